@@ -15,7 +15,6 @@ const (
 	epilogueWhich      = 16
 	epiloguePositive   = 32
 	epilogueMask       = 64
-	epilogueNoMaxima   = 128
 )
 
 // product is a launch as kernels/tile.cuh sees it.

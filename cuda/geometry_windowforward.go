@@ -17,12 +17,6 @@ type forwardOfWindows struct {
 	each, together int
 }
 
-// Where some arguments of its kernel are.
-const (
-	windowsPooled   = 4
-	windowsEpilogue = 27
-)
-
 // tapWords are the words of a filter's line and channel, and how many a kernel has at most.
 func (s sizes) tapWords(p Precision) (line, most int) {
 	if p == BF16 {
@@ -103,8 +97,9 @@ func (g *product) forwardCalls(p *placement) []call {
 	}
 	c := call{symbol: f.symbol, blocks: blocks, threads: warp * coresWarps, shared: f.shared(), arguments: arguments, cycles: cycles}
 	if copies != 0 {
-		less := slices.Clone(arguments)
-		less[windowsPooled], less[windowsEpilogue] = x, tensor.Int(g.epilogue|epilogueNoMaxima)
+		less := c
+		less.symbol, less.arguments = "conv2d_windows_pack_"+string(p.precision), slices.Clone(arguments)
+		less.arguments[4] = x // instead of the maxima
 		c.spare = &spare{result: g.pool.pooled, without: less}
 	}
 	return []call{c}

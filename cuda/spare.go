@@ -6,11 +6,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// spare is a result of a call that its kernel can leave out, such as maxima whose readers all read
+// spare is a result of a call that another kernel leaves out, such as maxima whose readers all read
 // the packed copy that the same kernel makes.
 type spare struct {
 	result  *tensor.Buffer
-	without []tensor.Argument // the call's arguments without it
+	without call
 }
 
 // leaveOut leaves out the spare results that none of a step's calls reads. Scratch memory has no
@@ -20,7 +20,9 @@ func leaveOut(calls []call) {
 		if c.spare == nil || c.spare.result.Arena != tensor.Scratch || slices.ContainsFunc(calls, c.spare.isReadBy) {
 			continue
 		}
-		calls[i].arguments = c.spare.without
+		without := c.spare.without
+		without.launch = c.launch
+		calls[i] = without
 	}
 }
 

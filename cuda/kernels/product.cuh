@@ -18,7 +18,7 @@ INLINE int lesser(int a, int b) { return a < b ? a : b; }
 
 // Epilogue is what is done to a sum before it is stored. With pooling every four columns are a window, whose maximum alone is; which of the four it was is
 // noted if asked for, and that it was none if only those above 0 count. With a mask bias is a number for each sum, which is 0 unless that is above 0.
-enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4, withPool = 8, withWhich = 16, onlyPositive = 32, withMask = 64, withoutMaxima = 128 };
+enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4, withPool = 8, withWhich = 16, onlyPositive = 32, withMask = 64 };
 
 template <class T>
 INLINE T finish(T sum, int epilogue, const T* bias, int at) {

@@ -44,12 +44,15 @@ struct Copy {
 };
 
 // ForwardOfWindows are a block's filters, 32 of them, and the images from blockIdx.y each on, of which so many lie in shared memory together. Each warp has
-// every eighth group of 16 windows, its lanes four neighbours of four filters. Without pooling all of the windows is written.
-template <class Number, bool pools>
+// every eighth group of 16 windows, its lanes four neighbours of four filters. Without pooling all of the windows is written; only packed, the maxima are in
+// the copy only.
+enum Written { allPixels, theMaxima, onlyPacked };
+template <class Number, Written written>
 struct ForwardOfWindows {
   using Words = WindowWords<Number>;
   using Taps = TapWords<Number>;
   static constexpr int side = 32, warps = 8, group = 16, steps = Taps::steps;
+  static constexpr bool pools = written != allPixels;
 
   Convolution c;
   const float *x, *w, *bias;
@@ -181,7 +184,7 @@ struct ForwardOfWindows {
     }
   }
 
-  // store writes the maxima of four windows of each filter, unless nobody reads them.
+  // store writes the maxima of four windows of each filter.
   INLINE void store(const float (&best)[4][4], int image, int filter, int window) const {
 #pragma unroll
     for (int m = 0; m < 4; m++) {
@@ -190,35 +193,27 @@ struct ForwardOfWindows {
     }
   }
 
-  // storeCopy writes their words of the copy, 16 bytes at a time. All lanes take part. In bf16 such bytes are of two lanes, which have two windows each
-  // of what they exchange: so they write neighbouring lines at once.
-  INLINE void storeCopy(const float (&best)[4][4], int image, int window, bool there, const int* places) const {
+  // storeCopy writes the words of the copy that are those of some windows' maxima, two of bf16 or one of tf32, 16 bytes at a time. All lanes take part. In
+  // bf16 such bytes are of two lanes, each of which writes one of the two windows: so they write neighbouring lines at once.
+  template <int count>
+  INLINE void storeCopy(const float (&best)[4][4], int begin, int image, bool there, const int* places) const {
     using Chunk = Vector<unsigned, 4>;
-    constexpr int count = 4 / Taps::perWord;
-    int lane = threadIdx.x % 32, half = Taps::perWord == 2 ? lane / 4 % 2 : 0, block = blockIdx.x / Taps::perWord;
-    int word = blockIdx.x % Taps::perWord * (side / Taps::perWord) + lane / (4 * Taps::perWord) * 4;
+    unsigned lane = (unsigned)unknown(threadIdx.x) % 32, odd = count == 2 ? lane / 4 % 2 : 0;
+    int word = blockIdx.x % count * (side / count) + lane / (4 * count) * 4;
+    Chunk chunk;
+    if constexpr (count == 2) {
+      unsigned mine[2], other[2];
 #pragma unroll
-    for (int i = 0; i < count; i++) {
-      Chunk chunk;
-      if constexpr (Taps::perWord == 2) {
-        unsigned own[2][2];  // of two windows
-#pragma unroll
-        for (int j = 0; j < 2; j++)
-#pragma unroll
-          for (int m = 0; m < 2; m++) own[j][m] = Taps::filter(best[2 * m][2 * i + j], best[2 * m + 1][2 * i + j]);
-        unsigned mine[2], other[2];
-#pragma unroll
-        for (int m = 0; m < 2; m++) {
-          mine[m] = half ? own[1][m] : own[0][m];
-          other[m] = shuffleXor((int)(half ? own[0][m] : own[1][m]), 4);
-        }
-        chunk = half ? Chunk{other[0], other[1], mine[0], mine[1]} : Chunk{mine[0], mine[1], other[0], other[1]};
-      } else {
-        chunk = {Taps::filter(best[0][i], 0), Taps::filter(best[1][i], 0), Taps::filter(best[2][i], 0), Taps::filter(best[3][i], 0)};
+      for (int m = 0; m < 2; m++) {
+        unsigned left = Taps::filter(best[2 * m][begin], best[2 * m + 1][begin]), right = Taps::filter(best[2 * m][begin + 1], best[2 * m + 1][begin + 1]);
+        mine[m] = odd ? right : left;
+        other[m] = shuffleXor((int)(odd ? left : right), 4);
       }
-      int place = image * copy.rows * copy.columns + places[window + i * Taps::perWord + half];
-      if (there) *(Chunk*)copy.at(block, place, word) = chunk;
+      chunk = {odd ? other[0] : mine[0], odd ? other[1] : mine[1], odd ? mine[0] : other[0], odd ? mine[1] : other[1]};
+    } else {
+      chunk = {Taps::filter(best[0][begin], 0), Taps::filter(best[1][begin], 0), Taps::filter(best[2][begin], 0), Taps::filter(best[3][begin], 0)};
     }
+    if (there) *(Chunk*)copy.at(blockIdx.x / count, image * copy.rows * copy.columns + places[begin + odd], word) = chunk;
   }
 
   // storeNotes writes those of count images, which lie in shared memory, as many bytes at once as are aligned.
@@ -251,14 +246,15 @@ struct ForwardOfWindows {
     load(own, taps, filter);
     const Floor least = floor();
     for (int begin = first; begin < last; begin += together) {
-      int count = lesser(together, last - begin), total = count * groups;
+      int count = lesser(together, last - begin);
       if (begin > first) {
         fillImages<Words, warps>(c, x, words, begin, count, width, plane, c.dilationW);
         barrier();
       }
-      if (copy.there) border(begin, count);
-      for (int i = threadIdx.x / 32; i < total; i += warps) {
-        int image = i / groups, window = i % groups * group;
+      if (written == onlyPacked || copy.there) border(begin, count);
+      int image = threadIdx.x / 32 / groups, number = threadIdx.x / 32 % groups, down = warps / groups, further = warps % groups;
+      while (image < count) {
+        int window = number * group;
         auto at = *(const Vector<int, 4>*)(places + window + lane / 8 * 4);
         const unsigned* near = words + image * c.C * plane + lane / 4 % 2 * c.strideW;
         window += lane % 4 * 4;
@@ -276,16 +272,19 @@ struct ForwardOfWindows {
               best[m][j] = maximum(sums[m], least, at);
               which[m] += at << 8 * j;
             }
+            constexpr int some = Taps::perWord;
+            if (j % some == some - 1 && (written == onlyPacked || copy.there)) storeCopy<some>(best, j + 1 - some, begin + image, there, lines + window);
           } else if (there) {
             storePixels(sums, begin + image, blockIdx.x * side + filter, window + j);
           }
         }
-        if (!pools) continue;
-        if (copy.there) storeCopy(best, begin + image, window, there, lines);
-        if (!there) continue;
-        if (!(epilogue & withoutMaxima)) store(best, begin + image, blockIdx.x * side + filter, window);
+        if (pools && there) {
+          if (written == theMaxima) store(best, begin + image, blockIdx.x * side + filter, window);
 #pragma unroll
-        for (int m = 0; m < 4; m++) *(unsigned*)(notes + (image * side + filter + m) * windows() + window) = which[m];
+          for (int m = 0; m < 4; m++) *(unsigned*)(notes + (image * side + filter + m) * windows() + window) = which[m];
+        }
+        number += further, image += down;
+        if (number >= groups) number -= groups, image++;
       }
       barrier();
       if (pools && epilogue & withWhich) storeNotes(notes, begin, count);
