@@ -13,7 +13,8 @@ import (
 const (
 	lineWords   = 32
 	lineBytes   = 4 * lineWords
-	packedLines = 32 // that a block packs
+	packedLines   = 32 // that a block packs
+	packedWindows = 64 // whose elements a block packs in chunks
 )
 
 // numbersOf is how many channels a line has.
@@ -77,14 +78,23 @@ func (p *placement) pack(from tensor.Argument, k packing) (*tensor.Buffer, []cal
 		symbol: "nhwc_pack_" + ending, blocks: [2]int{ceil(plane, packedLines) * blocks * k.planes, 1}, threads: stridingThreads,
 		arguments: []tensor.Argument{tensor.Out(to), from},
 	}
-	if s := p.spreadOf(from.Buffer, k.channelFrom); s != nil && k.width == 2*s.width {
+	tiles, s := ceil(plane, packedLines), p.spreadOf(from.Buffer, k.channelFrom)
+	if s != nil && (k.width != 2*s.width || k.height != 2*s.height) {
+		s = nil
+	}
+	if s != nil {
 		c.symbol, c.arguments = "nhwc_pack_windows_"+ending, []tensor.Argument{tensor.Out(to), s.windows, tensor.In(s.which)}
+	}
+	var summedBy *spread // whose windows' sums have an order of their own
+	if s != nil && k.chunks == imageChunks {
+		tiles, summedBy = ceil(s.height*s.width, packedWindows), s
+		c.blocks[0] = tiles * blocks * k.planes
 	}
 	sums, summed, sum := from, 0, []call(nil)
 	if k.whole() {
 		if t := p.passing(from.Buffer, k.channelFrom, k.channels); t != nil {
-			sums, sum = t.table(p, ceil(plane, packedLines)*k.planes)
-			summed, t.alone = 1, t.packed(k)
+			sums, sum = t.table(p, tiles*k.planes)
+			summed, t.alone = 1, t.packed(k, summedBy)
 		}
 	}
 	c.arguments = append(c.arguments, sums, tensor.Int(summed))
@@ -109,14 +119,19 @@ func (k packing) whole() bool {
 	return inside && k.channelFrom == k.height*k.width && k.planeFrom == k.channels*k.channelFrom
 }
 
-// packed is the geometry of a total's launch by itself whose sums such a copy leaves in a step.
-func (t *total) packed(k packing) geometry {
-	return func(p *placement, l *tensor.Launch) []call {
+// packed is the geometry of a total's launch by itself whose sums such a copy leaves in a step; of
+// what windows spread out if their sums have an order of their own.
+func (t *total) packed(k packing, s *spread) geometry {
+	pack := func(p *placement, l *tensor.Launch) []call {
 		p.totals = []*total{t.of(l)}
 		defer func() { p.totals = nil }()
 		_, calls := p.pack(l.Arguments[1], k)
 		return calls
 	}
+	if s == nil {
+		return pack
+	}
+	return func(p *placement, l *tensor.Launch) []call { return s.alone(p, l, pack) }
 }
 
 // forget drops the copies of what calls write to, but those that they write themselves.

@@ -95,7 +95,7 @@ func forwardOfWindows() subject {
 			}
 			arguments := inBuffers(1, 1, 2, 3, order[0], order[2], order[1])
 			recording.Add(1, buffers, []Call{{
-				Symbol: symbol, Blocks: [2]int{2, 2}, Threads: 256, Shared: 4 * (2*48 + together*channels*plane),
+				Symbol: symbol, Blocks: [2]int{2, 2}, Threads: 256, Shared: 4*(2*48+32*taps) + together*(32*P/2*Q/2+4*channels*plane),
 				Arguments: append(arguments, integers(0, images, channels, height, width, filters, R, S, P, Q, 1, 1, pad, pad, 1, 1,
 					1, rows, columns, top, left, epilogue, each, together, row, plane)...),
 			}})

@@ -43,6 +43,6 @@ KERNEL(nhwc_pack_chunks_bf16, 256)
 KERNEL(nhwc_pack_windows_chunks_bf16, 256)
 (Out<unsigned> to, In<float> dout, In<unsigned char> which, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, int height, int width,
  int top, int left, int rows, int columns, int blocks, int planeTo, int blockTo, int lineTo, int run) {
-  packChunks<BF16>(to.at(), FromWindows{{dout.at(), which.at()}, width}, sums, summed != 0, channels, planeFrom, channelFrom, height, width, top,
-                   left, rows, columns, blocks, planeTo, blockTo, lineTo, run);
+  packWindows(to.at(), {dout.at(), which.at()}, sums, summed != 0, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks,
+              planeTo, run);
 }

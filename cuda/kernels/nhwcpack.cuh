@@ -86,6 +86,125 @@ INLINE void packChunks(unsigned* to, From from, Out<float> sums, bool summed, in
   ((Vector<unsigned, chunk>*)to)[(at / run * chunks + i) * run + at % run] = words;
 }
 
+// PackWindows is a block's part of planes of channels that windows' gradients make, on its way to a packed copy in bfloat16 that lies in chunks: some windows of a
+// block of channels of a plane, with a part of the plane's lines outside of the image. Each warp has a chunk, its lanes neighbouring windows.
+struct PackWindows {
+  static constexpr int numbers = 8, chunks = 8, rounds = 2, tile = 32 * rounds;
+  using Chunk = Vector<unsigned, 4>;
+
+  Windows<float> from;
+  Chunk* lines;  // of the plane and the chunk
+  int count, apart, height, width, top, left, rows, columns;
+
+  // Round is a lane's window of each of the chunk's channels.
+  struct Round {
+    float g[numbers];
+    unsigned which[numbers];
+  };
+
+  INLINE void load(Round& round, int window, bool there) const {
+#pragma unroll
+    for (int c = 0; c < numbers; c++) {
+      round.which[c] = loadIf(there & (c < count), from.which + c * apart + window);
+      round.g[c] = loadIf(there & (c < count), from.dout + c * apart + window);
+    }
+  }
+
+  // spread is the chunk of one of the windows' elements, of gradients whose words are all.
+  static INLINE Chunk spread(const Chunk& all, const Round& round, unsigned element) {
+    Chunk chunk;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      unsigned low = round.which[2 * i] == element ? 0xffffu : 0, high = round.which[2 * i + 1] == element ? 0xffff0000u : 0;
+      chunk.v[i] = all.v[i] & (low | high);
+    }
+    return chunk;
+  }
+
+  // store writes a window's elements. Two lanes exchange what they have: they write the left and the right element of one window, and then of the other
+  // one, which are neighbouring lines.
+  INLINE void store(const Round& round, int window, int windows) const {
+    int across = width / 2, odd = window % 2, i = (window - odd) / across, j = window - odd - i * across;
+    bool next = j + 1 == across;
+    int line[2] = {(2 * i + top) * columns + 2 * j + odd + left, 0}, row[2] = {2 * i + top, 2 * (i + next) + top};
+    int column[2] = {2 * j + odd + left, 2 * (next ? 0 : j + 1) + odd + left};
+    line[1] = row[1] * columns + column[1];
+    Chunk all;
+#pragma unroll
+    for (int k = 0; k < 4; k++) all.v[k] = packBF16(round.g[2 * k], round.g[2 * k + 1]);
+#pragma unroll
+    for (int down = 0; down < 2; down++) {
+      Chunk elements[2] = {spread(all, round, 2 * down), spread(all, round, 2 * down + 1)}, mine, other;
+#pragma unroll
+      for (int k = 0; k < 4; k++) {
+        mine.v[k] = odd ? elements[1].v[k] : elements[0].v[k];
+        other.v[k] = shuffleXor((int)(odd ? elements[0].v[k] : elements[1].v[k]), 1);
+      }
+#pragma unroll
+      for (int w = 0; w < 2; w++) {
+        Chunk chunk;
+#pragma unroll
+        for (int k = 0; k < 4; k++) chunk.v[k] = odd == w ? mine.v[k] : other.v[k];
+        bool inside = (unsigned)(row[w] + down) < (unsigned)rows & (unsigned)column[w] < (unsigned)columns;
+        if (inside & (window - odd + w < windows)) lines[line[w] + down * columns] = chunk;
+      }
+    }
+  }
+
+  // border writes the zeros of lines from first to last that are outside of the image.
+  INLINE void border(int first, int last) const {
+    int at = first + threadIdx.x % 32, row = at / columns - top, column = at % columns - left, further = 32 % columns, down = 32 / columns;
+    for (; at < last; at += 32) {
+      if ((unsigned)row >= (unsigned)height | (unsigned)column >= (unsigned)width) lines[at] = {0, 0, 0, 0};
+      row += down, column += further;
+      if (column >= columns - left) column -= columns, row++;
+    }
+  }
+
+  // sum leaves the sums of the block's windows by channel in its row of a table.
+  static INLINE void sum(float (&total)[numbers], float* row, int count) {
+    int lane = threadIdx.x % 32;
+    // Lanes that differ in a bit share the channels between them, until each has one; then those with the same one add theirs.
+#pragma unroll
+    for (int half = numbers / 2, bit = 16; half > 0; half /= 2, bit /= 2)
+#pragma unroll
+      for (int c = 0; c < half; c++) {
+        float other = shuffleXor(lane & bit ? total[c] : total[c + half], bit), own = lane & bit ? total[c + half] : total[c];
+        total[c] = own + other;
+      }
+    total[0] += shuffleXor(total[0], 2);
+    total[0] += shuffleXor(total[0], 1);
+    if (lane % 4 == 0 && lane / 4 < count) row[lane / 4] = total[0];
+  }
+};
+
+// packWindows writes the lines of a plane, those of planes planeTo lines apart and of blocks of channels run, and the sums of its windows if asked for.
+INLINE void packWindows(unsigned* to, Windows<float> from, Out<float> sums, bool summed, int channels, int planeFrom, int channelFrom, int height,
+                        int width, int top, int left, int rows, int columns, int blocks, int planeTo, int run) {
+  using Pack = PackWindows;
+  int windows = height / 2 * (width / 2), tiles = (windows + Pack::tile - 1) / Pack::tile, warp = threadIdx.x / 32;
+  int part = blockIdx.x % tiles, block = blockIdx.x / tiles % blocks, plane = blockIdx.x / tiles / blocks;
+  int channel = (block * Pack::chunks + warp) * Pack::numbers, begin = (plane * planeFrom + channel * channelFrom) / 4, window = part * Pack::tile + threadIdx.x % 32;
+  Pack b{{from.dout + begin, from.which + begin}, (Pack::Chunk*)to + (block * Pack::chunks + warp) * run + plane * planeTo, channels - channel,
+         channelFrom / 4, height, width, top, left, rows, columns};
+  Pack::Round round[Pack::rounds];
+#pragma unroll
+  for (int i = 0; i < Pack::rounds; i++) b.load(round[i], window + 32 * i, window + 32 * i < windows);
+  int share = (rows * columns + tiles - 1) / tiles;
+  b.border(part * share, lesser((part + 1) * share, rows * columns));
+#pragma unroll
+  for (int i = 0; i < Pack::rounds; i++) b.store(round[i], window + 32 * i, windows);
+  if (!summed) return;
+  float total[Pack::numbers];
+#pragma unroll
+  for (int c = 0; c < Pack::numbers; c++) {
+    total[c] = 0;
+#pragma unroll
+    for (int i = 0; i < Pack::rounds; i++) total[c] += round[i].which[c] == noMaximum ? 0 : round[i].g[c];
+  }
+  Pack::sum(total, sums.at() + (plane * tiles + part) * channels + channel, b.count);
+}
+
 // FromPlanes are planes of width columns; FromWindows those that windows' gradients make, which has together elements in one.
 struct FromPlanes {
   static constexpr int together = 1;

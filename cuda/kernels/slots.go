@@ -101,8 +101,8 @@ var Loops = map[string]Loop{
 	"matmul_64x64x2_bf16":            {279, 0},
 	"conv2d_windows_filter_9_f32":    {67, 0},
 	"conv2d_windows_filter_27_f32":   {88, 0},
-	"conv2d_windows_pool_tf32":       {587, 0},
-	"conv2d_windows_pool_bf16":       {588, 0},
-	"conv2d_windows_filter_tf32":     {556, 0},
-	"conv2d_windows_filter_bf16":     {430, 0},
+	"conv2d_windows_pool_tf32":       {557, 0},
+	"conv2d_windows_pool_bf16":       {634, 0},
+	"conv2d_windows_filter_tf32":     {551, 0},
+	"conv2d_windows_filter_bf16":     {427, 0},
 }
