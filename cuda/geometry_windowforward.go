@@ -41,9 +41,10 @@ func (g *product) forwardOnWindows(p *placement, chains int) (f *forwardOfWindow
 	least = math.Inf(1)
 	best := *f
 	for f.each = 1; f.each <= s.B; f.each++ {
-		f.together = s.together(f.each, f.channel)
-		if cost := f.cost(p, chains); cost < least && f.shared() <= p.shared {
-			best, least = *f, cost
+		for f.together = s.together(f.each, f.channel); f.together > 0; f.together-- {
+			if cost := f.cost(p, chains); cost < least && f.shared() <= p.shared {
+				best, least = *f, cost
+			}
 		}
 	}
 	if g.pool == nil {

@@ -11,10 +11,10 @@ import (
 // once.
 
 const (
-	lineWords   = 32
-	lineBytes   = 4 * lineWords
+	lineWords     = 32
+	lineBytes     = 4 * lineWords
 	packedLines   = 32 // that a block packs
-	packedWindows = 64 // whose elements a block packs in chunks
+	packedWindows = 32 // whose elements a block packs in chunks
 )
 
 // numbersOf is how many channels a line has.

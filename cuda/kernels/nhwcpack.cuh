@@ -89,33 +89,35 @@ INLINE void packChunks(unsigned* to, From from, Out<float> sums, bool summed, in
 // PackWindows is a block's part of planes of channels that windows' gradients make, on its way to a packed copy in bfloat16 that lies in chunks: some windows of a
 // block of channels of a plane, with a part of the plane's lines outside of the image. Each warp has a chunk, its lanes neighbouring windows.
 struct PackWindows {
-  static constexpr int numbers = 8, chunks = 8, rounds = 2, tile = 32 * rounds;
+  static constexpr int numbers = 8, chunks = 8, tile = 32;
   using Chunk = Vector<unsigned, 4>;
 
   Windows<float> from;
   Chunk* lines;  // of the plane and the chunk
   int count, apart, height, width, top, left, rows, columns;
 
-  // Round is a lane's window of each of the chunk's channels.
-  struct Round {
+  // Window is a lane's, of each of the chunk's channels.
+  struct Window {
     float g[numbers];
     unsigned which[numbers];
   };
 
-  INLINE void load(Round& round, int window, bool there) const {
+  INLINE Window load(int window, bool there) const {
+    Window w;
 #pragma unroll
     for (int c = 0; c < numbers; c++) {
-      round.which[c] = loadIf(there & (c < count), from.which + c * apart + window);
-      round.g[c] = loadIf(there & (c < count), from.dout + c * apart + window);
+      w.which[c] = loadIf(there & (c < count), from.which + c * apart + window);
+      w.g[c] = loadIf(there & (c < count), from.dout + c * apart + window);
     }
+    return w;
   }
 
-  // spread is the chunk of one of the windows' elements, of gradients whose words are all.
-  static INLINE Chunk spread(const Chunk& all, const Round& round, unsigned element) {
+  // spread is the chunk of one of the window's elements, of gradients whose words are all.
+  static INLINE Chunk spread(const Chunk& all, const Window& own, unsigned element) {
     Chunk chunk;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      unsigned low = round.which[2 * i] == element ? 0xffffu : 0, high = round.which[2 * i + 1] == element ? 0xffff0000u : 0;
+      unsigned low = own.which[2 * i] == element ? 0xffffu : 0, high = own.which[2 * i + 1] == element ? 0xffff0000u : 0;
       chunk.v[i] = all.v[i] & (low | high);
     }
     return chunk;
@@ -123,7 +125,7 @@ struct PackWindows {
 
   // store writes a window's elements. Two lanes exchange what they have: they write the left and the right element of one window, and then of the other
   // one, which are neighbouring lines.
-  INLINE void store(const Round& round, int window, int windows) const {
+  INLINE void store(const Window& own, int window, int windows) const {
     int across = width / 2, odd = window % 2, i = (window - odd) / across, j = window - odd - i * across;
     bool next = j + 1 == across;
     int line[2] = {(2 * i + top) * columns + 2 * j + odd + left, 0}, row[2] = {2 * i + top, 2 * (i + next) + top};
@@ -131,10 +133,10 @@ struct PackWindows {
     line[1] = row[1] * columns + column[1];
     Chunk all;
 #pragma unroll
-    for (int k = 0; k < 4; k++) all.v[k] = packBF16(round.g[2 * k], round.g[2 * k + 1]);
+    for (int k = 0; k < 4; k++) all.v[k] = packBF16(own.g[2 * k], own.g[2 * k + 1]);
 #pragma unroll
     for (int down = 0; down < 2; down++) {
-      Chunk elements[2] = {spread(all, round, 2 * down), spread(all, round, 2 * down + 1)}, mine, other;
+      Chunk elements[2] = {spread(all, own, 2 * down), spread(all, own, 2 * down + 1)}, mine, other;
 #pragma unroll
       for (int k = 0; k < 4; k++) {
         mine.v[k] = odd ? elements[1].v[k] : elements[0].v[k];
@@ -153,9 +155,10 @@ struct PackWindows {
 
   // border writes the zeros of lines from first to last that are outside of the image.
   INLINE void border(int first, int last) const {
+    const unsigned zero = unknown(0);  // or clang would write the 16 bytes by halves
     int at = first + threadIdx.x % 32, row = at / columns - top, column = at % columns - left, further = 32 % columns, down = 32 / columns;
     for (; at < last; at += 32) {
-      if ((unsigned)row >= (unsigned)height | (unsigned)column >= (unsigned)width) lines[at] = {0, 0, 0, 0};
+      if ((unsigned)row >= (unsigned)height | (unsigned)column >= (unsigned)width) lines[at] = {zero, zero, zero, zero};
       row += down, column += further;
       if (column >= columns - left) column -= columns, row++;
     }
@@ -187,21 +190,14 @@ INLINE void packWindows(unsigned* to, Windows<float> from, Out<float> sums, bool
   int channel = (block * Pack::chunks + warp) * Pack::numbers, begin = (plane * planeFrom + channel * channelFrom) / 4, window = part * Pack::tile + threadIdx.x % 32;
   Pack b{{from.dout + begin, from.which + begin}, (Pack::Chunk*)to + (block * Pack::chunks + warp) * run + plane * planeTo, channels - channel,
          channelFrom / 4, height, width, top, left, rows, columns};
-  Pack::Round round[Pack::rounds];
-#pragma unroll
-  for (int i = 0; i < Pack::rounds; i++) b.load(round[i], window + 32 * i, window + 32 * i < windows);
+  const Pack::Window own = b.load(window, window < windows);
   int share = (rows * columns + tiles - 1) / tiles;
   b.border(part * share, lesser((part + 1) * share, rows * columns));
-#pragma unroll
-  for (int i = 0; i < Pack::rounds; i++) b.store(round[i], window + 32 * i, windows);
+  b.store(own, window, windows);
   if (!summed) return;
   float total[Pack::numbers];
 #pragma unroll
-  for (int c = 0; c < Pack::numbers; c++) {
-    total[c] = 0;
-#pragma unroll
-    for (int i = 0; i < Pack::rounds; i++) total[c] += round[i].which[c] == noMaximum ? 0 : round[i].g[c];
-  }
+  for (int c = 0; c < Pack::numbers; c++) total[c] = own.which[c] == noMaximum ? 0 : 0 + own.g[c];  // not -0
   Pack::sum(total, sums.at() + (plane * tiles + part) * channels + channel, b.count);
 }
 

@@ -30,7 +30,7 @@ var Loops = map[string]Loop{
 	"nhwc_pack_chunks_bf16":          {279, 4},
 	"nhwc_pack_windows_tf32":         {284, 4},
 	"nhwc_pack_windows_bf16":         {330, 4},
-	"nhwc_pack_windows_chunks_bf16":  {341, 4},
+	"nhwc_pack_windows_chunks_bf16":  {852, 16},
 	"relu_fwd_f32":                   {14, 4},
 	"relu_bwd_f32":                   {21, 4},
 	"matmul_128x128_fp32":            {1333, 0},
@@ -102,7 +102,7 @@ var Loops = map[string]Loop{
 	"conv2d_windows_filter_9_f32":    {67, 0},
 	"conv2d_windows_filter_27_f32":   {88, 0},
 	"conv2d_windows_pool_tf32":       {557, 0},
-	"conv2d_windows_pool_bf16":       {634, 0},
+	"conv2d_windows_pool_bf16":       {617, 0},
 	"conv2d_windows_filter_tf32":     {551, 0},
 	"conv2d_windows_filter_bf16":     {427, 0},
 }

@@ -92,17 +92,39 @@ struct ForwardOfWindows {
     float bias[2][2];
   };
 
-  // stage brings the block's filters to shared memory.
-  INLINE void stage(float* taps) const {
-    int each = c.C * c.taps(), from = blockIdx.x * side * each, left = c.K * each - from;
+  // Filters are the block's on their way to shared memory, a thread's taps of them: a filter has 32 at most.
+  struct Filters {
+    float taps[side / warps];
+  };
+
+  INLINE Filters filters() const {
+    Filters f;
+    int each = c.C * c.taps(), from = blockIdx.x * side * each, left = lesser(side * each, c.K * each - from);
 #pragma unroll
-    for (int j = 0; j < side / warps; j++) {  // 32 taps are the most
+    for (int j = 0; j < side / warps; j++) {
       int i = threadIdx.x + 32 * warps * j;
-      if (i < side * each) taps[i] = loadIf(i < left, w + from + i);
+      f.taps[j] = loadIf(i < left, w + from + i);
+    }
+    return f;
+  }
+
+  INLINE void store(const Filters& f, float* taps) const {
+#pragma unroll
+    for (int j = 0; j < side / warps; j++) {
+      int i = threadIdx.x + 32 * warps * j;
+      if (i < side * c.C * c.taps()) taps[i] = f.taps[j];
     }
   }
 
-  // load finds the constants of a lane whose first filter is number filter of the block's.
+  INLINE void loadBias(Lane& lane, int filter) const {
+#pragma unroll
+    for (int m = 0; m < 4; m++) {
+      int k = blockIdx.x * side + filter + m;
+      lane.bias[m / 2][m % 2] = loadIf(k < c.K && epilogue & biasPerRow, bias + k);
+    }
+  }
+
+  // load finds the other constants of a lane whose first filter is number filter of the block's.
   INLINE void load(Lane& lane, const float* taps, int filter) const {
     int across = (c.S + Taps::perWord - 1) / Taps::perWord, count = c.C * c.R * across;
 #pragma unroll
@@ -119,11 +141,6 @@ struct ForwardOfWindows {
           lane.filters[m / 2][s][2 * i + m % 2] = Taps::filter(there ? from[0] : 0, both ? from[1] : 0);
         }
       }
-#pragma unroll
-    for (int m = 0; m < 4; m++) {
-      int k = blockIdx.x * side + filter + m;
-      lane.bias[m / 2][m % 2] = loadIf(k < c.K && epilogue & biasPerRow, bias + k);
-    }
   }
 
   // multiply makes the sums of a window for each of a lane's filters, whose words lie at near.
@@ -171,6 +188,7 @@ struct ForwardOfWindows {
   // border writes the zeros of the block's words around count images.
   INLINE void border(int image, int count) const {
     constexpr int chunks = side / Taps::perWord / 4, words = chunks * 4;
+    const unsigned zero = unknown(0);  // or clang would write the 16 bytes by halves
     int height = c.P / 2, across = c.Q / 2, sides = copy.columns - across, block = blockIdx.x / Taps::perWord;
     for (int i = threadIdx.x / 32; i < count * copy.rows; i += warps) {
       int row = i % copy.rows - copy.top;
@@ -179,7 +197,7 @@ struct ForwardOfWindows {
         int column = j / chunks;
         if (!whole && column >= copy.left) column += across;
         int number = (image * copy.rows + i) * copy.columns + column;
-        *(Vector<unsigned, 4>*)copy.at(block, number, blockIdx.x % Taps::perWord * words + j % chunks * 4) = {0, 0, 0, 0};
+        *(Vector<unsigned, 4>*)copy.at(block, number, blockIdx.x % Taps::perWord * words + j % chunks * 4) = {zero, zero, zero, zero};
       }
     }
   }
@@ -223,7 +241,10 @@ struct ForwardOfWindows {
       unsigned char* to = pooled.which.at() + ((image + i) * c.K + filter) * windows();
       if (c.K % 4 == 0) {
         using Chunk = Vector<unsigned, 4>;
-        for (int j = threadIdx.x; j < size / 16; j += 32 * warps) ((Chunk*)to)[j] = ((const Chunk*)notes)[j];
+        for (int j = threadIdx.x; j < size / 16; j += 32 * warps) {
+          const unsigned* v = ((const Chunk*)notes)[j].v;
+          ((Chunk*)to)[j] = {v[0], v[1], v[2], v[3]};
+        }
       } else {
         for (int j = threadIdx.x; j < size / 4; j += 32 * warps) ((unsigned*)to)[j] = ((const unsigned*)notes)[j];
       }
@@ -237,12 +258,14 @@ struct ForwardOfWindows {
     float* taps = (float*)(lines + groups * group);
     unsigned char* notes = (unsigned char*)(taps + side * c.C * c.taps());
     unsigned* words = (unsigned*)(notes + together * side * windows());
-    stage(taps);
+    Lane own;
+    loadBias(own, filter);
+    const Filters brought = filters();
     fillImages<Words, warps>(c, x, words, first, lesser(together, last - first), width, plane, c.dilationW);
     placesOf(c, places, groups * group, width);
     for (int i = threadIdx.x; i < groups * group; i += blockDim.x) lines[i] = (i / (c.Q / 2) + copy.top) * copy.columns + i % (c.Q / 2) + copy.left;
+    store(brought, taps);
     barrier();
-    Lane own;
     load(own, taps, filter);
     const Floor least = floor();
     for (int begin = first; begin < last; begin += together) {
