@@ -2,28 +2,32 @@
 // Element i of the sum is given bias[i / inner % count], or the mask's element i.
 #include "product.cuh"
 
-// sumSlices adds the slices of width elements, n apart.
+// addSlices adds so many slices from slice on, or those of them that there are. Their loads are on their way together: the additions wait for each other.
+template <int together, bool all, class Some, class T>
+INLINE void addSlices(Some& sum, const T* partial, int n, int slice, int slices) {
+  Some v[together];
+#pragma unroll
+  for (int j = 0; j < together; j++) v[j] = *(const Some*)(partial + (long long)(all ? slice + j : lesser(slice + j, slices - 1)) * n);
+#pragma unroll
+  for (int j = 0; j < together; j++)
+#pragma unroll
+    for (int k = 0; k < (int)(sizeof(Some) / sizeof(T)); k++)
+      if (all || slice + j < slices) sum.v[k] += v[j].v[k];
+}
+
+// sumSlices adds the slices of width elements, n apart, in order.
 template <int width, class T>
 INLINE Vector<T, width> sumSlices(const T* partial, int n, int slices) {
   using Some = Vector<T, width>;
-  constexpr int together = 16 / width;
+  constexpr int together = 16 / width, few = together < 8 ? together : 8;
   Some sum = *(const Some*)partial;
   int slice = 1;
-  // Many at a time: the additions wait for each other, the loads need not.
-  for (; slice + together <= slices; slice += together) {
-    Some v[together];
-#pragma unroll
-    for (int j = 0; j < together; j++) v[j] = *(const Some*)(partial + (long long)(slice + j) * n);
-#pragma unroll
-    for (int j = 0; j < together; j++)
-#pragma unroll
-      for (int k = 0; k < width; k++) sum.v[k] += v[j].v[k];
+  for (; slice + together <= slices; slice += together) addSlices<together, true>(sum, partial, n, slice, slices);
+  if (few < together && slice + few <= slices) {
+    addSlices<few, true>(sum, partial, n, slice, slices);
+    slice += few;
   }
-  for (; slice < slices; slice++) {
-    Some v = *(const Some*)(partial + (long long)slice * n);
-#pragma unroll
-    for (int k = 0; k < width; k++) sum.v[k] += v.v[k];
-  }
+  for (; slice < slices; slice += 4) addSlices<4, false>(sum, partial, n, slice, slices);
   return sum;
 }
 
