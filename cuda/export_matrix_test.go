@@ -24,6 +24,7 @@ func TileSizes(precision Precision, capability int, dtype tensor.DType) [][2]int
 func OnlyTile(t *testing.T, rows, columns int) {
 	OnlyPacked(t, TF32, -1)
 	OnlyPacked(t, BF16, -1)
+	noThin(t)
 	sideBySide := tilesSideBySide
 	t.Cleanup(func() { tilesSideBySide = sideBySide })
 	tilesSideBySide = nil
@@ -38,9 +39,38 @@ func OnlyTile(t *testing.T, rows, columns int) {
 	}
 }
 
+// noThin has all products of matrices work with tiles, until the test ends.
+func noThin(t *testing.T) {
+	before := costOfThin
+	t.Cleanup(func() { costOfThin = before })
+	costOfThin = math.Inf(1)
+}
+
+var allThin = slices.Clone(tilesThin)
+
+// OnlyThin has products of matrices for which there is one of the instances of thin kernels use it,
+// with that many turns, until the test ends. It returns the kernel's name.
+func OnlyThin(t *testing.T, number, turns int) string {
+	cost, tiles, all := costOfThin, tilesThin, thinTurns
+	t.Cleanup(func() { costOfThin, tilesThin, thinTurns = cost, tiles, all })
+	costOfThin, tilesThin, thinTurns = -1e12, allThin[number:number+1], []int{turns}
+	return tilesThin[0].symbol()
+}
+
+// ThinTiles are the instances of thin kernels: their kinds, sizes, and how much of the longer side
+// a warp or a thread has.
+func ThinTiles() (kinds []string, sizes [][2]int) {
+	for _, t := range allThin {
+		kinds = append(kinds, string(t.kind))
+		sizes = append(sizes, [2]int{t.most, t.each})
+	}
+	return kinds, sizes
+}
+
 // OnlySideBySide has products of matrices that are deep enough work with one of a precision's tiles
 // for several slices at once, until the test ends.
 func OnlySideBySide(t *testing.T, precision Precision, number int) {
+	noThin(t)
 	tiles, all := &tilesTF32, tilesSideBySide
 	if precision == BF16 {
 		tiles = &tilesBF16

@@ -64,8 +64,8 @@ func productOf(c tensor.Call, of tensor.Product) *product {
 }
 
 // calls are the product's kernel, and the sum of its slices if these are apart; or those of a
-// filter's gradient of windows, or of a convolution of few channels or on packed copies, if that is
-// better.
+// filter's gradient of windows, of a convolution of few channels or on packed copies, or of a thin
+// product of matrices, if that is better.
 func (g *product) calls(p *placement) []call {
 	if windows := g.windowCalls(p); windows != nil {
 		return windows
@@ -75,6 +75,9 @@ func (g *product) calls(p *placement) []call {
 	}
 	if packed := g.packedCalls(p); packed != nil {
 		return packed
+	}
+	if thin := g.thinCalls(p); thin != nil {
+		return thin
 	}
 	dtype := g.out.Buffer.DType
 	tiles, ending := g.tilesFor(p)

@@ -246,7 +246,13 @@ func (g *product) cost(p *placement, c cut, chains int) float64 {
 	} else {
 		bytes += again
 	}
-	return c.tile.speeds(g).cycles(p, blocks, c.tile.resident, work, bytes) + c.sumCost(g, chains)
+	cycles := c.tile.speeds(g).cycles(p, blocks, c.tile.resident, work, bytes)
+	if g.epilogue&epilogueMask != 0 && !c.apart {
+		// A thread loads the mask for two chunks of its sums at a time.
+		waits := ceil(c.tile.rows*c.tile.columns, 2*4*c.tile.threads)
+		cycles += costOfLoads * float64(waits*ceil(ceil(blocks, max(1, p.multiprocessors)), c.tile.resident))
+	}
+	return cycles + c.sumCost(g, chains)
 }
 
 // turns are how many times a block adds to sums.

@@ -1,0 +1,277 @@
+// Matrix products with at most 32 rows, columns or depths, out [M N] = op(a) op(b), with a bias per column and a ReLU, or a mask.
+//
+// The classifier of a network has few outputs. Such a product is over as soon as its operands have come: these kernels issue all loads at once, instead of
+// stage after stage, and give the work to many small blocks. They multiply float32 numbers in float32, whatever the precision. The order of an
+// element's sum follows from the product's shape alone: what depends on the number of chains is only how many elements a thread computes.
+#include "tile.cuh"
+
+namespace pollen {
+
+// Side is an operand of x below extent, the result's rows or columns: [extent, depth] when it lies alongDepth, else [depth, extent].
+struct Side {
+  const float* data;
+  int extent, depth;
+  bool alongDepth;
+
+  INLINE const float* at(int x, int k) const { return data + (alongDepth ? x * depth + k : k * extent + x); }
+  INLINE float load(int x, int k) const { return loadIf(x < extent && k < depth, at(x, k)); }
+};
+
+// Target is the result with its epilogue.
+struct Target {
+  float* data;
+  const float* bias;
+  int columns, epilogue;
+
+  // beside is the bias or the mask of element (m, n), which is loaded before it is needed.
+  INLINE float beside(bool there, int m, int n) const {
+    bool any = epilogue & (biasPerColumn | biasPerRow | withMask);
+    return loadIf(there && any, bias + (epilogue & withMask ? m * columns + n : epilogue & biasPerRow ? m : n));
+  }
+  INLINE float finished(float sum, float beside) const { return finishMatrix(sum, epilogue, &beside, 0, 0, 0); }
+};
+
+// Thin is a product of a long side and one of few, the result's rows or its columns.
+struct Thin {
+  Side longer, few;
+  Target out;
+  bool fewRows;
+
+  INLINE Thin(float* out, const float* a, const float* b, const float* bias, int m, int n, int k, int transposeA, int transposeB, int epilogue, int fewRows)
+      : longer{a, m, k, !transposeA}, few{b, n, k, transposeB != 0}, out{out, bias, n, epilogue}, fewRows(fewRows) {
+    if (!fewRows) return;
+    Side left = longer;
+    longer = few;
+    few = left;
+  }
+
+  INLINE bool has(int x, int t) const { return x < longer.extent && t < few.extent; }
+  INLINE float beside(bool there, int x, int t) const { return out.beside(there && has(x, t), fewRows ? t : x, fewRows ? x : t); }
+  INLINE void store(float sum, float beside, int x, int t) const {
+    if (has(x, t)) out.data[fewRows ? t * out.columns + x : x * out.columns + t] = out.finished(sum, beside);
+  }
+};
+
+// shareSums adds count sums each over the lanes of a warp that are from, from / 2, ..., to apart, and gives each lane the same number of totals, at least one:
+// the lane with the bits of from to to has those from (these bits) * count / (2 from / to) on. Each sum's order is the same for any count.
+template <int count, int from, int to>
+INLINE void shareSums(float* v) {
+  if constexpr (count > 1) {
+    bool upper = threadIdx.x & from;
+#pragma unroll
+    for (int i = 0; i < count / 2; i++) {
+      float low = v[i], high = v[i + count / 2], give = upper ? low : high;
+      v[i] = (upper ? high : low) + shuffleXor(give, from);
+    }
+  } else {
+    v[0] += shuffleXor(v[0], from);
+  }
+  if constexpr (from > to) shareSums<(count > 1 ? count / 2 : 1), from / 2, to>(v);
+}
+
+// fetch brings a lane's four of 128 depths from k on: neighbours if fours, else 32 apart.
+template <bool fours>
+INLINE void fetch(float (&to)[4], const Side& side, int x, int k) {
+  int lane = threadIdx.x % 32;
+  if constexpr (fours) {
+    loadIf4(x < side.extent && k + 4 * lane < side.depth, side.at(x, k + 4 * lane), to);
+  } else {
+#pragma unroll
+    for (int j = 0; j < 4; j++) to[j] = side.load(x, k + lane + 32 * j);
+  }
+}
+
+// addDots adds the products of every parts-th 128 depths. It loads so many of the few together: all for a single row, else what registers allow.
+template <int most, int rows, bool fours>
+INLINE void addDots(float (&sums)[most * rows], const Thin& p, int x, int part, int parts) {
+  constexpr int together = rows * most == 16 ? 16 : rows * most == 32 ? 8 : 4;
+  for (int k = 128 * part; k < p.longer.depth; k += 128 * parts) {
+    float a[rows][4], b[together][4];
+#pragma unroll
+    for (int r = 0; r < rows; r++) fetch<fours>(a[r], p.longer, x + r, k);
+#pragma unroll
+    for (int from = 0; from < most; from += together) {
+#pragma unroll
+      for (int t = 0; t < together; t++) fetch<fours>(b[t], p.few, from + t, k);
+#pragma unroll
+      for (int t = 0; t < together; t++)
+#pragma unroll
+        for (int r = 0; r < rows; r++)
+#pragma unroll
+          for (int j = 0; j < 4; j++) sums[r * most + from + t] = multiplyAdd(a[r][j], b[t][j], sums[r * most + from + t]);
+    }
+  }
+}
+
+// multiplyDots is for a long side that lies along the depth, as a linear layer's input does: the lanes of a warp share the depth, and a warp computes
+// all of so many rows at once, in so many turns. The depth may be cut into parts, with a warp each, whose sums are added in order: these are a block. Of one
+// part a block has several.
+constexpr int mostParts = 8;
+
+template <int most, int rows>
+INLINE void multiplyDots(const Thin& p, int parts, int turns) {
+  constexpr int count = most * rows, own = count > 32 ? count / 32 : 1, sharing = count < 32 ? 32 / count : 1;
+  SHARED(float, kept, mostParts* count);
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = parts > 1 ? warp : 0, index = lane / sharing * own;
+  int x = (parts > 1 ? blockIdx.x : blockIdx.x * (blockDim.x / 32) + warp) * rows * turns, end = x + rows * turns;
+  bool writes = lane % sharing == 0;
+  for (; x < end; x += rows) {
+    float beside[own], sums[count];
+#pragma unroll
+    for (int j = 0; j < own; j++) beside[j] = p.beside(part == 0 && writes, x + (index + j) / most, (index + j) % most);
+#pragma unroll
+    for (int i = 0; i < count; i++) sums[i] = 0;
+    if (p.few.alongDepth && p.longer.depth % 4 == 0)
+      addDots<most, rows, true>(sums, p, x, part, parts);
+    else
+      addDots<most, rows, false>(sums, p, x, part, parts);
+    shareSums<count, 16, 1>(sums);
+    if (parts > 1) {
+      if (writes) {
+#pragma unroll
+        for (int j = 0; j < own; j++) kept[warp * count + index + j] = sums[j];
+      }
+      barrier();
+      if (part == 0) {
+        for (int other = 1; other < parts; other++)
+#pragma unroll
+          for (int j = 0; j < own; j++) sums[j] += kept[other * count + index + j];
+      }
+      if (turns > 1) barrier();
+    }
+    if (part > 0 || !writes) continue;
+#pragma unroll
+    for (int j = 0; j < own; j++) p.store(sums[j], beside[j], x + (index + j) / most, (index + j) % most);
+  }
+}
+
+// multiplyColumns is for a long side whose depth is its rows, as in a gradient by a linear layer's weights: a thread has so many columns of it, eight apart,
+// and all of the other side, of every 64th depth. A warp's four sums of a column, and the 16 warps', are added in an order of their own.
+constexpr int columnsThreads = 512, columnsLanes = 8;
+
+template <int most, int columns, int together>
+INLINE void multiplyColumns(const Thin& p) {
+  constexpr int parts = columnsThreads / columnsLanes, all = columns * most * columnsLanes, own = most / 4;
+  SHARED(float, kept, columnsThreads / 32 * all);
+  int lane = threadIdx.x % columnsLanes, warp = threadIdx.x / 32, x = blockIdx.x * (columnsLanes * columns) + lane;
+  int last = threadIdx.x / columnsLanes, lastX = x + last / most * columnsLanes, lastT = last % most;  // the element that this thread stores
+  bool stores = threadIdx.x < all;
+  float beside = p.beside(stores, lastX, lastT), sums[columns][most];
+#pragma unroll
+  for (int c = 0; c < columns; c++)
+#pragma unroll
+    for (int t = 0; t < most; t++) sums[c][t] = 0;
+  for (int k = threadIdx.x / columnsLanes; k < p.longer.depth; k += parts * together) {
+    float a[together][columns], b[together][most];
+#pragma unroll
+    for (int i = 0; i < together; i++) {
+#pragma unroll
+      for (int c = 0; c < columns; c++) a[i][c] = p.longer.load(x + c * columnsLanes, k + i * parts);
+#pragma unroll
+      for (int t = 0; t < most; t++) b[i][t] = p.few.load(t, k + i * parts);
+    }
+#pragma unroll
+    for (int i = 0; i < together; i++)
+#pragma unroll
+      for (int c = 0; c < columns; c++)
+#pragma unroll
+        for (int t = 0; t < most; t++) sums[c][t] = multiplyAdd(a[i][c], b[i][t], sums[c][t]);
+  }
+#pragma unroll
+  for (int c = 0; c < columns; c++) {
+    shareSums<most, 16, 8>(sums[c]);
+#pragma unroll
+    for (int j = 0; j < own; j++) kept[warp * all + (c * most + threadIdx.x % 32 / columnsLanes * own + j) * columnsLanes + lane] = sums[c][j];
+  }
+  barrier();
+  if (!stores) return;
+  float sum = kept[threadIdx.x];
+#pragma unroll
+  for (int other = 1; other < columnsThreads / 32; other++) sum += kept[other * all + threadIdx.x];
+  p.store(sum, beside, lastX, lastT);
+}
+
+// Columns are four columns of b with all their depths: neighbours if fours, else as many apart as are needed for all.
+template <int most, bool fours>
+struct Columns {
+  float w[most][4];
+  int n, apart;
+
+  INLINE Columns(const Side& b, int c, int across) : n(fours ? 4 * c : c), apart(fours ? 1 : across) {
+#pragma unroll
+    for (int k = 0; k < most; k++) {
+      if constexpr (fours) {
+        loadIf4(k < b.depth, b.at(n, k), w[k]);
+      } else {
+#pragma unroll
+        for (int j = 0; j < 4; j++) w[k][j] = b.load(n + j * apart, k);
+      }
+    }
+  }
+
+  // row computes their elements of row m.
+  INLINE void row(const Side& a, const Target& out, int m) const {
+    float x[most], beside[4], sums[4] = {0, 0, 0, 0};
+    float* to = out.data + m * out.columns + n;
+#pragma unroll
+    for (int k = 0; k < most; k++) x[k] = a.load(m, k);
+#pragma unroll
+    for (int j = 0; j < 4; j++) beside[j] = out.beside(n + j * apart < out.columns, m, n + j * apart);
+#pragma unroll
+    for (int k = 0; k < most; k++)
+#pragma unroll
+      for (int j = 0; j < 4; j++) sums[j] = multiplyAdd(x[k], w[k][j], sums[j]);
+#pragma unroll
+    for (int j = 0; j < 4; j++) sums[j] = out.finished(sums[j], beside[j]);
+    if constexpr (fours) {
+      *(Vector<float, 4>*)to = {sums[0], sums[1], sums[2], sums[3]};
+    } else {
+#pragma unroll
+      for (int j = 0; j < 4; j++)
+        if (n + j * apart < out.columns) to[j * apart] = sums[j];
+    }
+  }
+};
+
+// multiplyShallow is for a depth of at most so many: a thread has four columns of b in registers, and computes them in each rows, in order of depth.
+template <int most, bool fours>
+INLINE void multiplyShallow(const Side& a, const Side& b, const Target& out, int each) {
+  int across = (b.extent + 3) / 4, block = first() / across, begin = block * each, end = lesser(begin + each, a.extent);
+  Columns<most, fours> columns(b, first() - block * across, across);
+  for (int m = begin; m < end; m++) columns.row(a, out, m);
+}
+
+}  // namespace pollen
+
+#define THIN(name, ...)                                                                                                                        \
+  KERNEL(name, __VA_ARGS__)                                                                                                                    \
+  (Out<float> out, In<float> a, In<float> b, In<float> bias, int m, int n, int k, int transposeA, int transposeB, int epilogue, int fewRows, int parts, int each)
+
+#define DOTS(name, most, rows)                                                                                                     \
+  THIN(name, 32 * mostParts, most * rows == 16 ? 1 : 2) {                                                                                                 \
+    multiplyDots<most, rows>(Thin(out.at(), a.at(), b.at(), bias.at(), m, n, k, transposeA, transposeB, epilogue, fewRows), parts, each); \
+  }
+#define COLUMNS(name, most, columns, together)                                                                                               \
+  THIN(name, columnsThreads) {                                                                                                               \
+    multiplyColumns<most, columns, together>(Thin(out.at(), a.at(), b.at(), bias.at(), m, n, k, transposeA, transposeB, epilogue, fewRows)); \
+  }
+#define SHALLOW(name, most)                                                           \
+  THIN(name, 128) {                                                                   \
+    Side left = {a.at(), m, k, !transposeA}, right = {b.at(), n, k, transposeB != 0}; \
+    Target to = {out.at(), bias.at(), n, epilogue};                                   \
+    if (!transposeB && n % 4 == 0)                                                    \
+      multiplyShallow<most, true>(left, right, to, each);                             \
+    else                                                                              \
+      multiplyShallow<most, false>(left, right, to, each);                            \
+  }
+
+DOTS(matmul_thin_dots_16x1_f32, 16, 1)
+DOTS(matmul_thin_dots_16x2_f32, 16, 2)
+DOTS(matmul_thin_dots_32x1_f32, 32, 1)
+DOTS(matmul_thin_dots_32x2_f32, 32, 2)
+COLUMNS(matmul_thin_columns_16x1_f32, 16, 1, 4)
+COLUMNS(matmul_thin_columns_16x4_f32, 16, 4, 1)
+COLUMNS(matmul_thin_columns_32x1_f32, 32, 1, 2)
+COLUMNS(matmul_thin_columns_32x2_f32, 32, 2, 1)
+SHALLOW(matmul_thin_shallow_16x1_f32, 16)
+SHALLOW(matmul_thin_shallow_32x1_f32, 32)
