@@ -54,7 +54,7 @@ func OnlyThin(t *testing.T, number, turns int) string {
 	cost, tiles, all := costOfThin, tilesThin, thinTurns
 	t.Cleanup(func() { costOfThin, tilesThin, thinTurns = cost, tiles, all })
 	costOfThin, tilesThin, thinTurns = -1e12, allThin[number:number+1], []int{turns}
-	return tilesThin[0].symbol()
+	return tilesThin[0].symbol("matmul")
 }
 
 // ThinTiles are the instances of thin kernels: their kinds, sizes, and how much of the longer side

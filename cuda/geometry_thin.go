@@ -44,7 +44,7 @@ const costOfLoads = 800.0 // for loads that are issued together to come from the
 
 // isThin reports whether there are kernels for the product: of matrices in float32.
 func (g *product) isThin() bool {
-	return g.stem == "matmul" && g.forward && !g.images && g.out.Buffer.DType == tensor.Float32 && (g.few() <= mostThin || g.depth <= mostThin)
+	return g.forward && !g.images && g.out.Buffer.DType == tensor.Float32 && (g.few() <= mostThin || g.depth <= mostThin)
 }
 
 // few and longer are the product's rows and columns; rows are the few if they are fewer.
@@ -52,8 +52,8 @@ func (g *product) few() int      { return min(g.rows, g.columns) }
 func (g *product) longer() int   { return max(g.rows, g.columns) }
 func (g *product) fewRows() bool { return g.rows < g.columns }
 
-// alongDepth reports whether neighbours in depth are neighbours in memory, of the longer side and of
-// the few.
+// alongDepth reports whether neighbours in depth are neighbours in memory, of the longer side and
+// of the other.
 func (g *product) alongDepth() (longer, few bool) {
 	a, b := integer(g.sizes[3]) == 0, integer(g.sizes[4]) != 0
 	if g.fewRows() {
@@ -196,7 +196,9 @@ func (g *product) thinKindOf(p *placement) (best thinKind) {
 	return best
 }
 
-func (t thin) symbol() string { return fmt.Sprintf("matmul_thin_%s_%dx%d_f32", t.kind, t.most, t.each) }
+func (t thin) symbol(stem string) string {
+	return fmt.Sprintf("%s_thin_%s_%dx%d_f32", stem, t.kind, t.most, t.each)
+}
 
 // thinCalls is the product by one of these kernels, or nil if tiles are better.
 func (g *product) thinCalls(p *placement) []call {
@@ -208,5 +210,5 @@ func (g *product) thinCalls(p *placement) []call {
 	blocks, threads := t.grid(g)
 	arguments := append([]tensor.Argument{g.out, g.operands[0], g.operands[1], g.biasOr(g.operands[0])}, g.sizes...)
 	arguments = append(arguments, tensor.Int(g.epilogue), tensor.Flag(g.fewRows()), tensor.Int(g.parts()), tensor.Int(t.turns))
-	return []call{{symbol: t.symbol(), blocks: [2]int{blocks, 1}, threads: threads, arguments: arguments, cycles: cycles}}
+	return []call{{symbol: t.symbol(g.stem), blocks: [2]int{blocks, 1}, threads: threads, arguments: arguments, cycles: cycles}}
 }

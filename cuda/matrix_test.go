@@ -61,6 +61,8 @@ func TestSlicesSideBySide(t *testing.T) {
 				rows := []optest.Case{
 					product("matrices", m, 171, n, op.MatMul{}),
 					product("matrices in chunks", size[0]-4, 172, size[1]-4, op.MatMul{TransposeA: true}),
+					product("matrices in deep chunks", m, 172, n, op.MatMul{TransposeB: true}),
+					product("the first in deep chunks", size[0]-4, 200, size[1]-4, op.MatMul{}),
 					product("transposed matrices", size[0]-5, 171, n, op.MatMul{TransposeB: true}),
 					masked("matrices with a mask", m, 130, n),
 				}
@@ -100,6 +102,7 @@ func productCases(size [2]int) []optest.Case {
 	cases := []optest.Case{
 		product("matrices", m, k, n, op.MatMul{}),
 		product("matrices in chunks", size[0]-4, 44, size[1]-4, op.MatMul{TransposeA: true}),
+		product("matrices in deep chunks", m, 44, n, op.MatMul{TransposeB: true}),
 		masked("matrices with a mask", m, k, n),
 		images("images", 1, 4, 7, 9, size[0]/2+3, 3, image),
 	}

@@ -243,18 +243,16 @@ INLINE void multiplyShallow(const Side& a, const Side& b, const Target& out, int
 
 }  // namespace pollen
 
-#define THIN(name, ...)                                                                                                                        \
-  KERNEL(name, __VA_ARGS__)                                                                                                                    \
-  (Out<float> out, In<float> a, In<float> b, In<float> bias, int m, int n, int k, int transposeA, int transposeB, int epilogue, int fewRows, int parts, int each)
+#define THIN(name, ...)                                                                                                               \
+  KERNEL(name, __VA_ARGS__)                                                                                                           \
+  (Out<float> out, In<float> a, In<float> b, In<float> bias, int m, int n, int k, int transposeA, int transposeB, int epilogue,       \
+   int fewRows, int parts, int each)
+#define SIDES out.at(), a.at(), b.at(), bias.at(), m, n, k, transposeA, transposeB, epilogue, fewRows
 
-#define DOTS(name, most, rows)                                                                                                     \
-  THIN(name, 32 * mostParts, most * rows == 16 ? 1 : 2) {                                                                                                 \
-    multiplyDots<most, rows>(Thin(out.at(), a.at(), b.at(), bias.at(), m, n, k, transposeA, transposeB, epilogue, fewRows), parts, each); \
-  }
-#define COLUMNS(name, most, columns, together)                                                                                               \
-  THIN(name, columnsThreads) {                                                                                                               \
-    multiplyColumns<most, columns, together>(Thin(out.at(), a.at(), b.at(), bias.at(), m, n, k, transposeA, transposeB, epilogue, fewRows)); \
-  }
+#define DOTS(name, most, rows) \
+  THIN(name, 32 * mostParts, most * rows == 16 ? 1 : 2) { multiplyDots<most, rows>(Thin(SIDES), parts, each); }
+#define COLUMNS(name, most, columns, together) \
+  THIN(name, columnsThreads) { multiplyColumns<most, columns, together>(Thin(SIDES)); }
 #define SHALLOW(name, most)                                                           \
   THIN(name, 128) {                                                                   \
     Side left = {a.at(), m, k, !transposeA}, right = {b.at(), n, k, transposeB != 0}; \

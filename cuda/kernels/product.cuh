@@ -92,22 +92,37 @@ using ColumnsOf = StageOf<Shape::columns, Shape::depth, Shape::threads, Shape::g
 
 // pipelineSlice adds the depths from k to end to a thread's sums, from sm_80 on: stages are copied while those before them are multiplied. The
 // copies of a round are one group, and a round waits for the group of its stage. The barrier tells that all threads' copies are there, that nobody
-// reads the stage that is copied over, and that what the operands announced can be read. The first rounds only copy. All groups go through the rounds
-// of a slice of each depths, those with a shorter one, or none, without work.
+// reads the stage that is copied over, and that what the operands announced can be read. Deep chunks go to their places just before it. The first rounds
+// only copy. All groups go through the rounds of a slice of each depths, those with a shorter one, or none, without work.
 template <class Shape, class T, class A, class B>
 INLINE void pipelineSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end, int each, T* memory) {
   constexpr int depth = Shape::depth, stages = Shape::stages, ahead = stages - 1;
+  constexpr bool deep = isMatrix<A> && isMatrix<B> && Shape::threads < 256;  // else a thread has not the registers
   int rounds = (end - k + depth - 1) / depth, all = Shape::groups > 1 ? (each + depth - 1) / depth : rounds;
   a.advance(k, end, 0);
   b.advance(k, end, 0);
   for (int round = -ahead, next = 0; round < all; round++) {
     copyAsyncWait<ahead - 1>();
+    if constexpr (deep) {
+      bool deepA = a.inDeepChunks(), deepB = b.inDeepChunks();
+      if (round >= 0 && (deepA || deepB)) {
+        T* stage = memory + (next + 1 == stages ? 0 : next + 1) * Shape::stage;
+        Turned<RowsOf<Shape>, T> rows;
+        Turned<ColumnsOf<Shape>, T> columns;
+        bool there = Shape::groups == 1 || round < rounds;
+        if (there && deepA) rows.load(stage);
+        if (there && deepB) columns.load(stage + Shape::left);
+        barrier();
+        if (there && deepA) rows.store(stage);
+        if (there && deepB) columns.store(stage + Shape::left);
+      }
+    }
     barrier();
     int now = next + 1 == stages ? 0 : next + 1, coming = round + ahead, from = unknown(k + coming * depth);
     if (coming < rounds) {
       T* to = memory + next * Shape::stage;
-      copy<RowsOf<Shape>>(a, from, coming & 1, to);
-      copy<ColumnsOf<Shape>>(b, from, coming & 1, to + Shape::left);
+      copy<RowsOf<Shape>, deep>(a, from, coming & 1, to);
+      copy<ColumnsOf<Shape>, deep>(b, from, coming & 1, to + Shape::left);
     }
     copyAsyncCommit();
     a.advance(from + depth, end, coming + 1 & 1);

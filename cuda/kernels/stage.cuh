@@ -5,6 +5,9 @@
 //   - they have the chunks i and i + 4 of the depths d to d + 3, as the tensor cores' fragments are read (tensorcore.cuh),
 //   - they have eight chunks of a depth, as the ordinary cores read b, and as copies of 16 bytes write,
 // and the 32 lanes of an access of 4 bytes do when they have a chunk of eight depths, as operands whose depth is contiguous are written.
+//
+// Copies of 4 bytes are slow: a warp's took some 15 cycles on an H100. So a matrix whose depth is contiguous and a multiple of four comes in deep chunks, of
+// four depths: each thread has some copied to anywhere in the stage, and when they are there moves their numbers to their places.
 #pragma once
 
 #include "pollen.cuh"
@@ -62,6 +65,13 @@ struct StageOf {
     return {thread / 32 / eights % warps * 4 + thread % 32 / 8, thread / 32 % eights * 8 + thread % 8, i * warps * 4, 0};
   }
 
+  // deepChunk is the first of four depths of one place along the side. It lies at rawOffset until all threads store its numbers where they belong.
+  static INLINE Place deepChunk(unsigned thread, int i) {
+    static_assert(depth == 16 && threads % 64 == 0, "a row has four chunks");
+    return {thread % 32 / 2 + thread / 64 * 16, thread % 2 * 4 + thread / 32 % 2 * 8, i * (threads / 4), 0};
+  }
+  static INLINE int rawOffset(unsigned thread, int i) { return 4 * (thread + i * threads); }
+
   // chunk is the first of the four numbers that a thread brings at once.
   static INLINE Place chunk(unsigned thread, int i) {
     constexpr int chunks = side / 4, step = threads / chunks;
@@ -78,14 +88,51 @@ struct StageOf {
 //     chunks<Stage>(k, i, f)          calls f(number, place, address, whether it is in the operand) for each of a thread's chunks, or
 //     words<Stage, numbered>(k, i, f) for each of a thread's numbers of stage i, which begins at depth k; the compiler knows the number if numbered
 //
-// copy starts the copies of a stage; cp.async, from sm_80 on.
-template <class Stage, class T, class Operand>
+template <class T>
+struct Matrix;
+
+template <class Operand>
+constexpr bool isMatrix = false;
+template <class T>
+constexpr bool isMatrix<Matrix<T>> = true;
+
+// copy starts the copies of a stage; cp.async, from sm_80 on. If deep, the operand is a matrix, which may lie in deep chunks.
+template <class Stage, bool deep, class T, class Operand>
 INLINE void copy(const Operand& operand, int k, int parity, T* memory) {
+  if constexpr (deep) {
+    if (operand.inDeepChunks()) {
+      operand.template deepChunks<Stage>(k, [&](int place, const T* from, bool there) INLINED { copyChunk(memory + place, from, there); });
+      return;
+    }
+  }
   if (operand.inChunks())
     operand.template chunks<Stage>(k, parity, [&](int, int place, const T* from, bool there) INLINED { copyChunk(memory + place, from, there); });
   else
     operand.template words<Stage, false>(k, parity, [&](int, int place, const T* from, bool there) INLINED { copyWord(memory + place, from, there); });
 }
+
+// Turned is a thread's deep chunks on their way from where it had them copied to their places. A barrier comes between, and one after.
+template <class Stage, class T>
+struct Turned {
+  Vector<T, 4> v[Stage::count / 4];
+
+  INLINE void load(const T* memory) {
+#pragma unroll
+    for (int i = 0; i < Stage::count / 4; i++) v[i] = *(const Vector<T, 4>*)(memory + Stage::rawOffset(Stage::thread(), i));
+  }
+  INLINE void store(T* memory) const {
+    auto p = Stage::deepChunk(Stage::thread(), 0);
+#pragma unroll
+    for (int i = 0; i < Stage::count / 4; i++) {
+      p.acrossX = Stage::deepChunk(0, i).acrossX;
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        p.acrossD = j;
+        memory[p.offset()] = v[i].v[j];
+      }
+    }
+  }
+};
 
 // Fetch is a thread's numbers on their way through registers, before sm_80.
 template <class Stage, class T>
@@ -122,6 +169,19 @@ struct Matrix {
   INLINE void begin(int x) { first = x; }
   INLINE void advance(int, int to, int) { end = to; }
   INLINE bool inChunks() const { return !alongDepth && extent % 4 == 0; }
+  INLINE bool inDeepChunks() const { return alongDepth && depth % 4 == 0; }
+
+  template <class Stage, class F>
+  INLINE void deepChunks(int k, F f) const {
+    auto p = Stage::deepChunk(Stage::thread(), 0);
+    int left = k + p.d < end ? extent - first - p.x : 0;
+    const T* from = data + ((first + p.x) * depth + k + p.d);
+#pragma unroll
+    for (int i = 0; i < Stage::count / 4; i++) {
+      p.acrossX = Stage::deepChunk(0, i).acrossX;
+      f(Stage::rawOffset(Stage::thread(), i), from + p.acrossX * depth, p.acrossX < left);
+    }
+  }
 
   template <class Stage, class F>
   INLINE void chunks(int k, int, F f) const {
