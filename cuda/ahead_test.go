@@ -37,6 +37,7 @@ func begun(t *testing.T, s *toy, device tensor.Device) tensor.Runner {
 // each GPU, however many chains there are; the values read are those of a session that never reads
 // ahead, whatever changes the memory in between.
 func TestReadAhead(t *testing.T) {
+	noSwitches(t)
 	host := tensor.NewHost(1)
 	defer host.Close()
 	for _, gpus := range [][]int{{0}, {0, 2}} {

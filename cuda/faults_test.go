@@ -86,6 +86,7 @@ func TestALostGPUSaysSo(t *testing.T) {
 }
 
 func TestSynchronousErrorsNameTheLaunch(t *testing.T) {
+	noSwitches(t)
 	for _, synchronous := range []bool{true, false} {
 		d := newFakeDriver(t)
 		broken := d.kernels["toy_add_f32"]

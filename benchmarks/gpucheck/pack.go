@@ -40,13 +40,12 @@ func pack(to string, emulated bool) error {
 		return errors.Wrap(err, "gpucheck")
 	}
 	defer os.RemoveAll(work)
-	if err := packInto(filepath.Join(work, name), emulated); err != nil {
+	dir := filepath.Join(work, name)
+	if err := packInto(dir, emulated); err != nil {
 		return err
 	}
-	// The programs share most of their bytes, at distances that only a large dictionary spans.
-	archive := exec.Command("tar", "-I", "xz -T1 --lzma2=preset=1,dict=128MiB,mf=hc4", "-cf", to, "-C", work, name)
-	if out, err := archive.CombinedOutput(); err != nil {
-		return errors.Wrapf(err, "gpucheck: tar: %s", out)
+	if err := archive(dir, to); err != nil {
+		return err
 	}
 	info, err := os.Stat(to)
 	if err != nil {
@@ -54,6 +53,15 @@ func pack(to string, emulated bool) error {
 	}
 	fmt.Printf("%s: %.1f MB; there: tar xJf %s && %s/gpucheck first OUT\n", to, float64(info.Size())/1e6, filepath.Base(to), name)
 	return nil
+}
+
+// archive makes an archive, NAME.tar.xz, of a directory, which is called NAME in it.
+func archive(dir, to string) error {
+	name := strings.TrimSuffix(filepath.Base(to), ".tar.xz")
+	// The programs share most of their bytes, at distances that only a large dictionary spans.
+	command := exec.Command("tar", "-I", "xz -T1 --lzma2=preset=1,dict=128MiB,mf=hc4", "-cf", to, "-C", dir, "--transform", "s,^\\.,"+name+",", ".")
+	out, err := command.CombinedOutput()
+	return errors.Wrapf(err, "gpucheck: tar: %s", out)
 }
 
 // packInto builds everything into a directory.

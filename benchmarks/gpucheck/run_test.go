@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,7 +15,7 @@ import (
 )
 
 // fakeProgram stands for every program of a packed directory. It appends a line to the file calls:
-// its arguments and the switches of its environment. The file fault has a pattern of arguments, and
+// its arguments and the switches of its environment, unless it lists tests. The file fault has a pattern of arguments, and
 // what a call that matches does: fail, hang, crash, or lose the GPU once.
 const fakeProgram = `#!/bin/sh
 packed=$(dirname "$0")
@@ -22,7 +23,7 @@ call="$(basename "$0") $*"
 echo "$call $(env | grep ^POLLEN_CUDA_ | sort | tr '\n' ' ')" >>"$packed/calls"
 case "$call" in
 "train devices") cat "$packed/devices"; exit ;;
-*-test.list*) printf 'TestFirst\nTestSecond\nTestConformance\n'; exit ;;
+*-test.list*) sed -i '$ d' "$packed/calls"; printf 'TestFirst\nTestSecond\nTestConformance\n'; exit ;;
 benchmarks*)
   while [ $# -gt 0 ]; do [ "$1" = --json ] && echo '{}' >"$2"; shift; done ;;
 *) echo "=== RUN   TestFake" ;;
@@ -85,6 +86,11 @@ func callOf(t *testing.T, name, packed string, more ...func(*options)) (record, 
 		t.Error(err)
 	}
 	checkSizes(t, out)
+	for _, asked := range regexp.MustCompile(`-test.run \^(Test\w+)\$ -test.skip (\S+)`).FindAllStringSubmatch(string(made), -1) {
+		if regexp.MustCompile(asked[2]).MatchString(asked[1]) {
+			t.Errorf("%s is asked for and skipped", asked[1])
+		}
+	}
 	return readRecord(t, out), status, strings.Split(strings.TrimSpace(string(made)), "\n")
 }
 

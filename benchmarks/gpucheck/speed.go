@@ -23,9 +23,11 @@ func speed(r *runner) {
 	main, all := "mnist-64-64-256:100", "mnist-64-64-256:100,mlp-100:500"
 	one, many, chains, updates, batches := "1", "1,64", "1,8,64,256,1024", "1048576,52428800", "100"
 	training := []string{"--data", "glyphs", "--model", "mnist-64-64-256", "--epochs", "3", "--samples", "1", "--burn-in", "0", "--chains", "8", "--precision", "bf16"}
+	trainingLimit := 60 * time.Second
 	if r.emulated {
 		main, all, one, many, chains, updates, batches = "mlp-10:4", "mlp-10:4", "1", "1,2", "1,2,4", "1000", "1"
 		training = []string{"--data", "glyphs", "--model", "mlp-10", "--epochs", "1", "--samples", "1", "--burn-in", "0", "--chains", "2", "--batch", "1000"}
+		trainingLimit *= emulatedPatience
 	}
 	r.benchmark("peers-bf16", 110, "peers.json", "--work", "steps", "--steps", all, "--precisions", "bf16", "--chains", many)
 	r.check(check{
@@ -37,7 +39,7 @@ func speed(r *runner) {
 	})
 	r.benchmark("scaling", 40, "scaling.json", "--work", "steps", "--steps", main, "--precisions", "bf16", "--chains", chains, "--peers", "")
 	r.benchmark("updates", 30, "updates.json", "--work", "updates,convolutions", "--updates", updates, "--batches", batches, "--precisions", "bf16")
-	r.check(check{name: "training", limit: 60 * time.Second, command: append([]string{"train", "fit", "--device", "cuda", "--folder", filepath.Join(r.work, "run")}, training...)})
+	r.check(check{name: "training", limit: trainingLimit, command: append([]string{"train", "fit", "--device", "cuda", "--folder", filepath.Join(r.work, "run")}, training...)})
 	if !r.emulated {
 		r.check(r.test("cuda", "sanitizer", "^TestGroupedConvolutions$", 45, func(c *check) {
 			c.excuses = []string{noProgram, "Device not supported"}
