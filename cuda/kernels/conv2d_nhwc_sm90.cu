@@ -31,7 +31,8 @@ KERNEL(conv2d_nhwc_group_filter_bf16, GroupFilter::threads, GroupFilter::blocks)
   DYNAMIC_SHARED(Brick, stages);
   Lines image = {{B, 1, height, width, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1}, false, blocks, taps, across, 0, down, right, 0};
   Lines gradient = {{B, 1, doutHeight, doutWidth, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1}, false, doutBlocks, 1, 1, 0, 0, 0, 0};
-  convolveGroupFilter(partial.at(), dout.at(), x.at(), {image, gradient, filters, doutFirst, steps, rows, each, sizeX, sizeDout, depth}, groups, (unsigned*)stages);
+  GradientRows way = {image, gradient, filters, doutFirst, steps, rows, each, sizeX, sizeDout, depth};
+  convolveGroupFilter(partial.at(), dout.at(), x.at(), way, groups, (unsigned*)stages);
 }
 
 KERNEL(nhwc_pack_chunks_bf16, 256)

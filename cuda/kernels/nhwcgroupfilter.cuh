@@ -12,8 +12,9 @@ namespace pollen {
 // GroupFilter is a block: 64 filters, 64 channels, and up to nine taps, which three times four warps share. The last four warps bring the operands:
 // they need few registers, and leave the others theirs.
 struct GroupFilter {
-  static constexpr int rows = 64, channels = 64, each = 3, groups = 3, taps = each * groups, copying = 4, threads = 128 * groups + 32 * copying, blocks = 1, step = 16;
-  static constexpr int registers = 160, registersToCopy = 32;
+  static constexpr int rows = 64, channels = 64, each = 3, groups = 3, taps = each * groups, blocks = 1, step = 16;
+  static constexpr int copying = 4, threads = 128 * groups + 32 * copying;  // warps that copy
+  static constexpr int registers = 160, registersToCopy = 32;  // of a thread, from 128 each
 };
 
 // Range is one of some equal parts of n things; the first ones may have one more.
@@ -90,8 +91,9 @@ INLINE void bringStages(Stages stages, const unsigned* dout, const unsigned* x, 
     }
 }
 
-// multiplyTaps has four warps add up the products of each taps, of which the block's first one is firstOfBlock and their own is first. They wait
-// for their own products only: meanwhile those of other warps keep the tensor cores busy.
+// multiplyTaps has four warps add up the products of each taps, from tap first on. The block's first tap is firstOfBlock. They wait for their own products
+// only: meanwhile those of other warps keep the tensor cores busy. ptxas lets a product begin before the one before it ends only if none of them in a loop
+// depends on a condition.
 template <int each>
 INLINE void multiplyTaps(Stages stages, float* partial, const GradientRows& c, int block, int row, int lowest, int firstOfBlock, int first) {
   using Shape = GroupFilter;
