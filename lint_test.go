@@ -327,7 +327,7 @@ var entryLine = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 // the poolings that it puts into a convolution's epilogue, with what comes back from their windows.
 var cudaKnows = map[string]bool{
 	"slices": true, "slices_nhwc": true, "sum_rows": true, "nhwc_pack": true, "conv2d_nhwc": true, "conv2d_nhwc_filter": true,
-	"conv2d_nhwc_group_filter": true, "conv2d_windows_filter": true, "conv2d_windows_pool": true, "conv2d_windows_whole": true,
+	"conv2d_nhwc_group_filter": true, "conv2d_windows_filter": true, "conv2d_windows_pool": true, "conv2d_windows_pack": true, "conv2d_windows_whole": true,
 	"max_pool": true, "max_pool_relu": true, "max_places": true, "max_places_relu": true, "nhwc_pack_windows": true, "windows_of": true,
 }
 

@@ -86,8 +86,8 @@ INLINE void packChunks(unsigned* to, From from, Out<float> sums, bool summed, in
   ((Vector<unsigned, chunk>*)to)[(at / run * chunks + i) * run + at % run] = words;
 }
 
-// PackWindows is a block's part of planes of channels that windows' gradients make, on its way to a packed copy in bfloat16 that lies in chunks: some windows of a
-// block of channels of a plane, with a part of the plane's lines outside of the image. Each warp has a chunk, its lanes neighbouring windows.
+// PackWindows is a block's part of planes of channels that windows' gradients make, on its way to a packed copy in bfloat16 that lies in chunks: 32 windows
+// of a block of channels of a plane, with a part of the plane's lines outside of the image. Each warp has a chunk, its lanes neighbouring windows.
 struct PackWindows {
   static constexpr int numbers = 8, chunks = 8, tile = 32;
   using Chunk = Vector<unsigned, 4>;
@@ -187,7 +187,8 @@ INLINE void packWindows(unsigned* to, Windows<float> from, Out<float> sums, bool
   using Pack = PackWindows;
   int windows = height / 2 * (width / 2), tiles = (windows + Pack::tile - 1) / Pack::tile, warp = threadIdx.x / 32;
   int part = blockIdx.x % tiles, block = blockIdx.x / tiles % blocks, plane = blockIdx.x / tiles / blocks;
-  int channel = (block * Pack::chunks + warp) * Pack::numbers, begin = (plane * planeFrom + channel * channelFrom) / 4, window = part * Pack::tile + threadIdx.x % 32;
+  int channel = (block * Pack::chunks + warp) * Pack::numbers, begin = (plane * planeFrom + channel * channelFrom) / 4;
+  int window = part * Pack::tile + threadIdx.x % 32;
   Pack b{{from.dout + begin, from.which + begin}, (Pack::Chunk*)to + (block * Pack::chunks + warp) * run + plane * planeTo, channels - channel,
          channelFrom / 4, height, width, top, left, rows, columns};
   const Pack::Window own = b.load(window, window < windows);
