@@ -14,7 +14,8 @@ type Loop struct {
 // with one round of its inner loops, which copy; of that of windows two windows with 9 taps, or one
 // with 27. On the tensor cores a round of windows has 16 of them, of 32 filters and 32 taps. Those
 // of an update are the fewest with which a round makes noise; those of a packed copy are all of the
-// kernel, which has no loop.
+// kernel, which has no loop, or a short one for the border: that of windows in chunks, whose count
+// is an upper bound.
 var Loops = map[string]Loop{
 	"sgld_update_f32":                {248, 4},
 	"psgld_update_f32":               {348, 4},
