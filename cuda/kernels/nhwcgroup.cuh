@@ -221,19 +221,18 @@ INLINE void multiplyStrip(typename Shape::Sums& sums, const Lines& c, int size, 
   };
   for (int block = 0, round = 0, stage = 0, odd = 0; block < c.blocks; block++) {
     int tap = c.first, more = c.across;
+    groupFence();
     for (int i = 0; i < c.taps; i++, round++) {
       waitFor(b->full + stage, odd);
       if (i == 0) {
         // The first products begin when their own chunks have come.
         for (int k = 0; k < chunks; k += 2) {
           waitFor(b->pixels + k / 2, block & 1);
-          groupFence();
           multiply(stage, tap, k);
-          groupCommit();
         }
+        groupCommit();
         if (round > 0) release(stage);  // no products of the blocks of channels before are under way
       } else {
-        groupFence();
 #pragma unroll
         for (int k = 0; k < chunks; k += 2) multiply(stage, tap, k);
         groupCommit();
