@@ -7,8 +7,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// shuffle is shfl.sync of the whole warp by a function: result, value, mask or number of a lane, 31,
-// all lanes.
+// shuffle is shfl.sync of the whole warp by a function: result, value, mask or number of a lane,
+// 31, all lanes.
 func (e *entry) shuffle(function string, operands []string) (string, error) {
 	if len(operands) != 5 || operands[3] != "31" || operands[4] != "-1" {
 		return "", errors.New("a shuffle that is not of a whole warp")
