@@ -59,10 +59,10 @@ func groupedConvolution() subject {
 	return s
 }
 
-// groupedFilter has slices in turn, two blocks of filters, and a block of fewer taps than the rest.
-// The gradient's copy is as wide as the image's, with zeros around its pixels.
+// groupedFilter has slices in turn, two blocks of filters, and blocks of up to eight taps, then of up
+// to four: warps have three taps, two, or one. Stages have an odd number of rows. The gradient's copy is as wide as the image's, with zeros around its pixels.
 func groupedFilter() subject {
-	const filters, rows, columns, depth, shares = 66, 4, 16, 2, 2
+	const filters, rows, columns, depth = 66, 5, 16, 2
 	i := image{2, 8, 18, 1, 3, 5}
 	around := image{2, i.P() + 2, i.width, 2, 1, 1} // two rows of zeros, above and below, and two columns
 	x, packedX := halved(i.lines()*64, 10)
@@ -93,8 +93,8 @@ func groupedFilter() subject {
 		}
 	}
 	s := subject{
-		file: "conv2d_nhwc_sm90.ptx", entry: "conv2d_nhwc_group_filter_bf16", within: 1e-4, want: [][]float64{want},
-		behind: []int{len(packedDout) + len(packedX)}, most: 4,
+		file: "conv2d_nhwc_sm90.ptx", entry: "conv2d_nhwc_group_filter_bf16", within: 1e-4, want: [][]float64{want, want},
+		behind: []int{len(packedDout) + len(packedX), len(packedDout) + len(packedX)}, most: 12,
 	}
 	s.record = func(recording *Recording, symbol string) {
 		buffers := []Buffer{
@@ -102,11 +102,13 @@ func groupedFilter() subject {
 			{Bytes: len(packedX), Contents: inChunks(packedX, i.lines())},
 		}
 		sizeX, sizeDout := (rows-1)*i.width+columns+2*i.width, (rows-1)*around.width+columns
-		recording.Add(1, buffers, []Call{{
-			Symbol: symbol, Blocks: [2]int{2 * 2, 1}, Threads: 512, Shared: depth*(128*(sizeX+sizeDout)+2*8) + 8*4*64*64,
-			Arguments: integers(3, filters, i.B, i.height, i.width, i.P(), i.Q(), i.blocks, i.taps(), i.S, i.width, 1,
-				around.height, around.width, around.width+2, 2, 1, rows, 3, sizeX, sizeDout, depth, shares),
-		}})
+		for _, shares := range []int{2, 4} {
+			recording.Add(1, buffers, []Call{{
+				Symbol: symbol, Blocks: [2]int{2 * shares, 1}, Threads: 512, Shared: depth*(128*(sizeX+sizeDout)+2*8) + 8*4*64*64,
+				Arguments: integers(3, filters, i.B, i.height, i.width, i.P(), i.Q(), i.blocks, i.taps(), i.S, i.width, 1,
+					around.height, around.width, around.width+2, 2, 1, rows, 3, sizeX, sizeDout, depth, shares),
+			}})
+		}
 	}
 	return s
 }

@@ -112,11 +112,10 @@ INLINE void multiplyTaps(Stages stages, float* partial, const GradientRows& c, i
 #pragma unroll
       for (float& v : some) v = 0;
     for (int round = 0; round < rounds; round++) {
-      unsigned a[2][4], atX = 4 * stages.begin(), atDout = atX + left;
+      unsigned a[3][4], atX = 4 * stages.begin(), atDout = atX + left;
       int more = c.steps, steps = lesser(c.rows, c.x.pixels.P - p) * c.steps;
       p = p + c.rows < c.x.pixels.P ? p + c.rows : 0;
       auto multiply = [&](unsigned (&words)[4]) INLINED {
-        groupWait<1>();  // the product that read the words
         loadMatricesTransposed(words, stages.memory, atDout);
         groupFence();
 #pragma unroll
@@ -130,10 +129,12 @@ INLINE void multiplyTaps(Stages stages, float* partial, const GradientRows& c, i
       };
       waitFor(stages.filled(stages.number), stages.odd);
       for (int i = 1; i < steps; i += 2) {
+        groupWait<1>();  // the product that read the words
         multiply(a[0]);
+        groupWait<1>();
         multiply(a[1]);
       }
-      if (steps % 2) multiply(a[0]);
+      if (steps % 2) multiply(a[2]);
       groupWait<0>();
       warpBarrier();
       if (lane == 0) arrive(stages.read(stages.number));
