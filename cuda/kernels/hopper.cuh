@@ -56,15 +56,6 @@ __device__ inline bool hasPassed(CopyBarrier* b, int odd) {
 // pause sleeps for about so many nanoseconds, at most twice as long.
 __device__ inline void pause(int nanoseconds) { asm volatile("nanosleep.u32 %0;" : : "r"(nanoseconds) : "memory"); }
 
-// setRegisters changes how many registers each thread of four warps may have, of those that the block has together: some give what others then take.
-template <int n, bool more>
-__device__ inline void setRegisters() {
-  if (more)
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(n));
-  else
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(n));
-}
-
 // timer counts units of 2^32 ns, 4.3 s. trap fails the launch.
 __device__ inline unsigned timer() {
   unsigned now;
@@ -79,6 +70,15 @@ __device__ inline void groupCommit() { asm volatile("wgmma.commit_group.sync.ali
 template <int n>
 __device__ inline void groupWait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(n) : "memory");
+}
+
+// setRegisters changes how many registers each thread of four warps may have, of those that the block has together: some give what others then take.
+template <int n, bool more>
+__device__ inline void setRegisters() {
+  if (more)
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(n));
+  else
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(n));
 }
 
 // describe is how a product reads a matrix whose depth is contiguous, without swizzle: eight rows of 16 bytes lie side by side from memory + bytes on, the

@@ -18,9 +18,6 @@ inline void arrive(CopyBarrier* b) { arriveAtPhase(b, 0); }
 inline void copyBulk(void* to, const void* from, int bytes, CopyBarrier* b) { copyBulk(to, from, (size_t)bytes, (const void*)b); }
 inline bool hasPassed(CopyBarrier* b, int odd) { return hasPassedPhase(b, odd); }
 
-template <int n, bool more>
-inline void setRegisters() {}
-
 // A phase that never ends is an error at once, so no time passes here.
 inline void pause(int) {}
 inline unsigned timer() { return 0; }
@@ -28,6 +25,8 @@ inline void trap() { fault("traps"); }
 
 inline void groupFence() { fenceProducts(); }
 inline void groupCommit() { commitProducts(); }
+template <int n, bool more>
+inline void setRegisters() {}
 template <int n>
 inline void groupWait() {
   waitProducts(n);
