@@ -94,7 +94,7 @@ func groupedFilter() subject {
 	}
 	s := subject{
 		file: "conv2d_nhwc_sm90.ptx", entry: "conv2d_nhwc_group_filter_bf16", within: 1e-4, want: [][]float64{want, want},
-		behind: []int{len(packedDout) + len(packedX), len(packedDout) + len(packedX)}, most: 12,
+		behind: []int{len(packedDout) + len(packedX), len(packedDout) + len(packedX)}, most: 4,
 	}
 	s.record = func(recording *Recording, symbol string) {
 		buffers := []Buffer{
