@@ -45,25 +45,34 @@ func someNumbers(n int, seed float64) []float64 {
 	return all
 }
 
-// product multiplies matrices of several tiles of so many rows, with edges, a bias and slices, and
-// some whose four neighbours are copied at once. So many groups of threads have a slice each.
+// product multiplies matrices of several tiles of so many rows, with edges, a bias and slices, some
+// whose four neighbours are copied at once, and some, with a mask, whose four depths are. So many
+// groups of threads have a slice each.
 func product(entry string, within float64, height, groups int) subject {
 	s := subject{file: "matmul_sm80.ptx", entry: entry, within: within, most: 10 - 2*groups}
-	rows := []struct{ m, n, k, transposeA, slices, each int }{
-		{height + 13, 70, 107*groups - 20*(groups-1), 0, 1 + groups, 80}, {height + 12, 72, 80 * (2*groups - 1), 1, 2*groups - 1, 80},
+	rows := []struct{ m, n, k, transposeA, transposeB, slices, each int }{
+		{height + 13, 70, 107*groups - 20*(groups-1), 0, 0, 1 + groups, 80}, {height + 12, 72, 80 * (2*groups - 1), 1, 0, 2*groups - 1, 80},
+		{height + 12, 72, 108*groups - 20*(groups-1), 0, 1, 1 + groups, 80},
 	}
 	for _, r := range rows {
-		a, b, bias := someNumbers(r.m*r.k, 1), someNumbers(r.k*r.n, 2), someNumbers(r.n, 3)
+		a, b, bias := someNumbers(r.m*r.k, 1), someNumbers(r.k*r.n, 2), someNumbers(r.n*(1+r.transposeB*(r.m-1)), 3)
 		across, down := r.k, 1
 		if r.transposeA == 1 {
 			across, down = 1, r.m
 		}
+		acrossB, downB := 1, r.n
+		if r.transposeB == 1 {
+			acrossB, downB = r.k, 1
+		}
 		var want []float64
 		for i := range r.m {
 			for j := range r.n {
-				sum := bias[j]
+				sum := bias[j] * float64(1-r.transposeB)
 				for d := range r.k {
-					sum += a[i*across+d*down] * b[d*r.n+j]
+					sum += a[i*across+d*down] * b[d*downB+j*acrossB]
+				}
+				if r.transposeB == 1 && bias[i*r.n+j] <= 0 {
+					sum = 0 // bias is a mask
 				}
 				want = append(want, sum)
 			}
@@ -77,11 +86,11 @@ func product(entry string, within float64, height, groups int) subject {
 		}
 		for i, r := range rows {
 			arguments := integers(4)
-			for _, v := range []int{r.m, r.n, r.k, r.transposeA, 0, 1, r.slices, r.each} {
+			for _, v := range []int{r.m, r.n, r.k, r.transposeA, r.transposeB, 1 + 63*r.transposeB, r.slices, r.each} {
 				arguments = append(arguments, Argument{Value: uint64(v)})
 			}
 			buffers := []Buffer{{Bytes: 4 * len(s.want[i])}}
-			for seed, n := range []int{r.m * r.k, r.k * r.n, r.n} {
+			for seed, n := range []int{r.m * r.k, r.k * r.n, r.n * (1 + r.transposeB*(r.m-1))} {
 				buffers = append(buffers, Buffer{Bytes: 4 * n, Contents: floats(someNumbers(n, float64(seed+1)))})
 			}
 			recording.Add(1, buffers, []Call{{Symbol: symbol, Blocks: [2]int{4, 1}, Threads: 2 * height * groups, Shared: bytesShared, Arguments: arguments}})
