@@ -41,8 +41,6 @@ const (
 	// come, one that their memory is free.
 	groupBarriers = 8 * (2*groupStages + 4 + 1)
 	stripWidth    = 8
-
-	cyclesPerNanosecond = 1.8
 )
 
 // manyChains are as many as fill a GPU. Which kernel computes a convolution may not depend on the
@@ -109,23 +107,6 @@ func (t stripTile) shared(g *groupProduct) int {
 	return max(lineBytes*(groupStages*groupRows+most), 4*groupRows*ceil(t.columns(), warp)*warp) + groupBarriers
 }
 
-// work is a block's at the speed 1.
-func (t stripTile) work(p *placement, g *groupProduct) float64 {
-	numbers := numbersOf(p.precision)
-	return float64(groupRows*t.columns()*g.taps*ceil(g.image.channels, numbers)*numbers) / costPerCycle
-}
-
-// apart is by how many nanoseconds those blocks begin one after the other that share a
-// multiprocessor: a block's time, divided among them. It is 0 if there are only a few of them.
-func (t stripTile) apart(p *placement, g *groupProduct, chains int) int {
-	const wavesAtLeast, mostApart = 4, 20000
-	resident := residentOf(p, t.shared(g), t.mostResident())
-	if resident < 2 || t.blocks(g)*chains < wavesAtLeast*resident*p.multiprocessors {
-		return 0
-	}
-	return min(int(t.work(p, g)/t.speed.full/cyclesPerNanosecond)/resident, mostApart)
-}
-
 // cost estimates the cycles, as packedTile.cost does.
 func (t stripTile) cost(p *placement, g *groupProduct, chains int) float64 {
 	shared := t.shared(g)
@@ -133,10 +114,11 @@ func (t stripTile) cost(p *placement, g *groupProduct, chains int) float64 {
 		return math.Inf(1)
 	}
 	blocks := ceil(g.image.channels, numbersOf(p.precision))
+	work := float64(groupRows*t.columns()*g.taps*blocks*numbersOf(p.precision)) / costPerCycle
 	_, lines := g.lines(t)
 	bytes := float64(blocks*lineBytes) * (float64(groupRows*g.taps) + lines)
 	resident := residentOf(p, shared, t.mostResident())
-	return t.speed.with(resident).cycles(p, t.blocks(g)*chains, resident, t.work(p, g), bytes)
+	return t.speed.with(resident).cycles(p, t.blocks(g)*chains, resident, work, bytes)
 }
 
 // cheapest is the cheapest tile, and its cycles.
@@ -173,7 +155,7 @@ func (g *groupProduct) calls(p *placement) []call {
 	arguments := g.buffers(x, w)
 	for _, n := range []int{
 		g.product.rows, g.packing.planes, g.packing.rows, g.packing.columns, g.P, g.Q, ceil(g.image.channels, numbersOf(p.precision)),
-		g.taps, g.across, g.first, g.down, g.right, g.reach, most, g.epilogue, max(1, p.multiprocessors), t.apart(p, g, p.chains),
+		g.taps, g.across, g.first, g.down, g.right, g.reach, most, g.epilogue,
 	} {
 		arguments = append(arguments, tensor.Int(n))
 	}

@@ -126,22 +126,3 @@ func TestGroupSpeeds(t *testing.T) {
 		}
 	}
 }
-
-// TestBlocksTakeTurns: blocks that share a multiprocessor begin apart if many follow them, at most
-// by a block's time.
-func TestBlocksTakeTurns(t *testing.T) {
-	for _, test := range []struct{ chains, shared, low, high int }{
-		{1, 227 << 10, 0, 0}, {64, 227 << 10, 1000, 10000}, {64, 120 << 10, 0, 0},
-	} {
-		p := &placement{precision: BF16, capability: 90, shared: test.shared, multiprocessors: 132, chains: test.chains, groups: true}
-		for _, c := range callsOf(p, convolutionLaunch("conv2d_fwd", wide)) {
-			if !strings.Contains(c.symbol, "group") {
-				continue
-			}
-			last := c.arguments[len(c.arguments)-2:]
-			if wave, apart := integer(last[0]), integer(last[1]); wave != 132 || apart < test.low || apart > test.high {
-				t.Errorf("%d chains, %d bytes of shared memory: %s has waves of %d blocks, %d ns apart", test.chains, test.shared, c.symbol, wave, apart)
-			}
-		}
-	}
-}

@@ -52,7 +52,7 @@ func groupedConvolution() subject {
 			recording.Add(1, buffers[launch], []Call{{
 				Symbol: symbol, Blocks: [2]int{strips, 1}, Threads: 160, Shared: 128*(stages*tile+size) + 8*(2*stages+5),
 				Arguments: append(arguments, integers(0, filters, i.B, i.height, i.width, i.P(), i.Q(), i.blocks, i.taps(), i.S, 0, i.width, 1,
-					(i.R-1)*i.width+i.S-1, size, epilogue, 1, 0)...),
+					(i.R-1)*i.width+i.S-1, size, epilogue)...),
 			}})
 		}
 	}

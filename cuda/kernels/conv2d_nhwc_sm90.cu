@@ -7,13 +7,12 @@
 #define STRIPS(ending, ...)                                                                                                                        \
   KERNEL(conv2d_nhwc_group_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                                \
   (Out<float> y, In<unsigned> x, In<unsigned> w, In<float> bias, Out<float> pooled, Out<unsigned char> which, int filters, int B, int height,      \
-   int width, int P, int Q, int blocks, int taps, int across, int first, int down, int right, int reach, int size, int epilogue, int wave,         \
-   int apart) {                                                                                                                                    \
+   int width, int P, int Q, int blocks, int taps, int across, int first, int down, int right, int reach, int size, int epilogue) {                 \
     DYNAMIC_SHARED(Brick, stages);                                                                                                                 \
     Convolution pixels = {B, 1, height, width, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1};                                                                   \
     Lines lines = {pixels, false, blocks, taps, across, first, down, right, reach};                                                                \
     Output<float, true> out = {y.at(), bias.at(), filters, B * P * Q, P * Q, P * Q, filters * P * Q, epilogue, {pooled, which}};                   \
-    convolveStrips<__VA_ARGS__>(out, x.at(), w.at(), lines, size, {wave, apart}, (unsigned*)stages);                                               \
+    convolveStrips<__VA_ARGS__>(out, x.at(), w.at(), lines, size, (unsigned*)stages);                                                              \
   }
 
 STRIPS(16x16_bf16, StripTile<16, 2>)

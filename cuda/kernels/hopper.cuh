@@ -53,9 +53,6 @@ __device__ inline bool hasPassed(CopyBarrier* b, int odd) {
   return passed;
 }
 
-// pause sleeps for about so many nanoseconds, at most twice as long.
-__device__ inline void pause(int nanoseconds) { asm volatile("nanosleep.u32 %0;" : : "r"(nanoseconds) : "memory"); }
-
 // timer counts units of 2^32 ns, 4.3 s. trap fails the launch.
 __device__ inline unsigned timer() {
   unsigned now;

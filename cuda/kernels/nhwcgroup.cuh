@@ -249,16 +249,10 @@ INLINE void multiplyStrip(typename Shape::Sums& sums, const Lines& c, int size, 
   }
 }
 
-// Turns keep the blocks that share a multiprocessor apart in time, so that one of them multiplies while another one waits for its first copies or stores
-// its sums: of the first blocks of a launch, which begin at once, each further wave of so many begins some nanoseconds later than the one before.
-struct Turns {
-  int wave, apart;
-};
-
 // convolveStrips computes the tile of block blockIdx.x: its rows are filters w, in groups of 64. Shared memory begins with the stages, followed by size
 // lines in chunks; the sums come to lie in the same place. Behind the larger of the two are the barriers.
 template <class Shape>
-INLINE void convolveStrips(const Output<float, true>& out, const unsigned* x, const unsigned* w, const Lines& c, int size, Turns turns, unsigned* memory) {
+INLINE void convolveStrips(const Output<float, true>& out, const unsigned* x, const unsigned* w, const Lines& c, int size, unsigned* memory) {
   constexpr int sumWords = Shape::rows * Shape::across;
   int words = Shape::stages * Shape::stage + size * line;
   auto* barriers = (StripBarriers<Shape>*)(memory + (words > sumWords ? words : sumWords));
@@ -270,8 +264,6 @@ INLINE void convolveStrips(const Output<float, true>& out, const unsigned* x, co
   int group = firstLane(threadIdx.x / Shape::group);
   if (group == Shape::strips) {
     if (threadIdx.x == Shape::multiplying) {
-      int turn = turns.apart > 0 ? (blockIdx.x + gridDim.x * blockIdx.z) / turns.wave : 0;
-      if (0 < turn && turn < Shape::blocks) pause(turn * turns.apart);
       int count = lesser(strips.place(last) + (Shape::height - 1) * c.pixels.W + Shape::width + c.reach, c.all()) - begin;
       bringStrips<Shape>(x + begin * 4, w + tile * Shape::stage, c, size, count, tiles * Shape::stage, memory, barriers);
     }

@@ -62,7 +62,6 @@ var groupForms = map[string]struct {
 	"mbarrier.arrive.expect_tx.shared::cta.b64": {[]string{"_", "address", "b32"}, "arriveExpecting(shared, %s, %s, LINE)"},
 	"mbarrier.arrive.shared::cta.b64":           {[]string{"_", "address"}, "arriveExpecting(shared, %s, 0, LINE)"},
 	"mbarrier.try_wait.parity.shared::cta.b64":  {[]string{"pred", "address", "b32"}, "tryWait(shared, %s, %s, LINE)"},
-	"nanosleep.u32":                             {[]string{"b32"}, "(void)(%s)"},
 	"fence.proxy.async.shared::cta":             {nil, "pollen::orderPhases()"},
 	"wgmma.fence.sync.aligned":                  {nil, "pollen::fenceProducts()"},
 	"wgmma.commit_group.sync.aligned":           {nil, "pollen::commitProducts()"},

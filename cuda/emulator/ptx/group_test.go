@@ -217,7 +217,6 @@ func TestGroupMistakes(t *testing.T) {
 		{"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], %r4;\n", "mbarrier.arrive.shared::cta.b64 _, [%r1];\n", "ends while copies to it are under way"},
 		{"wgmma.wait_group.sync.aligned 0;\n", "wgmma.wait_group.sync.aligned 0;\nbar.warp.sync -1;\n", ""},
 		{"wgmma.wait_group.sync.aligned 0;\n", "wgmma.wait_group.sync.aligned 0;\n@%p0 bra $L8;\nbar.warp.sync -1;\n$L8:\n", "waits in warpBarrier"},
-		{"mul.wide.u32", "nanosleep.u32 %r0;\nmul.wide.u32", ""},
 		{"mul.wide.u32", shuffled(5) + "mul.wide.u32", ""},
 		{"mul.wide.u32", shuffled(4) + "mul.wide.u32", "traps"},
 		{"mbarrier.try_wait", "ret;\nmbarrier.try_wait", "ends while copies to it are under way"},

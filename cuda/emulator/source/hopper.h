@@ -19,7 +19,6 @@ inline void copyBulk(void* to, const void* from, int bytes, CopyBarrier* b) { co
 inline bool hasPassed(CopyBarrier* b, int odd) { return hasPassedPhase(b, odd); }
 
 // A phase that never ends is an error at once, so no time passes here.
-inline void pause(int) {}
 inline unsigned timer() { return 0; }
 inline void trap() { fault("traps"); }
 
