@@ -8,8 +8,17 @@ import (
 	"testing"
 )
 
-// TestEarlyEdges: where GPU, driver and variable allow it, each call that follows others may begin
-// before one of them ends; otherwise none.
+// TestEarlyCalls: a call begins early if it follows one other and nothing else follows that.
+func TestEarlyCalls(t *testing.T) {
+	// 0 forks to 1 and 2, which meet in 3; then 4 and 5 come in line; 6 stands alone.
+	follows := [][]int{nil, {0}, {0}, {1, 2}, {3}, {4}, nil}
+	if got, want := earlyCalls(follows), []bool{false, false, false, false, true, true, false}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestEarlyEdges: where GPU, driver and variable allow it, calls in line may begin before the one
+// that they follow ends; otherwise none.
 func TestEarlyEdges(t *testing.T) {
 	noSwitches(t)
 	want, err := newToy(2).train(mustOpenFake(t, newFakeDriver(t), Options{}), 0, 5)
@@ -31,8 +40,8 @@ func TestEarlyEdges(t *testing.T) {
 		if !slices.EqualFunc(got, want, slices.Equal) {
 			t.Errorf("%+v: other chains", c)
 		}
-		if early := d.followers; d.followers == 0 || d.early != early && c.early || d.early != 0 && !c.early {
-			t.Errorf("%+v: %d of %d calls that follow others begin early", c, d.early, d.followers)
+		if d.inLine == 0 || d.early != d.inLine && c.early || d.early != 0 && !c.early {
+			t.Errorf("%+v: %d calls begin early, %d are in line", c, d.early, d.inLine)
 		}
 	}
 	for _, call := range []string{"cuGraphAddDependencies_v2", "cuGraphInstantiateWithFlags"} {

@@ -15,8 +15,9 @@
 // On GPUs of compute capability 9.0, convolutions in bf16 may have the tensor cores read shared
 // memory by themselves (wgmma), which no other GPU can.
 //
-// From compute capability 9.0 and CUDA 12.3 on, a step's calls may begin before those that they
-// follow have ended, up to where they need what these make.
+// From compute capability 9.0 and CUDA 12.3 on, a call that follows a single other one may begin
+// before that has ended, up to where it needs its results. POLLEN_CUDA_DEPENDENT=off, read by Open,
+// has it begin afterwards. The bits are the same.
 //
 // To find the feature at fault on a GPU that computes wrongly, fails or is slow, environment
 // variables read by Open leave features out: POLLEN_CUDA_CAPABILITY, POLLEN_CUDA_GRAPHS,

@@ -42,10 +42,12 @@ func CompileAll(d tensor.Device, shard, shards int, visit func(Compiled)) (int, 
 			begin := time.Now()
 			c.Err = c.compile(g)
 			c.Time = time.Since(begin)
-			if c.Err == nil {
-				// Compiled once more without a log, as devices do: the driver keeps that for later
-				// processes.
-				_, c.Err = g.function(c.Symbol, 0)
+			// Compiled once more without a log, as devices do: the driver keeps that for later
+			// processes.
+			for _, early := range []bool{false, true} {
+				if c.Err == nil && (g.dependent || !early) {
+					_, c.Err = g.function(c.Symbol, 0, early)
+				}
 			}
 			return nil
 		}); err != nil {
@@ -70,7 +72,7 @@ func (c *Compiled) compile(g *gpu) error {
 		return string(bytes.TrimSpace(text))
 	}
 	var module, function handle
-	code := g.cuModuleLoadDataEx(&module, cString(g.text(g.sources[c.Symbol], c.Symbol)), uint32(len(options)), &options[0], &values[0])
+	code := g.cuModuleLoadDataEx(&module, cString(g.text(g.sources[c.Symbol], c.Symbol, g.dependent)), uint32(len(options)), &options[0], &values[0])
 	c.Log = written(info)
 	if err := g.check("cuModuleLoadDataEx", code); err != nil {
 		return errors.Wrapf(err, "the driver's compiler says %q%s", written(complaint), remedy(code))

@@ -98,6 +98,17 @@ func (d *fakeDriver) cuGraphInstantiateWithFlags(executable *handle, graph handl
 		}
 		for _, n := range g.nodes {
 			d.followers += min(1, len(n.follows))
+			if len(n.follows) == 1 {
+				others := 0
+				for _, o := range g.nodes {
+					if slices.Contains(o.follows, n.follows[0]) {
+						others++
+					}
+				}
+				if others == 1 {
+					d.inLine++
+				}
+			}
 		}
 		*executable = d.fresh()
 		d.ready[*executable] = &fakeGraph{nodes: slices.Clone(g.nodes), random: g.random}

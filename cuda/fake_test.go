@@ -44,7 +44,7 @@ type fakeDriver struct {
 	launched int
 	waits    int // synchronisations
 
-	followers, early int // calls in graphs that follow others, and those that may begin early
+	followers, inLine, early int // calls in graphs that follow others; that are the only ones to follow a single other; and that may begin early
 }
 
 type fakeMemory struct {

@@ -32,7 +32,7 @@ type gpu struct {
 
 	sources   map[string]*source // the one to take for each symbol
 	modules   []handle           // one for each function
-	functions map[string]handle
+	functions map[version]handle
 	granted   map[handle]int // bytes of dynamic shared memory that a function may be started with
 
 	staging      unsafe.Pointer
@@ -46,7 +46,7 @@ type gpu struct {
 
 // openGPU takes the primary context of a GPU and what every schedule on it needs.
 func openGPU(l *library, index int, sources []source, half int) (*gpu, error) {
-	g := &gpu{library: l, half: half, functions: map[string]handle{}, granted: map[handle]int{}}
+	g := &gpu{library: l, half: half, functions: map[version]handle{}, granted: map[handle]int{}}
 	var err error
 	if g.Info, g.device, err = l.describe(index); err != nil {
 		return nil, err

@@ -50,6 +50,10 @@ func (p *part) assemble(steps int) (handle, error) {
 // addNodes adds the calls of that many steps to a CUDA graph.
 func (p *part) addNodes(graph handle, steps int) error {
 	follows := p.follows(steps)
+	early := make([]bool, len(follows))
+	if p.dependent {
+		early = earlyCalls(follows)
+	}
 	nodes := make([]handle, 0, len(follows))
 	for range steps {
 		for _, s := range p.calls {
@@ -57,12 +61,16 @@ func (p *part) addNodes(graph handle, steps int) error {
 			for _, earlier := range follows[len(nodes)] {
 				dependencies = append(dependencies, nodes[earlier])
 			}
+			n := p.node(s, 0, p.chains)
 			var last []handle
-			if p.dependent && len(dependencies) > 0 {
-				last, dependencies = dependencies[:1], dependencies[1:]
+			if early[len(nodes)] {
+				last, dependencies = dependencies, nil
+				var err error
+				if n.function, err = p.function(s.symbol, s.shared, true); err != nil {
+					return p.describe(err, s, n)
+				}
 			}
 			var node handle
-			n := p.node(s, 0, p.chains)
 			code := p.cuGraphAddKernelNode(&node, graph, unsafe.SliceData(dependencies), uint64(len(dependencies)), &n)
 			if err := p.check("cuGraphAddKernelNode", code); err != nil {
 				return p.describe(err, s, n)
@@ -74,7 +82,7 @@ func (p *part) addNodes(graph handle, steps int) error {
 			// Keep one edge a call: drivers 580 to 610 apply the data of the first edge to all
 			// edges of a call of cuGraphAddDependencies_v2, which would make every edge an early
 			// one.
-			code = p.cuGraphAddDependencies_v2(graph, &last[0], &node, &early, 1)
+			code = p.cuGraphAddDependencies_v2(graph, &last[0], &node, &earlyEdge, 1)
 			if err := p.check("cuGraphAddDependencies_v2", code); err != nil {
 				return errors.Wrapf(p.describe(err, s, n), "an edge of a CUDA graph%s", p.earlyRemedy())
 			}

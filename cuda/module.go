@@ -87,25 +87,32 @@ func (e *NoKernel) Error() string { return fmt.Sprintf("cuda: no kernel %s for %
 // jitLogBytes is the room for what the driver's compiler has to say.
 const jitLogBytes = 8192
 
+// version is one of the two programs of a kernel: one that may begin before the kernel that it
+// follows has ended, and waits for that by itself, or one that may not.
+type version struct {
+	symbol string
+	early  bool
+}
+
 // function is a kernel, compiled when it is first asked for.
-func (g *gpu) function(symbol string, shared int) (handle, error) {
+func (g *gpu) function(symbol string, shared int, early bool) (handle, error) {
 	if shared > g.shared {
 		return 0, errors.Errorf("cuda: %s asks for %d bytes of shared memory, %v has %d", symbol, shared, g, g.shared)
 	}
-	f, ok := g.functions[symbol]
+	f, ok := g.functions[version{symbol, early}]
 	if !ok {
 		s := g.sources[symbol]
 		if s == nil {
 			return 0, &NoKernel{Kernel: symbol, GPU: fmt.Sprintf("%v of compute capability %s", g, g.capabilityText())}
 		}
-		module, err := g.compile(s, symbol)
+		module, err := g.compile(s, symbol, early)
 		if err != nil {
 			return 0, err
 		}
 		if err := g.check("cuModuleGetFunction", g.cuModuleGetFunction(&f, module, cString(symbol))); err != nil {
 			return 0, errors.Wrapf(err, "%s of %s", symbol, s.name)
 		}
-		g.functions[symbol] = f
+		g.functions[version{symbol, early}] = f
 	}
 	// A kernel with arrays of its own gets less than the usual 48 KiB unless it asks: so it always
 	// asks.
@@ -119,7 +126,7 @@ func (g *gpu) function(symbol string, shared int) (handle, error) {
 }
 
 // compile has the driver compile a kernel.
-func (g *gpu) compile(s *source, symbol string) (handle, error) {
+func (g *gpu) compile(s *source, symbol string, early bool) (handle, error) {
 	log := make([]byte, jitLogBytes)
 	var pinned runtime.Pinner // the driver writes through an address that is no argument of the call
 	pinned.Pin(&log[0])
@@ -127,7 +134,7 @@ func (g *gpu) compile(s *source, symbol string) (handle, error) {
 	options := []jitOption{errorLog, errorLogBytes}
 	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), jitLogBytes}
 	var module handle
-	code := g.cuModuleLoadDataEx(&module, cString(g.text(s, symbol)), uint32(len(options)), &options[0], &values[0])
+	code := g.cuModuleLoadDataEx(&module, cString(g.text(s, symbol, early)), uint32(len(options)), &options[0], &values[0])
 	if err := g.check("cuModuleLoadDataEx", code); err != nil {
 		text, _, _ := bytes.Cut(log, []byte{0})
 		return 0, errors.Wrapf(err, "%s of %s: the driver's compiler says %q%s", symbol, s.name, text, remedy(code))

@@ -100,7 +100,7 @@ func (p *part) plan(s tensor.Workload, precision Precision) error {
 // starts finds the kernels of calls.
 func (p *part) starts(calls []call) (starts []start, err error) {
 	for _, c := range calls {
-		f, err := p.function(c.symbol, c.shared)
+		f, err := p.function(c.symbol, c.shared, false)
 		if e, known := p.sources[c.symbol].entry(c.symbol); err == nil && known {
 			err = matches(e, c)
 		}

@@ -120,13 +120,12 @@ func (m Model) edges(early bool) Model {
 // simulate fills in when the calls of a step end, each of which follows others, and returns the
 // last end. It is a list schedule: in the order of the sequence, each call takes the earliest time
 // at which those that it follows let it begin and at which, until it ends, its fraction of the
-// GPU is free beside the calls placed so far. The last of those that a call follows lets it begin
-// early.
+// GPU is free beside the calls placed so far.
 func simulate(calls []Predicted, follows [][]int, m Model) (end float64) {
-	begin := make([]float64, len(calls))
+	begin, early := make([]float64, len(calls)), earlyCalls(follows)
 	// ready is when a call's work could begin for one that it follows.
 	ready := func(i, before int) float64 {
-		if before == follows[i][0] {
+		if early[i] {
 			return max(calls[before].End+m.Early, begin[before]+m.Node)
 		}
 		return calls[before].End + m.Node

@@ -115,9 +115,9 @@ func TestPredictLine(t *testing.T) {
 	if end := simulate(calls, [][]int{nil, {0}, {0}, {1, 2}, nil}, Model{Node: 0.5, Early: 0.5}); end != 8.5 {
 		t.Errorf("the last one ends at %v, wants 8.5", end)
 	}
-	// The last of those that a call follows lets it begin 0.3 earlier, if it takes as long.
+	// Calls in line begin 0.3 earlier, if the call before takes as long.
 	early := []Predicted{{Seconds: 1}, {Seconds: 0.1}, {Seconds: 2}, {Seconds: 1}}
-	end := simulate(early, [][]int{nil, {0}, {1}, {2, 0}}, Model{Node: 0.5, Early: 0.2})
+	end := simulate(early, [][]int{nil, {0}, {1}, {2}}, Model{Node: 0.5, Early: 0.2})
 	if math.Abs(end-5.4) > 1e-12 || early[0].Slack != 0 || early[2].Slack != 0 {
 		t.Errorf("the last one ends at %v, %+v, wants 5.4", end, early)
 	}
