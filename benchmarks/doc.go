@@ -14,8 +14,8 @@
 // writes them with the machine's description, for benchmarks/history; with --quiet-check only if
 // nothing else has used the processors, before and after.
 //
-// On a machine with a GPU but without Go, see benchmarks/gpucheck: one command checks and times
-// everything there.
+// On a machine with a GPU but without Go, see benchmarks/gpucheck: it packs programs that check
+// and time everything there.
 //
 // On a GPU each side is in the record as soon as it was timed. When the GPU is lost, or does not
 // answer, the command ends with exit code 3, and another run with --resume goes on behind the side

@@ -203,9 +203,11 @@ func (r *runner) environment(c check) []string {
 	off := slices.Clone(r.record.Off)
 	r.mu.Unlock()
 	for _, setting := range c.env {
-		// What is switched off stays off, whatever a rung would allow.
+		// What is switched off stays off, whatever a rung would allow; a switch that the user has set
+		// stays as it is.
 		name, _, _ := strings.Cut(setting, "=")
-		if !slices.ContainsFunc(off, func(s string) bool { return strings.HasPrefix(s, name+"=") }) {
+		user := strings.HasPrefix(name, "POLLEN_CUDA_") && os.Getenv(name) != ""
+		if !user && !slices.ContainsFunc(off, func(s string) bool { return strings.HasPrefix(s, name+"=") }) {
 			env = append(env, setting)
 		}
 	}

@@ -312,3 +312,14 @@ func TestUsage(t *testing.T) {
 		}
 	}
 }
+
+// TestUsersSwitches: a switch that the user has set holds in all checks.
+func TestUsersSwitches(t *testing.T) {
+	t.Setenv("POLLEN_CUDA_GRAPHS", "slow")
+	_, status, made := callOf(t, "first", packFakes(t, ""))
+	for _, line := range made {
+		if !strings.Contains(line, slowly) {
+			t.Errorf("exit status %d: %s", status, line)
+		}
+	}
+}
