@@ -49,8 +49,8 @@ func live(program *graph.Program, o cuda.Options) error {
 	return err
 }
 
-// onlyEmulated skips a test of the emulated driver where the tests of real GPUs run: there may be no
-// compiler to build it.
+// onlyEmulated skips a test of the emulated driver where the tests of real GPUs run: there may be
+// no compiler to build it.
 func onlyEmulated(t *testing.T) {
 	t.Helper()
 	if os.Getenv(cudatest.Variable) == cudatest.CUDA {

@@ -1,8 +1,8 @@
 // Command gpucheck checks Pollen on a machine with an NVIDIA GPU that has neither Go nor a network.
 //
-//	go run ./benchmarks/gpucheck pack gpu.tar.xz      here: builds everything into one archive
-//	tar xJf gpu.tar.xz && gpu/gpucheck first OUT      there: is it right, and how fast is each call?
-//	gpu/gpucheck speed OUT                            there: the same work in PyTorch and JAX, and scaling
+//	go run ./benchmarks/gpucheck pack gpu.tar.xz    here: builds everything into one archive
+//	tar xJf gpu.tar.xz && gpu/gpucheck first OUT    there: is it right, how fast is each call?
+//	gpu/gpucheck speed OUT                          there: next to PyTorch and JAX, and scaling
 //
 // Call first takes at most 200 seconds, speed at most 480 (--seconds). Each writes to the directory
 // OUT as it goes, the most valuable results first, so that a call that is cut off keeps everything

@@ -29,18 +29,65 @@ var ladder = []struct {
 	name, feature, tests string
 	env, off             []string
 }{
-	{"rung-open", "opening, memory and copies", "^TestManyMetrics$", []string{capability70, slowly}, nil},
-	{"rung-plain", "plain kernels", "^TestConformance$/^(relu|matmul|conv2d|softmax|sum)", []string{capability70, noGraphs}, nil},
-	{"rung-async", "float32 products with asynchronous copies", "^TestProductTiles$/^fp32$", []string{capability80, noGraphs}, []string{capability70}},
-	{"rung-mma", "tf32 and bf16 products (mma.sync)", "^(TestProductTiles|TestSlicesSideBySide)$/^(tf32|bf16)", []string{capability80, noGraphs}, []string{capability70}},
-	{"rung-packed", "packed convolutions (ldmatrix)", "^TestPackedConvolutions$", []string{capability80, noGraphs, noWindows}, []string{noPacked}},
-	{"rung-operands", "the operands of wgmma", "^TestProbeGroupOperands$", []string{noGraphs, noWindows}, []string{noWgmma}},
-	{"rung-wgmma", "wgmma, forward and by the image", "^TestGroupedConvolutions$", []string{noGraphs, noWindows}, []string{noWgmma}},
-	{"rung-filter", "wgmma, by the filter", "^TestGroupedFilters$", []string{noGraphs, noWindows}, []string{noWgmma}},
-	{"rung-windows", "sums over pooling windows", "^(TestWindows|TestPoolingInTheEpilogue|TestCopiesOfMaxima)$", []string{noGraphs}, []string{noWindows}},
-	{"rung-graphs", "CUDA graphs", "^(TestTrainingIsTheHosts|TestNetworksPool)$", []string{noEarly}, []string{noGraphs}},
-	{"rung-early", "early launches", "^(TestTrainingIsTheHosts|TestNetworksPool)$", nil, []string{noEarly}},
-	{"rung-training", "training in bf16", "^TestPrecisions$", nil, nil},
+	{
+		name: "rung-open", feature: "opening, memory and copies",
+		tests: "^TestManyMetrics$",
+		env:   []string{capability70, slowly},
+	},
+	{
+		name: "rung-plain", feature: "plain kernels",
+		tests: "^TestConformance$/^(relu|matmul|conv2d|softmax|sum)",
+		env:   []string{capability70, noGraphs},
+	},
+	{
+		name: "rung-async", feature: "float32 products with asynchronous copies",
+		tests: "^TestProductTiles$/^fp32$",
+		env:   []string{capability80, noGraphs}, off: []string{capability70},
+	},
+	{
+		name: "rung-mma", feature: "tf32 and bf16 products (mma.sync)",
+		tests: "^(TestProductTiles|TestSlicesSideBySide)$/^(tf32|bf16)",
+		env:   []string{capability80, noGraphs}, off: []string{capability70},
+	},
+	{
+		name: "rung-packed", feature: "packed convolutions (ldmatrix)",
+		tests: "^TestPackedConvolutions$",
+		env:   []string{capability80, noGraphs, noWindows}, off: []string{noPacked},
+	},
+	{
+		name: "rung-operands", feature: "the operands of wgmma",
+		tests: "^TestProbeGroupOperands$",
+		env:   []string{noGraphs, noWindows}, off: []string{noWgmma},
+	},
+	{
+		name: "rung-wgmma", feature: "wgmma, forward and by the image",
+		tests: "^TestGroupedConvolutions$",
+		env:   []string{noGraphs, noWindows}, off: []string{noWgmma},
+	},
+	{
+		name: "rung-filter", feature: "wgmma, by the filter",
+		tests: "^TestGroupedFilters$",
+		env:   []string{noGraphs, noWindows}, off: []string{noWgmma},
+	},
+	{
+		name: "rung-windows", feature: "sums over pooling windows",
+		tests: "^(TestWindows|TestPoolingInTheEpilogue|TestCopiesOfMaxima)$",
+		env:   []string{noGraphs}, off: []string{noWindows},
+	},
+	{
+		name: "rung-graphs", feature: "CUDA graphs",
+		tests: "^(TestTrainingIsTheHosts|TestNetworksPool)$",
+		env:   []string{noEarly}, off: []string{noGraphs},
+	},
+	{
+		name: "rung-early", feature: "early launches",
+		tests: "^(TestTrainingIsTheHosts|TestNetworksPool)$",
+		off:   []string{noEarly},
+	},
+	{
+		name: "rung-training", feature: "training in bf16",
+		tests: "^TestPrecisions$",
+	},
 }
 
 // rungSeconds is a rung's time limit. Tests shorten it.
@@ -77,10 +124,14 @@ func firstLight(r *runner) {
 	}
 }
 
+// gpuProperties are what nvidia-smi reports of a GPU in a line.
+const gpuProperties = "name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,clocks.sm,power.limit," +
+	"ecc.mode.current,mig.mode.current"
+
 // machine records what the machine is, and reports whether it has a GPU.
 func (r *runner) machine() bool {
 	for name, command := range map[string][]string{
-		"gpu":       {"nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,clocks.sm,power.limit,ecc.mode.current,mig.mode.current", "--format=csv,noheader"},
+		"gpu":       {"nvidia-smi", "--query-gpu=" + gpuProperties, "--format=csv,noheader"},
 		"kernel":    {"uname", "-srm"},
 		"processor": {"sh", "-c", "grep -m1 'model name' /proc/cpuinfo | cut -d: -f2; nproc"},
 		"driver":    {"sh", "-c", "ls /usr/local/nvidia/lib64 2>/dev/null | head -60"},
@@ -125,7 +176,8 @@ func (r *runner) compile(file string) {
 
 // leftOut are tests of what only the host promises, of the sources, or of the emulated driver; and
 // those that are checks of their own.
-const leftOut = "Allocate|TestFailuresBelow|TestMemoryComesBack|TestLinkedDriver|TestSanitizers|TestKernelsAndLaunches|TestMatches|TestCompile$|TestCalibrate|TestMeasureGraphs"
+const leftOut = "Allocate|TestFailuresBelow|TestMemoryComesBack|TestLinkedDriver|TestSanitizers|TestKernelsAndLaunches|TestMatches|" +
+	"TestCompile$|TestCalibrate|TestMeasureGraphs"
 
 // test is a check that runs tests of a package.
 func (r *runner) test(pkg, name, tests string, seconds int, more ...func(*check)) check {

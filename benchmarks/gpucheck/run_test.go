@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// fakeProgram stands for every program of a packed directory. It appends a line to the file calls:
-// its arguments and the switches of its environment, unless it lists tests. The file fault has a pattern of arguments, and
-// what a call that matches does: fail, hang, crash, or lose the GPU once.
+// fakeProgram stands for every program of a packed directory. It appends a line to the file calls,
+// unless it lists tests: its arguments and the switches of its environment. The file fault has a
+// pattern of arguments, and what a call that matches does: fail, hang, crash, or lose the GPU once.
 const fakeProgram = `#!/bin/sh
 packed=$(dirname "$0")
 call="$(basename "$0") $*"

@@ -22,7 +22,8 @@ func speed(r *runner) {
 	r.compile("")
 	main, all := "mnist-64-64-256:100", "mnist-64-64-256:100,mlp-100:500"
 	one, many, chains, updates, batches := "1", "1,64", "1,8,64,256,1024", "1048576,52428800", "100"
-	training := []string{"--data", "glyphs", "--model", "mnist-64-64-256", "--epochs", "3", "--samples", "1", "--burn-in", "0", "--chains", "8", "--precision", "bf16"}
+	training := []string{"--data", "glyphs", "--model", "mnist-64-64-256", "--epochs", "3", "--samples", "1", "--burn-in", "0",
+		"--chains", "8", "--precision", "bf16"}
 	trainingLimit := 60 * time.Second
 	if r.emulated {
 		main, all, one, many, chains, updates, batches = "mlp-10:4", "mlp-10:4", "1", "1,2", "1,2,4", "1000", "1"
@@ -34,12 +35,14 @@ func speed(r *runner) {
 		name: "counters", limit: 60 * time.Second, excuses: []string{noProgram}, env: []string{noGraphs},
 		command: []string{
 			"ncu", "--clock-control", "none", "--csv", "--log-file", filepath.Join(r.out, "counters.csv"), "--launch-skip", "200", "--launch-count", "30",
-			"--metrics", join(counters), filepath.Join(r.packed, "benchmarks"), "gpu", "--work", "steps", "--steps", main, "--precisions", "bf16", "--chains", "64", "--peers", "", "--rounds", "1", "--budget", "20s",
+			"--metrics", join(counters), filepath.Join(r.packed, "benchmarks"), "gpu", "--work", "steps", "--steps", main,
+			"--precisions", "bf16", "--chains", "64", "--peers", "", "--rounds", "1", "--budget", "20s",
 		},
 	})
 	r.benchmark("scaling", 40, "scaling.json", "--work", "steps", "--steps", main, "--precisions", "bf16", "--chains", chains, "--peers", "")
 	r.benchmark("updates", 30, "updates.json", "--work", "updates,convolutions", "--updates", updates, "--batches", batches, "--precisions", "bf16")
-	r.check(check{name: "training", limit: trainingLimit, command: append([]string{"train", "fit", "--device", "cuda", "--folder", filepath.Join(r.work, "run")}, training...)})
+	training = append([]string{"train", "fit", "--device", "cuda", "--folder", filepath.Join(r.work, "run")}, training...)
+	r.check(check{name: "training", limit: trainingLimit, command: training})
 	if !r.emulated {
 		r.check(r.test("cuda", "sanitizer", "^TestGroupedConvolutions$", 45, func(c *check) {
 			c.excuses = []string{noProgram, "Device not supported"}
