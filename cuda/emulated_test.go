@@ -49,15 +49,6 @@ func live(program *graph.Program, o cuda.Options) error {
 	return err
 }
 
-// onlyEmulated skips a test of the emulated driver where the tests of real GPUs run: there may be
-// no compiler to build it.
-func onlyEmulated(t *testing.T) {
-	t.Helper()
-	if os.Getenv(cudatest.Variable) == cudatest.CUDA {
-		t.Skip("this is a test of the emulated driver")
-	}
-}
-
 // TestFailuresBelow makes the calls of the emulated driver fail: the error names the call, and the
 // driver's own name for the failure.
 func TestFailuresBelow(t *testing.T) {

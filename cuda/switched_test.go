@@ -22,6 +22,15 @@ func fewMultiprocessors(t *testing.T, o cuda.Options) tensor.Device {
 	return device
 }
 
+// onlyEmulated skips a test of the emulated driver where the tests of real GPUs run: there may be
+// no compiler to build it.
+func onlyEmulated(t *testing.T) {
+	t.Helper()
+	if os.Getenv(cudatest.Variable) == cudatest.CUDA {
+		t.Skip("this is a test of the emulated driver")
+	}
+}
+
 // needs skips a test of kernels that the environment leaves out by one of these variables.
 func needs(t *testing.T, variables ...string) {
 	t.Helper()

@@ -288,9 +288,7 @@ func (r *runner) try(c check) verdict {
 	command := exec.CommandContext(ctx, program, c.command[1:]...)
 	command.Dir = filepath.Join(r.packed, c.dir)
 	command.Env = r.environment(c)
-	// All that a check has started ends with it.
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	endAll(command)
 	command.WaitDelay = 2 * time.Second
 	output := &outputOf{log: r.log, name: c.name, left: mostOfCheck}
 	var writer io.Writer = output

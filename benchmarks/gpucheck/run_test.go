@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -20,10 +22,10 @@ import (
 const fakeProgram = `#!/bin/sh
 packed=$(dirname "$0")
 call="$(basename "$0") $*"
+case "$call" in *-test.list*) printf 'TestFirst\nTestSecond\nTestConformance\n'; exit ;; esac
 echo "$call $(env | grep ^POLLEN_CUDA_ | sort | tr '\n' ' ')" >>"$packed/calls"
 case "$call" in
 "train devices") cat "$packed/devices"; exit ;;
-*-test.list*) sed -i '$ d' "$packed/calls"; printf 'TestFirst\nTestSecond\nTestConformance\n'; exit ;;
 benchmarks*)
   while [ $# -gt 0 ]; do [ "$1" = --json ] && echo '{}' >"$2"; shift; done ;;
 *) echo "=== RUN   TestFake" ;;
