@@ -51,7 +51,8 @@ func gpuCommand(o *options) *cobra.Command {
 	flags.StringSliceVar(&f.steps, "steps", []string{"mnist-64-64-256:100", "mlp-100:500", "mnist-64-64-256:1024"}, "networks with their batch sizes")
 	flags.StringSliceVar(&f.samplers, "samplers", []string{"sgld"}, "sgd, sgld, psgld")
 	flags.StringSliceVar(&f.precisions, "precisions", []string{"bf16", "tf32", "fp32"}, "of the matrix products, in this order")
-	flags.StringSliceVar(&f.peers, "peers", []string{"torch-graph", "jax", "torch-compile", "torch"}, "the other sides; torch-tune, too, takes a minute for each network to prepare")
+	flags.StringSliceVar(&f.peers, "peers", []string{"torch-graph", "jax", "torch-compile", "torch"},
+		"the other sides; torch-tune, too, takes a minute for each network to prepare")
 	flags.StringSliceVar(&f.variants, "variants", []string{"default"},
 		"of Pollen's own steps: default, late (no early launches), line (calls one after the other), nowgmma, or VARIABLE=VALUE; + joins several")
 	flags.IntSliceVar(&f.chains, "chains", []int{1, 64}, "numbers of chains")

@@ -2,12 +2,12 @@ package cuda
 
 import "github.com/pollen-ml/pollen/cuda/kernels"
 
-// From compute capability 9.0 on, a call in a CUDA graph may begin before the one that it follows has
-// ended (programmatic dependent launch): its blocks are resident and wait (kernels/dependent.go) when
-// that end reaches them. Only calls in line begin early, as earlyCalls has it. Waiting blocks occupy
-// the multiprocessors, which other branches of the graph would use: on an H100 a step of
-// mnist-64-64-256 with one chain takes 100 us with calls in line early, 106 with all calls early, and
-// 102 with none.
+// From compute capability 9.0 on, a call in a CUDA graph may begin before the one that it follows
+// has ended (programmatic dependent launch): its blocks are resident and wait
+// (kernels/dependent.go) when that end reaches them. Only calls in line begin early, as
+// earlyCalls has it. Waiting blocks occupy the multiprocessors, which other branches of the graph
+// would use: on an H100 a step of mnist-64-64-256 with one chain takes 100 us with calls in line
+// early, 106 with all calls early, and 102 with none.
 
 // DependentVariable names the environment variable that, if it is "off", has every call begin after
 // those that it follows have ended.
@@ -25,8 +25,8 @@ type edgeData struct {
 // earlyEdge is the edge from a kernel all of whose blocks have let the next kernel begin.
 var earlyEdge = edgeData{from: 1, kind: 1}
 
-// earlyCalls returns which calls begin early: each that follows a single call and is the only one to
-// follow that.
+// earlyCalls returns which calls begin early: each that follows a single call and is the only one
+// to follow that.
 func earlyCalls(follows [][]int) []bool {
 	followers := make([]int, len(follows))
 	for _, before := range follows {
@@ -41,7 +41,8 @@ func earlyCalls(follows [][]int) []bool {
 	return early
 }
 
-// text returns the PTX that the driver compiles for a kernel: one that begins early waits by itself.
+// text returns the PTX that the driver compiles for a kernel: one that begins early waits by
+// itself.
 func (g *gpu) text(s *source, symbol string, early bool) string {
 	text := s.head + s.entries[symbol].Body
 	if early {

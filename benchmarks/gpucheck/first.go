@@ -221,7 +221,7 @@ func (r *runner) benchmark(name string, seconds int, file string, arguments ...s
 		if r.emulated {
 			command = append(command, "--peer-device", "cpu", "--rounds", "1", "--repetitions", "2")
 		} else {
-			command = append(command, "--rounds", "3", "--patience", "30s")
+			command = append(command, "--rounds", "3", "--patience", "45s")
 		}
 		own := name
 		if attempt > 0 {

@@ -30,7 +30,7 @@ func speed(r *runner) {
 		training = []string{"--data", "glyphs", "--model", "mlp-10", "--epochs", "1", "--samples", "1", "--burn-in", "0", "--chains", "2", "--batch", "1000"}
 		trainingLimit *= emulatedPatience
 	}
-	r.benchmark("peers-bf16", 110, "peers.json", "--work", "steps", "--steps", all, "--precisions", "bf16", "--chains", many)
+	r.benchmark("peers-bf16", 150, "peers.json", "--work", "steps", "--steps", all, "--precisions", "bf16", "--chains", many)
 	r.check(check{
 		name: "counters", limit: 60 * time.Second, excuses: []string{noProgram}, env: []string{noGraphs},
 		command: []string{

@@ -59,8 +59,9 @@ func groupedConvolution() subject {
 	return s
 }
 
-// groupedFilter has slices in turn, two blocks of filters, and blocks of up to eight taps, then of up
-// to four: warps have three taps, two, or one. Stages have an odd number of rows. The gradient's copy is as wide as the image's, with zeros around its pixels.
+// groupedFilter has slices in turn, two blocks of filters, and blocks of up to eight taps, then
+// of up to four: warps have three taps, two, or one. Stages have an odd number of rows. The
+// gradient's copy is as wide as the image's, with zeros around its pixels.
 func groupedFilter() subject {
 	const filters, rows, columns, depth = 66, 5, 16, 2
 	i := image{2, 8, 18, 1, 3, 5}

@@ -38,7 +38,8 @@ func gpuRows(name string) ([]*gpuRow, error) {
 		})
 		if i < 0 {
 			i = len(rows)
-			rows = append(rows, &gpuRow{network: m[1], batch: m[2], chains: m[3], precision: m[4], seconds: map[string]float64{}})
+			row := gpuRow{network: m[1], batch: m[2], chains: m[3], precision: m[4], seconds: map[string]float64{}}
+			rows = append(rows, &row)
 		}
 		rows[i].seconds[e.Side] = e.Seconds.Median
 		if e.Side == "pollen" {
@@ -49,7 +50,9 @@ func gpuRows(name string) ([]*gpuRow, error) {
 }
 
 // gpuPeers are the columns of the other sides.
-var gpuPeers = []struct{ side, title string }{{"torch-graph", "PyTorch, graph"}, {"torch-compile", "compiled, graph"}, {"torch-tune", "tuned, graph"}, {"torch", "eager"}, {"jax", "JAX"}}
+var gpuPeers = []struct{ side, title string }{
+	{"torch-graph", "PyTorch, graph"}, {"torch-compile", "compiled, graph"}, {"torch-tune", "tuned, graph"}, {"torch", "eager"}, {"jax", "JAX"},
+}
 
 // gpuSteps has a row for each training step on a GPU: Pollen's microseconds and images a second,
 // and how many times as long the other sides take.
@@ -102,7 +105,7 @@ func gpuScaling(name string) (string, error) {
 }
 
 // gpuCalls has a row for each call of a training step on a GPU: the measured time and the predicted
-// one. The case is that of the record, with a comma and a space where the marker has a comma.
+// one.
 func gpuCalls(name, chains string) (string, error) {
 	entries, _, err := sides(name)
 	if err != nil {
@@ -113,7 +116,8 @@ func gpuCalls(name, chains string) (string, error) {
 		if e.Call == nil || !strings.Contains(e.Case, fmt.Sprintf(", %s chains,", chains)) {
 			continue
 		}
-		if err := table.Add(e.Call.Symbol, fmt.Sprintf("%.1f", 1e6*e.Seconds.Median), fmt.Sprintf("%.1f", 1e6*e.Predicted), cmp.Or(e.Call.Bound, "-"), threeDigits(e.Rate)); err != nil {
+		measured, predicted := fmt.Sprintf("%.1f", 1e6*e.Seconds.Median), fmt.Sprintf("%.1f", 1e6*e.Predicted)
+		if err := table.Add(e.Call.Symbol, measured, predicted, cmp.Or(e.Call.Bound, "-"), threeDigits(e.Rate)); err != nil {
 			return "", err
 		}
 	}
