@@ -72,7 +72,7 @@ var forbidden = map[string]string{
 }
 
 const (
-	longestFile = 400
+	longestFile = 600
 	longestLine = 160
 
 	longestComment = 100 // columns of a line that is a comment, a tab being four; examples' output aside
