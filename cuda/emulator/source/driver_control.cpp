@@ -43,7 +43,8 @@ EXPORT Result cuGetErrorString(Result code, const char** text) {
 }
 
 // pollenReset gives everything back and makes the driver as it was when the library was opened, with settings: how many devices, of which
-// capability (10 major + minor) and memory in bytes; the CUDA version, 1000 major + 10 minor; how many multiprocessors. 0 leaves a setting as it is, -1 devices means none.
+// capability (10 major + minor) and memory in bytes; the CUDA version, 1000 major + 10 minor; how many multiprocessors. 0 leaves a setting
+// as it is, -1 devices means none.
 EXPORT void pollenReset(long long devices, long long capability, long long memory, long long version, long long multiprocessors) {
   Driver& d = driver();
   std::lock_guard<std::recursive_mutex> lock(d.mutex);
