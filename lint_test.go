@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pollen-ml/pollen/cuda/kernels/bundle"
 )
 
 const module = "github.com/pollen-ml/pollen"
@@ -334,20 +336,20 @@ var cudaKnows = map[string]bool{
 // TestDeviceKnowsNoOps: how a kernel is started is in its launch. Package cuda names none, so that
 // an op or a sampler comes with its kernel and changes nothing else there.
 func TestDeviceKnowsNoOps(t *testing.T) {
-	paths, err := filepath.Glob("cuda/kernels/*.ptx")
-	if err != nil || len(paths) == 0 {
-		t.Fatal("no PTX in cuda/kernels", err)
+	compressed, err := os.ReadFile("cuda/kernels/kernels.ptx.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := bundle.Read(compressed)
+	if err != nil {
+		t.Fatal(err)
 	}
 	ending := regexp.MustCompile(`(_\d+x\d+)?_(f32|f64|fp32|tf32|bf16)$`)
 	direction := regexp.MustCompile(`_(fwd|bwd|update)(_\w+)?$`)
 	kernels := map[string]bool{}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, entry := range entryLine.FindAllSubmatch(text, -1) {
-			stem := ending.ReplaceAllString(string(entry[1]), "")
+	for _, f := range files {
+		for _, entry := range entryLine.FindAllStringSubmatch(f.Text, -1) {
+			stem := ending.ReplaceAllString(entry[1], "")
 			kernels[stem], kernels[direction.ReplaceAllString(stem, "")] = true, true
 		}
 	}

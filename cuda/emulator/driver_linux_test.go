@@ -125,10 +125,7 @@ func TestCopiesAreLate(t *testing.T) {
 func TestModules(t *testing.T) {
 	c, _ := newCaller(t, Options{Capability: 75, CUDA: 11080})
 	c.begin()
-	file, err := os.ReadFile("../kernels/relu.ptx")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := committed(t, "relu.ptx")
 	load := func(want int, from, to string) {
 		t.Helper()
 		text := append([]byte(strings.Replace(string(file), from, to, 1)), 0)
@@ -169,10 +166,7 @@ func TestModules(t *testing.T) {
 // TestSharedMemory: what a kernel's own arrays take of a block's shared memory, a launch cannot ask
 // for.
 func TestSharedMemory(t *testing.T) {
-	file, err := os.ReadFile("../kernels/bias.ptx")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := committed(t, "bias.ptx")
 	const own = 2048 + 256 // bytes of bias_bwd_f32's arrays
 	for capability, most := range map[int]uintptr{75: 64 << 10, 80: 163 << 10, 86: 99 << 10, 90: 227 << 10, 100: 227 << 10, 120: 99 << 10} {
 		c, _ := newCaller(t, Options{Capability: capability})
@@ -196,10 +190,7 @@ func TestSharedMemory(t *testing.T) {
 
 // TestVersions: drivers read the PTX of their CUDA and older.
 func TestVersions(t *testing.T) {
-	file, err := os.ReadFile("../kernels/relu.ptx")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := committed(t, "relu.ptx")
 	read := 0
 	if os.Getenv(Variable) == PTX {
 		read = 218 // it is read, and is not the text that was translated

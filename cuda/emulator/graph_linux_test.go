@@ -1,7 +1,6 @@
 package emulator
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -37,10 +36,7 @@ func newCopies(t *testing.T, dependent bool) *copies {
 	g := &copies{caller: caller, driver: driver}
 	g.begin()
 	g.stream = g.value(1)
-	file, err := os.ReadFile("../kernels/relu.ptx")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := committed(t, "relu.ptx")
 	if dependent {
 		file = []byte(kernels.Dependent(string(file)))
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -176,13 +175,26 @@ func (s *subject) check(results [][]byte) error {
 	return nil
 }
 
-// text is the file's beginning, and the entry, for a launch that may begin early.
-func (s *subject) text(t *testing.T) (head, entry string) {
+// committed is the text of a file of PTX.
+func committed(t *testing.T, name string) []byte {
 	t.Helper()
-	content, err := os.ReadFile("../kernels/" + s.file)
+	files, err := kernels.Files()
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, f := range files {
+		if f.Name == name {
+			return []byte(f.Text)
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return nil
+}
+
+// text is the file's beginning, and the entry, for a launch that may begin early.
+func (s *subject) text(t *testing.T) (head, entry string) {
+	t.Helper()
+	content := committed(t, s.file)
 	head, _, _ = strings.Cut(string(content), ".visible .entry ")
 	_, after, found := strings.Cut(string(content), ".visible .entry "+s.entry+"(\n")
 	body, _, ended := strings.Cut(after, "\n}\n")

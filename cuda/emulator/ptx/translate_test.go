@@ -3,14 +3,13 @@ package ptx_test
 import (
 	"encoding/binary"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda/emulator"
 	"github.com/pollen-ml/pollen/cuda/emulator/ptx"
+	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
 // text has kernels kernel0(out, in, n), kernel1 and so on, of 64 threads. Their bodies find the
@@ -138,16 +137,12 @@ func TestUnknownIsAnError(t *testing.T) {
 
 // TestCommittedFiles: all committed PTX is known.
 func TestCommittedFiles(t *testing.T) {
-	paths, err := filepath.Glob("../../kernels/*.ptx")
-	if err != nil || len(paths) == 0 {
-		t.Fatal("no PTX", err)
+	files, err := kernels.Files()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := ptx.Translate(filepath.Base(path), string(content)); err != nil {
+	for _, f := range files {
+		if _, err := ptx.Translate(f.Name, f.Text); err != nil {
 			t.Error(err)
 		}
 	}

@@ -1,20 +1,26 @@
 // Command generate compiles CUDA kernels to PTX with clang, without NVIDIA's toolkit:
 //
-//	go run github.com/pollen-ml/pollen/cuda/kernels/generate mish.cu     makes mish.ptx beside it
+//	go run github.com/pollen-ml/pollen/cuda/kernels/generate mish.cu    makes mish.ptx beside it
+//	go run ./cuda/kernels/generate -print matmul_sm80                   Pollen's own PTX, as text
 //
 // A source may include the headers beside Pollen's own sources. Without arguments it compiles all
-// sources of the folder that it is run in.
+// sources of the folder that it is run in. In the folder of Pollen's own sources the PTX goes into
+// one file, kernels.ptx.gz.
 package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+
+	"github.com/pollen-ml/pollen/cuda/kernels/bundle"
 )
 
 // compiler is the one version whose output is committed.
@@ -30,37 +36,44 @@ var targets = []target{
 }
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	name := flag.String("print", "", "print this file of Pollen's own PTX; compile nothing")
+	flag.Parse()
+	if err := run(*name, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(sources []string) error {
+func run(name string, sources []string) error {
 	_, file, _, _ := runtime.Caller(0)
 	headers := filepath.Dir(filepath.Dir(file))
 	if _, err := os.Stat(filepath.Join(headers, "pollen.cuh")); err != nil {
 		return fmt.Errorf("generate: its headers are not there, it is built without -trimpath: %w", err)
 	}
-	if len(sources) == 0 {
+	own := filepath.Join(headers, "kernels.ptx.gz")
+	if name != "" {
+		return show(own, name)
+	}
+	all := len(sources) == 0
+	if all {
 		var err error
 		if sources, err = filepath.Glob("*.cu"); err != nil || len(sources) == 0 {
 			return fmt.Errorf("generate: no .cu files in this folder (%v)", err)
 		}
 	}
-	results := make([]error, len(sources))
+	results, files := make([]error, len(sources)), make([]bundle.File, len(sources))
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var all sync.WaitGroup
+	var group sync.WaitGroup
 	for i, source := range sources {
-		all.Add(1)
+		group.Add(1)
 		go func() {
-			defer all.Done()
+			defer group.Done()
 			slots <- struct{}{}
-			results[i] = compile(headers, source)
+			files[i], results[i] = compile(headers, source)
 			<-slots
 		}()
 	}
-	all.Wait()
+	group.Wait()
 	var failed error
 	for _, err := range results {
 		if err != nil {
@@ -68,14 +81,81 @@ func run(sources []string) error {
 			failed = fmt.Errorf("generate: not all kernels compile")
 		}
 	}
-	return failed
+	if failed != nil {
+		return failed
+	}
+	var bundled []bundle.File
+	for i, f := range files {
+		if same(filepath.Dir(sources[i]), headers) {
+			bundled = append(bundled, f)
+		} else if err := os.WriteFile(strings.TrimSuffix(sources[i], ".cu")+".ptx", []byte(f.Text), 0o644); err != nil {
+			return err
+		}
+	}
+	if len(bundled) == 0 {
+		return nil
+	}
+	return save(own, bundled, all)
 }
 
-// compile writes source's PTX beside it.
-func compile(headers, source string) error {
+// same reports whether two paths are the same directory.
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+// show prints a file of Pollen's own PTX.
+func show(own, name string) error {
+	files, err := read(own)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, f := range files {
+		stem := strings.TrimSuffix(f.Name, ".ptx")
+		if name == stem || name == f.Name {
+			_, err := os.Stdout.WriteString(f.Text)
+			return err
+		}
+		names = append(names, stem)
+	}
+	return fmt.Errorf("generate: there is no %s: %s", name, strings.Join(names, " "))
+}
+
+func read(own string) ([]bundle.File, error) {
+	content, err := os.ReadFile(own)
+	if err != nil {
+		return nil, err
+	}
+	return bundle.Read(content)
+}
+
+// save writes Pollen's own PTX: all files, or those that replace others.
+func save(own string, files []bundle.File, all bool) error {
+	if !all {
+		before, err := read(own)
+		if err != nil {
+			return fmt.Errorf("generate: compile all sources: %w", err)
+		}
+		for _, f := range before {
+			if !slices.ContainsFunc(files, func(new bundle.File) bool { return new.Name == f.Name }) {
+				files = append(files, f)
+			}
+		}
+	}
+	return bundle.Write(own, files)
+}
+
+// compile makes a source's PTX.
+func compile(headers, source string) (bundle.File, error) {
+	var none bundle.File
 	stem, found := strings.CutSuffix(source, ".cu")
 	if !found {
-		return fmt.Errorf("generate: %s is no .cu file", source)
+		return none, fmt.Errorf("generate: %s is no .cu file", source)
 	}
 	var to target
 	for _, to = range targets {
@@ -90,15 +170,16 @@ func compile(headers, source string) error {
 	var out, complaint bytes.Buffer
 	command.Stdout, command.Stderr = &out, &complaint
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("generate: %s: %w: %s", source, err, complaint.Bytes())
+		return none, fmt.Errorf("generate: %s: %w: %s", source, err, complaint.Bytes())
 	}
-	var text bytes.Buffer
-	fmt.Fprintf(&text, "// Code generated by cuda/kernels/generate from %s. DO NOT EDIT.\n", filepath.Base(source))
+	name := filepath.Base(stem)
+	var text strings.Builder
+	text.WriteString(bundle.FirstLine(name))
 	for _, line := range strings.Split(out.String(), "\n") {
 		line, _, _ = strings.Cut(line, "//")
 		if line = strings.Join(strings.Fields(line), " "); line != "" {
 			text.WriteString(line + "\n")
 		}
 	}
-	return os.WriteFile(stem+".ptx", text.Bytes(), 0o644)
+	return bundle.File{Name: name + ".ptx", Text: text.String()}, nil
 }
