@@ -1,9 +1,9 @@
 // Convolutions of images of few channels on the tensor cores, by windows of 2 x 2: forward, and the gradient of the filter.
 #include "windowforward.cuh"
 
-// FORWARD is a convolution whose filters have few taps, which is whole, or pools, with maxima that are written or only packed. The grid's blocks are 32 filters by images. Of the buffers that are written,
-// those are anything that epilogue does not ask for, and copy if copies is 0: else it is a packed copy of the maxima, of whole lines with 1, in whose
-// border all blocks of 32 filters of its lines have a part.
+// FORWARD is a convolution whose filters have few taps, which is whole, or pools, with maxima that are written or only packed. The grid's blocks are 32
+// filters by images. Of the buffers that are written, those are anything that epilogue does not ask for, and copy if copies is 0: else it is a packed copy
+// of the maxima, of whole lines with 1, in whose border all blocks of 32 filters of its lines have a part.
 #define FORWARD(ending, Number, written, blocks)                                                                                             \
   KERNEL(conv2d_windows_##ending, 256, blocks)                                                                                               \
   (Out<float> y, In<float> x, In<float> w, In<float> bias, Out<float> pooled, Out<unsigned char> which, Out<unsigned> copy, int B, int C,    \

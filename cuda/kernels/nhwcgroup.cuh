@@ -101,8 +101,8 @@ struct Strips {
   INLINE int image(const Strip& from) const { return from.image * c.pixels.H; }
 };
 
-// Store is how the finished sums of two pairs of neighbours in a tile's row leave it: as four of the output that follow one another; as a pooling window's maximum;
-// or the first pair as two, or as two apart, of which the second may be beyond the image.
+// Store is how the finished sums of two pairs of neighbours in a tile's row leave it: as four of the output that follow one another; as a pooling window's
+// maximum; or the first pair as two, or as two apart, of which the second may be beyond the image.
 enum class Store { Four, Window, Pair, Apart };
 
 // storeColumn writes what the rows of a tile have in two pairs of columns: element to of each row of the output.
