@@ -79,7 +79,7 @@ func TestRehearsalOfFaults(t *testing.T) {
 	if os.Getenv(emulator.LibraryVariable) != "" {
 		t.Skip("the emulated GPU is not built here")
 	}
-	const last = "sizeX, sizeDout, (unsigned*)stages);" // of the kernel
+	const last = "convolveGroupFilter(partial.at(), dout.at(), x.at(), way, groups, (unsigned*)stages);" // of the kernel
 	for name, c := range map[string]struct{ mistake, status, failure string }{
 		"wrong":  {"partial.at()[0] += 1;", "failed: exit status 1", "TestGroupedFilters/"},
 		"hangs":  {"for (volatile int i = 0; i == 0;) {}", "cut: stopped after", "was running at the end"},
