@@ -48,8 +48,8 @@ func noThin(t *testing.T) {
 
 var allThin = slices.Clone(tilesThin)
 
-// OnlyThin has products of matrices for which there is one of the instances of thin kernels use it,
-// with that many turns, until the test ends. It returns the kernel's name.
+// OnlyThin makes products use one instance of the thin kernels, given by its number, wherever it
+// applies, with the given turns, until the test ends. It returns the kernel's name.
 func OnlyThin(t *testing.T, number, turns int) string {
 	cost, tiles, all := costOfThin, tilesThin, thinTurns
 	t.Cleanup(func() { costOfThin, tilesThin, thinTurns = cost, tiles, all })

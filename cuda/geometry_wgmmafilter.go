@@ -32,8 +32,8 @@ const (
 	tapSums = 4 * groupRows * groupRows
 	// filterBarriers are the bytes of a stage's two barriers.
 	filterBarriers = 8 * 2
-	// A block has as many stages in shared memory as there is room for. A stage is so small that
-	// there are leastStages beside the sums of usualTaps.
+	// A block has as many stages as shared memory has room for, up to mostStages. Stages are cut
+	// small enough for leastStages of them to fit next to the sums of usualTaps taps.
 	leastStages, mostStages = 3, 8
 	usualTaps               = 7
 )
@@ -62,7 +62,8 @@ func (f *packedFilter) onGroups(p *placement) *groupFilter {
 	return nil
 }
 
-// shared is g with the taps shared by so many blocks, which differ by one at most.
+// shared returns g with its taps divided among shares blocks, whose numbers of taps differ by at
+// most one.
 func (g groupFilter) shared(shares int) groupFilter {
 	f, reach := g.packedFilter, 0
 	for share, tap := 0, 0; share < shares; share++ {

@@ -126,7 +126,7 @@ func checkSizes(t *testing.T, out string) {
 	}
 }
 
-// status is that of the record's check of that name, or "".
+// status returns the status of the named check in the record, or "" if there is none.
 func (r record) status(name string) string {
 	for _, v := range r.Checks {
 		if v.Check == name {

@@ -6,8 +6,8 @@ type Options struct {
 	Capability int   // 90: 10 major + minor
 	Memory     int64 // bytes of each GPU, 1 GiB
 	CUDA       int   // 13000: the driver's version, 1000 major + 10 minor
-	// Multiprocessors is how many each GPU has: by default as many as MultiprocessorsVariable says,
-	// or else 4. Plans depend on their number.
+	// Multiprocessors is the number of multiprocessors of each GPU, on which plans depend. If it is
+	// 0, MultiprocessorsVariable sets it, and the default is 4.
 	Multiprocessors int
 }
 
