@@ -44,8 +44,8 @@ func someNumbers(n int, seed float64) []float64 {
 	return all
 }
 
-// product returns a subject that multiplies matrices larger than a tile of height rows, with edges, a
-// bias and slices. In the second launch four neighbours along the rows are copied at once; in the
+// product returns a subject that multiplies matrices larger than a tile of height rows, with edges,
+// a bias and slices. In the second launch four neighbours along the rows are copied at once; in the
 // third, which has a mask, four along the depth. Each of the groups of threads computes one slice.
 func product(entry string, within float64, height, groups int) subject {
 	s := subject{file: "matmul_sm80.ptx", entry: entry, within: within, most: 10 - 2*groups}
