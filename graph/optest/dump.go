@@ -15,6 +15,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/npz"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -95,7 +96,10 @@ func dump(test, dir string, err error, device tensor.Device, about func() []stri
 			kind   string
 			values []float64
 		}{{"got", m.got}, {"want", m.want}} {
-			content, first, last, dtype := npy(array.values, m.shape, m.wrong[0], most)
+			content, first, last, dtype, err := npy(array.values, m.shape, m.wrong[0], most)
+			if err != nil {
+				return errors.Wrap(err, "optest: dump")
+			}
 			path := name + "." + array.kind + ".npy"
 			if err := write(filepath.Join(dir, path), os.O_EXCL, content); err != nil {
 				return err
@@ -159,11 +163,11 @@ func dirBytes(dir string) int {
 // npy is a file of NumPy's format, version 1.0, of the values, as float32 if that changes none, in
 // their shape if they fit. If they take more than most bytes, it has the elements from first up to,
 // not including, last, among which is the one at near.
-func npy(values []float64, shape tensor.Shape, near, most int) (content []byte, first, last int, dtype tensor.DType) {
-	dtype, kind := tensor.Float32, "<f4"
+func npy(values []float64, shape tensor.Shape, near, most int) (content []byte, first, last int, dtype tensor.DType, err error) {
+	dtype = tensor.Float32
 	for _, v := range values {
 		if float64(float32(v)) != v && !math.IsNaN(v) {
-			dtype, kind = tensor.Float64, "<f8"
+			dtype = tensor.Float64
 			break
 		}
 	}
@@ -171,28 +175,17 @@ func npy(values []float64, shape tensor.Shape, near, most int) (content []byte, 
 	if keep := most / dtype.Size(); keep < last {
 		first = max(0, min(near-keep/4, last-keep))
 		last = first + keep
-		shape = nil
 	}
-	extents := fmt.Sprintf("%d,", last-first)
-	if len(shape) > 1 && shape.Elements() == len(values) {
-		extents = strings.Trim(strings.Join(strings.Fields(fmt.Sprint([]int(shape))), ", "), "[]")
+	if shape.Elements() != len(values) || last-first < len(values) {
+		shape = tensor.Shape{last - first}
 	}
-	const magic, alignment = "\x93NUMPY\x01\x00", 64
-	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", kind, extents)
-	for (len(magic)+2+len(header)+1)%alignment != 0 {
-		header += " "
-	}
-	header += "\n"
-	var out bytes.Buffer
-	out.WriteString(magic)
-	out.Write([]byte{byte(len(header)), byte(len(header) >> 8)})
-	out.WriteString(header)
+	array := npz.Array{Shape: shape, Values: values[first:last]}
 	if dtype == tensor.Float32 {
-		out.Write(tensor.Bytes(convert[float32](values[first:last])))
-	} else {
-		out.Write(tensor.Bytes(values[first:last]))
+		array.Values = convert[float32](values[first:last])
 	}
-	return out.Bytes(), first, last, dtype
+	var out bytes.Buffer
+	err = npz.WriteNPY(&out, array)
+	return out.Bytes(), first, last, dtype, err
 }
 
 // Calls describes what a device starts for a step of a program, if the device can tell: each kernel

@@ -41,6 +41,15 @@ func Write(path string, arrays ...Array) error {
 }
 
 func (a Array) write(archive *zip.Writer) error {
+	to, err := archive.Create(a.Name + ".npy")
+	if err != nil {
+		return err
+	}
+	return WriteNPY(to, a)
+}
+
+// WriteNPY writes one array as a file of version 1.0 of NumPy's format. Its name is not written.
+func WriteNPY(to io.Writer, a Array) error {
 	var kind string
 	var values []byte
 	count := 0
@@ -65,10 +74,6 @@ func (a Array) write(archive *zip.Writer) error {
 	if elements != count {
 		return errors.Errorf("%d values, want those of the shape %v", count, a.Shape)
 	}
-	to, err := archive.Create(a.Name + ".npy")
-	if err != nil {
-		return err
-	}
 	const magic, alignment = "\x93NUMPY\x01\x00", 64
 	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", kind, shape)
 	for (len(magic)+2+len(header)+1)%alignment != 0 {
@@ -78,6 +83,6 @@ func (a Array) write(archive *zip.Writer) error {
 	if _, err := io.WriteString(to, magic+string([]byte{byte(len(header)), byte(len(header) >> 8)})+header); err != nil {
 		return err
 	}
-	_, err = to.Write(values)
+	_, err := to.Write(values)
 	return err
 }
