@@ -278,32 +278,36 @@ func (r *runner) conformance() {
 	r.again(checks)
 }
 
-// again runs each test once more, in a process of its own, that failed only because an earlier one
-// had lost the GPU.
+// again runs each failed test of a check that lost the GPU once more, in a process of its own: it
+// may have failed only because an earlier test had lost the GPU.
 func (r *runner) again(checks []check) {
 	r.mu.Lock()
 	verdicts := slices.Clone(r.record.Checks)
 	r.mu.Unlock()
 	var single []check
 	for _, v := range verdicts {
-		if !v.lost {
+		i := slices.IndexFunc(checks, func(c check) bool { return c.name == v.Check })
+		if !v.lost || i < 0 {
 			continue
 		}
-		for _, c := range checks {
-			if c.name != v.Check {
-				continue
-			}
-			for _, failure := range v.Failures {
-				test, _, _ := strings.Cut(failure, ": ")
-				c.name, c.command = c.name+" "+test, slices.Clone(c.command)
-				c.command[2] = "^" + strings.ReplaceAll(test, "/", "$/^") + "$"
-				single = append(single, c)
-			}
+		for _, failure := range v.Failures {
+			test, _, _ := strings.Cut(failure, ": ")
+			c := checks[i]
+			c.name, c.command = c.name+" "+test, slices.Clone(c.command)
+			c.command[2] = exactly(test)
+			single = append(single, c)
 		}
 	}
 	r.parallel(8, single)
 }
 
-func isLeftOut(test string) bool { return regexp.MustCompile(leftOut).MatchString(test) }
+// exactly returns the pattern for -test.run that selects one test or subtest.
+func exactly(test string) string {
+	var levels []string
+	for _, level := range strings.Split(test, "/") {
+		levels = append(levels, "^"+regexp.QuoteMeta(level)+"$")
+	}
+	return strings.Join(levels, "/")
+}
 
-func join(names []string) string { return strings.Join(names, ",") }
+func isLeftOut(test string) bool { return regexp.MustCompile(leftOut).MatchString(test) }

@@ -56,6 +56,9 @@ func (v verdict) failed() bool {
 // noProgram is the excuse of a check whose program the machine does not have.
 const noProgram = "executable file not found"
 
+// notWanted is the status of a check that --only leaves out. It is not recorded.
+const notWanted = "left out: not asked for"
+
 // noTime is the status of a check that was not begun.
 const noTime = "cut: no time left"
 
@@ -214,8 +217,11 @@ func (r *runner) environment(c check) []string {
 	return append(env, off...)
 }
 
-// check runs one check and enters its verdict in the record.
+// check runs one check and enters its verdict in the record, unless --only leaves it out.
 func (r *runner) check(c check) verdict {
+	if !r.wants(c.name) {
+		return verdict{Check: c.name, Status: notWanted}
+	}
 	v := r.try(c)
 	r.enter(c, v)
 	return v
@@ -269,10 +275,6 @@ func (r *runner) parallel(n int, checks []check) {
 // try runs a check.
 func (r *runner) try(c check) verdict {
 	v := verdict{Check: c.name}
-	if !r.wants(c.name) {
-		v.Status = "left out: not asked for"
-		return v
-	}
 	limit := min(c.limit, time.Until(r.end))
 	if r.ctx.Err() != nil || limit < time.Second {
 		v.Status = noTime

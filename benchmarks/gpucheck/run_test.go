@@ -18,7 +18,8 @@ import (
 
 // fakeProgram stands for every program of a packed directory. It appends a line to the file calls,
 // unless it lists tests: its arguments and the switches of its environment. The file fault has a
-// pattern of arguments, and what a call that matches does: fail, hang, crash, or lose the GPU once.
+// pattern of arguments, and what a call that matches does: fail, hang, crash, or lose the GPU once,
+// as a benchmark or as tests.
 const fakeProgram = `#!/bin/sh
 packed=$(dirname "$0")
 call="$(basename "$0") $*"
@@ -36,6 +37,13 @@ if [ -e "$packed/fault" ] && read -r pattern what <"$packed/fault" && echo "$cal
   hang) sleep 60 ;;
   crash) kill -SEGV $$ ;;
   lose) rm "$packed/fault"; exit 3 ;;
+  sink)
+    rm "$packed/fault"
+    for part in 'a_[1]' b; do
+      printf '=== RUN   TestFake/%s\n    fake_test.go:7: the GPU is lost since an earlier error\n' "$part"
+      printf -- '--- FAIL: TestFake/%s (0.00s)\n' "$part"
+    done
+    echo '--- FAIL: TestFake (0.00s)'; exit 1 ;;
   esac
 fi
 case "$call" in benchmarks*) ;; *) printf -- '--- PASS: TestFake (0.00s)\nPASS\n' ;; esac
@@ -254,6 +262,30 @@ func TestTimeIsUp(t *testing.T) {
 	}
 	if got := r.status("rung-open"); !strings.HasPrefix(got, "cut: stopped after") {
 		t.Errorf("the rung: %q", got)
+	}
+}
+
+// TestTestsAreTriedAgain: after tests have lost the GPU, each that failed runs in its own process.
+func TestTestsAreTriedAgain(t *testing.T) {
+	r, status, made := callOf(t, "first", packFakes(t, "TestSecond sink"))
+	if got := r.status("TestSecond"); got != "failed: exit status 1" || status != 1 {
+		t.Errorf("%q; exit status %d", got, status)
+	}
+	for test, pattern := range map[string]string{"TestFake/a_[1]": `^TestFake$/^a_\[1\]$`, "TestFake/b": "^TestFake$/^b$"} {
+		if got := r.status("TestSecond " + test); got != "passed" {
+			t.Errorf("%s again: %q", test, got)
+		}
+		if n := strings.Count(strings.Join(made, "\n"), "-test.run "+pattern+" "); n != 1 {
+			t.Errorf("%d runs of %s", n, pattern)
+		}
+	}
+}
+
+// TestOnlyTheWantedAreRecorded: checks that --only leaves out are not in the record.
+func TestOnlyTheWantedAreRecorded(t *testing.T) {
+	r, status, _ := callOf(t, "first", packFakes(t, ""), func(o *options) { o.only = "devices,rung-open" })
+	if len(r.Checks) != 2 || status != 0 {
+		t.Errorf("exit status %d, %+v", status, r.Checks)
 	}
 }
 

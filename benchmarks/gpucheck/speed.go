@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -35,7 +36,7 @@ func speed(r *runner) {
 		name: "counters", limit: 60 * time.Second, excuses: []string{noProgram}, env: []string{noGraphs},
 		command: []string{
 			"ncu", "--clock-control", "none", "--csv", "--log-file", filepath.Join(r.out, "counters.csv"), "--launch-skip", "200", "--launch-count", "30",
-			"--metrics", join(counters), filepath.Join(r.packed, "benchmarks"), "gpu", "--work", "steps", "--steps", main,
+			"--metrics", strings.Join(counters, ","), filepath.Join(r.packed, "benchmarks"), "gpu", "--work", "steps", "--steps", main,
 			"--precisions", "bf16", "--chains", "64", "--peers", "", "--rounds", "1", "--budget", "20s",
 		},
 	})
