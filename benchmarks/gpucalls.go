@@ -52,7 +52,7 @@ func (r *recorder) Load(s tensor.Workload) (tensor.Runner, error) {
 
 // callTimer is a runner that can time the calls of a step.
 type callTimer interface {
-	TimeCalls(repetitions int) ([]cuda.CallTime, error)
+	TimeCalls(repetitions int, m cuda.Model) ([]cuda.CallTime, error)
 }
 
 func (r *gpuRun) timeCallsOf(ctx context.Context, t training, chains int, precision, comparison string) (err error) {
@@ -76,12 +76,12 @@ func (r *gpuRun) timeCallsOf(ctx context.Context, t training, chains int, precis
 	if !ok {
 		return errors.Errorf("benchmarks: the runner must have TimeCalls, got %T", device.runner)
 	}
-	calls, err := timer.TimeCalls(r.repetitions)
-	r.putCalls(t, chains, comparison, calls)
+	m, err := r.model()
 	if err != nil {
 		return err
 	}
-	m, err := r.model()
+	calls, err := timer.TimeCalls(r.repetitions, m)
+	r.putCalls(m, chains, comparison, calls)
 	if err != nil {
 		return err
 	}
@@ -89,19 +89,19 @@ func (r *gpuRun) timeCallsOf(ctx context.Context, t training, chains int, precis
 	if err != nil {
 		return err
 	}
-	r.putTotals(chains*t.batch, comparison, calls, step, predicted)
+	r.putTotals(m, chains*t.batch, comparison, calls, step, predicted)
 	return r.record.save(r.options.json)
 }
 
 // putCalls prints a line for each call and adds it to the record.
-func (r *gpuRun) putCalls(t training, chains int, comparison string, calls []cuda.CallTime) {
+func (r *gpuRun) putCalls(m cuda.Model, chains int, comparison string, calls []cuda.CallTime) {
 	fmt.Printf("%s, %d repetitions\n", comparison, r.repetitions)
 	fmt.Println("         us  predicted  bound      GB/s        blocks  threads  shared  symbol")
 	for _, c := range calls {
 		rate := c.Bytes / c.Measured / 1e9
 		r.record.Entries = append(r.record.Entries, entry{
 			Case: comparison, Side: strings.TrimSpace(c.Kernel + " " + c.Label),
-			Seconds: figures{Median: c.Measured, Least: c.Measured, Most: c.Measured, Rounds: 1}, Rate: rate, Unit: "GB", Predicted: c.Seconds,
+			Seconds: figures{Median: c.Measured, Least: c.Measured, Most: c.Measured, Rounds: 1}, Rate: rate, Unit: "GB", Predicted: c.Seconds, Model: m.Name,
 			Call: &call{Symbol: c.Kernel, Label: c.Label, Blocks: c.Blocks, Chains: chains, Threads: c.Threads, Shared: c.Shared, Bound: c.Bound},
 		})
 		blocks := fmt.Sprintf("%dx%dx%d", c.Blocks[0], max(1, c.Blocks[1]), chains)
@@ -112,13 +112,13 @@ func (r *gpuRun) putCalls(t training, chains int, comparison string, calls []cud
 
 // putTotals prints the sum of the calls' times and the longest line of dependent calls next to the
 // step's measured time, and adds them to the record.
-func (r *gpuRun) putTotals(images int, comparison string, calls []cuda.CallTime, step *side, predicted float64) {
+func (r *gpuRun) putTotals(m cuda.Model, images int, comparison string, calls []cuda.CallTime, step *side, predicted float64) {
 	sum, expected, line := 0.0, 0.0, 0.0
 	for _, c := range calls {
 		sum, expected, line = sum+c.Measured, expected+c.Seconds, max(line, c.End)
 	}
 	add := func(name string, f figures, rate, predicted float64, unit string) {
-		r.record.Entries = append(r.record.Entries, entry{Case: comparison, Side: name, Seconds: f, Rate: rate, Unit: unit, Predicted: predicted})
+		r.record.Entries = append(r.record.Entries, entry{Case: comparison, Side: name, Seconds: f, Rate: rate, Unit: unit, Predicted: predicted, Model: m.Name})
 		fmt.Printf("  %9.2f  %9.2f  %s\n", 1e6*f.Median, 1e6*predicted, name)
 	}
 	once := func(seconds float64) figures {

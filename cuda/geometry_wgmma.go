@@ -26,9 +26,8 @@ type stripTile struct {
 // The tiles. The data sheet's dense peak is 2048 multiplications in a multiprocessor's cycle, a
 // speed of 16; full is assumed to be 0.8 of that, and 0.6 with products of 64 columns, whose
 // operands fill shared memory's bandwidth; alone, where nothing hides what a block waits for, 0.7
-// of the peak with two groups of warps, 0.55 with one, and 0.4 with products of 64 columns. An H100
-// reached 0.68 and 0.48 before copies had a warp of their own. These are assumptions until
-// TestCalibrate measures.
+// of the peak with two groups of warps, 0.55 with one, and 0.4 with products of 64 columns. With 64
+// chains an H100 reaches 0.67 to 0.69, columns beyond the image included (docs/cuda.md).
 var tilesGrouped = []stripTile{
 	{16, 2, speed{13, 11}}, {14, 2, speed{13, 11}}, {14, 1, speed{12.5, 9}}, {8, 2, speed{9.6, 8}}, {8, 1, speed{9.6, 6.4}},
 }

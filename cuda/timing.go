@@ -31,11 +31,13 @@ const (
 // graph of as many repetitions of the call, one after the other, divided by repetitions: it
 // includes the launch. Consecutive repetitions overlap as dependent calls of a run do.
 //
+// The predicted times are those of the model m.
+//
 // The calls are measured in the order of a step, each on the data that the calls before it made, so
 // Run some steps first. Afterwards the chains are where one more step leaves them, except that a
 // schedule which does not keep its chains has made its updates many times. With several GPUs only
 // the first is measured. After an error the times measured before it are returned, too.
-func (r *runner) TimeCalls(repetitions int) ([]CallTime, error) {
+func (r *runner) TimeCalls(repetitions int, m Model) ([]CallTime, error) {
 	if r.closed {
 		return nil, errors.New("cuda: TimeCalls after Close")
 	}
@@ -43,10 +45,6 @@ func (r *runner) TimeCalls(repetitions int) ([]CallTime, error) {
 		return nil, errors.Errorf("cuda: repetitions must be at least 1, got %d", repetitions)
 	}
 	p := r.parts[0]
-	m, known := ModelOf(p.Info.Name)
-	if !known {
-		m = H200
-	}
 	m = m.edges(p.dependent)
 	footprint := float64(p.chains * (p.bytes[tensor.Chain] + p.bytes[tensor.Scratch]))
 	follows := orderOf(p.all(), 1).follows

@@ -10,22 +10,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// loaded is a device that remembers the runner of the last schedule it loaded.
-type loaded struct {
-	tensor.Device
-	runner tensor.Runner
-}
-
-func (l *loaded) Load(s tensor.Workload) (tensor.Runner, error) {
-	var err error
-	l.runner, err = l.Device.Load(s)
-	return l.runner, err
-}
-
 // TestTimeCalls measures the calls of a step. Afterwards the chains are where one more step leaves
 // them.
 func TestTimeCalls(t *testing.T) {
-	device := &loaded{Device: cudatest.GPU(t, cuda.Options{})}
+	device := &catching{Device: cudatest.GPU(t, cuda.Options{})}
 	program := network(t, "mlp-10", "sgld", 40, 4)
 	var parameters [2][]float32
 	for i := range parameters {
@@ -60,12 +48,12 @@ func TestTimeCalls(t *testing.T) {
 func checkCallTimes(t *testing.T, runner tensor.Runner) {
 	t.Helper()
 	timer := runner.(interface {
-		TimeCalls(repetitions int) ([]cuda.CallTime, error)
+		TimeCalls(repetitions int, m cuda.Model) ([]cuda.CallTime, error)
 	})
-	if _, err := timer.TimeCalls(0); err == nil {
+	if _, err := timer.TimeCalls(0, cuda.H100); err == nil {
 		t.Error("0 repetitions are not refused")
 	}
-	calls, err := timer.TimeCalls(3)
+	calls, err := timer.TimeCalls(3, cuda.H100)
 	if err != nil {
 		t.Fatal(err)
 	}
