@@ -35,6 +35,10 @@ func pack(to string, emulated bool) error {
 	if !isArchive {
 		return packInto(to, emulated)
 	}
+	// Before everything is built: the archive's directory may be missing, or not writable.
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return errors.Wrap(err, "gpucheck")
+	}
 	work, err := os.MkdirTemp("", "gpucheck")
 	if err != nil {
 		return errors.Wrap(err, "gpucheck")
