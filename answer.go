@@ -25,11 +25,12 @@ type Answer struct {
 	MutualInformation float64   `json:"mutualInformation"`       // what the samples disagree on, in nats; 0 for one sample
 	Probabilities     []float64 `json:"probabilities,omitempty"` // by class
 
-	// Set holds the plausible classes, the most probable first: it has the true one with the
-	// probability of WithLevel, for images like those of the calibration. It may be empty.
-	Set []string `json:"set,omitzero"`
-	// Familiar means like the images trained on, of which the share of WithFamiliarRate is.
-	Familiar *bool `json:"familiar,omitzero"`
+	// PredictionSet holds the plausible classes, the most probable first: it has the true one with
+	// the probability of WithLevel, for images like those of the calibration. It may be empty.
+	PredictionSet []string `json:"predictionSet,omitzero"`
+	// InDistribution means like the images trained on, of which the share of WithInDistributionRate
+	// is.
+	InDistribution *bool `json:"inDistribution,omitzero"`
 	// Calibrated says that both are there; nil is what too few held-out images cannot tell.
 	Calibrated bool `json:"calibrated"`
 }
@@ -41,13 +42,13 @@ func (a Answer) String() string {
 		text = a.File + ": " + text
 	}
 	switch {
-	case len(a.Set) > 0:
-		text += " of " + strings.Join(a.Set, ", ")
-	case a.Set != nil:
-		text += "; no class is plausible"
+	case len(a.PredictionSet) > 0:
+		text += " of " + strings.Join(a.PredictionSet, ", ")
+	case a.PredictionSet != nil:
+		text += "; empty prediction set"
 	}
-	if a.Familiar != nil && !*a.Familiar {
-		text += "; unfamiliar"
+	if a.InDistribution != nil && !*a.InDistribution {
+		text += "; out of distribution"
 	}
 	return text
 }
@@ -99,26 +100,26 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 	if c.Samples != p.Samples {
 		return nil, invalid("calibrated with %d samples, predicted with %d: calibrate again", c.Samples, p.Samples)
 	}
-	hasSets, hasFamiliar := c.Supports(e.level), c.Supports(e.familiar)
+	hasSets, hasFamiliar := c.Supports(e.level), c.Supports(e.inDistributionRate)
 	if hasSets {
 		sets, err := c.Sets(p.Probabilities, p.Classes, e.level)
 		if err != nil {
 			return nil, err
 		}
 		for i := range answers {
-			answers[i].Set = []string{}
+			answers[i].PredictionSet = []string{}
 			for _, class := range sets[i] {
-				answers[i].Set = append(answers[i].Set, names[class])
+				answers[i].PredictionSet = append(answers[i].PredictionSet, names[class])
 			}
 		}
 	}
 	if hasFamiliar {
-		familiar, err := c.Familiar(p.Entropy, e.familiar)
+		familiar, err := c.InDistribution(p.Entropy, e.inDistributionRate)
 		if err != nil {
 			return nil, err
 		}
 		for i := range answers {
-			answers[i].Familiar, answers[i].Calibrated = &familiar[i], hasSets
+			answers[i].InDistribution, answers[i].Calibrated = &familiar[i], hasSets
 		}
 	}
 	return answers, nil
@@ -128,7 +129,7 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 // names in the header.
 func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 	rows := csv.NewWriter(to)
-	header := []string{"file", "class", "confidence", "entropy", "mutual_information", "plausible", "familiar"}
+	header := []string{"file", "class", "confidence", "entropy", "mutual_information", "prediction_set", "in_distribution"}
 	for _, class := range classes {
 		header = append(header, "p("+class+")")
 	}
@@ -140,9 +141,9 @@ func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 		if len(a.Probabilities) != len(classes) {
 			return invalid("csv: answer %d has %d probabilities, wants one for each of %d classes", i, len(a.Probabilities), len(classes))
 		}
-		row := []string{a.File, a.Class, number(a.Confidence), number(a.Entropy), number(a.MutualInformation), strings.Join(a.Set, ";"), ""}
-		if a.Familiar != nil {
-			row[6] = strconv.FormatBool(*a.Familiar)
+		row := []string{a.File, a.Class, number(a.Confidence), number(a.Entropy), number(a.MutualInformation), strings.Join(a.PredictionSet, ";"), ""}
+		if a.InDistribution != nil {
+			row[6] = strconv.FormatBool(*a.InDistribution)
 		}
 		for _, p := range a.Probabilities {
 			row = append(row, number(p))

@@ -19,7 +19,7 @@ import (
 // the potential.
 type descending struct{ plain }
 
-func (descending) traits() traits { return traits{rated: true} }
+func (descending) traits() kindTraits { return kindTraits{rated: true} }
 
 func (descending) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	if t.temperatures, err = t.plan.Temperatures(langevin.SGLD{}, 0); err != nil {
@@ -136,7 +136,7 @@ func (g SWAG) Validate() error {
 	return err
 }
 
-func (SWAG) traits() traits { return traits{rated: true, collected: true} }
+func (SWAG) traits() kindTraits { return kindTraits{rated: true, collected: true} }
 
 func (SWAG) applies(setting string) bool {
 	return setting == "prior" || setting == "priors" || setting == "burn-in" || setting == "samples"
@@ -179,40 +179,41 @@ func (g SWAG) conclude(_ context.Context, t *training, _ tensor.Device) error {
 	return t.writer.draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
 }
 
-// Laplace descends like an Ensemble, and draws Spec.Samples of the last layer, which must be linear
-// with Gaussian priors, from a Gaussian around its end; see approximate.Laplace.
-type Laplace struct{ descending }
+// LaplaceApproximation descends like an Ensemble, and draws Spec.Samples of the last layer, which
+// must be linear with Gaussian priors, from a Gaussian around its end; see
+// approximate.LaplaceApproximation.
+type LaplaceApproximation struct{ descending }
 
 // Name implements Method.
-func (Laplace) Name() string { return "laplace" }
+func (LaplaceApproximation) Name() string { return "laplace" }
 
-func (Laplace) traits() traits { return traits{rated: true, drawn: true} }
+func (LaplaceApproximation) traits() kindTraits { return kindTraits{rated: true, drawn: true} }
 
-func (Laplace) applies(setting string) bool {
+func (LaplaceApproximation) applies(setting string) bool {
 	return setting == "prior" || setting == "priors" || setting == "samples"
 }
 
-func (Laplace) check(s *Spec) error {
+func (LaplaceApproximation) check(s *Spec) error {
 	if p := (langevin.Posterior{Prior: *s.Prior, Layers: s.Priors}); !p.Gaussian() {
 		return errors.New("pollen: laplace: a prior is not Gaussian")
 	}
 	return nil
 }
 
-func (Laplace) network(n layers.Sequential) (layers.Sequential, error) {
+func (LaplaceApproximation) network(n layers.Sequential) (layers.Sequential, error) {
 	if _, ok := n[len(n)-1].(layers.Linear); !ok {
 		return nil, errors.Errorf("laplace: the network ends in %T, wants a linear layer", n[len(n)-1])
 	}
 	return n, nil
 }
 
-func (Laplace) conclude(ctx context.Context, t *training, device tensor.Device) error {
+func (LaplaceApproximation) conclude(ctx context.Context, t *training, device tensor.Device) error {
 	session, err := t.lastInputs(device)
 	if err != nil {
 		return err
 	}
 	defer session.Close()
-	gaussians := make([]*approximate.Laplace, t.spec.Chains)
+	gaussians := make([]*approximate.LaplaceApproximation, t.spec.Chains)
 	for chain := range gaussians {
 		if gaussians[chain], err = t.lastLayer(ctx, session, chain); err != nil {
 			return err
@@ -234,9 +235,9 @@ func (t *training) lastInputs(device tensor.Device) (*graph.Session, error) {
 		return nil, err
 	}
 	b, d := graph.New(tensor.Float32), t.data
-	b.Phase = graph.Prediction
+	b.Mode = graph.Prediction
 	pixels := b.Data("images", tensor.Uint8, d.Len(), d.Channels, d.Height, d.Width)
-	gather := op.GatherImages{Batch: op.Batch{Size: t.spec.Batch}, Mean: op.ChannelsOf(d.Mean...), Deviation: op.ChannelsOf(d.Deviation...)}
+	gather := op.GatherImages{Batch: op.Batch{Size: t.spec.Batch}, Mean: op.ChannelsOf(d.Mean...), Std: op.ChannelsOf(d.Std...)}
 	before, last := network[:len(network)-1], network[len(network)-1]
 	x := before.Apply(b, b.Apply(gather, pixels, b.Header()))
 	b.Output(inputsOutput, x)
@@ -253,8 +254,8 @@ func (t *training) lastInputs(device tensor.Device) (*graph.Session, error) {
 }
 
 // lastLayer approximates the posterior of a chain's last layer, by a session of lastInputs.
-func (t *training) lastLayer(ctx context.Context, session *graph.Session, chain int) (*approximate.Laplace, error) {
-	mode, err := samples.Take(t.session, chain, 1)
+func (t *training) lastLayer(ctx context.Context, session *graph.Session, chain int) (*approximate.LaplaceApproximation, error) {
+	mode, err := samples.FromSession(t.session, chain, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +268,7 @@ func (t *training) lastLayer(ctx context.Context, session *graph.Session, chain 
 	if err != nil {
 		return nil, err
 	}
-	l, err := approximate.NewLaplace(t.spec.Seed, mode, langevin.LayerOf(names[len(names)-1]), priors)
+	l, err := approximate.NewLaplaceApproximation(t.spec.Seed, mode, langevin.LayerOf(names[len(names)-1]), priors)
 	if err != nil {
 		return nil, err
 	}
@@ -301,7 +302,7 @@ func (t *training) lastLayer(ctx context.Context, session *graph.Session, chain 
 // evidence lower bound, and draws Spec.Samples from it; see approximate.BayesByBackprop.
 type BayesByBackprop struct {
 	plain
-	InitialDeviation float64 // of each weight, above 0
+	InitialStd float64 // of each weight, above 0
 }
 
 // Name implements Method.
@@ -310,7 +311,7 @@ func (BayesByBackprop) Name() string { return "bbb" }
 // Validate implements Method.
 func (v BayesByBackprop) Validate() error { return v.rule(langevin.Posterior{DataSize: 1}).Validate() }
 
-func (BayesByBackprop) traits() traits { return traits{rated: true, drawn: true} }
+func (BayesByBackprop) traits() kindTraits { return kindTraits{rated: true, drawn: true} }
 
 func (BayesByBackprop) applies(setting string) bool {
 	return setting == "prior" || setting == "priors" || setting == "samples"
@@ -320,7 +321,7 @@ func (v BayesByBackprop) check(*Spec) error { return v.Validate() }
 
 func (v BayesByBackprop) rule(posterior langevin.Posterior) approximate.BayesByBackprop {
 	return approximate.BayesByBackprop{
-		Posterior: posterior, InitialDeviation: v.InitialDeviation,
+		Posterior: posterior, InitialStd: v.InitialStd,
 		ClosedForm: posterior.Gaussian(), LocalReparameterization: true,
 	}
 }

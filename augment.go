@@ -126,7 +126,7 @@ func (a Augment) checkFits(data *datasets.Dataset) error {
 
 // checkAugment refuses values out of range, and what needs the potential as a function of the
 // parameters.
-func (s Spec) checkAugment(c course) error {
+func (s Spec) checkAugment(c methodKind) error {
 	if s.Augment.isNone() {
 		return nil
 	}

@@ -90,14 +90,14 @@ func TestAugmentedRuns(t *testing.T) {
 			if text != "" {
 				must(t, spec.Set("augment", text))
 			}
-			two := contents(t, fit(t, spec, data).Folder())
+			two := contents(t, fit(t, spec, data).Dir())
 			metrics := string(two[metricsFile])
 			if other, ok := seen[metrics]; ok {
 				t.Errorf("%s with %q has the metrics of %s", method, text, other)
 			}
 			seen[metrics] = method + " with " + text
 			spec.Chains, spec.FirstChain = 1, 1
-			for name, content := range contents(t, fit(t, spec, data).Folder()) {
+			for name, content := range contents(t, fit(t, spec, data).Dir()) {
 				if strings.HasPrefix(name, "samples/") && string(content) != string(two[name]) {
 					t.Errorf("%s with %q: %s of a chain alone differs", method, text, name)
 				}
@@ -118,15 +118,15 @@ func TestAugmentLeavesPredictions(t *testing.T) {
 	got, err := run.Predictions(context.Background(), data, nil)
 	must(t, err)
 
-	folder := filepath.Join(t.TempDir(), "plain")
-	must(t, os.CopyFS(folder, os.DirFS(run.Folder())))
-	manifest := readFile(t, folder, manifestFile)
+	dir := filepath.Join(t.TempDir(), "plain")
+	must(t, os.CopyFS(dir, os.DirFS(run.Dir())))
+	manifest := readFile(t, dir, manifestFile)
 	without := strings.Replace(manifest, `"augment": "`+spec.Augment.String()+`",`, "", 1)
 	if without == manifest {
 		t.Fatalf("no augment in the manifest %s", manifest)
 	}
-	must(t, os.WriteFile(filepath.Join(folder, manifestFile), []byte(resealed(t, without)), 0o644))
-	plain, err := Open(folder)
+	must(t, os.WriteFile(filepath.Join(dir, manifestFile), []byte(resealed(t, without)), 0o644))
+	plain, err := Open(dir)
 	must(t, err)
 	want, err := plain.Predictions(context.Background(), data, nil)
 	must(t, err)

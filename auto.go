@@ -12,13 +12,13 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // Auto chooses a sampler and its step size by the data: the manifest has the choice. Up to 2000
-// examples that are not augmented it is metropolis.MCLMC, else langevin.SGNHT, at the rate at which
+// examples that are not augmented it is mcmc.MCLMC, else langevin.SGNHT, at the rate at which
 // in one layer, by a pilot, the noise of minibatches is 4 times the friction's, and elsewhere less;
 // at most at twice the pilot's rate, which was stable.
 type Auto struct{}
@@ -40,19 +40,19 @@ const (
 )
 
 // undecided is the course of Auto, which says what applies and never runs.
-type undecided struct{ plain }
+type autoKind struct{ plain }
 
-func (undecided) traits() traits           { return traits{tempered: true} }
-func (undecided) applies(name string) bool { return walking{}.applies(name) }
+func (autoKind) traits() kindTraits       { return kindTraits{tempered: true} }
+func (autoKind) applies(name string) bool { return fullBatchKind{}.applies(name) }
 
-func (undecided) check(s *Spec) error {
+func (autoKind) check(s *Spec) error {
 	if s.Temperature != nil && !(*s.Temperature > 0) {
 		return errors.Errorf("pollen: auto: temperature is %v, wants a positive number", *s.Temperature)
 	}
 	return nil
 }
 
-func (undecided) attach(*training, *graph.Builder, inputs) (logits, loss *graph.Node, err error) {
+func (autoKind) attach(*training, *graph.Builder, inputs) (logits, loss *graph.Node, err error) {
 	return nil, nil, errors.New("pollen: auto: no sampler was chosen")
 }
 
@@ -69,7 +69,7 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 		examples = min(s.Subset, examples)
 	}
 	if examples <= autoExact && s.Augment.isNone() && (s.Batch == 0 || s.Batch == examples) {
-		s.Method = knownAs(metropolis.MCLMC{}).method
+		s.Method = knownAs(mcmc.MCLMC{}).method
 		e.remark(fmt.Sprintf("chosen: %s with all %d examples at each step; it finds its steps in the burn-in", MethodText(s.Method), examples))
 		return s, nil
 	}
@@ -104,7 +104,7 @@ func (s Spec) decidedAs(run *Manifest, examples int) Spec {
 	if err != nil {
 		return s
 	}
-	if c, err := courseOf(resolved.Method); err == nil && c.traits().exact {
+	if c, err := kindOf(resolved.Method); err == nil && c.traits().exact {
 		resolved.Batch = cmp.Or(resolved.Batch, run.Spec.Batch)
 	}
 	return resolved
@@ -117,7 +117,7 @@ func autoSampler() Method {
 
 // mayChoose reports whether a method is one of those that Auto chooses from.
 func mayChoose(m Method) bool {
-	return reflect.DeepEqual(m, knownAs(metropolis.MCLMC{}).method) || reflect.DeepEqual(m, autoSampler())
+	return reflect.DeepEqual(m, knownAs(mcmc.MCLMC{}).method) || reflect.DeepEqual(m, autoSampler())
 }
 
 // pilot is the rate at which the noise of the layer with most of it is autoNoise times the
@@ -126,7 +126,7 @@ func mayChoose(m Method) bool {
 func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, epochs int) (rate optimizers.Constant, noise string, err error) {
 	s.Chains, s.FirstChain, s.Epochs, s.Start = 1, 0, epochs, ""
 	s.BurnIn, s.Samples, s.Keep = new(0), 1, 0
-	c, err := courseOf(s.Method)
+	c, err := kindOf(s.Method)
 	if err != nil {
 		return rate, "", err
 	}
@@ -135,11 +135,11 @@ func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, 
 		s.Schedule = rate
 		var layers []Temperature
 		if layers, err = s.pilotNoise(ctx, data, e); err == nil {
-			most := slices.MaxFunc(layers[1:], func(a, b Temperature) int { return cmp.Compare(a.Heating, b.Heating) })
-			factor := min(autoNoise/float64(most.Heating), autoFaster)
+			most := slices.MaxFunc(layers[1:], func(a, b Temperature) int { return cmp.Compare(a.GradientNoise, b.GradientNoise) })
+			factor := min(autoNoise/float64(most.GradientNoise), autoFaster)
 			// Two digits are more than the estimate has.
 			rate.Rate = twoDigits(rate.Rate * factor)
-			return rate, fmt.Sprintf("%.2g times the friction's in %s", factor*float64(most.Heating), most.Layer), nil
+			return rate, fmt.Sprintf("%.2g times the friction's in %s", factor*float64(most.GradientNoise), most.Layer), nil
 		}
 		var wild *graph.NotFinite
 		if !errors.As(err, &wild) {

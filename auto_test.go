@@ -10,15 +10,15 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
 // automatic fits by Auto, and returns the run and what was remarked.
-func automatic(t *testing.T, spec Spec, examples int, folder string, options ...Option) (run *Run, remarks string) {
+func automatic(t *testing.T, spec Spec, examples int, dir string, options ...Option) (run *Run, remarks string) {
 	t.Helper()
 	spec.Method, spec.Network = Auto{}, "mlp-5"
-	run, err := Fit(t.Context(), spec, trainOn(noisy(t, examples)), folder,
+	run, err := Fit(t.Context(), spec, trainOn(noisy(t, examples)), dir,
 		append(options, WithObserver(func(e Event) { remarks += e.Remark + "\n" }))...)
 	must(t, err)
 	return run, remarks
@@ -26,12 +26,12 @@ func automatic(t *testing.T, spec Spec, examples int, folder string, options ...
 
 // TestAutoOnFewExamples: MCLMC with all of them, as if it had been asked for.
 func TestAutoOnFewExamples(t *testing.T) {
-	folder, spec := t.TempDir(), Spec{Epochs: 60, Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
-	run, remarks := automatic(t, spec, 80, filepath.Join(folder, "auto"), with(t, 1))
-	spec.Method, spec.Network = metropolis.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, "mlp-5"
-	asked, err := Fit(t.Context(), spec, trainOn(noisy(t, 80)), filepath.Join(folder, "asked"), with(t, 1))
+	dir, spec := t.TempDir(), Spec{Epochs: 60, Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
+	run, remarks := automatic(t, spec, 80, filepath.Join(dir, "auto"), with(t, 1))
+	spec.Method, spec.Network = mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, "mlp-5"
+	asked, err := Fit(t.Context(), spec, trainOn(noisy(t, 80)), filepath.Join(dir, "asked"), with(t, 1))
 	must(t, err)
-	same(t, "samples", contents(t, filepath.Join(asked.Folder(), samplesFolder)), contents(t, filepath.Join(run.Folder(), samplesFolder)))
+	same(t, "samples", contents(t, filepath.Join(asked.Dir(), samplesDir)), contents(t, filepath.Join(run.Dir(), samplesDir)))
 	if got := run.Manifest().Spec; got.Method != spec.Method || got.Batch != 80 {
 		t.Errorf("the manifest has %s with batch %d", MethodText(got.Method), got.Batch)
 	}
@@ -44,8 +44,8 @@ func TestAutoOnFewExamples(t *testing.T) {
 // parts of a run, which goes on after it was stopped.
 func TestAutoOnManyExamples(t *testing.T) {
 	const examples = 2100
-	folder, spec := t.TempDir(), Spec{Epochs: 40, BurnIn: new(20), Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
-	run, remarks := automatic(t, spec, examples, filepath.Join(folder, "whole"), with(t, 2))
+	dir, spec := t.TempDir(), Spec{Epochs: 40, BurnIn: new(20), Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
+	run, remarks := automatic(t, spec, examples, filepath.Join(dir, "whole"), with(t, 2))
 	chosen := run.Manifest().Spec
 	if _, ok := chosen.Method.(langevin.SGNHT); !ok || !strings.Contains(remarks, "chosen: sgnht:friction=0.05,") {
 		t.Fatalf("the manifest has %s, remarks are %q", MethodText(chosen.Method), remarks)
@@ -54,7 +54,7 @@ func TestAutoOnManyExamples(t *testing.T) {
 	must(t, err)
 	most := 0.0
 	for _, layer := range d.Temperatures[1:] {
-		most = math.Max(most, float64(layer.Heating))
+		most = math.Max(most, float64(layer.GradientNoise))
 	}
 	if !(most > autoNoise/8 && most < 2*autoNoise) {
 		t.Errorf("at the rate %v the noise is %.3g times the friction's in the end, wants about %v", chosen.Schedule, most, autoNoise)
@@ -62,7 +62,7 @@ func TestAutoOnManyExamples(t *testing.T) {
 
 	of := spec
 	of.FirstChain, of.Chains = 1, 1
-	part, _ := automatic(t, of, examples, filepath.Join(folder, "part"), with(t, 1))
+	part, _ := automatic(t, of, examples, filepath.Join(dir, "part"), with(t, 1))
 	if got := part.Manifest().Spec.Schedule; got != chosen.Schedule {
 		t.Errorf("a part of the run has %v, the whole one %v", got, chosen.Schedule)
 	}
@@ -74,13 +74,13 @@ func TestAutoOnManyExamples(t *testing.T) {
 	ctx, stop := stopAt(400)
 	again := spec
 	again.Network, again.Method = "mlp-5", Auto{}
-	stopped := filepath.Join(folder, "stopped")
+	stopped := filepath.Join(dir, "stopped")
 	if _, err := Fit(ctx, again, trainOn(noisy(t, examples)), stopped, with(t, 2), stop); err == nil {
 		t.Fatal("the run did not stop")
 	}
 	resumed, err := Resume(t.Context(), stopped, trainOn(noisy(t, examples)), with(t, 2))
 	must(t, err)
-	same(t, "samples", contents(t, filepath.Join(run.Folder(), samplesFolder)), contents(t, filepath.Join(resumed.Folder(), samplesFolder)))
+	same(t, "samples", contents(t, filepath.Join(run.Dir(), samplesDir)), contents(t, filepath.Join(resumed.Dir(), samplesDir)))
 }
 
 // TestAutoRefuses what would have no effect, and data that no rate is small enough for.
@@ -98,21 +98,21 @@ func TestAutoRefuses(t *testing.T) {
 	data := squares(t, 2100, 4, 1)
 	_, err := Fit(t.Context(), Spec{Network: "mlp-5", Method: Auto{}, Batch: 2100}, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
 	wantInvalid(t, "all data", err, "auto: minibatches of 2100 from 2100 examples have no noise")
-	data.Deviation[0] = 1e-30
+	data.Std[0] = 1e-30
 	_, err = Fit(t.Context(), Spec{Network: "mlp-5", Method: Auto{}}, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
 	wantError(t, "numbers without bounds", err, "auto", "computed a NaN or an infinity")
 }
 
 // What is wrong is found before the pilot.
 func TestAutoRefusesBeforeItsPilot(t *testing.T) {
-	data, folder := squares(t, 200, 4, 1), t.TempDir()
-	full := filepath.Join(folder, "full")
+	data, dir := squares(t, 200, 4, 1), t.TempDir()
+	full := filepath.Join(dir, "full")
 	must(t, os.MkdirAll(filepath.Join(full, "other"), 0o755))
 	other := *squares(t, 40, 4, 2)
 	other.Height, other.Width = side/2, 2*side
 	for want, c := range map[string]struct {
 		change func(s *Spec, splits *datasets.Splits)
-		folder string
+		dir    string
 	}{
 		"full is not empty":               {func(*Spec, *datasets.Splits) {}, full},
 		`validation: pollen: squares has`: {func(_ *Spec, splits *datasets.Splits) { splits.Validation = squares(t, 40, 5, 1) }, ""},
@@ -127,7 +127,7 @@ func TestAutoRefusesBeforeItsPilot(t *testing.T) {
 		spec, splits := Spec{Network: "mlp-5", Method: Auto{}, Batch: 10, Epochs: 8}, trainOn(data)
 		c.change(&spec, splits)
 		remarks := ""
-		_, err := Fit(t.Context(), spec, splits, cmp.Or(c.folder, filepath.Join(folder, "run")), with(t, 1), WithObserver(func(e Event) { remarks += e.Remark }))
+		_, err := Fit(t.Context(), spec, splits, cmp.Or(c.dir, filepath.Join(dir, "run")), with(t, 1), WithObserver(func(e Event) { remarks += e.Remark }))
 		wantError(t, want, err, want)
 		if remarks != "" {
 			t.Errorf("%s: before that it remarked %q", want, remarks)

@@ -68,22 +68,22 @@ func TestContinuedByAnotherBuild(t *testing.T) {
 	if c := whole.Manifest().Continued; c != nil {
 		t.Errorf("a run by one build: %+v", c)
 	}
-	folder := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(t.TempDir(), "run")
 	ctx, stop := stopAt(20)
-	_, err := Fit(ctx, spec, data, folder, with(t, 1), stop)
-	var stopped *Unfinished
+	_, err := Fit(ctx, spec, data, dir, with(t, 1), stop)
+	var stopped *UnfinishedError
 	if !errors.As(err, &stopped) {
 		t.Fatalf("the run did not stop: %v", err)
 	}
-	path := filepath.Join(folder, manifestFile)
+	path := filepath.Join(dir, manifestFile)
 	must(t, os.WriteFile(path, []byte(resealed(t, strings.Replace(readFile(t, path), `"revision": "`, `"revision": "another, not `, 1))), 0o644))
 	on := func(last int) []Continued {
 		t.Helper()
 		ctx, stop := stopAt(last)
-		if _, err := Resume(ctx, folder, data, with(t, 1), stop); last < 60 && err == nil {
+		if _, err := Resume(ctx, dir, data, with(t, 1), stop); last < 60 && err == nil {
 			t.Fatal("the run did not stop")
 		}
-		m, err := ReadManifest(folder)
+		m, err := ReadManifest(dir)
 		must(t, err)
 		return m.Continued
 	}
@@ -93,16 +93,16 @@ func TestContinuedByAnotherBuild(t *testing.T) {
 			t.Errorf("stopped again after %d: %s", last, diff)
 		}
 	}
-	v, err := Verify(folder)
+	v, err := Verify(dir)
 	must(t, err)
 	note := fmt.Sprintf("note: the steps after %d were made by the build %s", here.From, here.Revision)
 	if text := v.String(); len(v.Damaged) > 0 || !strings.Contains(text, note) {
 		t.Error(text)
 	}
 
-	held, err := hold(folder, environment{})
+	held, err := hold(dir, environment{})
 	must(t, err)
-	tr := training{folder: folder, manifest: &Manifest{}, writer: writer{folder: folder, lock: held}}
+	tr := training{dir: dir, manifest: &Manifest{}, writer: writer{dir: dir, lock: held}}
 	tr.plan.Steps = 60
 	*tr.manifest = whole.Manifest()
 	noted := func(made int, device string) []Continued {

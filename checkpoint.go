@@ -9,8 +9,8 @@ import (
 	"github.com/maruel/safetensors"
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/file"
-	"github.com/pollen-ml/pollen/internal/seal"
 )
 
 // checkpointFile holds all that the chains keep from step to step, and all that was measured of
@@ -34,7 +34,7 @@ const (
 func checkpointOf(t *training) (safetensors.File, error) {
 	s := t.session
 	made := safetensors.File{Metadata: map[string]string{
-		stepsKey: strconv.FormatUint(s.Steps(), 10), seal.Key: seal.Blank,
+		stepsKey: strconv.FormatUint(s.Steps(), 10), checksum.Key: checksum.Blank,
 	}}
 	for chain := range s.Chains() {
 		state := make([]byte, s.ChainBytes())
@@ -59,10 +59,10 @@ func (w *writer) writeCheckpoint(made safetensors.File) error {
 	if err := made.Serialize(&content); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
-	if _, err := seal.Close(content.Bytes(), seal.Header(content.Bytes())); err != nil {
+	if _, err := checksum.Close(content.Bytes(), checksum.Header(content.Bytes())); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
-	path := filepath.Join(w.folder, checkpointFile)
+	path := filepath.Join(w.dir, checkpointFile)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
@@ -75,7 +75,7 @@ func (w *writer) writeCheckpoint(made safetensors.File) error {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
 	// A process that is killed between the two leaves the older one alone, which is whole.
-	if err := pending.CommitKeeping(filepath.Join(w.folder, olderCheckpoint), w.stillHeld); err != nil {
+	if err := pending.CommitKeeping(filepath.Join(w.dir, olderCheckpoint), w.stillHeld); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
 	return nil
@@ -91,7 +91,7 @@ type parsedCheckpoint struct {
 
 // parseCheckpoint checks the text of a checkpoint.
 func parseCheckpoint(content []byte, format int) (c parsedCheckpoint, err error) {
-	if _, err := seal.Check(content, seal.Header(content)); err != nil && (errors.Cause(err) != seal.ErrNone || format >= sealedFormat) {
+	if _, err := checksum.Check(content, checksum.Header(content)); err != nil && (errors.Cause(err) != checksum.ErrNone || format >= sealedFormat) {
 		return c, err
 	}
 	if c.File, err = safetensors.Parse(content); err != nil {
@@ -103,10 +103,10 @@ func parseCheckpoint(content []byte, format int) (c parsedCheckpoint, err error)
 
 // loadCheckpoint reads the newest checkpoint of a run that is whole. Those that are not are
 // returned as problems; they are an error if no other is left.
-func loadCheckpoint(folder string, format int) (c parsedCheckpoint, problems []*Damaged, err error) {
+func loadCheckpoint(dir string, format int) (c parsedCheckpoint, problems []*DamagedError, err error) {
 	missing := 0
 	for _, name := range []string{checkpointFile, olderCheckpoint} {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		content, err := os.ReadFile(path)
 		if err == nil {
 			c, err = parseCheckpoint(content, format)
@@ -117,10 +117,10 @@ func loadCheckpoint(folder string, format int) (c parsedCheckpoint, problems []*
 		if err == nil {
 			return c, problems, nil
 		}
-		problems = append(problems, &Damaged{path, errors.Wrap(err, "checkpoint")})
+		problems = append(problems, &DamagedError{path, errors.Wrap(err, "checkpoint")})
 	}
 	if missing == 2 {
-		return c, problems, damaged(filepath.Join(folder, checkpointFile), errors.New("no checkpoint to resume from: there is no such file"))
+		return c, problems, damaged(filepath.Join(dir, checkpointFile), errors.New("no checkpoint to resume from: there is no such file"))
 	}
 	return c, problems, errors.WithStack(problems[0])
 }
@@ -152,13 +152,13 @@ func (c parsedCheckpoint) restore(t *training) (whole bool, err error) {
 
 // checkpointSteps is how many steps the newest checkpoint says were made, by its head alone; 0 if
 // that cannot be read.
-func checkpointSteps(folder string) int {
-	opened, err := os.Open(filepath.Join(folder, checkpointFile))
+func checkpointSteps(dir string) int {
+	opened, err := os.Open(filepath.Join(dir, checkpointFile))
 	if err != nil {
 		return 0
 	}
 	defer opened.Close()
-	metadata, err := seal.Metadata(opened)
+	metadata, err := checksum.Metadata(opened)
 	if err != nil {
 		return 0
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
@@ -19,8 +19,8 @@ import (
 
 // course is what methods of one kind do in a run: how they attach, what they keep, how they finish.
 // All that differs between methods is behind it.
-type course interface {
-	traits() traits
+type methodKind interface {
+	traits() kindTraits
 	// applies reports whether a setting that only some methods have applies.
 	applies(setting string) bool
 	// check refuses values of a filled specification.
@@ -42,7 +42,7 @@ type course interface {
 }
 
 // traits say what a kind of method is.
-type traits struct {
+type kindTraits struct {
 	rated     bool // it has a learning rate
 	tempered  bool // its chains sample at a temperature
 	exact     bool // it goes by energies: all data at each step
@@ -64,41 +64,41 @@ func (in inputs) loss(b *graph.Builder) (logits, loss *graph.Node) {
 	return logits, b.Apply(op.CrossEntropy{}, logits, in.labels)
 }
 
-// courseOf is the course of a method.
-func courseOf(m Method) (course, error) {
+// kindOf is the course of a method.
+func kindOf(m Method) (methodKind, error) {
 	if kind := reflect.ValueOf(m).Kind(); kind != reflect.Struct {
 		return nil, invalid("method %T is a %s, wants a struct, whose fields are its attributes", m, kind)
 	}
 	switch m := m.(type) {
-	case course:
+	case methodKind:
 		return m, nil
 	case optimizers.Optimizer:
-		return optimizing{optimizer: m}, nil
+		return optimizerKind{optimizer: m}, nil
 	case langevin.Sampler:
-		return sampling{sampler: m}, nil
+		return minibatchKind{sampler: m}, nil
 	case Auto:
-		return undecided{}, nil
-	case NUTS, metropolis.Proposal, metropolis.MCLMC:
-		return walking{method: m}, nil
-	case metropolis.Sampler:
+		return autoKind{}, nil
+	case NUTS, mcmc.Proposal, mcmc.MCLMC:
+		return fullBatchKind{method: m}, nil
+	case mcmc.Sampler:
 		return nil, invalid("method %T has a warm-up, which is a Spec's burn-in: wants pollen.NUTS, or the proposal or the dynamics alone", m)
 	}
 	return nil, invalid("method %T is neither an optimizer, a sampler, a proposal nor an approximation", m)
 }
 
 // notApplicable says which methods a setting applies to.
-func notApplicable(setting string, m Method, c course) error {
+func notApplicable(setting string, m Method, c methodKind) error {
 	var names []string
 	for _, k := range registry {
-		if other, err := courseOf(k.method); err == nil && other.applies(setting) {
+		if other, err := kindOf(k.method); err == nil && other.applies(setting) {
 			names = append(names, k.name)
 		}
 	}
 	err := errors.Errorf("pollen: %s applies to %s, not to %s", setting, strings.Join(names, ", "), MethodName(m))
-	if _, ok := c.(optimizing); ok {
+	if _, ok := c.(optimizerKind); ok {
 		err = errors.Errorf("%v: an optimizer has one solution, and weight decay for a prior", err)
 	}
-	return Invalid{err}
+	return InvalidError{err}
 }
 
 // plain is what most courses do.
@@ -118,7 +118,7 @@ func (plain) states(t *training, _ int) ([]samples.Sample, error) { return t.tak
 
 // takeWeighted takes each chain of the session with one weight.
 func (t *training) takeWeighted(weight float64) ([]samples.Sample, error) {
-	return t.takeEach(func(chain int) (samples.Sample, error) { return samples.Take(t.session, chain, weight) })
+	return t.takeEach(func(chain int) (samples.Sample, error) { return samples.FromSession(t.session, chain, weight) })
 }
 
 // takeEach takes a sample of each chain.
@@ -134,16 +134,18 @@ func (t *training) takeEach(take func(chain int) (samples.Sample, error)) ([]sam
 }
 
 // optimizing is the course of an optimizer: one solution, the last state.
-type optimizing struct {
+type optimizerKind struct {
 	plain
 	optimizer optimizers.Optimizer
 }
 
-func (o optimizing) traits() traits    { return traits{rated: optimizers.UsesRates(o.optimizer)} }
-func (optimizing) applies(string) bool { return false }
-func (o optimizing) check(*Spec) error { return o.optimizer.Validate() }
+func (o optimizerKind) traits() kindTraits {
+	return kindTraits{rated: optimizers.UsesRates(o.optimizer)}
+}
+func (optimizerKind) applies(string) bool { return false }
+func (o optimizerKind) check(*Spec) error { return o.optimizer.Validate() }
 
-func (o optimizing) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+func (o optimizerKind) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	logits, loss = in.loss(b)
 	parameters := b.Parameters()
 	gradients := b.Gradients(loss, parameters...)

@@ -70,7 +70,7 @@ func TestField(t *testing.T) {
 		for j := range width {
 			x := 1.0
 			if j < width-1 {
-				x = (float64(data.Image(i)[j])/255 - m.Data.Mean[0]) / m.Data.Deviation[0]
+				x = (float64(data.Image(i)[j])/255 - m.Data.Mean[0]) / m.Data.Std[0]
 			}
 			length += x * x
 			for k, q := range p {
@@ -191,13 +191,13 @@ func TestDamagedSampleHasNoTemperature(t *testing.T) {
 	data := noisy(t, 60)
 	spec := softmaxRegression(t, "sghmc", 0.2)
 	spec.Batch, spec.Epochs, spec.Samples = 20, 200, 10
-	folder := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(t.TempDir(), "run")
 	remarks, damaged := "", ""
-	run, err := Fit(t.Context(), spec, trainOn(data), folder, with(t, 1), WithObserver(func(e Event) {
+	run, err := Fit(t.Context(), spec, trainOn(data), dir, with(t, 1), WithObserver(func(e Event) {
 		remarks += e.Remark
-		if files, _ := os.ReadDir(filepath.Join(folder, samplesFolder)); e.Done > 500 && damaged == "" {
+		if files, _ := os.ReadDir(filepath.Join(dir, samplesDir)); e.Done > 500 && damaged == "" {
 			damaged = files[1].Name()
-			must(t, os.Truncate(filepath.Join(folder, samplesFolder, damaged), 10))
+			must(t, os.Truncate(filepath.Join(dir, samplesDir, damaged), 10))
 		}
 	}))
 	must(t, err)

@@ -94,7 +94,7 @@ func OpenDevice(o DeviceOptions) (device tensor.Device, note string, err error) 
 		return nil, "", invalid("precision applies to cuda, and there is no GPU: %v", err)
 	}
 	host := tensor.NewHost(o.Threads)
-	return host, Describe(host) + "; no GPU (train devices says why)", nil
+	return host, Describe(host) + "; no GPU (pollen devices says why)", nil
 }
 
 // Describe names a device and what its kernels are made of.

@@ -34,7 +34,7 @@ type Diagnostics struct {
 	Temperatures []Temperature `json:"temperatures,omitempty"` // of all parameters, then by layer
 	Predictions  *Measured     `json:"predictions,omitempty"`  // temperature of what predictions depend on; nil where not measured
 	Acceptance   Number        `json:"acceptance"`             // mean acceptance probability
-	Diverged     Number        `json:"diverged"`               // share of NUTS' trajectories that did, see metropolis.TraceDiverged
+	Diverged     Number        `json:"diverged"`               // share of NUTS' trajectories that did, see mcmc.TraceDiverged
 	Swaps        Number        `json:"swaps"`                  // share of swap attempts that succeeded
 }
 
@@ -51,7 +51,7 @@ const (
 //	configurational = kinetic + drift,    drift = - friction d|theta|^2/dt / (2 d)
 //
 // in units of the step size for d weights, below 0 while they grow. Without velocities T (1 +
-// Heating) is in the place of the kinetic one, and the drift as rough as that estimate.
+// GradientNoise) is in the place of the kinetic one, and the drift as rough as that estimate.
 type Temperature struct {
 	Layer           string `json:"layer"`           // "all" for all parameters
 	Weights         int    `json:"weights"`         // how many there are
@@ -59,7 +59,7 @@ type Temperature struct {
 	StandardError   Number `json:"standardError"`   // of that
 	Kinetic         Number `json:"kinetic"`         // of velocities, where there are any
 	Drift           Number `json:"drift"`           // of the configurational one
-	Heating         Number `json:"heating"`         // by minibatches were nothing done against it, relative to T: an estimate from the last state
+	GradientNoise   Number `json:"gradientNoise"`   // by minibatches were nothing done against it, relative to T: an estimate from the last state
 }
 
 // Measured is a number with its standard error.
@@ -138,13 +138,13 @@ func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnos
 	if d.Temperatures, err = t.temperaturesByLayer(device); err != nil {
 		return nil, err
 	}
-	d.Predictions, err = t.curved(ctx, device)
+	d.Predictions, err = t.predictionTemperature(ctx, device)
 	return d, err
 }
 
 // temperaturesByLayer are those of all parameters, and then by layer.
 func (t *training) temperaturesByLayer(device tensor.Device) ([]Temperature, error) {
-	heating, err := t.heating(device)
+	heating, err := t.gradientNoise(device)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (t *training) temperaturesByLayer(device tensor.Device) ([]Temperature, err
 		}
 		n := p.Shape.Elements()
 		for _, of := range []*Temperature{&all, &list[1+slices.Index(m.Layers, langevin.LayerOf(p.Name))]} {
-			of.Heating = Number((float64(of.Heating)*float64(of.Weights) + heating[p.Name]*float64(n)) / float64(of.Weights+n))
+			of.GradientNoise = Number((float64(of.GradientNoise)*float64(of.Weights) + heating[p.Name]*float64(n)) / float64(of.Weights+n))
 			of.Weights += n
 		}
 	}
@@ -172,11 +172,11 @@ func (t *training) temperaturesByLayer(device tensor.Device) ([]Temperature, err
 	for i := range list {
 		at := &list[i]
 		if heating == nil {
-			at.Heating = Number(math.NaN())
+			at.GradientNoise = Number(math.NaN())
 		}
 		equilibrium := at.Kinetic
 		if math.IsNaN(float64(equilibrium)) {
-			equilibrium = Number(t.spec.temperature()) * (1 + at.Heating)
+			equilibrium = Number(t.spec.temperature()) * (1 + at.GradientNoise)
 		}
 		at.Drift = at.Configurational - equilibrium
 	}
@@ -227,7 +227,7 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 			all.Temperatures, layers = make([]Temperature, len(d.Temperatures)), make([][]Measured, len(d.Temperatures))
 		}
 		if len(d.Temperatures) != len(all.Temperatures) {
-			return nil, errors.Errorf("pollen: %s has temperatures of %d layers, %s of %d", part.folder, len(d.Temperatures), parts[0].folder, len(all.Temperatures))
+			return nil, errors.Errorf("pollen: %s has temperatures of %d layers, %s of %d", part.dir, len(d.Temperatures), parts[0].dir, len(all.Temperatures))
 		}
 		all.Made, all.From = min(all.Made, d.Made), max(all.From, d.From)
 		weights, losses = append(weights, d.Weights...), append(losses, d.Losses...)
@@ -240,7 +240,7 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 			layers[j] = append(layers[j], Measured{t.Configurational, t.StandardError})
 			at.Kinetic += Number(share) * t.Kinetic
 			at.Drift += Number(share) * t.Drift
-			at.Heating += Number(share) * t.Heating
+			at.GradientNoise += Number(share) * t.GradientNoise
 		}
 		if d.Predictions != nil {
 			predictions, sharesOfPredictions = append(predictions, *d.Predictions), append(sharesOfPredictions, share)
@@ -252,7 +252,7 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	n := Number(total)
 	for j := range all.Temperatures {
 		t := &all.Temperatures[j]
-		t.Kinetic, t.Drift, t.Heating = t.Kinetic/n, t.Drift/n, t.Heating/n
+		t.Kinetic, t.Drift, t.GradientNoise = t.Kinetic/n, t.Drift/n, t.GradientNoise/n
 		mean := meanOf(layers[j], shares)
 		t.Configurational, t.StandardError = mean.Value, mean.StandardError
 	}

@@ -57,7 +57,7 @@ func TestTemperatureIsTheRequestedOne(t *testing.T) {
 			method    string
 			kinetic   bool
 			tolerance float64
-		}{{"sghmc:0.2", true, 0.05}, {"baoab:0.2", true, 0.05}, {"sgnht:0.2", true, 0.05}, {"hmc:leaps=5", false, 0.15}, {"nuts:max-depth=5", false, 0.15}} {
+		}{{"sghmc:0.2", true, 0.05}, {"baoab:0.2", true, 0.05}, {"sgnht:0.2", true, 0.05}, {"hmc:leapfrog-steps=5", false, 0.15}, {"nuts:max-depth=5", false, 0.15}} {
 			spec := Spec{Network: "mlp-3", Method: methodOf(t, c.method), Batch: 60, Epochs: 400, BurnIn: new(200), Samples: 1,
 				Temperature: &requested, Prior: new(langevin.Gaussian(0.1))}
 			if c.kinetic {
@@ -77,7 +77,7 @@ func TestTemperatureIsTheRequestedOne(t *testing.T) {
 			if !(math.Abs(got/requested-1) < c.tolerance) {
 				t.Errorf("%s: temperature %v, requested %v", c.method, got, requested)
 			}
-			if lines := readFile(t, run.Folder(), metricsFile); !strings.Contains(lines, `"requestedTemperature":`+text(requested)) {
+			if lines := readFile(t, run.Dir(), metricsFile); !strings.Contains(lines, `"requestedTemperature":`+text(requested)) {
 				t.Errorf("%s: no requested temperature %v in the metrics", c.method, requested)
 			}
 			if !c.kinetic && !(d.Acceptance > 0.5 && d.Acceptance <= 1) {
@@ -226,7 +226,7 @@ func TestNumber(t *testing.T) {
 	if err != nil || !math.IsNaN(float64(d.LossRHat)) || !math.IsNaN(float64(d.Temperatures[0].Configurational)) || len(d.Trace) != 10 {
 		t.Errorf("diagnostics of an optimizer: %+v (%v)", d, err)
 	}
-	if _, err := (&Run{folder: t.TempDir(), manifest: &Manifest{}}).Diagnostics(); err == nil {
+	if _, err := (&Run{dir: t.TempDir(), manifest: &Manifest{}}).Diagnostics(); err == nil {
 		t.Error("no error without diagnostics")
 	}
 }

@@ -9,21 +9,21 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 )
 
 // While the step size of HMC adapts, trajectories go where the loss is not finite. These proposals
 // are rejected, and the run goes on; its reports are about the draws.
 func TestDivergingProposalsAreRejected(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "hmc")
+	dir := filepath.Join(t.TempDir(), "hmc")
 	const leaps = 40
 	spec := pollen.Spec{
-		Network: "mlp-6-4", Method: metropolis.HMC{Leaps: leaps}, Batch: 40, Epochs: 8 * leaps, BurnIn: new(4 * leaps), Samples: 4, Seed: 1,
+		Network: "mlp-6-4", Method: mcmc.HMC{LeapfrogSteps: leaps}, Batch: 40, Epochs: 8 * leaps, BurnIn: new(4 * leaps), Samples: 4, Seed: 1,
 	}
-	if _, err := pollen.Fit(context.Background(), spec, stripedSplits(t), folder); err != nil {
+	if _, err := pollen.Fit(context.Background(), spec, stripedSplits(t), dir); err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(filepath.Join(folder, "metrics.jsonl"))
+	content, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,14 +18,14 @@ func TestPriorHasItsEffect(t *testing.T) {
 			continue
 		}
 		size := map[float64]float64{}
-		for _, deviation := range []float64{0.03, 3} {
-			k.spec.Prior = new(langevin.Gaussian(deviation))
+		for _, std := range []float64{0.03, 3} {
+			k.spec.Prior = new(langevin.Gaussian(std))
 			files, err := fit(t, k.spec, data).Samples()
 			must(t, err)
 			s, err := samples.ReadSample(files[len(files)-1])
 			must(t, err)
 			for _, v := range s.Parameters[0].Values {
-				size[deviation] += math.Abs(float64(v))
+				size[std] += math.Abs(float64(v))
 			}
 		}
 		if !(size[0.03] < 0.9*size[3]) {
@@ -40,14 +40,14 @@ func TestSubsetAndAnchor(t *testing.T) {
 	first, err := data.First(40)
 	must(t, err)
 	spec := quick()
-	want := contents(t, fit(t, spec, trainOn(first)).Folder())
+	want := contents(t, fit(t, spec, trainOn(first)).Dir())
 	spec.Subset = 40
-	same(t, "a subset", want, contents(t, fit(t, spec, trainOn(data)).Folder()))
+	same(t, "a subset", want, contents(t, fit(t, spec, trainOn(data)).Dir()))
 
 	spec = Spec{Network: "mlp-3", Batch: 20, Epochs: 6, Samples: 3, Anchor: 1}
-	each := contents(t, fit(t, spec, trainOn(data)).Folder())
+	each := contents(t, fit(t, spec, trainOn(data)).Dir())
 	spec.Anchor = 2
-	second := contents(t, fit(t, spec, trainOn(data)).Folder())
+	second := contents(t, fit(t, spec, trainOn(data)).Dir())
 	if maps.EqualFunc(each, second, func(a, b []byte) bool { return string(a) == string(b) }) {
 		t.Error("an anchor each epoch and each second one are the same")
 	}

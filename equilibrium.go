@@ -95,7 +95,7 @@ func (t Temperature) state(requested float64) state {
 	off, tolerance := float64(t.Configurational)-requested, equilibriumTolerance*requested
 	hot := float64(t.Kinetic) - requested
 	if math.IsNaN(float64(t.Kinetic)) {
-		hot = float64(t.Heating) * requested
+		hot = float64(t.GradientNoise) * requested
 	}
 	clear := math.Abs(off) > tolerance && !(math.Abs(off) <= clearErrors*float64(t.StandardError))
 	switch {

@@ -21,16 +21,16 @@ func ExampleFit() {
 	images, labels := stripes(200)
 	stripes, err := datasets.New("stripes", images, labels, 1, 8, 8, []string{"upright", "lying"})
 	check(err)
-	folder, err := os.MkdirTemp("", "runs")
+	dir, err := os.MkdirTemp("", "runs")
 	check(err)
-	defer os.RemoveAll(folder)
+	defer os.RemoveAll(dir)
 
 	ctx, data := context.Background(), &datasets.Splits{Train: stripes}
 	spec := pollen.Spec{Network: "mlp-16", Method: langevin.SGHMC{Friction: 0.1}, Epochs: 10, Chains: 2}
-	_, err = pollen.Fit(ctx, spec, data, filepath.Join(folder, "stripes"))
+	_, err = pollen.Fit(ctx, spec, data, filepath.Join(dir, "stripes"))
 	check(err)
 
-	run, err := pollen.Open(filepath.Join(folder, "stripes"))
+	run, err := pollen.Open(filepath.Join(dir, "stripes"))
 	check(err)
 	two, err := datasets.New("two", images[:2*8*8], nil, 1, 8, 8, nil)
 	check(err)
@@ -65,7 +65,7 @@ func Example() {
 	check(graph.Write(session, "labels", 0, 0, labels))
 	check(session.Run(100))
 
-	sample, err := samples.Take(session, 3, 1)
+	sample, err := samples.FromSession(session, 3, 1)
 	check(err)
 	fmt.Println(len(sample.Parameters), "parameters of chain", sample.Chain, "after", sample.Step, "steps")
 	// Output: 4 parameters of chain 3 after 100 steps

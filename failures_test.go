@@ -30,10 +30,10 @@ func TestNotFinite(t *testing.T) {
 	var err error
 	spec.Schedule, err = optimizers.ParseSchedule("step:0.05,1e30,100")
 	must(t, err)
-	folder := filepath.Join(t.TempDir(), "run")
-	_, err = Fit(context.Background(), spec, data, folder)
+	dir := filepath.Join(t.TempDir(), "run")
+	_, err = Fit(context.Background(), spec, data, dir)
 	for _, what := range []string{"fit", "resumed"} {
-		var unfinished *Unfinished
+		var unfinished *UnfinishedError
 		var at *graph.NotFinite
 		if !errors.As(err, &unfinished) || !errors.As(err, &at) {
 			t.Fatalf("%s: error %v, want Unfinished by a NotFinite", what, err)
@@ -41,8 +41,8 @@ func TestNotFinite(t *testing.T) {
 		if unfinished.Made != 100 || unfinished.Steps != 200 || unfinished.Samples != 20 || at.Step < 100 || at.Step > 102 {
 			t.Errorf("%s: %+v at %+v, want 100 of 200 steps and 20 samples", what, unfinished, at)
 		}
-		wantError(t, what, err, folder+" stopped after 100 of 200 steps, 20 samples kept: ", "computed a NaN or an infinity in ")
-		run, opening := Open(folder)
+		wantError(t, what, err, dir+" stopped after 100 of 200 steps, 20 samples kept: ", "computed a NaN or an infinity in ")
+		run, opening := Open(dir)
 		must(t, opening)
 		files, opening := run.Samples()
 		if opening != nil || len(files) != 20 || !strings.HasSuffix(files[19], "chain00001-step000000100.safetensors") {
@@ -51,14 +51,14 @@ func TestNotFinite(t *testing.T) {
 		if _, err := run.Assess(context.Background(), data.Train, nil); err != nil {
 			t.Errorf("%s: what was kept does not predict: %v", what, err)
 		}
-		_, err = Resume(context.Background(), folder, data)
+		_, err = Resume(context.Background(), dir, data)
 	}
 
 	// From the first step on there is no sample.
 	spec.Schedule = optimizers.Constant{Rate: 1e10}
 	early := filepath.Join(t.TempDir(), "early")
 	_, err = Fit(context.Background(), spec, data, early)
-	var unfinished *Unfinished
+	var unfinished *UnfinishedError
 	if !errors.As(err, &unfinished) || unfinished.Made != 0 || unfinished.Samples != 0 {
 		t.Errorf("error %v, want Unfinished after no step", err)
 	}
@@ -73,21 +73,21 @@ func TestEndedContext(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	ended, end := context.WithCancel(context.Background())
 	end()
-	folder := filepath.Join(t.TempDir(), "run")
-	_, err := Fit(ended, quick(), data, folder)
-	var unfinished *Unfinished
+	dir := filepath.Join(t.TempDir(), "run")
+	_, err := Fit(ended, quick(), data, dir)
+	var unfinished *UnfinishedError
 	if !errors.As(err, &unfinished) || unfinished.Made != 0 || !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want Unfinished", err)
 	}
-	_, err = Resume(context.Background(), folder, data)
+	_, err = Resume(context.Background(), dir, data)
 	must(t, err)
-	same(t, "resumed", contents(t, fit(t, quick(), data).Folder()), contents(t, folder))
+	same(t, "resumed", contents(t, fit(t, quick(), data).Dir()), contents(t, dir))
 
 	// It may end while the run is calibrated: then all steps are made.
 	calibrated := &datasets.Splits{Train: data.Train, Validation: squares(t, 40, 4, 2)}
 	ctx, stop := context.WithCancel(context.Background())
-	folder = filepath.Join(t.TempDir(), "run")
-	_, err = Fit(ctx, quick(), calibrated, folder, WithObserver(func(e Event) {
+	dir = filepath.Join(t.TempDir(), "run")
+	_, err = Fit(ctx, quick(), calibrated, dir, WithObserver(func(e Event) {
 		if e.Task == "predict" {
 			stop()
 		}
@@ -95,7 +95,7 @@ func TestEndedContext(t *testing.T) {
 	if !errors.As(err, &unfinished) || unfinished.Made != 10 || unfinished.Steps != 10 || !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want Unfinished", err)
 	}
-	run, err := Resume(context.Background(), folder, calibrated)
+	run, err := Resume(context.Background(), dir, calibrated)
 	must(t, err)
 	if _, err := run.Calibration(); err != nil {
 		t.Error(err)
@@ -106,30 +106,30 @@ func TestEndedContext(t *testing.T) {
 	}
 }
 
-func TestFolders(t *testing.T) {
+func TestDirs(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
-	folder := t.TempDir()
-	file := filepath.Join(folder, "file")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, nil, 0o644))
-	_, err := Fit(context.Background(), quick(), data, folder)
-	wantError(t, "a folder with a file", err, "run folder "+folder+" is not empty")
+	_, err := Fit(context.Background(), quick(), data, dir)
+	wantError(t, "a folder with a file", err, "run folder "+dir+" is not empty")
 	for _, place := range []string{file, filepath.Join(file, "run")} {
 		_, err = Fit(context.Background(), quick(), data, place)
 		wantError(t, place, err, "pollen: run folder: ", "not a directory")
 	}
-	empty := filepath.Join(folder, "empty")
+	empty := filepath.Join(dir, "empty")
 	must(t, os.Mkdir(empty, 0o755))
 	_, err = Fit(context.Background(), quick(), data, empty)
 	must(t, err)
 	_, err = Fit(context.Background(), quick(), data, empty)
 	wantError(t, "a run's folder", err, "is not empty")
 
-	for _, place := range []string{folder, file, filepath.Join(folder, "nowhere")} {
+	for _, place := range []string{dir, file, filepath.Join(dir, "nowhere")} {
 		_, opening := Open(place)
 		_, resuming := Resume(context.Background(), place, data)
 		for _, err := range []error{opening, resuming} {
-			var not *NotARun
-			if !errors.As(err, &not) || not.Folder != place || not.Unwrap() == nil {
+			var not *NotARunError
+			if !errors.As(err, &not) || not.Dir != place || not.Unwrap() == nil {
 				t.Errorf("%s: error %v, want NotARun", place, err)
 			}
 			wantError(t, place, err, place+" is not a run's folder: ")
@@ -141,12 +141,12 @@ func TestFolders(t *testing.T) {
 func TestDamagedRuns(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	whole := fit(t, quick(), data)
-	manifest := readFile(t, whole.Folder(), manifestFile)
+	manifest := readFile(t, whole.Dir(), manifestFile)
 	damaged := func(t *testing.T, name, content string) string {
-		folder := filepath.Join(t.TempDir(), "run")
-		must(t, os.CopyFS(folder, os.DirFS(whole.Folder())))
-		must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644))
-		return folder
+		dir := filepath.Join(t.TempDir(), "run")
+		must(t, os.CopyFS(dir, os.DirFS(whole.Dir())))
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
+		return dir
 	}
 	for content, want := range map[string]string{
 		manifest[:100]: "unexpected end of JSON",
@@ -171,52 +171,52 @@ func TestDamagedRuns(t *testing.T) {
 		`{"config": {}}`: "old manifest: ",
 		`{"config": {"sampler": "sgld", "data": "x"}}`: `old manifest: no data set "x"`,
 	} {
-		folder := damaged(t, manifestFile, content)
-		_, err := Open(folder)
+		dir := damaged(t, manifestFile, content)
+		_, err := Open(dir)
 		wantError(t, content[:min(len(content), 40)], err, want, manifestFile)
-		wantDamaged(t, err, filepath.Join(folder, manifestFile))
+		wantDamaged(t, err, filepath.Join(dir, manifestFile))
 	}
 
 	// The checkpoint before takes the place of a damaged one; if there is none, that is an error.
-	checkpoint := readFile(t, whole.Folder(), checkpointFile)
+	checkpoint := readFile(t, whole.Dir(), checkpointFile)
 	for _, content := range []string{"", checkpoint[:100], checkpoint[:len(checkpoint)-1], strings.Replace(checkpoint, "chain0", "chain1", 1)} {
-		folder := damaged(t, checkpointFile, content)
+		dir := damaged(t, checkpointFile, content)
 		var remarks []string
-		_, err := Resume(context.Background(), folder, data, WithObserver(func(e Event) { remarks = append(remarks, e.Remark) }))
+		_, err := Resume(context.Background(), dir, data, WithObserver(func(e Event) { remarks = append(remarks, e.Remark) }))
 		must(t, err)
-		same(t, "from the checkpoint before", contents(t, whole.Folder()), contents(t, folder))
+		same(t, "from the checkpoint before", contents(t, whole.Dir()), contents(t, dir))
 		text := strings.Join(remarks, "; ")
 		if !strings.Contains(text, checkpointFile) || !strings.Contains(text, "goes on from the checkpoint before, after 9 steps") {
 			t.Errorf("remarks %q", text)
 		}
-		if got := readFile(t, folder, asideCheckpoint); got != content {
+		if got := readFile(t, dir, asideCheckpoint); got != content {
 			t.Error("the damaged checkpoint was not put aside")
 		}
-		folder = damaged(t, checkpointFile, content)
-		must(t, os.WriteFile(filepath.Join(folder, olderCheckpoint), []byte(content), 0o644))
-		_, err = Resume(context.Background(), folder, data)
+		dir = damaged(t, checkpointFile, content)
+		must(t, os.WriteFile(filepath.Join(dir, olderCheckpoint), []byte(content), 0o644))
+		_, err = Resume(context.Background(), dir, data)
 		wantError(t, "damaged checkpoints", err, "checkpoint: ")
-		wantDamaged(t, err, filepath.Join(folder, checkpointFile))
+		wantDamaged(t, err, filepath.Join(dir, checkpointFile))
 	}
-	folder := damaged(t, checkpointFile, "")
-	must(t, os.RemoveAll(filepath.Join(folder, filepath.Dir(checkpointFile))))
-	_, err := Resume(context.Background(), folder, data)
+	dir := damaged(t, checkpointFile, "")
+	must(t, os.RemoveAll(filepath.Join(dir, filepath.Dir(checkpointFile))))
+	_, err := Resume(context.Background(), dir, data)
 	wantError(t, "no checkpoint", err, "no checkpoint to resume from: ")
 
-	folder = damaged(t, "samples/chain00000-step000000010.safetensors", "not one")
-	run, err := Open(folder)
+	dir = damaged(t, "samples/chain00000-step000000010.safetensors", "not one")
+	run, err := Open(dir)
 	must(t, err)
 	_, err = run.Predict(context.Background(), data.Train)
-	wantDamaged(t, err, filepath.Join(folder, "samples/chain00000-step000000010.safetensors"))
-	if strings.Count(err.Error(), folder) != 1 {
+	wantDamaged(t, err, filepath.Join(dir, "samples/chain00000-step000000010.safetensors"))
+	if strings.Count(err.Error(), dir) != 1 {
 		t.Errorf("%v: wants the path once", err)
 	}
-	must(t, os.RemoveAll(filepath.Join(folder, samplesFolder)))
+	must(t, os.RemoveAll(filepath.Join(dir, samplesDir)))
 	_, err = run.Predict(context.Background(), data.Train)
 	wantError(t, "no samples", err, "no such file")
 
-	folder = damaged(t, calibrationFile, "{")
-	run, err = Open(folder)
+	dir = damaged(t, calibrationFile, "{")
+	run, err = Open(dir)
 	must(t, err)
 	_, predicting := run.Predict(context.Background(), data.Train)
 	_, assessing := run.Assess(context.Background(), data.Train, nil)
@@ -225,15 +225,15 @@ func TestDamagedRuns(t *testing.T) {
 
 	// Without a damaged or missing calibration there are answers, without sets.
 	calibrated := fit(t, quick(), &datasets.Splits{Train: data.Train, Validation: squares(t, 40, 4, 2)})
-	must(t, os.Remove(filepath.Join(calibrated.Folder(), calibrationFile)))
+	must(t, os.Remove(filepath.Join(calibrated.Dir(), calibrationFile)))
 	_, err = calibrated.Predict(context.Background(), data.Train)
-	wantDamaged(t, err, filepath.Join(calibrated.Folder(), calibrationFile))
+	wantDamaged(t, err, filepath.Join(calibrated.Dir(), calibrationFile))
 	for _, run := range []*Run{run, calibrated} {
 		remarks := ""
 		without := run.With(WithoutDamaged(), WithObserver(func(e Event) { remarks += e.Remark }))
 		answers, err := without.Predict(context.Background(), data.Train)
 		must(t, err)
-		if answers[0].Set != nil || answers[0].Familiar != nil || !strings.Contains(remarks, "goes on without the calibration: no prediction sets") {
+		if answers[0].PredictionSet != nil || answers[0].InDistribution != nil || !strings.Contains(remarks, "goes on without the calibration: no prediction sets") {
 			t.Errorf("%+v, remarks %q", answers[0], remarks)
 		}
 		_, err = without.Assess(context.Background(), data.Train, nil)
@@ -257,25 +257,25 @@ func TestResumeOnOtherData(t *testing.T) {
 		"another shape": changed(func(d *datasets.Dataset) { d.Height, d.Width = 6, 24 }),
 		"channels": changed(func(d *datasets.Dataset) {
 			d.Channels, d.Width = 2, 6
-			d.Mean, d.Deviation = []float64{0, 0}, []float64{1, 1}
+			d.Mean, d.Std = []float64{0, 0}, []float64{1, 1}
 		}),
 		"another mean":     changed(func(d *datasets.Dataset) { d.Mean = []float64{0.25} }),
-		"other deviations": changed(func(d *datasets.Dataset) { d.Deviation = []float64{0.25} }),
+		"other deviations": changed(func(d *datasets.Dataset) { d.Std = []float64{0.25} }),
 		"class names":      changed(func(d *datasets.Dataset) { d.ClassNames = []string{"1", "0", "2", "3"} }),
 		"a class more":     changed(func(d *datasets.Dataset) { d.ClassNames, d.Classes = []string{"0", "1", "2", "3", "4"}, 5 }),
 	} {
-		_, err := Resume(context.Background(), run.Folder(), trainOn(other))
-		wantInvalid(t, what, err, "resume "+run.Folder()+": the data squares are not those of the run")
+		_, err := Resume(context.Background(), run.Dir(), trainOn(other))
+		wantInvalid(t, what, err, "resume "+run.Dir()+": the data squares are not those of the run")
 	}
 	for _, none := range []*datasets.Splits{nil, {}} {
-		_, err := Resume(context.Background(), run.Folder(), none)
+		_, err := Resume(context.Background(), run.Dir(), none)
 		wantInvalid(t, "no data", err, "resume: no data to train on")
 		_, err = Fit(context.Background(), quick(), none, t.TempDir())
 		wantInvalid(t, "no data", err, "fit: no data to train on")
 	}
 	// The same images under another name are the same data.
 	renamed := changed(func(d *datasets.Dataset) { d.Name = "other" })
-	if _, err := Resume(context.Background(), run.Folder(), trainOn(renamed)); err != nil {
+	if _, err := Resume(context.Background(), run.Dir(), trainOn(renamed)); err != nil {
 		t.Error(err)
 	}
 }
@@ -287,12 +287,12 @@ func TestInvalidData(t *testing.T) {
 		change(&d)
 		return &d
 	}
-	folder := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(t.TempDir(), "run")
 	refused := func(want string, spec Spec, data *datasets.Splits) {
 		t.Helper()
-		_, err := Fit(context.Background(), spec, data, folder)
+		_, err := Fit(context.Background(), spec, data, dir)
 		wantInvalid(t, want, err, want)
-		if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
 			t.Fatalf("%s: there is a folder (%v)", want, err)
 		}
 	}
@@ -302,7 +302,7 @@ func TestInvalidData(t *testing.T) {
 		"label 0 is -1":       changed(func(d *datasets.Dataset) { d.Labels[0] = -1 }),
 		"3 class names, want": changed(func(d *datasets.Dataset) { d.ClassNames = d.ClassNames[:3] }),
 		"bytes of images":     changed(func(d *datasets.Dataset) { d.Images = d.Images[1:] }),
-		"deviation 0 in":      changed(func(d *datasets.Dataset) { d.Deviation = []float64{0} }),
+		"deviation 0 in":      changed(func(d *datasets.Dataset) { d.Std = []float64{0} }),
 		"mean NaN in":         changed(func(d *datasets.Dataset) { d.Mean = []float64{math.NaN()} }),
 		"1 class, wants":      squares(t, 100, 1, 1),
 	} {
@@ -329,8 +329,8 @@ func TestInvalidData(t *testing.T) {
 	refused("no linear layer after another", Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}},
 		Method: Dropout{Rate: 0.5}, Batch: 20}, good)
 	refused("the network ends in layers.ReLU, wants a linear layer", Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}, layers.ReLU{}},
-		Method: Laplace{}, Batch: 20}, good)
-	refused("laplace: a prior is not Gaussian", Spec{Method: Laplace{}, Batch: 20, Prior: new(langevin.Laplace(0.1))}, good)
+		Method: LaplaceApproximation{}, Batch: 20}, good)
+	refused("laplace: a prior is not Gaussian", Spec{Method: LaplaceApproximation{}, Batch: 20, Prior: new(langevin.Laplace(0.1))}, good)
 	many := squares(t, 10001, 4, 1)
 	refused("10001 examples are too many: wants a subset of at most 10000", Spec{Method: methodOf(t, "mala"), Batch: 10001}, trainOn(many))
 }
@@ -342,30 +342,30 @@ func TestFullDisk(t *testing.T) {
 	spec := quick()
 	spec.Epochs, spec.Samples = 8, 5
 	whole := fit(t, spec, data)
-	folder := filepath.Join(t.TempDir(), "run")
-	place := filepath.Join(folder, samplesFolder)
-	_, err := Fit(context.Background(), spec, data, folder, WithObserver(func(e Event) {
+	dir := filepath.Join(t.TempDir(), "run")
+	place := filepath.Join(dir, samplesDir)
+	_, err := Fit(context.Background(), spec, data, dir, WithObserver(func(e Event) {
 		if _, err := os.Stat(place + "-before"); err != nil && e.Done >= 30 {
 			os.Rename(place, place+"-before")
 			os.WriteFile(place, nil, 0o644)
 		}
 	}))
-	var unfinished *Unfinished
+	var unfinished *UnfinishedError
 	if !errors.As(err, &unfinished) {
 		t.Fatalf("error %v, want Unfinished", err)
 	}
 	wantError(t, "samples in a file", err, "samples: bank: ")
 	must(t, os.Remove(place))
 	must(t, os.Rename(place+"-before", place))
-	run, err := Open(folder)
+	run, err := Open(dir)
 	must(t, err)
 	files, err := run.Samples()
 	if err != nil || len(files) != unfinished.Samples || len(files) == 0 {
 		t.Errorf("%d samples (%v), and the error says %d", len(files), err, unfinished.Samples)
 	}
-	_, err = Resume(context.Background(), folder, data)
+	_, err = Resume(context.Background(), dir, data)
 	must(t, err)
-	same(t, "resumed with room", contents(t, whole.Folder()), contents(t, folder))
+	same(t, "resumed with room", contents(t, whole.Dir()), contents(t, dir))
 
 	// At the beginning there is no half-made folder left.
 	if os.Getuid() != 0 {

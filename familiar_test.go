@@ -25,14 +25,14 @@ func TestCoverageOfFreshDigits(t *testing.T) {
 	kinds := map[string]*datasets.Dataset{"digits": all.Test, "letters": glyphs(t).Test}
 	shares := map[string]float64{}
 	for name, data := range kinds {
-		answers, err := run.With(WithLevel(0.9), WithFamiliarRate(0.95)).Predict(context.Background(), data)
+		answers, err := run.With(WithLevel(0.9), WithInDistributionRate(0.95)).Predict(context.Background(), data)
 		must(t, err)
 		covered, familiar := 0.0, 0.0
 		for i, a := range answers {
-			if slices.Contains(a.Set, data.ClassNames[data.Labels[i]]) {
+			if slices.Contains(a.PredictionSet, data.ClassNames[data.Labels[i]]) {
 				covered++
 			}
-			if *a.Familiar {
+			if *a.InDistribution {
 				familiar++
 			}
 		}
@@ -44,8 +44,8 @@ func TestCoverageOfFreshDigits(t *testing.T) {
 		}
 		// The share varies with the fresh digits, and with those held out.
 		const level = 0.9
-		if deviation := math.Sqrt(level * (1 - level) * (1./fresh + 1./heldOut)); math.Abs(covered/n-level) > 3*deviation {
-			t.Errorf("sets cover %v of %v labels, want %v ± %v", covered/n, n, level, 3*deviation)
+		if std := math.Sqrt(level * (1 - level) * (1./fresh + 1./heldOut)); math.Abs(covered/n-level) > 3*std {
+			t.Errorf("sets cover %v of %v labels, want %v ± %v", covered/n, n, level, 3*std)
 		}
 		if share := familiar / n; share < 0.93 || share > 0.97 {
 			t.Errorf("%v of fresh digits are familiar, want 0.95", share)

@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -67,12 +67,12 @@ func TestFirstChainIsThatOfTheWholeRun(t *testing.T) {
 		"cyclical": {Method: langevin.BAOAB{Friction: 0.1}, Cycles: 2, BurnIn: new(2)},
 		"anchored": {Method: langevin.SGLD{}, Anchor: 2, Schedule: constant},
 		"exchange": {Method: langevin.SGLD{}, Temperatures: []float64{1, 10, 100}, Epochs: 60, Schedule: constant},
-		"hmc":      {Method: metropolis.HMC{Leaps: 3, Jitter: 0.2}, Batch: 40, Epochs: 60, Samples: 4},
-		"mclmc":    {Method: metropolis.MCLMC{Friction: 0.1, EnergyVariance: 1e-3}, Batch: 40, Epochs: 60, Samples: 4},
+		"hmc":      {Method: mcmc.HMC{LeapfrogSteps: 3, Jitter: 0.2}, Batch: 40, Epochs: 60, Samples: 4},
+		"mclmc":    {Method: mcmc.MCLMC{Friction: 0.1, EnergyVariance: 1e-3}, Batch: 40, Epochs: 60, Samples: 4},
 		"nuts":     {Method: pollen.NUTS{MaxDepth: 4}, Batch: 40, Epochs: 60, BurnIn: new(45), Samples: 4},
 		"swag":     {Method: pollen.SWAG{Rank: 3}, Samples: 4},
-		"laplace":  {Method: pollen.Laplace{}, Samples: 4},
-		"bbb":      {Method: pollen.BayesByBackprop{InitialDeviation: 0.02}, Samples: 4},
+		"laplace":  {Method: pollen.LaplaceApproximation{}, Samples: 4},
+		"bbb":      {Method: pollen.BayesByBackprop{InitialStd: 0.02}, Samples: 4},
 		"dropout":  {Method: pollen.Dropout{Rate: 0.25}, Samples: 2},
 		"adam":     {Method: optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}},
 		"in steps": {Method: langevin.SGLD{}, BurnInSteps: 5, Thinning: 9},
@@ -80,15 +80,15 @@ func TestFirstChainIsThatOfTheWholeRun(t *testing.T) {
 	}
 	for name, spec := range specs {
 		t.Run(name, func(t *testing.T) {
-			data, folder := stripedSplits(t), t.TempDir()
-			whole, err := pollen.Fit(context.Background(), partOf(spec, 0, 2), data, filepath.Join(folder, "whole"))
+			data, dir := stripedSplits(t), t.TempDir()
+			whole, err := pollen.Fit(context.Background(), partOf(spec, 0, 2), data, filepath.Join(dir, "whole"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(context.Background())
-			part, err := pollen.Fit(ctx, partOf(spec, 1, 1), data, filepath.Join(folder, "part"), pollen.WithObserver(func(pollen.Event) { stop() }))
-			if unfinished := (*pollen.Unfinished)(nil); errors.As(err, &unfinished) {
-				part, err = pollen.Resume(context.Background(), filepath.Join(folder, "part"), data)
+			part, err := pollen.Fit(ctx, partOf(spec, 1, 1), data, filepath.Join(dir, "part"), pollen.WithObserver(func(pollen.Event) { stop() }))
+			if unfinished := (*pollen.UnfinishedError)(nil); errors.As(err, &unfinished) {
+				part, err = pollen.Resume(context.Background(), filepath.Join(dir, "part"), data)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -121,7 +121,7 @@ func TestFirstChainOutOfRange(t *testing.T) {
 		"first-chain is 32767, wants 0 to 32766": {FirstChain: 32767, Temperatures: []float64{1, 2}},
 	} {
 		_, err := spec.Resolve()
-		var wrong pollen.Invalid
+		var wrong pollen.InvalidError
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v, wants a refusal with %q", err, text)
 		}

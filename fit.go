@@ -21,22 +21,22 @@ import (
 // run. It calibrates the run's prediction sets and what it calls familiar on data.Validation, if
 // any, and watches chains on some of these images, or else of data.Test, see Mixing. When the
 // context ends, the error is Unfinished, and Resume goes on from there, as after a crash.
-func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, options ...Option) (*Run, error) {
+func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, options ...Option) (*Run, error) {
 	e := environmentOf(options)
 	if data == nil || data.Train == nil {
 		return nil, invalid("fit: no data to train on")
 	}
-	if folder == "" {
+	if dir == "" {
 		return nil, invalid("fit: no folder for the run")
 	}
-	if err := spec.checkBefore(data, folder); err != nil {
+	if err := spec.checkBefore(data, dir); err != nil {
 		return nil, err
 	}
 	spec, err := spec.decided(ctx, data.Train, e)
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTraining(spec, data.Train, folder, e)
+	t, err := newTraining(spec, data.Train, dir, e)
 	if err != nil {
 		return nil, err
 	}
@@ -45,11 +45,11 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, o
 	}
 	t.watching = t.heldOut(data)
 	t.remarkSteps()
-	return t.finish(ctx, data, t.newFolder)
+	return t.finish(ctx, data, t.newDir)
 }
 
 // checkBefore refuses what a new run cannot do, before a pilot makes the first step.
-func (s Spec) checkBefore(data *datasets.Splits, folder string) error {
+func (s Spec) checkBefore(data *datasets.Splits, dir string) error {
 	s, err := s.resolve(data.Train.Len())
 	if err != nil {
 		return err
@@ -60,22 +60,22 @@ func (s Spec) checkBefore(data *datasets.Splits, folder string) error {
 	if _, err := s.written(); err != nil {
 		return err
 	}
-	if err := s.checkHeldOut(folder, data); err != nil {
+	if err := s.checkHeldOut(dir, data); err != nil {
 		return err
 	}
-	return CheckEmpty(folder)
+	return CheckEmpty(dir)
 }
 
 // Resume goes on with the run of a folder, which a killed process may have left, on the data that
 // it began with. The samples are those of a run that was never stopped. A finished run has nothing
 // left to do.
-func Resume(ctx context.Context, folder string, data *datasets.Splits, options ...Option) (*Run, error) {
-	m, err := ReadManifest(folder)
+func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...Option) (*Run, error) {
+	m, err := ReadManifest(dir)
 	if err != nil {
 		return nil, err
 	}
 	if len(m.Parts) > 0 {
-		return nil, invalid("resume %s: it was gathered: resume its parts", folder)
+		return nil, invalid("resume %s: it was gathered: resume its parts", dir)
 	}
 	if data == nil || data.Train == nil {
 		return nil, invalid("resume: no data to train on")
@@ -83,24 +83,24 @@ func Resume(ctx context.Context, folder string, data *datasets.Splits, options .
 	if m.Spec.Weights == "" && m.Spec.Cycles > 0 { // a run from before Weights
 		m.Spec.Weights = StepSize
 	}
-	t, err := newTraining(m.Spec, data.Train, folder, environmentOf(options))
+	t, err := newTraining(m.Spec, data.Train, dir, environmentOf(options))
 	if err != nil {
-		return nil, errors.WithMessage(err, folder)
+		return nil, errors.WithMessage(err, dir)
 	}
 	if !m.Data.isOf(t.data) {
-		return nil, invalid("resume %s: the data %s are not those of the run", folder, data.Train.Name)
+		return nil, invalid("resume %s: the data %s are not those of the run", dir, data.Train.Name)
 	}
-	if err := t.spec.checkHeldOut(folder, data); err != nil {
+	if err := t.spec.checkHeldOut(dir, data); err != nil {
 		return nil, err
 	}
 	t.watching, t.manifest = t.heldOut(data), m
-	return t.finish(ctx, data, t.oldFolder)
+	return t.finish(ctx, data, t.oldDir)
 }
 
 // checkLabelled refuses data that are not valid, or whose labels are unknown.
 func checkLabelled(data *datasets.Dataset) error {
 	if err := data.Validate(); err != nil {
-		return Invalid{err}
+		return InvalidError{err}
 	}
 	if data.Labels == nil {
 		return invalid("%s has no labels, wants one for each image", data.Name)
@@ -110,13 +110,13 @@ func checkLabelled(data *datasets.Dataset) error {
 
 // checkHeldOut refuses, before hours of training, data that chains could not be watched on, and
 // those that could not calibrate the run afterwards. There may be neither.
-func (s Spec) checkHeldOut(folder string, splits *datasets.Splits) error {
-	c, err := courseOf(s.Method)
+func (s Spec) checkHeldOut(dir string, splits *datasets.Splits) error {
+	c, err := kindOf(s.Method)
 	if err != nil {
 		return err
 	}
 	d := splits.Train
-	run := Run{folder: folder, manifest: &Manifest{Data: Data{
+	run := Run{dir: dir, manifest: &Manifest{Data: Data{
 		Name: d.Name, Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
 	}}}
 	if watched := toWatch(splits); watched != nil && c.traits().tempered {
@@ -134,7 +134,7 @@ func (s Spec) checkHeldOut(folder string, splits *datasets.Splits) error {
 // isOf reports whether these are the data that a manifest describes.
 func (d Data) isOf(data *datasets.Dataset) bool {
 	if d.Size != data.Len() || d.Channels != data.Channels || d.Height != data.Height || d.Width != data.Width || !slices.Equal(d.ClassNames, data.ClassNames) ||
-		!slices.Equal(d.Mean, data.Mean) || !slices.Equal(d.Deviation, data.Deviation) {
+		!slices.Equal(d.Mean, data.Mean) || !slices.Equal(d.Std, data.Std) {
 		return false
 	}
 	if d.Content == "" {
@@ -159,7 +159,7 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 			err = t.run(ctx, device)
 		}
 		if err == nil {
-			run = &Run{folder: t.folder, manifest: t.manifest, environment: t.environment, left: &leftOut{}}
+			run = &Run{dir: t.dir, manifest: t.manifest, environment: t.environment, left: &leftOut{}}
 			if data.Validation != nil {
 				err = t.unfinished(t.calibrate(ctx, run.With(WithDevice(device)), data.Validation))
 			}
@@ -175,28 +175,28 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 	return run, nil
 }
 
-// newFolder makes the run's folder completely, or leaves none.
-func (t *training) newFolder(device tensor.Device) error {
-	if err := os.MkdirAll(t.folder, 0o755); err != nil {
+// newDir makes the run's folder completely, or leaves none.
+func (t *training) newDir(device tensor.Device) error {
+	if err := os.MkdirAll(t.dir, 0o755); err != nil {
 		return errors.Wrap(err, "pollen: run folder")
 	}
 	if err := t.writer.take(); err != nil {
 		return err
 	}
-	if err := clearHalfMade(t.folder); err != nil {
+	if err := clearHalfMade(t.dir); err != nil {
 		return err
 	}
-	if err := t.remarkRoom(t.folder, muchRoom); err != nil {
+	if err := t.remarkRoom(t.dir, muchRoom); err != nil {
 		return err
 	}
-	if err := t.fillFolder(device); err != nil {
+	if err := t.fillDir(device); err != nil {
 		return t.writer.undo(err)
 	}
 	return nil
 }
 
-// fillFolder writes the manifest last: a folder that has one is a run that can be resumed.
-func (t *training) fillFolder(device tensor.Device) error {
+// fillDir writes the manifest last: a folder that has one is a run that can be resumed.
+func (t *training) fillDir(device tensor.Device) error {
 	if err := t.writer.create(); err != nil {
 		return err
 	}
@@ -223,16 +223,16 @@ func (t *training) fillFolder(device tensor.Device) error {
 	return t.writer.write(manifestFile, t.manifest, "  ")
 }
 
-// oldFolder takes up the run where it was left.
-func (t *training) oldFolder(device tensor.Device) error {
+// oldDir takes up the run where it was left.
+func (t *training) oldDir(device tensor.Device) error {
 	w := &t.writer
 	if err := w.take(); err != nil {
 		return err
 	}
-	if err := sweep(t.folder); err != nil {
+	if err := sweep(t.dir); err != nil {
 		return err
 	}
-	if err := os.Remove(filepath.Join(t.folder, outcomeFile)); err != nil && !os.IsNotExist(err) {
+	if err := os.Remove(filepath.Join(t.dir, outcomeFile)); err != nil && !os.IsNotExist(err) {
 		return errors.Wrap(err, "pollen: run folder")
 	}
 	whole, err := t.readCheckpoint()
@@ -241,7 +241,7 @@ func (t *training) oldFolder(device tensor.Device) error {
 	}
 	made := int(t.session.Steps())
 	if t.manifest.Format >= sealedFormat {
-		err = w.takeUp(made)
+		err = w.recover(made)
 	} else {
 		err = w.cutBanks(made)
 	}
@@ -261,7 +261,7 @@ func (t *training) oldFolder(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	if w.metrics, err = journal.Append(filepath.Join(t.folder, metricsFile), tail); err != nil {
+	if w.metrics, err = journal.Append(filepath.Join(t.dir, metricsFile), tail); err != nil {
 		return errors.Wrap(err, "pollen: metrics")
 	}
 	return t.noteContinued(made, Describe(device), thisBuild())
@@ -270,18 +270,18 @@ func (t *training) oldFolder(device tensor.Device) error {
 // readCheckpoint puts the training back to the newest checkpoint that is whole, and a damaged newer
 // one aside. It reports whether what was measured before came back, too.
 func (t *training) readCheckpoint() (whole bool, err error) {
-	checkpoint, problems, err := loadCheckpoint(t.folder, t.manifest.Format)
+	checkpoint, problems, err := loadCheckpoint(t.dir, t.manifest.Format)
 	if err != nil {
 		return false, err
 	}
 	for _, problem := range problems {
 		t.remark(fmt.Sprintf("%v; goes on from the checkpoint before, after %d steps", problem, checkpoint.steps))
-		if err := file.Move(problem.File, filepath.Join(t.folder, asideCheckpoint)); err != nil {
+		if err := file.Move(problem.File, filepath.Join(t.dir, asideCheckpoint)); err != nil {
 			return false, errors.Wrap(err, "pollen: checkpoint")
 		}
 	}
 	if whole, err = checkpoint.restore(t); err != nil {
-		return false, damaged(filepath.Join(t.folder, checkpointFile), errors.WithMessage(err, "checkpoint"))
+		return false, damaged(filepath.Join(t.dir, checkpointFile), errors.WithMessage(err, "checkpoint"))
 	}
 	return whole, nil
 }

@@ -46,7 +46,7 @@ func kinds(t testing.TB) []kind {
 		{"anchor", of("sgld", Spec{Epochs: 6, Anchor: 2, Samples: 5}), 5, 0},
 		{"symmetric", of("ubu", Spec{Epochs: 6, Samples: 5, Symmetric: true}), 5, 0},
 		{"replicas", of("sgld", Spec{Epochs: 15, Chains: 2, Samples: 5, Temperatures: []float64{1, 1.01, 1.02}}), 10, 0},
-		{"exact", of("hmc:leaps=5", Spec{Subset: 40, Batch: 40, Epochs: 200, Chains: 2, Samples: 4}), 8, 0},
+		{"exact", of("hmc:leapfrog-steps=5", Spec{Subset: 40, Batch: 40, Epochs: 200, Chains: 2, Samples: 4}), 8, 0},
 		{"microcanonical", of("mclmc", Spec{Subset: 40, Batch: 40, Epochs: 200, Chains: 2, Samples: 4}), 8, 0},
 		{"no u-turn", of("nuts:max-depth=4", Spec{Subset: 40, Batch: 40, Epochs: 60, BurnIn: new(44), Chains: 2, Samples: 4}), 8, 0},
 		{"ensemble", of("ensemble", Spec{Epochs: 30, Chains: 3}), 3, 0},
@@ -65,32 +65,32 @@ func TestRunsAreTheSame(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			steps := 0
 			whole := fit(t, k.spec, data, with(t, 1), WithObserver(func(e Event) { steps = max(steps, e.Total) }))
-			want := contents(t, whole.Folder())
+			want := contents(t, whole.Dir())
 			checkCounts(t, k, whole, want)
 
-			folder := filepath.Join(t.TempDir(), "stopped")
+			dir := filepath.Join(t.TempDir(), "stopped")
 			ctx, stop := stopAt(steps / 3)
-			_, err := Fit(ctx, k.spec, data, folder, with(t, 2), stop)
-			first := checkStopped(t, whole, folder, err, 1, steps)
+			_, err := Fit(ctx, k.spec, data, dir, with(t, 2), stop)
+			first := checkStopped(t, whole, dir, err, 1, steps)
 			ctx, stop = stopAt(2 * steps / 3)
-			_, err = Resume(ctx, folder, data, with(t, 1), stop)
-			checkStopped(t, whole, folder, err, first+1, steps)
-			resumed, err := Resume(context.Background(), folder, data)
+			_, err = Resume(ctx, dir, data, with(t, 1), stop)
+			checkStopped(t, whole, dir, err, first+1, steps)
+			resumed, err := Resume(context.Background(), dir, data)
 			must(t, err)
-			same(t, "stopped twice and resumed", want, contents(t, folder))
-			if resumed.Folder() != folder {
-				t.Errorf("the run is in %s, want %s", resumed.Folder(), folder)
+			same(t, "stopped twice and resumed", want, contents(t, dir))
+			if resumed.Dir() != dir {
+				t.Errorf("the run is in %s, want %s", resumed.Dir(), dir)
 			}
 
-			before := readFile(t, whole.Folder(), diagnosticsFile)
+			before := readFile(t, whole.Dir(), diagnosticsFile)
 			var remarks []string
-			_, err = Resume(context.Background(), whole.Folder(), data, WithObserver(func(e Event) { remarks = append(remarks, e.Remark) }))
+			_, err = Resume(context.Background(), whole.Dir(), data, WithObserver(func(e Event) { remarks = append(remarks, e.Remark) }))
 			must(t, err)
-			same(t, "resumed when it was finished", want, contents(t, whole.Folder()))
+			same(t, "resumed when it was finished", want, contents(t, whole.Dir()))
 			if text := strings.Join(remarks, ""); !strings.Contains(text, "nothing is left to do") {
 				t.Errorf("remarks %q", text)
 			}
-			if after := readFile(t, whole.Folder(), diagnosticsFile); after != before {
+			if after := readFile(t, whole.Dir(), diagnosticsFile); after != before {
 				t.Errorf("the diagnostics of a finished run were %.100s, and are %.100s", before, after)
 			}
 		})
@@ -129,24 +129,24 @@ func checkCounts(t *testing.T, k kind, run *Run, files map[string][]byte) {
 
 // checkStopped checks a run that was stopped after at least some steps: it says how far it came,
 // and has its samples up to then.
-func checkStopped(t *testing.T, whole *Run, folder string, err error, least, steps int) (made int) {
+func checkStopped(t *testing.T, whole *Run, dir string, err error, least, steps int) (made int) {
 	t.Helper()
-	var unfinished *Unfinished
+	var unfinished *UnfinishedError
 	if !errors.As(err, &unfinished) || !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want Unfinished by the context", err)
 	}
-	if unfinished.Folder != folder || unfinished.Steps != steps || unfinished.Made < least || unfinished.Made >= steps {
-		t.Fatalf("%+v, want %d to fewer than %d steps in %s", unfinished, least, steps, folder)
+	if unfinished.Dir != dir || unfinished.Steps != steps || unfinished.Made < least || unfinished.Made >= steps {
+		t.Fatalf("%+v, want %d to fewer than %d steps in %s", unfinished, least, steps, dir)
 	}
-	run, err := Open(folder)
+	run, err := Open(dir)
 	must(t, err)
 	files, err := run.Samples()
 	must(t, err)
 	if len(files) != unfinished.Samples {
 		t.Errorf("%d samples, and the error says %d", len(files), unfinished.Samples)
 	}
-	want := contents(t, whole.Folder())
-	for name, content := range contents(t, folder) {
+	want := contents(t, whole.Dir())
+	for name, content := range contents(t, dir) {
 		if strings.HasPrefix(name, "samples/") && string(content) != string(want[name]) {
 			t.Errorf("%s differs from the whole run's", name)
 		}
@@ -167,14 +167,14 @@ func TestKilledRunsGoOn(t *testing.T) {
 			continue
 		}
 		whole := fit(t, k.spec, data)
-		want := contents(t, whole.Folder())
+		want := contents(t, whole.Dir())
 		stopped := filepath.Join(t.TempDir(), "stopped")
 		ctx, stop := stopAt(whole.Manifest().Steps / 2)
 		if _, err := Fit(ctx, k.spec, data, stopped, stop); err == nil {
 			t.Fatal("no error of a run that was stopped")
 		}
 		killed := filepath.Join(t.TempDir(), "killed")
-		must(t, os.CopyFS(killed, os.DirFS(whole.Folder())))
+		must(t, os.CopyFS(killed, os.DirFS(whole.Dir())))
 		must(t, os.WriteFile(filepath.Join(killed, checkpointFile), []byte(readFile(t, stopped, checkpointFile)), 0o644))
 		halves := []string{"samples/.chain00000-step000000020.safetensors.99-1.partial", "checkpoint/.state.safetensors.99-2.partial",
 			".manifest.json.99-3.partial", "samples/.chain00000-step000000020.safetensors123456"}
@@ -190,12 +190,12 @@ func TestKilledRunsGoOn(t *testing.T) {
 		ended, end := context.WithCancel(context.Background())
 		end()
 		_, err = Resume(ended, killed, data)
-		var unfinished *Unfinished
+		var unfinished *UnfinishedError
 		if !errors.As(err, &unfinished) {
 			t.Fatalf("error %v, want Unfinished", err)
 		}
-		for _, folder := range []string{samplesFolder, statesFolder} {
-			files, err := filepath.Glob(filepath.Join(killed, folder, "*"))
+		for _, dir := range []string{samplesDir, statesDir} {
+			files, err := filepath.Glob(filepath.Join(killed, dir, "*"))
 			must(t, err)
 			for _, file := range files {
 				if s, err := samples.ReadSample(file); err != nil || s.Step > unfinished.Made {
@@ -222,8 +222,8 @@ func TestKilledAtTheEnd(t *testing.T) {
 			continue
 		}
 		whole := fit(t, k.spec, data)
-		folder := copied(t, whole, func(folder string) {
-			x, err := readIndex(folder)
+		dir := copied(t, whole, func(dir string) {
+			x, err := readIndex(dir)
 			must(t, err)
 			var lines []index.Line
 			for _, name := range x.Names {
@@ -231,15 +231,15 @@ func TestKilledAtTheEnd(t *testing.T) {
 					lines = append(lines, x.Lines[name])
 				}
 			}
-			_, err = index.Rewrite(folder, lines)
+			_, err = index.Rewrite(dir, lines)
 			must(t, err)
-			must(t, os.Remove(filepath.Join(folder, diagnosticsFile)))
-			must(t, os.Remove(filepath.Join(folder, calibrationFile)))
+			must(t, os.Remove(filepath.Join(dir, diagnosticsFile)))
+			must(t, os.Remove(filepath.Join(dir, calibrationFile)))
 		})
-		_, err := Resume(context.Background(), folder, data)
+		_, err := Resume(context.Background(), dir, data)
 		must(t, err)
 		for _, name := range []string{diagnosticsFile, calibrationFile} {
-			if want, got := readFile(t, whole.Folder(), name), readFile(t, folder, name); got != want {
+			if want, got := readFile(t, whole.Dir(), name), readFile(t, dir, name); got != want {
 				t.Errorf("%s: %s is %.200s, want %.200s", k.name, name, got, want)
 			}
 		}
@@ -250,9 +250,9 @@ func TestKilledAtTheEnd(t *testing.T) {
 func TestSeedsAndChains(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := Spec{Network: "mlp-3", Batch: 10, Epochs: 2, Samples: 2, BurnIn: new(1), Chains: 2, Seed: 3}
-	two := contents(t, fit(t, spec, data).Folder())
+	two := contents(t, fit(t, spec, data).Dir())
 	spec.Chains = 1
-	one := contents(t, fit(t, spec, data).Folder())
+	one := contents(t, fit(t, spec, data).Dir())
 	for name, content := range one {
 		if strings.HasPrefix(name, "samples/") && string(content) != string(two[name]) {
 			t.Errorf("%s of one chain differs from that of two", name)
@@ -260,7 +260,7 @@ func TestSeedsAndChains(t *testing.T) {
 	}
 	first := slices.Sorted(maps.Keys(one))
 	spec.Seed = 4
-	other := contents(t, fit(t, spec, data).Folder())
+	other := contents(t, fit(t, spec, data).Dir())
 	for _, name := range first {
 		if string(other[name]) == string(one[name]) {
 			t.Errorf("%s is the same with another seed", name)
@@ -300,7 +300,7 @@ func TestObserver(t *testing.T) {
 	if last := events[len(events)-1]; !(last.RHat > 0.9) {
 		t.Errorf("R-hat %v at the end", last.RHat)
 	}
-	lines := strings.Split(strings.TrimSpace(readFile(t, run.Folder(), metricsFile)), "\n")
+	lines := strings.Split(strings.TrimSpace(readFile(t, run.Dir(), metricsFile)), "\n")
 	if len(lines) != len(events) {
 		t.Errorf("%d lines of metrics, %d events", len(lines), len(events))
 	}

@@ -15,9 +15,9 @@ import (
 
 // The runs of testdata/format2 were made at the commit 4250335, when files had no checksums:
 //
-//	train fit --data glyphs --model mlp-1 --batch 1000 --epochs 4 --method psgld --chains 2
+//	pollen fit --data glyphs --model mlp-1 --batch 1000 --epochs 4 --method psgld --chains 2
 //	      --samples 2 --validation 0.1 --folder finished
-//	train fit --data glyphs --model mlp-1 --batch 50 --epochs 6 --burn-in 2 --method swag:rank=2
+//	pollen fit --data glyphs --model mlp-1 --batch 50 --epochs 6 --burn-in 2 --method swag:rank=2
 //	      --samples 2 --folder half
 //
 // The second was interrupted; half-first-draw.safetensors is its first sample after it was resumed
@@ -27,10 +27,10 @@ import (
 // not keep.
 func format2(t testing.TB, name string) string {
 	t.Helper()
-	folder := filepath.Join(t.TempDir(), "run")
-	must(t, os.CopyFS(folder, os.DirFS(filepath.Join("testdata/format2", name))))
-	must(t, os.MkdirAll(filepath.Join(folder, samplesFolder), 0o755))
-	return folder
+	dir := filepath.Join(t.TempDir(), "run")
+	must(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata/format2", name))))
+	must(t, os.MkdirAll(filepath.Join(dir, samplesDir), 0o755))
+	return dir
 }
 
 // What earlier versions wrote opens, and scores to the digit.
@@ -39,12 +39,12 @@ func TestFormat2Opens(t *testing.T) {
 	must(t, err)
 	a, err := run.Assess(context.Background(), glyphs(t).Test, nil)
 	must(t, err)
-	// What train eval printed then.
+	// What pollen eval printed then.
 	const want = "accuracy 0.2592, NLL 2.0566, Brier 0.8209, ECE 0.1178"
 	if got := a.String(); !strings.HasPrefix(got, want) {
 		t.Errorf("%s, want %s", got, want)
 	}
-	for name, value := range map[string]float64{"setCoverage": 0.8863, "setSize": 5.9472, "familiar": 0.9819} {
+	for name, value := range map[string]float64{"setCoverage": 0.8863, "setSize": 5.9472, "inDistribution": 0.9819} {
 		if got := a.Values[name]; math.Abs(got-value) > 1e-4 {
 			t.Errorf("%s is %v, want %v", name, got, value)
 		}
@@ -54,11 +54,11 @@ func TestFormat2Opens(t *testing.T) {
 	if d.Made != 72 || d.Samples != 4 || math.Abs(float64(d.LossRHat)-2.608) > 1e-3 {
 		t.Errorf("diagnostics %+v", d)
 	}
-	for folder, samples := range map[string]int{"finished": 4, "half": 0} {
-		v, err := Verify(format2(t, folder))
+	for dir, samples := range map[string]int{"finished": 4, "half": 0} {
+		v, err := Verify(format2(t, dir))
 		must(t, err)
 		if v.Format != 2 || len(v.Damaged) > 0 || v.Samples != samples || !v.Resumable || len(v.Notes) != 1 {
-			t.Errorf("%s: %+v", folder, v)
+			t.Errorf("%s: %+v", dir, v)
 		}
 	}
 }
@@ -66,14 +66,14 @@ func TestFormat2Opens(t *testing.T) {
 // A run that was interrupted then goes on to where it would have come then.
 func TestFormat2GoesOn(t *testing.T) {
 	const tolerance = 1e-3 // processors round sums differently
-	folder := format2(t, "half")
+	dir := format2(t, "half")
 	var remarks []string
-	run, err := Resume(context.Background(), folder, trainOn(glyphs(t).Train), WithObserver(func(e Event) { remarks = append(remarks, e.Remark) }))
+	run, err := Resume(context.Background(), dir, trainOn(glyphs(t).Train), WithObserver(func(e Event) { remarks = append(remarks, e.Remark) }))
 	must(t, err)
 	if text := strings.Join(remarks, "; "); !strings.Contains(text, "resumed after 1300 of 2400 steps; temperatures and R-hat cover the rest") {
 		t.Errorf("remarks %q", text)
 	}
-	got, err := samples.ReadSample(filepath.Join(folder, "samples", samples.NameOf(0, 2400)))
+	got, err := samples.ReadSample(filepath.Join(dir, "samples", samples.NameOf(0, 2400)))
 	must(t, err)
 	want, err := samples.ReadSample("testdata/format2/half-first-draw.safetensors")
 	must(t, err)
@@ -84,7 +84,7 @@ func TestFormat2GoesOn(t *testing.T) {
 			}
 		}
 	}
-	v, err := Verify(folder)
+	v, err := Verify(dir)
 	must(t, err)
 	if len(v.Damaged) > 0 || v.Samples != 2 || v.Made != 2400 {
 		t.Errorf("%+v", v)
@@ -96,12 +96,12 @@ func TestFormat2GoesOn(t *testing.T) {
 }
 
 // copied is a copy of a run in which something was changed.
-func copied(t testing.TB, run *Run, change func(folder string)) string {
+func copied(t testing.TB, run *Run, change func(dir string)) string {
 	t.Helper()
-	folder := filepath.Join(t.TempDir(), "run")
-	must(t, os.CopyFS(folder, os.DirFS(run.Folder())))
-	change(folder)
-	return folder
+	dir := filepath.Join(t.TempDir(), "run")
+	must(t, os.CopyFS(dir, os.DirFS(run.Dir())))
+	change(dir)
+	return dir
 }
 
 // Missing, foreign and exchanged files are named, and left out only where that is asked for.
@@ -114,38 +114,38 @@ func TestFilesThatAreNotTheRuns(t *testing.T) {
 	other := fit(t, spec, data)
 	const name = "samples/chain00001-step000000007.safetensors"
 	exchange := func(name string) func(string) {
-		return func(folder string) {
-			must(t, os.WriteFile(filepath.Join(folder, name), []byte(readFile(t, other.Folder(), name)), 0o644))
+		return func(dir string) {
+			must(t, os.WriteFile(filepath.Join(dir, name), []byte(readFile(t, other.Dir(), name)), 0o644))
 		}
 	}
 	for what, c := range map[string]struct {
 		file   string
-		change func(folder string)
+		change func(dir string)
 		left   int
 	}{
-		"missing":   {name, func(folder string) { must(t, os.Remove(filepath.Join(folder, name))) }, 3},
+		"missing":   {name, func(dir string) { must(t, os.Remove(filepath.Join(dir, name))) }, 3},
 		"exchanged": {name, exchange(name), 3},
-		"renamed": {name, func(folder string) {
-			must(t, os.Rename(filepath.Join(folder, "samples/chain00000-step000000007.safetensors"), filepath.Join(folder, name)))
+		"renamed": {name, func(dir string) {
+			must(t, os.Rename(filepath.Join(dir, "samples/chain00000-step000000007.safetensors"), filepath.Join(dir, name)))
 		}, 2},
-		"foreign": {"samples/chain00002-step000000007.safetensors", func(folder string) {
-			must(t, os.WriteFile(filepath.Join(folder, "samples/chain00002-step000000007.safetensors"), []byte(readFile(t, other.Folder(), name)), 0o644))
+		"foreign": {"samples/chain00002-step000000007.safetensors", func(dir string) {
+			must(t, os.WriteFile(filepath.Join(dir, "samples/chain00002-step000000007.safetensors"), []byte(readFile(t, other.Dir(), name)), 0o644))
 		}, 4},
-		"no index": {index.File, func(folder string) { must(t, os.Remove(filepath.Join(folder, index.File))) }, 4},
-		"damaged index": {index.File, func(folder string) {
-			content := []byte(readFile(t, folder, index.File))
+		"no index": {index.File, func(dir string) { must(t, os.Remove(filepath.Join(dir, index.File))) }, 4},
+		"damaged index": {index.File, func(dir string) {
+			content := []byte(readFile(t, dir, index.File))
 			content[300] ^= 1
-			must(t, os.WriteFile(filepath.Join(folder, index.File), content, 0o644))
+			must(t, os.WriteFile(filepath.Join(dir, index.File), content, 0o644))
 		}, 4},
 	} {
-		folder := copied(t, whole, c.change)
-		path := filepath.Join(folder, c.file)
-		v, err := Verify(folder)
+		dir := copied(t, whole, c.change)
+		path := filepath.Join(dir, c.file)
+		v, err := Verify(dir)
 		must(t, err)
-		if !slices.ContainsFunc(v.Damaged, func(d *Damaged) bool { return d.File == path }) {
+		if !slices.ContainsFunc(v.Damaged, func(d *DamagedError) bool { return d.File == path }) {
 			t.Errorf("%s: %+v does not name %s", what, v.Damaged, path)
 		}
-		run, err := Open(folder)
+		run, err := Open(dir)
 		must(t, err)
 		_, err = run.Predictions(context.Background(), data.Train, nil)
 		if what == "renamed" {
@@ -175,7 +175,7 @@ func TestResumeWithoutASample(t *testing.T) {
 		"changed": func(path string) { must(t, os.WriteFile(path, []byte("changed"), 0o644)) },
 		"foreign": func(path string) { // of a chain that the run does not have
 			foreign := samples.Sample{Chain: 1, Step: 7, Weight: 1, Parameters: []samples.Parameter{{Name: "w", Values: []float32{1}}}}
-			must(t, samples.NewBank(filepath.Dir(path)).Add(foreign))
+			must(t, samples.NewStore(filepath.Dir(path)).Add(foreign))
 		},
 	} {
 		name := name
@@ -183,22 +183,22 @@ func TestResumeWithoutASample(t *testing.T) {
 		if what == "foreign" {
 			name, left, out = "samples/"+samples.NameOf(1, 7), 5, nil
 		}
-		folder := copied(t, whole, func(folder string) { change(filepath.Join(folder, name)) })
-		_, err := Resume(context.Background(), folder, data)
-		wantDamaged(t, err, filepath.Join(folder, name))
+		dir := copied(t, whole, func(dir string) { change(filepath.Join(dir, name)) })
+		_, err := Resume(context.Background(), dir, data)
+		wantDamaged(t, err, filepath.Join(dir, name))
 		for range 2 {
-			run, err := Resume(context.Background(), folder, data, WithoutDamaged())
+			run, err := Resume(context.Background(), dir, data, WithoutDamaged())
 			must(t, err)
 			p, err := run.Predictions(context.Background(), data.Train, nil)
 			must(t, err)
 			for i := range out {
-				out[i] = filepath.Join(folder, name)
+				out[i] = filepath.Join(dir, name)
 			}
 			if p.Samples != left || !slices.Equal(run.LeftOut(), out) {
 				t.Errorf("%s: %d samples, left out %v", what, p.Samples, run.LeftOut())
 			}
 		}
-		v, err := Verify(folder)
+		v, err := Verify(dir)
 		must(t, err)
 		if len(v.Damaged) > 0 || strings.Contains(strings.Join(v.Notes, "; "), "the run went on without "+name) != (out != nil) {
 			t.Errorf("%s: %+v", what, v)
@@ -209,28 +209,28 @@ func TestResumeWithoutASample(t *testing.T) {
 // Runs with seals open as they did, too: that of testdata/format3 was made at the commit 4746f87 by
 // the command of format2/finished, that of format4 was the first that dropped samples:
 //
-//	train fit --data glyphs --model mlp-1 --batch 1000 --epochs 4 --method sghmc --burn-in 1
+//	pollen fit --data glyphs --model mlp-1 --batch 1000 --epochs 4 --method sghmc --burn-in 1
 //	      --chains 2 --samples 12 --keep 4 --validation 0.1
 func TestSealedFormatsOpen(t *testing.T) {
 	test := glyphs(t).Test
-	for folder, want := range map[string]struct {
+	for dir, want := range map[string]struct {
 		format, samples int
-		scores          string // that train eval printed then
+		scores          string // that pollen eval printed then
 	}{
 		"testdata/format3": {3, 4, "accuracy 0.2592, NLL 2.0566, Brier 0.8209, ECE 0.1178"},
 		"testdata/format4": {4, 6, "accuracy 0.2720, NLL 2.0352, Brier 0.8091, ECE 0.1401"},
 	} {
-		v, err := Verify(folder)
+		v, err := Verify(dir)
 		must(t, err)
 		if v.Format != want.format || len(v.Damaged) > 0 || v.Samples != want.samples || v.Expected != want.samples || !v.Resumable || v.Made != 72 {
-			t.Errorf("%s: %+v", folder, v)
+			t.Errorf("%s: %+v", dir, v)
 		}
-		run, err := Open(folder)
+		run, err := Open(dir)
 		must(t, err)
 		a, err := run.Assess(context.Background(), test, nil)
 		must(t, err)
 		if got := a.String(); !strings.HasPrefix(got, want.scores) {
-			t.Errorf("%s: %s, want %s", folder, got, want.scores)
+			t.Errorf("%s: %s, want %s", dir, got, want.scores)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/maruel/safetensors"
 
-	"github.com/pollen-ml/pollen/internal/seal"
+	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -41,14 +41,14 @@ func FuzzCheckpoint(f *testing.F) {
 	old, err := os.ReadFile("testdata/format2/half/checkpoint/state.safetensors")
 	must(f, err)
 	f.Add(old)
-	small := safetensors.File{Metadata: map[string]string{stepsKey: "7", seal.Key: seal.Blank}, Tensors: []safetensors.Tensor{
+	small := safetensors.File{Metadata: map[string]string{stepsKey: "7", checksum.Key: checksum.Blank}, Tensors: []safetensors.Tensor{
 		{Name: chainName(0), DType: safetensors.U8, Shape: []uint64{3}, Data: []byte{1, 2, 3}},
 		{Name: measuredTensor, DType: safetensors.F64, Shape: []uint64{4}, Data: make([]byte, 32)},
 		{Name: traceTensor, DType: safetensors.F64, Shape: []uint64{3}, Data: tensor.Bytes([]float64{1, 1, 0.5})},
 	}}
 	var content bytes.Buffer
 	must(f, small.Serialize(&content))
-	_, err = seal.Close(content.Bytes(), seal.Header(content.Bytes()))
+	_, err = checksum.Close(content.Bytes(), checksum.Header(content.Bytes()))
 	must(f, err)
 	f.Add(content.Bytes())
 	f.Fuzz(func(t *testing.T, content []byte) {

@@ -12,45 +12,45 @@ import (
 	"github.com/pollen-ml/pollen/internal/journal"
 )
 
-// partsFolder holds the copies of a gathered run's parts, if it has copies.
-const partsFolder = "parts"
+// partsDir holds the copies of a gathered run's parts, if it has copies.
+const partsDir = "parts"
 
 // Gather makes one run of several, whose chains sample the same posterior: in a new or empty
 // folder, which names the folders of the parts, or has copies of them. A copy holds what a part has
 // by now; parts that are named are read when the run is asked. Parts that differ in anything else
 // but seeds, chains, devices and where chains start, and a chain that is in two of them, are
 // refused by name.
-func Gather(folder string, parts []string, copied bool, options ...Option) (*Run, error) {
+func Gather(dir string, parts []string, copied bool, options ...Option) (*Run, error) {
 	if len(parts) == 0 {
-		return nil, invalid("gather %s: no runs to gather", folder)
+		return nil, invalid("gather %s: no runs to gather", dir)
 	}
-	if err := CheckEmpty(folder); err != nil {
+	if err := CheckEmpty(dir); err != nil {
 		return nil, err
 	}
 	m, err := gathered(parts)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, errors.Wrap(err, "pollen: gather")
 	}
 	for i, part := range parts {
 		place := part
 		if copied {
-			place = filepath.Join(folder, partsFolder, fmt.Sprintf("%0*d", len(fmt.Sprint(len(parts)-1)), i))
+			place = filepath.Join(dir, partsDir, fmt.Sprintf("%0*d", len(fmt.Sprint(len(parts)-1)), i))
 			if err := copyRun(place, part); err != nil {
 				return nil, err
 			}
 		}
-		if place, err = relative(folder, place); err != nil {
+		if place, err = relative(dir, place); err != nil {
 			return nil, err
 		}
 		m.Parts = append(m.Parts, filepath.ToSlash(place))
 	}
 	m.Format, m.Continued = m.Spec.format(), nil // the parts say who continued them
-	listed, err := journal.Create(filepath.Join(folder, index.File))
+	listed, err := journal.Create(filepath.Join(dir, index.File))
 	if err == nil {
-		err = writeListed(listed, folder, manifestFile, m, "  ")
+		err = writeListed(listed, dir, manifestFile, m, "  ")
 	}
 	if err != nil {
 		return nil, errors.WithMessage(err, "pollen: gather")
@@ -58,20 +58,20 @@ func Gather(folder string, parts []string, copied bool, options ...Option) (*Run
 	if err := listed.Close(); err != nil {
 		return nil, errors.Wrap(err, "pollen: gather")
 	}
-	return Open(folder, options...)
+	return Open(dir, options...)
 }
 
 // relative is the path of a place from a folder, by which both can be moved together; where there
 // is none, the absolute one.
-func relative(folder, place string) (string, error) {
+func relative(dir, place string) (string, error) {
 	place, err := filepath.Abs(place)
 	if err != nil {
 		return "", errors.Wrap(err, "pollen: gather")
 	}
-	if folder, err = filepath.Abs(folder); err != nil {
+	if dir, err = filepath.Abs(dir); err != nil {
 		return "", errors.Wrap(err, "pollen: gather")
 	}
-	if path, err := filepath.Rel(folder, place); err == nil {
+	if path, err := filepath.Rel(dir, place); err == nil {
 		return path, nil
 	}
 	return place, nil
@@ -144,7 +144,7 @@ func copyRun(to, from string) error {
 	if err := os.MkdirAll(filepath.Join(to, filepath.Dir(checkpointFile)), 0o755); err != nil {
 		return errors.Wrap(err, "pollen: gather")
 	}
-	if err := os.MkdirAll(filepath.Join(to, samplesFolder), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(to, samplesDir), 0o755); err != nil {
 		return errors.Wrap(err, "pollen: gather")
 	}
 	// In this order: a process that writes lists only samples after its checkpoint.
@@ -162,7 +162,7 @@ func copyRun(to, from string) error {
 		return err
 	}
 	for _, f := range files {
-		name := samplesFolder + "/" + filepath.Base(f.path)
+		name := samplesDir + "/" + filepath.Base(f.path)
 		if copied != nil && copied.Lines[name].Sum == "" {
 			continue // it came later
 		}
@@ -196,7 +196,7 @@ func (r *Run) places() []string {
 	var places []string
 	for _, place := range r.manifest.Parts {
 		if place = filepath.FromSlash(place); !filepath.IsAbs(place) {
-			place = filepath.Join(r.folder, place)
+			place = filepath.Join(r.dir, place)
 		}
 		places = append(places, place)
 	}
@@ -209,7 +209,7 @@ func (r *Run) Parts() ([]*Run, error) {
 	for _, place := range r.places() {
 		part, err := Open(place)
 		if err != nil {
-			return nil, errors.WithMessagef(err, "%s was gathered", r.folder)
+			return nil, errors.WithMessagef(err, "%s was gathered", r.dir)
 		}
 		part.environment, part.left = r.environment, r.left
 		parts = append(parts, part)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/journal"
-	"github.com/pollen-ml/pollen/internal/seal"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -33,7 +33,7 @@ func TestGather(t *testing.T) {
 	for i, chains := range []int{1, 2} {
 		run, err := Fit(context.Background(), chainsFrom(i, chains), trainOn(data), filepath.Join(place, fmt.Sprint("part", i)))
 		must(t, err)
-		parts = append(parts, run.Folder())
+		parts = append(parts, run.Dir())
 	}
 	want, err := whole.Predict(context.Background(), data)
 	must(t, err)
@@ -69,7 +69,7 @@ func TestGather(t *testing.T) {
 		if !(d.WeightRHat > 0.5 && d.LossRHat > 0.5) || d.WeightRHat != traced.WeightRHat || d.LossRHat != traced.LossRHat {
 			t.Errorf("R-hat %v of the weight and %v of the loss, want the whole run's %v and %v", d.WeightRHat, d.LossRHat, traced.WeightRHat, traced.LossRHat)
 		}
-		v, err := Verify(run.Folder())
+		v, err := Verify(run.Dir())
 		must(t, err)
 		if len(v.Damaged) != 0 || v.Samples != 6 || v.Expected != 6 || !v.Resumable ||
 			!strings.HasSuffix(v.String(), "6 of 6 samples can be used; all 40 steps are made") {
@@ -100,7 +100,7 @@ func TestGatherSwaps(t *testing.T) {
 			spec.Method, spec.Batch, spec.Epochs, spec.Temperatures = langevin.SGLD{}, 100, 500, temperatures
 			run, err := Fit(context.Background(), spec, trainOn(data), filepath.Join(place, fmt.Sprint(len(temperatures), "part", i)))
 			must(t, err)
-			parts = append(parts, run.Folder())
+			parts = append(parts, run.Dir())
 		}
 		got := swaps(Gather(filepath.Join(place, fmt.Sprint(len(temperatures), "all")), parts[:2], false))
 		want := swaps(Open(parts[2]))
@@ -117,7 +117,7 @@ func TestGatherGrowing(t *testing.T) {
 	spec.Samples, spec.Epochs = 10, 40
 	ctx, stopping := stopAt(120)
 	_, err := Fit(ctx, spec, trainOn(data), filepath.Join(place, "part"), stopping)
-	if !errors.As(err, new(*Unfinished)) {
+	if !errors.As(err, new(*UnfinishedError)) {
 		t.Fatal(err)
 	}
 	named, err := Gather(filepath.Join(place, "named"), []string{filepath.Join(place, "part")}, false)
@@ -134,7 +134,7 @@ func TestGatherGrowing(t *testing.T) {
 	if all, err := named.Progress(); err != nil || fmt.Sprint(all.PerSecond) != fmt.Sprint(p.PerSecond) {
 		t.Errorf("%v steps a second (%v), want %v", all.PerSecond, err, p.PerSecond)
 	}
-	v, err := Verify(named.Folder())
+	v, err := Verify(named.Dir())
 	must(t, err)
 	want := fmt.Sprintf("%d of 10 samples can be used; it goes on from step %d of 200\n  note: it was gathered", p.Samples, v.Made)
 	if got := v.String(); !strings.Contains(got, want) {
@@ -147,7 +147,7 @@ func TestGatherGrowing(t *testing.T) {
 		files, err := run.Samples()
 		must(t, err)
 		if len(files) != want {
-			t.Errorf("%s has %d samples, want %d", run.Folder(), len(files), want)
+			t.Errorf("%s has %d samples, want %d", run.Dir(), len(files), want)
 		}
 	}
 }
@@ -160,9 +160,9 @@ func TestGatherContinued(t *testing.T) {
 	for i := range 3 {
 		run, err := Fit(context.Background(), spec, trainOn(data), filepath.Join(place, fmt.Sprint("part", i)))
 		must(t, err)
-		parts = append(parts, run.Folder())
+		parts = append(parts, run.Dir())
 		spec.Seed++
-		spec.Start = run.Folder()
+		spec.Start = run.Dir()
 	}
 	for _, c := range []struct {
 		parts []string
@@ -189,7 +189,7 @@ func TestGatherRefuses(t *testing.T) {
 		}
 		run, err := Fit(context.Background(), spec, trainOn(d), filepath.Join(place, name))
 		must(t, err)
-		return run.Folder()
+		return run.Dir()
 	}
 	first := make("first", chainsFrom(0, 1))
 	cold := chainsFrom(1, 1)
@@ -202,21 +202,21 @@ func TestGatherRefuses(t *testing.T) {
 		"the data":              {first, make("other", chainsFrom(1, 1))},
 		"not a run's folder":    {first, place},
 	} {
-		folder := filepath.Join(place, "none")
-		if _, err := Gather(folder, parts, false); err == nil {
+		dir := filepath.Join(place, "none")
+		if _, err := Gather(dir, parts, false); err == nil {
 			t.Errorf("%v: no error", parts)
 		} else {
 			wantError(t, "gather", err, want)
 		}
-		if _, err := os.Stat(folder); !os.IsNotExist(err) {
-			t.Fatalf("a refused gathering left %s: %v", folder, err)
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Fatalf("a refused gathering left %s: %v", dir, err)
 		}
 	}
 	run, err := Gather(filepath.Join(place, "all"), []string{first}, false)
 	must(t, err)
-	_, err = Resume(context.Background(), run.Folder(), trainOn(data))
+	_, err = Resume(context.Background(), run.Dir(), trainOn(data))
 	wantInvalid(t, "resume", err, "resume its parts")
-	_, err = Gather(filepath.Join(place, "none"), []string{run.Folder()}, false)
+	_, err = Gather(filepath.Join(place, "none"), []string{run.Dir()}, false)
 	wantInvalid(t, "gathered twice", err, "gather its parts")
 }
 
@@ -228,9 +228,9 @@ func TestGatherAThousand(t *testing.T) {
 	first := fit(t, chainsFrom(0, 1), trainOn(data))
 	var parts []string
 	for chain := range chains {
-		folder := filepath.Join(place, fmt.Sprint("part-", chain))
-		parts = append(parts, folder)
-		simulate(t, first, folder, chain)
+		dir := filepath.Join(place, fmt.Sprint("part-", chain))
+		parts = append(parts, dir)
+		simulate(t, first, dir, chain)
 	}
 	began := time.Now()
 	run, err := Gather(filepath.Join(place, "all"), parts, false)
@@ -252,36 +252,36 @@ func TestGatherAThousand(t *testing.T) {
 
 // simulate makes the folder that a run of one chain would have, from that of another chain, without
 // waiting for the disk.
-func simulate(t *testing.T, of *Run, folder string, chain int) {
+func simulate(t *testing.T, of *Run, dir string, chain int) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Join(folder, samplesFolder), 0o755))
+	must(t, os.MkdirAll(filepath.Join(dir, samplesDir), 0o755))
 	var lines []any
 	write := func(name string, content []byte) {
-		must(t, os.WriteFile(filepath.Join(folder, name), content, 0o644))
-		if sum, err := seal.Check(content, len(content)); err == nil {
+		must(t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
+		if sum, err := checksum.Check(content, len(content)); err == nil {
 			lines = append(lines, index.Line{File: name, Bytes: len(content), Sum: sum})
 		}
 	}
 	for _, name := range []string{metricsFile, outcomeFile} {
-		content, err := os.ReadFile(filepath.Join(of.Folder(), name))
+		content, err := os.ReadFile(filepath.Join(of.Dir(), name))
 		must(t, err)
-		must(t, os.WriteFile(filepath.Join(folder, name), content, 0o644))
+		must(t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
 	}
 	files, err := of.listSamples()
 	must(t, err)
 	for _, f := range files {
 		_, step, err := samples.PlaceOf(f.path)
 		must(t, err)
-		name := samplesFolder + "/" + samples.NameOf(chain, step)
-		must(t, os.Link(f.path, filepath.Join(folder, name)))
+		name := samplesDir + "/" + samples.NameOf(chain, step)
+		must(t, os.Link(f.path, filepath.Join(dir, name)))
 		lines = append(lines, index.Line{File: name, Bytes: 1, Sum: f.sum})
 	}
 	m := of.Manifest()
 	m.Spec.FirstChain = chain
-	content, err := seal.JSON(&m, "  ")
+	content, err := checksum.JSON(&m, "  ")
 	must(t, err)
 	write(manifestFile, content)
-	listed, err := journal.Create(filepath.Join(folder, index.File))
+	listed, err := journal.Create(filepath.Join(dir, index.File))
 	must(t, err)
 	for _, line := range lines {
 		must(t, listed.Add(line))

@@ -10,17 +10,17 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// DiskFull is the error of a run that stopped before its disk was full: its last checkpoint is
+// DiskFullError is the error of a run that stopped before its disk was full: its last checkpoint is
 // whole, and Resume goes on from there when there is room.
-type DiskFull struct {
-	Folder      string
+type DiskFullError struct {
+	Dir         string
 	Free, Wants uint64 // bytes
 }
 
 // Error says how much room there is.
-func (d *DiskFull) Error() string {
+func (d *DiskFullError) Error() string {
 	return fmt.Sprintf("pollen: %s: the disk is nearly full: %.1f MB are free, and the next checkpoint wants %.1f MB",
-		d.Folder, megabytes(d.Free), megabytes(d.Wants))
+		d.Dir, megabytes(d.Free), megabytes(d.Wants))
 }
 
 func megabytes(bytes uint64) float64 { return float64(bytes) / 1e6 }
@@ -33,12 +33,12 @@ const spareRoom = 4 << 20
 func (t *training) checkRoom() error {
 	state, sample := t.room()
 	wants := 2*(state+sample*uint64(t.spec.Chains)) + spareRoom
-	free, err := file.Free(t.folder)
+	free, err := file.Free(t.dir)
 	if err != nil {
 		return errors.Wrap(err, "pollen")
 	}
 	if free < wants {
-		return errors.WithStack(&DiskFull{t.folder, free, wants})
+		return errors.WithStack(&DiskFullError{t.dir, free, wants})
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (t *training) room() (state, sample uint64) {
 const muchRoom = 256 << 20
 
 // remarkRoom says what the run will take on the disk when it is least bytes or more than there are.
-func (t *training) remarkRoom(folder string, least uint64) error {
+func (t *training) remarkRoom(dir string, least uint64) error {
 	state, sample := t.room()
 	most := t.plan.Samples()
 	if t.spec.Keep > 0 {
@@ -69,7 +69,7 @@ func (t *training) remarkRoom(folder string, least uint64) error {
 	}
 	most *= t.spec.Chains
 	wants := 2*state + uint64(most)*sample
-	free, err := file.Free(folder)
+	free, err := file.Free(dir)
 	if err != nil {
 		return errors.Wrap(err, "pollen")
 	}
@@ -104,7 +104,7 @@ type guard struct {
 
 // watch remarks chains that left, and temperatures that are far off, while there is time to stop
 // the run.
-func (t *training) watch(p langevin.Progress, losses []float64) {
+func (t *training) watch(p langevin.Window, losses []float64) {
 	if !t.course.traits().tempered || p.From < t.plan.BurnIn || t.spec.temperature() == 0 || t.plan.Cycles > 0 {
 		return
 	}
@@ -130,10 +130,10 @@ func (t *training) watch(p langevin.Progress, losses []float64) {
 		}
 	}
 	requested := t.spec.temperature()
-	measured, deviation := t.measured.thermometer.Temperature(), t.measured.thermometer.TemperatureError()
-	if off := math.Abs(measured - requested); !g.warned && g.windows >= warmWindows && off > farOff*requested && off > manyErrors*deviation {
+	measured, std := t.measured.thermometer.Temperature(), t.measured.thermometer.TemperatureError()
+	if off := math.Abs(measured - requested); !g.warned && g.windows >= warmWindows && off > farOff*requested && off > manyErrors*std {
 		g.warned = true
 		t.remark(fmt.Sprintf("the temperature is far off: measured %.3g ± %.1g, requested %g; smaller learning rates or a longer burn-in would bring it closer",
-			measured, deviation, requested))
+			measured, std, requested))
 	}
 }

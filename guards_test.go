@@ -23,7 +23,7 @@ func TestGuards(t *testing.T) {
 	must(t, tr.load(e.device))
 	defer tr.session.Close()
 	tr.observing()
-	p := langevin.Progress{From: tr.plan.BurnIn, To: tr.plan.BurnIn + 1}
+	p := langevin.Window{From: tr.plan.BurnIn, To: tr.plan.BurnIn + 1}
 	for range 3 * goneWindows {
 		tr.watch(p, []float64{0.1, 2, 0.1})
 	}
@@ -34,7 +34,7 @@ func TestGuards(t *testing.T) {
 	tr.guard, remarks = guard{}, nil
 	for range 3 * goneWindows {
 		tr.watch(p, []float64{2, 2, 2})
-		tr.watch(langevin.Progress{From: 0, To: 1}, []float64{0.1, 2, 0.1})
+		tr.watch(langevin.Window{From: 0, To: 1}, []float64{0.1, 2, 0.1})
 	}
 	if len(remarks) > 0 {
 		t.Errorf("remarks %q", remarks)

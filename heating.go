@@ -16,10 +16,10 @@ const heatingBatches = 32
 // heating is an estimate of what the noise of minibatches would add to the temperature of each
 // parameter if nothing was done against it, in units of the temperature: the mean over its elements
 // of h Var(gU)/(2T), h being the step size of SGLD that moves the element as far (see
-// langevin.Mobility), with the variance of gU at the present state of one chain. It is nil for
-// methods that do not step along minibatches' gradients alone.
-func (t *training) heating(device tensor.Device) (map[string]float64, error) {
-	s, ok := t.course.(sampling)
+// langevin.EffectiveStepSize), with the variance of gU at the present state of one chain. It is nil
+// for methods that do not step along minibatches' gradients alone.
+func (t *training) gradientNoise(device tensor.Device) (map[string]float64, error) {
+	s, ok := t.course.(minibatchKind)
 	if !ok || t.spec.Anchor > 0 || t.spec.temperature() == 0 || t.session.Steps() == 0 {
 		return nil, nil
 	}
@@ -27,7 +27,7 @@ func (t *training) heating(device tensor.Device) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := samples.Take(t.session, cold[0], 1)
+	state, err := samples.FromSession(t.session, cold[0], 1)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (t *training) heating(device tensor.Device) (map[string]float64, error) {
 	h := t.rates[t.session.Steps()-1] / n
 	heating := map[string]float64{}
 	for name, variance := range variances {
-		mobility, err := langevin.Mobility(s.sampler, t.session, cold[0], name, len(variance), h)
+		mobility, err := langevin.EffectiveStepSize(s.sampler, t.session, cold[0], name, len(variance), h)
 		if err != nil || mobility == nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func (t *training) gradientVariances(device tensor.Device, state samples.Sample)
 // gradients of their mean loss.
 func (t *training) gradients(device tensor.Device, images []byte, labels []int32, batch op.Batch) (*graph.Session, error) {
 	b := graph.New(tensor.Float32)
-	x, y := op.Minibatch(b, batch, tensor.Shape{len(labels), t.data.Channels, t.data.Height, t.data.Width}, t.data.Mean, t.data.Deviation)
+	x, y := op.Minibatch(b, batch, tensor.Shape{len(labels), t.data.Channels, t.data.Height, t.data.Width}, t.data.Mean, t.data.Std)
 	network, err := t.spec.Build(t.data.Classes)
 	if err != nil {
 		return nil, err

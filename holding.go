@@ -15,26 +15,26 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// Busy is the error of a folder in which another process writes. Reading it is no error.
-type Busy struct {
-	Folder  string
+// LockedError is the error of a folder in which another process writes. Reading it is no error.
+type LockedError struct {
+	Dir     string
 	Host    string // "" if not known
 	Process int
 	Cause   error
 }
 
 // Error names the process.
-func (b *Busy) Error() string { return "pollen: " + b.Cause.Error() }
+func (b *LockedError) Error() string { return "pollen: " + b.Cause.Error() }
 
 // Unwrap returns how that is known.
-func (b *Busy) Unwrap() error { return b.Cause }
+func (b *LockedError) Unwrap() error { return b.Cause }
 
 // hold makes this process the only one that writes in a folder, or is Busy.
-func hold(folder string, e environment) (*lock.Lock, error) {
-	l, err := lock.Take(folder)
+func hold(dir string, e environment) (*lock.Lock, error) {
+	l, err := lock.Take(dir)
 	var taken *lock.Taken
 	if errors.As(err, &taken) {
-		return nil, errors.WithStack(&Busy{folder, taken.Owner.Host, taken.Owner.Process, err})
+		return nil, errors.WithStack(&LockedError{dir, taken.Owner.Host, taken.Owner.Process, err})
 	}
 	if err != nil {
 		return nil, errors.Wrap(err, "pollen")
@@ -51,25 +51,25 @@ func (w *writer) stillHeld() error {
 	err := w.lock.Check()
 	var lost *lock.Lost
 	if errors.As(err, &lost) {
-		return errors.WithStack(&Busy{lost.Folder, lost.By.Host, lost.By.Process, err})
+		return errors.WithStack(&LockedError{lost.Dir, lost.By.Host, lost.By.Process, err})
 	}
 	return errors.Wrap(err, "pollen")
 }
 
 // halfMade are the names in a folder in which a process was killed before its run had a manifest.
-var halfMade = []string{lock.File, lock.Record, samplesFolder, statesFolder, filepath.Dir(checkpointFile), metricsFile, index.File}
+var halfMade = []string{lock.File, lock.Record, samplesDir, statesDir, filepath.Dir(checkpointFile), metricsFile, index.File}
 
-// isHalfMade reports whether a folder has nothing but what a process leaves that was killed while
-// it began a run: there is nothing in it to be lost.
-func isHalfMade(folder string, entries []os.DirEntry) bool {
+// isAbandonedInit reports whether a folder has nothing but what a process leaves that was killed
+// while it began a run: there is nothing in it to be lost.
+func isAbandonedInit(dir string, entries []os.DirEntry) bool {
 	locked := false
 	for _, entry := range entries {
 		name := entry.Name()
 		locked = locked || name == lock.File
-		place := filepath.Join(folder, name)
+		place := filepath.Join(dir, name)
 		switch {
 		case name == filepath.Dir(checkpointFile):
-			if _, err := os.Stat(filepath.Join(folder, olderCheckpoint)); !os.IsNotExist(err) || checkpointSteps(folder) > 0 {
+			if _, err := os.Stat(filepath.Join(dir, olderCheckpoint)); !os.IsNotExist(err) || checkpointSteps(dir) > 0 {
 				return false
 			}
 		case entry.IsDir():
@@ -91,17 +91,17 @@ func isHalfMade(folder string, entries []os.DirEntry) bool {
 }
 
 // clearHalfMade removes what such a process left, but for the lock, which this process holds.
-func clearHalfMade(folder string) error {
-	entries, err := os.ReadDir(folder)
+func clearHalfMade(dir string) error {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return errors.Wrap(err, "pollen: run folder")
 	}
-	if !isHalfMade(folder, entries) {
-		return notEmpty(folder)
+	if !isAbandonedInit(dir, entries) {
+		return notEmpty(dir)
 	}
 	for _, entry := range entries {
 		if name := entry.Name(); name != lock.File && name != lock.Record {
-			if err := os.RemoveAll(filepath.Join(folder, name)); err != nil {
+			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 				return errors.Wrap(err, "pollen: run folder")
 			}
 		}
@@ -109,16 +109,16 @@ func clearHalfMade(folder string) error {
 	return nil
 }
 
-// takeUp makes the files of a run what they were after that many steps: it removes later samples,
+// recover makes the files of a run what they were after that many steps: it removes later samples,
 // which are drawn again, and makes the index anew. Samples that are damaged or missing are errors,
 // unless the run is to go on without them; it then keeps damaged ones in the folder "damaged".
-func (w *writer) takeUp(made int) error {
-	before, err := readIndex(w.folder)
+func (w *writer) recover(made int) error {
+	before, err := readIndex(w.dir)
 	if err != nil {
 		w.remark(fmt.Sprintf("%v; the index is made anew from the files", err))
 		before = &index.Index{}
 	}
-	manifest, err := lineOf(w.folder, manifestFile)
+	manifest, err := lineOf(w.dir, manifestFile)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (w *writer) takeUp(made int) error {
 		}
 		lines, later = append(lines, kept...), append(later, removed...)
 	}
-	tail, err := index.Rewrite(w.folder, append(lines, w.gone(0, made)...))
+	tail, err := index.Rewrite(w.dir, append(lines, w.gone(0, made)...))
 	if err != nil {
 		return err
 	}
@@ -145,13 +145,13 @@ func (w *writer) takeUp(made int) error {
 			return errors.Wrap(err, "pollen: run folder")
 		}
 	}
-	w.index, err = journal.Append(filepath.Join(w.folder, index.File), tail)
+	w.index, err = journal.Append(filepath.Join(w.dir, index.File), tail)
 	return errors.Wrap(err, "pollen: index")
 }
 
 // takeUpBank checks the samples of a bank: lines of those that stay, and paths of those that go.
-func (w *writer) takeUpBank(bank *samples.Bank, made int, before *index.Index) (lines []index.Line, later []string, err error) {
-	folder := w.folderOf(bank)
+func (w *writer) takeUpBank(bank *samples.Store, made int, before *index.Index) (lines []index.Line, later []string, err error) {
+	dir := w.dirOf(bank)
 	again := bank != w.states || w.drawn // all its samples are drawn again at the end
 	files, err := bank.Files()
 	if err != nil {
@@ -159,7 +159,7 @@ func (w *writer) takeUpBank(bank *samples.Bank, made int, before *index.Index) (
 	}
 	there := map[string]bool{}
 	for _, place := range files {
-		name := folder + "/" + filepath.Base(place)
+		name := dir + "/" + filepath.Base(place)
 		line, step, err := sampleLine(place, name, before)
 		_, listed := before.Lines[name]
 		foreign := err == nil && step <= made && !listed && len(before.Lines) > 0
@@ -170,12 +170,12 @@ func (w *writer) takeUpBank(bank *samples.Bank, made int, before *index.Index) (
 			later = append(later, place)
 			continue
 		case foreign:
-			err = w.putAside(place, errors.New(index.File+" does not list it: it is not of this run"))
+			err = w.quarantine(place, errors.New(index.File+" does not list it: it is not of this run"))
 		case err == nil:
 			lines = append(lines, line)
 		default:
 			lines = append(lines, index.Line{File: name, Lost: err.Error()})
-			err = w.putAside(place, err)
+			err = w.quarantine(place, err)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -185,25 +185,25 @@ func (w *writer) takeUpBank(bank *samples.Bank, made int, before *index.Index) (
 	if again {
 		return lines, later, nil
 	}
-	missing, err := w.missing(folder, made, before, there)
+	missing, err := w.missing(dir, made, before, there)
 	return append(lines, missing...), later, err
 }
 
 // missing are the lines of the samples of that many steps that are not there.
-func (w *writer) missing(folder string, made int, before *index.Index, there map[string]bool) (lines []index.Line, err error) {
+func (w *writer) missing(dir string, made int, before *index.Index, there map[string]bool) (lines []index.Line, err error) {
 	for step := 1; step <= made; step++ {
 		if !w.retention.has(step, made) {
 			continue
 		}
 		for chain := range w.chains {
-			name := folder + "/" + samples.NameOf(w.first+chain, step)
+			name := dir + "/" + samples.NameOf(w.first+chain, step)
 			if there[name] {
 				continue
 			}
 			line := before.Lines[name]
 			if line.Lost == "" && !line.Dropped {
 				cause := errors.New("there is no such file")
-				if err := w.goOnWithout(filepath.Join(w.folder, filepath.FromSlash(name)), cause); err != nil {
+				if err := w.goOnWithout(filepath.Join(w.dir, filepath.FromSlash(name)), cause); err != nil {
 					return nil, err
 				}
 				line = index.Line{File: name, Lost: cause.Error()}
@@ -223,12 +223,12 @@ func (w *writer) goOnWithout(place string, cause error) error {
 	return nil
 }
 
-// putAside goes on without a file, which it keeps where nothing reads it.
-func (w *writer) putAside(place string, cause error) error {
+// quarantine goes on without a file, which it keeps where nothing reads it.
+func (w *writer) quarantine(place string, cause error) error {
 	if err := w.goOnWithout(place, cause); err != nil {
 		return err
 	}
-	aside := filepath.Join(w.folder, "damaged")
+	aside := filepath.Join(w.dir, "damaged")
 	if err := os.MkdirAll(aside, 0o755); err != nil {
 		return errors.Wrap(err, "pollen: run folder")
 	}
@@ -237,7 +237,7 @@ func (w *writer) putAside(place string, cause error) error {
 
 // sampleLine is the line of a sample's file, if it is what the index before had.
 func sampleLine(place, name string, before *index.Index) (line index.Line, step int, err error) {
-	s, sum, err := samples.ReadSealed(place)
+	s, sum, err := samples.ReadWithChecksum(place)
 	if err != nil {
 		return line, 0, err
 	}

@@ -14,13 +14,13 @@ func TestLayersOfOnesOwn(t *testing.T) {
 	run := fit(t, Spec{Layers: own, Batch: 20, Epochs: 4, Samples: 3}, trainOn(data))
 	want, err := run.Assess(context.Background(), data, nil)
 	must(t, err)
-	opened, err := Open(run.Folder())
+	opened, err := Open(run.Dir())
 	must(t, err)
 	got, err := opened.Assess(context.Background(), data, nil)
 	if err != nil || got.String() != want.String() {
 		t.Errorf("opened: %v (%v), want %v", got, err, want)
 	}
-	if _, err := Resume(context.Background(), run.Folder(), trainOn(data)); err != nil {
+	if _, err := Resume(context.Background(), run.Dir(), trainOn(data)); err != nil {
 		t.Error(err)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/samples"
 )
 
 // look observes a window of steps: it keeps traces, measures temperatures, and saves samples.
-func (t *training) look(p langevin.Progress) error {
+func (t *training) look(p langevin.Window) error {
 	line := metricsLine{Step: p.To, Epoch: float64(p.To) * float64(t.spec.Batch) / float64(t.data.Len()), Rate: t.rates[p.To-1]}
 	chains, err := t.replicas.Cold(t.session)
 	if err != nil {
@@ -64,21 +64,21 @@ func (t *training) look(p langevin.Progress) error {
 }
 
 // endsEpoch reports whether an epoch ends within a window of steps.
-func (t *training) endsEpoch(p langevin.Progress) bool {
+func (t *training) endsEpoch(p langevin.Window) bool {
 	epoch := max(1, t.data.Len()/t.spec.Batch)
 	return p.From/epoch != p.To/epoch
 }
 
 // images is how many images all chains went through in a window of steps, and in evaluations
 // between these.
-func (t *training) images(p langevin.Progress) int {
+func (t *training) images(p langevin.Window) int {
 	evaluations := int(t.session.Evaluations()) - t.evaluations
 	t.evaluations += evaluations
 	return (p.To - p.From + evaluations) * t.spec.Batch * t.session.Chains()
 }
 
 // measure observes the temperatures of a window of steps, and returns the mean one.
-func (t *training) measure(p langevin.Progress, chains []int) float64 {
+func (t *training) measure(p langevin.Window, chains []int) float64 {
 	for step := max(p.From, t.plan.BurnIn); step < p.To; step++ {
 		if t.temperatures[step] != t.spec.temperature() {
 			continue
@@ -87,8 +87,8 @@ func (t *training) measure(p langevin.Progress, chains []int) float64 {
 		for _, chain := range chains {
 			if t.walk != nil {
 				t.measured.proposals++
-				t.measured.accepted += t.session.Metric(chain, metropolis.TraceAcceptance, uint64(step))
-				t.measured.diverged += t.session.Metric(chain, metropolis.TraceDiverged, uint64(step))
+				t.measured.accepted += t.session.Metric(chain, mcmc.TraceAcceptance, uint64(step))
+				t.measured.diverged += t.session.Metric(chain, mcmc.TraceDiverged, uint64(step))
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func shortened(traces [][]float64) [][]float64 {
 
 // traces keeps what later figures and diagnostics need of chains; with a Metropolis test, one value
 // for each window. It returns the window's mean loss and accuracy, and adds up the loss by chain.
-func (t *training) traces(p langevin.Progress, chains []int, losses []float64) (loss, accuracy float64, err error) {
+func (t *training) traces(p langevin.Window, chains []int, losses []float64) (loss, accuracy float64, err error) {
 	from := p.From
 	if t.walk != nil {
 		from = p.To - 1

@@ -10,7 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
-	"github.com/pollen-ml/pollen/internal/seal"
+	"github.com/pollen-ml/pollen/internal/checksum"
 )
 
 // A run's folder holds these files, and the figures and the page made from them.
@@ -19,8 +19,8 @@ const (
 	metricsFile     = "metrics.jsonl"
 	diagnosticsFile = "diagnostics.json"
 	calibrationFile = "calibration.json"
-	samplesFolder   = "samples"
-	statesFolder    = "states" // that SWAG's Gaussian is made of
+	samplesDir      = "samples"
+	statesDir       = "states" // that SWAG's Gaussian is made of
 )
 
 // The numbers of formats; docs/formats.md describes all of them. Manifests without a number are
@@ -64,7 +64,7 @@ type Data struct {
 	Width      int               `json:"width"`
 	ClassNames []string          `json:"classNames"`
 	Mean       []float64         `json:"mean"` // of pixel/255, by channel, of the images trained on
-	Deviation  []float64         `json:"deviation"`
+	Std        []float64         `json:"std"`
 	Content    string            `json:"content,omitempty"` // SHA-256 of the images and labels trained on
 	Hashes     map[string]string `json:"hashes,omitempty"`  // of the files they came from
 }
@@ -76,7 +76,7 @@ func (d Data) Classes() int { return len(d.ClassNames) }
 func describeData(d *datasets.Dataset) Data {
 	return Data{
 		Name: d.Name, Size: d.Len(), Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
-		Mean: d.Mean, Deviation: d.Deviation, Content: contentHash(d), Hashes: d.Hashes,
+		Mean: d.Mean, Std: d.Std, Content: contentHash(d), Hashes: d.Hashes,
 	}
 }
 
@@ -88,12 +88,12 @@ func (m Manifest) ButSeed() string {
 }
 
 // ReadManifest reads the manifest of a run's folder, of this format or an older one. A folder
-// without one gives NotARun.
-func ReadManifest(folder string) (*Manifest, error) {
-	path := filepath.Join(folder, manifestFile)
+// without one gives NotARunError.
+func ReadManifest(dir string) (*Manifest, error) {
+	path := filepath.Join(dir, manifestFile)
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &NotARun{folder, err}
+		return nil, &NotARunError{dir, err}
 	}
 	m, err := parseManifest(content)
 	if err == nil {
@@ -103,7 +103,7 @@ func ReadManifest(folder string) (*Manifest, error) {
 		err = errors.WithMessage(m.check(), "pollen: manifest")
 	}
 	if err != nil {
-		if _, sealed := seal.Check(content, len(content)); sealed != nil && errors.Cause(sealed) != seal.ErrNone {
+		if _, sealed := checksum.Check(content, len(content)); sealed != nil && errors.Cause(sealed) != checksum.ErrNone {
 			err = sealed // what is wrong is not what was written
 		}
 		return nil, damaged(path, err)
@@ -124,14 +124,14 @@ func (m *Manifest) check() (err error) {
 		return errors.Errorf("data: size is %d, wants at least 1", d.Size)
 	case d.Channels < 1 || d.Height < 1 || d.Width < 1:
 		return errors.Errorf("data: images of %dx%dx%d, wants at least 1x1x1", d.Channels, d.Height, d.Width)
-	case len(d.Mean) != d.Channels || len(d.Deviation) != d.Channels:
-		return errors.Errorf("data: %d means and %d deviations, wants one for each of %d channels", len(d.Mean), len(d.Deviation), d.Channels)
+	case len(d.Mean) != d.Channels || len(d.Std) != d.Channels:
+		return errors.Errorf("data: %d means and %d deviations, wants one for each of %d channels", len(d.Mean), len(d.Std), d.Channels)
 	case d.Classes() < 2:
 		return errors.Errorf("data: %d classNames, wants at least 2", d.Classes())
 	}
 	for c := range d.Channels {
-		if mean, deviation := d.Mean[c], d.Deviation[c]; mean-mean != 0 || !(deviation > 0 && deviation < math.Inf(1)) {
-			return errors.Errorf("data: mean %v and deviation %v in channel %d, wants finite numbers, deviations above 0", mean, deviation, c)
+		if mean, std := d.Mean[c], d.Std[c]; mean-mean != 0 || !(std > 0 && std < math.Inf(1)) {
+			return errors.Errorf("data: mean %v and deviation %v in channel %d, wants finite numbers, deviations above 0", mean, std, c)
 		}
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -46,17 +46,17 @@ var registry = []known{
 	{"ubu", langevin.UBU{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 
 	{"auto", Auto{}, nil},
-	{"random-walk", metropolis.RandomWalk{}, nil},
-	{"mala", metropolis.MALA{}, nil},
-	{"hmc", metropolis.HMC{Leaps: 20, Jitter: 0.2}, nil},
-	{"mclmc", metropolis.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, nil},
-	{"nuts", NUTS{AcceptanceRate: 0.8, MaxDepth: 10}, nil},
+	{"random-walk", mcmc.RandomWalk{}, nil},
+	{"mala", mcmc.MALA{}, nil},
+	{"hmc", mcmc.HMC{LeapfrogSteps: 20, Jitter: 0.2}, nil},
+	{"mclmc", mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, nil},
+	{"nuts", NUTS{TargetAcceptance: 0.8, MaxDepth: 10}, nil},
 
 	{"ensemble", Ensemble{}, optimizers.Cosine{First: 0.1}},
 	{"mc-dropout", Dropout{Rate: 0.25}, optimizers.Cosine{First: 0.1}},
 	{"swag", SWAG{Rank: 20}, optimizers.Constant{Rate: 0.05}},
-	{"laplace", Laplace{}, optimizers.Cosine{First: 0.1}},
-	{"bbb", BayesByBackprop{InitialDeviation: 0.02}, optimizers.Constant{Rate: 0.001}},
+	{"laplace", LaplaceApproximation{}, optimizers.Cosine{First: 0.1}},
+	{"bbb", BayesByBackprop{InitialStd: 0.02}, optimizers.Constant{Rate: 0.001}},
 
 	{"sgd", optimizers.SGD{}, optimizers.Constant{Rate: 0.1}},
 	{"momentum", optimizers.Momentum{Decay: 0.9}, optimizers.Constant{Rate: 0.01}},
@@ -76,7 +76,7 @@ func Register(name string, m Method, schedule optimizers.Schedule) error {
 	if m == nil || name == "" || strings.ContainsAny(name, ":, ") {
 		return invalid("register: name %q of %T, wants a word and a method", name, m)
 	}
-	if _, err := courseOf(m); err != nil {
+	if _, err := kindOf(m); err != nil {
 		return err
 	}
 	for _, k := range registry {
@@ -135,7 +135,7 @@ func ParseMethod(text string) (Method, error) {
 		}
 		method, err := withAttributes(k.method, rest)
 		if err != nil {
-			return nil, Invalid{errors.Wrapf(err, "pollen: method %q", text)}
+			return nil, InvalidError{errors.Wrapf(err, "pollen: method %q", text)}
 		}
 		return method, nil
 	}

@@ -26,7 +26,7 @@ type metricsLine struct {
 // rest ends. Lines up to that step that were changed or are missing are an error, unless the run is
 // to go on without damaged files: it then keeps those before.
 func (w *writer) cutMetrics(steps, format int) (journal.Tail, error) {
-	path := filepath.Join(w.folder, metricsFile)
+	path := filepath.Join(w.dir, metricsFile)
 	var kept []json.RawMessage
 	last := 0
 	keep := func(object []byte) error {

@@ -31,7 +31,7 @@ const probeImages = 50
 // probe watches what chains predict for held-out images.
 type probe struct {
 	images        string // the SHA-256 of their pixels
-	predictor     *samples.Predictor
+	predictor     *samples.SamplePredictor
 	probabilities []float32
 	classes       []int      // of each image: the one that was most probable at first
 	traces        [][]series // of each image and chain
@@ -51,7 +51,7 @@ func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
 	}
 	d := t.data
 	return &samples.Images{
-		Pixels: spaced(data), Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Deviation: d.Deviation,
+		Pixels: spaced(data), Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std,
 	}
 }
 
@@ -88,7 +88,7 @@ func (t *training) newProbe(device tensor.Device, images *samples.Images) (*prob
 		return nil, err
 	}
 	p := &probe{images: fmt.Sprintf("%x", sha256.Sum256(images.Pixels)), traces: make([][]series, n), spacing: t.spacing(), last: -t.spacing()}
-	if p.predictor, err = samples.NewPredictor(device, tensor.Float32, *images, n, network.Apply); err != nil {
+	if p.predictor, err = samples.NewSamplePredictor(device, tensor.Float32, *images, n, network.Apply); err != nil {
 		return nil, err
 	}
 	p.probabilities = make([]float32, n*p.predictor.Classes())
@@ -236,7 +236,7 @@ func (p *probe) close() error {
 // Chains are cut to the length of the shortest.
 func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error) {
 	heldOut := toWatch(data)
-	c, err := courseOf(r.manifest.Spec.Method)
+	c, err := kindOf(r.manifest.Spec.Method)
 	if err != nil || heldOut == nil || !c.traits().tempered {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error
 	var names []string
 	var classes []int
 	err = r.on(func(device tensor.Device) error {
-		predictor, err := samples.NewPredictor(device, tensor.Float32, images, n, network.Apply)
+		predictor, err := samples.NewSamplePredictor(device, tensor.Float32, images, n, network.Apply)
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/diagnostics"
-	"github.com/pollen-ml/pollen/internal/seal"
+	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -120,7 +120,7 @@ func TestHeating(t *testing.T) {
 						g--
 					}
 					if j < data.ImageSize() { // else the bias
-						g *= (float64(data.Image(i)[j])/255 - m.Data.Mean[0]) / m.Data.Deviation[0]
+						g *= (float64(data.Image(i)[j])/255 - m.Data.Mean[0]) / m.Data.Std[0]
 					}
 					sum, squares = sum+g, squares+g*g
 				}
@@ -128,19 +128,19 @@ func TestHeating(t *testing.T) {
 			}
 		}
 		want := rate / size / friction * size * size * variance / (2 * temperature)
-		if !(math.Abs(float64(got.Heating)/want-1) < 0.25) {
-			t.Errorf("%s: the estimate is %v, want about %v", method, got.Heating, want)
+		if !(math.Abs(float64(got.GradientNoise)/want-1) < 0.25) {
+			t.Errorf("%s: the estimate is %v, want about %v", method, got.GradientNoise, want)
 		}
 		equilibrium := got.Kinetic
 		if friction == 1 {
-			equilibrium = temperature * (1 + got.Heating)
+			equilibrium = temperature * (1 + got.GradientNoise)
 		}
 		if want := got.Configurational - equilibrium; !(math.Abs(float64(got.Drift-want)) < 1e-12) {
 			t.Errorf("%s: the drift is %v, want %v", method, got.Drift, want)
 		}
 	}
-	if _, all := of("sgld", size); !(math.Abs(float64(all.Heating)) < 1e-9) {
-		t.Errorf("on all data it is %v", all.Heating)
+	if _, all := of("sgld", size); !(math.Abs(float64(all.GradientNoise)) < 1e-9) {
+		t.Errorf("on all data it is %v", all.GradientNoise)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestMeasuredText(t *testing.T) {
 func TestEquilibriumInWords(t *testing.T) {
 	none := Number(math.NaN())
 	of := func(layer string, weights int, temperature, standardError, kinetic, heating Number) Temperature {
-		return Temperature{Layer: layer, Weights: weights, Configurational: temperature, StandardError: standardError, Kinetic: kinetic, Heating: heating}
+		return Temperature{Layer: layer, Weights: weights, Configurational: temperature, StandardError: standardError, Kinetic: kinetic, GradientNoise: heating}
 	}
 	for want, layers := range map[string][]Temperature{
 		"100 % of the weights are in equilibrium, within 5 % of T = 1.":                               {of("a", 10, 1.04, 0.01, 1, 0.3)},
@@ -209,8 +209,8 @@ func TestMixingOfAResumedRun(t *testing.T) {
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	folder := t.TempDir() + "/run"
-	_, err = Fit(ctx, spec, &splits, folder, WithObserver(func(e Event) {
+	dir := t.TempDir() + "/run"
+	_, err = Fit(ctx, spec, &splits, dir, WithObserver(func(e Event) {
 		if e.Done > 800 {
 			cancel()
 		}
@@ -220,7 +220,7 @@ func TestMixingOfAResumedRun(t *testing.T) {
 	}
 	stopped := func(name string) string {
 		copied := filepath.Join(t.TempDir(), name)
-		must(t, os.CopyFS(copied, os.DirFS(folder)))
+		must(t, os.CopyFS(copied, os.DirFS(dir)))
 		return copied
 	}
 	old := stopped("old")
@@ -229,7 +229,7 @@ func TestMixingOfAResumedRun(t *testing.T) {
 	must(t, err)
 	const other = "the held-out images are not those that chains were watched on before"
 	for _, c := range []struct {
-		folder  string
+		dir     string
 		test    *datasets.Dataset
 		differs bool
 	}{
@@ -239,21 +239,21 @@ func TestMixingOfAResumedRun(t *testing.T) {
 		{stopped("fewer"), squares(t, 20, 4, 2), true},
 	} {
 		remarks := ""
-		resumed, err := Resume(context.Background(), c.folder, &datasets.Splits{Train: splits.Train, Test: c.test},
+		resumed, err := Resume(context.Background(), c.dir, &datasets.Splits{Train: splits.Train, Test: c.test},
 			WithObserver(func(e Event) { remarks += e.Remark }))
 		must(t, err)
 		got, err := resumed.Diagnostics()
 		must(t, err)
 		if want.Predicted == nil || want.Predicted.Values < 8 || got.Predicted == nil || (*got.Predicted != *want.Predicted) != c.differs {
-			t.Errorf("%s: resumed: %+v, never stopped: %+v", c.folder, got.Predicted, want.Predicted)
+			t.Errorf("%s: resumed: %+v, never stopped: %+v", c.dir, got.Predicted, want.Predicted)
 		}
 		if strings.Contains(remarks, other) != c.differs || c.differs && got.Predicted.Values >= want.Predicted.Values {
-			t.Errorf("%s: %d values, remarks %q", c.folder, got.Predicted.Values, remarks)
+			t.Errorf("%s: %d values, remarks %q", c.dir, got.Predicted.Values, remarks)
 		}
 	}
 	// Without it, other images can be told by their number.
-	withoutWatched(t, filepath.Join(folder, checkpointFile))
-	_, err = Resume(context.Background(), folder, &datasets.Splits{Train: splits.Train, Test: squares(t, 20, 4, 2)})
+	withoutWatched(t, filepath.Join(dir, checkpointFile))
+	_, err = Resume(context.Background(), dir, &datasets.Splits{Train: splits.Train, Test: squares(t, 20, 4, 2)})
 	must(t, err)
 }
 
@@ -265,10 +265,10 @@ func withoutWatched(t *testing.T, path string) {
 	old, err := safetensors.Parse(content)
 	must(t, err)
 	delete(old.Metadata, watchedKey)
-	old.Metadata[seal.Key] = seal.Blank
+	old.Metadata[checksum.Key] = checksum.Blank
 	var text bytes.Buffer
 	must(t, old.Serialize(&text))
-	_, err = seal.Close(text.Bytes(), seal.Header(text.Bytes()))
+	_, err = checksum.Close(text.Bytes(), checksum.Header(text.Bytes()))
 	must(t, err)
 	must(t, os.WriteFile(path, text.Bytes(), 0o644))
 }

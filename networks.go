@@ -55,17 +55,17 @@ func (s Spec) NetworkName() string {
 // it.
 func (s Spec) Build(classes int) (network layers.Sequential, err error) {
 	s = s.named()
-	c, err := courseOf(s.Method)
+	c, err := kindOf(s.Method)
 	if err != nil {
 		return nil, err
 	}
 	if network = s.Layers; network == nil {
 		if network, err = namedNetwork(s.Network, classes); err != nil {
-			return nil, Invalid{err}
+			return nil, InvalidError{err}
 		}
 	}
 	if network, err = c.network(network); err != nil {
-		return nil, Invalid{errors.WithMessage(err, "pollen: network")}
+		return nil, InvalidError{errors.WithMessage(err, "pollen: network")}
 	}
 	return network, nil
 }
@@ -77,7 +77,7 @@ func (s Spec) written() (Spec, error) {
 	}
 	text, err := layers.Format(s.Layers)
 	if err != nil {
-		return s, Invalid{errors.WithMessage(err, "pollen: a run keeps its network as text, or by the name that RegisterNetwork gives it")}
+		return s, InvalidError{errors.WithMessage(err, "pollen: a run keeps its network as text, or by the name that RegisterNetwork gives it")}
 	}
 	s.Network, s.Layers = string(text), nil
 	return s, nil
@@ -86,7 +86,7 @@ func (s Spec) written() (Spec, error) {
 // checkNetwork refuses a network that does not map the images to a logit for each class.
 func checkNetwork(network layers.Sequential, d Data) error {
 	if err := layers.Check(network, tensor.Shape{d.Channels, d.Height, d.Width}, d.Classes()); err != nil {
-		return Invalid{err}
+		return InvalidError{err}
 	}
 	return nil
 }

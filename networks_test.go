@@ -22,19 +22,19 @@ func TestRegisterNetwork(t *testing.T) {
 	own := layers.Sequential{layers.Flatten{}, halving{layers.Linear{Outputs: 3}}}
 	data := squares(t, 60, 3, 1)
 	spec := Spec{Layers: own, Method: langevin.SGLD{}, Schedule: optimizers.Constant{Rate: 0.05}, Batch: 20, Epochs: 4, Samples: 2}
-	folder := filepath.Join(t.TempDir(), "run")
-	_, err := Fit(context.Background(), spec, trainOn(data), folder)
+	dir := filepath.Join(t.TempDir(), "run")
+	_, err := Fit(context.Background(), spec, trainOn(data), dir)
 	wantInvalid(t, "not registered", err, "RegisterNetwork")
 
 	defer func() { delete(ownNetworks, "own") }()
 	must(t, RegisterNetwork("own", own))
 	spec.Layers = layers.Sequential{}
-	_, err = Fit(context.Background(), spec, trainOn(data), folder)
+	_, err = Fit(context.Background(), spec, trainOn(data), dir)
 	wantInvalid(t, "no layers", err, "Layers are none")
 	spec.Layers, spec.Network = nil, "own"
-	_, err = Fit(context.Background(), spec, trainOn(data), folder)
+	_, err = Fit(context.Background(), spec, trainOn(data), dir)
 	must(t, err)
-	run, err := Open(folder)
+	run, err := Open(dir)
 	must(t, err)
 	if _, err := run.Predict(context.Background(), data); err != nil {
 		t.Error(err)

@@ -81,7 +81,7 @@ func TestNUTSAgreesWithHMC(t *testing.T) {
 		}
 		return weightsOf(t, run, chains)
 	}
-	hmc := of("hmc:leaps=8", 2000, 800)
+	hmc := of("hmc:leapfrog-steps=8", 2000, 800)
 	for name, other := range map[string][][][]float64{"NUTS": of("nuts", 250, 100), "MCLMC": of("mclmc:friction=0.1,energy-variance=1e-5", 4000, 1000)} {
 		if len(other) != 10 || len(hmc) != 10 {
 			t.Fatalf("%d and %d weights, want 10", len(other), len(hmc))
@@ -122,11 +122,11 @@ func TestNUTSStoppedInATrajectory(t *testing.T) {
 	if least := 30 * 40 * 2 * 4; images < least || images%80 != 0 {
 		t.Errorf("%d images, want at least %d", images, least)
 	}
-	folder := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(t.TempDir(), "run")
 	ctx := &asked{Context: context.Background(), most: 100}
-	_, err := Fit(ctx, spec, data, folder)
+	_, err := Fit(ctx, spec, data, dir)
 	wantError(t, "stopped", err, "nuts: stopped")
-	lines := strings.Split(strings.TrimSpace(readFile(t, folder, metricsFile)), "\n")
+	lines := strings.Split(strings.TrimSpace(readFile(t, dir, metricsFile)), "\n")
 	for i, line := range lines {
 		var metrics metricsLine
 		must(t, json.Unmarshal([]byte(line), &metrics))
@@ -137,9 +137,9 @@ func TestNUTSStoppedInATrajectory(t *testing.T) {
 	if len(lines) < 2 || len(lines) > 29 {
 		t.Errorf("%d draws before the stop, want some of 30", len(lines))
 	}
-	_, err = Resume(context.Background(), folder, data)
+	_, err = Resume(context.Background(), dir, data)
 	must(t, err)
-	same(t, "resumed", contents(t, whole.Folder()), contents(t, folder))
+	same(t, "resumed", contents(t, whole.Dir()), contents(t, dir))
 }
 
 // asked is a context that ends after so many looks at it.

@@ -28,12 +28,12 @@ type Option func(*environment)
 
 // environment holds what options set.
 type environment struct {
-	device         tensor.Device
-	observe        Observer
-	notes          map[string]string
-	level          float64
-	withoutDamaged bool
-	familiar       float64
+	device             tensor.Device
+	observe            Observer
+	notes              map[string]string
+	level              float64
+	withoutDamaged     bool
+	inDistributionRate float64
 }
 
 // WithDevice does the work on a device, which the caller closes; the default is all of the host's
@@ -59,22 +59,25 @@ func WithLevel(level float64) Option { return func(e *environment) { e.level = l
 // errors: LeftOut has these samples, and the observer is told.
 func WithoutDamaged() Option { return func(e *environment) { e.withoutDamaged = true } }
 
-// WithFamiliarRate is the share of images like those trained on to call familiar; 0.95 by default.
-func WithFamiliarRate(rate float64) Option { return func(e *environment) { e.familiar = rate } }
+// WithInDistributionRate is the share of images like those trained on to call familiar; 0.95 by
+// default.
+func WithInDistributionRate(rate float64) Option {
+	return func(e *environment) { e.inDistributionRate = rate }
+}
 
 // checkLevels refuses a level or a rate that is not a probability.
 func (e environment) checkLevels() error {
 	switch {
 	case !(e.level > 0 && e.level < 1):
 		return invalid("level is %v, wants a number between 0 and 1", e.level)
-	case !(e.familiar > 0 && e.familiar < 1):
-		return invalid("familiar rate is %v, wants a number between 0 and 1", e.familiar)
+	case !(e.inDistributionRate > 0 && e.inDistributionRate < 1):
+		return invalid("familiar rate is %v, wants a number between 0 and 1", e.inDistributionRate)
 	}
 	return nil
 }
 
 func environmentOf(options []Option) environment {
-	e := environment{observe: func(Event) {}, level: 0.9, familiar: 0.95}
+	e := environment{observe: func(Event) {}, level: 0.9, inDistributionRate: 0.95}
 	for _, option := range options {
 		option(&e)
 	}

@@ -16,7 +16,7 @@ type oldManifest struct {
 	Config struct {
 		Model, Data, Sampler, Schedule, Device, Precision, Gamma string
 
-		DataFolder   string `json:"data-folder"`
+		DataDir      string `json:"data-folder"`
 		Subset       int
 		Batch        int
 		Epochs       int
@@ -32,13 +32,13 @@ type oldManifest struct {
 		Lambda       *float64
 		Seed         uint64
 	}
-	Device          string
-	DataSize        int
-	Steps           int
-	Parameters      int
-	DataHashes      map[string]string
-	Watched         string
-	Mean, Deviation float64
+	Device     string
+	DataSize   int
+	Steps      int
+	Parameters int
+	DataHashes map[string]string
+	Watched    string
+	Mean, Std  float64
 	Build
 }
 
@@ -59,11 +59,11 @@ func parseOldManifest(content []byte) (*Manifest, error) {
 		Notes: map[string]string{"data": old.Config.Data},
 		Data: Data{
 			Name: old.Config.Data, Size: old.DataSize, Channels: 1, Height: oldSide, Width: oldSide,
-			Mean: []float64{old.Mean}, Deviation: []float64{old.Deviation}, Hashes: old.DataHashes,
+			Mean: []float64{old.Mean}, Std: []float64{old.Std}, Hashes: old.DataHashes,
 		},
 	}
 	for name, value := range map[string]string{
-		"data-folder": old.Config.DataFolder, "device": old.Config.Device, "precision": old.Config.Precision,
+		"data-folder": old.Config.DataDir, "device": old.Config.Device, "precision": old.Config.Precision,
 	} {
 		if value != "" {
 			m.Notes[name] = value

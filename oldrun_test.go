@@ -16,9 +16,9 @@ import (
 
 // The runs of testdata were made at the commit 2746001, before manifests had a format's number:
 //
-//	train fit --data glyphs --model mlp-1 --batch 1000 --epochs 2 --sampler psgld --gamma none
+//	pollen fit --data glyphs --model mlp-1 --batch 1000 --epochs 2 --sampler psgld --gamma none
 //	      --samples 2 --folder oldrun
-//	train fit --data glyphs --model mlp-1 --batch 50 --epochs 4 --burn-in 1 --sampler sghmc:0.2
+//	pollen fit --data glyphs --model mlp-1 --batch 50 --epochs 4 --burn-in 1 --sampler sghmc:0.2
 //	      --schedule cosine:0.05,0.005 --samples 4 --folder oldhalf
 //
 // The second was interrupted; last.safetensors is its last sample after it was resumed then.
@@ -48,8 +48,8 @@ func TestOldRunsOpen(t *testing.T) {
 	if n, err := run.Expected(); err != nil || n != 2 {
 		t.Errorf("%d samples are expected (%v), want 2", n, err)
 	}
-	// What train eval and train ood printed then; mnist was the other kind, which not every machine
-	// has.
+	// What pollen eval and pollen ood printed then; mnist was the other kind, which not every
+	// machine has.
 	for name, want := range map[string]string{
 		"oldrun":  "accuracy 0.1503, NLL 2.2911, Brier 0.9021, ECE 0.0542",
 		"oldhalf": "accuracy 0.2934, NLL 1.7730, Brier 0.7598, ECE 0.0150",
@@ -69,13 +69,13 @@ func TestOldRunsOpen(t *testing.T) {
 func TestOldRunsGoOn(t *testing.T) {
 	const tolerance = 1e-4
 	data := glyphs(t)
-	folder := filepath.Join(t.TempDir(), "run")
-	must(t, os.CopyFS(folder, os.DirFS("testdata/oldhalf")))
-	_, err := Resume(context.Background(), folder, &datasets.Splits{Train: data.Test})
+	dir := filepath.Join(t.TempDir(), "run")
+	must(t, os.CopyFS(dir, os.DirFS("testdata/oldhalf")))
+	_, err := Resume(context.Background(), dir, &datasets.Splits{Train: data.Test})
 	wantInvalid(t, "other data", err, "the data glyphs are not those of the run")
-	_, err = Resume(context.Background(), folder, trainOn(data.Train))
+	_, err = Resume(context.Background(), dir, trainOn(data.Train))
 	must(t, err)
-	got, err := samples.ReadSample(filepath.Join(folder, "samples", "chain00000-step000001600.safetensors"))
+	got, err := samples.ReadSample(filepath.Join(dir, "samples", "chain00000-step000001600.safetensors"))
 	must(t, err)
 	want, err := samples.ReadSample("testdata/oldhalf/last.safetensors")
 	must(t, err)
@@ -93,7 +93,7 @@ func TestOldRunsGoOn(t *testing.T) {
 	}
 	half, err := data.Train.Slice(0, 10000)
 	must(t, err)
-	_, err = Resume(context.Background(), folder, trainOn(half))
+	_, err = Resume(context.Background(), dir, trainOn(half))
 	wantInvalid(t, "a part of the data", err, "the data glyphs are not those of the run")
 }
 
@@ -105,7 +105,7 @@ func TestOldConfigurations(t *testing.T) {
 		`"sampler": "fsgld", "alpha": 0.9, "lambda": 0.01`:                          "fsgld:alpha=0.9,damping=0.01",
 		`"sampler": "ksgld", "alpha": 0.9, "lambda": 0.01`:                          "ksgld:alpha=0.9,damping=0.01,refresh=20",
 		`"sampler": "sghmc:0.2,0.1"`:                                                "sghmc:friction=0.2,noise-estimate=0.1",
-		`"sampler": "hmc:5,0.1", "epochs": 100, "burn-in": 50`:                      "hmc:leaps=5,jitter=0.1",
+		`"sampler": "hmc:5,0.1", "epochs": 100, "burn-in": 50`:                      "hmc:leapfrog-steps=5,jitter=0.1",
 		`"sampler": "swag:4", "prior": "laplace:0.1"`:                               "swag:rank=4",
 		`"sampler": "sgld", "temperatures": "1,1.5", "temperature": 1`:              "sgld",
 		`"sampler": "adam", "schedule": "cosine:0.1,0"`:                             "adam:beta1=0.9,beta2=0.999,epsilon=1e-08",
@@ -123,7 +123,7 @@ func TestOldConfigurations(t *testing.T) {
 		if err := m.check(); err != nil {
 			t.Errorf("%s: %v", config, err)
 		}
-		if got := MethodText(m.Spec.Method); got != want || m.Spec.Seed != 3 || m.Data.Mean[0] != 0.1 || m.Data.Deviation[0] != 0.2 {
+		if got := MethodText(m.Spec.Method); got != want || m.Spec.Seed != 3 || m.Data.Mean[0] != 0.1 || m.Data.Std[0] != 0.2 {
 			t.Errorf("%s: %s in %+v, want %s", config, got, m, want)
 		}
 		if strings.Contains(config, "somewhere") != (m.Notes["data-folder"] == "somewhere") || m.Notes["data"] != "mnist" {

@@ -34,7 +34,7 @@ func (s Tamed) Validate() error {
 	return nil
 }
 
-func (s Tamed) Update(b *graph.Builder, f langevin.Force, parameter, gradient *graph.Node) *graph.Node {
+func (s Tamed) Update(b *graph.Builder, f langevin.UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	update := tamedUpdate{s, f.Prior, f.DataSize, b.Stream()}
 	return b.Apply(update, parameter, gradient, f.Rates, f.Temperatures, b.Header())
 }
@@ -86,12 +86,12 @@ func ExampleRegister() {
 	pixels, labels := stripes(200)
 	data, err := datasets.New("stripes", pixels, labels, 1, 8, 8, []string{"across", "along"})
 	check(err)
-	folder, err := os.MkdirTemp("", "own")
+	dir, err := os.MkdirTemp("", "own")
 	check(err)
-	defer os.RemoveAll(folder)
+	defer os.RemoveAll(dir)
 
 	spec := pollen.Spec{Network: "mlp-16", Method: Tamed{Bound: 0.05}}
-	run, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: data}, filepath.Join(folder, "run"))
+	run, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: data}, filepath.Join(dir, "run"))
 	check(err)
 	scores, err := run.Assess(context.Background(), data, nil)
 	check(err)

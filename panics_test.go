@@ -9,20 +9,20 @@ import (
 // A process that recovers from a panic of its observer, as servers do, can resume the run.
 func TestPanickingObserver(t *testing.T) {
 	data, spec := trainOn(squares(t, 100, 4, 1)), quick()
-	folder := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(t.TempDir(), "run")
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("the observer did not panic")
 			}
 		}()
-		Fit(context.Background(), spec, data, folder, WithObserver(func(e Event) {
+		Fit(context.Background(), spec, data, dir, WithObserver(func(e Event) {
 			if e.Done > 0 {
 				panic("observer")
 			}
 		}))
 	}()
-	_, err := Resume(context.Background(), folder, data)
+	_, err := Resume(context.Background(), dir, data)
 	must(t, err)
-	same(t, "resumed", contents(t, fit(t, spec, data).Folder()), contents(t, folder))
+	same(t, "resumed", contents(t, fit(t, spec, data).Dir()), contents(t, dir))
 }

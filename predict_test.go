@@ -139,7 +139,7 @@ func TestPredict(t *testing.T) {
 		t.Errorf("calibration %+v", c)
 	}
 	for _, level := range []float64{0.9, 0.6} {
-		answers, err := run.With(WithLevel(level), WithFamiliarRate(level/2)).Predict(context.Background(), data)
+		answers, err := run.With(WithLevel(level), WithInDistributionRate(level/2)).Predict(context.Background(), data)
 		must(t, err)
 		least, err := c.ProbabilityThreshold(level)
 		must(t, err)
@@ -157,21 +157,21 @@ func TestPredict(t *testing.T) {
 					set = append(set, data.ClassNames[class])
 				}
 			}
-			sorted := slices.Sorted(slices.Values(a.Set))
-			if !slices.Equal(sorted, set) || len(set) > 0 && a.Set[0] != a.Class {
-				t.Errorf("image %d: the set %v of %v, want %v", i, a.Set, row, set)
+			sorted := slices.Sorted(slices.Values(a.PredictionSet))
+			if !slices.Equal(sorted, set) || len(set) > 0 && a.PredictionSet[0] != a.Class {
+				t.Errorf("image %d: the set %v of %v, want %v", i, a.PredictionSet, row, set)
 			}
-			if !a.Calibrated || *a.Familiar != (a.Entropy <= most) {
-				t.Errorf("image %d: familiar %v with the entropy %v, want at most %v", i, *a.Familiar, a.Entropy, most)
+			if !a.Calibrated || *a.InDistribution != (a.Entropy <= most) {
+				t.Errorf("image %d: familiar %v with the entropy %v, want at most %v", i, *a.InDistribution, a.Entropy, most)
 			}
 		}
 	}
-	for _, option := range []Option{WithLevel(0), WithLevel(1), WithFamiliarRate(math.NaN()), WithFamiliarRate(-1)} {
+	for _, option := range []Option{WithLevel(0), WithLevel(1), WithInDistributionRate(math.NaN()), WithInDistributionRate(-1)} {
 		other := run.With(option)
 		_, predicting := other.Predict(context.Background(), data)
 		_, answering := other.Answers(&evaluate.Predictions{}, nil)
 		_, loading := other.Predictor(1)
-		_, opening := Open(run.Folder(), option)
+		_, opening := Open(run.Dir(), option)
 		for what, err := range map[string]error{"predict": predicting, "answers": answering, "predictor": loading, "open": opening} {
 			wantInvalid(t, what, err, "wants a number between 0 and 1")
 		}
@@ -179,7 +179,7 @@ func TestPredict(t *testing.T) {
 	// Each guarantee has a level of its own, which 60 examples give or do not.
 	for _, levels := range [][2]float64{{0.9, 0.999}, {0.999, 0.95}, {0.999, 0.999}} {
 		has := func(level float64) bool { return level < 0.99 }
-		watched := run.With(WithLevel(levels[0]), WithFamiliarRate(levels[1]))
+		watched := run.With(WithLevel(levels[0]), WithInDistributionRate(levels[1]))
 		answers, err := watched.Predict(context.Background(), data)
 		must(t, err)
 		loaded, err := watched.Predictor(1)
@@ -190,14 +190,14 @@ func TestPredict(t *testing.T) {
 		must(t, loaded.Close())
 		text, err := json.Marshal(answers[0])
 		must(t, err)
-		if a := answers[0]; a.Calibrated || (a.Set != nil) != has(levels[0]) || (a.Familiar != nil) != has(levels[1]) ||
-			strings.Contains(string(text), `"set":[`) != has(levels[0]) || strings.Contains(string(text), `"familiar":`) != has(levels[1]) {
+		if a := answers[0]; a.Calibrated || (a.PredictionSet != nil) != has(levels[0]) || (a.InDistribution != nil) != has(levels[1]) ||
+			strings.Contains(string(text), `"predictionSet":[`) != has(levels[0]) || strings.Contains(string(text), `"inDistribution":`) != has(levels[1]) {
 			t.Errorf("%v: %s", levels, text)
 		}
 	}
 	// A set without a class is in the JSON, too.
-	if text, err := json.Marshal(Answer{Set: []string{}}); err != nil || !strings.Contains(string(text), `"set":[]`) {
-		t.Errorf("no class is plausible: %s (%v)", text, err)
+	if text, err := json.Marshal(Answer{PredictionSet: []string{}}); err != nil || !strings.Contains(string(text), `"set":[]`) {
+		t.Errorf("empty prediction set: %s (%v)", text, err)
 	}
 
 	// A calibration with other samples says nothing of these.
@@ -229,7 +229,7 @@ func TestPredictUncalibrated(t *testing.T) {
 	run := fit(t, quick(), trainOn(data))
 	answers, err := run.Predict(context.Background(), data)
 	must(t, err)
-	if len(answers) != 100 || answers[0].Calibrated || answers[0].Set != nil || answers[0].Familiar != nil || answers[0].Class == "" {
+	if len(answers) != 100 || answers[0].Calibrated || answers[0].PredictionSet != nil || answers[0].InDistribution != nil || answers[0].Class == "" {
 		t.Errorf("%d answers such as %+v", len(answers), answers[0])
 	}
 	a, err := run.Assess(context.Background(), data, nil)
@@ -262,13 +262,13 @@ func TestPredictMismatches(t *testing.T) {
 	turned.Height, turned.Width = 6, 24
 	ctx := context.Background()
 	_, err := run.Predict(ctx, &turned)
-	wantInvalid(t, "a shape", err, "squares has images of 1x6x24, wants the 1x12x12 of "+run.Folder()+", which was trained on squares")
+	wantInvalid(t, "a shape", err, "squares has images of 1x6x24, wants the 1x12x12 of "+run.Dir()+", which was trained on squares")
 	_, err = run.Assess(ctx, data, &turned)
 	wantInvalid(t, "another kind's shape", err, "images of 1x6x24")
 	_, err = run.Gradient(ctx, &turned)
 	wantInvalid(t, "a gradient's shape", err, "images of 1x6x24")
 	_, err = run.Assess(ctx, more, nil)
-	wantInvalid(t, "classes", err, `squares has a class "4", which `+run.Folder()+" was not trained on; it knows 0, 1, 2, 3")
+	wantInvalid(t, "classes", err, `squares has a class "4", which `+run.Dir()+" was not trained on; it knows 0, 1, 2, 3")
 	wantInvalid(t, "classes", run.Calibrate(ctx, more), `squares has a class "4"`)
 	_, err = run.Gradient(ctx, more)
 	wantInvalid(t, "classes", err, `squares has a class "4"`)
@@ -281,7 +281,7 @@ func TestPredictMismatches(t *testing.T) {
 	// Pixels are normalised by the moments of the images trained on, whatever those of the others
 	// are.
 	brighter := *data
-	brighter.Mean, brighter.Deviation = []float64{0.9}, []float64{2}
+	brighter.Mean, brighter.Std = []float64{0.9}, []float64{2}
 	asTrained, err := run.Predict(ctx, data)
 	must(t, err)
 	if answers, err := run.Predict(ctx, &brighter); err != nil || !slices.Equal(answers[0].Probabilities, asTrained[0].Probabilities) {
@@ -360,7 +360,7 @@ func TestAssess(t *testing.T) {
 			t.Errorf("no %s", s.Name)
 		}
 	}
-	reopened, err := Open(run.Folder())
+	reopened, err := Open(run.Dir())
 	must(t, err)
 	again, err := reopened.With(with(t, 1)).Assess(context.Background(), test, other)
 	must(t, err)
@@ -372,8 +372,8 @@ func TestAssess(t *testing.T) {
 func TestAnswerInWords(t *testing.T) {
 	for want, a := range map[string]Answer{
 		"rose (0.61)":                       {Class: "rose", Confidence: 0.612},
-		"a.png: rose (0.61) of rose, tulip": {File: "a.png", Class: "rose", Confidence: 0.61, Set: []string{"rose", "tulip"}, Familiar: new(true)},
-		"a.png: rose (0.61); no class is plausible; unfamiliar": {File: "a.png", Class: "rose", Confidence: 0.61, Set: []string{}, Familiar: new(false)},
+		"a.png: rose (0.61) of rose, tulip": {File: "a.png", Class: "rose", Confidence: 0.61, PredictionSet: []string{"rose", "tulip"}, InDistribution: new(true)},
+		"a.png: rose (0.61); empty prediction set; out of distribution": {File: "a.png", Class: "rose", Confidence: 0.61, PredictionSet: []string{}, InDistribution: new(false)},
 	} {
 		if got := a.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

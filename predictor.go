@@ -24,7 +24,7 @@ type Predictor struct {
 	host        tensor.Device // nil when the device is the caller's
 
 	mu        sync.Mutex
-	committee *samples.Committee // nil after Close
+	committee *samples.EnsemblePredictor // nil after Close
 }
 
 // predictorBatches is how many batches a Predictor has room for, so that the host's threads change
@@ -43,7 +43,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if err := r.checkLevels(); err != nil {
 		return nil, err
 	}
-	c, err := courseOf(r.manifest.Spec.Method)
+	c, err := kindOf(r.manifest.Spec.Method)
 	if err != nil {
 		return nil, err
 	}
@@ -68,13 +68,13 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		p.host = tensor.NewHost(0)
 		device = p.host
 	}
-	p.committee, err = samples.NewCommittee(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
+	p.committee, err = samples.NewEnsemblePredictor(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
 	for i := 0; err == nil && i < len(files); i++ {
 		var sample samples.Sample
 		if sample, err = files[i].read(); err != nil {
 			err = damaged(files[i].path, err)
 		} else {
-			err = errors.Wrap(p.committee.Seat(i, sample), files[i].path)
+			err = errors.Wrap(p.committee.Load(i, sample), files[i].path)
 		}
 	}
 	if err != nil {
@@ -133,14 +133,14 @@ func (p *Predictor) Calibrated() bool {
 }
 
 // Levels are the probability with which an answer's set has the true class and the share of images
-// like those trained on that is called familiar, see WithLevel and WithFamiliarRate; 0 for what
-// answers do not have.
+// like those trained on that is called familiar, see WithLevel and WithInDistributionRate; 0 for
+// what answers do not have.
 func (p *Predictor) Levels() (set, familiar float64) {
 	if c := p.calibration; c != nil && c.Supports(p.environment.level) {
 		set = p.environment.level
 	}
-	if c := p.calibration; c != nil && c.Supports(p.environment.familiar) {
-		familiar = p.environment.familiar
+	if c := p.calibration; c != nil && c.Supports(p.environment.inDistributionRate) {
+		familiar = p.environment.inDistributionRate
 	}
 	return set, familiar
 }

@@ -55,7 +55,7 @@ type outcome struct {
 // the note. If another process has taken the run over, that is the error, whatever else went wrong.
 func (t *training) note(ctx context.Context, err error) error {
 	if lost := t.writer.stillHeld(); lost != nil {
-		if err == nil || errors.As(lost, new(*Busy)) {
+		if err == nil || errors.As(lost, new(*LockedError)) {
 			return lost
 		}
 		return err
@@ -67,7 +67,7 @@ func (t *training) note(ctx context.Context, err error) error {
 	case err != nil:
 		ended = outcome{Failed, err.Error()}
 	}
-	return cmp.Or(err, writeJSON(t.folder, outcomeFile, ended, ""))
+	return cmp.Or(err, writeJSON(t.dir, outcomeFile, ended, ""))
 }
 
 // Progress reads how far the run is, which another process may be running. Of a gathered run it is
@@ -89,7 +89,7 @@ func (r *Run) Progress() (p Progress, err error) {
 		return p, err
 	}
 	p.Samples = len(files)
-	path := filepath.Join(r.folder, metricsFile)
+	path := filepath.Join(r.dir, metricsFile)
 	last, err := lastMetrics(path)
 	if err != nil {
 		return p, err
@@ -101,13 +101,13 @@ func (r *Run) Progress() (p Progress, err error) {
 	}
 	p.Updated = info.ModTime()
 	var ended outcome
-	switch err := readJSON(r.folder, outcomeFile, &ended, r.manifest.Format); {
+	switch err := readJSON(r.dir, outcomeFile, &ended, r.manifest.Format); {
 	case err == nil:
 		p.State, p.Error = ended.State, ended.Error
 	case !os.IsNotExist(errors.Cause(err)):
 		return p, err
 	}
-	owner, running := lock.Writing(r.folder)
+	owner, running := lock.Writing(r.dir)
 	if p.Host, p.Process = owner.Host, owner.Process; running {
 		p.State, p.Error = Running, ""
 	}

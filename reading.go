@@ -57,7 +57,7 @@ type sampleFile struct{ path, sum string } // sum is "" where the run has no ind
 
 // read reads the sample, which must be the one that the index lists.
 func (f sampleFile) read() (samples.Sample, error) {
-	s, sum, err := samples.ReadSealed(f.path)
+	s, sum, err := samples.ReadWithChecksum(f.path)
 	if err == nil && f.sum != "" && sum != f.sum {
 		err = errors.Errorf("it is another file than the one that %s lists", index.File)
 	}
@@ -97,23 +97,23 @@ func (r *Run) listSamples() ([]sampleFile, error) {
 
 // listOwn are the samples in the run's own folder.
 func (r *Run) listOwn() ([]sampleFile, error) {
-	folder := filepath.Join(r.folder, samplesFolder)
-	bank := samples.NewBank(folder)
+	dir := filepath.Join(r.dir, samplesDir)
+	bank := samples.NewStore(dir)
 	if r.manifest.Format < sealedFormat {
 		paths, err := bank.Files()
 		return withoutSums(paths), err
 	}
 	// In this order: what a process lists while we read has more steps than the checkpoint.
-	steps := checkpointSteps(r.folder)
-	x, err := readIndex(r.folder)
+	steps := checkpointSteps(r.dir)
+	x, err := readIndex(r.dir)
 	if err != nil {
-		if err := r.without(filepath.Join(r.folder, index.File), errors.Cause(err)); err != nil {
+		if err := r.without(filepath.Join(r.dir, index.File), errors.Cause(err)); err != nil {
 			return nil, err
 		}
 	}
 	paths, err := bank.Files()
 	if err != nil {
-		return nil, damaged(folder, err)
+		return nil, damaged(dir, err)
 	}
 	if x == nil {
 		return withoutSums(paths), nil
@@ -143,7 +143,7 @@ func withoutSums(paths []string) []sampleFile {
 func (r *Run) takeListed(x *index.Index, paths []string, steps int) (files []sampleFile, err error) {
 	unlisted := 0
 	for _, path := range paths {
-		name := samplesFolder + "/" + filepath.Base(path)
+		name := samplesDir + "/" + filepath.Base(path)
 		line := x.Lines[name]
 		delete(x.Lines, name)
 		switch {
@@ -159,7 +159,7 @@ func (r *Run) takeListed(x *index.Index, paths []string, steps int) (files []sam
 		}
 	}
 	if unlisted > 0 {
-		r.remark(fmt.Sprintf("%s: %d samples are being written, or were when the process ended: left out", r.folder, unlisted))
+		r.remark(fmt.Sprintf("%s: %d samples are being written, or were when the process ended: left out", r.dir, unlisted))
 	}
 	return files, nil
 }
@@ -169,9 +169,9 @@ func (r *Run) takeListed(x *index.Index, paths []string, steps int) (files []sam
 func (r *Run) checkMissing(x *index.Index) (went bool, err error) {
 	for _, name := range x.Names {
 		line, missing := x.Lines[name]
-		path := filepath.Join(r.folder, filepath.FromSlash(name))
+		path := filepath.Join(r.dir, filepath.FromSlash(name))
 		switch {
-		case filepath.Dir(filepath.FromSlash(name)) != samplesFolder || !missing || line.Dropped:
+		case filepath.Dir(filepath.FromSlash(name)) != samplesDir || !missing || line.Dropped:
 		case line.Lost == "" && r.manifest.Spec.Keep > 0 && wasDropped(path):
 			return true, nil
 		case line.Lost != "":
@@ -199,7 +199,7 @@ func (r *Run) intact(files []sampleFile) ([]sampleFile, error) {
 		}
 	}
 	if len(left) == 0 {
-		return nil, errors.Errorf("pollen: all samples of %s are damaged", r.folder)
+		return nil, errors.Errorf("pollen: all samples of %s are damaged", r.dir)
 	}
 	return left, nil
 }
@@ -212,29 +212,29 @@ func laterThan(name string, steps int) bool {
 
 // readListed reads a sealed file of the run; one that the index lists must be there.
 func (r *Run) readListed(name string, value any) error {
-	err := readJSON(r.folder, name, value, r.manifest.Format)
+	err := readJSON(r.dir, name, value, r.manifest.Format)
 	if os.IsNotExist(errors.Cause(err)) && r.manifest.Format >= sealedFormat {
-		if x, reading := readIndex(r.folder); reading == nil && x.Lines[name].Sum != "" {
-			return damaged(filepath.Join(r.folder, name), errors.New("there is no such file any more, and "+index.File+" lists it"))
+		if x, reading := readIndex(r.dir); reading == nil && x.Lines[name].Sum != "" {
+			return damaged(filepath.Join(r.dir, name), errors.New("there is no such file any more, and "+index.File+" lists it"))
 		}
 	}
 	return err
 }
 
 // readIndex reads a run's index, which is Damaged otherwise.
-func readIndex(folder string) (*index.Index, error) {
-	x, err := index.Read(folder)
+func readIndex(dir string) (*index.Index, error) {
+	x, err := index.Read(dir)
 	if err != nil {
-		return nil, damaged(filepath.Join(folder, index.File), err)
+		return nil, damaged(filepath.Join(dir, index.File), err)
 	}
 	return x, nil
 }
 
 // lineOf is the index's line for a sealed text file.
-func lineOf(folder, name string) (index.Line, error) {
-	line, err := index.Sealed(folder, name)
+func lineOf(dir, name string) (index.Line, error) {
+	line, err := index.Sealed(dir, name)
 	if err != nil {
-		return line, damaged(filepath.Join(folder, name), err)
+		return line, damaged(filepath.Join(dir, name), err)
 	}
 	return line, nil
 }
@@ -244,11 +244,11 @@ func lineOf(folder, name string) (index.Line, error) {
 func wasDropped(path string) bool {
 	bank, name := filepath.Split(path)
 	x, err := readIndex(filepath.Dir(filepath.Clean(bank)))
-	return err == nil && x.Lines[samplesFolder+"/"+name].Dropped
+	return err == nil && x.Lines[samplesDir+"/"+name].Dropped
 }
 
 // droppedMeanwhile is the error of reading samples while a process drops some: the average of what
 // is left and what was read before would count some steps twice.
 func (r *Run) droppedMeanwhile() error {
-	return errors.Errorf("pollen: %s dropped samples while they were read, to keep no more than %d of a chain: try again", r.folder, r.manifest.Spec.Keep)
+	return errors.Errorf("pollen: %s dropped samples while they were read, to keep no more than %d of a chain: try again", r.dir, r.manifest.Spec.Keep)
 }

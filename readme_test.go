@@ -26,8 +26,8 @@ func TestReadmeProgram(t *testing.T) {
 	if code == nil {
 		t.Fatal("README.md has no Go program")
 	}
-	folder := t.TempDir()
-	source, program := filepath.Join(folder, "main.go"), filepath.Join(folder, "program")
+	dir := t.TempDir()
+	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
@@ -39,12 +39,12 @@ func TestReadmeProgram(t *testing.T) {
 			t.Fatalf("go %s: %v\n%s", arguments[0], err, out)
 		}
 	}
-	drawPictures(t, filepath.Join(folder, "flowers", "rose"), 130, color.RGBA{R: 220, G: 40, B: 60, A: 255})
-	drawPictures(t, filepath.Join(folder, "flowers", "tulip"), 130, color.RGBA{R: 230, G: 200, B: 30, A: 255})
-	drawPictures(t, filepath.Join(folder, "weeds"), 9, color.RGBA{G: 120, B: 40, A: 255})
+	drawPictures(t, filepath.Join(dir, "flowers", "rose"), 130, color.RGBA{R: 220, G: 40, B: 60, A: 255})
+	drawPictures(t, filepath.Join(dir, "flowers", "tulip"), 130, color.RGBA{R: 230, G: 200, B: 30, A: 255})
+	drawPictures(t, filepath.Join(dir, "weeds"), 9, color.RGBA{G: 120, B: 40, A: 255})
 	run := exec.Command(program)
-	run.Dir = folder
-	run.Env = append(os.Environ(), "HOME="+folder, "XDG_CACHE_HOME="+filepath.Join(folder, "cache"))
+	run.Dir = dir
+	run.Env = append(os.Environ(), "HOME="+dir, "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
 	out, err := run.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -54,19 +54,19 @@ func TestReadmeProgram(t *testing.T) {
 		t.Fatalf("got\n%s\nwants a line of scores and three answers", out)
 	}
 	for _, answer := range lines[1:] {
-		if !regexp.MustCompile(`^.*\d\.png: (rose|tulip) \([01]\.\d\d\)( of [a-z, ]+|; no class is plausible)(; unfamiliar)?$`).MatchString(answer) {
+		if !regexp.MustCompile(`^.*\d\.png: (rose|tulip) \([01]\.\d\d\)( of [a-z, ]+|; empty prediction set)(; out of distribution)?$`).MatchString(answer) {
 			t.Errorf("answer %q", answer)
 		}
 	}
-	if _, err := Open(filepath.Join(folder, "runs", "flowers")); err != nil {
+	if _, err := Open(filepath.Join(dir, "runs", "flowers")); err != nil {
 		t.Error(err)
 	}
 }
 
 // drawPictures makes a folder of pictures of 8x8: noise, with a square of a colour somewhere.
-func drawPictures(t *testing.T, folder string, count int, shade color.RGBA) {
+func drawPictures(t *testing.T, dir string, count int, shade color.RGBA) {
 	t.Helper()
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	noise := uint32(count)
@@ -86,7 +86,7 @@ func drawPictures(t *testing.T, folder string, count int, shade color.RGBA) {
 		if err := png.Encode(&content, picture); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d.png", i)), content.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.png", i)), content.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -40,18 +40,18 @@ func (scalar) Validate() error { return nil }
 func TestRegister(t *testing.T) {
 	data := squares(t, 100, 3, 1)
 	spec := Spec{Network: "mlp-4", Method: brisk{Pace: 2}, Schedule: optimizers.Constant{Rate: 0.1}, Batch: 20, Epochs: 4, Samples: 2}
-	folder := filepath.Join(t.TempDir(), "run")
-	_, err := Fit(context.Background(), spec, trainOn(data), folder)
+	dir := filepath.Join(t.TempDir(), "run")
+	_, err := Fit(context.Background(), spec, trainOn(data), dir)
 	wantInvalid(t, "not registered", err, "brisk is not registered")
-	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("a refused method left the folder: %v", err)
 	}
 	before := registry
 	defer func() { registry = before }()
 	must(t, Register("brisk", brisk{Pace: 1}, optimizers.Constant{Rate: 0.1}))
-	_, err = Fit(context.Background(), spec, trainOn(data), folder)
+	_, err = Fit(context.Background(), spec, trainOn(data), dir)
 	must(t, err)
-	run, err := Open(folder)
+	run, err := Open(dir)
 	must(t, err)
 	if got := run.Manifest().Spec.Method; got != spec.Method || MethodText(got) != "brisk:pace=2" {
 		t.Errorf("%#v, %q, want the method that was trained with", got, MethodText(got))
@@ -79,7 +79,7 @@ func TestRegister(t *testing.T) {
 	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
 	wantInvalid(t, "no schedule", err, "schedule is left out, and steady has no customary one")
 
-	spec.Method, spec.Schedule, spec.Batch = metropolis.HMC{Leaps: 2, Jitter: 0.1, Masses: map[string][]float64{}}, nil, data.Len()
+	spec.Method, spec.Schedule, spec.Batch = mcmc.HMC{LeapfrogSteps: 2, Jitter: 0.1, Masses: map[string][]float64{}}, nil, data.Len()
 	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
 	wantInvalid(t, "fields without text", err, "has fields that its text does not")
 }

@@ -87,12 +87,12 @@ func stepsOf(t testing.TB, run *Run) (steps []int) {
 // stoppedAt is the folder of a run that was stopped after that many steps.
 func stoppedAt(t testing.TB, spec Spec, steps int) string {
 	t.Helper()
-	folder := filepath.Join(t.TempDir(), "stopped")
+	dir := filepath.Join(t.TempDir(), "stopped")
 	ctx, stop := stopAt(steps)
-	if _, err := Fit(ctx, spec, trainOn(squares(t, 100, 4, 1)), folder, stop); err == nil {
+	if _, err := Fit(ctx, spec, trainOn(squares(t, 100, 4, 1)), dir, stop); err == nil {
 		t.Fatal("the run did not stop")
 	}
-	return folder
+	return dir
 }
 
 // A run that keeps few samples has those of a run with a longer thinning, to the bit, and on its
@@ -105,35 +105,35 @@ func TestKeep(t *testing.T) {
 	}
 	thin := keeping(t)
 	thin.Keep, thin.Samples, thin.Thinning = 0, 0, 16
-	want := contents(t, fit(t, thin, data).Folder())
-	got := contents(t, whole.Folder())
+	want := contents(t, fit(t, thin, data).Dir())
+	got := contents(t, whole.Dir())
 	for name := range got {
-		if strings.HasPrefix(name, samplesFolder) != (want[name] != nil && strings.HasPrefix(name, samplesFolder)) {
+		if strings.HasPrefix(name, samplesDir) != (want[name] != nil && strings.HasPrefix(name, samplesDir)) {
 			t.Errorf("%s is there", name)
 		}
 	}
 	for name, content := range want {
-		if strings.HasPrefix(name, samplesFolder) && string(got[name]) != string(content) {
+		if strings.HasPrefix(name, samplesDir) && string(got[name]) != string(content) {
 			t.Errorf("%s is not that of the run with a longer thinning", name)
 		}
 	}
 	for stop, want := range map[int][]int{36: {24, 28, 32, 36}, 40: {28, 36}, 44: {28, 36, 44}, 56: {28, 36, 44, 52}} {
-		folder := stoppedAt(t, keeping(t), stop)
-		run, err := Open(folder)
+		dir := stoppedAt(t, keeping(t), stop)
+		run, err := Open(dir)
 		must(t, err)
 		if got := stepsOf(t, run); !slices.Equal(got, want) {
 			t.Errorf("after %d steps there are samples of %v, want %v", stop, got, want)
 		}
-		v, err := Verify(folder)
+		v, err := Verify(dir)
 		must(t, err)
 		if len(v.Damaged) > 0 || v.Samples != 2*len(want) || v.Expected != 4 {
 			t.Errorf("after %d steps: %+v", stop, v)
 		}
 		finished, err := run.Finished()
 		must(t, err)
-		_, err = Resume(context.Background(), folder, data)
+		_, err = Resume(context.Background(), dir, data)
 		must(t, err)
-		same(t, "resumed", contents(t, whole.Folder()), contents(t, folder))
+		same(t, "resumed", contents(t, whole.Dir()), contents(t, dir))
 		now, err := run.Finished()
 		if must(t, err); finished || !now {
 			t.Errorf("finished when it was stopped after %d: %t, and at its end: %t", stop, finished, now)
@@ -156,50 +156,50 @@ func TestKeep(t *testing.T) {
 // dropped, and the newer checkpoint may be damaged when they are gone.
 func TestKilledWhileSamplesGo(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
-	want := contents(t, fit(t, keeping(t), data).Folder())
+	want := contents(t, fit(t, keeping(t), data).Dir())
 	before, after := stoppedAt(t, keeping(t), 36), stoppedAt(t, keeping(t), 40)
 	state := readFile(t, before, checkpointFile)
-	for what, change := range map[string]func(folder string){
-		"before the checkpoint": func(folder string) {
+	for what, change := range map[string]func(dir string){
+		"before the checkpoint": func(dir string) {
 			for _, path := range []string{"chain00000-step000000024", "chain00001-step000000024", "chain00000-step000000032", "chain00001-step000000032"} {
-				path = filepath.Join(samplesFolder, path+".safetensors")
-				must(t, os.WriteFile(filepath.Join(folder, path), []byte(readFile(t, before, path)), 0o644))
+				path = filepath.Join(samplesDir, path+".safetensors")
+				must(t, os.WriteFile(filepath.Join(dir, path), []byte(readFile(t, before, path)), 0o644))
 			}
-			must(t, os.WriteFile(filepath.Join(folder, checkpointFile), []byte(state), 0o644))
+			must(t, os.WriteFile(filepath.Join(dir, checkpointFile), []byte(state), 0o644))
 		},
-		"before they were removed": func(folder string) {
-			path := filepath.Join(samplesFolder, "chain00001-step000000032.safetensors")
-			must(t, os.WriteFile(filepath.Join(folder, path), []byte(readFile(t, before, path)), 0o644))
+		"before they were removed": func(dir string) {
+			path := filepath.Join(samplesDir, "chain00001-step000000032.safetensors")
+			must(t, os.WriteFile(filepath.Join(dir, path), []byte(readFile(t, before, path)), 0o644))
 		},
-		"from the older checkpoint": func(folder string) {
-			must(t, os.WriteFile(filepath.Join(folder, checkpointFile), []byte("damaged"), 0o644))
-			must(t, os.WriteFile(filepath.Join(folder, olderCheckpoint), []byte(state), 0o644))
+		"from the older checkpoint": func(dir string) {
+			must(t, os.WriteFile(filepath.Join(dir, checkpointFile), []byte("damaged"), 0o644))
+			must(t, os.WriteFile(filepath.Join(dir, olderCheckpoint), []byte(state), 0o644))
 		},
 	} {
-		folder := filepath.Join(t.TempDir(), "killed")
-		must(t, os.CopyFS(folder, os.DirFS(after)))
-		change(folder)
-		run, err := Open(folder)
+		dir := filepath.Join(t.TempDir(), "killed")
+		must(t, os.CopyFS(dir, os.DirFS(after)))
+		change(dir)
+		run, err := Open(dir)
 		must(t, err)
 		if got := stepsOf(t, run); !slices.Equal(got, []int{28, 36}) {
 			t.Errorf("%s: samples of %v", what, got)
 		}
-		v, err := Verify(folder)
+		v, err := Verify(dir)
 		must(t, err)
-		if damaged := len(v.Damaged); damaged > 1 || damaged == 1 && v.Damaged[0].File != filepath.Join(folder, checkpointFile) {
+		if damaged := len(v.Damaged); damaged > 1 || damaged == 1 && v.Damaged[0].File != filepath.Join(dir, checkpointFile) {
 			t.Errorf("%s: %v", what, v)
 		}
 		ctx, stop := stopAt(37)
-		_, err = Resume(ctx, folder, data, stop)
+		_, err = Resume(ctx, dir, data, stop)
 		if err == nil {
 			t.Fatalf("%s: the run did not stop", what)
 		}
 		_, err = run.Predictions(context.Background(), data.Train, nil)
 		must(t, err)
-		_, err = Resume(context.Background(), folder, data)
+		_, err = Resume(context.Background(), dir, data)
 		must(t, err)
-		same(t, what, want, contents(t, folder))
-		if v, err = Verify(folder); err != nil || len(v.Damaged) > 0 || v.Samples != 4 {
+		same(t, what, want, contents(t, dir))
+		if v, err = Verify(dir); err != nil || len(v.Damaged) > 0 || v.Samples != 4 {
 			t.Errorf("%s: %v (%v)", what, v, err)
 		}
 	}
@@ -208,22 +208,22 @@ func TestKilledWhileSamplesGo(t *testing.T) {
 // Whoever reads while samples go reads all or is told.
 func TestReadWhileSamplesGo(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
-	folder := stoppedAt(t, keeping(t), 36)
+	dir := stoppedAt(t, keeping(t), 36)
 	drop := func() {
 		spec := keeping(t)
 		w := writer{chains: spec.Chains, retention: retention{langevin.Plan{Steps: 60, BurnIn: 20, Thinning: 4}, spec.Keep}}
-		x, err := readIndex(folder)
+		x, err := readIndex(dir)
 		must(t, err)
-		listed, err := x.Append(folder)
+		listed, err := x.Append(dir)
 		must(t, err)
 		gone := w.gone(39, 40)
 		must(t, index.Add(listed, gone...))
 		must(t, listed.Close())
 		for _, l := range gone {
-			must(t, os.Remove(filepath.Join(folder, l.File)))
+			must(t, os.Remove(filepath.Join(dir, l.File)))
 		}
 	}
-	run, err := Open(folder, WithObserver(func(e Event) {
+	run, err := Open(dir, WithObserver(func(e Event) {
 		if e.Task == "predict" && e.Done == 1 {
 			drop()
 		}

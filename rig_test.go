@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
-	"github.com/pollen-ml/pollen/internal/seal"
+	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -89,14 +89,14 @@ func stopAt(steps int) (context.Context, Option) {
 
 // contents are the files of a run's folder that are the same whenever the run is made: samples,
 // states, metrics and checkpoint.
-func contents(t testing.TB, folder string) map[string][]byte {
+func contents(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
 	for _, pattern := range []string{"samples/*", "states/*", metricsFile, checkpointFile} {
-		files, err := filepath.Glob(filepath.Join(folder, pattern))
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
 		must(t, err)
 		for _, file := range files {
-			name, err := filepath.Rel(folder, file)
+			name, err := filepath.Rel(dir, file)
 			must(t, err)
 			content, err := os.ReadFile(file)
 			must(t, err)
@@ -136,7 +136,7 @@ func wantError(t testing.TB, what string, err error, texts ...string) {
 // wantDamaged fails the test unless the error is Damaged and names the file.
 func wantDamaged(t testing.TB, err error, path string) {
 	t.Helper()
-	var at *Damaged
+	var at *DamagedError
 	if !errors.As(err, &at) || at.File != path || !strings.Contains(err.Error(), path) {
 		t.Errorf("error %v (%T), want that %s is damaged", err, err, path)
 	}
@@ -146,8 +146,8 @@ func wantDamaged(t testing.TB, err error, path string) {
 func resealed(t testing.TB, text string) string {
 	t.Helper()
 	at := strings.LastIndex(text, `"sha256": "`) + len(`"sha256": "`)
-	content := []byte(text[:at] + seal.Blank + text[at+len(seal.Blank):])
-	_, err := seal.Close(content, len(content))
+	content := []byte(text[:at] + checksum.Blank + text[at+len(checksum.Blank):])
+	_, err := checksum.Close(content, len(content))
 	must(t, err)
 	return string(content)
 }
@@ -156,7 +156,7 @@ func resealed(t testing.TB, text string) string {
 func wantInvalid(t testing.TB, what string, err error, texts ...string) {
 	t.Helper()
 	wantError(t, what, err, texts...)
-	if !errors.As(err, &Invalid{}) {
+	if !errors.As(err, &InvalidError{}) {
 		t.Errorf("%s: the error %v (%T) is not Invalid", what, err, err)
 	}
 }

@@ -21,22 +21,22 @@ import (
 // Run is a run's folder, opened: finished, stopped, or still sampling in another process.
 type Run struct {
 	environment
-	folder   string
+	dir      string
 	manifest *Manifest
 	left     *leftOut // shared with the Runs that With makes
 }
 
-// Open opens the folder of a run. A folder without a run gives NotARun.
-func Open(folder string, options ...Option) (*Run, error) {
+// Open opens the folder of a run. A folder without a run gives NotARunError.
+func Open(dir string, options ...Option) (*Run, error) {
 	e := environmentOf(options)
 	if err := e.checkLevels(); err != nil {
 		return nil, err
 	}
-	m, err := ReadManifest(folder)
+	m, err := ReadManifest(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Run{environment: e, folder: folder, manifest: m, left: &leftOut{}}, nil
+	return &Run{environment: e, dir: dir, manifest: m, left: &leftOut{}}, nil
 }
 
 // With is the same run with some options changed; the others are as they were.
@@ -49,14 +49,14 @@ func (r *Run) With(options ...Option) *Run {
 }
 
 // Folder is where the run is.
-func (r *Run) Folder() string { return r.folder }
+func (r *Run) Dir() string { return r.dir }
 
 // Manifest describes the run.
 func (r *Run) Manifest() Manifest { return *r.manifest }
 
 // Expected is how many samples the finished run has. With Spec.Keep it may have more before.
 func (r *Run) Expected() (int, error) {
-	c, err := courseOf(r.manifest.Spec.Method)
+	c, err := kindOf(r.manifest.Spec.Method)
 	if err != nil {
 		return 0, err
 	}
@@ -81,7 +81,7 @@ func (r *Run) Finished() (bool, error) {
 		return err == nil && len(files) >= expected, err
 	}
 	// Before its end a run may have as many, nearer to each other.
-	course, err := courseOf(r.manifest.Spec.Method)
+	course, err := kindOf(r.manifest.Spec.Method)
 	if err != nil {
 		return false, err
 	}
@@ -107,11 +107,11 @@ func (r *Run) Network() (layers.Sequential, error) {
 func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 	d := &r.manifest.Data
 	if data == nil || data.Len() == 0 {
-		return samples.Images{}, invalid("%s: no images to look at", r.folder)
+		return samples.Images{}, invalid("%s: no images to look at", r.dir)
 	}
 	if data.Channels != d.Channels || data.Height != d.Height || data.Width != d.Width {
 		return samples.Images{}, invalid("%s has images of %dx%dx%d, wants the %dx%dx%d of %s, which was trained on %s", data.Name,
-			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, r.folder, d.Name)
+			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, r.dir, d.Name)
 	}
 	return r.shape(data.Images), nil
 }
@@ -120,7 +120,7 @@ func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 func (r *Run) shape(pixels []byte) samples.Images {
 	d := &r.manifest.Data
 	return samples.Images{
-		Pixels: pixels, Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Deviation: d.Deviation,
+		Pixels: pixels, Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std,
 	}
 }
 
@@ -131,7 +131,7 @@ const predictBatch = 100
 func (r *Run) sampleFiles(task string) ([]sampleFile, error) {
 	files, err := r.listSamples()
 	if err == nil && len(files) == 0 {
-		err = errors.Errorf("pollen: %s: %s has no samples yet", task, r.folder)
+		err = errors.Errorf("pollen: %s: %s has no samples yet", task, r.dir)
 	}
 	return files, err
 }
@@ -147,7 +147,7 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 	if err != nil {
 		return err
 	}
-	c, err := courseOf(r.manifest.Spec.Method)
+	c, err := kindOf(r.manifest.Spec.Method)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 		r.observe(Event{Task: task, On: data.Name, Done: i + 1, Total: len(files), Images: data.Len() * passes})
 	}
 	if used == 0 {
-		return errors.Errorf("pollen: %s: all samples of %s are damaged", task, r.folder)
+		return errors.Errorf("pollen: %s: all samples of %s are damaged", task, r.dir)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	}
 	var average *evaluate.Predictive
 	err = r.on(func(device tensor.Device) error {
-		predictor, err := samples.NewPredictor(device, tensor.Float32, images, predictBatch, network.Apply)
+		predictor, err := samples.NewSamplePredictor(device, tensor.Float32, images, predictBatch, network.Apply)
 		if err != nil {
 			return err
 		}
@@ -258,7 +258,7 @@ func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 	for i, name := range data.ClassNames {
 		at := slices.Index(known, name)
 		if at < 0 {
-			return nil, invalid("%s has a class %q, which %s was not trained on; it knows %s", data.Name, name, r.folder, strings.Join(known, ", "))
+			return nil, invalid("%s has a class %q, which %s was not trained on; it knows %s", data.Name, name, r.dir, strings.Join(known, ", "))
 		}
 		numbers[i] = int32(at)
 	}
@@ -308,12 +308,12 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	if err != nil {
 		return err
 	}
-	held, err := hold(r.folder, r.environment)
+	held, err := hold(r.dir, r.environment)
 	if err != nil {
 		return err
 	}
 	if r.manifest.Format < sealedFormat {
-		err = writeJSON(r.folder, calibrationFile, c, "")
+		err = writeJSON(r.dir, calibrationFile, c, "")
 	} else {
 		err = r.writeListed(calibrationFile, c)
 	}
@@ -322,15 +322,15 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 
 // writeListed writes a file of the run, whose index is not open, and lists it.
 func (r *Run) writeListed(name string, value any) error {
-	x, err := readIndex(r.folder)
+	x, err := readIndex(r.dir)
 	if err != nil {
 		return err
 	}
-	to, err := x.Append(r.folder)
+	to, err := x.Append(r.dir)
 	if err != nil {
 		return err
 	}
-	return cmp.Or(writeListed(to, r.folder, name, value, ""), errors.Wrap(to.Close(), "pollen: index"))
+	return cmp.Or(writeListed(to, r.dir, name, value, ""), errors.Wrap(to.Close(), "pollen: index"))
 }
 
 // calibrate calibrates the run that the training made.
@@ -375,12 +375,12 @@ func (r *Run) calibrationIfAny(used int) (*evaluate.Calibration, error) {
 	if os.IsNotExist(errors.Cause(err)) {
 		return nil, nil
 	}
-	if r.withoutDamaged && errors.As(err, new(*Damaged)) {
+	if r.withoutDamaged && errors.As(err, new(*DamagedError)) {
 		r.remark(fmt.Sprintf("goes on without the calibration: no prediction sets, and nothing is called familiar: %v", err))
 		return nil, nil
 	}
 	if left := r.LeftOut(); err == nil && len(left) > 0 && c.Samples != used {
-		r.remark(fmt.Sprintf("%s was calibrated with %d samples, and %d are left: no prediction sets, and nothing is called familiar", r.folder, c.Samples, used))
+		r.remark(fmt.Sprintf("%s was calibrated with %d samples, and %d are left: no prediction sets, and nothing is called familiar", r.dir, c.Samples, used))
 		return nil, nil
 	}
 	return c, err

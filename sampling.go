@@ -11,14 +11,14 @@ import (
 )
 
 // sampling is the course of a sampler on minibatches.
-type sampling struct {
+type minibatchKind struct {
 	plain
 	sampler langevin.Sampler
 }
 
-func (sampling) traits() traits { return traits{rated: true, tempered: true} }
+func (minibatchKind) traits() kindTraits { return kindTraits{rated: true, tempered: true} }
 
-func (s sampling) applies(setting string) bool {
+func (s minibatchKind) applies(setting string) bool {
 	switch setting {
 	case "prior", "priors", "temperature", "burn-in", "samples", "burn-in-steps", "thinning", "keep", "weights", "cycles", "anchor", "order":
 		return true
@@ -28,7 +28,7 @@ func (s sampling) applies(setting string) bool {
 	return false
 }
 
-func (s sampling) check(spec *Spec) error {
+func (s minibatchKind) check(spec *Spec) error {
 	sampler := langevin.FrozenAt(s.sampler, 1)
 	if err := sampler.Validate(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (s sampling) check(spec *Spec) error {
 	return err
 }
 
-func (s sampling) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+func (s minibatchKind) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	sampler := langevin.FrozenAt(s.sampler, max(1, t.plan.BurnIn))
 	if t.temperatures, err = t.plan.Temperatures(sampler, *t.spec.Temperature); err != nil {
 		return nil, nil, err
@@ -69,7 +69,7 @@ func (s sampling) attach(t *training, b *graph.Builder, in inputs) (logits, loss
 }
 
 // states are weighted as the specification says.
-func (sampling) states(t *training, step int) ([]samples.Sample, error) {
+func (minibatchKind) states(t *training, step int) ([]samples.Sample, error) {
 	weight := 1.0
 	if t.spec.Weights == StepSize {
 		weight = t.rates[step-1] / float64(t.data.Len())
@@ -114,7 +114,7 @@ func (s Spec) checkLadder() error {
 		return nil
 	}
 	if err := s.exchange(math.MaxInt32).Validate(); err != nil {
-		return Invalid{err}
+		return InvalidError{err}
 	}
 	switch {
 	case s.Temperature != nil && *s.Temperature != s.Temperatures[0]:

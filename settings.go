@@ -163,7 +163,7 @@ func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setti
 // Settings are the fields of a Spec as text.
 func Settings() []Setting { return settings }
 
-// Set sets the field of that name.
+// PredictionSet sets the field of that name.
 func (s *Spec) Set(name, text string) error {
 	for _, setting := range settings {
 		if setting.Name == name {
@@ -222,13 +222,13 @@ func (t Setting) parse(s *Spec, text string) error {
 	err := t.set(s, text)
 	var number *strconv.NumError
 	switch {
-	case err == nil, errors.As(err, new(Invalid)):
+	case err == nil, errors.As(err, new(InvalidError)):
 		return err
 	case errors.As(err, &number):
 		wants := map[string]string{"int": "an integer", "float": "a number", "uint64": "an integer of at least 0"}
 		return invalid("%s is %q, wants %s", t.Name, text, wants[t.Kind])
 	}
-	return Invalid{err}
+	return InvalidError{err}
 }
 
 // MarshalJSON is an object with a member for each setting that was given.

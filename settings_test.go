@@ -15,7 +15,7 @@ import (
 	_ "github.com/pollen-ml/pollen/internal/fixedseed"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -84,7 +84,7 @@ func TestParseMethod(t *testing.T) {
 		"psghmc:friction=0.2":         langevin.PSGHMC{Friction: 0.2, Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen},
 		"ccadl:alpha=0.99":            langevin.CCAdL{Friction: 0.1, Alpha: 0.99, Coupling: 1e-3},
 		"smile:0.3":                   langevin.SMILE{Friction: 0.3},
-		"mclmc:0.2":                   metropolis.MCLMC{Friction: 0.2, EnergyVariance: 2e-5},
+		"mclmc:0.2":                   mcmc.MCLMC{Friction: 0.2, EnergyVariance: 2e-5},
 		"momentum: 0.5, 1e-4":         optimizers.Momentum{Decay: 0.5, WeightDecay: 1e-4},
 		"sgd:5e-4":                    optimizers.SGD{WeightDecay: 5e-4},
 		"nesterov:.1,.2":              optimizers.Nesterov{Decay: 0.1, WeightDecay: 0.2},
@@ -93,7 +93,7 @@ func TestParseMethod(t *testing.T) {
 		"rmsprop:0.99,1e-5,3":         optimizers.RMSProp{Decay: 0.99, Epsilon: 1e-5, WeightDecay: 3},
 		"adam:0.1,0.2,3,4":            optimizers.Adam{Beta1: 0.1, Beta2: 0.2, Epsilon: 3, WeightDecay: 4},
 		"adamw:0.1":                   optimizers.AdamW{Beta1: 0.1, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01},
-		"swag:0":                      SWAG{Rank: 0}, "mc-dropout:rate=0.5": Dropout{Rate: 0.5}, "ensemble": Ensemble{}, "laplace": Laplace{},
+		"swag:0":                      SWAG{Rank: 0}, "mc-dropout:rate=0.5": Dropout{Rate: 0.5}, "ensemble": Ensemble{}, "laplace": LaplaceApproximation{},
 	} {
 		if got, err := ParseMethod(text); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is %#v (%v), want %#v", text, got, err, want)
@@ -118,9 +118,9 @@ func TestParseMethod(t *testing.T) {
 		"swag:2.5":                        "rank: 2.5 is not an integer",
 		"swag:1e10":                       "rank: 1e10 is not an integer",
 		"swag:NaN":                        "rank: NaN is not an integer",
-		"nuts:step-size=1":                `"step-size=1": wants acceptance-rate=0.8,max-depth=10`,
+		"nuts:step-size=1":                `"step-size=1": wants target-acceptance=0.8,max-depth=10`,
 		"nuts:max-depth=deep":             "max-depth: deep is not an integer",
-		"hmc:leaps=many":                  "leaps: many is not an integer",
+		"hmc:leapfrog-steps=many":         "leaps: many is not an integer",
 	} {
 		_, err := ParseMethod(text)
 		wantInvalid(t, text, err, want)
@@ -314,7 +314,7 @@ func TestPlan(t *testing.T) {
 		s.Method = methodOf(t, c.method)
 		s, err := s.Resolve()
 		must(t, err)
-		course, err := courseOf(s.Method)
+		course, err := kindOf(s.Method)
 		must(t, err)
 		got, rates, err := s.plan(course, c.size)
 		if err != nil || got != c.want || len(rates) != got.Steps {
@@ -332,46 +332,46 @@ func TestInvalidSpecs(t *testing.T) {
 	names := MethodNames()
 	samplers := names[:slices.Index(names, "nuts")+1]
 	for want, s := range map[string]Spec{
-		"batch is -1, wants at least 1":                                   {Batch: -1},
-		"epochs is -1, wants at least 1":                                  {Epochs: -1},
-		"chains is -2, wants at least 1":                                  {Chains: -2},
-		"chains is 70000, wants at most 65535":                            {Chains: 70000},
-		"subset is -1, wants at least 1":                                  {Subset: -1},
-		"samples is -1, wants at least 1":                                 {Samples: -1},
-		"temperature is NaN, wants a finite number of at least 0":         {Temperature: new(math.NaN())},
-		"temperature is -1,":                                              {Temperature: new(-1.0)},
-		"temperature is +Inf,":                                            {Temperature: new(math.Inf(1))},
-		"cycles is 9 in 8 epochs":                                         {Cycles: 9},
-		"cycles is -1 in 8 epochs":                                        {Cycles: -1},
-		"anchor is 9 of 8 epochs":                                         {Anchor: 9},
-		"burn-in is 8 of 8 epochs":                                        {Epochs: 8, BurnIn: new(8)},
-		"burn-in is -1 of 8 epochs":                                       {BurnIn: new(-1)},
-		"burn-in is 0 of 1 epochs, but psgld adapts":                      {Method: m("psgld"), Epochs: 1},
-		"burn-in is 2 of 2 epochs":                                        {Epochs: 8, Cycles: 4, BurnIn: new(2)},
-		"Friction is 2":                                                   {Method: m("sghmc:2")},
-		"Decay is 2":                                                      {Method: m("momentum:2")},
-		"Epsilon is NaN":                                                  {Method: m("adam:0.9,0.999,nan")},
-		"Alpha is 1":                                                      {Method: m("psgld:1")},
-		`Gamma is "dance"`:                                                {Method: m("psgld:gamma=dance")},
-		"Rate is 1, wants a number between 0 and 1":                       {Method: m("mc-dropout:1")},
-		"rank is 1, wants at least 2":                                     {Method: m("swag:1")},
-		"initial deviation is 0":                                          {Method: m("bbb:0")},
-		"Leaps is 0":                                                      {Method: m("hmc:0")},
-		"MaxDepth is 31, wants 1 to 30":                                   {Method: m("nuts:max-depth=31")},
-		"nuts: acceptance rate is 1, wants one below 1":                   {Method: m("nuts:1")},
-		"nuts: temperature is 0, wants a positive number":                 {Method: m("nuts"), Temperature: new(0.0)},
-		"nuts: burn-in is 0 epochs of one step each, wants at least":      {Method: m("nuts"), BurnIn: new(0)},
-		"metropolis.NUTS has a warm-up, which is a Spec's burn-in":        {Method: metropolis.NUTS{Warmup: 10}},
-		"schedule does not apply to nuts":                                 {Method: m("nuts"), Schedule: optimizers.Constant{Rate: 1}},
-		"thinning applies to sgld":                                        {Method: m("nuts"), Thinning: 2},
-		"mala: temperature is 0, wants a positive number":                 {Method: m("mala"), Temperature: new(0.0)},
-		"burn-in is 19 epochs of one step each, wants at least the 20":    {Method: m("hmc"), Epochs: 100, BurnIn: new(19)},
-		"chains is 1, an ensemble wants at least 2":                       {Method: m("ensemble")},
-		`weights is "even", wants equal or step-size`:                     {Weights: "even"},
-		"RATE is -1":                                                      {Schedule: optimizers.Constant{Rate: -1}},
-		"scale is -1":                                                     {Prior: new(langevin.Gaussian(-1))},
-		"1 temperatures":                                                  {Temperatures: []float64{1}},
-		"wants positive ones that rise":                                   {Temperatures: []float64{2, 1}},
+		"batch is -1, wants at least 1":                                {Batch: -1},
+		"epochs is -1, wants at least 1":                               {Epochs: -1},
+		"chains is -2, wants at least 1":                               {Chains: -2},
+		"chains is 70000, wants at most 65535":                         {Chains: 70000},
+		"subset is -1, wants at least 1":                               {Subset: -1},
+		"samples is -1, wants at least 1":                              {Samples: -1},
+		"temperature is NaN, wants a finite number of at least 0":      {Temperature: new(math.NaN())},
+		"temperature is -1,":                                           {Temperature: new(-1.0)},
+		"temperature is +Inf,":                                         {Temperature: new(math.Inf(1))},
+		"cycles is 9 in 8 epochs":                                      {Cycles: 9},
+		"cycles is -1 in 8 epochs":                                     {Cycles: -1},
+		"anchor is 9 of 8 epochs":                                      {Anchor: 9},
+		"burn-in is 8 of 8 epochs":                                     {Epochs: 8, BurnIn: new(8)},
+		"burn-in is -1 of 8 epochs":                                    {BurnIn: new(-1)},
+		"burn-in is 0 of 1 epochs, but psgld adapts":                   {Method: m("psgld"), Epochs: 1},
+		"burn-in is 2 of 2 epochs":                                     {Epochs: 8, Cycles: 4, BurnIn: new(2)},
+		"Friction is 2":                                                {Method: m("sghmc:2")},
+		"Decay is 2":                                                   {Method: m("momentum:2")},
+		"Epsilon is NaN":                                               {Method: m("adam:0.9,0.999,nan")},
+		"Alpha is 1":                                                   {Method: m("psgld:1")},
+		`Gamma is "dance"`:                                             {Method: m("psgld:gamma=dance")},
+		"Rate is 1, wants a number between 0 and 1":                    {Method: m("mc-dropout:1")},
+		"rank is 1, wants at least 2":                                  {Method: m("swag:1")},
+		"initial deviation is 0":                                       {Method: m("bbb:0")},
+		"LeapfrogSteps must be":                                        {Method: m("hmc:0")},
+		"MaxDepth is 31, wants 1 to 30":                                {Method: m("nuts:max-depth=31")},
+		"nuts: acceptance rate is 1, wants one below 1":                {Method: m("nuts:1")},
+		"nuts: temperature is 0, wants a positive number":              {Method: m("nuts"), Temperature: new(0.0)},
+		"nuts: burn-in is 0 epochs of one step each, wants at least":   {Method: m("nuts"), BurnIn: new(0)},
+		"mcmc.NUTS has a warm-up, which is a Spec's burn-in":           {Method: mcmc.NUTS{Warmup: 10}},
+		"schedule does not apply to nuts":                              {Method: m("nuts"), Schedule: optimizers.Constant{Rate: 1}},
+		"thinning applies to sgld":                                     {Method: m("nuts"), Thinning: 2},
+		"mala: temperature is 0, wants a positive number":              {Method: m("mala"), Temperature: new(0.0)},
+		"burn-in is 19 epochs of one step each, wants at least the 20": {Method: m("hmc"), Epochs: 100, BurnIn: new(19)},
+		"chains is 1, an ensemble wants at least 2":                    {Method: m("ensemble")},
+		`weights is "even", wants equal or step-size`:                  {Weights: "even"},
+		"RATE is -1":                    {Schedule: optimizers.Constant{Rate: -1}},
+		"scale is -1":                   {Prior: new(langevin.Gaussian(-1))},
+		"1 temperatures":                {Temperatures: []float64{1}},
+		"wants positive ones that rise": {Temperatures: []float64{2, 1}},
 		"temperature 2 with temperatures 1,2: the samples' is the":        {Temperatures: []float64{1, 2}, Temperature: new(2.0)},
 		"replica exchange goes neither with cycles nor with an anchor":    {Temperatures: []float64{1, 2}, Cycles: 2},
 		"temperatures applies to sgld, psgld, fsgld, ksgld, not to baoab": {Method: m("baoab"), Temperatures: []float64{1, 2}},

@@ -86,14 +86,14 @@ const (
 const (
 	standardBatch  = 100
 	standardEpochs = 8
-	leastBatches   = 10     // in the data
-	leastSteps     = 1000   // of a run
+	minBatches     = 10     // in the data
+	minSteps       = 1000   // of a run
 	rateExamples   = 10_000 // from which on rates are the customary ones
 	manyExamples   = 1 << 40
 )
 
-// mostSteps bounds the tables that have an entry for each step of a run.
-const mostSteps = 1 << 26
+// maxSteps bounds the tables that have an entry for each step of a run.
+const maxSteps = 1 << 26
 
 // Resolve fills in what was left out, for many examples, and refuses what is wrong or has no
 // effect, as far as that can be known without data.
@@ -102,16 +102,16 @@ func (s Spec) Resolve() (Spec, error) { return s.resolve(manyExamples) }
 // resolve is Resolve for data of so many examples.
 func (s Spec) resolve(examples int) (Spec, error) {
 	s = s.named()
-	c, err := courseOf(s.Method)
+	c, err := kindOf(s.Method)
 	if err != nil {
 		return s, err
 	}
 	if err := s.checkApplicable(c); err != nil {
 		return s, err
 	}
-	if _, ok := c.(undecided); ok {
+	if _, ok := c.(autoKind); ok {
 		if err := c.check(&s); err != nil {
-			return s, Invalid{err}
+			return s, InvalidError{err}
 		}
 		return s, nil // the rest by the method that is chosen
 	}
@@ -134,7 +134,7 @@ func (s Spec) named() Spec {
 }
 
 // checkApplicable refuses settings that would have no effect.
-func (s Spec) checkApplicable(c course) error {
+func (s Spec) checkApplicable(c methodKind) error {
 	if s.Network != "" && s.Layers != nil {
 		return invalid("network: Network and Layers are both given, wants one")
 	}
@@ -159,12 +159,12 @@ func (s Spec) checkApplicable(c course) error {
 }
 
 // fill sets defaults for what was left out.
-func (s *Spec) fill(c course, examples int) {
+func (s *Spec) fill(c methodKind, examples int) {
 	if !c.traits().exact {
 		s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
 	}
 	if s.Epochs == 0 {
-		s.Epochs = cmp.Or(c.traits().epochs, max(standardEpochs, (leastSteps*s.Batch+examples-1)/examples))
+		s.Epochs = cmp.Or(c.traits().epochs, max(standardEpochs, (minSteps*s.Batch+examples-1)/examples))
 		if s.BurnIn != nil && *s.BurnIn >= s.cycleEpochs() {
 			s.Epochs = max(1, s.Cycles) * (8**s.BurnIn + 2) / 3 // of which burn-in is the usual share
 		}
@@ -200,11 +200,11 @@ func (s *Spec) fill(c course, examples int) {
 }
 
 func customaryBatch(examples int) int {
-	return min(standardBatch, max(1, examples/leastBatches))
+	return min(standardBatch, max(1, examples/minBatches))
 }
 
 // customarySchedule is the method's; with cycles, each begins at twice the constant rate.
-func (s Spec) customarySchedule(c course, examples int) optimizers.Schedule {
+func (s Spec) customarySchedule(c methodKind, examples int) optimizers.Schedule {
 	constant, ok := scheduleOf(s.Method).(optimizers.Constant)
 	if !ok {
 		return scheduleOf(s.Method)
@@ -231,7 +231,7 @@ func twoDigits(rate float64) float64 {
 }
 
 // checkValues refuses values out of range in a filled specification.
-func (s Spec) checkValues(c course) error {
+func (s Spec) checkValues(c methodKind) error {
 	for _, count := range []struct {
 		name  string
 		value int
@@ -249,7 +249,7 @@ func (s Spec) checkValues(c course) error {
 	}
 	if s.Schedule != nil {
 		if err := s.Schedule.Validate(); err != nil {
-			return Invalid{err}
+			return InvalidError{err}
 		}
 	} else if c.traits().rated {
 		return invalid("schedule is left out, and %s has no customary one: wants one, here or in Register", MethodName(s.Method))
@@ -280,12 +280,12 @@ func (s Spec) checkValues(c course) error {
 	}
 	if s.Prior != nil {
 		if err := s.Prior.Validate(); err != nil {
-			return Invalid{err}
+			return InvalidError{err}
 		}
 	}
 	for name, prior := range s.Priors {
 		if err := prior.Validate(); err != nil {
-			return Invalid{errors.Wrapf(err, "layer %s", name)}
+			return InvalidError{errors.Wrapf(err, "layer %s", name)}
 		}
 	}
 	if err := s.checkLadder(); err != nil {
@@ -295,7 +295,7 @@ func (s Spec) checkValues(c course) error {
 		return err
 	}
 	if err := c.check(&s); err != nil {
-		return Invalid{err}
+		return InvalidError{err}
 	}
 	return nil
 }
@@ -318,7 +318,7 @@ func (s Spec) temperature() float64 {
 
 // plan turns epochs into steps, on that many examples, and the schedule into the learning rate of
 // each step; zeros without one.
-func (s Spec) plan(c course, examples int) (langevin.Plan, []float64, error) {
+func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error) {
 	if c.traits().exact {
 		if err := s.checkExact(examples); err != nil {
 			return langevin.Plan{}, nil, err
@@ -329,8 +329,8 @@ func (s Spec) plan(c course, examples int) (langevin.Plan, []float64, error) {
 	}
 	perEpoch := float64(examples) / float64(s.Batch)
 	steps := perEpoch * float64(s.Epochs)
-	if steps > mostSteps {
-		return langevin.Plan{}, nil, invalid("%d epochs are %.3g steps, wants at most %d", s.Epochs, steps, mostSteps)
+	if steps > maxSteps {
+		return langevin.Plan{}, nil, invalid("%d epochs are %.3g steps, wants at most %d", s.Epochs, steps, maxSteps)
 	}
 	plan := langevin.Plan{Steps: int(steps), BurnIn: int(steps) - 1, Thinning: 1}
 	if c.applies("burn-in") {
@@ -343,7 +343,7 @@ func (s Spec) plan(c course, examples int) (langevin.Plan, []float64, error) {
 	}
 	rates, err := s.Schedule.Rates(plan.Steps)
 	if err != nil {
-		return plan, nil, Invalid{err}
+		return plan, nil, InvalidError{err}
 	}
 	for step, rate := range rates {
 		if rate == 0 && c.traits().tempered && plan.SampleAt(step+1) {
@@ -354,7 +354,7 @@ func (s Spec) plan(c course, examples int) (langevin.Plan, []float64, error) {
 }
 
 // planSampling says when chains that burn in are sampled.
-func (s Spec) planSampling(c course, perEpoch float64, plan *langevin.Plan) error {
+func (s Spec) planSampling(c methodKind, perEpoch float64, plan *langevin.Plan) error {
 	plan.Cycles, plan.BurnIn = s.Cycles, s.BurnInSteps
 	if s.BurnIn != nil {
 		plan.BurnIn = int(perEpoch * float64(*s.BurnIn))

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -35,21 +35,21 @@ func lastOf(t *testing.T, run *Run) map[int][]float32 {
 
 // TestStartAtGathered: chains of one number in two parts, of other seeds, are two to begin at.
 func TestStartAtGathered(t *testing.T) {
-	ctx, folder, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
+	ctx, dir, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
 	spec := Spec{Network: "mlp-5", Method: optimizers.SGD{}, Epochs: 1, Batch: 20, Chains: 1}
 	var parts []string
 	var from [][]float32
 	for _, seed := range []uint64{3, 5} {
 		spec.Seed = seed
-		parts = append(parts, filepath.Join(folder, strconv.FormatUint(seed, 10)))
+		parts = append(parts, filepath.Join(dir, strconv.FormatUint(seed, 10)))
 		run, err := Fit(ctx, spec, data, parts[len(parts)-1], with(t, 1))
 		must(t, err)
 		from = append(from, lastOf(t, run)[0])
 	}
-	_, err := Gather(filepath.Join(folder, "gathered"), parts, false)
+	_, err := Gather(filepath.Join(dir, "gathered"), parts, false)
 	must(t, err)
-	spec.Schedule, spec.Chains, spec.Start = optimizers.Constant{Rate: 1e-30}, 2, filepath.Join(folder, "gathered")
-	run, err := Fit(ctx, spec, data, filepath.Join(folder, "run"), with(t, 1))
+	spec.Schedule, spec.Chains, spec.Start = optimizers.Constant{Rate: 1e-30}, 2, filepath.Join(dir, "gathered")
+	run, err := Fit(ctx, spec, data, filepath.Join(dir, "run"), with(t, 1))
 	must(t, err)
 	for chain, values := range lastOf(t, run) {
 		if !slices.Equal(values, from[chain]) {
@@ -61,12 +61,12 @@ func TestStartAtGathered(t *testing.T) {
 // TestStartRemarksOnNoise: chains with the seed and the numbers of those that they begin at would
 // draw the same noise.
 func TestStartRemarksOnNoise(t *testing.T) {
-	ctx, folder, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
+	ctx, dir, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
 	spec := Spec{Network: "mlp-5", Method: langevin.SGLD{}, Epochs: 2, BurnIn: new(1), Samples: 1, Batch: 20, Chains: 2, Seed: 3}
-	first, err := Fit(ctx, spec, data, filepath.Join(folder, "first"), with(t, 1))
+	first, err := Fit(ctx, spec, data, filepath.Join(dir, "first"), with(t, 1))
 	must(t, err)
 	optimized := Spec{Network: "mlp-5", Method: optimizers.SGD{}, Epochs: 1, Batch: 20, Chains: 2, Seed: 3}
-	start, err := Fit(ctx, optimized, data, filepath.Join(folder, "start"), with(t, 1))
+	start, err := Fit(ctx, optimized, data, filepath.Join(dir, "start"), with(t, 1))
 	must(t, err)
 	for i, c := range []struct {
 		from       *Run
@@ -74,12 +74,12 @@ func TestStartRemarksOnNoise(t *testing.T) {
 		firstChain int
 		want       bool
 	}{{first, 3, 0, true}, {first, 3, 1, true}, {first, 3, 2, false}, {first, 4, 0, false}, {start, 3, 0, false}} {
-		spec.Start, spec.Seed, spec.FirstChain = c.from.Folder(), c.seed, c.firstChain
+		spec.Start, spec.Seed, spec.FirstChain = c.from.Dir(), c.seed, c.firstChain
 		remarks := ""
-		_, err := Fit(ctx, spec, data, filepath.Join(folder, strconv.Itoa(i)), with(t, 1), WithObserver(func(e Event) { remarks += e.Remark }))
+		_, err := Fit(ctx, spec, data, filepath.Join(dir, strconv.Itoa(i)), with(t, 1), WithObserver(func(e Event) { remarks += e.Remark }))
 		must(t, err)
 		if strings.Contains(remarks, "draw its noise again") != c.want {
-			t.Errorf("from %s by seed %d, from chain %d on: %q", c.from.Folder(), c.seed, c.firstChain, remarks)
+			t.Errorf("from %s by seed %d, from chain %d on: %q", c.from.Dir(), c.seed, c.firstChain, remarks)
 		}
 	}
 }
@@ -87,21 +87,21 @@ func TestStartRemarksOnNoise(t *testing.T) {
 // TestStart: three chains begin at the last samples of two, and those of a part of a run as in the
 // whole.
 func TestStart(t *testing.T) {
-	ctx, folder, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
-	first, err := Fit(ctx, Spec{Network: "mlp-5", Method: Ensemble{}, Epochs: 2, Batch: 20, Chains: 2, Seed: 3}, data, filepath.Join(folder, "first"), with(t, 2))
+	ctx, dir, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
+	first, err := Fit(ctx, Spec{Network: "mlp-5", Method: Ensemble{}, Epochs: 2, Batch: 20, Chains: 2, Seed: 3}, data, filepath.Join(dir, "first"), with(t, 2))
 	must(t, err)
 	from := lastOf(t, first)
 	if len(from) != 2 || slices.Equal(from[0], from[1]) {
 		t.Fatalf("%d members, want two different ones", len(from))
 	}
 	still := Spec{
-		Network: "mlp-5", Method: optimizers.SGD{}, Schedule: optimizers.Constant{Rate: 1e-30}, Epochs: 1, Batch: 20, Chains: 3, Seed: 4, Start: first.Folder(),
+		Network: "mlp-5", Method: optimizers.SGD{}, Schedule: optimizers.Constant{Rate: 1e-30}, Epochs: 1, Batch: 20, Chains: 3, Seed: 4, Start: first.Dir(),
 	}
 	part := still
 	part.FirstChain, part.Chains = 3, 2
-	all := Spec{Network: "mlp-5", Method: metropolis.HMC{Leaps: 1}, Epochs: 2, BurnIn: new(1), Samples: 1, Chains: 2, Start: first.Folder()}
+	all := Spec{Network: "mlp-5", Method: mcmc.HMC{LeapfrogSteps: 1}, Epochs: 2, BurnIn: new(1), Samples: 1, Chains: 2, Start: first.Dir()}
 	for name, spec := range map[string]Spec{"whole": still, "part": part, "all data": all} {
-		run, err := Fit(ctx, spec, data, filepath.Join(folder, name), with(t, 1))
+		run, err := Fit(ctx, spec, data, filepath.Join(dir, name), with(t, 1))
 		must(t, err)
 		for chain, values := range lastOf(t, run) {
 			square := 0.0
@@ -115,12 +115,12 @@ func TestStart(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ start, network, want string }{
-		{filepath.Join(folder, "none"), "mlp-5", "start: "},
-		{first.Folder(), "mlp-6", "it has no parameter linear1.weight of shape [6 144]: its network is another one"},
+		{filepath.Join(dir, "none"), "mlp-5", "start: "},
+		{first.Dir(), "mlp-6", "it has no parameter linear1.weight of shape [6 144]: its network is another one"},
 	} {
 		spec := still
 		spec.Start, spec.Network = c.start, c.network
-		place := filepath.Join(folder, "refused")
+		place := filepath.Join(dir, "refused")
 		_, err := Fit(ctx, spec, data, place, with(t, 1))
 		wantError(t, c.start, err, c.want)
 		if _, err := os.Stat(place); !os.IsNotExist(err) {

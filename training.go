@@ -17,7 +17,7 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -34,16 +34,16 @@ type training struct {
 	environment
 	spec     Spec
 	written  Spec // as the manifest of a new run keeps it
-	course   course
-	folder   string
+	course   methodKind
+	dir      string
 	data     *datasets.Dataset
 	manifest *Manifest
 
 	plan          langevin.Plan
 	rates         []float64 // by step, on the mean loss
 	temperatures  []float64 // by step; nil for optimizers
-	interventions []langevin.Intervention
-	walk          metropolis.Walk        // with a Metropolis test
+	interventions []langevin.Hook
+	walk          mcmc.Chains            // with a Metropolis test
 	replicas      *langevin.Replicas     // with temperatures that are swapped
 	meanField     *approximate.MeanField // of Bayes by Backprop
 	session       *graph.Session
@@ -56,12 +56,12 @@ type training struct {
 }
 
 // newTraining resolves a specification for data.
-func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment) (t *training, err error) {
-	t = &training{environment: e, folder: folder, data: data}
+func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (t *training, err error) {
+	t = &training{environment: e, dir: dir, data: data}
 	if t.spec, err = spec.resolve(data.Len()); err != nil {
 		return nil, err
 	}
-	if t.course, err = courseOf(t.spec.Method); err != nil {
+	if t.course, err = kindOf(t.spec.Method); err != nil {
 		return nil, err
 	}
 	if err := checkLabelled(data); err != nil {
@@ -116,12 +116,12 @@ func (t *training) load(device tensor.Device) error {
 	end := b.Within(tensor.Float32)
 	shape := tensor.Shape{t.data.Len(), t.data.Channels, t.data.Height, t.data.Width}
 	batch := op.Batch{Size: t.spec.Batch, Shuffled: !t.course.traits().exact, Symmetric: t.spec.Symmetric}
-	x, labels := op.Minibatch(b, batch, shape, t.data.Mean, t.data.Deviation)
+	x, labels := op.Minibatch(b, batch, shape, t.data.Mean, t.data.Std)
 	in := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: labels, posterior: t.posterior()}
 	end()
 	logits, loss, err := t.course.attach(t, b, in)
 	if err != nil {
-		return Invalid{err} // such as a prior of a layer that the network lacks
+		return InvalidError{err} // such as a prior of a layer that the network lacks
 	}
 	if t.walk == nil {
 		b.Record(lossMetric, loss)
@@ -171,8 +171,8 @@ func (t *training) start() error {
 		return nil
 	}
 	from, err := Open(t.spec.Start)
-	if errors.As(err, new(*NotARun)) {
-		return Invalid{errors.WithMessage(err, "start")}
+	if errors.As(err, new(*NotARunError)) {
+		return InvalidError{errors.WithMessage(err, "start")}
 	}
 	if err != nil {
 		return errors.WithMessage(err, "start")
@@ -332,13 +332,13 @@ func (t *training) unfinished(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Unfinished{Folder: t.folder, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.writer.count, Cause: err}
+	return &UnfinishedError{Dir: t.dir, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.writer.count, Cause: err}
 }
 
 // try makes some steps, and observes after each window.
 func (t *training) try(ctx context.Context, steps, window int) error {
 	plan := langevin.Plan{Steps: steps, Thinning: steps}
-	return plan.Run(ctx, t.session, window, func(p langevin.Progress) error {
+	return plan.Run(ctx, t.session, window, func(p langevin.Window) error {
 		t.observe(Event{Task: "try", On: t.data.Name, Done: p.To, Total: steps, Images: t.images(p)})
 		return nil
 	}, t.interventions...)

@@ -19,13 +19,13 @@ import (
 
 // Verification is what Verify found.
 type Verification struct {
-	Format            int        // of the run's files, see docs/formats.md
-	Made, Steps       int        // by the newest checkpoint that is whole, and to be made
-	Samples, Expected int        // that are whole, and that the finished run has
-	Checked           int        // files that are what was written
-	Damaged           []*Damaged // files that are not, and those that are missing
-	Notes             []string   // what is no damage, and worth knowing
-	Resumable         bool       // Resume goes on, with WithoutDamaged if samples are damaged
+	Format            int             // of the run's files, see docs/formats.md
+	Made, Steps       int             // by the newest checkpoint that is whole, and to be made
+	Samples, Expected int             // that are whole, and that the finished run has
+	Checked           int             // files that are what was written
+	Damaged           []*DamagedError // files that are not, and those that are missing
+	Notes             []string        // what is no damage, and worth knowing
+	Resumable         bool            // Resume goes on, with WithoutDamaged if samples are damaged
 }
 
 // String says what was found, in lines.
@@ -59,16 +59,17 @@ func (v *Verification) String() string {
 }
 
 // Verify checks every file of a run, and changes nothing; another process may be writing. Figures
-// and pages, which can be made again, are not checked. A folder without a manifest gives NotARun.
-func Verify(folder string) (*Verification, error) {
-	v := verifying{Verification: &Verification{Format: keepingFormat}, folder: folder}
-	m, err := ReadManifest(folder)
-	var not *NotARun
+// and pages, which can be made again, are not checked. A folder without a manifest gives
+// NotARunError.
+func Verify(dir string) (*Verification, error) {
+	v := verifying{Verification: &Verification{Format: keepingFormat}, dir: dir}
+	m, err := ReadManifest(dir)
+	var not *NotARunError
 	switch {
 	case errors.As(err, &not):
 		return nil, err
 	case err == nil && len(m.Parts) > 0:
-		return verifyParts(folder, m)
+		return verifyParts(dir, m)
 	case v.found(err):
 		v.Format, v.Steps = m.Format, m.Steps
 		if v.Expected, err = (&Run{manifest: m}).Expected(); err != nil {
@@ -83,17 +84,17 @@ func Verify(folder string) (*Verification, error) {
 	if v.Format < sealedFormat {
 		v.note("format %d is of a version without checksums and index: what can be read is taken as it is", v.Format)
 	}
-	if owner, writes := lock.Writing(folder); writes {
+	if owner, writes := lock.Writing(dir); writes {
 		v.note("process %d on %s is writing", owner.Process, owner.Host)
 	}
 	whole := v.checkpoints()
 	v.Resumable = whole && m != nil
 	if v.Format >= sealedFormat {
-		if v.index, err = readIndex(folder); v.found(err) && v.index.Tail.Torn {
+		if v.index, err = readIndex(dir); v.found(err) && v.index.Tail.Torn {
 			v.note("%s ends in a torn line, of a process that was killed", index.File)
 		}
 	}
-	for _, name := range []string{samplesFolder, statesFolder} {
+	for _, name := range []string{samplesDir, statesDir} {
 		if err := v.bank(name); err != nil {
 			return nil, err
 		}
@@ -102,17 +103,17 @@ func Verify(folder string) (*Verification, error) {
 	v.metrics()
 	v.json(diagnosticsFile, &Diagnostics{})
 	v.json(calibrationFile, &evaluate.Calibration{})
-	if err := readJSON(folder, outcomeFile, &outcome{}, v.Format); !os.IsNotExist(errors.Cause(err)) {
+	if err := readJSON(dir, outcomeFile, &outcome{}, v.Format); !os.IsNotExist(errors.Cause(err)) {
 		v.found(err)
 	}
 	return v.Verification, nil
 }
 
 // verifyParts checks a gathered run: its own calibration, and its parts, which are what goes on.
-func verifyParts(folder string, m *Manifest) (*Verification, error) {
-	v := verifying{Verification: &Verification{Format: m.Format, Checked: 1, Resumable: true}, folder: folder}
+func verifyParts(dir string, m *Manifest) (*Verification, error) {
+	v := verifying{Verification: &Verification{Format: m.Format, Checked: 1, Resumable: true}, dir: dir}
 	v.json(calibrationFile, &evaluate.Calibration{})
-	run := &Run{folder: folder, manifest: m}
+	run := &Run{dir: dir, manifest: m}
 	for _, place := range run.places() {
 		part, err := Verify(place)
 		if err != nil {
@@ -138,8 +139,8 @@ func verifyParts(folder string, m *Manifest) (*Verification, error) {
 // verifying is a Verification under way.
 type verifying struct {
 	*Verification
-	folder string
-	index  *index.Index // nil if there is none
+	dir   string
+	index *index.Index // nil if there is none
 }
 
 func (v *verifying) note(format string, values ...any) {
@@ -148,20 +149,20 @@ func (v *verifying) note(format string, values ...any) {
 
 // found counts a file that is whole, or remembers what is wrong.
 func (v *verifying) found(err error) bool {
-	var at *Damaged
+	var at *DamagedError
 	switch {
 	case err == nil:
 		v.Checked++
 	case errors.As(err, &at):
 		v.Damaged = append(v.Damaged, at)
 	default:
-		v.Damaged = append(v.Damaged, &Damaged{v.folder, err})
+		v.Damaged = append(v.Damaged, &DamagedError{v.dir, err})
 	}
 	return err == nil
 }
 
 func (v *verifying) path(name string) string {
-	return filepath.Join(v.folder, filepath.FromSlash(name))
+	return filepath.Join(v.dir, filepath.FromSlash(name))
 }
 
 // checkpoints checks both, and reports whether one is whole.
@@ -191,10 +192,10 @@ func (v *verifying) checkpoints() (whole bool) {
 }
 
 // bank checks the samples in a folder.
-func (v *verifying) bank(folder string) error {
-	place := v.path(folder)
+func (v *verifying) bank(dir string) error {
+	place := v.path(dir)
 	entries, err := os.ReadDir(place)
-	if os.IsNotExist(err) && folder == statesFolder {
+	if os.IsNotExist(err) && dir == statesDir {
 		return nil
 	}
 	if err != nil {
@@ -206,12 +207,12 @@ func (v *verifying) bank(folder string) error {
 			v.note("%s is of a process that was killed while it wrote, or is writing", filepath.Join(place, entry.Name()))
 		}
 	}
-	paths, err := samples.NewBank(place).Files()
+	paths, err := samples.NewStore(place).Files()
 	if err != nil {
 		return err
 	}
 	for _, path := range paths {
-		name := folder + "/" + filepath.Base(path)
+		name := dir + "/" + filepath.Base(path)
 		switch {
 		case v.index != nil && v.index.Lines[name].Dropped:
 			v.note("%s goes, to keep no more than the run is to have", path)
@@ -223,7 +224,7 @@ func (v *verifying) bank(folder string) error {
 			v.found(damaged(path, errors.New(index.File+" does not list it: it is not of this run")))
 			continue
 		case v.Format < sealedFormat:
-			_, _, err = samples.ReadSealed(path)
+			_, _, err = samples.ReadWithChecksum(path)
 		default:
 			x := v.index
 			if x == nil {
@@ -237,7 +238,7 @@ func (v *verifying) bank(folder string) error {
 		if err != nil {
 			err = damaged(path, err)
 		}
-		if v.found(err) && folder == samplesFolder {
+		if v.found(err) && dir == samplesDir {
 			v.Samples++
 		}
 	}
@@ -285,13 +286,13 @@ func (v *verifying) metrics() {
 
 // json checks a file that the run has at its end.
 func (v *verifying) json(name string, value any) {
-	err := readJSON(v.folder, name, value, v.Format)
+	err := readJSON(v.dir, name, value, v.Format)
 	if os.IsNotExist(errors.Cause(err)) {
 		return // the index says whether it is to be there
 	}
 	if err == nil && v.index != nil {
 		var line index.Line
-		if line, err = lineOf(v.folder, name); err == nil {
+		if line, err = lineOf(v.dir, name); err == nil {
 			if err = checkListed(name, line.Sum, v.index); err != nil {
 				err = damaged(v.path(name), err)
 			}

@@ -8,26 +8,26 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// mostExact is the size of a data set above which samplers of all data are refused: each step
+// maxExact is the size of a data set above which samplers of all data are refused: each step
 // evaluates all of them at once.
-const mostExact = 10000
+const maxExact = 10000
 
 // firstExactRate is where their step size, which adapts during burn-in, starts, as a learning rate
 // on the mean loss.
 const firstExactRate = 0.01
 
-// NUTS is the no-U-turn sampler, see metropolis.NUTS: HMC that chooses the number of leaps itself,
+// NUTS is the no-U-turn sampler, see mcmc.NUTS: HMC that chooses the number of leaps itself,
 // and learns masses beside the step size. Its warm-up is the Spec's burn-in, a few hundred draws as
 // a rule. A step, and with it an epoch, is a draw: Epochs of 1000 with a BurnIn of 300 are 700
 // draws, each by a trajectory of n leaps, n + 1 passes over the data. A step of HMC is one pass.
 type NUTS struct {
-	AcceptanceRate float64 // of leaps, that the step size adapts to in the burn-in; 0 is 0.8
-	MaxDepth       int     // a trajectory has fewer leaps than 2^MaxDepth; 0 is 10
+	TargetAcceptance float64 // of leaps, that the step size adapts to in the burn-in; 0 is 0.8
+	MaxDepth         int     // a trajectory has fewer leaps than 2^MaxDepth; 0 is 10
 }
 
 // Name implements Method.
@@ -37,8 +37,8 @@ func (NUTS) Name() string { return "nuts" }
 func (n NUTS) Validate() error { return n.sampler(1, 1).Validate() }
 
 // sampler warms up for that many draws.
-func (n NUTS) sampler(warmup int, stepSize float64) metropolis.NUTS {
-	return metropolis.NUTS{StepSize: stepSize, Warmup: warmup, AcceptanceRate: n.AcceptanceRate, MaxDepth: n.MaxDepth}
+func (n NUTS) sampler(warmup int, stepSize float64) mcmc.NUTS {
+	return mcmc.NUTS{StepSize: stepSize, Warmup: warmup, TargetAcceptance: n.TargetAcceptance, MaxDepth: n.MaxDepth}
 }
 
 // walking is the course of a sampler of all data: NUTS, a proposal with a Metropolis test, or
@@ -47,28 +47,28 @@ func (n NUTS) sampler(warmup int, stepSize float64) metropolis.NUTS {
 // is as fixed, and trajectories in any fixed field reverse and keep volumes: what is sampled is
 // exactly the distribution of that potential, whose logarithm is off by some 5e-5 for lenet-small
 // on 300 images.
-type walking struct {
+type fullBatchKind struct {
 	plain
 	method Method
 }
 
-func (w walking) traits() traits {
-	t := traits{tempered: true, exact: true, epochs: 2000}
+func (w fullBatchKind) traits() kindTraits {
+	t := kindTraits{tempered: true, exact: true, epochs: 2000}
 	if _, ok := w.method.(NUTS); ok {
 		t.epochs = 500 // trajectories
 	}
 	return t
 }
 
-func (walking) applies(setting string) bool {
+func (fullBatchKind) applies(setting string) bool {
 	return slices.Contains([]string{"prior", "priors", "temperature", "burn-in", "samples", "keep"}, setting)
 }
 
-func (w walking) check(s *Spec) error {
+func (w fullBatchKind) check(s *Spec) error {
 	if !(*s.Temperature > 0) {
 		return errors.Errorf("pollen: %s: temperature is %v, wants a positive number", MethodName(w.method), *s.Temperature)
 	}
-	if m, ok := w.method.(metropolis.MALA); ok && m.Acceptance != metropolis.AcceptanceExact {
+	if m, ok := w.method.(mcmc.MALA); ok && m.Test != mcmc.AcceptanceExact {
 		return errors.New("pollen: mala: acceptance on minibatches does not sample the posterior, and is for graphs of one's own")
 	}
 	_, err := w.sampler(*s.BurnIn, 1)
@@ -79,9 +79,9 @@ func (w walking) check(s *Spec) error {
 // allow.
 func (s Spec) checkExact(examples int) error {
 	switch {
-	case examples > mostExact:
+	case examples > maxExact:
 		return invalid("%s evaluates all data at each step, and %d examples are too many: wants a subset of at most %d",
-			MethodName(s.Method), examples, mostExact)
+			MethodName(s.Method), examples, maxExact)
 	case s.Batch != examples:
 		return invalid("%s evaluates all data at each step: wants batch %d, which is all examples, got %d", MethodName(s.Method), examples, s.Batch)
 	}
@@ -89,13 +89,13 @@ func (s Spec) checkExact(examples int) error {
 }
 
 // sampler is the sampler whose step size adapts for that many steps of burn-in.
-func (w walking) sampler(burnIn, examples int) (metropolis.Sampler, error) {
+func (w fullBatchKind) sampler(burnIn, examples int) (mcmc.Sampler, error) {
 	if err := w.method.Validate(); err != nil {
 		return nil, err
 	}
 	leaps := 1
-	if hmc, ok := w.method.(metropolis.HMC); ok {
-		leaps = hmc.Leaps
+	if hmc, ok := w.method.(mcmc.HMC); ok {
+		leaps = hmc.LeapfrogSteps
 	}
 	if burnIn < leaps {
 		return nil, errors.Errorf("pollen: %s: burn-in is %d epochs of one step each, wants at least the %d of a proposal: the step size adapts",
@@ -103,22 +103,22 @@ func (w walking) sampler(burnIn, examples int) (metropolis.Sampler, error) {
 	}
 	h := firstExactRate / float64(examples)
 	leap := math.Sqrt(2 * h)
-	var sampler metropolis.Sampler
+	var sampler mcmc.Sampler
 	switch m := w.method.(type) {
 	case NUTS:
 		sampler = m.sampler(burnIn, leap)
-	case metropolis.HMC:
-		sampler = metropolis.Metropolis{Proposal: m, StepSize: leap, Warmup: burnIn / leaps, AcceptanceRate: 0.8}
-	case metropolis.MCLMC:
-		sampler = metropolis.Unadjusted{Dynamics: m, StepSize: leap, Warmup: burnIn}
-	case metropolis.Proposal:
-		sampler = metropolis.Metropolis{Proposal: m, StepSize: h, Warmup: burnIn}
+	case mcmc.HMC:
+		sampler = mcmc.Metropolis{Proposal: m, StepSize: leap, Warmup: burnIn / leaps, TargetAcceptance: 0.8}
+	case mcmc.MCLMC:
+		sampler = mcmc.Unadjusted{Dynamics: m, StepSize: leap, Warmup: burnIn}
+	case mcmc.Proposal:
+		sampler = mcmc.Metropolis{Proposal: m, StepSize: h, Warmup: burnIn}
 	}
 	return sampler, sampler.Validate()
 }
 
 // attach traces loss, accuracy and the first parameter's watched weight at the draws.
-func (w walking) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+func (w fullBatchKind) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	t.temperatures = slices.Repeat([]float64{*t.spec.Temperature}, t.plan.Steps)
 	narrow := b.Within(tensor.Float32)
 	logits, loss = in.loss(b)
@@ -129,12 +129,12 @@ func (w walking) attach(t *training, b *graph.Builder, in inputs) (logits, loss 
 	if err != nil {
 		return nil, nil, err
 	}
-	target := metropolis.Target{Potential: in.posterior.Potential(b, loss), Temperature: *t.spec.Temperature}
-	target.Quantities = []metropolis.Quantity{
+	target := mcmc.Target{Potential: in.posterior.Potential(b, loss), Temperature: *t.spec.Temperature}
+	target.Quantities = []mcmc.Quantity{
 		{Name: lossMetric, Node: loss}, {Name: accuracyMetric, Node: accuracy},
 	}
 	if watched := t.watched(b); watched != nil {
-		target.Quantities = append(target.Quantities, metropolis.Quantity{Name: watchedMetric, Node: watched})
+		target.Quantities = append(target.Quantities, mcmc.Quantity{Name: watchedMetric, Node: watched})
 	}
 	if t.walk, err = sampler.Attach(b, target); err != nil {
 		return nil, nil, err
@@ -143,13 +143,13 @@ func (w walking) attach(t *training, b *graph.Builder, in inputs) (logits, loss 
 	return logits, loss, nil
 }
 
-func (walking) states(t *training, _ int) ([]samples.Sample, error) {
-	return t.takeEach(func(chain int) (samples.Sample, error) { return t.walk.Take(t.session, chain) })
+func (fullBatchKind) states(t *training, _ int) ([]samples.Sample, error) {
+	return t.takeEach(func(chain int) (samples.Sample, error) { return t.walk.Current(t.session, chain) })
 }
 
 // drawn is a quantity of a chain's present draw.
 func (t *training) drawn(chain int, name string) (float64, error) {
 	var value [1]float64
-	err := metropolis.ReadDraw(t.session, chain, name, value[:])
+	err := mcmc.ReadDraw(t.session, chain, name, value[:])
 	return value[0], err
 }

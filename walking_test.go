@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -29,7 +29,7 @@ func TestPotentialsInFloat32(t *testing.T) {
 	}
 	x := b.Apply(op.ViewAs(examples, 1, 28, 28), b.Table("pixels", pixels))
 	labels := b.Data("labels", tensor.Int32, examples)
-	network, err := Spec{Network: "lenet-small", Method: metropolis.HMC{Leaps: 1}}.Build(letters.Classes)
+	network, err := Spec{Network: "lenet-small", Method: mcmc.HMC{LeapfrogSteps: 1}}.Build(letters.Classes)
 	must(t, err)
 	potential := func() *graph.Node {
 		loss := b.Apply(op.CrossEntropy{}, network.Apply(b, b.As(x)), labels)
@@ -70,7 +70,7 @@ func TestPotentialsInFloat32(t *testing.T) {
 // TestAllDataAreTheBatch: unless a specification says otherwise.
 func TestAllDataAreTheBatch(t *testing.T) {
 	data := dots(t, 30)
-	spec := Spec{Network: "mlp-2", Method: metropolis.HMC{Leaps: 2}, Epochs: 20}
+	spec := Spec{Network: "mlp-2", Method: mcmc.HMC{LeapfrogSteps: 2}, Epochs: 20}
 	run, err := Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
 	must(t, err)
 	if got := run.Manifest().Spec.Batch; got != data.Len() {
@@ -79,7 +79,7 @@ func TestAllDataAreTheBatch(t *testing.T) {
 	for _, c := range []struct {
 		method Method
 		epochs int
-	}{{metropolis.HMC{Leaps: 2}, 2000}, {NUTS{}, 500}, {langevin.SGLD{}, 8}} {
+	}{{mcmc.HMC{LeapfrogSteps: 2}, 2000}, {NUTS{}, 500}, {langevin.SGLD{}, 8}} {
 		resolved, err := Spec{Network: "mlp-2", Method: c.method}.Resolve()
 		must(t, err)
 		if resolved.Epochs != c.epochs {

@@ -19,13 +19,13 @@ import (
 // index is on the disk.
 type writer struct {
 	environment
-	folder        string
+	dir           string
 	first, chains int // number of the first chain, and of chains
 	retention     retention
 
-	samples *samples.Bank
-	states  *samples.Bank // where chains' states go: the samples, or what they are drawn from at the end
-	drawn   bool          // samples are drawn at the end, from no states
+	samples *samples.Store
+	states  *samples.Store // where chains' states go: the samples, or what they are drawn from at the end
+	drawn   bool           // samples are drawn at the end, from no states
 
 	lock    *lock.Lock      // nil until the folder is this process's
 	index   *journal.Writer // of the files; nil for a run of a version without
@@ -39,35 +39,35 @@ type writer struct {
 
 func (t *training) newWriter() writer {
 	w := writer{
-		environment: t.environment, folder: t.folder, first: t.spec.FirstChain, chains: t.spec.Chains,
-		retention: retention{t.plan, t.spec.Keep}, samples: samples.NewBank(filepath.Join(t.folder, samplesFolder)), drawn: t.course.traits().drawn,
+		environment: t.environment, dir: t.dir, first: t.spec.FirstChain, chains: t.spec.Chains,
+		retention: retention{t.plan, t.spec.Keep}, samples: samples.NewStore(filepath.Join(t.dir, samplesDir)), drawn: t.course.traits().drawn,
 	}
 	w.states = w.samples
 	if t.course.traits().collected {
-		w.states = samples.NewBank(filepath.Join(t.folder, statesFolder))
+		w.states = samples.NewStore(filepath.Join(t.dir, statesDir))
 	}
 	return w
 }
 
 // banks are where samples and states are kept.
-func (w *writer) banks() []*samples.Bank {
+func (w *writer) banks() []*samples.Store {
 	if w.states == w.samples {
-		return []*samples.Bank{w.samples}
+		return []*samples.Store{w.samples}
 	}
-	return []*samples.Bank{w.samples, w.states}
+	return []*samples.Store{w.samples, w.states}
 }
 
-// folderOf is the name of a bank's folder.
-func (w *writer) folderOf(bank *samples.Bank) string {
+// dirOf is the name of a bank's folder.
+func (w *writer) dirOf(bank *samples.Store) string {
 	if bank == w.samples {
-		return samplesFolder
+		return samplesDir
 	}
-	return statesFolder
+	return statesDir
 }
 
 // take makes this process the only one that writes in the folder, or is Busy.
 func (w *writer) take() (err error) {
-	w.lock, err = hold(w.folder, w.environment)
+	w.lock, err = hold(w.dir, w.environment)
 	return err
 }
 
@@ -82,10 +82,10 @@ func (w *writer) create() error {
 	if err != nil {
 		return err
 	}
-	if w.metrics, err = journal.Create(filepath.Join(w.folder, metricsFile)); err != nil {
+	if w.metrics, err = journal.Create(filepath.Join(w.dir, metricsFile)); err != nil {
 		return errors.Wrap(err, "pollen: metrics")
 	}
-	w.index, err = journal.Create(filepath.Join(w.folder, index.File))
+	w.index, err = journal.Create(filepath.Join(w.dir, index.File))
 	return errors.Wrap(err, "pollen: index")
 }
 
@@ -95,7 +95,7 @@ func (w *writer) undo(err error) error {
 		return err
 	}
 	w.closeJournals() // what went wrong before is the error
-	if removing := os.RemoveAll(w.folder); removing != nil {
+	if removing := os.RemoveAll(w.dir); removing != nil {
 		return errors.WithMessagef(err, "pollen: a half-made run could not be removed (%v)", removing)
 	}
 	return err
@@ -106,15 +106,15 @@ func (w *writer) write(name string, value any, indent string) error {
 	if err := w.stillHeld(); err != nil {
 		return err
 	}
-	return writeListed(w.index, w.folder, name, value, indent)
+	return writeListed(w.index, w.dir, name, value, indent)
 }
 
 // writeListed writes a file of the run, and lists it.
-func writeListed(to *journal.Writer, folder, name string, value any, indent string) error {
-	if err := writeJSON(folder, name, value, indent); err != nil {
+func writeListed(to *journal.Writer, dir, name string, value any, indent string) error {
+	if err := writeJSON(dir, name, value, indent); err != nil {
 		return err
 	}
-	line, err := lineOf(folder, name)
+	line, err := lineOf(dir, name)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func writeListed(to *journal.Writer, folder, name string, value any, indent stri
 }
 
 // keep writes samples into a bank, and lists them, unless another process writes in the folder.
-func (w *writer) keep(bank *samples.Bank, states ...samples.Sample) error {
+func (w *writer) keep(bank *samples.Store, states ...samples.Sample) error {
 	if err := w.stillHeld(); err != nil {
 		return err
 	}
@@ -130,14 +130,14 @@ func (w *writer) keep(bank *samples.Bank, states ...samples.Sample) error {
 	if err != nil {
 		return err
 	}
-	return index.Add(w.index, linesOf(w.folderOf(bank), files)...)
+	return index.Add(w.index, linesOf(w.dirOf(bank), files)...)
 }
 
 // linesOf are the lines of samples in a folder of a run.
-func linesOf(folder string, files []samples.File) []index.Line {
+func linesOf(dir string, files []samples.File) []index.Line {
 	lines := make([]index.Line, len(files))
 	for i, f := range files {
-		lines[i] = index.Line{File: folder + "/" + f.Name, Bytes: f.Bytes, Sum: f.Sum}
+		lines[i] = index.Line{File: dir + "/" + f.Name, Bytes: f.Bytes, Sum: f.Sum}
 	}
 	return lines
 }
@@ -253,7 +253,7 @@ func (r retention) gone(from, to int) (steps []int) {
 func (w *writer) gone(from, to int) (lines []index.Line) {
 	for _, step := range w.retention.gone(from, to) {
 		for chain := range w.chains {
-			lines = append(lines, index.Line{File: samplesFolder + "/" + samples.NameOf(w.first+chain, step), Dropped: true})
+			lines = append(lines, index.Line{File: samplesDir + "/" + samples.NameOf(w.first+chain, step), Dropped: true})
 		}
 	}
 	return lines
@@ -268,7 +268,7 @@ func (w *writer) drop(lines []index.Line) (removed int, err error) {
 		return 0, err
 	}
 	for _, l := range lines {
-		err := os.Remove(filepath.Join(w.folder, filepath.FromSlash(l.File)))
+		err := os.Remove(filepath.Join(w.dir, filepath.FromSlash(l.File)))
 		if err == nil {
 			removed++
 		} else if !os.IsNotExist(err) { // lost before, or removed by a process that was killed then

@@ -25,7 +25,7 @@ import (
 type BayesByBackprop struct {
 	Posterior langevin.Posterior // N, and the priors by the network's own parameters
 
-	InitialDeviation float64 // of q at the start, above 0; its mean starts as the network's parameters do
+	InitialStd float64 // of q at the start, above 0; its mean starts as the network's parameters do
 
 	// FrontLoaded is M for the weights pi_i = 2^(M-i)/(2^M - 1) of their section 3.4: an epoch's
 	// first minibatches carry the prior, its last the data. 0 means 1/M.
@@ -45,8 +45,8 @@ func (v BayesByBackprop) Validate() error {
 	if err := v.Posterior.Validate(); err != nil {
 		return err
 	}
-	if !(v.InitialDeviation > 0 && v.InitialDeviation < math.Inf(1)) {
-		return errors.Errorf("approximate: bayes by backprop: initial deviation is %v, wants a positive number", v.InitialDeviation)
+	if !(v.InitialStd > 0 && v.InitialStd < math.Inf(1)) {
+		return errors.Errorf("approximate: bayes by backprop: initial deviation is %v, wants a positive number", v.InitialStd)
 	}
 	if v.FrontLoaded < 0 || v.FrontLoaded > v.Posterior.DataSize {
 		return errors.Errorf("approximate: bayes by backprop: front-loaded over %d minibatches of %d data, wants 1 to as many, or 0 for uniform weights",
@@ -68,7 +68,7 @@ func (v BayesByBackprop) Apply(b *graph.Builder, network func(b *graph.Builder, 
 	replaced := 0
 	outer := b.Hooks
 	b.Hooks.Parameter = func(name string, initialize graph.Initializer, shape ...int) *graph.Node {
-		return q.add(b, name, v.InitialDeviation, initialize, shape...)
+		return q.add(b, name, v.InitialStd, initialize, shape...)
 	}
 	if v.LocalReparameterization {
 		b.Hooks.Apply = func(o graph.Op, in []*graph.Node) *graph.Node {

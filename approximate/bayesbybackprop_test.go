@@ -113,7 +113,7 @@ func TestLossFormula(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 		for _, frontLoaded := range []int{0, fitBatches} {
 			t.Run(fmt.Sprintf("%v/front-loaded %d", dtype, frontLoaded), func(t *testing.T) {
-				v := approximate.BayesByBackprop{Posterior: mixed(), InitialDeviation: 0.3, FrontLoaded: frontLoaded}
+				v := approximate.BayesByBackprop{Posterior: mixed(), InitialStd: 0.3, FrontLoaded: frontLoaded}
 				f, plain := newFit(t, &v, dtype), newFit(t, nil, dtype)
 				f.train(t)
 				plain.builder.Output("loss", plain.loss)
@@ -185,11 +185,11 @@ func variants() map[string]approximate.BayesByBackprop {
 		DataSize: trial.TrainingImages, Prior: langevin.Gaussian(0.7), Layers: map[string]langevin.Prior{"conv": langevin.Gaussian(0.4)},
 	}
 	return map[string]approximate.BayesByBackprop{
-		"drawn":                        {Posterior: mixed(), InitialDeviation: 0.2},
-		"front-loaded":                 {Posterior: mixed(), InitialDeviation: 0.2, FrontLoaded: fitBatches},
-		"closed form":                  {Posterior: gaussian, InitialDeviation: 0.2, ClosedForm: true},
-		"local":                        {Posterior: mixed(), InitialDeviation: 0.2, LocalReparameterization: true},
-		"local, closed form, weighted": {Posterior: gaussian, InitialDeviation: 0.2, FrontLoaded: 2, ClosedForm: true, LocalReparameterization: true},
+		"drawn":                        {Posterior: mixed(), InitialStd: 0.2},
+		"front-loaded":                 {Posterior: mixed(), InitialStd: 0.2, FrontLoaded: fitBatches},
+		"closed form":                  {Posterior: gaussian, InitialStd: 0.2, ClosedForm: true},
+		"local":                        {Posterior: mixed(), InitialStd: 0.2, LocalReparameterization: true},
+		"local, closed form, weighted": {Posterior: gaussian, InitialStd: 0.2, FrontLoaded: 2, ClosedForm: true, LocalReparameterization: true},
 	}
 }
 
@@ -276,7 +276,7 @@ func TestGradients(t *testing.T) {
 // TestZeroInputs: an example without any input has finite gradients under local reparameterization;
 // scalars are parameters like any others.
 func TestZeroInputs(t *testing.T) {
-	v := approximate.BayesByBackprop{Posterior: langevin.Posterior{DataSize: 3, Prior: langevin.Gaussian(1)}, InitialDeviation: 0.1, LocalReparameterization: true}
+	v := approximate.BayesByBackprop{Posterior: langevin.Posterior{DataSize: 3, Prior: langevin.Gaussian(1)}, InitialStd: 0.1, LocalReparameterization: true}
 	b := graph.New(tensor.Float32)
 	y, q := v.Apply(b, func(b *graph.Builder, x *graph.Node) *graph.Node {
 		return layers.Linear{Outputs: 2}.Apply(b, b.Apply(op.Multiply{}, x, b.Parameter("scale", trial.From(1))))
@@ -290,16 +290,16 @@ func TestZeroInputs(t *testing.T) {
 
 func TestBayesByBackpropRefuses(t *testing.T) {
 	linear := layers.Linear{Name: "linear", Outputs: 2}.Apply
-	good := approximate.BayesByBackprop{Posterior: langevin.Posterior{DataSize: 8, Prior: langevin.Gaussian(1)}, InitialDeviation: 0.1}
+	good := approximate.BayesByBackprop{Posterior: langevin.Posterior{DataSize: 8, Prior: langevin.Gaussian(1)}, InitialStd: 0.1}
 	type asked struct {
 		v       approximate.BayesByBackprop
 		network func(b *graph.Builder, x *graph.Node) *graph.Node
 	}
 	for want, change := range map[string]func(a *asked){
 		"0 data":                       func(a *asked) { a.v.Posterior.DataSize = 0 },
-		"initial deviation is 0":       func(a *asked) { a.v.InitialDeviation = 0 },
-		"initial deviation is NaN":     func(a *asked) { a.v.InitialDeviation = math.NaN() },
-		"initial deviation is +Inf":    func(a *asked) { a.v.InitialDeviation = math.Inf(1) },
+		"initial deviation is 0":       func(a *asked) { a.v.InitialStd = 0 },
+		"initial deviation is NaN":     func(a *asked) { a.v.InitialStd = math.NaN() },
+		"initial deviation is +Inf":    func(a *asked) { a.v.InitialStd = math.Inf(1) },
 		"over -1 minibatches":          func(a *asked) { a.v.FrontLoaded = -1 },
 		"over 9 minibatches of 8 data": func(a *asked) { a.v.FrontLoaded = 9 },
 		"linear.bias has the prior laplace:1": func(a *asked) {

@@ -23,7 +23,7 @@ func TestVariationalBits(t *testing.T) {
 				return f.load(t, o, threads), f.q
 			}
 			state := func(s *graph.Session, q *approximate.MeanField, chain int) []byte {
-				bank, folder := trial.NewBank(t)
+				bank, dir := trial.NewBank(t)
 				for draw := range 2 {
 					sample, err := q.Draw(s, chain, draw)
 					if err == nil {
@@ -37,7 +37,7 @@ func TestVariationalBits(t *testing.T) {
 				if err := s.Save(chain, all); err != nil {
 					t.Fatal(err)
 				}
-				files := trial.Contents(t, folder)
+				files := trial.Contents(t, dir)
 				for _, file := range []int{0, 1} {
 					all = append(all, files[fmt.Sprintf("chain%05d-step%09d.safetensors", 2+chain, steps+file)]...)
 				}

@@ -87,13 +87,13 @@ func TestConjugate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v.Posterior = langevin.Posterior{DataSize: regressionData, Prior: langevin.Gaussian(regressionPrior)}
-			v.InitialDeviation = 0.2
+			v.InitialStd = 0.2
 			mu, variance := fitRegression(t, v)
 			tolerance := 0.03 * math.Sqrt(12*3000/float64(trial.ChainsOf(t, 12)*trial.StepsOf(t, 3000)))
 			for i := range mu {
-				deviation := math.Sqrt(covariance.At(i, i))
-				if !(math.Abs(mu[i]-mean.AtVec(i)) < tolerance*deviation) {
-					t.Errorf("mean %d is %.4f, want %.4f: off by %.3f posterior deviations", i, mu[i], mean.AtVec(i), (mu[i]-mean.AtVec(i))/deviation)
+				std := math.Sqrt(covariance.At(i, i))
+				if !(math.Abs(mu[i]-mean.AtVec(i)) < tolerance*std) {
+					t.Errorf("mean %d is %.4f, want %.4f: off by %.3f posterior deviations", i, mu[i], mean.AtVec(i), (mu[i]-mean.AtVec(i))/std)
 				}
 				if want := 1 / precision.At(i, i); !(math.Abs(variance[i]/want-1) < tolerance) {
 					t.Errorf("variance %d is %.5f, want %.5f; the marginal's is %.5f", i, variance[i], want, covariance.At(i, i))
@@ -128,7 +128,7 @@ func fitRegression(t *testing.T, v approximate.BayesByBackprop) (mu, variance []
 	b := graph.New(tensor.Float32)
 	images := b.Data("images", tensor.Uint8, regressionData, 1, 1, row)
 	batch := op.Batch{Size: regressionData / regressionBatches, Shuffled: true}
-	x := b.Apply(op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.5), Deviation: op.ChannelsOf(0.25)}, images, b.Header())
+	x := b.Apply(op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.5), Std: op.ChannelsOf(0.25)}, images, b.Header())
 	x = b.Apply(op.ViewAs(batch.Size, row), x)
 	features := b.Apply(op.MatMul{TransposeB: true}, x, b.Data("features", tensor.Float32, regressionFeatures, row))
 	target := b.Apply(op.MatMul{TransposeB: true}, x, b.Data("target", tensor.Float32, 1, row))

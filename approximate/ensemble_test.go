@@ -18,7 +18,7 @@ import (
 
 // ensemble trains chains of an optimizer, which start at different values, and stores their last
 // states in a bank.
-func ensemble(t *testing.T, first, chains int) (folder string) {
+func ensemble(t *testing.T, first, chains int) (dir string) {
 	t.Helper()
 	const steps = 30
 	f := newFit(t, nil, tensor.Float32)
@@ -26,10 +26,10 @@ func ensemble(t *testing.T, first, chains int) (folder string) {
 	parameters := b.Parameters()
 	optimizers.Update(b, optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}, parameters, b.Gradients(f.loss, parameters...),
 		b.Table("rates", []float64{1e-2}))
-	bank, folder := trial.NewBank(t)
+	bank, dir := trial.NewBank(t)
 	trial.SampleInto(t, bank, f.load(t, graph.LoadOptions{Seed: 12, FirstChain: first, Chains: chains}, 2), 100,
 		langevin.Plan{Steps: steps, BurnIn: steps - 1, Thinning: 1})
-	return folder
+	return dir
 }
 
 // TestDeepEnsemble: the last states of independently trained networks form a bank, over which
@@ -37,8 +37,8 @@ func ensemble(t *testing.T, first, chains int) (folder string) {
 // with the others.
 func TestDeepEnsemble(t *testing.T) {
 	const members, images = 4, 7
-	folder := ensemble(t, 0, members)
-	files := trial.Contents(t, folder)
+	dir := ensemble(t, 0, members)
+	files := trial.Contents(t, dir)
 	if len(files) != members {
 		t.Fatalf("%d files, want one for each of %d members", len(files), members)
 	}
@@ -49,7 +49,7 @@ func TestDeepEnsemble(t *testing.T) {
 		}
 	}
 	average, want := predictive(t, layered, trial.PredictorImages(images), 3), make([]float64, images*trial.NetworkLabels)
-	bank, err := samples.OpenBank(folder)
+	bank, err := samples.OpenStore(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestDeepEnsemble(t *testing.T) {
 
 // averaged is a predictor with the average of its predictions.
 type averaged struct {
-	predictor *samples.Predictor
+	predictor *samples.SamplePredictor
 	mean      *evaluate.Predictive
 	images    int
 }
@@ -85,7 +85,7 @@ type averaged struct {
 func predictive(t *testing.T, network func(b *graph.Builder, x *graph.Node) *graph.Node, images samples.Images, batch int) averaged {
 	t.Helper()
 	host := tensor.NewHost(1)
-	p, err := samples.NewPredictor(host, tensor.Float32, images, batch, network)
+	p, err := samples.NewSamplePredictor(host, tensor.Float32, images, batch, network)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,8 +197,8 @@ func TestDropoutPasses(t *testing.T) {
 	for i := range images.Len() {
 		for j, want := range exactDropout(s, images.Pixels[i*trial.ImageSize:(i+1)*trial.ImageSize]) {
 			at := i*trial.NetworkLabels + j
-			deviation := math.Sqrt((squares[at] - mean[at]*mean[at]) / passes)
-			if z := (mean[at] - want) / deviation; !(math.Abs(z) < trial.ZLimit) || deviation < 1e-5 {
+			std := math.Sqrt((squares[at] - mean[at]*mean[at]) / passes)
+			if z := (mean[at] - want) / std; !(math.Abs(z) < trial.ZLimit) || std < 1e-5 {
 				t.Errorf("image %d, class %d: %v on average, exactly %v: z = %.1f", i, j, mean[at], want, z)
 			}
 		}

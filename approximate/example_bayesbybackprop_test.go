@@ -15,21 +15,21 @@ import (
 // The same regression by Bayes by Backprop. One weight has no correlations, so that q ends at the
 // posterior itself, N(1.9, 1/15).
 func ExampleBayesByBackprop() {
-	mean, deviation, err := fitSlope()
+	mean, std, err := fitSlope()
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("slope %.1f +- %.2f\n", mean, deviation)
+	fmt.Printf("slope %.1f +- %.2f\n", mean, std)
 	// Output: slope 1.9 +- 0.26
 }
 
-func fitSlope() (mean, deviation float64, err error) {
+func fitSlope() (mean, std float64, err error) {
 	b := graph.New(tensor.Float32)
 	x, y := b.Data("x", tensor.Float32, 3, 1), b.Data("y", tensor.Float32, 3, 1)
 	v := approximate.BayesByBackprop{
-		Posterior:        langevin.Posterior{DataSize: 3, Prior: langevin.Gaussian(1)},
-		InitialDeviation: 0.1, ClosedForm: true, LocalReparameterization: true,
+		Posterior:  langevin.Posterior{DataSize: 3, Prior: langevin.Gaussian(1)},
+		InitialStd: 0.1, ClosedForm: true, LocalReparameterization: true,
 	}
 	prediction, q := v.Apply(b, func(b *graph.Builder, x *graph.Node) *graph.Node {
 		return b.Apply(op.MatMul{}, x, b.Parameter("slope", nil, 1, 1))

@@ -12,8 +12,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Laplace is Laplace's approximation of the posterior of a network's last layer, the others staying
-// where they are: a Gaussian around the layer's weights W [K F] and bias [K], with the covariance
+// LaplaceApproximation is Laplace's approximation of the posterior of a network's last layer, the
+// others staying where they are: a Gaussian around the layer's weights W [K F] and bias [K], with
+// the covariance
 //
 //	(N G x A + P)^-1,    A = mean of a a',    G = mean of diag(p) - p p',    a = (x, 1)
 //
@@ -24,7 +25,7 @@ import (
 // Around another point than the posterior's mode it is wrong. Sources: MacKay, A practical Bayesian
 // framework for backpropagation networks (1992); Ritter, Botev and Barber, A scalable Laplace
 // approximation for neural networks (2018); Daxberger et al., Laplace redux (2021).
-type Laplace struct {
+type LaplaceApproximation struct {
 	seed         uint64
 	mode         samples.Sample
 	weight, bias int       // positions of the last layer's parameters; bias is -1 without one
@@ -37,16 +38,17 @@ type Laplace struct {
 	spread, rows, columns *mat.Dense
 }
 
-// NewLaplace begins an approximation around a sample's parameters, of the layer of that name. Its
-// priors are those of the sample's parameters, in their order. The seed is for its draws.
-func NewLaplace(seed uint64, mode samples.Sample, layer string, priors []langevin.Prior) (*Laplace, error) {
+// NewLaplaceApproximation begins an approximation around a sample's parameters, of the layer of
+// that name. Its priors are those of the sample's parameters, in their order. The seed is for its
+// draws.
+func NewLaplaceApproximation(seed uint64, mode samples.Sample, layer string, priors []langevin.Prior) (*LaplaceApproximation, error) {
 	if err := mode.Validate(); err != nil {
 		return nil, errors.Wrap(err, "approximate: laplace")
 	}
 	named := func(name string) int {
 		return slices.IndexFunc(mode.Parameters, func(p samples.Parameter) bool { return p.Name == layer+name })
 	}
-	l := &Laplace{seed: seed, mode: mode, weight: named(".weight"), bias: named(".bias")}
+	l := &LaplaceApproximation{seed: seed, mode: mode, weight: named(".weight"), bias: named(".bias")}
 	if l.weight < 0 || len(mode.Parameters[l.weight].Shape) != 2 || len(priors) != len(mode.Parameters) {
 		return nil, errors.Errorf("approximate: laplace: %d priors of %d parameters, %s not among these with weights [K F], wants a linear layer",
 			len(priors), len(mode.Parameters), layer)
@@ -68,10 +70,10 @@ func NewLaplace(seed uint64, mode samples.Sample, layer string, priors []langevi
 }
 
 // Inputs is F, the number of the layer's inputs.
-func (l *Laplace) Inputs() int { return l.mode.Parameters[l.weight].Shape[1] }
+func (l *LaplaceApproximation) Inputs() int { return l.mode.Parameters[l.weight].Shape[1] }
 
 // Observe adds examples: their inputs to the layer, [n F], and their probabilities, [n K].
-func (l *Laplace) Observe(inputs, probabilities []float32) error {
+func (l *LaplaceApproximation) Observe(inputs, probabilities []float32) error {
 	k, f := l.outputs.SymmetricDim(), l.Inputs()
 	n := len(probabilities) / k
 	if n*k != len(probabilities) || n*f != len(inputs) {
@@ -106,7 +108,7 @@ func (l *Laplace) Observe(inputs, probabilities []float32) error {
 
 // fit finds the eigenvectors and the deviations along them. In units of the prior's deviations, as
 // the scaled inputs have them, the precision is N G x A + I.
-func (l *Laplace) fit() error {
+func (l *LaplaceApproximation) fit() error {
 	if l.n == 0 {
 		return errors.New("approximate: laplace: no examples observed")
 	}
@@ -130,7 +132,7 @@ func (l *Laplace) fit() error {
 
 // Draw draws a sample of weight 1. Different draw numbers give independent samples; the sample's
 // step is the mode's plus the draw's number.
-func (l *Laplace) Draw(draw int) (samples.Sample, error) {
+func (l *LaplaceApproximation) Draw(draw int) (samples.Sample, error) {
 	if draw < 0 || draw > random.MaxStep-l.mode.Step {
 		return samples.Sample{}, errors.Errorf("approximate: laplace: draw %d, wants a number from 0 on", draw)
 	}

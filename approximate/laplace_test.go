@@ -113,7 +113,7 @@ func TestLaplaceMoments(t *testing.T) {
 		for i := range mode.Parameters {
 			priors = append(priors, langevin.Gaussian(scales[i]))
 		}
-		l, err := approximate.NewLaplace(17, mode, "head", priors)
+		l, err := approximate.NewLaplaceApproximation(17, mode, "head", priors)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,8 +149,8 @@ func TestLaplaceMoments(t *testing.T) {
 				t.Errorf("bias %v: the mean of element %d is %.1f standard errors off", bias, i, off)
 			}
 			for j := range p {
-				deviation := math.Sqrt((want.At(i, i)*want.At(j, j) + want.At(i, j)*want.At(i, j)) / draws)
-				if off := math.Abs(products.At(i, j)-want.At(i, j)) / deviation; off > 5 {
+				std := math.Sqrt((want.At(i, i)*want.At(j, j) + want.At(i, j)*want.At(i, j)) / draws)
+				if off := math.Abs(products.At(i, j)-want.At(i, j)) / std; off > 5 {
 					t.Errorf("bias %v: covariance %d %d is %v, want %v: %.1f standard errors off", bias, i, j, products.At(i, j), want.At(i, j), off)
 				}
 			}
@@ -190,7 +190,7 @@ func TestLaplaceIsNearThePosterior(t *testing.T) {
 	s := samples.Sample{Weight: 1, Parameters: []samples.Parameter{
 		{Name: "head.weight", Shape: tensor.Shape{2, 1}, Values: []float32{float32(-mode / 2), float32(mode / 2)}},
 	}}
-	l, err := approximate.NewLaplace(1, s, "head", []langevin.Prior{langevin.Gaussian(scale)})
+	l, err := approximate.NewLaplaceApproximation(1, s, "head", []langevin.Prior{langevin.Gaussian(scale)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestLaplaceIsNearThePosterior(t *testing.T) {
 // Without curvature, as of classes that are certain, what is left is the prior.
 func TestLaplaceOfCertainClasses(t *testing.T) {
 	mode := headed(2, 3, true)
-	l, err := approximate.NewLaplace(3, mode, "head", []langevin.Prior{langevin.Flat(), langevin.Gaussian(0.5), langevin.Gaussian(0.5)})
+	l, err := approximate.NewLaplaceApproximation(3, mode, "head", []langevin.Prior{langevin.Flat(), langevin.Gaussian(0.5), langevin.Gaussian(0.5)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,10 +259,10 @@ func TestLaplaceErrors(t *testing.T) {
 		"body not among these with weights":      {"body", gaussian},
 		"the prior of head.bias is not Gaussian": {"head", []langevin.Prior{gaussian[0], gaussian[0], langevin.Laplace(1)}},
 	} {
-		_, err := approximate.NewLaplace(1, mode, of.layer, of.priors)
+		_, err := approximate.NewLaplaceApproximation(1, mode, of.layer, of.priors)
 		wantError(t, err, want)
 	}
-	l, err := approximate.NewLaplace(1, mode, "head", gaussian)
+	l, err := approximate.NewLaplaceApproximation(1, mode, "head", gaussian)
 	if err != nil {
 		t.Fatal(err)
 	}

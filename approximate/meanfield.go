@@ -31,27 +31,27 @@ type MeanField struct {
 
 // factor is q of one parameter, and its nodes.
 type factor struct {
-	name                           string
-	shape                          tensor.Shape
-	prior                          langevin.Prior
-	mean, deviation, noise, weight *graph.Node
+	name                     string
+	shape                    tensor.Shape
+	prior                    langevin.Prior
+	mean, std, noise, weight *graph.Node
 }
 
 // add makes the parameters <name>.mu and <name>.rho and returns the weight that is drawn from q at
 // each step,
 //
 //	w = mu + softplus(rho) epsilon,    epsilon ~ N(0, 1)
-func (q *MeanField) add(b *graph.Builder, name string, deviation float64, initialize graph.Initializer, shape ...int) *graph.Node {
-	rho := math.Log(math.Expm1(deviation))
+func (q *MeanField) add(b *graph.Builder, name string, std float64, initialize graph.Initializer, shape ...int) *graph.Node {
+	rho := math.Log(math.Expm1(std))
 	f := &factor{name: name, shape: shape}
 	f.mean = b.Parameter(name+meanSuffix, initialize, shape...)
-	f.deviation = b.Apply(op.Softplus{}, b.Parameter(name+rhoSuffix, func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
+	f.std = b.Apply(op.Softplus{}, b.Parameter(name+rhoSuffix, func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
 		for i := range values {
 			values[i] = rho
 		}
 	}, shape...))
 	f.noise = b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(shape...)}, b.Header())
-	f.weight = b.Apply(op.Add{}, f.mean, b.Apply(op.Multiply{}, f.deviation, f.noise))
+	f.weight = b.Apply(op.Add{}, f.mean, b.Apply(op.Multiply{}, f.std, f.noise))
 	q.factors = append(q.factors, f)
 	return f.weight
 }
@@ -76,10 +76,10 @@ const smallestVariance = 1e-12
 //	y = x mu + sqrt(x^2 sigma^2) epsilon,    epsilon ~ N(0, 1)
 func (f *factor) product(b *graph.Builder, product op.MatMul, x *graph.Node) *graph.Node {
 	mean := b.Apply(product, x, f.mean)
-	variance := b.Apply(product, b.Apply(op.Squared{}, x), b.Apply(op.Squared{}, f.deviation))
-	deviation := b.Apply(op.Sqrt{}, b.Apply(op.Scale{Factor: 1, Offset: smallestVariance}, variance))
+	variance := b.Apply(product, b.Apply(op.Squared{}, x), b.Apply(op.Squared{}, f.std))
+	std := b.Apply(op.Sqrt{}, b.Apply(op.Scale{Factor: 1, Offset: smallestVariance}, variance))
 	noise := b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(graph.ShapeOf(mean)...)}, b.Header())
-	return b.Apply(op.Add{}, mean, b.Apply(op.Multiply{}, deviation, noise))
+	return b.Apply(op.Add{}, mean, b.Apply(op.Multiply{}, std, noise))
 }
 
 // divergence is the node of KL(q || prior): by formula, which exists for Gaussian priors, or as log
@@ -105,7 +105,7 @@ func (q *MeanField) divergence(b *graph.Builder, closedForm bool) *graph.Node {
 // difference is log q(w) - log p(w), where log q(w) = -sum of ln sigma + epsilon^2/2 + ln(2 pi)/2.
 func (f *factor) difference(b *graph.Builder) *graph.Node {
 	n := float64(f.shape.Elements())
-	entropy := sumOf(b, b.Apply(op.Log{}, f.deviation))
+	entropy := sumOf(b, b.Apply(op.Log{}, f.std))
 	squares := sumOf(b, b.Apply(op.Squared{}, f.noise))
 	logDensity := b.Apply(op.Scale{Factor: -0.5, Offset: -n / 2 * math.Log(2*math.Pi)}, squares)
 	difference := b.Apply(op.Subtract{}, logDensity, entropy)
@@ -118,8 +118,8 @@ func (f *factor) difference(b *graph.Builder) *graph.Node {
 // divergence is KL(q || N(0, s^2)) = sum of (sigma^2 + mu^2)/(2 s^2) - ln(sigma/s) - 1/2.
 func (f *factor) divergence(b *graph.Builder) *graph.Node {
 	n, s := float64(f.shape.Elements()), f.prior.Scale
-	squares := sumOf(b, b.Apply(op.Add{}, b.Apply(op.Squared{}, f.deviation), b.Apply(op.Squared{}, f.mean)))
-	entropy := sumOf(b, b.Apply(op.Log{}, f.deviation))
+	squares := sumOf(b, b.Apply(op.Add{}, b.Apply(op.Squared{}, f.std), b.Apply(op.Squared{}, f.mean)))
+	entropy := sumOf(b, b.Apply(op.Log{}, f.std))
 	return b.Apply(op.Subtract{}, b.Apply(op.Scale{Factor: 1 / (2 * s * s), Offset: n * (math.Log(s) - 0.5)}, squares), entropy)
 }
 

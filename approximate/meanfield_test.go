@@ -17,13 +17,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-const startDeviation = 0.25
+const startStd = 0.25
 
 // bare is q of one parameter "w.weight" of n elements, whose divergence is recorded.
 func bare(t *testing.T, v approximate.BayesByBackprop, dtype tensor.DType, n int) (*graph.Builder, *approximate.MeanField) {
 	t.Helper()
 	b := graph.New(dtype)
-	v.Posterior.DataSize, v.InitialDeviation = 7, startDeviation
+	v.Posterior.DataSize, v.InitialStd = 7, startStd
 	mean, q := v.Apply(b, func(b *graph.Builder, x *graph.Node) *graph.Node {
 		return b.Apply(op.Mean{}, b.Apply(op.Multiply{}, x, b.Parameter(trial.ParameterName, nil, n)))
 	}, b.Data("x", dtype, n))
@@ -90,8 +90,8 @@ func TestDivergence(t *testing.T) {
 						squares += d * d
 					}
 				}
-				if deviation := math.Sqrt(squares / float64(steps)); closedForm != (deviation < 1e-9) {
-					t.Errorf("a step is off by %v on average", deviation)
+				if std := math.Sqrt(squares / float64(steps)); closedForm != (std < 1e-9) {
+					t.Errorf("a step is off by %v on average", std)
 				}
 				if z := sum / math.Sqrt(squares); !closedForm && !(math.Abs(z) < trial.ZLimit) {
 					t.Errorf("log q - log p is %v on average, quadrature has %v: z = %.1f", want+sum/float64(steps), want, z)
@@ -149,7 +149,7 @@ func TestDraw(t *testing.T) {
 		}
 		product := 0.0
 		for i, w := range second.Parameters[0].Values { // as it started: of mean 0
-			product += (float64(first.Parameters[0].Values[i]) - mu[i]) / softplus(rho[i]) * float64(w) / startDeviation
+			product += (float64(first.Parameters[0].Values[i]) - mu[i]) / softplus(rho[i]) * float64(w) / startStd
 		}
 		if z := product / math.Sqrt(n); !(math.Abs(z) < trial.ZLimit) {
 			t.Errorf("%v: chains are correlated: z = %.1f", dtype, z)
@@ -165,7 +165,7 @@ func TestDraw(t *testing.T) {
 // TestDrawFormula compares draws of several parameters with q as it is in the session, first as it
 // starts, and with the normals at their address.
 func TestDrawFormula(t *testing.T) {
-	v := approximate.BayesByBackprop{Posterior: mixed(), InitialDeviation: 0.3}
+	v := approximate.BayesByBackprop{Posterior: mixed(), InitialStd: 0.3}
 	f := newFit(t, &v, tensor.Float64)
 	f.train(t)
 	session := f.load(t, graph.LoadOptions{Seed: 1<<40 + 5, FirstChain: 7}, 1)
@@ -198,7 +198,7 @@ func TestDrawFormula(t *testing.T) {
 func TestLocalFormula(t *testing.T) {
 	const batch, inputs, outputs = 31, 5, 3
 	v := approximate.BayesByBackprop{
-		Posterior: langevin.Posterior{DataSize: 7}, InitialDeviation: startDeviation, LocalReparameterization: true,
+		Posterior: langevin.Posterior{DataSize: 7}, InitialStd: startStd, LocalReparameterization: true,
 	}
 	b := graph.New(tensor.Float64)
 	y, q := v.Apply(b, layers.Linear{Name: "linear", Outputs: outputs, NoBias: true}.Apply, b.Data("x", tensor.Float64, batch, inputs))
@@ -249,12 +249,12 @@ func TestDrawElsewhere(t *testing.T) {
 // TestDrawsPredict: a network fitted by Bayes by Backprop leaves a bank of samples with which the
 // plain network predicts.
 func TestDrawsPredict(t *testing.T) {
-	v := approximate.BayesByBackprop{Posterior: mixed(), InitialDeviation: 0.05}
+	v := approximate.BayesByBackprop{Posterior: mixed(), InitialStd: 0.05}
 	f := newFit(t, &v, tensor.Float32)
 	f.train(t)
 	session := f.load(t, graph.LoadOptions{Seed: 1, Chains: 2}, 1)
 	trial.Advance(t, session, 5)
-	bank, folder := trial.NewBank(t)
+	bank, dir := trial.NewBank(t)
 	for chain := range 2 {
 		for draw := range 3 {
 			s, err := f.q.Draw(session, chain, draw)
@@ -268,12 +268,12 @@ func TestDrawsPredict(t *testing.T) {
 	}
 	host := tensor.NewHost(1)
 	defer host.Close()
-	p, err := samples.NewPredictor(host, tensor.Float32, trial.PredictorImages(5), 5, layered)
+	p, err := samples.NewSamplePredictor(host, tensor.Float32, trial.PredictorImages(5), 5, layered)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	opened, err := samples.OpenBank(folder)
+	opened, err := samples.OpenStore(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

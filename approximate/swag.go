@@ -124,8 +124,8 @@ func (g *SWAG) Draw(draw int) (samples.Sample, error) {
 	}
 	for k, weight := range weights {
 		weight /= math.Sqrt(2 * float64(g.rank-1))
-		for i, deviation := range g.columns[k] {
-			z[i] += float64(weight * float64(deviation))
+		for i, std := range g.columns[k] {
+			z[i] += float64(weight * float64(std))
 		}
 	}
 	sample := samples.Sample{Chain: g.chain, Step: g.step + draw, Weight: 1}

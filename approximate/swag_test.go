@@ -184,7 +184,7 @@ func TestSWAGOfARun(t *testing.T) {
 		for range chains {
 			all = append(all, swag(t, 3, nil))
 		}
-		err := plan.Run(context.Background(), session, 100, func(p langevin.Progress) error {
+		err := plan.Run(context.Background(), session, 100, func(p langevin.Window) error {
 			for chain := 0; p.Sample && chain < chains; chain++ {
 				if err := all[chain].Collect(trial.Take(t, session, chain)); err != nil {
 					return err
@@ -216,7 +216,7 @@ func TestSWAGOfARun(t *testing.T) {
 	}
 	host := tensor.NewHost(1)
 	defer host.Close()
-	p, err := samples.NewPredictor(host, tensor.Float32, trial.PredictorImages(4), 4, layered)
+	p, err := samples.NewSamplePredictor(host, tensor.Float32, trial.PredictorImages(4), 4, layered)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,14 +19,14 @@ type side struct {
 	name  string
 	does  contestant
 	steps int // of a round
-	most  int // steps of a round, mostSteps if 0
+	most  int // steps of a round, maxSteps if 0
 	times []float64
 }
 
-// Bounds of a round: a side's steps take about roundSeconds, but are no more than mostSteps.
+// Bounds of a round: a side's steps take about roundSeconds, but are no more than maxSteps.
 const (
 	roundSeconds = 0.4
-	mostSteps    = 100
+	maxSteps     = 100
 )
 
 // pause lets a side's threads, which may spin for a while after their work, come to rest before the
@@ -62,7 +62,7 @@ func (s *side) warm() error {
 	if _, err := s.does.run(2); err != nil {
 		return err
 	}
-	most := max(s.most, mostSteps)
+	most := max(s.most, maxSteps)
 	for s.steps = 1; ; s.steps = min(most, 4*s.steps) {
 		seconds, err := s.does.run(s.steps)
 		if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// mostGPUSteps is how many steps a round on a GPU may have: a step takes microseconds.
-const mostGPUSteps = 4096
+// maxGPUSteps is how many steps a round on a GPU may have: a step takes microseconds.
+const maxGPUSteps = 4096
 
 // gpuFlags select what is timed on a GPU.
 type gpuFlags struct {
@@ -217,7 +217,7 @@ func (r *gpuRun) timeStepsIn(ctx context.Context, precision string, turn int) er
 		if slices.Contains(r.variants, "default") || turn > 0 {
 			request := peerRequest{
 				Work: "train", Network: t.network, Batch: t.batch, Sampler: t.sampler, Chains: chains, Precision: precision,
-				Rate: rate, Prior: priorDeviation,
+				Rate: rate, Prior: priorStd,
 			}
 			open := func(device tensor.Device) (contestant, error) { return loadPollen(t, device, chains) }
 			if err := r.compare(ctx, comparison, precision, open, request, float64(chains*t.batch), "images"); err != nil {

@@ -174,8 +174,8 @@ func TestKilledSideIsSkipped(t *testing.T) {
 // TestPeersLastLines: the record has what a peer wrote before it ended.
 func TestPeersLastLines(t *testing.T) {
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
-	folder := t.TempDir()
-	path, python := filepath.Join(folder, "record.json"), filepath.Join(folder, "python")
+	dir := t.TempDir()
+	path, python := filepath.Join(dir, "record.json"), filepath.Join(dir, "python")
 	if err := os.WriteFile(python, []byte("#!/bin/sh\nread -r line; echo 'no such instruction' >&2; exit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -197,8 +197,8 @@ func TestPeersLastLines(t *testing.T) {
 // preparation come last.
 func TestStepsByTurns(t *testing.T) {
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
-	folder := t.TempDir()
-	path, python := filepath.Join(folder, "record.json"), filepath.Join(folder, "python")
+	dir := t.TempDir()
+	path, python := filepath.Join(dir, "record.json"), filepath.Join(dir, "python")
 	if err := os.WriteFile(python, []byte("#!/bin/sh\nwhile read -r line; do echo '{\"seconds\": 0.1}'; done\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}

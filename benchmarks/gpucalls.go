@@ -68,7 +68,7 @@ func (r *gpuRun) timeCallsOf(ctx context.Context, t training, chains int, precis
 	if err := graph.Write(does.(*pollen).session, "images", 0, 0, t.normalImages()); err != nil {
 		return err
 	}
-	step := &side{name: "step", does: does, most: mostGPUSteps}
+	step := &side{name: "step", does: does, most: maxGPUSteps}
 	if err := alternate(ctx, []*side{step}, r.options.rounds); err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (s *service) begin(o options, r peerRequest, limit time.Duration) (*side, e
 	if err == nil {
 		_, err = s.peer.run(1)
 	}
-	return &side{name: s.name, does: attending{s.peer}, most: mostGPUSteps}, err
+	return &side{name: s.name, does: attending{s.peer}, most: maxGPUSteps}, err
 }
 
 // invite is begin without a time limit. A peer that cannot do the work is reported, once if it is

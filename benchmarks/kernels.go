@@ -239,8 +239,8 @@ var updates = []struct {
 }
 
 func sample(b *graph.Builder, s langevin.Sampler, w, dw *graph.Node) {
-	s.Update(b, langevin.Force{
-		Name: "w", DataSize: 60000, Prior: langevin.Gaussian(priorDeviation),
+	s.Update(b, langevin.UpdateInputs{
+		Name: "w", DataSize: 60000, Prior: langevin.Gaussian(priorStd),
 		Rates: b.Table("rates", []float64{rate}), Temperatures: b.Table("temperatures", []float64{1}),
 	}, w, dw)
 }

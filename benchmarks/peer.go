@@ -122,7 +122,7 @@ func openPeer(o options, program, mode string, t training) (contestant, error) {
 		work = "predict"
 	}
 	_, err = p.ask(peerRequest{
-		Work: work, Device: "cpu", Network: t.network, Batch: t.batch, Sampler: t.sampler, Mode: mode, Threads: o.threads, Rate: rate, Prior: priorDeviation,
+		Work: work, Device: "cpu", Network: t.network, Batch: t.batch, Sampler: t.sampler, Mode: mode, Threads: o.threads, Rate: rate, Prior: priorStd,
 	})
 	if err != nil {
 		return nil, closeAfter(p, err)

@@ -87,7 +87,7 @@ func checkPeersNoise(t *testing.T, python string, s *service, work training, cha
 	defer p.close()
 	_, err = p.ask(peerRequest{
 		Work: "train", Device: "cpu", Mode: s.mode, Network: work.network, Batch: work.batch, Sampler: work.sampler, Chains: chains, Precision: "fp32",
-		Rate: rate, Prior: priorDeviation,
+		Rate: rate, Prior: priorStd,
 	})
 	if _, missing := errors.Cause(err).(absent); missing {
 		t.Skip(err)

@@ -30,9 +30,9 @@ func (t training) images() (channels, side int) {
 }
 
 // moments are the means and deviations of the pixels' channels.
-func (t training) moments() (means, deviations []float64) {
+func (t training) moments() (means, stds []float64) {
 	channels, _ := t.images()
-	return slices.Repeat([]float64{pixelMean}, channels), slices.Repeat([]float64{pixelDeviation}, channels)
+	return slices.Repeat([]float64{pixelMean}, channels), slices.Repeat([]float64{pixelStd}, channels)
 }
 
 // examples is the size of the data set of noise that is trained on.
@@ -40,16 +40,16 @@ func (t training) examples() int { return 10 * t.batch }
 
 // Settings that all sides share; the rate keeps training on noise finite.
 const (
-	rate           = 1e-3
-	priorDeviation = 0.3
-	psgldAlpha     = 0.99
-	psgldLambda    = 1e-5
+	rate        = 1e-3
+	priorStd    = 0.3
+	psgldAlpha  = 0.99
+	psgldLambda = 1e-5
 )
 
-// pixelMean and pixelDeviation are MNIST's, for every channel of every network's images.
+// pixelMean and pixelStd are MNIST's, for every channel of every network's images.
 const (
-	pixelMean      = 0.1307
-	pixelDeviation = 0.3081
+	pixelMean = 0.1307
+	pixelStd  = 0.3081
 )
 
 // pollen is a session of ours.
@@ -85,9 +85,9 @@ func (t training) compile() (*graph.Program, error) {
 	}
 	b := graph.New(tensor.Float32)
 	channels, side := t.images()
-	means, deviations := t.moments()
+	means, stds := t.moments()
 	shape := tensor.Shape{t.examples(), channels, side, side}
-	x, labels := op.Minibatch(b, op.Batch{Size: t.batch, Shuffled: true}, shape, means, deviations)
+	x, labels := op.Minibatch(b, op.Batch{Size: t.batch, Shuffled: true}, shape, means, stds)
 	loss := b.Apply(op.CrossEntropy{}, model.Apply(b, x), labels)
 	switch t.sampler {
 	case "sgd":
@@ -107,7 +107,7 @@ func (t training) compile() (*graph.Program, error) {
 }
 
 func (t training) attach(b *graph.Builder, s langevin.Sampler, loss *graph.Node) error {
-	posterior := langevin.Posterior{DataSize: t.examples(), Prior: langevin.Gaussian(priorDeviation)}
+	posterior := langevin.Posterior{DataSize: t.examples(), Prior: langevin.Gaussian(priorStd)}
 	return langevin.Attach(b, s, posterior, loss, []float64{posterior.StepSize(rate)}, []float64{1})
 }
 

@@ -44,7 +44,7 @@ func predictCommand(o *options) *cobra.Command {
 // predictor gives probabilities for the same images, under one sample after another.
 type predictor struct {
 	host          *tensor.Host
-	predictor     *samples.Predictor
+	predictor     *samples.SamplePredictor
 	samples       []samples.Sample
 	probabilities []float32
 	mean          []float32
@@ -57,12 +57,12 @@ func newPredictor(t training, threads, count int) (*predictor, error) {
 	}
 	pixels, _ := t.fixedData(t.examples())
 	channels, side := t.images()
-	means, deviations := t.moments()
-	images := samples.Images{Pixels: pixels, Channels: channels, Height: side, Width: side, Mean: means, Deviation: deviations}
+	means, stds := t.moments()
+	images := samples.Images{Pixels: pixels, Channels: channels, Height: side, Width: side, Mean: means, Std: stds}
 	p := &predictor{
 		host: tensor.NewHost(threads), probabilities: make([]float32, 10*t.examples()), mean: make([]float32, 10*t.examples()),
 	}
-	if p.predictor, err = samples.NewPredictor(p.host, tensor.Float32, images, t.batch, network.Apply); err != nil {
+	if p.predictor, err = samples.NewSamplePredictor(p.host, tensor.Float32, images, t.batch, network.Apply); err != nil {
 		return nil, err
 	}
 	for range count {
@@ -85,7 +85,7 @@ func someSample(t training, host *tensor.Host) (samples.Sample, error) {
 	if err != nil {
 		return samples.Sample{}, err
 	}
-	s, err := samples.Take(session, 0, 1)
+	s, err := samples.FromSession(session, 0, 1)
 	return s, cmp.Or(err, session.Close())
 }
 

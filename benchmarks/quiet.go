@@ -9,8 +9,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// mostBusy is the share of the processors' time that others may take while nothing is timed.
-const mostBusy = 0.03
+// maxBusy is the share of the processors' time that others may take while nothing is timed.
+const maxBusy = 0.03
 
 // quietFor is how long they are watched.
 const quietFor = 2 * time.Second
@@ -37,8 +37,8 @@ func quietBy(read func() ([]byte, error), wait time.Duration) error {
 			return err
 		}
 	}
-	if share := (busy[1] - busy[0]) / (all[1] - all[0]); !(share <= mostBusy) {
-		return errors.Errorf("benchmarks: quiet-check: others take %.1f %% of the processors' time, wants at most %.0f %%", 100*share, 100*mostBusy)
+	if share := (busy[1] - busy[0]) / (all[1] - all[0]); !(share <= maxBusy) {
+		return errors.Errorf("benchmarks: quiet-check: others take %.1f %% of the processors' time, wants at most %.0f %%", 100*share, 100*maxBusy)
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ func TestLibrariesThatAreNoDriver(t *testing.T) {
 			t.Skip("no C compiler to make an old driver with")
 		}
 	}
-	folder := t.TempDir()
-	source, old := filepath.Join(folder, "old.c"), filepath.Join(folder, "old.so")
+	dir := t.TempDir()
+	source, old := filepath.Join(dir, "old.c"), filepath.Join(dir, "old.so")
 	if err := os.WriteFile(source, []byte("int cuDriverGetVersion(int *v) { *v = 9020; return 0; }\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

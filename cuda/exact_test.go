@@ -9,7 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -23,19 +23,19 @@ func TestExactSamplersAreTheHosts(t *testing.T) {
 	for i := range masses {
 		masses[i] = 1 + float64(i)/4
 	}
-	for name, m := range map[string]metropolis.Sampler{
-		"random walk":       metropolis.Metropolis{Proposal: metropolis.RandomWalk{}, StepSize: 0.002},
-		"mala":              metropolis.Metropolis{Proposal: metropolis.MALA{}, StepSize: 0.0005, Warmup: 3},
-		"mala on minibatch": metropolis.Metropolis{Proposal: metropolis.MALA{Acceptance: metropolis.AcceptanceMinibatch}, StepSize: 0.0005},
-		"hmc":               metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: 2, Jitter: 0.3}, StepSize: 0.02, Warmup: 2},
-		"hmc with masses":   metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: 2, Masses: map[string][]float64{"b.weight": masses}}, StepSize: 0.02},
-		"mclmc":             metropolis.Unadjusted{Dynamics: metropolis.MCLMC{Friction: 0.1, EnergyVariance: 1e-3}, StepSize: 40, Warmup: 3},
+	for name, m := range map[string]mcmc.Sampler{
+		"random walk":       mcmc.Metropolis{Proposal: mcmc.RandomWalk{}, StepSize: 0.002},
+		"mala":              mcmc.Metropolis{Proposal: mcmc.MALA{}, StepSize: 0.0005, Warmup: 3},
+		"mala on minibatch": mcmc.Metropolis{Proposal: mcmc.MALA{Test: mcmc.AcceptanceMinibatch}, StepSize: 0.0005},
+		"hmc":               mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 2, Jitter: 0.3}, StepSize: 0.02, Warmup: 2},
+		"hmc with masses":   mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 2, Masses: map[string][]float64{"b.weight": masses}}, StepSize: 0.02},
+		"mclmc":             mcmc.Unadjusted{Dynamics: mcmc.MCLMC{Friction: 0.1, EnergyVariance: 1e-3}, StepSize: 40, Warmup: 3},
 	} {
 		for priorName, prior := range map[string]langevin.Prior{"student": langevin.StudentT(3, 1), "mixture": langevin.ScaleMixture(0.5, 1, 0.1)} {
 			u := update{name + ", " + priorName, func(b *graph.Builder) {
 				posterior := langevin.Posterior{DataSize: 3, Prior: prior, Layers: map[string]langevin.Prior{"a": langevin.Laplace(1), "c": langevin.Gaussian(1)}}
 				loss := quadratic(b)
-				target := metropolis.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []metropolis.Quantity{{Name: "loss", Node: loss}}}
+				target := mcmc.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []mcmc.Quantity{{Name: "loss", Node: loss}}}
 				// An error is the builder's too, whose Compile returns it.
 				_, _ = m.Attach(b, target)
 			}, 0, ""}

@@ -34,7 +34,7 @@ const (
 	stagePixels  = 64
 	filterWidth  = 256 // channels of a block's taps, at most
 	reservedFor  = 1 << 10
-	mostPacked   = 3 // blocks that share a multiprocessor's registers
+	maxPacked    = 3 // blocks that share a multiprocessor's registers
 )
 
 // residentOf is how many blocks a multiprocessor holds, by their shared memory.
@@ -176,7 +176,7 @@ func (t packedTile) cost(p *placement, g packedProduct, chains int) float64 {
 	work := float64(t.rows*t.columns*depth) / costPerCycle
 	_, lines := g.pixels.lines(t.columns, g.reach)
 	bytes := float64(blocks*lineBytes) * (float64(t.rows*g.taps) + lines)
-	resident := residentOf(p, shared, mostPacked)
+	resident := residentOf(p, shared, maxPacked)
 	return t.speed.with(resident).cycles(p, t.blocks(g)*chains, resident, work, bytes)
 }
 

@@ -23,7 +23,7 @@ func TestGrids(t *testing.T) {
 		{tensor.Threads(257), 1, 4, [2]int{2, 1}, 256},
 		{tensor.Threads(1 << 20), 1, 4, [2]int{32, 1}, 256},
 		{tensor.Threads(1 << 20), 1, 132, [2]int{1056, 1}, 256},
-		{tensor.Fours(1025), 1, 4, [2]int{2, 1}, 256},
+		{tensor.Vec4(1025), 1, 4, [2]int{2, 1}, 256},
 		{tensor.Warps(9), 1, 4, [2]int{2, 1}, 256},
 		{tensor.Block(0), 1, 4, [2]int{1, 1}, 32},
 		{tensor.Block(33), 1, 4, [2]int{1, 1}, 64},

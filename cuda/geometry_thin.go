@@ -7,7 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// thin is an instance of the kernels of kernels/matmul_thin.cu, for products of at most mostThin
+// thin is an instance of the kernels of kernels/matmul_thin.cu, for products of at most maxThin
 // rows, columns or depths.
 type thin struct {
 	kind  thinKind
@@ -26,7 +26,7 @@ const (
 )
 
 const (
-	mostThin       = 32
+	maxThin        = 32
 	thinParts      = 8   // warps that share the depth of dots, at most
 	thinDepths     = 128 // of dots, that a warp adds at once
 	thinGroups     = 4   // warps of a block of dots whose depth is not shared
@@ -44,7 +44,7 @@ const costOfLoads = 800.0 // for loads that are issued together to come from the
 
 // isThin reports whether there are kernels for the product: of matrices in float32.
 func (g *product) isThin() bool {
-	return g.forward && !g.images && g.out.Buffer.DType == tensor.Float32 && (g.few() <= mostThin || g.depth <= mostThin)
+	return g.forward && !g.images && g.out.Buffer.DType == tensor.Float32 && (g.few() <= maxThin || g.depth <= maxThin)
 }
 
 // few and longer are the product's rows and columns; rows are the few if they are fewer.
@@ -64,10 +64,10 @@ func (g *product) alongDepth() (longer, few bool) {
 
 // thinKinds are the ways in which the product can be computed.
 func (g *product) thinKinds() (kinds []thinKind) {
-	if g.depth <= mostThin {
+	if g.depth <= maxThin {
 		kinds = append(kinds, thinShallow)
 	}
-	if g.few() <= mostThin {
+	if g.few() <= maxThin {
 		kind := thinColumns
 		if along, _ := g.alongDepth(); along {
 			kind = thinDots
@@ -97,7 +97,7 @@ func (g *product) thinTiles(kind thinKind) (tiles []thin) {
 		turns = []int{1}
 	}
 	for _, t := range tilesThin {
-		if t.kind != kind || size > t.most || t.most > mostThin/2 && size <= mostThin/2 {
+		if t.kind != kind || size > t.most || t.most > maxThin/2 && size <= maxThin/2 {
 			continue
 		}
 		for _, t.turns = range turns {
@@ -209,6 +209,6 @@ func (g *product) thinCalls(p *placement) []call {
 	t, cycles := g.cheapestThin(p, kind, p.chains)
 	blocks, threads := t.grid(g)
 	arguments := append([]tensor.Argument{g.out, g.operands[0], g.operands[1], g.biasOr(g.operands[0])}, g.sizes...)
-	arguments = append(arguments, tensor.Int(g.epilogue), tensor.Flag(g.fewRows()), tensor.Int(g.parts()), tensor.Int(t.turns))
+	arguments = append(arguments, tensor.Int(g.epilogue), tensor.Bool(g.fewRows()), tensor.Int(g.parts()), tensor.Int(t.turns))
 	return []call{{symbol: t.symbol(g.stem), blocks: [2]int{blocks, 1}, threads: threads, arguments: arguments, cycles: cycles}}
 }

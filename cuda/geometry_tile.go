@@ -180,7 +180,7 @@ const (
 const (
 	sliceUnit  = 32
 	sliceDepth = 64 // at least
-	mostSlices = 256
+	maxSlices  = 256
 )
 
 // cut finds the cheapest one. The slices are chosen as for one chain, because they determine the
@@ -197,9 +197,9 @@ func (g *product) cut(p *placement, tiles []tile) cut {
 // sliceCounts are the numbers of slices that may be chosen.
 func (g *product) sliceCounts() []int {
 	counts := []int{1}
-	for n := 2; n <= mostSlices; n *= 2 {
+	for n := 2; n <= maxSlices; n *= 2 {
 		for _, count := range []int{n, n + n/2} {
-			if count <= mostSlices && g.depth/count >= sliceDepth {
+			if count <= maxSlices && g.depth/count >= sliceDepth {
 				counts = append(counts, ceil(g.depth, sliceOf(g.depth, count)))
 			}
 		}

@@ -85,8 +85,8 @@ func (g *groupProduct) lines(t stripTile) (most int, mean float64) {
 // threads are four warps for each strip, and one that starts the copies.
 func (t stripTile) threads() int { return t.strips*4*warp + warp }
 
-// mostResident are the blocks that share a multiprocessor's registers, as the kernels are bounded.
-func (t stripTile) mostResident() int {
+// maxResident are the blocks that share a multiprocessor's registers, as the kernels are bounded.
+func (t stripTile) maxResident() int {
 	if t.strips == 1 {
 		return 3
 	}
@@ -116,7 +116,7 @@ func (t stripTile) cost(p *placement, g *groupProduct, chains int) float64 {
 	work := float64(groupRows*t.columns()*g.taps*blocks*numbersOf(p.precision)) / costPerCycle
 	_, lines := g.lines(t)
 	bytes := float64(blocks*lineBytes) * (float64(groupRows*g.taps) + lines)
-	resident := residentOf(p, shared, t.mostResident())
+	resident := residentOf(p, shared, t.maxResident())
 	return t.speed.with(resident).cycles(p, t.blocks(g)*chains, resident, work, bytes)
 }
 

@@ -32,10 +32,10 @@ const (
 	tapSums = 4 * groupRows * groupRows
 	// filterBarriers are the bytes of a stage's two barriers.
 	filterBarriers = 8 * 2
-	// A block has as many stages as shared memory has room for, up to mostStages. Stages are cut
-	// small enough for leastStages of them to fit next to the sums of usualTaps taps.
-	leastStages, mostStages = 3, 8
-	usualTaps               = 7
+	// A block has as many stages as shared memory has room for, up to maxStages. Stages are cut
+	// small enough for minStages of them to fit next to the sums of usualTaps taps.
+	minStages, maxStages = 3, 8
+	usualTaps            = 7
 )
 
 // speedOfGroups is taken for that of products of 112 columns and more: a product's left operand is
@@ -55,7 +55,7 @@ func (f *packedFilter) onGroups(p *placement) *groupFilter {
 	for parts := 1; parts <= s.P; parts++ {
 		g.rows = ceil(s.P, parts)
 		g.stages = s.B * ceil(s.P, g.rows)
-		if g = g.shared(ceil(f.pixels.taps, usualTaps)); g.bytes(leastStages, true) <= p.shared {
+		if g = g.shared(ceil(f.pixels.taps, usualTaps)); g.bytes(minStages, true) <= p.shared {
 			return &g
 		}
 	}
@@ -91,7 +91,7 @@ func (g groupFilter) bytes(stages int, sums bool) int {
 
 // depth is the stages in shared memory.
 func (g groupFilter) depth(p *placement, apart bool) int {
-	depth := mostStages
+	depth := maxStages
 	for depth > 0 && g.bytes(depth, !apart) > p.shared {
 		depth--
 	}
@@ -109,7 +109,7 @@ func (g groupFilter) cheapest(p *placement, chains int, apart bool) (best groupF
 	best, least = g, math.Inf(1)
 	for shares := ceil(taps, filterTaps); shares <= min(taps, ceil(taps, usualTaps)+1); shares++ {
 		try := g.shared(shares)
-		if try.depth(p, apart) < leastStages {
+		if try.depth(p, apart) < minStages {
 			continue
 		}
 		if cost := try.cost(p, chains, apart); cost < least {

@@ -73,11 +73,11 @@ func learn(t *testing.T, device tensor.Device, data *datasets.Splits, seed uint6
 		Layers: network, Method: optimizers.Momentum{Decay: 0.9}, Schedule: optimizers.Cosine{First: 0.02},
 		Subset: 200, Batch: 20, Epochs: 4, Seed: seed,
 	}
-	folder := filepath.Join(t.TempDir(), "run")
-	if _, err := pollen.Fit(context.Background(), spec, data, folder, pollen.WithDevice(device)); err != nil {
+	dir := filepath.Join(t.TempDir(), "run")
+	if _, err := pollen.Fit(context.Background(), spec, data, dir, pollen.WithDevice(device)); err != nil {
 		t.Fatal(err)
 	}
-	run, err := pollen.Open(folder)
+	run, err := pollen.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func elementwiseStep(n, chains int) tensor.Workload {
 	launch := func(x, y *tensor.Buffer) tensor.Launch {
 		arguments := []tensor.Argument{tensor.Out(y), tensor.In(x), tensor.Int(n)}
 		return tensor.Launch{Kernel: "relu_fwd_f32", Label: "relu", Arguments: arguments,
-			Calls: []tensor.Call{{Kernel: "relu_fwd_f32", Grid: tensor.Fours(n), Arguments: arguments}}}
+			Calls: []tensor.Call{{Kernel: "relu_fwd_f32", Grid: tensor.Vec4(n), Arguments: arguments}}}
 	}
 	s := tensor.Workload{Launches: []tensor.Launch{launch(b[0], b[1]), launch(b[1], b[2])}, Chains: chains}
 	s.Bytes[tensor.Scratch] = 3 * tensor.Align(4*n)

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/optest"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -54,7 +54,7 @@ func TestRareUpdatesAreTheHosts(t *testing.T) {
 	defer host.Close()
 	compareAll(t, rare(), device, host)
 	counted := update{"counted proposals", func(b *graph.Builder) {
-		header := metropolis.MALA{Acceptance: metropolis.AcceptanceMinibatch}.BatchHeader(b)
+		header := mcmc.MALA{Test: mcmc.AcceptanceMinibatch}.BatchHeader(b)
 		b.Record("sum", b.Apply(op.Sum{}, b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(3, 5)}, header)))
 	}, 0, ""}
 	t.Run(counted.name, func(t *testing.T) { compareUpdates[float64](t, counted, device, host, 0) }) // proposals are in float64

@@ -39,8 +39,8 @@ func aligned(bytes []byte) []byte { return append(bytes, make([]byte, -len(bytes
 
 // fits refuses rows that are not the kernel's.
 func (c call) fits(e kernels.Entry) error {
-	if (c.ends == nil) != (e.Row == 0) || len(c.ends) > kernels.MostRows {
-		return errors.Errorf("cuda: %s takes at most %d rows if any, a row being %d bytes; the launch has %d", e.Name, kernels.MostRows, e.Row, len(c.ends))
+	if (c.ends == nil) != (e.Row == 0) || len(c.ends) > kernels.MaxRows {
+		return errors.Errorf("cuda: %s takes at most %d rows if any, a row being %d bytes; the launch has %d", e.Name, kernels.MaxRows, e.Row, len(c.ends))
 	}
 	if c.ends == nil {
 		return nil
@@ -57,13 +57,13 @@ func (c call) fits(e kernels.Entry) error {
 // rowsParameter is the parameter of a kernel that takes rows.
 func rowsParameter(c call, value func(tensor.Argument) (low, high uint64)) []byte {
 	var ends, rows []byte
-	for i := range kernels.MostRows {
+	for i := range kernels.MaxRows {
 		ends = binary.NativeEndian.AppendUint32(ends, uint32(c.ends[min(i, len(c.ends)-1)]))
 	}
 	for _, row := range c.rows() {
 		rows = appendRow(rows, row, value)
 	}
-	missing := (kernels.MostRows - len(c.ends)) * (len(rows) / len(c.ends))
+	missing := (kernels.MaxRows - len(c.ends)) * (len(rows) / len(c.ends))
 	return append(append(ends, rows...), make([]byte, missing)...)
 }
 
@@ -128,7 +128,7 @@ func (j *joining) group(kind []int, p *placement) {
 	for _, i := range kind[1:] {
 		cost := bytesOf(j.calls[i]) * float64(p.chains) / (bytesPerCycle * float64(max(1, p.multiprocessors)))
 		j.leader[i] = leader
-		if members < kernels.MostRows && waiting+cost <= costOfLaunch && j.sequence() != nil {
+		if members < kernels.MaxRows && waiting+cost <= costOfLaunch && j.sequence() != nil {
 			members, waiting = members+1, waiting+cost
 			continue
 		}

@@ -112,10 +112,10 @@ func TestJoin(t *testing.T) {
 		t.Errorf("the rows are of %v parameters, wants %v", rows, want)
 	}
 	var many []call
-	for range kernels.MostRows + 3 {
+	for range kernels.MaxRows + 3 {
 		many = append(many, updateOf(buffer(8), buffer(8), 1))
 	}
-	if all := join(many, p); len(all) != 2 || len(all[0].ends) != kernels.MostRows || len(all[1].ends) != 3 {
+	if all := join(many, p); len(all) != 2 || len(all[0].ends) != kernels.MaxRows || len(all[1].ends) != 3 {
 		t.Errorf("%d calls of %d updates", len(all), len(many))
 	}
 	if all := join(many[:1], p); len(all) != 1 || len(all[0].ends) != 1 {
@@ -127,7 +127,7 @@ func TestJoin(t *testing.T) {
 func TestRowsParameter(t *testing.T) {
 	x := tensor.NewBuffer("x", tensor.Chain, tensor.Float32, 4)
 	row := func(n int) []tensor.Argument {
-		return []tensor.Argument{tensor.Int(n), tensor.In(x), tensor.Int(n + 1), tensor.Real(tensor.Float64, 1), tensor.Real(tensor.Float32, 2)}
+		return []tensor.Argument{tensor.Int(n), tensor.In(x), tensor.Int(n + 1), tensor.Float(tensor.Float64, 1), tensor.Float(tensor.Float32, 2)}
 	}
 	c := call{symbol: "k_f32", threads: 32, arguments: slices.Concat(row(5), row(7)), ends: []int{3, 4}}
 	got := rowsParameter(c, func(a tensor.Argument) (low, high uint64) {
@@ -153,7 +153,7 @@ func TestRowsParameter(t *testing.T) {
 		t.Error(err)
 	}
 	many := c
-	many.arguments, many.ends = slices.Repeat(row(1), kernels.MostRows+1), make([]int, kernels.MostRows+1)
+	many.arguments, many.ends = slices.Repeat(row(1), kernels.MaxRows+1), make([]int, kernels.MaxRows+1)
 	for want, refused := range map[string]func() error{
 		"a row of k_f32 has 56 bytes": func() error { e := e; e.Row = 56; return matches(e, c) },
 		"if any, a row being 0 bytes": func() error { e := e; e.Row = 0; return matches(e, c) },

@@ -30,24 +30,24 @@ func matches(e kernels.Entry, c call) error {
 
 // The largest grids of all GPUs since compute capability 3.0.
 const (
-	mostBlocksX = 1<<31 - 1
-	mostBlocks  = 1<<16 - 1 // of the other dimensions; the third is the chains
+	maxBlocksX = 1<<31 - 1
+	maxBlocks  = 1<<16 - 1 // of the other dimensions; the third is the chains
 )
 
-// mostElements is the most that a chain's buffer may have: kernels count elements in 32 bits, and
+// maxElements is the most that a chain's buffer may have: kernels count elements in 32 bits, and
 // up to a grid's threads beyond the last.
-const mostElements = 1<<31 - 1<<21
+const maxElements = 1<<31 - 1<<21
 
 // startable refuses a grid that the driver would not start, and buffers that kernels cannot count.
 func startable(c call, chains int) error {
 	for i, a := range c.arguments {
-		if b := a.Buffer; b != nil && b.Arena != tensor.Shared && b.Elements > mostElements {
-			return errors.Errorf("cuda: argument %d of %s has %d elements, wants at most %d: make the batch smaller", i, c.symbol, b.Elements, mostElements)
+		if b := a.Buffer; b != nil && b.Arena != tensor.Shared && b.Elements > maxElements {
+			return errors.Errorf("cuda: argument %d of %s has %d elements, wants at most %d: make the batch smaller", i, c.symbol, b.Elements, maxElements)
 		}
 	}
-	if c.blocks[0] < 1 || c.blocks[0] > mostBlocksX || c.blocks[1] > mostBlocks || chains > mostBlocks {
+	if c.blocks[0] < 1 || c.blocks[0] > maxBlocksX || c.blocks[1] > maxBlocks || chains > maxBlocks {
 		return errors.Errorf("cuda: %s has %v blocks for each of %d chains, wants at least 1 and at most %d, %d and %d chains",
-			c.symbol, c.blocks, chains, mostBlocksX, mostBlocks, mostBlocks)
+			c.symbol, c.blocks, chains, maxBlocksX, maxBlocks, maxBlocks)
 	}
 	return nil
 }

@@ -32,13 +32,13 @@ func readLaunched(t *testing.T) launched {
 		t.Skip("the test reads the sources of ops and samplers, which are not here")
 	}
 	l := launched{whole: map[string]bool{}, strides: map[string]bool{}, words: map[string]bool{"": true}}
-	folders := []string{
-		"../graph", "../graph/op", "../graph/op/array", "../optimizers", "../langevin", "../metropolis", "../distributions", "../layers", ".",
+	dirs := []string{
+		"../graph", "../graph/op", "../graph/op/array", "../optimizers", "../langevin", "../mcmc", "../distributions", "../layers", ".",
 	}
-	for _, folder := range folders {
-		paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	for _, dir := range dirs {
+		paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(paths) == 0 {
-			t.Fatal(folder, err)
+			t.Fatal(dir, err)
 		}
 		for _, path := range paths {
 			if strings.HasSuffix(path, "_test.go") {
@@ -144,7 +144,7 @@ func TestKernelsAndLaunches(t *testing.T) {
 func TestMatches(t *testing.T) {
 	b := tensor.NewBuffer("x", tensor.Chain, tensor.Float32, 4)
 	e := kernels.Entry{Name: "k_f32", Threads: 256, Parameters: []kernels.Parameter{kernels.Buffer, kernels.Integer, kernels.Float32, kernels.Float64}}
-	good := []tensor.Argument{tensor.In(b), tensor.Uint(3), tensor.Real(tensor.Float32, 1), tensor.Real(tensor.Float64, 1)}
+	good := []tensor.Argument{tensor.In(b), tensor.Uint(3), tensor.Float(tensor.Float32, 1), tensor.Float(tensor.Float64, 1)}
 	if err := matches(e, call{threads: 256, arguments: good}); err != nil {
 		t.Error(err)
 	}
@@ -164,8 +164,8 @@ func TestStartable(t *testing.T) {
 	with := func(arena tensor.Arena, elements int) []tensor.Argument {
 		return []tensor.Argument{tensor.Int(1), tensor.In(tensor.NewBuffer("x", arena, tensor.Float32, elements))}
 	}
-	good := call{symbol: "k_f32", blocks: [2]int{1, 1}, arguments: with(tensor.Scratch, mostElements)}
-	if err := startable(good, mostBlocks); err != nil {
+	good := call{symbol: "k_f32", blocks: [2]int{1, 1}, arguments: with(tensor.Scratch, maxElements)}
+	if err := startable(good, maxBlocks); err != nil {
 		t.Error(err)
 	}
 	if err := startable(call{blocks: [2]int{1, 1}, arguments: with(tensor.Shared, 1<<40)}, 1); err != nil {
@@ -173,13 +173,13 @@ func TestStartable(t *testing.T) {
 	}
 	for want, c := range map[string]call{
 		"wants at least 1 and": {blocks: [2]int{0, 1}}, "has [1 65536] blocks": {blocks: [2]int{1, 1 << 16}},
-		"argument 1 of k_f32 has 2145386497 elements": {symbol: "k_f32", blocks: good.blocks, arguments: with(tensor.Scratch, mostElements+1)},
+		"argument 1 of k_f32 has 2145386497 elements": {symbol: "k_f32", blocks: good.blocks, arguments: with(tensor.Scratch, maxElements+1)},
 	} {
 		if err := startable(c, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, wants %q", err, want)
 		}
 	}
-	if err := startable(good, mostBlocks+1); err == nil {
+	if err := startable(good, maxBlocks+1); err == nil {
 		t.Error("too many chains are started")
 	}
 }

@@ -42,7 +42,7 @@ func newToy(chains int) *toy {
 	workspace := tensor.NewWorkspace(tensor.Float32, toyElements)
 	t.Launches = []tensor.Launch{{
 		Kernel: "toy_scale_f32", Label: "scale",
-		Arguments: []tensor.Argument{tensor.Out(t.y), tensor.In(t.x), tensor.In(t.factor), n, tensor.Real(tensor.Float32, 1.5)},
+		Arguments: []tensor.Argument{tensor.Out(t.y), tensor.In(t.x), tensor.In(t.factor), n, tensor.Float(tensor.Float32, 1.5)},
 		Host: tensor.Single(func(a *tensor.Args) {
 			toyScale(tensor.Slice[float32](a, 0), tensor.Slice[float32](a, 1), tensor.Slice[float32](a, 2), 1.5)
 		}),

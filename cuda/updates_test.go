@@ -182,14 +182,14 @@ func TestUpdatesOfManyParameters(t *testing.T) {
 			compareUpdates[float32](t, samplerOf(many, s.Name(), s, langevin.Gaussian(1), 1, 1e-5), device, host, 1e-5)
 			full, rest := 0, 0
 			for _, n := range device.rows {
-				if n == kernels.MostRows {
+				if n == kernels.MaxRows {
 					full++
-				} else if n == 15-kernels.MostRows {
+				} else if n == 15-kernels.MaxRows {
 					rest++
 				}
 			}
 			if full == 0 || full != rest || full+rest != len(device.rows) {
-				t.Errorf("the updates of 15 parameters are calls of %v rows, wants %d and the rest", device.rows, kernels.MostRows)
+				t.Errorf("the updates of 15 parameters are calls of %v rows, wants %d and the rest", device.rows, kernels.MaxRows)
 			}
 		})
 	}

@@ -17,9 +17,9 @@ func allocating(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// mostAllocated bounds what reading may allocate: compressed data become up to a thousand times as
+// maxAllocated bounds what reading may allocate: compressed data become up to a thousand times as
 // many bytes, and these are copied while they grow.
-func mostAllocated(content []byte) uint64 { return 32<<20 + 6000*uint64(len(content)) }
+func maxAllocated(content []byte) uint64 { return 32<<20 + 6000*uint64(len(content)) }
 
 func FuzzNPZ(f *testing.F) {
 	var archive bytes.Buffer
@@ -47,7 +47,7 @@ func FuzzNPZ(f *testing.F) {
 				t.Fatal("no arrays, and no error")
 			}
 		})
-		if used > mostAllocated(content) {
+		if used > maxAllocated(content) {
 			t.Fatalf("%d bytes were allocated for %d", used, len(content))
 		}
 	})
@@ -76,7 +76,7 @@ func FuzzCIFARArchive(f *testing.F) {
 				_, _ = readCIFAR("file", contents) // an error is as good
 			}
 		})
-		if used > mostAllocated(content) {
+		if used > maxAllocated(content) {
 			t.Fatalf("%d bytes were allocated for %d", used, len(content))
 		}
 	})

@@ -49,7 +49,7 @@ func arraySplits(path string, parts [3]*arrayPart, classNames []string, hashes m
 			Channels: part.channels, Height: part.height, Width: part.width,
 			Classes: len(classNames), ClassNames: classNames, Place: filepath.Dir(path), Hashes: hashes,
 		}
-		d.Mean, d.Deviation = moments(part.images, part.channels, part.height*part.width)
+		d.Mean, d.Std = moments(part.images, part.channels, part.height*part.width)
 		all[split] = d
 	}
 	return &Splits{Train: all[Train], Validation: all[Validation], Test: all[Test]}, nil
@@ -61,7 +61,7 @@ func nameOf(path string) string {
 		path = whole // the path may be a dot
 	}
 	name := filepath.Base(path)
-	if !isFolder(path) {
+	if !isDir(path) {
 		for extension := filepath.Ext(name); extension != "" && extension != name; extension = filepath.Ext(name) {
 			name = name[:len(name)-len(extension)]
 		}
@@ -85,12 +85,12 @@ func planar(images []byte, channels, height, width int) []byte {
 	return turned
 }
 
-// onlyFolder descends through folders that contain nothing visible but one folder, as unpacked
+// onlyDir descends through folders that contain nothing visible but one folder, as unpacked
 // archives do.
-func onlyFolder(path string) string {
+func onlyDir(path string) string {
 	for range deepest {
-		entries, err := readFolder(path, "")
-		if err != nil || len(entries) != 1 || !entries[0].isFolder {
+		entries, err := readDir(path, "")
+		if err != nil || len(entries) != 1 || !entries[0].isDir {
 			break
 		}
 		path = filepath.Join(path, entries[0].name)

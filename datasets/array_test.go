@@ -178,14 +178,14 @@ func FuzzReadNPY(f *testing.F) {
 	})
 }
 
-func TestIDXFolder(t *testing.T) {
+func TestIDXDir(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "own")
-	folder := filepath.Join(root, "raw")
+	dir := filepath.Join(root, "raw")
 	images := randomBytes(3, 6*3*5*7)
-	write(t, idxBytes([]int{6, 3, 5, 7}, images), folder, "train-images-idx4-ubyte")
-	write(t, packed(t, idxBytes([]int{6}, []byte{0, 1, 2, 3, 4, 11})), folder, "train-labels-idx1-ubyte.gz")
-	write(t, idxBytes([]int{2, 3, 5, 7}, images[:210]), folder, "t10k-images-idx3-ubyte")
-	write(t, idxBytes([]int{2}, []byte{0, 1}), folder, "t10k-labels-idx1-ubyte")
+	write(t, idxBytes([]int{6, 3, 5, 7}, images), dir, "train-images-idx4-ubyte")
+	write(t, packed(t, idxBytes([]int{6}, []byte{0, 1, 2, 3, 4, 11})), dir, "train-labels-idx1-ubyte.gz")
+	write(t, idxBytes([]int{2, 3, 5, 7}, images[:210]), dir, "t10k-images-idx3-ubyte")
+	write(t, idxBytes([]int{2}, []byte{0, 1}), dir, "t10k-labels-idx1-ubyte")
 	splits, err := Open(root, alone(t))
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestIDXFolder(t *testing.T) {
 		!bytes.Equal(d.Images, images) || splits.Test.Len() != 2 || splits.Validation != nil || len(d.Hashes) != 4 {
 		t.Errorf("opened %+v", d)
 	}
-	if err := os.Remove(filepath.Join(folder, "t10k-labels-idx1-ubyte")); err != nil {
+	if err := os.Remove(filepath.Join(dir, "t10k-labels-idx1-ubyte")); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Open(root, alone(t))
@@ -204,22 +204,22 @@ func TestIDXFolder(t *testing.T) {
 
 // A folder may have test images alone, which Load reads, with moments of their own.
 func TestIDXFolderOfTestImages(t *testing.T) {
-	folder, images := t.TempDir(), randomBytes(3, 4*5*7)
-	write(t, idxBytes([]int{4, 5, 7}, images), folder, "t10k-images-idx3-ubyte")
-	write(t, idxBytes([]int{4}, []byte{0, 1, 2, 1}), folder, "t10k-labels-idx1-ubyte")
+	dir, images := t.TempDir(), randomBytes(3, 4*5*7)
+	write(t, idxBytes([]int{4, 5, 7}, images), dir, "t10k-images-idx3-ubyte")
+	write(t, idxBytes([]int{4}, []byte{0, 1, 2, 1}), dir, "t10k-labels-idx1-ubyte")
 	options := alone(t)
 	options.Validation, options.Test = 0.5, 0.5
-	d, err := Load(folder, Test, options)
+	d, err := Load(dir, Test, options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if mean, _ := moments(images, 1, 5*7); d.Len() != 4 || d.Classes != 3 || d.Mean[0] != mean[0] {
 		t.Errorf("read %+v", d)
 	}
-	_, err = Load(folder, Train, options)
-	wantError(t, err, folder+": no train split")
-	_, err = Open(folder, options)
-	wantError(t, err, "datasets: "+folder+": no training images")
+	_, err = Load(dir, Train, options)
+	wantError(t, err, dir+": no train split")
+	_, err = Open(dir, options)
+	wantError(t, err, "datasets: "+dir+": no training images")
 }
 
 // letterArrays writes 40 training and 20 test images of ten classes as an
@@ -289,8 +289,8 @@ func TestOptionsOfKnownNames(t *testing.T) {
 	if splits.Train.Len() != 44998 || splits.Validation.Len() != 15002 || splits.Test.Len() != 10000 {
 		t.Error("splits of", splits.Train.Len(), splits.Validation.Len(), splits.Test.Len())
 	}
-	if splits.Train.Mean[0] != mnist().mean || splits.Test.Deviation[0] != mnist().deviation {
-		t.Errorf("mean %v, deviation %v", splits.Train.Mean, splits.Test.Deviation)
+	if splits.Train.Mean[0] != mnist().mean || splits.Test.Std[0] != mnist().std {
+		t.Errorf("mean %v, deviation %v", splits.Train.Mean, splits.Test.Std)
 	}
 	options = alone(t)
 	options.Height, options.Width, options.Classes = 14, 14, []string{"3"}
@@ -322,7 +322,7 @@ func TestOptionsErrors(t *testing.T) {
 	} {
 		_, err := Open(path, test.options)
 		wantError(t, err, "datasets: options: "+test.option+": ", test.want)
-		var invalid Invalid
+		var invalid FormatError
 		if !errors.As(err, &invalid) || invalid.Option != test.option || strings.Contains(invalid.Problem, "datasets: ") {
 			t.Errorf("%+v: %#v", test.options, invalid)
 		}

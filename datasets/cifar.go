@@ -51,15 +51,15 @@ func cifarBatches(extension string) []string {
 // files returns all files of a form.
 func (f cifarForm) files() []string { return slices.Concat(f.train, f.test, []string{f.names}) }
 
-// isCIFARFolder reports whether a folder has the first training file and the names of a form; any
+// isCIFARDir reports whether a folder has the first training file and the names of a form; any
 // other missing file is an error later.
-func isCIFARFolder(path string) bool {
-	if !isFolder(path) {
+func isCIFARDir(path string) bool {
+	if !isDir(path) {
 		return false
 	}
-	folder := onlyFolder(path)
+	dir := onlyDir(path)
 	return slices.ContainsFunc(cifarForms, func(f cifarForm) bool {
-		return isRegular(filepath.Join(folder, f.train[0])) && isRegular(filepath.Join(folder, f.names))
+		return isRegular(filepath.Join(dir, f.train[0])) && isRegular(filepath.Join(dir, f.names))
 	})
 }
 
@@ -68,12 +68,12 @@ func isRegular(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// openCIFARFolder opens a folder of CIFAR's files.
-func openCIFARFolder(path string, _ Options) (*Splits, error) {
-	folder, contents := onlyFolder(path), map[string][]byte{}
+// openCIFARDir opens a folder of CIFAR's files.
+func openCIFARDir(path string, _ Options) (*Splits, error) {
+	dir, contents := onlyDir(path), map[string][]byte{}
 	for _, form := range cifarForms {
 		for _, name := range form.files() {
-			file := filepath.Join(folder, name)
+			file := filepath.Join(dir, name)
 			if !isRegular(file) || contents[name] != nil {
 				continue
 			}
@@ -106,7 +106,7 @@ func readLimited(path string) ([]byte, error) {
 
 func isTar(path string) bool {
 	name := strings.ToLower(filepath.Base(path))
-	return !isFolder(path) && (strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar"))
+	return !isDir(path) && (strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar"))
 }
 
 // openCIFARArchive opens an archive as published for CIFAR.

@@ -29,19 +29,19 @@ func csvStem(path string) (string, bool) {
 
 func isCSV(path string) bool {
 	_, found := csvStem(path)
-	return found && !isFolder(path)
+	return found && !isDir(path)
 }
 
 // csvFiles returns a folder's files of pixels by Split, "" for none: train.csv,
 // fashion-mnist_train.csv and the like.
-func csvFiles(folder string) (paths [3]string, err error) {
-	entries, err := readFolder(folder, "")
+func csvFiles(dir string) (paths [3]string, err error) {
+	entries, err := readDir(dir, "")
 	if err != nil {
 		return paths, err
 	}
 	for _, entry := range entries {
 		stem, found := csvStem(entry.name)
-		if !found || entry.isFolder {
+		if !found || entry.isDir {
 			continue
 		}
 		for split, words := range splitWords {
@@ -50,21 +50,21 @@ func csvFiles(folder string) (paths [3]string, err error) {
 			}
 			if paths[split] != "" {
 				return paths, errors.Errorf("datasets: %s: both %s and %s, want one %s split",
-					folder, filepath.Base(paths[split]), entry.name, Split(split))
+					dir, filepath.Base(paths[split]), entry.name, Split(split))
 			}
-			paths[split] = filepath.Join(folder, entry.name)
+			paths[split] = filepath.Join(dir, entry.name)
 		}
 	}
 	return paths, nil
 }
 
-// isCSVFolder reports whether a folder's training file begins like images in CSV, not like a table
+// isCSVDir reports whether a folder's training file begins like images in CSV, not like a table
 // of picture names.
-func isCSVFolder(path string) bool {
-	if !isFolder(path) {
+func isCSVDir(path string) bool {
+	if !isDir(path) {
 		return false
 	}
-	paths, err := csvFiles(onlyFolder(path))
+	paths, err := csvFiles(onlyDir(path))
 	if paths[Train] == "" {
 		return false
 	}
@@ -84,9 +84,9 @@ func isCSVFolder(path string) bool {
 	return r.start() == nil && r.pixels >= fewest
 }
 
-// openCSVFolder opens a folder with a CSV file for each split.
-func openCSVFolder(path string, options Options) (*Splits, error) {
-	paths, err := csvFiles(onlyFolder(path))
+// openCSVDir opens a folder with a CSV file for each split.
+func openCSVDir(path string, options Options) (*Splits, error) {
+	paths, err := csvFiles(onlyDir(path))
 	if err != nil {
 		return nil, err
 	}

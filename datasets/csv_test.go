@@ -82,7 +82,7 @@ func TestCSV(t *testing.T) {
 }
 
 // A folder has a file for each split; other files and pictures are ignored.
-func TestCSVFolder(t *testing.T) {
+func TestCSVDir(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "digits")
 	pixels := randomBytes(13, 3*9)
 	write(t, []byte("Id,Label\n1,0\n"), root, "inside", "sample_submission.csv")
@@ -111,7 +111,7 @@ func TestCSVFolder(t *testing.T) {
 	for _, table := range []string{"Width,Height,Roi.X1,Roi.Y1,ClassId,Path\n3,3,0,0,1,a/1.png\n", "image_id,label\n1,2\n", "", "a,b,c,d,e,f\n"} {
 		pictures := dots(t, "a/1.png", "a/2.png", "b/1.png", "b/2.png")
 		write(t, []byte(table), pictures, "Train.csv")
-		if isCSVFolder(pictures) {
+		if isCSVDir(pictures) {
 			t.Errorf("pictures beside %q count as images in CSV", table)
 		}
 	}

@@ -25,7 +25,7 @@ type Dataset struct {
 	// split this is; where there is no fixed training set (notmnist, New, ReadImages), those of the
 	// images at hand. The deviation of a constant channel is 1. With the figures of its training
 	// set, even for another set, a network is fed (pixel/255 - Mean[c])/Deviation[c].
-	Mean, Deviation []float64
+	Mean, Std []float64
 
 	// Hashes maps the name of each file read to the SHA-256 of its bytes, in
 	// hexadecimal, for a run's manifest.
@@ -137,16 +137,16 @@ func (d *Dataset) Validate() error {
 			return errors.Errorf("datasets: %s: label %d is %d, want 0 or more and below %d", d.Name, i, label, d.Classes)
 		}
 	}
-	if len(d.Mean) != d.Channels || len(d.Deviation) != d.Channels {
+	if len(d.Mean) != d.Channels || len(d.Std) != d.Channels {
 		return errors.Errorf("datasets: %s: %d means and %d deviations, want one for each of %d channels",
-			d.Name, len(d.Mean), len(d.Deviation), d.Channels)
+			d.Name, len(d.Mean), len(d.Std), d.Channels)
 	}
 	for c := range d.Channels {
 		if mean := d.Mean[c]; math.IsNaN(mean) || math.IsInf(mean, 0) {
 			return errors.Errorf("datasets: %s: mean %v in channel %d, want a finite number", d.Name, mean, c)
 		}
-		if deviation := d.Deviation[c]; !(deviation > 0) || math.IsInf(deviation, 0) {
-			return errors.Errorf("datasets: %s: deviation %v in channel %d, want a finite number above 0", d.Name, deviation, c)
+		if std := d.Std[c]; !(std > 0) || math.IsInf(std, 0) {
+			return errors.Errorf("datasets: %s: deviation %v in channel %d, want a finite number above 0", d.Name, std, c)
 		}
 	}
 	return nil
@@ -155,7 +155,7 @@ func (d *Dataset) Validate() error {
 // moments returns the mean and the (population) standard deviation of pixel/255 in each channel of
 // images [N C H W] with planes of that many pixels. Both are computed from exact integer sums, so
 // they are the same on every machine. A constant channel has the deviation 1.
-func moments(images []byte, channels, plane int) (mean, deviation []float64) {
+func moments(images []byte, channels, plane int) (mean, std []float64) {
 	counts := make([][256]uint64, channels)
 	for at := 0; at < len(images); at += plane {
 		count := &counts[at/plane%channels]
@@ -179,7 +179,7 @@ func moments(images []byte, channels, plane int) (mean, deviation []float64) {
 		if values == 1 {
 			variance = 1
 		}
-		mean, deviation = append(mean, m), append(deviation, math.Sqrt(max(variance, 0)))
+		mean, std = append(mean, m), append(std, math.Sqrt(max(variance, 0)))
 	}
-	return mean, deviation
+	return mean, std
 }

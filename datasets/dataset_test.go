@@ -13,7 +13,7 @@ func small() *Dataset {
 	return &Dataset{
 		Name: "small", Images: []byte("aaaaaabbbbbbccccccddddddeeeeee"), Labels: []int32{0, 1, 2, 0, 0},
 		Channels: 2, Height: 3, Width: 1, Classes: 4, ClassNames: []string{"w", "x", "y", "z"},
-		Mean: []float64{0.5, 0.4}, Deviation: []float64{0.25, 0.2},
+		Mean: []float64{0.5, 0.4}, Std: []float64{0.25, 0.2},
 	}
 }
 
@@ -86,9 +86,9 @@ func TestValidate(t *testing.T) {
 		"too few bytes":    {func(d *Dataset) { d.Images = d.Images[1:] }, "29 bytes of images, want 30 (5 images of 6 bytes)"},
 		"label":            {func(d *Dataset) { d.Labels[3] = 4 }, "label 3 is 4, want 0 or more and below 4"},
 		"mean":             {func(d *Dataset) { d.Mean = []float64{0, math.NaN()} }, "mean NaN"},
-		"no deviation":     {func(d *Dataset) { d.Deviation = []float64{1, 0} }, "deviation 0"},
-		"bad deviation":    {func(d *Dataset) { d.Deviation = []float64{1, math.NaN()} }, "deviation NaN"},
-		"endless variance": {func(d *Dataset) { d.Deviation = []float64{1, math.Inf(1)} }, "deviation +Inf"},
+		"no deviation":     {func(d *Dataset) { d.Std = []float64{1, 0} }, "deviation 0"},
+		"bad deviation":    {func(d *Dataset) { d.Std = []float64{1, math.NaN()} }, "deviation NaN"},
+		"endless variance": {func(d *Dataset) { d.Std = []float64{1, math.Inf(1)} }, "deviation +Inf"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := small()
@@ -111,10 +111,10 @@ func TestMoments(t *testing.T) {
 		if n == 1 {
 			variance = 1 // there is one value only
 		}
-		means, deviations := moments(images, 1, n)
-		gotMean, gotDeviation := means[0], deviations[0]
-		if math.Abs(gotMean-mean) > 1e-12 || math.Abs(gotDeviation-math.Sqrt(variance)) > 1e-7 {
-			t.Errorf("n = %d: mean %v, deviation %v, want %v, %v", n, gotMean, gotDeviation, mean, math.Sqrt(variance))
+		means, stds := moments(images, 1, n)
+		gotMean, gotStd := means[0], stds[0]
+		if math.Abs(gotMean-mean) > 1e-12 || math.Abs(gotStd-math.Sqrt(variance)) > 1e-7 {
+			t.Errorf("n = %d: mean %v, deviation %v, want %v, %v", n, gotMean, gotStd, mean, math.Sqrt(variance))
 		}
 	}
 }

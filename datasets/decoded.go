@@ -30,7 +30,7 @@ func newDecodedCache(t tree, options Options) (decodedCache, error) {
 	if options.NoCache {
 		return decodedCache{}, nil
 	}
-	folder, err := options.cache()
+	dir, err := options.cache()
 	if err != nil {
 		options.notKept(err)
 		return decodedCache{}, nil
@@ -40,7 +40,7 @@ func newDecodedCache(t tree, options Options) (decodedCache, error) {
 		return decodedCache{}, errors.Wrap(err, "datasets")
 	}
 	place := sha256.Sum256(fmt.Appendf(nil, "%s\n%d %d %d", root, options.Channels, options.Height, options.Width))
-	return decodedCache{filepath.Join(folder, "decoded", hex.EncodeToString(place[:16])), t.key(options)}, nil
+	return decodedCache{filepath.Join(dir, "decoded", hex.EncodeToString(place[:16])), t.key(options)}, nil
 }
 
 // notKept says that nothing is kept, where the user named no folder for it.
@@ -57,7 +57,7 @@ func (t tree) key(options Options) [sha256.Size]byte {
 		if list == nil {
 			continue
 		}
-		fmt.Fprintf(hash, "%d %q %q\n", split, list.folder, list.skipped)
+		fmt.Fprintf(hash, "%d %q %q\n", split, list.dir, list.skipped)
 		for _, p := range append(list.tables[:len(list.tables):len(list.tables)], list.pictures...) {
 			fmt.Fprintf(hash, "%q %q %d %d\n", p.name, p.class, p.size, p.modified)
 		}

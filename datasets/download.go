@@ -39,13 +39,13 @@ func newDownloader(progress func(file string, done, total int64)) downloader {
 	return downloader{client: secureClient(http.DefaultTransport), progress: progress, stall: 30 * time.Second}
 }
 
-// mostRedirects is how often a mirror may send a client elsewhere.
-const mostRedirects = 10
+// maxRedirects is how often a mirror may send a client elsewhere.
+const maxRedirects = 10
 
 // secureClient is a client that follows redirects to HTTPS alone.
 func secureClient(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(request *http.Request, via []*http.Request) error {
-		if len(via) >= mostRedirects {
+		if len(via) >= maxRedirects {
 			return errors.Errorf("%d redirects", len(via))
 		}
 		return checkSecure(request.URL)
@@ -62,8 +62,8 @@ func checkSecure(address *url.URL) error {
 }
 
 // fetch downloads one file into folder, from the first mirror that has it right.
-func (d downloader) fetch(ctx context.Context, mirrors []string, wanted file, folder string) error {
-	path := filepath.Join(folder, wanted.name+".gz")
+func (d downloader) fetch(ctx context.Context, mirrors []string, wanted file, dir string) error {
+	path := filepath.Join(dir, wanted.name+".gz")
 	if verify(path, wanted.packed) == nil {
 		return nil
 	}

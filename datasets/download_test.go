@@ -82,18 +82,18 @@ func parcel() (file, []byte) {
 
 // fetch downloads the parcel from mirrors into a new folder, in which an
 // earlier attempt left the given bytes.
-func fetch(t *testing.T, left []byte, mirrors ...*mirror) (folder string, err error) {
+func fetch(t *testing.T, left []byte, mirrors ...*mirror) (dir string, err error) {
 	t.Helper()
-	folder = t.TempDir()
+	dir = t.TempDir()
 	if left != nil {
-		write(t, left, folder, "parcel.gz.part")
+		write(t, left, dir, "parcel.gz.part")
 	}
 	var addresses []string
 	for _, m := range mirrors {
 		addresses = append(addresses, m.URL+"/")
 	}
 	wanted, _ := parcel()
-	return folder, trusting(mirrors...).fetch(t.Context(), addresses, wanted, folder)
+	return dir, trusting(mirrors...).fetch(t.Context(), addresses, wanted, dir)
 }
 
 // trusting is a downloader that trusts the test's servers, which all have the same certificate.
@@ -135,17 +135,17 @@ func TestDownloadsAreSecure(t *testing.T) {
 }
 
 // wantParcel fails the test unless the folder has the parcel and nothing else.
-func wantParcel(t *testing.T, folder string, err error) {
+func wantParcel(t *testing.T, dir string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, content := parcel()
-	got, err := os.ReadFile(filepath.Join(folder, "parcel.gz"))
+	got, err := os.ReadFile(filepath.Join(dir, "parcel.gz"))
 	if err != nil || !bytes.Equal(got, content) {
 		t.Errorf("got %d bytes (%v), want the %d of the parcel", len(got), err, len(content))
 	}
-	if entries, _ := os.ReadDir(folder); len(entries) != 1 {
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("the folder holds %v, want the parcel alone", entries)
 	}
 }
@@ -176,8 +176,8 @@ func TestDownload(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := newMirror(t, test.serve)
-			folder, err := fetch(t, test.left, m)
-			wantParcel(t, folder, err)
+			dir, err := fetch(t, test.left, m)
+			wantParcel(t, dir, err)
 			if diff := cmp.Diff(test.requests, m.requests()); diff != "" {
 				t.Error("requests:", diff)
 			}
@@ -208,12 +208,12 @@ func TestDownloadErrors(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := newMirror(t, test.serve)
-			folder, err := fetch(t, test.left, m)
+			dir, err := fetch(t, test.left, m)
 			wantError(t, err, "download "+m.URL+"/parcel.gz: ", test.want)
-			if _, err := os.Stat(filepath.Join(folder, "parcel.gz")); err == nil {
+			if _, err := os.Stat(filepath.Join(dir, "parcel.gz")); err == nil {
 				t.Error("there is a file nevertheless")
 			}
-			if size := fileSize(filepath.Join(folder, "parcel.gz.part")); size != int64(test.kept) {
+			if size := fileSize(filepath.Join(dir, "parcel.gz.part")); size != int64(test.kept) {
 				t.Errorf("%d bytes are kept, want %d", size, test.kept)
 			}
 		})
@@ -226,8 +226,8 @@ func TestDownloadNextMirror(t *testing.T) {
 	other := bytes.Clone(content)
 	other[77] ^= 1
 	bad, cut, good := newMirror(t, serveContent(other)), newMirror(t, cutAfter(1000, content)), newMirror(t, serveContent(content))
-	folder, err := fetch(t, nil, newMirror(t, http.NotFound), bad, cut, good)
-	wantParcel(t, folder, err)
+	dir, err := fetch(t, nil, newMirror(t, http.NotFound), bad, cut, good)
+	wantParcel(t, dir, err)
 	if diff := cmp.Diff([]string{"/parcel.gz bytes=5000-"}, good.requests()); diff != "" {
 		t.Error("requests to the last mirror:", diff)
 	}
@@ -280,7 +280,7 @@ func TestLoadDownloads(t *testing.T) {
 		t.Errorf("whereabouts are %q, want the mirror", got)
 	}
 	var files, last int64
-	options.Progress = func(name string, done, total int64) {
+	options.OnProgress = func(name string, done, total int64) {
 		if done == total {
 			files++
 		}

@@ -17,7 +17,7 @@ func Example() {
 		return
 	}
 	fmt.Println(digits.Len(), "images of", digits.Height, "x", digits.Width, "in", digits.Classes, "classes")
-	fmt.Printf("mean %.4f, deviation %.4f\n", digits.Mean[0], digits.Deviation[0])
+	fmt.Printf("mean %.4f, deviation %.4f\n", digits.Mean[0], digits.Std[0])
 
 	training, validation, err := digits.Split(55000)
 	if err != nil {
@@ -33,15 +33,15 @@ func Example() {
 
 // A folder of pictures: a folder for each class, here without splits.
 func ExampleOpen() {
-	folder, err := os.MkdirTemp("", "paint")
+	dir, err := os.MkdirTemp("", "paint")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer os.RemoveAll(folder)
+	defer os.RemoveAll(dir)
 	for class, paint := range map[string]string{"red": "200 10 20", "blue": "10 20 200"} {
 		for i := range 10 {
-			name := filepath.Join(folder, class, fmt.Sprint(i, ".ppm"))
+			name := filepath.Join(dir, class, fmt.Sprint(i, ".ppm"))
 			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 				fmt.Println(err)
 			}
@@ -50,7 +50,7 @@ func ExampleOpen() {
 			}
 		}
 	}
-	paints, err := datasets.Open(folder, datasets.Options{Height: 8, Width: 8, NoCache: true})
+	paints, err := datasets.Open(dir, datasets.Options{Height: 8, Width: 8, NoCache: true})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -16,8 +16,8 @@ func fashionMNIST() source {
 		classNames: []string{
 			"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
 		},
-		mean:      0.28604059698879553,
-		deviation: 0.35302424451492259,
+		mean: 0.28604059698879553,
+		std:  0.35302424451492259,
 		files: [2]pair{
 			Train: {
 				images: file{
@@ -49,12 +49,12 @@ func fashionMNIST() source {
 			},
 		},
 		subfolders: []string{"FashionMNIST/raw"},
-		folders:    func() []string { return []string{debianFashionMNIST} },
+		dirs:       func() []string { return []string{debianFashionMNIST} },
 		mirrors: []string{
 			"https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
 			"https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
 		},
-		advice: "Put Fashion-MNIST's four .gz files into a folder and name it by " + EnvironmentFolder +
+		advice: "Put Fashion-MNIST's four .gz files into a folder and name it by " + EnvironmentDir +
 			", or install Debian's package dataset-fashion-mnist.",
 	}
 }

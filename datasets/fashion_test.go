@@ -8,7 +8,7 @@ import (
 
 func TestFashionMNIST(t *testing.T) {
 	options := alone(t)
-	options.Folder = developmentData
+	options.Dir = developmentData
 	for _, split := range []Split{Train, Test} {
 		if fashionMNIST().whereabouts(split, options) == "" {
 			t.Skipf("no Fashion-MNIST in %s or %s", developmentData, debianFashionMNIST)

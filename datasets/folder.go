@@ -117,7 +117,7 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 		if part == nil {
 			continue
 		}
-		subject := filepath.Join(t.root, filepath.FromSlash(t.splits[split].folder))
+		subject := filepath.Join(t.root, filepath.FromSlash(t.splits[split].dir))
 		if err := checkSkipped(subject, part.Skipped, len(part.Files), options); err != nil {
 			return nil, err
 		}
@@ -196,6 +196,6 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 	for _, i := range all.kept {
 		dataset.Files = append(dataset.Files, files[i])
 	}
-	dataset.Mean, dataset.Deviation = moments(dataset.Images, s.channels, s.height*s.width)
+	dataset.Mean, dataset.Std = moments(dataset.Images, s.channels, s.height*s.width)
 	return dataset, nil
 }

@@ -68,8 +68,8 @@ func TestFolderWithSplits(t *testing.T) {
 			t.Errorf("%s: mean %v, want that of the training images, %v", split, d.Mean, splits.Train.Mean)
 		}
 	}
-	mean, deviation := moments(splits.Train.Images, 3, 1024)
-	if !slices.Equal(mean, splits.Train.Mean) || !slices.Equal(deviation, splits.Train.Deviation) {
+	mean, std := moments(splits.Train.Images, 3, 1024)
+	if !slices.Equal(mean, splits.Train.Mean) || !slices.Equal(std, splits.Train.Std) {
 		t.Error("the moments are not those of the training images")
 	}
 }
@@ -198,7 +198,7 @@ func TestDecodedCache(t *testing.T) {
 	root := flowers(t, 4, "train", "test")
 	options := alone(t)
 	decoded := 0
-	options.Progress = func(_ string, done, total int64) {
+	options.OnProgress = func(_ string, done, total int64) {
 		if decoded++; total != 24 || done < 1 || done > total {
 			t.Errorf("%d of %d pictures are done", done, total)
 		}
@@ -308,7 +308,7 @@ func TestFolderGivenUp(t *testing.T) {
 	root, options := flowers(t, 10, "train", "test"), alone(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	options.Context = ctx
-	options.Progress = func(_ string, done, _ int64) {
+	options.OnProgress = func(_ string, done, _ int64) {
 		if done == 5 {
 			cancel()
 		}

@@ -155,8 +155,8 @@ func gather(subject string, paths, names []string, s shape, options Options) (ga
 	images := make([]byte, n*size)
 	reasons, digests := make([]error, n), make([][sha256.Size]byte, n)
 	report := func(done int) {
-		if options.Progress != nil {
-			options.Progress(subject, int64(done), int64(n))
+		if options.OnProgress != nil {
+			options.OnProgress(subject, int64(done), int64(n))
 		}
 	}
 	err := inParallel(n, options, report, func(i int, d *decoder) {

@@ -37,7 +37,7 @@ func glyphs() source {
 		images:     glyphCounts,
 		classNames: letterNames,
 		mean:       0.42259254426770704,
-		deviation:  0.458618899863745,
+		std:        0.458618899863745,
 		render:     renderGlyphs,
 	}
 }

@@ -43,10 +43,10 @@ func TestGlyphsGolden(t *testing.T) {
 // notMNIST: mean .427, deviation .459, and the classes' means.
 func wantLikeNotMNIST(t *testing.T, d *Dataset) {
 	t.Helper()
-	means, deviations := moments(d.Images, 1, len(d.Images))
-	mean, deviation := means[0], deviations[0]
-	if math.Abs(mean-.427) > .01 || math.Abs(deviation-.459) > .01 {
-		t.Errorf("mean %.3f, deviation %.3f, want .427, .459 as notMNIST has", mean, deviation)
+	means, stds := moments(d.Images, 1, len(d.Images))
+	mean, std := means[0], stds[0]
+	if math.Abs(mean-.427) > .01 || math.Abs(std-.459) > .01 {
+		t.Errorf("mean %.3f, deviation %.3f, want .427, .459 as notMNIST has", mean, std)
 	}
 	classMeans := []float64{.365, .501, .364, .450, .441, .386, .409, .439, .565, .347}
 	ink := make([]float64, 10)

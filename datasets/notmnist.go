@@ -42,12 +42,12 @@ func notMNIST() source {
 				},
 			},
 		},
-		letterFolders: [2][]string{Train: {"notMNIST_large", "train"}, Test: {"notMNIST_small", "test", "."}},
+		letterDirs: [2][]string{Train: {"notMNIST_large", "train"}, Test: {"notMNIST_small", "test", "."}},
 		mirrors: []string{
 			"https://raw.githubusercontent.com/davidflanagan/notMNIST-to-MNIST/17823f4d4a3acd8317c07866702d2eb2ac79c7a0/",
 		},
 		advice: "Unpack notMNIST_large.tar.gz (train) or notMNIST_small.tar.gz (test) of " +
-			"http://yaroslavvb.com/upload/notMNIST/ into a folder and name it by " + EnvironmentFolder + ".",
+			"http://yaroslavvb.com/upload/notMNIST/ into a folder and name it by " + EnvironmentDir + ".",
 	}
 }
 
@@ -55,13 +55,13 @@ func notMNIST() source {
 func locateLetters(place string, names []string) string {
 next:
 	for _, name := range names {
-		folder := filepath.Join(place, name)
+		dir := filepath.Join(place, name)
 		for _, letter := range letterNames {
-			if info, err := os.Stat(filepath.Join(folder, letter)); err != nil || !info.IsDir() {
+			if info, err := os.Stat(filepath.Join(dir, letter)); err != nil || !info.IsDir() {
 				continue next
 			}
 		}
-		return folder
+		return dir
 	}
 	return ""
 }
@@ -70,12 +70,12 @@ next:
 // names. Files that do not decode to an image of the right size, of which the
 // original set has some, are listed in Skipped; it is an error if a class has
 // no image left.
-func (s source) readLetters(folder string) (*Dataset, error) {
+func (s source) readLetters(dir string) (*Dataset, error) {
 	var images, labels []byte
 	var skipped []string
 	hash := sha256.New()
 	for class, letter := range letterNames {
-		entries, err := os.ReadDir(filepath.Join(folder, letter))
+		entries, err := os.ReadDir(filepath.Join(dir, letter))
 		if err != nil {
 			return nil, errors.Wrapf(err, "datasets: %s", s.name)
 		}
@@ -85,7 +85,7 @@ func (s source) readLetters(folder string) (*Dataset, error) {
 				continue
 			}
 			name := letter + "/" + entry.Name()
-			content, err := os.ReadFile(filepath.Join(folder, letter, entry.Name()))
+			content, err := os.ReadFile(filepath.Join(dir, letter, entry.Name()))
 			if err != nil {
 				return nil, errors.Wrapf(err, "datasets: %s", s.name)
 			}
@@ -100,12 +100,12 @@ func (s source) readLetters(folder string) (*Dataset, error) {
 		}
 		if len(labels) == before {
 			return nil, errors.Errorf("datasets: %s: %s: no readable .png file; skipped %d so far: %s",
-				s.name, filepath.Join(folder, letter), len(skipped), strings.Join(skipped[:min(len(skipped), 3)], "; "))
+				s.name, filepath.Join(dir, letter), len(skipped), strings.Join(skipped[:min(len(skipped), 3)], "; "))
 		}
 	}
 	dataset := s.dataset(images, labels)
-	dataset.Place, dataset.Skipped = folder, skipped
-	dataset.Hashes = map[string]string{filepath.Base(folder) + "/*/*.png": hex.EncodeToString(hash.Sum(nil))}
+	dataset.Place, dataset.Skipped = dir, skipped
+	dataset.Hashes = map[string]string{filepath.Base(dir) + "/*/*.png": hex.EncodeToString(hash.Sum(nil))}
 	return dataset, nil
 }
 

@@ -19,7 +19,7 @@ var developmentData = filepath.Join("..", "..", "shared", "data")
 
 func TestNotMNIST(t *testing.T) {
 	options := alone(t)
-	options.Folder = developmentData
+	options.Dir = developmentData
 	if !notMNIST().holds(filepath.Join(developmentData, "notmnist"), Test) {
 		t.Skipf("no notMNIST in %s", developmentData)
 	}
@@ -59,10 +59,10 @@ func greyPicture(width, height int, first byte) *image.Gray {
 	return picture
 }
 
-func TestNotMNISTFolders(t *testing.T) {
+func TestNotMNISTDirs(t *testing.T) {
 	options := alone(t)
-	options.Folder = t.TempDir()
-	small := filepath.Join(options.Folder, "notMNIST_small")
+	options.Dir = t.TempDir()
+	small := filepath.Join(options.Dir, "notMNIST_small")
 	for class, letter := range letterNames {
 		write(t, encoded(t, greyPicture(28, 28, byte(class))), small, letter, "a.png")
 	}
@@ -110,7 +110,7 @@ func TestNotMNISTFolders(t *testing.T) {
 	// The small set has test images only, also when it is named itself.
 	_, err = Load("notmnist", Train, options)
 	wantError(t, err, "found no train images", "notMNIST_large")
-	options.Folder = small
+	options.Dir = small
 	if d, err = Load("notmnist", Test, options); err != nil || d.Len() != 11 {
 		t.Errorf("the folder of letters itself: %v", err)
 	}
@@ -125,9 +125,9 @@ func TestNotMNISTFolders(t *testing.T) {
 
 func TestNotMNISTAllUnreadable(t *testing.T) {
 	options := alone(t)
-	options.Folder = t.TempDir()
+	options.Dir = t.TempDir()
 	for _, letter := range letterNames {
-		write(t, []byte("broken"), options.Folder, "notMNIST_large", letter, "a.png")
+		write(t, []byte("broken"), options.Dir, "notMNIST_large", letter, "a.png")
 	}
 	_, err := Load("notmnist", Train, options)
 	wantError(t, err, filepath.Join("notMNIST_large", "A")+": no readable .png file", "skipped 1 so far: A/a.png: ")

@@ -22,7 +22,7 @@ var npzLayouts = [][3][2]string{
 }
 
 func isNPZ(path string) bool {
-	return !isFolder(path) && strings.EqualFold(filepath.Ext(path), ".npz")
+	return !isDir(path) && strings.EqualFold(filepath.Ext(path), ".npz")
 }
 
 // openNPZ opens an archive of arrays, as written by numpy.savez.

@@ -29,15 +29,15 @@ func formats() []format {
 	return []format{
 		{"an archive of arrays of numpy's (.npz)", isNPZ, openNPZ},
 		{"an archive of CIFAR-10 or CIFAR-100 as published (.tar.gz)", isTar, openCIFARArchive},
-		{"a folder with the files of CIFAR-10 or CIFAR-100, binary or for Python", isCIFARFolder, openCIFARFolder},
-		{"a folder with IDX files under MNIST's names", isIDXFolder, openIDX},
+		{"a folder with the files of CIFAR-10 or CIFAR-100, binary or for Python", isCIFARDir, openCIFARDir},
+		{"a folder with IDX files under MNIST's names", isIDXDir, openIDX},
 		{"a CSV file with a label and pixels in each line (.csv, .csv.gz)", isCSV, openCSV},
-		{"a folder with such CSV files for the splits, train.csv and test.csv", isCSVFolder, openCSVFolder},
-		{"a folder of pictures with a folder for each class (" + extensions() + ")", isFolder, openPictures},
+		{"a folder with such CSV files for the splits, train.csv and test.csv", isCSVDir, openCSVDir},
+		{"a folder of pictures with a folder for each class (" + extensions() + ")", isDir, openPictures},
 	}
 }
 
-func isFolder(path string) bool {
+func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
@@ -117,9 +117,9 @@ func open(name string, options Options) (*Splits, error) {
 // find returns the path for a name.
 func (o Options) find(name string) (string, error) {
 	tried := []string{name}
-	for _, folder := range []string{o.Folder, os.Getenv(EnvironmentFolder)} {
-		if folder != "" && !filepath.IsAbs(name) {
-			tried = append(tried, filepath.Join(folder, name))
+	for _, dir := range []string{o.Dir, os.Getenv(EnvironmentDir)} {
+		if dir != "" && !filepath.IsAbs(name) {
+			tried = append(tried, filepath.Join(dir, name))
 		}
 	}
 	for _, path := range tried {
@@ -168,9 +168,9 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 		before = fmt.Sprintf(" (the %s split was drawn before)", strings.ToLower(draw.name))
 	}
 	of := cmp.Or(splits.Train, splits.Test, splits.Validation)
-	mean, deviation := of.Mean, of.Deviation
+	mean, std := of.Mean, of.Std
 	if !keepMoments {
-		mean, deviation = moments(of.Images, of.Channels, of.Height*of.Width)
+		mean, std = moments(of.Images, of.Channels, of.Height*of.Width)
 	}
 	for _, part := range []*Dataset{splits.Train, splits.Validation, splits.Test} {
 		if part == nil {
@@ -180,7 +180,7 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 			return nil, errors.Errorf("datasets: %s: images of %dx%d, want at most %dx%d: ask for a smaller height and width",
 				part.Name, part.Height, part.Width, MaxSide, MaxSide)
 		}
-		part.Mean, part.Deviation = mean, deviation
+		part.Mean, part.Std = mean, std
 		if err := part.Validate(); err != nil {
 			return nil, err
 		}
@@ -320,14 +320,14 @@ func New(name string, pixels []byte, labels []int32, channels, height, width int
 	}
 	d.Classes, d.ClassNames = len(classNames), classNames
 	// Figures that pass, until it is known that there are images to compute them from.
-	d.Mean, d.Deviation = make([]float64, max(channels, 0)), make([]float64, max(channels, 0))
-	for c := range d.Deviation {
-		d.Deviation[c] = 1
+	d.Mean, d.Std = make([]float64, max(channels, 0)), make([]float64, max(channels, 0))
+	for c := range d.Std {
+		d.Std[c] = 1
 	}
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	d.Mean, d.Deviation = moments(pixels, channels, height*width)
+	d.Mean, d.Std = moments(pixels, channels, height*width)
 	d.Hashes = map[string]string{name: sha256Hex(pixels)}
 	return d, d.Validate()
 }

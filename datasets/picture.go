@@ -51,8 +51,8 @@ var pictureFormats = []pictureFormat{
 	{"netpbm", []string{".ppm", ".pgm", ".pnm"}, []string{"P2", "P3", "P5", "P6"}, netpbmConfig, decodeNetpbm},
 }
 
-// IsPicture reports whether a file's extension is a picture's.
-func IsPicture(name string) bool {
+// IsImage reports whether a file's extension is a picture's.
+func IsImage(name string) bool {
 	extension := strings.ToLower(filepath.Ext(name))
 	return slices.ContainsFunc(pictureFormats, func(f pictureFormat) bool {
 		return slices.Contains(f.extensions, extension)

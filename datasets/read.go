@@ -21,13 +21,13 @@ type absentError string
 func (e absentError) Error() string { return string(e) }
 
 // locate returns the path of a file in a folder, under any of its names, or "".
-func locate(folder string, wanted file) string {
+func locate(dir string, wanted file) string {
 	if wanted.name == "" {
 		return ""
 	}
 	dotted := strings.Replace(wanted.name, "-idx", ".idx", 1) // as some unpackers write it
 	for _, name := range []string{wanted.name + ".gz", wanted.name, dotted, dotted + ".gz"} {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			return path
 		}
@@ -36,9 +36,9 @@ func locate(folder string, wanted file) string {
 }
 
 // read reads a split from the folder that has its files.
-func (s source) read(folder string, split Split) (*Dataset, error) {
+func (s source) read(dir string, split Split) (*Dataset, error) {
 	wanted := s.files[split]
-	imagesPath, labelsPath := locate(folder, wanted.images), locate(folder, wanted.labels)
+	imagesPath, labelsPath := locate(dir, wanted.images), locate(dir, wanted.labels)
 	switch {
 	case imagesPath != "" && labelsPath != "":
 		return s.readPair(imagesPath, labelsPath, split)
@@ -47,13 +47,13 @@ func (s source) read(folder string, split Split) (*Dataset, error) {
 	case labelsPath != "":
 		return nil, errors.Errorf("datasets: %s: %s is there, but its images, %s, are not", s.name, labelsPath, wanted.images.name)
 	}
-	if letters := locateLetters(folder, s.letterFolders[split]); letters != "" {
+	if letters := locateLetters(dir, s.letterDirs[split]); letters != "" {
 		return s.readLetters(letters)
 	}
-	if _, err := os.Stat(folder); err != nil {
-		return nil, absentError("folder " + folder + ": not there")
+	if _, err := os.Stat(dir); err != nil {
+		return nil, absentError("folder " + dir + ": not there")
 	}
-	return nil, absentError("folder " + folder + ": has no " + wanted.images.name)
+	return nil, absentError("folder " + dir + ": has no " + wanted.images.name)
 }
 
 // readPair reads a split from its two IDX files.
@@ -110,10 +110,10 @@ func (s source) dataset(images, labels []byte) *Dataset {
 		Name: s.name, Images: images, Labels: widened(labels),
 		Channels: 1, Height: knownSide, Width: knownSide,
 		Classes: len(s.classNames), ClassNames: s.classNames,
-		Mean: []float64{s.mean}, Deviation: []float64{s.deviation},
+		Mean: []float64{s.mean}, Std: []float64{s.std},
 	}
-	if s.deviation == 0 {
-		dataset.Mean, dataset.Deviation = moments(images, 1, knownSide*knownSide)
+	if s.std == 0 {
+		dataset.Mean, dataset.Std = moments(images, 1, knownSide*knownSide)
 	}
 	return dataset
 }

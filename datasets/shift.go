@@ -32,11 +32,11 @@ type shifting struct {
 
 // shifts are those of CIFAR-10-C that need neither pictures of frost nor a random landscape.
 var shifts = []shift{
-	{"gaussian-noise", [severities]float64{0.04, 0.06, 0.08, 0.09, 0.1}, func(p *shifting, deviation float64) error {
-		return p.each(func(v float64) float64 { return v + float64(deviation*p.random.NormFloat64()) })
+	{"gaussian-noise", [severities]float64{0.04, 0.06, 0.08, 0.09, 0.1}, func(p *shifting, std float64) error {
+		return p.each(func(v float64) float64 { return v + float64(std*p.random.NormFloat64()) })
 	}},
-	{"speckle-noise", [severities]float64{0.06, 0.1, 0.12, 0.16, 0.2}, func(p *shifting, deviation float64) error {
-		return p.each(func(v float64) float64 { return v + float64(v*float64(deviation*p.random.NormFloat64())) })
+	{"speckle-noise", [severities]float64{0.06, 0.1, 0.12, 0.16, 0.2}, func(p *shifting, std float64) error {
+		return p.each(func(v float64) float64 { return v + float64(v*float64(std*p.random.NormFloat64())) })
 	}},
 	{"impulse-noise", [severities]float64{0.01, 0.02, 0.03, 0.05, 0.07}, func(p *shifting, share float64) error {
 		return p.each(func(v float64) float64 {
@@ -53,8 +53,8 @@ var shifts = []shift{
 	{"jpeg", [severities]float64{80, 65, 58, 50, 40}, (*shifting).compress},
 }
 
-// Shifts are the names of the corruptions that Shifted knows.
-func Shifts() []string {
+// Corruptions are the names of the corruptions that Shifted knows.
+func Corruptions() []string {
 	var names []string
 	for _, s := range shifts {
 		names = append(names, s.name)
@@ -70,7 +70,7 @@ func Shifts() []string {
 func (d *Dataset) Shifted(name string, severity int, seed uint64) (*Dataset, error) {
 	at := slices.IndexFunc(shifts, func(s shift) bool { return s.name == name })
 	if at < 0 {
-		return nil, errors.Errorf("datasets: no shift %q; there are %q", name, Shifts())
+		return nil, errors.Errorf("datasets: no shift %q; there are %q", name, Corruptions())
 	}
 	if severity < 1 || severity > severities {
 		return nil, errors.Errorf("datasets: %s: severity %d, wants 1 to %d", name, severity, severities)
@@ -110,11 +110,11 @@ func (p *shifting) plane(channel int) []float64 {
 
 // blur convolves with a normal density of that deviation in pixels, cut off at four of them; beyond
 // its border a picture goes on as it ends.
-func (p *shifting) blur(deviation float64) error {
-	radius := int(4*deviation + 0.5)
+func (p *shifting) blur(std float64) error {
+	radius := int(4*std + 0.5)
 	weights, sum := make([]float64, 2*radius+1), 0.0
 	for i := range weights {
-		z := float64(i-radius) / deviation
+		z := float64(i-radius) / std
 		weights[i] = math.Exp(float64(-0.5*z) * z)
 		sum += weights[i]
 	}

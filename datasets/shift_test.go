@@ -24,15 +24,15 @@ func ramp(t *testing.T, n, channels, height, width int) *Dataset {
 }
 
 // added is the mean and the deviation of what images gained.
-func added(from, to *Dataset) (mean, deviation float64) {
+func added(from, to *Dataset) (mean, std float64) {
 	for i, v := range to.Images {
 		mean += (float64(v) + 0.5 - float64(from.Images[i])) / 255 / float64(len(to.Images))
 	}
 	for i, v := range to.Images {
 		off := (float64(v)+0.5-float64(from.Images[i]))/255 - mean
-		deviation += off * off / float64(len(to.Images))
+		std += off * off / float64(len(to.Images))
 	}
-	return mean, math.Sqrt(deviation)
+	return mean, math.Sqrt(std)
 }
 
 // TestShifts: every shift at every severity changes images, the same ones again, those of an image
@@ -40,7 +40,7 @@ func added(from, to *Dataset) (mean, deviation float64) {
 func TestShifts(t *testing.T) {
 	d := ramp(t, 3, 3, 20, 24)
 	before := bytes.Clone(d.Images)
-	for _, name := range Shifts() {
+	for _, name := range Corruptions() {
 		last := 0.0
 		for severity := 1; severity <= 5; severity++ {
 			shifted, err := d.Shifted(name, severity, 7)
@@ -54,8 +54,8 @@ func TestShifts(t *testing.T) {
 			if bytes.Equal(shifted.Images, d.Images) {
 				t.Errorf("%s %d: nothing changed", name, severity)
 			}
-			mean, deviation := added(d, shifted)
-			if size := math.Hypot(mean, deviation); size < last-0.003 {
+			mean, std := added(d, shifted)
+			if size := math.Hypot(mean, std); size < last-0.003 {
 				t.Errorf("%s %d: changes by %.3f, severity %d by %.3f", name, severity, size, severity-1, last)
 			} else {
 				last = size
@@ -99,9 +99,9 @@ func TestShiftsAreAsPublished(t *testing.T) {
 		}
 	}
 	d := ramp(t, 40, 3, 20, 24)
-	mean, deviation := added(d, shifted(d, "gaussian-noise", 3))
+	mean, std := added(d, shifted(d, "gaussian-noise", 3))
 	near("the noise's mean", mean, 0, 0.002)
-	near("the noise's deviation", deviation, 0.08, 0.002)
+	near("the noise's deviation", std, 0.08, 0.002)
 	mean, _ = added(d, shifted(d, "brightness", 4))
 	// The value is blue, the third channel: the others grow in proportion.
 	near("the light added", mean, 0.2*(meanOf(d, 0)/meanOf(d, 2)+meanOf(d, 1)/meanOf(d, 2)+1)/3, 0.02)
@@ -151,6 +151,6 @@ func meanOf(d *Dataset, channel int) float64 {
 
 // deviationOf is the deviation of the first channel.
 func deviationOf(d *Dataset) float64 {
-	_, deviation := moments(d.Images, d.Channels, d.Height*d.Width)
-	return deviation[0]
+	_, std := moments(d.Images, d.Channels, d.Height*d.Width)
+	return std[0]
 }

@@ -14,21 +14,21 @@ const knownSide = 28
 
 // A source is one row of the table of data sets: what the set is and where to find it.
 type source struct {
-	name, what      string
-	images          [2]int // by Split; 0 where it is not fixed
-	classNames      []string
-	mean, deviation float64 // of the training set; 0: of the images at hand
+	name, what string
+	images     [2]int // by Split; 0 where it is not fixed
+	classNames []string
+	mean, std  float64 // of the training set; 0: of the images at hand
 
 	// render makes the data set, if it is not read from files; the fields below are then empty.
 	render func(Split) (*Dataset, error)
 
-	files         [2]pair         // by Split
-	subfolders    []string        // of the user's folder, besides the one of the data set's name
-	letterFolders [2][]string     // by Split: folders inside a place that may hold A/*.png ... J/*.png
-	folders       func() []string // where the data set's own distribution puts the files; nil: nowhere
-	module        *goModule       // which has the files and can be fetched; nil: none
-	mirrors       []string        // base addresses to download the files from
-	advice        string          // how the user gets the files
+	files      [2]pair         // by Split
+	subfolders []string        // of the user's folder, besides the one of the data set's name
+	letterDirs [2][]string     // by Split: folders inside a place that may hold A/*.png ... J/*.png
+	dirs       func() []string // where the data set's own distribution puts the files; nil: nowhere
+	module     *goModule       // which has the files and can be fetched; nil: none
+	mirrors    []string        // base addresses to download the files from
+	advice     string          // how the user gets the files
 }
 
 // A pair is the two files of a split.
@@ -53,8 +53,8 @@ func (s source) load(split Split, options Options) (*Dataset, error) {
 		return s.render(split)
 	}
 	var tried []string
-	for _, folder := range s.places(options) {
-		dataset, err := s.read(folder, split)
+	for _, dir := range s.places(options) {
+		dataset, err := s.read(dir, split)
 		if absent := absentError(""); !errors.As(err, &absent) {
 			return dataset, err
 		}
@@ -65,9 +65,9 @@ func (s source) load(split Split, options Options) (*Dataset, error) {
 		fetchers = []func(Split, Options) (string, error){s.fetchModule, s.download}
 	}
 	for _, fetch := range fetchers {
-		folder, err := fetch(split, options)
+		dir, err := fetch(split, options)
 		if err == nil {
-			return s.read(folder, split)
+			return s.read(dir, split)
 		}
 		if options.context().Err() != nil {
 			return nil, errors.Wrapf(err, "datasets: %s", s.name)
@@ -81,12 +81,12 @@ func (s source) load(split Split, options Options) (*Dataset, error) {
 // places lists the folders to look into, in order.
 func (s source) places(options Options) []string {
 	var places []string
-	add := func(folder string) {
-		if !slices.Contains(places, folder) {
-			places = append(places, folder)
+	add := func(dir string) {
+		if !slices.Contains(places, dir) {
+			places = append(places, dir)
 		}
 	}
-	for _, root := range []string{options.Folder, os.Getenv(EnvironmentFolder)} {
+	for _, root := range []string{options.Dir, os.Getenv(EnvironmentDir)} {
 		if root == "" {
 			continue
 		}
@@ -96,9 +96,9 @@ func (s source) places(options Options) []string {
 		}
 		add(filepath.Clean(root))
 	}
-	if s.folders != nil {
-		for _, folder := range s.folders() {
-			add(folder)
+	if s.dirs != nil {
+		for _, dir := range s.dirs() {
+			add(dir)
 		}
 	}
 	if cache, err := options.cache(); err == nil {
@@ -112,9 +112,9 @@ func (s source) whereabouts(split Split, options Options) string {
 	if s.render != nil {
 		return "built in"
 	}
-	for _, folder := range s.places(options) {
-		if s.holds(folder, split) {
-			return folder
+	for _, dir := range s.places(options) {
+		if s.holds(dir, split) {
+			return dir
 		}
 	}
 	switch {
@@ -131,11 +131,11 @@ func (s source) whereabouts(split Split, options Options) string {
 
 // holds reports whether a folder has the files of a split, by their names, and that the images are
 // not known as another data set's.
-func (s source) holds(folder string, split Split) bool {
+func (s source) holds(dir string, split Split) bool {
 	wanted := s.files[split]
-	images := locate(folder, wanted.images)
-	if images == "" || locate(folder, wanted.labels) == "" {
-		return locateLetters(folder, s.letterFolders[split]) != ""
+	images := locate(dir, wanted.images)
+	if images == "" || locate(dir, wanted.labels) == "" {
+		return locateLetters(dir, s.letterDirs[split]) != ""
 	}
 	hash, err := hashOf(images)
 	if err != nil {
@@ -169,14 +169,14 @@ func (s source) download(split Split, options Options) (string, error) {
 	if err != nil {
 		return "", errors.Wrap(err, "download")
 	}
-	folder := filepath.Join(cache, s.name)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	dir := filepath.Join(cache, s.name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", errors.Wrap(err, "download")
 	}
 	for _, wanted := range []file{s.files[split].images, s.files[split].labels} {
-		if err := newDownloader(options.Progress).fetch(options.context(), s.mirrors, wanted, folder); err != nil {
+		if err := newDownloader(options.OnProgress).fetch(options.context(), s.mirrors, wanted, dir); err != nil {
 			return "", err
 		}
 	}
-	return folder, nil
+	return dir, nil
 }

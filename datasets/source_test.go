@@ -52,16 +52,16 @@ func write(t *testing.T, content []byte, path ...string) {
 func TestLoadPlaces(t *testing.T) {
 	s, contents := tiny(t)
 	for _, test := range []struct {
-		folder        string
+		dir           string
 		images        string
 		labels        string
 		packed        bool
 		byEnvironment bool
 	}{
-		{folder: "tiny", images: "train-images-idx3-ubyte.gz", labels: "train-labels-idx1-ubyte.gz", packed: true},
-		{folder: "Tiny/raw", images: "train-images-idx3-ubyte", labels: "train-labels-idx1-ubyte"},
-		{folder: ".", images: "train-images.idx3-ubyte", labels: "train-labels.idx1-ubyte"},
-		{folder: "tiny", images: "train-images-idx3-ubyte.gz", labels: "train-labels-idx1-ubyte.gz", byEnvironment: true},
+		{dir: "tiny", images: "train-images-idx3-ubyte.gz", labels: "train-labels-idx1-ubyte.gz", packed: true},
+		{dir: "Tiny/raw", images: "train-images-idx3-ubyte", labels: "train-labels-idx1-ubyte"},
+		{dir: ".", images: "train-images.idx3-ubyte", labels: "train-labels.idx1-ubyte"},
+		{dir: "tiny", images: "train-images-idx3-ubyte.gz", labels: "train-labels-idx1-ubyte.gz", byEnvironment: true},
 	} {
 		options := alone(t)
 		root := t.TempDir()
@@ -69,12 +69,12 @@ func TestLoadPlaces(t *testing.T) {
 		if test.packed {
 			images, labels = packed(t, images), packed(t, labels)
 		}
-		write(t, images, root, test.folder, test.images)
-		write(t, labels, root, test.folder, test.labels)
+		write(t, images, root, test.dir, test.images)
+		write(t, labels, root, test.dir, test.labels)
 		if test.byEnvironment {
-			t.Setenv(EnvironmentFolder, root)
+			t.Setenv(EnvironmentDir, root)
 		} else {
-			options.Folder = root
+			options.Dir = root
 		}
 		d, err := s.load(Train, options)
 		if err != nil {
@@ -84,7 +84,7 @@ func TestLoadPlaces(t *testing.T) {
 		if !bytes.HasSuffix(contents[Train][0], d.Images) || !slices.Equal(d.Labels, []int32{7, 0, 9}) {
 			t.Errorf("%+v: other images or labels", test)
 		}
-		if want := filepath.Join(root, test.folder); d.Place != want {
+		if want := filepath.Join(root, test.dir); d.Place != want {
 			t.Errorf("%+v: place is %q, want %q", test, d.Place, want)
 		}
 		if d.Hashes[test.images] != sha256Hex(images) || d.Hashes[test.labels] != sha256Hex(labels) {
@@ -102,18 +102,18 @@ func TestLoadPlaces(t *testing.T) {
 func TestLoadNotFound(t *testing.T) {
 	s, _ := tiny(t)
 	options := alone(t)
-	options.Folder = t.TempDir()
-	t.Setenv(EnvironmentFolder, filepath.Join(options.Folder, "none"))
-	s.folders = func() []string { return []string{filepath.Join(options.Folder, "package")} }
+	options.Dir = t.TempDir()
+	t.Setenv(EnvironmentDir, filepath.Join(options.Dir, "none"))
+	s.dirs = func() []string { return []string{filepath.Join(options.Dir, "package")} }
 	s.mirrors = []string{"https://example.org/"}
 	s.module = &goModule{path: "example.org/nothing", version: "v1.0.0"}
 	_, err := s.load(Test, options)
 	wantError(t, err, "datasets: tiny: found no test images. Tried:",
-		"folder "+filepath.Join(options.Folder, "tiny")+": not there",
-		"folder "+filepath.Join(options.Folder, "Tiny", "raw")+": not there",
-		"folder "+options.Folder+": has no t10k-images-idx3-ubyte",
-		"folder "+filepath.Join(options.Folder, "none", "tiny")+": not there",
-		"folder "+filepath.Join(options.Folder, "package")+": not there",
+		"folder "+filepath.Join(options.Dir, "tiny")+": not there",
+		"folder "+filepath.Join(options.Dir, "Tiny", "raw")+": not there",
+		"folder "+options.Dir+": has no t10k-images-idx3-ubyte",
+		"folder "+filepath.Join(options.Dir, "none", "tiny")+": not there",
+		"folder "+filepath.Join(options.Dir, "package")+": not there",
 		"folder "+filepath.Join(options.Cache, "tiny")+": not there",
 		"go mod download example.org/nothing@v1.0.0: ",
 		"download: forbidden by the offline option",
@@ -154,12 +154,12 @@ func TestLoadWrongFiles(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			options := alone(t)
-			options.Folder = t.TempDir()
+			options.Dir = t.TempDir()
 			if test.images != nil {
-				write(t, test.images, options.Folder, "t10k-images-idx3-ubyte")
+				write(t, test.images, options.Dir, "t10k-images-idx3-ubyte")
 			}
 			if test.labels != nil {
-				write(t, test.labels, options.Folder, "t10k-labels-idx1-ubyte")
+				write(t, test.labels, options.Dir, "t10k-labels-idx1-ubyte")
 			}
 			_, err := test.source.load(Test, options)
 			wantError(t, err, append(test.want, "datasets: ")...)
@@ -173,14 +173,14 @@ func TestLoadOtherSetsFiles(t *testing.T) {
 	module := gomnist()
 	for _, name := range []string{"fashion-mnist", "notmnist"} {
 		options := alone(t)
-		options.Folder = module.folders()[0]
+		options.Dir = module.dirs()[0]
 		_, err := Load(name, Test, options)
 		if name == "fashion-mnist" && err == nil {
 			continue // found where Debian puts it
 		}
 		wantError(t, err, "datasets: "+name+": found no test images", "t10k-images-idx3-ubyte.gz: is a file of mnist")
-		if places := List(options)[slices.Index(Names(), name)].Places; places[Test] == options.Folder {
-			t.Errorf("%s's test images are said to be in %s", name, options.Folder)
+		if places := List(options)[slices.Index(Names(), name)].Places; places[Test] == options.Dir {
+			t.Errorf("%s's test images are said to be in %s", name, options.Dir)
 		}
 	}
 	for _, s := range sources() {

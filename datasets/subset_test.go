@@ -28,7 +28,7 @@ func TestNew(t *testing.T) {
 		t.Errorf("classes %v", d.ClassNames)
 	}
 	wantMoments(t, d)
-	if even, err := New("even", []byte{7, 7}, []int32{0, 1}, 1, 1, 1, nil); err != nil || even.Deviation[0] != 1 {
+	if even, err := New("even", []byte{7, 7}, []int32{0, 1}, 1, 1, 1, nil); err != nil || even.Std[0] != 1 {
 		t.Errorf("one value everywhere: %v", err)
 	}
 	for _, test := range []struct {
@@ -79,7 +79,7 @@ func TestStratified(t *testing.T) {
 			t.Errorf("image %d has label %d", part.Images[i], label)
 		}
 	}
-	if !slices.Equal(part.Mean, d.Mean) || !slices.Equal(rest.Deviation, d.Deviation) {
+	if !slices.Equal(part.Mean, d.Mean) || !slices.Equal(rest.Std, d.Std) {
 		t.Error("other moments than those of the whole")
 	}
 	_, again, err := d.Stratified(0.25, 7)

@@ -21,7 +21,7 @@ type picture struct {
 
 // A listing is the pictures of one split, in their order.
 type listing struct {
-	folder   string // relative to the root, with slashes: where the split lies
+	dir      string // relative to the root, with slashes: where the split lies
 	pictures []picture
 	skipped  []string  // "name: reason"
 	tables   []picture // the CSV files that give the classes
@@ -47,16 +47,16 @@ func scan(root string) (tree, error) {
 	found := tree{root: root}
 	at := ""
 	for range deepest {
-		entries, err := readFolder(root, at)
+		entries, err := readDir(root, at)
 		if err != nil {
 			return found, err
 		}
-		folders, err := splitFolders(filepath.Join(root, at), entries)
+		dirs, err := splitDirs(filepath.Join(root, at), entries)
 		if err != nil {
 			return found, err
 		}
-		if folders[Train] != "" {
-			for split, name := range folders {
+		if dirs[Train] != "" {
+			for split, name := range dirs {
 				if name == "" {
 					continue
 				}
@@ -65,7 +65,7 @@ func scan(root string) (tree, error) {
 				}
 			}
 			for _, entry := range entries {
-				if !slices.Contains(folders[:], entry.base()) && (entry.isFolder || IsPicture(entry.name)) {
+				if !slices.Contains(dirs[:], entry.base()) && (entry.isDir || IsImage(entry.name)) {
 					found.beside = append(found.beside, entry.base())
 				}
 			}
@@ -86,34 +86,34 @@ func scan(root string) (tree, error) {
 }
 
 // join joins two relative names; the first may be "".
-func join(folder, name string) string {
-	if folder == "" {
+func join(dir, name string) string {
+	if dir == "" {
 		return name
 	}
-	return folder + "/" + name
+	return dir + "/" + name
 }
 
-// A folderEntry is a visible file or folder, links followed.
-type folderEntry struct {
+// A dirEntry is a visible file or folder, links followed.
+type dirEntry struct {
 	name           string // relative to the root
-	isFolder       bool
+	isDir          bool
 	size, modified int64
 }
 
-// readFolder lists a folder's content, without hidden files, by name. A picture that is not there,
+// readDir lists a folder's content, without hidden files, by name. A picture that is not there,
 // such as a link to nothing, is listed, to be named where it is decoded, as is a table; other files
 // are not read anyway.
-func readFolder(root, folder string) ([]folderEntry, error) {
-	entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(folder)))
+func readDir(root, dir string) ([]dirEntry, error) {
+	entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(dir)))
 	if err != nil {
 		return nil, errors.Wrap(err, "datasets")
 	}
-	var visible []folderEntry
+	var visible []dirEntry
 	for _, entry := range entries {
 		if name := entry.Name(); strings.HasPrefix(name, ".") || name == "__MACOSX" {
 			continue
 		}
-		name := join(folder, entry.Name())
+		name := join(dir, entry.Name())
 		info, err := entry.Info()
 		if err == nil && info.Mode()&os.ModeSymlink != 0 {
 			info, err = os.Stat(filepath.Join(root, filepath.FromSlash(name)))
@@ -121,9 +121,9 @@ func readFolder(root, folder string) ([]folderEntry, error) {
 		gone := os.IsNotExist(err)
 		switch {
 		case err == nil:
-			visible = append(visible, folderEntry{name, info.IsDir(), info.Size(), info.ModTime().UnixNano()})
-		case IsPicture(name) || gone && filepath.Ext(name) != "":
-			visible = append(visible, folderEntry{name: name})
+			visible = append(visible, dirEntry{name, info.IsDir(), info.Size(), info.ModTime().UnixNano()})
+		case IsImage(name) || gone && filepath.Ext(name) != "":
+			visible = append(visible, dirEntry{name: name})
 		case !gone || entry.Type()&os.ModeSymlink != 0: // it may be the folder of a class
 			return nil, errors.Wrap(err, "datasets")
 		}
@@ -132,21 +132,21 @@ func readFolder(root, folder string) ([]folderEntry, error) {
 }
 
 // base returns the last part of an entry's name.
-func (e folderEntry) base() string { return e.name[strings.LastIndexByte(e.name, '/')+1:] }
+func (e dirEntry) base() string { return e.name[strings.LastIndexByte(e.name, '/')+1:] }
 
-func (e folderEntry) picture(class string) picture {
+func (e dirEntry) picture(class string) picture {
 	return picture{e.name, class, e.size, e.modified}
 }
 
-// splitFolders finds the folders of the splits: train or training, with one of test and val beside
+// splitDirs finds the folders of the splits: train or training, with one of test and val beside
 // it, in any case. All may begin with the same word and a dash, dot or underscore, as in
 // Final_Training and Final_Test. Without a second split, a folder called train is a class like any
 // other.
-func splitFolders(place string, entries []folderEntry) ([3]string, error) {
+func splitDirs(place string, entries []dirEntry) ([3]string, error) {
 	byPrefix := map[string]*[3]string{}
 	for _, entry := range entries {
 		split, prefix := splitOf(entry.base())
-		if !entry.isFolder || split < 0 {
+		if !entry.isDir || split < 0 {
 			continue
 		}
 		if byPrefix[prefix] == nil {
@@ -159,8 +159,8 @@ func splitFolders(place string, entries []folderEntry) ([3]string, error) {
 		*known = entry.base()
 	}
 	var prefixes []string
-	for prefix, folders := range byPrefix {
-		if folders[Train] != "" && (folders[Test] != "" || folders[Validation] != "") {
+	for prefix, dirs := range byPrefix {
+		if dirs[Train] != "" && (dirs[Test] != "" || dirs[Validation] != "") {
 			prefixes = append(prefixes, prefix)
 		}
 	}
@@ -192,65 +192,65 @@ func splitOf(name string) (Split, string) {
 
 // only returns the single folder to descend into if a folder contains nothing else, as in many
 // unpacked archives, and "" if the folder itself is meant.
-func only(root, folder string, entries []folderEntry) (string, error) {
-	var folders []string
+func only(root, dir string, entries []dirEntry) (string, error) {
+	var dirs []string
 	for _, entry := range entries {
-		if entry.isFolder {
-			folders = append(folders, entry.name)
-		} else if IsPicture(entry.name) {
+		if entry.isDir {
+			dirs = append(dirs, entry.name)
+		} else if IsImage(entry.name) {
 			return "", nil
 		}
 	}
-	if table, err := labelTable(root, folder, entries); err != nil || table != nil || len(folders) != 1 {
+	if table, err := labelTable(root, dir, entries); err != nil || table != nil || len(dirs) != 1 {
 		return "", err
 	}
-	inside, err := readFolder(root, folders[0])
+	inside, err := readDir(root, dirs[0])
 	if err != nil {
 		return "", err
 	}
-	table, err := labelTable(root, folders[0], inside)
+	table, err := labelTable(root, dirs[0], inside)
 	if err != nil || table != nil {
-		return folders[0], err
+		return dirs[0], err
 	}
 	for _, entry := range inside {
-		if !entry.isFolder && IsPicture(entry.name) {
+		if !entry.isDir && IsImage(entry.name) {
 			return "", nil // the folder is the only class
 		}
 	}
-	return folders[0], nil
+	return dirs[0], nil
 }
 
 // labelled lists the pictures of a folder with their classes: from the CSV file in it that gives
 // them, or from its folders.
-func labelled(root, folder string) (*listing, error) {
-	var entries []folderEntry
+func labelled(root, dir string) (*listing, error) {
+	var entries []dirEntry
 	for range deepest {
 		var err error
-		if entries, err = readFolder(root, folder); err != nil {
+		if entries, err = readDir(root, dir); err != nil {
 			return nil, err
 		}
-		next, err := only(root, folder, entries)
+		next, err := only(root, dir, entries)
 		if err != nil {
 			return nil, err
 		}
 		if next == "" {
 			break
 		}
-		folder = next
+		dir = next
 	}
-	table, err := labelTable(root, folder, entries)
+	table, err := labelTable(root, dir, entries)
 	if err != nil {
 		return nil, err
 	}
 	if table != nil {
-		return table.list(root, folder)
+		return table.list(root, dir)
 	}
-	found := &listing{folder: folder}
-	place := filepath.Join(root, filepath.FromSlash(folder))
+	found := &listing{dir: dir}
+	place := filepath.Join(root, filepath.FromSlash(dir))
 	owners := map[string]string{}
 	for _, entry := range entries {
-		if !entry.isFolder {
-			if IsPicture(entry.name) {
+		if !entry.isDir {
+			if IsImage(entry.name) {
 				found.skipped = append(found.skipped, entry.name+": is in no class folder")
 			}
 			continue
@@ -286,16 +286,16 @@ func extensions() string {
 }
 
 // walk appends all pictures below a folder, by name.
-func walk(pictures []picture, root, folder, class string, depth int) ([]picture, error) {
+func walk(pictures []picture, root, dir, class string, depth int) ([]picture, error) {
 	if depth > deepest {
 		return nil, errors.Errorf("datasets: %s: folders in folders deeper than %d (does a link lead back up?)",
-			filepath.Join(root, folder), deepest)
+			filepath.Join(root, dir), deepest)
 	}
-	entries, err := readFolder(root, folder)
+	entries, err := readDir(root, dir)
 	for _, entry := range entries {
-		if err == nil && entry.isFolder {
+		if err == nil && entry.isDir {
 			pictures, err = walk(pictures, root, entry.name, class, depth+1)
-		} else if IsPicture(entry.name) {
+		} else if IsImage(entry.name) {
 			pictures = append(pictures, entry.picture(class))
 		}
 	}
@@ -356,7 +356,7 @@ func (t tree) checkClasses() error {
 		for _, class := range list.classes() {
 			if !slices.Contains(known, class) {
 				return errors.Errorf("datasets: %s: the %s images have a class %q, want only those of the training images in %s: %s",
-					filepath.Join(t.root, list.folder), Split(split), class, t.splits[Train].folder, abbreviated(known))
+					filepath.Join(t.root, list.dir), Split(split), class, t.splits[Train].dir, abbreviated(known))
 			}
 		}
 	}

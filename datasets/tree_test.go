@@ -86,7 +86,7 @@ func TestScanErrors(t *testing.T) {
 	}
 	options := alone(t)
 	_, err := Open(dots(t, "1.png"), options)
-	if flat := (NoClasses{}); !errors.As(err, &flat) || filepath.Base(flat.Folder) != "dots" {
+	if flat := (NoClasses{}); !errors.As(err, &flat) || filepath.Base(flat.Dir) != "dots" {
 		t.Errorf("%v is no NoClasses of the folder", err)
 	}
 	_, err = Open("no-such-folder", options)
@@ -161,15 +161,15 @@ func TestScanDanglingLinks(t *testing.T) {
 }
 
 // Paths are also looked up in the options' data folder.
-func TestOpenInDataFolder(t *testing.T) {
+func TestOpenInDataDir(t *testing.T) {
 	root, options := dots(t, "train/a/1.png", "train/b/1.png", "test/a/1.png"), alone(t)
-	options.Folder = filepath.Dir(root)
+	options.Dir = filepath.Dir(root)
 	splits, err := Open("dots", options)
 	if err != nil || splits.Train.Place != root {
 		t.Error(err)
 	}
-	options.Folder = ""
-	t.Setenv(EnvironmentFolder, filepath.Dir(root))
+	options.Dir = ""
+	t.Setenv(EnvironmentDir, filepath.Dir(root))
 	if splits, err = Open("dots", options); err != nil || splits.Train.Place != root {
 		t.Error(err)
 	}

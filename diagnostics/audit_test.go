@@ -16,8 +16,8 @@ func near(got, want float64) bool { return math.Abs(got-want) <= 1e-12*math.Abs(
 
 func TestPublishedSettings(t *testing.T) {
 	want := []struct {
-		code                         string
-		step, temperature, deviation float64 // deviation 0: no weight decay
+		code                   string
+		step, temperature, std float64 // deviation 0: no weight decay
 	}{
 		{"pSGLD's authors (2016)", 5e-4 / 60000, 1.0 / 60000, 1},
 		{"cSG-MCMC's authors (2020)", 1e-5, 2e-5, 0.2},
@@ -47,10 +47,10 @@ func TestPublishedSettings(t *testing.T) {
 		}
 		prior := p.Settings.Prior()
 		switch {
-		case w.deviation == 0 && prior != langevin.Flat():
+		case w.std == 0 && prior != langevin.Flat():
 			t.Errorf("%s: prior is %v, want flat", p.Code, prior)
-		case w.deviation > 0 && (prior.Kind != langevin.GaussianPrior || !near(prior.Scale, w.deviation)):
-			t.Errorf("%s: prior is %v, want gaussian(%v)", p.Code, prior, w.deviation)
+		case w.std > 0 && (prior.Kind != langevin.GaussianPrior || !near(prior.Scale, w.std)):
+			t.Errorf("%s: prior is %v, want gaussian(%v)", p.Code, prior, w.std)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func normalStates(n, dimensions int, stream uint16) [][]float64 {
 
 // steinOfNormal is the mean U-statistic, of samples from N(mean, deviation^2) in one dimension
 // against the standard normal, and its standard error, from independent sets of samples.
-func steinOfNormal(t *testing.T, mean, deviation float64) (u, standardError float64) {
+func steinOfNormal(t *testing.T, mean, std float64) (u, standardError float64) {
 	t.Helper()
 	const sets, n = 60, 50
 	z := trial.Draws(sets*n, 61)
@@ -110,7 +110,7 @@ func steinOfNormal(t *testing.T, mean, deviation float64) (u, standardError floa
 	for set := range values {
 		var samples, scores [][]float64
 		for _, v := range z[set*n : (set+1)*n] {
-			x := mean + deviation*v
+			x := mean + std*v
 			samples, scores = append(samples, []float64{x}), append(scores, []float64{-x})
 		}
 		v, u, err := diagnostics.SteinDiscrepancy(usualKernel, samples, scores)
@@ -130,20 +130,20 @@ func steinOfNormal(t *testing.T, mean, deviation float64) (u, standardError floa
 // and x (1/deviation^2 - 1) for N(0, deviation^2). With D = x - y ~ N(0, 2 deviation^2) and
 // S = x + y independent of it, x y = (S^2 - D^2)/4.
 func TestSteinDiscrepancyOfNormals(t *testing.T) {
-	expectation := func(deviation float64, f func(d float64) float64) float64 {
-		normal := distuv.Normal{Sigma: deviation * math.Sqrt2}
+	expectation := func(std float64, f func(d float64) float64) float64 {
+		normal := distuv.Normal{Sigma: std * math.Sqrt2}
 		return quad.Fixed(func(d float64) float64 { return normal.Prob(d) * f(d) / math.Sqrt(1+d*d) }, -10*normal.Sigma, 10*normal.Sigma, 400, nil, 1)
 	}
-	for _, c := range []struct{ mean, deviation float64 }{{0, 1}, {0.5, 1}, {-1, 1}, {0, 1.5}, {0, 0.5}} {
-		want := c.mean * c.mean * expectation(c.deviation, func(float64) float64 { return 1 })
-		a := 1/(c.deviation*c.deviation) - 1
-		want += a * a * expectation(c.deviation, func(d float64) float64 { return (2*c.deviation*c.deviation - d*d) / 4 })
-		got, standardError := steinOfNormal(t, c.mean, c.deviation)
+	for _, c := range []struct{ mean, std float64 }{{0, 1}, {0.5, 1}, {-1, 1}, {0, 1.5}, {0, 0.5}} {
+		want := c.mean * c.mean * expectation(c.std, func(float64) float64 { return 1 })
+		a := 1/(c.std*c.std) - 1
+		want += a * a * expectation(c.std, func(d float64) float64 { return (2*c.std*c.std - d*d) / 4 })
+		got, standardError := steinOfNormal(t, c.mean, c.std)
 		if z := (got - want) / standardError; !(math.Abs(z) < trial.ZLimit) {
-			t.Errorf("N(%v, %v^2): U-statistic is %.4g, want %.4g: z = %.1f", c.mean, c.deviation, got, want, z)
+			t.Errorf("N(%v, %v^2): U-statistic is %.4g, want %.4g: z = %.1f", c.mean, c.std, got, want, z)
 		}
 		if want > 0 && !(got > 8*standardError) {
-			t.Errorf("N(%v, %v^2): U-statistic is %.4g, with a standard error of %.2g: not told from the standard normal", c.mean, c.deviation, got, standardError)
+			t.Errorf("N(%v, %v^2): U-statistic is %.4g, with a standard error of %.2g: not told from the standard normal", c.mean, c.std, got, standardError)
 		}
 	}
 }

@@ -110,7 +110,7 @@ func TestTransformedIsLogNormal(t *testing.T) {
 	n := len(y)
 	shapes := []tensor.Shape{{n}, {n}, {n}}
 	p := newProgram(t, tensor.Float64, shapes, func(b *graph.Builder, in []*graph.Node) *graph.Node {
-		return Transformed{Base: Normal{Mean: Node(in[1]), Deviation: Node(in[2])}, Bijection: Exp{}}.LogProb(b, in[0])
+		return Transformed{Base: Normal{Mean: Node(in[1]), Std: Node(in[2])}, Bijection: Exp{}}.LogProb(b, in[0])
 	})
 	columns := [][]float64{y, filled(n, 0.3), filled(n, 1.7)}
 	reference := distuv.LogNormal{Mu: 0.3, Sigma: 1.7}
@@ -142,7 +142,7 @@ func TestConstrainedPriorsIntegrateToOne(t *testing.T) {
 		"gamma by exp":            {Gamma{Shape: Number(2.5), Rate: Number(0.3)}, Exp{}},
 		"gamma by softplus":       {Gamma{Shape: Number(2.5), Rate: Number(0.3)}, Softplus{}},
 		"beta by interval":        {Beta{A: Number(2), B: Number(3)}, Interval{High: 1}},
-		"normal by affine":        {Normal{Mean: Number(3), Deviation: Number(2)}, Affine{Shift: Number(1), Scale: Number(-5)}},
+		"normal by affine":        {Normal{Mean: Number(3), Std: Number(2)}, Affine{Shift: Number(1), Scale: Number(-5)}},
 	} {
 		sum := total(t, func(b *graph.Builder, x *graph.Node) *graph.Node {
 			value, logJacobian := Constrained(b, x, c.bijection)

@@ -178,7 +178,7 @@ func TestOutsideTheSupportIsNaN(t *testing.T) {
 		{Gamma{Shape: Number(3), Rate: Number(2)}, []float64{-1e-9, -3}},
 		{Beta{A: Number(1), B: Number(1)}, []float64{-1e-9, 1.001}},
 		{Beta{A: Number(2), B: Number(3)}, []float64{-1e-9, 1.001}},
-		{Transformed{Base: Normal{Deviation: Number(1)}, Bijection: Exp{}}, []float64{-1e-9, -3}},
+		{Transformed{Base: Normal{Std: Number(1)}, Bijection: Exp{}}, []float64{-1e-9, -3}},
 	} {
 		p := newProgram(t, tensor.Float64, []tensor.Shape{{len(c.x)}}, func(b *graph.Builder, in []*graph.Node) *graph.Node {
 			return c.d.LogProb(b, in[0])

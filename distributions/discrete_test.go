@@ -109,9 +109,9 @@ func TestMixture(t *testing.T) {
 	logits := []float64{0.3, -1, 1.2}
 	components := func(v []Value) []Distribution {
 		return []Distribution{
-			Normal{Mean: v[0], Deviation: Number(0.5)},
+			Normal{Mean: v[0], Std: Number(0.5)},
 			Laplace{Location: v[1], Scale: Number(2)},
-			Normal{Mean: v[2], Deviation: Number(3)},
+			Normal{Mean: v[2], Std: Number(3)},
 		}
 	}
 	// A sum of exponentials with the largest taken out.
@@ -172,7 +172,7 @@ func TestMixture(t *testing.T) {
 
 func TestMixtureIntegratesToOne(t *testing.T) {
 	d := Mixture{
-		Components: []Distribution{Normal{Mean: Number(-3), Deviation: Number(0.7)}, StudentT{Freedom: Number(3), Scale: Number(2)}},
+		Components: []Distribution{Normal{Mean: Number(-3), Std: Number(0.7)}, StudentT{DoF: Number(3), Scale: Number(2)}},
 		Logits:     []Value{Number(-2), Number(0.5)},
 	}
 	sum := total(t, d.LogProb, func(t float64) (float64, float64) { return realLine(t, []float64{0, 1}) })

@@ -13,16 +13,16 @@ import (
 func Example() {
 	b := graph.New(tensor.Float64)
 	mean := b.Parameter("mean", nil)
-	logDeviation := b.Parameter("log deviation", nil)
-	deviation, logJacobian := distributions.Constrained(b, logDeviation, distributions.Exp{})
+	logStd := b.Parameter("log deviation", nil)
+	std, logJacobian := distributions.Constrained(b, logStd, distributions.Exp{})
 
-	likelihood := distributions.Normal{Mean: distributions.Node(mean), Deviation: distributions.Node(deviation)}
+	likelihood := distributions.Normal{Mean: distributions.Node(mean), Std: distributions.Node(std)}
 	logPosterior := distributions.Total(b,
 		likelihood.LogProb(b, b.Table("observations", []float64{1, 2, 6})),
-		distributions.Normal{Deviation: distributions.Number(10)}.LogProb(b, mean),
-		distributions.Exponential{Rate: distributions.Number(0.5)}.LogProb(b, deviation),
+		distributions.Normal{Std: distributions.Number(10)}.LogProb(b, mean),
+		distributions.Exponential{Rate: distributions.Number(0.5)}.LogProb(b, std),
 		logJacobian)
-	gradients := b.Gradients(logPosterior, mean, logDeviation)
+	gradients := b.Gradients(logPosterior, mean, logStd)
 	b.Output("log posterior", logPosterior)
 	b.Output("by mean", gradients[0])
 	b.Output("by log deviation", gradients[1])

@@ -66,7 +66,7 @@ func locations(before ...float64) [][]float64 {
 var families = []family{
 	{
 		name:       "normal",
-		make:       func(v []Value) Distribution { return Normal{Mean: v[0], Deviation: v[1]} },
+		make:       func(v []Value) Distribution { return Normal{Mean: v[0], Std: v[1]} },
 		reference:  func(v []float64) distuv.LogProber { return distuv.Normal{Mu: v[0], Sigma: v[1]} },
 		parameters: locations(),
 		points:     around(-1000, -40, -3, -0.5, 1e-9, 0.7, 2, 8, 50),
@@ -83,7 +83,7 @@ var families = []family{
 	{
 		name: "student-t",
 		make: func(v []Value) Distribution {
-			return StudentT{Freedom: v[0], Location: v[1], Scale: v[2]}
+			return StudentT{DoF: v[0], Location: v[1], Scale: v[2]}
 		},
 		reference: func(v []float64) distuv.LogProber {
 			return distuv.StudentsT{Nu: v[0], Mu: v[1], Sigma: v[2]}

@@ -19,25 +19,25 @@ func TestFaults(t *testing.T) {
 		want  string
 	}{
 		"no deviation":       {at(Normal{}), "distributions: normal: Deviation is 0, wants a number above 0"},
-		"NaN":                {at(Normal{Mean: nan, Deviation: one}), "distributions: normal: Mean is NaN"},
-		"infinite deviation": {at(Normal{Deviation: Number(math.Inf(1))}), "normal: Deviation is +Inf, wants a finite number"},
-		"NaN deviation":      {at(Normal{Deviation: nan}), "normal: Deviation is NaN"},
+		"NaN":                {at(Normal{Mean: nan, Std: one}), "distributions: normal: Mean is NaN"},
+		"infinite deviation": {at(Normal{Std: Number(math.Inf(1))}), "normal: Deviation is +Inf, wants a finite number"},
+		"NaN deviation":      {at(Normal{Std: nan}), "normal: Deviation is NaN"},
 		"negative scale":     {at(Laplace{Scale: Number(-2)}), "distributions: laplace: Scale is -2, wants a number above 0"},
 		"no freedom":         {at(StudentT{Scale: one}), "student-t: Freedom is 0"},
 		"no rate":            {at(Exponential{}), "exponential: Rate is 0"},
 		"no shape":           {at(Gamma{Rate: one}), "gamma: Shape is 0"},
 		"no B":               {at(Beta{A: one}), "beta: B is 0"},
 		"infinite logits":    {at(Bernoulli{Logits: Number(math.Inf(-1))}), "bernoulli: Logits is -Inf"},
-		"nil node":           {at(Normal{Mean: Node(nil), Deviation: one}), "normal: Mean is a nil node"},
-		"nil argument":       {func(b *graph.Builder, _ *graph.Node) { Normal{Deviation: one}.LogProb(b, nil) }, "normal: the argument is a nil node"},
+		"nil node":           {at(Normal{Mean: Node(nil), Std: one}), "normal: Mean is a nil node"},
+		"nil argument":       {func(b *graph.Builder, _ *graph.Node) { Normal{Std: one}.LogProb(b, nil) }, "normal: the argument is a nil node"},
 		"labels as argument": {func(b *graph.Builder, _ *graph.Node) {
-			Normal{Deviation: one}.LogProb(b, b.Data("labels", tensor.Int32, 3))
+			Normal{Std: one}.LogProb(b, b.Data("labels", tensor.Int32, 3))
 		}, "normal: the argument is a node of int32, wants the graph's float64"},
 		"data of float32": {func(b *graph.Builder, x *graph.Node) {
-			Normal{Mean: Node(b.Data("mean", tensor.Float32)), Deviation: one}.LogProb(b, x)
+			Normal{Mean: Node(b.Data("mean", tensor.Float32)), Std: one}.LogProb(b, x)
 		}, "normal: Mean is a node of float32, wants the graph's float64"},
 		"shapes": {func(b *graph.Builder, x *graph.Node) {
-			Normal{Mean: Node(b.Parameter("mean", nil, 4)), Deviation: one}.LogProb(b, x)
+			Normal{Mean: Node(b.Parameter("mean", nil, 4)), Std: one}.LogProb(b, x)
 		}, "graph: normal: subtract: got shapes [3] and [4]"},
 		"floats as labels": {func(b *graph.Builder, x *graph.Node) { Categorical{Logits: x}.LogProb(b, x) },
 			"categorical: the argument is a node of float64, wants labels of int32"},
@@ -47,23 +47,23 @@ func TestFaults(t *testing.T) {
 			Categorical{Logits: b.Parameter("logits", nil, 4, 5)}.LogProb(b, b.Data("labels", tensor.Int32, 3))
 		}, "categorical: log probability: got shapes [[4 5] [3]]"},
 		"no components": {at(Mixture{}), "mixture: got 0 components and 0 logits"},
-		"logits missing": {at(Mixture{Components: []Distribution{Normal{Deviation: one}, Normal{Deviation: one}}, Logits: []Value{one}}),
+		"logits missing": {at(Mixture{Components: []Distribution{Normal{Std: one}, Normal{Std: one}}, Logits: []Value{one}}),
 			"mixture: got 2 components and 1 logits"},
 		"nil component":      {at(Mixture{Components: []Distribution{nil}}), "mixture: component 0 is nil"},
 		"fault in component": {at(Mixture{Components: []Distribution{Normal{}}}), "normal: Deviation is 0"},
-		"no bijection":       {at(Transformed{Base: Normal{Deviation: one}}), "transformed: Base is "},
+		"no bijection":       {at(Transformed{Base: Normal{Std: one}}), "transformed: Base is "},
 		"no base":            {at(Transformed{Bijection: Exp{}}), "transformed: Base is <nil>"},
 		"base without samples": {func(b *graph.Builder, _ *graph.Node) {
-			Transformed{Base: StudentT{Freedom: one, Scale: one}, Bijection: Exp{}}.RSample(b, 3)
+			Transformed{Base: StudentT{DoF: one, Scale: one}, Bijection: Exp{}}.RSample(b, 3)
 		}, "transformed: sample: the base is distributions.StudentT, wants one that is reparameterised"},
 		"interval":      {func(b *graph.Builder, x *graph.Node) { Interval{Low: 1}.Forward(b, x) }, "interval: Low is 1 and High 0"},
 		"open interval": {func(b *graph.Builder, x *graph.Node) { Interval{High: math.Inf(1)}.Inverse(b, x) }, "interval: Low is 0 and High +Inf"},
 		"no scale":      {func(b *graph.Builder, x *graph.Node) { Affine{Shift: one}.LogDeterminant(b, x) }, "affine: Scale is 0, wants another number"},
 		"NaN shift":     {func(b *graph.Builder, x *graph.Node) { Affine{Shift: nan, Scale: one}.Forward(b, x) }, "affine: Shift is NaN"},
 		"no terms":      {func(b *graph.Builder, _ *graph.Node) { Total(b) }, "distributions: total: no terms"},
-		"wider parameter": {func(b *graph.Builder, x *graph.Node) { Normal{Mean: Node(x), Deviation: one}.RSample(b) },
+		"wider parameter": {func(b *graph.Builder, x *graph.Node) { Normal{Mean: Node(x), Std: one}.RSample(b) },
 			"normal: sample: got shape [3] by broadcasting, wants []"},
-		"empty sample": {func(b *graph.Builder, _ *graph.Node) { Normal{Deviation: one}.RSample(b, 0, 3) },
+		"empty sample": {func(b *graph.Builder, _ *graph.Node) { Normal{Std: one}.RSample(b, 0, 3) },
 			"normal: sample: got shape [3] by broadcasting, wants [0 3]"},
 		"negative sample": {func(b *graph.Builder, _ *graph.Node) { Exponential{Rate: one}.RSample(b, -1) }, "axis 0 is -1"},
 		"too many axes":   {func(b *graph.Builder, _ *graph.Node) { Laplace{Scale: one}.RSample(b, 1, 1, 1, 1, 1, 1, 2) }, "laplace: noise"},
@@ -87,7 +87,7 @@ func TestFaultSticks(t *testing.T) {
 	value, logJacobian := Constrained(b, first, Interval{High: 1})
 	for i, n := range []*graph.Node{
 		first, value, logJacobian, Total(b, first, value), Exponential{Rate: Node(value)}.RSample(b, 3),
-		Mixture{Components: []Distribution{Laplace{Scale: one}, StudentT{Freedom: one, Scale: Node(value)}}}.LogProb(b, value),
+		Mixture{Components: []Distribution{Laplace{Scale: one}, StudentT{DoF: one, Scale: Node(value)}}}.LogProb(b, value),
 		Transformed{Base: Beta{A: one, B: one}, Bijection: Softplus{}}.LogProb(b, value), Bernoulli{Logits: one}.LogProb(b, value),
 		Categorical{Logits: value}.LogProb(b, value), Gamma{Shape: Node(value), Rate: one}.LogProb(b, value),
 		Affine{Scale: one}.LogDeterminant(b, value), Affine{Scale: Node(value)}.Inverse(b, value),

@@ -42,14 +42,14 @@ func column(t *testing.T, name string) []float64 {
 // data ~ N(theta1, 2)/2 + N(theta1 + theta2, 2)/2, with variances as second arguments. Thetas [G 1]
 // give the density at each of G places, [G].
 func tiedMeans(b *graph.Builder, theta1, theta2, data *graph.Node) *graph.Node {
-	deviation := Number(math.Sqrt2)
+	std := Number(math.Sqrt2)
 	likelihood := Mixture{Components: []Distribution{
-		Normal{Mean: Node(theta1), Deviation: deviation},
-		Normal{Mean: Node(b.Apply(op.Add{}, theta1, theta2)), Deviation: deviation},
+		Normal{Mean: Node(theta1), Std: std},
+		Normal{Mean: Node(b.Apply(op.Add{}, theta1, theta2)), Std: std},
 	}}.LogProb(b, data)
 	prior := b.Apply(op.Add{},
-		Normal{Deviation: Number(math.Sqrt(10))}.LogProb(b, theta1),
-		Normal{Deviation: Number(1)}.LogProb(b, theta2))
+		Normal{Std: Number(math.Sqrt(10))}.LogProb(b, theta1),
+		Normal{Std: Number(1)}.LogProb(b, theta2))
 	last := op.AxesOf(len(graph.ShapeOf(likelihood)) - 1)
 	return b.Apply(op.Add{}, b.Apply(op.Sum{Axes: last}, likelihood), b.Apply(op.Sum{Axes: last}, prior))
 }
@@ -131,35 +131,35 @@ func TestTiedMeansMoments(t *testing.T) {
 // return_i ~ Student-t(freedom, 0, exp(s_i)); the second arguments of N are variances. It is a
 // density of the logarithms of deviation and freedom, and of x: the walk s itself when centred,
 // else its innovations (s_i - s_{i-1}) / deviation.
-func volatility(b *graph.Builder, logDeviation, logFreedom, x *graph.Node, returns []float64, centred bool) *graph.Node {
+func volatility(b *graph.Builder, logStd, logFreedom, x *graph.Node, returns []float64, centred bool) *graph.Node {
 	n := len(returns)
 	first, later := make([]float64, n), filled(n, 1)
 	first[0], later[0] = 10, 0
-	deviation, jacobian1 := Constrained(b, logDeviation, Exp{})
+	std, jacobian1 := Constrained(b, logStd, Exp{})
 	freedom, jacobian2 := Constrained(b, logFreedom, Exp{})
-	scale := b.Apply(op.Add{}, b.Table("first", first), b.Apply(op.Multiply{}, b.Table("later", later), deviation))
+	scale := b.Apply(op.Add{}, b.Table("first", first), b.Apply(op.Multiply{}, b.Table("later", later), std))
 
 	s := x
-	walk := Normal{Deviation: Number(1)}.LogProb(b, x)
+	walk := Normal{Std: Number(1)}.LogProb(b, x)
 	if centred {
-		walk = Normal{Deviation: Node(scale)}.LogProb(b, b.Apply(array.Difference{}, s))
+		walk = Normal{Std: Node(scale)}.LogProb(b, b.Apply(array.Difference{}, s))
 	} else {
 		s = b.Apply(array.CumulativeSum{}, b.Apply(op.Multiply{}, scale, x))
 	}
-	likelihood := StudentT{Freedom: Node(freedom), Scale: Node(b.Apply(op.Exp{}, s))}.LogProb(b, b.Table("returns", returns))
+	likelihood := StudentT{DoF: Node(freedom), Scale: Node(b.Apply(op.Exp{}, s))}.LogProb(b, b.Table("returns", returns))
 	return Total(b, walk, likelihood, jacobian1, jacobian2,
-		Exponential{Rate: Number(10)}.LogProb(b, deviation), Exponential{Rate: Number(0.1)}.LogProb(b, freedom))
+		Exponential{Rate: Number(10)}.LogProb(b, std), Exponential{Rate: Number(0.1)}.LogProb(b, freedom))
 }
 
 // volatilityOf is the same as a plain loop.
-func volatilityOf(logDeviation, logFreedom float64, x, returns []float64, centred bool) float64 {
-	deviation, freedom := math.Exp(logDeviation), math.Exp(logFreedom)
-	total := math.Log(10) - 10*deviation + logDeviation + math.Log(0.1) - 0.1*freedom + logFreedom
+func volatilityOf(logStd, logFreedom float64, x, returns []float64, centred bool) float64 {
+	std, freedom := math.Exp(logStd), math.Exp(logFreedom)
+	total := math.Log(10) - 10*std + logStd + math.Log(0.1) - 0.1*freedom + logFreedom
 	upper, _ := math.Lgamma((freedom + 1) / 2)
 	lower, _ := math.Lgamma(freedom / 2)
 	s := 0.0
 	for i, r := range returns {
-		scale := deviation
+		scale := std
 		if i == 0 {
 			scale = 10
 		}

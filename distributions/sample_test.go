@@ -33,7 +33,7 @@ var samples = []struct {
 	slopes []float64
 }{
 	{
-		"normal", func(v []Value) Reparameterised { return Normal{Mean: v[0], Deviation: v[1]} },
+		"normal", func(v []Value) Reparameterised { return Normal{Mean: v[0], Std: v[1]} },
 		[]float64{0.7, 1.5}, distuv.Normal{Mu: 0.7, Sigma: 1.5}, []float64{2 * 0.7, 2 * 1.5},
 	},
 	{
@@ -46,7 +46,7 @@ var samples = []struct {
 	},
 	{
 		"log-normal", func(v []Value) Reparameterised {
-			return Transformed{Base: Normal{Mean: v[0], Deviation: v[1]}, Bijection: Exp{}}
+			return Transformed{Base: Normal{Mean: v[0], Std: v[1]}, Bijection: Exp{}}
 		},
 		[]float64{0.2, 0.3}, distuv.LogNormal{Mu: 0.2, Sigma: 0.3},
 		[]float64{2 * math.Exp(0.4+2*0.09), 4 * 0.3 * math.Exp(0.4+2*0.09)},
@@ -123,8 +123,8 @@ func TestPathwiseGradients(t *testing.T) {
 			})
 			p.step(columns...)
 			for i, want := range c.slopes {
-				mean, deviation := stat.MeanStdDev(p.gradient(i), nil)
-				if score := (mean - want) / (deviation / math.Sqrt(draws)); !(math.Abs(score) < bound) {
+				mean, std := stat.MeanStdDev(p.gradient(i), nil)
+				if score := (mean - want) / (std / math.Sqrt(draws)); !(math.Abs(score) < bound) {
 					t.Errorf("derivative by parameter %d is %v, want %v: z = %.2f", i, mean, want, score)
 				}
 			}
@@ -136,7 +136,7 @@ func TestPathwiseGradients(t *testing.T) {
 func TestSamplesAreIndependent(t *testing.T) {
 	const n = 4096
 	b := graph.New(tensor.Float32)
-	d := Normal{Deviation: Number(1)}
+	d := Normal{Std: Number(1)}
 	b.Output("one", d.RSample(b, n))
 	b.Output("other", d.RSample(b, 64, 64))
 	compiled, err := b.Compile()

@@ -12,7 +12,7 @@ import (
 //
 // The scale is not the standard deviation, which is scale sqrt(v/(v-2)) when v is above 2.
 type StudentT struct {
-	Freedom  Value // degrees of freedom, above 0
+	DoF      Value // degrees of freedom, above 0
 	Location Value
 	Scale    Value // above 0
 }
@@ -21,7 +21,7 @@ type StudentT struct {
 func (d StudentT) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	a, leave := enter(b, "student-t")
 	defer leave()
-	freedom, scale := a.positive("Freedom", d.Freedom), a.positive("Scale", d.Scale)
+	freedom, scale := a.positive("Freedom", d.DoF), a.positive("Scale", d.Scale)
 	z := a.standardised(a.argument(x), a.finite("Location", d.Location), scale)
 	tail := a.log1p(a.divide(a.squared(z), freedom))
 	constant := a.apply(op.StudentTConstant{}, op.StudentTConstant{}.Of, freedom)

@@ -17,8 +17,8 @@ type Case struct {
 	Out *Predictions
 	// Calibration comes from held-out data; nil where none were held out.
 	Calibration *Calibration
-	// Signal names the uncertainty that separates Out from In; DefaultSignal where it is empty.
-	Signal string
+	// OODScore names the uncertainty that separates Out from In; DefaultOODScore where it is empty.
+	OODScore string
 }
 
 // has is which of the scores' needs the case meets.
@@ -66,7 +66,7 @@ func (c Case) check() error {
 				c.Calibration.Samples, c.Calibration.Classes, c.In.Samples, c.In.Classes)
 		}
 	}
-	by, err := signal(c.Signal)
+	by, err := signal(c.OODScore)
 	if err == nil && !by.Applies(c.In) {
 		return errors.Errorf("evaluate: Assess: signal %s takes at least 2 samples, %s was predicted with %d",
 			by.Name, c.In.Name, c.In.Samples)
@@ -108,7 +108,7 @@ func Assess(c Case) (*Assessment, error) {
 		return a, nil
 	}
 	a.Detections = map[string]Detection{}
-	for _, s := range Signals() {
+	for _, s := range OODScores() {
 		if !s.Applies(c.In) || !s.Applies(c.Out) {
 			continue
 		}
@@ -145,14 +145,14 @@ func (a *Assessment) MarshalJSON() ([]byte, error) {
 		}
 		return &data{p.Name, p.Len(), p.Samples}
 	}
-	by, err := signal(a.Signal)
+	by, err := signal(a.OODScore)
 	if err != nil {
 		return nil, err
 	}
 	all := struct {
 		In         *data                `json:"in"`
 		Out        *data                `json:"out,omitempty"`
-		Signal     string               `json:"signal,omitempty"`
+		Signal     string               `json:"oodScore,omitempty"`
 		Scores     Values               `json:"scores"`
 		Detections map[string]Detection `json:"detections,omitempty"`
 	}{In: about(a.In), Out: about(a.Out), Scores: a.Values, Detections: a.Detections}

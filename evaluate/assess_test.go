@@ -91,7 +91,7 @@ func TestRowsAreComplete(t *testing.T) {
 			t.Errorf("%s: curve of %d x, %d y, axes %q and %q, error %v", s.Name, len(x), len(y), s.Curve.X, s.Curve.Y, err)
 		}
 	}
-	for _, s := range Signals() {
+	for _, s := range OODScores() {
 		if s.Name == "" || s.Title == "" || !strings.HasSuffix(s.Meaning, ".") || s.Of == nil {
 			t.Errorf("signal %q is not complete: %+v", s.Name, s)
 		}
@@ -101,7 +101,7 @@ func TestRowsAreComplete(t *testing.T) {
 	if twice := slices.Compact(slices.Clone(names)); len(twice) != len(names) {
 		t.Errorf("names %v are not each their own", names)
 	}
-	if _, err := signal(DefaultSignal); err != nil {
+	if _, err := signal(DefaultOODScore); err != nil {
 		t.Error(err)
 	}
 }
@@ -121,8 +121,8 @@ func TestAssessAgainstDefinitions(t *testing.T) {
 	near(t, "FPR95", a.Values["fpr95"], d.FPR95, 0)
 	near(t, "AUPR out", a.Values["auprOut"], d.AUPROut, 0)
 	near(t, "AUPR in", a.Values["auprIn"], d.AUPRIn, 0)
-	if a.Detections[DefaultSignal] != d {
-		t.Errorf("detection by entropy %v, want %v", a.Detections[DefaultSignal], d)
+	if a.Detections[DefaultOODScore] != d {
+		t.Errorf("detection by entropy %v, want %v", a.Detections[DefaultOODScore], d)
 	}
 	near(t, "confidence", a.Values["confidence"], mean(whole.In.Confidence), 0)
 	near(t, "confidence on weeds", a.Values["confidenceOut"], mean(whole.Out.Confidence), 0)
@@ -158,9 +158,9 @@ func TestAssessAgainstDefinitions(t *testing.T) {
 			familiar += 1.0 / 100
 		}
 	}
-	near(t, "familiar", a.Values["familiarOut"], familiar, 1e-12)
+	near(t, "inDistribution", a.Values["inDistributionOut"], familiar, 1e-12)
 
-	whole.Signal = "confidence"
+	whole.OODScore = "confidence"
 	if a, err = Assess(whole); err != nil {
 		t.Fatal(err)
 	}
@@ -243,8 +243,8 @@ func TestAssessRefuses(t *testing.T) {
 		}, "roses has 5 classes and data 2"},
 		{"calibration", func(c *Case) { c.Calibration.Label = nil }, "has 0 and 200 numbers"},
 		{"samples", func(c *Case) { c.In.Samples = 7 }, "calibrated with 1 samples over 5 classes, predicted with 7 over 5"},
-		{"signal", func(c *Case) { c.Signal = "smell" }, `got signal "smell"`},
-		{"samples for the signal", func(c *Case) { c.Signal = "mutualInformation" }, "takes at least 2 samples, roses was predicted with 1"},
+		{"signal", func(c *Case) { c.OODScore = "smell" }, `got signal "smell"`},
+		{"samples for the signal", func(c *Case) { c.OODScore = "mutualInformation" }, "takes at least 2 samples, roses was predicted with 1"},
 	} {
 		_, err := Assess(change(c.edit))
 		refused(t, c.name, err, c.message)

@@ -16,8 +16,8 @@ const Level = 0.95
 // %, on the safe side.
 const calibrationPoints = 1000
 
-// mostExamples bounds the number of examples that a file may claim, so that ranks fit an int.
-const mostExamples = 1 << 40
+// maxExamples bounds the number of examples that a file may claim, so that ranks fit an int.
+const maxExamples = 1 << 40
 
 // Calibration is what held-out data of the familiar kind say about predictions: it gives thresholds
 // at any level. It can be written as JSON and read back without loss, and keeps at most 1000
@@ -109,8 +109,8 @@ func (c *Calibration) checkLevel(what string, level float64) error {
 
 func (c *Calibration) check(what string) error {
 	m := min(c.Examples, calibrationPoints)
-	if c.Examples > mostExamples {
-		return errors.Errorf("evaluate: %s: calibration of %d examples, want at most %d", what, c.Examples, mostExamples)
+	if c.Examples > maxExamples {
+		return errors.Errorf("evaluate: %s: calibration of %d examples, want at most %d", what, c.Examples, maxExamples)
 	}
 	if c.Classes < 2 || m < 1 || len(c.Label) != m || len(c.Entropy) != m {
 		return errors.Errorf("evaluate: %s: calibration of %d examples of %d classes has %d and %d numbers, want %d of each",
@@ -126,13 +126,13 @@ func (c *Calibration) check(what string) error {
 	return nil
 }
 
-// Familiar reports for each entropy, in nats, whether it is no higher than is usual for familiar
-// images: a fresh familiar image is accepted with a probability of at least rate, under the
-// conditions of Calibration (Bates et al. 2023, testing for outliers with conformal p-values). It
-// promises nothing about the share of images of another kind that are refused. It fails when rate
-// is not between 0 and 1, when there are too few held-out examples for it (see Supports), and for a
-// NaN.
-func (c *Calibration) Familiar(entropy []float64, rate float64) ([]bool, error) {
+// InDistribution reports for each entropy, in nats, whether it is no higher than is usual for
+// familiar images: a fresh familiar image is accepted with a probability of at least rate, under
+// the conditions of Calibration (Bates et al. 2023, testing for outliers with conformal p-values).
+// It promises nothing about the share of images of another kind that are refused. It fails when
+// rate is not between 0 and 1, when there are too few held-out examples for it (see Supports), and
+// for a NaN.
+func (c *Calibration) InDistribution(entropy []float64, rate float64) ([]bool, error) {
 	threshold, err := c.EntropyThreshold(rate)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (c *Calibration) Familiar(entropy []float64, rate float64) ([]bool, error) 
 }
 
 // EntropyThreshold returns the highest entropy, in nats, that Familiar accepts. It fails as
-// Familiar does.
+// InDistribution does.
 func (c *Calibration) EntropyThreshold(rate float64) (float64, error) {
 	if err := c.checkLevel("Familiar", rate); err != nil {
 		return 0, err
@@ -157,20 +157,20 @@ func (c *Calibration) EntropyThreshold(rate float64) (float64, error) {
 }
 
 var (
-	familiarScore = Score{
-		Name: "familiar", Title: "familiar, {in}", Format: "%.3f", Needs: NeedsCalibration,
-		Meaning: "The share of {in} accepted as familiar by its entropy, at a level of 95 %.",
-		Of:      func(c Case) (float64, error) { return c.familiar(c.In) },
+	inDistributionScore = Score{
+		Name: "inDistribution", Title: "in distribution, {in}", Format: "%.3f", Needs: NeedsCalibration,
+		Meaning: "The share of {in} classified as in distribution by its entropy, at a level of 95 %.",
+		Of:      func(c Case) (float64, error) { return c.inDistribution(c.In) },
 	}
-	familiarOutScore = Score{
-		Name: "familiarOut", Title: "familiar, {out}", Format: "%.3f", Needs: NeedsCalibration | NeedsOut,
-		Meaning: "The share of {out} accepted as familiar; less is better.",
-		Of:      func(c Case) (float64, error) { return c.familiar(c.Out) },
+	inDistributionOutScore = Score{
+		Name: "inDistributionOut", Title: "in distribution, {out}", Format: "%.3f", Needs: NeedsCalibration | NeedsOut,
+		Meaning: "The share of {out} classified as in distribution; less is better.",
+		Of:      func(c Case) (float64, error) { return c.inDistribution(c.Out) },
 	}
 )
 
-func (c Case) familiar(p *Predictions) (float64, error) {
-	accepted, err := c.Calibration.Familiar(p.Entropy, Level)
+func (c Case) inDistribution(p *Predictions) (float64, error) {
+	accepted, err := c.Calibration.InDistribution(p.Entropy, Level)
 	count := 0.0
 	for _, a := range accepted {
 		if a {

@@ -104,7 +104,7 @@ func TestFamiliarAcceptsAsPromised(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				familiar, err := c.Familiar(world(t, random, fresh, w.sharpness, w.grid).Entropy, rate)
+				familiar, err := c.InDistribution(world(t, random, fresh, w.sharpness, w.grid).Entropy, rate)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -280,18 +280,18 @@ func TestCalibrationRefuses(t *testing.T) {
 	for _, level := range []float64{-1, 0, 1, math.NaN()} {
 		_, err = c.Sets(good.Probabilities, 2, level)
 		refused(t, "level", err, "want one between 0 and 1")
-		_, err = c.Familiar(good.Entropy, level)
+		_, err = c.InDistribution(good.Entropy, level)
 		refused(t, "rate", err, "want one between 0 and 1")
 	}
 	_, err = c.Sets(good.Probabilities, 2, 0.95)
 	refused(t, "few", err, "got 2 held-out examples of data, want at least 19 for level 0.95")
-	_, err = c.Familiar(good.Entropy, 0.9)
+	_, err = c.InDistribution(good.Entropy, 0.9)
 	refused(t, "few", err, "want at least 9 for level 0.9")
 	_, err = c.Sets([]float64{1, 0, 0}, 3, 0.5)
 	refused(t, "classes", err, "got 3 classes, want 2")
 	_, err = c.Sets([]float64{1, 0.5}, 2, 0.5)
 	refused(t, "row", err, "sum to 1.5")
-	_, err = c.Familiar([]float64{0, math.NaN()}, 0.5)
+	_, err = c.InDistribution([]float64{0, math.NaN()}, 0.5)
 	refused(t, "NaN", err, "entropy 1 is NaN")
 	for name, broken := range map[string]Calibration{
 		"nothing":  {},
@@ -303,7 +303,7 @@ func TestCalibrationRefuses(t *testing.T) {
 			Examples: math.MaxInt, Classes: 2, Label: make([]float64, calibrationPoints), Entropy: make([]float64, calibrationPoints),
 		},
 	} {
-		_, err = broken.Familiar([]float64{0}, 0.5)
+		_, err = broken.InDistribution([]float64{0}, 0.5)
 		refused(t, name, err, "calibration")
 	}
 }

@@ -76,7 +76,7 @@ func detectionScore(name, title, format, meaning string, of func(Detection) floa
 	return Score{
 		Name: name, Title: title, Format: format, Needs: NeedsOut, Meaning: meaning,
 		Of: func(c Case) (float64, error) {
-			by, err := signal(c.Signal)
+			by, err := signal(c.OODScore)
 			if err != nil {
 				return 0, err
 			}
@@ -94,7 +94,7 @@ func withCurve(s Score, curve Curve) Score {
 // roc is the receiver operating characteristic: at each threshold of the case's signal, from the
 // highest to the lowest, the shares of In and of Out that reach it.
 func roc(c Case) (in, out []float64, err error) {
-	by, err := signal(c.Signal)
+	by, err := signal(c.OODScore)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -72,7 +72,7 @@ func ExampleCalibrate() {
 		fmt.Println(err)
 		return
 	}
-	familiar, err := calibration.Familiar(fresh.Entropy, 0.6)
+	familiar, err := calibration.InDistribution(fresh.Entropy, 0.6)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -98,7 +98,7 @@ func (p *Predictions) check(what string) error {
 	if err := checkRows(what, p.Probabilities, p.Len(), p.Classes); err != nil {
 		return err
 	}
-	for _, s := range Signals() {
+	for _, s := range OODScores() {
 		values := s.Of(p)
 		if len(values) != p.Len() {
 			return errors.Errorf("evaluate: %s: got %d values of %s, want one for each of %d examples",

@@ -38,7 +38,7 @@ func Scores() []Score {
 		accuracyScore, likelihoodScore, brierScore, eceScore, eceEqualMassScore, aurcScore,
 		balancedScore, confidenceScore, confidenceOutScore,
 		aurocScore, fpr95Score, auprOutScore, auprInScore,
-		setCoverageScore, setSizeScore, familiarScore, familiarOutScore,
+		setCoverageScore, setSizeScore, inDistributionScore, inDistributionOutScore,
 	}
 }
 

@@ -59,7 +59,7 @@ var aurcScore = Score{
 	Meaning: "The error rate among the answers given, averaged over the shares of answers given, " +
 		"where the most uncertain are withheld first (Geifman, Uziel, El-Yaniv 2019); less is better.",
 	Of: func(c Case) (float64, error) {
-		by, err := signal(c.Signal)
+		by, err := signal(c.OODScore)
 		if err != nil {
 			return 0, err
 		}

@@ -2,8 +2,8 @@ package evaluate
 
 import "github.com/pkg/errors"
 
-// Signal is one row of the table of uncertainties, which detect examples of another kind.
-type Signal struct {
+// OODScore is one row of the table of uncertainties, which detect examples of another kind.
+type OODScore struct {
 	Name    string // "mutualInformation", the key in JSON
 	Title   string // "mutual information"
 	Meaning string // a sentence
@@ -14,14 +14,14 @@ type Signal struct {
 }
 
 // Applies reports whether there are enough samples for the signal.
-func (s Signal) Applies(p *Predictions) bool { return !s.Samples || p.Samples > 1 }
+func (s OODScore) Applies(p *Predictions) bool { return !s.Samples || p.Samples > 1 }
 
-// DefaultSignal is the uncertainty used for a Case that names none.
-const DefaultSignal = "entropy"
+// DefaultOODScore is the uncertainty used for a Case that names none.
+const DefaultOODScore = "entropy"
 
-// Signals returns the table of uncertainties.
-func Signals() []Signal {
-	return []Signal{
+// OODScores returns the table of uncertainties.
+func OODScores() []OODScore {
+	return []OODScore{
 		{
 			"confidence", "1 - confidence",
 			"1 minus the largest probability.", false,
@@ -56,17 +56,17 @@ func Signals() []Signal {
 	}
 }
 
-// signal returns the row of a name, of DefaultSignal where it is empty.
-func signal(name string) (Signal, error) {
+// signal returns the row of a name, of DefaultOODScore where it is empty.
+func signal(name string) (OODScore, error) {
 	if name == "" {
-		name = DefaultSignal
+		name = DefaultOODScore
 	}
 	var names []string
-	for _, s := range Signals() {
+	for _, s := range OODScores() {
 		if s.Name == name {
 			return s, nil
 		}
 		names = append(names, s.Name)
 	}
-	return Signal{}, errors.Errorf("evaluate: got signal %q, want one of %v", name, names)
+	return OODScore{}, errors.Errorf("evaluate: got signal %q, want one of %v", name, names)
 }

@@ -30,19 +30,19 @@ type input struct {
 	values     []float64   // of a table
 }
 
-// Phase says what a graph is for: some layers, as dropout, depend on it.
-type Phase uint8
+// Mode says what a graph is for: some layers, as dropout, depend on it.
+type Mode uint8
 
 // The phases.
 const (
-	Training Phase = iota
+	Training Mode = iota
 	Prediction
 )
 
 // Builder makes the nodes of one graph. It is for one goroutine.
 type Builder struct {
-	// Phase is Training unless it is set before the first layer.
-	Phase Phase
+	// Mode is Training unless it is set before the first layer.
+	Mode Mode
 	// Hooks are none unless they are set; they change what layers make for as long as they are set.
 	Hooks Hooks
 

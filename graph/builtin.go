@@ -47,7 +47,7 @@ func (fanIn) Fuse(consumer Op) (Op, bool) {
 func (fanIn) Lower(l *Lowering) {
 	n := l.Shape.Elements()
 	sum := Pick(l, addTerms[float32], addTerms[float64])
-	l.Emit("fan_in_fwd", tensor.Fours(n), tensor.Strips(n, 1, 1, sum), l.Out(), l.In(0), l.In(1), tensor.Int(n))
+	l.Emit("fan_in_fwd", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, sum), l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 
 func addTerms[T float32 | float64](a *tensor.Args, lo, hi int) {
@@ -65,7 +65,7 @@ func (c as) InputType(int) tensor.DType                  { return c.from }
 func (c as) Lower(l *Lowering) {
 	n := l.Shape.Elements()
 	convert := Pick(l, convertStrip[float32, float64], convertStrip[float64, float32])
-	l.Emit("as_fwd", tensor.Fours(n), tensor.Strips(n, 1, 1, convert), l.Out(), l.In(0), tensor.Int(n))
+	l.Emit("as_fwd", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, convert), l.Out(), l.In(0), tensor.Int(n))
 }
 
 func convertStrip[To, From float32 | float64](a *tensor.Args, lo, hi int) {

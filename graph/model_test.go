@@ -15,11 +15,11 @@ import (
 var updateGolden = flag.Bool("update", false, "write the golden files anew")
 
 // normal initialises with normals of a deviation.
-func normal(deviation float64) graph.Initializer {
+func normal(std float64) graph.Initializer {
 	return func(seed uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
 		random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Stream: stream})
 		for i := range values {
-			values[i] *= deviation
+			values[i] *= std
 		}
 	}
 }
@@ -43,7 +43,7 @@ func (descend) Shape([]tensor.Shape) (tensor.Shape, error) { return tensor.Shape
 func (d descend) Lower(l *graph.Lowering) {
 	run := graph.Pick(l, descendIn[float32](d.rate), descendIn[float64](d.rate))
 	n := l.Shapes[0].Elements()
-	l.Emit("descend", tensor.Threads(n), tensor.Single(run), l.Out(), l.InOut(0), l.In(1), tensor.Int(n), tensor.Real(l.DType, d.rate))
+	l.Emit("descend", tensor.Threads(n), tensor.Single(run), l.Out(), l.InOut(0), l.In(1), tensor.Int(n), tensor.Float(l.DType, d.rate))
 }
 
 func descendIn[T float32 | float64](rate float64) func(a *tensor.Args) {
@@ -104,7 +104,7 @@ func newCNN(dtype tensor.DType) *cnn {
 	b := graph.New(dtype)
 	m := &cnn{builder: b}
 	batch := op.Batch{Size: 8, Shuffled: true}
-	gather := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.5), Deviation: op.ChannelsOf(0.25)}
+	gather := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.5), Std: op.ChannelsOf(0.25)}
 	x := b.Apply(gather, b.Data("images", tensor.Uint8, cnnExamples, 2, 9, 9), b.Header())
 	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Int32, cnnExamples), b.Header())
 	m.logits = cnnLogits(b, x)

@@ -76,7 +76,7 @@ func (s *Session) Restore(chain int, state []byte, steps uint64) error {
 	return s.runner.Write(s.whole, chain, 0, state)
 }
 
-func view[T tensor.Float](raw []byte) []T {
+func view[T tensor.FloatElement](raw []byte) []T {
 	var zero T
 	if len(raw) == 0 {
 		return nil

@@ -16,7 +16,7 @@ type Anchor struct {
 	epoch int // steps that see all data once
 }
 
-var _ Intervention = (*Anchor)(nil)
+var _ Hook = (*Anchor)(nil)
 
 // Due implements Intervention.
 func (a *Anchor) Due(steps int) bool {
@@ -26,9 +26,9 @@ func (a *Anchor) Due(steps int) bool {
 	return steps%a.every == 0
 }
 
-// Intervene makes each chain's parameters its anchor, and the mean of an epoch's gradients there
+// OnStep makes each chain's parameters its anchor, and the mean of an epoch's gradients there
 // the anchor's gradient. The steps that chains make for it are undone.
-func (a *Anchor) Intervene(_ context.Context, s *graph.Session) error {
+func (a *Anchor) OnStep(_ context.Context, s *graph.Session) error {
 	if s.Program().DType() == tensor.Float64 {
 		return refresh[float64](a, s)
 	}

@@ -35,7 +35,7 @@ type BAOAB struct {
 // Name implements Sampler.
 func (BAOAB) Name() string { return "baoab" }
 
-func (r BAOAB) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+func (r BAOAB) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
 	return kickedMobility(r.Friction, n, h), nil
 }
 
@@ -43,7 +43,7 @@ func (r BAOAB) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]
 func (s BAOAB) Validate() error { return checkFriction(s.Name(), s.Friction) }
 
 // Update implements Sampler.
-func (s BAOAB) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+func (s BAOAB) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	return attachMomentum(b, s, f, parameter, gradient, 1)
 }
 

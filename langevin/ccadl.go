@@ -51,7 +51,7 @@ type CCAdL struct {
 // Name implements Sampler.
 func (CCAdL) Name() string { return "ccadl" }
 
-func (s CCAdL) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+func (s CCAdL) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
 	return slices.Repeat([]float64{h / s.Friction}, n), nil
 }
 
@@ -69,7 +69,7 @@ func (s CCAdL) Validate() error {
 }
 
 // Update implements Sampler.
-func (s CCAdL) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+func (s CCAdL) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	s.Coupling, s.Couplings = s.Couplings.of(f.Name, s.Coupling), ""
 	return attachMomentum(b, s, f, parameter, gradient, 1)
 }
@@ -95,7 +95,7 @@ func (s CCAdL) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	host.Workspace = 8 * host.Phases[0].Tiles
 	drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, squaresOf(u, n, ccadlDrift[float32]), squaresOf(u, n, ccadlDrift[float64]))}
 	host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling/2), drift, adaptation(l, u, n, s.Coupling/2))
-	return "", host, []float64{s.Friction, s.Coupling, mostExcess, s.Alpha}
+	return "", host, []float64{s.Friction, s.Coupling, maxExcess, s.Alpha}
 }
 
 func (s CCAdL) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {

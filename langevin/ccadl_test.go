@@ -20,7 +20,7 @@ type controlled struct {
 	v, variance, at []float64 // at is the gradient of the step before
 	chi             float64
 	least           float64                          // of chi
-	deviation       func(difference float64) float64 // its square halved, if nil
+	sigma           func(difference float64) float64 // its square halved, if nil
 }
 
 func (s *controlled) adapt(h, temperature float64) {
@@ -42,8 +42,8 @@ func (s *controlled) step(before []element) []float64 {
 			s.v[i] = math.Sqrt(h*temperature) * e.start
 		} else {
 			keep, square := min(s.sampler.Alpha, 1-1/t), (e.g-s.at[i])*(e.g-s.at[i])/2
-			if s.deviation != nil {
-				square = s.deviation(e.g - s.at[i])
+			if s.sigma != nil {
+				square = s.sigma(e.g - s.at[i])
 			}
 			s.variance[i] = keep*s.variance[i] + (1-keep)*square
 		}
@@ -83,9 +83,9 @@ func TestCCAdLFormula(t *testing.T) {
 					return &controlled{sampler: s}
 				}
 				for name, wrong := range map[string]*controlled{
-					"no covariance":    {sampler: sampler, deviation: func(float64) float64 { return 0 }},
-					"the whole square": {sampler: sampler, deviation: func(d float64) float64 { return d * d }},
-					"a deviation":      {sampler: sampler, deviation: math.Abs},
+					"no covariance":    {sampler: sampler, sigma: func(float64) float64 { return 0 }},
+					"the whole square": {sampler: sampler, sigma: func(d float64) float64 { return d * d }},
+					"a deviation":      {sampler: sampler, sigma: math.Abs},
 					"no memory":        other(func(s *langevin.CCAdL) { s.Alpha = 0 }),
 					"all memory":       other(func(s *langevin.CCAdL) { s.Alpha = 1 }),
 					"another friction": other(func(s *langevin.CCAdL) { s.Friction *= 1.1 }),

@@ -118,7 +118,7 @@ func (d table) estimates(t *testing.T, anchored bool, prior langevin.Prior, anch
 	for step := range epoch { // of the first epoch, from whose second step on the anchor is as it should be
 		if anchored && step < 2 {
 			write(anchor)
-			if err := a.Intervene(context.Background(), s); err != nil {
+			if err := a.OnStep(context.Background(), s); err != nil {
 				t.Fatal(err)
 			}
 			if int(s.Steps()) != step {
@@ -233,7 +233,7 @@ func TestControlVariatesMoments(t *testing.T) {
 			}
 		}
 		plan := langevin.Plan{Steps: burnIn + steps, Thinning: 1}
-		err = plan.Run(context.Background(), s, 1, func(p langevin.Progress) error {
+		err = plan.Run(context.Background(), s, 1, func(p langevin.Window) error {
 			for chain := 0; p.To > burnIn && chain < chains; chain++ {
 				theta := trial.Values(t, s, trial.ParameterName, chain, 1)[0]
 				averages[chain][0] += theta / steps

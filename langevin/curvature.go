@@ -70,9 +70,9 @@ func (p probe) hutchinson() (gradients, diagonals []*graph.Node) {
 	return all[:n], diagonals
 }
 
-// mostExact is the largest number of elements of all parameters that have exact diagonals: each
+// maxExact is the largest number of elements of all parameters that have exact diagonals: each
 // takes two copies of the network's graph.
-const mostExact = 64
+const maxExact = 64
 
 // exact returns the gradients of the loss and, for each parameter, the Hessian's diagonal: each
 // element from the difference along its own axis.
@@ -81,9 +81,9 @@ func (p probe) exact() (gradients, diagonals []*graph.Node) {
 	for _, w := range p.parameters {
 		elements += graph.ShapeOf(w).Elements()
 	}
-	if elements > mostExact {
+	if elements > maxExact {
 		p.b.Fail(errors.Errorf("langevin: exact curvature of %d parameters, wants at most %d: %q takes one probe for all of them",
-			elements, mostExact, GammaHutchinson))
+			elements, maxExact, GammaHutchinson))
 		return make([]*graph.Node, len(p.parameters)), make([]*graph.Node, len(p.parameters))
 	}
 	whole, with := p.loss, append([]*graph.Node{}, p.parameters...)
@@ -156,8 +156,8 @@ func (displaced) Shape(in []tensor.Shape) (tensor.Shape, error) { return probeSh
 func (d displaced) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	host := tensor.Rows(n, 1, graph.Pick(l, displace[float32](d), displace[float64](d)))
-	l.Emit("displaced_fwd", tensor.Fours(n), host, append([]tensor.Argument{
-		l.Out(), l.In(0), l.In(1), tensor.Int(n), tensor.Real(l.DType, d.Distance),
+	l.Emit("displaced_fwd", tensor.Vec4(n), host, append([]tensor.Argument{
+		l.Out(), l.In(0), l.In(1), tensor.Int(n), tensor.Float(l.DType, d.Distance),
 	}, d.Along.arguments()...)...)
 }
 
@@ -198,8 +198,8 @@ func (c curvature) Lower(l *graph.Lowering) {
 		stem, arguments = "curvature_rest_fwd", append(arguments, l.In(3))
 	}
 	host := tensor.Rows(n, 1, graph.Pick(l, difference[float32](c, rest), difference[float64](c, rest)))
-	arguments = append(arguments, tensor.Int(n), tensor.Real(l.DType, 0.5/c.Distance))
-	l.Emit(stem, tensor.Fours(n), host, append(arguments, c.Along.arguments()...)...)
+	arguments = append(arguments, tensor.Int(n), tensor.Float(l.DType, 0.5/c.Distance))
+	l.Emit(stem, tensor.Vec4(n), host, append(arguments, c.Along.arguments()...)...)
 }
 
 func difference[T float32 | float64](c curvature, rest bool) func(a *tensor.Args, lo, hi int) {

@@ -15,16 +15,16 @@ import (
 // Bayesian linear regression, y = slope x + N(0, 1) with slope ~ N(0, 1): its posterior is known,
 // N(1.9, 1/15).
 func Example() {
-	mean, deviation, err := sampleSlope()
+	mean, sigma, err := sampleSlope()
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("slope %.1f +- %.2f\n", mean, deviation)
+	fmt.Printf("slope %.1f +- %.2f\n", mean, sigma)
 	// Output: slope 1.9 +- 0.26
 }
 
-func sampleSlope() (mean, deviation float64, err error) {
+func sampleSlope() (mean, sigma float64, err error) {
 	b := graph.New(tensor.Float32)
 	x, y := b.Data("x", tensor.Float32, 3, 1), b.Data("y", tensor.Float32, 3, 1)
 	prediction := b.Apply(op.MatMul{}, x, b.Parameter("slope", nil, 1, 1))
@@ -53,9 +53,9 @@ func sampleSlope() (mean, deviation float64, err error) {
 
 	var sum, squares, n float64
 	plan := langevin.Plan{Steps: 5100, BurnIn: 100, Thinning: 10}
-	err = plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
+	err = plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Window) error {
 		for chain := 0; p.Sample && chain < session.Chains(); chain++ {
-			sample, err := samples.Take(session, chain, 1)
+			sample, err := samples.FromSession(session, chain, 1)
 			if err != nil {
 				return err
 			}

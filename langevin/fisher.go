@@ -32,7 +32,7 @@ type FisherSGLD struct {
 // Name implements Sampler.
 func (FisherSGLD) Name() string { return "fsgld" }
 
-func (r FisherSGLD) mobility(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
+func (r FisherSGLD) effectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
 	return adaptedMobility(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (r.Damping + v) })
 }
 
@@ -60,7 +60,7 @@ func (f FisherSGLD) freeze(step int) Sampler {
 }
 
 // Update implements Sampler.
-func (f FisherSGLD) Update(b *graph.Builder, force Force, parameter, gradient *graph.Node) *graph.Node {
+func (f FisherSGLD) Update(b *graph.Builder, force UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	frozen := PSGLD{Alpha: f.Alpha, Lambda: f.Damping, Gamma: GammaFrozen, FreezeAt: f.FreezeAt}
 	update := fisherUpdate{psgldUpdate{psgld: frozen, dataSize: force.DataSize, prior: force.Prior, stream: b.Stream()}}
 	second := b.State(force.Name+".second moment", nil, graph.ShapeOf(parameter)...)

@@ -20,7 +20,7 @@ func priorSlope(p langevin.Prior, theta float64) float64 {
 	case langevin.LaplacePrior:
 		return math.Copysign(1/p.Scale, theta)
 	case langevin.StudentTPrior:
-		return (p.Freedom + 1) * theta / (p.Freedom*p.Scale*p.Scale + theta*theta)
+		return (p.DoF + 1) * theta / (p.DoF*p.Scale*p.Scale + theta*theta)
 	default:
 		return 0
 	}
@@ -32,8 +32,8 @@ func priorCurvature(p langevin.Prior, theta float64) float64 {
 	case langevin.GaussianPrior:
 		return 1 / (p.Scale * p.Scale)
 	case langevin.StudentTPrior:
-		spread := p.Freedom * p.Scale * p.Scale
-		return (p.Freedom + 1) * (spread - theta*theta) / square(spread+theta*theta)
+		spread := p.DoF * p.Scale * p.Scale
+		return (p.DoF + 1) * (spread - theta*theta) / square(spread+theta*theta)
 	default:
 		return 0
 	}

@@ -22,14 +22,14 @@ type method struct {
 	ladder int // chains that belong together
 }
 
-type attachment func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) langevin.Intervention
+type attachment func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) langevin.Hook
 
 const methodSteps = 14
 
 func methods() []method {
 	steps := []float64{1e-3, 2e-3, 5e-4}
 	replicas := func(sampler langevin.Sampler, exchange langevin.ReplicaExchange) attachment {
-		return func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) langevin.Intervention {
+		return func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) langevin.Hook {
 			r, err := exchange.Attach(b, sampler, posterior, loss, steps)
 			if err != nil {
 				t.Fatal(err)
@@ -38,7 +38,7 @@ func methods() []method {
 		}
 	}
 	anchored := func(sampler langevin.Sampler, refresh int) attachment {
-		return func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) langevin.Intervention {
+		return func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) langevin.Hook {
 			variates := langevin.ControlVariates{BatchSize: 15, Refresh: refresh}
 			anchor, err := variates.Attach(b, sampler, posterior, loss, steps, []float64{1, 0.5, 1})
 			if err != nil {
@@ -51,7 +51,7 @@ func methods() []method {
 	plain := langevin.Plan{Steps: methodSteps, BurnIn: 3, Thinning: 5}
 	cyclical := langevin.Plan{Steps: methodSteps, BurnIn: 2, Thinning: 3, Cycles: 2}
 	return []method{
-		{"cyclical", func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) langevin.Intervention {
+		{"cyclical", func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) langevin.Hook {
 			sampler := langevin.SGHMC{Friction: 0.3}
 			temperatures, err := cyclical.Temperatures(sampler, 1)
 			if err != nil {
@@ -77,13 +77,13 @@ func methods() []method {
 }
 
 // load is the network of classifier, run by a method.
-func (m method) load(t *testing.T, o graph.LoadOptions, threads int) (*graph.Session, []langevin.Intervention) {
+func (m method) load(t *testing.T, o graph.LoadOptions, threads int) (*graph.Session, []langevin.Hook) {
 	t.Helper()
 	b := graph.New(tensor.Float32)
 	images := tensor.Shape{trial.TrainingImages, trial.ImageChannels, trial.ImageHeight, trial.ImageWidth}
 	x, labels := op.Minibatch(b, op.Batch{Size: 15, Shuffled: true}, images, []float64{trial.ImageMean}, []float64{trial.ImageSpread})
 	posterior := langevin.Posterior{DataSize: trial.TrainingImages, Prior: langevin.Gaussian(1)}
-	var interventions []langevin.Intervention
+	var interventions []langevin.Hook
 	if i := m.attach(t, b, posterior, b.Apply(op.CrossEntropy{}, trial.Network(b, x), labels)); i != nil {
 		interventions = append(interventions, i)
 	}
@@ -98,12 +98,12 @@ func (m method) load(t *testing.T, o graph.LoadOptions, threads int) (*graph.Ses
 }
 
 // sample runs the plan from where the session stands, and puts all chains' states into a bank.
-func (m method) sample(t *testing.T, s *graph.Session, interventions []langevin.Intervention, most int) map[string][]byte {
+func (m method) sample(t *testing.T, s *graph.Session, interventions []langevin.Hook, most int) map[string][]byte {
 	t.Helper()
-	bank, folder := trial.NewBank(t)
-	err := m.plan.Run(context.Background(), s, most, func(p langevin.Progress) error {
+	bank, dir := trial.NewBank(t)
+	err := m.plan.Run(context.Background(), s, most, func(p langevin.Window) error {
 		for chain := 0; p.Sample && chain < s.Chains(); chain++ {
-			sample, err := samples.Take(s, chain, 1)
+			sample, err := samples.FromSession(s, chain, 1)
 			if err == nil {
 				err = bank.Add(sample)
 			}
@@ -116,7 +116,7 @@ func (m method) sample(t *testing.T, s *graph.Session, interventions []langevin.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return trial.Contents(t, folder)
+	return trial.Contents(t, dir)
 }
 
 // TestMethodsSameBits: a method's samples do not depend on threads, on windows, on which other
@@ -156,7 +156,7 @@ func (m method) resume(t *testing.T, at, chains int) map[string][]byte {
 	first, interventions := m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 2)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	err := m.plan.Run(ctx, first, 1, func(p langevin.Progress) error {
+	err := m.plan.Run(ctx, first, 1, func(p langevin.Window) error {
 		if p.To == at {
 			cancel()
 		}

@@ -86,9 +86,9 @@ func (u factorsUpdate) Lower(l *graph.Lowering) {
 	for s := range u.sides() {
 		data := l.Shapes[sideInputs*s+2]
 		arguments = append(arguments, tensor.Int(data[0]), tensor.Int(data[1]), tensor.Int(data.Elements()/(data[0]*data[1])),
-			tensor.Real(tensor.Float64, u.Scales[s]))
+			tensor.Float(tensor.Float64, u.Scales[s]))
 	}
-	arguments = append(arguments, tensor.Real(tensor.Float64, u.Alpha), tensor.Real(tensor.Float64, u.Damping), tensor.Int(u.Refresh), tensor.Int(u.FreezeAt))
+	arguments = append(arguments, tensor.Float(tensor.Float64, u.Alpha), tensor.Float(tensor.Float64, u.Damping), tensor.Int(u.Refresh), tensor.Int(u.FreezeAt))
 	host := graph.Pick(l, factorsHost[float32], factorsHost[float64])
 	l.EmitCalls("kfac_factors_update", u.calls(l), host(u, l.Shapes), arguments...)
 }
@@ -99,7 +99,7 @@ func (u factorsUpdate) Lower(l *graph.Lowering) {
 const (
 	factorTile    = 32
 	partTerms     = 1024
-	mostParts     = 64
+	maxParts      = 64
 	partBlocks    = 1024
 	whitenRow     = 4
 	whitenThreads = 1024
@@ -115,14 +115,14 @@ func (u factorsUpdate) calls(l *graph.Lowering) []tensor.Call {
 		data, at := l.Shapes[sideInputs*s+2], sideInputs*s
 		batch, n, width := data[0], data[1], data.Elements()/(data[0]*data[1])
 		side := (n + factorTile - 1) / factorTile
-		parts := max(1, min((batch*width+partTerms-1)/partTerms, mostParts, partBlocks/(side*side)))
+		parts := max(1, min((batch*width+partTerms-1)/partTerms, maxParts, partBlocks/(side*side)))
 		products := tensor.NewWorkspace(l.DType, parts*n*n)
 		calls = append(calls,
 			l.Call("kfac_products", tensor.Blocks{Count: side * side, Parts: parts, Threads: op.SumThreads},
 				tensor.Out(products), l.In(at+2), header, tensor.Int(batch), tensor.Int(n), tensor.Int(width), freezeAt),
 			l.Call("kfac_average", tensor.Blocks{Count: (n*n + op.SumThreads - 1) / op.SumThreads, Threads: op.SumThreads},
 				l.InOut(at), tensor.In(products), header, tensor.Int(n), tensor.Int(parts),
-				tensor.Real(tensor.Float64, u.Scales[s]), tensor.Real(tensor.Float64, u.Alpha), freezeAt))
+				tensor.Float(tensor.Float64, u.Scales[s]), tensor.Float(tensor.Float64, u.Alpha), freezeAt))
 	}
 	for s := range sides {
 		at, other := sideInputs*s, sideInputs*(sides-1-s)
@@ -131,7 +131,7 @@ func (u factorsUpdate) calls(l *graph.Lowering) []tensor.Call {
 		calls = append(calls, l.Call("kfac_whiten", tensor.Block(min(whitenRow*n, whitenThreads)),
 			means, l.InOut(at+1), l.In(at), l.In(other), tensor.InOut(tensor.NewWorkspace(l.DType, n)), header,
 			tensor.Int(s), tensor.Int(sides), tensor.Int(n), tensor.Int(l.Shapes[other][0]),
-			tensor.Real(tensor.Float64, u.Damping), tensor.Int(u.Refresh), freezeAt))
+			tensor.Float(tensor.Float64, u.Damping), tensor.Int(u.Refresh), freezeAt))
 	}
 	return calls
 }

@@ -52,7 +52,7 @@ func (whitenedMove) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (m whitenedMove) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	host := tensor.Rows(n, 1, graph.Pick(l, whitenedStep[float32](m), whitenedStep[float64](m)))
-	l.Emit("whitened_move_fwd", tensor.Fours(n), host, l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), tensor.Int(n), tensor.Int(l.Shapes[1][0]),
+	l.Emit("whitened_move_fwd", tensor.Vec4(n), host, l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), tensor.Int(n), tensor.Int(l.Shapes[1][0]),
 		tensor.Int(l.Shapes[2][0]), tensor.Uint(uint32(m.Stream)), tensor.Int(m.DataSize))
 }
 

@@ -72,7 +72,7 @@ func (k KSGLD) freeze(step int) Sampler {
 }
 
 // Update implements Sampler. It fails: Attach must find the layers first.
-func (k KSGLD) Update(b *graph.Builder, f Force, _, _ *graph.Node) *graph.Node {
+func (k KSGLD) Update(b *graph.Builder, f UpdateInputs, _, _ *graph.Node) *graph.Node {
 	b.Fail(errors.Errorf("langevin: ksgld: the layer of %s is not known: Attach finds it, other ways to attach a sampler do not", f.Name))
 	return nil
 }
@@ -157,7 +157,7 @@ type layeredKSGLD struct {
 }
 
 // Update implements Sampler.
-func (k layeredKSGLD) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+func (k layeredKSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	if b.Err() != nil {
 		return nil
 	}

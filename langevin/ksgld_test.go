@@ -19,7 +19,7 @@ import (
 // 1, all of it in each step: rows of W are independent, with the precision K = x'x + 1/deviation^2.
 type affine struct {
 	examples, inputs, outputs int
-	deviation                 float64
+	sigma                     float64
 }
 
 const affineWeight = "affine.weight"
@@ -46,7 +46,7 @@ func (p affine) posterior() (precision, mean *mat.Dense) {
 	precision, mean = new(mat.Dense), new(mat.Dense)
 	precision.Mul(x.T(), x)
 	for i := range p.inputs {
-		precision.Set(i, i, precision.At(i, i)+1/(p.deviation*p.deviation))
+		precision.Set(i, i, precision.At(i, i)+1/(p.sigma*p.sigma))
 	}
 	var right, solution mat.Dense
 	right.Mul(x.T(), p.y())
@@ -65,7 +65,7 @@ func (p affine) load(t *testing.T, dtype tensor.DType, sampler langevin.Sampler,
 	y := b.Apply(op.ViewAs(p.examples, p.outputs), b.Table("y", p.y().RawMatrix().Data))
 	w := b.Parameter(affineWeight, trial.Normal(func(int) float64 { return 0.3 / float64(p.inputs) }), p.outputs, p.inputs)
 	loss := b.Apply(op.SquaredError{}, b.Apply(op.MatMul{TransposeB: true}, x, w), y)
-	posterior := langevin.Posterior{DataSize: p.examples, Prior: langevin.Gaussian(p.deviation)}
+	posterior := langevin.Posterior{DataSize: p.examples, Prior: langevin.Gaussian(p.sigma)}
 	stream = b.Stream() + 1
 	if err := langevin.Attach(b, sampler, posterior, loss, []float64{h}, []float64{temperature}); err != nil {
 		t.Fatal(err)
@@ -124,9 +124,9 @@ func TestKSGLDSteps(t *testing.T) {
 					output, input := p.whiteners(t, s, 0)
 					trial.Advance(t, s, 1)
 
-					var deviation mat.Dense
-					deviation.Sub(w, mean)
-					gradient := matrixProduct(&deviation, precision)
+					var sigma mat.Dense
+					sigma.Sub(w, mean)
+					gradient := matrixProduct(&sigma, precision)
 					z := mat.NewDense(p.outputs, p.inputs, nil)
 					random.Normals(z.RawMatrix().Data, 0, random.Address{Seed: trial.RunSeed, Step: uint64(step), Stream: stream})
 					drift := matrixProduct(output.T(), output, gradient, input.T(), input)
@@ -236,9 +236,9 @@ func eigen(t *testing.T, m *mat.Dense) (values []float64, vectors *mat.Dense) {
 }
 
 func (m modes) of(w *mat.Dense) []float64 {
-	var deviation mat.Dense
-	deviation.Sub(w, m.mean)
-	psi := matrixProduct(m.left, &deviation, m.right).RawMatrix().Data
+	var sigma mat.Dense
+	sigma.Sub(w, m.mean)
+	psi := matrixProduct(m.left, &sigma, m.right).RawMatrix().Data
 	for i := range psi {
 		psi[i] *= math.Sqrt(m.lambda[i])
 	}
@@ -333,9 +333,9 @@ func TestKSGLDRegression(t *testing.T) {
 	sum.Scale(1/count, sum)
 	squares.Scale(1/(count*float64(p.outputs)*temperature), squares)
 	for i := range p.inputs {
-		deviation := math.Sqrt(temperature * covariance.At(i, i))
+		sigma := math.Sqrt(temperature * covariance.At(i, i))
 		for o := range p.outputs {
-			if off := sum.At(o, i) / deviation; !(math.Abs(off) < 0.1) {
+			if off := sum.At(o, i) / sigma; !(math.Abs(off) < 0.1) {
 				t.Errorf("mean %d %d is off by %.3f deviations", o, i, off)
 			}
 		}

@@ -10,18 +10,18 @@ import (
 )
 
 // mobile is a Sampler that knows its Mobility.
-type mobile interface {
-	mobility(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error)
+type effectiveStepSizer interface {
+	effectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error)
 }
 
-// Mobility is, for each of a parameter's n elements, the step size at which SGLD would move as a
-// chain of the session does at the step size h: h over the friction, h G. The noise of minibatches
-// adds Mobility Var(gU)/2 to the temperature of an element. It is nil for samplers that do not know
-// it, such as KSGLD, whose G is no diagonal. For SGNHT it is that of the friction a, before chi
-// grows by the noise.
-func Mobility(sampler Sampler, s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
-	if m, ok := sampler.(mobile); ok {
-		return m.mobility(s, chain, parameter, n, h)
+// EffectiveStepSize is, for each of a parameter's n elements, the step size at which SGLD would
+// move as a chain of the session does at the step size h: h over the friction, h G. The noise of
+// minibatches adds Mobility Var(gU)/2 to the temperature of an element. It is nil for samplers that
+// do not know it, such as KSGLD, whose G is no diagonal. For SGNHT it is that of the friction a,
+// before chi grows by the noise.
+func EffectiveStepSize(sampler Sampler, s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
+	if m, ok := sampler.(effectiveStepSizer); ok {
+		return m.effectiveStepSize(s, chain, parameter, n, h)
 	}
 	return nil, nil
 }

@@ -240,10 +240,10 @@ var gross = map[string]bool{"half the noise": true, "twice the drift": true}
 // tampered is a sampler that gets another force than it should.
 type tampered struct {
 	langevin.Sampler
-	change func(*langevin.Force)
+	change func(*langevin.UpdateInputs)
 }
 
-func (s tampered) Update(b *graph.Builder, f langevin.Force, parameter, gradient *graph.Node) *graph.Node {
+func (s tampered) Update(b *graph.Builder, f langevin.UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	s.change(&f)
 	return s.Sampler.Update(b, f, parameter, gradient)
 }
@@ -255,11 +255,11 @@ func TestWrongSamplersAreNoticed(t *testing.T) {
 		if row.sampling == nil {
 			continue
 		}
-		for name, change := range map[string]func(*langevin.Force){
-			"no prior":                         func(f *langevin.Force) { f.Prior = langevin.Flat() },
-			"the prior's width for its square": func(f *langevin.Force) { f.Prior.Scale = math.Sqrt(f.Prior.Scale) },
-			"N of a smaller data set":          func(f *langevin.Force) { f.DataSize = 9 },
-			"temperatures for rates":           func(f *langevin.Force) { f.Temperatures = f.Rates },
+		for name, change := range map[string]func(*langevin.UpdateInputs){
+			"no prior":                         func(f *langevin.UpdateInputs) { f.Prior = langevin.Flat() },
+			"the prior's width for its square": func(f *langevin.UpdateInputs) { f.Prior.Scale = math.Sqrt(f.Prior.Scale) },
+			"N of a smaller data set":          func(f *langevin.UpdateInputs) { f.DataSize = 9 },
+			"temperatures for rates":           func(f *langevin.UpdateInputs) { f.Temperatures = f.Rates },
 		} {
 			out := g.run(t, row, tampered{row.sampling, change})
 			z := out.zScores(func(step float64) process { return row.chain(step, g.curvature(), g.temperature, 0) })

@@ -50,7 +50,7 @@ type kicked interface{ kicked() bool }
 
 // attachMomentum is what the Update of every sampler with momentum does. The mass is the factor
 // from v v/h to the kinetic temperature.
-func attachMomentum(b *graph.Builder, r momentumRule, f Force, parameter, gradient *graph.Node, mass float64) *graph.Node {
+func attachMomentum(b *graph.Builder, r momentumRule, f UpdateInputs, parameter, gradient *graph.Node, mass float64) *graph.Node {
 	shape := graph.ShapeOf(parameter)
 	states := r.states(shape.Elements())
 	u := momentumUpdate{rule: r, states: len(states), dataSize: f.DataSize, prior: f.Prior, noise: b.Stream(), start: b.Stream()}
@@ -138,7 +138,7 @@ func (u momentumUpdate) Lower(l *graph.Lowering) {
 	arguments = append(arguments, l.In(len(l.Shapes)-1), tensor.Int(n), tensor.Int(l.Shapes[momentumRates][0]),
 		tensor.Int(l.Shapes[momentumTemperatures][0]), tensor.Uint(uint32(u.noise)), tensor.Uint(uint32(u.start)))
 	for _, v := range scalars {
-		arguments = append(arguments, tensor.Real(tensor.Float64, v))
+		arguments = append(arguments, tensor.Float(tensor.Float64, v))
 	}
 	stem, arguments := u.rule.Name()+"_update"+suffix, append(arguments, u.prior.arguments(l.DType, u.dataSize)...)
 	calls := []tensor.Call{l.Call(stem, op.UpdateGrid(n), arguments...)}

@@ -34,7 +34,7 @@ type OBABO struct {
 // Name implements Sampler.
 func (OBABO) Name() string { return "obabo" }
 
-func (r OBABO) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+func (r OBABO) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
 	return kickedMobility(r.Friction, n, h), nil
 }
 
@@ -42,7 +42,7 @@ func (r OBABO) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]
 func (s OBABO) Validate() error { return checkFriction(s.Name(), s.Friction) }
 
 // Update implements Sampler.
-func (s OBABO) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+func (s OBABO) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	return attachMomentum(b, s, f, parameter, gradient, 1)
 }
 

@@ -104,26 +104,26 @@ func (p Plan) window(step, most int) int {
 	return min(most, p.Steps-step, next-made)
 }
 
-// Progress is what a run's observer sees after each window of steps.
-type Progress struct {
+// Window is what a run's observer sees after each window of steps.
+type Window struct {
 	From, To int  // the steps of the window: From to To-1
 	Sample   bool // the chains' states now are a sample
 }
 
-// Intervention is what the host does to a session's chains between two steps. What it does depends
+// Hook is what the host does to a session's chains between two steps. What it does depends
 // only on the chains' state.
-type Intervention interface {
+type Hook interface {
 	// Due reports whether it is to be done after that many steps, from 0 on.
 	Due(steps int) bool
-	// Intervene does it. It may end early, with the context's error, if the chains' states are then
+	// OnStep does it. It may end early, with the context's error, if the chains' states are then
 	// as they were before.
-	Intervene(ctx context.Context, s *graph.Session) error
+	OnStep(ctx context.Context, s *graph.Session) error
 }
 
 // Run makes the plan's steps, from where the session stands, in windows of at most most steps, and
 // calls observe after each. It ends between windows, with the context's error, when the context is
 // done. Interventions take place where they are due, after observe.
-func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(Progress) error, interventions ...Intervention) error {
+func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(Window) error, interventions ...Hook) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(
 		steps := p.window(step, most)
 		for _, intervention := range interventions {
 			if intervention.Due(step) {
-				if err := intervention.Intervene(ctx, s); err != nil {
+				if err := intervention.OnStep(ctx, s); err != nil {
 					return err
 				}
 			}
@@ -151,7 +151,7 @@ func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(
 			return err
 		}
 		to := int(s.Steps())
-		if err := observe(Progress{From: step, To: to, Sample: p.SampleAt(to)}); err != nil {
+		if err := observe(Window{From: step, To: to, Sample: p.SampleAt(to)}); err != nil {
 			return err
 		}
 	}

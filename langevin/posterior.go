@@ -116,11 +116,11 @@ type Sampler interface {
 	// Validate refuses attributes out of their range.
 	Validate() error
 	// Update attaches the move of one parameter, given the gradient of the mean loss; see Force.
-	Update(b *graph.Builder, force Force, parameter, gradient *graph.Node) *graph.Node
+	Update(b *graph.Builder, force UpdateInputs, parameter, gradient *graph.Node) *graph.Node
 }
 
-// Force is what drives a parameter besides the gradient.
-type Force struct {
+// UpdateInputs is what drives a parameter besides the gradient.
+type UpdateInputs struct {
 	Name         string      // of the parameter
 	DataSize     int         // N
 	Prior        Prior       // of the parameter's elements
@@ -157,7 +157,7 @@ func (p Posterior) rates(b *graph.Builder, stepSizes []float64) *graph.Node {
 // attachUpdates attaches the updates of all parameters, given estimates of the gradients of the
 // mean loss.
 func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradients []*graph.Node, rates, temperatures *graph.Node) error {
-	force := Force{DataSize: posterior.DataSize, Rates: rates, Temperatures: temperatures}
+	force := UpdateInputs{DataSize: posterior.DataSize, Rates: rates, Temperatures: temperatures}
 	priors, err := posterior.priorsOf(b.Parameters())
 	if err != nil {
 		b.Fail(err)

@@ -73,7 +73,7 @@ func (p Prior) energy() func(theta float64) float64 {
 		return func(theta float64) float64 { return math.Abs(theta) / p.Scale }
 	case StudentTPrior:
 		return func(theta float64) float64 {
-			return (p.Freedom + 1) / 2 * math.Log1p(theta*theta/(p.Freedom*p.Scale*p.Scale))
+			return (p.DoF + 1) / 2 * math.Log1p(theta*theta/(p.DoF*p.Scale*p.Scale))
 		}
 	case ScaleMixturePrior:
 		return p.scaleMixtureEnergy()
@@ -105,9 +105,9 @@ func (e priorEnergy) Lower(l *graph.Lowering) {
 		},
 	}
 	partial := tensor.NewWorkspace(tensor.Float64, op.UpdateTiles(n))
-	energies := []tensor.Argument{l.In(0), tensor.Int(n), tensor.Int(int(e.prior.Kind)), tensor.Real(l.DType, e.prior.Scale),
-		tensor.Real(l.DType, e.prior.Freedom), tensor.Real(l.DType, e.prior.Narrow), tensor.Real(l.DType, e.prior.Share)}
-	constant := tensor.Real(l.DType, -e.prior.LogDensity(0))
+	energies := []tensor.Argument{l.In(0), tensor.Int(n), tensor.Int(int(e.prior.Kind)), tensor.Float(l.DType, e.prior.Scale),
+		tensor.Float(l.DType, e.prior.DoF), tensor.Float(l.DType, e.prior.Narrow), tensor.Float(l.DType, e.prior.Share)}
+	constant := tensor.Float(l.DType, -e.prior.LogDensity(0))
 	calls := []tensor.Call{
 		l.Call("prior_energy_fwd", tensor.Blocks{Count: op.UpdateTiles(n), Threads: min(n, op.SumThreads)},
 			append([]tensor.Argument{tensor.Out(partial)}, energies...)...),

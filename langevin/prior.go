@@ -9,11 +9,11 @@ import (
 // Prior is the distribution of a parameter's elements before any data, independent and centred on
 // zero.
 type Prior struct {
-	Kind    PriorKind
-	Scale   float64 // Gaussian, Student-t: s; Laplace: b; scale mixture: the wide Gaussian's s; fan-in: gain
-	Freedom float64 // Student-t: degrees of freedom
-	Narrow  float64 // scale mixture: the narrow Gaussian's standard deviation
-	Share   float64 // scale mixture: the weight of the wide Gaussian
+	Kind   PriorKind
+	Scale  float64 // Gaussian, Student-t: s; Laplace: b; scale mixture: the wide Gaussian's s; fan-in: gain
+	DoF    float64 // Student-t: degrees of freedom
+	Narrow float64 // scale mixture: the narrow Gaussian's standard deviation
+	Share  float64 // scale mixture: the weight of the wide Gaussian
 }
 
 // PriorKind is a family of priors.
@@ -33,7 +33,7 @@ const (
 func Flat() Prior { return Prior{} }
 
 // Gaussian is p(theta) proportional to exp(-theta^2 / (2 deviation^2)).
-func Gaussian(deviation float64) Prior { return Prior{Kind: GaussianPrior, Scale: deviation} }
+func Gaussian(sigma float64) Prior { return Prior{Kind: GaussianPrior, Scale: sigma} }
 
 // FanIn stands for N(0, gain/fan-in), the fan-in being the number of inputs of an output of the
 // parameter's layer, 1 in layers without weights: networks that start as layers.He{} or LeCun{}
@@ -45,8 +45,8 @@ func FanIn(gain float64) Prior { return Prior{Kind: FanInPrior, Scale: gain} }
 func Laplace(scale float64) Prior { return Prior{Kind: LaplacePrior, Scale: scale} }
 
 // StudentT is p(theta) proportional to (1 + theta^2 / (freedom scale^2))^(-(freedom+1)/2).
-func StudentT(freedom, scale float64) Prior {
-	return Prior{Kind: StudentTPrior, Scale: scale, Freedom: freedom}
+func StudentT(dof, scale float64) Prior {
+	return Prior{Kind: StudentTPrior, Scale: scale, DoF: dof}
 }
 
 // Validate refuses attributes that are not positive, and any that the family does not have.
@@ -58,8 +58,8 @@ func (p Prior) Validate() error {
 		return errors.Errorf("langevin: prior: flat with a scale of %v, which it does not have", p.Scale)
 	case p.Kind != FlatPrior && !positive(p.Scale):
 		return errors.Errorf("langevin: prior: scale is %v, wants a positive number", p.Scale)
-	case p.Kind != StudentTPrior && p.Freedom != 0, p.Kind == StudentTPrior && !positive(p.Freedom):
-		return errors.Errorf("langevin: prior: %v degrees of freedom, wants a positive number for Student-t and none otherwise", p.Freedom)
+	case p.Kind != StudentTPrior && p.DoF != 0, p.Kind == StudentTPrior && !positive(p.DoF):
+		return errors.Errorf("langevin: prior: %v degrees of freedom, wants a positive number for Student-t and none otherwise", p.DoF)
 	case p.Kind != ScaleMixturePrior && (p.Narrow != 0 || p.Share != 0), p.Kind == ScaleMixturePrior && !p.isScaleMixture():
 		return errors.Errorf("langevin: prior: share %v and narrow scale %v, wants 0 < share < 1 and 0 < narrow < %v for a scale mixture and none otherwise",
 			p.Share, p.Narrow, p.Scale)
@@ -77,10 +77,10 @@ func (p Prior) LogDensity(theta float64) float64 {
 	case LaplacePrior:
 		return -math.Abs(theta)/p.Scale - math.Log(2*p.Scale)
 	case StudentTPrior:
-		half, _ := math.Lgamma((p.Freedom + 1) / 2)
-		whole, _ := math.Lgamma(p.Freedom / 2)
-		return half - whole - 0.5*math.Log(p.Freedom*math.Pi) - math.Log(p.Scale) -
-			(p.Freedom+1)/2*math.Log1p(theta*theta/(p.Freedom*p.Scale*p.Scale))
+		half, _ := math.Lgamma((p.DoF + 1) / 2)
+		whole, _ := math.Lgamma(p.DoF / 2)
+		return half - whole - 0.5*math.Log(p.DoF*math.Pi) - math.Log(p.Scale) -
+			(p.DoF+1)/2*math.Log1p(theta*theta/(p.DoF*p.Scale*p.Scale))
 	case ScaleMixturePrior:
 		return p.logScaleMixture(theta)
 	case FanInPrior:

@@ -20,7 +20,7 @@ func density(p Prior) interface{ LogProb(x float64) float64 } {
 	case LaplacePrior:
 		return distuv.Laplace{Scale: p.Scale}
 	default:
-		return distuv.StudentsT{Sigma: p.Scale, Nu: p.Freedom}
+		return distuv.StudentsT{Sigma: p.Scale, Nu: p.DoF}
 	}
 }
 
@@ -104,9 +104,9 @@ func TestVirial(t *testing.T) {
 func TestPriorValidate(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, p := range []Prior{
-		{Kind: 99}, {Scale: 1}, {Scale: nan}, {Freedom: 1},
-		Gaussian(0), Gaussian(-1), Gaussian(nan), Gaussian(inf), {Kind: GaussianPrior, Scale: 1, Freedom: 2},
-		Laplace(0), Laplace(-1), Laplace(nan), {Kind: LaplacePrior, Scale: 1, Freedom: 2},
+		{Kind: 99}, {Scale: 1}, {Scale: nan}, {DoF: 1},
+		Gaussian(0), Gaussian(-1), Gaussian(nan), Gaussian(inf), {Kind: GaussianPrior, Scale: 1, DoF: 2},
+		Laplace(0), Laplace(-1), Laplace(nan), {Kind: LaplacePrior, Scale: 1, DoF: 2},
 		StudentT(0, 1), StudentT(-1, 1), StudentT(nan, 1), StudentT(inf, 1), StudentT(3, 0), StudentT(3, nan), StudentT(3, inf),
 	} {
 		if err := p.Validate(); err == nil {

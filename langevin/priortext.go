@@ -61,7 +61,7 @@ func (p Prior) String() string {
 	case LaplacePrior:
 		return text("laplace", p.Scale)
 	case StudentTPrior:
-		return text("student-t", p.Freedom, p.Scale)
+		return text("student-t", p.DoF, p.Scale)
 	case ScaleMixturePrior:
 		return text("scale-mixture", p.Share, p.Scale, p.Narrow)
 	case FanInPrior:

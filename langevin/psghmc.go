@@ -36,7 +36,7 @@ type PSGHMC struct {
 // Name implements Sampler.
 func (PSGHMC) Name() string { return "psghmc" }
 
-func (p PSGHMC) mobility(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
+func (p PSGHMC) effectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
 	return adaptedMobility(s, chain, parameter, n, h/p.Friction, func(v float64) float64 { return 1 / (p.Lambda + math.Sqrt(v)) })
 }
 
@@ -66,7 +66,7 @@ func (p PSGHMC) freeze(step int) Sampler {
 }
 
 // Update implements Sampler.
-func (p PSGHMC) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+func (p PSGHMC) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	return attachMomentum(b, p, f, parameter, gradient, 1-p.Friction/2)
 }
 

@@ -69,7 +69,7 @@ type PSGLD struct {
 // Name implements Sampler.
 func (PSGLD) Name() string { return "psgld" }
 
-func (r PSGLD) mobility(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
+func (r PSGLD) effectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
 	return adaptedMobility(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (r.Lambda + math.Sqrt(v)) })
 }
 
@@ -107,7 +107,7 @@ func (p PSGLD) freeze(step int) Sampler {
 }
 
 // Update implements Sampler.
-func (p PSGLD) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+func (p PSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	if p.Gamma.needsCurvature() {
 		b.Fail(p.errNoCurvature(f.Name))
 		return nil
@@ -142,7 +142,7 @@ func (u psgldUpdate) arguments(l *graph.Lowering) []tensor.Argument {
 	return append([]tensor.Argument{
 		l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.In(3), l.In(4), l.In(5),
 		tensor.Int(l.Shapes[0].Elements()), tensor.Int(l.Shapes[3][0]), tensor.Int(l.Shapes[4][0]),
-		tensor.Uint(uint32(u.stream)), tensor.Real(l.DType, u.psgld.Alpha), tensor.Real(l.DType, u.psgld.Lambda), tensor.Int(u.psgld.freezeAt()),
+		tensor.Uint(uint32(u.stream)), tensor.Float(l.DType, u.psgld.Alpha), tensor.Float(l.DType, u.psgld.Lambda), tensor.Int(u.psgld.freezeAt()),
 	}, u.prior.arguments(l.DType, u.dataSize)...)
 }
 

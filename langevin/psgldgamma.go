@@ -58,7 +58,7 @@ type curvedPSGLD struct {
 }
 
 // Update implements Sampler.
-func (p curvedPSGLD) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+func (p curvedPSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	update := curvedUpdate{psgldUpdate{psgld: p.PSGLD, dataSize: f.DataSize, prior: f.Prior, stream: b.Stream()}}
 	shape := graph.ShapeOf(parameter)
 	second := b.State(f.Name+".second moment", nil, shape...)
@@ -84,7 +84,7 @@ func (u curvedUpdate) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
 	l.Emit("psgld_gamma_update", op.UpdateGrid(n), op.UpdateHost(l, n, u, curvedTile[float32], curvedTile[float64]), append([]tensor.Argument{
 		l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.InOut(3), l.In(4), l.In(5), l.In(6), l.In(7), tensor.Int(n), tensor.Int(l.Shapes[5][0]),
-		tensor.Int(l.Shapes[6][0]), tensor.Uint(uint32(u.stream)), tensor.Real(l.DType, u.psgld.Alpha), tensor.Real(l.DType, u.psgld.Lambda),
+		tensor.Int(l.Shapes[6][0]), tensor.Uint(uint32(u.stream)), tensor.Float(l.DType, u.psgld.Alpha), tensor.Float(l.DType, u.psgld.Lambda),
 	}, u.prior.arguments(l.DType, u.dataSize)...)...)
 }
 

@@ -263,7 +263,7 @@ func TestGammaRefuses(t *testing.T) {
 	}
 	b = graph.New(tensor.Float32)
 	w := b.Parameter(trial.ParameterName, nil, 3)
-	p.Update(b, langevin.Force{Name: trial.ParameterName, DataSize: 1, Rates: b.Table("r", []float64{1}), Temperatures: b.Table("t", []float64{1})}, w, w)
+	p.Update(b, langevin.UpdateInputs{Name: trial.ParameterName, DataSize: 1, Rates: b.Table("r", []float64{1}), Temperatures: b.Table("t", []float64{1})}, w, w)
 	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "curvature, which Attach finds") {
 		t.Errorf("error %v", err)
 	}

@@ -47,7 +47,7 @@ func checkEnergies(t *testing.T, d table, n, batch int, first uint64, left float
 	for chain := range 2 * ladders {
 		kept[chain] = trial.Values(t, session, trial.ParameterName, chain, 2)
 	}
-	if err := replicas.Intervene(context.Background(), session); err != nil {
+	if err := replicas.OnStep(context.Background(), session); err != nil {
 		t.Fatal(err)
 	}
 	cold, err := replicas.Cold(session)

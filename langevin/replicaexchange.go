@@ -56,16 +56,16 @@ func (r ReplicaExchange) Validate() error {
 		return errors.Errorf("langevin: replica exchange: correction %v for energies without an error, of which there is one: wants 0", r.Correction)
 	case r.Minibatches > 1 && !positive(r.Correction):
 		return errors.Errorf("langevin: replica exchange: correction is %v, wants a positive number; 1 is right for normal errors", r.Correction)
-	case r.BatchSize < 0 || r.BatchSize > mostEnergyBatch || r.Minibatches == 1 && r.BatchSize != 0:
+	case r.BatchSize < 0 || r.BatchSize > maxEnergyBatch || r.Minibatches == 1 && r.BatchSize != 0:
 		return errors.Errorf("langevin: replica exchange: batch size %d of an energy's %d minibatches, wants 1 to %d with several of one epoch, else 0",
-			r.BatchSize, r.Minibatches, mostEnergyBatch)
+			r.BatchSize, r.Minibatches, maxEnergyBatch)
 	}
 	return nil
 }
 
-// mostEnergyBatch is the largest BatchSize with which positions of steps from energyStep on are
+// maxEnergyBatch is the largest BatchSize with which positions of steps from energyStep on are
 // 64-bit numbers.
-const mostEnergyBatch = 1 << 16
+const maxEnergyBatch = 1 << 16
 
 // fitEpoch reports whether that many minibatches, from the first that begins in an epoch of so many
 // data on, all end in it.

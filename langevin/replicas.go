@@ -20,7 +20,7 @@ type Replicas struct {
 	dataSize int
 }
 
-var _ Intervention = (*Replicas)(nil)
+var _ Hook = (*Replicas)(nil)
 
 // swapStream is the stream of the random numbers that decide on swaps: their address has the seed,
 // the ladder's first chain, the step, and the pair's number as element. No graph has as many
@@ -33,9 +33,9 @@ const energyStep = (random.MaxStep + 1) / 2
 // Due implements Intervention.
 func (r *Replicas) Due(steps int) bool { return steps > 0 && steps%r.exchange.Every == 0 }
 
-// Intervene attempts to swap temperatures in every ladder, counted from the coldest: of the
+// OnStep attempts to swap temperatures in every ladder, counted from the coldest: of the
 // pairs 1 and 2, 3 and 4 and so on at one time, and of 2 and 3, 4 and 5 and so on at the next.
-func (r *Replicas) Intervene(_ context.Context, s *graph.Session) error {
+func (r *Replicas) OnStep(_ context.Context, s *graph.Session) error {
 	ladders, err := r.ladders(s)
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func (r *Replicas) Take(s *graph.Session, weight float64) ([]samples.Sample, err
 	}
 	var taken []samples.Sample
 	for _, chain := range chains {
-		sample, err := samples.Take(s, chain, weight)
+		sample, err := samples.FromSession(s, chain, weight)
 		if err != nil {
 			return nil, err
 		}

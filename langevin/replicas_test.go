@@ -55,10 +55,10 @@ func (e experiment) exchange(t *testing.T, r langevin.ReplicaExchange, h []float
 }
 
 // follow runs an observer after every step.
-func follow(t *testing.T, s *graph.Session, steps int, observe func(), interventions ...langevin.Intervention) {
+func follow(t *testing.T, s *graph.Session, steps int, observe func(), interventions ...langevin.Hook) {
 	t.Helper()
 	plan := langevin.Plan{Steps: int(s.Steps()) + steps, Thinning: 1}
-	err := plan.Run(context.Background(), s, 1, func(langevin.Progress) error { observe(); return nil }, interventions...)
+	err := plan.Run(context.Background(), s, 1, func(langevin.Window) error { observe(); return nil }, interventions...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestSwaps(t *testing.T) {
 		if !replicas.Due(2*attempt) || replicas.Due(2*attempt-1) || replicas.Due(0) {
 			t.Fatal("swaps are not due every second step, from the second on")
 		}
-		if err := replicas.Intervene(context.Background(), session); err != nil {
+		if err := replicas.OnStep(context.Background(), session); err != nil {
 			t.Fatal(err)
 		}
 		for i, ladder := range order {
@@ -282,7 +282,7 @@ func TestReplicaExchangeRefuses(t *testing.T) {
 	for _, chains := range []int{1, 3} {
 		e := experiment{sampler: langevin.SGLD{}, field: trial.Bowl{Smallest: 1, Largest: 1}, dimensions: 2, dataSize: 1, chains: chains}
 		session, replicas := e.exchange(t, good, []float64{0.1})
-		if replicas.Intervene(context.Background(), session) == nil {
+		if replicas.OnStep(context.Background(), session) == nil {
 			t.Errorf("%d chains in ladders of 2: no error", chains)
 		}
 		if _, err := replicas.Take(session, 1); err == nil {
@@ -295,7 +295,7 @@ func TestReplicaExchangeRefuses(t *testing.T) {
 	if err := graph.Write(session, "replica", 1, 0, []float32{0}); err != nil {
 		t.Fatal(err)
 	}
-	if err := replicas.Intervene(context.Background(), session); err == nil {
+	if err := replicas.OnStep(context.Background(), session); err == nil {
 		t.Errorf("two chains at one temperature: no error")
 	}
 }

@@ -55,9 +55,9 @@ func TestRunKeepsSamplesBeforeNaN(t *testing.T) {
 	session := fuseSession(t, fuse{At: 16, Chain: 1}, 3)
 	bank, _ := trial.NewBank(t)
 	plan := langevin.Plan{Steps: 40, BurnIn: 4, Thinning: 5}
-	err := plan.Run(context.Background(), session, 3, func(p langevin.Progress) error {
+	err := plan.Run(context.Background(), session, 3, func(p langevin.Window) error {
 		for chain := 0; p.Sample && chain < session.Chains(); chain++ {
-			sample, err := samples.Take(session, chain, 1)
+			sample, err := samples.FromSession(session, chain, 1)
 			if err == nil {
 				err = bank.Add(sample)
 			}
@@ -92,15 +92,15 @@ func TestRunKeepsSamplesBeforeNaN(t *testing.T) {
 func TestRunObserves(t *testing.T) {
 	session := fuseSession(t, fuse{At: never}, 1)
 	plan := langevin.Plan{Steps: 20, BurnIn: 3, Thinning: 6}
-	var got []langevin.Progress
-	observe := func(p langevin.Progress) error {
+	var got []langevin.Window
+	observe := func(p langevin.Window) error {
 		got = append(got, p)
 		return nil
 	}
 	if err := plan.Run(context.Background(), session, 5, observe); err != nil {
 		t.Fatal(err)
 	}
-	want := []langevin.Progress{{From: 0, To: 5}, {From: 5, To: 9, Sample: true}, {From: 9, To: 14}, {From: 14, To: 15, Sample: true}, {From: 15, To: 20}}
+	want := []langevin.Window{{From: 0, To: 5}, {From: 5, To: 9, Sample: true}, {From: 9, To: 14}, {From: 14, To: 15, Sample: true}, {From: 15, To: 20}}
 	if len(got) != len(want) {
 		t.Fatalf("observed %+v, want %+v", got, want)
 	}
@@ -119,7 +119,7 @@ func TestRunStops(t *testing.T) {
 	session := fuseSession(t, fuse{At: never}, 1)
 	plan := langevin.Plan{Steps: 50, Thinning: 10}
 	ctx, cancel := context.WithCancel(context.Background())
-	err := plan.Run(ctx, session, 7, func(p langevin.Progress) error {
+	err := plan.Run(ctx, session, 7, func(p langevin.Window) error {
 		if p.To == 20 {
 			cancel()
 		}
@@ -128,18 +128,18 @@ func TestRunStops(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || session.Steps() != 20 {
 		t.Errorf("error %v after %d steps, want the context's after 20", err, session.Steps())
 	}
-	if err := plan.Run(ctx, session, 7, func(langevin.Progress) error { return nil }); !errors.Is(err, context.Canceled) || session.Steps() != 20 {
+	if err := plan.Run(ctx, session, 7, func(langevin.Window) error { return nil }); !errors.Is(err, context.Canceled) || session.Steps() != 20 {
 		t.Errorf("error %v after %d steps, want the context's at once", err, session.Steps())
 	}
 	failed := errors.New("observer's")
-	if err := plan.Run(context.Background(), session, 7, func(langevin.Progress) error { return failed }); !errors.Is(err, failed) || session.Steps() != 27 {
+	if err := plan.Run(context.Background(), session, 7, func(langevin.Window) error { return failed }); !errors.Is(err, failed) || session.Steps() != 27 {
 		t.Errorf("error %v after %d steps, want the observer's after 27", err, session.Steps())
 	}
 }
 
 func TestRunRefuses(t *testing.T) {
 	session := fuseSession(t, fuse{At: never}, 1)
-	ignore := func(langevin.Progress) error { return nil }
+	ignore := func(langevin.Window) error { return nil }
 	for _, c := range []struct {
 		plan langevin.Plan
 		most int

@@ -81,7 +81,7 @@ func TestScaleMixtureValidate(t *testing.T) {
 		ScaleMixture(0, 1, 0.1), ScaleMixture(1, 1, 0.1), ScaleMixture(math.NaN(), 1, 0.1), ScaleMixture(0.5, 1, 0), ScaleMixture(0.5, 1, -1),
 		ScaleMixture(0.5, 1, 1), ScaleMixture(0.5, 1, 2), ScaleMixture(0.5, 1, math.NaN()), ScaleMixture(0.5, math.Inf(1), 1), ScaleMixture(0.5, -1, -2),
 		{Kind: GaussianPrior, Scale: 1, Share: 0.5}, {Kind: GaussianPrior, Scale: 1, Narrow: 0.5},
-		{Kind: ScaleMixturePrior, Scale: 1, Narrow: 0.1, Share: 0.5, Freedom: 1},
+		{Kind: ScaleMixturePrior, Scale: 1, Narrow: 0.1, Share: 0.5, DoF: 1},
 	} {
 		if err := p.Validate(); err == nil {
 			t.Errorf("%+v: no error", p)

@@ -34,7 +34,7 @@ type SGHMC struct {
 // Name implements Sampler.
 func (SGHMC) Name() string { return "sghmc" }
 
-func (r SGHMC) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+func (r SGHMC) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
 	return slices.Repeat([]float64{h / r.Friction}, n), nil
 }
 
@@ -53,7 +53,7 @@ func (s SGHMC) Validate() error {
 func (s SGHMC) byLayer() []ByLayer { return []ByLayer{s.NoiseEstimates} }
 
 // Update implements Sampler.
-func (s SGHMC) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+func (s SGHMC) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	s.NoiseEstimate, s.NoiseEstimates = s.NoiseEstimates.of(f.Name, s.NoiseEstimate), ""
 	return attachMomentum(b, s, f, parameter, gradient, 1-s.Friction/2)
 }

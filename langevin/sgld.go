@@ -24,7 +24,7 @@ type SGLD struct{}
 // Name implements Sampler.
 func (SGLD) Name() string { return "sgld" }
 
-func (SGLD) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+func (SGLD) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
 	return slices.Repeat([]float64{h}, n), nil
 }
 
@@ -32,7 +32,7 @@ func (SGLD) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]flo
 func (SGLD) Validate() error { return nil }
 
 // Update implements Sampler.
-func (SGLD) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+func (SGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	update := sgldUpdate{dataSize: f.DataSize, prior: f.Prior, stream: b.Stream()}
 	return b.Apply(update, parameter, gradient, f.Rates, f.Temperatures, b.Header())
 }

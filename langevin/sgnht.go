@@ -67,7 +67,7 @@ type SGNHT struct {
 // Name implements Sampler.
 func (SGNHT) Name() string { return "sgnht" }
 
-func (r SGNHT) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+func (r SGNHT) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
 	return slices.Repeat([]float64{h / r.Friction}, n), nil
 }
 
@@ -85,7 +85,7 @@ func (s SGNHT) Validate() error {
 }
 
 // Update implements Sampler.
-func (s SGNHT) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+func (s SGNHT) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	s.Coupling, s.Couplings = s.Couplings.of(f.Name, s.Coupling), ""
 	return attachMomentum(b, s, f, parameter, gradient, 1)
 }
@@ -120,7 +120,7 @@ func same(value float64) graph.Initializer {
 
 func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	n := l.Shapes[0].Elements()
-	scalars := []float64{s.Friction, s.Coupling, mostExcess}
+	scalars := []float64{s.Friction, s.Coupling, maxExcess}
 	switch {
 	case s.PerElement && s.Splitting == SplittingEuler:
 		return "_euler_element", op.UpdateHost(l, n, u, eulerElements[float32], eulerElements[float64]), scalars
@@ -182,7 +182,7 @@ func (c sharedCalls) adapt(l *graph.Lowering, share float64) tensor.Call {
 	blocks := op.UpdateTiles(l.Shapes[0].Elements())
 	return l.Call("sgnht_adapt", tensor.Block(min(blocks, op.SumThreads)), slices.Concat(
 		[]tensor.Argument{c.chi, tensor.In(c.squares)}, c.tables, c.n,
-		[]tensor.Argument{tensor.Int(blocks), tensor.Real(tensor.Float64, share)}, c.attributes[1:], []tensor.Argument{c.dataSize})...)
+		[]tensor.Argument{tensor.Int(blocks), tensor.Float(tensor.Float64, share)}, c.attributes[1:], []tensor.Argument{c.dataSize})...)
 }
 
 // drift is A, O and A, by a kernel that takes more than chi of the rule's states.
@@ -219,12 +219,12 @@ func (s *sweep[T]) adaptation(coupling float64) (gain, loss, most float64) {
 	if equilibrium == 0 {
 		return 0, 0, 0
 	}
-	return coupling / equilibrium, coupling, coupling * mostExcess
+	return coupling / equilibrium, coupling, coupling * maxExcess
 }
 
-// mostExcess bounds what v.v/(d h T) - 1 counts for. Single minibatches of images kick layers of
+// maxExcess bounds what v.v/(d h T) - 1 counts for. Single minibatches of images kick layers of
 // few weights to several times the temperature: a bound near that would leave them hot.
-const mostExcess = 20
+const maxExcess = 20
 
 func oneChi[T float32 | float64](chi []T) float64 { return float64(chi[0]) + float64(chi[1]) }
 

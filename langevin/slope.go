@@ -41,7 +41,7 @@ func (p Prior) slope(dataSize int) slope[float64] {
 	case LaplacePrior:
 		s.strength = 1 / (n * p.Scale)
 	case StudentTPrior:
-		s.strength, s.spread = (p.Freedom+1)/n, p.Freedom*p.Scale*p.Scale
+		s.strength, s.spread = (p.DoF+1)/n, p.DoF*p.Scale*p.Scale
 	case ScaleMixturePrior:
 		s.strength, s.narrow = 1/(n*p.Scale*p.Scale), 1/(n*p.Narrow*p.Narrow)
 		s.odds = math.Log1p(-p.Share) - math.Log(p.Share) + math.Log(p.Scale/p.Narrow)
@@ -55,8 +55,8 @@ func (p Prior) slope(dataSize int) slope[float64] {
 func (p Prior) arguments(dtype tensor.DType, dataSize int) []tensor.Argument {
 	s := p.slope(dataSize)
 	return []tensor.Argument{
-		tensor.Int(int(s.family)), tensor.Real(dtype, s.strength), tensor.Real(dtype, s.spread), tensor.Real(tensor.Float64, s.narrow),
-		tensor.Real(tensor.Float64, s.odds), tensor.Real(tensor.Float64, s.bend), tensor.Int(dataSize),
+		tensor.Int(int(s.family)), tensor.Float(dtype, s.strength), tensor.Float(dtype, s.spread), tensor.Float(tensor.Float64, s.narrow),
+		tensor.Float(tensor.Float64, s.odds), tensor.Float(tensor.Float64, s.bend), tensor.Int(dataSize),
 	}
 }
 

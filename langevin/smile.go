@@ -46,7 +46,7 @@ type SMILE struct {
 // Name implements Sampler.
 func (SMILE) Name() string { return "smile" }
 
-func (m SMILE) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+func (m SMILE) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
 	return kickedMobility(m.Friction, n, h), nil
 }
 
@@ -54,7 +54,7 @@ func (m SMILE) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]
 func (m SMILE) Validate() error { return checkFriction(m.Name(), m.Friction) }
 
 // Update implements Sampler.
-func (m SMILE) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+func (m SMILE) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	return attachMomentum(b, m, f, parameter, gradient, 1)
 }
 

@@ -249,8 +249,8 @@ func TestSMILEInFewDimensions(t *testing.T) {
 				}
 			}
 		}
-		mean, deviation := stat.MeanStdDev(means, nil)
-		of := func(want float64) float64 { return (mean - want) / (deviation / math.Sqrt(float64(len(means)))) }
+		mean, sigma := stat.MeanStdDev(means, nil)
+		of := func(want float64) float64 { return (mean - want) / (sigma / math.Sqrt(float64(len(means)))) }
 		t.Logf("%d dimensions: the variance is %.4g of the target's, z = %.1f", dimensions, mean, of(1))
 		if !(math.Abs(of(1)) < trial.ZLimit) && !(math.Abs(mean-1) < 0.01) {
 			t.Errorf("%d dimensions: the variance is %.4g of the target's, z = %.1f", dimensions, mean, of(1))

@@ -34,7 +34,7 @@ type UBU struct {
 // Name implements Sampler.
 func (UBU) Name() string { return "ubu" }
 
-func (r UBU) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+func (r UBU) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
 	return kickedMobility(r.Friction, n, h), nil
 }
 
@@ -42,7 +42,7 @@ func (r UBU) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]fl
 func (s UBU) Validate() error { return checkFriction(s.Name(), s.Friction) }
 
 // Update implements Sampler.
-func (s UBU) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+func (s UBU) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	return attachMomentum(b, s, f, parameter, gradient, 1)
 }
 

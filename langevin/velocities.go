@@ -29,7 +29,7 @@ func (kinetic) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (k kinetic) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
 	l.Emit("kinetic_fwd", op.UpdateGrid(n), op.UpdateHost(l, n, k, kineticTile[float32], kineticTile[float64]),
-		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n), tensor.Int(l.Shapes[1][0]), tensor.Real(l.DType, k.Mass), tensor.Int(k.DataSize))
+		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n), tensor.Int(l.Shapes[1][0]), tensor.Float(l.DType, k.Mass), tensor.Int(k.DataSize))
 }
 
 func kineticTile[T float32 | float64](k kinetic, a *tensor.Args, lo, hi int) float64 {

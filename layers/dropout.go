@@ -23,7 +23,7 @@ func (d Dropout) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	if !within(b, name, d) {
 		return nil
 	}
-	if b.Phase == graph.Prediction && !d.AlsoPredicting {
+	if b.Mode == graph.Prediction && !d.AlsoPredicting {
 		return x
 	}
 	return b.Apply(op.Dropout{Rate: d.Rate, Stream: stream}, x, b.Header())

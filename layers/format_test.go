@@ -22,7 +22,7 @@ import (
 // everything has attributes written in every way.
 var everything = Sequential{
 	GroupNorm{Groups: 1},
-	Conv2D{Name: "stem", Filters: 32, Kernel: 3, Stride: 2, Padding: 1, Dilation: 1, NoBias: true, Weight: Normal{Deviation: 1e-7}},
+	Conv2D{Name: "stem", Filters: 32, Kernel: 3, Stride: 2, Padding: 1, Dilation: 1, NoBias: true, Weight: Normal{Std: 1e-7}},
 	FilterResponseNorm{Epsilon: 0.1, NoThreshold: true},
 	ELU{},
 	Residual{},

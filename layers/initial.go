@@ -26,10 +26,10 @@ func fans(shape tensor.Shape) (in, out int) {
 }
 
 // fillNormal draws from N(0, deviation^2).
-func fillNormal(seed uint64, chain uint32, stream uint16, values []float64, deviation float64) {
+func fillNormal(seed uint64, chain uint32, stream uint16, values []float64, std float64) {
 	random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Stream: stream})
 	for i := range values {
-		values[i] *= deviation
+		values[i] *= std
 	}
 }
 
@@ -75,15 +75,15 @@ func (g Glorot) Fill(seed uint64, chain uint32, stream uint16, shape tensor.Shap
 
 // Normal is N(0, Deviation^2).
 type Normal struct {
-	Deviation float64
+	Std float64
 }
 
 // Fill implements Initializer.
 func (n Normal) Fill(seed uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
-	fillNormal(seed, chain, stream, values, n.Deviation)
+	fillNormal(seed, chain, stream, values, n.Std)
 }
 
-func (n Normal) limits() []limit { return []limit{atLeast("Deviation", n.Deviation, 0)} }
+func (n Normal) limits() []limit { return []limit{atLeast("Deviation", n.Std, 0)} }
 
 // Constant is one value; Constant{} is zeros.
 type Constant struct {

@@ -38,21 +38,21 @@ func TestInitialMoments(t *testing.T) {
 		{"LeCun", LeCun{}, filter, 1. / (31 * 25), false},
 		{"Glorot normal", Glorot{}, filter, 2. / (25 * (31 + 64)), false},
 		{"Glorot uniform", Glorot{Uniform: true}, matrix, 2. / 357, true},
-		{"Normal", Normal{Deviation: .3}, matrix, .09, false},
-		{"Normal vector", Normal{Deviation: 2}, tensor.Shape{20011}, 4, false},
+		{"Normal", Normal{Std: .3}, matrix, .09, false},
+		{"Normal vector", Normal{Std: 2}, tensor.Shape{20011}, 4, false},
 		{"Orthogonal", Orthogonal{Gain: 3}, matrix, 9. / 257, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			values := filled(c.i, 1, 2, 3, c.shape)
-			n, deviation := float64(len(values)), math.Sqrt(c.variance)
+			n, std := float64(len(values)), math.Sqrt(c.variance)
 			var mean, square, within float64
 			for _, v := range values {
 				mean += v / n
 				square += v * v / n
-				if math.Abs(v) < deviation {
+				if math.Abs(v) < std {
 					within += 1 / n
 				}
-				if c.uniform && math.Abs(v) > math.Sqrt(3)*deviation {
+				if c.uniform && math.Abs(v) > math.Sqrt(3)*std {
 					t.Fatalf("%v is outside the uniform's bounds", v)
 				}
 			}
@@ -60,8 +60,8 @@ func TestInitialMoments(t *testing.T) {
 			if c.uniform {
 				share = math.Sqrt(1. / 3)
 			}
-			if math.Abs(mean) > 5*deviation/math.Sqrt(n) {
-				t.Errorf("mean %v of deviation %v", mean, deviation)
+			if math.Abs(mean) > 5*std/math.Sqrt(n) {
+				t.Errorf("mean %v of deviation %v", mean, std)
 			}
 			if math.Abs(square/c.variance-1) > 5*math.Sqrt(2/n) {
 				t.Errorf("variance %v, want %v", square, c.variance)

@@ -170,7 +170,7 @@ func TestChainsStartApart(t *testing.T) {
 
 func TestDropout(t *testing.T) {
 	for _, c := range []struct {
-		phase graph.Phase
+		phase graph.Mode
 		layer Dropout
 		drops bool
 	}{
@@ -194,7 +194,7 @@ func TestDropout(t *testing.T) {
 // one of which drops elements.
 func TestPhasesStartAlike(t *testing.T) {
 	var first []float64
-	for _, phase := range []graph.Phase{graph.Training, graph.Prediction} {
+	for _, phase := range []graph.Mode{graph.Training, graph.Prediction} {
 		b, _, _ := build(phase, Sequential{Linear{Outputs: 5}, Dropout{Rate: .5}, Linear{Outputs: 7}}, tensor.Shape{3})
 		oracle, err := graph.Interpret(b, graph.LoadOptions{Seed: 3})
 		if err != nil {

@@ -16,7 +16,7 @@ type apart struct{ *tensor.Host }
 func (h apart) Load(w tensor.Workload) (tensor.Runner, error) {
 	w.Launches = slices.Clone(w.Launches)
 	for i := range w.Launches {
-		w.Launches[i].Host.Strip = tensor.Strip{}
+		w.Launches[i].Host.RowTile = tensor.RowTile{}
 	}
 	return h.Host.Load(w)
 }

@@ -23,9 +23,9 @@ func parameterNames(b *graph.Builder) []string {
 }
 
 // build applies a network to a batch of two.
-func build(phase graph.Phase, network Layer, input tensor.Shape) (b *graph.Builder, x, y *graph.Node) {
+func build(phase graph.Mode, network Layer, input tensor.Shape) (b *graph.Builder, x, y *graph.Node) {
 	b = graph.New(tensor.Float64)
-	b.Phase = phase
+	b.Mode = phase
 	x = b.Data("input", tensor.Float64, append([]int{2}, input...)...)
 	return b, x, network.Apply(b, x)
 }

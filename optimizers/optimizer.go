@@ -127,7 +127,7 @@ func (u update) Lower(l *graph.Lowering) {
 	}
 	host, scalars := u.rule.lower(l, n)
 	for _, v := range scalars {
-		arguments = append(arguments, tensor.Real(tensor.Float64, v))
+		arguments = append(arguments, tensor.Float(tensor.Float64, v))
 	}
 	l.Emit(u.rule.Name()+"_update", op.UpdateGrid(n), host, arguments...)
 }

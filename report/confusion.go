@@ -11,15 +11,15 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// mostClasses is the largest number of classes for which a confusion matrix is drawn.
-const mostClasses = 50
+// maxClasses is the largest number of classes for which a confusion matrix is drawn.
+const maxClasses = 50
 
 var confusionRow = FigureRow{
 	File: "confusion", Title: "What they take for what",
 	Caption: "On {in}: a row for each class, a column for each answer, and in it the share of the " +
 		"class, in percent, that gets this answer. Darker is more, by the square root.",
 	Applies: func(subjects []Subject) bool {
-		return all(subjects, Subject.labelledEnough) && sameClasses(subjects) && subjects[0].In.Classes <= mostClasses
+		return all(subjects, Subject.labelledEnough) && sameClasses(subjects) && subjects[0].In.Classes <= maxClasses
 	},
 	Draw: func(subjects []Subject) (*Figure, error) {
 		columns := min(len(subjects), 2)
@@ -184,8 +184,8 @@ type confusion struct {
 	total         int
 }
 
-// mostConfused are the pairs that all subjects together confuse most often.
-func mostConfused(subjects []Subject, count int) []confusion {
+// maxConfused are the pairs that all subjects together confuse most often.
+func maxConfused(subjects []Subject, count int) []confusion {
 	var pairs []confusion
 	of := make([][][]int, len(subjects))
 	for i, s := range subjects {

@@ -103,7 +103,7 @@ func namesOf(subjects []Subject) []string {
 }
 
 // shownIn are the images of the first subject that has any to draw, nil where none has.
-func shownIn(subjects []Subject) *Pictures {
+func shownIn(subjects []Subject) *Images {
 	for _, s := range subjects {
 		if s.InImages.drawn() {
 			return s.InImages
@@ -113,7 +113,7 @@ func shownIn(subjects []Subject) *Pictures {
 }
 
 // namesIn has the names of the classes that were learnt, nil where no subject has them.
-func namesIn(subjects []Subject) *Pictures {
+func namesIn(subjects []Subject) *Images {
 	for _, s := range subjects {
 		if s.InImages != nil && len(s.InImages.ClassNames) > 0 {
 			return s.InImages
@@ -123,7 +123,7 @@ func namesIn(subjects []Subject) *Pictures {
 }
 
 // shownOut is shownIn for the other kind.
-func shownOut(subjects []Subject) *Pictures {
+func shownOut(subjects []Subject) *Images {
 	for _, s := range subjects {
 		if s.OutImages.drawn() {
 			return s.OutImages
@@ -156,7 +156,7 @@ func exampleNumbers(p *evaluate.Predictions) []int {
 }
 
 // tileOf shows one image of the given predictions, with the guesses of all subjects.
-func tileOf(subjects []Subject, of func(Subject) *evaluate.Predictions, pictures *Pictures, i int) tile {
+func tileOf(subjects []Subject, of func(Subject) *evaluate.Predictions, pictures *Images, i int) tile {
 	p := of(subjects[0])
 	t := tile{Group: p.Name, Title: fmt.Sprintf("number %d", i+1), Image: pictures.picture(i)}
 	if i < len(pictures.Names) {

@@ -64,7 +64,7 @@ func smallFigures(t *testing.T) map[string]*Figure {
 	add("curves", f, err)
 	f, err = riskCoverage([]selection{{"SGD", "letters", evaluate.SelectiveRisk{Coverage: []float64{0.5, 1}, Risk: []float64{0, 0.1}, AURC: 0.05}}})
 	add("riskcoverage", f, err)
-	pictures := &Pictures{
+	pictures := &Images{
 		Pixels:   []byte{0, 255, 0, 0, 255, 0, 0, 255, 0, 255, 128, 255, 9, 9, 9, 9, 9, 9},
 		Channels: 1, Height: 2, Width: 3, Ink: true,
 	}
@@ -223,9 +223,9 @@ func TestPNGShowsTheMethods(t *testing.T) {
 
 func TestSave(t *testing.T) {
 	f := smallFigures(t)["riskcoverage"]
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for _, name := range []string{"a.png", "b.svg", "c.SVG"} {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -244,12 +244,12 @@ func TestSave(t *testing.T) {
 			t.Errorf("%s: mode %v, want it readable by all", name, mode)
 		}
 	}
-	for _, path := range []string{filepath.Join(folder, "a.jpg"), filepath.Join(folder, "a"), filepath.Join(folder, "none", "a.png")} {
+	for _, path := range []string{filepath.Join(dir, "a.jpg"), filepath.Join(dir, "a"), filepath.Join(dir, "none", "a.png")} {
 		if err := f.Save(path); err == nil || !strings.HasPrefix(err.Error(), "report: Save: ") {
 			t.Errorf("Save(%s): got error %v", filepath.Base(path), err)
 		}
 	}
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// Pictures are images to be shown, with the names of their classes.
-type Pictures struct {
+// Images are images to be shown, with the names of their classes.
+type Images struct {
 	// Pixels are [N C H W], one byte per value; none where only the names are known.
 	Pixels []byte
 	// Channels are 1 for grey, 3 for red, green and blue, or 4 with opacity, which is not drawn.
@@ -43,8 +43,8 @@ func ShortNames(paths []string) []string {
 		for i, path := range paths {
 			if often[names[i]] > 1 && len(names[i]) < len(path) {
 				longer = true
-				folder := path[:len(path)-len(names[i])-1]
-				names[i] = path[strings.LastIndexByte(folder, filepath.Separator)+1:]
+				dir := path[:len(path)-len(names[i])-1]
+				names[i] = path[strings.LastIndexByte(dir, filepath.Separator)+1:]
 			}
 		}
 	}
@@ -52,14 +52,14 @@ func ShortNames(paths []string) []string {
 }
 
 // Len returns N.
-func (p *Pictures) Len() int { return len(p.Pixels) / max(p.Channels*p.Height*p.Width, 1) }
+func (p *Images) Len() int { return len(p.Pixels) / max(p.Channels*p.Height*p.Width, 1) }
 
 // drawn reports whether there are images that can be drawn.
-func (p *Pictures) drawn() bool {
+func (p *Images) drawn() bool {
 	return p != nil && p.Len() > 0 && (p.Channels == 1 || p.Channels == 3 || p.Channels == 4)
 }
 
-func (p *Pictures) check(what string) error {
+func (p *Images) check(what string) error {
 	if len(p.Pixels) == 0 {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (p *Pictures) check(what string) error {
 	return nil
 }
 
-func (p *Pictures) className(class int) string {
+func (p *Images) className(class int) string {
 	if p == nil || class < 0 || class >= len(p.ClassNames) {
 		return strconv.Itoa(class)
 	}
@@ -84,7 +84,7 @@ const pictureSize = 240
 
 // picture returns image i, its pixels drawn as squares so large that no renderer's smoothing
 // shows, or, of a large image, averaged.
-func (p *Pictures) picture(i int) image.Image {
+func (p *Images) picture(i int) image.Image {
 	plane := p.Height * p.Width
 	pixels := p.Pixels[i*p.Channels*plane : (i+1)*p.Channels*plane]
 	small := image.NewRGBA(image.Rect(0, 0, p.Width, p.Height))

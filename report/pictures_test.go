@@ -33,7 +33,7 @@ func TestTileNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Subject{Assessment: &evaluate.Assessment{Case: evaluate.Case{In: p}}}
-	s.InImages = &Pictures{Pixels: []byte{1, 2}, Channels: 1, Height: 1, Width: 1}
+	s.InImages = &Images{Pixels: []byte{1, 2}, Channels: 1, Height: 1, Width: 1}
 	if got := tileOf([]Subject{s}, Subject.in, s.InImages, 1).Title; got != "number 2" {
 		t.Errorf("title %q", got)
 	}

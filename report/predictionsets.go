@@ -132,9 +132,9 @@ func chanceBand(subjects []Subject) plotter.XYs {
 	var upper, lower plotter.XYs
 	for percent := 50; percent <= 100; percent++ {
 		level := float64(percent) / 100
-		deviation := math.Sqrt(level * (1 - level) * (1/float64(s.In.Len()) + 1/float64(s.Calibration.Examples)))
-		upper = append(upper, plotter.XY{X: level, Y: 196 * deviation})
-		lower = append(lower, plotter.XY{X: level, Y: -196 * deviation})
+		std := math.Sqrt(level * (1 - level) * (1/float64(s.In.Len()) + 1/float64(s.Calibration.Examples)))
+		upper = append(upper, plotter.XY{X: level, Y: 196 * std})
+		lower = append(lower, plotter.XY{X: level, Y: -196 * std})
 	}
 	slices.Reverse(lower)
 	return append(upper, lower...)

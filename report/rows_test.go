@@ -102,12 +102,12 @@ func TestFiguresOfAllSorts(t *testing.T) {
 }
 
 func TestWritePage(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	extra := Section{Title: "Chains", Code: "two"}
-	if err := WritePage(folder, "Roses", "and weeds", whole.subjects(t), extra); err != nil {
+	if err := WritePage(dir, "Roses", "and weeds", whole.subjects(t), extra); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestWritePage(t *testing.T) {
 	if !slices.Equal(files, want) {
 		t.Errorf("got files %v, want %v", files, want)
 	}
-	content, err := os.ReadFile(filepath.Join(folder, "report.html"))
+	content, err := os.ReadFile(filepath.Join(dir, "report.html"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestMistakes(t *testing.T) {
 	if got := mistakes(subjects); !slices.Equal(got, []int{3, 1}) {
 		t.Errorf("got %v, want 3, which the second took for 0 with .9, and 1", got)
 	}
-	pairs := mostConfused(subjects, 5)
+	pairs := maxConfused(subjects, 5)
 	if len(pairs) != 2 || pairs[0].total != 2 || pairs[0].label != 0 || pairs[0].answer != 1 || !slices.Equal(pairs[1].counts, []int{1, 1}) {
 		t.Errorf("got pairs %+v, want 0 taken for 1 and 1 taken for 0, once by each", pairs)
 	}
@@ -296,7 +296,7 @@ func TestMistakes(t *testing.T) {
 
 func TestPictures(t *testing.T) {
 	at := func(img image.Image, x, y int) color.RGBA { return color.RGBAModel.Convert(img.At(x, y)).(color.RGBA) }
-	coloured := &Pictures{Pixels: []byte{9, 9, 9, 9, 9, 9, 1, 2, 3, 4, 5, 6}, Channels: 3, Height: 1, Width: 2, Ink: true}
+	coloured := &Images{Pixels: []byte{9, 9, 9, 9, 9, 9, 1, 2, 3, 4, 5, 6}, Channels: 3, Height: 1, Width: 2, Ink: true}
 	img := coloured.picture(1)
 	if size := img.Bounds().Size(); size != image.Pt(240, 120) {
 		t.Errorf("a picture of 2 x 1 is drawn with %v pixels", size)
@@ -307,12 +307,12 @@ func TestPictures(t *testing.T) {
 	if got, want := at(img, 120, 60), (color.RGBA{R: 2, G: 4, B: 6, A: 255}); got != want {
 		t.Errorf("right: got %v, want %v", got, want)
 	}
-	opaque := &Pictures{Pixels: []byte{1, 2, 3, 99}, Channels: 4, Height: 1, Width: 1, Ink: true}
+	opaque := &Images{Pixels: []byte{1, 2, 3, 99}, Channels: 4, Height: 1, Width: 1, Ink: true}
 	if got, want := at(opaque.picture(0), 0, 0), (color.RGBA{R: 1, G: 2, B: 3, A: 255}); got != want {
 		t.Errorf("four channels: got %v, want %v", got, want)
 	}
 	for ink, want := range map[bool]uint8{false: 100, true: 155} {
-		large := &Pictures{Pixels: slices.Repeat([]byte{100}, 500*1000), Channels: 1, Height: 500, Width: 1000, Ink: ink}
+		large := &Images{Pixels: slices.Repeat([]byte{100}, 500*1000), Channels: 1, Height: 500, Width: 1000, Ink: ink}
 		img = large.picture(0)
 		if size := img.Bounds().Size(); size != image.Pt(240, 120) {
 			t.Errorf("a large picture is drawn with %v pixels", size)

@@ -168,7 +168,7 @@ func DetectionTable(subjects []Subject) (*Table, error) {
 			table = NewTable("run, uncertainty", Column{"AUROC", "%.4f"}, Column{"AUPR out", "%.4f"},
 				Column{"AUPR in", "%.4f"}, Column{"FPR95", "%.3f"})
 		}
-		for _, signal := range evaluate.Signals() {
+		for _, signal := range evaluate.OODScores() {
 			d, ok := s.Detections[signal.Name]
 			if !ok {
 				continue

@@ -22,7 +22,7 @@ type Subject struct {
 	// Assessment is nil for a run that was not assessed.
 	*evaluate.Assessment
 	// InImages and OutImages are what In and Out were predicted from, in their order.
-	InImages, OutImages *Pictures
+	InImages, OutImages *Images
 	// Watched names a weight, and Trace is what it was, evenly spaced over the steps after First,
 	// up to Last; both 0 is a value for each step.
 	Watched     string
@@ -40,7 +40,7 @@ func checkSubjects(what string, subjects []Subject) error {
 		names[i] = s.Name
 		for _, of := range []struct {
 			kind        string
-			pictures    *Pictures
+			pictures    *Images
 			predictions *evaluate.Predictions
 		}{{"InImages", s.InImages, s.in()}, {"OutImages", s.OutImages, s.out()}} {
 			if of.pictures == nil {

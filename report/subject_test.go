@@ -54,8 +54,8 @@ func (d drawn) subjects(t *testing.T) []Subject {
 	for n := range labels {
 		labels[n], outLabels[n] = int32(random.IntN(d.classes)), int32(random.IntN(2*d.classes))
 	}
-	pictures := func() *Pictures {
-		p := &Pictures{Pixels: make([]byte, d.examples*d.channels*d.side*d.side), Channels: d.channels, Height: d.side, Width: d.side, Ink: true}
+	pictures := func() *Images {
+		p := &Images{Pixels: make([]byte, d.examples*d.channels*d.side*d.side), Channels: d.channels, Height: d.side, Width: d.side, Ink: true}
 		for i := range p.Pixels {
 			p.Pixels[i] = byte(random.UintN(256))
 		}

@@ -94,8 +94,8 @@ func densityPanels(weight string, traces []trace, places []int) []*plot.Plot {
 			density.FillColor = translucent(c, 0.08)
 			panels[i].Add(density)
 		}
-		mean, deviation := stat.MeanStdDev(t.Values[length-window:], nil)
-		last := remark{fmt.Sprintf("steps %d to %d: mean %.3g, standard deviation %.2g", t.step(length-window)+1, t.step(length), mean, deviation), muted}
+		mean, std := stat.MeanStdDev(t.Values[length-window:], nil)
+		last := remark{fmt.Sprintf("steps %d to %d: mean %.3g, standard deviation %.2g", t.step(length-window)+1, t.step(length), mean, std), muted}
 		panels[i].Add(heading{t.Method, windowColor(methodColor(placed(places, i)), 1, 2), []remark{last}})
 	}
 	for i, p := range panels {

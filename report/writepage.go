@@ -9,17 +9,17 @@ import (
 // WritePage writes a report of runs into a folder, which must exist: report.html, with the tables
 // of scores, every figure that applies, and then the given sections; and each figure as a PNG file.
 // Existing files are replaced. Subjects must have distinct names; something must apply.
-func WritePage(folder, title, subtitle string, subjects []Subject, sections ...Section) error {
+func WritePage(dir, title, subtitle string, subjects []Subject, sections ...Section) error {
 	page, figures, err := newPage(title, subtitle, subjects, sections)
 	if err != nil {
 		return err
 	}
 	for file, figure := range figures {
-		if err := figure.Save(filepath.Join(folder, file+".png")); err != nil {
+		if err := figure.Save(filepath.Join(dir, file+".png")); err != nil {
 			return err
 		}
 	}
-	return page.Save(filepath.Join(folder, "report.html"))
+	return page.Save(filepath.Join(dir, "report.html"))
 }
 
 // newPage also returns the figures by file name.

@@ -15,8 +15,8 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/checksum"
 	whole "github.com/pollen-ml/pollen/internal/file"
-	"github.com/pollen-ml/pollen/internal/seal"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -35,9 +35,9 @@ type Parameter struct {
 	Values []float32
 }
 
-// Take reads a chain's state out of a session. The sample's chain is its number in the run, which
-// is part of its state.
-func Take(s *graph.Session, chain int, weight float64) (Sample, error) {
+// FromSession reads a chain's state out of a session. The sample's chain is its number in the run,
+// which is part of its state.
+func FromSession(s *graph.Session, chain int, weight float64) (Sample, error) {
 	header, err := s.Header(chain)
 	if err != nil {
 		return Sample{}, errors.Wrap(err, "samples: sample")
@@ -99,19 +99,19 @@ func (s Sample) Put(session *graph.Session, chain int) error {
 	return nil
 }
 
-// Bank is a folder of samples, one safetensors file each, named by chain and step. Samples are
+// Store is a folder of samples, one safetensors file each, named by chain and step. Samples are
 // written as they come, each file whole or not at all, so that a killed run keeps what it sampled;
 // memory does not grow with their number.
-type Bank struct {
-	folder string
+type Store struct {
+	dir string
 }
 
-// NewBank returns the bank of a folder, which Make creates.
-func NewBank(folder string) *Bank { return &Bank{folder: folder} }
+// NewStore returns the bank of a folder, which Make creates.
+func NewStore(dir string) *Store { return &Store{dir: dir} }
 
 // Make creates the folder, which must hold no samples yet.
-func (b *Bank) Make() error {
-	if err := os.MkdirAll(b.folder, 0o755); err != nil {
+func (b *Store) Make() error {
+	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return errors.Wrap(err, "samples: bank")
 	}
 	files, err := b.Files()
@@ -119,13 +119,13 @@ func (b *Bank) Make() error {
 		return err
 	}
 	if len(files) > 0 {
-		return errors.Errorf("samples: bank: %s holds %d samples already, wants a folder without", b.folder, len(files))
+		return errors.Errorf("samples: bank: %s holds %d samples already, wants a folder without", b.dir, len(files))
 	}
 	return nil
 }
 
 // Cut removes the samples of later steps, which a run resumed from that step draws again.
-func (b *Bank) Cut(step int) error {
+func (b *Store) Cut(step int) error {
 	files, err := b.Files()
 	if err != nil {
 		return err
@@ -142,15 +142,15 @@ func (b *Bank) Cut(step int) error {
 	return nil
 }
 
-// OpenBank opens a folder of samples.
-func OpenBank(folder string) (*Bank, error) {
-	b := &Bank{folder: folder}
+// OpenStore opens a folder of samples.
+func OpenStore(dir string) (*Store, error) {
+	b := &Store{dir: dir}
 	files, err := b.Files()
 	if err != nil {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, errors.Errorf("samples: bank: %s holds no samples (*%s)", folder, sampleSuffix)
+		return nil, errors.Errorf("samples: bank: %s holds no samples (*%s)", dir, sampleSuffix)
 	}
 	return b, nil
 }
@@ -159,15 +159,15 @@ const sampleSuffix = ".safetensors"
 
 // Files are the samples' paths, by chain and then by step, which is also the order of their names
 // and of os.ReadDir.
-func (b *Bank) Files() ([]string, error) {
-	entries, err := os.ReadDir(b.folder)
+func (b *Store) Files() ([]string, error) {
+	entries, err := os.ReadDir(b.dir)
 	if err != nil {
 		return nil, errors.Wrap(err, "samples: bank")
 	}
 	var files []string
 	for _, entry := range entries {
 		if strings.HasSuffix(entry.Name(), sampleSuffix) {
-			files = append(files, filepath.Join(b.folder, entry.Name()))
+			files = append(files, filepath.Join(b.dir, entry.Name()))
 		}
 	}
 	return files, nil
@@ -185,13 +185,13 @@ type File struct {
 
 // Add writes samples, and returns when they are on the disk. After all have been tried, it returns
 // the first error.
-func (b *Bank) Add(samples ...Sample) error {
+func (b *Store) Add(samples ...Sample) error {
 	_, err := b.Write(samples...)
 	return err
 }
 
 // Write is Add, and says what was written.
-func (b *Bank) Write(samples ...Sample) ([]File, error) {
+func (b *Store) Write(samples ...Sample) ([]File, error) {
 	failures, files := make([]error, len(samples)), make([]File, len(samples))
 	var writing sync.WaitGroup
 	for first := range min(writers, len(samples)) {
@@ -232,15 +232,15 @@ func PlaceOf(path string) (chain, step int, err error) {
 	return chain, step, nil
 }
 
-func (b *Bank) write(s Sample) (File, error) {
+func (b *Store) write(s Sample) (File, error) {
 	if err := s.Validate(); err != nil {
 		return File{}, errors.Wrap(err, "sample")
 	}
 	file := safetensors.File{Metadata: map[string]string{
-		chainKey:  strconv.Itoa(s.Chain),
-		stepKey:   strconv.Itoa(s.Step),
-		weightKey: strconv.FormatFloat(s.Weight, 'g', -1, 64),
-		seal.Key:  seal.Blank,
+		chainKey:     strconv.Itoa(s.Chain),
+		stepKey:      strconv.Itoa(s.Step),
+		weightKey:    strconv.FormatFloat(s.Weight, 'g', -1, 64),
+		checksum.Key: checksum.Blank,
 	}}
 	for _, p := range s.Parameters {
 		// A scalar's shape is an empty list, which a nil slice would not be.
@@ -254,24 +254,24 @@ func (b *Bank) write(s Sample) (File, error) {
 	if err := file.Serialize(&content); err != nil {
 		return File{}, err
 	}
-	sum, err := seal.Close(content.Bytes(), seal.Header(content.Bytes()))
+	sum, err := checksum.Close(content.Bytes(), checksum.Header(content.Bytes()))
 	if err != nil {
 		return File{}, err
 	}
 	name := NameOf(s.Chain, s.Step)
-	return File{name, content.Len(), sum}, whole.Write(filepath.Join(b.folder, name), content.Bytes())
+	return File{name, content.Len(), sum}, whole.Write(filepath.Join(b.dir, name), content.Bytes())
 }
 
 // ReadSample reads one file of a bank. The file must be as it was written; only files of earlier
 // versions, which have no checksum, are taken as they are.
 func ReadSample(path string) (Sample, error) {
-	s, _, err := ReadSealed(path)
+	s, _, err := ReadWithChecksum(path)
 	return s, errors.Wrapf(err, "samples: sample %s", path)
 }
 
-// ReadSealed is ReadSample, and returns the file's checksum; "" where it has none. Its errors leave
-// it to the caller to name the file.
-func ReadSealed(path string) (s Sample, sum string, err error) {
+// ReadWithChecksum is ReadSample, and returns the file's checksum; "" where it has none. Its errors
+// leave it to the caller to name the file.
+func ReadWithChecksum(path string) (s Sample, sum string, err error) {
 	content, err := os.ReadFile(path)
 	var named *os.PathError
 	if errors.As(err, &named) {
@@ -285,15 +285,15 @@ func ReadSealed(path string) (s Sample, sum string, err error) {
 }
 
 func parseSample(content []byte) (s Sample, sum string, err error) {
-	sum, err = seal.Check(content, seal.Header(content))
-	if err != nil && errors.Cause(err) != seal.ErrNone {
+	sum, err = checksum.Check(content, checksum.Header(content))
+	if err != nil && errors.Cause(err) != checksum.ErrNone {
 		return Sample{}, "", err
 	}
 	file, err := safetensors.Parse(content)
 	if err != nil {
 		return Sample{}, "", err
 	}
-	if _, has := file.Metadata[seal.Key]; has && sum == "" {
+	if _, has := file.Metadata[checksum.Key]; has && sum == "" {
 		return Sample{}, "", errors.New("its checksum was changed")
 	}
 	if s, err = sampleOf(file); err != nil {
@@ -305,7 +305,7 @@ func parseSample(content []byte) (s Sample, sum string, err error) {
 // sampleOf is the sample in a file.
 func sampleOf(file *safetensors.File) (s Sample, err error) {
 	for key := range file.Metadata {
-		if !slices.Contains([]string{chainKey, stepKey, weightKey, seal.Key}, key) {
+		if !slices.Contains([]string{chainKey, stepKey, weightKey, checksum.Key}, key) {
 			return Sample{}, errors.Errorf("metadata has a key %q, which no sample has", key)
 		}
 	}

@@ -24,9 +24,9 @@ func aSample(chain, step int) Sample {
 	}}
 }
 
-func madeBank(t testing.TB) *Bank {
+func madeBank(t testing.TB) *Store {
 	t.Helper()
-	bank := NewBank(filepath.Join(t.TempDir(), "deep", "samples"))
+	bank := NewStore(filepath.Join(t.TempDir(), "deep", "samples"))
 	if err := bank.Make(); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestBankRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	opened, err := OpenBank(bank.folder)
+	opened, err := OpenStore(bank.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,16 +116,16 @@ func fileOf(t testing.TB, s Sample) []byte {
 	return content
 }
 
-func TestBankFolders(t *testing.T) {
+func TestBankDirs(t *testing.T) {
 	bank := madeBank(t)
 	if err := bank.Make(); err != nil {
 		t.Errorf("an empty folder: %v", err)
 	}
-	if _, err := OpenBank(bank.folder); err == nil {
+	if _, err := OpenStore(bank.dir); err == nil {
 		t.Error("opening an empty folder: no error")
 	}
 	// Other files are not samples, and do no harm.
-	if err := os.WriteFile(filepath.Join(bank.folder, "README"), []byte("hello"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(bank.dir, "README"), []byte("hello"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := bank.Make(); err != nil {
@@ -137,14 +137,14 @@ func TestBankFolders(t *testing.T) {
 	if err := bank.Make(); err == nil || !strings.Contains(err.Error(), "1 samples already") {
 		t.Errorf("a folder with a sample: error %v", err)
 	}
-	under := NewBank(filepath.Join(bank.folder, "README", "samples"))
+	under := NewStore(filepath.Join(bank.dir, "README", "samples"))
 	if err := under.Make(); err == nil {
 		t.Error("a folder inside a file: no error")
 	}
-	if _, err := OpenBank(filepath.Join(bank.folder, "missing")); err == nil {
+	if _, err := OpenStore(filepath.Join(bank.dir, "missing")); err == nil {
 		t.Error("a folder that is not there: no error")
 	}
-	if err := NewBank(filepath.Join(bank.folder, "missing")).Add(aSample(0, 1)); err == nil {
+	if err := NewStore(filepath.Join(bank.dir, "missing")).Add(aSample(0, 1)); err == nil {
 		t.Error("a sample into a folder that is not there: no error")
 	}
 }
@@ -171,16 +171,16 @@ func TestBankAddsManyAtOnce(t *testing.T) {
 
 func TestBankUnwritable(t *testing.T) {
 	bank := madeBank(t)
-	if err := os.RemoveAll(bank.folder); err != nil {
+	if err := os.RemoveAll(bank.dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(bank.folder, nil, 0o600); err != nil { // nobody can write into it, root neither
+	if err := os.WriteFile(bank.dir, nil, 0o600); err != nil { // nobody can write into it, root neither
 		t.Fatal(err)
 	}
 	if err := bank.Add(aSample(0, 1)); err == nil {
 		t.Error("a sample into what is a file: no error")
 	}
-	if err := NewBank(filepath.Join(bank.folder, "more")).Make(); err == nil {
+	if err := NewStore(filepath.Join(bank.dir, "more")).Make(); err == nil {
 		t.Error("a folder in what is a file: no error")
 	}
 }
@@ -200,7 +200,7 @@ func TestBankCut(t *testing.T) {
 			t.Errorf("cut at %d: %d files (%v), want %d", c.step, len(files), err, c.left)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(bank.folder, "chain00000-step000000001.safetensors"), []byte("not one"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(bank.dir, "chain00000-step000000001.safetensors"), []byte("not one"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := bank.Cut(3); err == nil {

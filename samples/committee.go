@@ -8,30 +8,30 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Committee computes a network's class probabilities under many samples at once, for images that
-// come a few at a time. Each member is a sample, which is loaded once, as a chain of one session:
-// the members share the images, and on the host each thread has a member of its own. A Predictor,
-// in contrast, loads one sample at a time and has a fixed set of images.
+// EnsemblePredictor computes a network's class probabilities under many samples at once, for images
+// that come a few at a time. Each member is a sample, which is loaded once, as a chain of one
+// session: the members share the images, and on the host each thread has a member of its own. A
+// Predictor, in contrast, loads one sample at a time and has a fixed set of images.
 //
 // It takes memory for the members' parameters and probabilities, [room K] each, for room images,
 // and for a batch's activations in each thread.
-type Committee struct {
-	session *graph.Session
-	images  Images // without pixels
-	size    int    // bytes of an image
-	batch   int    // images of a step
-	room    int    // images of a call, a multiple of batch
-	classes int
-	weights []float64 // of the members; 0 until Seat
+type EnsemblePredictor struct {
+	session  *graph.Session
+	images   Images // without pixels
+	size     int    // bytes of an image
+	batch    int    // images of a step
+	capacity int    // images of a call, a multiple of batch
+	classes  int
+	weights  []float64 // of the members; 0 until Seat
 }
 
-// NewCommittee loads the network, which maps a batch of images to logits, on a device for that many
-// members, which Seat loads. images gives the shape and moments of the images; its Pixels are
-// ignored. At most room images are predicted at a time, one batch a step: on the host, the bits are
-// those of a Predictor with that batch.
-func NewCommittee(device tensor.Device, images Images, batch, room, members int,
+// NewEnsemblePredictor loads the network, which maps a batch of images to logits, on a device for
+// that many members, which Seat loads. images gives the shape and moments of the images; its Pixels
+// are ignored. At most room images are predicted at a time, one batch a step: on the host, the bits
+// are those of a Predictor with that batch.
+func NewEnsemblePredictor(device tensor.Device, images Images, batch, room, members int,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*Committee, error) {
+) (*EnsemblePredictor, error) {
 	if batch < 1 || room < 1 || members < 1 {
 		return nil, errors.Errorf("samples: committee: batches of %d, room for %d images, %d members, wants at least 1 of each", batch, room, members)
 	}
@@ -50,13 +50,13 @@ func NewCommittee(device tensor.Device, images Images, batch, room, members int,
 	if err != nil {
 		return nil, err
 	}
-	return &Committee{
-		session: session, images: images, size: size, batch: batch, room: room, classes: classes, weights: make([]float64, members),
+	return &EnsemblePredictor{
+		session: session, images: images, size: size, batch: batch, capacity: room, classes: classes, weights: make([]float64, members),
 	}, nil
 }
 
-// Seat makes a sample the given member, replacing what was there.
-func (c *Committee) Seat(member int, s Sample) error {
+// Load makes a sample the given member, replacing what was there.
+func (c *EnsemblePredictor) Load(member int, s Sample) error {
 	if member < 0 || member >= len(c.weights) {
 		return errors.Errorf("samples: committee: member %d of %d", member, len(c.weights))
 	}
@@ -71,11 +71,11 @@ func (c *Committee) Seat(member int, s Sample) error {
 // with those of each member, [n K], and the sample's weight, in the members' order, once for each
 // pass. Passes differ where the network draws random numbers; otherwise one is enough. The same
 // pixels and passes give the same bits. use must not keep the slice.
-func (c *Committee) Predict(pixels []byte, passes int, use func(probabilities []float32, weight float64) error) error {
+func (c *EnsemblePredictor) Predict(pixels []byte, passes int, use func(probabilities []float32, weight float64) error) error {
 	n := len(pixels) / c.size
-	if len(pixels) == 0 || len(pixels)%c.size != 0 || n > c.room || passes < 1 {
+	if len(pixels) == 0 || len(pixels)%c.size != 0 || n > c.capacity || passes < 1 {
 		return errors.Errorf("samples: committee: %d bytes and %d passes, wants 1 to %d images of %d bytes and at least 1 pass",
-			len(pixels), passes, c.room, c.size)
+			len(pixels), passes, c.capacity, c.size)
 	}
 	if err := graph.Write(c.session, "images", 0, 0, pixels); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (c *Committee) Predict(pixels []byte, passes int, use func(probabilities []
 	for pass := range passes {
 		// The room begins anew: the first image is the step's first, and random numbers have the
 		// pass's address.
-		start := uint64(pass) * uint64(c.room/c.batch)
+		start := uint64(pass) * uint64(c.capacity/c.batch)
 		for member := range c.weights {
 			if err := c.session.SetStep(member, start); err != nil {
 				return err
@@ -105,11 +105,11 @@ func (c *Committee) Predict(pixels []byte, passes int, use func(probabilities []
 	return nil
 }
 
-// Room is the largest number of images that Predict takes.
-func (c *Committee) Room() int { return c.room }
+// Capacity is the largest number of images that Predict takes.
+func (c *EnsemblePredictor) Capacity() int { return c.capacity }
 
 // Classes is the number of the network's classes.
-func (c *Committee) Classes() int { return c.classes }
+func (c *EnsemblePredictor) Classes() int { return c.classes }
 
 // Close releases the memory.
-func (c *Committee) Close() error { return c.session.Close() }
+func (c *EnsemblePredictor) Close() error { return c.session.Close() }

@@ -13,10 +13,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-func committee(t *testing.T, batch, room int, drawn []samples.Sample, network func(b *graph.Builder, x *graph.Node) *graph.Node) *samples.Committee {
+func committee(t *testing.T, batch, room int, drawn []samples.Sample, network func(b *graph.Builder, x *graph.Node) *graph.Node) *samples.EnsemblePredictor {
 	t.Helper()
 	host := tensor.NewHost(2)
-	c, err := samples.NewCommittee(host, trial.PredictorImages(1), batch, room, len(drawn), network)
+	c, err := samples.NewEnsemblePredictor(host, trial.PredictorImages(1), batch, room, len(drawn), network)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func committee(t *testing.T, batch, room int, drawn []samples.Sample, network fu
 		host.Close()
 	})
 	for i, s := range drawn {
-		if err := c.Seat(i, s); err != nil {
+		if err := c.Load(i, s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,8 +50,8 @@ func TestCommittee(t *testing.T) {
 				}
 			}
 			c := committee(t, shape[0], shape[1], drawn[:members], trial.Network)
-			if c.Classes() != trial.NetworkLabels || c.Room() < shape[1] {
-				t.Fatalf("%d classes, room for %d", c.Classes(), c.Room())
+			if c.Classes() != trial.NetworkLabels || c.Capacity() < shape[1] {
+				t.Fatalf("%d classes, room for %d", c.Classes(), c.Capacity())
 			}
 			for _, part := range [][2]int{{0, 37}, {5, 6}, {0, 16}, {30, 37}, {0, 37}} {
 				from, to := part[0], part[1]
@@ -106,13 +106,13 @@ func TestCommitteeErrors(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()
 	for _, bad := range [][3]int{{0, 1, 1}, {1, 0, 1}, {1, 1, 0}, {1, 1, 1 << 20}} {
-		if _, err := samples.NewCommittee(host, trial.PredictorImages(1), bad[0], bad[1], bad[2], trial.Network); err == nil {
+		if _, err := samples.NewEnsemblePredictor(host, trial.PredictorImages(1), bad[0], bad[1], bad[2], trial.Network); err == nil {
 			t.Errorf("%v: no error", bad)
 		}
 	}
 	flat := trial.PredictorImages(1)
 	flat.Height = 0
-	if _, err := samples.NewCommittee(host, flat, 1, 1, 1, trial.Network); err == nil {
+	if _, err := samples.NewEnsemblePredictor(host, flat, 1, 1, 1, trial.Network); err == nil {
 		t.Error("images of no height: no error")
 	}
 	s := networkSample(t, 3)
@@ -123,7 +123,7 @@ func TestCommitteeErrors(t *testing.T) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	if c.Seat(1, s) == nil || c.Seat(-1, s) == nil || c.Seat(0, samples.Sample{}) == nil {
+	if c.Load(1, s) == nil || c.Load(-1, s) == nil || c.Load(0, samples.Sample{}) == nil {
 		t.Error("a member that there is no seat for: no error")
 	}
 }

@@ -17,7 +17,7 @@ import (
 // A sample that gives the label almost no probability hardly counts. Gradient attacks use this
 // gradient, and saliency maps show it.
 type InputGradient struct {
-	predictor     *Predictor
+	predictor     *SamplePredictor
 	images        Images
 	labels        []int32
 	batch         int
@@ -95,9 +95,9 @@ func (g *InputGradient) Gradient() []float64 {
 			continue
 		}
 		// The loss is the batch's mean; pixels are divided by their deviation.
-		planes := len(g.images.Deviation)
+		planes := len(g.images.Std)
 		for j := range size {
-			scale := float64(g.batch) / (weight * g.images.Deviation[j*planes/size])
+			scale := float64(g.batch) / (weight * g.images.Std[j*planes/size])
 			gradient[i*size+j] = scale * g.sum[i*size+j]
 		}
 	}

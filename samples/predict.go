@@ -15,7 +15,7 @@ import (
 type Images struct {
 	Pixels                  []byte
 	Channels, Height, Width int
-	Mean, Deviation         []float64 // of each channel, or one for all
+	Mean, Std               []float64 // of each channel, or one for all
 }
 
 // Len is the number of images.
@@ -29,30 +29,31 @@ func (i Images) validate() error {
 	if len(i.Pixels) == 0 || len(i.Pixels)%extents.Elements() != 0 {
 		return errors.Errorf("samples: predictor: %d bytes are not a whole number of images %v", len(i.Pixels), extents)
 	}
-	finite := len(i.Mean) == len(i.Deviation)
+	finite := len(i.Mean) == len(i.Std)
 	for c := 0; finite && c < len(i.Mean); c++ {
-		finite = i.Deviation[c] > 0 && i.Deviation[c] < math.Inf(1) && i.Mean[c]-i.Mean[c] == 0
+		finite = i.Std[c] > 0 && i.Std[c] < math.Inf(1) && i.Mean[c]-i.Mean[c] == 0
 	}
 	if !finite {
 		return errors.Errorf("samples: predictor: pixels of mean %v and deviation %v, wants as many finite numbers, deviations above 0",
-			i.Mean, i.Deviation)
+			i.Mean, i.Std)
 	}
 	return nil
 }
 
-// Predictor computes a network's class probabilities for a fixed set of images, sample after
+// SamplePredictor computes a network's class probabilities for a fixed set of images, sample after
 // sample, with the images in their order.
-type Predictor struct {
+type SamplePredictor struct {
 	session *graph.Session
 	images  int
 	classes int
 	steps   int
 }
 
-// NewPredictor loads images and the network, which maps a batch of images to logits, on a device.
-func NewPredictor(device tensor.Device, dtype tensor.DType, images Images, batch int,
+// NewSamplePredictor loads images and the network, which maps a batch of images to logits, on a
+// device.
+func NewSamplePredictor(device tensor.Device, dtype tensor.DType, images Images, batch int,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*Predictor, error) {
+) (*SamplePredictor, error) {
 	if err := images.validate(); err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func NewPredictor(device tensor.Device, dtype tensor.DType, images Images, batch
 // loadPredictor makes a Predictor of valid images; more, unless nil, adds to its graph.
 func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, order op.Batch,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
-) (*Predictor, error) {
+) (*SamplePredictor, error) {
 	program, classes, err := predicting(dtype, images, images.Len(), order, network, more)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, orde
 		session.Close()
 		return nil, err
 	}
-	return &Predictor{session: session, images: images.Len(), classes: classes, steps: (images.Len() + order.Size - 1) / order.Size}, nil
+	return &SamplePredictor{session: session, images: images.Len(), classes: classes, steps: (images.Len() + order.Size - 1) / order.Size}, nil
 }
 
 // predicting is the program that stores the probabilities [n K] of n images of the shape and
@@ -84,9 +85,9 @@ func predicting(dtype tensor.DType, images Images, n int, order op.Batch,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
 ) (program *graph.Program, classes int, err error) {
 	b := graph.New(dtype)
-	b.Phase = graph.Prediction
+	b.Mode = graph.Prediction
 	pixels := b.Data("images", tensor.Uint8, n, images.Channels, images.Height, images.Width)
-	x := b.Apply(op.GatherImages{Batch: order, Mean: op.ChannelsOf(images.Mean...), Deviation: op.ChannelsOf(images.Deviation...)}, pixels, b.Header())
+	x := b.Apply(op.GatherImages{Batch: order, Mean: op.ChannelsOf(images.Mean...), Std: op.ChannelsOf(images.Std...)}, pixels, b.Header())
 	logits := network(b, x)
 	p := b.Apply(op.Softmax{}, logits)
 	shape := graph.ShapeOf(p)
@@ -107,7 +108,7 @@ func predicting(dtype tensor.DType, images Images, n int, order op.Batch,
 // Predict writes the probabilities [images, classes] under a sample into p. Where the network draws
 // random numbers, as with dropout that stays on when predicting, each call draws new ones: the
 // average over calls with one sample is that of Monte Carlo dropout.
-func (p *Predictor) Predict(s Sample, probabilities []float32) error {
+func (p *SamplePredictor) Predict(s Sample, probabilities []float32) error {
 	if len(probabilities) != p.images*p.classes {
 		return errors.Errorf("samples: predict: room for %d probabilities, wants %d images x %d classes", len(probabilities), p.images, p.classes)
 	}
@@ -121,7 +122,7 @@ func (p *Predictor) Predict(s Sample, probabilities []float32) error {
 }
 
 // Classes is the number of the network's classes.
-func (p *Predictor) Classes() int { return p.classes }
+func (p *SamplePredictor) Classes() int { return p.classes }
 
 // Close releases the memory.
-func (p *Predictor) Close() error { return p.session.Close() }
+func (p *SamplePredictor) Close() error { return p.session.Close() }

@@ -13,10 +13,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-func predictor(t *testing.T, dtype tensor.DType, images samples.Images, batch int) *samples.Predictor {
+func predictor(t *testing.T, dtype tensor.DType, images samples.Images, batch int) *samples.SamplePredictor {
 	t.Helper()
 	host := tensor.NewHost(2)
-	p, err := samples.NewPredictor(host, dtype, images, batch, trial.Network)
+	p, err := samples.NewSamplePredictor(host, dtype, images, batch, trial.Network)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +122,8 @@ func TestNewPredictorRefuses(t *testing.T) {
 		"half an image":           func(a *asked) { a.images.Pixels = a.images.Pixels[1:] },
 		"images without height":   func(a *asked) { a.images.Height = 0 },
 		"negative channels":       func(a *asked) { a.images.Channels, a.images.Height = -2, -5 },
-		"a deviation of 0":        func(a *asked) { a.images.Deviation = []float64{0} },
-		"an infinite deviation":   func(a *asked) { a.images.Deviation = []float64{math.Inf(1)} },
+		"a deviation of 0":        func(a *asked) { a.images.Std = []float64{0} },
+		"an infinite deviation":   func(a *asked) { a.images.Std = []float64{math.Inf(1)} },
 		"a mean that is a NaN":    func(a *asked) { a.images.Mean = []float64{math.NaN()} },
 		"a batch of 0":            func(a *asked) { a.batch = 0 },
 		"a negative batch":        func(a *asked) { a.batch = -3 },
@@ -137,7 +137,7 @@ func TestNewPredictorRefuses(t *testing.T) {
 	} {
 		a := asked{trial.PredictorImages(6), 3, trial.Network}
 		change(&a)
-		if p, err := samples.NewPredictor(host, tensor.Float32, a.images, a.batch, a.network); err == nil {
+		if p, err := samples.NewSamplePredictor(host, tensor.Float32, a.images, a.batch, a.network); err == nil {
 			t.Errorf("%s: no error", name)
 			p.Close()
 		}

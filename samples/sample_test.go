@@ -41,7 +41,7 @@ func TestTakePut(t *testing.T) {
 				t.Fatalf("%v: another chain changed", dtype)
 			}
 		}
-		if _, err := samples.Take(session, 3, 1); err == nil {
+		if _, err := samples.FromSession(session, 3, 1); err == nil {
 			t.Error("chain 3 of 3: no error")
 		}
 		if err := sample.Put(session, -1); err == nil {

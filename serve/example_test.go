@@ -23,8 +23,8 @@ func Example() {
 	}
 }
 
-func answer(ctx context.Context, folder, address string) error {
-	run, err := pollen.Open(folder)
+func answer(ctx context.Context, dir, address string) error {
+	run, err := pollen.Open(dir)
 	if err != nil {
 		return err
 	}

@@ -30,15 +30,15 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	folder, err := os.MkdirTemp("", "serve")
+	dir, err := os.MkdirTemp("", "serve")
 	check(err)
 	data := &datasets.Splits{Train: patterns(300, 1), Validation: patterns(100, 2), Test: patterns(64, 3)}
 	theTest = data.Test
 	spec := pollen.Spec{Network: "lenet-small", Method: langevin.SGLD{}, Batch: 30, Epochs: 4, Chains: 2, Samples: 3}
-	theRun, err = pollen.Fit(context.Background(), spec, data, filepath.Join(folder, "patterns"))
+	theRun, err = pollen.Fit(context.Background(), spec, data, filepath.Join(dir, "patterns"))
 	check(err)
 	code := m.Run()
-	check(os.RemoveAll(folder))
+	check(os.RemoveAll(dir))
 	os.Exit(code)
 }
 

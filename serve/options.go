@@ -32,17 +32,17 @@ type Options struct {
 	Report func(error)
 }
 
-// Invalid is the error of an option that makes no sense.
-type Invalid struct {
+// OptionError is the error of an option that makes no sense.
+type OptionError struct {
 	Option  string // the field of Options
 	Problem string // what was got, and what is wanted
 }
 
 // Error names the option.
-func (e Invalid) Error() string { return "serve: options: " + e.Option + ": " + e.Problem }
+func (e OptionError) Error() string { return "serve: options: " + e.Option + ": " + e.Problem }
 
 func invalid(option, format string, values ...any) error {
-	return errors.WithStack(Invalid{option, fmt.Sprintf(format, values...)})
+	return errors.WithStack(OptionError{option, fmt.Sprintf(format, values...)})
 }
 
 // resolve fills in defaults and refuses what makes no sense.

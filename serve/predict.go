@@ -69,7 +69,7 @@ func (s *Server) decode(ctx context.Context, pictures []encoded, h *hold) ([]byt
 		if height > s.options.MaxPixels/width {
 			return nil, refuse(http.StatusRequestEntityTooLarge, "%s has %dx%d pixels, wants at most %d", name, width, height, s.options.MaxPixels)
 		}
-		units := max(height*width, s.options.MaxPixels/mostDecoding)
+		units := max(height*width, s.options.MaxPixels/maxDecoding)
 		if err := s.decoding.wait(ctx, units); err != nil {
 			return nil, late(ctx)
 		}
@@ -82,8 +82,8 @@ func (s *Server) decode(ctx context.Context, pictures []encoded, h *hold) ([]byt
 	return pixels, nil
 }
 
-// mostDecoding is how many pictures are decoded at a time, however small they are.
-const mostDecoding = 32
+// maxDecoding is how many pictures are decoded at a time, however small they are.
+const maxDecoding = 32
 
 // decodeOne decodes one picture, which has its turn, and ends the turn.
 func (s *Server) decodeOne(content []byte, units int) ([]byte, error) {

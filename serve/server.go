@@ -30,24 +30,24 @@ type Server struct {
 
 // about is what GET /run shows.
 type about struct {
-	Name       string   `json:"name"` // of the run's folder
-	Network    string   `json:"network"`
-	Method     string   `json:"method"`
-	Data       string   `json:"data"`
-	Examples   int      `json:"examples"` // trained on
-	Parameters int      `json:"parameters"`
-	Channels   int      `json:"channels"`
-	Height     int      `json:"height"`
-	Width      int      `json:"width"`
-	ClassNames []string `json:"classNames"`
-	Samples    int      `json:"samples"` // whose predictions are averaged
-	Expected   int      `json:"expected"`
-	Calibrated bool     `json:"calibrated"`        // both of these are there
-	Level      float64  `json:"level,omitzero"`    // see pollen.Predictor.Levels
-	Familiar   float64  `json:"familiar,omitzero"` // likewise
-	MaxImages  int      `json:"maxImages"`
-	MaxBody    int      `json:"maxBody"`
-	MaxPixels  int      `json:"maxPixels"`
+	Name               string   `json:"name"` // of the run's folder
+	Network            string   `json:"network"`
+	Method             string   `json:"method"`
+	Data               string   `json:"data"`
+	Examples           int      `json:"examples"` // trained on
+	Parameters         int      `json:"parameters"`
+	Channels           int      `json:"channels"`
+	Height             int      `json:"height"`
+	Width              int      `json:"width"`
+	ClassNames         []string `json:"classNames"`
+	Samples            int      `json:"samples"` // whose predictions are averaged
+	Expected           int      `json:"expected"`
+	Calibrated         bool     `json:"calibrated"`                  // both of these are there
+	Level              float64  `json:"level,omitzero"`              // see pollen.Predictor.Levels
+	InDistributionRate float64  `json:"inDistributionRate,omitzero"` // likewise
+	MaxImages          int      `json:"maxImages"`
+	MaxBody            int      `json:"maxBody"`
+	MaxPixels          int      `json:"maxPixels"`
 }
 
 // New loads the network of a run and the samples that it has by now. The caller closes the server.
@@ -66,12 +66,12 @@ func New(run *pollen.Run, options Options) (*Server, error) {
 	}
 	m := run.Manifest()
 	a := about{
-		Name: filepath.Base(run.Folder()), Network: m.Spec.NetworkName(), Method: pollen.MethodText(m.Spec.Method),
+		Name: filepath.Base(run.Dir()), Network: m.Spec.NetworkName(), Method: pollen.MethodText(m.Spec.Method),
 		Data: m.Data.Name, Examples: m.Data.Size, Parameters: m.Parameters,
 		Channels: m.Data.Channels, Height: m.Data.Height, Width: m.Data.Width, ClassNames: m.Data.ClassNames,
 		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(),
 	}
-	a.Level, a.Familiar = p.Levels()
+	a.Level, a.InDistributionRate = p.Levels()
 	return newServer(p, m.Data, a, options), nil
 }
 

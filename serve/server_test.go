@@ -24,7 +24,7 @@ func TestPages(t *testing.T) {
 		{"/page.js", "text/javascript", "predict?probabilities=true"},
 		{"/page.css", "text/css", "prefers-color-scheme"},
 		{"/run", "application/json", `"name":"patterns","network":"lenet-small","method":"sgld","data":"patterns","examples":300`},
-		{"/run", "application/json", `"classNames":["across","along","checked"],"samples":6,"expected":6,"calibrated":true,"level":0.9,"familiar":0.95`},
+		{"/run", "application/json", `"classNames":["across","along","checked"],"samples":6,"expected":6,"calibrated":true,"level":0.9,"inDistributionRate":0.95`},
 		{"/health", "application/json", `{"status":"ready","run":"patterns","samples":6}`},
 	} {
 		code, header, body := get(s, c.target)
@@ -117,7 +117,7 @@ func TestOptions(t *testing.T) {
 		"Batch": {Batch: -1}, "Queue": {Queue: -1}, "MaxImages": {MaxImages: 513}, "MaxBody": {MaxBody: 1 << 29},
 		"MaxPixels": {MaxPixels: 100_000_001}, "Memory": {Memory: -1}, "Timeout": {Timeout: -1},
 	} {
-		var invalid Invalid
+		var invalid OptionError
 		if _, err := New(theRun, o); !errors.As(err, &invalid) || invalid.Option != name || !strings.HasPrefix(err.Error(), "serve: options: "+name+": ") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -13,11 +13,11 @@ type Args struct {
 	workspace []byte
 	private   []byte
 
-	strip  *Strip // nil outside
-	lo, hi int    // its rows
-	part   int    // that they are of
-	passed []byte // memory for what the launches of a stage pass on, strip by strip
-	places []int  // of the arguments in it, or -1; nil if none is there
+	rowTile *RowTile // nil outside
+	lo, hi  int      // its rows
+	part    int      // that they are of
+	passed  []byte   // memory for what the launches of a stage pass on, strip by strip
+	places  []int    // of the arguments in it, or -1; nil if none is there
 }
 
 // Slice returns the i-th argument's buffer, or what a strip has of it. It panics when the argument
@@ -27,10 +27,10 @@ func Slice[T Element](a *Args, i int) []T {
 	if b == nil || b.DType != DTypeOf[T]() {
 		panic(fmt.Sprintf("tensor: %s: argument %d is %v, not a buffer of %v", a.launch.Kernel, i, b, DTypeOf[T]()))
 	}
-	if a.strip == nil || !a.strip.Owns(i, b) {
+	if a.rowTile == nil || !a.rowTile.Owns(i, b) {
 		return cast[T](a.base[b.Arena][b.Offset:], b.Elements)
 	}
-	row := b.Elements / a.strip.Rows
+	row := b.Elements / a.rowTile.Rows
 	if a.places != nil && a.places[i] >= 0 {
 		return cast[T](a.passed[a.places[i]:], (a.hi-a.lo)*row)
 	}
@@ -39,12 +39,12 @@ func Slice[T Element](a *Args, i int) []T {
 
 // Workspace is the launch's shared memory, in the first phase a strip's part.
 func Workspace[T Element](a *Args) []T {
-	if a.strip == nil || a.strip.Phase > 0 {
+	if a.rowTile == nil || a.rowTile.Phase > 0 {
 		return cast[T](a.workspace, -1)
 	}
-	lo, hi, shares := a.lo, a.hi, a.strip.Rows
-	if a.strip.Parts != nil {
-		lo, hi, shares = a.part, a.part+1, len(a.strip.Parts)-1
+	lo, hi, shares := a.lo, a.hi, a.rowTile.Rows
+	if a.rowTile.Parts != nil {
+		lo, hi, shares = a.part, a.part+1, len(a.rowTile.Parts)-1
 	}
 	share := a.launch.Host.Workspace / shares
 	return cast[T](a.workspace[lo*share:hi*share], -1)

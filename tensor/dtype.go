@@ -18,8 +18,8 @@ const (
 	Uint64
 )
 
-// Float is the constraint of numerical kernels.
-type Float interface{ ~float32 | ~float64 }
+// FloatElement is the constraint of numerical kernels.
+type FloatElement interface{ ~float32 | ~float64 }
 
 // Element is the constraint of everything a buffer can hold.
 type Element interface {

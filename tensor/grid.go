@@ -14,8 +14,8 @@ type Grid interface {
 // fewer threads, each of which takes several pieces.
 type Threads int
 
-// Fours is a thread for every four neighbours of n elements.
-func Fours(n int) Threads { return Threads((n + 3) / 4) }
+// Vec4 is a thread for every four neighbours of n elements.
+func Vec4(n int) Threads { return Threads((n + 3) / 4) }
 
 // warp is how many threads run side by side, on every NVIDIA GPU.
 const warp = 32

@@ -9,7 +9,7 @@ import (
 func TestGridStrings(t *testing.T) {
 	for want, grid := range map[string]tensor.Grid{
 		"7 threads":         tensor.Threads(7),
-		"2 threads":         tensor.Fours(5),
+		"2 threads":         tensor.Vec4(5),
 		"96 threads":        tensor.Warps(3),
 		"1 blocks of 40":    tensor.Block(40),
 		"3x2 blocks of 256": tensor.Blocks{Count: 3, Parts: 2, Threads: 256},

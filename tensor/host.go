@@ -246,7 +246,7 @@ func (r *hostRunner) item(a *Args, slot int, s *stage, item int) {
 			r.begin(a, slot, i)
 			a.places = s.places[i-s.from]
 			rows := s.rows[i-s.from]
-			r.launches[i].Host.Strip.Handle(a, s.strips[n]*rows, s.strips[n+1]*rows)
+			r.launches[i].Host.RowTile.Handle(a, s.strips[n]*rows, s.strips[n+1]*rows)
 			a.places = nil
 		}
 	}

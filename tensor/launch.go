@@ -47,8 +47,8 @@ func InOut(b *Buffer) Argument { return Argument{Buffer: b, Access: ReadWrite} }
 // Int is a 32-bit integer.
 func Int(v int) Argument { return Argument{Kind: Int32Kind, Bits: uint64(uint32(int32(v)))} }
 
-// Flag is 1 or 0, as Int.
-func Flag(on bool) Argument {
+// Bool is 1 or 0, as Int.
+func Bool(on bool) Argument {
 	if on {
 		return Int(1)
 	}
@@ -58,8 +58,8 @@ func Flag(on bool) Argument {
 // Uint is a 32-bit unsigned integer.
 func Uint(v uint32) Argument { return Argument{Kind: Uint32Kind, Bits: uint64(v)} }
 
-// Real is a floating-point scalar in the program's precision.
-func Real(dtype DType, v float64) Argument {
+// Float is a floating-point scalar in the program's precision.
+func Float(dtype DType, v float64) Argument {
 	if dtype == Float64 {
 		return Argument{Kind: Float64Kind, Bits: math.Float64bits(v)}
 	}
@@ -115,9 +115,9 @@ func withBuffers(arguments []Argument, other func(*Buffer) *Buffer) []Argument {
 // that may run in any order and on any thread. The cut depends on shapes, not on threads.
 type HostKernel struct {
 	Phases    []Phase
-	Workspace int   // bytes for all tiles of a launch, undefined at its start, kept between phases
-	Private   int   // bytes for one tile, undefined at its start
-	Strip     Strip // what one of the phases keeps to, if it does
+	Workspace int     // bytes for all tiles of a launch, undefined at its start, kept between phases
+	Private   int     // bytes for one tile, undefined at its start
+	RowTile   RowTile // what one of the phases keeps to, if it does
 }
 
 // Phase is a number of tiles and what computes one. Run must not allocate.

@@ -19,8 +19,8 @@ func TestArguments(t *testing.T) {
 		{"int", Int(7), Argument{Kind: Int32Kind, Bits: 7}},
 		{"negative int", Int(-1), Argument{Kind: Int32Kind, Bits: 0xffffffff}},
 		{"uint", Uint(math.MaxUint32), Argument{Kind: Uint32Kind, Bits: 0xffffffff}},
-		{"float32", Real(Float32, 0.1), Argument{Kind: Float32Kind, Bits: 0x3dcccccd}},
-		{"float64", Real(Float64, 0.1), Argument{Kind: Float64Kind, Bits: 0x3fb999999999999a}},
+		{"float32", Float(Float32, 0.1), Argument{Kind: Float32Kind, Bits: 0x3dcccccd}},
+		{"float64", Float(Float64, 0.1), Argument{Kind: Float64Kind, Bits: 0x3fb999999999999a}},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: got %+v, wants %+v", test.name, test.got, test.want)

@@ -45,7 +45,7 @@ func (s *stage) passOn(launches []Launch, lives map[*Buffer]life) {
 			}
 			if _, seen := row[b]; !seen {
 				buffers = append(buffers, b)
-				row[b] = b.Bytes() / launches[i].Host.Strip.Rows * s.rows[i-s.from] * largest
+				row[b] = b.Bytes() / launches[i].Host.RowTile.Rows * s.rows[i-s.from] * largest
 			}
 			if l := lives[b]; l.first < s.from || l.last >= s.to || !l.written || !launches[i].owns(j) || j == 0 && launches[i].Host.endsLate() {
 				row[b] = 0

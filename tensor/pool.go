@@ -34,8 +34,8 @@ type part struct {
 	_ [56]byte
 }
 
-// mostItems is the most that a part counts.
-const mostItems = 1<<24 - 1
+// maxItems is the most that a part counts.
+const maxItems = 1<<24 - 1
 
 func (p *part) set(round uint16, first, end int) {
 	p.Store(uint64(round)<<48 | uint64(first)<<24 | uint64(end))
@@ -47,7 +47,7 @@ func (p *part) set(round uint16, first, end int) {
 func (p *part) take(round uint16, own bool) int {
 	for {
 		s := p.Load()
-		first, end := s>>24&mostItems, s&mostItems
+		first, end := s>>24&maxItems, s&maxItems
 		switch {
 		case uint16(s>>48) != round || first >= end:
 			return -1
@@ -82,8 +82,8 @@ func (p *pool) run(items int, work func(worker, item int)) {
 		}
 		return
 	}
-	if items > mostItems {
-		panic(errors.Errorf("tensor: a round of %d items, at most %d", items, mostItems))
+	if items > maxItems {
+		panic(errors.Errorf("tensor: a round of %d items, at most %d", items, maxItems))
 	}
 	p.work = work
 	p.pending.Store(int64(items))

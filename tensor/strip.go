@@ -6,12 +6,12 @@ import (
 	"sort"
 )
 
-// Strip is what a host kernel may say of one of its phases: that it handles rows which do not know
-// of one another. Of the buffers that the launch owns, a row's share is the row's alone; others the
-// phase only reads. Phases before it read others alone, and write the workspace; those after it
-// read the workspace alone, an equal share of which is each row's, or each part's, and write the
-// launch's first argument. The zero Strip says nothing.
-type Strip struct {
+// RowTile is what a host kernel may say of one of its phases: that it handles rows which do not
+// know of one another. Of the buffers that the launch owns, a row's share is the row's alone;
+// others the phase only reads. Phases before it read others alone, and write the workspace; those
+// after it read the workspace alone, an equal share of which is each row's, or each part's, and
+// write the launch's first argument. The zero Strip says nothing.
+type RowTile struct {
 	Phase      int
 	Rows, Unit int   // of each buffer that is owned; how many are handled together
 	Parts      []int // if rows are added up in turn: the first of each sum, and the end
@@ -22,22 +22,22 @@ type Strip struct {
 }
 
 // Handle runs rows [lo, hi). Those of a part follow one another.
-func (s *Strip) Handle(a *Args, lo, hi int) {
-	a.strip, a.lo, a.hi = s, lo, hi
+func (s *RowTile) Handle(a *Args, lo, hi int) {
+	a.rowTile, a.lo, a.hi = s, lo, hi
 	add := false
 	if s.Parts != nil {
 		a.part = sort.SearchInts(s.Parts, lo+1) - 1
 		add = s.Parts[a.part] < lo
 	}
 	s.Run(a, hi-lo, add)
-	a.strip = nil
+	a.rowTile = nil
 }
 
-// Strips is Rows for a kernel that touches, of its buffers of rows times width elements, only its
+// RowTiles is Rows for a kernel that touches, of its buffers of rows times width elements, only its
 // rows, and for which they count modulo unit: a strip's begin with 0.
-func Strips(rows, unit, width int, run func(a *Args, lo, hi int)) HostKernel {
+func RowTiles(rows, unit, width int, run func(a *Args, lo, hi int)) HostKernel {
 	h := Rows(rows, width, run)
-	h.Strip = Strip{
+	h.RowTile = RowTile{
 		Rows: rows, Unit: unit, modulo: true,
 		Owns: func(_ int, b *Buffer) bool { return b.Elements == rows*width },
 		Run:  func(a *Args, rows int, _ bool) { run(a, 0, rows) },
@@ -47,15 +47,15 @@ func Strips(rows, unit, width int, run func(a *Args, lo, hi int)) HostKernel {
 
 const (
 	// stripBytes is what a strip's share of a launch's buffers takes where there is a choice, and
-	// mostStripBytes the most for which launches are run together: it should stay in the cache.
-	stripBytes     = 128 << 10
-	mostStripBytes = 2 << 20
+	// maxStripBytes the most for which launches are run together: it should stay in the cache.
+	stripBytes    = 128 << 10
+	maxStripBytes = 2 << 20
 	// cacheBytes is what a worker finds in its cache again in any case.
 	cacheBytes = 2 << 20
-	// mostUneven is how much more than its share of the rows a worker may have.
-	mostUneven = 1.15
-	// mostSharedBytes are the filters and the like of several launches, which each strip reads.
-	mostSharedBytes = 512 << 10
+	// maxUneven is how much more than its share of the rows a worker may have.
+	maxUneven = 1.15
+	// maxSharedBytes are the filters and the like of several launches, which each strip reads.
+	maxSharedBytes = 512 << 10
 )
 
 // stage is launches [from, to). Several that keep to strips are run together: the first rows of
@@ -92,7 +92,7 @@ func stagesOf(launches []Launch, workers int) (stages []stage) {
 
 // joins reports whether a launch computes the same if it is run together with those before it.
 func joins(group []Launch, next *Launch) bool {
-	if next.Host.Strip.Rows == 0 || group[0].Host.Strip.Rows == 0 {
+	if next.Host.RowTile.Rows == 0 || group[0].Host.RowTile.Rows == 0 {
 		return false
 	}
 	for i := range group {
@@ -125,14 +125,14 @@ func (l *Launch) keepsToStrips(next *Launch) bool {
 }
 
 // before and after are the phases on both sides of the one that keeps to strips.
-func (h *HostKernel) before() []Phase { return h.Phases[:h.Strip.Phase] }
-func (h *HostKernel) after() []Phase  { return h.Phases[h.Strip.Phase+1:] }
+func (h *HostKernel) before() []Phase { return h.Phases[:h.RowTile.Phase] }
+func (h *HostKernel) after() []Phase  { return h.Phases[h.RowTile.Phase+1:] }
 
 // endsLate reports whether phases follow the one that keeps to strips.
-func (h *HostKernel) endsLate() bool { return len(h.Phases) > h.Strip.Phase+1 }
+func (h *HostKernel) endsLate() bool { return len(h.Phases) > h.RowTile.Phase+1 }
 
 func (l *Launch) owns(argument int) bool {
-	return l.Host.Strip.Owns(argument, l.Arguments[argument].Buffer)
+	return l.Host.RowTile.Owns(argument, l.Arguments[argument].Buffer)
 }
 
 // cut cuts launches that can be run together into strips, and reports whether there are any: there
@@ -140,12 +140,12 @@ func (l *Launch) owns(argument int) bool {
 func (s *stage) cut(group []Launch, workers int) bool {
 	all := 0 // rows that all launches have, as some of their own
 	for i := range group {
-		all = divisor(all, group[i].Host.Strip.Rows)
+		all = divisor(all, group[i].Host.RowTile.Rows)
 	}
 	unit, turn, own, shared, most, tiles := 1, 1, 0, 0, 0, 0
 	var parts []int
 	for i := range group {
-		strip := &group[i].Host.Strip
+		strip := &group[i].Host.RowTile
 		each := strip.Rows / all
 		s.rows = append(s.rows, each)
 		whole := strip.Unit / divisor(strip.Unit, each)
@@ -163,7 +163,7 @@ func (s *stage) cut(group []Launch, workers int) bool {
 			parts = strip.Parts
 		}
 	}
-	if own*unit > mostStripBytes || shared > max(mostSharedBytes, most+mostSharedBytes/8) {
+	if own*unit > maxStripBytes || shared > max(maxSharedBytes, most+maxSharedBytes/8) {
 		return false
 	}
 	if parts != nil {
@@ -209,7 +209,7 @@ func (s *stage) cutParts(parts []int, unit, turn, largest, workers int) bool {
 	}
 	s.items, s.strips = append(s.items, len(s.strips)), append(s.strips, all)
 	items := len(parts) - 1
-	return float64((items+workers-1)/workers*busiest*workers) <= mostUneven*float64(all)
+	return float64((items+workers-1)/workers*busiest*workers) <= maxUneven*float64(all)
 }
 
 // evenStrips returns the size of strips: of the multiples of unit up to largest that by which the
@@ -236,7 +236,7 @@ func (l *Launch) stripBytes() (own, others int) {
 			others += a.Buffer.Bytes()
 		}
 	}
-	if l.Host.Strip.Phase > 0 {
+	if l.Host.RowTile.Phase > 0 {
 		others += l.Host.Workspace
 	}
 	return own, others

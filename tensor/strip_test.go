@@ -14,9 +14,9 @@ const large = 1 << 20
 // stripped is a launch with some rows of large buffers: 16 tiles of a phase, and phases before and
 // after it.
 func stripped(rows, unit, before, after int, arguments ...Argument) Launch {
-	h := HostKernel{Phases: make([]Phase, before+1+after), Strip: Strip{Phase: before, Rows: rows, Unit: unit}}
+	h := HostKernel{Phases: make([]Phase, before+1+after), RowTile: RowTile{Phase: before, Rows: rows, Unit: unit}}
 	h.Phases[before].Tiles = 16
-	h.Strip.Owns = func(_ int, b *Buffer) bool { return b.Elements == large }
+	h.RowTile.Owns = func(_ int, b *Buffer) bool { return b.Elements == large }
 	return Launch{Arguments: arguments, Host: h}
 }
 
@@ -26,14 +26,14 @@ func elements(arguments ...Argument) Launch { return stripped(large, 1, 0, 0, ar
 // inParts is some images whose sums are kept apart by parts.
 func inParts(parts []int, arguments ...Argument) Launch {
 	l := stripped(16, 1, 0, 1, arguments...)
-	l.Host.Strip.Parts = parts
+	l.Host.RowTile.Parts = parts
 	return l
 }
 
 // turning is stripped, of rows that count modulo a unit.
 func turning(rows, unit int, arguments ...Argument) Launch {
 	l := stripped(rows, unit, 0, 0, arguments...)
-	l.Host.Strip.modulo = true
+	l.Host.RowTile.modulo = true
 	return l
 }
 
@@ -45,9 +45,9 @@ func TestStages(t *testing.T) {
 	reused := placed("reused", Scratch, Float32, large, 0)
 	shifted := placed("shifted", Scratch, Float32, large, 2*large)
 	wider := placed("wider", Scratch, Float64, large, 0)
-	filter, other := placed("filter", Shared, Float32, mostSharedBytes/8, 0), placed("other", Shared, Float32, mostSharedBytes/8+1, 1<<30)
-	huge := stripped(1, 1, 0, 0, InOut(placed("huge", Chain, Float32, mostStripBytes/4+1, 1<<30)))
-	huge.Host.Phases[0].Tiles, huge.Host.Strip.Owns = 1, func(int, *Buffer) bool { return true }
+	filter, other := placed("filter", Shared, Float32, maxSharedBytes/8, 0), placed("other", Shared, Float32, maxSharedBytes/8+1, 1<<30)
+	huge := stripped(1, 1, 0, 0, InOut(placed("huge", Chain, Float32, maxStripBytes/4+1, 1<<30)))
+	huge.Host.Phases[0].Tiles, huge.Host.RowTile.Owns = 1, func(int, *Buffer) bool { return true }
 	few, elsewhere := placed("few", Scratch, Float32, 4, 16*large), placed("elsewhere", Chain, Float32, large, 4*large)
 	images := stripped(16, 1, 0, 0, Out(z), In(y))
 	ready := func(unit int, arguments ...Argument) Launch { return stripped(16, unit, 1, 0, arguments...) }
@@ -151,13 +151,13 @@ func TestStagesRun(t *testing.T) {
 	u, v := placed("u", Scratch, Float64, n, 0), placed("v", Scratch, Float64, n, Align(8*n))
 	total, square := placed("total", Chain, Float64, 1, 0), placed("square", Chain, Float64, 1, Alignment)
 	numbers := placed("numbers", Shared, Float64, n, 0)
-	fill := Strips(n, 1, 1, func(a *Args, lo, hi int) { copy(Slice[float64](a, 0)[lo:hi], Slice[float64](a, 1)[lo:hi]) })
-	next := Strips(n, 1, 1, func(a *Args, lo, hi int) {
+	fill := RowTiles(n, 1, 1, func(a *Args, lo, hi int) { copy(Slice[float64](a, 0)[lo:hi], Slice[float64](a, 1)[lo:hi]) })
+	next := RowTiles(n, 1, 1, func(a *Args, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			Slice[float64](a, 0)[i] = Slice[float64](a, 1)[i] + 1
 		}
 	})
-	sum := Strips(rows, 1, width, func(a *Args, lo, hi int) {
+	sum := RowTiles(rows, 1, width, func(a *Args, lo, hi int) {
 		parts := Workspace[float64](a)
 		for row := lo; row < hi; row++ {
 			parts[row] = 0

@@ -53,12 +53,12 @@ func disks(h *harness) error {
 	tried, survived := 0, 0
 	for n := 0; n < calls && h.ctx.Err() == nil; n += stride {
 		for _, what := range troubles {
-			folder := filepath.Join(h.work, "disk")
-			if err := os.RemoveAll(folder); err != nil {
+			dir := filepath.Join(h.work, "disk")
+			if err := os.RemoveAll(dir); err != nil {
 				return errors.Wrap(err, "disks")
 			}
 			tried++
-			_, err := s.fitWith(folder, func(call, bytes int) (int, error) {
+			_, err := s.fitWith(dir, func(call, bytes int) (int, error) {
 				if call != n {
 					return 0, nil
 				}
@@ -67,17 +67,17 @@ func disks(h *harness) error {
 			if err == nil {
 				survived++
 			} else {
-				_, err = pollen.Resume(context.Background(), folder, s.data, pollen.WithDevice(s.host))
-				var none *pollen.NotARun
+				_, err = pollen.Resume(context.Background(), dir, s.data, pollen.WithDevice(s.host))
+				var none *pollen.NotARunError
 				if errors.As(err, &none) {
-					_, err = pollen.Fit(context.Background(), s.spec, s.data, folder, pollen.WithDevice(s.host))
+					_, err = pollen.Fit(context.Background(), s.spec, s.data, dir, pollen.WithDevice(s.host))
 				}
 			}
 			if err != nil {
 				h.fail("call %d %s: the run cannot go on: %v", n, what.name, err)
 				continue
 			}
-			got, err := results(folder)
+			got, err := results(dir)
 			if err != nil {
 				return err
 			}
@@ -91,7 +91,7 @@ func disks(h *harness) error {
 }
 
 // fitWith fits with a Fault, which sees the number of the call, and returns how many there were.
-func (s *subject) fitWith(folder string, fault func(call, bytes int) (int, error)) (calls int, err error) {
+func (s *subject) fitWith(dir string, fault func(call, bytes int) (int, error)) (calls int, err error) {
 	var mu sync.Mutex
 	end := file.Inject(func(_, _ string, bytes int) (int, error) {
 		mu.Lock()
@@ -100,6 +100,6 @@ func (s *subject) fitWith(folder string, fault func(call, bytes int) (int, error
 		return fault(calls-1, bytes)
 	})
 	defer end()
-	_, err = pollen.Fit(context.Background(), s.spec, s.data, folder, pollen.WithDevice(s.host))
+	_, err = pollen.Fit(context.Background(), s.spec, s.data, dir, pollen.WithDevice(s.host))
 	return calls, err
 }

@@ -73,7 +73,7 @@ func (h *harness) subject() (s *subject, err error) {
 		}
 	}))
 	stop()
-	var unfinished *pollen.Unfinished
+	var unfinished *pollen.UnfinishedError
 	if !errors.As(err, &unfinished) {
 		return nil, errors.Errorf("the run did not stop: %v", err)
 	}
@@ -85,8 +85,8 @@ func (h *harness) subject() (s *subject, err error) {
 }
 
 // score is all that is computed from a run, to the last digit, and what was remarked.
-func (s *subject) score(folder string) (scores, remarks string, err error) {
-	run, err := pollen.Open(folder, pollen.WithDevice(s.host), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" }))
+func (s *subject) score(dir string) (scores, remarks string, err error) {
+	run, err := pollen.Open(dir, pollen.WithDevice(s.host), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" }))
 	if err != nil {
 		return "", remarks, err
 	}
@@ -144,10 +144,10 @@ func flips(h *harness) error {
 }
 
 // filesOf are all files of a run.
-func filesOf(folder string) (names []string, err error) {
-	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+func filesOf(dir string) (names []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && entry.Name() != "lock" { // which is empty
-			name, _ := filepath.Rel(folder, path)
+			name, _ := filepath.Rel(dir, path)
 			names = append(names, name)
 		}
 		return err
@@ -157,14 +157,14 @@ func filesOf(folder string) (names []string, err error) {
 
 // flip flips a bit of a file, and reports whether nothing that is read from the run changed.
 func (s *subject) flip(h *harness, from, name string, random *rand.Rand) (same bool, err error) {
-	folder := filepath.Join(h.work, "flipped")
-	if err := os.RemoveAll(folder); err != nil {
+	dir := filepath.Join(h.work, "flipped")
+	if err := os.RemoveAll(dir); err != nil {
 		return false, err
 	}
-	if err := os.CopyFS(folder, os.DirFS(from)); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
 		return false, err
 	}
-	path := filepath.Join(folder, name)
+	path := filepath.Join(dir, name)
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return false, err
@@ -182,14 +182,14 @@ func (s *subject) flip(h *harness, from, name string, random *rand.Rand) (same b
 		}
 	}
 	if from == s.whole {
-		switch scores, _, err := s.score(folder); {
+		switch scores, _, err := s.score(dir); {
 		case err != nil:
 			refusal("score", err)
 		case scores != s.scores:
 			h.fail("bit %d of byte %d of %s: the scores changed in silence", bit, at, name)
 		}
 	}
-	v, err := pollen.Verify(folder)
+	v, err := pollen.Verify(dir)
 	switch {
 	case err != nil:
 		refusal("verify", err)
@@ -198,11 +198,11 @@ func (s *subject) flip(h *harness, from, name string, random *rand.Rand) (same b
 	case len(v.Damaged) > 0 && !strings.Contains(v.String(), filepath.Base(name)):
 		h.fail("%s: bit %d of byte %d of %s: verify does not name it: %v", from, bit, at, name, v)
 	}
-	if _, err := pollen.Resume(context.Background(), folder, s.data, pollen.WithDevice(s.host)); err != nil {
+	if _, err := pollen.Resume(context.Background(), dir, s.data, pollen.WithDevice(s.host)); err != nil {
 		refusal("resume", err)
 		return same, nil
 	}
-	got, err := results(folder)
+	got, err := results(dir)
 	if err != nil {
 		return false, err
 	}

@@ -14,19 +14,19 @@ import (
 const smallRun = "fit --data notmnist --model mlp-32 --method sghmc --schedule constant:0.002 --batch 10 --epochs 60 --burn-in 10 --samples 100 --chains 2"
 
 // mount makes a disk of some bytes at a new folder; why says where that is not allowed.
-func (h *harness) mount(name, size string) (folder string, unmount func(), why error) {
-	folder = filepath.Join(h.work, name)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+func (h *harness) mount(name, size string) (dir string, unmount func(), why error) {
+	dir = filepath.Join(h.work, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", nil, err
 	}
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", folder).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
 		return "", nil, errors.Errorf("no disk can be mounted here: %v %s", err, out)
 	}
-	return folder, func() { _ = exec.Command("umount", folder).Run() }, nil // left behind at worst
+	return dir, func() { _ = exec.Command("umount", dir).Run() }, nil // left behind at worst
 }
 
-func remount(folder, options string) error {
-	out, err := exec.Command("mount", "-o", "remount,"+options, folder).CombinedOutput()
+func remount(dir, options string) error {
+	out, err := exec.Command("mount", "-o", "remount,"+options, dir).CombinedOutput()
 	return errors.Wrapf(err, "remount: %s", out)
 }
 
@@ -41,27 +41,27 @@ func fullDisk(h *harness) error {
 	if _, err := h.must(nil, append(strings.Fields(smallRun), "--folder", "roomy")...); err != nil {
 		return err
 	}
-	folder := filepath.Join(disk, "run")
-	p, code, err := h.end(nil, append(strings.Fields(smallRun), "--folder", folder)...)
+	dir := filepath.Join(disk, "run")
+	p, code, err := h.end(nil, append(strings.Fields(smallRun), "--folder", dir)...)
 	if err != nil {
 		return err
 	}
 	if code != 5 || !strings.Contains(p.remarks.String(), "the disk is nearly full") {
 		h.fail("a full disk: exit code %d, want 5: %s", code, p.remarks.String())
 	}
-	if p, code, _ := h.end(nil, "verify", folder); code != 0 {
+	if p, code, _ := h.end(nil, "verify", dir); code != 0 {
 		h.fail("a full disk left damage: %s", p.out.String())
 	}
-	if _, err := h.must(nil, "eval", "--page", "page", folder); err != nil {
+	if _, err := h.must(nil, "eval", "--page", "page", dir); err != nil {
 		h.fail("what a full disk left cannot be scored: %v", err)
 	}
 	if err := remount(disk, "size=200m"); err != nil {
 		return err
 	}
-	if _, err := h.must(nil, "fit", "--resume", folder); err != nil {
+	if _, err := h.must(nil, "fit", "--resume", dir); err != nil {
 		return err
 	}
-	return h.same("with room again", filepath.Join(h.work, "roomy"), folder)
+	return h.same("with room again", filepath.Join(h.work, "roomy"), dir)
 }
 
 // same compares two runs.
@@ -87,19 +87,19 @@ func readOnly(h *harness) error {
 		return nil
 	}
 	defer unmount()
-	folder := filepath.Join(disk, "run")
-	if _, err := h.must(nil, append(strings.Fields(smallRun), "--folder", folder)...); err != nil {
+	dir := filepath.Join(disk, "run")
+	if _, err := h.must(nil, append(strings.Fields(smallRun), "--folder", dir)...); err != nil {
 		return err
 	}
 	if err := remount(disk, "ro"); err != nil {
 		return err
 	}
-	for _, arguments := range [][]string{{"eval", "--page", "page", folder}, {"verify", folder}} {
+	for _, arguments := range [][]string{{"eval", "--page", "page", dir}, {"verify", dir}} {
 		if _, err := h.must(nil, arguments...); err != nil {
 			h.fail("read only: %v", err)
 		}
 	}
-	for _, arguments := range [][]string{{"fit", "--resume", folder}, append(strings.Fields(smallRun), "--folder", filepath.Join(disk, "new"))} {
+	for _, arguments := range [][]string{{"fit", "--resume", dir}, append(strings.Fields(smallRun), "--folder", filepath.Join(disk, "new"))} {
 		p, code, err := h.end(nil, arguments...)
 		if err != nil {
 			return err

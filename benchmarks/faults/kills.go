@@ -36,12 +36,12 @@ var victims = []victim{
 	{"swag", "--model mlp-32 --method swag:rank=5 --batch 10 --epochs 100 --burn-in 10 --samples 10", false},
 	{"laplace", "--model mlp-8 --method laplace --batch 10 --epochs 30 --samples 10", false},
 	{"bbb", "--model mlp-8 --method bbb --batch 10 --epochs 30 --samples 10", false},
-	{"hmc", "--model mlp-8 --method hmc:leaps=5 --subset 40 --batch 40 --epochs 600 --burn-in 100 --samples 20", false},
+	{"hmc", "--model mlp-8 --method hmc:leapfrog-steps=5 --subset 40 --batch 40 --epochs 600 --burn-in 100 --samples 20", false},
 	{"emulated", "--device cuda --model mlp-4 --method sghmc --schedule constant:0.002 --batch 10 --epochs 6 --burn-in 1 --samples 10", true},
 }
 
-// mostKills is how often one run is killed before it may end.
-const mostKills = 5
+// maxKills is how often one run is killed before it may end.
+const maxKills = 5
 
 // kills kills each victim its share of times.
 func kills(h *harness) error {
@@ -109,13 +109,13 @@ type killing struct {
 // were compared.
 func (v victim) kill(h *harness, environment []string, share int, random *rand.Rand) (done int, err error) {
 	k := killing{harness: h, environment: environment, fit: strings.Fields(victimFlags + v.flags), random: random}
-	wholeFolder := v.name + "-whole"
+	wholeDir := v.name + "-whole"
 	began := time.Now()
-	if k.want, err = v.whole(h, environment, wholeFolder, k.fit); err != nil {
+	if k.want, err = v.whole(h, environment, wholeDir, k.fit); err != nil {
 		return 0, err
 	}
 	k.takes = time.Since(began)
-	if k.table, err = k.tableOf(wholeFolder); err != nil {
+	if k.table, err = k.tableOf(wholeDir); err != nil {
 		return 0, err
 	}
 	k.drawn = k.want
@@ -125,37 +125,37 @@ func (v victim) kill(h *harness, environment []string, share int, random *rand.R
 		}
 	}
 	for round := 0; done < share && h.ctx.Err() == nil; round++ {
-		folder := fmt.Sprintf("%s-%d", v.name, round)
-		if err := os.RemoveAll(filepath.Join(h.work, folder)); err != nil {
+		dir := fmt.Sprintf("%s-%d", v.name, round)
+		if err := os.RemoveAll(filepath.Join(h.work, dir)); err != nil {
 			return done, errors.Wrap(err, "kills")
 		}
-		n, err := k.run(folder, min(mostKills, share-done))
+		n, err := k.run(dir, min(maxKills, share-done))
 		if err != nil || h.ctx.Err() != nil {
 			return done, err
 		}
-		compared, err := k.compare(folder)
+		compared, err := k.compare(dir)
 		if err != nil || !compared {
 			return done, err
 		}
 		done += n
-		h.report("%s: %d of %d kills", folder, done, share)
+		h.report("%s: %d of %d kills", dir, done, share)
 	}
 	return done, nil
 }
 
 // next are the arguments by which a run begins or goes on.
-func (k *killing) next(folder string) []string {
-	if _, err := os.Stat(filepath.Join(k.work, folder, "manifest.json")); err == nil {
-		return []string{"fit", "--resume", folder}
+func (k *killing) next(dir string) []string {
+	if _, err := os.Stat(filepath.Join(k.work, dir, "manifest.json")); err == nil {
+		return []string{"fit", "--resume", dir}
 	}
-	return append(slices.Clone(k.fit), "--folder", folder)
+	return append(slices.Clone(k.fit), "--folder", dir)
 }
 
 // run kills a run and goes on with it, at most so often or until it ends, and reports how often.
-func (k *killing) run(folder string, most int) (n int, err error) {
+func (k *killing) run(dir string, most int) (n int, err error) {
 	for n < most {
 		began := time.Now()
-		p, err := k.start(k.environment, k.next(folder)...)
+		p, err := k.start(k.environment, k.next(dir)...)
 		if err != nil {
 			return n, err
 		}
@@ -165,7 +165,7 @@ func (k *killing) run(folder string, most int) (n int, err error) {
 				k.takes = min(k.takes, time.Since(began))
 			}
 			if code := p.ProcessState.ExitCode(); code != 0 && k.ctx.Err() == nil {
-				k.fail("%s: after %d kills: exit code %d: %s", folder, n, code, p.remarks.String())
+				k.fail("%s: after %d kills: exit code %d: %s", dir, n, code, p.remarks.String())
 			}
 			return n, nil
 		case <-k.ctx.Done():
@@ -179,8 +179,8 @@ func (k *killing) run(folder string, most int) (n int, err error) {
 		}
 		<-p.ended
 		n++
-		if lost := acknowledged(filepath.Join(k.work, folder), k.drawn); lost != "" {
-			k.fail("%s: kill %d: %s", folder, n, lost)
+		if lost := acknowledged(filepath.Join(k.work, dir), k.drawn); lost != "" {
+			k.fail("%s: kill %d: %s", dir, n, lost)
 		}
 	}
 	return n, nil
@@ -188,48 +188,48 @@ func (k *killing) run(folder string, most int) (n int, err error) {
 
 // compare lets a killed run end, and holds what it leaves against the run that was never killed. It
 // is false when the context ends.
-func (k *killing) compare(folder string) (compared bool, err error) {
-	p, code, err := k.end(k.environment, k.next(folder)...)
+func (k *killing) compare(dir string) (compared bool, err error) {
+	p, code, err := k.end(k.environment, k.next(dir)...)
 	if k.ctx.Err() != nil {
 		return false, nil
 	}
 	if err != nil || code != 0 {
-		k.fail("%s: resumed: exit code %d (%v): %s", folder, code, err, p.remarks.String())
+		k.fail("%s: resumed: exit code %d (%v): %s", dir, code, err, p.remarks.String())
 		return true, nil
 	}
-	got, err := results(filepath.Join(k.work, folder))
+	got, err := results(filepath.Join(k.work, dir))
 	if err != nil {
 		return false, err
 	}
 	if d := difference(k.want, got); d != "" {
-		k.fail("%s: %s", folder, d)
+		k.fail("%s: %s", dir, d)
 	}
-	table, err := k.tableOf(folder)
+	table, err := k.tableOf(dir)
 	if err != nil {
 		return false, err
 	}
 	if table != k.table {
-		k.fail("%s: the table differs:\n%s\n%s", folder, k.table, table)
+		k.fail("%s: the table differs:\n%s\n%s", dir, k.table, table)
 	}
-	if p, code, err = k.end(k.environment, "verify", folder); err != nil || code != 0 {
-		k.fail("%s: verify: exit code %d (%v): %s", folder, code, err, p.out.String())
+	if p, code, err = k.end(k.environment, "verify", dir); err != nil || code != 0 {
+		k.fail("%s: verify: exit code %d (%v): %s", dir, code, err, p.out.String())
 	}
 	return true, nil
 }
 
 // tableOf is the table of a run's scores, but for the widths of its columns, which are the names'.
-func (k *killing) tableOf(folder string) (string, error) {
-	p, err := k.must(k.environment, "eval", "--page", "page", folder)
+func (k *killing) tableOf(dir string) (string, error) {
+	p, err := k.must(k.environment, "eval", "--page", "page", dir)
 	if err != nil {
 		return "", err
 	}
-	return strings.NewReplacer(" ", "", "-", "").Replace(strings.ReplaceAll(p.out.String(), folder, "RUN")), nil
+	return strings.NewReplacer(" ", "", "-", "").Replace(strings.ReplaceAll(p.out.String(), dir, "RUN")), nil
 }
 
 // acknowledged says which sample that the index lists is not there, or not the one that the run
 // draws, of which these are all.
-func acknowledged(folder string, drawn map[string][]byte) string {
-	index, err := os.ReadFile(filepath.Join(folder, "index.jsonl"))
+func acknowledged(dir string, drawn map[string][]byte) string {
+	index, err := os.ReadFile(filepath.Join(dir, "index.jsonl"))
 	if err != nil {
 		return "" // it was killed before there was one
 	}
@@ -245,7 +245,7 @@ func acknowledged(folder string, drawn map[string][]byte) string {
 		}
 	}
 	for name, l := range listed {
-		content, err := os.ReadFile(filepath.Join(folder, name))
+		content, err := os.ReadFile(filepath.Join(dir, name))
 		switch {
 		case l.Dropped:
 		case err != nil:

@@ -30,7 +30,7 @@ type harness struct {
 	sizes
 	ctx      context.Context // a signal ends it: what was found so far is reported
 	work     string          // a folder for runs
-	train    string          // the program, built
+	program  string          // pollen, built
 	report   func(format string, values ...any)
 	failures []string
 }

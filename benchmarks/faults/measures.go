@@ -14,12 +14,12 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
-	"github.com/pollen-ml/pollen/internal/seal"
+	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// mostGrowth is how much more memory 10 000 kept samples may take than 100.
-const mostGrowth = 0.05
+// maxGrowth is how much more memory 10 000 kept samples may take than 100.
+const maxGrowth = 0.05
 
 // many compares the memory of many kept samples with that of 100, in as many steps.
 func many(h *harness) error {
@@ -49,7 +49,7 @@ func many(h *harness) error {
 	for _, task := range []string{"fit", "eval"} {
 		few, lots := median(peaks[task+" 100"]), median(peaks[fmt.Sprint(task, " ", h.samples)])
 		h.report("%s: %.1f MB at most with 100 samples, %.1f MB with %d: %+.1f %%", task, few, lots, h.samples, 100*(lots/few-1))
-		if lots > few*(1+mostGrowth) {
+		if lots > few*(1+maxGrowth) {
 			h.fail("%s: memory grows by %.1f %%", task, 100*(lots/few-1))
 		}
 	}
@@ -78,14 +78,14 @@ func cost(h *harness) error {
 	for i := range h.repeats {
 		for _, samples := range []int{usual, many} {
 			spec := pollen.Spec{Network: "lenet-small", Epochs: 1, BurnIn: new(0), Samples: samples, Schedule: optimizers.Constant{Rate: 0.2}}
-			folder := filepath.Join(h.work, fmt.Sprint("cost-", samples, "-", i))
+			dir := filepath.Join(h.work, fmt.Sprint("cost-", samples, "-", i))
 			began := processorSeconds()
-			if _, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: splits.Train}, folder); err != nil {
+			if _, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: splits.Train}, dir); err != nil {
 				return err
 			}
 			seconds[samples] = append(seconds[samples], processorSeconds()-began)
 			if samples == usual {
-				sum, err := sumAll(folder)
+				sum, err := sumAll(dir)
 				if err != nil {
 					return err
 				}
@@ -105,7 +105,7 @@ func cost(h *harness) error {
 const fewImages = 1000
 
 // evalCost measures what checksums take of a score, which reads each sample once.
-func evalCost(h *harness, folder string, test *datasets.Dataset) error {
+func evalCost(h *harness, dir string, test *datasets.Dataset) error {
 	few, err := test.Slice(0, fewImages)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func evalCost(h *harness, folder string, test *datasets.Dataset) error {
 	var scored, checked []float64
 	samples := 0
 	for range h.repeats {
-		run, err := pollen.Open(folder)
+		run, err := pollen.Open(dir)
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func evalCost(h *harness, folder string, test *datasets.Dataset) error {
 				return errors.Wrap(err, "cost")
 			}
 			began := processorSeconds()
-			if _, err := seal.Check(content, seal.Header(content)); err != nil {
+			if _, err := checksum.Check(content, checksum.Header(content)); err != nil {
 				return errors.WithMessage(err, path)
 			}
 			seconds += processorSeconds() - began
@@ -147,9 +147,9 @@ func evalCost(h *harness, folder string, test *datasets.Dataset) error {
 }
 
 // sumAll is how long the checksums of a run's files take, of a checkpoint for each sample.
-func sumAll(folder string) (seconds float64, err error) {
+func sumAll(dir string) (seconds float64, err error) {
 	for pattern, times := range map[string]int{"samples/*": 1, "checkpoint/*": 2} {
-		paths, err := filepath.Glob(filepath.Join(folder, pattern))
+		paths, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return 0, errors.Wrap(err, "cost")
 		}

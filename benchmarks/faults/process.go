@@ -15,29 +15,29 @@ import (
 
 // build builds the program, and writes its data.
 func (h *harness) build() error {
-	h.train = filepath.Join(h.work, "train")
-	out, err := exec.Command("go", "build", "-o", h.train, "github.com/pollen-ml/pollen/cmd/train").CombinedOutput()
+	h.program = filepath.Join(h.work, "pollen")
+	out, err := exec.Command("go", "build", "-o", h.program, "github.com/pollen-ml/pollen/cmd/pollen").CombinedOutput()
 	if err != nil {
 		return errors.Wrapf(err, "go build: %s", out)
 	}
 	return letters.Write(filepath.Join(h.work, "data", "notmnist"), 200, 60)
 }
 
-// process is a train process.
+// process is a process of pollen.
 type process struct {
 	*exec.Cmd
 	out, remarks bytes.Buffer
 	ended        chan struct{}
 }
 
-// start starts train in the work folder, with more variables of the environment.
+// start starts pollen in the work folder, with more variables of the environment.
 func (h *harness) start(environment []string, arguments ...string) (*process, error) {
-	p := &process{Cmd: exec.Command(h.train, arguments...), ended: make(chan struct{})}
+	p := &process{Cmd: exec.Command(h.program, arguments...), ended: make(chan struct{})}
 	p.Dir = h.work
-	p.Env = append(append(os.Environ(), datasets.EnvironmentFolder+"="+filepath.Join(h.work, "data")), environment...)
+	p.Env = append(append(os.Environ(), datasets.EnvironmentDir+"="+filepath.Join(h.work, "data")), environment...)
 	p.Stdout, p.Stderr = &p.out, &p.remarks
 	if err := p.Start(); err != nil {
-		return nil, errors.Wrap(err, "train")
+		return nil, errors.Wrap(err, "pollen")
 	}
 	go func() {
 		_ = p.Wait() // the exit code says how it went
@@ -46,8 +46,8 @@ func (h *harness) start(environment []string, arguments ...string) (*process, er
 	return p, nil
 }
 
-// end runs train to its end and returns its exit code, -1 where a signal ended it. When the context
-// ends, so does the process, and that is an error.
+// end runs pollen to its end and returns its exit code, -1 where a signal ended it. When the
+// context ends, so does the process, and that is an error.
 func (h *harness) end(environment []string, arguments ...string) (p *process, code int, err error) {
 	if p, err = h.start(environment, arguments...); err != nil {
 		return nil, 0, err
@@ -62,20 +62,20 @@ func (h *harness) end(environment []string, arguments ...string) (p *process, co
 	}
 }
 
-// must runs train to a good end.
+// must runs pollen to a good end.
 func (h *harness) must(environment []string, arguments ...string) (*process, error) {
 	p, code, err := h.end(environment, arguments...)
 	if err == nil && code != 0 {
-		err = errors.Errorf("train %s: exit code %d: %s", strings.Join(arguments, " "), code, p.remarks.String())
+		err = errors.Errorf("pollen %s: exit code %d: %s", strings.Join(arguments, " "), code, p.remarks.String())
 	}
 	return p, err
 }
 
 // results are the files of a run that have the same bytes whenever and however it is made.
-func results(folder string) (map[string][]byte, error) {
+func results(dir string) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, pattern := range []string{"samples/*", "states/*", "metrics.jsonl", "diagnostics.json", "calibration.json", "checkpoint/state.safetensors"} {
-		paths, err := filepath.Glob(filepath.Join(folder, pattern))
+		paths, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return nil, errors.Wrap(err, "results")
 		}
@@ -84,7 +84,7 @@ func results(folder string) (map[string][]byte, error) {
 			if err != nil {
 				return nil, errors.Wrap(err, "results")
 			}
-			name, _ := filepath.Rel(folder, path)
+			name, _ := filepath.Rel(dir, path)
 			all[name] = content
 		}
 	}

@@ -33,7 +33,7 @@ func (r *runner) saveDumps() {
 	files := tar.NewWriter(zipped)
 	for _, e := range entries {
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil || archive.Len()+len(text) > mostOfFile {
+		if err != nil || archive.Len()+len(text) > maxOfFile {
 			continue
 		}
 		if err := files.WriteHeader(&tar.Header{Name: "dumps/" + e.Name(), Mode: 0o644, Size: int64(len(text))}); err == nil {

@@ -148,7 +148,7 @@ func (r *runner) machine() bool {
 	}
 	r.say("machine: %v; %v", r.record.Machine["gpu"], r.record.Machine["python"])
 	r.check(check{name: "nvidia-smi", limit: 10 * time.Second, command: []string{"nvidia-smi", "-q"}, excuses: []string{noProgram}})
-	v := r.check(check{name: "devices", limit: 20 * time.Second, command: []string{"train", "devices"}})
+	v := r.check(check{name: "devices", limit: 20 * time.Second, command: []string{"pollen", "devices"}})
 	devices := strings.Join(strings.Fields(v.outputTail), " ")
 	r.record.Machine["devices"] = devices
 	if !v.failed() && !strings.HasPrefix(v.Status, "left out") && !strings.Contains(devices, "cuda:") {

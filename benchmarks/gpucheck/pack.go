@@ -24,7 +24,7 @@ const module = "github.com/pollen-ml/pollen/"
 
 // programs are built as they are; each test package becomes a program.
 var (
-	programs        = []string{"cmd/train", "benchmarks", "benchmarks/gpucheck"}
+	programs        = []string{"cmd/pollen", "benchmarks", "benchmarks/gpucheck"}
 	samplerPackages = []string{"langevin", "metropolis", "approximate", "diagnostics", "samples"}
 	testPackages    = append([]string{"cuda"}, samplerPackages...)
 )

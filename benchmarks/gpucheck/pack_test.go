@@ -44,8 +44,8 @@ func packed(t *testing.T) string {
 
 // Limits of what can be sent to a machine.
 const (
-	mostOfArchive = 40_000_000
-	mostToSend    = 60 << 20
+	maxOfArchive = 40_000_000
+	maxToSend    = 60 << 20
 )
 
 // TestArchiveIsSmall: the archive can be sent to a machine, also with the repository's files.
@@ -63,8 +63,8 @@ func TestArchiveIsSmall(t *testing.T) {
 	}
 	size := info.Size()
 	t.Logf("the archive has %.1f MB", float64(size)/1e6)
-	if size > mostOfArchive {
-		t.Errorf("the archive has %d bytes, the most is %d", size, mostOfArchive)
+	if size > maxOfArchive {
+		t.Errorf("the archive has %d bytes, the most is %d", size, maxOfArchive)
 	}
 	out, err := exec.Command("tar", "-tf", to).Output()
 	if err != nil || !strings.Contains(string(out), "\ngpu/gpucheck\n") {
@@ -76,8 +76,8 @@ func TestArchiveIsSmall(t *testing.T) {
 	}
 	tree := treeSize(t, strings.TrimSpace(string(root)))
 	t.Logf("the repository's files have %.1f MB", float64(tree)/1e6)
-	if all := size + tree; all > mostToSend {
-		t.Errorf("archive and repository have %d bytes, the most is %d", all, mostToSend)
+	if all := size + tree; all > maxToSend {
+		t.Errorf("archive and repository have %d bytes, the most is %d", all, maxToSend)
 	}
 }
 

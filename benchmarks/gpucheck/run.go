@@ -101,8 +101,8 @@ type runner struct {
 
 // Limits of what a call writes.
 const (
-	mostOfCheck = 1 << 20 // bytes of a check's output in the log
-	mostOfFile  = 15 << 20
+	maxOfCheck = 1 << 20 // bytes of a check's output in the log
+	maxOfFile  = 15 << 20
 )
 
 // newRunner prepares a call of the programs in the packed directory.
@@ -124,7 +124,7 @@ func newRunner(o options, packed, out string) (*runner, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "gpucheck")
 	}
-	r.log = &cappedFile{file: log, left: mostOfFile}
+	r.log = &cappedFile{file: log, left: maxOfFile}
 	r.end = r.begin.Add(o.limit())
 	revision, err := os.ReadFile(filepath.Join(r.packed, "revision"))
 	if err != nil {
@@ -292,7 +292,7 @@ func (r *runner) try(c check) verdict {
 	command.Env = r.environment(c)
 	endAll(command)
 	command.WaitDelay = 2 * time.Second
-	output := &outputOf{log: r.log, name: c.name, left: mostOfCheck}
+	output := &outputOf{log: r.log, name: c.name, left: maxOfCheck}
 	var writer io.Writer = output
 	if c.output != "" {
 		file, err := os.OpenFile(filepath.Join(r.out, c.output), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -301,7 +301,7 @@ func (r *runner) try(c check) verdict {
 			return v
 		}
 		defer file.Close()
-		writer = io.MultiWriter(output, &cappedFile{file: file, left: mostOfFile / compileShards})
+		writer = io.MultiWriter(output, &cappedFile{file: file, left: maxOfFile / compileShards})
 	}
 	command.Stdout, command.Stderr = writer, writer
 	err := command.Run()

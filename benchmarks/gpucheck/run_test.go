@@ -26,7 +26,7 @@ call="$(basename "$0") $*"
 case "$call" in *-test.list*) printf 'TestFirst\nTestSecond\nTestConformance\n'; exit ;; esac
 echo "$call $(env | grep ^POLLEN_CUDA_ | sort | tr '\n' ' ')" >>"$packed/calls"
 case "$call" in
-"train devices") cat "$packed/devices"; exit ;;
+"pollen devices") cat "$packed/devices"; exit ;;
 benchmarks*)
   while [ $# -gt 0 ]; do [ "$1" = --json ] && echo '{}' >"$2"; shift; done ;;
 *) echo "=== RUN   TestFake" ;;
@@ -62,7 +62,7 @@ func packFakes(t *testing.T, fault string) string {
 			t.Fatal(err)
 		}
 	}
-	programs := []string{"train", "benchmarks"}
+	programs := []string{"pollen", "benchmarks"}
 	for _, pkg := range testPackages {
 		programs = append(programs, pkg+".test")
 		if err := os.Mkdir(filepath.Join(dir, pkg), 0o755); err != nil {

@@ -42,7 +42,7 @@ func speed(r *runner) {
 	})
 	r.benchmark("scaling", 40, "scaling.json", "--work", "steps", "--steps", main, "--precisions", "bf16", "--chains", chains, "--peers", "")
 	r.benchmark("updates", 30, "updates.json", "--work", "updates,convolutions", "--updates", updates, "--batches", batches, "--precisions", "bf16")
-	training = append([]string{"train", "fit", "--device", "cuda", "--folder", filepath.Join(r.work, "run")}, training...)
+	training = append([]string{"pollen", "fit", "--device", "cuda", "--folder", filepath.Join(r.work, "run")}, training...)
 	r.check(check{name: "training", limit: trainingLimit, command: training})
 	if !r.emulated {
 		r.check(r.test("cuda", "sanitizer", "^TestGroupedConvolutions$", 45, func(c *check) {

@@ -62,7 +62,7 @@ func Library() (string, error) {
 	if compiler == "" {
 		return "", errors.New("emulator: " + why)
 	}
-	places, err := lookFolders()
+	places, err := lookDirs()
 	if err != nil {
 		return "", err
 	}
@@ -74,7 +74,7 @@ func Library() (string, error) {
 // becomes to. Only what depends on the file is compiled.
 func BuildMutant(t testing.TB, file, from, to string) string {
 	t.Helper()
-	compiler, places := findCompiler(t), folders(t)
+	compiler, places := findCompiler(t), dirs(t)
 	// Every copy has the same name, so that files that are the same are compiled once.
 	copied := filepath.Join(t.TempDir(), filepath.Base(places[1]))
 	if err := os.CopyFS(copied, os.DirFS(places[1])); err != nil {
@@ -140,16 +140,16 @@ func findCompiler(t testing.TB) string {
 }
 
 // folders are where the emulator's sources and the kernels lie.
-func folders(t testing.TB) [2]string {
+func dirs(t testing.TB) [2]string {
 	t.Helper()
-	places, err := lookFolders()
+	places, err := lookDirs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return places
 }
 
-func lookFolders() ([2]string, error) {
+func lookDirs() ([2]string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	own := filepath.Join(filepath.Dir(file), "source")
 	if _, err := os.Stat(filepath.Join(own, "shim.h")); !ok || err != nil {
@@ -226,8 +226,8 @@ func (c *toolchain) compile(include []string, name string, text []byte, flags []
 	}
 	// Every checkout has the same text, whatever folder it is in.
 	expanded = bytes.ReplaceAll(expanded, []byte(scratch), nil)
-	for _, folder := range include {
-		expanded = bytes.ReplaceAll(expanded, []byte(folder), []byte(filepath.Base(folder)))
+	for _, dir := range include {
+		expanded = bytes.ReplaceAll(expanded, []byte(dir), []byte(filepath.Base(dir)))
 	}
 	// A kernel's loops are unrolled for a GPU's registers; here unrolled loops compile slowly and
 	// run no faster.
@@ -246,10 +246,10 @@ func (c *toolchain) compile(include []string, name string, text []byte, flags []
 	return object, errors.Wrap(os.Rename(made, object), "emulator")
 }
 
-func (c *toolchain) including(folders []string) []string {
+func (c *toolchain) including(dirs []string) []string {
 	var flags []string
-	for _, folder := range folders {
-		flags = append(flags, "-I"+folder)
+	for _, dir := range dirs {
+		flags = append(flags, "-I"+dir)
 	}
 	return flags
 }
@@ -341,38 +341,38 @@ func (c *toolchain) kernels(include, paths, flags []string) (tasks []func() (str
 func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) }
 
 // files are the files of a folder that match a pattern, in order.
-func files(folder, pattern string) ([]string, error) {
-	found, err := filepath.Glob(filepath.Join(folder, pattern))
+func files(dir, pattern string) ([]string, error) {
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
 	sort.Strings(found)
 	if err == nil && len(found) == 0 {
-		err = errors.Errorf("emulator: no %s in %s", pattern, folder)
+		err = errors.Errorf("emulator: no %s in %s", pattern, dir)
 	}
 	return found, err
 }
 
-func build(compiler string, folders [2]string, fromPTX bool) (string, error) {
+func build(compiler string, dirs [2]string, fromPTX bool) (string, error) {
 	c, err := newToolchain(compiler, flags...)
 	if err != nil {
 		return "", err
 	}
-	paths, err := files(folders[0], "*.cpp")
+	paths, err := files(dirs[0], "*.cpp")
 	if err != nil {
 		return "", err
 	}
 	// The largest files first, or one processor would be waited for in the end.
 	name := "libpollen-ptx"
-	tasks, err := c.translated(folders[0], fromPTX)
+	tasks, err := c.translated(dirs[0], fromPTX)
 	if err != nil {
 		return "", err
 	}
-	tasks = append(tasks, c.sources(folders[:], paths, nil)...)
+	tasks = append(tasks, c.sources(dirs[:], paths, nil)...)
 	if !fromPTX {
 		name = "libpollen"
-		code, err := files(folders[1], "*.cu")
+		code, err := files(dirs[1], "*.cu")
 		if err != nil {
 			return "", err
 		}
-		tasks = append(tasks, c.kernels(folders[:], code, nil)...)
+		tasks = append(tasks, c.kernels(dirs[:], code, nil)...)
 	}
 	unlock, err := lock(filepath.Join(c.cache, "lock"))
 	if err != nil {

@@ -89,14 +89,14 @@ func TestCheckoutsShareTheCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	compile := func(header string) string {
-		folder := filepath.Join(t.TempDir(), "kernels")
-		if err := os.Mkdir(folder, 0o755); err != nil {
+		dir := filepath.Join(t.TempDir(), "kernels")
+		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, "value.h"), []byte(header), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "value.h"), []byte(header), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		object, err := c.compile([]string{folder}, "value", []byte("#include \"value.h\"\nint value() { return VALUE; }\nconst char* file() { return FILE; }\n"), nil)
+		object, err := c.compile([]string{dir}, "value", []byte("#include \"value.h\"\nint value() { return VALUE; }\nconst char* file() { return FILE; }\n"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

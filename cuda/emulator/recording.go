@@ -109,9 +109,9 @@ func sanitizerFlags(s Sanitizer) (kernel, emulator, linker []string) {
 // Run replays the recording with the kernels of a folder, or the product's if it is empty. It
 // returns what the process wrote, and its error. The test is skipped if there is no compiler with
 // the sanitizers.
-func (r *Recording) Run(t testing.TB, s Sanitizer, folder string) (string, error) {
+func (r *Recording) Run(t testing.TB, s Sanitizer, dir string) (string, error) {
 	t.Helper()
-	program := replayer(t, s, folder)
+	program := replayer(t, s, dir)
 	path := filepath.Join(t.TempDir(), "recording")
 	if err := os.WriteFile(path, r.out.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
@@ -127,12 +127,12 @@ func (r *Recording) Run(t testing.TB, s Sanitizer, folder string) (string, error
 }
 
 // replayer builds the program.
-func replayer(t testing.TB, s Sanitizer, folder string) string {
+func replayer(t testing.TB, s Sanitizer, dir string) string {
 	t.Helper()
 	compiler := findCompiler(t)
-	from := folders(t)
-	if folder == "" {
-		folder = from[1]
+	from := dirs(t)
+	if dir == "" {
+		dir = from[1]
 	}
 	kernelFlags, emulatorFlags, linkerFlags := sanitizerFlags(s)
 	program, err := func() (string, error) {
@@ -145,7 +145,7 @@ func replayer(t testing.TB, s Sanitizer, folder string) string {
 			return "", err
 		}
 		defer unlock()
-		cuda, err := files(folder, "*.cu")
+		cuda, err := files(dir, "*.cu")
 		if err != nil {
 			return "", err
 		}

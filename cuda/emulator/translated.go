@@ -53,7 +53,7 @@ type Replay struct {
 // NewReplay compiles what does not depend on the text. The test is skipped if there is no compiler.
 func NewReplay(t testing.TB) *Replay {
 	t.Helper()
-	from := folders(t)
+	from := dirs(t)
 	r := &Replay{source: from[0]}
 	// What runs once is compiled faster than it is made fast.
 	compiler, err := newToolchain(findCompiler(t), append(slices.Clone(flags), "-O0")...)
@@ -110,8 +110,8 @@ type Program string
 // wrote.
 func (p Program) Run(t testing.TB, recording *Recording, seconds int) ([]byte, error) {
 	t.Helper()
-	folder := t.TempDir()
-	recorded, results := filepath.Join(folder, "recording"), filepath.Join(folder, "results")
+	dir := t.TempDir()
+	recorded, results := filepath.Join(dir, "recording"), filepath.Join(dir, "results")
 	if err := os.WriteFile(recorded, recording.out.Bytes(), 0o644); err != nil {
 		return nil, errors.Wrap(err, "emulator")
 	}
@@ -124,10 +124,10 @@ func (p Program) Run(t testing.TB, recording *Recording, seconds int) ([]byte, e
 }
 
 // contents are the texts of a folder's files, one after the other.
-func contents(folder string, patterns ...string) ([]byte, error) {
+func contents(dir string, patterns ...string) ([]byte, error) {
 	var all []byte
 	for _, pattern := range patterns {
-		paths, err := files(folder, pattern)
+		paths, err := files(dir, pattern)
 		if err != nil {
 			return nil, err
 		}

@@ -40,11 +40,11 @@ type Entry struct {
 	Body       string // its text: after its file's head, a file of its own
 }
 
-// MostRows are the rows of a kernel that takes rows, as in rows.cuh; before them is, for each, the
+// MaxRows are the rows of a kernel that takes rows, as in rows.cuh; before them is, for each, the
 // number of the block after its blocks, 4 bytes.
 const (
-	MostRows  = 12
-	rowsBegin = 4 * MostRows
+	MaxRows   = 12
+	rowsBegin = 4 * MaxRows
 )
 
 // Parameter is the PTX type of a kernel's parameter, without the sign, which PTX does not record.

@@ -57,9 +57,9 @@ func parseEntry(head string) (Entry, error) {
 	for _, line := range lines[1:] {
 		if parameter := parameterLine.FindStringSubmatch(line); parameter != nil {
 			if bytes := number(parameter[1]); bytes > 16 {
-				e.Row = (bytes - rowsBegin) / MostRows
-				if e.Parameters != nil || e.Row <= 0 || bytes != rowsBegin+MostRows*e.Row || e.Row%8 != 0 {
-					return e, errors.Errorf("entry %s: %q was not expected: it is no %d rows, or not the only parameter", e.Name, line, MostRows)
+				e.Row = (bytes - rowsBegin) / MaxRows
+				if e.Parameters != nil || e.Row <= 0 || bytes != rowsBegin+MaxRows*e.Row || e.Row%8 != 0 {
+					return e, errors.Errorf("entry %s: %q was not expected: it is no %d rows, or not the only parameter", e.Name, line, MaxRows)
 				}
 				continue
 			}

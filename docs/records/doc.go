@@ -16,6 +16,6 @@
 //	go run ./docs/records add NAME COMMAND SCORES RUN...     adds a record of runs
 //	go run ./docs/records print NAME COMMAND <OUTPUT         adds a record of what COMMAND printed
 //
-// SCORES is what train ood --json printed of the runs, or - for none. A test compares tables with
+// SCORES is what pollen ood --json printed of the runs, or - for none. A test compares tables with
 // records.
 package main

@@ -70,7 +70,7 @@ type Run struct {
 var absolute = regexp.MustCompile(`"/[^"]*/([^"/]+)"`)
 
 // add makes a record of runs' folders.
-func add(name, command, scores string, folders []string) error {
+func add(name, command, scores string, dirs []string) error {
 	content, err := []byte("[]"), error(nil)
 	if scores != "-" {
 		if content, err = os.ReadFile(scores); err != nil {
@@ -88,21 +88,21 @@ func add(name, command, scores string, folders []string) error {
 		return errors.Wrapf(err, "records: %s", scores)
 	}
 	r := Record{Command: command}
-	for _, folder := range folders {
-		one := Run{Name: filepath.Base(folder)}
+	for _, dir := range dirs {
+		one := Run{Name: filepath.Base(dir)}
 		for _, s := range scored {
-			if filepath.Clean(s.Run) == filepath.Clean(folder) {
+			if filepath.Clean(s.Run) == filepath.Clean(dir) {
 				one.Scores, r.In, r.Out = s.Assessment.Scores, s.Assessment.In.Name, s.Assessment.Out.Name
 			}
 		}
 		if one.Scores == nil && scores != "-" {
-			return errors.Errorf("records: %s has no scores of %s", scores, folder)
+			return errors.Errorf("records: %s has no scores of %s", scores, dir)
 		}
-		if one.Manifest, err = os.ReadFile(filepath.Join(folder, "manifest.json")); err != nil {
+		if one.Manifest, err = os.ReadFile(filepath.Join(dir, "manifest.json")); err != nil {
 			return errors.Wrap(err, "records")
 		}
 		one.Manifest = absolute.ReplaceAll(one.Manifest, []byte(`"$1"`))
-		opened, err := pollen.Open(folder)
+		opened, err := pollen.Open(dir)
 		if err != nil {
 			return err
 		}

@@ -190,7 +190,7 @@ func temperatures(r *Record) (string, error) {
 			}},
 			{"  kinetic", func(t pollen.Temperature) string { return orDash("%.3f", t.Kinetic) }},
 			{"  drift", func(t pollen.Temperature) string { return orDash("%+.2f", t.Drift) }},
-			{"  noise", func(t pollen.Temperature) string { return orDash("%+.2f", t.Heating) }},
+			{"  noise", func(t pollen.Temperature) string { return orDash("%+.2f", t.GradientNoise) }},
 		} {
 			var cells []any
 			for _, t := range list {

@@ -52,13 +52,13 @@ func run(ctx context.Context, out io.Writer, name string, epochs int, digits *da
 		return err
 	}
 	defer device.Close()
-	folder, err := os.MkdirTemp("", "activation")
+	dir, err := os.MkdirTemp("", "activation")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
+	defer os.RemoveAll(dir)
 	spec := pollen.Spec{Network: "mish", Epochs: epochs}
-	trained, err := pollen.Fit(ctx, spec, digits, filepath.Join(folder, "run"), pollen.WithDevice(device))
+	trained, err := pollen.Fit(ctx, spec, digits, filepath.Join(dir, "run"), pollen.WithDevice(device))
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (Mish) Shape(in []tensor.Shape) (tensor.Shape, error) {
 // cut into strips.
 func (Mish) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
-	host := tensor.Strips(n, 1, 1, graph.Pick(l, values[float32], values[float64]))
+	host := tensor.RowTiles(n, 1, 1, graph.Pick(l, values[float32], values[float64]))
 	l.Emit("mish_fwd", tensor.Threads(n), host, l.Out(), l.In(0), tensor.Int(n))
 }
 
@@ -59,7 +59,7 @@ func (mishGradient) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[1
 
 func (mishGradient) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
-	host := tensor.Strips(n, 1, 1, graph.Pick(l, gradients[float32], gradients[float64]))
+	host := tensor.RowTiles(n, 1, 1, graph.Pick(l, gradients[float32], gradients[float64]))
 	l.Emit("mish_bwd", tensor.Threads(n), host, l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 

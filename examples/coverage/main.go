@@ -49,8 +49,8 @@ var promises = []struct {
 	{"familiar at 95 %", 0.95, familiar},
 }
 
-func inSet(a pollen.Answer, label string) bool { return slices.Contains(a.Set, label) }
-func familiar(a pollen.Answer, _ string) bool  { return *a.Familiar }
+func inSet(a pollen.Answer, label string) bool { return slices.Contains(a.PredictionSet, label) }
+func familiar(a pollen.Answer, _ string) bool  { return *a.InDistribution }
 
 func run(ctx context.Context, out io.Writer, seeds int, sizes division) error {
 	digits, err := allDigits()
@@ -69,11 +69,11 @@ func run(ctx context.Context, out io.Writer, seeds int, sizes division) error {
 	}
 	table := report.NewTable("fresh digits", report.Column{Title: "share"}, report.Column{Title: "over seeds"}, report.Column{Title: "by chance"})
 	for i, p := range promises {
-		mean, deviation := stat.MeanStdDev(shares[i], nil)
+		mean, std := stat.MeanStdDev(shares[i], nil)
 		// The share varies with the fresh digits, and with those that calibrated.
 		chance := math.Sqrt(p.rate * (1 - p.rate) * (1/float64(sizes.fresh) + 1/float64(sizes.heldOut+2)))
-		if err := table.Add(p.title, fmt.Sprintf("%.4f ± %.4f", mean, deviation/math.Sqrt(float64(seeds))),
-			fmt.Sprintf("± %.4f", deviation), fmt.Sprintf("± %.4f", chance)); err != nil {
+		if err := table.Add(p.title, fmt.Sprintf("%.4f ± %.4f", mean, std/math.Sqrt(float64(seeds))),
+			fmt.Sprintf("± %.4f", std), fmt.Sprintf("± %.4f", chance)); err != nil {
 			return err
 		}
 	}
@@ -113,19 +113,19 @@ func keptShares(ctx context.Context, digits *datasets.Dataset, seed uint64, size
 		}
 		parts = append(parts, part)
 	}
-	folder, err := os.MkdirTemp("", "coverage")
+	dir, err := os.MkdirTemp("", "coverage")
 	if err != nil {
 		return nil, errors.Wrap(err, "coverage")
 	}
-	defer os.RemoveAll(folder)
+	defer os.RemoveAll(dir)
 	spec := pollen.Spec{Network: "mlp-100", Method: langevin.SGHMC{Friction: 0.1}, Epochs: 5, Seed: seed}
-	trained, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: parts[0], Validation: parts[1]}, filepath.Join(folder, "run"))
+	trained, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: parts[0], Validation: parts[1]}, filepath.Join(dir, "run"))
 	if err != nil {
 		return nil, err
 	}
 	shares := make([]float64, len(promises))
 	for i, p := range promises {
-		answers, err := trained.With(pollen.WithLevel(p.rate), pollen.WithFamiliarRate(p.rate)).Predict(ctx, parts[2])
+		answers, err := trained.With(pollen.WithLevel(p.rate), pollen.WithInDistributionRate(p.rate)).Predict(ctx, parts[2])
 		if err != nil {
 			return nil, err
 		}

@@ -20,16 +20,16 @@ func TestPromises(t *testing.T) {
 		if at < 0 {
 			t.Fatalf("no row %q in\n%s", p.title, text)
 		}
-		var mean, standardError, deviation, chance float64
-		if _, err := fmt.Sscanf(strings.TrimSpace(text[at+len(p.title):]), "%f ± %f ± %f ± %f", &mean, &standardError, &deviation, &chance); err != nil {
+		var mean, standardError, std, chance float64
+		if _, err := fmt.Sscanf(strings.TrimSpace(text[at+len(p.title):]), "%f ± %f ± %f ± %f", &mean, &standardError, &std, &chance); err != nil {
 			t.Fatal(err)
 		}
 		// The standard error of five shares by chance is the deviation over the root of 5.
 		if off := mean - p.rate; off < -3*chance/2.2 || off > 3*chance/2.2 || chance > 0.015 {
 			t.Errorf("%s: %v, want %v ± %v", p.title, mean, p.rate, chance/2.2)
 		}
-		if deviation > 2.5*chance {
-			t.Errorf("%s: shares differ by %v, by chance %v", p.title, deviation, chance)
+		if std > 2.5*chance {
+			t.Errorf("%s: shares differ by %v, by chance %v", p.title, std, chance)
 		}
 	}
 }

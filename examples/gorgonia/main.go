@@ -21,16 +21,16 @@ import (
 )
 
 func main() {
-	folder := flag.String("folder", "", "where the samples go; a temporary folder by default")
+	dir := flag.String("folder", "", "where the samples go; a temporary folder by default")
 	flag.Parse()
 	size := sizes{batch: 100, hidden: 625, filters: [3]int{32, 64, 128}, dropout: [4]float64{0.2, 0.2, 0.2, 0.55}}
-	if err := run(context.Background(), os.Stdout, *folder, size, 4, 2000); err != nil {
+	if err := run(context.Background(), os.Stdout, *dir, size, 4, 2000); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, folder string, s sizes, steps, examples int) error {
+func run(ctx context.Context, out io.Writer, dir string, s sizes, steps, examples int) error {
 	data, err := datasets.Open("mnist", datasets.Options{})
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func run(ctx context.Context, out io.Writer, folder string, s sizes, steps, exam
 	if err := bothMachines(out, s, data.Train, steps); err != nil {
 		return err
 	}
-	return bayesian(ctx, out, folder, s, data, examples)
+	return bayesian(ctx, out, dir, s, data, examples)
 }
 
 // bothMachines trains the example as it is, from the same weights on both machines.
@@ -78,14 +78,14 @@ func bothMachines(out io.Writer, s sizes, data *datasets.Dataset, steps int) err
 }
 
 // bayesian samples the weights of the same network, without dropout, and averages its predictions.
-func bayesian(ctx context.Context, out io.Writer, folder string, s sizes, data *datasets.Splits, examples int) error {
-	if folder == "" {
+func bayesian(ctx context.Context, out io.Writer, dir string, s sizes, data *datasets.Splits, examples int) error {
+	if dir == "" {
 		temporary, err := os.MkdirTemp("", "gorgonia")
 		if err != nil {
 			return err
 		}
 		defer os.RemoveAll(temporary)
-		folder = filepath.Join(temporary, "run")
+		dir = filepath.Join(temporary, "run")
 	}
 	s.dropout = [4]float64{}
 	m := newConvNet(s)
@@ -97,7 +97,7 @@ func bayesian(ctx context.Context, out io.Writer, folder string, s sizes, data *
 		return err
 	}
 	spec := pollen.Spec{Network: "convnet", Method: langevin.SGHMC{Friction: 0.1}, Subset: examples, Epochs: 5, Samples: 5}
-	run, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: data.Train}, folder)
+	run, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: data.Train}, dir)
 	if err != nil {
 		return err
 	}

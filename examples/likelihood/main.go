@@ -16,9 +16,9 @@ import (
 )
 
 func main() {
-	folder := flag.String("folder", ".", "where likelihood.png goes")
+	dir := flag.String("folder", ".", "where likelihood.png goes")
 	flag.Parse()
-	if err := run(os.Stdout, *folder, observations(10000, 5000)); err != nil {
+	if err := run(os.Stdout, *dir, observations(10000, 5000)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -36,12 +36,12 @@ func observations(low, high int) []float64 {
 
 // The starts of the fits.
 var (
-	oneNormal = mixture{{deviation: 1, weight: 1}}
-	equal     = mixture{{deviation: 1, weight: 0.5}, {deviation: 1, weight: 0.5}}
-	apart     = mixture{{mean: -0.01, deviation: 1, weight: 0.5}, {mean: 0.01, deviation: 1, weight: 0.5}}
+	oneNormal = mixture{{std: 1, weight: 1}}
+	equal     = mixture{{std: 1, weight: 0.5}, {std: 1, weight: 0.5}}
+	apart     = mixture{{mean: -0.01, std: 1, weight: 0.5}, {mean: 0.01, std: 1, weight: 0.5}}
 )
 
-func run(out io.Writer, folder string, data []float64) error {
+func run(out io.Writer, dir string, data []float64) error {
 	table := report.NewTable("", report.Column{Title: "mean", Format: "%.4f"}, report.Column{Title: "deviation", Format: "%.4f"},
 		report.Column{Title: "weight", Format: "%.4f"}, report.Column{Title: "-ln likelihood / N", Format: "%.5f"})
 	var fits []fit
@@ -56,13 +56,13 @@ func run(out io.Writer, folder string, data []float64) error {
 		f.name = start.name
 		fits = append(fits, f)
 		for _, n := range f.mixture {
-			if err := table.Add(f.name, n.mean, n.deviation, n.weight, f.loss); err != nil {
+			if err := table.Add(f.name, n.mean, n.std, n.weight, f.loss); err != nil {
 				return err
 			}
 		}
 	}
-	mean, deviation := moments(data)
-	if err := table.Add("exact, one normal", mean, deviation, 1.0, math.Log(deviation)+0.5*math.Log(2*math.Pi*math.E)); err != nil {
+	mean, std := moments(data)
+	if err := table.Add("exact, one normal", mean, std, 1.0, math.Log(std)+0.5*math.Log(2*math.Pi*math.E)); err != nil {
 		return err
 	}
 	if err := table.WriteText(out); err != nil {
@@ -71,19 +71,19 @@ func run(out io.Writer, folder string, data []float64) error {
 	down, up := fits[1].around(data)
 	fmt.Fprintf(out, "\nWhere the two that start equal end, the gradient is %.1g. Moved 0.2 apart from there, with the upper one the wider, they change the\n"+
 		"loss by %+.5f, with the lower one the wider by %+.5f: a saddle, which equal normals never leave.\n", fits[1].slope, down, up)
-	return draw(filepath.Join(folder, "likelihood.png"), data, fits)
+	return draw(filepath.Join(dir, "likelihood.png"), data, fits)
 }
 
 // moments are the maximum likelihood estimates of one normal.
-func moments(data []float64) (mean, deviation float64) {
+func moments(data []float64) (mean, std float64) {
 	n := float64(len(data))
 	for _, x := range data {
 		mean += x / n
 	}
 	for _, x := range data {
-		deviation += (x - mean) * (x - mean) / n
+		std += (x - mean) * (x - mean) / n
 	}
-	return mean, math.Sqrt(deviation)
+	return mean, math.Sqrt(std)
 }
 
 // draw draws the densities and the data's histogram.

@@ -24,10 +24,10 @@ func TestFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mean, deviation := moments(data)
+	mean, std := moments(data)
 	near(t, "the normal's mean", one.mixture[0].mean, mean, 1e-7)
-	near(t, "the normal's deviation", one.mixture[0].deviation, deviation, 1e-7)
-	near(t, "its loss", one.loss, math.Log(deviation)+0.5*math.Log(2*math.Pi*math.E), 1e-10)
+	near(t, "the normal's deviation", one.mixture[0].std, std, 1e-7)
+	near(t, "its loss", one.loss, math.Log(std)+0.5*math.Log(2*math.Pi*math.E), 1e-10)
 
 	saddle, err := equal.descend(data, 400)
 	if err != nil {
@@ -35,7 +35,7 @@ func TestFits(t *testing.T) {
 	}
 	for _, n := range saddle.mixture {
 		near(t, "an equal normal's mean", n.mean, mean, 1e-7)
-		near(t, "an equal normal's deviation", n.deviation, deviation, 1e-7)
+		near(t, "an equal normal's deviation", n.std, std, 1e-7)
 	}
 	near(t, "the gradient at the saddle", saddle.slope, 0, 1e-7)
 	if down, up := saddle.around(data); !(down < -1e-4 && up > 1e-4) {
@@ -50,7 +50,7 @@ func TestFits(t *testing.T) {
 	// Tolerances are about four standard errors of the estimates.
 	for k, want := range []normal{{0, 1, 2.0 / 3}, {3, 1, 1.0 / 3}} {
 		near(t, "a mean", two.mixture[k].mean, want.mean, 0.09)
-		near(t, "a deviation", two.mixture[k].deviation, want.deviation, 0.06)
+		near(t, "a deviation", two.mixture[k].std, want.std, 0.06)
 		near(t, "a weight", two.mixture[k].weight, want.weight, 0.03)
 	}
 	if two.loss > saddle.loss-0.05 {
@@ -59,12 +59,12 @@ func TestFits(t *testing.T) {
 }
 
 func TestRunSavesTheFigure(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	var out bytes.Buffer
-	if err := run(&out, folder, observations(200, 100)); err != nil {
+	if err := run(&out, dir, observations(200, 100)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(folder, "likelihood.png")); err != nil || !strings.Contains(out.String(), "saddle") {
+	if _, err := os.Stat(filepath.Join(dir, "likelihood.png")); err != nil || !strings.Contains(out.String(), "saddle") {
 		t.Error(err, out.String())
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // normal is a component of a mixture.
-type normal struct{ mean, deviation, weight float64 }
+type normal struct{ mean, std, weight float64 }
 
 // mixture is a mixture of normals, whose weights add up to 1.
 type mixture []normal
@@ -28,8 +28,8 @@ type fit struct {
 func (m mixture) density(x float64) float64 {
 	sum := 0.0
 	for _, n := range m {
-		z := (x - n.mean) / n.deviation
-		sum += n.weight * math.Exp(-z*z/2) / n.deviation / math.Sqrt(2*math.Pi)
+		z := (x - n.mean) / n.std
+		sum += n.weight * math.Exp(-z*z/2) / n.std / math.Sqrt(2*math.Pi)
 	}
 	return sum
 }
@@ -50,9 +50,9 @@ func (m mixture) descend(data []float64, steps int) (f fit, err error) {
 	}
 	var density distributions.Mixture
 	for k, n := range m {
-		deviation, _ := distributions.Constrained(b, parameter(logDeviationName, k, math.Log(n.deviation)), distributions.Exp{})
+		std, _ := distributions.Constrained(b, parameter(logDeviationName, k, math.Log(n.std)), distributions.Exp{})
 		mean, logit := parameter(meanName, k, n.mean), parameter(logitName, k, math.Log(n.weight))
-		density.Components = append(density.Components, distributions.Normal{Mean: distributions.Node(mean), Deviation: distributions.Node(deviation)})
+		density.Components = append(density.Components, distributions.Normal{Mean: distributions.Node(mean), Std: distributions.Node(std)})
 		density.Logits = append(density.Logits, distributions.Node(logit))
 	}
 	loss := b.Apply(op.Negate{}, b.Apply(op.Mean{}, density.LogProb(b, b.Table("data", data))))
@@ -106,7 +106,7 @@ func (f fit) around(data []float64) (upperWider, lowerWider float64) {
 		moved := mixture{f.mixture[0], f.mixture[1]}
 		for k, sign := range []float64{-1, 1} {
 			moved[k].mean += 0.1 * sign
-			moved[k].deviation *= math.Exp(wider * sign)
+			moved[k].std *= math.Exp(wider * sign)
 		}
 		sum := 0.0
 		for _, x := range data {

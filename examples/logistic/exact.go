@@ -8,8 +8,8 @@ import (
 
 // The model: P(class 1) = sigmoid(theta_0 + theta_1 x + theta_2 y), theta ~ N(0, 3^2).
 const (
-	size      = 30
-	deviation = 3
+	size = 30
+	std  = 3
 )
 
 // observations are features [size 3], of which the first is 1, and classes: the first half of
@@ -48,7 +48,7 @@ func quadrature() (grid [][3]float64, weights []float64) {
 				theta := [3]float64{at(-5, 5, i), at(-2, 10, j), at(-4, 8, k)}
 				logDensity := 0.0
 				for _, t := range theta {
-					logDensity -= t * t / (2 * deviation * deviation)
+					logDensity -= t * t / (2 * std * std)
 				}
 				for i, class := range classes {
 					z := theta[0]*features[3*i] + theta[1]*features[3*i+1] + theta[2]*features[3*i+2]

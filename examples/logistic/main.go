@@ -14,17 +14,17 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-var posterior = langevin.Posterior{DataSize: size, Prior: langevin.Gaussian(deviation)}
+var posterior = langevin.Posterior{DataSize: size, Prior: langevin.Gaussian(std)}
 
 func main() {
-	folder := flag.String("folder", ".", "where logistic.png goes")
+	dir := flag.String("folder", ".", "where logistic.png goes")
 	flag.Parse()
-	if err := run(os.Stdout, *folder, 64, 100); err != nil {
+	if err := run(os.Stdout, *dir, 64, 100); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -50,7 +50,7 @@ func sgld(temperature float64, chains, draws int) (kept [][3]float64, err error)
 	}
 	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
 		plan := langevin.Plan{Steps: steps, BurnIn: burnIn, Thinning: spacing}
-		return plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
+		return plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Window) error {
 			for chain := 0; p.Sample && chain < chains; chain++ {
 				var theta [3]float64
 				if err := graph.Read(session, "theta", chain, 0, theta[:]); err != nil {
@@ -68,13 +68,13 @@ func sgld(temperature float64, chains, draws int) (kept [][3]float64, err error)
 func nuts(chains, draws int) (kept [][3]float64, err error) {
 	b := graph.New(tensor.Float64)
 	theta, loss := model(b)
-	target := metropolis.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []metropolis.Quantity{{Name: "theta", Node: theta}}}
-	walk, err := metropolis.NUTS{Warmup: 300}.Attach(b, target)
+	target := mcmc.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []mcmc.Quantity{{Name: "theta", Node: theta}}}
+	walk, err := mcmc.NUTS{Warmup: 300}.Attach(b, target)
 	if err != nil {
 		return nil, err
 	}
 	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
-		traces, err := walk.Draw(context.Background(), session, draws, 1)
+		traces, err := walk.Sample(context.Background(), session, draws, 1)
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func predictors(chains, draws int) ([]predictor, error) {
 	}, nil
 }
 
-func run(out io.Writer, folder string, chains, draws int) error {
+func run(out io.Writer, dir string, chains, draws int) error {
 	all, err := predictors(chains, draws)
 	if err != nil {
 		return err
@@ -142,5 +142,5 @@ func run(out io.Writer, folder string, chains, draws int) error {
 	if err := table.WriteText(out); err != nil {
 		return err
 	}
-	return draw(filepath.Join(folder, "logistic.png"), all[2], all[0])
+	return draw(filepath.Join(dir, "logistic.png"), all[2], all[0])
 }

@@ -17,7 +17,7 @@ func TestPointEstimate(t *testing.T) {
 	theta := point[0]
 	slope := [3]float64{}
 	for i := range slope {
-		slope[i] = -theta[i] / (deviation * deviation)
+		slope[i] = -theta[i] / (std * std)
 	}
 	features, classes := observations()
 	for i, class := range classes {
@@ -57,12 +57,12 @@ func TestAverages(t *testing.T) {
 }
 
 func TestRunSavesTheFigure(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	var out bytes.Buffer
-	if err := run(&out, folder, 2, 5); err != nil {
+	if err := run(&out, dir, 2, 5); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(folder, "logistic.png")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "logistic.png")); err != nil {
 		t.Error(err)
 	}
 }

@@ -17,9 +17,9 @@ import (
 )
 
 func main() {
-	folder := flag.String("folder", ".", "where modes.png goes")
+	dir := flag.String("folder", ".", "where modes.png goes")
 	flag.Parse()
-	if err := run(os.Stdout, *folder); err != nil {
+	if err := run(os.Stdout, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -77,7 +77,7 @@ leave chains where large steps threw them. Replicas, at temperatures up to 32, c
 0.05 by chance.
 `
 
-func run(out io.Writer, folder string) error {
+func run(out io.Writer, dir string) error {
 	table := report.NewTable("", report.Column{Title: "modes of 25", Format: "%.0f"}, report.Column{Title: "total variation", Format: "%.3f"},
 		report.Column{Title: "chains that crossed, %", Format: "%.0f"}, report.Column{Title: "variance in a mode", Format: "%.3f"})
 	var tracks []report.Track
@@ -108,5 +108,5 @@ func run(out io.Writer, folder string) error {
 	if err != nil {
 		return err
 	}
-	return figure.Save(filepath.Join(folder, "modes.png"))
+	return figure.Save(filepath.Join(dir, "modes.png"))
 }

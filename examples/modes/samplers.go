@@ -45,7 +45,7 @@ func (s setting) sample() (kept states, err error) {
 	}
 	posterior := langevin.Posterior{DataSize: 1}
 	var replicas *langevin.Replicas
-	var interventions []langevin.Intervention
+	var interventions []langevin.Hook
 	if s.exchange.Every > 0 {
 		replicas, err = s.exchange.Attach(b, s.sampler, posterior, loss, sizes)
 		interventions = append(interventions, replicas)
@@ -60,7 +60,7 @@ func (s setting) sample() (kept states, err error) {
 		return kept, err
 	}
 	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: s.chains}, func(session *graph.Session) error {
-		return s.plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
+		return s.plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Window) error {
 			if !p.Sample {
 				return nil
 			}

@@ -17,15 +17,15 @@ import (
 )
 
 func main() {
-	folder := flag.String("folder", ".", "where ravine.png and rosenbrock.png go")
+	dir := flag.String("folder", ".", "where ravine.png and rosenbrock.png go")
 	flag.Parse()
-	if err := run(os.Stdout, *folder); err != nil {
+	if err := run(os.Stdout, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, folder string) error {
+func run(out io.Writer, dir string) error {
 	for _, l := range landscapes() {
 		table := report.NewTable(l.name, report.Column{Title: "x", Format: "%.4f"}, report.Column{Title: "y", Format: "%.4f"},
 			report.Column{Title: "f", Format: "%.2g"}, report.Column{Title: "steps to f < 0.01", Format: "%.0f"})
@@ -59,7 +59,7 @@ func run(out io.Writer, folder string) error {
 		if err != nil {
 			return err
 		}
-		if err := figure.Save(filepath.Join(folder, l.name+".png")); err != nil {
+		if err := figure.Save(filepath.Join(dir, l.name+".png")); err != nil {
 			return err
 		}
 	}

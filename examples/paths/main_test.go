@@ -57,13 +57,13 @@ func TestMinima(t *testing.T) {
 }
 
 func TestRunSavesFigures(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	var out bytes.Buffer
-	if err := run(&out, folder); err != nil {
+	if err := run(&out, dir); err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range landscapes() {
-		if _, err := os.Stat(filepath.Join(folder, l.name+".png")); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, l.name+".png")); err != nil {
 			t.Error(err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -22,9 +22,9 @@ import (
 var posterior = langevin.Posterior{DataSize: size, Prior: langevin.Gaussian(1)}
 
 func main() {
-	folder := flag.String("folder", ".", "where regression.png goes")
+	dir := flag.String("folder", ".", "where regression.png goes")
 	flag.Parse()
-	if err := run(os.Stdout, *folder, 16, 1000); err != nil {
+	if err := run(os.Stdout, *dir, 16, 1000); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -56,7 +56,7 @@ func sgld(chains, draws int) (kept traces, err error) {
 	kept = traces{make([][]float64, chains), make([][]float64, chains)}
 	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
 		plan := langevin.Plan{Steps: steps, BurnIn: burnIn, Thinning: spacing}
-		return plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
+		return plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Window) error {
 			for chain := 0; p.Sample && chain < chains; chain++ {
 				var theta [2]float64
 				if err := graph.Read(session, "theta", chain, 0, theta[:]); err != nil {
@@ -73,16 +73,16 @@ func sgld(chains, draws int) (kept traces, err error) {
 }
 
 // unbiased draws by a sampler without discretisation bias.
-func unbiased(sampler metropolis.Sampler, chains, draws, thinning int) (kept traces, err error) {
+func unbiased(sampler mcmc.Sampler, chains, draws, thinning int) (kept traces, err error) {
 	b := graph.New(tensor.Float64)
 	theta, loss := model(b)
-	target := metropolis.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []metropolis.Quantity{{Name: "theta", Node: theta}}}
+	target := mcmc.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []mcmc.Quantity{{Name: "theta", Node: theta}}}
 	walk, err := sampler.Attach(b, target)
 	if err != nil {
 		return kept, err
 	}
 	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
-		drawn, err := walk.Draw(context.Background(), session, draws, thinning)
+		drawn, err := walk.Sample(context.Background(), session, draws, thinning)
 		if err != nil {
 			return err
 		}
@@ -106,12 +106,12 @@ func sampleAll(chains, draws int) ([]method, error) {
 	drawn, err := sgld(chains, draws)
 	methods := []method{{langevin.SGLD{}.Name(), drawn}}
 	for _, m := range []struct {
-		sampler  metropolis.Sampler
+		sampler  mcmc.Sampler
 		thinning int
 	}{
-		{metropolis.Metropolis{Proposal: metropolis.MALA{}, StepSize: 1e-3, Warmup: 500}, 10},
-		{metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: 8, Jitter: 0.2}, StepSize: 0.05, Warmup: 500}, 1},
-		{metropolis.NUTS{Warmup: 500}, 1},
+		{mcmc.Metropolis{Proposal: mcmc.MALA{}, StepSize: 1e-3, Warmup: 500}, 10},
+		{mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 8, Jitter: 0.2}, StepSize: 0.05, Warmup: 500}, 1},
+		{mcmc.NUTS{Warmup: 500}, 1},
 	} {
 		if err != nil {
 			return nil, err
@@ -122,7 +122,7 @@ func sampleAll(chains, draws int) ([]method, error) {
 	return methods, err
 }
 
-func run(out io.Writer, folder string, chains, draws int) error {
+func run(out io.Writer, dir string, chains, draws int) error {
 	methods, err := sampleAll(chains, draws)
 	if err != nil {
 		return err
@@ -155,5 +155,5 @@ func run(out io.Writer, folder string, chains, draws int) error {
 	if err != nil {
 		return err
 	}
-	return figure.Save(filepath.Join(folder, "regression.png"))
+	return figure.Save(filepath.Join(dir, "regression.png"))
 }

@@ -19,10 +19,10 @@ func TestMoments(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := exact()
-	means, deviations := [2]float64{want.mean0, want.mean1}, [2]float64{want.deviation0, want.deviation1}
+	means, stds := [2]float64{want.mean0, want.mean1}, [2]float64{want.deviation0, want.deviation1}
 	for _, m := range methods {
 		for i := range m.traces {
-			variance := deviations[i] * deviations[i]
+			variance := stds[i] * stds[i]
 			bias := 0.0
 			if m.name == (langevin.SGLD{}).Name() {
 				bias = 0.047 * variance
@@ -44,7 +44,7 @@ func TestMoments(t *testing.T) {
 
 func within(t *testing.T, what string, chains [][]float64, want, bias float64) {
 	t.Helper()
-	deviation, err := diagnostics.MeanStandardError(chains)
+	std, err := diagnostics.MeanStandardError(chains)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,21 +55,21 @@ func within(t *testing.T, what string, chains [][]float64, want, bias float64) {
 		}
 	}
 	mean /= n
-	if !(math.Abs(mean-want) < 4*deviation+bias) {
-		t.Errorf("%s: got %v, want %v within %v", what, mean, want, 4*deviation+bias)
+	if !(math.Abs(mean-want) < 4*std+bias) {
+		t.Errorf("%s: got %v, want %v within %v", what, mean, want, 4*std+bias)
 	}
-	if !(4*deviation < 0.5*math.Abs(want)) {
-		t.Errorf("%s: the standard error is %v of %v: too few draws to tell anything", what, deviation, want)
+	if !(4*std < 0.5*math.Abs(want)) {
+		t.Errorf("%s: the standard error is %v of %v: too few draws to tell anything", what, std, want)
 	}
 }
 
 func TestRunSavesTheFigure(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	var out bytes.Buffer
-	if err := run(&out, folder, 2, 30); err != nil {
+	if err := run(&out, dir, 2, 30); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(folder, "regression.png")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "regression.png")); err != nil {
 		t.Error(err)
 	}
 }

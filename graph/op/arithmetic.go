@@ -178,7 +178,7 @@ func lowerArithmetic(l *graph.Lowering, stem string, f32 func(y, a, b []float32)
 	run := graph.Pick(l, arithmetic(a, b, f32), arithmetic(a, b, f64))
 	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)}
 	if l.Shapes[0].Equal(l.Shapes[1]) {
-		l.Emit(stem+"_fwd", tensor.Fours(n), tensor.Strips(n, 1, 1, run), arguments...)
+		l.Emit(stem+"_fwd", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, run), arguments...)
 		return
 	}
 	host := tensor.Rows(n, 1, run)

@@ -114,8 +114,8 @@ func TestAugmentErasesEvenly(t *testing.T) {
 		p, q := i/width, i%width
 		rows, columns := 3-count(p == 0)-count(p == height-1), 3-count(q == 0)-count(q == width-1)
 		share := float64(rows*columns) / (height * width)
-		if deviation := math.Sqrt(batch * steps * share * (1 - share)); math.Abs(n-batch*steps*share) > 4*deviation {
-			t.Errorf("pixel %d %d is erased %v times, want %v +- %v", p, q, n, batch*steps*share, deviation)
+		if std := math.Sqrt(batch * steps * share * (1 - share)); math.Abs(n-batch*steps*share) > 4*std {
+			t.Errorf("pixel %d %d is erased %v times, want %v +- %v", p, q, n, batch*steps*share, std)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func planes(shape tensor.Shape) (rows, width int) {
 func (BiasAdd) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shape)
 	run := graph.Pick(l, biasAdd[float32](width), biasAdd[float64](width))
-	l.Emit("bias_fwd", tensor.Fours(rows*width), tensor.Rows(rows, width, run),
+	l.Emit("bias_fwd", tensor.Vec4(rows*width), tensor.Rows(rows, width, run),
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows*width), tensor.Int(l.Shape[1]), tensor.Int(width))
 }
 
@@ -99,7 +99,7 @@ func biasSum[T float32 | float64](a *tensor.Args, totals []float64, lo, hi int) 
 // planeSums adds up all channels' planes of some width: some by sum, then those of a channel in
 // order.
 func planeSums(l *graph.Lowering, planes, width int, sum func(a *tensor.Args, totals []float64, lo, hi int)) tensor.HostKernel {
-	host := tensor.Strips(planes, 1, width, func(a *tensor.Args, lo, hi int) {
+	host := tensor.RowTiles(planes, 1, width, func(a *tensor.Args, lo, hi int) {
 		sums := tensor.Workspace[float64](a)
 		for plane := lo; plane < hi; plane += kernel.PlanesTogether {
 			end := min(plane+kernel.PlanesTogether, hi)

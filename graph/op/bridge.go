@@ -25,13 +25,13 @@ func heavy(l *graph.Lowering, plan kernel.Routine, err error, at operands) tenso
 		host.Phases = append(host.Phases, tensor.Phase{Tiles: tiles, Run: phase(&plan, i, at)})
 	}
 	if plan.Rows > 0 {
-		host.Strip = tensor.Strip{
+		host.RowTile = tensor.RowTile{
 			Phase: len(plan.Phases) - 1, Rows: plan.Rows, Unit: plan.Unit, Parts: plan.Parts,
 			Owns: func(i int, _ *tensor.Buffer) bool { return i == at.out || i == at.a },
 			Run:  graph.Pick(l, heavyRows[float32], heavyRows[float64])(&plan, at),
 		}
 		if plan.Parts != nil { // a filter's gradient: sums of images
-			host.Strip.Phase, host.Strip.Owns = 0, func(i int, _ *tensor.Buffer) bool { return i == at.a || i == at.b }
+			host.RowTile.Phase, host.RowTile.Owns = 0, func(i int, _ *tensor.Buffer) bool { return i == at.a || i == at.b }
 		}
 	}
 	return host

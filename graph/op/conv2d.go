@@ -91,7 +91,7 @@ func (c Conv2D) Lower(l *graph.Lowering) {
 		Images: true, Forward: true, ReLU: c.relu, Height: k.P(), Width: k.Q(),
 	}
 	l.EmitCalls(stem, []tensor.Call{l.Call("conv2d_fwd", product, arguments...)},
-		heavy(l, plan, err, at), append(arguments, tensor.Flag(c.relu))...)
+		heavy(l, plan, err, at), append(arguments, tensor.Bool(c.relu))...)
 }
 
 func convSizes(k kernel.Conv2D) []tensor.Argument {

@@ -77,7 +77,7 @@ func (CrossEntropy) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph
 }
 
 // crossEntropyBackward is (softmax(logits) - onehot(labels)) dout / B: logits [B K], labels [B],
-// dout scalar -> [B K]. In float32 a probability below leastProbability is 0.
+// dout scalar -> [B K]. In float32 a probability below minProbability is 0.
 type crossEntropyBackward struct{}
 
 func (crossEntropyBackward) Name() string { return "cross entropy gradient" }
@@ -95,15 +95,15 @@ func (crossEntropyBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (crossEntropyBackward) Lower(l *graph.Lowering) {
 	batch, classes := l.Shape[0], l.Shape[1]
-	run := graph.Pick(l, crossEntropyGradient[float32](leastProbability), crossEntropyGradient[float64](0))
+	run := graph.Pick(l, crossEntropyGradient[float32](minProbability), crossEntropyGradient[float64](0))
 	l.Emit("cross_entropy_bwd", tensor.Warps(batch), tensor.Rows(batch, 32*classes, run),
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(batch), tensor.Int(classes))
 }
 
-// leastProbability is far below what float32 resolves beside the label's gradient, p - 1, and keeps
+// minProbability is far below what float32 resolves beside the label's gradient, p - 1, and keeps
 // gradients above 1.2e-38: a network that is sure has many below it, with which processors multiply
 // some hundred times as slowly.
-const leastProbability = 0x1p-64
+const minProbability = 0x1p-64
 
 func crossEntropyGradient[T float32 | float64](least float64) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {

@@ -39,8 +39,8 @@ func (d Dropout) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (d Dropout) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	run := graph.Pick(l, dropout[float32], dropout[float64])(d)
-	l.Emit("dropout_fwd", tensor.Fours(n), tensor.Rows(n, 1, run), l.Out(), l.In(0), l.In(1),
-		tensor.Int(n), tensor.Real(l.DType, d.Rate), tensor.Real(l.DType, 1/(1-d.Rate)), tensor.Uint(uint32(d.Stream)))
+	l.Emit("dropout_fwd", tensor.Vec4(n), tensor.Rows(n, 1, run), l.Out(), l.In(0), l.In(1),
+		tensor.Int(n), tensor.Float(l.DType, d.Rate), tensor.Float(l.DType, 1/(1-d.Rate)), tensor.Uint(uint32(d.Stream)))
 }
 
 func dropout[T float32 | float64](d Dropout) func(a *tensor.Args, lo, hi int) {

@@ -23,7 +23,7 @@ func (s Batch) order() tensor.Argument {
 	if s.Symmetric {
 		return tensor.Int(2)
 	}
-	return tensor.Flag(s.Shuffled)
+	return tensor.Bool(s.Shuffled)
 }
 
 func (s Batch) check(examples int) error {
@@ -58,17 +58,17 @@ func (s Batch) walk(header []uint64, examples, lo, hi int, visit func(i, example
 	}
 }
 
-// MostChannels is the most channels that can have moments of their own.
-const MostChannels = 4
+// MaxChannels is the most channels that can have moments of their own.
+const MaxChannels = 4
 
 // Channels holds a number for each channel of an image, or one for all channels. ChannelsOf makes
 // it.
 type Channels struct {
 	count  int
-	values [MostChannels]float64
+	values [MaxChannels]float64
 }
 
-// ChannelsOf is one number for all channels, or one for each of up to MostChannels.
+// ChannelsOf is one number for all channels, or one for each of up to MaxChannels.
 func ChannelsOf(values ...float64) Channels {
 	c := Channels{count: len(values)}
 	copy(c.values[:], values)
@@ -83,10 +83,10 @@ func (c Channels) At(channel int) float64 {
 	return c.values[channel]
 }
 
-// check refuses a count other than 1 or the number of the images' channels, at most MostChannels.
+// check refuses a count other than 1 or the number of the images' channels, at most MaxChannels.
 func (c Channels) check(channels int) error {
-	if c.count != 1 && (c.count != channels || channels > MostChannels) {
-		return errors.Errorf("moments of %d channels for images of %d, wants 1 or as many, at most %d", c.count, channels, MostChannels)
+	if c.count != 1 && (c.count != channels || channels > MaxChannels) {
+		return errors.Errorf("moments of %d channels for images of %d, wants 1 or as many, at most %d", c.count, channels, MaxChannels)
 	}
 	return nil
 }
@@ -94,8 +94,8 @@ func (c Channels) check(channels int) error {
 // GatherImages takes a step's images out of a data set of bytes and normalises each channel c,
 // y = (x/255 - Mean[c]) / Deviation[c]: images [N C H W] uint8, header -> y [B C H W].
 type GatherImages struct {
-	Batch           Batch
-	Mean, Deviation Channels // of pixel/255
+	Batch     Batch
+	Mean, Std Channels // of pixel/255
 }
 
 // Name implements graph.Op.
@@ -111,13 +111,13 @@ func (g GatherImages) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err := wantRanks(in, 4, 1); err != nil {
 		return nil, err
 	}
-	for _, moments := range []Channels{g.Mean, g.Deviation} {
+	for _, moments := range []Channels{g.Mean, g.Std} {
 		if err := moments.check(in[0][1]); err != nil {
 			return nil, err
 		}
 	}
-	for channel := range g.Deviation.count {
-		if v := g.Deviation.At(channel); !(v > 0) {
+	for channel := range g.Std.count {
+		if v := g.Std.At(channel); !(v > 0) {
 			return nil, errors.Errorf("deviation of pixels in channel %d is %v, wants more than 0", channel, v)
 		}
 	}
@@ -126,12 +126,12 @@ func (g GatherImages) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // planes is how many parts of an image are normalised separately: its channels, or 1 when all have
 // the same moments.
-func (g GatherImages) planes() int { return max(g.Mean.count, g.Deviation.count) }
+func (g GatherImages) planes() int { return max(g.Mean.count, g.Std.count) }
 
 // affine is the scale and the shift of a channel's bytes.
 func (g GatherImages) affine(channel int) (scale, shift float64) {
-	mean, deviation := g.Mean.At(channel), g.Deviation.At(channel)
-	return 1 / (255 * deviation), -mean / deviation
+	mean, std := g.Mean.At(channel), g.Std.At(channel)
+	return 1 / (255 * std), -mean / std
 }
 
 // Lower implements graph.Op.
@@ -143,15 +143,15 @@ func (g GatherImages) Lower(l *graph.Lowering) {
 		l.Out(), l.In(0), l.In(1), tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(pixels),
 		g.Batch.order(), tensor.Int(pixels / g.planes()),
 	}
-	for channel := range MostChannels {
+	for channel := range MaxChannels {
 		scale, shift := g.affine(min(channel, g.planes()-1))
-		arguments = append(arguments, tensor.Real(l.DType, scale), tensor.Real(l.DType, shift))
+		arguments = append(arguments, tensor.Float(l.DType, scale), tensor.Float(l.DType, shift))
 	}
 	l.Emit("gather_images", gathering(g.Batch.Size, pixels), tensor.Rows(g.Batch.Size, pixels, run), arguments...)
 }
 
 func gatherImages[T float32 | float64](g GatherImages, examples int) func(a *tensor.Args, lo, hi int) {
-	var scales, shifts [MostChannels]T
+	var scales, shifts [MaxChannels]T
 	for channel := range g.planes() {
 		scale, shift := g.affine(channel)
 		scales[channel], shifts[channel] = T(scale), T(shift)
@@ -252,12 +252,12 @@ func storeRows[T float32 | float64](s StoreRows, examples, width int) func(a *te
 // Minibatch makes the inputs "images" [N C H W] uint8 and "labels" [N] int32 of a data set, and the
 // nodes of each step's examples: images [B C H W], normalised by the mean and deviation of
 // pixel/255 in each channel (or one for all), and labels [B].
-func Minibatch(b *graph.Builder, batch Batch, images tensor.Shape, mean, deviation []float64) (x, labels *graph.Node) {
+func Minibatch(b *graph.Builder, batch Batch, images tensor.Shape, mean, std []float64) (x, labels *graph.Node) {
 	if len(images) != 4 {
 		b.Fail(errors.Errorf("op: minibatch: images have shape %v, wants [N C H W]", images))
 		return nil, nil
 	}
-	gather := GatherImages{Batch: batch, Mean: ChannelsOf(mean...), Deviation: ChannelsOf(deviation...)}
+	gather := GatherImages{Batch: batch, Mean: ChannelsOf(mean...), Std: ChannelsOf(std...)}
 	pixels := b.Data("images", tensor.Uint8, images...)
 	classes := b.Data("labels", tensor.Int32, images[0])
 	return b.Apply(gather, pixels, b.Header()), b.Apply(GatherLabels{Batch: batch}, classes, b.Header())

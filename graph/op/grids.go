@@ -18,12 +18,12 @@ type sums struct {
 }
 
 // partTerms and partNeighbours are the most terms of a part of a sum, what a block adds up in
-// float64 in some microseconds; mostParts is the most parts, and partBlocks the most blocks for
+// float64 in some microseconds; maxParts is the most parts, and partBlocks the most blocks for
 // which a sum is made in parts.
 const (
 	partTerms      = 8192
 	partNeighbours = 512
-	mostParts      = 64
+	maxParts       = 64
 	partBlocks     = 2048
 	sumNeighbours  = 32
 )
@@ -41,7 +41,7 @@ func (s sums) parts() int {
 	if s.neighbours {
 		terms = partNeighbours
 	}
-	return max(1, min(above(s.terms, terms), mostParts, partBlocks/s.blocks()))
+	return max(1, min(above(s.terms, terms), maxParts, partBlocks/s.blocks()))
 }
 
 // above is n/unit, rounded up.
@@ -88,7 +88,7 @@ func sumPartial(l *graph.Lowering, out tensor.Argument, partial *tensor.Buffer, 
 		blocks = above(columns, sumNeighbours)
 	}
 	return l.Call("sum_partial", tensor.Blocks{Count: blocks, Threads: SumThreads},
-		out, tensor.In(partial), tensor.Int(rows), tensor.Int(columns), tensor.Real(tensor.Float64, scale))
+		out, tensor.In(partial), tensor.Int(rows), tensor.Int(columns), tensor.Float(tensor.Float64, scale))
 }
 
 // sumRows is the call that fills the output with the sums of the columns of the first input, a
@@ -123,10 +123,10 @@ func emitMean(l *graph.Lowering, stem string, work tensor.Threads, batch int, ho
 	}, host, arguments...)
 }
 
-// mostGathered is the most images that a block gathers, as in cuda/kernels/gather.cu.
-const mostGathered = 32
+// maxGathered is the most images that a block gathers, as in cuda/kernels/gather.cu.
+const maxGathered = 32
 
 // gathering is the grid of a batch of images: a thread takes four pixels of each of its block's.
 func gathering(size, pixels int) tensor.Grid {
-	return tensor.Shares{Items: size, Most: mostGathered, Threads: min(pixels/4, 256)}
+	return tensor.Shares{Items: size, Most: maxGathered, Threads: min(pixels/4, 256)}
 }

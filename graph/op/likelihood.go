@@ -149,7 +149,7 @@ func (g likelihoodBackward[L]) Lower(l *graph.Lowering) {
 	}
 	n, batch := l.Shape.Elements(), l.Shape[0]
 	run := graph.Pick(l, likelihoodGradient[float32], likelihoodGradient[float64])(slope, batch)
-	l.Emit(k.stem+"_bwd", tensor.Threads(n), tensor.Rows(n, 1, run), l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n), tensor.Int(batch), tensor.Flag(g.ofTarget))
+	l.Emit(k.stem+"_bwd", tensor.Threads(n), tensor.Rows(n, 1, run), l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n), tensor.Int(batch), tensor.Bool(g.ofTarget))
 }
 
 func likelihoodGradient[T float32 | float64](slope func(p, t float64) float64, batch int) func(a *tensor.Args, lo, hi int) {

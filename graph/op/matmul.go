@@ -93,11 +93,11 @@ func (m MatMul) Lower(l *graph.Lowering) {
 		arguments = append(arguments, l.In(2))
 		stem = "matmul_mask_fwd"
 		mask := graph.Pick(l, maskProduct[float32], maskProduct[float64])
-		host.Phases = append(host.Phases, tensor.Strips(g.M*g.N, 1, 1, mask).Phases...)
+		host.Phases = append(host.Phases, tensor.RowTiles(g.M*g.N, 1, 1, mask).Phases...)
 	}
-	arguments = append(arguments, tensor.Int(g.M), tensor.Int(g.N), tensor.Int(g.K), tensor.Flag(m.TransposeA), tensor.Flag(m.TransposeB))
+	arguments = append(arguments, tensor.Int(g.M), tensor.Int(g.N), tensor.Int(g.K), tensor.Bool(m.TransposeA), tensor.Bool(m.TransposeB))
 	product := tensor.Product{Rows: g.M, Columns: g.N, Depth: g.K, Forward: true, ReLU: m.relu, Mask: m.mask}
-	l.EmitCalls(stem, []tensor.Call{l.Call("matmul", product, arguments...)}, host, append(arguments, tensor.Flag(m.relu))...)
+	l.EmitCalls(stem, []tensor.Call{l.Call("matmul", product, arguments...)}, host, append(arguments, tensor.Bool(m.relu))...)
 }
 
 // maskProduct is a ReLU's gradient of a product that is there.

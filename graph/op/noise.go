@@ -50,7 +50,7 @@ func (n Noise) Lower(l *graph.Lowering) {
 		stem, run = "noise_uniform_fwd", graph.Pick(l, uniformNoise[float32], uniformNoise[float64])
 	}
 	count := l.Shape.Elements()
-	l.Emit(stem, tensor.Fours(count), tensor.Rows(count, 1, run(n.Stream)), l.Out(), l.In(0), tensor.Int(count), tensor.Uint(uint32(n.Stream)))
+	l.Emit(stem, tensor.Vec4(count), tensor.Rows(count, 1, run(n.Stream)), l.Out(), l.In(0), tensor.Int(count), tensor.Uint(uint32(n.Stream)))
 }
 
 func normalNoise[T float32 | float64](stream uint16) func(a *tensor.Args, lo, hi int) {

@@ -139,7 +139,7 @@ func (m members) grid() tensor.Grid {
 
 func (n normal) arguments(l *graph.Lowering, m members, x tensor.Shape) []tensor.Argument {
 	return []tensor.Argument{
-		tensor.Int(m.rows), tensor.Int(m.channels), tensor.Int(m.width), tensor.Int(x[1]), tensor.Flag(n.center), tensor.Real(l.DType, n.epsilon),
+		tensor.Int(m.rows), tensor.Int(m.channels), tensor.Int(m.width), tensor.Int(x[1]), tensor.Bool(n.center), tensor.Float(l.DType, n.epsilon),
 	}
 }
 
@@ -169,7 +169,7 @@ func (n normal) lower(l *graph.Lowering) {
 		stem, buffers = "normalize_threshold_fwd", append(buffers, l.In(3))
 	}
 	run := graph.Pick(l, normalize[float32], normalize[float64])(n, m)
-	l.Emit(stem, m.grid(), tensor.Strips(m.rows, m.groups, m.channels*m.width, run), append(buffers, n.arguments(l, m, l.Shape)...)...)
+	l.Emit(stem, m.grid(), tensor.RowTiles(m.rows, m.groups, m.channels*m.width, run), append(buffers, n.arguments(l, m, l.Shape)...)...)
 }
 
 func normalize[T float32 | float64](n normal, m members) func(a *tensor.Args, lo, hi int) {
@@ -228,7 +228,7 @@ func (g normalizeBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (g normalizeBackward) Lower(l *graph.Lowering) {
 	m := g.normal.members(l.Shape)
 	run := graph.Pick(l, normalizeGradient[float32], normalizeGradient[float64])(g.normal, m)
-	l.Emit("normalize_bwd_input", m.grid(), tensor.Strips(m.rows, m.groups, m.channels*m.width, run),
+	l.Emit("normalize_bwd_input", m.grid(), tensor.RowTiles(m.rows, m.groups, m.channels*m.width, run),
 		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}, g.normal.arguments(l, m, l.Shape)...)...)
 }
 
@@ -293,7 +293,7 @@ func (g normalizeBackwardScale) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (g normalizeBackwardScale) Lower(l *graph.Lowering) {
 	m := g.normal.members(l.Shapes[1])
-	host := tensor.Strips(m.rows, m.groups, m.channels*m.width, graph.Pick(l, scaleProducts[float32], scaleProducts[float64])(g.normal, m))
+	host := tensor.RowTiles(m.rows, m.groups, m.channels*m.width, graph.Pick(l, scaleProducts[float32], scaleProducts[float64])(g.normal, m))
 	host.Workspace = 8 * m.rows * m.channels
 	combine := graph.Pick(l, channelTotals[float32], channelTotals[float64])(m.rows * m.channels)
 	host.Phases = append(host.Phases, tensor.Single(combine).Phases...)

@@ -59,7 +59,7 @@ func pointwiseShape(in []tensor.Shape) (tensor.Shape, error) {
 func (c curve) arguments(l *graph.Lowering, buffers ...tensor.Argument) []tensor.Argument {
 	arguments := append(buffers, tensor.Int(l.Shape.Elements()))
 	for _, v := range c.constants {
-		arguments = append(arguments, tensor.Real(l.DType, v))
+		arguments = append(arguments, tensor.Float(l.DType, v))
 	}
 	return arguments
 }
@@ -67,7 +67,7 @@ func (c curve) arguments(l *graph.Lowering, buffers ...tensor.Argument) []tensor
 func lowerPointwise(l *graph.Lowering, c curve) {
 	n := l.Shape.Elements()
 	run := graph.Pick(l, curveValues(c.value, c.values), curveValues[float64](c.value, nil))
-	l.Emit(c.name+"_fwd", tensor.Threads(n), tensor.Strips(n, 1, 1, run), c.arguments(l, l.Out(), l.In(0))...)
+	l.Emit(c.name+"_fwd", tensor.Threads(n), tensor.RowTiles(n, 1, 1, run), c.arguments(l, l.Out(), l.In(0))...)
 }
 
 func curveValues[T float32 | float64](value func(x float64) float64, values func(y, x []T)) func(a *tensor.Args, lo, hi int) {
@@ -106,7 +106,7 @@ func (pointwiseBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (g pointwiseBackward) Lower(l *graph.Lowering) {
 	n, c := l.Shape.Elements(), g.op.curve()
 	run := graph.Pick(l, curveGradients(c.slope, c.gradients), curveGradients[float64](c.slope, nil))
-	l.Emit(c.name+"_bwd", tensor.Threads(n), tensor.Strips(n, 1, 1, run), c.arguments(l, l.Out(), l.In(0), l.In(1))...)
+	l.Emit(c.name+"_bwd", tensor.Threads(n), tensor.RowTiles(n, 1, 1, run), c.arguments(l, l.Out(), l.In(0), l.In(1))...)
 }
 
 func curveGradients[T float32 | float64](slope func(v float64) float64, gradients func(dx, dout, v []T)) func(a *tensor.Args, lo, hi int) {

@@ -139,7 +139,7 @@ func (g maxPoolBackward) Lower(l *graph.Lowering) {
 		stem = "max_pool_relu_bwd"
 	}
 	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
-	host.Strip.Owns = func(int, *tensor.Buffer) bool { return true }
+	host.RowTile.Owns = func(int, *tensor.Buffer) bool { return true }
 	l.Emit(stem, tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, poolSizes(k)...)...)
 }
 
@@ -178,8 +178,8 @@ func (maxPlaces) Lower(l *graph.Lowering) {
 // byPlanes is a host kernel whose buffers are all planes of images [B C H W], or of their windows.
 func byPlanes(images tensor.Shape, run func(a *tensor.Args, lo, hi int)) tensor.HostKernel {
 	rows, width := planes(images)
-	host := tensor.Strips(rows, 1, width, run)
-	host.Strip.Owns = func(int, *tensor.Buffer) bool { return true }
+	host := tensor.RowTiles(rows, 1, width, run)
+	host.RowTile.Owns = func(int, *tensor.Buffer) bool { return true }
 	return host
 }
 

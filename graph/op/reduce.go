@@ -158,5 +158,5 @@ func lowerReduction(l *graph.Lowering, stem string, over Axes, scale float64) {
 	arguments := []tensor.Argument{l.Out(), l.In(0), tensor.Int(r.sums), tensor.Int(l.Shapes[0].Elements())}
 	arguments = append(append(arguments, kept.Arguments(reduceAxes)...), summed.Arguments(reduceAxes)...)
 	s, kernel := r.onGPU(summed)
-	emitSums(l, stem, kernel, s, host, append(arguments, tensor.Real(l.DType, scale))...)
+	emitSums(l, stem, kernel, s, host, append(arguments, tensor.Float(l.DType, scale))...)
 }

@@ -25,7 +25,7 @@ func (ReLU) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (ReLU) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	run := graph.Pick(l, relu[float32], relu[float64])
-	l.Emit("relu_fwd", tensor.Fours(n), tensor.Strips(n, 1, 1, run), l.Out(), l.In(0), tensor.Int(n))
+	l.Emit("relu_fwd", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, run), l.Out(), l.In(0), tensor.Int(n))
 }
 
 func relu[T float32 | float64](a *tensor.Args, lo, hi int) {
@@ -64,11 +64,11 @@ func (g reluBackward) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	if g.sum {
 		run := graph.Pick(l, reluSumGradient[float32], reluSumGradient[float64])
-		l.Emit("relu_bwd_sum", tensor.Fours(n), tensor.Strips(n, 1, 1, run), l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n))
+		l.Emit("relu_bwd_sum", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, run), l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n))
 		return
 	}
 	run := graph.Pick(l, reluGradient[float32], reluGradient[float64])
-	l.Emit("relu_bwd", tensor.Fours(n), tensor.Strips(n, 1, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
+	l.Emit("relu_bwd", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 
 func reluSumGradient[T float32 | float64](a *tensor.Args, lo, hi int) {

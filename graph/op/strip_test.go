@@ -23,12 +23,12 @@ func (s *strict) Load(w tensor.Workload) (tensor.Runner, error) {
 	w.Launches = append([]tensor.Launch(nil), w.Launches...)
 	for i := range w.Launches {
 		l := &w.Launches[i]
-		strip := l.Host.Strip
+		strip := l.Host.RowTile
 		if strip.Rows == 0 {
 			continue
 		}
 		s.kernels[l.Kernel] = true
-		l.Host.Strip = tensor.Strip{}
+		l.Host.RowTile = tensor.RowTile{}
 		l.Host.Phases = append([]tensor.Phase(nil), l.Host.Phases...)
 		rows, parts := (strip.Rows/5/strip.Unit+1)*strip.Unit, strip.Parts
 		if parts == nil {

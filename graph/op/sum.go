@@ -92,7 +92,7 @@ func (s spread) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	run := graph.Pick(l, spreadRuns[float32], spreadRuns[float64])(runs, scale)
 	arguments := append([]tensor.Argument{l.Out(), l.In(0), tensor.Int(n)}, runs.arguments()...)
-	l.Emit("sum_bwd", tensor.Threads(n), tensor.Rows(n, 1, run), append(arguments, tensor.Real(l.DType, scale))...)
+	l.Emit("sum_bwd", tensor.Threads(n), tensor.Rows(n, 1, run), append(arguments, tensor.Float(l.DType, scale))...)
 }
 
 func spreadRuns[T float32 | float64](r runs, scale float64) func(a *tensor.Args, lo, hi int) {

@@ -31,7 +31,7 @@ func (Threshold) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (Threshold) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shape)
 	run := graph.Pick(l, threshold[float32], threshold[float64])(width)
-	l.Emit("threshold_fwd", tensor.Fours(rows*width), tensor.Strips(rows, l.Shape[1], width, run),
+	l.Emit("threshold_fwd", tensor.Vec4(rows*width), tensor.RowTiles(rows, l.Shape[1], width, run),
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows*width), tensor.Int(l.Shape[1]), tensor.Int(width))
 }
 
@@ -81,7 +81,7 @@ func (thresholdBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (thresholdBackward) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shape)
 	run := graph.Pick(l, thresholdGradient[float32], thresholdGradient[float64])(width)
-	l.Emit("threshold_bwd", tensor.Fours(rows*width), tensor.Strips(rows, l.Shape[1], width, run),
+	l.Emit("threshold_bwd", tensor.Vec4(rows*width), tensor.RowTiles(rows, l.Shape[1], width, run),
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(rows*width), tensor.Int(l.Shape[1]), tensor.Int(width))
 }
 

@@ -206,11 +206,11 @@ func refuse(t *testing.T, op graph.Op, shapes ...tensor.Shape) {
 }
 
 // initial draws standard normals times a deviation.
-func initial(deviation float64) graph.Initializer {
+func initial(std float64) graph.Initializer {
 	return func(seed uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
 		random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Stream: stream})
 		for i := range values {
-			values[i] *= deviation
+			values[i] *= std
 		}
 	}
 }

@@ -68,14 +68,14 @@ func updateTile[T float32 | float64, R any](n int, rule R, run func(rule R, a *t
 
 // UpdateGrid is the grid of an update of n parameters: a block for some tiles, a thread for a four.
 func UpdateGrid(n int) tensor.Grid {
-	return tensor.Shares{Items: UpdateTiles(n), Most: mostTiles, Threads: min(above(n, 4), UpdateTile(n)/4, updateThreads), Rows: true}
+	return tensor.Shares{Items: UpdateTiles(n), Most: maxTiles, Threads: min(above(n, 4), UpdateTile(n)/4, updateThreads), Rows: true}
 }
 
 // updateThreads is the most threads of a block, as in cuda/kernels/update.cuh. What a block
-// computes once costs next to nothing beside mostTiles tiles.
+// computes once costs next to nothing beside maxTiles tiles.
 const (
 	updateThreads = 512
-	mostTiles     = 16
+	maxTiles      = 16
 )
 
 // Entry is the value of a table at the header's step, or the last one.

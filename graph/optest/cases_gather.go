@@ -32,7 +32,7 @@ func naiveImages(g op.GatherImages, size, pixels, channels int) func(in [][]floa
 		for _, example := range examples(g.Batch, size, in[1]) {
 			for j := range pixels {
 				channel := j * channels / pixels
-				y = append(y, (in[0][example*pixels+j]/255-g.Mean.At(channel))/g.Deviation.At(channel))
+				y = append(y, (in[0][example*pixels+j]/255-g.Mean.At(channel))/g.Std.At(channel))
 			}
 		}
 		return y
@@ -89,9 +89,9 @@ func gatherCases() []Case {
 		// Five steps of 8 out of 13: three epochs, and batches that straddle two.
 		for _, size := range [][2]int{{13, 8}, {13, 13}, {1, 1}, {257, 33}} {
 			batch.Size = size[1]
-			images := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.1307, 0.5, 0.9), Deviation: op.ChannelsOf(0.3081, 0.2, 0.1)}
+			images := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.1307, 0.5, 0.9), Std: op.ChannelsOf(0.3081, 0.2, 0.1)}
 			if size[0] == 13 {
-				images.Mean, images.Deviation = op.ChannelsOf(0.1307), op.ChannelsOf(0.3081)
+				images.Mean, images.Std = op.ChannelsOf(0.1307), op.ChannelsOf(0.3081)
 			}
 			cases = append(cases, Case{
 				Name: fmt.Sprintf("gather images %d, %+v", size, batch), Op: images, NoGradient: true, Steps: 5,
@@ -103,8 +103,8 @@ func gatherCases() []Case {
 		}
 	}
 	batch := op.Batch{Size: 100, Shuffled: true}
-	images := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.1307), Deviation: op.ChannelsOf(0.3081)}
-	colour := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.4, 0.5, 0.6, 0.7), Deviation: op.ChannelsOf(0.1, 0.2, 0.3, 0.4)}
+	images := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.1307), Std: op.ChannelsOf(0.3081)}
+	colour := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.4, 0.5, 0.6, 0.7), Std: op.ChannelsOf(0.1, 0.2, 0.3, 0.4)}
 	cases = append(cases, Case{
 		Name: "gather images of 28x28", Op: images, NoGradient: true, Inputs: []Input{Bytes(256, 1000, 1, 28, 28), Header},
 		Naive: naiveImages(images, 1000, 784, 1), Terms: 2, Speed: true, Flops: 2 * 100 * 784,

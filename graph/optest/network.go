@@ -23,7 +23,7 @@ const (
 // loss; it keeps all gradients.
 func network(dtype tensor.DType) (*graph.Program, error) {
 	b := graph.New(dtype)
-	deviation := func(of float64) graph.Initializer {
+	std := func(of float64) graph.Initializer {
 		return func(seed uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
 			random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Stream: stream})
 			for i := range values {
@@ -32,15 +32,15 @@ func network(dtype tensor.DType) (*graph.Program, error) {
 		}
 	}
 	batch := op.Batch{Size: 9, Shuffled: true}
-	x := b.Apply(op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.5), Deviation: op.ChannelsOf(0.25)},
+	x := b.Apply(op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.5), Std: op.ChannelsOf(0.25)},
 		b.Data("images", tensor.Uint8, networkExamples, 2, 11, 11), b.Header())
 	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Int32, networkExamples), b.Header())
 	conv := op.Conv2D{Stride: op.Square(1), Padding: op.Square(1), Dilation: op.Square(1)}
-	h := b.Apply(op.ReLU{}, b.Apply(op.BiasAdd{}, b.Apply(conv, x, b.Parameter("w1", deviation(.3), 5, 2, 3, 3)), b.Parameter("b1", deviation(.1), 5)))
+	h := b.Apply(op.ReLU{}, b.Apply(op.BiasAdd{}, b.Apply(conv, x, b.Parameter("w1", std(.3), 5, 2, 3, 3)), b.Parameter("b1", std(.1), 5)))
 	h = b.Apply(op.MaxPool2D{Window: op.Square(2), Stride: op.Square(2)}, h)
-	h = b.Apply(op.ReLU{}, b.Apply(op.BiasAdd{}, b.Apply(conv, h, b.Parameter("w2", deviation(.2), 3, 5, 3, 3)), b.Parameter("b2", deviation(.1), 3)))
+	h = b.Apply(op.ReLU{}, b.Apply(op.BiasAdd{}, b.Apply(conv, h, b.Parameter("w2", std(.2), 3, 5, 3, 3)), b.Parameter("b2", std(.1), 3)))
 	h = b.Apply(op.Flatten(h), h)
-	h = b.Apply(op.BiasAdd{}, b.Apply(op.MatMul{TransposeB: true}, h, b.Parameter("w3", deviation(.2), networkClasses, 75)),
+	h = b.Apply(op.BiasAdd{}, b.Apply(op.MatMul{TransposeB: true}, h, b.Parameter("w3", std(.2), networkClasses, 75)),
 		b.Parameter("b3", nil, networkClasses))
 	loss := b.Apply(op.CrossEntropy{}, h, labels)
 	for i, g := range b.Gradients(loss, b.Parameters()...) {

@@ -29,10 +29,10 @@ func TestEveryOpHasARow(t *testing.T) {
 			tested[op.PkgPath()[strings.LastIndex(op.PkgPath(), "/")+1:]+"."+op.Name()] = true
 		}
 	}
-	for _, folder := range []string{"op", "op/array"} {
-		names := opsOf(t, filepath.Join("..", folder))
+	for _, dir := range []string{"op", "op/array"} {
+		names := opsOf(t, filepath.Join("..", dir))
 		if len(names) < 5 {
-			t.Errorf("%s: found only the ops %v", folder, names)
+			t.Errorf("%s: found only the ops %v", dir, names)
 		}
 		for _, name := range names {
 			if !tested[name] {
@@ -43,8 +43,8 @@ func TestEveryOpHasARow(t *testing.T) {
 }
 
 // opsOf are the exported types of a package's folder that have or embed a method Lower, as op.ReLU.
-func opsOf(t *testing.T, folder string) (names []string) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+func opsOf(t *testing.T, dir string) (names []string) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func opsOf(t *testing.T, folder string) (names []string) {
 	}
 	for name := range found {
 		if ast.IsExported(name) {
-			names = append(names, filepath.Base(folder)+"."+name)
+			names = append(names, filepath.Base(dir)+"."+name)
 		}
 	}
 	return names

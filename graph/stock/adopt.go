@@ -138,7 +138,7 @@ func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 		return nil
 	}
 	t := newTranslator(n.survey, b, n.output.Dtype())
-	t.evaluating = b.Phase == graph.Prediction
+	t.evaluating = b.Mode == graph.Prediction
 	t.batch, t.now = want[0], shape[0]
 	t.batched[n.input] = true
 	t.nodes[n.input] = t.view(x, append(tensor.Shape{shape[0]}, want[1:]...))

@@ -81,10 +81,10 @@ func TestFitAdoptedNetwork(t *testing.T) {
 	spec := pollen.Spec{
 		Network: "perceptron", Method: langevin.SGLD{}, Schedule: optimizers.Constant{Rate: 0.05}, Batch: 20, Epochs: 12, Samples: 3, Chains: 2,
 	}
-	folder := filepath.Join(t.TempDir(), "run")
-	_, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: data}, folder)
+	dir := filepath.Join(t.TempDir(), "run")
+	_, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: data}, dir)
 	must(t, err)
-	run, err := pollen.Open(folder)
+	run, err := pollen.Open(dir)
 	must(t, err)
 	scores, err := run.Assess(context.Background(), data, nil)
 	must(t, err)
@@ -111,7 +111,7 @@ func TestFitAdoptedNetwork(t *testing.T) {
 		}
 		pixels := make([]float32, 5*side*side)
 		for j := range pixels {
-			pixels[j] = float32((float64(data.Images[j])/255 - data.Mean[0]) / data.Deviation[0])
+			pixels[j] = float32((float64(data.Images[j])/255 - data.Mean[0]) / data.Std[0])
 		}
 		must(t, gorgonia.Let(x, dense.New(dense.WithShape(5, side*side), dense.WithBacking(pixels))))
 		tape := gorgonia.NewTapeMachine(x.Graph())

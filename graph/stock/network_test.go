@@ -102,7 +102,7 @@ func sampling(t testing.TB, device tensor.Device, network layers.Layer, batch, s
 func states(t testing.TB, s *graph.Session) (all []samples.Sample) {
 	t.Helper()
 	for chain := range s.Chains() {
-		state, err := samples.Take(s, chain, 1)
+		state, err := samples.FromSession(s, chain, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,9 +205,9 @@ func TestAdoptedLoss(t *testing.T) {
 			}
 		}
 		plan := langevin.Plan{Steps: 5100, BurnIn: 100, Thinning: 10}
-		return plan.Run(context.Background(), s, graph.MetricRows, func(p langevin.Progress) error {
+		return plan.Run(context.Background(), s, graph.MetricRows, func(p langevin.Window) error {
 			for chain := 0; p.Sample && chain < s.Chains(); chain++ {
-				state, err := samples.Take(s, chain, 1)
+				state, err := samples.FromSession(s, chain, 1)
 				if err != nil {
 					return err
 				}

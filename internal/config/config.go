@@ -11,13 +11,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// mostBytes bounds a configuration file: one of all settings has some kilobytes.
-const mostBytes = 1 << 20
+// maxBytes bounds a configuration file: one of all settings has some kilobytes.
+const maxBytes = 1 << 20
 
 // Set sets flags to the values of a YAML text. The values of others, by their keys, are no flag's.
 func Set(content []byte, flags *pflag.FlagSet, others map[string]func(value any) error) error {
-	if len(content) > mostBytes {
-		return errors.Errorf("%d bytes, wants at most %d", len(content), mostBytes)
+	if len(content) > maxBytes {
+		return errors.Errorf("%d bytes, wants at most %d", len(content), maxBytes)
 	}
 	var fields, second yaml.MapSlice
 	decoder := yaml.NewDecoder(bytes.NewReader(content), yaml.UseOrderedMap())

@@ -21,7 +21,7 @@ func TestSet(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"batch: many": "batch is many, wants an integer", "dance: 1": `no key "dance"; there are batch, model`, "batch: [1]": "batch is [1]",
-		"batch: 1\n---\nbatch: 2": "more than one document", "batch: {": "", strings.Repeat("#", mostBytes+1): "wants at most",
+		"batch: 1\n---\nbatch: 2": "more than one document", "batch: {": "", strings.Repeat("#", maxBytes+1): "wants at most",
 	} {
 		if err := Set([]byte(text), f, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: error %v, want %q", text, err, want)

@@ -35,20 +35,20 @@ func AsMistake(err error) error {
 
 // Data are the flags that name a data set and say how it is read.
 type Data struct {
-	Name, Folder, Size, Classes, Without string // lists have commas
-	Channels                             int
-	Validation, Test                     share
+	Name, Dir, Size, Classes, Without string // lists have commas
+	Channels                          int
+	Validation, Test                  share
 }
 
-// BindDataFolder binds the flag of the folder with data sets.
-func BindDataFolder(f *pflag.FlagSet, folder *string) {
-	f.StringVar(folder, "data-folder", "", "folder with data sets, looked into first")
+// BindDataDir binds the flag of the folder with data sets.
+func BindDataDir(f *pflag.FlagSet, dir *string) {
+	f.StringVar(dir, "data-folder", "", "folder with data sets, looked into first")
 }
 
 // Bind binds the flags that name data.
 func (d *Data) Bind(f *pflag.FlagSet) {
 	f.StringVar(&d.Name, "data", "mnist", "data to train on: a name, see Data above, or a folder or file of one's own")
-	BindDataFolder(f, &d.Folder)
+	BindDataDir(f, &d.Dir)
 }
 
 // BindSplits binds the flags that only data to train on have.
@@ -83,7 +83,7 @@ func (d *Data) Notes(into map[string]string) {
 		channels = strconv.Itoa(d.Channels)
 	}
 	for key, value := range map[string]string{
-		"data": d.Place(), "data-folder": d.Folder, "size": d.Size, "classes": d.Classes, "without-classes": d.Without,
+		"data": d.Place(), "data-folder": d.Dir, "size": d.Size, "classes": d.Classes, "without-classes": d.Without,
 		"channels": channels, "validation": d.Validation.String(), "test": d.Test.String(),
 	} {
 		if value != "" {
@@ -123,13 +123,13 @@ func (s *share) Type() string { return "share" }
 
 // Options are those of package datasets; progress, if not nil, is told what is read.
 func (d *Data) Options(ctx context.Context, progress func(file string, done, total int64)) (o datasets.Options, err error) {
-	if d.Folder != "" {
-		if info, err := os.Stat(d.Folder); err != nil || !info.IsDir() {
-			return o, Mistake("train: data-folder: there is no folder %s", d.Folder)
+	if d.Dir != "" {
+		if info, err := os.Stat(d.Dir); err != nil || !info.IsDir() {
+			return o, Mistake("pollen: data-folder: there is no folder %s", d.Dir)
 		}
 	}
 	o = datasets.Options{
-		Folder: d.Folder, Context: ctx, Channels: d.Channels, Progress: progress,
+		Dir: d.Dir, Context: ctx, Channels: d.Channels, OnProgress: progress,
 		Validation: float64(d.Validation), Test: float64(d.Test),
 		Classes: split(d.Classes), WithoutClasses: split(d.Without),
 	}
@@ -157,22 +157,22 @@ func parseSize(text string) (height, width int, err error) {
 		width, err = strconv.Atoi(second)
 	}
 	if err != nil || height < 1 || width < 1 {
-		return 0, 0, Mistake("train: size %q, wants a number, or height and width as in 48x64", text)
+		return 0, 0, Mistake("pollen: size %q, wants a number, or height and width as in 48x64", text)
 	}
 	return height, width, nil
 }
 
 // Check refuses a name that is neither a data set nor a path.
-func Check(flag, name, folder string) error {
+func Check(flag, name, dir string) error {
 	if slices.Contains(datasets.Names(), name) {
 		return nil
 	}
-	for _, path := range []string{name, filepath.Join(folder, name), filepath.Join(os.Getenv(datasets.EnvironmentFolder), name)} {
+	for _, path := range []string{name, filepath.Join(dir, name), filepath.Join(os.Getenv(datasets.EnvironmentDir), name)} {
 		if _, err := os.Stat(path); err == nil {
 			return nil
 		}
 	}
-	return Mistake("train: %s: no data set %q, and no folder or file of that name; there are %s", flag, name, strings.Join(datasets.Names(), ", "))
+	return Mistake("pollen: %s: no data set %q, and no folder or file of that name; there are %s", flag, name, strings.Join(datasets.Names(), ", "))
 }
 
 // Tested are the data that the runs of these names are scored on: their own, or those at a place,
@@ -185,11 +185,11 @@ func Tested(runs []string, own []Data, place string) (Data, error) {
 		case first < 0:
 			tested, first = d, i
 		case d.Place() != tested.Place():
-			return d, Mistake("train: %s was trained on %s, %s on %s: say which one by --data", runs[first], tested.Name, runs[i], d.Name)
+			return d, Mistake("pollen: %s was trained on %s, %s on %s: say which one by --data", runs[first], tested.Name, runs[i], d.Name)
 		case d.Classes != tested.Classes || d.Without != tested.Without:
-			return d, Mistake("train: %s was trained on other classes of %s than %s: score them apart", runs[i], d.Name, runs[first])
+			return d, Mistake("pollen: %s was trained on other classes of %s than %s: score them apart", runs[i], d.Name, runs[first])
 		case d.Test != tested.Test:
-			return d, Mistake("train: %s held out other images of %s for scores than %s (--test): score them apart", runs[i], d.Name, runs[first])
+			return d, Mistake("pollen: %s held out other images of %s for scores than %s (--test): score them apart", runs[i], d.Name, runs[first])
 		}
 	}
 	return tested, nil
@@ -210,7 +210,7 @@ func Changed(m pollen.Manifest, d Data, hashes map[string]string) bool {
 // Other is another kind of data, by name and classes ("" for all), for runs that were trained on
 // these and know some classes. Of the same data it is what was held out.
 func (d Data) Other(name, classes string, known []string) (Data, error) {
-	other := Data{Name: name, Folder: d.Folder, Classes: classes}
+	other := Data{Name: name, Dir: d.Dir, Classes: classes}
 	if name == "" || other.Place() != d.Place() {
 		return other, nil
 	}
@@ -222,20 +222,20 @@ func (d Data) Other(name, classes string, known []string) (Data, error) {
 	case d.Classes != "":
 		other.Without = d.Classes
 	default:
-		return other, Mistake("train: out: %s is the runs' own kind of data: name another, or some of its --classes that were held out", name)
+		return other, Mistake("pollen: out: %s is the runs' own kind of data: name another, or some of its --classes that were held out", name)
 	}
 	for _, class := range split(other.Classes) {
 		if slices.Contains(known, class) {
-			return other, Mistake("train: classes: %s's %q is the runs' own kind of data, which they were trained on", name, class)
+			return other, Mistake("pollen: classes: %s's %q is the runs' own kind of data, which they were trained on", name, class)
 		}
 	}
 	return other, nil
 }
 
 // In are the same data in another folder, if it is not "".
-func (d Data) In(folder string) Data {
-	if folder != "" {
-		d.Folder = folder
+func (d Data) In(dir string) Data {
+	if dir != "" {
+		d.Dir = dir
 	}
 	return d
 }
@@ -244,7 +244,7 @@ func (d Data) In(folder string) Data {
 func DataOf(m pollen.Manifest) Data {
 	n := m.Notes
 	d := Data{
-		Name: n["data"], Folder: n["data-folder"], Size: n["size"], Classes: n["classes"], Without: n["without-classes"],
+		Name: n["data"], Dir: n["data-folder"], Size: n["size"], Classes: n["classes"], Without: n["without-classes"],
 	}
 	// What is not there stays 0.
 	d.Channels, _ = strconv.Atoi(n["channels"])

@@ -13,11 +13,11 @@ import (
 
 // AsUsage names the flag where an option is wrong; other errors stay as they are.
 func AsUsage(err error) error {
-	var option datasets.Invalid
+	var option datasets.FormatError
 	if !errors.As(err, &option) {
 		return err
 	}
-	err = Mistake("train: %s: %s", flagOf(option.Option), option.Problem)
+	err = Mistake("pollen: %s: %s", flagOf(option.Option), option.Problem)
 	if option.Option == "Test" || option.Option == "Validation" {
 		err = Mistake("%v; --test 0 or --validation 0 holds nothing out", err)
 	}
@@ -37,7 +37,7 @@ func RefuseZeros(given *pflag.FlagSet) (err error) {
 	given.Visit(func(f *pflag.Flag) {
 		zero := f.Value.String()
 		if slices.Contains([]string{"batch", "max-body", "max-pixels", "timeout"}, f.Name) && (zero == "0" || zero == "0s") {
-			err = Mistake("train: %s: %s, wants more than 0", f.Name, zero)
+			err = Mistake("pollen: %s: %s, wants more than 0", f.Name, zero)
 		}
 	})
 	return err

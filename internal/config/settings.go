@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen"
-	"github.com/pollen-ml/pollen/cluster"
+	"github.com/pollen-ml/pollen/internal/cluster"
 )
 
 // ManifestFile is what a run's manifest is called: it can be given as a configuration.
@@ -124,7 +124,7 @@ func networkText(name string) (string, error) {
 	switch filepath.Ext(name) {
 	case ".yaml", ".yml":
 		content, err := os.ReadFile(name)
-		return string(content), errors.Wrap(err, "train: model")
+		return string(content), errors.Wrap(err, "pollen: model")
 	}
 	return name, nil
 }
@@ -138,12 +138,12 @@ func (s *Settings) read(path string) error {
 	if err == nil {
 		err = Set(content, s.flags, map[string]func(any) error{"grid": s.readGrid})
 	}
-	return errors.Wrapf(err, "train: config %s", path)
+	return errors.Wrapf(err, "pollen: config %s", path)
 }
 
 // readManifest sets flags as a run had them.
-func readManifest(folder string, flags *pflag.FlagSet) error {
-	m, err := pollen.ReadManifest(folder)
+func readManifest(dir string, flags *pflag.FlagSet) error {
+	m, err := pollen.ReadManifest(dir)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func readManifest(folder string, flags *pflag.FlagSet) error {
 			continue
 		}
 		if err := flags.Set(name, text); err != nil {
-			return errors.Wrapf(err, "train: %s", folder)
+			return errors.Wrapf(err, "pollen: %s", dir)
 		}
 	}
 	return nil

@@ -10,21 +10,21 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen/cluster"
+	"github.com/pollen-ml/pollen/internal/cluster"
 )
 
 // Submission is a job for a cluster: the tasks of a configuration.
 type Submission struct {
 	cluster.Job
 	Config  string // its file
-	Folder  string // of all tasks' runs
-	Program string // train on Slurm's nodes; "" is this program
+	Dir     string // of all tasks' runs
+	Program string // path of pollen on the nodes of Slurm; "" is this program
 }
 
 // Check tries every task's settings, so that none fails on the cluster for a mistake in the file.
 func (s *Submission) Check() error {
-	if s.Folder == "" {
-		return Mistake("train: submit wants --folder")
+	if s.Dir == "" {
+		return Mistake("pollen: submit wants --folder")
 	}
 	if s.Name == "" {
 		s.Name = jobName(strings.TrimSuffix(filepath.Base(s.Config), filepath.Ext(s.Config)))
@@ -36,7 +36,7 @@ func (s *Submission) Check() error {
 			return err
 		}
 		s.Tasks = one.Plan.Tasks()
-		if _, err = one.Take(strconv.Itoa(number), s.Folder); err == nil {
+		if _, err = one.Take(strconv.Itoa(number), s.Dir); err == nil {
 			_, err = one.Spec()
 		}
 		if err != nil {
@@ -59,7 +59,7 @@ func jobName(file string) string {
 
 // fit is what a task runs: its number comes from the cluster.
 func (s *Submission) fit(program []string, config string) []string {
-	command := append(program, "fit", "--config", config, "--folder", s.Folder, "--task", "auto")
+	command := append(program, "fit", "--config", config, "--folder", s.Dir, "--task", "auto")
 	if s.GPUs == 0 {
 		command = append(command, "--device", "cpu", "--threads", strconv.Itoa(s.CPUs))
 	}
@@ -69,20 +69,20 @@ func (s *Submission) fit(program []string, config string) []string {
 // ForSlurm is the batch script, and the program that takes it on its standard input.
 func (s *Submission) ForSlurm() (text string, tool []string, err error) {
 	program := s.Program
-	for _, path := range []*string{&s.Config, &s.Folder, &s.Slurm.Folder} {
+	for _, path := range []*string{&s.Config, &s.Dir, &s.Slurm.Dir} {
 		if *path, err = filepath.Abs(*path); err != nil {
-			return "", nil, errors.Wrap(err, "train: submit")
+			return "", nil, errors.Wrap(err, "pollen: submit")
 		}
 	}
 	if program == "" {
 		if program, err = os.Executable(); err != nil {
-			return "", nil, errors.Wrap(err, "train: submit")
+			return "", nil, errors.Wrap(err, "pollen: submit")
 		}
 		if strings.Contains(program, "go-build") {
-			return "", nil, Mistake("train: submit: this program is one of go run, which is gone when a task starts: go build ./cmd/train, or say which by --command")
+			return "", nil, Mistake("pollen: submit: this program is one of go run, which is gone when a task starts: go build ./cmd/pollen, or say which by --command")
 		}
 	}
-	s.Slurm.Logs = filepath.Join(s.Folder, "logs")
+	s.Slurm.Logs = filepath.Join(s.Dir, "logs")
 	s.Command = s.fit([]string{program}, s.Config)
 	text, err = s.Job.ForSlurm()
 	return text, []string{"sbatch"}, err
@@ -93,9 +93,9 @@ func (s *Submission) ForSlurm() (text string, tool []string, err error) {
 func (s *Submission) ForPods() (text string, tool []string, err error) {
 	switch {
 	case s.Pods.Image == "" || s.Pods.Claim == "":
-		return "", nil, Mistake("train: submit kubernetes wants --image, with train, and --claim, the volume that keeps the runs")
-	case !strings.HasPrefix(path.Clean(s.Folder)+"/", path.Clean(s.Pods.Mount)+"/"):
-		return "", nil, Mistake("train: submit: folder %s is not in the volume, which pods see at %s: it would be gone with them", s.Folder, s.Pods.Mount)
+		return "", nil, Mistake("pollen: submit kubernetes wants --image, with pollen, and --claim, the volume that keeps the runs")
+	case !strings.HasPrefix(path.Clean(s.Dir)+"/", path.Clean(s.Pods.Mount)+"/"):
+		return "", nil, Mistake("pollen: submit: folder %s is not in the volume, which pods see at %s: it would be gone with them", s.Dir, s.Pods.Mount)
 	}
 	one, err := Layered(pflag.NewFlagSet("", pflag.ContinueOnError), s.Config)
 	if err != nil {
@@ -105,14 +105,14 @@ func (s *Submission) ForPods() (text string, tool []string, err error) {
 	files := []string{s.Config}
 	if network := one.Text["model"]; strings.HasSuffix(network, ".yaml") || strings.HasSuffix(network, ".yml") {
 		if filepath.Base(network) != network {
-			return "", nil, Mistake("train: model: %s: for pods, start submit beside the file and name it without a folder", network)
+			return "", nil, Mistake("pollen: model: %s: for pods, start submit beside the file and name it without a folder", network)
 		}
 		files = append(files, network)
 	}
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return "", nil, errors.Wrap(err, "train: submit")
+			return "", nil, errors.Wrap(err, "pollen: submit")
 		}
 		s.Pods.Files[filepath.Base(file)] = string(content)
 	}

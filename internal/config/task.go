@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/cluster"
+	"github.com/pollen-ml/pollen/internal/cluster"
 )
 
 // readGrid reads a file's grid: names of settings, each with a list of values.
@@ -33,16 +33,16 @@ func (s *Settings) readGrid(value any) error {
 }
 
 // Take turns the settings into those of a task, and returns its folder.
-func (s *Settings) Take(number, folder string) (string, error) {
-	if folder == "" {
-		return "", Mistake("train: --task wants --folder, below which all tasks have theirs")
+func (s *Settings) Take(number, dir string) (string, error) {
+	if dir == "" {
+		return "", Mistake("pollen: --task wants --folder, below which all tasks have theirs")
 	}
 	var index int
 	var err error
 	if number == "auto" {
 		index, err = cluster.Index(os.LookupEnv)
 	} else if index, err = strconv.Atoi(number); err != nil {
-		err = errors.Errorf("train: task is %q, wants a number or auto", number)
+		err = errors.Errorf("pollen: task is %q, wants a number or auto", number)
 	}
 	if err != nil {
 		return "", AsMistake(err)
@@ -53,10 +53,10 @@ func (s *Settings) Take(number, folder string) (string, error) {
 	}
 	for _, setting := range task.Settings {
 		if err := setField(s.flags, setting.Name, setting.Value); err != nil {
-			return "", AsMistake(errors.WithMessage(err, "train: grid"))
+			return "", AsMistake(errors.WithMessage(err, "pollen: grid"))
 		}
 	}
-	return filepath.Join(folder, filepath.FromSlash(task.Folder)), AsMistake(s.divide(task))
+	return filepath.Join(dir, filepath.FromSlash(task.Dir)), AsMistake(s.divide(task))
 }
 
 // divide gives a part its chains: as many as there are parts unless there are more.
@@ -69,7 +69,7 @@ func (s *Settings) divide(task cluster.Task) error {
 		if text, given := s.Text[name]; given {
 			var err error
 			if *value, err = strconv.Atoi(text); err != nil {
-				return errors.Wrapf(err, "train: %s", name)
+				return errors.Wrapf(err, "pollen: %s", name)
 			}
 		}
 	}

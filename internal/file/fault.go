@@ -4,11 +4,11 @@ import "sync/atomic"
 
 // The calls that change a disk, as a Fault sees them.
 const (
-	CallCreate     = "create"
-	CallWrite      = "write"
-	CallSync       = "sync"
-	CallRename     = "rename"
-	CallSyncFolder = "sync folder"
+	CallCreate  = "create"
+	CallWrite   = "write"
+	CallSync    = "sync"
+	CallRename  = "rename"
+	CallSyncDir = "sync folder"
 )
 
 // Fault stands for a disk that fails: it is asked before each call that changes one. Where it

@@ -45,8 +45,8 @@ func Create(path string) (*Pending, error) {
 	if err := checkPlace(path); err != nil {
 		return nil, err
 	}
-	folder, base := filepath.Split(path)
-	stem := folder + "." + base + "." + strconv.Itoa(os.Getpid()) + "-"
+	dir, base := filepath.Split(path)
+	stem := dir + "." + base + "." + strconv.Itoa(os.Getpid()) + "-"
 	for {
 		// A name is taken if a process of the same number was killed, or runs on another machine
 		// that shares the folder.
@@ -140,20 +140,20 @@ func (p *Pending) Close() error {
 
 // Sweep removes the temporary files that killed processes left in a folder, but not in its
 // subfolders. No process may be writing there. A folder that does not exist is not an error.
-func Sweep(folder string) error {
-	entries, err := os.ReadDir(folder)
+func Sweep(dir string) error {
+	entries, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
 		return nil
 	}
 	if err != nil {
-		return errors.Wrapf(err, "file: sweep %s", folder)
+		return errors.Wrapf(err, "file: sweep %s", dir)
 	}
 	for _, entry := range entries {
 		if !entry.Type().IsRegular() || !IsTemporary(entry.Name()) {
 			continue
 		}
-		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil && !os.IsNotExist(err) {
-			return errors.Wrapf(err, "file: sweep %s", folder)
+		if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil && !os.IsNotExist(err) {
+			return errors.Wrapf(err, "file: sweep %s", dir)
 		}
 	}
 	return nil

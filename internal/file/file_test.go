@@ -14,9 +14,9 @@ import (
 )
 
 // names are the names in a folder.
-func names(t *testing.T, folder string) []string {
+func names(t *testing.T, dir string) []string {
 	t.Helper()
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,9 +27,9 @@ func names(t *testing.T, folder string) []string {
 	return names
 }
 
-func wantNames(t *testing.T, folder string, want ...string) {
+func wantNames(t *testing.T, dir string, want ...string) {
 	t.Helper()
-	if got := names(t, folder); !slices.Equal(got, want) {
+	if got := names(t, dir); !slices.Equal(got, want) {
 		t.Errorf("the folder holds %q, want %q", got, want)
 	}
 }
@@ -56,17 +56,17 @@ func put(t *testing.T, path, content string) {
 }
 
 func TestWriteMakesAndReplaces(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "a.json")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.json")
 	for _, content := range []string{"first", "", "a longer one", "short"} {
 		if err := Write(path, []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 		wantContent(t, path, content)
-		wantNames(t, folder, "a.json")
+		wantNames(t, dir, "a.json")
 	}
 	// The mode is that of any file, whatever the umask.
-	ordinary := filepath.Join(folder, "ordinary")
+	ordinary := filepath.Join(dir, "ordinary")
 	put(t, ordinary, "")
 	want, err := os.Stat(ordinary)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestWriteMakesAndReplaces(t *testing.T) {
 	}
 }
 
-func TestWriteWithoutFolder(t *testing.T) {
+func TestWriteWithoutDir(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := Write("bare", []byte("x")); err != nil {
 		t.Fatal(err)
@@ -87,8 +87,8 @@ func TestWriteWithoutFolder(t *testing.T) {
 }
 
 func TestPendingTakesItsPlaceWithCommit(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "a")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
 	put(t, path, "old")
 	p, err := Create(path)
 	if err != nil {
@@ -111,12 +111,12 @@ func TestPendingTakesItsPlaceWithCommit(t *testing.T) {
 	wantError(t, err, "committed or closed already")
 	wantError(t, p.Commit(), "committed or closed already")
 	wantContent(t, path, "new content")
-	wantNames(t, folder, "a")
+	wantNames(t, dir, "a")
 }
 
 func TestCloseDropsWhatIsPending(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "a")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
 	put(t, path, "old")
 	p, err := Create(path)
 	if err != nil {
@@ -132,13 +132,13 @@ func TestCloseDropsWhatIsPending(t *testing.T) {
 	}
 	wantError(t, p.Commit(), "committed or closed already")
 	wantContent(t, path, "old")
-	wantNames(t, folder, "a")
+	wantNames(t, dir, "a")
 }
 
 // What may take its place is asked when the content is on the disk.
 func TestCommitKeeping(t *testing.T) {
-	folder := t.TempDir()
-	path, older := filepath.Join(folder, "state"), filepath.Join(folder, "older")
+	dir := t.TempDir()
+	path, older := filepath.Join(dir, "state"), filepath.Join(dir, "older")
 	commit := func(content string, may error) error {
 		p, err := Create(path)
 		if err != nil {
@@ -148,7 +148,7 @@ func TestCommitKeeping(t *testing.T) {
 			t.Fatal(err)
 		}
 		return p.CommitKeeping(older, func() error {
-			if len(names(t, folder)) == 0 {
+			if len(names(t, dir)) == 0 {
 				t.Error("asked before the content is there")
 			}
 			return may
@@ -160,27 +160,27 @@ func TestCommitKeeping(t *testing.T) {
 		}
 	}
 	wantError(t, commit("third", errors.New("another writes here")), "another writes here")
-	wantNames(t, folder, "older", "state")
+	wantNames(t, dir, "older", "state")
 	wantContent(t, path, "second")
 	wantContent(t, older, "first")
 }
 
 func TestPlacesThatCannotBeReplaced(t *testing.T) {
-	folder := t.TempDir()
-	taken := filepath.Join(folder, "folder")
+	dir := t.TempDir()
+	taken := filepath.Join(dir, "folder")
 	if err := os.Mkdir(taken, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	wantError(t, Write(taken, nil), "got a folder, wants a file")
-	wantError(t, Write(filepath.Join(folder, "none", "a"), nil), "file: create ")
+	wantError(t, Write(filepath.Join(dir, "none", "a"), nil), "file: create ")
 	if info, err := os.Lstat(os.DevNull); err == nil && info.Mode()&os.ModeDevice != 0 {
 		wantError(t, Write(os.DevNull, nil), "wants a regular file")
 	}
-	wantNames(t, folder, "folder")
+	wantNames(t, dir, "folder")
 
 	// A folder that appears while the content is written stays as it is, and the content is
 	// dropped.
-	path := filepath.Join(folder, "late")
+	path := filepath.Join(dir, "late")
 	p, err := Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -189,26 +189,26 @@ func TestPlacesThatCannotBeReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantError(t, p.Commit(), "file: commit ")
-	wantNames(t, folder, "folder", "late")
+	wantNames(t, dir, "folder", "late")
 	wantNames(t, path, "inside")
 }
 
 func TestSweepRemovesWhatWasLeft(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	others := []string{
 		".hidden", ".partial", "..partial", ".a.partial", ".a.12.partial", ".a.12-.partial", ".a.-1.partial", ".a.x-1.partial",
 		".a.12-1.partial.bak", "a.12-1.partial", "a.partial", "whole",
 	}
 	for _, name := range others {
-		put(t, filepath.Join(folder, name), "keep")
+		put(t, filepath.Join(dir, name), "keep")
 	}
-	below := filepath.Join(folder, ".b.12-1.partial")
+	below := filepath.Join(dir, ".b.12-1.partial")
 	if err := os.Mkdir(below, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	put(t, filepath.Join(below, ".a.12-1.partial"), "keep")
 	for _, base := range []string{"metrics.jsonl", ".dotted", "plain"} {
-		p, err := Create(filepath.Join(folder, base))
+		p, err := Create(filepath.Join(dir, base))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,28 +217,28 @@ func TestSweepRemovesWhatWasLeft(t *testing.T) {
 		}
 		p.file.Close() // as when the process is killed
 	}
-	if got, want := len(names(t, folder)), len(others)+1+3; got != want {
+	if got, want := len(names(t, dir)), len(others)+1+3; got != want {
 		t.Fatalf("%d names, want %d", got, want)
 	}
-	if err := Sweep(folder); err != nil {
+	if err := Sweep(dir); err != nil {
 		t.Fatal(err)
 	}
 	want := append(slices.Clone(others), ".b.12-1.partial")
 	slices.Sort(want)
-	wantNames(t, folder, want...)
+	wantNames(t, dir, want...)
 	wantNames(t, below, ".a.12-1.partial")
 
-	if err := Sweep(filepath.Join(folder, "none")); err != nil {
+	if err := Sweep(filepath.Join(dir, "none")); err != nil {
 		t.Errorf("a folder that does not exist: %v", err)
 	}
-	wantError(t, Sweep(filepath.Join(folder, "whole")), "file: sweep ")
+	wantError(t, Sweep(filepath.Join(dir, "whole")), "file: sweep ")
 }
 
 // A name that is taken is skipped, and the file with it stays.
 func TestNamesThatAreTaken(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "a")
-	next := filepath.Join(folder, fmt.Sprintf(".a.%d-%d.partial", os.Getpid(), created.Load()+1))
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
+	next := filepath.Join(dir, fmt.Sprintf(".a.%d-%d.partial", os.Getpid(), created.Load()+1))
 	put(t, next, "another process's")
 	if err := Write(path, []byte("ours")); err != nil {
 		t.Fatal(err)
@@ -249,8 +249,8 @@ func TestNamesThatAreTaken(t *testing.T) {
 
 // Several writers of one path: each is whole, and the last one stays.
 func TestWritersAtATime(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "a")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
 	var writing sync.WaitGroup
 	for writer := range 4 {
 		writing.Go(func() {
@@ -266,5 +266,5 @@ func TestWritersAtATime(t *testing.T) {
 	if err != nil || len(got) != 10_000 || strings.Trim(string(got), string(got[:1])) != "" {
 		t.Errorf("%d bytes of several writers (%v)", len(got), err)
 	}
-	wantNames(t, folder, "a")
+	wantNames(t, dir, "a")
 }

@@ -8,10 +8,10 @@ import (
 )
 
 // Free is how many bytes can be written into a folder before its disk is full.
-func Free(folder string) (uint64, error) {
+func Free(dir string) (uint64, error) {
 	var s unix.Statfs_t
-	if err := unix.Statfs(folder, &s); err != nil {
-		return 0, errors.Wrapf(err, "file: free space of %s", folder)
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, errors.Wrapf(err, "file: free space of %s", dir)
 	}
 	return uint64(s.Bavail) * uint64(s.Bsize), nil
 }

@@ -6,11 +6,11 @@ import (
 )
 
 // Free is how many bytes can be written into a folder before its disk is full.
-func Free(folder string) (uint64, error) {
-	path, err := windows.UTF16PtrFromString(folder)
+func Free(dir string) (uint64, error) {
+	path, err := windows.UTF16PtrFromString(dir)
 	var free uint64
 	if err == nil {
 		err = windows.GetDiskFreeSpaceEx(path, &free, nil, nil)
 	}
-	return free, errors.Wrapf(err, "file: free space of %s", folder)
+	return free, errors.Wrapf(err, "file: free space of %s", dir)
 }

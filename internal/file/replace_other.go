@@ -12,19 +12,19 @@ import (
 
 // replace renames a file over another in the same folder, and puts the new name on the disk.
 func replace(from, to string) error {
-	folder, err := os.Open(filepath.Dir(to))
+	dir, err := os.Open(filepath.Dir(to))
 	if err != nil {
 		return err
 	}
-	defer folder.Close()
+	defer dir.Close()
 	if _, err := ask(CallRename, to, 0); err != nil {
 		return err
 	}
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	if _, err = ask(CallSyncFolder, to, 0); err == nil {
-		err = folder.Sync()
+	if _, err = ask(CallSyncDir, to, 0); err == nil {
+		err = dir.Sync()
 	}
 	// Some network file systems cannot synchronise a folder, and say that the call is invalid.
 	if err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {

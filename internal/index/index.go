@@ -10,8 +10,8 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/journal"
-	"github.com/pollen-ml/pollen/internal/seal"
 )
 
 // File is the journal's name.
@@ -38,7 +38,7 @@ func (l Line) check() error {
 			said++
 		}
 	}
-	if said != 1 || l.Sum != "" && len(l.Sum) != len(seal.Blank) || l.Bytes < 0 {
+	if said != 1 || l.Sum != "" && len(l.Sum) != len(checksum.Blank) || l.Bytes < 0 {
 		return errors.Errorf("%s: checksum %q, lost %q, dropped %t, %d bytes, wants a checksum or why it is not there", l.File, l.Sum, l.Lost, l.Dropped, l.Bytes)
 	}
 	return nil
@@ -60,8 +60,8 @@ func (x *Index) add(l Line) {
 
 // Read reads the index of a run's folder. A torn last line, of a process that was killed, is left
 // out.
-func Read(folder string) (*Index, error) {
-	place := filepath.Join(folder, File)
+func Read(dir string) (*Index, error) {
+	place := filepath.Join(dir, File)
 	opened, err := os.Open(place)
 	if os.IsNotExist(err) {
 		return nil, errors.New("there is no such file")
@@ -97,24 +97,24 @@ func parseLine(object []byte) (l Line, err error) {
 }
 
 // Append opens an index that was read to list more files.
-func (x *Index) Append(folder string) (to *journal.Writer, err error) {
+func (x *Index) Append(dir string) (to *journal.Writer, err error) {
 	tail := x.Tail
 	if tail.Torn {
 		var lines []Line
 		for _, name := range x.Names {
 			lines = append(lines, x.Lines[name])
 		}
-		if tail, err = Rewrite(folder, lines); err != nil {
+		if tail, err = Rewrite(dir, lines); err != nil {
 			return nil, err
 		}
 	}
-	to, err = journal.Append(filepath.Join(folder, File), tail)
+	to, err = journal.Append(filepath.Join(dir, File), tail)
 	return to, errors.Wrap(err, "pollen: index")
 }
 
 // Rewrite replaces the index.
-func Rewrite(folder string, lines []Line) (journal.Tail, error) {
-	tail, err := journal.Rewrite(filepath.Join(folder, File), func(add func(any) error) error {
+func Rewrite(dir string, lines []Line) (journal.Tail, error) {
+	tail, err := journal.Rewrite(filepath.Join(dir, File), func(add func(any) error) error {
 		for _, l := range lines {
 			if err := add(l); err != nil {
 				return err
@@ -140,11 +140,11 @@ func Add(to *journal.Writer, lines ...Line) error {
 }
 
 // Sealed is the line of a sealed text file.
-func Sealed(folder, name string) (Line, error) {
-	content, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(name)))
+func Sealed(dir, name string) (Line, error) {
+	content, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 	if err != nil {
 		return Line{}, errors.Wrap(err, "pollen: index")
 	}
-	sum, err := seal.Check(content, len(content))
+	sum, err := checksum.Check(content, len(content))
 	return Line{File: name, Bytes: len(content), Sum: sum}, err
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/journal"
-	"github.com/pollen-ml/pollen/internal/seal"
 )
 
 func must(t testing.TB, err error) {
@@ -19,15 +19,15 @@ func must(t testing.TB, err error) {
 }
 
 func FuzzIndex(f *testing.F) {
-	folder := f.TempDir()
+	dir := f.TempDir()
 	lines := []Line{
-		{File: "manifest.json", Bytes: 10, Sum: seal.Blank}, {File: "samples/chain00000-step000000001.safetensors", Bytes: 10, Sum: seal.Blank},
+		{File: "manifest.json", Bytes: 10, Sum: checksum.Blank}, {File: "samples/chain00000-step000000001.safetensors", Bytes: 10, Sum: checksum.Blank},
 		{File: "samples/chain00000-step000000002.safetensors", Lost: "missing"},
 		{File: "samples/chain00000-step000000003.safetensors", Dropped: true},
 	}
-	_, err := Rewrite(folder, lines)
+	_, err := Rewrite(dir, lines)
 	must(f, err)
-	whole, err := os.ReadFile(filepath.Join(folder, File))
+	whole, err := os.ReadFile(filepath.Join(dir, File))
 	must(f, err)
 	f.Add(whole)
 	f.Add(whole[:len(whole)-20])
@@ -52,14 +52,14 @@ func FuzzIndex(f *testing.F) {
 }
 
 // An index whose lines are whole can name no file outside its run.
-func TestIndexStaysInItsFolder(t *testing.T) {
+func TestIndexStaysInItsDir(t *testing.T) {
 	for _, name := range []string{"", "..", "../a", "/etc/passwd", "samples/../../a", `samples\a`, "samples//a", "a/"} {
-		folder := t.TempDir()
-		_, err := journal.Rewrite(filepath.Join(folder, File), func(add func(any) error) error {
-			return add(Line{File: name, Sum: seal.Blank})
+		dir := t.TempDir()
+		_, err := journal.Rewrite(filepath.Join(dir, File), func(add func(any) error) error {
+			return add(Line{File: name, Sum: checksum.Blank})
 		})
 		must(t, err)
-		if _, err := Read(folder); err == nil {
+		if _, err := Read(dir); err == nil {
 			t.Errorf("%q is accepted", name)
 		}
 	}
@@ -68,21 +68,21 @@ func TestIndexStaysInItsFolder(t *testing.T) {
 // An index that ends anywhere within its last line, as where a process was killed, can be appended
 // to.
 func TestAppendAfterCut(t *testing.T) {
-	folder := t.TempDir()
-	place := filepath.Join(folder, File)
-	_, err := Rewrite(folder, []Line{{File: "a", Sum: seal.Blank}, {File: "b", Sum: seal.Blank}})
+	dir := t.TempDir()
+	place := filepath.Join(dir, File)
+	_, err := Rewrite(dir, []Line{{File: "a", Sum: checksum.Blank}, {File: "b", Sum: checksum.Blank}})
 	must(t, err)
 	whole, err := os.ReadFile(place)
 	must(t, err)
 	for n := bytes.IndexByte(whole, '\n') + 1; n <= len(whole); n++ {
 		must(t, os.WriteFile(place, whole[:n], 0o644))
-		x, err := Read(folder)
+		x, err := Read(dir)
 		must(t, err)
-		to, err := x.Append(folder)
+		to, err := x.Append(dir)
 		must(t, err)
-		must(t, Add(to, Line{File: "c", Sum: seal.Blank}))
+		must(t, Add(to, Line{File: "c", Sum: checksum.Blank}))
 		must(t, to.Close())
-		again, err := Read(folder)
+		again, err := Read(dir)
 		if err != nil || len(again.Names) != len(x.Names)+1 {
 			t.Fatalf("cut at %d of %d: %v, want one more than %v (%v)", n, len(whole), again, x.Names, err)
 		}

@@ -10,8 +10,8 @@ import (
 
 // Write writes two splits of that many images to a folder, as notMNIST's files. A small network
 // learns them within seconds: the place of a bright square, on noise, is the class.
-func Write(folder string, train, test int) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+func Write(dir string, train, test int) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return errors.Wrap(err, "letters")
 	}
 	for name, count := range map[string]int{"train": train, "t10k": test} {
@@ -34,7 +34,7 @@ func Write(folder string, train, test int) error {
 			}
 		}
 		for kind, content := range map[string][]byte{"-images-idx3-ubyte": images, "-labels-idx1-ubyte": labels} {
-			if err := os.WriteFile(filepath.Join(folder, name+kind), content, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, name+kind), content, 0o644); err != nil {
 				return errors.Wrap(err, "letters")
 			}
 		}

@@ -29,32 +29,32 @@ type Owner struct {
 
 // Taken is the error where another process has the lock.
 type Taken struct {
-	Folder string
-	Owner  Owner
+	Dir   string
+	Owner Owner
 }
 
 // Error names the owner.
 func (t *Taken) Error() string {
 	if t.Owner.Process == 0 {
-		return fmt.Sprintf("another process writes in %s", t.Folder)
+		return fmt.Sprintf("another process writes in %s", t.Dir)
 	}
-	return fmt.Sprintf("process %d on %s writes in %s", t.Owner.Process, t.Owner.Host, t.Folder)
+	return fmt.Sprintf("process %d on %s writes in %s", t.Owner.Process, t.Owner.Host, t.Dir)
 }
 
 // Lost is the error of a process whose turn to write is over.
 type Lost struct {
-	Folder string
-	By     Owner
+	Dir string
+	By  Owner
 }
 
 // Error names the process whose turn it is.
 func (l *Lost) Error() string {
-	return fmt.Sprintf("process %d on %s writes in %s now: this process must not", l.By.Process, l.By.Host, l.Folder)
+	return fmt.Sprintf("process %d on %s writes in %s now: this process must not", l.By.Process, l.By.Host, l.Dir)
 }
 
 // Lock is the right to write in a folder.
 type Lock struct {
-	folder string
+	dir    string
 	owner  Owner
 	system *flock.Flock // nil where the file system has no locks
 	remark string
@@ -62,23 +62,23 @@ type Lock struct {
 
 // Take gets the lock of a folder that exists, without waiting. The error is Taken while another
 // process has it.
-func Take(folder string) (*Lock, error) {
-	l := &Lock{folder: folder}
-	system := flock.New(filepath.Join(folder, File), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
+func Take(dir string) (*Lock, error) {
+	l := &Lock{dir: dir}
+	system := flock.New(filepath.Join(dir, File), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
 	got, failed := system.TryLock()
-	before, err := Who(folder)
+	before, err := Who(dir)
 	switch {
 	case failed == nil && !got:
-		return nil, errors.WithStack(&Taken{folder, before})
+		return nil, errors.WithStack(&Taken{dir, before})
 	case failed == nil:
 		l.system = system
 	case !unsupported(failed):
-		return nil, errors.Wrapf(failed, "lock: %s", folder)
+		return nil, errors.Wrapf(failed, "lock: %s", dir)
 	case err == nil && before.Writes && !ended(before):
-		return nil, errors.WithMessagef(&Taken{folder, before}, "lock: the file system has no locks (%v); if that process is no more, remove %s",
-			failed, filepath.Join(folder, Record))
+		return nil, errors.WithMessagef(&Taken{dir, before}, "lock: the file system has no locks (%v); if that process is no more, remove %s",
+			failed, filepath.Join(dir, Record))
 	default:
-		l.remark = fmt.Sprintf("%s: the file system has no locks (%v): nothing stops a second writer that starts at the same moment", folder, failed)
+		l.remark = fmt.Sprintf("%s: the file system has no locks (%v): nothing stops a second writer that starts at the same moment", dir, failed)
 	}
 	if err != nil && l.system != nil {
 		l.remark = fmt.Sprintf("%v; it is written anew", err)
@@ -86,9 +86,9 @@ func Take(folder string) (*Lock, error) {
 	if l.owner.Host, err = os.Hostname(); err != nil {
 		l.owner.Host = "unknown"
 	}
-	if kind := shared(folder); l.system != nil && before.Writes && kind != "" && before.Host != l.owner.Host {
+	if kind := shared(dir); l.system != nil && before.Writes && kind != "" && before.Host != l.owner.Host {
 		l.remark = fmt.Sprintf("%s: process %d on %s did not end its work; where machines do not share the locks of %s, it may still run, until it next writes",
-			folder, before.Process, before.Host, kind)
+			dir, before.Process, before.Host, kind)
 	}
 	l.owner.Process, l.owner.Turn, l.owner.Writes = os.Getpid(), before.Turn+1, true
 	if err := l.record(); err != nil {
@@ -106,12 +106,12 @@ func (l *Lock) Owner() Owner { return l.owner }
 
 // Check returns Lost if another process has taken the lock since: the caller must not write then.
 func (l *Lock) Check() error {
-	now, err := Who(l.folder)
+	now, err := Who(l.dir)
 	if err != nil {
 		return err
 	}
 	if now != l.owner {
-		return errors.WithStack(&Lost{l.folder, now})
+		return errors.WithStack(&Lost{l.dir, now})
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (l *Lock) unlock() error {
 	if l.system == nil {
 		return nil
 	}
-	return errors.Wrapf(l.system.Unlock(), "lock: %s", l.folder)
+	return errors.Wrapf(l.system.Unlock(), "lock: %s", l.dir)
 }
 
 func (l *Lock) record() error {
@@ -142,12 +142,12 @@ func (l *Lock) record() error {
 	if err != nil {
 		return errors.Wrap(err, "lock")
 	}
-	return errors.WithMessage(file.Write(filepath.Join(l.folder, Record), append(content, '\n')), "lock")
+	return errors.WithMessage(file.Write(filepath.Join(l.dir, Record), append(content, '\n')), "lock")
 }
 
 // Who is the owner by a folder's record; the zero Owner where there is none.
-func Who(folder string) (Owner, error) {
-	path := filepath.Join(folder, Record)
+func Who(dir string) (Owner, error) {
+	path := filepath.Join(dir, Record)
 	content, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
 		return Owner{}, nil
@@ -160,12 +160,12 @@ func Who(folder string) (Owner, error) {
 }
 
 // Writing reports whether a process holds the folder's lock now, as far as this machine can tell.
-func Writing(folder string) (Owner, bool) {
-	owner, err := Who(folder)
+func Writing(dir string) (Owner, bool) {
+	owner, err := Who(dir)
 	if err != nil || !owner.Writes {
 		return owner, false
 	}
-	system := flock.New(filepath.Join(folder, File), flock.SetFlag(os.O_RDONLY))
+	system := flock.New(filepath.Join(dir, File), flock.SetFlag(os.O_RDONLY))
 	got, err := system.TryRLock()
 	if err == nil && got {
 		_ = system.Unlock() // nothing depends on it: the file is closed

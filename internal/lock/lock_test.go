@@ -9,9 +9,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-func take(t *testing.T, folder string) *Lock {
+func take(t *testing.T, dir string) *Lock {
 	t.Helper()
-	l, err := Take(folder)
+	l, err := Take(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,17 +19,17 @@ func take(t *testing.T, folder string) *Lock {
 }
 
 func TestOneWriterAtATime(t *testing.T) {
-	folder := t.TempDir()
-	first := take(t, folder)
+	dir := t.TempDir()
+	first := take(t, dir)
 	if first.Remark() != "" || first.Owner().Turn != 1 || first.Owner().Process != os.Getpid() {
 		t.Errorf("%+v, remark %q", first.Owner(), first.Remark())
 	}
-	if owner, writes := Writing(folder); !writes || owner != first.Owner() {
+	if owner, writes := Writing(dir); !writes || owner != first.Owner() {
 		t.Errorf("%+v writes: %t", owner, writes)
 	}
-	_, err := Take(folder)
+	_, err := Take(dir)
 	var taken *Taken
-	if !errors.As(err, &taken) || taken.Owner != first.Owner() || !strings.Contains(err.Error(), folder) {
+	if !errors.As(err, &taken) || taken.Owner != first.Owner() || !strings.Contains(err.Error(), dir) {
 		t.Fatalf("a second writer: %v", err)
 	}
 	if err := first.Check(); err != nil {
@@ -38,10 +38,10 @@ func TestOneWriterAtATime(t *testing.T) {
 	if err := first.Release(); err != nil {
 		t.Fatal(err)
 	}
-	if owner, writes := Writing(folder); writes || owner.Writes {
+	if owner, writes := Writing(dir); writes || owner.Writes {
 		t.Errorf("%+v writes: %t", owner, writes)
 	}
-	second := take(t, folder)
+	second := take(t, dir)
 	if second.Owner().Turn != 2 {
 		t.Errorf("turn %d, want 2", second.Owner().Turn)
 	}
@@ -53,12 +53,12 @@ func TestOneWriterAtATime(t *testing.T) {
 // A process that was thought dead finds out that another one writes, as where a file system does
 // not share its locks.
 func TestFencing(t *testing.T) {
-	folder := t.TempDir()
-	delayed := take(t, folder)
+	dir := t.TempDir()
+	delayed := take(t, dir)
 	if err := delayed.unlock(); err != nil { // its machine lost the connection
 		t.Fatal(err)
 	}
-	next := take(t, folder)
+	next := take(t, dir)
 	var lost *Lost
 	if err := delayed.Check(); !errors.As(err, &lost) || lost.By != next.Owner() {
 		t.Errorf("the delayed process: %v", err)
@@ -75,11 +75,11 @@ func TestFencing(t *testing.T) {
 }
 
 func TestDamagedRecord(t *testing.T) {
-	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, Record), []byte("{"), 0o644); err != nil {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, Record), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	l := take(t, folder)
+	l := take(t, dir)
 	if !strings.Contains(l.Remark(), Record) {
 		t.Errorf("remark %q", l.Remark())
 	}
@@ -89,7 +89,7 @@ func TestDamagedRecord(t *testing.T) {
 	if err := l.Release(); err != nil {
 		t.Error(err)
 	}
-	if _, err := Take(filepath.Join(folder, "nowhere")); err == nil {
+	if _, err := Take(filepath.Join(dir, "nowhere")); err == nil {
 		t.Error("a folder that is not there: no error")
 	}
 }

@@ -3,9 +3,9 @@ package lock
 import "golang.org/x/sys/unix"
 
 // shared is the kind of a folder's file system, if it is one that machines share; else "".
-func shared(folder string) string {
+func shared(dir string) string {
 	var s unix.Statfs_t
-	if err := unix.Statfs(folder, &s); err != nil {
+	if err := unix.Statfs(dir, &s); err != nil {
 		return ""
 	}
 	const lustre, gpfs, beegfs = 0x0bd00bd0, 0x47504653, 0x19830326

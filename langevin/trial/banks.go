@@ -12,14 +12,14 @@ import (
 )
 
 // SampleInto runs the plan on a session, and puts the samples into a bank.
-func SampleInto(t *testing.T, bank *samples.Bank, s *graph.Session, most int, plan langevin.Plan) {
+func SampleInto(t *testing.T, bank *samples.Store, s *graph.Session, most int, plan langevin.Plan) {
 	t.Helper()
-	err := plan.Run(context.Background(), s, most, func(p langevin.Progress) error {
+	err := plan.Run(context.Background(), s, most, func(p langevin.Window) error {
 		if !p.Sample {
 			return nil
 		}
 		for chain := range s.Chains() {
-			sample, err := samples.Take(s, chain, 1/float64(p.To))
+			sample, err := samples.FromSession(s, chain, 1/float64(p.To))
 			if err != nil {
 				return err
 			}
@@ -35,26 +35,26 @@ func SampleInto(t *testing.T, bank *samples.Bank, s *graph.Session, most int, pl
 }
 
 // NewBank is an empty bank in a folder of its own.
-func NewBank(t *testing.T) (bank *samples.Bank, folder string) {
+func NewBank(t *testing.T) (bank *samples.Store, dir string) {
 	t.Helper()
-	folder = filepath.Join(t.TempDir(), "samples")
-	bank = samples.NewBank(folder)
+	dir = filepath.Join(t.TempDir(), "samples")
+	bank = samples.NewStore(dir)
 	if err := bank.Make(); err != nil {
 		t.Fatal(err)
 	}
-	return bank, folder
+	return bank, dir
 }
 
 // Contents are a folder's files by name.
-func Contents(t *testing.T, folder string) map[string][]byte {
+func Contents(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	files := map[string][]byte{}
 	for _, entry := range entries {
-		if files[entry.Name()], err = os.ReadFile(filepath.Join(folder, entry.Name())); err != nil {
+		if files[entry.Name()], err = os.ReadFile(filepath.Join(dir, entry.Name())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,7 +78,7 @@ func CheckDifferent(t *testing.T, files map[string][]byte) {
 // Take is a chain's state, of weight 0.5.
 func Take(t *testing.T, s *graph.Session, chain int) samples.Sample {
 	t.Helper()
-	sample, err := samples.Take(s, chain, 0.5)
+	sample, err := samples.FromSession(s, chain, 0.5)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,6 +111,6 @@ func Classifier(t *testing.T, sampler langevin.Sampler, o graph.LoadOptions, thr
 func PredictorImages(n int) samples.Images {
 	return samples.Images{
 		Pixels: SomeBytes(n*ImageSize, 256, 3), Channels: ImageChannels, Height: ImageHeight, Width: ImageWidth,
-		Mean: []float64{ImageMean}, Deviation: []float64{ImageSpread},
+		Mean: []float64{ImageMean}, Std: []float64{ImageSpread},
 	}
 }

@@ -80,21 +80,21 @@ function picture(card, file) {
 
 function show(file, answer) {
   const card = find("card").content.cloneNode(true);
-  const set = answer.set || [];
+  const set = answer.predictionSet || [];
   picture(card, file);
-  card.querySelector("h2").textContent = answer.class + (answer.familiar === false ? "?" : "");
+  card.querySelector("h2").textContent = answer.class + (answer.inDistribution === false ? "?" : "");
   const badges = card.querySelector(".badges");
   badges.append(make("span", percent(answer.confidence) + " sure", "badge"));
-  if (answer.familiar !== undefined) {
-    badges.append(answer.familiar ? make("span", "familiar", "badge", "good") : make("span", "not familiar", "badge", "odd"));
+  if (answer.inDistribution !== undefined) {
+    badges.append(answer.inDistribution ? make("span", "in distribution", "badge", "good") : make("span", "out of distribution", "badge", "odd"));
   }
   const order = answer.probabilities.map((_, i) => i).sort((a, b) => answer.probabilities[b] - answer.probabilities[a]);
   for (const i of order.slice(0, bars)) {
     card.querySelector(".bars").append(bar(run.classNames[i], answer.probabilities[i], set.includes(run.classNames[i])));
   }
   let text = "The run was not calibrated for that, so it gives no set of plausible classes.";
-  if (answer.set && set.length === 0) text = "No class is plausible: nothing it knows looks like this.";
-  else if (answer.set) text = "Plausible: " + set.join(", ") + ". Of images like those trained on, " + level(run.level) + " have the true class in such a set.";
+  if (answer.predictionSet && set.length === 0) text = "No class is plausible: nothing it knows looks like this.";
+  else if (answer.predictionSet) text = "Plausible: " + set.join(", ") + ". Of images like those trained on, " + level(run.level) + " have the true class in such a set.";
   card.querySelector(".set").textContent = text;
   card.querySelector(".doubt").textContent = "Entropy " + answer.entropy.toFixed(3) + " nats, of which the samples disagree on " +
     answer.mutualInformation.toFixed(3) + ".";

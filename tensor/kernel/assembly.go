@@ -114,7 +114,7 @@ func packGroupFast[T Float](to, from []T, rows, depth int) int {
 	for j := range offsets {
 		offsets[j] = min(j, rows-1) * depth
 	}
-	transpose(first(to, (whole-1)*leastRows+vector), leastRows, first(from, rows*depth), &offsets, whole)
+	transpose(first(to, (whole-1)*minRows+vector), minRows, first(from, rows*depth), &offsets, whole)
 	return whole
 }
 

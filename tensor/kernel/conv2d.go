@@ -266,7 +266,7 @@ func convPanel[T Float](p *convPlan, filter left[T], lo, hi, depth int, panel, b
 	groups := tilesOf(p.outputs)
 	for group := range groups.count {
 		k, end := groups.rows(group)
-		var sums [mostRows * panelColumns]T
+		var sums [maxRows * panelColumns]T
 		multiplySums(end-k, depth, filter.tile(groups, group), panel, &sums)
 		for i := lo; i < hi; {
 			n := min(hi, (i/run+1)*run) - i

@@ -35,12 +35,12 @@ const halfPanel = panelColumns / 2
 // does not depend on the instruction set.
 func (c Conv2D) scatterCost() float64 {
 	halves := c.P() * ceilDiv(c.Q(), halfPanel)
-	return float64(halves) / 2 * (6*float64(c.K) + 20) * float64(ceilDiv(c.C, leastRows))
+	return float64(halves) / 2 * (6*float64(c.K) + 20) * float64(ceilDiv(c.C, minRows))
 }
 
 func (c Conv2D) convolveCost() float64 {
 	panels := float64(c.H*c.W) / panelColumns
-	return panels * (6*float64(ceilDiv(c.C, leastRows)) + 3) * float64(c.K)
+	return panels * (6*float64(ceilDiv(c.C, minRows)) + 3) * float64(c.K)
 }
 
 // scatter makes BackwardInput ready this way.
@@ -180,7 +180,7 @@ func scatterPanel[T Float](p *scatterPlan, rows, depth int, filter, panel, targe
 		return
 	}
 	for tap, offset := range p.offsets {
-		var sums [mostRows * panelColumns]T
+		var sums [maxRows * panelColumns]T
 		multiplyStrided(rows, depth, leftOf(filter[tap*p.shape.K*rows:], rows), panel, &sums)
 		for i := range rows {
 			for half, at := range [2]int{left, right} {

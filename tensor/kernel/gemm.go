@@ -179,7 +179,7 @@ func packedRows() int {
 	if inUse == avx512 {
 		return panelColumns
 	}
-	return leastRows
+	return minRows
 }
 
 // packLeft packs some groups of rows of A. A group holds, for each depth, its rows.
@@ -218,7 +218,7 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 				from, to := a[k0*p.M+i:], packed[(group*p.K+k0)*distance:]
 				for k := range k1 - k0 {
 					row := *(*[vector]T)(from[k*p.M:])
-					*(*[vector]T)(to[k*leastRows:]) = row
+					*(*[vector]T)(to[k*minRows:]) = row
 				}
 			default:
 				for k := range k1 - k0 {
@@ -229,12 +229,12 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 	}
 }
 
-// packGroup transposes a group of at most leastRows rows of the given depth.
+// packGroup transposes a group of at most minRows rows of the given depth.
 func packGroup[T Float](to, from []T, rows, depth int) {
 	done := packGroupFast(to, from, rows, depth)
 	for i := range rows {
 		for k := done; k < depth; k++ {
-			to[k*leastRows+i] = from[i*depth+k]
+			to[k*minRows+i] = from[i*depth+k]
 		}
 	}
 }

@@ -25,9 +25,9 @@ var (
 // rows are the rows of a full tile: in general, and where the left factor is given by tables.
 func (i instructions) rows() (panel, table int) {
 	if i == avx512 {
-		return mostRows, 10
+		return maxRows, 10
 	}
-	return leastRows, leastRows
+	return minRows, minRows
 }
 
 // InstructionSet is what float32 kernels use: "AVX-512", "AVX2" (with FMA), "NEON" or "portable

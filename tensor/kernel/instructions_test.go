@@ -122,7 +122,7 @@ func bitPlans(t *testing.T) map[string]Routine {
 		}
 		plans[name] = p
 	}
-	for rows := 1; rows <= 2*mostRows+1; rows++ {
+	for rows := 1; rows <= 2*maxRows+1; rows++ {
 		g := Gemm{M: rows, N: 16 + rows, K: 31 + 2*rows, TransposeA: rows%2 == 0, Accumulate: rows%3 == 0, Bias: BiasKind(rows % 3), ReLU: rows%5 == 0}
 		p, err := g.Plan()
 		put(fmt.Sprintf("gemm %+v", g), p, err)
@@ -148,7 +148,7 @@ func bitPlans(t *testing.T) map[string]Routine {
 			put(fmt.Sprintf("lines %+v", c), c.filterLines(), nil)
 		}
 	}
-	for rows := 1; rows <= mostRows; rows++ { // every remainder of a depth, at every height
+	for rows := 1; rows <= maxRows; rows++ { // every remainder of a depth, at every height
 		for depth := 4; depth < 8; depth++ {
 			g := Gemm{M: rows, N: 17, K: depth, Bias: BiasColumn, ReLU: true}
 			p, err := g.Plan()

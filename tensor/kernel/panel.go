@@ -9,8 +9,8 @@ package kernel
 // two panels side by side fill twenty-eight, and need half the loads.
 const (
 	panelColumns = 16
-	leastRows    = 6  // panelRows in all but AVX-512
-	mostRows     = 14 // in AVX-512
+	minRows      = 6  // panelRows in all but AVX-512
+	maxRows      = 14 // in AVX-512
 )
 
 // vector is how many float32 the assembly treats at least: a register of AVX2, two of NEON.
@@ -115,7 +115,7 @@ func multiplyPart[T Float](rows, columns, depth int, a left[T], b, c []T, stride
 	for n := range t.count {
 		lo, hi := t.rows(n)
 		a := a.tile(t, n)
-		var sums [mostRows * panelColumns]T
+		var sums [maxRows * panelColumns]T
 		multiplySums(hi-lo, depth, a, b, &sums)
 		finish(hi-lo, columns, sums[:], c[lo*stride:], stride, biasOf(bias, lo, hi, f), f)
 	}
@@ -136,7 +136,7 @@ func multiplyPair[T Float](rows, depth int, a left[T], b []T, panel int, c []T, 
 
 // multiplySums computes the sums of a tile into sums, for tiles that are stored
 // in parts by finish.
-func multiplySums[T Float](rows, depth int, a left[T], b []T, sums *[mostRows * panelColumns]T) {
+func multiplySums[T Float](rows, depth int, a left[T], b []T, sums *[maxRows * panelColumns]T) {
 	if multiplyFast(rows, depth, a, b, sums[:], panelColumns, nil, 0) {
 		return
 	}
@@ -200,9 +200,9 @@ func multiplyTaps[T Float](data []T, taps []int32, together int, depthOffsets []
 	if accumulate {
 		f = flagAccumulate
 	}
-	for i := 0; i < len(taps); i += mostRows {
-		var sums [mostRows * panelColumns]T
-		some := taps[i:min(i+mostRows, len(taps))]
+	for i := 0; i < len(taps); i += maxRows {
+		var sums [maxRows * panelColumns]T
+		some := taps[i:min(i+maxRows, len(taps))]
 		multiplyGathered(data, some, depthOffsets, b, &sums)
 		finish(len(some), panelColumns, sums[:], c[i*stride:], stride, nil, f)
 	}

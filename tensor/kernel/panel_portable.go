@@ -2,7 +2,7 @@ package kernel
 
 // multiplyRows computes six rows of a tile, one column at a time: six sums and
 // what they need fit into the registers of every processor that Go knows.
-func multiplyRows[T Float](rows *[leastRows][]T, b []T, sums *[leastRows * panelColumns]T) {
+func multiplyRows[T Float](rows *[minRows][]T, b []T, sums *[minRows * panelColumns]T) {
 	n := len(rows[0])
 	row0, row1, row2 := rows[0], rows[1][:n], rows[2][:n]
 	row3, row4, row5 := rows[3][:n], rows[4][:n], rows[5][:n]
@@ -29,16 +29,16 @@ func multiplyRows[T Float](rows *[leastRows][]T, b []T, sums *[leastRows * panel
 // multiplyStrided computes the sums of a tile whose left factor is strided, six
 // rows at a time: of more, the last six repeat some; of fewer, the last row is
 // repeated.
-func multiplyStrided[T Float](rows, depth int, a left[T], b []T, sums *[mostRows * panelColumns]T) {
-	for i := 0; i < rows; i += leastRows {
+func multiplyStrided[T Float](rows, depth int, a left[T], b []T, sums *[maxRows * panelColumns]T) {
+	for i := 0; i < rows; i += minRows {
 		from := sixFrom(i, rows)
 		a := left[T]{data: a.data[from*a.rowStride:], rowStride: a.rowStride, depthStride: a.depthStride}
-		six := (*[leastRows * panelColumns]T)(sums[from*panelColumns:])
+		six := (*[minRows * panelColumns]T)(sums[from*panelColumns:])
 		if a.depthStride != 1 {
 			multiplyCopied(rows-from, depth, a, b, six)
 			continue
 		}
-		var lines [leastRows][]T
+		var lines [minRows][]T
 		for i := range lines {
 			lines[i] = a.data[min(i, rows-from-1)*a.rowStride:][:depth]
 		}
@@ -47,12 +47,12 @@ func multiplyStrided[T Float](rows, depth int, a left[T], b []T, sums *[mostRows
 }
 
 // sixFrom is the first of the six rows that are computed for row i.
-func sixFrom(i, rows int) int { return max(0, min(i, rows-leastRows)) }
+func sixFrom(i, rows int) int { return max(0, min(i, rows-minRows)) }
 
 // multiplyCopied is multiplyStrided for six rows with a copy of the left factor.
-func multiplyCopied[T Float](rows, depth int, a left[T], b []T, sums *[leastRows * panelColumns]T) {
-	var copies [leastRows][maxDepth]T
-	var lines [leastRows][]T
+func multiplyCopied[T Float](rows, depth int, a left[T], b []T, sums *[minRows * panelColumns]T) {
+	var copies [minRows][maxDepth]T
+	var lines [minRows][]T
 	for i := range lines {
 		lines[i] = copies[i][:depth]
 		from := a.data[min(i, rows-1)*a.rowStride:]
@@ -65,11 +65,11 @@ func multiplyCopied[T Float](rows, depth int, a left[T], b []T, sums *[leastRows
 
 // multiplyGathered computes the sums of a tile whose left factor is given by
 // tables.
-func multiplyGathered[T Float](data []T, rowOffsets, depthOffsets []int32, b []T, sums *[mostRows * panelColumns]T) {
-	var copies [leastRows][maxDepth]T
-	var lines [leastRows][]T
+func multiplyGathered[T Float](data []T, rowOffsets, depthOffsets []int32, b []T, sums *[maxRows * panelColumns]T) {
+	var copies [minRows][maxDepth]T
+	var lines [minRows][]T
 	rows := len(rowOffsets)
-	for i := 0; i < rows; i += leastRows {
+	for i := 0; i < rows; i += minRows {
 		first := sixFrom(i, rows)
 		for i := range lines {
 			lines[i] = copies[i][:len(depthOffsets)]
@@ -78,6 +78,6 @@ func multiplyGathered[T Float](data []T, rowOffsets, depthOffsets []int32, b []T
 				lines[i][k] = from[at]
 			}
 		}
-		multiplyRows(&lines, b, (*[leastRows * panelColumns]T)(sums[first*panelColumns:]))
+		multiplyRows(&lines, b, (*[minRows * panelColumns]T)(sums[first*panelColumns:]))
 	}
 }

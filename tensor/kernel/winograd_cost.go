@@ -16,7 +16,7 @@ const (
 // directCost is the cost of the forward direction.
 func (c Conv2D) directCost() float64 {
 	panels := float64(c.P()*c.Q()) / panelColumns
-	return panels * float64(6*ceilDiv(c.K, leastRows)+1) * float64(c.C*c.R*c.S)
+	return panels * float64(6*ceilDiv(c.K, minRows)+1) * float64(c.C*c.R*c.S)
 }
 
 // backwardCost is the cost of the input's gradient.
@@ -29,7 +29,7 @@ func (c Conv2D) directFilterCost() float64 {
 	if c.suitsLines() {
 		return float64(c.C*c.R*ceilDiv(c.K, 2)*c.P()*ceilDiv(c.Q(), lineVector)) * 6
 	}
-	return float64(ceilDiv(c.C*c.R*c.S, leastRows)*ceilDiv(c.K, panelColumns)*c.P()*c.Q()) * 6.5
+	return float64(ceilDiv(c.C*c.R*c.S, minRows)*ceilDiv(c.K, panelColumns)*c.P()*c.Q()) * 6.5
 }
 
 // winogradCost is the cost of a convolution of in channels to out channels: products, transforms of
@@ -38,7 +38,7 @@ func (c Conv2D) winogradCost(a *cookToom, in, out int) float64 {
 	points, patches := float64(a.points*a.points), float64(ceilDiv(c.P(), a.patch)*ceilDiv(c.Q(), a.patch))
 	panels := float64(ceilDiv(out, panelColumns))
 	products := points * panels * patches * float64(in+5)
-	transforms := patches * float64(ceilDiv(in, leastLanes)+ceilDiv(out, leastLanes)) * (3.6*points + 12*float64(a.patch*a.patch))
+	transforms := patches * float64(ceilDiv(in, minLanes)+ceilDiv(out, minLanes)) * (3.6*points + 12*float64(a.patch*a.patch))
 	filter := points * panels * panelColumns * float64(in) * 1.6 / float64(c.B)
 	return products + transforms + filter
 }

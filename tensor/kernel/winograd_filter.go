@@ -35,7 +35,7 @@ func (c Conv2D) filterWinograd(a *cookToom) Routine {
 	p := winogradGradient{cookToom: a, shape: c}
 	points, strideX := p.points*p.points, ceilDiv(c.C, lanes)*lanes
 	// The groups, and with them the order of the sums, do not depend on lanes.
-	patchX := ceilDiv(c.C, leastLanes) * leastLanes
+	patchX := ceilDiv(c.C, minLanes) * minLanes
 	panels := ceilDiv(c.K, panelColumns)
 	p.together = panelsTogether(panels)
 	p.sets, p.parts = ceilDiv(panels, p.together), ceilDiv(c.C, panelColumns)

@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// leastTerms is the number of terms of a sum whose rounding errors are as large as those of the
+// minTerms is the number of terms of a sum whose rounding errors are as large as those of the
 // transforms alone.
-const leastTerms = 256
+const minTerms = 256
 
 // checkPatches runs a plan in order and shuffled, compares the bits of the two, and the values with
 // the naive result: to 4 eps sqrt(n) relative to the element and the root mean square of all. The
@@ -33,7 +33,7 @@ func checkPatches[T Float](t *testing.T, p Routine, terms int, naive func(in inp
 		if got[i] != again[i] {
 			t.Fatalf("element %d is %g in order, %g with tiles shuffled", i, got[i], again[i])
 		}
-		tolerance := 4 * eps * math.Sqrt(float64(max(terms, leastTerms))) * (norm + math.Abs(w.value))
+		tolerance := 4 * eps * math.Sqrt(float64(max(terms, minTerms))) * (norm + math.Abs(w.value))
 		if d := math.Abs(float64(got[i]) - w.value); !(d <= tolerance) {
 			t.Fatalf("element %d is %g, want %g: off by %.3g, tolerance %.3g", i, got[i], w.value, d, tolerance)
 		}

@@ -4,17 +4,17 @@ package kernel
 // NEON. An image in blocks is [rows columns lanes].
 var lanes = inUse.lanes()
 
-// leastLanes are the lanes of all instruction sets but AVX-512, mostLanes that one's.
+// minLanes are the lanes of all instruction sets but AVX-512, maxLanes that one's.
 const (
-	leastLanes = 8
-	mostLanes  = 16
+	minLanes = 8
+	maxLanes = 16
 )
 
 func (i instructions) lanes() int {
 	if i == avx512 {
-		return mostLanes
+		return maxLanes
 	}
-	return leastLanes
+	return minLanes
 }
 
 // lattice is where the elements of patches lie: how many numbers apart rows, columns and patches
@@ -27,7 +27,7 @@ func (l lattice) reach(rows, columns, count int) int {
 }
 
 // transformTemporary is how many numbers transform keeps between its two passes.
-const transformTemporary = (2 + maxPoints*maxPoints) * mostLanes
+const transformTemporary = (2 + maxPoints*maxPoints) * maxLanes
 
 // finishing is what a linear map does with its results before they are stored.
 type finishing uint8
@@ -44,7 +44,7 @@ func transform[T Float](m *linearMap, to []T, toAt lattice, from []T, fromAt lat
 		return
 	}
 	var coefficients [maxPoints * maxPoints]T
-	var some [mostLanes]T
+	var some [maxLanes]T
 	for i := range m.rows * m.columns {
 		coefficients[i] = T(m.at[i])
 	}

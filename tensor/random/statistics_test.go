@@ -133,9 +133,9 @@ func TestIndependence(t *testing.T) {
 		for i := range y {
 			Normals(y[i:i+1], 5, address(i))
 		}
-		mean, deviation := stat.MeanStdDev(y, nil)
+		mean, std := stat.MeanStdDev(y, nil)
 		checkScore(t, "mean over "+name, mean*math.Sqrt(n))
-		checkScore(t, "variance over "+name, (deviation*deviation-1)*math.Sqrt(n/2))
+		checkScore(t, "variance over "+name, (std*std-1)*math.Sqrt(n/2))
 		check("lag over "+name, y[1:], y[:n-1])
 	}
 }

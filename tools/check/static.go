@@ -13,7 +13,8 @@ import (
 	"honnef.co/go/tools/unused"
 )
 
-// static is what staticcheck would say, by the checks that it makes where nothing else is asked for.
+// static is what staticcheck would say, by the checks that it makes where nothing else is asked
+// for.
 func static(loaded []*packages.Package) ([]string, error) {
 	checks := []*analysis.Analyzer{unused.Analyzer.Analyzer}
 	for _, a := range slices.Concat(staticcheck.Analyzers, simple.Analyzers, stylecheck.Analyzers) {
@@ -25,7 +26,8 @@ func static(loaded []*packages.Package) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What a package does not use may be used where its tests are in it. One object has one position.
+	// What a package does not use may be used where its tests are in it. One object has one
+	// position.
 	used, kinds := map[string]bool{}, map[string]string{}
 	for _, action := range found {
 		objects, ok := action.Result.(unused.Result)

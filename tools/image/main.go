@@ -2,10 +2,10 @@
 //
 //	go run -C tools ./image PROGRAM NAME ARCHIVE
 //
-// writes an OCI archive, compressed, of an image of that name whose entry point is the program, with
-// the C library of this machine that it is linked to, an empty /tmp, and nothing else. Containerfile
-// makes the same image with an engine. The layers have no times: the same program gives the same
-// image.
+// writes an OCI archive, compressed, of an image of that name whose entry point is the program,
+// with the C library of this machine that it is linked to, an empty /tmp, and nothing else.
+// Containerfile makes the same image with an engine. The layers have no times: the same program
+// gives the same image.
 package main
 
 import (

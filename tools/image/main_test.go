@@ -16,14 +16,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// The archive of train is an OCI layout, whose digests are right, with an image that runs train.
+// The archive of pollen is an OCI layout, whose digests are right, with an image that runs pollen.
 func TestArchive(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("not Linux: there are no programs for containers to put into images")
 	}
 	folder := t.TempDir()
-	program, archive := filepath.Join(folder, "train"), filepath.Join(folder, "train.tar")
-	build := exec.Command("go", "build", "-o", program, "./cmd/train")
+	program, archive := filepath.Join(folder, "pollen"), filepath.Join(folder, "pollen.tar")
+	build := exec.Command("go", "build", "-o", program, "./cmd/pollen")
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -62,7 +62,7 @@ func TestArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.OS != "linux" || config.Architecture != runtime.GOARCH || fmt.Sprint(config.Config.Entrypoint) != "[/train]" {
+	if config.OS != "linux" || config.Architecture != runtime.GOARCH || fmt.Sprint(config.Config.Entrypoint) != "[/pollen]" {
 		t.Errorf("an image for %s and %s that runs %v", config.OS, config.Architecture, config.Config.Entrypoint)
 	}
 	layers, err := image.Layers()
@@ -81,9 +81,9 @@ func TestArchive(t *testing.T) {
 	for files := tar.NewReader(content); ; {
 		header, err := files.Next()
 		if err != nil {
-			t.Fatalf("train is not in the image: %v", err)
+			t.Fatalf("pollen is not in the image: %v", err)
 		}
-		if header.Name != "train" {
+		if header.Name != "pollen" {
 			continue
 		}
 		got, err := io.ReadAll(files)

@@ -3,9 +3,9 @@
 // program. TestKubernetes in package cluster builds it once, and gives the tasks of a run to it. It
 // is a module of its own, since it wants some hundred others.
 //
-// It differs from what is released in one thing. A Job's pod is replaced 10 s after it is gone, then
-// 20 s, up to ten minutes, evictions being counted; for a test that evicts a hundred times these
-// are PATIENCE, a duration in the environment.
+// It differs from what is released in one thing. A Job's pod is replaced 10 s after it is gone,
+// then 20 s, up to ten minutes, evictions being counted; for a test that evicts a hundred times
+// these are PATIENCE, a duration in the environment.
 package main
 
 import (

@@ -29,7 +29,7 @@ func (c CumulativeSum) Lower(l *graph.Lowering) {
 	lines := l.Shape.Elements() / length
 	run := graph.Pick(l, cumulativeSum[float32], cumulativeSum[float64])(length, inner, c.Reverse)
 	l.Emit("cumulative_sum_fwd", tensor.Threads(lines), tensor.Rows(lines, length, run),
-		l.Out(), l.In(0), tensor.Int(lines), tensor.Int(length), tensor.Int(inner), tensor.Flag(c.Reverse))
+		l.Out(), l.In(0), tensor.Int(lines), tensor.Int(length), tensor.Int(inner), tensor.Bool(c.Reverse))
 }
 
 func cumulativeSum[T float32 | float64](length, inner int, reverse bool) func(a *tensor.Args, lo, hi int) {

@@ -30,7 +30,7 @@ func (d Difference) Lower(l *graph.Lowering) {
 	n, length, inner := l.Shape.Elements(), l.Shape[d.Axis], tensor.Shape(l.Shape[d.Axis+1:]).Elements()
 	run := graph.Pick(l, difference[float32], difference[float64])(length, inner, d.Reverse)
 	l.Emit("difference_fwd", tensor.Threads(n), tensor.Rows(n, 1, run),
-		l.Out(), l.In(0), tensor.Int(n), tensor.Int(length), tensor.Int(inner), tensor.Flag(d.Reverse))
+		l.Out(), l.In(0), tensor.Int(n), tensor.Int(length), tensor.Int(inner), tensor.Bool(d.Reverse))
 }
 
 func difference[T float32 | float64](length, inner int, reverse bool) func(a *tensor.Args, lo, hi int) {

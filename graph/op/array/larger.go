@@ -38,7 +38,7 @@ func (Larger) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (c Larger) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	run := graph.Pick(l, larger[float32](c.Smaller), larger[float64](c.Smaller))
-	l.Emit(c.Name()+"_fwd", tensor.Fours(n), tensor.Strips(n, 1, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
+	l.Emit(c.Name()+"_fwd", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 
 func larger[T float32 | float64](smaller bool) func(a *tensor.Args, lo, hi int) {

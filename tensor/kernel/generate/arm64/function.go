@@ -1,8 +1,10 @@
-// Package arm64 writes Go assembly for 64-bit Arm, whose vector instructions Go's assembler lacks for the most part. What touches a vector is
-// written in Arm's own syntax and becomes a WORD, whose number LLVM's assembler gives; the rest is Go's.
+// Package arm64 writes Go assembly for 64-bit Arm, whose vector instructions Go's assembler lacks
+// for the most part. What touches a vector is written in Arm's own syntax and becomes a WORD, whose
+// number LLVM's assembler gives; the rest is Go's.
 //
-// A function is written with as many registers as it likes. They are given out when it is complete: each holds its value from the first line that
-// names it to the last one, or to the end of the loop that it is needed in again.
+// A function is written with as many registers as it likes. They are given out when it is complete:
+// each holds its value from the first line that names it to the last one, or to the end of the loop
+// that it is needed in again.
 package arm64
 
 import (
@@ -45,7 +47,8 @@ func (f *Function) Arm(format string, args ...any) {
 	f.lines = append(f.lines, line{format: format, args: args, vector: true})
 }
 
-// Go writes an instruction in the syntax of Go's assembler, as in Go("ADD $%d, R%d", 16, pointer). A label is an argument, too: loops are found by it.
+// Go writes an instruction in the syntax of Go's assembler, as in Go("ADD $%d, R%d", 16, pointer).
+// A label is an argument, too: loops are found by it.
 func (f *Function) Go(format string, args ...any) {
 	f.lines = append(f.lines, line{format: format, args: args})
 }

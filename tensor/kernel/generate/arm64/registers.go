@@ -2,7 +2,8 @@ package arm64
 
 import "fmt"
 
-// The registers that functions may use. R18 is the platform's, R27 and R28 are Go's, then come the frame pointer and the link register.
+// The registers that functions may use. R18 is the platform's, R27 and R28 are Go's, then come the
+// frame pointer and the link register.
 var (
 	vectorRegisters  = span(0, 31)
 	generalRegisters = append(span(0, 17), span(19, 26)...)
@@ -18,7 +19,8 @@ func span(first, last int) (numbers []int) {
 // interval is the lines from the first to the last at which a register holds its value.
 type interval struct{ first, last int }
 
-// giveOut returns the machine's register for each of count registers of the function, which of finds among the arguments.
+// giveOut returns the machine's register for each of count registers of the function, which of
+// finds among the arguments.
 func (f *Function) giveOut(count int, machine []int, of func(argument any) (int, bool)) []int {
 	intervals := f.intervals(count, of)
 	given, free := make([]int, count), append([]int(nil), machine...)
@@ -41,7 +43,8 @@ func (f *Function) giveOut(count int, machine []int, of func(argument any) (int,
 	return given
 }
 
-// intervals are those of the registers. A value that a loop finds and needs is kept until the loop ends.
+// intervals are those of the registers. A value that a loop finds and needs is kept until the loop
+// ends.
 func (f *Function) intervals(count int, of func(argument any) (int, bool)) []interval {
 	intervals := make([]interval, count)
 	for n := range intervals {

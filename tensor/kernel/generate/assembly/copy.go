@@ -6,8 +6,9 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// linesOf writes the loops over lines and over eights of their numbers. The last eight of a line overlap those before them where the line is not a
-// multiple of eight; it has at least that many. Pointers advance by so many bytes for each eight.
+// linesOf writes the loops over lines and over eights of their numbers. The last eight of a line
+// overlap those before them where the line is not a multiple of eight; it has at least that many.
+// Pointers advance by so many bytes for each eight.
 func linesOf(pointers []GPVirtual, strides []GPVirtual, each []int, eight func(at []Mem)) {
 	lines := Load(Param("lines"), GP64())
 	place := make([]GPVirtual, len(pointers))

@@ -9,8 +9,9 @@ import (
 // planeAhead is how many bytes ahead the planes are prefetched: some rows of small images.
 const planeAhead = 512
 
-// blockOf writes the loop over the rows of eight planes: body treats eight elements of each, at index at, whose image in blocks begins at
-// blocks. A row's last eight may overlap those before them. Both rows and width are at least 1 and 8. Eight lanes are all or half of the blocks'.
+// blockOf writes the loop over the rows of eight planes: body treats eight elements of each, at
+// index at, whose image in blocks begins at blocks. A row's last eight may overlap those before
+// them. Both rows and width are at least 1 and 8. Eight lanes are all or half of the blocks'.
 func blockOf(t target, name string, body func(columns []Mem, blocks Mem)) {
 	TEXT(name, NOSPLIT, "func(blocks, plane *float32, offsets *[8]int, blocksRow, planeRow, rows, width int)")
 	Pragma("noescape")
@@ -86,7 +87,8 @@ func interleave(t target) {
 	})
 }
 
-// separate writes the copy of blocks into planes. The last planes come first: where planes repeat the last one there is, it is written last.
+// separate writes the copy of blocks into planes. The last planes come first: where planes repeat
+// the last one there is, it is written last.
 func separate(t target) {
 	blockOf(t, "separate"+t.suffix, func(columns []Mem, blocks Mem) {
 		for half := 1; half >= 0; half-- {

@@ -11,9 +11,10 @@ import (
 // lineTaps is the columns of a filter that accumulateLines treats.
 const lineTaps = 5
 
-// accumulateLines writes the sums of products of channels' lines with lines of x moved by each tap, for one pair of channels, whose sums go to
-// two places, or two, whose sums are each so many elements apart. Eight pixels of a pair are one vector of AVX-512, two of AVX2; the order of
-// the sums is the same.
+// accumulateLines writes the sums of products of channels' lines with lines of x moved by each tap,
+// for one pair of channels, whose sums go to two places, or two, whose sums are each so many
+// elements apart. Eight pixels of a pair are one vector of AVX-512, two of AVX2; the order of the
+// sums is the same.
 func accumulateLines(t target, pairs int) {
 	name, where := "accumulateLines"+t.suffix, "first, other *float32"
 	if pairs > 1 {

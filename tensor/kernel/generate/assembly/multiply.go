@@ -38,7 +38,8 @@ func byTiles(most int, tile func(rows int)) {
 	byRows(most, func(rows int) { eachTile(rows, func() { tile(rows) }) })
 }
 
-// inPairs writes a loop over the depth, by which two is called for each two steps and one for a last one.
+// inPairs writes a loop over the depth, by which two is called for each two steps and one for a
+// last one.
 func inPairs(rows int, depth Register, two, one func()) {
 	pairs, last, end := fmt.Sprintf("pairs_%d", rows), fmt.Sprintf("last_%d", rows), fmt.Sprintf("end_%d", rows)
 	Label(pairs)
@@ -140,7 +141,8 @@ func multiply(t target) {
 	})
 }
 
-// multiplyPair writes the tiles of two panels side by side, whose rows need each scalar of the left factor once.
+// multiplyPair writes the tiles of two panels side by side, whose rows need each scalar of the left
+// factor once.
 func multiplyPair(t target) {
 	name := "multiplyPair" + t.suffix
 	TEXT(name, NOSPLIT, "func(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)")
@@ -160,8 +162,8 @@ func multiplyPair(t target) {
 	})
 }
 
-// pairTile writes the steps of a tile of two panels from b on, and its end. left gives the scalars of a step, the first or second one of
-// a pair; step and pair go on behind each.
+// pairTile writes the steps of a tile of two panels from b on, and its end. left gives the scalars
+// of a step, the first or second one of a pair; step and pair go on behind each.
 func pairTile(t target, rows int, depth, b Register, left func(n int) []Mem, step, pair func()) {
 	const line = panelColumns * bytes
 	c := Load(Param("c"), GP64()).(GPVirtual)
@@ -185,11 +187,12 @@ func pairTile(t target, rows int, depth, b Register, left func(n int) []Mem, ste
 	s.finish(c, stride, bias, f)
 }
 
-// packedAhead is how many depths ahead multiplyPacked prefetches the left factor, a cache line for each:
-// groups follow each other, so that it reaches into the next one.
+// packedAhead is how many depths ahead multiplyPacked prefetches the left factor, a cache line for
+// each: groups follow each other, so that it reaches into the next one.
 const packedAhead = 16
 
-// multiplyPacked writes multiplyPair for a left factor whose rows are packed, a cache line for each depth.
+// multiplyPacked writes multiplyPair for a left factor whose rows are packed, a cache line for each
+// depth.
 func multiplyPacked(t target) {
 	name := "multiplyPacked" + t.suffix
 	TEXT(name, NOSPLIT, "func(rows, tiles, depth int, a *float32, tileStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)")
@@ -210,7 +213,8 @@ func multiplyPacked(t target) {
 	})
 }
 
-// finish writes the epilogues that the flags f ask for, and stores the sums. A bias of rows moves on to those of the next tile.
+// finish writes the epilogues that the flags f ask for, and stores the sums. A bias of rows moves
+// on to those of the next tile.
 func (s sums) finish(c, stride GPVirtual, bias, f Register) {
 	when(f, flagAccumulate, len(s.rows), func() {
 		s.each(c, stride, func(sum VecVirtual, at Mem) { VADDPS(at, sum, sum) })
@@ -236,8 +240,8 @@ func when(f Register, flag uint32, rows int, then func()) {
 // multiplyTable writes the tiles with a left factor addressed by tables.
 func multiplyTable(t target) { multiplyTaps(t, "multiplyTable", t.table, 1) }
 
-// multiplyTaps writes the tiles of up to most rows whose left factor is addressed by tables. Each row stands for a
-// number of taps side by side, which are rows of the sums.
+// multiplyTaps writes the tiles of up to most rows whose left factor is addressed by tables. Each
+// row stands for a number of taps side by side, which are rows of the sums.
 func multiplyTaps(t target, name string, most, taps int) {
 	name += t.suffix
 	TEXT(name, NOSPLIT, "func(rows, depth int, data *float32, rowOffsets, depthOffsets *int32, b, c *float32, stride int, accumulate bool)")

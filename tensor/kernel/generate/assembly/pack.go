@@ -153,8 +153,8 @@ func windowGather(t target) {
 	RET()
 }
 
-// copyRows packs whole panels of rows, each of which is asked for some rows before it is read: they may lie in as many pages, where the
-// processor foresees nothing.
+// copyRows packs whole panels of rows, each of which is asked for some rows before it is read: they
+// may lie in as many pages, where the processor foresees nothing.
 func copyRows(t target) {
 	const ahead = 4 // 16 rows
 	name := "copyRows" + t.suffix

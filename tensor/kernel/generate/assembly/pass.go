@@ -22,7 +22,8 @@ const (
 	passAhead = 2048 // bytes from a load to what is asked for meanwhile: processors do not look beyond a page by themselves
 )
 
-// pass writes a function over planes of slices, of n elements each, a multiple of passLanes that is not 0.
+// pass writes a function over planes of slices, of n elements each, a multiple of passLanes that is
+// not 0.
 type pass struct {
 	target
 	slices       []GPVirtual
@@ -122,7 +123,8 @@ func passOf(t target, r rules.Rule) {
 	RET()
 }
 
-// keep keeps a coefficient: on the stack where a pass has more of them than AVX2 has registers to spare.
+// keep keeps a coefficient: on the stack where a pass has more of them than AVX2 has registers to
+// spare.
 func (p *pass) keep(v VecVirtual, f format) {
 	if f.bytes != bytes || p.lanes > vector {
 		p.coefficients = append(p.coefficients, v)

@@ -6,8 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// peakChains is how many multiply-adds depend on nothing but their own last result: more than any processor's latency times the two
-// that it starts in a cycle.
+// peakChains is how many multiply-adds depend on nothing but their own last result: more than any
+// processor's latency times the two that it starts in a cycle.
 const peakChains = 12
 
 // peak writes a loop of nothing but fused multiply-adds.

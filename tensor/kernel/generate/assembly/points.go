@@ -8,9 +8,11 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// multiplyPoints writes the products of some tiles at all points of Winograd's algorithms, by a panel or two: all tiles at a point before the next
-// point, so that the panels are read from the second-level cache once. What comes next is prefetched: the next point's panels, of which each tile
-// reads what a step reads, and a cache line a step of the next tile's left factor, which are all of it where its rows are side by side.
+// multiplyPoints writes the products of some tiles at all points of Winograd's algorithms, by a
+// panel or two: all tiles at a point before the next point, so that the panels are read from the
+// second-level cache once. What comes next is prefetched: the next point's panels, of which each
+// tile reads what a step reads, and a cache line a step of the next tile's left factor, which are
+// all of it where its rows are side by side.
 func multiplyPoints(t target, panels int) {
 	name := [...]string{1: "multiplyPoints", 2: "multiplyPointPairs"}[panels] + t.suffix
 	TEXT(name, NOSPLIT, "func(rows, tiles, points, depth int, a *float32, rowA, pointA int, b *float32, pointB, panel int, c *float32, rowC, pointC int)")

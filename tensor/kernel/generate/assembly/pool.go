@@ -9,8 +9,9 @@ import (
 // segment is four outputs of a line and what they are made of.
 type segment struct{ input, output GPVirtual }
 
-// planes writes a loop over planes and, in each, over pairs of segments, whose places in x and y the parameter table holds: inputs, then
-// outputs. The parameters x and y name the sides, and notes, if not empty, outputs of a byte; others of their kind move along.
+// planes writes a loop over planes and, in each, over pairs of segments, whose places in x and y
+// the parameter table holds: inputs, then outputs. The parameters x and y name the sides, and
+// notes, if not empty, outputs of a byte; others of their kind move along.
 func planes(x, y []string, notes string, body func(inputs, outputs []Register, notes Register, pair [2]segment)) {
 	var inputs, outputs []Register
 	for _, name := range x {
@@ -56,10 +57,12 @@ func planes(x, y []string, notes string, body func(inputs, outputs []Register, n
 	RET()
 }
 
-// planesOffset is where the parameter planes lies after that many pointers and the table: it counts down in place.
+// planesOffset is where the parameter planes lies after that many pointers and the table: it counts
+// down in place.
 func planesOffset(pointers int) int { return 8 * (pointers + 2) }
 
-// Predicates of comparisons: whether a is greater, or NaN or not greater; whether one of them is NaN.
+// Predicates of comparisons: whether a is greater, or NaN or not greater; whether one of them is
+// NaN.
 const (
 	greater    = 0x1e
 	notGreater = 0x0a
@@ -93,7 +96,8 @@ func evenOdd(v [2]VecVirtual) (even, odd VecVirtual) {
 	return even, odd
 }
 
-// maxPlanes writes the forward pass of 2 x 2 maximum pooling. The lines of x below upper are the parameter lower.
+// maxPlanes writes the forward pass of 2 x 2 maximum pooling. The lines of x below upper are the
+// parameter lower.
 func maxPlanes() {
 	TEXT("maxPlanesAVX2", NOSPLIT, "func(upper, lower, y *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)")
 	Pragma("noescape")

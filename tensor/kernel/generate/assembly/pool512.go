@@ -52,7 +52,8 @@ func maxPlanes512() {
 	})
 }
 
-// notePlaces512 writes notePlaces with the two segments of a pair in one vector, in which both of two neighbours know the place.
+// notePlaces512 writes notePlaces with the two segments of a pair in one vector, in which both of
+// two neighbours know the place.
 func notePlaces512() {
 	TEXT("notePlacesAVX512", NOSPLIT, "func(upper, lower *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int)")
 	Pragma("noescape")

@@ -7,7 +7,8 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// scatter writes the products of a panel with all taps of some channels, whose left factor is packed.
+// scatter writes the products of a panel with all taps of some channels, whose left factor is
+// packed.
 func scatter(t target) {
 	name := "scatter" + t.suffix
 	TEXT(name, NOSPLIT, "func(rows, depth, taps int, a *float32, skip int, b, c0, c1 *float32, offsets *int32, plane int)")

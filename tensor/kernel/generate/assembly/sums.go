@@ -6,7 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// sums are the accumulators of a tile: for each row, the vectors of its columns, sixteen or those of two panels.
+// sums are the accumulators of a tile: for each row, the vectors of its columns, sixteen or those
+// of two panels.
 type sums struct {
 	target
 	columns int

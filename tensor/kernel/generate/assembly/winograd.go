@@ -11,7 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel/generate/rules"
 )
 
-// WinogradAVX2 describes the functions of the file of that name: transforms of patches, and the layout that they want.
+// WinogradAVX2 describes the functions of the file of that name: transforms of patches, and the
+// layout that they want.
 func WinogradAVX2() { winograd(avx2) }
 
 // WinogradAVX512 describes the same with twice the lanes.
@@ -59,7 +60,8 @@ func (t target) AddScaled(v rules.Value, factor float64, x rules.Value) {
 	}
 }
 
-// constants are those that the file holds: for AVX2 in all lanes of a vector, for AVX-512, which repeats a number by itself, once.
+// constants are those that the file holds: for AVX2 in all lanes of a vector, for AVX-512, which
+// repeats a number by itself, once.
 var constants = map[uint32]Mem{}
 
 func (t target) constant(value float64) Mem {
@@ -79,7 +81,8 @@ func (t target) constant(value float64) Mem {
 	return m
 }
 
-// strides address the elements of a row or column, up to thirteen of them, from one pointer or from two.
+// strides address the elements of a row or column, up to thirteen of them, from one pointer or from
+// two.
 type strides struct {
 	bases  []GPVirtual // of the first element and of the ninth
 	single GPVirtual   // the distance, and odd multiples of it

@@ -53,8 +53,8 @@ func scaleBytes(file *File) {
 	f.Go("RET")
 }
 
-// peakChains is how many multiply-adds depend on nothing but their own last result: more than any processor's latency times those that it starts
-// in a cycle.
+// peakChains is how many multiply-adds depend on nothing but their own last result: more than any
+// processor's latency times those that it starts in a cycle.
 const peakChains = 24
 
 // multiplyAdds writes a loop of nothing but fused multiply-adds.

@@ -78,7 +78,8 @@ func rowAddresses(f *Function, rows int, a, stride X) []X {
 	return pointers
 }
 
-// along multiplies four steps of the depth, whose scalars are four neighbours in each row. panel is where a step's row of the panel lies.
+// along multiplies four steps of the depth, whose scalars are four neighbours in each row. panel is
+// where a step's row of the panel lies.
 func (t tile) along(pointers []X, panel func(step int) [2]place) {
 	scalars := make([]scalar, len(pointers))
 	for i, p := range pointers {

@@ -35,7 +35,8 @@ func transpose(file *File) {
 	f.Go("RET")
 }
 
-// windowRuns packs a panel of patches in which each half is two runs: both are loaded, and chosen between lane by lane.
+// windowRuns packs a panel of patches in which each half is two runs: both are loaded, and chosen
+// between lane by lane.
 func windowRuns(file *File) {
 	f := file.Function("windowRuns", "func(panel, padded *float32, halves *[6]int32, taps *int32, depth int)",
 		"is packWindow for a panel of runs.")

@@ -20,8 +20,8 @@ const (
 	passDistance     = passPlanes + 8
 )
 
-// passes writes a function over planes of slices, of n elements each, a multiple of passLanes that is not 0, for each rule, and the Go that chooses
-// among them.
+// passes writes a function over planes of slices, of n elements each, a multiple of passLanes that
+// is not 0, for each rule, and the Go that chooses among them.
 func passes(file *File, all []rules.Rule) {
 	var choice strings.Builder
 	choice.WriteString("\nimport \"unsafe\"\n\nfunc (p *pass) run(r rule) {\nat := (*byte)(unsafe.Pointer(p))\nswitch r {\n")
@@ -185,7 +185,8 @@ func (p *pass) ShiftLeft(a rules.Value, bits int) rules.Value {
 	return v
 }
 
-// wide is a pass whose elements are widened to float64 when they are loaded; so are its coefficients and sums.
+// wide is a pass whose elements are widened to float64 when they are loaded; so are its
+// coefficients and sums.
 type wide struct{ *pass }
 
 func (p wide) Load(slice int) rules.Value {

@@ -2,8 +2,9 @@ package main
 
 import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 
-// planes writes a loop over planes and, in each, over segments of four outputs, in pairs whose places in x and y the parameter table holds: both
-// inputs, then both outputs. The parameters x and y name the sides, and notes, if not empty, outputs of a byte; body gets their addresses at a
+// planes writes a loop over planes and, in each, over segments of four outputs, in pairs whose
+// places in x and y the parameter table holds: both inputs, then both outputs. The parameters x and
+// y name the sides, and notes, if not empty, outputs of a byte; body gets their addresses at a
 // segment.
 func planes(f *Function, x, y []string, notes string, body func(inputs, outputs []X, notes X)) {
 	var sides [2][]X
@@ -62,7 +63,8 @@ func evenOdd(f *Function, pair [2]V) (even, odd V) {
 	return f.Of("uzp1 v%d.4s, v%d.4s, v%d.4s", pair[0], pair[1]), f.Of("uzp2 v%d.4s, v%d.4s, v%d.4s", pair[0], pair[1])
 }
 
-// maxPlanes writes the forward pass of 2 x 2 maximum pooling. The lines of x below upper are the parameter lower.
+// maxPlanes writes the forward pass of 2 x 2 maximum pooling. The lines of x below upper are the
+// parameter lower.
 func maxPlanes(file *File) {
 	f := file.Function("maxPlanes", "func(upper, lower, y *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)",
 		"is the maxima of planes by a table of segments.")

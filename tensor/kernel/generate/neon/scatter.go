@@ -6,7 +6,8 @@ import (
 	. "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 )
 
-// scatter writes the products of a panel with all taps of some channels, whose left factor is packed.
+// scatter writes the products of a panel with all taps of some channels, whose left factor is
+// packed.
 func scatter(file *File) {
 	f := file.Function("scatter", "func(rows, depth, taps int, a *float32, skip int, b, c0, c1 *float32, offsets *int32, plane int)",
 		fmt.Sprintf("is scatterPanel for 1 to %d channels; skip is how much of a lies between two taps.", mostRows))

@@ -30,8 +30,8 @@ type scalar struct {
 	lane int
 }
 
-// multiplyAdd adds the product of one depth: each row's scalar times the panel's row, whose halves lie at two places. Two vectors of it are in
-// registers at a time.
+// multiplyAdd adds the product of one depth: each row's scalar times the panel's row, whose halves
+// lie at two places. Two vectors of it are in registers at a time.
 func (t tile) multiplyAdd(scalars []scalar, halves [2]place) {
 	for h, half := range halves {
 		pair := t.loadPair(half)
@@ -159,7 +159,8 @@ func byRows(f *Function, body func(rows int)) {
 	}
 }
 
-// inSteps writes a loop over the depth: several is called for each count of steps, one for each that is left.
+// inSteps writes a loop over the depth: several is called for each count of steps, one for each
+// that is left.
 func (t tile) inSteps(name string, count int, depth X, several, one func()) {
 	name = fmt.Sprintf("%s_%d", name, len(t.rows))
 	t.Go("SUBS $%d, R%d", count, depth)

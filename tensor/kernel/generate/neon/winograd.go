@@ -123,8 +123,9 @@ func transformPatches(file *File, t rules.Transform) {
 	f.Go("RET")
 }
 
-// blockOf writes the loop over the rows of eight planes: body treats eight elements of each, at two indices in bytes, whose image in blocks begins
-// at blocks. A row's last eight may overlap those before them. Rows are at least 1, width at least 8.
+// blockOf writes the loop over the rows of eight planes: body treats eight elements of each, at two
+// indices in bytes, whose image in blocks begins at blocks. A row's last eight may overlap those
+// before them. Rows are at least 1, width at least 8.
 func blockOf(file *File, name, doc string, body func(f *Function, columns [blockLanes]X, at [2]X, blocks X)) {
 	f := file.Function(name, "func(blocks, plane *float32, offsets *[8]int, blocksRow, planeRow, rows, width int)", doc)
 	blocks, plane, offsets := f.Param("blocks"), f.Param("plane"), f.Param("offsets")
@@ -183,7 +184,8 @@ func interleaveBlocks(file *File) {
 	})
 }
 
-// separateBlocks writes the copy of blocks into planes. The last planes come first: where planes repeat the last one there is, it is written last.
+// separateBlocks writes the copy of blocks into planes. The last planes come first: where planes
+// repeat the last one there is, it is written last.
 func separateBlocks(file *File) {
 	blockOf(file, "separateBlocks", "copies an image in blocks into eight planes.", func(f *Function, columns [blockLanes]X, at [2]X, blocks X) {
 		for half := 1; half >= 0; half-- {

@@ -2,7 +2,8 @@ package main
 
 import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 
-// pair is two vectors, on which the same is done, so that one waits for its operands while the other works.
+// pair is two vectors, on which the same is done, so that one waits for its operands while the
+// other works.
 type pair [2]V
 
 // of is an instruction of both vectors and numbers, each a pair or what both share.
@@ -60,7 +61,8 @@ func (d draws) radius(words pair) pair {
 	return d.of("fsqrt v%d.4s, v%d.4s", square)
 }
 
-// circle computes the cosine and the sine of 2 pi (word + 1/2) / 2^32 with the operations of circle in package random.
+// circle computes the cosine and the sine of 2 pi (word + 1/2) / 2^32 with the operations of circle
+// in package random.
 func (d draws) circle(words pair) (cosine, sine pair) {
 	t := d.integers(d.or(d.of("shl v%d.4s, v%d.4s, #2", words), d.word(2)))
 	t = d.multiply(t, d.float(0x1p-32))

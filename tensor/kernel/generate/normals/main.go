@@ -1,5 +1,6 @@
-// Command normals writes the NEON functions of package random and their Go stubs. The operations and their order are those of philox and boxMuller
-// there; a test there compares the bits. Each polynomial's coefficients stand in normal.go and here.
+// Command normals writes the NEON functions of package random and their Go stubs. The operations
+// and their order are those of philox and boxMuller there; a test there compares the bits. Each
+// polynomial's coefficients stand in normal.go and here.
 package main
 
 import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"

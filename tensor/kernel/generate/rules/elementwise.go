@@ -9,7 +9,8 @@ func Elementwise() (all []Rule) {
 		all = append(all, Rule{Name: o.name, Slices: 3, Operate: func(p Pass) { p.Store(o.operate(p, p.Load(1), p.Place(2)), 0) }})
 	}
 	return append(all,
-		// Instruction sets differ in which of two zeros is the larger: a sum with one makes both positive.
+		// Instruction sets differ in which of two zeros is the larger: a sum with one makes both
+		// positive.
 		Rule{Name: "raise", Slices: 2, Coefficients: 1, Operate: func(p Pass) {
 			p.Store(p.Add(p.Maximum(p.Load(1), p.Held(0)), p.Zero()), 0)
 		}},

@@ -1,11 +1,12 @@
-// Package rules describes what the passes and the transforms of package kernel compute, for every instruction set. Each operation of a pass is
-// correctly rounded, so that all of them, and portable Go, give the same bits.
+// Package rules describes what the passes and the transforms of package kernel compute, for every
+// instruction set. Each operation of a pass is correctly rounded, so that all of them, and portable
+// Go, give the same bits.
 package rules
 
 import "strings"
 
-// Value is a vector in a register, or an operand that the instruction set can read in place. Operations give new registers; their first value is
-// one.
+// Value is a vector in a register, or an operand that the instruction set can read in place.
+// Operations give new registers; their first value is one.
 type Value any
 
 // Rule is a pass over slices. Coefficients are its scalars; Wide ones compute in float64.
@@ -45,7 +46,8 @@ type Pass interface {
 	ShiftLeft(a Value, bits int) Value
 }
 
-// capitals are the names of functions of package kernel that are more than a name here with a capital letter.
+// capitals are the names of functions of package kernel that are more than a name here with a
+// capital letter.
 var capitals = map[string]string{
 	"silu": "SiLU", "siluGradient": "SiLUGradient", "elu": "ELU", "sgld": "SGLD", "psgld": "PSGLD", "sghmc": "SGHMC", "baoab": "BAOAB", "sgd": "SGD",
 	"rmsprop": "RMSProp",

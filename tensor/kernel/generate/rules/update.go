@@ -2,8 +2,8 @@ package rules
 
 import "slices"
 
-// Updates are the passes of samplers and optimizers. The slices and coefficients are in the order in which the functions of package kernel give
-// them.
+// Updates are the passes of samplers and optimizers. The slices and coefficients are in the order
+// in which the functions of package kernel give them.
 func Updates() []Rule {
 	dot := Rule{Name: "dot", Slices: 2, Sums: true, Operate: func(p Pass) { p.Count(p.Multiply(p.Load(0), p.Load(1))) }}
 	return slices.Concat([]Rule{dot}, gradients(), samplers(), optimizers())
@@ -75,7 +75,8 @@ func samplers() []Rule {
 	}
 }
 
-// relax stores keep*old + scale*noise as the new velocity, and moves by a share of the old and of the new one.
+// relax stores keep*old + scale*noise as the new velocity, and moves by a share of the old and of
+// the new one.
 func relax(p Pass, velocity, noise int, old, keep, scale, share Value) {
 	v := p.Add(p.Multiply(old, keep), p.Multiply(p.Load(noise), scale))
 	p.Store(v, velocity)

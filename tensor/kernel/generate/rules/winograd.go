@@ -23,7 +23,8 @@ type Transform struct {
 // Finishing says what happens to results before they are stored.
 type Finishing int
 
-// What happens: nothing, what is there is added, or a bias is added and the result raised to a floor.
+// What happens: nothing, what is there is added, or a bias is added and the result raised to a
+// floor.
 const (
 	Store Finishing = iota
 	StoreAdded
@@ -33,7 +34,8 @@ const (
 func (t Transform) Rows() int    { return len(t.m) }
 func (t Transform) Columns() int { return len(t.m[0]) }
 
-// Write writes the map of one axis, whose elements load gives, in their order, and whose results emit takes, in theirs.
+// Write writes the map of one axis, whose elements load gives, in their order, and whose results
+// emit takes, in theirs.
 func (t Transform) Write(m Machine, load func(j int) Value, emit func(i int, v Value)) {
 	t.product(m, t.m, t.groups, load, emit)
 }
@@ -110,7 +112,8 @@ func linear(m Machine, terms []term) Value {
 	return v
 }
 
-// exact returns a factor of the terms by which all can be divided without rounding, if possible one that leaves a 1.
+// exact returns a factor of the terms by which all can be divided without rounding, if possible one
+// that leaves a 1.
 func exact(terms []term) float64 {
 	for i := range terms {
 		rounds := false
@@ -125,7 +128,8 @@ func exact(terms []term) float64 {
 	return terms[len(terms)-1].factor
 }
 
-// product writes m x, whose elements x loads, and visits the results. The groups are of rows or of columns.
+// product writes m x, whose elements x loads, and visits the results. The groups are of rows or of
+// columns.
 type product func(t Machine, m matrix, groups [][]int, x func(j int) Value, emit func(i int, v Value))
 
 func nonzero(row []float64, x []Value, parity int) (terms []term) {
@@ -137,7 +141,8 @@ func nonzero(row []float64, x []Value, parity int) (terms []term) {
 	return terms
 }
 
-// rows is a product whose rows in a group are sums and differences of two: one of even columns, one of odd ones.
+// rows is a product whose rows in a group are sums and differences of two: one of even columns, one
+// of odd ones.
 func rows(t Machine, m matrix, groups [][]int, load func(j int) Value, emit func(i int, v Value)) {
 	x := make([]Value, len(m[0]))
 	for j := range x {
@@ -179,7 +184,8 @@ func rows(t Machine, m matrix, groups [][]int, load func(j int) Value, emit func
 	}
 }
 
-// columns is a product in which the columns of a group differ by signs alone, of which there are two patterns.
+// columns is a product in which the columns of a group differ by signs alone, of which there are
+// two patterns.
 func columns(t Machine, m matrix, groups [][]int, load func(j int) Value, emit func(i int, v Value)) {
 	patterns := map[string]Value{}
 	inputs := make([][]term, len(m))

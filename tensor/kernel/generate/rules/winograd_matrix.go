@@ -16,7 +16,8 @@ type algorithm struct {
 	imaginary   []float64 // each with its opposite
 }
 
-// groups are the rows of matrices that share arithmetic: points of both signs, and the three of imaginary ones, which come last.
+// groups are the rows of matrices that share arithmetic: points of both signs, and the three of
+// imaginary ones, which come last.
 func (a algorithm) groups() (groups [][]int) {
 	for i := 0; i < len(a.points); i++ {
 		if i+1 < len(a.points) && a.points[i] == -a.points[i+1] {
@@ -97,7 +98,8 @@ func combined(x, y []float64, sign float64) []float64 {
 	return z
 }
 
-// residues are the rows that give the remainder of a polynomial modulo x^2+t^2, in x/t, divided by a scale.
+// residues are the rows that give the remainder of a polynomial modulo x^2+t^2, in x/t, divided by
+// a scale.
 func residues(count int, t, scale float64) (constant, linear []float64) {
 	constant, linear = make([]float64, count), make([]float64, count)
 	power := 1.0

@@ -1,4 +1,5 @@
-// Command winograd writes the assembly of package kernel that transforms patches, and its Go stubs: AVX2, or, when asked, AVX-512.
+// Command winograd writes the assembly of package kernel that transforms patches, and its Go stubs:
+// AVX2, or, when asked, AVX-512.
 package main
 
 import (

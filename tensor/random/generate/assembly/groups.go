@@ -1,5 +1,6 @@
-// Package assembly writes the assembly of package random. The operations and their order are those of philox and boxMuller there, eight or
-// sixteen lanes at a time; a test there compares the bits. Each polynomial's coefficients stand in normal.go and here.
+// Package assembly writes the assembly of package random. The operations and their order are those
+// of philox and boxMuller there, eight or sixteen lanes at a time; a test there compares the bits.
+// Each polynomial's coefficients stand in normal.go and here.
 package assembly
 
 import (
@@ -24,8 +25,9 @@ func Write(avx512 bool) {
 	Generate()
 }
 
-// groupsOf emits a function: the key schedule, a loop that leaves the words of sets where their numbers will be, and a loop that turns them
-// into these. In either loop several iterations are under way at once; one loop for both would be too long for that.
+// groupsOf emits a function: the key schedule, a loop that leaves the words of sets where their
+// numbers will be, and a loop that turns them into these. In either loop several iterations are
+// under way at once; one loop for both would be too long for that.
 func groupsOf(name, what string, prepare func(), numbers func(sets int, dst Register)) {
 	TEXT(name, NOSPLIT, "func(dst *float32, groups int, k0, k1, c0, c1, c2, c3 uint32)")
 	Pragma("noescape")

@@ -6,7 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// uniforms turns the words of some sets at dst into uniforms, with the operations of uniform in package random.
+// uniforms turns the words of some sets at dst into uniforms, with the operations of uniform in
+// package random.
 func uniforms(sets int, dst Register) {
 	for i := range sets {
 		first, second := Mem{Base: dst, Disp: i * bytesASet()}, Mem{Base: dst, Disp: i*bytesASet() + vectorSize()}
@@ -38,7 +39,8 @@ func boxMullers() {
 	}
 }
 
-// boxMuller turns the words of some sets at dst into normals. The instructions of the sets alternate in short runs.
+// boxMuller turns the words of some sets at dst into normals. The instructions of the sets
+// alternate in short runs.
 func boxMuller(sets int, dst Register) {
 	radii, circles := make([]*radius, sets), make([]*circle, sets)
 	for i := range sets {
@@ -157,7 +159,8 @@ func (r *radius) root() {
 	VSQRTPS(r.square, r.square)
 }
 
-// circle computes the cosine and the sine of 2 pi (word + 1/2) / 2^32 with the operations of circle in package random.
+// circle computes the cosine and the sine of 2 pi (word + 1/2) / 2^32 with the operations of circle
+// in package random.
 type circle struct {
 	words              Mem
 	t, v, cosine, sine VecVirtual

@@ -6,8 +6,9 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// schedule is what all quads of a call share, on the stack, each in all lanes: the key words of the rounds, and those parts of
-// rounds 0, 1 and 2 which do not depend on c0 and need no key words any more.
+// schedule is what all quads of a call share, on the stack, each in all lanes: the key words of the
+// rounds, and those parts of rounds 0, 1 and 2 which do not depend on c0 and need no key words any
+// more.
 type schedule struct {
 	k0, k1             [rounds]Mem
 	c3Round0           Mem // c3 ^ k1 of round 0
@@ -53,13 +54,15 @@ func newSchedule() *schedule {
 	return s
 }
 
-// set is the Philox state of four or eight quads: four registers, each with one word of each quad in the lower halves of its 64-bit
-// lanes, where VPMULUDQ reads it. What the upper halves hold never reaches the lower ones.
+// set is the Philox state of four or eight quads: four registers, each with one word of each quad
+// in the lower halves of its 64-bit lanes, where VPMULUDQ reads it. What the upper halves hold
+// never reaches the lower ones.
 type set struct {
 	c0, c1, c2, c3 VecVirtual
 }
 
-// newSet loads c0, the only word in which quads differ before round 0: counter holds those of set 0.
+// newSet loads c0, the only word in which quads differ before round 0: counter holds those of set
+// 0.
 func newSet(counter Mem, number int) *set {
 	s := &set{c0: vector()}
 	load(counter, s.c0)
@@ -125,7 +128,8 @@ func (s *set) round2(shared *schedule) {
 	s.c1, s.c3 = p1, p0
 }
 
-// words returns, in all 32-bit lanes, words 0 and 2 of the quads (for radius), and words 1 and 3 (for circle).
+// words returns, in all 32-bit lanes, words 0 and 2 of the quads (for radius), and words 1 and 3
+// (for circle).
 func (s *set) words() (w0, w1 VecVirtual) {
 	for _, v := range [][2]VecVirtual{{s.c0, s.c2}, {s.c1, s.c3}} {
 		if wide {

@@ -27,7 +27,8 @@ func bytesASet() int  { return quadsASet() * bytesAQuad }
 
 func vector() VecVirtual { return by(YMM, ZMM)() }
 
-// Instructions that have another name where registers are wider, or that read a word, which all lanes share, in another way.
+// Instructions that have another name where registers are wider, or that read a word, which all
+// lanes share, in another way.
 var (
 	load       = func(ops ...Op) { by(of2(VMOVDQU), VMOVDQU32)(ops...) }
 	loadWord   = func(ops ...Op) { by(of2(VMOVDQU), VPBROADCASTD)(ops...) }
@@ -53,7 +54,8 @@ func of3(instruction func(a, b, c Op)) func(...Op) {
 	return func(ops ...Op) { instruction(ops[0], ops[1], ops[2]) }
 }
 
-// store writes what all quads share to a new place on the stack: a register, or the one word of it that xorWord needs.
+// store writes what all quads share to a new place on the stack: a register, or the one word of it
+// that xorWord needs.
 func store(from VecVirtual) Mem {
 	if wide {
 		m := AllocLocal(8)
@@ -79,8 +81,8 @@ func constantFloat(name string, value float32) Mem {
 
 var constants = map[uint32]Mem{}
 
-// constant returns a vector with the value in each 32-bit lane, or two lanes, of which instructions of AVX-512 make a vector. Equal values share
-// one, with the name that came first.
+// constant returns a vector with the value in each 32-bit lane, or two lanes, of which instructions
+// of AVX-512 make a vector. Equal values share one, with the name that came first.
 func constant(name string, value uint32) Mem {
 	if m, ok := constants[value]; ok {
 		return m

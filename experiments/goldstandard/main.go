@@ -1,0 +1,177 @@
+// Command goldstandard samples the posterior of a small network on 160 handwritten digits, or of a
+// larger one on 1000, by Hamiltonian Monte Carlo on all of them, and prints how near the
+// predictions of samplers on minibatches, and of approximations, come to it.
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/comparison"
+	"github.com/pollen-ml/pollen/internal/interrupt"
+	"github.com/pollen-ml/pollen/report"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+func main() {
+	digits := flag.Int("digits", perceptron.examples, "posterior: of 160 digits, or of 1000, whose reference comes with the program")
+	effort := flag.Float64("effort", 1, "how long all chains are, relative to what takes some minutes, and half an hour for 1000 digits")
+	dir := flag.String("folder", "", "folder that keeps the runs: the same command goes on there (default: a temporary one)")
+	file := flag.String("reference", "", "sample the reference anew, and write it to this file")
+	flag.Parse()
+	ctx, release := interrupt.Context()
+	defer release()
+	p, ok := posteriors[*digits]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "-digits %d, wants 160 or 1000\n", *digits)
+		os.Exit(2)
+	}
+	if err := p.compare(ctx, os.Stdout, os.Stderr, "mnist", *effort, *dir, *file); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		if stop := interrupt.Of(ctx); stop != nil {
+			os.Exit(stop.ExitCode())
+		}
+		os.Exit(1)
+	}
+}
+
+// study is what all methods share.
+type study struct {
+	*posterior
+	ctx    context.Context
+	data   datasets.Splits // for training and for testing
+	device tensor.Device
+	effort float64
+	runs   *comparison.Comparison
+	dir    string // of the runs
+
+	temporary bool // the folder is to be removed
+}
+
+// scaled scales a number of epochs or draws by the effort.
+func (s *study) scaled(n int) int { return max(1, int(s.effort*float64(n))) }
+
+// newStudy takes the first images of both splits, and begins in a folder.
+func (p *posterior) newStudy(ctx context.Context, data string, effort float64, dir string) (*study, error) {
+	s := &study{posterior: p, ctx: ctx, effort: effort}
+	splits, err := datasets.Open(data, datasets.Options{Context: ctx})
+	if err != nil {
+		return nil, err
+	}
+	if s.data.Train, err = splits.Train.Slice(0, p.examples); err != nil {
+		return nil, err
+	}
+	if s.data.Test, err = splits.Test.Slice(0, testSize); err != nil {
+		return nil, err
+	}
+	if err := s.begin(dir); err != nil {
+		return nil, err
+	}
+	s.device = tensor.NewHost(0)
+	return s, nil
+}
+
+// begin goes on with the runs of a folder, or begins them; "" is a temporary folder, which close
+// removes.
+func (s *study) begin(dir string) (err error) {
+	if s.dir, s.temporary = dir, dir == ""; s.temporary {
+		if s.dir, err = os.MkdirTemp("", "goldstandard"); err != nil {
+			return errors.Wrap(err, "goldstandard")
+		}
+	}
+	var entries []comparison.Entry
+	for i := range seeds {
+		entries = append(entries, s.hmcEntry(i+1))
+	}
+	for _, m := range s.methods {
+		entries = append(entries, comparison.Entry{Title: m.name, Spec: m.spec(s)})
+	}
+	s.runs, err = comparison.Begin(s.dir, entries, nil)
+	return err
+}
+
+func (s *study) close() error {
+	err := cmp.Or(s.device.Close(), s.runs.Close())
+	if s.temporary {
+		err = cmp.Or(err, errors.Wrap(os.RemoveAll(s.dir), "goldstandard"))
+	}
+	return err
+}
+
+// compare prints all rows. With a file, the reference is sampled anew and written there.
+func (p *posterior) compare(ctx context.Context, out, progress io.Writer, data string, effort float64, dir, file string) (err error) {
+	s, err := p.newStudy(ctx, data, effort, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, s.close()) }()
+	reference, err := s.reference(file, progress)
+	if err != nil {
+		return err
+	}
+	reference.print(out)
+	table := report.NewTable("against HMC", report.Column{Title: "agreement", Format: "%.3f"}, report.Column{Title: "total variation", Format: "%.3f"},
+		report.Column{Title: "accuracy", Format: "%.3f"}, report.Column{Title: "NLL", Format: "%.3f"}, report.Column{Title: "T of predictions", Format: "%s"},
+		report.Column{Title: "R-hat", Format: "%s"})
+	first, second := reference.Halves[0], reference.Halves[1]
+	if err := s.add(table, first.Mean, row{"HMC, seed 2 against seed 1", second.Mean, second.Temperature, nil}); err != nil {
+		return err
+	}
+	mean := reference.mean()
+	if err := s.add(table, mean, row{"HMC, both seeds", mean, reference.temperature(), nil}); err != nil {
+		return err
+	}
+	for _, m := range s.methods {
+		fmt.Fprintf(progress, "%s\n", m.name)
+		r, err := s.predict(m)
+		if err != nil {
+			return errors.WithMessage(err, m.name)
+		}
+		if err := s.add(table, mean, r); err != nil {
+			return err
+		}
+	}
+	return table.WriteText(out)
+}
+
+// row is what a method predicts for the test images, at which temperature what predictions depend
+// on was sampled, and how well its chains have mixed; nil where that is not measured.
+type row struct {
+	name        string
+	mean        []float64
+	temperature *pollen.Measured
+	mixing      *pollen.Mixing
+}
+
+// add adds a row: how near predictions are to the reference's, and how good they are.
+func (s *study) add(table *report.Table, reference []float64, r row) error {
+	predictions, err := evaluate.NewPredictions(s.data.Test.Name, r.mean, s.data.Test.Labels, classes)
+	if err != nil {
+		return err
+	}
+	scores, err := evaluate.Assess(evaluate.Case{In: predictions})
+	if err != nil {
+		return err
+	}
+	near, err := evaluate.Compare(r.mean, reference, classes)
+	if err != nil {
+		return err
+	}
+	temperature, rHat := "-", "-"
+	if r.temperature != nil {
+		temperature = r.temperature.String()
+	}
+	if r.mixing != nil {
+		rHat = fmt.Sprintf("%.3f", float64(r.mixing.RHat))
+	}
+	return table.Add(r.name, near.Agreement, near.TotalVariation, scores.Values["accuracy"], scores.Values["nll"], temperature, rHat)
+}

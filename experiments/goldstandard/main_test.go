@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// The whole study at a hundredth of its length, on letters that need no download: it prints each
+// method's distance from the reference, which is 0 for the reference itself.
+func TestRun(t *testing.T) {
+	var out bytes.Buffer
+	if err := perceptron.compare(context.Background(), &out, io.Discard, "glyphs", 0.01, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	rows := rowsOf(out.String())
+	if got := rows["HMC, both seeds"]; len(got) < 4 || got[0] != 1 || got[1] != 0 {
+		t.Errorf("HMC against itself: %v, wants agreement 1 and total variation 0", got)
+	}
+	for _, m := range perceptronMethods {
+		got := rows[m.name]
+		if len(got) < 4 || !(got[0] >= 0 && got[0] < 1) || !(got[1] > 0 && got[1] < 1) {
+			t.Errorf("%s: %v, wants agreement, total variation, accuracy and NLL", m.name, got)
+		}
+	}
+	if t.Failed() {
+		t.Log(out.String())
+	}
+}
+
+// rowsOf are the numbers of each row of a table.
+func rowsOf(table string) map[string][]float64 {
+	rows := map[string][]float64{}
+	for _, line := range strings.Split(table, "\n") {
+		name, rest, ok := strings.Cut(line, "  ")
+		if !ok {
+			continue
+		}
+		for _, field := range strings.Fields(rest) {
+			if v, err := strconv.ParseFloat(field, 64); err == nil {
+				rows[name] = append(rows[name], v)
+			}
+		}
+	}
+	return rows
+}
+
+// Samples of cycles are averaged with the learning rates of their steps as weights.
+func TestSamplesAreWeighted(t *testing.T) {
+	s, err := perceptron.newStudy(context.Background(), "glyphs", 0.01, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	at := slices.IndexFunc(perceptronMethods, func(m method) bool { return m.name == "cyclical SGHMC" })
+	r, err := s.predict(perceptronMethods[at])
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := pollen.Open(filepath.Join(s.dir, "cyclical sghmc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := run.Samples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var each [][]float64
+	_, err = run.Predictions(s.ctx, s.data.Test, func(probabilities []float32, _ float64) error {
+		var wide []float64
+		for _, p := range probabilities {
+			wide = append(wide, float64(p))
+		}
+		each = append(each, wide)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rates, err := optimizers.Cyclical{Initial: 2e-3, Cycles: 4}.Rates(5 * run.Manifest().Spec.Epochs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, equal, sum := make([]float64, len(r.mean)), make([]float64, len(r.mean)), 0.0
+	for i, file := range files {
+		sample, err := samples.ReadSample(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		weight := rates[sample.Step-1]
+		sum += weight
+		for at, p := range each[i] {
+			want[at] += weight * p
+			equal[at] += p / float64(len(files))
+		}
+	}
+	far, apart := 0.0, 0.0
+	for at := range want {
+		far = max(far, math.Abs(want[at]/sum-r.mean[at]))
+		apart = max(apart, math.Abs(want[at]/sum-equal[at]))
+	}
+	if len(files) != 4*8 || !(far < 1e-6) || !(apart > 1e-2) {
+		t.Errorf("of %d samples: %g from the weighted mean, which is %g from that of equal weights", len(files), far, apart)
+	}
+}
+
+// A study that was stopped goes on in its folder: what was stopped ends as if it had not been, and
+// what was finished is not done again.
+func TestGoesOn(t *testing.T) {
+	whole, err := perceptron.newStudy(context.Background(), "glyphs", 0.01, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.close()
+	dir := filepath.Join(t.TempDir(), "study")
+	predict := func(ctx context.Context) ([]float64, error) {
+		t.Helper()
+		s := &study{posterior: &perceptron, ctx: ctx, data: whole.data, effort: whole.effort, device: whole.device}
+		if err := s.begin(dir); err != nil {
+			t.Fatal(err)
+		}
+		defer s.runs.Close()
+		r, err := s.predict(perceptronMethods[0])
+		return r.mean, err
+	}
+	first, err := whole.predict(perceptronMethods[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	if _, err := predict(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want that of the context", err)
+	}
+	sample := filepath.Join(dir, "sgd", "samples", samples.NameOf(0, 16*5))
+	var made os.FileInfo
+	for _, what := range []string{"stopped", "finished"} {
+		got, err := predict(context.Background())
+		if err != nil || !slices.Equal(got, first.mean) {
+			t.Errorf("a study that was %s predicts otherwise (%v)", what, err)
+		}
+		now, err := os.Stat(sample)
+		if err != nil || made != nil && !os.SameFile(made, now) {
+			t.Errorf("a study that was %s drew its sample again (%v)", what, err)
+		}
+		made = now
+	}
+	other := &study{posterior: &perceptron, ctx: context.Background(), effort: 0.1}
+	if err := other.begin(dir); err == nil || !strings.Contains(err.Error(), "compares other entries") {
+		t.Errorf("another effort: %v", err)
+	}
+}
+
+// The reference that comes with the program is of its digits, and of chains that have mixed.
+func TestConvolutionalReference(t *testing.T) {
+	s, err := convolutional.newStudy(context.Background(), "mnist", 1, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	r, err := s.reference("", io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := evaluate.Compare(r.Halves[0].Mean, r.Halves[1].Mean, classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sorted := slices.Sorted(slices.Values(r.RHats))
+	if len(sorted) < 900 || !(sorted[len(sorted)*95/100] < 1.04) || !(near.Agreement > 0.98) || !(near.TotalVariation < 0.03) {
+		t.Errorf("its halves: %+v, %d split R-hats, %v the largest", near, len(sorted), sorted[len(sorted)-1])
+	}
+}
+
+// Runs are compared with the reference that a posterior comes with as with the one that was
+// sampled, but for its digits, and not with that of another posterior.
+func TestStoredReference(t *testing.T) {
+	small := convolutional
+	small.examples, small.hmc, small.methods = 100, trajectories{leaps: 3, warmup: 400, draws: 600}, convolutionalMethods[:1]
+	dir := t.TempDir()
+	file := filepath.Join(dir, "reference.json")
+	var sampled, read bytes.Buffer
+	if err := small.compare(context.Background(), &sampled, io.Discard, "glyphs", 0.01, filepath.Join(dir, "first"), file); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if small.stored, err = os.ReadFile(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := small.compare(context.Background(), &read, io.Discard, "glyphs", 0.01, filepath.Join(dir, "second"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "second", "hmc, seed 1")); !os.IsNotExist(err) {
+		t.Errorf("HMC ran again (%v)", err)
+	}
+	want, got := rowsOf(sampled.String()), rowsOf(read.String())
+	if len(want) < 3 || len(got) != len(want) {
+		t.Errorf("%d rows of %d", len(got), len(want))
+	}
+	for name, row := range want {
+		for i, v := range row {
+			if !(len(got[name]) == len(row) && math.Abs(got[name][i]-v) < 2e-3) {
+				t.Fatalf("%s: %v, wants %v", name, got[name], row)
+			}
+		}
+	}
+	small.examples++
+	err = small.compare(context.Background(), io.Discard, io.Discard, "glyphs", 0.01, "", "")
+	if err == nil || !strings.Contains(err.Error(), "is of other data") {
+		t.Errorf("another posterior's reference: %v", err)
+	}
+}
+
+func TestPool(t *testing.T) {
+	if got := pool([]float64{0.25, 0.75}, []float64{0.75, 0.25}); got[0] != 0.5 || got[1] != 0.5 {
+		t.Errorf("%v, wants the mean", got)
+	}
+}

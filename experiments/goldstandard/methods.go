@@ -1,0 +1,47 @@
+package main
+
+import (
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/comparison"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// method is a way to approximate the posterior's predictions.
+type method struct {
+	name string
+	spec func(s *study) pollen.Spec
+}
+
+// specification is what methods share. Rates are on the mean loss.
+func (s *study) specification(m pollen.Method, schedule optimizers.Schedule, epochs int) pollen.Spec {
+	return pollen.Spec{
+		Network: s.network, Method: m, Schedule: schedule, Batch: s.batch, Epochs: max(shortest, s.scaled(epochs)), Seed: 1, Prior: new(s.prior),
+	}
+}
+
+// shortest is the length of a run in epochs that gives each cycle a burn-in, and SWAG its states.
+const shortest = 16
+
+// run makes the run of an entry, or goes on with it.
+func (s *study) run(e comparison.Entry) (*pollen.Run, error) {
+	return s.runs.Fit(s.ctx, e, &s.data, pollen.WithDevice(s.device))
+}
+
+// predict averages the probabilities of a method's samples for the test images, each with its
+// weight. Of samplers there are the temperature of what predictions depend on and the split R-hat
+// of predictions.
+func (s *study) predict(m method) (r row, err error) {
+	run, err := s.run(comparison.Entry{Title: m.name, Spec: m.spec(s)})
+	if err != nil {
+		return r, err
+	}
+	found, err := run.Diagnostics()
+	if err != nil {
+		return r, err
+	}
+	average, err := run.Predictions(s.ctx, s.data.Test, nil)
+	if err != nil {
+		return r, err
+	}
+	return row{m.name, average.Probabilities, found.Predictions, found.Predicted}, nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/mcmc"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// A trajectory of 60 leaps takes 60 epochs of one step. With the step size that burn-in finds, it
+// is long enough for a weight that the data do not constrain to go through a quarter of its period.
+var perceptron = posterior{
+	examples: 160, batch: 32, network: "mlp-20-20", prior: langevin.Gaussian(priorStd),
+	hmc: trajectories{leaps: 60, warmup: 40, draws: 100}, methods: perceptronMethods,
+}
+
+const priorStd = 0.2
+
+const (
+	epochs       = 4000 // of 5 steps
+	descent      = 1000 // epochs of the approximations that begin with a descent
+	chainsOfEach = 4    // of each sampler
+	perChain     = 100  // samples of each of these
+	cycles       = 4
+	members      = 10
+	passes       = 50 // of dropout, and draws from SWAG, Laplace's Gaussian and Bayes by Backprop's
+)
+
+var perceptronMethods = []method{
+	{"SGD", solution},
+	{"deep ensemble", func(s *study) pollen.Spec {
+		spec := s.descending(pollen.Ensemble{})
+		spec.Chains = members
+		return spec
+	}},
+	{"MC dropout", func(s *study) pollen.Spec { return s.drawing(s.descending(pollen.Dropout{Rate: 0.2})) }},
+	{"SWAG", func(s *study) pollen.Spec {
+		spec := s.drawing(s.descending(pollen.SWAG{Rank: 20}))
+		spec.Schedule, spec.BurnIn = optimizers.Constant{Rate: 0.05}, new(spec.Epochs/2)
+		return spec
+	}},
+	{"Laplace, last layer", func(s *study) pollen.Spec { return s.drawing(s.descending(pollen.LaplaceApproximation{})) }},
+	{"Bayes by Backprop", func(s *study) pollen.Spec {
+		return s.drawing(s.specification(pollen.BayesByBackprop{InitialStd: 0.05}, optimizers.Cosine{First: 0.003}, epochs))
+	}},
+	{"SGLD", sampled(langevin.SGLD{}, optimizers.Constant{Rate: 0.005}, 0)},
+	{"pSGLD, Gamma none", sampled(preconditioned(langevin.GammaNone), optimizers.Constant{Rate: 1e-4}, 0)},
+	{"pSGLD, Gamma by Hutchinson", sampled(preconditioned(langevin.GammaHutchinson), optimizers.Constant{Rate: 1e-4}, 0)},
+	{"pSGLD, G frozen", sampled(preconditioned(langevin.GammaFrozen), optimizers.Constant{Rate: 1e-4}, 0)},
+	{"SGHMC", sampled(langevin.SGHMC{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)},
+	{"cyclical SGHMC", sampled(langevin.SGHMC{Friction: 0.1}, optimizers.Cyclical{Initial: 2e-3, Cycles: cycles}, cycles)},
+	{"preconditioned SGHMC", sampled(langevin.PSGHMC{Friction: 0.1, Alpha: 0.99, Lambda: 1e-2, Gamma: langevin.GammaFrozen}, optimizers.Constant{Rate: 2e-5}, 0)},
+	{"BAOAB", sampled(langevin.BAOAB{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)},
+	{"SGNHT", sampled(langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
+	{"CCAdL", sampled(langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
+	{"SMILE", sampled(langevin.SMILE{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)},
+	{"UBU, symmetric minibatches", func(s *study) pollen.Spec {
+		spec := sampled(langevin.UBU{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)(s)
+		spec.Symmetric = true
+		return spec
+	}},
+	{"MCLMC, all data", func(s *study) pollen.Spec {
+		spec := sampled(mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, nil, 0)(s)
+		spec.Batch, spec.Weights = s.examples, "" // a rate that does not change has no weights
+		return spec
+	}},
+}
+
+func preconditioned(gamma langevin.Gamma) langevin.Sampler {
+	return langevin.PSGLD{Alpha: 0.99, Lambda: 1e-2, Gamma: gamma}
+}
+
+// sampled averages over chains at temperature 1 after the first quarter of them, or of each cycle.
+func sampled(sampler pollen.Method, schedule optimizers.Schedule, cycles int) func(s *study) pollen.Spec {
+	return func(s *study) pollen.Spec {
+		spec := s.specification(sampler, schedule, epochs)
+		spec.Chains, spec.Cycles = chainsOfEach, cycles
+		spec.BurnIn, spec.Samples = new(spec.Epochs/4/max(1, cycles)), max(2*cycles, s.scaled(perChain))
+		spec.Weights = pollen.StepSize // also of cycles, which sample from their large steps on
+		return spec
+	}
+}
+
+// descending goes down to a maximum of the posterior: weight decay is the prior.
+func (s *study) descending(m pollen.Method) pollen.Spec {
+	return s.specification(m, optimizers.Cosine{First: 0.05}, descent)
+}
+
+// solution is where SGD ends, with the prior as weight decay.
+func solution(s *study) pollen.Spec {
+	spec := s.descending(optimizers.SGD{WeightDecay: 1 / (float64(s.examples) * priorStd * priorStd)})
+	spec.Prior = nil
+	return spec
+}
+
+// drawing draws at the end of a run from what it found.
+func (s *study) drawing(spec pollen.Spec) pollen.Spec {
+	spec.Samples = s.scaled(passes)
+	return spec
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/comparison"
+	"github.com/pollen-ml/pollen/internal/file"
+)
+
+// reference is what HMC predicts for the test images, by two runs that share nothing but the
+// posterior, and how far they agree.
+type reference struct {
+	Data    string      `json:"data"` // hash of what was trained and tested on
+	Network string      `json:"network"`
+	Prior   string      `json:"prior"`
+	Leaps   int         `json:"leaps"` // of each draw
+	Draws   int         `json:"draws"` // of each chain
+	Halves  [seeds]half `json:"halves"`
+	RHats   []float64   `json:"rHats"` // split R-hat of the label's probability, of each test image where it varies
+}
+
+// half is what one run of HMC found.
+type half struct {
+	Mean        []float64        `json:"mean"` // probabilities by test image and class
+	Acceptance  float64          `json:"acceptance"`
+	Temperature *pollen.Measured `json:"temperature"` // of what predictions depend on
+}
+
+// reference is that which the posterior comes with, unless there is none or a file to write.
+func (s *study) reference(path string, progress io.Writer) (*reference, error) {
+	p := s.posterior
+	r := &reference{Data: hashOf(s.data), Network: p.network, Prior: p.prior.String(), Leaps: p.hmc.leaps}
+	if p.stored != nil && path == "" {
+		read := &reference{}
+		if err := json.Unmarshal(p.stored, read); err != nil {
+			return nil, errors.Wrap(err, "goldstandard: the reference")
+		}
+		if read.Data != r.Data || read.Network != r.Network || read.Prior != r.Prior || len(read.Halves[0].Mean) != s.data.Test.Len()*classes {
+			return nil, errors.New("goldstandard: the reference is of other data, another network or prior: sample it anew with -reference FILE")
+		}
+		return read, nil
+	}
+	if p.warm {
+		if _, err := s.run(comparison.Entry{Title: ensemble.name, Spec: ensemble.spec(s)}); err != nil {
+			return nil, err
+		}
+	}
+	var runs []*drawn
+	for i := range r.Halves {
+		fmt.Fprintf(progress, "HMC, seed %d\n", i+1)
+		d, err := s.hmc(i + 1)
+		if err != nil {
+			return nil, err
+		}
+		runs, r.Halves[i], r.Draws = append(runs, d), d.half, len(d.confidence[0][0])
+	}
+	r.RHats = splitRHats(runs)
+	if path == "" {
+		return r, nil
+	}
+	return r, r.write(path)
+}
+
+// write keeps the reference with five digits after the point.
+func (r reference) write(path string) error {
+	r.RHats = rounded(r.RHats)
+	for i := range r.Halves {
+		r.Halves[i].Mean = rounded(r.Halves[i].Mean)
+	}
+	content, err := json.Marshal(r)
+	if err != nil {
+		return errors.Wrap(err, "goldstandard: the reference")
+	}
+	return errors.Wrap(file.Write(path, append(content, '\n')), "goldstandard: the reference")
+}
+
+func rounded(values []float64) []float64 {
+	short := make([]float64, len(values))
+	for i, v := range values {
+		short[i] = math.Round(v*1e5) / 1e5
+	}
+	return short
+}
+
+// mean is that of both halves, and temperature its own; nil where one was not measured.
+func (r *reference) mean() []float64 { return pool(r.Halves[0].Mean, r.Halves[1].Mean) }
+
+func (r *reference) temperature() *pollen.Measured {
+	return both(r.Halves[0].Temperature, r.Halves[1].Temperature)
+}
+
+// print reports whether all chains, of both halves, predict alike.
+func (r *reference) print(out io.Writer) {
+	fmt.Fprintf(out, "HMC: %d seeds x %d chains x %d draws of %d leaps, acceptance %.2f\n", seeds, chains, r.Draws, r.Leaps,
+		(r.Halves[0].Acceptance+r.Halves[1].Acceptance)/2)
+	if len(r.RHats) > 0 {
+		sorted := slices.Sorted(slices.Values(r.RHats))
+		fmt.Fprintf(out, "Split R-hat of the label's probability over %d test images: median %.3f, 95 %% of them below %.3f\n",
+			len(sorted), sorted[len(sorted)/2], sorted[len(sorted)*95/100])
+	}
+}
+
+// hashOf identifies images and labels of both splits.
+func hashOf(data datasets.Splits) string {
+	h := sha256.New()
+	for _, d := range []*datasets.Dataset{data.Train, data.Test} {
+		h.Write(d.Images)
+		_ = binary.Write(h, binary.LittleEndian, d.Labels) // a hash takes all
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// pool is the mean of two means of as many samples each.
+func pool(p, q []float64) []float64 {
+	mean := make([]float64, len(p))
+	for i := range p {
+		mean[i] = (p[i] + q[i]) / 2
+	}
+	return mean
+}
+
+// both is the mean of two measurements; nil if one is.
+func both(a, b *pollen.Measured) *pollen.Measured {
+	if a == nil || b == nil {
+		return nil
+	}
+	return &pollen.Measured{Value: (a.Value + b.Value) / 2, StandardError: pollen.Number(math.Hypot(float64(a.StandardError), float64(b.StandardError)) / 2)}
+}

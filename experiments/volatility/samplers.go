@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/mcmc"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// chains is how many the samplers run.
+const chains = 4
+
+// noUTurn draws from the posterior by NUTS, after a warm-up. gradients is how many each chain
+// computed.
+func noUTurn(returns []float64, warmup, draws int) (r result, gradients int, err error) {
+	r = result{method: "NUTS", bands: make([]estimate, len(returns))}
+	b := graph.New(tensor.Float64)
+	walk, err := mcmc.NUTS{StepSize: 0.2, Warmup: warmup, TargetAcceptance: 0.65}.Attach(b, target(b, returns))
+	if err != nil {
+		return r, 0, err
+	}
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
+		traces, err := walk.Sample(context.Background(), session, draws, 1)
+		if err != nil {
+			return err
+		}
+		gradients = int(session.Steps() + session.Evaluations())
+		summarise := func(name string, e *estimate) error {
+			values, err := traces.Of(name, 0)
+			if err == nil {
+				*e, err = mixed(values)
+			}
+			return err
+		}
+		if err := summarise("deviation", &r.std); err != nil {
+			return err
+		}
+		if err := summarise("freedom", &r.freedom); err != nil {
+			return err
+		}
+		for day := range r.bands {
+			values, err := traces.Of("log scale", day)
+			if err != nil {
+				return err
+			}
+			r.bands[day] = estimateOf(slices.Concat(values...))
+		}
+		return nil
+	})
+	return r, gradients, err
+}
+
+// preconditioned draws from the same posterior by pSGLD, whose preconditioner stays fixed after
+// burn-in. No test rejects steps: they must be small relative to the narrowest direction, that of
+// deviation only.
+func preconditioned(returns []float64, steps int) (r result, err error) {
+	const (
+		rate     = 0.03
+		thinning = 10
+	)
+	r.method = "pSGLD"
+	b := graph.New(tensor.Float64)
+	potential := target(b, returns).Potential
+	plan := langevin.Plan{Steps: steps, BurnIn: steps / 5, Thinning: thinning}
+	sampler := langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen, FreezeAt: plan.BurnIn}
+	posterior := langevin.Posterior{DataSize: len(returns), Prior: langevin.Flat()} // the priors are in the potential
+	if err := langevin.Attach(b, sampler, posterior, share(b, potential, len(returns)), []float64{posterior.StepSize(rate)}, []float64{1}); err != nil {
+		return r, err
+	}
+	var std, freedom [chains][]float64
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
+		return plan.Run(context.Background(), session, thinning, func(p langevin.Window) error {
+			for chain := 0; p.Sample && chain < chains; chain++ {
+				var logStd, logFreedom [1]float64
+				if err := graph.Read(session, "log deviation", chain, 0, logStd[:]); err != nil {
+					return err
+				}
+				if err := graph.Read(session, "log freedom", chain, 0, logFreedom[:]); err != nil {
+					return err
+				}
+				std[chain] = append(std[chain], math.Exp(logStd[0]))
+				freedom[chain] = append(freedom[chain], math.Exp(logFreedom[0]))
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return r, err
+	}
+	if r.std, err = mixed(std[:]); err != nil {
+		return r, err
+	}
+	r.freedom, err = mixed(freedom[:])
+	return r, err
+}

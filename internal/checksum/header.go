@@ -1,0 +1,40 @@
+package checksum
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"io"
+
+	"github.com/pkg/errors"
+)
+
+// prefix is how many bytes at the start of a safetensors file say how long its header is.
+const prefix = 8
+
+// longestHeader bounds the memory for a header alone.
+const longestHeader = 16 << 20
+
+// Header is how many bytes of a safetensors file come before the values: a seal is there.
+func Header(content []byte) int {
+	if len(content) < prefix {
+		return len(content)
+	}
+	return prefix + int(min(binary.LittleEndian.Uint64(content), uint64(len(content)-prefix)))
+}
+
+// Metadata reads the metadata of a safetensors file from its start, and nothing else.
+func Metadata(from io.Reader) (map[string]string, error) {
+	var size [prefix]byte
+	if _, err := io.ReadFull(from, size[:]); err != nil {
+		return nil, errors.Wrap(err, "checksum: header")
+	}
+	n := binary.LittleEndian.Uint64(size[:])
+	if n > longestHeader {
+		return nil, errors.Errorf("checksum: a header of %d bytes, wants at most %d", n, longestHeader)
+	}
+	var header struct {
+		Metadata map[string]string `json:"__metadata__"`
+	}
+	err := json.NewDecoder(io.LimitReader(from, int64(n))).Decode(&header)
+	return header.Metadata, errors.Wrap(err, "checksum: header")
+}

@@ -1,0 +1,62 @@
+package command
+
+import (
+	"bytes"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/progress"
+)
+
+// testConsole is a console without a terminal, whose clock the test sets.
+func testConsole() (c *console, out, remarks *bytes.Buffer, clock *time.Time) {
+	out, remarks, clock = &bytes.Buffer{}, &bytes.Buffer{}, &time.Time{}
+	return &console{out: &progress.Results{To: out}, err: remarks, now: func() time.Time { return *clock }}, out, remarks, clock
+}
+
+// Lost results are a failure, even if a command does not check.
+func TestLostResults(t *testing.T) {
+	for code, to := range map[int]io.Writer{0: io.Discard, exitFailure: lost{}} {
+		c, _, remarks, _ := testConsole()
+		c.out = &progress.Results{To: to}
+		if got := run([]string{"datasets"}, c); got != code {
+			t.Errorf("exit code %d, want %d: %s", got, code, remarks)
+		}
+	}
+}
+
+// lost cannot be written to.
+type lost struct{}
+
+func (lost) Write([]byte) (int, error) { return 0, errors.New("no room") }
+
+// Files that were left out are told once, also of a set whose splits were drawn.
+func TestSkipped(t *testing.T) {
+	c, _, remarks, _ := testConsole()
+	drawn := []string{"stray.png: is in no class folder", "a/1.png: PNG: unexpected EOF"}
+	c.skipped(&datasets.Dataset{Name: "dots", Skipped: drawn}, nil, &datasets.Dataset{Name: "dots", Skipped: drawn})
+	if want := "dots: 2 files left out, first a/1.png: PNG: unexpected EOF\n"; remarks.String() != want {
+		t.Errorf("%q, want %q", remarks, want)
+	}
+}
+
+func TestProgram(t *testing.T) {
+	for _, c := range []struct {
+		file string
+		err  error
+		want string
+	}{
+		{"x/go-build1234/b001/exe/pollen", nil, "go run ./cmd/pollen"},
+		{"x/go-build1234/b001/command.test", nil, "pollen"},
+		{"bin/pollen", nil, "pollen"},
+		{"", errors.New("unknown"), "pollen"},
+	} {
+		if got := program(c.file, c.err); got != c.want {
+			t.Errorf("program of %q is started by %q, want %q", c.file, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package command
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/emulator"
+	"github.com/pollen-ml/pollen/internal/letters"
+)
+
+// onGPU is a short run on a GPU.
+func onGPU(dir string, more ...string) []string {
+	arguments := strings.Fields("fit --device cuda --data notmnist --model lenet-small --method sghmc --schedule constant:0.002" +
+		" --batch 6 --epochs 2 --burn-in 0 --samples 5 --chains 2")
+	return append(append(arguments, "--folder", dir), more...)
+}
+
+// TestRunsOnAGPU uses the emulated GPU: runs train, stop, go on and fail there as on the CPU.
+func TestRunsOnAGPU(t *testing.T) {
+	t.Setenv(cuda.DriverVariable, emulator.Build(t))
+	p := newProcesses(t)
+	if err := letters.Write(p.path("data/notmnist"), 30, 10); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := p.end("pollen", []string{"devices"}, "", nil)
+	if code != 0 || !strings.Contains(stdout, "\ncuda:0: Emulated GPU, compute capability 9.0") || !strings.Contains(stdout, "\ndriver library ") {
+		t.Fatalf("devices says %q, %q", stdout, stderr)
+	}
+	p.want(0, "pollen", onGPU("whole"))
+	code, _, stderr = p.end("pollen", onGPU("killed"), "killed/samples/chain00000-step000000004.safetensors", syscall.SIGKILL)
+	p.check(code, -1, stderr, nil)
+	p.want(0, "pollen", []string{"fit", "--resume", "killed"}, "resumed after ")
+	if err := sameRuns(p.path("whole"), p.path("killed")); err != nil {
+		t.Error(err)
+	}
+	p.want(0, "pollen", []string{"eval", "--device", "auto", "killed"}, "device: cuda:0 (Emulated GPU, ", ", the first GPU")
+
+	small := []string{"--model", "mlp-8"}
+	p.want(0, "pollen", onGPU("small", small...))
+	for _, broken := range []string{
+		"cuMemAlloc_v2:2", "cuModuleLoadDataEx:1", "cuGraphAddKernelNode:8", "cuGraphLaunch:5", "cuMemcpyDtoHAsync_v2:4", "cuStreamSynchronize:6",
+	} {
+		call, _, _ := strings.Cut(broken, ":")
+		t.Setenv("POLLEN_EMULATOR_FAIL", broken+":719")
+		p.want(exitFailure, "pollen", onGPU(call, small...), call+": CUDA_ERROR_LAUNCH_FAILED")
+		t.Setenv("POLLEN_EMULATOR_FAIL", "")
+		again := []string{"fit", "--resume", call}
+		if _, err := os.Stat(p.path(call + "/manifest.json")); err != nil { // it failed before there was anything to go on with
+			again = onGPU(call, small...)
+		}
+		p.want(0, "pollen", again)
+		if err := sameRuns(p.path("small"), p.path(call)); err != nil {
+			t.Errorf("%s: %v", broken, err)
+		}
+	}
+
+	t.Setenv("POLLEN_EMULATOR_MEMORY", "33554432")
+	p.want(exitFailure, "pollen", onGPU("large", "--batch", "30", "--samples", "1", "--chains", "1000"), "do not fit on GPU 0 (Emulated GPU)", "chains do")
+	t.Setenv("POLLEN_EMULATOR_MEMORY", "")
+	t.Setenv("POLLEN_EMULATOR_DEVICES", "0")
+	p.want(exitFailure, "pollen", onGPU("nowhere"), "finds no GPU")
+	p.want(exitFailure, "pollen", onGPU("nowhere", "--device", "cuda:1"), "finds no GPU")
+}

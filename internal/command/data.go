@@ -1,0 +1,102 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/config"
+)
+
+// options say how data are read, and what a person is told of it.
+func (c *console) options(ctx context.Context, d config.Data) (datasets.Options, error) {
+	o, err := d.Options(ctx, c.reading())
+	o.Remark = func(text string) { c.remark("%s", text) }
+	return o, err
+}
+
+// openData opens all splits of data.
+func openData(ctx context.Context, d config.Data, c *console) (*datasets.Splits, error) {
+	o, err := c.options(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	splits, err := datasets.Open(d.Name, o)
+	if err != nil {
+		return nil, err
+	}
+	c.skipped(splits.Train, splits.Validation, splits.Test)
+	return splits, nil
+}
+
+// loadTest loads the test images of a data set in the shape that a run takes. Those of another kind
+// than the run's need no classes.
+func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, other bool, c *console) (*datasets.Dataset, error) {
+	o, err := c.options(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	shaped := o
+	shaped.Height, shaped.Width, shaped.Channels = m.Data.Height, m.Data.Width, m.Data.Channels
+	// The run's own data are requested as when it was made, so that they are in the cache.
+	if own := config.DataOf(m); d.Place() != own.Place() || d.Size != own.Size || d.Channels != own.Channels {
+		o = shaped
+	}
+	data, err := datasets.Load(d.Name, datasets.Test, o)
+	var flat datasets.NoClasses
+	if errors.As(err, &flat) && other && d.Classes == "" {
+		if data, err = datasets.ReadImages([]string{flat.Dir}, shaped); err == nil {
+			data.Name = filepath.Base(flat.Dir)
+		}
+	}
+	if err == nil && (data.Height != shaped.Height || data.Width != shaped.Width || data.Channels != shaped.Channels) {
+		data, err = datasets.Load(d.Name, datasets.Test, shaped) // pictures of other sizes came since
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.skipped(data)
+	return data, nil
+}
+
+func datasetsCommand(c *console) *cobra.Command {
+	var dir string
+	command := &cobra.Command{
+		Use: "datasets", Short: "list the data sets and where they are", Args: noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			d := config.Data{Dir: dir}
+			if _, err := d.Options(context.Background(), c.reading()); err != nil {
+				return err
+			}
+			for _, d := range datasets.List(datasets.Options{Dir: dir}) {
+				printDataset(d, c)
+			}
+			return nil
+		},
+	}
+	config.BindDataDir(command.Flags(), &dir)
+	return command
+}
+
+func printDataset(d datasets.Description, c *console) {
+	fmt.Fprintf(c.out, "%s: %s, %dx%d\n", d.Name, d.What, d.Height, d.Width)
+	missing := false
+	for i, split := range []datasets.Split{datasets.Train, datasets.Test} {
+		images, place := fmt.Sprintf("%d images", d.Images[i]), d.Places[i]
+		if d.Images[i] == 0 {
+			images = ""
+		}
+		if place == "" {
+			place, missing = "not here", true
+		}
+		fmt.Fprintf(c.out, "  %-5s  %12s  %s\n", split, images, place)
+	}
+	if missing {
+		fmt.Fprintf(c.out, "  %s\n", d.Advice)
+	}
+}

@@ -1,0 +1,6 @@
+// Package command is the command line of the program pollen, which trains Bayesian convolutional
+// networks and evaluates them in and out of distribution. cmd/pollen and cmd/train both call Main.
+//
+// Each command has a file. Commands parse flags, call package pollen and print: results go to
+// stdout, progress and remarks to stderr. What a Go program could use belongs in the library.
+package command

@@ -1,0 +1,83 @@
+package command
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/internal/interrupt"
+	"github.com/pollen-ml/pollen/serve"
+)
+
+// The exit codes. A program that a signal stopped has another one, see interrupt.Stop.
+const (
+	exitFailure     = 1
+	exitUsage       = 2 // a command line that makes no sense
+	exitDamaged     = 3 // a file of a run is damaged or missing
+	exitBusy        = 4 // another process writes in the folder
+	exitDiskFull    = 5 // stopped before the disk was full; the run can go on
+	exitInterrupted = 130
+)
+
+// exitCode says what went wrong with a command, if anything, and is the program's exit code.
+func exitCode(ctx context.Context, err error, command *cobra.Command, c *console) int {
+	if err == nil {
+		return 0
+	}
+	if stop := interrupt.Of(ctx); stop != nil || stopped(err) {
+		if !stopped(err) {
+			c.remark("%v", err)
+		}
+		c.remark("pollen: interrupted")
+		if stop == nil {
+			return exitInterrupted
+		}
+		return stop.ExitCode()
+	}
+	if server := (serve.OptionError{}); errors.As(err, &server) {
+		err = datasets.FormatError(server)
+	}
+	err = config.AsUsage(err)
+	var (
+		mistake config.Mistaken
+		invalid pollen.InvalidError
+		damaged *pollen.DamagedError
+		busy    *pollen.LockedError
+		full    *pollen.DiskFullError
+	)
+	switch {
+	case errors.As(err, &mistake) || errors.As(err, &invalid):
+		c.remark("%v\nSee --help.", err)
+		return exitUsage
+	case errors.As(err, &damaged):
+		c.remark("%v", err)
+		if command.Name() != "verify" {
+			c.remark("See what can still be used: pollen verify.")
+		}
+		if f := command.Flags().Lookup("without-damaged"); f != nil && !f.Changed && isLeftOut(damaged.File) {
+			c.remark("Go on without it: --without-damaged.")
+		}
+		return exitDamaged
+	}
+	c.remark("%v", err)
+	switch {
+	case errors.As(err, &busy):
+		return exitBusy
+	case errors.As(err, &full):
+		return exitDiskFull
+	}
+	return exitFailure
+}
+
+// isLeftOut reports whether --without-damaged goes on without a file of a run: a sample, what
+// samples are drawn from, the index or the calibration.
+func isLeftOut(file string) bool {
+	return slices.Contains([]string{"samples", "states"}, filepath.Base(filepath.Dir(file))) ||
+		slices.Contains([]string{"index.jsonl", "calibration.json"}, filepath.Base(file))
+}

@@ -1,0 +1,298 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/comparison"
+	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+func fitCommand(c *console) *cobra.Command {
+	flags := &config.Settings{}
+	var dir, file, resume string
+	var estimate, withoutDamaged bool
+	var task taskFlags
+	command := &cobra.Command{
+		Use:   "fit",
+		Short: "train one network and keep its samples",
+		Long: "Trains one network, keeps its samples in a run folder, and scores their average on the test data.\n" +
+			config.Listing("Models", append(layers.Names(), "a network file FILE.yaml")...) +
+			config.Listing("Data", append(datasets.Names(), "a folder with a folder of pictures for each class, which may have train, val and test above",
+				"files of arrays (NPZ, IDX, CIFAR)")...) +
+			config.Listing("Methods", pollen.MethodNames()...) +
+			config.Listing("", append([]string{"with attributes, by name or in order"}, pollen.MethodForms()...)...) +
+			config.Listing("Schedules", optimizers.ScheduleForms()...),
+		Example: `  pollen fit --method psgld --chains 4 --folder runs/four
+  pollen fit --data flowers --model cnn --method sghmc --epochs 20
+  pollen fit --method momentum:decay=0.9,weight-decay=1e-4 --schedule cosine:0.02,0 --epochs 5
+  pollen fit --model mlp-400-400 --prior laplace:0.1 --temperature 0.5
+  pollen fit --config run.yaml --seed 2            the file's settings, but for the seed
+  pollen fit --config runs/four/manifest.json      the same run again
+  pollen fit --resume runs/four                    go on after Ctrl-C, a crash, a reboot`,
+		Args: noArguments,
+	}
+	flags.Bind(command.Flags())
+	command.Flags().StringVar(&file, "config", "", "YAML file with the names of the flags above, or a run's "+config.ManifestFile+"; flags come after it")
+	command.Flags().StringVar(&dir, "folder", "", "run folder, new or empty (default runs/fit-1, -2, ...)")
+	task.bind(command.Flags())
+	command.Flags().BoolVar(&estimate, "estimate", false, "print what the run would cost, from some steps, and stop")
+	command.Flags().StringVar(&resume, "resume", "",
+		"folder of a run to go on with; takes no other flags but device, threads, precision, data-folder and without-damaged")
+	bindWithoutDamaged(command.Flags(), &withoutDamaged)
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		if resume != "" {
+			return resumeFit(command.Context(), command.Flags(), flags, resume, withoutDamagedIf(withoutDamaged), c)
+		}
+		if withoutDamaged && task.number == "" && !task.again {
+			return usage("pollen: without-damaged: a new run has no samples to go on without")
+		}
+		s, err := config.Layered(command.Flags(), file)
+		if err != nil {
+			return err
+		}
+		switch tasks := s.Plan.Tasks(); {
+		case task.number == "" && tasks != 1:
+			return usage("pollen: these are %d tasks: say which one by --task, or give them to a cluster by pollen submit", tasks)
+		case task.number != "":
+			if dir, err = s.Take(task.number, dir); err != nil {
+				return err
+			}
+		}
+		if estimate {
+			return runEstimate(command.Context(), s, c)
+		}
+		if task.again || task.number != "" {
+			return fitAgain(command.Context(), s, dir, withoutDamagedIf(withoutDamaged), c)
+		}
+		return runFit(command.Context(), s, dir, c)
+	}
+	return command
+}
+
+// prepared is a run about to begin: what is trained, on which data and device.
+type prepared struct {
+	asked  pollen.Spec
+	spec   pollen.Spec // with what follows without data
+	data   *datasets.Splits
+	notes  map[string]string
+	device tensor.Device
+}
+
+// prepare checks the flags and prepares what they name. The caller closes the device.
+func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, err error) {
+	if p.asked, err = s.Spec(); err != nil {
+		return p, err
+	}
+	if p.spec, err = p.asked.Resolve(); err != nil {
+		return p, config.AsMistake(err)
+	}
+	if err := config.Check("data", s.Data.Name, s.Data.Dir); err != nil {
+		return p, err
+	}
+	if p.device, err = (deviceFlags{s.Device}).open(c); err != nil {
+		return p, err
+	}
+	if p.data, err = openData(ctx, s.Data, c); err != nil {
+		p.device.Close()
+		return p, err
+	}
+	p.notes = map[string]string{"device": s.Device.Name, "precision": s.Device.Precision}
+	s.Data.Notes(p.notes)
+	maps.DeleteFunc(p.notes, empty)
+	return p, nil
+}
+
+// empty reports whether a note says nothing.
+func empty(_, text string) bool { return text == "" }
+
+func runFit(ctx context.Context, s *config.Settings, dir string, c *console) error {
+	dir, err := freshDir(dir, "fit")
+	if err != nil {
+		return err
+	}
+	p, err := prepare(ctx, s, c)
+	if err != nil {
+		return err
+	}
+	defer p.device.Close()
+	if err := printSummary(p.spec, p.data, c); err != nil {
+		return err
+	}
+	name := pollen.MethodName(p.spec.Method)
+	run, err := pollen.Fit(ctx, p.asked, p.data, dir, pollen.WithDevice(p.device), pollen.WithObserver(c.observer(name)), pollen.WithNotes(p.notes))
+	return finishFit(ctx, run, err, name, p.data, c)
+}
+
+// freshDir is a folder that is new or empty: the one given, or else the next one of that name.
+func freshDir(given, name string) (dir string, err error) {
+	if dir = given; dir == "" {
+		if dir, err = pollen.NewDir(name); err != nil {
+			return "", err
+		}
+	}
+	return dir, pollen.CheckEmpty(dir)
+}
+
+// resumeFit goes on with a run, on the device requested now.
+func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *config.Settings, dir string, more []pollen.Option, c *console) error {
+	m, err := pollen.ReadManifest(dir)
+	if err != nil {
+		return err
+	}
+	device := deviceFlags{flags.Device}
+	device.asNoted(m.Notes, given)
+	if err := onlyWithResume(given, "run"); err != nil {
+		return err
+	}
+	return goOn(ctx, *m, device, flags.Data.Dir, dir, more, c)
+}
+
+// goOn resumes the run of a folder.
+func goOn(ctx context.Context, m pollen.Manifest, device deviceFlags, dataDir, dir string, more []pollen.Option, c *console) error {
+	data := config.DataOf(m).In(dataDir)
+	opened, err := device.open(c)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	splits, err := openData(ctx, data, c)
+	if err != nil {
+		return err
+	}
+	name := pollen.MethodName(m.Spec.Method)
+	run, err := pollen.Resume(ctx, dir, splits, append(more, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)))...)
+	return finishFit(ctx, run, err, name, splits, c)
+}
+
+// onlyWithResume refuses flags that would change what is resumed.
+func onlyWithResume(given *pflag.FlagSet, what string) (err error) {
+	may := []string{"resume", "threads", "device", "precision", "data-folder", "without-damaged"}
+	given.Visit(func(f *pflag.Flag) {
+		if !slices.Contains(may, f.Name) {
+			err = usage("pollen: --%s with --resume: a resumed %s keeps its own configuration", f.Name, what)
+		}
+	})
+	return err
+}
+
+// finishFit scores a finished run, or reports what a failed or stopped one leaves behind.
+func finishFit(ctx context.Context, run *pollen.Run, err error, name string, data *datasets.Splits, c *console) error {
+	c.endProgress()
+	if err != nil {
+		remarkKept(err, c)
+		return err
+	}
+	compared := []compared{{name: name, run: run}}
+	if data.Test != nil {
+		if err := assess(ctx, compared, data.Test, nil, c); err != nil {
+			c.remark("%s: done; score it with: pollen eval %s", run.Dir(), run.Dir())
+			return err
+		}
+		if err := printScores(compared, subjectsOf(compared, nil, nil), "", c); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.out)
+	}
+	if _, err := printChains(compared, c); err != nil {
+		return err
+	}
+	page, err := writePage(run.Dir(), compared, data.Test, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "\nRun folder: %s\n%s", run.Dir(), page)
+	return nil
+}
+
+// remarkKept reports what a failed or stopped run leaves behind, and what can be done with it.
+func remarkKept(err error, c *console) {
+	var unfinished *pollen.UnfinishedError
+	if !errors.As(err, &unfinished) {
+		return
+	}
+	c.remark("%s: %d of %d steps done, %s kept.", unfinished.Dir, unfinished.Made, unfinished.Steps, counted(unfinished.Samples, "sample"))
+	var notFinite *graph.NotFinite
+	if errors.As(err, &notFinite) {
+		c.remark("A smaller learning rate (--schedule) may keep the numbers finite; --method auto finds one by itself.")
+		return
+	}
+	c.remark("Go on with: %s fit --resume %s", program(os.Executable()), unfinished.Dir)
+}
+
+// counted is "1 sample", "2 samples".
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// printSummary shows what is about to be trained, and on what.
+func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
+	data := splits.Train
+	network, err := spec.Build(data.Classes)
+	if err != nil {
+		return err
+	}
+	summary, err := layers.Summarize(network, tensor.Shape{data.Channels, data.Height, data.Width})
+	if err != nil {
+		return config.AsMistake(err)
+	}
+	first := ""
+	if spec.Subset > 0 && spec.Subset < data.Len() {
+		first = fmt.Sprintf(", %d of them", spec.Subset)
+	}
+	c.remark("%s, %d images of %dx%dx%d in %d classes%s", data.Name, data.Len(), data.Channels, data.Height, data.Width, data.Classes, first)
+	c.remark("held out: %s for scores, %s for calibration\n%v", imagesOf(splits.Test), imagesOf(splits.Validation), summary)
+	last := summary.Rows[len(summary.Rows)-1]
+	if slices.Contains([]string{"relu", "sigmoid", "softplus", "softsign", "tanh"}, last.Kind) {
+		c.remark("the last layer, %s, keeps logits within the range of %s: networks usually end in a linear layer", last.Name, last.Kind)
+	}
+	return nil
+}
+
+// imagesOf reports how many images a split has.
+func imagesOf(split *datasets.Dataset) string {
+	if split == nil {
+		return "none"
+	}
+	return counted(split.Len(), "image")
+}
+
+// runEstimate estimates the cost of a run from some of its steps.
+func runEstimate(ctx context.Context, s *config.Settings, c *console) error {
+	p, err := prepare(ctx, s, c)
+	if err != nil {
+		return err
+	}
+	defer p.device.Close()
+	if err := printSummary(p.spec, p.data, c); err != nil {
+		return err
+	}
+	total, step, err := comparison.Cost(ctx, p.asked, p.data.Train, 8, c.now, func(e pollen.Event) {
+		if e.Remark != "" {
+			c.remark("%s", e.Remark)
+		}
+	}, pollen.WithDevice(p.device))
+	if err != nil {
+		return err
+	}
+	cost := (step * time.Duration(total)).Round(time.Second)
+	fmt.Fprintf(c.out, "%d steps of %.1f ms: about %s, and the predictions\n", total, float64(step)/float64(time.Millisecond), cost)
+	return nil
+}

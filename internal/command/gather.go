@@ -1,0 +1,138 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/cluster"
+	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/report"
+)
+
+func gatherCommand(c *console) *cobra.Command {
+	var dir string
+	var copied bool
+	var device deviceFlags
+	var dataDir string
+	command := &cobra.Command{
+		Use: "gather FOLDER...", Short: "make one run of the chains of many",
+		Long: "Makes one run of those at or below the folders, which must sample the same posterior by chains of their own, and scores\n" +
+			"it. The new folder names theirs; all other commands take it as any run. Runs that are not finished take part with the\n" +
+			"samples that they have when it is used.",
+		Example: "  pollen gather /scratch/flowers --folder runs/flowers\n  pollen gather a b c --copy",
+		Args:    wantRuns,
+	}
+	f := command.Flags()
+	f.StringVar(&dir, "folder", "", "folder of the new run, new or empty (default runs/gather-1, -2, ...)")
+	f.BoolVar(&copied, "copy", false, "copy the samples that there are now into it")
+	config.BindDataDir(f, &dataDir)
+	device.bind(f)
+	command.RunE = func(command *cobra.Command, dirs []string) error {
+		dir, err := freshDir(dir, "gather")
+		if err != nil {
+			return err
+		}
+		return runGather(command.Context(), dirs, dir, copied, device, dataDir, c)
+	}
+	return command
+}
+
+func runGather(ctx context.Context, dirs []string, dir string, copied bool, device deviceFlags, dataDir string, c *console) error {
+	var parts []string
+	unfinished := 0
+	err := cluster.Survey(dirs, func(dir string, _ *pollen.Run, p pollen.Progress, err error) error {
+		if err != nil {
+			return errors.WithMessage(err, dir)
+		}
+		parts = append(parts, dir)
+		if p.State != pollen.Finished {
+			unfinished++
+			c.remark("%s is %s, %d of %d steps, %d of %s", dir, p.State, p.Made, p.Steps, p.Samples, counted(p.Expected, "sample"))
+			if p.State == pollen.Failed {
+				c.remark("  %s", p.Error)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	opened, err := device.open(c)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	run, err := pollen.Gather(dir, parts, copied, pollen.WithDevice(opened), pollen.WithObserver(c.observer("gather")))
+	if err != nil {
+		return err
+	}
+	m := run.Manifest()
+	data := config.DataOf(m).In(dataDir)
+	splits, err := openData(ctx, data, c)
+	if err != nil {
+		return err
+	}
+	c.remark("%s: %s of %s", dir, counted(m.Spec.Chains, "chain"), counted(len(parts), "run"))
+	mixing, err := run.Mixing(ctx, splits)
+	c.endProgress()
+	if err != nil {
+		return err
+	}
+	if mixing != nil {
+		c.remark("predictions of %d held-out images, all chains: split R-hat %s, effective samples %s, in the tails %s", mixing.Images,
+			report.OrDash("%.3f", float64(mixing.RHat)), report.OrDash("%.0f", float64(mixing.BulkESS)), report.OrDash("%.0f", float64(mixing.TailESS)))
+	}
+	switch {
+	case splits.Validation == nil:
+	case unfinished > 0 && !copied:
+		c.remark("%s is not calibrated, since its parts still grow: gather again when they are done, or --copy what there is", dir)
+	default:
+		if err := run.Calibrate(ctx, splits.Validation); err != nil {
+			return err
+		}
+	}
+	return finishFit(ctx, run, nil, pollen.MethodName(m.Spec.Method), splits, c)
+}
+
+func statusCommand(c *console) *cobra.Command {
+	var every float64
+	command := &cobra.Command{
+		Use: "status FOLDER...", Short: "show how far runs are",
+		Long: "Shows the runs at or below the folders: what runs, where, how far, how fast, when it is done, and what failed, and why. It\n" +
+			"asks no one but the folders.",
+		Example: "  pollen status /scratch/flowers\n  pollen status runs --watch 10",
+		Args:    wantRuns,
+	}
+	command.Flags().Float64Var(&every, "watch", 0, "show it anew every so many seconds, until Ctrl-C")
+	command.RunE = func(command *cobra.Command, dirs []string) error {
+		if every < 0 {
+			return usage("pollen: watch is %v, wants a number of seconds", every)
+		}
+		for {
+			if every > 0 && c.live {
+				fmt.Fprint(c.out, "\x1b[H\x1b[2J") // home, and clear
+			}
+			table, summary, err := cluster.Status(dirs, c.now())
+			if table == nil {
+				return err
+			}
+			if err := table.WriteText(c.out); err != nil {
+				return err
+			}
+			if fmt.Fprintf(c.out, "\n%s\n", summary); every == 0 {
+				return err
+			}
+			select {
+			case <-command.Context().Done():
+				return command.Context().Err()
+			case <-time.After(time.Duration(every * float64(time.Second))):
+			}
+		}
+	}
+	return command
+}

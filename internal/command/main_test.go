@@ -1,0 +1,153 @@
+package command
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/pkg/errors"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/letters"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"pollen": func() { os.Exit(Main()) }, "pollen-without-room": mainWithoutRoom})
+}
+
+// TestScripts runs the program as users do. Besides testscript's own commands, scripts have
+//
+//	exits CODE PROGRAM ARGUMENT...   which wants that exit code
+//	letters FOLDER TRAIN TEST        which writes that many images of each split as notmnist
+//	same RUN RUN                     which wants the same samples and metrics, byte for byte
+//	pictures FOLDER CLASSES N        which writes N PNG files for each of the classes a, b, ...
+//	pack FILE                        which replaces FILE by FILE.gz
+//	poke FILE OFFSET BYTE            which changes a byte
+//	shorten FILE SIZE                which cuts a file off
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv(datasets.EnvironmentDir, filepath.Join(e.WorkDir, "data"))
+			e.Setenv(cuda.DriverVariable, filepath.Join(e.WorkDir, "none.so")) // scripts see the same devices on all machines
+			return letters.Write(filepath.Join(e.WorkDir, "data", "notmnist"), 200, 60)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+			"letters": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(letters.Write(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2])))
+			},
+			"pictures": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(writePictures(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2])))
+			},
+			"same": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(sameRuns(ts.MkAbs(args[0]), ts.MkAbs(args[1])))
+			},
+			"pack": func(ts *testscript.TestScript, _ bool, args []string) {
+				var packed bytes.Buffer
+				w := gzip.NewWriter(&packed)
+				_, err := w.Write([]byte(ts.ReadFile(args[0])))
+				ts.Check(err)
+				ts.Check(w.Close())
+				ts.Check(os.Remove(ts.MkAbs(args[0])))
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]+".gz"), packed.Bytes(), 0o644))
+			},
+			"poke": func(ts *testscript.TestScript, _ bool, args []string) {
+				content := []byte(ts.ReadFile(args[0]))
+				content[number(ts, args[1])] = byte(number(ts, args[2]))
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), content, 0o644))
+			},
+			"shorten": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(os.Truncate(ts.MkAbs(args[0]), int64(number(ts, args[1]))))
+			},
+		},
+	})
+}
+
+func number(ts *testscript.TestScript, text string) int {
+	n, err := strconv.Atoi(text)
+	ts.Check(err)
+	return n
+}
+
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var failed *exec.ExitError
+		if !errors.As(err, &failed) {
+			ts.Fatalf("%v", err)
+		}
+		code = failed.ExitCode()
+	}
+	if code != number(ts, args[0]) {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// writePictures writes pictures of 20x20 in colour, whose class is the place of a bright square.
+func writePictures(dir string, classes, each int) error {
+	noise := uint32(classes)
+	for class := range classes {
+		place := filepath.Join(dir, string(rune('a'+class)))
+		if err := os.MkdirAll(place, 0o755); err != nil {
+			return err
+		}
+		for i := range each {
+			picture := image.NewRGBA(image.Rect(0, 0, 20, 20))
+			for at := range picture.Pix {
+				noise = noise*1664525 + 1013904223
+				picture.Pix[at] = byte(noise >> 26)
+				if x, y := at/4%20, at/80; at%4 == 3 || x/7 == class%3 && y/7 == class/3 {
+					picture.Pix[at] = 255
+				}
+			}
+			var content bytes.Buffer
+			if err := png.Encode(&content, picture); err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(place, fmt.Sprintf("%02d.png", i)), content.Bytes(), 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sameRuns says how the samples and metrics of two runs differ.
+func sameRuns(a, b string) error {
+	files, err := filepath.Glob(filepath.Join(a, "samples", "*"))
+	if err != nil || len(files) == 0 {
+		return errors.Errorf("%s has no samples (%v)", a, err)
+	}
+	others, err := filepath.Glob(filepath.Join(b, "samples", "*"))
+	if err != nil || len(others) != len(files) {
+		return errors.Errorf("%d samples in %s, %d in %s (%v)", len(files), a, len(others), b, err)
+	}
+	for _, file := range append(files, filepath.Join(a, "metrics.jsonl")) {
+		name, err := filepath.Rel(a, file)
+		if err != nil {
+			return err
+		}
+		x, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		y, err := os.ReadFile(filepath.Join(b, name))
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(x, y) {
+			return errors.Errorf("%s differs between %s and %s", name, a, b)
+		}
+	}
+	return nil
+}

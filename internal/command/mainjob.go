@@ -1,0 +1,232 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/comparison"
+	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/report"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// mainJob is what train does without a command: four methods, digits against letters.
+type mainJob struct {
+	seed    uint64
+	device  deviceFlags
+	dir     string
+	resume  string // the folder of a comparison to go on with
+	dataDir string
+	data    string // digits
+	letters string
+	methods []comparison.Entry
+}
+
+// defaultMainJob is sized for two cores and two minutes.
+func defaultMainJob() *mainJob {
+	spec := func(epochs int, m pollen.Method, schedule optimizers.Schedule) pollen.Spec {
+		return pollen.Spec{Network: "lenet-small", Batch: 100, Epochs: epochs, Method: m, Schedule: schedule}
+	}
+	sampler := func(chains, epochs, burnIn, samples int, prior langevin.Prior, m pollen.Method, schedule optimizers.Schedule) pollen.Spec {
+		s := spec(epochs, m, schedule)
+		s.Chains, s.BurnIn, s.Samples, s.Prior = chains, &burnIn, samples, &prior
+		return s
+	}
+	sgd := spec(4, optimizers.SGD{WeightDecay: 1.67e-4}, optimizers.Cosine{First: 0.1})
+	// Without a thermostat steps must be so small that minibatches heat by less than 5 %, and then
+	// are too small to leave the start: under the prior from which lenet-small's weights are drawn
+	// at first, most are where they belong from the beginning.
+	sgld := sampler(2, 4, 2, 10, langevin.FanIn(1), langevin.SGLD{}, optimizers.Constant{Rate: 0.035})
+	psgld := sampler(2, 4, 2, 10, langevin.FanIn(1), langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen},
+		optimizers.Constant{Rate: 0.0003})
+	sgnht := sampler(3, 14, 6, 10, langevin.FanIn(2), langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
+		optimizers.Constant{Rate: 0.02})
+	return &mainJob{data: "mnist", methods: []comparison.Entry{
+		{Title: "SGD", Spec: sgd}, {Title: "SGLD", Spec: sgld}, {Title: "pSGLD", Spec: psgld}, {Title: "SGNHT", Spec: sgnht},
+	}}
+}
+
+// lettersSets are the data sets of letters.
+var lettersSets = []string{"glyphs", "notmnist"}
+
+func (j *mainJob) bind(f *pflag.FlagSet) {
+	f.StringVar(&j.letters, "letters", lettersSets[0], "data set of letters: glyphs, which needs no download, or notmnist")
+	f.StringVar(&j.dir, "folder", "", "run folder, new or empty (default runs/main-1, -2, ...)")
+	f.Uint64Var(&j.seed, "seed", 1, "seed of everything random")
+	config.BindDataDir(f, &j.dataDir)
+	f.StringVar(&j.resume, "resume", "", "folder of a comparison to go on with; takes no other flags but device, threads, precision and data-folder")
+	j.device.bind(f)
+}
+
+// shows are the data that the networks learn from, are tested on, and have never seen.
+type shows struct{ train, digits, letters *datasets.Dataset }
+
+func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (err error) {
+	all, err := j.prepare(given)
+	defer func() {
+		if all != nil {
+			err = cmp.Or(err, all.Close())
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	device, err := j.device.open(c)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	data, err := j.load(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := printSummary(j.methods[0].Spec, &datasets.Splits{Train: data.train, Test: data.digits}, c); err != nil {
+		return err
+	}
+	if all == nil {
+		if all, err = j.create(); err != nil {
+			return err
+		}
+	}
+	if remark := all.Remark(); remark != "" {
+		c.remark("%s", remark)
+	}
+	var runs []compared
+	for _, m := range j.methods {
+		run, err := j.try(ctx, all, m, data, device, c)
+		if err != nil {
+			remarkKept(err, c)
+			c.remark("Go on with all of it: pollen --resume %s", j.dir)
+			if len(runs) > 0 {
+				if _, reporting := j.report(runs, data, c); reporting != nil {
+					c.remark("%v", reporting)
+				}
+			}
+			return err
+		}
+		runs = append(runs, run)
+	}
+	unsettled, err := j.report(runs, data, c)
+	if err != nil || len(unsettled) == 0 {
+		return err
+	}
+	return j.tellSettled(ctx, unsettled, data.train, device, c)
+}
+
+// prepare refuses mistakes before any work is done, and takes up a comparison to go on with, if
+// one was named.
+func (j *mainJob) prepare(given *pflag.FlagSet) (*comparison.Comparison, error) {
+	if j.letters != lettersSets[0] && j.letters != lettersSets[1] {
+		return nil, usage("pollen: letters: no data set %q; there are %s", j.letters, strings.Join(lettersSets, ", "))
+	}
+	err := config.AsMistake(j.device.Validate())
+	if err == nil && j.resume != "" {
+		return j.takeUp(given)
+	}
+	if err == nil {
+		j.dir, err = freshDir(j.dir, "main")
+	}
+	return nil, err
+}
+
+// create begins a comparison.
+func (j *mainJob) create() (*comparison.Comparison, error) {
+	for i := range j.methods {
+		j.methods[i].Spec.Seed = j.seed
+	}
+	notes := map[string]string{"data": j.data, "letters": j.letters, "data-folder": j.dataDir, "device": j.device.Name, "precision": j.device.Precision}
+	return comparison.Create(j.dir, j.methods, notes)
+}
+
+// takeUp goes on with the comparison of a folder, by the flags of now where these may be given.
+func (j *mainJob) takeUp(given *pflag.FlagSet) (*comparison.Comparison, error) {
+	if err := onlyWithResume(given, "comparison"); err != nil {
+		return nil, err
+	}
+	all, err := comparison.Open(j.resume)
+	if err != nil {
+		return nil, err
+	}
+	notes := all.Notes
+	j.dir, j.methods, j.data, j.letters = j.resume, all.Entries, notes["data"], notes["letters"]
+	j.device.asNoted(notes, given)
+	if !given.Changed("data-folder") {
+		j.dataDir = notes["data-folder"]
+	}
+	return all, nil
+}
+
+func (j *mainJob) load(ctx context.Context, c *console) (s shows, err error) {
+	data := config.Data{Name: j.data, Dir: j.dataDir}
+	splits, err := openData(ctx, data, c)
+	if err != nil {
+		return s, err
+	}
+	data.Name = j.letters
+	o, err := data.Options(ctx, c.reading())
+	if err != nil {
+		return s, err
+	}
+	letters, err := datasets.Load(j.letters, datasets.Test, o)
+	if err != nil {
+		return s, err
+	}
+	c.skipped(letters)
+	return shows{splits.Train, splits.Test, letters}, nil
+}
+
+// try trains with one method, or goes on where that was stopped, and scores it.
+func (j *mainJob) try(ctx context.Context, all *comparison.Comparison, m comparison.Entry, data shows, device tensor.Device, c *console) (compared, error) {
+	notes := map[string]string{"data": j.data, "device": j.device.Name, "data-folder": j.dataDir, "precision": j.device.Precision}
+	maps.DeleteFunc(notes, empty)
+	defer c.endProgress()
+	run, err := all.Fit(ctx, m, &datasets.Splits{Train: data.train, Test: data.digits},
+		pollen.WithDevice(device), pollen.WithObserver(c.observer(m.Title)), pollen.WithNotes(notes))
+	if err != nil {
+		return compared{}, err
+	}
+	scored := []compared{{name: m.Title, run: run}}
+	err = assess(ctx, scored, data.digits, data.letters, c)
+	return scored[0], err
+}
+
+// report writes the figures, the page and the tables of the finished methods. It returns the names
+// of samplers that are not in equilibrium.
+func (j *mainJob) report(runs []compared, data shows, c *console) (unsettled []string, err error) {
+	if err := printScores(runs, subjectsOf(runs, nil, nil), "", c); err != nil {
+		return nil, err
+	}
+	table, err := report.ScoreTable(subjectsOf(runs, nil, nil))
+	if err != nil {
+		return nil, err
+	}
+	var markdown strings.Builder
+	if err := table.WriteMarkdown(&markdown); err != nil {
+		return nil, err
+	}
+	if err := file.Write(filepath.Join(j.dir, "table.md"), []byte(markdown.String())); err != nil {
+		return nil, errors.Wrap(err, "pollen: table")
+	}
+	fmt.Fprintln(c.out)
+	unsettled, err = printChains(runs, c)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := writePage(j.dir, runs, data.digits, data.letters); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(c.out, "\nRun folder: %s (open report.html there)\n", j.dir)
+	return unsettled, nil
+}

@@ -1,0 +1,60 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A run has its page on images of two and of four channels, with those that can be drawn.
+func TestPageOfChannels(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	for channels, drawn := range map[byte]bool{2: false, 4: true} {
+		root := t.TempDir()
+		data, other := filepath.Join(root, "data"), filepath.Join(root, "other")
+		dir, page := filepath.Join(root, "run"), filepath.Join(root, "page")
+		writeChannels(t, data, channels)
+		writeChannels(t, other, channels)
+		for _, c := range []struct{ page, command string }{
+			{dir, "fit --model mlp-2 --method sgd --schedule constant:0.1 --epochs 1 --batch 5 --data " + data + " --folder " + dir},
+			{page, "ood " + dir + " --out " + other + " --page " + page},
+		} {
+			console, _, remarks, _ := testConsole()
+			if code := run(strings.Fields(c.command), console); code != 0 {
+				t.Fatalf("%d channels: %s: exit code %d: %s", channels, c.command, code, remarks)
+			}
+			html, err := os.ReadFile(filepath.Join(c.page, "report.html"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(string(html), "What they were shown"); got != drawn {
+				t.Errorf("%d channels: %s: the page has images: %t, want %t", channels, c.command, got, drawn)
+			}
+		}
+	}
+}
+
+// writeChannels writes IDX files of 20 images of 4x4 of each split, in two classes.
+func writeChannels(t *testing.T, dir string, channels byte) {
+	t.Helper()
+	const count, side = 20, 4
+	images := append([]byte{0, 0, 8, 4}, 0, 0, 0, count, 0, 0, 0, channels, 0, 0, 0, side, 0, 0, 0, side)
+	labels := []byte{0, 0, 8, 1, 0, 0, 0, count}
+	for i := range count * int(channels) * side * side {
+		images = append(images, byte(i*i))
+	}
+	for i := range count {
+		labels = append(labels, byte(i%2))
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, split := range []string{"pollen", "t10k"} {
+		for name, content := range map[string][]byte{"-images-idx3-ubyte": images, "-labels-idx1-ubyte": labels} {
+			if err := os.WriteFile(filepath.Join(dir, split+name), content, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

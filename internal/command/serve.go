@@ -1,0 +1,90 @@
+package command
+
+import (
+	"context"
+	"net"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/serve"
+)
+
+// serving are the flags of serve.
+type serving struct {
+	device                    deviceFlags
+	options                   serve.Options
+	address                   string
+	level, inDistributionRate float64
+	withoutDamaged            bool
+}
+
+func serveCommand(c *console) *cobra.Command {
+	var s serving
+	command := &cobra.Command{
+		Use: "serve RUN", Short: "answer for pictures over HTTP, with a page to drop one on",
+		Long: "Answers for pictures as predict does: POST /predict takes an image, a form with files or JSON; GET / is a page to drop an image\n" +
+			"on; /run, /health and /metrics say what is served and how it goes. Ctrl-C ends it when the requests under way are answered.",
+		Example: "  pollen serve runs/flowers\n  curl --data-binary @rose.jpg localhost:8080/predict",
+		Args: func(_ *cobra.Command, arguments []string) error {
+			if len(arguments) != 1 {
+				return usage("pollen: serve wants the folder of one run")
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if err := config.RefuseZeros(command.Flags()); err != nil {
+				return err
+			}
+			return s.run(command.Context(), arguments[0], c)
+		},
+	}
+	f := command.Flags()
+	f.StringVar(&s.address, "address", "localhost:8080", "host and port to listen on; an empty host is all of the machine's")
+	f.Float64Var(&s.level, "level", 0.9, "probability with which the plausible classes hold the true one")
+	f.Float64Var(&s.inDistributionRate, "in-distribution-rate", 0.95, "fraction of images like the training images to report as in distribution")
+	f.IntVar(&s.options.Batch, "batch", 0, "images that the network sees at once (default 8)")
+	f.IntVar(&s.options.MaxBody, "max-body", 0, "bytes of a request, at most (default 16 MiB)")
+	f.IntVar(&s.options.MaxPixels, "max-pixels", 0, "pixels of a picture, at most (default 25 million)")
+	f.DurationVar(&s.options.Timeout, "timeout", 0, "how long a request may take to arrive, and to be answered (default 20s)")
+	s.device.bind(f)
+	bindWithoutDamaged(f, &s.withoutDamaged)
+	s.options.Report = func(err error) { c.remark("serve: %v", err) }
+	return command
+}
+
+func (s *serving) run(ctx context.Context, dir string, c *console) error {
+	opened, err := s.device.open(c)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	run, err := pollen.Open(dir, append(withoutDamagedIf(s.withoutDamaged), pollen.WithDevice(opened), pollen.WithLevel(s.level),
+		pollen.WithInDistributionRate(s.inDistributionRate), pollen.WithObserver(c.observer("serve")))...)
+	if err != nil {
+		return err
+	}
+	if err := remarkUnfinished(run, c); err != nil {
+		return err
+	}
+	server, err := serve.New(run, s.options)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	if err := remarkLevels(run, s.level, s.inDistributionRate, c); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		return errors.Wrap(err, "pollen: serve")
+	}
+	c.remark("http://%s answers by %s; Ctrl-C ends it", listener.Addr(), dir)
+	err = server.Serve(ctx, listener)
+	if err == nil {
+		c.remark("pollen: no more requests; those under way were answered")
+	}
+	return err
+}

@@ -1,0 +1,43 @@
+package command
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// Serve says at its start what its answers lack.
+func TestServeSaysWhatItLacks(t *testing.T) {
+	images, labels := make([]byte, 40*16), make([]int32, 40)
+	for i := range images {
+		images[i], labels[i/16] = byte(i*i), int32(i/16%2)
+	}
+	all, err := datasets.New("noise", images, labels, 1, 4, 4, nil)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(err)
+	train, held, err := all.Split(25)
+	check(err)
+	dir := filepath.Join(t.TempDir(), "run")
+	spec := pollen.Spec{Network: "mlp-2", Method: optimizers.SGD{}, Batch: 5, Epochs: 1}
+	_, err = pollen.Fit(t.Context(), spec, &datasets.Splits{Train: train, Validation: held}, dir)
+	check(err)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	c, _, remarks, _ := testConsole()
+	s := serving{device: deviceFlags{pollen.DeviceOptions{Name: "cpu"}}, address: "localhost:0", level: 0.9, inDistributionRate: 0.95}
+	check(s.run(ended, dir, c))
+	const want = "cannot say what is in distribution: --in-distribution-rate 0.95 wants 19 held-out images, the run has 15: --in-distribution-rate 0.93, or a run with more held out\n"
+	if strings.Count(remarks.String(), "cannot say") != 1 || !strings.Contains(remarks.String(), want) {
+		t.Errorf("remarks are %q, want once %q", remarks, want)
+	}
+}

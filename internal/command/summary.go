@@ -1,0 +1,35 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/comparison"
+	"github.com/pollen-ml/pollen/report"
+)
+
+// summarize summarizes the chains of runs.
+func summarize(runs []compared) (comparison.Summary, error) {
+	var names []string
+	var all []*pollen.Run
+	for _, r := range runs {
+		names, all = append(names, r.name), append(all, r.run)
+	}
+	return comparison.Summarize(names, all)
+}
+
+// printChains prints what runs' chains did: how long, how hot, how well mixed. It returns the names
+// of samplers that are not in equilibrium.
+func printChains(runs []compared, c *console) (unsettled []string, err error) {
+	s, err := summarize(runs)
+	if err != nil || s.Chains == nil {
+		return nil, err
+	}
+	if err := printTables(c, append([]*report.Table{s.Chains}, s.Temperatures...)...); err != nil {
+		return nil, err
+	}
+	for _, note := range s.Notes {
+		fmt.Fprintln(c.out, note)
+	}
+	return s.Unsettled, nil
+}

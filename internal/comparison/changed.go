@@ -1,0 +1,83 @@
+package comparison
+
+import (
+	"context"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/report"
+)
+
+// Corrupted are tables of how runs do on test images that are changed, with a row for each run and
+// a column for each change.
+type Corrupted struct {
+	columns int
+	tables  []*report.Table // of scoresOfChanged, and of how well changes are noticed
+}
+
+// scoresOfChanged are scores, with their titles, which have a column of the images as they are too.
+var scoresOfChanged = [][2]string{{"accuracy", "accuracy"}, {"confidence", "confidence"}, {"ece", "ECE"}}
+
+// NewCorrupted returns empty tables with columns of these titles.
+func NewCorrupted(titles []string) *Corrupted {
+	c := &Corrupted{columns: len(titles)}
+	columns := []report.Column{{Title: "clean", Format: "%.3f"}}
+	for _, title := range titles {
+		columns = append(columns, report.Column{Title: title, Format: "%.3f"})
+	}
+	for _, score := range scoresOfChanged {
+		c.tables = append(c.tables, report.NewTable(score[1], columns...))
+	}
+	c.tables = append(c.tables, report.NewTable("AUROC against clean", columns[1:]...))
+	return c
+}
+
+// Tables are those of accuracy, confidence, expected calibration error, and the AUROC by which the
+// entropy of the averaged probabilities tells changed images, the positive class, from clean ones.
+func (c *Corrupted) Tables() []*report.Table { return c.tables }
+
+// Add adds a run's rows: its scores on the data, and for each column the means over what versions
+// makes of them.
+func (c *Corrupted) Add(ctx context.Context, name string, run *pollen.Run, data *datasets.Dataset,
+	versions func(column int) ([]*datasets.Dataset, error),
+) error {
+	clean, err := run.Assess(ctx, data, nil)
+	if err != nil {
+		return err
+	}
+	rows := make([][]any, len(c.tables))
+	for i, score := range scoresOfChanged {
+		rows[i] = append(rows[i], clean.Values[score[0]])
+	}
+	for column := range c.columns {
+		changed, err := versions(column)
+		if err != nil {
+			return err
+		}
+		means := make([]float64, len(c.tables))
+		for _, version := range changed {
+			a, err := run.Assess(ctx, version, nil)
+			if err != nil {
+				return err
+			}
+			noticed, err := evaluate.Detect(clean.In.Entropy, a.In.Entropy)
+			if err != nil {
+				return err
+			}
+			for i, score := range scoresOfChanged {
+				means[i] += a.Values[score[0]] / float64(len(changed))
+			}
+			means[len(scoresOfChanged)] += noticed.AUROC / float64(len(changed))
+		}
+		for i, mean := range means {
+			rows[i] = append(rows[i], mean)
+		}
+	}
+	for i, t := range c.tables {
+		if err := t.Add(name, rows[i]...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

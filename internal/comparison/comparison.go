@@ -1,0 +1,173 @@
+package comparison
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/checksum"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/lock"
+)
+
+// recordFile is the record's name in the folder, recordFormat the number of its format.
+const (
+	recordFile   = "comparison.json"
+	recordFormat = 1
+)
+
+// Entry is one of the ways to train that are compared.
+type Entry struct {
+	Title string      `json:"title"`
+	Spec  pollen.Spec `json:"config"`
+}
+
+// Folder is the name of its run's folder: the title in small letters.
+func (e Entry) Dir() string { return strings.ToLower(e.Title) }
+
+// Record says what a comparison is made of.
+type Record struct {
+	Format  int               `json:"format"`
+	Notes   map[string]string `json:"notes,omitempty"` // the caller's, such as where the data came from
+	Entries []Entry           `json:"entries"`
+}
+
+// Comparison is a folder in which this process writes, until Close.
+type Comparison struct {
+	Record
+	dir  string
+	held *lock.Lock
+}
+
+// Create begins a comparison in a new or empty folder. The error is pollen.LockedError while
+// another process writes there.
+func Create(dir string, entries []Entry, notes map[string]string) (*Comparison, error) {
+	c := &Comparison{Record: Record{recordFormat, maps.Clone(notes), entries}, dir: dir}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if err := pollen.CheckEmpty(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, errors.Wrap(err, "comparison")
+	}
+	if err := c.hold(); err != nil {
+		return nil, err
+	}
+	content, err := checksum.JSON(c.Record, "  ")
+	if err == nil {
+		err = file.Write(filepath.Join(dir, recordFile), content)
+	}
+	if err != nil {
+		c.Close()
+		return nil, errors.Wrap(err, "comparison")
+	}
+	return c, nil
+}
+
+// Begin is Create in a new or empty folder, and Open in one with a comparison of the same entries,
+// so that a program goes on when it is started again. Other entries are an error.
+func Begin(dir string, entries []Entry, notes map[string]string) (*Comparison, error) {
+	if _, err := os.Stat(filepath.Join(dir, recordFile)); os.IsNotExist(err) {
+		return Create(dir, entries, notes)
+	}
+	c, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	want, err := json.Marshal(entries)
+	if err == nil {
+		var got []byte
+		if got, err = json.Marshal(c.Entries); err == nil && !bytes.Equal(got, want) {
+			err = errors.Errorf("comparison: %s compares other entries: wants the same, or another folder", dir)
+		}
+	}
+	if err != nil {
+		c.Close()
+		return nil, errors.WithStack(err)
+	}
+	return c, nil
+}
+
+// Open goes on with the comparison of a folder. The error is pollen.LockedError while another
+// process writes there, and pollen.DamagedError if the record is not what was written.
+func Open(dir string) (*Comparison, error) {
+	path := filepath.Join(dir, recordFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, errors.Wrapf(err, "comparison: %s is not the folder of a comparison", dir)
+	}
+	c := &Comparison{dir: dir}
+	if c.Record, err = parse(content); err != nil {
+		return nil, errors.WithStack(&pollen.DamagedError{File: path, Cause: err})
+	}
+	return c, c.hold()
+}
+
+// parse reads a record that is what was written.
+func parse(content []byte) (r Record, err error) {
+	if _, err := checksum.Check(content, len(content)); err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(content, &r); err != nil {
+		return r, errors.Wrap(err, "comparison")
+	}
+	if r.Format != recordFormat {
+		return r, errors.Errorf("comparison: format %d, wants %d: a newer version wrote it", r.Format, recordFormat)
+	}
+	return r, r.check()
+}
+
+// check refuses entries that have no folder of their own in the comparison's.
+func (r Record) check() error {
+	taken := map[string]bool{lock.File: true, lock.Record: true, recordFile: true}
+	for _, e := range r.Entries {
+		name := e.Dir()
+		if name == "" || name == "." || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) || taken[name] {
+			return errors.Errorf("comparison: title %q, wants names of folders, each once", e.Title)
+		}
+		taken[name] = true
+	}
+	if len(r.Entries) == 0 {
+		return errors.New("comparison: no entries")
+	}
+	return nil
+}
+
+func (c *Comparison) hold() (err error) {
+	c.held, err = lock.Take(c.dir)
+	var taken *lock.Taken
+	if errors.As(err, &taken) {
+		return errors.WithStack(&pollen.LockedError{Dir: c.dir, Host: taken.Owner.Host, Process: taken.Owner.Process, Cause: err})
+	}
+	return errors.Wrap(err, "comparison")
+}
+
+// Remark is what a person should know of the folder's lock; "" for nothing.
+func (c *Comparison) Remark() string { return c.held.Remark() }
+
+// Folder is where the comparison is.
+func (c *Comparison) Dir() string { return c.dir }
+
+// Fit trains an entry as pollen.Fit does, or goes on with it as pollen.Resume does.
+func (c *Comparison) Fit(ctx context.Context, e Entry, data *datasets.Splits, options ...pollen.Option) (*pollen.Run, error) {
+	dir := filepath.Join(c.dir, e.Dir())
+	run, err := pollen.Resume(ctx, dir, data, options...)
+	var none *pollen.NotARunError
+	if errors.As(err, &none) {
+		return pollen.Fit(ctx, e.Spec, data, dir, options...)
+	}
+	return run, err
+}
+
+// Close lets other processes write.
+func (c *Comparison) Close() error { return errors.Wrap(c.held.Release(), "comparison") }

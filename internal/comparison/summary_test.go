@@ -1,0 +1,245 @@
+package comparison
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/report"
+)
+
+// runOf is a run's folder of a specification and what its chains did.
+func runOf(t *testing.T, spec pollen.Spec, d *pollen.Diagnostics) *pollen.Run {
+	t.Helper()
+	dir := t.TempDir()
+	resolved, err := spec.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := pollen.Data{
+		Name: "squares", Size: 100, Channels: 1, Height: 2, Width: 2, ClassNames: []string{"a", "b"}, Mean: []float64{0.5}, Std: []float64{0.5},
+	}
+	manifest := pollen.Manifest{Format: 2, Spec: resolved, Data: data, Steps: 8, Parameters: 10}
+	for name, content := range map[string]any{"diagnostics.json": d, config.ManifestFile: manifest} {
+		text, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run, err := pollen.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// textOf is a summary as text.
+func textOf(t *testing.T, s Summary) string {
+	t.Helper()
+	var text strings.Builder
+	for _, table := range append([]*report.Table{s.Chains}, s.Temperatures...) {
+		if err := table.WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString("\n")
+	}
+	return text.String() + strings.Join(s.Notes, "\n") + "\n"
+}
+
+func TestSummarize(t *testing.T) {
+	none := pollen.Number(math.NaN())
+	layer := func(name string, weights int) func(temperature, standardError, kinetic, heating pollen.Number) pollen.Temperature {
+		return func(temperature, standardError, kinetic, heating pollen.Number) pollen.Temperature {
+			drift := temperature - kinetic
+			if isNaN(kinetic) {
+				drift = temperature - 1 - heating
+			}
+			return pollen.Temperature{
+				Layer: name, Weights: weights, Configurational: temperature, StandardError: standardError, Kinetic: kinetic, Drift: drift, GradientNoise: heating,
+			}
+		}
+	}
+	all, conv, linear := layer("all", 200), layer("conv1", 8), layer("linear1", 192)
+	sgd, sgld := pollen.Spec{Method: optimizers.SGD{}}, pollen.Spec{Method: langevin.SGLD{}}
+	of := func(samples, made int, rHat, weightRHat pollen.Number, temperatures ...pollen.Temperature) *pollen.Diagnostics {
+		return &pollen.Diagnostics{
+			Samples: samples, Made: made, Watched: "conv1.weight[3]", LossRHat: none, WeightRHat: weightRHat, Temperatures: temperatures,
+			Acceptance: none, Swaps: none, Predicted: &pollen.Mixing{Images: 50, RHat: rHat, BulkESS: 10 * rHat, TailESS: 7 * rHat},
+		}
+	}
+	old := of(10, 100, none, 0.999, all(1, 0.01, none, 0), conv(1, 0.01, none, 0), linear(1, 0.01, none, 0))
+	for i := range old.Temperatures {
+		old.Temperatures[i].Weights, old.Temperatures[i].Drift = 0, 0
+	}
+	old.Predicted = nil
+	var names []string
+	var runs []*pollen.Run
+	for _, r := range []struct {
+		name string
+		spec pollen.Spec
+		d    *pollen.Diagnostics
+	}{
+		{"SGD", sgd, of(1, 12, none, none, all(none, none, none, none))},
+		{"good", sgld, of(10, 100, 0.999, 0.999, all(1.04, 0.003, 0.998, 0.2), conv(1, 0.04, 0.99, 0.5), linear(1.09, 0.05, 1.03, 0.1))},
+		{"cold", sgld, of(10, 100, 3, 0.999, all(0.9, 0.02, none, 0.02), conv(1, 0.01, none, 0.01), linear(0.9, 0.02, none, 0.03))},
+		{"hot", sgld, of(10, 100, 0.999, 3, all(1.2, 0.02, none, 0.2), conv(1.5, 0.1, none, 0.06), linear(1.2, 0.01, 1.2, 0.2))},
+		{"vague", sgld, of(10, 100, 0.999, 0.999, all(1.01, 0.02, none, 0), conv(1.5, 0.3, none, 0), linear(0.96, 0.01, none, 0))},
+		{"resumed", sgld, of(0, 100, none, none, all(none, none, none, none), conv(none, none, none, none), linear(none, none, none, none))},
+		{"old", sgld, old},
+	} {
+		names, runs = append(names, r.name), append(runs, runOf(t, r.spec, r.d))
+	}
+	s, err := Summarize(names, runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := textOf(t, s)
+	want := `run      samples  steps  split R-hat of predictions  of conv1.weight[3]  ESS of predictions  in the tails
+---------------------------------------------------------------------------------------------------------
+SGD            1     12                           -                   -                   -             -
+good          10    100                       0.999               0.999                  10             7
+cold          10    100                       3.000               0.999                  30            21
+hot           10    100                       0.999               3.000                  10             7
+vague         10    100                       0.999               0.999                  10             7
+resumed        0    100                           -                   -                   -             -
+old           10    100                           -               0.999                   -             -
+
+temperature  requested       measured        conv1      linear1
+---------------------------------------------------------------
+good                 1  1.040 ± 0.003  1.00 ± 0.04  1.09 ± 0.05
+  kinetic                       0.998         0.99         1.03
+  drift                         +0.04        +0.01        +0.06
+  noise                         +0.20        +0.50        +0.10
+cold                 1    0.90 ± 0.02  1.00 ± 0.01  0.90 ± 0.02
+  drift                         -0.12        -0.01        -0.13
+  noise                         +0.02        +0.01        +0.03
+hot                  1    1.20 ± 0.02    1.5 ± 0.1  1.20 ± 0.01
+  drift                         -0.00        +0.44        +0.00
+  noise                         +0.20        +0.06        +0.20
+vague                1    1.01 ± 0.02    1.5 ± 0.3  0.96 ± 0.01
+  drift                         +0.01        +0.50        -0.04
+  noise                         +0.00        +0.00        +0.00
+old                  1    1.00 ± 0.01  1.00 ± 0.01  1.00 ± 0.01
+
+Predictions are of 50 held-out images: 95 % of split R-hats are below that, the effective sample size (ESS) is the median.
+Measured temperatures, in all and by layer, with standard errors, are configurational, in equilibrium the requested one: the
+kinetic ones, of velocities, and the drift of weights that grow (-) or shrink (+). Noise is how much hotter, as a share, the noise
+of minibatches makes a sampler that does nothing against it; without velocities, the drift is what that estimate leaves.
+In all of them weights count alike; what predictions depend on are a few directions, which that noise heats most.
+good: 100 % of the weights are in equilibrium, within 5 % of T = 1.
+cold: 4 % of the weights are in equilibrium, within 5 % of T = 1; still growing: linear1 (the scale of the logits still grows).
+cold: not mixed: split R-hat of predictions above 1.01. A longer run would come closer.
+hot: 0 % of the weights are in equilibrium, within 5 % of T = 1; heated by the noise of minibatches: conv1, linear1.
+hot: not mixed: split R-hat of conv1.weight[3] above 1.01. A longer run would come closer.
+vague: 96 % of the weights are in equilibrium, within 5 % of T = 1; in too short a run to tell: conv1.
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"cold", "hot", "vague"}, s.Unsettled); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A posterior at temperature 0 is a point: there is no equilibrium to miss.
+func TestTemperatureZeroIsNoVerdict(t *testing.T) {
+	none := pollen.Number(math.NaN())
+	o := observed{
+		&pollen.Diagnostics{Acceptance: none, Temperatures: []pollen.Temperature{{Layer: "all", Configurational: 3, StandardError: 0.1, Kinetic: none}}},
+		"sgld", pollen.Spec{Method: langevin.SGLD{}, Temperature: new(0.0)},
+	}
+	if notes := o.verdict(); len(notes) > 0 || o.unsettled() {
+		t.Errorf("%q, unsettled: %t", notes, o.unsettled())
+	}
+}
+
+// Trajectories that diverged are told of.
+func TestDivergedIsSaid(t *testing.T) {
+	for want, share := range map[string]pollen.Number{"": 0, "nuts: 2.5 % of the trajectories diverged": 0.025} {
+		o := observed{&pollen.Diagnostics{Acceptance: 0.8, Diverged: share}, "nuts", pollen.Spec{Method: pollen.NUTS{}, Temperature: new(1.0)}}
+		if notes := strings.Join(o.verdict(), "\n"); strings.Contains(notes, "diverged") != (want != "") || !strings.Contains(notes, want) {
+			t.Errorf("%v: %q, want %q", share, notes, want)
+		}
+	}
+}
+
+// Large errors are written without exponents.
+func TestWithError(t *testing.T) {
+	for want, given := range map[string][2]pollen.Number{
+		"1.040 ± 0.003": {1.04, 0.003}, "1 ± 9": {1, 9.4}, "65 ± 10": {64.7, 9.6}, "100 ± 100": {64.7, 123}, "2": {2, pollen.Number(math.NaN())},
+	} {
+		if got := withError(pollen.Temperature{Configurational: given[0], StandardError: given[1]}); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// Runs of other networks have a table of their own, and one of many layers a row for each.
+func TestTemperaturesOfOtherNetworks(t *testing.T) {
+	of := func(layers ...string) *pollen.Run {
+		none := pollen.Number(math.NaN())
+		d := &pollen.Diagnostics{Samples: 2, Made: 9, Watched: "w", LossRHat: none, WeightRHat: none, Acceptance: none, Swaps: none}
+		for i, layer := range append([]string{"all"}, layers...) {
+			d.Temperatures = append(d.Temperatures, pollen.Temperature{
+				Layer: layer, Weights: 10, Configurational: pollen.Number(0.5 + float64(i)/10), StandardError: 0.01, Kinetic: 1, Drift: none, GradientNoise: 0.25,
+			})
+		}
+		return runOf(t, pollen.Spec{Method: langevin.SGHMC{Friction: 0.1}}, d)
+	}
+	s, err := Summarize([]string{"a", "b", "deep", "c", "d"}, []*pollen.Run{
+		of("linear1"), of("linear1"), of("c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"), of("linear1"), of("conv1", "linear1"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(textOf(t, s), "\n\n")
+	want := `temperature  requested     measured      linear1
+------------------------------------------------
+a                    1  0.50 ± 0.01  0.60 ± 0.01
+  kinetic                         1            1
+  noise                       +0.25        +0.25
+b                    1  0.50 ± 0.01  0.60 ± 0.01
+  kinetic                         1            1
+  noise                       +0.25        +0.25
+
+deep  temperature, of 1  kinetic  noise
+---------------------------------------
+all         0.50 ± 0.01        1  +0.25
+c1          0.60 ± 0.01        1  +0.25
+c2          0.70 ± 0.01        1  +0.25
+c3          0.80 ± 0.01        1  +0.25
+c4          0.90 ± 0.01        1  +0.25
+c5          1.00 ± 0.01        1  +0.25
+c6          1.10 ± 0.01        1  +0.25
+c7          1.20 ± 0.01        1  +0.25
+c8          1.30 ± 0.01        1  +0.25
+c9          1.40 ± 0.01        1  +0.25
+
+temperature  requested     measured      linear1
+------------------------------------------------
+c                    1  0.50 ± 0.01  0.60 ± 0.01
+  kinetic                         1            1
+  noise                       +0.25        +0.25
+
+temperature  requested     measured        conv1      linear1
+-------------------------------------------------------------
+d                    1  0.50 ± 0.01  0.60 ± 0.01  0.70 ± 0.01
+  kinetic                         1            1            1
+  noise                       +0.25        +0.25        +0.25
+`
+	if got, _, _ := strings.Cut(got, "\nMeasured"); got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+}

@@ -1,0 +1,131 @@
+package comparison
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/report"
+)
+
+// fewLayers is how many layers have a column each in a table of temperatures. More have a row each,
+// in a table for each run.
+const fewLayers = 8
+
+var notesOnTemperatures = []string{
+	"Measured temperatures, in all and by layer, with standard errors, are configurational, in equilibrium the requested one: the",
+	"kinetic ones, of velocities, and the drift of weights that grow (-) or shrink (+). Noise is how much hotter, as a share, the noise",
+	"of minibatches makes a sampler that does nothing against it; without velocities, the drift is what that estimate leaves.",
+	"In all of them weights count alike; what predictions depend on are a few directions, which that noise heats most.",
+}
+
+// measure is a kind of temperature, of which a run has a row or a column if shown says so of that
+// of all layers.
+type measure struct {
+	title string // "" for the main one
+	text  func(t pollen.Temperature) string
+	shown func(all pollen.Temperature) bool
+}
+
+var measures = []measure{
+	{"", withError, func(pollen.Temperature) bool { return true }},
+	numbers("kinetic", "%.3g", 0, func(t pollen.Temperature) pollen.Number { return t.Kinetic }),
+	numbers("drift", "%+.2f", 1, func(t pollen.Temperature) pollen.Number { return t.Drift }),
+	numbers("noise", "%+.2f", 1, func(t pollen.Temperature) pollen.Number { return t.GradientNoise }),
+}
+
+// numbers is a measure that is shown where it was measured, of at least so many weights: older
+// versions did not count them.
+func numbers(title, format string, weights int, of func(t pollen.Temperature) pollen.Number) measure {
+	return measure{
+		title, func(t pollen.Temperature) string { return orDash(format, of(t)) },
+		func(all pollen.Temperature) bool { return all.Weights >= weights && !isNaN(of(all)) },
+	}
+}
+
+// temperatures are tables of the runs that have any: neighbours with the same few layers share one.
+func temperatures(all []observed) (tables []*report.Table, err error) {
+	var layers []string // of the last table, if it has a column for each
+	for _, o := range all {
+		if len(o.Temperatures) == 0 || isNaN(o.Temperatures[0].Configurational) { // no sampler by gradients, or nothing was measured
+			continue
+		}
+		var own []string
+		for _, t := range o.Temperatures[1:] {
+			own = append(own, t.Layer)
+		}
+		if len(own) > fewLayers {
+			table, err := o.byLayer()
+			if err != nil {
+				return nil, err
+			}
+			tables, layers = append(tables, table), nil
+			continue
+		}
+		if layers == nil || !slices.Equal(layers, own) {
+			columns := []report.Column{{Title: "requested"}, {Title: "measured"}}
+			for _, layer := range own {
+				columns = append(columns, report.Column{Title: layer})
+			}
+			tables, layers = append(tables, report.NewTable("temperature", columns...)), own
+		}
+		if err := o.addTo(tables[len(tables)-1]); err != nil {
+			return nil, err
+		}
+	}
+	return tables, nil
+}
+
+// addTo adds a run's rows to a table whose columns are layers.
+func (o observed) addTo(table *report.Table) error {
+	for _, m := range measures {
+		if !m.shown(o.Temperatures[0]) {
+			continue
+		}
+		name, cells := "  "+m.title, []any{""}
+		if m.title == "" {
+			name, cells[0] = o.name, fmt.Sprintf("%.3g", o.requested())
+		}
+		for _, t := range o.Temperatures {
+			cells = append(cells, m.text(t))
+		}
+		if err := table.Add(name, cells...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byLayer is a run's own table, whose rows are layers.
+func (o observed) byLayer() (*report.Table, error) {
+	var shown []measure
+	var columns []report.Column
+	for _, m := range measures {
+		if !m.shown(o.Temperatures[0]) {
+			continue
+		}
+		if m.title == "" {
+			m.title = fmt.Sprintf("temperature, of %.3g", o.requested())
+		}
+		shown, columns = append(shown, m), append(columns, report.Column{Title: m.title})
+	}
+	table := report.NewTable(o.name, columns...)
+	for _, t := range o.Temperatures {
+		var cells []any
+		for _, m := range shown {
+			cells = append(cells, m.text(t))
+		}
+		if err := table.Add(t.Layer, cells...); err != nil {
+			return nil, err
+		}
+	}
+	return table, nil
+}
+
+// withError is the configurational temperature with its standard error.
+func withError(t pollen.Temperature) string {
+	if isNaN(t.Configurational) || isNaN(t.StandardError) {
+		return orDash("%.3g", t.Configurational)
+	}
+	return pollen.Measured{Value: t.Configurational, StandardError: t.StandardError}.String()
+}

@@ -1,0 +1,211 @@
+package mcmc
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// The words of a chain under Metropolis. The state "metropolis" has them as they were before the
+// step, decide's output as they are after it.
+const (
+	wordStep        = iota // the step size of the present proposal, jitter included
+	wordPotential          // U at the position
+	wordTaken              // 1 when the parameter is copied to the position, 0 when the position is copied to the parameter
+	wordProbability        // of accepting the last proposal
+	wordLogStep            // of dualAveraging
+	wordLogAverage
+	wordDeficit
+	chainWords
+)
+
+// tracedWords are the words that are recorded and traced.
+var tracedWords = []tracedWord{{TracePotential, wordPotential}, {TraceAcceptance, wordProbability}, {TraceStepSize, wordStep}}
+
+// rhythm says at which steps of the program a proposal starts, and at which it is decided on. A
+// proposal has as many steps as evaluations of U, counted from its start. The step that evaluates U
+// at a proposal decides on it and starts the next one, unless proposals are paired: then both
+// potentials that are compared are evaluated for the proposal, in its two steps, with whatever else
+// the potential depends on unchanged.
+type rhythm struct {
+	evaluations int
+	paired      bool
+}
+
+func (r rhythm) starts(step uint64) bool { return step%uint64(r.evaluations) == 0 }
+
+func (r rhythm) decides(step uint64) bool {
+	if r.paired {
+		return step%2 == 1
+	}
+	return step > 0 && r.starts(step)
+}
+
+// decided is how many proposals are decided on once the step is over.
+func (r rhythm) decided(step uint64) int {
+	if r.paired {
+		step++
+	}
+	return int(step / uint64(r.evaluations))
+}
+
+// arguments are a rhythm as kernels take it.
+func (r rhythm) arguments() []tensor.Argument {
+	paired := 0
+	if r.paired {
+		paired = 1
+	}
+	return []tensor.Argument{tensor.Int(r.evaluations), tensor.Int(paired)}
+}
+
+// end is how many steps the program has made when that many proposals are decided on.
+func (r rhythm) end(proposals int) uint64 {
+	steps := uint64(proposals) * uint64(r.evaluations)
+	if r.paired {
+		return steps
+	}
+	return steps + 1
+}
+
+// decide is Metropolis' test, one for all parameters of a chain, and the adaptation of its step
+// size: U scalar, the chain's words, header, then shares in the logarithm of
+// q(theta|theta')/q(theta'|theta), by tiles -> the words after the step, which the input is updated
+// to as well. A proposal whose potential or shares are not numbers is rejected.
+type decide struct {
+	rhythm      rhythm
+	temperature float64
+	jitter      float64
+	warmup      int
+	rate        float64
+	anchor      float64
+	stream      uint16
+}
+
+func (decide) Name() string   { return "metropolis decide" }
+func (decide) Updates() []int { return []int{1} }
+
+func (decide) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	words := tensor.Shape{chainWords}
+	if len(in) < 3 || len(in[0]) != 0 || !in[1].Equal(words) {
+		return nil, errors.Errorf("got shapes %v, wants a scalar, %v, the header, and shares", in, words)
+	}
+	return words, nil
+}
+
+func (d decide) Lower(l *graph.Lowering) {
+	shares := len(l.Shapes) - 3
+	arguments := []tensor.Argument{l.Out(), l.In(0), l.InOut(1), l.In(2)}
+	for i := range shares {
+		arguments = append(arguments, l.In(3+i))
+	}
+	arguments = append(append(arguments, d.rhythm.arguments()...), tensor.Float(l.DType, d.temperature),
+		tensor.Float(l.DType, d.jitter), tensor.Int(d.warmup), tensor.Float(l.DType, d.rate), tensor.Float(l.DType, d.anchor), tensor.Uint(uint32(d.stream)))
+	calls := d.calls(l, arguments)
+	for i := range shares {
+		arguments = append(arguments, tensor.Int(l.Shapes[3+i].Elements()))
+	}
+	l.EmitCalls("metropolis_decide", calls, tensor.Single(func(a *tensor.Args) { d.run(a, shares) }), arguments...)
+}
+
+// calls adds up the shares, parameter by parameter, before the test. The arguments are the buffers,
+// with the shares last, and the attributes.
+func (d decide) calls(l *graph.Lowering, arguments []tensor.Argument) []tensor.Call {
+	const buffers = 4
+	total := tensor.NewWorkspace(tensor.Float64, 1)
+	var calls []tensor.Call
+	for i, shape := range l.Shapes[3:] {
+		n, begins := shape.Elements(), 0
+		if i == 0 {
+			begins = 1
+		}
+		calls = append(calls, l.Call("metropolis_shares", tensor.Block(min(n, op.SumThreads)),
+			tensor.InOut(total), arguments[buffers+i], tensor.Int(n), tensor.Int(begins)))
+	}
+	if calls == nil {
+		calls = append(calls, l.Call("metropolis_no_shares", tensor.Block(1), tensor.Out(total)))
+	}
+	attributes := arguments[buffers+len(l.Shapes)-3:]
+	return append(calls, l.Call("metropolis_decide", tensor.Block(1),
+		slices.Concat(arguments[:buffers], []tensor.Argument{tensor.In(total)}, attributes)...))
+}
+
+func (d decide) run(a *tensor.Args, shares int) {
+	words, header := tensor.Slice[float64](a, 2), tensor.Slice[uint64](a, 3)
+	potential, step := tensor.Slice[float64](a, 1)[0], header[graph.HeaderStep]
+	var draws [2]float64 // of the test, of the jitter
+	random.Fractions(draws[:], 0, op.AddressOf(header, d.stream))
+	switch {
+	case d.rhythm.decides(step):
+		logarithm := (words[wordPotential] - potential) / d.temperature
+		for i := range shares {
+			for _, share := range tensor.Slice[float64](a, 4+i) {
+				logarithm += share
+			}
+		}
+		probability := min(1, math.Exp(logarithm))
+		if math.IsNaN(probability) {
+			probability = 0
+		}
+		words[wordProbability], words[wordTaken] = probability, 0
+		if draws[0] < probability {
+			words[wordTaken], words[wordPotential] = 1, potential
+		}
+		d.adapt(words, d.rhythm.decided(step))
+	case d.rhythm.starts(step):
+		words[wordTaken], words[wordPotential] = 1, potential
+	}
+	if d.rhythm.starts(step) {
+		words[wordStep] = math.Exp(words[wordLogStep]) * (1 + float64(d.jitter*(2*draws[1]-1)))
+	}
+	copy(tensor.Slice[float64](a, 0), words)
+}
+
+// adapt learns from proposal number m. The last proposal of the warm-up fixes the step size.
+func (d decide) adapt(words []float64, m int) {
+	if m > d.warmup {
+		return
+	}
+	average := dualAveraging{words[wordLogStep], words[wordLogAverage], words[wordDeficit]}
+	average.observe(m, words[wordProbability], d.rate, d.anchor)
+	if m == d.warmup {
+		average.step = average.average
+	}
+	words[wordLogStep], words[wordLogAverage], words[wordDeficit] = average.step, average.average, average.deficit
+}
+
+// keep follows a quantity's value at the chain's draws: x, its value at the draw before, the
+// chain's words, header -> 1 when x is the new draw's, else 0.
+type keep struct{ rhythm rhythm }
+
+func (keep) Name() string   { return "metropolis keep" }
+func (keep) Updates() []int { return []int{1} }
+
+func (keep) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if len(in) != 4 || !in[0].Equal(in[1]) || !in[2].Equal(tensor.Shape{chainWords}) {
+		return nil, errors.Errorf("got shapes %v, wants a quantity twice, %d words and the header", in, chainWords)
+	}
+	return tensor.Shape{}, nil
+}
+
+func (k keep) Lower(l *graph.Lowering) {
+	n := l.Shapes[0].Elements()
+	l.Emit("metropolis_keep", tensor.Threads(n), tensor.Single(k.run),
+		append([]tensor.Argument{l.Out(), l.In(0), l.InOut(1), l.In(2), l.In(3), tensor.Int(n)}, k.rhythm.arguments()...)...)
+}
+
+func (k keep) run(a *tensor.Args) {
+	taken, step := tensor.Slice[float64](a, 3)[wordTaken], tensor.Slice[uint64](a, 4)[graph.HeaderStep]
+	if !k.rhythm.starts(step) && !k.rhythm.decides(step) {
+		taken = 0
+	}
+	if taken == 1 {
+		copy(tensor.Slice[float64](a, 2), tensor.Slice[float64](a, 1))
+	}
+	tensor.Slice[float64](a, 0)[0] = taken
+}

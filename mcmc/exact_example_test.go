@@ -1,0 +1,62 @@
+package mcmc_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/distributions"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/mcmc"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// The mean and the deviation of a normal, given five observations, by HMC. With mcmc.NUTS in
+// place of Metropolis nothing else changes.
+func ExampleMetropolis() {
+	b := graph.New(tensor.Float64)
+	mean := b.Parameter("mean", nil)
+	std, jacobian := distributions.Constrained(b, b.Parameter("log deviation", nil), distributions.Exp{})
+	likelihood := distributions.Normal{Mean: distributions.Node(mean), Std: distributions.Node(std)}
+	posterior := distributions.Total(b,
+		distributions.Normal{Std: distributions.Number(10)}.LogProb(b, mean),
+		distributions.Exponential{Rate: distributions.Number(1)}.LogProb(b, std), jacobian,
+		likelihood.LogProb(b, b.Table("data", []float64{4.3, 5.3, 4.7, 5.7, 5.0})))
+
+	sampler := mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 8, Jitter: 0.2}, StepSize: 0.1, Warmup: 300, TargetAcceptance: 0.8}
+	walk, err := sampler.Attach(b, mcmc.Target{
+		Potential: b.Apply(op.Negate{}, posterior), Temperature: 1,
+		Quantities: []mcmc.Quantity{{Name: "mean", Node: mean}, {Name: "deviation", Node: std}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	program, err := b.Compile()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	host := tensor.NewHost(0)
+	defer host.Close()
+	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: 4})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	traces, err := walk.Sample(context.Background(), session, 1000, 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, name := range []string{"mean", "deviation"} {
+		chains, _ := traces.Of(name, 0)
+		convergence, _ := diagnostics.SplitRHat(chains)
+		fmt.Printf("%s %.1f, R-hat below 1.02: %v\n", name, meanOf(chains), convergence < 1.02)
+	}
+	// Output:
+	// mean 5.0, R-hat below 1.02: true
+	// deviation 0.7, R-hat below 1.02: true
+}

@@ -1,0 +1,240 @@
+package mcmc
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// HMC is Hamiltonian Monte Carlo (Duane, Kennedy, Pendleton and Roweth 1987; Neal 2011, section
+// 5.3): it proposes the end of a trajectory of Leaps leapfrog steps that begins with momenta
+// p ~ N(0, T M), for Metropolis on H = U(theta) + p' M^-1 p / 2:
+//
+//	p     <- p - (e/2) gU(theta)
+//	theta <- theta + e M^-1 p
+//	p     <- p - (e/2) gU(theta)
+//
+// The step size is e, the time of a leapfrog step; with one leap and M = 1, it is MALA of
+// h = e^2/2. Each leap evaluates U's gradient once. Energies err by order e^2. Within a trajectory
+// the parameters are on their way: the program's are never draws, the states "<parameter>.position"
+// always are.
+//
+// The optimal rate of acceptance is 0.651 in many dimensions (Beskos, Pillai, Roberts, Sanz-Serna
+// and Stuart 2013); adapting to 0.8 is more robust.
+type HMC struct {
+	LeapfrogSteps int // leapfrog steps of a trajectory
+	// Jitter in [0, 1) makes each trajectory's step size uniform from 1 - Jitter to 1 + Jitter
+	// times itself, so that no trajectory is whole periods of a direction and ends where it began.
+	Jitter float64
+	// Masses are M's diagonal by parameter, row-major, best the inverse variances; 1 if not named.
+	Masses map[string][]float64
+}
+
+var _ Proposal = HMC{}
+
+// Name implements Proposal.
+func (HMC) Name() string { return "hmc" }
+
+// Validate implements Proposal.
+func (h HMC) Validate() error {
+	switch {
+	case h.LeapfrogSteps < 1 || h.LeapfrogSteps > math.MaxInt32:
+		return errors.Errorf("mcmc: hmc: LeapfrogSteps must be 1 to %d, got %d", math.MaxInt32, h.LeapfrogSteps)
+	case !(h.Jitter >= 0 && h.Jitter < 1):
+		return errors.Errorf("mcmc: hmc: Jitter is %v, wants 0 <= Jitter < 1", h.Jitter)
+	}
+	for name, masses := range h.Masses {
+		for i, mass := range masses {
+			if !(mass > 0 && mass < math.Inf(1)) {
+				return errors.Errorf("mcmc: hmc: mass %d of %q is %v, wants a positive number", i, name, mass)
+			}
+		}
+	}
+	return nil
+}
+
+func (h HMC) rhythm() rhythm  { return rhythm{evaluations: h.LeapfrogSteps} }
+func (HMC) optimum() float64  { return 0.651 }
+func (h HMC) jitter() float64 { return h.Jitter }
+func (HMC) gradients() bool   { return true }
+
+func (h HMC) check(parameters []*graph.Node) error {
+	sizes := map[string]int{}
+	for _, parameter := range parameters {
+		sizes[parameter.Name()] = graph.ShapeOf(parameter).Elements()
+	}
+	for name, masses := range h.Masses {
+		if n, ok := sizes[name]; !ok || n != len(masses) {
+			return errors.Errorf("mcmc: hmc: %d masses for parameter %q, which has %d elements (0: there is none)", len(masses), name, n)
+		}
+	}
+	return nil
+}
+
+func (h HMC) attach(b *graph.Builder, p proposed) (share *graph.Node, move func(decision *graph.Node) *graph.Node) {
+	shape := graph.ShapeOf(p.parameter)
+	position := b.State(p.name+positionSuffix, nil, shape...)
+	slope := b.State(p.name+".slope", nil, shape...)
+	momentum := b.State(p.name+".momentum", nil, shape...)
+	t := trajectory{h.rhythm(), p.temperature, b.Stream(), false}
+	var masses []*graph.Node
+	if values, ok := h.Masses[p.name]; ok {
+		t.masses, masses = true, []*graph.Node{b.Table(p.name+".mass", values)}
+	}
+	with := func(last *graph.Node, nodes ...*graph.Node) []*graph.Node {
+		return append(append(append(nodes, last), masses...), b.Header())
+	}
+	share = b.Apply(hmcShare{t}, with(p.chain, momentum, p.gradient)...)
+	return share, func(decision *graph.Node) *graph.Node {
+		return b.Apply(hmcMove{t}, with(decision, p.parameter, p.gradient, position, slope, momentum)...)
+	}
+}
+
+// trajectory is what a parameter's share and move have in common. Their inputs end with the chain's
+// words, the masses if any, and the header.
+type trajectory struct {
+	rhythm      rhythm
+	temperature float64
+	stream      uint16
+	masses      bool
+}
+
+// shape is the shape of an update whose first n inputs have w's shape.
+func (t trajectory) shape(in []tensor.Shape, n int) (tensor.Shape, error) {
+	tables := 1
+	if t.masses {
+		tables = 2
+	}
+	shape, err := op.UpdateShape(in, n-2, tables)
+	if err == nil && t.masses && in[n+1][0] != in[0].Elements() {
+		err = errors.Errorf("%v masses for a parameter of shape %v", in[n+1], in[0])
+	}
+	return shape, err
+}
+
+// arguments are a launch's arguments from the words on: buffers from input first on, then scalars.
+func (t trajectory) arguments(l *graph.Lowering, first, n int) []tensor.Argument {
+	var arguments []tensor.Argument
+	for i := first; i < len(l.Shapes); i++ {
+		arguments = append(arguments, l.In(i))
+	}
+	return append(arguments, tensor.Int(n), tensor.Int(t.rhythm.evaluations), tensor.Float(l.DType, t.temperature), tensor.Uint(uint32(t.stream)))
+}
+
+// suffix ends the kernels' names.
+func (t trajectory) suffix() string {
+	if t.masses {
+		return "_masses"
+	}
+	return ""
+}
+
+// context is what a tile lo to hi reads: argument number first has the words.
+func (t trajectory) context(a *tensor.Args, first, lo, hi int) (e float64, masses []float64, header []uint64) {
+	e = tensor.Slice[float64](a, first)[wordStep]
+	if t.masses {
+		first++
+		masses = tensor.Slice[float64](a, first)[lo:hi]
+	}
+	return e, masses, tensor.Slice[uint64](a, first+1)
+}
+
+// hmcShare is (K(p)/T at the trajectory's start) - (K(p)/T at its end), K(p) = p' M^-1 p / 2, when
+// the trajectory ends, else 0: p and dw of w's shape, the chain's words, masses if there are any,
+// header -> sums by tiles. The momenta of the start are drawn again.
+type hmcShare struct{ trajectory trajectory }
+
+func (hmcShare) Name() string { return "hmc share" }
+
+func (s hmcShare) Shape(in []tensor.Shape) (tensor.Shape, error) { return s.trajectory.shape(in, 2) }
+
+func (s hmcShare) Lower(l *graph.Lowering) {
+	n := l.Shapes[0].Elements()
+	l.Emit("hmc_share"+s.trajectory.suffix(), op.UpdateGrid(n), op.UpdateHost(l, n, s, nil, hmcShare.tile),
+		append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, s.trajectory.arguments(l, 2, n)...)...)
+}
+
+func (s hmcShare) tile(a *tensor.Args, lo, hi int) float64 {
+	t := s.trajectory
+	e, masses, header := t.context(a, 3, lo, hi)
+	if !t.rhythm.decides(header[graph.HeaderStep]) {
+		return 0
+	}
+	p, dw := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
+	address := op.AddressOf(header, t.stream)
+	address.Step -= uint64(t.rhythm.evaluations)
+	var z [random.BlockSize]float64
+	start, end := 0.0, 0.0
+	for from := 0; from < len(p); from += random.BlockSize {
+		p, dw := p[from:min(from+random.BlockSize, len(p))], dw[from:]
+		random.Normals(z[:len(p)], lo+from, address)
+		for i := range p {
+			momentum := op.Descend(p[i], e/2, dw[i])
+			square := float64(momentum * momentum)
+			if masses != nil {
+				square /= masses[from+i]
+			}
+			start += float64(z[i] * z[i])
+			end += square
+		}
+	}
+	return (start - end/t.temperature) / 2
+}
+
+// hmcMove makes a leap. Where a trajectory ends, it first settles what the position is, and then
+// begins another trajectory there: w, dw, the position, its slope and p, of w's shape, the chain's
+// words, masses if there are any, header -> the sum of theta * g at the position by tiles.
+type hmcMove struct{ trajectory trajectory }
+
+func (hmcMove) Name() string   { return "hmc move" }
+func (hmcMove) Updates() []int { return []int{0, 2, 3, 4} }
+
+func (u hmcMove) Shape(in []tensor.Shape) (tensor.Shape, error) { return u.trajectory.shape(in, 5) }
+
+func (u hmcMove) Lower(l *graph.Lowering) {
+	n := l.Shapes[0].Elements()
+	l.Emit("hmc_move"+u.trajectory.suffix(), op.UpdateGrid(n), op.UpdateHost(l, n, u, nil, hmcMove.tile), append([]tensor.Argument{
+		l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.InOut(3), l.InOut(4),
+	}, u.trajectory.arguments(l, 5, n)...)...)
+}
+
+func (u hmcMove) tile(a *tensor.Args, lo, hi int) float64 {
+	t := u.trajectory
+	e, masses, header := t.context(a, 6, lo, hi)
+	w, dw := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
+	position, slope := tensor.Slice[float64](a, 3)[lo:hi], tensor.Slice[float64](a, 4)[lo:hi]
+	p := tensor.Slice[float64](a, 5)[lo:hi]
+	kick, force := e, dw
+	if t.rhythm.starts(header[graph.HeaderStep]) {
+		settleSlope(tensor.Slice[float64](a, 6), w, dw, position, slope)
+		t.draw(p, masses, lo, op.AddressOf(header, t.stream))
+		kick, force = e/2, slope
+	}
+	for i := range w {
+		p[i] = op.Descend(p[i], kick, force[i])
+		velocity := p[i]
+		if masses != nil {
+			velocity /= masses[i]
+		}
+		w[i] += float64(e * velocity)
+	}
+	return kernel.Dot(position, slope)
+}
+
+// draw fills in momenta from element first on: p ~ N(0, T M).
+func (t trajectory) draw(p, masses []float64, first int, address random.Address) {
+	random.Normals(p, first, address)
+	for i := range p {
+		variance := t.temperature
+		if masses != nil {
+			variance *= masses[i]
+		}
+		p[i] *= math.Sqrt(variance)
+	}
+}

@@ -1,0 +1,191 @@
+package mcmc
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// AcceptanceTest says what MALA's test uses as U.
+type AcceptanceTest string
+
+// The tests.
+const (
+	// AcceptanceExact uses the potential of all data. It is the default.
+	AcceptanceExact AcceptanceTest = ""
+	// AcceptanceMinibatch uses a minibatch's estimate of the potential, the same minibatch on both
+	// sides, another for each proposal. The result is NOT exp(-U/T), at any step size: each batch
+	// pulls towards a distribution of its own, and the noise of their differences, which the test
+	// takes for facts, widens the posterior. It is there for comparison.
+	AcceptanceMinibatch AcceptanceTest = "approximate, on the minibatch"
+)
+
+// MALA is the Metropolis-adjusted Langevin algorithm (Roberts and Tweedie 1996): SGLD's step with
+// the gradient of U as a proposal for Metropolis,
+//
+//	theta' = theta - h gU(theta) + sqrt(2 h T) xi,    xi ~ N(0, 1)
+//	log q(theta'|theta) = -|theta' - theta + h gU(theta)|^2 / (4 h T) + constant
+//
+// The step size is h, as in SGLD. The optimal rate of acceptance, in many dimensions, is 0.574
+// (Roberts and Rosenthal 1998).
+type MALA struct {
+	Test AcceptanceTest
+}
+
+var _ Proposal = MALA{}
+
+// Name implements Proposal.
+func (MALA) Name() string { return "mala" }
+
+// Validate implements Proposal.
+func (m MALA) Validate() error {
+	if m.Test != AcceptanceExact && m.Test != AcceptanceMinibatch {
+		return errors.Errorf("mcmc: mala: Acceptance is %q, wants %q or %q", m.Test, AcceptanceExact, AcceptanceMinibatch)
+	}
+	return nil
+}
+
+// BatchHeader is the header that the ops which gather minibatches take under AcceptanceMinibatch:
+// its step counts proposals, each of which takes two steps of the program, one for each side of the
+// test. Under AcceptanceExact it is the builder's header.
+func (m MALA) BatchHeader(b *graph.Builder) *graph.Node {
+	if !m.rhythm().paired {
+		return b.Header()
+	}
+	return b.Apply(countProposals{m.rhythm().evaluations}, b.Header())
+}
+
+func (m MALA) rhythm() rhythm {
+	if m.Test == AcceptanceMinibatch {
+		return rhythm{evaluations: 2, paired: true}
+	}
+	return rhythm{evaluations: 1}
+}
+
+func (MALA) optimum() float64          { return 0.574 }
+func (MALA) jitter() float64           { return 0 }
+func (MALA) gradients() bool           { return true }
+func (MALA) check([]*graph.Node) error { return nil }
+
+func (m MALA) attach(b *graph.Builder, p proposed) (share *graph.Node, move func(decision *graph.Node) *graph.Node) {
+	shape := graph.ShapeOf(p.parameter)
+	position := b.State(p.name+positionSuffix, nil, shape...)
+	slope := b.State(p.name+".slope", nil, shape...)
+	update := malaMove{m.rhythm(), p.temperature, b.Stream()}
+	share = b.Apply(malaShare{m.rhythm(), p.temperature}, p.parameter, p.gradient, position, slope, p.chain, b.Header())
+	return share, func(decision *graph.Node) *graph.Node {
+		return b.Apply(update, p.parameter, p.gradient, position, slope, decision, b.Header())
+	}
+}
+
+// countProposals is the header with the proposal's number in place of the step's: header -> header.
+type countProposals struct{ evaluations int }
+
+func (countProposals) Name() string               { return "count proposals" }
+func (countProposals) DType() tensor.DType        { return tensor.Uint64 }
+func (countProposals) InputType(int) tensor.DType { return tensor.Uint64 }
+
+func (countProposals) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if len(in) != 1 {
+		return nil, errors.Errorf("got %d inputs, wants the header", len(in))
+	}
+	return in[0], nil
+}
+
+func (c countProposals) Lower(l *graph.Lowering) {
+	l.Emit("count_proposals", tensor.Block(1), tensor.Single(func(a *tensor.Args) {
+		out := tensor.Slice[uint64](a, 0)
+		copy(out, tensor.Slice[uint64](a, 1))
+		out[graph.HeaderStep] /= uint64(c.evaluations)
+	}), l.Out(), l.In(0), tensor.Int(c.evaluations))
+}
+
+// malaShare is log q(theta|theta') - log q(theta'|theta) when the proposal theta' is decided on,
+// else 0: theta', the gradient there, theta and the gradient there, all of w's shape, the chain's
+// words, header -> sums by tiles.
+type malaShare struct {
+	rhythm      rhythm
+	temperature float64
+}
+
+func (malaShare) Name() string { return "mala share" }
+
+func (malaShare) Shape(in []tensor.Shape) (tensor.Shape, error) { return op.UpdateShape(in, 2, 1) }
+
+func (s malaShare) Lower(l *graph.Lowering) {
+	n := l.Shapes[0].Elements()
+	l.Emit("mala_share", op.UpdateGrid(n), op.UpdateHost(l, n, s, nil, malaShare.tile), l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), l.In(4), l.In(5),
+		tensor.Int(n), tensor.Float(l.DType, s.temperature), tensor.Int(s.rhythm.evaluations))
+}
+
+func (s malaShare) tile(a *tensor.Args, lo, hi int) float64 {
+	if !s.rhythm.decides(tensor.Slice[uint64](a, 6)[graph.HeaderStep]) {
+		return 0
+	}
+	w, dw := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
+	position, slope := tensor.Slice[float64](a, 3)[lo:hi], tensor.Slice[float64](a, 4)[lo:hi]
+	h := tensor.Slice[float64](a, 5)[wordStep]
+	there, back := 0.0, 0.0
+	for i, proposal := range w {
+		forward := proposal - position[i] + float64(h*slope[i])
+		backward := position[i] - proposal + float64(h*dw[i])
+		there += float64(forward * forward)
+		back += float64(backward * backward)
+	}
+	return (there - back) / (4 * h * s.temperature)
+}
+
+// malaMove settles what a parameter's position is, and proposes from there: w, dw, the position and
+// its slope of w's shape, the chain's words, header -> the sum of theta * g at the position by
+// tiles.
+type malaMove struct {
+	rhythm      rhythm
+	temperature float64
+	stream      uint16
+}
+
+func (malaMove) Name() string   { return "mala move" }
+func (malaMove) Updates() []int { return []int{0, 2, 3} }
+
+func (malaMove) Shape(in []tensor.Shape) (tensor.Shape, error) { return op.UpdateShape(in, 2, 1) }
+
+func (u malaMove) Lower(l *graph.Lowering) {
+	n := l.Shapes[0].Elements()
+	l.Emit("mala_move", op.UpdateGrid(n), op.UpdateHost(l, n, u, nil, malaMove.tile), l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.InOut(3), l.In(4), l.In(5),
+		tensor.Int(n), tensor.Float(l.DType, u.temperature), tensor.Int(u.rhythm.evaluations), tensor.Uint(uint32(u.stream)))
+}
+
+func (u malaMove) tile(a *tensor.Args, lo, hi int) float64 {
+	w, dw := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
+	position, slope := tensor.Slice[float64](a, 3)[lo:hi], tensor.Slice[float64](a, 4)[lo:hi]
+	words, header := tensor.Slice[float64](a, 5), tensor.Slice[uint64](a, 6)
+	settleSlope(words, w, dw, position, slope)
+	if !u.rhythm.starts(header[graph.HeaderStep]) {
+		return kernel.Dot(position, slope)
+	}
+	h := words[wordStep]
+	scale := langevin.NoiseScale(h, u.temperature, 1)
+	address := op.AddressOf(header, u.stream)
+	var z [random.BlockSize]float64
+	for from := 0; from < len(w); from += random.BlockSize {
+		w, slope := w[from:min(from+random.BlockSize, len(w))], slope[from:]
+		random.Normals(z[:len(w)], lo+from, address)
+		for i := range w {
+			w[i] = op.Descend(w[i], h, slope[i]) + float64(scale*z[i])
+		}
+	}
+	return kernel.Dot(position, slope)
+}
+
+// settleSlope is settle for proposals that use gradients: slope is the gradient at the position.
+func settleSlope(words, w, dw, position, slope []float64) {
+	settle(words, w, position)
+	if words[wordTaken] == 1 {
+		copy(slope, dw)
+	}
+}

@@ -1,0 +1,167 @@
+package mcmc
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Metropolis is the algorithm of Metropolis et al. (1953) and Hastings (1970): from theta, a
+// proposal theta' of density q(theta'|theta) is accepted with probability
+//
+//	min(1, exp(-(U(theta') - U(theta))/T) q(theta|theta')/q(theta'|theta))
+//
+// and otherwise theta is the next draw again. It targets exp(-U/T) without a bias, at any step
+// size. There is one test for all parameters of a chain. Each step, the graph evaluates U, and its
+// gradient, at the program's parameters, which hold the proposals; the draws are in the states
+// "<parameter>.position". A rejected proposal costs no further evaluation.
+//
+// During warm-up the step size of each chain adapts by dual averaging; its draws are not of the
+// target and are left out. At each step the metrics TracePotential, TraceAcceptance and
+// TraceStepSize of the last proposal are recorded, and for proposals that use gradients
+// "theta.g <name>" of the positions, which NewThermometer reads with a data size of 1.
+type Metropolis struct {
+	Proposal         Proposal
+	StepSize         float64 // of the first proposal; see the proposal's comment
+	Warmup           int     // proposals
+	TargetAcceptance float64 // that the step size adapts to; 0 means the proposal's optimum; must be 0 without a warm-up
+}
+
+var _ Sampler = Metropolis{}
+
+// Proposal is how Metropolis proposes: RandomWalk, MALA or HMC.
+type Proposal interface {
+	// Name is what Metropolis with this proposal is called in the literature.
+	Name() string
+	// Validate refuses attributes out of their range.
+	Validate() error
+
+	// rhythm says when proposals start.
+	rhythm() rhythm
+	// optimum is the rate of acceptance at which chains in many dimensions move fastest.
+	optimum() float64
+	// jitter is the share of itself by which the step size varies at random between proposals.
+	jitter() float64
+	// gradients reports whether proposals need the gradient of U.
+	gradients() bool
+	// check refuses attributes that do not fit the parameters.
+	check(parameters []*graph.Node) error
+	// attach makes what proposes a parameter: share is its part of the logarithm of
+	// q(theta|theta')/q(theta'|theta), by tiles, nil for 0; move attaches the update, given the
+	// node that decides.
+	attach(b *graph.Builder, p proposed) (share *graph.Node, move func(decision *graph.Node) *graph.Node)
+}
+
+// proposed is a parameter with what its proposals are made from.
+type proposed struct {
+	name                string
+	parameter, gradient *graph.Node
+	chain               *graph.Node // the words of the chain, see wordStep, as the step finds them
+	temperature         float64
+}
+
+// Name implements Sampler.
+func (m Metropolis) Name() string {
+	if m.Proposal == nil {
+		return "metropolis"
+	}
+	return m.Proposal.Name()
+}
+
+// Validate implements Sampler.
+func (m Metropolis) Validate() error {
+	switch {
+	case m.Proposal == nil:
+		return errors.New("mcmc: no proposal: wants RandomWalk, MALA or HMC")
+	case !(m.StepSize > 0 && m.StepSize < math.Inf(1)):
+		return errors.Errorf("mcmc: step size is %v, wants a positive number", m.StepSize)
+	case m.Warmup < 0 || m.Warmup > math.MaxInt32:
+		return errors.Errorf("mcmc: warm-up of %d proposals, wants 0 to %d", m.Warmup, math.MaxInt32)
+	case m.Warmup == 0 && m.TargetAcceptance != 0:
+		return errors.Errorf("mcmc: acceptance rate is %v without a warm-up, in which the step size could adapt to it", m.TargetAcceptance)
+	case !(m.TargetAcceptance >= 0 && m.TargetAcceptance < 1):
+		return errors.Errorf("mcmc: acceptance rate is %v, wants one below 1, or 0 for the optimum", m.TargetAcceptance)
+	}
+	return m.Proposal.Validate()
+}
+
+// chainState is the name of the chain's words among the states.
+const chainState = "metropolis"
+
+// Attach implements Sampler.
+func (m Metropolis) Attach(b *graph.Builder, target Target) (Chains, error) {
+	b.Fail(m.Validate())
+	b.Fail(target.validate(b))
+	if b.Err() != nil {
+		return nil, b.Err()
+	}
+	parameters := b.Parameters()
+	if err := m.Proposal.check(parameters); err != nil {
+		b.Fail(err)
+		return nil, b.Err()
+	}
+	gradients := make([]*graph.Node, len(parameters))
+	if m.Proposal.gradients() {
+		gradients = b.Gradients(target.Potential, parameters...)
+	}
+	chain := b.State(chainState, m.start, chainWords)
+	decide := m.decide(target.Temperature, b.Stream())
+	inputs := []*graph.Node{target.Potential, chain, b.Header()}
+	moves := make([]func(decision *graph.Node) *graph.Node, len(parameters))
+	for i, parameter := range parameters {
+		p := proposed{parameter.Name(), parameter, gradients[i], chain, target.Temperature}
+		var share *graph.Node
+		if share, moves[i] = m.Proposal.attach(b, p); share != nil {
+			inputs = append(inputs, share)
+		}
+	}
+	decision := b.Apply(decide, inputs...)
+	for i, parameter := range parameters {
+		statistic := moves[i](decision)
+		if m.Proposal.gradients() {
+			b.Record(langevin.VirialPrefix+parameter.Name(), statistic)
+		}
+	}
+	for _, q := range target.Quantities {
+		b.Apply(keep{decide.rhythm}, q.Node, b.State(q.Name+drawSuffix, nil, graph.ShapeOf(q.Node)...), decision, b.Header())
+	}
+	record(b, tracedWords, decision)
+	if b.Err() != nil {
+		return nil, b.Err()
+	}
+	return m.walk(target, decide.rhythm), nil
+}
+
+// start is the chain's words before the first step.
+func (m Metropolis) start(_ uint64, _ uint32, _ uint16, _ tensor.Shape, words []float64) {
+	words[wordLogStep] = math.Log(m.StepSize)
+}
+
+func (m Metropolis) decide(temperature float64, stream uint16) decide {
+	d := decide{
+		rhythm: m.Proposal.rhythm(), temperature: temperature, jitter: m.Proposal.jitter(),
+		warmup: m.Warmup, rate: m.TargetAcceptance, anchor: anchorOf(m.StepSize), stream: stream,
+	}
+	if d.rate == 0 {
+		d.rate = m.Proposal.optimum()
+	}
+	return d
+}
+
+// walk is Metropolis' Walk. It reads a proposal's draw when the next one starts.
+func (m Metropolis) walk(target Target, r rhythm) Chains {
+	return &stepped{sampler: m.Name(), target: target, state: chainState, words: chainWords, traced: tracedWords,
+		end: func(from uint64, thinning, draw int) uint64 {
+			first := m.Warmup + thinning // in proposals
+			if from > 0 {
+				if after := r.decided(from-1) - m.Warmup; after >= 0 {
+					first = m.Warmup + (after/thinning+1)*thinning
+				}
+			}
+			return r.end(first + draw*thinning)
+		}}
+}

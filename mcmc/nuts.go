@@ -1,0 +1,139 @@
+package mcmc
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// NUTS is the no-U-turn sampler (Hoffman and Gelman 2014), in the form with multinomial draws from
+// trajectories and the generalised criterion of turning back (Betancourt, A conceptual introduction
+// to Hamiltonian Monte Carlo, 2017, appendix A). It is HMC without a number of leaps to choose: a
+// trajectory doubles, forwards or backwards in time, until its ends approach each other. It targets
+// exp(-U/T).
+//
+// During warm-up the step size of each chain adapts by dual averaging, and the masses, in windows
+// of doubling lengths, to the inverses of the variances.
+//
+// It is for small models. A step of the session is a draw. Before it, the trees of all chains are
+// grown on the host, side by side, and the graph computes U and its gradient at their leaves;
+// chains wait for the one with the longest trajectory. The step then evaluates the draws, once
+// more, for their metrics. What a chain has learnt is in the session's states.
+type NUTS struct {
+	StepSize         float64 // of a leap; with a warm-up, where the search for one begins, 0 meaning 1
+	Warmup           int     // draws
+	TargetAcceptance float64 // that the step size adapts to; 0 means 0.8; must be 0 without a warm-up
+	MaxDepth         int     // how often a trajectory doubles at most; 0 means 10
+}
+
+var _ Sampler = NUTS{}
+
+// The traces that NUTS has in addition.
+const (
+	TraceLeapfrogSteps = "leaps"    // of the trajectory
+	TraceDiverged      = "diverged" // 1 when the trajectory's energy rose by more than 1000 T: the step size is too large there
+)
+
+// Name implements Sampler.
+func (NUTS) Name() string { return "nuts" }
+
+// Validate implements Sampler.
+func (n NUTS) Validate() error {
+	switch {
+	case !(n.StepSize >= 0 && n.StepSize < math.Inf(1)) || n.StepSize == 0 && n.Warmup == 0:
+		return errors.Errorf("mcmc: nuts: step size is %v with a warm-up of %d draws, wants a positive number, or 0 and a warm-up", n.StepSize, n.Warmup)
+	case n.Warmup < 0:
+		return errors.Errorf("mcmc: nuts: warm-up of %d draws, wants at least 0", n.Warmup)
+	case n.Warmup == 0 && n.TargetAcceptance != 0:
+		return errors.Errorf("mcmc: nuts: acceptance rate is %v without a warm-up, in which the step size could adapt to it", n.TargetAcceptance)
+	case !(n.TargetAcceptance >= 0 && n.TargetAcceptance < 1):
+		return errors.Errorf("mcmc: nuts: acceptance rate is %v, wants one below 1, or 0 for 0.8", n.TargetAcceptance)
+	case n.MaxDepth < 0 || n.MaxDepth > 30:
+		return errors.Errorf("mcmc: nuts: MaxDepth is %d, wants 1 to 30, or 0 for 10", n.MaxDepth)
+	}
+	return nil
+}
+
+// The outputs that trajectories are made from.
+const (
+	potentialOutput = "nuts potential"
+	slopeOutput     = "nuts slope "
+)
+
+// The states that hold what a chain keeps from draw to draw.
+const (
+	nutsWords         = "nuts" // nutsChain.words
+	nutsInverseMasses = "nuts.inverse masses"
+	nutsMeans         = "nuts.means"
+	nutsSquares       = "nuts.squares"
+)
+
+// Attach implements Sampler.
+func (n NUTS) Attach(b *graph.Builder, target Target) (Chains, error) {
+	b.Fail(n.Validate())
+	b.Fail(target.validate(b, TraceLeapfrogSteps, TraceDiverged))
+	if b.Err() != nil {
+		return nil, b.Err()
+	}
+	n.defaults()
+	w := &nutsChains{nuts: n, target: target, streams: nutsStreams{b.Stream(), b.Stream(), b.Stream()}}
+	parameters := b.Parameters()
+	gradients := b.Gradients(target.Potential, parameters...)
+	b.Header()
+	b.Output(potentialOutput, copied(b, target.Potential))
+	b.Record(TracePotential, copied(b, target.Potential))
+	for i, parameter := range parameters {
+		b.Output(slopeOutput+strconv.Itoa(i), copied(b, gradients[i]))
+		b.Record(langevin.VirialPrefix+parameter.Name(), b.Apply(op.Multiply{}, parameter, gradients[i]))
+		w.parameters = append(w.parameters, parameter.Name())
+		w.sizes = append(w.sizes, graph.ShapeOf(parameter).Elements())
+		w.dimensions += w.sizes[i]
+	}
+	target.output(b)
+	w.attachStates(b)
+	if b.Err() != nil {
+		return nil, b.Err()
+	}
+	return w, nil
+}
+
+// attachStates adds the states, as a new chain has them.
+func (w *nutsChains) attachStates(b *graph.Builder) {
+	fresh := newNUTSChain(w)
+	count := len(fresh.words())
+	start := func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, words []float64) {
+		for i, word := range fresh.words() {
+			words[i] = *word
+		}
+	}
+	words := b.State(nutsWords, start, count)
+	for i, name := range nutsTraced {
+		b.Record(name, b.Apply(array.Element{Index: i}, words))
+	}
+	ones := func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, masses []float64) {
+		copy(masses, fresh.inverseMasses)
+	}
+	b.Output(nutsInverseMasses, b.State(nutsInverseMasses, ones, w.dimensions))
+	for _, name := range []string{nutsMeans, nutsSquares} {
+		b.Output(name, b.State(name, nil, w.dimensions))
+	}
+}
+
+func (n *NUTS) defaults() {
+	if n.StepSize == 0 {
+		n.StepSize = 1
+	}
+	if n.TargetAcceptance == 0 {
+		n.TargetAcceptance = 0.8
+	}
+	if n.MaxDepth == 0 {
+		n.MaxDepth = 10
+	}
+}

@@ -1,0 +1,272 @@
+package mcmc
+
+import (
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// nutsStreams are the streams of a chain's random numbers. Their steps count draws.
+type nutsStreams struct {
+	momenta uint16 // of trajectories
+	choices uint16 // directions, and which of two halves of a trajectory the draw comes from
+	search  uint16 // momenta that step sizes are tried with
+}
+
+// nutsPoint is a point of a trajectory. It does not change once evaluated.
+type nutsPoint struct {
+	q, p  []float64
+	u     float64
+	slope []float64 // of u; nil before it is evaluated
+}
+
+// nutsChain is one chain under NUTS: H = U/T + p' M^-1 p / 2, and exp(-H) is the density that
+// trajectories leave invariant.
+type nutsChain struct {
+	nuts        NUTS
+	temperature float64
+	streams     nutsStreams
+	seed        uint64
+	number      uint32
+
+	// Kept from draw to draw.
+	made          int // draws, those of the warm-up included
+	now           *nutsPoint
+	step          float64 // of the next leap
+	inverseMasses []float64
+	warmup        nutsWarmup
+
+	// Of the present trajectory.
+	evaluate    func(point *nutsPoint) (goOn bool) // fills in the rest of a point that has q
+	stopped     bool
+	err         error
+	energy      float64 // H at its start
+	chosen      int     // choices made
+	leaps       float64
+	length      float64 // of a leap
+	probability float64 // the mean over its leaps of min(1, exp(-(H - energy)))
+	diverged    float64 // 1 when it did
+}
+
+// newNUTSChain is a chain that has learnt nothing and is nowhere.
+func newNUTSChain(w *nutsChains) *nutsChain {
+	return &nutsChain{
+		nuts: w.nuts, temperature: w.target.Temperature, streams: w.streams, now: &nutsPoint{}, step: w.nuts.StepSize,
+		inverseMasses: slices.Repeat([]float64{1}, w.dimensions), warmup: newNUTSWarmup(w.nuts.Warmup, w.dimensions),
+	}
+}
+
+// nutsTraced are the traces that a chain's first words are.
+var nutsTraced = []string{TraceAcceptance, TraceStepSize, TraceLeapfrogSteps, TraceDiverged}
+
+// words are the numbers that are kept from draw to draw.
+func (c *nutsChain) words() []*float64 {
+	w := &c.warmup
+	return []*float64{
+		&c.probability, &c.length, &c.leaps, &c.diverged,
+		&c.step, &w.average.step, &w.average.average, &w.average.deficit, &w.anchor, &w.observed, &w.seen,
+	}
+}
+
+// draw makes a trajectory from the present state, and replaces this with a draw from it. It yields
+// the points that it needs evaluated.
+func (c *nutsChain) draw() iter.Seq[*nutsPoint] {
+	return func(yield func(*nutsPoint) bool) {
+		c.evaluate, c.stopped, c.err = yield, false, nil
+		if c.now.slope == nil {
+			c.visit(c.now)
+			if !c.stopped && c.now.u-c.now.u != 0 {
+				c.err = errors.Errorf("the potential is %v where the chain starts, wants a finite number", c.now.u)
+			}
+		}
+		if c.err != nil || c.stopped {
+			return
+		}
+		c.adaptBefore()
+		c.move()
+		if !c.stopped {
+			c.adaptAfter()
+		}
+	}
+}
+
+// visit evaluates a point. Once the walk is stopped, every potential is NaN, which ends
+// trajectories at once.
+func (c *nutsChain) visit(point *nutsPoint) {
+	if c.stopped || !c.evaluate(point) {
+		c.stopped = true
+		point.u = math.NaN()
+	}
+}
+
+func (c *nutsChain) address(stream uint16) random.Address {
+	return random.Address{Seed: c.seed, Chain: c.number, Step: uint64(c.made), Stream: stream}
+}
+
+// choice is a uniform number in [0, 1).
+func (c *nutsChain) choice() float64 {
+	var u [1]float64
+	random.Fractions(u[:], c.chosen, c.address(c.streams.choices))
+	c.chosen++
+	return u[0]
+}
+
+// launch is the present state with momenta p ~ N(0, M).
+func (c *nutsChain) launch(stream uint16) *nutsPoint {
+	point := *c.now
+	point.p = make([]float64, len(point.q))
+	random.Normals(point.p, 0, c.address(stream))
+	for i, inverse := range c.inverseMasses {
+		point.p[i] /= math.Sqrt(inverse)
+	}
+	return &point
+}
+
+// energyOf is H, infinite where it is not a number.
+func (c *nutsChain) energyOf(point *nutsPoint) float64 {
+	h := 0.0
+	for i, p := range point.p {
+		h += float64(p * p * c.inverseMasses[i])
+	}
+	if h = point.u/c.temperature + h/2; math.IsNaN(h) {
+		return math.Inf(1)
+	}
+	return h
+}
+
+// leap is the point one leapfrog step further; time is negative backwards.
+func (c *nutsChain) leap(from *nutsPoint, time float64) *nutsPoint {
+	to := &nutsPoint{q: make([]float64, len(from.q)), p: make([]float64, len(from.q))}
+	kick := time / 2 / c.temperature
+	for i, p := range from.p {
+		to.p[i] = p - float64(kick*from.slope[i])
+		to.q[i] = from.q[i] + float64(time*c.inverseMasses[i]*to.p[i])
+	}
+	c.visit(to)
+	for i, slope := range to.slope {
+		to.p[i] -= float64(kick * slope)
+	}
+	return to
+}
+
+// nutsTree is a piece of a trajectory.
+type nutsTree struct {
+	first, last *nutsPoint // in time
+	momentum    []float64  // the sum over its points of p
+	weight      float64    // the logarithm of the sum over its points of exp(-(H - energy))
+	draw        *nutsPoint // one of its points, drawn by weight
+}
+
+// move replaces the present state with a draw from a new trajectory.
+func (c *nutsChain) move() {
+	start := c.launch(c.streams.momenta)
+	c.energy, c.chosen, c.leaps, c.length, c.probability, c.diverged = c.energyOf(start), 0, 0, c.step, 0, 0
+	tree := &nutsTree{first: start, last: start, momentum: start.p, draw: start}
+	for depth := range c.nuts.MaxDepth {
+		forwards := c.choice() < 0.5
+		more := c.grow(tree, depth, forwards)
+		if more == nil {
+			break
+		}
+		// The new half is preferred to the old one, which leaves exp(-H) invariant as well and
+		// moves farther.
+		draw := tree.draw
+		if c.choice() < math.Exp(more.weight-tree.weight) {
+			draw = more.draw
+		}
+		turned := false
+		tree, turned = c.join(tree, more, forwards)
+		tree.draw = draw
+		if turned {
+			break
+		}
+	}
+	if c.stopped {
+		return
+	}
+	c.probability /= c.leaps
+	c.now = tree.draw
+}
+
+// grow makes 2^depth further points at an end of a tree. It returns nil when these diverge or turn
+// back on their own: then the trajectory ends as it was, as it would from any of its points.
+func (c *nutsChain) grow(tree *nutsTree, depth int, forwards bool) *nutsTree {
+	if depth == 0 {
+		if forwards {
+			return c.leaf(c.leap(tree.last, c.step))
+		}
+		return c.leaf(c.leap(tree.first, -c.step))
+	}
+	near := c.grow(tree, depth-1, forwards)
+	if near == nil {
+		return nil
+	}
+	far := c.grow(near, depth-1, forwards)
+	if far == nil {
+		return nil
+	}
+	both, turned := c.join(near, far, forwards)
+	if both.draw = near.draw; c.choice() < math.Exp(far.weight-both.weight) {
+		both.draw = far.draw
+	}
+	if turned {
+		return nil
+	}
+	return both
+}
+
+// divergence is how far the energy of a point may be above the energy at the trajectory's start.
+const divergence = 1000
+
+// leaf is the tree of one point, nil when it diverges.
+func (c *nutsChain) leaf(point *nutsPoint) *nutsTree {
+	excess := c.energyOf(point) - c.energy
+	c.leaps++
+	c.probability += math.Min(1, math.Exp(-excess))
+	if !(excess <= divergence) {
+		c.diverged = 1
+		return nil
+	}
+	return &nutsTree{first: point, last: point, momentum: point.p, weight: -excess, draw: point}
+}
+
+// join is two neighbouring trees as one, without a draw, and reports whether the trajectory turns
+// back: as a whole, or from one half to the first or last point of the other.
+func (c *nutsChain) join(old, more *nutsTree, forwards bool) (both *nutsTree, turned bool) {
+	a, b := old, more // in time
+	if !forwards {
+		a, b = more, old
+	}
+	top := math.Max(a.weight, b.weight)
+	both = &nutsTree{
+		first: a.first, last: b.last, momentum: plus(a.momentum, b.momentum),
+		weight: top + math.Log(math.Exp(a.weight-top)+math.Exp(b.weight-top)),
+	}
+	return both, c.turns(a.first, b.last, both.momentum) ||
+		c.turns(a.first, b.first, plus(a.momentum, b.first.p)) ||
+		c.turns(a.last, b.last, plus(a.last.p, b.momentum))
+}
+
+// turns reports whether a trajectory's ends move towards each other: whether the velocity at one of
+// them points against the sum of the momenta.
+func (c *nutsChain) turns(first, last *nutsPoint, momentum []float64) bool {
+	atFirst, atLast := 0.0, 0.0
+	for i, sum := range momentum {
+		along := c.inverseMasses[i] * sum
+		atFirst += float64(first.p[i] * along)
+		atLast += float64(last.p[i] * along)
+	}
+	return !(atFirst > 0 && atLast > 0)
+}
+
+func plus(a, b []float64) []float64 {
+	sum := make([]float64, len(a))
+	for i := range sum {
+		sum[i] = a[i] + b[i]
+	}
+	return sum
+}

@@ -1,0 +1,124 @@
+package mcmc
+
+import (
+	"math"
+	"slices"
+)
+
+// The warm-up has a first part, in which chains find where the density is; windows, after each of
+// which the masses are set from the variances seen in it; and a last part for the step size only.
+// The lengths are those of Stan's reference manual (section HMC algorithm parameters, automatic
+// parameter tuning).
+const (
+	warmupFirst  = 75
+	warmupWindow = 25 // of the first window; each of the others is twice as long as the one before
+	warmupLast   = 50
+)
+
+// nutsWarmup is what a chain has learnt in its warm-up.
+type nutsWarmup struct {
+	ends     []int // of windows, in draws
+	from     int   // where the first window begins
+	average  dualAveraging
+	anchor   float64
+	observed float64   // by average
+	seen     float64   // draws in the present window
+	means    []float64 // of the draws in the present window
+	squares  []float64 // the sums of their squared deviations from the means
+}
+
+func newNUTSWarmup(draws, dimensions int) nutsWarmup {
+	from, ends := warmupWindows(draws)
+	return nutsWarmup{from: from, ends: ends, means: make([]float64, dimensions), squares: make([]float64, dimensions)}
+}
+
+// warmupWindows cuts a warm-up. A short one has the parts in proportion, and only the step size's
+// part when that leaves no room for a window. A window that leaves no room for the next one is the
+// last.
+func warmupWindows(draws int) (from int, ends []int) {
+	from, length, last := warmupFirst, warmupWindow, draws-warmupLast
+	if from+length > last {
+		from, last = draws*15/100, draws-max(draws*10/100, 10)
+		if length = last - from; length < 20 {
+			return from, nil
+		}
+	}
+	for end := from + length; ; end += length {
+		length *= 2
+		if end+length > last {
+			return from, append(ends, last)
+		}
+		ends = append(ends, end)
+	}
+}
+
+// adaptBefore looks for a step size where the metric is new: at the start, and after each window.
+func (c *nutsChain) adaptBefore() {
+	w := &c.warmup
+	if c.made >= c.nuts.Warmup || w.observed > 0 {
+		return
+	}
+	c.search()
+	w.average, w.anchor = dualAveraging{}, anchorOf(c.step)
+}
+
+// search doubles or halves the step size until the probability that a leap would be accepted
+// crosses one half (Hoffman and Gelman 2014, algorithm 4).
+func (c *nutsChain) search() {
+	start := c.launch(c.streams.search)
+	accepted := func() bool { return c.energyOf(c.leap(start, c.step))-c.energyOf(start) < math.Ln2 }
+	factor := 0.5
+	if accepted() {
+		factor = 2
+	}
+	for range 60 {
+		c.step *= factor
+		if accepted() != (factor == 2) || c.stopped {
+			return
+		}
+	}
+}
+
+// adaptAfter learns from the last trajectory and its draw.
+func (c *nutsChain) adaptAfter() {
+	w := &c.warmup
+	draw := c.made + 1
+	if draw > c.nuts.Warmup {
+		return
+	}
+	w.observed++
+	w.average.observe(int(w.observed), c.probability, c.nuts.TargetAcceptance, w.anchor)
+	c.step = math.Exp(w.average.step)
+	if n := len(w.ends); n > 0 && draw > w.from && draw <= w.ends[n-1] {
+		w.add(c.now.q)
+		if slices.Contains(w.ends, draw) {
+			c.reweigh()
+		}
+	}
+	if draw == c.nuts.Warmup && w.observed > 0 {
+		c.step = math.Exp(w.average.average)
+	}
+}
+
+// add is Welford's algorithm.
+func (w *nutsWarmup) add(q []float64) {
+	w.seen++
+	for i, x := range q {
+		d := x - w.means[i]
+		w.means[i] += d / w.seen
+		w.squares[i] += float64(d * (x - w.means[i]))
+	}
+}
+
+// reweigh sets the masses from the window's variances, shrunk towards 0.001 as if by five more
+// draws, and begins another window.
+func (c *nutsChain) reweigh() {
+	w := &c.warmup
+	for i, squares := range w.squares {
+		variance := squares / (w.seen - 1)
+		c.inverseMasses[i] = (w.seen*variance + 5*1e-3) / (w.seen + 5)
+	}
+	clear(w.means)
+	clear(w.squares)
+	w.seen, w.observed = 0, 0
+}

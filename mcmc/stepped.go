@@ -1,0 +1,107 @@
+package mcmc
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op/array"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// stepped is the Walk of a sampler whose steps are evaluations of U: nothing is done between two.
+// A chain has words in a state, some of which are traces, and its draws in the states
+// "<parameter>.position".
+type stepped struct {
+	sampler string
+	target  Target
+	state   string // of the words
+	words   int
+	traced  []tracedWord
+	// end is how many steps the program has made at draw number 0, 1, ... of those that are asked
+	// for after that many steps.
+	end        func(from uint64, thinning, draw int) uint64
+	unadjusted bool // nothing is rejected: the acceptance is 1, and no word
+}
+
+// tracedWord is a word that is recorded at each step and traced at each draw.
+type tracedWord struct {
+	name string
+	word int
+}
+
+// record makes the traced words of a decision metrics.
+func record(b *graph.Builder, traced []tracedWord, decision *graph.Node) {
+	for _, t := range traced {
+		b.Record(t.name, b.Apply(array.Element{Index: t.word}, decision))
+	}
+}
+
+// positionSuffix ends the names of the states that hold parameters' draws.
+const positionSuffix = ".position"
+
+// Due implements langevin.Hook: there is nothing to do between steps.
+func (*stepped) Due(int) bool { return false }
+
+// OnStep implements langevin.Hook.
+func (*stepped) OnStep(context.Context, *graph.Session) error { return nil }
+
+// Sample implements Walk.
+func (w *stepped) Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error) {
+	if draws < 1 || thinning < 1 {
+		return nil, errors.Errorf("mcmc: %s: %d draws with thinning %d, wants at least 1 of each", w.sampler, draws, thinning)
+	}
+	var names []string
+	for _, t := range w.traced {
+		names = append(names, t.name)
+	}
+	traces, from := w.target.traces(s.Chains(), names...), s.Steps()
+	for draw := range draws {
+		for end := w.end(from, thinning, draw); s.Steps() < end; {
+			if err := ctx.Err(); err != nil {
+				return nil, errors.Wrapf(err, "mcmc: %s: stopped after %d draws of %d", w.sampler, traces.draws, draws)
+			}
+			if err := s.Run(int(min(end-s.Steps(), graph.MetricRows))); err != nil {
+				return nil, err
+			}
+		}
+		for chain := range s.Chains() {
+			if err := w.read(s, chain, traces); err != nil {
+				return nil, err
+			}
+		}
+		traces.draws++
+	}
+	return traces, nil
+}
+
+// read appends a chain's present draw to traces.
+func (w *stepped) read(s *graph.Session, chain int, traces *Traces) error {
+	words := make([]float64, w.words)
+	if err := graph.Read(s, w.state, chain, 0, words); err != nil {
+		return errors.Wrap(err, "metropolis")
+	}
+	for _, t := range w.traced {
+		traces.extend(t.name, chain)[0] = words[t.word]
+	}
+	if w.unadjusted {
+		traces.extend(TraceAcceptance, chain)[0] = 1
+	}
+	return w.target.read(s, chain, traces)
+}
+
+// Current implements Walk. The sample is of the positions and not of the parameters, which have
+// gone on.
+func (w *stepped) Current(s *graph.Session, chain int) (samples.Sample, error) {
+	sample, err := samples.FromSession(s, chain, 1)
+	if err != nil {
+		return samples.Sample{}, err
+	}
+	for _, p := range sample.Parameters {
+		if err := s.ReadFloats(p.Name+positionSuffix, chain, p.Values); err != nil {
+			return samples.Sample{}, errors.Wrap(err, "metropolis")
+		}
+	}
+	return sample, nil
+}
