@@ -373,7 +373,9 @@ func TestAnswerInWords(t *testing.T) {
 	for want, a := range map[string]Answer{
 		"rose (0.61)":                       {Class: "rose", Confidence: 0.612},
 		"a.png: rose (0.61) of rose, tulip": {File: "a.png", Class: "rose", Confidence: 0.61, PredictionSet: []string{"rose", "tulip"}, InDistribution: new(true)},
-		"a.png: rose (0.61); empty prediction set; out of distribution": {File: "a.png", Class: "rose", Confidence: 0.61, PredictionSet: []string{}, InDistribution: new(false)},
+		"a.png: rose (0.61); empty prediction set; out of distribution": {
+			File: "a.png", Class: "rose", Confidence: 0.61, PredictionSet: []string{}, InDistribution: new(false),
+		},
 	} {
 		if got := a.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

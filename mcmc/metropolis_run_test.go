@@ -38,7 +38,8 @@ func adaptiveRows(dimensions int) map[string]mcmc.Metropolis {
 		"MALA":              {Proposal: mcmc.MALA{}, StepSize: 0.05, Warmup: 4},
 		"MALA on minibatch": {Proposal: mcmc.MALA{Test: mcmc.AcceptanceMinibatch}, StepSize: 0.05, Warmup: 4},
 		"HMC": {
-			Proposal: mcmc.HMC{LeapfrogSteps: 5, Jitter: 0.5, Masses: map[string][]float64{trial.ParameterName: masses}}, StepSize: 0.1, Warmup: 4, TargetAcceptance: 0.8,
+			Proposal: mcmc.HMC{LeapfrogSteps: 5, Jitter: 0.5, Masses: map[string][]float64{trial.ParameterName: masses}},
+			StepSize: 0.1, Warmup: 4, TargetAcceptance: 0.8,
 		},
 	}
 }

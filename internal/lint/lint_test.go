@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"datasets":       {"datasets", "internal/file"},
 	"evaluate":       {"evaluate"},
 	"report":         {"report", "evaluate", "internal/file"},
+	"graph/optest":   {"graph", "tensor", "internal/npz"},
 	"langevin/trial": {"langevin", "samples", "graph", "tensor", "cuda/cudatest"},
 	"internal":       {"internal", "tensor"},
 	// What internal/command's flags and files say, as values of the library.
