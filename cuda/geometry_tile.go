@@ -115,7 +115,7 @@ func (t tile) size() string {
 	return fmt.Sprintf("%dx%d", t.rows, t.columns)
 }
 
-// placeBytes is the size of a place in an image (kernels/window.cuh).
+// placeBytes is the size of a place in an image (kernels/im2col.cuh).
 const placeBytes = 16
 
 // sharedBytes is a block's shared memory: the stages, and for images the places of both sides and

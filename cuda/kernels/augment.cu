@@ -7,22 +7,22 @@
 // store, and some 30 operations that the channels share.
 #include "philox.cuh"
 
-// mostRows is the most images of a block.
-constexpr int mostRows = 32;
+// maxRows is the most images of a block.
+constexpr int maxRows = 32;
 
 // Change is what an image undergoes. The square may begin above and before the image.
 template <class T>
-struct Change {
+struct Transform {
   int mirrored, rows, columns, top, left;
   T cosine, sine;
 };
 
 // below is a number from 0 to n-1.
-INLINE int below(unsigned word, int n) { return (int)((unsigned long long)word * n >> 32); }
+INLINE int uniformBelow(unsigned word, int n) { return (int)((unsigned long long)word * n >> 32); }
 
 // turn is the cosine and the sine of 4 t, operation by operation those of graph/op/augment.go.
 template <class T>
-INLINE void turn(T t, T* cosine, T* sine) {
+INLINE void cosSinOf4(T t, T* cosine, T* sine) {
   T square = t * t, even = 1, odd = 1;
 #pragma unroll
   for (int k = 16; k >= 2; k -= 2) even = 1 - square * even * (T(1) / (k * (k - 1)));
@@ -40,37 +40,37 @@ INLINE void turn(T t, T* cosine, T* sine) {
 }
 
 template <class T>
-INLINE Change<T> changeOf(const Address& a, int image, int H, int W, int flip, int shift, T quarter, int side) {
+INLINE Transform<T> transformOf(const Address& a, int image, int H, int W, int flip, int shift, T quarter, int side) {
   Quad<unsigned> w = philox(a, 2 * image), v = philox(a, 2 * image + 1);
-  Change<T> c;
+  Transform<T> c;
   c.mirrored = flip && w.v[0] >> 31;
-  c.rows = below(w.v[1], 2 * shift + 1) - shift;
-  c.columns = below(w.v[2], 2 * shift + 1) - shift;
-  c.top = below(v.v[0], H) - side / 2;
-  c.left = below(v.v[1], W) - side / 2;
+  c.rows = uniformBelow(w.v[1], 2 * shift + 1) - shift;
+  c.columns = uniformBelow(w.v[2], 2 * shift + 1) - shift;
+  c.top = uniformBelow(v.v[0], H) - side / 2;
+  c.left = uniformBelow(v.v[1], W) - side / 2;
   float share = (float)(int)((w.v[3] >> 8) + 1) * 0x1p-23f - 1;
-  turn(T(share) * quarter, &c.cosine, &c.sine);
+  cosSinOf4(T(share) * quarter, &c.cosine, &c.sine);
   return c;
 }
 
 // whole is x up to the next lower integer.
 template <class T>
-INLINE int whole(T x) {
+INLINE int floorToInt(T x) {
   int i = (int)x;
   return x < T(i) ? i - 1 : i;
 }
 
 template <class T>
 INLINE void augment(Out<T> y, In<T> x, Header header, int B, int C, int H, int W, int flip, int shift, T quarter, int side, unsigned stream) {
-  SHARED(Change<T>, changes, mostRows);
+  SHARED(Transform<T>, transforms, maxRows);
   int rows = (B + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * rows, count = B - begin < rows ? B - begin : rows;
   if ((int)threadIdx.x < count)
-    changes[threadIdx.x] = changeOf(addressOf(header, stream), begin + threadIdx.x, H, W, flip, shift, quarter, side);
+    transforms[threadIdx.x] = transformOf(addressOf(header, stream), begin + threadIdx.x, H, W, flip, shift, quarter, side);
   barrier();
   int plane = H * W;
   T middleRow = T(H - 1) / 2, middleColumn = T(W - 1) / 2;
   for (int row = 0; row < count; row++) {
-    Change<T> c = changes[row];
+    Transform<T> c = transforms[row];
     const T* from = x.at() + (long long)(begin + row) * C * plane;
     T* to = y.at() + (long long)(begin + row) * C * plane;
     for (int at = threadIdx.x; at < plane; at += blockDim.x) {
@@ -83,7 +83,7 @@ INLINE void augment(Out<T> y, In<T> x, Header header, int B, int C, int H, int W
       }
       T a = T(i) - middleRow, b = T(j) - middleColumn;
       T u = middleRow + c.cosine * a - c.sine * b, v = middleColumn + c.sine * a + c.cosine * b;
-      i = whole(u), j = whole(v);
+      i = floorToInt(u), j = floorToInt(v);
       T down = u - T(i), right = v - T(j);
       bool upper = kept && i >= 0 && i < H, lower = kept && i >= -1 && i < H - 1;
       bool left = j >= 0 && j < W, after = j >= -1 && j < W - 1;

@@ -13,13 +13,13 @@ INLINE void fanIn(Out<T> y, In<T> a, In<T> b, int n) {
 }
 
 template <class T, class From>
-INLINE void as(Out<T> y, In<From> x, int n) {
+INLINE void cast(Out<T> y, In<From> x, int n) {
   map(y, n, [](From x) { return T(x); }, x);
 }
 
 // own is what warp i of the block has of all.
 template <class V>
-INLINE V own(const V (&all)[16]) {
+INLINE V ofWarp(const V (&all)[16]) {
   V v = all[0];
 #pragma unroll
   for (int i = 1; i < 16; i++)
@@ -35,8 +35,8 @@ INLINE void count(InOut<unsigned long long> header) {
 template <class T>
 INLINE void record(InOut<T> ring, InOut<unsigned long long> header, const In<T> (&metrics)[16], const int (&elements)[16], int first, int columns, int rows,
                    int counts) {
-  int lane = threadIdx.x % 32, row = (int)(header.at()[headerStep] % rows), n = own(elements);
-  In<T> values = own(metrics);
+  int lane = threadIdx.x % 32, row = (int)(header.at()[headerStep] % rows), n = ofWarp(elements);
+  In<T> values = ofWarp(metrics);
   double total = 0;
 #pragma unroll 4
   for (int i = lane; i < n; i += 32) total += values.at()[i];
@@ -56,7 +56,7 @@ INLINE void record(InOut<T> ring, InOut<unsigned long long> header, const In<T> 
 #define BUILTIN(T, other, suffix)                                                                                         \
   KERNEL(one_fwd_##suffix, 256)(Out<T> y) { one(y); }                                                                     \
   KERNEL(fan_in_fwd_##suffix, 256)(Out<T> y, In<T> a, In<T> b, int n) { fanIn(y, a, b, n); }                              \
-  KERNEL(as_fwd_##suffix, 256)(Out<T> y, In<other> x, int n) { as(y, x, n); }                                             \
+  KERNEL(as_fwd_##suffix, 256)(Out<T> y, In<other> x, int n) { cast(y, x, n); }                                             \
   KERNEL(record_fwd_##suffix, 512)                                                                                        \
   (InOut<T> ring, InOut<unsigned long long> header, METRICS(T), ELEMENTS, int first, int columns, int rows, int counts) { \
     const In<T> values[] = {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15};                        \

@@ -8,17 +8,17 @@
 
 template <class T>
 INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> chi, InOut<T> variance, InOut<T> before, const Schedules<T>& schedules,
-                      const Walkers<T>& walkers, double alpha) {
-  walkers.prefetchAll();
-  if (walkers.n.first() && oneChi(chi) < 0) chi.at()[0] = chi.at()[1] = 0;
-  const Step<T>& step = schedules.step(walkers.prior.dataSize);
+                      const MomentumState<T>& state, double alpha) {
+  state.prefetchAll();
+  if (state.n.first() && oneChi(chi) < 0) chi.at()[0] = chi.at()[1] = 0;
+  const Step<T>& step = schedules.step(state.prior.dataSize);
   T keep = 1, half = 0;
   if (unsigned long long t = step.number(); t > 0) {
     T all = T(t - 1) / T(t), memory = T(alpha);
     keep = all < memory ? all : memory;
     half = (1 - keep) / 2;
   }
-  walkers.kick(statistics, squares, step, [&](int i, int count, const Quad<T>& g) INLINED {
+  state.kick(statistics, squares, step, [&](int i, int count, const Quad<T>& g) INLINED {
     Quad<T> old = load(before.at(), i, count), square = load(variance.at(), i, count);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
@@ -31,26 +31,26 @@ INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> chi, InOu
 }
 
 // Balance is chi, and what of S makes b.
-struct Balance {
+struct ChiAndGain {
   double chi, gain;
 };
 
 template <class T>
-INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, In<T> variance, Share n,
+INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, In<T> variance, BlockRange n,
                        unsigned stream, double friction, int dataSize) {
   prefetch(n, w, v, variance);
   const Step<T>& s = schedules.step(dataSize);
-  const auto& c = once<Balance>([&]() INLINED {
+  const auto& c = once<ChiAndGain>([&]() INLINED {
     double gain = s.temperature == 0 ? 0 : (double)s.rate * (double)dataSize / (2 * (double)s.temperature);
-    return Balance{oneChi(chi), gain};
+    return ChiAndGain{oneChi(chi), gain};
   });
   update(squares, n, [&](int i, int count) INLINED {
-    Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), square = load(variance.at(), i, count), z = draw(again(s), stream, i);
+    Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), square = load(variance.at(), i, count), z = draw(reload(s), stream, i);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
       if (k >= count) continue;
-      Relaxation r = relaxation(again(c).chi + again(c).gain * (double)square.v[k], friction);
-      drift(theta.v[k], velocity.v[k], z.v[k], T(r.keep), again(s).noise(r.strength));
+      Relaxation r = relaxation(reload(c).chi + reload(c).gain * (double)square.v[k], friction);
+      drift(theta.v[k], velocity.v[k], z.v[k], T(r.keep), reload(s).noise(r.strength));
     }
     store(w.at(), i, count, theta);
     store(v.at(), i, count, velocity);
@@ -60,11 +60,11 @@ INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedu
 
 #define CCADL(T, suffix)                                                                                                          \
   UPDATE(ccadl_update_##suffix, T,                                                                                                \
-         (Out<double> squares, WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, InOut<T> variance, InOut<T> before,     \
-          Header header, Share n, ENTRIES, STREAMS, double friction, double coupling, double mostExcess, double alpha, PRIOR(T)), \
-         ccadlKick(statistics, squares, chi, variance, before, SCHEDULES_OF(T), WALKERS_OF(T), alpha))                            \
+         (Out<double> squares, MOMENTUM_STATE(T), In<T> rates, In<T> temperatures, InOut<T> chi, InOut<T> variance, InOut<T> before,     \
+          Header header, BlockRange n, ENTRIES, STREAMS, double friction, double coupling, double maxExcess, double alpha, PRIOR(T)), \
+         ccadlKick(statistics, squares, chi, variance, before, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), alpha))                            \
   UPDATE(ccadl_drift_##suffix, T,                                                                                                 \
-         (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, In<T> variance, Share n, ENTRIES, unsigned noise, \
+         (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, In<T> variance, BlockRange n, ENTRIES, unsigned noise, \
           double friction, int dataSize),                                                                                         \
          ccadlDrift(squares, w, v, SCHEDULES_OF(T), chi, variance, n, noise, friction, dataSize))
 

@@ -5,7 +5,7 @@
 //     dw(k, crs) = sum over bpq of dout(k, bpq) x(bpq, crs)
 #pragma once
 
-#include "window.cuh"
+#include "im2col.cuh"
 
 namespace pollen {
 
@@ -13,39 +13,39 @@ namespace pollen {
 template <class Shape, class T>
 struct Memory {
   T* stages;
-  Place* places;
+  Coord* coords;
 
-  INLINE Memory(Place* from) : stages((T*)from), places(from + Shape::memory * sizeof(T) / sizeof(Place)) {}
+  INLINE Memory(Coord* from) : stages((T*)from), coords(from + Shape::memory * sizeof(T) / sizeof(Coord)) {}
 };
 
 template <class Shape, class T>
 INLINE void convolveForward(Memory<Shape, T> memory, T* y, const T* x, const T* w, const T* bias, Pooled<T> pooled, Convolution c, int epilogue,
                             Slices slices) {
-  using Patches = Window<T, PixelOfX, TapOfX, false, Shape::columns, Shape::depth, Shape::threads>;
+  using Patches = Im2colOperand<T, PixelOfX, TapOfX, false, Shape::columns, Shape::depth, Shape::threads>;
   Matrix<T> left = {w, c.K, slices.depth, true};
-  Patches right = {x, {c, (epilogue & withPool) != 0}, {c}, {c.H, c.W, 1, 1}, memory.places, memory.places + Shape::columns};
+  Patches right = {x, {c, (epilogue & withPool) != 0}, {c}, {c.H, c.W, 1, 1}, memory.coords, memory.coords + Shape::columns};
   Output<T, true> out = {y, bias, c.K, c.B * c.outputs(), c.outputs(), c.outputs(), c.K * c.outputs(), epilogue, pooled};
   multiply<Shape>(left, right, out, slices, memory.stages);
 }
 
 template <class Shape, class T>
 INLINE void convolveBackward(Memory<Shape, T> memory, T* dx, const T* dout, const T* w, Convolution c, Slices slices) {
-  using Filter = Window<T, ChannelOfFilter, TapOfFilter, true, Shape::rows, Shape::depth, Shape::threads>;
-  using Patches = Window<T, PixelOfGradient, TapOfGradient, false, Shape::columns, Shape::depth, Shape::threads, 32>;
-  Place* places = memory.places + Filter::places;
-  Filter left = {w, {c}, {c}, {1, 1, 1, 1}, memory.places, memory.places + Shape::rows};
-  Patches right = {dout, {c}, {c}, {c.P, c.Q, c.strideH, c.strideW}, places, places + Shape::columns};
+  using Filter = Im2colOperand<T, ChannelOfFilter, TapOfFilter, true, Shape::rows, Shape::depth, Shape::threads>;
+  using Patches = Im2colOperand<T, PixelOfGradient, TapOfGradient, false, Shape::columns, Shape::depth, Shape::threads, 32>;
+  Coord* coords = memory.coords + Filter::coords;
+  Filter left = {w, {c}, {c}, {1, 1, 1, 1}, memory.coords, memory.coords + Shape::rows};
+  Patches right = {dout, {c}, {c}, {c.P, c.Q, c.strideH, c.strideW}, coords, coords + Shape::columns};
   Output<T> out = {dx, dx, c.C, c.B * c.inputs(), c.inputs(), c.inputs(), c.C * c.inputs(), 0};
   multiply<Shape>(left, right, out, slices, memory.stages);
 }
 
 template <class Shape, class T>
 INLINE void convolveFilter(Memory<Shape, T> memory, T* dw, const T* dout, const T* x, Convolution c, Slices slices) {
-  using Gradient = Window<T, FilterOfOutput, PixelOfOutput, true, Shape::rows, Shape::depth, Shape::threads>;
-  using Patches = Window<T, TapOfX, PixelOfX, true, Shape::columns, Shape::depth, Shape::threads, 32>;
-  Place* places = memory.places + Gradient::places;
-  Gradient left = {dout, {c}, {c}, {1, 1, 1, 1}, memory.places, memory.places + Shape::rows};
-  Patches right = {x, {c}, {c}, {c.H, c.W, 1, 1}, places, places + Shape::columns};
+  using Gradient = Im2colOperand<T, FilterOfOutput, PixelOfOutput, true, Shape::rows, Shape::depth, Shape::threads>;
+  using Patches = Im2colOperand<T, TapOfX, PixelOfX, true, Shape::columns, Shape::depth, Shape::threads, 32>;
+  Coord* coords = memory.coords + Gradient::coords;
+  Gradient left = {dout, {c}, {c}, {1, 1, 1, 1}, memory.coords, memory.coords + Shape::rows};
+  Patches right = {x, {c}, {c}, {c.H, c.W, 1, 1}, coords, coords + Shape::columns};
   int taps = c.C * c.taps();
   Output<T> out = {dw, dw, c.K, taps, taps, taps, 0, 0};
   multiply<Shape>(left, right, out, slices, memory.stages);
@@ -61,20 +61,20 @@ INLINE void convolveFilter(Memory<Shape, T> memory, T* dw, const T* dout, const 
 // business of the kernel that adds them.
 #define CONV2D(ending, T, ...)                                                                                                   \
   KERNEL(conv2d_fwd_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                     \
-  (Out<T> y, In<T> x, In<T> w, In<T> bias, Out<T> pooled, Out<unsigned char> which, SHAPE, int epilogue, int slices, int each) { \
-    DYNAMIC_SHARED(Place, memory);                                                                                               \
+  (Out<T> y, In<T> x, In<T> w, In<T> bias, Out<T> pooled, Out<unsigned char> argmax, SHAPE, int epilogue, int slices, int each) { \
+    DYNAMIC_SHARED(Coord, memory);                                                                                               \
     Slices cut = {C * R * S, slices, each};                                                                                      \
-    convolveForward<__VA_ARGS__, T>(memory, y.at(), x.at(), w.at(), bias.at(), {pooled, which}, CONVOLUTION, epilogue, cut);     \
+    convolveForward<__VA_ARGS__, T>(memory, y.at(), x.at(), w.at(), bias.at(), {pooled, argmax}, CONVOLUTION, epilogue, cut);     \
   }                                                                                                                              \
   KERNEL(conv2d_bwd_input_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                               \
   (Out<T> dx, In<T> dout, In<T> w, SHAPE, int slices, int each) {                                                                \
-    DYNAMIC_SHARED(Place, memory);                                                                                               \
+    DYNAMIC_SHARED(Coord, memory);                                                                                               \
     Slices cut = {K * R * S, slices, each};                                                                                      \
     convolveBackward<__VA_ARGS__, T>(memory, dx.at(), dout.at(), w.at(), CONVOLUTION, cut);                                      \
   }                                                                                                                              \
   KERNEL(conv2d_bwd_filter_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                              \
   (Out<T> dw, In<T> dout, In<T> x, SHAPE, int slices, int each) {                                                                \
-    DYNAMIC_SHARED(Place, memory);                                                                                               \
+    DYNAMIC_SHARED(Coord, memory);                                                                                               \
     Slices cut = {B * P * Q, slices, each};                                                                                      \
     convolveFilter<__VA_ARGS__, T>(memory, dw.at(), dout.at(), x.at(), CONVOLUTION, cut);                                        \
   }

@@ -7,13 +7,13 @@
 // gradient of an image is one, too, whose taps go backwards. bias, pooled and which are anything when epilogue asks for none.
 #define PACKED(ending, ...)                                                                                                                   \
   KERNEL(conv2d_nhwc_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                                 \
-  (Out<float> y, In<unsigned> x, In<unsigned> w, In<float> bias, Out<float> pooled, Out<unsigned char> which, int filters, int B, int height, \
+  (Out<float> y, In<unsigned> x, In<unsigned> w, In<float> bias, Out<float> pooled, Out<unsigned char> argmax, int filters, int B, int height, \
    int width, int P, int Q, int strideH, int strideW, int blocks, int taps, int across, int first, int down, int right, int reach,            \
    int epilogue) {                                                                                                                            \
     DYNAMIC_SHARED(Line, memory);                                                                                                             \
     Convolution pixels = {B, 1, height, width, 1, 1, 1, P, Q, strideH, strideW, 0, 0, 1, 1};                                                  \
     Lines lines = {pixels, (epilogue & withPool) != 0, blocks, taps, across, first, down, right, reach};                                      \
-    Output<float, true> out = {y.at(), bias.at(), filters, B * P * Q, P * Q, P * Q, filters * P * Q, epilogue, {pooled, which}};              \
+    Output<float, true> out = {y.at(), bias.at(), filters, B * P * Q, P * Q, P * Q, filters * P * Q, epilogue, {pooled, argmax}};              \
     convolvePacked<__VA_ARGS__>(out, x.at(), w.at(), lines, (unsigned*)memory);                                                               \
   }
 
@@ -38,9 +38,9 @@ PACKED_FILTER(bf16, BF16, 4, Whole{}, Whole{})
                  left, rows, columns, blocks, planeTo, blockTo);                                                                         \
   }                                                                                                                                      \
   KERNEL(nhwc_pack_windows_##ending, 256)                                                                                                \
-  (Out<unsigned> to, In<float> dout, In<unsigned char> which, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, \
+  (Out<unsigned> to, In<float> dout, In<unsigned char> argmax, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, \
    int height, int width, int top, int left, int rows, int columns, int blocks, int planeTo, int blockTo) {                              \
-    pack<Number>(to.at(), FromWindows{{dout.at(), which.at()}, width}, sums, summed != 0, channels, planeFrom, channelFrom,              \
+    pack<Number>(to.at(), FromWindows{{dout.at(), argmax.at()}, width}, sums, summed != 0, channels, planeFrom, channelFrom,              \
                  height, width, top, left, rows, columns, blocks, planeTo, blockTo);                                                     \
   }
 

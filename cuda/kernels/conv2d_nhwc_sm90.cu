@@ -6,12 +6,12 @@
 
 #define STRIPS(ending, ...)                                                                                                                        \
   KERNEL(conv2d_nhwc_group_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                                \
-  (Out<float> y, In<unsigned> x, In<unsigned> w, In<float> bias, Out<float> pooled, Out<unsigned char> which, int filters, int B, int height,      \
+  (Out<float> y, In<unsigned> x, In<unsigned> w, In<float> bias, Out<float> pooled, Out<unsigned char> argmax, int filters, int B, int height,      \
    int width, int P, int Q, int blocks, int taps, int across, int first, int down, int right, int reach, int size, int epilogue) {                 \
-    DYNAMIC_SHARED(Brick, stages);                                                                                                                 \
+    DYNAMIC_SHARED(AlignedShared, stages);                                                                                                                 \
     Convolution pixels = {B, 1, height, width, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1};                                                                   \
     Lines lines = {pixels, false, blocks, taps, across, first, down, right, reach};                                                                \
-    Output<float, true> out = {y.at(), bias.at(), filters, B * P * Q, P * Q, P * Q, filters * P * Q, epilogue, {pooled, which}};                   \
+    Output<float, true> out = {y.at(), bias.at(), filters, B * P * Q, P * Q, P * Q, filters * P * Q, epilogue, {pooled, argmax}};                   \
     convolveStrips<__VA_ARGS__>(out, x.at(), w.at(), lines, size, (unsigned*)stages);                                                              \
   }
 
@@ -27,7 +27,7 @@ KERNEL(conv2d_nhwc_group_filter_bf16, GroupFilter::threads, GroupFilter::blocks)
 (Out<float> partial, In<unsigned> dout, In<unsigned> x, int filters, int B, int height, int width, int P, int Q, int blocks, int taps, int across, int down,
  int right, int doutHeight, int doutWidth, int doutFirst, int doutBlocks, int steps, int rows, int each, int sizeX, int sizeDout,
  int depth, int groups) {
-  DYNAMIC_SHARED(Brick, stages);
+  DYNAMIC_SHARED(AlignedShared, stages);
   Lines image = {{B, 1, height, width, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1}, false, blocks, taps, across, 0, down, right, 0};
   Lines gradient = {{B, 1, doutHeight, doutWidth, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1}, false, doutBlocks, 1, 1, 0, 0, 0, 0};
   GradientRows way = {image, gradient, filters, doutFirst, steps, rows, each, sizeX, sizeDout, depth};
@@ -41,8 +41,8 @@ KERNEL(nhwc_pack_chunks_bf16, 256)
                    columns, blocks, planeTo, blockTo, lineTo, run);
 }
 KERNEL(nhwc_pack_windows_chunks_bf16, 256)
-(Out<unsigned> to, In<float> dout, In<unsigned char> which, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, int height, int width,
+(Out<unsigned> to, In<float> dout, In<unsigned char> argmax, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, int height, int width,
  int top, int left, int rows, int columns, int blocks, int planeTo, int blockTo, int lineTo, int run) {
-  packWindows(to.at(), {dout.at(), which.at()}, sums, summed != 0, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks,
+  packWindows(to.at(), {dout.at(), argmax.at()}, sums, summed != 0, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks,
               planeTo, run);
 }

@@ -24,20 +24,20 @@ __device__ inline T* globalPointer(unsigned long long address) {
   return (T*)(__attribute__((address_space(1))) T*)address;
 }
 
-// rsqrtNear and reciprocalNear are 1/sqrt(x) and 1/x as the hardware approximates them, for numbers of a usual size.
-__device__ inline float rsqrtNear(float x) { return __nvvm_rsqrt_approx_ftz_f(x); }
-__device__ inline float reciprocalNear(float x) { return __nvvm_rcp_approx_ftz_f(x); }
+// rsqrtApprox and reciprocalApprox are 1/sqrt(x) and 1/x as the hardware approximates them, for numbers of a usual size.
+__device__ inline float rsqrtApprox(float x) { return __nvvm_rsqrt_approx_ftz_f(x); }
+__device__ inline float reciprocalApprox(float x) { return __nvvm_rcp_approx_ftz_f(x); }
 
-// maximumOrNaN is the larger of two numbers, NaN if one of them is. From sm_80 on.
-__device__ inline float maximumOrNaN(float a, float b) {
+// maxNaN is the larger of two numbers, NaN if one of them is. From sm_80 on.
+__device__ inline float maxNaN(float a, float b) {
   float v;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(v) : "f"(a), "f"(b));
   return v;
 }
 
 // needed are values that are needed together, here.
-__device__ inline void needed(float a, float b, float c, float d) { asm volatile("" : : "f"(a), "f"(b), "f"(c), "f"(d)); }
-__device__ inline void needed(double a, double b, double c, double d) { asm volatile("" : : "d"(a), "d"(b), "d"(c), "d"(d)); }
+__device__ inline void keepLive(float a, float b, float c, float d) { asm volatile("" : : "f"(a), "f"(b), "f"(c), "f"(d)); }
+__device__ inline void keepLive(double a, double b, double c, double d) { asm volatile("" : : "d"(a), "d"(b), "d"(c), "d"(d)); }
 
 // loadIf is *from, or 0 without a look at it: no branch, so that many loads are on their way at once. Nothing may write there during the kernel.
 __device__ inline float loadIf(bool there, const float* from) {
@@ -114,15 +114,15 @@ __device__ inline unsigned packBF16(float low, float high) {
   return word;
 }
 
-// loadMatrices has each lane bring the place of 16 bytes of shared memory, some bytes behind memory: those of lane 8 m + r are row r of matrix m. A lane
+// ldmatrixX4 has each lane bring the place of 16 bytes of shared memory, some bytes behind memory: those of lane 8 m + r are row r of matrix m. A lane
 // gets of each matrix the word lane % 4 of row lane / 4; transposed, the 16-bit numbers of rows 2 (lane % 4) and one more in column lane / 4. From sm_75 on.
-__device__ inline void loadMatrices(unsigned (&words)[4], void* memory, unsigned bytes) {
+__device__ inline void ldmatrixX4(unsigned (&words)[4], void* memory, unsigned bytes) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
                : "r"(sharedAddress(memory) + bytes)
                : "memory");
 }
-__device__ inline void loadMatricesTransposed(unsigned (&words)[4], void* memory, unsigned bytes) {
+__device__ inline void ldmatrixX4Trans(unsigned (&words)[4], void* memory, unsigned bytes) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
                : "r"(sharedAddress(memory) + bytes)

@@ -5,8 +5,8 @@ struct alignas(4) Pixels {
   unsigned char v[4];
 };
 
-// mostRows is the most images of a block.
-constexpr int mostRows = 32;
+// maxRows is the most images of a block.
+constexpr int maxRows = 32;
 
 // Affine is y = x scale + shift, with the numbers of the plane, of those up to four in an image, that element i is in.
 template <class T>
@@ -21,7 +21,7 @@ struct Affine {
 // Which example an image is takes hundreds of instructions: a thread finds it for all.
 template <class T>
 INLINE void gatherImages(Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int order, const Affine<T>& f) {
-  SHARED(int, chosen, mostRows);
+  SHARED(int, chosen, maxRows);
   int rows = (size + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * rows, count = size - begin < rows ? size - begin : rows;
   if ((int)threadIdx.x < count) chosen[threadIdx.x] = exampleOf(header, begin + threadIdx.x, size, examples, order);
   barrier();

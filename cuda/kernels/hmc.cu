@@ -20,10 +20,10 @@ struct Masses {
 
 // share is (K at the trajectory's start - K at its end)/T where it ends, K(p) = p' M^-1 p / 2. The start's momenta are drawn once more.
 template <class M>
-INLINE void share(Out<double> shares, In<double> p, In<double> dw, In<double> words, M masses, Header header, Share n, int evaluations,
+INLINE void kineticLogRatio(Out<double> logRatios, In<double> p, In<double> dw, In<double> words, M masses, Header header, BlockRange n, int evaluations,
                   double temperature, unsigned stream) {
   Address noise = addressOf(header, stream);
-  bool decides = Rhythm{evaluations, false}.decides(noise.step);
+  bool decides = ProposalSchedule{evaluations, false}.decides(noise.step);
   noise.step -= evaluations;
   double half = words.at()[wordStep] / 2;
   tiles(n, [&](int tile) INLINED {
@@ -39,24 +39,24 @@ INLINE void share(Out<double> shares, In<double> p, In<double> dw, In<double> wo
       }
       return start - end / temperature;
     });
-    leave(shares, tile, sum / 2);
+    storeTile(logRatios, tile, sum / 2);
   });
 }
 
 // move makes a leap. Where a trajectory ends, it settles what the position is first, and begins another one there.
 template <class M>
 INLINE void move(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, InOut<double> p,
-                 In<double> words, M masses, Header header, Share n, int evaluations, double temperature, unsigned stream) {
+                 In<double> words, M masses, Header header, BlockRange n, int evaluations, double temperature, unsigned stream) {
   Address noise = addressOf(header, stream);
-  bool taken = words.at()[wordTaken] == 1, starts = Rhythm{evaluations, false}.starts(noise.step);
+  bool accepted = words.at()[wordAccepted] == 1, starts = ProposalSchedule{evaluations, false}.starts(noise.step);
   double e = words.at()[wordStep];
   update(statistics, n, [&](int i, int count) INLINED {
     Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), s = load(slope.at(), i, count);
     Quad<double> force = load(dw.at(), i, count), momentum = load(p.at(), i, count), m = masses.at(i, count);
     double kick = e;
     if (starts) {
-      settle(taken, theta, from);
-      if (taken) s = force;
+      acceptOrReject(accepted, theta, from);
+      if (accepted) s = force;
       Quad<double> z = wide(normals(noise, i / 4));
 #pragma unroll
       for (int k = 0; k < 4; k++) momentum.v[k] = z.v[k] * math::sqrt(temperature * m.v[k]);
@@ -76,15 +76,15 @@ INLINE void move(Out<double> statistics, InOut<double> w, In<double> dw, InOut<d
   });
 }
 
-#define HMC_SCALARS Header header, Share n, int evaluations, double temperature, unsigned stream
+#define HMC_SCALARS Header header, BlockRange n, int evaluations, double temperature, unsigned stream
 #define HMC_STATE Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, InOut<double> p, In<double> words
 
 UPDATE(hmc_share_f64, double,
-       (Out<double> shares, In<double> p, In<double> dw, In<double> words, HMC_SCALARS),
-       share(shares, p, dw, words, NoMasses{}, header, n, evaluations, temperature, stream))
+       (Out<double> logRatios, In<double> p, In<double> dw, In<double> words, HMC_SCALARS),
+       kineticLogRatio(logRatios, p, dw, words, NoMasses{}, header, n, evaluations, temperature, stream))
 UPDATE(hmc_share_masses_f64, double,
-       (Out<double> shares, In<double> p, In<double> dw, In<double> words, In<double> masses, HMC_SCALARS),
-       share(shares, p, dw, words, Masses{masses}, header, n, evaluations, temperature, stream))
+       (Out<double> logRatios, In<double> p, In<double> dw, In<double> words, In<double> masses, HMC_SCALARS),
+       kineticLogRatio(logRatios, p, dw, words, Masses{masses}, header, n, evaluations, temperature, stream))
 UPDATE(hmc_move_f64, double,
        (HMC_STATE, HMC_SCALARS),
        move(statistics, w, dw, position, slope, p, words, NoMasses{}, header, n, evaluations, temperature, stream))

@@ -19,7 +19,7 @@ struct Format<float> {
   static constexpr int mantissa = 23, bias = 127;
   static constexpr int exponentialTerms = 8;  // r^9/9! < 2^-28 r for r = ln(2)/2
   static constexpr int logarithmTerms = 5;    // s^12/13 < 2^-34 for s = (sqrt 2 - 1)/(sqrt 2 + 1)
-  static constexpr float highest = 88.8f, lowest = -104.0f, none = -18.0f;
+  static constexpr float expOverflow = 88.8f, expUnderflow = -104.0f, expm1Underflow = -18.0f;
   static constexpr float log2e = 0x1.715476p+0f, ln2High = 0x1.62ep-1f, ln2Low = 0x1.0bfbe8p-15f;
 };
 
@@ -29,7 +29,7 @@ struct Format<double> {
   static constexpr int mantissa = 52, bias = 1023;
   static constexpr int exponentialTerms = 14;  // r^15/15! < 2^-61 r
   static constexpr int logarithmTerms = 10;    // s^22/23 < 2^-60
-  static constexpr double highest = 709.9, lowest = -745.2, none = -38.0;
+  static constexpr double expOverflow = 709.9, expUnderflow = -745.2, expm1Underflow = -38.0;
   static constexpr double log2e = 0x1.71547652b82fep+0, ln2High = 0x1.62e42ffp-1, ln2Low = -0x1.718432a1b0e26p-35;
 };
 
@@ -62,22 +62,22 @@ struct Exact {
     return 1 / x;
   }
 };
-struct Usual {
+struct Fast {
   static INLINE float sqrt(float x) {
-    float y = rsqrtNear(x), root = x * y;
+    float y = rsqrtApprox(x), root = x * y;
     return fma(fma(-root, root, x), 0.5f * y, root);
   }
   static INLINE float reciprocal(float x) {
-    float y = reciprocalNear(x);
+    float y = reciprocalApprox(x);
     return fma(fma(-x, y, 1.0f), y, y);
   }
 };
 
 // usual reports whether four numbers are from 2^-96 to 2^96.
-INLINE bool usual(float a, float b, float c, float d) {
-  constexpr unsigned least = (127 - 96) << 23, most = (127 + 96) << 23;
-  unsigned ab = max(bitsOf(a) - least, bitsOf(b) - least), cd = max(bitsOf(c) - least, bitsOf(d) - least);
-  return max(ab, cd) <= most - least;
+INLINE bool inFastRange(float a, float b, float c, float d) {
+  constexpr unsigned minBits = (127 - 96) << 23, maxBits = (127 + 96) << 23;
+  unsigned ab = max(bitsOf(a) - minBits, bitsOf(b) - minBits), cd = max(bitsOf(c) - minBits, bitsOf(d) - minBits);
+  return max(ab, cd) <= maxBits - minBits;
 }
 
 template <class T>
@@ -117,14 +117,14 @@ INLINE T powerOfTwo(int n) {
 
 // scaled is x 2^n, n from twice the smallest to twice the largest exponent.
 template <class T>
-INLINE T scaled(T x, int n) {
+INLINE T scaleByPowerOfTwo(T x, int n) {
   int half = n / 2;
   return x * powerOfTwo<T>(half) * powerOfTwo<T>(n - half);
 }
 
 // series is e^r - 1 for |r| <= ln(2)/2, by Taylor: r + r^2 (1/2! + r/3! + ...).
 template <class T>
-INLINE T series(T r) {
+INLINE T expm1Series(T r) {
   constexpr double factorials[15] = {1,     1,      2,       6,        24,        120,        720,         5040, 40320,
                                      362880, 3628800, 39916800, 479001600, 6227020800., 87178291200.};
   constexpr int terms = Format<T>::exponentialTerms;
@@ -136,7 +136,7 @@ INLINE T series(T r) {
 
 // reduced is r = x - n ln 2 for the nearest whole n.
 template <class T>
-INLINE T reduced(T x, int* n) {
+INLINE T reduceArgument(T x, int* n) {
   using F = Format<T>;
   T whole = nearest(x * F::log2e);
   *n = (int)whole;
@@ -147,23 +147,23 @@ INLINE T reduced(T x, int* n) {
 template <class T>
 INLINE T exp(T x) {
   using F = Format<T>;
-  if (!(x < F::highest)) return x != x ? x : infinity<T>();
-  if (x < F::lowest) return 0;
+  if (!(x < F::expOverflow)) return x != x ? x : infinity<T>();
+  if (x < F::expUnderflow) return 0;
   int n;
-  T r = reduced(x, &n);
-  return scaled(1 + series(r), n);
+  T r = reduceArgument(x, &n);
+  return scaleByPowerOfTwo(1 + expm1Series(r), n);
 }
 
 // expm1 is e^x - 1: 2 ulp.
 template <class T>
 INLINE T expm1(T x) {
   using F = Format<T>;
-  if (!(x < F::highest)) return x != x ? x : infinity<T>();
-  if (x < F::none) return -1;
+  if (!(x < F::expOverflow)) return x != x ? x : infinity<T>();
+  if (x < F::expm1Underflow) return -1;
   int n;
-  T y = series(reduced(x, &n));
+  T y = expm1Series(reduceArgument(x, &n));
   if (n == 0) return y;
-  if (n > F::mantissa + 2) return scaled(1 + y, n);
+  if (n > F::mantissa + 2) return scaleByPowerOfTwo(1 + y, n);
   T scale = powerOfTwo<T>(n);
   return fma(scale, y, scale - 1);
 }
@@ -172,7 +172,7 @@ INLINE T expm1(T x) {
 //
 //	ln(1 + f) = 2 s + 2 s^3/3 + 2 s^5/5 + ..., s = f/(2 + f),  where 2 s = f - s f
 template <class T>
-INLINE T logarithm(T f, int n, T rest) {
+INLINE T logSeries(T f, int n, T rest) {
   using F = Format<T>;
   T s = f / (2 + f), square = s * s, sum = 0;
 #pragma unroll
@@ -185,7 +185,7 @@ INLINE T logarithm(T f, int n, T rest) {
 
 // fraction is f and n with x = 2^n (1 + f), for a positive finite x, f as logarithm takes it.
 template <class T>
-INLINE T fraction(T x, int* n) {
+INLINE T splitExponent(T x, int* n) {
   using F = Format<T>;
   constexpr auto one = (typename F::Bits)1 << F::mantissa;
   auto bits = bitsOf(x);
@@ -209,8 +209,8 @@ INLINE T log(T x) {
   if (!(x > 0)) return x == 0 ? -infinity<T>() : nan<T>();
   if (!(x < infinity<T>())) return x;
   int n;
-  T f = fraction(x, &n);
-  return logarithm(f, n, T(0));
+  T f = splitExponent(x, &n);
+  return logSeries(f, n, T(0));
 }
 
 // log1p is ln(1 + x): 2 ulp. It is -Inf at -1 and NaN below.
@@ -218,12 +218,12 @@ template <class T>
 INLINE T log1p(T x) {
   if (!(x > -1)) return x == -1 ? -infinity<T>() : nan<T>();
   if (!(x < infinity<T>())) return x;
-  if (x > T(-0.29) && x < T(0.41)) return logarithm(x, 0, T(0));
+  if (x > T(-0.29) && x < T(0.41)) return logSeries(x, 0, T(0));
   T u = 1 + x;
   T lost = x < 1 ? x - (u - 1) : 1 - (u - x);
   int n;
-  T f = fraction(u, &n);
-  return logarithm(f, n, lost / u);
+  T f = splitExponent(u, &n);
+  return logSeries(f, n, lost / u);
 }
 
 // tanh is -e/(2 + e) with e = e^(-2|x|) - 1, and the sign of x: 3 ulp.
@@ -237,11 +237,11 @@ INLINE T tanh(T x) {
 template <class T>
 INLINE T sigmoid(T x) {
   using F = Format<T>;
-  if (!(-x < F::highest)) return x != x ? x : T(0);
-  if (-x < F::lowest) return 1;
+  if (!(-x < F::expOverflow)) return x != x ? x : T(0);
+  if (-x < F::expUnderflow) return 1;
   int n;
-  T p = series(reduced(-x, &n)), high = 1 + p, low = p - (high - 1);
-  T e = scaled(high, n), s = 1 + e, lost = (e < 1 ? e - (s - 1) : 1 - (s - e)) + scaled(low, n);
+  T p = expm1Series(reduceArgument(-x, &n)), high = 1 + p, low = p - (high - 1);
+  T e = scaleByPowerOfTwo(high, n), s = 1 + e, lost = (e < 1 ? e - (s - 1) : 1 - (s - e)) + scaleByPowerOfTwo(low, n);
   T y = 1 / s;
   return fma(y, fma(-y, s, T(1)) - y * lost, y);
 }

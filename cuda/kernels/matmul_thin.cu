@@ -24,11 +24,11 @@ struct Target {
   int columns, epilogue;
 
   // beside is the bias or the mask of element (m, n), which is loaded before it is needed.
-  INLINE float beside(bool there, int m, int n) const {
+  INLINE float biasOrMask(bool there, int m, int n) const {
     bool any = epilogue & (biasPerColumn | biasPerRow | withMask);
     return loadIf(there && any, bias + (epilogue & withMask ? m * columns + n : epilogue & biasPerRow ? m : n));
   }
-  INLINE float finished(float sum, float beside) const { return finishMatrix(sum, epilogue, &beside, 0, 0, 0); }
+  INLINE float finished(float sum, float biasOrMask) const { return finishMatrix(sum, epilogue, &biasOrMask, 0, 0, 0); }
 };
 
 // Thin is a product of a long side and one of few, the result's rows or its columns.
@@ -46,16 +46,16 @@ struct Thin {
   }
 
   INLINE bool has(int x, int t) const { return x < longer.extent && t < few.extent; }
-  INLINE float beside(bool there, int x, int t) const { return out.beside(there && has(x, t), fewRows ? t : x, fewRows ? x : t); }
-  INLINE void store(float sum, float beside, int x, int t) const {
-    if (has(x, t)) out.data[fewRows ? t * out.columns + x : x * out.columns + t] = out.finished(sum, beside);
+  INLINE float biasOrMask(bool there, int x, int t) const { return out.biasOrMask(there && has(x, t), fewRows ? t : x, fewRows ? x : t); }
+  INLINE void store(float sum, float biasOrMask, int x, int t) const {
+    if (has(x, t)) out.data[fewRows ? t * out.columns + x : x * out.columns + t] = out.finished(sum, biasOrMask);
   }
 };
 
-// shareSums adds count sums each over the lanes of a warp that are from, from / 2, ..., to apart, and gives each lane the same number of totals, at least one:
+// reduceScatter adds count sums each over the lanes of a warp that are from, from / 2, ..., to apart, and gives each lane the same number of totals, at least one:
 // the lane with the bits of from to to has those from (these bits) * count / (2 from / to) on. Each sum's order is the same for any count.
 template <int count, int from, int to>
-INLINE void shareSums(float* v) {
+INLINE void reduceScatter(float* v) {
   if constexpr (count > 1) {
     bool upper = threadIdx.x & from;
 #pragma unroll
@@ -66,7 +66,7 @@ INLINE void shareSums(float* v) {
   } else {
     v[0] += shuffleXor(v[0], from);
   }
-  if constexpr (from > to) shareSums<(count > 1 ? count / 2 : 1), from / 2, to>(v);
+  if constexpr (from > to) reduceScatter<(count > 1 ? count / 2 : 1), from / 2, to>(v);
 }
 
 // fetch brings a lane's four of 128 depths from k on: neighbours if fours, else 32 apart.
@@ -82,15 +82,15 @@ INLINE void fetch(float (&to)[4], const Side& side, int x, int k) {
 }
 
 // addDots adds the products of every parts-th 128 depths. It loads so many of the few together: all for a single row, else what registers allow.
-template <int most, int rows, bool fours>
-INLINE void addDots(float (&sums)[most * rows], const Thin& p, int x, int part, int parts) {
-  constexpr int together = rows * most == 16 ? 16 : rows * most == 32 ? 8 : 4;
+template <int maxFew, int rows, bool fours>
+INLINE void addDots(float (&sums)[maxFew * rows], const Thin& p, int x, int part, int parts) {
+  constexpr int together = rows * maxFew == 16 ? 16 : rows * maxFew == 32 ? 8 : 4;
   for (int k = 128 * part; k < p.longer.depth; k += 128 * parts) {
     float a[rows][4], b[together][4];
 #pragma unroll
     for (int r = 0; r < rows; r++) fetch<fours>(a[r], p.longer, x + r, k);
 #pragma unroll
-    for (int from = 0; from < most; from += together) {
+    for (int from = 0; from < maxFew; from += together) {
 #pragma unroll
       for (int t = 0; t < together; t++) fetch<fours>(b[t], p.few, from + t, k);
 #pragma unroll
@@ -98,7 +98,7 @@ INLINE void addDots(float (&sums)[most * rows], const Thin& p, int x, int part, 
 #pragma unroll
         for (int r = 0; r < rows; r++)
 #pragma unroll
-          for (int j = 0; j < 4; j++) sums[r * most + from + t] = multiplyAdd(a[r][j], b[t][j], sums[r * most + from + t]);
+          for (int j = 0; j < 4; j++) sums[r * maxFew + from + t] = multiplyAdd(a[r][j], b[t][j], sums[r * maxFew + from + t]);
     }
   }
 }
@@ -106,26 +106,26 @@ INLINE void addDots(float (&sums)[most * rows], const Thin& p, int x, int part, 
 // multiplyDots is for a long side that lies along the depth, as a linear layer's input does: the lanes of a warp share the depth, and a warp computes
 // all of so many rows at once, in so many turns. The depth may be cut into parts, with a warp each, whose sums are added in order: these are a block. Of one
 // part a block has several.
-constexpr int mostParts = 8;
+constexpr int maxParts = 8;
 
-template <int most, int rows>
+template <int maxFew, int rows>
 INLINE void multiplyDots(const Thin& p, int parts, int turns) {
-  constexpr int count = most * rows, own = count > 32 ? count / 32 : 1, sharing = count < 32 ? 32 / count : 1;
-  SHARED(float, kept, mostParts* count);
+  constexpr int count = maxFew * rows, own = count > 32 ? count / 32 : 1, sharing = count < 32 ? 32 / count : 1;
+  SHARED(float, kept, maxParts* count);
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = parts > 1 ? warp : 0, index = lane / sharing * own;
   int x = (parts > 1 ? blockIdx.x : blockIdx.x * (blockDim.x / 32) + warp) * rows * turns, end = x + rows * turns;
   bool writes = lane % sharing == 0;
   for (; x < end; x += rows) {
-    float beside[own], sums[count];
+    float biasOrMask[own], sums[count];
 #pragma unroll
-    for (int j = 0; j < own; j++) beside[j] = p.beside(part == 0 && writes, x + (index + j) / most, (index + j) % most);
+    for (int j = 0; j < own; j++) biasOrMask[j] = p.biasOrMask(part == 0 && writes, x + (index + j) / maxFew, (index + j) % maxFew);
 #pragma unroll
     for (int i = 0; i < count; i++) sums[i] = 0;
     if (p.few.alongDepth && p.longer.depth % 4 == 0)
-      addDots<most, rows, true>(sums, p, x, part, parts);
+      addDots<maxFew, rows, true>(sums, p, x, part, parts);
     else
-      addDots<most, rows, false>(sums, p, x, part, parts);
-    shareSums<count, 16, 1>(sums);
+      addDots<maxFew, rows, false>(sums, p, x, part, parts);
+    reduceScatter<count, 16, 1>(sums);
     if (parts > 1) {
       if (writes) {
 #pragma unroll
@@ -141,7 +141,7 @@ INLINE void multiplyDots(const Thin& p, int parts, int turns) {
     }
     if (part > 0 || !writes) continue;
 #pragma unroll
-    for (int j = 0; j < own; j++) p.store(sums[j], beside[j], x + (index + j) / most, (index + j) % most);
+    for (int j = 0; j < own; j++) p.store(sums[j], biasOrMask[j], x + (index + j) / maxFew, (index + j) % maxFew);
   }
 }
 
@@ -149,95 +149,95 @@ INLINE void multiplyDots(const Thin& p, int parts, int turns) {
 // and all of the other side, of every 64th depth. A warp's four sums of a column, and the 16 warps', are added in an order of their own.
 constexpr int columnsThreads = 512, columnsLanes = 8;
 
-template <int most, int columns, int together>
+template <int maxFew, int columns, int together>
 INLINE void multiplyColumns(const Thin& p) {
-  constexpr int parts = columnsThreads / columnsLanes, all = columns * most * columnsLanes, own = most / 4;
+  constexpr int parts = columnsThreads / columnsLanes, all = columns * maxFew * columnsLanes, own = maxFew / 4;
   SHARED(float, kept, columnsThreads / 32 * all);
   int lane = threadIdx.x % columnsLanes, warp = threadIdx.x / 32, x = blockIdx.x * (columnsLanes * columns) + lane;
-  int last = threadIdx.x / columnsLanes, lastX = x + last / most * columnsLanes, lastT = last % most;  // the element that this thread stores
+  int last = threadIdx.x / columnsLanes, lastX = x + last / maxFew * columnsLanes, lastT = last % maxFew;  // the element that this thread stores
   bool stores = threadIdx.x < all;
-  float beside = p.beside(stores, lastX, lastT), sums[columns][most];
+  float biasOrMask = p.biasOrMask(stores, lastX, lastT), sums[columns][maxFew];
 #pragma unroll
   for (int c = 0; c < columns; c++)
 #pragma unroll
-    for (int t = 0; t < most; t++) sums[c][t] = 0;
+    for (int t = 0; t < maxFew; t++) sums[c][t] = 0;
   for (int k = threadIdx.x / columnsLanes; k < p.longer.depth; k += parts * together) {
-    float a[together][columns], b[together][most];
+    float a[together][columns], b[together][maxFew];
 #pragma unroll
     for (int i = 0; i < together; i++) {
 #pragma unroll
       for (int c = 0; c < columns; c++) a[i][c] = p.longer.load(x + c * columnsLanes, k + i * parts);
 #pragma unroll
-      for (int t = 0; t < most; t++) b[i][t] = p.few.load(t, k + i * parts);
+      for (int t = 0; t < maxFew; t++) b[i][t] = p.few.load(t, k + i * parts);
     }
 #pragma unroll
     for (int i = 0; i < together; i++)
 #pragma unroll
       for (int c = 0; c < columns; c++)
 #pragma unroll
-        for (int t = 0; t < most; t++) sums[c][t] = multiplyAdd(a[i][c], b[i][t], sums[c][t]);
+        for (int t = 0; t < maxFew; t++) sums[c][t] = multiplyAdd(a[i][c], b[i][t], sums[c][t]);
   }
 #pragma unroll
   for (int c = 0; c < columns; c++) {
-    shareSums<most, 16, 8>(sums[c]);
+    reduceScatter<maxFew, 16, 8>(sums[c]);
 #pragma unroll
-    for (int j = 0; j < own; j++) kept[warp * all + (c * most + threadIdx.x % 32 / columnsLanes * own + j) * columnsLanes + lane] = sums[c][j];
+    for (int j = 0; j < own; j++) kept[warp * all + (c * maxFew + threadIdx.x % 32 / columnsLanes * own + j) * columnsLanes + lane] = sums[c][j];
   }
   barrier();
   if (!stores) return;
   float sum = kept[threadIdx.x];
 #pragma unroll
   for (int other = 1; other < columnsThreads / 32; other++) sum += kept[other * all + threadIdx.x];
-  p.store(sum, beside, lastX, lastT);
+  p.store(sum, biasOrMask, lastX, lastT);
 }
 
 // Columns are four columns of b with all their depths: neighbours if fours, else as many apart as are needed for all.
-template <int most, bool fours>
+template <int maxFew, bool fours>
 struct Columns {
-  float w[most][4];
-  int n, apart;
+  float w[maxFew][4];
+  int n, columnStride;
 
-  INLINE Columns(const Side& b, int c, int across) : n(fours ? 4 * c : c), apart(fours ? 1 : across) {
+  INLINE Columns(const Side& b, int c, int across) : n(fours ? 4 * c : c), columnStride(fours ? 1 : across) {
 #pragma unroll
-    for (int k = 0; k < most; k++) {
+    for (int k = 0; k < maxFew; k++) {
       if constexpr (fours) {
         loadIf4(k < b.depth, b.at(n, k), w[k]);
       } else {
 #pragma unroll
-        for (int j = 0; j < 4; j++) w[k][j] = b.load(n + j * apart, k);
+        for (int j = 0; j < 4; j++) w[k][j] = b.load(n + j * columnStride, k);
       }
     }
   }
 
   // row computes their elements of row m.
   INLINE void row(const Side& a, const Target& out, int m) const {
-    float x[most], beside[4], sums[4] = {0, 0, 0, 0};
+    float x[maxFew], biasOrMask[4], sums[4] = {0, 0, 0, 0};
     float* to = out.data + m * out.columns + n;
 #pragma unroll
-    for (int k = 0; k < most; k++) x[k] = a.load(m, k);
+    for (int k = 0; k < maxFew; k++) x[k] = a.load(m, k);
 #pragma unroll
-    for (int j = 0; j < 4; j++) beside[j] = out.beside(n + j * apart < out.columns, m, n + j * apart);
+    for (int j = 0; j < 4; j++) biasOrMask[j] = out.biasOrMask(n + j * columnStride < out.columns, m, n + j * columnStride);
 #pragma unroll
-    for (int k = 0; k < most; k++)
+    for (int k = 0; k < maxFew; k++)
 #pragma unroll
       for (int j = 0; j < 4; j++) sums[j] = multiplyAdd(x[k], w[k][j], sums[j]);
 #pragma unroll
-    for (int j = 0; j < 4; j++) sums[j] = out.finished(sums[j], beside[j]);
+    for (int j = 0; j < 4; j++) sums[j] = out.finished(sums[j], biasOrMask[j]);
     if constexpr (fours) {
       *(Vector<float, 4>*)to = {sums[0], sums[1], sums[2], sums[3]};
     } else {
 #pragma unroll
       for (int j = 0; j < 4; j++)
-        if (n + j * apart < out.columns) to[j * apart] = sums[j];
+        if (n + j * columnStride < out.columns) to[j * columnStride] = sums[j];
     }
   }
 };
 
 // multiplyShallow is for a depth of at most so many: a thread has four columns of b in registers, and computes them in each rows, in order of depth.
-template <int most, bool fours>
+template <int maxFew, bool fours>
 INLINE void multiplyShallow(const Side& a, const Side& b, const Target& out, int each) {
-  int across = (b.extent + 3) / 4, block = first() / across, begin = block * each, end = lesser(begin + each, a.extent);
-  Columns<most, fours> columns(b, first() - block * across, across);
+  int across = (b.extent + 3) / 4, block = first() / across, begin = block * each, end = minInt(begin + each, a.extent);
+  Columns<maxFew, fours> columns(b, first() - block * across, across);
   for (int m = begin; m < end; m++) columns.row(a, out, m);
 }
 
@@ -249,18 +249,18 @@ INLINE void multiplyShallow(const Side& a, const Side& b, const Target& out, int
    int fewRows, int parts, int each)
 #define SIDES out.at(), a.at(), b.at(), bias.at(), m, n, k, transposeA, transposeB, epilogue, fewRows
 
-#define DOTS(name, most, rows) \
-  THIN(name, 32 * mostParts, most * rows == 16 ? 1 : 2) { multiplyDots<most, rows>(Thin(SIDES), parts, each); }
-#define COLUMNS(name, most, columns, together) \
-  THIN(name, columnsThreads) { multiplyColumns<most, columns, together>(Thin(SIDES)); }
-#define SHALLOW(name, most)                                                           \
+#define DOTS(name, maxFew, rows) \
+  THIN(name, 32 * maxParts, maxFew * rows == 16 ? 1 : 2) { multiplyDots<maxFew, rows>(Thin(SIDES), parts, each); }
+#define COLUMNS(name, maxFew, columns, together) \
+  THIN(name, columnsThreads) { multiplyColumns<maxFew, columns, together>(Thin(SIDES)); }
+#define SHALLOW(name, maxFew)                                                           \
   THIN(name, 128) {                                                                   \
     Side left = {a.at(), m, k, !transposeA}, right = {b.at(), n, k, transposeB != 0}; \
     Target to = {out.at(), bias.at(), n, epilogue};                                   \
     if (!transposeB && n % 4 == 0)                                                    \
-      multiplyShallow<most, true>(left, right, to, each);                             \
+      multiplyShallow<maxFew, true>(left, right, to, each);                             \
     else                                                                              \
-      multiplyShallow<most, false>(left, right, to, each);                            \
+      multiplyShallow<maxFew, false>(left, right, to, each);                            \
   }
 
 DOTS(matmul_thin_dots_16x1_f32, 16, 1)

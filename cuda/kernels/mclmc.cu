@@ -5,7 +5,7 @@ enum MclmcWord { mclmcStep, mclmcPotential, mclmcKinetic, mclmcError, mclmcSum, 
 enum MclmcSum { sumGG, sumUG, sumUU, sumUZ, sumGZ, sumZZ, mclmcSums };
 
 // mclmc_share: the six dot products of u, g and the noise z of each tile.
-INLINE void mclmcShare(Out<double> shares, In<double> u, In<double> g, Header header, Share n, unsigned stream) {
+INLINE void mclmcDots(Out<double> dots, In<double> u, In<double> g, Header header, BlockRange n, unsigned stream) {
   Address noise = addressOf(header, stream);
   tiles(n, [&](int tile) INLINED {
     double sums[mclmcSums] = {};
@@ -23,25 +23,25 @@ INLINE void mclmcShare(Out<double> shares, In<double> u, In<double> g, Header he
       return 0.0;
     });
 #pragma unroll
-    for (int k = 0; k < mclmcSums; k++) leave(shares, mclmcSums * tile + k, blockSum(sums[k]));
+    for (int k = 0; k < mclmcSums; k++) storeTile(dots, mclmcSums * tile + k, blockSum(sums[k]));
   });
 }
 UPDATE(mclmc_share_f64, double,
-       (Out<double> shares, In<double> u, In<double> g, Header header, Share n, unsigned stream),
-       mclmcShare(shares, u, g, header, n, stream))
+       (Out<double> dots, In<double> u, In<double> g, Header header, BlockRange n, unsigned stream),
+       mclmcDots(dots, u, g, header, n, stream))
 
 // mclmc_sum adds a parameter's sums over tiles to the totals, which begin with the first one's: one block.
-KERNEL(mclmc_sum_f64, 256)(InOut<double> total, In<double> shares, int tiles, int begins) {
+KERNEL(mclmc_sum_f64, 256)(InOut<double> total, In<double> dots, int tiles, int begins) {
   for (int k = 0; k < mclmcSums; k++) {
     double sum = 0;
-    for (int i = threadIdx.x; i < tiles; i += blockDim.x) sum += shares.at()[mclmcSums * i + k];
+    for (int i = threadIdx.x; i < tiles; i += blockDim.x) sum += dots.at()[mclmcSums * i + k];
     sum = blockSum(sum);
     if (threadIdx.x == 0) total.at()[k] = begins ? sum : total.at()[k] + sum;
   }
 }
 
 // Turning is a direction as a sum of u and g, with its component along -g/|g|.
-struct Turning {
+struct DirectionState {
   double u, g, along, slope, rate;
 
   INLINE double towards(double product) const { return slope == 0 ? 0 : -product / slope; }
@@ -80,7 +80,7 @@ struct Microcanonical {
   }
 
   INLINE void turn(double* words, const double* sums, double potential, unsigned long long step) const {
-    Turning t = {};
+    DirectionState t = {};
     t.slope = math::sqrt(sums[sumGG]);
     t.rate = t.slope / (2 * temperature * (dimensions - 1));
     t.u = 1 / math::sqrt(sums[sumUU]);
@@ -111,7 +111,7 @@ KERNEL(mclmc_decide_f64, 32)
 }
 
 // mclmc_move turns the direction and makes theta <- theta + step/2 u before and after O.
-INLINE void mclmcMove(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> u, InOut<double> position, In<double> words, Header header, Share n,
+INLINE void mclmcMove(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> u, InOut<double> position, In<double> words, Header header, BlockRange n,
  unsigned stream) {
   const double* decided = words.at();
   double half = decided[mclmcStep] / 2, keep = decided[mclmcU], pull = decided[mclmcG], kept = decided[mclmcKept], spread = decided[mclmcSpread];
@@ -133,5 +133,5 @@ INLINE void mclmcMove(Out<double> statistics, InOut<double> w, In<double> dw, In
 }
 UPDATE(mclmc_move_f64, double,
        (Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> u, InOut<double> position, In<double> words,
-        Header header, Share n, unsigned stream),
+        Header header, BlockRange n, unsigned stream),
        mclmcMove(statistics, w, dw, u, position, words, header, n, stream))

@@ -7,8 +7,8 @@ INLINE double uniform53(unsigned high, unsigned low) {
 }
 
 // Test is what metropolis_decide knows besides the chain.
-struct Test {
-  Rhythm rhythm;
+struct AcceptanceTest {
+  ProposalSchedule schedule;
   double temperature, jitter;
   int warmup;
   double rate, anchor;
@@ -23,21 +23,21 @@ struct Test {
     if (m == warmup) words[wordLogStep] = words[wordLogAverage];
   }
 
-  INLINE void run(double* words, double potential, double shares, const Address& draws) const {
+  INLINE void run(double* words, double potential, double logRatios, const Address& draws) const {
     Quad<unsigned> w = philox(draws, 0);
-    bool decides = rhythm.decides(draws.step), starts = rhythm.starts(draws.step);
+    bool decides = schedule.decides(draws.step), starts = schedule.starts(draws.step);
     if (decides) {
-      double probability = math::minimum(1.0, math::exp((words[wordPotential] - potential) / temperature + shares));
+      double probability = math::minimum(1.0, math::exp((words[wordPotential] - potential) / temperature + logRatios));
       if (probability != probability) probability = 0;
       words[wordProbability] = probability;
-      words[wordTaken] = 0;
+      words[wordAccepted] = 0;
       if (uniform53(w.v[0], w.v[1]) < probability) {
-        words[wordTaken] = 1;
+        words[wordAccepted] = 1;
         words[wordPotential] = potential;
       }
-      adapt(words, rhythm.decided(draws.step));
+      adapt(words, schedule.decided(draws.step));
     } else if (starts) {
-      words[wordTaken] = 1;
+      words[wordAccepted] = 1;
       words[wordPotential] = potential;
     }
     if (starts) words[wordStep] = math::exp(words[wordLogStep]) * (1 + jitter * (2 * uniform53(w.v[2], w.v[3]) - 1));
@@ -46,19 +46,19 @@ struct Test {
 
 // metropolis_decide is one thread's work; the shares in the proposals' densities, of all parameters and tiles, have been added up.
 KERNEL(metropolis_decide_f64, 32)
-(Out<double> out, In<double> potential, InOut<double> chain, Header header, In<double> shares, int evaluations, int paired, double temperature,
+(Out<double> out, In<double> potential, InOut<double> chain, Header header, In<double> logRatios, int evaluations, int paired, double temperature,
  double jitter, int warmup, double rate, double anchor, unsigned stream) {
   if (first() > 0) return;
   double* words = chain.at();
-  Test test = {{evaluations, paired != 0}, temperature, jitter, warmup, rate, anchor};
-  test.run(words, potential.at()[0], shares.at()[0], addressOf(header, stream));
+  AcceptanceTest test = {{evaluations, paired != 0}, temperature, jitter, warmup, rate, anchor};
+  test.run(words, potential.at()[0], logRatios.at()[0], addressOf(header, stream));
   for (int i = 0; i < chainWords; i++) out.at()[i] = words[i];
 }
 
 // metropolis_shares adds a parameter's shares to the total, which begins with the first one's: one block.
-KERNEL(metropolis_shares_f64, 256)(InOut<double> total, In<double> shares, int n, int begins) {
+KERNEL(metropolis_shares_f64, 256)(InOut<double> total, In<double> logRatios, int n, int begins) {
   double sum = 0;
-  for (int i = threadIdx.x; i < n; i += blockDim.x) sum += shares.at()[i];
+  for (int i = threadIdx.x; i < n; i += blockDim.x) sum += logRatios.at()[i];
   sum = blockSum(sum);
   if (threadIdx.x == 0) total.at()[0] = begins ? sum : total.at()[0] + sum;
 }
@@ -70,11 +70,11 @@ KERNEL(metropolis_no_shares_f64, 32)(Out<double> total) {
 
 // metropolis_keep copies a quantity where it is the new draw's, and says so.
 KERNEL(metropolis_keep_f64, 256)
-(Out<double> taken, In<double> x, InOut<double> draw, In<double> words, Header header, int n, int evaluations, int paired) {
-  Rhythm rhythm = {evaluations, paired != 0};
+(Out<double> accepted, In<double> x, InOut<double> draw, In<double> words, Header header, int n, int evaluations, int paired) {
+  ProposalSchedule schedule = {evaluations, paired != 0};
   unsigned long long step = stepOf(header);
-  double t = rhythm.starts(step) || rhythm.decides(step) ? words.at()[wordTaken] : 0;
-  if (first() == 0) taken.at()[0] = t;
+  double t = schedule.starts(step) || schedule.decides(step) ? words.at()[wordAccepted] : 0;
+  if (first() == 0) accepted.at()[0] = t;
   if (t != 1) return;
   for (int i = first(); i < n; i += pollen::step()) draw.at()[i] = x.at()[i];
 }
@@ -87,13 +87,13 @@ KERNEL(count_proposals_f64, 32)(Out<unsigned long long> out, Header header, int 
 }
 
 // random_walk_move: theta = position + s xi.
-INLINE void randomWalkMove(Out<double> statistics, InOut<double> w, InOut<double> position, In<double> words, Header header, Share n, unsigned stream) {
+INLINE void randomWalkMove(Out<double> statistics, InOut<double> w, InOut<double> position, In<double> words, Header header, BlockRange n, unsigned stream) {
   double scale = words.at()[wordStep];
-  bool taken = words.at()[wordTaken] == 1;
+  bool accepted = words.at()[wordAccepted] == 1;
   Address noise = addressOf(header, stream);
   update(statistics, n, [&](int i, int count) INLINED {
     Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), z = wide(normals(noise, i / 4));
-    settle(taken, theta, from);
+    acceptOrReject(accepted, theta, from);
     store(position.at(), i, count, from);
 #pragma unroll
     for (int k = 0; k < 4; k++) theta.v[k] += scale * z.v[k];
@@ -102,14 +102,14 @@ INLINE void randomWalkMove(Out<double> statistics, InOut<double> w, InOut<double
   });
 }
 UPDATE(random_walk_move_f64, double,
-       (Out<double> statistics, InOut<double> w, InOut<double> position, In<double> words, Header header, Share n, unsigned stream),
+       (Out<double> statistics, InOut<double> w, InOut<double> position, In<double> words, Header header, BlockRange n, unsigned stream),
        randomWalkMove(statistics, w, position, words, header, n, stream))
 
 // mala_share: (|forward|^2 - |backward|^2)/(4 h T), the shares in log q(theta|theta')/q(theta'|theta), where a proposal is decided on.
-INLINE void malaShare(Out<double> shares, In<double> w, In<double> dw, In<double> position, In<double> slope, In<double> words, Header header,
-                      Share n, double temperature, int evaluations) {
+INLINE void malaLogRatio(Out<double> logRatios, In<double> w, In<double> dw, In<double> position, In<double> slope, In<double> words, Header header,
+                      BlockRange n, double temperature, int evaluations) {
   double h = words.at()[wordStep];
-  bool decides = Rhythm{evaluations, evaluations == 2}.decides(stepOf(header));
+  bool decides = ProposalSchedule{evaluations, evaluations == 2}.decides(stepOf(header));
   tiles(n, [&](int tile) INLINED {
     double sum = !decides ? 0 : tileSum(n, tile, [&](int i, int count) INLINED {
       Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), g = load(dw.at(), i, count), s = load(slope.at(), i, count);
@@ -121,23 +121,23 @@ INLINE void malaShare(Out<double> shares, In<double> w, In<double> dw, In<double
       }
       return difference;
     });
-    leave(shares, tile, decides ? sum / (4 * h * temperature) : 0);
+    storeTile(logRatios, tile, decides ? sum / (4 * h * temperature) : 0);
   });
 }
 UPDATE(mala_share_f64, double,
-       (Out<double> shares, In<double> w, In<double> dw, In<double> position, In<double> slope, In<double> words, Header header,
-        Share n, double temperature, int evaluations),
-       malaShare(shares, w, dw, position, slope, words, header, n, temperature, evaluations))
+       (Out<double> logRatios, In<double> w, In<double> dw, In<double> position, In<double> slope, In<double> words, Header header,
+        BlockRange n, double temperature, int evaluations),
+       malaLogRatio(logRatios, w, dw, position, slope, words, header, n, temperature, evaluations))
 
 // mala_move: theta = position - h slope + sqrt(2 h T) xi, where a proposal starts.
 INLINE void malaMove(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, In<double> words,
-                     Header header, Share n, double temperature, int evaluations, unsigned stream) {
+                     Header header, BlockRange n, double temperature, int evaluations, unsigned stream) {
   double h = words.at()[wordStep], scale = noiseScale(h, temperature, 1);
-  bool taken = words.at()[wordTaken] == 1, starts = Rhythm{evaluations, false}.starts(stepOf(header));
+  bool accepted = words.at()[wordAccepted] == 1, starts = ProposalSchedule{evaluations, false}.starts(stepOf(header));
   Address noise = addressOf(header, stream);
   update(statistics, n, [&](int i, int count) INLINED {
-    Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), s = load(taken ? dw.at() : slope.at(), i, count);
-    settle(taken, theta, from);
+    Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), s = load(accepted ? dw.at() : slope.at(), i, count);
+    acceptOrReject(accepted, theta, from);
     if (starts) {
       Quad<double> z = wide(normals(noise, i / 4));
 #pragma unroll
@@ -151,5 +151,5 @@ INLINE void malaMove(Out<double> statistics, InOut<double> w, In<double> dw, InO
 }
 UPDATE(mala_move_f64, double,
        (Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, In<double> words,
-        Header header, Share n, double temperature, int evaluations, unsigned stream),
+        Header header, BlockRange n, double temperature, int evaluations, unsigned stream),
        malaMove(statistics, w, dw, position, slope, words, header, n, temperature, evaluations, stream))

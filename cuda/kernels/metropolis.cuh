@@ -4,10 +4,10 @@
 
 namespace pollen {
 
-enum ChainWord { wordStep, wordPotential, wordTaken, wordProbability, wordLogStep, wordLogAverage, wordDeficit, chainWords };
+enum ChainWord { wordStep, wordPotential, wordAccepted, wordProbability, wordLogStep, wordLogAverage, wordDeficit, chainWords };
 
 // Rhythm says at which steps a proposal starts, and at which it is decided on.
-struct Rhythm {
+struct ProposalSchedule {
   int evaluations;
   bool paired;
 
@@ -17,8 +17,8 @@ struct Rhythm {
 };
 
 // settle carries out what was decided: the position becomes the parameter, or the other way round.
-INLINE void settle(bool taken, Quad<double>& w, Quad<double>& position) {
-  if (taken)
+INLINE void acceptOrReject(bool accepted, Quad<double>& w, Quad<double>& position) {
+  if (accepted)
     position = w;
   else
     w = position;

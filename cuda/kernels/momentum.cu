@@ -9,72 +9,72 @@
 #include "velocities.cuh"
 
 template <class T>
-INLINE void sghmc(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, double friction, double estimate) {
-  walkers.prefetchAll();
-  const Step<T>& s = schedules.step(walkers.prior.dataSize);
+INLINE void sghmc(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, double friction, double estimate) {
+  state.prefetchAll();
+  const Step<T>& s = schedules.step(state.prior.dataSize);
   const auto& c = once<Coefficients<T>>([&]() INLINED { return Coefficients<T>{T(1 - friction), s.noise(friction - estimate)}; });
-  walkers.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED { kick(theta, v, g, z, again(c).keep, again(s).rate, again(c).scale); });
+  state.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED { kick(theta, v, g, z, reload(c).keep, reload(s).rate, reload(c).scale); });
 }
 
 template <class T>
-INLINE void baoab(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, double friction) {
-  walkers.prefetchAll();
-  const Step<T>& s = schedules.step(walkers.prior.dataSize);
+INLINE void baoab(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, double friction) {
+  state.prefetchAll();
+  const Step<T>& s = schedules.step(state.prior.dataSize);
   const auto& c = once<Coefficients<T>>([&]() INLINED {
     Relaxation r = relaxation(friction, friction);
     return Coefficients<T>{T(r.keep), s.noise(r.strength)};
   });
-  walkers.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED {
-    v = descend(v, again(s).rate, g);
-    drift(theta, v, z, again(c).keep, again(c).scale);
+  state.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED {
+    v = descend(v, reload(s).rate, g);
+    drift(theta, v, z, reload(c).keep, reload(c).scale);
   });
 }
 
 // Glide is, beside the coefficients of velocities, the share k of them that theta moves by, and the scale of its own noise.
 template <class T>
-struct Glide {
+struct UBUCoefficients {
   Coefficients<T> c;
-  T share, spread;
+  T fraction, spread;
 };
 
 template <class T>
-INLINE void ubu(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, double friction, double share, double wander) {
-  walkers.prefetchAll();
-  const Step<T>& s = schedules.step(walkers.prior.dataSize);
-  const auto& c = once<Glide<T>>([&]() INLINED {
+INLINE void ubu(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, double friction, double fraction, double wander) {
+  state.prefetchAll();
+  const Step<T>& s = schedules.step(state.prior.dataSize);
+  const auto& c = once<UBUCoefficients<T>>([&]() INLINED {
     Relaxation r = relaxation(friction, friction);
-    return Glide<T>{{T(r.keep), s.noise(r.strength)}, T(share), s.number() > 0 ? s.noise(wander / 2) : T(0)};
+    return UBUCoefficients<T>{{T(r.keep), s.noise(r.strength)}, T(fraction), s.number() > 0 ? s.noise(wander / 2) : T(0)};
   });
-  unsigned stream = walkers.start;  // free after the first step
-  walkers.move(
+  unsigned stream = state.start;  // free after the first step
+  state.move(
       statistics, s, nullptr,
       [&](int, T& theta, T& v, T g, T z) INLINED {
-        v = descend(v, again(s).rate, g);
-        drift(theta, v, z, again(c).c.keep, again(c).c.scale, again(c).share);
+        v = descend(v, reload(s).rate, g);
+        drift(theta, v, z, reload(c).c.keep, reload(c).c.scale, reload(c).fraction);
       },
       [&](const Step<T>& step, int i, Quad<T>& theta) INLINED {
         Quad<T> eta = draw(step, stream, i);
 #pragma unroll
-        for (int k = 0; k < 4; k++) theta.v[k] += again(c).spread * eta.v[k];
+        for (int k = 0; k < 4; k++) theta.v[k] += reload(c).spread * eta.v[k];
       });
 }
 
 // Kick is what velocities keep, and the scales of the force and of their noise.
 template <class T>
-struct Kick {
+struct OBABOCoefficients {
   T keep, rate, scale;
 };
 
 template <class T>
-INLINE void obabo(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, double friction) {
-  walkers.prefetchAll();
-  const Step<T>& s = schedules.step(walkers.prior.dataSize);
-  const auto& k = once<Kick<T>>([&]() INLINED {
+INLINE void obabo(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, double friction) {
+  state.prefetchAll();
+  const Step<T>& s = schedules.step(state.prior.dataSize);
+  const auto& k = once<OBABOCoefficients<T>>([&]() INLINED {
     Relaxation r = relaxation(friction, friction);
-    return Kick<T>{T(r.keep), T((1 + r.keep) / 2) * s.rate, s.noise(r.strength)};
+    return OBABOCoefficients<T>{T(r.keep), T((1 + r.keep) / 2) * s.rate, s.noise(r.strength)};
   });
-  walkers.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED {
-    kick(theta, v, g, z, again(k).keep, again(k).rate, again(k).scale);
+  state.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED {
+    kick(theta, v, g, z, reload(k).keep, reload(k).rate, reload(k).scale);
   });
 }
 
@@ -87,20 +87,20 @@ INLINE double rateBefore(In<T> rates, Header header, int entries) {
 
 // kinetic is mass/h times the sum of v v, h being the step size of the step before; 0 where there is none.
 template <class T>
-INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, Share n, int entries, T mass, int dataSize) {
+INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, BlockRange n, int entries, T mass, int dataSize) {
   double rate = rateBefore(rates, header, entries);
   tiles(n, [&](int tile) INLINED {
     double sum = rate == 0 ? 0 : tileSum(n, tile, [&](int i, int count) INLINED {
       Quad<T> velocity = load(v.at(), i, count);
       return dot(velocity, velocity);
     });
-    leave(y, tile, rate == 0 ? 0 : sum * (double)mass * dataSize / rate);
+    storeTile(y, tile, rate == 0 ? 0 : sum * (double)mass * dataSize / rate);
   });
 }
 
 // kickedKinetic is 1/(2 h) times the sum of v v and of its square after the step's force, likewise.
 template <class T>
-INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, Share n, int entries, const Prior<T>& prior) {
+INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, BlockRange n, int entries, const Prior<T>& prior) {
   double before = rateBefore(rates, header, entries);
   T rate = entry(rates, entries, stepOf(header));
   tiles(n, [&](int tile) INLINED {
@@ -110,28 +110,28 @@ INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Hea
       for (int k = 0; k < 4; k++) kicked.v[k] = descend(velocity.v[k], rate, g.v[k]);
       return dot(velocity, velocity) + dot(kicked, kicked);
     });
-    leave(y, tile, before == 0 ? 0 : sum / 2 * prior.dataSize / before);
+    storeTile(y, tile, before == 0 ? 0 : sum / 2 * prior.dataSize / before);
   });
 }
 
 #define MOMENTUM(T, suffix)                                                                                          \
   UPDATE(sghmc_update_##suffix, T,                                                                                   \
-         (WALKERS(T), TABLES(T), Share n, ENTRIES, STREAMS, double friction, double estimate, PRIOR(T)),             \
-         sghmc(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction, estimate))                                      \
+         (MOMENTUM_STATE(T), TABLES(T), BlockRange n, ENTRIES, STREAMS, double friction, double estimate, PRIOR(T)),             \
+         sghmc(statistics, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), friction, estimate))                                      \
   UPDATE(baoab_update_##suffix, T,                                                                                   \
-         (WALKERS(T), TABLES(T), Share n, ENTRIES, STREAMS, double friction, PRIOR(T)),                              \
-         baoab(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction))                                                \
+         (MOMENTUM_STATE(T), TABLES(T), BlockRange n, ENTRIES, STREAMS, double friction, PRIOR(T)),                              \
+         baoab(statistics, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), friction))                                                \
   UPDATE(ubu_update_##suffix, T,                                                                                     \
-         (WALKERS(T), TABLES(T), Share n, ENTRIES, STREAMS, double friction, double share, double wander, PRIOR(T)), \
-         ubu(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction, share, wander))                                   \
+         (MOMENTUM_STATE(T), TABLES(T), BlockRange n, ENTRIES, STREAMS, double friction, double fraction, double wander, PRIOR(T)), \
+         ubu(statistics, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), friction, fraction, wander))                                   \
   UPDATE(obabo_update_##suffix, T,                                                                                   \
-         (WALKERS(T), TABLES(T), Share n, ENTRIES, STREAMS, double friction, PRIOR(T)),                              \
-         obabo(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction))                                                \
+         (MOMENTUM_STATE(T), TABLES(T), BlockRange n, ENTRIES, STREAMS, double friction, PRIOR(T)),                              \
+         obabo(statistics, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), friction))                                                \
   UPDATE(kinetic_fwd_##suffix, T,                                                                                    \
-         (Out<T> y, In<T> v, In<T> rates, Header header, Share n, int entries, T mass, int dataSize),                \
+         (Out<T> y, In<T> v, In<T> rates, Header header, BlockRange n, int entries, T mass, int dataSize),                \
          kinetic(y, v, rates, header, n, entries, mass, dataSize))                                                   \
   UPDATE(kicked_kinetic_fwd_##suffix, T,                                                                             \
-         (Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, Share n, int entries, PRIOR(T)),         \
+         (Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, BlockRange n, int entries, PRIOR(T)),         \
          kickedKinetic(y, v, w, dw, rates, header, n, entries, PRIOR_OF(T)))
 
 MOMENTUM(float, f32)

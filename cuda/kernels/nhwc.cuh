@@ -11,11 +11,11 @@
 #pragma once
 
 #include "tensorcore.cuh"
-#include "window.cuh"
+#include "im2col.cuh"
 
 namespace pollen {
 
-constexpr int line = 32, apart = line + 4;  // words
+constexpr int lineWords = 32, linePitch = lineWords + 4;  // words
 
 // Numbers is what a word has, and how the tensor cores multiply.
 template <class Number>
@@ -31,8 +31,8 @@ struct Lines {
 
   INLINE int count() const { return pixels.B * pixels.outputs(); }
   INLINE int all() const { return pixels.B * pixels.inputs(); }
-  INLINE int place(int n) const {
-    Place p = PixelOfX{pixels, windows}.at(n);
+  INLINE int lineAt(int n) const {
+    Coord p = PixelOfX{pixels, windows}.at(n);
     return p.plane + p.row * pixels.W + p.column;
   }
 };
@@ -41,7 +41,7 @@ struct Lines {
 template <class Number, int rows_, int columns_, int warpRows, int warpColumns>
 struct PackedTile {
   static constexpr int rows = rows_, columns = columns_, across = columns / warpColumns, threads = 32 * across * (rows / warpRows);
-  static constexpr int stages = 3, stage = rows * apart, passes = 1, passRows = rows, groups = 1, all = threads;
+  static constexpr int stages = 3, stage = rows * linePitch, passes = 1, passRows = rows, groups = 1, all = threads;
   static constexpr int blocks = 3;  // of a multiprocessor
 
   // sumAt is where a sum lies in shared memory: four rows' neighbours are in different banks.
@@ -72,11 +72,11 @@ struct PackedTile {
       for (int k = 0; k < 4; k++) {
         unsigned b[warpColumns / 16][4];
 #pragma unroll
-        for (int j = 0; j < warpColumns / 16; j++) loadMatrices(b[j], memory, right[j] + tap + 32 * k);
+        for (int j = 0; j < warpColumns / 16; j++) ldmatrixX4(b[j], memory, right[j] + tap + 32 * k);
 #pragma unroll
         for (int i = 0; i < warpRows / 16; i++) {
           unsigned a[4];
-          loadMatrices(a, memory, left + 16 * 4 * apart * i + 32 * k);
+          ldmatrixX4(a, memory, left + 16 * 4 * linePitch * i + 32 * k);
 #pragma unroll
           for (int j = 0; j < warpColumns / 8; j++) Number::multiply(v[i][j], a, b[j / 2] + j % 2 * 2);
         }
@@ -84,7 +84,7 @@ struct PackedTile {
     }
 
     INLINE void write(float* memory, int) const {
-      Lane at(unknown(threadIdx.x));
+      Lane at(opaque(threadIdx.x));
 #pragma unroll
       for (int i = 0; i < warpRows / 8; i++)
 #pragma unroll
@@ -99,7 +99,7 @@ struct PackedTile {
 // Whole says how a packed copy's lines lie: one behind the other. With other steps in words from a line to the next, and from a line's 16 bytes to the
 // next, they lie in chunks.
 struct Whole {
-  static constexpr int lineStep = line, chunkStep = 4;
+  static constexpr int lineStep = lineWords, chunkStep = 4;
 };
 struct InChunks {
   static constexpr int lineStep = 4;
@@ -111,7 +111,7 @@ template <class Layout = Whole>
 INLINE void copyLines(unsigned* to, const unsigned* from, int count, Layout layout = {}) {
   int chunk = threadIdx.x % 8, step = blockDim.x / 8;
   for (int i = threadIdx.x / 8; i < count; i += step)
-    copyAsync16(to + i * apart + 4 * chunk, from + i * layout.lineStep + chunk * layout.chunkStep, true);
+    copyAsync16(to + i * linePitch + 4 * chunk, from + i * layout.lineStep + chunk * layout.chunkStep, true);
 }
 
 // convolvePacked computes the tile of block blockIdx.x: its rows are filters w, its columns pixels. Shared memory has the stages, and behind them the
@@ -121,38 +121,38 @@ INLINE void convolvePacked(const Output<float, true>& out, const unsigned* x, co
   constexpr int ahead = Shape::stages - 1, step = Shape::threads / 8;
   int tiles = (out.rows + Shape::rows - 1) / Shape::rows;
   int row = blockIdx.x % tiles * Shape::rows, column = blockIdx.x / tiles * Shape::columns;
-  int last = lesser(column + Shape::columns, out.columns) - 1, begin = c.place(column), count = c.place(last) - begin + 1 + c.reach;
+  int last = minInt(column + Shape::columns, out.columns) - 1, begin = c.lineAt(column), count = c.lineAt(last) - begin + 1 + c.reach;
   unsigned* pixels = memory + Shape::stages * Shape::stage;
   typename Shape::Lane at(threadIdx.x);
   // Matrices of 8 x 16 bytes: of the filters rows, rows and 8, both with the next 16 bytes; of the pixels a column's two, and those of 8 further on.
-  unsigned left = 4 * ((at.warpRow + at.lane % 16) * apart + at.lane / 16 * 4), right[sizeof(Shape::Sums::v[0]) / 32];
+  unsigned left = 4 * ((at.warpRow + at.lane % 16) * linePitch + at.lane / 16 * 4), right[sizeof(Shape::Sums::v[0]) / 32];
 #pragma unroll
   for (int j = 0; j < (int)(sizeof(right) / 4); j++) {
-    int n = lesser(column + at.warpColumn + 16 * j + at.lane % 8 + at.lane / 16 * 8, last);
-    right[j] = 4 * (Shape::stages * Shape::stage + (c.place(n) - begin) * apart + at.lane / 8 % 2 * 4);
+    int n = minInt(column + at.warpColumn + 16 * j + at.lane % 8 + at.lane / 16 * 8, last);
+    right[j] = 4 * (Shape::stages * Shape::stage + (c.lineAt(n) - begin) * linePitch + at.lane / 8 % 2 * 4);
   }
-  int chunk = threadIdx.x % 8 * 4, mine = threadIdx.x / 8, each = c.blocks * c.taps * line;
+  int chunk = threadIdx.x % 8 * 4, mine = threadIdx.x / 8, each = c.blocks * c.taps * lineWords;
   const unsigned* filters = w + (row + mine) * each + chunk;
   typename Shape::Sums sums;
   sums.clear();
   for (int block = 0; block < c.blocks; block++) {
     barrier();
-    copyLines(pixels, x + (block * c.all() + begin) * line, count);
+    copyLines(pixels, x + (block * c.all() + begin) * lineWords, count);
     int tap = c.first, more = c.across;
     for (int round = -ahead, next = 0; round < c.taps; round++) {
       copyAsyncWait<ahead - 1>();
       barrier();
       int now = next + 1 == Shape::stages ? 0 : next + 1, coming = round + ahead;
       if (coming < c.taps) {
-        unsigned* to = memory + next * Shape::stage + mine * apart + chunk;
-        const unsigned* from = filters + (block * c.taps + coming) * line;
+        unsigned* to = memory + next * Shape::stage + mine * linePitch + chunk;
+        const unsigned* from = filters + (block * c.taps + coming) * lineWords;
 #pragma unroll
         for (int i = 0; i < Shape::rows; i += step)
-          if (i + step <= Shape::rows || mine < Shape::rows - i) copyAsync16(to + i * apart, from + i * each, row + mine + i < out.rows);
+          if (i + step <= Shape::rows || mine < Shape::rows - i) copyAsync16(to + i * linePitch, from + i * each, row + mine + i < out.rows);
       }
       copyAsyncCommit();
       if (round >= 0) {
-        sums.add(memory, left + 4 * now * Shape::stage, right, 4 * apart * tap);
+        sums.add(memory, left + 4 * now * Shape::stage, right, 4 * linePitch * tap);
         tap += c.right;
         if (--more == 0) more = c.across, tap += c.down - c.across * c.right;
       }

@@ -22,23 +22,23 @@ struct FilterSums;
 
 template <>
 struct FilterSums<BF16> {
-  static constexpr int channels = 64, leftApart = apart;
+  static constexpr int channels = 64, leftPitch = linePitch;
   float v[4][8][4];
 
   // add multiplies a stage: left and right are the words where it begins in shared memory, right's with a tap and for the pixel at 0.
   INLINE void add(void* memory, int left, int right, const PixelLines* places) {
-    unsigned lane = (unsigned)unknown(threadIdx.x) % 32;
-    left = 4 * (left + (lane % 8 + lane / 16 * 8) * leftApart + lane / 8 % 2 * 4), right = 4 * (right + lane / 16 * 4);
+    unsigned lane = (unsigned)opaque(threadIdx.x) % 32;
+    left = 4 * (left + (lane % 8 + lane / 16 * 8) * leftPitch + lane / 8 % 2 * 4), right = 4 * (right + lane / 16 * 4);
 #pragma unroll
     for (int k = 0; k < stagePixels; k += 16) {
       unsigned b[4][4];
-      int place = right + 4 * apart * places[k + lane % 16].x;
+      int place = right + 4 * linePitch * places[k + lane % 16].x;
 #pragma unroll
-      for (int j = 0; j < 4; j++) loadMatricesTransposed(b[j], memory, place + 32 * j);
+      for (int j = 0; j < 4; j++) ldmatrixX4Trans(b[j], memory, place + 32 * j);
 #pragma unroll
       for (int i = 0; i < 4; i++) {
         unsigned a[4];
-        loadMatricesTransposed(a, memory, left + 4 * k * leftApart + 32 * i);
+        ldmatrixX4Trans(a, memory, left + 4 * k * leftPitch + 32 * i);
 #pragma unroll
         for (int j = 0; j < 8; j++) BF16::multiply(v[i][j], a, b[j / 2] + j % 2 * 2);
       }
@@ -58,22 +58,22 @@ struct FilterSums<BF16> {
 
 template <>
 struct FilterSums<TF32> {
-  static constexpr int channels = 32, leftApart = 2 * line + 4;
+  static constexpr int channels = 32, leftPitch = 2 * lineWords + 4;
   float v[4][4][4];
 
   INLINE void add(void* memory, int left, int right, const PixelLines* places) {
     using Four = Vector<unsigned, 4>;
-    unsigned thread = unknown(threadIdx.x), pair = thread % 4, chunk = thread % 32 / 8 + thread / 4 % 2 * 4;
+    unsigned thread = opaque(threadIdx.x), pair = thread % 4, chunk = thread % 32 / 8 + thread / 4 % 2 * 4;
     const unsigned* words = (const unsigned*)memory;
-    left += pair * leftApart + 4 * chunk, right += 4 * chunk;
+    left += pair * leftPitch + 4 * chunk, right += 4 * chunk;
 #pragma unroll
     for (int k = 0; k < stagePixels; k += 8) {
       Four b[2], a[2][2];
 #pragma unroll
       for (int i = 0; i < 2; i++) {
-        b[i] = *(const Four*)(words + right + apart * places[k + 4 * i + pair].x);
+        b[i] = *(const Four*)(words + right + linePitch * places[k + 4 * i + pair].x);
 #pragma unroll
-        for (int h = 0; h < 2; h++) a[h][i] = *(const Four*)(words + left + (k + 4 * i) * leftApart + line * h);
+        for (int h = 0; h < 2; h++) a[h][i] = *(const Four*)(words + left + (k + 4 * i) * leftPitch + lineWords * h);
       }
 #pragma unroll
       for (int h = 0; h < 4; h++) {
@@ -110,7 +110,7 @@ struct PackedGradient {
   INLINE void places(PixelLines* to, int from, int end) const {
     for (int i = threadIdx.x; i < stagePixels; i += blockDim.x) {
       int n = from + i;
-      to[i] = {x.place(lesser(n, end - 1)), n < end ? dout.place(n) : -1};
+      to[i] = {x.lineAt(minInt(n, end - 1)), n < end ? dout.lineAt(n) : -1};
     }
   }
 };
@@ -118,7 +118,7 @@ struct PackedGradient {
 // FilterMemory is a block's shared memory, with two stages of size lines of x.
 template <class Sums>
 struct FilterMemory {
-  static constexpr int doutAt = 4 * stagePixels * 2, xAt = doutAt + 2 * stagePixels * Sums::leftApart;  // words
+  static constexpr int doutAt = 4 * stagePixels * 2, xAt = doutAt + 2 * stagePixels * Sums::leftPitch;  // words
 
   PixelLines* places;  // [4][stagePixels]
   unsigned* dout;      // [2][stagePixels][leftApart]
@@ -141,16 +141,16 @@ INLINE void convolvePackedFilter(float* partial, const unsigned* dout, int doutF
   int lowest = 0, highest = 0, own = 0;
   for (int i = 0; i < warps && group + i < c.x.taps; i++) {
     int at = (group + i) / c.x.across * c.x.down + (group + i) % c.x.across * c.x.right;
-    lowest = i == 0 ? at : lesser(lowest, at);
+    lowest = i == 0 ? at : minInt(lowest, at);
     highest = i == 0 || at > highest ? at : highest;
     if (i == warp) own = at;
   }
-  x += block * c.x.all() * line + lowest * right.lineStep;
+  x += block * c.x.all() * lineWords + lowest * right.lineStep;
   dout += doutFirst * left.lineStep;
   int channels = c.x.blocks * Sums::channels, total = c.x.count();
   bool here = group + warp < c.x.taps;
   for (int slice = blockIdx.y; slice * c.each < total; slice += gridDim.y) {
-    int from = slice * c.each, end = lesser(from + c.each, total), rounds = (end - from + stagePixels - 1) / stagePixels;
+    int from = slice * c.each, end = minInt(from + c.each, total), rounds = (end - from + stagePixels - 1) / stagePixels;
     Sums sums;
 #pragma unroll
     for (auto& some : sums.v)
@@ -167,22 +167,22 @@ INLINE void convolvePackedFilter(float* partial, const unsigned* dout, int doutF
       if (coming < rounds) {
         const PixelLines* places = shared.places + (coming & 3) * stagePixels;
         int first = places[0].x;
-        copyLines(shared.x + (coming & 1) * size * apart, x + first * right.lineStep, places[stagePixels - 1].x - first + 1 + highest - lowest, right);
-        constexpr int chunks = (Sums::leftApart - 4) / 4;
-        unsigned* to = shared.dout + (coming & 1) * stagePixels * Sums::leftApart;
+        copyLines(shared.x + (coming & 1) * size * linePitch, x + first * right.lineStep, places[stagePixels - 1].x - first + 1 + highest - lowest, right);
+        constexpr int chunks = (Sums::leftPitch - 4) / 4;
+        unsigned* to = shared.dout + (coming & 1) * stagePixels * Sums::leftPitch;
         for (int i = threadIdx.x; i < stagePixels * chunks; i += blockDim.x) {
           int pixel = i / chunks, chunk = i % chunks, gradient = row / Sums::channels + chunk / 8, place = places[pixel].dout;
           bool there = place >= 0 & gradient < c.dout.blocks;
-          int from = gradient * c.dout.all() * line + place * left.lineStep + chunk % 8 * left.chunkStep;
-          copyAsync16(to + pixel * Sums::leftApart + 4 * chunk, dout + (there ? from : 0), there);
+          int from = gradient * c.dout.all() * lineWords + place * left.lineStep + chunk % 8 * left.chunkStep;
+          copyAsync16(to + pixel * Sums::leftPitch + 4 * chunk, dout + (there ? from : 0), there);
         }
         c.places(shared.places + (coming + 1 & 3) * stagePixels, from + (coming + 1) * stagePixels, end);
       }
       copyAsyncCommit();
       if (round >= 0 && here) {
         const PixelLines* places = shared.places + (round & 3) * stagePixels;
-        int leftAt = FilterMemory<Sums>::doutAt + (round & 1) * stagePixels * Sums::leftApart;
-        sums.add(memory, leftAt, FilterMemory<Sums>::xAt + ((round & 1) * size + own - lowest - places[0].x) * apart, places);
+        int leftAt = FilterMemory<Sums>::doutAt + (round & 1) * stagePixels * Sums::leftPitch;
+        sums.add(memory, leftAt, FilterMemory<Sums>::xAt + ((round & 1) * size + own - lowest - places[0].x) * linePitch, places);
       }
     }
     if (!here) continue;

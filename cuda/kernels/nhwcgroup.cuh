@@ -20,7 +20,7 @@ template <int height_, int strips_>
 struct StripTile {
   static constexpr int rows = 64, height = height_, strips = strips_, width = 8, columns = width * height;
   static constexpr int group = 128, multiplying = group * strips, threads = multiplying + 32;
-  static constexpr int stages = 6, stage = rows * line;  // words
+  static constexpr int stages = 6, stage = rows * lineWords;  // words
   static constexpr int blocks = strips == 1 ? 3 : 2;     // of a multiprocessor
 
   // sumAt is where a sum lies in shared memory: four rows' neighbours are in different banks.
@@ -39,18 +39,18 @@ struct StripTile {
     INLINE void finish(const Output<float, true>& out, int top) {
       float bias[2] = {};
       if (out.epilogue & (biasPerColumn | biasPerRow))
-        for (int i = 0; i < 2; i++) bias[i] = out.bias[lesser(top + row() + 8 * i, out.rows - 1)];
+        for (int i = 0; i < 2; i++) bias[i] = out.bias[minInt(top + row() + 8 * i, out.rows - 1)];
 #pragma unroll
       for (int i = 0; i < columns / 2; i++) v[i] = pollen::finish(v[i], out.epilogue, bias, i / 2 % 2);
     }
 
     static INLINE int row() {
-      unsigned thread = unknown(threadIdx.x);
+      unsigned thread = opaque(threadIdx.x);
       return thread % group / 32 * 16 + thread % 32 / 4;
     }
 
     INLINE void write(float* memory) const {
-      unsigned thread = unknown(threadIdx.x), row = Sums::row(), column = thread / group * columns + thread % 4 * 2;
+      unsigned thread = opaque(threadIdx.x), row = Sums::row(), column = thread / group * columns + thread % 4 * 2;
 #pragma unroll
       for (int i = 0; i < columns / 4; i++)
         *(Vector<float, 2>*)(memory + sumAt(row + i % 2 * 8, column + i / 2 * 8)) = {v[2 * i], v[2 * i + 1]};
@@ -63,14 +63,14 @@ struct StripTile {
 template <class Shape>
 struct StripBarriers {
   static constexpr int products = 4;
-  CopyBarrier full[Shape::stages], free[Shape::stages], pixels[products], pixelsFree;
+  MBarrier full[Shape::stages], free[Shape::stages], pixels[products], pixelsFree;
 
   INLINE void init() {
     constexpr int warps = Shape::multiplying / 32;
-    for (int i = 0; i < Shape::stages; i++) initBarrier(full + i, 1), initBarrier(free + i, warps);
-    for (int i = 0; i < products; i++) initBarrier(pixels + i, 1);
-    initBarrier(&pixelsFree, warps);
-    orderBarriers();
+    for (int i = 0; i < Shape::stages; i++) mbarrierInit(full + i, 1), mbarrierInit(free + i, warps);
+    for (int i = 0; i < products; i++) mbarrierInit(pixels + i, 1);
+    mbarrierInit(&pixelsFree, warps);
+    fenceProxyAsync();
   }
 };
 
@@ -94,7 +94,7 @@ struct Strips {
     int image = s / each, rest = s - image * each, p = rest / octets;
     return {image, p * Shape::height, (rest - p * octets) * 8};
   }
-  INLINE int place(int s) const {
+  INLINE int lineAt(int s) const {
     Strip from = at(s);
     return (image(from) + from.p) * c.pixels.W + from.q;
   }
@@ -110,8 +110,8 @@ template <Store how, class Shape>
 INLINE void storeColumn(const Output<float, true>& out, int row, int low, int high, int to, bool both, const float* memory) {
   constexpr int warps = Shape::multiplying / 32, unrolled = how == Store::Four || how == Store::Window ? 4 : 1;
   using Pair = Vector<float, 2>;
-  unsigned warp = unknown(threadIdx.x) / 32;
-  int rows = lesser(Shape::rows, out.rows - row);
+  unsigned warp = opaque(threadIdx.x) / 32;
+  int rows = minInt(Shape::rows, out.rows - row);
 #pragma unroll unrolled
   for (int y = warp; y < rows; y += warps) {
     int m = row + y;
@@ -139,7 +139,7 @@ template <Store how, class Shape>
 INLINE void storeImage(const Output<float, true>& out, const Convolution& c, int image, int row, const float* memory) {
   constexpr int each = 4;
   auto column = [&](int p, int q) INLINED { return q / Shape::width * Shape::columns + p * Shape::width + q % Shape::width; };
-  unsigned across = how == Store::Window ? c.Q / 2 : c.Q, lane = unknown(threadIdx.x) % 32;
+  unsigned across = how == Store::Window ? c.Q / 2 : c.Q, lane = opaque(threadIdx.x) % 32;
   for (unsigned i = lane; i < (unsigned)(c.P * c.Q / each); i += 32) {
     if constexpr (how == Store::Window) {
       int p = i / across * 2, q = i % across * 2;
@@ -167,11 +167,11 @@ INLINE void storeStrips(const Output<float, true>& out, const Strips<Shape>& str
     return;
   }
   int lines = pooled ? Shape::height / 2 : Shape::height, between = pooled ? 2 : 1;
-  for (unsigned i = unknown(threadIdx.x) % 32; i < (unsigned)(across * lines * Shape::strips); i += 32) {
-    int s = i / across / (unsigned)lines, line = i / across % (unsigned)lines * between, column = i % across * 2;
+  for (unsigned i = opaque(threadIdx.x) % 32; i < (unsigned)(across * lines * Shape::strips); i += 32) {
+    int s = i / across / (unsigned)lines, down = i / across % (unsigned)lines * between, column = i % across * 2;
     if (first + s >= strips.count) break;
     auto at = strips.at(first + s);
-    int p = at.p + line, q = at.q + column, from = s * Shape::columns + line * Shape::width + column;
+    int p = at.p + down, q = at.q + column, from = s * Shape::columns + down * Shape::width + column;
     if (p >= c.P || q >= c.Q) continue;
     int to = at.image * out.outer + p * c.Q + q;
     if (pooled)
@@ -183,24 +183,24 @@ INLINE void storeStrips(const Output<float, true>& out, const Strips<Shape>& str
   }
 }
 
-// bringStrips starts a block's copies, in the order in which they are needed: count lines of pixels from x on, the filters from w on, step words from a
+// produceStrips starts a block's copies, in the order in which they are needed: count lines of pixels from x on, the filters from w on, step words from a
 // tap's to the next one's.
 template <class Shape>
-INLINE void bringStrips(const unsigned* x, const unsigned* w, const Lines& c, int size, int count, int step, unsigned* memory, StripBarriers<Shape>* b) {
-  constexpr int stages = Shape::stages, chunk = 4, perProduct = line / chunk / StripBarriers<Shape>::products;
+INLINE void produceStrips(const unsigned* x, const unsigned* w, const Lines& c, int size, int count, int step, unsigned* memory, StripBarriers<Shape>* b) {
+  constexpr int stages = Shape::stages, chunk = 4, perProduct = lineWords / chunk / StripBarriers<Shape>::products;
   unsigned* pixels = memory + stages * Shape::stage;
   for (int block = 0, round = 0, stage = 0, odd = 1; block < c.blocks; block++)
     for (int tap = 0; tap < c.taps; tap++, round++) {
-      if (round >= stages) waitFor(b->free + stage, odd);
-      expectBytes(b->full + stage, 4 * Shape::stage);
-      copyBulk(memory + stage * Shape::stage, w + round * step, 4 * Shape::stage, b->full + stage);
+      if (round >= stages) mbarrierWait(b->free + stage, odd);
+      mbarrierArriveExpectTx(b->full + stage, 4 * Shape::stage);
+      copyAsyncBulk(memory + stage * Shape::stage, w + round * step, 4 * Shape::stage, b->full + stage);
       if (++stage == stages) stage = 0, odd ^= 1;
       if (tap > 0) continue;
-      if (block > 0) waitFor(&b->pixelsFree, (block & 1) ^ 1);
-      for (int i = 0; i < line / chunk; i++) {
-        CopyBarrier* here = b->pixels + i / perProduct;
-        if (i % perProduct == 0) expectBytes(here, perProduct * 16 * count);
-        copyBulk(pixels + i * size * chunk, x + (block * (line / chunk) + i) * c.all() * chunk, 16 * count, here);
+      if (block > 0) mbarrierWait(&b->pixelsFree, (block & 1) ^ 1);
+      for (int i = 0; i < lineWords / chunk; i++) {
+        MBarrier* here = b->pixels + i / perProduct;
+        if (i % perProduct == 0) mbarrierArriveExpectTx(here, perProduct * 16 * count);
+        copyAsyncBulk(pixels + i * size * chunk, x + (block * (lineWords / chunk) + i) * c.all() * chunk, 16 * count, here);
       }
     }
 }
@@ -208,44 +208,44 @@ INLINE void bringStrips(const unsigned* x, const unsigned* w, const Lines& c, in
 // multiplyStrip has a group multiply its strip, whose pixels begin right bytes from memory on.
 template <class Shape>
 INLINE void multiplyStrip(typename Shape::Sums& sums, const Lines& c, int size, unsigned right, unsigned* memory, StripBarriers<Shape>* b) {
-  constexpr int stages = Shape::stages, chunks = line / 4, apartFilters = 16 * Shape::rows;
+  constexpr int stages = Shape::stages, chunks = lineWords / 4, filterChunkStride = 16 * Shape::rows;
   bool first = threadIdx.x % 32 == 0;
   auto multiply = [&](int stage, int tap, int k) INLINED {
-    auto left = describe(memory, 4 * stage * Shape::stage + k * apartFilters, apartFilters, 128);
-    multiplyGroup(sums.v, left, describe(memory, right + 16 * (tap + k * size), 16 * size, 16 * c.pixels.W));
+    auto left = matrixDescriptor(memory, 4 * stage * Shape::stage + k * filterChunkStride, filterChunkStride, 128);
+    wgmma(sums.v, left, matrixDescriptor(memory, right + 16 * (tap + k * size), 16 * size, 16 * c.pixels.W));
   };
   // The products of the round before are done, and its filters' stage is free.
   auto release = [&](int stage) INLINED {
     warpBarrier();
-    if (first) arrive(b->free + (stage > 0 ? stage : stages) - 1);
+    if (first) mbarrierArrive(b->free + (stage > 0 ? stage : stages) - 1);
   };
   for (int block = 0, round = 0, stage = 0, odd = 0; block < c.blocks; block++) {
     int tap = c.first, more = c.across;
-    groupFence();
+    wgmmaFence();
     for (int i = 0; i < c.taps; i++, round++) {
-      waitFor(b->full + stage, odd);
+      mbarrierWait(b->full + stage, odd);
       if (i == 0) {
         // The first products begin when their own chunks have come.
         for (int k = 0; k < chunks; k += 2) {
-          waitFor(b->pixels + k / 2, block & 1);
+          mbarrierWait(b->pixels + k / 2, block & 1);
           multiply(stage, tap, k);
         }
-        groupCommit();
+        wgmmaCommit();
         if (round > 0) release(stage);  // no products of the blocks of channels before are under way
       } else {
 #pragma unroll
         for (int k = 0; k < chunks; k += 2) multiply(stage, tap, k);
-        groupCommit();
-        groupWait<1>();
+        wgmmaCommit();
+        wgmmaWait<1>();
         release(stage);
       }
       if (++stage == stages) stage = 0, odd ^= 1;
       tap += c.right;
       if (--more == 0) more = c.across, tap += c.down - c.across * c.right;
     }
-    groupWait<0>();
+    wgmmaWait<0>();
     warpBarrier();
-    if (first) arrive(&b->pixelsFree);
+    if (first) mbarrierArrive(&b->pixelsFree);
   }
 }
 
@@ -254,27 +254,27 @@ INLINE void multiplyStrip(typename Shape::Sums& sums, const Lines& c, int size, 
 template <class Shape>
 INLINE void convolveStrips(const Output<float, true>& out, const unsigned* x, const unsigned* w, const Lines& c, int size, unsigned* memory) {
   constexpr int sumWords = Shape::rows * Shape::across;
-  int words = Shape::stages * Shape::stage + size * line;
+  int words = Shape::stages * Shape::stage + size * lineWords;
   auto* barriers = (StripBarriers<Shape>*)(memory + (words > sumWords ? words : sumWords));
   Strips<Shape> strips(c);
   int tiles = (out.rows + Shape::rows - 1) / Shape::rows, tile = blockIdx.x % tiles, first = blockIdx.x / tiles * Shape::strips;
-  int last = lesser(first + Shape::strips, strips.count) - 1, begin = strips.place(first);
+  int last = minInt(first + Shape::strips, strips.count) - 1, begin = strips.lineAt(first);
   if (threadIdx.x == 0) barriers->init();
   barrier();
   int group = firstLane(threadIdx.x / Shape::group);
   if (group == Shape::strips) {
     if (threadIdx.x == Shape::multiplying) {
-      int count = lesser(strips.place(last) + (Shape::height - 1) * c.pixels.W + Shape::width + c.reach, c.all()) - begin;
-      bringStrips<Shape>(x + begin * 4, w + tile * Shape::stage, c, size, count, tiles * Shape::stage, memory, barriers);
+      int count = minInt(strips.lineAt(last) + (Shape::height - 1) * c.pixels.W + Shape::width + c.reach, c.all()) - begin;
+      produceStrips<Shape>(x + begin * 4, w + tile * Shape::stage, c, size, count, tiles * Shape::stage, memory, barriers);
     }
     barrier();
     barrier();
     return;
   }
-  int mine = lesser(first + group, last);
+  int mine = minInt(first + group, last);
   typename Shape::Sums sums;
   sums.clear();
-  multiplyStrip<Shape>(sums, c, size, 4 * Shape::stages * Shape::stage + 16 * (strips.place(mine) - begin), memory, barriers);
+  multiplyStrip<Shape>(sums, c, size, 4 * Shape::stages * Shape::stage + 16 * (strips.lineAt(mine) - begin), memory, barriers);
   sums.finish(out, tile * Shape::rows);
   barrier();
   sums.write((float*)memory);

@@ -21,7 +21,7 @@ struct GroupFilter {
 struct Range {
   int first, count;
 
-  static INLINE Range part(unsigned n, unsigned parts, unsigned i) {
+  static INLINE Range split(unsigned n, unsigned parts, unsigned i) {
     unsigned each = n / parts, more = n % parts;
     return {(int)(each * i + (i < more ? i : more)), (int)(each + (i < more))};
   }
@@ -41,7 +41,7 @@ struct GradientRows {
   };
   INLINE Stage at(int n) const {
     int image = n / stagesOfImage(), p = n % stagesOfImage() * rows;
-    return {(image * x.pixels.H + p) * x.pixels.W, (image * dout.pixels.H + p) * dout.pixels.W + first, lesser(rows, x.pixels.P - p)};
+    return {(image * x.pixels.H + p) * x.pixels.W, (image * dout.pixels.H + p) * dout.pixels.W + first, minInt(rows, x.pixels.P - p)};
   }
   INLINE int total() const { return x.pixels.B * stagesOfImage(); }
   INLINE int shift(int tap) const { return tap / x.across * x.down + tap % x.across * x.right; }
@@ -58,8 +58,8 @@ struct Stages {
   unsigned number = 0, odd = 0;
 
   INLINE unsigned begin() const { return number * size; }
-  INLINE CopyBarrier* filled(unsigned number) const { return (CopyBarrier*)(memory + depth * size) + number; }
-  INLINE CopyBarrier* read(unsigned number) const { return filled(number) + depth; }
+  INLINE MBarrier* filled(unsigned number) const { return (MBarrier*)(memory + depth * size) + number; }
+  INLINE MBarrier* read(unsigned number) const { return filled(number) + depth; }
   // sums are where a warp's share of those of earlier slices lies: four for each thread, then the next four.
   INLINE Vector<float, 4>* sums(int tap) const {
     return (Vector<float, 4>*)(memory + depth * (size + 4)) + tap * (GroupFilter::rows * GroupFilter::channels / 4) + threadIdx.x % 128;
@@ -69,24 +69,24 @@ struct Stages {
   }
 };
 
-// bringStages has four warps copy the operands of all stages. Two bring the image's chunks and two the gradient's, one by each of four lanes. The image's
+// produceStages has four warps copy the operands of all stages. Two bring the image's chunks and two the gradient's, one by each of four lanes. The image's
 // lines begin lowest lines behind the pixels, and are reach more.
-INLINE void bringStages(Stages stages, const unsigned* dout, const unsigned* x, const GradientRows& c, int block, int row, int lowest, int reach) {
-  constexpr int chunk = 4, chunks = line / chunk, lanes = 2 * chunks / GroupFilter::copying;
+INLINE void produceStages(Stages stages, const unsigned* dout, const unsigned* x, const GradientRows& c, int block, int row, int lowest, int reach) {
+  constexpr int chunk = 4, chunks = lineWords / chunk, lanes = 2 * chunks / GroupFilter::copying;
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, i = warp % 2 * lanes + lane % lanes, total = c.total();
   bool image = warp < 2;
   int size = image ? c.sizeX : c.sizeDout, columns = image ? c.x.pixels.W : c.dout.pixels.W, all = image ? c.x.all() : c.dout.all();
   const unsigned* from = image ? x + (block * chunks + i) * all * chunk : dout + (row * chunks + i) * all * chunk;
-  unsigned* to = stages.memory + (image ? 0 : line * c.sizeX) + i * chunk * size;
+  unsigned* to = stages.memory + (image ? 0 : lineWords * c.sizeX) + i * chunk * size;
   if (!image) reach = 0;
   for (int slice = blockIdx.y; slice * c.each < total; slice += gridDim.y)
-    for (int n = slice * c.each; n < lesser(total, (slice + 1) * c.each); n++) {
+    for (int n = slice * c.each; n < minInt(total, (slice + 1) * c.each); n++) {
       auto s = c.at(n);
-      int begin = image ? s.x + lowest : s.dout, count = lesser(c.lines(s.rows, columns) + reach, all - begin);
-      CopyBarrier* filled = stages.filled(stages.number);
-      waitFor(stages.read(stages.number), stages.odd ^ 1);
-      if (lane == 0) expectBytes(filled, 16 * lanes * count);
-      if (lane < lanes) copyBulk(to + stages.begin(), from + begin * chunk, 16 * count, filled);
+      int begin = image ? s.x + lowest : s.dout, count = minInt(c.lines(s.rows, columns) + reach, all - begin);
+      MBarrier* filled = stages.filled(stages.number);
+      mbarrierWait(stages.read(stages.number), stages.odd ^ 1);
+      if (lane == 0) mbarrierArriveExpectTx(filled, 16 * lanes * count);
+      if (lane < lanes) copyAsyncBulk(to + stages.begin(), from + begin * chunk, 16 * count, filled);
       stages.advance();
     }
 }
@@ -102,10 +102,10 @@ INLINE void multiplyTaps(Stages stages, float* partial, const GradientRows& c, i
 #pragma unroll
   for (int t = 0; t < each; t++) right[t] = 16 * (c.shift(first + t) - lowest);
   // The line and the chunk of a stage that the lane brings to a product's left operand.
-  unsigned left = 16 * (c.sizeX * (line / 4) + (lane % 8 + lane / 16 * 8) + (2 * warp + lane / 8 % 2) * c.sizeDout);
+  unsigned left = 16 * (c.sizeX * (lineWords / 4) + (lane % 8 + lane / 16 * 8) + (2 * warp + lane / 8 % 2) * c.sizeDout);
   int total = c.total();
   for (int slice = blockIdx.y; slice * c.each < total; slice += gridDim.y) {
-    int rounds = lesser(c.each, total - slice * c.each), p = slice * c.each % c.stagesOfImage() * c.rows;
+    int rounds = minInt(c.each, total - slice * c.each), p = slice * c.each % c.stagesOfImage() * c.rows;
     float sums[each][Shape::channels / 2];
 #pragma unroll
     for (auto& some : sums)
@@ -113,31 +113,31 @@ INLINE void multiplyTaps(Stages stages, float* partial, const GradientRows& c, i
       for (float& v : some) v = 0;
     for (int round = 0; round < rounds; round++) {
       unsigned a[3][4], atX = 4 * stages.begin(), atDout = atX + left;
-      int more = c.steps, steps = lesser(c.rows, c.x.pixels.P - p) * c.steps;
+      int more = c.steps, steps = minInt(c.rows, c.x.pixels.P - p) * c.steps;
       p = p + c.rows < c.x.pixels.P ? p + c.rows : 0;
       auto multiply = [&](unsigned (&words)[4]) INLINED {
-        loadMatricesTransposed(words, stages.memory, atDout);
-        groupFence();
+        ldmatrixX4Trans(words, stages.memory, atDout);
+        wgmmaFence();
 #pragma unroll
-        for (int t = 0; t < each; t++) multiplyGroup(sums[t], words, describe(stages.memory, atX + right[t], 128, 16 * c.sizeX));
-        groupCommit();
+        for (int t = 0; t < each; t++) wgmma(sums[t], words, matrixDescriptor(stages.memory, atX + right[t], 128, 16 * c.sizeX));
+        wgmmaCommit();
         atX += 16 * Shape::step, atDout += 16 * Shape::step;
         if (--more == 0) {
           more = c.steps;
           atX += 16 * (c.x.pixels.W - c.steps * Shape::step), atDout += 16 * (c.dout.pixels.W - c.steps * Shape::step);
         }
       };
-      waitFor(stages.filled(stages.number), stages.odd);
+      mbarrierWait(stages.filled(stages.number), stages.odd);
       for (int i = 1; i < steps; i += 2) {
-        groupWait<1>();  // the product that read the words
+        wgmmaWait<1>();  // the product that read the words
         multiply(a[0]);
-        groupWait<1>();
+        wgmmaWait<1>();
         multiply(a[1]);
       }
       if (steps % 2) multiply(a[2]);
-      groupWait<0>();
+      wgmmaWait<0>();
       warpBarrier();
-      if (lane == 0) arrive(stages.read(stages.number));
+      if (lane == 0) mbarrierArrive(stages.read(stages.number));
       stages.advance();
     }
     if (gridDim.y == 1 && total > c.each) {
@@ -156,7 +156,7 @@ INLINE void multiplyTaps(Stages stages, float* partial, const GradientRows& c, i
         }
       if ((slice + 1) * c.each < total) continue;
     }
-    unsigned thread = unknown(threadIdx.x);  // where the sums go is found here, and kept in no registers
+    unsigned thread = opaque(threadIdx.x);  // where the sums go is found here, and kept in no registers
     int channels = c.x.blocks * Shape::channels, filter = row * Shape::rows + thread / 32 % 4 * 16 + thread % 32 / 4;
     float* to = partial + (gridDim.y > 1 ? (long long)slice * c.filters * c.x.taps * channels : 0) + block * Shape::channels + thread % 4 * 2;
 #pragma unroll
@@ -177,28 +177,28 @@ INLINE void multiplyTaps(Stages stages, float* partial, const GradientRows& c, i
 INLINE void convolveGroupFilter(float* partial, const unsigned* dout, const unsigned* x, const GradientRows& c, int groups, unsigned* memory) {
   using Shape = GroupFilter;
   int block = blockIdx.x / groups % c.x.blocks, row = blockIdx.x / groups / c.x.blocks;
-  auto taps = Range::part(c.x.taps, groups, blockIdx.x % groups);
+  auto taps = Range::split(c.x.taps, groups, blockIdx.x % groups);
   int lowest = c.shift(taps.first), highest = lowest;
   for (int i = 1; i < taps.count; i++) {
     int at = c.shift(taps.first + i);
-    lowest = lesser(lowest, at), highest = at > highest ? at : highest;
+    lowest = minInt(lowest, at), highest = at > highest ? at : highest;
   }
-  Stages stages = {memory, c.depth, line * (c.sizeX + c.sizeDout)};
+  Stages stages = {memory, c.depth, lineWords * (c.sizeX + c.sizeDout)};
   // What lies behind the copies' last lines is multiplied by zeros, and must be numbers.
   if ((c.total() - 1) / c.each % gridDim.y == blockIdx.y)
     for (int i = threadIdx.x; i < c.depth * stages.size; i += blockDim.x) memory[i] = 0;
   if (threadIdx.x == 0)
-    for (int i = 0; i < c.depth; i++) initBarrier(stages.filled(i), Shape::copying), initBarrier(stages.read(i), 4 * lesser(Shape::groups, taps.count));
-  orderBarriers();
+    for (int i = 0; i < c.depth; i++) mbarrierInit(stages.filled(i), Shape::copying), mbarrierInit(stages.read(i), 4 * minInt(Shape::groups, taps.count));
+  fenceProxyAsync();
   barrier();
   int group = threadIdx.x / 128;
   if (group == Shape::groups) {
-    setRegisters<Shape::registersToCopy, false>();
-    bringStages(stages, dout, x, c, block, row, lowest, highest - lowest);
+    setMaxRegisters<Shape::registersToCopy, false>();
+    produceStages(stages, dout, x, c, block, row, lowest, highest - lowest);
     return;
   }
-  setRegisters<Shape::registers, true>();
-  auto own = Range::part(taps.count, Shape::groups, group);
+  setMaxRegisters<Shape::registers, true>();
+  auto own = Range::split(taps.count, Shape::groups, group);
   if (own.count == 3) multiplyTaps<3>(stages, partial, c, block, row, lowest, taps.first, taps.first + own.first);
   if (own.count == 2) multiplyTaps<2>(stages, partial, c, block, row, lowest, taps.first, taps.first + own.first);
   if (own.count == 1) multiplyTaps<1>(stages, partial, c, block, row, lowest, taps.first, taps.first + own.first);

@@ -11,7 +11,7 @@ namespace pollen {
 // image are 0.
 template <class Number>
 struct PackTile {
-  static constexpr int numbers = Numbers<Number>::word, some = line * numbers, lines = 32;
+  static constexpr int numbers = Numbers<Number>::word, some = lineWords * numbers, lines = 32;
   int begin, block, plane;
   float* tile;
 
@@ -22,10 +22,10 @@ struct PackTile {
     begin = blockIdx.x % tiles * lines, block = blockIdx.x / tiles % blocks, plane = blockIdx.x / tiles / blocks;
     int at = begin + lane, h = at / columns - top, w = at % columns - left;
     bool inside = (unsigned)h < (unsigned)height & (unsigned)w < (unsigned)width;
-    int first = block * some + warp, there = inside ? channels - first : 0, apart = channelFrom / From::together;
+    int first = block * some + warp, there = inside ? channels - first : 0, channelStride = channelFrom / From::together;
     from.seek(plane * planeFrom + first * channelFrom, h, w);
 #pragma unroll
-    for (int i = 0; i < some; i += 8) memory[lane * (some + 1) + i + warp] = from(i < there, i * apart);
+    for (int i = 0; i < some; i += 8) memory[lane * (some + 1) + i + warp] = from(i < there, i * channelStride);
     barrier();
     tile = memory;
   }
@@ -40,7 +40,7 @@ struct PackTile {
     for (int i = 0; i < each; i++) total += tile[(threadIdx.x / some * each + i) * (some + 1) + channel];
     sums[threadIdx.x] = total;
     barrier();
-    if ((int)threadIdx.x >= lesser(some, channels - block * some)) return;
+    if ((int)threadIdx.x >= minInt(some, channels - block * some)) return;
 #pragma unroll
     for (int i = 1; i < parts; i++) total += sums[i * some + channel];
     table.at()[(plane * tiles + begin / lines) * channels + block * some + channel] = total;
@@ -66,7 +66,7 @@ INLINE void pack(unsigned* to, From from, Out<float> sums, bool summed, int chan
   for (int i = 0; i < b.lines; i += 8) {
     int n = i + warp;
     if (b.begin + n >= rows * columns) return;
-    to[(b.plane * planeTo + b.block * blockTo + b.begin + n) * line + lane] = b.word(n, lane);
+    to[(b.plane * planeTo + b.block * blockTo + b.begin + n) * lineWords + lane] = b.word(n, lane);
   }
 }
 
@@ -76,7 +76,7 @@ INLINE void packChunks(unsigned* to, From from, Out<float> sums, bool summed, in
                        int top, int left, int rows, int columns, int blocks, int planeTo, int blockTo, int lineTo, int run) {
   PackTile<Number> b(from, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks);
   if (summed) b.sum(sums, channels, (rows * columns + b.lines - 1) / b.lines);
-  constexpr int chunk = 4, chunks = line / chunk;
+  constexpr int chunk = 4, chunks = lineWords / chunk;
   int n = threadIdx.x % 32, i = threadIdx.x / 32;
   if (b.begin + n >= rows * columns || i >= chunks) return;
   int at = b.plane * planeTo + b.block * blockTo + (b.begin + n) * lineTo;
@@ -94,30 +94,30 @@ struct PackWindows {
 
   Windows<float> from;
   Chunk* lines;  // of the plane and the chunk
-  int count, apart, height, width, top, left, rows, columns;
+  int count, channelStride, height, width, top, left, rows, columns;
 
   // Window is a lane's, of each of the chunk's channels.
   struct Window {
     float g[numbers];
-    unsigned which[numbers];
+    unsigned argmax[numbers];
   };
 
   INLINE Window load(int window, bool there) const {
     Window w;
 #pragma unroll
     for (int c = 0; c < numbers; c++) {
-      w.which[c] = loadIf(there & (c < count), from.which + c * apart + window);
-      w.g[c] = loadIf(there & (c < count), from.dout + c * apart + window);
+      w.argmax[c] = loadIf(there & (c < count), from.argmax + c * channelStride + window);
+      w.g[c] = loadIf(there & (c < count), from.dout + c * channelStride + window);
     }
     return w;
   }
 
   // spread is the chunk of one of the window's elements, of gradients whose words are all.
-  static INLINE Chunk spread(const Chunk& all, const Window& own, unsigned element) {
+  static INLINE Chunk unpool(const Chunk& all, const Window& own, unsigned element) {
     Chunk chunk;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      unsigned low = own.which[2 * i] == element ? 0xffffu : 0, high = own.which[2 * i + 1] == element ? 0xffff0000u : 0;
+      unsigned low = own.argmax[2 * i] == element ? 0xffffu : 0, high = own.argmax[2 * i + 1] == element ? 0xffff0000u : 0;
       chunk.v[i] = all.v[i] & (low | high);
     }
     return chunk;
@@ -128,15 +128,15 @@ struct PackWindows {
   INLINE void store(const Window& own, int window, int windows) const {
     int across = width / 2, odd = window % 2, i = (window - odd) / across, j = window - odd - i * across;
     bool next = j + 1 == across;
-    int line[2] = {(2 * i + top) * columns + 2 * j + odd + left, 0}, row[2] = {2 * i + top, 2 * (i + next) + top};
+    int lineOf[2] = {(2 * i + top) * columns + 2 * j + odd + left, 0}, row[2] = {2 * i + top, 2 * (i + next) + top};
     int column[2] = {2 * j + odd + left, 2 * (next ? 0 : j + 1) + odd + left};
-    line[1] = row[1] * columns + column[1];
+    lineOf[1] = row[1] * columns + column[1];
     Chunk all;
 #pragma unroll
     for (int k = 0; k < 4; k++) all.v[k] = packBF16(own.g[2 * k], own.g[2 * k + 1]);
 #pragma unroll
     for (int down = 0; down < 2; down++) {
-      Chunk elements[2] = {spread(all, own, 2 * down), spread(all, own, 2 * down + 1)}, mine, other;
+      Chunk elements[2] = {unpool(all, own, 2 * down), unpool(all, own, 2 * down + 1)}, mine, other;
 #pragma unroll
       for (int k = 0; k < 4; k++) {
         mine.v[k] = odd ? elements[1].v[k] : elements[0].v[k];
@@ -148,14 +148,14 @@ struct PackWindows {
 #pragma unroll
         for (int k = 0; k < 4; k++) chunk.v[k] = odd == w ? mine.v[k] : other.v[k];
         bool inside = (unsigned)(row[w] + down) < (unsigned)rows & (unsigned)column[w] < (unsigned)columns;
-        if (inside & (window - odd + w < windows)) lines[line[w] + down * columns] = chunk;
+        if (inside & (window - odd + w < windows)) lines[lineOf[w] + down * columns] = chunk;
       }
     }
   }
 
   // border writes the zeros of lines from first to last that are outside of the image.
   INLINE void border(int first, int last) const {
-    const unsigned zero = unknown(0);  // or clang would write the 16 bytes by halves
+    const unsigned zero = opaque(0);  // or clang would write the 16 bytes by halves
     int at = first + threadIdx.x % 32, row = at / columns - top, column = at % columns - left, further = 32 % columns, down = 32 / columns;
     for (; at < last; at += 32) {
       if ((unsigned)row >= (unsigned)height | (unsigned)column >= (unsigned)width) lines[at] = {zero, zero, zero, zero};
@@ -189,16 +189,16 @@ INLINE void packWindows(unsigned* to, Windows<float> from, Out<float> sums, bool
   int part = blockIdx.x % tiles, block = blockIdx.x / tiles % blocks, plane = blockIdx.x / tiles / blocks;
   int channel = (block * Pack::chunks + warp) * Pack::numbers, begin = (plane * planeFrom + channel * channelFrom) / 4;
   int window = part * Pack::tile + threadIdx.x % 32;
-  Pack b{{from.dout + begin, from.which + begin}, (Pack::Chunk*)to + (block * Pack::chunks + warp) * run + plane * planeTo, channels - channel,
+  Pack b{{from.dout + begin, from.argmax + begin}, (Pack::Chunk*)to + (block * Pack::chunks + warp) * run + plane * planeTo, channels - channel,
          channelFrom / 4, height, width, top, left, rows, columns};
   const Pack::Window own = b.load(window, window < windows);
   int share = (rows * columns + tiles - 1) / tiles;
-  b.border(part * share, lesser((part + 1) * share, rows * columns));
+  b.border(part * share, minInt((part + 1) * share, rows * columns));
   b.store(own, window, windows);
   if (!summed) return;
   float total[Pack::numbers];
 #pragma unroll
-  for (int c = 0; c < Pack::numbers; c++) total[c] = own.which[c] == noMaximum ? 0 : 0 + own.g[c];  // not -0
+  for (int c = 0; c < Pack::numbers; c++) total[c] = own.argmax[c] == noMaximum ? 0 : 0 + own.g[c];  // not -0
   Pack::sum(total, sums.at() + (plane * tiles + part) * channels + channel, b.count);
 }
 
@@ -219,11 +219,11 @@ struct FromWindows {
 
   INLINE void seek(int plane, int h, int w) {
     int at = plane / together + h / 2 * (width / 2) + w / 2;
-    windows.dout += at, windows.which += at;
+    windows.dout += at, windows.argmax += at;
     element = h % 2 * 2 + w % 2;
   }
   INLINE float operator()(bool there, int further) const {
-    return loadIf(there & (loadIf(there, windows.which + further) == element), windows.dout + further);
+    return loadIf(there & (loadIf(there, windows.argmax + further) == element), windows.dout + further);
   }
 };
 

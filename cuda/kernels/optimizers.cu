@@ -3,7 +3,7 @@
 
 // optimize lets rule(theta, g, s) change a parameter and its states.
 template <int states, class T, class Rule>
-INLINE void optimize(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state)[states], Share n, T decay, Rule rule) {
+INLINE void optimize(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state)[states], BlockRange n, T decay, Rule rule) {
   update(statistics, n, [&](int i, int count) INLINED {
     Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count), s[states];
 #pragma unroll
@@ -35,7 +35,7 @@ INLINE T preconditioned(T g, T square, T epsilon) {
 
 // theta <- theta - rate g
 template <class T>
-INLINE void sgd(Out<T> statistics, InOut<T> w, In<T> dw, T rate, Share n, T decay) {
+INLINE void sgd(Out<T> statistics, InOut<T> w, In<T> dw, T rate, BlockRange n, T decay) {
   update(statistics, n, [&](int i, int count) INLINED {
     Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count);
 #pragma unroll
@@ -121,7 +121,7 @@ struct Adam {
 
 // adam is both rules: weight decay in the gradient, or beside the step.
 template <class T>
-INLINE void adam(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state)[2], In<T> rates, Header header, Share n, int entries, T beta1, T beta2,
+INLINE void adam(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state)[2], In<T> rates, Header header, BlockRange n, int entries, T beta1, T beta2,
                  double log1, double log2, T epsilon, T inGradient, T inStep) {
   struct Correction {
     T first, second;
@@ -140,34 +140,34 @@ INLINE void adam(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state
 
 #define OPTIMIZERS(T, suffix)                                                                                                    \
   UPDATE(sgd_update_##suffix, T,                                                                                                 \
-         (Out<T> statistics, InOut<T> w, In<T> dw, In<T> rates, Header header, Share n, int entries, double decay),              \
+         (Out<T> statistics, InOut<T> w, In<T> dw, In<T> rates, Header header, BlockRange n, int entries, double decay),              \
          sgd(statistics, w, dw, RATE, n, T(decay)))                                                                              \
   UPDATE(momentum_update_##suffix, T,                                                                                            \
-         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, Share n, int entries, double keep,    \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, BlockRange n, int entries, double keep,    \
           double decay),                                                                                                         \
          optimize<1>(statistics, w, dw, {v}, n, T(decay), Momentum<T>{RATE, T(keep)}))                                           \
   UPDATE(nesterov_update_##suffix, T,                                                                                            \
-         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, Share n, int entries, double keep,    \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, BlockRange n, int entries, double keep,    \
           double decay),                                                                                                         \
          optimize<1>(statistics, w, dw, {v}, n, T(decay), Nesterov<T>{RATE, T(keep)}))                                           \
   UPDATE(adagrad_update_##suffix, T,                                                                                             \
-         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, Share n, int entries, double epsilon, \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, BlockRange n, int entries, double epsilon, \
           double decay),                                                                                                         \
          optimize<1>(statistics, w, dw, {s}, n, T(decay), Adagrad<T>{RATE, T(epsilon)}))                                         \
   UPDATE(rmsprop_update_##suffix, T,                                                                                             \
-         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, Share n, int entries, double keep,    \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, BlockRange n, int entries, double keep,    \
           double epsilon, double decay),                                                                                         \
          optimize<1>(statistics, w, dw, {s}, n, T(decay), RMSProp<T>{RATE, T(keep), T(epsilon)}))                                \
   UPDATE(adadelta_update_##suffix, T,                                                                                            \
-         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, InOut<T> u, Header, Share n, double keep, double epsilon,         \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, InOut<T> u, Header, BlockRange n, double keep, double epsilon,         \
           double decay),                                                                                                         \
          optimize<2>(statistics, w, dw, {s, u}, n, T(decay), Adadelta<T>{T(keep), T(epsilon)}))                                  \
   UPDATE(adam_update_##suffix, T,                                                                                                \
-         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, Share n, int entries,     \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, BlockRange n, int entries,     \
           double beta1, double beta2, double log1, double log2, double epsilon, double decay),                                   \
          adam(statistics, w, dw, {m, v}, rates, header, n, entries, T(beta1), T(beta2), log1, log2, T(epsilon), T(decay), T(0))) \
   UPDATE(adamw_update_##suffix, T,                                                                                               \
-         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, Share n, int entries,     \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, BlockRange n, int entries,     \
           double beta1, double beta2, double log1, double log2, double epsilon, double decay),                                   \
          adam(statistics, w, dw, {m, v}, rates, header, n, entries, T(beta1), T(beta2), log1, log2, T(epsilon), T(0), T(decay)))
 

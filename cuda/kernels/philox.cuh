@@ -25,7 +25,7 @@ INLINE Address addressOf(Header header, unsigned stream) {
 // philox is the four words of a stream's elements 4 quad to 4 quad + 3 (Salmon et al. 2011).
 INLINE Quad<unsigned> philox(const Address& a, unsigned quad) {
   // The rounds' keys would fill twenty registers beside a loop.
-  unsigned k0 = unknown((unsigned)a.seed), k1 = unknown((unsigned)(a.seed >> 32));
+  unsigned k0 = opaque((unsigned)a.seed), k1 = opaque((unsigned)(a.seed >> 32));
   unsigned c0 = quad, c1 = (unsigned)a.step, c2 = ((unsigned)(a.step >> 32) & 0xffffu) | a.stream << 16, c3 = a.chain;
 #pragma unroll
   for (int round = 0; round < 10; round++) {
@@ -58,7 +58,7 @@ INLINE float radius(unsigned word) {
   float low = (0x1.55a384p-1f * g + 0x1.fffecp-1f) + (0x1.0df6cap-1f * g + 0x1.f313e6p-2f) * g2;
   float high = (0x1.354ff6p+1f * g + -0x1.72285ep-2f) + (0x1.6a0f48p+1f * g + -0x1.a3993p+1f) * g2;
   float p = low + high * g4;
-  return math::Usual::sqrt(k * 0x1.62e43p+0f + ((g + g) + p * g2));  // of 2^-31 to 45
+  return math::Fast::sqrt(k * 0x1.62e43p+0f + ((g + g) + p * g2));  // of 2^-31 to 45
 }
 
 INLINE void circle(unsigned word, float* cosine, float* sine) {

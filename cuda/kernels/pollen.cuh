@@ -40,7 +40,7 @@ template <class T>
 using InOut = Buffer<T>;
 
 // unknown is v, which the compiler cannot tell: what is computed from it stays where it is, out of a loop's registers.
-INLINE int unknown(int v) {
+INLINE int opaque(int v) {
   asm volatile("" : "+r"(v));
   return v;
 }

@@ -82,21 +82,21 @@ __device__ void averageForward(T* y, const T* x, Pool p) {
 }
 
 // gather gives each element of dx the sum of share(plane, element, i, j) over the windows (i, j) that cover it.
-template <class T, class Share>
-__device__ void gather(T* dx, const Pool& p, Share share) {
+template <class T, class Contribution>
+__device__ void gather(T* dx, const Pool& p, Contribution contribution) {
   for (int i = first(); i < p.planes * p.H * p.W; i += step()) {
     int line = i / p.W, plane = line / p.H, h = line - plane * p.H, w = i - line * p.W;
     Range rows = covering(h, p.strideH, p.padH, p.R, p.P), columns = covering(w, p.strideW, p.padW, p.S, p.Q);
     T sum = 0;
     for (int r = rows.lo; r < rows.hi; r++)
-      for (int c = columns.lo; c < columns.hi; c++) sum += share(plane, h * p.W + w, r, c);
+      for (int c = columns.lo; c < columns.hi; c++) sum += contribution(plane, h * p.W + w, r, c);
     dx[i] = sum;
   }
 }
 
-// MaxShare gives a window's gradient to its first maximum, with a ReLU before it only if that is above 0.
+// MaxContribution gives a window's gradient to its first maximum, with a ReLU before it only if that is above 0.
 template <class T, bool relu>
-struct MaxShare {
+struct MaxContribution {
   const T *dout, *x;
   Pool p;
 
@@ -130,16 +130,16 @@ template <class T, bool relu>
 __device__ void placesBackward(T* dx, const T* dout, const unsigned char* places, int windows, int Q) {
   for (int i = first(); i < windows; i += step()) {
     int at = relu ? places[i] : places[i] % noMaximum;
-    T share[4], g = dout[i];
-    for (int j = 0; j < 4; j++) share[j] = at == j ? g : T(0);
+    T contribution[4], g = dout[i];
+    for (int j = 0; j < 4; j++) contribution[j] = at == j ? g : T(0);
     auto to = quad<T, Vector<T, 2>>(dx, i, Q);
-    to[0] = {share[0], share[1]};
-    to[Q] = {share[2], share[3]};
+    to[0] = {contribution[0], contribution[1]};
+    to[Q] = {contribution[2], contribution[3]};
   }
 }
 
 template <class T>
-struct AverageShare {
+struct AverageContribution {
   const T* dout;
   Pool p;
 
@@ -153,11 +153,11 @@ struct AverageShare {
 #define POOLS(suffix, T)                                                                                         \
   KERNEL(max_pool_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { maxForward(y.at(), x.at(), POOL); }             \
   KERNEL(max_pool_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> x, SHAPE) {                                 \
-    gather(dx.at(), POOL, MaxShare<T, false>{dout.at(), x.at(), POOL});                                          \
+    gather(dx.at(), POOL, MaxContribution<T, false>{dout.at(), x.at(), POOL});                                          \
   }                                                                                                              \
   KERNEL(max_pool_relu_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { maxReLUForward(y.at(), x.at(), POOL); }    \
   KERNEL(max_pool_relu_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> x, SHAPE) {                            \
-    gather(dx.at(), POOL, MaxShare<T, true>{dout.at(), x.at(), POOL});                                           \
+    gather(dx.at(), POOL, MaxContribution<T, true>{dout.at(), x.at(), POOL});                                           \
   }                                                                                                              \
   KERNEL(max_places_fwd_##suffix, 256)(Out<unsigned char> places, In<T> x, int windows, int Q) {                 \
     placesForward(places.at(), x.at(), windows, Q);                                                              \
@@ -169,7 +169,7 @@ struct AverageShare {
     placesBackward<T, true>(dx.at(), dout.at(), places.at(), windows, Q);                                        \
   }                                                                                                              \
   KERNEL(average_pool_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { averageForward(y.at(), x.at(), POOL); }     \
-  KERNEL(average_pool_bwd_##suffix, 256)(Out<T> dx, In<T> dout, SHAPE) { gather(dx.at(), POOL, AverageShare<T>{dout.at(), POOL}); }
+  KERNEL(average_pool_bwd_##suffix, 256)(Out<T> dx, In<T> dout, SHAPE) { gather(dx.at(), POOL, AverageContribution<T>{dout.at(), POOL}); }
 
 POOLS(f32, float)
 POOLS(f64, double)

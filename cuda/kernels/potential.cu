@@ -7,7 +7,7 @@
 // Energy is a prior's parameters.
 struct Energy {
   int family;
-  double scale, freedom, narrow, share;
+  double scale, dof, narrow, weight;
 
   // The scale mixture's odds and bend are those of langevin/slope.go.
   INLINE double operator()(double theta) const {
@@ -19,9 +19,9 @@ struct Energy {
       case laplacePrior:
         return math::abs(theta) / scale;
       case studentTPrior:
-        return (freedom + 1) / 2 * math::log1p(theta * theta / (freedom * scale * scale));
+        return (dof + 1) / 2 * math::log1p(theta * theta / (dof * scale * scale));
       case scaleMixturePrior: {
-        double odds = math::log1p(-share) - math::log(share) + math::log(scale / narrow), square = theta * theta;
+        double odds = math::log1p(-weight) - math::log(weight) + math::log(scale / narrow), square = theta * theta;
         double bend = (1 / (narrow * narrow) - 1 / (scale * scale)) / 2;
         return square / (scale * scale) / 2 + (math::softplus(odds) - math::softplus(odds - bend * square));
       }
@@ -41,7 +41,7 @@ INLINE void energies(Out<double> partial, In<T> w, int n, Energy energy) {
 }
 
 template <class T>
-INLINE void join(Out<T> y, In<double> partial, int tiles, int n, double constant) {
+INLINE void addTiles(Out<T> y, In<double> partial, int tiles, int n, double constant) {
   double sum = 0;
   for (int i = threadIdx.x; i < tiles; i += blockDim.x) sum += partial.at()[i];
   sum = blockSum(sum);
@@ -56,11 +56,11 @@ INLINE void slopes(Out<T> dw, In<T> w, In<T> dout, int n, Prior<T> prior) {
 
 #define POTENTIAL(T, suffix)                                                                                                       \
   KERNEL(prior_energy_fwd_##suffix, 256)                                                                                           \
-  (Out<double> partial, In<T> w, int n, int family, T scale, T freedom, T narrow, T share) {                                       \
-    energies(partial, w, n, Energy{family, scale, freedom, narrow, share});                                                        \
+  (Out<double> partial, In<T> w, int n, int family, T scale, T dof, T narrow, T weight) {                                       \
+    energies(partial, w, n, Energy{family, scale, dof, narrow, weight});                                                        \
   }                                                                                                                                \
   KERNEL(prior_energy_join_##suffix, 256)(Out<T> y, In<double> partial, int tiles, int n, T constant) {                            \
-    join(y, partial, tiles, n, constant);                                                                                          \
+    addTiles(y, partial, tiles, n, constant);                                                                                          \
   }                                                                                                                                \
   KERNEL(prior_energy_bwd_##suffix, 256)(Out<T> dw, In<T> w, In<T> dout, int n, PRIOR(T)) { slopes(dw, w, dout, n, PRIOR_OF(T)); }
 

@@ -36,7 +36,7 @@ struct Prior {
         return f([&](T dw, T theta) INLINED { return dw + strength * theta / (spread + theta * theta); });
       case scaleMixturePrior:
         return f([&](T dw, T theta) INLINED {
-          const Mixture& m = again(mixture);
+          const Mixture& m = reload(mixture);
           double x = theta, q = math::exp(m.odds - m.bend * x * x);
           return dw + T(x * (strength + m.narrow * q) / (1 + q));
         });
@@ -67,7 +67,7 @@ struct Prior {
         });
       case scaleMixturePrior:
         return f([&](double theta) INLINED {
-          const Mixture& m = again(mixture);
+          const Mixture& m = reload(mixture);
           double square = theta * theta, p = 1 / (1 + math::exp(m.bend * square - m.odds));
           return wide + (m.narrow - wide) * p * (1 - 2 * m.bend * square * (1 - p));
         });

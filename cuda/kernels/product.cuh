@@ -14,11 +14,11 @@
 
 namespace pollen {
 
-INLINE int lesser(int a, int b) { return a < b ? a : b; }
+INLINE int minInt(int a, int b) { return a < b ? a : b; }
 
 // Epilogue is what is done to a sum before it is stored. With pooling every four columns are a window, whose maximum alone is; which of the four it was is
 // noted if asked for, and that it was none if only those above 0 count. With a mask bias is a number for each sum, which is 0 unless that is above 0.
-enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4, withPool = 8, withWhich = 16, onlyPositive = 32, withMask = 64 };
+enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4, withPool = 8, withArgmax = 16, onlyPositive = 32, withMask = 64 };
 
 template <class T>
 INLINE T finish(T sum, int epilogue, const T* bias, int at) {
@@ -56,12 +56,12 @@ struct Maximum {
 template <class T>
 struct Pooled {
   Out<T> data;
-  Out<unsigned char> which;
+  Out<unsigned char> argmax;
 
   INLINE void store(int i, const T* window, int epilogue) const {
     Maximum<T> m(window);
     data.at()[i] = m.best;
-    if (epilogue & withWhich) which.at()[i] = epilogue & onlyPositive && !(m.found > 0) ? noMaximum : m.at;
+    if (epilogue & withArgmax) argmax.at()[i] = epilogue & onlyPositive && !(m.found > 0) ? noMaximum : m.at;
   }
 };
 
@@ -107,8 +107,8 @@ INLINE void pipelineSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end
       bool deepA = a.inDeepChunks(), deepB = b.inDeepChunks();
       if (round >= 0 && (deepA || deepB)) {
         T* stage = memory + (next + 1 == stages ? 0 : next + 1) * Shape::stage;
-        Turned<RowsOf<Shape>, T> rows;
-        Turned<ColumnsOf<Shape>, T> columns;
+        TransposedChunks<RowsOf<Shape>, T> rows;
+        TransposedChunks<ColumnsOf<Shape>, T> columns;
         bool there = Shape::groups == 1 || round < rounds;
         if (there && deepA) rows.load(stage);
         if (there && deepB) columns.load(stage + Shape::left);
@@ -118,7 +118,7 @@ INLINE void pipelineSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end
       }
     }
     barrier();
-    int now = next + 1 == stages ? 0 : next + 1, coming = round + ahead, from = unknown(k + coming * depth);
+    int now = next + 1 == stages ? 0 : next + 1, coming = round + ahead, from = opaque(k + coming * depth);
     if (coming < rounds) {
       T* to = memory + next * Shape::stage;
       copy<RowsOf<Shape>, deep>(a, from, coming & 1, to);
@@ -136,15 +136,15 @@ INLINE void pipelineSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end
 template <class Shape, class T, class A, class B>
 INLINE void alternateSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end, T* memory) {
   constexpr int depth = Shape::depth;
-  Fetch<RowsOf<Shape>, T> left;
-  Fetch<ColumnsOf<Shape>, T> right;
+  RegisterStage<RowsOf<Shape>, T> left;
+  RegisterStage<ColumnsOf<Shape>, T> right;
   a.advance(k, end, 0);
   b.advance(k, end, 0);
   barrier();
   for (int from = k - depth, stage = 1; from < end; from += depth, stage ^= 1) {
     T *now = memory + stage * Shape::stage, *next = memory + (stage ^ 1) * Shape::stage;
     bool more = from + depth < end;
-    int coming = unknown(from + depth);
+    int coming = opaque(from + depth);
     if (more) {
       left.load(a, coming, stage ^ 1);
       right.load(b, coming, stage ^ 1);
@@ -167,7 +167,7 @@ template <int width, class Shape, class T, bool pools>
 INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool first, bool last, int groups, T* memory) {
   constexpr int across = Shape::columns / width, step = Shape::all / across;
   using Some = Vector<T, width>;
-  unsigned thread = unknown(threadIdx.x);
+  unsigned thread = opaque(threadIdx.x);
   if (Shape::all % across != 0 && thread >= across * step) return;
   int x = thread % across * width, n = column + x;
   if (n >= out.columns) return;
@@ -251,23 +251,23 @@ INLINE void multiply(A a, B b, Output<T, pools> out, Slices slices, T* memory) {
   if constexpr (Shape::groups > 1) {
     int group = threadIdx.x / Shape::threads;
     for (int slice = 0; slice < slices.count; slice += Shape::groups) {
-      int k = lesser((slice + group) * slices.each, slices.depth), end = lesser(k + slices.each, slices.depth), left = slices.count - slice;
+      int k = minInt((slice + group) * slices.each, slices.depth), end = minInt(k + slices.each, slices.depth), left = slices.count - slice;
       sums.clear();
       pipelineSlice<Shape>(sums, a, b, k, end, slices.each, memory + group * Shape::memory);
-      storeSums<Shape>(sums, out, unknown(row), unknown(column), slice == 0, left <= Shape::groups, memory, group, left);
+      storeSums<Shape>(sums, out, opaque(row), opaque(column), slice == 0, left <= Shape::groups, memory, group, left);
     }
     return;
   }
   bool split = gridDim.y > 1;
   if (split) out.data += (long long)blockIdx.y * out.rows * out.columns;
   for (int slice = blockIdx.y; slice < slices.count; slice += gridDim.y) {
-    int k = slice * slices.each, end = lesser(k + slices.each, slices.depth);
+    int k = slice * slices.each, end = minInt(k + slices.each, slices.depth);
     sums.clear();
     if constexpr (Shape::stages > 2)
       pipelineSlice<Shape>(sums, a, b, k, end, slices.each, memory);
     else
       alternateSlice<Shape>(sums, a, b, k, end, memory);
-    storeSums<Shape>(sums, out, unknown(row), unknown(column), split || slice == 0, !split && slice == slices.count - 1, memory);
+    storeSums<Shape>(sums, out, opaque(row), opaque(column), split || slice == 0, !split && slice == slices.count - 1, memory);
   }
 }
 

@@ -6,36 +6,36 @@
 #include "velocities.cuh"
 
 template <class T>
-INLINE void psghmc(Out<T> statistics, InOut<T> second, const Schedules<T>& schedules, const Walkers<T>& walkers, double friction, T alpha, T lambda,
+INLINE void psghmc(Out<T> statistics, InOut<T> second, const Schedules<T>& schedules, const MomentumState<T>& state, double friction, T alpha, T lambda,
                    int freezeAt) {
-  walkers.prefetchAll();
-  const Step<T>& s = schedules.step(walkers.prior.dataSize);
+  state.prefetchAll();
+  const Step<T>& s = schedules.step(state.prior.dataSize);
   const auto& c = once<Coefficients<T>>([&]() INLINED { return Coefficients<T>{T(1 - friction), s.noise(friction)}; });
   const T& memory = once<T>([&]() INLINED { return s.number() >= (unsigned long long)freezeAt ? T(1) : s.memory(alpha); });
-  update(statistics, walkers.n, [&](int i, int count) INLINED {
-    const Step<T>& step = again(s);
-    Quad<T> theta = load(walkers.w.at(), i, count), g = walkers.prior.gradient(load(walkers.dw.at(), i, count), theta);
-    Quad<T> v = load(second.at(), i, count), u = walkers.velocities(step, i, count), z = draw(step, walkers.noise, i);
+  update(statistics, state.n, [&](int i, int count) INLINED {
+    const Step<T>& step = reload(s);
+    Quad<T> theta = load(state.w.at(), i, count), g = state.prior.gradient(load(state.dw.at(), i, count), theta);
+    Quad<T> v = load(second.at(), i, count), u = state.velocities(step, i, count), z = draw(step, state.noise, i);
     T statistic = dot(theta, g);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-      v.v[k] = averageSquare(v.v[k], again(memory), g.v[k]);
+      v.v[k] = averageSquare(v.v[k], reload(memory), g.v[k]);
       T root = math::Exact::sqrt(math::Exact::reciprocal(lambda + math::Exact::sqrt(v.v[k])));
-      u.v[k] = descend(again(c).keep * u.v[k], step.rate, root * g.v[k]) + again(c).scale * z.v[k];
+      u.v[k] = descend(reload(c).keep * u.v[k], step.rate, root * g.v[k]) + reload(c).scale * z.v[k];
       theta.v[k] += root * u.v[k];
     }
     store(second.at(), i, count, v);
-    store(walkers.w.at(), i, count, theta);
-    store(walkers.v.at(), i, count, u);
+    store(state.w.at(), i, count, theta);
+    store(state.v.at(), i, count, u);
     return statistic;
   });
 }
 
 #define PSGHMC(T, suffix)                                                                                                          \
   UPDATE(psghmc_update_##suffix, T,                                                                                                \
-         (WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> second, Header header, Share n, ENTRIES, STREAMS, double friction, \
+         (MOMENTUM_STATE(T), In<T> rates, In<T> temperatures, InOut<T> second, Header header, BlockRange n, ENTRIES, STREAMS, double friction, \
           double alpha, double lambda, double freezeAt, PRIOR(T)),                                                                 \
-         psghmc(statistics, second, SCHEDULES_OF(T), WALKERS_OF(T), friction, T(alpha), T(lambda), int(freezeAt)))
+         psghmc(statistics, second, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), friction, T(alpha), T(lambda), int(freezeAt)))
 
 PSGHMC(float, f32)
 PSGHMC(double, f64)

@@ -16,11 +16,11 @@ INLINE T gammaOf(T v, T dv, T lambda) {
 
 template <class T>
 INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, InOut<T> secondSlope, In<T> diagonal, const Schedules<T>& schedules,
-                       Share n, unsigned stream, T alpha, T lambda, const Prior<T>& prior) {
+                       BlockRange n, unsigned stream, T alpha, T lambda, const Prior<T>& prior) {
   prefetch(n, w, dw, second, secondSlope, diagonal);
   const Step<T>& step = schedules.step(prior.dataSize);
   update(statistics, n, [&](int i, int count) INLINED {
-    const Step<T>& s = again(step);
+    const Step<T>& s = reload(step);
     T keep = s.memory(alpha), drift = keep == alpha ? T(s.h * s.temperature) : T(0);
     Quad<T> theta = load(w.at(), i, count), g = prior.gradient(load(dw.at(), i, count), theta), z = draw(s, stream, i);
     Quad<T> v = load(second.at(), i, count), dv = load(secondSlope.at(), i, count), d = load(diagonal.at(), i, count);
@@ -42,7 +42,7 @@ INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second,
 }
 
 template <class T>
-INLINE void accumulate(Out<T> statistics, In<T> x, InOut<T> sum, Share n) {
+INLINE void accumulate(Out<T> statistics, In<T> x, InOut<T> sum, BlockRange n) {
   update(statistics, n, [&](int i, int count) INLINED {
     Quad<T> q = load(x.at(), i, count), s = load(sum.at(), i, count);
     T statistic = dot(q, q);
@@ -55,10 +55,10 @@ INLINE void accumulate(Out<T> statistics, In<T> x, InOut<T> sum, Share n) {
 
 #define PSGLD_GAMMA(T, suffix)                                                                                                 \
   UPDATE_OF(psgld_gamma_update_##suffix, 1,                                                                                    \
-         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, InOut<T> secondSlope, In<T> diagonal, TABLES(T), Share n,  \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, InOut<T> secondSlope, In<T> diagonal, TABLES(T), BlockRange n,  \
           ENTRIES, unsigned stream, T alpha, T lambda, PRIOR(T)),                                                              \
          psgldGamma(statistics, w, dw, second, secondSlope, diagonal, SCHEDULES_OF(T), n, stream, alpha, lambda, PRIOR_OF(T))) \
-  UPDATE(accumulate_update_##suffix, T, (Out<T> statistics, In<T> x, InOut<T> sum, Share n), accumulate(statistics, x, sum, n))
+  UPDATE(accumulate_update_##suffix, T, (Out<T> statistics, In<T> x, InOut<T> sum, BlockRange n), accumulate(statistics, x, sum, n))
 
 PSGLD_GAMMA(float, f32)
 PSGLD_GAMMA(double, f64)

@@ -9,18 +9,18 @@ struct alignas(16) Quad {
   T v[4];
 };
 
-// loadWhole is the four elements at x, a multiple of 16 bytes.
+// loadQuad is the four elements at x, a multiple of 16 bytes.
 template <class T>
-INLINE Quad<T> loadWhole(const T* x) {
+INLINE Quad<T> loadQuad(const T* x) {
   Quad<T> q = *(const Quad<T>*)x;
-  needed(q.v[0], q.v[1], q.v[2], q.v[3]);  // each where it is needed would be four loads
+  keepLive(q.v[0], q.v[1], q.v[2], q.v[3]);  // each where it is needed would be four loads
   return q;
 }
 
 // load is elements i to i+3, i a multiple of 4; of the last ones, those that there are, and zeros.
 template <class T>
 INLINE Quad<T> load(const T* x, int i, int count) {
-  if (count == 4) return loadWhole(x + i);
+  if (count == 4) return loadQuad(x + i);
   Quad<T> q = {};
 #pragma unroll
   for (int k = 0; k < 3; k++)
@@ -66,7 +66,7 @@ INLINE Quad<T> each(F f, const Quad<X>... x) {
 template <class T, class F, class... X>
 INLINE void mapQuads(T* y, int n, F f, const X*... x) {
   int whole = n / 4;
-  for (int q = first(); q < whole; q += step()) ((Quad<T>*)y)[q] = each<T>(f, loadWhole(x + 4 * q)...);
+  for (int q = first(); q < whole; q += step()) ((Quad<T>*)y)[q] = each<T>(f, loadQuad(x + 4 * q)...);
   int i = 4 * whole + first();
   if (i < n) y[i] = f(x[i]...);
 }

@@ -55,8 +55,8 @@ INLINE const V& once(F f) {
 
 // again is a value in shared memory, which is read there each time instead of lying in registers beside a loop.
 template <class V>
-INLINE const V& again(const V& v) {
-  return (&v)[unknown(0)];
+INLINE const V& reload(const V& v) {
+  return (&v)[opaque(0)];
 }
 
 // part is where part blockIdx.y of a count begins.

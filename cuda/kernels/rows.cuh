@@ -5,7 +5,7 @@
 namespace pollen {
 
 // Share is an argument: a number of elements, and which of how many blocks the block at hand is among those that work on them.
-struct Share {
+struct BlockRange {
   int n, block, blocks;
 
   INLINE operator int() const { return n; }
@@ -18,11 +18,11 @@ struct Stored {
   using Type = A;
 };
 template <>
-struct Stored<Share> {
+struct Stored<BlockRange> {
   using Type = int;
 };
 
-constexpr int mostRows = 12;
+constexpr int maxRows = 12;
 
 // Rows is a kernel's one parameter, as cuda/rows.go writes it. Row i has the blocks from ends[i - 1] on, and before ends[i].
 template <class... A>
@@ -38,8 +38,8 @@ struct Rows {
     }
   }
 
-  int ends[mostRows];
-  alignas(8) char rows[mostRows][place(sizeof...(A))];
+  int ends[maxRows];
+  alignas(8) char rows[maxRows][place(sizeof...(A))];
 
   template <class F>
   INLINE void run(F f) const {
@@ -61,7 +61,7 @@ struct Rows {
     if constexpr (sizeof(First) == sizeof(stored))
       call(f, row, block, blocks, Counted<i + 1, Left...>(), taken..., stored);
     else
-      call(f, row, block, blocks, Counted<i + 1, Left...>(), taken..., Share{stored, block, blocks});
+      call(f, row, block, blocks, Counted<i + 1, Left...>(), taken..., BlockRange{stored, block, blocks});
   }
   template <class F, int i, class... Taken>
   INLINE static void call(F f, const char*, int, int, Counted<i>, const Taken&... taken) {

@@ -8,11 +8,11 @@
 #include "langevin.cuh"
 
 template <class T>
-INLINE void sgld(Out<T> statistics, InOut<T> w, In<T> dw, const Schedules<T>& schedules, Share n, unsigned stream, const Prior<T>& prior) {
+INLINE void sgld(Out<T> statistics, InOut<T> w, In<T> dw, const Schedules<T>& schedules, BlockRange n, unsigned stream, const Prior<T>& prior) {
   prefetch(n, w, dw);
   const Step<T>& step = schedules.step(prior.dataSize);
   update(statistics, n, [&](int i, int count) INLINED {
-    const Step<T>& s = again(step);
+    const Step<T>& s = reload(step);
     Quad<T> theta = load(w.at(), i, count), g = prior.gradient(load(dw.at(), i, count), theta);
     Quad<T> z = draw(s, stream, i);
     T statistic = dot(theta, g);
@@ -42,14 +42,14 @@ struct FisherMetric {
 };
 
 template <class T, class Metric>
-INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, const Schedules<T>& schedules, Share n, unsigned stream, T alpha, Metric metric,
+INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, const Schedules<T>& schedules, BlockRange n, unsigned stream, T alpha, Metric metric,
                   int freezeAt, const Prior<T>& prior) {
   prefetch(n, w, dw, second);
   const Step<T>& step = schedules.step(prior.dataSize);
   const T& memory = once<T>([&]() INLINED { return step.number() >= (unsigned long long)freezeAt ? T(1) : step.memory(alpha); });
   update(statistics, n, [&](int i, int count) INLINED {
-    const Step<T>& s = again(step);
-    T keep = again(memory);
+    const Step<T>& s = reload(step);
+    T keep = reload(memory);
     Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count), v = load(second.at(), i, count);
     g = prior.gradient(g, theta);
     T statistic = dot(theta, g);
@@ -65,8 +65,8 @@ INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, cons
       }
     };
     if constexpr (sizeof(T) == 4) {
-      if (metric.lambda < 0x1p96f && math::usual(v.v[0], v.v[1], v.v[2], v.v[3]))
-        move(math::Usual());
+      if (metric.lambda < 0x1p96f && math::inFastRange(v.v[0], v.v[1], v.v[2], v.v[3]))
+        move(math::Fast());
       else
         move(math::Exact());
     } else {
@@ -80,14 +80,14 @@ INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, cons
 
 #define SGLD(T, suffix)                                                                                                        \
   UPDATE(sgld_update_##suffix, T,                                                                                              \
-         (Out<T> statistics, InOut<T> w, In<T> dw, TABLES(T), Share n, ENTRIES, unsigned stream, PRIOR(T)),                    \
+         (Out<T> statistics, InOut<T> w, In<T> dw, TABLES(T), BlockRange n, ENTRIES, unsigned stream, PRIOR(T)),                    \
          sgld(statistics, w, dw, SCHEDULES_OF(T), n, stream, PRIOR_OF(T)))                                                     \
   UPDATE(psgld_update_##suffix, T,                                                                                             \
-         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), Share n, ENTRIES, unsigned stream, T alpha,     \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), BlockRange n, ENTRIES, unsigned stream, T alpha,     \
           T lambda, int freezeAt, PRIOR(T)),                                                                                   \
          psgld(statistics, w, dw, second, SCHEDULES_OF(T), n, stream, alpha, RMSPropMetric<T>{lambda}, freezeAt, PRIOR_OF(T))) \
   UPDATE(fsgld_update_##suffix, T,                                                                                             \
-         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), Share n, ENTRIES, unsigned stream, T alpha,     \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), BlockRange n, ENTRIES, unsigned stream, T alpha,     \
           T damping, int freezeAt, PRIOR(T)),                                                                                  \
          psgld(statistics, w, dw, second, SCHEDULES_OF(T), n, stream, alpha, FisherMetric<T>{damping}, freezeAt, PRIOR_OF(T)))
 

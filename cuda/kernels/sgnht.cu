@@ -11,41 +11,41 @@
 
 // Adaptation is what chi gains by v.v/d, what it loses, and how far it rises at most.
 struct Adaptation {
-  double gain, loss, most;
+  double gain, loss, maxRise;
 };
 
 template <class T>
-INLINE Adaptation adaptation(const Step<T>& s, double coupling, double mostExcess) {
+INLINE Adaptation adaptation(const Step<T>& s, double coupling, double maxExcess) {
   double equilibrium = s.h * s.temperature;
   if (equilibrium == 0) return {0, 0, 0};
-  return {coupling / equilibrium, coupling, coupling * mostExcess};
+  return {coupling / equilibrium, coupling, coupling * maxExcess};
 }
 
 template <class T>
-INLINE T atMost(T x, T most) {
-  return x < most ? x : most;
+INLINE T clampAbove(T x, T maxRise) {
+  return x < maxRise ? x : maxRise;
 }
 
 template <class T>
-INLINE void euler(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction) {
-  walkers.prefetchAll();
-  const Step<T>& s = schedules.step(walkers.prior.dataSize);
+INLINE void euler(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const MomentumState<T>& state, InOut<T> chi, double friction) {
+  state.prefetchAll();
+  const Step<T>& s = schedules.step(state.prior.dataSize);
   const auto& c = once<Coefficients<T>>([&]() INLINED { return Coefficients<T>{T(1 - oneChi(chi)), s.noise(friction)}; });
-  walkers.move(statistics, s, &squares, [&](int, T& theta, T& v, T g, T z) INLINED {
-    kick(theta, v, g, z, again(c).keep, again(s).rate, again(c).scale);
+  state.move(statistics, s, &squares, [&](int, T& theta, T& v, T g, T z) INLINED {
+    kick(theta, v, g, z, reload(c).keep, reload(s).rate, reload(c).scale);
   });
 }
 
 // badodabKick is B.
 template <class T>
-INLINE void badodabKick(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const Walkers<T>& walkers) {
-  walkers.prefetchAll();
-  walkers.kick(statistics, squares, schedules.step(walkers.prior.dataSize), [](int, int, const Quad<T>&) INLINED {});
+INLINE void badodabKick(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const MomentumState<T>& state) {
+  state.prefetchAll();
+  state.kick(statistics, squares, schedules.step(state.prior.dataSize), [](int, int, const Quad<T>&) INLINED {});
 }
 
 // badodabDrift is A, O and A.
 template <class T>
-INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, Share n, unsigned stream,
+INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, BlockRange n, unsigned stream,
                          double friction, int dataSize) {
   prefetch(n, w, v);
   const Step<T>& s = schedules.step(dataSize);
@@ -54,10 +54,10 @@ INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Sche
     return Coefficients<T>{T(r.keep), s.noise(r.strength)};
   });
   update(squares, n, [&](int i, int count) INLINED {
-    Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), z = draw(again(s), stream, i);
+    Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), z = draw(reload(s), stream, i);
 #pragma unroll
     for (int k = 0; k < 4; k++)
-      if (k < count) drift(theta.v[k], velocity.v[k], z.v[k], again(c).keep, again(c).scale);
+      if (k < count) drift(theta.v[k], velocity.v[k], z.v[k], reload(c).keep, reload(c).scale);
     store(w.at(), i, count, theta);
     store(v.at(), i, count, velocity);
     return dot(velocity, velocity);
@@ -67,74 +67,74 @@ INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Sche
 // adapt changes the one chi of n velocities by that share of a step: one block.
 template <class T>
 INLINE void adapt(InOut<T> chi, In<double> squares, const Schedules<T>& schedules, int n, int tiles, double share, double coupling,
-                  double mostExcess, int dataSize) {
+                  double maxExcess, int dataSize) {
   const Step<T>& s = schedules.step(dataSize);
   double sum = 0;
   for (int i = threadIdx.x; i < tiles; i += blockDim.x) sum += squares.at()[i];
   sum = blockSum(sum);
   if (threadIdx.x > 0) return;
-  Adaptation change = adaptation(s, share * coupling, mostExcess);
-  double adapted = oneChi(chi) + atMost(change.gain * (sum / n) - change.loss, change.most);
+  Adaptation change = adaptation(s, share * coupling, maxExcess);
+  double adapted = oneChi(chi) + clampAbove(change.gain * (sum / n) - change.loss, change.maxRise);
   T rounded = T(adapted);
   chi.at()[0] = rounded;
   chi.at()[1] = T(adapted - (double)rounded);
 }
 
 template <class T>
-INLINE void eulerElement(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction,
-                         double coupling, double mostExcess) {
-  walkers.prefetchAll();
-  const Step<T>& s = schedules.step(walkers.prior.dataSize);
-  Adaptation change = adaptation(s, coupling, mostExcess);
-  T scale = s.noise(friction), gain = T(change.gain), loss = T(change.loss), most = T(change.most), *chis = chi.at();
-  walkers.move(statistics, s, nullptr, [&](int i, T& theta, T& v, T g, T z) INLINED {
-    kick(theta, v, g, z, 1 - chis[i], again(s).rate, scale);
-    chis[i] += atMost(gain * (v * v) - loss, most);
+INLINE void eulerElement(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, InOut<T> chi, double friction,
+                         double coupling, double maxExcess) {
+  state.prefetchAll();
+  const Step<T>& s = schedules.step(state.prior.dataSize);
+  Adaptation change = adaptation(s, coupling, maxExcess);
+  T scale = s.noise(friction), gain = T(change.gain), loss = T(change.loss), maxRise = T(change.maxRise), *chis = chi.at();
+  state.move(statistics, s, nullptr, [&](int i, T& theta, T& v, T g, T z) INLINED {
+    kick(theta, v, g, z, 1 - chis[i], reload(s).rate, scale);
+    chis[i] += clampAbove(gain * (v * v) - loss, maxRise);
   });
 }
 
 template <class T>
-INLINE void badodabElement(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction,
-                           double coupling, double mostExcess) {
-  walkers.prefetchAll();
-  const Step<T>& s = schedules.step(walkers.prior.dataSize);
-  Adaptation change = adaptation(s, coupling / 2, mostExcess);
-  T gain = T(change.gain), loss = T(change.loss), most = T(change.most), *chis = chi.at();
-  walkers.move(statistics, s, nullptr, [&](int i, T& theta, T& v, T g, T z) INLINED {
-    v = descend(v, again(s).rate, g);
-    T half = chis[i] + atMost(gain * (v * v) - loss, most);
+INLINE void badodabElement(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, InOut<T> chi, double friction,
+                           double coupling, double maxExcess) {
+  state.prefetchAll();
+  const Step<T>& s = schedules.step(state.prior.dataSize);
+  Adaptation change = adaptation(s, coupling / 2, maxExcess);
+  T gain = T(change.gain), loss = T(change.loss), maxRise = T(change.maxRise), *chis = chi.at();
+  state.move(statistics, s, nullptr, [&](int i, T& theta, T& v, T g, T z) INLINED {
+    v = descend(v, reload(s).rate, g);
+    T half = chis[i] + clampAbove(gain * (v * v) - loss, maxRise);
     Relaxation r = relaxation(half, friction);
-    drift(theta, v, z, T(r.keep), again(s).noise(r.strength));
-    chis[i] = half + atMost(gain * (v * v) - loss, most);
+    drift(theta, v, z, T(r.keep), reload(s).noise(r.strength));
+    chis[i] = half + clampAbove(gain * (v * v) - loss, maxRise);
   });
 }
 
 #define SGNHT_ARGUMENTS(T)                                                                                                               \
-  WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, Header header, Share n, ENTRIES, STREAMS, double friction, double coupling, \
-      double mostExcess, PRIOR(T)
+  MOMENTUM_STATE(T), In<T> rates, In<T> temperatures, InOut<T> chi, Header header, BlockRange n, ENTRIES, STREAMS, double friction, double coupling, \
+      double maxExcess, PRIOR(T)
 
 #define SGNHT(T, suffix)                                                                                                           \
   UPDATE(sgnht_update_euler_##suffix, T,                                                                                           \
          (Out<double> squares, SGNHT_ARGUMENTS(T)),                                                                                \
-         euler(statistics, squares, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction))                                                \
+         euler(statistics, squares, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), chi, friction))                                                \
   UPDATE(sgnht_update_badodab_##suffix, T,                                                                                         \
          (Out<double> squares, SGNHT_ARGUMENTS(T)),                                                                                \
-         badodabKick(statistics, squares, SCHEDULES_OF(T), WALKERS_OF(T)))                                                         \
+         badodabKick(statistics, squares, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T)))                                                         \
   UPDATE(sgnht_drift_##suffix, T,                                                                                                  \
-         (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, Share n, ENTRIES, unsigned noise, double friction, \
+         (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, BlockRange n, ENTRIES, unsigned noise, double friction, \
           int dataSize),                                                                                                           \
          badodabDrift(squares, w, v, SCHEDULES_OF(T), chi, n, noise, friction, dataSize))                                          \
   KERNEL(sgnht_adapt_##suffix, 256)                                                                                                \
-  (InOut<T> chi, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, double share, double coupling, double mostExcess,       \
+  (InOut<T> chi, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, double share, double coupling, double maxExcess,       \
    int dataSize) {                                                                                                                 \
-    adapt(chi, squares, SCHEDULES_OF(T), n, tiles, share, coupling, mostExcess, dataSize);                                         \
+    adapt(chi, squares, SCHEDULES_OF(T), n, tiles, share, coupling, maxExcess, dataSize);                                         \
   }                                                                                                                                \
   UPDATE(sgnht_update_euler_element_##suffix, T,                                                                                   \
          (SGNHT_ARGUMENTS(T)),                                                                                                     \
-         eulerElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction, coupling, mostExcess))                            \
+         eulerElement(statistics, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), chi, friction, coupling, maxExcess))                            \
   UPDATE_OF(sgnht_update_badodab_element_##suffix, 1,                                                                              \
          (SGNHT_ARGUMENTS(T)),                                                                                                     \
-         badodabElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction, coupling, mostExcess))
+         badodabElement(statistics, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), chi, friction, coupling, maxExcess))
 
 SGNHT(float, f32)
 SGNHT(double, f64)

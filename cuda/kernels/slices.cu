@@ -7,7 +7,7 @@ template <int together, bool all, class Some, class T>
 INLINE void addSlices(Some& sum, const T* partial, int n, int slice, int slices) {
   Some v[together];
 #pragma unroll
-  for (int j = 0; j < together; j++) v[j] = *(const Some*)(partial + (long long)(all ? slice + j : lesser(slice + j, slices - 1)) * n);
+  for (int j = 0; j < together; j++) v[j] = *(const Some*)(partial + (long long)(all ? slice + j : minInt(slice + j, slices - 1)) * n);
 #pragma unroll
   for (int j = 0; j < together; j++)
 #pragma unroll
@@ -32,13 +32,13 @@ INLINE Vector<T, width> sumSlices(const T* partial, int n, int slices) {
 }
 
 template <class T>
-INLINE void sumAll(Out<T> out, const T* partial, const T* bias, Out<unsigned char> which, int n, int slices, int inner, int count, int epilogue) {
+INLINE void sumAll(Out<T> out, const T* partial, const T* bias, Out<unsigned char> argmax, int n, int slices, int inner, int count, int epilogue) {
   if (epilogue & withPool) {
     for (int i = first(); i < n / 4; i += step()) {
       auto sum = sumSlices<4>(partial + 4 * i, n, slices);
 #pragma unroll
       for (int j = 0; j < 4; j++) sum.v[j] = finish(sum.v[j], epilogue, bias, 4 * i / inner % count);
-      Pooled<T>{out, which}.store(i, sum.v, epilogue);
+      Pooled<T>{out, argmax}.store(i, sum.v, epilogue);
     }
     return;
   }
@@ -68,8 +68,8 @@ KERNEL(slices_nhwc_f32, 256)(Out<float> out, In<float> partial, int planes, int 
 
 #define SLICES(suffix, T)                                                                                                    \
   KERNEL(slices_##suffix, 256)                                                                                               \
-  (Out<T> out, In<T> partial, In<T> bias, Out<unsigned char> which, int n, int slices, int inner, int count, int epilogue) { \
-    sumAll(out, partial.at(), bias.at(), which, n, slices, inner, count, epilogue);                                          \
+  (Out<T> out, In<T> partial, In<T> bias, Out<unsigned char> argmax, int n, int slices, int inner, int count, int epilogue) { \
+    sumAll(out, partial.at(), bias.at(), argmax, n, slices, inner, count, epilogue);                                          \
   }
 
 SLICES(f32, float)

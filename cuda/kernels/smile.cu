@@ -6,7 +6,7 @@
 #include "velocities.cuh"
 
 template <class T>
-INLINE void turn(Out<double> r, In<double> squares, const Schedules<T>& schedules, int n, int tiles, int dataSize) {
+INLINE void rescale(Out<double> r, In<double> squares, const Schedules<T>& schedules, int n, int tiles, int dataSize) {
   const Step<T>& s = schedules.step(dataSize);
   double sum = 0;
   for (int i = threadIdx.x; i < tiles; i += blockDim.x) sum += squares.at()[i];
@@ -18,29 +18,29 @@ INLINE void turn(Out<double> r, In<double> squares, const Schedules<T>& schedule
 
 // Turned are the coefficients of velocities, the share r of them that stays, and half of q.
 template <class T>
-struct Turned {
+struct RescaledDrift {
   Coefficients<T> c;
   T r, half;
 };
 
 template <class T>
-INLINE void turnedDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, In<double> turned, Share n, unsigned stream,
+INLINE void rescaledDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, In<double> factor, BlockRange n, unsigned stream,
                         double friction, int dataSize) {
   prefetch(n, w, v);
   const Step<T>& s = schedules.step(dataSize);
-  const auto& c = once<Turned<T>>([&]() INLINED {
+  const auto& c = once<RescaledDrift<T>>([&]() INLINED {
     Relaxation relaxed = relaxation(friction, friction);
-    double r = turned.at()[0];
-    return Turned<T>{{T(relaxed.keep), s.noise(relaxed.strength)}, T(r), T(r / (1 + r))};
+    double r = factor.at()[0];
+    return RescaledDrift<T>{{T(relaxed.keep), s.noise(relaxed.strength)}, T(r), T(r / (1 + r))};
   });
   update(squares, n, [&](int i, int count) INLINED {
-    Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), z = draw(again(s), stream, i);
+    Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), z = draw(reload(s), stream, i);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
       if (k >= count) continue;
-      T old = again(c).r * velocity.v[k];
-      velocity.v[k] = again(c).c.keep * old + again(c).c.scale * z.v[k];
-      theta.v[k] += again(c).half * (old + velocity.v[k]);
+      T old = reload(c).r * velocity.v[k];
+      velocity.v[k] = reload(c).c.keep * old + reload(c).c.scale * z.v[k];
+      theta.v[k] += reload(c).half * (old + velocity.v[k]);
     }
     store(w.at(), i, count, theta);
     store(v.at(), i, count, velocity);
@@ -50,18 +50,18 @@ INLINE void turnedDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Sched
 
 #define SMILE(T, suffix)                                                                                                           \
   UPDATE(smile_update_##suffix, T,                                                                                                 \
-         (Out<double> squares, WALKERS(T), In<T> rates, In<T> temperatures, Header header, Share n, ENTRIES, STREAMS,              \
+         (Out<double> squares, MOMENTUM_STATE(T), In<T> rates, In<T> temperatures, Header header, BlockRange n, ENTRIES, STREAMS,              \
           double friction, PRIOR(T)),                                                                                              \
-         (WALKERS_OF(T)).prefetchAll(); WALKERS_OF(T).kick(statistics, squares, SCHEDULES_OF(T).step(dataSize), [](int, int,       \
+         (MOMENTUM_STATE_OF(T)).prefetchAll(); MOMENTUM_STATE_OF(T).kick(statistics, squares, SCHEDULES_OF(T).step(dataSize), [](int, int,       \
           const Quad<T>&) INLINED {}))                                                                                             \
   KERNEL(smile_turn_##suffix, 256)                                                                                                 \
   (Out<double> r, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, int dataSize) {                                        \
-    turn(r, squares, SCHEDULES_OF(T), n, tiles, dataSize);                                                                         \
+    rescale(r, squares, SCHEDULES_OF(T), n, tiles, dataSize);                                                                         \
   }                                                                                                                                \
   UPDATE(smile_drift_##suffix, T,                                                                                                  \
-         (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), In<double> r, Share n, ENTRIES, unsigned noise, double friction, \
+         (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), In<double> r, BlockRange n, ENTRIES, unsigned noise, double friction, \
           int dataSize),                                                                                                           \
-         turnedDrift(squares, w, v, SCHEDULES_OF(T), r, n, noise, friction, dataSize))
+         rescaledDrift(squares, w, v, SCHEDULES_OF(T), r, n, noise, friction, dataSize))
 
 SMILE(float, f32)
 SMILE(double, f64)

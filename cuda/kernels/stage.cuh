@@ -39,7 +39,7 @@ struct StageOf {
   static_assert(side % 32 == 0 && depth % 8 == 0 && count % 4 == 0, "eight chunks to a depth, a chunk to a thread");
 
   // Place is the thread's first place, and how much further on another one is, which the compiler knows. They have no bit of a depth in common.
-  struct Place {
+  struct Coord {
     unsigned x, d;
     int acrossX, acrossD;
 
@@ -50,30 +50,30 @@ struct StageOf {
   };
 
   // thread is a thread's number in its group.
-  static INLINE unsigned thread() { return groups > 1 ? unknown(threadIdx.x) % threads : unknown(threadIdx.x); }
+  static INLINE unsigned thread() { return groups > 1 ? opaque(threadIdx.x) % threads : opaque(threadIdx.x); }
 
   // alongSide gives the lanes of a warp neighbours along the side.
-  static INLINE Place alongSide(unsigned thread, int i) {
+  static INLINE Coord alongSide(unsigned thread, int i) {
     static_assert(threads % side == 0, "a thread has one place along the side");
     return {thread % side, thread / side % (threads / side), 0, i * (threads / side)};
   }
 
   // alongDepth gives the lanes of a warp four neighbours along the side times eight in depth.
-  static INLINE Place alongDepth(unsigned thread, int i) {
+  static INLINE Coord alongDepth(unsigned thread, int i) {
     constexpr int eights = depth / 8, warps = threads / 32 / eights;
     static_assert(threads % (32 * eights) == 0 && 32 % (4 * warps) == 0, "a thread has one depth of each stage");
     return {thread / 32 / eights % warps * 4 + thread % 32 / 8, thread / 32 % eights * 8 + thread % 8, i * warps * 4, 0};
   }
 
   // deepChunk is the first of four depths of one place along the side. It lies at rawOffset until all threads store its numbers where they belong.
-  static INLINE Place deepChunk(unsigned thread, int i) {
+  static INLINE Coord deepChunk(unsigned thread, int i) {
     static_assert(depth == 16 && threads % 64 == 0, "a row has four chunks");
     return {thread % 32 / 2 + thread / 64 * 16, thread % 2 * 4 + thread / 32 % 2 * 8, i * (threads / 4), 0};
   }
   static INLINE int rawOffset(unsigned thread, int i) { return 4 * (thread + i * threads); }
 
   // chunk is the first of the four numbers that a thread brings at once.
-  static INLINE Place chunk(unsigned thread, int i) {
+  static INLINE Coord chunk(unsigned thread, int i) {
     constexpr int chunks = side / 4, step = threads / chunks;
     static_assert(threads % chunks == 0, "a thread has one chunk of each depth");
     return {thread % chunks * 4, thread / chunks % step, 0, i * step};
@@ -113,7 +113,7 @@ INLINE void copy(const Operand& operand, int k, int parity, T* memory) {
 
 // Turned is a thread's deep chunks on their way from where it had them copied to their places. A barrier comes between, and one after.
 template <class Stage, class T>
-struct Turned {
+struct TransposedChunks {
   Vector<T, 4> v[Stage::count / 4];
 
   INLINE void load(const T* memory) {
@@ -136,7 +136,7 @@ struct Turned {
 
 // Fetch is a thread's numbers on their way through registers, before sm_80.
 template <class Stage, class T>
-struct Fetch {
+struct RegisterStage {
   T value[Stage::count];
 
   template <class Operand>

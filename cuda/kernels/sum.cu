@@ -33,7 +33,7 @@ INLINE void sumPartial(Out<T> y, In<double> partial, int rows, int columns, doub
 
 // sumRows adds the rows of x [rows columns], a block eight columns at a time: 32 threads have each some rows of one of them.
 template <class T>
-INLINE void sumRows(Out<T> y, In<T> x, Share columns, int rows) {
+INLINE void sumRows(Out<T> y, In<T> x, BlockRange columns, int rows) {
   constexpr int together = 8, parts = 32, warps = together * parts / 32;
   SHARED(double, sums, warps * together);
   int i = threadIdx.x % together, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -74,7 +74,7 @@ INLINE void sumRows(Out<T> y, In<T> x, Share columns, int rows) {
 
 // ROWS are sums of several tables.
 #define ROWS(T, suffix)                                                                                             \
-  INLINE void sum_rows_##suffix##_row(Out<T> y, In<T> x, Share columns, int rows) { sumRows(y, x, columns, rows); } \
+  INLINE void sum_rows_##suffix##_row(Out<T> y, In<T> x, BlockRange columns, int rows) { sumRows(y, x, columns, rows); } \
   KERNEL(sum_rows_##suffix, 256)(decltype(rowsOf(sum_rows_##suffix##_row)) rows) {                                  \
     rows.run([](auto... a) INLINED { sum_rows_##suffix##_row(a...); });                                             \
   }

@@ -63,7 +63,7 @@ struct TensorTile {
             chunk(thread % 32 / 8 + thread / 4 % 2 * 4) {}
     };
 
-    static INLINE Lane lane() { return Lane(groups > 1 ? unknown(threadIdx.x) % threads : unknown(threadIdx.x)); }
+    static INLINE Lane lane() { return Lane(groups > 1 ? opaque(threadIdx.x) % threads : opaque(threadIdx.x)); }
 
     INLINE void clear() {
 #pragma unroll

@@ -41,7 +41,7 @@ struct Tile {
 
     INLINE void add(const T* a, const T* b) {
       using Chunk = Vector<T, 4>;
-      int row = Sums::row(unknown(threadIdx.x)), column = Sums::column(unknown(threadIdx.x));
+      int row = Sums::row(opaque(threadIdx.x)), column = Sums::column(opaque(threadIdx.x));
 #pragma unroll
       for (int k = 0; k < depth; k++) {
         Chunk left[rowGroups], right[columnGroups];
@@ -58,7 +58,7 @@ struct Tile {
 
     // write puts a group of each thread's rows into memory.
     INLINE void write(T* memory, int pass) const {
-      int row = 4 * Sums::row(unknown(threadIdx.x)), column = 4 * Sums::column(unknown(threadIdx.x));
+      int row = 4 * Sums::row(opaque(threadIdx.x)), column = 4 * Sums::column(opaque(threadIdx.x));
 #pragma unroll
       for (int i = 0; i < 4; i++)
 #pragma unroll

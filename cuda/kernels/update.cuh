@@ -19,7 +19,7 @@ INLINE int updateTile(int n) { return n <= 128 * 1024 ? 1024 : 4096; }
 
 // prefetch tells the device that the block will read its first tile of these buffers, while it waits for what else it needs.
 template <class... X>
-INLINE void prefetch(Share n, X... x) {
+INLINE void prefetch(BlockRange n, X... x) {
   auto one = [&](auto* p) INLINED {
     constexpr int line = 128 / sizeof(*p);
     int i = threadIdx.x * line, at = n.block * updateTile(n) + i;
@@ -30,7 +30,7 @@ INLINE void prefetch(Share n, X... x) {
 
 // tiles calls f(tile) for the block's tiles. A grid may have fewer blocks than there are tiles: what a block does before them is then done less often.
 template <class F>
-INLINE void tiles(Share n, F f) {
+INLINE void tiles(BlockRange n, F f) {
   for (int tile = n.block; tile * updateTile(n) < n; tile += n.blocks) f(tile);
 }
 
@@ -47,14 +47,14 @@ INLINE double tileSum(int n, int tile, F f) {
 
 // leave is a tile's number, which all threads have, for other kernels.
 template <class T>
-INLINE void leave(Out<T> y, int tile, double v) {
+INLINE void storeTile(Out<T> y, int tile, double v) {
   if (threadIdx.x == 0) y.at()[tile] = T(v);
 }
 
 // update leaves those sums as the tiles' statistics.
 template <class T, class F>
-INLINE void update(Out<T> statistics, Share n, F f) {
-  tiles(n, [&](int tile) INLINED { leave(statistics, tile, tileSum(n, tile, f)); });
+INLINE void update(Out<T> statistics, BlockRange n, F f) {
+  tiles(n, [&](int tile) INLINED { storeTile(statistics, tile, tileSum(n, tile, f)); });
 }
 
 // dot is the sum of x y over a four, each product added with one rounding.

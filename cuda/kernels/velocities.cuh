@@ -28,11 +28,11 @@ INLINE double oneChi(InOut<T> chi) {
 
 // Walkers is a parameter with its velocities, and what moves them.
 template <class T>
-struct Walkers {
+struct MomentumState {
   InOut<T> w;
   In<T> dw;
   InOut<T> v;
-  Share n;
+  BlockRange n;
   unsigned noise, start;  // streams
   Prior<T> prior;
 
@@ -55,7 +55,7 @@ struct Walkers {
     tiles(n, [&](int tile) INLINED {
       T square = 0;
       double sum = tileSum(n, tile, [&](int i, int count) INLINED {
-        const Step<T>& s = again(step);
+        const Step<T>& s = reload(step);
         Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count), velocity = velocities(s, i, count), z = draw(s, noise, i);
         g = prior.gradient(g, theta);
         T statistic = dot(theta, g);
@@ -69,8 +69,8 @@ struct Walkers {
         store(v.at(), i, count, velocity);
         return statistic;
       });
-      leave(statistics, tile, sum);
-      if (squares) leave(*squares, tile, blockSumAs<double>(square));
+      storeTile(statistics, tile, sum);
+      if (squares) storeTile(*squares, tile, blockSumAs<double>(square));
     });
   }
 
@@ -85,7 +85,7 @@ struct Walkers {
     tiles(n, [&](int tile) INLINED {
       T square = 0;
       double sum = tileSum(n, tile, [&](int i, int count) INLINED {
-        const Step<T>& s = again(step);
+        const Step<T>& s = reload(step);
         Quad<T> theta = load(w.at(), i, count), g = prior.gradient(load(dw.at(), i, count), theta), velocity = velocities(s, i, count);
         learn(i, count, g);
 #pragma unroll
@@ -94,8 +94,8 @@ struct Walkers {
         store(v.at(), i, count, velocity);
         return dot(theta, g);
       });
-      leave(statistics, tile, sum);
-      leave(squares, tile, blockSumAs<double>(square));
+      storeTile(statistics, tile, sum);
+      storeTile(squares, tile, blockSumAs<double>(square));
     });
   }
 };
@@ -109,15 +109,15 @@ INLINE void kick(T& theta, T& v, T g, T z, T keep, T rate, T scale) {
 
 // drift is theta <- theta + share v, v <- keep v + scale z, theta <- theta + share v.
 template <class T>
-INLINE void drift(T& theta, T& v, T z, T keep, T scale, T share = T(0.5)) {
+INLINE void drift(T& theta, T& v, T z, T keep, T scale, T fraction = T(0.5)) {
   T old = v;
   v = keep * old + scale * z;
-  theta += share * (old + v);
+  theta += fraction * (old + v);
 }
 
 }  // namespace pollen
 
 // A kernel's arguments for walkers, and the walkers of them.
-#define WALKERS(T) Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v
+#define MOMENTUM_STATE(T) Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v
 #define STREAMS unsigned noise, unsigned start
-#define WALKERS_OF(T) (Walkers<T>{w, dw, v, n, noise, start, PRIOR_OF(T)})
+#define MOMENTUM_STATE_OF(T) (MomentumState<T>{w, dw, v, n, noise, start, PRIOR_OF(T)})

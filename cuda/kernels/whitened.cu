@@ -19,7 +19,7 @@ INLINE void whitenedMove(Out<T> y, In<T> gradient, const Schedules<T>& schedules
 }
 
 template <class T>
-INLINE void moveUpdate(Out<T> statistics, InOut<T> w, In<T> gradient, In<T> move, Share n) {
+INLINE void moveUpdate(Out<T> statistics, InOut<T> w, In<T> gradient, In<T> move, BlockRange n) {
   update(statistics, n, [&](int i, int count) INLINED {
     Quad<T> theta = load(w.at(), i, count), g = load(gradient.at(), i, count), m = load(move.at(), i, count);
     T statistic = dot(theta, g);
@@ -42,7 +42,7 @@ INLINE void onRung(Out<T> y, In<T> schedule, In<T> factors, In<T> place, Header 
   KERNEL(whitened_move_fwd_##suffix, 256)(Out<T> y, In<T> g, TABLES(T), int n, ENTRIES, unsigned stream, int dataSize) {                \
     whitenedMove(y, g, SCHEDULES_OF(T), n, stream, dataSize);                                                                           \
   }                                                                                                                                     \
-  UPDATE(move_update_##suffix, T, (Out<T> statistics, InOut<T> w, In<T> g, In<T> move, Share n), moveUpdate(statistics, w, g, move, n)) \
+  UPDATE(move_update_##suffix, T, (Out<T> statistics, InOut<T> w, In<T> g, In<T> move, BlockRange n), moveUpdate(statistics, w, g, move, n)) \
   KERNEL(on_rung_fwd_##suffix, 256)(Out<T> y, In<T> schedule, In<T> factors, In<T> place, Header header, int entries, int) {            \
     onRung(y, schedule, factors, place, header, entries);                                                                               \
   }

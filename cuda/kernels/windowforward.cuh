@@ -39,7 +39,7 @@ struct Copy {
 
   // at is word word of a line of a block of channels.
   INLINE unsigned* at(int block, int number, int word) const {
-    return lines + block * count * line + (chunks ? (word / 4 * count + number) * 4 + word % 4 : number * line + word);
+    return lines + block * count * lineWords + (chunks ? (word / 4 * count + number) * 4 + word % 4 : number * lineWords + word);
   }
 };
 
@@ -75,14 +75,14 @@ struct ForwardOfWindows {
   }
 
   // maximum is a window's, and what is noted of it: what Pooled finds. A NaN is the maximum, and what counts, the elements before it.
-  INLINE float maximum(const float (&window)[4], const Floor& floor, unsigned& which) const {
+  INLINE float maximum(const float (&window)[4], const Floor& floor, unsigned& argmax) const {
     bool right[2] = {window[1] > window[0], window[3] > window[2]};
-    float top = maximumOrNaN(window[0], window[1]), low = right[1] ? window[3] : window[2];
+    float top = maxNaN(window[0], window[1]), low = right[1] ? window[3] : window[2];
     bool below = low > top;
-    float found = below ? low : right[0] ? window[1] : window[0], best = maximumOrNaN(maximumOrNaN(top, window[2]), window[3]);
+    float found = below ? low : right[0] ? window[1] : window[0], best = maxNaN(maxNaN(top, window[2]), window[3]);
     unsigned at = below ? 2 + right[1] : right[0];
-    which = ((found > 0) | floor.any) ? at : floor.nothing;
-    return maximumOrNaN(best, floor.least);
+    argmax = ((found > 0) | floor.any) ? at : floor.nothing;
+    return maxNaN(best, floor.least);
   }
 
   // Lane are a thread's constants: its filters' words and biases, and the offsets of its taps, with the bits that count.
@@ -99,7 +99,7 @@ struct ForwardOfWindows {
 
   INLINE Filters filters() const {
     Filters f;
-    int each = c.C * c.taps(), from = blockIdx.x * side * each, left = lesser(side * each, c.K * each - from);
+    int each = c.C * c.taps(), from = blockIdx.x * side * each, left = minInt(side * each, c.K * each - from);
 #pragma unroll
     for (int j = 0; j < side / warps; j++) {
       int i = threadIdx.x + 32 * warps * j;
@@ -131,13 +131,13 @@ struct ForwardOfWindows {
     for (int s = 0; s < steps; s++)
 #pragma unroll
       for (int i = 0; i < 2; i++) {
-        int at = 8 * s + 4 * i + threadIdx.x % 4, word = lesser(at, count - 1), line = word / across, tap = word % across * Taps::perWord;
+        int at = 8 * s + 4 * i + threadIdx.x % 4, word = minInt(at, count - 1), filterRow = word / across, tap = word % across * Taps::perWord;
         bool there = at < count, both = there & (tap + 1 < c.S);
-        lane.offset[s][i] = line / c.R * plane + line % c.R * c.dilationH * width + tap * c.dilationW;
+        lane.offset[s][i] = filterRow / c.R * plane + filterRow % c.R * c.dilationH * width + tap * c.dilationW;
         lane.bits[s][i] = Taps::perWord == 1 || both ? ~0u : there ? 0xffffu : 0;
 #pragma unroll
         for (int m = 0; m < 4; m++) {
-          const float* from = taps + ((filter + m) * c.C * c.R + line) * c.S + tap;
+          const float* from = taps + ((filter + m) * c.C * c.R + filterRow) * c.S + tap;
           lane.filters[m / 2][s][2 * i + m % 2] = Taps::filter(there ? from[0] : 0, both ? from[1] : 0);
         }
       }
@@ -145,7 +145,7 @@ struct ForwardOfWindows {
 
   // multiply makes the sums of a window for each of a lane's filters, whose words lie at near.
   INLINE void multiply(float (&window)[4][4], const Lane& lane, const unsigned* near) const {
-    int down = unknown(c.strideH * width);
+    int down = opaque(c.strideH * width);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       float sum[2][4];
@@ -188,7 +188,7 @@ struct ForwardOfWindows {
   // border writes the zeros of the block's words around count images.
   INLINE void border(int image, int count) const {
     constexpr int chunks = side / Taps::perWord / 4, words = chunks * 4;
-    const unsigned zero = unknown(0);  // or clang would write the 16 bytes by halves
+    const unsigned zero = opaque(0);  // or clang would write the 16 bytes by halves
     int height = c.P / 2, across = c.Q / 2, sides = copy.columns - across, block = blockIdx.x / Taps::perWord;
     for (int i = threadIdx.x / 32; i < count * copy.rows; i += warps) {
       int row = i % copy.rows - copy.top;
@@ -216,7 +216,7 @@ struct ForwardOfWindows {
   template <int count>
   INLINE void storeCopy(const float (&best)[4][4], int begin, int image, bool there, const int* places) const {
     using Chunk = Vector<unsigned, 4>;
-    unsigned lane = (unsigned)unknown(threadIdx.x) % 32, odd = count == 2 ? lane / 4 % 2 : 0;
+    unsigned lane = (unsigned)opaque(threadIdx.x) % 32, odd = count == 2 ? lane / 4 % 2 : 0;
     int word = blockIdx.x % count * (side / count) + lane / (4 * count) * 4;
     Chunk chunk;
     if constexpr (count == 2) {
@@ -236,9 +236,9 @@ struct ForwardOfWindows {
 
   // storeNotes writes those of count images, which lie in shared memory, as many bytes at once as are aligned.
   INLINE void storeNotes(const unsigned char* notes, int image, int count) const {
-    int filter = blockIdx.x * side, size = lesser(side, c.K - filter) * windows();
+    int filter = blockIdx.x * side, size = minInt(side, c.K - filter) * windows();
     for (int i = 0; i < count; i++, notes += side * windows()) {
-      unsigned char* to = pooled.which.at() + ((image + i) * c.K + filter) * windows();
+      unsigned char* to = pooled.argmax.at() + ((image + i) * c.K + filter) * windows();
       if (c.K % 4 == 0) {
         using Chunk = Vector<unsigned, 4>;
         for (int j = threadIdx.x; j < size / 16; j += 32 * warps) {
@@ -253,7 +253,7 @@ struct ForwardOfWindows {
 
   // Shared memory has the windows' places in an image and in the copy, the filters, the notes of the images that lie there together, and these.
   INLINE void operator()(unsigned* memory) const {
-    int groups = (windows() + group - 1) / group, first = blockIdx.y * each, last = lesser(first + each, c.B), lane = threadIdx.x % 32;
+    int groups = (windows() + group - 1) / group, first = blockIdx.y * each, last = minInt(first + each, c.B), lane = threadIdx.x % 32;
     int filter = lane / 4 * 4, *places = (int*)memory, *lines = places + groups * group;
     float* taps = (float*)(lines + groups * group);
     unsigned char* notes = (unsigned char*)(taps + side * c.C * c.taps());
@@ -261,15 +261,15 @@ struct ForwardOfWindows {
     Lane own;
     loadBias(own, filter);
     const Filters brought = filters();
-    fillImages<Words, warps>(c, x, words, first, lesser(together, last - first), width, plane, c.dilationW);
-    placesOf(c, places, groups * group, width);
+    fillImages<Words, warps>(c, x, words, first, minInt(together, last - first), width, plane, c.dilationW);
+    windowOffsets(c, places, groups * group, width);
     for (int i = threadIdx.x; i < groups * group; i += blockDim.x) lines[i] = (i / (c.Q / 2) + copy.top) * copy.columns + i % (c.Q / 2) + copy.left;
     store(brought, taps);
     barrier();
     load(own, taps, filter);
     const Floor least = floor();
     for (int begin = first; begin < last; begin += together) {
-      int count = lesser(together, last - begin);
+      int count = minInt(together, last - begin);
       if (begin > first) {
         fillImages<Words, warps>(c, x, words, begin, count, width, plane, c.dilationW);
         barrier();
@@ -283,17 +283,17 @@ struct ForwardOfWindows {
         window += lane % 4 * 4;
         bool there = window < windows();
         float best[4][4];
-        unsigned which[4] = {0, 0, 0, 0};
+        unsigned argmax[4] = {0, 0, 0, 0};
 #pragma unroll
         for (int j = 0; j < 4; j++) {
           float sums[4][4];
-          multiply(sums, own, near + unknown(at.v[j]));
+          multiply(sums, own, near + opaque(at.v[j]));
           if (pools) {
 #pragma unroll
             for (int m = 0; m < 4; m++) {
               unsigned at;
               best[m][j] = maximum(sums[m], least, at);
-              which[m] += at << 8 * j;
+              argmax[m] += at << 8 * j;
             }
             constexpr int some = Taps::perWord;
             if (j % some == some - 1 && (written == onlyPacked || copy.there)) storeCopy<some>(best, j + 1 - some, begin + image, there, lines + window);
@@ -304,13 +304,13 @@ struct ForwardOfWindows {
         if (pools && there) {
           if (written == theMaxima) store(best, begin + image, blockIdx.x * side + filter, window);
 #pragma unroll
-          for (int m = 0; m < 4; m++) *(unsigned*)(notes + (image * side + filter + m) * windows() + window) = which[m];
+          for (int m = 0; m < 4; m++) *(unsigned*)(notes + (image * side + filter + m) * windows() + window) = argmax[m];
         }
         number += further, image += down;
         if (number >= groups) number -= groups, image++;
       }
       barrier();
-      if (pools && epilogue & withWhich) storeNotes(notes, begin, count);
+      if (pools && epilogue & withArgmax) storeNotes(notes, begin, count);
     }
   }
 };

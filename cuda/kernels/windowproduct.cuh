@@ -9,7 +9,7 @@
 
 #include "tensorcore.cuh"
 #include "windows.cuh"
-#include "window.cuh"
+#include "im2col.cuh"
 
 namespace pollen {
 
@@ -22,10 +22,10 @@ struct WindowWords<BF16> {
   static constexpr int count = 2;
   static INLINE unsigned pixel(float x, float next) { return packBF16(x, next); }
   static INLINE int at(int i, int down, int) { return i * down; }
-  static INLINE void spread(unsigned (&words)[2], float g, int which) {
-    unsigned there = packBF16(g, 0) << which % 2 * 16;
-    words[0] = which < 2 ? there : 0;
-    words[1] = which / 2 == 1 ? there : 0;
+  static INLINE void unpool(unsigned (&words)[2], float g, int argmax) {
+    unsigned there = packBF16(g, 0) << argmax % 2 * 16;
+    words[0] = argmax < 2 ? there : 0;
+    words[1] = argmax / 2 == 1 ? there : 0;
   }
 };
 
@@ -38,10 +38,10 @@ struct WindowWords<TF32> {
   }
   static INLINE unsigned pixel(float x, float) { return rounded(x); }
   static INLINE int at(int i, int down, int right) { return i / 2 * down + i % 2 * right; }
-  static INLINE void spread(unsigned (&words)[4], float g, int which) {
+  static INLINE void unpool(unsigned (&words)[4], float g, int argmax) {
     unsigned there = rounded(g);
 #pragma unroll
-    for (int i = 0; i < 4; i++) words[i] = which == i ? there : 0;
+    for (int i = 0; i < 4; i++) words[i] = argmax == i ? there : 0;
   }
 };
 
@@ -75,11 +75,11 @@ INLINE void fillImages(const Convolution& c, const float* x, unsigned* words, in
   }
 }
 
-// placesOf tells where count windows begin in an image; what is behind the last one is as that.
-INLINE void placesOf(const Convolution& c, int* places, int count, int width) {
+// windowOffsets tells where count windows begin in an image; what is behind the last one is as that.
+INLINE void windowOffsets(const Convolution& c, int* places, int count, int width) {
   int across = c.Q / 2, last = c.P / 2 * across - 1;
   for (int i = threadIdx.x; i < count; i += blockDim.x) {
-    int window = lesser(i, last);
+    int window = minInt(i, last);
     places[i] = 2 * (window / across * c.strideH * width + window % across * c.strideW);
   }
 }
@@ -99,7 +99,7 @@ struct ProductOfWindows {
   // Part are a lane's windows of a group.
   struct Part {
     Vector<float, 4> g[4];
-    Vector<unsigned char, 4> which[4];
+    Vector<unsigned char, 4> argmax[4];
   };
 
   INLINE int windows() const { return c.P / 2 * (c.Q / 2); }
@@ -112,15 +112,15 @@ struct ProductOfWindows {
       bool there = (filter + 8 * i < c.K) & (window < all);
       int place = there ? begin + 8 * i * all : 0;
       loadIf4(there, from.dout + place, part.g[i].v);
-      part.which[i] = *(const Vector<unsigned char, 4>*)(from.which + place);
+      part.argmax[i] = *(const Vector<unsigned char, 4>*)(from.argmax + place);
     }
   }
 
   // add puts the block's images through the warp's sums, of filters from filter on and taps at offset, and the windows, by filter, through whole.
   INLINE void add(float (&sum)[2][4][4], float (&whole)[4], int filter, const int (&offset)[4], const int* places, unsigned* words) const {
-    int groups = (windows() + group - 1) / group, last = lesser((blockIdx.y + 1) * each, c.B), quarter = threadIdx.x % 4 * 4;
+    int groups = (windows() + group - 1) / group, last = minInt((blockIdx.y + 1) * each, c.B), quarter = threadIdx.x % 4 * 4;
     for (int begin = blockIdx.y * each; begin < last; begin += together) {
-      int count = lesser(together, last - begin), total = count * groups, i = threadIdx.x / 32, image = i / groups, window = i % groups * group + quarter;
+      int count = minInt(together, last - begin), total = count * groups, i = threadIdx.x / 32, image = i / groups, window = i % groups * group + quarter;
       barrier();
       Part next;
       if (i < total) load(next, begin + image, filter, window);
@@ -132,10 +132,10 @@ struct ProductOfWindows {
         auto at = *(const Vector<int, 4>*)(places + window);
         i += warps, image = i / groups, window = i % groups * group + quarter;
         if (i < total) load(next, begin + image, filter, window);
-        int down = unknown(c.strideH * width), right = unknown(c.strideW);
+        int down = opaque(c.strideH * width), right = opaque(c.strideW);
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-          const unsigned* near = own + unknown(at.v[j]);
+          const unsigned* near = own + opaque(at.v[j]);
           unsigned b[4][Words::count];
 #pragma unroll
           for (int t = 0; t < 4; t++)
@@ -147,8 +147,8 @@ struct ProductOfWindows {
 #pragma unroll
             for (int k = 0; k < 2; k++) {
               float g = now.g[2 * h + k].v[j];
-              Words::spread(a[k], g, now.which[2 * h + k].v[j]);
-              if (now.which[2 * h + k].v[j] != noMaximum) whole[2 * h + k] += g;
+              Words::unpool(a[k], g, now.argmax[2 * h + k].v[j]);
+              if (now.argmax[2 * h + k].v[j] != noMaximum) whole[2 * h + k] += g;
             }
 #pragma unroll
             for (int s = 0; s < Words::count; s += 2) {
@@ -170,12 +170,12 @@ struct ProductOfWindows {
     int offset[4];
 #pragma unroll
     for (int t = 0; t < 4; t++) {
-      int tap = lesser(first + 8 * t + lane / 4, all - 1), inner = tap % c.taps();
+      int tap = minInt(first + 8 * t + lane / 4, all - 1), inner = tap % c.taps();
       offset[t] = tap / c.taps() * plane + inner / c.S * c.dilationH * width + inner % c.S * c.dilationW;
 #pragma unroll
       for (int k = 0; k < 4; k++) sum[0][t][k] = sum[1][t][k] = 0;
     }
-    placesOf(c, (int*)memory, places, width);
+    windowOffsets(c, (int*)memory, places, width);
     add(sum, whole, filter + lane / 4, offset, (const int*)memory, memory + places);
     barrier();
     // The warps' sums lie one after the other, lines of taps, neighbouring ones in different banks.
@@ -188,7 +188,7 @@ struct ProductOfWindows {
         *(Vector<float, 2>*)(tiles + (warp * side + row) * side + column) = {sum[i / 2][t][i % 2 * 2], sum[i / 2][t][i % 2 * 2 + 1]};
       }
     barrier();
-    for (int row = warp; row < lesser(side, c.K - filter); row += warps) {
+    for (int row = warp; row < minInt(side, c.K - filter); row += warps) {
       const float* at = tiles + row * side + (lane ^ row % 4 * 8);
       float total = at[0];
 #pragma unroll

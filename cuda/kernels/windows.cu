@@ -2,7 +2,7 @@
 // them a window's: the others are 0.
 #include "channels.cuh"
 #include "math.cuh"
-#include "window.cuh"
+#include "im2col.cuh"
 #include "windows.cuh"
 
 template <class T>
@@ -12,10 +12,10 @@ INLINE double sumOf(Windows<T> from, int i, Neighbours<1>) {
 template <class T>
 INLINE double sumOf(Windows<T> from, int i, Neighbours<4>) {
   Quad<T> q = *(const Quad<T>*)(from.dout + i);
-  auto which = *(const Vector<unsigned char, 4>*)(from.which + i);
+  auto argmax = *(const Vector<unsigned char, 4>*)(from.argmax + i);
 #pragma unroll
   for (int k = 0; k < 4; k++)
-    if (which.v[k] == noMaximum) q.v[k] = 0;
+    if (argmax.v[k] == noMaximum) q.v[k] = 0;
   return ((double)q.v[0] + q.v[1]) + ((double)q.v[2] + q.v[3]);
 }
 
@@ -26,7 +26,7 @@ INLINE void biasOfWindows(Out<Y> db, Windows<T> from, int n, int channels, int w
 
 // windowsOf finds the windows, Q in a line, that x was spread out of (pool.cu): at most one of a window's elements is not 0.
 template <class T>
-INLINE void windowsOf(T* windows, unsigned char* which, const T* x, int n, int Q) {
+INLINE void windowsOf(T* windows, unsigned char* argmax, const T* x, int n, int Q) {
   for (int i = first(); i < n; i += step()) {
     const Vector<T, 2>* from = (const Vector<T, 2>*)(x + 4 * i - 2 * (i % Q));
     Vector<T, 2> rows[2] = {from[0], from[Q]};
@@ -36,7 +36,7 @@ INLINE void windowsOf(T* windows, unsigned char* which, const T* x, int n, int Q
     for (int j = 0; j < 4; j++)
       if (rows[j / 2].v[j % 2] != 0) found = rows[j / 2].v[j % 2], at = j;
     windows[i] = found;
-    which[i] = at;
+    argmax[i] = at;
   }
 }
 
@@ -45,7 +45,7 @@ INLINE void windowsOf(T* windows, unsigned char* which, const T* x, int n, int Q
 // lane to a window, and finds where in the image their maxima lie; then a lane goes through its filter's. All lanes read the image near one window.
 template <class T, int taps>
 struct FilterOfWindows {
-  static constexpr int filters = 32, warps = 4, apart = 33;
+  static constexpr int filters = 32, warps = 4, pitch = 33;
 
   Convolution c;
   Windows<T> from;
@@ -71,10 +71,10 @@ struct FilterOfWindows {
 #pragma unroll 4
     for (int f = 0; f < filters; f++) {
       bool is = (window < windows) & (filter + f < c.K);
-      int place = (number * c.K + filter + f) * windows + window, which = is ? from.which[place] : noMaximum;
-      T g = loadIf(which != noMaximum, from.dout + place);
-      gradients[f * apart + lane] = g;
-      places[f * apart + lane] = g == 0 ? 0 : at + which / 2 * down + which % 2 * c.strideW;
+      int place = (number * c.K + filter + f) * windows + window, argmax = is ? from.argmax[place] : noMaximum;
+      T g = loadIf(argmax != noMaximum, from.dout + place);
+      gradients[f * pitch + lane] = g;
+      places[f * pitch + lane] = g == 0 ? 0 : at + argmax / 2 * down + argmax % 2 * c.strideW;
     }
   }
 
@@ -82,28 +82,28 @@ struct FilterOfWindows {
   INLINE void operator()(T* partial, Out<T> sums, bool summed, T* memory) const {
     int windows = c.P / 2 * (c.Q / 2), all = c.C * c.taps(), groups = (c.K + filters - 1) / filters;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.x / groups * taps, filter = blockIdx.x % groups * filters;
-    T *image = memory + warps * filters * apart, *gradients = memory + warp * filters * apart;
-    int* places = (int*)(image + c.C * height() * width()) + warp * filters * apart;
+    T *image = memory + warps * filters * pitch, *gradients = memory + warp * filters * pitch;
+    int* places = (int*)(image + c.C * height() * width()) + warp * filters * pitch;
     T sum[taps], own = 0;
     int offset[taps];
 #pragma unroll
     for (int j = 0; j < taps; j++) {
-      int tap = lesser(first + j, all - 1), channel = tap / c.taps(), r = tap % c.taps() / c.S, s = tap % c.S;
+      int tap = minInt(first + j, all - 1), channel = tap / c.taps(), r = tap % c.taps() / c.S, s = tap % c.S;
       offset[j] = (channel * height() + r * c.dilationH) * width() + s * c.dilationW;
       sum[j] = 0;
     }
-    for (int number = blockIdx.y * each; number < lesser((blockIdx.y + 1) * each, c.B); number++) {
+    for (int number = blockIdx.y * each; number < minInt((blockIdx.y + 1) * each, c.B); number++) {
       barrier();
       load(image, number);
       for (int tile = 0; tile < windows; tile += 32 * warps) {
-        int begin = tile + 32 * warp, count = lesser(32, windows - begin);
+        int begin = tile + 32 * warp, count = minInt(32, windows - begin);
         if (tile > 0) barrier();
         stage(gradients, places, number, filter, begin + lane);
         barrier();
         for (int k = 0; k < count; k++) {
-          T g = gradients[lane * apart + k];
+          T g = gradients[lane * pitch + k];
           own += g;
-          const T* near = image + places[lane * apart + k];
+          const T* near = image + places[lane * pitch + k];
 #pragma unroll
           for (int j = 0; j < taps; j++) sum[j] = math::fma(g, near[offset[j]], sum[j]);
         }
@@ -113,7 +113,7 @@ struct FilterOfWindows {
 #pragma unroll
     for (int j = 0; j < taps; j++) memory[(warp * taps + j) * filters + lane] = sum[j];
     barrier();
-    for (int j = warp; j < lesser(taps, all - first); j += warps) {
+    for (int j = warp; j < minInt(taps, all - first); j += warps) {
       T total = memory[j * filters + lane];
 #pragma unroll
       for (int w = 1; w < warps; w++) total += memory[(w * taps + j) * filters + lane];
@@ -131,26 +131,26 @@ struct FilterOfWindows {
 };
 
 #define WINDOWS_OF(suffix, T) \
-  KERNEL(windows_of_##suffix, 256)(Out<T> windows, Out<unsigned char> which, In<T> x, int n, int Q) { windowsOf(windows.at(), which.at(), x.at(), n, Q); }
+  KERNEL(windows_of_##suffix, 256)(Out<T> windows, Out<unsigned char> argmax, In<T> x, int n, int Q) { windowsOf(windows.at(), argmax.at(), x.at(), n, Q); }
 
 // BIAS is the gradient of a bias of n elements, width to a plane, that windows spread out.
 #define BIAS(suffix, T)                                                                                                                      \
-  KERNEL(windows_bias_bwd_##suffix, 256)(Out<T> db, In<T> dout, In<unsigned char> which, int n, int channels, int width) {                   \
-    biasOfWindows(db, Windows<T>{dout.at(), which.at()}, n / 4, channels, width / 4);                                                        \
+  KERNEL(windows_bias_bwd_##suffix, 256)(Out<T> db, In<T> dout, In<unsigned char> argmax, int n, int channels, int width) {                   \
+    biasOfWindows(db, Windows<T>{dout.at(), argmax.at()}, n / 4, channels, width / 4);                                                        \
   }                                                                                                                                          \
-  KERNEL(windows_bias_bwd_partial_##suffix, 256)(Out<double> partial, In<T> dout, In<unsigned char> which, int n, int channels, int width) { \
-    biasOfWindows(partial, Windows<T>{dout.at(), which.at()}, n / 4, channels, width / 4);                                                   \
+  KERNEL(windows_bias_bwd_partial_##suffix, 256)(Out<double> partial, In<T> dout, In<unsigned char> argmax, int n, int channels, int width) { \
+    biasOfWindows(partial, Windows<T>{dout.at(), argmax.at()}, n / 4, channels, width / 4);                                                   \
   }
 
 // FILTER is the gradient of a filter, partial [slices, K C R S], so many taps to a block, and of its bias if summed, [slices, K]. The grid's blocks are
 // taps by filters.
 #define FILTER(suffix, T, taps)                                                                                                              \
   KERNEL(conv2d_windows_filter_##taps##_##suffix, 128)                                                                                       \
-  (Out<T> partial, In<T> dout, In<unsigned char> which, In<T> x, Out<T> sums, int B, int C, int H, int W, int K, int R, int S, int P, int Q, \
+  (Out<T> partial, In<T> dout, In<unsigned char> argmax, In<T> x, Out<T> sums, int B, int C, int H, int W, int K, int R, int S, int P, int Q, \
    int strideH, int strideW, int padH, int padW, int dilationH, int dilationW, int summed, int each) {                                       \
     DYNAMIC_SHARED(Line, memory);                                                                                                            \
     Convolution c = {B, C, H, W, K, R, S, P, Q, strideH, strideW, padH, padW, dilationH, dilationW};                                         \
-    FilterOfWindows<T, taps>{c, {dout.at(), which.at()}, x.at(), each}(partial.at(), sums, summed != 0, (T*)memory);                         \
+    FilterOfWindows<T, taps>{c, {dout.at(), argmax.at()}, x.at(), each}(partial.at(), sums, summed != 0, (T*)memory);                         \
   }
 
 WINDOWS_OF(f32, float)

@@ -10,10 +10,10 @@ namespace pollen {
 template <class T>
 struct Windows {
   const T* dout;
-  const unsigned char* which;
+  const unsigned char* argmax;
 
   // counted is what window i gives its maximum.
-  INLINE T counted(int i) const { return which[i] == noMaximum ? T(0) : dout[i]; }
+  INLINE T counted(int i) const { return argmax[i] == noMaximum ? T(0) : dout[i]; }
 };
 
 }  // namespace pollen

@@ -5,36 +5,36 @@
 
 namespace pollen {
 
-struct alignas(128) Brick {
+struct alignas(128) AlignedShared {
   unsigned words[32];
 };
 
-using CopyBarrier = unsigned long long;
+using MBarrier = unsigned long long;
 
-inline void initBarrier(CopyBarrier* b, int arrivals) { initPhase(b, arrivals); }
-inline void orderBarriers() { orderPhases(); }
-inline void expectBytes(CopyBarrier* b, int bytes) { arriveAtPhase(b, bytes); }
-inline void arrive(CopyBarrier* b) { arriveAtPhase(b, 0); }
-inline void copyBulk(void* to, const void* from, int bytes, CopyBarrier* b) { copyBulk(to, from, (size_t)bytes, (const void*)b); }
-inline bool hasPassed(CopyBarrier* b, int odd) { return hasPassedPhase(b, odd); }
+inline void mbarrierInit(MBarrier* b, int arrivals) { initPhase(b, arrivals); }
+inline void fenceProxyAsync() { orderPhases(); }
+inline void mbarrierArriveExpectTx(MBarrier* b, int bytes) { arriveAtPhase(b, bytes); }
+inline void mbarrierArrive(MBarrier* b) { arriveAtPhase(b, 0); }
+inline void copyAsyncBulk(void* to, const void* from, int bytes, MBarrier* b) { copyBulk(to, from, (size_t)bytes, (const void*)b); }
+inline bool mbarrierTryWait(MBarrier* b, int odd) { return hasPassedPhase(b, odd); }
 
 // A phase that never ends is an error at once, so no time passes here.
-inline unsigned timer() { return 0; }
+inline unsigned globalTimerHigh() { return 0; }
 inline void trap() { fault("traps"); }
 
-inline void groupFence() { fenceProducts(); }
-inline void groupCommit() { commitProducts(); }
+inline void wgmmaFence() { fenceProducts(); }
+inline void wgmmaCommit() { commitProducts(); }
 template <int n, bool more>
-inline void setRegisters() {}
+inline void setMaxRegisters() {}
 template <int n>
-inline void groupWait() {
+inline void wgmmaWait() {
   waitProducts(n);
 }
 
 // describe: an address is a place in the launch's own shared memory.
-inline unsigned long long describe(void* memory, unsigned bytes, unsigned acrossDepth, unsigned acrossRows) {
+inline unsigned long long matrixDescriptor(void* memory, unsigned bytes, unsigned acrossDepth, unsigned acrossRows) {
   unsigned long long at = (char*)memory - (char*)dynamicShared();
-  if (at % sizeof(Brick)) fault("describes a matrix by memory that does not begin at a multiple of 128 bytes");
+  if (at % sizeof(AlignedShared)) fault("describes a matrix by memory that does not begin at a multiple of 128 bytes");
   at += bytes;
   return at >> 4 | (unsigned long long)(acrossDepth >> 4) << 16 | (unsigned long long)(acrossRows >> 4) << 32;
 }
@@ -68,7 +68,7 @@ inline void addToGroup(float (&d)[sums], int columns) {
 }
 
 template <int sums>
-inline void multiplyGroup(float (&d)[sums], unsigned long long a, unsigned long long b) {
+inline void wgmma(float (&d)[sums], unsigned long long a, unsigned long long b) {
   constexpr int columns = 2 * sums;
   if (meetGroup({a, b})) {
     ProductReads reads = {groupDigest, dynamicShared(), {a, b}, columns, {}};
@@ -111,7 +111,7 @@ inline unsigned long long acrossDigest(const ProductReads& r) {
 }
 
 // The product with the left operand in registers, the right one's columns being contiguous.
-inline void multiplyGroup(float (&d)[32], const unsigned (&a)[4], unsigned long long b) {
+inline void wgmma(float (&d)[32], const unsigned (&a)[4], unsigned long long b) {
   constexpr int columns = 64;
   bringLeft({a, a + 1, a + 2, a + 3});
   productReads({wordsDigest, nullptr, {}, 0, {a, a + 1, a + 2, a + 3}});

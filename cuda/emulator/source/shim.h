@@ -40,14 +40,14 @@ inline T* globalPointer(unsigned long long address) {
   return (T*)(uintptr_t)address;
 }
 
-inline float rsqrtNear(float x) { return (float)(1 / __builtin_sqrt((double)x)); }
-inline float reciprocalNear(float x) { return (float)(1 / (double)x); }
+inline float rsqrtApprox(float x) { return (float)(1 / __builtin_sqrt((double)x)); }
+inline float reciprocalApprox(float x) { return (float)(1 / (double)x); }
 
-// maximumOrNaN is the larger of two numbers, NaN if one of them is.
-inline float maximumOrNaN(float a, float b) { return a > b ? a : a < b ? b : a == b && a != 0 ? a : a + b; }
+// maxNaN is the larger of two numbers, NaN if one of them is.
+inline float maxNaN(float a, float b) { return a > b ? a : a < b ? b : a == b && a != 0 ? a : a + b; }
 
 template <class T>
-inline void needed(T, T, T, T) {}
+inline void keepLive(T, T, T, T) {}
 
 // loadIf is *from, or 0 without a look at it.
 template <class T>
@@ -111,13 +111,13 @@ inline unsigned packBF16(float low, float high) {
   return word[0] | word[1] << 16;
 }
 
-// loadMatrices has each lane bring the place of 16 bytes: those of lane 8 m + r are row r of matrix m.
-inline void loadMatrices(unsigned (&words)[4], void* memory, unsigned bytes) {
+// ldmatrixX4 has each lane bring the place of 16 bytes: those of lane 8 m + r are row r of matrix m.
+inline void ldmatrixX4(unsigned (&words)[4], void* memory, unsigned bytes) {
   const char *mine = (const char*)memory + bytes, *rows[32];
   exchange(Wait::LoadMatrix, mine, rows);
   for (int m = 0; m < 4; m++) words[m] = *(const unsigned*)(rows[8 * m + laneNumber() / 4] + laneNumber() % 4 * 4);
 }
-inline void loadMatricesTransposed(unsigned (&words)[4], void* memory, unsigned bytes) {
+inline void ldmatrixX4Trans(unsigned (&words)[4], void* memory, unsigned bytes) {
   const char *mine = (const char*)memory + bytes, *rows[32];
   exchange(Wait::LoadMatrix, mine, rows);
   for (int m = 0; m < 4; m++) {

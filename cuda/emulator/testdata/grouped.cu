@@ -5,31 +5,31 @@ enum Mistake { none, noFence, noCommit, noGroupWait, noCopyWait, noOrder, noBarr
 
 template <Mistake mistake>
 INLINE void grouped(float* y, const float* x, int n) {
-  DYNAMIC_SHARED(Brick, memory);
+  DYNAMIC_SHARED(AlignedShared, memory);
   constexpr int bytes = 4096;
-  auto* copied = (CopyBarrier*)((char*)memory + bytes);
+  auto* copied = (MBarrier*)((char*)memory + bytes);
   if (threadIdx.x == 0) {
-    initBarrier(copied, 1);
-    if (mistake != noOrder) orderBarriers();
+    mbarrierInit(copied, 1);
+    if (mistake != noOrder) fenceProxyAsync();
   }
   if (mistake != noBarrier) barrier();
   if (threadIdx.x == (mistake == noBarrier ? 127 : 0)) {
-    expectBytes(copied, mistake == tooManyBytes ? bytes + 16 : bytes);
-    copyBulk(memory, x, bytes, copied);
+    mbarrierArriveExpectTx(copied, mistake == tooManyBytes ? bytes + 16 : bytes);
+    copyAsyncBulk(memory, x, bytes, copied);
   }
-  if (mistake != noCopyWait) waitFor(copied, 0);
+  if (mistake != noCopyWait) mbarrierWait(copied, 0);
   if (mistake == trapped && threadIdx.x == 3) trap();
   float d[32];
   for (int i = 0; i < 32; i++) d[i] = 1;
-  if (mistake != noFence) groupFence();
-  auto a = describe(memory, mistake == twoOperands ? threadIdx.x / 64 * 16 : 0, 1024, 128);
-  multiplyGroup(d, a | (mistake == swizzled ? 1ull << 62 : 0), describe(memory, 2048, 1024, 128));
-  if (mistake != noCommit) groupCommit();
+  if (mistake != noFence) wgmmaFence();
+  auto a = matrixDescriptor(memory, mistake == twoOperands ? threadIdx.x / 64 * 16 : 0, 1024, 128);
+  wgmma(d, a | (mistake == swizzled ? 1ull << 62 : 0), matrixDescriptor(memory, 2048, 1024, 128));
+  if (mistake != noCommit) wgmmaCommit();
   if (mistake == tooEarly && threadIdx.x == 0) {
-    expectBytes(copied, bytes);
-    copyBulk(memory, x, bytes, copied);
+    mbarrierArriveExpectTx(copied, bytes);
+    copyAsyncBulk(memory, x, bytes, copied);
   }
-  if (mistake != noGroupWait) groupWait<0>();
+  if (mistake != noGroupWait) wgmmaWait<0>();
   bool right = true;
   for (int i = 0; i < 32; i++) right &= d[i] == 17;
   if (!right && threadIdx.x == 5) barrier();

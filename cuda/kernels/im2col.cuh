@@ -19,19 +19,19 @@ struct Convolution {
 };
 
 // Place is a part of an element's place: its image and channel in memory, and its row and column there, which may be outside.
-struct alignas(16) Place {
+struct alignas(16) Coord {
   int plane, row, column, unused;
 };
 
 // nowhere is a row outside all images, added to anything, even itself.
-constexpr int nowhere = -(1 << 29);
+constexpr int outsideRow = -(1 << 29);
 
 // Of x: PixelOfX is the output pixel n of [B P Q], or by windows n of [B P/2 Q/2 2 2]; TapOfX is the tap n of [C R S].
 struct PixelOfX {
   Convolution c;
   bool windows;
   INLINE int count() const { return c.B * c.outputs(); }
-  INLINE Place at(int n) const {
+  INLINE Coord at(int n) const {
     int image = n / c.outputs(), pixel = n - image * c.outputs(), p, q;
     if (windows) {
       int window = pixel / 4, across = c.Q / 2, i = window / across;
@@ -45,7 +45,7 @@ struct PixelOfX {
 struct TapOfX {
   Convolution c;
   INLINE int count() const { return c.C * c.taps(); }
-  INLINE Place at(int n) const {
+  INLINE Coord at(int n) const {
     int channel = n / c.taps(), tap = n - channel * c.taps(), r = tap / c.S, s = tap - r * c.S;
     return {channel * c.inputs(), r * c.dilationH, s * c.dilationW, 0};
   }
@@ -56,7 +56,7 @@ struct TapOfX {
 struct PixelOfGradient {
   Convolution c;
   INLINE int count() const { return c.B * c.inputs(); }
-  INLINE Place at(int n) const {
+  INLINE Coord at(int n) const {
     int image = n / c.inputs(), pixel = n - image * c.inputs(), h = pixel / c.W, w = pixel - h * c.W;
     return {image * c.K * c.outputs(), h + c.padH, w + c.padW, 0};
   }
@@ -64,7 +64,7 @@ struct PixelOfGradient {
 struct TapOfGradient {
   Convolution c;
   INLINE int count() const { return c.K * c.taps(); }
-  INLINE Place at(int n) const {
+  INLINE Coord at(int n) const {
     int filter = n / c.taps(), tap = n - filter * c.taps(), r = tap / c.S, s = tap - r * c.S;
     return {filter * c.outputs(), -r * c.dilationH, -s * c.dilationW, 0};
   }
@@ -74,12 +74,12 @@ struct TapOfGradient {
 struct ChannelOfFilter {
   Convolution c;
   INLINE int count() const { return c.C; }
-  INLINE Place at(int n) const { return {n * c.taps(), 0, 0, 0}; }
+  INLINE Coord at(int n) const { return {n * c.taps(), 0, 0, 0}; }
 };
 struct TapOfFilter {
   Convolution c;
   INLINE int count() const { return c.K * c.taps(); }
-  INLINE Place at(int n) const {
+  INLINE Coord at(int n) const {
     int filter = n / c.taps();
     return {filter * c.C * c.taps() + n - filter * c.taps(), 0, 0, 0};
   }
@@ -89,19 +89,19 @@ struct TapOfFilter {
 struct FilterOfOutput {
   Convolution c;
   INLINE int count() const { return c.K; }
-  INLINE Place at(int n) const { return {n * c.outputs(), 0, 0, 0}; }
+  INLINE Coord at(int n) const { return {n * c.outputs(), 0, 0, 0}; }
 };
 struct PixelOfOutput {
   Convolution c;
   INLINE int count() const { return c.B * c.outputs(); }
-  INLINE Place at(int n) const {
+  INLINE Coord at(int n) const {
     int image = n / c.outputs();
     return {image * c.K * c.outputs() + n - image * c.outputs(), 0, 0, 0};
   }
 };
 
 // Frame says which sums of rows and columns are in an image of height x width, and whether they count strides.
-struct Frame {
+struct Bounds {
   int height, width, strideH, strideW;
 };
 
@@ -111,33 +111,33 @@ struct Frame {
 // The places of depths are made by another warp each time, or their divisions would hold one quarter of each multiprocessor up. Two windows' warps
 // are lead threads apart.
 template <class T, class Sides, class Depths, bool alongDepth, int Side, int Depth, int threads, int lead = 0>
-struct Window {
+struct Im2colOperand {
   const T* data;
   Sides sides;
   Depths depths;
-  Frame frame;
-  Place *side, *depth;  // [Side], [2][Depth], shared
+  Bounds bounds;
+  Coord *side, *depth;  // [Side], [2][Depth], shared
 
-  static constexpr int places = Side + 2 * Depth;
+  static constexpr int coords = Side + 2 * Depth;
 
-  INLINE bool strided() const { return frame.strideH > 1 | frame.strideW > 1; }
+  INLINE bool strided() const { return bounds.strideH > 1 | bounds.strideW > 1; }
 
   INLINE void begin(int x) {
-    for (int i = threadIdx.x; i < Side; i += blockDim.x) side[i] = place(sides, x + i, sides.count());
+    for (int i = threadIdx.x; i < Side; i += blockDim.x) side[i] = coordOf(sides, x + i, sides.count());
   }
   INLINE void advance(int k, int end, int parity) {
     unsigned at = (threadIdx.x + (32 / Depth) * k + lead) % threads;
     if (at >= Depth) return;
     // Or the divisors' reciprocals would stay in registers from stage to stage.
     Depths now = depths;
-    now.c.S = unknown(now.c.S), now.c.Q = unknown(now.c.Q);
-    depth[parity * Depth + at] = place(now, k + at, end);
+    now.c.S = opaque(now.c.S), now.c.Q = opaque(now.c.Q);
+    depth[parity * Depth + at] = coordOf(now, k + at, end);
   }
   template <class Places>
-  INLINE Place place(const Places& places, int n, int end) const {
-    if (n >= end) return {0, nowhere, 0, 0};
-    Place p = places.at(n);
-    if (!strided()) p.plane += p.row * frame.width + p.column;
+  INLINE Coord coordOf(const Places& coords, int n, int end) const {
+    if (n >= end) return {0, outsideRow, 0, 0};
+    Coord p = coords.at(n);
+    if (!strided()) p.plane += p.row * bounds.width + p.column;
     return p;
   }
 
@@ -156,11 +156,11 @@ struct Window {
 
   template <class Stage, bool strided, int together, class F>
   INLINE void elements(int parity, F f) const {
-    unsigned thread = unknown(threadIdx.x);
-    int strideH = strided ? unknown(frame.strideH) : 1, strideW = strided ? unknown(frame.strideW) : 1;
-    const Place* depth = this->depth + parity * Depth;
+    unsigned thread = opaque(threadIdx.x);
+    int strideH = strided ? opaque(bounds.strideH) : 1, strideW = strided ? opaque(bounds.strideW) : 1;
+    const Coord* depth = this->depth + parity * Depth;
     auto p = alongDepth ? Stage::alongDepth(thread, 0) : Stage::alongSide(thread, 0);
-    Place a = side[p.x], b = depth[p.d];
+    Coord a = side[p.x], b = depth[p.d];
     // Some are looked up before the first of them is copied: after each look at shared memory a copy to it waits.
     constexpr int some = together < Stage::count ? 1 : Stage::count < 8 ? Stage::count : 8;
 #pragma unroll together
@@ -181,9 +181,9 @@ struct Window {
           there[j] = y * strideH == row & x * strideW == column;
           row = y, column = x;
           // Outside the image this is meaningless and may wrap.
-          offsets[j] = (unsigned)offsets[j] + (unsigned)row * frame.width + column;
+          offsets[j] = (unsigned)offsets[j] + (unsigned)row * bounds.width + column;
         }
-        there[j] &= (unsigned)row < (unsigned)frame.height & (unsigned)column < (unsigned)frame.width;
+        there[j] &= (unsigned)row < (unsigned)bounds.height & (unsigned)column < (unsigned)bounds.width;
       }
 #pragma unroll
       for (int j = 0; j < some; j++) {
