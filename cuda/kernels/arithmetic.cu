@@ -1,5 +1,5 @@
-// The four operations, ln(e^a + e^b), a^b and comparisons, elementwise; with NumPy's broadcasting where the operands' shapes differ. The larger and
-// the smaller of two numbers are for equal shapes only.
+// Elementwise arithmetic: the four operations, ln(e^a + e^b), a^b and comparisons, with NumPy's
+// broadcasting where the operands' shapes differ. Larger and Smaller require equal shapes.
 #include "math.cuh"
 #include "quad.cuh"
 #include "walk.cuh"
@@ -11,7 +11,7 @@ struct Add {
   }
 };
 
-// max(0, a + b); a NaN stays one.
+// max(0, a + b). NaN stays NaN.
 struct AddReLU {
   template <class T>
   INLINE T operator()(T a, T b) const {
@@ -41,7 +41,8 @@ struct Divide {
   }
 };
 
-// max(a, b) + ln(1 + e^-|a-b|). Two infinities have no difference.
+// max(a, b) + ln(1 + e^-|a-b|). Equal operands, among them two infinities, whose difference is NaN,
+// take a shortcut.
 struct LogAddExp {
   template <class T>
   INLINE T operator()(T a, T b) const {
@@ -51,7 +52,7 @@ struct LogAddExp {
   }
 };
 
-// a^b as e^(b ln |a|) in double, with the sign of an odd power.
+// a^b as e^(b ln |a|) in double; the sign is that of a if b is odd.
 struct Power {
   template <class T>
   INLINE T operator()(T a, T b) const {
@@ -85,7 +86,7 @@ struct Equal {
   }
 };
 
-// b where it is larger, else a: also where one of them is NaN.
+// b if it is larger, else a: a also if one of them is NaN.
 struct Larger {
   template <class T>
   INLINE T operator()(T a, T b) const {

@@ -1,26 +1,27 @@
-// Images turned, moved, mirrored, with a square of zeros, as op.Augment says:
+// Random rotation, shift, mirroring and cutout of images, as op.Augment defines them:
 //
 //	y[b c p q] = x[b c u v], bilinear, 0 beyond the edges
 //
-// Some images to a block: a thread draws what an image undergoes, then each takes pixels of all
-// channels. A pixel costs its loads, four where images are turned, most of them from the cache, a
-// store, and some 30 operations that the channels share.
+// A block has some images: first one thread per image draws its transform, then the threads take
+// pixels, each in all channels. A pixel costs its loads (four with rotation, mostly from the
+// cache), a store, and some 30 operations that the channels share.
 #include "philox.cuh"
 
-// maxRows is the most images of a block.
+// maxRows is the maximum number of images per block.
 constexpr int maxRows = 32;
 
-// Change is what an image undergoes. The square may begin above and before the image.
+// Transform is the transform of an image. The zeroed square may begin above or left of the image.
 template <class T>
 struct Transform {
   int mirrored, rows, columns, top, left;
   T cosine, sine;
 };
 
-// below is a number from 0 to n-1.
+// uniformBelow maps a random word to 0 ... n-1.
 INLINE int uniformBelow(unsigned word, int n) { return (int)((unsigned long long)word * n >> 32); }
 
-// turn is the cosine and the sine of 4 t, operation by operation those of graph/op/augment.go.
+// cosSinOf4 computes cos(4 t) and sin(4 t) with the same operations as graph/op/augment.go: Taylor
+// series for t, then two doublings of the angle.
 template <class T>
 INLINE void cosSinOf4(T t, T* cosine, T* sine) {
   T square = t * t, even = 1, odd = 1;
@@ -53,7 +54,7 @@ INLINE Transform<T> transformOf(const Address& a, int image, int H, int W, int f
   return c;
 }
 
-// whole is x up to the next lower integer.
+// floorToInt returns the largest integer that is at most x.
 template <class T>
 INLINE int floorToInt(T x) {
   int i = (int)x;

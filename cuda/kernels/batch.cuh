@@ -1,11 +1,13 @@
-// Which examples of a data set a step sees, as op.Batch has it.
+// Which examples of a data set a step uses, as op.Batch defines it.
 #pragma once
 #include "philox.cuh"
 
 namespace pollen {
 
-// exampleOf is the example in a row of the step's batch: the row's position in an endless sequence of epochs. With order 0 each is in the data's order,
-// with 1 in one of its own, and with 2 every second one is the one before, backwards.
+// exampleOf returns the example in a row of the step's batch. Rows are positions in an endless
+// sequence of epochs: row 3 of step 10 with batch size 32 is position 323. Within an epoch the
+// examples come in the data's order (order 0), in a pseudo-random order of their own (order 1), or
+// so that every second epoch repeats the one before it backwards (order 2).
 INLINE int exampleOf(Header header, int row, int size, int examples, int order) {
   Address chain = addressOf(header, 0);
   unsigned long long position = chain.step * size + row, epoch = position / examples, at = position % examples;

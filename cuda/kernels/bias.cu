@@ -1,4 +1,5 @@
-// The bias of each channel, y[b c ...] = x[b c ...] + bias[c], and its gradient, the sum over all axes but the channels'.
+// Adds a bias per channel, y[b c ...] = x[b c ...] + bias[c]; its gradient is the sum over all
+// other axes.
 #include "channels.cuh"
 
 template <class T>

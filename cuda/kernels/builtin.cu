@@ -1,4 +1,5 @@
-// What graph/builtin.go and the end of a step launch: the constant 1, sums of gradients, another float, a row of metrics, the step's count.
+// Kernels of graph/builtin.go and of the end of a step: the constant 1, sums of gradients,
+// conversion between float types, recording of metrics, the step counter.
 #include "philox.cuh"
 #include "reduce.cuh"
 
@@ -17,7 +18,7 @@ INLINE void cast(Out<T> y, In<From> x, int n) {
   map(y, n, [](From x) { return T(x); }, x);
 }
 
-// own is what warp i of the block has of all.
+// ofWarp returns all[i] in warp i, by selects, so that the array stays in registers.
 template <class V>
 INLINE V ofWarp(const V (&all)[16]) {
   V v = all[0];
@@ -31,7 +32,8 @@ INLINE void count(InOut<unsigned long long> header) {
   if (first() == 0) header.at()[headerStep]++;
 }
 
-// record puts the sums of metrics' elements into their columns of the step's row, a warp for each metric, and then may count the step: one block.
+// record sums each metric's elements, one warp per metric, into its column of the step's row of the
+// ring, and then increments the step counter if counts is set. It runs as one block.
 template <class T>
 INLINE void record(InOut<T> ring, InOut<unsigned long long> header, const In<T> (&metrics)[16], const int (&elements)[16], int first, int columns, int rows,
                    int counts) {

@@ -1,9 +1,11 @@
-// Steps of the covariance-controlled thermostat, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1), S being the variance of g:
+// Steps of CCAdL, the covariance-controlled adaptive Langevin thermostat, with g the gradient of
+// U/N, h = rate/N, xi ~ N(0, 1) and S an estimate of the variance of g:
 //
-//	ccadl_update  S <- keep S + (1 - keep) (g - g')^2/2 and g' <- g, but for step 0 the latter only;  v <- v - rate g;  chi <- max(chi, 0)
+//	ccadl_update  S <- keep S + (1 - keep) (g - g')^2/2 and g' <- g, at step 0 only the latter;  v <- v - rate g;  chi <- max(chi, 0)
 //	ccadl_drift   theta <- theta + v/2,  v <- c v + sqrt((1 - c^2) (a/f) h T) xi with c = e^-f, f = chi + rate N S/(2T),  theta <- theta + v/2
 //
-// Both leave the sum of v v of their tile, and sgnht_adapt, after each of them, changes the parameter's chi, as it does for SGNHT.
+// Both write the sum of v v of each tile. After each of them sgnht_adapt updates the parameter's
+// chi, as it does for SGNHT.
 #include "velocities.cuh"
 
 template <class T>
@@ -30,7 +32,7 @@ INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> chi, InOu
   });
 }
 
-// Balance is chi, and what of S makes b.
+// ChiAndGain is chi, and the factor of S in the friction f.
 struct ChiAndGain {
   double chi, gain;
 };

@@ -1,11 +1,12 @@
-// Tensors [B C ...] whose channels have a number each: n elements, width of them side by side in one channel of one image.
+// Operations on tensors [B C ...] with one parameter per channel. n is the number of elements,
+// width the number of contiguous elements of one channel of one image (H W).
 #pragma once
 #include "quad.cuh"
 #include "reduce.cuh"
 
 namespace pollen {
 
-// mapChannels sets y[i] to f(c, x[i]...) for all i below n, c being the channel of element i.
+// mapChannels sets y[i] to f(c, x[i]...) for all i below n, where c is the channel of element i.
 template <class T, class F, class... X>
 INLINE void mapChannels(Out<T> y, int n, int channels, int width, F f, Buffer<X>... x) {
   quads(n, [&](int i, int count) INLINED {
@@ -29,7 +30,7 @@ INLINE void mapChannels(Out<T> y, int n, int channels, int width, F f, Buffer<X>
   });
 }
 
-// Neighbours is how many elements a call adds up.
+// Neighbours<N> selects how many contiguous elements one call adds up.
 template <int N>
 struct Neighbours {};
 
@@ -43,8 +44,9 @@ INLINE double sumOf(const T* x, int i, Neighbours<4>) {
   return ((double)q.v[0] + q.v[1]) + ((double)q.v[2] + q.v[3]);
 }
 
-// channelSums adds f(i, neighbours) over the elements i of each channel, or over fours of them when they come so. With width 1 channels are
-// neighbours, and a block makes 32 sums, else one.
+// channelSums sums f(i, neighbours) over the elements i of each channel, four at a time if width is
+// a multiple of 4. With width 1 the channels are contiguous, and a block computes 32 sums;
+// otherwise a block computes one.
 template <class Y, class F>
 INLINE void channelSums(Out<Y> y, int n, int channels, int width, F f) {
   if (width == 1) {

@@ -1,4 +1,5 @@
-// Convolutions on the ordinary cores, through registers. Those of float32 are for GPUs before sm_80.
+// Convolutions on the CUDA cores, with operands staged through registers. The float32 ones are for
+// GPUs before sm_80.
 #include "conv2d.cuh"
 #include "tile.cuh"
 

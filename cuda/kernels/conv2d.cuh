@@ -1,6 +1,7 @@
-// Convolutions as products, in three directions; x [B C H W], w [K C R S], y [B K P Q]. None of the matrices of patches exists, see window.cuh.
+// Convolutions as implicit matrix products, in three directions; x [B C H W], w [K C R S], y [B K P
+// Q]. The im2col matrices are never stored: im2col.cuh computes their elements' addresses.
 //
-//     y(k, bpq)  = sum over crs of w(k, crs) x(crs, bpq)                   with a bias per k, a ReLU, and pooling by windows of 2 x 2
+//     y(k, bpq)  = sum over crs of w(k, crs) x(crs, bpq)    with a bias per k, ReLU, 2 x 2 max-pooling
 //     dx(c, bhw) = sum over krs of w(c, krs) dout(krs, bhw)
 //     dw(k, crs) = sum over bpq of dout(k, bpq) x(bpq, crs)
 #pragma once
@@ -9,7 +10,7 @@
 
 namespace pollen {
 
-// Memory is a block's: the stages, and behind them the places of both operands.
+// Memory is a block's shared memory: the stages, followed by the coordinates of both operands.
 template <class Shape, class T>
 struct Memory {
   T* stages;
@@ -19,6 +20,8 @@ struct Memory {
 };
 
 template <class Shape, class T>
+// convolveForward: a is the filter as a matrix [K, C R S], b the patches, [C R S, B P Q]. An
+// image's output is contiguous per filter, so the runs of Output are images.
 INLINE void convolveForward(Memory<Shape, T> memory, T* y, const T* x, const T* w, const T* bias, Pooled<T> pooled, Convolution c, int epilogue,
                             Slices slices) {
   using Patches = Im2colOperand<T, PixelOfX, TapOfX, false, Shape::columns, Shape::depth, Shape::threads>;
@@ -29,6 +32,8 @@ INLINE void convolveForward(Memory<Shape, T> memory, T* y, const T* x, const T* 
 }
 
 template <class Shape, class T>
+// convolveBackward: a is the filter [C, K R S], whose elements need a table of coordinates because
+// K and C change places; b is dout seen through the filter, [K R S, B H W].
 INLINE void convolveBackward(Memory<Shape, T> memory, T* dx, const T* dout, const T* w, Convolution c, Slices slices) {
   using Filter = Im2colOperand<T, ChannelOfFilter, TapOfFilter, true, Shape::rows, Shape::depth, Shape::threads>;
   using Patches = Im2colOperand<T, PixelOfGradient, TapOfGradient, false, Shape::columns, Shape::depth, Shape::threads, 32>;
@@ -40,6 +45,8 @@ INLINE void convolveBackward(Memory<Shape, T> memory, T* dx, const T* dout, cons
 }
 
 template <class Shape, class T>
+// convolveFilter: a is dout [K, B P Q], b the patches transposed, [B P Q, C R S]. The depth is the
+// pixels, which are many, so this direction is the one that usually splits its depth.
 INLINE void convolveFilter(Memory<Shape, T> memory, T* dw, const T* dout, const T* x, Convolution c, Slices slices) {
   using Gradient = Im2colOperand<T, FilterOfOutput, PixelOfOutput, true, Shape::rows, Shape::depth, Shape::threads>;
   using Patches = Im2colOperand<T, TapOfX, PixelOfX, true, Shape::columns, Shape::depth, Shape::threads, 32>;
@@ -56,9 +63,10 @@ INLINE void convolveFilter(Memory<Shape, T> memory, T* dw, const T* dout, const 
 #define SHAPE int B, int C, int H, int W, int K, int R, int S, int P, int Q, int sH, int sW, int pH, int pW, int dH, int dW
 #define CONVOLUTION Convolution{B, C, H, W, K, R, S, P, Q, sH, sW, pH, pW, dH, dW}
 
-// CONV2D are three kernels, one for each direction, with the tile that follows their names' ending and type; the launch gives them shared memory for
-// Memory. bias, pooled and which are anything when epilogue asks for none; the result is workspace when the grid has slices along y, and pooling is the
-// business of the kernel that adds them.
+// CONV2D defines three kernels, one per direction, that use the tile given after the name's ending
+// and the type. The launch provides shared memory for Memory. Arguments that epilogue does not use
+// (bias, pooled, argmax) may be any buffer. If the grid splits the depth along y, the result is a
+// workspace of partial sums, and the kernel that adds them (slices.cu) does the pooling.
 #define CONV2D(ending, T, ...)                                                                                                   \
   KERNEL(conv2d_fwd_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                     \
   (Out<T> y, In<T> x, In<T> w, In<T> bias, Out<T> pooled, Out<unsigned char> argmax, SHAPE, int epilogue, int slices, int each) { \

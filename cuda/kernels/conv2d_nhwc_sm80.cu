@@ -1,10 +1,13 @@
-// Convolutions of packed copies, tf32 and bf16 on the tensor cores, and the packing.
+// Convolutions of packed copies (nhwc.cuh) in tf32 and bf16 on the tensor cores, and the kernels
+// that make the copies.
 #include "nhwc.cuh"
 #include "nhwcfilter.cuh"
 #include "nhwcpack.cuh"
 
-// PACKED are the convolution of a packed image B height x width by packed filters. Its pixels are P x Q of each image, their lines strides apart; the
-// gradient of an image is one, too, whose taps go backwards. bias, pooled and which are anything when epilogue asks for none.
+// PACKED defines the convolution of a packed image [B height width] by packed filters. The output
+// has P x Q pixels per image; neighbouring pixels' lines are the strides apart. The gradient by the
+// image is such a convolution, too, whose taps run backwards. Arguments that epilogue does not use
+// (bias, pooled, argmax) may be any buffer.
 #define PACKED(ending, ...)                                                                                                                   \
   KERNEL(conv2d_nhwc_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                                 \
   (Out<float> y, In<unsigned> x, In<unsigned> w, In<float> bias, Out<float> pooled, Out<unsigned char> argmax, int filters, int B, int height, \
@@ -29,7 +32,7 @@ PACKED(32x64_bf16, PackedTile<BF16, 32, 64, 32, 32>)
 PACKED_FILTER(tf32, TF32, 8, Whole{}, Whole{})
 PACKED_FILTER(bf16, BF16, 4, Whole{}, Whole{})
 
-// PACK are packed copies. sums is anything if summed is 0.
+// PACK defines the kernels that make packed copies. sums may be any buffer if summed is 0.
 #define PACK(ending, Number)                                                                                                             \
   KERNEL(nhwc_pack_##ending, 256)                                                                                                        \
   (Out<unsigned> to, In<float> from, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, int height, int width,   \

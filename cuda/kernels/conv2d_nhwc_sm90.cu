@@ -1,4 +1,5 @@
-// Convolutions of packed copies in chunks, by wgmma; the filter's gradient from such copies; the packing.
+// Convolutions of packed copies in chunked layout by wgmma; the filter's gradient from such copies;
+// and the kernels that make them.
 #include "nhwcfilter.cuh"
 #include "nhwcgroup.cuh"
 #include "nhwcgroupfilter.cuh"

@@ -1,4 +1,4 @@
-// Convolutions with asynchronous copies: fp32 on the ordinary cores, tf32 and bf16 on the tensor cores.
+// Convolutions with cp.async: fp32 on the CUDA cores, tf32 and bf16 on the tensor cores.
 #include "conv2d.cuh"
 #include "tensorcore.cuh"
 #include "tile.cuh"

@@ -1,9 +1,12 @@
-// Convolutions of images of few channels on the tensor cores, by windows of 2 x 2: forward, and the gradient of the filter.
+// Convolutions of images with few channels on the tensor cores, by pooling windows of 2 x 2:
+// forward, and the gradient of the filter.
 #include "windowforward.cuh"
 
-// FORWARD is a convolution whose filters have few taps, which is whole, or pools, with maxima that are written or only packed. The grid's blocks are 32
-// filters by images. Of the buffers that are written, those are anything that epilogue does not ask for, and copy if copies is 0: else it is a packed copy
-// of the maxima, of whole lines with 1, in whose border all blocks of 32 filters of its lines have a part.
+// FORWARD defines a convolution whose filters have at most 32 taps. written selects what it stores:
+// all pixels, the windows' maxima, or only a packed copy of the maxima. The grid's blocks are 32
+// filters by images. Buffers that epilogue does not use may be any buffer, and so may copy if
+// copies is 0; with 1 the copy has whole lines, with 2 it is chunked. The blocks of 32 filters that
+// share a line share the work of zeroing its border.
 #define FORWARD(ending, Number, written, blocks)                                                                                             \
   KERNEL(conv2d_windows_##ending, 256, blocks)                                                                                               \
   (Out<float> y, In<float> x, In<float> w, In<float> bias, Out<float> pooled, Out<unsigned char> argmax, Out<unsigned> copy, int B, int C,    \
@@ -23,7 +26,8 @@ FORWARD(pack_bf16, BF16, onlyPacked, 2)
 FORWARD(whole_tf32, TF32, allPixels, 1)
 FORWARD(whole_bf16, BF16, allPixels, 2)
 
-// FILTER is the gradient of a filter, partial [slices, K C R S], and of its bias if summed, [slices, K]. The grid's blocks are 32 taps by 32 filters.
+// FILTER defines the gradient of a filter, partial [slices, K C R S], and, if summed is set, of its
+// bias, [slices, K]. The grid's blocks are 32 taps by 32 filters.
 #define FILTER(ending, Number)                                                                                                               \
   KERNEL(conv2d_windows_filter_##ending, 256, 2)                                                                                             \
   (Out<float> partial, In<float> dout, In<unsigned char> argmax, In<float> x, Out<float> sums, int B, int C, int H, int W, int K, int R, \

@@ -1,5 +1,7 @@
-// The mean of ln sum exp(logits) - logits[label] over a batch, its gradient (softmax(logits) - onehot(label)) dout / B, and the share of rows
-// whose largest logit is the label's. A warp has a row; few rows are one block's work, more leave a partial sum per block.
+// Cross-entropy: the mean of ln sum exp(logits) - logits[label] over a batch; its gradient
+// (softmax(logits) - onehot(label)) dout / B; and accuracy, the fraction of rows whose largest
+// logit is the label's. A warp processes a row. With few rows one block does everything, with more
+// each block writes a partial sum.
 #include "softmax.cuh"
 
 template <class T, class Y>
@@ -26,13 +28,14 @@ INLINE void crossEntropyBackward(Out<T> d, In<T> logits, In<int> labels, In<T> d
     int label = labels.at()[row];
     for (int k = threadIdx.x % 32; k < classes; k += 32) {
       double p = s.probability(z[k]);
-      if (sizeof(T) == 4 && p < 0x1p-64) p = 0;  // leastProbability
+      if (sizeof(T) == 4 && p < 0x1p-64) p = 0;  // minProbability, see graph/op/crossentropy.go
       dz[k] = T((p - (k == label ? 1 : 0)) * scale);
     }
   }
 }
 
-// accuracy is one block's work, a row to a thread: of equal logits the first is the largest, and one that is not a number is none.
+// accuracy runs as one block, with one row per thread. The first of equal logits counts as the
+// largest, and NaN never does unless it is first.
 template <class T>
 INLINE void accuracy(Out<T> y, In<T> logits, In<int> labels, int batch, int classes) {
   int right = 0;

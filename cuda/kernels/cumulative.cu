@@ -1,8 +1,9 @@
-// Running sums along an axis, in double, and their inverse; an element, and an entry of a table that begins again after its end.
+// Cumulative sums along an axis, in double, and their inverse (differences); one element of a
+// tensor; and the entry of a table that repeats periodically by step.
 #include "philox.cuh"
 #include "quad.cuh"
 
-// cumulativeSum gives each thread a line: length elements that are inner apart.
+// cumulativeSum gives each thread one line: length elements that are inner apart.
 template <class T>
 INLINE void cumulativeSum(Out<T> y, In<T> x, int lines, int length, int inner, int reverse) {
   for (int line = first(); line < lines; line += step()) {

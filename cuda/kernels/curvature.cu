@@ -1,8 +1,10 @@
-// Probes of a loss's curvature along z, whose elements are random signs, of a stream, or an axis: y = w + distance z, and then
-// y = rest + z (up - down) scale of the gradients on both sides.
+// Curvature of a loss along a direction z, by central differences: displaced parameters y = w +
+// distance z, and then y = rest + z (up - down) scale from the gradients on both sides. The
+// elements of z are random signs of a stream, or z is an axis.
 #include "philox.cuh"
 
-// Direction is langevin.direction: without a stream, the axis of an element, or 0.
+// Direction is langevin.direction: random signs if stream is not 0, else the axis of element (0
+// everywhere if there is no such element).
 struct Direction {
   Address address;
   unsigned stream;

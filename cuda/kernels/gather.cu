@@ -1,14 +1,15 @@
-// A step's examples out of a data set, and rows back into one.
+// Gathers a step's examples from a data set, and scatters rows back into one.
 #include "batch.cuh"
 
 struct alignas(4) Pixels {
   unsigned char v[4];
 };
 
-// maxRows is the most images of a block.
+// maxRows is the maximum number of images per block.
 constexpr int maxRows = 32;
 
-// Affine is y = x scale + shift, with the numbers of the plane, of those up to four in an image, that element i is in.
+// Affine is y = x scale + shift with constants per plane (channel), of up to four planes of plane
+// elements each. i is an element of an image.
 template <class T>
 struct Affine {
   int plane;
@@ -17,8 +18,9 @@ struct Affine {
   __device__ T shift(int i) const { return i < plane ? shift0 : i < 2 * plane ? shift1 : i < 3 * plane ? shift2 : shift3; }
 };
 
-// gatherImages scales and shifts the bytes of the batch's images: some images to a block, four pixels to a thread where planes come in fours.
-// Which example an image is takes hundreds of instructions: a thread finds it for all.
+// gatherImages scales and shifts the bytes of the batch's images, some images per block, four
+// pixels per thread if planes are multiples of four. Finding an image's example takes hundreds of
+// instructions, so one thread per image does it for the block.
 template <class T>
 INLINE void gatherImages(Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int order, const Affine<T>& f) {
   SHARED(int, chosen, maxRows);
@@ -53,7 +55,7 @@ INLINE void gatherRows(Out<T> y, In<T> all, Header header, int examples, int siz
     y.at()[i] = all.at()[(long long)exampleOf(header, i / width, size, examples, order) * width + i % width];
 }
 
-// storeRows puts the batch's rows where their examples' rows are, in the order of the data set.
+// storeRows writes the batch's rows to the rows of their examples, in the order of the data set.
 template <class T>
 INLINE void storeRows(Out<T> y, In<T> rows, InOut<T> all, Header header, int examples, int size, int width) {
   if (first() == 0) y.at()[0] = T(size);

@@ -1,8 +1,9 @@
-// Hamiltonian Monte Carlo's trajectories, in double alone, see metropolis/hmc.go: momenta p ~ N(0, T M), and leaps p <- p - e dw, theta <- theta + e p/M, the
-// first and the last of which kick by half. Kernels with masses have the diagonal of M, the others M = 1.
+// Hamiltonian Monte Carlo's trajectories, in double only, see mcmc/hmc.go: momenta p ~ N(0, T M),
+// then leapfrog steps p <- p - e dw, theta <- theta + e p/M, with half kicks at the beginning and
+// the end. Kernels with masses take the diagonal of M as an argument; the others have M = 1.
 #include "metropolis.cuh"
 
-// Masses are the diagonal of M, or 1.
+// NoMasses and Masses provide the diagonal of M.
 struct NoMasses {
   INLINE Quad<double> at(int, int) const { return {{1, 1, 1, 1}}; }
 };
@@ -18,7 +19,9 @@ struct Masses {
   }
 };
 
-// share is (K at the trajectory's start - K at its end)/T where it ends, K(p) = p' M^-1 p / 2. The start's momenta are drawn once more.
+// kineticLogRatio writes each tile's part of (K at the trajectory's start - K at its end)/T at the
+// step that ends a trajectory, with K(p) = p' M^-1 p / 2. It draws the start's momenta again from
+// their address instead of storing them.
 template <class M>
 INLINE void kineticLogRatio(Out<double> logRatios, In<double> p, In<double> dw, In<double> words, M masses, Header header, BlockRange n, int evaluations,
                   double temperature, unsigned stream) {
@@ -43,7 +46,8 @@ INLINE void kineticLogRatio(Out<double> logRatios, In<double> p, In<double> dw, 
   });
 }
 
-// move makes a leap. Where a trajectory ends, it settles what the position is first, and begins another one there.
+// move makes one leapfrog step. Where a trajectory ends, it first accepts or rejects its end, and
+// then starts the next one.
 template <class M>
 INLINE void move(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, InOut<double> p,
                  In<double> words, M masses, Header header, BlockRange n, int evaluations, double temperature, unsigned stream) {

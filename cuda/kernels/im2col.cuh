@@ -1,15 +1,20 @@
-// Images seen through a filter, as operands of a product: nothing is copied out of the images.
+// Images as operands of an implicit matrix product: the elements of the im2col matrix are found by
+// address, never stored.
 //
-// The element that a tap (c, r, s) of a filter meets at an output pixel (b, p, q) lies in x [B C H W] at the sum of a place of the pixel and
-// a place of the tap. So the matrix of patches, and each other operand of the three directions, is the sum of two short tables: one of a
-// tile's side, made once, one of a stage's depth, made two stages ahead. Only they divide.
+// Tap (c, r, s) of a filter meets, at output pixel (b, p, q), the element of x [B C H W] whose
+// position is a sum of two coordinates: one of the pixel and one of the tap. So each operand of the
+// three directions is the sum of two short tables: one for the tile's side, made once, and one for
+// the depths of a stage, made two stages ahead. Only making the tables needs divisions.
+//
+// Example, stride 1 and padding 1: pixel (0, 2, 3) has coordinate (plane 0, row 1, column 2), tap
+// (c, 2, 0) has (plane c H W, row 2, column 0); the sum is row 3, column 2 of channel c.
 #pragma once
 
 #include "product.cuh"
 
 namespace pollen {
 
-// Convolution is the shape, in the letters of package graph/op.
+// Convolution is a convolution's shape, in the notation of package graph/op.
 struct Convolution {
   int B, C, H, W, K, R, S, P, Q, strideH, strideW, padH, padW, dilationH, dilationW;
 
@@ -18,15 +23,17 @@ struct Convolution {
   INLINE int inputs() const { return H * W; }
 };
 
-// Place is a part of an element's place: its image and channel in memory, and its row and column there, which may be outside.
+// Coord is one term of an element's position: the offset of its image and channel in memory, and
+// its row and column, which may be outside the image.
 struct alignas(16) Coord {
   int plane, row, column, unused;
 };
 
-// nowhere is a row outside all images, added to anything, even itself.
+// outsideRow added to any row, even to itself, is outside all images.
 constexpr int outsideRow = -(1 << 29);
 
-// Of x: PixelOfX is the output pixel n of [B P Q], or by windows n of [B P/2 Q/2 2 2]; TapOfX is the tap n of [C R S].
+// Coordinates in x. PixelOfX is output pixel n of [B P Q] or, with windows, of [B P/2 Q/2 2 2],
+// where four consecutive pixels are a pooling window. TapOfX is tap n of [C R S].
 struct PixelOfX {
   Convolution c;
   bool windows;
@@ -51,8 +58,9 @@ struct TapOfX {
   }
 };
 
-// Of dout, for the gradient of x: PixelOfGradient is the input pixel n of [B H W], TapOfGradient the tap n of [K R S]. Rows and columns count
-// strides: those that are no multiple meet nothing.
+// Coordinates in dout, for the gradient by x. PixelOfGradient is input pixel n of [B H W],
+// TapOfGradient tap n of [K R S]. Rows and columns are multiplied by the strides: those that are no
+// multiple of the stride meet no element.
 struct PixelOfGradient {
   Convolution c;
   INLINE int count() const { return c.B * c.inputs(); }
@@ -70,7 +78,7 @@ struct TapOfGradient {
   }
 };
 
-// Of the filter [K C R S], for the gradient of x: the channel n of C, and the tap n of [K R S].
+// Coordinates in the filter [K C R S], for the gradient by x: channel n of C, and tap n of [K R S].
 struct ChannelOfFilter {
   Convolution c;
   INLINE int count() const { return c.C; }
@@ -85,7 +93,8 @@ struct TapOfFilter {
   }
 };
 
-// Of dout, for the gradient of the filter: the filter n of K, and the output pixel n of [B P Q].
+// Coordinates in dout, for the gradient by the filter: filter n of K, and output pixel n of [B P
+// Q].
 struct FilterOfOutput {
   Convolution c;
   INLINE int count() const { return c.K; }
@@ -100,16 +109,18 @@ struct PixelOfOutput {
   }
 };
 
-// Frame says which sums of rows and columns are in an image of height x width, and whether they count strides.
+// Bounds decides which sums of rows and columns are in an image of height x width. With strides
+// above 1 rows and columns are in units of 1/stride.
 struct Bounds {
   int height, width, strideH, strideW;
 };
 
-// Window is an operand whose elements lie at the sums of places. Without strides above 1 a plane is the whole place in memory, and row and column only
-// tell whether it is in the image.
+// Im2colOperand is an operand whose elements lie at sums of coordinates. Without strides above 1,
+// plane already includes row and column, which then only decide whether the element is in the
+// image.
 //
-// The places of depths are made by another warp each time, or their divisions would hold one quarter of each multiprocessor up. Two windows' warps
-// are lead threads apart.
+// A different warp makes the table of depths each time: otherwise their divisions would always
+// delay the same quarter of the multiprocessor. The warps of two operands are lead threads apart.
 template <class T, class Sides, class Depths, bool alongDepth, int Side, int Depth, int threads, int lead = 0>
 struct Im2colOperand {
   const T* data;
@@ -128,7 +139,7 @@ struct Im2colOperand {
   INLINE void advance(int k, int end, int parity) {
     unsigned at = (threadIdx.x + (32 / Depth) * k + lead) % threads;
     if (at >= Depth) return;
-    // Or the divisors' reciprocals would stay in registers from stage to stage.
+    // Hiding the divisors keeps their reciprocals from staying in registers from stage to stage.
     Depths now = depths;
     now.c.S = opaque(now.c.S), now.c.Q = opaque(now.c.Q);
     depth[parity * Depth + at] = coordOf(now, k + at, end);
@@ -154,6 +165,9 @@ struct Im2colOperand {
       elements<Stage, false, Stage::count>(parity, f);
   }
 
+  // elements calls f for each of the thread's elements. One of the two coordinates is fixed per
+  // thread, the side's for the layout alongSide and the depth's for alongDepth; the other is read
+  // from its table for each element.
   template <class Stage, bool strided, int together, class F>
   INLINE void elements(int parity, F f) const {
     unsigned thread = opaque(threadIdx.x);
@@ -161,7 +175,8 @@ struct Im2colOperand {
     const Coord* depth = this->depth + parity * Depth;
     auto p = alongDepth ? Stage::alongDepth(thread, 0) : Stage::alongSide(thread, 0);
     Coord a = side[p.x], b = depth[p.d];
-    // Some are looked up before the first of them is copied: after each look at shared memory a copy to it waits.
+    // Several elements are looked up before the first of them is copied: after each read of shared
+    // memory, a copy into it waits.
     constexpr int some = together < Stage::count ? 1 : Stage::count < 8 ? Stage::count : 8;
 #pragma unroll together
     for (int i = 0; i < Stage::count; i += some) {
@@ -180,7 +195,7 @@ struct Im2colOperand {
           int y = row / strideH, x = column / strideW;
           there[j] = y * strideH == row & x * strideW == column;
           row = y, column = x;
-          // Outside the image this is meaningless and may wrap.
+          // Outside the image the offset is meaningless and may wrap.
           offsets[j] = (unsigned)offsets[j] + (unsigned)row * bounds.width + column;
         }
         there[j] &= (unsigned)row < (unsigned)bounds.height & (unsigned)column < (unsigned)bounds.width;

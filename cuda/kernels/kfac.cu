@@ -1,14 +1,20 @@
-// The factors of K-FAC, see langevin/kfacfactors.go: A <- alpha A + (1 - alpha) scale x'x, where x'x sums data [B n width] over all axes but the
-// second, and the inverse P of the Cholesky factor of A + damping I. From step freezeAt on nothing changes, and the kernels end at once.
+// The Kronecker factors of K-FAC, see langevin/kfacfactors.go: A <- alpha A + (1 - alpha) scale
+// x'x, where x'x sums data [B n width] over all axes but the second; and P, the inverse of the
+// Cholesky factor of A + damping I. From step freezeAt on nothing changes, and the kernels return
+// at once.
 //
-// kfac_products: a block makes 32 x 32 elements of x'x of a part of the terms, a thread 4, out of tiles in shared memory. kfac_average: a thread
-// an element. kfac_whiten: a block a side, n barriers each for the factor and its inverse; about n^3/3 operations, at a few steps.
+// - kfac_products: a block computes 32 x 32 elements of x'x for a part of the terms, a thread four
+//   of them, from tiles in shared memory.
+// - kfac_average: one thread per element.
+// - kfac_whiten: one block per side, with n barriers each for the factor and its inverse; about
+//   n^3/3 operations, at a few steps only.
 #include "philox.cuh"
 #include "reduce.cuh"
 
 constexpr int tileSide = 32, tileThreads = 256, tileRows = tileSide * tileSide / tileThreads;
 
-// products leaves the sums of part blockIdx.y over the terms (b, w) of x[b i w] x[b j w], in partial [parts n n].
+// products writes the sums of part blockIdx.y of the terms (b, w) of x[b i w] x[b j w] to partial
+// [parts n n].
 template <class T>
 INLINE void products(Out<T> partial, In<T> data, Header header, int batch, int n, int width, int freezeAt) {
   if (stepOf(header) >= (unsigned long long)freezeAt) return;
@@ -20,7 +26,7 @@ INLINE void products(Out<T> partial, In<T> data, Header header, int batch, int n
   T sum[tileRows] = {};
   for (int from = part(batch * width, blockIdx.y); from < end; from += tileSide) {
     for (int k = warp; k < tileSide; k += tileThreads / tileSide) {
-      // Neighbours in memory are terms, or elements when there is one term to an image.
+      // Lanes read neighbours in memory: terms, or elements if width is 1.
       int term = from + (width > 1 ? lane : k), element = width > 1 ? k : lane;
       long long at = (long long)(term / width) * n * width + term % width;
       int place = element * (tileSide + 1) + (width > 1 ? lane : k);
@@ -45,6 +51,8 @@ INLINE void products(Out<T> partial, In<T> data, Header header, int batch, int n
 }
 
 template <class T>
+// average adds the parts' products in order and updates the running mean; at step 0 the mean is the
+// products.
 INLINE void average(InOut<T> factor, In<T> partial, Header header, int n, int parts, double scale, double alpha, int freezeAt) {
   unsigned long long step = stepOf(header);
   if (step >= (unsigned long long)freezeAt) return;
@@ -56,7 +64,7 @@ INLINE void average(InOut<T> factor, In<T> partial, Header header, int n, int pa
   }
 }
 
-// diagonalMean is the mean of a factor's diagonal.
+// diagonalMean returns the mean of a factor's diagonal.
 template <class T>
 INLINE double diagonalMean(In<T> factor, int n) {
   double sum = 0;
@@ -64,7 +72,8 @@ INLINE double diagonalMean(In<T> factor, int n) {
   return blockSum(sum) / n;
 }
 
-// cholesky puts the factor L of a + damping I into the lower half of p, column by column, a warp a row. A pivot is at least the damping.
+// cholesky writes the Cholesky factor L of a + damping I into the lower half of p, column by
+// column, one warp per row. Pivots are at least damping.
 template <class T>
 INLINE void cholesky(T* p, const T* a, int n, double damping) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
@@ -88,7 +97,8 @@ INLINE void cholesky(T* p, const T* a, int n, double damping) {
   }
 }
 
-// invert puts L's inverse in its place, row by row: row i is (e_i - sum over k < i of L[i k] row k)/L[i i].
+// invert replaces L by its inverse, row by row: row i is (e_i - sum over k < i of L[i k] row k)/L[i
+// i].
 template <class T>
 INLINE void invert(T* p, T* row, int n) {
   for (int i = 0; i < n; i++) {
@@ -106,7 +116,8 @@ INLINE void invert(T* p, T* row, int n) {
   }
 }
 
-// whiten leaves the mean of the diagonal of its side's factor, and P where it is due. With two sides the dampings are sqrt(damping) times pi and 1/pi.
+// whiten writes the mean of its factor's diagonal, and P at the steps that refresh it. With two
+// sides the dampings are sqrt(damping) times pi and 1/pi.
 template <class T>
 INLINE void whiten(Out<T> means, InOut<T> whitener, In<T> factor, In<T> other, InOut<T> row, Header header, int side, int sides, int n, int others,
                    double damping, int refresh, int freezeAt) {

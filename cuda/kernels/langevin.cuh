@@ -1,11 +1,12 @@
-// What a sampler's step knows of its schedules.
+// Step size, temperature and noise of a sampler's step.
 #pragma once
 #include "prior.cuh"
 #include "update.cuh"
 
 namespace pollen {
 
-// Step is a chain at a step, the step's rate and temperature, h = rate/N, and the standard deviation of its noise, sqrt(2 h T).
+// Step is a chain at a step: rate and temperature from the schedules, h = rate/N, and scale, the
+// standard deviation of its noise, sqrt(2 h T).
 template <class T>
 struct Step {
   Address chain;
@@ -14,24 +15,26 @@ struct Step {
 
   INLINE unsigned long long number() const { return chain.step; }
 
-  // memory is how much of a mean of squares stays in the step: as in a mean of all of them, t/(t+1), until that is alpha.
+  // memory returns the decay of a running mean of squares: t/(t+1), which makes it the plain mean
+  // of all squares so far, until that reaches alpha.
   INLINE T memory(T alpha) const {
     T all = T(number()) / T(number() + 1);
     return all < alpha ? all : alpha;
   }
 
-  // noise is the standard deviation of velocities' noise of some strength.
+  // noise returns the standard deviation of velocities' noise of a given strength.
   INLINE T noise(double strength) const { return T(noiseScale(h, (double)temperature, strength)); }
 };
 
-// Schedules are tables of rates and of temperatures by step.
+// Schedules are tables of step sizes and temperatures by step.
 template <class T>
 struct Schedules {
   In<T> rates, temperatures;
   Header header;
   int rateEntries, temperatureEntries;
 
-  // step is the header's. The block's first thread computes it, for doubles are slow on some devices.
+  // step returns the header's step. Only the block's first thread computes it, for doubles are slow
+  // on some devices.
   INLINE const Step<T>& step(int dataSize) const {
     return once<Step<T>>([&]() INLINED {
       Step<T> s;
@@ -45,7 +48,7 @@ struct Schedules {
   }
 };
 
-// draw is a stream's noise of elements i to i+3, 0 at temperature 0.
+// draw returns the standard normals of elements i to i + 3 of a stream, or 0 at temperature 0.
 template <class T>
 INLINE Quad<T> draw(const Step<T>& s, unsigned stream, int i) {
   if (!(s.temperature > 0)) return {};
@@ -57,7 +60,8 @@ INLINE Quad<T> draw(const Step<T>& s, unsigned stream, int i) {
 
 }  // namespace pollen
 
-// A kernel's arguments for schedules, in two places, and the schedules of them.
+// TABLES and ENTRIES declare a kernel's arguments for schedules, which lie in two places of the
+// argument list: buffers before scalars. SCHEDULES_OF makes the Schedules of them.
 #define TABLES(T) In<T> rates, In<T> temperatures, Header header
 #define ENTRIES int rateEntries, int temperatureEntries
 #define SCHEDULES_OF(T) (Schedules<T>{rates, temperatures, header, rateEntries, temperatureEntries})

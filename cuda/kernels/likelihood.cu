@@ -1,5 +1,6 @@
-// Losses that are sums over the elements of a prediction and a target, divided by the batch, in double; and their gradients by either. Few
-// elements are one block's work, more leave a partial sum per block.
+// Losses that are sums over the elements of a prediction and a target, divided by the batch size,
+// in double; and their gradients by either. With few elements one block does everything, with more
+// each block writes a partial sum.
 #include "math.cuh"
 #include "quad.cuh"
 #include "reduce.cuh"
@@ -11,7 +12,7 @@ struct SquaredError {
   INLINE static double byTarget(double p, double t) { return t - p; }
 };
 
-// softplus(p) - t p, for a target from 0 to 1
+// softplus(p) - t p, for a target in [0, 1]
 struct BernoulliLogits {
   INLINE static double value(double p, double t) { return t >= 0 && t <= 1 ? math::softplus(p) - t * p : math::nan<double>(); }
   INLINE static double byPrediction(double p, double t) { return math::sigmoid(p) - t; }

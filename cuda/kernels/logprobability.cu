@@ -1,5 +1,6 @@
-// The logarithm of each label's probability under softmax, y = logits[label] - ln sum exp(logits), and its gradient
-// dout (onehot(label) - softmax(logits)). Rows of logits are stride apart, 0 when all labels have one row. A warp has a row.
+// The log-probability of each label under softmax, y = logits[label] - ln sum exp(logits), and its
+// gradient dout (onehot(label) - softmax(logits)). Rows of logits are stride apart; stride 0 means
+// that all labels share one row. A warp processes a row.
 #include "softmax.cuh"
 
 template <class T>

@@ -1,15 +1,18 @@
-// Elementary functions in float and double, of IEEE operations alone: no library of the device, the same bits on every machine.
+// Elementary functions in float and double, made of IEEE operations only, without the device's math
+// library: the same bits on every machine.
 //
-// The series are those of the calculus books, after a reduction of the argument that makes them short. An infinity gives what the limit is,
-// a NaN stays one, arguments outside of a function's domain give NaN. Errors are bounds, in units in
-// the last place (ulp), that cuda/math_test.go holds the kernels to.
+// Each function reduces its argument to a small range and sums a Taylor series there. At an
+// infinity a function returns its limit; NaN stays NaN, and arguments outside the domain give NaN.
+// The errors in the comments are bounds in units in the last place (ulp), which cuda/math_test.go
+// checks.
 #pragma once
 #include "pollen.cuh"
 
 namespace pollen {
 namespace math {
 
-// Format is a floating-point format, and how many terms its precision needs.
+// Format has the constants of a floating-point format, and how many terms the series need for its
+// precision. Beyond the bounds of exp and expm1 the result is an infinity, 0 or -1.
 template <class T>
 struct Format;
 
@@ -50,8 +53,9 @@ INLINE double nearest(double x) { return __builtin_rint(x); }
 INLINE float abs(float x) { return __builtin_fabsf(x); }
 INLINE double abs(double x) { return __builtin_fabs(x); }
 
-// Exact are a square root and a reciprocal of any number, correctly rounded. Usual are the same of a number of a usual size, from 2^-97 to 2^97: the
-// instructions that NVIDIA's assembler makes of Exact's for such a number, without those that tell, for each number, whether it is one.
+// Exact and Fast are square root and reciprocal, correctly rounded. Exact takes any number. Fast
+// takes numbers from 2^-97 to 2^97: it consists of the instructions that NVIDIA's assembler uses
+// for such numbers in Exact's functions, without the branches that first check the range.
 struct Exact {
   template <class T>
   static INLINE T sqrt(T x) {
@@ -73,7 +77,8 @@ struct Fast {
   }
 };
 
-// usual reports whether four numbers are from 2^-96 to 2^96.
+// inFastRange reports whether all of four positive numbers are from 2^-96 to 2^96. Comparing the
+// bits as integers needs one comparison for all four.
 INLINE bool inFastRange(float a, float b, float c, float d) {
   constexpr unsigned minBits = (127 - 96) << 23, maxBits = (127 + 96) << 23;
   unsigned ab = max(bitsOf(a) - minBits, bitsOf(b) - minBits), cd = max(bitsOf(c) - minBits, bitsOf(d) - minBits);
@@ -91,14 +96,14 @@ INLINE T nan() {
   return infinity<T>() - infinity<T>();
 }
 
-// copySign is |x| with the sign of y.
+// copySign returns |x| with the sign of y.
 template <class T>
 INLINE T copySign(T x, T y) {
   constexpr auto sign = (typename Format<T>::Bits)1 << (8 * sizeof(T) - 1);
   return fromBits((bitsOf(x) & ~sign) | (bitsOf(y) & sign));
 }
 
-// maximum and minimum are NaN when either is.
+// maximum and minimum return NaN if either argument is NaN.
 template <class T>
 INLINE T maximum(T a, T b) {
   return a != a || a > b ? a : b;
@@ -108,21 +113,22 @@ INLINE T minimum(T a, T b) {
   return a != a || a < b ? a : b;
 }
 
-// powerOfTwo is 2^n of a normal number.
+// powerOfTwo returns 2^n, which must be a normal number.
 template <class T>
 INLINE T powerOfTwo(int n) {
   using F = Format<T>;
   return fromBits((typename F::Bits)(n + F::bias) << F::mantissa);
 }
 
-// scaled is x 2^n, n from twice the smallest to twice the largest exponent.
+// scaleByPowerOfTwo returns x 2^n, for n from twice the smallest to twice the largest exponent. It
+// multiplies by two powers, since 2^n need not be a number.
 template <class T>
 INLINE T scaleByPowerOfTwo(T x, int n) {
   int half = n / 2;
   return x * powerOfTwo<T>(half) * powerOfTwo<T>(n - half);
 }
 
-// series is e^r - 1 for |r| <= ln(2)/2, by Taylor: r + r^2 (1/2! + r/3! + ...).
+// expm1Series returns e^r - 1 for |r| <= ln(2)/2, by Taylor: r + r^2 (1/2! + r/3! + ...).
 template <class T>
 INLINE T expm1Series(T r) {
   constexpr double factorials[15] = {1,     1,      2,       6,        24,        120,        720,         5040, 40320,
@@ -134,7 +140,8 @@ INLINE T expm1Series(T r) {
   return fma(r * r, sum, r);
 }
 
-// reduced is r = x - n ln 2 for the nearest whole n.
+// reduceArgument returns r = x - n ln 2 for the nearest integer n. ln 2 is the sum of two
+// constants, of which the first is short, so that its product with n is exact.
 template <class T>
 INLINE T reduceArgument(T x, int* n) {
   using F = Format<T>;
@@ -143,7 +150,7 @@ INLINE T reduceArgument(T x, int* n) {
   return fma(-whole, F::ln2Low, fma(-whole, F::ln2High, x));
 }
 
-// exp is e^x: 1 ulp, below the normal numbers as well.
+// exp is e^x: 1 ulp, also for subnormal results.
 template <class T>
 INLINE T exp(T x) {
   using F = Format<T>;
@@ -168,7 +175,8 @@ INLINE T expm1(T x) {
   return fma(scale, y, scale - 1);
 }
 
-// logarithm is n ln 2 + ln(1 + f) + rest for f from sqrt(1/2) - 1 to sqrt(2) - 1, n whole and a rest of rounding:
+// logSeries returns n ln 2 + ln(1 + f) + rest, for f from sqrt(1/2) - 1 to sqrt(2) - 1, an integer
+// n and a rounding error rest:
 //
 //	ln(1 + f) = 2 s + 2 s^3/3 + 2 s^5/5 + ..., s = f/(2 + f),  where 2 s = f - s f
 template <class T>
@@ -183,14 +191,15 @@ INLINE T logSeries(T f, int n, T rest) {
   return fma(whole, F::ln2High, f + fma(whole, F::ln2Low, small));
 }
 
-// fraction is f and n with x = 2^n (1 + f), for a positive finite x, f as logarithm takes it.
+// splitExponent returns f and n with x = 2^n (1 + f), for a positive finite x, with f in
+// logSeries's range.
 template <class T>
 INLINE T splitExponent(T x, int* n) {
   using F = Format<T>;
   constexpr auto one = (typename F::Bits)1 << F::mantissa;
   auto bits = bitsOf(x);
   *n = 0;
-  if (bits < one) {  // below the normal numbers
+  if (bits < one) {  // subnormal
     bits = bitsOf(x * powerOfTwo<T>(F::mantissa + 1));
     *n = -(F::mantissa + 1);
   }
@@ -203,7 +212,7 @@ INLINE T splitExponent(T x, int* n) {
   return m - 1;
 }
 
-// log is ln x: 1 ulp. It is -Inf at 0 and NaN below.
+// log is ln x: 1 ulp. It is -Inf at 0, and NaN for negative x.
 template <class T>
 INLINE T log(T x) {
   if (!(x > 0)) return x == 0 ? -infinity<T>() : nan<T>();
@@ -213,7 +222,7 @@ INLINE T log(T x) {
   return logSeries(f, n, T(0));
 }
 
-// log1p is ln(1 + x): 2 ulp. It is -Inf at -1 and NaN below.
+// log1p is ln(1 + x): 2 ulp. It is -Inf at -1, and NaN below.
 template <class T>
 INLINE T log1p(T x) {
   if (!(x > -1)) return x == -1 ? -infinity<T>() : nan<T>();
@@ -226,14 +235,15 @@ INLINE T log1p(T x) {
   return logSeries(f, n, lost / u);
 }
 
-// tanh is -e/(2 + e) with e = e^(-2|x|) - 1, and the sign of x: 3 ulp.
+// tanh is -e/(2 + e) with e = e^(-2|x|) - 1, with the sign of x: 3 ulp.
 template <class T>
 INLINE T tanh(T x) {
   T e = expm1(-2 * abs(x));
   return copySign(e / (2 + e), x);
 }
 
-// sigmoid is 1/(1 + e^-x): 1 ulp. What the roundings of e^-x and of the sum lose is put back, for 1 - y is often wanted, where y is near 1.
+// sigmoid is 1/(1 + e^-x): 1 ulp. The rounding errors of e^-x and of the sum are compensated,
+// because callers often need 1 - y where y is near 1.
 template <class T>
 INLINE T sigmoid(T x) {
   using F = Format<T>;

@@ -3,8 +3,9 @@
 
 #include "product.cuh"
 
-// MATMUL is a kernel with the tile that follows its name and type; the launch gives it the tile's shared memory. bias is anything when epilogue asks for
-// none; out is workspace when the grid has slices along y.
+// MATMUL defines a kernel that uses the tile given after its name and type; the launch provides the
+// tile's shared memory. bias may be any buffer if epilogue does not use it. If the grid splits the
+// depth along y, out is a workspace of partial sums.
 #define MATMUL(name, T, ...)                                                                                                              \
   KERNEL(name, (__VA_ARGS__::all), (__VA_ARGS__::blocks))                                                                                 \
   (Out<T> out, In<T> a, In<T> b, In<T> bias, int m, int n, int k, int transposeA, int transposeB, int epilogue, int slices, int each) {   \

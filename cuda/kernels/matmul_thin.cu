@@ -1,13 +1,17 @@
-// Matrix products with at most 32 rows, columns or depths, out [M N] = op(a) op(b), with a bias per column and a ReLU, or a mask.
+// Matrix products with at most 32 rows, columns or depths, out [M N] = op(a) op(b), with a bias per
+// column and a ReLU, or a mask.
 //
-// The classifier of a network has few outputs. Such a product is over as soon as its operands have come: these kernels issue all loads at once, instead of
-// stage after stage, and give the work to many small blocks. They multiply float32 numbers in float32, whatever the precision. The order of an
-// element's sum follows from the product's shape alone: what depends on the number of chains is only how many elements a thread computes.
+// A classifier's last layer has few outputs, and such a product is finished as soon as its operands
+// have arrived. These kernels therefore issue all loads at once instead of stage by stage, and
+// spread the work over many small blocks. They multiply in float32 whatever the precision setting.
+// The order of an element's sum follows from the product's shape only; the number of chains only
+// changes how many elements a thread computes.
 #include "tile.cuh"
 
 namespace pollen {
 
-// Side is an operand of x below extent, the result's rows or columns: [extent, depth] when it lies alongDepth, else [depth, extent].
+// Side is an operand, with extent rows or columns of the result: [extent, depth] if alongDepth,
+// else [depth, extent].
 struct Side {
   const float* data;
   int extent, depth;
@@ -23,7 +27,7 @@ struct Target {
   const float* bias;
   int columns, epilogue;
 
-  // beside is the bias or the mask of element (m, n), which is loaded before it is needed.
+  // biasOrMask loads the bias or the mask of element (m, n), ahead of its use.
   INLINE float biasOrMask(bool there, int m, int n) const {
     bool any = epilogue & (biasPerColumn | biasPerRow | withMask);
     return loadIf(there && any, bias + (epilogue & withMask ? m * columns + n : epilogue & biasPerRow ? m : n));
@@ -31,7 +35,8 @@ struct Target {
   INLINE float finished(float sum, float biasOrMask) const { return finishMatrix(sum, epilogue, &biasOrMask, 0, 0, 0); }
 };
 
-// Thin is a product of a long side and one of few, the result's rows or its columns.
+// Thin is a product of a long side and a side with few elements, which may be the result's rows or
+// its columns.
 struct Thin {
   Side longer, few;
   Target out;
@@ -52,8 +57,10 @@ struct Thin {
   }
 };
 
-// reduceScatter adds count sums each over the lanes of a warp that are from, from / 2, ..., to apart, and gives each lane the same number of totals, at least one:
-// the lane with the bits of from to to has those from (these bits) * count / (2 from / to) on. Each sum's order is the same for any count.
+// reduceScatter adds count sums across the lanes of a warp that differ in the bits from, from / 2,
+// ..., to, and leaves each lane an equal part of the totals, at least one. With 32 sums and all
+// five bits, lane l gets total l. A lane's totals begin at (its bits from..to) * count / (2 from /
+// to). The order of each sum does not depend on count.
 template <int count, int from, int to>
 INLINE void reduceScatter(float* v) {
   if constexpr (count > 1) {
@@ -69,7 +76,7 @@ INLINE void reduceScatter(float* v) {
   if constexpr (from > to) reduceScatter<(count > 1 ? count / 2 : 1), from / 2, to>(v);
 }
 
-// fetch brings a lane's four of 128 depths from k on: neighbours if fours, else 32 apart.
+// fetch loads a lane's four of the 128 depths from k on: neighbours if fours is set, else 32 apart.
 template <bool fours>
 INLINE void fetch(float (&to)[4], const Side& side, int x, int k) {
   int lane = threadIdx.x % 32;
@@ -81,7 +88,9 @@ INLINE void fetch(float (&to)[4], const Side& side, int x, int k) {
   }
 }
 
-// addDots adds the products of every parts-th 128 depths. It loads so many of the few together: all for a single row, else what registers allow.
+// addDots adds the products of every parts-th run of 128 depths. together is how many elements of
+// the few side are loaded at once: all of them for a single row, otherwise what the registers
+// allow.
 template <int maxFew, int rows, bool fours>
 INLINE void addDots(float (&sums)[maxFew * rows], const Thin& p, int x, int part, int parts) {
   constexpr int together = rows * maxFew == 16 ? 16 : rows * maxFew == 32 ? 8 : 4;
@@ -103,9 +112,10 @@ INLINE void addDots(float (&sums)[maxFew * rows], const Thin& p, int x, int part
   }
 }
 
-// multiplyDots is for a long side that lies along the depth, as a linear layer's input does: the lanes of a warp share the depth, and a warp computes
-// all of so many rows at once, in so many turns. The depth may be cut into parts, with a warp each, whose sums are added in order: these are a block. Of one
-// part a block has several.
+// multiplyDots is for a long side with contiguous depth, such as a linear layer's input. The lanes
+// of a warp split the depth, and a warp computes all elements of rows rows at once, in turns
+// rounds. The depth may be cut into parts, with one warp each, whose sums are added in order by the
+// block; with one part, a block's warps have different rows.
 constexpr int maxParts = 8;
 
 template <int maxFew, int rows>
@@ -145,8 +155,10 @@ INLINE void multiplyDots(const Thin& p, int parts, int turns) {
   }
 }
 
-// multiplyColumns is for a long side whose depth is its rows, as in a gradient by a linear layer's weights: a thread has so many columns of it, eight apart,
-// and all of the other side, of every 64th depth. A warp's four sums of a column, and the 16 warps', are added in an order of their own.
+// multiplyColumns is for a long side whose depth is its rows, as in the gradient by a linear
+// layer's weights. A thread has columns columns, eight apart, and all elements of the few side, for
+// every 64th depth. A warp's four sums of a column, and then the 16 warps', are added in a fixed
+// order.
 constexpr int columnsThreads = 512, columnsLanes = 8;
 
 template <int maxFew, int columns, int together>
@@ -191,7 +203,8 @@ INLINE void multiplyColumns(const Thin& p) {
   p.store(sum, biasOrMask, lastX, lastT);
 }
 
-// Columns are four columns of b with all their depths: neighbours if fours, else as many apart as are needed for all.
+// Columns holds four columns of b with all their depths: neighbours if fours is set, else across
+// apart, so that the threads together cover all columns.
 template <int maxFew, bool fours>
 struct Columns {
   float w[maxFew][4];
@@ -209,7 +222,7 @@ struct Columns {
     }
   }
 
-  // row computes their elements of row m.
+  // row computes the columns' elements in row m.
   INLINE void row(const Side& a, const Target& out, int m) const {
     float x[maxFew], biasOrMask[4], sums[4] = {0, 0, 0, 0};
     float* to = out.data + m * out.columns + n;
@@ -233,7 +246,8 @@ struct Columns {
   }
 };
 
-// multiplyShallow is for a depth of at most so many: a thread has four columns of b in registers, and computes them in each rows, in order of depth.
+// multiplyShallow is for a depth of at most maxFew. A thread keeps four columns of b in registers,
+// and computes them in each rows, in order of depth.
 template <int maxFew, bool fours>
 INLINE void multiplyShallow(const Side& a, const Side& b, const Target& out, int each) {
   int across = (b.extent + 3) / 4, block = first() / across, begin = block * each, end = minInt(begin + each, a.extent);
@@ -263,6 +277,9 @@ INLINE void multiplyShallow(const Side& a, const Side& b, const Target& out, int
       multiplyShallow<maxFew, false>(left, right, to, each);                            \
   }
 
+// The names' figures are the capacity of the few side, and the rows (or columns) of the long side
+// that a warp (or thread) computes at once. Which kernel and how many blocks a product gets is
+// decided by package cuda.
 DOTS(matmul_thin_dots_16x1_f32, 16, 1)
 DOTS(matmul_thin_dots_16x2_f32, 16, 2)
 DOTS(matmul_thin_dots_32x1_f32, 32, 1)

@@ -1,10 +1,11 @@
-// Microcanonical Langevin dynamics, in double alone: what is summed, decided and moved is in metropolis/mclmcmove.go.
+// Microcanonical Langevin dynamics (MCLMC), in double only; mcmc/mclmcmove.go describes the dot
+// products, the decision and the move.
 #include "metropolis.cuh"
 
 enum MclmcWord { mclmcStep, mclmcPotential, mclmcKinetic, mclmcError, mclmcSum, mclmcWeight, mclmcU, mclmcG, mclmcKept, mclmcSpread, mclmcWords };
 enum MclmcSum { sumGG, sumUG, sumUU, sumUZ, sumGZ, sumZZ, mclmcSums };
 
-// mclmc_share: the six dot products of u, g and the noise z of each tile.
+// mclmc_share: the six dot products of u, g and the noise z in each tile.
 INLINE void mclmcDots(Out<double> dots, In<double> u, In<double> g, Header header, BlockRange n, unsigned stream) {
   Address noise = addressOf(header, stream);
   tiles(n, [&](int tile) INLINED {
@@ -30,7 +31,8 @@ UPDATE(mclmc_share_f64, double,
        (Out<double> dots, In<double> u, In<double> g, Header header, BlockRange n, unsigned stream),
        mclmcDots(dots, u, g, header, n, stream))
 
-// mclmc_sum adds a parameter's sums over tiles to the totals, which begin with the first one's: one block.
+// mclmc_sum adds a parameter's dot products over its tiles to the totals, which the first parameter
+// (begins) initialises. It runs as one block.
 KERNEL(mclmc_sum_f64, 256)(InOut<double> total, In<double> dots, int tiles, int begins) {
   for (int k = 0; k < mclmcSums; k++) {
     double sum = 0;
@@ -40,13 +42,13 @@ KERNEL(mclmc_sum_f64, 256)(InOut<double> total, In<double> dots, int tiles, int 
   }
 }
 
-// Turning is a direction as a sum of u and g, with its component along -g/|g|.
+// DirectionState is a direction as a combination of u and g: along is its component along -g/|g|.
 struct DirectionState {
   double u, g, along, slope, rate;
 
   INLINE double towards(double product) const { return slope == 0 ? 0 : -product / slope; }
 
-  // kick is B: it returns log(cosh x + e.u sinh x).
+  // kick is the momentum update B; it returns log(cosh x + e.u sinh x).
   INLINE double kick(double step) {
     double x = step * rate;
     if (x == 0) return 0;
@@ -59,9 +61,9 @@ struct DirectionState {
   }
 };
 
-// Microcanonical is what mclmc_decide knows besides the chain.
+// Microcanonical has mclmc_decide's constants.
 struct Microcanonical {
-  int dimensions, warmup, coarse;  // coarse is how much of the warm-up goes by the errors' side alone
+  int dimensions, warmup, coarse;  // coarse is the number of warm-up steps that use only whether the error is too large
   double temperature, noise, energyVariance;
 
   INLINE void adapt(double* words, unsigned long long made) const {
@@ -100,7 +102,7 @@ struct Microcanonical {
   }
 };
 
-// mclmc_decide is one thread's work; the sums of all parameters have been added up.
+// mclmc_decide runs as one thread, after all parameters' dot products have been added.
 KERNEL(mclmc_decide_f64, 32)
 (Out<double> out, In<double> potential, InOut<double> chain, Header header, In<double> sums, int dimensions, int warmup, int coarse,
  double temperature, double noise, double energyVariance) {
@@ -110,7 +112,8 @@ KERNEL(mclmc_decide_f64, 32)
   for (int i = 0; i < mclmcWords; i++) out.at()[i] = words[i];
 }
 
-// mclmc_move turns the direction and makes theta <- theta + step/2 u before and after O.
+// mclmc_move updates the direction, and makes theta <- theta + step/2 u before and after the
+// stochastic part O.
 INLINE void mclmcMove(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> u, InOut<double> position, In<double> words, Header header, BlockRange n,
  unsigned stream) {
   const double* decided = words.at();

@@ -1,19 +1,21 @@
-// Metropolis' test, in double alone: what proposals and decisions are is in package metropolis: decide.go, randomwalk.go and mala.go.
+// The Metropolis test and its proposals, in double only, see package mcmc: decide.go, randomwalk.go
+// and mala.go.
 #include "metropolis.cuh"
 
-// uniform53 is a multiple of 2^-53 in [0, 1) made of two words.
+// uniform53 makes a multiple of 2^-53 in [0, 1) of two words.
 INLINE double uniform53(unsigned high, unsigned low) {
   return (double)((unsigned long long)high << 21 | (unsigned long long)(low >> 11)) * 0x1p-53;
 }
 
-// Test is what metropolis_decide knows besides the chain.
+// AcceptanceTest has metropolis_decide's constants.
 struct AcceptanceTest {
   ProposalSchedule schedule;
   double temperature, jitter;
   int warmup;
   double rate, anchor;
 
-  // adapt is dual averaging's observation of proposal m (Hoffman and Gelman 2014, equation 6). The last one of the warm-up fixes the step size.
+  // adapt updates dual averaging with proposal m (Hoffman and Gelman 2014, equation 6). The last
+  // proposal of the warm-up fixes the step size.
   INLINE void adapt(double* words, int m) const {
     if (m > warmup) return;
     double root = math::sqrt((double)m);
@@ -44,7 +46,8 @@ struct AcceptanceTest {
   }
 };
 
-// metropolis_decide is one thread's work; the shares in the proposals' densities, of all parameters and tiles, have been added up.
+// metropolis_decide runs as one thread. logRatios holds the sum over parameters and tiles of log
+// q(theta|theta')/q(theta'|theta) and of kinetic energies.
 KERNEL(metropolis_decide_f64, 32)
 (Out<double> out, In<double> potential, InOut<double> chain, Header header, In<double> logRatios, int evaluations, int paired, double temperature,
  double jitter, int warmup, double rate, double anchor, unsigned stream) {
@@ -55,7 +58,8 @@ KERNEL(metropolis_decide_f64, 32)
   for (int i = 0; i < chainWords; i++) out.at()[i] = words[i];
 }
 
-// metropolis_shares adds a parameter's shares to the total, which begins with the first one's: one block.
+// metropolis_shares adds a parameter's log ratios to the total, which the first parameter (begins)
+// initialises. It runs as one block.
 KERNEL(metropolis_shares_f64, 256)(InOut<double> total, In<double> logRatios, int n, int begins) {
   double sum = 0;
   for (int i = threadIdx.x; i < n; i += blockDim.x) sum += logRatios.at()[i];
@@ -63,12 +67,13 @@ KERNEL(metropolis_shares_f64, 256)(InOut<double> total, In<double> logRatios, in
   if (threadIdx.x == 0) total.at()[0] = begins ? sum : total.at()[0] + sum;
 }
 
-// metropolis_no_shares begins a total that stays 0.
+// metropolis_no_shares initialises a total that stays 0, for symmetric proposals.
 KERNEL(metropolis_no_shares_f64, 32)(Out<double> total) {
   if (first() == 0) total.at()[0] = 0;
 }
 
-// metropolis_keep copies a quantity where it is the new draw's, and says so.
+// metropolis_keep copies a quantity if the new draw has just taken it over, and reports whether it
+// did.
 KERNEL(metropolis_keep_f64, 256)
 (Out<double> accepted, In<double> x, InOut<double> draw, In<double> words, Header header, int n, int evaluations, int paired) {
   ProposalSchedule schedule = {evaluations, paired != 0};
@@ -105,7 +110,8 @@ UPDATE(random_walk_move_f64, double,
        (Out<double> statistics, InOut<double> w, InOut<double> position, In<double> words, Header header, BlockRange n, unsigned stream),
        randomWalkMove(statistics, w, position, words, header, n, stream))
 
-// mala_share: (|forward|^2 - |backward|^2)/(4 h T), the shares in log q(theta|theta')/q(theta'|theta), where a proposal is decided on.
+// mala_share: (|forward|^2 - |backward|^2)/(4 h T), the log ratio of the proposal densities, log
+// q(theta|theta')/q(theta'|theta), at steps that decide on a proposal.
 INLINE void malaLogRatio(Out<double> logRatios, In<double> w, In<double> dw, In<double> position, In<double> slope, In<double> words, Header header,
                       BlockRange n, double temperature, int evaluations) {
   double h = words.at()[wordStep];
@@ -129,7 +135,7 @@ UPDATE(mala_share_f64, double,
         BlockRange n, double temperature, int evaluations),
        malaLogRatio(logRatios, w, dw, position, slope, words, header, n, temperature, evaluations))
 
-// mala_move: theta = position - h slope + sqrt(2 h T) xi, where a proposal starts.
+// mala_move: theta = position - h slope + sqrt(2 h T) xi, at steps that start a proposal.
 INLINE void malaMove(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, In<double> words,
                      Header header, BlockRange n, double temperature, int evaluations, unsigned stream) {
   double h = words.at()[wordStep], scale = noiseScale(h, temperature, 1);

@@ -1,4 +1,5 @@
-// The words of a chain under Metropolis, numbered as in metropolis/decide.go, and what was decided.
+// The state words of a chain with a Metropolis test, numbered as in mcmc/decide.go, and what
+// follows from a decision.
 #pragma once
 #include "update.cuh"
 
@@ -6,7 +7,10 @@ namespace pollen {
 
 enum ChainWord { wordStep, wordPotential, wordAccepted, wordProbability, wordLogStep, wordLogAverage, wordDeficit, chainWords };
 
-// Rhythm says at which steps a proposal starts, and at which it is decided on.
+// ProposalSchedule determines at which steps a proposal starts, and at which it is accepted or
+// rejected. A proposal takes evaluations steps, each of which evaluates the gradient; the step that
+// decides on one proposal starts the next one, unless paired is set: then even steps start and odd
+// steps decide.
 struct ProposalSchedule {
   int evaluations;
   bool paired;
@@ -16,7 +20,8 @@ struct ProposalSchedule {
   INLINE int decided(unsigned long long step) const { return (int)((step + (paired ? 1 : 0)) / evaluations); }
 };
 
-// settle carries out what was decided: the position becomes the parameter, or the other way round.
+// acceptOrReject carries out the decision: either the position becomes the parameter, or the
+// parameter returns to the position.
 INLINE void acceptOrReject(bool accepted, Quad<double>& w, Quad<double>& position) {
   if (accepted)
     position = w;

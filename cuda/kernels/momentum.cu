@@ -1,11 +1,13 @@
-// Steps of samplers with velocities, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1):
+// Steps of samplers with velocities (momentum), with g the gradient of U/N, h = rate/N, and xi, eta
+// ~ N(0, 1):
 //
 //	sghmc v <- (1 - a) v - rate g + sqrt(2 (a - b) h T) xi,  theta <- theta + v
 //	baoab v <- v - rate g,  theta <- theta + v/2,  v <- c v + sqrt((1 - c^2) h T) xi with c = e^-a,  theta <- theta + v/2
 //	ubu   v <- v - rate g,  theta <- theta + k v,  v <- c v + sqrt((1 - c^2) h T) xi,  theta <- theta + k v + sqrt(r h T) eta
 //	obabo v <- c v - (1 + c)/2 rate g + sqrt((1 - c^2) h T) xi,  theta <- theta + v
 //
-// and the kinetic temperature of velocities, times their number. 20 bytes of memory per parameter.
+// and the kinetic temperature of the velocities times their number. An update moves 20 bytes of
+// memory per parameter.
 #include "velocities.cuh"
 
 template <class T>
@@ -30,7 +32,8 @@ INLINE void baoab(Out<T> statistics, const Schedules<T>& schedules, const Moment
   });
 }
 
-// Glide is, beside the coefficients of velocities, the share k of them that theta moves by, and the scale of its own noise.
+// UBUCoefficients are the velocities' coefficients, the fraction k of them by which theta moves,
+// and the scale of theta's own noise.
 template <class T>
 struct UBUCoefficients {
   Coefficients<T> c;
@@ -45,7 +48,7 @@ INLINE void ubu(Out<T> statistics, const Schedules<T>& schedules, const Momentum
     Relaxation r = relaxation(friction, friction);
     return UBUCoefficients<T>{{T(r.keep), s.noise(r.strength)}, T(fraction), s.number() > 0 ? s.noise(wander / 2) : T(0)};
   });
-  unsigned stream = state.start;  // free after the first step
+  unsigned stream = state.start;  // draws the first velocities at step 0, and is free afterwards
   state.move(
       statistics, s, nullptr,
       [&](int, T& theta, T& v, T g, T z) INLINED {
@@ -59,7 +62,8 @@ INLINE void ubu(Out<T> statistics, const Schedules<T>& schedules, const Momentum
       });
 }
 
-// Kick is what velocities keep, and the scales of the force and of their noise.
+// OBABOCoefficients are the fraction of the velocities that is kept, and the scales of the force
+// and of the noise.
 template <class T>
 struct OBABOCoefficients {
   T keep, rate, scale;
@@ -78,14 +82,15 @@ INLINE void obabo(Out<T> statistics, const Schedules<T>& schedules, const Moment
   });
 }
 
-// rateBefore is the rate of the step before; 0 where there is none.
+// rateBefore returns the step size of the step before, 0 at the first step.
 template <class T>
 INLINE double rateBefore(In<T> rates, Header header, int entries) {
   unsigned long long step = stepOf(header);
   return step > 0 ? (double)entry(rates, entries, step - 1) : 0;
 }
 
-// kinetic is mass/h times the sum of v v, h being the step size of the step before; 0 where there is none.
+// kinetic computes mass/h times the sum of v v, where h is the step size of the step before; 0 at
+// the first step.
 template <class T>
 INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, BlockRange n, int entries, T mass, int dataSize) {
   double rate = rateBefore(rates, header, entries);
@@ -98,7 +103,7 @@ INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, BlockRange n,
   });
 }
 
-// kickedKinetic is 1/(2 h) times the sum of v v and of its square after the step's force, likewise.
+// kickedKinetic computes 1/(2 h) times the sum of v v before and after the step's force, likewise.
 template <class T>
 INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, BlockRange n, int entries, const Prior<T>& prior) {
   double before = rateBefore(rates, header, entries);

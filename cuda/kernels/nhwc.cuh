@@ -1,13 +1,18 @@
-// Convolutions of packed copies, from sm_80 on: channels last, rounded once, in lines of 128 bytes that are copied 16 bytes at a time and read by
-// ldmatrix.
+// Convolutions of packed copies (sm_80): images stored channels-last (NHWC), rounded once to tf32
+// or bf16, in lines of 128 bytes that are copied by 16-byte cp.async and read by ldmatrix.
 //
-// A line is 32 words of one place: 64 channels of bfloat16, or 32 of tf32; channels that there are not are 0. A packed image [blocks B height width] has
-// its padding with it, so that every tap of every pixel meets a line; blocks are of channels. A packed filter is [filters blocks taps]. The order of depth
-// is that of blocks, of taps in each, of channels in these: it is the same in every tile.
+// A line is 32 words of one pixel: 64 channels of bf16, or 32 of tf32; missing channels are 0. A
+// packed image is [blocks B height width] lines, where blocks are blocks of channels, and includes
+// its padding, so every tap of every pixel meets a line. A packed filter is [filters blocks taps]
+// lines. The depth of the product runs over blocks, then the taps of each, then its channels, in
+// the same order in every tile.
 //
-// A block's pixels need the lines from its first one's to its last one's, and those that the taps reach further on. They are copied once: another tap is
-// the same lines, some further on. So only the filter's lines travel in stages. In shared memory lines are 16 bytes apart, so that the same 16 bytes of
-// eight neighbours are in different banks.
+// The pixels of a tile need the lines from the first pixel's to the last pixel's, plus those that
+// the taps reach. They are copied to shared memory once per block of channels: another tap reads
+// the same lines at an offset. For a 3 x 3 filter on an image that is 34 lines wide, tap (r, s) is
+// 34 r + s lines further on. So only the filters' lines go through pipeline stages. In shared
+// memory lines are 16 bytes further apart than they are long (linePitch), which puts the same 16
+// bytes of eight neighbouring lines into different banks.
 #pragma once
 
 #include "tensorcore.cuh"
@@ -17,15 +22,16 @@ namespace pollen {
 
 constexpr int lineWords = 32, linePitch = lineWords + 4;  // words
 
-// Numbers is what a word has, and how the tensor cores multiply.
+// Numbers<Number>::word is how many numbers a 32-bit word holds: 1 of tf32, 2 of bf16.
 template <class Number>
 struct Numbers {
   static constexpr int word = Number::depth / 8;
 };
 
-// Lines says where the pixels of a packed image lie, and by which way its taps go: tap (r, s) is first + r down + s right further on, reach at most.
+// Lines maps pixels and taps to lines of a packed image. Tap (r, s) of a pixel is first + r down +
+// s right lines after the pixel's own line, reach at most.
 struct Lines {
-  Convolution pixels;  // with one channel, no padding, and the packed image's height and width
+  Convolution pixels;  // one channel, no padding, and the packed image's height and width
   bool windows;
   int blocks, taps, across, first, down, right, reach;
 
@@ -37,17 +43,19 @@ struct Lines {
   }
 };
 
-// PackedTile is a block's share: rows filters x columns pixels, of which each warp has warpRows x warpColumns.
+// PackedTile is the output tile of a block: rows filters x columns pixels, of which each warp
+// computes warpRows x warpColumns.
 template <class Number, int rows_, int columns_, int warpRows, int warpColumns>
 struct PackedTile {
   static constexpr int rows = rows_, columns = columns_, across = columns / warpColumns, threads = 32 * across * (rows / warpRows);
   static constexpr int stages = 3, stage = rows * linePitch, passes = 1, passRows = rows, groups = 1, all = threads;
-  static constexpr int blocks = 3;  // of a multiprocessor
+  static constexpr int blocks = 3;  // resident blocks per multiprocessor
 
-  // sumAt is where a sum lies in shared memory: four rows' neighbours are in different banks.
+  // sumAt returns the index of a sum in shared memory. The XOR puts the elements that four rows
+  // write at once into different banks.
   static INLINE int sumAt(int row, int column) { return row * columns + (column ^ row % 4 * 8); }
 
-  // Lane is a thread's warp, and its part of the fragments (tensorcore.cuh).
+  // Lane is a thread's warp tile, and its lane in the fragments (tensorcore.cuh).
   struct Lane {
     unsigned warpRow, warpColumn, lane;
 
@@ -66,7 +74,8 @@ struct PackedTile {
           for (int k = 0; k < 4; k++) v[i][j][k] = 0;
     }
 
-    // add multiplies a line's depth: left are the bytes of the lane's line of the filters, right those of its pixels' lines, at one tap.
+    // add multiplies the depth of one line, at one tap. left is the byte offset of the lane's line
+    // of the filters, right those of its pixels' lines.
     INLINE void add(void* memory, unsigned left, const unsigned (&right)[warpColumns / 16], int tap) {
 #pragma unroll
       for (int k = 0; k < 4; k++) {
@@ -96,8 +105,10 @@ struct PackedTile {
   };
 };
 
-// Whole says how a packed copy's lines lie: one behind the other. With other steps in words from a line to the next, and from a line's 16 bytes to the
-// next, they lie in chunks.
+// Whole and InChunks are the two layouts of a packed copy, by their steps in words: lineStep from a
+// line to the next, and chunkStep from a line's 16 bytes to its next 16. Whole lines are
+// contiguous; in chunks, the first 16 bytes of all lines come first, then their second 16 bytes
+// (nhwcgroup.cuh).
 struct Whole {
   static constexpr int lineStep = lineWords, chunkStep = 4;
 };
@@ -106,7 +117,7 @@ struct InChunks {
   int chunkStep;
 };
 
-// copyLines starts the copies of count lines.
+// copyLines starts the copies of count lines to shared memory.
 template <class Layout = Whole>
 INLINE void copyLines(unsigned* to, const unsigned* from, int count, Layout layout = {}) {
   int chunk = threadIdx.x % 8, step = blockDim.x / 8;
@@ -114,8 +125,9 @@ INLINE void copyLines(unsigned* to, const unsigned* from, int count, Layout layo
     copyAsync16(to + i * linePitch + 4 * chunk, from + i * layout.lineStep + chunk * layout.chunkStep, true);
 }
 
-// convolvePacked computes the tile of block blockIdx.x: its rows are filters w, its columns pixels. Shared memory has the stages, and behind them the
-// pixels' lines; it also has room for the sums.
+// convolvePacked computes the tile of block blockIdx.x: its rows are filters w, its columns pixels.
+// Shared memory holds the filters' stages, followed by the pixels' lines; it must also have room
+// for the tile's sums.
 template <class Shape>
 INLINE void convolvePacked(const Output<float, true>& out, const unsigned* x, const unsigned* w, Lines c, unsigned* memory) {
   constexpr int ahead = Shape::stages - 1, step = Shape::threads / 8;
@@ -124,7 +136,9 @@ INLINE void convolvePacked(const Output<float, true>& out, const unsigned* x, co
   int last = minInt(column + Shape::columns, out.columns) - 1, begin = c.lineAt(column), count = c.lineAt(last) - begin + 1 + c.reach;
   unsigned* pixels = memory + Shape::stages * Shape::stage;
   typename Shape::Lane at(threadIdx.x);
-  // Matrices of 8 x 16 bytes: of the filters rows, rows and 8, both with the next 16 bytes; of the pixels a column's two, and those of 8 further on.
+  // ldmatrix loads four matrices of 8 x 16 bytes: of the filters, rows 0-7 and 8-15, then both with
+  // the next 16 bytes of depth; of the pixels, the two halves of 32 bytes of 8 pixels, then of the
+  // next 8.
   unsigned left = 4 * ((at.warpRow + at.lane % 16) * linePitch + at.lane / 16 * 4), right[sizeof(Shape::Sums::v[0]) / 32];
 #pragma unroll
   for (int j = 0; j < (int)(sizeof(right) / 4); j++) {
@@ -138,6 +152,8 @@ INLINE void convolvePacked(const Output<float, true>& out, const unsigned* x, co
   for (int block = 0; block < c.blocks; block++) {
     barrier();
     copyLines(pixels, x + (block * c.all() + begin) * lineWords, count);
+    // The pipeline of the filters' lines, Shape::stages deep: round r multiplies the lines of tap
+    // r, and issues the copies of tap r + ahead. Rounds below 0 only copy.
     int tap = c.first, more = c.across;
     for (int round = -ahead, next = 0; round < c.taps; round++) {
       copyAsyncWait<ahead - 1>();

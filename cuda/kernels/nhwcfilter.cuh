@@ -1,9 +1,12 @@
-// The gradient of a convolution's filter from packed copies (nhwc.cuh): its depth are the pixels, which have lines of shared memory to themselves.
+// The gradient of a convolution's filter from packed copies (nhwc.cuh). The depth of this product
+// are the pixels, each of which is a line of shared memory.
 //
 //     dw(k, tap c) = sum over pixels of dout(k, pixel) x(pixel and tap, c)
 //
-// A block has 64 filters, a block of channels and a tap for each of its warps: one more warp is one more use of the same lines. bfloat16 comes through
-// transposing ldmatrix. Of tf32 a lane has four neighbours of a pixel at once, which are the fragments by other numbers, as in tensorcore.cuh.
+// A block computes 64 filters by one block of channels, with one warp per tap: all warps use the
+// same lines, at different offsets. mma needs the depth contiguous, but here channels are. In bf16,
+// transposing ldmatrix gives the fragments. In tf32 a lane loads four neighbouring channels of a
+// pixel, which are fragments with rows and columns renumbered as in tensorcore.cuh.
 #pragma once
 
 #include "nhwc.cuh"
@@ -12,7 +15,8 @@ namespace pollen {
 
 constexpr int stagePixels = 64, filterRows = 64;
 
-// PixelLines are where a stage's pixels lie in both packed images, the gradient's below 0 if there is none.
+// PixelLines are the lines of a stage's pixel in both packed images. dout is negative for a pixel
+// behind the end of the slice.
 struct PixelLines {
   int x, dout;
 };
@@ -25,7 +29,8 @@ struct FilterSums<BF16> {
   static constexpr int channels = 64, leftPitch = linePitch;
   float v[4][8][4];
 
-  // add multiplies a stage: left and right are the words where it begins in shared memory, right's with a tap and for the pixel at 0.
+  // add multiplies a stage. left and right are the words of shared memory where the stage's
+  // gradient and image begin; right includes the warp's tap.
   INLINE void add(void* memory, int left, int right, const PixelLines* places) {
     unsigned lane = (unsigned)opaque(threadIdx.x) % 32;
     left = 4 * (left + (lane % 8 + lane / 16 * 8) * leftPitch + lane / 8 % 2 * 4), right = 4 * (right + lane / 16 * 4);
@@ -45,7 +50,7 @@ struct FilterSums<BF16> {
     }
   }
 
-  // each calls f(filter, channel, neighbours) for a lane's sums.
+  // each calls f(filter, channel, neighbours) for each vector of the lane's sums.
   template <class F>
   INLINE void each(F f) const {
     unsigned lane = threadIdx.x % 32;
@@ -101,12 +106,13 @@ struct FilterSums<TF32> {
   }
 };
 
-// PackedGradient says how a block goes through the gradient dout [blocks B height width] of the filter, and x.
+// PackedGradient describes how blocks go through the gradient dout [blocks B height width] and the
+// image x.
 struct PackedGradient {
   Lines x, dout;
-  int filters, each;  // stagePixels of a slice, a multiple of stagePixels
+  int filters, each;  // pixels per slice, a multiple of stagePixels
 
-  // places announces a stage's pixels, of which those before end are in the sum.
+  // places stores the lines of a stage's pixels. Pixels from end on contribute zeros.
   INLINE void places(PixelLines* to, int from, int end) const {
     for (int i = threadIdx.x; i < stagePixels; i += blockDim.x) {
       int n = from + i;
@@ -115,7 +121,8 @@ struct PackedGradient {
   }
 };
 
-// FilterMemory is a block's shared memory, with two stages of size lines of x.
+// FilterMemory is the layout of a block's shared memory, with two stages. size is the maximum
+// number of a stage's lines of x.
 template <class Sums>
 struct FilterMemory {
   static constexpr int doutAt = 4 * stagePixels * 2, xAt = doutAt + 2 * stagePixels * Sums::leftPitch;  // words
@@ -129,7 +136,8 @@ struct FilterMemory {
       : places((PixelLines*)memory), dout(memory + doutAt), x(memory + xAt), size(size) {}
 };
 
-// convolvePackedFilter adds the slices of block blockIdx.y into partial [slices filters taps channels]. The gradient's first pixel is its line doutFirst.
+// convolvePackedFilter computes the slices blockIdx.y, blockIdx.y + gridDim.y, ... of partial
+// [slices filters taps channels]. The gradient's first pixel is line doutFirst.
 template <class Number, class Left = Whole, class Right = Whole>
 INLINE void convolvePackedFilter(float* partial, const unsigned* dout, int doutFirst, const unsigned* x, const PackedGradient& c, int size,
                                  unsigned* memory, Left left = {}, Right right = {}) {
@@ -137,7 +145,7 @@ INLINE void convolvePackedFilter(float* partial, const unsigned* dout, int doutF
   FilterMemory<Sums> shared(memory, size);
   int warps = blockDim.x / 32, warp = threadIdx.x / 32, groups = (c.x.taps + warps - 1) / warps;
   int group = blockIdx.x % groups * warps, block = blockIdx.x / groups % c.x.blocks, row = blockIdx.x / groups / c.x.blocks * filterRows;
-  // The taps of the block reach from lowest to highest, and this warp's is at tap.
+  // The block's taps reach from line offset lowest to highest; this warp's tap is at own.
   int lowest = 0, highest = 0, own = 0;
   for (int i = 0; i < warps && group + i < c.x.taps; i++) {
     int at = (group + i) / c.x.across * c.x.down + (group + i) % c.x.across * c.x.right;
@@ -160,6 +168,8 @@ INLINE void convolvePackedFilter(float* partial, const unsigned* dout, int doutF
         for (float& v : few) v = 0;
     barrier();
     c.places(shared.places, from, end);
+    // Two stages: while one is multiplied, the next is being copied, and the table of lines of the
+    // one after that is made.
     for (int round = -1; round < rounds; round++) {
       copyAsyncWait<0>();
       barrier();
@@ -202,8 +212,10 @@ INLINE void convolvePackedFilter(float* partial, const unsigned* dout, int doutF
 
 }  // namespace pollen
 
-// PACKED_FILTER is the gradient of a filter, into partial [slices filters taps channels], or into its first slice if the grid has none along y. A block has
-// as many warps as it has taps, at most so many, and size lines of x to a stage. The last arguments say how gradient and image lie.
+// PACKED_FILTER defines the gradient of a filter, into partial [slices filters taps channels]; if
+// gridDim.y is 1, all slices are added into the first one. A block has one warp per tap, at most
+// the macro's argument warps, and size lines of x per stage. The last arguments are the layouts of
+// the gradient and the image.
 #define PACKED_FILTER(ending, Number, warps, ...)                                                                                                     \
   KERNEL(conv2d_nhwc_filter_##ending, 32 * warps, 2)                                                                                                  \
   (Out<float> partial, In<unsigned> dout, In<unsigned> x, int filters, int B, int height, int width, int P, int Q, int strideH, int strideW,          \

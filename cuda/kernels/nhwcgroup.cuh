@@ -1,13 +1,21 @@
-// Convolutions of packed copies in bfloat16 on GPUs of capability 9.0, whose tensor cores read shared memory by themselves: wgmma.
+// Convolutions of packed copies in bf16 by wgmma, on GPUs of capability 9.0, whose tensor cores
+// read operands from shared memory directly.
 //
-// A packed copy here lies in chunks: the first 16 bytes of all its lines (nhwc.cuh) are side by side, then their next 16 bytes, and so on. Eight lines'
-// chunks are what a product calls a core matrix. So any eight neighbouring lines are a part of an operand, and another tap is the same, some lines further
-// on. A block's part of the image is copied to shared memory once for each block of channels, the filters of a tap at a time in stages.
+// Here a packed copy has the chunked layout: the first 16 bytes of all its lines (nhwc.cuh) are
+// contiguous, then their second 16 bytes, and so on. Eight lines' chunks, 8 x 16 bytes, are a core
+// matrix of wgmma. So any eight neighbouring lines can be rows of an operand, and another tap is
+// the same operand at an address that is some lines, of 16 bytes each, further on. A block copies
+// its part of the image to shared memory once per block of channels, and the filters one tap at a
+// time in stages.
 //
-// A tile is 64 filters by some strips, each of which is a product's columns: eight neighbouring pixels of each of some rows that follow one another in an
-// image. What reaches beyond the image is computed and dropped. Four warps, the strip's group, multiply each strip; all groups read the same filters. One
-// more warp starts all copies. Barriers in shared memory tell the groups what has come, and that warp which stages are free, so no group waits for another
-// one before the last product.
+// A tile is 64 filters by some strips. A strip is eight neighbouring pixels in each of height
+// consecutive rows of an image; it provides the 8 height columns of one wgmma. Pixels beyond the
+// image are computed and dropped. Example: for a 14 x 14 output, StripTile<14, 2> computes an image
+// by two strips of 8 x 14, and drops the last two columns of the second one.
+//
+// Each strip has a warpgroup that multiplies; all warpgroups read the same filters. One more warp,
+// the producer, issues all copies. mbarriers tell the warpgroups which stages are full, and the
+// producer which are free, so warpgroups do not wait for one another before the epilogue.
 #pragma once
 
 #include "hopper.cuh"
@@ -15,15 +23,16 @@
 
 namespace pollen {
 
-// StripTile is a block's share: strips of height rows of eight pixels.
+// StripTile is the output tile of a block: strips of height rows of eight pixels.
 template <int height_, int strips_>
 struct StripTile {
   static constexpr int rows = 64, height = height_, strips = strips_, width = 8, columns = width * height;
   static constexpr int group = 128, multiplying = group * strips, threads = multiplying + 32;
   static constexpr int stages = 6, stage = rows * lineWords;  // words
-  static constexpr int blocks = strips == 1 ? 3 : 2;     // of a multiprocessor
+  static constexpr int blocks = strips == 1 ? 3 : 2;     // resident blocks per multiprocessor
 
-  // sumAt is where a sum lies in shared memory: four rows' neighbours are in different banks.
+  // sumAt returns the index of a sum in shared memory. The XOR puts the elements that four rows
+  // write at once into different banks.
   static constexpr int across = (strips * columns + 31) / 32 * 32;
   static INLINE int sumAt(int row, int column) { return row * across + (column ^ row % 4 * 8); }
 
@@ -35,7 +44,8 @@ struct StripTile {
       for (int i = 0; i < columns / 2; i++) v[i] = 0;
     }
 
-    // finish does it to all sums of the tile from row top on, of which a thread has two rows'.
+    // finish applies bias and ReLU to the thread's sums, which belong to two rows of the tile whose
+    // first row is top.
     INLINE void finish(const Output<float, true>& out, int top) {
       float bias[2] = {};
       if (out.epilogue & (biasPerColumn | biasPerRow))
@@ -58,8 +68,10 @@ struct StripTile {
   };
 };
 
-// StripBarriers lie behind a block's operands: those of the stages that are full of filters, and free again; those of the pixels' chunks for each product
-// of a tap; that of the pixels' memory, free for the next block of channels.
+// StripBarriers are the block's mbarriers, which lie behind its operands. full and free belong to
+// the stages of filters. pixels[i] completes when the chunks of the pixels that product i of a tap
+// reads have arrived; pixelsFree, when the pixels' memory may be overwritten by the next block of
+// channels.
 template <class Shape>
 struct StripBarriers {
   static constexpr int products = 4;
@@ -74,11 +86,12 @@ struct StripBarriers {
   }
 };
 
-// Strips says where they lie in a packed image: strip s is the octet s % octets of a number of rows.
+// Strips maps strips to lines of a packed image. Strip s is octet s % octets of its group of rows:
+// an octet is eight neighbouring columns.
 template <class Shape>
 struct Strips {
   Lines c;
-  int octets, each, count;  // of a row, of an image, of all
+  int octets, each, count;  // octets per row, strips per image, all strips
 
   INLINE Strips(const Lines& lines) : c(lines) {
     octets = (c.pixels.Q + 7) / 8;
@@ -86,7 +99,7 @@ struct Strips {
     count = c.pixels.B * each;
   }
 
-  // Strip is its image, and its first pixel's row and column there.
+  // Strip is a strip's image, and the row and column of its first pixel.
   struct Strip {
     int image, p, q;
   };
@@ -101,11 +114,14 @@ struct Strips {
   INLINE int image(const Strip& from) const { return from.image * c.pixels.H; }
 };
 
-// Store is how the finished sums of two pairs of neighbours in a tile's row leave it: as four of the output that follow one another; as a pooling window's
-// maximum; or the first pair as two, or as two apart, of which the second may be beyond the image.
+// Store selects how the finished sums of two pairs of neighbouring columns are written: Four, as
+// four contiguous elements of the output; Window, as the maximum of a pooling window; Pair, the
+// first pair as a vector of two; Apart, the first pair as two scalars, of which the second may be
+// beyond the image.
 enum class Store { Four, Window, Pair, Apart };
 
-// storeColumn writes what the rows of a tile have in two pairs of columns: element to of each row of the output.
+// storeColumn writes two pairs of columns, low and high, of the tile's rows to element to of each
+// row of the output.
 template <Store how, class Shape>
 INLINE void storeColumn(const Output<float, true>& out, int row, int low, int high, int to, bool both, const float* memory) {
   constexpr int warps = Shape::multiplying / 32, unrolled = how == Store::Four || how == Store::Window ? 4 : 1;
@@ -134,7 +150,7 @@ INLINE void storeColumn(const Output<float, true>& out, int row, int low, int hi
   }
 }
 
-// storeImage writes the sums of a tile that is a whole image: neighbouring lanes write neighbours of the output.
+// storeImage writes a tile that is a whole image: neighbouring lanes write neighbouring elements.
 template <Store how, class Shape>
 INLINE void storeImage(const Output<float, true>& out, const Convolution& c, int image, int row, const float* memory) {
   constexpr int each = 4;
@@ -151,8 +167,8 @@ INLINE void storeImage(const Output<float, true>& out, const Convolution& c, int
   }
 }
 
-// storeStrips writes a tile's sums from shared memory, or the maxima of its windows. A warp has some rows; its lanes have neighbours, whose place each of
-// them finds once.
+// storeStrips writes a tile's sums from shared memory, or the maxima of its pooling windows. A warp
+// has some rows; each lane computes the destination of its columns once.
 template <class Shape>
 INLINE void storeStrips(const Output<float, true>& out, const Strips<Shape>& strips, int row, int first, const float* memory) {
   constexpr int across = Shape::width / 2;
@@ -183,8 +199,9 @@ INLINE void storeStrips(const Output<float, true>& out, const Strips<Shape>& str
   }
 }
 
-// produceStrips starts a block's copies, in the order in which they are needed: count lines of pixels from x on, the filters from w on, step words from a
-// tap's to the next one's.
+// produceStrips issues a block's copies in the order of their use: count lines of pixels from x on,
+// and the filters from w on, where one tap's filters are step words after the last one's. odd is
+// the parity of the stage's free barrier that it waits for.
 template <class Shape>
 INLINE void produceStrips(const unsigned* x, const unsigned* w, const Lines& c, int size, int count, int step, unsigned* memory, StripBarriers<Shape>* b) {
   constexpr int stages = Shape::stages, chunk = 4, perProduct = lineWords / chunk / StripBarriers<Shape>::products;
@@ -205,7 +222,7 @@ INLINE void produceStrips(const unsigned* x, const unsigned* w, const Lines& c, 
     }
 }
 
-// multiplyStrip has a group multiply its strip, whose pixels begin right bytes from memory on.
+// multiplyStrip multiplies a warpgroup's strip, whose pixels begin right bytes after memory.
 template <class Shape>
 INLINE void multiplyStrip(typename Shape::Sums& sums, const Lines& c, int size, unsigned right, unsigned* memory, StripBarriers<Shape>* b) {
   constexpr int stages = Shape::stages, chunks = lineWords / 4, filterChunkStride = 16 * Shape::rows;
@@ -214,24 +231,27 @@ INLINE void multiplyStrip(typename Shape::Sums& sums, const Lines& c, int size, 
     auto left = matrixDescriptor(memory, 4 * stage * Shape::stage + k * filterChunkStride, filterChunkStride, 128);
     wgmma(sums.v, left, matrixDescriptor(memory, right + 16 * (tap + k * size), 16 * size, 16 * c.pixels.W));
   };
-  // The products of the round before are done, and its filters' stage is free.
+  // Waits have shown that the products of the round before are done, so its stage of filters is
+  // free.
   auto release = [&](int stage) INLINED {
     warpBarrier();
     if (first) mbarrierArrive(b->free + (stage > 0 ? stage : stages) - 1);
   };
+  // stage runs through the ring of filters' stages, and odd is the parity of the phase of its full
+  // barrier: it flips each time the ring has been passed.
   for (int block = 0, round = 0, stage = 0, odd = 0; block < c.blocks; block++) {
     int tap = c.first, more = c.across;
     wgmmaFence();
     for (int i = 0; i < c.taps; i++, round++) {
       mbarrierWait(b->full + stage, odd);
       if (i == 0) {
-        // The first products begin when their own chunks have come.
+        // Each of the first products waits only for its own chunks of the pixels.
         for (int k = 0; k < chunks; k += 2) {
           mbarrierWait(b->pixels + k / 2, block & 1);
           multiply(stage, tap, k);
         }
         wgmmaCommit();
-        if (round > 0) release(stage);  // no products of the blocks of channels before are under way
+        if (round > 0) release(stage);  // no products of the block of channels before are pending
       } else {
 #pragma unroll
         for (int k = 0; k < chunks; k += 2) multiply(stage, tap, k);
@@ -249,8 +269,9 @@ INLINE void multiplyStrip(typename Shape::Sums& sums, const Lines& c, int size, 
   }
 }
 
-// convolveStrips computes the tile of block blockIdx.x: its rows are filters w, in groups of 64. Shared memory begins with the stages, followed by size
-// lines in chunks; the sums come to lie in the same place. Behind the larger of the two are the barriers.
+// convolveStrips computes the tile of block blockIdx.x; its rows are filters w, in groups of 64.
+// Shared memory begins with the filters' stages, followed by size lines of pixels in chunks; the
+// sums reuse the same memory afterwards. The mbarriers lie behind the larger of the two.
 template <class Shape>
 INLINE void convolveStrips(const Output<float, true>& out, const unsigned* x, const unsigned* w, const Lines& c, int size, unsigned* memory) {
   constexpr int sumWords = Shape::rows * Shape::across;

@@ -1,7 +1,13 @@
-// The gradient of a convolution's filter from packed copies in chunks, by wgmma (nhwcgroup.cuh). Its depth are pixels, sixteen neighbouring lines of the
-// gradient's copy at a time, in which the border's zeros come behind a row; of the image's copy these are the same number of lines for each tap. Both
-// operands have channels side by side: the gradient's come through transposing ldmatrix into registers, for all taps of a warp, the image's lines are read
-// from shared memory as they are.
+// The gradient of a convolution's filter from packed copies in chunks, by wgmma (nhwcgroup.cuh).
+//
+// The depth of the product are pixels: sixteen neighbouring lines of the gradient's copy per wgmma,
+// in which zeros of the border follow each row's pixels. In the image's copy these are sixteen
+// neighbouring lines, too, at an offset for each tap; where the gradient's lines are border, they
+// are multiplied by 0.
+//
+// Both operands have contiguous channels. The gradient (operand a) is loaded into registers by
+// transposing ldmatrix, once for all taps of a warp. The image (operand b) is read from shared
+// memory as an MN-major matrix.
 #pragma once
 
 #include "hopper.cuh"
@@ -9,15 +15,17 @@
 
 namespace pollen {
 
-// GroupFilter is a block: 64 filters, 64 channels, and up to nine taps, which three times four warps share. The last four warps bring the operands:
-// they need few registers, and leave the others theirs.
+// GroupFilter is the shape of a block: 64 filters, 64 channels, and up to nine taps, shared by
+// three warpgroups. A fourth warpgroup issues the copies: it needs few registers, and gives its
+// others to the multiplying ones by setmaxnreg.
 struct GroupFilter {
   static constexpr int rows = 64, channels = 64, each = 3, groups = 3, taps = each * groups, blocks = 1, step = 16;
-  static constexpr int copying = 4, threads = 128 * groups + 32 * copying;  // warps that copy
-  static constexpr int registers = 160, registersToCopy = 32;  // of a thread, from 128 each
+  static constexpr int copying = 4, threads = 128 * groups + 32 * copying;  // copying is the number of warps that copy
+  static constexpr int registers = 160, registersToCopy = 32;  // per thread; at launch all have 128
 };
 
-// Range is one of some equal parts of n things; the first ones may have one more.
+// Range is part i when n things are split into parts of almost equal size: the first n % parts have
+// one more.
 struct Range {
   int first, count;
 
@@ -27,15 +35,16 @@ struct Range {
   }
 };
 
-// GradientRows say how a block goes through the gradient dout [blocks B height width], whose pixels begin at line first, some rows of an image at a time.
+// GradientRows describes how a block goes through the gradient dout [blocks B height width], whose
+// pixels begin at line first: a stage is some rows of one image.
 struct GradientRows {
   Lines x, dout;
-  int filters, first, steps, rows, each;  // steps of a row, rows of a stage, stages of a slice
-  int sizeX, sizeDout, depth;             // lines of a stage in each copy, at most, and the stages in shared memory
+  int filters, first, steps, rows, each;  // steps of 16 lines per row, rows per stage, stages per slice
+  int sizeX, sizeDout, depth;             // maximum lines of a stage in each copy, and the number of stages in shared memory
 
   INLINE int stagesOfImage() const { return (x.pixels.P + rows - 1) / rows; }
 
-  // Stage is where one begins in both copies, and its rows.
+  // Stage is where a stage begins in both copies, and how many rows it has.
   struct Stage {
     int x, dout, rows;
   };
@@ -46,12 +55,14 @@ struct GradientRows {
   INLINE int total() const { return x.pixels.B * stagesOfImage(); }
   INLINE int shift(int tap) const { return tap / x.across * x.down + tap % x.across * x.right; }
 
-  // lines are those that a stage's rows have in a copy of so many columns.
+  // lines returns how many lines a stage of so many rows covers in a copy with columns lines per
+  // row.
   INLINE int lines(int rows, int columns) const { return (rows - 1) * columns + GroupFilter::step * steps; }
 };
 
-// Stages are the block's stages in shared memory, which its warps go through in turn. Behind them are the barriers: for each stage, one that counts its
-// bytes, and then for each one that counts the warps that have read it.
+// Stages is a ring of stages in shared memory. Behind the stages lie the mbarriers: first one per
+// stage that counts its bytes (filled), then one per stage that counts the warps that have read it
+// (read).
 struct Stages {
   unsigned* memory;
   int depth, size;  // words of a stage
@@ -60,7 +71,8 @@ struct Stages {
   INLINE unsigned begin() const { return number * size; }
   INLINE MBarrier* filled(unsigned number) const { return (MBarrier*)(memory + depth * size) + number; }
   INLINE MBarrier* read(unsigned number) const { return filled(number) + depth; }
-  // sums are where a warp's share of those of earlier slices lies: four for each thread, then the next four.
+  // sums is where a thread keeps a tap's sums of earlier slices: four for each thread of the
+  // warpgroup, then the next four.
   INLINE Vector<float, 4>* sums(int tap) const {
     return (Vector<float, 4>*)(memory + depth * (size + 4)) + tap * (GroupFilter::rows * GroupFilter::channels / 4) + threadIdx.x % 128;
   }
@@ -69,8 +81,9 @@ struct Stages {
   }
 };
 
-// produceStages has four warps copy the operands of all stages. Two bring the image's chunks and two the gradient's, one by each of four lanes. The image's
-// lines begin lowest lines behind the pixels, and are reach more.
+// produceStages runs in the producer warpgroup and copies the operands of all stages. Two warps
+// copy the image's chunks, two the gradient's, one chunk by each of four lanes. The image's lines
+// begin lowest lines after the pixels', and there are reach more of them.
 INLINE void produceStages(Stages stages, const unsigned* dout, const unsigned* x, const GradientRows& c, int block, int row, int lowest, int reach) {
   constexpr int chunk = 4, chunks = lineWords / chunk, lanes = 2 * chunks / GroupFilter::copying;
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, i = warp % 2 * lanes + lane % lanes, total = c.total();
@@ -91,9 +104,11 @@ INLINE void produceStages(Stages stages, const unsigned* dout, const unsigned* x
     }
 }
 
-// multiplyTaps has four warps add up the products of each taps, from tap first on. The block's first tap is firstOfBlock. They wait for their own products
-// only: meanwhile those of other warps keep the tensor cores busy. ptxas lets a product begin before the one before it ends only if none of them in a loop
-// depends on a condition.
+// multiplyTaps runs in a warpgroup and accumulates the products of each taps, from tap first on.
+// firstOfBlock is the block's first tap. Warpgroups wait only for their own products; meanwhile
+// those of the other warpgroups keep the tensor cores busy. ptxas overlaps consecutive products
+// only if no product in the loop is conditional, so the loop takes two steps at a time
+// and an odd last step follows it.
 template <int each>
 INLINE void multiplyTaps(Stages stages, float* partial, const GradientRows& c, int block, int row, int lowest, int firstOfBlock, int first) {
   using Shape = GroupFilter;
@@ -101,7 +116,7 @@ INLINE void multiplyTaps(Stages stages, float* partial, const GradientRows& c, i
   unsigned right[each];
 #pragma unroll
   for (int t = 0; t < each; t++) right[t] = 16 * (c.shift(first + t) - lowest);
-  // The line and the chunk of a stage that the lane brings to a product's left operand.
+  // The byte offset in a stage of the 16 bytes whose address this lane passes to ldmatrix.
   unsigned left = 16 * (c.sizeX * (lineWords / 4) + (lane % 8 + lane / 16 * 8) + (2 * warp + lane / 8 % 2) * c.sizeDout);
   int total = c.total();
   for (int slice = blockIdx.y; slice * c.each < total; slice += gridDim.y) {
@@ -129,7 +144,7 @@ INLINE void multiplyTaps(Stages stages, float* partial, const GradientRows& c, i
       };
       mbarrierWait(stages.filled(stages.number), stages.odd);
       for (int i = 1; i < steps; i += 2) {
-        wgmmaWait<1>();  // the product that read the words
+        wgmmaWait<1>();  // the product that read these registers is done
         multiply(a[0]);
         wgmmaWait<1>();
         multiply(a[1]);
@@ -156,7 +171,7 @@ INLINE void multiplyTaps(Stages stages, float* partial, const GradientRows& c, i
         }
       if ((slice + 1) * c.each < total) continue;
     }
-    unsigned thread = opaque(threadIdx.x);  // where the sums go is found here, and kept in no registers
+    unsigned thread = opaque(threadIdx.x);  // recomputed here, so that it occupies no registers during the loop
     int channels = c.x.blocks * Shape::channels, filter = row * Shape::rows + thread / 32 % 4 * 16 + thread % 32 / 4;
     float* to = partial + (gridDim.y > 1 ? (long long)slice * c.filters * c.x.taps * channels : 0) + block * Shape::channels + thread % 4 * 2;
 #pragma unroll
@@ -172,8 +187,8 @@ INLINE void multiplyTaps(Stages stages, float* partial, const GradientRows& c, i
   }
 }
 
-// convolveGroupFilter computes the slices of block blockIdx.y of partial [slices filters taps channels], or, if there is one such block, the sum of all.
-// So many groups of blocks share the taps.
+// convolveGroupFilter computes the slices of blockIdx.y of partial [slices filters taps channels],
+// or the sum of all slices if gridDim.y is 1. The taps are split among groups blocks.
 INLINE void convolveGroupFilter(float* partial, const unsigned* dout, const unsigned* x, const GradientRows& c, int groups, unsigned* memory) {
   using Shape = GroupFilter;
   int block = blockIdx.x / groups % c.x.blocks, row = blockIdx.x / groups / c.x.blocks;
@@ -184,7 +199,7 @@ INLINE void convolveGroupFilter(float* partial, const unsigned* dout, const unsi
     lowest = minInt(lowest, at), highest = at > highest ? at : highest;
   }
   Stages stages = {memory, c.depth, lineWords * (c.sizeX + c.sizeDout)};
-  // What lies behind the copies' last lines is multiplied by zeros, and must be numbers.
+  // Memory behind the last lines of the copies is multiplied by zeros, and so must not hold NaN.
   if ((c.total() - 1) / c.each % gridDim.y == blockIdx.y)
     for (int i = threadIdx.x; i < c.depth * stages.size; i += blockDim.x) memory[i] = 0;
   if (threadIdx.x == 0)

@@ -1,4 +1,4 @@
-// Packed copies (nhwc.cuh) of planes of channels: whole lines, or in chunks (nhwcgroup.cuh).
+// Makes packed copies (nhwc.cuh) of NCHW planes, in whole lines or in chunks (nhwcgroup.cuh).
 #pragma once
 
 #include "nhwc.cuh"
@@ -6,9 +6,9 @@
 
 namespace pollen {
 
-// PackTile is a block's part of planes of channels on its way through shared memory: some lines, from begin on, of a block of channels of a plane. Of pixel
-// (h, w) of a plane, which from seeks, channels are channelFrom apart, and are parts of the plane's line (h + top) columns + w + left. Lines outside of the
-// image are 0.
+// PackTile transposes a part of the planes through shared memory: lines lines, from begin on, of
+// one block of channels of one plane. Channels of pixel (h, w) are channelFrom apart, and go into
+// line (h + top) columns + w + left of the plane. Lines outside the image are 0.
 template <class Number>
 struct PackTile {
   static constexpr int numbers = Numbers<Number>::word, some = lineWords * numbers, lines = 32;
@@ -16,6 +16,9 @@ struct PackTile {
   float* tile;
 
   template <class From>
+  // The constructor loads the tile: lanes are lines, so that they read neighbouring pixels of a
+  // plane; warps are channels. Rows of the tile are one word longer than their data, to avoid bank
+  // conflicts.
   INLINE PackTile(From from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows, int columns, int blocks) {
     SHARED(float, memory, lines * (some + 1));
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tiles = (rows * columns + lines - 1) / lines;
@@ -30,7 +33,8 @@ struct PackTile {
     tile = memory;
   }
 
-  // sum leaves the sums of the lines by channel in the block's row of a table [planes tiles, channels].
+  // sum writes the sums of the tile's lines by channel into the tile's row of table [planes tiles,
+  // channels]: the gradient of a bias.
   INLINE void sum(Out<float> table, int channels, int tiles) const {
     constexpr int parts = 256 / some, each = lines / parts;
     SHARED(float, sums, parts * some);
@@ -46,7 +50,7 @@ struct PackTile {
     table.at()[(plane * tiles + begin / lines) * channels + block * some + channel] = total;
   }
 
-  // word is a line's.
+  // word returns word i of line n.
   INLINE unsigned word(int n, int i) const {
     Vector<float, 4> v[2];
 #pragma unroll
@@ -55,7 +59,8 @@ struct PackTile {
   }
 };
 
-// pack writes lines, those of planes and blocks of channels planeTo and blockTo lines apart, and the tiles' sums if asked for.
+// pack writes whole lines; planes are planeTo lines apart, blocks of channels blockTo. It also
+// writes the tiles' sums if summed is set.
 template <class Number, class From>
 INLINE void pack(unsigned* to, From from, Out<float> sums, bool summed, int channels, int planeFrom, int channelFrom, int height, int width, int top,
                  int left, int rows, int columns, int blocks, int planeTo, int blockTo) {
@@ -70,7 +75,8 @@ INLINE void pack(unsigned* to, From from, Out<float> sums, bool summed, int chan
   }
 }
 
-// packChunks does so in chunks, lines being lineTo apart: of each run of so many lines the first 16 bytes are side by side, then the next ones.
+// packChunks writes chunked lines, which are lineTo apart. In each run of run lines the first 16
+// bytes of all are contiguous, then the next 16, and so on.
 template <class Number, class From>
 INLINE void packChunks(unsigned* to, From from, Out<float> sums, bool summed, int channels, int planeFrom, int channelFrom, int height, int width,
                        int top, int left, int rows, int columns, int blocks, int planeTo, int blockTo, int lineTo, int run) {
@@ -86,17 +92,19 @@ INLINE void packChunks(unsigned* to, From from, Out<float> sums, bool summed, in
   ((Vector<unsigned, chunk>*)to)[(at / run * chunks + i) * run + at % run] = words;
 }
 
-// PackWindows is a block's part of planes of channels that windows' gradients make, on its way to a packed copy in bfloat16 that lies in chunks: 32 windows
-// of a block of channels of a plane, with a part of the plane's lines outside of the image. Each warp has a chunk, its lanes neighbouring windows.
+// PackWindows unpools and packs in one pass: from the gradients of 2 x 2 pooling windows to a
+// chunked packed copy of the gradient before pooling, in bf16. A block has 32 windows of a block of
+// channels of one plane, and a part of the plane's lines outside the image. Each warp has one chunk
+// (8 channels), its lanes neighbouring windows.
 struct PackWindows {
   static constexpr int numbers = 8, chunks = 8, tile = 32;
   using Chunk = Vector<unsigned, 4>;
 
   Windows<float> from;
-  Chunk* lines;  // of the plane and the chunk
+  Chunk* lines;  // the plane's lines, of this chunk
   int count, channelStride, height, width, top, left, rows, columns;
 
-  // Window is a lane's, of each of the chunk's channels.
+  // Window is a lane's window: gradient and argmax of each channel of the chunk.
   struct Window {
     float g[numbers];
     unsigned argmax[numbers];
@@ -112,7 +120,8 @@ struct PackWindows {
     return w;
   }
 
-  // spread is the chunk of one of the window's elements, of gradients whose words are all.
+  // unpool returns the chunk of one of the window's four elements: all, the packed gradients,
+  // masked to the channels whose maximum is that element.
   static INLINE Chunk unpool(const Chunk& all, const Window& own, unsigned element) {
     Chunk chunk;
 #pragma unroll
@@ -123,8 +132,9 @@ struct PackWindows {
     return chunk;
   }
 
-  // store writes a window's elements. Two lanes exchange what they have: they write the left and the right element of one window, and then of the other
-  // one, which are neighbouring lines.
+  // store writes a window's elements. Neighbouring lanes exchange elements, so that together they
+  // write the left and the right element of one window, which are neighbouring lines, and then
+  // those of the other window.
   INLINE void store(const Window& own, int window, int windows) const {
     int across = width / 2, odd = window % 2, i = (window - odd) / across, j = window - odd - i * across;
     bool next = j + 1 == across;
@@ -153,9 +163,9 @@ struct PackWindows {
     }
   }
 
-  // border writes the zeros of lines from first to last that are outside of the image.
+  // border zeroes the lines from first to last that are outside the image.
   INLINE void border(int first, int last) const {
-    const unsigned zero = opaque(0);  // or clang would write the 16 bytes by halves
+    const unsigned zero = opaque(0);  // otherwise clang writes the 16 bytes in halves
     int at = first + threadIdx.x % 32, row = at / columns - top, column = at % columns - left, further = 32 % columns, down = 32 / columns;
     for (; at < last; at += 32) {
       if ((unsigned)row >= (unsigned)height | (unsigned)column >= (unsigned)width) lines[at] = {zero, zero, zero, zero};
@@ -164,10 +174,11 @@ struct PackWindows {
     }
   }
 
-  // sum leaves the sums of the block's windows by channel in its row of a table.
+  // sum writes the sums of the block's windows by channel into row.
   static INLINE void sum(float (&total)[numbers], float* row, int count) {
     int lane = threadIdx.x % 32;
-    // Lanes that differ in a bit share the channels between them, until each has one; then those with the same one add theirs.
+    // A reduce-scatter: lanes that differ in one bit split the channels between them until each has
+    // one; then the lanes with the same channel add theirs.
 #pragma unroll
     for (int half = numbers / 2, bit = 16; half > 0; half /= 2, bit /= 2)
 #pragma unroll
@@ -181,7 +192,8 @@ struct PackWindows {
   }
 };
 
-// packWindows writes the lines of a plane, those of planes planeTo lines apart and of blocks of channels run, and the sums of its windows if asked for.
+// packWindows writes the lines of a plane, and the sums of its windows if summed is set. Planes are
+// planeTo lines apart, blocks of channels run.
 INLINE void packWindows(unsigned* to, Windows<float> from, Out<float> sums, bool summed, int channels, int planeFrom, int channelFrom, int height,
                         int width, int top, int left, int rows, int columns, int blocks, int planeTo, int run) {
   using Pack = PackWindows;
@@ -198,11 +210,12 @@ INLINE void packWindows(unsigned* to, Windows<float> from, Out<float> sums, bool
   if (!summed) return;
   float total[Pack::numbers];
 #pragma unroll
-  for (int c = 0; c < Pack::numbers; c++) total[c] = own.argmax[c] == noMaximum ? 0 : 0 + own.g[c];  // not -0
+  for (int c = 0; c < Pack::numbers; c++) total[c] = own.argmax[c] == noMaximum ? 0 : 0 + own.g[c];  // adding 0 turns -0 into 0
   Pack::sum(total, sums.at() + (plane * tiles + part) * channels + channel, b.count);
 }
 
-// FromPlanes are planes of width columns; FromWindows those that windows' gradients make, which has together elements in one.
+// FromPlanes reads planes of width columns. FromWindows reads the same planes as unpooled from
+// windows of together elements each.
 struct FromPlanes {
   static constexpr int together = 1;
   const float* x;

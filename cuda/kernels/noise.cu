@@ -1,4 +1,5 @@
-// Noise, and the dropout that draws its mask: a thread has the four elements of a Philox counter.
+// Normal and uniform noise, and dropout, which draws its mask itself. A thread has the four
+// elements of one Philox counter.
 #include "philox.cuh"
 
 template <class T>
@@ -19,7 +20,8 @@ INLINE void uniformNoise(Out<T> y, Header header, int n, unsigned stream) {
   });
 }
 
-// dropout is y = x scale where the element's uniform is above the rate, else 0.
+// dropout computes y = x scale where the element's uniform number is above the rate, else 0. The
+// gradient needs no stored mask: it draws the same numbers.
 template <class T>
 INLINE void dropout(Out<T> y, In<T> x, Header header, int n, T rate, T scale, unsigned stream) {
   Address a = addressOf(header, stream);

@@ -1,12 +1,15 @@
-// Normalisation of groups of an image's channels: with z = (x - mean)/sqrt(variance + epsilon), the mean taken when center is set,
+// Group normalisation: with z = (x - mean)/sqrt(variance + epsilon), where the mean is 0 unless
+// center is set,
 //
 //	y = gamma[c] z + beta[c],  dx = (dz - [center] mean dz - z mean(z dz))/sqrt(variance + epsilon) for dz = gamma[c] dout,  dgamma[c] = sum of dout z
 //
-// A block has a row: a group of an image, channels of width elements each. All sums are made in double.
+// A block processes one group of one image: channels channels of width elements each. All sums are
+// in double.
 #include "math.cuh"
 #include "reduce.cuh"
 
-// Group is what is normalised together, and its moments.
+// Group is the elements that are normalised together, and their moments; inverse is 1/sqrt(variance
+// + epsilon).
 template <class T>
 struct Group {
   const T* x;
@@ -16,7 +19,7 @@ struct Group {
   INLINE int channel(int i) const { return firstChannel + i / width; }
 };
 
-// groupSum is the sum of f over a block's group.
+// groupSum returns the sum of f over a block's group.
 template <class F>
 INLINE double groupSum(int size, F f) {
   double sum = 0;
@@ -45,8 +48,9 @@ INLINE void normalize(Out<T> y, In<T> gamma, In<T> beta, const Group<T>& g, F af
   }
 }
 
-// normalizeBackward is dx = a dout - ((x - mean) b + c) in the host's order of operations: where a group is small, all but epsilon's share cancels.
-// A group of one channel takes gamma out of its sums.
+// normalizeBackward computes dx = a dout - ((x - mean) b + c) in the host's order of operations,
+// which matters: in a small group everything but epsilon's contribution cancels. A group of one
+// channel takes gamma out of its sums.
 template <class T>
 INLINE void normalizeBackward(Out<T> dx, In<T> dout, In<T> gamma, const Group<T>& g, int center) {
   const T* dy = dout.at() + (long long)blockIdx.x * g.size;
@@ -63,7 +67,8 @@ INLINE void normalizeBackward(Out<T> dx, In<T> dout, In<T> gamma, const Group<T>
   }
 }
 
-// normalizeBackwardScale leaves the sum of dout z of each channel of each image, which sum_partial then adds up over the images.
+// normalizeBackwardScale writes the sum of dout z for each channel of each image; sum_partial then
+// adds these over the images.
 template <class T>
 INLINE void normalizeBackwardScale(Out<double> products, In<T> dout, const Group<T>& g, int channels) {
   for (int c = 0; c < channels; c++) {

@@ -1,7 +1,9 @@
-// The optimizers' steps: g = dw + decay theta, then what the rule's comment says. 12 bytes of memory per parameter, and 8 more for each state.
+// The optimizers' steps: g = dw + decay theta, followed by the update in each rule's comment. An
+// update moves 12 bytes of memory per parameter, and 8 more for each state.
 #include "update.cuh"
 
-// optimize lets rule(theta, g, s) change a parameter and its states.
+// optimize calls rule(theta, g, s) for each element, which returns the new theta and updates the
+// states s.
 template <int states, class T, class Rule>
 INLINE void optimize(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state)[states], BlockRange n, T decay, Rule rule) {
   update(statistics, n, [&](int i, int count) INLINED {
@@ -27,7 +29,7 @@ INLINE void optimize(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&s
   });
 }
 
-// preconditioned is g / (sqrt(square) + epsilon).
+// preconditioned returns g / (sqrt(square) + epsilon).
 template <class T>
 INLINE T preconditioned(T g, T square, T epsilon) {
   return 1 / (epsilon + math::sqrt(square)) * g;
@@ -35,6 +37,7 @@ INLINE T preconditioned(T g, T square, T epsilon) {
 
 // theta <- theta - rate g
 template <class T>
+// sgd has no state, and so does not use optimize.
 INLINE void sgd(Out<T> statistics, InOut<T> w, In<T> dw, T rate, BlockRange n, T decay) {
   update(statistics, n, [&](int i, int count) INLINED {
     Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count);
@@ -119,7 +122,7 @@ struct Adam {
   }
 };
 
-// adam is both rules: weight decay in the gradient, or beside the step.
+// adam covers Adam and AdamW: weight decay in the gradient (inGradient), or in the step (inStep).
 template <class T>
 INLINE void adam(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state)[2], In<T> rates, Header header, BlockRange n, int entries, T beta1, T beta2,
                  double log1, double log2, T epsilon, T inGradient, T inStep) {

@@ -1,4 +1,5 @@
-// Patches, im2col: y[b (c r s) p q] = x[b c p*stride+r*dilation-pad q*stride+s*dilation-pad], 0 outside x. A thread makes an element.
+// Patches (im2col): y[b (c r s) p q] = x[b c p*stride+r*dilation-pad q*stride+s*dilation-pad], 0
+// outside x. One thread per element.
 #include "pollen.cuh"
 
 template <class T>

@@ -1,5 +1,6 @@
-// The curves: y = f(x), and dx = dout times the derivative, which is a function of y where the comment says so, else of x. They are computed
-// in the program's float, but for the gamma functions, which are double's.
+// Elementwise functions: y = f(x), and dx = dout times the derivative, as a function of y or of x,
+// whichever the table's third column names. They compute in the program's float, except the gamma
+// functions, which compute in double.
 #include "quad.cuh"
 #include "special.cuh"
 
@@ -39,7 +40,7 @@ INLINE T siluSlope(T x) {
 CURVES(float, f32)
 CURVES(double, f64)
 
-// y = x where x > 0, else alpha (e^x - 1); its derivative 1 or y + alpha.
+// ELU: y = x where x > 0, else alpha (e^x - 1); its derivative is 1 or y + alpha.
 template <class T>
 INLINE void eluForward(Out<T> y, In<T> x, int n, T alpha) {
   map(y, n, [=](T x) { return x > 0 ? x : alpha * math::expm1(x); }, x);
@@ -55,7 +56,7 @@ INLINE void scale(Out<T> y, In<T> x, int n, T factor, T offset) {
   map(y, n, [=](T x) { return factor * x + offset; }, x);
 }
 
-// x from low to high, else NaN
+// x if low <= x <= high, else NaN
 template <class T>
 INLINE void restrict(Out<T> y, In<T> x, int n, T low, T high) {
   map(y, n, [=](T x) { return low <= x && x <= high ? x : math::nan<T>(); }, x);

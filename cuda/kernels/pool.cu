@@ -1,32 +1,33 @@
-// Pooling over windows of R x S elements: x [planes H W] -> y [planes P Q]. The gradients gather: a thread makes one element of dx of all windows
-// that the element is in, row by row, so that no two threads write to one place.
+// Pooling over windows of R x S elements: x [planes H W] -> y [planes P Q]. The gradients gather
+// instead of scatter: a thread computes one element of dx from all windows that cover it, row by
+// row, so no two threads write to one address and the order of sums is fixed.
 #include "product.cuh"
 
 namespace {
 
-// Pool is the shape, in the letters of package graph/op.
+// Pool is the shape, in the notation of package graph/op.
 struct Pool {
   int planes, H, W, P, Q, R, S, strideH, strideW, padH, padW;
 };
 
-// Range is lo to hi-1.
+// Range is the half-open interval [lo, hi).
 struct Range {
   int lo, hi;
 };
 
-// covered are the elements of an axis that window i covers.
+// covered returns the elements of an axis that window i covers.
 __device__ inline Range covered(int i, int stride, int pad, int taps, int size) {
   int lo = i * stride - pad, hi = lo + taps;
   return {lo < 0 ? 0 : lo, hi > size ? size : hi};
 }
 
-// covering are the windows of an axis that cover element h.
+// covering returns the windows of an axis that cover element h.
 __device__ inline Range covering(int h, int stride, int pad, int taps, int windows) {
   int lo = h + pad - taps + stride, hi = (h + pad) / stride + 1;
   return {lo < 0 ? 0 : lo / stride, hi > windows ? windows : hi};
 }
 
-// Window is what y's element (i, j) covers of a plane.
+// Window is the part of a plane that y's element (i, j) covers.
 struct Window {
   Range rows, columns;
 
@@ -34,7 +35,8 @@ struct Window {
   __device__ int size() const { return (rows.hi - rows.lo) * (columns.hi - columns.lo); }
 };
 
-// maximum finds a window's first maximum in reading order, and its value. A NaN stays one.
+// maximum returns the position of a window's first maximum in reading order, and stores its value,
+// which is NaN if the window has a NaN.
 template <class T>
 __device__ inline int maximum(const T* plane, const Window& window, int width, T* value) {
   int at = window.rows.lo * width + window.columns.lo;
@@ -60,7 +62,7 @@ __device__ void maxForward(T* y, const T* x, Pool p) {
   }
 }
 
-// maxReLUForward has a ReLU behind it. A NaN stays one.
+// maxReLUForward is max-pooling followed by a ReLU. NaN stays NaN.
 template <class T>
 __device__ void maxReLUForward(T* y, const T* x, Pool p) {
   maxForward(y, x, p);
@@ -81,7 +83,8 @@ __device__ void averageForward(T* y, const T* x, Pool p) {
   }
 }
 
-// gather gives each element of dx the sum of share(plane, element, i, j) over the windows (i, j) that cover it.
+// gather sets each element of dx to the sum of contribution(plane, element, i, j) over the windows
+// (i, j) that cover it.
 template <class T, class Contribution>
 __device__ void gather(T* dx, const Pool& p, Contribution contribution) {
   for (int i = first(); i < p.planes * p.H * p.W; i += step()) {
@@ -94,7 +97,8 @@ __device__ void gather(T* dx, const Pool& p, Contribution contribution) {
   }
 }
 
-// MaxContribution gives a window's gradient to its first maximum, with a ReLU before it only if that is above 0.
+// MaxContribution passes a window's gradient to its first maximum; with relu, only if that is above
+// 0.
 template <class T, bool relu>
 struct MaxContribution {
   const T *dout, *x;
@@ -108,13 +112,15 @@ struct MaxContribution {
   }
 };
 
-// Quad are the elements of window i, of those of 2 x 2, side by side, Q in a line: two of the upper line and two of the lower.
+// quad returns the upper pair of elements of window i, where windows are adjacent 2 x 2 ones, Q to
+// a row; the lower pair is Q pairs further on.
 template <class T, class Pair>
 __device__ inline Pair* quad(T* x, int i, int Q) {
   return (Pair*)(x + 4 * i - 2 * (i % Q));
 }
 
-// placesForward notes which element of a window is its first maximum, 0 to 3 in reading order, plus noMaximum unless that is above 0.
+// placesForward stores the argmax of each window, 0 to 3 in reading order, plus noMaximum unless
+// the maximum is above 0.
 template <class T>
 __device__ void placesForward(unsigned char* places, const T* x, int windows, int Q) {
   for (int i = first(); i < windows; i += step()) {
@@ -125,7 +131,8 @@ __device__ void placesForward(unsigned char* places, const T* x, int windows, in
   }
 }
 
-// placesBackward is the gradient of the maxima, with a ReLU before them only of those above 0.
+// placesBackward is the gradient of max-pooling from stored argmaxes; with relu, only maxima above
+// 0 pass it on.
 template <class T, bool relu>
 __device__ void placesBackward(T* dx, const T* dout, const unsigned char* places, int windows, int Q) {
   for (int i = first(); i < windows; i += step()) {

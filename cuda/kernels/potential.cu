@@ -1,15 +1,16 @@
-// Energies of priors, log p(0) - log p(theta) summed over a parameter's elements in double, plus the constant; and their gradient. Each tile
-// leaves its sum, which prior_energy_join adds up: one block.
+// Energies of priors: log p(0) - log p(theta) summed over a parameter's elements in double, plus a
+// constant; and their gradient. Each tile writes its sum, and prior_energy_join, one block, adds
+// them.
 #include "prior.cuh"
 #include "quad.cuh"
 #include "update.cuh"
 
-// Energy is a prior's parameters.
+// Energy is a prior's density, up to its constant.
 struct Energy {
   int family;
   double scale, dof, narrow, weight;
 
-  // The scale mixture's odds and bend are those of langevin/slope.go.
+  // odds and bend are defined in langevin/slope.go.
   INLINE double operator()(double theta) const {
     switch (family) {
       case gaussianPrior: {

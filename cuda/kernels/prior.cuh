@@ -1,4 +1,4 @@
-// The slopes and energies of priors, as langevin/slope.go and langevin/potential.go have them.
+// Gradients and curvatures of log priors, as in langevin/slope.go.
 #pragma once
 #include "math.cuh"
 #include "quad.cuh"
@@ -6,10 +6,11 @@
 
 namespace pollen {
 
-// The families, numbered as langevin.PriorKind.
+// The families, numbered as in langevin.PriorKind.
 enum PriorFamily { flatPrior, gaussianPrior, laplacePrior, studentTPrior, scaleMixturePrior };
 
-// Mixture are numbers of the scale mixture, which lie in shared memory: no other family needs them.
+// Mixture has the constants of the scale mixture. They lie in shared memory, since no other family
+// needs them.
 struct Mixture {
   double narrow, odds, bend;
 };
@@ -18,7 +19,7 @@ INLINE const Mixture& mixtureOf(double narrow, double odds, double bend) {
   return once<Mixture>([=]() INLINED { return Mixture{narrow, odds, bend}; });
 }
 
-// Prior gives the gradient of U/N, dw plus the slope of the prior over N.
+// Prior computes the gradient of U/N: dw plus the prior's slope over N.
 template <class T>
 struct Prior {
   int family;
@@ -26,7 +27,8 @@ struct Prior {
   const Mixture& mixture;
   int dataSize;
 
-  // withSlope is f(s), s(dw, theta) being the family's gradient: the branch between families is around all that f does.
+  // withSlope returns f(s), where s(dw, theta) is the gradient for the prior's family. The switch
+  // over families is outside of everything that f does, loops included.
   template <class F>
   INLINE auto withSlope(F f) const {
     switch (family) {
@@ -53,7 +55,8 @@ struct Prior {
     return withSlope([&](auto slope) INLINED { return each<T>(slope, dw, theta); });
   }
 
-  // withCurvature is f(c), c(theta) being the family's slope's derivative by theta, see langevin/priorcurvature.go.
+  // withCurvature returns f(c), where c(theta) is the derivative of the family's slope by theta,
+  // see langevin/priorcurvature.go.
   template <class F>
   INLINE auto withCurvature(F f) const {
     double wide = strength;
@@ -87,6 +90,6 @@ struct Prior {
 
 }  // namespace pollen
 
-// A kernel's arguments for a prior, and the prior of them.
+// PRIOR declares a kernel's arguments for a prior; PRIOR_OF makes the Prior of them.
 #define PRIOR(T) int family, T strength, T spread, double narrow, double odds, double bend, int dataSize
 #define PRIOR_OF(T) (Prior<T>{family, strength, spread, mixtureOf(narrow, odds, bend), dataSize})

@@ -1,13 +1,17 @@
-// Matrix products by blocks, each of which makes a tile of the result,
+// Matrix products, one output tile per block:
 //
 //     out(m, n) = sum over k of a(m, k) b(k, n)
 //
-// whatever the operands are: matrices, or images seen through a filter (window.cuh). How they come to shared memory is in stage.cuh; how a tile is
-// multiplied is its Shape's: tile.cuh has that of the ordinary cores, tensorcore.cuh that of the tensor cores.
+// The operands may be matrices, or images seen through a filter (im2col.cuh). stage.cuh copies them
+// to shared memory; a Shape multiplies a tile: tile.cuh on the CUDA cores, tensorcore.cuh on the
+// tensor cores.
 //
-// The depth is cut into slices that the shape alone determines. An element's slices are summed from zero, each in order of depth, and then
-// added in order: by one block after the other's, by as many groups of a block's threads at once, or by a block each into workspace and a kernel that
-// adds (slices.cu), with the same bits.
+// The depth k is cut into slices (split-K) that depend on the product's shape only. A slice is
+// summed from zero in order of depth, and the slices' sums are added in order. That happens in one
+// of three ways with the same bits: by one block, slice after slice; by several groups of a block's
+// threads, a slice each at a time; or by a block per slice, which writes to a workspace that
+// another kernel adds up (slices.cu). Example: depth 1000 in slices of 300 has four slices, the
+// last one of 100, whoever computes them.
 #pragma once
 
 #include "stage.cuh"
@@ -16,8 +20,10 @@ namespace pollen {
 
 INLINE int minInt(int a, int b) { return a < b ? a : b; }
 
-// Epilogue is what is done to a sum before it is stored. With pooling every four columns are a window, whose maximum alone is; which of the four it was is
-// noted if asked for, and that it was none if only those above 0 count. With a mask bias is a number for each sum, which is 0 unless that is above 0.
+// Epilogue is a set of operations on a sum before it is stored. withPool: every four columns are a
+// 2 x 2 pooling window, and only its maximum is stored; withArgmax also stores which of the four
+// elements that was, and with onlyPositive noMaximum if it is not above 0. withMask: bias has one
+// number per sum, and the sum becomes 0 unless that number is above 0.
 enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4, withPool = 8, withArgmax = 16, onlyPositive = 32, withMask = 64 };
 
 template <class T>
@@ -26,17 +32,20 @@ INLINE T finish(T sum, int epilogue, const T* bias, int at) {
   return epilogue & withReLU && sum <= 0 ? T(0) : sum;
 }
 
-// finishMatrix is finish of a matrix's element (m, n) of so many columns, which may have a mask.
+// finishMatrix is finish for element (m, n) of a matrix with columns columns; it also applies a
+// mask.
 template <class T>
 INLINE T finishMatrix(T sum, int epilogue, const T* bias, int m, int n, int columns) {
   if (epilogue & withMask) return bias[m * columns + n] > 0 ? sum : T(0);
   return finish(sum, epilogue, bias, epilogue & biasPerRow ? m : n);
 }
 
-// noMaximum is noted of a window whose maximum does not count.
+// noMaximum is the argmax of a window whose maximum does not count.
 constexpr int noMaximum = 4;
 
-// Maximum is a window's: best is NaN if one of the four elements is; found is the first, in order, of those that were the greatest, which is number at.
+// Maximum is the maximum of a window. best is NaN if any of the four elements is NaN; found is the
+// first of the elements that were the greatest so far, and at its number, so a NaN is never found
+// unless it comes first.
 template <class T>
 struct Maximum {
   T best, found;
@@ -52,7 +61,8 @@ struct Maximum {
   }
 };
 
-// Pooled is where windows' maxima go: that of window i is element i, and which of the four it was is which's.
+// Pooled is the destination of windows' maxima: element i of data is window i's maximum, element i
+// of argmax its position.
 template <class T>
 struct Pooled {
   Out<T> data;
@@ -65,8 +75,9 @@ struct Pooled {
   }
 };
 
-// Output says where element (m, n) of a product lies: columns come in runs of inner, outer apart. A matrix has one run. Only with pools can the epilogue
-// have pooling, with columns in chunks; what data holds then is undefined.
+// Output maps element (m, n) of a product to memory: columns come in runs of inner contiguous
+// elements, which are outer apart (one run per image of a batch). A matrix is one run. The epilogue
+// may have withPool only if pools is set and columns come in chunks; data is undefined then.
 template <class T, bool pools = false>
 struct Output {
   T* data;
@@ -74,30 +85,39 @@ struct Output {
   int rows, columns, rowStride, inner, outer, epilogue;
   Pooled<T> pooled;
 
-  // inChunks tells whether four columns from a multiple of four on are neighbours, of 16 bytes.
+  // inChunks reports whether four columns from a multiple of four on are contiguous and 16-byte
+  // aligned.
   INLINE bool inChunks() const { return (columns | rowStride | inner | outer) % 4 == 0; }
 };
 
-// Slices is the cut of a product's depth: so many of each depths, the last one shorter. With as many blocks along y each has one, and out is
-// workspace [slices, out's elements], else a block has all in order.
+// Slices describes how the depth is split: count slices of each depths, of which the last may be
+// shorter. If gridDim.y is count, each block computes one slice, and out is a workspace [slices,
+// out's elements]; otherwise a block computes all of them in order.
 struct Slices {
   int depth, count, each;
 };
 
-// RowsOf and ColumnsOf are a stage's parts of a and of b.
+// RowsOf and ColumnsOf are a stage's parts for a and b.
 template <class Shape>
 using RowsOf = StageOf<Shape::rows, Shape::depth, Shape::threads, Shape::groups>;
 template <class Shape>
 using ColumnsOf = StageOf<Shape::columns, Shape::depth, Shape::threads, Shape::groups>;
 
-// pipelineSlice adds the depths from k to end to a thread's sums, from sm_80 on: stages are copied while those before them are multiplied. The
-// copies of a round are one group, and a round waits for the group of its stage. The barrier tells that all threads' copies are there, that nobody
-// reads the stage that is copied over, and that what the operands announced can be read. Deep chunks go to their places just before it. The first rounds
-// only copy. All groups go through the rounds of a slice of each depths, those with a shorter one, or none, without work.
+// pipelineSlice adds the depths from k to end to a thread's sums, in a software pipeline (sm_80):
+// while one stage is multiplied, the next ones are being copied. With 4 stages, three are in
+// flight, and the first three rounds only copy.
+//
+// Each round's copies are one cp.async group, and a round waits for the group of its own stage. The
+// barrier after the wait guarantees three things: all threads' copies have arrived, no thread still
+// reads the stage that is overwritten next, and what the operands announced for the next stage is
+// readable. Deep chunks move to their final places just before that barrier.
+//
+// With several groups of threads, all of them run the rounds of a full slice of each depths, since
+// the barriers are the block's; a group with a shorter slice, or none, idles.
 template <class Shape, class T, class A, class B>
 INLINE void pipelineSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end, int each, T* memory) {
   constexpr int depth = Shape::depth, stages = Shape::stages, ahead = stages - 1;
-  constexpr bool deep = isMatrix<A> && isMatrix<B> && Shape::threads < 256;  // else a thread has not the registers
+  constexpr bool deep = isMatrix<A> && isMatrix<B> && Shape::threads < 256;  // larger blocks lack the registers
   int rounds = (end - k + depth - 1) / depth, all = Shape::groups > 1 ? (each + depth - 1) / depth : rounds;
   a.advance(k, end, 0);
   b.advance(k, end, 0);
@@ -132,7 +152,8 @@ INLINE void pipelineSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end
   }
 }
 
-// alternateSlice does so before sm_80: a stage is on its way to registers while the one before it is multiplied. The first round only loads.
+// alternateSlice does the same before sm_80: the next stage is loaded into registers while the
+// present one is multiplied (double buffering). The first round only loads.
 template <class Shape, class T, class A, class B>
 INLINE void alternateSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end, T* memory) {
   constexpr int depth = Shape::depth;
@@ -160,9 +181,10 @@ INLINE void alternateSlice(typename Shape::Sums& sums, A& a, B& b, int k, int en
   }
 }
 
-// storeRows writes a pass of a tile from shared memory, or adds it to the slices before it: the threads of a warp write neighbouring columns. A thread
-// has its columns alone; those that are left over have none. Of groups, so many have sums, which are added in order; what they add up to stays in shared
-// memory, behind the groups', until the last slices.
+// storeRows writes one pass of a tile from shared memory, or adds it to the slices before it. The
+// threads of a warp write neighbouring columns, and each thread handles one vector of columns;
+// left-over threads handle none. With several groups of threads, their sums are added in order, and
+// the running total stays in shared memory behind the groups' until the last slices.
 template <int width, class Shape, class T, bool pools>
 INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool first, bool last, int groups, T* memory) {
   constexpr int across = Shape::columns / width, step = Shape::all / across;
@@ -221,6 +243,9 @@ INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool fir
 }
 
 template <class Shape, class T, bool pools>
+// storeSums writes a thread's sums by way of shared memory, in Shape::passes passes, because a
+// tile's sums may not fit at once: a thread holds scattered elements, but a warp should write
+// contiguous ones.
 INLINE void storeSums(const typename Shape::Sums& sums, const Output<T, pools>& out, int row, int column, bool first, bool last, T* memory, int group = 0,
                       int groups = 1) {
 #pragma unroll
@@ -240,7 +265,8 @@ INLINE void storeSums(const typename Shape::Sums& sums, const Output<T, pools>& 
   barrier();
 }
 
-// multiply computes the tile of block blockIdx.x: tiles of a column of tiles are neighbours, which share b.
+// multiply computes the tile of block blockIdx.x. Consecutive blocks go down a column of tiles, so
+// that blocks that run together share b in the cache.
 template <class Shape, class T, bool pools, class A, class B>
 INLINE void multiply(A a, B b, Output<T, pools> out, Slices slices, T* memory) {
   int down = (out.rows + Shape::rows - 1) / Shape::rows;
@@ -249,6 +275,8 @@ INLINE void multiply(A a, B b, Output<T, pools> out, Slices slices, T* memory) {
   b.begin(column);
   typename Shape::Sums sums;
   if constexpr (Shape::groups > 1) {
+    // Group g of the block's threads computes slice g, g + groups, ...; storeSums adds the groups'
+    // sums in order, so the bits are those of one group.
     int group = threadIdx.x / Shape::threads;
     for (int slice = 0; slice < slices.count; slice += Shape::groups) {
       int k = minInt((slice + group) * slices.each, slices.depth), end = minInt(k + slices.each, slices.depth), left = slices.count - slice;
@@ -258,6 +286,7 @@ INLINE void multiply(A a, B b, Output<T, pools> out, Slices slices, T* memory) {
     }
     return;
   }
+  // Either a block per slice, into the workspace, or one block for all slices.
   bool split = gridDim.y > 1;
   if (split) out.data += (long long)blockIdx.y * out.rows * out.columns;
   for (int slice = blockIdx.y; slice < slices.count; slice += gridDim.y) {

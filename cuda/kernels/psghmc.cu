@@ -1,8 +1,8 @@
-// Step of preconditioned SGHMC, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1):
+// The step of preconditioned SGHMC, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1):
 //
 //	psghmc  V <- keep V + (1 - keep) g^2,  G = 1/(lambda + sqrt V),  u <- (1 - a) u - rate sqrt(G) g + sqrt(2 a h T) xi,  theta <- theta + sqrt(G) u
 //
-// 28 bytes of memory per parameter.
+// It moves 28 bytes of memory per parameter.
 #include "velocities.cuh"
 
 template <class T>

@@ -1,10 +1,11 @@
-// pSGLD with the term h T dG/dtheta, with g the gradient of U/N, h = rate/N and d the diagonal of its Hessian:
+// pSGLD with the correction Gamma, h T dG/dtheta, with g the gradient of U/N, h = rate/N and d the
+// diagonal of its Hessian:
 //
 //	D <- keep D + 2 (1 - keep) g d,  V <- keep V + (1 - keep) g^2,  G = 1/(lambda + sqrt V)
-//	theta <- theta - rate G g + sqrt(2 h T) sqrt(G) xi + h T dG/dtheta,  dG/dtheta = -D G^2/(2 sqrt V), 0 where V is, and
-//	until keep is alpha
+//	theta <- theta - rate G g + sqrt(2 h T) sqrt(G) xi + h T dG/dtheta,  dG/dtheta = -D G^2/(2 sqrt V)
 //
-// And sums of gradients over steps, for control variates.
+// The correction is 0 where V is 0, and until keep has reached alpha. The file also has sums of
+// gradients over steps, for control variates.
 #include "langevin.cuh"
 
 template <class T>

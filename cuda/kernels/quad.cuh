@@ -1,4 +1,5 @@
-// Four neighbouring elements at a time, so that loads and stores are of 16 bytes, or twice that: every buffer begins at a multiple of 64 bytes.
+// Vectors of four neighbouring elements, for loads and stores of 16 bytes (32 in double). Every
+// buffer begins at a multiple of 64 bytes.
 #pragma once
 #include "pollen.cuh"
 
@@ -9,15 +10,16 @@ struct alignas(16) Quad {
   T v[4];
 };
 
-// loadQuad is the four elements at x, a multiple of 16 bytes.
+// loadQuad loads the four elements at x, a multiple of 16 bytes.
 template <class T>
 INLINE Quad<T> loadQuad(const T* x) {
   Quad<T> q = *(const Quad<T>*)x;
-  keepLive(q.v[0], q.v[1], q.v[2], q.v[3]);  // each where it is needed would be four loads
+  keepLive(q.v[0], q.v[1], q.v[2], q.v[3]);  // otherwise clang makes four loads of it
   return q;
 }
 
-// load is elements i to i+3, i a multiple of 4; of the last ones, those that there are, and zeros.
+// load loads elements i to i + 3, where i is a multiple of 4. If count is below 4, only count
+// elements exist, and the others are 0.
 template <class T>
 INLINE Quad<T> load(const T* x, int i, int count) {
   if (count == 4) return loadQuad(x + i);
@@ -28,7 +30,7 @@ INLINE Quad<T> load(const T* x, int i, int count) {
   return q;
 }
 
-// store is load's converse.
+// store stores the first count elements of q at y + i.
 template <class T>
 INLINE void store(T* y, int i, int count, const Quad<T>& q) {
   if (count == 4) {
@@ -40,7 +42,8 @@ INLINE void store(T* y, int i, int count, const Quad<T>& q) {
     if (k < count) y[i + k] = q.v[k];
 }
 
-// quads calls f(i, count) for the fours of n elements, the last of which may have fewer: a grid-stride loop.
+// quads calls f(i, count) for each group of four of n elements, in a grid-stride loop. The last
+// group may be incomplete.
 template <class F>
 INLINE void quads(int n, F f) {
   int whole = n / 4;
@@ -48,13 +51,13 @@ INLINE void quads(int n, F f) {
   if (first() == 0 && n % 4 != 0) f(4 * whole, n % 4);
 }
 
-// mapEach sets y[i] to f(x[i]...) for all i below n, an element to a thread.
+// mapEach sets y[i] to f(x[i]...) for all i below n, one element per thread.
 template <class T, class F, class... X>
 INLINE void mapEach(Out<T> y, int n, F f, Buffer<X>... x) {
   for (int i = first(); i < n; i += step()) y.at()[i] = f(x.at()[i]...);
 }
 
-// each is f of the elements of fours.
+// each applies f to the elements of vectors.
 template <class T, class F, class... X>
 INLINE Quad<T> each(F f, const Quad<X>... x) {
   Quad<T> y;
@@ -71,7 +74,8 @@ INLINE void mapQuads(T* y, int n, F f, const X*... x) {
   if (i < n) y[i] = f(x[i]...);
 }
 
-// map does the same by fours for float, whose loads are half as wide.
+// map sets y[i] to f(x[i]...) for all i below n: by vectors of four in float, and by elements in
+// double, where four already take two loads.
 template <class T, class F, class... X>
 INLINE void map(Out<T> y, int n, F f, Buffer<X>... x) {
   if constexpr (sizeof(T) == 4)

@@ -1,13 +1,14 @@
-// Sums, made in double, in an order that the launch's grid alone fixes, which the shapes alone fix (graph/op/grids.go).
+// Sums in double, in an order that depends only on the launch's grid, which the shapes determine
+// (graph/op/grids.go).
 //
-// A kernel of few sums of many terms is started with gridDim.y parts: part p of each sum goes to row p of a table of doubles, whose
-// columns sum_partial (sum.cu) then adds.
+// A kernel with few sums of many terms is launched with gridDim.y parts: part p of each sum goes to
+// row p of a table of doubles, whose columns sum_partial (sum.cu) adds.
 #pragma once
 #include "pollen.cuh"
 
 namespace pollen {
 
-// warpSum is the sum of the warp's values, in all its lanes.
+// warpSum returns the sum over the warp, in all lanes: a butterfly of five exchanges.
 template <class T>
 INLINE T warpSum(T v) {
 #pragma unroll
@@ -15,7 +16,7 @@ INLINE T warpSum(T v) {
   return v;
 }
 
-// warpMaximum is the warp's largest value, or one that is not a number.
+// warpMaximum returns the warp's largest value, or NaN if a lane has one.
 template <class T>
 INLINE T warpMaximum(T v) {
 #pragma unroll
@@ -26,7 +27,8 @@ INLINE T warpMaximum(T v) {
   return v;
 }
 
-// blockSumAs is the sum of the block's values, in all its threads: a warp's in their type, the warps' in another. The block is whole warps.
+// blockSumAs returns the sum over the block, in all threads: within a warp in type T, across warps
+// in Total. The block must consist of whole warps.
 template <class Total, class T>
 INLINE Total blockSumAs(T v) {
   Total total = warpSum(v);
@@ -44,7 +46,8 @@ INLINE T blockSum(T v) {
   return blockSumAs<T>(v);
 }
 
-// once is what f gives the block's first thread, for all of them, in shared memory. A call is made once.
+// once calls f in the block's first thread and returns the result to all of them, in shared memory.
+// Each call site has its own variable and may run only once.
 template <class V, class F>
 INLINE const V& once(F f) {
   SHARED(V, value, 1);
@@ -53,16 +56,18 @@ INLINE const V& once(F f) {
   return value[0];
 }
 
-// again is a value in shared memory, which is read there each time instead of lying in registers beside a loop.
+// reload reads a value from shared memory at each use, where the compiler would keep it in
+// registers during a loop.
 template <class V>
 INLINE const V& reload(const V& v) {
   return (&v)[opaque(0)];
 }
 
-// part is where part blockIdx.y of a count begins.
+// part returns where part number begins when count terms are split into gridDim.y parts.
 INLINE int part(int count, unsigned number) { return (int)((long long)count * number / gridDim.y); }
 
-// rowSums makes sums of f(s, t) over the terms t below terms, a block for each s below sums.
+// rowSums computes the sum of f(s, t) over the terms t < terms, for each s < sums, one block per
+// sum.
 template <class Y, class F>
 INLINE void rowSums(Out<Y> y, int sums, int terms, double scale, F f) {
   int s = blockIdx.x, end = part(terms, blockIdx.y + 1);
@@ -75,7 +80,8 @@ INLINE void rowSums(Out<Y> y, int sums, int terms, double scale, F f) {
 
 constexpr int columnThreads = 256;
 
-// columnSums does the same where f(s, t) and f(s + 1, t) are neighbours in memory: a block makes 32 sums, each of its warps a share of them.
+// columnSums does the same if f(s, t) and f(s + 1, t) are neighbours in memory: a block computes 32
+// sums, and each of its warps a part of their terms.
 template <class Y, class F>
 INLINE void columnSums(Out<Y> y, int sums, int terms, double scale, F f) {
   constexpr int warps = columnThreads / 32;

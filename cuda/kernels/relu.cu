@@ -1,4 +1,4 @@
-// ReLU, y = max(0, x), and its gradient, of one dout or of the sum of two. A NaN stays one.
+// ReLU, y = max(0, x), and its gradient, from one dout or from the sum of two. NaN stays NaN.
 #include "quad.cuh"
 
 template <class T>

@@ -1,10 +1,12 @@
-// A kernel that does the work of several launches: each has a row of arguments, and some of the blocks.
+// One kernel that does the work of several launches, such as the updates of all parameters: each
+// launch is a row of arguments, and gets some of the grid's blocks.
 #pragma once
 #include "pollen.cuh"
 
 namespace pollen {
 
-// Share is an argument: a number of elements, and which of how many blocks the block at hand is among those that work on them.
+// BlockRange is an argument: a number of elements n, and this block's number among the blocks that
+// process them.
 struct BlockRange {
   int n, block, blocks;
 
@@ -12,7 +14,8 @@ struct BlockRange {
   INLINE bool first() const { return block == 0 && threadIdx.x == 0; }
 };
 
-// Stored is an argument as a row has it, at a multiple of its alignment: the row gives a Share its number of elements.
+// Stored is an argument's type in a row, where it lies at a multiple of its alignment. A row stores
+// only the number of elements of a BlockRange.
 template <class A>
 struct Stored {
   using Type = A;
@@ -24,10 +27,12 @@ struct Stored<BlockRange> {
 
 constexpr int maxRows = 12;
 
-// Rows is a kernel's one parameter, as cuda/rows.go writes it. Row i has the blocks from ends[i - 1] on, and before ends[i].
+// Rows is the only parameter of such a kernel; cuda/rows.go writes it. Row i has the blocks from
+// ends[i - 1] up to, not including, ends[i]. Example: ends = {4, 6} gives blocks 0-3 to row 0 and
+// blocks 4-5 to row 1.
 template <class... A>
 struct Rows {
-  // place is where argument i of a row begins; that behind the last is where the next row does.
+  // place returns the offset of argument i in a row; place(number of arguments) is the row's size.
   static constexpr int place(int i) {
     constexpr int sizes[] = {sizeof(typename Stored<A>::Type)..., 0}, aligns[] = {alignof(typename Stored<A>::Type)..., 8};
     int at = 0;
@@ -42,6 +47,7 @@ struct Rows {
   alignas(8) char rows[maxRows][place(sizeof...(A))];
 
   template <class F>
+  // run finds the block's row and calls f with its arguments.
   INLINE void run(F f) const {
     static_assert(sizeof(Rows) <= 4096, "a kernel takes no more");
     int row = 0, begin = 0;
@@ -50,7 +56,7 @@ struct Rows {
   }
 
  private:
-  // Counted is arguments with their numbers, from i on.
+  // Counted is the arguments from number i on, in recursion over their types.
   template <int i, class... Left>
   struct Counted {};
 
@@ -69,7 +75,7 @@ struct Rows {
   }
 };
 
-// rowsOf has the type of a function's rows.
+// rowsOf's return type is the Rows of a function's arguments; it is used in decltype only.
 template <class... A>
 Rows<A...> rowsOf(void (*)(A...));
 

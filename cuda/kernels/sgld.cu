@@ -4,10 +4,14 @@
 //	psgld       V <- keep V + (1 - keep) g^2,  G = 1/(lambda + sqrt V),  theta <- theta - rate G g + sqrt(2 h T) sqrt(G) xi
 //	fsgld       psgld with G = 1/(lambda + V)
 //
-// 12 bytes of memory per parameter, and 8 more for each state; some 60 integer and 60 floating-point operations for each normal.
+// An update moves 12 bytes of memory per parameter, and 8 more for each state; a normal takes some
+// 60 integer and 60 floating-point operations. This file is the simplest example of an update
+// kernel: see update.cuh for its parts.
 #include "langevin.cuh"
 
 template <class T>
+// sgld loads parameter and gradient, adds the prior's gradient, draws the noise of the elements'
+// address, and stores the parameter: one pass over memory.
 INLINE void sgld(Out<T> statistics, InOut<T> w, In<T> dw, const Schedules<T>& schedules, BlockRange n, unsigned stream, const Prior<T>& prior) {
   prefetch(n, w, dw);
   const Step<T>& step = schedules.step(prior.dataSize);
@@ -23,7 +27,8 @@ INLINE void sgld(Out<T> statistics, InOut<T> w, In<T> dw, const Schedules<T>& sc
   });
 }
 
-// RMSPropMetric and FisherMetric are G of V; their numbers are of a usual size if those of V are.
+// RMSPropMetric and FisherMetric compute G from V. If V is in the range of math::Fast, so are their
+// intermediate results.
 template <class T>
 struct RMSPropMetric {
   T lambda;
@@ -64,6 +69,7 @@ INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, cons
         theta.v[k] = descend(theta.v[k], s.rate, precondition * g.v[k]) + s.scale * Math::sqrt(precondition) * z.v[k];
       }
     };
+    // The fast functions give the same bits, within their range.
     if constexpr (sizeof(T) == 4) {
       if (metric.lambda < 0x1p96f && math::inFastRange(v.v[0], v.v[1], v.v[2], v.v[3]))
         move(math::Fast());

@@ -1,15 +1,18 @@
-// Steps of the Nose-Hoover thermostat, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1); d is the number of a parameter's elements:
+// Steps of SGNHT, the stochastic-gradient Nose-Hoover thermostat, with g the gradient of U/N, h =
+// rate/N, xi ~ N(0, 1), and d the number of a parameter's elements:
 //
 //	euler    v <- (1 - chi) v - rate g + sqrt(2 a h T) xi,  theta <- theta + v,  chi <- chi + k (v.v/(d h T) - 1)
 //	badodab  v <- v - rate g;  chi <- chi + k/2 (v.v/(d h T) - 1);  theta <- theta + v/2,  v <- c v + sqrt((1 - c^2) (a/chi) h T) xi with
 //	         c = e^-chi,  theta <- theta + v/2;  chi <- chi + k/2 (v.v/(d h T) - 1)
 //
-// where chi rises by at most k c in all. Where h T is 0, chi stays as it is.
-// With one chi to a parameter a step is several kernels: those that move walkers leave the sum of v v of their tile, sgnht_adapt changes chi. With
-// one chi to an element, and d = 1, it is one kernel.
+// chi rises by at most k c per step. If h T is 0, chi does not change.
+//
+// With one chi per parameter a step takes several kernels: those that move the parameters write the
+// sum of v v of each tile, and sgnht_adapt updates chi. With one chi per element, and so d = 1, it
+// takes one kernel.
 #include "velocities.cuh"
 
-// Adaptation is what chi gains by v.v/d, what it loses, and how far it rises at most.
+// Adaptation is chi's change: gain (v.v/d) - loss, at most maxRise.
 struct Adaptation {
   double gain, loss, maxRise;
 };
@@ -36,14 +39,14 @@ INLINE void euler(Out<T> statistics, Out<double> squares, const Schedules<T>& sc
   });
 }
 
-// badodabKick is B.
+// badodabKick is step B.
 template <class T>
 INLINE void badodabKick(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const MomentumState<T>& state) {
   state.prefetchAll();
   state.kick(statistics, squares, schedules.step(state.prior.dataSize), [](int, int, const Quad<T>&) INLINED {});
 }
 
-// badodabDrift is A, O and A.
+// badodabDrift is steps A, O and A.
 template <class T>
 INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, BlockRange n, unsigned stream,
                          double friction, int dataSize) {
@@ -64,7 +67,7 @@ INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Sche
   });
 }
 
-// adapt changes the one chi of n velocities by that share of a step: one block.
+// adapt updates the single chi of n velocities for the given share of a step. It runs as one block.
 template <class T>
 INLINE void adapt(InOut<T> chi, In<double> squares, const Schedules<T>& schedules, int n, int tiles, double share, double coupling,
                   double maxExcess, int dataSize) {

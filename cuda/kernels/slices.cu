@@ -1,8 +1,10 @@
-// The sum of a product's slices, partial [slices, n] -> out [n], in order, with the product's epilogue: out is [n / 4] and so is which if that pools.
-// Element i of the sum is given bias[i / inner % count], or the mask's element i.
+// Adds a product's slices in order, partial [slices, n] -> out [n], and applies the product's
+// epilogue. With pooling, out and argmax are [n / 4]. Element i of the sum gets bias[i / inner %
+// count], or the mask's element i.
 #include "product.cuh"
 
-// addSlices adds so many slices from slice on, or those of them that there are. Their loads are on their way together: the additions wait for each other.
+// addSlices adds the next together slices from slice on, or with all unset those of them that
+// exist. All loads are issued first, because the additions depend on each other.
 template <int together, bool all, class Some, class T>
 INLINE void addSlices(Some& sum, const T* partial, int n, int slice, int slices) {
   Some v[together];
@@ -15,7 +17,7 @@ INLINE void addSlices(Some& sum, const T* partial, int n, int slice, int slices)
       if (all || slice + j < slices) sum.v[k] += v[j].v[k];
 }
 
-// sumSlices adds the slices of width elements, n apart, in order.
+// sumSlices adds slices of width elements, which are n apart, in order.
 template <int width, class T>
 INLINE Vector<T, width> sumSlices(const T* partial, int n, int slices) {
   using Some = Vector<T, width>;
@@ -48,7 +50,8 @@ INLINE void sumAll(Out<T> out, const T* partial, const T* bias, Out<unsigned cha
   }
 }
 
-// sumTaps adds partial [slices, planes, taps, width] to out [planes, channels, taps]: the sum of a filter's gradient, whose channels are last.
+// sumTaps adds partial [slices, planes, taps, width] to out [planes, channels, taps]: a filter's
+// gradient with channels last, transposed through shared memory.
 template <class T>
 INLINE void sumTaps(T* out, const T* partial, int planes, int taps, int channels, int width, int slices) {
   constexpr int side = 32;

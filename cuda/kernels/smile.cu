@@ -1,6 +1,7 @@
-// Steps of microcanonical dynamics, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1); d is the number of a parameter's elements:
+// Steps of SMILE, microcanonical dynamics on minibatches, with g the gradient of U/N, h = rate/N,
+// xi ~ N(0, 1), and d the number of a parameter's elements:
 //
-//	smile_update  v <- v - rate g;  leaves the sum of v v of each tile
+//	smile_update  v <- v - rate g;  writes the sum of v v of each tile
 //	smile_turn    r = sqrt((d - 1) h T/v.v), 1 where h T is 0:  one block
 //	smile_drift   v <- r v,  theta <- theta + q v/2,  v <- c v + sqrt((1 - c^2) h T) xi,  theta <- theta + q v/2,  c = e^-a,  q = 2r/(1+r)
 #include "velocities.cuh"
@@ -16,7 +17,7 @@ INLINE void rescale(Out<double> r, In<double> squares, const Schedules<T>& sched
   r.at()[0] = length > 0 && sum > 0 ? math::sqrt(length / sum) : 1;
 }
 
-// Turned are the coefficients of velocities, the share r of them that stays, and half of q.
+// RescaledDrift is the velocities' coefficients, their rescaling r, and half of q.
 template <class T>
 struct RescaledDrift {
   Coefficients<T> c;

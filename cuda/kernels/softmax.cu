@@ -1,4 +1,5 @@
-// Softmax and its logarithm, their gradients, and the maximum of rows: a warp has a row, in double as on the host.
+// Softmax and log-softmax, their gradients, and the maximum of rows. A warp processes a row, in
+// double as on the host.
 #include "softmax.cuh"
 
 template <class T>
@@ -20,7 +21,7 @@ INLINE void logSoftmax(Out<T> y, In<T> logits, int batch, int classes) {
   }
 }
 
-// p (dout - sum of p dout), p computed again
+// p (dout - sum of p dout), with p recomputed from the logits
 template <class T>
 INLINE void softmaxBackward(Out<T> dx, In<T> dout, In<T> logits, int batch, int classes) {
   for (int row = firstRow(); row < batch; row += rowStep()) {

@@ -1,11 +1,12 @@
-// Rows of logits, each by a warp, in double as the host does it: they are few numbers, and a loss near 0 is a difference of large ones.
+// Softmax of rows of logits, one warp per row, in double as on the host: the numbers are few, and a
+// loss near 0 is a difference of large ones.
 #pragma once
 #include "math.cuh"
 #include "reduce.cuh"
 
 namespace pollen {
 
-// SoftmaxRow is the largest logit of a row, and the sum of exp(logit - largest). All lanes of a warp have it.
+// SoftmaxRow is a row's largest logit and the sum of exp(logit - largest), in all lanes of a warp.
 struct SoftmaxRow {
   double top, total;
 
@@ -14,6 +15,8 @@ struct SoftmaxRow {
 };
 
 template <class T>
+// softmaxRow makes two passes over the row: the maximum, which keeps exp from overflowing, and the
+// sum.
 INLINE SoftmaxRow softmaxRow(const T* z, int classes) {
   int lane = threadIdx.x % 32;
   T top = z[0];
@@ -24,7 +27,8 @@ INLINE SoftmaxRow softmaxRow(const T* z, int classes) {
   return row;
 }
 
-// firstRow and rowStep are a grid-stride loop of warps over rows; a block is whole warps.
+// firstRow and rowStep make a grid-stride loop of warps over rows; a block must consist of whole
+// warps.
 INLINE int firstRow() { return first() / 32; }
 INLINE int rowStep() { return step() / 32; }
 

@@ -1,11 +1,12 @@
-// The gamma function's logarithm and its derivative, in double alone: densities need few of them. Errors as in math.cuh.
+// The log-gamma function and its derivative, in double only, since densities need few of them.
+// Errors are given as in math.cuh.
 #pragma once
 #include "math.cuh"
 
 namespace pollen {
 namespace math {
 
-// sinePi and cosinePi are sin(pi r) and cos(pi r) for |r| <= 1/2, by Taylor.
+// sinePi and cosinePi return sin(pi r) and cos(pi r) for |r| <= 1/2, by Taylor series.
 INLINE double sinePi(double r) {
   double z = pi * r, square = z * z, sum = 1;
 #pragma unroll
@@ -19,7 +20,8 @@ INLINE double cosinePi(double r) {
   return sum;
 }
 
-// lgammaAtTwo is ln Gamma(2 + d) for |d| <= 1/2, by its Taylor series d (1 - gamma) + sum over k >= 2 of (zeta(k) - 1) (-d)^k / k.
+// lgammaAtTwo returns ln Gamma(2 + d) for |d| <= 1/2, by its Taylor series d (1 - gamma) + sum over
+// k >= 2 of (zeta(k) - 1) (-d)^k / k.
 INLINE double lgammaAtTwo(double d) {
   constexpr double coefficients[26] = {
       0.42278433509846713939,    0.32246703342411321824,    -0.067352301053198095133,   0.020580808427784547879,   -0.0073855510286739852663,
@@ -35,7 +37,8 @@ INLINE double lgammaAtTwo(double d) {
   return d * sum;
 }
 
-// lgammaPositive is ln Gamma(x) for x > 0. From 8 on it is Stirling's series, (x - 1/2) (ln x - 1) + (ln(2 pi) - 1)/2 + 1/(12 x) - ...
+// lgammaPositive returns ln Gamma(x) for x > 0. From 8 on it uses Stirling's series, (x - 1/2) (ln
+// x - 1) + (ln(2 pi) - 1)/2 + 1/(12 x) - ...
 INLINE double lgammaPositive(double x) {
   if (x < 0.5) return lgammaAtTwo(x) - log(x * (1 + x));
   if (x < 1.5) return lgammaAtTwo(x - 1) - log1p(x - 1);
@@ -50,8 +53,9 @@ INLINE double lgammaPositive(double x) {
   return (x - 0.5) * (log(x) - 1) + ((halfLogTwoPi - 0.5) + r * sum);
 }
 
-// lgamma is ln |Gamma(x)|: 8 ulp above 0, and below it, where it has zeros, an error of 1e-15 of its terms. It is +Inf at 0 and the
-// negative integers, and -Inf at -Inf. Below 0 it is reflected: Gamma(x) Gamma(-x) = -pi/(x sin(pi x)).
+// lgamma returns ln |Gamma(x)|: 8 ulp above 0; below 0, where it has zeros, the error is 1e-15 of
+// its terms. It is +Inf at 0 and the negative integers, and -Inf at -Inf. Negative arguments use
+// the reflection Gamma(x) Gamma(-x) = -pi/(x sin(pi x)).
 INLINE double lgamma(double x) {
   if (x != x || abs(x) == infinity<double>()) return x;
   if (x > 0) return lgammaPositive(x);
@@ -61,8 +65,9 @@ INLINE double lgamma(double x) {
   return log(pi / (-x * sine)) - lgammaPositive(-x);
 }
 
-// digamma is lgamma's derivative: the asymptotic series at x - 1/2 for x >= 7 (DLMF 5.11.2), the recurrence down to there, and
-// reflection below 0. The series leaves out 5e-11, as the host's does. It is NaN at the negative integers.
+// digamma is lgamma's derivative: the asymptotic series at x - 1/2 for x >= 7 (DLMF 5.11.2), the
+// recurrence for smaller x, and reflection below 0. The truncated series is off by 5e-11, as on the
+// host. It is NaN at the negative integers.
 INLINE double digamma(double x) {
   if (x != x || x == infinity<double>()) return x;
   if (x == -infinity<double>()) return nan<double>();
@@ -80,7 +85,8 @@ INLINE double digamma(double x) {
   return y + (log(x) + 1.0 / 24 * r2 - 7.0 / 960 * r4 + 31.0 / 8064 * r4 * r2 - 127.0 / 30720 * r4 * r4);
 }
 
-// studentTConstant is ln Gamma((x+1)/2) - ln Gamma(x/2) - ln(pi x)/2, and from 50 on the series that graph/op has.
+// studentTConstant returns ln Gamma((x+1)/2) - ln Gamma(x/2) - ln(pi x)/2; from 50 on it uses the
+// same series as graph/op.
 INLINE double studentTConstant(double x) {
   if (x >= 50) {
     double r = 1 / (x * x);

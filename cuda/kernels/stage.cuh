@@ -1,26 +1,36 @@
-// The way of a product's operands from global to shared memory, a stage after the other: so many depths of a tile's rows of a, or of its columns of b.
+// Copies a product's operands from global to shared memory, one stage after the other. A stage is a
+// number of depths of a tile's rows of a, or of its columns of b; side is that number of rows or
+// columns.
 //
-// Shared memory holds the numbers as they are, [depth, side]. Four neighbours along the side are a chunk, which is read at once. Chunk c of depth d
-// lies at place c ^ d % 8 of its depth, so that the eight lanes that share the 32 banks in an access of 16 bytes meet all of them when
-//   - they have the chunks i and i + 4 of the depths d to d + 3, as the tensor cores' fragments are read (tensorcore.cuh),
-//   - they have eight chunks of a depth, as the ordinary cores read b, and as copies of 16 bytes write,
-// and the 32 lanes of an access of 4 bytes do when they have a chunk of eight depths, as operands whose depth is contiguous are written.
+// Shared memory holds a stage as [depth, side]. Four neighbours along the side form a chunk of 16
+// bytes, which is read at once. The layout is swizzled: chunk c of depth d lies at place c ^ d % 8
+// of its depth. For example, chunk 0 of depths 0 to 3 lies at places 0, 1, 2, 3, that is in four
+// different groups of four banks, where without swizzle all four would collide. An access of 16
+// bytes is served for eight lanes at a time, which then use all 32 banks once if
 //
-// Copies of 4 bytes are slow: a warp's took some 15 cycles on an H100. So a matrix whose depth is contiguous and a multiple of four comes in deep chunks, of
-// four depths: each thread has some copied to anywhere in the stage, and when they are there moves their numbers to their places.
+//   - they have chunks i and i + 4 of depths d to d + 3, as the tensor cores' fragments are read (tensorcore.cuh),
+//   - they have eight chunks of one depth, as the CUDA cores read b, and as 16-byte copies write.
+//
+// An access of 4 bytes is free of conflicts if the 32 lanes have one chunk of eight depths, as
+// operands with contiguous depth are written.
+//
+// Copies of 4 bytes are slow: a warp's took some 15 cycles on an H100. So a matrix whose depth is
+// contiguous and a multiple of four is copied in deep chunks, four depths of one row: each thread
+// copies some of them to arbitrary places in the stage and, when they have arrived, transposes them
+// into their final places.
 #pragma once
 
 #include "pollen.cuh"
 
 namespace pollen {
 
-// Vector is read and written at once.
+// Vector is loaded and stored with one instruction, of 16 bytes at most.
 template <class T, int n>
 struct alignas(n * sizeof(T) < 16 ? n * sizeof(T) : 16) Vector {
   T v[n];
 };
 
-// Line is what shared memory is made of.
+// Line is the element type of dynamic shared memory; it aligns it to 16 bytes.
 using Line = Vector<float, 4>;
 
 INLINE void copyWord(float* to, const float* from, bool there) { copyAsync4(to, from, there); }
@@ -31,48 +41,56 @@ INLINE void loadChunk(double* to, const double* from, bool there) {
   for (int j = 0; j < 4; j++) to[j] = loadIf(there, from + j);
 }
 
-// StageOf is a stage's part of one operand, of which each thread brings count numbers, number i at place i of one of the ways below. A block may have
-// several groups of so many threads.
+// StageOf is one operand's part of a stage, of which each thread copies count numbers, in one of
+// the thread layouts below. A block may have several groups of threads threads, each with its own
+// stages.
 template <int side_, int depth_, int threads_, int groups = 1>
 struct StageOf {
   static constexpr int side = side_, depth = depth_, threads = threads_, count = side * depth / threads;
   static_assert(side % 32 == 0 && depth % 8 == 0 && count % 4 == 0, "eight chunks to a depth, a chunk to a thread");
 
-  // Place is the thread's first place, and how much further on another one is, which the compiler knows. They have no bit of a depth in common.
+  // Coord is an element's position along the side and the depth, split into the thread's first
+  // position (x, d) and the distance to its i-th one (acrossX, acrossD), a compile-time constant.
+  // The two have no bit of the depth in common, so that the swizzle of the sum is the XOR of the
+  // two.
   struct Coord {
     unsigned x, d;
     int acrossX, acrossD;
 
+    // offset returns the element's index in the stage: the swizzle permutes the chunks of a depth,
+    // that is, bits 2 to 4 of x.
     INLINE int offset() const {
       unsigned bank = x + acrossX % 32 ^ d % 8 * 4 ^ acrossD % 8 * 4;
       return d * side + bank + acrossD * side + acrossX / 32 * 32;
     }
   };
 
-  // thread is a thread's number in its group.
+  // thread returns the thread's number in its group.
   static INLINE unsigned thread() { return groups > 1 ? opaque(threadIdx.x) % threads : opaque(threadIdx.x); }
 
-  // alongSide gives the lanes of a warp neighbours along the side.
+  // alongSide is the layout where a warp's lanes are neighbours along the side.
   static INLINE Coord alongSide(unsigned thread, int i) {
     static_assert(threads % side == 0, "a thread has one place along the side");
     return {thread % side, thread / side % (threads / side), 0, i * (threads / side)};
   }
 
-  // alongDepth gives the lanes of a warp four neighbours along the side times eight in depth.
+  // alongDepth is the layout where a warp's lanes are four neighbours along the side by eight in
+  // depth.
   static INLINE Coord alongDepth(unsigned thread, int i) {
     constexpr int eights = depth / 8, warps = threads / 32 / eights;
     static_assert(threads % (32 * eights) == 0 && 32 % (4 * warps) == 0, "a thread has one depth of each stage");
     return {thread / 32 / eights % warps * 4 + thread % 32 / 8, thread / 32 % eights * 8 + thread % 8, i * warps * 4, 0};
   }
 
-  // deepChunk is the first of four depths of one place along the side. It lies at rawOffset until all threads store its numbers where they belong.
+  // deepChunk is the first of four depths at one position along the side. cp.async writes the chunk
+  // to rawOffset; later all threads move its numbers to their final places.
   static INLINE Coord deepChunk(unsigned thread, int i) {
     static_assert(depth == 16 && threads % 64 == 0, "a row has four chunks");
     return {thread % 32 / 2 + thread / 64 * 16, thread % 2 * 4 + thread / 32 % 2 * 8, i * (threads / 4), 0};
   }
   static INLINE int rawOffset(unsigned thread, int i) { return 4 * (thread + i * threads); }
 
-  // chunk is the first of the four numbers that a thread brings at once.
+  // chunk is the layout of 16-byte copies: the first of four neighbours along the side.
   static INLINE Coord chunk(unsigned thread, int i) {
     constexpr int chunks = side / 4, step = threads / chunks;
     static_assert(threads % chunks == 0, "a thread has one chunk of each depth");
@@ -82,12 +100,15 @@ struct StageOf {
 
 // An operand of a product is a type with
 //
-//     begin(x)                        before all else: the tile's first row of a, or first column of b
-//     advance(k, end, i)              announces the depths from k on, less than end, as stage i, which is 0 or 1; a barrier follows
-//     inChunks()                      whether chunks are contiguous in memory, and whole
-//     chunks<Stage>(k, i, f)          calls f(number, place, address, whether it is in the operand) for each of a thread's chunks, or
-//     words<Stage, numbered>(k, i, f) for each of a thread's numbers of stage i, which begins at depth k; the compiler knows the number if numbered
+//     begin(x)                 called first, with the tile's first row of a, or first column of b
+//     advance(k, end, i)       prepares stage i, 0 or 1, with the depths k ... end - 1; a barrier follows
+//     inChunks()               reports whether all chunks are contiguous in memory
+//     chunks<Stage>(k, i, f)   calls f(number, offset, address, inside) for each of a thread's chunks
+//     words<Stage, numbered>(k, i, f)
+//                              the same for each of a thread's numbers; numbered makes number a
+//                              compile-time constant
 //
+// k is the first depth of stage i. inside is whether the element is in the operand.
 template <class T>
 struct Matrix;
 
@@ -96,7 +117,8 @@ constexpr bool isMatrix = false;
 template <class T>
 constexpr bool isMatrix<Matrix<T>> = true;
 
-// copy starts the copies of a stage; cp.async, from sm_80 on. If deep, the operand is a matrix, which may lie in deep chunks.
+// copy issues the cp.async copies of a stage. If deep is set, the operand is a matrix that may use
+// deep chunks.
 template <class Stage, bool deep, class T, class Operand>
 INLINE void copy(const Operand& operand, int k, int parity, T* memory) {
   if constexpr (deep) {
@@ -111,7 +133,8 @@ INLINE void copy(const Operand& operand, int k, int parity, T* memory) {
     operand.template words<Stage, false>(k, parity, [&](int, int place, const T* from, bool there) INLINED { copyWord(memory + place, from, there); });
 }
 
-// Turned is a thread's deep chunks on their way from where it had them copied to their places. A barrier comes between, and one after.
+// TransposedChunks moves a thread's deep chunks from where cp.async wrote them to their final
+// places. A barrier must come between load and store, and one after store.
 template <class Stage, class T>
 struct TransposedChunks {
   Vector<T, 4> v[Stage::count / 4];
@@ -134,7 +157,7 @@ struct TransposedChunks {
   }
 };
 
-// Fetch is a thread's numbers on their way through registers, before sm_80.
+// RegisterStage carries a thread's part of a stage through registers, before sm_80.
 template <class Stage, class T>
 struct RegisterStage {
   T value[Stage::count];
@@ -158,7 +181,7 @@ struct RegisterStage {
   }
 };
 
-// Matrix is an operand in memory: [depth, extent], or [extent, depth] when it lies alongDepth.
+// Matrix is an operand in memory: [depth, extent], or [extent, depth] if alongDepth.
 template <class T>
 struct Matrix {
   const T* data;

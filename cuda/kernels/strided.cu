@@ -1,4 +1,5 @@
-// Elements in another order: transposed, repeated, sliced and put back among zeros; and products of many small matrices.
+// Reordering of elements: transposes, repeats, slices and their gradients; and products of batches
+// of small matrices.
 #include "pollen.cuh"
 #include "walk.cuh"
 
@@ -7,7 +8,8 @@ INLINE void strided(Out<T> y, In<T> x, int n, int offset, const Walk<6>& w) {
   for (int i = first(); i < n; i += step()) y.at()[i] = x.at()[offset + w.at(i)];
 }
 
-// The element at of an axis comes from x's element (at - start) / apart, if that is one of count.
+// unslice is the gradient of a slice: element at of an axis comes from x's element (at - start) /
+// apart if the slice has it, and is 0 otherwise.
 template <class T>
 INLINE void unslice(Out<T> y, In<T> x, int n, int extent, int inner, int start, int apart, int count) {
   for (int i = first(); i < n; i += step()) {
@@ -17,7 +19,7 @@ INLINE void unslice(Out<T> y, In<T> x, int n, int extent, int inner, int start, 
   }
 }
 
-// A thread has an element of c; the terms of its sum are stepA and stepB apart.
+// batchMatMul has one element of c per thread; the terms of its sum are stepA and stepB apart.
 template <class T>
 INLINE void batchMatMul(Out<T> c, In<T> a, In<T> b, int n, int rows, int columns, int depth, int rowA, int stepA, int columnB, int stepB) {
   for (int i = first(); i < n; i += step()) {

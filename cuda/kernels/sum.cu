@@ -1,11 +1,12 @@
-// Sums and means over axes, y = scale sum of x, in double; their gradient, which gives each dout to all that were added up; and the sums
-// of the tables of partial sums that other kernels leave.
+// Sums and means over axes, y = scale sum of x, in double; their gradient, which broadcasts dout to
+// all summed elements; and the sums of tables of partial sums that other kernels write.
 #include "quad.cuh"
 #include "reduce.cuh"
 #include "rows.cuh"
 #include "walk.cuh"
 
-// sum makes neighbouring sums side by side, sumRuns a sum with a block, along terms that are neighbours.
+// sum computes neighbouring sums in neighbouring lanes; sumRuns computes each sum by a block, for
+// terms that are contiguous.
 template <class T, class Y>
 INLINE void sum(Out<Y> y, In<T> x, int sums, int elements, const Walk<3>& kept, const Walk<3>& summed, double scale) {
   columnSums(y, sums, elements / sums, scale, [&](int s, int t) { return (double)x.at()[kept.at(s) + summed.at(t)]; });
@@ -21,7 +22,7 @@ INLINE void sumBackward(Out<T> dx, In<T> dout, int n, const Walk<6>& from, T sca
   for (int i = first(); i < n; i += step()) dx.at()[i] = dout.at()[from.at(i)] * scale;
 }
 
-// sumPartial adds the columns of partial [rows columns].
+// sumPartial adds the rows of partial [rows columns], one sum per column.
 template <class T>
 INLINE void sumPartial(Out<T> y, In<double> partial, int rows, int columns, double scale) {
   auto term = [&](int s, int t) { return partial.at()[(long long)t * columns + s]; };
@@ -31,7 +32,8 @@ INLINE void sumPartial(Out<T> y, In<double> partial, int rows, int columns, doub
     columnSums(y, columns, rows, scale, term);
 }
 
-// sumRows adds the rows of x [rows columns], a block eight columns at a time: 32 threads have each some rows of one of them.
+// sumRows adds the rows of x [rows columns]; a block processes eight columns at a time, with 32
+// threads for each of them.
 template <class T>
 INLINE void sumRows(Out<T> y, In<T> x, BlockRange columns, int rows) {
   constexpr int together = 8, parts = 32, warps = together * parts / 32;
@@ -72,7 +74,7 @@ INLINE void sumRows(Out<T> y, In<T> x, BlockRange columns, int rows) {
     sumPartial(y, partial, rows, columns, scale);                                                           \
   }
 
-// ROWS are sums of several tables.
+// ROWS defines the kernel that sums several tables (rows.cuh).
 #define ROWS(T, suffix)                                                                                             \
   INLINE void sum_rows_##suffix##_row(Out<T> y, In<T> x, BlockRange columns, int rows) { sumRows(y, x, columns, rows); } \
   KERNEL(sum_rows_##suffix, 256)(decltype(rowsOf(sum_rows_##suffix##_row)) rows) {                                  \

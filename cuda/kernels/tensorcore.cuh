@@ -1,26 +1,44 @@
-// A tile of a product on the tensor cores, from sm_80 on: the operands are rounded on their way from shared memory, the sums are float32.
+// A product tile on the tensor cores (sm_80): operands are rounded to tf32 or bf16 on their way
+// from shared memory to registers, sums are float32.
 //
-// The fragments are those of mma.m16n8k8 with tf32 and mma.m16n8k16 with bf16 (PTX ISA, "Warp-level matrix instructions"): with group = lane / 4 and
-// pair = lane % 4 a lane brings of a the rows group and group + 8 at two words of depth, of b the column group at the same words, and has of the sums
-// the columns 2 pair and 2 pair + 1 of its two rows. A product's sum does not care which of its depths, rows and columns go by which number,
-// and so a lane has four neighbours in memory: for a and b the chunk group / 2 + 4 (group % 2) of 32 rows or columns is four of the instruction's, two
-// instructions' of 16 rows, four instructions' of 8 columns. Of its depths a word of bf16 has pair and pair + 4, or those eight further on. Sums, whose
-// columns are those of the groups 2 pair and 2 pair + 1, are then the chunks pair and pair + 4. The lanes that share the banks in one read have the groups
-// 2 i and 2 i + 1, and so the chunks i and i + 4 of four depths (stage.cuh).
+// The fragments are those of mma.m16n8k8 (tf32) and mma.m16n8k16 (bf16), see PTX ISA, "Warp-level
+// matrix instructions". With group = lane / 4 and pair = lane % 4, a lane provides
 //
-// Operands stay float32 in shared memory, so that they come without registers, and are rounded by each warp that reads them; what feeds a tile is the
-// cache above, which gives 16 bytes where shared memory gives 128. ldmatrix wants depths side by side, as in nhwc.cuh.
+// - of a: rows group and group + 8, at two words of depth,
+// - of b: column group, at the same words,
+// - and holds of the sums: columns 2 pair and 2 pair + 1 of its two rows.
+//
+// A product does not depend on how its rows, columns and depths are numbered, and this tile
+// renumbers them so that each lane reads four neighbouring floats, a chunk, at once. For a and b,
+// the lane's chunk is number group / 2 + 4 (group % 2) of 32 rows or columns: its four numbers
+// serve as four rows of two mma of 16 rows, or four columns of four mma of 8 columns. In depth, a
+// bf16 word combines depths pair and pair + 4 (or those eight further on). The lane's sums then are
+// chunks pair and pair + 4. Example: lane 5 has group 1 and pair 1; it reads chunk 4, rows 16 to
+// 19.
+//
+// Lanes that share the banks in one 16-byte read have groups 2 i and 2 i + 1, hence chunks i and i
+// + 4 of four depths: the access that the swizzle of stage.cuh makes conflict-free.
+//
+// Operands stay float32 in shared memory, because cp.async cannot convert, and each warp that reads
+// them rounds them. What limits a tile is the cache that feeds shared memory: it delivers 16 bytes
+// in the time in which shared memory delivers 128. ldmatrix would need contiguous depth, as
+// nhwc.cuh has it.
 #pragma once
 
 #include "product.cuh"
 
 namespace pollen {
 
-// TF32 has ten bits of fraction, and float32's exponent. A word is a number, of which the tensor cores cut the other thirteen bits off. So half a unit
-// of the tenth, added before, rounds to the nearest number; of two, to the one further from zero. The NaN that GPUs make, 0x7fffffff, overflows, and stays.
-// Infinity stays one: the half is among the bits that are cut off. A NaN with its sign and eleven upper bits of fraction set, from 0xfffff000 on, is
-// lost: no arithmetic of a GPU, of Go or of an x86 processor makes one, and to keep it takes three more instructions for each word.
-// From sm_90 on that is one instruction, where cvt.rna is two, and moves to where mma wants its operands.
+// TF32 has float32's exponent and ten bits of fraction. A word holds one float32, whose low 13 bits
+// the tensor cores ignore. So adding half a unit of the tenth bit, 1 << 12, rounds to nearest, ties
+// away from zero. The NaN that GPUs produce, 0x7fffffff, would overflow the integer, and is kept by
+// the comparison. Infinity stays one: the half is among the ignored bits. Only a NaN with its sign
+// and the eleven upper fraction bits set, 0xfffff000 and above, is lost: no arithmetic of a GPU, of
+// Go or of an x86 processor produces one, and keeping it would take three more instructions per
+// word.
+//
+// From sm_90 on this compiles to one instruction, where cvt.rna takes two and a move to where mma
+// wants its operands.
 struct TF32 {
   static constexpr int depth = 8;
   static INLINE unsigned word(const Vector<float, 4>* v, int i, int x) {
@@ -30,31 +48,33 @@ struct TF32 {
   static INLINE void multiply(float* d, const unsigned* a, const unsigned* b) { mmaTF32_16x8x8(d, a, b); }
 };
 
-// BF16 has seven bits of fraction, and float32's exponent. A word is two numbers.
+// BF16 has float32's exponent and seven bits of fraction. A word holds two numbers.
 struct BF16 {
   static constexpr int depth = 16;
   static INLINE unsigned word(const Vector<float, 4>* v, int i, int x) { return packBF16(v[2 * i].v[x], v[2 * i + 1].v[x]); }
   static INLINE void multiply(float* d, const unsigned* a, const unsigned* b) { mmaBF16_16x8x16(d, a, b); }
 };
 
-// TensorTile is a block's share: rows x columns sums, of which each warp has warpRows x warpColumns; all are multiples of 32. Several groups of threads
-// each have all of it, and a slice of the depth.
+// TensorTile is the output tile of a block: rows x columns sums, of which each warp computes
+// warpRows x warpColumns; all are multiples of 32. With groups above 1, each group of threads
+// computes the whole tile for its own slice of the depth.
 template <class Number, int rows_, int columns_, int stages_, int warpRows, int warpColumns, int groups_ = 1>
 struct TensorTile {
   static constexpr int rows = rows_, columns = columns_, depth = 16, stages = stages_, groups = groups_;
   static constexpr int across = columns / warpColumns, threads = 32 * across * (rows / warpRows), all = threads * groups;
-  static constexpr int blocks = groups > 1 ? 1 : warpRows * warpColumns > 2048 ? 2 : 3;  // of a multiprocessor, which has 65536 registers
+  static constexpr int blocks = groups > 1 ? 1 : warpRows * warpColumns > 2048 ? 2 : 3;  // resident blocks per multiprocessor, which has 65536 registers
   static constexpr int left = depth * rows, stage = depth * (rows + columns), memory = stages * stage;
   static constexpr int passes = 1, passRows = rows;
   static_assert(rows * columns <= memory, "the sums fit into the stages");
 
-  // sumAt is where a sum lies in shared memory: two groups' rows are 16 apart.
+  // sumAt returns the index of a sum in shared memory. The XOR separates the banks of two lane
+  // groups, whose rows are 16 apart.
   static INLINE int sumAt(int row, int column) { return row * columns + (column ^ row / 16 % 2 * 16); }
 
   struct Sums {
     float v[warpRows / 16][warpColumns / 8][4];
 
-    // Lane is a thread's place in its block and its warp.
+    // Lane is a thread's warp tile and its lane's pair and chunk.
     struct Lane {
       unsigned warpRow, warpColumn, pair, chunk;
 
@@ -74,7 +94,8 @@ struct TensorTile {
           for (int k = 0; k < 4; k++) v[i][j][k] = 0;
     }
 
-    // read is a lane's part of 32 of a side, from begin on: its four rows or columns, each with two words of depth.
+    // read loads a lane's part of 32 rows or columns from begin on: four of them, each with two
+    // words of depth.
     template <int side>
     static INLINE void read(unsigned (&words)[4][2], const Lane& lane, const float* stage, int begin) {
       constexpr int count = Number::depth / 4;

@@ -1,5 +1,5 @@
-// The thresholded linear unit, y[b c ...] = max(x[b c ...], tau[c]), and its gradients by x, dx = dout where y > tau else 0, and by tau, what dx
-// leaves out of dout, summed over all axes but the channels'.
+// The thresholded linear unit, y[b c ...] = max(x[b c ...], tau[c]); its gradient by x, dx = dout
+// where y > tau else 0; and by tau, the sum of dout - dx over all axes but the channels'.
 #include "channels.cuh"
 #include "math.cuh"
 

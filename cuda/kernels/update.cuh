@@ -1,6 +1,17 @@
-// What the updates of parameters have in common. A block has tiles of the parameters, whose statistics it leaves, the sums of theta g. A thread
-// has fours of them, the normals of a Philox counter. The operations on parameters and states are those of the host in their order, each rounded: the
-// same bits. Sums of some 256 are made in the program's float, as on the host, those of more in double.
+// The frame of parameter updates (optimizers and samplers).
+//
+// A block processes tiles of a parameter, 1024 or 4096 elements each, and writes one statistic per
+// tile, the sum of theta g. A thread processes four elements at a time, the four normals of one
+// Philox counter. Operations on parameters and states are the host's, in the same order, each
+// rounded: the results have the same bits. Sums of up to some 256 terms are in the program's float,
+// as on the host, longer ones in double.
+//
+// A sampler's kernel is a function of one parameter's buffers and scalars, made a kernel by UPDATE:
+//
+//     UPDATE(sgld_update_f32, float, (Out<float> statistics, InOut<float> w, ..., BlockRange n),
+//
+// The BlockRange argument is the number of elements; one launch can then process several parameters
+// (rows.cuh).
 #pragma once
 #include "philox.cuh"
 #include "reduce.cuh"
@@ -8,16 +19,19 @@
 
 namespace pollen {
 
-// updateTile is how many of n parameters a tile has.
+// updateTile returns the number of elements of a tile, for a parameter of n elements.
 INLINE int updateTile(int n) { return n <= 128 * 1024 ? 1024 : 4096; }
 
-// UPDATE is a kernel of float, of which a multiprocessor holds two blocks, or of double: its name, its arguments for one parameter, and what a row does.
+// UPDATE defines an update kernel from its name, its float type, its arguments for one parameter,
+// and the body for one row. A multiprocessor holds two blocks of a float kernel, one of a double
+// kernel.
 #define UPDATE(name, T, arguments, ...) UPDATE_OF(name, sizeof(T) == 4 ? 2 : 1, arguments, __VA_ARGS__)
 #define UPDATE_OF(name, blocks, arguments, ...)   \
   INLINE void name##_row arguments { __VA_ARGS__; } \
   KERNEL(name, 512, blocks)(decltype(rowsOf(name##_row)) rows) { rows.run([](auto... a) INLINED { name##_row(a...); }); }
 
-// prefetch tells the device that the block will read its first tile of these buffers, while it waits for what else it needs.
+// prefetch fetches the block's first tile of these buffers into L2, while the block still waits for
+// other data.
 template <class... X>
 INLINE void prefetch(BlockRange n, X... x) {
   auto one = [&](auto* p) INLINED {
@@ -28,14 +42,17 @@ INLINE void prefetch(BlockRange n, X... x) {
   (one(x.at()), ...);
 }
 
-// tiles calls f(tile) for the block's tiles. A grid may have fewer blocks than there are tiles: what a block does before them is then done less often.
+// tiles calls f(tile) for each of the block's tiles. A grid with fewer blocks than tiles repeats
+// the setup before the loop less often.
 template <class F>
 INLINE void tiles(BlockRange n, F f) {
   for (int tile = n.block; tile * updateTile(n) < n; tile += n.blocks) f(tile);
 }
 
-// tileSum is the sum of what f(i, count) returns for the fours of a tile. Each thread adds its own in order, then a warp's are added, all in that type,
-// then the warps' in double. The last four, which may have fewer, is the first thread's: the compiler knows that all others are whole.
+// tileSum returns the sum of f(i, count) over a tile's groups of four elements: each thread adds
+// its own in order, then each warp, in the same type; then the warps are added in double. An
+// incomplete last group belongs to the first thread, so that the compiler sees count == 4 in the
+// loop.
 template <class F>
 INLINE double tileSum(int n, int tile, F f) {
   int each = updateTile(n), begin = tile * each, end = n - begin < each ? n : begin + each, whole = end - (end - begin) % 4;
@@ -45,19 +62,19 @@ INLINE double tileSum(int n, int tile, F f) {
   return blockSumAs<double>(sum);
 }
 
-// leave is a tile's number, which all threads have, for other kernels.
+// storeTile writes a number of the tile that all threads hold.
 template <class T>
 INLINE void storeTile(Out<T> y, int tile, double v) {
   if (threadIdx.x == 0) y.at()[tile] = T(v);
 }
 
-// update leaves those sums as the tiles' statistics.
+// update writes these sums as the tiles' statistics.
 template <class T, class F>
 INLINE void update(Out<T> statistics, BlockRange n, F f) {
   tiles(n, [&](int tile) INLINED { storeTile(statistics, tile, tileSum(n, tile, f)); });
 }
 
-// dot is the sum of x y over a four, each product added with one rounding.
+// dot returns the sum of x y over four elements, by fused multiply-adds.
 template <class T>
 INLINE T dot(const Quad<T>& x, const Quad<T>& y) {
   T sum = x.v[0] * y.v[0];
@@ -66,7 +83,7 @@ INLINE T dot(const Quad<T>& x, const Quad<T>& y) {
   return sum;
 }
 
-// entry is a table's value at the step; after its end, the last one.
+// entry returns a schedule's value at the step, and its last value after its end.
 template <class T>
 INLINE T entry(In<T> table, int entries, unsigned long long step) {
   return table.at()[step < (unsigned long long)entries ? (int)step : entries - 1];
@@ -82,13 +99,14 @@ INLINE T descend(T theta, T rate, T g) {
   return theta - rate * g;
 }
 
-// averageSquare is the running mean of squares, g's square being the newest.
+// averageSquare updates a running mean of squares with g.
 template <class T>
 INLINE T averageSquare(T mean, T keep, T g) {
   return keep * mean + (1 - keep) * g * g;
 }
 
-// noiseScale is the standard deviation of the noise that balances a drift of -h G gU at a temperature.
+// noiseScale returns the standard deviation of the noise that, at a temperature, balances a drift
+// of -h G gradU, where G is the preconditioner: sqrt(2 h T G).
 INLINE double noiseScale(double h, double temperature, double preconditioner) { return math::sqrt(2 * h * temperature * preconditioner); }
 
 }  // namespace pollen

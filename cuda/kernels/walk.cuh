@@ -1,15 +1,17 @@
-// Where the elements of an operand lie that is repeated along some axes, or walked over in another order: op.walk.
+// Strided indexing of operands that are broadcast along some axes, or read in another order:
+// op.walk.
 #pragma once
 #include "pollen.cuh"
 
 namespace pollen {
 
-// Walk is extents and strides of axes, the innermost last; an axis too many has extent 1.
+// Walk has the extents and strides of axes, the innermost last; unused axes have extent 1. A stride
+// of 0 broadcasts. Example: the transpose of a 2 x 3 matrix has extents (3, 2) and strides (1, 3).
 template <int axes>
 struct Walk {
   int extents[axes], strides[axes];
 
-  // at is the offset of element i of a row-major count.
+  // at returns the offset of element i in row-major order of the extents.
   INLINE int at(int i) const {
     int offset = 0;
 #pragma unroll
@@ -26,7 +28,8 @@ struct Walk {
 
 }  // namespace pollen
 
-// A kernel's integers for a walk, and the walk of them.
+// WALK3 and WALK6 declare a walk's integers as kernel arguments; WALK3_OF and WALK6_OF make the
+// Walk of them.
 #define WALK3(w) int w##e0, int w##e1, int w##e2, int w##s0, int w##s1, int w##s2
 #define WALK3_OF(w) \
   (Walk<3>) { {w##e0, w##e1, w##e2}, {w##s0, w##s1, w##s2} }

@@ -1,5 +1,6 @@
-// The moves of samplers whose preconditioner is a matrix, which other kernels multiply by: the gradient of U/N, y = -rate g + sqrt(2 h T) xi in
-// the whitened space, and theta <- theta + move; and a schedule's entry times the factor of the rung where a chain is.
+// Steps of samplers whose preconditioner is a matrix, which other kernels multiply by: the gradient
+// of U/N; y = -rate g + sqrt(2 h T) xi in the whitened space; and theta <- theta + move. Also, for
+// replica exchange, a schedule's value times the factor of the chain's rung.
 #include "langevin.cuh"
 
 template <class T>

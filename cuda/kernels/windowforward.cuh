@@ -1,11 +1,16 @@
-// Convolutions of images of few channels on the tensor cores, with all that follows to the maxima of windows in registers.
+// Convolutions of images with few channels on the tensor cores, with everything up to the pooled
+// maxima in registers.
 //
 //     y(k, pixel) = sum over taps of w(k, tap) x(pixel and tap)
 //
-// Depth are the taps, of which there are 32 at most. The filters stay in registers; the images lie in shared memory (windowproduct.cuh), where a word of a
-// fragment of b is one word: of tf32 a tap, of bf16 two neighbours of a line of the filter, the last of which may be alone. A product has eight columns, a
-// line each of four windows: with those of the windows' other lines a lane has whole windows. Of two products' 32 rows a lane has the filters from 4 group
-// on, which are 16 bytes of a packed copy in tf32, and half of that in bf16.
+// The depth are the taps, at most 32. Fragments of the filters (operand a) stay in registers; the
+// images lie in shared memory (windowproduct.cuh), where one word of a fragment of b is one word: a
+// tap in tf32, in bf16 two neighbouring taps of a filter's row, of which the last may be single.
+//
+// An mma has eight columns, here the two elements of one row of four windows; with a second mma for
+// the windows' other rows, a lane holds whole windows. Of the 32 rows of two mma, a lane has four
+// consecutive filters from 4 group on: these are 16 bytes of a packed copy in tf32, half of that in
+// bf16.
 #pragma once
 
 #include "nhwc.cuh"
@@ -13,7 +18,8 @@
 
 namespace pollen {
 
-// TapWords are the words of a filter [C R S], and of those that a tap of the image meets the bits that count.
+// TapWords packs taps of a filter [C R S] into words. In the image's words, only the bits that
+// belong to existing taps count.
 template <class Number>
 struct TapWords;
 
@@ -29,23 +35,24 @@ struct TapWords<TF32> {
   static INLINE unsigned filter(float tap, float) { return WindowWords<TF32>::rounded(tap); }
 };
 
-// Copy is the packed copy of the maxima, if there is one (nhwc.cuh): lines rows x columns of each image, with a border, count of them in a block of channels.
-// They are whole, or lie in chunks (nhwcgroup.cuh).
+// Copy is the packed copy of the maxima, if there is one (nhwc.cuh): rows x columns lines per image
+// including a border, count lines per block of channels, whole or in chunks (nhwcgroup.cuh).
 struct Copy {
   bool there;
   unsigned* lines;
   int rows, columns, top, left, count;
   bool chunks;
 
-  // at is word word of a line of a block of channels.
+  // at returns the address of word word of line number in a block of channels.
   INLINE unsigned* at(int block, int number, int word) const {
     return lines + block * count * lineWords + (chunks ? (word / 4 * count + number) * 4 + word % 4 : number * lineWords + word);
   }
 };
 
-// ForwardOfWindows are a block's filters, 32 of them, and the images from blockIdx.y each on, of which so many lie in shared memory together. Each warp has
-// every eighth group of 16 windows, its lanes four neighbours of four filters. Without pooling all of the windows is written; only packed, the maxima are in
-// the copy only.
+// ForwardOfWindows computes 32 filters on the images from blockIdx.y each on, of which together lie
+// in shared memory at a time. Each warp has every eighth group of 16 windows, each lane four
+// neighbouring windows of four filters. written selects the result: all pixels of the windows,
+// their maxima, or the packed copy of the maxima only.
 enum Written { allPixels, theMaxima, onlyPacked };
 template <class Number, Written written>
 struct ForwardOfWindows {
@@ -63,7 +70,8 @@ struct ForwardOfWindows {
 
   INLINE int windows() const { return c.P / 2 * (c.Q / 2); }
 
-  // Floor is what the epilogue asks of maxima: the least, whether the place of any is noted, and what is noted of those that are not above 0 otherwise.
+  // Floor is what the epilogue requires of maxima: the least value (0 with ReLU), whether the
+  // argmax of any maximum counts, and the argmax of one that does not.
   struct Floor {
     float least;
     bool any;
@@ -74,7 +82,8 @@ struct ForwardOfWindows {
     return {epilogue & withReLU ? 0.0f : -__builtin_huge_valf(), !(epilogue & (withReLU | onlyPositive)), epilogue & onlyPositive ? (unsigned)noMaximum : 0u};
   }
 
-  // maximum is a window's, and what is noted of it: what Pooled finds. A NaN is the maximum, and what counts, the elements before it.
+  // maximum returns a window's maximum and argmax, as Pooled does. If an element is NaN, so is the
+  // maximum; the argmax is that of the elements before it.
   INLINE float maximum(const float (&window)[4], const Floor& floor, unsigned& argmax) const {
     bool right[2] = {window[1] > window[0], window[3] > window[2]};
     float top = maxNaN(window[0], window[1]), low = right[1] ? window[3] : window[2];
@@ -85,14 +94,16 @@ struct ForwardOfWindows {
     return maxNaN(best, floor.least);
   }
 
-  // Lane are a thread's constants: its filters' words and biases, and the offsets of its taps, with the bits that count.
+  // Lane is a thread's constants: its filters' words and biases, the offsets of its taps, and the
+  // bits of them that count.
   struct Lane {
     unsigned filters[2][steps][4], bits[steps][2];
     int offset[steps][2];
     float bias[2][2];
   };
 
-  // Filters are the block's on their way to shared memory, a thread's taps of them: a filter has 32 at most.
+  // Filters holds a thread's part of the block's filters on their way to shared memory; a filter
+  // has at most 32 taps.
   struct Filters {
     float taps[side / warps];
   };
@@ -124,7 +135,7 @@ struct ForwardOfWindows {
     }
   }
 
-  // load finds the other constants of a lane whose first filter is number filter of the block's.
+  // load computes the other constants of a lane whose first filter is number filter of the block.
   INLINE void load(Lane& lane, const float* taps, int filter) const {
     int across = (c.S + Taps::perWord - 1) / Taps::perWord, count = c.C * c.R * across;
 #pragma unroll
@@ -143,7 +154,8 @@ struct ForwardOfWindows {
       }
   }
 
-  // multiply makes the sums of a window for each of a lane's filters, whose words lie at near.
+  // multiply computes one window's sums for each of the lane's filters. near is the window's first
+  // word.
   INLINE void multiply(float (&window)[4][4], const Lane& lane, const unsigned* near) const {
     int down = opaque(c.strideH * width);
 #pragma unroll
@@ -169,7 +181,7 @@ struct ForwardOfWindows {
     }
   }
 
-  // storePixels writes a window of each filter, all of it.
+  // storePixels writes all four elements of a window, for each filter.
   INLINE void storePixels(const float (&sums)[4][4], int image, int filter, int window) const {
     int p = window / (c.Q / 2) * 2, q = window % (c.Q / 2) * 2;
 #pragma unroll
@@ -185,10 +197,10 @@ struct ForwardOfWindows {
     }
   }
 
-  // border writes the zeros of the block's words around count images.
+  // border zeroes the block's words around count images.
   INLINE void border(int image, int count) const {
     constexpr int chunks = side / Taps::perWord / 4, words = chunks * 4;
-    const unsigned zero = opaque(0);  // or clang would write the 16 bytes by halves
+    const unsigned zero = opaque(0);  // otherwise clang writes the 16 bytes in halves
     int height = c.P / 2, across = c.Q / 2, sides = copy.columns - across, block = blockIdx.x / Taps::perWord;
     for (int i = threadIdx.x / 32; i < count * copy.rows; i += warps) {
       int row = i % copy.rows - copy.top;
@@ -202,7 +214,7 @@ struct ForwardOfWindows {
     }
   }
 
-  // store writes the maxima of four windows of each filter.
+  // store writes the maxima of four windows for each filter.
   INLINE void store(const float (&best)[4][4], int image, int filter, int window) const {
 #pragma unroll
     for (int m = 0; m < 4; m++) {
@@ -211,8 +223,10 @@ struct ForwardOfWindows {
     }
   }
 
-  // storeCopy writes the words of the copy that are those of some windows' maxima, two of bf16 or one of tf32, 16 bytes at a time. All lanes take part. In
-  // bf16 such bytes are of two lanes, each of which writes one of the two windows: so they write neighbouring lines at once.
+  // storeCopy writes the words of the packed copy that hold these windows' maxima, 16 bytes at a
+  // time: one window's in tf32, two windows' in bf16. All lanes take part. In bf16, 16 bytes belong
+  // to two lanes, which exchange halves and write one of the two windows each: neighbouring lines
+  // in one store.
   template <int count>
   INLINE void storeCopy(const float (&best)[4][4], int begin, int image, bool there, const int* places) const {
     using Chunk = Vector<unsigned, 4>;
@@ -234,7 +248,8 @@ struct ForwardOfWindows {
     if (there) *(Chunk*)copy.at(blockIdx.x / count, image * copy.rows * copy.columns + places[begin + odd], word) = chunk;
   }
 
-  // storeNotes writes those of count images, which lie in shared memory, as many bytes at once as are aligned.
+  // storeNotes writes the argmaxes of count images from shared memory, with the widest stores that
+  // the alignment allows.
   INLINE void storeNotes(const unsigned char* notes, int image, int count) const {
     int filter = blockIdx.x * side, size = minInt(side, c.K - filter) * windows();
     for (int i = 0; i < count; i++, notes += side * windows()) {
@@ -251,7 +266,8 @@ struct ForwardOfWindows {
     }
   }
 
-  // Shared memory has the windows' places in an image and in the copy, the filters, the notes of the images that lie there together, and these.
+  // The layout of shared memory: the windows' offsets in an image, their lines in the copy, the
+  // filters, the argmaxes of the images that are there together, and the images.
   INLINE void operator()(unsigned* memory) const {
     int groups = (windows() + group - 1) / group, first = blockIdx.y * each, last = minInt(first + each, c.B), lane = threadIdx.x % 32;
     int filter = lane / 4 * 4, *places = (int*)memory, *lines = places + groups * group;
@@ -275,6 +291,7 @@ struct ForwardOfWindows {
         barrier();
       }
       if (written == onlyPacked || copy.there) border(begin, count);
+      // A warp's groups of windows: every eighth, over all images that are in shared memory.
       int image = threadIdx.x / 32 / groups, number = threadIdx.x / 32 % groups, down = warps / groups, further = warps % groups;
       while (image < count) {
         int window = number * group;

@@ -1,10 +1,12 @@
-// The gradient of a filter of few taps from windows' gradients, on the tensor cores: its depth are the windows' elements, of which one in four is not 0.
+// The gradient of a filter with few taps from pooling windows' gradients, on the tensor cores. The
+// depth are the windows' elements, of which one in four is not 0.
 //
 //     dw(k, tap) = sum over windows and their four elements of dout(k, element) x(element and tap)
 //
-// A lane's words of a fragment of a are what a window spreads out, all of it, and are made of its gradient and of where its maximum was: no other lane has a
-// part of it. With group = lane / 4 and pair = lane % 4 a lane brings of a the filters group and group + 8, and of b the tap group, both of window pair of
-// four: of bf16 two words, a line of the window each; of tf32 four, for two products.
+// The unpooled gradient is never stored: a lane makes its fragment of a from a window's gradient
+// and argmax, and no other lane has a part of that window. With group = lane / 4 and pair = lane %
+// 4, a lane provides filters group and group + 8 of a, and tap group of b, both for window pair of
+// four: in bf16 two words, one per row of the window; in tf32 four words, for two mma.
 #pragma once
 
 #include "tensorcore.cuh"
@@ -13,7 +15,8 @@
 
 namespace pollen {
 
-// WindowWords are the words of a window, count of them, and of a pixel of an image where its right neighbour in a window is next.
+// WindowWords packs a window into count words, and a pixel of an image with its right neighbour
+// next.
 template <class Number>
 struct WindowWords;
 
@@ -45,8 +48,9 @@ struct WindowWords<TF32> {
   }
 };
 
-// fillImages makes the words of count images in shared memory, with the padding that the taps meet: rows are width words apart, channels plane. A pixel's
-// neighbour is right further on. A warp has several rows on their way at once.
+// fillImages fills shared memory with the words of count images, including the padding that taps
+// meet. Rows are width words apart, channels plane. A pixel's neighbour is right columns further
+// on. A warp has several rows' loads in flight.
 template <class Words, int warps>
 INLINE void fillImages(const Convolution& c, const float* x, unsigned* words, int image, int count, int width, int plane, int right) {
   constexpr int together = 4;
@@ -75,7 +79,8 @@ INLINE void fillImages(const Convolution& c, const float* x, unsigned* words, in
   }
 }
 
-// windowOffsets tells where count windows begin in an image; what is behind the last one is as that.
+// windowOffsets computes the offsets of count windows in an image; windows after the last one get
+// its offset.
 INLINE void windowOffsets(const Convolution& c, int* places, int count, int width) {
   int across = c.Q / 2, last = c.P / 2 * across - 1;
   for (int i = threadIdx.x; i < count; i += blockDim.x) {
@@ -84,8 +89,9 @@ INLINE void windowOffsets(const Convolution& c, int* places, int count, int widt
   }
 }
 
-// ProductOfWindows are the sums of a block: 32 filters, 32 taps of [C R S], and the images from blockIdx.y each on, of which so many lie in shared memory
-// together. Each warp has every eighth group of 16 windows, its lanes four neighbours of four filters. The next group's are on their way meanwhile.
+// ProductOfWindows computes 32 filters by 32 taps of [C R S] for the images from blockIdx.y each
+// on, of which together lie in shared memory at a time. Each warp has every eighth group of 16
+// windows, each lane four neighbouring windows of four filters. The next group is loaded meanwhile.
 template <class Number>
 struct ProductOfWindows {
   using Words = WindowWords<Number>;
@@ -96,7 +102,7 @@ struct ProductOfWindows {
   const float* x;
   int each, together, width, plane;
 
-  // Part are a lane's windows of a group.
+  // Part is a lane's windows of a group.
   struct Part {
     Vector<float, 4> g[4];
     Vector<unsigned char, 4> argmax[4];
@@ -104,7 +110,7 @@ struct ProductOfWindows {
 
   INLINE int windows() const { return c.P / 2 * (c.Q / 2); }
 
-  // load brings the windows from window on, of filters eight apart.
+  // load loads the windows from window on, for four filters that are eight apart.
   INLINE void load(Part& part, int image, int filter, int window) const {
     int all = windows(), begin = (image * c.K + filter) * all + window;
 #pragma unroll
@@ -116,7 +122,8 @@ struct ProductOfWindows {
     }
   }
 
-  // add puts the block's images through the warp's sums, of filters from filter on and taps at offset, and the windows, by filter, through whole.
+  // add accumulates the block's images into the warp's sums, for filters from filter on and the
+  // taps at offset, and the windows' gradients into whole, by filter.
   INLINE void add(float (&sum)[2][4][4], float (&whole)[4], int filter, const int (&offset)[4], const int* places, unsigned* words) const {
     int groups = (windows() + group - 1) / group, last = minInt((blockIdx.y + 1) * each, c.B), quarter = threadIdx.x % 4 * 4;
     for (int begin = blockIdx.y * each; begin < last; begin += together) {
@@ -162,7 +169,8 @@ struct ProductOfWindows {
     }
   }
 
-  // sums become the sums of the slice's windows by filter, [slices K], if asked for.
+  // Stores the slice's partial sums and, if summed is set, the sums of its windows by filter,
+  // [slices K].
   INLINE void operator()(Out<float> partial, Out<float> sums, bool summed, unsigned* memory) const {
     int all = c.C * c.taps(), places = (windows() + group - 1) / group * group, rows = (c.K + side - 1) / side;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, filter = blockIdx.x % rows * side, first = blockIdx.x / rows * side;
@@ -178,7 +186,8 @@ struct ProductOfWindows {
     windowOffsets(c, (int*)memory, places, width);
     add(sum, whole, filter + lane / 4, offset, (const int*)memory, memory + places);
     barrier();
-    // The warps' sums lie one after the other, lines of taps, neighbouring ones in different banks.
+    // The warps' sums lie one after the other, in rows of taps; the XOR puts neighbouring rows into
+    // different banks.
     float* tiles = (float*)memory;
 #pragma unroll
     for (int i = 0; i < 4; i++)

@@ -1,5 +1,6 @@
-// The gradients of a convolution's bias and of a filter of few taps, from windows' gradients. Sums have a quarter of the terms that they would have, each of
-// them a window's: the others are 0.
+// The gradients of a convolution's bias, and of a filter with few taps, from pooling windows'
+// gradients. The sums have a quarter of the terms, one per window: the other elements' gradients
+// are 0.
 #include "channels.cuh"
 #include "math.cuh"
 #include "im2col.cuh"
@@ -24,7 +25,8 @@ INLINE void biasOfWindows(Out<Y> db, Windows<T> from, int n, int channels, int w
   channelSums(db, n, channels, width, [=](int i, auto neighbours) { return sumOf(from, i, neighbours); });
 }
 
-// windowsOf finds the windows, Q in a line, that x was spread out of (pool.cu): at most one of a window's elements is not 0.
+// windowsOf is the inverse of unpooling (pool.cu): from x, whose windows have at most one element
+// that is not 0, to windows and argmaxes. Q is the number of windows per row.
 template <class T>
 INLINE void windowsOf(T* windows, unsigned char* argmax, const T* x, int n, int Q) {
   for (int i = first(); i < n; i += step()) {
@@ -40,9 +42,11 @@ INLINE void windowsOf(T* windows, unsigned char* argmax, const T* x, int n, int 
   }
 }
 
-// FilterOfWindows are the sums of a block: 32 filters, one to a lane, some taps of [C R S], and the images from blockIdx.y each on, one after
-// the other, which lie in shared memory with the padding that the taps meet. Each warp has every fourth tile of 32 windows. It loads their gradients with a
-// lane to a window, and finds where in the image their maxima lie; then a lane goes through its filter's. All lanes read the image near one window.
+// FilterOfWindows computes 32 filters, one per lane, by some taps of [C R S], for the images from
+// blockIdx.y each on. One image at a time lies in shared memory, with its padding. Each warp has
+// every fourth tile of 32 windows: first it loads their gradients, a lane per window, and computes
+// where in the image their maxima lie; then each lane runs through its filter's windows. All lanes
+// read the image near the same window.
 template <class T, int taps>
 struct FilterOfWindows {
   static constexpr int filters = 32, warps = 4, pitch = 33;
@@ -64,7 +68,7 @@ struct FilterOfWindows {
     }
   }
 
-  // stage brings the gradients of window window of 32 filters, and the places of the maxima.
+  // stage loads the gradients of window window for 32 filters, and the offsets of the maxima.
   INLINE void stage(T* gradients, int* places, int number, int filter, int window) const {
     int across = c.Q / 2, windows = c.P / 2 * across, i = window / across, lane = threadIdx.x % 32;
     int down = c.strideH * width(), at = 2 * (i * down + (window - i * across) * c.strideW);
@@ -78,7 +82,8 @@ struct FilterOfWindows {
     }
   }
 
-  // sums become the sums of the slice's windows by filter, [slices K], if asked for.
+  // Stores the slice's partial sums and, if summed is set, the sums of its windows by filter,
+  // [slices K].
   INLINE void operator()(T* partial, Out<T> sums, bool summed, T* memory) const {
     int windows = c.P / 2 * (c.Q / 2), all = c.C * c.taps(), groups = (c.K + filters - 1) / filters;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.x / groups * taps, filter = blockIdx.x % groups * filters;
@@ -92,6 +97,7 @@ struct FilterOfWindows {
       offset[j] = (channel * height() + r * c.dilationH) * width() + s * c.dilationW;
       sum[j] = 0;
     }
+    // Per image: copy it to shared memory, then run through its windows in tiles of 32 per warp.
     for (int number = blockIdx.y * each; number < minInt((blockIdx.y + 1) * each, c.B); number++) {
       barrier();
       load(image, number);
@@ -133,7 +139,8 @@ struct FilterOfWindows {
 #define WINDOWS_OF(suffix, T) \
   KERNEL(windows_of_##suffix, 256)(Out<T> windows, Out<unsigned char> argmax, In<T> x, int n, int Q) { windowsOf(windows.at(), argmax.at(), x.at(), n, Q); }
 
-// BIAS is the gradient of a bias of n elements, width to a plane, that windows spread out.
+// BIAS defines the gradient of a bias from windows; n and width are the numbers of elements, in all
+// and per plane, before pooling.
 #define BIAS(suffix, T)                                                                                                                      \
   KERNEL(windows_bias_bwd_##suffix, 256)(Out<T> db, In<T> dout, In<unsigned char> argmax, int n, int channels, int width) {                   \
     biasOfWindows(db, Windows<T>{dout.at(), argmax.at()}, n / 4, channels, width / 4);                                                        \
@@ -142,8 +149,8 @@ struct FilterOfWindows {
     biasOfWindows(partial, Windows<T>{dout.at(), argmax.at()}, n / 4, channels, width / 4);                                                   \
   }
 
-// FILTER is the gradient of a filter, partial [slices, K C R S], so many taps to a block, and of its bias if summed, [slices, K]. The grid's blocks are
-// taps by filters.
+// FILTER defines the gradient of a filter, partial [slices, K C R S], with taps taps per block,
+// and, if summed is set, of its bias, [slices, K]. The grid's blocks are taps by filters.
 #define FILTER(suffix, T, taps)                                                                                                              \
   KERNEL(conv2d_windows_filter_##taps##_##suffix, 128)                                                                                       \
   (Out<T> partial, In<T> dout, In<unsigned char> argmax, In<T> x, Out<T> sums, int B, int C, int H, int W, int K, int R, int S, int P, int Q, \
