@@ -96,7 +96,8 @@ struct RMSProp {
   }
 };
 
-// s <- keep s + (1 - keep) g^2, d = sqrt(u + epsilon)/sqrt(s + epsilon) g, u <- keep u + (1 - keep) d^2, theta <- theta - d
+// s <- keep s + (1 - keep) g^2, d = sqrt(u + epsilon)/sqrt(s + epsilon) g,
+// u <- keep u + (1 - keep) d^2, theta <- theta - d
 template <class T>
 struct Adadelta {
   T keep, epsilon;
@@ -110,7 +111,8 @@ struct Adadelta {
 };
 
 // m <- beta1 m + (1 - beta1) g, v <- beta2 v + (1 - beta2) g^2,
-// theta <- theta - rate (correct1 m/(sqrt(correct2 v) + epsilon) + decay theta), correct = 1/(1 - beta^t)
+// theta <- theta - rate (correct1 m/(sqrt(correct2 v) + epsilon) + decay theta),
+// correct = 1/(1 - beta^t)
 template <class T>
 struct Adam {
   T rate, beta1, beta2, correct1, correct2, epsilon, decay;

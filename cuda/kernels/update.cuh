@@ -9,6 +9,7 @@
 // A sampler's kernel is a function of one parameter's buffers and scalars, made a kernel by UPDATE:
 //
 //     UPDATE(sgld_update_f32, float, (Out<float> statistics, InOut<float> w, ..., BlockRange n),
+//            sgld(statistics, w, ...))
 //
 // The BlockRange argument is the number of elements; one launch can then process several parameters
 // (rows.cuh).
