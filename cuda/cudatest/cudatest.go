@@ -12,11 +12,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Variable names the environment variable that says which device tests run on: CPU, CUDA, Emulator
-// or PTX.
+// Variable names the environment variable that selects the device of tests: CPU, CUDA, Emulator or
+// PTX.
 const Variable = emulator.Variable
 
-// The devices that Variable names.
+// The values of Variable.
 const (
 	CPU      = "cpu"
 	CUDA     = "cuda"
@@ -24,8 +24,8 @@ const (
 	PTX      = emulator.PTX // the emulated GPU, with the committed PTX
 )
 
-// Device is the device that the environment asks for; if it asks for none, a host with that many
-// threads. A GPU is opened once, for all tests of the process; a host is closed when the test ends.
+// Device returns the device that the environment selects; by default, a host with threads threads.
+// A GPU is opened once for all tests of the process; a host is closed when the test ends.
 func Device(t testing.TB, threads int) tensor.Device {
 	t.Helper()
 	kind := os.Getenv(Variable)
@@ -36,7 +36,7 @@ func Device(t testing.TB, threads int) tensor.Device {
 		return host
 	case CUDA, Emulator, PTX:
 	default:
-		t.Fatalf("cudatest: %s is %q, wants cpu, cuda, emulator or ptx", Variable, kind)
+		t.Fatalf("cudatest: %s must be cpu, cuda, emulator or ptx, got %q", Variable, kind)
 	}
 	shared.Lock()
 	defer shared.Unlock()
@@ -54,7 +54,8 @@ func Device(t testing.TB, threads int) tensor.Device {
 	return shared.device
 }
 
-// SkipWithoutKernel skips a test whose program has an op of its own, which only the host can run.
+// SkipWithoutKernel skips a test if err reports that the program has a custom op without a GPU
+// kernel.
 func SkipWithoutKernel(t testing.TB, err error) {
 	t.Helper()
 	var missing *cuda.NoKernel
@@ -68,8 +69,8 @@ var shared struct {
 	device tensor.Device
 }
 
-// GPU is the GPU if the environment asks for it, else the emulated one. The test is skipped if
-// there are too few, or if one has not the tensor cores for the precision.
+// GPU opens the real GPU if the environment selects it, else the emulated one. The test is skipped
+// if there are too few GPUs, or if one lacks tensor cores for the precision.
 func GPU(t testing.TB, o cuda.Options) tensor.Device {
 	t.Helper()
 	if os.Getenv(Variable) != CUDA {
@@ -81,7 +82,7 @@ func GPU(t testing.TB, o cuda.Options) tensor.Device {
 		t.Fatal(err)
 	}
 	if len(installed.GPUs) < len(o.GPUs) {
-		t.Skipf("there are %d GPUs, the test wants %d", len(installed.GPUs), len(o.GPUs))
+		t.Skipf("the test needs %d GPUs, there are %d", len(o.GPUs), len(installed.GPUs))
 	}
 	return openGPU(t, o)
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/cuda/emulator"
 )
 
-// emulated is the path of an emulated driver's library, whose memory is counted when the test ends.
+// emulated returns the path of an emulated driver's library, and checks for leaks when the test
+// ends.
 func emulated(t testing.TB, gpus int) string {
 	t.Helper()
 	return emulator.Open(t, emulator.Options{GPUs: gpus}).Path

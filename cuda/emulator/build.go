@@ -26,23 +26,23 @@ const RequireVariable = "POLLEN_REQUIRE_EMULATOR"
 // earlier, for test programs on a machine without the sources or a compiler.
 const LibraryVariable = "POLLEN_EMULATOR"
 
-// compilers are what Build looks for; it takes the first that it finds.
+// compilers lists the compilers that Build looks for, in order of preference.
 var compilers = []string{"clang++-19", "clang++", "g++"}
 
-// flags of every compilation: the arithmetic is what the sources say.
+// flags of every compilation: the compiler must not fuse or reorder arithmetic.
 var flags = []string{"-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-fvisibility=hidden",
 	"-DPOLLEN_EMULATOR", "-Wno-unknown-pragmas", "-Wno-attributes"}
 
-// Variable names the environment variable that says which device tests run on (package cudatest).
-// If it is PTX, the emulated GPU runs the committed PTX, otherwise the kernels' sources.
+// Variable names the environment variable that selects the device of tests (package cudatest). If
+// it is PTX, the emulated GPU runs the committed PTX, otherwise the kernels' sources.
 const Variable = "POLLEN_TEST_DEVICE"
 
 // PTX is Variable's value for the committed PTX.
 const PTX = "ptx"
 
-// Build compiles the driver with all kernels into a shared library and returns its path. What was
-// compiled before is kept in the user's cache. The test is skipped if there is no C++ compiler, and
-// by -short. If LibraryVariable is set, it is the path.
+// Build compiles the driver with all kernels into a shared library and returns its path. Objects
+// are cached in the user's cache directory. The test is skipped if there is no C++ compiler, and
+// with -short. If LibraryVariable is set, Build returns its value.
 func Build(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv(LibraryVariable); path != "" {
@@ -70,12 +70,12 @@ func Library() (string, error) {
 	return built.path, built.err
 }
 
-// BuildMutant is Build with a mistake: in a file of the kernels' sources, what there is of from
-// becomes to. Only what depends on the file is compiled.
+// BuildMutant is Build with a mistake: in one file of the kernels' sources, all occurrences of from
+// are replaced by to. Only sources that depend on the file are compiled.
 func BuildMutant(t testing.TB, file, from, to string) string {
 	t.Helper()
 	compiler, places := findCompiler(t), dirs(t)
-	// Every copy has the same name, so that files that are the same are compiled once.
+	// Every copy has the same base name, so that equal files are compiled once.
 	copied := filepath.Join(t.TempDir(), filepath.Base(places[1]))
 	if err := os.CopyFS(copied, os.DirFS(places[1])); err != nil {
 		t.Fatal(err)
@@ -103,14 +103,14 @@ func BuildMutant(t testing.TB, file, from, to string) string {
 	return library
 }
 
-// built is what Build made for the tests of this process: looking for changes takes seconds.
+// built caches Build's result for this process: looking for changes takes seconds.
 var built struct {
 	sync.Once
 	path string
 	err  error
 }
 
-// lookCompiler is a compiler's path, or why there is none.
+// lookCompiler returns a compiler's path, or why there is none.
 func lookCompiler() (path, why string) {
 	if runtime.GOOS != "linux" {
 		return "", "the emulator needs Linux"
@@ -139,7 +139,7 @@ func findCompiler(t testing.TB) string {
 	return ""
 }
 
-// folders are where the emulator's sources and the kernels lie.
+// dirs returns the directories of the emulator's sources and of the kernels.
 func dirs(t testing.TB) [2]string {
 	t.Helper()
 	places, err := lookDirs()
@@ -153,12 +153,12 @@ func lookDirs() ([2]string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	own := filepath.Join(filepath.Dir(file), "source")
 	if _, err := os.Stat(filepath.Join(own, "shim.h")); !ok || err != nil {
-		return [2]string{}, errors.Errorf("emulator: its sources are not at %s: it is built in a checkout, without -trimpath", own)
+		return [2]string{}, errors.Errorf("emulator: its sources were not found at %s; build it in a checkout, without -trimpath", own)
 	}
 	return [2]string{own, filepath.Join(filepath.Dir(file), "..", "kernels")}, nil
 }
 
-// toolchain is a compiler with a place for its results.
+// toolchain is a compiler, its flags, and a cache for its results.
 type toolchain struct {
 	compiler string
 	flags    []string
@@ -179,7 +179,7 @@ func newToolchain(compiler string, flags ...string) (*toolchain, error) {
 	return t, errors.Wrap(os.MkdirAll(t.cache, 0o755), "emulator")
 }
 
-// machineFlags let the compiler use the processor's fused multiply-add: a library's is slow.
+// machineFlags enables the processor's fused multiply-add: the library function is slow.
 func machineFlags() []string {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err == nil && runtime.GOARCH == "amd64" && bytes.Contains(info, []byte(" avx2 ")) && bytes.Contains(info, []byte(" fma ")) {
@@ -207,8 +207,8 @@ func (c *toolchain) run(arguments ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// compile makes an object of C++ text, whose headers lie in the folders of include, unless the same
-// was compiled before, in this checkout or another.
+// compile compiles C++ text, whose headers lie in the directories of include, to an object, unless
+// the same text was compiled before, in this checkout or another.
 func (c *toolchain) compile(include []string, name string, text []byte, flags []string) (string, error) {
 	scratch, err := os.MkdirTemp(c.cache, "work")
 	if err != nil {
@@ -224,7 +224,7 @@ func (c *toolchain) compile(include []string, name string, text []byte, flags []
 	if err != nil {
 		return "", err
 	}
-	// Every checkout has the same text, whatever folder it is in.
+	// Without directory names, every checkout has the same text.
 	expanded = bytes.ReplaceAll(expanded, []byte(scratch), nil)
 	for _, dir := range include {
 		expanded = bytes.ReplaceAll(expanded, []byte(dir), []byte(filepath.Base(dir)))
@@ -256,8 +256,8 @@ func (c *toolchain) including(dirs []string) []string {
 
 var unrollLine = regexp.MustCompile(`(?m)^#pragma unroll.*$`)
 
-// kernelNames are the kernels of a file, each with the most threads of a block, from its
-// preprocessed text.
+// kernelNames returns the kernels of a file, each with its maximum number of threads per block,
+// from the preprocessed text.
 func (c *toolchain) kernelNames(include []string, path string) ([][2]string, error) {
 	arguments := append(append(c.including(include), c.flags...), "-x", "c++", "-E", "-P", "-DPOLLEN_LIST", path)
 	text, err := c.run(arguments...)
@@ -273,7 +273,7 @@ func (c *toolchain) kernelNames(include []string, path string) ([][2]string, err
 	return names, nil
 }
 
-// wrapper is C++ that includes a file of kernels and registers each.
+// wrapper returns C++ that includes a file of kernels and registers each of them.
 func (c *toolchain) wrapper(include []string, path string) ([]byte, error) {
 	names, err := c.kernelNames(include, path)
 	if err != nil {
@@ -287,7 +287,7 @@ func (c *toolchain) wrapper(include []string, path string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// objects makes objects, two at a time or as many as there are processors.
+// objects runs tasks that compile objects, as many at a time as there are processors.
 func objects(tasks []func() (string, error)) ([]string, error) {
 	made, failed := make([]string, len(tasks)), make([]error, len(tasks))
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -310,7 +310,7 @@ func objects(tasks []func() (string, error)) ([]string, error) {
 	return made, nil
 }
 
-// sources are tasks that compile C++ files.
+// sources returns tasks that compile C++ files.
 func (c *toolchain) sources(include, paths, flags []string) (tasks []func() (string, error)) {
 	for _, path := range paths {
 		tasks = append(tasks, func() (string, error) {
@@ -324,7 +324,7 @@ func (c *toolchain) sources(include, paths, flags []string) (tasks []func() (str
 	return tasks
 }
 
-// kernels are tasks that compile files of kernels as C++.
+// kernels returns tasks that compile files of kernels as C++.
 func (c *toolchain) kernels(include, paths, flags []string) (tasks []func() (string, error)) {
 	for _, path := range paths {
 		tasks = append(tasks, func() (string, error) {
@@ -340,7 +340,7 @@ func (c *toolchain) kernels(include, paths, flags []string) (tasks []func() (str
 
 func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) }
 
-// files are the files of a folder that match a pattern, in order.
+// files returns the files of a directory that match a pattern, sorted.
 func files(dir, pattern string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(dir, pattern))
 	sort.Strings(found)
@@ -359,7 +359,8 @@ func build(compiler string, dirs [2]string, fromPTX bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The largest files first, or one processor would be waited for in the end.
+	// The largest files first: otherwise the last of them runs on one processor while the others
+	// idle.
 	name := "libpollen-ptx"
 	tasks, err := c.translated(dirs[0], fromPTX)
 	if err != nil {
@@ -386,7 +387,8 @@ func build(compiler string, dirs [2]string, fromPTX bool) (string, error) {
 	return c.link(name, made, "-shared")
 }
 
-// link makes a library or a program of objects; their names identify their contents.
+// link links objects into a library or a program. The objects' names identify their contents, so
+// they also identify the result.
 func (c *toolchain) link(name string, objects []string, flags ...string) (string, error) {
 	path := filepath.Join(c.cache, name+"-"+digest([]byte(strings.Join(append(flags, objects...), "\n"))))
 	if _, err := os.Stat(path); err == nil {

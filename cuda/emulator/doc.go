@@ -1,28 +1,27 @@
 // Package emulator runs the CUDA kernels on a machine without a GPU, below the real device.
 //
-// Build compiles the sources in ../kernels as C++ for this machine, with source/shim.h in place of
-// device.cuh, and puts them into a shared library with a driver of our own: the calls that package
-// cuda makes, on the host's memory, with the driver's answers to misuse. cuda.Open takes the
-// library for NVIDIA's.
+// Build compiles the sources in ../kernels as C++ for this machine, with source/shim.h instead of
+// device.cuh, and links them into a shared library with an emulated driver: the calls that package
+// cuda makes, on the host's memory, with the driver's answers to misuse. cuda.Open loads that
+// library as if it were NVIDIA's.
 //
 //	driver := emulator.Open(t, emulator.Options{})
 //	device, err := cuda.Open(cuda.Options{Driver: driver.Path})
 //
 // A block's threads are fibers (source/block.h), which switch at barriers, shuffles and matrix
-// products of a warp; a thread that waits for others that do not come is an error that names the
+// products of a warp. A thread that waits for others that never come is an error that names the
 // kernel, the block and the thread. Shared memory is NaN until it is stored to; asynchronous copies
 // happen when they are waited for, on streams as in kernels. The order of threads is fixed, so
-// results are too. A CUDA graph's nodes run in a different order at each launch, one that its edges
-// allow, the same in each process: where an edge is missing, numbers are wrong.
+// results are, too. A CUDA graph's nodes run in a different order at each launch, one that its
+// edges allow and the same in each process: if an edge is missing, numbers are wrong.
 //
 // A Recording is launches with their memory. A program of the same kernels, compiled with a
 // sanitizer, replays it and finds accesses outside buffers, undefined behaviour, and races of a
 // block's threads for shared memory or of all threads for global memory.
 //
 // With POLLEN_TEST_DEVICE=ptx Build translates the committed PTX instead (package ptx), and the
-// driver loads that text alone. So it does with PTX of one's own (kernels.Add), and a Replay with
-// any text.
+// driver loads only that text. Custom PTX (kernels.Add) is always translated, and so is any text
+// that a Replay runs.
 //
-// Policy: what the emulator accepts, a GPU accepts. Where it cannot know, as with timing, it says
-// nothing.
+// Policy: what the emulator accepts, a GPU accepts. It cannot check timing.
 package emulator

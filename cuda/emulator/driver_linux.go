@@ -12,16 +12,16 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Driver is the emulated driver of this process. There is only one: tests that use it do not run in
-// parallel.
+// Driver is the emulated driver of this process. There is only one, so tests that use it must not
+// run in parallel.
 type Driver struct {
 	Path string // of its library
 
 	reset, fail, report uintptr
 }
 
-// Open builds the library and gives it these options. Whatever has not been given back when the
-// test ends is an error.
+// Open builds the library and resets it to these options. Resources that the program still holds
+// when the test ends are an error.
 func Open(t testing.TB, o Options) *Driver {
 	t.Helper()
 	d := &Driver{Path: Build(t)}
@@ -44,7 +44,7 @@ func Open(t testing.TB, o Options) *Driver {
 	return d
 }
 
-// Reset takes everything back and forgets the failures. Options that are 0 become the default.
+// Reset releases everything and cancels injected failures. Options that are 0 take their defaults.
 func (d *Driver) Reset(o Options) {
 	defaults := Options{GPUs: 1, Capability: 90, Memory: 1 << 30, CUDA: 13000, Multiprocessors: 4}
 	if n, err := strconv.Atoi(os.Getenv(MultiprocessorsVariable)); err == nil {
@@ -60,11 +60,11 @@ func (d *Driver) Reset(o Options) {
 		or(o.Multiprocessors, defaults.Multiprocessors))
 }
 
-// Fail makes the count-th call from here on to the function named call, or to any if it is empty,
-// return result.
+// Fail makes the count-th call of the named function from now on, or of any function if call is
+// empty, return result.
 func (d *Driver) Fail(call string, count, result int) { d.inject(call, count, result, 0) }
 
-// Lose does the same and also fails all later calls, as when a GPU falls off the bus.
+// Lose does the same, and all later calls fail, too, as when a GPU falls off the bus.
 func (d *Driver) Lose(call string, count, result int) { d.inject(call, count, result, 1) }
 
 func (d *Driver) inject(call string, count, result int, lost uintptr) {
@@ -73,11 +73,11 @@ func (d *Driver) inject(call string, count, result int, lost uintptr) {
 	runtime.KeepAlive(name)
 }
 
-// Report lists what the program still holds from the driver, a line "held:" for each kind, and
-// "fault:" with what a kernel did wrong.
+// Report lists the driver resources that the program still holds, one line "held:" for each kind,
+// and what the last faulty kernel did wrong, as "fault:".
 func (d *Driver) Report() string { return written(d.report, 4096) }
 
-// NotRun are the names of the kernels that no launch has run in this process so far.
+// NotRun returns the names of the kernels that no launch has run in this process so far.
 func NotRun() ([]string, error) {
 	path, err := Library()
 	if err != nil {
@@ -94,7 +94,7 @@ func NotRun() ([]string, error) {
 	return strings.Fields(written(f, 1<<16)), nil
 }
 
-// written is the text that a function of the library writes.
+// written returns the text that a function of the library writes.
 func written(f uintptr, room int) string {
 	text := make([]byte, room)
 	n, _, _ := purego.SyscallN(f, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)))

@@ -27,5 +27,5 @@ func (d *Driver) Lose(string, int, int) {}
 // Report is empty.
 func (d *Driver) Report() string { return "" }
 
-// NotRun has nothing to tell.
+// NotRun returns nothing.
 func NotRun() ([]string, error) { return nil, nil }

@@ -2,10 +2,10 @@ package emulator
 
 // Options describe the emulated machine; 0 stands for the default.
 type Options struct {
-	GPUs       int   // 1; None for a machine without
-	Capability int   // 90: 10 major + minor
-	Memory     int64 // bytes of each GPU, 1 GiB
-	CUDA       int   // 13000: the driver's version, 1000 major + 10 minor
+	GPUs       int   // default 1; None for a machine without GPUs
+	Capability int   // default 90; 10 major + minor
+	Memory     int64 // bytes of each GPU, default 1 GiB
+	CUDA       int   // default 13000; the driver's version, 1000 major + 10 minor
 	// Multiprocessors is the number of multiprocessors of each GPU, on which plans depend. If it is
 	// 0, MultiprocessorsVariable sets it, and the default is 4.
 	Multiprocessors int

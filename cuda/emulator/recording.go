@@ -9,21 +9,21 @@ import (
 	"testing"
 )
 
-// Recording is launches with their memory, to be run again by a program that the sanitizers watch:
-// every buffer is given memory of its own, for each of some chains.
+// Recording is launches with their memory, to be replayed by a program that a sanitizer watches.
+// Every buffer gets its own memory, for each of some chains.
 type Recording struct {
-	Early bool // what is added begins before the launch that it follows has ended, if it is PTX
+	Early bool // launches that are added begin before their predecessors have ended, if the kernels are PTX
 	out   bytes.Buffer
 }
 
-// Buffer is a launch's buffer. Without contents it is NaN.
+// Buffer is a launch's buffer. Without contents it is filled with NaN.
 type Buffer struct {
 	Shared   bool // by all chains
 	Bytes    int
 	Contents []byte
 }
 
-// Argument is a kernel's argument: the number of a buffer of the launch, or a scalar's bits.
+// Argument is a kernel's argument: the index of one of the launch's buffers, or a scalar's bits.
 type Argument struct {
 	Buffer bool
 	Value  uint64
@@ -37,10 +37,10 @@ type Call struct {
 	Threads   int
 	Shared    int // bytes of dynamic shared memory
 	Arguments []Argument
-	Ends      []int // of a kernel that takes rows: their number, and the block after each one's
+	Ends      []int // for a kernel that takes rows: their number, and for each the first block after its blocks
 }
 
-// Add records some calls on the same buffers.
+// Add records calls on the same buffers.
 func (r *Recording) Add(chains int, buffers []Buffer, calls []Call) {
 	numbers := func(values ...int) {
 		for _, v := range values {
@@ -77,23 +77,23 @@ func (r *Recording) Add(chains int, buffers []Buffer, calls []Call) {
 	}
 }
 
-// Bytes is the size of the recording.
+// Bytes returns the size of the recording.
 func (r *Recording) Bytes() int { return r.out.Len() }
 
-// Sanitizer is what watches a replay.
+// Sanitizer selects the sanitizer of a replay.
 type Sanitizer string
 
 // The sanitizers. Plain is none: only the emulator's own checks. Address finds accesses outside
-// memory and undefined behaviour. Thread finds accesses of two threads to the same memory, one of
-// them a write, that no barrier puts in order.
+// memory, and undefined behaviour. Thread finds races: accesses of two threads to the same memory,
+// one of them a write, that no barrier orders.
 const (
 	Plain   Sanitizer = "plain"
 	Address Sanitizer = "address"
 	Thread  Sanitizer = "thread"
 )
 
-// sanitizerFlags are the flags for kernels; the emulator itself is compiled without the sanitizer,
-// but knows of it.
+// sanitizerFlags returns the compiler flags for kernels, the emulator and the linker. The emulator
+// itself is compiled without the sanitizer, but with calls that inform it.
 func sanitizerFlags(s Sanitizer) (kernel, emulator, linker []string) {
 	switch s {
 	case Address:
@@ -106,9 +106,8 @@ func sanitizerFlags(s Sanitizer) (kernel, emulator, linker []string) {
 	return nil, nil, nil
 }
 
-// Run replays the recording with the kernels of a folder, or the product's if it is empty. It
-// returns what the process wrote, and its error. The test is skipped if there is no compiler with
-// the sanitizers.
+// Run replays the recording with the kernels in dir, or Pollen's if it is empty. It returns the
+// process's output and error. The test is skipped if there is no compiler.
 func (r *Recording) Run(t testing.TB, s Sanitizer, dir string) (string, error) {
 	t.Helper()
 	program := replayer(t, s, dir)
@@ -126,7 +125,7 @@ func (r *Recording) Run(t testing.TB, s Sanitizer, dir string) (string, error) {
 	return string(text), err
 }
 
-// replayer builds the program.
+// replayer builds the program and returns its path.
 func replayer(t testing.TB, s Sanitizer, dir string) string {
 	t.Helper()
 	compiler := findCompiler(t)

@@ -16,8 +16,9 @@ import (
 	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
-// translated are tasks that translate PTX to C++ and compile that, as it is for launches that may
-// begin early, which do all that the others do: all of it, or of files that were added.
+// translated returns tasks that translate PTX to C++ and compile it: all PTX, or only files that
+// were added. It translates the variant for programmatic dependent launch, whose instructions
+// include those of the plain one.
 func (c *toolchain) translated(source string, all bool) (tasks []func() (string, error), err error) {
 	headers, err := contents(source, "*.h", "ptx/*.h")
 	if err != nil {
@@ -42,20 +43,21 @@ func (c *toolchain) translated(source string, all bool) (tasks []func() (string,
 	return tasks, nil
 }
 
-// Replay makes programs that run recordings with the kernels of any text of PTX.
+// Replay builds programs that replay recordings with the kernels of any PTX text.
 type Replay struct {
 	c       *toolchain
 	source  string
 	headers []byte
-	objects []string // all but the kernels
+	objects []string // everything except the kernels
 }
 
-// NewReplay compiles what does not depend on the text. The test is skipped if there is no compiler.
+// NewReplay compiles everything that does not depend on the text. The test is skipped if there is
+// no compiler.
 func NewReplay(t testing.TB) *Replay {
 	t.Helper()
 	from := dirs(t)
 	r := &Replay{source: from[0]}
-	// What runs once is compiled faster than it is made fast.
+	// Code that runs once is not worth optimising.
 	compiler, err := newToolchain(findCompiler(t), append(slices.Clone(flags), "-O0")...)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +81,7 @@ func NewReplay(t testing.TB) *Replay {
 	return r
 }
 
-// Program compiles a text of PTX.
+// Program compiles a PTX text.
 func (r *Replay) Program(text string) (Program, error) {
 	units, err := ptx.Translate("text.ptx", text)
 	if err != nil {
@@ -105,9 +107,8 @@ func (r *Replay) Program(text string) (Program, error) {
 // Program replays recordings.
 type Program string
 
-// Run replays a recording, for so many seconds of a processor at most, and returns what is in all
-// buffers afterwards, one after the other, each chain by chain. An error has what the process
-// wrote.
+// Run replays a recording, in at most seconds of processor time, and returns the final contents of
+// all buffers, one after the other, each chain by chain. An error includes the process's output.
 func (p Program) Run(t testing.TB, recording *Recording, seconds int) ([]byte, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -123,7 +124,7 @@ func (p Program) Run(t testing.TB, recording *Recording, seconds int) ([]byte, e
 	return memory, errors.Wrap(err, "emulator")
 }
 
-// contents are the texts of a folder's files, one after the other.
+// contents returns the concatenation of a directory's files.
 func contents(dir string, patterns ...string) ([]byte, error) {
 	var all []byte
 	for _, pattern := range patterns {
@@ -142,8 +143,8 @@ func contents(dir string, patterns ...string) ([]byte, error) {
 	return all, nil
 }
 
-// compileUnit makes an object of a unit, unless the same was compiled before with the same headers:
-// to know that the compiler need not look at it.
+// compileUnit compiles a unit, unless it was compiled before with the same headers. Unlike compile,
+// it decides that without running the preprocessor.
 func (c *toolchain) compileUnit(source string, unit ptx.Unit, headers []byte) (string, error) {
 	object := filepath.Join(c.cache, unit.Name+"-"+digest(unit.Text, headers)+".o")
 	if _, err := os.Stat(object); err == nil {
@@ -165,7 +166,7 @@ func (c *toolchain) compileUnit(source string, unit ptx.Unit, headers []byte) (s
 	return object, errors.Wrap(os.Rename(to, object), "emulator")
 }
 
-// shortened is a compiler's complaint without what follows from it.
+// shortened cuts a compiler's message after its first lines: later errors follow from earlier ones.
 func shortened(err error) error {
 	lines := bytes.SplitN([]byte(err.Error()), []byte("\n"), 12)
 	return errors.New(strings.TrimSpace(string(bytes.Join(lines[:min(len(lines), 11)], []byte("\n")))))

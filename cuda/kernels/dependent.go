@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// DependentCapability is the first compute capability on which a launch may begin before the one
-// that it follows has ended, and DependentVersion the first PTX that says so, both 10 major +
-// minor.
+// DependentCapability is the first compute capability with programmatic dependent launch, and
+// DependentVersion the first version of PTX with its instructions, both as 10 major + minor.
 const (
 	DependentCapability = 90
 	DependentVersion    = 78
 )
 
-// Dependent is PTX for launches that may begin while the launch that they follow still runs: an
-// entry begins with what its registers and parameters give, then waits for that launch's end and
-// its writes, and lets the next launch begin. What it reads from memory is no constant during the
-// kernel then, so loads that take it for one become plain loads.
+// Dependent returns PTX for programmatic dependent launch, where a kernel may begin while the
+// kernel before it still runs. Each entry executes the instructions that need only registers and
+// parameters, then waits until the kernel before it has ended and its writes are visible
+// (griddepcontrol.wait), and then lets the next kernel begin (griddepcontrol.launch_dependents).
+// Memory is no longer constant during the kernel, so ld.global.nc loads become plain ones.
 func Dependent(text string) string {
 	var out strings.Builder
-	begins, inside := false, false // the lines of an entry's body, up to the wait
+	begins, inside := false, false // inside: in an entry's body, before the wait
 	for line := range strings.Lines(text) {
 		word := strings.TrimSuffix(line, "\n")
 		switch {
@@ -42,7 +42,7 @@ func Dependent(text string) string {
 	return out.String()
 }
 
-// atLeast is a directive's line with a number of two digits that is not lower than least.
+// atLeast returns a directive's line with its two-digit number raised to least if it is lower.
 func atLeast(line string, form *regexp.Regexp, least int, format string) string {
 	found := form.FindStringSubmatch(line)
 	if found == nil || number(strings.TrimSuffix(found[1]+found[2], "a")) >= least {
@@ -52,7 +52,7 @@ func atLeast(line string, form *regexp.Regexp, least int, format string) string 
 	return strings.Replace(strings.Replace(format, "%d", digits[:1], 1), "%d", digits[1:], 1)
 }
 
-// early are instructions of registers and parameters alone.
+// early lists the instructions that use only registers and parameters.
 var early = strings.Fields("add and bfe bfi clz cvt cvta fma mad max min mov mul neg not or popc rem div selp setp shf shl shr sub xor ld.param")
 
 // startsEarly reports whether a line of an entry's body may come before the wait.

@@ -13,8 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// compressed is the PTX of all sources, by package bundle. As text it would make each program 9 MB
-// larger.
+// compressed is the PTX of all sources, compressed by package bundle. As text it would make each
+// program 9 MB larger.
 //
 //go:embed kernels.ptx.gz
 var compressed []byte
@@ -24,33 +24,33 @@ type File struct {
 	Name       string
 	Version    int  // of PTX, 10 major + minor
 	Capability int  // the lowest compute capability that it runs on, 10 major + minor
-	Exact      bool // it runs on that one only, as sm_90a does
+	Exact      bool // it runs on that capability only, as sm_90a does
 	Entries    []Entry
-	Head       string // what comes before the entries, and belongs to each of them
+	Head       string // the text before the entries, which belongs to each of them
 	Text       string
-	Added      bool // by Add
+	Added      bool // registered by Add
 }
 
 // Entry is a kernel in a file.
 type Entry struct {
 	Name       string
-	Threads    int // at most, of a block
+	Threads    int // the maximum number of threads of a block
 	Parameters []Parameter
-	Row        int    // bytes of a row of its one parameter, if that is rows (rows.cuh), and Parameters is nil; or 0
-	Body       string // its text: after its file's head, a file of its own
+	Row        int    // size in bytes of a row, if its only parameter is rows (rows.cuh) and Parameters is nil; else 0
+	Body       string // its text; the file's head and one body form a file of PTX
 }
 
-// MaxRows are the rows of a kernel that takes rows, as in rows.cuh; before them is, for each, the
-// number of the block after its blocks, 4 bytes.
+// MaxRows is the maximum number of rows of a kernel that takes rows, as in rows.cuh. The rows are
+// preceded by a table with 4 bytes per row: the number of the first block after the row's blocks.
 const (
 	MaxRows   = 12
 	rowsBegin = 4 * MaxRows
 )
 
-// Parameter is the PTX type of a kernel's parameter, without the sign, which PTX does not record.
+// Parameter is the PTX type of a kernel's parameter, without its sign, which PTX does not record.
 type Parameter string
 
-// The parameters' types. A buffer is its address and the distance to the next chain's copy.
+// The parameters' types. A Buffer is an address and the distance to the next chain's copy.
 const (
 	Buffer  Parameter = "buffer"
 	Integer Parameter = "32-bit integer"
@@ -58,14 +58,14 @@ const (
 	Float64 Parameter = "float64"
 )
 
-// ParameterOf is the parameter that takes an argument of a launch.
+// ParameterOf returns the type of the parameter that takes an argument of a launch.
 func ParameterOf(a tensor.Argument) Parameter {
 	return map[tensor.Kind]Parameter{
 		tensor.BufferKind: Buffer, tensor.Int32Kind: Integer, tensor.Uint32Kind: Integer, tensor.Float32Kind: Float32, tensor.Float64Kind: Float64,
 	}[a.Kind]
 }
 
-// Files are all files: Pollen's in order of name, then those that were added.
+// Files returns all files: Pollen's in order of name, then those that were added.
 func Files() ([]File, error) {
 	all, err := own()
 	if err != nil {
@@ -76,7 +76,7 @@ func Files() ([]File, error) {
 	return slices.Concat(all, added.files), nil
 }
 
-// own are Pollen's files.
+// own returns Pollen's files.
 var own = sync.OnceValues(func() ([]File, error) {
 	texts, err := bundle.Read(compressed)
 	if err != nil {
@@ -98,10 +98,10 @@ var added struct {
 	files []File
 }
 
-// Add makes the kernels of a file of PTX known, for ops that are no part of Pollen, as
-// examples/activation does. The program calls it before it opens a GPU, in an init function for
-// one. The text is what command generate makes of a source; of a source for several capabilities
-// each file is added. A kernel that there is already is an error.
+// Add registers the kernels of a file of PTX, for ops that are not part of Pollen, as
+// examples/activation does. A program calls it before it opens a GPU, for example in an init
+// function. The text is the output of command generate for a source; if an op has sources for
+// several capabilities, each file is added. Adding a kernel that already exists is an error.
 func Add(name, text string) error {
 	f, err := parse(name, text)
 	if err != nil {

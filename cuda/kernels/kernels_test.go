@@ -82,7 +82,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// The sources keep to the lengths that lint_test.go asks of Go files.
+// The sources keep to the limits that internal/lint sets for Go files.
 func TestLengths(t *testing.T) {
 	for _, pattern := range []string{"*.cu", "*.cuh", "../emulator/source/*.cpp", "../emulator/source/*.h", "../emulator/source/ptx/*.h"} {
 		paths, err := filepath.Glob(pattern)
@@ -107,7 +107,7 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// TestAddRefuses: nothing is added of what is no PTX, or of a kernel that there is.
+// TestAddRefuses: Add refuses text that is not PTX, and kernels that already exist.
 func TestAddRefuses(t *testing.T) {
 	before := mustFiles(t)
 	relu := before[slices.IndexFunc(before, func(f File) bool { return f.Name == "relu.ptx" })]

@@ -114,8 +114,8 @@ KERNEL(mclmc_decide_f64, 32)
 
 // mclmc_move updates the direction, and makes theta <- theta + step/2 u before and after the
 // stochastic part O.
-INLINE void mclmcMove(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> u, InOut<double> position, In<double> words, Header header, BlockRange n,
- unsigned stream) {
+INLINE void mclmcMove(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> u, InOut<double> position, In<double> words,
+                      Header header, BlockRange n, unsigned stream) {
   const double* decided = words.at();
   double half = decided[mclmcStep] / 2, keep = decided[mclmcU], pull = decided[mclmcG], kept = decided[mclmcKept], spread = decided[mclmcSpread];
   Address noise = addressOf(header, stream);

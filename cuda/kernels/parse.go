@@ -19,7 +19,7 @@ var (
 // entryWord begins an entry.
 const entryWord = "\n.visible .entry "
 
-// parse reads what can be known of a file's kernels without compiling them.
+// parse reads a file's version, target and entries, without compiling it.
 func parse(name, text string) (File, error) {
 	f := File{Name: name, Text: text}
 	head := text[:min(len(text), 4096)]

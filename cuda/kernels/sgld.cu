@@ -47,8 +47,8 @@ struct FisherMetric {
 };
 
 template <class T, class Metric>
-INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, const Schedules<T>& schedules, BlockRange n, unsigned stream, T alpha, Metric metric,
-                  int freezeAt, const Prior<T>& prior) {
+INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, const Schedules<T>& schedules, BlockRange n, unsigned stream, T alpha,
+                  Metric metric, int freezeAt, const Prior<T>& prior) {
   prefetch(n, w, dw, second);
   const Step<T>& step = schedules.step(prior.dataSize);
   const T& memory = once<T>([&]() INLINED { return step.number() >= (unsigned long long)freezeAt ? T(1) : step.memory(alpha); });

@@ -1,21 +1,21 @@
 package kernels
 
-// Loop is a kernel's main loop as ptxas 12.9.86 assembles it for sm_90, which TestSlots counts
+// Loop describes a kernel's main loop as ptxas 12.9.86 assembles it for sm_90; TestSlots counts it
 // again.
 type Loop struct {
-	Slots int // instructions that a warp issues in a round
-	Items int // elements of a thread in a round, words of a packed copy; 0 for a product's stage
+	Slots int // instructions (issue slots) of a warp per round
+	Items int // elements of a thread per round, words of a packed copy; 0 for a product's stage
 }
 
-// Loops are the main loops of kernels that a training step of a convolutional network has. A
-// product's round is a stage of 16 in depth, whose slots are all of the loop's, also those for
-// operands that lie otherwise: an upper bound. A convolution's on packed copies is a tap of a block
-// of channels, 64 in depth of bf16 and 32 of tf32; of their filter's gradient a stage of 64 pixels,
-// with one round of its inner loops, which copy; of that of windows two windows with 9 taps, or one
-// with 27. On the tensor cores a round of windows has 16 of them, of 32 filters and 32 taps. Those
-// of an update are the fewest with which a round makes noise; those of a packed copy are all of the
-// kernel, which has no loop, or a short one for the border: that of windows in chunks, whose count
-// is an upper bound.
+// Loops has the main loops of the kernels in a training step of a convolutional network. What a
+// round is:
+//
+//   - A product: a stage of 16 in depth. The slots are all of the loop's, including those for other layouts of the operands: an upper bound.
+//   - A convolution of packed copies: one tap of a block of channels, 64 in depth in bf16 and 32 in tf32.
+//   - The gradient of its filter: a stage of 64 pixels, with one round of the inner loops that copy.
+//   - The gradient of a filter from windows: two windows with 9 taps, or one with 27. On the tensor cores a round has 16 windows, of 32 filters and 32 taps.
+//   - An update: the fewest slots with which a round makes noise.
+//   - A packed copy: the whole kernel, which has no loop, or a short one for the border; that of windows in chunks, whose count is an upper bound.
 var Loops = map[string]Loop{
 	"sgld_update_f32":                {248, 4},
 	"psgld_update_f32":               {348, 4},

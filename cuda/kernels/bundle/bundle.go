@@ -20,10 +20,10 @@ const (
 	restOfLine = ".cu. DO NOT EDIT.\n"
 )
 
-// FirstLine begins the text of the PTX that is made of a source.
+// FirstLine returns the first line of the PTX of a source.
 func FirstLine(stem string) string { return firstLine + stem + restOfLine }
 
-// Read returns the files in the contents of a compressed file, in its order.
+// Read returns the files in a bundle, in its order.
 func Read(compressed []byte) ([]File, error) {
 	text, err := uncompress(compressed)
 	if err != nil {
@@ -31,13 +31,13 @@ func Read(compressed []byte) ([]File, error) {
 	}
 	parts := strings.Split(text, firstLine)
 	if parts[0] != "" || len(parts) == 1 {
-		return nil, errors.New("bundle: it does not begin with a file of PTX")
+		return nil, errors.New("bundle: the contents do not begin with a file of PTX")
 	}
 	var files []File
 	for _, part := range parts[1:] {
 		stem, _, found := strings.Cut(part, restOfLine)
 		if !found || strings.ContainsAny(stem, "/\n") {
-			return nil, errors.Errorf("bundle: the first line of a file is %.60q", firstLine+part)
+			return nil, errors.Errorf("bundle: the first line of a file must name its source, got %.60q", firstLine+part)
 		}
 		files = append(files, File{stem + ".ptx", firstLine + part})
 	}
@@ -54,15 +54,15 @@ func uncompress(compressed []byte) (string, error) {
 	return text.String(), errors.Wrap(err, "bundle")
 }
 
-// Write writes files in the order of their names to a compressed file. If that has them already, it
-// stays as it is.
+// Write writes a bundle of files, sorted by name. If the file at path already has these texts, it
+// is not written.
 func Write(path string, files []File) error {
 	files = slices.Clone(files)
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	var text strings.Builder
 	for _, f := range files {
 		if !strings.HasPrefix(f.Text, FirstLine(strings.TrimSuffix(f.Name, ".ptx"))) {
-			return errors.Errorf("bundle: %s does not begin with its source's name", f.Name)
+			return errors.Errorf("bundle: the first line of %s must name its source", f.Name)
 		}
 		text.WriteString(f.Text)
 	}

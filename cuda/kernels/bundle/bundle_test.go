@@ -12,8 +12,8 @@ import (
 
 func file(stem, body string) File { return File{stem + ".ptx", FirstLine(stem) + body} }
 
-// TestWriteAndRead: files come back in the order of their names. What has the same contents is not
-// written again, however it is compressed; other contents are.
+// TestWriteAndRead: files come back in order of their names. A bundle with the same texts is not
+// written again, however it is compressed; one with other texts is.
 func TestWriteAndRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kernels.ptx.gz")
 	all := []File{file("b_sm80", "two\n"), file("a", "one\n")}
@@ -53,7 +53,7 @@ func TestWriteAndRead(t *testing.T) {
 	}
 }
 
-// TestRefuses: what is no such file is an error.
+// TestRefuses: invalid bundles are errors.
 func TestRefuses(t *testing.T) {
 	zip := func(text string) []byte {
 		var b bytes.Buffer
@@ -64,11 +64,11 @@ func TestRefuses(t *testing.T) {
 	}
 	whole := zip(FirstLine("a") + "one\n")
 	for want, content := range map[string][]byte{
-		"EOF":                         nil,
-		"unexpected EOF":              whole[:len(whole)-4],
-		"invalid header":              []byte("// Code generated, and not compressed"),
-		"does not begin with a file":  zip("one\n"),
-		"the first line of a file is": zip(firstLine + "a\n"),
+		"EOF":                      nil,
+		"unexpected EOF":           whole[:len(whole)-4],
+		"invalid header":           []byte("// Code generated, and not compressed"),
+		"do not begin with a file": zip("one\n"),
+		"must name its source":     zip(firstLine + "a\n"),
 	} {
 		if _, err := Read(content); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

@@ -1,10 +1,10 @@
 // Command generate compiles CUDA kernels to PTX with clang, without NVIDIA's toolkit:
 //
-//	go run github.com/pollen-ml/pollen/cuda/kernels/generate mish.cu    makes mish.ptx beside it
+//	go run github.com/pollen-ml/pollen/cuda/kernels/generate mish.cu    writes mish.ptx next to it
 //	go run ./cuda/kernels/generate -print matmul_sm80                   Pollen's own PTX, as text
 //
-// A source may include the headers beside Pollen's own sources. Without arguments it compiles all
-// sources of the folder that it is run in. In the folder of Pollen's own sources the PTX goes into
+// A source may include the headers of Pollen's own sources. Without arguments it compiles all
+// sources of the current directory. In the directory of Pollen's own sources the PTX goes into
 // one file, kernels.ptx.gz.
 package main
 
@@ -23,10 +23,10 @@ import (
 	"github.com/pollen-ml/pollen/cuda/kernels/bundle"
 )
 
-// compiler is the one version whose output is committed.
+// compiler is the only version whose output is committed.
 const compiler = "clang-19"
 
-// target is a GPU that a source is compiled for, by the end of its name, with the version of PTX.
+// target is what a source is compiled for, selected by the suffix of its name.
 type target struct{ suffix, architecture, ptx string }
 
 var targets = []target{
@@ -36,7 +36,7 @@ var targets = []target{
 }
 
 func main() {
-	name := flag.String("print", "", "print this file of Pollen's own PTX; compile nothing")
+	name := flag.String("print", "", "print this file of Pollen's own PTX, and compile nothing")
 	flag.Parse()
 	if err := run(*name, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -48,7 +48,7 @@ func run(name string, sources []string) error {
 	_, file, _, _ := runtime.Caller(0)
 	headers := filepath.Dir(filepath.Dir(file))
 	if _, err := os.Stat(filepath.Join(headers, "pollen.cuh")); err != nil {
-		return fmt.Errorf("generate: its headers are not there, it is built without -trimpath: %w", err)
+		return fmt.Errorf("generate: its headers were not found; build it without -trimpath: %w", err)
 	}
 	own := filepath.Join(headers, "kernels.ptx.gz")
 	if name != "" {
@@ -58,7 +58,7 @@ func run(name string, sources []string) error {
 	if all {
 		var err error
 		if sources, err = filepath.Glob("*.cu"); err != nil || len(sources) == 0 {
-			return fmt.Errorf("generate: no .cu files in this folder (%v)", err)
+			return fmt.Errorf("generate: no .cu files in this directory (%v)", err)
 		}
 	}
 	results, files := make([]error, len(sources)), make([]bundle.File, len(sources))
@@ -78,7 +78,7 @@ func run(name string, sources []string) error {
 	for _, err := range results {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			failed = fmt.Errorf("generate: not all kernels compile")
+			failed = fmt.Errorf("generate: some kernels do not compile")
 		}
 	}
 	if failed != nil {
@@ -123,7 +123,7 @@ func show(own, name string) error {
 		}
 		names = append(names, stem)
 	}
-	return fmt.Errorf("generate: there is no %s: %s", name, strings.Join(names, " "))
+	return fmt.Errorf("generate: there is no %s; the files are %s", name, strings.Join(names, " "))
 }
 
 func read(own string) ([]bundle.File, error) {
@@ -134,12 +134,12 @@ func read(own string) ([]bundle.File, error) {
 	return bundle.Read(content)
 }
 
-// save writes Pollen's own PTX: all files, or those that replace others.
+// save writes Pollen's own PTX: all files, or replacements of some of them.
 func save(own string, files []bundle.File, all bool) error {
 	if !all {
 		before, err := read(own)
 		if err != nil {
-			return fmt.Errorf("generate: compile all sources: %w", err)
+			return fmt.Errorf("generate: reading the file failed, so compile all sources: %w", err)
 		}
 		for _, f := range before {
 			if !slices.ContainsFunc(files, func(new bundle.File) bool { return new.Name == f.Name }) {
@@ -150,12 +150,12 @@ func save(own string, files []bundle.File, all bool) error {
 	return bundle.Write(own, files)
 }
 
-// compile makes a source's PTX.
+// compile returns a source's PTX.
 func compile(headers, source string) (bundle.File, error) {
 	var none bundle.File
 	stem, found := strings.CutSuffix(source, ".cu")
 	if !found {
-		return none, fmt.Errorf("generate: %s is no .cu file", source)
+		return none, fmt.Errorf("generate: %s is not a .cu file", source)
 	}
 	var to target
 	for _, to = range targets {
@@ -163,8 +163,8 @@ func compile(headers, source string) (bundle.File, error) {
 			break
 		}
 	}
-	// A product and a sum are one rounding each, as on the host; a fused multiply-add is written
-	// where it is wanted.
+	// -ffp-contract=off: products and sums are rounded one by one, as on the host; fused
+	// multiply-adds are explicit.
 	command := exec.Command(compiler, "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch="+to.architecture, "-Xclang", "-target-feature", "-Xclang", to.ptx,
 		"-nocudainc", "-nocudalib", "-O3", "-S", "-std=c++17", "-ffp-contract=off", "-Wall", "-Werror", "-I"+headers, source, "-o", "-")
 	var out, complaint bytes.Buffer
