@@ -124,7 +124,7 @@ func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnos
 		Acceptance: Number(m.accepted / m.proposals), Diverged: Number(m.diverged / m.proposals), Swaps: Number(math.NaN()),
 	}
 	if t.replicas != nil {
-		if v, err := t.replicas.Acceptance(t.session); err == nil {
+		if v, err := t.replicas.AcceptanceRate(t.session); err == nil {
 			d.Swaps = Number(v)
 		}
 	}

@@ -75,7 +75,7 @@ func (minibatchKind) states(t *training, step int) ([]samples.Sample, error) {
 		weight = t.rates[step-1] / float64(t.data.Len())
 	}
 	if t.replicas != nil {
-		return t.replicas.Take(t.session, weight)
+		return t.replicas.Samples(t.session, weight)
 	}
 	return t.takeWeighted(weight)
 }

@@ -279,7 +279,7 @@ func TestZeroInputs(t *testing.T) {
 	v := approximate.BayesByBackprop{Posterior: langevin.Posterior{DataSize: 3, Prior: langevin.Gaussian(1)}, InitialStd: 0.1, LocalReparameterization: true}
 	b := graph.New(tensor.Float32)
 	y, q := v.Apply(b, func(b *graph.Builder, x *graph.Node) *graph.Node {
-		return layers.Linear{Outputs: 2}.Apply(b, b.Apply(op.Multiply{}, x, b.Parameter("scale", trial.From(1))))
+		return layers.Linear{Outputs: 2}.Apply(b, b.Apply(op.Multiply{}, x, b.Parameter("scale", trial.StartAt(1))))
 	}, b.Data("x", tensor.Float32, 3, 4))
 	loss, _ := v.Loss(b, q, b.Apply(op.SquaredError{}, y, b.Data("target", tensor.Float32, 3, 2)))
 	for i, g := range b.Gradients(loss, b.Parameters()...) {

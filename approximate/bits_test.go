@@ -23,11 +23,11 @@ func TestVariationalBits(t *testing.T) {
 				return f.load(t, o, threads), f.q
 			}
 			state := func(s *graph.Session, q *approximate.MeanField, chain int) []byte {
-				bank, dir := trial.NewBank(t)
+				store, dir := trial.NewStore(t)
 				for draw := range 2 {
 					sample, err := q.Draw(s, chain, draw)
 					if err == nil {
-						err = bank.Add(sample)
+						err = store.Add(sample)
 					}
 					if err != nil {
 						t.Fatal(err)

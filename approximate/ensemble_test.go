@@ -26,8 +26,8 @@ func ensemble(t *testing.T, first, chains int) (dir string) {
 	parameters := b.Parameters()
 	optimizers.Update(b, optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}, parameters, b.Gradients(f.loss, parameters...),
 		b.Table("rates", []float64{1e-2}))
-	bank, dir := trial.NewBank(t)
-	trial.SampleInto(t, bank, f.load(t, graph.LoadOptions{Seed: 12, FirstChain: first, Chains: chains}, 2), 100,
+	store, dir := trial.NewStore(t)
+	trial.SampleInto(t, store, f.load(t, graph.LoadOptions{Seed: 12, FirstChain: first, Chains: chains}, 2), 100,
 		langevin.Plan{Steps: steps, BurnIn: steps - 1, Thinning: 1})
 	return dir
 }
@@ -49,11 +49,11 @@ func TestDeepEnsemble(t *testing.T) {
 		}
 	}
 	average, want := predictive(t, layered, trial.PredictorImages(images), 3), make([]float64, images*trial.NetworkLabels)
-	bank, err := samples.OpenStore(dir)
+	store, err := samples.OpenStore(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths, err := bank.Files()
+	paths, err := store.Files()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,14 +131,14 @@ func droppedSample(t *testing.T) samples.Sample {
 	t.Helper()
 	b := graph.New(tensor.Float32)
 	b.Output("y", dropping(false)(b, b.Data("x", tensor.Float32, 1, trial.ImageChannels, trial.ImageHeight, trial.ImageWidth)))
-	return trial.Take(t, trial.Load(t, b, graph.LoadOptions{Seed: 31}, 1), 0)
+	return trial.CurrentSample(t, trial.Load(t, b, graph.LoadOptions{Seed: 31}, 1), 0)
 }
 
 // exactDropout is the expected probabilities of one image over all masks, in float64.
 func exactDropout(s samples.Sample, pixels []byte) []float64 {
 	w := map[string][]float64{}
 	for _, p := range s.Parameters {
-		w[p.Name] = trial.Wide(p.Values)
+		w[p.Name] = trial.Float64s(p.Values)
 	}
 	expected := make([]float64, trial.NetworkLabels)
 	for mask := range 1 << droppedUnits {

@@ -35,7 +35,7 @@ type LaplaceApproximation struct {
 	outputs      *mat.SymDense // sum of diag(p) - p p'
 
 	// Deviations along the eigenvectors [K F], and these: the columns of [K K] and [F F].
-	spread, rows, columns *mat.Dense
+	stds, rows, columns *mat.Dense
 }
 
 // NewLaplaceApproximation begins an approximation around a sample's parameters, of the layer of
@@ -102,7 +102,7 @@ func (l *LaplaceApproximation) Observe(inputs, probabilities []float32) error {
 	sum.SymOuterK(1, a)
 	l.inputs.AddSym(l.inputs, &sum)
 	l.n += n
-	l.spread = nil
+	l.stds = nil
 	return nil
 }
 
@@ -120,11 +120,11 @@ func (l *LaplaceApproximation) fit() error {
 	g.VectorsTo(l.rows)
 	a.VectorsTo(l.columns)
 	byRow, byColumn := g.Values(nil), a.Values(nil)
-	l.spread = mat.NewDense(len(byRow), len(byColumn), nil)
+	l.stds = mat.NewDense(len(byRow), len(byColumn), nil)
 	for i, r := range byRow {
 		for j, c := range byColumn {
 			curvature := max(0, r) * max(0, c) / float64(l.n) // sums of both: N G x A
-			l.spread.Set(i, j, 1/math.Sqrt(1+curvature))
+			l.stds.Set(i, j, 1/math.Sqrt(1+curvature))
 		}
 	}
 	return nil
@@ -136,16 +136,16 @@ func (l *LaplaceApproximation) Draw(draw int) (samples.Sample, error) {
 	if draw < 0 || draw > random.MaxStep-l.mode.Step {
 		return samples.Sample{}, errors.Errorf("approximate: laplace: draw %d, wants a number from 0 on", draw)
 	}
-	if l.spread == nil {
+	if l.stds == nil {
 		if err := l.fit(); err != nil {
 			return samples.Sample{}, err
 		}
 	}
-	k, f := l.spread.Dims()
+	k, f := l.stds.Dims()
 	z := make([]float64, k*f)
 	random.Normals(z, 0, random.Address{Seed: l.seed, Chain: uint32(l.mode.Chain), Step: uint64(l.mode.Step + draw), Stream: drawStream})
 	var move mat.Dense
-	move.MulElem(l.spread, mat.NewDense(k, f, z))
+	move.MulElem(l.stds, mat.NewDense(k, f, z))
 	move.Mul(l.rows, &move)
 	move.Mul(&move, l.columns.T())
 

@@ -16,7 +16,7 @@ import (
 
 // headed is a network with a last layer "head" of k outputs and f inputs, and a layer before it.
 func headed(k, f int, bias bool) samples.Sample {
-	z := trial.Draws(k*f+k+2, 5)
+	z := trial.NormalDraws(k*f+k+2, 5)
 	parameter := func(name string, shape tensor.Shape) samples.Parameter {
 		p := samples.Parameter{Name: name, Shape: shape, Values: make([]float32, shape.Elements())}
 		for i := range p.Values {
@@ -35,10 +35,10 @@ func headed(k, f int, bias bool) samples.Sample {
 
 // observed are n examples: inputs, and probabilities, which differ from example to example.
 func observed(n, k, f int) (inputs, probabilities []float32) {
-	for _, z := range trial.Draws(n*f, 8) {
+	for _, z := range trial.NormalDraws(n*f, 8) {
 		inputs = append(inputs, float32(0.3+z))
 	}
-	for z := trial.Draws(n*k, 9); len(z) > 0; z = z[k:] {
+	for z := trial.NormalDraws(n*k, 9); len(z) > 0; z = z[k:] {
 		sum := 0.0
 		for _, v := range z[:k] {
 			sum += math.Exp(v)
@@ -60,7 +60,7 @@ func exactLaplace(t *testing.T, inputs, probabilities []float32, k, f int, bias 
 	}
 	a, g := mat.NewDense(width, width, nil), mat.NewDense(k, k, nil)
 	for i := range n {
-		x, p := trial.Wide(inputs[i*f:(i+1)*f]), trial.Wide(probabilities[i*k:(i+1)*k])
+		x, p := trial.Float64s(inputs[i*f:(i+1)*f]), trial.Float64s(probabilities[i*k:(i+1)*k])
 		if bias {
 			x = append(x, 1)
 		}

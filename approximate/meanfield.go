@@ -66,9 +66,9 @@ func (q *MeanField) of(weight *graph.Node) *factor {
 	return nil
 }
 
-// smallestVariance is added to the variance of a product, because its root has no finite slope
+// varianceFloor is added to the variance of a product, because its root has no finite slope
 // where all inputs of an example are 0.
-const smallestVariance = 1e-12
+const varianceFloor = 1e-12
 
 // product draws the product of x with the weights from its own distribution, independently for each
 // example:
@@ -77,7 +77,7 @@ const smallestVariance = 1e-12
 func (f *factor) product(b *graph.Builder, product op.MatMul, x *graph.Node) *graph.Node {
 	mean := b.Apply(product, x, f.mean)
 	variance := b.Apply(product, b.Apply(op.Squared{}, x), b.Apply(op.Squared{}, f.std))
-	std := b.Apply(op.Sqrt{}, b.Apply(op.Scale{Factor: 1, Offset: smallestVariance}, variance))
+	std := b.Apply(op.Sqrt{}, b.Apply(op.Scale{Factor: 1, Offset: varianceFloor}, variance))
 	noise := b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(graph.ShapeOf(mean)...)}, b.Header())
 	return b.Apply(op.Add{}, mean, b.Apply(op.Multiply{}, std, noise))
 }

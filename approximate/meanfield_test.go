@@ -38,7 +38,7 @@ func bare(t *testing.T, v approximate.BayesByBackprop, dtype tensor.DType, n int
 
 // spread are n means and deviations around 1.
 func spread(n int) (mu, rho []float64) {
-	mu, rho = trial.Draws(n, 21), trial.Draws(n, 22)
+	mu, rho = trial.NormalDraws(n, 21), trial.NormalDraws(n, 22)
 	for i := range rho {
 		rho[i] -= 0.5
 	}
@@ -207,14 +207,14 @@ func TestLocalFormula(t *testing.T) {
 		t.Fatal(b.Err())
 	}
 	session := trial.Load(t, b, graph.LoadOptions{Seed: 4}, 1)
-	x := trial.Draws(batch*inputs, 9)
+	x := trial.NormalDraws(batch*inputs, 9)
 	for i := range x {
 		x[i] *= math.Pow(10, float64(-i/inputs%8))
 	}
 	if err := graph.Write(session, "x", 0, 0, x); err != nil {
 		t.Fatal(err)
 	}
-	mu, rho := trial.Draws(outputs*inputs, 10), trial.Draws(outputs*inputs, 11)
+	mu, rho := trial.NormalDraws(outputs*inputs, 10), trial.NormalDraws(outputs*inputs, 11)
 	write(t, session, "linear.weight.mu", mu)
 	write(t, session, "linear.weight.rho", rho)
 	for step := range uint64(2) {
@@ -254,12 +254,12 @@ func TestDrawsPredict(t *testing.T) {
 	f.train(t)
 	session := f.load(t, graph.LoadOptions{Seed: 1, Chains: 2}, 1)
 	trial.Advance(t, session, 5)
-	bank, dir := trial.NewBank(t)
+	store, dir := trial.NewStore(t)
 	for chain := range 2 {
 		for draw := range 3 {
 			s, err := f.q.Draw(session, chain, draw)
 			if err == nil {
-				err = bank.Add(s)
+				err = store.Add(s)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 func trajectory(states int) []samples.Sample {
 	var all []samples.Sample
 	for i := range states {
-		z := trial.Draws(7, uint16(30+i))
+		z := trial.NormalDraws(7, uint16(30+i))
 		v := make([]float32, 7)
 		for j := range v {
 			v[j] = float32(100 + 3*float64(j) + z[j] + 0.8*z[(j+1)%7])
@@ -37,7 +37,7 @@ func trajectory(states int) []samples.Sample {
 func flat(s samples.Sample) []float64 {
 	var v []float64
 	for _, p := range s.Parameters {
-		v = append(v, trial.Wide(p.Values)...)
+		v = append(v, trial.Float64s(p.Values)...)
 	}
 	return v
 }
@@ -186,7 +186,7 @@ func TestSWAGOfARun(t *testing.T) {
 		}
 		err := plan.Run(context.Background(), session, 100, func(p langevin.Window) error {
 			for chain := 0; p.Sample && chain < chains; chain++ {
-				if err := all[chain].Collect(trial.Take(t, session, chain)); err != nil {
+				if err := all[chain].Collect(trial.CurrentSample(t, session, chain)); err != nil {
 					return err
 				}
 			}

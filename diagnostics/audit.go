@@ -77,7 +77,7 @@ func (a Audit) Validate() error {
 }
 
 // share is c of loss = c U.
-func (a Audit) share() float64 {
+func (a Audit) lossFactor() float64 {
 	switch a.Convention {
 	case MeanLoss:
 		return 1 / float64(a.DataSize)
@@ -93,7 +93,7 @@ func (a Audit) StepSize() float64 {
 	if a.Convention == WellingTeh {
 		return a.Rate / 2
 	}
-	return a.Rate * a.share()
+	return a.Rate * a.lossFactor()
 }
 
 // Temperature is T = Noise^2 / (2 h), from noise of variance 2 h T; with MeanLoss,
@@ -112,7 +112,7 @@ func (a Audit) Prior() langevin.Prior {
 	if a.WeightDecay == 0 {
 		return langevin.Flat()
 	}
-	return langevin.Gaussian(math.Sqrt(a.share() / a.WeightDecay))
+	return langevin.Gaussian(math.Sqrt(a.lossFactor() / a.WeightDecay))
 }
 
 // PublishedSetting is the setting of a public program.

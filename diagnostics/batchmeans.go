@@ -2,9 +2,9 @@ package diagnostics
 
 import "math"
 
-// fewestBatches is the least number of batches a long trace is cut into; there are at most twice as
+// minBatches is the least number of batches a long trace is cut into; there are at most twice as
 // many.
-const fewestBatches = 10
+const minBatches = 10
 
 // batchMeans cuts the trace of one chain into batches of equal length, which doubles when there are
 // too many. Means of batches longer than the chain's memory are nearly independent.
@@ -27,13 +27,13 @@ func (m *batchMeans) add(value float64) {
 
 // merge joins batches in pairs when the greatest number is reached.
 func (m *batchMeans) merge() {
-	if len(m.sums) < 2*fewestBatches {
+	if len(m.sums) < 2*minBatches {
 		return
 	}
-	for i := range fewestBatches {
+	for i := range minBatches {
 		m.sums[i] = m.sums[2*i] + m.sums[2*i+1]
 	}
-	m.sums = m.sums[:fewestBatches]
+	m.sums = m.sums[:minBatches]
 	m.length *= 2
 }
 

@@ -32,12 +32,12 @@ func SplitRHat(chains [][]float64) (float64, error) {
 
 // split cuts each chain in two halves. A middle value is left out. Errors name the requested
 // statistic.
-func split(statistic string, chains [][]float64, shortest int) ([][]float64, error) {
+func split(statistic string, chains [][]float64, minLength int) ([][]float64, error) {
 	var halves [][]float64
 	for i, chain := range chains {
-		if len(chain) < shortest || len(chain) != len(chains[0]) {
+		if len(chain) < minLength || len(chain) != len(chains[0]) {
 			return nil, errors.Errorf("diagnostics: %s: chain %d has %d values, chain 0 has %d: wants one length of at least %d",
-				statistic, i, len(chain), len(chains[0]), shortest)
+				statistic, i, len(chain), len(chains[0]), minLength)
 		}
 		for _, v := range chain {
 			if math.IsNaN(v) || math.IsInf(v, 0) {

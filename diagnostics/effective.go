@@ -9,9 +9,9 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// shortestChain is the shortest chain, in values, from which autocorrelations can be estimated:
+// minChainLength is the shortest chain, in values, from which autocorrelations can be estimated:
 // halves of six.
-const shortestChain = 12
+const minChainLength = 12
 
 // EffectiveSampleSize is the number of independent draws worth as much as a quantity's traces, one
 // for each chain, all of one length of at least 12. bulk is for the centre of the distribution: the
@@ -33,7 +33,7 @@ const shortestChain = 12
 // errors.
 func EffectiveSampleSize(chains [][]float64) (bulk, tail float64, err error) {
 	const statistic = "effective sample size"
-	halves, err := split(statistic, chains, shortestChain)
+	halves, err := split(statistic, chains, minChainLength)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -57,7 +57,7 @@ func EffectiveSampleSize(chains [][]float64) (bulk, tail float64, err error) {
 // of the effective sample size of the values as they are (Vehtari et al. 2021, section 4). The
 // distribution must have a variance. The error is 0 when all values are the same.
 func MeanStandardError(chains [][]float64) (float64, error) {
-	halves, err := split("standard error of the mean", chains, shortestChain)
+	halves, err := split("standard error of the mean", chains, minChainLength)
 	if err != nil {
 		return 0, err
 	}

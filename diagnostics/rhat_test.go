@@ -103,7 +103,7 @@ func TestSplitRHatLimits(t *testing.T) {
 	normals := func(n, chains int, f func(i, c int, z float64) float64) [][]float64 {
 		x := make([][]float64, chains)
 		for c := range x {
-			for i, z := range trial.Draws(n, uint16(20+c)) {
+			for i, z := range trial.NormalDraws(n, uint16(20+c)) {
 				x[c] = append(x[c], f(i, c, z))
 			}
 		}

@@ -6,7 +6,7 @@ import "github.com/pkg/errors"
 // goes on in another process measures as if it had never stopped.
 func (t *Thermometer) State() []float64 {
 	state := []float64{t.steps}
-	for _, g := range t.gauges() {
+	for _, g := range t.averages() {
 		state = append(append(state, float64(len(g.sums))), g.sums...)
 		places := 0
 		if len(g.batches) > 0 {
@@ -27,9 +27,9 @@ func (t *Thermometer) State() []float64 {
 func (t *Thermometer) Restore(state []float64) error {
 	r := stateReader{left: state}
 	steps := r.number()
-	gauges := make([]gauge, 0, 2)
-	for _, g := range t.gauges() {
-		next := gauge{sizes: g.sizes, metrics: g.metrics}
+	gauges := make([]average, 0, 2)
+	for _, g := range t.averages() {
+		next := average{sizes: g.sizes, metrics: g.metrics}
 		layers := r.count()
 		if r.failed || layers != len(g.sums) {
 			return errors.Errorf("diagnostics: thermometer: a state of %d layers, wants %d", layers, len(g.sums))
@@ -41,7 +41,7 @@ func (t *Thermometer) Restore(state []float64) error {
 				for range places {
 					m := batchMeans{length: r.count(), made: r.count()}
 					m.sums = r.numbers(r.count())
-					if r.failed || len(m.sums) > 2*fewestBatches {
+					if r.failed || len(m.sums) > 2*minBatches {
 						return errors.New("diagnostics: thermometer: the state is cut off, or not one")
 					}
 					next.batches[i] = append(next.batches[i], m)
@@ -57,7 +57,7 @@ func (t *Thermometer) Restore(state []float64) error {
 	return nil
 }
 
-func (t *Thermometer) gauges() []*gauge { return []*gauge{&t.configurational, &t.kinetic} }
+func (t *Thermometer) averages() []*average { return []*average{&t.configurational, &t.kinetic} }
 
 // stateReader takes numbers off a state, and remembers whether they were there.
 type stateReader struct {

@@ -92,7 +92,7 @@ func TestSteinDiscrepancyAgainstDifferences(t *testing.T) {
 
 // normalStates are standard normals [n d].
 func normalStates(n, dimensions int, stream uint16) [][]float64 {
-	z := trial.Draws(n*dimensions, stream)
+	z := trial.NormalDraws(n*dimensions, stream)
 	states := make([][]float64, n)
 	for i := range states {
 		states[i] = z[i*dimensions : (i+1)*dimensions]
@@ -105,7 +105,7 @@ func normalStates(n, dimensions int, stream uint16) [][]float64 {
 func steinOfNormal(t *testing.T, mean, std float64) (u, standardError float64) {
 	t.Helper()
 	const sets, n = 60, 50
-	z := trial.Draws(sets*n, 61)
+	z := trial.NormalDraws(sets*n, 61)
 	values := make([]float64, sets)
 	for set := range values {
 		var samples, scores [][]float64

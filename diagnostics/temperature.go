@@ -22,13 +22,13 @@ import (
 type Thermometer struct {
 	Layers          []string // in the network's order
 	dataSize        float64
-	configurational gauge
-	kinetic         gauge
+	configurational average
+	kinetic         average
 	steps           float64
 }
 
 // gauge sums metrics by layer.
-type gauge struct {
+type average struct {
 	sizes   []float64  // elements of each layer
 	metrics [][]string // of each layer
 	sums    []float64
@@ -68,7 +68,7 @@ func NewThermometer(p *graph.Program, dataSize int) *Thermometer {
 	return t
 }
 
-func (g *gauge) addLayer() {
+func (g *average) addLayer() {
 	g.sizes, g.metrics, g.sums = append(g.sizes, 0), append(g.metrics, nil), append(g.sums, 0)
 }
 
@@ -93,7 +93,7 @@ func (t *Thermometer) ObserveChains(s *graph.Session, from, to int, chains []int
 	}
 }
 
-func (g *gauge) add(s *graph.Session, place, chain int, step uint64) {
+func (g *average) add(s *graph.Session, place, chain int, step uint64) {
 	if len(g.batches) == 0 {
 		g.batches = make([][]batchMeans, len(g.metrics)+1)
 	}
@@ -117,7 +117,7 @@ func (g *gauge) add(s *graph.Session, place, chain int, step uint64) {
 
 // Reset discards all observations.
 func (t *Thermometer) Reset() {
-	for _, g := range []*gauge{&t.configurational, &t.kinetic} {
+	for _, g := range []*average{&t.configurational, &t.kinetic} {
 		clear(g.sums)
 		g.batches = nil
 	}
@@ -158,7 +158,7 @@ func (t *Thermometer) KineticLayer(i int) float64 {
 func (t *Thermometer) KineticTemperature() float64 { return t.kinetic.mean() / t.steps }
 
 // total is the sum over all layers, and the number of their elements.
-func (g *gauge) total() (sum, size float64) {
+func (g *average) total() (sum, size float64) {
 	for i := range g.sums {
 		sum += g.sums[i]
 		size += g.sizes[i]
@@ -167,13 +167,13 @@ func (g *gauge) total() (sum, size float64) {
 }
 
 // mean is the sum over all layers divided by the number of their elements.
-func (g *gauge) mean() float64 {
+func (g *average) mean() float64 {
 	sum, size := g.total()
 	return sum / size
 }
 
 // standardError is the standard error of a step's sum over a layer, or over all layers.
-func (g *gauge) standardError(layer int) float64 {
+func (g *average) standardError(layer int) float64 {
 	if len(g.batches) == 0 {
 		return math.NaN()
 	}

@@ -29,7 +29,7 @@ func thermometerSession(t *testing.T, dtype tensor.DType) *graph.Session {
 	var total *graph.Node
 	for _, p := range layerSizes {
 		w := b.Parameter(p.name, trial.Normal(func(int) float64 { return 1 }), p.n)
-		loss := trial.Target{Field: trial.Bowl{Smallest: p.k, Largest: p.k}, DataSize: thermometerDataSize}.Loss(b, w)
+		loss := trial.Target{Field: trial.DiagonalGaussian{Smallest: p.k, Largest: p.k}, DataSize: thermometerDataSize}.Loss(b, w)
 		if total != nil {
 			loss = b.Apply(op.Add{}, total, loss)
 		}
@@ -150,7 +150,7 @@ func TestKineticMetric(t *testing.T) {
 		var total *graph.Node
 		for _, p := range layerSizes {
 			w := b.Parameter(p.name, nil, p.n)
-			loss := trial.Target{Field: trial.Bowl{Smallest: p.k, Largest: p.k}, DataSize: thermometerDataSize}.Loss(b, w)
+			loss := trial.Target{Field: trial.DiagonalGaussian{Smallest: p.k, Largest: p.k}, DataSize: thermometerDataSize}.Loss(b, w)
 			if total != nil {
 				loss = b.Apply(op.Add{}, total, loss)
 			}

@@ -54,7 +54,7 @@ func (a algebra) positive(field string, v Value) Value {
 func (a algebra) argument(x *graph.Node) Value { return a.finite("the argument", Node(x)) }
 
 // within is an argument that lies in a support.
-func (a algebra) within(low, high float64, x *graph.Node) Value {
+func (a algebra) inSupport(low, high float64, x *graph.Node) Value {
 	return Node(a.b.Apply(op.Restrict{Low: low, High: high}, a.argument(x).node))
 }
 
@@ -149,7 +149,7 @@ func (a algebra) logAddExp(x, y Value) Value {
 		return Number(max(x.number, y.number) + math.Log1p(math.Exp(-math.Abs(x.number-y.number))))
 	}
 	if !y.isNode {
-		y = Node(a.over(y, x))
+		y = Node(a.broadcastOver(y, x))
 	}
 	return Node(a.b.Apply(op.LogAddExp{}, x.node, y.node))
 }
@@ -160,7 +160,7 @@ func (a algebra) standardised(x, location, scale Value) Value {
 }
 
 // over is v as a node of at least the shape of the node x; NaN where x is NaN or infinite.
-func (a algebra) over(v, x Value) *graph.Node {
+func (a algebra) broadcastOver(v, x Value) *graph.Node {
 	if v.isNode && graph.ShapeOf(v.node).Equal(graph.ShapeOf(x.node)) {
 		return v.node
 	}

@@ -18,9 +18,9 @@ func (d Beta) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	a, leave := enter(b, "beta")
 	defer leave()
 	low, high := a.positive("A", d.A), a.positive("B", d.B)
-	at := a.within(0, 1, x)
+	at := a.inSupport(0, 1, x)
 	lower := a.multiply(a.scaled(1, low, -1), a.log(at))
 	upper := a.multiply(a.scaled(1, high, -1), a.log1p(a.scaled(-1, at, 0)))
 	constant := a.subtract(a.lgamma(a.add(low, high)), a.add(a.lgamma(low), a.lgamma(high)))
-	return a.over(a.add(a.add(lower, upper), constant), at)
+	return a.broadcastOver(a.add(a.add(lower, upper), constant), at)
 }

@@ -115,7 +115,7 @@ func (f Affine) Inverse(b *graph.Builder, y *graph.Node) *graph.Node {
 func (f Affine) LogDeterminant(b *graph.Builder, x *graph.Node) *graph.Node {
 	a, leave, _, scale := f.enter(b)
 	defer leave()
-	return a.over(a.log(a.abs(scale)), a.argument(x))
+	return a.broadcastOver(a.log(a.abs(scale)), a.argument(x))
 }
 
 func (f Affine) enter(b *graph.Builder) (a algebra, leave func(), shift, scale Value) {

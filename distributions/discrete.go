@@ -21,7 +21,7 @@ func (d Bernoulli) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	defer leave()
 	logits := a.finite("Logits", d.Logits)
 	at := a.argument(x)
-	against := a.over(a.multiply(a.scaled(-2, at, 1), logits), at)
+	against := a.broadcastOver(a.multiply(a.scaled(-2, at, 1), logits), at)
 	return b.Apply(op.Negate{}, b.Apply(op.Softplus{}, against))
 }
 

@@ -20,7 +20,7 @@ func (d Exponential) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	a, leave := enter(b, "exponential")
 	defer leave()
 	rate := a.positive("Rate", d.Rate)
-	return a.subtract(a.log(rate), a.multiply(rate, a.within(0, math.Inf(1), x))).node
+	return a.subtract(a.log(rate), a.multiply(rate, a.inSupport(0, math.Inf(1), x))).node
 }
 
 // RSample implements Reparameterised: -ln(u) / rate with u uniform.

@@ -21,7 +21,7 @@ func (d Gamma) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	a, leave := enter(b, "gamma")
 	defer leave()
 	shape, rate := a.positive("Shape", d.Shape), a.positive("Rate", d.Rate)
-	at := a.within(0, math.Inf(1), x)
+	at := a.inSupport(0, math.Inf(1), x)
 	power := a.multiply(a.scaled(1, shape, -1), a.log(at))
 	constant := a.subtract(a.multiply(shape, a.log(rate)), a.lgamma(shape))
 	return a.add(a.subtract(power, a.multiply(rate, at)), constant).node

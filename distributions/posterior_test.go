@@ -136,7 +136,7 @@ func volatility(b *graph.Builder, logStd, logFreedom, x *graph.Node, returns []f
 	first, later := make([]float64, n), filled(n, 1)
 	first[0], later[0] = 10, 0
 	std, jacobian1 := Constrained(b, logStd, Exp{})
-	freedom, jacobian2 := Constrained(b, logFreedom, Exp{})
+	dof, jacobian2 := Constrained(b, logFreedom, Exp{})
 	scale := b.Apply(op.Add{}, b.Table("first", first), b.Apply(op.Multiply{}, b.Table("later", later), std))
 
 	s := x
@@ -146,17 +146,17 @@ func volatility(b *graph.Builder, logStd, logFreedom, x *graph.Node, returns []f
 	} else {
 		s = b.Apply(array.CumulativeSum{}, b.Apply(op.Multiply{}, scale, x))
 	}
-	likelihood := StudentT{DoF: Node(freedom), Scale: Node(b.Apply(op.Exp{}, s))}.LogProb(b, b.Table("returns", returns))
+	likelihood := StudentT{DoF: Node(dof), Scale: Node(b.Apply(op.Exp{}, s))}.LogProb(b, b.Table("returns", returns))
 	return Total(b, walk, likelihood, jacobian1, jacobian2,
-		Exponential{Rate: Number(10)}.LogProb(b, std), Exponential{Rate: Number(0.1)}.LogProb(b, freedom))
+		Exponential{Rate: Number(10)}.LogProb(b, std), Exponential{Rate: Number(0.1)}.LogProb(b, dof))
 }
 
 // volatilityOf is the same as a plain loop.
 func volatilityOf(logStd, logFreedom float64, x, returns []float64, centred bool) float64 {
-	std, freedom := math.Exp(logStd), math.Exp(logFreedom)
-	total := math.Log(10) - 10*std + logStd + math.Log(0.1) - 0.1*freedom + logFreedom
-	upper, _ := math.Lgamma((freedom + 1) / 2)
-	lower, _ := math.Lgamma(freedom / 2)
+	std, dof := math.Exp(logStd), math.Exp(logFreedom)
+	total := math.Log(10) - 10*std + logStd + math.Log(0.1) - 0.1*dof + logFreedom
+	upper, _ := math.Lgamma((dof + 1) / 2)
+	lower, _ := math.Lgamma(dof / 2)
 	s := 0.0
 	for i, r := range returns {
 		scale := std
@@ -171,7 +171,7 @@ func volatilityOf(logStd, logFreedom float64, x, returns []float64, centred bool
 		s += scale * innovation
 		total -= innovation*innovation/2 + math.Log(2*math.Pi)/2
 		z := r / math.Exp(s)
-		total += upper - lower - math.Log(math.Pi*freedom)/2 - s - (freedom+1)/2*math.Log(1+z*z/freedom)
+		total += upper - lower - math.Log(math.Pi*dof)/2 - s - (dof+1)/2*math.Log(1+z*z/dof)
 	}
 	return total
 }

@@ -21,9 +21,9 @@ type StudentT struct {
 func (d StudentT) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	a, leave := enter(b, "student-t")
 	defer leave()
-	freedom, scale := a.positive("Freedom", d.DoF), a.positive("Scale", d.Scale)
+	dof, scale := a.positive("Freedom", d.DoF), a.positive("Scale", d.Scale)
 	z := a.standardised(a.argument(x), a.finite("Location", d.Location), scale)
-	tail := a.log1p(a.divide(a.squared(z), freedom))
-	constant := a.apply(op.StudentTConstant{}, op.StudentTConstant{}.Of, freedom)
-	return a.subtract(a.subtract(constant, a.log(scale)), a.multiply(a.scaled(0.5, freedom, 0.5), tail)).node
+	tail := a.log1p(a.divide(a.squared(z), dof))
+	constant := a.apply(op.StudentTConstant{}, op.StudentTConstant{}.Of, dof)
+	return a.subtract(a.subtract(constant, a.log(scale)), a.multiply(a.scaled(0.5, dof, 0.5), tail)).node
 }

@@ -20,7 +20,7 @@ var _ Reparameterised = Transformed{}
 
 // LogProb implements Distribution.
 func (d Transformed) LogProb(b *graph.Builder, y *graph.Node) *graph.Node {
-	if !d.complete(b) {
+	if !d.check(b) {
 		return nil
 	}
 	x := d.Bijection.Inverse(b, y)
@@ -31,7 +31,7 @@ func (d Transformed) LogProb(b *graph.Builder, y *graph.Node) *graph.Node {
 
 // RSample implements Reparameterised if the base does; otherwise it is an error.
 func (d Transformed) RSample(b *graph.Builder, shape ...int) *graph.Node {
-	if !d.complete(b) {
+	if !d.check(b) {
 		return nil
 	}
 	base, ok := d.Base.(Reparameterised)
@@ -42,7 +42,7 @@ func (d Transformed) RSample(b *graph.Builder, shape ...int) *graph.Node {
 	return d.Bijection.Forward(b, base.RSample(b, shape...))
 }
 
-func (d Transformed) complete(b *graph.Builder) bool {
+func (d Transformed) check(b *graph.Builder) bool {
 	if d.Base == nil || d.Bijection == nil {
 		algebra{b, "transformed"}.fail("Base is %v and Bijection %v, wants both", d.Base, d.Bijection)
 	}

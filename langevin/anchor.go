@@ -58,7 +58,7 @@ func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
 			}
 		}
 		if err = writeAll(s, chain, anchorSuffix, anchors[chain]); err == nil {
-			err = writeAll(s, chain, anchorSlopeSuffix, sums[chain])
+			err = writeAll(s, chain, anchorGradientSuffix, sums[chain])
 		}
 	}
 	return err
@@ -79,7 +79,7 @@ func sumEpoch[T float32 | float64](a *Anchor, s *graph.Session, states [][]byte,
 		if err := writeAll(s, chain, anchorSuffix, anchor); err != nil {
 			return nil, err
 		}
-		for _, suffix := range []string{anchorSlopeSuffix, anchorSumSuffix} {
+		for _, suffix := range []string{anchorGradientSuffix, anchorSumSuffix} {
 			if err := writeAll(s, chain, suffix, sums[chain]); err != nil {
 				return nil, err
 			}

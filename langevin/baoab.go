@@ -35,8 +35,9 @@ type BAOAB struct {
 // Name implements Sampler.
 func (BAOAB) Name() string { return "baoab" }
 
-func (r BAOAB) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
-	return kickedMobility(r.Friction, n, h), nil
+// EffectiveStepSize implements EffectiveStepSizer.
+func (r BAOAB) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return exactFrictionStepSize(r.Friction, n, h), nil
 }
 
 // Validate implements Sampler.
@@ -49,35 +50,35 @@ func (s BAOAB) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *gra
 
 func (BAOAB) states(int) []momentumState { return nil }
 
-func (BAOAB) kicked() bool { return true }
+func (BAOAB) kickFirst() bool { return true }
 
 func (s BAOAB) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
-	return "", glidingUpdate{u, s.Friction, 0.5, 0}.host(l), []float64{s.Friction}
+	return "", kickDriftUpdate{u, s.Friction, 0.5, 0}.host(l), []float64{s.Friction}
 }
 
-// glidingUpdate is B, then friction exactly solved for v, while theta moves by share times the sum
+// kickDriftUpdate is B, then friction exactly solved for v, while theta moves by share times the sum
 // of the v before and after friction, and noise of its own of the variance wander h T.
-type glidingUpdate struct {
+type kickDriftUpdate struct {
 	momentumUpdate
-	friction, share, wander float64
+	friction, drift, positionNoise float64
 }
 
-func (u glidingUpdate) host(l *graph.Lowering) tensor.HostKernel {
-	return op.UpdateHost(l, l.Shapes[0].Elements(), u, glidingTile[float32], glidingTile[float64])
+func (u kickDriftUpdate) host(l *graph.Lowering) tensor.HostKernel {
+	return op.UpdateHost(l, l.Shapes[0].Elements(), u, kickDriftTile[float32], kickDriftTile[float64])
 }
 
-// glidingTile takes theta's own noise from the stream of the first velocities, which is free after
+// kickDriftTile takes theta's own noise from the stream of the first velocities, which is free after
 // the first step.
-func glidingTile[T float32 | float64](u glidingUpdate, a *tensor.Args, lo, hi int) float64 {
-	s := sweepOf[T](u.momentumUpdate, a, lo, hi)
+func kickDriftTile[T float32 | float64](u kickDriftUpdate, a *tensor.Args, lo, hi int) float64 {
+	s := momentumTileOf[T](u.momentumUpdate, a, lo, hi)
 	c, strength := relaxation(u.friction, u.friction)
-	keep, rate, scale, share, spread := T(c), s.rate, s.scale(strength), T(u.share), s.scale(u.wander/2)
+	keep, rate, scale, drift, spread := T(c), s.rate, s.scale(strength), T(u.drift), s.scale(u.positionNoise/2)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
-		w, v, g := s.block(from, &gradients, &z)
-		kernel.BAOAB(w, v, g, z[:], keep, rate, scale, share)
-		if u.wander > 0 && s.start.Step > 0 && s.temperature > 0 {
+		w, v, g := s.nextBlock(from, &gradients, &z)
+		kernel.BAOAB(w, v, g, z[:], keep, rate, scale, drift)
+		if u.positionNoise > 0 && s.start.Step > 0 && s.temperature > 0 {
 			random.NormalBlock(s.start, s.first+from/random.BlockSize, len(w), &z)
 			for i := range w {
 				w[i] += T(spread * T(z[i]))

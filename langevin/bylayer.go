@@ -56,7 +56,7 @@ func (t ByLayer) of(parameter string, common float64) float64 {
 }
 
 // layered is a Sampler with attributes by layer.
-type layered interface{ byLayer() []ByLayer }
+type layerAttributed interface{ byLayer() []ByLayer }
 
 // checkByLayer refuses attributes of layers that the network does not have.
 func checkByLayer(sampler Sampler, parameters []*graph.Node) error {
@@ -65,7 +65,7 @@ func checkByLayer(sampler Sampler, parameters []*graph.Node) error {
 		known[p.Name()], known[LayerOf(p.Name())] = true, true
 	}
 	for _, s := range withRest(sampler) {
-		l, ok := s.(layered)
+		l, ok := s.(layerAttributed)
 		if !ok {
 			continue
 		}

@@ -51,7 +51,8 @@ type CCAdL struct {
 // Name implements Sampler.
 func (CCAdL) Name() string { return "ccadl" }
 
-func (s CCAdL) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+// EffectiveStepSize implements EffectiveStepSizer.
+func (s CCAdL) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
 	return slices.Repeat([]float64{h / s.Friction}, n), nil
 }
 
@@ -74,7 +75,7 @@ func (s CCAdL) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *gra
 	return attachMomentum(b, s, f, parameter, gradient, 1)
 }
 
-func (CCAdL) kicked() bool { return true }
+func (CCAdL) kickFirst() bool { return true }
 
 func (s CCAdL) byLayer() []ByLayer { return []ByLayer{s.Couplings} }
 
@@ -86,14 +87,14 @@ const (
 )
 
 func (s CCAdL) states(n int) []momentumState {
-	return []momentumState{oneThermostat(s.Friction), {".noise variance", n, nil}, {".gradient before", n, nil}}
+	return []momentumState{sharedThermostat(s.Friction), {".noise variance", n, nil}, {".gradient before", n, nil}}
 }
 
 func (s CCAdL) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	n := l.Shapes[0].Elements()
 	host := op.UpdateHost(l, n, u, ccadlKick[float32], ccadlKick[float64])
 	host.Workspace = 8 * host.Phases[0].Tiles
-	drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, squaresOf(u, n, ccadlDrift[float32]), squaresOf(u, n, ccadlDrift[float64]))}
+	drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, sumOfSquaresPhase(u, n, ccadlDrift[float32]), sumOfSquaresPhase(u, n, ccadlDrift[float64]))}
 	host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling/2), drift, adaptation(l, u, n, s.Coupling/2))
 	return "", host, []float64{s.Friction, s.Coupling, maxExcess, s.Alpha}
 }
@@ -106,9 +107,9 @@ func (s CCAdL) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 
 // ccadlKick is B, which also learns S.
 func ccadlKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
-	s := sweepOf[T](u, a, lo, hi)
+	s := momentumTileOf[T](u, a, lo, hi)
 	variances, befores := tensor.Slice[T](a, 1+ccadlVariance)[lo:hi], tensor.Slice[T](a, 1+ccadlBefore)[lo:hi]
-	if chi := tensor.Slice[T](a, 1+ccadlChi); lo == 0 && oneChi(chi) < 0 {
+	if chi := tensor.Slice[T](a, 1+ccadlChi); lo == 0 && sharedChi(chi) < 0 {
 		chi[0], chi[1] = 0, 0
 	}
 	rate, step := s.rate, s.start.Step
@@ -121,7 +122,7 @@ func ccadlKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 	var z [random.BlockSize]float32
 	squares := 0.0
 	for from := 0; from < len(s.w); from += random.BlockSize {
-		_, v, g := s.forces(from, &gradients, &z)
+		_, v, g := s.gradientBlock(from, &gradients, &z)
 		g, variance, before := g[:len(v)], variances[from:][:len(v)], befores[from:][:len(v)]
 		for i := range v {
 			difference := g[i] - before[i]
@@ -137,9 +138,9 @@ func ccadlKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 
 // ccadlDrift is A, O and A. It returns the sum of the squares of the new velocities.
 func ccadlDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
-	s := sweepOf[T](u, a, lo, hi)
+	s := momentumTileOf[T](u, a, lo, hi)
 	variances := tensor.Slice[T](a, 1+ccadlVariance)[lo:hi]
-	chi, gain, friction := oneChi(tensor.Slice[T](a, 1+ccadlChi)), s.balance(u.dataSize), u.rule.(CCAdL).Friction
+	chi, gain, friction := sharedChi(tensor.Slice[T](a, 1+ccadlChi)), s.balance(u.dataSize), u.rule.(CCAdL).Friction
 	var z [random.BlockSize]float32
 	squares := 0.0
 	for from := 0; from < len(s.w); from += random.BlockSize {
@@ -159,15 +160,15 @@ func ccadlDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi in
 }
 
 // balance is the friction that balances noise of variance 1 in the gradient of U/N.
-func (s *sweep[T]) balance(dataSize int) float64 {
+func (s *momentumTile[T]) balance(dataSize int) float64 {
 	if s.temperature == 0 {
 		return 0
 	}
 	return float64(s.rate) * float64(dataSize) / (2 * s.temperature)
 }
 
-// squaresOf is a phase of a tile function that returns the sum of its velocities' squares.
-func squaresOf(u momentumUpdate, n int, run func(u momentumUpdate, a *tensor.Args, lo, hi int) float64) func(a *tensor.Args, tile int) {
+// sumOfSquaresPhase is a phase of a tile function that returns the sum of its velocities' squares.
+func sumOfSquaresPhase(u momentumUpdate, n int, run func(u momentumUpdate, a *tensor.Args, lo, hi int) float64) func(a *tensor.Args, tile int) {
 	return func(a *tensor.Args, tile int) {
 		lo, hi := op.TileOfUpdate(n, tile)
 		tensor.Workspace[float64](a)[tile] = run(u, a, lo, hi)

@@ -70,7 +70,7 @@ func TestCCAdLFormula(t *testing.T) {
 			t.Run(fmt.Sprintf("%v/%d", dtype, n), func(t *testing.T) {
 				sampler := langevin.CCAdL{Friction: 0.2, Alpha: 0.6, Coupling: 0.05}
 				tr := record(t, experiment{
-					sampler: sampler, dtype: dtype, field: trial.Bowl{Smallest: 0.5, Largest: 3}, dimensions: n, prior: langevin.Laplace(0.5), dataSize: 50,
+					sampler: sampler, dtype: dtype, field: trial.DiagonalGaussian{Smallest: 0.5, Largest: 3}, dimensions: n, prior: langevin.Laplace(0.5), dataSize: 50,
 					start: trial.Normal(func(int) float64 { return 1 }),
 				})
 				checkVirials(t, tr)
@@ -116,7 +116,7 @@ func TestCCAdLChiStaysAbove0(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 		sampler := langevin.CCAdL{Friction: 0.2, Alpha: 0.6, Coupling: 0.7}
 		tr := record(t, experiment{
-			sampler: sampler, dtype: dtype, field: trial.Bowl{Smallest: 0.5, Largest: 3}, dimensions: 4099, dataSize: 50,
+			sampler: sampler, dtype: dtype, field: trial.DiagonalGaussian{Smallest: 0.5, Largest: 3}, dimensions: 4099, dataSize: 50,
 			start: trial.Normal(func(int) float64 { return 0.1 }),
 		})
 		if excess := tr.excessOfSteps((&controlled{sampler: sampler}).step); !(excess <= 1) {
@@ -219,7 +219,7 @@ func TestCCAdLTemperatures(t *testing.T) {
 		t.Run(fmt.Sprint("noise ", noise), func(t *testing.T) {
 			sampler := langevin.CCAdL{Friction: 0.2, Alpha: 0.995, Coupling: 0.02}
 			session := experiment{
-				sampler: sampler, field: trial.Bowl{Smallest: k, Largest: k}, noise: noise, dimensions: n, dataSize: 10, step: h, temperature: temperature,
+				sampler: sampler, field: trial.DiagonalGaussian{Smallest: k, Largest: k}, noise: noise, dimensions: n, dataSize: 10, step: h, temperature: temperature,
 			}.load(t)
 			trial.Advance(t, session, burnIn)
 			thermometer := diagnostics.NewThermometer(session.Program(), 10)
@@ -260,7 +260,7 @@ func TestCCAdLAtRealSteps(t *testing.T) {
 	noises := []float64{0, math.Sqrt(4 * friction * temperature / h)}
 	sampler := langevin.CCAdL{Friction: friction, Alpha: 0.999, Coupling: 1e-3}
 	e := experiment{
-		sampler: sampler, field: trial.Bowl{Smallest: k, Largest: k}, noise: noises[1], uneven: true, dimensions: n,
+		sampler: sampler, field: trial.DiagonalGaussian{Smallest: k, Largest: k}, noise: noises[1], uneven: true, dimensions: n,
 		dataSize: dataSize, step: h, temperature: temperature, start: trial.Normal(func(int) float64 { return math.Sqrt(temperature / k) }),
 	}
 	want, _ := ccadlTemperatures(sampler, 1, k, h, temperature, noises)
@@ -288,7 +288,7 @@ func TestCCAdLAtRealSteps(t *testing.T) {
 
 // paired is a Bowl with noise that two neighbours have in common.
 type paired struct {
-	trial.Bowl
+	trial.DiagonalGaussian
 	noise float64
 }
 
@@ -297,7 +297,7 @@ func (f paired) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 	sums := b.Apply(op.MatMul{}, b.Apply(op.ViewAs(pairs, 2), w), b.Apply(op.ViewAs(2, 1), b.Table("ones", []float64{1, 1})))
 	z := b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(pairs, 1)}, b.Header())
 	slope := b.Apply(op.Sum{}, b.Apply(op.Multiply{}, sums, z))
-	return b.Apply(op.Add{}, f.Bowl.Potential(b, w), b.Apply(op.Scale{Factor: f.noise}, slope))
+	return b.Apply(op.Add{}, f.DiagonalGaussian.Potential(b, w), b.Apply(op.Scale{Factor: f.noise}, slope))
 }
 
 // TestCCAdLCommonNoise: what stays where elements have their noise in common, of which a diagonal
@@ -309,7 +309,7 @@ func TestCCAdLCommonNoise(t *testing.T) {
 	noise := math.Sqrt(2 * friction * temperature / h)
 	sampler := langevin.CCAdL{Friction: friction, Alpha: 0.999, Coupling: 1e-3}
 	session := experiment{
-		sampler: sampler, field: paired{trial.Bowl{Smallest: k, Largest: k}, noise}, dimensions: n,
+		sampler: sampler, field: paired{trial.DiagonalGaussian{Smallest: k, Largest: k}, noise}, dimensions: n,
 		dataSize: dataSize, step: h, temperature: temperature, start: trial.Normal(func(int) float64 { return math.Sqrt(temperature / k) }),
 	}.load(t)
 	trial.Advance(t, session, burnIn)

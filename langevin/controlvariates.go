@@ -42,9 +42,9 @@ func (c ControlVariates) check(dataSize int) error {
 
 // The suffixes of a parameter's further states.
 const (
-	anchorSuffix      = ".anchor"
-	anchorSlopeSuffix = ".anchor slope" // gradient of the mean loss of all data at the anchor
-	anchorSumSuffix   = ".anchor sum"   // of the minibatches' gradients at the anchor
+	anchorSuffix         = ".anchor"
+	anchorGradientSuffix = ".anchor slope" // gradient of the mean loss of all data at the anchor
+	anchorSumSuffix      = ".anchor sum"   // of the minibatches' gradients at the anchor
 )
 
 // Attach is the function Attach with these gradients. The minibatches must come from an op.Batch of
@@ -71,11 +71,11 @@ func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 		anchor := b.State(parameter.Name()+anchorSuffix, nil, graph.ShapeOf(parameter)...)
 		both, places[parameter] = append(both, anchor), anchor
 	}
-	sampler, gradients := survey(b, sampler, b.Apply(op.Add{}, loss, b.Substitute(loss, places)), both)
+	sampler, gradients := differentiate(b, sampler, b.Apply(op.Add{}, loss, b.Substitute(loss, places)), both)
 	estimates := make([]*graph.Node, len(parameters))
 	for i, parameter := range parameters {
 		shape, slope := graph.ShapeOf(parameter), gradients[len(parameters)+i]
-		known := b.State(parameter.Name()+anchorSlopeSuffix, same(math.NaN()), shape...) // a step that no Anchor prepared fails
+		known := b.State(parameter.Name()+anchorGradientSuffix, constant(math.NaN()), shape...) // a step that no Anchor prepared fails
 		difference := b.Apply(op.Subtract{}, gradients[i], slope)
 		estimates[i] = b.Apply(op.Add{}, difference, known)
 		b.Apply(accumulate{}, slope, b.State(parameter.Name()+anchorSumSuffix, nil, shape...))

@@ -24,7 +24,7 @@ type table struct {
 
 func newTable(rows, columns, size int, shuffled, logistic bool) table {
 	d := table{
-		rows: rows, columns: columns, x: trial.Draws(rows*columns, 1), y: trial.Draws(rows, 2), logistic: logistic, batch: op.Batch{Size: size, Shuffled: shuffled},
+		rows: rows, columns: columns, x: trial.NormalDraws(rows*columns, 1), y: trial.NormalDraws(rows, 2), logistic: logistic, batch: op.Batch{Size: size, Shuffled: shuffled},
 	}
 	for i := range d.y {
 		if logistic {
@@ -165,7 +165,7 @@ func TestControlVariatesEstimate(t *testing.T) {
 						rows := d.minibatch(len(estimates) + step)
 						here, there := d.gradient(w, rows), d.gradient(anchor, rows)
 						for i := range got {
-							slope := priorSlope(prior, w[i]) / float64(d.rows)
+							slope := priorEnergyGradient(prior, w[i]) / float64(d.rows)
 							if want := here[i] - there[i] + far[i] + slope; !(math.Abs(got[i]-want) < 1e-12) {
 								t.Errorf("step %d: estimate %d is %v, want %v", step, i, got[i], want)
 							}
@@ -174,7 +174,7 @@ func TestControlVariatesEstimate(t *testing.T) {
 						}
 					}
 					for i := range mean {
-						if want := full[i] + priorSlope(prior, w[i])/float64(d.rows); !(math.Abs(mean[i]-want) < 1e-12) {
+						if want := full[i] + priorEnergyGradient(prior, w[i])/float64(d.rows); !(math.Abs(mean[i]-want) < 1e-12) {
 							t.Errorf("the epoch's mean %d is %v, want the gradient of all data %v", i, mean[i], want)
 						}
 					}
@@ -193,7 +193,7 @@ func checkReduction(t *testing.T, d table, prior langevin.Prior, anchor []float6
 	full := d.gradient(anchor, d.all())
 	for _, got := range d.estimates(t, false, prior, anchor, anchor) {
 		for i, g := range got {
-			g -= full[i] + priorSlope(prior, anchor[i])/float64(d.rows)
+			g -= full[i] + priorEnergyGradient(prior, anchor[i])/float64(d.rows)
 			plain += g * g
 		}
 	}

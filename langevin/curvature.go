@@ -19,7 +19,7 @@ import (
 // a power of two keeps the quotient exact. In float32 rounding adds an error of about
 // 1e-7 |g|/distance. Where the gradient jumps, as ReLU's does, the difference sees the jumps within
 // the distance, which the gradient's own change along a trajectory also has.
-type probe struct {
+type hessianProbe struct {
 	b          *graph.Builder
 	loss       *graph.Node
 	parameters []*graph.Node
@@ -37,7 +37,7 @@ func defaultDistance(dtype tensor.DType) float64 {
 
 // ends are the loss at both ends of a direction, and the parameters there. No parameter is the
 // loss's own node, even where z is 0, so that the gradients of the ends do not get into the loss's.
-func (p probe) ends(along func(i int) direction) (loss *graph.Node, up, down []*graph.Node) {
+func (p hessianProbe) ends(along func(i int) direction) (loss *graph.Node, up, down []*graph.Node) {
 	displace := func(distance float64) (*graph.Node, []*graph.Node) {
 		var moved []*graph.Node
 		places := map[*graph.Node]*graph.Node{}
@@ -56,7 +56,7 @@ func (p probe) ends(along func(i int) direction) (loss *graph.Node, up, down []*
 // independent signs z: unbiased estimates of the Hessian's diagonal (Hutchinson 1990; Bekas,
 // Kokiopoulou and Saad 2007), whose variance is the sum of the squares of the other elements of the
 // row.
-func (p probe) hutchinson() (gradients, diagonals []*graph.Node) {
+func (p hessianProbe) hutchinson() (gradients, diagonals []*graph.Node) {
 	signs := make([]direction, len(p.parameters))
 	for i := range signs {
 		signs[i].Stream = p.b.Stream()
@@ -76,7 +76,7 @@ const maxExact = 64
 
 // exact returns the gradients of the loss and, for each parameter, the Hessian's diagonal: each
 // element from the difference along its own axis.
-func (p probe) exact() (gradients, diagonals []*graph.Node) {
+func (p hessianProbe) exact() (gradients, diagonals []*graph.Node) {
 	elements := 0
 	for _, w := range p.parameters {
 		elements += graph.ShapeOf(w).Elements()

@@ -18,8 +18,8 @@ type perceptron struct{ examples, inputs, hidden, outputs int }
 
 func (p perceptron) sizes() [2]int    { return [2]int{p.hidden * p.inputs, p.outputs * p.hidden} }
 func (p perceptron) names() [2]string { return [2]string{"first.weight", "second.weight"} }
-func (p perceptron) x() []float64     { return trial.Draws(p.examples*p.inputs, 41) }
-func (p perceptron) y() []float64     { return trial.Draws(p.examples*p.outputs, 42) }
+func (p perceptron) x() []float64     { return trial.NormalDraws(p.examples*p.inputs, 41) }
+func (p perceptron) y() []float64     { return trial.NormalDraws(p.examples*p.outputs, 42) }
 
 func (p perceptron) build(b *graph.Builder) (loss *graph.Node) {
 	start := trial.Normal(func(int) float64 { return 0.7 })

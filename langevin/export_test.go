@@ -11,8 +11,8 @@ type MisjudgedPSGLD struct {
 	Factor float64
 }
 
-func (m MisjudgedPSGLD) survey(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
-	sampler, gradients := m.PSGLD.survey(b, loss, parameters)
+func (m MisjudgedPSGLD) differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
+	sampler, gradients := m.PSGLD.differentiate(b, loss, parameters)
 	for parameter, diagonal := range sampler.(curvedPSGLD).diagonals {
 		sampler.(curvedPSGLD).diagonals[parameter] = b.Apply(op.Scale{Factor: m.Factor}, diagonal)
 	}
@@ -21,7 +21,7 @@ func (m MisjudgedPSGLD) survey(b *graph.Builder, loss *graph.Node, parameters []
 
 // SlopeAndCurvature are the prior's first and second derivatives, over N.
 func SlopeAndCurvature(p Prior, dataSize int, theta float64) (slope, curvature float64) {
-	s, g := p.slope(dataSize), []float64{0}
+	s, g := p.term(dataSize), []float64{0}
 	s.fill(g, []float64{theta}, []float64{0})
 	return g[0], s.curvature(theta)
 }

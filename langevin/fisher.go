@@ -32,8 +32,9 @@ type FisherSGLD struct {
 // Name implements Sampler.
 func (FisherSGLD) Name() string { return "fsgld" }
 
-func (r FisherSGLD) effectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
-	return adaptedMobility(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (r.Damping + v) })
+// EffectiveStepSize implements EffectiveStepSizer.
+func (r FisherSGLD) EffectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
+	return preconditionedStepSize(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (r.Damping + v) })
 }
 
 // Validate implements Sampler.
@@ -52,19 +53,21 @@ func checkFreezing(name string, alpha, damping float64, freezeAt int) error {
 	return nil
 }
 
-func (f FisherSGLD) frozenAt() int { return f.FreezeAt }
+// FreezeStep implements Freezer.
+func (f FisherSGLD) FreezeStep() int { return f.FreezeAt }
 
-func (f FisherSGLD) freeze(step int) Sampler {
+// Freeze implements Freezer.
+func (f FisherSGLD) Freeze(step int) Sampler {
 	f.FreezeAt = step
 	return f
 }
 
 // Update implements Sampler.
-func (f FisherSGLD) Update(b *graph.Builder, force UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+func (f FisherSGLD) Update(b *graph.Builder, inputs UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	frozen := PSGLD{Alpha: f.Alpha, Lambda: f.Damping, Gamma: GammaFrozen, FreezeAt: f.FreezeAt}
-	update := fisherUpdate{psgldUpdate{psgld: frozen, dataSize: force.DataSize, prior: force.Prior, stream: b.Stream()}}
-	second := b.State(force.Name+".second moment", nil, graph.ShapeOf(parameter)...)
-	return b.Apply(update, parameter, gradient, second, force.Rates, force.Temperatures, b.Header())
+	update := fisherUpdate{psgldUpdate{psgld: frozen, dataSize: inputs.DataSize, prior: inputs.Prior, stream: b.Stream()}}
+	second := b.State(inputs.Name+secondMomentSuffix, nil, graph.ShapeOf(parameter)...)
+	return b.Apply(update, parameter, gradient, second, inputs.Rates, inputs.Temperatures, b.Header())
 }
 
 // fisherUpdate is psgldUpdate with another G of V; Lambda is the damping.
@@ -78,11 +81,11 @@ func (u fisherUpdate) Lower(l *graph.Lowering) {
 }
 
 func fisherTile[T float32 | float64](u fisherUpdate, a *tensor.Args, lo, hi int) float64 {
-	s := preconditionedOf[T](u.psgldUpdate, a, 4, lo, hi)
+	s := preconditionedTileOf[T](u.psgldUpdate, a, 4, lo, hi)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
-		w, v, g := s.block(from, &gradients, &z)
+		w, v, g := s.nextBlock(from, &gradients, &z)
 		for i, theta := range w {
 			v[i] = T(s.keep*v[i]) + T(T((1-s.keep)*g[i])*g[i])
 			precondition := 1 / (s.lambda + v[i])

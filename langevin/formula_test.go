@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// priorSlope is -d log p / d theta.
-func priorSlope(p langevin.Prior, theta float64) float64 {
+// priorEnergyGradient is -d log p / d theta.
+func priorEnergyGradient(p langevin.Prior, theta float64) float64 {
 	switch p.Kind {
 	case langevin.GaussianPrior:
 		return theta / (p.Scale * p.Scale)
@@ -26,7 +26,7 @@ func priorSlope(p langevin.Prior, theta float64) float64 {
 	}
 }
 
-// priorCurvature is the derivative of priorSlope.
+// priorCurvature is the derivative of priorEnergyGradient.
 func priorCurvature(p langevin.Prior, theta float64) float64 {
 	switch p.Kind {
 	case langevin.GaussianPrior:
@@ -80,8 +80,8 @@ func record(t *testing.T, e experiment) trace {
 		var before []element
 		for i := range theta {
 			before = append(before, element{
-				step: step, theta: theta[i], g: (slope[i] + priorSlope(e.prior, theta[i])) / float64(e.dataSize),
-				curvature: (e.field.(trial.Bowl).Curvature(i) + priorCurvature(e.prior, theta[i])) / float64(e.dataSize),
+				step: step, theta: theta[i], g: (slope[i] + priorEnergyGradient(e.prior, theta[i])) / float64(e.dataSize),
+				curvature: (e.field.(trial.DiagonalGaussian).Curvature(i) + priorCurvature(e.prior, theta[i])) / float64(e.dataSize),
 				h:         h[entry], temperature: temperatures[entry], n: float64(e.dataSize), xi: xi[0][i], start: xi[1][i],
 			})
 		}
@@ -137,7 +137,7 @@ func TestFormula(t *testing.T) {
 				for _, n := range []int{1, 31, 257, 4099} {
 					t.Run(fmt.Sprintf("%s/%v/%v/%d", row.name, prior, dtype, n), func(t *testing.T) {
 						tr := record(t, experiment{
-							sampler: row.sampler, dtype: dtype, field: trial.Bowl{Smallest: 0.5, Largest: 3}, dimensions: n, prior: prior, dataSize: 50,
+							sampler: row.sampler, dtype: dtype, field: trial.DiagonalGaussian{Smallest: 0.5, Largest: 3}, dimensions: n, prior: prior, dataSize: 50,
 							start: trial.Normal(func(int) float64 { return 1 }),
 						})
 						if excess := tr.excess(row.rule); !(excess <= 1) {
@@ -207,7 +207,7 @@ func checkNoticed(t *testing.T, row row, prior langevin.Prior, tr trace) {
 			break
 		}
 		change := func(_ trace, _, _ int, e *element) {
-			slope := priorSlope(prior, e.theta) / e.n
+			slope := priorEnergyGradient(prior, e.theta) / e.n
 			e.g += wrong(slope, *e) - slope
 		}
 		check(name, tr.changed(change).excess(row.rule))

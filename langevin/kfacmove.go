@@ -21,13 +21,13 @@ func (posteriorGradient) Shape(in []tensor.Shape) (tensor.Shape, error) { return
 
 func (p posteriorGradient) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
-	host := tensor.Rows(n, 1, graph.Pick(l, posteriorSlope[float32](p), posteriorSlope[float64](p)))
+	host := tensor.Rows(n, 1, graph.Pick(l, posteriorGradientRows[float32](p), posteriorGradientRows[float64](p)))
 	l.Emit("posterior_gradient_fwd", tensor.Threads(n), host,
-		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)}, p.Prior.arguments(l.DType, p.DataSize)...)...)
+		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)}, p.Prior.KernelArguments(l.DType, p.DataSize)...)...)
 }
 
-func posteriorSlope[T float32 | float64](p posteriorGradient) func(a *tensor.Args, lo, hi int) {
-	slope := slopeOf[T](p.Prior, p.DataSize)
+func posteriorGradientRows[T float32 | float64](p posteriorGradient) func(a *tensor.Args, lo, hi int) {
+	slope := priorTermOf[T](p.Prior, p.DataSize)
 	return func(a *tensor.Args, lo, hi int) {
 		slope.fill(tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi])
 	}

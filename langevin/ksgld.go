@@ -64,9 +64,11 @@ func (k KSGLD) Validate() error {
 	return errors.Wrap(k.Rest.Validate(), "langevin: ksgld: Rest")
 }
 
-func (k KSGLD) frozenAt() int { return k.FreezeAt }
+// FreezeStep implements Freezer.
+func (k KSGLD) FreezeStep() int { return k.FreezeAt }
 
-func (k KSGLD) freeze(step int) Sampler {
+// Freeze implements Freezer.
+func (k KSGLD) Freeze(step int) Sampler {
 	k.FreezeAt = step
 	return k
 }
@@ -84,7 +86,7 @@ type layerUse struct {
 }
 
 // survey finds the layers, and also differentiates by their outputs.
-func (k KSGLD) survey(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
+func (k KSGLD) differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
 	with := append([]*graph.Node{}, parameters...)
 	uses := layerUses(b, parameters)
 	var found []layerUse
@@ -100,9 +102,9 @@ func (k KSGLD) survey(b *graph.Builder, loss *graph.Node, parameters []*graph.No
 		found, with = append(found, use), append(with, use.output)
 	}
 	gradients := b.Gradients(loss, with...)
-	known := layeredKSGLD{KSGLD: k, layers: map[*graph.Node]layerStatistics{}}
+	known := boundKSGLD{KSGLD: k, layers: map[*graph.Node]layerStatistics{}}
 	for i, use := range found {
-		known.layers[use.parameter] = layerStatistics{inputs: use.inputs, slopes: gradients[len(parameters)+i]}
+		known.layers[use.parameter] = layerStatistics{inputs: use.inputs, outputGradients: gradients[len(parameters)+i]}
 	}
 	return known, gradients[:len(parameters)]
 }
@@ -148,16 +150,16 @@ func patchesOf(b *graph.Builder, o op.Conv2D, x *graph.Node, weights []int) *gra
 
 // layerStatistics are what a layer's factors are computed from: the inputs, nil for a bias, and the
 // gradients of the mean loss by the outputs.
-type layerStatistics struct{ inputs, slopes *graph.Node }
+type layerStatistics struct{ inputs, outputGradients *graph.Node }
 
-// layeredKSGLD is KSGLD with the layers of parameters; the others are for Rest.
-type layeredKSGLD struct {
+// boundKSGLD is KSGLD with the layers of parameters; the others are for Rest.
+type boundKSGLD struct {
 	KSGLD
 	layers map[*graph.Node]layerStatistics
 }
 
 // Update implements Sampler.
-func (k layeredKSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+func (k boundKSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	if b.Err() != nil {
 		return nil
 	}
@@ -165,7 +167,7 @@ func (k layeredKSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradie
 	if !ok {
 		return k.Rest.Update(b, f, parameter, gradient)
 	}
-	shape, slopes := graph.ShapeOf(parameter), graph.ShapeOf(layer.slopes)
+	shape, slopes := graph.ShapeOf(parameter), graph.ShapeOf(layer.outputGradients)
 	examples, outputs := float64(slopes[0]), shape[0]
 	places := float64(slopes.Elements()) / (examples * float64(outputs))
 	// The gradients of an example's own loss are B times those of the mean, so that the mean of
@@ -185,7 +187,7 @@ func (k layeredKSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradie
 	} else {
 		factors.Scales[0] = examples
 	}
-	p := side("output", outputs, layer.slopes)
+	p := side("output", outputs, layer.outputGradients)
 	b.Apply(factors, append(inputs, b.Header())...)
 
 	g := b.Apply(posteriorGradient{f.Prior, f.DataSize}, parameter, gradient)

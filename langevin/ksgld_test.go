@@ -26,7 +26,7 @@ const affineWeight = "affine.weight"
 
 // x has correlated inputs of different sizes.
 func (p affine) x() *mat.Dense {
-	x := mat.NewDense(p.examples, p.inputs, trial.Draws(p.examples*p.inputs, 21))
+	x := mat.NewDense(p.examples, p.inputs, trial.NormalDraws(p.examples*p.inputs, 21))
 	for b := range p.examples {
 		row := x.RawRowView(b)
 		for i := range row {
@@ -37,7 +37,7 @@ func (p affine) x() *mat.Dense {
 }
 
 func (p affine) y() *mat.Dense {
-	return mat.NewDense(p.examples, p.outputs, trial.Draws(p.examples*p.outputs, 22))
+	return mat.NewDense(p.examples, p.outputs, trial.NormalDraws(p.examples*p.outputs, 22))
 }
 
 // posterior is the precision K [I I] and the mean [O I].
@@ -299,7 +299,7 @@ func TestKSGLDMoments(t *testing.T) {
 				"ten percent more drift": chainOf(1.1, c.temperature),
 				"half the step":          func(step float64) process { return euler(step/2, 1, c.temperature, 0) },
 			} {
-				if z := largest(out.zScores(wrong)); z < trial.ZLimit && !trial.Powerless(out.foreseen(chainOf(1, c.temperature), wrong)) {
+				if z := largest(out.zScores(wrong)); z < trial.ZLimit && !trial.Underpowered(out.foreseen(chainOf(1, c.temperature), wrong)) {
 					t.Errorf("%s: not noticed: z = %.1f", name, z)
 				}
 			}

@@ -35,18 +35,18 @@ type convolved struct {
 
 func (c convolved) build(b *graph.Builder) (loss *graph.Node) {
 	shape := tensor.Shape{c.batch, c.channels, c.height, c.width}
-	x := c.layer.Apply(b, b.Apply(op.ViewAs(shape...), b.Table("x", trial.Draws(shape.Elements(), 51))))
+	x := c.layer.Apply(b, b.Apply(op.ViewAs(shape...), b.Table("x", trial.NormalDraws(shape.Elements(), 51))))
 	out := graph.ShapeOf(x)
-	return b.Apply(op.SquaredError{}, x, b.Apply(op.ViewAs(out...), b.Table("y", trial.Draws(out.Elements(), 52))))
+	return b.Apply(op.SquaredError{}, x, b.Apply(op.ViewAs(out...), b.Table("y", trial.NormalDraws(out.Elements(), 52))))
 }
 
 // matrices are the layer's patches and the gradients of the mean loss, a row for each place of each
 // example.
 func (c convolved) matrices(weight, bias []float64) (patches, slopes *mat.Dense) {
-	l, x := c.layer, trial.Draws(c.batch*c.channels*c.height*c.width, 51)
+	l, x := c.layer, trial.NormalDraws(c.batch*c.channels*c.height*c.width, 51)
 	outHeight, outWidth := (c.height+2*l.Padding-l.Kernel)/l.Stride+1, (c.width+2*l.Padding-l.Kernel)/l.Stride+1
 	terms, places := c.channels*l.Kernel*l.Kernel, outHeight*outWidth
-	y := trial.Draws(c.batch*l.Filters*places, 52)
+	y := trial.NormalDraws(c.batch*l.Filters*places, 52)
 	patches, slopes = mat.NewDense(c.batch*places, terms, nil), mat.NewDense(c.batch*places, l.Filters, nil)
 	for at := range c.batch * places {
 		b, p, q := at/places, at%places/outWidth, at%outWidth

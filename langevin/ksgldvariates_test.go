@@ -30,13 +30,13 @@ func TestKSGLDByControlVariates(t *testing.T) {
 		for i := range h {
 			h[i] = 0.02 // without noise, whose streams differ
 		}
-		var interventions []langevin.Hook
+		var hooks []langevin.Hook
 		if variates {
 			anchor, err := langevin.ControlVariates{BatchSize: batch, Refresh: 4}.Attach(b, sampler, posterior, loss, h, temperatures)
 			if err != nil {
 				t.Fatal(err)
 			}
-			interventions = append(interventions, anchor)
+			hooks = append(hooks, anchor)
 		} else if err := langevin.Attach(b, sampler, posterior, loss, h, temperatures); err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestKSGLDByControlVariates(t *testing.T) {
 		if err := graph.Write(s, "labels", 0, 0, classes); err != nil {
 			t.Fatal(err)
 		}
-		if err := plan.Run(context.Background(), s, steps, func(langevin.Window) error { return nil }, interventions...); err != nil {
+		if err := plan.Run(context.Background(), s, steps, func(langevin.Window) error { return nil }, hooks...); err != nil {
 			t.Fatal(err)
 		}
 		var all []float64

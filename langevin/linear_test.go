@@ -217,7 +217,7 @@ func TestMomentumShapes(t *testing.T) {
 			return func(steps []float64) []float64 {
 				want := make([]float64, trial.Classes)
 				for i := range want {
-					want[i] = row.chain(steps[i], illConditioned().field.(trial.Bowl).Curvature(i), temperature, 0).at(0)
+					want[i] = row.chain(steps[i], illConditioned().field.(trial.DiagonalGaussian).Curvature(i), temperature, 0).at(0)
 				}
 				return want
 			}

@@ -99,7 +99,7 @@ func (g gaussianRun) run(t *testing.T, row row, sampler langevin.Sampler) outcom
 	rms := math.Sqrt(g.curvature()*g.temperature+g.noise*g.noise) / float64(g.dataSize)
 	out := outcome{h: g.step / row.expected(rms)}
 	session := experiment{
-		sampler: sampler, field: trial.Bowl{Smallest: g.k, Largest: g.k}, noise: g.noise, dimensions: g.dimensions, chains: g.chains, prior: g.prior,
+		sampler: sampler, field: trial.DiagonalGaussian{Smallest: g.k, Largest: g.k}, noise: g.noise, dimensions: g.dimensions, chains: g.chains, prior: g.prior,
 		dataSize: g.dataSize, step: out.h, temperature: g.temperature,
 		start: trial.Normal(func(int) float64 { return math.Sqrt(g.temperature / g.curvature()) }),
 	}.load(t)
@@ -225,7 +225,7 @@ func checkOtherTheories(t *testing.T, row row, g gaussianRun, out outcome, right
 		"five percent more noise": func(step float64) process { return row.chain(step, k, 1.1*temperature, 1.05*g.noise) },
 		"ten percent more drift":  func(step float64) process { return row.chain(step, 1.1*k, temperature, g.noise) },
 	} {
-		if trial.Powerless(out.foreseen(right, other)) && !gross[name] {
+		if trial.Underpowered(out.foreseen(right, other)) && !gross[name] {
 			continue
 		}
 		if z := largest(out.zScores(other)); z < trial.ZLimit {

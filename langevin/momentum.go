@@ -46,7 +46,7 @@ type severalCalls interface {
 // kicked is a momentumRule that begins with all of the force, and whose kinetic temperature is the
 // mean of that before the force and that after it: in a steady state with the noise of minibatches,
 // which the force brings in and friction takes out, theirs is T where U is flat.
-type kicked interface{ kicked() bool }
+type kickFirst interface{ kickFirst() bool }
 
 // attachMomentum is what the Update of every sampler with momentum does. The mass is the factor
 // from v v/h to the kinetic temperature.
@@ -55,7 +55,7 @@ func attachMomentum(b *graph.Builder, r momentumRule, f UpdateInputs, parameter,
 	states := r.states(shape.Elements())
 	u := momentumUpdate{rule: r, states: len(states), dataSize: f.DataSize, prior: f.Prior, noise: b.Stream(), start: b.Stream()}
 	v := b.State(f.Name+".momentum", nil, shape...)
-	if k, ok := r.(kicked); ok && k.kicked() {
+	if k, ok := r.(kickFirst); ok && k.kickFirst() {
 		b.Record(KineticPrefix+f.Name, b.Apply(kickedKinetic{Prior: f.Prior, DataSize: f.DataSize}, v, parameter, gradient, f.Rates, b.Header()))
 	} else {
 		b.Record(KineticPrefix+f.Name, b.Apply(kinetic{Mass: mass, DataSize: f.DataSize}, v, f.Rates, b.Header()))
@@ -140,7 +140,7 @@ func (u momentumUpdate) Lower(l *graph.Lowering) {
 	for _, v := range scalars {
 		arguments = append(arguments, tensor.Float(tensor.Float64, v))
 	}
-	stem, arguments := u.rule.Name()+"_update"+suffix, append(arguments, u.prior.arguments(l.DType, u.dataSize)...)
+	stem, arguments := u.rule.Name()+"_update"+suffix, append(arguments, u.prior.KernelArguments(l.DType, u.dataSize)...)
 	calls := []tensor.Call{l.Call(stem, op.UpdateGrid(n), arguments...)}
 	if several, ok := u.rule.(severalCalls); ok {
 		calls = several.calls(l, calls[0])
@@ -149,9 +149,9 @@ func (u momentumUpdate) Lower(l *graph.Lowering) {
 }
 
 // sweep is an update's work on parameters lo to hi at one step, done in blocks.
-type sweep[T float32 | float64] struct {
+type momentumTile[T float32 | float64] struct {
 	w, dw, v    []T
-	slope       slope[T]
+	term        priorTerm[T]
 	rate        T
 	h           float64
 	temperature float64
@@ -161,12 +161,12 @@ type sweep[T float32 | float64] struct {
 	virial      float64
 }
 
-func sweepOf[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) sweep[T] {
+func momentumTileOf[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) momentumTile[T] {
 	header := u.header(a)
 	rate := op.Entry(tensor.Slice[T](a, 1+momentumRates), header)
-	return sweep[T]{
+	return momentumTile[T]{
 		w: tensor.Slice[T](a, 1+momentumW)[lo:hi], dw: tensor.Slice[T](a, 1+momentumDW)[lo:hi], v: tensor.Slice[T](a, 1+momentumV)[lo:hi],
-		slope: slopeOf[T](u.prior, u.dataSize), rate: rate, h: float64(rate) / float64(u.dataSize),
+		term: priorTermOf[T](u.prior, u.dataSize), rate: rate, h: float64(rate) / float64(u.dataSize),
 		temperature: float64(op.Entry(tensor.Slice[T](a, 1+momentumTemperatures), header)),
 		noise:       op.AddressOf(header, u.noise), start: op.AddressOf(header, u.start), first: lo / random.BlockSize,
 	}
@@ -183,21 +183,23 @@ func (u momentumUpdate) header(a *tensor.Args) []uint64 {
 }
 
 // scale is the standard deviation of velocities' noise of that strength.
-func (s *sweep[T]) scale(strength float64) T { return T(NoiseScale(s.h, s.temperature, strength)) }
+func (s *momentumTile[T]) scale(strength float64) T {
+	return T(NoiseScale(s.h, s.temperature, strength))
+}
 
 // block begins the move of the block at from: it fills in the gradients of U/N and the noise, and
 // at step 0 the velocities.
-func (s *sweep[T]) block(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
-	w, v, g = s.forces(from, gradients, z)
+func (s *momentumTile[T]) nextBlock(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
+	w, v, g = s.gradientBlock(from, gradients, z)
 	s.draw(from, z)
 	return w, v, g
 }
 
 // forces is block without the noise, for which z is scratch memory.
-func (s *sweep[T]) forces(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
+func (s *momentumTile[T]) gradientBlock(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
 	to := min(from+random.BlockSize, len(s.w))
 	w, v, g = s.w[from:to], s.v[from:to], gradients[:to-from]
-	s.virial += s.slope.fill(g, w, s.dw[from:])
+	s.virial += s.term.fill(g, w, s.dw[from:])
 	if s.start.Step == 0 && s.temperature > 0 {
 		random.NormalBlock(s.start, s.first+from/random.BlockSize, len(w), z)
 		scale := s.scale(0.5)
@@ -209,7 +211,7 @@ func (s *sweep[T]) forces(from int, gradients *[random.BlockSize]T, z *[random.B
 }
 
 // draw fills in the noise of the block at from: 0 at temperature 0.
-func (s *sweep[T]) draw(from int, z *[random.BlockSize]float32) {
+func (s *momentumTile[T]) draw(from int, z *[random.BlockSize]float32) {
 	if s.temperature > 0 {
 		random.NormalBlock(s.noise, s.first+from/random.BlockSize, min(random.BlockSize, len(s.w)-from), z)
 		return

@@ -205,9 +205,9 @@ func obaboRule(s langevin.OBABO) rule {
 
 func wrongOBABO(s langevin.OBABO) map[string]rule {
 	right, c := obaboRule(s), math.Exp(-s.Friction)
-	scaled := func(force, noise float64) rule {
+	scaled := func(inputs, noise float64) rule {
 		return func(e element) float64 {
-			e.g *= force
+			e.g *= inputs
 			e.xi *= math.Sqrt(noise)
 			return right(e)
 		}

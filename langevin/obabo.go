@@ -34,8 +34,9 @@ type OBABO struct {
 // Name implements Sampler.
 func (OBABO) Name() string { return "obabo" }
 
-func (r OBABO) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
-	return kickedMobility(r.Friction, n, h), nil
+// EffectiveStepSize implements EffectiveStepSizer.
+func (r OBABO) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return exactFrictionStepSize(r.Friction, n, h), nil
 }
 
 // Validate implements Sampler.
@@ -56,13 +57,13 @@ func (s OBABO) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 // obaboTile makes B, O and B in one: v <- c v - (1 + c)/2 rate g + noise, which is SGHMC's pass.
 func obaboTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	friction := u.rule.(OBABO).Friction
-	s := sweepOf[T](u, a, lo, hi)
+	s := momentumTileOf[T](u, a, lo, hi)
 	c, strength := relaxation(friction, friction)
 	keep, rate, scale := T(c), T((1+c)/2)*s.rate, s.scale(strength)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
-		w, v, g := s.block(from, &gradients, &z)
+		w, v, g := s.nextBlock(from, &gradients, &z)
 		kernel.SGHMC(w, v, g, z[:], keep, rate, scale)
 	}
 	return s.virial

@@ -79,21 +79,21 @@ func withRest(sampler Sampler) []Sampler {
 }
 
 // within is how many steps of its cycle the chain has made after that many of the run, at least 1.
-func (p Plan) within(step int) int { return (step-1)%p.cycle() + 1 }
+func (p Plan) cycleStep(step int) int { return (step-1)%p.cycle() + 1 }
 
 // SampleAt reports whether the state after that many steps is a sample.
 func (p Plan) SampleAt(step int) bool {
 	if step < 1 {
 		return false
 	}
-	made := p.within(step)
+	made := p.cycleStep(step)
 	return made > p.BurnIn && (made-p.BurnIn)%p.Thinning == 0
 }
 
 // window is how many steps can run after step before an observer is due: at the latest until the
 // next sample.
 func (p Plan) window(step, most int) int {
-	made := p.within(step+1) - 1
+	made := p.cycleStep(step+1) - 1
 	next := p.BurnIn + p.Thinning
 	if made >= p.BurnIn {
 		next = made + p.Thinning - (made-p.BurnIn)%p.Thinning
@@ -123,7 +123,7 @@ type Hook interface {
 // Run makes the plan's steps, from where the session stands, in windows of at most most steps, and
 // calls observe after each. It ends between windows, with the context's error, when the context is
 // done. Interventions take place where they are due, after observe.
-func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(Window) error, interventions ...Hook) error {
+func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(Window) error, hooks ...Hook) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
@@ -135,14 +135,14 @@ func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(
 			return errors.Wrapf(err, "langevin: run stopped after %d of %d steps", step, p.Steps)
 		}
 		steps := p.window(step, most)
-		for _, intervention := range interventions {
-			if intervention.Due(step) {
-				if err := intervention.OnStep(ctx, s); err != nil {
+		for _, hook := range hooks {
+			if hook.Due(step) {
+				if err := hook.OnStep(ctx, s); err != nil {
 					return err
 				}
 			}
 			for next := 1; next < steps; next++ {
-				if intervention.Due(step + next) {
+				if hook.Due(step + next) {
 					steps = next
 				}
 			}

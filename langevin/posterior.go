@@ -116,7 +116,7 @@ type Sampler interface {
 	// Validate refuses attributes out of their range.
 	Validate() error
 	// Update attaches the move of one parameter, given the gradient of the mean loss; see Force.
-	Update(b *graph.Builder, force UpdateInputs, parameter, gradient *graph.Node) *graph.Node
+	Update(b *graph.Builder, inputs UpdateInputs, parameter, gradient *graph.Node) *graph.Node
 }
 
 // UpdateInputs is what drives a parameter besides the gradient.
@@ -141,7 +141,7 @@ func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.
 	if b.Err() != nil {
 		return b.Err()
 	}
-	sampler, gradients := survey(b, sampler, loss, parameters)
+	sampler, gradients := differentiate(b, sampler, loss, parameters)
 	return attachUpdates(b, sampler, posterior, gradients, posterior.rates(b, stepSizes), b.Table("temperatures", temperatures))
 }
 
@@ -157,16 +157,16 @@ func (p Posterior) rates(b *graph.Builder, stepSizes []float64) *graph.Node {
 // attachUpdates attaches the updates of all parameters, given estimates of the gradients of the
 // mean loss.
 func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradients []*graph.Node, rates, temperatures *graph.Node) error {
-	force := UpdateInputs{DataSize: posterior.DataSize, Rates: rates, Temperatures: temperatures}
+	inputs := UpdateInputs{DataSize: posterior.DataSize, Rates: rates, Temperatures: temperatures}
 	priors, err := posterior.priorsOf(b.Parameters())
 	if err != nil {
 		b.Fail(err)
 		return b.Err()
 	}
 	for i, parameter := range b.Parameters() {
-		force.Name, force.Prior = parameter.Name(), priors[i]
-		end := b.Scope(LayerOf(force.Name))
-		b.Record(VirialPrefix+force.Name, sampler.Update(b, force, parameter, gradients[i]))
+		inputs.Name, inputs.Prior = parameter.Name(), priors[i]
+		end := b.Scope(LayerOf(inputs.Name))
+		b.Record(VirialPrefix+inputs.Name, sampler.Update(b, inputs, parameter, gradients[i]))
 		end()
 	}
 	return b.Err()

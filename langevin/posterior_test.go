@@ -79,7 +79,7 @@ func TestPriorsByLayer(t *testing.T) {
 	for name, prior := range want {
 		for i, got := range trial.Values(t, session, name, 0, n) {
 			x := before[name][i]
-			if want := x - h*priorSlope(prior, x); !(math.Abs(got-want) < 1e-14) {
+			if want := x - h*priorEnergyGradient(prior, x); !(math.Abs(got-want) < 1e-14) {
 				t.Errorf("%s: %v moved to %v, want %v under the prior %v", name, x, got, want, prior)
 			}
 		}

@@ -106,7 +106,7 @@ func (e priorEnergy) Lower(l *graph.Lowering) {
 	}
 	partial := tensor.NewWorkspace(tensor.Float64, op.UpdateTiles(n))
 	energies := []tensor.Argument{l.In(0), tensor.Int(n), tensor.Int(int(e.prior.Kind)), tensor.Float(l.DType, e.prior.Scale),
-		tensor.Float(l.DType, e.prior.DoF), tensor.Float(l.DType, e.prior.Narrow), tensor.Float(l.DType, e.prior.Share)}
+		tensor.Float(l.DType, e.prior.DoF), tensor.Float(l.DType, e.prior.Narrow), tensor.Float(l.DType, e.prior.Weight)}
 	constant := tensor.Float(l.DType, -e.prior.LogDensity(0))
 	calls := []tensor.Call{
 		l.Call("prior_energy_fwd", tensor.Blocks{Count: op.UpdateTiles(n), Threads: min(n, op.SumThreads)},
@@ -142,30 +142,30 @@ func joinEnergies[T float32 | float64](p Prior, n int) func(a *tensor.Args, _ in
 
 // Gradients implements graph.Differentiable.
 func (e priorEnergy) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
-	return []*graph.Node{b.Apply(priorSlope(e), in[0], dout)}
+	return []*graph.Node{b.Apply(priorEnergyGradient(e), in[0], dout)}
 }
 
-// priorSlope is the gradient of priorEnergy: w [...], dout scalar -> dw of w's shape.
-type priorSlope struct{ prior Prior }
+// priorEnergyGradient is the gradient of priorEnergy: w [...], dout scalar -> dw of w's shape.
+type priorEnergyGradient struct{ prior Prior }
 
-func (priorSlope) Name() string { return "prior energy gradient" }
+func (priorEnergyGradient) Name() string { return "prior energy gradient" }
 
-func (priorSlope) Shape(in []tensor.Shape) (tensor.Shape, error) {
+func (priorEnergyGradient) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 2 || len(in[1]) != 0 {
 		return nil, errors.Errorf("got shapes %v, wants a parameter and a scalar", in)
 	}
 	return in[0], nil
 }
 
-func (e priorSlope) Lower(l *graph.Lowering) {
+func (e priorEnergyGradient) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
-	run := graph.Pick(l, fillSlopes[float32], fillSlopes[float64])(e.prior)
+	run := graph.Pick(l, fillEnergyGradients[float32], fillEnergyGradients[float64])(e.prior)
 	l.Emit("prior_energy_bwd", tensor.Threads(n), tensor.Rows(n, 1, run), append([]tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)},
-		e.prior.arguments(l.DType, 1)...)...)
+		e.prior.KernelArguments(l.DType, 1)...)...)
 }
 
-func fillSlopes[T float32 | float64](p Prior) func(a *tensor.Args, lo, hi int) {
-	slope := slopeOf[T](p, 1)
+func fillEnergyGradients[T float32 | float64](p Prior) func(a *tensor.Args, lo, hi int) {
+	slope := priorTermOf[T](p, 1)
 	return func(a *tensor.Args, lo, hi int) {
 		dw, w, dout := tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[0]
 		clear(dw)

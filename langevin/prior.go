@@ -13,7 +13,7 @@ type Prior struct {
 	Scale  float64 // Gaussian, Student-t: s; Laplace: b; scale mixture: the wide Gaussian's s; fan-in: gain
 	DoF    float64 // Student-t: degrees of freedom
 	Narrow float64 // scale mixture: the narrow Gaussian's standard deviation
-	Share  float64 // scale mixture: the weight of the wide Gaussian
+	Weight float64 // scale mixture: the weight of the wide Gaussian
 }
 
 // PriorKind is a family of priors.
@@ -60,9 +60,9 @@ func (p Prior) Validate() error {
 		return errors.Errorf("langevin: prior: scale is %v, wants a positive number", p.Scale)
 	case p.Kind != StudentTPrior && p.DoF != 0, p.Kind == StudentTPrior && !positive(p.DoF):
 		return errors.Errorf("langevin: prior: %v degrees of freedom, wants a positive number for Student-t and none otherwise", p.DoF)
-	case p.Kind != ScaleMixturePrior && (p.Narrow != 0 || p.Share != 0), p.Kind == ScaleMixturePrior && !p.isScaleMixture():
+	case p.Kind != ScaleMixturePrior && (p.Narrow != 0 || p.Weight != 0), p.Kind == ScaleMixturePrior && !p.isScaleMixture():
 		return errors.Errorf("langevin: prior: share %v and narrow scale %v, wants 0 < share < 1 and 0 < narrow < %v for a scale mixture and none otherwise",
-			p.Share, p.Narrow, p.Scale)
+			p.Weight, p.Narrow, p.Scale)
 	}
 	return nil
 }

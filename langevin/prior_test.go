@@ -62,8 +62,8 @@ func TestSlope(t *testing.T) {
 				dw[i] = float64(i) - 3.5
 			}
 			g := make([]float64, len(theta))
-			slopeOf[float64](p, dataSize).fill(g, theta, dw)
-			narrow := slopeOf[float32](p, dataSize)
+			priorTermOf[float64](p, dataSize).fill(g, theta, dw)
+			narrow := priorTermOf[float32](p, dataSize)
 			for i, x := range theta {
 				d := 1e-4 * math.Abs(x)
 				prior := -(p.LogDensity(x+d) - p.LogDensity(x-d)) / (2 * d) / dataSize
@@ -78,7 +78,7 @@ func TestSlope(t *testing.T) {
 			}
 			// All priors are symmetric: at 0 there is no slope, whichever zero it is.
 			zeros := []float64{0, math.Copysign(0, -1)}
-			slopeOf[float64](p, dataSize).fill(g[:2], zeros, []float64{0.25, 0.25})
+			priorTermOf[float64](p, dataSize).fill(g[:2], zeros, []float64{0.25, 0.25})
 			if g[0] != 0.25 || g[1] != 0.25 {
 				t.Errorf("at 0: %v, want 0.25 twice", g[:2])
 			}

@@ -8,7 +8,7 @@ import "math"
 //	Laplace         0, its jump at 0 left out
 //	Student-t       strength (spread - theta^2)/(spread + theta^2)^2
 //	scale mixture   strength + (narrow - strength) p (1 - 2 bend theta^2 (1 - p))    p = q/(1 + q)
-func (s slope[T]) curvature(theta float64) float64 {
+func (s priorTerm[T]) curvature(theta float64) float64 {
 	strength, square := float64(s.strength), theta*theta
 	switch s.family {
 	case LaplacePrior:

@@ -63,7 +63,7 @@ func (p Prior) String() string {
 	case StudentTPrior:
 		return text("student-t", p.DoF, p.Scale)
 	case ScaleMixturePrior:
-		return text("scale-mixture", p.Share, p.Scale, p.Narrow)
+		return text("scale-mixture", p.Weight, p.Scale, p.Narrow)
 	case FanInPrior:
 		return text("fan-in", p.Scale)
 	}

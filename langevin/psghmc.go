@@ -36,8 +36,9 @@ type PSGHMC struct {
 // Name implements Sampler.
 func (PSGHMC) Name() string { return "psghmc" }
 
-func (p PSGHMC) effectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
-	return adaptedMobility(s, chain, parameter, n, h/p.Friction, func(v float64) float64 { return 1 / (p.Lambda + math.Sqrt(v)) })
+// EffectiveStepSize implements EffectiveStepSizer.
+func (p PSGHMC) EffectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
+	return preconditionedStepSize(s, chain, parameter, n, h/p.Friction, func(v float64) float64 { return 1 / (p.Lambda + math.Sqrt(v)) })
 }
 
 // Validate implements Sampler.
@@ -56,9 +57,11 @@ func (p PSGHMC) metric() PSGLD {
 	return PSGLD{Alpha: p.Alpha, Lambda: p.Lambda, Gamma: p.Gamma, FreezeAt: p.FreezeAt}
 }
 
-func (p PSGHMC) frozenAt() int { return p.FreezeAt }
+// FreezeStep implements Freezer.
+func (p PSGHMC) FreezeStep() int { return p.FreezeAt }
 
-func (p PSGHMC) freeze(step int) Sampler {
+// Freeze implements Freezer.
+func (p PSGHMC) Freeze(step int) Sampler {
 	if p.Gamma == GammaFrozen {
 		p.FreezeAt = step
 	}
@@ -70,7 +73,7 @@ func (p PSGHMC) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *gr
 	return attachMomentum(b, p, f, parameter, gradient, 1-p.Friction/2)
 }
 
-func (PSGHMC) states(n int) []momentumState { return []momentumState{{".second moment", n, nil}} }
+func (PSGHMC) states(n int) []momentumState { return []momentumState{{secondMomentSuffix, n, nil}} }
 
 func (p PSGHMC) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	host := op.UpdateHost(l, l.Shapes[0].Elements(), u, psghmcTile[float32], psghmcTile[float64])
@@ -79,14 +82,14 @@ func (p PSGHMC) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostK
 
 func psghmcTile[T float32 | float64](update momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	rule := update.rule.(PSGHMC)
-	s := sweepOf[T](update, a, lo, hi)
+	s := momentumTileOf[T](update, a, lo, hi)
 	second := tensor.Slice[T](a, 1+momentumStates)[lo:hi]
 	stay, scale, lambda := T(1-rule.Friction), s.scale(rule.Friction), T(rule.Lambda)
 	keep := memory[T](rule.Alpha, rule.metric().freezeAt(), s.start.Step)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
-		w, u, g := s.block(from, &gradients, &z)
+		w, u, g := s.nextBlock(from, &gradients, &z)
 		v := second[from:][:len(w)]
 		for i, theta := range w {
 			v[i] = T(keep*v[i]) + T(T((1-keep)*g[i])*g[i])

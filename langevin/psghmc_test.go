@@ -30,13 +30,13 @@ func psghmcRows() []row {
 func psghmcRule(p langevin.PSGHMC) rule { return psghmcBy(p, 1, 1) }
 
 // psghmcBy is the rule with other powers of sqrt G before the force and before what theta moves by.
-func psghmcBy(p langevin.PSGHMC, force, move float64) rule {
+func psghmcBy(p langevin.PSGHMC, inputs, move float64) rule {
 	adapting := langevin.PSGLD{Alpha: p.Alpha, Lambda: p.Lambda, Gamma: p.Gamma, FreezeAt: p.FreezeAt}
 	return func(e element) float64 {
 		second := e
 		second.memory = e.chi
 		root := math.Sqrt(1 / (p.Lambda + math.Sqrt(adaptedV(adapting, second))))
-		u := (1-p.Friction)*e.begun() - e.h*math.Pow(root, force)*e.n*e.g + math.Sqrt(2*p.Friction*e.h*e.temperature)*e.xi
+		u := (1-p.Friction)*e.begun() - e.h*math.Pow(root, inputs)*e.n*e.g + math.Sqrt(2*p.Friction*e.h*e.temperature)*e.xi
 		*e.memory = u
 		return e.theta + math.Pow(root, move)*u
 	}

@@ -69,8 +69,9 @@ type PSGLD struct {
 // Name implements Sampler.
 func (PSGLD) Name() string { return "psgld" }
 
-func (r PSGLD) effectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
-	return adaptedMobility(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (r.Lambda + math.Sqrt(v)) })
+// EffectiveStepSize implements EffectiveStepSizer.
+func (r PSGLD) EffectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
+	return preconditionedStepSize(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (r.Lambda + math.Sqrt(v)) })
 }
 
 // Validate implements Sampler.
@@ -97,9 +98,11 @@ func (p PSGLD) check(name string) error {
 	return nil
 }
 
-func (p PSGLD) frozenAt() int { return p.FreezeAt }
+// FreezeStep implements Freezer.
+func (p PSGLD) FreezeStep() int { return p.FreezeAt }
 
-func (p PSGLD) freeze(step int) Sampler {
+// Freeze implements Freezer.
+func (p PSGLD) Freeze(step int) Sampler {
 	if p.Gamma == GammaFrozen {
 		p.FreezeAt = step
 	}
@@ -113,7 +116,7 @@ func (p PSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *gra
 		return nil
 	}
 	update := psgldUpdate{psgld: p, dataSize: f.DataSize, prior: f.Prior, stream: b.Stream()}
-	second := b.State(f.Name+".second moment", nil, graph.ShapeOf(parameter)...)
+	second := b.State(f.Name+secondMomentSuffix, nil, graph.ShapeOf(parameter)...)
 	return b.Apply(update, parameter, gradient, second, f.Rates, f.Temperatures, b.Header())
 }
 
@@ -143,7 +146,7 @@ func (u psgldUpdate) arguments(l *graph.Lowering) []tensor.Argument {
 		l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.In(3), l.In(4), l.In(5),
 		tensor.Int(l.Shapes[0].Elements()), tensor.Int(l.Shapes[3][0]), tensor.Int(l.Shapes[4][0]),
 		tensor.Uint(uint32(u.stream)), tensor.Float(l.DType, u.psgld.Alpha), tensor.Float(l.DType, u.psgld.Lambda), tensor.Int(u.psgld.freezeAt()),
-	}, u.prior.arguments(l.DType, u.dataSize)...)
+	}, u.prior.KernelArguments(l.DType, u.dataSize)...)
 }
 
 // freezeAt is the step from which V stays; a step that no run reaches if it never does.
@@ -155,11 +158,11 @@ func (p PSGLD) freezeAt() int {
 }
 
 func psgldTile[T float32 | float64](u psgldUpdate, a *tensor.Args, lo, hi int) float64 {
-	s := preconditionedOf[T](u, a, 4, lo, hi)
+	s := preconditionedTileOf[T](u, a, 4, lo, hi)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
-		w, v, g := s.block(from, &gradients, &z)
+		w, v, g := s.nextBlock(from, &gradients, &z)
 		// sqrt(2 h T G) is NoiseScale(h, T, 1) sqrt(G): G differs from element to element.
 		kernel.PSGLD(w, v, g, z[:], s.keep, s.lambda, s.rate, s.scale)
 	}
@@ -168,26 +171,26 @@ func psgldTile[T float32 | float64](u psgldUpdate, a *tensor.Args, lo, hi int) f
 
 // preconditioned is the move of a tile's parameters w by a preconditioner computed from V, block by
 // block.
-type preconditioned[T float32 | float64] struct {
+type preconditionedTile[T float32 | float64] struct {
 	w, dw, v                  []T
 	rate, scale, keep, lambda T
 	h, temperature            float64
-	slope                     slope[T]
+	term                      priorTerm[T]
 	noise                     random.Address
 	first                     int // block of noise
 	virial                    float64
 }
 
-// preconditionedOf reads what a launch's tile lo to hi needs: w, dw and V from argument 1 on, from
+// preconditionedTileOf reads what a launch's tile lo to hi needs: w, dw and V from argument 1 on, from
 // argument rates on the tables and the header.
-func preconditionedOf[T float32 | float64](u psgldUpdate, a *tensor.Args, rates, lo, hi int) preconditioned[T] {
+func preconditionedTileOf[T float32 | float64](u psgldUpdate, a *tensor.Args, rates, lo, hi int) preconditionedTile[T] {
 	header := tensor.Slice[uint64](a, rates+2)
 	rate, temperature := op.Entry(tensor.Slice[T](a, rates), header), op.Entry(tensor.Slice[T](a, rates+1), header)
-	s := preconditioned[T]{
+	s := preconditionedTile[T]{
 		w: tensor.Slice[T](a, 1)[lo:hi], dw: tensor.Slice[T](a, 2)[lo:hi], v: tensor.Slice[T](a, 3)[lo:hi],
 		rate: rate, keep: memory[T](u.psgld.Alpha, u.psgld.freezeAt(), header[graph.HeaderStep]), lambda: T(u.psgld.Lambda),
 		h: float64(rate) / float64(u.dataSize), temperature: float64(temperature),
-		slope: slopeOf[T](u.prior, u.dataSize), noise: op.AddressOf(header, u.stream), first: lo / random.BlockSize,
+		term: priorTermOf[T](u.prior, u.dataSize), noise: op.AddressOf(header, u.stream), first: lo / random.BlockSize,
 	}
 	s.scale = T(NoiseScale(s.h, s.temperature, 1))
 	return s
@@ -195,10 +198,10 @@ func preconditionedOf[T float32 | float64](u psgldUpdate, a *tensor.Args, rates,
 
 // block begins the move of the block at from: it fills in the gradients of U/N and, above
 // temperature 0, the noise.
-func (s *preconditioned[T]) block(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
+func (s *preconditionedTile[T]) nextBlock(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
 	to := min(from+random.BlockSize, len(s.w))
 	w, v, g = s.w[from:to], s.v[from:to], gradients[:to-from]
-	s.virial += s.slope.fill(g, w, s.dw[from:])
+	s.virial += s.term.fill(g, w, s.dw[from:])
 	if s.temperature > 0 {
 		random.NormalBlock(s.noise, s.first+from/random.BlockSize, len(w), z)
 	}

@@ -14,25 +14,25 @@ import (
 
 // surveyor is a Sampler that needs more of the loss than its gradients. Its survey differentiates
 // the loss, and returns the sampler that knows the rest, whose Update Attach then calls.
-type surveyor interface {
+type lossDifferentiator interface {
 	Sampler
-	survey(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node)
+	differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node)
 }
 
 // survey is how Attach differentiates.
-func survey(b *graph.Builder, sampler Sampler, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
-	if s, ok := sampler.(surveyor); ok {
-		return s.survey(b, loss, parameters)
+func differentiate(b *graph.Builder, sampler Sampler, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
+	if s, ok := sampler.(lossDifferentiator); ok {
+		return s.differentiate(b, loss, parameters)
 	}
 	return sampler, b.Gradients(loss, parameters...)
 }
 
 // survey makes the estimates of the Hessian's diagonal that Gamma needs.
-func (p PSGLD) survey(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
+func (p PSGLD) differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
 	if !p.Gamma.needsCurvature() {
 		return p, b.Gradients(loss, parameters...)
 	}
-	probe := probe{b, loss, parameters, p.Distance}
+	probe := hessianProbe{b, loss, parameters, p.Distance}
 	if p.Distance == 0 {
 		probe.distance = defaultDistance(b.DType())
 	}
@@ -61,7 +61,7 @@ type curvedPSGLD struct {
 func (p curvedPSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	update := curvedUpdate{psgldUpdate{psgld: p.PSGLD, dataSize: f.DataSize, prior: f.Prior, stream: b.Stream()}}
 	shape := graph.ShapeOf(parameter)
-	second := b.State(f.Name+".second moment", nil, shape...)
+	second := b.State(f.Name+secondMomentSuffix, nil, shape...)
 	slope := b.State(f.Name+".slope of the second moment", nil, shape...)
 	return b.Apply(update, parameter, gradient, second, slope, p.diagonals[parameter], f.Rates, f.Temperatures, b.Header())
 }
@@ -85,11 +85,11 @@ func (u curvedUpdate) Lower(l *graph.Lowering) {
 	l.Emit("psgld_gamma_update", op.UpdateGrid(n), op.UpdateHost(l, n, u, curvedTile[float32], curvedTile[float64]), append([]tensor.Argument{
 		l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.InOut(3), l.In(4), l.In(5), l.In(6), l.In(7), tensor.Int(n), tensor.Int(l.Shapes[5][0]),
 		tensor.Int(l.Shapes[6][0]), tensor.Uint(uint32(u.stream)), tensor.Float(l.DType, u.psgld.Alpha), tensor.Float(l.DType, u.psgld.Lambda),
-	}, u.prior.arguments(l.DType, u.dataSize)...)...)
+	}, u.prior.KernelArguments(l.DType, u.dataSize)...)...)
 }
 
 func curvedTile[T float32 | float64](u curvedUpdate, a *tensor.Args, lo, hi int) float64 {
-	s := preconditionedOf[T](u.psgldUpdate, a, 6, lo, hi)
+	s := preconditionedTileOf[T](u.psgldUpdate, a, 6, lo, hi)
 	drift := T(s.h * s.temperature)
 	if s.keep != T(u.psgld.Alpha) {
 		drift = 0
@@ -97,10 +97,10 @@ func curvedTile[T float32 | float64](u curvedUpdate, a *tensor.Args, lo, hi int)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
-		w, v, g := s.block(from, &gradients, &z)
+		w, v, g := s.nextBlock(from, &gradients, &z)
 		dv, diagonal := tensor.Slice[T](a, 4)[lo+from:], tensor.Slice[T](a, 5)[lo+from:]
 		for i, theta := range w {
-			curvature := diagonal[i] + T(s.slope.curvature(float64(theta)))
+			curvature := diagonal[i] + T(s.term.curvature(float64(theta)))
 			dv[i] = T(s.keep*dv[i]) + T(T(T(2*(1-s.keep))*g[i])*curvature)
 		}
 		kernel.PSGLD(w, v, g, z[:], s.keep, s.lambda, s.rate, s.scale)

@@ -255,7 +255,7 @@ func TestGammaBegins(t *testing.T) {
 // curvature.
 func TestGammaRefuses(t *testing.T) {
 	b := graph.New(tensor.Float32)
-	loss := trial.Target{Field: trial.Bowl{Smallest: 1, Largest: 1}, DataSize: 10}.Loss(b, b.Parameter(trial.ParameterName, nil, 65))
+	loss := trial.Target{Field: trial.DiagonalGaussian{Smallest: 1, Largest: 1}, DataSize: 10}.Loss(b, b.Parameter(trial.ParameterName, nil, 65))
 	p := langevin.PSGLD{Alpha: 0.9, Lambda: 1, Gamma: langevin.GammaExact}
 	err := langevin.Attach(b, p, langevin.Posterior{DataSize: 10}, loss, []float64{1}, []float64{1})
 	if err == nil || !strings.Contains(err.Error(), "65 parameters, wants at most 64") {

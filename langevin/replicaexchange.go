@@ -101,7 +101,7 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
-	sampler, gradients := survey(b, sampler, loss, parameters)
+	sampler, gradients := differentiate(b, sampler, loss, parameters)
 	rungs := len(r.Temperatures)
 	place := b.State(placeState, func(_ uint64, chain uint32, _ uint16, _ tensor.Shape, words []float64) {
 		words[placeRung] = float64(int(chain) % rungs)

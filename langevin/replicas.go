@@ -240,9 +240,9 @@ func (r *Replicas) Cold(s *graph.Session) ([]int, error) {
 	return chains, err
 }
 
-// Take reads the state of each ladder's coldest chain out of a session. The sample's chain is the
+// Samples reads the state of each ladder's coldest chain out of a session. The sample's chain is the
 // ladder's number in the run.
-func (r *Replicas) Take(s *graph.Session, weight float64) ([]samples.Sample, error) {
+func (r *Replicas) Samples(s *graph.Session, weight float64) ([]samples.Sample, error) {
 	chains, err := r.Cold(s)
 	if err != nil {
 		return nil, err
@@ -259,8 +259,8 @@ func (r *Replicas) Take(s *graph.Session, weight float64) ([]samples.Sample, err
 	return taken, nil
 }
 
-// Acceptance is the share of the attempts so far that swapped temperatures; NaN before the first.
-func (r *Replicas) Acceptance(s *graph.Session) (float64, error) {
+// AcceptanceRate is the share of the attempts so far that swapped temperatures; NaN before the first.
+func (r *Replicas) AcceptanceRate(s *graph.Session) (float64, error) {
 	attempts, accepted := 0.0, 0.0
 	for chain := range s.Chains() {
 		place, err := readPlace(s, chain)

@@ -55,10 +55,10 @@ func (e experiment) exchange(t *testing.T, r langevin.ReplicaExchange, h []float
 }
 
 // follow runs an observer after every step.
-func follow(t *testing.T, s *graph.Session, steps int, observe func(), interventions ...langevin.Hook) {
+func follow(t *testing.T, s *graph.Session, steps int, observe func(), hooks ...langevin.Hook) {
 	t.Helper()
 	plan := langevin.Plan{Steps: int(s.Steps()) + steps, Thinning: 1}
-	err := plan.Run(context.Background(), s, 1, func(langevin.Window) error { observe(); return nil }, interventions...)
+	err := plan.Run(context.Background(), s, 1, func(langevin.Window) error { observe(); return nil }, hooks...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestReplicasAreChainsAtTheirTemperatures(t *testing.T) {
 	for _, sampler := range []langevin.Sampler{langevin.SGLD{}, langevin.PSGLD{Alpha: 0.6, Lambda: 0.05, Gamma: langevin.GammaFrozen, FreezeAt: 3}} {
 		for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 			e := experiment{
-				sampler: sampler, dtype: dtype, field: trial.Bowl{Smallest: 0.5, Largest: 3},
+				sampler: sampler, dtype: dtype, field: trial.DiagonalGaussian{Smallest: 0.5, Largest: 3},
 				noise: 2, dimensions: 257, prior: langevin.Gaussian(0.3), dataSize: 64, chains: 6,
 				start: trial.Normal(func(int) float64 { return 1 }),
 			}
@@ -104,7 +104,7 @@ func TestSwaps(t *testing.T) {
 	ladders := trial.ChainsOf(t, 600)
 	temperatures := []float64{0.5, 0.9, 1.7, 3}
 	rungs := len(temperatures)
-	field := trial.Bowl{Smallest: 1, Largest: 4}
+	field := trial.DiagonalGaussian{Smallest: 1, Largest: 4}
 	e := experiment{
 		sampler: langevin.SGLD{}, dtype: tensor.Float64, field: field, dimensions: dimensions, dataSize: 8, chains: ladders * rungs,
 		start: func(seed uint64, chain uint32, stream uint16, shape tensor.Shape, values []float64) {
@@ -155,13 +155,13 @@ func TestSwaps(t *testing.T) {
 			}
 		}
 	}
-	if share, err := replicas.Acceptance(session); err != nil || math.Abs(share-accepted/all) > 1e-9 || share < 0.3 || share > 0.95 {
+	if share, err := replicas.AcceptanceRate(session); err != nil || math.Abs(share-accepted/all) > 1e-9 || share < 0.3 || share > 0.95 {
 		t.Errorf("share of swaps %v (%v), want %v", share, err, accepted/all)
 	}
 	if z := (accepted - expected) / math.Sqrt(all/4); math.Abs(z) > trial.ZLimit {
 		t.Errorf("%v swaps of %v, want about %v: z = %.1f", accepted, all, expected, z)
 	}
-	samples, err := replicas.Take(session, 0.25)
+	samples, err := replicas.Samples(session, 0.25)
 	if err != nil || len(samples) != ladders {
 		t.Fatalf("%d samples (%v), want %d", len(samples), err, ladders)
 	}
@@ -189,7 +189,7 @@ func TestReplicasCross(t *testing.T) {
 	const burnIn = 400
 	ladders, steps := trial.ChainsOf(t, 60), trial.StepsOf(t, 1500)
 	field, cold := wells{4, 0.3}, 0.5
-	e := experiment{sampler: langevin.SGLD{}, field: field, dimensions: 1, dataSize: 5, chains: 3 * ladders, start: trial.From(1)}
+	e := experiment{sampler: langevin.SGLD{}, field: field, dimensions: 1, dataSize: 5, chains: 3 * ladders, start: trial.StartAt(1)}
 	session, replicas := e.exchange(t, langevin.ReplicaExchange{
 		Temperatures: []float64{cold, 1.4, 4}, StepFactors: []float64{1, 1, 0.8}, Every: 5, Minibatches: 1,
 	}, []float64{0.005})
@@ -216,7 +216,7 @@ func TestReplicasCross(t *testing.T) {
 		t.Errorf("the right well's share: z = %.1f from %.3f", z, field.right(cold))
 	}
 	for _, wrong := range []float64{cold / 2, 1.4, 4} {
-		if z := right(wrong); math.Abs(z) < trial.ZLimit && !trial.Powerless(math.Abs(z-right(cold))) {
+		if z := right(wrong); math.Abs(z) < trial.ZLimit && !trial.Underpowered(math.Abs(z-right(cold))) {
 			t.Errorf("temperature %v is not refuted: z = %.1f", wrong, z)
 		}
 	}
@@ -280,17 +280,17 @@ func TestReplicaExchangeRefuses(t *testing.T) {
 		}
 	}
 	for _, chains := range []int{1, 3} {
-		e := experiment{sampler: langevin.SGLD{}, field: trial.Bowl{Smallest: 1, Largest: 1}, dimensions: 2, dataSize: 1, chains: chains}
+		e := experiment{sampler: langevin.SGLD{}, field: trial.DiagonalGaussian{Smallest: 1, Largest: 1}, dimensions: 2, dataSize: 1, chains: chains}
 		session, replicas := e.exchange(t, good, []float64{0.1})
 		if replicas.OnStep(context.Background(), session) == nil {
 			t.Errorf("%d chains in ladders of 2: no error", chains)
 		}
-		if _, err := replicas.Take(session, 1); err == nil {
+		if _, err := replicas.Samples(session, 1); err == nil {
 			t.Errorf("%d chains in ladders of 2: samples without an error", chains)
 		}
 	}
 	session, replicas := experiment{
-		sampler: langevin.SGLD{}, field: trial.Bowl{Smallest: 1, Largest: 1}, dimensions: 2, dataSize: 1, chains: 2,
+		sampler: langevin.SGLD{}, field: trial.DiagonalGaussian{Smallest: 1, Largest: 1}, dimensions: 2, dataSize: 1, chains: 2,
 	}.exchange(t, good, []float64{0.1})
 	if err := graph.Write(session, "replica", 1, 0, []float32{0}); err != nil {
 		t.Fatal(err)

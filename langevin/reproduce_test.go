@@ -20,16 +20,16 @@ const manyChains = 8
 func TestSameBits(t *testing.T) {
 	for _, row := range rows() {
 		t.Run(row.name, func(t *testing.T) {
-			bank, dir := trial.NewBank(t)
-			trial.SampleInto(t, bank, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, Chains: manyChains}, 2), 100, reproducePlan)
+			store, dir := trial.NewStore(t)
+			trial.SampleInto(t, store, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, Chains: manyChains}, 2), 100, reproducePlan)
 			want := trial.Contents(t, dir)
 			if len(want) != manyChains*reproducePlan.Samples() {
 				t.Fatalf("%d files, want %d", len(want), manyChains*reproducePlan.Samples())
 			}
 			trial.CheckDifferent(t, want)
 			for name, run := range sameRuns {
-				bank, dir := trial.NewBank(t)
-				run(t, row, bank)
+				store, dir := trial.NewStore(t)
+				run(t, row, store)
 				got := trial.Contents(t, dir)
 				if len(got) == 0 {
 					t.Errorf("%s: no samples", name)
@@ -44,31 +44,31 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-var sameRuns = map[string]func(t *testing.T, row row, bank *samples.Store){
-	"chain 5 alone": func(t *testing.T, row row, bank *samples.Store) {
-		trial.SampleInto(t, bank, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, FirstChain: 5, Chains: 1}, 1), 100, reproducePlan)
+var sameRuns = map[string]func(t *testing.T, row row, store *samples.Store){
+	"chain 5 alone": func(t *testing.T, row row, store *samples.Store) {
+		trial.SampleInto(t, store, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, FirstChain: 5, Chains: 1}, 1), 100, reproducePlan)
 	},
-	"chain 5 alone on two threads": func(t *testing.T, row row, bank *samples.Store) {
-		trial.SampleInto(t, bank, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, FirstChain: 5, Chains: 1}, 2), 100, reproducePlan)
+	"chain 5 alone on two threads": func(t *testing.T, row row, store *samples.Store) {
+		trial.SampleInto(t, store, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, FirstChain: 5, Chains: 1}, 2), 100, reproducePlan)
 	},
-	"chains 3 to 5": func(t *testing.T, row row, bank *samples.Store) {
-		trial.SampleInto(t, bank, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, FirstChain: 3, Chains: 3}, 2), 100, reproducePlan)
+	"chains 3 to 5": func(t *testing.T, row row, store *samples.Store) {
+		trial.SampleInto(t, store, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, FirstChain: 3, Chains: 3}, 2), 100, reproducePlan)
 	},
-	"one thread": func(t *testing.T, row row, bank *samples.Store) {
-		trial.SampleInto(t, bank, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, Chains: manyChains}, 1), 100, reproducePlan)
+	"one thread": func(t *testing.T, row row, store *samples.Store) {
+		trial.SampleInto(t, store, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, Chains: manyChains}, 1), 100, reproducePlan)
 	},
-	"three threads, which do not divide the chains": func(t *testing.T, row row, bank *samples.Store) {
-		trial.SampleInto(t, bank, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, Chains: manyChains}, 3), 100, reproducePlan)
+	"three threads, which do not divide the chains": func(t *testing.T, row row, store *samples.Store) {
+		trial.SampleInto(t, store, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, Chains: manyChains}, 3), 100, reproducePlan)
 	},
-	"GOMAXPROCS 1": func(t *testing.T, row row, bank *samples.Store) {
+	"GOMAXPROCS 1": func(t *testing.T, row row, store *samples.Store) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-		trial.SampleInto(t, bank, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, Chains: manyChains}, 2), 100, reproducePlan)
+		trial.SampleInto(t, store, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, Chains: manyChains}, 2), 100, reproducePlan)
 	},
-	"GOMAXPROCS 2, one step at a time": func(t *testing.T, row row, bank *samples.Store) {
+	"GOMAXPROCS 2, one step at a time": func(t *testing.T, row row, store *samples.Store) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-		trial.SampleInto(t, bank, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, Chains: manyChains}, 0), 1, reproducePlan)
+		trial.SampleInto(t, store, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, Chains: manyChains}, 0), 1, reproducePlan)
 	},
-	"interrupted and resumed": func(t *testing.T, row row, bank *samples.Store) {
+	"interrupted and resumed": func(t *testing.T, row row, store *samples.Store) {
 		first := trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, Chains: manyChains}, 2)
 		trial.Advance(t, first, 4)
 		// The second session has another seed and other chains, all of which Restore replaces.
@@ -82,7 +82,7 @@ var sameRuns = map[string]func(t *testing.T, row row, bank *samples.Store){
 				t.Fatal(err)
 			}
 		}
-		trial.SampleInto(t, bank, second, 2, reproducePlan)
+		trial.SampleInto(t, store, second, 2, reproducePlan)
 	},
 }
 
@@ -92,8 +92,8 @@ func TestOtherSeedOtherBits(t *testing.T) {
 	plan := langevin.Plan{Steps: 2, Thinning: 2}
 	all := map[string][]byte{}
 	for seed := range uint64(3) {
-		bank, dir := trial.NewBank(t)
-		trial.SampleInto(t, bank, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: seed, Chains: 2}, 1), 100, plan)
+		store, dir := trial.NewStore(t)
+		trial.SampleInto(t, store, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: seed, Chains: 2}, 1), 100, plan)
 		for name, content := range trial.Contents(t, dir) {
 			all[name+string(rune('a'+seed))] = content
 		}

@@ -53,13 +53,13 @@ func fuseSession(t *testing.T, f fuse, chains int) *graph.Session {
 // that says where; the samples so far are in the bank.
 func TestRunKeepsSamplesBeforeNaN(t *testing.T) {
 	session := fuseSession(t, fuse{At: 16, Chain: 1}, 3)
-	bank, _ := trial.NewBank(t)
+	store, _ := trial.NewStore(t)
 	plan := langevin.Plan{Steps: 40, BurnIn: 4, Thinning: 5}
 	err := plan.Run(context.Background(), session, 3, func(p langevin.Window) error {
 		for chain := 0; p.Sample && chain < session.Chains(); chain++ {
 			sample, err := samples.FromSession(session, chain, 1)
 			if err == nil {
-				err = bank.Add(sample)
+				err = store.Add(sample)
 			}
 			if err != nil {
 				return err
@@ -77,7 +77,7 @@ func TestRunKeepsSamplesBeforeNaN(t *testing.T) {
 	if got := session.Steps(); got != 14 {
 		t.Errorf("the session stands after step %d, want 14, where the window began", got)
 	}
-	files, err := bank.Files()
+	files, err := store.Files()
 	if err != nil || len(files) != 2*3 {
 		t.Fatalf("%d files (%v), want those of 3 chains after steps 9 and 14", len(files), err)
 	}

@@ -4,24 +4,24 @@ import "math"
 
 // ScaleMixture is the prior of Blundell et al. 2015, equation 7: share N(0, wide^2) + (1 - share)
 // N(0, narrow^2).
-func ScaleMixture(share, wide, narrow float64) Prior {
-	return Prior{Kind: ScaleMixturePrior, Scale: wide, Narrow: narrow, Share: share}
+func ScaleMixture(weight, wide, narrow float64) Prior {
+	return Prior{Kind: ScaleMixturePrior, Scale: wide, Narrow: narrow, Weight: weight}
 }
 
 func (p Prior) isScaleMixture() bool {
-	return p.Share > 0 && p.Share < 1 && p.Narrow > 0 && p.Narrow < p.Scale
+	return p.Weight > 0 && p.Weight < 1 && p.Narrow > 0 && p.Narrow < p.Scale
 }
 
 // logScaleMixture is the logarithm of the mixture's density: the wide Gaussian's share of it, times
 // 1 + q with q as in slope.
 func (p Prior) logScaleMixture(theta float64) float64 {
-	s := p.slope(1)
-	return math.Log(p.Share) + Gaussian(p.Scale).LogDensity(theta) + logOnePlusExp(s.odds-s.bend*theta*theta)
+	s := p.term(1)
+	return math.Log(p.Weight) + Gaussian(p.Scale).LogDensity(theta) + logOnePlusExp(s.odds-s.bend*theta*theta)
 }
 
 // scaleMixtureEnergy is energy for this family.
 func (p Prior) scaleMixtureEnergy() func(theta float64) float64 {
-	s := p.slope(1)
+	s := p.term(1)
 	top := logOnePlusExp(s.odds)
 	return func(theta float64) float64 {
 		square := theta * theta
@@ -32,7 +32,7 @@ func (p Prior) scaleMixtureEnergy() func(theta float64) float64 {
 func logOnePlusExp(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
 // fillScaleMixture is slope.fill for this family.
-func (s slope[T]) fillScaleMixture(g, w, dw []T) {
+func (s priorTerm[T]) fillScaleMixture(g, w, dw []T) {
 	strength := float64(s.strength)
 	for i, theta := range w {
 		x := float64(theta)

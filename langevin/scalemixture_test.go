@@ -30,7 +30,7 @@ func TestScaleMixtureDensity(t *testing.T) {
 			if i%1000 != 0 {
 				continue
 			}
-			if want := math.Log(p.Share*wide.Prob(theta) + (1-p.Share)*narrow.Prob(theta)); !math.IsInf(want, -1) && math.Abs(got-want) > 1e-11*(1+math.Abs(want)) {
+			if want := math.Log(p.Weight*wide.Prob(theta) + (1-p.Weight)*narrow.Prob(theta)); !math.IsInf(want, -1) && math.Abs(got-want) > 1e-11*(1+math.Abs(want)) {
 				t.Errorf("%v: log density at %v is %v, gonum has %v", p, theta, got, want)
 			}
 			if got, want := energy(theta), p.LogDensity(0)-got; math.Abs(got-want) > 1e-11*(1+math.Abs(want)) {
@@ -49,7 +49,7 @@ func TestScaleMixtureSlope(t *testing.T) {
 	const dataSize = 50
 	for _, p := range someMixtures {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
-			s := slopeOf[float64](p, dataSize)
+			s := priorTermOf[float64](p, dataSize)
 			even := math.Sqrt(math.Max(0, s.odds/s.bend)) // as likely from either
 			theta := []float64{-100, -p.Scale, -1.2 * even, -even, -0.3 * p.Narrow, 0, 1e-3 * p.Narrow, p.Narrow, 0.9 * even, 1.5 * even, 3 * p.Scale}
 			dw, g := make([]float64, len(theta)), make([]float64, len(theta))
@@ -57,7 +57,7 @@ func TestScaleMixtureSlope(t *testing.T) {
 				dw[i] = float64(i) - 3.5
 			}
 			s.fill(g, theta, dw)
-			narrow := slopeOf[float32](p, dataSize)
+			narrow := priorTermOf[float32](p, dataSize)
 			for i, x := range theta {
 				d := 1e-4 * math.Max(math.Abs(x), p.Narrow)
 				prior := -(p.LogDensity(x+d) - p.LogDensity(x-d)) / (2 * d) / dataSize
@@ -80,8 +80,8 @@ func TestScaleMixtureValidate(t *testing.T) {
 	for _, p := range []Prior{
 		ScaleMixture(0, 1, 0.1), ScaleMixture(1, 1, 0.1), ScaleMixture(math.NaN(), 1, 0.1), ScaleMixture(0.5, 1, 0), ScaleMixture(0.5, 1, -1),
 		ScaleMixture(0.5, 1, 1), ScaleMixture(0.5, 1, 2), ScaleMixture(0.5, 1, math.NaN()), ScaleMixture(0.5, math.Inf(1), 1), ScaleMixture(0.5, -1, -2),
-		{Kind: GaussianPrior, Scale: 1, Share: 0.5}, {Kind: GaussianPrior, Scale: 1, Narrow: 0.5},
-		{Kind: ScaleMixturePrior, Scale: 1, Narrow: 0.1, Share: 0.5, DoF: 1},
+		{Kind: GaussianPrior, Scale: 1, Weight: 0.5}, {Kind: GaussianPrior, Scale: 1, Narrow: 0.5},
+		{Kind: ScaleMixturePrior, Scale: 1, Narrow: 0.1, Weight: 0.5, DoF: 1},
 	} {
 		if err := p.Validate(); err == nil {
 			t.Errorf("%+v: no error", p)
@@ -96,7 +96,7 @@ func TestScaleMixtureValidate(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	// Kernels get the numbers that the host computes with.
-	if got := len(someMixtures[0].arguments(tensor.Float32, 50)); got != len(Flat().arguments(tensor.Float32, 50)) {
+	if got := len(someMixtures[0].KernelArguments(tensor.Float32, 50)); got != len(Flat().KernelArguments(tensor.Float32, 50)) {
 		t.Errorf("%d arguments, other families have another number", got)
 	}
 }

@@ -34,7 +34,8 @@ type SGHMC struct {
 // Name implements Sampler.
 func (SGHMC) Name() string { return "sghmc" }
 
-func (r SGHMC) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+// EffectiveStepSize implements EffectiveStepSizer.
+func (r SGHMC) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
 	return slices.Repeat([]float64{h / r.Friction}, n), nil
 }
 
@@ -67,12 +68,12 @@ func (s SGHMC) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 
 func sghmcTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	rule := u.rule.(SGHMC)
-	s := sweepOf[T](u, a, lo, hi)
+	s := momentumTileOf[T](u, a, lo, hi)
 	keep, scale := T(1-rule.Friction), s.scale(rule.Friction-rule.NoiseEstimate)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
-		w, v, g := s.block(from, &gradients, &z)
+		w, v, g := s.nextBlock(from, &gradients, &z)
 		kernel.SGHMC(w, v, g, z[:], keep, s.rate, scale)
 	}
 	return s.virial

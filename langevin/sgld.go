@@ -24,7 +24,8 @@ type SGLD struct{}
 // Name implements Sampler.
 func (SGLD) Name() string { return "sgld" }
 
-func (SGLD) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+// EffectiveStepSize implements EffectiveStepSizer.
+func (SGLD) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
 	return slices.Repeat([]float64{h}, n), nil
 }
 
@@ -57,11 +58,11 @@ func (u sgldUpdate) Lower(l *graph.Lowering) {
 	l.Emit("sgld_update", op.UpdateGrid(n), op.UpdateHost(l, n, u, sgldTile[float32], sgldTile[float64]), append([]tensor.Argument{
 		l.Out(), l.InOut(0), l.In(1), l.In(2), l.In(3), l.In(4), tensor.Int(n), tensor.Int(l.Shapes[2][0]),
 		tensor.Int(l.Shapes[3][0]), tensor.Uint(uint32(u.stream)),
-	}, u.prior.arguments(l.DType, u.dataSize)...)...)
+	}, u.prior.KernelArguments(l.DType, u.dataSize)...)...)
 }
 
 func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) float64 {
-	slope, header := slopeOf[T](u.prior, u.dataSize), tensor.Slice[uint64](a, 5)
+	slope, header := priorTermOf[T](u.prior, u.dataSize), tensor.Slice[uint64](a, 5)
 	rate, temperature := op.Entry(tensor.Slice[T](a, 3), header), op.Entry(tensor.Slice[T](a, 4), header)
 	scale := T(NoiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
 	w, dw := tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]

@@ -67,7 +67,8 @@ type SGNHT struct {
 // Name implements Sampler.
 func (SGNHT) Name() string { return "sgnht" }
 
-func (r SGNHT) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+// EffectiveStepSize implements EffectiveStepSizer.
+func (r SGNHT) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
 	return slices.Repeat([]float64{h / r.Friction}, n), nil
 }
 
@@ -90,27 +91,27 @@ func (s SGNHT) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *gra
 	return attachMomentum(b, s, f, parameter, gradient, 1)
 }
 
-func (s SGNHT) kicked() bool { return s.Splitting == SplittingBADODAB }
+func (s SGNHT) kickFirst() bool { return s.Splitting == SplittingBADODAB }
 
 func (s SGNHT) byLayer() []ByLayer { return []ByLayer{s.Couplings} }
 
 func (s SGNHT) states(n int) []momentumState {
 	if s.PerElement {
-		return []momentumState{{thermostat, n, same(s.Friction)}}
+		return []momentumState{{thermostat, n, constant(s.Friction)}}
 	}
-	return []momentumState{oneThermostat(s.Friction)}
+	return []momentumState{sharedThermostat(s.Friction)}
 }
 
 // thermostat ends the names of the states that are chi.
 const thermostat = ".thermostat"
 
-// oneThermostat is a parameter's single chi. It is kept as chi rounded to the program's float, and
+// sharedThermostat is a parameter's single chi. It is kept as chi rounded to the program's float, and
 // the remainder, because a step may change chi by less than float32 resolves.
-func oneThermostat(friction float64) momentumState {
+func sharedThermostat(friction float64) momentumState {
 	return momentumState{thermostat, 2, func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, chi []float64) { chi[0], chi[1] = friction, 0 }}
 }
 
-func same(value float64) graph.Initializer {
+func constant(value float64) graph.Initializer {
 	return func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
 		for i := range values {
 			values[i] = value
@@ -134,7 +135,7 @@ func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	default:
 		host := op.UpdateHost(l, n, u, badodabKick[float32], badodabKick[float64])
 		host.Workspace = 8 * host.Phases[0].Tiles
-		drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, squaresOf(u, n, badodabDrift[float32]), squaresOf(u, n, badodabDrift[float64]))}
+		drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, sumOfSquaresPhase(u, n, badodabDrift[float32]), sumOfSquaresPhase(u, n, badodabDrift[float64]))}
 		host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling/2), drift, adaptation(l, u, n, s.Coupling/2))
 		return "_badodab", host, scalars
 	}
@@ -200,21 +201,21 @@ func adaptation(l *graph.Lowering, u momentumUpdate, n int, coupling float64) te
 }
 
 func adapt[T float32 | float64](u momentumUpdate, a *tensor.Args, n int, coupling float64) {
-	s := sweepOf[T](u, a, 0, 0)
+	s := momentumTileOf[T](u, a, 0, 0)
 	squares := 0.0
 	for _, v := range tensor.Workspace[float64](a)[:op.UpdateTiles(n)] {
 		squares += v
 	}
 	chi := tensor.Slice[T](a, 1+momentumStates)
 	gain, loss, most := s.adaptation(coupling)
-	adapted := oneChi(chi) + min(float64(gain*(squares/float64(n)))-loss, most)
+	adapted := sharedChi(chi) + min(float64(gain*(squares/float64(n)))-loss, most)
 	chi[0] = T(adapted)
 	chi[1] = T(adapted - float64(chi[0]))
 }
 
 // adaptation is what chi gains by v.v/d, what it loses, and how far it rises at most, with that
 // coupling: chi stays as it is where there is no temperature or no step.
-func (s *sweep[T]) adaptation(coupling float64) (gain, loss, most float64) {
+func (s *momentumTile[T]) adaptation(coupling float64) (gain, loss, most float64) {
 	equilibrium := s.h * s.temperature
 	if equilibrium == 0 {
 		return 0, 0, 0
@@ -226,16 +227,16 @@ func (s *sweep[T]) adaptation(coupling float64) (gain, loss, most float64) {
 // few weights to several times the temperature: a bound near that would leave them hot.
 const maxExcess = 20
 
-func oneChi[T float32 | float64](chi []T) float64 { return float64(chi[0]) + float64(chi[1]) }
+func sharedChi[T float32 | float64](chi []T) float64 { return float64(chi[0]) + float64(chi[1]) }
 
 func eulerTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
-	s := sweepOf[T](u, a, lo, hi)
-	keep, scale := T(1-oneChi(tensor.Slice[T](a, 1+momentumStates))), s.scale(u.rule.(SGNHT).Friction)
+	s := momentumTileOf[T](u, a, lo, hi)
+	keep, scale := T(1-sharedChi(tensor.Slice[T](a, 1+momentumStates))), s.scale(u.rule.(SGNHT).Friction)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	squares := 0.0
 	for from := 0; from < len(s.w); from += random.BlockSize {
-		w, v, g := s.block(from, &gradients, &z)
+		w, v, g := s.nextBlock(from, &gradients, &z)
 		kernel.SGHMC(w, v, g, z[:], keep, s.rate, scale)
 		squares += virial(v, v)
 	}
@@ -244,13 +245,13 @@ func eulerTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 }
 
 func badodabKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
-	s := sweepOf[T](u, a, lo, hi)
+	s := momentumTileOf[T](u, a, lo, hi)
 	rate := s.rate
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	squares := 0.0
 	for from := 0; from < len(s.w); from += random.BlockSize {
-		_, v, g := s.forces(from, &gradients, &z)
+		_, v, g := s.gradientBlock(from, &gradients, &z)
 		g = g[:len(v)]
 		for i := range v {
 			v[i] = op.Descend(v[i], rate, g[i])
@@ -263,8 +264,8 @@ func badodabKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi i
 
 // badodabDrift is A, O and A. It returns the sum of the squares of the new velocities.
 func badodabDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
-	s := sweepOf[T](u, a, lo, hi)
-	c, strength := relaxation(oneChi(tensor.Slice[T](a, 1+momentumStates)), u.rule.(SGNHT).Friction)
+	s := momentumTileOf[T](u, a, lo, hi)
+	c, strength := relaxation(sharedChi(tensor.Slice[T](a, 1+momentumStates)), u.rule.(SGNHT).Friction)
 	keep, scale := T(c), s.scale(strength)
 	var z [random.BlockSize]float32
 	squares := 0.0
@@ -278,7 +279,7 @@ func badodabDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi 
 }
 
 func eulerElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
-	s := sweepOf[T](u, a, lo, hi)
+	s := momentumTileOf[T](u, a, lo, hi)
 	chis := tensor.Slice[T](a, 1+momentumStates)[lo:hi]
 	rate, scale := s.rate, s.scale(u.rule.(SGNHT).Friction)
 	increase, decrease, limit := s.adaptation(u.rule.(SGNHT).Coupling)
@@ -286,7 +287,7 @@ func eulerElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
-		w, v, g := s.block(from, &gradients, &z)
+		w, v, g := s.nextBlock(from, &gradients, &z)
 		v, g, chi := v[:len(w)], g[:len(w)], chis[from:][:len(w)]
 		for i := range w {
 			v[i] = op.Descend(T((1-chi[i])*v[i]), rate, g[i]) + T(scale*T(z[i]))
@@ -298,7 +299,7 @@ func eulerElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi
 }
 
 func badodabElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
-	s := sweepOf[T](u, a, lo, hi)
+	s := momentumTileOf[T](u, a, lo, hi)
 	chis := tensor.Slice[T](a, 1+momentumStates)[lo:hi]
 	friction, rate := u.rule.(SGNHT).Friction, s.rate
 	increase, decrease, limit := s.adaptation(u.rule.(SGNHT).Coupling / 2)
@@ -306,7 +307,7 @@ func badodabElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, 
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
-		w, v, g := s.block(from, &gradients, &z)
+		w, v, g := s.nextBlock(from, &gradients, &z)
 		v, g, chi := v[:len(w)], g[:len(w)], chis[from:][:len(w)]
 		for i := range w {
 			kicked := op.Descend(v[i], rate, g[i])

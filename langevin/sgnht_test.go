@@ -76,7 +76,7 @@ func TestSGNHTFormula(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%v/%d", splitting, dtype, n), func(t *testing.T) {
 					sampler := langevin.SGNHT{Friction: 0.2, Splitting: splitting, Coupling: 0.05}
 					tr := record(t, experiment{
-						sampler: sampler, dtype: dtype, field: trial.Bowl{Smallest: 0.5, Largest: 3}, dimensions: n, prior: langevin.Laplace(0.5), dataSize: 50,
+						sampler: sampler, dtype: dtype, field: trial.DiagonalGaussian{Smallest: 0.5, Largest: 3}, dimensions: n, prior: langevin.Laplace(0.5), dataSize: 50,
 						start: trial.Normal(func(int) float64 { return 1 }),
 					})
 					checkVirials(t, tr)
@@ -135,7 +135,7 @@ func TestSGNHTTemperatures(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/noise %v", splitting, noise), func(t *testing.T) {
 				sampler := langevin.SGNHT{Friction: 0.2, Splitting: splitting, Coupling: h * temperature}
 				session := experiment{
-					sampler: sampler, field: trial.Bowl{Smallest: k, Largest: k}, noise: noise, dimensions: n, dataSize: 10, step: h, temperature: temperature,
+					sampler: sampler, field: trial.DiagonalGaussian{Smallest: k, Largest: k}, noise: noise, dimensions: n, dataSize: 10, step: h, temperature: temperature,
 				}.load(t)
 				trial.Advance(t, session, burnIn)
 				thermometer := diagnostics.NewThermometer(session.Program(), 10)
@@ -199,7 +199,7 @@ func TestSGNHTAtRealSteps(t *testing.T) {
 					noises = []float64{0, math.Sqrt(2 * variance)}
 				}
 				e := experiment{
-					sampler: sampler, field: trial.Bowl{Smallest: k, Largest: k}, noise: noises[len(noises)-1], uneven: c.uneven, dimensions: n,
+					sampler: sampler, field: trial.DiagonalGaussian{Smallest: k, Largest: k}, noise: noises[len(noises)-1], uneven: c.uneven, dimensions: n,
 					dataSize: dataSize, step: h, temperature: temperature, start: trial.Normal(func(int) float64 { return math.Sqrt(temperature / k) }),
 				}
 				want := sgnhtTemperatures(sampler, curvature(k), h, temperature, noises)
@@ -243,7 +243,7 @@ func (e experiment) temperaturesByNoise(t *testing.T, burnIn, steps, kinds int) 
 	for ; readings < steps/5; readings++ {
 		trial.Advance(t, session, 5)
 		for i, x := range trial.Values(t, session, trial.ParameterName, 0, e.dimensions) {
-			kT := e.field.(trial.Bowl).Curvature(i) * x * x / float64(e.dimensions)
+			kT := e.field.(trial.DiagonalGaussian).Curvature(i) * x * x / float64(e.dimensions)
 			temperatures[0] += kT
 			temperatures[1+i%kinds] += kT * float64(kinds)
 		}
@@ -277,7 +277,7 @@ func TestSGNHTResolution(t *testing.T) {
 		for i, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 			session := experiment{
 				sampler: langevin.SGNHT{Friction: 0.2, Splitting: splitting, Coupling: coupling}, dtype: dtype,
-				field: trial.Bowl{Smallest: 1, Largest: 1}, dimensions: 257, dataSize: 10,
+				field: trial.DiagonalGaussian{Smallest: 1, Largest: 1}, dimensions: 257, dataSize: 10,
 				step: h, temperature: 1,
 			}.load(t)
 			before := chiOf(t, session)
@@ -293,12 +293,12 @@ func TestSGNHTResolution(t *testing.T) {
 // TestSGNHTWindup: a gradient that is no noise, as in the first steps of a network, makes chi rise
 // by no more than the formula's limit, so that it comes down again as soon.
 func TestSGNHTWindup(t *testing.T) {
-	const dimensions, force, steps, coupling = 500, 1e6, 100, 1e-4
+	const dimensions, inputs, steps, coupling = 500, 1e6, 100, 1e-4
 	for _, splitting := range splittings {
 		for _, perElement := range []bool{false, true} {
 			e := experiment{
 				sampler: langevin.SGNHT{Friction: 0.1, Splitting: splitting, PerElement: perElement, Coupling: coupling},
-				dtype:   tensor.Float64, field: slopeOnly(force), dimensions: dimensions, dataSize: 60000, step: 3e-7, temperature: 1,
+				dtype:   tensor.Float64, field: slopeOnly(inputs), dimensions: dimensions, dataSize: 60000, step: 3e-7, temperature: 1,
 			}
 			session, most := e.load(t), 20*coupling*steps
 			trial.Advance(t, session, steps)
@@ -334,7 +334,7 @@ func TestSGNHTPerElement(t *testing.T) {
 	for _, splitting := range splittings {
 		session := experiment{
 			sampler: langevin.SGNHT{Friction: friction, Splitting: splitting, PerElement: true, Coupling: h * temperature},
-			field:   trial.Bowl{Smallest: k, Largest: k}, noise: noise, dimensions: n,
+			field:   trial.DiagonalGaussian{Smallest: k, Largest: k}, noise: noise, dimensions: n,
 			dataSize: 10, step: h, temperature: temperature, start: trial.Normal(func(int) float64 { return math.Sqrt(temperature / k) }),
 		}.load(t)
 		trial.Advance(t, session, 1000)

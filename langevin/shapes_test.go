@@ -119,7 +119,7 @@ func (s shape) checkWrong(t *testing.T, averages, steps [][]float64) {
 		for i, z := range scores(averages, steps, wrong) {
 			worst, foreseen = math.Max(worst, math.Abs(z)), math.Max(foreseen, math.Abs(z-right[i]))
 		}
-		if worst < trial.ZLimit && !trial.Powerless(foreseen) {
+		if worst < trial.ZLimit && !trial.Underpowered(foreseen) {
 			t.Errorf("%s: not noticed: z = %.1f", name, worst)
 		}
 	}
@@ -198,8 +198,8 @@ func TestSkewedTheory(t *testing.T) {
 // correlated is a Gaussian of two variables, whose covariance C solves C = M C M' + 2 T H, with
 // M = 1 - H A and H = diag(h G).
 func correlated() shape {
-	f, temperature := trial.Valley{A: 2, B: 1.2, C: 1}, 0.7
-	covariance := func(f trial.Valley) func(steps []float64) []float64 {
+	f, temperature := trial.CorrelatedGaussian{A: 2, B: 1.2, C: 1}, 0.7
+	covariance := func(f trial.CorrelatedGaussian) func(steps []float64) []float64 {
 		return func(steps []float64) []float64 {
 			p, q := steps[0], steps[1]
 			a, b, c, d := 1-p*f.A, -p*f.B, -q*f.B, 1-q*f.C
@@ -217,9 +217,9 @@ func correlated() shape {
 		statistics:  func(theta []float64) []float64 { x, y := theta[0], theta[1]; return []float64{x * x, x * y, y * y} },
 		expectation: covariance(f),
 		wrong: map[string]func(steps []float64) []float64{
-			"the other diagonal":  covariance(trial.Valley{A: f.A, B: -f.B, C: f.C}),
-			"no correlation":      covariance(trial.Valley{A: f.A, B: 0, C: f.C}),
-			"a little less of it": covariance(trial.Valley{A: f.A, B: f.B * 0.97, C: f.C}),
+			"the other diagonal":  covariance(trial.CorrelatedGaussian{A: f.A, B: -f.B, C: f.C}),
+			"no correlation":      covariance(trial.CorrelatedGaussian{A: f.A, B: 0, C: f.C}),
+			"a little less of it": covariance(trial.CorrelatedGaussian{A: f.A, B: f.B * 0.97, C: f.C}),
 		},
 	}
 }
@@ -227,7 +227,7 @@ func correlated() shape {
 // illConditioned is a Gaussian with curvatures from 1 to 1000, the stiffest of which takes half a
 // step.
 func illConditioned() shape {
-	f, temperature := trial.Bowl{Smallest: 1, Largest: 1000}, 1.0
+	f, temperature := trial.DiagonalGaussian{Smallest: 1, Largest: 1000}, 1.0
 	variances := func(factor, correction float64) func(steps []float64) []float64 {
 		return func(steps []float64) []float64 {
 			v := make([]float64, trial.Classes)
@@ -271,10 +271,10 @@ func TestPreconditioningEvensOut(t *testing.T) {
 		var mean [trial.Classes]float64
 		for _, group := range steps {
 			for i, step := range group {
-				mean[i] += step * s.field.(trial.Bowl).Curvature(i)
+				mean[i] += step * s.field.(trial.DiagonalGaussian).Curvature(i)
 			}
 		}
-		f := s.field.(trial.Bowl)
+		f := s.field.(trial.DiagonalGaussian)
 		gradient := func(k float64) float64 { return math.Sqrt(k*s.temperature) / shapeDataSize }
 		want := f.Largest * row.expected(gradient(f.Largest)) / (f.Smallest * row.expected(gradient(f.Smallest)))
 		if ratio := mean[trial.Classes-1] / mean[0]; ratio < want/2 || ratio > 2*want {
@@ -291,7 +291,7 @@ func TestGammaNone(t *testing.T) {
 	run := func(alpha float64, burnIn, steps int) (averages, ignored [][]float64) {
 		// In units of the gradient of U, Lambda is 1: h G is h / (1 + |theta|) with Alpha = 0.
 		s := shape{
-			field: trial.Bowl{Smallest: 1, Largest: 1}, group: 1, temperature: 1, step: h, scale: func(int) float64 { return 1 },
+			field: trial.DiagonalGaussian{Smallest: 1, Largest: 1}, group: 1, temperature: 1, step: h, scale: func(int) float64 { return 1 },
 			burnIn: burnIn, steps: steps, every: 2,
 			statistics: func(theta []float64) []float64 { x := theta[0]; return []float64{x, x * x, x * x * x * x} },
 		}

@@ -46,8 +46,9 @@ type SMILE struct {
 // Name implements Sampler.
 func (SMILE) Name() string { return "smile" }
 
-func (m SMILE) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
-	return kickedMobility(m.Friction, n, h), nil
+// EffectiveStepSize implements EffectiveStepSizer.
+func (m SMILE) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return exactFrictionStepSize(m.Friction, n, h), nil
 }
 
 // Validate implements Sampler.
@@ -88,7 +89,7 @@ func (m SMILE) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 // smileTurn is r, which it leaves behind the squares of n velocities that the tiles have left.
 func smileTurn[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Args, _ int) {
 	return func(a *tensor.Args, _ int) {
-		s, workspace := sweepOf[T](u, a, 0, 0), tensor.Workspace[float64](a)
+		s, workspace := momentumTileOf[T](u, a, 0, 0), tensor.Workspace[float64](a)
 		squares := 0.0
 		for _, v := range workspace[:op.UpdateTiles(n)] {
 			squares += v
@@ -106,7 +107,7 @@ func smileDrift[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Arg
 	c := math.Exp(-u.rule.(SMILE).Friction)
 	return func(a *tensor.Args, tile int) {
 		lo, hi := op.TileOfUpdate(n, tile)
-		s, r := sweepOf[T](u, a, lo, hi), tensor.Workspace[float64](a)[op.UpdateTiles(n)]
+		s, r := momentumTileOf[T](u, a, lo, hi), tensor.Workspace[float64](a)[op.UpdateTiles(n)]
 		turned, keep, scale, half := T(r), T(c), s.scale((1-c*c)/2), T(r/(1+r))
 		var z [random.BlockSize]float32
 		for from := 0; from < len(s.w); from += random.BlockSize {

@@ -61,7 +61,7 @@ func TestSMILEFormula(t *testing.T) {
 			t.Run(fmt.Sprintf("%v/%d", dtype, n), func(t *testing.T) {
 				const friction = 0.2
 				tr := record(t, experiment{
-					sampler: langevin.SMILE{Friction: friction}, dtype: dtype, field: trial.Bowl{Smallest: 0.5, Largest: 3}, dimensions: n,
+					sampler: langevin.SMILE{Friction: friction}, dtype: dtype, field: trial.DiagonalGaussian{Smallest: 0.5, Largest: 3}, dimensions: n,
 					prior: langevin.Laplace(0.5), dataSize: 50, start: trial.Normal(func(int) float64 { return 1 }),
 				})
 				checkVirials(t, tr)
@@ -151,7 +151,7 @@ func TestSMILETheory(t *testing.T) {
 func TestSMILETemperatures(t *testing.T) {
 	const n, h, temperature, friction, burnIn = 4000, 0.1, 0.8, 0.2, 500
 	steps := trial.StepsOf(t, 2000)
-	f := trial.Bowl{Smallest: 0.2, Largest: 2}
+	f := trial.DiagonalGaussian{Smallest: 0.2, Largest: 2}
 	var curvatures []float64
 	for i := range trial.Classes {
 		curvatures = append(curvatures, f.Curvature(i))
@@ -208,7 +208,7 @@ func TestSMILEAtRealSteps(t *testing.T) {
 	}{{"even", []float64{heated, heated}}, {"uneven", []float64{0, math.Sqrt2 * heated}}} {
 		t.Run(c.name, func(t *testing.T) {
 			e := experiment{
-				sampler: langevin.SMILE{Friction: friction}, field: trial.Bowl{Smallest: k, Largest: k}, noise: c.noises[1], uneven: c.noises[0] == 0, dimensions: n,
+				sampler: langevin.SMILE{Friction: friction}, field: trial.DiagonalGaussian{Smallest: k, Largest: k}, noise: c.noises[1], uneven: c.noises[0] == 0, dimensions: n,
 				dataSize: dataSize, step: h, temperature: temperature, start: trial.Normal(func(int) float64 { return math.Sqrt(temperature / k) }),
 			}
 			by, r := smileTemperatures(friction, []float64{k}, c.noises, h, temperature, documented)
@@ -236,7 +236,7 @@ func TestSMILEInFewDimensions(t *testing.T) {
 	steps := trial.StepsOf(t, 4000)
 	for _, dimensions := range []int{2, 3, 6} {
 		session := experiment{
-			sampler: langevin.SMILE{Friction: 0.01}, dtype: tensor.Float64, field: trial.Bowl{Smallest: k, Largest: k}, noise: 1,
+			sampler: langevin.SMILE{Friction: 0.01}, dtype: tensor.Float64, field: trial.DiagonalGaussian{Smallest: k, Largest: k}, noise: 1,
 			dimensions: dimensions, chains: trial.ChainsOf(t, chains),
 			dataSize: 1, step: h, temperature: temperature, start: trial.Normal(func(int) float64 { return math.Sqrt(temperature / k) }),
 		}.load(t)
@@ -256,7 +256,7 @@ func TestSMILEInFewDimensions(t *testing.T) {
 			t.Errorf("%d dimensions: the variance is %.4g of the target's, z = %.1f", dimensions, mean, of(1))
 		}
 		wrong := float64(dimensions) / float64(dimensions-1)
-		if z := of(wrong); z > -trial.ZLimit-1 && !trial.Powerless(math.Abs(of(wrong)-of(1))) {
+		if z := of(wrong); z > -trial.ZLimit-1 && !trial.Underpowered(math.Abs(of(wrong)-of(1))) {
 			t.Errorf("%d dimensions: d for d - 1 is not noticed: z = %.1f", dimensions, z)
 		}
 	}

@@ -34,8 +34,9 @@ type UBU struct {
 // Name implements Sampler.
 func (UBU) Name() string { return "ubu" }
 
-func (r UBU) effectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
-	return kickedMobility(r.Friction, n, h), nil
+// EffectiveStepSize implements EffectiveStepSizer.
+func (r UBU) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return exactFrictionStepSize(r.Friction, n, h), nil
 }
 
 // Validate implements Sampler.
@@ -48,21 +49,21 @@ func (s UBU) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph
 
 func (UBU) states(int) []momentumState { return nil }
 
-func (UBU) kicked() bool { return true }
+func (UBU) kickFirst() bool { return true }
 
 func (s UBU) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
-	share, wander := glide(s.Friction)
-	return "", glidingUpdate{u, s.Friction, share, wander}.host(l), []float64{s.Friction, share, wander}
+	drift, positionNoise := ubuCoefficients(s.Friction)
+	return "", kickDriftUpdate{u, s.Friction, drift, positionNoise}.host(l), []float64{s.Friction, drift, positionNoise}
 }
 
 // glide is what theta moves by in a time of 1 in which nothing but friction changes v: share times
 // the sum of the v before and after, and noise of the variance wander h T.
-func glide(friction float64) (share, wander float64) {
+func ubuCoefficients(friction float64) (drift, positionNoise float64) {
 	x := friction / 2
-	share = math.Tanh(x) / friction
+	drift = math.Tanh(x) / friction
 	if friction > 0.1 {
-		return share, (2*friction - 4*math.Tanh(x)) / (friction * friction)
+		return drift, (2*friction - 4*math.Tanh(x)) / (friction * friction)
 	}
 	square := x * x // in a - 2 tanh x all cancels but x^3 and its next powers
-	return share, x * (1./3 - square*(2./15-square*(17./315-square*62./2835)))
+	return drift, x * (1./3 - square*(2./15-square*(17./315-square*62./2835)))
 }

@@ -76,7 +76,7 @@ func (k kickedKinetic) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
 	l.Emit("kicked_kinetic_fwd", op.UpdateGrid(n), op.UpdateHost(l, n, k, kickedTile[float32], kickedTile[float64]), append([]tensor.Argument{
 		l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), l.In(4), tensor.Int(n), tensor.Int(l.Shapes[3][0]),
-	}, k.Prior.arguments(l.DType, k.DataSize)...)...)
+	}, k.Prior.KernelArguments(l.DType, k.DataSize)...)...)
 }
 
 func kickedTile[T float32 | float64](k kickedKinetic, a *tensor.Args, lo, hi int) float64 {
@@ -85,7 +85,7 @@ func kickedTile[T float32 | float64](k kickedKinetic, a *tensor.Args, lo, hi int
 	if before == 0 {
 		return 0
 	}
-	rate, slope := op.Entry(rates, header), slopeOf[T](k.Prior, k.DataSize)
+	rate, slope := op.Entry(rates, header), priorTermOf[T](k.Prior, k.DataSize)
 	v, w, dw := tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi], tensor.Slice[T](a, 3)[lo:hi]
 	var gradients [random.BlockSize]T
 	squares := 0.0

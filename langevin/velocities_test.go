@@ -61,7 +61,7 @@ func TestColdVelocities(t *testing.T) {
 		}
 		t.Run(r.name, func(t *testing.T) {
 			e := experiment{
-				sampler: r.sampler, dtype: tensor.Float64, field: trial.Bowl{Smallest: 0.5, Largest: 3}, noise: 2, dimensions: n,
+				sampler: r.sampler, dtype: tensor.Float64, field: trial.DiagonalGaussian{Smallest: 0.5, Largest: 3}, noise: 2, dimensions: n,
 				prior: langevin.Gaussian(0.3), dataSize: 50, start: trial.Normal(func(int) float64 { return 1 }),
 			}
 			cold := e.loadSchedule(t, []float64{0.02}, []float64{0})
@@ -86,7 +86,7 @@ func TestColdVelocities(t *testing.T) {
 func TestSGHMCWithoutMomentum(t *testing.T) {
 	const n, steps = 257, 20
 	e := experiment{
-		dtype: tensor.Float64, field: trial.Bowl{Smallest: 0.5, Largest: 3}, dimensions: n, dataSize: 50, step: 0.05, temperature: 0.7,
+		dtype: tensor.Float64, field: trial.DiagonalGaussian{Smallest: 0.5, Largest: 3}, dimensions: n, dataSize: 50, step: 0.05, temperature: 0.7,
 		start: trial.Normal(func(int) float64 { return 1 }),
 	}
 	var states [2][]float64
@@ -110,7 +110,7 @@ func TestKineticDistribution(t *testing.T) {
 	for _, sampler := range []langevin.Sampler{langevin.SGHMC{Friction: 1}, langevin.BAOAB{Friction: 6}} {
 		k := 0.02
 		e := experiment{
-			sampler: sampler, field: trial.Bowl{Smallest: k, Largest: k}, dimensions: n, chains: chains, dataSize: 10, step: 0.1, temperature: temperature,
+			sampler: sampler, field: trial.DiagonalGaussian{Smallest: k, Largest: k}, dimensions: n, chains: chains, dataSize: 10, step: 0.1, temperature: temperature,
 			start: trial.Normal(func(int) float64 { return math.Sqrt(temperature / k) }),
 		}
 		session := e.load(t)

@@ -17,7 +17,7 @@ import (
 const (
 	wordStep        = iota // the step size of the present proposal, jitter included
 	wordPotential          // U at the position
-	wordTaken              // 1 when the parameter is copied to the position, 0 when the position is copied to the parameter
+	wordAccepted           // 1 when the parameter is copied to the position, 0 when the position is copied to the parameter
 	wordProbability        // of accepting the last proposal
 	wordLogStep            // of dualAveraging
 	wordLogAverage
@@ -33,14 +33,14 @@ var tracedWords = []tracedWord{{TracePotential, wordPotential}, {TraceAcceptance
 // at a proposal decides on it and starts the next one, unless proposals are paired: then both
 // potentials that are compared are evaluated for the proposal, in its two steps, with whatever else
 // the potential depends on unchanged.
-type rhythm struct {
+type proposalCycle struct {
 	evaluations int
 	paired      bool
 }
 
-func (r rhythm) starts(step uint64) bool { return step%uint64(r.evaluations) == 0 }
+func (r proposalCycle) starts(step uint64) bool { return step%uint64(r.evaluations) == 0 }
 
-func (r rhythm) decides(step uint64) bool {
+func (r proposalCycle) decides(step uint64) bool {
 	if r.paired {
 		return step%2 == 1
 	}
@@ -48,7 +48,7 @@ func (r rhythm) decides(step uint64) bool {
 }
 
 // decided is how many proposals are decided on once the step is over.
-func (r rhythm) decided(step uint64) int {
+func (r proposalCycle) proposalsDecided(step uint64) int {
 	if r.paired {
 		step++
 	}
@@ -56,7 +56,7 @@ func (r rhythm) decided(step uint64) int {
 }
 
 // arguments are a rhythm as kernels take it.
-func (r rhythm) arguments() []tensor.Argument {
+func (r proposalCycle) arguments() []tensor.Argument {
 	paired := 0
 	if r.paired {
 		paired = 1
@@ -65,7 +65,7 @@ func (r rhythm) arguments() []tensor.Argument {
 }
 
 // end is how many steps the program has made when that many proposals are decided on.
-func (r rhythm) end(proposals int) uint64 {
+func (r proposalCycle) stepsFor(proposals int) uint64 {
 	steps := uint64(proposals) * uint64(r.evaluations)
 	if r.paired {
 		return steps
@@ -78,7 +78,7 @@ func (r rhythm) end(proposals int) uint64 {
 // q(theta|theta')/q(theta'|theta), by tiles -> the words after the step, which the input is updated
 // to as well. A proposal whose potential or shares are not numbers is rejected.
 type decide struct {
-	rhythm      rhythm
+	cycle       proposalCycle
 	temperature float64
 	jitter      float64
 	warmup      int
@@ -99,18 +99,18 @@ func (decide) Shape(in []tensor.Shape) (tensor.Shape, error) {
 }
 
 func (d decide) Lower(l *graph.Lowering) {
-	shares := len(l.Shapes) - 3
+	logRatios := len(l.Shapes) - 3
 	arguments := []tensor.Argument{l.Out(), l.In(0), l.InOut(1), l.In(2)}
-	for i := range shares {
+	for i := range logRatios {
 		arguments = append(arguments, l.In(3+i))
 	}
-	arguments = append(append(arguments, d.rhythm.arguments()...), tensor.Float(l.DType, d.temperature),
+	arguments = append(append(arguments, d.cycle.arguments()...), tensor.Float(l.DType, d.temperature),
 		tensor.Float(l.DType, d.jitter), tensor.Int(d.warmup), tensor.Float(l.DType, d.rate), tensor.Float(l.DType, d.anchor), tensor.Uint(uint32(d.stream)))
 	calls := d.calls(l, arguments)
-	for i := range shares {
+	for i := range logRatios {
 		arguments = append(arguments, tensor.Int(l.Shapes[3+i].Elements()))
 	}
-	l.EmitCalls("metropolis_decide", calls, tensor.Single(func(a *tensor.Args) { d.run(a, shares) }), arguments...)
+	l.EmitCalls("metropolis_decide", calls, tensor.Single(func(a *tensor.Args) { d.run(a, logRatios) }), arguments...)
 }
 
 // calls adds up the shares, parameter by parameter, before the test. The arguments are the buffers,
@@ -135,32 +135,32 @@ func (d decide) calls(l *graph.Lowering, arguments []tensor.Argument) []tensor.C
 		slices.Concat(arguments[:buffers], []tensor.Argument{tensor.In(total)}, attributes)...))
 }
 
-func (d decide) run(a *tensor.Args, shares int) {
+func (d decide) run(a *tensor.Args, logRatios int) {
 	words, header := tensor.Slice[float64](a, 2), tensor.Slice[uint64](a, 3)
 	potential, step := tensor.Slice[float64](a, 1)[0], header[graph.HeaderStep]
 	var draws [2]float64 // of the test, of the jitter
 	random.Fractions(draws[:], 0, op.AddressOf(header, d.stream))
 	switch {
-	case d.rhythm.decides(step):
+	case d.cycle.decides(step):
 		logarithm := (words[wordPotential] - potential) / d.temperature
-		for i := range shares {
-			for _, share := range tensor.Slice[float64](a, 4+i) {
-				logarithm += share
+		for i := range logRatios {
+			for _, logRatio := range tensor.Slice[float64](a, 4+i) {
+				logarithm += logRatio
 			}
 		}
 		probability := min(1, math.Exp(logarithm))
 		if math.IsNaN(probability) {
 			probability = 0
 		}
-		words[wordProbability], words[wordTaken] = probability, 0
+		words[wordProbability], words[wordAccepted] = probability, 0
 		if draws[0] < probability {
-			words[wordTaken], words[wordPotential] = 1, potential
+			words[wordAccepted], words[wordPotential] = 1, potential
 		}
-		d.adapt(words, d.rhythm.decided(step))
-	case d.rhythm.starts(step):
-		words[wordTaken], words[wordPotential] = 1, potential
+		d.adapt(words, d.cycle.proposalsDecided(step))
+	case d.cycle.starts(step):
+		words[wordAccepted], words[wordPotential] = 1, potential
 	}
-	if d.rhythm.starts(step) {
+	if d.cycle.starts(step) {
 		words[wordStep] = math.Exp(words[wordLogStep]) * (1 + float64(d.jitter*(2*draws[1]-1)))
 	}
 	copy(tensor.Slice[float64](a, 0), words)
@@ -181,27 +181,27 @@ func (d decide) adapt(words []float64, m int) {
 
 // keep follows a quantity's value at the chain's draws: x, its value at the draw before, the
 // chain's words, header -> 1 when x is the new draw's, else 0.
-type keep struct{ rhythm rhythm }
+type keepDraw struct{ cycle proposalCycle }
 
-func (keep) Name() string   { return "metropolis keep" }
-func (keep) Updates() []int { return []int{1} }
+func (keepDraw) Name() string   { return "metropolis keep" }
+func (keepDraw) Updates() []int { return []int{1} }
 
-func (keep) Shape(in []tensor.Shape) (tensor.Shape, error) {
+func (keepDraw) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 4 || !in[0].Equal(in[1]) || !in[2].Equal(tensor.Shape{chainWords}) {
 		return nil, errors.Errorf("got shapes %v, wants a quantity twice, %d words and the header", in, chainWords)
 	}
 	return tensor.Shape{}, nil
 }
 
-func (k keep) Lower(l *graph.Lowering) {
+func (k keepDraw) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
 	l.Emit("metropolis_keep", tensor.Threads(n), tensor.Single(k.run),
-		append([]tensor.Argument{l.Out(), l.In(0), l.InOut(1), l.In(2), l.In(3), tensor.Int(n)}, k.rhythm.arguments()...)...)
+		append([]tensor.Argument{l.Out(), l.In(0), l.InOut(1), l.In(2), l.In(3), tensor.Int(n)}, k.cycle.arguments()...)...)
 }
 
-func (k keep) run(a *tensor.Args) {
-	taken, step := tensor.Slice[float64](a, 3)[wordTaken], tensor.Slice[uint64](a, 4)[graph.HeaderStep]
-	if !k.rhythm.starts(step) && !k.rhythm.decides(step) {
+func (k keepDraw) run(a *tensor.Args) {
+	taken, step := tensor.Slice[float64](a, 3)[wordAccepted], tensor.Slice[uint64](a, 4)[graph.HeaderStep]
+	if !k.cycle.starts(step) && !k.cycle.decides(step) {
 		taken = 0
 	}
 	if taken == 1 {

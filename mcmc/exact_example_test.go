@@ -25,7 +25,7 @@ func ExampleMetropolis() {
 		likelihood.LogProb(b, b.Table("data", []float64{4.3, 5.3, 4.7, 5.7, 5.0})))
 
 	sampler := mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 8, Jitter: 0.2}, StepSize: 0.1, Warmup: 300, TargetAcceptance: 0.8}
-	walk, err := sampler.Attach(b, mcmc.Target{
+	chains, err := sampler.Attach(b, mcmc.Target{
 		Potential: b.Apply(op.Negate{}, posterior), Temperature: 1,
 		Quantities: []mcmc.Quantity{{Name: "mean", Node: mean}, {Name: "deviation", Node: std}},
 	})
@@ -46,7 +46,7 @@ func ExampleMetropolis() {
 		return
 	}
 	defer session.Close()
-	traces, err := walk.Sample(context.Background(), session, 1000, 1)
+	traces, err := chains.Sample(context.Background(), session, 1000, 1)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -27,39 +27,39 @@ type exactRun struct {
 }
 
 // build makes the graph. The stream is the number of the first one that the sampler takes.
-func (e exactRun) build(t testing.TB) (b *graph.Builder, walk mcmc.Chains, stream uint16) {
+func (e exactRun) build(t testing.TB) (b *graph.Builder, chains mcmc.Chains, stream uint16) {
 	t.Helper()
 	b = graph.New(tensor.Float64)
 	w := b.Parameter(trial.ParameterName, e.start, e.dimensions)
 	stream = b.Stream()
 	potential := e.field.Potential(b, w)
-	walk, err := e.sampler.Attach(b, mcmc.Target{
+	chains, err := e.sampler.Attach(b, mcmc.Target{
 		Potential: potential, Temperature: e.temperature, Quantities: []mcmc.Quantity{{Name: "w", Node: w}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b, walk, stream + 1
+	return b, chains, stream + 1
 }
 
 func (e exactRun) load(t testing.TB, o graph.LoadOptions, threads int) (*graph.Session, mcmc.Chains) {
 	t.Helper()
-	b, walk, _ := e.build(t)
+	b, chains, _ := e.build(t)
 	if o.Chains == 0 {
 		o.Chains = e.chains
 	}
-	return trial.Load(t, b, o, threads), walk
+	return trial.Load(t, b, o, threads), chains
 }
 
 func (e exactRun) draw(t testing.TB, draws, thinning int) *mcmc.Traces {
 	t.Helper()
-	session, walk := e.load(t, graph.LoadOptions{Seed: trial.RunSeed}, 0)
-	return drawn(t, session, walk, draws, thinning)
+	session, chains := e.load(t, graph.LoadOptions{Seed: trial.RunSeed}, 0)
+	return drawn(t, session, chains, draws, thinning)
 }
 
-func drawn(t testing.TB, s *graph.Session, walk mcmc.Chains, draws, thinning int) *mcmc.Traces {
+func drawn(t testing.TB, s *graph.Session, chains mcmc.Chains, draws, thinning int) *mcmc.Traces {
 	t.Helper()
-	traces, err := walk.Sample(context.Background(), s, draws, thinning)
+	traces, err := chains.Sample(context.Background(), s, draws, thinning)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ type expectation struct {
 func normalLine(k, temperature float64) equilibrium {
 	variance := temperature / k
 	return equilibrium{
-		field: trial.Bowl{Smallest: k, Largest: k}, curvature: k, temperature: temperature, start: trial.Normal(func(int) float64 { return math.Sqrt(variance) }),
+		field: trial.DiagonalGaussian{Smallest: k, Largest: k}, curvature: k, temperature: temperature, start: trial.Normal(func(int) float64 { return math.Sqrt(variance) }),
 		moments: map[string]expectation{
 			"mean":     {identity, 0},
 			"variance": {square, variance},

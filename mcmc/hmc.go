@@ -59,10 +59,10 @@ func (h HMC) Validate() error {
 	return nil
 }
 
-func (h HMC) rhythm() rhythm  { return rhythm{evaluations: h.LeapfrogSteps} }
-func (HMC) optimum() float64  { return 0.651 }
-func (h HMC) jitter() float64 { return h.Jitter }
-func (HMC) gradients() bool   { return true }
+func (h HMC) cycle() proposalCycle { return proposalCycle{evaluations: h.LeapfrogSteps} }
+func (HMC) optimum() float64       { return 0.651 }
+func (h HMC) jitter() float64      { return h.Jitter }
+func (HMC) gradients() bool        { return true }
 
 func (h HMC) check(parameters []*graph.Node) error {
 	sizes := map[string]int{}
@@ -77,12 +77,12 @@ func (h HMC) check(parameters []*graph.Node) error {
 	return nil
 }
 
-func (h HMC) attach(b *graph.Builder, p proposed) (share *graph.Node, move func(decision *graph.Node) *graph.Node) {
+func (h HMC) attach(b *graph.Builder, p proposed) (logRatio *graph.Node, move func(decision *graph.Node) *graph.Node) {
 	shape := graph.ShapeOf(p.parameter)
 	position := b.State(p.name+positionSuffix, nil, shape...)
 	slope := b.State(p.name+".slope", nil, shape...)
 	momentum := b.State(p.name+".momentum", nil, shape...)
-	t := trajectory{h.rhythm(), p.temperature, b.Stream(), false}
+	t := trajectory{h.cycle(), p.temperature, b.Stream(), false}
 	var masses []*graph.Node
 	if values, ok := h.Masses[p.name]; ok {
 		t.masses, masses = true, []*graph.Node{b.Table(p.name+".mass", values)}
@@ -90,8 +90,8 @@ func (h HMC) attach(b *graph.Builder, p proposed) (share *graph.Node, move func(
 	with := func(last *graph.Node, nodes ...*graph.Node) []*graph.Node {
 		return append(append(append(nodes, last), masses...), b.Header())
 	}
-	share = b.Apply(hmcShare{t}, with(p.chain, momentum, p.gradient)...)
-	return share, func(decision *graph.Node) *graph.Node {
+	logRatio = b.Apply(hmcLogRatio{t}, with(p.chain, momentum, p.gradient)...)
+	return logRatio, func(decision *graph.Node) *graph.Node {
 		return b.Apply(hmcMove{t}, with(decision, p.parameter, p.gradient, position, slope, momentum)...)
 	}
 }
@@ -99,7 +99,7 @@ func (h HMC) attach(b *graph.Builder, p proposed) (share *graph.Node, move func(
 // trajectory is what a parameter's share and move have in common. Their inputs end with the chain's
 // words, the masses if any, and the header.
 type trajectory struct {
-	rhythm      rhythm
+	cycle       proposalCycle
 	temperature float64
 	stream      uint16
 	masses      bool
@@ -124,7 +124,7 @@ func (t trajectory) arguments(l *graph.Lowering, first, n int) []tensor.Argument
 	for i := first; i < len(l.Shapes); i++ {
 		arguments = append(arguments, l.In(i))
 	}
-	return append(arguments, tensor.Int(n), tensor.Int(t.rhythm.evaluations), tensor.Float(l.DType, t.temperature), tensor.Uint(uint32(t.stream)))
+	return append(arguments, tensor.Int(n), tensor.Int(t.cycle.evaluations), tensor.Float(l.DType, t.temperature), tensor.Uint(uint32(t.stream)))
 }
 
 // suffix ends the kernels' names.
@@ -145,30 +145,30 @@ func (t trajectory) context(a *tensor.Args, first, lo, hi int) (e float64, masse
 	return e, masses, tensor.Slice[uint64](a, first+1)
 }
 
-// hmcShare is (K(p)/T at the trajectory's start) - (K(p)/T at its end), K(p) = p' M^-1 p / 2, when
+// hmcLogRatio is (K(p)/T at the trajectory's start) - (K(p)/T at its end), K(p) = p' M^-1 p / 2, when
 // the trajectory ends, else 0: p and dw of w's shape, the chain's words, masses if there are any,
 // header -> sums by tiles. The momenta of the start are drawn again.
-type hmcShare struct{ trajectory trajectory }
+type hmcLogRatio struct{ trajectory trajectory }
 
-func (hmcShare) Name() string { return "hmc share" }
+func (hmcLogRatio) Name() string { return "hmc share" }
 
-func (s hmcShare) Shape(in []tensor.Shape) (tensor.Shape, error) { return s.trajectory.shape(in, 2) }
+func (s hmcLogRatio) Shape(in []tensor.Shape) (tensor.Shape, error) { return s.trajectory.shape(in, 2) }
 
-func (s hmcShare) Lower(l *graph.Lowering) {
+func (s hmcLogRatio) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("hmc_share"+s.trajectory.suffix(), op.UpdateGrid(n), op.UpdateHost(l, n, s, nil, hmcShare.tile),
+	l.Emit("hmc_share"+s.trajectory.suffix(), op.UpdateGrid(n), op.UpdateHost(l, n, s, nil, hmcLogRatio.tile),
 		append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, s.trajectory.arguments(l, 2, n)...)...)
 }
 
-func (s hmcShare) tile(a *tensor.Args, lo, hi int) float64 {
+func (s hmcLogRatio) tile(a *tensor.Args, lo, hi int) float64 {
 	t := s.trajectory
 	e, masses, header := t.context(a, 3, lo, hi)
-	if !t.rhythm.decides(header[graph.HeaderStep]) {
+	if !t.cycle.decides(header[graph.HeaderStep]) {
 		return 0
 	}
 	p, dw := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
 	address := op.AddressOf(header, t.stream)
-	address.Step -= uint64(t.rhythm.evaluations)
+	address.Step -= uint64(t.cycle.evaluations)
 	var z [random.BlockSize]float64
 	start, end := 0.0, 0.0
 	for from := 0; from < len(p); from += random.BlockSize {
@@ -211,8 +211,8 @@ func (u hmcMove) tile(a *tensor.Args, lo, hi int) float64 {
 	position, slope := tensor.Slice[float64](a, 3)[lo:hi], tensor.Slice[float64](a, 4)[lo:hi]
 	p := tensor.Slice[float64](a, 5)[lo:hi]
 	kick, force := e, dw
-	if t.rhythm.starts(header[graph.HeaderStep]) {
-		settleSlope(tensor.Slice[float64](a, 6), w, dw, position, slope)
+	if t.cycle.starts(header[graph.HeaderStep]) {
+		applyDecisionWithGradient(tensor.Slice[float64](a, 6), w, dw, position, slope)
 		t.draw(p, masses, lo, op.AddressOf(header, t.stream))
 		kick, force = e/2, slope
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 // leapfrog is a trajectory so long that the tests below see its end only if they want to.
-func leapfrog(t *testing.T, f trial.Field, dimensions, leaps int, e float64, masses []float64) *graph.Session {
+func leapfrog(t *testing.T, f trial.Field, dimensions, leapfrogSteps int, e float64, masses []float64) *graph.Session {
 	t.Helper()
-	hmc := mcmc.HMC{LeapfrogSteps: leaps}
+	hmc := mcmc.HMC{LeapfrogSteps: leapfrogSteps}
 	if masses != nil {
 		hmc.Masses = map[string][]float64{trial.ParameterName: masses}
 	}
@@ -29,15 +29,15 @@ func leapfrog(t *testing.T, f trial.Field, dimensions, leaps int, e float64, mas
 
 // TestLeapfrogReverses: with its momenta turned round, a trajectory goes back to where it began.
 func TestLeapfrogReverses(t *testing.T) {
-	const dimensions, leaps, e = 6, 17, 0.13
+	const dimensions, leapfrogSteps, e = 6, 17, 0.13
 	masses := []float64{0.5, 1, 2, 0.7, 1.3, 3}
-	for _, f := range []trial.Field{trial.Valley{A: 2, B: 1.2, C: 1}, trial.LogGamma{Shape: 1.5}} {
-		session := leapfrog(t, f, dimensions, 3*leaps, e, masses)
+	for _, f := range []trial.Field{trial.CorrelatedGaussian{A: 2, B: 1.2, C: 1}, trial.LogGamma{Shape: 1.5}} {
+		session := leapfrog(t, f, dimensions, 3*leapfrogSteps, e, masses)
 		start, slope := make([][]float64, session.Chains()), make([]float64, dimensions)
 		for chain := range start {
 			start[chain] = trial.Values(t, session, trial.ParameterName, chain, dimensions)
 		}
-		trial.Advance(t, session, leaps)
+		trial.Advance(t, session, leapfrogSteps)
 		for chain := range start {
 			// The momenta are those of the middle of the last leap. With them turned round, and
 			// half a kick before and after, the next leap is the last one.
@@ -53,7 +53,7 @@ func TestLeapfrogReverses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		trial.Advance(t, session, leaps)
+		trial.Advance(t, session, leapfrogSteps)
 		for chain := range start {
 			for i, got := range trial.Values(t, session, trial.ParameterName, chain, dimensions) {
 				if math.Abs(got-start[chain][i]) > 1e-11 {
@@ -68,17 +68,17 @@ func TestLeapfrogReverses(t *testing.T) {
 // order in the step size.
 func TestLeapfrogEnergyError(t *testing.T) {
 	const dimensions = 6
-	for _, f := range []trial.Field{trial.Valley{A: 2, B: 1.2, C: 1}, trial.LogGamma{Shape: 1.5}} {
+	for _, f := range []trial.Field{trial.CorrelatedGaussian{A: 2, B: 1.2, C: 1}, trial.LogGamma{Shape: 1.5}} {
 		var stds []float64
-		for _, leaps := range []int{8, 16, 32, 64} {
-			e := 1.6 / float64(leaps)
-			session := leapfrog(t, f, dimensions, leaps+1, e, nil)
+		for _, leapfrogSteps := range []int{8, 16, 32, 64} {
+			e := 1.6 / float64(leapfrogSteps)
+			session := leapfrog(t, f, dimensions, leapfrogSteps+1, e, nil)
 			trial.Advance(t, session, 1)
 			start := make([]float64, session.Chains())
 			for chain := range start {
 				start[chain] = energy(t, session, f, trial.ParameterName+".position", chain, dimensions, e/2)
 			}
-			trial.Advance(t, session, leaps-1)
+			trial.Advance(t, session, leapfrogSteps-1)
 			sum := 0.0
 			for chain := range start {
 				d := energy(t, session, f, trial.ParameterName, chain, dimensions, -e/2) - start[chain]
@@ -112,7 +112,7 @@ func TestHMCOfOneLeapIsMALA(t *testing.T) {
 	const h, draws = 0.4, 50
 	run := func(p mcmc.Proposal, step float64) *mcmc.Traces {
 		return exactRun{
-			field: trial.LogGamma{Shape: 1.5}, dimensions: 5, chains: 4, temperature: 0.7, start: trial.From(0),
+			field: trial.LogGamma{Shape: 1.5}, dimensions: 5, chains: 4, temperature: 0.7, start: trial.StartAt(0),
 			sampler: mcmc.Metropolis{Proposal: p, StepSize: step},
 		}.draw(t, draws, 1)
 	}
@@ -138,7 +138,7 @@ func TestHMCMassesAreScales(t *testing.T) {
 			hmc.Masses = map[string][]float64{trial.ParameterName: {mass, mass, mass}}
 		}
 		return exactRun{
-			field: trial.LogGamma{Shape: 1.5}, dimensions: 3, chains: 2, temperature: 0.7, start: trial.From(0),
+			field: trial.LogGamma{Shape: 1.5}, dimensions: 3, chains: 2, temperature: 0.7, start: trial.StartAt(0),
 			sampler: mcmc.Metropolis{Proposal: hmc, StepSize: step},
 		}.draw(t, 20, 1)
 	}

@@ -54,17 +54,17 @@ func (m MALA) Validate() error {
 // its step counts proposals, each of which takes two steps of the program, one for each side of the
 // test. Under AcceptanceExact it is the builder's header.
 func (m MALA) BatchHeader(b *graph.Builder) *graph.Node {
-	if !m.rhythm().paired {
+	if !m.cycle().paired {
 		return b.Header()
 	}
-	return b.Apply(countProposals{m.rhythm().evaluations}, b.Header())
+	return b.Apply(countProposals{m.cycle().evaluations}, b.Header())
 }
 
-func (m MALA) rhythm() rhythm {
+func (m MALA) cycle() proposalCycle {
 	if m.Test == AcceptanceMinibatch {
-		return rhythm{evaluations: 2, paired: true}
+		return proposalCycle{evaluations: 2, paired: true}
 	}
-	return rhythm{evaluations: 1}
+	return proposalCycle{evaluations: 1}
 }
 
 func (MALA) optimum() float64          { return 0.574 }
@@ -72,13 +72,13 @@ func (MALA) jitter() float64           { return 0 }
 func (MALA) gradients() bool           { return true }
 func (MALA) check([]*graph.Node) error { return nil }
 
-func (m MALA) attach(b *graph.Builder, p proposed) (share *graph.Node, move func(decision *graph.Node) *graph.Node) {
+func (m MALA) attach(b *graph.Builder, p proposed) (logRatio *graph.Node, move func(decision *graph.Node) *graph.Node) {
 	shape := graph.ShapeOf(p.parameter)
 	position := b.State(p.name+positionSuffix, nil, shape...)
 	slope := b.State(p.name+".slope", nil, shape...)
-	update := malaMove{m.rhythm(), p.temperature, b.Stream()}
-	share = b.Apply(malaShare{m.rhythm(), p.temperature}, p.parameter, p.gradient, position, slope, p.chain, b.Header())
-	return share, func(decision *graph.Node) *graph.Node {
+	update := malaMove{m.cycle(), p.temperature, b.Stream()}
+	logRatio = b.Apply(malaLogRatio{m.cycle(), p.temperature}, p.parameter, p.gradient, position, slope, p.chain, b.Header())
+	return logRatio, func(decision *graph.Node) *graph.Node {
 		return b.Apply(update, p.parameter, p.gradient, position, slope, decision, b.Header())
 	}
 }
@@ -105,26 +105,26 @@ func (c countProposals) Lower(l *graph.Lowering) {
 	}), l.Out(), l.In(0), tensor.Int(c.evaluations))
 }
 
-// malaShare is log q(theta|theta') - log q(theta'|theta) when the proposal theta' is decided on,
+// malaLogRatio is log q(theta|theta') - log q(theta'|theta) when the proposal theta' is decided on,
 // else 0: theta', the gradient there, theta and the gradient there, all of w's shape, the chain's
 // words, header -> sums by tiles.
-type malaShare struct {
-	rhythm      rhythm
+type malaLogRatio struct {
+	cycle       proposalCycle
 	temperature float64
 }
 
-func (malaShare) Name() string { return "mala share" }
+func (malaLogRatio) Name() string { return "mala share" }
 
-func (malaShare) Shape(in []tensor.Shape) (tensor.Shape, error) { return op.UpdateShape(in, 2, 1) }
+func (malaLogRatio) Shape(in []tensor.Shape) (tensor.Shape, error) { return op.UpdateShape(in, 2, 1) }
 
-func (s malaShare) Lower(l *graph.Lowering) {
+func (s malaLogRatio) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("mala_share", op.UpdateGrid(n), op.UpdateHost(l, n, s, nil, malaShare.tile), l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), l.In(4), l.In(5),
-		tensor.Int(n), tensor.Float(l.DType, s.temperature), tensor.Int(s.rhythm.evaluations))
+	l.Emit("mala_share", op.UpdateGrid(n), op.UpdateHost(l, n, s, nil, malaLogRatio.tile), l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), l.In(4), l.In(5),
+		tensor.Int(n), tensor.Float(l.DType, s.temperature), tensor.Int(s.cycle.evaluations))
 }
 
-func (s malaShare) tile(a *tensor.Args, lo, hi int) float64 {
-	if !s.rhythm.decides(tensor.Slice[uint64](a, 6)[graph.HeaderStep]) {
+func (s malaLogRatio) tile(a *tensor.Args, lo, hi int) float64 {
+	if !s.cycle.decides(tensor.Slice[uint64](a, 6)[graph.HeaderStep]) {
 		return 0
 	}
 	w, dw := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
@@ -144,7 +144,7 @@ func (s malaShare) tile(a *tensor.Args, lo, hi int) float64 {
 // its slope of w's shape, the chain's words, header -> the sum of theta * g at the position by
 // tiles.
 type malaMove struct {
-	rhythm      rhythm
+	cycle       proposalCycle
 	temperature float64
 	stream      uint16
 }
@@ -157,15 +157,15 @@ func (malaMove) Shape(in []tensor.Shape) (tensor.Shape, error) { return op.Updat
 func (u malaMove) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
 	l.Emit("mala_move", op.UpdateGrid(n), op.UpdateHost(l, n, u, nil, malaMove.tile), l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.InOut(3), l.In(4), l.In(5),
-		tensor.Int(n), tensor.Float(l.DType, u.temperature), tensor.Int(u.rhythm.evaluations), tensor.Uint(uint32(u.stream)))
+		tensor.Int(n), tensor.Float(l.DType, u.temperature), tensor.Int(u.cycle.evaluations), tensor.Uint(uint32(u.stream)))
 }
 
 func (u malaMove) tile(a *tensor.Args, lo, hi int) float64 {
 	w, dw := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
 	position, slope := tensor.Slice[float64](a, 3)[lo:hi], tensor.Slice[float64](a, 4)[lo:hi]
 	words, header := tensor.Slice[float64](a, 5), tensor.Slice[uint64](a, 6)
-	settleSlope(words, w, dw, position, slope)
-	if !u.rhythm.starts(header[graph.HeaderStep]) {
+	applyDecisionWithGradient(words, w, dw, position, slope)
+	if !u.cycle.starts(header[graph.HeaderStep]) {
 		return kernel.Dot(position, slope)
 	}
 	h := words[wordStep]
@@ -182,10 +182,10 @@ func (u malaMove) tile(a *tensor.Args, lo, hi int) float64 {
 	return kernel.Dot(position, slope)
 }
 
-// settleSlope is settle for proposals that use gradients: slope is the gradient at the position.
-func settleSlope(words, w, dw, position, slope []float64) {
-	settle(words, w, position)
-	if words[wordTaken] == 1 {
+// applyDecisionWithGradient is settle for proposals that use gradients: slope is the gradient at the position.
+func applyDecisionWithGradient(words, w, dw, position, slope []float64) {
+	applyDecision(words, w, position)
+	if words[wordAccepted] == 1 {
 		copy(slope, dw)
 	}
 }

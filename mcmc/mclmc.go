@@ -72,8 +72,8 @@ type Unadjusted struct {
 
 var _ Sampler = Unadjusted{}
 
-// mclmcFirst is where in their streams the normals of the first direction are: no step comes there.
-const mclmcFirst = random.MaxStep
+// mclmcStartStep is where in their streams the normals of the first direction are: no step comes there.
+const mclmcStartStep = random.MaxStep
 
 // TraceEnergyError is the error of a step's energy, over T, that Unadjusted has as a trace.
 const TraceEnergyError = "energy error"
@@ -117,10 +117,10 @@ func (u Unadjusted) Attach(b *graph.Builder, target Target) (Chains, error) {
 		shape := graph.ShapeOf(p)
 		noise, gradient := b.Stream(), gradients[i]
 		first := func(seed uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
-			random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Step: mclmcFirst, Stream: noise})
+			random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Step: mclmcStartStep, Stream: noise})
 		}
 		direction, position := b.State(p.Name()+".direction", first, shape...), b.State(p.Name()+positionSuffix, nil, shape...)
-		inputs = append(inputs, b.Apply(mclmcShare{noise}, direction, gradient, b.Header()))
+		inputs = append(inputs, b.Apply(mclmcProducts{noise}, direction, gradient, b.Header()))
 		moves = append(moves, func(decision *graph.Node) {
 			b.Record(langevin.VirialPrefix+p.Name(), b.Apply(mclmcMove{noise}, p, gradient, direction, position, decision, b.Header()))
 		})
@@ -134,7 +134,7 @@ func (u Unadjusted) Attach(b *graph.Builder, target Target) (Chains, error) {
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
-	return &stepped{sampler: u.Name(), target: target, state: mclmcState, words: mclmcWords, traced: mclmcTraced, unadjusted: true,
+	return &evaluationChains{sampler: u.Name(), target: target, state: mclmcState, words: mclmcWords, traced: mclmcTraced, unadjusted: true,
 		end: func(from uint64, thinning, draw int) uint64 {
 			return max(from, uint64(u.Warmup)) + uint64((draw+1)*thinning)
 		}}, nil

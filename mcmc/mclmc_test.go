@@ -20,7 +20,7 @@ import (
 type microcanonical struct {
 	field                    trial.Field
 	friction, temperature    float64
-	x, u, slope              []float64
+	x, u, gradient           []float64
 	potential, energy, error float64
 	less                     float64 // what d is less in B: 1
 	noise                    float64 // the factor of n: 1
@@ -30,12 +30,12 @@ type microcanonical struct {
 
 // kick is B: u turns towards -gU.
 func (m *microcanonical) kick(step float64) {
-	g, d := floats.Norm(m.slope, 2), float64(len(m.x))-m.less
-	along := -floats.Dot(m.u, m.slope) / g
+	g, d := floats.Norm(m.gradient, 2), float64(len(m.x))-m.less
+	along := -floats.Dot(m.u, m.gradient) / g
 	angle := step / 2 * g / (m.temperature * d)
 	stretch := math.Cosh(angle) + along*math.Sinh(angle)
 	for i := range m.u {
-		m.u[i] = (m.u[i] - m.slope[i]/g*(math.Sinh(angle)+along*(math.Cosh(angle)-1))) / stretch
+		m.u[i] = (m.u[i] - m.gradient[i]/g*(math.Sinh(angle)+along*(math.Cosh(angle)-1))) / stretch
 	}
 	m.energy += d * math.Log(stretch)
 }
@@ -60,7 +60,7 @@ func (m *microcanonical) begin(lengths []int, first uint16) {
 		m.u = append(m.u, z...)
 	}
 	floats.Scale(1/floats.Norm(m.u, 2), m.u)
-	m.potential = m.field.At(m.x, m.slope)
+	m.potential = m.field.At(m.x, m.gradient)
 }
 
 // move makes B, A, O, A and B.
@@ -76,7 +76,7 @@ func (m *microcanonical) move(step float64, z []float64) {
 	if !m.late {
 		floats.AddScaled(m.x, step/2, m.u)
 	}
-	m.potential = m.field.At(m.x, m.slope)
+	m.potential = m.field.At(m.x, m.gradient)
 	m.kick(step)
 	m.error = m.energy + (m.potential-before)/m.temperature
 }
@@ -88,7 +88,7 @@ func TestMCLMCFormula(t *testing.T) {
 	right := func(f trial.Field) *microcanonical {
 		return &microcanonical{field: f, friction: 0.3, temperature: temperature, less: 1, noise: 1}
 	}
-	for _, f := range []trial.Field{trial.Bowl{Smallest: 0.5, Largest: 3}, trial.LogGamma{Shape: 1.5}} {
+	for _, f := range []trial.Field{trial.DiagonalGaussian{Smallest: 0.5, Largest: 3}, trial.LogGamma{Shape: 1.5}} {
 		for _, n := range []int{2, 31, 4099} {
 			t.Run(fmt.Sprintf("%T/%d", f, n), func(t *testing.T) {
 				step := size * math.Sqrt(float64(n))
@@ -107,7 +107,7 @@ func TestMCLMCFormula(t *testing.T) {
 				}
 				// far is how far the chain is from a rule's.
 				far := func(m *microcanonical) float64 {
-					m.x, m.slope = append([]float64{}, x0...), make([]float64, n)
+					m.x, m.gradient = append([]float64{}, x0...), make([]float64, n)
 					m.begin([]int{n}, stream)
 					worst := 0.0
 					for made := range steps {
@@ -152,7 +152,7 @@ func TestMCLMCAcrossParameters(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	normal := trial.Normal(func(int) float64 { return 1 })
 	names, lengths := []string{"a", "b"}, []int{first, second}
-	field := trial.Bowl{Smallest: k, Largest: k}
+	field := trial.DiagonalGaussian{Smallest: k, Largest: k}
 	var terms []*graph.Node
 	for i, name := range names {
 		terms = append(terms, field.Potential(b, b.Parameter(name, normal, lengths[i])))
@@ -170,7 +170,7 @@ func TestMCLMCAcrossParameters(t *testing.T) {
 		}
 		return all
 	}
-	m := &microcanonical{field: field, friction: 0.3, temperature: 1, less: 1, noise: 1, x: read(""), slope: make([]float64, first+second)}
+	m := &microcanonical{field: field, friction: 0.3, temperature: 1, less: 1, noise: 1, x: read(""), gradient: make([]float64, first+second)}
 	m.begin(lengths, stream+1)
 	for made := range steps {
 		z := make([]float64, first+second)
@@ -189,7 +189,7 @@ func TestMCLMCAcrossParameters(t *testing.T) {
 // in the middle of two A makes p into a p - b c x along a curvature c, a = 1/cosh y, b = tanh(y)/G,
 // y = r G/2, G^2 being the mean of c^2 x^2. There p has the variance 1, and x and p the covariance
 // -r/2, with which A leaves the variance of x as it is; p before that B has none with x.
-func mclmcVariances(f trial.Bowl, temperature, step float64, dimensions int) (variances [trial.Classes]float64) {
+func mclmcVariances(f trial.DiagonalGaussian, temperature, step float64, dimensions int) (variances [trial.Classes]float64) {
 	r, lo, hi := step/math.Sqrt(float64(dimensions)), 1e-6, 1e3
 	for range 100 {
 		g := math.Sqrt(lo * hi)
@@ -211,7 +211,7 @@ func mclmcVariances(f trial.Bowl, temperature, step float64, dimensions int) (va
 // TestMCLMCTheory: the first orders that MCLMC's comment has.
 func TestMCLMCTheory(t *testing.T) {
 	const temperature, step, dimensions = 0.7, 0.3, 10
-	f := trial.Bowl{Smallest: 0.5, Largest: 4}
+	f := trial.DiagonalGaussian{Smallest: 0.5, Largest: 4}
 	mean := 0.0
 	for i := range trial.Classes {
 		mean += f.Curvature(i) * step * step / (dimensions * temperature) / trial.Classes
@@ -228,7 +228,7 @@ func TestMCLMCTheory(t *testing.T) {
 // for the requested variance and froze. Wrong ones are refuted.
 func TestMCLMCMoments(t *testing.T) {
 	const dimensions, temperature, warmup = 4000, 0.6, 600
-	for _, f := range []trial.Bowl{{Smallest: 2, Largest: 2}, {Smallest: 0.5, Largest: 4}} {
+	for _, f := range []trial.DiagonalGaussian{{Smallest: 2, Largest: 2}, {Smallest: 0.5, Largest: 4}} {
 		for _, energy := range []float64{5e-4, 0.02} {
 			t.Run(fmt.Sprintf("%v/%v", f, energy), func(t *testing.T) {
 				session, _ := exactRun{
@@ -293,7 +293,7 @@ func TestMCLMCInFewDimensions(t *testing.T) {
 	const chains, temperature, k = 60, 0.8, 1.7
 	for _, dimensions := range []int{2, 3, 5} {
 		traces := exactRun{
-			field: trial.Bowl{Smallest: k, Largest: k}, dimensions: dimensions, chains: chains, temperature: temperature,
+			field: trial.DiagonalGaussian{Smallest: k, Largest: k}, dimensions: dimensions, chains: chains, temperature: temperature,
 			start:   trial.Normal(func(int) float64 { return math.Sqrt(temperature / k) }),
 			sampler: mcmc.Unadjusted{Dynamics: mcmc.MCLMC{Friction: 0.15, EnergyVariance: 1}, StepSize: 0.15},
 		}.draw(t, 900, 4)
@@ -345,7 +345,7 @@ func TestMCLMCSkewed(t *testing.T) {
 // step size comes to the same.
 func TestMCLMCWarmup(t *testing.T) {
 	const dimensions, warmup, energy = 500, 800, 1e-3
-	f, want := trial.Bowl{Smallest: 1, Largest: 4}, 0.0
+	f, want := trial.DiagonalGaussian{Smallest: 1, Largest: 4}, 0.0
 	for _, first := range []float64{1, 1e-4, 1e3} {
 		for _, scale := range []float64{1, 0.01, 3} {
 			session, _ := exactRun{

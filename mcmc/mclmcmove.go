@@ -49,13 +49,13 @@ const (
 	mclmcSums
 )
 
-// mclmcShare is the dot products of u, g and the stream's noise z, tile by tile: u and g of one
+// mclmcProducts is the dot products of u, g and the stream's noise z, tile by tile: u and g of one
 // shape, header -> [tiles 6], flat.
-type mclmcShare struct{ stream uint16 }
+type mclmcProducts struct{ stream uint16 }
 
-func (mclmcShare) Name() string { return "mclmc share" }
+func (mclmcProducts) Name() string { return "mclmc share" }
 
-func (mclmcShare) Shape(in []tensor.Shape) (tensor.Shape, error) {
+func (mclmcProducts) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	tiles, err := op.UpdateShape(in, 0, 0)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (mclmcShare) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return tensor.Shape{mclmcSums * tiles[0]}, nil
 }
 
-func (s mclmcShare) Lower(l *graph.Lowering) {
+func (s mclmcProducts) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
 	l.Emit("mclmc_share", op.UpdateGrid(n), tensor.HostKernel{Phases: []tensor.Phase{{
 		Tiles: l.Out().Buffer.Elements / mclmcSums,
@@ -71,7 +71,7 @@ func (s mclmcShare) Lower(l *graph.Lowering) {
 	}}}, l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n), tensor.Uint(uint32(s.stream)))
 }
 
-func (s mclmcShare) tile(a *tensor.Args, tile, n int) {
+func (s mclmcProducts) tile(a *tensor.Args, tile, n int) {
 	lo, hi := op.TileOfUpdate(n, tile)
 	u, g := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
 	address := op.AddressOf(tensor.Slice[uint64](a, 3), s.stream)
@@ -117,7 +117,7 @@ func (mclmcDecide) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (d mclmcDecide) Lower(l *graph.Lowering) {
 	buffers := []tensor.Argument{l.Out(), l.In(0), l.InOut(1), l.In(2)}
 	attributes := []tensor.Argument{
-		tensor.Int(d.dimensions), tensor.Int(d.warmup), tensor.Int(d.coarse()), tensor.Float(l.DType, d.temperature),
+		tensor.Int(d.dimensions), tensor.Int(d.warmup), tensor.Int(d.coarseSteps()), tensor.Float(l.DType, d.temperature),
 		tensor.Float(l.DType, d.noise()), tensor.Float(l.DType, d.dynamics.EnergyVariance),
 	}
 	total := tensor.NewWorkspace(tensor.Float64, mclmcSums)
@@ -156,8 +156,8 @@ func (d mclmcDecide) run(a *tensor.Args, parameters int) {
 
 // turn makes B, B and O.
 func (d mclmcDecide) turn(words []float64, sums [mclmcSums]float64, potential float64, step uint64) {
-	slope := math.Sqrt(sums[sumGG])
-	turn := turning{u: 1 / math.Sqrt(sums[sumUU]), slope: slope, rate: slope / (2 * d.temperature * float64(d.dimensions-1))}
+	norm := math.Sqrt(sums[sumGG])
+	turn := turning{u: 1 / math.Sqrt(sums[sumUU]), norm: norm, rate: norm / (2 * d.temperature * float64(d.dimensions-1))}
 	turn.along = turn.towards(turn.u * sums[sumUG])
 	if step > 0 {
 		kinetic := words[mclmcKinetic] + turn.kick(words[mclmcStep])
@@ -177,17 +177,17 @@ func (d mclmcDecide) turn(words []float64, sums [mclmcSums]float64, potential fl
 
 // turning is a direction as a sum of u and g.
 type turning struct {
-	u, g        float64
-	along       float64 // its component along e = -g/|g|
-	slope, rate float64 // |g|, and B's x for a step of 1
+	u, g       float64
+	along      float64 // its component along e = -g/|g|
+	norm, rate float64 // |g|, and B's x for a step of 1
 }
 
 // towards is the component along e of a vector whose product with g is known; 0 where g is 0.
 func (t *turning) towards(product float64) float64 {
-	if t.slope == 0 {
+	if t.norm == 0 {
 		return 0
 	}
-	return -product / t.slope
+	return -product / t.norm
 }
 
 // kick is B: it returns log(cosh x + e.u sinh x), in terms of exp(-x), which does not overflow.
@@ -201,7 +201,7 @@ func (t *turning) kick(step float64) float64 {
 	whole := 1 + along + float64(shrink*shrink*(1-along))
 	keep := 2 * shrink / whole
 	t.u, t.g = keep*t.u, keep*t.g
-	t.g -= (1 - shrink) * (1 + shrink + float64(along*(1-shrink))) / whole / t.slope
+	t.g -= (1 - shrink) * (1 + shrink + float64(along*(1-shrink))) / whole / t.norm
 	t.along = (1 + along - float64(shrink*shrink*(1-along))) / whole
 	return x - math.Ln2 + math.Log(whole)
 }
@@ -216,13 +216,13 @@ const (
 )
 
 // coarse is how many steps of the warm-up go by the errors' side alone.
-func (d mclmcDecide) coarse() int { return d.warmup / 3 }
+func (d mclmcDecide) coarseSteps() int { return d.warmup / 3 }
 
 // adapt learns from the error of the step before, number made of the warm-up.
 func (d mclmcDecide) adapt(words []float64, made uint64) {
 	size, failure := words[mclmcStep], words[mclmcError]
 	excess := failure * failure / (float64(d.dimensions) * d.dynamics.EnergyVariance)
-	learned := float64(made) - float64(d.coarse())
+	learned := float64(made) - float64(d.coarseSteps())
 	switch {
 	case !(excess < math.Inf(1)):
 		words[mclmcStep] = size * math.Exp(-2*mclmcGrow)

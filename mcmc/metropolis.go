@@ -41,7 +41,7 @@ type Proposal interface {
 	Validate() error
 
 	// rhythm says when proposals start.
-	rhythm() rhythm
+	cycle() proposalCycle
 	// optimum is the rate of acceptance at which chains in many dimensions move fastest.
 	optimum() float64
 	// jitter is the share of itself by which the step size varies at random between proposals.
@@ -53,7 +53,7 @@ type Proposal interface {
 	// attach makes what proposes a parameter: share is its part of the logarithm of
 	// q(theta|theta')/q(theta'|theta), by tiles, nil for 0; move attaches the update, given the
 	// node that decides.
-	attach(b *graph.Builder, p proposed) (share *graph.Node, move func(decision *graph.Node) *graph.Node)
+	attach(b *graph.Builder, p proposed) (logRatio *graph.Node, move func(decision *graph.Node) *graph.Node)
 }
 
 // proposed is a parameter with what its proposals are made from.
@@ -114,9 +114,9 @@ func (m Metropolis) Attach(b *graph.Builder, target Target) (Chains, error) {
 	moves := make([]func(decision *graph.Node) *graph.Node, len(parameters))
 	for i, parameter := range parameters {
 		p := proposed{parameter.Name(), parameter, gradients[i], chain, target.Temperature}
-		var share *graph.Node
-		if share, moves[i] = m.Proposal.attach(b, p); share != nil {
-			inputs = append(inputs, share)
+		var logRatio *graph.Node
+		if logRatio, moves[i] = m.Proposal.attach(b, p); logRatio != nil {
+			inputs = append(inputs, logRatio)
 		}
 	}
 	decision := b.Apply(decide, inputs...)
@@ -127,13 +127,13 @@ func (m Metropolis) Attach(b *graph.Builder, target Target) (Chains, error) {
 		}
 	}
 	for _, q := range target.Quantities {
-		b.Apply(keep{decide.rhythm}, q.Node, b.State(q.Name+drawSuffix, nil, graph.ShapeOf(q.Node)...), decision, b.Header())
+		b.Apply(keepDraw{decide.cycle}, q.Node, b.State(q.Name+drawSuffix, nil, graph.ShapeOf(q.Node)...), decision, b.Header())
 	}
 	record(b, tracedWords, decision)
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
-	return m.walk(target, decide.rhythm), nil
+	return m.chains(target, decide.cycle), nil
 }
 
 // start is the chain's words before the first step.
@@ -143,7 +143,7 @@ func (m Metropolis) start(_ uint64, _ uint32, _ uint16, _ tensor.Shape, words []
 
 func (m Metropolis) decide(temperature float64, stream uint16) decide {
 	d := decide{
-		rhythm: m.Proposal.rhythm(), temperature: temperature, jitter: m.Proposal.jitter(),
+		cycle: m.Proposal.cycle(), temperature: temperature, jitter: m.Proposal.jitter(),
 		warmup: m.Warmup, rate: m.TargetAcceptance, anchor: anchorOf(m.StepSize), stream: stream,
 	}
 	if d.rate == 0 {
@@ -153,15 +153,15 @@ func (m Metropolis) decide(temperature float64, stream uint16) decide {
 }
 
 // walk is Metropolis' Walk. It reads a proposal's draw when the next one starts.
-func (m Metropolis) walk(target Target, r rhythm) Chains {
-	return &stepped{sampler: m.Name(), target: target, state: chainState, words: chainWords, traced: tracedWords,
+func (m Metropolis) chains(target Target, r proposalCycle) Chains {
+	return &evaluationChains{sampler: m.Name(), target: target, state: chainState, words: chainWords, traced: tracedWords,
 		end: func(from uint64, thinning, draw int) uint64 {
 			first := m.Warmup + thinning // in proposals
 			if from > 0 {
-				if after := r.decided(from-1) - m.Warmup; after >= 0 {
+				if after := r.proposalsDecided(from-1) - m.Warmup; after >= 0 {
 					first = m.Warmup + (after/thinning+1)*thinning
 				}
 			}
-			return r.end(first + draw*thinning)
+			return r.stepsFor(first + draw*thinning)
 		}}
 }

@@ -46,7 +46,7 @@ func adaptiveRows(dimensions int) map[string]mcmc.Metropolis {
 
 func bowlRun(sampler mcmc.Sampler, dimensions int) exactRun {
 	return exactRun{
-		sampler: sampler, field: trial.Bowl{Smallest: 0.5, Largest: 3},
+		sampler: sampler, field: trial.DiagonalGaussian{Smallest: 0.5, Largest: 3},
 		dimensions: dimensions, chains: 8, temperature: 0.9, start: trial.Normal(func(int) float64 { return 1 }),
 	}
 }
@@ -78,16 +78,16 @@ func TestMetropolisSameBits(t *testing.T) {
 	for name, sampler := range adaptiveSamplers(dimensions) {
 		t.Run(name, func(t *testing.T) {
 			e := bowlRun(sampler, dimensions)
-			session, walk := e.load(t, graph.LoadOptions{Seed: 3}, 2)
-			want := drawn(t, session, walk, draws, 2)
+			session, chains := e.load(t, graph.LoadOptions{Seed: 3}, 2)
+			want := drawn(t, session, chains, draws, 2)
 
 			for _, threads := range []int{1, 2, 3} {
-				session, walk := e.load(t, graph.LoadOptions{Seed: 3, FirstChain: 5, Chains: 2}, threads)
-				sameTraces(t, fmt.Sprint("chains 5 and 6 on threads: ", threads), want, drawn(t, session, walk, draws, 2), 5, dimensions)
+				session, chains := e.load(t, graph.LoadOptions{Seed: 3, FirstChain: 5, Chains: 2}, threads)
+				sameTraces(t, fmt.Sprint("chains 5 and 6 on threads: ", threads), want, drawn(t, session, chains, draws, 2), 5, dimensions)
 			}
 
-			session, walk = e.load(t, graph.LoadOptions{Seed: 3}, 1)
-			first, second := drawn(t, session, walk, 4, 2), drawn(t, session, walk, draws-4, 2)
+			session, chains = e.load(t, graph.LoadOptions{Seed: 3}, 1)
+			first, second := drawn(t, session, chains, 4, 2), drawn(t, session, chains, draws-4, 2)
 			if first.Draws()+second.Draws() != want.Draws() {
 				t.Fatalf("%d and %d draws, want %d", first.Draws(), second.Draws(), want.Draws())
 			}
@@ -100,7 +100,7 @@ func TestMetropolisSameBits(t *testing.T) {
 
 			old, _ := e.load(t, graph.LoadOptions{Seed: 3}, 2)
 			trial.Advance(t, old, 3)
-			session, walk = e.load(t, graph.LoadOptions{Seed: 4, FirstChain: 50}, 1)
+			session, chains = e.load(t, graph.LoadOptions{Seed: 4, FirstChain: 50}, 1)
 			for chain := range e.chains {
 				state := make([]byte, old.ChainBytes())
 				if err := old.Save(chain, state); err != nil {
@@ -110,7 +110,7 @@ func TestMetropolisSameBits(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			sameTraces(t, "resumed", drawn(t, session, walk, draws, 2), want, 0, dimensions)
+			sameTraces(t, "resumed", drawn(t, session, chains, draws, 2), want, 0, dimensions)
 		})
 	}
 }
@@ -144,7 +144,7 @@ func TestMetropolisInterpreted(t *testing.T) {
 				t.Fatal(err)
 			}
 			values64 := want.Data().([]float64)
-			if got := trial.Values(t, session, input, 0, len(values64)); !slices.EqualFunc(got, values64, trial.Alike) {
+			if got := trial.Values(t, session, input, 0, len(values64)); !slices.EqualFunc(got, values64, trial.SameBits) {
 				t.Errorf("%s: %s is %v, the interpreter's %v", name, input, got, values64)
 			}
 		}
@@ -182,7 +182,7 @@ func TestMetropolisMetrics(t *testing.T) {
 	}
 	words := trial.Values(t, session, "metropolis", 0, 7)
 	position := trial.Values(t, session, "w.weight.position", 0, 5)
-	u, recorded := (trial.Bowl{Smallest: 0.5, Largest: 3}).At(position, make([]float64, 5)), metric(0, mcmc.TracePotential, steps-1)
+	u, recorded := (trial.DiagonalGaussian{Smallest: 0.5, Largest: 3}).At(position, make([]float64, 5)), metric(0, mcmc.TracePotential, steps-1)
 	if math.Abs(recorded/u-1) > 1e-12 || words[1] != recorded {
 		t.Errorf("potential %v is recorded, %v kept, at a position where it is %v", metric(0, mcmc.TracePotential, steps-1), words[1], u)
 	}
@@ -246,9 +246,9 @@ func TestMetropolisThermometer(t *testing.T) {
 // TestMetropolisTake: a walk's sample is its draw, in a bank's form.
 func TestMetropolisTake(t *testing.T) {
 	e := bowlRun(adaptiveRows(5)["HMC"], 5)
-	session, walk := e.load(t, graph.LoadOptions{Seed: 3, FirstChain: 5}, 0)
-	traces := drawn(t, session, walk, 3, 1)
-	sample, err := walk.Current(session, 2)
+	session, chains := e.load(t, graph.LoadOptions{Seed: 3, FirstChain: 5}, 0)
+	traces := drawn(t, session, chains, 3, 1)
+	sample, err := chains.Current(session, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,18 +271,18 @@ func TestMetropolisTake(t *testing.T) {
 // TestMetropolisStops: with the context's error.
 func TestMetropolisStops(t *testing.T) {
 	e := bowlRun(adaptiveRows(5)["HMC"], 5)
-	session, walk := e.load(t, graph.LoadOptions{Seed: 3}, 0)
+	session, chains := e.load(t, graph.LoadOptions{Seed: 3}, 0)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := walk.Sample(ctx, session, 3, 1); !errors.Is(err, context.Canceled) || session.Steps() != 0 {
+	if _, err := chains.Sample(ctx, session, 3, 1); !errors.Is(err, context.Canceled) || session.Steps() != 0 {
 		t.Errorf("error %v after %d steps, want the context's at once", err, session.Steps())
 	}
 	for _, c := range [][2]int{{0, 1}, {1, 0}} {
-		if _, err := walk.Sample(context.Background(), session, c[0], c[1]); err == nil {
+		if _, err := chains.Sample(context.Background(), session, c[0], c[1]); err == nil {
 			t.Errorf("%d draws with thinning %d: no error", c[0], c[1])
 		}
 	}
-	traces := drawn(t, session, walk, 1, 1)
+	traces := drawn(t, session, chains, 1, 1)
 	for _, c := range []struct {
 		name    string
 		element int
@@ -298,8 +298,8 @@ func TestMetropolisDoesNotAllocate(t *testing.T) {
 	for name, sampler := range adaptiveRows(4099) {
 		b := graph.New(tensor.Float64)
 		w := b.Parameter(trial.ParameterName, trial.Normal(func(int) float64 { return 1 }), 4099)
-		walk, err := sampler.Attach(b, mcmc.Target{Potential: trial.SumOfSquares(b, w), Temperature: 1, Quantities: []mcmc.Quantity{{"w", w}}})
-		if err != nil || walk == nil {
+		chains, err := sampler.Attach(b, mcmc.Target{Potential: trial.SumOfSquares(b, w), Temperature: 1, Quantities: []mcmc.Quantity{{"w", w}}})
+		if err != nil || chains == nil {
 			t.Fatal(err)
 		}
 		session := trial.Load(t, b, graph.LoadOptions{Chains: 2}, 2)

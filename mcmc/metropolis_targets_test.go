@@ -50,22 +50,22 @@ func functionTrace(t *testing.T, traces *mcmc.Traces, name string, f func(x []fl
 }
 
 // samplersFor are exact samplers that find their step sizes themselves.
-func samplersFor(leaps int) map[string]mcmc.Sampler {
+func samplersFor(leapfrogSteps int) map[string]mcmc.Sampler {
 	return map[string]mcmc.Sampler{
 		"random walk": mcmc.Metropolis{Proposal: mcmc.RandomWalk{}, StepSize: 1, Warmup: 300},
 		"MALA":        mcmc.Metropolis{Proposal: mcmc.MALA{}, StepSize: 0.1, Warmup: 300},
-		"HMC":         mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: leaps, Jitter: 0.3}, StepSize: 0.1, Warmup: 200, TargetAcceptance: 0.8},
+		"HMC":         mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: leapfrogSteps, Jitter: 0.3}, StepSize: 0.1, Warmup: 200, TargetAcceptance: 0.8},
 	}
 }
 
 // TestCorrelated: the covariance of (A x^2 + 2 B x y + C y^2)/2 is T/(A C - B^2) times C, -B, A.
 func TestCorrelated(t *testing.T) {
-	f, temperature := trial.Valley{A: 2, B: 1.2, C: 1}, 0.5
+	f, temperature := trial.CorrelatedGaussian{A: 2, B: 1.2, C: 1}, 0.5
 	scale := temperature / (f.A*f.C - f.B*f.B)
 	for name, sampler := range samplersFor(5) {
 		t.Run(name, func(t *testing.T) {
 			traces := exactRun{
-				field: f, dimensions: 2, chains: trial.ChainsOf(t, 8), temperature: temperature, sampler: sampler, start: trial.From(0.5),
+				field: f, dimensions: 2, chains: trial.ChainsOf(t, 8), temperature: temperature, sampler: sampler, start: trial.StartAt(0.5),
 			}.draw(t, trial.StepsOf(t, 400), 3)
 			for i := range 2 {
 				checkExpected(t, fmt.Sprint("mean ", i), traceOf(t, traces, "w", i), 0)
@@ -81,7 +81,7 @@ func TestCorrelated(t *testing.T) {
 // TestIllConditioned: variances from 1 to 1/400 in 8 directions, with and without the masses that
 // even them out; these allow long steps.
 func TestIllConditioned(t *testing.T) {
-	f := trial.Bowl{Smallest: 1, Largest: 400}
+	f := trial.DiagonalGaussian{Smallest: 1, Largest: 400}
 	masses := make([]float64, trial.Classes)
 	for i := range masses {
 		masses[i] = f.Curvature(i)
@@ -93,7 +93,7 @@ func TestIllConditioned(t *testing.T) {
 	} {
 		sampler := mcmc.Metropolis{Proposal: hmc, StepSize: 0.01, Warmup: 200, TargetAcceptance: 0.8}
 		traces := exactRun{
-			field: f, dimensions: trial.Classes, chains: trial.ChainsOf(t, 8), temperature: 1, sampler: sampler, start: trial.From(0.1),
+			field: f, dimensions: trial.Classes, chains: trial.ChainsOf(t, 8), temperature: 1, sampler: sampler, start: trial.StartAt(0.1),
 		}.draw(t, trial.StepsOf(t, 300), 1)
 		for i := range trial.Classes {
 			checkExpected(t, fmt.Sprint("mean ", i), traceOf(t, traces, "w", i), 0)
@@ -110,9 +110,9 @@ func TestIllConditioned(t *testing.T) {
 // chi-square.
 func TestThousandDimensions(t *testing.T) {
 	const dimensions, temperature = 1000, 0.7
-	f := trial.Bowl{Smallest: 0.5, Largest: 2}
+	f := trial.DiagonalGaussian{Smallest: 0.5, Largest: 2}
 	traces := exactRun{
-		field: f, dimensions: dimensions, chains: trial.ChainsOf(t, 4), temperature: temperature, start: trial.From(0),
+		field: f, dimensions: dimensions, chains: trial.ChainsOf(t, 4), temperature: temperature, start: trial.StartAt(0),
 		sampler: mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 8, Jitter: 0.2}, StepSize: 0.1, Warmup: 100},
 	}.draw(t, trial.StepsOf(t, 100), 1)
 	for class := range trial.Classes {
@@ -163,15 +163,15 @@ func TestEdgeOfSupport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := graph.New(tensor.Float64)
-			w := b.Parameter("w", trial.From(1), 2)
+			w := b.Parameter("w", trial.StartAt(1), 2)
 			potential, sum := ray(b, w), trial.SumOfSquares(b, w)
 			quantities := []mcmc.Quantity{{"w", w}, {"sum of squares", sum}}
-			walk, err := sampler.Attach(b, mcmc.Target{Potential: potential, Temperature: temperature, Quantities: quantities})
+			chains, err := sampler.Attach(b, mcmc.Target{Potential: potential, Temperature: temperature, Quantities: quantities})
 			if err != nil {
 				t.Fatal(err)
 			}
 			session := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: trial.ChainsOf(t, 8)}, 0)
-			traces := drawn(t, session, walk, trial.StepsOf(t, 500), 2)
+			traces := drawn(t, session, chains, trial.StepsOf(t, 500), 2)
 			for i := range 2 {
 				checkExpected(t, "mean", traceOf(t, traces, "w", i), temperature)
 				checkExpected(t, "square", functionTrace(t, traces, "w", func(x []float64) float64 { return x[0] * x[0] }, i), 2*temperature*temperature)
@@ -192,12 +192,12 @@ func TestEdgeOfSupport(t *testing.T) {
 func TestStartOutsideSupport(t *testing.T) {
 	for name, sampler := range samplersFor(3) {
 		b := graph.New(tensor.Float64)
-		w := b.Parameter("w", trial.From(-1), 2)
-		walk, err := sampler.Attach(b, mcmc.Target{Potential: ray(b, w), Temperature: 1})
+		w := b.Parameter("w", trial.StartAt(-1), 2)
+		chains, err := sampler.Attach(b, mcmc.Target{Potential: ray(b, w), Temperature: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = walk.Sample(context.Background(), trial.Load(t, b, graph.LoadOptions{}, 1), 1, 1)
+		_, err = chains.Sample(context.Background(), trial.Load(t, b, graph.LoadOptions{}, 1), 1, 1)
 		if fault := new(graph.NotFinite); !errors.As(err, &fault) || !strings.Contains(fault.Label, "restrict") {
 			t.Errorf("%s: error %v, want one that names what is not finite", name, err)
 		}
@@ -213,7 +213,7 @@ func TestMixtureCoverage(t *testing.T) {
 		"HMC":         mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 6, Jitter: 0.5}, StepSize: 0.6},
 	} {
 		traces := exactRun{
-			field: f, dimensions: 1, chains: trial.ChainsOf(t, 16), temperature: 1, sampler: sampler, start: trial.From(3),
+			field: f, dimensions: 1, chains: trial.ChainsOf(t, 16), temperature: 1, sampler: sampler, start: trial.StartAt(3),
 		}.draw(t, trial.StepsOf(t, 600), 5)
 		checkExpected(t, name+": share", functionTrace(t, traces, "w", func(x []float64) float64 { return heaviside(x[0]) }, 0), 2./3)
 		checkExpected(t, name+": mean", traceOf(t, traces, "w", 0), f.Distance/3)
@@ -237,9 +237,9 @@ func (f twins) At(theta, slope []float64) float64 {
 }
 
 func (f twins) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
-	logarithm := func(center, share float64) *graph.Node {
+	logarithm := func(center, logRatio float64) *graph.Node {
 		squares := b.Apply(op.Squared{}, b.Apply(op.Scale{Factor: 1, Offset: -center}, w))
-		return b.Apply(op.Scale{Factor: -0.5, Offset: math.Log(share)}, squares)
+		return b.Apply(op.Scale{Factor: -0.5, Offset: math.Log(logRatio)}, squares)
 	}
 	return b.Apply(op.Negate{}, b.Apply(op.Sum{}, b.Apply(op.LogAddExp{}, logarithm(f.Distance, 2), logarithm(-f.Distance, 1))))
 }

@@ -13,13 +13,13 @@ import (
 
 // point is a point with the potential and its slope there.
 type point struct {
-	x, slope []float64
-	u        float64
+	x, gradient []float64
+	u           float64
 }
 
 func pointAt(f trial.Field, x []float64) point {
-	p := point{x: x, slope: make([]float64, len(x))}
-	p.u = f.At(x, p.slope)
+	p := point{x: x, gradient: make([]float64, len(x))}
+	p.u = f.At(x, p.gradient)
 	return p
 }
 
@@ -34,11 +34,11 @@ type attempt struct {
 
 // exactRow is a proposal with its formulas in float64.
 type exactRow struct {
-	name     string
-	proposal mcmc.Proposal
-	leaps    int
-	masses   []float64
-	jitter   float64
+	name          string
+	proposal      mcmc.Proposal
+	leapfrogSteps int
+	masses        []float64
+	jitter        float64
 	// propose fills in to and end.
 	propose func(f trial.Field, a *attempt)
 	// ratio is the logarithm of the acceptance ratio; wrong ones differ in one term, which moments
@@ -61,7 +61,7 @@ func (a attempt) fall() float64 { return -(a.to.u - a.from.u) / a.temperature }
 func (a attempt) logDensity(from, to point) float64 {
 	sum := 0.0
 	for i := range from.x {
-		d := to.x[i] - from.x[i] + a.step*from.slope[i]
+		d := to.x[i] - from.x[i] + a.step*from.gradient[i]
 		sum += d * d
 	}
 	return -sum / (4 * a.step * a.temperature)
@@ -88,7 +88,7 @@ func (a attempt) start() []float64 {
 func exactRows() []exactRow {
 	return []exactRow{
 		{
-			name: "random walk", proposal: mcmc.RandomWalk{}, leaps: 1, step: 2, power: 1. / 2,
+			name: "random walk", proposal: mcmc.RandomWalk{}, leapfrogSteps: 1, step: 2, power: 1. / 2,
 			scaled: func(k, temperature float64) float64 { return math.Sqrt(temperature / k) },
 			propose: func(f trial.Field, a *attempt) {
 				x := append([]float64{}, a.from.x...)
@@ -105,12 +105,12 @@ func exactRows() []exactRow {
 			},
 		},
 		{
-			name: "MALA", proposal: mcmc.MALA{}, leaps: 1, step: 1, power: 1. / 3,
+			name: "MALA", proposal: mcmc.MALA{}, leapfrogSteps: 1, step: 1, power: 1. / 3,
 			scaled: func(k, _ float64) float64 { return 1 / k },
 			propose: func(f trial.Field, a *attempt) {
 				x := append([]float64{}, a.from.x...)
 				for i := range x {
-					x[i] += -a.step*a.from.slope[i] + math.Sqrt(2*a.step*a.temperature)*a.xi[i]
+					x[i] += -a.step*a.from.gradient[i] + math.Sqrt(2*a.step*a.temperature)*a.xi[i]
 				}
 				a.to = pointAt(f, x)
 			},
@@ -132,22 +132,22 @@ func exactRows() []exactRow {
 	}
 }
 
-func leapfrogRow(name string, leaps int, masses []float64, jitter, step float64) exactRow {
-	proposal := mcmc.HMC{LeapfrogSteps: leaps, Jitter: jitter}
+func leapfrogRow(name string, leapfrogSteps int, masses []float64, jitter, step float64) exactRow {
+	proposal := mcmc.HMC{LeapfrogSteps: leapfrogSteps, Jitter: jitter}
 	return exactRow{
-		name: name, proposal: proposal, leaps: leaps, masses: masses, jitter: jitter, step: step, power: 1. / 4,
+		name: name, proposal: proposal, leapfrogSteps: leapfrogSteps, masses: masses, jitter: jitter, step: step, power: 1. / 4,
 		scaled: func(k, _ float64) float64 { return 1 / math.Sqrt(k) },
 		propose: func(f trial.Field, a *attempt) {
 			q, p := a.from, a.start()
-			for range leaps {
+			for range leapfrogSteps {
 				x := append([]float64{}, q.x...)
 				for i := range x {
-					p[i] -= a.step / 2 * q.slope[i]
+					p[i] -= a.step / 2 * q.gradient[i]
 					x[i] += a.step * p[i] / a.masses[i]
 				}
 				q = pointAt(f, x)
 				for i := range x {
-					p[i] -= a.step / 2 * q.slope[i]
+					p[i] -= a.step / 2 * q.gradient[i]
 				}
 			}
 			a.to, a.end = q, p
@@ -159,7 +159,7 @@ func leapfrogRow(name string, leaps int, masses []float64, jitter, step float64)
 			"last half kick missing": func(a attempt) float64 {
 				p := append([]float64{}, a.end...)
 				for i := range p {
-					p[i] += a.step / 2 * a.to.slope[i]
+					p[i] += a.step / 2 * a.to.gradient[i]
 				}
 				a.end = p
 				return a.fall() - (a.kinetic(a.end)-a.kinetic(a.start()))/a.temperature
@@ -229,7 +229,7 @@ func (m *transcribed) propose() {
 
 // address is where the test's random numbers lie, at the present step.
 func (m *transcribed) address() random.Address {
-	return random.Address{Seed: trial.RunSeed, Chain: m.chain, Step: uint64(m.made * m.row.leaps), Stream: m.stream}
+	return random.Address{Seed: trial.RunSeed, Chain: m.chain, Step: uint64(m.made * m.row.leapfrogSteps), Stream: m.stream}
 }
 
 // uniformAt is element i of a stream of uniform numbers with 53 bits.
@@ -252,9 +252,9 @@ func TestMetropolisFormula(t *testing.T) {
 					field: line.field, dimensions: dimensions, chains: 2, temperature: line.temperature, start: line.start,
 					sampler: mcmc.Metropolis{Proposal: row.proposalFor(dimensions), StepSize: row.stepFor(line, dimensions)},
 				}
-				b, walk, stream := e.build(t)
+				b, chains, stream := e.build(t)
 				session := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: e.chains}, 0)
-				traces := drawn(t, session, walk, proposals, 1)
+				traces := drawn(t, session, chains, proposals, 1)
 				want := transcribed{
 					row: row, field: e.field, ratio: row.ratio, temperature: e.temperature, step: e.sampler.(mcmc.Metropolis).StepSize, chain: chain,
 					stream: stream, masses: row.massesFor(dimensions),

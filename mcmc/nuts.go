@@ -64,7 +64,7 @@ func (n NUTS) Validate() error {
 // The outputs that trajectories are made from.
 const (
 	potentialOutput = "nuts potential"
-	slopeOutput     = "nuts slope "
+	gradientOutput  = "nuts slope "
 )
 
 // The states that hold what a chain keeps from draw to draw.
@@ -90,7 +90,7 @@ func (n NUTS) Attach(b *graph.Builder, target Target) (Chains, error) {
 	b.Output(potentialOutput, copied(b, target.Potential))
 	b.Record(TracePotential, copied(b, target.Potential))
 	for i, parameter := range parameters {
-		b.Output(slopeOutput+strconv.Itoa(i), copied(b, gradients[i]))
+		b.Output(gradientOutput+strconv.Itoa(i), copied(b, gradients[i]))
 		b.Record(langevin.VirialPrefix+parameter.Name(), b.Apply(op.Multiply{}, parameter, gradients[i]))
 		w.parameters = append(w.parameters, parameter.Name())
 		w.sizes = append(w.sizes, graph.ShapeOf(parameter).Elements())

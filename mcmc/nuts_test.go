@@ -31,7 +31,7 @@ func TestNUTSMoments(t *testing.T) {
 				t.Errorf("the mean acceptance is %v: the step is too small for a test", rate)
 			}
 			potentials := functionTrace(t, traces, "w", func(x []float64) float64 { return line.field.At(x, make([]float64, 1)) }, 0)
-			same := func(a, b []float64) bool { return slices.EqualFunc(a, b, trial.Alike) }
+			same := func(a, b []float64) bool { return slices.EqualFunc(a, b, trial.SameBits) }
 			if !slices.EqualFunc(potentials, traceOf(t, traces, mcmc.TracePotential, 0), same) {
 				t.Error("potentials and draws do not belong together")
 			}
@@ -55,10 +55,10 @@ func TestNUTSFollowsEnergy(t *testing.T) {
 
 // TestNUTSPlane: in two dimensions, correlated, where trajectories curve; energies err here, too.
 func TestNUTSPlane(t *testing.T) {
-	f, temperature := trial.Valley{A: 2, B: 1.2, C: 1}, 0.5
+	f, temperature := trial.CorrelatedGaussian{A: 2, B: 1.2, C: 1}, 0.5
 	scale := temperature / (f.A*f.C - f.B*f.B)
 	traces := exactRun{
-		field: f, dimensions: 2, chains: trial.ChainsOf(t, 16), temperature: temperature, sampler: mcmc.NUTS{StepSize: 0.9}, start: trial.From(0.2),
+		field: f, dimensions: 2, chains: trial.ChainsOf(t, 16), temperature: temperature, sampler: mcmc.NUTS{StepSize: 0.9}, start: trial.StartAt(0.2),
 	}.draw(t, trial.StepsOf(t, 800), 1)
 	product := func(x []float64) float64 { return x[0] * x[1] }
 	checkExpected(t, "xx", functionTrace(t, traces, "w", product, 0, 0), scale*f.C)
@@ -71,12 +71,12 @@ func TestNUTSPlane(t *testing.T) {
 // TestNUTSAdapts: to directions of very different widths, so that trajectories get short; and to
 // the rate of acceptance.
 func TestNUTSAdapts(t *testing.T) {
-	f := trial.Bowl{Smallest: 1, Largest: 2500}
-	run := func(n mcmc.NUTS, draws int) (leaps float64, traces *mcmc.Traces) {
-		traces = exactRun{field: f, dimensions: trial.Classes, chains: 4, temperature: 1, start: trial.From(0.1), sampler: n}.draw(t, draws, 1)
+	f := trial.DiagonalGaussian{Smallest: 1, Largest: 2500}
+	run := func(n mcmc.NUTS, draws int) (leapfrogSteps float64, traces *mcmc.Traces) {
+		traces = exactRun{field: f, dimensions: trial.Classes, chains: 4, temperature: 1, start: trial.StartAt(0.1), sampler: n}.draw(t, draws, 1)
 		return meanOf(traceOf(t, traces, mcmc.TraceLeapfrogSteps, 0)), traces
 	}
-	leaps, traces := run(mcmc.NUTS{Warmup: 500}, 250)
+	leapfrogSteps, traces := run(mcmc.NUTS{Warmup: 500}, 250)
 	for i := range trial.Classes {
 		checkExpected(t, fmt.Sprint("mean ", i), traceOf(t, traces, "w", i), 0)
 		checkExpected(t, fmt.Sprint("variance ", i), functionTrace(t, traces, "w", func(x []float64) float64 { return x[0] * x[0] }, i), 1/f.Curvature(i))
@@ -84,8 +84,8 @@ func TestNUTSAdapts(t *testing.T) {
 	if rate := meanOf(traceOf(t, traces, mcmc.TraceAcceptance, 0)); math.Abs(rate-0.8) > 0.12 {
 		t.Errorf("the mean acceptance is %.3f, want 0.8", rate)
 	}
-	if many, _ := run(mcmc.NUTS{StepSize: 0.02}, 20); leaps > 12 || many < 40 {
-		t.Errorf("%.1f leaps a draw after a warm-up, %.1f without masses", leaps, many)
+	if many, _ := run(mcmc.NUTS{StepSize: 0.02}, 20); leapfrogSteps > 12 || many < 40 {
+		t.Errorf("%.1f leaps a draw after a warm-up, %.1f without masses", leapfrogSteps, many)
 	}
 	for _, steps := range traceOf(t, traces, mcmc.TraceStepSize, 0) {
 		if slices.Min(steps) != slices.Max(steps) {
@@ -101,8 +101,8 @@ func TestNUTSAdapts(t *testing.T) {
 func TestNUTSThousandDimensions(t *testing.T) {
 	const dimensions, temperature = 1000, 0.7
 	traces := exactRun{
-		field:      trial.Bowl{Smallest: 0.5, Largest: 2},
-		dimensions: dimensions, chains: 2, temperature: temperature, start: trial.From(0.5), sampler: mcmc.NUTS{Warmup: 60},
+		field:      trial.DiagonalGaussian{Smallest: 0.5, Largest: 2},
+		dimensions: dimensions, chains: 2, temperature: temperature, start: trial.StartAt(0.5), sampler: mcmc.NUTS{Warmup: 60},
 	}.draw(t, 80, 1)
 	checkExpected(t, "U", traceOf(t, traces, mcmc.TracePotential, 0), dimensions*temperature/2)
 }
@@ -110,8 +110,8 @@ func TestNUTSThousandDimensions(t *testing.T) {
 // TestNUTSDiverges: trajectories that diverge are counted.
 func TestNUTSDiverges(t *testing.T) {
 	traces := exactRun{
-		field:      trial.Bowl{Smallest: 1, Largest: 1e6},
-		dimensions: trial.Classes, chains: 2, temperature: 1, start: trial.From(1e-3), sampler: mcmc.NUTS{StepSize: 0.1},
+		field:      trial.DiagonalGaussian{Smallest: 1, Largest: 1e6},
+		dimensions: trial.Classes, chains: 2, temperature: 1, start: trial.StartAt(1e-3), sampler: mcmc.NUTS{StepSize: 0.1},
 	}.draw(t, 20, 1)
 	if n := meanOf(traceOf(t, traces, mcmc.TraceDiverged, 0)); n < 0.9 {
 		t.Errorf("a share of %v of the trajectories diverged, want nearly all", n)
@@ -125,8 +125,8 @@ func TestNUTSDivergenceBound(t *testing.T) {
 	for _, temperature := range []float64{1, 3} {
 		for dimensions, want := range map[int]float64{300: 0, 7000: 0, 9000: 1} {
 			traces := exactRun{
-				field:      trial.Bowl{Smallest: temperature, Largest: temperature},
-				dimensions: dimensions, chains: 2, temperature: temperature, start: trial.From(0), sampler: mcmc.NUTS{StepSize: 1},
+				field:      trial.DiagonalGaussian{Smallest: temperature, Largest: temperature},
+				dimensions: dimensions, chains: 2, temperature: temperature, start: trial.StartAt(0), sampler: mcmc.NUTS{StepSize: 1},
 			}.draw(t, 1, 1)
 			if got := meanOf(traceOf(t, traces, mcmc.TraceDiverged, 0)); got != want {
 				t.Errorf("%d dimensions at %v: a share of %v of the trajectories diverged, want %v", dimensions, temperature, got, want)
@@ -140,21 +140,21 @@ func TestNUTSDivergenceBound(t *testing.T) {
 func TestNUTSSameBits(t *testing.T) {
 	const dimensions, draws = 30, 6
 	e := bowlRun(mcmc.NUTS{Warmup: 25}, dimensions)
-	session, walk := e.load(t, graph.LoadOptions{Seed: 3}, 2)
-	want := drawn(t, session, walk, draws, 2)
+	session, chains := e.load(t, graph.LoadOptions{Seed: 3}, 2)
+	want := drawn(t, session, chains, draws, 2)
 	for _, threads := range []int{1, 2, 3} {
-		session, walk := e.load(t, graph.LoadOptions{Seed: 3, FirstChain: 5, Chains: 2}, threads)
-		sameTraces(t, fmt.Sprint("chains 5 and 6 on threads: ", threads), want, drawn(t, session, walk, draws, 2), 5, dimensions)
+		session, chains := e.load(t, graph.LoadOptions{Seed: 3, FirstChain: 5, Chains: 2}, threads)
+		sameTraces(t, fmt.Sprint("chains 5 and 6 on threads: ", threads), want, drawn(t, session, chains, draws, 2), 5, dimensions)
 	}
-	session, walk = e.load(t, graph.LoadOptions{Seed: 3}, 1)
-	first, second := drawn(t, session, walk, 4, 2), drawn(t, session, walk, draws-4, 2)
+	session, chains = e.load(t, graph.LoadOptions{Seed: 3}, 1)
+	first, second := drawn(t, session, chains, 4, 2), drawn(t, session, chains, draws-4, 2)
 	for chain := range e.chains {
 		got := append(traceOf(t, first, "w", 7)[chain], traceOf(t, second, "w", 7)[chain]...)
 		if !slices.Equal(got, traceOf(t, want, "w", 7)[chain]) {
 			t.Errorf("chain %d differs when it is drawn in two pieces", chain)
 		}
 	}
-	sample, err := walk.Current(session, 2)
+	sample, err := chains.Current(session, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,15 +182,15 @@ func (p *patience) Err() error {
 func TestNUTSResumes(t *testing.T) {
 	const dimensions, warmup, draws = 30, 45, 5
 	e := bowlRun(mcmc.NUTS{Warmup: warmup}, dimensions)
-	session, walk := e.load(t, graph.LoadOptions{Seed: 3}, 2)
-	want := drawn(t, session, walk, draws, 1)
+	session, chains := e.load(t, graph.LoadOptions{Seed: 3}, 2)
+	want := drawn(t, session, chains, draws, 1)
 	if session.Steps() != warmup+draws || session.Evaluations() < 3*(warmup+draws) {
 		t.Fatalf("%d steps and %d evaluations, want %d steps and trajectories before them", session.Steps(), session.Evaluations(), warmup+draws)
 	}
 	for _, made := range []int{0, 3, 20, 38, warmup} {
-		old, walk := e.load(t, graph.LoadOptions{Seed: 3}, 2)
+		old, chains := e.load(t, graph.LoadOptions{Seed: 3}, 2)
 		advance := func(ctx context.Context, steps int) error {
-			return langevin.Plan{Steps: steps, Thinning: 1}.Run(ctx, old, 10, func(langevin.Window) error { return nil }, walk)
+			return langevin.Plan{Steps: steps, Thinning: 1}.Run(ctx, old, 10, func(langevin.Window) error { return nil }, chains)
 		}
 		if made > 0 {
 			if err := advance(context.Background(), made); err != nil {
@@ -204,7 +204,7 @@ func TestNUTSResumes(t *testing.T) {
 		if !slices.Equal(before, trial.Values(t, old, trial.ParameterName, 2, dimensions)) {
 			t.Error("a trajectory that was stopped moved the chain")
 		}
-		session, walk := e.load(t, graph.LoadOptions{Seed: 4, FirstChain: 50}, 1)
+		session, chains := e.load(t, graph.LoadOptions{Seed: 4, FirstChain: 50}, 1)
 		for chain := range e.chains {
 			state := make([]byte, old.ChainBytes())
 			if err := old.Save(chain, state); err != nil {
@@ -214,7 +214,7 @@ func TestNUTSResumes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		sameTraces(t, fmt.Sprint("resumed after ", made), drawn(t, session, walk, draws, 1), want, 0, dimensions)
+		sameTraces(t, fmt.Sprint("resumed after ", made), drawn(t, session, chains, draws, 1), want, 0, dimensions)
 	}
 }
 
@@ -222,11 +222,11 @@ func TestNUTSResumes(t *testing.T) {
 func TestNUTSMetrics(t *testing.T) {
 	const dimensions = 3
 	e := bowlRun(mcmc.NUTS{StepSize: 0.7}, dimensions)
-	session, walk := e.load(t, graph.LoadOptions{Seed: 3}, 2)
+	session, chains := e.load(t, graph.LoadOptions{Seed: 3}, 2)
 	for step := range 5 {
-		traces := drawn(t, session, walk, 1, 1)
+		traces := drawn(t, session, chains, 1, 1)
 		for chain := range e.chains {
-			sample, err := walk.Current(session, chain)
+			sample, err := chains.Current(session, chain)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,8 +243,8 @@ func TestNUTSMetrics(t *testing.T) {
 					t.Errorf("%s is %v, want %v", name, got, want)
 				}
 			}
-			if leaps := session.Metric(chain, mcmc.TraceLeapfrogSteps, uint64(step)); leaps < 1 || session.Metric(chain, mcmc.TraceStepSize, uint64(step)) != 0.7 {
-				t.Errorf("%v leaps of %v", leaps, session.Metric(chain, mcmc.TraceStepSize, uint64(step)))
+			if leapfrogSteps := session.Metric(chain, mcmc.TraceLeapfrogSteps, uint64(step)); leapfrogSteps < 1 || session.Metric(chain, mcmc.TraceStepSize, uint64(step)) != 0.7 {
+				t.Errorf("%v leaps of %v", leapfrogSteps, session.Metric(chain, mcmc.TraceStepSize, uint64(step)))
 			}
 		}
 	}
@@ -253,32 +253,32 @@ func TestNUTSMetrics(t *testing.T) {
 // TestNUTSEdgeOfSupport: trajectories that leave the support end there.
 func TestNUTSEdgeOfSupport(t *testing.T) {
 	b := graph.New(tensor.Float64)
-	w := b.Parameter("w", trial.From(1), 1)
-	walk, err := mcmc.NUTS{StepSize: 0.4}.Attach(b, mcmc.Target{Potential: ray(b, w), Temperature: 0.6, Quantities: []mcmc.Quantity{{"w", w}}})
+	w := b.Parameter("w", trial.StartAt(1), 1)
+	chains, err := mcmc.NUTS{StepSize: 0.4}.Attach(b, mcmc.Target{Potential: ray(b, w), Temperature: 0.6, Quantities: []mcmc.Quantity{{"w", w}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	traces := drawn(t, trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: 8}, 0), walk, 800, 2)
+	traces := drawn(t, trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: 8}, 0), chains, 800, 2)
 	checkExpected(t, "mean", traceOf(t, traces, "w", 0), 0.6)
 	checkExpected(t, "square", functionTrace(t, traces, "w", func(x []float64) float64 { return x[0] * x[0] }, 0), 2*0.6*0.6)
 }
 
 func TestNUTSStops(t *testing.T) {
 	e := bowlRun(mcmc.NUTS{Warmup: 20}, 5)
-	session, walk := e.load(t, graph.LoadOptions{Seed: 3}, 0)
+	session, chains := e.load(t, graph.LoadOptions{Seed: 3}, 0)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := walk.Sample(ctx, session, 3, 1); !errors.Is(err, context.Canceled) {
+	if _, err := chains.Sample(ctx, session, 3, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the context's", err)
 	}
-	if got := drawn(t, session, walk, 3, 1).Draws(); got != 3 {
+	if got := drawn(t, session, chains, 3, 1).Draws(); got != 3 {
 		t.Errorf("%d draws after a stop, want 3", got)
 	}
 	other, _ := e.load(t, graph.LoadOptions{Seed: 3}, 0)
 	for name, draw := range map[string]func() error{
-		"no draws":        func() error { _, err := walk.Sample(context.Background(), session, 0, 1); return err },
-		"no thinning":     func() error { _, err := walk.Sample(context.Background(), session, 1, 0); return err },
-		"another session": func() error { _, err := walk.Sample(context.Background(), other, 1, 1); return err },
+		"no draws":        func() error { _, err := chains.Sample(context.Background(), session, 0, 1); return err },
+		"no thinning":     func() error { _, err := chains.Sample(context.Background(), session, 1, 0); return err },
+		"another session": func() error { _, err := chains.Sample(context.Background(), other, 1, 1); return err },
 	} {
 		if draw() == nil {
 			t.Errorf("%s: no error", name)
@@ -298,11 +298,11 @@ func TestNUTSStops(t *testing.T) {
 		t.Quantities = []mcmc.Quantity{{mcmc.TraceLeapfrogSteps, w}}
 	})
 	b := graph.New(tensor.Float64)
-	walk, err := mcmc.NUTS{Warmup: 20}.Attach(b, mcmc.Target{Potential: ray(b, b.Parameter("w", trial.From(-1), 2)), Temperature: 1})
+	chains, err := mcmc.NUTS{Warmup: 20}.Attach(b, mcmc.Target{Potential: ray(b, b.Parameter("w", trial.StartAt(-1), 2)), Temperature: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := walk.Sample(context.Background(), trial.Load(t, b, graph.LoadOptions{}, 1), 1, 1); err == nil {
+	if _, err := chains.Sample(context.Background(), trial.Load(t, b, graph.LoadOptions{}, 1), 1, 1); err == nil {
 		t.Error("a start without density: no error")
 	}
 }

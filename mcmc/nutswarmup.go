@@ -55,18 +55,18 @@ func warmupWindows(draws int) (from int, ends []int) {
 // adaptBefore looks for a step size where the metric is new: at the start, and after each window.
 func (c *nutsChain) adaptBefore() {
 	w := &c.warmup
-	if c.made >= c.nuts.Warmup || w.observed > 0 {
+	if c.draws >= c.nuts.Warmup || w.observed > 0 {
 		return
 	}
-	c.search()
+	c.findStepSize()
 	w.average, w.anchor = dualAveraging{}, anchorOf(c.step)
 }
 
 // search doubles or halves the step size until the probability that a leap would be accepted
 // crosses one half (Hoffman and Gelman 2014, algorithm 4).
-func (c *nutsChain) search() {
-	start := c.launch(c.streams.search)
-	accepted := func() bool { return c.energyOf(c.leap(start, c.step))-c.energyOf(start) < math.Ln2 }
+func (c *nutsChain) findStepSize() {
+	start := c.withMomenta(c.streams.search)
+	accepted := func() bool { return c.energyOf(c.leapfrog(start, c.step))-c.energyOf(start) < math.Ln2 }
 	factor := 0.5
 	if accepted() {
 		factor = 2
@@ -82,7 +82,7 @@ func (c *nutsChain) search() {
 // adaptAfter learns from the last trajectory and its draw.
 func (c *nutsChain) adaptAfter() {
 	w := &c.warmup
-	draw := c.made + 1
+	draw := c.draws + 1
 	if draw > c.nuts.Warmup {
 		return
 	}
@@ -90,9 +90,9 @@ func (c *nutsChain) adaptAfter() {
 	w.average.observe(int(w.observed), c.probability, c.nuts.TargetAcceptance, w.anchor)
 	c.step = math.Exp(w.average.step)
 	if n := len(w.ends); n > 0 && draw > w.from && draw <= w.ends[n-1] {
-		w.add(c.now.q)
+		w.add(c.current.q)
 		if slices.Contains(w.ends, draw) {
-			c.reweigh()
+			c.updateMetric()
 		}
 	}
 	if draw == c.nuts.Warmup && w.observed > 0 {
@@ -112,7 +112,7 @@ func (w *nutsWarmup) add(q []float64) {
 
 // reweigh sets the masses from the window's variances, shrunk towards 0.001 as if by five more
 // draws, and begins another window.
-func (c *nutsChain) reweigh() {
+func (c *nutsChain) updateMetric() {
 	w := &c.warmup
 	for i, squares := range w.squares {
 		variance := squares / (w.seen - 1)

@@ -20,13 +20,13 @@ func (RandomWalk) Name() string { return "random-walk metropolis" }
 // Validate implements Proposal.
 func (RandomWalk) Validate() error { return nil }
 
-func (RandomWalk) rhythm() rhythm            { return rhythm{evaluations: 1} }
+func (RandomWalk) cycle() proposalCycle      { return proposalCycle{evaluations: 1} }
 func (RandomWalk) optimum() float64          { return 0.234 }
 func (RandomWalk) jitter() float64           { return 0 }
 func (RandomWalk) gradients() bool           { return false }
 func (RandomWalk) check([]*graph.Node) error { return nil }
 
-func (RandomWalk) attach(b *graph.Builder, p proposed) (share *graph.Node, move func(decision *graph.Node) *graph.Node) {
+func (RandomWalk) attach(b *graph.Builder, p proposed) (logRatio *graph.Node, move func(decision *graph.Node) *graph.Node) {
 	position := b.State(p.name+positionSuffix, nil, graph.ShapeOf(p.parameter)...)
 	update := randomWalkMove{b.Stream()}
 	return nil, func(decision *graph.Node) *graph.Node {
@@ -52,7 +52,7 @@ func (u randomWalkMove) Lower(l *graph.Lowering) {
 func (u randomWalkMove) tile(a *tensor.Args, lo, hi int) float64 {
 	w, position := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
 	words := tensor.Slice[float64](a, 3)
-	settle(words, w, position)
+	applyDecision(words, w, position)
 	address := op.AddressOf(tensor.Slice[uint64](a, 4), u.stream)
 	var z [random.BlockSize]float64
 	for from := 0; from < len(w); from += random.BlockSize {
@@ -66,8 +66,8 @@ func (u randomWalkMove) tile(a *tensor.Args, lo, hi int) float64 {
 }
 
 // settle carries out the decision: it copies the parameter to the position, or the reverse.
-func settle(words, w, position []float64) {
-	if words[wordTaken] == 1 {
+func applyDecision(words, w, position []float64) {
+	if words[wordAccepted] == 1 {
 		copy(position, w)
 	} else {
 		copy(w, position)

@@ -24,7 +24,7 @@ type regression struct {
 }
 
 func newRegression(examples, inputs int) regression {
-	r := regression{x: trial.Draws(examples*inputs, 11), y: trial.Draws(examples, 12), examples: examples, inputs: inputs, std: 0.8}
+	r := regression{x: trial.NormalDraws(examples*inputs, 11), y: trial.NormalDraws(examples, 12), examples: examples, inputs: inputs, std: 0.8}
 	for i := range examples {
 		row := r.x[i*inputs : (i+1)*inputs]
 		for j := range row {
@@ -85,12 +85,12 @@ func TestBayesianLinearRegression(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := graph.New(tensor.Float64)
 			potential, weights := r.potential(b, c.float)
-			walk, err := c.sampler.Attach(b, mcmc.Target{Potential: potential, Temperature: temperature, Quantities: []mcmc.Quantity{{"w", weights}}})
+			chains, err := c.sampler.Attach(b, mcmc.Target{Potential: potential, Temperature: temperature, Quantities: []mcmc.Quantity{{"w", weights}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			session := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: 4}, 0)
-			traces := drawn(t, session, walk, trial.StepsOf(t, 500), 1)
+			traces := drawn(t, session, chains, trial.StepsOf(t, 500), 1)
 			for i := range mean {
 				checkExpected(t, fmt.Sprint("mean ", i), traceOf(t, traces, "w", i), mean[i])
 				for j := range i + 1 {
@@ -107,7 +107,7 @@ func TestBayesianLinearRegression(t *testing.T) {
 const pixelStd = 0.1
 
 func byteMean(examples int) (images []byte, values []float64) {
-	for i, z := range trial.Draws(examples, 13) {
+	for i, z := range trial.NormalDraws(examples, 13) {
 		images = append(images, byte(127+math.Round(255*pixelStd*z)))
 		values = append(values, float64(images[i])/255/pixelStd)
 	}
@@ -115,7 +115,7 @@ func byteMean(examples int) (images []byte, values []float64) {
 }
 
 // loadMean is MALA for the mean of bytes, with the batches that it is given.
-func loadMean(t *testing.T, images []byte, batch op.Batch, mala mcmc.MALA, step float64, chains int) (*graph.Session, mcmc.Chains) {
+func loadMean(t *testing.T, images []byte, batch op.Batch, mala mcmc.MALA, step float64, count int) (*graph.Session, mcmc.Chains) {
 	t.Helper()
 	b := graph.New(tensor.Float64)
 	data := b.Data("images", tensor.Uint8, len(images), 1, 1, 1)
@@ -123,17 +123,17 @@ func loadMean(t *testing.T, images []byte, batch op.Batch, mala mcmc.MALA, step 
 	mean := b.Parameter("mean", nil, 1, 1, 1, 1)
 	loss := b.Apply(op.Scale{Factor: 0.5 / float64(batch.Size)}, trial.SumOfSquares(b, b.Apply(op.Subtract{}, x, mean)))
 	potential := langevin.Posterior{DataSize: len(images), Prior: langevin.Gaussian(10)}.Potential(b, loss)
-	walk, err := mcmc.Metropolis{Proposal: mala, StepSize: step}.Attach(b, mcmc.Target{
+	chains, err := mcmc.Metropolis{Proposal: mala, StepSize: step}.Attach(b, mcmc.Target{
 		Potential: potential, Temperature: 1, Quantities: []mcmc.Quantity{{"mean", mean}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	session := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: chains}, 0)
+	session := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: count}, 0)
 	if err := graph.Write(session, "images", 0, 0, images); err != nil {
 		t.Fatal(err)
 	}
-	return session, walk
+	return session, chains
 }
 
 // TestMALAOnMinibatch: with batches of all data it is MALA; with small ones it is not, and still
@@ -146,14 +146,14 @@ func TestMALAOnMinibatch(t *testing.T) {
 	deviate := func(x []float64) float64 { return (x[0] - center) * (x[0] - center) }
 	mala := mcmc.MALA{Test: mcmc.AcceptanceMinibatch}
 
-	session, walk := loadMean(t, images, op.Batch{Size: examples, Shuffled: true}, mala, 0.02, trial.ChainsOf(t, 16))
-	traces := drawn(t, session, walk, trial.StepsOf(t, 600), 1)
+	session, chains := loadMean(t, images, op.Batch{Size: examples, Shuffled: true}, mala, 0.02, trial.ChainsOf(t, 16))
+	traces := drawn(t, session, chains, trial.StepsOf(t, 600), 1)
 	checkExpected(t, "mean", traceOf(t, traces, "mean", 0), center)
 	checkExpected(t, "variance", functionTrace(t, traces, "mean", deviate, 0), 1/precision)
 
 	const size, step = 6, 0.002
-	session, walk = loadMean(t, images, op.Batch{Size: size}, mala, step, trial.ChainsOf(t, 16))
-	traces = drawn(t, session, walk, trial.StepsOf(t, 600), 1)
+	session, chains = loadMean(t, images, op.Batch{Size: size}, mala, step, trial.ChainsOf(t, 16))
+	traces = drawn(t, session, chains, trial.StepsOf(t, 600), 1)
 	if got := meanOf(functionTrace(t, traces, "mean", deviate, 0)) * precision; got < 1.2 {
 		t.Errorf("the variance on minibatches is %v times that of all data, want more than 1: is this exact?", got)
 	}

@@ -8,7 +8,7 @@ import (
 
 // smallest is the least positive number that float32 holds with all its digits, and whose inverse
 // it also holds.
-const smallest = 0x1p-126
+const minNormal = 0x1p-126
 
 // check is the first error of an optimizer's hyperparameters.
 func check(o Optimizer, errs ...error) error {
@@ -28,7 +28,7 @@ func nonNegative(field string, v float64) error {
 }
 
 func positive(field string, v float64) error {
-	if v >= smallest && v <= math.MaxFloat32 {
+	if v >= minNormal && v <= math.MaxFloat32 {
 		return nil
 	}
 	return errors.Errorf("%s is %v, wants a number above 0 that float32 can hold", field, v)

@@ -210,7 +210,7 @@ func interpretAlso(t *testing.T, b *graph.Builder, o graph.LoadOptions, steps in
 func TestZeroGradients(t *testing.T) {
 	for _, o := range customary {
 		if _, ok := o.(AdamW); ok {
-			o = AdamW{0.9, 0.999, smallest, 0}
+			o = AdamW{0.9, 0.999, minNormal, 0}
 		}
 		for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 			r := start(t, setting{optimizer: o, dtype: dtype, rates: []float64{0.5}, sizes: many})

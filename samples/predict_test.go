@@ -32,7 +32,7 @@ func networkSample(t *testing.T, steps int) samples.Sample {
 	t.Helper()
 	session := trial.Classifier(t, langevin.SGLD{}, graph.LoadOptions{Seed: 11}, 1)
 	trial.Advance(t, session, steps)
-	return trial.Take(t, session, 0)
+	return trial.CurrentSample(t, session, 0)
 }
 
 // TestPredictor compares with the network in float64, image by image, for batch sizes that do not
@@ -73,7 +73,7 @@ func checkProbabilities(t *testing.T, s samples.Sample, images samples.Images, g
 	t.Helper()
 	parameters := map[string][]float64{}
 	for _, p := range s.Parameters {
-		parameters[p.Name] = trial.Wide(p.Values)
+		parameters[p.Name] = trial.Float64s(p.Values)
 	}
 	for i := range images.Len() {
 		sum := 0.0

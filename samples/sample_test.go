@@ -16,7 +16,7 @@ func TestTakePut(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 		build := func() *graph.Session {
 			b := graph.New(dtype)
-			loss := trial.Target{Field: trial.Bowl{Smallest: 1, Largest: 1}, DataSize: 5}.Loss(b, b.Parameter(trial.ParameterName, nil, 37))
+			loss := trial.Target{Field: trial.DiagonalGaussian{Smallest: 1, Largest: 1}, DataSize: 5}.Loss(b, b.Parameter(trial.ParameterName, nil, 37))
 			if err := langevin.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: 5}, loss, []float64{0.1}, []float64{1}); err != nil {
 				t.Fatal(err)
 			}
@@ -24,7 +24,7 @@ func TestTakePut(t *testing.T) {
 		}
 		session := build()
 		trial.Advance(t, session, 4)
-		sample := trial.Take(t, session, 1)
+		sample := trial.CurrentSample(t, session, 1)
 		if sample.Chain != 21 || sample.Step != 4 || sample.Weight != 0.5 || len(sample.Parameters) != 1 || sample.Parameters[0].Name != trial.ParameterName {
 			t.Fatalf("sample %+v", sample)
 		}
@@ -88,14 +88,14 @@ func badSamples(good samples.Sample) map[string]samples.Sample {
 func TestPutRefuses(t *testing.T) {
 	session := trial.Classifier(t, langevin.SGLD{}, graph.LoadOptions{Seed: 1}, 1)
 	trial.Advance(t, session, 1)
-	good := trial.Take(t, session, 0)
+	good := trial.CurrentSample(t, session, 0)
 	other := trial.Classifier(t, langevin.SGLD{}, graph.LoadOptions{Seed: 2}, 1)
-	before := trial.Take(t, other, 0)
+	before := trial.CurrentSample(t, other, 0)
 	for name, bad := range badSamples(good) {
 		if err := bad.Put(other, 0); err == nil {
 			t.Errorf("%s: no error", name)
 		}
-		for i, p := range trial.Take(t, other, 0).Parameters {
+		for i, p := range trial.CurrentSample(t, other, 0).Parameters {
 			for j, v := range p.Values {
 				if v != before.Parameters[i].Values[j] {
 					t.Fatalf("%s: %s was written", name, p.Name)

@@ -15,7 +15,7 @@ import (
 // are exact at any number of chains and steps, and tolerances are standard errors for that number,
 // so that what is right passes as elsewhere. Of what is wrong, Powerless leaves out what so few
 // steps cannot distinguish from it; a factor of 2 in the drift or in the noise is never left out.
-var shares = map[string]struct{ chains, steps float64 }{
+var reductions = map[string]struct{ chains, steps float64 }{
 	"TestStationaryMoments":        {1. / 15, 1},
 	"TestShapes":                   {1, 1. / 8},
 	"TestMomentumShapes":           {1, 1. / 8},
@@ -59,12 +59,12 @@ func OnEmulator() bool {
 
 // ChainsOf is how many of a test's chains are run.
 func ChainsOf(t testing.TB, chains int) int {
-	return part(chains, shares[root(t)].chains)
+	return reduced(chains, reductions[root(t)].chains)
 }
 
 // StepsOf is how many of a test's steps, or draws, are made.
 func StepsOf(t testing.TB, steps int) int {
-	return part(steps, shares[root(t)].steps)
+	return reduced(steps, reductions[root(t)].steps)
 }
 
 func root(t testing.TB) string {
@@ -72,20 +72,20 @@ func root(t testing.TB) string {
 	return name
 }
 
-func part(n int, share float64) int {
+func reduced(n int, share float64) int {
 	if !OnEmulator() || share == 0 {
 		return n
 	}
 	return max(1, int(math.Round(share*float64(n))))
 }
 
-// Powerless reports whether a wrong theory, whose z is foreseen, is too close to the right one for
+// Underpowered reports whether a wrong theory, whose z is foreseen, is too close to the right one for
 // the emulated GPU's chains and steps.
-func Powerless(foreseen float64) bool { return OnEmulator() && foreseen < ZLimit+3 }
+func Underpowered(foreseen float64) bool { return OnEmulator() && foreseen < ZLimit+3 }
 
-// Alike reports whether two numbers are the same: bit for bit on the host, on a GPU up to the
+// SameBits reports whether two numbers are the same: bit for bit on the host, on a GPU up to the
 // rounding of functions such as exp.
-func Alike(a, b float64) bool {
+func SameBits(a, b float64) bool {
 	if device := os.Getenv(cudatest.Variable); device == "" || device == cudatest.CPU {
 		return math.Float64bits(a) == math.Float64bits(b)
 	}

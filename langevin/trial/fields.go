@@ -17,20 +17,20 @@ type Field interface {
 	Potential(b *graph.Builder, w *graph.Node) *graph.Node
 }
 
-// Bowl is the sum of k theta^2/2 over the elements, whose curvatures k take Classes values in turn,
+// DiagonalGaussian is the sum of k theta^2/2 over the elements, whose curvatures k take Classes values in turn,
 // from Smallest to Largest at equal ratios.
-type Bowl struct{ Smallest, Largest float64 }
+type DiagonalGaussian struct{ Smallest, Largest float64 }
 
 // Classes is how many curvatures a Bowl has.
 const Classes = 8
 
 // Curvature is element i's.
-func (f Bowl) Curvature(i int) float64 {
+func (f DiagonalGaussian) Curvature(i int) float64 {
 	return f.Smallest * math.Pow(f.Largest/f.Smallest, float64(i%Classes)/(Classes-1))
 }
 
 // At implements Field.
-func (f Bowl) At(theta, slope []float64) float64 {
+func (f DiagonalGaussian) At(theta, slope []float64) float64 {
 	total := 0.0
 	var curvatures [Classes]float64
 	for i := range curvatures {
@@ -45,7 +45,7 @@ func (f Bowl) At(theta, slope []float64) float64 {
 }
 
 // Potential implements Field.
-func (f Bowl) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
+func (f DiagonalGaussian) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 	squares := b.Apply(op.Squared{}, w)
 	if f.Smallest == f.Largest {
 		return b.Apply(op.Scale{Factor: f.Smallest / 2}, b.Apply(op.Sum{}, squares))
@@ -57,12 +57,12 @@ func (f Bowl) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 	return b.Apply(op.Sum{}, b.Apply(op.Multiply{}, squares, b.Table(w.Name()+" half curvatures", halves)))
 }
 
-// Valley is the sum of (A x^2 + 2 B x y + C y^2)/2 over pairs of neighbours: a Gaussian with
+// CorrelatedGaussian is the sum of (A x^2 + 2 B x y + C y^2)/2 over pairs of neighbours: a Gaussian with
 // correlations.
-type Valley struct{ A, B, C float64 }
+type CorrelatedGaussian struct{ A, B, C float64 }
 
 // At implements Field.
-func (f Valley) At(theta, slope []float64) float64 {
+func (f CorrelatedGaussian) At(theta, slope []float64) float64 {
 	total := 0.0
 	for i := 0; i < len(theta); i += 2 {
 		x, y := theta[i], theta[i+1]
@@ -73,7 +73,7 @@ func (f Valley) At(theta, slope []float64) float64 {
 }
 
 // Potential implements Field.
-func (f Valley) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
+func (f CorrelatedGaussian) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 	return Pairs(b, w, f.A/2, f.B/2, f.B/2, f.C/2)
 }
 
@@ -140,7 +140,7 @@ func CheckFields(t *testing.T, fields ...Field) {
 	t.Helper()
 	const d, n = 1e-5, 8
 	for _, f := range fields {
-		theta := Draws(n, 1)
+		theta := NormalDraws(n, 1)
 		slope, ignored := make([]float64, n), make([]float64, n)
 		u := f.At(theta, slope)
 		for i := range theta {

@@ -15,15 +15,15 @@ const (
 	RunSeed       = 7
 )
 
-// Draws are standard normals that depend only on the stream.
-func Draws(n int, stream uint16) []float64 {
+// NormalDraws are standard normals that depend only on the stream.
+func NormalDraws(n int, stream uint16) []float64 {
 	z := make([]float64, n)
 	random.Normals(z, 0, random.Address{Seed: 99, Stream: stream})
 	return z
 }
 
-// Wide has values in float64.
-func Wide[T float32 | float64](values []T) []float64 {
+// Float64s has values in float64.
+func Float64s[T float32 | float64](values []T) []float64 {
 	w := make([]float64, len(values))
 	for i, v := range values {
 		w[i] = float64(v)
@@ -67,7 +67,7 @@ func Values(t testing.TB, s *graph.Session, name string, chain, n int) []float64
 		if err := graph.Read(s, name, chain, 0, v); err != nil {
 			t.Fatal(err)
 		}
-		return Wide(v)
+		return Float64s(v)
 	}
 	v := make([]float64, n)
 	if err := graph.Read(s, name, chain, 0, v); err != nil {
@@ -76,8 +76,8 @@ func Values(t testing.TB, s *graph.Session, name string, chain, n int) []float64
 	return v
 }
 
-// From starts every element at the same value.
-func From(value float64) graph.Initializer {
+// StartAt starts every element at the same value.
+func StartAt(value float64) graph.Initializer {
 	return func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
 		for i := range values {
 			values[i] = value

@@ -83,9 +83,9 @@ func (m method) load(t *testing.T, o graph.LoadOptions, threads int) (*graph.Ses
 	images := tensor.Shape{trial.TrainingImages, trial.ImageChannels, trial.ImageHeight, trial.ImageWidth}
 	x, labels := op.Minibatch(b, op.Batch{Size: 15, Shuffled: true}, images, []float64{trial.ImageMean}, []float64{trial.ImageSpread})
 	posterior := langevin.Posterior{DataSize: trial.TrainingImages, Prior: langevin.Gaussian(1)}
-	var interventions []langevin.Hook
+	var hooks []langevin.Hook
 	if i := m.attach(t, b, posterior, b.Apply(op.CrossEntropy{}, trial.Network(b, x), labels)); i != nil {
-		interventions = append(interventions, i)
+		hooks = append(hooks, i)
 	}
 	session := trial.Load(t, b, o, threads)
 	if err := graph.Write(session, "images", 0, 0, trial.SomeBytes(trial.TrainingImages*trial.ImageSize, 256, 1)); err != nil {
@@ -94,25 +94,25 @@ func (m method) load(t *testing.T, o graph.LoadOptions, threads int) (*graph.Ses
 	if err := graph.Write(session, "labels", 0, 0, trial.SomeLabels(trial.TrainingImages, 2)); err != nil {
 		t.Fatal(err)
 	}
-	return session, interventions
+	return session, hooks
 }
 
 // sample runs the plan from where the session stands, and puts all chains' states into a bank.
-func (m method) sample(t *testing.T, s *graph.Session, interventions []langevin.Hook, most int) map[string][]byte {
+func (m method) sample(t *testing.T, s *graph.Session, hooks []langevin.Hook, most int) map[string][]byte {
 	t.Helper()
-	bank, dir := trial.NewBank(t)
+	store, dir := trial.NewStore(t)
 	err := m.plan.Run(context.Background(), s, most, func(p langevin.Window) error {
 		for chain := 0; p.Sample && chain < s.Chains(); chain++ {
 			sample, err := samples.FromSession(s, chain, 1)
 			if err == nil {
-				err = bank.Add(sample)
+				err = store.Add(sample)
 			}
 			if err != nil {
 				return err
 			}
 		}
 		return nil
-	}, interventions...)
+	}, hooks...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,8 +125,8 @@ func TestMethodsSameBits(t *testing.T) {
 	const chains = 8
 	for _, m := range methods() {
 		t.Run(m.name, func(t *testing.T) {
-			session, interventions := m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 2)
-			want := m.sample(t, session, interventions, 100)
+			session, hooks := m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 2)
+			want := m.sample(t, session, hooks, 100)
 			if len(want) != chains*m.plan.Samples() || m.plan.Samples() < 2 {
 				t.Fatalf("%d files, want %d", len(want), chains*m.plan.Samples())
 			}
@@ -139,10 +139,10 @@ func TestMethodsSameBits(t *testing.T) {
 					}
 				}
 			}
-			session, interventions = m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 3)
-			check("one step at a time on three threads", m.sample(t, session, interventions, 1))
-			session, interventions = m.load(t, graph.LoadOptions{Seed: 3, Chains: m.ladder, FirstChain: m.ladder}, 1)
-			check("a chain, or a ladder, alone", m.sample(t, session, interventions, 100))
+			session, hooks = m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 3)
+			check("one step at a time on three threads", m.sample(t, session, hooks, 1))
+			session, hooks = m.load(t, graph.LoadOptions{Seed: 3, Chains: m.ladder, FirstChain: m.ladder}, 1)
+			check("a chain, or a ladder, alone", m.sample(t, session, hooks, 100))
 			for _, at := range []int{1, 4, 5, 10} {
 				check("interrupted and resumed", m.resume(t, at, chains))
 			}
@@ -153,7 +153,7 @@ func TestMethodsSameBits(t *testing.T) {
 // resume runs to a step, and goes on from there in another session.
 func (m method) resume(t *testing.T, at, chains int) map[string][]byte {
 	t.Helper()
-	first, interventions := m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 2)
+	first, hooks := m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 2)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	err := m.plan.Run(ctx, first, 1, func(p langevin.Window) error {
@@ -161,11 +161,11 @@ func (m method) resume(t *testing.T, at, chains int) map[string][]byte {
 			cancel()
 		}
 		return nil
-	}, interventions...)
+	}, hooks...)
 	if err == nil || int(first.Steps()) != at {
 		t.Fatalf("error %v after %d steps, want the context's after %d", err, first.Steps(), at)
 	}
-	second, interventions := m.load(t, graph.LoadOptions{Seed: 4, FirstChain: 48, Chains: chains}, 1)
+	second, hooks := m.load(t, graph.LoadOptions{Seed: 4, FirstChain: 48, Chains: chains}, 1)
 	for chain := range chains {
 		state := make([]byte, first.ChainBytes())
 		if err := first.Save(chain, state); err != nil {
@@ -175,5 +175,5 @@ func (m method) resume(t *testing.T, at, chains int) map[string][]byte {
 			t.Fatal(err)
 		}
 	}
-	return m.sample(t, second, interventions, 3)
+	return m.sample(t, second, hooks, 3)
 }

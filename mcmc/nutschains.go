@@ -73,9 +73,9 @@ func (w *nutsChains) OnStep(ctx context.Context, s *graph.Session) error {
 		if err := w.restore(i); err != nil {
 			return err
 		}
-		starts[i] = w.chains[i].now
+		starts[i] = w.chains[i].current
 	}
-	err := w.serve(ctx)
+	err := w.evaluateAll(ctx)
 	for _, chain := range w.chains {
 		if err == nil {
 			err = errors.Wrapf(chain.err, "mcmc: nuts: chain %d", chain.number)
@@ -102,7 +102,7 @@ func (w *nutsChains) restore(i int) error {
 	if err != nil {
 		return errors.Wrap(err, "mcmc: nuts")
 	}
-	chain.seed, chain.number, chain.made = header[graph.HeaderSeed], uint32(header[graph.HeaderChain]), int(w.session.Steps())
+	chain.seed, chain.number, chain.draws = header[graph.HeaderSeed], uint32(header[graph.HeaderChain]), int(w.session.Steps())
 	position := make([]float64, w.dimensions)
 	at := 0
 	for j, name := range w.parameters {
@@ -111,8 +111,8 @@ func (w *nutsChains) restore(i int) error {
 		}
 		at += w.sizes[j]
 	}
-	if !slices.Equal(position, chain.now.q) {
-		chain.now = &nutsPoint{q: position}
+	if !slices.Equal(position, chain.current.q) {
+		chain.current = &nutsPoint{q: position}
 	}
 	pointers := chain.words()
 	words := make([]float64, len(pointers))
@@ -126,7 +126,7 @@ func (w *nutsChains) restore(i int) error {
 // save writes it.
 func (w *nutsChains) save() error {
 	for i, chain := range w.chains {
-		if err := w.write(i, chain.now.q); err != nil {
+		if err := w.write(i, chain.current.q); err != nil {
 			return err
 		}
 		var words []float64
@@ -156,7 +156,7 @@ func (c *nutsChain) transfer(words []float64, move func(name string, values []fl
 
 // serve evaluates what chains request for their trajectories, for all of them at once, until none
 // does.
-func (w *nutsChains) serve(ctx context.Context) error {
+func (w *nutsChains) evaluateAll(ctx context.Context) error {
 	requests := make([]func() (*nutsPoint, bool), len(w.chains))
 	for i, chain := range w.chains {
 		next, stop := iter.Pull(chain.draw())
@@ -213,10 +213,10 @@ func (w *nutsChains) read(chain int, point *nutsPoint) error {
 	if err := graph.Read(w.session, potentialOutput, chain, 0, potential[:]); err != nil {
 		return errors.Wrap(err, "mcmc: nuts")
 	}
-	point.u, point.slope = potential[0], make([]float64, w.dimensions)
+	point.u, point.gradient = potential[0], make([]float64, w.dimensions)
 	at := 0
 	for i, size := range w.sizes {
-		if err := graph.Read(w.session, slopeOutput+strconv.Itoa(i), chain, 0, point.slope[at:at+size]); err != nil {
+		if err := graph.Read(w.session, gradientOutput+strconv.Itoa(i), chain, 0, point.gradient[at:at+size]); err != nil {
 			return errors.Wrap(err, "mcmc: nuts")
 		}
 		at += size

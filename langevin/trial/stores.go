@@ -12,9 +12,9 @@ import (
 )
 
 // SampleInto runs the plan on a session, and puts the samples into a bank.
-func SampleInto(t *testing.T, bank *samples.Store, s *graph.Session, most int, plan langevin.Plan) {
+func SampleInto(t *testing.T, store *samples.Store, s *graph.Session, maxSteps int, plan langevin.Plan) {
 	t.Helper()
-	err := plan.Run(context.Background(), s, most, func(p langevin.Window) error {
+	err := plan.Run(context.Background(), s, maxSteps, func(p langevin.Window) error {
 		if !p.Sample {
 			return nil
 		}
@@ -23,7 +23,7 @@ func SampleInto(t *testing.T, bank *samples.Store, s *graph.Session, most int, p
 			if err != nil {
 				return err
 			}
-			if err := bank.Add(sample); err != nil {
+			if err := store.Add(sample); err != nil {
 				return err
 			}
 		}
@@ -34,15 +34,15 @@ func SampleInto(t *testing.T, bank *samples.Store, s *graph.Session, most int, p
 	}
 }
 
-// NewBank is an empty bank in a folder of its own.
-func NewBank(t *testing.T) (bank *samples.Store, dir string) {
+// NewStore is an empty bank in a folder of its own.
+func NewStore(t *testing.T) (store *samples.Store, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "samples")
-	bank = samples.NewStore(dir)
-	if err := bank.Make(); err != nil {
+	store = samples.NewStore(dir)
+	if err := store.Make(); err != nil {
 		t.Fatal(err)
 	}
-	return bank, dir
+	return store, dir
 }
 
 // Contents are a folder's files by name.
@@ -75,8 +75,8 @@ func CheckDifferent(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// Take is a chain's state, of weight 0.5.
-func Take(t *testing.T, s *graph.Session, chain int) samples.Sample {
+// CurrentSample is a chain's state, of weight 0.5.
+func CurrentSample(t *testing.T, s *graph.Session, chain int) samples.Sample {
 	t.Helper()
 	sample, err := samples.FromSession(s, chain, 0.5)
 	if err != nil {

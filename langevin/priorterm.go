@@ -19,22 +19,22 @@ import (
 //	                odds = ln((1-share)/share wide/narrow)    bend = (1/narrow^2 - 1/wide^2)/2
 //
 // where q is the odds of theta having been drawn from the narrow Gaussian.
-type slope[T float32 | float64] struct {
+type priorTerm[T float32 | float64] struct {
 	family           PriorKind
 	strength, spread T
 
 	narrow, odds, bend float64 // of the exponential, which in float32 would lose its digits
 }
 
-func slopeOf[T float32 | float64](p Prior, dataSize int) slope[T] {
-	s := p.slope(dataSize)
-	return slope[T]{s.family, T(s.strength), T(s.spread), s.narrow, s.odds, s.bend}
+func priorTermOf[T float32 | float64](p Prior, dataSize int) priorTerm[T] {
+	s := p.term(dataSize)
+	return priorTerm[T]{s.family, T(s.strength), T(s.spread), s.narrow, s.odds, s.bend}
 }
 
 // slope has the coefficients in full precision.
-func (p Prior) slope(dataSize int) slope[float64] {
+func (p Prior) term(dataSize int) priorTerm[float64] {
 	n := float64(dataSize)
-	s := slope[float64]{family: p.Kind}
+	s := priorTerm[float64]{family: p.Kind}
 	switch p.Kind {
 	case GaussianPrior:
 		s.strength = 1 / (n * p.Scale * p.Scale)
@@ -44,7 +44,7 @@ func (p Prior) slope(dataSize int) slope[float64] {
 		s.strength, s.spread = (p.DoF+1)/n, p.DoF*p.Scale*p.Scale
 	case ScaleMixturePrior:
 		s.strength, s.narrow = 1/(n*p.Scale*p.Scale), 1/(n*p.Narrow*p.Narrow)
-		s.odds = math.Log1p(-p.Share) - math.Log(p.Share) + math.Log(p.Scale/p.Narrow)
+		s.odds = math.Log1p(-p.Weight) - math.Log(p.Weight) + math.Log(p.Scale/p.Narrow)
 		s.bend = (1/(p.Narrow*p.Narrow) - 1/(p.Scale*p.Scale)) / 2
 	}
 	return s
@@ -52,8 +52,8 @@ func (p Prior) slope(dataSize int) slope[float64] {
 
 // arguments are the prior and N as kernels take them: the family, its coefficients, the
 // exponential's in float64, and N.
-func (p Prior) arguments(dtype tensor.DType, dataSize int) []tensor.Argument {
-	s := p.slope(dataSize)
+func (p Prior) KernelArguments(dtype tensor.DType, dataSize int) []tensor.Argument {
+	s := p.term(dataSize)
 	return []tensor.Argument{
 		tensor.Int(int(s.family)), tensor.Float(dtype, s.strength), tensor.Float(dtype, s.spread), tensor.Float(tensor.Float64, s.narrow),
 		tensor.Float(tensor.Float64, s.odds), tensor.Float(tensor.Float64, s.bend), tensor.Int(dataSize),
@@ -61,12 +61,12 @@ func (p Prior) arguments(dtype tensor.DType, dataSize int) []tensor.Argument {
 }
 
 // linear reports whether the gradient is dw + strength w.
-func (s slope[T]) linear() bool {
+func (s priorTerm[T]) linear() bool {
 	return s.family != LaplacePrior && s.family != StudentTPrior && s.family != ScaleMixturePrior
 }
 
 // fill puts the gradients of parameters w into g, of the same length, and returns their virial.
-func (s slope[T]) fill(g, w, dw []T) float64 {
+func (s priorTerm[T]) fill(g, w, dw []T) float64 {
 	w, dw = w[:len(g)], dw[:len(g)]
 	switch s.family {
 	case LaplacePrior:

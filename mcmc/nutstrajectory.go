@@ -19,9 +19,9 @@ type nutsStreams struct {
 
 // nutsPoint is a point of a trajectory. It does not change once evaluated.
 type nutsPoint struct {
-	q, p  []float64
-	u     float64
-	slope []float64 // of u; nil before it is evaluated
+	q, p     []float64
+	u        float64
+	gradient []float64 // of u; nil before it is evaluated
 }
 
 // nutsChain is one chain under NUTS: H = U/T + p' M^-1 p / 2, and exp(-H) is the density that
@@ -34,28 +34,28 @@ type nutsChain struct {
 	number      uint32
 
 	// Kept from draw to draw.
-	made          int // draws, those of the warm-up included
-	now           *nutsPoint
+	draws         int // draws, those of the warm-up included
+	current       *nutsPoint
 	step          float64 // of the next leap
 	inverseMasses []float64
 	warmup        nutsWarmup
 
 	// Of the present trajectory.
-	evaluate    func(point *nutsPoint) (goOn bool) // fills in the rest of a point that has q
-	stopped     bool
-	err         error
-	energy      float64 // H at its start
-	chosen      int     // choices made
-	leaps       float64
-	length      float64 // of a leap
-	probability float64 // the mean over its leaps of min(1, exp(-(H - energy)))
-	diverged    float64 // 1 when it did
+	evaluate      func(point *nutsPoint) (goOn bool) // fills in the rest of a point that has q
+	stopped       bool
+	err           error
+	energy        float64 // H at its start
+	choices       int     // choices made
+	leapfrogSteps float64
+	length        float64 // of a leap
+	probability   float64 // the mean over its leaps of min(1, exp(-(H - energy)))
+	diverged      float64 // 1 when it did
 }
 
 // newNUTSChain is a chain that has learnt nothing and is nowhere.
 func newNUTSChain(w *nutsChains) *nutsChain {
 	return &nutsChain{
-		nuts: w.nuts, temperature: w.target.Temperature, streams: w.streams, now: &nutsPoint{}, step: w.nuts.StepSize,
+		nuts: w.nuts, temperature: w.target.Temperature, streams: w.streams, current: &nutsPoint{}, step: w.nuts.StepSize,
 		inverseMasses: slices.Repeat([]float64{1}, w.dimensions), warmup: newNUTSWarmup(w.nuts.Warmup, w.dimensions),
 	}
 }
@@ -67,7 +67,7 @@ var nutsTraced = []string{TraceAcceptance, TraceStepSize, TraceLeapfrogSteps, Tr
 func (c *nutsChain) words() []*float64 {
 	w := &c.warmup
 	return []*float64{
-		&c.probability, &c.length, &c.leaps, &c.diverged,
+		&c.probability, &c.length, &c.leapfrogSteps, &c.diverged,
 		&c.step, &w.average.step, &w.average.average, &w.average.deficit, &w.anchor, &w.observed, &w.seen,
 	}
 }
@@ -77,17 +77,17 @@ func (c *nutsChain) words() []*float64 {
 func (c *nutsChain) draw() iter.Seq[*nutsPoint] {
 	return func(yield func(*nutsPoint) bool) {
 		c.evaluate, c.stopped, c.err = yield, false, nil
-		if c.now.slope == nil {
-			c.visit(c.now)
-			if !c.stopped && c.now.u-c.now.u != 0 {
-				c.err = errors.Errorf("the potential is %v where the chain starts, wants a finite number", c.now.u)
+		if c.current.gradient == nil {
+			c.evaluatePoint(c.current)
+			if !c.stopped && c.current.u-c.current.u != 0 {
+				c.err = errors.Errorf("the potential is %v where the chain starts, wants a finite number", c.current.u)
 			}
 		}
 		if c.err != nil || c.stopped {
 			return
 		}
 		c.adaptBefore()
-		c.move()
+		c.transition()
 		if !c.stopped {
 			c.adaptAfter()
 		}
@@ -96,7 +96,7 @@ func (c *nutsChain) draw() iter.Seq[*nutsPoint] {
 
 // visit evaluates a point. Once the walk is stopped, every potential is NaN, which ends
 // trajectories at once.
-func (c *nutsChain) visit(point *nutsPoint) {
+func (c *nutsChain) evaluatePoint(point *nutsPoint) {
 	if c.stopped || !c.evaluate(point) {
 		c.stopped = true
 		point.u = math.NaN()
@@ -104,20 +104,20 @@ func (c *nutsChain) visit(point *nutsPoint) {
 }
 
 func (c *nutsChain) address(stream uint16) random.Address {
-	return random.Address{Seed: c.seed, Chain: c.number, Step: uint64(c.made), Stream: stream}
+	return random.Address{Seed: c.seed, Chain: c.number, Step: uint64(c.draws), Stream: stream}
 }
 
 // choice is a uniform number in [0, 1).
-func (c *nutsChain) choice() float64 {
+func (c *nutsChain) uniform() float64 {
 	var u [1]float64
-	random.Fractions(u[:], c.chosen, c.address(c.streams.choices))
-	c.chosen++
+	random.Fractions(u[:], c.choices, c.address(c.streams.choices))
+	c.choices++
 	return u[0]
 }
 
 // launch is the present state with momenta p ~ N(0, M).
-func (c *nutsChain) launch(stream uint16) *nutsPoint {
-	point := *c.now
+func (c *nutsChain) withMomenta(stream uint16) *nutsPoint {
+	point := *c.current
 	point.p = make([]float64, len(point.q))
 	random.Normals(point.p, 0, c.address(stream))
 	for i, inverse := range c.inverseMasses {
@@ -139,15 +139,15 @@ func (c *nutsChain) energyOf(point *nutsPoint) float64 {
 }
 
 // leap is the point one leapfrog step further; time is negative backwards.
-func (c *nutsChain) leap(from *nutsPoint, time float64) *nutsPoint {
+func (c *nutsChain) leapfrog(from *nutsPoint, time float64) *nutsPoint {
 	to := &nutsPoint{q: make([]float64, len(from.q)), p: make([]float64, len(from.q))}
 	kick := time / 2 / c.temperature
 	for i, p := range from.p {
-		to.p[i] = p - float64(kick*from.slope[i])
+		to.p[i] = p - float64(kick*from.gradient[i])
 		to.q[i] = from.q[i] + float64(time*c.inverseMasses[i]*to.p[i])
 	}
-	c.visit(to)
-	for i, slope := range to.slope {
+	c.evaluatePoint(to)
+	for i, slope := range to.gradient {
 		to.p[i] -= float64(kick * slope)
 	}
 	return to
@@ -162,24 +162,24 @@ type nutsTree struct {
 }
 
 // move replaces the present state with a draw from a new trajectory.
-func (c *nutsChain) move() {
-	start := c.launch(c.streams.momenta)
-	c.energy, c.chosen, c.leaps, c.length, c.probability, c.diverged = c.energyOf(start), 0, 0, c.step, 0, 0
+func (c *nutsChain) transition() {
+	start := c.withMomenta(c.streams.momenta)
+	c.energy, c.choices, c.leapfrogSteps, c.length, c.probability, c.diverged = c.energyOf(start), 0, 0, c.step, 0, 0
 	tree := &nutsTree{first: start, last: start, momentum: start.p, draw: start}
 	for depth := range c.nuts.MaxDepth {
-		forwards := c.choice() < 0.5
-		more := c.grow(tree, depth, forwards)
+		forwards := c.uniform() < 0.5
+		more := c.buildTree(tree, depth, forwards)
 		if more == nil {
 			break
 		}
 		// The new half is preferred to the old one, which leaves exp(-H) invariant as well and
 		// moves farther.
 		draw := tree.draw
-		if c.choice() < math.Exp(more.weight-tree.weight) {
+		if c.uniform() < math.Exp(more.weight-tree.weight) {
 			draw = more.draw
 		}
 		turned := false
-		tree, turned = c.join(tree, more, forwards)
+		tree, turned = c.merge(tree, more, forwards)
 		tree.draw = draw
 		if turned {
 			break
@@ -188,29 +188,29 @@ func (c *nutsChain) move() {
 	if c.stopped {
 		return
 	}
-	c.probability /= c.leaps
-	c.now = tree.draw
+	c.probability /= c.leapfrogSteps
+	c.current = tree.draw
 }
 
 // grow makes 2^depth further points at an end of a tree. It returns nil when these diverge or turn
 // back on their own: then the trajectory ends as it was, as it would from any of its points.
-func (c *nutsChain) grow(tree *nutsTree, depth int, forwards bool) *nutsTree {
+func (c *nutsChain) buildTree(tree *nutsTree, depth int, forwards bool) *nutsTree {
 	if depth == 0 {
 		if forwards {
-			return c.leaf(c.leap(tree.last, c.step))
+			return c.leaf(c.leapfrog(tree.last, c.step))
 		}
-		return c.leaf(c.leap(tree.first, -c.step))
+		return c.leaf(c.leapfrog(tree.first, -c.step))
 	}
-	near := c.grow(tree, depth-1, forwards)
+	near := c.buildTree(tree, depth-1, forwards)
 	if near == nil {
 		return nil
 	}
-	far := c.grow(near, depth-1, forwards)
+	far := c.buildTree(near, depth-1, forwards)
 	if far == nil {
 		return nil
 	}
-	both, turned := c.join(near, far, forwards)
-	if both.draw = near.draw; c.choice() < math.Exp(far.weight-both.weight) {
+	both, turned := c.merge(near, far, forwards)
+	if both.draw = near.draw; c.uniform() < math.Exp(far.weight-both.weight) {
 		both.draw = far.draw
 	}
 	if turned {
@@ -225,7 +225,7 @@ const divergence = 1000
 // leaf is the tree of one point, nil when it diverges.
 func (c *nutsChain) leaf(point *nutsPoint) *nutsTree {
 	excess := c.energyOf(point) - c.energy
-	c.leaps++
+	c.leapfrogSteps++
 	c.probability += math.Min(1, math.Exp(-excess))
 	if !(excess <= divergence) {
 		c.diverged = 1
@@ -236,7 +236,7 @@ func (c *nutsChain) leaf(point *nutsPoint) *nutsTree {
 
 // join is two neighbouring trees as one, without a draw, and reports whether the trajectory turns
 // back: as a whole, or from one half to the first or last point of the other.
-func (c *nutsChain) join(old, more *nutsTree, forwards bool) (both *nutsTree, turned bool) {
+func (c *nutsChain) merge(old, more *nutsTree, forwards bool) (both *nutsTree, turned bool) {
 	a, b := old, more // in time
 	if !forwards {
 		a, b = more, old
@@ -246,14 +246,14 @@ func (c *nutsChain) join(old, more *nutsTree, forwards bool) (both *nutsTree, tu
 		first: a.first, last: b.last, momentum: plus(a.momentum, b.momentum),
 		weight: top + math.Log(math.Exp(a.weight-top)+math.Exp(b.weight-top)),
 	}
-	return both, c.turns(a.first, b.last, both.momentum) ||
-		c.turns(a.first, b.first, plus(a.momentum, b.first.p)) ||
-		c.turns(a.last, b.last, plus(a.last.p, b.momentum))
+	return both, c.isTurning(a.first, b.last, both.momentum) ||
+		c.isTurning(a.first, b.first, plus(a.momentum, b.first.p)) ||
+		c.isTurning(a.last, b.last, plus(a.last.p, b.momentum))
 }
 
 // turns reports whether a trajectory's ends move towards each other: whether the velocity at one of
 // them points against the sum of the momenta.
-func (c *nutsChain) turns(first, last *nutsPoint, momentum []float64) bool {
+func (c *nutsChain) isTurning(first, last *nutsPoint, momentum []float64) bool {
 	atFirst, atLast := 0.0, 0.0
 	for i, sum := range momentum {
 		along := c.inverseMasses[i] * sum

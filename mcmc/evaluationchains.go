@@ -13,7 +13,7 @@ import (
 // stepped is the Walk of a sampler whose steps are evaluations of U: nothing is done between two.
 // A chain has words in a state, some of which are traces, and its draws in the states
 // "<parameter>.position".
-type stepped struct {
+type evaluationChains struct {
 	sampler string
 	target  Target
 	state   string // of the words
@@ -42,13 +42,13 @@ func record(b *graph.Builder, traced []tracedWord, decision *graph.Node) {
 const positionSuffix = ".position"
 
 // Due implements langevin.Hook: there is nothing to do between steps.
-func (*stepped) Due(int) bool { return false }
+func (*evaluationChains) Due(int) bool { return false }
 
 // OnStep implements langevin.Hook.
-func (*stepped) OnStep(context.Context, *graph.Session) error { return nil }
+func (*evaluationChains) OnStep(context.Context, *graph.Session) error { return nil }
 
 // Sample implements Walk.
-func (w *stepped) Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error) {
+func (w *evaluationChains) Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error) {
 	if draws < 1 || thinning < 1 {
 		return nil, errors.Errorf("mcmc: %s: %d draws with thinning %d, wants at least 1 of each", w.sampler, draws, thinning)
 	}
@@ -77,7 +77,7 @@ func (w *stepped) Sample(ctx context.Context, s *graph.Session, draws, thinning 
 }
 
 // read appends a chain's present draw to traces.
-func (w *stepped) read(s *graph.Session, chain int, traces *Traces) error {
+func (w *evaluationChains) read(s *graph.Session, chain int, traces *Traces) error {
 	words := make([]float64, w.words)
 	if err := graph.Read(s, w.state, chain, 0, words); err != nil {
 		return errors.Wrap(err, "metropolis")
@@ -93,7 +93,7 @@ func (w *stepped) read(s *graph.Session, chain int, traces *Traces) error {
 
 // Current implements Walk. The sample is of the positions and not of the parameters, which have
 // gone on.
-func (w *stepped) Current(s *graph.Session, chain int) (samples.Sample, error) {
+func (w *evaluationChains) Current(s *graph.Session, chain int) (samples.Sample, error) {
 	sample, err := samples.FromSession(s, chain, 1)
 	if err != nil {
 		return samples.Sample{}, err
