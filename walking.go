@@ -124,7 +124,7 @@ func (w fullBatchKind) attach(t *training, b *graph.Builder, in inputs) (logits,
 	logits, loss = in.loss(b)
 	accuracy := b.Apply(op.Accuracy{}, logits, in.labels)
 	narrow()
-	loss, accuracy = b.As(loss), b.As(accuracy)
+	loss, accuracy = b.Cast(loss), b.Cast(accuracy)
 	sampler, err := w.sampler(t.plan.BurnIn, t.data.Len())
 	if err != nil {
 		return nil, nil, err

@@ -32,7 +32,7 @@ func TestPotentialsInFloat32(t *testing.T) {
 	network, err := Spec{Network: "lenet-small", Method: mcmc.HMC{LeapfrogSteps: 1}}.Build(letters.Classes)
 	must(t, err)
 	potential := func() *graph.Node {
-		loss := b.Apply(op.CrossEntropy{}, network.Apply(b, b.As(x)), labels)
+		loss := b.Apply(op.CrossEntropy{}, network.Apply(b, b.Cast(x)), labels)
 		return b.Apply(op.Scale{Factor: examples}, loss)
 	}
 	wide := potential()
@@ -40,13 +40,13 @@ func TestPotentialsInFloat32(t *testing.T) {
 	b.Hooks.Parameter = func(string, graph.Initializer, ...int) *graph.Node {
 		p := parameters[0]
 		parameters = parameters[1:]
-		return b.As(p)
+		return b.Cast(p)
 	}
 	end := b.Within(tensor.Float32)
 	narrow := potential()
 	end()
 	b.Output("wide", wide)
-	b.Output("narrow", b.As(narrow))
+	b.Output("narrow", b.Cast(narrow))
 	program, err := b.Compile()
 	must(t, err)
 	device := tensor.NewHost(0)

@@ -130,7 +130,7 @@ func product(name string, m, k, n int, matmul op.MatMul) optest.Case {
 	}
 	return optest.Case{
 		Name: name, Kernel: "matmul_bias_fwd", Terms: k + 1,
-		Inputs: []optest.Input{optest.Float(optest.Apart, a...), optest.Float(optest.Normal, b...), optest.Float(optest.Normal, n)},
+		Inputs: []optest.Input{optest.Float(optest.Distinct, a...), optest.Float(optest.Normal, b...), optest.Float(optest.Normal, n)},
 		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
 			return b.Apply(op.BiasAdd{}, b.Apply(matmul, in[0], in[1]), in[2])
 		},

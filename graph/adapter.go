@@ -138,7 +138,7 @@ func (a *application) SymDiff(inputs gorgonia.Nodes, output, grad *Node) (gorgon
 
 // Do implements gorgonia.Op, which makes our graphs run on Gorgonia's own machines too.
 func (a *application) Do(values ...gorgonia.Value) (gorgonia.Value, error) {
-	return evaluate(a, values)
+	return runOnHost(a, values)
 }
 
 func (a *application) label() string {

@@ -11,7 +11,7 @@ import (
 )
 
 // construction guards Gorgonia, whose graphs share global state even when they share no node.
-var construction sync.Mutex
+var gorgoniaLock sync.Mutex
 
 // Initializer fills a parameter's values at the start of a chain. The values must depend only on
 // the arguments.
@@ -58,15 +58,15 @@ type Builder struct {
 	streams                         uint16
 	applications                    []Application
 	updates                         []*Node
-	outputs                         []output
-	metrics                         []output
+	outputs                         []namedNode
+	metrics                         []namedNode
 	differentiating, differentiated bool
 	terms                           terms // while differentiating
 	err                             error
 }
 
 // output is a node whose value the program keeps under a name.
-type output struct {
+type namedNode struct {
 	name string
 	node *Node
 }
@@ -105,12 +105,12 @@ func (b *Builder) Within(float tensor.DType) (end func()) {
 	return func() { b.float = outer }
 }
 
-// As is a node of floats in the float of what is made now.
-func (b *Builder) As(n *Node) *Node {
+// Cast is a node of floats in the float of what is made now.
+func (b *Builder) Cast(n *Node) *Node {
 	if b.err != nil || n == nil || DTypeOf(n) == b.float {
 		return n
 	}
-	return b.Apply(as{from: DTypeOf(n)}, n)
+	return b.Apply(cast{from: DTypeOf(n)}, n)
 }
 
 // Scope names the layer of the following nodes, until end is called.
@@ -145,10 +145,10 @@ func (b *Builder) Table(name string, values []float64) *Node {
 // Parameter is a trainable input, one for each chain.
 func (b *Builder) Parameter(name string, initialize Initializer, shape ...int) *Node {
 	if hook := b.Hooks.Parameter; hook != nil && b.err == nil {
-		defer b.unhooked()()
+		defer b.withoutHooks()()
 		return hook(name, initialize, shape...)
 	}
-	return b.As(b.input(&input{
+	return b.Cast(b.input(&input{
 		name: name, arena: tensor.Chain, dtype: b.dtype, shape: shape,
 		parameter: true, stream: b.Stream(), initialize: initialize,
 	}))
@@ -186,7 +186,7 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 		b.Fail(errors.New("graph: apply: the op is nil"))
 		return nil
 	}
-	if n := b.replaced(op, inputs); n != nil || b.err != nil {
+	if n := b.applyHook(op, inputs); n != nil || b.err != nil {
 		return n
 	}
 	a := &application{Op: op, builder: b, scope: b.scope, float: b.float, dtype: b.float}
@@ -261,8 +261,8 @@ func (b *Builder) lock() (unlock func()) {
 	if b.differentiating {
 		return func() {}
 	}
-	construction.Lock()
-	return construction.Unlock
+	gorgoniaLock.Lock()
+	return gorgoniaLock.Unlock
 }
 
 func (b *Builder) input(in *input) *Node {
@@ -335,7 +335,7 @@ func (b *Builder) Record(name string, n *Node) {
 	b.metrics = b.keep(b.metrics, name, n)
 }
 
-func (b *Builder) keep(list []output, name string, n *Node) []output {
+func (b *Builder) keep(list []namedNode, name string, n *Node) []namedNode {
 	if b.err == nil && n == nil {
 		b.Fail(errors.Errorf("graph: keep %q: the node is nil", name))
 	}
@@ -347,7 +347,7 @@ func (b *Builder) keep(list []output, name string, n *Node) []output {
 			b.Fail(errors.Errorf("graph: keep %q: the name or its node is kept already, as %q", name, other.name))
 		}
 	}
-	return append(list, output{name, n})
+	return append(list, namedNode{name, n})
 }
 
 // childrenOf returns the inputs of a node in order.

@@ -38,8 +38,8 @@ func (fanIn) Name() string                                  { return "fan in" }
 func (fanIn) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil }
 
 func (fanIn) Fuse(consumer Op) (Op, bool) {
-	if adds, ok := consumer.(interface{ OfSum() (Op, bool) }); ok {
-		return adds.OfSum()
+	if adder, ok := consumer.(SumFuser); ok {
+		return adder.FuseSum()
 	}
 	return nil, false
 }
@@ -56,28 +56,28 @@ func addTerms[T float32 | float64](a *tensor.Args, lo, hi int) {
 }
 
 // as is its input, of the type from, in the float in which it computes.
-type as struct{ from tensor.DType }
+type cast struct{ from tensor.DType }
 
-func (as) Name() string                                  { return "as" }
-func (as) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil }
-func (c as) InputType(int) tensor.DType                  { return c.from }
+func (cast) Name() string                                  { return "cast" }
+func (cast) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil }
+func (c cast) InputType(int) tensor.DType                  { return c.from }
 
-func (c as) Lower(l *Lowering) {
+func (c cast) Lower(l *Lowering) {
 	n := l.Shape.Elements()
-	convert := Pick(l, convertStrip[float32, float64], convertStrip[float64, float32])
+	convert := Pick(l, convertRows[float32, float64], convertRows[float64, float32])
 	l.Emit("as_fwd", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, convert), l.Out(), l.In(0), tensor.Int(n))
 }
 
-func convertStrip[To, From float32 | float64](a *tensor.Args, lo, hi int) {
+func convertRows[To, From float32 | float64](a *tensor.Args, lo, hi int) {
 	to := tensor.Slice[To](a, 0)[lo:hi]
 	for i, v := range tensor.Slice[From](a, 1)[lo:hi] {
 		to[i] = To(v)
 	}
 }
 
-func (c as) Gradients(b *Builder, _ []*Node, _, dout *Node) []*Node {
+func (c cast) Gradients(b *Builder, _ []*Node, _, dout *Node) []*Node {
 	defer b.Within(c.from)()
-	return []*Node{b.As(dout)}
+	return []*Node{b.Cast(dout)}
 }
 
 // opOf is the Op of a node: one of ours, or one of the two that Gorgonia's differentiation adds to

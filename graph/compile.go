@@ -33,7 +33,7 @@ func (b *Builder) Compile() (*Program, error) {
 	p := newProgram(b.dtype)
 	p.updates = len(m.updates) > 0
 	plan := newPlan()
-	p.place(m, plan)
+	p.assignBuffers(m, plan)
 	for _, v := range m.values {
 		if v.op == nil || isView(v) {
 			continue
@@ -54,7 +54,7 @@ func (b *Builder) Compile() (*Program, error) {
 // have changed them.
 func (m *module) checkMetrics() error {
 	for _, k := range m.metrics {
-		for _, v := range k.value.behindViews() {
+		for _, v := range k.value.throughViews() {
 			if v.source != nil {
 				return errors.Errorf("graph: record %q: records the input %s itself, wants an op of it, such as op.Sum", k.name, v.label)
 			}
@@ -76,17 +76,17 @@ func lower(v *value) *Lowering {
 
 // place gives every value a buffer: inputs get one in their arena, views their input's, kept values
 // one in the chain's arena, and the rest one in scratch memory.
-func (p *Program) place(m *module, plan *plan) {
+func (p *Program) assignBuffers(m *module, plan *plan) {
 	pinned := map[*value]bool{}
 	for _, k := range m.outputs {
-		views := k.value.behindViews()
+		views := k.value.throughViews()
 		pinned[views[len(views)-1]] = true
 	}
 	for _, v := range m.values {
 		switch {
 		case v.source != nil:
 			v.buffer = tensor.NewBuffer(v.label, v.source.arena, v.dtype, v.shape.Elements())
-			plan.keep(v.buffer)
+			plan.pin(v.buffer)
 			p.addInput(v)
 			if v == m.header {
 				p.header = v.buffer
@@ -100,7 +100,7 @@ func (p *Program) place(m *module, plan *plan) {
 		}
 	}
 	for _, k := range m.outputs {
-		plan.keep(k.value.buffer)
+		plan.pin(k.value.buffer)
 		p.outputs = append(p.outputs, Tensor{Name: k.name, Shape: k.value.shape, DType: k.value.dtype, buffer: k.value.buffer})
 	}
 	p.columns = map[string]int{}
@@ -120,9 +120,9 @@ func (p *Program) finishStep(m *module, plan *plan) {
 	l := &Lowering{DType: p.dtype, label: "end of step", inputs: []*tensor.Buffer{header}}
 	if n := len(m.metrics); n > 0 {
 		p.ring = tensor.NewBuffer("metrics", tensor.Chain, p.dtype, MetricRows*n)
-		plan.keep(p.ring)
-		for first := 0; first < n; first += recordTogether {
-			l.record(p.ring, m.metrics[first:min(first+recordTogether, n)], first, n)
+		plan.pin(p.ring)
+		for first := 0; first < n; first += metricsPerLaunch {
+			l.record(p.ring, m.metrics[first:min(first+metricsPerLaunch, n)], first, n)
 		}
 	} else {
 		l.label = "count step"
@@ -134,25 +134,25 @@ func (p *Program) finishStep(m *module, plan *plan) {
 
 func count(a *tensor.Args, header int) { tensor.Slice[uint64](a, header)[HeaderStep]++ }
 
-// recordTogether is the most metrics that one launch records.
-const recordTogether = 16
+// metricsPerLaunch is the most metrics that one launch records.
+const metricsPerLaunch = 16
 
 // recordThreads is with how many threads a GPU adds up a metric.
 const recordThreads = 32
 
 // record emits the launch that puts the sums of some metrics' elements into the step's row of the
 // ring, from column first on, and with the last ones counts the step. A GPU's kernel always takes
-// recordTogether metrics: missing ones have 0 elements.
-func (l *Lowering) record(ring *tensor.Buffer, metrics []kept, first, columns int) {
+// metricsPerLaunch metrics: missing ones have 0 elements.
+func (l *Lowering) record(ring *tensor.Buffer, metrics []namedValue, first, columns int) {
 	last := first+len(metrics) == columns
 	header, counts := l.In(0), 0
 	if last {
 		header, counts = l.InOut(0), 1
 	}
 	arguments := []tensor.Argument{tensor.InOut(ring), header}
-	var elements [recordTogether]int
+	var elements [metricsPerLaunch]int
 	var names []string
-	for i := range recordTogether {
+	for i := range metricsPerLaunch {
 		metric := metrics[min(i, len(metrics)-1)]
 		arguments = append(arguments, tensor.In(metric.value.buffer))
 		if i < len(metrics) {
@@ -186,6 +186,6 @@ func recordMetrics[T float32 | float64](a *tensor.Args, count, first, columns in
 }
 
 // unknown is the error for a name that a program does not have.
-func unknown(what, name string, have []string) error {
+func unknownName(what, name string, have []string) error {
 	return errors.Errorf("graph: no %s %q; there are %q", what, name, have)
 }

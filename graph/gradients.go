@@ -20,9 +20,9 @@ func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 		b.Fail(errors.Errorf("graph: gradients: the loss has shape %v and type %v, wants a scalar of %v", ShapeOf(loss), DTypeOf(loss), b.dtype))
 		return none
 	}
-	defer b.unhooked()()
-	construction.Lock()
-	defer construction.Unlock()
+	defer b.withoutHooks()()
+	gorgoniaLock.Lock()
+	defer gorgoniaLock.Unlock()
 	reached := map[*Node]bool{}
 	b.reach(loss, reached)
 	for _, n := range nodes {
@@ -31,7 +31,7 @@ func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 			return none
 		}
 	}
-	if a := b.blocking(loss, nodes); a != nil {
+	if a := b.nonDifferentiable(loss, nodes); a != nil {
 		b.Fail(errors.Errorf("graph: gradients: %s has none, though the loss depends through it on what it is differentiated by", a.label()))
 		return none
 	}
@@ -67,7 +67,7 @@ func (b *Builder) reach(n *Node, reached map[*Node]bool) {
 
 // blocking is an application without a gradient, and without a method Flat, through which a loss
 // depends on some of the nodes, whose gradients would lack its share; nil if there is none.
-func (b *Builder) blocking(loss *Node, nodes []*Node) (found *application) {
+func (b *Builder) nonDifferentiable(loss *Node, nodes []*Node) (found *application) {
 	depends := map[*Node]bool{}
 	for _, n := range nodes {
 		depends[n] = true
@@ -84,7 +84,7 @@ func (b *Builder) blocking(loss *Node, nodes []*Node) (found *application) {
 			below = visit(child) || below
 		}
 		if a, ok := n.Op().(*application); ok && below {
-			if _, ok := a.Op.(interface{ Flat() }); ok {
+			if _, ok := a.Op.(StopGradient); ok {
 				below = false
 			} else if _, ok := a.Op.(Differentiable); !ok && found == nil {
 				found = a

@@ -13,7 +13,7 @@ type Hooks struct {
 }
 
 // unhooked takes the hooks away until the returned function is called.
-func (b *Builder) unhooked() (end func()) {
+func (b *Builder) withoutHooks() (end func()) {
 	hooks := b.Hooks
 	b.Hooks = Hooks{}
 	return func() { b.Hooks = hooks }
@@ -21,11 +21,11 @@ func (b *Builder) unhooked() (end func()) {
 
 // replaced is what the hook makes in place of an op's output; nil when there is no hook or it
 // leaves the op alone.
-func (b *Builder) replaced(op Op, inputs []*Node) *Node {
+func (b *Builder) applyHook(op Op, inputs []*Node) *Node {
 	hook := b.Hooks.Apply
 	if hook == nil || b.err != nil {
 		return nil
 	}
-	defer b.unhooked()()
+	defer b.withoutHooks()()
 	return hook(op, inputs)
 }

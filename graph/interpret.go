@@ -10,7 +10,7 @@ import (
 
 // evaluate computes one application on Gorgonia's values: in memory of its own, on one thread.
 // Updates are copied back.
-func evaluate(a *application, values []gorgonia.Value) (gorgonia.Value, error) {
+func runOnHost(a *application, values []gorgonia.Value) (gorgonia.Value, error) {
 	v := &value{label: a.label(), op: a.Op, shape: a.shape, float: a.float, dtype: a.dtype}
 	v.buffer = tensor.NewBuffer("output", tensor.Chain, a.dtype, a.shape.Elements())
 	for i, shape := range a.inputs {
@@ -24,9 +24,9 @@ func evaluate(a *application, values []gorgonia.Value) (gorgonia.Value, error) {
 	l := lower(v)
 	plan := newPlan()
 	for _, in := range v.inputs {
-		plan.keep(in.buffer)
+		plan.pin(in.buffer)
 	}
-	plan.keep(v.buffer)
+	plan.pin(v.buffer)
 	plan.use(0, l.launches, l.temps)
 	host := tensor.NewHost(1)
 	defer host.Close()

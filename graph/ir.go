@@ -26,14 +26,14 @@ type value struct {
 // module is a graph under compilation, in the order its values will be computed.
 type module struct {
 	values  []*value
-	outputs []kept
-	metrics []kept
+	outputs []namedValue
+	metrics []namedValue
 	updates []*value
 	header  *value
 }
 
 // kept is a value that outlives the step.
-type kept struct {
+type namedValue struct {
 	name  string
 	value *value
 }
@@ -79,9 +79,9 @@ func (x *extraction) fail(err error) {
 	}
 }
 
-func (x *extraction) keep(list []output) (all []kept) {
+func (x *extraction) keep(list []namedNode) (all []namedValue) {
 	for _, o := range list {
-		all = append(all, kept{o.name, x.visit(o.node)})
+		all = append(all, namedValue{o.name, x.visit(o.node)})
 	}
 	return all
 }
@@ -108,19 +108,19 @@ func extract(b *Builder) (*module, error) {
 	}
 	sort.SliceStable(m.values, func(i, j int) bool {
 		v, w := m.values[i], m.values[j]
-		if part, other := v.part(b.float), w.part(b.float); part != other {
+		if part, other := v.segment(b.float), w.segment(b.float); part != other {
 			return part < other
 		}
 		return v.before(w)
 	})
-	m.constants()
+	m.hoistConstants()
 	return m, nil
 }
 
 // part is 0 for inputs, and of a program of that float, which a network computes in a narrower one,
 // see Builder.Within: 1 for its inputs in the narrower one, 2 for the network, 3 for all else. So
 // nothing comes between the network's launches, which run together a few images at a time.
-func (v *value) part(float tensor.DType) int {
+func (v *value) segment(float tensor.DType) int {
 	converted := true
 	for _, in := range v.inputs {
 		converted = converted && in.source != nil && in.dtype == float
@@ -141,7 +141,7 @@ func (v *value) part(float tensor.DType) int {
 // inputs, however late a gradient asked for it: its output is what is kept of a larger input.
 func (v *value) before(w *value) bool {
 	place := func(v *value) (id int64) {
-		if _, is := v.op.(interface{ Early() }); !is {
+		if _, is := v.op.(Early); !is {
 			return v.id
 		}
 		for _, in := range v.inputs {
@@ -156,10 +156,10 @@ func (v *value) before(w *value) bool {
 }
 
 // constants makes the constants inputs, which no step computes again, but for those that are kept.
-func (m *module) constants() {
+func (m *module) hoistConstants() {
 	keep := map[*value]bool{}
 	for _, k := range slices.Concat(m.outputs, m.metrics) {
-		for _, v := range k.value.behindViews() {
+		for _, v := range k.value.throughViews() {
 			keep[v] = true
 		}
 	}
@@ -221,11 +221,11 @@ func (m *module) fuse() {
 // fits reports whether a fused op that takes its last two inputs for one, as a method Twice says,
 // gets the same value twice, or something that an Early op keeps of it.
 func fits(fused Op, inputs []*value) bool {
-	if _, is := fused.(interface{ Twice() }); !is {
+	if _, is := fused.(RedundantInput); !is {
 		return true
 	}
 	last, other := inputs[len(inputs)-1], inputs[len(inputs)-2]
-	if _, is := other.op.(interface{ Early() }); is {
+	if _, is := other.op.(Early); is {
 		other = other.inputs[0]
 	}
 	return other == last
@@ -301,13 +301,13 @@ func (m *module) order() error {
 // parameter reads the parameter.
 func (v *value) reads() (all []*value) {
 	for _, in := range v.inputs {
-		all = append(all, in.behindViews()...)
+		all = append(all, in.throughViews()...)
 	}
 	return all
 }
 
-// behindViews is v and, if it is a view, what that is of, and so on.
-func (v *value) behindViews() []*value {
+// throughViews is v and, if it is a view, what that is of, and so on.
+func (v *value) throughViews() []*value {
 	all := []*value{v}
 	for isView(v) {
 		v = v.inputs[0]

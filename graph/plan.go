@@ -9,45 +9,45 @@ import (
 // plan decides where in its arena each buffer lies. Kept buffers have a place of their own; scratch
 // buffers that are never alive at the same time share memory.
 type plan struct {
-	kept  []*tensor.Buffer
-	seen  map[*tensor.Buffer]bool
-	spans map[*tensor.Buffer]*span
-	order []*span
+	pinned  []*tensor.Buffer
+	seen    map[*tensor.Buffer]bool
+	ranges  map[*tensor.Buffer]*liveRange
+	scratch []*liveRange
 }
 
 // span is a scratch buffer's life, in launches.
-type span struct {
+type liveRange struct {
 	buffer      *tensor.Buffer
 	first, last int
 }
 
 func newPlan() *plan {
-	return &plan{seen: map[*tensor.Buffer]bool{}, spans: map[*tensor.Buffer]*span{}}
+	return &plan{seen: map[*tensor.Buffer]bool{}, ranges: map[*tensor.Buffer]*liveRange{}}
 }
 
 // keep gives a buffer a place of its own.
-func (p *plan) keep(b *tensor.Buffer) {
+func (p *plan) pin(b *tensor.Buffer) {
 	if b.Arena != tensor.Scratch && !p.seen[b] {
 		p.seen[b] = true
-		p.kept = append(p.kept, b)
+		p.pinned = append(p.pinned, b)
 	}
 }
 
 // use notes one op's launches, numbered from first, and its temporaries.
 func (p *plan) use(first int, launches []tensor.Launch, temps []*tensor.Buffer) {
 	touch := func(b *tensor.Buffer, at int) {
-		s := p.spans[b]
+		s := p.ranges[b]
 		if s == nil {
-			s = &span{buffer: b, first: at}
-			p.spans[b] = s
-			p.order = append(p.order, s)
+			s = &liveRange{buffer: b, first: at}
+			p.ranges[b] = s
+			p.scratch = append(p.scratch, s)
 		}
 		s.last = at
 	}
 	for i := range launches {
 		for _, argument := range launches[i].Arguments {
 			if b := argument.Buffer; b != nil {
-				if p.keep(b); b.Arena == tensor.Scratch {
+				if p.pin(b); b.Arena == tensor.Scratch {
 					touch(b, first+i)
 				}
 			}
@@ -65,17 +65,17 @@ func (p *plan) use(first int, launches []tensor.Launch, temps []*tensor.Buffer) 
 // placed largest first, each at the lowest offset where it overlaps no buffer alive with it.
 func (p *plan) offsets() [3]int {
 	var bytes [3]int
-	for _, b := range p.kept {
+	for _, b := range p.pinned {
 		b.Offset = bytes[b.Arena]
 		bytes[b.Arena] += tensor.Align(b.Bytes())
 	}
-	sort.SliceStable(p.order, func(i, j int) bool { return p.order[i].buffer.Bytes() > p.order[j].buffer.Bytes() })
+	sort.SliceStable(p.scratch, func(i, j int) bool { return p.scratch[i].buffer.Bytes() > p.scratch[j].buffer.Bytes() })
 	var scratch []*tensor.Buffer
-	for _, s := range p.order {
+	for _, s := range p.scratch {
 		scratch = append(scratch, s.buffer)
 	}
 	bytes[tensor.Scratch] = tensor.Place(scratch, func(i, j int) bool {
-		return p.order[j].last < p.order[i].first || p.order[i].last < p.order[j].first
+		return p.scratch[j].last < p.scratch[i].first || p.scratch[i].last < p.scratch[j].first
 	})
 	return bytes
 }

@@ -98,7 +98,7 @@ func (p *Program) find(name string) (Tensor, error) {
 	for _, out := range p.outputs {
 		have = append(have, out.Name)
 	}
-	return Tensor{}, unknown("input or output", name, have)
+	return Tensor{}, unknownName("input or output", name, have)
 }
 
 // Dump is the program as text: arenas, inputs, launches with a GPU's grids.

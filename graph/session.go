@@ -18,15 +18,15 @@ type LoadOptions struct {
 
 // Session is a program in a device's memory. It is for one goroutine.
 type Session struct {
-	program *Program
-	runner  tensor.Runner
-	chains  int
-	first   int // the number, in the run, of chain 0
-	step    uint64
-	asked   uint64         // how often Evaluate was called
-	whole   *tensor.Buffer // a chain's arena, as bytes
-	rings   [][]float64    // of each chain, as read after the last Run
-	raw     []byte
+	program     *Program
+	runner      tensor.Runner
+	chains      int
+	first       int // the number, in the run, of chain 0
+	step        uint64
+	evaluations uint64         // how often Evaluate was called
+	chainArena  *tensor.Buffer // a chain's arena, as bytes
+	rings       [][]float64    // of each chain, as read after the last Run
+	raw         []byte
 }
 
 // NotFinite is the error of a run whose metrics are no longer finite. It names the first launch, of
@@ -58,8 +58,8 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 		return nil, errors.Wrap(err, "graph: load")
 	}
 	s := &Session{program: p, runner: runner, chains: o.Chains, first: o.FirstChain}
-	s.whole = tensor.NewBuffer("chain", tensor.Chain, tensor.Uint8, p.bytes[tensor.Chain])
-	s.whole.Offset = 0
+	s.chainArena = tensor.NewBuffer("chain", tensor.Chain, tensor.Uint8, p.bytes[tensor.Chain])
+	s.chainArena.Offset = 0
 	for chain := range o.Chains {
 		if err := s.initialize(chain, o); err != nil {
 			runner.Close()
@@ -178,7 +178,7 @@ func (s *Session) Run(steps int) error {
 		}
 	}
 	if bad >= 0 {
-		return s.explain(bad, steps, at)
+		return s.locate(bad, steps, at)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (s *Session) Evaluate() error {
 	if err := s.runner.Run(1); err != nil {
 		return err
 	}
-	s.asked++
+	s.evaluations++
 	if s.program.header == nil {
 		return nil
 	}
@@ -205,7 +205,7 @@ func (s *Session) Evaluate() error {
 }
 
 // Evaluations is how many times Evaluate computed the outputs.
-func (s *Session) Evaluations() uint64 { return s.asked }
+func (s *Session) Evaluations() uint64 { return s.evaluations }
 
 func (s *Session) readRing(chain int) error {
 	ring := s.rings[chain]
@@ -239,7 +239,7 @@ func (s *Session) firstBadStep(chain, steps int) (uint64, bool) {
 // explain goes back to where the Run began and makes the steps again, launch by launch, until one
 // makes a number that is not finite. The numbers come out the same, since all randomness has an
 // address.
-func (s *Session) explain(chain, steps int, bad uint64) error {
+func (s *Session) locate(chain, steps int, bad uint64) error {
 	if err := s.restoreAll(); err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (s *Session) explain(chain, steps int, bad uint64) error {
 	s.step = first
 	fault := &NotFinite{Step: bad, Chain: s.first + chain, Label: "unknown", Kernel: "unknown", Buffer: "a metric"}
 	for step := first; step <= bad; step++ {
-		found, err := s.watch(chain, fault)
+		found, err := s.stepUntilNotFinite(chain, fault)
 		if err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func (s *Session) restoreAll() error {
 }
 
 // watch makes one step and stops at the first launch that writes a number which is not finite.
-func (s *Session) watch(chain int, fault *NotFinite) (found bool, err error) {
+func (s *Session) stepUntilNotFinite(chain int, fault *NotFinite) (found bool, err error) {
 	stop := errors.New("found")
 	err = s.runner.Step(chain, func(i int) error {
 		launch := &s.program.launches[i]

@@ -24,7 +24,7 @@ func (b *Builder) Substitute(n *Node, places map[*Node]*Node) *Node {
 	if b.err != nil {
 		return nil
 	}
-	defer b.unhooked()()
+	defer b.withoutHooks()()
 	other := b.applyAgain(n, copies)
 	if b.err == nil && other == n {
 		b.Fail(errors.Errorf("graph: substitute: %v depends on none of the %d nodes to be replaced", n, len(places)))

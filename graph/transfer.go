@@ -56,14 +56,14 @@ func (s *Session) WriteFloats(name string, chain int, values []float32) error {
 }
 
 // ChainBytes is the size of what Save and Restore move.
-func (s *Session) ChainBytes() int { return s.whole.Bytes() }
+func (s *Session) ChainBytes() int { return s.chainArena.Bytes() }
 
 // Save copies all that a chain keeps from step to step, its step number included, into state.
 func (s *Session) Save(chain int, state []byte) error {
 	if len(state) != s.ChainBytes() {
 		return errors.Errorf("graph: save: %d bytes, wants %d", len(state), s.ChainBytes())
 	}
-	return s.runner.Read(s.whole, chain, 0, state)
+	return s.runner.Read(s.chainArena, chain, 0, state)
 }
 
 // Restore returns a chain to what it was when Save filled state; steps is the number of steps made
@@ -73,7 +73,7 @@ func (s *Session) Restore(chain int, state []byte, steps uint64) error {
 		return errors.Errorf("graph: restore: %d bytes, wants %d: the state is another program's", len(state), s.ChainBytes())
 	}
 	s.step = steps
-	return s.runner.Write(s.whole, chain, 0, state)
+	return s.runner.Write(s.chainArena, chain, 0, state)
 }
 
 func view[T tensor.FloatElement](raw []byte) []T {

@@ -27,14 +27,14 @@ func TestWithin(t *testing.T) {
 	if graph.DTypeOf(p) != tensor.Float64 || b.DType() != tensor.Float64 {
 		t.Errorf("the parameter holds %v, the builder is of %v", graph.DTypeOf(p), b.DType())
 	}
-	if b.As(p) != p {
+	if b.Cast(p) != p {
 		t.Error("As of what has the float already is another node")
 	}
-	substituted := b.As(b.Substitute(narrow, map[*graph.Node]*graph.Node{p: b.Apply(op.Scale{Factor: 2}, p)}))
+	substituted := b.Cast(b.Substitute(narrow, map[*graph.Node]*graph.Node{p: b.Apply(op.Scale{Factor: 2}, p)}))
 	wide := b.Apply(op.Sum{}, b.Apply(op.Squared{}, p))
-	loss := b.Apply(op.Add{}, b.As(narrow), wide)
+	loss := b.Apply(op.Add{}, b.Cast(narrow), wide)
 	gradient := b.Gradients(loss, p)[0]
-	b.Output("narrow", b.As(narrow))
+	b.Output("narrow", b.Cast(narrow))
 	b.Output("wide", wide)
 	b.Output("substituted", substituted)
 	b.Output("gradient", gradient)
@@ -63,7 +63,7 @@ func TestWithinIsTogether(t *testing.T) {
 	second := b.Apply(op.Multiply{}, first, b.Parameter("second", constant(2), 8))
 	narrow := b.Apply(op.Sum{}, b.Apply(op.Squared{}, second))
 	end()
-	loss := b.As(narrow)
+	loss := b.Cast(narrow)
 	for _, p := range b.Parameters() {
 		loss = b.Apply(op.Add{}, loss, b.Apply(op.Sum{}, b.Apply(op.Squared{}, p)))
 	}

@@ -148,8 +148,8 @@ type displaced struct {
 	Distance float64
 }
 
-func (displaced) Name() string { return "displaced parameter" }
-func (displaced) Flat()        {}
+func (displaced) Name() string  { return "displaced parameter" }
+func (displaced) StopGradient() {}
 
 func (displaced) Shape(in []tensor.Shape) (tensor.Shape, error) { return probeShape(in, 1) }
 

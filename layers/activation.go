@@ -66,7 +66,7 @@ type ELU struct {
 func (e ELU) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, "", "elu")
 	defer leave()
-	if !within(b, name, e) {
+	if !checkLimits(b, name, e) {
 		return nil
 	}
 	if e.Alpha == 0 {
@@ -75,4 +75,4 @@ func (e ELU) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	return b.Apply(op.ELU{Alpha: e.Alpha}, x)
 }
 
-func (e ELU) limits() []limit { return []limit{ifGiven("Alpha", e.Alpha, 0)} }
+func (e ELU) limits() []limit { return []limit{atLeastIfSet("Alpha", e.Alpha, 0)} }

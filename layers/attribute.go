@@ -21,7 +21,7 @@ func (r reader) attribute(field reflect.Value, name string, n ast.Node) (err err
 		}
 		return errors.WithMessage(err, name)
 	case field.Type() == initializerType:
-		initializer, kind, err := r.one(n, "initializer", initializerKinds)
+		initializer, kind, err := r.element(n, "initializer", initializerKinds)
 		if err == nil {
 			field.Set(reflect.ValueOf(initializer))
 		} else if kind != "" {
@@ -47,10 +47,10 @@ func (r reader) attribute(field reflect.Value, name string, n ast.Node) (err err
 	case reflect.Int:
 		i, ok := r.whole(n)
 		if !ok {
-			return r.fail(tokenOf(n), "%s is %s, wants a whole number or %s", name, describe(n), classesWord)
+			return r.fail(tokenOf(n), "%s is %s, wants a whole number or %s", name, describe(n), classesKeyword)
 		}
-		if i > largestNumber {
-			return r.fail(tokenOf(n), "%s is %s, wants at most %d", name, describe(n), largestNumber)
+		if i > maxInteger {
+			return r.fail(tokenOf(n), "%s is %s, wants at most %d", name, describe(n), maxInteger)
 		}
 		field.SetInt(i)
 	case reflect.Float64:
@@ -69,13 +69,13 @@ func (r reader) attribute(field reflect.Value, name string, n ast.Node) (err err
 func (r reader) whole(n ast.Node) (int64, bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
-		return int64(r.classes), n.Value == classesWord
+		return int64(r.classes), n.Value == classesKeyword
 	case *ast.IntegerNode:
 		switch i := n.Value.(type) {
 		case int64:
 			return i, true
 		case uint64:
-			return int64(min(i, largestNumber+1)), true
+			return int64(min(i, maxInteger+1)), true
 		}
 	}
 	return 0, false
@@ -128,11 +128,11 @@ func describe(n ast.Node) string {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
 		return "an anchor, an alias or a tag"
 	}
-	return short(n.String())
+	return abbreviate(n.String())
 }
 
 // short is a text in one line, cut after 40 letters.
-func short(text string) string {
+func abbreviate(text string) string {
 	letters := []rune(strings.Join(strings.Fields(text), " "))
 	if len(letters) > 40 {
 		return string(letters[:40]) + "..."

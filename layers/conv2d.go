@@ -23,8 +23,8 @@ type Conv2D struct {
 func (c Conv2D) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, c.Name, "conv")
 	defer leave()
-	sliding := window{size: c.Kernel, dilation: orElse(c.Dilation, 1), padding: c.Padding}
-	if !wantAxes(b, name, x, 4, "[B C H W]") || !within(b, name, c) || !wantRoom(b, name, x, sliding) {
+	sliding := window{size: c.Kernel, dilation: defaultTo(c.Dilation, 1), padding: c.Padding}
+	if !checkAxes(b, name, x, 4, "[B C H W]") || !checkLimits(b, name, c) || !checkFits(b, name, x, sliding) {
 		return nil
 	}
 	weight := c.Weight
@@ -32,9 +32,9 @@ func (c Conv2D) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 		weight = He{}
 	}
 	convolution := op.Conv2D{
-		Stride:   op.Square(orElse(c.Stride, 1)),
+		Stride:   op.Square(defaultTo(c.Stride, 1)),
 		Padding:  op.Square(c.Padding),
-		Dilation: op.Square(orElse(c.Dilation, 1)),
+		Dilation: op.Square(defaultTo(c.Dilation, 1)),
 	}
 	y := b.Apply(convolution, x, b.Parameter(name+".weight", weight.Fill, c.Filters, graph.ShapeOf(x)[1], c.Kernel, c.Kernel))
 	if c.NoBias {
@@ -46,6 +46,6 @@ func (c Conv2D) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 func (c Conv2D) limits() []limit {
 	return []limit{
 		atLeast("Filters", c.Filters, 1), atLeast("Kernel", c.Kernel, 1),
-		ifGiven("Stride", c.Stride, 1), atLeast("Padding", c.Padding, 0), ifGiven("Dilation", c.Dilation, 1),
+		atLeastIfSet("Stride", c.Stride, 1), atLeast("Padding", c.Padding, 0), atLeastIfSet("Dilation", c.Dilation, 1),
 	}
 }

@@ -20,7 +20,7 @@ func (d Dropout) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, "", "dropout")
 	defer leave()
 	stream := b.Stream()
-	if !within(b, name, d) {
+	if !checkLimits(b, name, d) {
 		return nil
 	}
 	if b.Mode == graph.Prediction && !d.AlsoPredicting {

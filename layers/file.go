@@ -9,8 +9,8 @@ import (
 // kind is a layer or an initializer that a network file can hold, with its name in the file. Its
 // attributes are the exported fields.
 type kind struct {
-	name  string
-	blank any // without attributes; a struct, or a Sequential
+	name string
+	zero any // without attributes; a struct, or a Sequential
 }
 
 // layerKinds is every layer of this package: a row here lets network files hold a new one.

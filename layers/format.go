@@ -118,8 +118,8 @@ func oneLine(name string, value reflect.Value) (string, error) {
 // plain matches a text that YAML reads as a text without quotation marks, unless it is one of its
 // words.
 var (
-	plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
-	words = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false|null)$`)
+	plainText    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
+	yamlKeywords = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false|null)$`)
 )
 
 // scalar writes an attribute within a line.
@@ -137,7 +137,7 @@ func scalar(value reflect.Value) (string, error) {
 	}
 	switch value.Kind() {
 	case reflect.String:
-		if text := value.String(); !plain.MatchString(text) || words.MatchString(text) {
+		if text := value.String(); !plainText.MatchString(text) || yamlKeywords.MatchString(text) {
 			return strconv.Quote(text), nil
 		}
 		return value.String(), nil
@@ -150,7 +150,7 @@ func scalar(value reflect.Value) (string, error) {
 // kindOf is a value's name in files.
 func kindOf(value any, what string, kinds []kind) (string, error) {
 	for _, k := range kinds {
-		if reflect.TypeOf(k.blank) == reflect.TypeOf(value) {
+		if reflect.TypeOf(k.zero) == reflect.TypeOf(value) {
 			return k.name, nil
 		}
 	}

@@ -95,7 +95,7 @@ func TestZooRoundTrips(t *testing.T) {
 
 // drawn is a value of a row's type with any of its attributes, within the limits.
 func drawn(t *rapid.T, k kind, depth int) any {
-	value := reflect.New(reflect.TypeOf(k.blank)).Elem()
+	value := reflect.New(reflect.TypeOf(k.zero)).Elem()
 	if value.Type() == sequentialType {
 		return drawnLayers(t, depth)
 	}
@@ -124,9 +124,9 @@ func drawn(t *rapid.T, k kind, depth int) any {
 	if layer, ok := value.Interface().(limited); ok {
 		for _, l := range layer.limits() {
 			if field := value.FieldByName(l.attribute); !l.holds() && field.CanInt() {
-				field.SetInt(int64(l.least))
+				field.SetInt(int64(l.min))
 			} else if !l.holds() {
-				field.SetFloat(l.least)
+				field.SetFloat(l.min)
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func TestEveryLayerHasARow(t *testing.T) {
 	for method, kinds := range map[string][]kind{"Apply": layerKinds, "Fill": initializerKinds} {
 		var got []string
 		for _, k := range kinds {
-			got = append(got, reflect.TypeOf(k.blank).Name())
+			got = append(got, reflect.TypeOf(k.zero).Name())
 		}
 		slices.Sort(got)
 		slices.Sort(want[method])

@@ -47,8 +47,8 @@ func apply(b *graph.Builder, kind string, o graph.Op, x *graph.Node) *graph.Node
 	return b.Apply(o, x)
 }
 
-// wantAxes fails the builder if an input has another number of axes.
-func wantAxes(b *graph.Builder, name string, x *graph.Node, axes int, letters string) bool {
+// checkAxes fails the builder if an input has another number of axes.
+func checkAxes(b *graph.Builder, name string, x *graph.Node, axes int, letters string) bool {
 	if shape := graph.ShapeOf(x); b.Err() == nil && len(shape) != axes {
 		b.Fail(errors.Errorf("layers: %s: input has shape %s, wants %s", name, batchOf(shape), letters))
 	}
@@ -64,8 +64,8 @@ func batchOf(shape tensor.Shape) string {
 	return text
 }
 
-// orElse is value, or fallback for an attribute that was left out.
-func orElse(value, fallback int) int {
+// optional is value, or fallback for an attribute that was left out.
+func defaultTo(value, fallback int) int {
 	if value == 0 {
 		return fallback
 	}

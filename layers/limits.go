@@ -11,43 +11,43 @@ import (
 
 // limit is an attribute's value, which must be at least one number and below another.
 type limit struct {
-	attribute    string // the field
-	value        float64
-	least, below float64
-	orElse       bool // 0 stands for another number where the attribute is left out
+	attribute  string // the field
+	value      float64
+	min, below float64
+	optional   bool // 0 stands for another number where the attribute is left out
 }
 
 // limited is a layer or an initializer with attributes that can be wrong whatever its input.
 type limited interface{ limits() []limit }
 
 func atLeast[N int | float64](attribute string, value, least N) limit {
-	return limit{attribute: attribute, value: float64(value), least: float64(least), below: math.Inf(1)}
+	return limit{attribute: attribute, value: float64(value), min: float64(least), below: math.Inf(1)}
 }
 
-// ifGiven is the limit of an attribute that 0 leaves out.
-func ifGiven[N int | float64](attribute string, value, least N) limit {
+// atLeastIfSet is the limit of an attribute that 0 leaves out.
+func atLeastIfSet[N int | float64](attribute string, value, least N) limit {
 	l := atLeast(attribute, value, least)
-	l.orElse = true
+	l.optional = true
 	return l
 }
 
 func (l limit) holds() bool {
-	return l.value >= l.least && l.value < l.below || l.orElse && l.value == 0
+	return l.value >= l.min && l.value < l.below || l.optional && l.value == 0
 }
 
 // String is "at least 0 and below 1".
 func (l limit) String() string {
-	if l.orElse && l.least == 0 {
+	if l.optional && l.min == 0 {
 		return "more than 0"
 	}
 	if math.IsInf(l.below, 1) {
-		return fmt.Sprintf("at least %v", l.least)
+		return fmt.Sprintf("at least %v", l.min)
 	}
-	return fmt.Sprintf("at least %v and below %v", l.least, l.below)
+	return fmt.Sprintf("at least %v and below %v", l.min, l.below)
 }
 
 // within fails the builder if an attribute is outside its limits.
-func within(b *graph.Builder, name string, layer limited) bool {
+func checkLimits(b *graph.Builder, name string, layer limited) bool {
 	for _, l := range layer.limits() {
 		if !l.holds() {
 			b.Fail(errors.Errorf("layers: %s: %s is %v, wants %v", name, l.attribute, l.value, l))

@@ -19,7 +19,7 @@ type Linear struct {
 func (l Linear) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, l.Name, "linear")
 	defer leave()
-	if !wantAxes(b, name, x, 2, "[B I]; a Flatten makes that of images") || !within(b, name, l) {
+	if !checkAxes(b, name, x, 2, "[B I]; a Flatten makes that of images") || !checkLimits(b, name, l) {
 		return nil
 	}
 	weight := l.Weight

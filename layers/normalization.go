@@ -20,7 +20,7 @@ type FilterResponseNorm struct {
 func (f FilterResponseNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, f.Name, "frn")
 	defer leave()
-	if !within(b, name, f) {
+	if !checkLimits(b, name, f) {
 		return nil
 	}
 	if f.Epsilon == 0 {
@@ -33,7 +33,7 @@ func (f FilterResponseNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	return b.Apply(op.Threshold{}, y, b.Parameter(name+".threshold", nil, graph.ShapeOf(y)[1]))
 }
 
-func (f FilterResponseNorm) limits() []limit { return []limit{ifGiven("Epsilon", f.Epsilon, 0)} }
+func (f FilterResponseNorm) limits() []limit { return []limit{atLeastIfSet("Epsilon", f.Epsilon, 0)} }
 
 // GroupNorm standardises each group of channels of each image, then scales and shifts each channel,
 // see op.GroupNorm: x [B C H W], weight [C] from 1, bias [C] from 0 -> y [B C H W]. One group is
@@ -49,7 +49,7 @@ type GroupNorm struct {
 func (g GroupNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, g.Name, "groupnorm")
 	defer leave()
-	if !within(b, name, g) {
+	if !checkLimits(b, name, g) {
 		return nil
 	}
 	if g.Epsilon == 0 {
@@ -59,12 +59,12 @@ func (g GroupNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 }
 
 func (g GroupNorm) limits() []limit {
-	return []limit{atLeast("Groups", g.Groups, 1), ifGiven("Epsilon", g.Epsilon, 0)}
+	return []limit{atLeast("Groups", g.Groups, 1), atLeastIfSet("Epsilon", g.Epsilon, 0)}
 }
 
 // normalize applies a normalisation with a scale and a shift of each channel.
 func normalize(b *graph.Builder, name string, o graph.Op, x *graph.Node) *graph.Node {
-	if !wantAxes(b, name, x, 4, "[B C H W]") {
+	if !checkAxes(b, name, x, 4, "[B C H W]") {
 		return nil
 	}
 	channels := graph.ShapeOf(x)[1]

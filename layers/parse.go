@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	classesWord   = "classes" // stands for their number
-	largestFile   = 1 << 17   // in bytes
-	deepestFile   = 100       // in brackets
-	largestNumber = 1 << 20   // of an integer attribute
+	classesKeyword = "classes" // stands for their number
+	maxFileBytes   = 1 << 17   // in bytes
+	maxDepth       = 100       // in brackets
+	maxInteger     = 1 << 20   // of an integer attribute
 )
 
 // Parse reads a network from a file in YAML: a list of layers. Each is a name, or a name with
@@ -57,11 +57,11 @@ type reader struct {
 }
 
 func (r reader) file(content []byte) (Sequential, error) {
-	if len(content) > largestFile {
-		return nil, errors.Errorf("%d bytes, wants at most %d", len(content), largestFile)
+	if len(content) > maxFileBytes {
+		return nil, errors.Errorf("%d bytes, wants at most %d", len(content), maxFileBytes)
 	}
 	tokens := lexer.Tokenize(string(content))
-	if err := r.wantShallow(tokens); err != nil {
+	if err := r.checkDepth(tokens); err != nil {
 		return nil, err
 	}
 	file, err := parser.Parse(tokens, 0)
@@ -88,9 +88,9 @@ func (r reader) file(content []byte) (Sequential, error) {
 	return network, err
 }
 
-// wantShallow refuses what is nested more deeply than layers are, before the parser meets it: the
+// checkDepth refuses what is nested more deeply than layers are, before the parser meets it: the
 // parser takes memory in proportion to the square of the depth.
-func (r reader) wantShallow(tokens token.Tokens) error {
+func (r reader) checkDepth(tokens token.Tokens) error {
 	depth, hyphen := 0, 0 // the line of the last hyphen
 	for _, t := range tokens {
 		switch t.Type {
@@ -106,8 +106,8 @@ func (r reader) wantShallow(tokens token.Tokens) error {
 		case token.MappingKeyType:
 			return r.fail(t, "a question mark, wants a list of layers")
 		}
-		if depth > deepestFile {
-			return r.fail(t, "more than %d brackets within each other", deepestFile)
+		if depth > maxDepth {
+			return r.fail(t, "more than %d brackets within each other", maxDepth)
 		}
 	}
 	return nil
@@ -121,7 +121,7 @@ func (r reader) sequential(n ast.Node) (Sequential, error) {
 	}
 	network := Sequential{}
 	for i, item := range list.Values {
-		layer, name, err := r.one(item, "layer", layerKinds)
+		layer, name, err := r.element(item, "layer", layerKinds)
 		if err != nil {
 			place := fmt.Sprintf("layer %d", i+1)
 			if name != "" {
@@ -136,7 +136,7 @@ func (r reader) sequential(n ast.Node) (Sequential, error) {
 
 // one reads a layer or an initializer: its name, or a mapping from its name to its attributes. It
 // also returns the name, as soon as it is known.
-func (r reader) one(n ast.Node, what string, kinds []kind) (value any, name string, err error) {
+func (r reader) element(n ast.Node, what string, kinds []kind) (value any, name string, err error) {
 	key, attributes := n, ast.Node(nil)
 	if pairs, ok := pairsOf(n); ok {
 		if len(pairs) != 1 {
@@ -150,19 +150,19 @@ func (r reader) one(n ast.Node, what string, kinds []kind) (value any, name stri
 	}
 	for _, k := range kinds {
 		if k.name == text.Value {
-			value, err = r.filled(k, key, attributes)
+			value, err = r.fill(k, key, attributes)
 			return value, k.name, err
 		}
 	}
-	return nil, "", r.fail(key.GetToken(), "no %s %q; there are %s", what, short(text.Value), kindNames(kinds))
+	return nil, "", r.fail(key.GetToken(), "no %s %q; there are %s", what, abbreviate(text.Value), kindNames(kinds))
 }
 
 // filled is a kind with its attributes, if there are any.
-func (r reader) filled(k kind, key, attributes ast.Node) (any, error) {
+func (r reader) fill(k kind, key, attributes ast.Node) (any, error) {
 	if attributes == nil {
-		return k.blank, r.limits(k.blank, key, nil)
+		return k.zero, r.limits(k.zero, key, nil)
 	}
-	value := reflect.New(reflect.TypeOf(k.blank)).Elem()
+	value := reflect.New(reflect.TypeOf(k.zero)).Elem()
 	if value.Type() == sequentialType {
 		return r.sequential(attributes)
 	}
@@ -185,7 +185,7 @@ func (r reader) filled(k kind, key, attributes ast.Node) (any, error) {
 			if len(names) > 0 {
 				known = "there are " + strings.Join(names, ", ")
 			}
-			return nil, r.fail(pair.Key.GetToken(), "no attribute %q; %s", short(pair.Key.String()), known)
+			return nil, r.fail(pair.Key.GetToken(), "no attribute %q; %s", abbreviate(pair.Key.String()), known)
 		}
 		if err := r.attribute(value.Field(field), names[field], pair.Value); err != nil {
 			return nil, err
@@ -205,7 +205,7 @@ func (r reader) limits(value any, key ast.Node, places map[string]ast.Node) erro
 		name := attributeName(l.attribute)
 		place, given := places[name]
 		switch {
-		case l.holds() && !(given && l.orElse && l.value == 0):
+		case l.holds() && !(given && l.optional && l.value == 0):
 		case given:
 			return r.fail(tokenOf(place), "%s is %v, wants %s", name, l.value, l)
 		default:

@@ -91,7 +91,7 @@ func TestParseErrors(t *testing.T) {
 		{"- &a relu\n- *a\n", "layer 1: an anchor, an alias or a tag, wants the name of the layer: " + layerNames + "\n   1 | - &a relu\n         ^"},
 		{"- - relu", "a second hyphen on a line, wants one before each layer\n   1 | - - relu\n         ^"},
 		{"- ? relu", "a question mark, wants a list of layers\n   1 | - ? relu\n         ^"},
-		{strings.Repeat(" ", largestFile+1), "131073 bytes, wants at most 131072"},
+		{strings.Repeat(" ", maxFileBytes+1), "131073 bytes, wants at most 131072"},
 	} {
 		network, err := Parse([]byte(c.text), 43)
 		if err == nil || network != nil {

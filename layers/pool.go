@@ -15,7 +15,7 @@ type MaxPool struct {
 // Apply implements Layer.
 func (p MaxPool) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	o := op.MaxPool2D{
-		Window: op.Square(p.Window), Stride: op.Square(orElse(p.Stride, p.Window)), Padding: op.Square(p.Padding),
+		Window: op.Square(p.Window), Stride: op.Square(defaultTo(p.Stride, p.Window)), Padding: op.Square(p.Padding),
 	}
 	return pool(b, "maxpool", p, window{p.Window, 1, p.Padding}, o, x)
 }
@@ -32,7 +32,7 @@ type AveragePool struct {
 // Apply implements Layer.
 func (p AveragePool) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	o := op.AveragePool2D{
-		Window: op.Square(p.Window), Stride: op.Square(orElse(p.Stride, p.Window)), Padding: op.Square(p.Padding),
+		Window: op.Square(p.Window), Stride: op.Square(defaultTo(p.Stride, p.Window)), Padding: op.Square(p.Padding),
 	}
 	return pool(b, "averagepool", p, window{p.Window, 1, p.Padding}, o, x)
 }
@@ -43,7 +43,7 @@ func (p AveragePool) limits() []limit { return poolLimits(p.Window, p.Stride, p.
 func pool(b *graph.Builder, kind string, layer limited, sliding window, o graph.Op, x *graph.Node) *graph.Node {
 	name, leave := enter(b, "", kind)
 	defer leave()
-	if !wantAxes(b, name, x, 4, "[B C H W]") || !within(b, name, layer) || !wantRoom(b, name, x, sliding) {
+	if !checkAxes(b, name, x, 4, "[B C H W]") || !checkLimits(b, name, layer) || !checkFits(b, name, x, sliding) {
 		return nil
 	}
 	return b.Apply(o, x)
@@ -52,7 +52,7 @@ func pool(b *graph.Builder, kind string, layer limited, sliding window, o graph.
 // poolLimits ensure that every window contains some of the image.
 func poolLimits(window, stride, padding int) []limit {
 	return []limit{
-		atLeast("Window", window, 1), ifGiven("Stride", stride, 1),
+		atLeast("Window", window, 1), atLeastIfSet("Stride", stride, 1),
 		{attribute: "Padding", value: float64(padding), below: float64(window)},
 	}
 }
@@ -64,7 +64,7 @@ type GlobalAveragePool struct{}
 func (GlobalAveragePool) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, "", "globalaveragepool")
 	defer leave()
-	if !wantAxes(b, name, x, 4, "[B C H W]") {
+	if !checkAxes(b, name, x, 4, "[B C H W]") {
 		return nil
 	}
 	return b.Apply(op.Mean{Axes: op.AxesOf(2, 3)}, x)

@@ -92,9 +92,9 @@ func flops(a graph.Application) int {
 func (s Summary) String() string {
 	lines := [][]string{{"layer", "kind", "output", "parameters", "flops"}}
 	for _, r := range s.Rows {
-		lines = append(lines, []string{r.Name, r.Kind, r.Output.String(), grouped(r.Parameters), grouped(r.Flops)})
+		lines = append(lines, []string{r.Name, r.Kind, r.Output.String(), groupDigits(r.Parameters), groupDigits(r.Flops)})
 	}
-	lines = append(lines, []string{"total", "", "", grouped(s.Parameters), grouped(s.Flops)})
+	lines = append(lines, []string{"total", "", "", groupDigits(s.Parameters), groupDigits(s.Flops)})
 	widths := make([]int, len(lines[0]))
 	for _, line := range lines {
 		for i, cell := range line {
@@ -110,7 +110,7 @@ func (s Summary) String() string {
 }
 
 // grouped is "909 770".
-func grouped(n int) string {
+func groupDigits(n int) string {
 	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + " " + digits[i:]

@@ -45,7 +45,7 @@ func TestSummaryRows(t *testing.T) {
 
 func TestGrouped(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1 000", 909770: "909 770", 1234567: "1 234 567"} {
-		if got := grouped(n); got != want {
+		if got := groupDigits(n); got != want {
 			t.Errorf("%d: got %q, want %q", n, got, want)
 		}
 	}

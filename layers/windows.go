@@ -9,8 +9,8 @@ import (
 // window is what slides over an image: a kernel, or a pool's window.
 type window struct{ size, dilation, padding int }
 
-// wantRoom fails the builder if the window does not fit into the image.
-func wantRoom(b *graph.Builder, name string, x *graph.Node, w window) bool {
+// checkFits fails the builder if the window does not fit into the image.
+func checkFits(b *graph.Builder, name string, x *graph.Node, w window) bool {
 	if b.Err() != nil {
 		return false
 	}

@@ -22,10 +22,10 @@ var zoo = []struct {
 }
 
 // perceptron begins the names of multi-layer perceptrons.
-const perceptron = "mlp-"
+const mlpPrefix = "mlp-"
 
 // residual is the residual networks of any width, by the prefix of their names.
-var residual = []struct {
+var resNetFamilies = []struct {
 	prefix     string
 	activation Layer
 }{
@@ -40,10 +40,10 @@ func Names() []string {
 	for _, network := range zoo {
 		names = append(names, network.name)
 	}
-	for _, family := range residual {
+	for _, family := range resNetFamilies {
 		names = append(names, family.prefix+"<factor>")
 	}
-	return append(names, perceptron+"<width>-<width>...")
+	return append(names, mlpPrefix+"<width>-<width>...")
 }
 
 // New is the network of that name, from images [B C H W] to logits [B classes]:
@@ -80,16 +80,16 @@ func New(name string, classes int) (Sequential, error) {
 			return network.build(classes), nil
 		}
 	}
-	for _, family := range residual {
+	for _, family := range resNetFamilies {
 		if text, ok := strings.CutPrefix(name, family.prefix); ok {
-			filters, err := widened(text)
+			filters, err := firstFilters(text)
 			if err != nil {
 				return nil, errors.Wrapf(err, "layers: network %q: wants the form %s<factor>, as in %[2]s0.5 or %[2]s2", name, family.prefix)
 			}
 			return resNet20(family.activation, filters, classes), nil
 		}
 	}
-	if widths, ok := strings.CutPrefix(name, perceptron); ok {
+	if widths, ok := strings.CutPrefix(name, mlpPrefix); ok {
 		return mlp(name, strings.Split(widths, "-"), classes)
 	}
 	return nil, errors.Errorf("layers: no network %q; there are %s", name, strings.Join(Names(), ", "))
@@ -159,7 +159,7 @@ const resNetFilters = 16
 
 // widened is the number of filters of the first layer for a factor. A factor has only one accepted
 // text, so that a network has one name.
-func widened(factor string) (int, error) {
+func firstFilters(factor string) (int, error) {
 	const most = 1 << 16
 	x, err := strconv.ParseFloat(factor, 64)
 	if err != nil || strconv.FormatFloat(x, 'f', -1, 64) != factor {

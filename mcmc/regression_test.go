@@ -62,7 +62,7 @@ func (r regression) potential(b *graph.Builder, float tensor.DType) (potential, 
 	y := b.Apply(op.ViewAs(r.examples, 1), b.Table("y", r.y))
 	loss := b.Apply(op.SquaredError{}, b.Apply(op.MatMul{TransposeB: true}, x, b.Parameter("linear.weight", nil, 1, r.inputs)), y)
 	end()
-	return langevin.Posterior{DataSize: r.examples, Prior: langevin.Gaussian(r.std)}.Potential(b, b.As(loss)), b.Parameters()[0]
+	return langevin.Posterior{DataSize: r.examples, Prior: langevin.Gaussian(r.std)}.Potential(b, b.Cast(loss)), b.Parameters()[0]
 }
 
 // TestBayesianLinearRegression: mean and covariance of the conjugate posterior, also where the

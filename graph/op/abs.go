@@ -4,15 +4,15 @@ import "math"
 
 // Abs is y = |x|, elementwise: x [...] -> y [...]. Its derivative is taken as 0 at 0. The Laplace
 // density uses it.
-type Abs struct{ elementwise[absCurve] }
+type Abs struct{ elementwise[absUnary] }
 
-type absCurve struct{}
+type absUnary struct{}
 
-func (absCurve) curve() curve {
-	return curve{
+func (absUnary) unary() unary {
+	return unary{
 		name:  "abs",
 		value: math.Abs,
-		slope: func(x float64) float64 {
+		derivative: func(x float64) float64 {
 			if x == 0 {
 				return 0
 			}

@@ -11,34 +11,34 @@ import (
 )
 
 // Tanh is the hyperbolic tangent, elementwise: x [...] -> y [...].
-type Tanh struct{ elementwise[tanhCurve] }
+type Tanh struct{ elementwise[tanhUnary] }
 
-type tanhCurve struct{}
+type tanhUnary struct{}
 
-func (tanhCurve) curve() curve {
-	return curve{
-		name:      "tanh",
-		value:     math.Tanh,
-		slope:     func(y float64) float64 { return (1 - y) * (1 + y) },
-		ofOutput:  true,
-		values:    kernel.Tanh,
-		gradients: kernel.TanhGradient,
+func (tanhUnary) unary() unary {
+	return unary{
+		name:       "tanh",
+		value:      math.Tanh,
+		derivative: func(y float64) float64 { return (1 - y) * (1 + y) },
+		fromOutput: true,
+		values:     kernel.Tanh,
+		gradients:  kernel.TanhGradient,
 	}
 }
 
 // Sigmoid is the logistic y = 1 / (1 + e^-x), elementwise: x [...] -> y [...].
-type Sigmoid struct{ elementwise[sigmoidCurve] }
+type Sigmoid struct{ elementwise[sigmoidUnary] }
 
-type sigmoidCurve struct{}
+type sigmoidUnary struct{}
 
-func (sigmoidCurve) curve() curve {
-	return curve{
-		name:      "sigmoid",
-		value:     sigmoid,
-		slope:     func(y float64) float64 { return y * (1 - y) },
-		ofOutput:  true,
-		values:    kernel.Sigmoid,
-		gradients: kernel.SigmoidGradient,
+func (sigmoidUnary) unary() unary {
+	return unary{
+		name:       "sigmoid",
+		value:      sigmoid,
+		derivative: func(y float64) float64 { return y * (1 - y) },
+		fromOutput: true,
+		values:     kernel.Sigmoid,
+		gradients:  kernel.SigmoidGradient,
 	}
 }
 
@@ -46,31 +46,31 @@ func (sigmoidCurve) curve() curve {
 // x [...] -> y [...].
 // Source: Dugas et al., Incorporating second-order functional knowledge for better option pricing
 // (2000).
-type Softplus struct{ elementwise[softplusCurve] }
+type Softplus struct{ elementwise[softplusUnary] }
 
-type softplusCurve struct{}
+type softplusUnary struct{}
 
-func (softplusCurve) curve() curve {
-	return curve{
-		name:     "softplus",
-		value:    softplus,
-		slope:    func(y float64) float64 { return -math.Expm1(-y) },
-		ofOutput: true,
+func (softplusUnary) unary() unary {
+	return unary{
+		name:       "softplus",
+		value:      softplus,
+		derivative: func(y float64) float64 { return -math.Expm1(-y) },
+		fromOutput: true,
 	}
 }
 
 // SiLU, also called swish, is y = x / (1 + e^-x), elementwise: x [...] -> y [...].
 // Source: Hendrycks and Gimpel, Gaussian error linear units (2016); Ramachandran et al., Searching
 // for activation functions (2017).
-type SiLU struct{ elementwise[siluCurve] }
+type SiLU struct{ elementwise[siluUnary] }
 
-type siluCurve struct{}
+type siluUnary struct{}
 
-func (siluCurve) curve() curve {
-	return curve{
+func (siluUnary) unary() unary {
+	return unary{
 		name:  "silu",
 		value: func(x float64) float64 { return x * sigmoid(x) },
-		slope: func(x float64) float64 {
+		derivative: func(x float64) float64 {
 			s := sigmoid(x)
 			return s * (1 + x*(1-s))
 		},
@@ -95,19 +95,19 @@ func (e ELU) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if !(e.Alpha > 0) || math.IsInf(e.Alpha, 1) {
 		return nil, errors.Errorf("alpha is %v, wants a finite number above 0", e.Alpha)
 	}
-	return pointwiseShape(in)
+	return unaryShape(in)
 }
 
 // Lower implements graph.Op.
-func (e ELU) Lower(l *graph.Lowering) { lowerPointwise(l, e.curve()) }
+func (e ELU) Lower(l *graph.Lowering) { lowerUnary(l, e.unary()) }
 
 // Gradients implements graph.Differentiable. At 0 the derivative is Alpha.
 func (e ELU) Gradients(b *graph.Builder, in []*graph.Node, y, dout *graph.Node) []*graph.Node {
-	return pointwiseGradients(b, e, in[0], y, dout)
+	return unaryGradients(b, e, in[0], y, dout)
 }
 
-func (e ELU) curve() curve {
-	return curve{
+func (e ELU) unary() unary {
+	return unary{
 		name: e.Name(),
 		value: func(x float64) float64 {
 			if x > 0 {
@@ -115,15 +115,15 @@ func (e ELU) curve() curve {
 			}
 			return e.Alpha * math.Expm1(x)
 		},
-		slope: func(y float64) float64 {
+		derivative: func(y float64) float64 {
 			if y > 0 {
 				return 1
 			}
 			return y + e.Alpha
 		},
-		ofOutput:  true,
-		constants: []float64{e.Alpha},
-		values:    func(y, x []float32) { kernel.ELU(y, x, float32(e.Alpha)) },
+		fromOutput: true,
+		constants:  []float64{e.Alpha},
+		values:     func(y, x []float32) { kernel.ELU(y, x, float32(e.Alpha)) },
 	}
 }
 

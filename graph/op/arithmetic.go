@@ -62,7 +62,7 @@ func (s Add) Lower(l *graph.Lowering) {
 }
 
 func addRaised[T float32 | float64](y, a, b []T) {
-	inParts(0, len(y), func(lo, hi int) {
+	inCacheBlocks(0, len(y), func(lo, hi int) {
 		kernel.Add(y[lo:hi], a[lo:hi], b[lo:hi])
 		kernel.Raise(y[lo:hi], y[lo:hi], 0)
 	})
@@ -136,7 +136,7 @@ func unbroadcast(b *graph.Builder, gradient, operand *graph.Node) *graph.Node {
 
 // broadcast is the shape of the output.
 func broadcast(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1, -1); err != nil {
+	if err := checkRanks(in, -1, -1); err != nil {
 		return nil, err
 	}
 	y := make(tensor.Shape, max(len(in[0]), len(in[1])))
@@ -147,7 +147,7 @@ func broadcast(in []tensor.Shape) (tensor.Shape, error) {
 		}
 		y[axis] = max(a, b)
 	}
-	return y, wantFewAxes(y)
+	return y, checkAxisCount(y)
 }
 
 // alignedExtent is the extent of a shape on an axis of another with at least as many axes.
@@ -249,7 +249,7 @@ type Compare struct{ Less, Equal bool }
 func (Compare) Name() string { return "compare" }
 
 // Flat says that the gradient is 0, see graph.Differentiable.
-func (Compare) Flat() {}
+func (Compare) StopGradient() {}
 
 // Shape implements graph.Op.
 func (c Compare) Shape(in []tensor.Shape) (tensor.Shape, error) {

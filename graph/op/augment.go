@@ -35,7 +35,7 @@ type Augment struct {
 
 // The words of the stream that an image draws, and how many it may have.
 const (
-	wordMirrored = iota
+	wordFlip = iota
 	wordRows
 	wordColumns
 	wordAngle
@@ -68,7 +68,7 @@ func (Augment) InputType(i int) tensor.DType { return [...]tensor.DType{1: tenso
 
 // Shape implements graph.Op.
 func (g Augment) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 4, 1); err != nil {
+	if err := checkRanks(in, 4, 1); err != nil {
 		return nil, err
 	}
 	if err := g.Validate(); err != nil {
@@ -81,7 +81,7 @@ func (g Augment) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	case g.Erase > 0 && g.side(height, width) == 0:
 		return nil, errors.Errorf("erase is %v of the side of images %dx%d, wants at least a pixel", g.Erase, height, width)
 	}
-	return in[0], wantStream(g.Stream)
+	return in[0], checkStream(g.Stream)
 }
 
 // side is the length of the square's side, in pixels.
@@ -106,34 +106,34 @@ func (g Augment) Lower(l *graph.Lowering) {
 }
 
 // change is what an image undergoes.
-type change[T float32 | float64] struct {
-	mirrored      bool
+type transform[T float32 | float64] struct {
+	flipped       bool
 	rows, columns int
 	cosine, sine  T
 	top, left     int // of the square, which may begin above and before the image
 }
 
 // below is a number from 0 to n-1; each has the same share of the words, but for one word.
-func below(word uint32, n int) int { return int(uint64(word) * uint64(n) >> 32) }
+func uniformInt(word uint32, n int) int { return int(uint64(word) * uint64(n) >> 32) }
 
-// changeOf makes a change from an image's words; quarter is a quarter of the largest angle, in
+// transformOf makes a change from an image's words; quarter is a quarter of the largest angle, in
 // radians.
-func changeOf[T float32 | float64](words *[augmentWords]uint32, g Augment, quarter T, height, width, side int) change[T] {
-	c := change[T]{
-		mirrored: g.Flip && words[wordMirrored]>>31 != 0,
-		rows:     below(words[wordRows], 2*g.Shift+1) - g.Shift,
-		columns:  below(words[wordColumns], 2*g.Shift+1) - g.Shift,
-		top:      below(words[wordTop], height) - side/2,
-		left:     below(words[wordLeft], width) - side/2,
+func transformOf[T float32 | float64](words *[augmentWords]uint32, g Augment, quarter T, height, width, side int) transform[T] {
+	c := transform[T]{
+		flipped: g.Flip && words[wordFlip]>>31 != 0,
+		rows:    uniformInt(words[wordRows], 2*g.Shift+1) - g.Shift,
+		columns: uniformInt(words[wordColumns], 2*g.Shift+1) - g.Shift,
+		top:     uniformInt(words[wordTop], height) - side/2,
+		left:    uniformInt(words[wordLeft], width) - side/2,
 	}
 	share := float32(int32(words[wordAngle]>>8)+1)*0x1p-23 - 1 // exact, above -1 and at most 1
-	c.cosine, c.sine = turn(T(share) * quarter)
+	c.cosine, c.sine = sincos4(T(share) * quarter)
 	return c
 }
 
 // turn is the cosine and the sine of 4 t, |t| <= pi/4: Taylor's series up to t^16 and t^15, then
 // the double-angle formulas, twice. The operations are the CUDA kernel's, each rounded.
-func turn[T float32 | float64](t T) (cosine, sine T) {
+func sincos4[T float32 | float64](t T) (cosine, sine T) {
 	square := t * t
 	even, odd := T(1), T(1)
 	for k := T(16); k >= 2; k -= 2 {
@@ -158,12 +158,12 @@ func augment[T float32 | float64](g Augment, shape tensor.Shape) func(a *tensor.
 		var words [augmentWords]uint32
 		for i := lo; i < hi; i++ {
 			random.Bits(words[:], augmentWords*i, address)
-			c := changeOf(&words, g, quarter, height, width, side)
+			c := transformOf(&words, g, quarter, height, width, side)
 			to, from := y[i*pixels:(i+1)*pixels], x[i*pixels:(i+1)*pixels]
 			if quarter == 0 {
-				c.move(to, from, height, width)
+				c.translate(to, from, height, width)
 			} else {
-				c.turn(to, from, height, width)
+				c.rotate(to, from, height, width)
 			}
 			c.erase(to, height, width, side)
 		}
@@ -171,7 +171,7 @@ func augment[T float32 | float64](g Augment, shape tensor.Shape) func(a *tensor.
 }
 
 // move fills an image's rows without a turn.
-func (c change[T]) move(to, from []T, height, width int) {
+func (c transform[T]) translate(to, from []T, height, width int) {
 	lo, hi := max(0, c.columns), min(width, width+c.columns) // columns that come from within
 	for row := range len(to) / width {
 		y := to[row*width : (row+1)*width]
@@ -181,7 +181,7 @@ func (c change[T]) move(to, from []T, height, width int) {
 			continue
 		}
 		x := from[(row-c.rows)*width:][:width]
-		if !c.mirrored {
+		if !c.flipped {
 			clear(y[:lo])
 			copy(y[lo:hi], x[lo-c.columns:])
 			clear(y[hi:])
@@ -195,7 +195,7 @@ func (c change[T]) move(to, from []T, height, width int) {
 }
 
 // turn fills an image by interpolation.
-func (c change[T]) turn(to, from []T, height, width int) {
+func (c transform[T]) rotate(to, from []T, height, width int) {
 	plane := height * width
 	middleRow, middleColumn := T(height-1)/2, T(width-1)/2
 	for p := range height {
@@ -204,7 +204,7 @@ func (c change[T]) turn(to, from []T, height, width int) {
 		for q := range width {
 			b := T(q-c.columns) - middleColumn
 			at := p*width + q
-			if c.mirrored {
+			if c.flipped {
 				at = p*width + width - 1 - q
 			}
 			u, v := rowU-T(c.sine*b), rowV+T(c.cosine*b)
@@ -229,8 +229,8 @@ func (c change[T]) turn(to, from []T, height, width int) {
 			}
 			for first := 0; first < len(from); first += plane {
 				x := from[first : first+plane]
-				upper := T(left*pixel(x, i, j, height, width)) + T(right*pixel(x, i, j+1, height, width))
-				lower := T(left*pixel(x, i+1, j, height, width)) + T(right*pixel(x, i+1, j+1, height, width))
+				upper := T(left*pixelOrZero(x, i, j, height, width)) + T(right*pixelOrZero(x, i, j+1, height, width))
+				lower := T(left*pixelOrZero(x, i+1, j, height, width)) + T(right*pixelOrZero(x, i+1, j+1, height, width))
 				to[at] = T(up*upper) + T(down*lower)
 				at += plane
 			}
@@ -239,7 +239,7 @@ func (c change[T]) turn(to, from []T, height, width int) {
 }
 
 // pixel is a pixel of a plane, 0 beyond its edges.
-func pixel[T float32 | float64](x []T, i, j, height, width int) T {
+func pixelOrZero[T float32 | float64](x []T, i, j, height, width int) T {
 	if i < 0 || i >= height || j < 0 || j >= width {
 		return 0
 	}
@@ -247,7 +247,7 @@ func pixel[T float32 | float64](x []T, i, j, height, width int) T {
 }
 
 // erase makes a square of each plane 0.
-func (c change[T]) erase(to []T, height, width, side int) {
+func (c transform[T]) erase(to []T, height, width, side int) {
 	top, bottom := max(0, c.top), min(height, c.top+side)
 	left, right := max(0, c.left), min(width, c.left+side)
 	for first := 0; first < len(to); first += height * width {

@@ -158,7 +158,7 @@ func TestAugmentTurns(t *testing.T) {
 func TestTurn(t *testing.T) {
 	for k := -100; k <= 100; k++ {
 		angle := math.Pi * float64(k) / 100
-		cosine, sine := turn(angle / 4)
+		cosine, sine := sincos4(angle / 4)
 		if math.Abs(cosine-math.Cos(angle)) > 2e-15 || math.Abs(sine-math.Sin(angle)) > 2e-15 {
 			t.Errorf("%v: %v %v, want %v %v", angle, cosine, sine, math.Cos(angle), math.Sin(angle))
 		}

@@ -12,15 +12,15 @@ import (
 // all axes.
 type Axes uint16
 
-// foreignAxis is the bit set for an axis that no input can have, so that Shape refuses it.
-const foreignAxis = 15
+// invalidAxis is the bit set for an axis that no input can have, so that Shape refuses it.
+const invalidAxis = 15
 
 // AxesOf returns the set of the given axes.
 func AxesOf(axes ...int) Axes {
 	var set Axes
 	for _, axis := range axes {
-		if axis < 0 || axis > foreignAxis {
-			axis = foreignAxis
+		if axis < 0 || axis > invalidAxis {
+			axis = invalidAxis
 		}
 		set |= 1 << axis
 	}
@@ -31,7 +31,7 @@ func (s Axes) has(axis int) bool { return s == 0 || s>>axis&1 == 1 }
 
 // remaining is the shape without the axes of the set.
 func (s Axes) remaining(shape tensor.Shape) (tensor.Shape, error) {
-	if err := wantFewAxes(shape); err != nil {
+	if err := checkAxisCount(shape); err != nil {
 		return nil, err
 	}
 	if last := bits.Len16(uint16(s)) - 1; last >= len(shape) {
@@ -46,7 +46,7 @@ func (s Axes) remaining(shape tensor.Shape) (tensor.Shape, error) {
 	return rest, nil
 }
 
-func wantFewAxes(shape tensor.Shape) error {
+func checkAxisCount(shape tensor.Shape) error {
 	if len(shape) > maxAxes {
 		return errors.Errorf("input has shape %v, wants at most %d axes", shape, maxAxes)
 	}

@@ -17,7 +17,7 @@ func (BiasAdd) Name() string { return "bias" }
 
 // Shape implements graph.Op.
 func (BiasAdd) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1, 1); err != nil {
+	if err := checkRanks(in, -1, 1); err != nil {
 		return nil, err
 	}
 	if len(in[0]) < 2 || in[0][1] != in[1][0] {

@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// wantRanks checks the number of inputs and of their axes; a rank of -1 is any.
-func wantRanks(inputs []tensor.Shape, ranks ...int) error {
+// checkRanks checks the number of inputs and of their axes; a rank of -1 is any.
+func checkRanks(inputs []tensor.Shape, ranks ...int) error {
 	if len(inputs) != len(ranks) {
 		return errors.Errorf("got %d inputs, wants %d", len(inputs), len(ranks))
 	}
@@ -20,16 +20,16 @@ func wantRanks(inputs []tensor.Shape, ranks ...int) error {
 	return nil
 }
 
-// wantEqual checks that two inputs have the same shape.
-func wantEqual(a, b tensor.Shape) error {
+// checkEqual checks that two inputs have the same shape.
+func checkEqual(a, b tensor.Shape) error {
 	if !a.Equal(b) {
 		return errors.Errorf("got shapes %v and %v, wants them equal", a, b)
 	}
 	return nil
 }
 
-// wantStream checks that a stream of random numbers can be one of Builder.Stream's.
-func wantStream(stream uint16) error {
+// checkStream checks that a stream of random numbers can be one of Builder.Stream's.
+func checkStream(stream uint16) error {
 	if stream == 0 || stream == random.OrderStream {
 		return errors.Errorf("stream is %d, wants one of Builder.Stream", stream)
 	}

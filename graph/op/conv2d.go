@@ -34,7 +34,7 @@ func (c Conv2D) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if c.bias {
 		ranks = append(ranks, 1)
 	}
-	if err := wantRanks(in, ranks...); err != nil {
+	if err := checkRanks(in, ranks...); err != nil {
 		return nil, err
 	}
 	if in[0][1] != in[1][1] {
@@ -77,7 +77,7 @@ func (c Conv2D) Lower(l *graph.Lowering) {
 	k := c.kernel(l.Shapes[0], l.Shapes[1])
 	k.Direct = l.DType == tensor.Float64
 	plan, err := k.Forward()
-	at := operands{out: 0, a: 1, b: 2, bias: absent}
+	at := operandIndex{out: 0, a: 1, b: 2, bias: absent}
 	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1)}
 	stem := "conv2d_fwd"
 	if c.bias {
@@ -91,7 +91,7 @@ func (c Conv2D) Lower(l *graph.Lowering) {
 		Images: true, Forward: true, ReLU: c.relu, Height: k.P(), Width: k.Q(),
 	}
 	l.EmitCalls(stem, []tensor.Call{l.Call("conv2d_fwd", product, arguments...)},
-		heavy(l, plan, err, at), append(arguments, tensor.Bool(c.relu))...)
+		hostRoutine(l, plan, err, at), append(arguments, tensor.Bool(c.relu))...)
 }
 
 func convSizes(k kernel.Conv2D) []tensor.Argument {
@@ -127,7 +127,7 @@ func (g conv2DBackwardInput) x(in []tensor.Shape) tensor.Shape {
 }
 
 func (g conv2DBackwardInput) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 4, 4); err != nil {
+	if err := checkRanks(in, 4, 4); err != nil {
 		return nil, err
 	}
 	x := g.x(in)
@@ -135,14 +135,14 @@ func (g conv2DBackwardInput) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x, wantEqual(y, in[0])
+	return x, checkEqual(y, in[0])
 }
 
 func (g conv2DBackwardInput) Lower(l *graph.Lowering) {
 	k := g.conv.kernel(l.Shape, l.Shapes[1])
 	k.Direct = l.DType == tensor.Float64
 	plan, err := k.BackwardInput()
-	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
+	host := hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: 2, bias: absent})
 	product := tensor.Product{Rows: k.C, Columns: k.B * k.H * k.W, Depth: k.K * k.R * k.S, Images: true}
 	l.Emit("conv2d_bwd_input", product, host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, convSizes(k)...)...)
 }
@@ -156,7 +156,7 @@ type conv2DBackwardFilter struct {
 func (conv2DBackwardFilter) Name() string { return "conv2d gradient of filter" }
 
 func (g conv2DBackwardFilter) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 4, 4); err != nil {
+	if err := checkRanks(in, 4, 4); err != nil {
 		return nil, err
 	}
 	w := tensor.Shape{in[0][1], in[1][1], g.height, g.width}
@@ -164,14 +164,14 @@ func (g conv2DBackwardFilter) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w, wantEqual(y, in[0])
+	return w, checkEqual(y, in[0])
 }
 
 func (g conv2DBackwardFilter) Lower(l *graph.Lowering) {
 	k := g.conv.kernel(l.Shapes[1], l.Shape)
 	k.Direct = l.DType == tensor.Float64
 	plan, err := k.BackwardFilter()
-	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
+	host := hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: 2, bias: absent})
 	product := tensor.Product{Rows: k.K, Columns: k.C * k.R * k.S, Depth: k.B * k.P() * k.Q(), Images: true, Filter: true}
 	l.Emit("conv2d_bwd_filter", product, host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, convSizes(k)...)...)
 }

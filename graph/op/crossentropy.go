@@ -27,11 +27,11 @@ func (CrossEntropy) InputType(i int) tensor.DType { return [...]tensor.DType{1: 
 
 // Shape implements graph.Op.
 func (CrossEntropy) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	return tensor.Shape{}, wantLabels(in)
+	return tensor.Shape{}, checkLabels(in)
 }
 
-// wantLabels checks logits [B K] and labels [B].
-func wantLabels(in []tensor.Shape) error {
+// checkLabels checks logits [B K] and labels [B].
+func checkLabels(in []tensor.Shape) error {
 	if len(in) != 2 || len(in[0]) != 2 || len(in[1]) != 1 || in[0][0] != in[1][0] {
 		return errors.Errorf("got shapes %v, wants logits [B K] and labels [B]", in)
 	}
@@ -87,10 +87,10 @@ func (crossEntropyBackward) InputType(i int) tensor.DType {
 }
 
 func (crossEntropyBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 2, 1, 0); err != nil {
+	if err := checkRanks(in, 2, 1, 0); err != nil {
 		return nil, err
 	}
-	return in[0], wantLabels(in[:2])
+	return in[0], checkLabels(in[:2])
 }
 
 func (crossEntropyBackward) Lower(l *graph.Lowering) {
@@ -137,7 +137,7 @@ func (Softmax) Name() string { return "softmax" }
 
 // Shape implements graph.Op.
 func (Softmax) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 2); err != nil {
+	if err := checkRanks(in, 2); err != nil {
 		return nil, err
 	}
 	return in[0], nil
@@ -185,10 +185,10 @@ type softmaxBackward struct{}
 func (softmaxBackward) Name() string { return "softmax gradient" }
 
 func (softmaxBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 2, 2); err != nil {
+	if err := checkRanks(in, 2, 2); err != nil {
 		return nil, err
 	}
-	return in[0], wantEqual(in[0], in[1])
+	return in[0], checkEqual(in[0], in[1])
 }
 
 func (softmaxBackward) Lower(l *graph.Lowering) {
@@ -225,7 +225,7 @@ func (Accuracy) InputType(i int) tensor.DType { return [...]tensor.DType{1: tens
 
 // Shape implements graph.Op.
 func (Accuracy) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	return tensor.Shape{}, wantLabels(in)
+	return tensor.Shape{}, checkLabels(in)
 }
 
 // Lower implements graph.Op.

@@ -33,7 +33,7 @@ func TestDensityOpsRefuse(t *testing.T) {
 // Where the plain formula overflows, cancels or divides by zero.
 func TestDensityCurvesFarOut(t *testing.T) {
 	for _, c := range []struct {
-		op       pointwise
+		op       unaryOp
 		x        float64
 		y, slope float64
 	}{
@@ -49,13 +49,13 @@ func TestDensityCurvesFarOut(t *testing.T) {
 		{StudentTConstant{}, 1e300, -0.5 * math.Log(2*math.Pi), 0},
 		{StudentTConstant{}, 1e6, -0.5*math.Log(2*math.Pi) - 0.25e-6, 0.25e-12},
 	} {
-		f := c.op.curve()
+		f := c.op.unary()
 		y := f.value(c.x)
 		v := c.x
-		if f.ofOutput {
+		if f.fromOutput {
 			v = y
 		}
-		for what, pair := range map[string][2]float64{"y": {y, c.y}, "slope": {f.slope(v), c.slope}} {
+		for what, pair := range map[string][2]float64{"y": {y, c.y}, "slope": {f.derivative(v), c.slope}} {
 			if got, want := pair[0], pair[1]; !(math.Abs(got-want) <= 1e-7*math.Abs(want)) {
 				t.Errorf("%s of %v: %s is %v, want %v", c.op.Name(), c.x, what, got, want)
 			}
@@ -65,13 +65,13 @@ func TestDensityCurvesFarOut(t *testing.T) {
 
 // The series and the exact formula agree where one takes over from the other.
 func TestStudentTConstantIsContinuous(t *testing.T) {
-	f := StudentTConstant{}.curve()
-	below, above := math.Nextafter(manyDegrees, 0), float64(manyDegrees)
+	f := StudentTConstant{}.unary()
+	below, above := math.Nextafter(asymptoticFrom, 0), float64(asymptoticFrom)
 	if a, b := f.value(below), f.value(above); math.Abs(a-b) > 1e-13 {
-		t.Errorf("constant is %v just below %v degrees of freedom, and %v there", a, manyDegrees, b)
+		t.Errorf("constant is %v just below %v degrees of freedom, and %v there", a, asymptoticFrom, b)
 	}
-	if a, b := f.slope(below), f.slope(above); math.Abs(a-b) > 1e-11*b {
-		t.Errorf("slope is %v just below %v degrees of freedom, and %v there", a, manyDegrees, b)
+	if a, b := f.derivative(below), f.derivative(above); math.Abs(a-b) > 1e-11*b {
+		t.Errorf("slope is %v just below %v degrees of freedom, and %v there", a, asymptoticFrom, b)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestLogAddExpOfInfinities(t *testing.T) {
 }
 
 func TestRestrictGivesNaN(t *testing.T) {
-	f := Restrict{Low: -1, High: 2}.curve().value
+	f := Restrict{Low: -1, High: 2}.unary().value
 	for _, x := range []float64{-1, 0, 2} {
 		if f(x) != x {
 			t.Errorf("%v becomes %v, want it unchanged", x, f(x))

@@ -26,13 +26,13 @@ func (Dropout) InputType(i int) tensor.DType { return [...]tensor.DType{1: tenso
 
 // Shape implements graph.Op.
 func (d Dropout) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1, 1); err != nil {
+	if err := checkRanks(in, -1, 1); err != nil {
 		return nil, err
 	}
 	if !(d.Rate >= 0 && d.Rate < 1) {
 		return nil, errors.Errorf("rate is %v, wants 0 <= rate < 1", d.Rate)
 	}
-	return in[0], wantStream(d.Stream)
+	return in[0], checkStream(d.Stream)
 }
 
 // Lower implements graph.Op.

@@ -11,84 +11,84 @@ import (
 )
 
 // Exp is y = e^x, elementwise: x [...] -> y [...].
-type Exp struct{ elementwise[expCurve] }
+type Exp struct{ elementwise[expUnary] }
 
-type expCurve struct{}
+type expUnary struct{}
 
-func (expCurve) curve() curve {
-	return curve{
-		name:     "exp",
-		value:    math.Exp,
-		slope:    func(y float64) float64 { return y },
-		ofOutput: true,
+func (expUnary) unary() unary {
+	return unary{
+		name:       "exp",
+		value:      math.Exp,
+		derivative: func(y float64) float64 { return y },
+		fromOutput: true,
 	}
 }
 
 // Log is y = ln x, elementwise: x [...] -> y [...]; -Inf at 0, NaN below.
-type Log struct{ elementwise[logCurve] }
+type Log struct{ elementwise[logUnary] }
 
-type logCurve struct{}
+type logUnary struct{}
 
-func (logCurve) curve() curve {
-	return curve{
-		name:  "log",
-		value: math.Log,
-		slope: func(x float64) float64 { return 1 / x },
+func (logUnary) unary() unary {
+	return unary{
+		name:       "log",
+		value:      math.Log,
+		derivative: func(x float64) float64 { return 1 / x },
 	}
 }
 
 // Sqrt is the square root, elementwise: x [...] -> y [...]. It is NaN below 0; its gradient is
 // infinite at 0.
-type Sqrt struct{ elementwise[sqrtCurve] }
+type Sqrt struct{ elementwise[sqrtUnary] }
 
-type sqrtCurve struct{}
+type sqrtUnary struct{}
 
-func (sqrtCurve) curve() curve {
-	return curve{
-		name:     "sqrt",
-		value:    math.Sqrt,
-		slope:    func(y float64) float64 { return 1 / (2 * y) },
-		ofOutput: true,
+func (sqrtUnary) unary() unary {
+	return unary{
+		name:       "sqrt",
+		value:      math.Sqrt,
+		derivative: func(y float64) float64 { return 1 / (2 * y) },
+		fromOutput: true,
 	}
 }
 
 // Squared is y = x^2, elementwise: x [...] -> y [...].
-type Squared struct{ elementwise[squaredCurve] }
+type Squared struct{ elementwise[squaredUnary] }
 
-type squaredCurve struct{}
+type squaredUnary struct{}
 
-func (squaredCurve) curve() curve {
-	return curve{
-		name:  "squared",
-		value: func(x float64) float64 { return x * x },
-		slope: func(x float64) float64 { return 2 * x },
+func (squaredUnary) unary() unary {
+	return unary{
+		name:       "squared",
+		value:      func(x float64) float64 { return x * x },
+		derivative: func(x float64) float64 { return 2 * x },
 	}
 }
 
 // Lgamma is y = ln |Gamma(x)|, elementwise: x [...] -> y [...]. It is +Inf at 0 and the negative
 // integers. Its derivative is the digamma function.
-type Lgamma struct{ elementwise[lgammaCurve] }
+type Lgamma struct{ elementwise[lgammaUnary] }
 
-type lgammaCurve struct{}
+type lgammaUnary struct{}
 
-func (lgammaCurve) curve() curve {
-	return curve{
+func (lgammaUnary) unary() unary {
+	return unary{
 		name: "lgamma",
 		value: func(x float64) float64 {
 			y, _ := math.Lgamma(x)
 			return y
 		},
-		slope: mathext.Digamma,
+		derivative: mathext.Digamma,
 	}
 }
 
 // Negate is y = -x, elementwise: x [...] -> y [...].
-type Negate struct{ elementwise[negateCurve] }
+type Negate struct{ elementwise[negateUnary] }
 
-type negateCurve struct{}
+type negateUnary struct{}
 
-func (negateCurve) curve() curve {
-	return curve{
+func (negateUnary) unary() unary {
+	return unary{
 		name:  "negate",
 		value: func(x float64) float64 { return -x },
 	}
@@ -113,19 +113,19 @@ func (s Scale) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if s.Factor == 0 || s.Factor-s.Factor != 0 || s.Offset-s.Offset != 0 {
 		return nil, errors.Errorf("factor is %v and offset %v, wants them finite and the factor not 0", s.Factor, s.Offset)
 	}
-	return pointwiseShape(in)
+	return unaryShape(in)
 }
 
 // Lower implements graph.Op.
-func (s Scale) Lower(l *graph.Lowering) { lowerPointwise(l, s.curve()) }
+func (s Scale) Lower(l *graph.Lowering) { lowerUnary(l, s.unary()) }
 
 // Gradients implements graph.Differentiable.
 func (s Scale) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.Node) []*graph.Node {
 	return []*graph.Node{b.Apply(Scale{Factor: s.Factor}, dout)}
 }
 
-func (s Scale) curve() curve {
-	return curve{
+func (s Scale) unary() unary {
+	return unary{
 		name:      s.Name(),
 		value:     func(x float64) float64 { return s.Factor*x + s.Offset },
 		constants: []float64{s.Factor, s.Offset},

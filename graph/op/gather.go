@@ -19,7 +19,7 @@ type Batch struct {
 }
 
 // order is what kernels take for its order: 1 when Shuffled, 2 when Symmetric too.
-func (s Batch) order() tensor.Argument {
+func (s Batch) orderArgument() tensor.Argument {
 	if s.Symmetric {
 		return tensor.Int(2)
 	}
@@ -37,7 +37,7 @@ func (s Batch) check(examples int) error {
 }
 
 // walk calls visit(i, example) for rows lo to hi of the header's step.
-func (s Batch) walk(header []uint64, examples, lo, hi int, visit func(i, example int)) {
+func (s Batch) forEach(header []uint64, examples, lo, hi int, visit func(i, example int)) {
 	n := uint64(examples)
 	var order random.Order
 	have := ^uint64(0)
@@ -108,7 +108,7 @@ func (GatherImages) InputType(i int) tensor.DType {
 
 // Shape implements graph.Op.
 func (g GatherImages) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 4, 1); err != nil {
+	if err := checkRanks(in, 4, 1); err != nil {
 		return nil, err
 	}
 	for _, moments := range []Channels{g.Mean, g.Std} {
@@ -141,13 +141,13 @@ func (g GatherImages) Lower(l *graph.Lowering) {
 	run := graph.Pick(l, gatherImages[float32](g, examples), gatherImages[float64](g, examples))
 	arguments := []tensor.Argument{
 		l.Out(), l.In(0), l.In(1), tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(pixels),
-		g.Batch.order(), tensor.Int(pixels / g.planes()),
+		g.Batch.orderArgument(), tensor.Int(pixels / g.planes()),
 	}
 	for channel := range MaxChannels {
 		scale, shift := g.affine(min(channel, g.planes()-1))
 		arguments = append(arguments, tensor.Float(l.DType, scale), tensor.Float(l.DType, shift))
 	}
-	l.Emit("gather_images", gathering(g.Batch.Size, pixels), tensor.Rows(g.Batch.Size, pixels, run), arguments...)
+	l.Emit("gather_images", gatherGrid(g.Batch.Size, pixels), tensor.Rows(g.Batch.Size, pixels, run), arguments...)
 }
 
 func gatherImages[T float32 | float64](g GatherImages, examples int) func(a *tensor.Args, lo, hi int) {
@@ -160,7 +160,7 @@ func gatherImages[T float32 | float64](g GatherImages, examples int) func(a *ten
 		y, images, header := tensor.Slice[T](a, 0), tensor.Slice[uint8](a, 1), tensor.Slice[uint64](a, 2)
 		pixels := len(images) / examples
 		plane := pixels / g.planes()
-		g.Batch.walk(header, examples, lo, hi, func(i, example int) {
+		g.Batch.forEach(header, examples, lo, hi, func(i, example int) {
 			to, from := y[i*pixels:(i+1)*pixels], images[example*pixels:(example+1)*pixels]
 			for c := range g.planes() {
 				kernel.ScaleBytes(to[c*plane:(c+1)*plane], from[c*plane:(c+1)*plane], scales[c], shifts[c])
@@ -187,7 +187,7 @@ func (GatherLabels) InputType(i int) tensor.DType {
 
 // Shape implements graph.Op.
 func (g GatherLabels) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 1, 1); err != nil {
+	if err := checkRanks(in, 1, 1); err != nil {
 		return nil, err
 	}
 	return tensor.Shape{g.Batch.Size}, g.Batch.check(in[0][0])
@@ -197,10 +197,10 @@ func (g GatherLabels) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (g GatherLabels) Lower(l *graph.Lowering) {
 	run := func(a *tensor.Args) {
 		y, labels, header := tensor.Slice[int32](a, 0), tensor.Slice[int32](a, 1), tensor.Slice[uint64](a, 2)
-		g.Batch.walk(header, len(labels), 0, len(y), func(i, example int) { y[i] = labels[example] })
+		g.Batch.forEach(header, len(labels), 0, len(y), func(i, example int) { y[i] = labels[example] })
 	}
 	l.Emit("gather_labels", tensor.Threads(g.Batch.Size), tensor.Single(run), l.Out(), l.In(0), l.In(1),
-		tensor.Int(l.Shapes[0][0]), tensor.Int(g.Batch.Size), g.Batch.order())
+		tensor.Int(l.Shapes[0][0]), tensor.Int(g.Batch.Size), g.Batch.orderArgument())
 }
 
 // StoreRows keeps the rows computed for a step's examples, in the data set's order, where they stay
@@ -221,7 +221,7 @@ func (StoreRows) InputType(i int) tensor.DType { return [...]tensor.DType{2: ten
 
 // Shape implements graph.Op.
 func (s StoreRows) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 2, 2, 1); err != nil {
+	if err := checkRanks(in, 2, 2, 1); err != nil {
 		return nil, err
 	}
 	if s.Batch.Shuffled || in[0][0] != s.Batch.Size || in[0][1] != in[1][1] {
@@ -242,7 +242,7 @@ func (s StoreRows) Lower(l *graph.Lowering) {
 func storeRows[T float32 | float64](s StoreRows, examples, width int) func(a *tensor.Args) {
 	return func(a *tensor.Args) {
 		rows, store, header := tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[uint64](a, 3)
-		s.Batch.walk(header, examples, 0, s.Batch.Size, func(i, example int) {
+		s.Batch.forEach(header, examples, 0, s.Batch.Size, func(i, example int) {
 			copy(store[example*width:(example+1)*width], rows[i*width:])
 		})
 		tensor.Slice[T](a, 0)[0] = T(s.Batch.Size)

@@ -21,7 +21,7 @@ func (GatherRows) InputType(i int) tensor.DType { return [...]tensor.DType{1: te
 
 // Shape implements graph.Op.
 func (g GatherRows) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1, 1); err != nil {
+	if err := checkRanks(in, -1, 1); err != nil {
 		return nil, err
 	}
 	if len(in[0]) == 0 {
@@ -36,13 +36,13 @@ func (g GatherRows) Lower(l *graph.Lowering) {
 	width := l.Shape.Elements() / g.Batch.Size
 	run := graph.Pick(l, gatherRows[float32](g, examples, width), gatherRows[float64](g, examples, width))
 	l.Emit("gather_rows", tensor.Threads(g.Batch.Size*width), tensor.Rows(g.Batch.Size, width, run), l.Out(), l.In(0), l.In(1),
-		tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(width), g.Batch.order())
+		tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(width), g.Batch.orderArgument())
 }
 
 func gatherRows[T float32 | float64](g GatherRows, examples, width int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x, header := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint64](a, 2)
-		g.Batch.walk(header, examples, lo, hi, func(i, example int) {
+		g.Batch.forEach(header, examples, lo, hi, func(i, example int) {
 			copy(y[i*width:(i+1)*width], x[example*width:])
 		})
 	}

@@ -30,7 +30,7 @@ const (
 
 func (s sums) blocks() int {
 	if s.neighbours {
-		return above(s.count, sumNeighbours)
+		return ceilDiv(s.count, sumNeighbours)
 	}
 	return s.count
 }
@@ -41,11 +41,11 @@ func (s sums) parts() int {
 	if s.neighbours {
 		terms = partNeighbours
 	}
-	return max(1, min(above(s.terms, terms), maxParts, partBlocks/s.blocks()))
+	return max(1, min(ceilDiv(s.terms, terms), maxParts, partBlocks/s.blocks()))
 }
 
 // above is n/unit, rounded up.
-func above(n, unit int) int { return (n + unit - 1) / unit }
+func ceilDiv(n, unit int) int { return (n + unit - 1) / unit }
 
 // channelSums are sums over all but the channels of rows [channels width].
 func channelSums(rows, channels, width int) sums {
@@ -67,13 +67,13 @@ func emitSums(l *graph.Lowering, stem, kernel string, s sums, host tensor.HostKe
 	}
 	partial := tensor.NewWorkspace(tensor.Float64, parts*s.count)
 	l.EmitCalls(stem, []tensor.Call{
-		l.Call(kernel+"_partial", grid, into(partial, arguments)...),
+		l.Call(kernel+"_partial", grid, withOutput(partial, arguments)...),
 		sumPartial(l, arguments[0], partial, parts, s.count, 1),
 	}, host, arguments...)
 }
 
 // into is arguments with a workspace in place of the output.
-func into(workspace *tensor.Buffer, arguments []tensor.Argument) []tensor.Argument {
+func withOutput(workspace *tensor.Buffer, arguments []tensor.Argument) []tensor.Argument {
 	return append([]tensor.Argument{tensor.Out(workspace)}, arguments[1:]...)
 }
 
@@ -85,7 +85,7 @@ const fewColumns = 8
 func sumPartial(l *graph.Lowering, out tensor.Argument, partial *tensor.Buffer, rows, columns int, scale float64) tensor.Call {
 	blocks := columns
 	if columns >= fewColumns {
-		blocks = above(columns, sumNeighbours)
+		blocks = ceilDiv(columns, sumNeighbours)
 	}
 	return l.Call("sum_partial", tensor.Blocks{Count: blocks, Threads: SumThreads},
 		out, tensor.In(partial), tensor.Int(rows), tensor.Int(columns), tensor.Float(tensor.Float64, scale))
@@ -95,7 +95,7 @@ func sumPartial(l *graph.Lowering, out tensor.Argument, partial *tensor.Buffer, 
 // table of so many rows. A GPU may make the sums of several launches at once.
 func sumRows(l *graph.Lowering, rows, columns int) tensor.Call {
 	const together = 8 // as in cuda/kernels/sum.cu
-	grid := tensor.Shares{Items: above(columns, together), Most: 1, Threads: SumThreads, Rows: true}
+	grid := tensor.Shares{Items: ceilDiv(columns, together), Most: 1, Threads: SumThreads, Rows: true}
 	return l.Call("sum_rows", grid, l.Out(), l.In(0), tensor.Int(columns), tensor.Int(rows))
 }
 
@@ -115,10 +115,10 @@ func emitMean(l *graph.Lowering, stem string, work tensor.Threads, batch int, ho
 		l.Emit(stem+"_fwd", tensor.Block(min(int(work), meanThreads)), host, arguments...)
 		return
 	}
-	blocks := min(above(int(work), meanPerBlock), meanBlocks)
+	blocks := min(ceilDiv(int(work), meanPerBlock), meanBlocks)
 	partial := tensor.NewWorkspace(tensor.Float64, blocks)
 	l.EmitCalls(stem+"_fwd", []tensor.Call{
-		l.Call(stem+"_partial", tensor.Blocks{Count: blocks, Threads: SumThreads}, into(partial, arguments)...),
+		l.Call(stem+"_partial", tensor.Blocks{Count: blocks, Threads: SumThreads}, withOutput(partial, arguments)...),
 		sumPartial(l, arguments[0], partial, blocks, 1, 1/float64(batch)),
 	}, host, arguments...)
 }
@@ -127,6 +127,6 @@ func emitMean(l *graph.Lowering, stem string, work tensor.Threads, batch int, ho
 const maxGathered = 32
 
 // gathering is the grid of a batch of images: a thread takes four pixels of each of its block's.
-func gathering(size, pixels int) tensor.Grid {
+func gatherGrid(size, pixels int) tensor.Grid {
 	return tensor.Shares{Items: size, Most: maxGathered, Threads: min(pixels/4, 256)}
 }

@@ -70,13 +70,13 @@ func (SquaredError) Shape(in []tensor.Shape) (tensor.Shape, error) { return like
 func (BernoulliLogits) Shape(in []tensor.Shape) (tensor.Shape, error) { return likelihoodShape(in) }
 
 func likelihoodShape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1, -1); err != nil {
+	if err := checkRanks(in, -1, -1); err != nil {
 		return nil, err
 	}
 	if len(in[0]) == 0 {
 		return nil, errors.New("got a scalar, wants a batch [B ...]")
 	}
-	return tensor.Shape{}, wantEqual(in[0], in[1])
+	return tensor.Shape{}, checkEqual(in[0], in[1])
 }
 
 // Lower implements graph.Op.
@@ -133,7 +133,7 @@ func (likelihoodBackward[L]) Name() string {
 }
 
 func (likelihoodBackward[L]) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1, -1, 0); err != nil {
+	if err := checkRanks(in, -1, -1, 0); err != nil {
 		return nil, err
 	}
 	_, err := likelihoodShape(in[:2])

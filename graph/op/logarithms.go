@@ -9,15 +9,15 @@ import (
 
 // Log1p is y = ln(1 + x), elementwise, exact to rounding for small x: x [...] -> y [...]. It is
 // -Inf at -1 and NaN below. Densities with algebraic tails use it.
-type Log1p struct{ elementwise[log1pCurve] }
+type Log1p struct{ elementwise[log1pUnary] }
 
-type log1pCurve struct{}
+type log1pUnary struct{}
 
-func (log1pCurve) curve() curve {
-	return curve{
-		name:  "log1p",
-		value: math.Log1p,
-		slope: func(x float64) float64 { return 1 / (1 + x) },
+func (log1pUnary) unary() unary {
+	return unary{
+		name:       "log1p",
+		value:      math.Log1p,
+		derivative: func(x float64) float64 { return 1 / (1 + x) },
 	}
 }
 

@@ -89,13 +89,13 @@ func (logProbabilityBackward) InputType(i int) tensor.DType {
 }
 
 func (logProbabilityBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1, 1, 1); err != nil {
+	if err := checkRanks(in, -1, 1, 1); err != nil {
 		return nil, err
 	}
 	if _, err := (LogProbability{}).Shape(in[:2]); err != nil {
 		return nil, err
 	}
-	return tensor.Shape{in[1][0], in[0][len(in[0])-1]}, wantEqual(in[1], in[2])
+	return tensor.Shape{in[1][0], in[0][len(in[0])-1]}, checkEqual(in[1], in[2])
 }
 
 func (logProbabilityBackward) Lower(l *graph.Lowering) {

@@ -43,7 +43,7 @@ func (m MatMul) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if m.bias {
 		ranks = append(ranks, 1)
 	}
-	if err := wantRanks(in, ranks...); err != nil {
+	if err := checkRanks(in, ranks...); err != nil {
 		return nil, err
 	}
 	g, inner := m.kernel(in[0], in[1])
@@ -80,7 +80,7 @@ func (m MatMul) Fuse(consumer graph.Op) (graph.Op, bool) {
 func (m MatMul) Lower(l *graph.Lowering) {
 	g, _ := m.kernel(l.Shapes[0], l.Shapes[1])
 	plan, err := g.Plan()
-	at := operands{out: 0, a: 1, b: 2, bias: absent}
+	at := operandIndex{out: 0, a: 1, b: 2, bias: absent}
 	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1)}
 	stem := "matmul_fwd"
 	if m.bias {
@@ -88,7 +88,7 @@ func (m MatMul) Lower(l *graph.Lowering) {
 		arguments = append(arguments, l.In(2))
 		stem = "matmul_bias_fwd"
 	}
-	host := heavy(l, plan, err, at)
+	host := hostRoutine(l, plan, err, at)
 	if m.mask {
 		arguments = append(arguments, l.In(2))
 		stem = "matmul_mask_fwd"

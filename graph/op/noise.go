@@ -34,13 +34,13 @@ func (Noise) InputType(int) tensor.DType { return tensor.Uint64 }
 
 // Shape implements graph.Op.
 func (n Noise) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 1); err != nil {
+	if err := checkRanks(in, 1); err != nil {
 		return nil, err
 	}
 	if n.Kind > UniformNoise {
 		return nil, errors.Errorf("unknown kind %d, wants normal or uniform noise", n.Kind)
 	}
-	return n.As.shape(), wantStream(n.Stream)
+	return n.As.shape(), checkStream(n.Stream)
 }
 
 // Lower implements graph.Op. The kernels are noise_normal_fwd and noise_uniform_fwd.

@@ -40,17 +40,19 @@ type GroupNorm struct {
 }
 
 // normal is what both have in common. groups is 0 for a group of each channel.
-type normal struct {
+type normalization struct {
 	groups    int
 	center    bool
 	threshold bool // the output is at least a further input, tau [C]
 	epsilon   float64
 }
 
-func (f FilterResponseNorm) normal() normal {
-	return normal{threshold: f.threshold, epsilon: f.Epsilon}
+func (f FilterResponseNorm) normalization() normalization {
+	return normalization{threshold: f.threshold, epsilon: f.Epsilon}
 }
-func (g GroupNorm) normal() normal { return normal{groups: g.Groups, center: true, epsilon: g.Epsilon} }
+func (g GroupNorm) normalization() normalization {
+	return normalization{groups: g.Groups, center: true, epsilon: g.Epsilon}
+}
 
 // Name implements graph.Op.
 func (FilterResponseNorm) Name() string { return "filter response norm" }
@@ -60,7 +62,7 @@ func (GroupNorm) Name() string { return "group norm" }
 
 // Shape implements graph.Op.
 func (f FilterResponseNorm) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	return f.normal().shape(in)
+	return f.normalization().shape(in)
 }
 
 // Shape implements graph.Op.
@@ -68,7 +70,7 @@ func (g GroupNorm) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if g.Groups < 1 {
 		return nil, errors.Errorf("groups is %d, wants at least 1", g.Groups)
 	}
-	return g.normal().shape(in)
+	return g.normalization().shape(in)
 }
 
 // Fuse implements graph.Fuser.
@@ -81,27 +83,27 @@ func (f FilterResponseNorm) Fuse(consumer graph.Op) (graph.Op, bool) {
 }
 
 // Lower implements graph.Op.
-func (f FilterResponseNorm) Lower(l *graph.Lowering) { f.normal().lower(l) }
+func (f FilterResponseNorm) Lower(l *graph.Lowering) { f.normalization().lower(l) }
 
 // Lower implements graph.Op.
-func (g GroupNorm) Lower(l *graph.Lowering) { g.normal().lower(l) }
+func (g GroupNorm) Lower(l *graph.Lowering) { g.normalization().lower(l) }
 
 // Gradients implements graph.Differentiable.
 func (f FilterResponseNorm) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
-	return f.normal().gradients(b, in, dout)
+	return f.normalization().gradients(b, in, dout)
 }
 
 // Gradients implements graph.Differentiable.
 func (g GroupNorm) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
-	return g.normal().gradients(b, in, dout)
+	return g.normalization().gradients(b, in, dout)
 }
 
-func (n normal) shape(in []tensor.Shape) (tensor.Shape, error) {
+func (n normalization) shape(in []tensor.Shape) (tensor.Shape, error) {
 	ranks := []int{4, 1, 1}
 	if n.threshold {
 		ranks = append(ranks, 1)
 	}
-	if err := wantRanks(in, ranks...); err != nil {
+	if err := checkRanks(in, ranks...); err != nil {
 		return nil, err
 	}
 	channels := in[0][1]
@@ -119,32 +121,32 @@ func (n normal) shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // members is the layout of a shape [B C H W]: groups of all images, channels of each group,
 // elements of each channel.
-type members struct {
+type groupLayout struct {
 	rows, channels, width int
 	groups                int // of an image
 }
 
-func (n normal) members(x tensor.Shape) members {
+func (n normalization) layout(x tensor.Shape) groupLayout {
 	groups := n.groups
 	if groups == 0 {
 		groups = x[1]
 	}
-	return members{x[0] * groups, x[1] / groups, x[2] * x[3], groups}
+	return groupLayout{x[0] * groups, x[1] / groups, x[2] * x[3], groups}
 }
 
 // grid is a block for each group of an image.
-func (m members) grid() tensor.Grid {
+func (m groupLayout) grid() tensor.Grid {
 	return tensor.Blocks{Count: m.rows, Threads: min(m.channels*m.width, SumThreads)}
 }
 
-func (n normal) arguments(l *graph.Lowering, m members, x tensor.Shape) []tensor.Argument {
+func (n normalization) arguments(l *graph.Lowering, m groupLayout, x tensor.Shape) []tensor.Argument {
 	return []tensor.Argument{
 		tensor.Int(m.rows), tensor.Int(m.channels), tensor.Int(m.width), tensor.Int(x[1]), tensor.Bool(n.center), tensor.Float(l.DType, n.epsilon),
 	}
 }
 
 // moments sets the mean, or 0, and 1/sqrt(mean square distance from it + epsilon) of some groups.
-func moments[T float32 | float64](x []T, n normal, mean, inverse []float64) {
+func moments[T float32 | float64](x []T, n normalization, mean, inverse []float64) {
 	size := float64(len(x) / len(mean))
 	clear(mean)
 	if n.center {
@@ -160,10 +162,10 @@ func moments[T float32 | float64](x []T, n normal, mean, inverse []float64) {
 }
 
 // together is how many groups, and how many of their planes, are treated at a time.
-const together = kernel.PlanesTogether
+const groupsPerPass = kernel.PlanesTogether
 
-func (n normal) lower(l *graph.Lowering) {
-	m := n.members(l.Shape)
+func (n normalization) lower(l *graph.Lowering) {
+	m := n.layout(l.Shape)
 	stem, buffers := "normalize_fwd", []tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}
 	if n.threshold {
 		stem, buffers = "normalize_threshold_fwd", append(buffers, l.In(3))
@@ -172,23 +174,23 @@ func (n normal) lower(l *graph.Lowering) {
 	l.Emit(stem, m.grid(), tensor.RowTiles(m.rows, m.groups, m.channels*m.width, run), append(buffers, n.arguments(l, m, l.Shape)...)...)
 }
 
-func normalize[T float32 | float64](n normal, m members) func(a *tensor.Args, lo, hi int) {
+func normalize[T float32 | float64](n normalization, m groupLayout) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x, gamma, beta := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)
 		var tau []T
 		if n.threshold {
 			tau = tensor.Slice[T](a, 4)
 		}
-		var means, inverses [together]float64
-		var affine [together]kernel.Affine
-		var bounds [together]T
+		var means, inverses [groupsPerPass]float64
+		var affine [groupsPerPass]kernel.Affine
+		var bounds [groupsPerPass]T
 		size := m.channels * m.width
-		for row := lo; row < hi; row += together {
-			end := min(row+together, hi)
+		for row := lo; row < hi; row += groupsPerPass {
+			end := min(row+groupsPerPass, hi)
 			mean, inverse := means[:end-row], inverses[:end-row]
 			moments(x[row*size:end*size], n, mean, inverse)
-			for plane := row * m.channels; plane < end*m.channels; plane += together {
-				last := min(plane+together, end*m.channels)
+			for plane := row * m.channels; plane < end*m.channels; plane += groupsPerPass {
+				last := min(plane+groupsPerPass, end*m.channels)
 				for i := range last - plane {
 					group, channel := (plane+i)/m.channels-row, (plane+i)%len(gamma)
 					affine[i] = kernel.Affine{Mean: mean[group], Scale: float64(gamma[channel]) * inverse[group], Shift: float64(beta[channel])}
@@ -203,7 +205,7 @@ func normalize[T float32 | float64](n normal, m members) func(a *tensor.Args, lo
 	}
 }
 
-func (n normal) gradients(b *graph.Builder, in []*graph.Node, dout *graph.Node) []*graph.Node {
+func (n normalization) gradients(b *graph.Builder, in []*graph.Node, dout *graph.Node) []*graph.Node {
 	return []*graph.Node{
 		b.Apply(normalizeBackward{n}, dout, in[0], in[1]),
 		b.Apply(normalizeBackwardScale{n}, dout, in[0]),
@@ -214,37 +216,37 @@ func (n normal) gradients(b *graph.Builder, in []*graph.Node, dout *graph.Node) 
 // normalizeBackward is dx: with z the normalised x and dz = gamma dout,
 // dx = (dz - [centred] mean dz - z mean(z dz)) / sqrt(... + Epsilon):
 // dout [B C H W], x [B C H W], gamma [C] -> dx [B C H W].
-type normalizeBackward struct{ normal normal }
+type normalizeBackward struct{ normalization normalization }
 
 func (normalizeBackward) Name() string { return "normalization gradient of input" }
 
 func (g normalizeBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 4, 4, 1); err != nil {
+	if err := checkRanks(in, 4, 4, 1); err != nil {
 		return nil, err
 	}
-	return in[1], wantEqual(in[0], in[1])
+	return in[1], checkEqual(in[0], in[1])
 }
 
 func (g normalizeBackward) Lower(l *graph.Lowering) {
-	m := g.normal.members(l.Shape)
-	run := graph.Pick(l, normalizeGradient[float32], normalizeGradient[float64])(g.normal, m)
+	m := g.normalization.layout(l.Shape)
+	run := graph.Pick(l, normalizeGradient[float32], normalizeGradient[float64])(g.normalization, m)
 	l.Emit("normalize_bwd_input", m.grid(), tensor.RowTiles(m.rows, m.groups, m.channels*m.width, run),
-		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}, g.normal.arguments(l, m, l.Shape)...)...)
+		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}, g.normalization.arguments(l, m, l.Shape)...)...)
 }
 
-func normalizeGradient[T float32 | float64](n normal, m members) func(a *tensor.Args, lo, hi int) {
+func normalizeGradient[T float32 | float64](n normalization, m groupLayout) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dx, dout, x, gamma := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)
-		var means, inverses, ofPlanes, products, sums [together]float64
-		var combination [together]kernel.Combination
+		var means, inverses, ofPlanes, products, sums [groupsPerPass]float64
+		var combination [groupsPerPass]kernel.Combination
 		size := m.channels * m.width
-		for row := lo; row < hi; row += together {
-			end := min(row+together, hi)
+		for row := lo; row < hi; row += groupsPerPass {
+			end := min(row+groupsPerPass, hi)
 			mean, inverse := means[:end-row], inverses[:end-row]
 			moments(x[row*size:end*size], n, mean, inverse)
-			var total, product [together]float64
-			for plane := row * m.channels; plane < end*m.channels; plane += together {
-				last := min(plane+together, end*m.channels)
+			var total, product [groupsPerPass]float64
+			for plane := row * m.channels; plane < end*m.channels; plane += groupsPerPass {
+				last := min(plane+groupsPerPass, end*m.channels)
 				count, from, dy := last-plane, x[plane*m.width:last*m.width], dout[plane*m.width:last*m.width]
 				for i := range count {
 					ofPlanes[i] = mean[(plane+i)/m.channels-row]
@@ -262,8 +264,8 @@ func normalizeGradient[T float32 | float64](n normal, m members) func(a *tensor.
 			for i := range inverse {
 				total[i], product[i] = total[i]/float64(size), product[i]*inverse[i]/float64(size)
 			}
-			for plane := row * m.channels; plane < end*m.channels; plane += together {
-				last := min(plane+together, end*m.channels)
+			for plane := row * m.channels; plane < end*m.channels; plane += groupsPerPass {
+				last := min(plane+groupsPerPass, end*m.channels)
 				for i := range last - plane {
 					group, scale := (plane+i)/m.channels-row, float64(gamma[(plane+i)%len(gamma)])
 					inverse := inverse[group]
@@ -280,44 +282,44 @@ func normalizeGradient[T float32 | float64](n normal, m members) func(a *tensor.
 
 // normalizeBackwardScale is dgamma[c] = sum over b h w of dout z, z the normalised x:
 // dout [B C H W], x [B C H W] -> dgamma [C].
-type normalizeBackwardScale struct{ normal normal }
+type normalizeBackwardScale struct{ normalization normalization }
 
 func (normalizeBackwardScale) Name() string { return "normalization gradient of scale" }
 
 func (g normalizeBackwardScale) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 4, 4); err != nil {
+	if err := checkRanks(in, 4, 4); err != nil {
 		return nil, err
 	}
-	return tensor.Shape{in[1][1]}, wantEqual(in[0], in[1])
+	return tensor.Shape{in[1][1]}, checkEqual(in[0], in[1])
 }
 
 func (g normalizeBackwardScale) Lower(l *graph.Lowering) {
-	m := g.normal.members(l.Shapes[1])
-	host := tensor.RowTiles(m.rows, m.groups, m.channels*m.width, graph.Pick(l, scaleProducts[float32], scaleProducts[float64])(g.normal, m))
+	m := g.normalization.layout(l.Shapes[1])
+	host := tensor.RowTiles(m.rows, m.groups, m.channels*m.width, graph.Pick(l, scaleProducts[float32], scaleProducts[float64])(g.normalization, m))
 	host.Workspace = 8 * m.rows * m.channels
 	combine := graph.Pick(l, channelTotals[float32], channelTotals[float64])(m.rows * m.channels)
 	host.Phases = append(host.Phases, tensor.Single(combine).Phases...)
-	arguments := append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, g.normal.arguments(l, m, l.Shapes[1])...)
+	arguments := append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, g.normalization.arguments(l, m, l.Shapes[1])...)
 	planes, channels := m.rows*m.channels, l.Shape[0]
 	products := tensor.NewWorkspace(tensor.Float64, planes)
 	l.EmitCalls("normalize_bwd_scale", []tensor.Call{
-		l.Call("normalize_bwd_scale", m.grid(), into(products, arguments)...),
+		l.Call("normalize_bwd_scale", m.grid(), withOutput(products, arguments)...),
 		sumPartial(l, l.Out(), products, planes/channels, channels, 1),
 	}, host, arguments...)
 }
 
 // scaleProducts leaves, for each channel of each image, the sum of dout z.
-func scaleProducts[T float32 | float64](n normal, m members) func(a *tensor.Args, lo, hi int) {
+func scaleProducts[T float32 | float64](n normalization, m groupLayout) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dout, x, products := tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Workspace[float64](a)
-		var means, inverses, ofPlanes [together]float64
+		var means, inverses, ofPlanes [groupsPerPass]float64
 		size := m.channels * m.width
-		for row := lo; row < hi; row += together {
-			end := min(row+together, hi)
+		for row := lo; row < hi; row += groupsPerPass {
+			end := min(row+groupsPerPass, hi)
 			mean, inverse := means[:end-row], inverses[:end-row]
 			moments(x[row*size:end*size], n, mean, inverse)
-			for plane := row * m.channels; plane < end*m.channels; plane += together {
-				last := min(plane+together, end*m.channels)
+			for plane := row * m.channels; plane < end*m.channels; plane += groupsPerPass {
+				last := min(plane+groupsPerPass, end*m.channels)
 				for i := range last - plane {
 					ofPlanes[i] = mean[(plane+i)/m.channels-row]
 				}

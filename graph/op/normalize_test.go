@@ -24,8 +24,8 @@ func TestNetworkOpsRefuse(t *testing.T) {
 	refuse(t, GroupNorm{Epsilon: 1}, image, channels, channels)
 	refuse(t, GroupNorm{Groups: 4, Epsilon: 1}, image, channels, channels)
 	refuse(t, GroupNorm{Groups: -1, Epsilon: 1}, image, channels, channels)
-	refuse(t, normalizeBackward{norm.normal()}, image, tensor.Shape{2, 6, 5, 4}, channels)
-	refuse(t, normalizeBackwardScale{norm.normal()}, image, tensor.Shape{2, 6, 5, 4})
+	refuse(t, normalizeBackward{norm.normalization()}, image, tensor.Shape{2, 6, 5, 4}, channels)
+	refuse(t, normalizeBackwardScale{norm.normalization()}, image, tensor.Shape{2, 6, 5, 4})
 	refuse(t, Threshold{}, image)
 	refuse(t, Threshold{}, image, tensor.Shape{5})
 	refuse(t, Threshold{}, tensor.Shape{6}, channels)
@@ -80,7 +80,7 @@ func TestFilterResponseNormOfExtremes(t *testing.T) {
 	for _, size := range []float64{1e-25, 1e25} {
 		x := []float32{float32(size), float32(-2 * size), float32(2 * size)}
 		var mean, inverse [1]float64
-		moments(x, normal{epsilon: 1e-60}, mean[:], inverse[:])
+		moments(x, normalization{epsilon: 1e-60}, mean[:], inverse[:])
 		if want := 1 / (size * math.Sqrt(3)); mean[0] != 0 || math.Abs(inverse[0]-want) > 1e-6*want {
 			t.Errorf("moments of %v are %v and %v, want 0 and %v", x, mean, inverse, want)
 		}

@@ -24,7 +24,7 @@ func (Patches) Name() string { return "patches" }
 
 // Shape implements graph.Op.
 func (p Patches) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 4); err != nil {
+	if err := checkRanks(in, 4); err != nil {
 		return nil, err
 	}
 	if p.Height < 1 || p.Width < 1 {

@@ -18,7 +18,7 @@ func (Periodic) InputType(i int) tensor.DType { return [...]tensor.DType{1: tens
 
 // Shape implements graph.Op.
 func (Periodic) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	return tensor.Shape{}, wantRanks(in, 1, 1)
+	return tensor.Shape{}, checkRanks(in, 1, 1)
 }
 
 // Lower implements graph.Op.

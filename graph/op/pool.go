@@ -32,7 +32,7 @@ func poolKernel(x tensor.Shape, window, stride, padding [2]int) kernel.Pool2D {
 }
 
 func poolShape(in []tensor.Shape, window, stride, padding [2]int) (tensor.Shape, error) {
-	if err := wantRanks(in, 4); err != nil {
+	if err := checkRanks(in, 4); err != nil {
 		return nil, err
 	}
 	k := poolKernel(in[0], window, stride, padding)
@@ -63,7 +63,7 @@ func (p MaxPool2D) Lower(l *graph.Lowering) {
 	k := poolKernel(l.Shapes[0], p.Window, p.Stride, p.Padding)
 	k.ReLU = p.relu
 	plan, err := k.MaxForward()
-	host := heavy(l, plan, err, operands{out: 0, a: 1, b: absent, bias: absent})
+	host := hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: absent, bias: absent})
 	stem := "max_pool_fwd"
 	if p.relu {
 		stem = "max_pool_relu_fwd"
@@ -82,7 +82,7 @@ func (p MaxPool2D) Fuse(consumer graph.Op) (graph.Op, bool) {
 
 // Gradients implements graph.Differentiable.
 func (p MaxPool2D) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
-	if p.byPlaces(graph.ShapeOf(in[0])) {
+	if p.usesPlaces(graph.ShapeOf(in[0])) {
 		return []*graph.Node{b.Apply(maxPlacesBackward{}, dout, b.Apply(maxPlaces{}, in[0]))}
 	}
 	return []*graph.Node{b.Apply(maxPoolBackward{pool: p}, dout, in[0])}
@@ -102,7 +102,7 @@ func (g maxPoolBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if g.relu {
 		ranks = append(ranks, 4)
 	}
-	if err := wantRanks(in, ranks...); err != nil {
+	if err := checkRanks(in, ranks...); err != nil {
 		return nil, err
 	}
 	y, err := g.pool.Shape(in[1:2])
@@ -110,11 +110,11 @@ func (g maxPoolBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if g.relu {
-		if err := wantEqual(in[1], in[2]); err != nil {
+		if err := checkEqual(in[1], in[2]); err != nil {
 			return nil, err
 		}
 	}
-	return in[1], wantEqual(y, in[0])
+	return in[1], checkEqual(y, in[0])
 }
 
 // Fuse implements graph.Fuser.
@@ -128,7 +128,7 @@ func (g maxPoolBackward) Fuse(consumer graph.Op) (graph.Op, bool) {
 
 // Twice has only the gradient of the ReLU that made x fused: another's may lie further up, before a
 // sum whose other term needs none.
-func (maxPoolBackward) Twice() {}
+func (maxPoolBackward) RedundantInput() {}
 
 func (g maxPoolBackward) Lower(l *graph.Lowering) {
 	k := poolKernel(l.Shape, g.pool.Window, g.pool.Stride, g.pool.Padding)
@@ -138,14 +138,14 @@ func (g maxPoolBackward) Lower(l *graph.Lowering) {
 	if g.relu {
 		stem = "max_pool_relu_bwd"
 	}
-	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
+	host := hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: 2, bias: absent})
 	host.RowTile.Owns = func(int, *tensor.Buffer) bool { return true }
 	l.Emit(stem, tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, poolSizes(k)...)...)
 }
 
-// byPlaces reports whether a byte for each window is all that the gradient needs of x: windows are
+// usesPlaces reports whether a byte for each window is all that the gradient needs of x: windows are
 // 2 x 2, side by side, and fill the image.
-func (p MaxPool2D) byPlaces(x tensor.Shape) bool {
+func (p MaxPool2D) usesPlaces(x tensor.Shape) bool {
 	return p.Window == Square(2) && p.Stride == Square(2) && p.Padding == Square(0) && x[2]%2 == 0 && x[3]%2 == 0
 }
 
@@ -160,7 +160,7 @@ func (maxPlaces) DType() tensor.DType { return tensor.Uint8 }
 func (maxPlaces) Early() {}
 
 func (maxPlaces) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 4); err != nil {
+	if err := checkRanks(in, 4); err != nil {
 		return nil, err
 	}
 	if x := in[0]; x[2]%2 != 0 || x[3]%2 != 0 {
@@ -172,11 +172,11 @@ func (maxPlaces) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (maxPlaces) Lower(l *graph.Lowering) {
 	windows, x := l.Shape.Elements(), l.Shapes[0]
 	run := graph.Pick(l, notePlaces[float32], notePlaces[float64])(x)
-	l.Emit("max_places_fwd", tensor.Threads(windows), byPlanes(x, run), l.Out(), l.In(0), tensor.Int(windows), tensor.Int(l.Shape[3]))
+	l.Emit("max_places_fwd", tensor.Threads(windows), planeTiles(x, run), l.Out(), l.In(0), tensor.Int(windows), tensor.Int(l.Shape[3]))
 }
 
-// byPlanes is a host kernel whose buffers are all planes of images [B C H W], or of their windows.
-func byPlanes(images tensor.Shape, run func(a *tensor.Args, lo, hi int)) tensor.HostKernel {
+// planeTiles is a host kernel whose buffers are all planes of images [B C H W], or of their windows.
+func planeTiles(images tensor.Shape, run func(a *tensor.Args, lo, hi int)) tensor.HostKernel {
 	rows, width := planes(images)
 	host := tensor.RowTiles(rows, 1, width, run)
 	host.RowTile.Owns = func(int, *tensor.Buffer) bool { return true }
@@ -206,11 +206,11 @@ func (g maxPlacesBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if g.relu {
 		ranks = append(ranks, 4)
 	}
-	if err := wantRanks(in, ranks...); err != nil {
+	if err := checkRanks(in, ranks...); err != nil {
 		return nil, err
 	}
 	d := in[0]
-	return tensor.Shape{d[0], d[1], 2 * d[2], 2 * d[3]}, wantEqual(in[0], in[1])
+	return tensor.Shape{d[0], d[1], 2 * d[2], 2 * d[3]}, checkEqual(in[0], in[1])
 }
 
 // Fuse implements graph.Fuser.
@@ -223,7 +223,7 @@ func (g maxPlacesBackward) Fuse(consumer graph.Op) (graph.Op, bool) {
 }
 
 // Twice is as maxPoolBackward's.
-func (maxPlacesBackward) Twice() {}
+func (maxPlacesBackward) RedundantInput() {}
 
 func (g maxPlacesBackward) Lower(l *graph.Lowering) {
 	stem, windows := "max_places_bwd", l.Shapes[0].Elements()
@@ -231,7 +231,7 @@ func (g maxPlacesBackward) Lower(l *graph.Lowering) {
 		stem = "max_places_relu_bwd"
 	}
 	run := graph.Pick(l, spreadPlaces[float32], spreadPlaces[float64])(l.Shape, g.relu)
-	l.Emit(stem, tensor.Threads(windows), byPlanes(l.Shape, run),
+	l.Emit(stem, tensor.Threads(windows), planeTiles(l.Shape, run),
 		l.Out(), l.In(0), l.In(1), tensor.Int(windows), tensor.Int(l.Shapes[0][3]))
 }
 
@@ -255,7 +255,7 @@ func (p AveragePool2D) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (p AveragePool2D) Lower(l *graph.Lowering) {
 	k := poolKernel(l.Shapes[0], p.Window, p.Stride, p.Padding)
 	plan, err := k.AverageForward()
-	host := heavy(l, plan, err, operands{out: 0, a: 1, b: absent, bias: absent})
+	host := hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: absent, bias: absent})
 	l.Emit("average_pool_fwd", tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
 }
 
@@ -274,7 +274,7 @@ type averagePoolBackward struct {
 func (averagePoolBackward) Name() string { return "average pool gradient" }
 
 func (g averagePoolBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 4); err != nil {
+	if err := checkRanks(in, 4); err != nil {
 		return nil, err
 	}
 	x := tensor.Shape{in[0][0], in[0][1], g.height, g.width}
@@ -282,12 +282,12 @@ func (g averagePoolBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x, wantEqual(y, in[0])
+	return x, checkEqual(y, in[0])
 }
 
 func (g averagePoolBackward) Lower(l *graph.Lowering) {
 	k := poolKernel(l.Shape, g.pool.Window, g.pool.Stride, g.pool.Padding)
 	plan, err := k.AverageBackward()
-	host := heavy(l, plan, err, operands{out: 0, a: 1, b: absent, bias: absent})
+	host := hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: absent, bias: absent})
 	l.Emit("average_pool_bwd", tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
 }

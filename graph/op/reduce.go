@@ -2,7 +2,7 @@ package op
 
 import (
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op/internal/walk"
+	"github.com/pollen-ml/pollen/graph/op/internal/strided"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
@@ -22,7 +22,7 @@ const reduceAxes = maxAxes / 2
 // is kept. Many cheap units make one tile; an expensive one is split over several, whose partial
 // sums are added in order.
 type reduction struct {
-	kept, summed walk.Walk // over the offsets of the runs
+	kept, summed strided.Layout // over the offsets of the runs
 	run          int
 	alongRun     bool // the run is summed over
 	sums         int  // elements of the output
@@ -131,7 +131,7 @@ func addRuns[T float32 | float64](r *reduction, partial []float64, x []T, unit, 
 
 // onGPU is how, and with which kernel, a GPU adds up: neighbouring sums side by side, unless what
 // they sum over is contiguous and long. summed has all axes that are summed over.
-func (r *reduction) onGPU(summed walk.Walk) (s sums, kernel string) {
+func (r *reduction) onGPU(summed strided.Layout) (s sums, kernel string) {
 	innermost, stride := 1, 0
 	if last := summed.Axes - 1; last >= 0 {
 		innermost, stride = summed.Extents[last], summed.Strides[last]

@@ -15,7 +15,7 @@ func (ReLU) Name() string { return "relu" }
 
 // Shape implements graph.Op.
 func (ReLU) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1); err != nil {
+	if err := checkRanks(in, -1); err != nil {
 		return nil, err
 	}
 	return in[0], nil
@@ -46,19 +46,19 @@ func (reluBackward) Name() string { return "relu gradient" }
 
 func (g reluBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if g.sum && len(in) == 3 {
-		if err := wantEqual(in[0], in[1]); err != nil {
+		if err := checkEqual(in[0], in[1]); err != nil {
 			return nil, err
 		}
 		in = in[1:]
 	}
-	if err := wantRanks(in, -1, -1); err != nil {
+	if err := checkRanks(in, -1, -1); err != nil {
 		return nil, err
 	}
-	return in[0], wantEqual(in[0], in[1])
+	return in[0], checkEqual(in[0], in[1])
 }
 
 // OfSum is how a gradient that two consumers leave is added up in passing.
-func (g reluBackward) OfSum() (graph.Op, bool) { return reluBackward{sum: true}, !g.sum }
+func (g reluBackward) FuseSum() (graph.Op, bool) { return reluBackward{sum: true}, !g.sum }
 
 func (g reluBackward) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
@@ -73,15 +73,15 @@ func (g reluBackward) Lower(l *graph.Lowering) {
 
 func reluSumGradient[T float32 | float64](a *tensor.Args, lo, hi int) {
 	dx, y := tensor.Slice[T](a, 0), tensor.Slice[T](a, 3)
-	inParts(lo, hi, func(lo, hi int) {
+	inCacheBlocks(lo, hi, func(lo, hi int) {
 		kernel.Add(dx[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi])
 		kernel.PassAbove(dx[lo:hi], dx[lo:hi], y[lo:hi], 0)
 	})
 }
 
-// inParts calls two passes for some elements at a time, which the first leaves the second in the
+// inCacheBlocks calls two passes for some elements at a time, which the first leaves the second in the
 // first-level cache.
-func inParts(lo, hi int, passes func(lo, hi int)) {
+func inCacheBlocks(lo, hi int, passes func(lo, hi int)) {
 	const part = 2048
 	for ; lo < hi; lo += part {
 		passes(lo, min(lo+part, hi))

@@ -24,19 +24,19 @@ func (r Restrict) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if !(r.Low < r.High) {
 		return nil, errors.Errorf("low is %v and high %v, wants low below high", r.Low, r.High)
 	}
-	return pointwiseShape(in)
+	return unaryShape(in)
 }
 
 // Lower implements graph.Op.
-func (r Restrict) Lower(l *graph.Lowering) { lowerPointwise(l, r.curve()) }
+func (r Restrict) Lower(l *graph.Lowering) { lowerUnary(l, r.unary()) }
 
 // Gradients implements graph.Differentiable.
 func (Restrict) Gradients(_ *graph.Builder, _ []*graph.Node, _, dout *graph.Node) []*graph.Node {
 	return []*graph.Node{dout}
 }
 
-func (r Restrict) curve() curve {
-	return curve{
+func (r Restrict) unary() unary {
+	return unary{
 		name: r.Name(),
 		value: func(x float64) float64 {
 			if r.Low <= x && x <= r.High {

@@ -1,7 +1,7 @@
 package op
 
 import (
-	"github.com/pollen-ml/pollen/graph/op/internal/walk"
+	"github.com/pollen-ml/pollen/graph/op/internal/strided"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -9,7 +9,7 @@ import (
 // runs over which the operand either stays (stride 0) or moves along (stride 1). Operands of one
 // output that come from the same groups have the same runs.
 type runs struct {
-	outer  walk.Walk
+	outer  strided.Layout
 	run    int
 	stride int
 }
@@ -38,7 +38,7 @@ func (r *runs) next(lo, hi int) (n, offset int) {
 	return min(r.run-at, hi-lo), r.outer.At(row) + at*r.stride
 }
 
-// arguments are a kernel's integers: extents and strides of maxAxes axes, see walk.Walk.
+// arguments are a kernel's integers: extents and strides of maxAxes axes, see strided.Layout.
 func (r *runs) arguments() []tensor.Argument {
 	all := r.outer
 	all.Add(r.run, r.stride)

@@ -5,18 +5,18 @@ import "math"
 // Softsign is y = x / (1 + |x|), elementwise: x [...] -> y [...]. Its derivative, (1 - |y|)^2,
 // needs only y. Source: Bergstra, Desjardins, Lamblin and Bengio, Quadratic polynomials learn
 // better image features (2009); Turian, Bergstra and Bengio (2009). layers.Softsign uses it.
-type Softsign struct{ elementwise[softsignCurve] }
+type Softsign struct{ elementwise[softsignUnary] }
 
-type softsignCurve struct{}
+type softsignUnary struct{}
 
-func (softsignCurve) curve() curve {
-	return curve{
+func (softsignUnary) unary() unary {
+	return unary{
 		name:  "softsign",
 		value: func(x float64) float64 { return x / (1 + math.Abs(x)) },
-		slope: func(y float64) float64 {
+		derivative: func(y float64) float64 {
 			left := 1 - math.Abs(y)
 			return left * left
 		},
-		ofOutput: true,
+		fromOutput: true,
 	}
 }

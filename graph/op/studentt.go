@@ -14,19 +14,19 @@ import (
 // x [...] -> y [...]. From x = 50 on, where the terms cancel, it is computed by their asymptotic
 // series about the normal density's constant.
 // Source: Stirling's series of the ratio of two gamma functions, DLMF 5.11.8.
-type StudentTConstant struct{ elementwise[studentTCurve] }
+type StudentTConstant struct{ elementwise[studentTUnary] }
 
-type studentTCurve struct{}
+type studentTUnary struct{}
 
-// manyDegrees is where the series becomes exact to rounding: the first omitted term is below 1e-15.
-const manyDegrees = 50
+// asymptoticFrom is where the series becomes exact to rounding: the first omitted term is below 1e-15.
+const asymptoticFrom = 50
 
-func (studentTCurve) curve() curve {
-	return curve{
+func (studentTUnary) unary() unary {
+	return unary{
 		name:  "student_t_constant",
 		value: StudentTConstant{}.Of,
-		slope: func(x float64) float64 {
-			if x >= manyDegrees {
+		derivative: func(x float64) float64 {
+			if x >= asymptoticFrom {
 				r := 1 / (x * x)
 				return (1.0/4 - (1.0/8-(1.0/4-17.0/16*r)*r)*r) * r
 			}
@@ -37,7 +37,7 @@ func (studentTCurve) curve() curve {
 
 // Of is y for one x.
 func (StudentTConstant) Of(x float64) float64 {
-	if x >= manyDegrees {
+	if x >= asymptoticFrom {
 		r := 1 / (x * x)
 		return -0.5*math.Log(2*math.Pi) - (1.0/4-(1.0/24-(1.0/20-17.0/112*r)*r)*r)/x
 	}

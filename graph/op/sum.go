@@ -17,7 +17,7 @@ func (Sum) Name() string { return "sum" }
 
 // Shape implements graph.Op.
 func (s Sum) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1); err != nil {
+	if err := checkRanks(in, -1); err != nil {
 		return nil, err
 	}
 	return s.Axes.remaining(in[0])
@@ -28,7 +28,7 @@ func (s Sum) Lower(l *graph.Lowering) { lowerReduction(l, "sum_fwd", s.Axes, 1) 
 
 // Gradients implements graph.Differentiable.
 func (s Sum) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
-	return []*graph.Node{b.Apply(spread{ViewAs(graph.ShapeOf(in[0])...), s.Axes, false}, dout)}
+	return []*graph.Node{b.Apply(sumBackward{ViewAs(graph.ShapeOf(in[0])...), s.Axes, false}, dout)}
 }
 
 // Mean is the mean over axes, which the output then lacks: x [...] -> y, y[kept axes] = 1/n sum
@@ -52,21 +52,21 @@ func (m Mean) Lower(l *graph.Lowering) {
 
 // Gradients implements graph.Differentiable.
 func (m Mean) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
-	return []*graph.Node{b.Apply(spread{ViewAs(graph.ShapeOf(in[0])...), m.Axes, true}, dout)}
+	return []*graph.Node{b.Apply(sumBackward{ViewAs(graph.ShapeOf(in[0])...), m.Axes, true}, dout)}
 }
 
 // spread is the gradient of Sum and Mean: each dout goes to all elements of x that were added up,
 // for a mean in equal shares: dout [kept axes] -> dx of x's shape.
-type spread struct {
-	x     View
-	axes  Axes
-	share bool
+type sumBackward struct {
+	x    View
+	axes Axes
+	mean bool
 }
 
-func (spread) Name() string { return "spread" }
+func (sumBackward) Name() string { return "spread" }
 
-func (s spread) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1); err != nil {
+func (s sumBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := checkRanks(in, -1); err != nil {
 		return nil, err
 	}
 	x := s.x.shape()
@@ -74,12 +74,12 @@ func (s spread) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x, wantEqual(kept, in[0])
+	return x, checkEqual(kept, in[0])
 }
 
-func (s spread) Lower(l *graph.Lowering) {
+func (s sumBackward) Lower(l *graph.Lowering) {
 	scale := 1.0
-	if s.share {
+	if s.mean {
 		scale = float64(l.Shapes[0].Elements()) / float64(l.Shape.Elements())
 	}
 	groups := collapse(l.Shape, func(axis int) int {
@@ -90,12 +90,12 @@ func (s spread) Lower(l *graph.Lowering) {
 	})
 	runs := newRuns(groups, 1)
 	n := l.Shape.Elements()
-	run := graph.Pick(l, spreadRuns[float32], spreadRuns[float64])(runs, scale)
+	run := graph.Pick(l, broadcastRuns[float32], broadcastRuns[float64])(runs, scale)
 	arguments := append([]tensor.Argument{l.Out(), l.In(0), tensor.Int(n)}, runs.arguments()...)
 	l.Emit("sum_bwd", tensor.Threads(n), tensor.Rows(n, 1, run), append(arguments, tensor.Float(l.DType, scale))...)
 }
 
-func spreadRuns[T float32 | float64](r runs, scale float64) func(a *tensor.Args, lo, hi int) {
+func broadcastRuns[T float32 | float64](r runs, scale float64) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dx, dout, scale := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), T(scale)
 		for lo < hi {

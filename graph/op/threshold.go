@@ -18,7 +18,7 @@ func (Threshold) Name() string { return "threshold" }
 
 // Shape implements graph.Op.
 func (Threshold) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1, 1); err != nil {
+	if err := checkRanks(in, -1, 1); err != nil {
 		return nil, err
 	}
 	if len(in[0]) < 2 || in[0][1] != in[1][0] {
@@ -72,7 +72,7 @@ func (thresholdBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 3 {
 		return nil, errors.Errorf("got %d inputs, wants 3", len(in))
 	}
-	if err := wantEqual(in[0], in[1]); err != nil {
+	if err := checkEqual(in[0], in[1]); err != nil {
 		return nil, err
 	}
 	return Threshold{}.Shape(in[1:])
@@ -104,10 +104,10 @@ type thresholdBackwardBound struct{}
 func (thresholdBackwardBound) Name() string { return "threshold gradient of bound" }
 
 func (thresholdBackwardBound) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1, -1); err != nil {
+	if err := checkRanks(in, -1, -1); err != nil {
 		return nil, err
 	}
-	if err := wantEqual(in[0], in[1]); err != nil {
+	if err := checkEqual(in[0], in[1]); err != nil {
 		return nil, err
 	}
 	return biasBackward{}.Shape(in[:1])

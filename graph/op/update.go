@@ -21,7 +21,7 @@ func UpdateTile(n int) int {
 const smallTiles = 128
 
 // UpdateTiles is how many tiles and statistics an update of n parameters has.
-func UpdateTiles(n int) int { return above(n, UpdateTile(n)) }
+func UpdateTiles(n int) int { return ceilDiv(n, UpdateTile(n)) }
 
 // TileOfUpdate is where a tile of n parameters begins and ends.
 func TileOfUpdate(n, tile int) (lo, hi int) {
@@ -68,7 +68,7 @@ func updateTile[T float32 | float64, R any](n int, rule R, run func(rule R, a *t
 
 // UpdateGrid is the grid of an update of n parameters: a block for some tiles, a thread for a four.
 func UpdateGrid(n int) tensor.Grid {
-	return tensor.Shares{Items: UpdateTiles(n), Most: maxTiles, Threads: min(above(n, 4), UpdateTile(n)/4, updateThreads), Rows: true}
+	return tensor.Shares{Items: UpdateTiles(n), Most: maxTiles, Threads: min(ceilDiv(n, 4), UpdateTile(n)/4, updateThreads), Rows: true}
 }
 
 // updateThreads is the most threads of a block, as in cuda/kernels/update.cuh. What a block

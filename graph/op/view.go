@@ -4,13 +4,13 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op/internal/walk"
+	"github.com/pollen-ml/pollen/graph/op/internal/strided"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // maxAxes is the most axes a View can have: attributes are comparable, so that the shape is an
 // array.
-const maxAxes = walk.MaxAxes
+const maxAxes = strided.MaxAxes
 
 // View gives its input another shape with as many elements; it costs nothing. Axes beyond the
 // shape's are 0.
@@ -55,7 +55,7 @@ func (v View) shape() tensor.Shape {
 
 // Shape implements graph.Op.
 func (v View) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1); err != nil {
+	if err := checkRanks(in, -1); err != nil {
 		return nil, err
 	}
 	if shape := v.shape(); shape.Elements() != in[0].Elements() {

@@ -104,9 +104,9 @@ func Positive(r *rand.Rand, values []float64) {
 	}
 }
 
-// Apart spreads its values evenly over (-2, 2), in random order: no two are near each other, and
+// Distinct spreads its values evenly over (-2, 2), in random order: no two are near each other, and
 // none is near 0, for ops that have kinks there. Finite differences are safe up to 10000 elements.
-func Apart(r *rand.Rand, values []float64) {
+func Distinct(r *rand.Rand, values []float64) {
 	n := len(values)
 	for i, place := range r.Perm(n) {
 		values[i] = (2*float64(place) + 1.5 - float64(n)) * 2 / float64(n)

@@ -136,7 +136,7 @@ func maximumCases() []Case {
 				}
 				return [][]float64{dx}
 			},
-		}, Case{Name: fmt.Sprint("row maximum ", size), Op: array.RowMaximum{}, Inputs: []Input{Float(Apart, size[:]...)}, Naive: naive, Terms: 1, NoGradient: true})
+		}, Case{Name: fmt.Sprint("row maximum ", size), Op: array.RowMaximum{}, Inputs: []Input{Float(Distinct, size[:]...)}, Naive: naive, Terms: 1, NoGradient: true})
 	}
 	return cases
 }
@@ -153,8 +153,8 @@ func largerCases() []Case {
 			}
 		}
 	}
-	for _, c := range []array.Larger{{}, {Smaller: true}} {
-		second := func(a, b float64) bool { return !c.Smaller && b > a || c.Smaller && b < a }
+	for _, c := range []array.Extremum{{}, {Minimum: true}} {
+		second := func(a, b float64) bool { return !c.Minimum && b > a || c.Minimum && b < a }
 		row := func(name string, a, b Input) Case {
 			return Case{
 				Name: fmt.Sprint(c.Name(), " ", name, " ", a.Shape), Op: c, Inputs: []Input{a, b}, Terms: 1,

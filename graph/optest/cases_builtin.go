@@ -18,9 +18,9 @@ func builtinCases() []Case {
 		Name: "the other float in between", Terms: 1, Inputs: []Input{Float(Normal, 7, 151)},
 		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
 			end := b.Within(map[tensor.DType]tensor.DType{tensor.Float32: tensor.Float64, tensor.Float64: tensor.Float32}[b.DType()])
-			half := b.Apply(op.Scale{Factor: 0.5}, b.As(in[0]))
+			half := b.Apply(op.Scale{Factor: 0.5}, b.Cast(in[0]))
 			end()
-			return b.As(half)
+			return b.Cast(half)
 		},
 		Naive:    func(in [][]float64) []float64 { return halfInFloat32(in[0]) },
 		Gradient: func(_ [][]float64, dout []float64) [][]float64 { return [][]float64{halfInFloat32(dout)} },

@@ -76,7 +76,7 @@ func normalizeCases() []Case {
 		}
 		cases = append(cases, Case{
 			Name: fmt.Sprint("threshold ", shape), Op: op.Threshold{}, Terms: 1,
-			Inputs: []Input{Float(Apart, shape...), Float(Uniform, shape[1])},
+			Inputs: []Input{Float(Distinct, shape...), Float(Uniform, shape[1])},
 			Naive: func(in [][]float64) []float64 {
 				y := make([]float64, len(in[0]))
 				for i, v := range in[0] {
@@ -230,7 +230,7 @@ func functionCases() []Case {
 		{op.Sigmoid{}, Normal, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, ""},
 		{op.Softplus{}, Normal, func(x float64) float64 { return math.Log(1 + math.Exp(x)) }, ""},
 		{op.SiLU{}, Normal, func(x float64) float64 { return x / (1 + math.Exp(-x)) }, ""},
-		{op.ELU{Alpha: 1.5}, Apart, func(x float64) float64 {
+		{op.ELU{Alpha: 1.5}, Distinct, func(x float64) float64 {
 			if x > 0 {
 				return x
 			}

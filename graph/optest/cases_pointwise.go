@@ -42,7 +42,7 @@ func pointwiseCases() []Case {
 	}}
 	for _, shape := range []tensor.Shape{{}, {1}, {31}, {3, 5, 7, 11}, {9001}} {
 		cases = append(cases, Case{
-			Name: fmt.Sprint("relu ", shape), Op: op.ReLU{}, Inputs: []Input{Float(Apart, shape...)}, Naive: relu, Terms: 1,
+			Name: fmt.Sprint("relu ", shape), Op: op.ReLU{}, Inputs: []Input{Float(Distinct, shape...)}, Naive: relu, Terms: 1,
 		})
 	}
 	for _, shape := range []tensor.Shape{{1, 1}, {31, 33}, {2, 257, 3}, {3, 5, 7, 9}, {100, 10, 24, 24}} {

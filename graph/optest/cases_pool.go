@@ -105,7 +105,7 @@ func poolCases() []Case {
 		if !speed {
 			cases = append(cases, p.rectified(largest)...)
 			cases = append(cases, Case{
-				Name: "max pool " + p.String(), Op: largest, Inputs: []Input{Float(Apart, p.shape...)}, Naive: p.naiveMax, Terms: size,
+				Name: "max pool " + p.String(), Op: largest, Inputs: []Input{Float(Distinct, p.shape...)}, Naive: p.naiveMax, Terms: size,
 			})
 		}
 		cases = append(cases, Case{

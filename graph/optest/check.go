@@ -55,12 +55,12 @@ func (c *Case) expect(host tensor.Device) (trace, error) {
 	if c.NoGradient || c.Gradient != nil || c.Speed {
 		return want, nil
 	}
-	return want, c.checkSlopes(host, s, want[0])
+	return want, c.checkFiniteDifferences(host, s, want[0])
 }
 
 // naive is the host's trace with what the row's loops compute in its place; gradients for which the
 // row has no loop stay the host's.
-func (s *subject) naive(computed trace) trace {
+func (s *compiledCase) naive(computed trace) trace {
 	values := s.c.values(0)
 	var want trace
 	for step := range computed {
@@ -70,7 +70,7 @@ func (s *subject) naive(computed trace) trace {
 		}
 		y := s.c.Naive(values)
 		row := append([][]float64(nil), computed[step]...)
-		for i, v := range s.kept {
+		for i, v := range s.variables {
 			switch {
 			case v.role == output:
 				row[i] = y
@@ -96,7 +96,7 @@ func (c *Case) countStep(values [][]float64) {
 }
 
 // check compares what a device computes with what is wanted, with the host, and with itself.
-func (s *subject) check(device, host tensor.Device, want trace) error {
+func (s *compiledCase) check(device, host tensor.Device, want trace) error {
 	guarded, err := s.run(guard{device}, 0, 1, false)
 	if err != nil {
 		return errors.Wrap(err, "between sentinels")
@@ -129,15 +129,15 @@ func (s *subject) check(device, host tensor.Device, want trace) error {
 }
 
 // close compares all that was computed with the wanted values.
-func (s *subject) close(got, want trace) error { return s.closeWithin(1, got, want) }
+func (s *compiledCase) close(got, want trace) error { return s.closeWithin(1, got, want) }
 
-func (s *subject) closeWithin(tolerances float64, got, want trace) error {
+func (s *compiledCase) closeWithin(tolerances float64, got, want trace) error {
 	for step := range want {
-		for i, v := range s.kept {
+		for i, v := range s.variables {
 			tol := s.c.tol(s.dtype, s.terms(v), want[step][i])
 			tol.Abs, tol.Rel = tolerances*tol.Abs, tolerances*tol.Rel
 			if err := Close(got[step][i], want[step][i], tol); err != nil {
-				return errors.Wrapf(s.of(err, v), "step %d, %s", step, v.title)
+				return errors.Wrapf(s.annotate(err, v), "step %d, %s", step, v.title)
 			}
 		}
 	}
@@ -146,7 +146,7 @@ func (s *subject) closeWithin(tolerances float64, got, want trace) error {
 
 // terms is the number of terms in an element's sum. When an input has fewer elements than the
 // output, each goes into several sums, and its gradient has that many times more terms.
-func (s *subject) terms(v variable) int {
+func (s *compiledCase) terms(v variable) int {
 	if v.role != gradient {
 		return s.c.Terms
 	}
@@ -155,7 +155,7 @@ func (s *subject) terms(v variable) int {
 
 // checkHost checks what only the host promises: the same bits from any number of threads, and no
 // allocation in a step.
-func (s *subject) checkHost(device tensor.Device, want trace) error {
+func (s *compiledCase) checkHost(device tensor.Device, want trace) error {
 	for _, threads := range []int{1, 3} {
 		host := tensor.NewHost(threads)
 		got, err := s.run(host, 0, 1, false)

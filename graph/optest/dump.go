@@ -218,7 +218,7 @@ func (c *Case) about(err error, device tensor.Device) []string {
 		lines = append(lines, fmt.Sprintf("input %d: %s of shape %v", i, dtype, in.Shape))
 	}
 	var m *mismatch
-	var s *subject
+	var s *compiledCase
 	if errors.As(err, &m) && m.subject != nil {
 		s = m.subject
 	} else if compiled, failed := c.compile(tensor.Float32, true, !c.NoGradient); failed == nil {

@@ -226,7 +226,7 @@ func TestRowsAreChecked(t *testing.T) {
 	defer host.Close()
 	good := func() Case {
 		return Case{
-			Name: "good", Op: op.ReLU{}, Inputs: []Input{Float(Apart, 31)}, Terms: 1,
+			Name: "good", Op: op.ReLU{}, Inputs: []Input{Float(Distinct, 31)}, Terms: 1,
 			Naive: func(in [][]float64) []float64 { return naiveReLU(in[0]) },
 		}
 	}

@@ -32,8 +32,8 @@ func (weightedSum) Gradients(_ *graph.Builder, in []*graph.Node, _, _ *graph.Nod
 const difference = 1e-5
 
 // slope is a function of a row's inputs, sum(cotangent * y), in float64 on the host.
-type slope struct {
-	s       *subject
+type finiteDifference struct {
+	s       *compiledCase
 	session *graph.Session
 	values  [][]float64
 	weights []float64
@@ -41,7 +41,7 @@ type slope struct {
 }
 
 // evaluate is the sum where input i has other values than its own.
-func (p *slope) evaluate(i int, values []float64) (float64, error) {
+func (p *finiteDifference) evaluate(i int, values []float64) (float64, error) {
 	if err := p.s.writeInput(p.session, 0, i, values); err != nil {
 		return 0, err
 	}
@@ -69,7 +69,7 @@ func (p *slope) evaluate(i int, values []float64) (float64, error) {
 }
 
 // along is the derivative of the sum for input i in a direction.
-func (p *slope) along(i int, direction []float64) (float64, error) {
+func (p *finiteDifference) along(i int, direction []float64) (float64, error) {
 	var sums [2]float64
 	for side, h := range []float64{difference, -difference} {
 		moved := append([]float64(nil), p.values[i]...)
@@ -84,9 +84,9 @@ func (p *slope) along(i int, direction []float64) (float64, error) {
 	return (sums[0] - sums[1]) / (2 * difference), p.s.writeInput(p.session, 0, i, p.values[i])
 }
 
-// checkSlopes compares a row's gradients, in float64, with finite differences: for each input in
+// checkFiniteDifferences compares a row's gradients, in float64, with finite differences: for each input in
 // two random directions, and for some single elements.
-func (c *Case) checkSlopes(host tensor.Device, s *subject, computed [][]float64) error {
+func (c *Case) checkFiniteDifferences(host tensor.Device, s *compiledCase, computed [][]float64) error {
 	forward, err := c.compile(tensor.Float64, true, false)
 	if err != nil {
 		return err
@@ -96,11 +96,11 @@ func (c *Case) checkSlopes(host tensor.Device, s *subject, computed [][]float64)
 		return err
 	}
 	defer session.Close()
-	p := &slope{s: forward, session: session, values: c.values(0), weights: s.cotangent(0)}
+	p := &finiteDifference{s: forward, session: session, values: c.values(0), weights: s.cotangent(0)}
 	if err := forward.write(session, 0, p.values); err != nil {
 		return err
 	}
-	for k, v := range s.kept {
+	for k, v := range s.variables {
 		if v.role != gradient {
 			continue
 		}

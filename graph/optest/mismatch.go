@@ -16,7 +16,7 @@ type mismatch struct {
 	bits      bool
 
 	// What the numbers are, as far as it is known.
-	subject *subject
+	subject *compiledCase
 	shape   tensor.Shape
 
 	wrong  []int   // the indices of the elements that differ

@@ -17,12 +17,12 @@ func TestHost(t *testing.T) {
 }
 
 // foreign hides that a device is the host.
-type foreign struct{ tensor.Device }
+type wrapped struct{ tensor.Device }
 
 func TestOtherDevice(t *testing.T) {
 	host := tensor.NewHost(2)
 	defer host.Close()
-	RunCases(t, foreign{host}, append(pointwiseCases()[:8], gatherCases()[:4]...))
+	RunCases(t, wrapped{host}, append(pointwiseCases()[:8], gatherCases()[:4]...))
 }
 
 func BenchmarkHost(b *testing.B) {

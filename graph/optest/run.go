@@ -93,7 +93,7 @@ func BenchmarkCases(b *testing.B, device tensor.Device, cases []Case) {
 			b.Fatal(err)
 		}
 		b.Run(c.Name+"/backward", func(b *testing.B) {
-			backward.measure(b, device, c.Flops*float64(min(2, len(backward.kept))))
+			backward.measure(b, device, c.Flops*float64(min(2, len(backward.variables))))
 		})
 	}
 }
@@ -101,7 +101,7 @@ func BenchmarkCases(b *testing.B, device tensor.Device, cases []Case) {
 // stepsPerRun is how many steps a measured Run makes, so that starting it does not count.
 const stepsPerRun = 10
 
-func (s *subject) measure(b *testing.B, device tensor.Device, flops float64) {
+func (s *compiledCase) measure(b *testing.B, device tensor.Device, flops float64) {
 	session, err := s.program.Load(device, graph.LoadOptions{Seed: seed})
 	if err != nil {
 		b.Fatal(err)
@@ -151,7 +151,7 @@ func (r *recorder) Load(s tensor.Workload) (tensor.Runner, error) {
 }
 
 // launches returns the program's launches.
-func (s *subject) launches() []tensor.Launch {
+func (s *compiledCase) launches() []tensor.Launch {
 	var r recorder
 	// Load always ends with errRecorded, after it has handed over the schedule.
 	_, _ = s.program.Load(&r, graph.LoadOptions{})

@@ -11,13 +11,13 @@ import (
 )
 
 // subject is a row compiled for one float type.
-type subject struct {
-	c       *Case
-	dtype   tensor.DType
-	program *graph.Program
-	shape   tensor.Shape // of the output
-	kept    []variable   // what is compared after each step
-	dead    map[int]bool // inputs that nothing in the program reads
+type compiledCase struct {
+	c         *Case
+	dtype     tensor.DType
+	program   *graph.Program
+	shape     tensor.Shape // of the output
+	variables []variable   // what is compared after each step
+	unused    map[int]bool // inputs that nothing in the program reads
 }
 
 // variable is a value of the program that the suite reads.
@@ -47,9 +47,9 @@ const (
 func inputName(i int) string { return fmt.Sprint("x", i) }
 
 // compile builds a row's graph: the output, the gradients of sum(cotangent * y), or both.
-func (c *Case) compile(dtype tensor.DType, keepOutput, keepGradients bool) (*subject, error) {
+func (c *Case) compile(dtype tensor.DType, keepOutput, keepGradients bool) (*compiledCase, error) {
 	b := graph.New(dtype)
-	s := &subject{c: c, dtype: dtype}
+	s := &compiledCase{c: c, dtype: dtype}
 	nodes := c.inputs(b)
 	var y *graph.Node
 	if c.Build != nil {
@@ -63,10 +63,10 @@ func (c *Case) compile(dtype tensor.DType, keepOutput, keepGradients bool) (*sub
 	s.shape = graph.ShapeOf(y)
 	if keepOutput {
 		b.Output(outputName, y)
-		s.kept = append(s.kept, variable{title: "output", name: outputName, dtype: graph.DTypeOf(y), shape: s.shape})
+		s.variables = append(s.variables, variable{title: "output", name: outputName, dtype: graph.DTypeOf(y), shape: s.shape})
 	}
 	for _, i := range c.updates() {
-		s.kept = append(s.kept, variable{
+		s.variables = append(s.variables, variable{
 			title: fmt.Sprint("updated input ", i), name: inputName(i), dtype: dtype, shape: c.Inputs[i].Shape, input: i, role: update,
 		})
 	}
@@ -78,9 +78,9 @@ func (c *Case) compile(dtype tensor.DType, keepOutput, keepGradients bool) (*sub
 		return nil, err
 	}
 	dump := s.program.Dump()
-	s.dead = map[int]bool{}
+	s.unused = map[int]bool{}
 	for i, in := range c.Inputs {
-		s.dead[i] = !in.isHeader() && !strings.Contains(dump, fmt.Sprintf("  input   %s ", inputName(i)))
+		s.unused[i] = !in.isHeader() && !strings.Contains(dump, fmt.Sprintf("  input   %s ", inputName(i)))
 	}
 	return s, nil
 }
@@ -102,7 +102,7 @@ func (c *Case) inputs(b *graph.Builder) []*graph.Node {
 }
 
 // differentiate keeps the gradients of sum(cotangent * y) of all float inputs.
-func (s *subject) differentiate(b *graph.Builder, nodes []*graph.Node, y *graph.Node) {
+func (s *compiledCase) differentiate(b *graph.Builder, nodes []*graph.Node, y *graph.Node) {
 	loss := b.Apply(weightedSum{}, y, b.State(cotangentName, nil, s.shape...))
 	var with []*graph.Node
 	var which []int
@@ -120,7 +120,7 @@ func (s *subject) differentiate(b *graph.Builder, nodes []*graph.Node, y *graph.
 			names[g] = name
 			b.Output(name, g)
 		}
-		s.kept = append(s.kept, variable{
+		s.variables = append(s.variables, variable{
 			title: fmt.Sprint("gradient of input ", which[i]), name: name, dtype: s.dtype,
 			shape: s.c.Inputs[which[i]].Shape, input: which[i], role: gradient,
 		})
@@ -128,12 +128,12 @@ func (s *subject) differentiate(b *graph.Builder, nodes []*graph.Node, y *graph.
 }
 
 // cotangent is what multiplies the output in the loss of use 2.
-func (s *subject) cotangent(chain int) []float64 {
+func (s *compiledCase) cotangent(chain int) []float64 {
 	return s.c.draw(cotangentName, chain, s.shape, Normal)
 }
 
-func (s *subject) hasGradients() bool {
-	for _, v := range s.kept {
+func (s *compiledCase) hasGradients() bool {
+	for _, v := range s.variables {
 		if v.role == gradient {
 			return true
 		}
@@ -146,7 +146,7 @@ type trace [][][]float64
 
 // run makes the row's steps for chains first to first+chains-1, and returns each chain's trace.
 // With again, it makes them a second time in the same memory, and the bits must be the same.
-func (s *subject) run(device tensor.Device, first, chains int, again bool) ([]trace, error) {
+func (s *compiledCase) run(device tensor.Device, first, chains int, again bool) ([]trace, error) {
 	session, err := s.program.Load(device, graph.LoadOptions{Seed: seed, FirstChain: first, Chains: chains})
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (s *subject) run(device tensor.Device, first, chains int, again bool) ([]tr
 }
 
 // pass writes all inputs and makes the row's steps.
-func (s *subject) pass(session *graph.Session, first int) ([]trace, error) {
+func (s *compiledCase) pass(session *graph.Session, first int) ([]trace, error) {
 	traces := make([]trace, session.Chains())
 	for chain := range traces {
 		if err := s.write(session, chain, s.c.values(first+chain)); err != nil {
@@ -197,7 +197,7 @@ func (s *subject) pass(session *graph.Session, first int) ([]trace, error) {
 }
 
 // write sets a chain's inputs.
-func (s *subject) write(session *graph.Session, chain int, values [][]float64) error {
+func (s *compiledCase) write(session *graph.Session, chain int, values [][]float64) error {
 	for i := range s.c.Inputs {
 		if err := s.writeInput(session, chain, i, values[i]); err != nil {
 			return err
@@ -206,10 +206,10 @@ func (s *subject) write(session *graph.Session, chain int, values [][]float64) e
 	return nil
 }
 
-func (s *subject) writeInput(session *graph.Session, chain, i int, values []float64) error {
+func (s *compiledCase) writeInput(session *graph.Session, chain, i int, values []float64) error {
 	in := s.c.Inputs[i]
 	switch {
-	case s.dead[i]:
+	case s.unused[i]:
 		return nil
 	case in.isHeader():
 		return graph.Write(session, "header", chain, 0, convert[uint64](values))
@@ -223,9 +223,9 @@ func (s *subject) writeInput(session *graph.Session, chain, i int, values []floa
 }
 
 // read gets the values of all that is kept.
-func (s *subject) read(session *graph.Session, chain int) ([][]float64, error) {
+func (s *compiledCase) read(session *graph.Session, chain int) ([][]float64, error) {
 	var row [][]float64
-	for _, v := range s.kept {
+	for _, v := range s.variables {
 		values, err := readFloats(session, v.dtype, v.name, chain, v.shape.Elements())
 		if err != nil {
 			return nil, err
@@ -236,11 +236,11 @@ func (s *subject) read(session *graph.Session, chain int) ([][]float64, error) {
 }
 
 // sameBits compares two traces bit for bit.
-func (s *subject) sameBits(got, want trace) error {
+func (s *compiledCase) sameBits(got, want trace) error {
 	for step := range want {
-		for i, v := range s.kept {
+		for i, v := range s.variables {
 			if err := Same(got[step][i], want[step][i]); err != nil {
-				return errors.Wrapf(s.of(err, v), "step %d, %s", step, v.title)
+				return errors.Wrapf(s.annotate(err, v), "step %d, %s", step, v.title)
 			}
 		}
 	}
@@ -248,7 +248,7 @@ func (s *subject) sameBits(got, want trace) error {
 }
 
 // of completes a comparison's error: it is of a variable of the program.
-func (s *subject) of(err error, v variable) error {
+func (s *compiledCase) annotate(err error, v variable) error {
 	var m *mismatch
 	if errors.As(err, &m) {
 		m.subject, m.shape = s, v.shape

@@ -32,14 +32,14 @@ func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*
 		t.nodes[n] = place
 	}
 	t.input = func(n *gorgonia.Node) *graph.Node {
-		start, err := startOf(n)
+		start, err := initialValue(n)
 		if err != nil {
 			b.Fail(err)
 			return nil
 		}
 		return b.Parameter(givenName(n), start, n.Shape()...)
 	}
-	t.fed = fixed(b, t)
+	t.runtimeInput = frozen(b, t)
 	for i, n := range outputs {
 		made[i] = t.visit(n)
 	}
@@ -50,14 +50,14 @@ func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*
 }
 
 // fixed makes nodes, of what a Machine reads anew for each run, whose values are those of now.
-func fixed(b *graph.Builder, t *translator) func(string, tensor.Shape, func() []float64) *graph.Node {
+func frozen(b *graph.Builder, t *translator) func(string, tensor.Shape, func() []float64) *graph.Node {
 	return func(_ string, shape tensor.Shape, values func() []float64) *graph.Node {
 		return t.literal(shape, values()...)
 	}
 }
 
-// startOf is the initializer with an input's value.
-func startOf(n *gorgonia.Node) (graph.Initializer, error) {
+// initialValue is the initializer with an input's value.
+func initialValue(n *gorgonia.Node) (graph.Initializer, error) {
 	if givenName(n) == "" {
 		return nil, refusal(n, "it is a parameter without a name, by which samples are kept", "make it WithName")
 	}
@@ -97,7 +97,7 @@ func NewNetwork(input, output *gorgonia.Node, parameters ...*gorgonia.Node) (*Ne
 		if p == nil || p.Op() != nil || p == input {
 			return nil, errors.Errorf("stock: network: parameter %v is not an input of its own", p)
 		}
-		start, err := startOf(p)
+		start, err := initialValue(p)
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +139,7 @@ func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	}
 	t := newTranslator(n.survey, b, n.output.Dtype())
 	t.evaluating = b.Mode == graph.Prediction
-	t.batch, t.now = want[0], shape[0]
+	t.graphBatch, t.batch = want[0], shape[0]
 	t.batched[n.input] = true
 	t.nodes[n.input] = t.view(x, append(tensor.Shape{shape[0]}, want[1:]...))
 	for i, p := range n.parameters {
@@ -149,7 +149,7 @@ func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 		b.Fail(refusal(other, "it is neither the network's input nor one of its parameters", "name it as a parameter, or make it a constant"))
 		return nil
 	}
-	t.fed = fixed(b, t)
+	t.runtimeInput = frozen(b, t)
 	return t.visit(n.output)
 }
 

@@ -139,13 +139,13 @@ func (a attributes) nodes(name string) gorgonia.Nodes {
 }
 
 // binary is the operator of an elemBinOp.
-func (a attributes) binary() (relation, error) {
+func (a attributes) binary() (binaryOp, error) {
 	operator := a.fields.FieldByName("ʘBinaryOperator").Elem()
 	inner, err := attributesOfType(operator)
 	if err != nil {
 		return 0, err
 	}
-	return relation(inner.int("ʘBinaryOperatorType")), nil
+	return binaryOp(inner.int("ʘBinaryOperatorType")), nil
 }
 
 // attributesOfType is attributesOf for a struct that an unexported field holds.
@@ -163,16 +163,16 @@ func (a attributes) into() *gorgonia.Value {
 }
 
 // unbind takes a node's value away, so that nobody takes an old one for the present one.
-func unbind(n *gorgonia.Node) {
+func clearValue(n *gorgonia.Node) {
 	field := reflect.ValueOf(n).Elem().FieldByName("boundTo")
 	reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().SetZero()
 }
 
 // relation is an operator on two numbers, in Gorgonia's order.
-type relation int
+type binaryOp int
 
 const (
-	add relation = iota
+	add binaryOp = iota
 	subtract
 	multiply
 	divide
@@ -185,7 +185,7 @@ const (
 	notEqual
 )
 
-func (r relation) compares() bool { return r >= less }
+func (r binaryOp) compares() bool { return r >= less }
 
 // product is an operator of linear algebra, in Gorgonia's order.
 type product int

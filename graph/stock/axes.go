@@ -13,28 +13,28 @@ import (
 )
 
 // along refuses an op along the examples' axis in a network.
-func (t *translator) along(m *member, x *gorgonia.Node, axes ...int) bool {
+func (t *translator) checkAlong(m *nodeInfo, x *gorgonia.Node, axes ...int) bool {
 	for _, axis := range axes {
-		if axis == 0 && t.spreads(x) && t.mixes(m, "it works along the batch") {
+		if axis == 0 && t.hasBatchAxis(x) && t.refuseMixing(m, "it works along the batch") {
 			return false
 		}
 	}
 	return true
 }
 
-func (t *translator) sum(m *member) *graph.Node {
+func (t *translator) sum(m *nodeInfo) *graph.Node {
 	over := m.ints("along")
-	if !t.along(m, m.inputs[0], over...) {
+	if !t.checkAlong(m, m.inputs[0], over...) {
 		return nil
 	}
 	return t.apply(op.Sum{Axes: op.AxesOf(over...)}, t.visit(m.inputs[0]))
 }
 
 // max moves the axes to the end, where they are the rows of a RowMaximum.
-func (t *translator) max(m *member) *graph.Node {
+func (t *translator) max(m *nodeInfo) *graph.Node {
 	over := op.AxesOf(m.ints("along")...)
 	x := t.visit(m.inputs[0])
-	if x == nil || !t.along(m, m.inputs[0], m.ints("along")...) {
+	if x == nil || !t.checkAlong(m, m.inputs[0], m.ints("along")...) {
 		return nil
 	}
 	var kept, last []int
@@ -66,7 +66,7 @@ func (t *translator) reorder(x *graph.Node, axes []int) *graph.Node {
 
 // softmax translates SoftMax and LogSoftMax along any axis. Gorgonia's -1 is the last one, but the
 // first of a column vector.
-func (t *translator) softmax(m *member) *graph.Node {
+func (t *translator) softmax(m *nodeInfo) *graph.Node {
 	shape, axis := m.Shape(), m.int("axis")
 	if axis == -1 {
 		axis = len(shape) - 1
@@ -77,7 +77,7 @@ func (t *translator) softmax(m *member) *graph.Node {
 	if axis < 0 || axis >= len(shape) {
 		return t.refuse(m, fmt.Sprintf("its axis is %d in shape %v", axis, shape), "give one of the axes, from 0 on")
 	}
-	if !t.along(m, m.inputs[0], axis) {
+	if !t.checkAlong(m, m.inputs[0], axis) {
 		return nil
 	}
 	var o graph.Op = op.Softmax{}
@@ -106,19 +106,19 @@ func exchange(axes, axis int) []int {
 }
 
 // repeat repeats along an axis, as many times as its second input says.
-func (t *translator) repeat(m *member) *graph.Node {
+func (t *translator) repeat(m *nodeInfo) *graph.Node {
 	from, along := m.inputs[0].Shape(), m.int("along")
 	x := t.visit(m.inputs[0])
 	if x == nil {
 		return nil
 	}
-	if along < len(from) && !t.along(m, m.inputs[0], along) {
+	if along < len(from) && !t.checkAlong(m, m.inputs[0], along) {
 		return nil
 	}
 	times, known := t.number(m.inputs[1])
 	if !known {
-		size := t.member[m.inputs[1]]
-		if !size.is("sizeOp") || size.int("axis") != 0 || !t.spreads(size.inputs[0]) || along != 0 {
+		size := t.info[m.inputs[1]]
+		if !size.is("sizeOp") || size.int("axis") != 0 || !t.hasBatchAxis(size.inputs[0]) || along != 0 {
 			return t.refuse(m, "how often it repeats is not known", "repeat as often as a constant or another node's extent says")
 		}
 		times, t.batched[m.Node] = float64(t.shape(size.inputs[0])[0]), true
@@ -137,10 +137,10 @@ func (t *translator) repeat(m *member) *graph.Node {
 }
 
 // slice takes a range along an axis; of one element, it leaves the axis out.
-func (t *translator) slice(m *member) *graph.Node {
+func (t *translator) slice(m *nodeInfo) *graph.Node {
 	along := m.int("along")
 	x := t.visit(m.inputs[0])
-	if x == nil || !t.along(m, m.inputs[0], along) {
+	if x == nil || !t.checkAlong(m, m.inputs[0], along) {
 		return nil
 	}
 	ranged := m.Op().(interface{ IsSlice() dense.Slice })
@@ -151,7 +151,7 @@ func (t *translator) slice(m *member) *graph.Node {
 		if to := t.shape(m.Node); len(to) == len(graph.ShapeOf(x)) {
 			s.Count = to[along]
 		}
-		if t.takers(m) > 1 && hidesAnother(r, extent) {
+		if t.userCount(m) > 1 && hidesAnother(r, extent) {
 			return t.refuse(m, fmt.Sprintf("it is used twice, and may be two slices of an axis of %d, which Gorgonia takes for one if they begin 256 apart", extent),
 				"let both users take a Reshape of it to its own shape if it is one, and slice a Reshape of the input if it is two")
 		}
@@ -166,9 +166,9 @@ func hidesAnother(r dense.Slice, extent int) bool {
 }
 
 // concat is a sum of its inputs, each at its place among zeros.
-func (t *translator) concat(m *member) *graph.Node {
+func (t *translator) concat(m *nodeInfo) *graph.Node {
 	axis, at := m.int("axis"), 0
-	if !t.along(m, m.Node, axis) {
+	if !t.checkAlong(m, m.Node, axis) {
 		return nil
 	}
 	var y *graph.Node
@@ -189,12 +189,12 @@ func (t *translator) concat(m *member) *graph.Node {
 }
 
 // at is one element, which has no gradient in Gorgonia either.
-func (t *translator) at(m *member) *graph.Node {
+func (t *translator) at(m *nodeInfo) *graph.Node {
 	index := 0
 	for i, extent := range m.inputs[0].Shape() {
 		index = index*extent + m.ints("coordinates")[i]
 	}
-	if t.spreads(m.inputs[0]) && t.mixes(m, "it takes an element of one example") {
+	if t.hasBatchAxis(m.inputs[0]) && t.refuseMixing(m, "it takes an element of one example") {
 		return nil
 	}
 	return t.apply(array.Element{Index: index}, t.visit(m.inputs[0]))

@@ -13,7 +13,7 @@ import (
 
 // elementwise translates operators on two inputs. Operands that Gorgonia has repeated along axes of
 // extent 1 are taken as they were before: Pollen's operators repeat in passing.
-func (t *translator) elementwise(m *member) *graph.Node {
+func (t *translator) elementwise(m *nodeInfo) *graph.Node {
 	r, err := m.binary()
 	if err != nil {
 		t.b.Fail(err)
@@ -49,7 +49,7 @@ func (t *translator) elementwise(m *member) *graph.Node {
 	if o == nil {
 		return nil
 	}
-	a, b := t.alike(m, x), t.alike(m, y)
+	a, b := t.reshaped(m, x), t.reshaped(m, y)
 	if r == greater || r == greaterOrEqual {
 		a, b = b, a
 	}
@@ -61,7 +61,7 @@ func (t *translator) elementwise(m *member) *graph.Node {
 }
 
 // operators are the ops of the relations; for greater ones, of the operands in the other order.
-var operators = map[relation]graph.Op{
+var operators = map[binaryOp]graph.Op{
 	add:      op.Add{},
 	subtract: op.Subtract{},
 	multiply: op.Multiply{},
@@ -77,7 +77,7 @@ var operators = map[relation]graph.Op{
 }
 
 // withConstant is x r v; nil if it is none of the cheap ones.
-func (t *translator) withConstant(r relation, x *gorgonia.Node, v float64) *graph.Node {
+func (t *translator) withConstant(r binaryOp, x *gorgonia.Node, v float64) *graph.Node {
 	switch {
 	case !isFinite(v):
 	case r == add:
@@ -97,7 +97,7 @@ func (t *translator) withConstant(r relation, x *gorgonia.Node, v float64) *grap
 }
 
 // ofConstant is v r x; nil if it is none of the cheap ones.
-func (t *translator) ofConstant(r relation, v float64, x *gorgonia.Node) *graph.Node {
+func (t *translator) ofConstant(r binaryOp, v float64, x *gorgonia.Node) *graph.Node {
 	switch {
 	case r == add || r == multiply:
 		return t.withConstant(r, x, v)
@@ -109,7 +109,7 @@ func (t *translator) ofConstant(r relation, v float64, x *gorgonia.Node) *graph.
 
 // isSign reports whether a node is x >= 0 as numbers: times x it is what Rectify makes.
 func (t *translator) isSign(n, x *gorgonia.Node) bool {
-	m := t.member[n]
+	m := t.info[n]
 	if r, err := m.operator(); err != nil || r != greaterOrEqual || !m.bool("retSame") || m.inputs[0] != x {
 		return false
 	}
@@ -119,8 +119,8 @@ func (t *translator) isSign(n, x *gorgonia.Node) bool {
 
 // narrow is what a repeat repeats, if that has extent 1 along the repeated axis.
 func (t *translator) narrow(n *gorgonia.Node) *gorgonia.Node {
-	for t.member[n].is("repeatOp") {
-		m := t.member[n]
+	for t.info[n].is("repeatOp") {
+		m := t.info[n]
 		from, along := tensor.Shape(m.inputs[0].Shape()), m.int("along")
 		if len(from) > 0 && (len(from) != n.Dims() || from[along] != 1) {
 			break
@@ -132,7 +132,7 @@ func (t *translator) narrow(n *gorgonia.Node) *gorgonia.Node {
 
 // alike is an operand in the shape of the result, if it has as many numbers: Gorgonia takes a
 // vector and a column or a row of its length for the same shape.
-func (t *translator) alike(m *member, operand *gorgonia.Node) *graph.Node {
+func (t *translator) reshaped(m *nodeInfo, operand *gorgonia.Node) *graph.Node {
 	x, shape := t.visit(operand), t.shape(m.Node)
 	if x == nil || graph.ShapeOf(x).Elements() != shape.Elements() {
 		return x
@@ -142,10 +142,10 @@ func (t *translator) alike(m *member, operand *gorgonia.Node) *graph.Node {
 
 // bias is x + y where y has a number for each channel of x, axis 1: a BiasAdd is done in passing by
 // the product before it. It is nil for other y.
-func (t *translator) bias(m *member, x, y *gorgonia.Node) *graph.Node {
+func (t *translator) bias(m *nodeInfo, x, y *gorgonia.Node) *graph.Node {
 	from, of := tensor.Shape(y.Shape()), tensor.Shape(x.Shape())
 	if !of.Equal(tensor.Shape(m.Shape())) || len(of) < 2 || len(from) != len(of) || from[1] != of[1] ||
-		from.Elements() != from[1] || t.spreads(y) || of[1] == 1 {
+		from.Elements() != from[1] || t.hasBatchAxis(y) || of[1] == 1 {
 		return nil
 	}
 	z := t.visit(x)
@@ -153,20 +153,20 @@ func (t *translator) bias(m *member, x, y *gorgonia.Node) *graph.Node {
 }
 
 // smaller is the smaller of two numbers; where they are equal the gradient goes to the first.
-func (t *translator) smaller(m *member) *graph.Node { return t.choose(m, false) }
+func (t *translator) minBetween(m *nodeInfo) *graph.Node { return t.extremum(m, false) }
 
 // larger is the larger of two numbers; where they are equal the gradient goes to the first.
-func (t *translator) larger(m *member) *graph.Node { return t.choose(m, true) }
+func (t *translator) maxBetween(m *nodeInfo) *graph.Node { return t.extremum(m, true) }
 
 // choose is for inputs of one shape in the stock graph. In a network, the batch of one may have
 // grown from 1: the other one's example then counts for all of it.
-func (t *translator) choose(m *member, larger bool) *graph.Node {
-	a, b := t.alike(m, m.inputs[0]), t.alike(m, m.inputs[1])
-	return t.apply(array.Larger{Smaller: !larger}, t.spread(a, b), t.spread(b, a))
+func (t *translator) extremum(m *nodeInfo, larger bool) *graph.Node {
+	a, b := t.reshaped(m, m.inputs[0]), t.reshaped(m, m.inputs[1])
+	return t.apply(array.Extremum{Minimum: !larger}, t.broadcastBatch(a, b), t.broadcastBatch(b, a))
 }
 
 // spread repeats a node's first element along axis 0 as often as another's extent there.
-func (t *translator) spread(x, like *graph.Node) *graph.Node {
+func (t *translator) broadcastBatch(x, like *graph.Node) *graph.Node {
 	from, to := graph.ShapeOf(x), graph.ShapeOf(like)
 	if len(from) == 0 || len(to) == 0 || from[0] != 1 || to[0] == 1 {
 		return x
@@ -175,7 +175,7 @@ func (t *translator) spread(x, like *graph.Node) *graph.Node {
 }
 
 // unary translates functions of one number.
-func (t *translator) unary(m *member) *graph.Node {
+func (t *translator) unary(m *nodeInfo) *graph.Node {
 	x := t.visit(m.inputs[0])
 	if t.b.Err() != nil {
 		return nil

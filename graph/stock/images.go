@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-func (t *translator) maxPool(m *member) *graph.Node {
+func (t *translator) maxPool(m *nodeInfo) *graph.Node {
 	north, south, west, east := m.int("padNorth"), m.int("padSouth"), m.int("padWest"), m.int("padEast")
 	if north != south || west != east {
 		return t.refuse(m, fmt.Sprintf("its padding is asymmetric: %d above and %d below, %d left and %d right", north, south, west, east),
@@ -25,24 +25,24 @@ func (t *translator) maxPool(m *member) *graph.Node {
 	}, t.visit(m.inputs[0]))
 }
 
-func (t *translator) globalAveragePool(m *member) *graph.Node {
+func (t *translator) globalAveragePool(m *nodeInfo) *graph.Node {
 	mean := t.apply(op.Mean{Axes: op.AxesOf(2, 3)}, t.visit(m.inputs[0]))
 	return t.view(mean, t.shape(m.Node))
 }
 
 // upsample repeats each pixel along both sides; Gorgonia's stride is one less than how often.
-func (t *translator) upsample(m *member) *graph.Node {
+func (t *translator) upsample(m *nodeInfo) *graph.Node {
 	times := m.int("stride") + 1
 	rows := t.apply(array.Repeat{Axis: 2, Times: times}, t.visit(m.inputs[0]))
 	return t.apply(array.Repeat{Axis: 3, Times: times}, rows)
 }
 
-func (t *translator) dropout(m *member) *graph.Node {
+func (t *translator) dropout(m *nodeInfo) *graph.Node {
 	x, rate := t.visit(m.inputs[0]), m.float("probability")
 	if t.evaluating || rate == 0 || x == nil {
 		return x
 	}
-	if t.takers(m) > 1 {
+	if t.userCount(m) > 1 {
 		return t.refuse(m, "it is used twice, and may be two dropouts that Gorgonia has taken for one",
 			"let both users take a Reshape of it to its own shape if it is one, and drop out a Reshape of the input if it is two")
 	}
@@ -53,7 +53,7 @@ func (t *translator) dropout(m *member) *graph.Node {
 }
 
 // groupNorm translates the op, which has neither scale nor shift: what follows it has these.
-func (t *translator) groupNorm(m *member) *graph.Node {
+func (t *translator) groupNorm(m *nodeInfo) *graph.Node {
 	x := t.visit(m.inputs[0])
 	if x == nil {
 		return nil
@@ -71,7 +71,7 @@ func (t *translator) groupNorm(m *member) *graph.Node {
 }
 
 // batchNorm translates evaluation, by the running mean and variance as they are when a run begins.
-func (t *translator) batchNorm(m *member) *graph.Node {
+func (t *translator) batchNorm(m *nodeInfo) *graph.Node {
 	if m.bool("training") && !t.evaluating {
 		return t.refuse(m, "batch norm in training makes an example's output depend on the others of its batch",
 			"use GroupNorm, or evaluate: SetTraining(false) and EvalMode()")
@@ -86,7 +86,7 @@ func (t *translator) batchNorm(m *member) *graph.Node {
 		shape = shape[:2]
 	}
 	number := fmt.Sprint(m.ID())
-	scale := t.fed("scale of batch norm "+number, shape, func() []float64 {
+	scale := t.runtimeInput("scale of batch norm "+number, shape, func() []float64 {
 		_, variance := normal.Stats()
 		scales := floatsOf(variance)
 		for i, v := range scales {
@@ -94,7 +94,7 @@ func (t *translator) batchNorm(m *member) *graph.Node {
 		}
 		return scales
 	})
-	mean := t.fed("mean of batch norm "+number, shape, func() []float64 {
+	mean := t.runtimeInput("mean of batch norm "+number, shape, func() []float64 {
 		mean, _ := normal.Stats()
 		return floatsOf(mean)
 	})

@@ -12,12 +12,12 @@ import (
 )
 
 // product translates matrix products and what Gorgonia makes of vectors.
-func (t *translator) product(m *member) *graph.Node {
+func (t *translator) product(m *nodeInfo) *graph.Node {
 	x, y := m.inputs[0], m.inputs[1]
 	transposeA, transposeB := m.bool("transA"), m.bool("transB")
 	kind := product(m.int("āBinaryOperator"))
-	if kind != batchedProduct && (t.spreads(y) || t.spreads(x) && (transposeA || kind == innerProduct)) &&
-		t.mixes(m, "it multiplies examples with each other") {
+	if kind != batchedProduct && (t.hasBatchAxis(y) || t.hasBatchAxis(x) && (transposeA || kind == innerProduct)) &&
+		t.refuseMixing(m, "it multiplies examples with each other") {
 		return nil
 	}
 	switch kind {
@@ -69,19 +69,19 @@ func (t *translator) matrices(x, y *gorgonia.Node, transposeA, transposeB bool) 
 
 // untransposed is the matrix that a node is the transpose of; nil if it is none.
 func (t *translator) untransposed(n *gorgonia.Node) *gorgonia.Node {
-	if m := t.member[n]; m.is("transposeOp") && m.Dims() == 2 {
+	if m := t.info[n]; m.is("transposeOp") && m.Dims() == 2 {
 		return m.inputs[0]
 	}
 	return nil
 }
 
 // transpose translates a permutation of axes. Gorgonia's Conv2d ends with one.
-func (t *translator) transpose(m *member) *graph.Node {
+func (t *translator) transpose(m *nodeInfo) *graph.Node {
 	if conv := t.convolution(m); conv != nil || t.b.Err() != nil {
 		return conv
 	}
 	pattern := m.ints("pattern")
-	if pattern[0] != 0 && t.batched[m.Node] && t.mixes(m, "it moves the axis of the examples") {
+	if pattern[0] != 0 && t.batched[m.Node] && t.refuseMixing(m, "it moves the axis of the examples") {
 		return nil
 	}
 	return t.apply(array.TransposeBy(pattern...), t.visit(m.inputs[0]))
@@ -89,24 +89,24 @@ func (t *translator) transpose(m *member) *graph.Node {
 
 // convolution recognises Conv2d, which is [B P Q K] transposed to [B K P Q], of a reshape, of the
 // product of patches (Im2Col, reshaped) with the filter, reshaped; nil if it is something else.
-func (t *translator) convolution(m *member) *graph.Node {
+func (t *translator) convolution(m *nodeInfo) *graph.Node {
 	if fmt.Sprint(m.ints("pattern")) != "[0 3 1 2]" {
 		return nil
 	}
-	images := t.member[m.inputs[0]]
+	images := t.info[m.inputs[0]]
 	if !images.is("reshapeOp") {
 		return nil
 	}
-	multiplied := t.member[images.inputs[0]]
+	multiplied := t.info[images.inputs[0]]
 	if !multiplied.is("linAlgBinOp") || product(multiplied.int("āBinaryOperator")) != matrixProduct ||
 		multiplied.bool("transA") || !multiplied.bool("transB") {
 		return nil
 	}
-	patches, filter := t.member[multiplied.inputs[0]], t.member[multiplied.inputs[1]]
+	patches, filter := t.info[multiplied.inputs[0]], t.info[multiplied.inputs[1]]
 	if !patches.is("reshapeOp") || !filter.is("reshapeOp") {
 		return nil
 	}
-	columns, weights := t.member[patches.inputs[0]], t.member[filter.inputs[0]]
+	columns, weights := t.info[patches.inputs[0]], t.info[filter.inputs[0]]
 	if !columns.is("im2colOp") || weights.Dims() != 4 {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (t *translator) convolution(m *member) *graph.Node {
 	if w[1] != x[1] || w[2] != columns.int("h") || w[3] != columns.int("w") || y[0] != x[0] || y[1] != w[0] {
 		return nil
 	}
-	if t.spreads(weights.Node) && t.mixes(m, "its filter depends on the examples") {
+	if t.hasBatchAxis(weights.Node) && t.refuseMixing(m, "its filter depends on the examples") {
 		return nil
 	}
 	in := t.visit(columns.inputs[0])
@@ -126,13 +126,13 @@ func (t *translator) convolution(m *member) *graph.Node {
 }
 
 // reshape keeps each example's elements together, as the order in memory does.
-func (t *translator) reshape(m *member) *graph.Node {
+func (t *translator) reshape(m *nodeInfo) *graph.Node {
 	x := t.visit(m.inputs[0])
 	if x == nil {
 		return nil
 	}
-	if to := m.Shape(); t.now > 0 && t.batched[m.Node] && (len(to) == 0 || to[0]%t.batch != 0) {
-		t.mixes(m, fmt.Sprintf("it gives a batch of %d the shape %v", t.batch, to))
+	if to := m.Shape(); t.batch > 0 && t.batched[m.Node] && (len(to) == 0 || to[0]%t.graphBatch != 0) {
+		t.refuseMixing(m, fmt.Sprintf("it gives a batch of %d the shape %v", t.graphBatch, to))
 		return nil
 	}
 	return t.view(x, t.shape(m.Node))

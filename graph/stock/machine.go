@@ -29,12 +29,12 @@ type Machine struct {
 	err     error
 	survey  *survey
 	options machineOptions
-	own     tensor.Device // the host, if the caller gave no device
+	ownHost tensor.Device // the host, if the caller gave no device
 	session *graph.Session
 
 	feeds     []feed
-	results   []result
-	gradients []result
+	fetches   []fetch
+	gradients []fetch
 	loss      *gorgonia.Node
 	lossReads []*gorgonia.Value
 }
@@ -49,7 +49,7 @@ type feed struct {
 }
 
 // result is where one of the program's outputs goes after a run.
-type result struct {
+type fetch struct {
 	name  string // of the output; "" for a node that is an input
 	node  *gorgonia.Node
 	reads []*gorgonia.Value
@@ -67,9 +67,9 @@ type result struct {
 func NewMachine(g *gorgonia.ExprGraph, o Options, options ...gorgonia.VMOpt) *Machine {
 	m := &Machine{}
 	m.err = m.build(g, o, options)
-	if m.err != nil && m.own != nil {
-		m.own.Close()
-		m.own = nil
+	if m.err != nil && m.ownHost != nil {
+		m.ownHost.Close()
+		m.ownHost = nil
 	}
 	return m
 }
@@ -94,8 +94,8 @@ func (m *Machine) build(g *gorgonia.ExprGraph, o Options, options []gorgonia.VMO
 	}
 	device := o.Device
 	if device == nil {
-		m.own = tensor.NewHost(0)
-		device = m.own
+		m.ownHost = tensor.NewHost(0)
+		device = m.ownHost
 	}
 	m.session, err = program.Load(device, graph.LoadOptions{Seed: o.Seed})
 	return err
@@ -103,7 +103,7 @@ func (m *Machine) build(g *gorgonia.ExprGraph, o Options, options []gorgonia.VMO
 
 // translate builds Pollen's graph of all that the machine computes.
 func (m *Machine) translate() (*graph.Builder, error) {
-	wanted, err := m.goals()
+	wanted, err := m.findFetches()
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (m *Machine) translate() (*graph.Builder, error) {
 		m.feeds = append(m.feeds, feed{name: name, node: n})
 		return b.Data(name, dtype, n.Shape()...)
 	}
-	t.fed = func(name string, shape tensor.Shape, values func() []float64) *graph.Node {
+	t.runtimeInput = func(name string, shape tensor.Shape, values func() []float64) *graph.Node {
 		m.feeds = append(m.feeds, feed{name: name, values: values})
 		return b.Data(name, dtype, shape...)
 	}
@@ -130,7 +130,7 @@ func (m *Machine) translate() (*graph.Builder, error) {
 			r.name = outputs.keep(node)
 		}
 	}
-	m.results = wanted
+	m.fetches = wanted
 	if m.loss != nil {
 		if err := m.differentiate(t, &outputs); err != nil {
 			return nil, err
@@ -165,7 +165,7 @@ func (m *Machine) differentiate(t *translator, o *outputs) error {
 	for _, n := range m.survey.all {
 		if n.Op() == nil && n.Deriv() != nil {
 			inputs = append(inputs, t.visit(n))
-			m.gradients = append(m.gradients, result{node: n, adds: m.options.accumulates(n)})
+			m.gradients = append(m.gradients, fetch{node: n, adds: m.options.accumulates(n)})
 		}
 	}
 	gradients := t.b.Gradients(loss, inputs...)
@@ -178,7 +178,7 @@ func (m *Machine) differentiate(t *translator, o *outputs) error {
 		r.name = o.keep(gradients[i])
 		// Gorgonia may have one node for gradients that are not equal; then it gets no value.
 		d := r.node.Deriv()
-		if owner, taken := owners[d]; (!taken || owner == gradients[i]) && !m.survey.member[d].isConstant() {
+		if owner, taken := owners[d]; (!taken || owner == gradients[i]) && !m.survey.info[d].isConstant() {
 			r.deriv, owners[d] = d, gradients[i]
 			continue
 		}
@@ -210,19 +210,19 @@ func (m *Machine) RunAll() error {
 		}
 	}
 	if err := m.session.Run(1); err != nil {
-		return errors.WithMessage(m.survey.explained(err), "stock: run")
+		return errors.WithMessage(m.survey.explain(err), "stock: run")
 	}
-	for i := range m.results {
-		if err := m.give(&m.results[i]); err != nil {
+	for i := range m.fetches {
+		if err := m.store(&m.fetches[i]); err != nil {
 			return err
 		}
 	}
 	for i := range m.gradients {
-		if err := m.giveGradient(&m.gradients[i]); err != nil {
+		if err := m.storeGradient(&m.gradients[i]); err != nil {
 			return err
 		}
 	}
-	return m.giveLoss()
+	return m.storeLoss()
 }
 
 // Reset implements gorgonia.VM. There is nothing to go back to: it does nothing.
@@ -235,9 +235,9 @@ func (m *Machine) Close() error {
 	}
 	err := m.session.Close()
 	m.session = nil
-	if m.own != nil {
-		err = cmp.Or(err, m.own.Close())
-		m.own = nil
+	if m.ownHost != nil {
+		err = cmp.Or(err, m.ownHost.Close())
+		m.ownHost = nil
 	}
 	return err
 }
@@ -272,7 +272,7 @@ func (m *Machine) has(n *gorgonia.Node) error {
 	if m.err != nil {
 		return m.err
 	}
-	if m.survey.member[n] == nil {
+	if m.survey.info[n] == nil {
 		return errors.Errorf("stock: %v is not a node of the machine's graph", n)
 	}
 	return nil

@@ -23,7 +23,7 @@ func naive(g *gorgonia.ExprGraph) (map[*gorgonia.Node]gorgonia.Value, error) {
 	values := map[*gorgonia.Node]gorgonia.Value{}
 	for i := len(sorted) - 1; i >= 0; i-- {
 		n := sorted[i]
-		m := s.member[n]
+		m := s.info[n]
 		if m.isStatement() {
 			continue
 		}

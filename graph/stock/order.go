@@ -7,7 +7,7 @@ import (
 
 // floatsOf is a copy of a value's numbers, in row order; nil where they are not floats.
 func floatsOf(v gorgonia.Value) []float64 {
-	switch data := inRows(v).(type) {
+	switch data := rowMajor(v).(type) {
 	case float32:
 		return []float64{float64(data)}
 	case float64:
@@ -24,25 +24,25 @@ func floatsOf(v gorgonia.Value) []float64 {
 	return nil
 }
 
-// inRows is a value's Data in row order, the last axis running fastest. Tensors are not always
+// rowMajor is a value's Data in row order, the last axis running fastest. Tensors are not always
 // stored so: those made AsFortran, transposed ones whose elements were not moved, and slices are
 // copied.
-func inRows(v gorgonia.Value) any {
-	places := placesOf(v)
+func rowMajor(v gorgonia.Value) any {
+	places := rowMajorOffsets(v)
 	if places == nil {
 		return v.Data()
 	}
 	switch data := v.Data().(type) {
 	case []float32:
-		return pick(data, places)
+		return gather(data, places)
 	case []float64:
-		return pick(data, places)
+		return gather(data, places)
 	default:
 		return data
 	}
 }
 
-func pick[T any](from []T, places []int) []T {
+func gather[T any](from []T, places []int) []T {
 	to := make([]T, len(places))
 	for i, at := range places {
 		to[i] = from[at]
@@ -50,10 +50,10 @@ func pick[T any](from []T, places []int) []T {
 	return to
 }
 
-// placesOf says for each element of a tensor, in row order, where in its memory it is; nil if
+// rowMajorOffsets says for each element of a tensor, in row order, where in its memory it is; nil if
 // memory has them in that order. It goes by the strides alone: Materialize leaves a column-major
 // tensor as it is, and the flags of a slice or a transposition do not tell all orders apart.
-func placesOf(v gorgonia.Value) []int {
+func rowMajorOffsets(v gorgonia.Value) []int {
 	d, ok := v.(*dense.Dense)
 	if !ok {
 		return nil

@@ -228,7 +228,7 @@ func cook(choices []int) (loss *gorgonia.Node, parameters gorgonia.Nodes) {
 		panic(err)
 	}
 	for i, n := range k.nodes {
-		if len(s.member[n].users) > 0 || i < len(k.nodes)-1 && k.nodes[i+1] == n {
+		if len(s.info[n].users) > 0 || i < len(k.nodes)-1 && k.nodes[i+1] == n {
 			continue
 		}
 		term := n

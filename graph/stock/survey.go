@@ -11,16 +11,16 @@ import (
 
 // survey is what a stock graph consists of.
 type survey struct {
-	graph  *gorgonia.ExprGraph
-	all    gorgonia.Nodes
-	member map[*gorgonia.Node]*member
+	graph *gorgonia.ExprGraph
+	all   gorgonia.Nodes
+	info  map[*gorgonia.Node]*nodeInfo
 
 	// gradient has the nodes that Grad has made, and what is computed from them.
 	gradient map[*gorgonia.Node]bool
 }
 
 // member is a node of the graph with what Gorgonia does not export of it.
-type member struct {
+type nodeInfo struct {
 	*gorgonia.Node
 	attributes // of its op
 	inputs     gorgonia.Nodes
@@ -33,9 +33,9 @@ type member struct {
 	probabilities bool
 }
 
-func (m *member) isInput() bool     { return m.Op() == nil }
-func (m *member) isConstant() bool  { return m.is("constantScalar", "constantTensor") }
-func (m *member) isStatement() bool { return m.is("readOp", "letOp") }
+func (m *nodeInfo) isInput() bool     { return m.Op() == nil }
+func (m *nodeInfo) isConstant() bool  { return m.is("constantScalar", "constantTensor") }
+func (m *nodeInfo) isStatement() bool { return m.is("readOp", "letOp") }
 
 // surveyOf reads a graph. It does not go by ExprGraph.From and To, whose indices are wrong after
 // Gorgonia has removed a node.
@@ -43,23 +43,23 @@ func surveyOf(g *gorgonia.ExprGraph) (*survey, error) {
 	if g == nil {
 		return nil, errors.New("stock: the graph is nil")
 	}
-	s := &survey{graph: g, all: g.AllNodes(), member: map[*gorgonia.Node]*member{}}
+	s := &survey{graph: g, all: g.AllNodes(), info: map[*gorgonia.Node]*nodeInfo{}}
 	for _, n := range s.all {
 		fields, err := attributesOf(n)
 		if err != nil {
 			return nil, err
 		}
-		m := &member{Node: n, inputs: fields.nodes("children")}
+		m := &nodeInfo{Node: n, inputs: fields.nodes("children")}
 		if n.Op() != nil {
 			if m.attributes, err = attributesOf(n.Op()); err != nil {
 				return nil, err
 			}
 		}
-		s.member[n] = m
+		s.info[n] = m
 	}
 	for _, n := range s.all {
-		for i, input := range s.member[n].inputs {
-			child, ok := s.member[input]
+		for i, input := range s.info[n].inputs {
+			child, ok := s.info[input]
 			if !ok || input.ID() >= n.ID() {
 				return nil, refusal(n, fmt.Sprintf("its input %d is a node that Gorgonia has removed, as it removes 1 + x where Log(1 + x) is made", i),
 					"take the logarithm by Log1p(x), or make 1 + x a second time, after it")
@@ -69,7 +69,7 @@ func surveyOf(g *gorgonia.ExprGraph) (*survey, error) {
 	}
 	s.findGradients()
 	for _, n := range s.all {
-		s.undoLogarithm(s.member[n])
+		s.undoLogarithm(s.info[n])
 	}
 	return s, nil
 }
@@ -85,19 +85,19 @@ func (s *survey) findGradients() {
 		}
 	}
 	for _, n := range s.all {
-		if d := n.Deriv(); d != nil && !forward[d] && !s.member[d].isConstant() {
+		if d := n.Deriv(); d != nil && !forward[d] && !s.info[d].isConstant() {
 			s.gradient[d] = true
 		}
 	}
 	for _, n := range s.all { // inputs come first
-		for _, input := range s.member[n].inputs {
+		for _, input := range s.info[n].inputs {
 			if s.gradient[input] && !forward[n] {
 				s.gradient[n] = true
 			}
 		}
 	}
 	for i := len(s.all) - 1; i >= 0; i-- { // what only these use
-		m := s.member[s.all[i]]
+		m := s.info[s.all[i]]
 		only := len(m.users) > 0 && !forward[m.Node] && !m.isInput() && !m.isConstant()
 		for _, user := range m.users {
 			only = only && s.gradient[user]
@@ -109,10 +109,10 @@ func (s *survey) findGradients() {
 }
 
 // takers is how often the forward graph takes a node's value.
-func (s *survey) takers(m *member) int {
+func (s *survey) userCount(m *nodeInfo) int {
 	count := 0
 	for _, user := range m.users {
-		if !s.gradient[user] && !s.member[user].isStatement() && !s.member[user].is("sizeOp") {
+		if !s.gradient[user] && !s.info[user].isStatement() && !s.info[user].is("sizeOp") {
 			count++
 		}
 	}
@@ -121,20 +121,20 @@ func (s *survey) takers(m *member) int {
 
 // undoLogarithm recognises what Gorgonia makes of Log(product of a softmax): the product stays
 // behind without a user.
-func (s *survey) undoLogarithm(m *member) {
-	if r, err := m.operator(); err != nil || r != multiply || s.takers(m) > 0 {
+func (s *survey) undoLogarithm(m *nodeInfo) {
+	if r, err := m.operator(); err != nil || r != multiply || s.userCount(m) > 0 {
 		return
 	}
-	a, b := s.member[m.inputs[0]], s.member[m.inputs[1]]
+	a, b := s.info[m.inputs[0]], s.info[m.inputs[1]]
 	for _, sum := range append(append(gorgonia.Nodes{}, a.users...), b.users...) {
-		r, err := s.member[sum].operator()
-		if err != nil || r != add || s.member[sum].written != nil {
+		r, err := s.info[sum].operator()
+		if err != nil || r != add || s.info[sum].written != nil {
 			continue
 		}
-		terms := s.member[sum].inputs
+		terms := s.info[sum].inputs
 		if s.isLogarithmOf(terms[0], a) && s.isLogarithmOf(terms[1], b) {
-			s.member[sum].written = m.Node
-			for _, factor := range []*member{a, b} {
+			s.info[sum].written = m.Node
+			for _, factor := range []*nodeInfo{a, b} {
 				factor.probabilities = factor.probabilities || factor.is("softmaxOp")
 			}
 		}
@@ -142,8 +142,8 @@ func (s *survey) undoLogarithm(m *member) {
 }
 
 // explained adds what else can be said of a loss that is not finite.
-func (s *survey) explained(err error) error {
-	for _, m := range s.member {
+func (s *survey) explain(err error) error {
+	for _, m := range s.info {
 		if _, ok := err.(*graph.NotFinite); ok && m.written != nil {
 			return errors.WithMessage(err, "the logarithm of 0: Log(softmax * labels) is -Inf where a label is 0, write HadamardProd(labels, Log(softmax))")
 		}
@@ -153,16 +153,16 @@ func (s *survey) explained(err error) error {
 
 // isLogarithmOf reports whether a term stands for the logarithm of a factor: for a softmax, which
 // Gorgonia has turned into it, the node itself.
-func (s *survey) isLogarithmOf(term *gorgonia.Node, factor *member) bool {
+func (s *survey) isLogarithmOf(term *gorgonia.Node, factor *nodeInfo) bool {
 	if factor.is("softmaxOp") && factor.bool("isLog") {
 		return term == factor.Node
 	}
-	log := s.member[term]
+	log := s.info[term]
 	return log.is("elemUnaryOp") && log.Op().String() == "ln" && log.inputs[0] == factor.Node
 }
 
 // operator is the operator of an elementwise op of two inputs; -1 for any other op.
-func (m *member) operator() (relation, error) {
+func (m *nodeInfo) operator() (binaryOp, error) {
 	if !m.is("elemBinOp") {
 		return -1, nil
 	}
@@ -174,7 +174,7 @@ func (s *survey) reach(reached map[*gorgonia.Node]bool, from ...*gorgonia.Node) 
 	for _, n := range from {
 		if !reached[n] {
 			reached[n] = true
-			s.reach(reached, s.member[n].inputs...)
+			s.reach(reached, s.info[n].inputs...)
 		}
 	}
 }

@@ -20,13 +20,13 @@ type translator struct {
 	dtype dense.Dtype // of the stock graph
 
 	// input makes the node of one without an op; fed one whose values are read anew for each run.
-	input func(n *gorgonia.Node) *graph.Node
-	fed   func(name string, shape tensor.Shape, values func() []float64) *graph.Node
+	input        func(n *gorgonia.Node) *graph.Node
+	runtimeInput func(name string, shape tensor.Shape, values func() []float64) *graph.Node
 	// evaluating makes dropout the identity.
 	evaluating bool
 	// A network's batch has now examples in the place of the graph's batch; both are 0 where
 	// the graph is run as it is.
-	batch, now int
+	graphBatch, batch int
 
 	nodes     map[*gorgonia.Node]*graph.Node
 	batched   map[*gorgonia.Node]bool // axis 0 counts examples, or equally many parts of each
@@ -41,16 +41,16 @@ func newTranslator(s *survey, b *graph.Builder, dtype dense.Dtype) *translator {
 }
 
 // translations are the ops that have one.
-var translations map[string]func(t *translator, m *member) *graph.Node
+var translations map[string]func(t *translator, m *nodeInfo) *graph.Node
 
 func init() {
-	translations = map[string]func(t *translator, m *member) *graph.Node{
+	translations = map[string]func(t *translator, m *nodeInfo) *graph.Node{
 		"constantScalar":      (*translator).constant,
 		"constantTensor":      (*translator).constant,
 		"sizeOp":              (*translator).constant,
 		"elemBinOp":           (*translator).elementwise,
-		"minBetween":          (*translator).smaller,
-		"maxBetween":          (*translator).larger,
+		"minBetween":          (*translator).minBetween,
+		"maxBetween":          (*translator).maxBetween,
 		"elemUnaryOp":         (*translator).unary,
 		"linAlgBinOp":         (*translator).product,
 		"reshapeOp":           (*translator).reshape,
@@ -72,7 +72,7 @@ func init() {
 }
 
 // refuse fails the builder.
-func (t *translator) refuse(m *member, reason, remedy string) *graph.Node {
+func (t *translator) refuse(m *nodeInfo, reason, remedy string) *graph.Node {
 	t.b.Fail(refusal(m.Node, reason, remedy))
 	return nil
 }
@@ -82,7 +82,7 @@ func (t *translator) visit(n *gorgonia.Node) *graph.Node {
 	if done, ok := t.nodes[n]; ok || t.b.Err() != nil {
 		return done
 	}
-	m := t.member[n]
+	m := t.info[n]
 	if m == nil {
 		t.b.Fail(refusal(n, "it is a node of another graph", "give nodes of one graph"))
 		return nil
@@ -109,37 +109,37 @@ func (t *translator) visit(n *gorgonia.Node) *graph.Node {
 }
 
 // make is visit without its checks.
-func (t *translator) make(m *member) *graph.Node {
+func (t *translator) make(m *nodeInfo) *graph.Node {
 	if m.isInput() {
 		return t.input(m.Node)
 	}
-	t.batched[m.Node] = t.spreads(m.Node)
+	t.batched[m.Node] = t.hasBatchAxis(m.Node)
 	defer t.b.Scope(labelOf(m.Node))()
 	if m.written != nil {
-		product := t.member[m.written]
+		product := t.info[m.written]
 		return t.apply(op.Log{}, t.visit(product.Node))
 	}
 	if translate := translations[m.kind]; translate != nil {
 		return translate(t, m)
 	}
-	return t.foreign(m)
+	return t.refuseUnknown(m)
 }
 
 // spreads reports whether a node has an axis of examples, looking ahead of its translation.
-func (t *translator) spreads(n *gorgonia.Node) bool {
-	if spreads, known := t.batched[n]; known || t.now == 0 {
+func (t *translator) hasBatchAxis(n *gorgonia.Node) bool {
+	if spreads, known := t.batched[n]; known || t.batch == 0 {
 		return spreads
 	}
 	spreads := false
-	for _, input := range t.member[n].inputs {
-		spreads = spreads || t.spreads(input)
+	for _, input := range t.info[n].inputs {
+		spreads = spreads || t.hasBatchAxis(input)
 	}
-	t.batched[n] = spreads && !t.member[n].is("sizeOp")
+	t.batched[n] = spreads && !t.info[n].is("sizeOp")
 	return t.batched[n]
 }
 
 // foreign refuses an op that has no translation.
-func (t *translator) foreign(m *member) *graph.Node {
+func (t *translator) refuseUnknown(m *nodeInfo) *graph.Node {
 	switch m.kind {
 	case "avgPoolOp":
 		return t.refuse(m, "Gorgonia's average pooling divides by the image's width and not by the window's size",
@@ -157,7 +157,7 @@ func (t *translator) foreign(m *member) *graph.Node {
 }
 
 // checkType refuses a node whose numbers are not of the builder's type. Comparisons may be bool.
-func (t *translator) checkType(m *member) bool {
+func (t *translator) checkType(m *nodeInfo) bool {
 	got := m.Dtype()
 	if got == t.dtype {
 		return true
@@ -179,15 +179,15 @@ func gorgoniaType(dtype tensor.DType) dense.Dtype {
 // shape is what a node's shape is for the present batch.
 func (t *translator) shape(n *gorgonia.Node) tensor.Shape {
 	shape := tensor.Shape(n.Shape())
-	if t.now > 0 && t.batched[n] && len(shape) > 0 {
-		shape[0] = shape[0] / t.batch * t.now
+	if t.batch > 0 && t.batched[n] && len(shape) > 0 {
+		shape[0] = shape[0] / t.graphBatch * t.batch
 	}
 	return shape
 }
 
 // mixes refuses, in a network, an op that would make one example's output depend on others.
-func (t *translator) mixes(m *member, how string) bool {
-	if t.now == 0 {
+func (t *translator) refuseMixing(m *nodeInfo, how string) bool {
+	if t.batch == 0 {
 		return false
 	}
 	t.refuse(m, how+": an example's output would depend on the others of its batch", "adopt the network up to its logits, with an axis 0 of examples")
@@ -214,7 +214,7 @@ func (t *translator) literal(shape tensor.Shape, values ...float64) *graph.Node 
 }
 
 // constant translates constants, and numbers that are known from shapes.
-func (t *translator) constant(m *member) *graph.Node {
+func (t *translator) constant(m *nodeInfo) *graph.Node {
 	if v, ok := t.number(m.Node); ok {
 		return t.literal(nil, v)
 	}
@@ -230,13 +230,13 @@ func (t *translator) constant(m *member) *graph.Node {
 
 // number is the value of a constant scalar, of a size, or of what is computed of these alone.
 func (t *translator) number(n *gorgonia.Node) (float64, bool) {
-	m := t.member[n]
+	m := t.info[n]
 	switch {
 	case m == nil:
 	case m.is("constantScalar"):
 		return floatsOf(m.Value())[0], true
 	case m.is("sizeOp"):
-		return float64(m.int("val")), m.int("axis") > 0 || !t.spreads(m.inputs[0])
+		return float64(m.int("val")), m.int("axis") > 0 || !t.hasBatchAxis(m.inputs[0])
 	case m.is("elemUnaryOp"):
 		if v, ok := t.number(m.inputs[0]); ok && m.Op().String() == "neg" {
 			return -v, true

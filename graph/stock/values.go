@@ -53,7 +53,7 @@ func (m *Machine) write(f feed) error {
 		return refusal(f.node, "it is an input without a value", "Let it have one before RunAll")
 	}
 	var err error
-	switch data := inRows(value).(type) {
+	switch data := rowMajor(value).(type) {
 	case float32:
 		err = upload(m.session, f, []float32{data})
 	case float64:
@@ -76,7 +76,7 @@ func upload[T float32 | float64](s *graph.Session, f feed, values []T) error {
 }
 
 // give binds a value to its node, and leaves it where Read wants it.
-func (m *Machine) give(r *result) error {
+func (m *Machine) store(r *fetch) error {
 	value := r.node.Value()
 	if r.name != "" {
 		var fresh rawValues // the user may keep what the last run gave
@@ -89,7 +89,7 @@ func (m *Machine) give(r *result) error {
 		}
 	}
 	for _, into := range r.reads {
-		if err := leave(into, value); err != nil {
+		if err := copyInto(into, value); err != nil {
 			return errors.Wrapf(err, "stock: read of %s", labelOf(r.node))
 		}
 	}
@@ -97,7 +97,7 @@ func (m *Machine) give(r *result) error {
 }
 
 // leave puts a copy where Read wants it: into the value that is there, as a TapeMachine does.
-func leave(into *gorgonia.Value, value gorgonia.Value) error {
+func copyInto(into *gorgonia.Value, value gorgonia.Value) error {
 	var err error
 	if *into != nil {
 		_, err = gorgonia.Copy(*into, value)
@@ -107,8 +107,8 @@ func leave(into *gorgonia.Value, value gorgonia.Value) error {
 	return err
 }
 
-// giveLoss binds the loss.
-func (m *Machine) giveLoss() error {
+// storeLoss binds the loss.
+func (m *Machine) storeLoss() error {
 	if m.loss == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (m *Machine) giveLoss() error {
 	}
 	bound := valueOf(m.loss, value)
 	for _, into := range m.lossReads {
-		if err := leave(into, bound); err != nil {
+		if err := copyInto(into, bound); err != nil {
 			return errors.Wrap(err, "stock: read of the loss")
 		}
 	}
@@ -150,15 +150,15 @@ func valueOf(n *gorgonia.Node, v rawValues) gorgonia.Value {
 	return dense.New(dense.WithShape(n.Shape()...), dense.WithBacking(v.f64))
 }
 
-// giveGradient leaves a gradient where solvers look for it: in the input's dual value.
-func (m *Machine) giveGradient(r *result) error {
+// storeGradient leaves a gradient where solvers look for it: in the input's dual value.
+func (m *Machine) storeGradient(r *fetch) error {
 	if err := r.raw.read(m.session, r.name, r.node.Shape().TotalSize()); err != nil {
 		return err
 	}
 	present, err := r.node.Grad()
 	switch {
 	case err == nil && present != nil && (present == r.present || r.isDual()):
-		if err := deposit(present, r.raw, r.adds); err != nil {
+		if err := writeGradient(present, r.raw, r.adds); err != nil {
 			return errors.WithMessagef(err, "stock: gradient of %s", labelOf(r.node))
 		}
 	default: // the first run; WithGrad panics where the input has no value, which RunAll has refused
@@ -174,7 +174,7 @@ func (m *Machine) giveGradient(r *result) error {
 }
 
 // isDual reports whether the input holds a gradient beside its value.
-func (r *result) isDual() bool {
+func (r *fetch) isDual() bool {
 	a, err := attributesOf(r.node)
 	if err != nil {
 		return false
@@ -184,22 +184,22 @@ func (r *result) isDual() bool {
 }
 
 // deposit writes a gradient over the present one, or adds it.
-func deposit(present gorgonia.Value, v rawValues, adds bool) error {
-	order := placesOf(present)
+func writeGradient(present gorgonia.Value, v rawValues, adds bool) error {
+	order := rowMajorOffsets(present)
 	switch data := present.Data().(type) {
 	case []float32:
-		put(data, v.f32, order, adds)
+		scatter(data, v.f32, order, adds)
 	case []float64:
-		put(data, v.f64, order, adds)
+		scatter(data, v.f64, order, adds)
 	default:
 		switch scalar := present.(type) {
 		case *gorgonia.F32:
 			value := []float32{float32(*scalar)}
-			put(value, v.f32, nil, adds)
+			scatter(value, v.f32, nil, adds)
 			*scalar = gorgonia.F32(value[0])
 		case *gorgonia.F64:
 			value := []float64{float64(*scalar)}
-			put(value, v.f64, nil, adds)
+			scatter(value, v.f64, nil, adds)
 			*scalar = gorgonia.F64(value[0])
 		default:
 			return errors.Errorf("%T holds no floats", present)
@@ -209,7 +209,7 @@ func deposit(present gorgonia.Value, v rawValues, adds bool) error {
 }
 
 // put writes numbers in row order to their places, or adds them; nil places are in row order, too.
-func put[T float32 | float64](to, from []T, places []int, adds bool) {
+func scatter[T float32 | float64](to, from []T, places []int, adds bool) {
 	if places == nil && !adds {
 		copy(to, from)
 		return

@@ -20,7 +20,7 @@ func (BatchMatMul) Name() string { return "batch matmul" }
 
 // Shape implements graph.Op.
 func (m BatchMatMul) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantInputs(in, 2); err != nil {
+	if err := checkInputs(in, 2); err != nil {
 		return nil, err
 	}
 	if len(in[0]) != 3 || len(in[1]) != 3 {
@@ -47,7 +47,7 @@ func dimensions(shape tensor.Shape, transposed bool) (rows, columns int) {
 func (m BatchMatMul) Lower(l *graph.Lowering) {
 	rows, depth := dimensions(l.Shapes[0], m.TransposeA)
 	_, columns := dimensions(l.Shapes[1], m.TransposeB)
-	w := matrixWalk{rows: rows, columns: columns, depth: depth, rowA: depth, stepA: 1, columnB: 1, stepB: columns}
+	w := matrixStrides{rows: rows, columns: columns, depth: depth, rowA: depth, stepA: 1, columnB: 1, stepB: columns}
 	if m.TransposeA {
 		w.rowA, w.stepA = 1, rows
 	}
@@ -63,14 +63,14 @@ func (m BatchMatMul) Lower(l *graph.Lowering) {
 	l.Emit("batch_matmul_fwd", tensor.Threads(n), tensor.Rows(n/columns, columns*depth, run), arguments...)
 }
 
-// matrixWalk is how the matrices lie in memory: the distances between rows of a and columns of b,
+// matrixStrides is how the matrices lie in memory: the distances between rows of a and columns of b,
 // and between the terms of a sum.
-type matrixWalk struct {
+type matrixStrides struct {
 	rows, columns, depth        int
 	rowA, stepA, columnB, stepB int
 }
 
-func batchMatMul[T float32 | float64](w matrixWalk) func(args *tensor.Args, lo, hi int) {
+func batchMatMul[T float32 | float64](w matrixStrides) func(args *tensor.Args, lo, hi int) {
 	return func(args *tensor.Args, lo, hi int) {
 		c, a, b := tensor.Slice[T](args, 0), tensor.Slice[T](args, 1), tensor.Slice[T](args, 2)
 		for line := lo; line < hi; line++ {

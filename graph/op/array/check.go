@@ -3,15 +3,15 @@ package array
 import (
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/graph/op/internal/walk"
+	"github.com/pollen-ml/pollen/graph/op/internal/strided"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // maxAxes is the most axes of an input.
-const maxAxes = walk.MaxAxes
+const maxAxes = strided.MaxAxes
 
-// wantInputs checks the number of inputs, and that the first has few enough axes.
-func wantInputs(in []tensor.Shape, n int) error {
+// checkInputs checks the number of inputs, and that the first has few enough axes.
+func checkInputs(in []tensor.Shape, n int) error {
 	if len(in) != n {
 		return errors.Errorf("got %d inputs, wants %d", len(in), n)
 	}
@@ -21,9 +21,9 @@ func wantInputs(in []tensor.Shape, n int) error {
 	return nil
 }
 
-// wantAxis is wantInputs of one input, which has the axis.
-func wantAxis(in []tensor.Shape, axis int) error {
-	if err := wantInputs(in, 1); err != nil {
+// checkAxis is checkInputs of one input, which has the axis.
+func checkAxis(in []tensor.Shape, axis int) error {
+	if err := checkInputs(in, 1); err != nil {
 		return err
 	}
 	if axis < 0 || axis >= len(in[0]) {

@@ -17,7 +17,7 @@ func (CumulativeSum) Name() string { return "cumulative sum" }
 
 // Shape implements graph.Op.
 func (c CumulativeSum) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantAxis(in, c.Axis); err != nil {
+	if err := checkAxis(in, c.Axis); err != nil {
 		return nil, err
 	}
 	return in[0], nil

@@ -19,7 +19,7 @@ func (Difference) Name() string { return "difference" }
 
 // Shape implements graph.Op.
 func (d Difference) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantAxis(in, d.Axis); err != nil {
+	if err := checkAxis(in, d.Axis); err != nil {
 		return nil, err
 	}
 	return in[0], nil

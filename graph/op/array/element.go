@@ -18,7 +18,7 @@ func (Element) Name() string { return "element" }
 
 // Shape implements graph.Op.
 func (e Element) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantInputs(in, 1); err != nil {
+	if err := checkInputs(in, 1); err != nil {
 		return nil, err
 	}
 	if e.Index < 0 || e.Index >= in[0].Elements() {

@@ -20,7 +20,7 @@ func (LogSoftmax) Name() string { return "log softmax" }
 
 // Shape implements graph.Op.
 func (LogSoftmax) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantInputs(in, 1); err != nil {
+	if err := checkInputs(in, 1); err != nil {
 		return nil, err
 	}
 	if len(in[0]) != 2 {
@@ -62,7 +62,7 @@ type logSoftmaxBackward struct{}
 func (logSoftmaxBackward) Name() string { return "log softmax gradient" }
 
 func (logSoftmaxBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantInputs(in, 2); err != nil {
+	if err := checkInputs(in, 2); err != nil {
 		return nil, err
 	}
 	if len(in[0]) != 2 || !in[0].Equal(in[1]) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/graph/op/internal/walk"
+	"github.com/pollen-ml/pollen/graph/op/internal/strided"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -21,7 +21,7 @@ func (Repeat) Name() string { return "repeat" }
 
 // Shape implements graph.Op.
 func (r Repeat) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantInputs(in, 1); err != nil {
+	if err := checkInputs(in, 1); err != nil {
 		return nil, err
 	}
 	if r.Axis < 0 || r.Axis >= len(in[0]) || r.Times < 1 {
@@ -34,7 +34,7 @@ func (r Repeat) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // Lower implements graph.Op.
 func (r Repeat) Lower(l *graph.Lowering) {
-	var w walk.Walk
+	var w strided.Layout
 	x := l.Shapes[0]
 	inner := tensor.Shape(x[r.Axis+1:]).Elements()
 	w.Add(tensor.Shape(x[:r.Axis+1]).Elements(), inner)

@@ -17,7 +17,7 @@ func (RowMaximum) Name() string { return "row maximum" }
 
 // Shape implements graph.Op.
 func (RowMaximum) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantInputs(in, 1); err != nil {
+	if err := checkInputs(in, 1); err != nil {
 		return nil, err
 	}
 	if len(in[0]) != 2 {

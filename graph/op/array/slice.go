@@ -4,7 +4,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op/internal/walk"
+	"github.com/pollen-ml/pollen/graph/op/internal/strided"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -19,7 +19,7 @@ func (Slice) Name() string { return "slice" }
 
 // Shape implements graph.Op.
 func (s Slice) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantAxis(in, s.Axis); err != nil {
+	if err := checkAxis(in, s.Axis); err != nil {
 		return nil, err
 	}
 	// Divided, not multiplied: attributes may be as large as an int.
@@ -35,7 +35,7 @@ func (s Slice) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // Lower implements graph.Op.
 func (s Slice) Lower(l *graph.Lowering) {
-	var w walk.Walk
+	var w strided.Layout
 	x := l.Shapes[0]
 	inner := tensor.Shape(x[s.Axis+1:]).Elements()
 	w.Add(tensor.Shape(x[:s.Axis]).Elements(), x[s.Axis]*inner)
@@ -62,7 +62,7 @@ func (Unslice) Name() string { return "unslice" }
 
 // Shape implements graph.Op.
 func (u Unslice) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantAxis(in, u.Axis); err != nil {
+	if err := checkAxis(in, u.Axis); err != nil {
 		return nil, err
 	}
 	y := append(tensor.Shape{}, in[0]...)

@@ -4,7 +4,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op/internal/walk"
+	"github.com/pollen-ml/pollen/graph/op/internal/strided"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -32,7 +32,7 @@ func (Transpose) Name() string { return "transpose" }
 
 // Shape implements graph.Op.
 func (t Transpose) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantInputs(in, 1); err != nil {
+	if err := checkInputs(in, 1); err != nil {
 		return nil, err
 	}
 	y, seen := make(tensor.Shape, len(in[0])), make([]bool, len(in[0]))
@@ -47,7 +47,7 @@ func (t Transpose) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // Lower implements graph.Op.
 func (t Transpose) Lower(l *graph.Lowering) {
-	var w walk.Walk
+	var w strided.Layout
 	x := l.Shapes[0]
 	for i, extent := range l.Shape {
 		w.Add(extent, tensor.Shape(x[t.Axes[i]+1:]).Elements())
@@ -66,17 +66,17 @@ func (t Transpose) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.N
 
 // lowerStrided emits the copy of elements of the input that lie offset and the walk's strides
 // apart.
-func lowerStrided(l *graph.Lowering, w walk.Walk, offset int) {
+func lowerStrided(l *graph.Lowering, w strided.Layout, offset int) {
 	if w.Axes == 0 {
 		w.Add(1, 0)
 	}
 	n := l.Shape.Elements()
-	run := graph.Pick(l, strided[float32](w, offset), strided[float64](w, offset))
+	run := graph.Pick(l, stridedCopy[float32](w, offset), stridedCopy[float64](w, offset))
 	arguments := append([]tensor.Argument{l.Out(), l.In(0), tensor.Int(n), tensor.Int(offset)}, w.Arguments(maxAxes)...)
 	l.Emit("strided_fwd", tensor.Threads(n), tensor.Rows(n, 1, run), arguments...)
 }
 
-func strided[T float32 | float64](w walk.Walk, offset int) func(a *tensor.Args, lo, hi int) {
+func stridedCopy[T float32 | float64](w strided.Layout, offset int) func(a *tensor.Args, lo, hi int) {
 	length, stride := w.Extents[w.Axes-1], w.Strides[w.Axes-1]
 	return func(a *tensor.Args, lo, hi int) {
 		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)

@@ -23,40 +23,40 @@ func (s *strict) Load(w tensor.Workload) (tensor.Runner, error) {
 	w.Launches = append([]tensor.Launch(nil), w.Launches...)
 	for i := range w.Launches {
 		l := &w.Launches[i]
-		strip := l.Host.RowTile
-		if strip.Rows == 0 {
+		rowTile := l.Host.RowTile
+		if rowTile.Rows == 0 {
 			continue
 		}
 		s.kernels[l.Kernel] = true
 		l.Host.RowTile = tensor.RowTile{}
 		l.Host.Phases = append([]tensor.Phase(nil), l.Host.Phases...)
-		rows, parts := (strip.Rows/5/strip.Unit+1)*strip.Unit, strip.Parts
+		rows, parts := (rowTile.Rows/5/rowTile.Unit+1)*rowTile.Unit, rowTile.Parts
 		if parts == nil {
-			parts = []int{0, strip.Rows}
+			parts = []int{0, rowTile.Rows}
 		}
-		var strips [][2]int
+		var tiles [][2]int
 		for i, lo := range parts[:len(parts)-1] {
 			for ; lo < parts[i+1]; lo += rows {
-				strips = append(strips, [2]int{lo, min(lo+rows, parts[i+1])})
+				tiles = append(tiles, [2]int{lo, min(lo+rows, parts[i+1])})
 			}
 		}
-		l.Host.Phases[strip.Phase] = tensor.Phase{Tiles: len(strips), Run: func(a *tensor.Args, part int) {
-			lo, hi := strips[part][0], strips[part][1]
+		l.Host.Phases[rowTile.Phase] = tensor.Phase{Tiles: len(tiles), Run: func(a *tensor.Args, part int) {
+			lo, hi := tiles[part][0], tiles[part][1]
 			var spoilt, kept [][]byte
 			for j, argument := range l.Arguments {
 				again := func(earlier tensor.Argument) bool { return earlier.Buffer == argument.Buffer }
-				if argument.Buffer == nil || !strip.Owns(j, argument.Buffer) || slices.ContainsFunc(l.Arguments[:j], again) {
+				if argument.Buffer == nil || !rowTile.Owns(j, argument.Buffer) || slices.ContainsFunc(l.Arguments[:j], again) {
 					continue
 				}
 				all := bytesOf(a, j, argument.Buffer.DType)
-				for _, part := range [][]byte{all[:len(all)/strip.Rows*lo], all[len(all)/strip.Rows*hi:]} {
+				for _, part := range [][]byte{all[:len(all)/rowTile.Rows*lo], all[len(all)/rowTile.Rows*hi:]} {
 					spoilt, kept = append(spoilt, part), append(kept, slices.Clone(part))
 					for k := range part {
 						part[k] = spoiling
 					}
 				}
 			}
-			strip.Handle(a, lo, hi)
+			rowTile.Handle(a, lo, hi)
 			for j, part := range spoilt {
 				if slices.ContainsFunc(part, func(v byte) bool { return v != spoiling }) {
 					s.failed = errors.Errorf("%s: rows %d to %d write outside their strip", l.Kernel, lo, hi)
@@ -78,10 +78,10 @@ func bytesOf(a *tensor.Args, argument int, dtype tensor.DType) []byte {
 	return tensor.Bytes(tensor.Slice[float32](a, argument))
 }
 
-// TestStrips: what says that it keeps to strips does, and the launches that are run together
+// TestRowTiles: what says that it keeps to strips does, and the launches that are run together
 // because of that compute what they do one by one.
-func TestStrips(t *testing.T) {
-	keepToStrips(t, func(b *graph.Builder, parameter func(shape ...int) *graph.Node) *graph.Node {
+func TestRowTiles(t *testing.T) {
+	checkRowTiles(t, func(b *graph.Builder, parameter func(shape ...int) *graph.Node) *graph.Node {
 		const channels = 6
 		image := parameter(5, channels, 17, 19) // more than one tile, and not a whole number of them
 		x := image
@@ -97,10 +97,10 @@ func TestStrips(t *testing.T) {
 		"fan_in_fwd")
 }
 
-// TestImagesAreStrips: the same of convolutions, by each of their algorithms, and of poolings.
-func TestImagesAreStrips(t *testing.T) {
+// TestRowTilesOfImages: the same of convolutions, by each of their algorithms, and of poolings.
+func TestRowTilesOfImages(t *testing.T) {
 	one := Square(1)
-	keepToStrips(t, func(b *graph.Builder, parameter func(shape ...int) *graph.Node) *graph.Node {
+	checkRowTiles(t, func(b *graph.Builder, parameter func(shape ...int) *graph.Node) *graph.Node {
 		half := MaxPool2D{Window: Square(2), Stride: Square(2)}
 		x := b.Apply(half, parameter(35, 3, 38, 36)) // windows that fill the image
 		for _, c := range []struct{ in, out, taps, stride int }{{3, 16, 3, 1}, {16, 16, 3, 1}, {16, 20, 3, 2}, {20, 32, 5, 1}, {32, 7, 1, 1}} {
@@ -114,9 +114,9 @@ func TestImagesAreStrips(t *testing.T) {
 		"max_pool_relu_bwd", "average_pool_fwd", "average_pool_bwd")
 }
 
-// keepToStrips checks that kernels of these names keep to rows in a graph, and that it computes the
+// checkRowTiles checks that kernels of these names keep to rows in a graph, and that it computes the
 // same where launches are run together.
-func keepToStrips(t *testing.T, graphOf func(b *graph.Builder, parameter func(shape ...int) *graph.Node) *graph.Node, names ...string) {
+func checkRowTiles(t *testing.T, graphOf func(b *graph.Builder, parameter func(shape ...int) *graph.Node) *graph.Node, names ...string) {
 	t.Helper()
 	build := func(device tensor.Device) (all [][]float64) {
 		b := graph.New(tensor.Float32)

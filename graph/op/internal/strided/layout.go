@@ -1,27 +1,27 @@
-package walk
+package strided
 
 import "github.com/pollen-ml/pollen/tensor"
 
 // MaxAxes is the most axes of a walk.
 const MaxAxes = 6
 
-// Walk finds the offset, in an operand's memory, of element i of a row-major count over some axes.
-type Walk struct {
+// Layout finds the offset, in an operand's memory, of element i of a row-major count over some axes.
+type Layout struct {
 	Axes             int
 	Extents, Strides [MaxAxes]int
 }
 
 // Add appends an axis, inside the present ones.
-func (w *Walk) Add(extent, stride int) {
+func (w *Layout) Add(extent, stride int) {
 	w.Extents[w.Axes], w.Strides[w.Axes] = extent, stride
 	w.Axes++
 }
 
 // Count is the number of elements.
-func (w *Walk) Count() int { return tensor.Shape(w.Extents[:w.Axes]).Elements() }
+func (w *Layout) Count() int { return tensor.Shape(w.Extents[:w.Axes]).Elements() }
 
 // At is the offset of element i.
-func (w *Walk) At(i int) int {
+func (w *Layout) At(i int) int {
 	offset := 0
 	for axis := w.Axes - 1; axis > 0; axis-- {
 		offset += i % w.Extents[axis] * w.Strides[axis]
@@ -32,7 +32,7 @@ func (w *Walk) At(i int) int {
 
 // Arguments are a kernel's integers for the walk: axes extents, then as many strides, innermost
 // last; surplus axes have extent 1.
-func (w *Walk) Arguments(axes int) []tensor.Argument {
+func (w *Layout) Arguments(axes int) []tensor.Argument {
 	arguments := make([]tensor.Argument, 2*axes)
 	for i := range axes {
 		extent, stride := 1, 0

@@ -12,14 +12,14 @@ import (
 const absent = -1
 
 // operands are the positions, among a launch's arguments, of a heavy kernel's operands.
-type operands struct{ out, a, b, bias int }
+type operandIndex struct{ out, a, b, bias int }
 
 // heavy is the host side of a launch that runs one of package kernel's plans.
-func heavy(l *graph.Lowering, plan kernel.Routine, err error, at operands) tensor.HostKernel {
+func hostRoutine(l *graph.Lowering, plan kernel.Routine, err error, at operandIndex) tensor.HostKernel {
 	if err != nil {
 		panic(errors.Wrap(err, "op: a shape passed Shape that its kernel refuses"))
 	}
-	phase := graph.Pick(l, heavyPhase[float32], heavyPhase[float64])
+	phase := graph.Pick(l, routinePhase[float32], routinePhase[float64])
 	host := tensor.HostKernel{Workspace: plan.Workspace * l.DType.Size(), Private: plan.Scratch * l.DType.Size()}
 	for i, tiles := range plan.Phases {
 		host.Phases = append(host.Phases, tensor.Phase{Tiles: tiles, Run: phase(&plan, i, at)})
@@ -28,7 +28,7 @@ func heavy(l *graph.Lowering, plan kernel.Routine, err error, at operands) tenso
 		host.RowTile = tensor.RowTile{
 			Phase: len(plan.Phases) - 1, Rows: plan.Rows, Unit: plan.Unit, Parts: plan.Parts,
 			Owns: func(i int, _ *tensor.Buffer) bool { return i == at.out || i == at.a },
-			Run:  graph.Pick(l, heavyRows[float32], heavyRows[float64])(&plan, at),
+			Run:  graph.Pick(l, routineRows[float32], routineRows[float64])(&plan, at),
 		}
 		if plan.Parts != nil { // a filter's gradient: sums of images
 			host.RowTile.Phase, host.RowTile.Owns = 0, func(i int, _ *tensor.Buffer) bool { return i == at.a || i == at.b }
@@ -37,21 +37,21 @@ func heavy(l *graph.Lowering, plan kernel.Routine, err error, at operands) tenso
 	return host
 }
 
-func heavyRows[T float32 | float64](plan *kernel.Routine, at operands) func(a *tensor.Args, rows int, add bool) {
+func routineRows[T float32 | float64](plan *kernel.Routine, at operandIndex) func(a *tensor.Args, rows int, add bool) {
 	return func(a *tensor.Args, rows int, add bool) {
-		o := heavyOperands[T](a, at)
+		o := routineOperands[T](a, at)
 		o.Add = add
 		kernel.RunRows(plan, rows, o)
 	}
 }
 
-func heavyPhase[T float32 | float64](plan *kernel.Routine, phase int, at operands) func(a *tensor.Args, tile int) {
+func routinePhase[T float32 | float64](plan *kernel.Routine, phase int, at operandIndex) func(a *tensor.Args, tile int) {
 	return func(a *tensor.Args, tile int) {
-		kernel.Run(plan, phase, tile, heavyOperands[T](a, at))
+		kernel.Run(plan, phase, tile, routineOperands[T](a, at))
 	}
 }
 
-func heavyOperands[T float32 | float64](a *tensor.Args, at operands) kernel.Operands[T] {
+func routineOperands[T float32 | float64](a *tensor.Args, at operandIndex) kernel.Operands[T] {
 	o := kernel.Operands[T]{
 		Out:       tensor.Slice[T](a, at.out),
 		A:         tensor.Slice[T](a, at.a),

@@ -10,32 +10,32 @@ import (
 
 // goals finds the loss, and the nodes whose values are given back. Values that a node has from an
 // earlier machine are taken away.
-func (m *Machine) goals() ([]result, error) {
+func (m *Machine) findFetches() ([]fetch, error) {
 	s := m.survey
 	if err := m.findLoss(); err != nil {
 		return nil, err
 	}
 	reads := map[*gorgonia.Node][]*gorgonia.Value{}
 	for _, n := range s.all {
-		switch statement := s.member[n]; statement.kind {
+		switch statement := s.info[n]; statement.kind {
 		case "letOp":
 			return nil, refusal(n, "it is an assignment of the graph", "call the machine's Set after RunAll")
 		case "readOp":
 			reads[statement.inputs[0]] = append(reads[statement.inputs[0]], statement.into())
 		}
 	}
-	var wanted []result
+	var wanted []fetch
 	for _, n := range s.all {
-		node := s.member[n]
+		node := s.info[n]
 		if node.isInput() && reads[n] == nil || node.isConstant() || node.isStatement() {
 			continue
 		}
 		if !node.isInput() {
-			unbind(n)
+			clearValue(n)
 		}
 		unused := true
 		for _, user := range node.users {
-			unused = unused && s.member[user].isStatement()
+			unused = unused && s.info[user].isStatement()
 		}
 		named := givenName(n) != "" && node.kind != ""
 		switch {
@@ -45,7 +45,7 @@ func (m *Machine) goals() ([]result, error) {
 			m.lossReads = reads[n]
 		case s.gradient[n]:
 		case reads[n] != nil || named || unused && node.written == nil && !s.isRemnant(node):
-			wanted = append(wanted, result{node: n, reads: reads[n]})
+			wanted = append(wanted, fetch{node: n, reads: reads[n]})
 		}
 	}
 	if len(wanted) == 0 && m.loss == nil {
@@ -55,9 +55,9 @@ func (m *Machine) goals() ([]result, error) {
 }
 
 // isRemnant reports whether a node is a product whose logarithm Gorgonia took another way.
-func (s *survey) isRemnant(m *member) bool {
+func (s *survey) isRemnant(m *nodeInfo) bool {
 	for _, n := range s.all {
-		if s.member[n].written == m.Node {
+		if s.info[n].written == m.Node {
 			return true
 		}
 	}
@@ -93,7 +93,7 @@ func (m *Machine) findLoss() error {
 }
 
 func (s *survey) differentiatedUser(n *gorgonia.Node) bool {
-	for _, user := range s.member[n].users {
+	for _, user := range s.info[n].users {
 		if user.Deriv() != nil {
 			return true
 		}
@@ -102,11 +102,11 @@ func (s *survey) differentiatedUser(n *gorgonia.Node) bool {
 }
 
 // dtype is the type of the numbers of what is computed.
-func (m *Machine) dtype(wanted []result) (tensor.DType, error) {
+func (m *Machine) dtype(wanted []fetch) (tensor.DType, error) {
 	n := m.loss
 	for i := 0; n == nil || n.Dtype() == dense.Bool; i++ {
 		n = wanted[min(i, len(wanted)-1)].node
-		if inputs := m.survey.member[n].inputs; n.Dtype() == dense.Bool {
+		if inputs := m.survey.info[n].inputs; n.Dtype() == dense.Bool {
 			n = inputs[0]
 		}
 	}

@@ -21,9 +21,9 @@ func (h apart) Load(w tensor.Workload) (tensor.Runner, error) {
 	return h.Host.Load(w)
 }
 
-// TestStripsOfNetworks: gradients have the same bits whether launches are run together, a few
+// TestRowTilesOfNetworks: gradients have the same bits whether launches are run together, a few
 // images at a time, or one by one, for batches of more and of fewer images than a strip has.
-func TestStripsOfNetworks(t *testing.T) {
+func TestRowTilesOfNetworks(t *testing.T) {
 	for _, name := range []string{"lenet-small", "mnist-64-64-256", "cnn", "resnet20-frn", "resnet20-frn-silu"} {
 		for _, batch := range []int{3, 37} {
 			gradients := func(device tensor.Device, chains int) (all []float32) {

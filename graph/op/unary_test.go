@@ -50,13 +50,13 @@ func TestPointwise(t *testing.T) {
 	refuse(t, Scale{Offset: 1}, tensor.Shape{3})
 	refuse(t, Scale{Factor: math.NaN()}, tensor.Shape{3})
 	refuse(t, Scale{Factor: 1, Offset: math.Inf(-1)}, tensor.Shape{3})
-	refuse(t, pointwiseBackward{Tanh{}}, tensor.Shape{3}, tensor.Shape{4})
+	refuse(t, unaryBackward{Tanh{}}, tensor.Shape{3}, tensor.Shape{4})
 }
 
 // Far from 0 the curves neither overflow nor lose their digits.
 func TestPointwiseFarOut(t *testing.T) {
 	for _, c := range []struct {
-		op       pointwise
+		op       unaryOp
 		x        float64
 		y, slope float64
 	}{
@@ -74,13 +74,13 @@ func TestPointwiseFarOut(t *testing.T) {
 		{ELU{Alpha: 2}, 1e300, 1e300, 1},
 		{Lgamma{}, 1e5, 1e5*(math.Log(1e5)-1) - math.Log(1e5)/2 + math.Log(2*math.Pi)/2 + 1/12e5, mathext.Digamma(1e5)},
 	} {
-		f := c.op.curve()
+		f := c.op.unary()
 		y := f.value(c.x)
 		v := c.x
-		if f.ofOutput {
+		if f.fromOutput {
 			v = y
 		}
-		for what, pair := range map[string][2]float64{"y": {y, c.y}, "slope": {f.slope(v), c.slope}} {
+		for what, pair := range map[string][2]float64{"y": {y, c.y}, "slope": {f.derivative(v), c.slope}} {
 			if got, want := pair[0], pair[1]; !(math.Abs(got-want) <= 4e-12*math.Abs(want)) {
 				t.Errorf("%s of %v: %s is %v, want %v", c.op.Name(), c.x, what, got, want)
 			}

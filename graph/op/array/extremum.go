@@ -8,24 +8,24 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Larger is y = b where b > a, or, with Smaller, where b < a, else a: a [...], b [...] -> y, all of
+// Extremum is y = b where b > a, or, with Smaller, where b < a, else a: a [...], b [...] -> y, all of
 // one shape. Where both are equal, or one is NaN, it is a, and the gradient goes to a. No sum takes
 // part: an infinity that is not taken leaves no trace.
-type Larger struct {
-	Smaller bool
+type Extremum struct {
+	Minimum bool
 }
 
 // Name implements graph.Op.
-func (c Larger) Name() string {
-	if c.Smaller {
+func (c Extremum) Name() string {
+	if c.Minimum {
 		return "smaller"
 	}
 	return "larger"
 }
 
 // Shape implements graph.Op.
-func (Larger) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantInputs(in, 2); err != nil {
+func (Extremum) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := checkInputs(in, 2); err != nil {
 		return nil, err
 	}
 	if !in[0].Equal(in[1]) {
@@ -35,13 +35,13 @@ func (Larger) Shape(in []tensor.Shape) (tensor.Shape, error) {
 }
 
 // Lower implements graph.Op.
-func (c Larger) Lower(l *graph.Lowering) {
+func (c Extremum) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
-	run := graph.Pick(l, larger[float32](c.Smaller), larger[float64](c.Smaller))
+	run := graph.Pick(l, extremum[float32](c.Minimum), extremum[float64](c.Minimum))
 	l.Emit(c.Name()+"_fwd", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 
-func larger[T float32 | float64](smaller bool) func(a *tensor.Args, lo, hi int) {
+func extremum[T float32 | float64](smaller bool) func(a *tensor.Args, lo, hi int) {
 	return func(args *tensor.Args, lo, hi int) {
 		y, a, b := tensor.Slice[T](args, 0)[lo:hi], tensor.Slice[T](args, 1)[lo:hi], tensor.Slice[T](args, 2)[lo:hi]
 		for i, v := range a {
@@ -54,9 +54,9 @@ func larger[T float32 | float64](smaller bool) func(a *tensor.Args, lo, hi int) 
 }
 
 // Gradients implements graph.Differentiable.
-func (c Larger) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+func (c Extremum) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
 	less, more := in[0], in[1]
-	if c.Smaller {
+	if c.Minimum {
 		less, more = more, less
 	}
 	second := b.Apply(op.Multiply{}, b.Apply(op.Compare{Less: true}, less, more), dout)

@@ -1,0 +1,123 @@
+package op
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// curve is a function of one number and its derivative, computed in float64 unless there are faster
+// ways for float32. The derivative is a function of y where that is possible, so that x's memory is
+// free once y is there.
+type unary struct {
+	name       string // of the op, and of the kernels name_fwd and name_bwd
+	value      func(x float64) float64
+	derivative func(v float64) float64 // of y when fromOutput, else of x
+	fromOutput bool
+	constants  []float64 // the kernels' further arguments
+
+	// The faster ways: y of x, and dx of dout and of what slope takes. The slices have the same
+	// length and share no memory.
+	values    func(y, x []float32)
+	gradients func(dx, dout, v []float32)
+}
+
+// pointwise is an op that applies a curve to each element: x [...] -> y of the same shape.
+type unaryOp interface {
+	graph.Op
+	unary() unary
+}
+
+// elementwise makes an op of a curve without attributes; it is embedded in the op.
+type elementwise[C interface{ unary() unary }] struct{}
+
+func (elementwise[C]) unary() unary {
+	var c C
+	return c.unary()
+}
+
+// Name implements graph.Op.
+func (e elementwise[C]) Name() string { return e.unary().name }
+
+// Shape implements graph.Op.
+func (elementwise[C]) Shape(in []tensor.Shape) (tensor.Shape, error) { return unaryShape(in) }
+
+// Lower implements graph.Op.
+func (e elementwise[C]) Lower(l *graph.Lowering) { lowerUnary(l, e.unary()) }
+
+// Gradients implements graph.Differentiable.
+func (e elementwise[C]) Gradients(b *graph.Builder, in []*graph.Node, y, dout *graph.Node) []*graph.Node {
+	return unaryGradients(b, e, in[0], y, dout)
+}
+
+func unaryShape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := checkRanks(in, -1); err != nil {
+		return nil, err
+	}
+	return in[0], nil
+}
+
+func (c unary) arguments(l *graph.Lowering, buffers ...tensor.Argument) []tensor.Argument {
+	arguments := append(buffers, tensor.Int(l.Shape.Elements()))
+	for _, v := range c.constants {
+		arguments = append(arguments, tensor.Float(l.DType, v))
+	}
+	return arguments
+}
+
+func lowerUnary(l *graph.Lowering, c unary) {
+	n := l.Shape.Elements()
+	run := graph.Pick(l, unaryForward(c.value, c.values), unaryForward[float64](c.value, nil))
+	l.Emit(c.name+"_fwd", tensor.Threads(n), tensor.RowTiles(n, 1, 1, run), c.arguments(l, l.Out(), l.In(0))...)
+}
+
+func unaryForward[T float32 | float64](value func(x float64) float64, values func(y, x []T)) func(a *tensor.Args, lo, hi int) {
+	if values == nil {
+		values = func(y, x []T) {
+			for i, v := range x {
+				y[i] = T(value(float64(v)))
+			}
+		}
+	}
+	return func(a *tensor.Args, lo, hi int) {
+		values(tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi])
+	}
+}
+
+func unaryGradients(b *graph.Builder, op unaryOp, x, y, dout *graph.Node) []*graph.Node {
+	from := x
+	if op.unary().fromOutput {
+		from = y
+	}
+	return []*graph.Node{b.Apply(unaryBackward{op}, dout, from)}
+}
+
+// unaryBackward is dx = dout dy/dx: dout [...], y or x [...] -> dx [...].
+type unaryBackward struct{ op unaryOp }
+
+func (g unaryBackward) Name() string { return g.op.Name() + " gradient" }
+
+func (unaryBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := checkRanks(in, -1, -1); err != nil {
+		return nil, err
+	}
+	return in[0], checkEqual(in[0], in[1])
+}
+
+func (g unaryBackward) Lower(l *graph.Lowering) {
+	n, c := l.Shape.Elements(), g.op.unary()
+	run := graph.Pick(l, unaryVJP(c.derivative, c.gradients), unaryVJP[float64](c.derivative, nil))
+	l.Emit(c.name+"_bwd", tensor.Threads(n), tensor.RowTiles(n, 1, 1, run), c.arguments(l, l.Out(), l.In(0), l.In(1))...)
+}
+
+func unaryVJP[T float32 | float64](slope func(v float64) float64, gradients func(dx, dout, v []T)) func(a *tensor.Args, lo, hi int) {
+	if gradients == nil {
+		gradients = func(dx, dout, v []T) {
+			for i, from := range v {
+				dx[i] = T(float64(dout[i]) * slope(float64(from)))
+			}
+		}
+	}
+	return func(a *tensor.Args, lo, hi int) {
+		gradients(tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi])
+	}
+}
