@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,15 +29,16 @@ var updateDocs = flag.Bool("update", false, "write docs/ops.md instead of compar
 type support struct {
 	name     string // as in op.ReLU
 	synopsis string
-	inputs   string            // the types of its inputs
-	fuses    map[string]bool   // names of the consumers whose work it can do
-	rowTiles bool              // the host can run its launches a few rows at a time
-	rows     int               // of the suite, in which it is the op under test or part of the graph
-	gradient map[string]bool   // how its gradient is tested
-	forward  map[string]bool   // the kernels of its output, without the type's suffix
-	backward map[string]bool   // the kernels of its gradients
-	zero     bool              // a loss may depend on it, and no gradient passes
-	missing  map[string]string // kernels that the PTX bundle does not have, by name
+	inputs   string          // the types of its inputs
+	fuses    map[string]bool // names of the consumers whose work it can do
+	rowTiles bool            // the host can run its launches a few rows at a time
+	rows     int             // of the suite, in which it is the op under test or part of the graph
+	gradient map[string]bool // how its gradient is tested
+	forward  map[string]bool // the kernels of its output, without the type's suffix
+	backward map[string]bool // the kernels of its gradients
+	zero     bool            // it is a graph.StopGradient
+	missing  map[string]bool // kernels that the PTX bundle does not have
+	reduced  map[string]bool // precisions with kernels on tensor cores
 }
 
 // TestSupportTable compares docs/ops.md with what the suite's rows and the PTX bundle show.
@@ -66,7 +68,7 @@ func surveyOps(t *testing.T) []*support {
 		for name, synopsis := range synopses(t, filepath.Join("..", dir)) {
 			ops[name] = &support{
 				name: name, synopsis: synopsis, fuses: map[string]bool{}, gradient: map[string]bool{},
-				forward: map[string]bool{}, backward: map[string]bool{}, missing: map[string]string{},
+				forward: map[string]bool{}, backward: map[string]bool{}, missing: map[string]bool{}, reduced: map[string]bool{},
 			}
 		}
 	}
@@ -108,7 +110,7 @@ func surveyOps(t *testing.T) []*support {
 	})
 }
 
-// observe adds what a row of the op alone shows: its inputs, kernels and gradient.
+// observe adds what a row that applies only this op shows: its inputs, kernels and gradient.
 func (s *support) observe(t *testing.T, c *Case, entries map[string]bool) {
 	t.Helper()
 	var inputs []string
@@ -127,9 +129,9 @@ func (s *support) observe(t *testing.T, c *Case, entries map[string]bool) {
 	switch {
 	case c.NoGradient:
 	case c.Gradient != nil:
-		s.gradient["loop"] = true
+		s.gradient["formula"] = true
 	case !c.Speed:
-		s.gradient["differences"] = true
+		s.gradient["finite differences"] = true
 	}
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 		for _, launch := range launchesOf(t, c, dtype, true) {
@@ -145,13 +147,27 @@ func (s *support) observe(t *testing.T, c *Case, entries map[string]bool) {
 	}
 }
 
-// note adds the kernels of a launch's calls.
+// note adds the kernels of a launch's calls. Package cuda chooses the kernel of a product or a
+// convolution by the size of its tiles: matmul_f32 stands for matmul_64x64_f32 and others.
 func (s *support) note(stems map[string]bool, launch tensor.Launch, dtype tensor.DType, entries map[string]bool) {
 	for _, call := range launch.Calls {
 		stem := strings.TrimSuffix(call.Kernel, "_"+dtype.Suffix())
+		if stem == "count_step" {
+			continue // the end of every step
+		}
 		stems[stem] = true
-		if !entries[call.Kernel] {
-			s.missing[call.Kernel] = stem
+		tile := regexp.MustCompile("^" + stem + `_\d+x\d+_(\w+)$`)
+		found := entries[call.Kernel]
+		for name := range entries {
+			if m := tile.FindStringSubmatch(name); m != nil {
+				found = found || m[1] == dtype.Suffix()
+				if m[1] == "tf32" || m[1] == "bf16" {
+					s.reduced[m[1]] = true
+				}
+			}
+		}
+		if !found {
+			s.missing[call.Kernel] = true
 		}
 	}
 }
@@ -252,6 +268,7 @@ func firstSentence(comment string) string {
 		}
 	}
 	_, text, _ = strings.Cut(text[:end], " ")
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "is "), "are ")
 	return strings.TrimSuffix(strings.ReplaceAll(text, "|", `\|`), ".")
 }
 
@@ -312,11 +329,13 @@ func (s *support) cuda() string {
 	if len(s.forward) == 0 {
 		return "no launch"
 	}
-	missing := slices.Sorted(maps.Keys(s.missing))
-	if len(missing) == 0 {
-		return "f32, f64"
+	if len(s.missing) > 0 {
+		return "without " + list(s.missing, "`")
 	}
-	return "without " + strings.Join(missing, ", ")
+	if len(s.reduced) > 0 {
+		return "f32, f64, " + list(s.reduced, "")
+	}
+	return "f32, f64"
 }
 
 // list is a set's members in order, each between marks.
@@ -338,12 +357,13 @@ tests of it. Formulas and shapes are in the ops' comments: ` + "`go doc github.c
 
 - **Inputs**: types, in order. A float is float32 or float64, as the builder computes; the header is
   a chain's seed, number and step.
-- **Gradient**: how it is tested, by central finite differences or against a loop written from the
-  formula. "zero" means that no gradient passes through the op, "-" that there is none: a loss that is
-  differentiated must not depend through the op on what it is differentiated by.
+- **Gradient**: how it is tested, by central finite differences or against its formula in a plain
+  loop. "zero" means that the gradient is taken as zero, "-" that there is none: a loss cannot be
+  differentiated through the op.
 - **Host**: types. With row tiles, consecutive launches are fused and run a few rows at a time, in
   the cache.
-- **CUDA**: types for which the embedded PTX has all kernels of the output and the gradients.
+- **CUDA**: types for which the embedded PTX has all kernels of the output and the gradients; tf32 and
+  bf16 are products on tensor cores, for programs of float32 (docs/cuda.md).
 - **Fuses**: consumers whose work the op does in the same launch.
 - **Rows**: test cases that apply the op. The suite runs each of them on every device: on the host by
   ` + "`go test ./graph/optest`" + `, on the emulated GPU and on a GPU by ` + "`go test ./cuda`" + `.
@@ -356,8 +376,8 @@ const kernelHead = `
 ## Kernels
 
 The kernels that the rows of each op call, without the suffix _f32 or _f64. Gradients may be composed
-of other ops, whose kernels they use. Products and convolutions in float32 have more variants, which
-package cuda chooses by size, precision and GPU (docs/cuda.md).
+of other ops, whose kernels they use. Products and convolutions are one name here; package cuda
+chooses among their variants by size, precision and GPU (docs/cuda.md).
 
 | Op | Output | Gradients |
 |---|---|---|
