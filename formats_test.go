@@ -73,7 +73,7 @@ func TestFormat2GoesOn(t *testing.T) {
 	if text := strings.Join(remarks, "; "); !strings.Contains(text, "resumed after 1300 of 2400 steps; temperatures and R-hat cover the rest") {
 		t.Errorf("remarks %q", text)
 	}
-	got, err := samples.ReadSample(filepath.Join(dir, "samples", samples.NameOf(0, 2400)))
+	got, err := samples.ReadSample(filepath.Join(dir, "samples", samples.FileName(0, 2400)))
 	must(t, err)
 	want, err := samples.ReadSample("testdata/format2/half-first-draw.safetensors")
 	must(t, err)
@@ -181,7 +181,7 @@ func TestResumeWithoutASample(t *testing.T) {
 		name := name
 		left, out := 4, []string{name}
 		if what == "foreign" {
-			name, left, out = "samples/"+samples.NameOf(1, 7), 5, nil
+			name, left, out = "samples/"+samples.FileName(1, 7), 5, nil
 		}
 		dir := copied(t, whole, func(dir string) { change(filepath.Join(dir, name)) })
 		_, err := Resume(context.Background(), dir, data)

@@ -270,9 +270,9 @@ func simulate(t *testing.T, of *Run, dir string, chain int) {
 	files, err := of.listSamples()
 	must(t, err)
 	for _, f := range files {
-		_, step, err := samples.PlaceOf(f.path)
+		_, step, err := samples.ParseFileName(f.path)
 		must(t, err)
-		name := samplesDir + "/" + samples.NameOf(chain, step)
+		name := samplesDir + "/" + samples.FileName(chain, step)
 		must(t, os.Link(f.path, filepath.Join(dir, name)))
 		lines = append(lines, index.Line{File: name, Bytes: 1, Sum: f.sum})
 	}

@@ -73,7 +73,7 @@ func TestSeries(t *testing.T) {
 			t.Errorf("%v: no error", bad)
 		}
 	}
-	if samples.NameOf(3, 40) != "chain00003-step000000040.safetensors" {
+	if samples.FileName(3, 40) != "chain00003-step000000040.safetensors" {
 		t.Error("the names of samples changed")
 	}
 }

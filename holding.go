@@ -163,7 +163,7 @@ func (w *writer) takeUpBank(bank *samples.Store, made int, before *index.Index) 
 		line, step, err := sampleLine(place, name, before)
 		_, listed := before.Lines[name]
 		foreign := err == nil && step <= made && !listed && len(before.Lines) > 0
-		_, named, misnamed := samples.PlaceOf(place)
+		_, named, misnamed := samples.ParseFileName(place)
 		gone := misnamed == nil && w.retention.plan.SampleAt(named) && named <= made && !w.retention.has(named, made)
 		switch {
 		case err == nil && step > made, (err != nil || foreign) && again, gone:
@@ -196,7 +196,7 @@ func (w *writer) missing(dir string, made int, before *index.Index, there map[st
 			continue
 		}
 		for chain := range w.chains {
-			name := dir + "/" + samples.NameOf(w.first+chain, step)
+			name := dir + "/" + samples.FileName(w.first+chain, step)
 			if there[name] {
 				continue
 			}
@@ -244,7 +244,7 @@ func sampleLine(place, name string, before *index.Index) (line index.Line, step 
 	if err := checkListed(name, sum, before); err != nil {
 		return line, 0, err
 	}
-	if want := samples.NameOf(s.Chain, s.Step); filepath.Base(place) != want {
+	if want := samples.FileName(s.Chain, s.Step); filepath.Base(place) != want {
 		return line, 0, errors.Errorf("it holds the sample %s", want)
 	}
 	info, err := os.Stat(place)
@@ -268,7 +268,7 @@ func checkListed(name, sum string, x *index.Index) error {
 // cutBanks removes later samples of a run of an earlier version, which has no index.
 func (w *writer) cutBanks(made int) error {
 	for _, bank := range w.banks() {
-		if err := bank.Cut(made); err != nil {
+		if err := bank.RemoveAfter(made); err != nil {
 			return err
 		}
 	}

@@ -180,7 +180,7 @@ func speedOf(files []string) (float64, error) {
 	var times [2]time.Time
 	for i, path := range files[len(files)-2:] {
 		var err error
-		if chains[i], steps[i], err = samples.PlaceOf(path); err != nil {
+		if chains[i], steps[i], err = samples.ParseFileName(path); err != nil {
 			return 0, err
 		}
 		info, err := os.Stat(path)

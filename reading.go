@@ -206,7 +206,7 @@ func (r *Run) intact(files []sampleFile) ([]sampleFile, error) {
 
 // laterThan reports whether a name is that of a sample of a later step.
 func laterThan(name string, steps int) bool {
-	_, step, err := samples.PlaceOf(name)
+	_, step, err := samples.ParseFileName(name)
 	return err == nil && step > steps
 }
 

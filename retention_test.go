@@ -72,7 +72,7 @@ func stepsOf(t testing.TB, run *Run) (steps []int) {
 	files, err := run.Samples()
 	must(t, err)
 	for _, path := range files {
-		chain, step, err := samples.PlaceOf(path)
+		chain, step, err := samples.ParseFileName(path)
 		must(t, err)
 		if chain == 0 {
 			steps = append(steps, step)

@@ -91,7 +91,7 @@ func (r *Run) Finished() (bool, error) {
 	}
 	kept := retention{plan, r.manifest.Spec.Keep}
 	for _, path := range files {
-		if _, step, err := samples.PlaceOf(path); err != nil || !kept.has(step, plan.Steps) {
+		if _, step, err := samples.ParseFileName(path); err != nil || !kept.has(step, plan.Steps) {
 			return false, err
 		}
 	}

@@ -184,7 +184,7 @@ func (t *training) start() error {
 	var last []sampleFile // of each chain
 	before := ""
 	for _, f := range files { // by part of a gathered run, then by chain, then by step
-		number, _, err := samples.PlaceOf(f.path)
+		number, _, err := samples.ParseFileName(f.path)
 		if err != nil {
 			return errors.WithMessage(err, "start")
 		}

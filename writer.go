@@ -74,7 +74,7 @@ func (w *writer) take() (err error) {
 // create makes what a folder has that a new run begins in, but for its manifest.
 func (w *writer) create() error {
 	for _, bank := range w.banks() {
-		if err := bank.Make(); err != nil {
+		if err := bank.Create(); err != nil {
 			return err
 		}
 	}
@@ -253,7 +253,7 @@ func (r retention) gone(from, to int) (steps []int) {
 func (w *writer) gone(from, to int) (lines []index.Line) {
 	for _, step := range w.retention.gone(from, to) {
 		for chain := range w.chains {
-			lines = append(lines, index.Line{File: samplesDir + "/" + samples.NameOf(w.first+chain, step), Dropped: true})
+			lines = append(lines, index.Line{File: samplesDir + "/" + samples.FileName(w.first+chain, step), Dropped: true})
 		}
 	}
 	return lines

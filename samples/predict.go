@@ -64,7 +64,7 @@ func NewSamplePredictor(device tensor.Device, dtype tensor.DType, images Images,
 func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, order op.Batch,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
 ) (*SamplePredictor, error) {
-	program, classes, err := predicting(dtype, images, images.Len(), order, network, more)
+	program, classes, err := predictionProgram(dtype, images, images.Len(), order, network, more)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, orde
 
 // predicting is the program that stores the probabilities [n K] of n images of the shape and
 // moments of images, one batch a step. more, unless nil, adds to its graph.
-func predicting(dtype tensor.DType, images Images, n int, order op.Batch,
+func predictionProgram(dtype tensor.DType, images Images, n int, order op.Batch,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
 ) (program *graph.Program, classes int, err error) {
 	b := graph.New(dtype)

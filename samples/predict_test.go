@@ -93,9 +93,9 @@ func checkProbabilities(t *testing.T, s samples.Sample, images samples.Images, g
 func TestPredictRefuses(t *testing.T) {
 	p := predictor(t, tensor.Float32, trial.PredictorImages(5), 2)
 	good := networkSample(t, 1)
-	room := make([]float32, 5*trial.NetworkLabels)
+	capacity := make([]float32, 5*trial.NetworkLabels)
 	for name, bad := range badSamples(good) {
-		if err := p.Predict(bad, room); err == nil {
+		if err := p.Predict(bad, capacity); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -104,7 +104,7 @@ func TestPredictRefuses(t *testing.T) {
 			t.Errorf("room for %d probabilities: no error", n)
 		}
 	}
-	if err := p.Predict(good, room); err != nil {
+	if err := p.Predict(good, capacity); err != nil {
 		t.Error(err)
 	}
 }

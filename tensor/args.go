@@ -13,11 +13,11 @@ type Args struct {
 	workspace []byte
 	private   []byte
 
-	rowTile *RowTile // nil outside
-	lo, hi  int      // its rows
-	part    int      // that they are of
-	passed  []byte   // memory for what the launches of a stage pass on, strip by strip
-	places  []int    // of the arguments in it, or -1; nil if none is there
+	rowTile      *RowTile // nil outside
+	lo, hi       int      // its rows
+	part         int      // that they are of
+	local        []byte   // memory for what the launches of a stage pass on, strip by strip
+	localOffsets []int    // of the arguments in it, or -1; nil if none is there
 }
 
 // Slice returns the i-th argument's buffer, or what a strip has of it. It panics when the argument
@@ -31,8 +31,8 @@ func Slice[T Element](a *Args, i int) []T {
 		return cast[T](a.base[b.Arena][b.Offset:], b.Elements)
 	}
 	row := b.Elements / a.rowTile.Rows
-	if a.places != nil && a.places[i] >= 0 {
-		return cast[T](a.passed[a.places[i]:], (a.hi-a.lo)*row)
+	if a.localOffsets != nil && a.localOffsets[i] >= 0 {
+		return cast[T](a.local[a.localOffsets[i]:], (a.hi-a.lo)*row)
 	}
 	return cast[T](a.base[b.Arena][b.Offset+a.lo*row*b.DType.Size():], (a.hi-a.lo)*row)
 }

@@ -50,19 +50,19 @@ type hostRunner struct {
 	scratch   [][]byte // one per worker that runs whole chains
 	workspace [][]byte // likewise
 	private   [][]byte // one per worker
-	passed    [][]byte // likewise: what a stage's launches pass on
+	local     [][]byte // likewise: what a stage's launches pass on
 	args      []Args   // one per worker
 
-	stages  []stage
+	stages  []fusedStage
 	offsets []int // of the launches' workspaces: those of a stage are kept apart
 
 	remaining []remaining  // per chain, where workers run whole ones
-	begun     atomic.Int64 // chains run whole by one worker, begun or done
+	claimed   atomic.Int64 // chains run whole by one worker, begun or done
 	phase     *Phase       // whose tiles are shared out at present
-	stage     *stage       // whose strips are
+	stage     *fusedStage  // whose strips are
 	closed    bool
 
-	byChain, byTile, byItem func(worker, item int)
+	chainWork, tileWork, itemWork func(worker, item int)
 }
 
 // Load implements Device.
@@ -73,18 +73,18 @@ func (h *Host) Load(s Workload) (Runner, error) {
 	if h.pool.closed.Load() {
 		return nil, errors.New("tensor: host: load after close")
 	}
-	if err := checkPlaces(s); err != nil {
+	if err := checkBounds(s); err != nil {
 		return nil, err
 	}
 	workers := h.pool.workers
 	if s.Chains >= workers {
 		workers = 1 // each runs whole chains
 	}
-	stages, offsets := stagesOf(s.Launches, workers), make([]int, len(s.Launches))
+	stages, offsets := fuseLaunches(s.Launches, workers), make([]int, len(s.Launches))
 	workspace, private, passed := 0, 0, 0
 	for _, g := range stages {
 		end := 0
-		passed = max(passed, g.passed)
+		passed = max(passed, g.localBytes)
 		for i := g.from; i < g.to; i++ {
 			offsets[i] = end
 			end += Align(s.Launches[i].Host.Workspace)
@@ -100,28 +100,28 @@ func (h *Host) Load(s Workload) (Runner, error) {
 		host:      h,
 		launches:  s.Launches,
 		shared:    alignedBytes(s.Bytes[Shared]),
-		chains:    manyBytes(s.Chains, s.Bytes[Chain]),
-		scratch:   manyBytes(slots, s.Bytes[Scratch]),
-		workspace: manyBytes(slots, workspace),
-		private:   manyBytes(h.pool.workers, private),
-		passed:    manyBytes(h.pool.workers, passed),
+		chains:    alignedSlices(s.Chains, s.Bytes[Chain]),
+		scratch:   alignedSlices(slots, s.Bytes[Scratch]),
+		workspace: alignedSlices(slots, workspace),
+		private:   alignedSlices(h.pool.workers, private),
+		local:     alignedSlices(h.pool.workers, passed),
 		args:      make([]Args, h.pool.workers),
 		remaining: make([]remaining, s.Chains),
 		stages:    stages,
 		offsets:   offsets,
 	}
 	if s.Keeps {
-		r.kept = manyBytes(s.Chains, s.Bytes[Chain])
+		r.kept = alignedSlices(s.Chains, s.Bytes[Chain])
 	}
-	r.byChain = r.turns
-	r.byTile = func(worker, tile int) { r.phase.Run(&r.args[worker], tile) }
-	r.byItem = func(worker, item int) { r.item(&r.args[worker], 0, r.stage, item) }
+	r.chainWork = r.runChains
+	r.tileWork = func(worker, tile int) { r.phase.Run(&r.args[worker], tile) }
+	r.itemWork = func(worker, item int) { r.runItem(&r.args[worker], 0, r.stage, item) }
 	return r, nil
 }
 
-// checkPlaces refuses a launch with a buffer outside its arena: kernels' memory is not checked
+// checkBounds refuses a launch with a buffer outside its arena: kernels' memory is not checked
 // otherwise.
-func checkPlaces(s Workload) error {
+func checkBounds(s Workload) error {
 	for i := range s.Launches {
 		for j, argument := range s.Launches[i].Arguments {
 			b := argument.Buffer
@@ -146,14 +146,14 @@ func (r *hostRunner) Run(steps int) error {
 		for chain := range r.remaining {
 			r.remaining[chain].steps.Store(int32(steps))
 		}
-		r.begun.Store(0)
-		r.host.pool.run(workers, r.byChain)
+		r.claimed.Store(0)
+		r.host.pool.run(workers, r.chainWork)
 		return nil
 	}
 	for chain := range r.chains {
 		for range steps {
 			for i := range r.stages {
-				r.sharedStage(&r.stages[i], chain)
+				r.parallelStage(&r.stages[i], chain)
 			}
 		}
 	}
@@ -164,9 +164,9 @@ func (r *hostRunner) Run(steps int) error {
 // them are run whole, because finding the chain with the most steps left means looking at each.
 const sharedChains = 4
 
-// turnSteps is how many steps of a chain a worker runs before it takes the next chain. It is small,
+// timeSlice is how many steps of a chain a worker runs before it takes the next chain. It is small,
 // so that all workers end at nearly the same time.
-const turnSteps = 8
+const timeSlice = 8
 
 // remaining is what a chain still has to do in a Run.
 type remaining struct {
@@ -176,11 +176,11 @@ type remaining struct {
 
 // turns runs whole chains while there are many. Then it runs some steps of the chain with the most
 // left, again and again, until only chains that other workers are running have any left.
-func (r *hostRunner) turns(worker, _ int) {
+func (r *hostRunner) runChains(worker, _ int) {
 	alone := max(0, len(r.chains)-sharedChains*len(r.args))
-	for chain := int(r.begun.Add(1)) - 1; chain < alone; chain = int(r.begun.Add(1)) - 1 {
+	for chain := int(r.claimed.Add(1)) - 1; chain < alone; chain = int(r.claimed.Add(1)) - 1 {
 		for range r.remaining[chain].steps.Load() {
-			r.wholeStep(worker, chain)
+			r.stepChain(worker, chain)
 		}
 	}
 	for {
@@ -198,40 +198,40 @@ func (r *hostRunner) turns(worker, _ int) {
 		}
 		// Another worker may have run the chain's last steps since the look.
 		left := r.remaining[next].steps.Load()
-		steps := min(left, turnSteps)
+		steps := min(left, timeSlice)
 		for range steps {
-			r.wholeStep(worker, next)
+			r.stepChain(worker, next)
 		}
 		r.remaining[next].steps.Store(left - steps)
 		r.remaining[next].taken.Store(false)
 	}
 }
 
-// wholeStep runs one step of a chain on one worker.
-func (r *hostRunner) wholeStep(worker, chain int) {
+// stepChain runs one step of a chain on one worker.
+func (r *hostRunner) stepChain(worker, chain int) {
 	a := &r.args[worker]
-	r.aim(a, worker, worker, chain)
+	r.bindChain(a, worker, worker, chain)
 	for g := range r.stages {
 		s := &r.stages[g]
-		if s.strips == nil {
-			r.wholePhases(a, worker, s.from, r.launches[s.from].Host.Phases)
+		if s.tiles == nil {
+			r.runPhases(a, worker, s.from, r.launches[s.from].Host.Phases)
 			continue
 		}
 		for i := s.from; i < s.to; i++ {
-			r.wholePhases(a, worker, i, r.launches[i].Host.before())
+			r.runPhases(a, worker, i, r.launches[i].Host.prologue())
 		}
 		for item := range len(s.items) - 1 {
-			r.item(a, worker, s, item)
+			r.runItem(a, worker, s, item)
 		}
 		for i := s.from; i < s.to; i++ {
-			r.wholePhases(a, worker, i, r.launches[i].Host.after())
+			r.runPhases(a, worker, i, r.launches[i].Host.epilogue())
 		}
 	}
 }
 
-// wholePhases runs some phases of a launch on one worker.
-func (r *hostRunner) wholePhases(a *Args, slot, launch int, phases []Phase) {
-	r.begin(a, slot, launch)
+// runPhases runs some phases of a launch on one worker.
+func (r *hostRunner) runPhases(a *Args, slot, launch int, phases []Phase) {
+	r.bindLaunch(a, slot, launch)
 	for _, phase := range phases {
 		for tile := range phase.Tiles {
 			phase.Run(a, tile)
@@ -240,69 +240,69 @@ func (r *hostRunner) wholePhases(a *Args, slot, launch int, phases []Phase) {
 }
 
 // item runs the strips of an item of a stage, each of all launches.
-func (r *hostRunner) item(a *Args, slot int, s *stage, item int) {
+func (r *hostRunner) runItem(a *Args, slot int, s *fusedStage, item int) {
 	for n := s.items[item]; n < s.items[item+1]; n++ {
 		for i := s.from; i < s.to; i++ {
-			r.begin(a, slot, i)
-			a.places = s.places[i-s.from]
-			rows := s.rows[i-s.from]
-			r.launches[i].Host.RowTile.Handle(a, s.strips[n]*rows, s.strips[n+1]*rows)
-			a.places = nil
+			r.bindLaunch(a, slot, i)
+			a.localOffsets = s.localOffsets[i-s.from]
+			rows := s.ratios[i-s.from]
+			r.launches[i].Host.RowTile.Handle(a, s.tiles[n]*rows, s.tiles[n+1]*rows)
+			a.localOffsets = nil
 		}
 	}
 }
 
-// sharedStage runs a stage of a chain on all workers.
-func (r *hostRunner) sharedStage(s *stage, chain int) {
-	if s.strips == nil {
-		r.sharedLaunch(s.from, chain)
+// parallelStage runs a stage of a chain on all workers.
+func (r *hostRunner) parallelStage(s *fusedStage, chain int) {
+	if s.tiles == nil {
+		r.parallelLaunch(s.from, chain)
 		return
 	}
 	for w := range r.args {
-		r.aim(&r.args[w], w, 0, chain)
+		r.bindChain(&r.args[w], w, 0, chain)
 	}
 	for i := s.from; i < s.to; i++ {
-		r.sharedPhases(i, r.launches[i].Host.before())
+		r.parallelPhases(i, r.launches[i].Host.prologue())
 	}
 	r.stage = s
-	r.host.pool.run(len(s.items)-1, r.byItem)
+	r.host.pool.run(len(s.items)-1, r.itemWork)
 	for i := s.from; i < s.to; i++ {
-		r.sharedPhases(i, r.launches[i].Host.after())
+		r.parallelPhases(i, r.launches[i].Host.epilogue())
 	}
 }
 
-// sharedLaunch runs one launch of a chain on all workers.
-func (r *hostRunner) sharedLaunch(i, chain int) {
+// parallelLaunch runs one launch of a chain on all workers.
+func (r *hostRunner) parallelLaunch(i, chain int) {
 	for w := range r.args {
-		r.aim(&r.args[w], w, 0, chain)
+		r.bindChain(&r.args[w], w, 0, chain)
 	}
-	r.sharedPhases(i, r.launches[i].Host.Phases)
+	r.parallelPhases(i, r.launches[i].Host.Phases)
 }
 
-// sharedPhases runs some phases of a launch on all workers.
-func (r *hostRunner) sharedPhases(i int, phases []Phase) {
+// parallelPhases runs some phases of a launch on all workers.
+func (r *hostRunner) parallelPhases(i int, phases []Phase) {
 	if len(phases) == 0 {
 		return
 	}
 	for w := range r.args {
-		r.begin(&r.args[w], 0, i)
+		r.bindLaunch(&r.args[w], 0, i)
 	}
 	for i := range phases {
 		r.phase = &phases[i]
-		r.host.pool.run(r.phase.Tiles, r.byTile)
+		r.host.pool.run(r.phase.Tiles, r.tileWork)
 	}
 }
 
 // begin points a worker's arguments at a launch and its part of a slot's workspace.
-func (r *hostRunner) begin(a *Args, slot, launch int) {
+func (r *hostRunner) bindLaunch(a *Args, slot, launch int) {
 	a.launch = &r.launches[launch]
 	a.workspace = r.workspace[slot][r.offsets[launch]:]
 }
 
 // aim points a worker's arguments at a chain and the scratch memory of a slot.
-func (r *hostRunner) aim(a *Args, worker, slot, chain int) {
+func (r *hostRunner) bindChain(a *Args, worker, slot, chain int) {
 	a.base = [arenas][]byte{Shared: r.shared, Chain: r.chains[chain], Scratch: r.scratch[slot]}
-	a.private, a.passed = r.private[worker], r.passed[worker]
+	a.private, a.local = r.private[worker], r.local[worker]
 }
 
 // Step implements Runner.
@@ -313,7 +313,7 @@ func (r *hostRunner) Step(chain int, visit func(launch int) error) error {
 		return errors.Errorf("tensor: host: step of chain %d of %d (closed: %v)", chain, len(r.chains), closed)
 	}
 	for i := range r.launches {
-		r.sharedLaunch(i, chain)
+		r.parallelLaunch(i, chain)
 		if err := visit(i); err != nil {
 			return err
 		}
@@ -370,6 +370,6 @@ func (r *hostRunner) copyChains(to, from [][]byte) error {
 func (r *hostRunner) Close() error {
 	r.closed = true
 	r.kept = nil
-	r.shared, r.chains, r.scratch, r.workspace, r.private, r.passed = nil, nil, nil, nil, nil, nil
+	r.shared, r.chains, r.scratch, r.workspace, r.private, r.local = nil, nil, nil, nil, nil, nil
 	return nil
 }

@@ -126,21 +126,21 @@ type Phase struct {
 	Run   func(a *Args, tile int)
 }
 
-// rangeTile is how many elements one tile of an elementwise kernel has: long enough to hide the
+// elementsPerTile is how many elements one tile of an elementwise kernel has: long enough to hide the
 // cost of claiming a tile, short enough that its operands stay in the second-level cache.
-const rangeTile = 8192
+const elementsPerTile = 8192
 
 // Rows is a host kernel whose run handles rows [lo, hi) of some width, none of which is cut in two.
 func Rows(rows, width int, run func(a *Args, lo, hi int)) HostKernel {
-	tile := rowsOfTile(width)
+	tile := rowsPerTile(width)
 	return HostKernel{Phases: []Phase{{
 		Tiles: (rows + tile - 1) / tile,
 		Run:   func(a *Args, i int) { run(a, i*tile, min(rows, (i+1)*tile)) },
 	}}}
 }
 
-// rowsOfTile is how many rows of some width make a tile.
-func rowsOfTile(width int) int { return max(1, rangeTile/max(1, width)) }
+// rowsPerTile is how many rows of some width make a tile.
+func rowsPerTile(width int) int { return max(1, elementsPerTile/max(1, width)) }
 
 // Single is a host kernel that runs on one thread.
 func Single(run func(a *Args)) HostKernel {

@@ -30,15 +30,15 @@ func TestArguments(t *testing.T) {
 
 // The tiles of a kernel cover each row once, in order, and do not depend on anything but the shape.
 func TestRowsCoverEachOnce(t *testing.T) {
-	for _, size := range [][2]int{{1, 1}, {31, 1}, {rangeTile, 1}, {rangeTile + 1, 1}, {3 * rangeTile, 1}, {33, 257}, {7, 100000}, {1, 0}, {0, 5}} {
+	for _, size := range [][2]int{{1, 1}, {31, 1}, {elementsPerTile, 1}, {elementsPerTile + 1, 1}, {3 * elementsPerTile, 1}, {33, 257}, {7, 100000}, {1, 0}, {0, 5}} {
 		rows, width := size[0], size[1]
 		next := 0
 		host := Rows(rows, width, func(_ *Args, lo, hi int) {
 			if lo != next || hi <= lo || hi > rows {
 				t.Errorf("%v: a tile of rows %d to %d comes after row %d", size, lo, hi, next)
 			}
-			if hi-lo > 1 && (hi-lo)*width > rangeTile {
-				t.Errorf("%v: a tile of rows %d to %d is larger than %d elements", size, lo, hi, rangeTile)
+			if hi-lo > 1 && (hi-lo)*width > elementsPerTile {
+				t.Errorf("%v: a tile of rows %d to %d is larger than %d elements", size, lo, hi, elementsPerTile)
 			}
 			next = hi
 		})
@@ -49,7 +49,7 @@ func TestRowsCoverEachOnce(t *testing.T) {
 			t.Errorf("%v: the tiles end at row %d (%d phases)", size, next, len(host.Phases))
 		}
 	}
-	if got := Rows(3*rangeTile, 1, nil).Phases[0].Tiles; got != 3 {
+	if got := Rows(3*elementsPerTile, 1, nil).Phases[0].Tiles; got != 3 {
 		t.Errorf("elementwise has %d tiles, wants 3", got)
 	}
 	calls := 0

@@ -1,10 +1,10 @@
 package tensor
 
-// pageBytes is a large page of amd64, and of arm64 where small ones have 4 KiB.
-const pageBytes = 2 << 20
+// hugePageBytes is a large page of amd64, and of arm64 where small ones have 4 KiB.
+const hugePageBytes = 2 << 20
 
-// manyBytes is alignedBytes n times, in one piece of memory.
-func manyBytes(n, bytes int) [][]byte {
+// alignedSlices is alignedBytes n times, in one piece of memory.
+func alignedSlices(n, bytes int) [][]byte {
 	each := Align(bytes)
 	all := alignedBytes(n * each)
 	many := make([][]byte, n)
@@ -19,14 +19,14 @@ func manyBytes(n, bytes int) [][]byte {
 // megabytes in each step, whose small pages are more than a processor remembers the places of.
 func alignedBytes(n int) []byte {
 	alignment := Alignment
-	if n >= pageBytes {
-		alignment = pageBytes
+	if n >= hugePageBytes {
+		alignment = hugePageBytes
 	}
 	raw := make([]byte, n+alignment)
 	skip := (alignment - int(addressOf(raw)%uintptr(alignment))) % alignment
 	memory := raw[skip : skip+n : skip+n]
-	if n >= pageBytes {
-		wantLargePages(memory)
+	if n >= hugePageBytes {
+		adviseHugePages(memory)
 	}
 	return memory
 }

@@ -2,6 +2,6 @@ package tensor
 
 import "golang.org/x/sys/unix"
 
-// wantLargePages asks for large pages. It is a wish: a kernel without them refuses, and a full
+// adviseHugePages asks for large pages. It is a wish: a kernel without them refuses, and a full
 // memory has none left, either of which costs time only.
-func wantLargePages(memory []byte) { _ = unix.Madvise(memory, unix.MADV_HUGEPAGE) }
+func adviseHugePages(memory []byte) { _ = unix.Madvise(memory, unix.MADV_HUGEPAGE) }

@@ -8,9 +8,9 @@ func TestAlignedBytes(t *testing.T) {
 			t.Errorf("%d bytes: length %d, capacity %d, address %#x", n, len(memory), cap(memory), addressOf(memory))
 		}
 	}
-	for _, n := range []int{pageBytes, 2*pageBytes + 5} {
+	for _, n := range []int{hugePageBytes, 2*hugePageBytes + 5} {
 		memory := alignedBytes(n)
-		if len(memory) != n || cap(memory) != n || addressOf(memory)%pageBytes != 0 {
+		if len(memory) != n || cap(memory) != n || addressOf(memory)%hugePageBytes != 0 {
 			t.Errorf("%d bytes: length %d, capacity %d, address %#x", n, len(memory), cap(memory), addressOf(memory))
 		}
 		for i, b := range memory {
@@ -23,8 +23,8 @@ func TestAlignedBytes(t *testing.T) {
 
 // Parts of one piece of memory are apart, and none reaches into the next.
 func TestManyBytes(t *testing.T) {
-	for _, n := range []int{0, 5, Alignment, pageBytes - 1} {
-		many := manyBytes(3, n)
+	for _, n := range []int{0, 5, Alignment, hugePageBytes - 1} {
+		many := alignedSlices(3, n)
 		for i, part := range many {
 			if len(part) != n || cap(part) != n || n > 0 && addressOf(part)%Alignment != 0 {
 				t.Fatalf("part %d of %d bytes: length %d, capacity %d, address %#x", i, n, len(part), cap(part), addressOf(part))

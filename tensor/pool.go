@@ -19,7 +19,7 @@ import (
 type pool struct {
 	workers int
 	work    func(worker, item int)
-	parts   []part
+	ranges  []itemRange
 	round   atomic.Uint32
 	pending atomic.Int64 // items that are not done
 	asleep  []atomic.Bool
@@ -29,7 +29,7 @@ type pool struct {
 
 // part is what is left of a worker's items: the round, in the bits from 48 on, the first of them,
 // from 24 on, and the one after the last. A cache line is its own.
-type part struct {
+type itemRange struct {
 	atomic.Uint64
 	_ [56]byte
 }
@@ -37,14 +37,14 @@ type part struct {
 // maxItems is the most that a part counts.
 const maxItems = 1<<24 - 1
 
-func (p *part) set(round uint16, first, end int) {
+func (p *itemRange) set(round uint16, first, end int) {
 	p.Store(uint64(round)<<48 | uint64(first)<<24 | uint64(end))
 }
 
 // take returns the first item of a round that is left or, to a worker whose items they are not, the
 // last one; -1 if there is none. A worker that is late in an earlier round takes nothing: it would
 // begin with what is another's.
-func (p *part) take(round uint16, own bool) int {
+func (p *itemRange) take(round uint16, own bool) int {
 	for {
 		s := p.Load()
 		first, end := s>>24&maxItems, s&maxItems
@@ -64,7 +64,7 @@ func (p *part) take(round uint16, own bool) int {
 const spins = 10000
 
 func newPool(workers int) *pool {
-	p := &pool{workers: workers, parts: make([]part, workers), asleep: make([]atomic.Bool, workers), wake: make([]chan struct{}, workers)}
+	p := &pool{workers: workers, ranges: make([]itemRange, workers), asleep: make([]atomic.Bool, workers), wake: make([]chan struct{}, workers)}
 	for w := range p.wake {
 		p.wake[w] = make(chan struct{}, 1)
 		if w > 0 {
@@ -88,23 +88,23 @@ func (p *pool) run(items int, work func(worker, item int)) {
 	p.work = work
 	p.pending.Store(int64(items))
 	round := p.round.Load() + 1
-	for w := range p.parts {
-		p.parts[w].set(uint16(round), w*items/p.workers, (w+1)*items/p.workers)
+	for w := range p.ranges {
+		p.ranges[w].set(uint16(round), w*items/p.workers, (w+1)*items/p.workers)
 	}
 	p.round.Store(round)
-	p.rouse(items)
+	p.wakeWorkers(items)
 	p.drain(0, round)
 	p.await(0, p.allDone)
 }
 
 // rouse wakes as many sleeping workers as there are items for.
-func (p *pool) rouse(items int) {
+func (p *pool) wakeWorkers(items int) {
 	for w := 1; w < p.workers && w < items; w++ {
-		p.rouseOne(w)
+		p.wakeWorker(w)
 	}
 }
 
-func (p *pool) rouseOne(worker int) {
+func (p *pool) wakeWorker(worker int) {
 	if p.asleep[worker].CompareAndSwap(true, false) {
 		p.wake[worker] <- struct{}{}
 	}
@@ -113,11 +113,11 @@ func (p *pool) rouseOne(worker int) {
 // drain takes items of a round and does them until none is left.
 func (p *pool) drain(worker int, round uint32) {
 	for other := range p.workers {
-		whose := &p.parts[(worker+other)%p.workers]
+		whose := &p.ranges[(worker+other)%p.workers]
 		for item := whose.take(uint16(round), other == 0); item >= 0; item = whose.take(uint16(round), other == 0) {
 			p.work(worker, item)
 			if p.pending.Add(-1) == 0 && worker != 0 {
-				p.rouseOne(0)
+				p.wakeWorker(0)
 			}
 		}
 	}
@@ -156,5 +156,5 @@ func (p *pool) serve(worker int) {
 
 func (p *pool) close() {
 	p.closed.Store(true)
-	p.rouse(p.workers)
+	p.wakeWorkers(p.workers)
 }

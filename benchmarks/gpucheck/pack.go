@@ -25,7 +25,7 @@ const module = "github.com/pollen-ml/pollen/"
 // programs are built as they are; each test package becomes a program.
 var (
 	programs        = []string{"cmd/pollen", "benchmarks", "benchmarks/gpucheck"}
-	samplerPackages = []string{"langevin", "metropolis", "approximate", "diagnostics", "samples"}
+	samplerPackages = []string{"langevin", "mcmc", "approximate", "diagnostics", "samples"}
 	testPackages    = append([]string{"cuda"}, samplerPackages...)
 )
 

@@ -146,7 +146,7 @@ func TestGoesOn(t *testing.T) {
 	if _, err := predict(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want that of the context", err)
 	}
-	sample := filepath.Join(dir, "sgd", "samples", samples.NameOf(0, 16*5))
+	sample := filepath.Join(dir, "sgd", "samples", samples.FileName(0, 16*5))
 	var made os.FileInfo
 	for _, what := range []string{"stopped", "finished"} {
 		got, err := predict(context.Background())

@@ -184,9 +184,9 @@ func planeTiles(images tensor.Shape, run func(a *tensor.Args, lo, hi int)) tenso
 }
 
 func notePlaces[T float32 | float64](x tensor.Shape) func(a *tensor.Args, lo, hi int) {
-	q, area := kernel.NewQuads(x[2], x[3]), x[2]*x[3]
+	q, area := kernel.NewWindows2x2(x[2], x[3]), x[2]*x[3]
 	return func(a *tensor.Args, lo, hi int) {
-		kernel.NotePlaces(q, tensor.Slice[uint8](a, 0)[lo*area/4:hi*area/4], tensor.Slice[T](a, 1)[lo*area:hi*area])
+		kernel.MaxIndices(q, tensor.Slice[uint8](a, 0)[lo*area/4:hi*area/4], tensor.Slice[T](a, 1)[lo*area:hi*area])
 	}
 }
 
@@ -236,10 +236,10 @@ func (g maxPlacesBackward) Lower(l *graph.Lowering) {
 }
 
 func spreadPlaces[T float32 | float64](x tensor.Shape, relu bool) func(a *tensor.Args, lo, hi int) {
-	q, area := kernel.NewQuads(x[2], x[3]), x[2]*x[3]
+	q, area := kernel.NewWindows2x2(x[2], x[3]), x[2]*x[3]
 	return func(a *tensor.Args, lo, hi int) {
 		dx, dout, places := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint8](a, 2)
-		kernel.SpreadPlaces(q, dx[lo*area:hi*area], dout[lo*area/4:hi*area/4], places[lo*area/4:hi*area/4], relu)
+		kernel.UnpoolGrad(q, dx[lo*area:hi*area], dout[lo*area/4:hi*area/4], places[lo*area/4:hi*area/4], relu)
 	}
 }
 

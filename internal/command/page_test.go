@@ -50,7 +50,7 @@ func writeChannels(t *testing.T, dir string, channels byte) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, split := range []string{"pollen", "t10k"} {
+	for _, split := range []string{"train", "t10k"} {
 		for name, content := range map[string][]byte{"-images-idx3-ubyte": images, "-labels-idx1-ubyte": labels} {
 			if err := os.WriteFile(filepath.Join(dir, split+name), content, 0o644); err != nil {
 				t.Fatal(err)

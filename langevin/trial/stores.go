@@ -39,7 +39,7 @@ func NewStore(t *testing.T) (store *samples.Store, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "samples")
 	store = samples.NewStore(dir)
-	if err := store.Make(); err != nil {
+	if err := store.Create(); err != nil {
 		t.Fatal(err)
 	}
 	return store, dir

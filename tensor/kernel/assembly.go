@@ -8,22 +8,22 @@ import (
 )
 
 // fast reports whether T takes the assembly: any float32, named or not.
-func fast[T Float]() bool {
+func useAssembly[T Float]() bool {
 	var zero T
-	return inUse > portableGo && unsafe.Sizeof(zero) == 4
+	return isa > portableGo && unsafe.Sizeof(zero) == 4
 }
 
 // first returns the address of the first of n elements; it panics when the
 // slice has fewer, so that the assembly, which checks nothing, stays inside.
-func first[T Float](x []T, n int) *float32 {
+func addressOf[T Float](x []T, n int) *float32 {
 	return (*float32)(unsafe.Pointer(unsafe.SliceData(x[:n])))
 }
 
-func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []T, f flags) bool {
-	if !fast[T]() || a.rowStride != 1 && a.depthStride != 1 {
+func multiplyFast[T Float](rows, depth int, a leftFactor[T], b, c []T, stride int, bias []T, f flags) bool {
+	if !useAssembly[T]() || a.rowStride != 1 && a.depthStride != 1 {
 		return false
 	}
-	t, count, height := tilesOf(rows), 0, 0
+	t, count, height := splitRows(rows), 0, 0
 	for n := 0; n < t.count; n += count {
 		count, height = t.run(n)
 		lo := t.start(n)
@@ -33,27 +33,27 @@ func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bia
 }
 
 // multiplyRun is multiply for some tiles of as many rows each.
-func multiplyRun[T Float](rows, tiles, depth int, a left[T], b, c []T, stride int, bias []T, f flags) {
-	pa, pc, pv := reached(rows, tiles, depth, a, c, stride, panelColumns, bias, f)
-	multiplyTiles(rows, tiles, depth, pa, a.rowStride, a.depthStride, a.step(rows), first(b, depth*panelColumns), pc, stride, pv, int(f))
+func multiplyRun[T Float](rows, tiles, depth int, a leftFactor[T], b, c []T, stride int, bias []T, f flags) {
+	pa, pc, pv := operandAddresses(rows, tiles, depth, a, c, stride, panelColumns, bias, f)
+	multiplyTiles(rows, tiles, depth, pa, a.rowStride, a.depthStride, a.step(rows), addressOf(b, depth*panelColumns), pc, stride, pv, int(f))
 }
 
 // reached returns the addresses of what a run of tiles reads and writes, but for the right factor.
-func reached[T Float](rows, tiles, depth int, a left[T], c []T, stride, columns int, bias []T, f flags) (pa, pc, pv *float32) {
+func operandAddresses[T Float](rows, tiles, depth int, a leftFactor[T], c []T, stride, columns int, bias []T, f flags) (pa, pc, pv *float32) {
 	biases := 0
 	if f&flagBiasRow != 0 {
 		biases = rows * tiles
 	} else if f&flagBiasColumn != 0 {
 		biases = columns
 	}
-	pa = first(a.data, (tiles-1)*a.step(rows)+(rows-1)*a.rowStride+(depth-1)*a.depthStride+1)
-	return pa, first(c, (rows*tiles-1)*stride+columns), first(bias, biases)
+	pa = addressOf(a.data, (tiles-1)*a.step(rows)+(rows-1)*a.rowStride+(depth-1)*a.depthStride+1)
+	return pa, addressOf(c, (rows*tiles-1)*stride+columns), addressOf(bias, biases)
 }
 
 // multiplyWindowsFast is multiply for a run of panels, each read in place: element (k, j) is
 // padded[half+taps[k]+j].
-func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
-	if !fast[T]() {
+func multiplyWindowsFast[T Float](rows int, a leftFactor[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
+	if !useAssembly[T]() {
 		return false
 	}
 	panels, depth, biases := len(places)/4, len(taps), 0
@@ -61,32 +61,32 @@ func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps 
 		biases = rows
 	}
 	last := places[4*(panels-1):]
-	pa := first(a.data, (rows-1)*a.rowStride+depth)
-	px := first(padded, int(max(last[0], last[1]))+int(taps[depth-1])+vector)
-	py := first(y, int(max(last[2], last[3]))+(rows-1)*plane+vector)
-	pv, pp, pt := first(bias, biases), &places[0], &taps[0]
+	pa := addressOf(a.data, (rows-1)*a.rowStride+depth)
+	px := addressOf(padded, int(max(last[0], last[1]))+int(taps[depth-1])+vector)
+	py := addressOf(y, int(max(last[2], last[3]))+(rows-1)*plane+vector)
+	pv, pp, pt := addressOf(bias, biases), &places[0], &taps[0]
 	multiplyWindows(rows, panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
 	return true
 }
 
 func multiplyTapsFast[T Float](data []T, taps []int32, together int, depthOffsets []int32, b, c []T, stride int, accumulate bool) bool {
-	if !fast[T]() {
+	if !useAssembly[T]() {
 		return false
 	}
 	rows, depth := len(taps), len(depthOffsets)
-	pd := first(data, int(taps[rows-1])+int(depthOffsets[depth-1])+1)
-	pb := first(b, depth*panelColumns)
-	pc := first(c, (rows-1)*stride+panelColumns)
+	pd := addressOf(data, int(taps[rows-1])+int(depthOffsets[depth-1])+1)
+	pb := addressOf(b, depth*panelColumns)
+	pc := addressOf(c, (rows-1)*stride+panelColumns)
 	multiplyTable(together, rows/together, depth, pd, &taps[0], &depthOffsets[0], pb, pc, stride, accumulate)
 	return true
 }
 
 func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) bool {
-	if !fast[T]() || depth < vector {
+	if !useAssembly[T]() || depth < vector {
 		return false
 	}
-	from := first(source, (columns-1)*stride+depth)
-	to := first(panel, depth*panelColumns)
+	from := addressOf(source, (columns-1)*stride+depth)
+	to := addressOf(panel, depth*panelColumns)
 	whole := depth &^ (vector - 1)
 	rest := depth - vector // the last eight, some for the second time
 	for half := range 2 {
@@ -106,7 +106,7 @@ func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) boo
 // packGroupFast packs all of the depth but the last few steps, behind which nothing may be written,
 // and returns how many steps it packed.
 func packGroupFast[T Float](to, from []T, rows, depth int) int {
-	if !fast[T]() || depth < 2*vector {
+	if !useAssembly[T]() || depth < 2*vector {
 		return 0
 	}
 	whole := (depth - vector + 1) &^ (vector - 1)
@@ -114,7 +114,7 @@ func packGroupFast[T Float](to, from []T, rows, depth int) int {
 	for j := range offsets {
 		offsets[j] = min(j, rows-1) * depth
 	}
-	transpose(first(to, (whole-1)*minRows+vector), minRows, first(from, rows*depth), &offsets, whole)
+	transpose(addressOf(to, (whole-1)*minRows+vector), minRows, addressOf(from, rows*depth), &offsets, whole)
 	return whole
 }
 
@@ -123,12 +123,12 @@ func offset(p *float32, elements int) *float32 {
 }
 
 func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) bool {
-	if !fast[T]() {
+	if !useAssembly[T]() {
 		return false
 	}
 	depth := len(taps)
-	to := first(panel, depth*panelColumns)
-	from := first(padded, int(p.pixels[panelColumns-1])+int(taps[depth-1])+1)
+	to := addressOf(panel, depth*panelColumns)
+	from := addressOf(padded, int(p.pixels[panelColumns-1])+int(taps[depth-1])+1)
 	if p.simple {
 		windowRuns(to, from, &p.runs, &taps[0], depth)
 	} else {
@@ -139,7 +139,7 @@ func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) boo
 
 // maxPlanesFast pools planes that follow one another.
 func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool {
-	if p.table == nil || planes == 0 || !fast[T]() {
+	if p.table == nil || planes == 0 || !useAssembly[T]() {
 		return false
 	}
 	floor := float32(math.Inf(-1))
@@ -147,55 +147,55 @@ func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool {
 		floor = 0
 	}
 	in, out := p.H*p.W, p.outH*p.outW
-	upper, lower, py := first(x, planes*in), first(x[p.W:], planes*in-p.W), first(y, planes*out)
+	upper, lower, py := addressOf(x, planes*in), addressOf(x[p.W:], planes*in-p.W), addressOf(y, planes*out)
 	maxPlanes(upper, lower, py, &p.table[0], len(p.table)/4, planes, in, out, floor)
 	return true
 }
 
-func notePlacesFast[T Float](q *Quads, places []uint8, x []T) bool {
-	if q.table == nil || len(x) == 0 || !fast[T]() {
+func maxIndicesFast[T Float](q *Windows2x2, places []uint8, x []T) bool {
+	if q.table == nil || len(x) == 0 || !useAssembly[T]() {
 		return false
 	}
 	in := q.height * q.width
-	upper, lower := first(x, len(x)), first(x[q.width:], len(x)-q.width)
+	upper, lower := addressOf(x, len(x)), addressOf(x[q.width:], len(x)-q.width)
 	notePlaces(upper, lower, &places[0], &q.table[0], len(q.table)/4, len(x)/in, in, in/4)
 	return true
 }
 
-func spreadPlacesFast[T Float](q *Quads, dx, dout []T, places []uint8, mask uint8) bool {
-	if q.table == nil || len(dx) == 0 || !fast[T]() {
+func unpoolGradFast[T Float](q *Windows2x2, dx, dout []T, places []uint8, mask uint8) bool {
+	if q.table == nil || len(dx) == 0 || !useAssembly[T]() {
 		return false
 	}
 	in := q.height * q.width
-	upper, lower := first(dx, len(dx)), first(dx[q.width:], len(dx)-q.width)
-	spreadPlaces(upper, lower, first(dout, len(dout)), &places[0], &q.table[0], len(q.table)/4, len(dx)/in, in, in/4, uint32(mask))
+	upper, lower := addressOf(dx, len(dx)), addressOf(dx[q.width:], len(dx)-q.width)
+	spreadPlaces(upper, lower, addressOf(dout, len(dout)), &places[0], &q.table[0], len(q.table)/4, len(dx)/in, in, in/4, uint32(mask))
 	return true
 }
 
 func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target []T, left, right int) bool {
-	if !fast[T]() {
+	if !useAssembly[T]() {
 		return false
 	}
 	taps := len(p.offsets)
 	every := p.shape.K * rows
-	filters := first(filter, (taps-1)*every+depth*rows)
-	pixels := first(panel, depth*panelColumns)
+	filters := addressOf(filter, (taps-1)*every+depth*rows)
+	pixels := addressOf(panel, depth*panelColumns)
 	reach := (rows-1)*p.plane + int(p.offsets[taps-1]) + halfPanel
-	c0, c1 := first(target[left:], reach), first(target[right:], reach)
+	c0, c1 := addressOf(target[left:], reach), addressOf(target[right:], reach)
 	skip := every - depth*rows
 	scatter(rows, depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
 	return true
 }
 
 func accumulateLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, one, other []T, add bool) bool {
-	if !fast[T]() {
+	if !useAssembly[T]() {
 		return false
 	}
 	count, rows := len(p.offsets), p.outH
 	xRow, xImage := p.strideH*p.paddedW, p.channels*p.paddedH*p.paddedW
-	pd := first(dout, (images-1)*image+second+rows*p.line)
-	px := first(padded, p.reach(images))
-	p1, p2 := first(one, count*lineTaps), first(other, count*lineTaps)
+	pd := addressOf(dout, (images-1)*image+second+rows*p.line)
+	px := addressOf(padded, p.reach(images))
+	p1, p2 := addressOf(one, count*lineTaps), addressOf(other, count*lineTaps)
 	multiplyLines(pd, second, image, px, &p.offsets[0], count, images, rows, p.line, xRow, xImage, p1, p2, add)
 	return true
 }
@@ -203,20 +203,20 @@ func accumulateLinesFast[T Float](p *linesPlan, images int, padded, dout []T, se
 // transforms are functions of the linear maps, by their numbers.
 type transforms [18]func(to, from, temporary *float32, toRow, toColumn, toPatch, fromRow, fromColumn, fromPatch, count int)
 
-func transformFast[T Float](m *linearMap, to []T, toAt lattice, from []T, fromAt lattice, count int, temporary []T) bool {
-	if !fast[T]() || count == 0 {
+func transformFast[T Float](m *linearMap, to []T, toAt patchLayout, from []T, fromAt patchLayout, count int, temporary []T) bool {
+	if !useAssembly[T]() || count == 0 {
 		return false
 	}
-	transformsInUse()[m.number](first(to, toAt.reach(m.rows, m.rows, count)), first(from, fromAt.reach(m.columns, m.columns, count)),
-		first(temporary, transformTemporary), toAt.row, toAt.column, toAt.patch, fromAt.row, fromAt.column, fromAt.patch, count)
+	transformsInUse()[m.number](addressOf(to, toAt.reach(m.rows, m.rows, count)), addressOf(from, fromAt.reach(m.columns, m.columns, count)),
+		addressOf(temporary, transformTemporary), toAt.row, toAt.column, toAt.patch, fromAt.row, fromAt.column, fromAt.patch, count)
 	return true
 }
 
 func interleaveFast[T Float](to []T, toRow int, from []T, p planes) bool {
-	if !fast[T]() || p.width < vector {
+	if !useAssembly[T]() || p.width < vector {
 		return false
 	}
-	blocks, plane := first(to, (p.rows-1)*toRow+p.width*lanes), first(from, p.reach())
+	blocks, plane := addressOf(to, (p.rows-1)*toRow+p.width*lanes), addressOf(from, p.reach())
 	for lane := 0; lane < lanes; lane += vector {
 		offsets := p.offsets(lane)
 		interleaveBlocks(offset(blocks, lane), plane, &offsets, toRow, p.row, p.rows, p.width)
@@ -225,10 +225,10 @@ func interleaveFast[T Float](to []T, toRow int, from []T, p planes) bool {
 }
 
 func separateFast[T Float](to []T, p planes, from []T, fromRow int) bool {
-	if !fast[T]() || p.width < vector {
+	if !useAssembly[T]() || p.width < vector {
 		return false
 	}
-	blocks, plane := first(from, (p.rows-1)*fromRow+p.width*lanes), first(to, p.reach())
+	blocks, plane := addressOf(from, (p.rows-1)*fromRow+p.width*lanes), addressOf(to, p.reach())
 	for lane := 0; lane < p.count; lane += vector {
 		offsets := p.offsets(lane)
 		separateBlocks(offset(blocks, lane), plane, &offsets, fromRow, p.row, p.rows, p.width)

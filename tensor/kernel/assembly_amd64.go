@@ -9,7 +9,7 @@ import "golang.org/x/sys/cpu"
 
 // available is the most that the processor has, the operating system keeps (its registers) and the
 // environment allows.
-func available() instructions {
+func available() instructionSet {
 	switch x := cpu.X86; {
 	case !x.HasAVX2 || !x.HasFMA:
 		return portableGo
@@ -21,24 +21,24 @@ func available() instructions {
 
 // accumulateFourLinesFast has registers for its sums on AVX-512 alone.
 func accumulateFourLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, to []T, each int, add bool) bool {
-	if !fast[T]() || inUse != avx512 {
+	if !useAssembly[T]() || isa != avx512 {
 		return false
 	}
 	count, rows := len(p.offsets), p.outH
 	xRow, xImage := p.strideH*p.paddedW, p.channels*p.paddedH*p.paddedW
-	pd := first(dout, (images-1)*image+3*second+rows*p.line)
-	px := first(padded, p.reach(images))
-	accumulateFourLinesAVX512(pd, second, image, px, &p.offsets[0], count, images, rows, p.line, xRow, xImage, first(to, 4*each), each, add)
+	pd := addressOf(dout, (images-1)*image+3*second+rows*p.line)
+	px := addressOf(padded, p.reach(images))
+	accumulateFourLinesAVX512(pd, second, image, px, &p.offsets[0], count, images, rows, p.line, xRow, xImage, addressOf(to, 4*each), each, add)
 	return true
 }
 
 // multiplyPairFast is multiplyFast for two panels, the second of which lies panel elements behind
 // the first, in AVX-512.
-func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c []T, stride int, bias []T, f flags) bool {
-	if inUse != avx512 || !fast[T]() {
+func multiplyPairFast[T Float](rows, depth int, a leftFactor[T], b []T, panel int, c []T, stride int, bias []T, f flags) bool {
+	if isa != avx512 || !useAssembly[T]() {
 		return false
 	}
-	t, count, height := tilesOf(rows), 0, 0
+	t, count, height := splitRows(rows), 0, 0
 	for n := 0; n < t.count; n += count {
 		count, height = t.run(n)
 		lo := t.start(n)
@@ -48,9 +48,9 @@ func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c [
 }
 
 // multiplyPairRun is multiplyPair for some tiles of as many rows each.
-func multiplyPairRun[T Float](rows, tiles, depth int, a left[T], b []T, panel int, c []T, stride int, bias []T, f flags) {
-	pa, pc, pv := reached(rows, tiles, depth, a, c, stride, 2*panelColumns, bias, f)
-	pb, step := first(b, panel+depth*panelColumns), a.step(rows)
+func multiplyPairRun[T Float](rows, tiles, depth int, a leftFactor[T], b []T, panel int, c []T, stride int, bias []T, f flags) {
+	pa, pc, pv := operandAddresses(rows, tiles, depth, a, c, stride, 2*panelColumns, bias, f)
+	pb, step := addressOf(b, panel+depth*panelColumns), a.step(rows)
 	if a.rowStride == 1 && a.depthStride == panelColumns {
 		multiplyPackedAVX512(rows, tiles, depth, pa, step, pb, panel, pc, stride, pv, int(f))
 		return
@@ -66,7 +66,7 @@ func multiplyTable(together, rows, depth int, data *float32, taps, depthOffsets 
 		multiplyThreeTapsAVX512(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
 	case together == 5:
 		multiplyFiveTapsAVX512(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
-	case inUse == avx512:
+	case isa == avx512:
 		multiplyTableAVX512(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
 	default:
 		multiplyTableAVX2(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
@@ -75,30 +75,30 @@ func multiplyTable(together, rows, depth int, data *float32, taps, depthOffsets 
 
 // copyLinesFast copies some lines of at least eight numbers.
 func copyLinesFast[T Float](to []T, toLine int, from []T, fromLine, lines, width int) bool {
-	if !fast[T]() || width < vector || lines < 1 {
+	if !useAssembly[T]() || width < vector || lines < 1 {
 		return false
 	}
-	copyLines(first(to, (lines-1)*toLine+width), toLine, first(from, (lines-1)*fromLine+width), fromLine, lines, width)
+	copyLines(addressOf(to, (lines-1)*toLine+width), toLine, addressOf(from, (lines-1)*fromLine+width), fromLine, lines, width)
 	return true
 }
 
 // zipLinesFast is zip for lines of at least eight pairs.
 func zipLinesFast[T Float](to []T, toLine int, even, odd []T, fromLine, lines, pairs int) bool {
-	if !fast[T]() || pairs < vector || lines < 1 {
+	if !useAssembly[T]() || pairs < vector || lines < 1 {
 		return false
 	}
 	reach := (lines-1)*fromLine + pairs
-	zipLines(first(to, (lines-1)*toLine+2*pairs), toLine, first(even, reach), first(odd, reach), fromLine, lines, pairs)
+	zipLines(addressOf(to, (lines-1)*toLine+2*pairs), toLine, addressOf(even, reach), addressOf(odd, reach), fromLine, lines, pairs)
 	return true
 }
 
 // copyRowsFast packs whole panels of rows.
 func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whole int) bool {
-	if !fast[T]() || depth == 0 || whole == 0 {
+	if !useAssembly[T]() || depth == 0 || whole == 0 {
 		return false
 	}
-	to, from := first(panels, (whole-1)*size+depth*panelColumns), first(source, (depth-1)*stride+whole*panelColumns)
-	if inUse == avx512 {
+	to, from := addressOf(panels, (whole-1)*size+depth*panelColumns), addressOf(source, (depth-1)*stride+whole*panelColumns)
+	if isa == avx512 {
 		copyRowsAVX512(to, size, from, stride, depth, whole)
 	} else {
 		copyRowsAVX2(to, size, from, stride, depth, whole)
@@ -108,10 +108,10 @@ func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whol
 
 // multiplyAddsFast makes twelve vector multiply-adds in a loop.
 func multiplyAddsFast(loops int) (operations float64, ok bool) {
-	if !fast[float32]() || loops < 1 {
+	if !useAssembly[float32]() || loops < 1 {
 		return 0, false
 	}
-	if inUse == avx512 {
+	if isa == avx512 {
 		multiplyAddsAVX512(loops)
 		return float64(loops * 12 * 2 * vector * 2), true
 	}
@@ -119,7 +119,7 @@ func multiplyAddsFast(loops int) (operations float64, ok bool) {
 	return float64(loops * 12 * vector * 2), true
 }
 
-// What follows is AVX2's or AVX-512's function of the same signature, to which choice_amd64.s
+// What follows is AVX2's or AVX-512's function of the same signature, to which dispatch_amd64.s
 // jumps.
 
 //go:noescape
@@ -156,7 +156,7 @@ func sumRows(y, x *float32, columns, rows, stride int)
 func scaleBytes(y *float32, x *uint8, n int, scale, shift float32)
 
 func (p *pass) run(r rule) {
-	if inUse == avx512 {
+	if isa == avx512 {
 		p.runAVX512(r)
 	} else {
 		p.runAVX2(r)

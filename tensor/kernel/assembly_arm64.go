@@ -7,7 +7,7 @@ import "golang.org/x/sys/cpu"
 //go:generate go run -C generate ./neon -out ../neon_arm64.s -stubs ../neon_stubs_arm64.go
 
 // available is NEON, unless the environment turns it off.
-func available() instructions {
+func available() instructionSet {
 	if !cpu.ARM64.HasASIMD {
 		return portableGo
 	}
@@ -15,7 +15,7 @@ func available() instructions {
 }
 
 // multiplyPairFast has no use here: the registers hold the sums of one panel.
-func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c []T, stride int, bias []T, f flags) bool {
+func multiplyPairFast[T Float](rows, depth int, a leftFactor[T], b []T, panel int, c []T, stride int, bias []T, f flags) bool {
 	return false
 }
 
@@ -48,7 +48,7 @@ func accumulateFourLinesFast[T Float](p *linesPlan, images int, padded, dout []T
 
 // multiplyAddsFast makes 24 vector multiply-adds in a loop, of half as many numbers as vector.
 func multiplyAddsFast(loops int) (operations float64, ok bool) {
-	if !fast[float32]() || loops < 1 {
+	if !useAssembly[float32]() || loops < 1 {
 		return 0, false
 	}
 	multiplyAdds(loops)

@@ -186,7 +186,7 @@ func (c Conv2D) convolveBack() Routine {
 func flipFilter[T Float](p *convPlan, tile int, w, flipped []T) {
 	s := p.shape
 	area := s.R * s.S
-	lo, hi := cut(s.C, min(s.C, tileCount), tile)
+	lo, hi := splitRange(s.C, min(s.C, tileCount), tile)
 	for c := lo; c < hi; c++ {
 		for k := range s.K {
 			from := w[(k*s.C+c)*area:][:area]
@@ -211,12 +211,12 @@ func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch
 	pixels := at.images * at.rows * p.outW
 	inPlace := p.inPlace(p.outputs) && at.images*at.rows*p.halves%2 == 0
 	for block := range blocks {
-		k0, k1 := cut(depth, blocks, block)
+		k0, k1 := splitRange(depth, blocks, block)
 		f := p.epilogue(block == 0, block == blocks-1)
 		if inPlace && convInPlace(p, at, k0, k1, filter, bias, y, padded, f) {
 			continue
 		}
-		a := left[T]{data: filter[k0:], rowStride: depth, depthStride: 1}
+		a := leftFactor[T]{data: filter[k0:], rowStride: depth, depthStride: 1}
 		out := y[at.image*p.outputs*p.outH*p.outW+at.row*p.outW:]
 		for j := 0; j < pixels; j += panelColumns {
 			packWindow(panel, padded, &p.panels[j/panelColumns], p.taps[k0:k1])
@@ -230,14 +230,14 @@ func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch
 func convInPlace[T Float](p *convPlan, at part, k0, k1 int, filter, bias, y, padded []T, f flags) bool {
 	depth, plane := len(p.taps), p.outH*p.outW
 	places := p.places[:2*at.images*at.rows*p.halves]
-	groups := tilesOf(p.outputs)
+	groups := splitRows(p.outputs)
 	for group := range groups.count {
 		k, end := groups.rows(group)
 		some := bias
 		if p.bias {
 			some = bias[k:]
 		}
-		a := left[T]{data: filter[k*depth+k0:], rowStride: depth, depthStride: 1}
+		a := leftFactor[T]{data: filter[k*depth+k0:], rowStride: depth, depthStride: 1}
 		out := y[(at.image*p.outputs+k)*plane+at.row*p.outW:]
 		if !multiplyWindowsFast(end-k, a, padded, places, p.taps[k0:k1], out, plane, some, f) {
 			return false
@@ -257,20 +257,20 @@ func (p *convPlan) epilogue(first, last bool) flags {
 
 // convPanel multiplies the filter by the packed panel of pixels [lo, hi) and stores the result. A
 // panel that is not full, or crosses from one image into the next, is stored in parts.
-func convPanel[T Float](p *convPlan, filter left[T], lo, hi, depth int, panel, bias, y []T, f flags) {
+func convPanel[T Float](p *convPlan, filter leftFactor[T], lo, hi, depth int, panel, bias, y []T, f flags) {
 	plane, run := p.outH*p.outW, p.rows*p.outW
 	if place := &p.panels[lo/panelColumns]; place.whole && lo+panelColumns == hi {
 		multiply(p.outputs, depth, filter, panel, y[place.output:], plane, bias, f)
 		return
 	}
-	groups := tilesOf(p.outputs)
+	groups := splitRows(p.outputs)
 	for group := range groups.count {
 		k, end := groups.rows(group)
 		var sums [maxRows * panelColumns]T
 		multiplySums(end-k, depth, filter.tile(groups, group), panel, &sums)
 		for i := lo; i < hi; {
 			n := min(hi, (i/run+1)*run) - i
-			finish(end-k, n, sums[i-lo:], y[(i/run*p.outputs+k)*plane+i%run:], plane, biasOf(bias, k, end, f), f)
+			storeTile(end-k, n, sums[i-lo:], y[(i/run*p.outputs+k)*plane+i%run:], plane, biasOf(bias, k, end, f), f)
 			i += n
 		}
 	}

@@ -13,8 +13,8 @@ type filterPlan struct {
 
 // group is the taps from the first of group i to before the last of group j-1.
 func (f *filterPlan) group(i, j, taps int) (lo, hi int) {
-	lo, _ = cut(taps/f.together, f.groups, i)
-	_, hi = cut(taps/f.together, f.groups, j-1)
+	lo, _ = splitRange(taps/f.together, f.groups, i)
+	_, hi = splitRange(taps/f.together, f.groups, j-1)
 	return lo * f.together, hi * f.together
 }
 
@@ -22,7 +22,7 @@ func (f *filterPlan) group(i, j, taps int) (lo, hi int) {
 // In AVX-512 a row of three or five taps shares an address, so that more sums find registers for
 // theirs.
 func (c Conv2D) tapTiles() (together, most int) {
-	if inUse == avx512 && c.DilationW == 1 {
+	if isa == avx512 && c.DilationW == 1 {
 		switch c.S {
 		case 3:
 			return 3, 9
@@ -101,7 +101,7 @@ func (w *window) parts(chunks int) (parts []int) {
 		return nil
 	}
 	for i := range chunks + 1 {
-		lo, _ := cut(w.tiles(), chunks, i)
+		lo, _ := splitRange(w.tiles(), chunks, i)
 		parts = append(parts, min(w.batch, lo*w.images))
 	}
 	return parts
@@ -119,7 +119,7 @@ func (w *window) chooseDepth(vertical, horizontal axis) {
 // filterTile adds up one range of taps over one chunk of the batch.
 func filterTile[T Float](p *convPlan, tile int, o Operands[T]) {
 	f := p.filter
-	lo, hi := cut(p.tiles(), f.chunks, tile%f.chunks)
+	lo, hi := splitRange(p.tiles(), f.chunks, tile%f.chunks)
 	size := len(p.taps) * f.columns
 	filterSums(p, lo, hi, p.batch, tile/f.chunks, o.Workspace[tile%f.chunks*size:][:size], o)
 }
@@ -129,7 +129,7 @@ func filterTile[T Float](p *convPlan, tile int, o Operands[T]) {
 func filterSums[T Float](p *convPlan, partLo, partHi, batch, ofTaps int, partial []T, o Operands[T]) {
 	f := p.filter
 	taps := len(p.taps)
-	groupLo, groupHi := cut(f.groups, f.ranges, ofTaps)
+	groupLo, groupHi := splitRange(f.groups, f.ranges, ofTaps)
 	tapLo, tapHi := f.group(groupLo, groupHi, taps)
 	area := p.shape.R * p.shape.S
 	padded := o.Scratch[:p.paddedSize()]
@@ -140,7 +140,7 @@ func filterSums[T Float](p *convPlan, partLo, partHi, batch, ofTaps int, partial
 		pixels := at.images * at.rows * p.outW
 		blocks := depthBlocks(pixels)
 		for block := range blocks {
-			lo, hi := cut(pixels, blocks, block)
+			lo, hi := splitRange(pixels, blocks, block)
 			accumulate := o.Add || n > partLo || block > 0
 			for k := 0; k < p.shape.K; k += panelColumns {
 				packGradient(p, at, lo, hi, k, o.A, panel)
@@ -173,7 +173,7 @@ func packGradient[T Float](p *convPlan, at part, lo, hi, k int, dout, panel []T)
 func combineFilter[T Float](p *convPlan, tile int, workspace, dw []T) {
 	f := p.filter
 	taps := len(p.taps)
-	lo, hi := cut(taps, f.combine, tile)
+	lo, hi := splitRange(taps, f.combine, tile)
 	for k := range p.shape.K {
 		row := dw[k*taps:][:taps]
 		for tap := lo; tap < hi; tap++ {

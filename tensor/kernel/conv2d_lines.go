@@ -81,7 +81,7 @@ func (p *linesPlan) reach(images int) int {
 
 // linesTile adds up the gradients of one range of pairs over one chunk of the batch.
 func linesTile[T Float](p *linesPlan, tile int, o Operands[T]) {
-	lo, hi := cut(p.window.tiles(), p.chunks, tile%p.chunks)
+	lo, hi := splitRange(p.window.tiles(), p.chunks, tile%p.chunks)
 	size := p.shape.sizeW()
 	linesSums(p, lo, hi, p.batch, tile/p.chunks, o.Workspace[tile%p.chunks*size:][:size], o)
 }
@@ -89,7 +89,7 @@ func linesTile[T Float](p *linesPlan, tile int, o Operands[T]) {
 // linesSums adds up one range of pairs over tiles [partLo, partHi) of a batch.
 func linesSums[T Float](p *linesPlan, partLo, partHi, batch, ofPairs int, partial []T, o Operands[T]) {
 	s := p.shape
-	pairLo, pairHi := cut(ceilDiv(s.K, 2), p.ranges, ofPairs)
+	pairLo, pairHi := splitRange(ceilDiv(s.K, 2), p.ranges, ofPairs)
 	each := len(p.offsets) * lineTaps
 	padded := o.Scratch[:p.paddedSize()]
 	spare := o.Scratch[len(padded):][:each]
@@ -189,6 +189,6 @@ func accumulateLines[T Float](p *linesPlan, images int, padded, dout []T, second
 
 // combineLines adds up the chunks' gradients.
 func combineLines[T Float](p *linesPlan, tile int, workspace, dw []T) {
-	lo, hi := cut(len(dw), p.combine, tile)
+	lo, hi := splitRange(len(dw), p.combine, tile)
 	SumRows(dw[lo:hi], workspace[lo:], p.chunks, len(dw))
 }

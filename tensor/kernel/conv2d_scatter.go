@@ -60,7 +60,7 @@ func (c Conv2D) scatter() Routine {
 	}
 	p.images = max(1, min(tilePixels/(p.outH*p.outW), c.B/tileCount, tileElements/(c.C*p.plane)))
 	tiles := ceilDiv(c.B, p.images)
-	p.ranges = min(tilesOf(c.C).count, ceilDiv(tileCount, tiles))
+	p.ranges = min(splitRows(c.C).count, ceilDiv(tileCount, tiles))
 	for image := range p.images {
 		for row := range p.outH {
 			for q := 0; q < p.outW; q += halfPanel {
@@ -92,8 +92,8 @@ func (c Conv2D) scatter() Routine {
 // packed[c*taps*K] and holds, tap by tap in the order of offsets, for each k the group's channels.
 func packFilter[T Float](p *scatterPlan, tile int, w, packed []T) {
 	s := p.shape
-	taps, groups := s.R*s.S, tilesOf(s.C)
-	lo, hi := cut(s.C, min(s.C, tileCount), tile)
+	taps, groups := s.R*s.S, splitRows(s.C)
+	lo, hi := splitRange(s.C, min(s.C, tileCount), tile)
 	group := 0
 	for c := lo; c < hi; c++ {
 		first, end := groups.rows(group)
@@ -119,8 +119,8 @@ func scatterTile[T Float](p *scatterPlan, tile, batch int, o Operands[T]) {
 	s := p.shape
 	image := tile / p.ranges * p.images
 	images := min(p.images, batch-image)
-	groups := tilesOf(s.C)
-	groupLo, groupHi := cut(groups.count, p.ranges, tile%p.ranges)
+	groups := splitRows(s.C)
+	groupLo, groupHi := splitRange(groups.count, p.ranges, tile%p.ranges)
 	channelLo, channelHi := groups.start(groupLo), groups.start(groupHi)
 	panels, target := o.Scratch[:maxDepth*panelColumns], o.Out[image*s.C*s.H*s.W:][:images*s.C*s.H*s.W]
 	if !p.direct {
@@ -133,7 +133,7 @@ func scatterTile[T Float](p *scatterPlan, tile, batch int, o Operands[T]) {
 	halves := p.halves[:images*len(p.halves)/p.images]
 	blocks := depthBlocks(s.K)
 	for block := range blocks {
-		k0, k1 := cut(s.K, blocks, block)
+		k0, k1 := splitRange(s.K, blocks, block)
 		size := (k1 - k0) * panelColumns
 		together := 2 * panelBatch(k1-k0)
 		for lo := 0; lo < len(halves); lo += together {
@@ -194,8 +194,8 @@ func scatterPanel[T Float](p *scatterPlan, rows, depth int, filter, panel, targe
 }
 
 // leftOf is a left factor packed depth by depth.
-func leftOf[T Float](packed []T, rows int) left[T] {
-	return left[T]{data: packed, rowStride: 1, depthStride: rows}
+func leftOf[T Float](packed []T, rows int) leftFactor[T] {
+	return leftFactor[T]{data: packed, rowStride: 1, depthStride: rows}
 }
 
 // cropScatter takes dx out of the padded copy.

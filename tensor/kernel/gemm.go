@@ -111,7 +111,7 @@ func (g Gemm) Plan() (Routine, error) {
 		p.packB = p.rowBlocks > 1
 	}
 	if p.packA {
-		p.packTiles = tilesOf(g.M).count
+		p.packTiles = splitRows(g.M).count
 		p.packedB = p.packTiles * packedRows() * g.K
 		plan.Workspace = p.packedB
 	}
@@ -135,9 +135,9 @@ func (g Gemm) Plan() (Routine, error) {
 func (g Gemm) tileRows() int {
 	rows := gemmTileRows
 	switch {
-	case inUse == avx512 && g.M <= gemmAllRows:
+	case isa == avx512 && g.M <= gemmAllRows:
 		return gemmAllRows
-	case inUse == avx512:
+	case isa == avx512:
 		rows = gemmWideRows
 	}
 	return rows * maxDepth / min(g.K, maxDepth)
@@ -145,7 +145,7 @@ func (g Gemm) tileRows() int {
 
 // panelsTogether is how many of some panels are multiplied at once: AVX-512 has a function for two.
 func panelsTogether(panels int) int {
-	if inUse == avx512 {
+	if isa == avx512 {
 		return min(2, panels)
 	}
 	return 1
@@ -155,7 +155,7 @@ func panelsTogether(panels int) int {
 // second-level cache.
 func (p *gemmPlan) panels(tile int) (lo, hi int) {
 	all := ceilDiv(p.N, panelColumns)
-	lo, hi = cut(ceilDiv(all, p.together), p.columnBlocks, tile%p.columnBlocks)
+	lo, hi = splitRange(ceilDiv(all, p.together), p.columnBlocks, tile%p.columnBlocks)
 	return lo * p.together, min(hi*p.together, all)
 }
 
@@ -163,10 +163,10 @@ func (p *gemmPlan) panels(tile int) (lo, hi int) {
 func gemmRun[T Float](p *gemmPlan, phase, tile int, o Operands[T]) {
 	if p.packTiles > 0 && phase == 0 {
 		if p.packA {
-			packLeft(p, tile, o.A, o.Workspace)
+			packMatrixA(p, tile, o.A, o.Workspace)
 		}
 		if p.packB {
-			packRight(p, tile, o.B, o.Workspace[p.packedB:])
+			packMatrixB(p, tile, o.B, o.Workspace[p.packedB:])
 		}
 		return
 	}
@@ -176,21 +176,21 @@ func gemmRun[T Float](p *gemmPlan, phase, tile int, o Operands[T]) {
 // packedRows is the distance, in a packed group of rows, from a depth to the next: in AVX-512 each
 // has a cache line of its own.
 func packedRows() int {
-	if inUse == avx512 {
+	if isa == avx512 {
 		return panelColumns
 	}
 	return minRows
 }
 
-// packLeft packs some groups of rows of A. A group holds, for each depth, its rows.
-func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
-	groups, distance := tilesOf(p.M), packedRows()
-	lo, hi := cut(groups.count, p.packTiles, tile)
+// packMatrixA packs some groups of rows of A. A group holds, for each depth, its rows.
+func packMatrixA[T Float](p *gemmPlan, tile int, a, packed []T) {
+	groups, distance := splitRows(p.M), packedRows()
+	lo, hi := splitRange(groups.count, p.packTiles, tile)
 	if !p.TransposeA {
 		for group := lo; group < hi; group++ {
 			i, end := groups.rows(group)
 			to, from := packed[group*distance*p.K:][:distance*p.K], a[i*p.K:end*p.K]
-			if inUse == avx512 {
+			if isa == avx512 {
 				packColumns(to, from, p.K, p.K, end-i)
 			} else {
 				packGroup(to, from, end-i, p.K)
@@ -208,13 +208,13 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 			// Whole lines have some of the next groups' rows, too: in AVX-512
 			// nobody reads these, else the next depth's replace them.
 			switch {
-			case inUse == avx512 && (k1-1)*p.M+i+panelColumns <= len(a):
+			case isa == avx512 && (k1-1)*p.M+i+panelColumns <= len(a):
 				from := a[k0*p.M+i:]
 				for k := range k1 - k0 {
 					row := *(*[panelColumns]T)(from[k*p.M:])
 					*(*[panelColumns]T)(to[k*panelColumns:]) = row
 				}
-			case inUse != avx512 && k1 < p.K && (k1-1)*p.M+i+vector <= len(a):
+			case isa != avx512 && k1 < p.K && (k1-1)*p.M+i+vector <= len(a):
 				from, to := a[k0*p.M+i:], packed[(group*p.K+k0)*distance:]
 				for k := range k1 - k0 {
 					row := *(*[vector]T)(from[k*p.M:])
@@ -239,17 +239,17 @@ func packGroup[T Float](to, from []T, rows, depth int) {
 	}
 }
 
-// packRight packs a part of B, all panels of one block of the depth before those of the next: some
+// packMatrixB packs a part of B, all panels of one block of the depth before those of the next: some
 // panels where the columns are contiguous, some of the depth where the rows are.
-func packRight[T Float](p *gemmPlan, tile int, b, packed []T) {
+func packMatrixB[T Float](p *gemmPlan, tile int, b, packed []T) {
 	panels, blocks := ceilDiv(p.N, panelColumns), depthBlocks(p.K)
 	total := p.K
 	if p.TransposeB {
 		total = panels
 	}
-	lo, hi := cut(total, p.packTiles, tile)
+	lo, hi := splitRange(total, p.packTiles, tile)
 	for block := range blocks {
-		k0, k1 := cut(p.K, blocks, block)
+		k0, k1 := splitRange(p.K, blocks, block)
 		if p.TransposeB {
 			if lo < hi {
 				packPanels(p, packedPanels(p, packed, k0, k1, lo), b, k0, k1, lo, hi)
@@ -263,7 +263,7 @@ func packRight[T Float](p *gemmPlan, tile int, b, packed []T) {
 	}
 }
 
-// packedPanels returns what packRight packed of the depths from k0 to k1, from a panel on.
+// packedPanels returns what packMatrixB packed of the depths from k0 to k1, from a panel on.
 func packedPanels[T Float](p *gemmPlan, packed []T, k0, k1, panel int) []T {
 	return packed[(ceilDiv(p.N, panelColumns)*k0+panel*(k1-k0))*panelColumns:]
 }
@@ -285,28 +285,28 @@ func packPanels[T Float](p *gemmPlan, to, b []T, k0, k1, lo, hi int) {
 // gemmTile computes one block of the output. The panels of the right factor are
 // packed once for all rows of the block.
 func gemmTile[T Float](p *gemmPlan, tile int, o Operands[T]) {
-	groups := tilesOf(p.M)
-	group, end := cut(groups.count, p.rowBlocks, tile/p.columnBlocks)
+	groups := splitRows(p.M)
+	group, end := splitRange(groups.count, p.rowBlocks, tile/p.columnBlocks)
 	lo, hi := groups.start(group), groups.start(end)
 	panelLo, panelHi := p.panels(tile)
 	blocks := depthBlocks(p.K)
 	for block := range blocks {
-		k0, k1 := cut(p.K, blocks, block)
+		k0, k1 := splitRange(p.K, blocks, block)
 		panels := o.Scratch
 		if p.packB {
 			panels = packedPanels(p, o.Workspace[p.packedB:], k0, k1, panelLo)
 		} else {
 			packPanels(p, panels, o.B, k0, k1, panelLo, panelHi)
 		}
-		var a left[T]
+		var a leftFactor[T]
 		switch {
 		case p.packA:
 			rows := packedRows()
-			a = left[T]{data: o.Workspace[(group*p.K+k0)*rows:], rowStride: 1, depthStride: rows, packed: p.K * rows}
+			a = leftFactor[T]{data: o.Workspace[(group*p.K+k0)*rows:], rowStride: 1, depthStride: rows, packed: p.K * rows}
 		case p.TransposeA:
-			a = left[T]{data: o.A[k0*p.M+lo:], rowStride: 1, depthStride: p.M}
+			a = leftFactor[T]{data: o.A[k0*p.M+lo:], rowStride: 1, depthStride: p.M}
 		default:
-			a = left[T]{data: o.A[lo*p.K+k0:], rowStride: p.K, depthStride: 1}
+			a = leftFactor[T]{data: o.A[lo*p.K+k0:], rowStride: p.K, depthStride: 1}
 		}
 		f := p.epilogue(block == 0, block == blocks-1)
 		bias := biasOf(o.Bias, lo, hi, f)
@@ -319,7 +319,7 @@ func gemmTile[T Float](p *gemmPlan, tile int, o Operands[T]) {
 
 // gemmPanel multiplies some rows by the packed panel n, and by the next one if there is one before
 // end and a function for two. It returns how many.
-func gemmPanel[T Float](p *gemmPlan, rows, depth int, a left[T], n, end int, panels, c, bias []T, f flags) int {
+func gemmPanel[T Float](p *gemmPlan, rows, depth int, a leftFactor[T], n, end int, panels, c, bias []T, f flags) int {
 	if f&flagBiasColumn != 0 {
 		bias = bias[n*panelColumns:]
 	}

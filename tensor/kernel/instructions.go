@@ -2,28 +2,28 @@ package kernel
 
 // instructions are what the float32 kernels can be written in: NEON on arm64, the AVX on amd64, of
 // which the later one is faster.
-type instructions int
+type instructionSet int
 
 const (
-	portableGo instructions = iota
+	portableGo instructionSet = iota
 	neon
 	avx2
 	avx512
 )
 
-func (i instructions) String() string {
+func (i instructionSet) String() string {
 	return [...]string{"portable Go", "NEON", "AVX2", "AVX-512"}[i]
 }
 
-// inUse is what they use here; panelRows and tableRows are its tile heights. Only tests change
+// isa is what they use here; microRows and tableRows are its tile heights. Only tests change
 // them.
 var (
-	inUse                = available()
-	panelRows, tableRows = inUse.rows()
+	isa                  = available()
+	microRows, tableRows = isa.rows()
 )
 
 // rows are the rows of a full tile: in general, and where the left factor is given by tables.
-func (i instructions) rows() (panel, table int) {
+func (i instructionSet) rows() (panel, table int) {
 	if i == avx512 {
 		return maxRows, 10
 	}
@@ -32,4 +32,4 @@ func (i instructions) rows() (panel, table int) {
 
 // InstructionSet is what float32 kernels use: "AVX-512", "AVX2" (with FMA), "NEON" or "portable
 // Go". To compare, GODEBUG=cpu.avx512f=off, cpu.avx2=off or cpu.asimd=off lowers it.
-func InstructionSet() string { return inUse.String() }
+func InstructionSet() string { return isa.String() }

@@ -22,9 +22,9 @@ func TestInstructionSetIsLowered(t *testing.T) {
 		t.Log("uses " + InstructionSet())
 		return
 	}
-	lowered := map[string]instructions{"avx2": portableGo, "avx512f": min(inUse, avx2)}
-	if inUse == neon {
-		lowered = map[string]instructions{"asimd": portableGo}
+	lowered := map[string]instructionSet{"avx2": portableGo, "avx512f": min(isa, avx2)}
+	if isa == neon {
+		lowered = map[string]instructionSet{"asimd": portableGo}
 	}
 	for feature, want := range lowered {
 		again := exec.Command(os.Args[0], "-test.run=^TestInstructionSetIsLowered$", "-test.v")
@@ -76,7 +76,7 @@ var bits = map[string]uint32{
 func TestInstructionSetsGiveTheSameBits(t *testing.T) {
 	want := make(map[string][]float32)
 	onEachInstructionSet(t, func(t *testing.T) {
-		if inUse == portableGo {
+		if isa == portableGo {
 			t.Skip("portable Go rounds products differently, unless its compiler fuses them")
 		}
 		got := make(map[string]uint32)
@@ -84,9 +84,9 @@ func TestInstructionSetsGiveTheSameBits(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(plans)) {
 			p := plans[name]
 			y := execute(t, &p, random[float32](newRandom(), &p), true, nil)
-			if inUse == avx2 {
+			if isa == avx2 {
 				want[name] = y
-			} else if inUse == avx512 {
+			} else if isa == avx512 {
 				compareBits(t, name, y, want[name])
 			}
 			kind, _, _ := strings.Cut(name, " {")

@@ -155,7 +155,7 @@ func check[T Float](t *testing.T, p Routine, keepOut bool, naive func(in inputs[
 // onEachInstructionSet runs a test in each available one, from portable Go on.
 func onEachInstructionSet(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	most := inUse
+	most := isa
 	for i := portableGo; i <= avx512; i++ {
 		if i != portableGo && (i == neon) != (runtime.GOARCH == "arm64") {
 			continue
@@ -171,15 +171,15 @@ func onEachInstructionSet(t *testing.T, test func(t *testing.T)) {
 }
 
 // use lowers the instruction set for the rest of a test or benchmark.
-func use(t testing.TB, i instructions) {
-	was := inUse
+func use(t testing.TB, i instructionSet) {
+	was := isa
 	set(i)
 	t.Cleanup(func() { set(was) })
 }
 
-func set(i instructions) {
-	inUse = i
-	panelRows, tableRows = i.rows()
+func set(i instructionSet) {
+	isa = i
+	microRows, tableRows = i.rows()
 	lanes = i.lanes()
 }
 

@@ -1,6 +1,6 @@
 package kernel
 
-// A product is computed one tile of at most panelRows x panelColumns at a time.
+// A product is computed one tile of at most microRows x panelColumns at a time.
 // The right factor of a tile is a packed panel: depth rows of panelColumns
 // contiguous elements. The left factor is read in place, one scalar per row and
 // depth. Six rows of sixteen columns fill twelve of the sixteen registers of AVX2 and
@@ -9,7 +9,7 @@ package kernel
 // two panels side by side fill twenty-eight, and need half the loads.
 const (
 	panelColumns = 16
-	minRows      = 6  // panelRows in all but AVX-512
+	minRows      = 6  // microRows in all but AVX-512
 	maxRows      = 14 // in AVX-512
 )
 
@@ -30,28 +30,28 @@ const (
 	flagReLU                         // replace negative values by zero; NaN stays
 )
 
-// tiles are rows cut into some of at most panelRows each, below each other: tall ones of a height,
+// tiles are rows cut into some of at most microRows each, below each other: tall ones of a height,
 // then others a row lower, so that none is flat while its neighbours are full. Of some neighbours'
 // rows alone, the tiles are the same.
-type tiles struct{ count, tall, height int }
+type rowSplit struct{ count, tall, height int }
 
-func tilesOf(rows int) tiles {
-	if rows <= panelRows {
-		return tiles{1, 1, rows}
+func splitRows(rows int) rowSplit {
+	if rows <= microRows {
+		return rowSplit{1, 1, rows}
 	}
-	count := ceilDiv(rows, panelRows)
+	count := ceilDiv(rows, microRows)
 	height := ceilDiv(rows, count)
-	return tiles{count, rows - count*(height-1), height}
+	return rowSplit{count, rows - count*(height-1), height}
 }
 
 // start is the first row of a tile, or the end of the last one.
-func (t tiles) start(n int) int { return n*t.height - max(0, n-t.tall) }
+func (t rowSplit) start(n int) int { return n*t.height - max(0, n-t.tall) }
 
 // rows returns those of a tile.
-func (t tiles) rows(n int) (lo, hi int) { return t.start(n), t.start(n + 1) }
+func (t rowSplit) rows(n int) (lo, hi int) { return t.start(n), t.start(n + 1) }
 
 // run is how many tiles from one on are as high as it, and how high.
-func (t tiles) run(n int) (count, height int) {
+func (t rowSplit) run(n int) (count, height int) {
 	if n < t.tall {
 		return t.tall - n, t.height
 	}
@@ -69,13 +69,13 @@ func panelBatch(depth int) int { return maxDepth / depth }
 // data[i*rowStride + k*depthStride]. One of the strides is 1. Where tiles are packed, packed is the
 // distance from one to the next; else it is 0, and rows of tiles below each other are rows of one
 // matrix.
-type left[T Float] struct {
+type leftFactor[T Float] struct {
 	data                           []T
 	rowStride, depthStride, packed int
 }
 
 // step is the distance from a tile of some rows to the next one.
-func (a left[T]) step(rows int) int {
+func (a leftFactor[T]) step(rows int) int {
 	if a.packed > 0 {
 		return a.packed
 	}
@@ -83,7 +83,7 @@ func (a left[T]) step(rows int) int {
 }
 
 // tile is the left factor of tile n.
-func (a left[T]) tile(t tiles, n int) left[T] {
+func (a leftFactor[T]) tile(t rowSplit, n int) leftFactor[T] {
 	at := n * a.packed
 	if a.packed == 0 {
 		at = t.start(n) * a.rowStride
@@ -102,7 +102,7 @@ func biasOf[T Float](bias []T, lo, hi int, f flags) []T {
 
 // multiply computes tiles below each other, c[i*stride+j] = epilogue(sum_k a(i,k) b[k*16+j])
 // for rows x 16 elements.
-func multiply[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []T, f flags) {
+func multiply[T Float](rows, depth int, a leftFactor[T], b, c []T, stride int, bias []T, f flags) {
 	if multiplyFast(rows, depth, a, b, c, stride, bias, f) {
 		return
 	}
@@ -110,20 +110,20 @@ func multiply[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []
 }
 
 // multiplyPart is multiply for the first of the columns.
-func multiplyPart[T Float](rows, columns, depth int, a left[T], b, c []T, stride int, bias []T, f flags) {
-	t := tilesOf(rows)
+func multiplyPart[T Float](rows, columns, depth int, a leftFactor[T], b, c []T, stride int, bias []T, f flags) {
+	t := splitRows(rows)
 	for n := range t.count {
 		lo, hi := t.rows(n)
 		a := a.tile(t, n)
 		var sums [maxRows * panelColumns]T
 		multiplySums(hi-lo, depth, a, b, &sums)
-		finish(hi-lo, columns, sums[:], c[lo*stride:], stride, biasOf(bias, lo, hi, f), f)
+		storeTile(hi-lo, columns, sums[:], c[lo*stride:], stride, biasOf(bias, lo, hi, f), f)
 	}
 }
 
 // multiplyPair is multiply for two panels, the second of which lies panel elements behind the
 // first, and their columns side by side.
-func multiplyPair[T Float](rows, depth int, a left[T], b []T, panel int, c []T, stride int, bias []T, f flags) {
+func multiplyPair[T Float](rows, depth int, a leftFactor[T], b []T, panel int, c []T, stride int, bias []T, f flags) {
 	if multiplyPairFast(rows, depth, a, b, panel, c, stride, bias, f) {
 		return
 	}
@@ -136,7 +136,7 @@ func multiplyPair[T Float](rows, depth int, a left[T], b []T, panel int, c []T, 
 
 // multiplySums computes the sums of a tile into sums, for tiles that are stored
 // in parts by finish.
-func multiplySums[T Float](rows, depth int, a left[T], b []T, sums *[maxRows * panelColumns]T) {
+func multiplySums[T Float](rows, depth int, a leftFactor[T], b []T, sums *[maxRows * panelColumns]T) {
 	if multiplyFast(rows, depth, a, b, sums[:], panelColumns, nil, 0) {
 		return
 	}
@@ -145,7 +145,7 @@ func multiplySums[T Float](rows, depth int, a left[T], b []T, sums *[maxRows * p
 
 // finish stores rows x columns sums, rows of panelColumns elements apart, with
 // the epilogue that flags name.
-func finish[T Float](rows, columns int, sums, c []T, stride int, bias []T, f flags) {
+func storeTile[T Float](rows, columns int, sums, c []T, stride int, bias []T, f flags) {
 	for i := range rows {
 		from := sums[i*panelColumns:][:columns]
 		to := c[i*stride:][:columns]
@@ -204,6 +204,6 @@ func multiplyTaps[T Float](data []T, taps []int32, together int, depthOffsets []
 		var sums [maxRows * panelColumns]T
 		some := taps[i:min(i+maxRows, len(taps))]
 		multiplyGathered(data, some, depthOffsets, b, &sums)
-		finish(len(some), panelColumns, sums[:], c[i*stride:], stride, nil, f)
+		storeTile(len(some), panelColumns, sums[:], c[i*stride:], stride, nil, f)
 	}
 }

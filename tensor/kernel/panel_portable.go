@@ -29,10 +29,10 @@ func multiplyRows[T Float](rows *[minRows][]T, b []T, sums *[minRows * panelColu
 // multiplyStrided computes the sums of a tile whose left factor is strided, six
 // rows at a time: of more, the last six repeat some; of fewer, the last row is
 // repeated.
-func multiplyStrided[T Float](rows, depth int, a left[T], b []T, sums *[maxRows * panelColumns]T) {
+func multiplyStrided[T Float](rows, depth int, a leftFactor[T], b []T, sums *[maxRows * panelColumns]T) {
 	for i := 0; i < rows; i += minRows {
 		from := sixFrom(i, rows)
-		a := left[T]{data: a.data[from*a.rowStride:], rowStride: a.rowStride, depthStride: a.depthStride}
+		a := leftFactor[T]{data: a.data[from*a.rowStride:], rowStride: a.rowStride, depthStride: a.depthStride}
 		six := (*[minRows * panelColumns]T)(sums[from*panelColumns:])
 		if a.depthStride != 1 {
 			multiplyCopied(rows-from, depth, a, b, six)
@@ -50,7 +50,7 @@ func multiplyStrided[T Float](rows, depth int, a left[T], b []T, sums *[maxRows 
 func sixFrom(i, rows int) int { return max(0, min(i, rows-minRows)) }
 
 // multiplyCopied is multiplyStrided for six rows with a copy of the left factor.
-func multiplyCopied[T Float](rows, depth int, a left[T], b []T, sums *[minRows * panelColumns]T) {
+func multiplyCopied[T Float](rows, depth int, a leftFactor[T], b []T, sums *[minRows * panelColumns]T) {
 	var copies [minRows][maxDepth]T
 	var lines [minRows][]T
 	for i := range lines {

@@ -18,15 +18,15 @@ type pass struct {
 // returns how many.
 func accelerate[T Float](r rule, s *sums[T], c coefficients[T], noise []float32, slices ...[]T) int {
 	n := len(slices[0]) &^ (passLanes - 1)
-	if n == 0 || !fast[T]() {
+	if n == 0 || !useAssembly[T]() {
 		return 0
 	}
 	p := pass{count: n, coefficients: unsafe.Pointer(&c), sums: unsafe.Pointer(s), planes: 1}
 	for i, x := range slices {
-		p.slices[i] = first(x, n)
+		p.slices[i] = addressOf(x, n)
 	}
 	if noise != nil {
-		p.slices[len(slices)] = first(noise, n)
+		p.slices[len(slices)] = addressOf(noise, n)
 	}
 	p.run(r)
 	return n
@@ -35,7 +35,7 @@ func accelerate[T Float](r rule, s *sums[T], c coefficients[T], noise []float32,
 // acceleratePlanes performs a rule on the first elements of each plane of the slices, with the
 // rule's coefficients C, numbers of S, and sums for each. It returns how many elements of a plane.
 func acceleratePlanes[T, S Float, C any](r rule, planes int, s []sums[S], c []C, slices ...[]T) int {
-	if planes == 0 || !fast[T]() {
+	if planes == 0 || !useAssembly[T]() {
 		return 0
 	}
 	width := len(slices[0]) / planes
@@ -46,7 +46,7 @@ func acceleratePlanes[T, S Float, C any](r rule, planes int, s []sums[S], c []C,
 	p := pass{count: n, planes: planes, distance: 4 * width}
 	p.coefficients, p.sums = unsafe.Pointer(unsafe.SliceData(c)), unsafe.Pointer(unsafe.SliceData(s))
 	for i, x := range slices {
-		p.slices[i] = first(x, (planes-1)*width+n)
+		p.slices[i] = addressOf(x, (planes-1)*width+n)
 	}
 	p.run(r)
 	return n
@@ -66,20 +66,20 @@ var (
 
 func sumRowsFast[T Float](y, x []T, rows, stride int) int {
 	n := len(y) &^ (passLanes - 1)
-	if n == 0 || rows == 0 || !fast[T]() {
+	if n == 0 || rows == 0 || !useAssembly[T]() {
 		return 0
 	}
-	py, px := first(y, n), first(x, (rows-1)*stride+n)
+	py, px := addressOf(y, n), addressOf(x, (rows-1)*stride+n)
 	sumRows(py, px, n, rows, stride)
 	return n
 }
 
 func scaleBytesFast[T Float](y []T, x []uint8, scale, shift T) int {
 	n := len(y) &^ (passLanes - 1)
-	if n == 0 || !fast[T]() {
+	if n == 0 || !useAssembly[T]() {
 		return 0
 	}
-	py, px := first(y, n), unsafe.SliceData(x[:n])
+	py, px := addressOf(y, n), unsafe.SliceData(x[:n])
 	scaleBytes(py, px, n, float32(scale), float32(shift))
 	return n
 }

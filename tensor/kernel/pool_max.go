@@ -99,24 +99,24 @@ func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, dx []T) {
 	}
 }
 
-// Quads are windows of 2 x 2 that fill planes. A window's place is which element is its first (or,
+// Windows2x2 are windows of 2 x 2 that fill planes. A window's place is which element is its first (or,
 // with NaN, some) maximum, 0 to 3 in reading order, plus 4 unless that is above 0.
-type Quads struct {
+type Windows2x2 struct {
 	height, width int
 	table         []int32
 }
 
-// NewQuads is for planes of a height and width that are even.
-func NewQuads(height, width int) *Quads {
-	return &Quads{height, width, pairSegments(width, height/2, width/2)}
+// NewWindows2x2 is for planes of a height and width that are even.
+func NewWindows2x2(height, width int) *Windows2x2 {
+	return &Windows2x2{height, width, pairSegments(width, height/2, width/2)}
 }
 
 // rest is the bit of a place whose maximum is not above 0.
-const rest = 4
+const notPositive = 4
 
-// NotePlaces sets the places of the windows of some planes x.
-func NotePlaces[T Float](q *Quads, places []uint8, x []T) {
-	if notePlacesFast(q, places, x) {
+// MaxIndices sets the places of the windows of some planes x.
+func MaxIndices[T Float](q *Windows2x2, places []uint8, x []T) {
+	if maxIndicesFast(q, places, x) {
 		return
 	}
 	for line := range len(x) / (2 * q.width) {
@@ -129,25 +129,25 @@ func NotePlaces[T Float](q *Quads, places []uint8, x []T) {
 				}
 			}
 			if !(best > 0) {
-				at |= rest
+				at |= notPositive
 			}
 			places[line*q.width/2+i] = at
 		}
 	}
 }
 
-// SpreadPlaces is the gradient of the maxima, or only of those above 0: dout at places, else 0.
-func SpreadPlaces[T Float](q *Quads, dx, dout []T, places []uint8, positive bool) {
-	mask := uint8(rest - 1)
+// UnpoolGrad is the gradient of the maxima, or only of those above 0: dout at places, else 0.
+func UnpoolGrad[T Float](q *Windows2x2, dx, dout []T, places []uint8, positive bool) {
+	mask := uint8(notPositive - 1)
 	if positive {
-		mask |= rest
+		mask |= notPositive
 	}
-	if spreadPlacesFast(q, dx, dout, places, mask) {
+	if unpoolGradFast(q, dx, dout, places, mask) {
 		return
 	}
 	clear(dx)
 	for i, g := range dout {
-		if at := int(places[i] & mask); at < rest {
+		if at := int(places[i] & mask); at < notPositive {
 			line, column := i/(q.width/2), i%(q.width/2)
 			dx[(2*line+at/2)*q.width+2*column+at%2] = g
 		}

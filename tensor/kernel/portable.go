@@ -3,13 +3,13 @@
 package kernel
 
 // available is what a build without assembly has.
-func available() instructions { return portableGo }
+func available() instructionSet { return portableGo }
 
-func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []T, f flags) bool {
+func multiplyFast[T Float](rows, depth int, a leftFactor[T], b, c []T, stride int, bias []T, f flags) bool {
 	return false
 }
 
-func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c []T, stride int, bias []T, f flags) bool {
+func multiplyPairFast[T Float](rows, depth int, a leftFactor[T], b []T, panel int, c []T, stride int, bias []T, f flags) bool {
 	return false
 }
 
@@ -35,9 +35,9 @@ func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) boo
 
 func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool { return false }
 
-func notePlacesFast[T Float](q *Quads, places []uint8, x []T) bool { return false }
+func maxIndicesFast[T Float](q *Windows2x2, places []uint8, x []T) bool { return false }
 
-func spreadPlacesFast[T Float](q *Quads, dx, dout []T, places []uint8, mask uint8) bool {
+func unpoolGradFast[T Float](q *Windows2x2, dx, dout []T, places []uint8, mask uint8) bool {
 	return false
 }
 
@@ -59,7 +59,7 @@ func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whol
 	return false
 }
 
-func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
+func multiplyWindowsFast[T Float](rows int, a leftFactor[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
 	return false
 }
 
@@ -71,7 +71,7 @@ func sumRowsFast[T Float](y, x []T, rows, stride int) int { return 0 }
 
 func scaleBytesFast[T Float](y []T, x []uint8, scale, shift T) int { return 0 }
 
-func transformFast[T Float](m *linearMap, to []T, toAt lattice, from []T, fromAt lattice, count int, temporary []T) bool {
+func transformFast[T Float](m *linearMap, to []T, toAt patchLayout, from []T, fromAt patchLayout, count int, temporary []T) bool {
 	return false
 }
 

@@ -112,7 +112,7 @@ func runTile[T Float](p *Routine, phase, tile, rows int, o Operands[T]) {
 			winogradCombine(&p.gradient, tile, o)
 		}
 	default:
-		lo, hi := cut(p.Rows, p.pool.tiles, tile)
+		lo, hi := splitRange(p.Rows, p.pool.tiles, tile)
 		poolPlanes(p, lo, hi, o)
 	}
 }
@@ -187,7 +187,7 @@ func (p *Routine) checkMemory(wantWorkspace, wantScratch, workspace, scratch int
 
 // cut returns the bounds of part i of n when total things are divided as
 // evenly as possible.
-func cut(total, n, i int) (lo, hi int) {
+func splitRange(total, n, i int) (lo, hi int) {
 	return i * total / n, (i + 1) * total / n
 }
 

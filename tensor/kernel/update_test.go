@@ -225,7 +225,7 @@ func TestUpdateBits(t *testing.T) {
 			r := rand.New(rand.NewPCG(7, uint64(u.rule)))
 			_, got := updateOperands[float32](r, u.slices, n)
 			statistic := update(u.rule, got, normals[float32](r, n))
-			if inUse == portableGo {
+			if isa == portableGo {
 				want[u.rule], statistics[u.rule] = got, statistic
 				continue
 			}

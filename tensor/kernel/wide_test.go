@@ -10,7 +10,7 @@ func TestWide(t *testing.T) {
 	var want []float64
 	onEachInstructionSet(t, func(t *testing.T) {
 		got := append(checkWide[float32](t, 0x1p-24), checkWide[float64](t, 0x1p-53)...)
-		if inUse == portableGo {
+		if isa == portableGo {
 			want = got
 		}
 		for i, v := range got {

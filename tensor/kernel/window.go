@@ -117,7 +117,7 @@ func (w *window) findPlaces(outputs int) {
 // line's halves compute twice against three cycles to pack what takes six in each group of rows,
 // and a call for each panel.
 func (w *window) inPlace(outputs int) bool {
-	return len(w.places) > 0 && float64(w.halves*panelColumns/2) <= float64(w.outW)*(1.1+0.5/float64(tilesOf(outputs).count))
+	return len(w.places) > 0 && float64(w.halves*panelColumns/2) <= float64(w.outW)*(1.1+0.5/float64(splitRows(outputs).count))
 }
 
 // fill copies sixteen pixels and finds their runs.

@@ -15,11 +15,11 @@ type winogradPlan struct {
 	*cookToom
 	shape       Conv2D
 	backward    bool
-	in          patchesOf
+	in          imageTransform
 	out         blockedImage
 	back        *linearMap // of the products
 	groups      patchGroups
-	strip       int // rows of patches that are treated at a time
+	tileRows    int // rows of patches that are treated at a time
 	ranges      int // of panels of output channels, each a tile
 	filterParts int // of the input channels, when the filter is transformed
 	strideIn    int // numbers from a patch to the next, at a point of the transformed input
@@ -32,12 +32,12 @@ type winogradPlan struct {
 }
 
 const (
-	// stripElements are the transformed input of a strip: 24 Ki float32 are 96 KiB. Where the
-	// transformed filter, which each strip reads, is large, they are a stripShare of that; but
+	// rowTileElements are the transformed input of a strip: 24 Ki float32 are 96 KiB. Where the
+	// transformed filter, which each strip reads, is large, they are a rowTileFraction of that; but
 	// groupElements at most: 128 Ki float32 are 512 KiB.
-	stripElements = 24 << 10
-	stripShare    = 5
-	groupElements = 1 << 17
+	rowTileElements = 24 << 10
+	rowTileFraction = 5
+	groupElements   = 1 << 17
 	// transformedElements bounds a transformed filter: 4 Mi float32 are 16 MiB.
 	transformedElements = 1 << 22
 )
@@ -47,26 +47,26 @@ const (
 func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	p := winogradPlan{cookToom: a, shape: c, backward: backward}
 	points, x, y, extraBands := p.points*p.points, c.blockedX(p.patch), c.blockedY(p.patch), 0
-	p.in, p.out, p.back = patchesOf{blockedImage: x, m: &p.input, patch: p.patch}, y, &p.output
+	p.in, p.out, p.back = imageTransform{blockedImage: x, m: &p.input, patch: p.patch}, y, &p.output
 	if backward {
-		p.in, p.out, p.back = patchesOf{blockedImage: y, m: &p.spread, patch: p.patch}, x, &p.overlap
+		p.in, p.out, p.back = imageTransform{blockedImage: y, m: &p.spread, patch: p.patch}, x, &p.overlap
 		extraBands = 1 // a row of patches adds to the rows of the next
 	}
 	p.strideIn = ceilDiv(p.in.channels, lanes) * lanes
 	panels := ceilDiv(p.out.channels, panelColumns)
 	p.columns = panelColumns
-	if inUse == avx512 && panels > 1 {
+	if isa == avx512 && panels > 1 {
 		p.columns = 2 * panelColumns
 	}
-	p.pointFilter = apart(p.in.channels * panelColumns)
-	most := p.setStrips(c, extraBands, panels)
-	p.pointIn, p.pointOut = apart(most*p.strideIn), apart(most*p.columns)
-	p.in.wide, p.in.to, p.in.panel = p.groups.wide, lattice{p.points * p.pointIn, p.pointIn, p.strideIn}, panelColumns
+	p.pointFilter = padStride(p.in.channels * panelColumns)
+	most := p.setRowTiles(c, extraBands, panels)
+	p.pointIn, p.pointOut = padStride(most*p.strideIn), padStride(most*p.columns)
+	p.in.wide, p.in.to, p.in.panel = p.groups.wide, patchLayout{p.points * p.pointIn, p.pointIn, p.strideIn}, panelColumns
 	p.ranges = min(panels, ceilDiv(tileCount, p.groups.count()))
 	p.filterParts = ceilDiv(p.in.channels, panelColumns)
 	p.blocksIn = panelColumns / lanes * p.in.blocksSize(p.groups.highest())
 	blocks := p.outSize(p.groups.highest())
-	if p.strip < p.groups.highest() { // what strips share stays in the blocks
+	if p.tileRows < p.groups.highest() { // what strips share stays in the blocks
 		p.in.blocks = p.blocksIn
 		p.blocksIn *= ceilDiv(p.in.channels, panelColumns)
 		if backward {
@@ -93,20 +93,20 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	return plan
 }
 
-// setStrips cuts the batch into groups, and a group that is one large image, or a band of it, into
+// setRowTiles cuts the batch into groups, and a group that is one large image, or a band of it, into
 // strips. It returns the most patches that are treated at a time.
-func (p *winogradPlan) setStrips(c Conv2D, extraBands, panels int) int {
+func (p *winogradPlan) setRowTiles(c Conv2D, extraBands, panels int) int {
 	patch := p.points * p.points * p.strideIn
-	most := min(max(stripElements, panels*p.points*p.points*p.pointFilter/stripShare), groupElements) / patch
+	most := min(max(rowTileElements, panels*p.points*p.points*p.pointFilter/rowTileFraction), groupElements) / patch
 	p.groups = c.groups(p.patch, extraBands, most, tileCount)
-	p.strip = p.groups.highest()
+	p.tileRows = p.groups.highest()
 	if p.groups.high*p.groups.wide <= most {
 		return p.groups.most()
 	}
 	p.groups.rows = ceilDiv(p.groups.bands, ceilDiv(tileCount, c.B))
-	p.strip = p.groups.highest()
-	p.strip = ceilDiv(p.strip, ceilDiv(p.strip, max(1, most/p.groups.wide)))
-	return p.strip * p.groups.wide
+	p.tileRows = p.groups.highest()
+	p.tileRows = ceilDiv(p.tileRows, ceilDiv(p.tileRows, max(1, most/p.groups.wide)))
+	return p.tileRows * p.groups.wide
 }
 
 // outSize is how many numbers there are in the blocks that some rows of patches give.
@@ -116,7 +116,7 @@ func (p *winogradPlan) outSize(rows int) int { return ((rows-1)*p.patch + p.back
 func winogradFilter[T Float](p *winogradPlan, tile int, w, transformed, scratch []T) {
 	c, area := p.shape, p.taps*p.taps
 	panel := tile / p.filterParts
-	lo, hi := cut(p.in.channels, p.filterParts, tile%p.filterParts)
+	lo, hi := splitRange(p.in.channels, p.filterParts, tile%p.filterParts)
 	temporary, blocks := scratch[:transformTemporary], scratch[transformTemporary:]
 	for half := range panelColumns / lanes {
 		k := min(panel*panelColumns+half*lanes, p.out.channels-1)
@@ -127,8 +127,8 @@ func winogradFilter[T Float](p *winogradPlan, tile int, w, transformed, scratch 
 			interleave(blocks, 0, w[(k*c.C+lo)*area:], planes{c.C * area, 0, count, 1, (hi - lo) * area})
 		}
 		transform(&p.filter, transformed[panel*p.points*p.points*p.pointFilter+lo*panelColumns+half*lanes:],
-			lattice{p.points * p.pointFilter, p.pointFilter, panelColumns},
-			blocks, lattice{p.taps * lanes, lanes, area * lanes}, hi-lo, temporary)
+			patchLayout{p.points * p.pointFilter, p.pointFilter, panelColumns},
+			blocks, patchLayout{p.taps * lanes, lanes, area * lanes}, hi-lo, temporary)
 	}
 }
 
@@ -140,9 +140,9 @@ func winogradTile[T Float](p *winogradPlan, tile, batch int, x, filter, bias, y,
 	products, scratch := scratch[:points*p.pointOut], scratch[points*p.pointOut:]
 	temporary, scratch := scratch[:transformTemporary], scratch[transformTemporary:]
 	blocksIn, blocksOut := scratch[:p.blocksIn], scratch[p.blocksIn:]
-	first, last := cut(ceilDiv(p.out.channels, panelColumns), p.ranges, tile%p.ranges)
-	for lo := base; lo < end; lo += p.strip {
-		s := strip{at, base, lo, min(lo+p.strip, end), end}
+	first, last := splitRange(ceilDiv(p.out.channels, panelColumns), p.ranges, tile%p.ranges)
+	for lo := base; lo < end; lo += p.tileRows {
+		s := rowTile{at, base, lo, min(lo+p.tileRows, end), end}
 		transformImages(&p.in, at, base, s.lo, s.hi, 0, panels, x, transformed, blocksIn, temporary)
 		patches := at.images * (s.hi - s.lo) * p.groups.wide
 		for panel, next := first, first; panel < last; panel = next {
@@ -155,7 +155,7 @@ func winogradTile[T Float](p *winogradPlan, tile, batch int, x, filter, bias, y,
 }
 
 // strip is rows [lo, hi) of patches of those of a group, which are [base, end).
-type strip struct {
+type rowTile struct {
 	part
 	base, lo, hi, end int
 }
@@ -167,7 +167,7 @@ func multiplyPoints[T Float](p *winogradPlan, rows, panels int, a, b, c []T) {
 	}
 	points, depth := p.points*p.points, p.in.channels
 	for point := range points {
-		from := left[T]{data: a[point*p.pointIn:], rowStride: p.strideIn, depthStride: 1}
+		from := leftFactor[T]{data: a[point*p.pointIn:], rowStride: p.strideIn, depthStride: 1}
 		if b, c := b[point*p.pointFilter:], c[point*p.pointOut:]; panels > 1 {
 			multiplyPair(rows, depth, from, b, points*p.pointFilter, c, p.columns, nil, 0)
 		} else {
@@ -178,8 +178,8 @@ func multiplyPoints[T Float](p *winogradPlan, rows, panels int, a, b, c []T) {
 
 // winogradStore transforms the products of panels [panel, end) of output channels back, and stores
 // the rows to which no later strip adds.
-func winogradStore[T Float](p *winogradPlan, s strip, panel, end int, products, bias, y, blocks, temporary []T) {
-	from, to := lattice{p.points * p.pointOut, p.pointOut, p.columns}, lattice{p.out.row(), lanes, p.patch * lanes}
+func winogradStore[T Float](p *winogradPlan, s rowTile, panel, end int, products, bias, y, blocks, temporary []T) {
+	from, to := patchLayout{p.points * p.pointOut, p.pointOut, p.columns}, patchLayout{p.out.row(), lanes, p.patch * lanes}
 	first, last := max(s.lo, s.row)*p.patch, s.hi*p.patch
 	if s.hi == s.end {
 		last = (s.row + s.rows) * p.patch

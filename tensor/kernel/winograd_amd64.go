@@ -19,38 +19,38 @@ var transformsAVX512 = transforms{
 
 // multiplyPointsFast is multiplyPoints in assembly.
 func multiplyPointsFast[T Float](p *winogradPlan, rows, panels int, a, b, c []T) bool {
-	if !fast[T]() || panels > 1 && inUse != avx512 {
+	if !useAssembly[T]() || panels > 1 && isa != avx512 {
 		return false
 	}
 	multiply := multiplyPointsAVX2
-	if inUse == avx512 {
+	if isa == avx512 {
 		multiply = multiplyPointsAVX512
 	}
 	if panels > 1 {
 		multiply = multiplyPointPairsAVX512
 	}
 	points, depth := p.points*p.points, p.in.channels
-	pb := first(b, (panels*points-1)*p.pointFilter+depth*panelColumns)
-	t, count, height := tilesOf(rows), 0, 0
+	pb := addressOf(b, (panels*points-1)*p.pointFilter+depth*panelColumns)
+	t, count, height := splitRows(rows), 0, 0
 	for n := 0; n < t.count; n += count {
 		count, height = t.run(n)
 		lo := t.start(n)
-		pa := first(a[lo*p.strideIn:], (points-1)*p.pointIn+(count*height-1)*p.strideIn+depth)
-		pc := first(c[lo*p.columns:], (points-1)*p.pointOut+(count*height-1)*p.columns+panels*panelColumns)
+		pa := addressOf(a[lo*p.strideIn:], (points-1)*p.pointIn+(count*height-1)*p.strideIn+depth)
+		pc := addressOf(c[lo*p.columns:], (points-1)*p.pointOut+(count*height-1)*p.columns+panels*panelColumns)
 		multiply(height, count, points, depth, pa, p.strideIn, p.pointIn, pb, p.pointFilter, points*p.pointFilter, pc, p.columns, p.pointOut)
 	}
 	return true
 }
 
 func transformsInUse() *transforms {
-	if inUse == avx512 {
+	if isa == avx512 {
 		return &transformsAVX512
 	}
 	return &transformsAVX2
 }
 
 func interleaveBlocks(blocks, plane *float32, offsets *[vector]int, blocksRow, planeRow, rows, width int) {
-	if inUse == avx512 {
+	if isa == avx512 {
 		interleaveAVX512(blocks, plane, offsets, blocksRow, planeRow, rows, width)
 	} else {
 		interleaveAVX2(blocks, plane, offsets, blocksRow, planeRow, rows, width)
@@ -58,7 +58,7 @@ func interleaveBlocks(blocks, plane *float32, offsets *[vector]int, blocksRow, p
 }
 
 func separateBlocks(blocks, plane *float32, offsets *[vector]int, blocksRow, planeRow, rows, width int) {
-	if inUse == avx512 {
+	if isa == avx512 {
 		separateAVX512(blocks, plane, offsets, blocksRow, planeRow, rows, width)
 	} else {
 		separateAVX2(blocks, plane, offsets, blocksRow, planeRow, rows, width)

@@ -88,29 +88,29 @@ func (g *patchGroups) most() int { return g.images * g.highest() * g.wide }
 
 // apart rounds a distance up to an odd number of cache lines, so that the points of a patch do not
 // share a few sets of the caches.
-func apart(elements int) int { return (ceilDiv(elements, panelColumns) | 1) * panelColumns }
+func padStride(elements int) int { return (ceilDiv(elements, panelColumns) | 1) * panelColumns }
 
-// patchesOf is how images become transformed patches: which image, by which map, and where the
+// imageTransform is how images become transformed patches: which image, by which map, and where the
 // first lanes channels of a patch go. The channels are in panels; the second half of a panel, where
 // lanes are that, lies beside the first.
-type patchesOf struct {
+type imageTransform struct {
 	blockedImage
 	m      *linearMap
 	patch  int // rows and columns from one to the next
 	wide   int
-	to     lattice
+	to     patchLayout
 	panel  int // numbers from a panel to the next
 	blocks int // the same of their blocks; 0 where they share them
 }
 
 // blocksSize is how many numbers the blocks of lanes channels have for some rows of patches.
-func (p *patchesOf) blocksSize(rows int) int { return ((rows-1)*p.patch + p.m.columns) * p.row() }
+func (p *imageTransform) blocksSize(rows int) int { return ((rows-1)*p.patch + p.m.columns) * p.row() }
 
 // transformImages transforms rows [lo, hi) of patches of some images, and panels [first, last) of
 // their channels. The blocks of an image begin with the row of patches base; what they have of
 // those up to lo is there already.
-func transformImages[T Float](p *patchesOf, at part, base, lo, hi, first, last int, x, transformed, blocks, temporary []T) {
-	from, row := lattice{p.row(), lanes, p.patch * lanes}, p.row()
+func transformImages[T Float](p *imageTransform, at part, base, lo, hi, first, last int, x, transformed, blocks, temporary []T) {
+	from, row := patchLayout{p.row(), lanes, p.patch * lanes}, p.row()
 	loaded, needed, size := 0, p.blocksSize(hi-base)/row, p.blocksSize(hi-base)
 	if lo > base {
 		loaded = p.blocksSize(lo-base) / row

@@ -6,7 +6,7 @@ package kernel
 type winogradGradient struct {
 	*cookToom
 	shape    Conv2D
-	x, y     patchesOf
+	x, y     imageTransform
 	groups   patchGroups
 	chunks   int   // ranges of images or, where a group is less than one, of groups
 	images   []int // with which chunks begin, and the end; or nil
@@ -50,13 +50,13 @@ func (c Conv2D) filterWinograd(a *cookToom) Routine {
 		}
 	}
 	most := p.groups.most()
-	p.pointX, p.pointY, p.pointSum = apart(most*strideX), apart(most*panelColumns), apart(c.C*p.columns())
-	p.x = patchesOf{c.blockedX(p.patch), &p.input, p.patch, p.groups.wide, lattice{p.points * p.pointX, p.pointX, strideX}, panelColumns, 0}
-	p.y = patchesOf{c.blockedY(p.patch), &p.spread, p.patch, p.groups.wide, lattice{p.points * p.pointY, p.pointY, panelColumns}, points * p.pointY, 0}
+	p.pointX, p.pointY, p.pointSum = padStride(most*strideX), padStride(most*panelColumns), padStride(c.C*p.columns())
+	p.x = imageTransform{c.blockedX(p.patch), &p.input, p.patch, p.groups.wide, patchLayout{p.points * p.pointX, p.pointX, strideX}, panelColumns, 0}
+	p.y = imageTransform{c.blockedY(p.patch), &p.spread, p.patch, p.groups.wide, patchLayout{p.points * p.pointY, p.pointY, panelColumns}, points * p.pointY, 0}
 	p.ranges = min(p.sets, ceilDiv(filterTiles, p.chunks))
 	blocks := max(p.x.blocksSize(p.groups.highest()), p.y.blocksSize(p.groups.highest()))
 	transformed := points*p.pointX + ceilDiv(p.sets, p.ranges)*p.together*p.y.panel + panelColumns/lanes*blocks
-	sums := points*apart(panelColumns*p.columns()) + panelColumns*c.R*c.S*lanes
+	sums := points*padStride(panelColumns*p.columns()) + panelColumns*c.R*c.S*lanes
 	return Routine{
 		Phases:    []int{p.chunks * p.ranges, p.sets * p.parts},
 		Workspace: p.chunks * points * p.sets * p.pointSum,
@@ -76,13 +76,13 @@ func (p *winogradGradient) columns() int { return p.together * panelColumns }
 // filterChunks is the number of chunks whose sums are worth their memory.
 func (c Conv2D) filterChunks(a *cookToom) int {
 	points, patches := a.points*a.points, c.B*ceilDiv(c.P(), a.patch)*ceilDiv(c.Q(), a.patch)
-	return max(1, min(patches/chunkPatches, sumsElements/(points*ceilDiv(c.K, panelColumns)*apart(c.C*panelColumns))))
+	return max(1, min(patches/chunkPatches, sumsElements/(points*ceilDiv(c.K, panelColumns)*padStride(c.C*panelColumns))))
 }
 
 // winogradTileSums adds up one chunk of the batch for one range of panels.
 func winogradTileSums[T Float](p *winogradGradient, tile int, o Operands[T]) {
 	size, chunk, batch := p.points*p.points*p.sets*p.pointSum, tile%p.chunks, p.groups.batch
-	lo, hi := cut(p.groups.count(), p.chunks, chunk)
+	lo, hi := splitRange(p.groups.count(), p.chunks, chunk)
 	if p.images != nil {
 		first, end := p.images[chunk], p.images[chunk+1]
 		o.A, o.B = o.A[first*len(o.A)/batch:end*len(o.A)/batch], o.B[first*len(o.B)/batch:end*len(o.B)/batch]
@@ -95,7 +95,7 @@ func winogradTileSums[T Float](p *winogradGradient, tile int, o Operands[T]) {
 // winogradSums adds up groups [groupLo, groupHi) of a batch for one range of panels.
 func winogradSums[T Float](p *winogradGradient, groupLo, groupHi, batch, ofSets int, sums []T, o Operands[T]) {
 	points := p.points * p.points
-	first, last := cut(p.sets, p.ranges, ofSets)
+	first, last := splitRange(p.sets, p.ranges, ofSets)
 	x, scratch := o.Scratch[:points*p.pointX], o.Scratch[points*p.pointX:]
 	y, scratch := scratch[:(last-first)*p.together*p.y.panel], scratch[(last-first)*p.together*p.y.panel:]
 	temporary, blocks := scratch[:transformTemporary], scratch[transformTemporary:]
@@ -120,7 +120,7 @@ func winogradSums[T Float](p *winogradGradient, groupLo, groupHi, batch, ofSets 
 
 // multiplyPatches adds to the sums of all input channels at one point, for one panel or a pair.
 func multiplyPatches[T Float](p *winogradGradient, patches int, pair bool, x, y, sums []T, f flags) {
-	a := left[T]{data: x, rowStride: 1, depthStride: p.x.to.patch}
+	a := leftFactor[T]{data: x, rowStride: 1, depthStride: p.x.to.patch}
 	if pair {
 		multiplyPair(p.shape.C, patches, a, y, p.y.panel, sums, p.columns(), nil, f)
 	} else {
@@ -133,18 +133,18 @@ func multiplyPatches[T Float](p *winogradGradient, patches int, pair bool, x, y,
 func winogradCombine[T Float](p *winogradGradient, tile int, o Operands[T]) {
 	points, area := p.points*p.points, p.taps*p.taps
 	set := tile / p.parts
-	lo, hi := cut(p.shape.C, p.parts, tile%p.parts)
+	lo, hi := splitRange(p.shape.C, p.parts, tile%p.parts)
 	temporary, scratch := o.Scratch[:transformTemporary], o.Scratch[transformTemporary:]
 	columns := p.columns()
-	each := apart(panelColumns * columns)
+	each := padStride(panelColumns * columns)
 	sums, blocks := scratch[:points*each], scratch[points*each:]
 	for point := range points {
 		from := o.Workspace[(point*p.sets+set)*p.pointSum+lo*columns:]
 		SumRows(sums[point*each:][:(hi-lo)*columns], from, p.chunks, points*p.sets*p.pointSum)
 	}
 	for k := set * columns; k < min((set+1)*columns, p.shape.K); k += lanes {
-		transform(&p.gather, blocks, lattice{p.taps * lanes, lanes, area * lanes},
-			sums[k-set*columns:], lattice{p.points * each, each, columns}, hi-lo, temporary)
+		transform(&p.gather, blocks, patchLayout{p.taps * lanes, lanes, area * lanes},
+			sums[k-set*columns:], patchLayout{p.points * each, each, columns}, hi-lo, temporary)
 		separate(o.Out[(k*p.shape.C+lo)*area:], planes{p.shape.C * area, 0, min(lanes, p.shape.K-k), 1, (hi - lo) * area}, blocks, 0)
 	}
 }

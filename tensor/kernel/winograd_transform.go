@@ -2,7 +2,7 @@ package kernel
 
 // lanes is how many channels a transform treats side by side: what fills a register, or two of
 // NEON. An image in blocks is [rows columns lanes].
-var lanes = inUse.lanes()
+var lanes = isa.lanes()
 
 // minLanes are the lanes of all instruction sets but AVX-512, maxLanes that one's.
 const (
@@ -10,7 +10,7 @@ const (
 	maxLanes = 16
 )
 
-func (i instructions) lanes() int {
+func (i instructionSet) lanes() int {
 	if i == avx512 {
 		return maxLanes
 	}
@@ -19,10 +19,10 @@ func (i instructions) lanes() int {
 
 // lattice is where the elements of patches lie: how many numbers apart rows, columns and patches
 // are. An element is lanes numbers.
-type lattice struct{ row, column, patch int }
+type patchLayout struct{ row, column, patch int }
 
 // reach is how many numbers count patches of the given size span.
-func (l lattice) reach(rows, columns, count int) int {
+func (l patchLayout) reach(rows, columns, count int) int {
 	return (rows-1)*l.row + (columns-1)*l.column + (count-1)*l.patch + lanes
 }
 
@@ -39,7 +39,7 @@ const (
 )
 
 // transform writes M x M' for a number of patches x.
-func transform[T Float](m *linearMap, to []T, toAt lattice, from []T, fromAt lattice, count int, temporary []T) {
+func transform[T Float](m *linearMap, to []T, toAt patchLayout, from []T, fromAt patchLayout, count int, temporary []T) {
 	if transformFast(m, to, toAt, from, fromAt, count, temporary) {
 		return
 	}

@@ -54,9 +54,9 @@ func (a Address) Counter(quad uint32) [4]uint32 {
 	return [4]uint32{quad, uint32(a.Step), uint32(a.Step>>32)&0xffff | uint32(a.Stream)<<16, a.Chain}
 }
 
-// mustHold panics unless the address is valid and [first, first+count) lies within a stream, as an
+// mustContain panics unless the address is valid and [first, first+count) lies within a stream, as an
 // index outside a slice does.
-func (a Address) mustHold(first, count int) {
+func (a Address) mustContain(first, count int) {
 	if err := a.Validate(); err != nil {
 		panic(err)
 	}

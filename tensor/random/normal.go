@@ -67,7 +67,7 @@ func radius(word uint32) float32 {
 	upper := uint32(n >> 31)
 	k := float32(int32((158 - bits>>23) &^ upper))
 	lower := 1 - math.Float32frombits(bits&0x007fffff|0x3f000000)
-	g := choose(upper, x*-0x1p-32, lower)
+	g := selectBits(upper, x*-0x1p-32, lower)
 
 	g2 := g * g
 	g4 := g2 * g2
@@ -96,14 +96,14 @@ func circle(word uint32) (cosine, sine float32) {
 	// the sine.
 	quadrant := word + 1<<29
 	odd := uint32(int32(quadrant<<1) >> 31)
-	cosineBits := math.Float32bits(choose(odd, s, c)) ^ (quadrant+1<<30)&(1<<31)
-	sineBits := math.Float32bits(choose(odd, c, s)) ^ quadrant&(1<<31)
+	cosineBits := math.Float32bits(selectBits(odd, s, c)) ^ (quadrant+1<<30)&(1<<31)
+	sineBits := math.Float32bits(selectBits(odd, c, s)) ^ quadrant&(1<<31)
 	return math.Float32frombits(cosineBits), math.Float32frombits(sineBits)
 }
 
 // choose returns a where the mask is all ones and b where it is zero, without a branch, which would
 // be mispredicted half of the time.
-func choose(mask uint32, a, b float32) float32 {
+func selectBits(mask uint32, a, b float32) float32 {
 	return math.Float32frombits(math.Float32bits(a)&mask | math.Float32bits(b)&^mask)
 }
 
@@ -130,7 +130,7 @@ func NormalBlock(a Address, block, count int, dst *[BlockSize]float32) {
 		panic(errors.Errorf("random: %d normals of block %d, wants up to %d of one within a stream's [0, %d)",
 			count, block, BlockSize, MaxElements/BlockSize))
 	}
-	a.mustHold(0, 0)
+	a.mustContain(0, 0)
 	groups := (count + normalGroup - 1) / normalGroup
 	fillNormals(dst[:groups*normalGroup], uint32(block)*(BlockSize/4), a)
 }
@@ -140,7 +140,7 @@ func NormalBlock(a Address, block, count int, dst *[BlockSize]float32) {
 // and 2i+1 (see boxMuller); float64 holds the float32 values. It panics when the address is not
 // valid or the range leaves the stream.
 func Normals[T Float](dst []T, first int, a Address) {
-	a.mustHold(first, len(dst))
+	a.mustContain(first, len(dst))
 	if out, ok := any(dst).([]float32); ok && first%4 == 0 {
 		n := len(out) / normalGroup * normalGroup
 		fillNormals(out[:n], uint32(first/4), a)

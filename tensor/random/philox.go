@@ -38,7 +38,7 @@ func philox(c0, c1, c2, c3, k0, k1 uint32) (uint32, uint32, uint32, uint32) {
 // Bits fills dst with the words of elements first, first+1, ... of the stream. It panics when the
 // address is not valid or the range leaves the stream.
 func Bits(dst []uint32, first int, a Address) {
-	a.mustHold(first, len(dst))
+	a.mustContain(first, len(dst))
 	k, c := a.Key(), a.Counter(uint32(first/4))
 	skip := first % 4
 	for len(dst) > 0 {

@@ -15,7 +15,7 @@ func uniform(word uint32) float32 {
 // of 2^-24, never 0, so that its logarithm is finite. It panics when the address is not valid or
 // the range leaves the stream.
 func Uniforms[T Float](dst []T, first int, a Address) {
-	a.mustHold(first, len(dst))
+	a.mustContain(first, len(dst))
 	if out, ok := any(dst).([]float32); ok && first%4 == 0 {
 		n := len(out) / normalGroup * normalGroup
 		fillUniforms(out[:n], uint32(first/4), a)

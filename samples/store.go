@@ -109,8 +109,8 @@ type Store struct {
 // NewStore returns the bank of a folder, which Make creates.
 func NewStore(dir string) *Store { return &Store{dir: dir} }
 
-// Make creates the folder, which must hold no samples yet.
-func (b *Store) Make() error {
+// Create creates the folder, which must hold no samples yet.
+func (b *Store) Create() error {
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return errors.Wrap(err, "samples: bank")
 	}
@@ -124,8 +124,8 @@ func (b *Store) Make() error {
 	return nil
 }
 
-// Cut removes the samples of later steps, which a run resumed from that step draws again.
-func (b *Store) Cut(step int) error {
+// RemoveAfter removes the samples of later steps, which a run resumed from that step draws again.
+func (b *Store) RemoveAfter(step int) error {
 	files, err := b.Files()
 	if err != nil {
 		return err
@@ -218,16 +218,16 @@ const (
 	weightKey = "weight"
 )
 
-// NameOf is the name of a sample's file.
-func NameOf(chain, step int) string {
+// FileName is the name of a sample's file.
+func FileName(chain, step int) string {
 	return fmt.Sprintf("chain%05d-step%09d%s", chain, step, sampleSuffix)
 }
 
-// PlaceOf is the chain and the step in the name of a sample's file, see NameOf.
-func PlaceOf(path string) (chain, step int, err error) {
+// ParseFileName is the chain and the step in the name of a sample's file, see FileName.
+func ParseFileName(path string) (chain, step int, err error) {
 	name := filepath.Base(path)
-	if _, err := fmt.Sscanf(name, "chain%05d-step%09d"+sampleSuffix, &chain, &step); err != nil || NameOf(chain, step) != name {
-		return 0, 0, errors.Errorf("samples: %s: wants a name as %s", path, NameOf(0, 0))
+	if _, err := fmt.Sscanf(name, "chain%05d-step%09d"+sampleSuffix, &chain, &step); err != nil || FileName(chain, step) != name {
+		return 0, 0, errors.Errorf("samples: %s: wants a name as %s", path, FileName(0, 0))
 	}
 	return chain, step, nil
 }
@@ -258,7 +258,7 @@ func (b *Store) write(s Sample) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	name := NameOf(s.Chain, s.Step)
+	name := FileName(s.Chain, s.Step)
 	return File{name, content.Len(), sum}, whole.Write(filepath.Join(b.dir, name), content.Bytes())
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-func committee(t *testing.T, batch, room int, drawn []samples.Sample, network func(b *graph.Builder, x *graph.Node) *graph.Node) *samples.EnsemblePredictor {
+func committee(t *testing.T, batch, capacity int, drawn []samples.Sample, network func(b *graph.Builder, x *graph.Node) *graph.Node) *samples.EnsemblePredictor {
 	t.Helper()
 	host := tensor.NewHost(2)
-	c, err := samples.NewEnsemblePredictor(host, trial.PredictorImages(1), batch, room, len(drawn), network)
+	c, err := samples.NewEnsemblePredictor(host, trial.PredictorImages(1), batch, capacity, len(drawn), network)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,38 +3,38 @@ package tensor
 import "slices"
 
 // life is the launches between which a buffer is used, and whether the first writes it.
-type life struct {
+type lifetime struct {
 	first, last int
 	written     bool
 }
 
-// passOn gives a place in the workers' memory to what is written and used in the strips of one
+// placeLocals gives a place in the workers' memory to what is written and used in the strips of one
 // stage alone.
-func passOn(launches []Launch, stages []stage) {
-	lives := map[*Buffer]life{}
+func placeLocalBuffers(launches []Launch, stages []fusedStage) {
+	lifetimes := map[*Buffer]lifetime{}
 	for i := range launches {
 		for _, a := range launches[i].Arguments {
-			if l, known := lives[a.Buffer]; known {
+			if l, known := lifetimes[a.Buffer]; known {
 				l.last = i
-				lives[a.Buffer] = l
+				lifetimes[a.Buffer] = l
 			} else if a.Buffer != nil {
-				lives[a.Buffer] = life{i, i, a.Access == Write}
+				lifetimes[a.Buffer] = lifetime{i, i, a.Access == Write}
 			}
 		}
 	}
 	for g := range stages {
-		if stages[g].strips != nil {
-			stages[g].passOn(launches, lives)
+		if stages[g].tiles != nil {
+			stages[g].placeLocals(launches, lifetimes)
 		}
 	}
 }
 
-// passOn does so for the stage, of whose launches it gives each argument a place or -1.
-func (s *stage) passOn(launches []Launch, lives map[*Buffer]life) {
+// placeLocals does so for the stage, of whose launches it gives each argument a place or -1.
+func (s *fusedStage) placeLocals(launches []Launch, lifetimes map[*Buffer]lifetime) {
 	row := map[*Buffer]int{} // bytes of a strip's rows, of what can be passed on; 0 if it cannot
 	largest := 0
-	for n, end := range s.strips[1:] {
-		largest = max(largest, end-s.strips[n])
+	for n, end := range s.tiles[1:] {
+		largest = max(largest, end-s.tiles[n])
 	}
 	var buffers []*Buffer
 	for i := s.from; i < s.to; i++ {
@@ -45,9 +45,9 @@ func (s *stage) passOn(launches []Launch, lives map[*Buffer]life) {
 			}
 			if _, seen := row[b]; !seen {
 				buffers = append(buffers, b)
-				row[b] = b.Bytes() / launches[i].Host.RowTile.Rows * s.rows[i-s.from] * largest
+				row[b] = b.Bytes() / launches[i].Host.RowTile.Rows * s.ratios[i-s.from] * largest
 			}
-			if l := lives[b]; l.first < s.from || l.last >= s.to || !l.written || !launches[i].owns(j) || j == 0 && launches[i].Host.endsLate() {
+			if l := lifetimes[b]; l.first < s.from || l.last >= s.to || !l.written || !launches[i].owns(j) || j == 0 && launches[i].Host.hasEpilogue() {
 				row[b] = 0
 			}
 		}
@@ -60,8 +60,8 @@ func (s *stage) passOn(launches []Launch, lives map[*Buffer]life) {
 		places[b] = NewBuffer(b.Name, Scratch, Uint8, row[b])
 		strips = append(strips, places[b])
 	}
-	s.passed = Place(strips, func(i, j int) bool {
-		one, other := lives[buffers[i]], lives[buffers[j]]
+	s.localBytes = Place(strips, func(i, j int) bool {
+		one, other := lifetimes[buffers[i]], lifetimes[buffers[j]]
 		return one.last < other.first || other.last < one.first
 	})
 	for i := s.from; i < s.to; i++ {
@@ -72,6 +72,6 @@ func (s *stage) passOn(launches []Launch, lives map[*Buffer]life) {
 				at[j] = place.Offset
 			}
 		}
-		s.places = append(s.places, at)
+		s.localOffsets = append(s.localOffsets, at)
 	}
 }

@@ -29,11 +29,11 @@ type EnsemblePredictor struct {
 // that many members, which Seat loads. images gives the shape and moments of the images; its Pixels
 // are ignored. At most room images are predicted at a time, one batch a step: on the host, the bits
 // are those of a Predictor with that batch.
-func NewEnsemblePredictor(device tensor.Device, images Images, batch, room, members int,
+func NewEnsemblePredictor(device tensor.Device, images Images, batch, capacity, members int,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node,
 ) (*EnsemblePredictor, error) {
-	if batch < 1 || room < 1 || members < 1 {
-		return nil, errors.Errorf("samples: committee: batches of %d, room for %d images, %d members, wants at least 1 of each", batch, room, members)
+	if batch < 1 || capacity < 1 || members < 1 {
+		return nil, errors.Errorf("samples: committee: batches of %d, room for %d images, %d members, wants at least 1 of each", batch, capacity, members)
 	}
 	size := images.Channels * images.Height * images.Width
 	images.Pixels = make([]byte, max(size, 1)) // an image, for what validate says of the shape
@@ -41,8 +41,8 @@ func NewEnsemblePredictor(device tensor.Device, images Images, batch, room, memb
 		return nil, err
 	}
 	images.Pixels = nil
-	room = (room + batch - 1) / batch * batch
-	program, classes, err := predicting(tensor.Float32, images, room, op.Batch{Size: batch}, network, nil)
+	capacity = (capacity + batch - 1) / batch * batch
+	program, classes, err := predictionProgram(tensor.Float32, images, capacity, op.Batch{Size: batch}, network, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func NewEnsemblePredictor(device tensor.Device, images Images, batch, room, memb
 		return nil, err
 	}
 	return &EnsemblePredictor{
-		session: session, images: images, size: size, batch: batch, capacity: room, classes: classes, weights: make([]float64, members),
+		session: session, images: images, size: size, batch: batch, capacity: capacity, classes: classes, weights: make([]float64, members),
 	}, nil
 }
 

@@ -26,23 +26,23 @@ func aSample(chain, step int) Sample {
 
 func madeBank(t testing.TB) *Store {
 	t.Helper()
-	bank := NewStore(filepath.Join(t.TempDir(), "deep", "samples"))
-	if err := bank.Make(); err != nil {
+	store := NewStore(filepath.Join(t.TempDir(), "deep", "samples"))
+	if err := store.Create(); err != nil {
 		t.Fatal(err)
 	}
-	return bank
+	return store
 }
 
 func TestBankRoundTrip(t *testing.T) {
-	bank := madeBank(t)
+	store := madeBank(t)
 	// Chains and steps with different numbers of digits come back in numerical order.
 	want := []Sample{aSample(0, 7), aSample(0, 10), aSample(0, 123456789), aSample(2, 1), aSample(11, 1), aSample(65534, 0)}
 	for _, i := range []int{3, 0, 5, 4, 2, 1} {
-		if err := bank.Add(want[i]); err != nil {
+		if err := store.Add(want[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	opened, err := OpenStore(bank.dir)
+	opened, err := OpenStore(store.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,11 +101,11 @@ func TestBankFormat(t *testing.T) {
 // fileOf is the file that a bank writes for a sample.
 func fileOf(t testing.TB, s Sample) []byte {
 	t.Helper()
-	bank := madeBank(t)
-	if err := bank.Add(s); err != nil {
+	store := madeBank(t)
+	if err := store.Add(s); err != nil {
 		t.Fatal(err)
 	}
-	files, err := bank.Files()
+	files, err := store.Files()
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%d files (%v)", len(files), err)
 	}
@@ -117,93 +117,93 @@ func fileOf(t testing.TB, s Sample) []byte {
 }
 
 func TestBankDirs(t *testing.T) {
-	bank := madeBank(t)
-	if err := bank.Make(); err != nil {
+	store := madeBank(t)
+	if err := store.Create(); err != nil {
 		t.Errorf("an empty folder: %v", err)
 	}
-	if _, err := OpenStore(bank.dir); err == nil {
+	if _, err := OpenStore(store.dir); err == nil {
 		t.Error("opening an empty folder: no error")
 	}
 	// Other files are not samples, and do no harm.
-	if err := os.WriteFile(filepath.Join(bank.dir, "README"), []byte("hello"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(store.dir, "README"), []byte("hello"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := bank.Make(); err != nil {
+	if err := store.Create(); err != nil {
 		t.Errorf("a folder with another file: %v", err)
 	}
-	if err := bank.Add(aSample(0, 1)); err != nil {
+	if err := store.Add(aSample(0, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := bank.Make(); err == nil || !strings.Contains(err.Error(), "1 samples already") {
+	if err := store.Create(); err == nil || !strings.Contains(err.Error(), "1 samples already") {
 		t.Errorf("a folder with a sample: error %v", err)
 	}
-	under := NewStore(filepath.Join(bank.dir, "README", "samples"))
-	if err := under.Make(); err == nil {
+	under := NewStore(filepath.Join(store.dir, "README", "samples"))
+	if err := under.Create(); err == nil {
 		t.Error("a folder inside a file: no error")
 	}
-	if _, err := OpenStore(filepath.Join(bank.dir, "missing")); err == nil {
+	if _, err := OpenStore(filepath.Join(store.dir, "missing")); err == nil {
 		t.Error("a folder that is not there: no error")
 	}
-	if err := NewStore(filepath.Join(bank.dir, "missing")).Add(aSample(0, 1)); err == nil {
+	if err := NewStore(filepath.Join(store.dir, "missing")).Add(aSample(0, 1)); err == nil {
 		t.Error("a sample into a folder that is not there: no error")
 	}
 }
 
 // Many samples at once: one that is refused keeps none of the others away.
 func TestBankAddsManyAtOnce(t *testing.T) {
-	bank := madeBank(t)
+	store := madeBank(t)
 	var samples []Sample
 	for chain := range 3*writers + 1 {
 		samples = append(samples, aSample(chain, 5))
 	}
 	samples[writers+1].Weight = -1
-	if err := bank.Add(samples...); err == nil || !strings.Contains(err.Error(), "weight -1") {
+	if err := store.Add(samples...); err == nil || !strings.Contains(err.Error(), "weight -1") {
 		t.Errorf("got the error %v, want that of the weight", err)
 	}
-	files, err := bank.Files()
+	files, err := store.Files()
 	if err != nil || len(files) != len(samples)-1 {
 		t.Errorf("%d files (%v), want %d", len(files), err, len(samples)-1)
 	}
-	if err := bank.Add(); err != nil {
+	if err := store.Add(); err != nil {
 		t.Errorf("no samples: %v", err)
 	}
 }
 
 func TestBankUnwritable(t *testing.T) {
-	bank := madeBank(t)
-	if err := os.RemoveAll(bank.dir); err != nil {
+	store := madeBank(t)
+	if err := os.RemoveAll(store.dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(bank.dir, nil, 0o600); err != nil { // nobody can write into it, root neither
+	if err := os.WriteFile(store.dir, nil, 0o600); err != nil { // nobody can write into it, root neither
 		t.Fatal(err)
 	}
-	if err := bank.Add(aSample(0, 1)); err == nil {
+	if err := store.Add(aSample(0, 1)); err == nil {
 		t.Error("a sample into what is a file: no error")
 	}
-	if err := NewStore(filepath.Join(bank.dir, "more")).Make(); err == nil {
+	if err := NewStore(filepath.Join(store.dir, "more")).Create(); err == nil {
 		t.Error("a folder in what is a file: no error")
 	}
 }
 
 func TestBankCut(t *testing.T) {
-	bank := madeBank(t)
+	store := madeBank(t)
 	for _, s := range []Sample{aSample(0, 5), aSample(0, 10), aSample(1, 5), aSample(1, 10), aSample(1, 15)} {
-		if err := bank.Add(s); err != nil {
+		if err := store.Add(s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, c := range []struct{ step, left int }{{20, 5}, {10, 4}, {9, 2}, {0, 0}} {
-		if err := bank.Cut(c.step); err != nil {
+		if err := store.RemoveAfter(c.step); err != nil {
 			t.Fatal(err)
 		}
-		if files, err := bank.Files(); err != nil || len(files) != c.left {
+		if files, err := store.Files(); err != nil || len(files) != c.left {
 			t.Errorf("cut at %d: %d files (%v), want %d", c.step, len(files), err, c.left)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(bank.dir, "chain00000-step000000001.safetensors"), []byte("not one"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(store.dir, "chain00000-step000000001.safetensors"), []byte("not one"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := bank.Cut(3); err == nil {
+	if err := store.RemoveAfter(3); err == nil {
 		t.Error("a file that is no sample: no error")
 	}
 }
@@ -232,13 +232,13 @@ func badSamples() map[string]Sample {
 }
 
 func TestBankRefusesBadSamples(t *testing.T) {
-	bank := madeBank(t)
+	store := madeBank(t)
 	for name, s := range badSamples() {
-		if err := bank.Add(s); err == nil {
+		if err := store.Add(s); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if files, err := bank.Files(); err != nil || len(files) != 0 {
+	if files, err := store.Files(); err != nil || len(files) != 0 {
 		t.Errorf("%d files were written (%v)", len(files), err)
 	}
 }

@@ -6,7 +6,7 @@
 // Written by hand: each function is AVX-512's or AVX2's, which finds the arguments where they are.
 
 TEXT ·multiplyTiles(SB), NOSPLIT, $0-96
-	CMPQ ·inUse(SB), $const_avx512
+	CMPQ ·isa(SB), $const_avx512
 	JEQ  wide
 	JMP  ·multiplyTilesAVX2(SB)
 
@@ -14,7 +14,7 @@ wide:
 	JMP ·multiplyTilesAVX512(SB)
 
 TEXT ·multiplyWindows(SB), NOSPLIT, $0-96
-	CMPQ ·inUse(SB), $const_avx512
+	CMPQ ·isa(SB), $const_avx512
 	JEQ  wide
 	JMP  ·multiplyWindowsAVX2(SB)
 
@@ -22,7 +22,7 @@ wide:
 	JMP ·multiplyWindowsAVX512(SB)
 
 TEXT ·scatter(SB), NOSPLIT, $0-80
-	CMPQ ·inUse(SB), $const_avx512
+	CMPQ ·isa(SB), $const_avx512
 	JEQ  wide
 	JMP  ·scatterAVX2(SB)
 
@@ -30,7 +30,7 @@ wide:
 	JMP ·scatterAVX512(SB)
 
 TEXT ·multiplyLines(SB), NOSPLIT, $0-105
-	CMPQ ·inUse(SB), $const_avx512
+	CMPQ ·isa(SB), $const_avx512
 	JEQ  wide
 	JMP  ·accumulateLinesAVX2(SB)
 
@@ -38,7 +38,7 @@ wide:
 	JMP ·accumulateLinesAVX512(SB)
 
 TEXT ·windowRuns(SB), NOSPLIT, $0-40
-	CMPQ ·inUse(SB), $const_avx512
+	CMPQ ·isa(SB), $const_avx512
 	JEQ  wide
 	JMP  ·windowRunsAVX2(SB)
 
@@ -46,7 +46,7 @@ wide:
 	JMP ·windowRunsAVX512(SB)
 
 TEXT ·windowGather(SB), NOSPLIT, $0-40
-	CMPQ ·inUse(SB), $const_avx512
+	CMPQ ·isa(SB), $const_avx512
 	JEQ  wide
 	JMP  ·windowGatherAVX2(SB)
 
@@ -54,7 +54,7 @@ wide:
 	JMP ·windowGatherAVX512(SB)
 
 TEXT ·maxPlanes(SB), NOSPLIT, $0-68
-	CMPQ ·inUse(SB), $const_avx512
+	CMPQ ·isa(SB), $const_avx512
 	JEQ  wide
 	JMP  ·maxPlanesAVX2(SB)
 
@@ -62,7 +62,7 @@ wide:
 	JMP ·maxPlanesAVX512(SB)
 
 TEXT ·notePlaces(SB), NOSPLIT, $0-64
-	CMPQ ·inUse(SB), $const_avx512
+	CMPQ ·isa(SB), $const_avx512
 	JEQ  wide
 	JMP  ·notePlacesAVX2(SB)
 
@@ -70,7 +70,7 @@ wide:
 	JMP ·notePlacesAVX512(SB)
 
 TEXT ·spreadPlaces(SB), NOSPLIT, $0-76
-	CMPQ ·inUse(SB), $const_avx512
+	CMPQ ·isa(SB), $const_avx512
 	JEQ  wide
 	JMP  ·spreadPlacesAVX2(SB)
 
@@ -78,7 +78,7 @@ wide:
 	JMP ·spreadPlacesAVX512(SB)
 
 TEXT ·sumRows(SB), NOSPLIT, $0-40
-	CMPQ ·inUse(SB), $const_avx512
+	CMPQ ·isa(SB), $const_avx512
 	JEQ  wide
 	JMP  ·sumRowsAVX2(SB)
 
@@ -86,7 +86,7 @@ wide:
 	JMP ·sumRowsAVX512(SB)
 
 TEXT ·scaleBytes(SB), NOSPLIT, $0-32
-	CMPQ ·inUse(SB), $const_avx512
+	CMPQ ·isa(SB), $const_avx512
 	JEQ  wide
 	JMP  ·scaleBytesAVX2(SB)
 

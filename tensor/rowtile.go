@@ -18,7 +18,7 @@ type RowTile struct {
 	Owns       func(argument int, b *Buffer) bool
 	Run        func(a *Args, rows int, add bool) // a has these rows alone; add to a part's rows before
 
-	modulo bool // rows count modulo Unit: a strip begins with one of its multiples
+	aligned bool // rows count modulo Unit: a strip begins with one of its multiples
 }
 
 // Handle runs rows [lo, hi). Those of a part follow one another.
@@ -38,7 +38,7 @@ func (s *RowTile) Handle(a *Args, lo, hi int) {
 func RowTiles(rows, unit, width int, run func(a *Args, lo, hi int)) HostKernel {
 	h := Rows(rows, width, run)
 	h.RowTile = RowTile{
-		Rows: rows, Unit: unit, modulo: true,
+		Rows: rows, Unit: unit, aligned: true,
 		Owns: func(_ int, b *Buffer) bool { return b.Elements == rows*width },
 		Run:  func(a *Args, rows int, _ bool) { run(a, 0, rows) },
 	}
@@ -46,14 +46,14 @@ func RowTiles(rows, unit, width int, run func(a *Args, lo, hi int)) HostKernel {
 }
 
 const (
-	// stripBytes is what a strip's share of a launch's buffers takes where there is a choice, and
-	// maxStripBytes the most for which launches are run together: it should stay in the cache.
-	stripBytes    = 128 << 10
-	maxStripBytes = 2 << 20
+	// footprint is what a strip's share of a launch's buffers takes where there is a choice, and
+	// maxTileBytes the most for which launches are run together: it should stay in the cache.
+	tileBytes    = 128 << 10
+	maxTileBytes = 2 << 20
 	// cacheBytes is what a worker finds in its cache again in any case.
 	cacheBytes = 2 << 20
-	// maxUneven is how much more than its share of the rows a worker may have.
-	maxUneven = 1.15
+	// maxImbalance is how much more than its share of the rows a worker may have.
+	maxImbalance = 1.15
 	// maxSharedBytes are the filters and the like of several launches, which each strip reads.
 	maxSharedBytes = 512 << 10
 )
@@ -63,22 +63,22 @@ const (
 // to the next is then still in the thread's cache, and not read from memory again. What no other
 // launch needs is not even written there: it lies in memory of the worker's, which every strip uses
 // again.
-type stage struct {
-	from, to int
-	strips   []int   // where each begins, and the end, in the greatest rows that all launches have
-	items    []int   // the strips with which a worker begins, and the end; it goes on to the next item
-	rows     []int   // how many of its own a launch has of such a row
-	places   [][]int // of each launch's arguments in the worker's memory: -1 of those in arenas
-	passed   int     // bytes of that memory
+type fusedStage struct {
+	from, to     int
+	tiles        []int   // where each begins, and the end, in the greatest rows that all launches have
+	items        []int   // the strips with which a worker begins, and the end; it goes on to the next item
+	ratios       []int   // how many of its own a launch has of such a row
+	localOffsets [][]int // of each launch's arguments in the worker's memory: -1 of those in arenas
+	localBytes   int     // bytes of that memory
 }
 
-// stagesOf cuts a schedule into stages, as long as they can be with some strips for each worker.
-func stagesOf(launches []Launch, workers int) (stages []stage) {
+// fuseLaunches cuts a schedule into stages, as long as they can be with some strips for each worker.
+func fuseLaunches(launches []Launch, workers int) (stages []fusedStage) {
 	for from := 0; from < len(launches); {
-		s := stage{from: from, to: from + 1}
-		for s.to < len(launches) && joins(launches[from:s.to], &launches[s.to]) {
-			longer := stage{from: from, to: s.to + 1}
-			if !longer.cut(launches[from:s.to+1], workers) {
+		s := fusedStage{from: from, to: from + 1}
+		for s.to < len(launches) && canFuse(launches[from:s.to], &launches[s.to]) {
+			longer := fusedStage{from: from, to: s.to + 1}
+			if !longer.chooseTiles(launches[from:s.to+1], workers) {
 				break
 			}
 			s = longer
@@ -86,36 +86,36 @@ func stagesOf(launches []Launch, workers int) (stages []stage) {
 		stages = append(stages, s)
 		from = s.to
 	}
-	passOn(launches, stages)
+	placeLocalBuffers(launches, stages)
 	return stages
 }
 
 // joins reports whether a launch computes the same if it is run together with those before it.
-func joins(group []Launch, next *Launch) bool {
+func canFuse(group []Launch, next *Launch) bool {
 	if next.Host.RowTile.Rows == 0 || group[0].Host.RowTile.Rows == 0 {
 		return false
 	}
 	for i := range group {
-		if !group[i].keepsToStrips(next) {
+		if !group[i].fusesWith(next) {
 			return false
 		}
 	}
 	return true
 }
 
-// keepsToStrips reports whether next's strips, one after the other, find what the launch leaves,
+// fusesWith reports whether next's strips, one after the other, find what the launch leaves,
 // and take away nothing that its other strips need: where memory is shared and one of the two
 // writes it, both must own it, as a whole.
-func (l *Launch) keepsToStrips(next *Launch) bool {
+func (l *Launch) fusesWith(next *Launch) bool {
 	for i, x := range l.Arguments {
 		for j, y := range next.Arguments {
 			if x.Buffer == nil || y.Buffer == nil || (x.Access|y.Access)&Write == 0 || !x.Buffer.Overlaps(y.Buffer) {
 				continue
 			}
-			if j == 0 && next.Host.endsLate() {
+			if j == 0 && next.Host.hasEpilogue() {
 				continue // written when all strips are done
 			}
-			if i == 0 && l.Host.endsLate() || !l.owns(i) || !next.owns(j) ||
+			if i == 0 && l.Host.hasEpilogue() || !l.owns(i) || !next.owns(j) ||
 				x.Buffer.Offset != y.Buffer.Offset || x.Buffer.Bytes() != y.Buffer.Bytes() {
 				return false
 			}
@@ -125,11 +125,11 @@ func (l *Launch) keepsToStrips(next *Launch) bool {
 }
 
 // before and after are the phases on both sides of the one that keeps to strips.
-func (h *HostKernel) before() []Phase { return h.Phases[:h.RowTile.Phase] }
-func (h *HostKernel) after() []Phase  { return h.Phases[h.RowTile.Phase+1:] }
+func (h *HostKernel) prologue() []Phase { return h.Phases[:h.RowTile.Phase] }
+func (h *HostKernel) epilogue() []Phase { return h.Phases[h.RowTile.Phase+1:] }
 
-// endsLate reports whether phases follow the one that keeps to strips.
-func (h *HostKernel) endsLate() bool { return len(h.Phases) > h.RowTile.Phase+1 }
+// hasEpilogue reports whether phases follow the one that keeps to strips.
+func (h *HostKernel) hasEpilogue() bool { return len(h.Phases) > h.RowTile.Phase+1 }
 
 func (l *Launch) owns(argument int) bool {
 	return l.Host.RowTile.Owns(argument, l.Arguments[argument].Buffer)
@@ -137,23 +137,23 @@ func (l *Launch) owns(argument int) bool {
 
 // cut cuts launches that can be run together into strips, and reports whether there are any: there
 // are none where the caches or the workers would lose by it.
-func (s *stage) cut(group []Launch, workers int) bool {
+func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
 	all := 0 // rows that all launches have, as some of their own
 	for i := range group {
-		all = divisor(all, group[i].Host.RowTile.Rows)
+		all = gcd(all, group[i].Host.RowTile.Rows)
 	}
 	unit, turn, own, shared, most, tiles := 1, 1, 0, 0, 0, 0
 	var parts []int
 	for i := range group {
 		strip := &group[i].Host.RowTile
 		each := strip.Rows / all
-		s.rows = append(s.rows, each)
-		whole := strip.Unit / divisor(strip.Unit, each)
-		unit *= whole / divisor(unit, whole)
-		if strip.modulo {
-			turn *= whole / divisor(turn, whole)
+		s.ratios = append(s.ratios, each)
+		whole := strip.Unit / gcd(strip.Unit, each)
+		unit *= whole / gcd(unit, whole)
+		if strip.aligned {
+			turn *= whole / gcd(turn, whole)
 		}
-		owned, others := group[i].stripBytes()
+		owned, others := group[i].footprint()
 		own, shared, most = max(own, owned/all), shared+others, max(most, others)
 		tiles = max(tiles, group[i].Host.Phases[strip.Phase].Tiles)
 		if strip.Parts != nil {
@@ -163,11 +163,11 @@ func (s *stage) cut(group []Launch, workers int) bool {
 			parts = strip.Parts
 		}
 	}
-	if own*unit > maxStripBytes || shared > max(maxSharedBytes, most+maxSharedBytes/8) {
+	if own*unit > maxTileBytes || shared > max(maxSharedBytes, most+maxSharedBytes/8) {
 		return false
 	}
 	if parts != nil {
-		return s.cutParts(parts, unit, turn, stripBytes/max(1, own), workers)
+		return s.tileParts(parts, unit, turn, tileBytes/max(1, own), workers)
 	}
 	least := 4 * workers
 	if own*all < cacheBytes*workers {
@@ -177,44 +177,44 @@ func (s *stage) cut(group []Launch, workers int) bool {
 	if (all+unit-1)/unit < least {
 		return false
 	}
-	largest := min(all/max(1, least), stripBytes/max(1, own))
-	strip := evenStrips(all, unit, largest, workers)
-	s.add(0, all, strip)
-	s.strips = append(s.strips, all)
-	for n := range s.strips {
+	largest := min(all/max(1, least), tileBytes/max(1, own))
+	strip := evenTile(all, unit, largest, workers)
+	s.appendTiles(0, all, strip)
+	s.tiles = append(s.tiles, all)
+	for n := range s.tiles {
 		s.items = append(s.items, n)
 	}
 	return true
 }
 
 // add adds strips of rows [lo, hi).
-func (s *stage) add(lo, hi, strip int) {
+func (s *fusedStage) appendTiles(lo, hi, strip int) {
 	for ; lo < hi; lo += strip {
-		s.strips = append(s.strips, lo)
+		s.tiles = append(s.tiles, lo)
 	}
 }
 
-// cutParts makes an item of each part, if the workers have nearly even work then and each begins
+// tileParts makes an item of each part, if the workers have nearly even work then and each begins
 // with a multiple of turn.
-func (s *stage) cutParts(parts []int, unit, turn, largest, workers int) bool {
+func (s *fusedStage) tileParts(parts []int, unit, turn, largest, workers int) bool {
 	busiest, all := 0, parts[len(parts)-1]
 	for n, lo := range parts[:len(parts)-1] {
 		hi := parts[n+1]
 		if lo%turn != 0 {
 			return false
 		}
-		s.items = append(s.items, len(s.strips))
-		s.add(lo, hi, evenStrips(hi-lo, unit, largest, 1))
+		s.items = append(s.items, len(s.tiles))
+		s.appendTiles(lo, hi, evenTile(hi-lo, unit, largest, 1))
 		busiest = max(busiest, hi-lo)
 	}
-	s.items, s.strips = append(s.items, len(s.strips)), append(s.strips, all)
+	s.items, s.tiles = append(s.items, len(s.tiles)), append(s.tiles, all)
 	items := len(parts) - 1
-	return float64((items+workers-1)/workers*busiest*workers) <= maxUneven*float64(all)
+	return float64((items+workers-1)/workers*busiest*workers) <= maxImbalance*float64(all)
 }
 
-// evenStrips returns the size of strips: of the multiples of unit up to largest that by which the
+// evenTile returns the size of strips: of the multiples of unit up to largest that by which the
 // worker with the most work has least, or unit.
-func evenStrips(rows, unit, largest, workers int) (strip int) {
+func evenTile(rows, unit, largest, workers int) (strip int) {
 	busiest := math.MaxInt
 	for size := unit; size == unit || size <= largest; size += unit {
 		n := (rows + size - 1) / size
@@ -225,11 +225,11 @@ func evenStrips(rows, unit, largest, workers int) (strip int) {
 	return strip
 }
 
-// stripBytes is how many bytes a launch owns, and how many others all of its strips read.
-func (l *Launch) stripBytes() (own, others int) {
+// footprint is how many bytes a launch owns, and how many others all of its strips read.
+func (l *Launch) footprint() (own, others int) {
 	for i, a := range l.Arguments {
 		switch {
-		case a.Buffer == nil || i == 0 && l.Host.endsLate():
+		case a.Buffer == nil || i == 0 && l.Host.hasEpilogue():
 		case l.owns(i):
 			own += a.Buffer.Bytes()
 		default:
@@ -243,7 +243,7 @@ func (l *Launch) stripBytes() (own, others int) {
 }
 
 // divisor is the greatest common divisor.
-func divisor(a, b int) int {
+func gcd(a, b int) int {
 	for b != 0 {
 		a, b = b, a%b
 	}

@@ -33,7 +33,7 @@ func inParts(parts []int, arguments ...Argument) Launch {
 // turning is stripped, of rows that count modulo a unit.
 func turning(rows, unit int, arguments ...Argument) Launch {
 	l := stripped(rows, unit, 0, 0, arguments...)
-	l.Host.RowTile.modulo = true
+	l.Host.RowTile.aligned = true
 	return l
 }
 
@@ -46,7 +46,7 @@ func TestStages(t *testing.T) {
 	shifted := placed("shifted", Scratch, Float32, large, 2*large)
 	wider := placed("wider", Scratch, Float64, large, 0)
 	filter, other := placed("filter", Shared, Float32, maxSharedBytes/8, 0), placed("other", Shared, Float32, maxSharedBytes/8+1, 1<<30)
-	huge := stripped(1, 1, 0, 0, InOut(placed("huge", Chain, Float32, maxStripBytes/4+1, 1<<30)))
+	huge := stripped(1, 1, 0, 0, InOut(placed("huge", Chain, Float32, maxTileBytes/4+1, 1<<30)))
 	huge.Host.Phases[0].Tiles, huge.Host.RowTile.Owns = 1, func(int, *Buffer) bool { return true }
 	few, elsewhere := placed("few", Scratch, Float32, 4, 16*large), placed("elsewhere", Chain, Float32, large, 4*large)
 	images := stripped(16, 1, 0, 0, Out(z), In(y))
@@ -89,7 +89,7 @@ func TestStages(t *testing.T) {
 		{"others where a sum is written", []Launch{summed(Out(y), In(x)), elements(Out(y), In(z))}, [][2]int{{0, 1}, {1, 2}}},
 	} {
 		var got [][2]int
-		for _, s := range stagesOf(c.launches, 2) {
+		for _, s := range fuseLaunches(c.launches, 2) {
 			got = append(got, [2]int{s.from, s.to})
 		}
 		if !slices.Equal(got, c.want) {
@@ -115,22 +115,22 @@ func TestPassOn(t *testing.T) {
 		summed(Out(few), In(e)),    // few is written when all strips are done
 		{Arguments: []Argument{In(c)}},
 	}
-	stages := stagesOf(launches, 2)
+	stages := fuseLaunches(launches, 2)
 	if len(stages) != 3 || stages[1].from != 1 || stages[1].to != 7 {
 		t.Fatalf("stages %+v, want launches 1 to 6 together", stages)
 	}
 	s := stages[1]
-	strip := 4 * (s.strips[1] - s.strips[0])
-	if s.passed != 2*strip {
-		t.Errorf("%d bytes are passed on, want two strips of %d", s.passed, strip)
+	strip := 4 * (s.tiles[1] - s.tiles[0])
+	if s.localBytes != 2*strip {
+		t.Errorf("%d bytes are passed on, want two strips of %d", s.localBytes, strip)
 	}
 	places := map[*Buffer]int{}
 	for i, launch := range launches[s.from:s.to] {
 		for j, argument := range launch.Arguments {
-			if was, seen := places[argument.Buffer]; seen && was != s.places[i][j] {
-				t.Errorf("%s lies at %d, then at %d", argument.Buffer.Name, was, s.places[i][j])
+			if was, seen := places[argument.Buffer]; seen && was != s.localOffsets[i][j] {
+				t.Errorf("%s lies at %d, then at %d", argument.Buffer.Name, was, s.localOffsets[i][j])
 			}
-			places[argument.Buffer] = s.places[i][j]
+			places[argument.Buffer] = s.localOffsets[i][j]
 		}
 	}
 	for _, buffer := range []*Buffer{a, c, d, kept, few} {
@@ -179,7 +179,7 @@ func TestStagesRun(t *testing.T) {
 		{Kernel: "sum", Arguments: []Argument{InOut(square), In(v)}, Host: sum},
 	}}
 	w.Bytes[Shared], w.Bytes[Scratch], w.Bytes[Chain] = Align(8*n), 2*Align(8*n), 2*Alignment
-	if stages := stagesOf(w.Launches, 3); len(stages) != 1 || len(stages[0].strips) < 5 || stages[0].passed == 0 {
+	if stages := fuseLaunches(w.Launches, 3); len(stages) != 1 || len(stages[0].tiles) < 5 || stages[0].localBytes == 0 {
 		t.Fatalf("stages %v, want one of several strips, which pass something on", stages)
 	}
 	var raw []byte
@@ -236,7 +236,7 @@ func TestEvenStrips(t *testing.T) {
 		{64, 1, 100, 4, 16}, // a strip for each
 		{1000, 1, 300, 3, 167},
 	} {
-		if strip := evenStrips(c.rows, c.unit, c.largest, c.workers); strip != c.strip {
+		if strip := evenTile(c.rows, c.unit, c.largest, c.workers); strip != c.strip {
 			t.Errorf("%+v: strips of %d", c, strip)
 		}
 	}

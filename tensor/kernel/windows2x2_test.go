@@ -44,9 +44,9 @@ func checkQuads[T Float](t *testing.T, height, width, planes int) {
 			want[y] += 4
 		}
 	})
-	q := NewQuads(height, width)
+	q := NewWindows2x2(height, width)
 	places := make([]uint8, len(dout))
-	NotePlaces(q, places, x)
+	MaxIndices(q, places, x)
 	if !slices.Equal(places, want) {
 		t.Fatalf("places are %v, want %v", places, want)
 	}
@@ -55,7 +55,7 @@ func checkQuads[T Float](t *testing.T, height, width, planes int) {
 		for j := range dx {
 			dx[j] = T(math.NaN())
 		}
-		SpreadPlaces(q, dx, dout, places, positive)
+		UnpoolGrad(q, dx, dout, places, positive)
 		if !slices.Equal(dx, gradients[i]) || !intact(all) {
 			t.Fatalf("of positive ones alone %v: the gradient is %v, want %v", positive, dx, gradients[i])
 		}
@@ -66,9 +66,9 @@ func checkQuads[T Float](t *testing.T, height, width, planes int) {
 func TestQuadsOfNaN(t *testing.T) {
 	onEachInstructionSet(t, func(t *testing.T) {
 		x := slices.Repeat([]float32{float32(math.NaN()), 1, -1, 2, float32(math.NaN())}, 8*8/4)[:64]
-		q, places, dx := NewQuads(8, 8), make([]uint8, 16), make([]float32, 64)
-		NotePlaces(q, places, x)
-		SpreadPlaces(q, dx, slices.Repeat([]float32{1}, 16), places, false)
+		q, places, dx := NewWindows2x2(8, 8), make([]uint8, 16), make([]float32, 64)
+		MaxIndices(q, places, x)
+		UnpoolGrad(q, dx, slices.Repeat([]float32{1}, 16), places, false)
 		for i, at := range places {
 			if at >= 8 {
 				t.Errorf("place %d is %d", i, at)
