@@ -44,7 +44,7 @@ func TestCheck(t *testing.T) {
 		{Sequential{GroupNorm{Groups: 2}}, tensor.Shape{3, 8, 8},
 			"layers: network on inputs [3 8 8]: graph: groupnorm1: group norm: 2 groups of 3 channels, wants a number that divides them"},
 		{Sequential{ReLU{}}, tensor.Shape{3, 0, 8},
-			`layers: network on inputs [3 0 8]: graph: input "input": tensor: shape [1 3 0 8]: axis 2 is 0, wants at least 1`},
+			`layers: network on inputs [3 0 8]: graph: input "input": tensor: shape [1 3 0 8]: axis 2 must be at least 1, got 0`},
 	} {
 		if err := Check(c.network, c.input, 10); err == nil || err.Error() != c.want {
 			t.Errorf("%#v on %v:\ngot  %v\nwant %s", c.network, c.input, err, c.want)

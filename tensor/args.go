@@ -5,23 +5,24 @@ import (
 	"unsafe"
 )
 
-// Args is what a host kernel sees of its launch: the arguments for the chain it works on, or, in a
-// strip, its rows of those that it owns.
+// Args gives a host kernel its launch's arguments for the chain that it works on. Within a row
+// tile, buffers that the launch owns are reduced to the tile's rows.
 type Args struct {
 	launch    *Launch
 	base      [arenas][]byte
 	workspace []byte
 	private   []byte
 
-	rowTile      *RowTile // nil outside
-	lo, hi       int      // its rows
-	part         int      // that they are of
-	local        []byte   // memory for what the launches of a stage pass on, strip by strip
-	localOffsets []int    // of the arguments in it, or -1; nil if none is there
+	rowTile      *RowTile // nil outside row tiles row tiles
+	lo, hi       int      // the tile's rows
+	part         int      // the partial sum that they belong to
+	local        []byte   // the worker's memory for intermediates of a fused stage
+	localOffsets []int    // of each argument in local, -1 if in an arena; nil if none is local
 }
 
-// Slice returns the i-th argument's buffer, or what a strip has of it. It panics when the argument
-// is not a buffer of T: that is a bug in a lowering.
+// Slice returns the elements of the i-th argument's buffer: all of them, or the row tile's if the
+// launch owns the buffer. It panics if the argument is not a buffer of T, which is a bug in a
+// lowering.
 func Slice[T Element](a *Args, i int) []T {
 	b := a.launch.Arguments[i].Buffer
 	if b == nil || b.DType != DTypeOf[T]() {
@@ -37,7 +38,8 @@ func Slice[T Element](a *Args, i int) []T {
 	return cast[T](a.base[b.Arena][b.Offset+a.lo*row*b.DType.Size():], (a.hi-a.lo)*row)
 }
 
-// Workspace is the launch's shared memory, in the first phase a strip's part.
+// Workspace returns the memory shared by the launch's tiles. In a row tile of the first phase it is
+// only the fraction that belongs to the tile's rows or part.
 func Workspace[T Element](a *Args) []T {
 	if a.rowTile == nil || a.rowTile.Phase > 0 {
 		return cast[T](a.workspace, -1)
@@ -50,9 +52,10 @@ func Workspace[T Element](a *Args) []T {
 	return cast[T](a.workspace[lo*share:hi*share], -1)
 }
 
-// Private is the tile's own memory.
+// Private returns the tile's own memory.
 func Private[T Element](a *Args) []T { return cast[T](a.private, -1) }
 
+// cast views memory as n elements of T, or as many as fit if n is negative.
 func cast[T Element](memory []byte, n int) []T {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
@@ -62,7 +65,7 @@ func cast[T Element](memory []byte, n int) []T {
 	if n == 0 {
 		return nil
 	}
-	memory = memory[:n*size] // checks the bounds and reads nothing: other tiles may be writing
+	memory = memory[:n*size] // checks the bounds without reading: other tiles may be writing
 	return unsafe.Slice((*T)(unsafe.Pointer(&memory[0])), n)
 }
 

@@ -5,10 +5,11 @@ import (
 	dense "gorgonia.org/tensor"
 )
 
-// ToDense wraps values as a Gorgonia tensor of that shape, without a copy.
+// ToDense wraps values as a Gorgonia tensor of the given shape, without copying. It returns an
+// error if the shape has another number of elements.
 func ToDense[T Element](shape Shape, values []T) (*dense.Dense, error) {
 	if shape.Elements() != len(values) {
-		return nil, errors.Errorf("tensor: to dense: shape %v wants %d elements, got %d", shape, shape.Elements(), len(values))
+		return nil, errors.Errorf("tensor: to dense: values must have the %d elements of shape %v, got %d", shape.Elements(), shape, len(values))
 	}
 	if len(shape) == 0 {
 		return dense.New(dense.FromScalar(values[0])), nil

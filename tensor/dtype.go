@@ -8,20 +8,19 @@ import (
 // DType is the type of a buffer's elements.
 type DType uint8
 
-// The element types: for training, for oracles, for images and labels as they are stored, for
-// classes, for a chain's header.
+// The element types.
 const (
-	Float32 DType = iota + 1
-	Float64
-	Uint8
-	Int32
-	Uint64
+	Float32 DType = iota + 1 // training
+	Float64                  // reference computations and energies
+	Uint8                    // images as they are stored
+	Int32                    // labels and classes
+	Uint64                   // a chain's header: seed, number, step
 )
 
-// FloatElement is the constraint of numerical kernels.
+// FloatElement constrains the element types of numerical kernels.
 type FloatElement interface{ ~float32 | ~float64 }
 
-// Element is the constraint of everything a buffer can hold.
+// Element constrains the element types of buffers.
 type Element interface {
 	float32 | float64 | uint8 | int32 | uint64
 }
@@ -37,10 +36,10 @@ var dtypes = map[DType]struct {
 	Uint64:  {"uint64", "u64", 8},
 }
 
-// Size is the number of bytes of one element.
+// Size returns the bytes of one element.
 func (d DType) Size() int { return dtypes[d].size }
 
-// String is Go's name of the type.
+// String returns Go's name of the type.
 func (d DType) String() string {
 	if t, ok := dtypes[d]; ok {
 		return t.name
@@ -48,13 +47,13 @@ func (d DType) String() string {
 	return fmt.Sprintf("DType(%d)", uint8(d))
 }
 
-// Suffix is how kernel names end: "f32" in relu_fwd_f32.
+// Suffix returns the ending of kernel names, such as "f32" in relu_fwd_f32.
 func (d DType) Suffix() string { return dtypes[d].suffix }
 
 // IsFloat reports whether gradients can have this type.
 func (d DType) IsFloat() bool { return d == Float32 || d == Float64 }
 
-// DTypeOf is the DType of T.
+// DTypeOf returns the DType of T.
 func DTypeOf[T Element]() DType {
 	var zero T
 	switch any(zero).(type) {
@@ -71,7 +70,7 @@ func DTypeOf[T Element]() DType {
 	}
 }
 
-// Bytes returns the memory of values, not a copy.
+// Bytes returns the memory of values as bytes, without copying.
 func Bytes[T Element](values []T) []byte {
 	if len(values) == 0 {
 		return nil

@@ -6,8 +6,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// A handmade schedule of one launch, which doubles what each chain holds; package graph makes
-// schedules from graphs.
+// A workload of one launch that doubles each chain's values. Package graph makes workloads from
+// graphs; this one is written by hand. The launch refers to no chain: the example writes to chain
+// 1, and after ten steps each of its values is 1024 times as large.
 func Example() {
 	x := tensor.NewBuffer("x", tensor.Chain, tensor.Float32, 3)
 	x.Offset = 0

@@ -22,7 +22,7 @@ func TestGridStrings(t *testing.T) {
 	}
 }
 
-// TestWithBuffers: only the copy has the other buffers, and workspace stays.
+// TestWithBuffers: only the copy has the other buffers, and workspace is not replaced.
 func TestWithBuffers(t *testing.T) {
 	x, moved := tensor.NewBuffer("x", tensor.Chain, tensor.Float32, 4), tensor.NewBuffer("moved", tensor.Chain, tensor.Float32, 4)
 	w := tensor.NewWorkspace(tensor.Float32, 4)

@@ -9,17 +9,25 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Host is the device that runs on the CPU. With at least as many chains as threads, a thread runs
-// some steps of one chain and then takes the next; with fewer, chains run in turn and the threads
-// share the tiles of each launch.
+// Host is the device that runs on the CPU. It owns a pool of threads for its whole life and divides
+// the work in one of two ways:
+//
+//   - With at least as many chains as threads, each thread runs several steps of one chain and
+//     then takes another chain. Threads do not synchronize within a step.
+//   - With fewer chains than threads, chains run one after another, and all threads share the
+//     tiles of each launch.
+//
+// For example, 8 chains on 4 threads run as 4 chains at a time; 1 chain on 4 threads runs each
+// convolution on all 4.
 type Host struct {
-	mu   sync.Mutex // one schedule at a time has the threads
+	mu   sync.Mutex // held while a workload uses the threads
 	pool *pool
 }
 
 var _ Device = (*Host)(nil)
 
-// NewHost starts a host device with that many threads, or all that Go may use when threads is 0.
+// NewHost starts a host device with the given number of threads, or with GOMAXPROCS threads if
+// threads is 0 or negative.
 func NewHost(threads int) *Host {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
@@ -30,7 +38,7 @@ func NewHost(threads int) *Host {
 // Name implements Device.
 func (h *Host) Name() string { return fmt.Sprintf("cpu (%d threads)", h.pool.workers) }
 
-// Close implements Device: it ends the threads.
+// Close implements Device: it ends the threads. Closing a closed host does nothing.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -40,26 +48,26 @@ func (h *Host) Close() error {
 	return nil
 }
 
-// hostRunner is a schedule in the host's memory.
+// hostRunner is a workload in the host's memory.
 type hostRunner struct {
 	host      *Host
 	launches  []Launch
 	shared    []byte
 	chains    [][]byte
-	kept      [][]byte // what Keep remembered of them
+	kept      [][]byte // the chains' memory at the last Keep
 	scratch   [][]byte // one per worker that runs whole chains
-	workspace [][]byte // likewise
-	private   [][]byte // one per worker
-	local     [][]byte // likewise: what a stage's launches pass on
+	workspace [][]byte // one per such worker
+	private   [][]byte // one per worker: memory of a single tile: memory of a single tile
+	local     [][]byte // one per worker: intermediates of a fused stage
 	args      []Args   // one per worker
 
 	stages  []fusedStage
-	offsets []int // of the launches' workspaces: those of a stage are kept apart
+	offsets []int // of each launch's workspace; those of one stage do not overlap
 
-	remaining []remaining  // per chain, where workers run whole ones
-	claimed   atomic.Int64 // chains run whole by one worker, begun or done
-	phase     *Phase       // whose tiles are shared out at present
-	stage     *fusedStage  // whose strips are
+	remaining []remaining  // per chain, when workers run whole chains
+	claimed   atomic.Int64 // chains claimed so far by a worker that runs them to the end
+	phase     *Phase       // the phase whose tiles the workers are running
+	stage     *fusedStage  // the stage whose items the workers are running
 	closed    bool
 
 	chainWork, tileWork, itemWork func(worker, item int)
@@ -68,10 +76,10 @@ type hostRunner struct {
 // Load implements Device.
 func (h *Host) Load(s Workload) (Runner, error) {
 	if s.Chains < 1 {
-		return nil, errors.Errorf("tensor: host: %d chains, wants at least 1", s.Chains)
+		return nil, errors.Errorf("tensor: host: Chains must be at least 1, got %d", s.Chains)
 	}
 	if h.pool.closed.Load() {
-		return nil, errors.New("tensor: host: load after close")
+		return nil, errors.New("tensor: host: Load called after Close")
 	}
 	if err := checkBounds(s); err != nil {
 		return nil, err
@@ -119,8 +127,9 @@ func (h *Host) Load(s Workload) (Runner, error) {
 	return r, nil
 }
 
-// checkBounds refuses a launch with a buffer outside its arena: kernels' memory is not checked
-// otherwise.
+// checkBounds returns an error if a launch has a buffer outside its arena. Kernels do not check
+// their memory accesses, so this is the only barrier between a wrong memory plan and silent
+// corruption.
 func checkBounds(s Workload) error {
 	for i := range s.Launches {
 		for j, argument := range s.Launches[i].Arguments {
@@ -139,9 +148,9 @@ func (r *hostRunner) Run(steps int) error {
 	r.host.mu.Lock()
 	defer r.host.mu.Unlock()
 	if r.closed || r.host.pool.closed.Load() {
-		return errors.New("tensor: host: run after close")
+		return errors.New("tensor: host: Run called after Close")
 	}
-	// One worker does the same work below, without the detour.
+	// A single worker does the same work below without claiming chains.
 	if workers := r.host.pool.workers; workers > 1 && len(r.chains) >= workers {
 		for chain := range r.remaining {
 			r.remaining[chain].steps.Store(int32(steps))
@@ -160,22 +169,24 @@ func (r *hostRunner) Run(steps int) error {
 	return nil
 }
 
-// sharedChains is how many chains per worker are shared out a few steps at a time. Those before
-// them are run whole, because finding the chain with the most steps left means looking at each.
+// sharedChains is the number of chains per worker, counted from the last, that workers run a few
+// steps at a time. Chains before them are run to the end by one worker, because finding the chain
+// with the most remaining steps means looking at every candidate.
 const sharedChains = 4
 
-// timeSlice is how many steps of a chain a worker runs before it takes the next chain. It is small,
-// so that all workers end at nearly the same time.
+// timeSlice is the number of steps that a worker runs of a chain before it takes another one. It is
+// small, so that all workers finish at nearly the same time.
 const timeSlice = 8
 
-// remaining is what a chain still has to do in a Run.
+// remaining is the work that a chain still has in a Run.
 type remaining struct {
-	taken atomic.Bool // a worker is at it
+	taken atomic.Bool // whether a worker is running the chain
 	steps atomic.Int32
 }
 
-// turns runs whole chains while there are many. Then it runs some steps of the chain with the most
-// left, again and again, until only chains that other workers are running have any left.
+// runChains is the work of one worker: it runs whole chains while more than sharedChains per worker
+// are left. Then it repeatedly runs a time slice of the chain with the most remaining steps, until
+// the only chains with steps left are being run by other workers.
 func (r *hostRunner) runChains(worker, _ int) {
 	alone := max(0, len(r.chains)-sharedChains*len(r.args))
 	for chain := int(r.claimed.Add(1)) - 1; chain < alone; chain = int(r.claimed.Add(1)) - 1 {
@@ -196,7 +207,7 @@ func (r *hostRunner) runChains(worker, _ int) {
 		if !r.remaining[next].taken.CompareAndSwap(false, true) {
 			continue
 		}
-		// Another worker may have run the chain's last steps since the look.
+		// Another worker may have run the chain's last steps since left was read above.
 		left := r.remaining[next].steps.Load()
 		steps := min(left, timeSlice)
 		for range steps {
@@ -229,7 +240,7 @@ func (r *hostRunner) stepChain(worker, chain int) {
 	}
 }
 
-// runPhases runs some phases of a launch on one worker.
+// runPhases runs phases of a launch on one worker.
 func (r *hostRunner) runPhases(a *Args, slot, launch int, phases []Phase) {
 	r.bindLaunch(a, slot, launch)
 	for _, phase := range phases {
@@ -239,7 +250,8 @@ func (r *hostRunner) runPhases(a *Args, slot, launch int, phases []Phase) {
 	}
 }
 
-// item runs the strips of an item of a stage, each of all launches.
+// runItem runs the row tiles of one item of a fused stage: for each tile, all launches of the
+// stage.
 func (r *hostRunner) runItem(a *Args, slot int, s *fusedStage, item int) {
 	for n := s.items[item]; n < s.items[item+1]; n++ {
 		for i := s.from; i < s.to; i++ {
@@ -279,7 +291,7 @@ func (r *hostRunner) parallelLaunch(i, chain int) {
 	r.parallelPhases(i, r.launches[i].Host.Phases)
 }
 
-// parallelPhases runs some phases of a launch on all workers.
+// parallelPhases runs phases of a launch on all workers, with a barrier after each.
 func (r *hostRunner) parallelPhases(i int, phases []Phase) {
 	if len(phases) == 0 {
 		return
@@ -293,13 +305,14 @@ func (r *hostRunner) parallelPhases(i int, phases []Phase) {
 	}
 }
 
-// begin points a worker's arguments at a launch and its part of a slot's workspace.
+// bindLaunch points a worker's arguments at a launch and at the launch's part of the slot's
+// workspace.
 func (r *hostRunner) bindLaunch(a *Args, slot, launch int) {
 	a.launch = &r.launches[launch]
 	a.workspace = r.workspace[slot][r.offsets[launch]:]
 }
 
-// aim points a worker's arguments at a chain and the scratch memory of a slot.
+// bindChain points a worker's arguments at a chain and at the scratch memory of a slot.
 func (r *hostRunner) bindChain(a *Args, worker, slot, chain int) {
 	a.base = [arenas][]byte{Shared: r.shared, Chain: r.chains[chain], Scratch: r.scratch[slot]}
 	a.private, a.local = r.private[worker], r.local[worker]
@@ -310,7 +323,7 @@ func (r *hostRunner) Step(chain int, visit func(launch int) error) error {
 	r.host.mu.Lock()
 	defer r.host.mu.Unlock()
 	if closed := r.closed || r.host.pool.closed.Load(); closed || chain < 0 || chain >= len(r.chains) {
-		return errors.Errorf("tensor: host: step of chain %d of %d (closed: %v)", chain, len(r.chains), closed)
+		return errors.Errorf("tensor: host: Step: chain must be in [0, %d), got %d (closed: %v)", len(r.chains), chain, closed)
 	}
 	for i := range r.launches {
 		r.parallelLaunch(i, chain)
@@ -335,16 +348,18 @@ func (r *hostRunner) Write(b *Buffer, chain, first int, src []byte) error {
 	return err
 }
 
+// region returns the memory of the bytes from element first of a chain's copy of b. It returns an
+// error if they are not all within the buffer.
 func (r *hostRunner) region(b *Buffer, chain, first, bytes int) ([]byte, error) {
 	if r.closed {
-		return nil, errors.New("tensor: host: memory used after close")
+		return nil, errors.New("tensor: host: memory accessed after Close")
 	}
 	if chain < 0 || chain >= len(r.chains) {
-		return nil, errors.Errorf("tensor: host: chain %d of %d", chain, len(r.chains))
+		return nil, errors.Errorf("tensor: host: chain must be in [0, %d), got %d", len(r.chains), chain)
 	}
 	from := first * b.DType.Size()
 	if first < 0 || first > b.Elements || from+bytes > b.Bytes() {
-		return nil, errors.Errorf("tensor: host: bytes %d to %d of %v, which has %d", from, from+bytes, b, b.Bytes())
+		return nil, errors.Errorf("tensor: host: bytes [%d, %d) are outside %v, which has %d bytes", from, from+bytes, b, b.Bytes())
 	}
 	arena := [arenas][]byte{Shared: r.shared, Chain: r.chains[chain], Scratch: r.scratch[0]}[b.Arena]
 	return arena[b.Offset+from : b.Offset+from+bytes], nil
@@ -358,7 +373,7 @@ func (r *hostRunner) Return() error { return r.copyChains(r.chains, r.kept) }
 
 func (r *hostRunner) copyChains(to, from [][]byte) error {
 	if r.closed || r.kept == nil {
-		return errors.Errorf("tensor: host: keep or return (closed: %v) of a schedule that says it does not", r.closed)
+		return errors.Errorf("tensor: host: Keep and Return need a workload with Keeps set (closed: %v)", r.closed)
 	}
 	for chain := range from {
 		copy(to[chain], from[chain])

@@ -8,14 +8,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// placed is a buffer at an offset.
+// placed returns a buffer at the given offset.
 func placed(name string, arena Arena, dtype DType, elements, offset int) *Buffer {
 	b := NewBuffer(name, arena, dtype, elements)
 	b.Offset = offset
 	return b
 }
 
-// tally is a schedule of two launches: a sum over the data, into scratch memory, by way of the
+// tally is a workload of two launches: a sum over the data into scratch memory, by way of the
 // workspace and the tiles' private memory; then n <- n + sum + n's own index.
 type tally struct {
 	data, n, sum *Buffer
@@ -160,7 +160,7 @@ func TestHostStep(t *testing.T) {
 	closeAll(t, r, host)
 }
 
-// wantError checks that err says something.
+// wantError checks that the text of err contains part.
 func wantError(t *testing.T, what string, err error, part string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), part) {
@@ -174,7 +174,7 @@ func TestHostErrors(t *testing.T) {
 	none := s.schedule
 	none.Chains = 0
 	_, err := host.Load(none)
-	wantError(t, "no chains", err, "0 chains")
+	wantError(t, "no chains", err, "Chains must be at least 1, got 0")
 	for _, offset := range []int{-1, 1, 32, 2 * Alignment} {
 		bad := newTally(1)
 		bad.n.Offset = offset
@@ -192,14 +192,14 @@ func TestHostErrors(t *testing.T) {
 		err  error
 		part string
 	}{
-		{"read of chain 2", r.Read(s.n, 2, 0, word), "chain 2 of 2"},
-		{"read of chain -1", r.Read(s.n, -1, 0, word), "chain -1 of 2"},
-		{"read beyond the end", r.Read(s.n, 0, 33, word), "of n chain+64 float64[33], which has 264"},
-		{"read far beyond the end", r.Read(s.n, 0, 1<<61, word), "of n chain"},
-		{"read before the start", r.Read(s.n, 0, -1, word), "of n chain"},
-		{"write beyond the end", r.Write(s.n, 0, 32, make([]byte, 9)), "of n chain"},
-		{"step of chain 2", r.Step(2, visit), "step of chain 2 of 2"},
-		{"step of chain -1", r.Step(-1, visit), "step of chain -1 of 2"},
+		{"read of chain 2", r.Read(s.n, 2, 0, word), "chain must be in [0, 2), got 2"},
+		{"read of chain -1", r.Read(s.n, -1, 0, word), "chain must be in [0, 2), got -1"},
+		{"read beyond the end", r.Read(s.n, 0, 33, word), "outside n chain+64 float64[33], which has 264 bytes"},
+		{"read far beyond the end", r.Read(s.n, 0, 1<<61, word), "outside n chain"},
+		{"read before the start", r.Read(s.n, 0, -1, word), "outside n chain"},
+		{"write beyond the end", r.Write(s.n, 0, 32, make([]byte, 9)), "outside n chain"},
+		{"step of chain 2", r.Step(2, visit), "Step: chain must be in [0, 2), got 2"},
+		{"step of chain -1", r.Step(-1, visit), "Step: chain must be in [0, 2), got -1"},
 	} {
 		wantError(t, test.what, test.err, test.part)
 	}
@@ -207,18 +207,18 @@ func TestHostErrors(t *testing.T) {
 		t.Errorf("reading nothing, at the end: %v", err)
 	}
 	closeAll(t, r)
-	wantError(t, "run after close", r.Run(1), "after close")
+	wantError(t, "run after close", r.Run(1), "after Close")
 	wantError(t, "step after close", r.Step(0, visit), "closed: true")
-	wantError(t, "read after close", r.Read(s.n, 0, 0, word), "after close")
-	wantError(t, "write after close", r.Write(s.n, 0, 0, word), "after close")
+	wantError(t, "read after close", r.Read(s.n, 0, 0, word), "after Close")
+	wantError(t, "write after close", r.Write(s.n, 0, 0, word), "after Close")
 
 	left, err := host.Load(s.schedule)
 	if err != nil {
 		t.Fatal(err)
 	}
 	closeAll(t, host, host) // twice is once
-	wantError(t, "load on a closed device", second(host.Load(s.schedule)), "after close")
-	wantError(t, "run on a closed device", left.Run(1), "after close")
+	wantError(t, "load on a closed device", second(host.Load(s.schedule)), "after Close")
+	wantError(t, "run on a closed device", left.Run(1), "after Close")
 	wantError(t, "step on a closed device", left.Step(0, visit), "closed: true")
 	closeAll(t, left)
 }

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Access says what a launch does with a buffer.
+// Access describes how a launch uses a buffer.
 type Access uint8
 
-// The accesses. A Write replaces all that the buffer held.
+// The accesses. A Write replaces the whole contents of the buffer.
 const (
 	Read Access = 1 << iota
 	Write
 	ReadWrite = Read | Write
 )
 
-// Kind is the type of a launch's argument as the device's kernel declares it.
+// Kind is the type of a kernel's argument.
 type Kind uint8
 
 // The kinds of argument.
@@ -27,7 +27,7 @@ const (
 	Float64Kind
 )
 
-// Argument is one argument of a kernel: a buffer with its access, or a scalar's bits.
+// Argument is one argument of a kernel: a buffer with its access, or the bits of a scalar.
 type Argument struct {
 	Kind   Kind
 	Buffer *Buffer
@@ -35,19 +35,19 @@ type Argument struct {
 	Bits   uint64
 }
 
-// In is a buffer that the kernel reads.
+// In returns the argument for a buffer that the kernel reads.
 func In(b *Buffer) Argument { return Argument{Buffer: b, Access: Read} }
 
-// Out is a buffer that the kernel fills.
+// Out returns the argument for a buffer that the kernel overwrites.
 func Out(b *Buffer) Argument { return Argument{Buffer: b, Access: Write} }
 
-// InOut is a buffer that the kernel updates.
+// InOut returns the argument for a buffer that the kernel reads and updates.
 func InOut(b *Buffer) Argument { return Argument{Buffer: b, Access: ReadWrite} }
 
-// Int is a 32-bit integer.
+// Int returns a 32-bit integer argument.
 func Int(v int) Argument { return Argument{Kind: Int32Kind, Bits: uint64(uint32(int32(v)))} }
 
-// Bool is 1 or 0, as Int.
+// Bool returns the argument Int(1) or Int(0).
 func Bool(on bool) Argument {
 	if on {
 		return Int(1)
@@ -55,10 +55,10 @@ func Bool(on bool) Argument {
 	return Int(0)
 }
 
-// Uint is a 32-bit unsigned integer.
+// Uint returns a 32-bit unsigned integer argument.
 func Uint(v uint32) Argument { return Argument{Kind: Uint32Kind, Bits: uint64(v)} }
 
-// Float is a floating-point scalar in the program's precision.
+// Float returns a floating-point argument in the precision of dtype.
 func Float(dtype DType, v float64) Argument {
 	if dtype == Float64 {
 		return Argument{Kind: Float64Kind, Bits: math.Float64bits(v)}
@@ -66,8 +66,7 @@ func Float(dtype DType, v float64) Argument {
 	return Argument{Kind: Float32Kind, Bits: uint64(math.Float32bits(float32(v)))}
 }
 
-// Launch is one kernel with its arguments. The host runs Host; a GPU starts Calls, one after the
-// other.
+// Launch is one kernel with its arguments. The host runs Host; a GPU runs Calls, one after another.
 type Launch struct {
 	Kernel    string // "<op>_<direction>_<dtype>"
 	Label     string // the graph node it computes, for errors and profiles
@@ -76,7 +75,7 @@ type Launch struct {
 	Calls     []Call
 }
 
-// Call is one start of a GPU's kernel. Its buffers are those of the launch's arguments, and
+// Call is one start of a GPU kernel. Its buffers are buffers of the launch's arguments, or
 // workspace.
 type Call struct {
 	Kernel    string // the symbol
@@ -84,14 +83,15 @@ type Call struct {
 	Arguments []Argument
 }
 
-// NewWorkspace returns a buffer for what a launch's calls leave to later ones, undefined at first.
-// It takes no memory on the host.
+// NewWorkspace returns a buffer through which the calls of one launch pass intermediate results,
+// for example partial sums that the next call adds up. Its contents are undefined when the launch
+// starts. It takes no memory on the host.
 func NewWorkspace(dtype DType, elements int) *Buffer {
 	return NewBuffer("workspace", Workspaces, dtype, elements)
 }
 
-// WithBuffers returns the launch with other buffers in its arguments and its calls', except
-// workspace.
+// WithBuffers returns a copy of the launch in which every buffer of its arguments and of its calls'
+// arguments, except workspace, is replaced by other(buffer).
 func (l Launch) WithBuffers(other func(*Buffer) *Buffer) Launch {
 	l.Arguments = withBuffers(l.Arguments, other)
 	l.Calls = slices.Clone(l.Calls)
@@ -111,26 +111,31 @@ func withBuffers(arguments []Argument, other func(*Buffer) *Buffer) []Argument {
 	return arguments
 }
 
-// HostKernel is a launch's work on the CPU: phases with a barrier between them, each cut into tiles
-// that may run in any order and on any thread. The cut depends on shapes, not on threads.
+// HostKernel is the work of a launch on the CPU: phases with a barrier between them, each divided
+// into tiles that may run in any order and on any thread. The division depends only on shapes,
+// never on the number of threads; that is what makes results independent of it.
+//
+// A sum over a large tensor, for example, has two phases: the tiles of the first write partial sums
+// to the workspace, and the only tile of the second adds them in order.
 type HostKernel struct {
 	Phases    []Phase
-	Workspace int     // bytes for all tiles of a launch, undefined at its start, kept between phases
-	Private   int     // bytes for one tile, undefined at its start
-	RowTile   RowTile // what one of the phases keeps to, if it does
+	Workspace int     // bytes shared by all tiles of a launch; undefined when it starts, kept between phases
+	Private   int     // bytes for one tile; undefined when the tile starts
+	RowTile   RowTile // lets the launch be fused with its neighbours, if Rows is not 0
 }
 
-// Phase is a number of tiles and what computes one. Run must not allocate.
+// Phase is a number of tiles and the function that computes one of them. Run must not allocate.
 type Phase struct {
 	Tiles int
 	Run   func(a *Args, tile int)
 }
 
-// elementsPerTile is how many elements one tile of an elementwise kernel has: long enough to hide the
-// cost of claiming a tile, short enough that its operands stay in the second-level cache.
+// elementsPerTile is the size of a tile of an elementwise kernel: large enough to hide the cost of
+// claiming a tile, small enough for its operands to stay in the second-level cache.
 const elementsPerTile = 8192
 
-// Rows is a host kernel whose run handles rows [lo, hi) of some width, none of which is cut in two.
+// Rows returns a host kernel for rows of width elements each. run processes the rows [lo, hi); no
+// row is split between tiles.
 func Rows(rows, width int, run func(a *Args, lo, hi int)) HostKernel {
 	tile := rowsPerTile(width)
 	return HostKernel{Phases: []Phase{{
@@ -139,10 +144,10 @@ func Rows(rows, width int, run func(a *Args, lo, hi int)) HostKernel {
 	}}}
 }
 
-// rowsPerTile is how many rows of some width make a tile.
+// rowsPerTile returns the number of rows of the given width in a tile.
 func rowsPerTile(width int) int { return max(1, elementsPerTile/max(1, width)) }
 
-// Single is a host kernel that runs on one thread.
+// Single returns a host kernel that runs on one thread.
 func Single(run func(a *Args)) HostKernel {
 	return HostKernel{Phases: []Phase{{Tiles: 1, Run: func(a *Args, _ int) { run(a) }}}}
 }

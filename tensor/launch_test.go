@@ -28,7 +28,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// The tiles of a kernel cover each row once, in order, and do not depend on anything but the shape.
+// The tiles of a kernel cover each row once, in order, and depend only on the shape.
 func TestRowsCoverEachOnce(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {31, 1}, {elementsPerTile, 1}, {elementsPerTile + 1, 1}, {3 * elementsPerTile, 1}, {33, 257}, {7, 100000}, {1, 0}, {0, 5}} {
 		rows, width := size[0], size[1]

@@ -2,14 +2,18 @@ package tensor
 
 import "slices"
 
-// life is the launches between which a buffer is used, and whether the first writes it.
+// lifetime is the range of launches that use a buffer; written reports whether the first of them
+// overwrites it without reading it.
 type lifetime struct {
 	first, last int
 	written     bool
 }
 
-// placeLocals gives a place in the workers' memory to what is written and used in the strips of one
-// stage alone.
+// placeLocalBuffers gives a place in the workers' memory to every buffer that is written and used
+// only within the tiles of one fused stage. Such a buffer needs room for one tile instead of the
+// whole batch. The gradient of a ReLU between two convolutions is a typical one: with 256 KiB per
+// image and tiles of 2 images it takes 512 KiB of the worker's memory instead of 25 MiB of a batch
+// of 100.
 func placeLocalBuffers(launches []Launch, stages []fusedStage) {
 	lifetimes := map[*Buffer]lifetime{}
 	for i := range launches {
@@ -29,9 +33,10 @@ func placeLocalBuffers(launches []Launch, stages []fusedStage) {
 	}
 }
 
-// placeLocals does so for the stage, of whose launches it gives each argument a place or -1.
+// placeLocals does this for one stage. It sets the offset of each argument in the worker's memory,
+// or -1 for arguments that stay in their arenas.
 func (s *fusedStage) placeLocals(launches []Launch, lifetimes map[*Buffer]lifetime) {
-	row := map[*Buffer]int{} // bytes of a strip's rows, of what can be passed on; 0 if it cannot
+	row := map[*Buffer]int{} // bytes per tile; 0 if the buffer must stay in its arena
 	largest := 0
 	for n, end := range s.tiles[1:] {
 		largest = max(largest, end-s.tiles[n])
@@ -55,12 +60,12 @@ func (s *fusedStage) placeLocals(launches []Launch, lifetimes map[*Buffer]lifeti
 	buffers = slices.DeleteFunc(buffers, func(b *Buffer) bool { return row[b] == 0 })
 	slices.SortStableFunc(buffers, func(a, b *Buffer) int { return row[b] - row[a] })
 	places := map[*Buffer]*Buffer{}
-	var strips []*Buffer
+	var local []*Buffer
 	for _, b := range buffers {
 		places[b] = NewBuffer(b.Name, Scratch, Uint8, row[b])
-		strips = append(strips, places[b])
+		local = append(local, places[b])
 	}
-	s.localBytes = Place(strips, func(i, j int) bool {
+	s.localBytes = Place(local, func(i, j int) bool {
 		one, other := lifetimes[buffers[i]], lifetimes[buffers[j]]
 		return one.last < other.first || other.last < one.first
 	})

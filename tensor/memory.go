@@ -1,9 +1,10 @@
 package tensor
 
-// hugePageBytes is a large page of amd64, and of arm64 where small ones have 4 KiB.
+// hugePageBytes is the size of a huge page on amd64, and on arm64 with base pages of 4 KiB.
 const hugePageBytes = 2 << 20
 
-// alignedSlices is alignedBytes n times, in one piece of memory.
+// alignedSlices returns n zeroed slices of the given size, as alignedBytes makes them, from one
+// allocation.
 func alignedSlices(n, bytes int) [][]byte {
 	each := Align(bytes)
 	all := alignedBytes(n * each)
@@ -14,9 +15,10 @@ func alignedSlices(n, bytes int) [][]byte {
 	return many
 }
 
-// alignedBytes returns zeroed memory that begins on a multiple of Alignment. Much memory begins on
-// a large page, and the system is asked for such pages, where it has them: kernels go through many
-// megabytes in each step, whose small pages are more than a processor remembers the places of.
+// alignedBytes returns zeroed memory that starts at a multiple of Alignment. Memory of at least
+// hugePageBytes starts on a huge page and asks the system for huge pages: kernels sweep many
+// megabytes in each step, and with base pages of 4 KiB these have more page table entries than the
+// TLB holds.
 func alignedBytes(n int) []byte {
 	alignment := Alignment
 	if n >= hugePageBytes {

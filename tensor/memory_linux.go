@@ -2,6 +2,6 @@ package tensor
 
 import "golang.org/x/sys/unix"
 
-// adviseHugePages asks for large pages. It is a wish: a kernel without them refuses, and a full
-// memory has none left, either of which costs time only.
+// adviseHugePages asks for huge pages. The error is ignored: a kernel without them refuses and a
+// full memory has none left, and both cost only time.
 func adviseHugePages(memory []byte) { _ = unix.Madvise(memory, unix.MADV_HUGEPAGE) }

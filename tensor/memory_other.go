@@ -2,5 +2,5 @@
 
 package tensor
 
-// wantLargePages does nothing: elsewhere large pages are not for the asking.
-func wantLargePages([]byte) {}
+// adviseHugePages does nothing: other systems have no such request.
+func adviseHugePages([]byte) {}

@@ -21,7 +21,7 @@ func TestAlignedBytes(t *testing.T) {
 	}
 }
 
-// Parts of one piece of memory are apart, and none reaches into the next.
+// The slices of one allocation do not overlap.
 func TestManyBytes(t *testing.T) {
 	for _, n := range []int{0, 5, Alignment, hugePageBytes - 1} {
 		many := alignedSlices(3, n)

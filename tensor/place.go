@@ -5,9 +5,10 @@ import (
 	"sort"
 )
 
-// Place sets the offsets of buffers in one arena and returns the bytes they take. Each in turn gets
-// the lowest place where it overlaps no earlier one, except those with which share says it may.
-// Given the largest first, they take little.
+// Place sets the offsets of buffers in one arena and returns its size in bytes. It is a first-fit
+// allocator: each buffer in turn gets the lowest offset at which it overlaps no earlier buffer,
+// except those for which share(i, j) allows it because their lifetimes are disjoint. Sort buffers
+// by decreasing size for a compact arena.
 func Place(buffers []*Buffer, share func(i, j int) bool) (bytes int) {
 	var placed []int // by offset
 	for i, b := range buffers {

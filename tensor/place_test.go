@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPlace places made-up buffers: no two that may not share memory overlap, none lies above a gap
-// that it fits into, and no byte is counted that no buffer occupies.
+// TestPlace places made-up buffers: buffers that may not share memory do not overlap, none lies
+// above a gap that it fits into, and the size counts only bytes that a buffer occupies.
 func TestPlace(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -6,44 +6,45 @@ import (
 	"github.com/pkg/errors"
 )
 
-// pool is a fixed team of goroutines that share out numbered items. The caller is worker 0. A
-// waiting worker spins for a short while, since launches follow each other closely, and then
-// sleeps: when other programs run too, a spinning thread takes processor time from the one that it
+// pool is a fixed team of workers that run numbered items in rounds. The caller is worker 0. A
+// waiting worker spins briefly, since launches follow each other closely, and then sleeps: when
+// other programs are running, a spinning thread would take processor time from the thread that it
 // waits for.
 //
-// Each worker begins with a part of the items that is its own, the same part in every round:
-// launches that follow each other cut their tensors alike, and what a worker has written is in its
-// processor's cache. Who has done with these takes others', from their ends. A round ends when its
-// items are done, whoever did them: nobody waits for a worker that is late because it sleeps or
-// because other programs have its processor.
+// Each worker starts with its own range of the items, the same in every round. Consecutive launches
+// divide their tensors alike, so a worker finds in its core's cache what it wrote before. A worker
+// that has finished its range steals from the ends of the others'. A round ends when its items are
+// done, whoever ran them: nobody waits for a worker that is late because it sleeps or was
+// descheduled.
 type pool struct {
 	workers int
 	work    func(worker, item int)
 	ranges  []itemRange
 	round   atomic.Uint32
-	pending atomic.Int64 // items that are not done
+	pending atomic.Int64 // items that are not yet done
 	asleep  []atomic.Bool
 	wake    []chan struct{}
 	closed  atomic.Bool
 }
 
-// part is what is left of a worker's items: the round, in the bits from 48 on, the first of them,
-// from 24 on, and the one after the last. A cache line is its own.
+// itemRange is the part of a worker's items that is left, packed into one word so that it can be
+// changed by compare-and-swap: the round in bits 48 to 63, the first item in bits 24 to 47, and the
+// end in bits 0 to 23. Padding gives it a cache line of its own.
 type itemRange struct {
 	atomic.Uint64
 	_ [56]byte
 }
 
-// maxItems is the most that a part counts.
+// maxItems is the largest number of items in a round.
 const maxItems = 1<<24 - 1
 
 func (p *itemRange) set(round uint16, first, end int) {
 	p.Store(uint64(round)<<48 | uint64(first)<<24 | uint64(end))
 }
 
-// take returns the first item of a round that is left or, to a worker whose items they are not, the
-// last one; -1 if there is none. A worker that is late in an earlier round takes nothing: it would
-// begin with what is another's.
+// take removes and returns an item: the first that is left if the range is the worker's own, else
+// the last. It returns -1 if the range is empty or belongs to another round. The round check stops
+// a worker that is late from taking items of a round that it has not joined.
 func (p *itemRange) take(round uint16, own bool) int {
 	for {
 		s := p.Load()
@@ -59,8 +60,8 @@ func (p *itemRange) take(round uint16, own bool) int {
 	}
 }
 
-// spins is how often a waiting worker looks before it sleeps: about ten microseconds, what a wake
-// costs.
+// spins is the number of checks before a waiting worker sleeps: about ten microseconds, the cost of
+// a wake-up.
 const spins = 10000
 
 func newPool(workers int) *pool {
@@ -74,7 +75,8 @@ func newPool(workers int) *pool {
 	return p
 }
 
-// run calls work(worker, item) for every item below items, each once, and waits for all.
+// run calls work(worker, item) once for every item in [0, items) and waits until all are done.
+// Calls of one worker do not overlap.
 func (p *pool) run(items int, work func(worker, item int)) {
 	if p.workers == 1 || items <= 1 {
 		for i := range items {
@@ -83,7 +85,7 @@ func (p *pool) run(items int, work func(worker, item int)) {
 		return
 	}
 	if items > maxItems {
-		panic(errors.Errorf("tensor: a round of %d items, at most %d", items, maxItems))
+		panic(errors.Errorf("tensor: a round must have at most %d items, got %d", maxItems, items))
 	}
 	p.work = work
 	p.pending.Store(int64(items))
@@ -97,7 +99,7 @@ func (p *pool) run(items int, work func(worker, item int)) {
 	p.await(0, p.allDone)
 }
 
-// rouse wakes as many sleeping workers as there are items for.
+// wakeWorkers wakes sleeping workers, at most one per item.
 func (p *pool) wakeWorkers(items int) {
 	for w := 1; w < p.workers && w < items; w++ {
 		p.wakeWorker(w)
@@ -110,7 +112,7 @@ func (p *pool) wakeWorker(worker int) {
 	}
 }
 
-// drain takes items of a round and does them until none is left.
+// drain runs items of a round until none is left, starting with the worker's own range.
 func (p *pool) drain(worker int, round uint32) {
 	for other := range p.workers {
 		whose := &p.ranges[(worker+other)%p.workers]
@@ -125,15 +127,15 @@ func (p *pool) drain(worker int, round uint32) {
 
 func (p *pool) allDone() bool { return p.pending.Load() == 0 }
 
-// await returns once ready reports true; whoever makes it true wakes a worker that sleeps.
+// await returns when ready reports true. Whoever makes it true must wake the worker if it sleeps.
 func (p *pool) await(worker int, ready func() bool) {
 	for i := 0; !ready(); i++ {
 		if i < spins {
 			continue
 		}
 		p.asleep[worker].Store(true)
-		// Whatever changed since the last look did not see the flag: take it back, unless a wake is
-		// under way.
+		// A change made before the flag was set sends no wake-up, so check again. If the flag is
+		// already taken back, a wake-up is under way and must be received.
 		if ready() && p.asleep[worker].CompareAndSwap(true, false) {
 			return
 		}

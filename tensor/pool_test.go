@@ -43,7 +43,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// What any worker writes in one round, the next round sees.
+// What any worker writes in one round is visible in the next.
 func TestPoolRoundsAreBarriers(t *testing.T) {
 	const items = 50
 	for _, workers := range []int{2, 4} {
@@ -65,8 +65,8 @@ func TestPoolRoundsAreBarriers(t *testing.T) {
 	}
 }
 
-// All workers take part, in every round with the same part of the items: each of as many items as
-// workers waits for the others.
+// All workers take part, with the same range of items in every round: with one item per worker, each
+// item waits for the others.
 func TestPoolUsesAllWorkers(t *testing.T) {
 	const workers = 3
 	p := newPool(workers)
@@ -105,7 +105,7 @@ func TestPoolDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Rounds that begin just as the workers fall asleep: a lost wake would hang.
+// Rounds start just as the workers fall asleep: a lost wake-up would hang.
 func TestPoolWakes(t *testing.T) {
 	p := newPool(2)
 	defer p.close()

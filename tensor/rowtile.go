@@ -6,22 +6,33 @@ import (
 	"sort"
 )
 
-// RowTile is what a host kernel may say of one of its phases: that it handles rows which do not
-// know of one another. Of the buffers that the launch owns, a row's share is the row's alone;
-// others the phase only reads. Phases before it read others alone, and write the workspace; those
-// after it read the workspace alone, an equal share of which is each row's, or each part's, and
-// write the launch's first argument. The zero Strip says nothing.
+// RowTile declares that one phase of a host kernel processes rows independently, so that
+// consecutive launches can be fused and run a few rows at a time, while the data are in cache. For
+// a convolution followed by a ReLU and a pooling over a batch of 100 images, a row is an image: the
+// three launches process images 0 to 3, then 4 to 7, and so on.
+//
+// The contract is:
+//
+//   - Phase computes rows. Of the buffers that the launch owns, row i of Rows touches only its
+//     own 1/Rows; other buffers it only reads.
+//   - Phases before it (the prologue) read only buffers that the launch does not own and write
+//     only the workspace. They run once, before the first tile; an example is packing a filter.
+//   - Phases after it (the epilogue) read only the workspace, of which each row or each part has
+//     an equal fraction, and write the launch's first argument. They run once, after the last
+//     tile; an example is adding up a filter's gradient.
+//
+// The zero RowTile declares nothing, and the launch runs unfused.
 type RowTile struct {
 	Phase      int
-	Rows, Unit int   // of each buffer that is owned; how many are handled together
-	Parts      []int // if rows are added up in turn: the first of each sum, and the end
+	Rows, Unit int   // rows of each owned buffer; a tile is a multiple of Unit rows, except the last
+	Parts      []int // if rows are summed: the first row of each partial sum, and Rows at the end
 	Owns       func(argument int, b *Buffer) bool
-	Run        func(a *Args, rows int, add bool) // a has these rows alone; add to a part's rows before
+	Run        func(a *Args, rows int, add bool) // a has only these rows; add: the part's sum was begun by an earlier tile
 
-	aligned bool // rows count modulo Unit: a strip begins with one of its multiples
+	aligned bool // whether a tile must start at a multiple of Unit
 }
 
-// Handle runs rows [lo, hi). Those of a part follow one another.
+// Handle processes rows [lo, hi). Tiles of one part must be handled in order and on one thread.
 func (s *RowTile) Handle(a *Args, lo, hi int) {
 	a.rowTile, a.lo, a.hi = s, lo, hi
 	add := false
@@ -33,8 +44,10 @@ func (s *RowTile) Handle(a *Args, lo, hi int) {
 	a.rowTile = nil
 }
 
-// RowTiles is Rows for a kernel that touches, of its buffers of rows times width elements, only its
-// rows, and for which they count modulo unit: a strip's begin with 0.
+// RowTiles is Rows for a kernel that touches only its own rows of each buffer of rows*width
+// elements. A tile starts at a multiple of unit. For a kernel over the planes [B*C, H*W] of a batch
+// that uses a coefficient per channel, unit is C: row i of a tile then belongs to channel i modulo
+// C.
 func RowTiles(rows, unit, width int, run func(a *Args, lo, hi int)) HostKernel {
 	h := Rows(rows, width, run)
 	h.RowTile = RowTile{
@@ -46,33 +59,38 @@ func RowTiles(rows, unit, width int, run func(a *Args, lo, hi int)) HostKernel {
 }
 
 const (
-	// footprint is what a strip's share of a launch's buffers takes where there is a choice, and
-	// maxTileBytes the most for which launches are run together: it should stay in the cache.
+	// tileBytes is the size of a tile, in bytes of one launch's buffers, where there is a choice;
+	// launches whose tiles would exceed maxTileBytes are not fused. A tile should stay in cache.
 	tileBytes    = 128 << 10
 	maxTileBytes = 2 << 20
-	// cacheBytes is what a worker finds in its cache again in any case.
+	// cacheBytes of a worker's data stay in its cache whether or not launches are fused.
 	cacheBytes = 2 << 20
-	// maxImbalance is how much more than its share of the rows a worker may have.
+	// maxImbalance bounds the busiest worker's rows, relative to an even distribution.
 	maxImbalance = 1.15
-	// maxSharedBytes are the filters and the like of several launches, which each strip reads.
+	// maxSharedBytes bounds the data, such as filters, of several launches that every tile reads.
 	maxSharedBytes = 512 << 10
 )
 
-// stage is launches [from, to). Several that keep to strips are run together: the first rows of
-// all of them, then the next ones, and so on, rows[i] at a time of launch from+i. What one leaves
-// to the next is then still in the thread's cache, and not read from memory again. What no other
-// launch needs is not even written there: it lies in memory of the worker's, which every strip uses
-// again.
+// fusedStage is launches [from, to). If it has tiles, the launches are fused: all of them process
+// the first tile of rows, then the next, and so on. The output of one launch is then still in the
+// thread's cache when the next one reads it. A buffer that no launch outside the stage reads is not
+// written to its arena at all; it lives in memory of the worker that every tile reuses.
+//
+// Launches may have different numbers of rows, such as images for a convolution and planes for the
+// pooling after it. Tiles count in all rows, where all is the greatest common divisor: launch
+// from+i processes ratios[i] of its own rows for each of them. With 100 images of 20 channels, the
+// convolution has ratio 1 and the pooling 20.
 type fusedStage struct {
 	from, to     int
-	tiles        []int   // where each begins, and the end, in the greatest rows that all launches have
-	items        []int   // the strips with which a worker begins, and the end; it goes on to the next item
-	ratios       []int   // how many of its own a launch has of such a row
-	localOffsets [][]int // of each launch's arguments in the worker's memory: -1 of those in arenas
-	localBytes   int     // bytes of that memory
+	tiles        []int   // the first row of each, and the end; none if the launches are not fused
+	items        []int   // the first tile of each item, and the end; one worker runs an item's tiles in order
+	ratios       []int   // each launch's own rows per common row
+	localOffsets [][]int // of each launch's arguments in the worker's memory; -1 if in an arena
+	localBytes   int     // size of that memory
 }
 
-// fuseLaunches cuts a schedule into stages, as long as they can be with some strips for each worker.
+// fuseLaunches divides a workload into stages. It is greedy: a stage grows as long as its launches
+// can be fused and leave enough tiles for the workers.
 func fuseLaunches(launches []Launch, workers int) (stages []fusedStage) {
 	for from := 0; from < len(launches); {
 		s := fusedStage{from: from, to: from + 1}
@@ -90,7 +108,7 @@ func fuseLaunches(launches []Launch, workers int) (stages []fusedStage) {
 	return stages
 }
 
-// joins reports whether a launch computes the same if it is run together with those before it.
+// canFuse reports whether next computes the same if it is fused with the launches of group.
 func canFuse(group []Launch, next *Launch) bool {
 	if next.Host.RowTile.Rows == 0 || group[0].Host.RowTile.Rows == 0 {
 		return false
@@ -103,9 +121,10 @@ func canFuse(group []Launch, next *Launch) bool {
 	return true
 }
 
-// fusesWith reports whether next's strips, one after the other, find what the launch leaves,
-// and take away nothing that its other strips need: where memory is shared and one of the two
-// writes it, both must own it, as a whole.
+// fusesWith reports whether l and the later launch next may alternate tile by tile: each tile of
+// next must find what l wrote for it, and must not overwrite what l's later tiles still read. Where
+// the two share memory and one of them writes it, both must therefore own it and view it as the
+// same range of bytes.
 func (l *Launch) fusesWith(next *Launch) bool {
 	for i, x := range l.Arguments {
 		for j, y := range next.Arguments {
@@ -113,7 +132,7 @@ func (l *Launch) fusesWith(next *Launch) bool {
 				continue
 			}
 			if j == 0 && next.Host.hasEpilogue() {
-				continue // written when all strips are done
+				continue // written after all tiles
 			}
 			if i == 0 && l.Host.hasEpilogue() || !l.owns(i) || !next.owns(j) ||
 				x.Buffer.Offset != y.Buffer.Offset || x.Buffer.Bytes() != y.Buffer.Bytes() {
@@ -124,43 +143,44 @@ func (l *Launch) fusesWith(next *Launch) bool {
 	return true
 }
 
-// before and after are the phases on both sides of the one that keeps to strips.
+// prologue and epilogue return the phases before and after the one that processes rows.
 func (h *HostKernel) prologue() []Phase { return h.Phases[:h.RowTile.Phase] }
 func (h *HostKernel) epilogue() []Phase { return h.Phases[h.RowTile.Phase+1:] }
 
-// hasEpilogue reports whether phases follow the one that keeps to strips.
+// hasEpilogue reports whether phases follow the one that processes rows.
 func (h *HostKernel) hasEpilogue() bool { return len(h.Phases) > h.RowTile.Phase+1 }
 
 func (l *Launch) owns(argument int) bool {
 	return l.Host.RowTile.Owns(argument, l.Arguments[argument].Buffer)
 }
 
-// cut cuts launches that can be run together into strips, and reports whether there are any: there
-// are none where the caches or the workers would lose by it.
+// chooseTiles chooses the tiles of launches that may be fused. It returns false if fusing would not
+// pay: the tile or the shared data would not fit in cache, or there would be too few tiles for the
+// workers.
 func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
-	all := 0 // rows that all launches have, as some of their own
+	all := 0 // common rows: the greatest common divisor of the launches' rows
 	for i := range group {
 		all = gcd(all, group[i].Host.RowTile.Rows)
 	}
 	unit, turn, own, shared, most, tiles := 1, 1, 0, 0, 0, 0
 	var parts []int
 	for i := range group {
-		strip := &group[i].Host.RowTile
-		each := strip.Rows / all
+		rowTile := &group[i].Host.RowTile
+		each := rowTile.Rows / all
 		s.ratios = append(s.ratios, each)
-		whole := strip.Unit / gcd(strip.Unit, each)
+		whole := rowTile.Unit / gcd(rowTile.Unit, each)
 		unit *= whole / gcd(unit, whole)
-		if strip.aligned {
+		if rowTile.aligned {
 			turn *= whole / gcd(turn, whole)
 		}
 		owned, others := group[i].footprint()
 		own, shared, most = max(own, owned/all), shared+others, max(most, others)
-		tiles = max(tiles, group[i].Host.Phases[strip.Phase].Tiles)
-		if strip.Parts != nil {
-			if each != 1 || parts != nil && !slices.Equal(parts, strip.Parts) {
+		tiles = max(tiles, group[i].Host.Phases[rowTile.Phase].Tiles)
+		if rowTile.Parts != nil {
+			if each != 1 || parts != nil && !slices.Equal(parts, rowTile.Parts) {
 				return false
 			}
-			parts = strip.Parts
+			parts = rowTile.Parts
 		}
 	}
 	if own*unit > maxTileBytes || shared > max(maxSharedBytes, most+maxSharedBytes/8) {
@@ -171,15 +191,14 @@ func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
 	}
 	least := 4 * workers
 	if own*all < cacheBytes*workers {
-		least = 16 * workers // even work is worth more
+		least = 16 * workers // all data stay in cache anyway, so balance matters more
 	}
 	least = min(least, tiles)
 	if (all+unit-1)/unit < least {
 		return false
 	}
 	largest := min(all/max(1, least), tileBytes/max(1, own))
-	strip := evenTile(all, unit, largest, workers)
-	s.appendTiles(0, all, strip)
+	s.appendTiles(0, all, evenTile(all, unit, largest, workers))
 	s.tiles = append(s.tiles, all)
 	for n := range s.tiles {
 		s.items = append(s.items, n)
@@ -187,15 +206,16 @@ func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
 	return true
 }
 
-// add adds strips of rows [lo, hi).
-func (s *fusedStage) appendTiles(lo, hi, strip int) {
-	for ; lo < hi; lo += strip {
+// appendTiles divides rows [lo, hi) into tiles.
+func (s *fusedStage) appendTiles(lo, hi, tile int) {
+	for ; lo < hi; lo += tile {
 		s.tiles = append(s.tiles, lo)
 	}
 }
 
-// tileParts makes an item of each part, if the workers have nearly even work then and each begins
-// with a multiple of turn.
+// tileParts makes an item of each part, since a part's rows are summed in order by one worker. It
+// returns false if the workers would be too unevenly loaded or if a part does not start at a
+// multiple of turn.
 func (s *fusedStage) tileParts(parts []int, unit, turn, largest, workers int) bool {
 	busiest, all := 0, parts[len(parts)-1]
 	for n, lo := range parts[:len(parts)-1] {
@@ -212,20 +232,21 @@ func (s *fusedStage) tileParts(parts []int, unit, turn, largest, workers int) bo
 	return float64((items+workers-1)/workers*busiest*workers) <= maxImbalance*float64(all)
 }
 
-// evenTile returns the size of strips: of the multiples of unit up to largest that by which the
-// worker with the most work has least, or unit.
-func evenTile(rows, unit, largest, workers int) (strip int) {
+// evenTile returns the rows of a tile: the multiple of unit up to largest for which the busiest
+// worker has the fewest rows, preferring larger tiles, or unit if that exceeds largest.
+func evenTile(rows, unit, largest, workers int) (tile int) {
 	busiest := math.MaxInt
 	for size := unit; size == unit || size <= largest; size += unit {
 		n := (rows + size - 1) / size
 		if work := min(rows, (n+workers-1)/workers*size); work <= busiest {
-			strip, busiest = size, work
+			tile, busiest = size, work
 		}
 	}
-	return strip
+	return tile
 }
 
-// footprint is how many bytes a launch owns, and how many others all of its strips read.
+// footprint returns the size of the buffers that a launch owns, and of the data that all of its
+// tiles read.
 func (l *Launch) footprint() (own, others int) {
 	for i, a := range l.Arguments {
 		switch {
@@ -242,7 +263,6 @@ func (l *Launch) footprint() (own, others int) {
 	return own, others
 }
 
-// divisor is the greatest common divisor.
 func gcd(a, b int) int {
 	for b != 0 {
 		a, b = b, a%b

@@ -8,37 +8,37 @@ import (
 	"testing"
 )
 
-// large is how many elements the buffers have that stripped owns: more than the caches hold.
+// large is the number of elements of the buffers that a tiled launch owns: more than a cache holds.
 const large = 1 << 20
 
-// stripped is a launch with some rows of large buffers: 16 tiles of a phase, and phases before and
-// after it.
-func stripped(rows, unit, before, after int, arguments ...Argument) Launch {
+// tiled returns a launch with the given rows of large buffers: 16 tiles of one phase, with the
+// given numbers of phases before and after it.
+func tiled(rows, unit, before, after int, arguments ...Argument) Launch {
 	h := HostKernel{Phases: make([]Phase, before+1+after), RowTile: RowTile{Phase: before, Rows: rows, Unit: unit}}
 	h.Phases[before].Tiles = 16
 	h.RowTile.Owns = func(_ int, b *Buffer) bool { return b.Elements == large }
 	return Launch{Arguments: arguments, Host: h}
 }
 
-// elements is stripped by single elements.
-func elements(arguments ...Argument) Launch { return stripped(large, 1, 0, 0, arguments...) }
+// elements returns a tiled launch whose rows are single elements.
+func elements(arguments ...Argument) Launch { return tiled(large, 1, 0, 0, arguments...) }
 
-// inParts is some images whose sums are kept apart by parts.
+// inParts returns a tiled launch of 16 images with a partial sum per part.
 func inParts(parts []int, arguments ...Argument) Launch {
-	l := stripped(16, 1, 0, 1, arguments...)
+	l := tiled(16, 1, 0, 1, arguments...)
 	l.Host.RowTile.Parts = parts
 	return l
 }
 
-// turning is stripped, of rows that count modulo a unit.
-func turning(rows, unit int, arguments ...Argument) Launch {
-	l := stripped(rows, unit, 0, 0, arguments...)
+// alignedRows returns a tiled launch whose tiles start at multiples of unit.
+func alignedRows(rows, unit int, arguments ...Argument) Launch {
+	l := tiled(rows, unit, 0, 0, arguments...)
 	l.Host.RowTile.aligned = true
 	return l
 }
 
-// summed is elements with a phase that follows.
-func summed(arguments ...Argument) Launch { return stripped(large, 1, 0, 1, arguments...) }
+// summed returns a launch like elements, with an epilogue.
+func summed(arguments ...Argument) Launch { return tiled(large, 1, 0, 1, arguments...) }
 
 func TestStages(t *testing.T) {
 	x, y, z := placed("x", Scratch, Float32, large, 0), placed("y", Scratch, Float32, large, 4*large), placed("z", Scratch, Float32, large, 8*large)
@@ -46,11 +46,11 @@ func TestStages(t *testing.T) {
 	shifted := placed("shifted", Scratch, Float32, large, 2*large)
 	wider := placed("wider", Scratch, Float64, large, 0)
 	filter, other := placed("filter", Shared, Float32, maxSharedBytes/8, 0), placed("other", Shared, Float32, maxSharedBytes/8+1, 1<<30)
-	huge := stripped(1, 1, 0, 0, InOut(placed("huge", Chain, Float32, maxTileBytes/4+1, 1<<30)))
+	huge := tiled(1, 1, 0, 0, InOut(placed("huge", Chain, Float32, maxTileBytes/4+1, 1<<30)))
 	huge.Host.Phases[0].Tiles, huge.Host.RowTile.Owns = 1, func(int, *Buffer) bool { return true }
 	few, elsewhere := placed("few", Scratch, Float32, 4, 16*large), placed("elsewhere", Chain, Float32, large, 4*large)
-	images := stripped(16, 1, 0, 0, Out(z), In(y))
-	ready := func(unit int, arguments ...Argument) Launch { return stripped(16, unit, 1, 0, arguments...) }
+	images := tiled(16, 1, 0, 0, Out(z), In(y))
+	ready := func(unit int, arguments ...Argument) Launch { return tiled(16, unit, 1, 0, arguments...) }
 	for _, c := range []struct {
 		name     string
 		launches []Launch
@@ -60,15 +60,15 @@ func TestStages(t *testing.T) {
 		{"a chain", []Launch{elements(Out(y), In(x)), elements(Out(z), In(y)), elements(InOut(z))}, [][2]int{{0, 3}}},
 		{"no promise", []Launch{{Arguments: []Argument{Out(y), In(x)}}, {Arguments: []Argument{Out(z), In(y)}}}, [][2]int{{0, 1}, {1, 2}}},
 		{"images after their elements", []Launch{elements(Out(y), In(x)), images}, [][2]int{{0, 2}}},
-		{"images that are handled by twos", []Launch{images, stripped(16, 2, 0, 0, Out(x), In(z))}, [][2]int{{0, 2}}},
-		{"so many that a worker would have too few strips", []Launch{images, stripped(16, 3, 0, 0, Out(x), In(z))}, [][2]int{{0, 1}, {1, 2}}},
+		{"images in units of two", []Launch{images, tiled(16, 2, 0, 0, Out(x), In(z))}, [][2]int{{0, 2}}},
+		{"units so large that a worker would have too few tiles", []Launch{images, tiled(16, 3, 0, 0, Out(x), In(z))}, [][2]int{{0, 1}, {1, 2}}},
 		{"a filter made ready", []Launch{images, ready(1, Out(x), In(z), In(few))}, [][2]int{{0, 2}}},
 		{"a filter of the launch before", []Launch{elements(Out(few), In(x)), ready(1, Out(z), In(y), In(few))}, [][2]int{{0, 1}, {1, 2}}},
 		{"a filter that the next launch changes", []Launch{ready(1, Out(z), In(y), In(few)), summed(Out(few), In(z))}, [][2]int{{0, 2}}},
 		{"what is written early", []Launch{ready(1, Out(y), In(x)), ready(1, Out(z), In(y))}, [][2]int{{0, 2}}},
 		{"large filters", []Launch{ready(1, Out(y), In(x), In(filter)), ready(1, Out(z), In(y), In(other))}, [][2]int{{0, 1}, {1, 2}}},
 		{"a large filter and what follows it", []Launch{ready(1, Out(y), In(x), In(filter)), images}, [][2]int{{0, 2}}},
-		{"strips that no cache holds", []Launch{huge, huge}, [][2]int{{0, 1}, {1, 2}}},
+		{"tiles that no cache holds", []Launch{huge, huge}, [][2]int{{0, 1}, {1, 2}}},
 		{"scalars are arguments, too", []Launch{elements(Out(y), In(x), Int(3)), elements(Out(z), In(y), Int(4))}, [][2]int{{0, 2}}},
 		{"the same memory again", []Launch{elements(Out(y), In(x)), elements(Out(reused), In(y))}, [][2]int{{0, 2}}},
 		{"memory that others read", []Launch{elements(Out(y), In(x)), elements(Out(shifted), In(z))}, [][2]int{{0, 1}, {1, 2}}},
@@ -83,9 +83,9 @@ func TestStages(t *testing.T) {
 		{"sums of the same parts", []Launch{inParts([]int{0, 8, 16}, Out(few), In(z)), inParts([]int{0, 8, 16}, Out(filter), In(y))}, [][2]int{{0, 2}}},
 		{"sums of other parts", []Launch{inParts([]int{0, 8, 16}, Out(few), In(z)), inParts([]int{0, 4, 8, 12, 16}, Out(filter), In(y))}, [][2]int{{0, 1}, {1, 2}}},
 		{"parts of which a worker would have most", []Launch{images, inParts([]int{0, 10, 16}, Out(few), In(z))}, [][2]int{{0, 1}, {1, 2}}},
-		{"parts that begin within a turn", []Launch{turning(64, 3, Out(z), In(y)), inParts([]int{0, 4, 8, 12, 16}, Out(few), In(z))}, [][2]int{{0, 1}, {1, 2}}},
-		{"parts that begin with a turn", []Launch{turning(64, 16, Out(z), In(y)), inParts([]int{0, 4, 8, 12, 16}, Out(few), In(z))}, [][2]int{{0, 2}}},
-		{"parts whose units are others", []Launch{stripped(16, 3, 0, 0, Out(z), In(y)), inParts([]int{0, 4, 8, 12, 16}, Out(few), In(z))}, [][2]int{{0, 2}}},
+		{"parts that begin within a turn", []Launch{alignedRows(64, 3, Out(z), In(y)), inParts([]int{0, 4, 8, 12, 16}, Out(few), In(z))}, [][2]int{{0, 1}, {1, 2}}},
+		{"parts that begin with a turn", []Launch{alignedRows(64, 16, Out(z), In(y)), inParts([]int{0, 4, 8, 12, 16}, Out(few), In(z))}, [][2]int{{0, 2}}},
+		{"parts with another unit", []Launch{tiled(16, 3, 0, 0, Out(z), In(y)), inParts([]int{0, 4, 8, 12, 16}, Out(few), In(z))}, [][2]int{{0, 2}}},
 		{"others where a sum is written", []Launch{summed(Out(y), In(x)), elements(Out(y), In(z))}, [][2]int{{0, 1}, {1, 2}}},
 	} {
 		var got [][2]int
@@ -98,21 +98,21 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestPassOn: what lies in the workers' memory is written and used in the strips of one stage
-// alone, and what is in use at a time lies apart.
-func TestPassOn(t *testing.T) {
+// TestLocalBuffers: exactly the buffers that are written and used only within one fused stage live
+// in the workers' memory, and those in use at the same time do not overlap.
+func TestLocalBuffers(t *testing.T) {
 	at := func(i int) *Buffer { return placed(string(rune('a'+i)), Scratch, Float32, large, 4*large*i) }
 	a, b, c, d, e := at(0), at(1), at(2), at(3), at(4)
 	kept, few := placed("kept", Chain, Float32, large, 0), placed("few", Scratch, Float32, 4, 4*large*5)
 	outside := Launch{Arguments: []Argument{Out(a)}}
 	launches := []Launch{
-		outside,                    // a is from elsewhere
-		elements(Out(b), In(a)),    // b is passed on
-		elements(Out(c), In(b)),    // c is used elsewhere, too
+		outside,                    // a comes from elsewhere
+		elements(Out(b), In(a)),    // b is local
+		elements(Out(c), In(b)),    // c is also used elsewhere
 		elements(InOut(d), In(c)),  // d has no value before
-		elements(Out(e), In(b)),    // e is passed on, while b is in use
+		elements(Out(e), In(b)),    // e is local, while b is in use
 		elements(Out(kept), In(e)), // kept is kept
-		summed(Out(few), In(e)),    // few is written when all strips are done
+		summed(Out(few), In(e)),    // few is written after all tiles
 		{Arguments: []Argument{In(c)}},
 	}
 	stages := fuseLaunches(launches, 2)
@@ -120,9 +120,9 @@ func TestPassOn(t *testing.T) {
 		t.Fatalf("stages %+v, want launches 1 to 6 together", stages)
 	}
 	s := stages[1]
-	strip := 4 * (s.tiles[1] - s.tiles[0])
-	if s.localBytes != 2*strip {
-		t.Errorf("%d bytes are passed on, want two strips of %d", s.localBytes, strip)
+	tile := 4 * (s.tiles[1] - s.tiles[0])
+	if s.localBytes != 2*tile {
+		t.Errorf("%d bytes are local, want two tiles of %d", s.localBytes, tile)
 	}
 	places := map[*Buffer]int{}
 	for i, launch := range launches[s.from:s.to] {
@@ -138,13 +138,12 @@ func TestPassOn(t *testing.T) {
 			t.Errorf("%s lies at %d of the workers' memory", buffer.Name, places[buffer])
 		}
 	}
-	if min(places[b], places[e]) != 0 || max(places[b], places[e]) != strip {
-		t.Errorf("b lies at %d, e at %d, want 0 and %d", places[b], places[e], strip)
+	if min(places[b], places[e]) != 0 || max(places[b], places[e]) != tile {
+		t.Errorf("b lies at %d, e at %d, want 0 and %d", places[b], places[e], tile)
 	}
 }
 
-// TestStagesRun: launches that are run together compute what they do one by one, each with a
-// workspace of its own.
+// TestStagesRun: fused launches compute the same as unfused ones, each with a workspace of its own.
 func TestStagesRun(t *testing.T) {
 	const rows, width = 25, 983
 	const n = rows * width
@@ -180,7 +179,7 @@ func TestStagesRun(t *testing.T) {
 	}}
 	w.Bytes[Shared], w.Bytes[Scratch], w.Bytes[Chain] = Align(8*n), 2*Align(8*n), 2*Alignment
 	if stages := fuseLaunches(w.Launches, 3); len(stages) != 1 || len(stages[0].tiles) < 5 || stages[0].localBytes == 0 {
-		t.Fatalf("stages %v, want one of several strips, which pass something on", stages)
+		t.Fatalf("stages %v, want one of several tiles, with local buffers", stages)
 	}
 	var raw []byte
 	for i := range n {
@@ -217,7 +216,7 @@ func TestStagesRun(t *testing.T) {
 	}
 }
 
-// readOne is a buffer's one float64.
+// readOne reads a buffer of one float64.
 func readOne(t *testing.T, r Runner, b *Buffer, chain int) float64 {
 	t.Helper()
 	var raw [8]byte
@@ -228,16 +227,16 @@ func readOne(t *testing.T, r Runner, b *Buffer, chain int) float64 {
 }
 
 func TestEvenStrips(t *testing.T) {
-	for _, c := range []struct{ rows, unit, largest, workers, strip int }{
+	for _, c := range []struct{ rows, unit, largest, workers, tile int }{
 		{100, 1, 10, 2, 10},
-		{100, 6, 12, 2, 6},  // nine strips of twelve would give one worker 60
-		{100, 3, 20, 1, 18}, // one worker does all in any case
-		{7, 3, 1, 2, 3},     // no less than a unit
-		{64, 1, 100, 4, 16}, // a strip for each
+		{100, 6, 12, 2, 6},  // nine tiles of twelve would give one worker 60
+		{100, 3, 20, 1, 18}, // one worker runs everything in any case
+		{7, 3, 1, 2, 3},     // at least one unit
+		{64, 1, 100, 4, 16}, // one tile per worker
 		{1000, 1, 300, 3, 167},
 	} {
-		if strip := evenTile(c.rows, c.unit, c.largest, c.workers); strip != c.strip {
-			t.Errorf("%+v: strips of %d", c, strip)
+		if tile := evenTile(c.rows, c.unit, c.largest, c.workers); tile != c.tile {
+			t.Errorf("evenTile for %+v = %d", c, tile)
 		}
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Shape is the extent of each axis, outermost first. The empty shape is a scalar's: one element.
+// Shape is the extent of each axis, outermost first. The empty shape is a scalar, with one element.
 type Shape []int
 
-// Elements is the product of the extents.
+// Elements returns the product of the extents.
 func (s Shape) Elements() int {
 	n := 1
 	for _, extent := range s {
@@ -20,7 +20,7 @@ func (s Shape) Elements() int {
 	return n
 }
 
-// Equal reports whether both have the same axes.
+// Equal reports whether s and other have the same extents.
 func (s Shape) Equal(other Shape) bool {
 	if len(s) != len(other) {
 		return false
@@ -33,12 +33,12 @@ func (s Shape) Equal(other Shape) bool {
 	return true
 }
 
-// Validate refuses extents below one and shapes whose elements cannot be counted.
+// Validate returns an error if an extent is less than 1 or the number of elements overflows.
 func (s Shape) Validate() error {
 	n := 1
 	for i, extent := range s {
 		if extent < 1 {
-			return errors.Errorf("tensor: shape %v: axis %d is %d, wants at least 1", s, i, extent)
+			return errors.Errorf("tensor: shape %v: axis %d must be at least 1, got %d", s, i, extent)
 		}
 		if n > math.MaxInt/16/extent {
 			return errors.Errorf("tensor: shape %v: too many elements", s)
@@ -48,7 +48,7 @@ func (s Shape) Validate() error {
 	return nil
 }
 
-// String is "[100 1 28 28]".
+// String returns, for example, "[100 1 28 28]".
 func (s Shape) String() string {
 	parts := make([]string, len(s))
 	for i, extent := range s {

@@ -18,10 +18,10 @@ func TestShape(t *testing.T) {
 		{Shape{100, 1, 28, 28}, 78400, "[100 1 28 28]"},
 	} {
 		if got := test.shape.Elements(); got != test.elements {
-			t.Errorf("%v has %d elements, wants %d", test.shape, got, test.elements)
+			t.Errorf("%v has %d elements, want %d", test.shape, got, test.elements)
 		}
 		if got := test.shape.String(); got != test.text {
-			t.Errorf("got %q, wants %q", got, test.text)
+			t.Errorf("got %q, want %q", got, test.text)
 		}
 		if err := test.shape.Validate(); err != nil {
 			t.Error(err)
@@ -31,8 +31,8 @@ func TestShape(t *testing.T) {
 		shape Shape
 		part  string
 	}{
-		{Shape{3, 0}, "axis 1 is 0"},
-		{Shape{-1}, "axis 0 is -1"},
+		{Shape{3, 0}, "axis 1 must be at least 1, got 0"},
+		{Shape{-1}, "axis 0 must be at least 1, got -1"},
 		{Shape{math.MaxInt}, "too many"},
 		{Shape{1 << 31, 1 << 31}, "too many"},
 		{Shape{1 << 40, 1 << 40, 0}, "too many"},
@@ -50,7 +50,7 @@ func TestShape(t *testing.T) {
 		{Shape{1}, Shape{}, false},
 	} {
 		if test.a.Equal(test.b) != test.equal || test.b.Equal(test.a) != test.equal {
-			t.Errorf("%v equal to %v: wants %v", test.a, test.b, test.equal)
+			t.Errorf("%v equal to %v, want %v", test.a, test.b, test.equal)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestBuffer(t *testing.T) {
 	}
 	for n, want := range map[int]int{0: 0, 1: 64, 63: 64, 64: 64, 65: 128} {
 		if got := Align(n); got != want {
-			t.Errorf("%d bytes align to %d, wants %d", n, got, want)
+			t.Errorf("%d bytes align to %d, want %d", n, got, want)
 		}
 	}
 }
