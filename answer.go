@@ -102,7 +102,7 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 	}
 	hasSets, hasFamiliar := c.Supports(e.level), c.Supports(e.inDistributionRate)
 	if hasSets {
-		sets, err := c.Sets(p.Probabilities, p.Classes, e.level)
+		sets, err := c.PredictionSets(p.Probabilities, p.Classes, e.level)
 		if err != nil {
 			return nil, err
 		}

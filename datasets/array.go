@@ -88,7 +88,7 @@ func planar(images []byte, channels, height, width int) []byte {
 // onlyDir descends through folders that contain nothing visible but one folder, as unpacked
 // archives do.
 func onlyDir(path string) string {
-	for range deepest {
+	for range maxDepth {
 		entries, err := readDir(path, "")
 		if err != nil || len(entries) != 1 || !entries[0].isDir {
 			break

@@ -109,9 +109,9 @@ func TestCSVDir(t *testing.T) {
 	wantError(t, err, "both sign-mnist_train.csv and train.csv, want one train split")
 
 	for _, table := range []string{"Width,Height,Roi.X1,Roi.Y1,ClassId,Path\n3,3,0,0,1,a/1.png\n", "image_id,label\n1,2\n", "", "a,b,c,d,e,f\n"} {
-		pictures := dots(t, "a/1.png", "a/2.png", "b/1.png", "b/2.png")
-		write(t, []byte(table), pictures, "Train.csv")
-		if isCSVDir(pictures) {
+		images := dots(t, "a/1.png", "a/2.png", "b/1.png", "b/2.png")
+		write(t, []byte(table), images, "Train.csv")
+		if isCSVDir(images) {
 			t.Errorf("pictures beside %q count as images in CSV", table)
 		}
 	}

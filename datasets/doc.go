@@ -69,5 +69,5 @@
 //
 // Open's comment lists the arrays and archives it reads.
 //
-// A new format is a row of the table in open.go; one of pictures, in picture.go.
+// A new format is a row of the table in open.go; one of pictures, in decode.go.
 package datasets

@@ -55,7 +55,7 @@ func inParallel(n int, options Options, report func(done int), work func(i int, 
 func chooseShape(paths []string, options Options) (shape, error) {
 	wanted := shape{options.Channels, options.Height, options.Width}
 	if wanted.channels == 0 || wanted.height == 0 {
-		infos := make([]pictureInfo, len(paths))
+		infos := make([]imageInfo, len(paths))
 		err := inParallel(len(paths), options, func(int) {}, func(i int, d *decoder) {
 			// An unreadable picture does not count here; it is named when it is decoded.
 			if file, err := os.Open(paths[i]); err == nil {
@@ -79,8 +79,8 @@ func chooseShape(paths []string, options Options) (shape, error) {
 // suggestShape fills in the channels and the sides that are 0. It is one channel if all pictures
 // are stored in grey, else three, and the pictures' own size if all agree on one that fits, else a
 // square of 32 if the median of the shorter sides is below 64, else of 64.
-func suggestShape(wanted *shape, infos []pictureInfo) {
-	infos = slices.DeleteFunc(infos, func(info pictureInfo) bool { return info.height == 0 })
+func suggestShape(wanted *shape, infos []imageInfo) {
+	infos = slices.DeleteFunc(infos, func(info imageInfo) bool { return info.height == 0 })
 	grey, same := true, true
 	var shorter []int
 	for _, info := range infos {
@@ -138,7 +138,7 @@ func availableMemory() int64 {
 }
 
 // gathered is the result of decoding a number of pictures.
-type gathered struct {
+type decodedImages struct {
 	images  []byte // of those that could be read, in the order of the pictures
 	kept    []int  // their indices
 	skipped []string
@@ -147,10 +147,10 @@ type gathered struct {
 
 // gather decodes pictures. The names are for errors and the hash; subject is what the pictures
 // belong to.
-func gather(subject string, paths, names []string, s shape, options Options) (gathered, error) {
+func gather(subject string, paths, names []string, s shape, options Options) (decodedImages, error) {
 	n, size := len(paths), s.size()
 	if err := checkMemory(n, s); err != nil {
-		return gathered{}, err
+		return decodedImages{}, err
 	}
 	images := make([]byte, n*size)
 	reasons, digests := make([]error, n), make([][sha256.Size]byte, n)
@@ -168,9 +168,9 @@ func gather(subject string, paths, names []string, s shape, options Options) (ga
 		reasons[i] = err
 	})
 	if err != nil {
-		return gathered{}, err
+		return decodedImages{}, err
 	}
-	var result gathered
+	var result decodedImages
 	hash := sha256.New()
 	for i, reason := range reasons {
 		fmt.Fprintf(hash, "%s\n%x\n", names[i], digests[i])

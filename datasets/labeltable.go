@@ -105,7 +105,7 @@ func (t *table) list(root, dir string) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	byName, often := map[string]picture{}, map[string]int{}
+	byName, often := map[string]imageFile{}, map[string]int{}
 	for _, p := range there {
 		base := p.name[strings.LastIndexByte(p.name, '/')+1:]
 		often[base]++
@@ -115,7 +115,7 @@ func (t *table) list(root, dir string) (*listing, error) {
 		relative := strings.TrimPrefix(strings.TrimPrefix(p.name, dir), "/")
 		byName[relative], often[relative] = p, 1
 	}
-	found := &listing{dir: dir, tables: []picture{t.entry.picture("")}}
+	found := &listing{dir: dir, tables: []imageFile{t.entry.imageFile("")}}
 	lines := map[string]int{}
 	for i, row := range t.rows {
 		line := i + 2
@@ -138,9 +138,9 @@ func (t *table) list(root, dir string) (*listing, error) {
 		}
 		lines[p.name] = line
 		p.class = class
-		found.pictures = append(found.pictures, p)
+		found.images = append(found.images, p)
 	}
-	if len(found.pictures) == 0 {
+	if len(found.images) == 0 {
 		return nil, errors.Errorf("datasets: %s: names %d pictures, none of them there; the first is %s",
 			filepath.Join(root, t.entry.name), len(t.rows), strings.Join(found.skipped[:min(1, len(found.skipped))], ""))
 	}

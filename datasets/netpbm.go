@@ -48,12 +48,12 @@ func decodeNetpbm(r io.Reader) (image.Image, error) {
 	if header.channels == 1 {
 		return &image.Gray{Pix: values, Stride: header.width, Rect: bounds}, nil
 	}
-	picture := image.NewRGBA(bounds)
+	img := image.NewRGBA(bounds)
 	for i := range header.width * header.height {
-		pixel := picture.Pix[4*i : 4*i+4]
+		pixel := img.Pix[4*i : 4*i+4]
 		pixel[0], pixel[1], pixel[2], pixel[3] = values[3*i], values[3*i+1], values[3*i+2], 255
 	}
-	return picture, nil
+	return img, nil
 }
 
 func readNetpbmHeader(r *bufio.Reader) (netpbmHeader, error) {

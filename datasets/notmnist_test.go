@@ -41,10 +41,10 @@ func TestNotMNIST(t *testing.T) {
 }
 
 // encoded returns a picture as PNG.
-func encoded(t *testing.T, picture image.Image) []byte {
+func encoded(t *testing.T, img image.Image) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
-	if err := png.Encode(&buffer, picture); err != nil {
+	if err := png.Encode(&buffer, img); err != nil {
 		t.Fatal(err)
 	}
 	return buffer.Bytes()
@@ -52,11 +52,11 @@ func encoded(t *testing.T, picture image.Image) []byte {
 
 // greyPicture returns a picture whose pixels count up from first.
 func greyPicture(width, height int, first byte) *image.Gray {
-	picture := image.NewGray(image.Rect(0, 0, width, height))
-	for i := range picture.Pix {
-		picture.Pix[i] = first + byte(i)
+	img := image.NewGray(image.Rect(0, 0, width, height))
+	for i := range img.Pix {
+		img.Pix[i] = first + byte(i)
 	}
-	return picture
+	return img
 }
 
 func TestNotMNISTDirs(t *testing.T) {

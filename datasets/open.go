@@ -18,9 +18,9 @@ type Splits struct{ Train, Validation, Test *Dataset }
 
 // A format is one row of the table of formats that Open reads.
 type format struct {
-	wants     string                 // what the format is, for errors
-	recognise func(path string) bool // path is there
-	read      func(path string, options Options) (*Splits, error)
+	description string                 // what the format is, for errors
+	recognise   func(path string) bool // path is there
+	read        func(path string, options Options) (*Splits, error)
 }
 
 // formats returns the table, in the order in which a path is tried. A format that reads arrays
@@ -33,7 +33,7 @@ func formats() []format {
 		{"a folder with IDX files under MNIST's names", isIDXDir, openIDX},
 		{"a CSV file with a label and pixels in each line (.csv, .csv.gz)", isCSV, openCSV},
 		{"a folder with such CSV files for the splits, train.csv and test.csv", isCSVDir, openCSVDir},
-		{"a folder of pictures with a folder for each class (" + extensions() + ")", isDir, openPictures},
+		{"a folder of pictures with a folder for each class (" + extensions() + ")", isDir, openImageDir},
 	}
 }
 
@@ -109,7 +109,7 @@ func open(name string, options Options) (*Splits, error) {
 			}
 			return finish(splits, options, false)
 		}
-		wants = append(wants, format.wants)
+		wants = append(wants, format.description)
 	}
 	return nil, errors.Errorf("datasets: %s: want one of\n  %s", path, strings.Join(wants, "\n  "))
 }

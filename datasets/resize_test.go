@@ -10,14 +10,14 @@ import (
 
 // noisePicture returns an opaque picture of random colours on a gradient.
 func noisePicture(seed uint64, width, height int) *image.RGBA {
-	picture, noise := image.NewRGBA(image.Rect(0, 0, width, height)), randomBytes(seed, 3*width*height)
+	img, noise := image.NewRGBA(image.Rect(0, 0, width, height)), randomBytes(seed, 3*width*height)
 	for i := range width * height {
 		for c := range 3 {
-			picture.Pix[4*i+c] = byte((int(noise[3*i+c]) + 255*(i%width)/width) / 2)
+			img.Pix[4*i+c] = byte((int(noise[3*i+c]) + 255*(i%width)/width) / 2)
 		}
-		picture.Pix[4*i+3] = 255
+		img.Pix[4*i+3] = 255
 	}
-	return picture
+	return img
 }
 
 // Pictures are resized as by golang.org/x/image/draw, up to rounding.
@@ -26,12 +26,12 @@ func TestResize(t *testing.T) {
 		{32, 32, 32, 32}, {64, 64, 32, 32}, {100, 77, 32, 31}, {33, 400, 64, 64}, {9, 5, 17, 40}, {1, 1, 3, 2}, {257, 31, 31, 1}, {40, 33, 33, 40},
 	} {
 		height, width, toHeight, toWidth := size[0], size[1], size[2], size[3]
-		picture := noisePicture(1, width, height)
+		img := noisePicture(1, width, height)
 		want := image.NewRGBA(image.Rect(0, 0, toWidth, toHeight))
-		draw.CatmullRom.Scale(want, want.Rect, picture, picture.Rect, draw.Src, nil)
+		draw.CatmullRom.Scale(want, want.Rect, img, img.Rect, draw.Src, nil)
 		var r resizer
 		got, plane := make([]byte, 3*toHeight*toWidth), toHeight*toWidth
-		r.colour(got, 3, toHeight, toWidth, picture.Pix, height, width)
+		r.colour(got, 3, toHeight, toWidth, img.Pix, height, width)
 		worst := 0
 		for i := range plane {
 			for c := range 3 {
@@ -45,7 +45,7 @@ func TestResize(t *testing.T) {
 		// A plane resized by itself gives the same.
 		red, one := make([]byte, height*width), make([]byte, plane)
 		for i := range red {
-			red[i] = picture.Pix[4*i]
+			red[i] = img.Pix[4*i]
 		}
 		r.grey(one, toHeight, toWidth, red, height, width)
 		if !bytes.Equal(one, got[:plane]) {

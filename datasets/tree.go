@@ -12,7 +12,7 @@ import (
 )
 
 // A picture is one file of a folder of pictures.
-type picture struct {
+type imageFile struct {
 	name     string // relative to the folder, with slashes
 	class    string // canonical; "" where there is none
 	size     int64
@@ -21,21 +21,21 @@ type picture struct {
 
 // A listing is the pictures of one split, in their order.
 type listing struct {
-	dir      string // relative to the root, with slashes: where the split lies
-	pictures []picture
-	skipped  []string  // "name: reason"
-	tables   []picture // the CSV files that give the classes
+	dir     string // relative to the root, with slashes: where the split lies
+	images  []imageFile
+	skipped []string    // "name: reason"
+	tables  []imageFile // the CSV files that give the classes
 }
 
 // A tree is the content of a user's folder.
 type tree struct {
-	root   string
-	splits [3]*listing // by Split; only Train where the folder has no splits of its own
-	beside []string    // folders and pictures beside those of the splits, which are not read
+	root    string
+	splits  [3]*listing // by Split; only Train where the folder has no splits of its own
+	ignored []string    // folders and pictures beside those of the splits, which are not read
 }
 
 // deepest bounds how deep folders are read: a link may lead back up.
-const deepest = 32
+const maxDepth = 32
 
 // splitWords are the names of a split's folders, in lower case.
 var splitWords = [3][]string{
@@ -46,7 +46,7 @@ var splitWords = [3][]string{
 func scan(root string) (tree, error) {
 	found := tree{root: root}
 	at := ""
-	for range deepest {
+	for range maxDepth {
 		entries, err := readDir(root, at)
 		if err != nil {
 			return found, err
@@ -66,7 +66,7 @@ func scan(root string) (tree, error) {
 			}
 			for _, entry := range entries {
 				if !slices.Contains(dirs[:], entry.base()) && (entry.isDir || IsImage(entry.name)) {
-					found.beside = append(found.beside, entry.base())
+					found.ignored = append(found.ignored, entry.base())
 				}
 			}
 			return found, found.checkClasses()
@@ -134,8 +134,8 @@ func readDir(root, dir string) ([]dirEntry, error) {
 // base returns the last part of an entry's name.
 func (e dirEntry) base() string { return e.name[strings.LastIndexByte(e.name, '/')+1:] }
 
-func (e dirEntry) picture(class string) picture {
-	return picture{e.name, class, e.size, e.modified}
+func (e dirEntry) imageFile(class string) imageFile {
+	return imageFile{e.name, class, e.size, e.modified}
 }
 
 // splitDirs finds the folders of the splits: train or training, with one of test and val beside
@@ -224,7 +224,7 @@ func only(root, dir string, entries []dirEntry) (string, error) {
 // them, or from its folders.
 func labelled(root, dir string) (*listing, error) {
 	var entries []dirEntry
-	for range deepest {
+	for range maxDepth {
 		var err error
 		if entries, err = readDir(root, dir); err != nil {
 			return nil, err
@@ -260,46 +260,46 @@ func labelled(root, dir string) (*listing, error) {
 			return nil, errors.Errorf("datasets: %s: folders %s and %s are both class %s", place, other, entry.base(), class)
 		}
 		owners[class] = entry.base()
-		before := len(found.pictures)
-		if found.pictures, err = walk(found.pictures, root, entry.name, class, 0); err != nil {
+		before := len(found.images)
+		if found.images, err = walk(found.images, root, entry.name, class, 0); err != nil {
 			return nil, err
 		}
-		if len(found.pictures) == before {
+		if len(found.images) == before {
 			return nil, errors.Errorf("datasets: %s: folder %s has no picture (%s), want a folder of pictures for each class",
 				place, entry.base(), extensions())
 		}
 	}
-	if len(found.pictures) == 0 {
-		return nil, errors.WithStack(NoClasses{place})
+	if len(found.images) == 0 {
+		return nil, errors.WithStack(NoClassesError{place})
 	}
-	slices.SortStableFunc(found.pictures, func(a, b picture) int { return compareClasses(a.class, b.class) })
+	slices.SortStableFunc(found.images, func(a, b imageFile) int { return compareClasses(a.class, b.class) })
 	return found, nil
 }
 
 // extensions lists the extensions of pictures.
 func extensions() string {
 	var all []string
-	for _, format := range pictureFormats {
+	for _, format := range imageFormats {
 		all = append(all, format.extensions...)
 	}
 	return strings.Join(all, " ")
 }
 
 // walk appends all pictures below a folder, by name.
-func walk(pictures []picture, root, dir, class string, depth int) ([]picture, error) {
-	if depth > deepest {
+func walk(images []imageFile, root, dir, class string, depth int) ([]imageFile, error) {
+	if depth > maxDepth {
 		return nil, errors.Errorf("datasets: %s: folders in folders deeper than %d (does a link lead back up?)",
-			filepath.Join(root, dir), deepest)
+			filepath.Join(root, dir), maxDepth)
 	}
 	entries, err := readDir(root, dir)
 	for _, entry := range entries {
 		if err == nil && entry.isDir {
-			pictures, err = walk(pictures, root, entry.name, class, depth+1)
+			images, err = walk(images, root, entry.name, class, depth+1)
 		} else if IsImage(entry.name) {
-			pictures = append(pictures, entry.picture(class))
+			images = append(images, entry.imageFile(class))
 		}
 	}
-	return pictures, err
+	return images, err
 }
 
 // canonicalClass returns the name of a class: a whole number without leading
@@ -336,7 +336,7 @@ func compareClasses(a, b string) int {
 func (l *listing) classes() []string {
 	seen := map[string]bool{}
 	var names []string
-	for _, p := range l.pictures {
+	for _, p := range l.images {
 		if !seen[p.class] {
 			seen[p.class] = true
 			names = append(names, p.class)

@@ -57,7 +57,7 @@ func TestScan(t *testing.T) {
 				if list == nil {
 					continue
 				}
-				for _, p := range list.pictures {
+				for _, p := range list.images {
 					got[split] = append(got[split], p.class+" "+p.name)
 				}
 			}
@@ -86,7 +86,7 @@ func TestScanErrors(t *testing.T) {
 	}
 	options := alone(t)
 	_, err := Open(dots(t, "1.png"), options)
-	if flat := (NoClasses{}); !errors.As(err, &flat) || filepath.Base(flat.Dir) != "dots" {
+	if flat := (NoClassesError{}); !errors.As(err, &flat) || filepath.Base(flat.Dir) != "dots" {
 		t.Errorf("%v is no NoClasses of the folder", err)
 	}
 	_, err = Open("no-such-folder", options)
@@ -107,7 +107,7 @@ func TestScanLinks(t *testing.T) {
 		t.Skip("no links here: ", err)
 	}
 	found, err := scan(root)
-	if err != nil || len(found.splits[Train].pictures) != 3 {
+	if err != nil || len(found.splits[Train].images) != 3 {
 		t.Errorf("a linked picture: %v", err)
 	}
 	if err := os.Symlink(root, filepath.Join(root, "b", "up")); err != nil {
@@ -195,7 +195,7 @@ func TestLabelTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, p := range found.splits[Test].pictures {
+			for _, p := range found.splits[Test].images {
 				got = append(got, p.class+" "+p.name)
 			}
 			if !slices.Equal(got, test.want) || len(found.splits[Test].skipped) != test.skipped {
@@ -225,16 +225,16 @@ func TestLabelTable(t *testing.T) {
 
 func TestSuggestShape(t *testing.T) {
 	for _, test := range []struct {
-		infos []pictureInfo
+		infos []imageInfo
 		want  shape
 	}{
-		{[]pictureInfo{{height: 20, width: 30, grey: true}, {height: 20, width: 30, grey: true}}, shape{1, 20, 30}},
-		{[]pictureInfo{{height: 20, width: 30, grey: true}, {height: 20, width: 30}}, shape{3, 20, 30}},
-		{[]pictureInfo{{height: 256, width: 256}, {}}, shape{3, 256, 256}},
-		{[]pictureInfo{{height: 257, width: 30}}, shape{3, 32, 32}},
-		{[]pictureInfo{{height: 300, width: 64}, {height: 64, width: 300}}, shape{3, 64, 64}},
-		{[]pictureInfo{{height: 63, width: 200}, {height: 10, width: 10}, {height: 100, width: 100}}, shape{3, 32, 32}},
-		{[]pictureInfo{{}}, shape{3, 64, 64}},
+		{[]imageInfo{{height: 20, width: 30, grey: true}, {height: 20, width: 30, grey: true}}, shape{1, 20, 30}},
+		{[]imageInfo{{height: 20, width: 30, grey: true}, {height: 20, width: 30}}, shape{3, 20, 30}},
+		{[]imageInfo{{height: 256, width: 256}, {}}, shape{3, 256, 256}},
+		{[]imageInfo{{height: 257, width: 30}}, shape{3, 32, 32}},
+		{[]imageInfo{{height: 300, width: 64}, {height: 64, width: 300}}, shape{3, 64, 64}},
+		{[]imageInfo{{height: 63, width: 200}, {height: 10, width: 10}, {height: 100, width: 100}}, shape{3, 32, 32}},
+		{[]imageInfo{{}}, shape{3, 64, 64}},
 	} {
 		var got shape
 		suggestShape(&got, test.infos)
@@ -243,7 +243,7 @@ func TestSuggestShape(t *testing.T) {
 		}
 	}
 	wanted := shape{channels: 1, height: 7, width: 8}
-	if suggestShape(&wanted, []pictureInfo{{height: 5, width: 5}}); wanted != (shape{1, 7, 8}) {
+	if suggestShape(&wanted, []imageInfo{{height: 5, width: 5}}); wanted != (shape{1, 7, 8}) {
 		t.Errorf("what was asked for became %v", wanted)
 	}
 	wantError(t, checkMemory(1<<40, shape{4, 256, 256}), "datasets: 1099511627776 images of 4x256x256 are ", "ask for a smaller height and width")

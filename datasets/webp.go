@@ -65,18 +65,18 @@ func webpConfig(r io.Reader) (image.Config, error) {
 // 240, as in ITU-R BT.601, while both are 0 ... 255 in an image.YCbCr, as in JPEG.
 // golang.org/x/image/webp puts the former into the latter as they are (golang.org/issue/40173).
 func decodeWebP(r io.Reader) (image.Image, error) {
-	picture, err := webp.Decode(r)
-	switch lossy := picture.(type) {
+	img, err := webp.Decode(r)
+	switch lossy := img.(type) {
 	case *image.YCbCr:
 		fullRange(lossy)
 	case *image.NYCbCrA:
 		fullRange(&lossy.YCbCr)
 	}
-	return picture, err
+	return img, err
 }
 
 // fullRange stretches the values of a picture to 0 ... 255, in place.
-func fullRange(picture *image.YCbCr) {
+func fullRange(img *image.YCbCr) {
 	var luma, chroma [256]byte
 	for i := range 256 {
 		luma[i] = stretched(i, 16, 0, 219)
@@ -85,7 +85,7 @@ func fullRange(picture *image.YCbCr) {
 	for _, plane := range []struct {
 		values []byte
 		table  *[256]byte
-	}{{picture.Y, &luma}, {picture.Cb, &chroma}, {picture.Cr, &chroma}} {
+	}{{img.Y, &luma}, {img.Cb, &chroma}, {img.Cr, &chroma}} {
 		for i, value := range plane.values {
 			plane.values[i] = plane.table[value]
 		}

@@ -66,10 +66,10 @@ func (c Case) check() error {
 				c.Calibration.Samples, c.Calibration.Classes, c.In.Samples, c.In.Classes)
 		}
 	}
-	by, err := signal(c.OODScore)
-	if err == nil && !by.Applies(c.In) {
+	score, err := oodScoreByName(c.OODScore)
+	if err == nil && !score.Applies(c.In) {
 		return errors.Errorf("evaluate: Assess: signal %s takes at least 2 samples, %s was predicted with %d",
-			by.Name, c.In.Name, c.In.Samples)
+			score.Name, c.In.Name, c.In.Samples)
 	}
 	return err
 }
@@ -145,7 +145,7 @@ func (a *Assessment) MarshalJSON() ([]byte, error) {
 		}
 		return &data{p.Name, p.Len(), p.Samples}
 	}
-	by, err := signal(a.OODScore)
+	score, err := oodScoreByName(a.OODScore)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (a *Assessment) MarshalJSON() ([]byte, error) {
 		Detections map[string]Detection `json:"detections,omitempty"`
 	}{In: about(a.In), Out: about(a.Out), Scores: a.Values, Detections: a.Detections}
 	if a.Out != nil {
-		all.Signal = by.Name
+		all.Signal = score.Name
 	}
 	b, err := json.Marshal(all)
 	return b, errors.Wrap(err, "evaluate: Assessment")

@@ -101,7 +101,7 @@ func TestRowsAreComplete(t *testing.T) {
 	if twice := slices.Compact(slices.Clone(names)); len(twice) != len(names) {
 		t.Errorf("names %v are not each their own", names)
 	}
-	if _, err := signal(DefaultOODScore); err != nil {
+	if _, err := oodScoreByName(DefaultOODScore); err != nil {
 		t.Error(err)
 	}
 }
@@ -135,7 +135,7 @@ func TestAssessAgainstDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	near(t, "AURC", a.Values["aurc"], curve.AURC, 0)
-	sets, err := whole.Calibration.Sets(whole.In.Probabilities, whole.In.Classes, Level)
+	sets, err := whole.Calibration.PredictionSets(whole.In.Probabilities, whole.In.Classes, Level)
 	if err != nil {
 		t.Fatal(err)
 	}

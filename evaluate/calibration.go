@@ -61,12 +61,12 @@ func Calibrate(p *Predictions) (*Calibration, error) {
 	slices.SortFunc(label, func(a, b float64) int { return cmp.Compare(b, a) })
 	return &Calibration{
 		Data: p.Name, Examples: p.Len(), Classes: p.Classes, Samples: p.Samples,
-		Label: someOf(label), Entropy: someOf(slices.Sorted(slices.Values(p.Entropy))),
+		Label: quantileSubset(label), Entropy: quantileSubset(slices.Sorted(slices.Values(p.Entropy))),
 	}, nil
 }
 
-// someOf keeps at most calibrationPoints of sorted values, the last among them.
-func someOf(sorted []float64) []float64 {
+// quantileSubset keeps at most calibrationPoints of sorted values, the last among them.
+func quantileSubset(sorted []float64) []float64 {
 	n, m := len(sorted), min(len(sorted), calibrationPoints)
 	kept := make([]float64, m)
 	for j := range kept {
@@ -82,7 +82,7 @@ func rank(n int, level float64) int {
 }
 
 // place is the index of the number of a rank, or of the next higher rank kept.
-func (c *Calibration) place(rank int) int {
+func (c *Calibration) index(rank int) int {
 	m := len(c.Label)
 	return (rank*m+c.Examples-1)/c.Examples - 1
 }
@@ -153,7 +153,7 @@ func (c *Calibration) EntropyThreshold(rate float64) (float64, error) {
 	if err := c.checkLevel("Familiar", rate); err != nil {
 		return 0, err
 	}
-	return c.Entropy[c.place(rank(c.Examples, rate))], nil
+	return c.Entropy[c.index(rank(c.Examples, rate))], nil
 }
 
 var (

@@ -71,7 +71,7 @@ func TestSetsCoverAsPromised(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := world(t, random, fresh, w.sharpness, w.grid)
-				sets, err := c.Sets(p.Probabilities, p.Classes, level)
+				sets, err := c.PredictionSets(p.Probabilities, p.Classes, level)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -178,7 +178,7 @@ func TestThresholdsAreOrderStatistics(t *testing.T) {
 	}
 }
 
-// Sets are nested: the set of a level lies in the sets of higher levels; classes have falling
+// PredictionSets are nested: the set of a level lies in the sets of higher levels; classes have falling
 // probability, each once.
 func TestSetsProperties(t *testing.T) {
 	held := world(t, rand.New(rand.NewPCG(14, 1)), 300, 1, 20)
@@ -190,11 +190,11 @@ func TestSetsProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.Float64Range(0.01, 0.99).Draw(t, "low")
 		high := rapid.Float64Range(low, 0.99).Draw(t, "high")
-		small, err := c.Sets(fresh.Probabilities, fresh.Classes, low)
+		small, err := c.PredictionSets(fresh.Probabilities, fresh.Classes, low)
 		if err != nil {
 			t.Fatal(err)
 		}
-		large, err := c.Sets(fresh.Probabilities, fresh.Classes, high)
+		large, err := c.PredictionSets(fresh.Probabilities, fresh.Classes, high)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestSetsWorkedByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets, err := c.Sets([]float64{0.7, 0.2, 0.1, 0.5, 0.5, 0, 0.4, 0, 0.6}, 3, 0.6)
+	sets, err := c.PredictionSets([]float64{0.7, 0.2, 0.1, 0.5, 0.5, 0, 0.4, 0, 0.6}, 3, 0.6)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestSetsWorkedByHand(t *testing.T) {
 		t.Errorf("got sets %v, want [[0] [] [2]]", got)
 	}
 	// Level .8 takes rank 4, the probability .3.
-	if sets, err = c.Sets([]float64{0.4, 0.2, 0.4, 0.3, 0.3, 0.4}, 3, 0.8); err != nil {
+	if sets, err = c.PredictionSets([]float64{0.4, 0.2, 0.4, 0.3, 0.3, 0.4}, 3, 0.8); err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(sets); got != "[[0 2] [2 0 1]]" {
@@ -278,18 +278,18 @@ func TestCalibrationRefuses(t *testing.T) {
 	_, err = Calibrate(&foreign)
 	refused(t, "label", err, "example 1: got label 2")
 	for _, level := range []float64{-1, 0, 1, math.NaN()} {
-		_, err = c.Sets(good.Probabilities, 2, level)
+		_, err = c.PredictionSets(good.Probabilities, 2, level)
 		refused(t, "level", err, "want one between 0 and 1")
 		_, err = c.InDistribution(good.Entropy, level)
 		refused(t, "rate", err, "want one between 0 and 1")
 	}
-	_, err = c.Sets(good.Probabilities, 2, 0.95)
+	_, err = c.PredictionSets(good.Probabilities, 2, 0.95)
 	refused(t, "few", err, "got 2 held-out examples of data, want at least 19 for level 0.95")
 	_, err = c.InDistribution(good.Entropy, 0.9)
 	refused(t, "few", err, "want at least 9 for level 0.9")
-	_, err = c.Sets([]float64{1, 0, 0}, 3, 0.5)
+	_, err = c.PredictionSets([]float64{1, 0, 0}, 3, 0.5)
 	refused(t, "classes", err, "got 3 classes, want 2")
-	_, err = c.Sets([]float64{1, 0.5}, 2, 0.5)
+	_, err = c.PredictionSets([]float64{1, 0.5}, 2, 0.5)
 	refused(t, "row", err, "sum to 1.5")
 	_, err = c.InDistribution([]float64{0, math.NaN()}, 0.5)
 	refused(t, "NaN", err, "entropy 1 is NaN")

@@ -76,11 +76,11 @@ func detectionScore(name, title, format, meaning string, of func(Detection) floa
 	return Score{
 		Name: name, Title: title, Format: format, Needs: NeedsOut, Meaning: meaning,
 		Of: func(c Case) (float64, error) {
-			by, err := signal(c.OODScore)
+			score, err := oodScoreByName(c.OODScore)
 			if err != nil {
 				return 0, err
 			}
-			d, err := Detect(by.Of(c.In), by.Of(c.Out))
+			d, err := Detect(score.Of(c.In), score.Of(c.Out))
 			return of(d), err
 		},
 	}
@@ -94,13 +94,13 @@ func withCurve(s Score, curve Curve) Score {
 // roc is the receiver operating characteristic: at each threshold of the case's signal, from the
 // highest to the lowest, the shares of In and of Out that reach it.
 func roc(c Case) (in, out []float64, err error) {
-	by, err := signal(c.OODScore)
+	score, err := oodScoreByName(c.OODScore)
 	if err != nil {
 		return nil, nil, err
 	}
 	in, out = []float64{0}, []float64{0}
 	var reached tieGroup
-	for _, g := range tieGroups(by.Of(c.In), by.Of(c.Out)) {
+	for _, g := range tieGroups(score.Of(c.In), score.Of(c.Out)) {
 		reached.in += g.in
 		reached.out += g.out
 		in = append(in, float64(reached.in)/float64(c.In.Len()))

@@ -67,7 +67,7 @@ func ExampleCalibrate() {
 		fmt.Println(err)
 		return
 	}
-	sets, err := calibration.Sets(fresh.Probabilities, fresh.Classes, 0.6)
+	sets, err := calibration.PredictionSets(fresh.Probabilities, fresh.Classes, 0.6)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -79,7 +79,7 @@ func ExampleCalibrate() {
 	}
 	fmt.Println("plausible classes:", sets)
 	fmt.Println("familiar:", familiar)
-	_, err = calibration.Sets(fresh.Probabilities, fresh.Classes, 0.95)
+	_, err = calibration.PredictionSets(fresh.Probabilities, fresh.Classes, 0.95)
 	fmt.Println(err)
 	// Output:
 	// plausible classes: [[0] []]

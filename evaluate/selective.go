@@ -59,7 +59,7 @@ var aurcScore = Score{
 	Meaning: "The error rate among the answers given, averaged over the shares of answers given, " +
 		"where the most uncertain are withheld first (Geifman, Uziel, El-Yaniv 2019); less is better.",
 	Of: func(c Case) (float64, error) {
-		by, err := signal(c.OODScore)
+		score, err := oodScoreByName(c.OODScore)
 		if err != nil {
 			return 0, err
 		}
@@ -67,7 +67,7 @@ var aurcScore = Score{
 		if err != nil {
 			return 0, err
 		}
-		curve, err := RiskCoverage(by.Of(c.In), correct)
+		curve, err := RiskCoverage(score.Of(c.In), correct)
 		return curve.AURC, err
 	},
 }

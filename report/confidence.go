@@ -82,7 +82,7 @@ var confidenceRow = FigureRow{
 		return sameData(subjects) && sameClasses(subjects) && sameOut(subjects)
 	},
 	Draw: func(subjects []Subject) (*Figure, error) {
-		in, out := kinds(subjects)
+		in, out := dataNames(subjects)
 		methods := make([]confidences, len(subjects))
 		for i, s := range subjects {
 			methods[i] = confidences{Method: s.Name, In: s.In.Confidence}

@@ -184,8 +184,8 @@ type confusion struct {
 	total         int
 }
 
-// maxConfused are the pairs that all subjects together confuse most often.
-func maxConfused(subjects []Subject, count int) []confusion {
+// topConfusions are the pairs that all subjects together confuse most often.
+func topConfusions(subjects []Subject, count int) []confusion {
 	var pairs []confusion
 	of := make([][][]int, len(subjects))
 	for i, s := range subjects {

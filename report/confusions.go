@@ -25,10 +25,10 @@ var confusionsRow = FigureRow{
 		"number of images, by run.",
 	Applies: func(subjects []Subject) bool {
 		return all(subjects, Subject.labelledEnough) && sameData(subjects) && sameClasses(subjects) &&
-			len(maxConfused(subjects, 1)) > 0
+			len(topConfusions(subjects, 1)) > 0
 	},
 	Draw: func(subjects []Subject) (*Figure, error) {
-		pairs := maxConfused(subjects, pairsShown)
+		pairs := topConfusions(subjects, pairsShown)
 		most := 0
 		key := make(legend, len(subjects))
 		for i, s := range subjects {

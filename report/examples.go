@@ -10,7 +10,7 @@ import (
 )
 
 // shown is the number of images of each kind in the figure of examples.
-const shown = 5
+const examplesShown = 5
 
 var examplesRow = FigureRow{
 	File: "examples", Title: "What they were shown",
@@ -18,17 +18,17 @@ var examplesRow = FigureRow{
 		"the guess of each run.",
 	Applies: func(subjects []Subject) bool { return sameData(subjects) && shownIn(subjects) != nil },
 	Draw: func(subjects []Subject) (*Figure, error) {
-		pictures := shownIn(subjects)
+		images := shownIn(subjects)
 		var tiles []tile
 		for _, i := range exampleNumbers(subjects[0].In) {
-			tiles = append(tiles, tileOf(subjects, Subject.in, pictures, i))
+			tiles = append(tiles, tileOf(subjects, Subject.in, images, i))
 		}
-		if pictures = shownOut(subjects); pictures != nil && sameOut(subjects) && subjects[0].Out != nil {
+		if images = shownOut(subjects); images != nil && sameOut(subjects) && subjects[0].Out != nil {
 			for _, i := range exampleNumbers(subjects[0].Out) {
-				tiles = append(tiles, tileOf(subjects, Subject.out, pictures, i))
+				tiles = append(tiles, tileOf(subjects, Subject.out, images, i))
 			}
 		}
-		return imageGrid(namesOf(subjects), tiles, shown)
+		return imageGrid(namesOf(subjects), tiles, examplesShown)
 	},
 }
 
@@ -47,13 +47,13 @@ var mistakesRow = FigureRow{
 			t.Group = ""
 			tiles = append(tiles, t)
 		}
-		return imageGrid(namesOf(subjects), tiles, shown)
+		return imageGrid(namesOf(subjects), tiles, examplesShown)
 	},
 }
 
 // alike is how many images of the same mistake are shown if there are others: data often have many
 // images of one object.
-const alike = 2
+const maxSameMistake = 2
 
 // mistakes are the indices of at most 2 shown images with any subject's surest wrong answers, the
 // surest first.
@@ -77,7 +77,7 @@ func mistakes(subjects []Subject) []int {
 	var different, others []mistake
 	seen := map[[2]int]int{}
 	for _, m := range slices.SortedFunc(maps.Values(surest), bySureness) {
-		if pair := [2]int{m.label, m.guess}; seen[pair] < alike {
+		if pair := [2]int{m.label, m.guess}; seen[pair] < maxSameMistake {
 			seen[pair]++
 			different = append(different, m)
 		} else {
@@ -85,7 +85,7 @@ func mistakes(subjects []Subject) []int {
 		}
 	}
 	kept := slices.Concat(different, others)
-	kept = kept[:min(len(kept), 2*shown)]
+	kept = kept[:min(len(kept), 2*examplesShown)]
 	slices.SortFunc(kept, bySureness)
 	numbers := make([]int, len(kept))
 	for i, m := range kept {
@@ -135,7 +135,7 @@ func shownOut(subjects []Subject) *Images {
 // exampleNumbers are the first images of the first classes, in the order of the data, and then
 // others; spread over the data where labels are unknown.
 func exampleNumbers(p *evaluate.Predictions) []int {
-	count := min(shown, p.Len())
+	count := min(examplesShown, p.Len())
 	var numbers, others []int
 	if p.Labels == nil {
 		for i := range count {
@@ -156,14 +156,14 @@ func exampleNumbers(p *evaluate.Predictions) []int {
 }
 
 // tileOf shows one image of the given predictions, with the guesses of all subjects.
-func tileOf(subjects []Subject, of func(Subject) *evaluate.Predictions, pictures *Images, i int) tile {
+func tileOf(subjects []Subject, of func(Subject) *evaluate.Predictions, images *Images, i int) tile {
 	p := of(subjects[0])
-	t := tile{Group: p.Name, Title: fmt.Sprintf("number %d", i+1), Image: pictures.picture(i)}
-	if i < len(pictures.Names) {
-		t.Title = pictures.Names[i]
+	t := tile{Group: p.Name, Title: fmt.Sprintf("number %d", i+1), Image: images.render(i)}
+	if i < len(images.Names) {
+		t.Title = images.Names[i]
 	}
 	if p.Labels != nil {
-		t.Title = pictures.className(int(p.Labels[i]))
+		t.Title = images.className(int(p.Labels[i]))
 	}
 	names := namesIn(subjects)
 	for _, s := range subjects {

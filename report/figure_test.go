@@ -64,14 +64,14 @@ func smallFigures(t *testing.T) map[string]*Figure {
 	add("curves", f, err)
 	f, err = riskCoverage([]selection{{"SGD", "letters", evaluate.SelectiveRisk{Coverage: []float64{0.5, 1}, Risk: []float64{0, 0.1}, AURC: 0.05}}})
 	add("riskcoverage", f, err)
-	pictures := &Images{
+	images := &Images{
 		Pixels:   []byte{0, 255, 0, 0, 255, 0, 0, 255, 0, 255, 128, 255, 9, 9, 9, 9, 9, 9},
 		Channels: 1, Height: 2, Width: 3, Ink: true,
 	}
 	f, err = imageGrid([]string{"SGD", "SGLD"}, []tile{
-		{"digits", "1", pictures.picture(0), []guess{{"1", 1}, {"1", 0.99}}},
-		{"letters", "A", pictures.picture(1), []guess{{"4", 0.9}, {"8", 0.3}}},
-		{"letters", "B", pictures.picture(2), []guess{{"0", 0}, {"8", 0.5}}},
+		{"digits", "1", images.render(0), []guess{{"1", 1}, {"1", 0.99}}},
+		{"letters", "A", images.render(1), []guess{{"4", 0.9}, {"8", 0.3}}},
+		{"letters", "B", images.render(2), []guess{{"0", 0}, {"8", 0.5}}},
 	}, 2)
 	add("imagegrid", f, err)
 	subjects := whole.subjects(t)

@@ -22,7 +22,7 @@ type FigureRow struct {
 // Figures returns the table of figures, in the order in which a page shows them.
 func Figures() []FigureRow {
 	rows := []FigureRow{
-		examplesRow, mistakesRow, confidenceRow, familiarityRow, coverageRow, reliabilityRow, setsRow,
+		examplesRow, mistakesRow, confidenceRow, inDistributionRow, coverageRow, reliabilityRow, setsRow,
 		confusionRow, confusionsRow,
 	}
 	for _, score := range evaluate.Scores() {
@@ -60,7 +60,7 @@ func scoreRow(score evaluate.Score) FigureRow {
 
 // CaptionFor returns the caption with the names of the data.
 func (r FigureRow) CaptionFor(subjects []Subject) string {
-	in, out := kinds(subjects)
+	in, out := dataNames(subjects)
 	return namedData(r.Caption, in, out)
 }
 

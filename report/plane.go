@@ -11,7 +11,7 @@ import (
 )
 
 // crowd is the number of points above which they are small and translucent, to show their density.
-const crowd = 300
+const manyPoints = 300
 
 // Levels are a function of two quantities on a grid, drawn as lines of equal value.
 type Levels struct {
@@ -127,7 +127,7 @@ func (t Track) plotters(i int) ([]plot.Plotter, plot.Thumbnailer) {
 		}, line(nil, style)
 	}
 	thumb := &plotter.Scatter{GlyphStyle: dot}
-	if len(points) > crowd {
+	if len(points) > manyPoints {
 		dot.Radius, dot.Color = 1.1, translucent(methodColor(i), 0.45)
 	}
 	return []plot.Plotter{&plotter.Scatter{XYs: points, GlyphStyle: dot}}, thumb

@@ -18,7 +18,7 @@ var setsRow = FigureRow{
 	Caption: "Sets of plausible classes for {in}: how many classes they have at a level of 95 %, and, " +
 		"where labels are known, how often they have the label, which is to be as often as promised.",
 	Applies: func(subjects []Subject) bool {
-		return calibrated(subjects) && all(subjects, func(s Subject) bool { return s.In.Len() >= fewest })
+		return calibrated(subjects) && all(subjects, func(s Subject) bool { return s.In.Len() >= minExamples })
 	},
 	Draw: func(subjects []Subject) (*Figure, error) {
 		sizes, err := sizesPanel(subjects)
@@ -53,7 +53,7 @@ func sizesPanel(subjects []Subject) (*plot.Plot, error) {
 	largest := 2
 	remarks := []remark{{"mean", muted}}
 	for i, s := range subjects {
-		sets, err := s.Calibration.Sets(s.In.Probabilities, s.In.Classes, evaluate.Level)
+		sets, err := s.Calibration.PredictionSets(s.In.Probabilities, s.In.Classes, evaluate.Level)
 		if err != nil {
 			return nil, err
 		}

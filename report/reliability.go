@@ -38,11 +38,11 @@ func reliability(methods []diagram) (*Figure, error) {
 	lowest := 1.0
 	for i, m := range methods {
 		names[i] = m.Method
-		least, err := reliabilityLowest(m)
+		lowest, err := reliabilityLowest(m)
 		if err != nil {
 			return nil, err
 		}
-		lowest = min(lowest, least)
+		lowest = min(lowest, lowest)
 		style := methodLine(i, 1.4)
 		style.Dashes = nil
 		var many, few plotter.XYs

@@ -210,11 +210,11 @@ b      0.7500                0.500  0.6250
 `},
 		{func() (*Table, error) {
 			return SeedsTable([]Subject{
-				{Name: "a", ButSeed: "A", Assessment: run(0.5)}, {Name: "alone", ButSeed: "B", Assessment: run(0.25)},
-				{Name: "b", ButSeed: "C", Assessment: run(0.25)}, {Name: "a2", ButSeed: "A", Seed: 2, Assessment: run(0.75)},
+				{Name: "a", SeedGroup: "A", Assessment: run(0.5)}, {Name: "alone", SeedGroup: "B", Assessment: run(0.25)},
+				{Name: "b", SeedGroup: "C", Assessment: run(0.25)}, {Name: "a2", SeedGroup: "A", Seed: 2, Assessment: run(0.75)},
 				{Name: "no kind", Assessment: run(0)}, {Name: "no kind either", Assessment: run(0)},
-				{Name: "a again", ButSeed: "A", Assessment: run(0)}, {Name: "alone again", ButSeed: "B", Assessment: run(0)},
-				{Name: "a3", ButSeed: "A", Seed: 3, Assessment: run(1)}, {Name: "b2", ButSeed: "C", Seed: 7, Assessment: run(0.25)}, {Name: "a4", ButSeed: "A"},
+				{Name: "a again", SeedGroup: "A", Assessment: run(0)}, {Name: "alone again", SeedGroup: "B", Assessment: run(0)},
+				{Name: "a3", SeedGroup: "A", Seed: 3, Assessment: run(1)}, {Name: "b2", SeedGroup: "C", Seed: 7, Assessment: run(0.25)}, {Name: "a4", SeedGroup: "A"},
 			})
 		}, `mean over seeds           a, 3 seeds       b, 2 seeds
 -----------------------------------------------------
@@ -263,7 +263,7 @@ func TestMistakes(t *testing.T) {
 	if got := mistakes(subjects); !slices.Equal(got, []int{3, 1}) {
 		t.Errorf("got %v, want 3, which the second took for 0 with .9, and 1", got)
 	}
-	pairs := maxConfused(subjects, 5)
+	pairs := topConfusions(subjects, 5)
 	if len(pairs) != 2 || pairs[0].total != 2 || pairs[0].label != 0 || pairs[0].answer != 1 || !slices.Equal(pairs[1].counts, []int{1, 1}) {
 		t.Errorf("got pairs %+v, want 0 taken for 1 and 1 taken for 0, once by each", pairs)
 	}
@@ -297,7 +297,7 @@ func TestMistakes(t *testing.T) {
 func TestPictures(t *testing.T) {
 	at := func(img image.Image, x, y int) color.RGBA { return color.RGBAModel.Convert(img.At(x, y)).(color.RGBA) }
 	coloured := &Images{Pixels: []byte{9, 9, 9, 9, 9, 9, 1, 2, 3, 4, 5, 6}, Channels: 3, Height: 1, Width: 2, Ink: true}
-	img := coloured.picture(1)
+	img := coloured.render(1)
 	if size := img.Bounds().Size(); size != image.Pt(240, 120) {
 		t.Errorf("a picture of 2 x 1 is drawn with %v pixels", size)
 	}
@@ -308,12 +308,12 @@ func TestPictures(t *testing.T) {
 		t.Errorf("right: got %v, want %v", got, want)
 	}
 	opaque := &Images{Pixels: []byte{1, 2, 3, 99}, Channels: 4, Height: 1, Width: 1, Ink: true}
-	if got, want := at(opaque.picture(0), 0, 0), (color.RGBA{R: 1, G: 2, B: 3, A: 255}); got != want {
+	if got, want := at(opaque.render(0), 0, 0), (color.RGBA{R: 1, G: 2, B: 3, A: 255}); got != want {
 		t.Errorf("four channels: got %v, want %v", got, want)
 	}
 	for ink, want := range map[bool]uint8{false: 100, true: 155} {
 		large := &Images{Pixels: slices.Repeat([]byte{100}, 500*1000), Channels: 1, Height: 500, Width: 1000, Ink: ink}
-		img = large.picture(0)
+		img = large.render(0)
 		if size := img.Bounds().Size(); size != image.Pt(240, 120) {
 			t.Errorf("a large picture is drawn with %v pixels", size)
 		}
@@ -356,7 +356,7 @@ func TestCoverageByLevel(t *testing.T) {
 		t.Fatalf("%d levels, want those from .50 to .98", len(points))
 	}
 	for _, p := range points {
-		sets, err := s.Calibration.Sets(s.In.Probabilities, s.In.Classes, p.X)
+		sets, err := s.Calibration.PredictionSets(s.In.Probabilities, s.In.Classes, p.X)
 		if err != nil {
 			t.Fatal(err)
 		}

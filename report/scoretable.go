@@ -26,7 +26,7 @@ func ScoreTable(subjects []Subject) (*Table, error) {
 // RunTable returns the table of the scores of many subjects: a row for each subject, all assessed,
 // a column for each score that applies to any of them.
 func RunTable(subjects []Subject) (*Table, error) {
-	in, out := kinds(subjects)
+	in, out := dataNames(subjects)
 	var shown []evaluate.Score
 	var columns []Column
 	for _, score := range evaluate.Scores() {
@@ -105,14 +105,14 @@ func SeedsTable(subjects []Subject) (*Table, error) {
 	groups, names := map[string][]*evaluate.Assessment{}, map[string]string{}
 	var order []string
 	for i, s := range subjects {
-		again := func(t Subject) bool { return t.ButSeed == s.ButSeed && t.Seed == s.Seed && t.Assessment != nil }
-		if s.ButSeed == "" || s.Assessment == nil || slices.ContainsFunc(subjects[:i], again) {
+		again := func(t Subject) bool { return t.SeedGroup == s.SeedGroup && t.Seed == s.Seed && t.Assessment != nil }
+		if s.SeedGroup == "" || s.Assessment == nil || slices.ContainsFunc(subjects[:i], again) {
 			continue
 		}
-		if groups[s.ButSeed] == nil {
-			order, names[s.ButSeed] = append(order, s.ButSeed), s.Name
+		if groups[s.SeedGroup] == nil {
+			order, names[s.SeedGroup] = append(order, s.SeedGroup), s.Name
 		}
-		groups[s.ButSeed] = append(groups[s.ButSeed], s.Assessment)
+		groups[s.SeedGroup] = append(groups[s.SeedGroup], s.Assessment)
 	}
 	var titles []string
 	var several [][]*evaluate.Assessment
@@ -137,7 +137,7 @@ func scoresOver(corner string, names []string, groups [][]*evaluate.Assessment) 
 			subjects = append(subjects, Subject{Assessment: a})
 		}
 	}
-	in, out := kinds(subjects)
+	in, out := dataNames(subjects)
 	table := NewTable(corner, columns...)
 	for _, score := range evaluate.Scores() {
 		cells := make([]any, len(groups))
@@ -183,7 +183,7 @@ func DetectionTable(subjects []Subject) (*Table, error) {
 
 // Meanings explains the scores that apply to any of the subjects, a paragraph each.
 func Meanings(subjects []Subject) []string {
-	in, out := kinds(subjects)
+	in, out := dataNames(subjects)
 	var meanings []string
 	for _, score := range evaluate.Scores() {
 		if !all(subjects, func(s Subject) bool {
@@ -211,7 +211,7 @@ func scoreSections(subjects []Subject) ([]Section, error) {
 	}
 	sections := []Section{{Title: "Scores", Table: scores, Notes: Meanings(subjects)}}
 	if detections != nil {
-		_, out := kinds(subjects)
+		_, out := dataNames(subjects)
 		sections = append(sections, Section{
 			Title: "Detection", Table: detections,
 			Text: []string{"How well each uncertainty detects " + out + ", which is the positive class."},

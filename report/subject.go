@@ -13,10 +13,10 @@ import (
 // it is left out.
 type Subject struct {
 	Name string
-	// ButSeed is what the run is but for its Seed: subjects with the same are a group, unless it is
+	// SeedGroup is what the run is but for its Seed: subjects with the same are a group, unless it is
 	// empty.
-	ButSeed string
-	Seed    uint64
+	SeedGroup string
+	Seed      uint64
 	// Optimizer says that the run ends in one network, not in samples of a posterior.
 	Optimizer bool
 	// Assessment is nil for a run that was not assessed.
@@ -40,16 +40,16 @@ func checkSubjects(what string, subjects []Subject) error {
 		names[i] = s.Name
 		for _, of := range []struct {
 			kind        string
-			pictures    *Images
+			images      *Images
 			predictions *evaluate.Predictions
 		}{{"InImages", s.InImages, s.in()}, {"OutImages", s.OutImages, s.out()}} {
-			if of.pictures == nil {
+			if of.images == nil {
 				continue
 			}
-			if err := of.pictures.check(what + ": " + s.Name + ": " + of.kind); err != nil {
+			if err := of.images.check(what + ": " + s.Name + ": " + of.kind); err != nil {
 				return err
 			}
-			if n := of.pictures.Len(); n > 0 && of.predictions != nil && n != of.predictions.Len() {
+			if n := of.images.Len(); n > 0 && of.predictions != nil && n != of.predictions.Len() {
 				return errors.Errorf("report: %s: %s: %s has %d images for %d predictions, want as many",
 					what, s.Name, of.kind, n, of.predictions.Len())
 			}
@@ -78,9 +78,9 @@ func (s Subject) out() *evaluate.Predictions {
 func (s Subject) labelled() bool { return s.in() != nil && s.In.Labels != nil }
 
 // fewest is the least number of examples for which a figure of shares makes sense.
-const fewest = 20
+const minExamples = 20
 
-func (s Subject) labelledEnough() bool { return s.labelled() && s.In.Len() >= fewest }
+func (s Subject) labelledEnough() bool { return s.labelled() && s.In.Len() >= minExamples }
 
 // all reports whether each subject has a property.
 func all(subjects []Subject, property func(Subject) bool) bool {
@@ -112,7 +112,7 @@ func sameOut(subjects []Subject) bool {
 }
 
 // kinds are the names of the data of the kind that was learnt and of the other kind.
-func kinds(subjects []Subject) (in, out string) {
+func dataNames(subjects []Subject) (in, out string) {
 	var ins, outs []string
 	for _, s := range subjects {
 		if p := s.in(); p != nil && !slices.Contains(ins, p.Name) {

@@ -54,7 +54,7 @@ func (d drawn) subjects(t *testing.T) []Subject {
 	for n := range labels {
 		labels[n], outLabels[n] = int32(random.IntN(d.classes)), int32(random.IntN(2*d.classes))
 	}
-	pictures := func() *Images {
+	images := func() *Images {
 		p := &Images{Pixels: make([]byte, d.examples*d.channels*d.side*d.side), Channels: d.channels, Height: d.side, Width: d.side, Ink: true}
 		for i := range p.Pixels {
 			p.Pixels[i] = byte(random.UintN(256))
@@ -64,7 +64,7 @@ func (d drawn) subjects(t *testing.T) []Subject {
 		}
 		return p
 	}
-	in, out := pictures(), pictures()
+	in, out := images(), images()
 	var subjects []Subject
 	for i := range d.runs {
 		s := Subject{Name: string(rune('a'+i)) + strings.Repeat(" long", 3*(i%2)), Optimizer: i == 0}

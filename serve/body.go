@@ -13,39 +13,39 @@ import (
 )
 
 // encoded is a picture as received.
-type encoded struct {
+type upload struct {
 	file    string // the client's name for it, if it has one
 	content []byte
 }
 
 // question is what a request asks.
-type question struct {
-	pictures      []encoded
+type predictRequest struct {
+	images        []upload
 	probabilities bool
 }
 
 // hold is what a request has taken of the budget.
-type hold struct {
+type reservation struct {
 	budget *budget
 	bytes  int
 }
 
-func (h *hold) take(bytes int) error {
-	if !h.budget.take(bytes) {
+func (h *reservation) reserve(bytes int) error {
+	if !h.budget.reserve(bytes) {
 		return refuse(http.StatusServiceUnavailable, "the server is busy: no room for this request's bytes at present")
 	}
 	h.bytes += bytes
 	return nil
 }
 
-func (h *hold) giveBack() { h.budget.giveBack(h.bytes) }
+func (h *reservation) release() { h.budget.release(h.bytes) }
 
 // firstRoom is what a body gets before its first byte arrives: a client that promises many bytes
 // and sends none takes no more.
 const firstRoom = 16 << 10
 
 // readBody reads a request's body. It takes memory as bytes arrive, not as they are promised.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *hold) ([]byte, error) {
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation) ([]byte, error) {
 	most := s.options.MaxBody
 	if r.ContentLength > int64(most) {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "a body of %d bytes, wants at most %d", r.ContentLength, most)
@@ -55,7 +55,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *hold) ([]by
 	if r.ContentLength >= 0 {
 		room = min(room, int(r.ContentLength)+1)
 	}
-	if err := h.take(room); err != nil {
+	if err := h.reserve(room); err != nil {
 		return nil, err
 	}
 	body := make([]byte, 0, room)
@@ -74,11 +74,11 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *hold) ([]by
 		// A byte more than the limit, so that the reader notices if there is one.
 		before := cap(body)
 		room = min(2*before, most+1)
-		if err := h.take(room); err != nil {
+		if err := h.reserve(room); err != nil {
 			return nil, err
 		}
 		body = append(make([]byte, 0, room), body...)
-		h.budget.giveBack(before)
+		h.budget.release(before)
 		h.bytes -= before
 	}
 }
@@ -96,34 +96,34 @@ func bodyError(err error, most int) error {
 
 // parse finds the pictures in a body, by its content type: JSON, a form with files, or else one
 // picture.
-func (s *Server) parse(r *http.Request, body []byte, h *hold) (question, error) {
+func (s *Server) parse(r *http.Request, body []byte, h *reservation) (predictRequest, error) {
 	if len(body) == 0 {
-		return question{}, refuse(http.StatusBadRequest, "the body is empty, wants an image, a form with files, or JSON")
+		return predictRequest{}, refuse(http.StatusBadRequest, "the body is empty, wants an image, a form with files, or JSON")
 	}
 	kind, parameters, malformed := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if malformed != nil {
 		kind = "" // the picture's first bytes say what it is
 	}
-	var q question
+	var q predictRequest
 	var err error
 	switch kind {
 	case "application/json":
-		if err := h.take(3 * len(body)); err != nil { // the decoder's copies, and the pictures
+		if err := h.reserve(3 * len(body)); err != nil { // the decoder's copies, and the pictures
 			return q, err
 		}
 		q, err = s.parseJSON(body)
 	case "multipart/form-data":
-		if err := h.take(len(body)); err != nil {
+		if err := h.reserve(len(body)); err != nil {
 			return q, err
 		}
 		q, err = s.parseForm(body, parameters["boundary"])
 	default:
-		q.pictures = []encoded{{"", body}}
+		q.images = []upload{{"", body}}
 	}
 	if err != nil {
 		return q, err
 	}
-	if len(q.pictures) == 0 {
+	if len(q.images) == 0 {
 		return q, refuse(http.StatusBadRequest, "no images, wants 1 to %d", s.options.MaxImages)
 	}
 	switch wanted := r.URL.Query().Get("probabilities"); wanted {
@@ -143,9 +143,9 @@ func (s *Server) tooMany() error {
 
 // parseJSON reads {"images": ["base64", ...], "probabilities": true}, with no more images than
 // allowed.
-func (s *Server) parseJSON(body []byte) (question, error) {
-	var q question
-	wrong := func(err error) (question, error) {
+func (s *Server) parseJSON(body []byte) (predictRequest, error) {
+	var q predictRequest
+	wrong := func(err error) (predictRequest, error) {
 		return q, refuse(http.StatusBadRequest, `JSON: %v, wants {"images": ["base64", ...], "probabilities": true}`, err)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -161,20 +161,20 @@ func (s *Server) parseJSON(body []byte) (question, error) {
 			if err := d.Decode(&q.probabilities); err != nil {
 				return wrong(err)
 			}
-		case name == "images" && q.pictures == nil:
+		case name == "images" && q.images == nil:
 			if err := expect(d, json.Delim('[')); err != nil {
 				return wrong(err)
 			}
-			q.pictures = []encoded{}
+			q.images = []upload{}
 			for d.More() {
-				if len(q.pictures) == s.options.MaxImages {
+				if len(q.images) == s.options.MaxImages {
 					return q, s.tooMany()
 				}
 				var content []byte
 				if err := d.Decode(&content); err != nil {
-					return wrong(errors.Wrapf(err, "image %d", len(q.pictures)))
+					return wrong(errors.Wrapf(err, "image %d", len(q.images)))
 				}
-				q.pictures = append(q.pictures, encoded{"", content})
+				q.images = append(q.images, upload{"", content})
 			}
 			if err := expect(d, json.Delim(']')); err != nil {
 				return wrong(err)
@@ -204,8 +204,8 @@ func expect(d *json.Decoder, want json.Delim) error {
 }
 
 // parseForm takes each part of a form as a picture.
-func (s *Server) parseForm(body []byte, boundary string) (question, error) {
-	var q question
+func (s *Server) parseForm(body []byte, boundary string) (predictRequest, error) {
+	var q predictRequest
 	if boundary == "" {
 		return q, refuse(http.StatusBadRequest, "form: the content type has no boundary")
 	}
@@ -216,15 +216,15 @@ func (s *Server) parseForm(body []byte, boundary string) (question, error) {
 			return q, nil
 		}
 		if err != nil {
-			return q, refuse(http.StatusBadRequest, "form: part %d: %v", len(q.pictures), err)
+			return q, refuse(http.StatusBadRequest, "form: part %d: %v", len(q.images), err)
 		}
-		if len(q.pictures) == s.options.MaxImages {
+		if len(q.images) == s.options.MaxImages {
 			return q, s.tooMany()
 		}
 		content, err := io.ReadAll(part)
 		if err != nil {
-			return q, refuse(http.StatusBadRequest, "form: part %d: %v", len(q.pictures), err)
+			return q, refuse(http.StatusBadRequest, "form: part %d: %v", len(q.images), err)
 		}
-		q.pictures = append(q.pictures, encoded{part.FileName(), content})
+		q.images = append(q.images, upload{part.FileName(), content})
 	}
 }

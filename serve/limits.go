@@ -8,37 +8,37 @@ import (
 
 // budget is a number of bytes that all requests share.
 type budget struct {
-	most int64
-	used atomic.Int64
+	limit int64
+	used  atomic.Int64
 }
 
 // take takes that many bytes, or none and returns false if there are not enough.
-func (b *budget) take(bytes int) bool {
-	if b.used.Add(int64(bytes)) <= b.most {
+func (b *budget) reserve(bytes int) bool {
+	if b.used.Add(int64(bytes)) <= b.limit {
 		return true
 	}
 	b.used.Add(-int64(bytes))
 	return false
 }
 
-func (b *budget) giveBack(bytes int) { b.used.Add(-int64(bytes)) }
+func (b *budget) release(bytes int) { b.used.Add(-int64(bytes)) }
 
 // turns lets holders of together at most free units go on, and others wait their turn, first come,
 // first served.
-type turns struct {
+type semaphore struct {
 	mu      sync.Mutex
 	free    int
-	waiting []*turn
+	waiting []*waiter
 }
 
-type turn struct {
+type waiter struct {
 	units int
-	come  chan struct{} // closed when it has its units
+	ready chan struct{} // closed when it has its units
 }
 
 // wait returns when it has that many units, which may not exceed the total, or with the context's
 // error.
-func (t *turns) wait(ctx context.Context, units int) error {
+func (t *semaphore) acquire(ctx context.Context, units int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -48,11 +48,11 @@ func (t *turns) wait(ctx context.Context, units int) error {
 		t.mu.Unlock()
 		return nil
 	}
-	mine := &turn{units, make(chan struct{})}
+	mine := &waiter{units, make(chan struct{})}
 	t.waiting = append(t.waiting, mine)
 	t.mu.Unlock()
 	select {
-	case <-mine.come:
+	case <-mine.ready:
 		return nil
 	case <-ctx.Done():
 	}
@@ -61,27 +61,27 @@ func (t *turns) wait(ctx context.Context, units int) error {
 	for i, other := range t.waiting {
 		if other == mine {
 			t.waiting = append(t.waiting[:i], t.waiting[i+1:]...)
-			t.admit()
+			t.wakeWaiters()
 			return ctx.Err()
 		}
 	}
 	t.free += units // it had its turn at the same moment
-	t.admit()
+	t.wakeWaiters()
 	return ctx.Err()
 }
 
 // end gives units back.
-func (t *turns) end(units int) {
+func (t *semaphore) release(units int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.free += units
-	t.admit()
+	t.wakeWaiters()
 }
 
-func (t *turns) admit() {
+func (t *semaphore) wakeWaiters() {
 	for len(t.waiting) > 0 && t.free >= t.waiting[0].units {
 		t.free -= t.waiting[0].units
-		close(t.waiting[0].come)
+		close(t.waiting[0].ready)
 		t.waiting = t.waiting[1:]
 	}
 }

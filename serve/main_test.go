@@ -66,10 +66,10 @@ func patterns(n int, stream uint16) *datasets.Dataset {
 }
 
 func pngOf(pixels []byte) []byte {
-	picture := image.NewGray(image.Rect(0, 0, side, side))
-	copy(picture.Pix, pixels)
+	image := image.NewGray(image.Rect(0, 0, side, side))
+	copy(image.Pix, pixels)
 	var b bytes.Buffer
-	check(png.Encode(&b, picture))
+	check(png.Encode(&b, image))
 	return b.Bytes()
 }
 
@@ -126,7 +126,7 @@ func newFake(t testing.TB, options Options, answer func(pixels []byte) ([]pollen
 		t.Fatal(err)
 	}
 	f := &fake{answer: answer}
-	s := newServer(f, theRun.Manifest().Data, about{Name: "fake"}, options)
+	s := newServer(f, theRun.Manifest().Data, runInfo{Name: "fake"}, options)
 	t.Cleanup(func() { s.Close() })
 	return s, f
 }

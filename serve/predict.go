@@ -12,8 +12,8 @@ import (
 
 // predict answers POST /predict.
 func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
-	h := &hold{budget: &s.memory}
-	defer h.giveBack()
+	h := &reservation{budget: &s.memory}
+	defer h.release()
 	if !s.queue.open() {
 		return refuse(http.StatusServiceUnavailable, "the server is closing")
 	}
@@ -29,16 +29,16 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.options.Timeout)
 	defer cancel()
-	pixels, err := s.decode(ctx, q.pictures, h)
+	pixels, err := s.decode(ctx, q.images, h)
 	if err != nil {
 		return err
 	}
-	answers, err := s.queue.ask(ctx, len(q.pictures), pixels)
+	answers, err := s.queue.submit(ctx, len(q.images), pixels)
 	if err != nil {
 		return err
 	}
 	for i := range answers {
-		answers[i].File = q.pictures[i].file
+		answers[i].File = q.images[i].file
 		if !q.probabilities {
 			answers[i].Probabilities = nil
 		}
@@ -50,19 +50,19 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 }
 
 // decode turns pictures into the images that the network sees, [n C H W].
-func (s *Server) decode(ctx context.Context, pictures []encoded, h *hold) ([]byte, error) {
+func (s *Server) decode(ctx context.Context, images []upload, h *reservation) ([]byte, error) {
 	d := &s.data
 	size := d.Channels * d.Height * d.Width
-	if err := h.take(2 * size * len(pictures)); err != nil { // these, and their copy in a batch
+	if err := h.reserve(2 * size * len(images)); err != nil { // these, and their copy in a batch
 		return nil, err
 	}
-	pixels := make([]byte, 0, size*len(pictures))
-	for i, picture := range pictures {
+	pixels := make([]byte, 0, size*len(images))
+	for i, image := range images {
 		name := fmt.Sprintf("image %d", i)
-		if picture.file != "" {
-			name += fmt.Sprintf(" (%.80s)", picture.file)
+		if image.file != "" {
+			name += fmt.Sprintf(" (%.80s)", image.file)
 		}
-		height, width, err := datasets.Measure(picture.content)
+		height, width, err := datasets.Measure(image.content)
 		if err != nil {
 			return nil, refuse(http.StatusBadRequest, "%s: %v", name, err)
 		}
@@ -70,10 +70,10 @@ func (s *Server) decode(ctx context.Context, pictures []encoded, h *hold) ([]byt
 			return nil, refuse(http.StatusRequestEntityTooLarge, "%s has %dx%d pixels, wants at most %d", name, width, height, s.options.MaxPixels)
 		}
 		units := max(height*width, s.options.MaxPixels/maxDecoding)
-		if err := s.decoding.wait(ctx, units); err != nil {
-			return nil, late(ctx)
+		if err := s.decoding.acquire(ctx, units); err != nil {
+			return nil, contextError(ctx)
 		}
-		image, err := s.decodeOne(picture.content, units)
+		image, err := s.decodeOne(image.content, units)
 		if err != nil {
 			return nil, refuse(http.StatusBadRequest, "%s: %v", name, err)
 		}
@@ -87,6 +87,6 @@ const maxDecoding = 32
 
 // decodeOne decodes one picture, which has its turn, and ends the turn.
 func (s *Server) decodeOne(content []byte, units int) ([]byte, error) {
-	defer s.decoding.end(units)
+	defer s.decoding.release(units)
 	return datasets.Decode(content, s.data.Channels, s.data.Height, s.data.Width)
 }

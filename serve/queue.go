@@ -24,7 +24,7 @@ type predictor interface {
 // once.
 type queue struct {
 	predictor predictor
-	most      int           // images that wait
+	capacity  int           // images that wait
 	wait      time.Duration // for others
 	counts    *counts
 
@@ -49,43 +49,43 @@ type result struct {
 }
 
 func newQueue(p predictor, most int, wait time.Duration, c *counts) *queue {
-	q := &queue{predictor: p, most: most, wait: wait, counts: c, jobs: make(chan *job, most), ended: make(chan struct{})}
+	q := &queue{predictor: p, capacity: most, wait: wait, counts: c, jobs: make(chan *job, most), ended: make(chan struct{})}
 	go q.serve()
 	return q
 }
 
 // ask waits for the answers for some images, [images C H W].
-func (q *queue) ask(ctx context.Context, images int, pixels []byte) ([]pollen.Answer, error) {
+func (q *queue) submit(ctx context.Context, images int, pixels []byte) ([]pollen.Answer, error) {
 	j := &job{ctx, images, pixels, make(chan result, 1)}
-	if err := q.enter(j); err != nil {
+	if err := q.enqueue(j); err != nil {
 		return nil, err
 	}
 	select {
 	case r := <-j.result:
 		return r.answers, r.err
 	case <-ctx.Done():
-		return nil, late(ctx)
+		return nil, contextError(ctx)
 	}
 }
 
 // late explains why a request whose context has ended is not answered.
-func late(ctx context.Context) error {
+func contextError(ctx context.Context) error {
 	if ctx.Err() == context.DeadlineExceeded {
 		return refuse(http.StatusServiceUnavailable, "the server is busy: no answer in time")
 	}
-	return refuse(gone, "the client is gone")
+	return refuse(statusClientClosed, "the client is gone")
 }
 
-func (q *queue) enter(j *job) error {
+func (q *queue) enqueue(j *job) error {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	if q.closed {
 		return refuse(http.StatusServiceUnavailable, "the server is closing")
 	}
-	if waiting := q.waiting.Add(int64(j.images)); waiting > int64(q.most) {
+	if waiting := q.waiting.Add(int64(j.images)); waiting > int64(q.capacity) {
 		q.waiting.Add(-int64(j.images))
 		return refuse(http.StatusServiceUnavailable, "the server is busy: %d images wait, wants at most %d with these %d",
-			waiting-int64(j.images), q.most, j.images)
+			waiting-int64(j.images), q.capacity, j.images)
 	}
 	q.jobs <- j
 	return nil

@@ -20,16 +20,16 @@ import (
 type Server struct {
 	options  Options
 	data     pollen.Data
-	about    about
+	info     runInfo
 	queue    *queue
 	memory   budget
-	decoding turns
+	decoding semaphore
 	counts   *counts
 	routes   *http.ServeMux
 }
 
 // about is what GET /run shows.
-type about struct {
+type runInfo struct {
 	Name               string   `json:"name"` // of the run's folder
 	Network            string   `json:"network"`
 	Method             string   `json:"method"`
@@ -65,7 +65,7 @@ func New(run *pollen.Run, options Options) (*Server, error) {
 		return nil, err
 	}
 	m := run.Manifest()
-	a := about{
+	a := runInfo{
 		Name: filepath.Base(run.Dir()), Network: m.Spec.NetworkName(), Method: pollen.MethodText(m.Spec.Method),
 		Data: m.Data.Name, Examples: m.Data.Size, Parameters: m.Parameters,
 		Channels: m.Data.Channels, Height: m.Data.Height, Width: m.Data.Width, ClassNames: m.Data.ClassNames,
@@ -75,10 +75,10 @@ func New(run *pollen.Run, options Options) (*Server, error) {
 	return newServer(p, m.Data, a, options), nil
 }
 
-func newServer(p predictor, data pollen.Data, a about, options Options) *Server {
+func newServer(p predictor, data pollen.Data, a runInfo, options Options) *Server {
 	a.MaxImages, a.MaxBody, a.MaxPixels = options.MaxImages, options.MaxBody, options.MaxPixels
-	s := &Server{options: options, data: data, about: a, counts: newCounts(), routes: http.NewServeMux()}
-	s.memory.most = int64(options.Memory)
+	s := &Server{options: options, data: data, info: a, counts: newCounts(), routes: http.NewServeMux()}
+	s.memory.limit = int64(options.Memory)
 	s.decoding.free = options.MaxPixels
 	s.queue = newQueue(p, options.Queue, options.Wait, s.counts)
 	s.routes.HandleFunc(predictRoute, func(w http.ResponseWriter, r *http.Request) {
@@ -86,7 +86,7 @@ func newServer(p predictor, data pollen.Data, a about, options Options) *Server 
 			s.writeError(w, err)
 		}
 	})
-	s.routes.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.about) })
+	s.routes.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.info) })
 	s.routes.HandleFunc("GET /health", s.health)
 	s.routes.HandleFunc("GET /metrics", s.metrics)
 	s.addPage()
@@ -144,13 +144,13 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 		Status  string `json:"status"`
 		Run     string `json:"run"`
 		Samples int    `json:"samples"`
-	}{status, s.about.Name, s.about.Samples})
+	}{status, s.info.Name, s.info.Samples})
 }
 
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	var text bytes.Buffer
 	s.counts.write(&text,
-		metric{"pollen_samples", "gauge", "Predictions that an answer is the average of.", int64(s.about.Samples)},
+		metric{"pollen_samples", "gauge", "Predictions that an answer is the average of.", int64(s.info.Samples)},
 		metric{"pollen_queue_images", "gauge", "Images that wait for an answer.", s.queue.waiting.Load()},
 		metric{"pollen_memory_bytes", "gauge", "Bytes of bodies and images at hand.", s.memory.used.Load()},
 	)
@@ -169,7 +169,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		WriteTimeout:      3 * s.options.Timeout, // to read the body, to answer, to write
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          slog.NewLogLogger(complaints{s.options.Report}, slog.LevelError),
+		ErrorLog:          slog.NewLogLogger(errorHandler{s.options.Report}, slog.LevelError),
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- web.Serve(listener) }()
@@ -191,19 +191,19 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 func (s *Server) Close() error { return s.queue.close() }
 
 // complaints passes what an http.Server would print to Report.
-type complaints struct{ report func(error) }
+type errorHandler struct{ report func(error) }
 
 // Enabled implements slog.Handler.
-func (complaints) Enabled(context.Context, slog.Level) bool { return true }
+func (errorHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements slog.Handler.
-func (c complaints) Handle(_ context.Context, r slog.Record) error {
+func (c errorHandler) Handle(_ context.Context, r slog.Record) error {
 	c.report(errors.New(r.Message))
 	return nil
 }
 
 // WithAttrs implements slog.Handler.
-func (c complaints) WithAttrs([]slog.Attr) slog.Handler { return c }
+func (c errorHandler) WithAttrs([]slog.Attr) slog.Handler { return c }
 
 // WithGroup implements slog.Handler.
-func (c complaints) WithGroup(string) slog.Handler { return c }
+func (c errorHandler) WithGroup(string) slog.Handler { return c }

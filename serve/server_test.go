@@ -64,9 +64,9 @@ func TestNetworkFile(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	s, _ := newFake(t, Options{}, ones)
-	picture := string(pngOf(theTest.Image(0)))
+	image := string(pngOf(theTest.Image(0)))
 	for range 3 {
-		post(s, "/predict", "", strings.NewReader(picture))
+		post(s, "/predict", "", strings.NewReader(image))
 	}
 	post(s, "/predict", "", strings.NewReader("garbage"))
 	get(s, "/nothing")
@@ -146,19 +146,19 @@ func TestFailures(t *testing.T) {
 		}
 		return nil, how
 	})
-	picture := string(pngOf(theTest.Image(0)))
+	image := string(pngOf(theTest.Image(0)))
 	for i, c := range []struct{ how, words string }{
 		{"the device is on fire", "the device is on fire"}, {"panic", "a broken invariant"}, {"few", "0 answers for 1 images"},
 	} {
 		how = errors.New(c.how)
-		code, _, body := post(s, "/predict", "", strings.NewReader(picture))
+		code, _, body := post(s, "/predict", "", strings.NewReader(image))
 		refused(t, c.how, code, body, 500, "the operator was told why")
 		if len(reported) != i+1 || !strings.Contains(reported[i], c.words) {
 			t.Errorf("%s: reported %q", c.how, reported)
 		}
 	}
 	how = errors.New("none")
-	if code, _, body := post(s, "/predict", "", strings.NewReader(picture)); code != 200 {
+	if code, _, body := post(s, "/predict", "", strings.NewReader(image)); code != 200 {
 		t.Errorf("afterwards: %d %s", code, body)
 	}
 
@@ -185,7 +185,7 @@ func TestQueue(t *testing.T) {
 	var asking sync.WaitGroup
 	ask := func(n int) {
 		asking.Go(func() {
-			answers, err := s.queue.ask(t.Context(), n, make([]byte, n*len(image)))
+			answers, err := s.queue.submit(t.Context(), n, make([]byte, n*len(image)))
 			if err != nil || len(answers) != n {
 				t.Errorf("%d answers for %d: %v", len(answers), n, err)
 			}
@@ -202,21 +202,21 @@ func TestQueue(t *testing.T) {
 	for s.queue.waiting.Load() != 18 {
 		time.Sleep(time.Millisecond)
 	}
-	_, err := s.queue.ask(t.Context(), 3, make([]byte, 3*len(image)))
-	if code := codeOf(err); code != 503 {
+	_, err := s.queue.submit(t.Context(), 3, make([]byte, 3*len(image)))
+	if code := statusOf(err); code != 503 {
 		t.Errorf("a full queue: %v", err)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	given := make(chan error)
 	go func() {
-		_, err := s.queue.ask(cancelled, 1, image)
+		_, err := s.queue.submit(cancelled, 1, image)
 		given <- err
 	}()
 	for s.queue.waiting.Load() != 19 {
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
-	if err := <-given; codeOf(err) != gone {
+	if err := <-given; statusOf(err) != statusClientClosed {
 		t.Errorf("a client that is gone: %v", err)
 	}
 	go_ <- true
@@ -260,7 +260,7 @@ func TestWait(t *testing.T) {
 	var asking sync.WaitGroup
 	for range 32 {
 		asking.Go(func() {
-			if _, err := s.queue.ask(t.Context(), 1, theTest.Image(0)); err != nil {
+			if _, err := s.queue.submit(t.Context(), 1, theTest.Image(0)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -288,7 +288,7 @@ func TestTimeout(t *testing.T) {
 // TestMemory: a body without room is refused, and no more room is taken than bytes have arrived.
 func TestMemory(t *testing.T) {
 	s, _ := newFake(t, Options{Memory: 1 << 20, MaxBody: 1 << 20}, ones)
-	s.memory.take(1 << 19)
+	s.memory.reserve(1 << 19)
 	code, _, body := post(s, "/predict", "", strings.NewReader(strings.Repeat("x", 1<<19)))
 	refused(t, "no room", code, body, 503, "no room")
 	slow, sending := io.Pipe()
@@ -309,17 +309,17 @@ func TestMemory(t *testing.T) {
 }
 
 func TestTurns(t *testing.T) {
-	turns := turns{free: 10}
+	turns := semaphore{free: 10}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if err := turns.wait(gone, 1); !errors.Is(err, context.Canceled) || turns.free != 10 {
+	if err := turns.acquire(gone, 1); !errors.Is(err, context.Canceled) || turns.free != 10 {
 		t.Errorf("a client that has gone: %v, %d left of 10", err, turns.free)
 	}
-	check(turns.wait(t.Context(), 6))
+	check(turns.acquire(t.Context(), 6))
 	order := make(chan int, 3)
 	wait := func(n int) {
 		go func() {
-			check(turns.wait(t.Context(), n))
+			check(turns.acquire(t.Context(), n))
 			order <- n
 		}()
 		for waiting := false; !waiting; {
@@ -335,14 +335,14 @@ func TestTurns(t *testing.T) {
 	wait(3) // there would be room, but it is not its turn
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := turns.wait(over, 5); err != context.Canceled {
+	if err := turns.acquire(over, 5); err != context.Canceled {
 		t.Errorf("a context that has ended: %v", err)
 	}
-	turns.end(6)
+	turns.release(6)
 	if n := <-order; n != 10 {
 		t.Errorf("%d came first", n)
 	}
-	turns.end(10)
+	turns.release(10)
 	if n := <-order; n != 3 || turns.free != 7 {
 		t.Errorf("%d came next, %d are free", n, turns.free)
 	}

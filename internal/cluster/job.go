@@ -21,12 +21,12 @@ type Job struct {
 	Pods     PodOptions
 }
 
-// Interrupted are the exit codes of pollen when it was told to stop: it kept all, and goes on when
+// InterruptedExitCodes are the exit codes of pollen when it was told to stop: it kept all, and goes on when
 // the task is started again. They are 128 and the number of SIGINT, SIGUSR1, SIGUSR2 and SIGTERM.
-var Interrupted = []int{130, 138, 140, 143}
+var InterruptedExitCodes = []int{130, 138, 140, 143}
 
 // warned is the exit code after SIGUSR1, which the script below is sent before its time is over.
-const warned = 138
+const exitUSR1 = 138
 
 var jobName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 

@@ -99,7 +99,7 @@ func (j Job) indexed() object {
 	}
 	rules := []object{
 		ignored("onPodConditions", []object{{{Key: "type", Value: "DisruptionTarget"}}}),
-		ignored("onExitCodes", object{{Key: "containerName", Value: "pollen"}, {Key: "operator", Value: "In"}, {Key: "values", Value: Interrupted}}),
+		ignored("onExitCodes", object{{Key: "containerName", Value: "pollen"}, {Key: "operator", Value: "In"}, {Key: "values", Value: InterruptedExitCodes}}),
 	}
 	return object{
 		{Key: "apiVersion", Value: "batch/v1"}, {Key: "kind", Value: "Job"}, j.metadata(),

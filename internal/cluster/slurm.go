@@ -41,7 +41,7 @@ func (j Job) ForSlurm() (string, error) {
 		Job
 		Array, Words string
 		Warned       int
-	}{j, array, quoted(j.Command), warned})
+	}{j, array, quoted(j.Command), exitUSR1})
 	return script.String(), errors.Wrap(err, "cluster: slurm")
 }
 

@@ -20,7 +20,7 @@ func Status(dirs []string, now time.Time) (*report.Table, string, error) {
 	states := map[pollen.State]int{}
 	var why []string
 	var unread error
-	err := Survey(dirs, func(dir string, run *pollen.Run, p pollen.Progress, err error) error {
+	err := Walk(dirs, func(dir string, run *pollen.Run, p pollen.Progress, err error) error {
 		if err != nil {
 			const state = "unreadable"
 			states[state]++

@@ -9,16 +9,16 @@ import (
 	"github.com/pollen-ml/pollen"
 )
 
-// NoRun is the error of a folder without a run at or below it.
-type NoRun struct{ Dir string }
+// NoRunError is the error of a folder without a run at or below it.
+type NoRunError struct{ Dir string }
 
 // Error names the folder.
-func (n *NoRun) Error() string { return "cluster: there is no run at or below " + n.Dir }
+func (n *NoRunError) Error() string { return "cluster: there is no run at or below " + n.Dir }
 
-// Survey calls see for each run at or below the given folders, in the order of their paths, with
+// Walk calls see for each run at or below the given folders, in the order of their paths, with
 // what can be known of it from its folder; err is what cannot, and run is nil where that is all. It
-// does not look for runs in runs. A folder without any is NoRun.
-func Survey(dirs []string, see func(dir string, run *pollen.Run, p pollen.Progress, err error) error) error {
+// does not look for runs in runs. A folder without any is NoRunError.
+func Walk(dirs []string, see func(dir string, run *pollen.Run, p pollen.Progress, err error) error) error {
 	for _, dir := range dirs {
 		found := false
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -43,7 +43,7 @@ func Survey(dirs []string, see func(dir string, run *pollen.Run, p pollen.Progre
 			return errors.Wrap(err, "cluster: survey")
 		}
 		if !found {
-			return errors.WithStack(&NoRun{dir})
+			return errors.WithStack(&NoRunError{dir})
 		}
 	}
 	return nil

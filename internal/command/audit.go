@@ -39,7 +39,7 @@ a batch; welling-teh, the sum over all data, and the rate is epsilon, of which h
 			return usage("pollen: audit wants --rate, --noise and --data-size, or no flags for the published settings")
 		}
 		if err := settings.Validate(); err != nil {
-			return config.AsMistake(err)
+			return config.AsUsageError(err)
 		}
 		printAudit(settings, c)
 		return nil

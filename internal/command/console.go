@@ -105,16 +105,16 @@ func (c *console) reading() func(file string, done, total int64) {
 	announced := ""
 	return func(file string, done, total int64) {
 		_, err := os.Stat(file)
-		pictures := err == nil || strings.HasSuffix(file, " pictures") // a folder, a file, several paths at a time
+		images := err == nil || strings.HasSuffix(file, " pictures") // a folder, a file, several paths at a time
 		switch {
-		case file != announced && !pictures:
+		case file != announced && !images:
 			c.remark("downloading %s, %.1f MB", file, float64(total)/1e6)
 		case file != announced:
 			c.endProgress()
 			c.shown = c.progress("reading", int(done), int(total))
 		}
 		announced = file
-		if !pictures || c.shown == nil {
+		if !images || c.shown == nil {
 			return
 		}
 		status := fmt.Sprintf("%d of %d pictures", done, total)

@@ -16,18 +16,18 @@ import (
 
 // changing is what attack and shift have in common: runs are scored on test images as they are, and
 // on changed ones, in columns that average over some changes.
-type changing struct {
-	scoring
+type perturbFlags struct {
+	scoreFlags
 	images  int
 	columns []string
 	// changes makes what a column's changes leave of the images that a run is scored on.
-	changes func(ctx context.Context, run *pollen.Run, data *datasets.Dataset) (func(column int) ([]*datasets.Dataset, error), error)
+	perturb func(ctx context.Context, run *pollen.Run, data *datasets.Dataset) (func(column int) ([]*datasets.Dataset, error), error)
 }
 
 func attackCommand(c *console) *cobra.Command {
-	var a changing
+	var a perturbFlags
 	var sizes []float64
-	a.changes = func(ctx context.Context, run *pollen.Run, data *datasets.Dataset) (func(int) ([]*datasets.Dataset, error), error) {
+	a.perturb = func(ctx context.Context, run *pollen.Run, data *datasets.Dataset) (func(int) ([]*datasets.Dataset, error), error) {
 		gradient, err := run.Gradient(ctx, data)
 		return func(column int) ([]*datasets.Dataset, error) {
 			moved := *data
@@ -42,7 +42,7 @@ func attackCommand(c *console) *cobra.Command {
 			"method), by the gradient of each run's own average over its samples, and scores the run on what comes out. Sizes are\n" +
 			"shares of the pixels' range.",
 		Example: "  pollen attack runs/main-1/sgd runs/main-1/sgld\n  pollen attack runs/fit-1 --sizes 0.1,0.25 --images 10000",
-		Args:    wantRuns,
+		Args:    requireRuns,
 		RunE: func(command *cobra.Command, runs []string) error {
 			for _, size := range sizes {
 				if !(size >= 0 && size <= 1) {
@@ -59,16 +59,16 @@ func attackCommand(c *console) *cobra.Command {
 }
 
 func corruptCommand(c *console) *cobra.Command {
-	s := changing{columns: []string{"1", "2", "3", "4", "5"}}
+	s := perturbFlags{columns: []string{"1", "2", "3", "4", "5"}}
 	var kinds []string
-	s.changes = func(_ context.Context, _ *pollen.Run, data *datasets.Dataset) (func(int) ([]*datasets.Dataset, error), error) {
+	s.perturb = func(_ context.Context, _ *pollen.Run, data *datasets.Dataset) (func(int) ([]*datasets.Dataset, error), error) {
 		return func(column int) (all []*datasets.Dataset, err error) {
 			for _, kind := range kinds {
-				shifted, err := data.Shifted(kind, column+1, 1)
+				corrupted, err := data.Corrupted(kind, column+1, 1)
 				if err != nil {
 					return nil, err
 				}
-				all = append(all, shifted)
+				all = append(all, corrupted)
 			}
 			return all, nil
 		}, nil
@@ -78,7 +78,7 @@ func corruptCommand(c *console) *cobra.Command {
 		Long: "Scores runs on test images that are corrupted as those of CIFAR-10-C are (Hendrycks and Dietterich 2019), at severities\n" +
 			"1 to 5: means over the kinds of corruption.",
 		Example: "  pollen corrupt runs/main-1/sgd runs/main-1/sgld\n  pollen corrupt runs/fit-1 --kinds gaussian-blur,jpeg --images 0",
-		Args:    wantRuns,
+		Args:    requireRuns,
 		RunE: func(command *cobra.Command, runs []string) error {
 			known := datasets.Corruptions()
 			if len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind string) bool { return !slices.Contains(known, kind) }) {
@@ -92,13 +92,13 @@ func corruptCommand(c *console) *cobra.Command {
 	return command
 }
 
-func (s *changing) bind(command *cobra.Command) {
+func (s *perturbFlags) bind(command *cobra.Command) {
 	command.Flags().IntVar(&s.images, "images", 1000, "score on at most that many of the test images, 0 for all")
-	s.scoring.bind(command)
+	s.scoreFlags.bind(command)
 }
 
 // run scores runs on images as they are and on changed ones, and prints that.
-func (s *changing) run(ctx context.Context, dirs []string, how string, c *console) error {
+func (s *perturbFlags) run(ctx context.Context, dirs []string, how string, c *console) error {
 	if s.images < 0 {
 		return usage("pollen: images: %d, wants at least 1, or 0 for all", s.images)
 	}
@@ -114,9 +114,9 @@ func (s *changing) run(ctx context.Context, dirs []string, how string, c *consol
 			return err
 		}
 	}
-	changed := comparison.NewCorrupted(s.columns)
+	changed := comparison.NewPerturbedScores(s.columns)
 	for _, r := range o.runs {
-		versions, err := s.changes(ctx, r.run, data)
+		versions, err := s.perturb(ctx, r.run, data)
 		if err == nil {
 			err = changed.Add(ctx, r.name, r.run, data, versions)
 		}

@@ -48,7 +48,7 @@ func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, other bool,
 		o = shaped
 	}
 	data, err := datasets.Load(d.Name, datasets.Test, o)
-	var flat datasets.NoClasses
+	var flat datasets.NoClassesError
 	if errors.As(err, &flat) && other && d.Classes == "" {
 		if data, err = datasets.ReadImages([]string{flat.Dir}, shaped); err == nil {
 			data.Name = filepath.Base(flat.Dir)

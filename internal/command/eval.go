@@ -21,14 +21,14 @@ import (
 )
 
 // compared is one of the runs that are compared.
-type compared struct {
+type scoredRun struct {
 	name       string
 	run        *pollen.Run
 	assessment *evaluate.Assessment // nil before assess
 }
 
 // scoring are the flags of the commands that score runs.
-type scoring struct {
+type scoreFlags struct {
 	data   config.Data
 	device deviceFlags
 
@@ -36,7 +36,7 @@ type scoring struct {
 	json, withoutDamaged bool
 }
 
-func (s *scoring) bind(command *cobra.Command) {
+func (s *scoreFlags) bind(command *cobra.Command) {
 	f := command.Flags()
 	f.StringVar(&s.data.Name, "data", "", "data whose test images are predicted (default: those of the data trained on)")
 	config.BindDataDir(f, &s.data.Dir)
@@ -45,20 +45,20 @@ func (s *scoring) bind(command *cobra.Command) {
 }
 
 // bindOutput binds the output flags.
-func (s *scoring) bindOutput(command *cobra.Command) {
+func (s *scoreFlags) bindOutput(command *cobra.Command) {
 	command.Flags().StringVar(&s.page, "page", "", "folder for the page and figures (default: the run's; none of several runs, or of other data)")
 	command.Flags().BoolVar(&s.json, "json", false, "print the scores as JSON")
 }
 
 func evalCommand(c *console) *cobra.Command {
-	var s scoring
+	var s scoreFlags
 	command := &cobra.Command{
 		Use: "eval RUN...", Short: "score the posterior averages of runs on test data",
 		Long: "Averages the probabilities of all samples of each run and scores them on the test images of a data set. Of runs that\n" +
 			"differ in nothing but their seed it also prints means and standard errors.",
 		Example: "  pollen eval runs/main-1/sgd runs/main-1/sgld\n  pollen eval runs/fit-1 --data flowers-of-last-year\n" +
 			"  pollen eval runs/sgld runs/auto --against runs/hmc",
-		Args: wantRuns,
+		Args: requireRuns,
 		RunE: func(command *cobra.Command, runs []string) error { return s.run(command.Context(), runs, c) },
 	}
 	command.Flags().StringVar(&s.against, "against", "", "what predictions are compared with: the folder of a run, such as one of hmc, or a file with a line of\n"+
@@ -69,14 +69,14 @@ func evalCommand(c *console) *cobra.Command {
 }
 
 func oodCommand(c *console) *cobra.Command {
-	var s scoring
+	var s scoreFlags
 	command := &cobra.Command{
 		Use: "ood RUN...", Short: "measure how well runs know data of another kind from their own",
 		Long: "Scores each run as eval does, and measures how well the entropy of its averaged probabilities separates its own kind of\n" +
 			"data from another kind, which it has not been trained on.",
 		Example: "  pollen ood runs/main-1/sgd runs/main-1/sgld\n  pollen ood runs/fit-1 --out notmnist\n" +
 			"  pollen ood runs/signs --out signs      the kinds that were held out by --without-classes",
-		Args: wantRuns,
+		Args: requireRuns,
 		RunE: func(command *cobra.Command, runs []string) error { return s.run(command.Context(), runs, c) },
 	}
 	command.Flags().StringVar(&s.other, "out", "glyphs", "data of the other kind: a name, or a folder or file of one's own")
@@ -86,7 +86,7 @@ func oodCommand(c *console) *cobra.Command {
 	return command
 }
 
-func wantRuns(command *cobra.Command, runs []string) error {
+func requireRuns(command *cobra.Command, runs []string) error {
 	if len(runs) == 0 {
 		return usage("pollen: %s wants the folder of at least one run", command.Name())
 	}
@@ -99,14 +99,14 @@ func wantRuns(command *cobra.Command, runs []string) error {
 }
 
 // opened are runs with the data to evaluate them on.
-type opened struct {
-	runs    []compared
+type evaluation struct {
+	runs    []scoredRun
 	in, out *datasets.Dataset
 	device  tensor.Device
 }
 
 // open checks the flags and prepares the device, the runs' kind of data, and any other kind.
-func (s *scoring) open(ctx context.Context, dirs []string, c *console) (o opened, err error) {
+func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o evaluation, err error) {
 	for _, name := range []struct{ flag, name string }{{"out", s.other}, {"data", s.data.Name}} {
 		if name.name == "" {
 			continue
@@ -115,7 +115,7 @@ func (s *scoring) open(ctx context.Context, dirs []string, c *console) (o opened
 			return o, err
 		}
 	}
-	if err := config.AsMistake(s.device.Validate()); err != nil {
+	if err := config.AsUsageError(s.device.Validate()); err != nil {
 		return o, err
 	}
 	if len(dirs) == 1 && dirs[0] == s.against {
@@ -132,14 +132,14 @@ func (s *scoring) open(ctx context.Context, dirs []string, c *console) (o opened
 		if err := remarkUnfinished(run, c); err != nil {
 			return o, err
 		}
-		o.runs = append(o.runs, compared{name: dir, run: run})
+		o.runs = append(o.runs, scoredRun{name: dir, run: run})
 	}
 	kind, err := s.kind(o.runs)
 	if err != nil {
 		return o, err
 	}
 	m := o.runs[0].run.Manifest()
-	other, err := kind.Other(s.other, s.data.Classes, m.Data.ClassNames)
+	other, err := kind.OOD(s.other, s.data.Classes, m.Data.ClassNames)
 	if err != nil {
 		return o, err
 	}
@@ -147,7 +147,7 @@ func (s *scoring) open(ctx context.Context, dirs []string, c *console) (o opened
 		return o, err
 	}
 	for _, r := range o.runs {
-		if config.Changed(r.run.Manifest(), kind, o.in.Hashes) {
+		if config.FilesChanged(r.run.Manifest(), kind, o.in.Hashes) {
 			c.remark("%s is not as %s was trained on: it may have been trained on some of what are test images now", o.in.Name, r.name)
 		}
 	}
@@ -184,18 +184,18 @@ func remarkUnfinished(run *pollen.Run, c *console) error {
 }
 
 // kind is the runs' own kind of data, unless another is given.
-func (s *scoring) kind(runs []compared) (config.Data, error) {
+func (s *scoreFlags) kind(runs []scoredRun) (config.Data, error) {
 	var names []string
 	var own []config.Data
 	for _, r := range runs {
 		names, own = append(names, r.name), append(own, config.DataOf(r.run.Manifest()))
 	}
-	kind, err := config.Tested(names, own, s.data.Name)
+	kind, err := config.TestData(names, own, s.data.Name)
 	return kind.In(s.data.Dir), err
 }
 
 // run scores runs, and how they tell apart another data set, if any.
-func (s *scoring) run(ctx context.Context, dirs []string, c *console) error {
+func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 	if err := config.CheckPage(s.page); err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (s *scoring) run(ctx context.Context, dirs []string, c *console) error {
 }
 
 // assess scores each run.
-func assess(ctx context.Context, runs []compared, in, out *datasets.Dataset, c *console) error {
+func assess(ctx context.Context, runs []scoredRun, in, out *datasets.Dataset, c *console) error {
 	defer c.endProgress()
 	for i := range runs {
 		var err error
@@ -252,7 +252,7 @@ func assess(ctx context.Context, runs []compared, in, out *datasets.Dataset, c *
 }
 
 // printScores prints the tables of scores.
-func printScores(runs []compared, subjects []report.Subject, against string, c *console) error {
+func printScores(runs []scoredRun, subjects []report.Subject, against string, c *console) error {
 	var made []*report.Table
 	for _, make := range []func() (*report.Table, error){
 		func() (*report.Table, error) { return scoreTable(subjects) },
@@ -303,7 +303,7 @@ func scoreTable(subjects []report.Subject) (*report.Table, error) {
 }
 
 // printJSON prints an object for each run.
-func printJSON(runs []compared, subjects []report.Subject, against string, c *console) error {
+func printJSON(runs []scoredRun, subjects []report.Subject, against string, c *console) error {
 	near, err := report.Agreements(subjects, against)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ const (
 	exitFailure     = 1
 	exitUsage       = 2 // a command line that makes no sense
 	exitDamaged     = 3 // a file of a run is damaged or missing
-	exitBusy        = 4 // another process writes in the folder
+	exitLocked      = 4 // another process writes in the folder
 	exitDiskFull    = 5 // stopped before the disk was full; the run can go on
 	exitInterrupted = 130
 )
@@ -30,8 +30,8 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 	if err == nil {
 		return 0
 	}
-	if stop := interrupt.Of(ctx); stop != nil || stopped(err) {
-		if !stopped(err) {
+	if stop := interrupt.Of(ctx); stop != nil || isCanceled(err) {
+		if !isCanceled(err) {
 			c.remark("%v", err)
 		}
 		c.remark("pollen: interrupted")
@@ -41,11 +41,11 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 		return stop.ExitCode()
 	}
 	if server := (serve.OptionError{}); errors.As(err, &server) {
-		err = datasets.FormatError(server)
+		err = datasets.OptionError(server)
 	}
-	err = config.AsUsage(err)
+	err = config.NameFlag(err)
 	var (
-		mistake config.Mistaken
+		mistake config.UsageError
 		invalid pollen.InvalidError
 		damaged *pollen.DamagedError
 		busy    *pollen.LockedError
@@ -60,7 +60,7 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 		if command.Name() != "verify" {
 			c.remark("See what can still be used: pollen verify.")
 		}
-		if f := command.Flags().Lookup("without-damaged"); f != nil && !f.Changed && isLeftOut(damaged.File) {
+		if f := command.Flags().Lookup("without-damaged"); f != nil && !f.Changed && canSkip(damaged.File) {
 			c.remark("Go on without it: --without-damaged.")
 		}
 		return exitDamaged
@@ -68,16 +68,16 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 	c.remark("%v", err)
 	switch {
 	case errors.As(err, &busy):
-		return exitBusy
+		return exitLocked
 	case errors.As(err, &full):
 		return exitDiskFull
 	}
 	return exitFailure
 }
 
-// isLeftOut reports whether --without-damaged goes on without a file of a run: a sample, what
+// canSkip reports whether --without-damaged goes on without a file of a run: a sample, what
 // samples are drawn from, the index or the calibration.
-func isLeftOut(file string) bool {
+func canSkip(file string) bool {
 	return slices.Contains([]string{"samples", "states"}, filepath.Base(filepath.Dir(file))) ||
 		slices.Contains([]string{"index.jsonl", "calibration.json"}, filepath.Base(file))
 }

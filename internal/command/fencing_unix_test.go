@@ -55,8 +55,8 @@ func TestDelayedTasks(t *testing.T) {
 			if err := delayed.command.Process.Signal(syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}
-			if code := delayed.end(p); code != exitBusy || !strings.Contains(delayed.remarks.String(), "this process must not") {
-				t.Errorf("%s: the delayed process has the exit code %d, want %d: %s", dir, code, exitBusy, &delayed.remarks)
+			if code := delayed.end(p); code != exitLocked || !strings.Contains(delayed.remarks.String(), "this process must not") {
+				t.Errorf("%s: the delayed process has the exit code %d, want %d: %s", dir, code, exitLocked, &delayed.remarks)
 			}
 			if done {
 				p.sameContents(dir, left)
@@ -172,8 +172,8 @@ func TestTwoProcessesOfATask(t *testing.T) {
 		time.Sleep(wait)
 		second := p.start(task)
 		a, b := first.end(p), second.end(p)
-		if a != 0 && a != exitBusy || b != 0 && b != exitBusy || a == exitBusy && b == exitBusy {
-			t.Errorf("%s: exit codes %d and %d, want 0 and 0 or %d:\n%s\n%s", dir, a, b, exitBusy, &first.remarks, &second.remarks)
+		if a != 0 && a != exitLocked || b != 0 && b != exitLocked || a == exitLocked && b == exitLocked {
+			t.Errorf("%s: exit codes %d and %d, want 0 and 0 or %d:\n%s\n%s", dir, a, b, exitLocked, &first.remarks, &second.remarks)
 		}
 		if err := sameRuns(p.path("whole"), p.path(dir)); err != nil {
 			t.Error(err)

@@ -58,7 +58,7 @@ func fitCommand(c *console) *cobra.Command {
 		if resume != "" {
 			return resumeFit(command.Context(), command.Flags(), flags, resume, withoutDamagedIf(withoutDamaged), c)
 		}
-		if withoutDamaged && task.number == "" && !task.again {
+		if withoutDamaged && task.number == "" && !task.orStart {
 			return usage("pollen: without-damaged: a new run has no samples to go on without")
 		}
 		s, err := config.Layered(command.Flags(), file)
@@ -69,15 +69,15 @@ func fitCommand(c *console) *cobra.Command {
 		case task.number == "" && tasks != 1:
 			return usage("pollen: these are %d tasks: say which one by --task, or give them to a cluster by pollen submit", tasks)
 		case task.number != "":
-			if dir, err = s.Take(task.number, dir); err != nil {
+			if dir, err = s.ForTask(task.number, dir); err != nil {
 				return err
 			}
 		}
 		if estimate {
 			return runEstimate(command.Context(), s, c)
 		}
-		if task.again || task.number != "" {
-			return fitAgain(command.Context(), s, dir, withoutDamagedIf(withoutDamaged), c)
+		if task.orStart || task.number != "" {
+			return resumeOrStart(command.Context(), s, dir, withoutDamagedIf(withoutDamaged), c)
 		}
 		return runFit(command.Context(), s, dir, c)
 	}
@@ -99,7 +99,7 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 		return p, err
 	}
 	if p.spec, err = p.asked.Resolve(); err != nil {
-		return p, config.AsMistake(err)
+		return p, config.AsUsageError(err)
 	}
 	if err := config.Check("data", s.Data.Name, s.Data.Dir); err != nil {
 		return p, err
@@ -113,15 +113,15 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 	}
 	p.notes = map[string]string{"device": s.Device.Name, "precision": s.Device.Precision}
 	s.Data.Notes(p.notes)
-	maps.DeleteFunc(p.notes, empty)
+	maps.DeleteFunc(p.notes, emptyNote)
 	return p, nil
 }
 
 // empty reports whether a note says nothing.
-func empty(_, text string) bool { return text == "" }
+func emptyNote(_, text string) bool { return text == "" }
 
 func runFit(ctx context.Context, s *config.Settings, dir string, c *console) error {
-	dir, err := freshDir(dir, "fit")
+	dir, err := newRunDir(dir, "fit")
 	if err != nil {
 		return err
 	}
@@ -138,8 +138,8 @@ func runFit(ctx context.Context, s *config.Settings, dir string, c *console) err
 	return finishFit(ctx, run, err, name, p.data, c)
 }
 
-// freshDir is a folder that is new or empty: the one given, or else the next one of that name.
-func freshDir(given, name string) (dir string, err error) {
+// newRunDir is a folder that is new or empty: the one given, or else the next one of that name.
+func newRunDir(given, name string) (dir string, err error) {
 	if dir = given; dir == "" {
 		if dir, err = pollen.NewDir(name); err != nil {
 			return "", err
@@ -156,14 +156,14 @@ func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *config.Settings
 	}
 	device := deviceFlags{flags.Device}
 	device.asNoted(m.Notes, given)
-	if err := onlyWithResume(given, "run"); err != nil {
+	if err := checkResumeFlags(given, "run"); err != nil {
 		return err
 	}
-	return goOn(ctx, *m, device, flags.Data.Dir, dir, more, c)
+	return resumeRun(ctx, *m, device, flags.Data.Dir, dir, more, c)
 }
 
-// goOn resumes the run of a folder.
-func goOn(ctx context.Context, m pollen.Manifest, device deviceFlags, dataDir, dir string, more []pollen.Option, c *console) error {
+// resumeRun resumes the run of a folder.
+func resumeRun(ctx context.Context, m pollen.Manifest, device deviceFlags, dataDir, dir string, more []pollen.Option, c *console) error {
 	data := config.DataOf(m).In(dataDir)
 	opened, err := device.open(c)
 	if err != nil {
@@ -179,8 +179,8 @@ func goOn(ctx context.Context, m pollen.Manifest, device deviceFlags, dataDir, d
 	return finishFit(ctx, run, err, name, splits, c)
 }
 
-// onlyWithResume refuses flags that would change what is resumed.
-func onlyWithResume(given *pflag.FlagSet, what string) (err error) {
+// checkResumeFlags refuses flags that would change what is resumed.
+func checkResumeFlags(given *pflag.FlagSet, what string) (err error) {
 	may := []string{"resume", "threads", "device", "precision", "data-folder", "without-damaged"}
 	given.Visit(func(f *pflag.Flag) {
 		if !slices.Contains(may, f.Name) {
@@ -197,7 +197,7 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 		remarkKept(err, c)
 		return err
 	}
-	compared := []compared{{name: name, run: run}}
+	compared := []scoredRun{{name: name, run: run}}
 	if data.Test != nil {
 		if err := assess(ctx, compared, data.Test, nil, c); err != nil {
 			c.remark("%s: done; score it with: pollen eval %s", run.Dir(), run.Dir())
@@ -251,7 +251,7 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 	}
 	summary, err := layers.Summarize(network, tensor.Shape{data.Channels, data.Height, data.Width})
 	if err != nil {
-		return config.AsMistake(err)
+		return config.AsUsageError(err)
 	}
 	first := ""
 	if spec.Subset > 0 && spec.Subset < data.Len() {

@@ -25,7 +25,7 @@ func gatherCommand(c *console) *cobra.Command {
 			"it. The new folder names theirs; all other commands take it as any run. Runs that are not finished take part with the\n" +
 			"samples that they have when it is used.",
 		Example: "  pollen gather /scratch/flowers --folder runs/flowers\n  pollen gather a b c --copy",
-		Args:    wantRuns,
+		Args:    requireRuns,
 	}
 	f := command.Flags()
 	f.StringVar(&dir, "folder", "", "folder of the new run, new or empty (default runs/gather-1, -2, ...)")
@@ -33,7 +33,7 @@ func gatherCommand(c *console) *cobra.Command {
 	config.BindDataDir(f, &dataDir)
 	device.bind(f)
 	command.RunE = func(command *cobra.Command, dirs []string) error {
-		dir, err := freshDir(dir, "gather")
+		dir, err := newRunDir(dir, "gather")
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func gatherCommand(c *console) *cobra.Command {
 func runGather(ctx context.Context, dirs []string, dir string, copied bool, device deviceFlags, dataDir string, c *console) error {
 	var parts []string
 	unfinished := 0
-	err := cluster.Survey(dirs, func(dir string, _ *pollen.Run, p pollen.Progress, err error) error {
+	err := cluster.Walk(dirs, func(dir string, _ *pollen.Run, p pollen.Progress, err error) error {
 		if err != nil {
 			return errors.WithMessage(err, dir)
 		}
@@ -106,7 +106,7 @@ func statusCommand(c *console) *cobra.Command {
 		Long: "Shows the runs at or below the folders: what runs, where, how far, how fast, when it is done, and what failed, and why. It\n" +
 			"asks no one but the folders.",
 		Example: "  pollen status /scratch/flowers\n  pollen status runs --watch 10",
-		Args:    wantRuns,
+		Args:    requireRuns,
 	}
 	command.Flags().Float64Var(&every, "watch", 0, "show it anew every so many seconds, until Ctrl-C")
 	command.RunE = func(command *cobra.Command, dirs []string) error {

@@ -17,7 +17,7 @@ import (
 func Main() int { return run(os.Args[1:], newConsole()) }
 
 // usage is the error of a mistake on the command line or in a configuration.
-func usage(format string, values ...any) error { return config.Mistake(format, values...) }
+func usage(format string, values ...any) error { return config.Usagef(format, values...) }
 
 // run does what the arguments request, and returns the exit code.
 func run(arguments []string, c *console) int {
@@ -35,7 +35,7 @@ func run(arguments []string, c *console) int {
 }
 
 // stopped reports whether a run ended at the user's request.
-func stopped(err error) bool { return errors.Is(err, context.Canceled) }
+func isCanceled(err error) bool { return errors.Is(err, context.Canceled) }
 
 func rootCommand(c *console) *cobra.Command {
 	root := &cobra.Command{
@@ -112,7 +112,7 @@ func flagError(command *cobra.Command, err error) error {
 		command.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		return usage("pollen: %v; there are %s", err, strings.Join(names, ", "))
 	case errors.As(err, &invalid):
-		return usage("pollen: --%s %q, wants %s", invalid.GetFlag().Name, invalid.GetValue(), config.KindOf(invalid.GetFlag()))
+		return usage("pollen: --%s %q, wants %s", invalid.GetFlag().Name, invalid.GetValue(), config.TypeName(invalid.GetFlag()))
 	default:
 		return usage("pollen: %v", err)
 	}

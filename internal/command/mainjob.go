@@ -71,7 +71,7 @@ func (j *mainJob) bind(f *pflag.FlagSet) {
 }
 
 // shows are the data that the networks learn from, are tested on, and have never seen.
-type shows struct{ train, digits, letters *datasets.Dataset }
+type mainData struct{ train, digits, letters *datasets.Dataset }
 
 func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (err error) {
 	all, err := j.prepare(given)
@@ -103,9 +103,9 @@ func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (er
 	if remark := all.Remark(); remark != "" {
 		c.remark("%s", remark)
 	}
-	var runs []compared
+	var runs []scoredRun
 	for _, m := range j.methods {
-		run, err := j.try(ctx, all, m, data, device, c)
+		run, err := j.fit(ctx, all, m, data, device, c)
 		if err != nil {
 			remarkKept(err, c)
 			c.remark("Go on with all of it: pollen --resume %s", j.dir)
@@ -118,11 +118,11 @@ func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (er
 		}
 		runs = append(runs, run)
 	}
-	unsettled, err := j.report(runs, data, c)
-	if err != nil || len(unsettled) == 0 {
+	notInEquilibrium, err := j.report(runs, data, c)
+	if err != nil || len(notInEquilibrium) == 0 {
 		return err
 	}
-	return j.tellSettled(ctx, unsettled, data.train, device, c)
+	return j.suggestEquilibrium(ctx, notInEquilibrium, data.train, device, c)
 }
 
 // prepare refuses mistakes before any work is done, and takes up a comparison to go on with, if
@@ -131,12 +131,12 @@ func (j *mainJob) prepare(given *pflag.FlagSet) (*comparison.Comparison, error) 
 	if j.letters != lettersSets[0] && j.letters != lettersSets[1] {
 		return nil, usage("pollen: letters: no data set %q; there are %s", j.letters, strings.Join(lettersSets, ", "))
 	}
-	err := config.AsMistake(j.device.Validate())
+	err := config.AsUsageError(j.device.Validate())
 	if err == nil && j.resume != "" {
-		return j.takeUp(given)
+		return j.openResumed(given)
 	}
 	if err == nil {
-		j.dir, err = freshDir(j.dir, "main")
+		j.dir, err = newRunDir(j.dir, "main")
 	}
 	return nil, err
 }
@@ -150,9 +150,9 @@ func (j *mainJob) create() (*comparison.Comparison, error) {
 	return comparison.Create(j.dir, j.methods, notes)
 }
 
-// takeUp goes on with the comparison of a folder, by the flags of now where these may be given.
-func (j *mainJob) takeUp(given *pflag.FlagSet) (*comparison.Comparison, error) {
-	if err := onlyWithResume(given, "comparison"); err != nil {
+// openResumed goes on with the comparison of a folder, by the flags of now where these may be given.
+func (j *mainJob) openResumed(given *pflag.FlagSet) (*comparison.Comparison, error) {
+	if err := checkResumeFlags(given, "comparison"); err != nil {
 		return nil, err
 	}
 	all, err := comparison.Open(j.resume)
@@ -168,7 +168,7 @@ func (j *mainJob) takeUp(given *pflag.FlagSet) (*comparison.Comparison, error) {
 	return all, nil
 }
 
-func (j *mainJob) load(ctx context.Context, c *console) (s shows, err error) {
+func (j *mainJob) load(ctx context.Context, c *console) (s mainData, err error) {
 	data := config.Data{Name: j.data, Dir: j.dataDir}
 	splits, err := openData(ctx, data, c)
 	if err != nil {
@@ -184,27 +184,27 @@ func (j *mainJob) load(ctx context.Context, c *console) (s shows, err error) {
 		return s, err
 	}
 	c.skipped(letters)
-	return shows{splits.Train, splits.Test, letters}, nil
+	return mainData{splits.Train, splits.Test, letters}, nil
 }
 
 // try trains with one method, or goes on where that was stopped, and scores it.
-func (j *mainJob) try(ctx context.Context, all *comparison.Comparison, m comparison.Entry, data shows, device tensor.Device, c *console) (compared, error) {
+func (j *mainJob) fit(ctx context.Context, all *comparison.Comparison, m comparison.Entry, data mainData, device tensor.Device, c *console) (scoredRun, error) {
 	notes := map[string]string{"data": j.data, "device": j.device.Name, "data-folder": j.dataDir, "precision": j.device.Precision}
-	maps.DeleteFunc(notes, empty)
+	maps.DeleteFunc(notes, emptyNote)
 	defer c.endProgress()
 	run, err := all.Fit(ctx, m, &datasets.Splits{Train: data.train, Test: data.digits},
 		pollen.WithDevice(device), pollen.WithObserver(c.observer(m.Title)), pollen.WithNotes(notes))
 	if err != nil {
-		return compared{}, err
+		return scoredRun{}, err
 	}
-	scored := []compared{{name: m.Title, run: run}}
+	scored := []scoredRun{{name: m.Title, run: run}}
 	err = assess(ctx, scored, data.digits, data.letters, c)
 	return scored[0], err
 }
 
 // report writes the figures, the page and the tables of the finished methods. It returns the names
 // of samplers that are not in equilibrium.
-func (j *mainJob) report(runs []compared, data shows, c *console) (unsettled []string, err error) {
+func (j *mainJob) report(runs []scoredRun, data mainData, c *console) (notInEquilibrium []string, err error) {
 	if err := printScores(runs, subjectsOf(runs, nil, nil), "", c); err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (j *mainJob) report(runs []compared, data shows, c *console) (unsettled []s
 		return nil, errors.Wrap(err, "pollen: table")
 	}
 	fmt.Fprintln(c.out)
-	unsettled, err = printChains(runs, c)
+	notInEquilibrium, err = printChains(runs, c)
 	if err != nil {
 		return nil, err
 	}
@@ -228,5 +228,5 @@ func (j *mainJob) report(runs []compared, data shows, c *console) (unsettled []s
 		return nil, err
 	}
 	fmt.Fprintf(c.out, "\nRun folder: %s (open report.html there)\n", j.dir)
-	return unsettled, nil
+	return notInEquilibrium, nil
 }

@@ -118,7 +118,7 @@ func TestResumedMainJob(t *testing.T) {
 		}
 		return clock()
 	}
-	if err := j.run(ctx, nil, c); !stopped(err) {
+	if err := j.run(ctx, nil, c); !isCanceled(err) {
 		t.Fatalf("error %v, want that of the context", err)
 	}
 	again := smallMainJob(t)
@@ -173,7 +173,7 @@ func TestInterruptedBeforeTheFirstStep(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	c, out, _, _ := testConsole()
-	if err := j.run(ctx, nil, c); !stopped(err) {
+	if err := j.run(ctx, nil, c); !isCanceled(err) {
 		t.Errorf("error %v, want that of the context", err)
 	}
 	if out.Len() > 0 {

@@ -11,13 +11,13 @@ import (
 )
 
 // subjectsOf are runs as figures and tables see them.
-func subjectsOf(runs []compared, in, out *datasets.Dataset) []report.Subject {
+func subjectsOf(runs []scoredRun, in, out *datasets.Dataset) []report.Subject {
 	var subjects []report.Subject
 	for _, r := range runs {
 		m := r.run.Manifest()
 		s := report.Subject{
-			Name: r.name, ButSeed: m.ButSeed(), Seed: m.Spec.Seed, Optimizer: pollen.IsOptimizer(m.Spec.Method), Assessment: r.assessment,
-			InImages: picturesOf(in, m), OutImages: picturesOf(out, m),
+			Name: r.name, SeedGroup: m.ButSeed(), Seed: m.Spec.Seed, Optimizer: pollen.IsOptimizer(m.Spec.Method), Assessment: r.assessment,
+			InImages: imagesFor(in, m), OutImages: imagesFor(out, m),
 		}
 		if s.InImages != nil {
 			s.InImages.ClassNames = m.Data.ClassNames
@@ -30,7 +30,7 @@ func subjectsOf(runs []compared, in, out *datasets.Dataset) []report.Subject {
 	return subjects
 }
 
-func picturesOf(d *datasets.Dataset, m pollen.Manifest) *report.Images {
+func imagesFor(d *datasets.Dataset, m pollen.Manifest) *report.Images {
 	if d == nil {
 		return nil
 	}
@@ -41,7 +41,7 @@ func picturesOf(d *datasets.Dataset, m pollen.Manifest) *report.Images {
 }
 
 // writePage writes runs' page and figures into a folder, and returns a line saying so, if any.
-func writePage(dir string, runs []compared, in, out *datasets.Dataset) (string, error) {
+func writePage(dir string, runs []scoredRun, in, out *datasets.Dataset) (string, error) {
 	m := runs[0].run.Manifest()
 	sections, err := chainSections(runs)
 	if err != nil {
@@ -55,7 +55,7 @@ func writePage(dir string, runs []compared, in, out *datasets.Dataset) (string, 
 }
 
 // chainSections describe the chains of runs.
-func chainSections(runs []compared) ([]report.Section, error) {
+func chainSections(runs []scoredRun) ([]report.Section, error) {
 	s, err := summarize(runs)
 	if err != nil || s.Chains == nil {
 		return nil, err
@@ -71,7 +71,7 @@ func chainSections(runs []compared) ([]report.Section, error) {
 // predictedSubject is a run that answered for images of unknown classes.
 func predictedSubject(run *pollen.Run, p *evaluate.Predictions, images *datasets.Dataset) (report.Subject, error) {
 	m := run.Manifest()
-	s := report.Subject{Name: pollen.MethodName(m.Spec.Method), InImages: picturesOf(images, m)}
+	s := report.Subject{Name: pollen.MethodName(m.Spec.Method), InImages: imagesFor(images, m)}
 	s.InImages.ClassNames = m.Data.ClassNames
 	var err error
 	s.Assessment, err = evaluate.Assess(evaluate.Case{In: p})

@@ -20,7 +20,7 @@ import (
 )
 
 // predicting are the flags of predict.
-type predicting struct {
+type predictFlags struct {
 	device                    deviceFlags
 	level, inDistributionRate float64
 	json, csv                 bool
@@ -29,7 +29,7 @@ type predicting struct {
 }
 
 func predictCommand(c *console) *cobra.Command {
-	var p predicting
+	var p predictFlags
 	command := &cobra.Command{
 		Use: "predict RUN FILE|FOLDER...", Short: "answer for pictures: class, how sure, and whether they are familiar",
 		Long: "Averages the probabilities of all samples of a run for each picture, and prints its class, the confidence, the entropy and\n" +
@@ -60,7 +60,7 @@ func predictCommand(c *console) *cobra.Command {
 	return command
 }
 
-func (p *predicting) run(ctx context.Context, dir string, paths []string, c *console) error {
+func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *console) error {
 	if p.json && p.csv {
 		return usage("pollen: json and csv: wants one of them")
 	}
@@ -144,7 +144,7 @@ func remarkLevels(run *pollen.Run, level, familiar float64, c *console) error {
 }
 
 // answers predicts, and writes the other requested output.
-func (p *predicting) answers(ctx context.Context, run *pollen.Run, images *datasets.Dataset) ([]pollen.Answer, error) {
+func (p *predictFlags) answers(ctx context.Context, run *pollen.Run, images *datasets.Dataset) ([]pollen.Answer, error) {
 	var visit func(probabilities []float32, weight float64) error
 	var kept []float32
 	var weights []float64
@@ -188,7 +188,7 @@ func (p *predicting) answers(ctx context.Context, run *pollen.Run, images *datas
 		[]report.Subject{subject}, report.Section{Title: "Answers", Table: table})
 }
 
-func (p *predicting) print(answers []pollen.Answer, classes []string, c *console) error {
+func (p *predictFlags) print(answers []pollen.Answer, classes []string, c *console) error {
 	switch {
 	case p.json:
 		lines := json.NewEncoder(c.out)
@@ -217,7 +217,7 @@ func answerTable(answers []pollen.Answer) (*report.Table, error) {
 	for i, a := range answers {
 		plausible, familiar := "-", "-"
 		if a.PredictionSet != nil {
-			plausible = plausibleText(a.PredictionSet)
+			plausible = setText(a.PredictionSet)
 		}
 		if a.InDistribution != nil {
 			familiar = map[bool]string{true: "yes", false: "no"}[*a.InDistribution]
@@ -229,8 +229,8 @@ func answerTable(answers []pollen.Answer) (*report.Table, error) {
 	return table, nil
 }
 
-// plausibleText names the first of many classes.
-func plausibleText(set []string) string {
+// setText names the first of many classes.
+func setText(set []string) string {
 	const most = 4
 	if len(set) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(set[:most], ", "), len(set)-most)

@@ -13,7 +13,7 @@ import (
 )
 
 // serving are the flags of serve.
-type serving struct {
+type serveFlags struct {
 	device                    deviceFlags
 	options                   serve.Options
 	address                   string
@@ -22,7 +22,7 @@ type serving struct {
 }
 
 func serveCommand(c *console) *cobra.Command {
-	var s serving
+	var s serveFlags
 	command := &cobra.Command{
 		Use: "serve RUN", Short: "answer for pictures over HTTP, with a page to drop one on",
 		Long: "Answers for pictures as predict does: POST /predict takes an image, a form with files or JSON; GET / is a page to drop an image\n" +
@@ -35,7 +35,7 @@ func serveCommand(c *console) *cobra.Command {
 			return nil
 		},
 		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := config.RefuseZeros(command.Flags()); err != nil {
+			if err := config.RejectZeros(command.Flags()); err != nil {
 				return err
 			}
 			return s.run(command.Context(), arguments[0], c)
@@ -55,7 +55,7 @@ func serveCommand(c *console) *cobra.Command {
 	return command
 }
 
-func (s *serving) run(ctx context.Context, dir string, c *console) error {
+func (s *serveFlags) run(ctx context.Context, dir string, c *console) error {
 	opened, err := s.device.open(c)
 	if err != nil {
 		return err

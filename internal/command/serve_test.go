@@ -34,7 +34,7 @@ func TestServeSaysWhatItLacks(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	c, _, remarks, _ := testConsole()
-	s := serving{device: deviceFlags{pollen.DeviceOptions{Name: "cpu"}}, address: "localhost:0", level: 0.9, inDistributionRate: 0.95}
+	s := serveFlags{device: deviceFlags{pollen.DeviceOptions{Name: "cpu"}}, address: "localhost:0", level: 0.9, inDistributionRate: 0.95}
 	check(s.run(ended, dir, c))
 	const want = "cannot say what is in distribution: --in-distribution-rate 0.95 wants 19 held-out images, the run has 15: --in-distribution-rate 0.93, or a run with more held out\n"
 	if strings.Count(remarks.String(), "cannot say") != 1 || !strings.Contains(remarks.String(), want) {

@@ -15,13 +15,13 @@ import (
 )
 
 // submission are the flags of submit.
-type submission struct {
+type submitFlags struct {
 	config.Submission
 	send bool
 }
 
 func submitCommand(c *console) *cobra.Command {
-	var s submission
+	var s submitFlags
 	command := &cobra.Command{
 		Use: "submit slurm|kubernetes CONFIG", Short: "give the tasks of a configuration to a cluster",
 		Long: "Prints what a cluster is to be told, and with --send tells it. CONFIG is fit's, with two more keys: parts, how many tasks\n" +
@@ -44,12 +44,12 @@ func submitCommand(c *console) *cobra.Command {
 }
 
 // only are the flags that one kind of cluster has.
-var only = map[string][]string{
+var clusterFlags = map[string][]string{
 	"slurm":      {"time", "partition", "option", "command"},
 	"kubernetes": {"image", "namespace", "claim", "mount", "retries"},
 }
 
-func (s *submission) bind(f *pflag.FlagSet) {
+func (s *submitFlags) bind(f *pflag.FlagSet) {
 	f.StringVar(&s.Dir, "folder", "", "folder of all tasks' runs, which all machines see")
 	f.StringVar(&s.Name, "name", "", "name of the job (default: the configuration's)")
 	f.IntVar(&s.CPUs, "cpus", 2, "processors of each task")
@@ -69,11 +69,11 @@ func (s *submission) bind(f *pflag.FlagSet) {
 	f.BoolVar(&s.send, "send", false, "give it to sbatch or kubectl, after it is printed")
 }
 
-func (s *submission) run(ctx context.Context, given *pflag.FlagSet, kind string, c *console) error {
-	if only[kind] == nil {
+func (s *submitFlags) run(ctx context.Context, given *pflag.FlagSet, kind string, c *console) error {
+	if clusterFlags[kind] == nil {
 		return usage("pollen: no cluster %q; there are slurm, kubernetes", kind)
 	}
-	for other, names := range only {
+	for other, names := range clusterFlags {
 		for _, name := range names {
 			if other != kind && given.Changed(name) {
 				return usage("pollen: --%s applies to %s, not to %s", name, other, kind)
@@ -85,11 +85,11 @@ func (s *submission) run(ctx context.Context, given *pflag.FlagSet, kind string,
 	}
 	prepare := s.ForSlurm
 	if kind == "kubernetes" {
-		prepare = s.ForPods
+		prepare = s.ForKubernetes
 	}
 	text, tool, err := prepare()
 	if err != nil {
-		return config.AsMistake(err)
+		return config.AsUsageError(err)
 	}
 	fmt.Fprint(c.out, text)
 	c.remark("%s", counted(s.Tasks, "task"))

@@ -9,7 +9,7 @@ import (
 )
 
 // summarize summarizes the chains of runs.
-func summarize(runs []compared) (comparison.Summary, error) {
+func summarize(runs []scoredRun) (comparison.Summary, error) {
 	var names []string
 	var all []*pollen.Run
 	for _, r := range runs {
@@ -20,7 +20,7 @@ func summarize(runs []compared) (comparison.Summary, error) {
 
 // printChains prints what runs' chains did: how long, how hot, how well mixed. It returns the names
 // of samplers that are not in equilibrium.
-func printChains(runs []compared, c *console) (unsettled []string, err error) {
+func printChains(runs []scoredRun, c *console) (notInEquilibrium []string, err error) {
 	s, err := summarize(runs)
 	if err != nil || s.Chains == nil {
 		return nil, err
@@ -31,5 +31,5 @@ func printChains(runs []compared, c *console) (unsettled []string, err error) {
 	for _, note := range s.Notes {
 		fmt.Fprintln(c.out, note)
 	}
-	return s.Unsettled, nil
+	return s.NotInEquilibrium, nil
 }

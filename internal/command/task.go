@@ -13,18 +13,18 @@ import (
 
 // taskFlags make a fit one of many, and one that can be started again.
 type taskFlags struct {
-	number string
-	again  bool
+	number  string
+	orStart bool
 }
 
 func (t *taskFlags) bind(f *pflag.FlagSet) {
 	f.StringVar(&t.number, "task", "", "run this one of the tasks that parts and the file's grid make, in its own folder below --folder:\n"+
 		"a number from 0 on, or auto for that of the Slurm array or the Kubernetes Job; started again, it goes on")
-	f.BoolVar(&t.again, "resume-or-start", false, "go on with the run in --folder if there is one; finished, it is left as it is")
+	f.BoolVar(&t.orStart, "resume-or-start", false, "go on with the run in --folder if there is one; finished, it is left as it is")
 }
 
-// fitAgain starts a run, or goes on with the one that is in the folder, which must be the same.
-func fitAgain(ctx context.Context, s *config.Settings, dir string, more []pollen.Option, c *console) error {
+// resumeOrStart starts a run, or goes on with the one that is in the folder, which must be the same.
+func resumeOrStart(ctx context.Context, s *config.Settings, dir string, more []pollen.Option, c *console) error {
 	if dir == "" {
 		return usage("pollen: --resume-or-start wants --folder")
 	}
@@ -34,7 +34,7 @@ func fitAgain(ctx context.Context, s *config.Settings, dir string, more []pollen
 		if _, other := pollen.Open(dir); other != nil || !errors.Is(err, os.ErrExist) {
 			return err
 		}
-		return fitAgain(ctx, s, dir, more, c) // another process of this task has begun the run meanwhile
+		return resumeOrStart(ctx, s, dir, more, c) // another process of this task has begun the run meanwhile
 	}
 	if err != nil {
 		return err
@@ -55,5 +55,5 @@ func fitAgain(ctx context.Context, s *config.Settings, dir string, more []pollen
 		c.remark("%s: all is done, %s", dir, counted(p.Samples, "sample"))
 		return nil
 	}
-	return goOn(ctx, m, deviceFlags{s.Device}, s.Data.Dir, dir, more, c)
+	return resumeRun(ctx, m, deviceFlags{s.Device}, s.Data.Dir, dir, more, c)
 }

@@ -19,7 +19,7 @@ func verifyCommand(c *console) *cobra.Command {
 			"torn off. It changes nothing, and may be asked while the run samples. Figures and pages are not checked: they can be made\n" +
 			"again. The exit code is 3 if anything is damaged.",
 		Example: "  pollen verify runs/fit-1\n  pollen verify runs/*",
-		Args:    wantRuns,
+		Args:    requireRuns,
 		RunE:    func(_ *cobra.Command, dirs []string) error { return verify(dirs, c) },
 	}
 }
@@ -30,7 +30,7 @@ func verify(dirs []string, c *console) error {
 	var damage, failure, none error
 	found := false
 	for _, dir := range dirs {
-		err := cluster.Survey([]string{dir}, func(dir string, _ *pollen.Run, _ pollen.Progress, _ error) error {
+		err := cluster.Walk([]string{dir}, func(dir string, _ *pollen.Run, _ pollen.Progress, _ error) error {
 			v, err := pollen.Verify(dir)
 			if err != nil {
 				return err
@@ -45,7 +45,7 @@ func verify(dirs []string, c *console) error {
 		if err != nil {
 			fmt.Fprintf(c.out, "%s: %v\n", dir, err)
 		}
-		if errors.As(err, new(*cluster.NoRun)) {
+		if errors.As(err, new(*cluster.NoRunError)) {
 			none = err
 		} else if err != nil {
 			failure = err

@@ -44,7 +44,7 @@ type Record struct {
 type Comparison struct {
 	Record
 	dir  string
-	held *lock.Lock
+	lock *lock.Lock
 }
 
 // Create begins a comparison in a new or empty folder. The error is pollen.LockedError while
@@ -60,7 +60,7 @@ func Create(dir string, entries []Entry, notes map[string]string) (*Comparison, 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, errors.Wrap(err, "comparison")
 	}
-	if err := c.hold(); err != nil {
+	if err := c.acquireLock(); err != nil {
 		return nil, err
 	}
 	content, err := checksum.JSON(c.Record, "  ")
@@ -110,7 +110,7 @@ func Open(dir string) (*Comparison, error) {
 	if c.Record, err = parse(content); err != nil {
 		return nil, errors.WithStack(&pollen.DamagedError{File: path, Cause: err})
 	}
-	return c, c.hold()
+	return c, c.acquireLock()
 }
 
 // parse reads a record that is what was written.
@@ -143,8 +143,8 @@ func (r Record) check() error {
 	return nil
 }
 
-func (c *Comparison) hold() (err error) {
-	c.held, err = lock.Take(c.dir)
+func (c *Comparison) acquireLock() (err error) {
+	c.lock, err = lock.Take(c.dir)
 	var taken *lock.Taken
 	if errors.As(err, &taken) {
 		return errors.WithStack(&pollen.LockedError{Dir: c.dir, Host: taken.Owner.Host, Process: taken.Owner.Process, Cause: err})
@@ -153,7 +153,7 @@ func (c *Comparison) hold() (err error) {
 }
 
 // Remark is what a person should know of the folder's lock; "" for nothing.
-func (c *Comparison) Remark() string { return c.held.Remark() }
+func (c *Comparison) Remark() string { return c.lock.Remark() }
 
 // Folder is where the comparison is.
 func (c *Comparison) Dir() string { return c.dir }
@@ -170,4 +170,4 @@ func (c *Comparison) Fit(ctx context.Context, e Entry, data *datasets.Splits, op
 }
 
 // Close lets other processes write.
-func (c *Comparison) Close() error { return errors.Wrap(c.held.Release(), "comparison") }
+func (c *Comparison) Close() error { return errors.Wrap(c.lock.Release(), "comparison") }

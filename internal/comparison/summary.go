@@ -17,10 +17,10 @@ const mixedRHat = 1.01
 
 // Summary says what runs' chains did: how long, how well mixed, how hot.
 type Summary struct {
-	Chains       *report.Table   // a row for each run; nil if none has diagnostics
-	Temperatures []*report.Table // those that samplers were measured at, by layer
-	Notes        []string        // what the tables show, and how near each run is to equilibrium
-	Unsettled    []string        // samplers that are not in equilibrium, or whose predictions have not mixed
+	Chains           *report.Table   // a row for each run; nil if none has diagnostics
+	Temperatures     []*report.Table // those that samplers were measured at, by layer
+	Notes            []string        // what the tables show, and how near each run is to equilibrium
+	NotInEquilibrium []string        // samplers that are not in equilibrium, or whose predictions have not mixed
 }
 
 // Summarize reads the diagnostics of runs, under these names. Runs without are left out.
@@ -53,8 +53,8 @@ func Summarize(names []string, runs []*pollen.Run) (s Summary, err error) {
 				"95 %% of split R-hats are below that, the effective sample size (ESS) is the median.", m.Images))
 		}
 		verdicts = append(verdicts, o.verdict()...)
-		if o.unsettled() {
-			s.Unsettled = append(s.Unsettled, o.name)
+		if o.notInEquilibrium() {
+			s.NotInEquilibrium = append(s.NotInEquilibrium, o.name)
 		}
 	}
 	if s.Temperatures, err = temperatures(all); err != nil {
@@ -123,7 +123,7 @@ func (o observed) verdict() []string {
 
 // unsettled reports whether a sampler's temperatures, where they were measured, or predictions that
 // have not mixed say that it is not in equilibrium. Weights that swap their places never mix.
-func (o observed) unsettled() bool {
+func (o observed) notInEquilibrium() bool {
 	t := o.requested()
 	verdict, all := o.Equilibrium(t)
 	return t > 0 && (o.mixing().RHat > mixedRHat || verdict != "" && !all)

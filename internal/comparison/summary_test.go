@@ -148,7 +148,7 @@ vague: 96 % of the weights are in equilibrium, within 5 % of T = 1; in too short
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"cold", "hot", "vague"}, s.Unsettled); diff != "" {
+	if diff := cmp.Diff([]string{"cold", "hot", "vague"}, s.NotInEquilibrium); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -160,8 +160,8 @@ func TestTemperatureZeroIsNoVerdict(t *testing.T) {
 		&pollen.Diagnostics{Acceptance: none, Temperatures: []pollen.Temperature{{Layer: "all", Configurational: 3, StandardError: 0.1, Kinetic: none}}},
 		"sgld", pollen.Spec{Method: langevin.SGLD{}, Temperature: new(0.0)},
 	}
-	if notes := o.verdict(); len(notes) > 0 || o.unsettled() {
-		t.Errorf("%q, unsettled: %t", notes, o.unsettled())
+	if notes := o.verdict(); len(notes) > 0 || o.notInEquilibrium() {
+		t.Errorf("%q, unsettled: %t", notes, o.notInEquilibrium())
 	}
 }
 

@@ -55,7 +55,7 @@ func setField(flags *pflag.FlagSet, name string, value any) error {
 			return nil
 		}
 	}
-	return errors.Errorf("%s is %s, wants %s", name, text, KindOf(f))
+	return errors.Errorf("%s is %s, wants %s", name, text, TypeName(f))
 }
 
 // Listing is one or more lines of a help text that name things.
@@ -80,8 +80,8 @@ func Listing(title string, items ...string) string {
 	return text
 }
 
-// KindOf describes what a flag takes.
-func KindOf(f *pflag.Flag) string {
+// TypeName describes what a flag takes.
+func TypeName(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int":
 		return "an integer"

@@ -43,7 +43,7 @@ func TestShare(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"1", "NaN", "none", ""} {
-		if new(share).Set(text) == nil {
+		if new(fraction).Set(text) == nil {
 			t.Errorf("share %q is accepted", text)
 		}
 	}
@@ -61,7 +61,7 @@ func FuzzSet(f *testing.F) {
 }
 
 func TestOtherKindIsNeverOneTrainedOn(t *testing.T) {
-	held, some, all := Data{Name: "notmnist", Without: "I,J"}, Data{Name: "notmnist", Classes: "A,B"}, Data{Name: "notmnist"}
+	held, some, all := Data{Name: "notmnist", WithoutClasses: "I,J"}, Data{Name: "notmnist", Classes: "A,B"}, Data{Name: "notmnist"}
 	for _, row := range []struct {
 		of                                 Data
 		name, classes, known               string
@@ -76,15 +76,15 @@ func TestOtherKindIsNeverOneTrainedOn(t *testing.T) {
 		{of: some, name: "notmnist", classes: "A", known: "A,B", complain: `"A"`},
 		{of: all, name: "notmnist", known: "A,B", complain: "own kind"},
 	} {
-		other, err := row.of.Other(row.name, row.classes, strings.Split(row.known, ","))
+		other, err := row.of.OOD(row.name, row.classes, strings.Split(row.known, ","))
 		if row.complain != "" {
 			if err == nil || !strings.Contains(err.Error(), row.complain) {
 				t.Errorf("%+v: error %v, want one about %s", row, err, row.complain)
 			}
 			continue
 		}
-		if err != nil || other.Classes != row.wantClasses || other.Without != row.wantWithout {
-			t.Errorf("%+v: got classes %q without %q, %v", row, other.Classes, other.Without, err)
+		if err != nil || other.Classes != row.wantClasses || other.WithoutClasses != row.wantWithout {
+			t.Errorf("%+v: got classes %q without %q, %v", row, other.Classes, other.WithoutClasses, err)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestRunsAreScoredOnWhatTheyHeldOut(t *testing.T) {
 		{own: []Data{elsewhere, usual, fewer}, place: "notmnist", complain: "run 2 held out other images of notmnist for scores than run 1"},
 		{own: []Data{usual, some}, complain: "run 1 was trained on other classes of notmnist than run 0"},
 	} {
-		got, err := Tested([]string{"run 0", "run 1", "run 2"}, row.own, row.place)
+		got, err := TestData([]string{"run 0", "run 1", "run 2"}, row.own, row.place)
 		if row.complain != "" {
 			if err == nil || !strings.Contains(err.Error(), row.complain) {
 				t.Errorf("%+v: error %v, want one about %q", row, err, row.complain)

@@ -16,28 +16,28 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// Mistaken is the error of a command line or a configuration that makes no sense.
-type Mistaken struct{ error }
+// UsageError is the error of a command line or a configuration that makes no sense.
+type UsageError struct{ error }
 
 // Unwrap returns what is wrong.
-func (m Mistaken) Unwrap() error { return m.error }
+func (m UsageError) Unwrap() error { return m.error }
 
-// Mistake is a Mistaken with a text.
-func Mistake(format string, values ...any) error { return Mistaken{errors.Errorf(format, values...)} }
+// Usagef is a Mistaken with a text.
+func Usagef(format string, values ...any) error { return UsageError{errors.Errorf(format, values...)} }
 
-// AsMistake is an error as Mistaken; nil for nil.
-func AsMistake(err error) error {
+// AsUsageError is an error as Mistaken; nil for nil.
+func AsUsageError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return Mistaken{err}
+	return UsageError{err}
 }
 
 // Data are the flags that name a data set and say how it is read.
 type Data struct {
-	Name, Dir, Size, Classes, Without string // lists have commas
-	Channels                          int
-	Validation, Test                  share
+	Name, Dir, Size, Classes, WithoutClasses string // lists have commas
+	Channels                                 int
+	Validation, Test                         fraction
 }
 
 // BindDataDir binds the flag of the folder with data sets.
@@ -61,7 +61,7 @@ func (d *Data) BindSplits(f *pflag.FlagSet) {
 	f.Var(&d.Test, "test", "share of all images that are held out for scores, where the data have no such split; 0 is none\n"+
 		"(default 0.2 where they have no split at all, else none)")
 	f.StringVar(&d.Classes, "classes", "", "train on these classes only, by name, as cat,dog")
-	f.StringVar(&d.Without, "without-classes", "", "hold these classes out: --out with the same data and --classes shows them as the unknown")
+	f.StringVar(&d.WithoutClasses, "without-classes", "", "hold these classes out: --out with the same data and --classes shows them as the unknown")
 }
 
 // Place is the data's name; for a path the absolute one, valid from anywhere.
@@ -83,7 +83,7 @@ func (d *Data) Notes(into map[string]string) {
 		channels = strconv.Itoa(d.Channels)
 	}
 	for key, value := range map[string]string{
-		"data": d.Place(), "data-folder": d.Dir, "size": d.Size, "classes": d.Classes, "without-classes": d.Without,
+		"data": d.Place(), "data-folder": d.Dir, "size": d.Size, "classes": d.Classes, "without-classes": d.WithoutClasses,
 		"channels": channels, "validation": d.Validation.String(), "test": d.Test.String(),
 	} {
 		if value != "" {
@@ -94,10 +94,10 @@ func (d *Data) Notes(into map[string]string) {
 
 // share is the value of a flag: a share of the images that is held out. As in datasets.Options, 0
 // is what is usual, where the flag was not given, and -1 is none.
-type share float64
+type fraction float64
 
 // String is as Set reads it, "" where the flag was not given.
-func (s *share) String() string {
+func (s *fraction) String() string {
 	switch {
 	case *s == 0:
 		return ""
@@ -108,30 +108,30 @@ func (s *share) String() string {
 }
 
 // Set reads the flag. Runs that are older may have written a negative number for none.
-func (s *share) Set(text string) error {
+func (s *fraction) Set(text string) error {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(v < 1) {
 		return errors.Errorf("share %q", text)
 	}
-	if *s = share(v); v <= 0 {
+	if *s = fraction(v); v <= 0 {
 		*s = -1
 	}
 	return nil
 }
 
-func (s *share) Type() string { return "share" }
+func (s *fraction) Type() string { return "share" }
 
 // Options are those of package datasets; progress, if not nil, is told what is read.
 func (d *Data) Options(ctx context.Context, progress func(file string, done, total int64)) (o datasets.Options, err error) {
 	if d.Dir != "" {
 		if info, err := os.Stat(d.Dir); err != nil || !info.IsDir() {
-			return o, Mistake("pollen: data-folder: there is no folder %s", d.Dir)
+			return o, Usagef("pollen: data-folder: there is no folder %s", d.Dir)
 		}
 	}
 	o = datasets.Options{
 		Dir: d.Dir, Context: ctx, Channels: d.Channels, OnProgress: progress,
 		Validation: float64(d.Validation), Test: float64(d.Test),
-		Classes: split(d.Classes), WithoutClasses: split(d.Without),
+		Classes: split(d.Classes), WithoutClasses: split(d.WithoutClasses),
 	}
 	o.Height, o.Width, err = parseSize(d.Size)
 	return o, err
@@ -157,7 +157,7 @@ func parseSize(text string) (height, width int, err error) {
 		width, err = strconv.Atoi(second)
 	}
 	if err != nil || height < 1 || width < 1 {
-		return 0, 0, Mistake("pollen: size %q, wants a number, or height and width as in 48x64", text)
+		return 0, 0, Usagef("pollen: size %q, wants a number, or height and width as in 48x64", text)
 	}
 	return height, width, nil
 }
@@ -172,12 +172,12 @@ func Check(flag, name, dir string) error {
 			return nil
 		}
 	}
-	return Mistake("pollen: %s: no data set %q, and no folder or file of that name; there are %s", flag, name, strings.Join(datasets.Names(), ", "))
+	return Usagef("pollen: %s: no data set %q, and no folder or file of that name; there are %s", flag, name, strings.Join(datasets.Names(), ", "))
 }
 
-// Tested are the data that the runs of these names are scored on: their own, or those at a place,
+// TestData are the data that the runs of these names are scored on: their own, or those at a place,
 // which may be the same. Of runs' own data it is what none of them was trained on.
-func Tested(runs []string, own []Data, place string) (Data, error) {
+func TestData(runs []string, own []Data, place string) (Data, error) {
 	tested, first := Data{Name: place}, -1
 	for i, d := range own {
 		switch {
@@ -185,19 +185,19 @@ func Tested(runs []string, own []Data, place string) (Data, error) {
 		case first < 0:
 			tested, first = d, i
 		case d.Place() != tested.Place():
-			return d, Mistake("pollen: %s was trained on %s, %s on %s: say which one by --data", runs[first], tested.Name, runs[i], d.Name)
-		case d.Classes != tested.Classes || d.Without != tested.Without:
-			return d, Mistake("pollen: %s was trained on other classes of %s than %s: score them apart", runs[i], d.Name, runs[first])
+			return d, Usagef("pollen: %s was trained on %s, %s on %s: say which one by --data", runs[first], tested.Name, runs[i], d.Name)
+		case d.Classes != tested.Classes || d.WithoutClasses != tested.WithoutClasses:
+			return d, Usagef("pollen: %s was trained on other classes of %s than %s: score them apart", runs[i], d.Name, runs[first])
 		case d.Test != tested.Test:
-			return d, Mistake("pollen: %s held out other images of %s for scores than %s (--test): score them apart", runs[i], d.Name, runs[first])
+			return d, Usagef("pollen: %s held out other images of %s for scores than %s (--test): score them apart", runs[i], d.Name, runs[first])
 		}
 	}
 	return tested, nil
 }
 
-// Changed says whether data that a run was trained on were in other files then than these; hashes
+// FilesChanged says whether data that a run was trained on were in other files then than these; hashes
 // are by name.
-func Changed(m pollen.Manifest, d Data, hashes map[string]string) bool {
+func FilesChanged(m pollen.Manifest, d Data, hashes map[string]string) bool {
 	own := DataOf(m)
 	for name, hash := range hashes {
 		if then, known := m.Data.Hashes[name]; known && then != hash {
@@ -207,9 +207,9 @@ func Changed(m pollen.Manifest, d Data, hashes map[string]string) bool {
 	return false
 }
 
-// Other is another kind of data, by name and classes ("" for all), for runs that were trained on
+// OOD is another kind of data, by name and classes ("" for all), for runs that were trained on
 // these and know some classes. Of the same data it is what was held out.
-func (d Data) Other(name, classes string, known []string) (Data, error) {
+func (d Data) OOD(name, classes string, known []string) (Data, error) {
 	other := Data{Name: name, Dir: d.Dir, Classes: classes}
 	if name == "" || other.Place() != d.Place() {
 		return other, nil
@@ -217,16 +217,16 @@ func (d Data) Other(name, classes string, known []string) (Data, error) {
 	other.Size, other.Channels = d.Size, d.Channels
 	switch {
 	case classes != "":
-	case d.Without != "":
-		other.Classes = d.Without
+	case d.WithoutClasses != "":
+		other.Classes = d.WithoutClasses
 	case d.Classes != "":
-		other.Without = d.Classes
+		other.WithoutClasses = d.Classes
 	default:
-		return other, Mistake("pollen: out: %s is the runs' own kind of data: name another, or some of its --classes that were held out", name)
+		return other, Usagef("pollen: out: %s is the runs' own kind of data: name another, or some of its --classes that were held out", name)
 	}
 	for _, class := range split(other.Classes) {
 		if slices.Contains(known, class) {
-			return other, Mistake("pollen: classes: %s's %q is the runs' own kind of data, which they were trained on", name, class)
+			return other, Usagef("pollen: classes: %s's %q is the runs' own kind of data, which they were trained on", name, class)
 		}
 	}
 	return other, nil
@@ -244,7 +244,7 @@ func (d Data) In(dir string) Data {
 func DataOf(m pollen.Manifest) Data {
 	n := m.Notes
 	d := Data{
-		Name: n["data"], Dir: n["data-folder"], Size: n["size"], Classes: n["classes"], Without: n["without-classes"],
+		Name: n["data"], Dir: n["data-folder"], Size: n["size"], Classes: n["classes"], WithoutClasses: n["without-classes"],
 	}
 	// What is not there stays 0.
 	d.Channels, _ = strconv.Atoi(n["channels"])

@@ -11,15 +11,15 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// AsUsage names the flag where an option is wrong; other errors stay as they are.
-func AsUsage(err error) error {
-	var option datasets.FormatError
+// NameFlag names the flag where an option is wrong; other errors stay as they are.
+func NameFlag(err error) error {
+	var option datasets.OptionError
 	if !errors.As(err, &option) {
 		return err
 	}
-	err = Mistake("pollen: %s: %s", flagOf(option.Option), option.Problem)
+	err = Usagef("pollen: %s: %s", flagOf(option.Option), option.Problem)
 	if option.Option == "Test" || option.Option == "Validation" {
-		err = Mistake("%v; --test 0 or --validation 0 holds nothing out", err)
+		err = Usagef("%v; --test 0 or --validation 0 holds nothing out", err)
 	}
 	return err
 }
@@ -32,12 +32,12 @@ func flagOf(field string) string {
 	return strings.ToLower(regexp.MustCompile("(.)([A-Z])").ReplaceAllString(field, "$1-$2"))
 }
 
-// RefuseZeros refuses a 0 that was given for a flag where package serve takes 0 for another number.
-func RefuseZeros(given *pflag.FlagSet) (err error) {
+// RejectZeros refuses a 0 that was given for a flag where package serve takes 0 for another number.
+func RejectZeros(given *pflag.FlagSet) (err error) {
 	given.Visit(func(f *pflag.Flag) {
 		zero := f.Value.String()
 		if slices.Contains([]string{"batch", "max-body", "max-pixels", "timeout"}, f.Name) && (zero == "0" || zero == "0s") {
-			err = Mistake("pollen: %s: %s, wants more than 0", f.Name, zero)
+			err = Usagef("pollen: %s: %s, wants more than 0", f.Name, zero)
 		}
 	})
 	return err

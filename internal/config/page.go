@@ -11,12 +11,12 @@ import (
 // CheckPage refuses a folder for a page that has pictures without being a page's already, or that
 // is one of the given folders of pictures or lies in one: figures would be taken for some of them.
 // A folder that is "" is none.
-func CheckPage(dir string, pictures ...string) error {
+func CheckPage(dir string, images ...string) error {
 	if dir == "" {
 		return nil
 	}
 	refused := func(place string) error {
-		return Mistake("pollen: page: %s is among your pictures (%s), and its figures would be taken for some of them: name another folder", dir, place)
+		return Usagef("pollen: page: %s is among your pictures (%s), and its figures would be taken for some of them: name another folder", dir, place)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "report.html")); err != nil {
 		there, _ := os.ReadDir(dir) // it may have to be made
@@ -26,7 +26,7 @@ func CheckPage(dir string, pictures ...string) error {
 			}
 		}
 	}
-	for _, path := range pictures {
+	for _, path := range images {
 		from, _ := filepath.Abs(path) // fails where there is no current folder
 		to, _ := filepath.Abs(dir)
 		if up, err := filepath.Rel(from, to); err == nil && up != ".." && !strings.HasPrefix(up, ".."+string(filepath.Separator)) {

@@ -86,7 +86,7 @@ func Layered(given *pflag.FlagSet, file string) (*Settings, error) {
 	s.Bind(flags)
 	if file != "" {
 		if err := s.read(file); err != nil {
-			return nil, Mistaken{err}
+			return nil, UsageError{err}
 		}
 	}
 	var failed error
@@ -95,7 +95,7 @@ func Layered(given *pflag.FlagSet, file string) (*Settings, error) {
 			failed = flags.Set(f.Name, f.Value.String())
 		}
 	})
-	return s, AsMistake(failed)
+	return s, AsUsageError(failed)
 }
 
 // Spec is the pollen.Spec of the settings, which has no mistakes that can be found without data.
@@ -112,11 +112,11 @@ func (s *Settings) Spec() (spec pollen.Spec, err error) {
 			}
 		}
 		if err := spec.Set(setting.Name, text); err != nil {
-			return spec, AsMistake(err)
+			return spec, AsUsageError(err)
 		}
 	}
 	_, err = spec.Resolve()
-	return spec, AsMistake(err)
+	return spec, AsUsageError(err)
 }
 
 // networkText is the content of a network file, or the name of a network.

@@ -24,7 +24,7 @@ type Submission struct {
 // Check tries every task's settings, so that none fails on the cluster for a mistake in the file.
 func (s *Submission) Check() error {
 	if s.Dir == "" {
-		return Mistake("pollen: submit wants --folder")
+		return Usagef("pollen: submit wants --folder")
 	}
 	if s.Name == "" {
 		s.Name = jobName(strings.TrimSuffix(filepath.Base(s.Config), filepath.Ext(s.Config)))
@@ -36,7 +36,7 @@ func (s *Submission) Check() error {
 			return err
 		}
 		s.Tasks = one.Plan.Tasks()
-		if _, err = one.Take(strconv.Itoa(number), s.Dir); err == nil {
+		if _, err = one.ForTask(strconv.Itoa(number), s.Dir); err == nil {
 			_, err = one.Spec()
 		}
 		if err != nil {
@@ -79,7 +79,7 @@ func (s *Submission) ForSlurm() (text string, tool []string, err error) {
 			return "", nil, errors.Wrap(err, "pollen: submit")
 		}
 		if strings.Contains(program, "go-build") {
-			return "", nil, Mistake("pollen: submit: this program is one of go run, which is gone when a task starts: go build ./cmd/pollen, or say which by --command")
+			return "", nil, Usagef("pollen: submit: this program is one of go run, which is gone when a task starts: go build ./cmd/pollen, or say which by --command")
 		}
 	}
 	s.Slurm.Logs = filepath.Join(s.Dir, "logs")
@@ -88,14 +88,14 @@ func (s *Submission) ForSlurm() (text string, tool []string, err error) {
 	return text, []string{"sbatch"}, err
 }
 
-// ForPods is the manifest, with the configuration and a network file that it names, and the program
+// ForKubernetes is the manifest, with the configuration and a network file that it names, and the program
 // that takes it.
-func (s *Submission) ForPods() (text string, tool []string, err error) {
+func (s *Submission) ForKubernetes() (text string, tool []string, err error) {
 	switch {
 	case s.Pods.Image == "" || s.Pods.Claim == "":
-		return "", nil, Mistake("pollen: submit kubernetes wants --image, with pollen, and --claim, the volume that keeps the runs")
+		return "", nil, Usagef("pollen: submit kubernetes wants --image, with pollen, and --claim, the volume that keeps the runs")
 	case !strings.HasPrefix(path.Clean(s.Dir)+"/", path.Clean(s.Pods.Mount)+"/"):
-		return "", nil, Mistake("pollen: submit: folder %s is not in the volume, which pods see at %s: it would be gone with them", s.Dir, s.Pods.Mount)
+		return "", nil, Usagef("pollen: submit: folder %s is not in the volume, which pods see at %s: it would be gone with them", s.Dir, s.Pods.Mount)
 	}
 	one, err := Layered(pflag.NewFlagSet("", pflag.ContinueOnError), s.Config)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Submission) ForPods() (text string, tool []string, err error) {
 	files := []string{s.Config}
 	if network := one.Text["model"]; strings.HasSuffix(network, ".yaml") || strings.HasSuffix(network, ".yml") {
 		if filepath.Base(network) != network {
-			return "", nil, Mistake("pollen: model: %s: for pods, start submit beside the file and name it without a folder", network)
+			return "", nil, Usagef("pollen: model: %s: for pods, start submit beside the file and name it without a folder", network)
 		}
 		files = append(files, network)
 	}

@@ -32,10 +32,10 @@ func (s *Settings) readGrid(value any) error {
 	return nil
 }
 
-// Take turns the settings into those of a task, and returns its folder.
-func (s *Settings) Take(number, dir string) (string, error) {
+// ForTask turns the settings into those of a task, and returns its folder.
+func (s *Settings) ForTask(number, dir string) (string, error) {
 	if dir == "" {
-		return "", Mistake("pollen: --task wants --folder, below which all tasks have theirs")
+		return "", Usagef("pollen: --task wants --folder, below which all tasks have theirs")
 	}
 	var index int
 	var err error
@@ -45,22 +45,22 @@ func (s *Settings) Take(number, dir string) (string, error) {
 		err = errors.Errorf("pollen: task is %q, wants a number or auto", number)
 	}
 	if err != nil {
-		return "", AsMistake(err)
+		return "", AsUsageError(err)
 	}
 	task, err := s.Plan.Task(index)
 	if err != nil {
-		return "", AsMistake(err)
+		return "", AsUsageError(err)
 	}
 	for _, setting := range task.Settings {
 		if err := setField(s.flags, setting.Name, setting.Value); err != nil {
-			return "", AsMistake(errors.WithMessage(err, "pollen: grid"))
+			return "", AsUsageError(errors.WithMessage(err, "pollen: grid"))
 		}
 	}
-	return filepath.Join(dir, filepath.FromSlash(task.Dir)), AsMistake(s.divide(task))
+	return filepath.Join(dir, filepath.FromSlash(task.Dir)), AsUsageError(s.assignChains(task))
 }
 
 // divide gives a part its chains: as many as there are parts unless there are more.
-func (s *Settings) divide(task cluster.Task) error {
+func (s *Settings) assignChains(task cluster.Task) error {
 	if task.Parts == 1 {
 		return nil
 	}

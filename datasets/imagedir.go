@@ -10,14 +10,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// openPictures opens a folder of pictures.
-func openPictures(root string, options Options) (*Splits, error) {
+// openImageDir opens a folder of pictures.
+func openImageDir(root string, options Options) (*Splits, error) {
 	found, err := scan(root)
 	if err != nil {
 		return nil, err
 	}
-	if len(found.beside) > 0 {
-		options.remark("%s: not read, being beside the folders of the splits: %s", root, abbreviated(found.beside))
+	if len(found.ignored) > 0 {
+		options.remark("%s: not read, being beside the folders of the splits: %s", root, abbreviated(found.ignored))
 	}
 	cache, err := newDecodedCache(found, options)
 	if err != nil {
@@ -59,7 +59,7 @@ type decodedPart struct {
 // decode reads all pictures of a tree.
 func (t tree) decode(options Options) (*decodedSet, error) {
 	var training []string
-	for _, p := range t.splits[Train].pictures {
+	for _, p := range t.splits[Train].images {
 		training = append(training, t.path(p))
 	}
 	s, err := chooseShape(training, options)
@@ -72,7 +72,7 @@ func (t tree) decode(options Options) (*decodedSet, error) {
 		if list == nil {
 			continue
 		}
-		for _, p := range list.pictures {
+		for _, p := range list.images {
 			paths, names, classes = append(paths, t.path(p)), append(names, p.name), append(classes, p.class)
 		}
 	}
@@ -90,14 +90,14 @@ func (t tree) decode(options Options) (*decodedSet, error) {
 		if list == nil {
 			continue
 		}
-		to := from + len(list.pictures)
+		to := from + len(list.images)
 		part := &decodedPart{Skipped: slices.Clone(list.skipped), Hash: all.hash}
 		for len(kept) > 0 && kept[0] < to {
 			part.Files = append(part.Files, names[kept[0]])
 			part.Labels = append(part.Labels, labels[classes[kept[0]]])
 			kept = kept[1:]
 		}
-		broken := len(list.pictures) - len(part.Files)
+		broken := len(list.images) - len(part.Files)
 		part.Skipped = append(part.Skipped, skipped[:broken]...)
 		skipped, from = skipped[broken:], to
 		decoded.Parts[split] = part
@@ -105,7 +105,7 @@ func (t tree) decode(options Options) (*decodedSet, error) {
 	return decoded, nil
 }
 
-func (t tree) path(p picture) string { return filepath.Join(t.root, filepath.FromSlash(p.name)) }
+func (t tree) path(p imageFile) string { return filepath.Join(t.root, filepath.FromSlash(p.name)) }
 
 // splits makes data sets from the decoded parts.
 func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {

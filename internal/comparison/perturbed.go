@@ -9,24 +9,24 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// Corrupted are tables of how runs do on test images that are changed, with a row for each run and
+// PerturbedScores are tables of how runs do on test images that are changed, with a row for each run and
 // a column for each change.
-type Corrupted struct {
+type PerturbedScores struct {
 	columns int
-	tables  []*report.Table // of scoresOfChanged, and of how well changes are noticed
+	tables  []*report.Table // of perturbedScores, and of how well changes are noticed
 }
 
-// scoresOfChanged are scores, with their titles, which have a column of the images as they are too.
-var scoresOfChanged = [][2]string{{"accuracy", "accuracy"}, {"confidence", "confidence"}, {"ece", "ECE"}}
+// perturbedScores are scores, with their titles, which have a column of the images as they are too.
+var perturbedScores = [][2]string{{"accuracy", "accuracy"}, {"confidence", "confidence"}, {"ece", "ECE"}}
 
-// NewCorrupted returns empty tables with columns of these titles.
-func NewCorrupted(titles []string) *Corrupted {
-	c := &Corrupted{columns: len(titles)}
+// NewPerturbedScores returns empty tables with columns of these titles.
+func NewPerturbedScores(titles []string) *PerturbedScores {
+	c := &PerturbedScores{columns: len(titles)}
 	columns := []report.Column{{Title: "clean", Format: "%.3f"}}
 	for _, title := range titles {
 		columns = append(columns, report.Column{Title: title, Format: "%.3f"})
 	}
-	for _, score := range scoresOfChanged {
+	for _, score := range perturbedScores {
 		c.tables = append(c.tables, report.NewTable(score[1], columns...))
 	}
 	c.tables = append(c.tables, report.NewTable("AUROC against clean", columns[1:]...))
@@ -35,11 +35,11 @@ func NewCorrupted(titles []string) *Corrupted {
 
 // Tables are those of accuracy, confidence, expected calibration error, and the AUROC by which the
 // entropy of the averaged probabilities tells changed images, the positive class, from clean ones.
-func (c *Corrupted) Tables() []*report.Table { return c.tables }
+func (c *PerturbedScores) Tables() []*report.Table { return c.tables }
 
 // Add adds a run's rows: its scores on the data, and for each column the means over what versions
 // makes of them.
-func (c *Corrupted) Add(ctx context.Context, name string, run *pollen.Run, data *datasets.Dataset,
+func (c *PerturbedScores) Add(ctx context.Context, name string, run *pollen.Run, data *datasets.Dataset,
 	versions func(column int) ([]*datasets.Dataset, error),
 ) error {
 	clean, err := run.Assess(ctx, data, nil)
@@ -47,28 +47,28 @@ func (c *Corrupted) Add(ctx context.Context, name string, run *pollen.Run, data 
 		return err
 	}
 	rows := make([][]any, len(c.tables))
-	for i, score := range scoresOfChanged {
+	for i, score := range perturbedScores {
 		rows[i] = append(rows[i], clean.Values[score[0]])
 	}
 	for column := range c.columns {
-		changed, err := versions(column)
+		perturbed, err := versions(column)
 		if err != nil {
 			return err
 		}
 		means := make([]float64, len(c.tables))
-		for _, version := range changed {
+		for _, version := range perturbed {
 			a, err := run.Assess(ctx, version, nil)
 			if err != nil {
 				return err
 			}
-			noticed, err := evaluate.Detect(clean.In.Entropy, a.In.Entropy)
+			detection, err := evaluate.Detect(clean.In.Entropy, a.In.Entropy)
 			if err != nil {
 				return err
 			}
-			for i, score := range scoresOfChanged {
-				means[i] += a.Values[score[0]] / float64(len(changed))
+			for i, score := range perturbedScores {
+				means[i] += a.Values[score[0]] / float64(len(perturbed))
 			}
-			means[len(scoresOfChanged)] += noticed.AUROC / float64(len(changed))
+			means[len(perturbedScores)] += detection.AUROC / float64(len(perturbed))
 		}
 		for i, mean := range means {
 			rows[i] = append(rows[i], mean)

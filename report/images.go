@@ -78,13 +78,13 @@ func (p *Images) className(class int) string {
 	return p.ClassNames[class]
 }
 
-// pictureSize is about the number of pixels a picture's longer side is drawn with: that of a tile
+// imageSize is about the number of pixels a picture's longer side is drawn with: that of a tile
 // of 3 cm.
-const pictureSize = 240
+const imageSize = 240
 
 // picture returns image i, its pixels drawn as squares so large that no renderer's smoothing
 // shows, or, of a large image, averaged.
-func (p *Images) picture(i int) image.Image {
+func (p *Images) render(i int) image.Image {
 	plane := p.Height * p.Width
 	pixels := p.Pixels[i*p.Channels*plane : (i+1)*p.Channels*plane]
 	small := image.NewRGBA(image.Rect(0, 0, p.Width, p.Height))
@@ -99,14 +99,14 @@ func (p *Images) picture(i int) image.Image {
 		small.SetRGBA(at%p.Width, at/p.Width, c)
 	}
 	longer := max(p.Height, p.Width)
-	if scale := pictureSize / longer; scale > 1 {
+	if scale := imageSize / longer; scale > 1 {
 		large := image.NewRGBA(image.Rect(0, 0, scale*p.Width, scale*p.Height))
 		draw.NearestNeighbor.Scale(large, large.Bounds(), small, small.Bounds(), draw.Src, nil)
 		return large
 	}
-	if longer > 2*pictureSize {
+	if longer > 2*imageSize {
 		reduced := image.NewRGBA(image.Rect(0, 0,
-			max(1, p.Width*pictureSize/longer), max(1, p.Height*pictureSize/longer)))
+			max(1, p.Width*imageSize/longer), max(1, p.Height*imageSize/longer)))
 		draw.BiLinear.Scale(reduced, reduced.Bounds(), small, small.Bounds(), draw.Src, nil)
 		return reduced
 	}

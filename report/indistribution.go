@@ -14,20 +14,20 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-var familiarityRow = FigureRow{
+var inDistributionRow = FigureRow{
 	File: "familiarity", Title: "What is familiar",
 	Caption: "The entropy of the averaged probabilities, from 0 to the logarithm of the number of " +
 		"classes, and the share of images that have it, on a scale of square roots. If held-out " +
 		"images set a limit, a black line, an image left of it counts as familiar.",
 	Applies: func(subjects []Subject) bool {
 		return sameData(subjects) && sameClasses(subjects) && sameOut(subjects) &&
-			subjects[0].In.Len() >= fewest && (subjects[0].Out != nil || calibrated(subjects))
+			subjects[0].In.Len() >= minExamples && (subjects[0].Out != nil || calibrated(subjects))
 	},
 	Draw: func(subjects []Subject) (*Figure, error) {
-		in, out := kinds(subjects)
+		in, out := dataNames(subjects)
 		panels := make([]*plot.Plot, len(subjects))
 		for i, s := range subjects {
-			p, err := familiarityPanel(s, i, in, out)
+			p, err := inDistributionPanel(s, i, in, out)
 			if err != nil {
 				return nil, err
 			}
@@ -38,7 +38,7 @@ var familiarityRow = FigureRow{
 		}
 		key := legend{{in, []plot.Thumbnailer{line(nil, draw.LineStyle{Color: muted, Width: 2})}}}
 		if subjects[0].Out != nil {
-			key = append(key, legendEntry{out, []plot.Thumbnailer{line(nil, foreignLine(muted))}})
+			key = append(key, legendEntry{out, []plot.Thumbnailer{line(nil, outLine(muted))}})
 		}
 		if calibrated(subjects) {
 			key = append(key, legendEntry{
@@ -60,7 +60,7 @@ func calibrated(subjects []Subject) bool {
 	})
 }
 
-func familiarityPanel(s Subject, i int, in, out string) (*plot.Plot, error) {
+func inDistributionPanel(s Subject, i int, in, out string) (*plot.Plot, error) {
 	p := newPlot("entropy, nats", "share")
 	p.Y.Tick.Marker = plot.TickerFunc(rootTicks)
 	top := math.Log(float64(s.In.Classes))
@@ -72,7 +72,7 @@ func familiarityPanel(s Subject, i int, in, out string) (*plot.Plot, error) {
 	if s.Out != nil {
 		shares = roots(histogram(s.Out.Entropy, 0, top, entropyBins))
 		p.Y.Max = max(p.Y.Max, highest(shares))
-		p.Add(&plotter.Line{XYs: shares, LineStyle: foreignLine(mix(methodColor(i), ink, 0.35)), StepStyle: plotter.PostStep})
+		p.Add(&plotter.Line{XYs: shares, LineStyle: outLine(mix(methodColor(i), ink, 0.35)), StepStyle: plotter.PostStep})
 	}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, top, 0, 1.05*p.Y.Max
 	var remarks []remark
@@ -93,8 +93,8 @@ func familiarityPanel(s Subject, i int, in, out string) (*plot.Plot, error) {
 	return p, nil
 }
 
-// foreignLine is how the other kind is drawn.
-func foreignLine(c color.RGBA) draw.LineStyle {
+// outLine is how the other kind is drawn.
+func outLine(c color.RGBA) draw.LineStyle {
 	return draw.LineStyle{Color: c, Width: 1.6, Dashes: []vg.Length{4, 2}}
 }
 
@@ -139,11 +139,11 @@ func roots(points plotter.XYs) plotter.XYs {
 func rootTicks(low, high float64) []plot.Tick {
 	const apart = 0.14 // of the axis
 	var ticks []plot.Tick
-	least := low
+	lowest := low
 	for _, share := range []float64{0, 0.01, 0.05, 0.2, 0.5, 1} {
-		if value := math.Sqrt(share); value >= least && value <= high {
+		if value := math.Sqrt(share); value >= lowest && value <= high {
 			ticks = append(ticks, plot.Tick{Value: value, Label: strconv.FormatFloat(share, 'g', 2, 64)})
-			least = value + apart*(high-low)
+			lowest = value + apart*(high-low)
 		}
 	}
 	return ticks

@@ -8,23 +8,23 @@ import (
 )
 
 // failure is an error with the status that a client gets.
-type failure struct {
+type statusError struct {
 	code int
 	error
 }
 
 // gone is the status, for the metrics only, of a request whose client did not wait for the answer.
-const gone = 499
+const statusClientClosed = 499
 
 func refuse(code int, format string, values ...any) error {
-	return &failure{code, errors.Errorf(format, values...)}
+	return &statusError{code, errors.Errorf(format, values...)}
 }
 
-func (f *failure) Unwrap() error { return f.error }
+func (f *statusError) Unwrap() error { return f.error }
 
-// codeOf is the status of an error: a failure's own, or 500.
-func codeOf(err error) int {
-	var f *failure
+// statusOf is the status of an error: a failure's own, or 500.
+func statusOf(err error) int {
+	var f *statusError
 	if errors.As(err, &f) {
 		return f.code
 	}
@@ -33,10 +33,10 @@ func codeOf(err error) int {
 
 // writeError answers with an error. One that is not the client's fault is reported, not described.
 func (s *Server) writeError(w http.ResponseWriter, err error) {
-	code, text := codeOf(err), err.Error()
+	code, text := statusOf(err), err.Error()
 	switch code {
-	case gone:
-		w.WriteHeader(gone) // for the metrics
+	case statusClientClosed:
+		w.WriteHeader(statusClientClosed) // for the metrics
 		return
 	case http.StatusInternalServerError:
 		s.options.Report(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Sets returns for each row of the probabilities [N K] the classes that are plausible, the most
+// PredictionSets returns for each row of the probabilities [N K] the classes that are plausible, the most
 // probable first: those whose probability is at least the threshold from the held-out labels. The
 // label of a fresh example is in its set with a probability of at least level, under the conditions
 // of Calibration. If the probabilities are right, no other sets that often have the label and fewer
@@ -17,7 +17,7 @@ import (
 // It fails when level is not between 0 and 1, when there are too few held-out examples for it (see
 // Supports), so that only sets of all classes would keep the promise, and when a row is not a
 // distribution over the classes.
-func (c *Calibration) Sets(probabilities []float64, classes int, level float64) ([][]int, error) {
+func (c *Calibration) PredictionSets(probabilities []float64, classes int, level float64) ([][]int, error) {
 	threshold, err := c.ProbabilityThreshold(level)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (c *Calibration) ProbabilityThreshold(level float64) (float64, error) {
 	if err := c.checkLevel("Sets", level); err != nil {
 		return 0, err
 	}
-	return c.Label[c.place(rank(c.Examples, level))], nil
+	return c.Label[c.index(rank(c.Examples, level))], nil
 }
 
 var (
@@ -55,7 +55,7 @@ var (
 		Name: "setCoverage", Title: "coverage of 95 % sets", Format: "%.3f", Needs: NeedsLabels | NeedsCalibration,
 		Meaning: "The share of {in} whose prediction set at 95 % has the label.",
 		Of: func(c Case) (float64, error) {
-			sets, err := c.sets()
+			sets, err := c.predictionSets()
 			covered := 0.0
 			for n, set := range sets {
 				if slices.Contains(set, int(c.In.Labels[n])) {
@@ -69,7 +69,7 @@ var (
 		Name: "setSize", Title: "size of 95 % sets", Format: "%.2f", Needs: NeedsCalibration,
 		Meaning: "The mean number of classes in the prediction sets at 95 %; less is better.",
 		Of: func(c Case) (float64, error) {
-			sets, err := c.sets()
+			sets, err := c.predictionSets()
 			size := 0.0
 			for _, set := range sets {
 				size += float64(len(set))
@@ -79,6 +79,6 @@ var (
 	}
 )
 
-func (c Case) sets() ([][]int, error) {
-	return c.Calibration.Sets(c.In.Probabilities, c.In.Classes, Level)
+func (c Case) predictionSets() ([][]int, error) {
+	return c.Calibration.PredictionSets(c.In.Probabilities, c.In.Classes, Level)
 }

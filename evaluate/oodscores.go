@@ -57,7 +57,7 @@ func OODScores() []OODScore {
 }
 
 // signal returns the row of a name, of DefaultOODScore where it is empty.
-func signal(name string) (OODScore, error) {
+func oodScoreByName(name string) (OODScore, error) {
 	if name == "" {
 		name = DefaultOODScore
 	}

@@ -14,22 +14,22 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-const settledImages = 1000
+const equilibriumImages = 1000
 
 // settled are the settings of a run whose chains are in equilibrium at T = 1 and agree in what they
 // predict: steps with all data, of which there must be few, and a prior that is soon forgotten.
-var settled = []struct{ name, value string }{
-	{"method", "auto"}, {"prior", "fan-in:2"}, {"subset", strconv.Itoa(settledImages)},
+var equilibriumSettings = []struct{ name, value string }{
+	{"method", "auto"}, {"prior", "fan-in:2"}, {"subset", strconv.Itoa(equilibriumImages)},
 	{"chains", "2"}, {"epochs", "9600"}, {"burn-in", "500"}, {"samples", "100"},
 }
 
-// tellSettled says what it means for the scores that samplers are not in equilibrium, and the
+// suggestEquilibrium says what it means for the scores that samplers are not in equilibrium, and the
 // command that gets there on that device and these data, at its cost here.
-func (j *mainJob) tellSettled(ctx context.Context, unsettled []string, train *datasets.Dataset, device tensor.Device, c *console) error {
+func (j *mainJob) suggestEquilibrium(ctx context.Context, notInEquilibrium []string, train *datasets.Dataset, device tensor.Device, c *console) error {
 	var spec pollen.Spec
 	command := program(os.Executable()) + " fit"
-	for _, s := range settled {
-		if s.name == "subset" && train.Len() <= settledImages {
+	for _, s := range equilibriumSettings {
+		if s.name == "subset" && train.Len() <= equilibriumImages {
 			continue
 		}
 		if err := spec.Set(s.name, s.value); err != nil {
@@ -50,6 +50,6 @@ func (j *mainJob) tellSettled(ctx context.Context, unsettled []string, train *da
 	cost := max(time.Minute, (step * time.Duration(steps)).Round(time.Minute))
 	fmt.Fprintf(c.out, "\nNot in equilibrium: %s. Their scores are of chains on their way from where they began, not of the posterior;\n"+
 		"what that predicts at T = 1, learnt from %d digits, takes some %.0f min here:\n  %s\n",
-		strings.Join(unsettled, ", "), min(settledImages, train.Len()), cost.Minutes(), command)
+		strings.Join(notInEquilibrium, ", "), min(equilibriumImages, train.Len()), cost.Minutes(), command)
 	return nil
 }

@@ -32,12 +32,12 @@ func written(t testing.TB, encode func(w io.Writer) error) []byte {
 }
 
 // planes returns the planes [3 H W] of a picture.
-func planes(picture image.Image) []byte {
-	bounds := picture.Bounds()
+func planes(img image.Image) []byte {
+	bounds := img.Bounds()
 	plane := bounds.Dx() * bounds.Dy()
 	values := make([]byte, 3*plane)
 	for i := range plane {
-		r, g, b, _ := picture.At(bounds.Min.X+i%bounds.Dx(), bounds.Min.Y+i/bounds.Dx()).RGBA()
+		r, g, b, _ := img.At(bounds.Min.X+i%bounds.Dx(), bounds.Min.Y+i/bounds.Dx()).RGBA()
 		values[i], values[plane+i], values[2*plane+i] = byte(r>>8), byte(g>>8), byte(b>>8)
 	}
 	return values
@@ -58,7 +58,7 @@ func TestDecodeFormats(t *testing.T) {
 	ppm := append([]byte("P6\n# a comment\n9 7 255\n"), interleaved(colours)...)
 	for _, test := range []struct {
 		name    string
-		picture image.Image
+		img     image.Image
 		content []byte
 	}{
 		{"PNG", colours, encoded(t, colours)},
@@ -78,7 +78,7 @@ func TestDecodeFormats(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
-		if want := planes(test.picture); !bytes.Equal(got, want) {
+		if want := planes(test.img); !bytes.Equal(got, want) {
 			t.Errorf("%s: got % d ..., want % d", test.name, got[:9], want[:9])
 		}
 	}
@@ -90,10 +90,10 @@ func TestDecodeFormats(t *testing.T) {
 }
 
 // interleaved returns the values [H W 3] of a picture.
-func interleaved(picture *image.RGBA) []byte {
+func interleaved(img *image.RGBA) []byte {
 	var values []byte
-	for i := range len(picture.Pix) / 4 {
-		values = append(values, picture.Pix[4*i:4*i+3]...)
+	for i := range len(img.Pix) / 4 {
+		values = append(values, img.Pix[4*i:4*i+3]...)
 	}
 	return values
 }
@@ -158,7 +158,7 @@ func encodedTiny() []byte {
 }
 
 func TestDecodeErrors(t *testing.T) {
-	picture := encoded(t, noisePicture(1, 20, 20))
+	img := encoded(t, noisePicture(1, 20, 20))
 	for _, test := range []struct {
 		content                 []byte
 		channels, height, width int
@@ -166,10 +166,10 @@ func TestDecodeErrors(t *testing.T) {
 	}{
 		{nil, 3, 4, 4, "offset 0: the file is empty"},
 		{[]byte("<!DOCTYPE html>"), 3, 4, 4, "offset 0: begins with 3c 21 44 4f 43 54 59 50, want a picture: PNG, JPEG"},
-		{picture[:len(picture)/2], 3, 4, 4, "PNG: png: invalid format: not enough pixel data"},
-		{picture, 2, 4, 4, "2 channels, pictures have 1 (grey), 3"},
-		{picture, 3, 0, 4, "images of 0x4, want 1x1 to 256x256"},
-		{picture, 3, 4, 257, "images of 4x257, want 1x1 to 256x256"},
+		{img[:len(img)/2], 3, 4, 4, "PNG: png: invalid format: not enough pixel data"},
+		{img, 2, 4, 4, "2 channels, pictures have 1 (grey), 3"},
+		{img, 3, 0, 4, "images of 0x4, want 1x1 to 256x256"},
+		{img, 3, 4, 257, "images of 4x257, want 1x1 to 256x256"},
 		{pngHeader(20000, 20000), 3, 4, 4, "PNG of 20000x20000 pixels, want 1 to 100000000 of them"},
 		{[]byte("P6 100000 100000 255\n"), 3, 4, 4, "10000000000 pixels, want at most 100000000"},
 	} {
@@ -194,9 +194,9 @@ func TestDecodeHostileTIFF(t *testing.T) {
 
 // The header of a TIFF cannot make a strip or a tile larger than the picture.
 func TestBoundedTIFF(t *testing.T) {
-	picture := noisePicture(1, 5, 4)
+	img := noisePicture(1, 5, 4)
 	content := written(t, func(w io.Writer) error {
-		return tiff.Encode(w, picture, &tiff.Options{Compression: tiff.Deflate})
+		return tiff.Encode(w, img, &tiff.Options{Compression: tiff.Deflate})
 	})
 	same, err := boundTIFF(content)
 	if err != nil || &same[0] != &content[0] {
@@ -209,7 +209,7 @@ func TestBoundedTIFF(t *testing.T) {
 	if err != nil || tiffNumber(bounded, 278) != 4 || tiffNumber(content, 278) != 0xffffffff {
 		t.Errorf("%d rows in a strip, want 4, %v", tiffNumber(bounded, 278), err)
 	}
-	if got, err := Decode(content, 3, 4, 5); err != nil || !bytes.Equal(got, planes(picture)) {
+	if got, err := Decode(content, 3, 4, 5); err != nil || !bytes.Equal(got, planes(img)) {
 		t.Error("one strip of any height: ", err)
 	}
 	binary.LittleEndian.PutUint16(content[at:], 322)
@@ -250,13 +250,13 @@ func withOrientation(content []byte, orientation byte, order binary.AppendByteOr
 
 // A picture whose bright corner shows its orientation is turned upright.
 func TestOrientation(t *testing.T) {
-	picture := image.NewGray(image.Rect(0, 0, 24, 16))
+	img := image.NewGray(image.Rect(0, 0, 24, 16))
 	for y := range 8 {
 		for x := range 12 {
-			picture.Pix[y*24+x] = 255 // the upper left quarter
+			img.Pix[y*24+x] = 255 // the upper left quarter
 		}
 	}
-	content := written(t, func(w io.Writer) error { return jpeg.Encode(w, picture, &jpeg.Options{Quality: 100}) })
+	content := written(t, func(w io.Writer) error { return jpeg.Encode(w, img, &jpeg.Options{Quality: 100}) })
 	// The bright quarter by orientation: upper left, upper right, lower right, lower left.
 	for orientation, want := range []int{1: 0, 2: 1, 3: 2, 4: 3, 5: 0, 6: 1, 7: 2, 8: 3, 9: 0} {
 		if orientation == 0 {
@@ -332,14 +332,14 @@ func FuzzNetpbm(f *testing.F) {
 	f.Add([]byte("P6 99999999 1 255\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		config, configErr := netpbmConfig(bytes.NewReader(content))
-		picture, err := decodeNetpbm(bytes.NewReader(content))
+		img, err := decodeNetpbm(bytes.NewReader(content))
 		if err != nil {
 			return
 		}
-		if size := picture.Bounds().Size(); configErr != nil || size.X != config.Width || size.Y != config.Height {
+		if size := img.Bounds().Size(); configErr != nil || size.X != config.Width || size.Y != config.Height {
 			t.Errorf("a picture of %v, but %+v, %v", size, config, configErr)
 		}
-		if size := picture.Bounds().Size(); size.X*size.Y > 3*len(content) {
+		if size := img.Bounds().Size(); size.X*size.Y > 3*len(content) {
 			t.Errorf("a picture of %v from %d bytes", size, len(content))
 		}
 	})
@@ -347,17 +347,17 @@ func FuzzNetpbm(f *testing.F) {
 
 // Whatever is sent to a server gives an error or a picture.
 func FuzzDecode(f *testing.F) {
-	picture := noisePicture(1, 5, 4)
-	f.Add(written(f, func(w io.Writer) error { return jpeg.Encode(w, picture, nil) }))
-	f.Add(written(f, func(w io.Writer) error { return tiff.Encode(w, picture, nil) }))
-	f.Add(written(f, func(w io.Writer) error { return bmp.Encode(w, picture) }))
+	img := noisePicture(1, 5, 4)
+	f.Add(written(f, func(w io.Writer) error { return jpeg.Encode(w, img, nil) }))
+	f.Add(written(f, func(w io.Writer) error { return tiff.Encode(w, img, nil) }))
+	f.Add(written(f, func(w io.Writer) error { return bmp.Encode(w, img) }))
 	webp, err := base64.StdEncoding.DecodeString(tinyWebP)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(webp)
-	f.Add(written(f, func(w io.Writer) error { return png.Encode(w, picture) }))
-	f.Add(written(f, func(w io.Writer) error { return gif.Encode(w, picture, nil) }))
+	f.Add(written(f, func(w io.Writer) error { return png.Encode(w, img) }))
+	f.Add(written(f, func(w io.Writer) error { return gif.Encode(w, img, nil) }))
 	f.Add([]byte(fmt.Sprintf("P2 2 2 1 %s", strings.Repeat("1 ", 4))))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		if info, err := newDecoder().probe(bytes.NewReader(content)); err == nil && info.height*info.width > 1<<16 {

@@ -17,28 +17,28 @@ const severities = 5
 
 // shift is a row of the table of shifts: what changes a picture [C H W], and its numbers by
 // severity.
-type shift struct {
+type corruption struct {
 	name    string
 	numbers [severities]float64
-	apply   func(p *shifting, number float64) error
+	apply   func(p *pixelBuffer, number float64) error
 }
 
 // shifting is an image that is being shifted.
-type shifting struct {
+type pixelBuffer struct {
 	channels, height, width int
 	values                  []float64 // [C H W], shares of the range
 	random                  *rand.Rand
 }
 
 // shifts are those of CIFAR-10-C that need neither pictures of frost nor a random landscape.
-var shifts = []shift{
-	{"gaussian-noise", [severities]float64{0.04, 0.06, 0.08, 0.09, 0.1}, func(p *shifting, std float64) error {
+var corruptions = []corruption{
+	{"gaussian-noise", [severities]float64{0.04, 0.06, 0.08, 0.09, 0.1}, func(p *pixelBuffer, std float64) error {
 		return p.each(func(v float64) float64 { return v + float64(std*p.random.NormFloat64()) })
 	}},
-	{"speckle-noise", [severities]float64{0.06, 0.1, 0.12, 0.16, 0.2}, func(p *shifting, std float64) error {
+	{"speckle-noise", [severities]float64{0.06, 0.1, 0.12, 0.16, 0.2}, func(p *pixelBuffer, std float64) error {
 		return p.each(func(v float64) float64 { return v + float64(v*float64(std*p.random.NormFloat64())) })
 	}},
-	{"impulse-noise", [severities]float64{0.01, 0.02, 0.03, 0.05, 0.07}, func(p *shifting, share float64) error {
+	{"impulse-noise", [severities]float64{0.01, 0.02, 0.03, 0.05, 0.07}, func(p *pixelBuffer, share float64) error {
 		return p.each(func(v float64) float64 {
 			if p.random.Float64() < share {
 				return float64(p.random.IntN(2))
@@ -46,56 +46,56 @@ var shifts = []shift{
 			return v
 		})
 	}},
-	{"gaussian-blur", [severities]float64{0.4, 0.6, 0.7, 0.8, 1}, (*shifting).blur},
-	{"brightness", [severities]float64{0.05, 0.1, 0.15, 0.2, 0.3}, (*shifting).brighten},
-	{"contrast", [severities]float64{0.75, 0.5, 0.4, 0.3, 0.15}, (*shifting).flatten},
-	{"pixelate", [severities]float64{0.95, 0.9, 0.85, 0.75, 0.65}, (*shifting).pixelate},
-	{"jpeg", [severities]float64{80, 65, 58, 50, 40}, (*shifting).compress},
+	{"gaussian-blur", [severities]float64{0.4, 0.6, 0.7, 0.8, 1}, (*pixelBuffer).blur},
+	{"brightness", [severities]float64{0.05, 0.1, 0.15, 0.2, 0.3}, (*pixelBuffer).brighten},
+	{"contrast", [severities]float64{0.75, 0.5, 0.4, 0.3, 0.15}, (*pixelBuffer).flatten},
+	{"pixelate", [severities]float64{0.95, 0.9, 0.85, 0.75, 0.65}, (*pixelBuffer).pixelate},
+	{"jpeg", [severities]float64{80, 65, 58, 50, 40}, (*pixelBuffer).compress},
 }
 
 // Corruptions are the names of the corruptions that Shifted knows.
 func Corruptions() []string {
 	var names []string
-	for _, s := range shifts {
+	for _, s := range corruptions {
 		names = append(names, s.name)
 	}
 	return names
 }
 
-// Shifted is the data set with its images corrupted, at a severity of 1 to 5, as CIFAR-10-C's are
+// Corrupted is the data set with its images corrupted, at a severity of 1 to 5, as CIFAR-10-C's are
 // (Hendrycks and Dietterich 2019, Benchmarking neural network robustness to common corruptions and
 // perturbations): the same formulas and numbers for images of any size, with random numbers of our
 // own, which depend on the seed and the image's number alone. Colours need three channels:
 // brightness changes those of other images one by one, and jpeg refuses them unless they are grey.
-func (d *Dataset) Shifted(name string, severity int, seed uint64) (*Dataset, error) {
-	at := slices.IndexFunc(shifts, func(s shift) bool { return s.name == name })
+func (d *Dataset) Corrupted(name string, severity int, seed uint64) (*Dataset, error) {
+	at := slices.IndexFunc(corruptions, func(s corruption) bool { return s.name == name })
 	if at < 0 {
 		return nil, errors.Errorf("datasets: no shift %q; there are %q", name, Corruptions())
 	}
 	if severity < 1 || severity > severities {
 		return nil, errors.Errorf("datasets: %s: severity %d, wants 1 to %d", name, severity, severities)
 	}
-	shifted := *d
-	shifted.Images = make([]byte, len(d.Images))
-	p := &shifting{channels: d.Channels, height: d.Height, width: d.Width, values: make([]float64, d.ImageSize())}
+	corrupted := *d
+	corrupted.Images = make([]byte, len(d.Images))
+	p := &pixelBuffer{channels: d.Channels, height: d.Height, width: d.Width, values: make([]float64, d.ImageSize())}
 	for i := range d.Len() {
 		for j, v := range d.Image(i) {
 			p.values[j] = float64(v) / 255
 		}
 		p.random = rand.New(rand.NewPCG(seed, uint64(i)))
-		if err := shifts[at].apply(p, shifts[at].numbers[severity-1]); err != nil {
+		if err := corruptions[at].apply(p, corruptions[at].numbers[severity-1]); err != nil {
 			return nil, errors.WithMessagef(err, "datasets: %s: image %d of %s", name, i, d.Name)
 		}
-		to := shifted.Image(i)
+		to := corrupted.Image(i)
 		for j, v := range p.values {
 			to[j] = byte(255*max(0, min(1, v)) + 1e-9) // rounded down, as theirs
 		}
 	}
-	return &shifted, nil
+	return &corrupted, nil
 }
 
 // each changes the values one by one.
-func (p *shifting) each(f func(v float64) float64) error {
+func (p *pixelBuffer) each(f func(v float64) float64) error {
 	for i, v := range p.values {
 		p.values[i] = f(v)
 	}
@@ -103,14 +103,14 @@ func (p *shifting) each(f func(v float64) float64) error {
 }
 
 // plane is one channel.
-func (p *shifting) plane(channel int) []float64 {
+func (p *pixelBuffer) plane(channel int) []float64 {
 	size := p.height * p.width
 	return p.values[channel*size : (channel+1)*size]
 }
 
 // blur convolves with a normal density of that deviation in pixels, cut off at four of them; beyond
 // its border a picture goes on as it ends.
-func (p *shifting) blur(std float64) error {
+func (p *pixelBuffer) blur(std float64) error {
 	radius := int(4*std + 0.5)
 	weights, sum := make([]float64, 2*radius+1), 0.0
 	for i := range weights {
@@ -144,7 +144,7 @@ func (p *shifting) blur(std float64) error {
 }
 
 // brighten adds to a colour's value, the largest of its channels, and keeps hue and saturation.
-func (p *shifting) brighten(by float64) error {
+func (p *pixelBuffer) brighten(by float64) error {
 	if p.channels != 3 {
 		return p.each(func(v float64) float64 { return v + by })
 	}
@@ -162,7 +162,7 @@ func (p *shifting) brighten(by float64) error {
 }
 
 // flatten leaves a share of each channel's distance from its mean.
-func (p *shifting) flatten(share float64) error {
+func (p *pixelBuffer) flatten(share float64) error {
 	for channel := range p.channels {
 		plane, mean := p.plane(channel), 0.0
 		for _, v := range plane {
@@ -176,7 +176,7 @@ func (p *shifting) flatten(share float64) error {
 }
 
 // pixelate makes the picture smaller by a factor and large again, both times by whole pixels.
-func (p *shifting) pixelate(factor float64) error {
+func (p *pixelBuffer) pixelate(factor float64) error {
 	height, width := max(1, int(float64(p.height)*factor)), max(1, int(float64(p.width)*factor))
 	for channel := range p.channels {
 		plane := p.plane(channel)
@@ -214,7 +214,7 @@ func box(i, m, n int) (from, to int) {
 }
 
 // compress writes a JPEG of that quality, and reads it again.
-func (p *shifting) compress(quality float64) error {
+func (p *pixelBuffer) compress(quality float64) error {
 	bounds := image.Rect(0, 0, p.width, p.height)
 	at := func(channel, x, y int) byte { return byte(math.Round(255 * p.plane(channel)[y*p.width+x])) }
 	var before image.Image

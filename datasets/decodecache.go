@@ -58,7 +58,7 @@ func (t tree) key(options Options) [sha256.Size]byte {
 			continue
 		}
 		fmt.Fprintf(hash, "%d %q %q\n", split, list.dir, list.skipped)
-		for _, p := range append(list.tables[:len(list.tables):len(list.tables)], list.pictures...) {
+		for _, p := range append(list.tables[:len(list.tables):len(list.tables)], list.images...) {
 			fmt.Fprintf(hash, "%q %q %d %d\n", p.name, p.class, p.size, p.modified)
 		}
 	}

@@ -30,8 +30,8 @@ const (
 	MaxSide = 256
 )
 
-// A pictureFormat is one row of the table of picture formats.
-type pictureFormat struct {
+// A imageFormat is one row of the table of picture formats.
+type imageFormat struct {
 	name       string
 	extensions []string // of the files that are taken for pictures, in small letters
 	magics     []string // what the content begins with; ? is any byte
@@ -39,9 +39,9 @@ type pictureFormat struct {
 	decode     func(io.Reader) (image.Image, error)
 }
 
-// pictureFormats is the table. The content decides a picture's format: the extension only says that
+// imageFormats is the table. The content decides a picture's format: the extension only says that
 // the file is a picture.
-var pictureFormats = []pictureFormat{
+var imageFormats = []imageFormat{
 	{"PNG", []string{".png"}, []string{"\x89PNG\r\n\x1a\n"}, png.DecodeConfig, png.Decode},
 	{"JPEG", []string{".jpg", ".jpeg", ".jpe", ".jfif"}, []string{"\xff\xd8"}, jpeg.DecodeConfig, jpeg.Decode},
 	{"GIF", []string{".gif"}, []string{"GIF8"}, gif.DecodeConfig, gif.Decode},
@@ -54,15 +54,15 @@ var pictureFormats = []pictureFormat{
 // IsImage reports whether a file's extension is a picture's.
 func IsImage(name string) bool {
 	extension := strings.ToLower(filepath.Ext(name))
-	return slices.ContainsFunc(pictureFormats, func(f pictureFormat) bool {
+	return slices.ContainsFunc(imageFormats, func(f imageFormat) bool {
 		return slices.Contains(f.extensions, extension)
 	})
 }
 
 // formatOf returns the format of a content by its first bytes.
-func formatOf(start []byte) (pictureFormat, error) {
+func formatOf(start []byte) (imageFormat, error) {
 	var names []string
-	for _, format := range pictureFormats {
+	for _, format := range imageFormats {
 		for _, magic := range format.magics {
 			if matches(magic, start) {
 				return format, nil
@@ -70,7 +70,7 @@ func formatOf(start []byte) (pictureFormat, error) {
 		}
 		names = append(names, format.name)
 	}
-	return pictureFormat{}, errors.Errorf("offset 0: begins with % x, want a picture: %s",
+	return imageFormat{}, errors.Errorf("offset 0: begins with % x, want a picture: %s",
 		start[:min(len(start), 8)], strings.Join(names, ", "))
 }
 
@@ -86,12 +86,12 @@ func matches(magic string, start []byte) bool {
 	return true
 }
 
-// A pictureInfo is what a picture's header says about it, upright.
-type pictureInfo struct {
+// A imageInfo is what a picture's header says about it, upright.
+type imageInfo struct {
 	height, width int
 	grey          bool // it is stored in grey
 	orientation   int  // of exifOrientation
-	format        pictureFormat
+	format        imageFormat
 }
 
 // formatReach is the number of bytes from the start searched for the format, exifReach for an EXIF
@@ -101,24 +101,24 @@ const (
 	exifReach   = 1 << 17
 )
 
-// A pictureSource is a file or a content in memory.
-type pictureSource interface {
+// A imageSource is a file or a content in memory.
+type imageSource interface {
 	io.Reader
 	io.ReaderAt
 }
 
 // probe reads the header of a picture, from the start of the source.
-func (d *decoder) probe(source pictureSource) (pictureInfo, error) {
+func (d *decoder) probe(source imageSource) (imageInfo, error) {
 	r := d.header
 	r.Reset(source)
 	start, err := r.Peek(formatReach)
 	if err != nil && err != io.EOF {
-		return pictureInfo{}, err
+		return imageInfo{}, err
 	}
 	if len(start) == 0 {
-		return pictureInfo{}, errors.New("offset 0: the file is empty, want a picture")
+		return imageInfo{}, errors.New("offset 0: the file is empty, want a picture")
 	}
-	info := pictureInfo{orientation: 1}
+	info := imageInfo{orientation: 1}
 	if info.format, err = formatOf(start); err != nil {
 		return info, err
 	}
@@ -220,17 +220,17 @@ func (d *decoder) decode(to, content []byte, channels, height, width int) error 
 	if err != nil {
 		return err
 	}
-	var picture image.Image
-	err = guarded(func() (err error) { picture, err = info.format.decode(bytes.NewReader(content)); return err })
+	var img image.Image
+	err = guarded(func() (err error) { img, err = info.format.decode(bytes.NewReader(content)); return err })
 	if err != nil {
 		return errors.WithMessage(noEOF(err), info.format.name)
 	}
-	size := picture.Bounds().Size()
+	size := img.Bounds().Size()
 	if size.X < 1 || size.Y < 1 {
 		return errors.Errorf("%s: a picture of %dx%d pixels, want at least 1x1", info.format.name, size.Y, size.X)
 	}
 	if info.orientation == 1 {
-		d.scale(to, picture, channels, height, width)
+		d.scale(to, img, channels, height, width)
 		return nil
 	}
 	if info.orientation > 4 {
@@ -239,15 +239,15 @@ func (d *decoder) decode(to, content []byte, channels, height, width int) error 
 	if cap(d.turned) < len(to) {
 		d.turned = make([]byte, len(to))
 	}
-	d.scale(d.turned[:len(to)], picture, channels, height, width)
+	d.scale(d.turned[:len(to)], img, channels, height, width)
 	upright(to, d.turned[:len(to)], info.orientation, height, width)
 	return nil
 }
 
 // scale writes a picture to to, [channels height width].
-func (d *decoder) scale(to []byte, picture image.Image, channels, height, width int) {
-	size, plane := picture.Bounds().Size(), height*width
-	if pixels := greyPixels(picture, channels); pixels != nil {
+func (d *decoder) scale(to []byte, img image.Image, channels, height, width int) {
+	size, plane := img.Bounds().Size(), height*width
+	if pixels := greyPixels(img, channels); pixels != nil {
 		d.resizer.grey(to[:plane], height, width, pixels, size.Y, size.X)
 		for c := 1; c < channels; c++ {
 			copy(to[c*plane:(c+1)*plane], to[:plane])
@@ -257,7 +257,7 @@ func (d *decoder) scale(to []byte, picture image.Image, channels, height, width 
 		}
 		return
 	}
-	pixels := colourPixels(picture, channels)
+	pixels := colourPixels(img, channels)
 	if channels == 1 {
 		luminance(pixels)
 		d.resizer.grey(to, height, width, pixels[:size.X*size.Y], size.Y, size.X)
@@ -271,8 +271,8 @@ func (d *decoder) scale(to []byte, picture image.Image, channels, height, width 
 
 // greyPixels returns the values [H W] of a picture that is grey, or has grey stored when grey is
 // wanted; otherwise nil.
-func greyPixels(picture image.Image, channels int) []byte {
-	bounds := picture.Bounds()
+func greyPixels(img image.Image, channels int) []byte {
+	bounds := img.Bounds()
 	height, width := bounds.Dy(), bounds.Dx()
 	packed := func(pixels []byte, stride, step int) []byte {
 		if stride == width && step == 1 {
@@ -286,14 +286,14 @@ func greyPixels(picture image.Image, channels int) []byte {
 		}
 		return values
 	}
-	switch picture := picture.(type) {
+	switch img := img.(type) {
 	case *image.Gray:
-		return packed(picture.Pix[picture.PixOffset(bounds.Min.X, bounds.Min.Y):], picture.Stride, 1)
+		return packed(img.Pix[img.PixOffset(bounds.Min.X, bounds.Min.Y):], img.Stride, 1)
 	case *image.Gray16: // the high bytes
-		return packed(picture.Pix[picture.PixOffset(bounds.Min.X, bounds.Min.Y):], picture.Stride, 2)
+		return packed(img.Pix[img.PixOffset(bounds.Min.X, bounds.Min.Y):], img.Stride, 2)
 	case *image.YCbCr: // Y is the luminance
 		if channels == 1 {
-			return packed(picture.Y[picture.YOffset(bounds.Min.X, bounds.Min.Y):], picture.YStride, 1)
+			return packed(img.Y[img.YOffset(bounds.Min.X, bounds.Min.Y):], img.YStride, 1)
 		}
 	}
 	return nil
@@ -301,18 +301,18 @@ func greyPixels(picture image.Image, channels int) []byte {
 
 // colourPixels returns the pixels [H W 4] of a picture: over white, or with
 // the colours multiplied by the opacity if four channels are wanted.
-func colourPixels(picture image.Image, channels int) []byte {
-	bounds := picture.Bounds()
-	if rgba, ok := picture.(*image.RGBA); ok && rgba.Stride == 4*bounds.Dx() && (channels == 4 || rgba.Opaque()) {
+func colourPixels(img image.Image, channels int) []byte {
+	bounds := img.Bounds()
+	if rgba, ok := img.(*image.RGBA); ok && rgba.Stride == 4*bounds.Dx() && (channels == 4 || rgba.Opaque()) {
 		return rgba.Pix[rgba.PixOffset(bounds.Min.X, bounds.Min.Y):][:4*bounds.Dx()*bounds.Dy()]
 	}
 	canvas := image.NewRGBA(image.Rect(0, 0, bounds.Dx(), bounds.Dy()))
 	operation := draw.Src
-	if opaque, ok := picture.(interface{ Opaque() bool }); channels != 4 && !(ok && opaque.Opaque()) {
+	if opaque, ok := img.(interface{ Opaque() bool }); channels != 4 && !(ok && opaque.Opaque()) {
 		fill(canvas.Pix, 255)
 		operation = draw.Over
 	}
-	draw.Draw(canvas, canvas.Rect, picture, bounds.Min, operation)
+	draw.Draw(canvas, canvas.Rect, img, bounds.Min, operation)
 	return canvas.Pix
 }
 

@@ -43,25 +43,25 @@ func TestShifts(t *testing.T) {
 	for _, name := range Corruptions() {
 		last := 0.0
 		for severity := 1; severity <= 5; severity++ {
-			shifted, err := d.Shifted(name, severity, 7)
+			corrupted, err := d.Corrupted(name, severity, 7)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := d.Shifted(name, severity, 7)
-			if err != nil || !bytes.Equal(again.Images, shifted.Images) {
+			again, err := d.Corrupted(name, severity, 7)
+			if err != nil || !bytes.Equal(again.Images, corrupted.Images) {
 				t.Errorf("%s %d: other images the second time (%v)", name, severity, err)
 			}
-			if bytes.Equal(shifted.Images, d.Images) {
+			if bytes.Equal(corrupted.Images, d.Images) {
 				t.Errorf("%s %d: nothing changed", name, severity)
 			}
-			mean, std := added(d, shifted)
+			mean, std := added(d, corrupted)
 			if size := math.Hypot(mean, std); size < last-0.003 {
 				t.Errorf("%s %d: changes by %.3f, severity %d by %.3f", name, severity, size, severity-1, last)
 			} else {
 				last = size
 			}
-			if err := shifted.Validate(); err == nil && len(shifted.Labels) != 3 {
-				t.Errorf("%s: %d labels", name, len(shifted.Labels))
+			if err := corrupted.Validate(); err == nil && len(corrupted.Labels) != 3 {
+				t.Errorf("%s: %d labels", name, len(corrupted.Labels))
 			}
 		}
 	}
@@ -72,11 +72,11 @@ func TestShifts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone, err := first.Shifted("gaussian-noise", 3, 7)
+	alone, err := first.Corrupted("gaussian-noise", 3, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := d.Shifted("gaussian-noise", 3, 7)
+	all, err := d.Corrupted("gaussian-noise", 3, 7)
 	if err != nil || !bytes.Equal(all.Image(0), alone.Image(0)) || bytes.Equal(all.Image(0), all.Image(1)) {
 		t.Errorf("noise does not depend on the image's number alone (%v)", err)
 	}
@@ -84,9 +84,9 @@ func TestShifts(t *testing.T) {
 
 // TestShiftsAreAsPublished: what the numbers mean.
 func TestShiftsAreAsPublished(t *testing.T) {
-	shifted := func(d *Dataset, name string, severity int) *Dataset {
+	corrupted := func(d *Dataset, name string, severity int) *Dataset {
 		t.Helper()
-		s, err := d.Shifted(name, severity, 1)
+		s, err := d.Corrupted(name, severity, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,33 +99,33 @@ func TestShiftsAreAsPublished(t *testing.T) {
 		}
 	}
 	d := ramp(t, 40, 3, 20, 24)
-	mean, std := added(d, shifted(d, "gaussian-noise", 3))
+	mean, std := added(d, corrupted(d, "gaussian-noise", 3))
 	near("the noise's mean", mean, 0, 0.002)
 	near("the noise's deviation", std, 0.08, 0.002)
-	mean, _ = added(d, shifted(d, "brightness", 4))
+	mean, _ = added(d, corrupted(d, "brightness", 4))
 	// The value is blue, the third channel: the others grow in proportion.
 	near("the light added", mean, 0.2*(meanOf(d, 0)/meanOf(d, 2)+meanOf(d, 1)/meanOf(d, 2)+1)/3, 0.02)
 	impulses := 0
-	for i, v := range shifted(d, "impulse-noise", 5).Images {
+	for i, v := range corrupted(d, "impulse-noise", 5).Images {
 		if v != d.Images[i] {
 			impulses++
 		}
 	}
 	near("the share of impulses", float64(impulses)/float64(len(d.Images)), 0.07, 0.005)
-	flat := shifted(d, "contrast", 2)
+	flat := corrupted(d, "contrast", 2)
 	near("the contrast left", deviationOf(flat)/deviationOf(d), 0.5, 0.02)
 	// A point becomes a normal density.
 	point := ramp(t, 1, 1, 21, 21)
 	clear(point.Images)
 	point.Images[10*21+10] = 255
 	density := func(x, y float64) float64 { return math.Exp(-(x*x+y*y)/2) / (2 * math.Pi) }
-	blurred := shifted(point, "gaussian-blur", 5).Images
+	blurred := corrupted(point, "gaussian-blur", 5).Images
 	for _, at := range [][2]int{{0, 0}, {1, 0}, {0, 2}, {1, 1}} {
 		near("a blurred point", float64(blurred[(10+at[0])*21+10+at[1]]), math.Floor(255*density(float64(at[0]), float64(at[1]))), 1)
 	}
 	// 20 pixels become 13 and 20 again: no more than 13 values are left.
 	values := map[byte]bool{}
-	for _, v := range shifted(ramp(t, 1, 1, 20, 20), "pixelate", 5).Images {
+	for _, v := range corrupted(ramp(t, 1, 1, 20, 20), "pixelate", 5).Images {
 		values[v] = true
 	}
 	if len(values) != 13 {
@@ -138,7 +138,7 @@ func TestShiftsAreAsPublished(t *testing.T) {
 		{3, 0, "jpeg", "severity 0, wants 1 to 5"}, {3, 6, "jpeg", "severity 6, wants 1 to 5"}, {3, 1, "fog", `no shift "fog"; there are ["gaussian-noise"`},
 		{4, 1, "jpeg", "image 0 of ramp: 4 channels, wants 1 or 3"},
 	} {
-		_, err := ramp(t, 1, c.channels, 8, 8).Shifted(c.name, c.severity, 1)
+		_, err := ramp(t, 1, c.channels, 8, 8).Corrupted(c.name, c.severity, 1)
 		wantError(t, err, c.want)
 	}
 }

@@ -19,13 +19,13 @@ import (
 
 // colourPicture returns a picture of one colour.
 func colourPicture(width, height int, c color.Color) *image.RGBA {
-	picture := image.NewRGBA(image.Rect(0, 0, width, height))
+	img := image.NewRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
 		for x := range width {
-			picture.Set(x, y, c)
+			img.Set(x, y, c)
 		}
 	}
-	return picture
+	return img
 }
 
 // flowers writes a folder with n pictures of each of three colours, of several
