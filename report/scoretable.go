@@ -23,8 +23,20 @@ func ScoreTable(subjects []Subject) (*Table, error) {
 	return scoresOver("score", names, assessments)
 }
 
-// RunTable returns the table of the scores of many subjects: a row for each subject, all assessed,
-// a column for each score that applies to any of them.
+// maxColumns is the largest number of subjects for which FittingTable has a column each.
+const maxColumns = 4
+
+// FittingTable returns ScoreTable for up to four subjects and RunTable for more, so that tables fit
+// on a screen.
+func FittingTable(subjects []Subject) (*Table, error) {
+	if len(subjects) <= maxColumns {
+		return ScoreTable(subjects)
+	}
+	return RunTable(subjects)
+}
+
+// RunTable returns the scores as a table with a row for each subject and a column for each score that
+// applies to any of them. All subjects must be assessed.
 func RunTable(subjects []Subject) (*Table, error) {
 	in, out := dataNames(subjects)
 	var shown []evaluate.Score

@@ -7,25 +7,26 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Job is what a scheduler is asked for: the tasks, and what each of them needs.
+// Job describes tasks and their resources for a scheduler.
 type Job struct {
-	Name     string   // of letters, digits and "-"
+	Name     string   // lower-case letters, digits and "-"
 	Tasks    int      // numbered from 0
-	Parallel int      // tasks at a time; 0 leaves that to the scheduler
-	Command  []string // the same for all: it takes the number of its task from the environment, see Index
-	CPUs     int      // of each task
-	GPUs     int      // of each task
+	Parallel int      // maximum number of tasks at a time; 0 is no limit
+	Command  []string // the same for all tasks; it reads its task number from the environment, see Index
+	CPUs     int      // per task
+	GPUs     int      // per task
 	Memory   int      // MiB of each task; 0 leaves that to the scheduler
-	Grace    int      // seconds between the warning and the end
+	Grace    int      // seconds between the signal to stop and the end
 	Slurm    SlurmOptions
 	Pods     PodOptions
 }
 
-// InterruptedExitCodes are the exit codes of pollen when it was told to stop: it kept all, and goes on when
-// the task is started again. They are 128 and the number of SIGINT, SIGUSR1, SIGUSR2 and SIGTERM.
+// InterruptedExitCodes are the exit codes of pollen after SIGINT, SIGUSR1, SIGUSR2 and SIGTERM: 128
+// plus the signal's number. The run is saved, and continues when the task is restarted.
 var InterruptedExitCodes = []int{130, 138, 140, 143}
 
-// warned is the exit code after SIGUSR1, which the script below is sent before its time is over.
+// exitUSR1 is the exit code after SIGUSR1, which Slurm sends to the batch script before the time
+// limit.
 const exitUSR1 = 138
 
 var jobName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -33,22 +34,22 @@ var jobName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 func (j Job) validate() error {
 	switch {
 	case !jobName.MatchString(j.Name):
-		return errors.Errorf("cluster: name %q, wants at most 63 lower-case letters, digits and -, neither first nor last a -", j.Name)
+		return errors.Errorf("cluster: Name must be at most 63 lower-case letters, digits and -, neither first nor last a -, got %q", j.Name)
 	case j.Tasks < 1 || j.Tasks > maxTasks:
-		return errors.Errorf("cluster: %d tasks, wants 1 to %d", j.Tasks, maxTasks)
+		return errors.Errorf("cluster: Tasks must be 1 to %d, got %d", maxTasks, j.Tasks)
 	case j.Parallel < 0 || j.GPUs < 0 || j.Memory < 0:
-		return errors.Errorf("cluster: parallel %d, gpus %d, memory %d, wants none below 0", j.Parallel, j.GPUs, j.Memory)
+		return errors.Errorf("cluster: Parallel, GPUs and Memory must not be negative, got %d, %d, %d", j.Parallel, j.GPUs, j.Memory)
 	case j.CPUs < 1:
-		return errors.Errorf("cluster: %d cpus, wants at least 1", j.CPUs)
+		return errors.Errorf("cluster: CPUs must be at least 1, got %d", j.CPUs)
 	case j.Grace < 1:
-		return errors.Errorf("cluster: grace of %d s, wants at least 1", j.Grace)
+		return errors.Errorf("cluster: Grace must be at least 1 s, got %d", j.Grace)
 	case len(j.Command) == 0:
-		return errors.New("cluster: no command")
+		return errors.New("cluster: Command must not be empty")
 	}
 	return nil
 }
 
-// quote makes a word of a shell.
+// quote quotes a word for a shell.
 func quote(word string) string {
 	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-=:,+@%") == "" {
 		return word

@@ -10,17 +10,17 @@ import (
 	"github.com/pkg/errors"
 )
 
-// PodOptions are what only Kubernetes is told.
+// PodOptions are the options of a Job that apply only to Kubernetes.
 type PodOptions struct {
-	Image     string            // with pollen as its entry point
-	Namespace string            // empty is the context's
-	Claim     string            // of the volume with the data and the runs
-	Mount     string            // where the volume is in the containers; also their working folder's volume
-	Files     map[string]string // small files by name, in the working folder, ConfigDir
-	Retries   int               // of a task that fails; evictions do not count
+	Image     string            // container image with pollen as its entry point
+	Namespace string            // "" is the context's
+	Claim     string            // persistent volume claim with data and runs
+	Mount     string            // absolute mount path of the volume
+	Files     map[string]string // small files by name, mounted in the working directory, ConfigDir
+	Retries   int               // retries of a task that fails; evictions do not count
 }
 
-// ConfigDir is where PodOptions.Files are in the containers, and where these start.
+// ConfigDir is the containers' working directory, where PodOptions.Files are mounted.
 const ConfigDir = "/config"
 
 type (
@@ -28,9 +28,10 @@ type (
 	field  = yaml.MapItem
 )
 
-// ForKubernetes is a manifest for kubectl apply: an Indexed Job, and a ConfigMap with its files. A
-// pod that is evicted or deleted stops by itself within the grace period, and its task goes on in
-// another; only failures count against the task's retries.
+// ForKubernetes returns a manifest for kubectl apply: an Indexed Job, and a ConfigMap with its
+// files. A pod that is evicted or deleted stops within the grace period, and its task continues in
+// another pod. Only failures count against the task's retries. It returns an error if the job is
+// invalid.
 func (j Job) ForKubernetes() (string, error) {
 	if err := j.validate(); err != nil {
 		return "", err
@@ -38,13 +39,13 @@ func (j Job) ForKubernetes() (string, error) {
 	p := j.Pods
 	switch {
 	case p.Image == "":
-		return "", errors.New("cluster: kubernetes: no image")
+		return "", errors.New("cluster: kubernetes: Image must not be empty")
 	case p.Claim == "":
-		return "", errors.New("cluster: kubernetes: no claim: runs are kept in a volume that all pods see")
+		return "", errors.New("cluster: kubernetes: Claim must not be empty: runs are kept in a volume that all pods share")
 	case !path.IsAbs(p.Mount) || path.Clean(p.Mount) == ConfigDir:
-		return "", errors.Errorf("cluster: kubernetes: mount %q, wants an absolute path that is not %s", p.Mount, ConfigDir)
+		return "", errors.Errorf("cluster: kubernetes: Mount must be an absolute path other than %s, got %q", ConfigDir, p.Mount)
 	case p.Retries < 0:
-		return "", errors.Errorf("cluster: kubernetes: %d retries, wants at least 0", p.Retries)
+		return "", errors.Errorf("cluster: kubernetes: Retries must not be negative, got %d", p.Retries)
 	}
 	var documents []string
 	for _, document := range []object{j.files(), j.indexed()} {
@@ -57,7 +58,7 @@ func (j Job) ForKubernetes() (string, error) {
 	return strings.Join(documents, "---\n"), nil
 }
 
-// plainFiles reports whether the files survive as YAML's literal blocks, which people can read.
+// plainFiles reports whether YAML's literal blocks, which are readable, preserve the files exactly.
 func (j Job) plainFiles() bool {
 	for _, content := range j.Pods.Files {
 		if strings.ContainsAny(content, "\t\r") || strings.HasPrefix(content, " ") || strings.HasPrefix(content, "\n") || !strings.HasSuffix(content, "\n") ||

@@ -9,13 +9,13 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Plan is how a run is divided into tasks.
+// Plan divides a run into tasks.
 type Plan struct {
-	Grid  []Axis // settings whose values are all combined; none for one cell
-	Parts int    // tasks that share the chains of a cell; 0 is 1
+	Grid  []Axis // settings whose values are combined; empty for one cell
+	Parts int    // tasks that share the chains of a cell; 0 counts as 1
 }
 
-// Axis is a setting, by its name in configurations, with the values that it takes.
+// Axis is a setting, by its name in configurations, with its values.
 type Axis struct {
 	Setting string
 	Values  []string
@@ -23,28 +23,29 @@ type Axis struct {
 
 // Task is one of a plan's tasks.
 type Task struct {
-	Settings []Setting // of its cell, in the order of the axes
+	Settings []Setting // those of its cell, in the order of the axes
 	Part     int       // from 0
 	Parts    int
-	Dir      string // of its run below the folder of all, with slashes; "." if there is one task
+	Dir      string // directory of its run, relative to that of all tasks, with slashes; "." for a single task
 }
 
-// Setting is a value of a setting.
+// Setting is a setting with one of its values.
 type Setting struct{ Name, Value string }
 
-// maxTasks bounds a plan: schedulers refuse larger arrays, and so do file systems.
+// maxTasks is the largest number of tasks. Schedulers refuse larger arrays.
 const maxTasks = 100000
 
-// Validate refuses plans without tasks, and values or settings that are there twice.
+// Validate returns an error for a plan without tasks, with too many, or with duplicate settings or
+// values.
 func (p Plan) Validate() error {
 	if p.Parts < 0 {
-		return errors.Errorf("cluster: parts is %d, wants at least 1", p.Parts)
+		return errors.Errorf("cluster: parts must be at least 1, got %d", p.Parts)
 	}
 	tasks := max(1, p.Parts)
 	known := map[string]bool{}
 	for _, axis := range p.Grid {
 		if known[axis.Setting] {
-			return errors.Errorf("cluster: grid: %s is there twice", axis.Setting)
+			return errors.Errorf("cluster: grid: %s is given twice", axis.Setting)
 		}
 		known[axis.Setting] = true
 		if len(axis.Values) == 0 {
@@ -53,7 +54,7 @@ func (p Plan) Validate() error {
 		dirs := map[string]bool{}
 		for _, value := range axis.Values {
 			if dir := dirOf(value); dirs[dir] {
-				return errors.Errorf("cluster: grid: two values of %s have the folder %s", axis.Setting, dir)
+				return errors.Errorf("cluster: grid: two values of %s have the same directory name %s", axis.Setting, dir)
 			} else {
 				dirs[dir] = true
 			}
@@ -65,7 +66,7 @@ func (p Plan) Validate() error {
 	return nil
 }
 
-// Tasks is how many tasks there are; the plan must be valid.
+// Tasks returns the number of tasks. The plan must be valid.
 func (p Plan) Tasks() int {
 	tasks := max(1, p.Parts)
 	for _, axis := range p.Grid {
@@ -74,14 +75,13 @@ func (p Plan) Tasks() int {
 	return tasks
 }
 
-// Task is the task of a number from 0 on. The parts of a cell follow each other, then the values of
-// the last axis.
+// Task returns the task of a number, from 0. Parts vary fastest, then the values of the last axis.
 func (p Plan) Task(number int) (Task, error) {
 	if err := p.Validate(); err != nil {
 		return Task{}, err
 	}
 	if number < 0 || number >= p.Tasks() {
-		return Task{}, errors.Errorf("cluster: task %d of %d, wants 0 to %d", number, p.Tasks(), p.Tasks()-1)
+		return Task{}, errors.Errorf("cluster: task must be 0 to %d, got %d", p.Tasks()-1, number)
 	}
 	t := Task{Parts: max(1, p.Parts)}
 	t.Part = number % t.Parts
@@ -106,7 +106,7 @@ func (p Plan) Task(number int) (Task, error) {
 	return t, nil
 }
 
-// dirOf is a value as a part of a folder's name on every system.
+// dirOf turns a value into a part of a directory name that is valid on every system.
 func dirOf(value string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("=.-_", r) {
@@ -116,19 +116,21 @@ func dirOf(value string) string {
 	}, value)
 }
 
-// Chains divides the chains of a cell: the first of the part's, and how many it has.
+// Chains returns the first chain of the task's part, and the number of its chains, of all chains of
+// the cell.
 func (t Task) Chains(all int) (first, count int, err error) {
 	if all%t.Parts != 0 {
-		return 0, 0, errors.Errorf("cluster: %d chains in %d parts, wants as many in each", all, t.Parts)
+		return 0, 0, errors.Errorf("cluster: chains must be a multiple of the %d parts, got %d", t.Parts, all)
 	}
 	count = all / t.Parts
 	return t.Part * count, count, nil
 }
 
-// indexVariables are where schedulers put the number of a task.
+// indexVariables are the environment variables in which schedulers pass a task's number.
 var indexVariables = []string{"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"}
 
-// Index is the number of the task that a scheduler started this process for, from the environment.
+// Index returns the number of the task that a scheduler started this process for. lookup is
+// os.LookupEnv or a substitute. It returns an error if no scheduler's variable is set.
 func Index(lookup func(string) (string, bool)) (int, error) {
 	for _, name := range indexVariables {
 		text, given := lookup(name)
@@ -138,5 +140,5 @@ func Index(lookup func(string) (string, bool)) (int, error) {
 		number, err := strconv.Atoi(text)
 		return number, errors.Wrapf(err, "cluster: %s", name)
 	}
-	return 0, errors.Errorf("cluster: no task number: there is none of %s in the environment", strings.Join(indexVariables, ", "))
+	return 0, errors.Errorf("cluster: no task number: the environment has none of %s", strings.Join(indexVariables, ", "))
 }

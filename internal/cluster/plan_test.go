@@ -30,7 +30,7 @@ func TestTasks(t *testing.T) {
 		t.Errorf("task 4 has the settings %v", task.Settings)
 	}
 	for _, number := range []int{-1, len(want)} {
-		if _, err := plan.Task(number); err == nil || !strings.Contains(err.Error(), "wants 0 to 7") {
+		if _, err := plan.Task(number); err == nil || !strings.Contains(err.Error(), "must be 0 to 7") {
 			t.Errorf("task %d: %v", number, err)
 		}
 	}
@@ -43,22 +43,22 @@ func TestOneTask(t *testing.T) {
 	}
 	task, err = Plan{Parts: 1000}.Task(7)
 	if err != nil || task.Dir != "part-007" {
-		t.Errorf("%+v, %v: want folders that sort by number", task, err)
+		t.Errorf("%+v, %v: want directories that sort by number", task, err)
 	}
-	if _, _, err := task.Chains(999); err == nil || !strings.Contains(err.Error(), "as many in each") {
+	if _, _, err := task.Chains(999); err == nil || !strings.Contains(err.Error(), "must be a multiple of the 1000 parts") {
 		t.Errorf("999 chains in 1000 parts: %v", err)
 	}
 }
 
 func TestPlanRefuses(t *testing.T) {
 	for want, plan := range map[string]Plan{
-		"wants at least 1":      {Parts: -1},
-		"seed is there twice":   {Grid: []Axis{{"seed", []string{"1"}}, {"seed", []string{"2"}}}},
-		"seed has no values":    {Grid: []Axis{{"seed", nil}}},
-		"have the folder a-b":   {Grid: []Axis{{"model", []string{"a/b", "a:b"}}}},
-		"more than 100000":      {Grid: []Axis{{"seed", []string{"1", "2"}}}, Parts: 99999},
-		"have the folder sgld":  {Grid: []Axis{{"method", []string{"sgld", "sgld"}}}},
-		"two values of chains ": {Grid: []Axis{{"chains", []string{"2", "2"}}}},
+		"must be at least 1":       {Parts: -1},
+		"seed is given twice":      {Grid: []Axis{{"seed", []string{"1"}}, {"seed", []string{"2"}}}},
+		"seed has no values":       {Grid: []Axis{{"seed", nil}}},
+		"same directory name a-b":  {Grid: []Axis{{"model", []string{"a/b", "a:b"}}}},
+		"more than 100000":         {Grid: []Axis{{"seed", []string{"1", "2"}}}, Parts: 99999},
+		"same directory name sgld": {Grid: []Axis{{"method", []string{"sgld", "sgld"}}}},
+		"two values of chains ":    {Grid: []Axis{{"chains", []string{"2", "2"}}}},
 	} {
 		if _, err := plan.Task(0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", plan, err, want)

@@ -55,7 +55,7 @@ func TestSlurmLogs(t *testing.T) {
 		job := job()
 		job.Slurm.Logs = dir
 		if script, err := job.ForSlurm(); err != nil || !strings.Contains(script, want+"\n") {
-			t.Errorf("logs in %s: %v, wants %s in\n%s", dir, err, want, script)
+			t.Errorf("logs in %s: %v, want %s in\n%s", dir, err, want, script)
 		}
 	}
 	for _, dir := range []string{`/a"b`, `/a\b`} {
@@ -112,18 +112,18 @@ func TestFilesSurvive(t *testing.T) {
 
 func TestJobRefuses(t *testing.T) {
 	for want, change := range map[string]func(*Job){
-		`name "A"`:             func(j *Job) { j.Name = "A" },
-		"0 tasks":              func(j *Job) { j.Tasks = 0 },
-		"parallel -1":          func(j *Job) { j.Parallel = -1 },
-		"0 cpus":               func(j *Job) { j.CPUs = 0 },
-		"grace of 0 s":         func(j *Job) { j.Grace = 0 },
-		"no command":           func(j *Job) { j.Command = nil },
-		"wants one line":       func(j *Job) { j.Slurm.Extra = []string{"--a\nrm"} },
-		"no image":             func(j *Job) { j.Pods.Image = "" },
-		"no claim":             func(j *Job) { j.Pods.Claim = "" },
-		"wants an absolute":    func(j *Job) { j.Pods.Mount = "runs" },
-		"that is not /config":  func(j *Job) { j.Pods.Mount = ConfigDir + "/" },
-		"-1 retries, wants at": func(j *Job) { j.Pods.Retries = -1 },
+		`got "A"`:                              func(j *Job) { j.Name = "A" },
+		"Tasks must be":                        func(j *Job) { j.Tasks = 0 },
+		"got -1, 1, 4096":                      func(j *Job) { j.Parallel = -1 },
+		"CPUs must be":                         func(j *Job) { j.CPUs = 0 },
+		"1 s, got 0":                           func(j *Job) { j.Grace = 0 },
+		"Command must not":                     func(j *Job) { j.Command = nil },
+		"must be single lines":                 func(j *Job) { j.Slurm.Extra = []string{"--a\nrm"} },
+		"Image must not":                       func(j *Job) { j.Pods.Image = "" },
+		"Claim must not":                       func(j *Job) { j.Pods.Claim = "" },
+		"must be an absolute path":             func(j *Job) { j.Pods.Mount = "runs" },
+		"path other than /config":              func(j *Job) { j.Pods.Mount = ConfigDir + "/" },
+		"Retries must not be negative, got -1": func(j *Job) { j.Pods.Retries = -1 },
 	} {
 		j := job()
 		change(&j)

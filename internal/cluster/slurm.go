@@ -8,29 +8,30 @@ import (
 	"github.com/pkg/errors"
 )
 
-// SlurmOptions are what only Slurm is told.
+// SlurmOptions are the options of a Job that apply only to Slurm.
 type SlurmOptions struct {
-	Dir       string   // where the tasks run, absolute
-	Logs      string   // folder of a log for each task, absolute; it must exist when they begin
-	Time      string   // limit of each start, as 4:00:00; empty is the partition's
-	Partition string   // empty is the default one
-	Extra     []string // further options for sbatch, as "--account=me"
+	Dir       string   // working directory of the tasks, absolute
+	Logs      string   // directory of the tasks' logs, absolute; it must exist when they start
+	Time      string   // time limit of each start, such as 4:00:00; "" is the partition's
+	Partition string   // "" is the default partition
+	Extra     []string // more options for sbatch, such as "--account=me"
 }
 
-// ForSlurm is a batch script for sbatch: an array of tasks. A task that Slurm warns of its time
-// limit stops by itself, puts itself back into the queue and goes on later; one that is preempted,
-// or whose node fails, is put back by Slurm; one that is cancelled or fails is not.
+// ForSlurm returns a batch script for sbatch that runs an array of tasks. A task that Slurm signals
+// before its time limit stops, requeues itself and continues later. Slurm requeues tasks that it
+// preempts or whose node fails. Cancelled and failed tasks are not requeued. It returns an error if
+// the job is invalid.
 func (j Job) ForSlurm() (string, error) {
 	if err := j.validate(); err != nil {
 		return "", err
 	}
 	for _, word := range append([]string{j.Slurm.Dir, j.Slurm.Logs, j.Slurm.Time, j.Slurm.Partition}, j.Slurm.Extra...) {
 		if strings.ContainsAny(word, "\n\r") {
-			return "", errors.Errorf("cluster: slurm: %q, wants one line", word)
+			return "", errors.Errorf("cluster: slurm: options must be single lines, got %q", word)
 		}
 	}
 	if strings.ContainsAny(j.Slurm.Logs, "\"\\") {
-		return "", errors.Errorf("cluster: slurm: logs in %q, wants a folder without quotation marks and backslashes", j.Slurm.Logs)
+		return "", errors.Errorf("cluster: slurm: Logs must be a directory without quotation marks and backslashes, got %q", j.Slurm.Logs)
 	}
 	array := fmt.Sprintf("0-%d", j.Tasks-1)
 	if j.Parallel > 0 {
@@ -45,7 +46,7 @@ func (j Job) ForSlurm() (string, error) {
 	return script.String(), errors.Wrap(err, "cluster: slurm")
 }
 
-// logPattern is sbatch's pattern of the logs in a folder.
+// logPattern returns sbatch's file name pattern for the logs in dir.
 func logPattern(dir string) string {
 	pattern := strings.ReplaceAll(dir, "%", "%%") + "/%a.log"
 	if strings.ContainsAny(pattern, " \t#'") {
@@ -82,14 +83,14 @@ var slurmScript = template.Must(template.New("slurm").Funcs(template.FuncMap{"qu
 cd {{quote .Slurm.Dir}} || exit 1
 {{.Words}} &
 pollen=$!
-# Warnings reach this shell only: pass them on. The program then keeps all it has and ends.
+# Slurm signals only this shell: forward the signal. The program then saves its state and exits.
 trap 'kill -USR1 "$pollen"' USR1
 trap 'kill -TERM "$pollen"' TERM
 while wait "$pollen"; kill -0 "$pollen" 2>/dev/null; do :; done
 wait "$pollen"
 code=$?
-# {{.Warned}}: the time was nearly over. After a preemption Slurm itself puts the task back, and a task
-# that was cancelled stays so. Without scontrol on the nodes, RequeueExit={{.Warned}} in slurm.conf does it.
+# {{.Warned}}: the time limit is near. Slurm itself requeues a preempted task, and a cancelled task stays
+# cancelled. On nodes without scontrol, RequeueExit={{.Warned}} in slurm.conf has the same effect.
 if [ "$code" = {{.Warned}} ] && command -v scontrol >/dev/null; then
   scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"
 fi

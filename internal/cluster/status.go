@@ -11,12 +11,12 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// Status is a table of the runs at or below the folders, and how many there are in each state, with
-// why any failed. Times are until now. If some cannot be read, the table and the text say which and
-// why, and the error is the first of theirs.
+// Status returns a table of the runs in or below the directories, and a text with the number of
+// runs in each state and the reasons of failures. Ages are relative to now. Runs that cannot be
+// read are in the table and the text as well, and Status returns the first of their errors.
 func Status(dirs []string, now time.Time) (*report.Table, string, error) {
-	table := report.NewTable("run", report.Column{Title: "state"}, report.Column{Title: "where"}, report.Column{Title: "steps"},
-		report.Column{Title: "samples"}, report.Column{Title: "steps/s"}, report.Column{Title: "done in"})
+	table := report.NewTable("run", report.Column{Title: "state"}, report.Column{Title: "host, process"}, report.Column{Title: "steps"},
+		report.Column{Title: "samples"}, report.Column{Title: "steps/s"}, report.Column{Title: "time left"})
 	states := map[pollen.State]int{}
 	var why []string
 	var unread error

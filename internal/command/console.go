@@ -1,6 +1,7 @@
 package command
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pkg/errors"
 	"golang.org/x/term"
 
 	"github.com/pollen-ml/pollen"
@@ -17,15 +19,15 @@ import (
 	"github.com/pollen-ml/pollen/internal/progress"
 )
 
-// console is where a command talks to a person: results on out, progress and remarks on err.
+// console is the output of a command: results on out, progress and remarks on err.
 type console struct {
 	out  *progress.Results
 	err  io.Writer
 	live bool // err is a terminal whose last line can be rewritten
 	now  func() time.Time
 
-	shown  *progress.Line // what is under way
-	looked time.Time      // when its last event came
+	shown  *progress.Line // the work in progress
+	looked time.Time      // time of its last event
 }
 
 func newConsole() *console {
@@ -34,8 +36,8 @@ func newConsole() *console {
 	return &console{out: &progress.Results{To: os.Stdout}, err: os.Stderr, live: live, now: time.Now}
 }
 
-// program is how this program, whose file that is, is started, for commands that it suggests: go
-// run puts the file where nobody finds it.
+// program returns how to start this program, for commands that it suggests. A file in go run's
+// build directory is gone when the program ends.
 func program(file string, err error) string {
 	dir := filepath.ToSlash(filepath.Dir(file))
 	if err == nil && strings.Contains(dir, "/go-build") && strings.HasSuffix(dir, "/exe") {
@@ -46,7 +48,7 @@ func program(file string, err error) string {
 
 func (c *console) remark(format string, values ...any) { fmt.Fprintf(c.err, format+"\n", values...) }
 
-// observer shows how a run of that name goes: a line for each task.
+// observer returns an Observer that shows a progress line for each task of the named run.
 func (c *console) observer(name string) pollen.Observer {
 	task := ""
 	return func(e pollen.Event) {
@@ -73,14 +75,14 @@ func (c *console) observer(name string) pollen.Observer {
 			status += fmt.Sprintf("  %.0f images/s", float64(e.Images)/seconds)
 		}
 		if jump := progress.ClockJump(c.looked, now); jump != 0 {
-			c.remark("the clock jumped by %v: times of files and logs before and after do not compare", jump)
+			c.remark("the clock jumped by %v: times of files and logs before and after it are not comparable", jump)
 		}
 		c.looked = now
 		c.shown.Update(e.Done, status)
 	}
 }
 
-// fitStatus describes the last window of steps.
+// fitStatus formats the metrics of the last window of steps.
 func fitStatus(e pollen.Event) string {
 	status := fmt.Sprintf("loss %.4f  acc %.4f", e.Loss, e.Accuracy)
 	if !math.IsNaN(e.Temperature) {
@@ -92,7 +94,7 @@ func fitStatus(e pollen.Event) string {
 	return status
 }
 
-// endProgress leaves the line of what was under way as it is.
+// endProgress ends the current progress line, and leaves it on the screen.
 func (c *console) endProgress() {
 	if c.shown != nil {
 		c.shown.End()
@@ -100,12 +102,12 @@ func (c *console) endProgress() {
 	}
 }
 
-// reading shows progress: downloads by name and size, pictures as they are decoded.
+// reading returns a callback that shows downloads by name and size, and images as they are decoded.
 func (c *console) reading() func(file string, done, total int64) {
 	announced := ""
 	return func(file string, done, total int64) {
 		_, err := os.Stat(file)
-		images := err == nil || strings.HasSuffix(file, " pictures") // a folder, a file, several paths at a time
+		images := err == nil || strings.HasSuffix(file, " images") // a directory, a file, several paths at a time
 		switch {
 		case file != announced && !images:
 			c.remark("downloading %s, %.1f MB", file, float64(total)/1e6)
@@ -117,7 +119,7 @@ func (c *console) reading() func(file string, done, total int64) {
 		if !images || c.shown == nil {
 			return
 		}
-		status := fmt.Sprintf("%d of %d pictures", done, total)
+		status := fmt.Sprintf("%d of %d images", done, total)
 		if err == nil {
 			status += " in " + file
 		}
@@ -128,7 +130,7 @@ func (c *console) reading() func(file string, done, total int64) {
 	}
 }
 
-// skipped reports which files of a data set were left out. Splits that were drawn share them.
+// skipped reports the files that were skipped. Splits drawn from one set share their list.
 func (c *console) skipped(splits ...*datasets.Dataset) {
 	name, left := "", []string{}
 	for _, data := range splits {
@@ -138,11 +140,18 @@ func (c *console) skipped(splits ...*datasets.Dataset) {
 	}
 	slices.Sort(left)
 	if left = slices.Compact(left); len(left) > 0 {
-		c.remark("%s: %s left out, first %s", name, counted(len(left), "file"), left[0])
+		c.remark("%s: skipped %s, first %s", name, counted(len(left), "file"), left[0])
 	}
 }
 
-// progress begins to show work, some of which may be done already.
+// json prints a value as indented JSON.
+func (c *console) json(value any) error {
+	encoder := json.NewEncoder(c.out)
+	encoder.SetIndent("", "  ")
+	return errors.Wrap(encoder.Encode(value), "pollen: json")
+}
+
+// progress starts a progress line, with done of total already done.
 func (c *console) progress(name string, done, total int) *progress.Line {
 	return progress.Begin(progress.Options{To: c.err, Live: c.live, Now: c.now}, name, done, total)
 }

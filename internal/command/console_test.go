@@ -34,12 +34,12 @@ type lost struct{}
 
 func (lost) Write([]byte) (int, error) { return 0, errors.New("no room") }
 
-// Files that were left out are told once, also of a set whose splits were drawn.
+// Skipped files are reported once, also for a set whose splits were drawn.
 func TestSkipped(t *testing.T) {
 	c, _, remarks, _ := testConsole()
-	drawn := []string{"stray.png: is in no class folder", "a/1.png: PNG: unexpected EOF"}
+	drawn := []string{"stray.png: is in no class directory", "a/1.png: PNG: unexpected EOF"}
 	c.skipped(&datasets.Dataset{Name: "dots", Skipped: drawn}, nil, &datasets.Dataset{Name: "dots", Skipped: drawn})
-	if want := "dots: 2 files left out, first a/1.png: PNG: unexpected EOF\n"; remarks.String() != want {
+	if want := "dots: skipped 2 files, first a/1.png: PNG: unexpected EOF\n"; remarks.String() != want {
 		t.Errorf("%q, want %q", remarks, want)
 	}
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/pollen-ml/pollen/internal/comparison"
 )
 
-// changing is what attack and shift have in common: runs are scored on test images as they are, and
-// on changed ones, in columns that average over some changes.
+// perturbFlags is the common part of attack and corrupt: runs are scored on clean test images and
+// on perturbed ones, with a column for each strength.
 type perturbFlags struct {
 	scoreFlags
 	images  int
 	columns []string
-	// changes makes what a column's changes leave of the images that a run is scored on.
+	// perturb returns the perturbed versions of a run's test images for a column, whose scores are
+	// averaged.
 	perturb func(ctx context.Context, run *pollen.Run, data *datasets.Dataset) (func(column int) ([]*datasets.Dataset, error), error)
 }
 
@@ -37,23 +38,23 @@ func attackCommand(c *console) *cobra.Command {
 		}, err
 	}
 	command := &cobra.Command{
-		Use: "attack RUN...", Short: "measure how well runs withstand adversarial examples, and whether they notice them",
-		Long: "Moves each pixel of the test images by a step in the direction that makes the label less probable (the fast gradient sign\n" +
-			"method), by the gradient of each run's own average over its samples, and scores the run on what comes out. Sizes are\n" +
-			"shares of the pixels' range.",
+		Use: "attack RUN...", Short: "Score runs on adversarial examples (FGSM)",
+		Long: "Scores each run on adversarial examples of the fast gradient sign method: each pixel of a test image moves by one step in\n" +
+			"the direction that makes the label less probable, by the gradient of the run's own posterior predictive. AUROC measures\n" +
+			"how well the entropy detects the perturbed images.",
 		Example: "  pollen attack runs/main-1/sgd runs/main-1/sgld\n  pollen attack runs/fit-1 --sizes 0.1,0.25 --images 10000",
 		Args:    requireRuns,
 		RunE: func(command *cobra.Command, runs []string) error {
 			for _, size := range sizes {
 				if !(size >= 0 && size <= 1) {
-					return usage("pollen: sizes: %v, wants shares of the pixels' range, 0 to 1", size)
+					return usage("pollen: --sizes must be fractions of the pixels' range, 0 to 1, got %v", size)
 				}
 				a.columns = append(a.columns, fmt.Sprint(size))
 			}
-			return a.run(command.Context(), runs, "moved by the sign of the gradient; columns are sizes of the step", c)
+			return a.run(command.Context(), runs, "perturbed by FGSM; columns are step sizes", c)
 		},
 	}
-	command.Flags().Float64SliceVar(&sizes, "sizes", []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3}, "sizes of the step")
+	command.Flags().Float64SliceVar(&sizes, "sizes", []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3}, "step sizes, as fractions of the pixels' range")
 	a.bind(command)
 	return command
 }
@@ -74,15 +75,15 @@ func corruptCommand(c *console) *cobra.Command {
 		}, nil
 	}
 	command := &cobra.Command{
-		Use: "corrupt RUN...", Short: "measure how well runs withstand noise, blur and other changes of the test images, and whether they notice them",
-		Long: "Scores runs on test images that are corrupted as those of CIFAR-10-C are (Hendrycks and Dietterich 2019), at severities\n" +
-			"1 to 5: means over the kinds of corruption.",
+		Use: "corrupt RUN...", Short: "Score runs on corrupted test images: noise, blur, ...",
+		Long: "Scores runs on test images with the corruptions of CIFAR-10-C (Hendrycks and Dietterich 2019), at severities 1 to 5,\n" +
+			"averaged over the kinds of corruption. AUROC measures how well the entropy detects the corrupted images.",
 		Example: "  pollen corrupt runs/main-1/sgd runs/main-1/sgld\n  pollen corrupt runs/fit-1 --kinds gaussian-blur,jpeg --images 0",
 		Args:    requireRuns,
 		RunE: func(command *cobra.Command, runs []string) error {
 			known := datasets.Corruptions()
 			if len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind string) bool { return !slices.Contains(known, kind) }) {
-				return usage("pollen: kinds: %q, wants some of %s", kinds, strings.Join(known, ","))
+				return usage("pollen: --kinds must be some of %[2]s, got %[1]q", kinds, strings.Join(known, ","))
 			}
 			return s.run(command.Context(), runs, fmt.Sprintf("corrupted in %s; columns are severities", counted(len(kinds), "way")), c)
 		},
@@ -93,14 +94,14 @@ func corruptCommand(c *console) *cobra.Command {
 }
 
 func (s *perturbFlags) bind(command *cobra.Command) {
-	command.Flags().IntVar(&s.images, "images", 1000, "score on at most that many of the test images, 0 for all")
+	command.Flags().IntVar(&s.images, "images", 1000, "maximum number of test images, 0 for all")
 	s.scoreFlags.bind(command)
 }
 
-// run scores runs on images as they are and on changed ones, and prints that.
+// run scores runs on clean and perturbed images and prints the tables.
 func (s *perturbFlags) run(ctx context.Context, dirs []string, how string, c *console) error {
 	if s.images < 0 {
-		return usage("pollen: images: %d, wants at least 1, or 0 for all", s.images)
+		return usage("pollen: --images must not be negative, got %d", s.images)
 	}
 	o, err := s.open(ctx, dirs, c)
 	if err != nil {
@@ -125,7 +126,6 @@ func (s *perturbFlags) run(ctx context.Context, dirs []string, how string, c *co
 		}
 	}
 	c.endProgress()
-	fmt.Fprintf(c.out, "%s, %s. AUROC is by the entropy of the averaged\n"+
-		"probabilities, with the changed images as the positive class.\n\n", counted(data.Len(), "test image"), how)
+	fmt.Fprintf(c.out, "%s, %s.\nAUROC is by the entropy of the averaged probabilities, with perturbed images as the positive class.\n\n", counted(data.Len(), "test image"), how)
 	return printTables(c, changed.Tables()...)
 }

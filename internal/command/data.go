@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/config"
 )
 
-// options say how data are read, and what a person is told of it.
+// options returns the options for reading data, with progress and remarks shown on the console.
 func (c *console) options(ctx context.Context, d config.Data) (datasets.Options, error) {
 	o, err := d.Options(ctx, c.reading())
 	o.Remark = func(text string) { c.remark("%s", text) }
@@ -34,28 +34,28 @@ func openData(ctx context.Context, d config.Data, c *console) (*datasets.Splits,
 	return splits, nil
 }
 
-// loadTest loads the test images of a data set in the shape that a run takes. Those of another kind
-// than the run's need no classes.
-func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, other bool, c *console) (*datasets.Dataset, error) {
+// loadTest loads the test images of a data set in the shape of a run's images. If ood is set, the
+// images need no classes.
+func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, ood bool, c *console) (*datasets.Dataset, error) {
 	o, err := c.options(ctx, d)
 	if err != nil {
 		return nil, err
 	}
 	shaped := o
 	shaped.Height, shaped.Width, shaped.Channels = m.Data.Height, m.Data.Width, m.Data.Channels
-	// The run's own data are requested as when it was made, so that they are in the cache.
+	// The run's own data are requested with the run's own options, so that they are in the cache.
 	if own := config.DataOf(m); d.Place() != own.Place() || d.Size != own.Size || d.Channels != own.Channels {
 		o = shaped
 	}
 	data, err := datasets.Load(d.Name, datasets.Test, o)
 	var flat datasets.NoClassesError
-	if errors.As(err, &flat) && other && d.Classes == "" {
+	if errors.As(err, &flat) && ood && d.Classes == "" {
 		if data, err = datasets.ReadImages([]string{flat.Dir}, shaped); err == nil {
 			data.Name = filepath.Base(flat.Dir)
 		}
 	}
 	if err == nil && (data.Height != shaped.Height || data.Width != shaped.Width || data.Channels != shaped.Channels) {
-		data, err = datasets.Load(d.Name, datasets.Test, shaped) // pictures of other sizes came since
+		data, err = datasets.Load(d.Name, datasets.Test, shaped) // images of other sizes were added since
 	}
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, other bool,
 func datasetsCommand(c *console) *cobra.Command {
 	var dir string
 	command := &cobra.Command{
-		Use: "datasets", Short: "list the data sets and where they are", Args: noArguments,
+		Use: "datasets", Short: "List data sets and where they are", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			d := config.Data{Dir: dir}
 			if _, err := d.Options(context.Background(), c.reading()); err != nil {
@@ -92,7 +92,7 @@ func printDataset(d datasets.Description, c *console) {
 			images = ""
 		}
 		if place == "" {
-			place, missing = "not here", true
+			place, missing = "not found", true
 		}
 		fmt.Fprintf(c.out, "  %-5s  %12s  %s\n", split, images, place)
 	}

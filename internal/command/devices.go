@@ -12,12 +12,12 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// deviceFlags name a device.
+// deviceFlags select a device.
 type deviceFlags struct{ pollen.DeviceOptions }
 
 func (d *deviceFlags) bind(f *pflag.FlagSet) { config.BindDevice(f, &d.DeviceOptions) }
 
-// asNoted names the device of a run's or a comparison's notes, unless one is given now.
+// asNoted selects the device that is noted for a run or comparison, unless a flag selects another.
 func (d *deviceFlags) asNoted(notes map[string]string, given *pflag.FlagSet) {
 	if !given.Changed("device") {
 		d.Name = notes["device"]
@@ -27,7 +27,7 @@ func (d *deviceFlags) asNoted(notes map[string]string, given *pflag.FlagSet) {
 	}
 }
 
-// open opens the device, and reports what auto chose.
+// open opens the device and reports which one auto chose.
 func (d deviceFlags) open(c *console) (tensor.Device, error) {
 	device, note, err := pollen.OpenDevice(d.DeviceOptions)
 	if err == nil {
@@ -38,7 +38,7 @@ func (d deviceFlags) open(c *console) (tensor.Device, error) {
 
 func devicesCommand(c *console) *cobra.Command {
 	return &cobra.Command{
-		Use: "devices", Short: "list the devices that can train", Args: noArguments,
+		Use: "devices", Short: "List devices", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			device := tensor.NewHost(0)
 			defer device.Close()

@@ -16,15 +16,17 @@ import (
 
 const equilibriumImages = 1000
 
-// settled are the settings of a run whose chains are in equilibrium at T = 1 and agree in what they
-// predict: steps with all data, of which there must be few, and a prior that is soon forgotten.
+// equilibriumSettings are the settings of a run whose chains reach equilibrium at T = 1 and agree
+// in their predictions: steps on all data, of which there must be few, and a prior under which
+// chains soon forget where they started.
 var equilibriumSettings = []struct{ name, value string }{
 	{"method", "auto"}, {"prior", "fan-in:2"}, {"subset", strconv.Itoa(equilibriumImages)},
 	{"chains", "2"}, {"epochs", "9600"}, {"burn-in", "500"}, {"samples", "100"},
 }
 
-// suggestEquilibrium says what it means for the scores that samplers are not in equilibrium, and the
-// command that gets there on that device and these data, at its cost here.
+// suggestEquilibrium explains what it means for the scores that samplers are not in equilibrium,
+// and prints a command that reaches equilibrium on this device and these data, with its estimated
+// time.
 func (j *mainJob) suggestEquilibrium(ctx context.Context, notInEquilibrium []string, train *datasets.Dataset, device tensor.Device, c *console) error {
 	var spec pollen.Spec
 	command := program(os.Executable()) + " fit"
@@ -48,8 +50,8 @@ func (j *mainJob) suggestEquilibrium(ctx context.Context, notInEquilibrium []str
 		return err
 	}
 	cost := max(time.Minute, (step * time.Duration(steps)).Round(time.Minute))
-	fmt.Fprintf(c.out, "\nNot in equilibrium: %s. Their scores are of chains on their way from where they began, not of the posterior;\n"+
-		"what that predicts at T = 1, learnt from %d digits, takes some %.0f min here:\n  %s\n",
+	fmt.Fprintf(c.out, "\nNot in equilibrium: %s. Their scores belong to chains on the way from their start points, not to the posterior.\n"+
+		"Sampling the posterior of %d digits at T = 1 takes about %.0f min here:\n  %s\n",
 		strings.Join(notInEquilibrium, ", "), min(equilibriumImages, train.Len()), cost.Minutes(), command)
 	return nil
 }

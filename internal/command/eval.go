@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,14 +19,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// compared is one of the runs that are compared.
+// scoredRun is a run under the name that tables show.
 type scoredRun struct {
 	name       string
 	run        *pollen.Run
 	assessment *evaluate.Assessment // nil before assess
 }
 
-// scoring are the flags of the commands that score runs.
+// scoreFlags are the flags of the commands that score runs.
 type scoreFlags struct {
 	data   config.Data
 	device deviceFlags
@@ -38,7 +37,7 @@ type scoreFlags struct {
 
 func (s *scoreFlags) bind(command *cobra.Command) {
 	f := command.Flags()
-	f.StringVar(&s.data.Name, "data", "", "data whose test images are predicted (default: those of the data trained on)")
+	f.StringVar(&s.data.Name, "data", "", "data set whose test images are scored (default: the run's own)")
 	config.BindDataDir(f, &s.data.Dir)
 	s.device.bind(f)
 	bindWithoutDamaged(f, &s.withoutDamaged)
@@ -46,23 +45,24 @@ func (s *scoreFlags) bind(command *cobra.Command) {
 
 // bindOutput binds the output flags.
 func (s *scoreFlags) bindOutput(command *cobra.Command) {
-	command.Flags().StringVar(&s.page, "page", "", "folder for the page and figures (default: the run's; none of several runs, or of other data)")
+	command.Flags().StringVar(&s.page, "page", "", "directory for report.html and figures (default: the run's own; none with several runs or --data)")
 	command.Flags().BoolVar(&s.json, "json", false, "print the scores as JSON")
 }
 
 func evalCommand(c *console) *cobra.Command {
 	var s scoreFlags
 	command := &cobra.Command{
-		Use: "eval RUN...", Short: "score the posterior averages of runs on test data",
-		Long: "Averages the probabilities of all samples of each run and scores them on the test images of a data set. Of runs that\n" +
-			"differ in nothing but their seed it also prints means and standard errors.",
+		Use: "eval RUN...", Short: "Score runs on test data: accuracy, likelihood, calibration",
+		Long: "Averages the probabilities of all samples of a run (the posterior predictive) and scores them on test images: accuracy,\n" +
+			"negative log likelihood, calibration errors, coverage of conformal prediction sets. For runs that differ only in their\n" +
+			"seed it also prints means and standard errors.",
 		Example: "  pollen eval runs/main-1/sgd runs/main-1/sgld\n  pollen eval runs/fit-1 --data flowers-of-last-year\n" +
 			"  pollen eval runs/sgld runs/auto --against runs/hmc",
 		Args: requireRuns,
 		RunE: func(command *cobra.Command, runs []string) error { return s.run(command.Context(), runs, c) },
 	}
-	command.Flags().StringVar(&s.against, "against", "", "what predictions are compared with: the folder of a run, such as one of hmc, or a file with a line of\n"+
-		"probabilities for each test image")
+	command.Flags().StringVar(&s.against, "against", "", "reference for agreement and total variation: a run, such as one of hmc, or a text file with a\n"+
+		"line of class probabilities for each test image")
 	s.bind(command)
 	s.bindOutput(command)
 	return command
@@ -71,16 +71,17 @@ func evalCommand(c *console) *cobra.Command {
 func oodCommand(c *console) *cobra.Command {
 	var s scoreFlags
 	command := &cobra.Command{
-		Use: "ood RUN...", Short: "measure how well runs know data of another kind from their own",
-		Long: "Scores each run as eval does, and measures how well the entropy of its averaged probabilities separates its own kind of\n" +
-			"data from another kind, which it has not been trained on.",
+		Use: "ood RUN...", Short: "Measure out-of-distribution detection",
+		Long: "Scores runs as eval does, and measures how well their uncertainties separate in-distribution test images from images\n" +
+			"out of distribution: AUROC, AUPR and FPR95, with out of distribution as the positive class. The table of scores uses the\n" +
+			"entropy of the averaged probabilities.",
 		Example: "  pollen ood runs/main-1/sgd runs/main-1/sgld\n  pollen ood runs/fit-1 --out notmnist\n" +
-			"  pollen ood runs/signs --out signs      the kinds that were held out by --without-classes",
+			"  pollen ood runs/signs --out signs      # the classes held out by --without-classes",
 		Args: requireRuns,
 		RunE: func(command *cobra.Command, runs []string) error { return s.run(command.Context(), runs, c) },
 	}
-	command.Flags().StringVar(&s.other, "out", "glyphs", "data of the other kind: a name, or a folder or file of one's own")
-	command.Flags().StringVar(&s.data.Classes, "classes", "", "show only these classes of the other kind (default: all; of the data trained on, those held out)")
+	command.Flags().StringVar(&s.other, "out", "glyphs", "out-of-distribution data: a name, a directory or a file")
+	command.Flags().StringVar(&s.data.Classes, "classes", "", "use only these classes of --out (default: all; of the run's own data set, those held out)")
 	s.bind(command)
 	s.bindOutput(command)
 	return command
@@ -88,24 +89,25 @@ func oodCommand(c *console) *cobra.Command {
 
 func requireRuns(command *cobra.Command, runs []string) error {
 	if len(runs) == 0 {
-		return usage("pollen: %s wants the folder of at least one run", command.Name())
+		return usage("pollen: %s needs the directory of at least one run", command.Name())
 	}
 	for i, run := range runs {
 		if slices.ContainsFunc(runs[:i], func(other string) bool { return filepath.Clean(other) == filepath.Clean(run) }) {
-			return usage("pollen: %s is there twice", run)
+			return usage("pollen: %s is given twice", run)
 		}
 	}
 	return nil
 }
 
-// opened are runs with the data to evaluate them on.
+// evaluation holds opened runs with the data to evaluate them on.
 type evaluation struct {
 	runs    []scoredRun
 	in, out *datasets.Dataset
 	device  tensor.Device
 }
 
-// open checks the flags and prepares the device, the runs' kind of data, and any other kind.
+// open checks the flags and opens runs, data, out-of-distribution data if requested, and the
+// device.
 func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o evaluation, err error) {
 	for _, name := range []struct{ flag, name string }{{"out", s.other}, {"data", s.data.Name}} {
 		if name.name == "" {
@@ -119,7 +121,7 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 		return o, err
 	}
 	if len(dirs) == 1 && dirs[0] == s.against {
-		return o, usage("pollen: --against %s: it is the run that is scored, wants another one", s.against)
+		return o, usage("pollen: --against must be another run than the one that is scored, got %s", s.against)
 	}
 	if s.against != "" && !isFile(s.against) && !slices.Contains(dirs, s.against) {
 		dirs = append(dirs, s.against)
@@ -134,28 +136,28 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 		}
 		o.runs = append(o.runs, scoredRun{name: dir, run: run})
 	}
-	kind, err := s.kind(o.runs)
+	data, err := s.testData(o.runs)
 	if err != nil {
 		return o, err
 	}
 	m := o.runs[0].run.Manifest()
-	other, err := kind.OOD(s.other, s.data.Classes, m.Data.ClassNames)
+	other, err := data.OOD(s.other, s.data.Classes, m.Data.ClassNames)
 	if err != nil {
 		return o, err
 	}
-	if o.in, err = loadTest(ctx, kind, m, false, c); err != nil {
+	if o.in, err = loadTest(ctx, data, m, false, c); err != nil {
 		return o, err
 	}
 	for _, r := range o.runs {
-		if config.FilesChanged(r.run.Manifest(), kind, o.in.Hashes) {
-			c.remark("%s is not as %s was trained on: it may have been trained on some of what are test images now", o.in.Name, r.name)
+		if config.FilesChanged(r.run.Manifest(), data, o.in.Hashes) {
+			c.remark("%s has changed since %s was trained: the run may have been trained on some of today's test images", o.in.Name, r.name)
 		}
 	}
 	if s.other != "" {
 		if o.out, err = loadTest(ctx, other, m, true, c); err != nil {
 			return o, err
 		}
-		if o.out.Name == o.in.Name { // its other classes, or data from elsewhere
+		if o.out.Name == o.in.Name { // its held-out classes, or data from elsewhere
 			o.out.Name = "other " + o.out.Name
 		}
 	}
@@ -168,10 +170,10 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 	return o, nil
 }
 
-// remarkUnfinished warns of a run that failed, or has not drawn all its samples.
+// remarkUnfinished warns of a run that failed or has not drawn all its samples.
 func remarkUnfinished(run *pollen.Run, c *console) error {
-	if p, err := run.Progress(); err == nil && p.State == pollen.Failed { // an error may be of what an average does not need
-		c.remark("%s failed, and what it has is averaged, %s of %d: %s", run.Dir(), counted(p.Samples, "sample"), p.Expected, p.Error)
+	if p, err := run.Progress(); err == nil && p.State == pollen.Failed { // an error may concern files that an average does not need
+		c.remark("%s failed; averaging its %s of %d: %s", run.Dir(), counted(p.Samples, "sample"), p.Expected, p.Error)
 		return nil
 	}
 	finished, err := run.Finished()
@@ -179,22 +181,22 @@ func remarkUnfinished(run *pollen.Run, c *console) error {
 		return err
 	}
 	files, err := run.Samples()
-	c.remark("%s was not finished: it has %s by now", run.Dir(), counted(len(files), "sample"))
+	c.remark("%s is not finished; it has %s so far", run.Dir(), counted(len(files), "sample"))
 	return err
 }
 
-// kind is the runs' own kind of data, unless another is given.
-func (s *scoreFlags) kind(runs []scoredRun) (config.Data, error) {
+// testData returns the runs' own data, or the data set of --data.
+func (s *scoreFlags) testData(runs []scoredRun) (config.Data, error) {
 	var names []string
 	var own []config.Data
 	for _, r := range runs {
 		names, own = append(names, r.name), append(own, config.DataOf(r.run.Manifest()))
 	}
-	kind, err := config.TestData(names, own, s.data.Name)
-	return kind.In(s.data.Dir), err
+	data, err := config.TestData(names, own, s.data.Name)
+	return data.In(s.data.Dir), err
 }
 
-// run scores runs, and how they tell apart another data set, if any.
+// run scores runs, prints the tables and writes the page.
 func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 	if err := config.CheckPage(s.page); err != nil {
 		return err
@@ -239,7 +241,7 @@ func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 	return err
 }
 
-// assess scores each run.
+// assess scores each run; out may be nil.
 func assess(ctx context.Context, runs []scoredRun, in, out *datasets.Dataset, c *console) error {
 	defer c.endProgress()
 	for i := range runs {
@@ -251,11 +253,11 @@ func assess(ctx context.Context, runs []scoredRun, in, out *datasets.Dataset, c 
 	return nil
 }
 
-// printScores prints the tables of scores.
+// printScores prints the tables of scores, seeds, detection and agreement that apply.
 func printScores(runs []scoredRun, subjects []report.Subject, against string, c *console) error {
 	var made []*report.Table
 	for _, make := range []func() (*report.Table, error){
-		func() (*report.Table, error) { return scoreTable(subjects) },
+		func() (*report.Table, error) { return report.FittingTable(subjects) },
 		func() (*report.Table, error) { return report.SeedsTable(subjects) },
 		func() (*report.Table, error) { return report.DetectionTable(subjects) },
 		func() (*report.Table, error) { return report.AgreementTable(subjects, against) },
@@ -271,7 +273,7 @@ func printScores(runs []scoredRun, subjects []report.Subject, against string, c 
 	}
 	for _, r := range runs {
 		if left := r.run.LeftOut(); len(left) > 0 {
-			fmt.Fprintf(c.out, "%s: without %s, damaged or missing: %s\n", r.name, counted(len(left), "sample"), strings.Join(left, ", "))
+			fmt.Fprintf(c.out, "%s: skipped %s, damaged or missing: %s\n", r.name, counted(len(left), "sample"), strings.Join(left, ", "))
 		}
 	}
 	return nil
@@ -291,18 +293,7 @@ func printTables(c *console, tables ...*report.Table) error {
 	return nil
 }
 
-// fewRuns is how many runs have a column each in the table of scores; more have a row each.
-const fewRuns = 4
-
-// scoreTable is the table of scores.
-func scoreTable(subjects []report.Subject) (*report.Table, error) {
-	if len(subjects) <= fewRuns {
-		return report.ScoreTable(subjects)
-	}
-	return report.RunTable(subjects)
-}
-
-// printJSON prints an object for each run.
+// printJSON prints a JSON array with an object for each run.
 func printJSON(runs []scoredRun, subjects []report.Subject, against string, c *console) error {
 	near, err := report.Agreements(subjects, against)
 	if err != nil {
@@ -312,9 +303,9 @@ func printJSON(runs []scoredRun, subjects []report.Subject, against string, c *c
 		Run    string               `json:"run"`
 		Method string               `json:"method"`
 		Scores *evaluate.Assessment `json:"assessment"`
-		Near   *evaluate.Comparison `json:"against,omitempty"` // the run of --against
+		Near   *evaluate.Comparison `json:"against,omitempty"` // compared with --against
 
-		LeftOut   []string           `json:"leftOut,omitempty"` // samples that are damaged or missing
+		LeftOut   []string           `json:"skippedSamples,omitempty"` // damaged or missing
 		Continued []pollen.Continued `json:"continued,omitempty"`
 	}
 	list := []scored{}
@@ -322,12 +313,10 @@ func printJSON(runs []scoredRun, subjects []report.Subject, against string, c *c
 		m := r.run.Manifest()
 		list = append(list, scored{r.name, pollen.MethodText(m.Spec.Method), r.assessment, near[r.name], r.run.LeftOut(), m.Continued})
 	}
-	lines := json.NewEncoder(c.out)
-	lines.SetIndent("", "  ")
-	return errors.Wrap(lines.Encode(list), "pollen: json")
+	return c.json(list)
 }
 
-// isFile is false for a folder, and for what is not there.
+// isFile reports whether path exists and is not a directory.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()

@@ -15,17 +15,17 @@ import (
 	"github.com/pollen-ml/pollen/serve"
 )
 
-// The exit codes. A program that a signal stopped has another one, see interrupt.Stop.
+// Exit codes. After a signal, interrupt.Stop has another one.
 const (
 	exitFailure     = 1
-	exitUsage       = 2 // a command line that makes no sense
+	exitUsage       = 2 // wrong command line or configuration
 	exitDamaged     = 3 // a file of a run is damaged or missing
-	exitLocked      = 4 // another process writes in the folder
-	exitDiskFull    = 5 // stopped before the disk was full; the run can go on
+	exitLocked      = 4 // another process writes in the directory
+	exitDiskFull    = 5 // stopped before the disk was full; the run can be resumed
 	exitInterrupted = 130
 )
 
-// exitCode says what went wrong with a command, if anything, and is the program's exit code.
+// exitCode reports a command's error, if any, and returns the program's exit code.
 func exitCode(ctx context.Context, err error, command *cobra.Command, c *console) int {
 	if err == nil {
 		return 0
@@ -58,10 +58,10 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 	case errors.As(err, &damaged):
 		c.remark("%v", err)
 		if command.Name() != "verify" {
-			c.remark("See what can still be used: pollen verify.")
+			c.remark("Check the run with: pollen verify")
 		}
 		if f := command.Flags().Lookup("without-damaged"); f != nil && !f.Changed && canSkip(damaged.File) {
-			c.remark("Go on without it: --without-damaged.")
+			c.remark("Skip it with: --without-damaged")
 		}
 		return exitDamaged
 	}
@@ -75,8 +75,8 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 	return exitFailure
 }
 
-// canSkip reports whether --without-damaged goes on without a file of a run: a sample, what
-// samples are drawn from, the index or the calibration.
+// canSkip reports whether --without-damaged skips a file of a run: a sample, a state that samples
+// are drawn from, the index or the calibration.
 func canSkip(file string) bool {
 	return slices.Contains([]string{"samples", "states"}, filepath.Base(filepath.Dir(file))) ||
 		slices.Contains([]string{"index.jsonl", "calibration.json"}, filepath.Base(file))

@@ -17,7 +17,7 @@ import (
 
 // TestDelayedTasks stops the process of a task, as a machine does that is cut off, and lets another
 // one take the task over. Where machines do not share locks, or their server lost them, nothing but
-// the turn tells the first one when it wakes up: it must leave the folder as it is, and say that
+// the turn tells the first one when it wakes up: it must leave the directory as it is, and report that
 // another writes there, whether that is done by then or not.
 func TestDelayedTasks(t *testing.T) {
 	p := newProcesses(t)
@@ -126,7 +126,7 @@ func (p processes) until(of *process, what string, done func() bool) {
 	}
 }
 
-// contents are the files of a folder.
+// contents returns the files of a directory.
 func (p processes) contents(dir string) map[string]string {
 	p.t.Helper()
 	all := map[string]string{}
@@ -144,7 +144,7 @@ func (p processes) contents(dir string) map[string]string {
 	return all
 }
 
-// sameContents wants the files of a folder to be those.
+// sameContents checks that a directory has the given files.
 func (p processes) sameContents(dir string, want map[string]string) {
 	p.t.Helper()
 	got := p.contents(dir)

@@ -29,11 +29,12 @@ func fitCommand(c *console) *cobra.Command {
 	var task taskFlags
 	command := &cobra.Command{
 		Use:   "fit",
-		Short: "train one network and keep its samples",
-		Long: "Trains one network, keeps its samples in a run folder, and scores their average on the test data.\n" +
+		Short: "Train a network and keep its posterior samples",
+		Long: "Trains a network, keeps samples of its weights in a run directory, and scores the posterior predictive, which is their\n" +
+			"averaged probability, on the test data.\n" +
 			config.Listing("Models", append(layers.Names(), "a network file FILE.yaml")...) +
-			config.Listing("Data", append(datasets.Names(), "a folder with a folder of pictures for each class, which may have train, val and test above",
-				"files of arrays (NPZ, IDX, CIFAR)")...) +
+			config.Listing("Data", append(datasets.Names(), "a directory with a directory of images for each class, optionally below train, val and test",
+				"files of arrays (NPZ, IDX, CIFAR, CSV)")...) +
 			config.Listing("Methods", pollen.MethodNames()...) +
 			config.Listing("", append([]string{"with attributes, by name or in order"}, pollen.MethodForms()...)...) +
 			config.Listing("Schedules", optimizers.ScheduleForms()...),
@@ -41,25 +42,25 @@ func fitCommand(c *console) *cobra.Command {
   pollen fit --data flowers --model cnn --method sghmc --epochs 20
   pollen fit --method momentum:decay=0.9,weight-decay=1e-4 --schedule cosine:0.02,0 --epochs 5
   pollen fit --model mlp-400-400 --prior laplace:0.1 --temperature 0.5
-  pollen fit --config run.yaml --seed 2            the file's settings, but for the seed
-  pollen fit --config runs/four/manifest.json      the same run again
-  pollen fit --resume runs/four                    go on after Ctrl-C, a crash, a reboot`,
+  pollen fit --config run.yaml --seed 2            # a file's settings with another seed
+  pollen fit --config runs/four/manifest.json      # repeat a run
+  pollen fit --resume runs/four                    # continue after Ctrl-C, a crash, a reboot`,
 		Args: noArguments,
 	}
 	flags.Bind(command.Flags())
-	command.Flags().StringVar(&file, "config", "", "YAML file with the names of the flags above, or a run's "+config.ManifestFile+"; flags come after it")
-	command.Flags().StringVar(&dir, "folder", "", "run folder, new or empty (default runs/fit-1, -2, ...)")
+	command.Flags().StringVar(&file, "config", "", "YAML file whose keys are the flags above, or a run's "+config.ManifestFile+"; flags override it")
+	command.Flags().StringVar(&dir, "folder", "", "run directory, new or empty (default runs/fit-1, runs/fit-2, ...)")
 	task.bind(command.Flags())
-	command.Flags().BoolVar(&estimate, "estimate", false, "print what the run would cost, from some steps, and stop")
+	command.Flags().BoolVar(&estimate, "estimate", false, "time a few steps, print the estimated cost of the run, and exit")
 	command.Flags().StringVar(&resume, "resume", "",
-		"folder of a run to go on with; takes no other flags but device, threads, precision, data-folder and without-damaged")
+		"directory of a run to continue; combines only with --device, --threads, --precision, --data-folder and\n--without-damaged")
 	bindWithoutDamaged(command.Flags(), &withoutDamaged)
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		if resume != "" {
 			return resumeFit(command.Context(), command.Flags(), flags, resume, withoutDamagedIf(withoutDamaged), c)
 		}
 		if withoutDamaged && task.number == "" && !task.orStart {
-			return usage("pollen: without-damaged: a new run has no samples to go on without")
+			return usage("pollen: --without-damaged applies to --resume, --resume-or-start and --task")
 		}
 		s, err := config.Layered(command.Flags(), file)
 		if err != nil {
@@ -67,7 +68,7 @@ func fitCommand(c *console) *cobra.Command {
 		}
 		switch tasks := s.Plan.Tasks(); {
 		case task.number == "" && tasks != 1:
-			return usage("pollen: these are %d tasks: say which one by --task, or give them to a cluster by pollen submit", tasks)
+			return usage("pollen: the configuration has %d tasks: choose one with --task, or run all with pollen submit", tasks)
 		case task.number != "":
 			if dir, err = s.ForTask(task.number, dir); err != nil {
 				return err
@@ -84,16 +85,16 @@ func fitCommand(c *console) *cobra.Command {
 	return command
 }
 
-// prepared is a run about to begin: what is trained, on which data and device.
+// prepared holds the inputs of a run that is about to start.
 type prepared struct {
-	asked  pollen.Spec
-	spec   pollen.Spec // with what follows without data
+	asked  pollen.Spec // as requested
+	spec   pollen.Spec // with the defaults that do not depend on data
 	data   *datasets.Splits
 	notes  map[string]string
 	device tensor.Device
 }
 
-// prepare checks the flags and prepares what they name. The caller closes the device.
+// prepare checks the flags and opens the data and the device. The caller closes the device.
 func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, err error) {
 	if p.asked, err = s.Spec(); err != nil {
 		return p, err
@@ -117,7 +118,7 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 	return p, nil
 }
 
-// empty reports whether a note says nothing.
+// emptyNote reports whether a note has no text.
 func emptyNote(_, text string) bool { return text == "" }
 
 func runFit(ctx context.Context, s *config.Settings, dir string, c *console) error {
@@ -138,7 +139,8 @@ func runFit(ctx context.Context, s *config.Settings, dir string, c *console) err
 	return finishFit(ctx, run, err, name, p.data, c)
 }
 
-// newRunDir is a folder that is new or empty: the one given, or else the next one of that name.
+// newRunDir returns the given directory, or else the next numbered one for name, and checks that it
+// is new or empty.
 func newRunDir(given, name string) (dir string, err error) {
 	if dir = given; dir == "" {
 		if dir, err = pollen.NewDir(name); err != nil {
@@ -148,7 +150,7 @@ func newRunDir(given, name string) (dir string, err error) {
 	return dir, pollen.CheckEmpty(dir)
 }
 
-// resumeFit goes on with a run, on the device requested now.
+// resumeFit continues the run in dir, on the given device or else the one that the run used.
 func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *config.Settings, dir string, more []pollen.Option, c *console) error {
 	m, err := pollen.ReadManifest(dir)
 	if err != nil {
@@ -162,7 +164,7 @@ func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *config.Settings
 	return resumeRun(ctx, *m, device, flags.Data.Dir, dir, more, c)
 }
 
-// resumeRun resumes the run of a folder.
+// resumeRun opens device and data and continues the run in dir.
 func resumeRun(ctx context.Context, m pollen.Manifest, device deviceFlags, dataDir, dir string, more []pollen.Option, c *console) error {
 	data := config.DataOf(m).In(dataDir)
 	opened, err := device.open(c)
@@ -179,18 +181,18 @@ func resumeRun(ctx context.Context, m pollen.Manifest, device deviceFlags, dataD
 	return finishFit(ctx, run, err, name, splits, c)
 }
 
-// checkResumeFlags refuses flags that would change what is resumed.
+// checkResumeFlags returns an error for flags that cannot be combined with --resume.
 func checkResumeFlags(given *pflag.FlagSet, what string) (err error) {
 	may := []string{"resume", "threads", "device", "precision", "data-folder", "without-damaged"}
 	given.Visit(func(f *pflag.Flag) {
 		if !slices.Contains(may, f.Name) {
-			err = usage("pollen: --%s with --resume: a resumed %s keeps its own configuration", f.Name, what)
+			err = usage("pollen: --%s cannot be combined with --resume: the %s keeps its configuration", f.Name, what)
 		}
 	})
 	return err
 }
 
-// finishFit scores a finished run, or reports what a failed or stopped one leaves behind.
+// finishFit scores a finished run, or reports the samples of a failed or stopped one.
 func finishFit(ctx context.Context, run *pollen.Run, err error, name string, data *datasets.Splits, c *console) error {
 	c.endProgress()
 	if err != nil {
@@ -200,7 +202,7 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 	compared := []scoredRun{{name: name, run: run}}
 	if data.Test != nil {
 		if err := assess(ctx, compared, data.Test, nil, c); err != nil {
-			c.remark("%s: done; score it with: pollen eval %s", run.Dir(), run.Dir())
+			c.remark("%s: all steps are done; score them with: pollen eval %s", run.Dir(), run.Dir())
 			return err
 		}
 		if err := printScores(compared, subjectsOf(compared, nil, nil), "", c); err != nil {
@@ -215,11 +217,11 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "\nRun folder: %s\n%s", run.Dir(), page)
+	fmt.Fprintf(c.out, "\nRun directory: %s\n%s", run.Dir(), page)
 	return nil
 }
 
-// remarkKept reports what a failed or stopped run leaves behind, and what can be done with it.
+// remarkKept reports the samples of a failed or stopped run and how to continue it.
 func remarkKept(err error, c *console) {
 	var unfinished *pollen.UnfinishedError
 	if !errors.As(err, &unfinished) {
@@ -228,13 +230,13 @@ func remarkKept(err error, c *console) {
 	c.remark("%s: %d of %d steps done, %s kept.", unfinished.Dir, unfinished.Made, unfinished.Steps, counted(unfinished.Samples, "sample"))
 	var notFinite *graph.NotFinite
 	if errors.As(err, &notFinite) {
-		c.remark("A smaller learning rate (--schedule) may keep the numbers finite; --method auto finds one by itself.")
+		c.remark("Try a smaller learning rate (--schedule), or --method auto, which chooses one.")
 		return
 	}
-	c.remark("Go on with: %s fit --resume %s", program(os.Executable()), unfinished.Dir)
+	c.remark("Continue with: %s fit --resume %s", program(os.Executable()), unfinished.Dir)
 }
 
-// counted is "1 sample", "2 samples".
+// counted returns "1 sample", "2 samples".
 func counted(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -242,7 +244,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// printSummary shows what is about to be trained, and on what.
+// printSummary prints the data and the network that are about to be trained.
 func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 	data := splits.Train
 	network, err := spec.Build(data.Classes)
@@ -261,12 +263,12 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 	c.remark("held out: %s for scores, %s for calibration\n%v", imagesOf(splits.Test), imagesOf(splits.Validation), summary)
 	last := summary.Rows[len(summary.Rows)-1]
 	if slices.Contains([]string{"relu", "sigmoid", "softplus", "softsign", "tanh"}, last.Kind) {
-		c.remark("the last layer, %s, keeps logits within the range of %s: networks usually end in a linear layer", last.Name, last.Kind)
+		c.remark("the last layer, %s, limits logits to the range of %s: networks usually end in a linear layer", last.Name, last.Kind)
 	}
 	return nil
 }
 
-// imagesOf reports how many images a split has.
+// imagesOf returns the number of images of a split as text.
 func imagesOf(split *datasets.Dataset) string {
 	if split == nil {
 		return "none"
@@ -274,7 +276,7 @@ func imagesOf(split *datasets.Dataset) string {
 	return counted(split.Len(), "image")
 }
 
-// runEstimate estimates the cost of a run from some of its steps.
+// runEstimate times some steps and prints the cost of the whole run.
 func runEstimate(ctx context.Context, s *config.Settings, c *console) error {
 	p, err := prepare(ctx, s, c)
 	if err != nil {
@@ -293,6 +295,6 @@ func runEstimate(ctx context.Context, s *config.Settings, c *console) error {
 		return err
 	}
 	cost := (step * time.Duration(total)).Round(time.Second)
-	fmt.Fprintf(c.out, "%d steps of %.1f ms: about %s, and the predictions\n", total, float64(step)/float64(time.Millisecond), cost)
+	fmt.Fprintf(c.out, "%d steps of %.1f ms: about %s, plus predictions\n", total, float64(step)/float64(time.Millisecond), cost)
 	return nil
 }

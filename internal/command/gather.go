@@ -20,16 +20,16 @@ func gatherCommand(c *console) *cobra.Command {
 	var device deviceFlags
 	var dataDir string
 	command := &cobra.Command{
-		Use: "gather FOLDER...", Short: "make one run of the chains of many",
-		Long: "Makes one run of those at or below the folders, which must sample the same posterior by chains of their own, and scores\n" +
-			"it. The new folder names theirs; all other commands take it as any run. Runs that are not finished take part with the\n" +
-			"samples that they have when it is used.",
+		Use: "gather DIR...", Short: "Combine the chains of several runs into one run",
+		Long: "Combines the runs in or below the directories into one run, and scores it. They must sample the same posterior with\n" +
+			"different chains. The new run refers to their samples; other commands use it like any run. An unfinished run contributes\n" +
+			"the samples that it has at the time of use.",
 		Example: "  pollen gather /scratch/flowers --folder runs/flowers\n  pollen gather a b c --copy",
 		Args:    requireRuns,
 	}
 	f := command.Flags()
-	f.StringVar(&dir, "folder", "", "folder of the new run, new or empty (default runs/gather-1, -2, ...)")
-	f.BoolVar(&copied, "copy", false, "copy the samples that there are now into it")
+	f.StringVar(&dir, "folder", "", "directory of the new run, new or empty (default runs/gather-1, runs/gather-2, ...)")
+	f.BoolVar(&copied, "copy", false, "copy the present samples instead of referring to them")
 	config.BindDataDir(f, &dataDir)
 	device.bind(f)
 	command.RunE = func(command *cobra.Command, dirs []string) error {
@@ -84,13 +84,13 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 		return err
 	}
 	if mixing != nil {
-		c.remark("predictions of %d held-out images, all chains: split R-hat %s, effective samples %s, in the tails %s", mixing.Images,
+		c.remark("predictions of %d held-out images, all chains: split R-hat %s, effective sample size %s, in the tails %s", mixing.Images,
 			report.OrDash("%.3f", float64(mixing.RHat)), report.OrDash("%.0f", float64(mixing.BulkESS)), report.OrDash("%.0f", float64(mixing.TailESS)))
 	}
 	switch {
 	case splits.Validation == nil:
 	case unfinished > 0 && !copied:
-		c.remark("%s is not calibrated, since its parts still grow: gather again when they are done, or --copy what there is", dir)
+		c.remark("%s is not calibrated, since its parts are unfinished: gather again when they are finished, or use --copy", dir)
 	default:
 		if err := run.Calibrate(ctx, splits.Validation); err != nil {
 			return err
@@ -102,16 +102,16 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 func statusCommand(c *console) *cobra.Command {
 	var every float64
 	command := &cobra.Command{
-		Use: "status FOLDER...", Short: "show how far runs are",
-		Long: "Shows the runs at or below the folders: what runs, where, how far, how fast, when it is done, and what failed, and why. It\n" +
-			"asks no one but the folders.",
+		Use: "status DIR...", Short: "Show the progress of runs",
+		Long: "Shows the runs in or below the directories: state, host, progress, speed, remaining time, and why any failed. It only reads\n" +
+			"the directories, and asks no scheduler.",
 		Example: "  pollen status /scratch/flowers\n  pollen status runs --watch 10",
 		Args:    requireRuns,
 	}
-	command.Flags().Float64Var(&every, "watch", 0, "show it anew every so many seconds, until Ctrl-C")
+	command.Flags().Float64Var(&every, "watch", 0, "refresh every given number of seconds, until Ctrl-C (default: show once)")
 	command.RunE = func(command *cobra.Command, dirs []string) error {
 		if every < 0 {
-			return usage("pollen: watch is %v, wants a number of seconds", every)
+			return usage("pollen: --watch must not be negative, got %v", every)
 		}
 		for {
 			if every > 0 && c.live {

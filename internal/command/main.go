@@ -7,19 +7,18 @@ import (
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/interrupt"
 )
 
-// Main runs the command line and returns the exit code of the process.
+// Main runs the command line and returns the process's exit code.
 func Main() int { return run(os.Args[1:], newConsole()) }
 
-// usage is the error of a mistake on the command line or in a configuration.
+// usage returns the error for a wrong command line or configuration.
 func usage(format string, values ...any) error { return config.Usagef(format, values...) }
 
-// run does what the arguments request, and returns the exit code.
+// run executes the command that the arguments name and returns the exit code.
 func run(arguments []string, c *console) int {
 	ctx, release := interrupt.Context()
 	defer release()
@@ -34,49 +33,69 @@ func run(arguments []string, c *console) int {
 	return exitCode(ctx, err, command, c)
 }
 
-// stopped reports whether a run ended at the user's request.
+// isCanceled reports whether the user stopped a run.
 func isCanceled(err error) bool { return errors.Is(err, context.Canceled) }
 
 func rootCommand(c *console) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pollen",
-		Short: "Bayesian convolutional networks: trained on your pictures, and asked what they do not know",
-		Long: `Without a command: trains a network on MNIST with SGD, SGLD, pSGLD and SGNHT, shows all four digits and letters,
-and prints who knows what it does not know. Results go to stdout, progress to stderr; figures, samples and
-report.html to the run folder.
+		Short: "Train Bayesian convolutional networks and evaluate them in and out of distribution",
+		Long: `Pollen samples the weights of convolutional networks from their posterior, with stochastic-gradient Markov chain
+Monte Carlo and other methods, and evaluates the posterior predictive: accuracy, calibration, out-of-distribution detection.
 
-The first Ctrl-C, SIGTERM, SIGUSR1 or SIGUSR2 ends a run so that it can go on later; the second ends the program at once.
-Exit codes: 0 done; 1 a failure; 2 a command line that makes no sense; 3 a file is damaged or missing; 4 another process
-writes in the folder; 5 stopped before the disk was full; 128 and a signal's number: stopped by it (130 Ctrl-C, 143 SIGTERM,
-138 SIGUSR1, 140 SIGUSR2).`,
-		Example: `  pollen                                       the whole comparison, in a few minutes
-  pollen fit --data flowers --model cnn         one network on a folder of pictures
-  pollen fit --method psgld --chains 4          one network on digits, four Markov chains
-  pollen --resume runs/main-1                   go on where the comparison was stopped
-  pollen fit --resume runs/fit-1                go on where one run was stopped
-  pollen verify runs/fit-1                      is every file what was written?
-  pollen eval runs/fit-1                        accuracy and calibration of the posterior average
-  pollen ood runs/fit-1 --out notmnist          does it know that letters are not digits?
-  pollen predict runs/fit-1 picture.png         class, how sure, what else is plausible, familiar or not`,
+Without a command it compares four methods: it trains a network on MNIST with SGD, SGLD, pSGLD and SGNHT, and scores
+all four on digits and on letters, which are out of distribution. Results go to stdout, progress to stderr; figures,
+samples and report.html go to the run directory.
+
+The first Ctrl-C, SIGTERM, SIGUSR1 or SIGUSR2 stops a run so that --resume can continue it; the second ends the program
+at once.
+
+Exit codes:
+  0        success
+  1        failure
+  2        wrong command line or configuration
+  3        a file of a run is damaged or missing
+  4        another process writes in the run directory
+  5        stopped before the disk was full
+  128 + n  stopped by signal n: 130 Ctrl-C, 143 SIGTERM, 138 SIGUSR1, 140 SIGUSR2`,
+		Example: `  pollen                                   # compare four methods on MNIST, in a few minutes
+  pollen fit --data flowers --model cnn    # train on a directory of images, flowers/CLASS/*.jpg
+  pollen fit --method psgld --chains 4     # sample four Markov chains of a network on MNIST
+  pollen fit --resume runs/fit-1           # continue a run that was stopped
+  pollen eval runs/fit-1                   # accuracy and calibration of the posterior predictive
+  pollen ood runs/fit-1 --out notmnist     # are letters detected as out of distribution?
+  pollen predict runs/fit-1 image.png      # class, confidence and conformal prediction set of an image`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	job := defaultMainJob()
 	job.bind(root.Flags())
+	var names []string // of the commands
 	root.Args = func(_ *cobra.Command, arguments []string) error {
 		if len(arguments) == 0 {
 			return nil
 		}
-		return usage("pollen: no command %q; there are %s", arguments[0], strings.Join(commandNames(root), ", "))
+		return usage("pollen: unknown command %q; the commands are %s", arguments[0], strings.Join(names, ", "))
 	}
 	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), command.Flags(), c) }
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(config.FlagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	for _, command := range []func(*console) *cobra.Command{
-		fitCommand, evalCommand, oodCommand, predictCommand, serveCommand, attackCommand, corruptCommand, auditCommand, verifyCommand, devicesCommand, datasetsCommand,
-		submitCommand, statusCommand, gatherCommand,
+	for _, group := range []struct {
+		title    string
+		commands []func(*console) *cobra.Command
+	}{
+		{"Train and predict:", []func(*console) *cobra.Command{fitCommand, predictCommand, serveCommand}},
+		{"Evaluate:", []func(*console) *cobra.Command{evalCommand, oodCommand, attackCommand, corruptCommand, auditCommand}},
+		{"Runs and clusters:", []func(*console) *cobra.Command{statusCommand, verifyCommand, gatherCommand, submitCommand}},
+		{"Environment:", []func(*console) *cobra.Command{devicesCommand, datasetsCommand}},
 	} {
-		root.AddCommand(command(c))
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, make := range group.commands {
+			command := make(c)
+			command.GroupID = group.title
+			root.AddCommand(command)
+			names = append(names, command.Name())
+		}
 	}
 	for _, command := range append(root.Commands(), root) {
 		command.Flags().SortFlags = false
@@ -84,36 +103,10 @@ writes in the folder; 5 stopped before the disk was full; 128 and a signal's num
 	return root
 }
 
-func commandNames(root *cobra.Command) []string {
-	var names []string
-	for _, command := range root.Commands() {
-		if command.IsAvailableCommand() {
-			names = append(names, command.Name())
-		}
-	}
-	return names
-}
-
-// noArguments refuses arguments that are not flags.
+// noArguments returns an error if there are arguments other than flags.
 func noArguments(command *cobra.Command, arguments []string) error {
 	if len(arguments) == 0 {
 		return nil
 	}
-	return usage("pollen: %s takes flags only, got %q", command.Name(), arguments[0])
-}
-
-// flagError explains what is wrong with a flag: unknown (and which exist), or what it takes.
-func flagError(command *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	var invalid *pflag.InvalidValueError
-	switch {
-	case errors.As(err, &unknown):
-		var names []string
-		command.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-		return usage("pollen: %v; there are %s", err, strings.Join(names, ", "))
-	case errors.As(err, &invalid):
-		return usage("pollen: --%s %q, wants %s", invalid.GetFlag().Name, invalid.GetValue(), config.TypeName(invalid.GetFlag()))
-	default:
-		return usage("pollen: %v", err)
-	}
+	return usage("pollen: %s takes no arguments, got %q", command.Name(), arguments[0])
 }

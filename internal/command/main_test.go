@@ -26,10 +26,10 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the program as users do. Besides testscript's own commands, scripts have
 //
-//	exits CODE PROGRAM ARGUMENT...   which wants that exit code
+//	exits CODE PROGRAM ARGUMENT...   which must end with that exit code
 //	letters FOLDER TRAIN TEST        which writes that many images of each split as notmnist
-//	same RUN RUN                     which wants the same samples and metrics, byte for byte
-//	pictures FOLDER CLASSES N        which writes N PNG files for each of the classes a, b, ...
+//	same RUN RUN                     which must have the same samples and metrics, byte for byte
+//	images DIR CLASSES N             which writes N PNG files for each of the classes a, b, ...
 //	pack FILE                        which replaces FILE by FILE.gz
 //	poke FILE OFFSET BYTE            which changes a byte
 //	shorten FILE SIZE                which cuts a file off
@@ -46,8 +46,8 @@ func TestScripts(t *testing.T) {
 			"letters": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(letters.Write(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2])))
 			},
-			"pictures": func(ts *testscript.TestScript, _ bool, args []string) {
-				ts.Check(writePictures(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2])))
+			"images": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(writeImages(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2])))
 			},
 			"same": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(sameRuns(ts.MkAbs(args[0]), ts.MkAbs(args[1])))
@@ -93,8 +93,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// writePictures writes pictures of 20x20 in colour, whose class is the place of a bright square.
-func writePictures(dir string, classes, each int) error {
+// writeImages writes colour images of 20x20, whose class is the position of a bright square.
+func writeImages(dir string, classes, each int) error {
 	noise := uint32(classes)
 	for class := range classes {
 		place := filepath.Join(dir, string(rune('a'+class)))
@@ -102,16 +102,16 @@ func writePictures(dir string, classes, each int) error {
 			return err
 		}
 		for i := range each {
-			picture := image.NewRGBA(image.Rect(0, 0, 20, 20))
-			for at := range picture.Pix {
+			img := image.NewRGBA(image.Rect(0, 0, 20, 20))
+			for at := range img.Pix {
 				noise = noise*1664525 + 1013904223
-				picture.Pix[at] = byte(noise >> 26)
+				img.Pix[at] = byte(noise >> 26)
 				if x, y := at/4%20, at/80; at%4 == 3 || x/7 == class%3 && y/7 == class/3 {
-					picture.Pix[at] = 255
+					img.Pix[at] = 255
 				}
 			}
 			var content bytes.Buffer
-			if err := png.Encode(&content, picture); err != nil {
+			if err := png.Encode(&content, img); err != nil {
 				return err
 			}
 			if err := os.WriteFile(filepath.Join(place, fmt.Sprintf("%02d.png", i)), content.Bytes(), 0o644); err != nil {

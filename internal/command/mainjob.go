@@ -22,19 +22,19 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// mainJob is what train does without a command: four methods, digits against letters.
+// mainJob is the default command: four methods trained on digits, with letters out of distribution.
 type mainJob struct {
 	seed    uint64
 	device  deviceFlags
 	dir     string
-	resume  string // the folder of a comparison to go on with
+	resume  string // directory of a comparison to continue
 	dataDir string
 	data    string // digits
 	letters string
 	methods []comparison.Entry
 }
 
-// defaultMainJob is sized for two cores and two minutes.
+// defaultMainJob takes about two minutes on two cores.
 func defaultMainJob() *mainJob {
 	spec := func(epochs int, m pollen.Method, schedule optimizers.Schedule) pollen.Spec {
 		return pollen.Spec{Network: "lenet-small", Batch: 100, Epochs: epochs, Method: m, Schedule: schedule}
@@ -45,9 +45,9 @@ func defaultMainJob() *mainJob {
 		return s
 	}
 	sgd := spec(4, optimizers.SGD{WeightDecay: 1.67e-4}, optimizers.Cosine{First: 0.1})
-	// Without a thermostat steps must be so small that minibatches heat by less than 5 %, and then
-	// are too small to leave the start: under the prior from which lenet-small's weights are drawn
-	// at first, most are where they belong from the beginning.
+	// Without a thermostat, steps must be so small that minibatch noise heats by less than 5 %.
+	// Such steps are too small to leave the start in this time. The prior is therefore the
+	// distribution of lenet-small's initial weights, under which most weights start in equilibrium.
 	sgld := sampler(2, 4, 2, 10, langevin.FanIn(1), langevin.SGLD{}, optimizers.Constant{Rate: 0.035})
 	psgld := sampler(2, 4, 2, 10, langevin.FanIn(1), langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen},
 		optimizers.Constant{Rate: 0.0003})
@@ -62,15 +62,15 @@ func defaultMainJob() *mainJob {
 var lettersSets = []string{"glyphs", "notmnist"}
 
 func (j *mainJob) bind(f *pflag.FlagSet) {
-	f.StringVar(&j.letters, "letters", lettersSets[0], "data set of letters: glyphs, which needs no download, or notmnist")
-	f.StringVar(&j.dir, "folder", "", "run folder, new or empty (default runs/main-1, -2, ...)")
-	f.Uint64Var(&j.seed, "seed", 1, "seed of everything random")
+	f.StringVar(&j.letters, "letters", lettersSets[0], "out-of-distribution data: glyphs, which needs no download, or notmnist")
+	f.StringVar(&j.dir, "folder", "", "run directory, new or empty (default runs/main-1, runs/main-2, ...)")
+	f.Uint64Var(&j.seed, "seed", 1, "random seed")
 	config.BindDataDir(f, &j.dataDir)
-	f.StringVar(&j.resume, "resume", "", "folder of a comparison to go on with; takes no other flags but device, threads, precision and data-folder")
+	f.StringVar(&j.resume, "resume", "", "directory of a comparison to continue; combines only with --device, --threads, --precision and --data-folder")
 	j.device.bind(f)
 }
 
-// shows are the data that the networks learn from, are tested on, and have never seen.
+// mainData are the training data, the test data and the out-of-distribution data.
 type mainData struct{ train, digits, letters *datasets.Dataset }
 
 func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (err error) {
@@ -108,7 +108,7 @@ func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (er
 		run, err := j.fit(ctx, all, m, data, device, c)
 		if err != nil {
 			remarkKept(err, c)
-			c.remark("Go on with all of it: pollen --resume %s", j.dir)
+			c.remark("Continue the comparison with: pollen --resume %s", j.dir)
 			if len(runs) > 0 {
 				if _, reporting := j.report(runs, data, c); reporting != nil {
 					c.remark("%v", reporting)
@@ -125,11 +125,10 @@ func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (er
 	return j.suggestEquilibrium(ctx, notInEquilibrium, data.train, device, c)
 }
 
-// prepare refuses mistakes before any work is done, and takes up a comparison to go on with, if
-// one was named.
+// prepare checks the flags before any work is done, and opens the comparison of --resume, if given.
 func (j *mainJob) prepare(given *pflag.FlagSet) (*comparison.Comparison, error) {
 	if j.letters != lettersSets[0] && j.letters != lettersSets[1] {
-		return nil, usage("pollen: letters: no data set %q; there are %s", j.letters, strings.Join(lettersSets, ", "))
+		return nil, usage("pollen: --letters must be one of %[2]s, got %[1]q", j.letters, strings.Join(lettersSets, ", "))
 	}
 	err := config.AsUsageError(j.device.Validate())
 	if err == nil && j.resume != "" {
@@ -141,7 +140,7 @@ func (j *mainJob) prepare(given *pflag.FlagSet) (*comparison.Comparison, error) 
 	return nil, err
 }
 
-// create begins a comparison.
+// create starts a comparison.
 func (j *mainJob) create() (*comparison.Comparison, error) {
 	for i := range j.methods {
 		j.methods[i].Spec.Seed = j.seed
@@ -150,7 +149,8 @@ func (j *mainJob) create() (*comparison.Comparison, error) {
 	return comparison.Create(j.dir, j.methods, notes)
 }
 
-// openResumed goes on with the comparison of a folder, by the flags of now where these may be given.
+// openResumed opens the comparison of --resume. Flags that may be combined with it override its
+// notes.
 func (j *mainJob) openResumed(given *pflag.FlagSet) (*comparison.Comparison, error) {
 	if err := checkResumeFlags(given, "comparison"); err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (j *mainJob) load(ctx context.Context, c *console) (s mainData, err error) 
 	return mainData{splits.Train, splits.Test, letters}, nil
 }
 
-// try trains with one method, or goes on where that was stopped, and scores it.
+// fit trains with one method, or continues its run, and scores it.
 func (j *mainJob) fit(ctx context.Context, all *comparison.Comparison, m comparison.Entry, data mainData, device tensor.Device, c *console) (scoredRun, error) {
 	notes := map[string]string{"data": j.data, "device": j.device.Name, "data-folder": j.dataDir, "precision": j.device.Precision}
 	maps.DeleteFunc(notes, emptyNote)
@@ -227,6 +227,6 @@ func (j *mainJob) report(runs []scoredRun, data mainData, c *console) (notInEqui
 	if _, err := writePage(j.dir, runs, data.digits, data.letters); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(c.out, "\nRun folder: %s (open report.html there)\n", j.dir)
+	fmt.Fprintf(c.out, "\nRun directory: %s (open report.html there)\n", j.dir)
 	return notInEquilibrium, nil
 }

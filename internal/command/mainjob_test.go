@@ -21,7 +21,7 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// smallMainJob is the main job with a network and data that take a second, into a new folder.
+// smallMainJob is the main job with a network and data that take a second, into a new directory.
 func smallMainJob(t *testing.T) *mainJob {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,13 +54,13 @@ func TestMainJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"score ", "confidence on glyphs", "\nSGD ", "\nSGLD ", "\npSGLD ", "split R-hat", "temperature  requested  ",
-		"Run folder: " + j.dir, "\nNot in equilibrium: SGLD, pSGLD. Their scores "} {
+		"Run directory: " + j.dir, "\nNot in equilibrium: SGLD, pSGLD. Their scores "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("results %q, want %q", out, want)
 		}
 	}
-	if told := regexp.MustCompile(`learnt from 200 digits, takes some [1-9]\d* min here:\n  pollen fit .*\n$`); !told.MatchString(out.String()) {
-		t.Errorf("results %q, want %v", out, told)
+	if advice := regexp.MustCompile(`posterior of 200 digits at T = 1 takes about [1-9]\d* min here:\n  pollen fit .*\n$`); !advice.MatchString(out.String()) {
+		t.Errorf("results %q, want %v", out, advice)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	command, _ := strings.CutPrefix(lines[len(lines)-1], "  pollen fit ")

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// subjectsOf are runs as figures and tables see them.
+// subjectsOf describes runs for figures and tables. in and out may be nil.
 func subjectsOf(runs []scoredRun, in, out *datasets.Dataset) []report.Subject {
 	var subjects []report.Subject
 	for _, r := range runs {
@@ -22,7 +22,7 @@ func subjectsOf(runs []scoredRun, in, out *datasets.Dataset) []report.Subject {
 		if s.InImages != nil {
 			s.InImages.ClassNames = m.Data.ClassNames
 		}
-		if d, err := r.run.Diagnostics(); err == nil { // a run that is still sampling, or an old one, has none
+		if d, err := r.run.Diagnostics(); err == nil { // a run that is still sampling has none
 			s.Watched, s.Trace, s.First, s.Last = d.Watched, d.Trace, d.From, d.Made
 		}
 		subjects = append(subjects, s)
@@ -40,7 +40,7 @@ func imagesFor(d *datasets.Dataset, m pollen.Manifest) *report.Images {
 	}
 }
 
-// writePage writes runs' page and figures into a folder, and returns a line saying so, if any.
+// writePage writes the page and figures of runs into dir, and returns a line with the page's path.
 func writePage(dir string, runs []scoredRun, in, out *datasets.Dataset) (string, error) {
 	m := runs[0].run.Manifest()
 	sections, err := chainSections(runs)
@@ -48,13 +48,13 @@ func writePage(dir string, runs []scoredRun, in, out *datasets.Dataset) (string,
 		return "", err
 	}
 	subtitle := fmt.Sprintf("%s, %s, %d images", m.Spec.NetworkName(), m.Data.Name, m.Data.Size)
-	if err := report.WritePage(dir, "Does it know what it does not know?", subtitle, subjectsOf(runs, in, out), sections...); err != nil {
+	if err := report.WritePage(dir, "Accuracy, calibration and out-of-distribution detection", subtitle, subjectsOf(runs, in, out), sections...); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("Page: %s\n", filepath.Join(dir, "report.html")), nil
 }
 
-// chainSections describe the chains of runs.
+// chainSections returns the page's sections on chains and temperatures.
 func chainSections(runs []scoredRun) ([]report.Section, error) {
 	s, err := summarize(runs)
 	if err != nil || s.Chains == nil {
@@ -68,7 +68,7 @@ func chainSections(runs []scoredRun) ([]report.Section, error) {
 	return sections, nil
 }
 
-// predictedSubject is a run that answered for images of unknown classes.
+// predictedSubject describes a run's predictions for images without labels.
 func predictedSubject(run *pollen.Run, p *evaluate.Predictions, images *datasets.Dataset) (report.Subject, error) {
 	m := run.Manifest()
 	s := report.Subject{Name: pollen.MethodName(m.Spec.Method), InImages: imagesFor(images, m)}

@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -19,7 +18,7 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// predicting are the flags of predict.
+// predictFlags are the flags of predict.
 type predictFlags struct {
 	device                    deviceFlags
 	level, inDistributionRate float64
@@ -31,16 +30,17 @@ type predictFlags struct {
 func predictCommand(c *console) *cobra.Command {
 	var p predictFlags
 	command := &cobra.Command{
-		Use: "predict RUN FILE|FOLDER...", Short: "answer for pictures: class, how sure, and whether they are familiar",
-		Long: "Averages the probabilities of all samples of a run for each picture, and prints its class, the confidence, the entropy and\n" +
-			"the mutual information (in nats), the classes that are plausible, and whether the picture is like those trained on.\n" +
-			"The plausible classes hold the true one with the probability of --level (split conformal prediction), and the share\n" +
-			"of --in-distribution-rate of pictures like those trained on is called familiar, both on pictures as those that the run was\n" +
-			"calibrated on: fit does that by itself where data are held out for it.",
-		Example: "  pollen predict runs/flowers rose.jpg pictures/\n  pollen predict runs/flowers pictures/ --level 0.99 --csv > answers.csv",
+		Use: "predict RUN FILE|DIR...", Short: "Classify images, with uncertainty and conformal prediction sets",
+		Long: "Averages the probabilities of all samples of a run for each image (the posterior predictive). Prints the class, the\n" +
+			"confidence, the entropy and mutual information in nats, the conformal prediction set, and whether the image is in\n" +
+			"distribution.\n\n" +
+			"A prediction set contains the true class with probability --level. A fraction of --in-distribution-rate of images like the\n" +
+			"training images is reported as in distribution. Both hold for images like those that the run was calibrated on; fit\n" +
+			"calibrates automatically on the validation split.",
+		Example: "  pollen predict runs/flowers rose.jpg images/\n  pollen predict runs/flowers images/ --level 0.99 --csv > answers.csv",
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) < 2 {
-				return usage("pollen: predict wants the folder of a run, and at least one picture or folder of pictures")
+				return usage("pollen: predict needs the directory of a run, and at least one image or directory of images")
 			}
 			return nil
 		},
@@ -49,12 +49,12 @@ func predictCommand(c *console) *cobra.Command {
 		},
 	}
 	f := command.Flags()
-	f.Float64Var(&p.level, "level", 0.9, "probability with which the plausible classes hold the true one")
+	f.Float64Var(&p.level, "level", 0.9, "probability that a prediction set contains the true class")
 	f.Float64Var(&p.inDistributionRate, "in-distribution-rate", 0.95, "fraction of images like the training images to report as in distribution")
-	f.BoolVar(&p.json, "json", false, "print the answers as JSON, with all probabilities")
-	f.BoolVar(&p.csv, "csv", false, "print the answers as CSV, with all probabilities")
-	f.StringVar(&p.samples, "samples", "", "write the probabilities under each sample to this file, as NPZ: probabilities [S N K], weights [S]")
-	f.StringVar(&p.page, "page", "", "write a page with the pictures and answers into this folder")
+	f.BoolVar(&p.json, "json", false, "print JSON, with the probabilities of all classes")
+	f.BoolVar(&p.csv, "csv", false, "print CSV, with the probabilities of all classes")
+	f.StringVar(&p.samples, "samples", "", "also write each sample's probabilities to this NPZ file: probabilities [S N K], weights [S]")
+	f.StringVar(&p.page, "page", "", "also write a page with images and answers into this directory")
 	p.device.bind(f)
 	bindWithoutDamaged(f, &p.withoutDamaged)
 	return command
@@ -62,7 +62,7 @@ func predictCommand(c *console) *cobra.Command {
 
 func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *console) error {
 	if p.json && p.csv {
-		return usage("pollen: json and csv: wants one of them")
+		return usage("pollen: --json and --csv cannot be combined")
 	}
 	if err := config.CheckPage(p.page, paths...); err != nil {
 		return err
@@ -100,50 +100,51 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	return p.print(answers, d.ClassNames, c)
 }
 
-// remarkLevels says what a run's answers lack at these levels, and what gives it.
-func remarkLevels(run *pollen.Run, level, familiar float64, c *console) error {
+// remarkLevels reports why a run's answers have no prediction sets or no in-distribution decisions
+// at these levels, and how to get them.
+func remarkLevels(run *pollen.Run, level, inDistributionRate float64, c *console) error {
 	m, train := run.Manifest(), program(os.Executable())
 	calibration, err := run.Calibration()
 	if errors.As(err, new(*pollen.DamagedError)) {
-		return nil // it was left out, and that was said
+		return nil // it was skipped, which was reported before
 	}
 	if os.IsNotExist(errors.Cause(err)) {
-		how := "hold images out: " + train + " fit --validation 0.1"
+		how := "hold out images with " + train + " fit --validation 0.1"
 		if len(m.Parts) > 0 {
-			how = train + " gather calibrates when all parts are done, or with --copy, on what they hold out"
+			how = train + " gather calibrates it when all parts are done, or with --copy, if images are held out"
 		} else if finished, err := run.Finished(); err == nil && !finished {
-			how = "it will be when it is finished, if images are held out"
+			how = "it will be calibrated when it is finished, if images are held out"
 		}
-		c.remark("%s was not calibrated, so it has no prediction sets and detects nothing out of distribution: %s", run.Dir(), how)
+		c.remark("%s is not calibrated, so it has no prediction sets and detects nothing out of distribution: %s", run.Dir(), how)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	n := calibration.Examples
-	for _, lacks := range []struct {
+	for _, missing := range []struct {
 		flag  string
 		level float64
 		what  string
-	}{{"level", level, "the prediction set"}, {"in-distribution-rate", familiar, "what is in distribution"}} {
-		if calibration.Supports(lacks.level) {
+	}{{"level", level, "prediction sets"}, {"in-distribution-rate", inDistributionRate, "in-distribution decisions"}} {
+		if calibration.Supports(missing.level) {
 			continue
 		}
-		wants := math.Ceil(lacks.level/(1-lacks.level) - 1e-9) // see evaluate.Calibration.Supports
-		how := "or a run with more held out"
-		if share := math.Ceil(20*wants/float64(m.Data.Size+n)) / 20; share < 0.5 {
-			how += fmt.Sprintf(", as by %s fit --validation %g", train, share)
+		required := math.Ceil(missing.level/(1-missing.level) - 1e-9) // see evaluate.Calibration.Supports
+		how := "or a run with more images held out"
+		if share := math.Ceil(20*required/float64(m.Data.Size+n)) / 20; share < 0.5 {
+			how += fmt.Sprintf(", such as %s fit --validation %g", train, share)
 		}
 		if best := math.Floor(100*float64(n)/float64(n+1)) / 100; calibration.Supports(best) {
-			how = fmt.Sprintf("--%s %g, ", lacks.flag, best) + how
+			how = fmt.Sprintf("--%s %g, ", missing.flag, best) + how
 		}
-		c.remark("%s cannot say %s: --%s %g wants %.0f held-out images, the run has %d: %s",
-			run.Dir(), lacks.what, lacks.flag, lacks.level, wants, n, how)
+		c.remark("%s has no %s: --%s %g needs %.0f held-out images, got %d; use %s",
+			run.Dir(), missing.what, missing.flag, missing.level, required, n, how)
 	}
 	return nil
 }
 
-// answers predicts, and writes the other requested output.
+// answers predicts, and writes the files of --samples and --page.
 func (p *predictFlags) answers(ctx context.Context, run *pollen.Run, images *datasets.Dataset) ([]pollen.Answer, error) {
 	var visit func(probabilities []float32, weight float64) error
 	var kept []float32
@@ -191,9 +192,7 @@ func (p *predictFlags) answers(ctx context.Context, run *pollen.Run, images *dat
 func (p *predictFlags) print(answers []pollen.Answer, classes []string, c *console) error {
 	switch {
 	case p.json:
-		lines := json.NewEncoder(c.out)
-		lines.SetIndent("", "  ")
-		return errors.Wrap(lines.Encode(answers), "pollen: json")
+		return c.json(answers)
 	case p.csv:
 		return pollen.WriteCSV(c.out, answers, classes)
 	}
@@ -204,9 +203,9 @@ func (p *predictFlags) print(answers []pollen.Answer, classes []string, c *conso
 	return table.WriteText(c.out)
 }
 
-// answerTable has a row for each picture.
+// answerTable has a row for each image.
 func answerTable(answers []pollen.Answer) (*report.Table, error) {
-	table := report.NewTable("picture", report.Column{Title: "class"}, report.Column{Title: "confidence", Format: "%.3f"},
+	table := report.NewTable("image", report.Column{Title: "class"}, report.Column{Title: "confidence", Format: "%.3f"},
 		report.Column{Title: "entropy", Format: "%.3f"}, report.Column{Title: "mutual information", Format: "%.3f"},
 		report.Column{Title: "prediction set"}, report.Column{Title: "in distribution"})
 	files := make([]string, len(answers))
@@ -215,25 +214,25 @@ func answerTable(answers []pollen.Answer) (*report.Table, error) {
 	}
 	names := report.ShortNames(files)
 	for i, a := range answers {
-		plausible, familiar := "-", "-"
+		set, inDistribution := "-", "-"
 		if a.PredictionSet != nil {
-			plausible = setText(a.PredictionSet)
+			set = setText(a.PredictionSet)
 		}
 		if a.InDistribution != nil {
-			familiar = map[bool]string{true: "yes", false: "no"}[*a.InDistribution]
+			inDistribution = map[bool]string{true: "yes", false: "no"}[*a.InDistribution]
 		}
-		if err := table.Add(names[i], a.Class, a.Confidence, a.Entropy, a.MutualInformation, plausible, familiar); err != nil {
+		if err := table.Add(names[i], a.Class, a.Confidence, a.Entropy, a.MutualInformation, set, inDistribution); err != nil {
 			return nil, err
 		}
 	}
 	return table, nil
 }
 
-// setText names the first of many classes.
+// setText lists the classes of a prediction set, at most maxNamed of them.
 func setText(set []string) string {
-	const most = 4
-	if len(set) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(set[:most], ", "), len(set)-most)
+	const maxNamed = 4
+	if len(set) > maxNamed {
+		return fmt.Sprintf("%s and %d more", strings.Join(set[:maxNamed], ", "), len(set)-maxNamed)
 	}
 	return cmp.Or(strings.Join(set, ", "), "none")
 }

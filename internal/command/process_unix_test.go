@@ -28,7 +28,7 @@ func mainWithoutRoom() {
 	os.Exit(run(os.Args[1:], newConsole()))
 }
 
-// processes starts programs in their own folder, with small data.
+// processes starts programs in their own directory, with small data.
 type processes struct {
 	t   *testing.T
 	dir string
@@ -78,7 +78,7 @@ func (p processes) end(program string, arguments []string, file string, signal o
 	return command.ProcessState.ExitCode(), out.String(), remarks.String()
 }
 
-// want runs a program to its end and wants an exit code and some remarks.
+// want runs a program to its end and checks its exit code and some remarks.
 func (p processes) want(code int, program string, arguments []string, remarks ...string) {
 	p.t.Helper()
 	got, _, stderr := p.end(program, arguments, "", nil)
@@ -110,7 +110,7 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	const first = "samples/chain00000-step000000020.safetensors"
 	code, stdout, stderr := p.end("pollen", slowFit("interrupted"), "interrupted/"+first, os.Interrupt)
 	p.check(code, exitInterrupted, stderr, []string{
-		" of 200 steps done, ", "Go on with: pollen fit --resume interrupted\n", "pollen: interrupted\n"})
+		" of 200 steps done, ", "Continue with: pollen fit --resume interrupted\n", "pollen: interrupted\n"})
 	if stdout != "" {
 		t.Errorf("results %q of a run that was interrupted", stdout)
 	}

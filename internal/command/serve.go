@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/serve"
 )
 
-// serving are the flags of serve.
+// serveFlags are the flags of serve.
 type serveFlags struct {
 	device                    deviceFlags
 	options                   serve.Options
@@ -24,13 +24,14 @@ type serveFlags struct {
 func serveCommand(c *console) *cobra.Command {
 	var s serveFlags
 	command := &cobra.Command{
-		Use: "serve RUN", Short: "answer for pictures over HTTP, with a page to drop one on",
-		Long: "Answers for pictures as predict does: POST /predict takes an image, a form with files or JSON; GET / is a page to drop an image\n" +
-			"on; /run, /health and /metrics say what is served and how it goes. Ctrl-C ends it when the requests under way are answered.",
+		Use: "serve RUN", Short: "Serve predictions over HTTP, with a web page",
+		Long: "Serves the answers of predict over HTTP. POST /predict takes an image, a form with files, or JSON; GET / is a page for\n" +
+			"dropping images on; GET /run describes the run, /health reports readiness, /metrics has figures for Prometheus. Ctrl-C\n" +
+			"stops the server after the pending requests.",
 		Example: "  pollen serve runs/flowers\n  curl --data-binary @rose.jpg localhost:8080/predict",
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) != 1 {
-				return usage("pollen: serve wants the folder of one run")
+				return usage("pollen: serve needs the directory of one run")
 			}
 			return nil
 		},
@@ -42,13 +43,13 @@ func serveCommand(c *console) *cobra.Command {
 		},
 	}
 	f := command.Flags()
-	f.StringVar(&s.address, "address", "localhost:8080", "host and port to listen on; an empty host is all of the machine's")
-	f.Float64Var(&s.level, "level", 0.9, "probability with which the plausible classes hold the true one")
+	f.StringVar(&s.address, "address", "localhost:8080", "host and port to listen on; \":8080\" listens on all interfaces")
+	f.Float64Var(&s.level, "level", 0.9, "probability that a prediction set contains the true class")
 	f.Float64Var(&s.inDistributionRate, "in-distribution-rate", 0.95, "fraction of images like the training images to report as in distribution")
-	f.IntVar(&s.options.Batch, "batch", 0, "images that the network sees at once (default 8)")
-	f.IntVar(&s.options.MaxBody, "max-body", 0, "bytes of a request, at most (default 16 MiB)")
-	f.IntVar(&s.options.MaxPixels, "max-pixels", 0, "pixels of a picture, at most (default 25 million)")
-	f.DurationVar(&s.options.Timeout, "timeout", 0, "how long a request may take to arrive, and to be answered (default 20s)")
+	f.IntVar(&s.options.Batch, "batch", 0, "images per forward pass (default 8)")
+	f.IntVar(&s.options.MaxBody, "max-body", 0, "maximum bytes of a request (default 16 MiB)")
+	f.IntVar(&s.options.MaxPixels, "max-pixels", 0, "maximum pixels of an image (default 25 million)")
+	f.DurationVar(&s.options.Timeout, "timeout", 0, "maximum time to receive a request, and again to answer it (default 20s)")
 	s.device.bind(f)
 	bindWithoutDamaged(f, &s.withoutDamaged)
 	s.options.Report = func(err error) { c.remark("serve: %v", err) }
@@ -81,10 +82,10 @@ func (s *serveFlags) run(ctx context.Context, dir string, c *console) error {
 	if err != nil {
 		return errors.Wrap(err, "pollen: serve")
 	}
-	c.remark("http://%s answers by %s; Ctrl-C ends it", listener.Addr(), dir)
+	c.remark("serving %[2]s at http://%[1]s; stop with Ctrl-C", listener.Addr(), dir)
 	err = server.Serve(ctx, listener)
 	if err == nil {
-		c.remark("pollen: no more requests; those under way were answered")
+		c.remark("pollen: stopped; pending requests were answered")
 	}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Serve says at its start what its answers lack.
-func TestServeSaysWhatItLacks(t *testing.T) {
+// Serve reports at its start why answers lack sets or decisions.
+func TestServeReportsWhatIsMissing(t *testing.T) {
 	images, labels := make([]byte, 40*16), make([]int32, 40)
 	for i := range images {
 		images[i], labels[i/16] = byte(i*i), int32(i/16%2)
@@ -36,8 +36,8 @@ func TestServeSaysWhatItLacks(t *testing.T) {
 	c, _, remarks, _ := testConsole()
 	s := serveFlags{device: deviceFlags{pollen.DeviceOptions{Name: "cpu"}}, address: "localhost:0", level: 0.9, inDistributionRate: 0.95}
 	check(s.run(ended, dir, c))
-	const want = "cannot say what is in distribution: --in-distribution-rate 0.95 wants 19 held-out images, the run has 15: --in-distribution-rate 0.93, or a run with more held out\n"
-	if strings.Count(remarks.String(), "cannot say") != 1 || !strings.Contains(remarks.String(), want) {
+	const want = "has no in-distribution decisions: --in-distribution-rate 0.95 needs 19 held-out images, got 15; use --in-distribution-rate 0.93, or a run with more images held out\n"
+	if strings.Count(remarks.String(), "has no ") != 1 || !strings.Contains(remarks.String(), want) {
 		t.Errorf("remarks are %q, want once %q", remarks, want)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/config"
 )
 
-// submission are the flags of submit.
+// submitFlags are the flags of submit.
 type submitFlags struct {
 	config.Submission
 	send bool
@@ -23,10 +23,11 @@ type submitFlags struct {
 func submitCommand(c *console) *cobra.Command {
 	var s submitFlags
 	command := &cobra.Command{
-		Use: "submit slurm|kubernetes CONFIG", Short: "give the tasks of a configuration to a cluster",
-		Long: "Prints what a cluster is to be told, and with --send tells it. CONFIG is fit's, with two more keys: parts, how many tasks\n" +
-			"share the chains, and grid, settings with lists of values, each combination of which is a run. Each task can be evicted\n" +
-			"and started again; `pollen status FOLDER` watches them, `pollen gather` makes one run of the parts. docs/clusters.md says more.",
+		Use: "submit slurm|kubernetes CONFIG", Short: "Submit the tasks of a configuration to a cluster",
+		Long: "Prints the batch script or manifest for the tasks of a configuration, and submits it with --send. CONFIG is a file for fit\n" +
+			"--config with two more keys: parts, the number of tasks that share the chains of a run, and grid, lists of values of\n" +
+			"settings, each combination of which is a run. Tasks can be evicted and restarted at any time. See `pollen status` for\n" +
+			"their progress, `pollen gather` for combining parts, and docs/clusters.md.",
 		Example: `  pollen submit slurm flowers.yaml --folder /scratch/flowers --time 4:00:00
   pollen submit slurm flowers.yaml --folder /scratch/flowers --send
   pollen submit kubernetes flowers.yaml --folder /runs/flowers --claim runs --image registry/pollen:1`,
@@ -35,7 +36,7 @@ func submitCommand(c *console) *cobra.Command {
 	s.bind(f)
 	command.RunE = func(command *cobra.Command, arguments []string) error {
 		if len(arguments) != 2 {
-			return usage("pollen: submit wants slurm or kubernetes, and a configuration")
+			return usage("pollen: submit needs two arguments: slurm or kubernetes, and a configuration")
 		}
 		s.Config = arguments[1]
 		return s.run(command.Context(), f, arguments[0], c)
@@ -43,35 +44,35 @@ func submitCommand(c *console) *cobra.Command {
 	return command
 }
 
-// only are the flags that one kind of cluster has.
+// clusterFlags are the flags that apply to one kind of cluster only.
 var clusterFlags = map[string][]string{
 	"slurm":      {"time", "partition", "option", "command"},
 	"kubernetes": {"image", "namespace", "claim", "mount", "retries"},
 }
 
 func (s *submitFlags) bind(f *pflag.FlagSet) {
-	f.StringVar(&s.Dir, "folder", "", "folder of all tasks' runs, which all machines see")
-	f.StringVar(&s.Name, "name", "", "name of the job (default: the configuration's)")
-	f.IntVar(&s.CPUs, "cpus", 2, "processors of each task")
-	f.IntVar(&s.GPUs, "gpus", 0, "GPUs of each task")
-	f.IntVar(&s.Memory, "memory", 0, "MiB of each task (default: the cluster's)")
-	f.IntVar(&s.Parallel, "parallel", 0, "tasks at a time (default: as many as there is room for)")
-	f.IntVar(&s.Grace, "grace", 120, "seconds between the warning and the end")
-	f.StringVar(&s.Slurm.Time, "time", "", "slurm: limit of each start, as 4:00:00 (default: the partition's)")
+	f.StringVar(&s.Dir, "folder", "", "directory of the runs of all tasks, on a file system that all machines share")
+	f.StringVar(&s.Name, "name", "", "job name (default: the configuration file's)")
+	f.IntVar(&s.CPUs, "cpus", 2, "CPUs per task")
+	f.IntVar(&s.GPUs, "gpus", 0, "GPUs per task")
+	f.IntVar(&s.Memory, "memory", 0, "MiB per task (default: the cluster's)")
+	f.IntVar(&s.Parallel, "parallel", 0, "maximum number of tasks at a time (default: no limit)")
+	f.IntVar(&s.Grace, "grace", 120, "seconds between the signal to stop and the end")
+	f.StringVar(&s.Slurm.Time, "time", "", "slurm: time limit of each start, such as 4:00:00 (default: the partition's)")
 	f.StringVar(&s.Slurm.Partition, "partition", "", "slurm: partition")
-	f.StringArrayVar(&s.Slurm.Extra, "option", nil, "slurm: further option for sbatch, as --account=me; may be repeated")
-	f.StringVar(&s.Program, "command", "", "slurm: the path of pollen on the nodes (default: this program)")
-	f.StringVar(&s.Pods.Image, "image", "", "kubernetes: image with pollen as its entry point")
-	f.StringVar(&s.Pods.Namespace, "namespace", "", "kubernetes: namespace")
-	f.StringVar(&s.Pods.Claim, "claim", "", "kubernetes: persistent volume claim with the data and the runs")
-	f.StringVar(&s.Pods.Mount, "mount", "/runs", "kubernetes: where the volume is in the containers")
-	f.IntVar(&s.Pods.Retries, "retries", 3, "kubernetes: of a task that fails; evictions do not count")
-	f.BoolVar(&s.send, "send", false, "give it to sbatch or kubectl, after it is printed")
+	f.StringArrayVar(&s.Slurm.Extra, "option", nil, "slurm: another option for sbatch, such as --account=me; can be repeated")
+	f.StringVar(&s.Program, "command", "", "slurm: path of pollen on the nodes (default: this program)")
+	f.StringVar(&s.Pods.Image, "image", "", "kubernetes: container image with pollen as its entry point")
+	f.StringVar(&s.Pods.Namespace, "namespace", "", "kubernetes: namespace (default: the context's)")
+	f.StringVar(&s.Pods.Claim, "claim", "", "kubernetes: persistent volume claim with data and runs")
+	f.StringVar(&s.Pods.Mount, "mount", "/runs", "kubernetes: mount path of the volume")
+	f.IntVar(&s.Pods.Retries, "retries", 3, "kubernetes: retries of a task that fails; evictions do not count")
+	f.BoolVar(&s.send, "send", false, "submit to sbatch or kubectl, after printing")
 }
 
 func (s *submitFlags) run(ctx context.Context, given *pflag.FlagSet, kind string, c *console) error {
 	if clusterFlags[kind] == nil {
-		return usage("pollen: no cluster %q; there are slurm, kubernetes", kind)
+		return usage("pollen: unknown cluster %q; the clusters are slurm, kubernetes", kind)
 	}
 	for other, names := range clusterFlags {
 		for _, name := range names {
@@ -95,9 +96,9 @@ func (s *submitFlags) run(ctx context.Context, given *pflag.FlagSet, kind string
 	c.remark("%s", counted(s.Tasks, "task"))
 	if !s.send {
 		if kind == "slurm" {
-			c.remark("The tasks' logs want the folder %s, which --send makes.", s.Slurm.Logs)
+			c.remark("The tasks' logs need the directory %s, which --send creates.", s.Slurm.Logs)
 		}
-		c.remark("Nothing is submitted yet: add --send, or pipe this into: %s", strings.Join(tool, " "))
+		c.remark("Nothing is submitted: add --send, or pipe this into: %s", strings.Join(tool, " "))
 		return nil
 	}
 	if kind == "slurm" {
@@ -110,6 +111,6 @@ func (s *submitFlags) run(ctx context.Context, given *pflag.FlagSet, kind string
 	if err := command.Run(); err != nil {
 		return errors.Wrapf(err, "pollen: %s", tool[0])
 	}
-	c.remark("See how they do, where that folder is seen: pollen status %s", s.Dir)
+	c.remark("Watch the tasks, on a machine that has the directory: pollen status %s", s.Dir)
 	return nil
 }

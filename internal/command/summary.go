@@ -8,7 +8,6 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// summarize summarizes the chains of runs.
 func summarize(runs []scoredRun) (comparison.Summary, error) {
 	var names []string
 	var all []*pollen.Run
@@ -18,8 +17,8 @@ func summarize(runs []scoredRun) (comparison.Summary, error) {
 	return comparison.Summarize(names, all)
 }
 
-// printChains prints what runs' chains did: how long, how hot, how well mixed. It returns the names
-// of samplers that are not in equilibrium.
+// printChains prints the tables of the runs' chains: length, convergence and temperatures. It
+// returns the names of samplers that are not in equilibrium.
 func printChains(runs []scoredRun, c *console) (notInEquilibrium []string, err error) {
 	s, err := summarize(runs)
 	if err != nil || s.Chains == nil {

@@ -11,22 +11,22 @@ import (
 	"github.com/pollen-ml/pollen/internal/config"
 )
 
-// taskFlags make a fit one of many, and one that can be started again.
+// taskFlags select one of the tasks of a configuration, and make a fit restartable.
 type taskFlags struct {
 	number  string
 	orStart bool
 }
 
 func (t *taskFlags) bind(f *pflag.FlagSet) {
-	f.StringVar(&t.number, "task", "", "run this one of the tasks that parts and the file's grid make, in its own folder below --folder:\n"+
-		"a number from 0 on, or auto for that of the Slurm array or the Kubernetes Job; started again, it goes on")
-	f.BoolVar(&t.orStart, "resume-or-start", false, "go on with the run in --folder if there is one; finished, it is left as it is")
+	f.StringVar(&t.number, "task", "", "run one of the tasks defined by parts and grid, in its own directory below --folder: a number\n"+
+		"from 0, or auto for the index of the Slurm array or Kubernetes Job; implies --resume-or-start")
+	f.BoolVar(&t.orStart, "resume-or-start", false, "continue the run in --folder if there is one, else start it")
 }
 
-// resumeOrStart starts a run, or goes on with the one that is in the folder, which must be the same.
+// resumeOrStart starts a run in dir, or continues the run there, which must have the same settings.
 func resumeOrStart(ctx context.Context, s *config.Settings, dir string, more []pollen.Option, c *console) error {
 	if dir == "" {
-		return usage("pollen: --resume-or-start wants --folder")
+		return usage("pollen: --resume-or-start needs --folder")
 	}
 	run, err := pollen.Open(dir)
 	if errors.As(err, new(*pollen.NotARunError)) {
@@ -34,7 +34,7 @@ func resumeOrStart(ctx context.Context, s *config.Settings, dir string, more []p
 		if _, other := pollen.Open(dir); other != nil || !errors.Is(err, os.ErrExist) {
 			return err
 		}
-		return resumeOrStart(ctx, s, dir, more, c) // another process of this task has begun the run meanwhile
+		return resumeOrStart(ctx, s, dir, more, c) // another process of this task has started the run meanwhile
 	}
 	if err != nil {
 		return err
@@ -45,14 +45,14 @@ func resumeOrStart(ctx context.Context, s *config.Settings, dir string, more []p
 	}
 	m := run.Manifest()
 	if name, there, here := m.Difference(spec); name != "" {
-		return usage("pollen: %s holds a run with other settings: its %s is %q, not %q", dir, name, there, here)
+		return usage("pollen: %s has a run with other settings: its %s is %q, not %q", dir, name, there, here)
 	}
 	p, err := run.Progress()
 	if err != nil {
 		return err
 	}
 	if p.State == pollen.Finished {
-		c.remark("%s: all is done, %s", dir, counted(p.Samples, "sample"))
+		c.remark("%s: finished, %s", dir, counted(p.Samples, "sample"))
 		return nil
 	}
 	return resumeRun(ctx, m, deviceFlags{s.Device}, s.Data.Dir, dir, more, c)

@@ -14,18 +14,18 @@ import (
 
 func verifyCommand(c *console) *cobra.Command {
 	return &cobra.Command{
-		Use: "verify FOLDER...", Short: "check every file of runs, and say what can still be used",
-		Long: "Compares every file of each run at or below the folders with its checksum and with the run's index, and names what is damaged, missing, foreign or\n" +
-			"torn off. It changes nothing, and may be asked while the run samples. Figures and pages are not checked: they can be made\n" +
-			"again. The exit code is 3 if anything is damaged.",
+		Use: "verify DIR...", Short: "Check the files of runs against their checksums",
+		Long: "Checks every file of each run in or below the directories against its checksum and the run's index, and lists damaged,\n" +
+			"missing, foreign and truncated files. It changes nothing, and can be used while a run samples. Figures and pages are not\n" +
+			"checked, since they can be regenerated. The exit code is 3 if a file is damaged.",
 		Example: "  pollen verify runs/fit-1\n  pollen verify runs/*",
 		Args:    requireRuns,
 		RunE:    func(_ *cobra.Command, dirs []string) error { return verify(dirs, c) },
 	}
 }
 
-// verify checks all runs whatever is found; the error is damage before anything else, and a folder
-// without a run only where there is no run at all.
+// verify checks all runs, even after an error. It returns damage before any other error, and
+// reports a directory without a run only if there is no run at all.
 func verify(dirs []string, c *console) error {
 	var damage, failure, none error
 	found := false
@@ -57,12 +57,12 @@ func verify(dirs []string, c *console) error {
 	return cmp.Or(damage, failure, none)
 }
 
-// bindWithoutDamaged binds the flag that goes on without damaged samples.
+// bindWithoutDamaged binds the flag that skips damaged samples.
 func bindWithoutDamaged(f *pflag.FlagSet, without *bool) {
-	f.BoolVar(without, "without-damaged", false, "go on without samples, or a calibration, that are damaged or missing, and say which")
+	f.BoolVar(without, "without-damaged", false, "skip and list samples, or a calibration, that are damaged or missing")
 }
 
-// withoutDamagedIf are the options of that flag.
+// withoutDamagedIf returns the options for that flag.
 func withoutDamagedIf(without bool) (options []pollen.Option) {
 	if without {
 		options = append(options, pollen.WithoutDamaged())

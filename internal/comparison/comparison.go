@@ -18,36 +18,36 @@ import (
 	"github.com/pollen-ml/pollen/internal/lock"
 )
 
-// recordFile is the record's name in the folder, recordFormat the number of its format.
+// recordFile is the name of the record's file, recordFormat its format number.
 const (
 	recordFile   = "comparison.json"
 	recordFormat = 1
 )
 
-// Entry is one of the ways to train that are compared.
+// Entry is one of the methods that are compared.
 type Entry struct {
 	Title string      `json:"title"`
 	Spec  pollen.Spec `json:"config"`
 }
 
-// Folder is the name of its run's folder: the title in small letters.
+// Dir returns the name of its run's directory: the title in lower case.
 func (e Entry) Dir() string { return strings.ToLower(e.Title) }
 
-// Record says what a comparison is made of.
+// Record is the content of a comparison's file.
 type Record struct {
 	Format  int               `json:"format"`
-	Notes   map[string]string `json:"notes,omitempty"` // the caller's, such as where the data came from
+	Notes   map[string]string `json:"notes,omitempty"` // from the caller, such as where the data came from
 	Entries []Entry           `json:"entries"`
 }
 
-// Comparison is a folder in which this process writes, until Close.
+// Comparison is an open comparison, locked for this process until Close.
 type Comparison struct {
 	Record
 	dir  string
 	lock *lock.Lock
 }
 
-// Create begins a comparison in a new or empty folder. The error is pollen.LockedError while
+// Create starts a comparison in a new or empty directory. It returns a pollen.LockedError while
 // another process writes there.
 func Create(dir string, entries []Entry, notes map[string]string) (*Comparison, error) {
 	c := &Comparison{Record: Record{recordFormat, maps.Clone(notes), entries}, dir: dir}
@@ -74,8 +74,8 @@ func Create(dir string, entries []Entry, notes map[string]string) (*Comparison, 
 	return c, nil
 }
 
-// Begin is Create in a new or empty folder, and Open in one with a comparison of the same entries,
-// so that a program goes on when it is started again. Other entries are an error.
+// Begin calls Create in a new or empty directory, and Open in one with a comparison, so that a
+// program that is started again continues. It returns an error if the comparison has other entries.
 func Begin(dir string, entries []Entry, notes map[string]string) (*Comparison, error) {
 	if _, err := os.Stat(filepath.Join(dir, recordFile)); os.IsNotExist(err) {
 		return Create(dir, entries, notes)
@@ -88,7 +88,7 @@ func Begin(dir string, entries []Entry, notes map[string]string) (*Comparison, e
 	if err == nil {
 		var got []byte
 		if got, err = json.Marshal(c.Entries); err == nil && !bytes.Equal(got, want) {
-			err = errors.Errorf("comparison: %s compares other entries: wants the same, or another folder", dir)
+			err = errors.Errorf("comparison: %s has other entries: use the same entries or another directory", dir)
 		}
 	}
 	if err != nil {
@@ -98,13 +98,13 @@ func Begin(dir string, entries []Entry, notes map[string]string) (*Comparison, e
 	return c, nil
 }
 
-// Open goes on with the comparison of a folder. The error is pollen.LockedError while another
-// process writes there, and pollen.DamagedError if the record is not what was written.
+// Open opens the comparison in dir to continue it. It returns a pollen.LockedError while another
+// process writes there, and a pollen.DamagedError if the record's checksum does not match.
 func Open(dir string) (*Comparison, error) {
 	path := filepath.Join(dir, recordFile)
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, errors.Wrapf(err, "comparison: %s is not the folder of a comparison", dir)
+		return nil, errors.Wrapf(err, "comparison: %s is not a comparison's directory", dir)
 	}
 	c := &Comparison{dir: dir}
 	if c.Record, err = parse(content); err != nil {
@@ -113,7 +113,7 @@ func Open(dir string) (*Comparison, error) {
 	return c, c.acquireLock()
 }
 
-// parse reads a record that is what was written.
+// parse reads a record and verifies its checksum.
 func parse(content []byte) (r Record, err error) {
 	if _, err := checksum.Check(content, len(content)); err != nil {
 		return r, err
@@ -122,18 +122,18 @@ func parse(content []byte) (r Record, err error) {
 		return r, errors.Wrap(err, "comparison")
 	}
 	if r.Format != recordFormat {
-		return r, errors.Errorf("comparison: format %d, wants %d: a newer version wrote it", r.Format, recordFormat)
+		return r, errors.Errorf("comparison: format must be %[2]d, got %[1]d: a newer version wrote it", r.Format, recordFormat)
 	}
 	return r, r.check()
 }
 
-// check refuses entries that have no folder of their own in the comparison's.
+// check returns an error for entries whose titles are not distinct, valid directory names.
 func (r Record) check() error {
 	taken := map[string]bool{lock.File: true, lock.Record: true, recordFile: true}
 	for _, e := range r.Entries {
 		name := e.Dir()
 		if name == "" || name == "." || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) || taken[name] {
-			return errors.Errorf("comparison: title %q, wants names of folders, each once", e.Title)
+			return errors.Errorf("comparison: titles must be distinct directory names, got %q", e.Title)
 		}
 		taken[name] = true
 	}
@@ -152,13 +152,13 @@ func (c *Comparison) acquireLock() (err error) {
 	return errors.Wrap(err, "comparison")
 }
 
-// Remark is what a person should know of the folder's lock; "" for nothing.
+// Remark returns a remark about the directory's lock for the user, or "".
 func (c *Comparison) Remark() string { return c.lock.Remark() }
 
-// Folder is where the comparison is.
+// Dir returns the comparison's directory.
 func (c *Comparison) Dir() string { return c.dir }
 
-// Fit trains an entry as pollen.Fit does, or goes on with it as pollen.Resume does.
+// Fit trains an entry with pollen.Fit, or continues its run with pollen.Resume.
 func (c *Comparison) Fit(ctx context.Context, e Entry, data *datasets.Splits, options ...pollen.Option) (*pollen.Run, error) {
 	dir := filepath.Join(c.dir, e.Dir())
 	run, err := pollen.Resume(ctx, dir, data, options...)
@@ -169,5 +169,5 @@ func (c *Comparison) Fit(ctx context.Context, e Entry, data *datasets.Splits, op
 	return run, err
 }
 
-// Close lets other processes write.
+// Close releases the lock.
 func (c *Comparison) Close() error { return errors.Wrap(c.lock.Release(), "comparison") }

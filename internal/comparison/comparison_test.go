@@ -124,8 +124,8 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("%v: no error", list)
 		}
 	}
-	if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not the folder of a comparison") {
-		t.Errorf("an empty folder: %v", err)
+	if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not a comparison's directory") {
+		t.Errorf("an empty directory: %v", err)
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// Cost is how many steps the run of a specification has, and how long one takes, by making some of
-// them, at least 4, by the time that now tells. The first two warm up: their time does not count,
-// nor that of an anchor before them. The observer sees these steps; nil is none.
+// Cost returns the number of steps of a specification's run, and the time of one step, measured
+// with now over some steps, at least 4. The first two steps warm up and are not measured, nor is an
+// anchor before them. observe, if not nil, gets the events of the steps.
 func Cost(ctx context.Context, spec pollen.Spec, data *datasets.Dataset, some int, now func() time.Time, observe pollen.Observer,
 	options ...pollen.Option,
 ) (steps int, step time.Duration, err error) {

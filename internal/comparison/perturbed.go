@@ -9,17 +9,17 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// PerturbedScores are tables of how runs do on test images that are changed, with a row for each run and
-// a column for each change.
+// PerturbedScores has tables of scores on perturbed test images, such as corrupted or adversarial
+// ones, with a row for each run and a column for each strength.
 type PerturbedScores struct {
 	columns int
-	tables  []*report.Table // of perturbedScores, and of how well changes are noticed
+	tables  []*report.Table // of perturbedScores, and of detection
 }
 
-// perturbedScores are scores, with their titles, which have a column of the images as they are too.
+// perturbedScores are the names and titles of scores, whose tables have a column for clean images.
 var perturbedScores = [][2]string{{"accuracy", "accuracy"}, {"confidence", "confidence"}, {"ece", "ECE"}}
 
-// NewPerturbedScores returns empty tables with columns of these titles.
+// NewPerturbedScores returns empty tables with the given columns.
 func NewPerturbedScores(titles []string) *PerturbedScores {
 	c := &PerturbedScores{columns: len(titles)}
 	columns := []report.Column{{Title: "clean", Format: "%.3f"}}
@@ -33,12 +33,13 @@ func NewPerturbedScores(titles []string) *PerturbedScores {
 	return c
 }
 
-// Tables are those of accuracy, confidence, expected calibration error, and the AUROC by which the
-// entropy of the averaged probabilities tells changed images, the positive class, from clean ones.
+// Tables returns the tables of accuracy, confidence, expected calibration error, and of the AUROC
+// with which the entropy of the averaged probabilities separates perturbed images, the positive
+// class, from clean ones.
 func (c *PerturbedScores) Tables() []*report.Table { return c.tables }
 
-// Add adds a run's rows: its scores on the data, and for each column the means over what versions
-// makes of them.
+// Add adds a run's rows: its scores on the clean data, and for each column the means of its scores
+// on the perturbed data sets that versions returns.
 func (c *PerturbedScores) Add(ctx context.Context, name string, run *pollen.Run, data *datasets.Dataset,
 	versions func(column int) ([]*datasets.Dataset, error),
 ) error {

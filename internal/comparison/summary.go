@@ -15,15 +15,16 @@ import (
 // mixedRHat is the split R-hat above which chains have not mixed.
 const mixedRHat = 1.01
 
-// Summary says what runs' chains did: how long, how well mixed, how hot.
+// Summary describes the chains of runs: length, convergence and temperatures.
 type Summary struct {
 	Chains           *report.Table   // a row for each run; nil if none has diagnostics
-	Temperatures     []*report.Table // those that samplers were measured at, by layer
-	Notes            []string        // what the tables show, and how near each run is to equilibrium
-	NotInEquilibrium []string        // samplers that are not in equilibrium, or whose predictions have not mixed
+	Temperatures     []*report.Table // measured temperatures of samplers, by layer
+	Notes            []string        // explanations of the tables, and how close each run is to equilibrium
+	NotInEquilibrium []string        // names of samplers that are not in equilibrium, or whose predictions have not mixed
 }
 
-// Summarize reads the diagnostics of runs, under these names. Runs without are left out.
+// Summarize summarizes the diagnostics of runs under the given names. It skips runs without
+// diagnostics.
 func Summarize(names []string, runs []*pollen.Run) (s Summary, err error) {
 	var all []observed
 	for i, run := range runs {
@@ -49,8 +50,8 @@ func Summarize(names []string, runs []*pollen.Run) (s Summary, err error) {
 			return s, err
 		}
 		if m.Images > 0 && s.Notes == nil {
-			s.Notes = append(s.Notes, fmt.Sprintf("Predictions are of %d held-out images: "+
-				"95 %% of split R-hats are below that, the effective sample size (ESS) is the median.", m.Images))
+			s.Notes = append(s.Notes, fmt.Sprintf("Predictions of %d held-out images: split R-hat "+
+				"is the 95th percentile over images, the effective sample size (ESS) is the median.", m.Images))
 		}
 		verdicts = append(verdicts, o.verdict()...)
 		if o.notInEquilibrium() {
@@ -74,7 +75,7 @@ type observed struct {
 	spec pollen.Spec
 }
 
-// requested is the temperature of the posterior to be sampled.
+// requested returns the requested temperature of the posterior.
 func (o observed) requested() float64 {
 	if o.spec.Temperature == nil {
 		return 0
@@ -82,7 +83,7 @@ func (o observed) requested() float64 {
 	return *o.spec.Temperature
 }
 
-// mixing is that of predictions; numbers that were not measured are NaN.
+// mixing returns the convergence diagnostics of predictions, with NaN for those not measured.
 func (o observed) mixing() pollen.Mixing {
 	if o.Predicted != nil {
 		return *o.Predicted
@@ -91,45 +92,46 @@ func (o observed) mixing() pollen.Mixing {
 	return pollen.Mixing{RHat: none, BulkESS: none, TailESS: none}
 }
 
-// verdict says in words how near a sampler's chains are to equilibrium.
+// verdict describes how close a sampler's chains are to equilibrium.
 func (o observed) verdict() []string {
 	if o.spec.Temperature == nil {
 		return nil
 	}
 	var notes []string
 	if augment := o.spec.Augment.String(); augment != "" {
-		notes = append(notes, fmt.Sprintf("%s: images were changed at random (%s): temperatures are not those of the posterior of the images, see pollen.Augment.",
+		notes = append(notes, fmt.Sprintf("%s: random augmentation (%s): temperatures are not those of the posterior given the images, see pollen.Augment.",
 			o.name, augment))
 	}
 	if note, _ := o.Equilibrium(o.requested()); note != "" {
 		notes = append(notes, o.name+": "+note)
 	}
 	if !isNaN(o.Acceptance) {
-		notes = append(notes, fmt.Sprintf("%s: proposals were accepted with the mean probability %.2f.", o.name, float64(o.Acceptance)))
+		notes = append(notes, fmt.Sprintf("%s: mean acceptance probability %.2f.", o.name, float64(o.Acceptance)))
 	}
 	if o.Diverged > 0 {
-		notes = append(notes, fmt.Sprintf("%s: %.1f %% of the trajectories diverged: a higher acceptance-rate takes smaller steps.", o.name, 100*o.Diverged))
+		notes = append(notes, fmt.Sprintf("%s: %.1f %% of the trajectories diverged: a higher target-acceptance takes smaller steps.", o.name, 100*o.Diverged))
 	}
 	if len(o.spec.Temperatures) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: %s %% of the attempts to swap neighbours among the temperatures %s succeeded.", o.name,
+		notes = append(notes, fmt.Sprintf("%s: %s %% of the swaps between neighbouring temperatures %s were accepted.", o.name,
 			report.OrDash("%.0f", 100*float64(o.Swaps)), strings.ReplaceAll(strings.Trim(fmt.Sprint(o.spec.Temperatures), "[]"), " ", ", ")))
 	}
 	if unmixed := o.unmixed(); len(unmixed) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: not mixed: split R-hat of %s above %g. A longer run would come closer.", o.name,
+		notes = append(notes, fmt.Sprintf("%s: not mixed: split R-hat of %s above %g. A longer run would mix better.", o.name,
 			strings.Join(unmixed, " and "), mixedRHat))
 	}
 	return notes
 }
 
-// unsettled reports whether a sampler's temperatures, where they were measured, or predictions that
-// have not mixed say that it is not in equilibrium. Weights that swap their places never mix.
+// notInEquilibrium reports whether a sampler's measured temperatures, or predictions that have not
+// mixed, show that it is not in equilibrium. R-hat of weights does not count: weights that permute
+// never mix.
 func (o observed) notInEquilibrium() bool {
 	t := o.requested()
 	verdict, all := o.Equilibrium(t)
 	return t > 0 && (o.mixing().RHat > mixedRHat || verdict != "" && !all)
 }
 
-// unmixed is what the chains do not agree on.
+// unmixed lists the quantities on which the chains disagree.
 func (o observed) unmixed() (what []string) {
 	if o.mixing().RHat > mixedRHat {
 		what = append(what, "predictions")

@@ -8,21 +8,21 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// fewLayers is how many layers have a column each in a table of temperatures. More have a row each,
-// in a table for each run.
+// fewLayers is the maximum number of layers that get a column each in a table of temperatures. More
+// get a row each, in a table for each run.
 const fewLayers = 8
 
 var notesOnTemperatures = []string{
-	"Measured temperatures, in all and by layer, with standard errors, are configurational, in equilibrium the requested one: the",
-	"kinetic ones, of velocities, and the drift of weights that grow (-) or shrink (+). Noise is how much hotter, as a share, the noise",
-	"of minibatches makes a sampler that does nothing against it; without velocities, the drift is what that estimate leaves.",
-	"In all of them weights count alike; what predictions depend on are a few directions, which that noise heats most.",
+	"Measured temperatures, in total and by layer, are configurational, with standard errors; in equilibrium they equal the requested one.",
+	"Kinetic: temperature of the velocities. Drift: of weights that still grow (-) or shrink (+). Noise: the relative heating by minibatch",
+	"noise that the sampler does not correct; without velocities, drift is the rest that this estimate does not explain.",
+	"All weights count alike here. Predictions depend on a few directions of weight space, which minibatch noise heats most.",
 }
 
-// measure is a kind of temperature, of which a run has a row or a column if shown says so of that
-// of all layers.
+// measure is a kind of temperature. A run has a row or column for it if shown, called with the
+// temperature of all layers, returns true.
 type measure struct {
-	title string // "" for the main one
+	title string // "" for the configurational temperature
 	text  func(t pollen.Temperature) string
 	shown func(all pollen.Temperature) bool
 }
@@ -34,8 +34,8 @@ var measures = []measure{
 	numbers("noise", "%+.2f", 1, func(t pollen.Temperature) pollen.Number { return t.GradientNoise }),
 }
 
-// numbers is a measure that is shown where it was measured, of at least so many weights: older
-// versions did not count them.
+// numbers returns a measure that is shown if it was measured on at least the given number of
+// weights.
 func numbers(title, format string, weights int, of func(t pollen.Temperature) pollen.Number) measure {
 	return measure{
 		title, func(t pollen.Temperature) string { return orDash(format, of(t)) },
@@ -43,11 +43,12 @@ func numbers(title, format string, weights int, of func(t pollen.Temperature) po
 	}
 }
 
-// temperatures are tables of the runs that have any: neighbours with the same few layers share one.
+// temperatures returns the tables of the runs that have temperatures. Consecutive runs with the
+// same few layers share a table.
 func temperatures(all []observed) (tables []*report.Table, err error) {
 	var layers []string // of the last table, if it has a column for each
 	for _, o := range all {
-		if len(o.Temperatures) == 0 || isNaN(o.Temperatures[0].Configurational) { // no sampler by gradients, or nothing was measured
+		if len(o.Temperatures) == 0 || isNaN(o.Temperatures[0].Configurational) { // not a gradient-based sampler, or nothing was measured
 			continue
 		}
 		var own []string
@@ -96,7 +97,7 @@ func (o observed) addTo(table *report.Table) error {
 	return nil
 }
 
-// byLayer is a run's own table, whose rows are layers.
+// byLayer returns a run's own table, whose rows are layers.
 func (o observed) byLayer() (*report.Table, error) {
 	var shown []measure
 	var columns []report.Column
@@ -122,7 +123,7 @@ func (o observed) byLayer() (*report.Table, error) {
 	return table, nil
 }
 
-// withError is the configurational temperature with its standard error.
+// withError formats the configurational temperature with its standard error.
 func withError(t pollen.Temperature) string {
 	if isNaN(t.Configurational) || isNaN(t.StandardError) {
 		return orDash("%.3g", t.Configurational)

@@ -11,13 +11,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// maxBytes bounds a configuration file: one of all settings has some kilobytes.
+// maxBytes is the size limit of a configuration file. One with all settings has a few kilobytes.
 const maxBytes = 1 << 20
 
-// Set sets flags to the values of a YAML text. The values of others, by their keys, are no flag's.
+// Set sets flags from YAML text whose keys are their names. Keys in others are not flags; their
+// values are passed to the functions.
 func Set(content []byte, flags *pflag.FlagSet, others map[string]func(value any) error) error {
 	if len(content) > maxBytes {
-		return errors.Errorf("%d bytes, wants at most %d", len(content), maxBytes)
+		return errors.Errorf("must have at most %[2]d bytes, got %[1]d", len(content), maxBytes)
 	}
 	var fields, second yaml.MapSlice
 	decoder := yaml.NewDecoder(bytes.NewReader(content), yaml.UseOrderedMap())
@@ -40,13 +41,13 @@ func Set(content []byte, flags *pflag.FlagSet, others map[string]func(value any)
 	return nil
 }
 
-// setField sets a flag to a value of a file.
+// setField sets a flag to a value from a file.
 func setField(flags *pflag.FlagSet, name string, value any) error {
 	f := flags.Lookup(name)
 	if f == nil {
 		var names []string
 		flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		return errors.Errorf("no key %q; there are %s", name, strings.Join(names, ", "))
+		return errors.Errorf("unknown key %q; the keys are %s", name, strings.Join(names, ", "))
 	}
 	text := fmt.Sprint(value)
 	switch value.(type) {
@@ -55,10 +56,10 @@ func setField(flags *pflag.FlagSet, name string, value any) error {
 			return nil
 		}
 	}
-	return errors.Errorf("%s is %s, wants %s", name, text, TypeName(f))
+	return errors.Errorf("%s must be %s, got %s", name, TypeName(f), text)
 }
 
-// Listing is one or more lines of a help text that name things.
+// Listing formats items as wrapped lines of a help text, after a title.
 func Listing(title string, items ...string) string {
 	const indent, width = 11, 100
 	if title != "" {
@@ -80,19 +81,19 @@ func Listing(title string, items ...string) string {
 	return text
 }
 
-// TypeName describes what a flag takes.
+// TypeName describes the values of a flag, for errors: "a number".
 func TypeName(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int":
 		return "an integer"
 	case "uint64":
-		return "an integer of at least 0"
+		return "a non-negative integer"
 	case "float", "float64":
 		return "a number"
-	case "share":
-		return "a share below 1, or 0 for none"
+	case "fraction":
+		return "a fraction below 1, or 0 for none"
 	case "float64Slice":
-		return "numbers, as in 0.1,0.2"
+		return "a list of numbers, such as 0.1,0.2"
 	default:
 		return "a " + f.Value.Type()
 	}

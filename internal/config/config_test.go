@@ -20,8 +20,8 @@ func TestSet(t *testing.T) {
 		t.Errorf("batch %d, model %q (%v)", *batch, *model, err)
 	}
 	for text, want := range map[string]string{
-		"batch: many": "batch is many, wants an integer", "dance: 1": `no key "dance"; there are batch, model`, "batch: [1]": "batch is [1]",
-		"batch: 1\n---\nbatch: 2": "more than one document", "batch: {": "", strings.Repeat("#", maxBytes+1): "wants at most",
+		"batch: many": "batch must be an integer, got many", "dance: 1": `unknown key "dance"; the keys are batch, model`, "batch: [1]": "got [1]",
+		"batch: 1\n---\nbatch: 2": "more than one document", "batch: {": "", strings.Repeat("#", maxBytes+1): "must have at most",
 	} {
 		if err := Set([]byte(text), f, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: error %v, want %q", text, err, want)
@@ -29,8 +29,8 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// A share of 0 is none, which is not the usual one; older runs wrote -1.
-func TestShare(t *testing.T) {
+// A fraction of 0 is none, which is not the default; negative numbers count as 0.
+func TestFraction(t *testing.T) {
 	for text, want := range map[string]string{"0.25": "0.25", "0": "0", "-1": "0", "-0": "0"} {
 		d := DataOf(pollen.Manifest{Notes: map[string]string{"validation": text}})
 		notes := map[string]string{}

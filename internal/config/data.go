@@ -16,16 +16,16 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// UsageError is the error of a command line or a configuration that makes no sense.
+// UsageError is the error for a wrong command line or configuration.
 type UsageError struct{ error }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (m UsageError) Unwrap() error { return m.error }
 
-// Usagef is a Mistaken with a text.
+// Usagef returns a UsageError with a formatted message.
 func Usagef(format string, values ...any) error { return UsageError{errors.Errorf(format, values...)} }
 
-// AsUsageError is an error as Mistaken; nil for nil.
+// AsUsageError wraps an error as a UsageError, and returns nil for nil.
 func AsUsageError(err error) error {
 	if err == nil {
 		return nil
@@ -33,38 +33,38 @@ func AsUsageError(err error) error {
 	return UsageError{err}
 }
 
-// Data are the flags that name a data set and say how it is read.
+// Data holds the flags that name a data set and configure how it is read.
 type Data struct {
-	Name, Dir, Size, Classes, WithoutClasses string // lists have commas
+	Name, Dir, Size, Classes, WithoutClasses string // lists are separated by commas
 	Channels                                 int
 	Validation, Test                         fraction
 }
 
-// BindDataDir binds the flag of the folder with data sets.
+// BindDataDir binds the flag for the directory with data sets.
 func BindDataDir(f *pflag.FlagSet, dir *string) {
-	f.StringVar(dir, "data-folder", "", "folder with data sets, looked into first")
+	f.StringVar(dir, "data-folder", "", "directory with data sets, searched first")
 }
 
-// Bind binds the flags that name data.
+// Bind binds the flags that select data.
 func (d *Data) Bind(f *pflag.FlagSet) {
-	f.StringVar(&d.Name, "data", "mnist", "data to train on: a name, see Data above, or a folder or file of one's own")
+	f.StringVar(&d.Name, "data", "mnist", "training data: a name from the list above, a directory or a file")
 	BindDataDir(f, &d.Dir)
 }
 
-// BindSplits binds the flags that only data to train on have.
+// BindSplits binds the flags that apply only to training data.
 func (d *Data) BindSplits(f *pflag.FlagSet) {
 	f.StringVar(&d.Size, "size", "",
-		fmt.Sprintf("size that images are scaled to, as 32 or 48x64, at most %[1]dx%[1]d\n(default: their own, or 32 or 64)", datasets.MaxSide))
-	f.IntVar(&d.Channels, "channels", 0, "1 for grey, 3 for colour (default: what the images have)")
-	f.Var(&d.Validation, "validation", "share of the training images that are held out for calibration, where the data have no such\n"+
-		"split; 0 is none (default 0.1 where they have no split at all, else none)")
-	f.Var(&d.Test, "test", "share of all images that are held out for scores, where the data have no such split; 0 is none\n"+
-		"(default 0.2 where they have no split at all, else none)")
-	f.StringVar(&d.Classes, "classes", "", "train on these classes only, by name, as cat,dog")
-	f.StringVar(&d.WithoutClasses, "without-classes", "", "hold these classes out: --out with the same data and --classes shows them as the unknown")
+		fmt.Sprintf("size to scale images to, such as 32 or 48x64 (height first), at most %[1]dx%[1]d\n(default: their own, or 32 or 64)", datasets.MaxSide))
+	f.IntVar(&d.Channels, "channels", 0, "1 for grey, 3 for colour (default: the images' own)")
+	f.Var(&d.Validation, "validation", "fraction of the training images to hold out for calibration, if the data have no validation\n"+
+		"split; 0 for none (default 0.1 if the data have no splits, else 0)")
+	f.Var(&d.Test, "test", "fraction of all images to hold out for scores, if the data have no test split; 0 for none\n"+
+		"(default 0.2 if the data have no splits, else 0)")
+	f.StringVar(&d.Classes, "classes", "", "train on these classes only, such as cat,dog")
+	f.StringVar(&d.WithoutClasses, "without-classes", "", "hold out these classes; pollen ood with the same data as --out uses them as out of distribution")
 }
 
-// Place is the data's name; for a path the absolute one, valid from anywhere.
+// Place returns the data's name, or the absolute path of a directory or file.
 func (d *Data) Place() string {
 	if !slices.Contains(datasets.Names(), d.Name) {
 		if path, err := filepath.Abs(d.Name); err == nil {
@@ -76,7 +76,7 @@ func (d *Data) Place() string {
 	return d.Name
 }
 
-// Notes are the flags that were given, for a manifest.
+// Notes adds the flags that were given to the notes of a manifest.
 func (d *Data) Notes(into map[string]string) {
 	channels := ""
 	if d.Channels != 0 {
@@ -92,11 +92,11 @@ func (d *Data) Notes(into map[string]string) {
 	}
 }
 
-// share is the value of a flag: a share of the images that is held out. As in datasets.Options, 0
-// is what is usual, where the flag was not given, and -1 is none.
+// fraction is the fraction of images to hold out, with the values of datasets.Options: 0 for the
+// default, if the flag was not given, and -1 for none.
 type fraction float64
 
-// String is as Set reads it, "" where the flag was not given.
+// String returns the text that Set reads, "" if the flag was not given.
 func (s *fraction) String() string {
 	switch {
 	case *s == 0:
@@ -107,11 +107,11 @@ func (s *fraction) String() string {
 	return strconv.FormatFloat(float64(*s), 'g', -1, 64)
 }
 
-// Set reads the flag. Runs that are older may have written a negative number for none.
+// Set parses the flag. Numbers below 0 count as 0: none.
 func (s *fraction) Set(text string) error {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(v < 1) {
-		return errors.Errorf("share %q", text)
+		return errors.Errorf("fraction %q", text)
 	}
 	if *s = fraction(v); v <= 0 {
 		*s = -1
@@ -119,13 +119,13 @@ func (s *fraction) Set(text string) error {
 	return nil
 }
 
-func (s *fraction) Type() string { return "share" }
+func (s *fraction) Type() string { return "fraction" }
 
-// Options are those of package datasets; progress, if not nil, is told what is read.
+// Options returns the flags as options of package datasets. progress may be nil.
 func (d *Data) Options(ctx context.Context, progress func(file string, done, total int64)) (o datasets.Options, err error) {
 	if d.Dir != "" {
 		if info, err := os.Stat(d.Dir); err != nil || !info.IsDir() {
-			return o, Usagef("pollen: data-folder: there is no folder %s", d.Dir)
+			return o, Usagef("pollen: --data-folder must be a directory, got %s", d.Dir)
 		}
 	}
 	o = datasets.Options{
@@ -157,12 +157,12 @@ func parseSize(text string) (height, width int, err error) {
 		width, err = strconv.Atoi(second)
 	}
 	if err != nil || height < 1 || width < 1 {
-		return 0, 0, Usagef("pollen: size %q, wants a number, or height and width as in 48x64", text)
+		return 0, 0, Usagef("pollen: --size must be a number, or height and width such as 48x64, got %q", text)
 	}
 	return height, width, nil
 }
 
-// Check refuses a name that is neither a data set nor a path.
+// Check returns an error if name, the value of a flag, is neither a data set nor a path.
 func Check(flag, name, dir string) error {
 	if slices.Contains(datasets.Names(), name) {
 		return nil
@@ -172,11 +172,12 @@ func Check(flag, name, dir string) error {
 			return nil
 		}
 	}
-	return Usagef("pollen: %s: no data set %q, and no folder or file of that name; there are %s", flag, name, strings.Join(datasets.Names(), ", "))
+	return Usagef("pollen: %s: unknown data set %q, and no directory or file of that name; the data sets are %s", flag, name, strings.Join(datasets.Names(), ", "))
 }
 
-// TestData are the data that the runs of these names are scored on: their own, or those at a place,
-// which may be the same. Of runs' own data it is what none of them was trained on.
+// TestData returns the data that the named runs are scored on: their own, or those at place if it
+// is not "". It returns an error if the runs have different own data, or if test images of one may
+// be training images of another.
 func TestData(runs []string, own []Data, place string) (Data, error) {
 	tested, first := Data{Name: place}, -1
 	for i, d := range own {
@@ -185,18 +186,18 @@ func TestData(runs []string, own []Data, place string) (Data, error) {
 		case first < 0:
 			tested, first = d, i
 		case d.Place() != tested.Place():
-			return d, Usagef("pollen: %s was trained on %s, %s on %s: say which one by --data", runs[first], tested.Name, runs[i], d.Name)
+			return d, Usagef("pollen: %s was trained on %s, %s on %s: choose one with --data", runs[first], tested.Name, runs[i], d.Name)
 		case d.Classes != tested.Classes || d.WithoutClasses != tested.WithoutClasses:
-			return d, Usagef("pollen: %s was trained on other classes of %s than %s: score them apart", runs[i], d.Name, runs[first])
+			return d, Usagef("pollen: %s was trained on other classes of %s than %s: score them separately", runs[i], d.Name, runs[first])
 		case d.Test != tested.Test:
-			return d, Usagef("pollen: %s held out other images of %s for scores than %s (--test): score them apart", runs[i], d.Name, runs[first])
+			return d, Usagef("pollen: %s held out other test images of %s than %s (--test): score them separately", runs[i], d.Name, runs[first])
 		}
 	}
 	return tested, nil
 }
 
-// FilesChanged says whether data that a run was trained on were in other files then than these; hashes
-// are by name.
+// FilesChanged reports whether d is the run's own data and a file differs from the one that the run
+// was trained on. hashes are by file name.
 func FilesChanged(m pollen.Manifest, d Data, hashes map[string]string) bool {
 	own := DataOf(m)
 	for name, hash := range hashes {
@@ -207,8 +208,9 @@ func FilesChanged(m pollen.Manifest, d Data, hashes map[string]string) bool {
 	return false
 }
 
-// OOD is another kind of data, by name and classes ("" for all), for runs that were trained on
-// these and know some classes. Of the same data it is what was held out.
+// OOD returns the out-of-distribution data of a name and classes ("" for all), for runs that were
+// trained on the known classes of d. If name is d itself, OOD selects the classes that were held
+// out.
 func (d Data) OOD(name, classes string, known []string) (Data, error) {
 	other := Data{Name: name, Dir: d.Dir, Classes: classes}
 	if name == "" || other.Place() != d.Place() {
@@ -222,17 +224,17 @@ func (d Data) OOD(name, classes string, known []string) (Data, error) {
 	case d.Classes != "":
 		other.WithoutClasses = d.Classes
 	default:
-		return other, Usagef("pollen: out: %s is the runs' own kind of data: name another, or some of its --classes that were held out", name)
+		return other, Usagef("pollen: --out must be other data than the runs' own, or some of its held-out --classes, got %s", name)
 	}
 	for _, class := range split(other.Classes) {
 		if slices.Contains(known, class) {
-			return other, Usagef("pollen: classes: %s's %q is the runs' own kind of data, which they were trained on", name, class)
+			return other, Usagef("pollen: --classes must be out of distribution, but the runs were trained on %[2]q of %[1]s", name, class)
 		}
 	}
 	return other, nil
 }
 
-// In are the same data in another folder, if it is not "".
+// In returns d with another data directory, unless dir is "".
 func (d Data) In(dir string) Data {
 	if dir != "" {
 		d.Dir = dir
@@ -240,13 +242,13 @@ func (d Data) In(dir string) Data {
 	return d
 }
 
-// DataOf are the flags that a run's data were opened by.
+// DataOf returns the flags that a run's data were opened with.
 func DataOf(m pollen.Manifest) Data {
 	n := m.Notes
 	d := Data{
 		Name: n["data"], Dir: n["data-folder"], Size: n["size"], Classes: n["classes"], WithoutClasses: n["without-classes"],
 	}
-	// What is not there stays 0.
+	// Missing notes leave 0.
 	d.Channels, _ = strconv.Atoi(n["channels"])
 	_ = d.Validation.Set(n["validation"])
 	_ = d.Test.Set(n["test"])

@@ -1,5 +1,6 @@
-// Package config sets flags from configuration files, and describes them.
+// Package config defines the flags of package command that select data, devices and settings, and
+// sets them from configuration files.
 //
-// Policy: a file is one YAML document whose keys are the names of flags; a key that is no flag's
-// name, a value of another kind and a second document are errors.
+// A configuration file is one YAML document whose keys are names of flags. Unknown keys, values of
+// the wrong type and a second document are errors. A wrong flag or file is a UsageError.
 package config

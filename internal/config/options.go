@@ -6,12 +6,31 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// NameFlag names the flag where an option is wrong; other errors stay as they are.
+// FlagError turns an error of pflag into a UsageError that lists the flags, if the flag is unknown,
+// or states what the flag's value must be.
+func FlagError(command *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		var names []string
+		command.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		return Usagef("pollen: %v; the flags are %s", err, strings.Join(names, ", "))
+	case errors.As(err, &invalid):
+		return Usagef("pollen: --%s must be %s, got %q", invalid.GetFlag().Name, TypeName(invalid.GetFlag()), invalid.GetValue())
+	default:
+		return Usagef("pollen: %v", err)
+	}
+}
+
+// NameFlag turns a datasets.OptionError into a UsageError that names the flag. Other errors are
+// returned unchanged.
 func NameFlag(err error) error {
 	var option datasets.OptionError
 	if !errors.As(err, &option) {
@@ -19,12 +38,12 @@ func NameFlag(err error) error {
 	}
 	err = Usagef("pollen: %s: %s", flagOf(option.Option), option.Problem)
 	if option.Option == "Test" || option.Option == "Validation" {
-		err = Usagef("%v; --test 0 or --validation 0 holds nothing out", err)
+		err = Usagef("%v; --test 0 or --validation 0 disables the split", err)
 	}
 	return err
 }
 
-// flagOf is the flag for a field of options: max-body for MaxBody.
+// flagOf returns the name of the flag for a field of options: max-body for MaxBody.
 func flagOf(field string) string {
 	if field == "Height" {
 		return "size"
@@ -32,12 +51,13 @@ func flagOf(field string) string {
 	return strings.ToLower(regexp.MustCompile("(.)([A-Z])").ReplaceAllString(field, "$1-$2"))
 }
 
-// RejectZeros refuses a 0 that was given for a flag where package serve takes 0 for another number.
+// RejectZeros returns an error if a flag of serve was set to 0, which package serve would replace
+// by the default.
 func RejectZeros(given *pflag.FlagSet) (err error) {
 	given.Visit(func(f *pflag.Flag) {
-		zero := f.Value.String()
-		if slices.Contains([]string{"batch", "max-body", "max-pixels", "timeout"}, f.Name) && (zero == "0" || zero == "0s") {
-			err = Usagef("pollen: %s: %s, wants more than 0", f.Name, zero)
+		value := f.Value.String()
+		if slices.Contains([]string{"batch", "max-body", "max-pixels", "timeout"}, f.Name) && (value == "0" || value == "0s") {
+			err = Usagef("pollen: %s: must be positive, got %s", f.Name, value)
 		}
 	})
 	return err

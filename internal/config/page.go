@@ -8,18 +8,18 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// CheckPage refuses a folder for a page that has pictures without being a page's already, or that
-// is one of the given folders of pictures or lies in one: figures would be taken for some of them.
-// A folder that is "" is none.
+// CheckPage returns an error if a page cannot be written into dir because its figures would be
+// mistaken for input images: dir contains images but no page, or is one of the given image
+// directories, or is inside one. It accepts "".
 func CheckPage(dir string, images ...string) error {
 	if dir == "" {
 		return nil
 	}
 	refused := func(place string) error {
-		return Usagef("pollen: page: %s is among your pictures (%s), and its figures would be taken for some of them: name another folder", dir, place)
+		return Usagef("pollen: --page must be a directory without input images, got %s, which has %s", dir, place)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "report.html")); err != nil {
-		there, _ := os.ReadDir(dir) // it may have to be made
+		there, _ := os.ReadDir(dir) // it may not exist yet
 		for _, entry := range there {
 			if datasets.IsImage(entry.Name()) {
 				return refused(filepath.Join(dir, entry.Name()))
@@ -27,7 +27,7 @@ func CheckPage(dir string, images ...string) error {
 		}
 	}
 	for _, path := range images {
-		from, _ := filepath.Abs(path) // fails where there is no current folder
+		from, _ := filepath.Abs(path) // fails without a current directory
 		to, _ := filepath.Abs(dir)
 		if up, err := filepath.Rel(from, to); err == nil && up != ".." && !strings.HasPrefix(up, ".."+string(filepath.Separator)) {
 			return refused(path)

@@ -13,20 +13,20 @@ import (
 	"github.com/pollen-ml/pollen/internal/cluster"
 )
 
-// ManifestFile is what a run's manifest is called: it can be given as a configuration.
+// ManifestFile is the name of a run's manifest, which can be used as a configuration.
 const ManifestFile = "manifest.json"
 
-// Settings are what a run is made from, as text: a pollen.Spec, data and device. Flags,
-// configuration files and the notes of manifests have the same names.
+// Settings are the settings of a run as text: those of a pollen.Spec, data and device. Flags,
+// configuration files and the notes of manifests use the same names.
 type Settings struct {
-	Text   map[string]string // of a Spec, by name
+	Text   map[string]string // settings of a Spec, by name
 	Data   Data
 	Device pollen.DeviceOptions
-	Plan   cluster.Plan   // of the tasks that these are
-	flags  *pflag.FlagSet // that set all of it
+	Plan   cluster.Plan   // the tasks that they are divided into
+	flags  *pflag.FlagSet // flags that set all of these
 }
 
-// settingValue is a flag for a setting of a Spec.
+// settingValue is the flag value for a setting of a Spec.
 type settingValue struct {
 	pollen.Setting
 	to map[string]string
@@ -39,7 +39,7 @@ func (v settingValue) String() string {
 	return v.to[v.Name]
 }
 
-// Set refuses values of the wrong kind; their meaning is checked later, with the others.
+// Set checks only the type of the value. Spec checks the values together.
 func (v settingValue) Set(text string) error {
 	var err error
 	switch v.Kind {
@@ -56,7 +56,7 @@ func (v settingValue) Set(text string) error {
 
 func (v settingValue) Type() string { return v.Kind }
 
-// Bind makes a flag for each setting.
+// Bind binds a flag for each setting.
 func (s *Settings) Bind(f *pflag.FlagSet) {
 	s.Text = map[string]string{}
 	for i, setting := range pollen.Settings() {
@@ -67,18 +67,18 @@ func (s *Settings) Bind(f *pflag.FlagSet) {
 		}
 	}
 	BindDevice(f, &s.Device)
-	f.IntVar(&s.Plan.Parts, "parts", 1, "tasks that share the chains, see --task")
+	f.IntVar(&s.Plan.Parts, "parts", 1, "number of tasks that share the chains, see --task")
 	s.flags = f
 }
 
-// BindDevice binds the flags that name a device.
+// BindDevice binds the flags that select a device.
 func BindDevice(f *pflag.FlagSet, d *pollen.DeviceOptions) {
 	f.StringVar(&d.Name, "device", "auto", "device: "+strings.Join(pollen.DeviceNames(), " or "))
-	f.IntVar(&d.Threads, "threads", 0, "threads of the cpu device, 0 for all")
-	f.StringVar(&d.Precision, "precision", "", "operands of the matrix products on GPUs: "+strings.Join(pollen.Precisions(), ", ")+" (default fp32)")
+	f.IntVar(&d.Threads, "threads", 0, "threads of the cpu device (default: all)")
+	f.StringVar(&d.Precision, "precision", "", "operands of matrix products on GPUs: "+strings.Join(pollen.Precisions(), ", ")+" (default fp32)")
 }
 
-// Layered are the defaults, then the file, then the flags that were given.
+// Layered returns the defaults, overridden by the file, overridden by the flags that were given.
 func Layered(given *pflag.FlagSet, file string) (*Settings, error) {
 	s := &Settings{}
 	flags := pflag.NewFlagSet("configuration", pflag.ContinueOnError)
@@ -98,7 +98,7 @@ func Layered(given *pflag.FlagSet, file string) (*Settings, error) {
 	return s, AsUsageError(failed)
 }
 
-// Spec is the pollen.Spec of the settings, which has no mistakes that can be found without data.
+// Spec returns the pollen.Spec of the settings, after every check that needs no data.
 func (s *Settings) Spec() (spec pollen.Spec, err error) {
 	spec.Seed = 1
 	for _, setting := range pollen.Settings() {
@@ -119,7 +119,7 @@ func (s *Settings) Spec() (spec pollen.Spec, err error) {
 	return spec, AsUsageError(err)
 }
 
-// networkText is the content of a network file, or the name of a network.
+// networkText returns the content of a network file, or the name of a network.
 func networkText(name string) (string, error) {
 	switch filepath.Ext(name) {
 	case ".yaml", ".yml":
@@ -129,7 +129,7 @@ func networkText(name string) (string, error) {
 	return name, nil
 }
 
-// read sets the flags from a file: YAML with their names as keys, and a grid; or a manifest.
+// read sets the flags from a YAML file, which may have a grid, or from a manifest.
 func (s *Settings) read(path string) error {
 	if filepath.Base(path) == ManifestFile {
 		return readManifest(filepath.Dir(path), s.flags)
@@ -141,7 +141,7 @@ func (s *Settings) read(path string) error {
 	return errors.Wrapf(err, "pollen: config %s", path)
 }
 
-// readManifest sets flags as a run had them.
+// readManifest sets flags to a run's values.
 func readManifest(dir string, flags *pflag.FlagSet) error {
 	m, err := pollen.ReadManifest(dir)
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 	"github.com/pollen-ml/pollen/internal/cluster"
 )
 
-// Submission is a job for a cluster: the tasks of a configuration.
+// Submission is a cluster job with the tasks of a configuration.
 type Submission struct {
 	cluster.Job
-	Config  string // its file
-	Dir     string // of all tasks' runs
-	Program string // path of pollen on the nodes of Slurm; "" is this program
+	Config  string // configuration file
+	Dir     string // directory of all tasks' runs
+	Program string // path of pollen on Slurm's nodes; "" for this program
 }
 
-// Check tries every task's settings, so that none fails on the cluster for a mistake in the file.
+// Check checks every task's settings, so that no task fails on the cluster because of the file.
 func (s *Submission) Check() error {
 	if s.Dir == "" {
-		return Usagef("pollen: submit wants --folder")
+		return Usagef("pollen: submit needs --folder")
 	}
 	if s.Name == "" {
 		s.Name = jobName(strings.TrimSuffix(filepath.Base(s.Config), filepath.Ext(s.Config)))
@@ -46,7 +46,7 @@ func (s *Submission) Check() error {
 	return nil
 }
 
-// jobName makes a name that both kinds of clusters take of a file's, my_run.v2 being my-run-v2.
+// jobName turns a file name into a job name that both schedulers accept: my_run.v2 into my-run-v2.
 func jobName(file string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -57,7 +57,7 @@ func jobName(file string) string {
 	return strings.Trim(name[:min(63, len(name))], "-")
 }
 
-// fit is what a task runs: its number comes from the cluster.
+// fit returns the command of a task, which gets its number from the cluster.
 func (s *Submission) fit(program []string, config string) []string {
 	command := append(program, "fit", "--config", config, "--folder", s.Dir, "--task", "auto")
 	if s.GPUs == 0 {
@@ -66,7 +66,7 @@ func (s *Submission) fit(program []string, config string) []string {
 	return command
 }
 
-// ForSlurm is the batch script, and the program that takes it on its standard input.
+// ForSlurm returns the batch script, and the command that reads it from standard input.
 func (s *Submission) ForSlurm() (text string, tool []string, err error) {
 	program := s.Program
 	for _, path := range []*string{&s.Config, &s.Dir, &s.Slurm.Dir} {
@@ -79,7 +79,7 @@ func (s *Submission) ForSlurm() (text string, tool []string, err error) {
 			return "", nil, errors.Wrap(err, "pollen: submit")
 		}
 		if strings.Contains(program, "go-build") {
-			return "", nil, Usagef("pollen: submit: this program is one of go run, which is gone when a task starts: go build ./cmd/pollen, or say which by --command")
+			return "", nil, Usagef("pollen: submit: go run's program is gone when a task starts: use go build ./cmd/pollen, or --command")
 		}
 	}
 	s.Slurm.Logs = filepath.Join(s.Dir, "logs")
@@ -88,14 +88,14 @@ func (s *Submission) ForSlurm() (text string, tool []string, err error) {
 	return text, []string{"sbatch"}, err
 }
 
-// ForKubernetes is the manifest, with the configuration and a network file that it names, and the program
-// that takes it.
+// ForKubernetes returns the manifest, with the configuration and the network file that it names,
+// and the command that reads it from standard input.
 func (s *Submission) ForKubernetes() (text string, tool []string, err error) {
 	switch {
 	case s.Pods.Image == "" || s.Pods.Claim == "":
-		return "", nil, Usagef("pollen: submit kubernetes wants --image, with pollen, and --claim, the volume that keeps the runs")
+		return "", nil, Usagef("pollen: submit kubernetes needs --image, with pollen, and --claim, the volume with the runs")
 	case !strings.HasPrefix(path.Clean(s.Dir)+"/", path.Clean(s.Pods.Mount)+"/"):
-		return "", nil, Usagef("pollen: submit: folder %s is not in the volume, which pods see at %s: it would be gone with them", s.Dir, s.Pods.Mount)
+		return "", nil, Usagef("pollen: submit: --folder must be inside the volume, mounted at %[2]s, got %[1]s", s.Dir, s.Pods.Mount)
 	}
 	one, err := Layered(pflag.NewFlagSet("", pflag.ContinueOnError), s.Config)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Submission) ForKubernetes() (text string, tool []string, err error) {
 	files := []string{s.Config}
 	if network := one.Text["model"]; strings.HasSuffix(network, ".yaml") || strings.HasSuffix(network, ".yml") {
 		if filepath.Base(network) != network {
-			return "", nil, Usagef("pollen: model: %s: for pods, start submit beside the file and name it without a folder", network)
+			return "", nil, Usagef("pollen: submit: model must be a file in the current directory for Kubernetes, got %s", network)
 		}
 		files = append(files, network)
 	}

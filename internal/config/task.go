@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/cluster"
 )
 
-// readGrid reads a file's grid: names of settings, each with a list of values.
+// readGrid reads the grid of a file: names of settings, each with a list of values.
 func (s *Settings) readGrid(value any) error {
 	fields, ok := value.(yaml.MapSlice)
 	for _, field := range fields {
@@ -27,22 +27,22 @@ func (s *Settings) readGrid(value any) error {
 		s.Plan.Grid = append(s.Plan.Grid, axis)
 	}
 	if !ok {
-		return errors.Errorf("grid is %v, wants names of settings, each with a list of values", value)
+		return errors.Errorf("grid must have names of settings, each with a list of values, got %v", value)
 	}
 	return nil
 }
 
-// ForTask turns the settings into those of a task, and returns its folder.
+// ForTask turns the settings into those of a task, and returns the task's directory below dir.
 func (s *Settings) ForTask(number, dir string) (string, error) {
 	if dir == "" {
-		return "", Usagef("pollen: --task wants --folder, below which all tasks have theirs")
+		return "", Usagef("pollen: --task needs --folder, the parent of all tasks' directories")
 	}
 	var index int
 	var err error
 	if number == "auto" {
 		index, err = cluster.Index(os.LookupEnv)
 	} else if index, err = strconv.Atoi(number); err != nil {
-		err = errors.Errorf("pollen: task is %q, wants a number or auto", number)
+		err = errors.Errorf("pollen: --task must be a number or auto, got %q", number)
 	}
 	if err != nil {
 		return "", AsUsageError(err)
@@ -59,7 +59,7 @@ func (s *Settings) ForTask(number, dir string) (string, error) {
 	return filepath.Join(dir, filepath.FromSlash(task.Dir)), AsUsageError(s.assignChains(task))
 }
 
-// divide gives a part its chains: as many as there are parts unless there are more.
+// assignChains assigns a part its chains. The default is one chain for each part.
 func (s *Settings) assignChains(task cluster.Task) error {
 	if task.Parts == 1 {
 		return nil

@@ -1,7 +1,6 @@
-// Package interrupt ends programs as people and clusters ask them to.
+// Package interrupt turns the signals of users and cluster schedulers into the cancellation of a
+// context.
 //
-// Noun. A Stop is the signal that asked a program to end.
-//
-// Policy: the first signal ends the program's context, so that it can leave its work whole; the
-// second one ends the program at once.
+// The first signal cancels the context, so that the program can save its work. The second signal
+// ends the program at once.
 package interrupt

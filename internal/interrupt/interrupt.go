@@ -10,14 +10,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Stop is the cause of a context that a signal ended.
+// Stop is the cause of a context that a signal canceled.
 type Stop struct{ Signal os.Signal }
 
 // Error names the signal.
 func (s *Stop) Error() string { return fmt.Sprintf("stopped by the signal %v", s.Signal) }
 
-// ExitCode is what shells and clusters take for an end by that signal: 128 and its number, as 130
-// for Ctrl-C and 143 for SIGTERM.
+// ExitCode returns the exit code that shells and schedulers expect after the signal: 128 plus its
+// number, such as 130 for Ctrl-C and 143 for SIGTERM.
 func (s *Stop) ExitCode() int {
 	if number, ok := s.Signal.(syscall.Signal); ok {
 		return 128 + int(number)
@@ -25,9 +25,8 @@ func (s *Stop) ExitCode() int {
 	return 128 + int(syscall.SIGINT)
 }
 
-// Context is a context that the first of the signals ends: Ctrl-C, SIGTERM and, where there are
-// any, SIGUSR1 and SIGUSR2. From then on a signal does what it does to any program. release ends
-// the watch.
+// Context returns a context that the first signal cancels: Ctrl-C, SIGTERM and, on Unix, SIGUSR1
+// and SIGUSR2. Later signals have their default effect. release stops listening for signals.
 func Context() (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	received := make(chan os.Signal, 1)
@@ -46,7 +45,7 @@ func Context() (ctx context.Context, release func()) {
 	return ctx, func() { close(done) }
 }
 
-// Of is the signal that ended a context; nil if none did.
+// Of returns the signal that canceled a context, or nil.
 func Of(ctx context.Context) *Stop {
 	var s *Stop
 	errors.As(context.Cause(ctx), &s)

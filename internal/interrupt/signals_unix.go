@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// signals are those that clusters send before they take a machine away, and those of people.
+// signals are those that users and schedulers send to stop a program.
 var signals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}

@@ -1,7 +1,5 @@
-// Package progress shows a person how far work is.
+// Package progress shows the progress of work on a terminal or in a log.
 //
-// Nouns. A Line is one piece of work: a live line on a terminal, else a plain line now and then.
-// Results are what the work is for.
-//
-// Policy: it writes where it is told to, by the clock that it is given.
+// A Line shows one piece of work. Results is the writer for a program's results. Both write only to
+// the given writers, and a Line uses only the given clock.
 package progress

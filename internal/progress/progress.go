@@ -11,38 +11,39 @@ import (
 )
 
 const (
-	plainInterval = 10 * time.Second // how often progress is written if there is no terminal
-	speedInterval = 2 * time.Minute  // the speed that foretells the end is that of the last one or two of these
+	plainInterval = 10 * time.Second // interval between lines if there is no terminal
+	speedInterval = 2 * time.Minute  // the remaining time is estimated from the speed over the last one or two of these
 )
 
-// Options say where progress is shown, and by which clock.
+// Options configure where progress is shown, and the clock.
 type Options struct {
 	To   io.Writer
 	Live bool // To is a terminal whose last line can be rewritten
 	Now  func() time.Time
 }
 
-// Line shows how far work is: a live line on a terminal, else a plain line now and then.
+// Line shows the progress of one piece of work: a live line on a terminal, else a plain line every
+// ten seconds.
 type Line struct {
 	Options
 	name        string
 	done        int
 	total       int
 	start, last time.Time
-	since, next mark // where the speed is measured from, and will be
+	since, next mark // the speed is measured from since; next replaces it after speedInterval
 	bars        *mpb.Progress
 	bar         *mpb.Bar
 	mu          sync.Mutex
 	status      string
 }
 
-// mark is how much was done at a time.
+// mark is the amount of work done at a point in time.
 type mark struct {
 	at   time.Time
 	done int
 }
 
-// Begin begins to show work, some of which may be done already. End must be called.
+// Begin starts a line for work of which done of total is already done. The caller must call End.
 func Begin(o Options, name string, done, total int) *Line {
 	p := &Line{Options: o, name: name, total: total, done: done, start: o.Now()}
 	p.last = p.start
@@ -65,10 +66,10 @@ func Begin(o Options, name string, done, total int) *Line {
 	return p
 }
 
-// Done is how much was done when Update was last called.
+// Done returns the amount of work done at the last Update.
 func (p *Line) Done() int { return p.done }
 
-// Update shows how much is done, and how it goes.
+// Update shows the amount of work done and a status.
 func (p *Line) Update(done int, status string) {
 	now := p.Now()
 	p.done = done
@@ -94,7 +95,7 @@ func (p *Line) Update(done int, status string) {
 	}
 }
 
-// End leaves the line as it is.
+// End ends the line, and leaves it on the screen.
 func (p *Line) End() {
 	if p.bar != nil {
 		if !p.bar.Completed() {

@@ -6,8 +6,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Results is where a program's results go. It remembers the first failure to write, so that lost
-// results end the program with an error.
+// Results is the writer for a program's results. It keeps the first write error, so that the
+// program can exit with an error if results were lost.
 type Results struct {
 	To  io.Writer
 	Err error

@@ -16,14 +16,14 @@
 cd /home/me || exit 1
 /opt/pollen fit --config '/home/me/my run.yaml' --folder /scratch/flowers --task auto &
 pollen=$!
-# Warnings reach this shell only: pass them on. The program then keeps all it has and ends.
+# Slurm signals only this shell: forward the signal. The program then saves its state and exits.
 trap 'kill -USR1 "$pollen"' USR1
 trap 'kill -TERM "$pollen"' TERM
 while wait "$pollen"; kill -0 "$pollen" 2>/dev/null; do :; done
 wait "$pollen"
 code=$?
-# 138: the time was nearly over. After a preemption Slurm itself puts the task back, and a task
-# that was cancelled stays so. Without scontrol on the nodes, RequeueExit=138 in slurm.conf does it.
+# 138: the time limit is near. Slurm itself requeues a preempted task, and a cancelled task stays
+# cancelled. On nodes without scontrol, RequeueExit=138 in slurm.conf has the same effect.
 if [ "$code" = 138 ] && command -v scontrol >/dev/null; then
   scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"
 fi

@@ -1,0 +1,51 @@
+package cluster
+
+import (
+	"io/fs"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+)
+
+// NoRunError is the error for a directory without a run in or below it.
+type NoRunError struct{ Dir string }
+
+// Error names the directory.
+func (n *NoRunError) Error() string { return "cluster: no run in or below " + n.Dir }
+
+// Walk calls visit for each run in or below the directories, in the order of their paths, with the
+// run and its progress. If a run cannot be read, visit gets the error, and run is nil if it cannot
+// be opened. Walk does not look for runs inside runs. It returns a NoRunError for a directory
+// without runs, and the first error of visit.
+func Walk(dirs []string, visit func(dir string, run *pollen.Run, p pollen.Progress, err error) error) error {
+	for _, dir := range dirs {
+		found := false
+		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.IsDir() {
+				return err
+			}
+			run, err := pollen.Open(path)
+			if errors.As(err, new(*pollen.NotARunError)) {
+				return nil
+			}
+			var p pollen.Progress
+			if err == nil {
+				p, err = run.Progress()
+			}
+			found = true
+			if err := visit(path, run, p, err); err != nil {
+				return err
+			}
+			return fs.SkipDir
+		})
+		if err != nil {
+			return errors.Wrap(err, "cluster: walk")
+		}
+		if !found {
+			return errors.WithStack(&NoRunError{dir})
+		}
+	}
+	return nil
+}
