@@ -14,14 +14,14 @@ import (
 // size, the number of chains and the precision.
 var stepCase = regexp.MustCompile(`^step (\S+) batch (\d+) \S+, (\d+) chains, (\S+)$`)
 
-// gpuRow is a training step on a GPU: seconds by side.
+// gpuRow is a training step on a GPU, with its seconds by side.
 type gpuRow struct {
 	network, batch, chains, precision string
 	seconds                           map[string]float64
-	rate                              float64 // Pollen's images a second
+	rate                              float64 // Pollen's images per second
 }
 
-// gpuRows reads the training steps of a record, in its order.
+// gpuRows returns the training steps of a benchmark record, in its order.
 func gpuRows(name string) ([]*gpuRow, error) {
 	entries, _, err := sides(name)
 	if err != nil {
@@ -49,13 +49,13 @@ func gpuRows(name string) ([]*gpuRow, error) {
 	return rows, nil
 }
 
-// gpuPeers are the columns of the other sides.
+// gpuPeers are the other sides, in the order of their columns.
 var gpuPeers = []struct{ side, title string }{
 	{"torch-graph", "PyTorch, graph"}, {"torch-compile", "compiled, graph"}, {"torch-tune", "tuned, graph"}, {"torch", "eager"}, {"jax", "JAX"},
 }
 
-// gpuSteps has a row for each training step on a GPU: Pollen's microseconds and images a second,
-// and how many times as long the other sides take.
+// gpuSteps makes a table of training steps on a GPU: Pollen's microseconds and images per second, and
+// how many times as long the other sides take.
 func gpuSteps(name string) (string, error) {
 	rows, err := gpuRows(name)
 	if err != nil {
@@ -86,7 +86,7 @@ func gpuSteps(name string) (string, error) {
 	return text(table)
 }
 
-// gpuScaling has a row for each number of chains of a network on a GPU.
+// gpuScaling makes a table with a row for each number of chains of a network on a GPU.
 func gpuScaling(name string) (string, error) {
 	rows, err := gpuRows(name)
 	if err != nil {
@@ -104,8 +104,8 @@ func gpuScaling(name string) (string, error) {
 	return text(table)
 }
 
-// gpuCalls has a row for each call of a training step on a GPU: the measured time and the predicted
-// one.
+// gpuCalls makes a table with a row for each kernel call of a training step on a GPU: the measured
+// time and the predicted one.
 func gpuCalls(name, chains string) (string, error) {
 	entries, _, err := sides(name)
 	if err != nil {
@@ -124,7 +124,7 @@ func gpuCalls(name, chains string) (string, error) {
 	return text(table)
 }
 
-// millions writes 1361000 as "1.36 M", and less than a million in thousands.
+// millions formats 1361000 as "1.36 M", and rates below a million in thousands, as "992 k".
 func millions(rate float64) string {
 	if rate >= 1e6 {
 		return threeDigits(rate/1e6) + " M"

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +26,11 @@ func main() {
 func command(arguments []string) error {
 	switch {
 	case len(arguments) == 0:
-		for _, path := range documents() {
+		paths, err := documents()
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
 			if err := rewrite(path); err != nil {
 				return err
 			}
@@ -36,25 +41,28 @@ func command(arguments []string) error {
 	case arguments[0] == "print" && len(arguments) == 3:
 		return addPrinted(arguments[1], arguments[2], os.Stdin)
 	}
-	return errors.New("records: wants no arguments, or: add NAME COMMAND SCORES RUN..., or: print NAME COMMAND")
+	return errors.New("records: usage: records, records add NAME COMMAND SCORES RUN..., or records print NAME COMMAND")
 }
 
-// documents are the files that have tables, from the repository's root.
-func documents() []string {
-	paths, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		panic(err) // of the pattern alone
-	}
-	return append(paths, "README.md")
+// documents returns the paths of the files that may have tables, relative to the repository's root.
+func documents() ([]string, error) {
+	paths := []string{"README.md"}
+	err := filepath.WalkDir("docs", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	return paths, errors.Wrap(err, "records")
 }
 
-// Record is a command and its runs, or what it printed.
+// Record has a command, and its runs or its output.
 type Record struct {
 	Command  string   `json:"command"`
-	Revision string   `json:"revision,omitempty"` // of what printed; a run's is in its manifest
-	Printed  []string `json:"printed,omitempty"`  // lines
-	In       string   `json:"in,omitempty"`       // the data that scores are of
-	Out      string   `json:"out,omitempty"`      // the other kind
+	Revision string   `json:"revision,omitempty"` // of the program that printed; a run's revision is in its manifest
+	Printed  []string `json:"printed,omitempty"`  // the lines of the output
+	In       string   `json:"in,omitempty"`       // name of the test data of the scores
+	Out      string   `json:"out,omitempty"`      // name of the out-of-distribution data
 	Runs     []Run    `json:"runs,omitempty"`
 }
 
@@ -66,10 +74,10 @@ type Run struct {
 	Diagnostics *pollen.Diagnostics `json:"diagnostics,omitempty"` // without the trace
 }
 
-// absolute is a path of the machine that a run was made on. A record has its last part alone.
+// absolute matches an absolute path, of which a record keeps only the last element.
 var absolute = regexp.MustCompile(`"/[^"]*/([^"/]+)"`)
 
-// add makes a record of runs' folders.
+// add makes a record of the runs in dirs, with the scores in the file called scores.
 func add(name, command, scores string, dirs []string) error {
 	content, err := []byte("[]"), error(nil)
 	if scores != "-" {
@@ -115,7 +123,7 @@ func add(name, command, scores string, dirs []string) error {
 	return r.write(name)
 }
 
-// addPrinted makes a record of a command's output.
+// addPrinted makes a record of the output of a command.
 func addPrinted(name, command string, output io.Reader) error {
 	content, err := io.ReadAll(output)
 	if err != nil {
@@ -137,10 +145,10 @@ func (r Record) write(name string) error {
 	return errors.Wrap(os.WriteFile(filepath.Join("docs", "records", name+".json"), append(content, '\n'), 0o644), "records")
 }
 
-// marked is a table: its marker's words, and the indented lines.
+// marked matches a table. The groups are the words of its marker, and its indented lines.
 var marked = regexp.MustCompile(`(?m)^<!-- table: (.*) -->\n\n((?:    .*\n)*)`)
 
-// tables are a document's text with its tables made from their records.
+// tables returns text with every table generated from its record.
 func tables(text string) (string, error) {
 	var failed error
 	made := marked.ReplaceAllStringFunc(text, func(block string) string {

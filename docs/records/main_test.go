@@ -10,12 +10,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTables: each table is what its record says, each record is in a table, and what documents say
-// of a table in words is in it.
+// TestTables: every table equals the one generated from its record, every record has a table and its
+// command in a document, and no record has an absolute path.
 func TestTables(t *testing.T) {
 	t.Chdir("../..")
 	all := ""
-	for _, path := range documents() {
+	paths, err := documents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -25,7 +29,7 @@ func TestTables(t *testing.T) {
 			t.Fatalf("%s: %v", path, err)
 		}
 		if diff := cmp.Diff(made, string(content)); diff != "" {
-			t.Errorf("%s: run go run ./docs/records: %s", path, diff)
+			t.Errorf("%s: tables differ from the records, run go run ./docs/records: %s", path, diff)
 		}
 		all += string(content)
 	}
@@ -41,7 +45,7 @@ func TestTables(t *testing.T) {
 		words := strings.NewReplacer("\\\n", " ")
 		plain := strings.Join(strings.Fields(words.Replace(all)), " ")
 		if content, err := os.ReadFile(path); err != nil || absolute.Match(content) {
-			t.Errorf("%s: %q (%v), wants no path of a machine", path, absolute.Find(content), err)
+			t.Errorf("%s has the absolute path %q (%v), want none", path, absolute.Find(content), err)
 		}
 		if r := new(Record); read(path, r) != nil || r.Command == "" || !strings.Contains(plain, r.Command) {
 			t.Errorf("%s: no document has its command %q", path, r.Command)
@@ -49,8 +53,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestTablesAreMade: a figure that was changed by hand is put right, and a marker that makes no
-// sense is an error.
+// TestTablesAreMade: a figure changed by hand is restored, and an invalid marker is an error.
 func TestTablesAreMade(t *testing.T) {
 	t.Chdir("../..")
 	content, err := os.ReadFile("README.md")
@@ -67,7 +70,7 @@ func TestTablesAreMade(t *testing.T) {
 	}, block), 1)
 	made, err := tables(changed)
 	if err != nil || changed == readme || made != readme {
-		t.Errorf("a changed table was not put right (%v)", err)
+		t.Errorf("a changed table was not restored (%v)", err)
 	}
 	for _, marker := range []string{
 		"scores", "scores nothing accuracy", "scores main", "scores main beauty", "songs main", "steps nothing", "temperatures nothing",

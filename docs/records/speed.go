@@ -11,26 +11,26 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// side is one side of a comparison in a record of the benchmarks.
+// side is one side of a comparison in a benchmark record.
 type side struct {
 	Case, Side string
 	Seconds    struct{ Median, Least, Most float64 }
-	Rate       float64 // units a second
+	Rate       float64 // units per second
 	Fraction   float64 // of the measured peak
-	Ratio      float64 // of the seconds to Pollen's
+	Ratio      float64 // of its seconds to Pollen's
 	Predicted  float64 // seconds
 	Call       *struct{ Symbol, Bound string }
 }
 
 func (s side) network() string { return strings.Fields(s.Case)[1] }
 
-// program is whose way that is: torch-compile is one of PyTorch's.
+// program returns the program of a side: torch for torch-compile.
 func (s side) program() string {
 	program, _, _ := strings.Cut(s.Side, "-")
 	return program
 }
 
-// sides are those of a record of the benchmarks, and the networks in order.
+// sides returns the entries of a benchmark record, and its networks in order of appearance.
 func sides(name string) (entries []side, networks []string, err error) {
 	var r struct{ Entries []side }
 	if err := read(filepath.Join("benchmarks", "history", name+".json"), &r); err != nil {
@@ -44,7 +44,8 @@ func sides(name string) (entries []side, networks []string, err error) {
 	return r.Entries, networks, nil
 }
 
-// steps are training steps of networks: of each side the best way's median.
+// steps makes a table of training steps: Pollen's median milliseconds for each network, and how many
+// times as long the fastest variant of each other side takes.
 func steps(name string) (string, error) {
 	entries, networks, err := sides(name)
 	if err != nil {
@@ -61,7 +62,7 @@ func steps(name string) (string, error) {
 		}
 		cells := []any{fmt.Sprintf("%.1f", 1000*best["pollen"])}
 		for _, other := range []string{"gorgonia", "torch", "jax"} {
-			cell := "-" // without that side
+			cell := "-" // the record has no such side
 			if seconds, ok := best[other]; ok {
 				cell = fmt.Sprintf("%.1fx", seconds/best["pollen"])
 			}
@@ -74,7 +75,8 @@ func steps(name string) (string, error) {
 	return text(table)
 }
 
-// costs are training steps of samplers beside SGD's, which took turns with them. Peers have none.
+// costs makes a table of the milliseconds of training steps of samplers, and of those of SGD measured
+// in the same rounds.
 func costs(name string) (string, error) {
 	entries, networks, err := sides(name)
 	if err != nil {
@@ -84,7 +86,7 @@ func costs(name string) (string, error) {
 	var columns []report.Column
 	for i, sampler := range samplers {
 		if slices.ContainsFunc(entries, func(e side) bool { return strings.HasSuffix(e.Case, " "+sampler) }) {
-			columns = append(columns, report.Column{Title: titles[i]}, report.Column{Title: "SGD beside it"})
+			columns = append(columns, report.Column{Title: titles[i]}, report.Column{Title: "SGD, same rounds"})
 		}
 	}
 	table := report.NewTable("network", columns...)
@@ -104,7 +106,8 @@ func costs(name string) (string, error) {
 	return text(table)
 }
 
-// rates has a row for each case and a column for each program: the images a second of its best way.
+// rates makes a table with a row for each case and a column for each program: the images per second of
+// its fastest variant.
 func rates(name string) (string, error) {
 	entries, _, err := sides(name)
 	if err != nil {
@@ -133,7 +136,7 @@ func rates(name string) (string, error) {
 			cells = append(cells, threeDigits(best[of+program]))
 		}
 		row, _, _ := strings.Cut(of, ", ")
-		_, row, _ = strings.Cut(row, " ") // without the command
+		_, row, _ = strings.Cut(row, " ") // the row without the command
 		if err := table.Add(row, cells...); err != nil {
 			return "", err
 		}
@@ -141,15 +144,15 @@ func rates(name string) (string, error) {
 	return text(table)
 }
 
-// kernels are products and convolutions by each number of threads: the share of the peak that
-// Pollen reaches, and how many times as long PyTorch takes.
+// kernels makes a table of products and convolutions: for each number of threads the fraction of the
+// peak that Pollen reaches, and how many times as long PyTorch takes.
 func kernels(name string) (string, error) {
 	entries, _, err := sides(name)
 	if err != nil {
 		return "", err
 	}
 	var names, threads []string
-	cells := map[string][2]string{} // of a name and a number of threads
+	cells := map[string][2]string{} // by kernel and number of threads
 	for _, e := range entries {
 		what, _, winograd := strings.Cut(e.Case, " (")
 		at := strings.LastIndex(what, ", ")
@@ -192,7 +195,7 @@ func kernels(name string) (string, error) {
 	return text(table)
 }
 
-// threeDigits writes 18565 as 18600.
+// threeDigits formats v rounded to three significant digits, 18565 as 18600.
 func threeDigits(v float64) string {
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64)
 	return strconv.FormatFloat(rounded, 'f', -1, 64)

@@ -16,10 +16,10 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// tableOf makes the table of a marker.
+// tableOf returns the table for the words of a marker.
 func tableOf(words []string) (string, error) {
 	if len(words) < 2 {
-		return "", errors.New("wants a kind and a record")
+		return "", errors.New("a marker must have a kind and a record")
 	}
 	switch words[0] {
 	case "steps":
@@ -56,7 +56,7 @@ func tableOf(words []string) (string, error) {
 	case words[0] == "verdicts":
 		return verdicts(r), nil
 	}
-	return "", errors.New("no such kind")
+	return "", errors.New("no such kind of table, or not its arguments")
 }
 
 func read(path string, into any) error {
@@ -67,14 +67,14 @@ func read(path string, into any) error {
 	return errors.Wrap(json.Unmarshal(content, into), path)
 }
 
-// text is a table as text.
+// text formats a table as text.
 func text(t *report.Table) (string, error) {
 	var out strings.Builder
 	err := t.WriteText(&out)
 	return out.String(), err
 }
 
-// scores has a row for each of the scores and a column for each run.
+// scores makes a table with a row for each of keys and a column for each run.
 func scores(r *Record, keys []string) (string, error) {
 	var columns []report.Column
 	for _, run := range r.Runs {
@@ -114,8 +114,8 @@ func (r *Record) title(score evaluate.Score) string {
 	return strings.NewReplacer("{in}", r.In, "{out}", r.Out).Replace(score.Title)
 }
 
-// seeds has a row for each method and a column for each of the scores: its mean over the method's
-// runs, and the standard error of that.
+// seeds makes a table with a row for each method and a column for each of keys: the mean of the score
+// over the method's runs, with its standard error.
 func seeds(r *Record, keys []string) (string, error) {
 	columns := []report.Column{{Title: "seeds"}}
 	var shown []evaluate.Score
@@ -153,7 +153,7 @@ func seeds(r *Record, keys []string) (string, error) {
 	return text(table)
 }
 
-// printed is the table that begins with a title, up to the next empty line.
+// printed returns the printed table that begins with title, up to the next empty line.
 func (r *Record) printed(title string) (string, error) {
 	from := slices.IndexFunc(r.Printed, func(line string) bool { return strings.HasPrefix(line, title+"  ") })
 	if from < 0 {
@@ -166,7 +166,8 @@ func (r *Record) printed(title string) (string, error) {
 	return strings.Join(lines, "\n") + "\n", nil
 }
 
-// temperatures has a row for each run that has them, and more for their parts.
+// temperatures makes a table with the temperatures by layer of each run that measured them, and
+// further rows for their kinetic, drift and gradient-noise parts.
 func temperatures(r *Record) (string, error) {
 	var table *report.Table
 	for _, run := range r.Runs {
@@ -197,7 +198,7 @@ func temperatures(r *Record) (string, error) {
 				cells = append(cells, row.cell(t))
 			}
 			if !slices.ContainsFunc(cells, func(c any) bool { return c != "-" }) {
-				continue // this sampler has none
+				continue // this sampler does not measure it
 			}
 			if err := table.Add(row.name, cells...); err != nil {
 				return "", err
@@ -217,7 +218,7 @@ func orDash(format string, v pollen.Number) string {
 	return fmt.Sprintf(format, float64(v))
 }
 
-// verdicts has a line for each run that sampled.
+// verdicts returns a line with the verdict on equilibrium of each run that sampled.
 func verdicts(r *Record) string {
 	var lines strings.Builder
 	for _, run := range r.Runs {
