@@ -1,0 +1,228 @@
+package doctest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image/color"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pollen-ml/pollen/internal/command"
+)
+
+// TestMain makes the test's program the command pollen when it is called by that name.
+func TestMain(m *testing.M) {
+	if name := filepath.Base(os.Args[0]); name == "pollen" || name == "pollen.exe" {
+		os.Exit(command.Main())
+	}
+	os.Exit(m.Run())
+}
+
+// pollen puts a command pollen, which is the test's own program, into a directory of its own, and
+// returns the directory.
+func pollen(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the documents' commands are for a POSIX shell")
+	}
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.Symlink(own, filepath.Join(bin, "pollen")); err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
+// call matches a call of pollen at the start of a command line. The group is its arguments.
+var call = regexp.MustCompile(`^(?:go run \./cmd/pollen|(?:\./)?pollen)(?:\s+(.*))?$`)
+
+var variable = regexp.MustCompile(`\$\w+`)
+
+// TestCommands: every call of pollen in any page has a subcommand that exists, with flags that exist
+// and take such values.
+func TestCommands(t *testing.T) {
+	bin := pollen(t)
+	listed, err := exec.Command(filepath.Join(bin, "pollen"), "--help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := map[string]bool{}
+	for _, p := range pages(t) {
+		for _, line := range p.commands() {
+			m := call.FindStringSubmatch(line)
+			if m == nil || checked[line] {
+				continue
+			}
+			checked[line] = true
+			// Without what the shell would take: pipes, redirections, further commands.
+			arguments := regexp.MustCompile(`\s*(\||>|<|;|&&).*$`).ReplaceAllString(m[1], "")
+			name, _, _ := strings.Cut(arguments, " ")
+			if name != "" && !strings.HasPrefix(name, "-") && !regexp.MustCompile(`(?m)^  `+regexp.QuoteMeta(name)+` `).Match(listed) {
+				t.Errorf("%s: %q: no command %s", p.path, line, name)
+				continue
+			}
+			// The shell splits the arguments. Flags are parsed before --help is heeded.
+			arguments = variable.ReplaceAllString(arguments, "1")
+			parse := exec.Command("sh", "-c", "pollen "+arguments+" --help")
+			parse.Dir, parse.Env = t.TempDir(), environment(bin, t.TempDir())
+			if out, err := parse.CombinedOutput(); err != nil {
+				t.Errorf("%s: %q: %v\n%s", p.path, line, err, out)
+			}
+		}
+	}
+	if len(checked) < 30 {
+		t.Errorf("checked %d commands, want at least 30", len(checked))
+	}
+}
+
+// TestReadme: the README's commands on the reader's own images run as they are, on small images.
+func TestReadme(t *testing.T) { runPage(t, "README.md", "Your own images") }
+
+// TestTutorial: the tutorial's commands run, on small data.
+func TestTutorial(t *testing.T) { runPage(t, "docs/tutorial.md", "") }
+
+// smaller has flags that are added to commands of the pages, by a piece of the command, so that they
+// take seconds. The first piece that occurs counts.
+var smaller = []struct{ piece, flags string }{
+	{"--estimate", ""},
+	{"--resume", ""},
+	{"pollen fit --data flowers", "--size 16 --epochs 4"},
+	{"--method auto", "--subset 100 --epochs 30 --burn-in 10 --samples 5"},
+	{"--method momentum", "--subset 300 --epochs 5"},
+	{"--method ensemble", "--subset 300 --epochs 4 --chains 2"},
+	{"pollen fit", "--subset 300 --epochs 4 --burn-in 2 --samples 2 --chains 2"},
+}
+
+// runPage runs the commands of a page, or of one of its sections, one after the other in a directory
+// with the images that they mention.
+func runPage(t *testing.T, path, section string) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	bin, dir := pollen(t), t.TempDir()
+	p := read(t, path)
+	if section != "" {
+		_, text, found := strings.Cut(p.text, "\n## "+section+"\n")
+		if !found {
+			t.Fatalf("%s has no section %q", path, section)
+		}
+		p.text, _, _ = strings.Cut(text, "\n## ")
+	}
+	drawImages(t, filepath.Join(dir, "flowers", "rose"), 130, color.RGBA{R: 220, G: 40, B: 60, A: 255})
+	drawImages(t, filepath.Join(dir, "flowers", "tulip"), 130, color.RGBA{R: 230, G: 200, B: 30, A: 255})
+	drawImages(t, filepath.Join(dir, "unknown"), 5, color.RGBA{G: 120, B: 40, A: 255})
+	drawImages(t, filepath.Join(dir, "weeds", "nettle"), 20, color.RGBA{G: 120, B: 40, A: 255})
+	if err := os.Rename(filepath.Join(dir, "unknown", "0.png"), filepath.Join(dir, "rose.jpg")); err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	ran := 0
+	for _, line := range p.commands() {
+		m := call.FindStringSubmatch(line)
+		switch {
+		case m != nil && m[1] == "":
+			continue // the comparison takes minutes, and .ci/run runs it
+		case m != nil:
+			line = "pollen " + m[1]
+		case strings.HasPrefix(line, "curl "):
+			askServer(t, address, filepath.Join(dir, "rose.jpg"))
+			ran++
+			continue
+		default:
+			continue
+		}
+		for _, s := range smaller {
+			if strings.Contains(line, s.piece) {
+				line += " " + s.flags
+				break
+			}
+		}
+		run := exec.Command("sh", "-c", line)
+		run.Dir, run.Env = dir, environment(bin, dir)
+		if strings.HasPrefix(line, "pollen serve") {
+			run = exec.Command("sh", "-c", "exec "+line+" --address "+address)
+			run.Dir, run.Env = dir, environment(bin, dir)
+			startServer(t, run, address)
+		} else if out, err := run.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %s: %v\n%s", path, line, err, out)
+		}
+		ran++
+	}
+	if ran < 3 {
+		t.Errorf("%s: ran %d commands, want at least 3", path, ran)
+	}
+}
+
+// environment is the environment of a command that finds pollen in bin and keeps its files in home.
+func environment(bin, home string) []string {
+	kept := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "HOME=") || strings.HasPrefix(v, "PATH=") })
+	return append(kept, "HOME="+home, "XDG_CACHE_HOME="+filepath.Join(home, "cache"), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// startServer starts a server, which is interrupted when the test ends, and waits until it is ready.
+func startServer(t *testing.T, server *exec.Cmd, address string) {
+	t.Helper()
+	var log bytes.Buffer
+	server.Stdout, server.Stderr = &log, &log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Signal(os.Interrupt)
+		_ = server.Wait()
+	})
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	for ctx.Err() == nil {
+		if answer, err := http.Get("http://" + address + "/health"); err == nil {
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("no server at %s within a minute", address)
+}
+
+// askServer does what curl --data-binary does, where curl may be missing.
+func askServer(t *testing.T, address, file string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.Post("http://"+address+"/predict", "application/octet-stream", bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var body bytes.Buffer
+	_, err = body.ReadFrom(answer.Body)
+	if want := `"class"`; err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(body.String(), want) {
+		t.Errorf("POST /predict: %s %s (%v), want %s in it", answer.Status, body.String(), fmt.Sprint(err), want)
+	}
+}
