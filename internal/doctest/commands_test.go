@@ -92,7 +92,12 @@ func TestCommands(t *testing.T) {
 func TestReadme(t *testing.T) { runPage(t, "README.md", "Your own images") }
 
 // TestTutorial: the tutorial's commands run, on small data.
-func TestTutorial(t *testing.T) { runPage(t, "docs/tutorial.md", "") }
+func TestTutorial(t *testing.T) {
+	if os.Getenv("POLLEN_TEST_ALL") != "1" {
+		t.Skip("fifteen trainings and evaluations: POLLEN_TEST_ALL=1 runs it")
+	}
+	runPage(t, "docs/tutorial.md", "")
+}
 
 // smaller has flags that are added to commands of the pages, by a piece of the command, so that they
 // take seconds. The first piece that occurs counts.
@@ -110,7 +115,7 @@ var smaller = []struct{ piece, flags string }{
 // with the images that they mention.
 func runPage(t *testing.T, path, section string) {
 	if testing.Short() {
-		t.Skip("takes half a minute")
+		t.Skip("trains a network")
 	}
 	bin, dir := pollen(t), t.TempDir()
 	p := read(t, path)
