@@ -159,7 +159,7 @@ func (g SWAG) conclude(_ context.Context, t *training, _ tensor.Device) error {
 			return err
 		}
 	}
-	files, err := t.writer.states.Files()
+	files, err := t.writer.StateFiles()
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (g SWAG) conclude(_ context.Context, t *training, _ tensor.Device) error {
 			return errors.WithMessage(err, file)
 		}
 	}
-	return t.writer.draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
+	return t.writer.Draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
 }
 
 // LaplaceApproximation descends like an Ensemble, and draws Spec.Samples of the last layer, which
@@ -219,7 +219,7 @@ func (LaplaceApproximation) conclude(ctx context.Context, t *training, device te
 			return err
 		}
 	}
-	return t.writer.draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
+	return t.writer.Draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
 }
 
 // The outputs of lastInputs.
@@ -341,5 +341,5 @@ func (v BayesByBackprop) attach(t *training, b *graph.Builder, in inputs) (logit
 }
 
 func (BayesByBackprop) conclude(_ context.Context, t *training, _ tensor.Device) error {
-	return t.writer.draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return t.meanField.Draw(t.session, chain, draw) })
+	return t.writer.Draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return t.meanField.Draw(t.session, chain, draw) })
 }

@@ -1,16 +1,11 @@
 package pollen
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/pkg/errors"
 )
 
 func TestBuildOf(t *testing.T) {
@@ -59,72 +54,21 @@ func TestBuildOf(t *testing.T) {
 	}
 }
 
-// A run that another build goes on with says which steps that made, and a build whose steps are all
-// made again is forgotten.
-func TestContinuedByAnotherBuild(t *testing.T) {
-	data := trainOn(squares(t, 100, 4, 1))
-	spec := Spec{Network: "mlp-3", Batch: 10, Epochs: 6, Samples: 4}
-	whole := fit(t, spec, data, with(t, 1))
-	if c := whole.Manifest().Continued; c != nil {
-		t.Errorf("a run by one build: %+v", c)
-	}
-	dir := filepath.Join(t.TempDir(), "run")
-	ctx, stop := stopAt(20)
-	_, err := Fit(ctx, spec, data, dir, with(t, 1), stop)
-	var stopped *UnfinishedError
-	if !errors.As(err, &stopped) {
-		t.Fatalf("the run did not stop: %v", err)
-	}
-	path := filepath.Join(dir, manifestFile)
-	must(t, os.WriteFile(path, []byte(resealed(t, strings.Replace(readFile(t, path), `"revision": "`, `"revision": "another, not `, 1))), 0o644))
-	on := func(last int) []Continued {
-		t.Helper()
-		ctx, stop := stopAt(last)
-		if _, err := Resume(ctx, dir, data, with(t, 1), stop); last < 60 && err == nil {
-			t.Fatal("the run did not stop")
-		}
-		m, err := ReadManifest(dir)
-		must(t, err)
+// Builds and devices whose steps are all made again are forgotten.
+func TestContinuedBy(t *testing.T) {
+	m := Manifest{Device: "cpu", Build: Build{Revision: "first"}}
+	by := func(made int, device string) []Continued {
+		m.Continued = m.continuedBy(made, device, m.Build)
 		return m.Continued
 	}
-	here := Continued{stopped.Made, whole.Manifest().Device, thisBuild()}
-	for _, last := range []int{35, 45} {
-		if diff := cmp.Diff([]Continued{here}, on(last)); diff != "" {
-			t.Errorf("stopped again after %d: %s", last, diff)
-		}
-	}
-	v, err := Verify(dir)
-	must(t, err)
-	note := fmt.Sprintf("note: the steps after %d were made by the build %s", here.From, here.Revision)
-	if text := v.String(); len(v.Damaged) > 0 || !strings.Contains(text, note) {
-		t.Error(text)
-	}
-
-	held, err := hold(dir, environment{})
-	must(t, err)
-	tr := training{dir: dir, manifest: &Manifest{}, writer: writer{dir: dir, lock: held}}
-	tr.plan.Steps = 60
-	*tr.manifest = whole.Manifest()
-	noted := func(made int, device string) []Continued {
-		t.Helper()
-		must(t, tr.noteContinued(made, device, thisBuild()))
-		return tr.manifest.Continued
-	}
-	own := whole.Manifest().Device
-	noted(10, "gpu")
-	if got := noted(30, own); len(got) != 2 || got[0].From != 10 || got[0].Device != "gpu" || got[1].From != 30 || got[1].Device != own {
+	by(10, "gpu")
+	if got := by(30, "cpu"); len(got) != 2 || got[0].From != 10 || got[0].Device != "gpu" || got[1].From != 30 || got[1].Device != "cpu" {
 		t.Errorf("two devices: %+v", got)
 	}
-	if got := noted(20, "gpu"); len(got) != 1 || got[0].From != 10 {
+	if got := by(20, "gpu"); len(got) != 1 || got[0].From != 10 {
 		t.Errorf("from an older checkpoint: %+v", got)
 	}
-	if got := noted(10, own); len(got) != 0 {
-		t.Errorf("all made again: %+v", got)
-	}
-	if got := noted(60, "gpu"); len(got) != 0 {
-		t.Errorf("nothing left to do: %+v", got)
-	}
-	if got := on(60); len(got) != 0 {
-		t.Errorf("what was written: %+v", got)
+	if got := by(10, "cpu"); len(got) != 0 {
+		t.Errorf("all steps made again: %+v", got)
 	}
 }

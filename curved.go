@@ -49,11 +49,11 @@ const (
 // curved is the temperature of predictions over some of the samples; nil where it would take too
 // long for curvedLeast of them, or a context ended, or there is none.
 func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*Measured, error) {
-	traits := t.course.traits()
+	traits := t.kind.traits()
 	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.temperature() == 0 || t.spec.Augment != (Augment{}) {
 		return nil, nil
 	}
-	files, err := t.writer.samples.Files()
+	files, err := t.writer.SampleFiles()
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,6 @@ package pollen
 
 import (
 	"math"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/datasets"
@@ -145,67 +142,6 @@ func TestPriorGradients(t *testing.T) {
 			t.Errorf("parameter %d, element %d: %v, want %v", p, i, g, want)
 		}
 	}))
-}
-
-// TestTemperatureOfPredictions: steps with all data have the requested one; with minibatches it is
-// far above, also where a thermostat keeps that of the weights.
-func TestTemperatureOfPredictions(t *testing.T) {
-	const size, temperature = 200, 0.2
-	data := noisy(t, size)
-	of := func(method string, batch, epochs int) *Diagnostics {
-		spec := softmaxRegression(t, method, temperature)
-		spec.Batch, spec.Epochs, spec.Chains, spec.Samples = batch, epochs, 4, 40
-		d, err := fit(t, spec, trainOn(data)).Diagnostics()
-		must(t, err)
-		if d.Predictions == nil {
-			t.Fatalf("%s: not measured", method)
-		}
-		t.Logf("%s, minibatches of %d: %.3g ± %.2g, of the weights %.3g",
-			method, batch, d.Predictions.Value, d.Predictions.StandardError, d.Temperatures[0].Configurational)
-		return d
-	}
-	for _, method := range []string{"sghmc:friction=0.1", "sgnht:friction=0.1,coupling=0.01"} {
-		right, heated := of(method, size, 3000).Predictions, of(method, 5, 320)
-		if off := math.Abs(float64(right.Value) - temperature); !(off < 4*float64(right.StandardError)) || !(right.StandardError < 0.25*temperature) {
-			t.Errorf("%s: with all data it is %.3g ± %.2g, want %v", method, right.Value, right.StandardError, temperature)
-		}
-		if p := heated.Predictions; !(p.Value > 2*temperature) || !(float64(p.Value) > temperature+2*float64(p.StandardError)) {
-			t.Errorf("%s: with minibatches it is %.3g ± %.2g", method, p.Value, p.StandardError)
-		}
-		if of := float64(heated.Temperatures[0].Configurational); method[:5] != "sghmc" && !(math.Abs(of/temperature-1) < 0.02) {
-			t.Errorf("%s: the weights' is %.3g, want %v", method, of, temperature)
-		}
-	}
-	brief := softmaxRegression(t, "sghmc", temperature)
-	brief.Batch, brief.Epochs = 10, 20
-	d, err := fit(t, brief, trainOn(data)).Diagnostics()
-	must(t, err)
-	if d.Predictions != nil {
-		t.Error("of a run of 20 passes over the data it is measured, in 12: more than 15 %")
-	}
-}
-
-// TestDamagedSampleHasNoTemperature: a sample that is damaged before the run ends is left out, and
-// said to be.
-func TestDamagedSampleHasNoTemperature(t *testing.T) {
-	data := noisy(t, 60)
-	spec := softmaxRegression(t, "sghmc", 0.2)
-	spec.Batch, spec.Epochs, spec.Samples = 20, 200, 10
-	dir := filepath.Join(t.TempDir(), "run")
-	remarks, damaged := "", ""
-	run, err := Fit(t.Context(), spec, trainOn(data), dir, with(t, 1), WithObserver(func(e Event) {
-		remarks += e.Remark
-		if files, _ := os.ReadDir(filepath.Join(dir, samplesDir)); e.Done > 500 && damaged == "" {
-			damaged = files[1].Name()
-			must(t, os.Truncate(filepath.Join(dir, samplesDir, damaged), 10))
-		}
-	}))
-	must(t, err)
-	d, err := run.Diagnostics()
-	must(t, err)
-	if d.Predictions == nil || damaged == "" || !strings.Contains(remarks, damaged) || !strings.Contains(remarks, "left out of the temperature of predictions") {
-		t.Errorf("measured %v, remarks %q", d.Predictions, remarks)
-	}
 }
 
 // The error of a mean over parts is that by their own errors, or that by their spread.

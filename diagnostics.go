@@ -10,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -109,7 +110,7 @@ func (r *Run) Diagnostics() (*Diagnostics, error) {
 		return diagnosticsOf(parts)
 	}
 	d := &Diagnostics{}
-	if err := r.readListed(diagnosticsFile, d); err != nil {
+	if err := rundir.ReadFile(r.dir, rundir.DiagnosticsFile, d); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -119,7 +120,7 @@ func (r *Run) Diagnostics() (*Diagnostics, error) {
 func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnostics, error) {
 	m := &t.measured
 	d := &Diagnostics{
-		Made: int(t.session.Steps()), From: m.from, Samples: t.writer.count, Watched: t.manifest.Watched, Trace: thinned(m.trace.values, traceValues),
+		Made: int(t.session.Steps()), Samples: t.writer.Samples(), Watched: t.manifest.Watched, Trace: thinned(m.trace.values, traceValues),
 		Predicted: m.probe.mixing(), LossRHat: Number(t.rHat(valuesOf(m.losses))), WeightRHat: Number(t.rHat(valuesOf(m.weights))),
 		Acceptance: Number(m.accepted / m.proposals), Diverged: Number(m.diverged / m.proposals), Swaps: Number(math.NaN()),
 	}
@@ -129,7 +130,7 @@ func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnos
 		}
 	}
 	for i := range m.weights {
-		if t.course.traits().tempered {
+		if t.kind.traits().tempered {
 			d.Weights = append(d.Weights, thinned(m.weights[i].values, chainValues))
 			d.Losses = append(d.Losses, thinned(m.losses[i].values, chainValues))
 		}
@@ -187,7 +188,7 @@ func (t *training) temperaturesByLayer(device tensor.Device) ([]Temperature, err
 // not sample.
 func (t *training) rHat(chains [][]float64) float64 {
 	v, err := diagnostics.SplitRHat(chains)
-	if err != nil || !t.course.traits().tempered {
+	if err != nil || !t.kind.traits().tempered {
 		return math.NaN()
 	}
 	return v

@@ -4,61 +4,60 @@ import (
 	"fmt"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
-// InvalidError is the error of a specification, of data or of an option that makes no sense: the
-// caller's mistake, found before any work is done.
+// InvalidError is the error of a specification, data or an option that is not valid. It is a mistake
+// of the caller, found before any work is done.
 type InvalidError struct{ error }
 
-// Unwrap returns what is wrong.
+// Unwrap returns what is not valid.
 func (e InvalidError) Unwrap() error { return e.error }
 
 func invalid(format string, values ...any) error {
 	return InvalidError{errors.Errorf("pollen: "+format, values...)}
 }
 
-// UnfinishedError, as a pointer, is the error of a run that ended before its last step: its context
-// ended, or something failed. Its samples are kept, and Resume goes on from there, bit for bit.
+// UnfinishedError is the error of a run that ended before its last step, because its context ended or
+// something failed. Its samples are kept, and Resume continues it bit for bit.
 type UnfinishedError struct {
 	Dir         string
-	Made, Steps int // made by now, and to be made
-	Samples     int // kept in the folder
+	Made, Steps int // made so far, and to be made
+	Samples     int // kept on disk
 	Cause       error
 }
 
-// Error says how far the run came.
+// Error reports how far the run came, and the cause.
 func (e *UnfinishedError) Error() string {
 	return fmt.Sprintf("pollen: %s stopped after %d of %d steps, %d samples kept: %v", e.Dir, e.Made, e.Steps, e.Samples, e.Cause)
 }
 
-// Unwrap returns why: the context's error, or what failed.
+// Unwrap returns the cause: the context's error, or what failed.
 func (e *UnfinishedError) Unwrap() error { return e.Cause }
 
-// NotARunError is the error of a folder that has no manifest.
-type NotARunError struct {
-	Dir   string
-	Cause error
+// DiskFullError is the error of a run that stopped before its disk was full. Its last checkpoint is
+// whole, and Resume continues from there once there is room.
+type DiskFullError struct {
+	Dir            string
+	Free, Required uint64 // bytes
 }
 
-// Error names the folder.
-func (e *NotARunError) Error() string {
-	return fmt.Sprintf("pollen: %s is not a run's folder: %v", e.Dir, e.Cause)
+// Error reports how much room there is.
+func (d *DiskFullError) Error() string {
+	return fmt.Sprintf("pollen: %s: the disk is nearly full: %.1f MB are free, and the next checkpoint needs %.1f MB",
+		d.Dir, megabytes(d.Free), megabytes(d.Required))
 }
 
-// Unwrap returns why the manifest could not be read.
-func (e *NotARunError) Unwrap() error { return e.Cause }
+func megabytes(bytes uint64) float64 { return float64(bytes) / 1e6 }
 
-// DamagedError is the error of a file of a run that is missing or was changed. What is not damaged
-// can still be used, see WithoutDamaged and Verify.
-type DamagedError struct {
-	File  string
-	Cause error
-}
+// NotARunError is the error of opening a directory that has no manifest: Dir, because of Cause.
+type NotARunError = rundir.NotARunError
 
-// Error names the file.
-func (d *DamagedError) Error() string { return fmt.Sprintf("pollen: %s: %v", d.File, d.Cause) }
+// DamagedError is the error of a file of a run that is missing or was changed: its path, File, and
+// what is wrong with it, Cause. The other files can still be used, see WithoutDamaged and Verify.
+type DamagedError = rundir.DamagedError
 
-// Unwrap returns what is wrong.
-func (d *DamagedError) Unwrap() error { return d.Cause }
-
-func damaged(path string, cause error) error { return errors.WithStack(&DamagedError{path, cause}) }
+// LockedError is the error of writing to the directory Dir while another process writes there:
+// number Process on Host, which is "" if unknown. Reading the directory is no error.
+type LockedError = rundir.LockedError

@@ -2,18 +2,16 @@ package pollen
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/internal/file"
-	"github.com/pollen-ml/pollen/internal/index"
-	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/rundir"
 )
-
-// partsDir holds the copies of a gathered run's parts, if it has copies.
-const partsDir = "parts"
 
 // Gather makes one run of several, whose chains sample the same posterior: in a new or empty
 // folder, which names the folders of the parts, or has copies of them. A copy holds what a part has
@@ -37,8 +35,12 @@ func Gather(dir string, parts []string, copied bool, options ...Option) (*Run, e
 	for i, part := range parts {
 		place := part
 		if copied {
-			place = filepath.Join(dir, partsDir, fmt.Sprintf("%0*d", len(fmt.Sprint(len(parts)-1)), i))
-			if err := copyRun(place, part); err != nil {
+			place = filepath.Join(dir, rundir.PartsDir, fmt.Sprintf("%0*d", len(fmt.Sprint(len(parts)-1)), i))
+			run, err := Open(part)
+			if err != nil {
+				return nil, err
+			}
+			if err := rundir.Copy(place, run.reader()); err != nil {
 				return nil, err
 			}
 		}
@@ -47,16 +49,9 @@ func Gather(dir string, parts []string, copied bool, options ...Option) (*Run, e
 		}
 		m.Parts = append(m.Parts, filepath.ToSlash(place))
 	}
-	m.Format, m.Continued = m.Spec.format(), nil // the parts say who continued them
-	listed, err := journal.Create(filepath.Join(dir, index.File))
-	if err == nil {
-		err = writeListed(listed, dir, manifestFile, m, "  ")
-	}
-	if err != nil {
-		return nil, errors.WithMessage(err, "pollen: gather")
-	}
-	if err := listed.Close(); err != nil {
-		return nil, errors.Wrap(err, "pollen: gather")
+	m.Continued = nil // the parts have theirs
+	if err := rundir.WriteGathered(dir, m); err != nil {
+		return nil, err
 	}
 	return Open(dir, options...)
 }
@@ -125,70 +120,11 @@ func (m *Manifest) differsFrom(other *Manifest) string {
 	}
 	data, theirs := m.Data, other.Data
 	data.Name = theirs.Name
-	if data.Content != "" { // the files they came from do not matter
-		data.Hashes, theirs.Hashes = nil, nil
-	}
+	data.Hashes, theirs.Hashes = nil, nil       // the files they came from do not matter
 	if fmt.Sprint(data) != fmt.Sprint(theirs) { // maps are printed in the order of their keys
 		return fmt.Sprintf("the data %s are not the same in the two", m.Data.Name)
 	}
 	return ""
-}
-
-// copyRun copies what is needed to predict with a run, which may be sampling: the files that there
-// are, the samples that its index lists, and its manifest at last.
-func copyRun(to, from string) error {
-	run, err := Open(from)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(to, filepath.Dir(checkpointFile)), 0o755); err != nil {
-		return errors.Wrap(err, "pollen: gather")
-	}
-	if err := os.MkdirAll(filepath.Join(to, samplesDir), 0o755); err != nil {
-		return errors.Wrap(err, "pollen: gather")
-	}
-	// In this order: a process that writes lists only samples after its checkpoint.
-	for _, name := range []string{checkpointFile, index.File, metricsFile, diagnosticsFile, calibrationFile, outcomeFile} {
-		if err := copyFile(to, from, name); err != nil && !os.IsNotExist(errors.Cause(err)) {
-			return err
-		}
-	}
-	files, err := run.listSamples()
-	if err != nil {
-		return err
-	}
-	copied, err := readIndex(to)
-	if err != nil && run.manifest.Format >= sealedFormat {
-		return err
-	}
-	for _, f := range files {
-		name := samplesDir + "/" + filepath.Base(f.path)
-		if copied != nil && copied.Lines[name].Sum == "" {
-			continue // it came later
-		}
-		if err := copyFile(to, from, name); err != nil {
-			return err
-		}
-	}
-	if copied != nil && run.manifest.Spec.Keep > 0 {
-		for _, name := range copied.Names {
-			place := filepath.FromSlash(name)
-			_, err := os.Stat(filepath.Join(to, place))
-			if copied.Lines[name].Sum != "" && os.IsNotExist(err) && wasDropped(filepath.Join(from, place)) {
-				return run.droppedMeanwhile()
-			}
-		}
-	}
-	return copyFile(to, from, manifestFile)
-}
-
-func copyFile(to, from, name string) error {
-	name = filepath.FromSlash(name)
-	content, err := os.ReadFile(filepath.Join(from, name))
-	if err == nil {
-		err = file.Write(filepath.Join(to, name), content)
-	}
-	return errors.Wrap(err, "pollen: gather")
 }
 
 // places are the folders of a gathered run's parts.
@@ -215,4 +151,143 @@ func (r *Run) Parts() ([]*Run, error) {
 		parts = append(parts, part)
 	}
 	return parts, nil
+}
+
+// State is where a run stands.
+type State string
+
+// The states. A run that neither runs nor says how it ended is Interrupted: its process was killed,
+// or its machine is gone.
+const (
+	Running     State = "running"
+	Finished    State = "finished"
+	Failed      State = "failed"
+	Stopped     State = "stopped" // as it was told to; it goes on when it is resumed
+	Interrupted State = "interrupted"
+)
+
+// Progress is how far a run is, from what is in its folder.
+type Progress struct {
+	State             State
+	Error             string // why it failed or stopped
+	Host              string // where it runs, or was last
+	Process           int    // there
+	Made, Steps       int
+	Samples, Expected int
+	Updated           time.Time // when it last wrote to its folder
+	PerSecond         float64   // steps, by the times of its last two samples; NaN before
+}
+
+// Progress reads how far the run is, which another process may be running. Of a gathered run it is
+// that of its parts together.
+func (r *Run) Progress() (p Progress, err error) {
+	parts, err := r.Parts()
+	if err != nil {
+		return p, err
+	}
+	if parts != nil {
+		return progressOf(parts)
+	}
+	p = Progress{State: Interrupted, Steps: r.manifest.Steps, PerSecond: math.NaN()}
+	if p.Expected, err = r.Expected(); err != nil {
+		return p, err
+	}
+	files, err := r.Samples()
+	if err != nil {
+		return p, err
+	}
+	p.Samples = len(files)
+	s, err := rundir.ReadStatus(r.dir)
+	if err != nil {
+		return p, err
+	}
+	p.Made, p.Updated, p.Host, p.Process = s.Made, s.Updated, s.Host, s.Process
+	switch {
+	case s.Running:
+		p.State = Running
+	case s.Outcome != rundir.Outcome{}:
+		p.State, p.Error = State(s.Outcome.State), s.Outcome.Error
+	}
+	p.PerSecond, err = rundir.Speed(files)
+	return p, err
+}
+
+// progressOf adds up the progress of runs; the states that want somebody's attention come first.
+func progressOf(parts []*Run) (all Progress, err error) {
+	rank := map[State]int{Finished: 0, Running: 1, Stopped: 2, Interrupted: 3, Failed: 4}
+	all.State, all.PerSecond = Finished, math.NaN()
+	for _, part := range parts {
+		p, err := part.Progress()
+		if err != nil {
+			return all, err
+		}
+		if rank[p.State] > rank[all.State] {
+			all.State, all.Error = p.State, p.Error
+		}
+		all.Made, all.Steps = all.Made+p.Made, all.Steps+p.Steps
+		all.Samples, all.Expected = all.Samples+p.Samples, all.Expected+p.Expected
+		if p.Updated.After(all.Updated) {
+			all.Updated = p.Updated
+		}
+		switch {
+		case p.State == Finished || math.IsNaN(p.PerSecond):
+		case math.IsNaN(all.PerSecond):
+			all.PerSecond = p.PerSecond
+		default:
+			all.PerSecond += p.PerSecond
+		}
+	}
+	return all, nil
+}
+
+// Verification is the result of Verify. Its String method lists the findings in lines of text. Its
+// fields are
+//
+//	Made, Steps       int             // steps made by the newest whole checkpoint, and to be made
+//	Samples, Expected int             // samples that are whole, and of the finished run
+//	Checked           int             // files that are as they were written
+//	Damaged           []*DamagedError // files that are not, and missing ones
+//	Notes             []string        // no damage, but worth knowing
+//	Resumable         bool            // Resume can continue it, with WithoutDamaged if samples are damaged
+type Verification = rundir.Verification
+
+// Verify checks every file of the run in dir and changes nothing; another process may be writing.
+// Figures and pages, which can be made again, are not checked. The error is NotARunError if there is
+// no manifest.
+func Verify(dir string) (*Verification, error) {
+	return rundir.Verify(dir, describeRun, map[string]any{
+		rundir.DiagnosticsFile: &Diagnostics{}, rundir.CalibrationFile: &evaluate.Calibration{},
+	})
+}
+
+func describeRun(dir string) (*rundir.Description, error) {
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := newRun(dir, m, environment{})
+	d := &rundir.Description{Steps: m.Steps, Parts: r.places()}
+	if d.Parts == nil {
+		d.Expected, err = r.Expected()
+	}
+	for _, c := range m.Continued {
+		d.Notes = append(d.Notes, c.note())
+	}
+	return d, err
+}
+
+// CheckEmpty returns an error whose cause is os.ErrExist if dir exists and is not empty. The
+// leftovers of a process that was killed before its run had a manifest do not count.
+func CheckEmpty(dir string) error { return rundir.CheckEmpty(dir) }
+
+// NewDir returns a directory for a run that does not exist yet: runs/<name>-1, -2, ...
+func NewDir(name string) (string, error) {
+	for i := 1; ; i++ {
+		dir := filepath.Join("runs", fmt.Sprintf("%s-%d", name, i))
+		if _, err := os.Stat(dir); os.IsNotExist(err) {
+			return dir, nil
+		} else if err != nil {
+			return "", errors.Wrap(err, "pollen: run directory")
+		}
+	}
 }

@@ -10,21 +10,6 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// DiskFullError is the error of a run that stopped before its disk was full: its last checkpoint is
-// whole, and Resume goes on from there when there is room.
-type DiskFullError struct {
-	Dir         string
-	Free, Wants uint64 // bytes
-}
-
-// Error says how much room there is.
-func (d *DiskFullError) Error() string {
-	return fmt.Sprintf("pollen: %s: the disk is nearly full: %.1f MB are free, and the next checkpoint wants %.1f MB",
-		d.Dir, megabytes(d.Free), megabytes(d.Wants))
-}
-
-func megabytes(bytes uint64) float64 { return float64(bytes) / 1e6 }
-
 // spareRoom is what is left free on a disk besides what the next checkpoints need.
 const spareRoom = 4 << 20
 
@@ -62,7 +47,7 @@ func (t *training) remarkRoom(dir string, least uint64) error {
 	if t.spec.Keep > 0 {
 		most = min(most, t.spec.Keep)
 	}
-	if c := t.course.traits(); c.drawn {
+	if c := t.kind.traits(); c.drawn {
 		most = t.spec.Samples
 	} else if c.collected {
 		most += t.spec.Samples
@@ -105,7 +90,7 @@ type guard struct {
 // watch remarks chains that left, and temperatures that are far off, while there is time to stop
 // the run.
 func (t *training) watch(p langevin.Window, losses []float64) {
-	if !t.course.traits().tempered || p.From < t.plan.BurnIn || t.spec.temperature() == 0 || t.plan.Cycles > 0 {
+	if !t.kind.traits().tempered || p.From < t.plan.BurnIn || t.spec.temperature() == 0 || t.plan.Cycles > 0 {
 		return
 	}
 	g := &t.guard

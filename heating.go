@@ -19,7 +19,7 @@ const heatingBatches = 32
 // langevin.EffectiveStepSize), with the variance of gU at the present state of one chain. It is nil
 // for methods that do not step along minibatches' gradients alone.
 func (t *training) gradientNoise(device tensor.Device) (map[string]float64, error) {
-	s, ok := t.course.(minibatchKind)
+	s, ok := t.kind.(minibatchKind)
 	if !ok || t.spec.Anchor > 0 || t.spec.temperature() == 0 || t.session.Steps() == 0 {
 		return nil, nil
 	}

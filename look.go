@@ -3,8 +3,7 @@ package pollen
 import (
 	"math"
 
-	"github.com/pkg/errors"
-
+	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/samples"
@@ -12,7 +11,7 @@ import (
 
 // look observes a window of steps: it keeps traces, measures temperatures, and saves samples.
 func (t *training) look(p langevin.Window) error {
-	line := metricsLine{Step: p.To, Epoch: float64(p.To) * float64(t.spec.Batch) / float64(t.data.Len()), Rate: t.rates[p.To-1]}
+	line := rundir.Metrics{Step: p.To, Epoch: float64(p.To) * float64(t.spec.Batch) / float64(t.data.Len()), Rate: t.rates[p.To-1]}
 	chains, err := t.replicas.Cold(t.session)
 	if err != nil {
 		return err
@@ -26,21 +25,21 @@ func (t *training) look(p langevin.Window) error {
 		Task: "fit", On: t.data.Name, Done: p.To, Total: t.plan.Steps, Images: t.images(p),
 		Loss: line.Loss, Accuracy: line.Accuracy, Temperature: math.NaN(),
 	}
-	if t.course.traits().tempered {
+	if t.kind.traits().tempered {
 		event.Temperature = t.measure(p, chains)
 		line.Requested = *t.spec.Temperature
 		if !math.IsNaN(event.Temperature) {
 			line.Temperature = &event.Temperature
 		}
 	}
-	if err := t.writer.metrics.Add(line); err != nil {
-		return errors.Wrap(err, "pollen: metrics")
+	if err := t.writer.AddMetrics(line); err != nil {
+		return err
 	}
 	var states []samples.Sample
 	due := t.measured.probe.due(t, p.To)
-	kept := p.Sample && t.writer.retention.has(p.To, p.To)
-	if kept && !t.course.traits().drawn || due {
-		if states, err = t.course.states(t, p.To); err != nil {
+	kept := p.Sample && t.writer.Keeps(p.To)
+	if kept && !t.kind.traits().drawn || due {
+		if states, err = t.kind.states(t, p.To); err != nil {
 			return err
 		}
 	}
@@ -52,7 +51,7 @@ func (t *training) look(p langevin.Window) error {
 	if !kept {
 		states = nil
 	}
-	if kept || p.To == t.plan.Steps || t.endsEpoch(p) && !t.writer.saving.busy() {
+	if kept || p.To == t.plan.Steps || t.endsEpoch(p) && !t.writer.Busy() {
 		if err := t.save(states); err != nil {
 			return err
 		}
@@ -150,17 +149,17 @@ func (t *training) metric(chain int, name string, step int) (float64, error) {
 // save writes samples, and then the state of the chains, from which the run can go on, while the
 // next steps run.
 func (t *training) save(states []samples.Sample) error {
-	if err := t.writer.saved(); err != nil {
+	if err := t.writer.Wait(); err != nil {
 		return err
 	}
 	if err := t.checkRoom(); err != nil {
 		return err
 	}
-	checkpoint, err := checkpointOf(t)
+	checkpoint, err := t.checkpoint()
 	if err != nil {
 		return err
 	}
-	return t.writer.save(states, checkpoint, int(t.session.Steps()))
+	return t.writer.Checkpoint(states, checkpoint)
 }
 
 // saveNow saves, and waits for the disk.
@@ -168,5 +167,5 @@ func (t *training) saveNow() error {
 	if err := t.save(nil); err != nil {
 		return err
 	}
-	return t.writer.saved()
+	return t.writer.Wait()
 }

@@ -1,46 +1,25 @@
 package pollen
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
-	"github.com/pollen-ml/pollen/internal/checksum"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
-// A run's folder holds these files, and the figures and the page made from them.
-const (
-	manifestFile    = "manifest.json"
-	metricsFile     = "metrics.jsonl"
-	diagnosticsFile = "diagnostics.json"
-	calibrationFile = "calibration.json"
-	samplesDir      = "samples"
-	statesDir       = "states" // that SWAG's Gaussian is made of
-)
-
-// The numbers of formats; docs/formats.md describes all of them. Manifests without a number are
-// older. Runs have checksums and an index since sealedFormat, which is written still; those that
-// drop samples have keepingFormat.
-const (
-	plainFormat   = 2
-	sealedFormat  = 3
-	keepingFormat = 4
-)
-
-// format is the number of the format of a new run: the lowest one that has what it needs.
-func (s Spec) format() int {
-	if s.Keep > 0 {
-		return keepingFormat
-	}
-	return sealedFormat
-}
-
-// Manifest describes a run: enough to repeat it.
+// Manifest describes a run completely enough to repeat it.
 type Manifest struct {
 	Format     int               `json:"format"`
 	Spec       Spec              `json:"config"`
@@ -48,14 +27,14 @@ type Manifest struct {
 	Data       Data              `json:"data"`
 	Device     string            `json:"device"`
 	Steps      int               `json:"steps"`
-	Parameters int               `json:"parameters"`
-	Watched    string            `json:"watched"`         // the weight whose trace is kept
-	Parts      []string          `json:"parts,omitempty"` // of a gathered run: its parts' folders, from its own
+	Parameters int               `json:"parameters"`      // weights of the network
+	Watched    string            `json:"watched"`         // the weight whose trace is recorded
+	Parts      []string          `json:"parts,omitempty"` // directories of a gathered run's parts, relative to its own
 	Build
-	Continued []Continued `json:"continued,omitempty"` // by others than the build and the device above
+	Continued []Continued `json:"continued,omitempty"` // by other builds and devices than those above
 }
 
-// Data describes what a run is trained on, and so what it can predict.
+// Data describes what a run is trained on, which is also what it can predict.
 type Data struct {
 	Name       string            `json:"name"`
 	Size       int               `json:"size"` // examples trained on
@@ -63,16 +42,16 @@ type Data struct {
 	Height     int               `json:"height"`
 	Width      int               `json:"width"`
 	ClassNames []string          `json:"classNames"`
-	Mean       []float64         `json:"mean"` // of pixel/255, by channel, of the images trained on
+	Mean       []float64         `json:"mean"` // of pixel/255, by channel, over the images trained on
 	Std        []float64         `json:"std"`
 	Content    string            `json:"content,omitempty"` // SHA-256 of the images and labels trained on
 	Hashes     map[string]string `json:"hashes,omitempty"`  // of the files they came from
 }
 
-// Classes is how many classes there are.
+// Classes returns the number of classes.
 func (d Data) Classes() int { return len(d.ClassNames) }
 
-// describeData is a manifest's description of data.
+// describeData returns a manifest's description of data.
 func describeData(d *datasets.Dataset) Data {
 	return Data{
 		Name: d.Name, Size: d.Len(), Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
@@ -80,35 +59,48 @@ func describeData(d *datasets.Dataset) Data {
 	}
 }
 
-// ButSeed is a text that runs share which differ only in their seed.
+// contentHash returns the SHA-256 of a data set's images and labels.
+func contentHash(d *datasets.Dataset) string {
+	hash := sha256.New()
+	hash.Write(d.Images)
+	hash.Write(tensor.Bytes(d.Labels))
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// isOf reports whether d describes data, apart from names.
+func (d Data) isOf(data *datasets.Dataset) bool {
+	return d.Size == data.Len() && d.Channels == data.Channels && d.Height == data.Height && d.Width == data.Width &&
+		slices.Equal(d.ClassNames, data.ClassNames) && slices.Equal(d.Mean, data.Mean) && slices.Equal(d.Std, data.Std) &&
+		d.Content == contentHash(data)
+}
+
+// ButSeed returns a text that is the same for runs that differ only in their seed.
 func (m Manifest) ButSeed() string {
 	texts := m.Spec.Texts()
 	delete(texts, "seed")
 	return fmt.Sprint(m.Data.Name, m.Data.Content, m.Data.Hashes, texts) // maps are printed in the order of their keys
 }
 
-// ReadManifest reads the manifest of a run's folder, of this format or an older one. A folder
-// without one gives NotARunError.
-func ReadManifest(dir string) (*Manifest, error) {
-	path := filepath.Join(dir, manifestFile)
-	content, err := os.ReadFile(path)
+// ReadManifest reads the manifest of the run in dir. The error is NotARunError if there is none, and
+// DamagedError if it was changed or another version of Pollen wrote it in a format that this one
+// cannot read.
+func ReadManifest(dir string) (m *Manifest, err error) {
+	err = rundir.ReadManifest(dir, func(content []byte) error {
+		m, err = parseManifest(content)
+		return err
+	})
 	if err != nil {
-		return nil, &NotARunError{dir, err}
-	}
-	m, err := parseManifest(content)
-	if err == nil {
-		if sealed := checkSeal(content, m.Format); sealed != nil {
-			return nil, damaged(path, sealed)
-		}
-		err = errors.WithMessage(m.check(), "pollen: manifest")
-	}
-	if err != nil {
-		if _, sealed := checksum.Check(content, len(content)); sealed != nil && errors.Cause(sealed) != checksum.ErrNone {
-			err = sealed // what is wrong is not what was written
-		}
-		return nil, damaged(path, err)
+		return nil, err
 	}
 	return m, nil
+}
+
+func parseManifest(content []byte) (*Manifest, error) {
+	m := &Manifest{}
+	if err := json.Unmarshal(content, m); err != nil {
+		return nil, errors.Wrap(err, "pollen: manifest")
+	}
+	return m, errors.WithMessage(m.check(), "pollen: manifest")
 }
 
 // check refuses what no run writes, and fills in what the specification leaves out.
@@ -121,36 +113,112 @@ func (m *Manifest) check() (err error) {
 	d := &m.Data
 	switch {
 	case d.Size < 1:
-		return errors.Errorf("data: size is %d, wants at least 1", d.Size)
+		return errors.Errorf("data: size must be at least 1, got %d", d.Size)
 	case d.Channels < 1 || d.Height < 1 || d.Width < 1:
-		return errors.Errorf("data: images of %dx%dx%d, wants at least 1x1x1", d.Channels, d.Height, d.Width)
+		return errors.Errorf("data: images must be at least 1x1x1, got %dx%dx%d", d.Channels, d.Height, d.Width)
 	case len(d.Mean) != d.Channels || len(d.Std) != d.Channels:
-		return errors.Errorf("data: %d means and %d deviations, wants one for each of %d channels", len(d.Mean), len(d.Std), d.Channels)
+		return errors.Errorf("data: mean and std must have a number for each of %d channels, got %d and %d", d.Channels, len(d.Mean), len(d.Std))
 	case d.Classes() < 2:
-		return errors.Errorf("data: %d classNames, wants at least 2", d.Classes())
+		return errors.Errorf("data: classNames must be at least 2, got %d", d.Classes())
 	}
 	for c := range d.Channels {
 		if mean, std := d.Mean[c], d.Std[c]; mean-mean != 0 || !(std > 0 && std < math.Inf(1)) {
-			return errors.Errorf("data: mean %v and deviation %v in channel %d, wants finite numbers, deviations above 0", mean, std, c)
+			return errors.Errorf("data: mean must be finite and std finite and positive, got %v and %v in channel %d", mean, std, c)
 		}
 	}
 	return nil
 }
 
-func parseManifest(content []byte) (*Manifest, error) {
-	var header struct{ Format int }
-	if err := json.Unmarshal(content, &header); err != nil {
-		return nil, errors.Wrap(err, "pollen: manifest")
-	}
-	m := &Manifest{}
-	switch header.Format {
-	case 0:
-		return parseOldManifest(content)
-	case plainFormat, sealedFormat, keepingFormat:
-		if err := json.Unmarshal(content, m); err != nil {
-			return nil, errors.Wrap(err, "pollen: manifest")
-		}
-		return m, nil
-	}
-	return nil, errors.Errorf("pollen: manifest: format %d, wants at most %d: a newer version wrote it", header.Format, keepingFormat)
+// ourModule is the module whose revision a manifest records.
+const ourModule = "github.com/pollen-ml/pollen"
+
+// unknownRevision is the revision of builds that record none: go run leaves it out, and so does go
+// build with -buildvcs=false or outside the repository.
+const unknownRevision = "unknown: build with go build in a clone, or with go run -buildvcs=true"
+
+// Build is what a program was built from, as far as Go records it.
+type Build struct {
+	Revision string            `json:"revision"` // a commit, or a module's version
+	Modified bool              `json:"modified"` // the files differed from that revision, or this is unknown
+	Versions map[string]string `json:"versions"` // of Go, and of the modules that make graphs
 }
+
+// Continued is a part of a run that was made by another build or on another device than the part
+// before it.
+type Continued struct {
+	From   int    `json:"from"` // steps made before it
+	Device string `json:"device"`
+	Build
+}
+
+func (c Continued) note() string {
+	modified := ""
+	if c.Modified {
+		modified = ", modified"
+	}
+	return fmt.Sprintf("the steps after %d were made by the build %s%s, on %s", c.From, c.Revision, modified, c.Device)
+}
+
+// continuedBy returns the parts of a run after made steps if build makes the next ones on device.
+// Parts that begin later than made steps are left out, since their steps are made again.
+func (m *Manifest) continuedBy(made int, device string, build Build) []Continued {
+	later := func(c Continued) bool { return c.From >= made }
+	parts := slices.DeleteFunc(slices.Clone(m.Continued), later)
+	last, now := Continued{0, m.Device, m.Build}, Continued{made, device, build}
+	if len(parts) > 0 {
+		last = parts[len(parts)-1]
+	}
+	last.From = made
+	if !reflect.DeepEqual(last, now) {
+		parts = append(parts, now)
+	}
+	return parts
+}
+
+// thisBuild returns what this program was built from.
+func thisBuild() Build {
+	info, _ := debug.ReadBuildInfo()
+	return buildOf(info)
+}
+
+// buildOf reads what Go's linker recorded; info is nil if it recorded nothing. The recorded commit is
+// the main module's: a program of another module that imports ours has ours by its version.
+func buildOf(info *debug.BuildInfo) Build {
+	b := Build{Revision: unknownRevision, Modified: true, Versions: map[string]string{"go": runtime.Version()}}
+	if info == nil {
+		return b
+	}
+	var ours *debug.Module
+	if info.Main.Path == ourModule {
+		ours = &info.Main
+	}
+	for _, dependency := range info.Deps {
+		if strings.HasPrefix(dependency.Path, "gorgonia.org/") {
+			b.Versions[dependency.Path] = dependency.Version
+		}
+		if dependency.Path == ourModule {
+			ours = dependency
+		}
+	}
+	if ours == nil {
+		return b
+	}
+	settings := map[string]string{}
+	if ours == &info.Main {
+		for _, s := range info.Settings {
+			settings[s.Key] = s.Value
+		}
+	}
+	switch commit := settings["vcs.revision"]; {
+	case commit != "":
+		b.Revision, b.Modified = commit, settings["vcs.modified"] != "false"
+	case ours.Replace != nil && isVersion(ours.Replace.Version):
+		b.Revision, b.Modified = ours.Replace.Path+"@"+ours.Replace.Version, false
+	case ours.Replace == nil && isVersion(ours.Version):
+		b.Revision, b.Modified = ours.Version, false
+	}
+	return b
+}
+
+// isVersion reports whether a module's version identifies its source: a directory's does not.
+func isVersion(version string) bool { return version != "" && version != "(devel)" }

@@ -3,18 +3,16 @@ package pollen
 import (
 	"strconv"
 
-	"github.com/maruel/safetensors"
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
 // measurements are what is measured of a run's chains while they go: checkpoints keep them, and
 // diagnostics are made of them.
 type measurements struct {
-	from        int // the step that they begin at
 	loss        float64
 	trace       series                   // of the watched weight, first chain, one value per step
 	weights     []series                 // the same, of each chain, in the sampling phase
@@ -60,23 +58,51 @@ func (m *measurements) series() (names []string, all []*series) {
 	return names, all
 }
 
-// tensors are the measurements as numbers, which restore takes back.
-func (m *measurements) tensors() (tensors []safetensors.Tensor) {
-	numbers := func(name string, values []float64) {
-		tensors = append(tensors, safetensors.Tensor{
-			Name: name, DType: safetensors.F64, Shape: []uint64{uint64(len(values))}, Data: tensor.Bytes(values),
-		})
+// checkpoint returns the state of all chains, and what was measured of them.
+func (t *training) checkpoint() (rundir.Checkpoint, error) {
+	s := t.session
+	c := rundir.Checkpoint{Steps: int(s.Steps()), Measured: t.measured.numbers()}
+	if probe := t.measured.probe; probe != nil {
+		c.HeldOut = probe.images
 	}
-	numbers(measuredTensor, []float64{m.proposals, m.accepted, m.diverged, m.loss})
-	numbers(thermometerTensor, m.thermometer.State())
-	names, all := m.series()
-	for i, s := range all {
-		numbers(names[i], s.state())
+	for chain := range s.Chains() {
+		state := make([]byte, s.ChainBytes())
+		if err := s.Save(chain, state); err != nil {
+			return c, err
+		}
+		c.Chains = append(c.Chains, state)
+	}
+	return c, nil
+}
+
+// restore puts the session and the measurements back to a checkpoint.
+func (t *training) restore(c rundir.Checkpoint) error {
+	s := t.session
+	if len(c.Chains) != s.Chains() {
+		return errors.Errorf("it has %d chains, the run %d", len(c.Chains), s.Chains())
+	}
+	for chain, state := range c.Chains {
+		if err := s.Restore(chain, state, uint64(c.Steps)); err != nil {
+			return err
+		}
+	}
+	return t.measured.restore(c.Measured, c.HeldOut, t.environment)
+}
+
+// numbers returns the measurements as lists of numbers, which restore takes.
+func (m *measurements) numbers() []rundir.Measurement {
+	all := []rundir.Measurement{
+		{Name: measuredTensor, Values: []float64{m.proposals, m.accepted, m.diverged, m.loss}},
+		{Name: thermometerTensor, Values: m.thermometer.State()},
+	}
+	names, traces := m.series()
+	for i, s := range traces {
+		all = append(all, rundir.Measurement{Name: names[i], Values: s.state()})
 	}
 	if m.probe != nil {
-		numbers(predictedTensor, m.probe.state())
+		all = append(all, rundir.Measurement{Name: predictedTensor, Values: m.probe.state()})
 	}
-	return tensors
+	return all
 }
 
 // bytes is how many their traces take in a checkpoint.
@@ -88,22 +114,17 @@ func (m *measurements) bytes() (n uint64) {
 	return n
 }
 
-// restore takes them back, as measured on these held-out images.
-func (m *measurements) restore(tensors []safetensors.Tensor, watched string, e environment) error {
+// restore takes them back, as measured on held-out images with the hash heldOut.
+func (m *measurements) restore(measured []rundir.Measurement, heldOut string, e environment) error {
 	numbers := map[string][]float64{}
-	for _, got := range tensors {
-		if got.DType != safetensors.F64 {
-			return errors.Errorf("tensor %s holds %s, wants F64", got.Name, got.DType)
-		}
-		values := make([]float64, len(got.Data)/8)
-		copy(tensor.Bytes(values), got.Data)
-		numbers[got.Name] = values
+	for _, got := range measured {
+		numbers[got.Name] = got.Values
 	}
-	measured := numbers[measuredTensor]
-	if len(measured) != 4 {
-		return errors.Errorf("%s has %d numbers, wants 4", measuredTensor, len(measured))
+	sums := numbers[measuredTensor]
+	if len(sums) != 4 {
+		return errors.Errorf("%s must have 4 numbers, got %d", measuredTensor, len(sums))
 	}
-	m.proposals, m.accepted, m.diverged, m.loss = measured[0], measured[1], measured[2], measured[3]
+	m.proposals, m.accepted, m.diverged, m.loss = sums[0], sums[1], sums[2], sums[3]
 	if err := m.thermometer.Restore(numbers[thermometerTensor]); err != nil {
 		return err
 	}
@@ -113,21 +134,9 @@ func (m *measurements) restore(tensors []safetensors.Tensor, watched string, e e
 			return errors.WithMessage(err, names[i])
 		}
 	}
-	return m.restoreProbe(watched, numbers[predictedTensor], e)
-}
-
-// restoreProbe takes back a state of the probe that watched these images; "" where an earlier
-// version did not keep which. On others it watches from here on.
-func (m *measurements) restoreProbe(images string, state []float64, e environment) error {
-	if p := m.probe; p != nil && len(state) > 1 {
-		other := images != p.images
-		if images == "" {
-			other = state[1] != 0 && int(state[1]) != len(p.traces)
-		}
-		if other {
-			e.remark("the held-out images are not those that chains were watched on before: what they predict is watched on these from here on")
-			return nil
-		}
+	if p := m.probe; p != nil && len(numbers[predictedTensor]) > 0 && heldOut != p.images {
+		e.remark("the held-out images are not those that chains were watched on before: predictions are watched on these from here on")
+		return nil
 	}
-	return errors.WithMessage(m.probe.restore(state), predictedTensor)
+	return errors.WithMessage(m.probe.restore(numbers[predictedTensor]), predictedTensor)
 }

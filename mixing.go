@@ -46,7 +46,7 @@ const probeValues = 500
 // where there are none; nil without either, and for methods that do not sample.
 func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
 	data := toWatch(splits)
-	if data == nil || !t.course.traits().tempered {
+	if data == nil || !t.kind.traits().tempered {
 		return nil
 	}
 	d := t.data

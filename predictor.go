@@ -49,7 +49,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	}
 	files, err := r.sampleFiles("predictor")
 	if err == nil {
-		files, err = r.intact(files)
+		files, err = r.reader().Intact(files)
 	}
 	if err != nil {
 		return nil, err
@@ -71,10 +71,8 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	p.committee, err = samples.NewEnsemblePredictor(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
 	for i := 0; err == nil && i < len(files); i++ {
 		var sample samples.Sample
-		if sample, err = files[i].read(); err != nil {
-			err = damaged(files[i].path, err)
-		} else {
-			err = errors.Wrap(p.committee.Load(i, sample), files[i].path)
+		if sample, err = files[i].ReadIntact(); err == nil {
+			err = errors.Wrap(p.committee.Load(i, sample), files[i].Path)
 		}
 	}
 	if err != nil {

@@ -1,7 +1,6 @@
 package pollen
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
@@ -23,7 +23,11 @@ type Run struct {
 	environment
 	dir      string
 	manifest *Manifest
-	left     *leftOut // shared with the Runs that With makes
+	left     *rundir.LeftOut // shared with the Runs that With makes
+}
+
+func newRun(dir string, m *Manifest, e environment) *Run {
+	return &Run{environment: e, dir: dir, manifest: m, left: &rundir.LeftOut{}}
 }
 
 // Open opens the folder of a run. A folder without a run gives NotARunError.
@@ -36,7 +40,7 @@ func Open(dir string, options ...Option) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Run{environment: e, dir: dir, manifest: m, left: &leftOut{}}, nil
+	return newRun(dir, m, e), nil
 }
 
 // With is the same run with some options changed; the others are as they were.
@@ -67,7 +71,7 @@ func (r *Run) Expected() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return retention{plan, r.manifest.Spec.Keep}.samples() * r.manifest.Spec.Chains, nil
+	return rundir.Retention{Plan: plan, Keep: r.manifest.Spec.Keep}.Samples() * r.manifest.Spec.Chains, nil
 }
 
 // Finished reports whether the run has all its samples.
@@ -89,9 +93,9 @@ func (r *Run) Finished() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	kept := retention{plan, r.manifest.Spec.Keep}
+	kept := rundir.Retention{Plan: plan, Keep: r.manifest.Spec.Keep}
 	for _, path := range files {
-		if _, step, err := samples.ParseFileName(path); err != nil || !kept.has(step, plan.Steps) {
+		if _, step, err := samples.ParseFileName(path); err != nil || !kept.Has(step, plan.Steps) {
 			return false, err
 		}
 	}
@@ -127,8 +131,49 @@ func (r *Run) shape(pixels []byte) samples.Images {
 // predictBatch is the batch size of predictions: it changes their values only by rounding.
 const predictBatch = 100
 
-// sampleFiles are the paths of the samples so far, of which a task wants at least one.
-func (r *Run) sampleFiles(task string) ([]sampleFile, error) {
+// reader returns a reader of the run's own samples.
+func (r *Run) reader() *rundir.Reader {
+	return &rundir.Reader{Dir: r.dir, Keep: r.manifest.Spec.Keep, WithoutDamaged: r.withoutDamaged, Remark: r.remark, LeftOut: r.left}
+}
+
+// LeftOut returns the paths of the damaged and missing samples that were left out so far, see
+// WithoutDamaged, and of those that the run itself continued without.
+func (r *Run) LeftOut() []string { return r.left.Files() }
+
+// Samples returns the paths of the sample files, by chain and then by step; none if the run has not
+// drawn any yet. If a file is missing that the run's index lists, or the index does not list a file,
+// the error is DamagedError.
+func (r *Run) Samples() ([]string, error) {
+	files, err := r.listSamples()
+	paths := make([]string, len(files))
+	for i, f := range files {
+		paths[i] = f.Path
+	}
+	return paths, err
+}
+
+// listSamples returns the samples of the run, or of its parts.
+func (r *Run) listSamples() ([]rundir.File, error) {
+	parts, err := r.Parts()
+	if err != nil {
+		return nil, err
+	}
+	if parts == nil {
+		return r.reader().List()
+	}
+	var all []rundir.File
+	for _, part := range parts {
+		files, err := part.reader().List()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, files...)
+	}
+	return all, nil
+}
+
+// sampleFiles returns the samples so far; it is an error if a task finds none.
+func (r *Run) sampleFiles(task string) ([]rundir.File, error) {
 	files, err := r.listSamples()
 	if err == nil && len(files) == 0 {
 		err = errors.Errorf("pollen: %s: %s has no samples yet", task, r.dir)
@@ -157,17 +202,17 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 		if err := ctx.Err(); err != nil {
 			return errors.Wrapf(err, "pollen: %s", task)
 		}
-		sample, err := f.read()
+		sample, err := f.Read()
 		if err != nil {
-			if err := r.without(f.path, err); err != nil {
+			if err := r.reader().Skip(f.Path, err); err != nil {
 				return err
 			}
 			continue
 		}
 		used++
 		for range passes {
-			if err := use(fmt.Sprint(filepath.Dir(f.path), sample.Chain), sample); err != nil {
-				return errors.Wrap(err, f.path)
+			if err := use(fmt.Sprint(filepath.Dir(f.Path), sample.Chain), sample); err != nil {
+				return errors.Wrap(err, f.Path)
 			}
 		}
 		r.observe(Event{Task: task, On: data.Name, Done: i + 1, Total: len(files), Images: data.Len() * passes})
@@ -308,29 +353,7 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	if err != nil {
 		return err
 	}
-	held, err := hold(r.dir, r.environment)
-	if err != nil {
-		return err
-	}
-	if r.manifest.Format < sealedFormat {
-		err = writeJSON(r.dir, calibrationFile, c, "")
-	} else {
-		err = r.writeListed(calibrationFile, c)
-	}
-	return cmp.Or(err, errors.Wrap(held.Release(), "pollen"))
-}
-
-// writeListed writes a file of the run, whose index is not open, and lists it.
-func (r *Run) writeListed(name string, value any) error {
-	x, err := readIndex(r.dir)
-	if err != nil {
-		return err
-	}
-	to, err := x.Append(r.dir)
-	if err != nil {
-		return err
-	}
-	return cmp.Or(writeListed(to, r.dir, name, value, ""), errors.Wrap(to.Close(), "pollen: index"))
+	return rundir.AddFile(r.dir, rundir.CalibrationFile, c, r.remark)
 }
 
 // calibrate calibrates the run that the training made.
@@ -339,7 +362,7 @@ func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Da
 	if err != nil {
 		return err
 	}
-	return t.writer.write(calibrationFile, c, "")
+	return t.writer.Write(rundir.CalibrationFile, c, "")
 }
 
 // calibrationOn is what held-out data say.
@@ -362,7 +385,7 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset) (*ev
 // Calibration is what Calibrate kept. If it was not called, the error's cause is os.ErrNotExist.
 func (r *Run) Calibration() (*evaluate.Calibration, error) {
 	c := &evaluate.Calibration{}
-	if err := r.readListed(calibrationFile, c); err != nil {
+	if err := rundir.ReadFile(r.dir, rundir.CalibrationFile, c); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -376,7 +399,7 @@ func (r *Run) calibrationIfAny(used int) (*evaluate.Calibration, error) {
 		return nil, nil
 	}
 	if r.withoutDamaged && errors.As(err, new(*DamagedError)) {
-		r.remark(fmt.Sprintf("goes on without the calibration: no prediction sets, and nothing is called familiar: %v", err))
+		r.remark(fmt.Sprintf("continuing without the calibration: no prediction sets, and nothing is called familiar: %v", err))
 		return nil, nil
 	}
 	if left := r.LeftOut(); err == nil && len(left) > 0 && c.Samples != used {

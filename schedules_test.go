@@ -45,21 +45,3 @@ func TestCustomarySchedules(t *testing.T) {
 		t.Errorf("a network of one's own: %+v (%v)", s, err)
 	}
 }
-
-// A run that is started again may be from before few examples had defaults of their own.
-func TestDifferenceFromOlderRuns(t *testing.T) {
-	older, err := Spec{}.Resolve()
-	must(t, err)
-	newer, err := Spec{}.resolve(500)
-	must(t, err)
-	other := newer
-	other.Batch = 7
-	for name, c := range map[string]struct {
-		run  Spec
-		want string
-	}{"older": {older, ""}, "newer": {newer, ""}, "other": {other, "batch"}} {
-		if got, ours, theirs := (Manifest{Spec: c.run, Data: Data{Size: 500}}).Difference(Spec{}); got != c.want {
-			t.Errorf("%s run: %s is %s and %s, want a difference in %q", name, got, ours, theirs, c.want)
-		}
-	}
-}

@@ -196,14 +196,7 @@ func (s Spec) Texts() map[string]string {
 // Difference is the first setting in which a run differs from what is asked for now, with both
 // texts; the name is empty if there is none. What the run chose is no difference.
 func (m Manifest) Difference(asked Spec) (name, ours, theirs string) {
-	name, ours, theirs = m.Spec.difference(asked.decidedAs(&m, m.Data.Size))
-	if name != "" {
-		// Earlier versions left out the same on few examples as on many.
-		if older, _, _ := m.Spec.difference(asked.decidedAs(&m, manyExamples)); older == "" {
-			return "", "", ""
-		}
-	}
-	return name, ours, theirs
+	return m.Spec.difference(asked.decidedAs(&m, m.Data.Size))
 }
 
 // difference is the first setting, but for some, in which two specifications differ.

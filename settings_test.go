@@ -120,7 +120,7 @@ func TestParseMethod(t *testing.T) {
 		"swag:NaN":                        "rank: NaN is not an integer",
 		"nuts:step-size=1":                `"step-size=1": wants target-acceptance=0.8,max-depth=10`,
 		"nuts:max-depth=deep":             "max-depth: deep is not an integer",
-		"hmc:leapfrog-steps=many":         "leaps: many is not an integer",
+		"hmc:leapfrog-steps=many":         "leapfrog-steps: many is not an integer",
 	} {
 		_, err := ParseMethod(text)
 		wantInvalid(t, text, err, want)

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -16,6 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/op/array"
+	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/samples"
@@ -34,7 +33,7 @@ type training struct {
 	environment
 	spec     Spec
 	written  Spec // as the manifest of a new run keeps it
-	course   methodKind
+	kind     methodKind
 	dir      string
 	data     *datasets.Dataset
 	manifest *Manifest
@@ -48,7 +47,7 @@ type training struct {
 	meanField     *approximate.MeanField // of Bayes by Backprop
 	session       *graph.Session
 
-	writer      writer
+	writer      *rundir.Writer
 	measured    measurements
 	guard       guard
 	watching    *samples.Images // held-out images that chains are watched on
@@ -61,7 +60,7 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 	if t.spec, err = spec.resolve(data.Len()); err != nil {
 		return nil, err
 	}
-	if t.course, err = kindOf(t.spec.Method); err != nil {
+	if t.kind, err = kindOf(t.spec.Method); err != nil {
 		return nil, err
 	}
 	if err := checkLabelled(data); err != nil {
@@ -78,13 +77,13 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 			return nil, err
 		}
 	}
-	if t.course.traits().exact && t.spec.Batch == 0 {
+	if t.kind.traits().exact && t.spec.Batch == 0 {
 		t.spec.Batch = t.data.Len()
 	}
 	if err := t.spec.Augment.checkFits(t.data); err != nil {
 		return nil, err
 	}
-	t.plan, t.rates, err = t.spec.plan(t.course, t.data.Len())
+	t.plan, t.rates, err = t.spec.plan(t.kind, t.data.Len())
 	return t, err
 }
 
@@ -97,7 +96,7 @@ func (t *training) remarkSteps() {
 	if s.Schedule != nil {
 		told = append(told, "learning rate "+s.Schedule.String())
 	}
-	if !t.course.traits().exact {
+	if !t.kind.traits().exact {
 		told = append(told, fmt.Sprintf("minibatches of %d, %d epochs", s.Batch, s.Epochs))
 	}
 	t.remark(strings.Join(append(told, fmt.Sprintf("%d steps", t.plan.Steps)), ", "))
@@ -115,11 +114,11 @@ func (t *training) load(device tensor.Device) error {
 	b := graph.New(t.dtype())
 	end := b.Within(tensor.Float32)
 	shape := tensor.Shape{t.data.Len(), t.data.Channels, t.data.Height, t.data.Width}
-	batch := op.Batch{Size: t.spec.Batch, Shuffled: !t.course.traits().exact, Symmetric: t.spec.Symmetric}
+	batch := op.Batch{Size: t.spec.Batch, Shuffled: !t.kind.traits().exact, Symmetric: t.spec.Symmetric}
 	x, labels := op.Minibatch(b, batch, shape, t.data.Mean, t.data.Std)
 	in := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: labels, posterior: t.posterior()}
 	end()
-	logits, loss, err := t.course.attach(t, b, in)
+	logits, loss, err := t.kind.attach(t, b, in)
 	if err != nil {
 		return InvalidError{err} // such as a prior of a layer that the network lacks
 	}
@@ -165,88 +164,10 @@ func (t *training) posterior() langevin.Posterior {
 	return p
 }
 
-// start puts the chains of a new run where those of Spec.Start ended, if it is given.
-func (t *training) start() error {
-	if t.spec.Start == "" {
-		return nil
-	}
-	from, err := Open(t.spec.Start)
-	if errors.As(err, new(*NotARunError)) {
-		return InvalidError{errors.WithMessage(err, "start")}
-	}
-	if err != nil {
-		return errors.WithMessage(err, "start")
-	}
-	files, err := from.listSamples()
-	if err != nil {
-		return errors.WithMessage(err, "start")
-	}
-	var last []sampleFile // of each chain
-	before := ""
-	for _, f := range files { // by part of a gathered run, then by chain, then by step
-		number, _, err := samples.ParseFileName(f.path)
-		if err != nil {
-			return errors.WithMessage(err, "start")
-		}
-		chain := fmt.Sprint(filepath.Dir(f.path), number)
-		if chain != before {
-			last = append(last, f)
-		}
-		last[len(last)-1], before = f, chain
-	}
-	if last == nil {
-		return invalid("start %s: the run has no samples yet", t.spec.Start)
-	}
-	if again, err := t.drawsAgain(from); err != nil {
-		return errors.WithMessage(err, "start")
-	} else if again {
-		t.remark(fmt.Sprintf("%s has the seed %d, too: chains draw its noise again, and come to its samples where they mix; another seed gives new ones",
-			t.spec.Start, t.spec.Seed))
-	}
-	for chain := range t.session.Chains() {
-		s, err := last[(t.spec.FirstChain+chain/t.spec.replicasOfEach())%len(last)].read()
-		if err == nil {
-			err = t.startAt(chain, s)
-		}
-		if err != nil {
-			return errors.WithMessagef(err, "start %s", t.spec.Start)
-		}
-	}
-	return nil
-}
-
-// drawsAgain reports whether chains have the noise of a run's, as those with its seed and numbers
-// have.
-func (t *training) drawsAgain(from *Run) (bool, error) {
-	runs, err := from.Parts()
-	if runs == nil {
-		runs = []*Run{from}
-	}
-	return slices.ContainsFunc(runs, func(r *Run) bool {
-		s, each, theirs := r.manifest.Spec, t.spec.replicasOfEach(), r.manifest.Spec.replicasOfEach()
-		return s.Seed == t.spec.Seed && s.temperature() > 0 && t.spec.temperature() > 0 &&
-			s.FirstChain*theirs < (t.spec.FirstChain+t.spec.Chains)*each && t.spec.FirstChain*each < (s.FirstChain+s.Chains)*theirs
-	}), err
-}
-
-// startAt gives a chain a sample's parameters.
-func (t *training) startAt(chain int, s samples.Sample) error {
-	for _, p := range t.session.Program().Parameters() {
-		at := slices.IndexFunc(s.Parameters, func(q samples.Parameter) bool { return q.Name == p.Name && q.Shape.Equal(p.Shape) })
-		if at < 0 {
-			return invalid("it has no parameter %s of shape %v: its network is another one", p.Name, p.Shape)
-		}
-		if err := t.session.WriteFloats(p.Name, chain, s.Parameters[at].Values); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // dtype is what a program's parameters and updates are in: energies that a test compares need
 // float64. Networks compute in float32 all the same, see walking.
 func (t *training) dtype() tensor.DType {
-	if t.course.traits().exact {
+	if t.kind.traits().exact {
 		return tensor.Float64
 	}
 	return tensor.Float32
@@ -274,7 +195,6 @@ func (t *training) watched(b *graph.Builder) *graph.Node {
 // where it was left.
 func (t *training) begin(device tensor.Device, open func(device tensor.Device) error) error {
 	t.observing()
-	t.writer = t.newWriter()
 	var err error
 	if t.measured.probe, err = t.newProbe(device, t.watching); err != nil {
 		return err
@@ -285,7 +205,7 @@ func (t *training) begin(device tensor.Device, open func(device tensor.Device) e
 // observing prepares to observe.
 func (t *training) observing() {
 	scale := t.data.Len()
-	if t.course.traits().exact {
+	if t.kind.traits().exact {
 		scale = 1 // its metrics are of U, not of U/N
 	}
 	t.measured = newMeasurements(t.session.Program(), t.spec.Chains, scale)
@@ -293,7 +213,7 @@ func (t *training) observing() {
 
 // spacing is how many steps run between two looks.
 func (t *training) spacing() int {
-	if t.course.traits().exact {
+	if t.kind.traits().exact {
 		return exactWindow
 	}
 	return window
@@ -304,11 +224,11 @@ func (t *training) spacing() int {
 func (t *training) run(ctx context.Context, device tensor.Device) error {
 	err := t.plan.Run(ctx, t.session, t.spacing(), t.look, t.interventions...)
 	stopped := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
-	if saving := t.writer.saved(); saving != nil && (err == nil || stopped) {
+	if saving := t.writer.Wait(); saving != nil && (err == nil || stopped) {
 		err, stopped = saving, false
 	}
 	if err == nil {
-		err = t.course.conclude(ctx, t, device)
+		err = t.kind.conclude(ctx, t, device)
 	}
 	if stopped {
 		if saving := t.saveNow(); saving != nil {
@@ -316,14 +236,12 @@ func (t *training) run(ctx context.Context, device tensor.Device) error {
 		}
 	}
 	t.warn()
-	err = cmp.Or(err, closeJournal(&t.writer.metrics, "metrics"))
-	if t.measured.from < t.plan.Steps {
-		d, failed := t.diagnose(ctx, device)
-		if failed == nil {
-			failed = t.writer.write(diagnosticsFile, d, "")
-		}
-		err = cmp.Or(err, failed)
+	err = cmp.Or(err, t.writer.CloseMetrics())
+	d, failed := t.diagnose(ctx, device)
+	if failed == nil {
+		failed = t.writer.Write(rundir.DiagnosticsFile, d, "")
 	}
+	err = cmp.Or(err, failed)
 	return t.unfinished(err)
 }
 
@@ -332,7 +250,7 @@ func (t *training) unfinished(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &UnfinishedError{Dir: t.dir, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.writer.count, Cause: err}
+	return &UnfinishedError{Dir: t.dir, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.writer.Samples(), Cause: err}
 }
 
 // try makes some steps, and observes after each window.

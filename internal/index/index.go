@@ -125,12 +125,8 @@ func Rewrite(dir string, lines []Line) (journal.Tail, error) {
 	return tail, errors.Wrap(err, "pollen: index")
 }
 
-// Add lists files, which the index then does though the process be killed. A nil writer, of a run
-// that has no index, lists nothing.
+// Add lists files and flushes: the lines outlive the process, but not a power failure before Sync.
 func Add(to *journal.Writer, lines ...Line) error {
-	if to == nil {
-		return nil
-	}
 	for _, l := range lines {
 		if err := to.Add(l); err != nil {
 			return errors.Wrap(err, "pollen: index")
@@ -139,8 +135,8 @@ func Add(to *journal.Writer, lines ...Line) error {
 	return errors.Wrap(to.Flush(), "pollen: index")
 }
 
-// Sealed is the line of a sealed text file.
-func Sealed(dir, name string) (Line, error) {
+// OfJSON returns the line of a JSON file that has a checksum.
+func OfJSON(dir, name string) (Line, error) {
 	content, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 	if err != nil {
 		return Line{}, errors.Wrap(err, "pollen: index")

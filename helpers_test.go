@@ -1,0 +1,94 @@
+package pollen
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// side is the height and width of the images of squares.
+const side = 12
+
+// squares are images of noise with a bright square whose place is the class, which a small network
+// learns within a second. Different seeds give different noise.
+func squares(t testing.TB, n, classes int, seed uint32) *datasets.Dataset {
+	t.Helper()
+	var images []byte
+	var labels []int32
+	noise := seed
+	for i := range n {
+		class := i % classes
+		labels = append(labels, int32(class))
+		for y := range side {
+			for x := range side {
+				noise = noise*1664525 + 1013904223
+				pixel := byte(noise >> 26)
+				if y/4 == class/3 && x/4 == class%3 {
+					pixel = 220
+				}
+				images = append(images, pixel)
+			}
+		}
+	}
+	data, err := datasets.New("squares", images, labels, 1, side, side, nil)
+	must(t, err)
+	return data
+}
+
+// trainOn are splits with only training data.
+func trainOn(data *datasets.Dataset) *datasets.Splits { return &datasets.Splits{Train: data} }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// with is a device of that many threads, which the test closes.
+func with(t testing.TB, threads int) Option {
+	host := tensor.NewHost(threads)
+	t.Cleanup(func() { host.Close() })
+	return WithDevice(host)
+}
+
+// methodOf is what a text says.
+func methodOf(t testing.TB, text string) Method {
+	t.Helper()
+	m, err := ParseMethod(text)
+	must(t, err)
+	return m
+}
+
+// fit makes a run in a new folder.
+func fit(t testing.TB, spec Spec, data *datasets.Splits, options ...Option) *Run {
+	t.Helper()
+	run, err := Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "run"), options...)
+	must(t, err)
+	return run
+}
+
+// wantError fails the test unless the error has all these texts.
+func wantError(t testing.TB, what string, err error, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: error %v, want one that says %q", what, err, text)
+		}
+	}
+}
+
+// wantInvalid is wantError for what the caller did wrong.
+func wantInvalid(t testing.TB, what string, err error, texts ...string) {
+	t.Helper()
+	wantError(t, what, err, texts...)
+	if !errors.As(err, &InvalidError{}) {
+		t.Errorf("%s: the error %v (%T) is not Invalid", what, err, err)
+	}
+}

@@ -1,0 +1,165 @@
+package rundir
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/maruel/safetensors"
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/checksum"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Checkpoint is all that the chains of a run keep from one step to the next, and all that was
+// measured of them. A run that was killed continues from it bit for bit.
+type Checkpoint struct {
+	Steps    int           // made so far
+	HeldOut  string        // SHA-256 of the pixels of the held-out images that chains are watched on; "" without any
+	Chains   [][]byte      // the state of each chain of the session
+	Measured []Measurement // in the order in which they are written
+}
+
+// Measurement is a named list of numbers.
+type Measurement struct {
+	Name   string
+	Values []float64
+}
+
+// The keys of a checkpoint's metadata.
+const (
+	stepsKey   = "steps"
+	HeldOutKey = "watched"
+)
+
+func chainName(chain int) string { return "chain" + strconv.Itoa(chain) }
+
+// encode returns the checkpoint as a safetensors file with a checksum.
+func (c Checkpoint) encode() ([]byte, error) {
+	f := safetensors.File{Metadata: map[string]string{
+		stepsKey: strconv.Itoa(c.Steps), checksum.Key: checksum.Blank,
+	}}
+	if c.HeldOut != "" {
+		f.Metadata[HeldOutKey] = c.HeldOut
+	}
+	for chain, state := range c.Chains {
+		f.Tensors = append(f.Tensors, safetensors.Tensor{
+			Name: chainName(chain), DType: safetensors.U8, Shape: []uint64{uint64(len(state))}, Data: state,
+		})
+	}
+	for _, m := range c.Measured {
+		f.Tensors = append(f.Tensors, safetensors.Tensor{
+			Name: m.Name, DType: safetensors.F64, Shape: []uint64{uint64(len(m.Values))}, Data: tensor.Bytes(m.Values),
+		})
+	}
+	var content bytes.Buffer
+	if err := f.Serialize(&content); err != nil {
+		return nil, err
+	}
+	_, err := checksum.Close(content.Bytes(), checksum.Header(content.Bytes()))
+	return content.Bytes(), err
+}
+
+// decodeCheckpoint reads what encode wrote.
+func decodeCheckpoint(content []byte) (c Checkpoint, err error) {
+	if _, err := checksum.Check(content, checksum.Header(content)); err != nil {
+		return c, err
+	}
+	f, err := safetensors.Parse(content)
+	if err != nil {
+		return c, err
+	}
+	if c.Steps, err = strconv.Atoi(f.Metadata[stepsKey]); err != nil {
+		return c, errors.Wrap(err, "steps")
+	}
+	if c.Steps < 0 {
+		return c, errors.Errorf("steps must be at least 0, got %d", c.Steps)
+	}
+	c.HeldOut = f.Metadata[HeldOutKey]
+	for i, t := range f.Tensors {
+		switch {
+		case t.DType == safetensors.U8 && i == len(c.Chains):
+			if t.Name != chainName(i) {
+				return c, errors.Errorf("tensor %d must be %q, got %q", i, chainName(i), t.Name)
+			}
+			c.Chains = append(c.Chains, t.Data)
+		case t.DType == safetensors.F64:
+			values := make([]float64, len(t.Data)/8)
+			copy(tensor.Bytes(values), t.Data)
+			c.Measured = append(c.Measured, Measurement{t.Name, values})
+		default:
+			return c, errors.Errorf("tensor %s must be F64, got %s", t.Name, t.DType)
+		}
+	}
+	return c, nil
+}
+
+// writeCheckpoint replaces the checkpoint atomically, and keeps the one before. It checks before the
+// replacement that the directory is still this process's, and leaves it as it is otherwise.
+func (w *Writer) writeCheckpoint(c Checkpoint) error {
+	content, err := c.encode()
+	if err != nil {
+		return errors.Wrap(err, "pollen: checkpoint")
+	}
+	path := filepath.Join(w.dir, CheckpointFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return errors.Wrap(err, "pollen: checkpoint")
+	}
+	pending, err := file.Create(path)
+	if err != nil {
+		return errors.Wrap(err, "pollen: checkpoint")
+	}
+	defer pending.Close()
+	if _, err := pending.Write(content); err != nil {
+		return errors.Wrap(err, "pollen: checkpoint")
+	}
+	// A process that is killed between the two renames leaves only the older one, which is whole.
+	err = pending.CommitKeeping(filepath.Join(w.dir, OlderCheckpoint), w.Check)
+	return errors.Wrap(err, "pollen: checkpoint")
+}
+
+// readCheckpoint reads the newest checkpoint that is whole. It returns the damaged ones before it as
+// problems, which are an error if no other is left.
+func readCheckpoint(dir string) (c Checkpoint, problems []*DamagedError, err error) {
+	missing := 0
+	for _, name := range []string{CheckpointFile, OlderCheckpoint} {
+		path := filepath.Join(dir, name)
+		content, err := os.ReadFile(path)
+		if err == nil {
+			c, err = decodeCheckpoint(content)
+		} else if os.IsNotExist(err) {
+			missing++
+			continue
+		}
+		if err == nil {
+			return c, problems, nil
+		}
+		problems = append(problems, &DamagedError{path, errors.Wrap(err, "checkpoint")})
+	}
+	if missing == 2 {
+		return c, problems, damaged(filepath.Join(dir, CheckpointFile), errors.New("no checkpoint to resume from: there is no such file"))
+	}
+	return c, problems, errors.WithStack(problems[0])
+}
+
+// checkpointSteps returns how many steps were made by the newest checkpoint, from its header only; 0
+// if that cannot be read.
+func checkpointSteps(dir string) int {
+	opened, err := os.Open(filepath.Join(dir, CheckpointFile))
+	if err != nil {
+		return 0
+	}
+	defer opened.Close()
+	metadata, err := checksum.Metadata(opened)
+	if err != nil {
+		return 0
+	}
+	steps, err := strconv.Atoi(metadata[stepsKey])
+	if err != nil {
+		return 0
+	}
+	return steps
+}

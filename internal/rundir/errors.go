@@ -1,0 +1,49 @@
+package rundir
+
+import (
+	"fmt"
+
+	"github.com/pkg/errors"
+)
+
+// DamagedError is the error of a file of a run that is missing or was changed.
+type DamagedError struct {
+	File  string // its path
+	Cause error
+}
+
+// Error names the file and the cause.
+func (d *DamagedError) Error() string { return fmt.Sprintf("pollen: %s: %v", d.File, d.Cause) }
+
+// Unwrap returns the cause.
+func (d *DamagedError) Unwrap() error { return d.Cause }
+
+func damaged(path string, cause error) error { return errors.WithStack(&DamagedError{path, cause}) }
+
+// LockedError is the error of writing to a directory in which another process writes.
+type LockedError struct {
+	Dir     string
+	Host    string // of the other process; "" if unknown
+	Process int
+	Cause   error
+}
+
+// Error names the other process.
+func (b *LockedError) Error() string { return "pollen: " + b.Cause.Error() }
+
+// Unwrap returns the cause.
+func (b *LockedError) Unwrap() error { return b.Cause }
+
+// NotARunError is the error of opening a directory that has no manifest.
+type NotARunError struct {
+	Dir   string
+	Cause error
+}
+
+// Error names the directory.
+func (e *NotARunError) Error() string {
+	return fmt.Sprintf("pollen: %s is not the directory of a run: %v", e.Dir, e.Cause)
+}
+
+// Unwrap returns why the manifest could not be read.
+func (e *NotARunError) Unwrap() error { return e.Cause }

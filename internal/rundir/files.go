@@ -1,0 +1,297 @@
+package rundir
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/checksum"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/index"
+	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/lock"
+)
+
+// The files and directories of a run, relative to its directory.
+const (
+	ManifestFile    = "manifest.json"
+	MetricsFile     = "metrics.jsonl"
+	DiagnosticsFile = "diagnostics.json"
+	CalibrationFile = "calibration.json"
+	OutcomeFile     = "outcome.json" // how the run ended; absent while it runs and after a kill
+
+	SamplesDir = "samples"
+	StatesDir  = "states" // the states that a method draws its samples from at the end
+	PartsDir   = "parts"  // copies of the parts of a gathered run
+	damagedDir = "damaged"
+
+	CheckpointFile    = "checkpoint/state.safetensors"
+	OlderCheckpoint   = "checkpoint/previous.safetensors" // the one before, in case the newer one is damaged
+	DamagedCheckpoint = "checkpoint/damaged.safetensors"  // a damaged one, moved aside when the run was resumed
+)
+
+// Format is the number of the format in which runs are written, and the only one that is read.
+const Format = 1
+
+// ReadManifest reads the manifest of the run in dir, checks its format and checksum, and passes its
+// content to parse. The error is NotARunError if there is none, and DamagedError if it was changed,
+// has another format, or parse returns an error.
+func ReadManifest(dir string, parse func(content []byte) error) error {
+	path := filepath.Join(dir, ManifestFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return &NotARunError{dir, err}
+	}
+	if err = checkFormat(content); err == nil {
+		if _, err := checksum.Check(content, len(content)); err != nil {
+			return damaged(path, err)
+		}
+		err = parse(content)
+	}
+	if err == nil {
+		return nil
+	}
+	// A manifest that was changed is reported as such, whatever else is wrong with it then.
+	if _, changed := checksum.Check(content, len(content)); changed != nil && errors.Cause(changed) != checksum.ErrNone {
+		err = changed
+	}
+	return damaged(path, err)
+}
+
+// checkFormat refuses manifests of other formats. Their numbers were reset to 1 before the first
+// release: manifests with 2, 3 and 4, and those without a number, are older than that.
+func checkFormat(content []byte) error {
+	var header struct {
+		Format *int
+		Data   struct{ Deviation json.RawMessage } // "std" since formats were reset
+	}
+	if err := json.Unmarshal(content, &header); err != nil {
+		return errors.Wrap(err, "pollen: manifest")
+	}
+	const reset = "this run was made by a version of Pollen from before its formats were reset, or by a newer one; train it again, or use that version"
+	switch {
+	case header.Format == nil:
+		return errors.Errorf("pollen: manifest: no format, must be %d: %s", Format, reset)
+	case *header.Format != Format:
+		return errors.Errorf("pollen: manifest: format must be %d, got %d: %s", Format, *header.Format, reset)
+	case header.Data.Deviation != nil:
+		return errors.Errorf(`pollen: manifest: data has the member "deviation", now "std": %s`, reset)
+	}
+	return nil
+}
+
+// writeJSON replaces a file in dir by the JSON of a value, with a checksum.
+func writeJSON(dir, name string, value any, indent string) error {
+	content, err := checksum.JSON(value, indent)
+	if err == nil {
+		err = file.Write(filepath.Join(dir, name), content)
+	}
+	return errors.Wrapf(err, "pollen: %s", name)
+}
+
+// readJSON reads what writeJSON wrote. The error's cause is os.ErrNotExist if there is no file, and
+// the error is DamagedError if it was changed.
+func readJSON(dir, name string, value any) error {
+	path := filepath.Join(dir, name)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return errors.Wrap(err, "pollen")
+	}
+	if _, err := checksum.Check(content, len(content)); err != nil {
+		return damaged(path, err)
+	}
+	return errors.Wrapf(json.Unmarshal(content, value), "pollen: %s", path)
+}
+
+// ReadFile reads a JSON file of the run in dir. The error's cause is os.ErrNotExist if the run has
+// none, and the error is DamagedError if it was changed, or is missing although the index lists it.
+func ReadFile(dir, name string, value any) error {
+	err := readJSON(dir, name, value)
+	if os.IsNotExist(errors.Cause(err)) {
+		if x, reading := ReadIndex(dir); reading == nil && x.Lines[name].Sum != "" {
+			return damaged(filepath.Join(dir, name), errors.New("the file is missing, but "+index.File+" lists it"))
+		}
+	}
+	return err
+}
+
+// AddFile writes a JSON file into the directory of a run that no process writes, and lists it in the
+// index. The error is LockedError while another process writes.
+func AddFile(dir, name string, value any, remark func(string)) (err error) {
+	held, err := acquire(dir, remark)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if released := errors.Wrap(held.Release(), "pollen"); err == nil {
+			err = released
+		}
+	}()
+	x, err := ReadIndex(dir)
+	if err != nil {
+		return err
+	}
+	to, err := x.Append(dir)
+	if err != nil {
+		return err
+	}
+	err = writeListed(to, dir, name, value, "")
+	if closed := errors.Wrap(to.Close(), "pollen: index"); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// WriteGathered makes dir, which must be empty but for copied parts, the directory of a gathered
+// run: an index and a manifest.
+func WriteGathered(dir string, manifest any) error {
+	listed, err := journal.Create(filepath.Join(dir, index.File))
+	if err == nil {
+		err = writeListed(listed, dir, ManifestFile, manifest, "  ")
+	}
+	if err != nil {
+		return errors.WithMessage(err, "pollen: gather")
+	}
+	return errors.Wrap(listed.Close(), "pollen: gather")
+}
+
+// writeListed writes a JSON file of a run and lists it in an open index.
+func writeListed(to *journal.Writer, dir, name string, value any, indent string) error {
+	if err := writeJSON(dir, name, value, indent); err != nil {
+		return err
+	}
+	line, err := lineOf(dir, name)
+	if err != nil {
+		return err
+	}
+	return index.Add(to, line)
+}
+
+// lineOf returns the index's line for a JSON file.
+func lineOf(dir, name string) (index.Line, error) {
+	line, err := index.OfJSON(dir, name)
+	if err != nil {
+		return line, damaged(filepath.Join(dir, name), err)
+	}
+	return line, nil
+}
+
+// ReadIndex reads the index of the run in dir. The error is DamagedError.
+func ReadIndex(dir string) (*index.Index, error) {
+	x, err := index.Read(dir)
+	if err != nil {
+		return nil, damaged(filepath.Join(dir, index.File), err)
+	}
+	return x, nil
+}
+
+// acquire locks a directory for this process. The error is LockedError if another one has the lock.
+func acquire(dir string, remark func(string)) (*lock.Lock, error) {
+	l, err := lock.Take(dir)
+	var taken *lock.Taken
+	if errors.As(err, &taken) {
+		return nil, errors.WithStack(&LockedError{dir, taken.Owner.Host, taken.Owner.Process, err})
+	}
+	if err != nil {
+		return nil, errors.Wrap(err, "pollen")
+	}
+	if text := l.Remark(); text != "" {
+		remark(text)
+	}
+	return l, nil
+}
+
+// CheckEmpty returns an error whose cause is os.ErrExist if dir exists and is not empty. The
+// leftovers of a process that was killed before its run had a manifest do not count.
+func CheckEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return errors.Wrap(err, "pollen: run directory")
+	}
+	if len(entries) > 0 && !isAbandonedInit(dir, entries) {
+		return notEmpty(dir)
+	}
+	return nil
+}
+
+func notEmpty(dir string) error {
+	return errors.Wrapf(os.ErrExist, "pollen: run directory %s is not empty", dir)
+}
+
+// beforeManifest are the names that a directory may have before its run has a manifest.
+var beforeManifest = []string{lock.File, lock.Record, SamplesDir, StatesDir, filepath.Dir(CheckpointFile), MetricsFile, index.File}
+
+// isAbandonedInit reports whether dir contains only the leftovers of a process that was killed while
+// it initialized a run, so that nothing is lost when they are removed.
+func isAbandonedInit(dir string, entries []os.DirEntry) bool {
+	locked := false
+	for _, entry := range entries {
+		name := entry.Name()
+		locked = locked || name == lock.File
+		place := filepath.Join(dir, name)
+		switch {
+		case name == filepath.Dir(CheckpointFile):
+			if _, err := os.Stat(filepath.Join(dir, OlderCheckpoint)); !os.IsNotExist(err) || checkpointSteps(dir) > 0 {
+				return false
+			}
+		case entry.IsDir():
+			if within, err := os.ReadDir(place); err != nil || len(within) > 0 {
+				return false
+			}
+		case name == MetricsFile || name == index.File:
+			if info, err := entry.Info(); err != nil || info.Size() > 0 {
+				return false
+			}
+		case file.IsTemporary(name):
+			continue
+		}
+		if !slices.Contains(beforeManifest, name) {
+			return false
+		}
+	}
+	return locked
+}
+
+// clearAbandonedInit removes such leftovers, except the lock, which this process holds.
+func clearAbandonedInit(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return errors.Wrap(err, "pollen: run directory")
+	}
+	if !isAbandonedInit(dir, entries) {
+		return notEmpty(dir)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); name != lock.File && name != lock.Record {
+			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+				return errors.Wrap(err, "pollen: run directory")
+			}
+		}
+	}
+	return nil
+}
+
+// sweep removes the temporary files of a process that was killed while it wrote.
+func sweep(dir string) error {
+	for _, within := range []string{".", SamplesDir, StatesDir, filepath.Dir(CheckpointFile)} {
+		if err := file.Sweep(filepath.Join(dir, within)); err != nil {
+			return errors.Wrap(err, "pollen: run directory")
+		}
+	}
+	return nil
+}
+
+func copyFile(to, from, name string) error {
+	name = filepath.FromSlash(name)
+	content, err := os.ReadFile(filepath.Join(from, name))
+	if err == nil {
+		err = file.Write(filepath.Join(to, name), content)
+	}
+	return errors.Wrap(err, "pollen: gather")
+}

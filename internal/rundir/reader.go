@@ -1,0 +1,292 @@
+package rundir
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/index"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// Reader lists the samples of a run, which another process may be writing.
+type Reader struct {
+	Dir            string
+	Keep           int               // samples of each chain at most, see Retention; 0 for all
+	WithoutDamaged bool              // leave damaged and missing files out; they are errors otherwise
+	Remark         func(text string) // receives what a person should know
+	LeftOut        *LeftOut
+}
+
+// LeftOut remembers which files were left out. It may be shared by Readers and goroutines.
+type LeftOut struct {
+	mu    sync.Mutex
+	files []string
+}
+
+// Files returns the paths of the files that were left out so far.
+func (l *LeftOut) Files() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.files)
+}
+
+// add reports whether the file was not there before.
+func (l *LeftOut) add(path string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Contains(l.files, path) {
+		return false
+	}
+	l.files = append(l.files, path)
+	return true
+}
+
+// leave leaves a file out, and remarks that once.
+func (r *Reader) leave(path string, why error) {
+	if r.LeftOut.add(path) {
+		r.Remark(fmt.Sprintf("left out %s: %v", path, why))
+	}
+}
+
+// Skip leaves a damaged sample out, if the Reader may do so; otherwise it returns DamagedError. If
+// the sample was dropped since it was listed, Skip returns an error that says so.
+func (r *Reader) Skip(path string, cause error) error {
+	if r.Keep > 0 && wasDropped(path) {
+		return r.droppedMeanwhile()
+	}
+	if !r.WithoutDamaged {
+		return damaged(path, cause)
+	}
+	r.leave(path, cause)
+	return nil
+}
+
+// File is a sample of a run.
+type File struct {
+	Path string
+	Sum  string // the checksum that the index lists; "" if the index was left out
+}
+
+// Read reads the sample, and checks that it is the one that the index lists.
+func (f File) Read() (samples.Sample, error) {
+	s, sum, err := samples.ReadWithChecksum(f.Path)
+	if err == nil && f.Sum != "" && sum != f.Sum {
+		err = errOther
+	}
+	return s, err
+}
+
+// ReadIntact is Read for a File that must be whole: its error is DamagedError.
+func (f File) ReadIntact() (samples.Sample, error) {
+	s, err := f.Read()
+	if err != nil {
+		err = damaged(f.Path, err)
+	}
+	return s, err
+}
+
+var (
+	errOther     = errors.New("it is not the file that " + index.File + " lists")
+	errNotListed = errors.New(index.File + " does not list it: it does not belong to this run")
+	errMissing   = errors.New("there is no such file, but " + index.File + " lists it")
+)
+
+// List returns the samples of the run, by chain and then by step. A sample that the index lists and
+// that is missing is damage, and so is a file that the index should list and does not.
+func (r *Reader) List() ([]File, error) {
+	dir := filepath.Join(r.Dir, SamplesDir)
+	// In this order: samples that a process lists meanwhile are of later steps than the checkpoint.
+	steps := checkpointSteps(r.Dir)
+	x, err := ReadIndex(r.Dir)
+	if err != nil {
+		if err := r.Skip(filepath.Join(r.Dir, index.File), errors.Cause(err)); err != nil {
+			return nil, err
+		}
+	}
+	paths, err := samples.NewStore(dir).Files()
+	if err != nil {
+		return nil, damaged(dir, err)
+	}
+	if x == nil {
+		files := make([]File, len(paths))
+		for i, path := range paths {
+			files[i].Path = path
+		}
+		return files, nil
+	}
+	files, err := r.takeListed(x, paths, steps)
+	if err != nil {
+		return nil, err
+	}
+	dropped, err := r.checkMissing(x)
+	if dropped {
+		return r.List()
+	}
+	return files, err
+}
+
+// takeListed returns the files that the index lists, and removes their lines from it. Unlisted ones
+// of later steps than the checkpoint are left out.
+func (r *Reader) takeListed(x *index.Index, paths []string, steps int) (files []File, err error) {
+	unlisted := 0
+	for _, path := range paths {
+		name := SamplesDir + "/" + filepath.Base(path)
+		line := x.Lines[name]
+		delete(x.Lines, name)
+		switch {
+		case line.Sum != "":
+			files = append(files, File{path, line.Sum})
+		case line.Dropped:
+		case laterThan(filepath.Base(path), steps):
+			unlisted++
+		default:
+			if err := r.Skip(path, errNotListed); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if unlisted > 0 {
+		r.Remark(fmt.Sprintf("%s: %d samples are being written, or were when the process ended: left out", r.Dir, unlisted))
+	}
+	return files, nil
+}
+
+// checkMissing goes through the samples that the index lists and that have no file. It reports
+// whether one was dropped after the index was read.
+func (r *Reader) checkMissing(x *index.Index) (dropped bool, err error) {
+	for _, name := range x.Names {
+		line, missing := x.Lines[name]
+		path := filepath.Join(r.Dir, filepath.FromSlash(name))
+		switch {
+		case filepath.Dir(filepath.FromSlash(name)) != SamplesDir || !missing || line.Dropped:
+		case line.Lost == "" && r.Keep > 0 && wasDropped(path):
+			return true, nil
+		case line.Lost != "":
+			r.leave(path, errors.New("the run continued without it: "+line.Lost))
+		default:
+			if err := r.Skip(path, errMissing); err != nil {
+				return false, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// Intact returns those files that are not damaged, if the Reader may leave damaged ones out;
+// otherwise it returns all of them, unread.
+func (r *Reader) Intact(files []File) ([]File, error) {
+	if !r.WithoutDamaged {
+		return files, nil
+	}
+	var left []File
+	for _, f := range files {
+		if _, err := f.Read(); err == nil {
+			left = append(left, f)
+		} else {
+			r.leave(f.Path, err)
+		}
+	}
+	if len(left) == 0 {
+		return nil, errors.Errorf("pollen: all samples of %s are damaged", r.Dir)
+	}
+	return left, nil
+}
+
+// laterThan reports whether a name is that of a sample of a later step.
+func laterThan(name string, steps int) bool {
+	_, step, err := samples.ParseFileName(name)
+	return err == nil && step > steps
+}
+
+// wasDropped reports whether a sample's file is missing, or about to be, because its run keeps no
+// more: the process that samples may have dropped it since the index was read.
+func wasDropped(path string) bool {
+	dir, name := filepath.Split(path)
+	x, err := ReadIndex(filepath.Dir(filepath.Clean(dir)))
+	return err == nil && x.Lines[SamplesDir+"/"+name].Dropped
+}
+
+// droppedMeanwhile is the error of reading samples while a process drops some: an average of those
+// that are left and those that were read before would count some steps twice.
+func (r *Reader) droppedMeanwhile() error {
+	return errors.Errorf("pollen: %s dropped samples while they were read, to keep no more than %d of a chain: try again", r.Dir, r.Keep)
+}
+
+// sampleLine returns the index's line for a sample's file, and the sample's step. A file that is
+// damaged, misnamed, or not the one that the index lists is an error.
+func sampleLine(place, name string, before *index.Index) (line index.Line, step int, err error) {
+	s, sum, err := samples.ReadWithChecksum(place)
+	if err != nil {
+		return line, 0, err
+	}
+	if err := checkListed(name, sum, before); err != nil {
+		return line, 0, err
+	}
+	if want := samples.FileName(s.Chain, s.Step); filepath.Base(place) != want {
+		return line, 0, errors.Errorf("it is the sample %s", want)
+	}
+	info, err := os.Stat(place)
+	if err != nil {
+		return line, 0, err
+	}
+	return index.Line{File: name, Bytes: int(info.Size()), Sum: sum}, s.Step, nil
+}
+
+// checkListed refuses a file without a checksum, and one that is not the index's.
+func checkListed(name, sum string, x *index.Index) error {
+	if sum == "" {
+		return errors.New("it has no checksum")
+	}
+	if line, listed := x.Lines[name]; listed && line.Sum != "" && line.Sum != sum {
+		return errOther
+	}
+	return nil
+}
+
+// Copy copies into the directory to what is needed to predict with the run: the samples that its
+// index lists and the files about it, the manifest last. The run may be sampling.
+func Copy(to string, from *Reader) error {
+	for _, dir := range []string{filepath.Dir(CheckpointFile), SamplesDir} {
+		if err := os.MkdirAll(filepath.Join(to, dir), 0o755); err != nil {
+			return errors.Wrap(err, "pollen: gather")
+		}
+	}
+	// In this order: a process that writes lists only samples of later steps than its checkpoint.
+	for _, name := range []string{CheckpointFile, index.File, MetricsFile, DiagnosticsFile, CalibrationFile, OutcomeFile} {
+		if err := copyFile(to, from.Dir, name); err != nil && !os.IsNotExist(errors.Cause(err)) {
+			return err
+		}
+	}
+	files, err := from.List()
+	if err != nil {
+		return err
+	}
+	copied, err := ReadIndex(to)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		name := SamplesDir + "/" + filepath.Base(f.Path)
+		if copied.Lines[name].Sum == "" {
+			continue // it was listed after the index was copied
+		}
+		if err := copyFile(to, from.Dir, name); err != nil {
+			return err
+		}
+	}
+	if from.Keep > 0 {
+		for _, name := range copied.Names {
+			place := filepath.FromSlash(name)
+			_, err := os.Stat(filepath.Join(to, place))
+			if copied.Lines[name].Sum != "" && os.IsNotExist(err) && wasDropped(filepath.Join(from.Dir, place)) {
+				return from.droppedMeanwhile()
+			}
+		}
+	}
+	return copyFile(to, from.Dir, ManifestFile)
+}

@@ -1,0 +1,80 @@
+package rundir
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/lock"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// Outcome is the content of OutcomeFile: how a run ended.
+type Outcome struct {
+	State string `json:"state"`
+	Error string `json:"error,omitempty"`
+}
+
+// Status is how far a run is, by the files in its directory.
+type Status struct {
+	Made    int       // steps, by the metrics
+	Updated time.Time // when the metrics were last written
+	Outcome Outcome   // zero if the run has none
+	Host    string    // of the process that writes, or wrote last
+	Process int
+	Running bool // as far as this machine can tell
+}
+
+// ReadStatus reads how far the run in dir is.
+func ReadStatus(dir string) (s Status, err error) {
+	path := filepath.Join(dir, MetricsFile)
+	last, err := lastMetrics(path)
+	if err != nil {
+		return s, err
+	}
+	s.Made = last.Step
+	info, err := os.Stat(path)
+	if err != nil {
+		return s, errors.Wrap(err, "pollen: progress")
+	}
+	s.Updated = info.ModTime()
+	if err := readJSON(dir, OutcomeFile, &s.Outcome); err != nil && !os.IsNotExist(errors.Cause(err)) {
+		return s, err
+	}
+	owner, running := lock.Writing(dir)
+	s.Host, s.Process, s.Running = owner.Host, owner.Process, running
+	return s, nil
+}
+
+// Speed returns how many steps a run makes in a second, by the times and names of the last two of its
+// samples. It is NaN if they are not two of the same chain, or one of them was dropped since they
+// were listed. A pause between them counts.
+func Speed(files []string) (float64, error) {
+	if len(files) < 2 {
+		return math.NaN(), nil
+	}
+	var chains, steps [2]int
+	var times [2]time.Time
+	for i, path := range files[len(files)-2:] {
+		var err error
+		if chains[i], steps[i], err = samples.ParseFileName(path); err != nil {
+			return 0, err
+		}
+		info, err := os.Stat(path)
+		if os.IsNotExist(err) {
+			return math.NaN(), nil
+		}
+		if err != nil {
+			return 0, errors.Wrap(err, "pollen: progress")
+		}
+		times[i] = info.ModTime()
+	}
+	seconds := times[1].Sub(times[0]).Seconds()
+	if chains[0] != chains[1] || steps[1] == steps[0] || seconds <= 0 {
+		return math.NaN(), nil
+	}
+	return float64(steps[1]-steps[0]) / seconds, nil
+}

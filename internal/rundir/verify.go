@@ -1,0 +1,301 @@
+package rundir
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/index"
+	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/lock"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// Verification is the result of Verify.
+type Verification struct {
+	Made, Steps       int             // made by the newest whole checkpoint, and to be made
+	Samples, Expected int             // that are whole, and that the finished run has
+	Checked           int             // files that are as they were written
+	Damaged           []*DamagedError // files that are not, and missing ones
+	Notes             []string        // no damage, but worth knowing
+	Resumable         bool            // it can be resumed, without damaged files if samples are damaged
+}
+
+// String lists the findings in lines of text.
+func (v *Verification) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d files as written, %d damaged or missing; ", v.Checked, len(v.Damaged))
+	switch {
+	case v.Steps == 0: // without a manifest
+		fmt.Fprintf(&text, "%d samples are whole, of %d steps: without a whole manifest they cannot be used, and the run cannot be resumed", v.Samples, v.Made)
+	case v.Samples > v.Expected: // before the run drops some
+		fmt.Fprintf(&text, "%d samples can be used, %d will be kept", v.Samples, v.Expected)
+	default:
+		fmt.Fprintf(&text, "%d of %d samples can be used", v.Samples, v.Expected)
+	}
+	switch {
+	case v.Steps == 0:
+	case !v.Resumable:
+		fmt.Fprintf(&text, "; it cannot be resumed from step %d of %d", v.Made, v.Steps)
+	case v.Made == v.Steps:
+		fmt.Fprintf(&text, "; all %d steps are made", v.Steps)
+	default:
+		fmt.Fprintf(&text, "; it can be resumed from step %d of %d", v.Made, v.Steps)
+	}
+	for _, d := range v.Damaged {
+		fmt.Fprintf(&text, "\n  %s: %v", d.File, d.Cause)
+	}
+	for _, note := range v.Notes {
+		fmt.Fprintf(&text, "\n  note: %s", note)
+	}
+	return text.String()
+}
+
+// Description is what a manifest tells Verify about its run.
+type Description struct {
+	Steps, Expected int      // steps to be made, and samples of the finished run
+	Parts           []string // the directories of a gathered run's parts
+	Notes           []string
+}
+
+// Verify checks every file of the run in dir and changes nothing; another process may be writing.
+// describe decodes the manifest, and files are values that the run's JSON files, by name, must decode
+// into. Figures and pages, which can be made again, are not checked. The error is NotARunError if
+// there is no manifest.
+func Verify(dir string, describe func(dir string) (*Description, error), files map[string]any) (*Verification, error) {
+	d, err := describe(dir)
+	if errors.As(err, new(*NotARunError)) {
+		return nil, err
+	}
+	v := verifier{Verification: &Verification{}, dir: dir, files: files}
+	v.found(err)
+	if err == nil {
+		if len(d.Parts) > 0 {
+			v.parts(d, describe)
+			return v.Verification, nil
+		}
+		v.Steps, v.Expected, v.Notes = d.Steps, d.Expected, d.Notes
+	}
+	if owner, writes := lock.Writing(dir); writes {
+		v.note("process %d on %s is writing", owner.Process, owner.Host)
+	}
+	whole := v.checkpoints()
+	v.Resumable = whole && d != nil
+	x, err := ReadIndex(dir)
+	if v.found(err) {
+		if v.index = x; x.Tail.Torn {
+			v.note("%s ends in a torn line, of a process that was killed", index.File)
+		}
+	}
+	for _, name := range []string{SamplesDir, StatesDir} {
+		if err := v.store(name); err != nil {
+			return nil, err
+		}
+	}
+	v.missing()
+	v.metrics()
+	v.json()
+	if err := readJSON(dir, OutcomeFile, &Outcome{}); !os.IsNotExist(errors.Cause(err)) {
+		v.found(err)
+	}
+	return v.Verification, nil
+}
+
+// parts checks a gathered run: its own calibration, and its parts.
+func (v *verifier) parts(d *Description, describe func(string) (*Description, error)) {
+	v.Resumable = true
+	v.json()
+	for _, place := range d.Parts {
+		part, err := Verify(place, describe, v.files)
+		if err != nil {
+			v.found(damaged(place, err))
+			v.Steps, v.Resumable = v.Steps+d.Steps, false
+			continue
+		}
+		v.Resumable = v.Resumable && part.Resumable
+		v.Made, v.Steps = v.Made+part.Made, v.Steps+part.Steps
+		v.Samples, v.Expected = v.Samples+part.Samples, v.Expected+part.Expected
+		v.Checked += part.Checked
+		v.Damaged = append(v.Damaged, part.Damaged...)
+		for _, note := range part.Notes {
+			v.note("%s: %s", place, note)
+		}
+	}
+	if v.Made < v.Steps {
+		v.note("it is a gathered run: its parts can be resumed")
+	}
+}
+
+// verifier is a Verification in progress.
+type verifier struct {
+	*Verification
+	dir   string
+	files map[string]any
+	index *index.Index // nil without one
+}
+
+func (v *verifier) note(format string, values ...any) {
+	v.Notes = append(v.Notes, fmt.Sprintf(format, values...))
+}
+
+// found counts a file if err is nil, and records the damage otherwise.
+func (v *verifier) found(err error) bool {
+	var at *DamagedError
+	switch {
+	case err == nil:
+		v.Checked++
+	case errors.As(err, &at):
+		v.Damaged = append(v.Damaged, at)
+	default:
+		v.Damaged = append(v.Damaged, &DamagedError{v.dir, err})
+	}
+	return err == nil
+}
+
+func (v *verifier) path(name string) string {
+	return filepath.Join(v.dir, filepath.FromSlash(name))
+}
+
+// checkpoints checks both checkpoints, and reports whether one is whole.
+func (v *verifier) checkpoints() (whole bool) {
+	missing := 0
+	for _, name := range []string{CheckpointFile, OlderCheckpoint} {
+		content, err := os.ReadFile(v.path(name))
+		if os.IsNotExist(err) {
+			missing++
+			continue
+		}
+		var c Checkpoint
+		if err == nil {
+			c, err = decodeCheckpoint(content)
+		}
+		if err != nil {
+			err = damaged(v.path(name), errors.WithMessage(err, "checkpoint"))
+		}
+		if v.found(err) {
+			whole, v.Made = true, max(v.Made, c.Steps)
+		}
+	}
+	if missing == 2 {
+		v.found(damaged(v.path(CheckpointFile), errors.New("there is no checkpoint")))
+	}
+	return whole
+}
+
+// store checks the samples in a directory.
+func (v *verifier) store(dir string) error {
+	place := v.path(dir)
+	entries, err := os.ReadDir(place)
+	if os.IsNotExist(err) && dir == StatesDir {
+		return nil
+	}
+	if err != nil {
+		v.found(damaged(place, err))
+		return nil
+	}
+	for _, entry := range entries {
+		if file.IsTemporary(entry.Name()) {
+			v.note("%s is being written, or was when its process was killed", filepath.Join(place, entry.Name()))
+		}
+	}
+	paths, err := samples.NewStore(place).Files()
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if err := v.sample(dir, path); err == nil && dir == SamplesDir {
+			v.Samples++
+		}
+	}
+	return nil
+}
+
+var errNotUsed = errors.New("not used")
+
+// sample checks a sample's file. The error is nil if it is whole and belongs to the run.
+func (v *verifier) sample(dir, path string) error {
+	name, x := dir+"/"+filepath.Base(path), v.index
+	if x == nil {
+		x = &index.Index{}
+	}
+	if v.index != nil && x.Lines[name].Sum == "" {
+		switch {
+		case x.Lines[name].Dropped:
+			v.note("%s is going to be removed, because the run keeps no more", path)
+		case laterThan(filepath.Base(path), v.Made):
+			v.note("%s is not listed: it is being written, or was when the process ended; it is not used, and will be drawn again", path)
+		default:
+			v.found(damaged(path, errNotListed))
+		}
+		return errNotUsed
+	}
+	_, _, err := sampleLine(path, name, x)
+	if os.IsNotExist(errors.Cause(err)) && wasDropped(path) {
+		return errNotUsed // since the directory was read
+	}
+	if err != nil {
+		err = damaged(path, err)
+	}
+	v.found(err)
+	return err
+}
+
+// missing looks for files that the index lists and that are missing.
+func (v *verifier) missing() {
+	if v.index == nil {
+		return
+	}
+	for _, name := range v.index.Names {
+		line := v.index.Lines[name]
+		_, err := os.Stat(v.path(name))
+		switch {
+		case line.Lost != "":
+			v.note("the run continued without %s: %s", name, line.Lost)
+		case os.IsNotExist(err) && !line.Dropped && !wasDropped(v.path(name)):
+			v.found(damaged(v.path(name), errMissing))
+		}
+	}
+}
+
+func (v *verifier) metrics() {
+	path, last := v.path(MetricsFile), 0
+	tail, err := journal.Read(path, func(object []byte) error {
+		var line Metrics
+		err := json.Unmarshal(object, &line)
+		last = line.Step
+		return err
+	})
+	if err == nil && last < v.Made {
+		err = endsEarly(last, v.Made)
+	}
+	if err != nil {
+		err = damaged(path, err)
+	}
+	if v.found(err) && tail.Torn {
+		v.note("%s ends in a torn line, of a process that was killed", MetricsFile)
+	}
+}
+
+// json checks the JSON files that a run has at its end.
+func (v *verifier) json() {
+	for _, name := range []string{DiagnosticsFile, CalibrationFile} {
+		err := readJSON(v.dir, name, v.files[name])
+		if os.IsNotExist(errors.Cause(err)) {
+			continue // missing reports it if the index lists it
+		}
+		if err == nil && v.index != nil {
+			var line index.Line
+			if line, err = lineOf(v.dir, name); err == nil {
+				if err = checkListed(name, line.Sum, v.index); err != nil {
+					err = damaged(v.path(name), err)
+				}
+			}
+		}
+		v.found(err)
+	}
+}

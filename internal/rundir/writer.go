@@ -1,0 +1,332 @@
+package rundir
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/index"
+	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/lock"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// Options describe what a Writer writes.
+type Options struct {
+	FirstChain, Chains int
+	Retention          Retention
+
+	States bool // the states that are kept are not samples: these are drawn from them at the end
+	Drawn  bool // samples are drawn at the end, and no states are kept
+
+	WithoutDamaged bool              // recover without damaged and missing files
+	Remark         func(text string) // receives what a person should know
+}
+
+// Writer writes the directory of a run. While it is open no other process writes there, and what it
+// lists in the index is on the disk.
+type Writer struct {
+	dir     string
+	options Options
+
+	samples *samples.Store
+	states  *samples.Store // where states are kept: samples itself, or another store
+
+	lock    *lock.Lock // nil before Begin or Recover
+	index   *journal.Writer
+	metrics *journal.Writer
+
+	saving  background
+	count   int // of samples in the directory
+	adding  int // of samples that are being written
+	dropped int // the step up to which samples were dropped
+}
+
+// NewWriter returns a Writer that has not touched the directory yet.
+func NewWriter(dir string, options Options) *Writer {
+	w := &Writer{dir: dir, options: options, samples: samples.NewStore(filepath.Join(dir, SamplesDir))}
+	w.states = w.samples
+	if options.States {
+		w.states = samples.NewStore(filepath.Join(dir, StatesDir))
+	}
+	return w
+}
+
+// stores returns the stores of samples and of states.
+func (w *Writer) stores() []*samples.Store {
+	if w.states == w.samples {
+		return []*samples.Store{w.samples}
+	}
+	return []*samples.Store{w.samples, w.states}
+}
+
+// nameOf returns the name of a store's directory.
+func (w *Writer) nameOf(store *samples.Store) string {
+	if store == w.samples {
+		return SamplesDir
+	}
+	return StatesDir
+}
+
+// Begin makes the directory of a new run, which must not exist or be empty, with the checkpoint and
+// the manifest that initial returns. initial is called once the directory is locked. The manifest is
+// written last: a directory that has one is a run that can be resumed. After an error the directory
+// is removed.
+func (w *Writer) Begin(initial func() (first Checkpoint, manifest any, err error)) error {
+	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+		return errors.Wrap(err, "pollen: run directory")
+	}
+	if err := w.acquire(); err != nil {
+		return err
+	}
+	if err := clearAbandonedInit(w.dir); err != nil {
+		return err
+	}
+	if err := w.initialize(initial); err != nil {
+		return w.undo(err)
+	}
+	return nil
+}
+
+func (w *Writer) acquire() (err error) {
+	w.lock, err = acquire(w.dir, w.options.Remark)
+	return err
+}
+
+func (w *Writer) initialize(initial func() (Checkpoint, any, error)) error {
+	for _, store := range w.stores() {
+		if err := store.Create(); err != nil {
+			return err
+		}
+	}
+	err := w.Check()
+	if err != nil {
+		return err
+	}
+	if w.metrics, err = journal.Create(filepath.Join(w.dir, MetricsFile)); err != nil {
+		return errors.Wrap(err, "pollen: metrics")
+	}
+	if w.index, err = journal.Create(filepath.Join(w.dir, index.File)); err != nil {
+		return errors.Wrap(err, "pollen: index")
+	}
+	first, manifest, err := initial()
+	if err != nil {
+		return err
+	}
+	if err := w.writeCheckpoint(first); err != nil {
+		return err
+	}
+	return w.Write(ManifestFile, manifest, "  ")
+}
+
+// undo removes the directory of a run that could not be made because of an error, which it returns.
+func (w *Writer) undo(err error) error {
+	if w.Check() != nil {
+		return err
+	}
+	w.closeJournals() // the error to report is the one before
+	if removing := os.RemoveAll(w.dir); removing != nil {
+		return errors.WithMessagef(err, "pollen: an incomplete run could not be removed (%v)", removing)
+	}
+	return err
+}
+
+// Check returns LockedError if another process has taken the directory over: it took this one for
+// dead, so this one must write nothing more.
+func (w *Writer) Check() error {
+	err := w.lock.Check()
+	var lost *lock.Lost
+	if errors.As(err, &lost) {
+		return errors.WithStack(&LockedError{lost.Dir, lost.By.Host, lost.By.Process, err})
+	}
+	return errors.Wrap(err, "pollen")
+}
+
+// Write writes a JSON file of the run and lists it in the index.
+func (w *Writer) Write(name string, value any, indent string) error {
+	if err := w.Check(); err != nil {
+		return err
+	}
+	return writeListed(w.index, w.dir, name, value, indent)
+}
+
+// Finish writes how the run ended, which the index does not list. The caller has called Check.
+func (w *Writer) Finish(o Outcome) error { return writeJSON(w.dir, OutcomeFile, o, "") }
+
+// AddMetrics appends a line to the metrics.
+func (w *Writer) AddMetrics(line Metrics) error {
+	return errors.Wrap(w.metrics.Add(line), "pollen: metrics")
+}
+
+// add writes samples into a store and lists them.
+func (w *Writer) add(store *samples.Store, states ...samples.Sample) error {
+	if err := w.Check(); err != nil {
+		return err
+	}
+	files, err := store.Write(states...)
+	if err != nil {
+		return err
+	}
+	lines := make([]index.Line, len(files))
+	for i, f := range files {
+		lines[i] = index.Line{File: w.nameOf(store) + "/" + f.Name, Bytes: f.Bytes, Sum: f.Sum}
+	}
+	return index.Add(w.index, lines...)
+}
+
+// Keeps reports whether the state after step steps is a sample that the run keeps then.
+func (w *Writer) Keeps(step int) bool { return w.options.Retention.Has(step, step) }
+
+// Checkpoint writes states of the chains, and then a checkpoint, in the background. Before the next
+// call the caller must have called Wait.
+func (w *Writer) Checkpoint(states []samples.Sample, c Checkpoint) error {
+	if err := w.metrics.Flush(); err != nil {
+		return errors.Wrap(err, "pollen: metrics")
+	}
+	dropped := w.droppedBetween(w.dropped, c.Steps)
+	w.dropped = c.Steps
+	w.saving.begin(func() error {
+		if err := w.add(w.states, states...); err != nil {
+			return err
+		}
+		if w.states == w.samples {
+			w.adding = len(states)
+		}
+		if err := index.Add(w.index, dropped...); err != nil {
+			return err
+		}
+		// All that a checkpoint depends on must be on the disk before it.
+		if err := w.metrics.Sync(); err != nil {
+			return errors.Wrap(err, "pollen: metrics")
+		}
+		if err := w.index.Sync(); err != nil {
+			return errors.Wrap(err, "pollen: index")
+		}
+		if err := w.writeCheckpoint(c); err != nil {
+			return err
+		}
+		removed, err := w.remove(dropped)
+		w.adding -= removed
+		return err
+	})
+	return nil
+}
+
+// Busy reports whether a checkpoint is still being written.
+func (w *Writer) Busy() bool { return w.saving.busy() }
+
+// Wait returns once the last checkpoint is on the disk, with its error.
+func (w *Writer) Wait() error {
+	err := w.saving.wait()
+	if err == nil {
+		w.count += w.adding
+	}
+	w.adding = 0
+	return err
+}
+
+// Draw writes each samples of every chain at the end of a run, as draw returns them.
+func (w *Writer) Draw(each int, draw func(chain, draw int) (samples.Sample, error)) error {
+	w.count = 0
+	for chain := range w.options.Chains {
+		for i := range each {
+			sample, err := draw(chain, i)
+			if err != nil {
+				return err
+			}
+			if err := w.add(w.samples, sample); err != nil {
+				return err
+			}
+			w.count++
+		}
+	}
+	return nil
+}
+
+// SampleFiles returns the paths of the samples that are on the disk.
+func (w *Writer) SampleFiles() ([]string, error) { return w.samples.Files() }
+
+// StateFiles returns the paths of the states that are on the disk.
+func (w *Writer) StateFiles() ([]string, error) { return w.states.Files() }
+
+// Samples returns how many samples the run has, without those that are being written.
+func (w *Writer) Samples() int { return w.count }
+
+// droppedBetween returns lines for the samples of all chains that are dropped between two steps.
+func (w *Writer) droppedBetween(from, to int) (lines []index.Line) {
+	for _, step := range w.options.Retention.droppedBetween(from, to) {
+		for chain := range w.options.Chains {
+			lines = append(lines, index.Line{File: SamplesDir + "/" + samples.FileName(w.options.FirstChain+chain, step), Dropped: true})
+		}
+	}
+	return lines
+}
+
+// remove removes samples that the index lists as dropped, and returns how many there were.
+func (w *Writer) remove(dropped []index.Line) (removed int, err error) {
+	if len(dropped) == 0 {
+		return 0, nil
+	}
+	if err := w.Check(); err != nil {
+		return 0, err
+	}
+	for _, l := range dropped {
+		err := os.Remove(filepath.Join(w.dir, filepath.FromSlash(l.File)))
+		if err == nil {
+			removed++
+		} else if !os.IsNotExist(err) { // lost before, or removed by a process that was killed then
+			return removed, errors.Wrap(err, "pollen: run directory")
+		}
+	}
+	return removed, nil
+}
+
+// CloseMetrics closes the metrics, if they are open.
+func (w *Writer) CloseMetrics() error { return closeJournal(&w.metrics, "metrics") }
+
+func (w *Writer) closeJournals() error {
+	return cmp.Or(w.CloseMetrics(), closeJournal(&w.index, "index"))
+}
+
+func closeJournal(j **journal.Writer, name string) error {
+	if *j == nil {
+		return nil
+	}
+	err := (*j).Close()
+	*j = nil
+	return errors.Wrap(err, "pollen: "+name)
+}
+
+// Close waits for a checkpoint that is being written, closes the files and unlocks the directory. It
+// may be called after a panic, and before Begin and Recover.
+func (w *Writer) Close() error {
+	if w.lock == nil {
+		return nil
+	}
+	saving := w.saving.wait() // of an observer that panicked meanwhile
+	return cmp.Or(saving, w.closeJournals(), errors.Wrap(w.lock.Release(), "pollen"))
+}
+
+// background does one thing at a time, concurrently with its caller. The zero value is ready.
+type background struct{ done chan error }
+
+// begin starts do. The caller must have waited for what was begun before.
+func (b *background) begin(do func() error) {
+	b.done = make(chan error, 1)
+	go func() { b.done <- do() }()
+}
+
+// busy reports whether what was begun has not ended yet.
+func (b *background) busy() bool { return b.done != nil && len(b.done) == 0 }
+
+// wait returns the error of what was begun, once it has ended; nil if nothing was.
+func (b *background) wait() error {
+	if b.done == nil {
+		return nil
+	}
+	err := <-b.done
+	b.done = nil
+	return err
+}

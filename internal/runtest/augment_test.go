@@ -1,0 +1,141 @@
+package runtest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/rundir"
+)
+
+func TestAugmentText(t *testing.T) {
+	for text, want := range map[string]pollen.Augment{
+		"flip":                                   {Flip: true},
+		"flip=true":                              {Flip: true},
+		" shift = 2 , flip ":                     {Flip: true, Shift: 2},
+		"erase=0.25,rotation=7.5":                {Rotation: 7.5, Erase: 0.25},
+		"flip,shift=2,rotation=10,erase=0.25":    {Flip: true, Shift: 2, Rotation: 10, Erase: 0.25},
+		"flip=1,shift=2.0,rotation=1e1,erase=.5": {Flip: true, Shift: 2, Rotation: 10, Erase: 0.5},
+	} {
+		got, err := pollen.ParseAugment(text)
+		if err != nil || got != want {
+			t.Errorf("%q is %+v (%v), want %+v", text, got, err, want)
+		}
+		if again, err := pollen.ParseAugment(got.String()); err != nil || again != want {
+			t.Errorf("%q, which is %+v, is read as %+v (%v)", got.String(), want, again, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                  `augment "": "", wants flip,shift=PIXELS,rotation=DEGREES,erase=SHARE`,
+		"none":              `"none", wants flip,`,
+		"flip,":             `"", wants flip,`,
+		"flip,flip":         "flip is given twice",
+		"shift=1,shift=2":   "shift is given twice",
+		"shift":             "shift has no value, wants flip,shift=PIXELS",
+		"shift=":            "shift has no value",
+		"flip=":             "flip has no value",
+		"shift=1.5":         "shift: 1.5 is not an integer",
+		"rotation=ten":      `rotation: "ten" is not a number`,
+		"flip=maybe":        `flip: "maybe", wants true or false`,
+		"flip=false":        "flip=false changes nothing, wants it left out",
+		"shift=0":           "shift=0 changes nothing",
+		"erase=0,shift=0.5": "erase=0 changes nothing",
+	} {
+		_, err := pollen.ParseAugment(text)
+		wantInvalid(t, text, err, want)
+	}
+	var s pollen.Spec
+	wantInvalid(t, "setting", s.Set("augment", "wobble=3"), `augment "wobble=3": "wobble=3", wants flip`)
+	must(t, s.Set("augment", "flip"))
+	if got := s.Texts()["augment"]; got != "flip" {
+		t.Errorf("as text it is %q, want flip", got)
+	}
+	if _, given := (pollen.Spec{}).Texts()["augment"]; given {
+		t.Error("a specification without it has it as text")
+	}
+}
+
+func TestAugmentIsRefused(t *testing.T) {
+	flip := pollen.Augment{Flip: true}
+	for want, s := range map[string]pollen.Spec{
+		"augment: shift is -1 pixels, wants at least 0":       {Augment: pollen.Augment{Shift: -1}},
+		"augment: rotation is 200 degrees, wants 0 to 180":    {Augment: pollen.Augment{Rotation: 200}},
+		"augment: erase is 1 of the side":                     {Augment: pollen.Augment{Erase: 1}},
+		"augment does not apply to hmc: its test compares":    {Augment: flip, Method: methodOf(t, "hmc"), Epochs: 100},
+		"augment does not apply to mala: its test compares":   {Augment: flip, Method: methodOf(t, "mala")},
+		"augment does not apply to random-walk: its test":     {Augment: flip, Method: methodOf(t, "random-walk")},
+		"augment does not go with temperatures: swaps":        {Augment: flip, Temperatures: []float64{1, 2}},
+		"augment does not go with an anchor, which has the g": {Augment: flip, Anchor: 1},
+	} {
+		_, err := s.Resolve()
+		wantInvalid(t, want, err, want)
+	}
+	for want, a := range map[string]pollen.Augment{
+		"augment: shift is 12 pixels of images 12x12, wants fewer":     {Shift: 12},
+		"augment: erase is 0.03 of the side of images 12x12, wants at": {Erase: 0.03},
+	} {
+		_, err := pollen.Try(context.Background(), pollen.Spec{Network: "mlp-3", Batch: 20, Augment: a}, squares(t, 100, 4, 1), 1)
+		wantInvalid(t, want, err, want)
+	}
+}
+
+// Each change of the images makes another run, in which a chain is the same by itself and among
+// others. The batch may have all images.
+func TestAugmentedRuns(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	seen := map[string]string{}
+	for _, text := range []string{"", "flip", "shift=1", "rotation=5", "erase=0.3"} {
+		for _, method := range []string{"sgld", "adam"} {
+			spec := pollen.Spec{Network: "mlp-3", Method: methodOf(t, method), Batch: 100, Epochs: 20, Chains: 2, Seed: 3}
+			if text != "" {
+				must(t, spec.Set("augment", text))
+			}
+			two := contents(t, fit(t, spec, data).Dir())
+			metrics := string(two[rundir.MetricsFile])
+			if other, ok := seen[metrics]; ok {
+				t.Errorf("%s with %q has the metrics of %s", method, text, other)
+			}
+			seen[metrics] = method + " with " + text
+			spec.Chains, spec.FirstChain = 1, 1
+			for name, content := range contents(t, fit(t, spec, data).Dir()) {
+				if strings.HasPrefix(name, "samples/") && string(content) != string(two[name]) {
+					t.Errorf("%s with %q: %s of a chain alone differs", method, text, name)
+				}
+			}
+		}
+	}
+}
+
+// Predictions use images as they are: the samples of an augmented run predict the same as those of
+// another run.
+func TestAugmentLeavesPredictions(t *testing.T) {
+	data := squares(t, 100, 4, 1)
+	spec := pollen.Spec{Network: "mlp-3", Batch: 20, Epochs: 8, Samples: 3, Seed: 3, Augment: pollen.Augment{Flip: true, Shift: 2, Rotation: 20, Erase: 0.4}}
+	run := fit(t, spec, trainOn(data))
+	if got := run.Manifest().Spec.Augment; got != spec.Augment {
+		t.Errorf("the manifest has %+v, want %+v", got, spec.Augment)
+	}
+	got, err := run.Predictions(context.Background(), data, nil)
+	must(t, err)
+
+	dir := filepath.Join(t.TempDir(), "plain")
+	must(t, os.CopyFS(dir, os.DirFS(run.Dir())))
+	manifest := readFile(t, dir, rundir.ManifestFile)
+	without := strings.Replace(manifest, `"augment": "`+spec.Augment.String()+`",`, "", 1)
+	if without == manifest {
+		t.Fatalf("no augment in the manifest %s", manifest)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, rundir.ManifestFile), []byte(resealed(t, without)), 0o644))
+	plain, err := pollen.Open(dir)
+	must(t, err)
+	want, err := plain.Predictions(context.Background(), data, nil)
+	must(t, err)
+	for i := range want.Probabilities {
+		if got.Probabilities[i] != want.Probabilities[i] {
+			t.Fatalf("probability %d is %v, want %v", i, got.Probabilities[i], want.Probabilities[i])
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package runtest
+
+import (
+	"cmp"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/mcmc"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// automatic fits by Auto, and returns the run and what was remarked.
+func automatic(t *testing.T, spec pollen.Spec, examples int, dir string, options ...pollen.Option) (run *pollen.Run, remarks string) {
+	t.Helper()
+	spec.Method, spec.Network = pollen.Auto{}, "mlp-5"
+	run, err := pollen.Fit(t.Context(), spec, trainOn(noisy(t, examples)), dir,
+		append(options, pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" }))...)
+	must(t, err)
+	return run, remarks
+}
+
+// TestAutoOnFewExamples: MCLMC with all of them, as if it had been asked for.
+func TestAutoOnFewExamples(t *testing.T) {
+	dir, spec := t.TempDir(), pollen.Spec{Epochs: 60, Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
+	run, remarks := automatic(t, spec, 80, filepath.Join(dir, "auto"), with(t, 1))
+	spec.Method, spec.Network = mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, "mlp-5"
+	asked, err := pollen.Fit(t.Context(), spec, trainOn(noisy(t, 80)), filepath.Join(dir, "asked"), with(t, 1))
+	must(t, err)
+	same(t, "samples", contents(t, filepath.Join(asked.Dir(), rundir.SamplesDir)), contents(t, filepath.Join(run.Dir(), rundir.SamplesDir)))
+	if got := run.Manifest().Spec; got.Method != spec.Method || got.Batch != 80 {
+		t.Errorf("the manifest has %s with batch %d", pollen.MethodText(got.Method), got.Batch)
+	}
+	if !strings.Contains(remarks, "chosen: mclmc:friction=0.01,energy-variance=2e-05 with all 80 examples at each step") {
+		t.Errorf("remarks are %q", remarks)
+	}
+}
+
+// TestAutoOnManyExamples: SGNHT at a rate that follows from the noise of a pilot, the same for all
+// parts of a run, which goes on after it was stopped.
+func TestAutoOnManyExamples(t *testing.T) {
+	const examples = 2100
+	dir, spec := t.TempDir(), pollen.Spec{Epochs: 40, BurnIn: new(20), Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
+	run, remarks := automatic(t, spec, examples, filepath.Join(dir, "whole"), with(t, 2))
+	chosen := run.Manifest().Spec
+	if _, ok := chosen.Method.(langevin.SGNHT); !ok || !strings.Contains(remarks, "chosen: sgnht:friction=0.05,") {
+		t.Fatalf("the manifest has %s, remarks are %q", pollen.MethodText(chosen.Method), remarks)
+	}
+	d, err := run.Diagnostics()
+	must(t, err)
+	most := 0.0
+	for _, layer := range d.Temperatures[1:] {
+		most = math.Max(most, float64(layer.GradientNoise))
+	}
+	if !(most > 4/8 && most < 2*4) {
+		t.Errorf("at the rate %v the noise is %.3g times the friction's in the end, wants about %v", chosen.Schedule, most, 4)
+	}
+
+	of := spec
+	of.FirstChain, of.Chains = 1, 1
+	part, _ := automatic(t, of, examples, filepath.Join(dir, "part"), with(t, 1))
+	if got := part.Manifest().Spec.Schedule; got != chosen.Schedule {
+		t.Errorf("a part of the run has %v, the whole one %v", got, chosen.Schedule)
+	}
+	total, err := pollen.Try(t.Context(), pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Epochs: 40, Seed: 3}, noisy(t, examples), 2, with(t, 1))
+	if err != nil || total != 840 {
+		t.Errorf("an estimate is of %d steps, error %v", total, err)
+	}
+
+	ctx, stop := stopAt(400)
+	again := spec
+	again.Network, again.Method = "mlp-5", pollen.Auto{}
+	stopped := filepath.Join(dir, "stopped")
+	if _, err := pollen.Fit(ctx, again, trainOn(noisy(t, examples)), stopped, with(t, 2), stop); err == nil {
+		t.Fatal("the run did not stop")
+	}
+	resumed, err := pollen.Resume(t.Context(), stopped, trainOn(noisy(t, examples)), with(t, 2))
+	must(t, err)
+	same(t, "samples", contents(t, filepath.Join(run.Dir(), rundir.SamplesDir)), contents(t, filepath.Join(resumed.Dir(), rundir.SamplesDir)))
+}
+
+// TestAutoRefuses what would have no effect, and data that no rate is small enough for.
+func TestAutoRefuses(t *testing.T) {
+	for want, spec := range map[string]pollen.Spec{
+		"schedule does not apply to auto": {Schedule: optimizers.Constant{Rate: 1}},
+		"cycles applies to":               {Cycles: 2},
+		"temperature is 0":                {Temperature: new(0.0)},
+		"burn-in-steps applies to":        {BurnInSteps: 3},
+	} {
+		spec.Method = pollen.Auto{}
+		_, err := spec.Resolve()
+		wantInvalid(t, want, err, want)
+	}
+	data := squares(t, 2100, 4, 1)
+	_, err := pollen.Fit(t.Context(), pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Batch: 2100}, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
+	wantInvalid(t, "all data", err, "auto: minibatches of 2100 from 2100 examples have no noise")
+	data.Std[0] = 1e-30
+	_, err = pollen.Fit(t.Context(), pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}}, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
+	wantError(t, "numbers without bounds", err, "auto", "computed a NaN or an infinity")
+}
+
+// What is wrong is found before the pilot.
+func TestAutoRefusesBeforeItsPilot(t *testing.T) {
+	data, dir := squares(t, 200, 4, 1), t.TempDir()
+	full := filepath.Join(dir, "full")
+	must(t, os.MkdirAll(filepath.Join(full, "other"), 0o755))
+	other := *squares(t, 40, 4, 2)
+	other.Height, other.Width = side/2, 2*side
+	for want, c := range map[string]struct {
+		change func(s *pollen.Spec, splits *datasets.Splits)
+		dir    string
+	}{
+		"full is not empty":               {func(*pollen.Spec, *datasets.Splits) {}, full},
+		`validation: pollen: squares has`: {func(_ *pollen.Spec, splits *datasets.Splits) { splits.Validation = squares(t, 40, 5, 1) }, ""},
+		"squares has images of 1x6x24":    {func(_ *pollen.Spec, splits *datasets.Splits) { splits.Test = &other }, ""},
+		"burn-in is 9 of 8 epochs":        {func(s *pollen.Spec, _ *datasets.Splits) { s.BurnIn = new(9) }, ""},
+		"500 samples in the 100 steps":    {func(s *pollen.Spec, _ *datasets.Splits) { s.Samples = 500 }, ""},
+		"augment: rotation is 400":        {func(s *pollen.Spec, _ *datasets.Splits) { s.Augment.Rotation = 400 }, ""},
+		"no noise to choose a rate by: wants a smaller batch": {func(s *pollen.Spec, _ *datasets.Splits) {
+			s.Batch, s.Subset, s.Augment.Flip = 80, 80, true
+		}, ""},
+	} {
+		spec, splits := pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Batch: 10, Epochs: 8}, trainOn(data)
+		c.change(&spec, splits)
+		remarks := ""
+		_, err := pollen.Fit(t.Context(), spec, splits, cmp.Or(c.dir, filepath.Join(dir, "run")), with(t, 1), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark }))
+		wantError(t, want, err, want)
+		if remarks != "" {
+			t.Errorf("%s: before that it remarked %q", want, remarks)
+		}
+	}
+}
+
+// MCLMC takes no augmentation: few examples, too, are then sampled in minibatches.
+func TestAutoWithAugmentation(t *testing.T) {
+	spec := pollen.Spec{Epochs: 20, BurnIn: new(10), Samples: 2, Augment: pollen.Augment{Flip: true}, Batch: 20}
+	run, remarks := automatic(t, spec, 80, filepath.Join(t.TempDir(), "run"), with(t, 1))
+	if got := run.Manifest().Spec; !strings.Contains(remarks, "chosen: sgnht:") || got.Batch != 20 || !got.Augment.Flip {
+		t.Errorf("remarks are %q, the manifest has %v", remarks, got.Texts())
+	}
+}

@@ -1,0 +1,61 @@
+package runtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/rundir"
+)
+
+// A run that another build goes on with says which steps that made, and a build whose steps are all
+// made again is forgotten.
+func TestContinuedByAnotherBuild(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	spec := pollen.Spec{Network: "mlp-3", Batch: 10, Epochs: 6, Samples: 4}
+	whole := fit(t, spec, data, with(t, 1))
+	if c := whole.Manifest().Continued; c != nil {
+		t.Errorf("a run by one build: %+v", c)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	ctx, stop := stopAt(20)
+	_, err := pollen.Fit(ctx, spec, data, dir, with(t, 1), stop)
+	var stopped *pollen.UnfinishedError
+	if !errors.As(err, &stopped) {
+		t.Fatalf("the run did not stop: %v", err)
+	}
+	path := filepath.Join(dir, rundir.ManifestFile)
+	must(t, os.WriteFile(path, []byte(resealed(t, strings.Replace(readFile(t, path), `"revision": "`, `"revision": "another, not `, 1))), 0o644))
+	on := func(last int) []pollen.Continued {
+		t.Helper()
+		ctx, stop := stopAt(last)
+		if _, err := pollen.Resume(ctx, dir, data, with(t, 1), stop); last < 60 && err == nil {
+			t.Fatal("the run did not stop")
+		}
+		m, err := pollen.ReadManifest(dir)
+		must(t, err)
+		return m.Continued
+	}
+	here := pollen.Continued{From: stopped.Made, Device: whole.Manifest().Device, Build: whole.Manifest().Build}
+	for _, last := range []int{35, 45} {
+		if diff := cmp.Diff([]pollen.Continued{here}, on(last)); diff != "" {
+			t.Errorf("stopped again after %d: %s", last, diff)
+		}
+	}
+	v, err := pollen.Verify(dir)
+	must(t, err)
+	note := fmt.Sprintf("note: the steps after %d were made by the build %s", here.From, here.Revision)
+	if text := v.String(); len(v.Damaged) > 0 || !strings.Contains(text, note) {
+		t.Error(text)
+	}
+
+	if got := on(60); len(got) != 1 {
+		t.Errorf("what was written: %+v", got)
+	}
+}

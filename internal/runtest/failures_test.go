@@ -1,0 +1,399 @@
+package runtest
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// quick is a run of 10 steps.
+func quick() pollen.Spec { return pollen.Spec{Network: "mlp-3", Batch: 20, Epochs: 2, Samples: 2} }
+
+// A run whose numbers overflow says where, keeps the samples before, and comes to the same end
+// again.
+func TestNotFinite(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	spec := pollen.Spec{Network: "mlp-3", Batch: 10, Epochs: 20, BurnIn: new(0), Samples: 20, Chains: 2}
+	var err error
+	spec.Schedule, err = optimizers.ParseSchedule("step:0.05,1e30,100")
+	must(t, err)
+	dir := filepath.Join(t.TempDir(), "run")
+	_, err = pollen.Fit(context.Background(), spec, data, dir)
+	for _, what := range []string{"fit", "resumed"} {
+		var unfinished *pollen.UnfinishedError
+		var at *graph.NotFinite
+		if !errors.As(err, &unfinished) || !errors.As(err, &at) {
+			t.Fatalf("%s: error %v, want Unfinished by a NotFinite", what, err)
+		}
+		if unfinished.Made != 100 || unfinished.Steps != 200 || unfinished.Samples != 20 || at.Step < 100 || at.Step > 102 {
+			t.Errorf("%s: %+v at %+v, want 100 of 200 steps and 20 samples", what, unfinished, at)
+		}
+		wantError(t, what, err, dir+" stopped after 100 of 200 steps, 20 samples kept: ", "computed a NaN or an infinity in ")
+		run, opening := pollen.Open(dir)
+		must(t, opening)
+		files, opening := run.Samples()
+		if opening != nil || len(files) != 20 || !strings.HasSuffix(files[19], "chain00001-step000000100.safetensors") {
+			t.Errorf("%s: samples %v (%v)", what, files, opening)
+		}
+		if _, err := run.Assess(context.Background(), data.Train, nil); err != nil {
+			t.Errorf("%s: what was kept does not predict: %v", what, err)
+		}
+		_, err = pollen.Resume(context.Background(), dir, data)
+	}
+
+	// From the first step on there is no sample.
+	spec.Schedule = optimizers.Constant{Rate: 1e10}
+	early := filepath.Join(t.TempDir(), "early")
+	_, err = pollen.Fit(context.Background(), spec, data, early)
+	var unfinished *pollen.UnfinishedError
+	if !errors.As(err, &unfinished) || unfinished.Made != 0 || unfinished.Samples != 0 {
+		t.Errorf("error %v, want Unfinished after no step", err)
+	}
+	run, err := pollen.Open(early)
+	must(t, err)
+	_, err = run.Predict(context.Background(), data.Train)
+	wantError(t, "prediction without samples", err, "predict: "+early+" has no samples yet")
+}
+
+// A context that has ended makes a folder from which the run can go on.
+func TestEndedContext(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	ended, end := context.WithCancel(context.Background())
+	end()
+	dir := filepath.Join(t.TempDir(), "run")
+	_, err := pollen.Fit(ended, quick(), data, dir)
+	var unfinished *pollen.UnfinishedError
+	if !errors.As(err, &unfinished) || unfinished.Made != 0 || !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want Unfinished", err)
+	}
+	_, err = pollen.Resume(context.Background(), dir, data)
+	must(t, err)
+	same(t, "resumed", contents(t, fit(t, quick(), data).Dir()), contents(t, dir))
+
+	// It may end while the run is calibrated: then all steps are made.
+	calibrated := &datasets.Splits{Train: data.Train, Validation: squares(t, 40, 4, 2)}
+	ctx, stop := context.WithCancel(context.Background())
+	dir = filepath.Join(t.TempDir(), "run")
+	_, err = pollen.Fit(ctx, quick(), calibrated, dir, pollen.WithObserver(func(e pollen.Event) {
+		if e.Task == "predict" {
+			stop()
+		}
+	}))
+	if !errors.As(err, &unfinished) || unfinished.Made != 10 || unfinished.Steps != 10 || !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want Unfinished", err)
+	}
+	run, err := pollen.Resume(context.Background(), dir, calibrated)
+	must(t, err)
+	if _, err := run.Calibration(); err != nil {
+		t.Error(err)
+	}
+	_, err = run.Predict(ended, data.Train)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a prediction without time: error %v", err)
+	}
+}
+
+func TestDirs(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	_, err := pollen.Fit(context.Background(), quick(), data, dir)
+	wantError(t, "a folder with a file", err, "run directory "+dir+" is not empty")
+	for _, place := range []string{file, filepath.Join(file, "run")} {
+		_, err = pollen.Fit(context.Background(), quick(), data, place)
+		wantError(t, place, err, "pollen: run directory: ", "not a directory")
+	}
+	empty := filepath.Join(dir, "empty")
+	must(t, os.Mkdir(empty, 0o755))
+	_, err = pollen.Fit(context.Background(), quick(), data, empty)
+	must(t, err)
+	_, err = pollen.Fit(context.Background(), quick(), data, empty)
+	wantError(t, "a run's folder", err, "is not empty")
+
+	for _, place := range []string{dir, file, filepath.Join(dir, "nowhere")} {
+		_, opening := pollen.Open(place)
+		_, resuming := pollen.Resume(context.Background(), place, data)
+		for _, err := range []error{opening, resuming} {
+			var not *pollen.NotARunError
+			if !errors.As(err, &not) || not.Dir != place || not.Unwrap() == nil {
+				t.Errorf("%s: error %v, want NotARun", place, err)
+			}
+			wantError(t, place, err, place+" is not the directory of a run: ")
+		}
+	}
+}
+
+// The files in a run's folder may be damaged.
+func TestDamagedRuns(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	whole := fit(t, quick(), data)
+	manifest := readFile(t, whole.Dir(), rundir.ManifestFile)
+	damaged := func(t *testing.T, name, content string) string {
+		dir := filepath.Join(t.TempDir(), "run")
+		must(t, os.CopyFS(dir, os.DirFS(whole.Dir())))
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
+		return dir
+	}
+	for content, want := range map[string]string{
+		manifest[:100]: "unexpected end of JSON",
+		"":             "unexpected end of JSON",
+		"[]":           "pollen: manifest: ",
+		strings.Replace(manifest, `"epochs": 2`, `"epochs": 3`, 1):                               "it was changed: its SHA-256 is ",
+		strings.Replace(manifest, `"sha256": "`, `"sha257": "`, 1):                               "it has no checksum",
+		resealed(t, strings.Replace(manifest, `"format": 1`, `"format": 5`, 1)):                  "format must be 1, got 5: ",
+		resealed(t, strings.Replace(manifest, `"format": 1`, `"format": -1`, 1)):                 "format must be 1, got -1: ",
+		resealed(t, strings.Replace(manifest, `"method": "sgld"`, `"method": "dance"`, 1)):       `no method "dance"`,
+		resealed(t, strings.Replace(manifest, `"batch": 20`, `"dance": 20`, 1)):                  `no setting "dance"`,
+		resealed(t, strings.Replace(manifest, `"epochs": 2`, `"epochs": -2`, 1)):                 "epochs is -2, wants at least 1",
+		resealed(t, strings.Replace(manifest, `"burn-in": 1`, `"burn-in": 2`, 1)):                "burn-in is 2 of 2 epochs",
+		resealed(t, strings.Replace(manifest, `"size": 100`, `"size": -100`, 1)):                 "size must be at least 1, got -100",
+		resealed(t, strings.Replace(manifest, `"channels": 1`, `"channels": 0`, 1)):              "got 0x12x12",
+		resealed(t, strings.Replace(manifest, `"height": 12`, `"height": -12`, 1)):               "got 1x-12x12",
+		resealed(t, strings.Replace(manifest, `"mean": [`, `"mean": [1, `, 1)):                   "manifest: ",
+		resealed(t, strings.Replace(manifest, `"std": [`, `"std": [0, `, 1)):                     "manifest: ",
+		resealed(t, strings.Replace(manifest, `"classNames": [`, `"classNames": [], "x": [`, 1)): "manifest: ",
+		`{"format": 2}`:  "format must be 1, got 2: ",
+		`{"config": {}}`: "no format, must be 1: ",
+	} {
+		dir := damaged(t, rundir.ManifestFile, content)
+		_, err := pollen.Open(dir)
+		wantError(t, content[:min(len(content), 40)], err, want, rundir.ManifestFile)
+		wantDamaged(t, err, filepath.Join(dir, rundir.ManifestFile))
+	}
+
+	// The checkpoint before takes the place of a damaged one; if there is none, that is an error.
+	checkpoint := readFile(t, whole.Dir(), rundir.CheckpointFile)
+	for _, content := range []string{"", checkpoint[:100], checkpoint[:len(checkpoint)-1], strings.Replace(checkpoint, "chain0", "chain1", 1)} {
+		dir := damaged(t, rundir.CheckpointFile, content)
+		var remarks []string
+		_, err := pollen.Resume(context.Background(), dir, data, pollen.WithObserver(func(e pollen.Event) { remarks = append(remarks, e.Remark) }))
+		must(t, err)
+		same(t, "from the checkpoint before", contents(t, whole.Dir()), contents(t, dir))
+		text := strings.Join(remarks, "; ")
+		if !strings.Contains(text, rundir.CheckpointFile) || !strings.Contains(text, "continuing from the checkpoint before, after 9 steps") {
+			t.Errorf("remarks %q", text)
+		}
+		if got := readFile(t, dir, rundir.DamagedCheckpoint); got != content {
+			t.Error("the damaged checkpoint was not put aside")
+		}
+		dir = damaged(t, rundir.CheckpointFile, content)
+		must(t, os.WriteFile(filepath.Join(dir, rundir.OlderCheckpoint), []byte(content), 0o644))
+		_, err = pollen.Resume(context.Background(), dir, data)
+		wantError(t, "damaged checkpoints", err, "checkpoint: ")
+		wantDamaged(t, err, filepath.Join(dir, rundir.CheckpointFile))
+	}
+	dir := damaged(t, rundir.CheckpointFile, "")
+	must(t, os.RemoveAll(filepath.Join(dir, filepath.Dir(rundir.CheckpointFile))))
+	_, err := pollen.Resume(context.Background(), dir, data)
+	wantError(t, "no checkpoint", err, "no checkpoint to resume from: ")
+
+	dir = damaged(t, "samples/chain00000-step000000010.safetensors", "not one")
+	run, err := pollen.Open(dir)
+	must(t, err)
+	_, err = run.Predict(context.Background(), data.Train)
+	wantDamaged(t, err, filepath.Join(dir, "samples/chain00000-step000000010.safetensors"))
+	if strings.Count(err.Error(), dir) != 1 {
+		t.Errorf("%v: wants the path once", err)
+	}
+	must(t, os.RemoveAll(filepath.Join(dir, rundir.SamplesDir)))
+	_, err = run.Predict(context.Background(), data.Train)
+	wantError(t, "no samples", err, "no such file")
+
+	dir = damaged(t, rundir.CalibrationFile, "{")
+	run, err = pollen.Open(dir)
+	must(t, err)
+	_, predicting := run.Predict(context.Background(), data.Train)
+	_, assessing := run.Assess(context.Background(), data.Train, nil)
+	wantError(t, "a damaged calibration", predicting, rundir.CalibrationFile)
+	wantError(t, "a damaged calibration", assessing, rundir.CalibrationFile)
+
+	// Without a damaged or missing calibration there are answers, without sets.
+	calibrated := fit(t, quick(), &datasets.Splits{Train: data.Train, Validation: squares(t, 40, 4, 2)})
+	must(t, os.Remove(filepath.Join(calibrated.Dir(), rundir.CalibrationFile)))
+	_, err = calibrated.Predict(context.Background(), data.Train)
+	wantDamaged(t, err, filepath.Join(calibrated.Dir(), rundir.CalibrationFile))
+	for _, run := range []*pollen.Run{run, calibrated} {
+		remarks := ""
+		without := run.With(pollen.WithoutDamaged(), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark }))
+		answers, err := without.Predict(context.Background(), data.Train)
+		must(t, err)
+		if answers[0].PredictionSet != nil || answers[0].InDistribution != nil || !strings.Contains(remarks, "continuing without the calibration: no prediction sets") {
+			t.Errorf("%+v, remarks %q", answers[0], remarks)
+		}
+		_, err = without.Assess(context.Background(), data.Train, nil)
+		must(t, err)
+	}
+}
+
+// Data that are not a run's own.
+func TestResumeOnOtherData(t *testing.T) {
+	data := squares(t, 100, 4, 1)
+	run := fit(t, quick(), trainOn(data))
+	changed := func(change func(d *datasets.Dataset)) *datasets.Dataset {
+		d := *data
+		change(&d)
+		return &d
+	}
+	for what, other := range map[string]*datasets.Dataset{
+		"other noise":   squares(t, 100, 4, 2),
+		"fewer":         changed(func(d *datasets.Dataset) { *d = *squares(t, 96, 4, 1) }),
+		"another label": changed(func(d *datasets.Dataset) { d.Labels = append([]int32{3}, d.Labels[1:]...) }),
+		"another shape": changed(func(d *datasets.Dataset) { d.Height, d.Width = 6, 24 }),
+		"channels": changed(func(d *datasets.Dataset) {
+			d.Channels, d.Width = 2, 6
+			d.Mean, d.Std = []float64{0, 0}, []float64{1, 1}
+		}),
+		"another mean":     changed(func(d *datasets.Dataset) { d.Mean = []float64{0.25} }),
+		"other deviations": changed(func(d *datasets.Dataset) { d.Std = []float64{0.25} }),
+		"class names":      changed(func(d *datasets.Dataset) { d.ClassNames = []string{"1", "0", "2", "3"} }),
+		"a class more":     changed(func(d *datasets.Dataset) { d.ClassNames, d.Classes = []string{"0", "1", "2", "3", "4"}, 5 }),
+	} {
+		_, err := pollen.Resume(context.Background(), run.Dir(), trainOn(other))
+		wantInvalid(t, what, err, "resume "+run.Dir()+": the data squares are not those of the run")
+	}
+	for _, none := range []*datasets.Splits{nil, {}} {
+		_, err := pollen.Resume(context.Background(), run.Dir(), none)
+		wantInvalid(t, "no data", err, "resume: no data to train on")
+		_, err = pollen.Fit(context.Background(), quick(), none, t.TempDir())
+		wantInvalid(t, "no data", err, "fit: no data to train on")
+	}
+	// The same images under another name are the same data.
+	renamed := changed(func(d *datasets.Dataset) { d.Name = "other" })
+	if _, err := pollen.Resume(context.Background(), run.Dir(), trainOn(renamed)); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is wrong with data is found before there is a folder.
+func TestInvalidData(t *testing.T) {
+	changed := func(change func(d *datasets.Dataset)) *datasets.Dataset {
+		d := *squares(t, 100, 4, 1)
+		change(&d)
+		return &d
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	refused := func(want string, spec pollen.Spec, data *datasets.Splits) {
+		t.Helper()
+		_, err := pollen.Fit(context.Background(), spec, data, dir)
+		wantInvalid(t, want, err, want)
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Fatalf("%s: there is a folder (%v)", want, err)
+		}
+	}
+	for want, data := range map[string]*datasets.Dataset{
+		"no labels":           changed(func(d *datasets.Dataset) { d.Labels = nil }),
+		"label 0 is 4":        changed(func(d *datasets.Dataset) { d.Labels[0] = 4 }),
+		"label 0 is -1":       changed(func(d *datasets.Dataset) { d.Labels[0] = -1 }),
+		"3 class names, want": changed(func(d *datasets.Dataset) { d.ClassNames = d.ClassNames[:3] }),
+		"bytes of images":     changed(func(d *datasets.Dataset) { d.Images = d.Images[1:] }),
+		"deviation 0 in":      changed(func(d *datasets.Dataset) { d.Std = []float64{0} }),
+		"mean NaN in":         changed(func(d *datasets.Dataset) { d.Mean = []float64{math.NaN()} }),
+		"1 class, wants":      squares(t, 100, 1, 1),
+	} {
+		refused(want, quick(), trainOn(data))
+		if want != "1 class, wants" {
+			refused(want, quick(), &datasets.Splits{Train: squares(t, 100, 4, 1), Validation: data})
+		}
+	}
+	good := trainOn(squares(t, 100, 4, 1))
+	refused("squares has images of 1x6x24, wants the 1x12x12", quick(), &datasets.Splits{
+		Train: good.Train, Validation: changed(func(d *datasets.Dataset) { d.Height, d.Width = 6, 24 })})
+	refused(`validation: pollen: squares has a class "4", which `, quick(), &datasets.Splits{Train: good.Train, Validation: squares(t, 40, 5, 1)})
+	refused("subset of 101 from the 100 examples of squares", pollen.Spec{Subset: 101}, good)
+	refused("batch of 101 from 100 examples", pollen.Spec{Batch: 101}, good)
+	refused("100 samples in the 5 steps after burn-in", pollen.Spec{Batch: 20, Epochs: 2, Samples: 100}, good)
+	refused("burn-in is 10 of 10 steps, wants fewer", pollen.Spec{Batch: 20, Epochs: 2, BurnInSteps: 10}, good)
+	refused("epochs are 1e+08 steps, wants at most", pollen.Spec{Batch: 20, Epochs: 20000000}, good)
+	refused("40 states that swag collects in the 5 steps after burn-in", pollen.Spec{Batch: 20, Epochs: 2, Method: pollen.SWAG{Rank: 20}}, good)
+	refused("mala evaluates all data at each step: wants batch 100, which is all examples, got 20", pollen.Spec{Batch: 20, Method: methodOf(t, "mala")}, good)
+	refused(`no network "dance"; there are lenet,`, pollen.Spec{Network: "dance", Samples: 1}, good)
+	refused("width \"0\"", pollen.Spec{Network: "mlp-0", Samples: 1}, good)
+	refused("output has shape [B 7], wants [B 4]; the last layer is linear1",
+		pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 7}}, Batch: 20, Epochs: 2, Samples: 2}, good)
+	refused("no linear layer after another", pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}},
+		Method: pollen.Dropout{Rate: 0.5}, Batch: 20}, good)
+	refused("the network ends in layers.ReLU, wants a linear layer", pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}, layers.ReLU{}},
+		Method: pollen.LaplaceApproximation{}, Batch: 20}, good)
+	refused("laplace: a prior is not Gaussian", pollen.Spec{Method: pollen.LaplaceApproximation{}, Batch: 20, Prior: new(langevin.Laplace(0.1))}, good)
+	many := squares(t, 10001, 4, 1)
+	refused("10001 examples are too many: wants a subset of at most 10000", pollen.Spec{Method: methodOf(t, "mala"), Batch: 10001}, trainOn(many))
+}
+
+// A disk that takes no more files ends the run and spoils nothing. A file in place of a folder
+// imitates what no user may write to.
+func TestFullDisk(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	spec := quick()
+	spec.Epochs, spec.Samples = 8, 5
+	whole := fit(t, spec, data)
+	dir := filepath.Join(t.TempDir(), "run")
+	place := filepath.Join(dir, rundir.SamplesDir)
+	_, err := pollen.Fit(context.Background(), spec, data, dir, pollen.WithObserver(func(e pollen.Event) {
+		if _, err := os.Stat(place + "-before"); err != nil && e.Done >= 30 {
+			os.Rename(place, place+"-before")
+			os.WriteFile(place, nil, 0o644)
+		}
+	}))
+	var unfinished *pollen.UnfinishedError
+	if !errors.As(err, &unfinished) {
+		t.Fatalf("error %v, want Unfinished", err)
+	}
+	wantError(t, "samples in a file", err, "samples: bank: ")
+	must(t, os.Remove(place))
+	must(t, os.Rename(place+"-before", place))
+	run, err := pollen.Open(dir)
+	must(t, err)
+	files, err := run.Samples()
+	if err != nil || len(files) != unfinished.Samples || len(files) == 0 {
+		t.Errorf("%d samples (%v), and the error says %d", len(files), err, unfinished.Samples)
+	}
+	_, err = pollen.Resume(context.Background(), dir, data)
+	must(t, err)
+	same(t, "resumed with room", contents(t, whole.Dir()), contents(t, dir))
+
+	// At the beginning there is no half-made folder left.
+	if os.Getuid() != 0 {
+		closed := filepath.Join(t.TempDir(), "closed")
+		must(t, os.Mkdir(closed, 0o500))
+		if _, err := pollen.Fit(context.Background(), spec, data, filepath.Join(closed, "run")); err == nil {
+			t.Error("no error in a folder that is closed")
+		}
+	}
+}
+
+// No goroutine stays, whatever the outcome of a call.
+func TestNoGoroutineStays(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	before := runtime.NumGoroutine()
+	run := fit(t, quick(), data)
+	_, err := run.Predict(context.Background(), data.Train)
+	must(t, err)
+	ctx, stop := stopAt(1)
+	pollen.Fit(ctx, pollen.Spec{Network: "mlp-3", Batch: 5, Epochs: 20}, data, filepath.Join(t.TempDir(), "stopped"), stop)
+	pollen.Fit(context.Background(), pollen.Spec{Network: "mlp-3", Schedule: optimizers.Constant{Rate: 1e10}}, data, filepath.Join(t.TempDir(), "nan"))
+	pollen.Fit(context.Background(), pollen.Spec{Network: "dance"}, data, filepath.Join(t.TempDir(), "none"))
+	deadline := time.Now().Add(5 * time.Second)
+	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		stacks := make([]byte, 1<<16)
+		t.Errorf("%d goroutines, %d before:\n%s", after, before, stacks[:runtime.Stack(stacks, true)])
+	}
+}

@@ -1,0 +1,237 @@
+package runtest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// What a run says of the chains' predictions is what its samples say, drawn as often; validation
+// data come before test data.
+func TestMixingOfPredictions(t *testing.T) {
+	train, held, other := squares(t, 100, 4, 1), squares(t, 30, 4, 2), squares(t, 20, 4, 3)
+	spec := pollen.Spec{
+		Network: "mlp-3", Method: methodOf(t, "sgld"), Schedule: optimizers.Constant{Rate: 0.05}, Batch: 10, Epochs: 260, Chains: 2,
+		BurnInSteps: 1000, Thinning: 100,
+	}
+	for _, splits := range []datasets.Splits{{Train: train, Test: held}, {Train: train, Validation: held, Test: other}} {
+		run, err := pollen.Fit(context.Background(), spec, &splits, t.TempDir()+"/run")
+		must(t, err)
+		d, err := run.Diagnostics()
+		must(t, err)
+		if d.Predicted == nil || d.Predicted.Images != held.Len() || d.Predicted.Values != 16 {
+			t.Fatalf("watched %+v, wants %d images and 16 values", d.Predicted, held.Len())
+		}
+		probabilities := map[int][][]float32{} // by chain
+		files, err := run.Samples()
+		must(t, err)
+		at := 0
+		_, err = run.Predictions(context.Background(), held, func(p []float32, _ float64) error {
+			chain := 0
+			if strings.Contains(files[at], "chain00001") {
+				chain = 1
+			}
+			at++
+			probabilities[chain] = append(probabilities[chain], slices.Clone(p))
+			return nil
+		})
+		must(t, err)
+		if len(probabilities[0]) != 16 || len(probabilities[1]) != 16 {
+			t.Fatalf("%d and %d samples of chains: %v", len(probabilities[0]), len(probabilities[1]), files[:3])
+		}
+		var rHats []float64
+		for i := range held.Len() {
+			first := probabilities[0][0][i*4:][:4]
+			class := slices.Index(first, slices.Max(first))
+			traces := make([][]float64, 2)
+			for chain := range traces {
+				for _, p := range probabilities[chain] {
+					traces[chain] = append(traces[chain], float64(p[i*4+class]))
+				}
+			}
+			rHat, err := diagnostics.SplitRHat(traces)
+			must(t, err)
+			rHats = append(rHats, rHat)
+		}
+		slices.Sort(rHats)
+		if want := rHats[28]; !(math.Abs(float64(d.Predicted.RHat)-want) < 1e-9) { // 29 of 30 are at most that
+			t.Errorf("split R-hat %v, the samples' is %v", d.Predicted.RHat, want)
+		}
+		if !(d.Predicted.BulkESS > 1 && d.Predicted.BulkESS < 200 && d.Predicted.TailESS > 1) {
+			t.Errorf("effective sample sizes %+v of 32 values", d.Predicted)
+		}
+	}
+	run := fit(t, spec, trainOn(train))
+	if d, err := run.Diagnostics(); err != nil || d.Predicted != nil {
+		t.Errorf("nothing is held out, and yet %+v (%v)", d.Predicted, err)
+	}
+	wrong := squares(t, 20, 4, 3)
+	wrong.Width, wrong.Height = wrong.Width*2, wrong.Height/2
+	_, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: train, Test: wrong}, t.TempDir()+"/run")
+	if err == nil || !strings.Contains(err.Error(), "wants the") {
+		t.Errorf("test images of another shape: error %v", err)
+	}
+}
+
+// The estimate of what minibatches add to the temperature is h Var(gU)/(2T) of softmax regression,
+// whose gradients are (p - y) x, over the friction; on all data there is none.
+func TestHeating(t *testing.T) {
+	const size, batch, rate, temperature = 40, 5, 0.02, 0.5
+	data := squares(t, size, 4, 1)
+	of := func(method string, batch int) (*pollen.Run, pollen.Temperature) {
+		spec := pollen.Spec{
+			Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}}, Method: methodOf(t, method), Temperature: new(temperature),
+			Schedule: optimizers.Constant{Rate: rate}, Batch: batch, Epochs: 20, Samples: 1,
+		}
+		run := fit(t, spec, trainOn(data))
+		d, err := run.Diagnostics()
+		must(t, err)
+		if len(d.Temperatures) != 2 || d.Temperatures[0].Weights != d.Temperatures[1].Weights || d.Temperatures[0].Weights != 4*data.ImageSize()+4 {
+			t.Fatalf("%s: temperatures %+v", method, d.Temperatures)
+		}
+		return run, d.Temperatures[1]
+	}
+	for method, friction := range map[string]float64{"sgld": 1, "sghmc:friction=0.1": 0.1, "sgnht:friction=0.2": 0.2} {
+		run, got := of(method, batch)
+		m := run.Manifest()
+		predictions, err := run.Predictions(context.Background(), data, nil) // by the one sample, the last state
+		must(t, err)
+		var variance float64 // of the mean gradient of a minibatch, mean over the elements
+		for k := range 4 {
+			for j := range data.ImageSize() + 1 {
+				sum, squares := 0.0, 0.0
+				for i := range size {
+					g := predictions.Probabilities[i*4+k]
+					if int(data.Labels[i]) == k {
+						g--
+					}
+					if j < data.ImageSize() { // else the bias
+						g *= (float64(data.Image(i)[j])/255 - m.Data.Mean[0]) / m.Data.Std[0]
+					}
+					sum, squares = sum+g, squares+g*g
+				}
+				variance += (squares - sum*sum/size) / (size - 1) / batch * (1 - batch/float64(size)) / float64(got.Weights)
+			}
+		}
+		want := rate / size / friction * size * size * variance / (2 * temperature)
+		if !(math.Abs(float64(got.GradientNoise)/want-1) < 0.25) {
+			t.Errorf("%s: the estimate is %v, want about %v", method, got.GradientNoise, want)
+		}
+		equilibrium := got.Kinetic
+		if friction == 1 {
+			equilibrium = temperature * (1 + got.GradientNoise)
+		}
+		if want := got.Configurational - equilibrium; !(math.Abs(float64(got.Drift-want)) < 1e-12) {
+			t.Errorf("%s: the drift is %v, want %v", method, got.Drift, want)
+		}
+	}
+	if _, all := of("sgld", size); !(math.Abs(float64(all.GradientNoise)) < 1e-9) {
+		t.Errorf("on all data it is %v", all.GradientNoise)
+	}
+}
+
+func TestEquilibriumInWords(t *testing.T) {
+	none := pollen.Number(math.NaN())
+	of := func(layer string, weights int, temperature, standardError, kinetic, heating pollen.Number) pollen.Temperature {
+		return pollen.Temperature{Layer: layer, Weights: weights, Configurational: temperature, StandardError: standardError, Kinetic: kinetic, GradientNoise: heating}
+	}
+	for want, layers := range map[string][]pollen.Temperature{
+		"100 % of the weights are in equilibrium, within 5 % of T = 1.":                               {of("a", 10, 1.04, 0.01, 1, 0.3)},
+		"90 % of the weights are in equilibrium, within 5 % of T = 1; in too short a run to tell: b.": {of("a", 90, 1, 0.01, 1, 0), of("b", 10, 1.2, 0.2, 1, 0)},
+		"99 % of the weights are in equilibrium, within 5 % of T = 1; still growing: a.":              {of("a", 1, 0.2, 0.01, 1, 0), of("b", 998, 1, 0.01, 1, 0)},
+		"0 % of the weights are in equilibrium, within 5 % of T = 1; still growing: a (the scale of the logits still grows).": {
+			of("a", 1, 0.2, 0.01, none, 0.5)},
+		"0 % of the weights are in equilibrium, within 5 % of T = 1; still shrinking: a (the scale of the logits still shrinks).": {
+			of("a", 1, 1.5, 0.01, 1.01, 0.5)},
+		"0 % of the weights are in equilibrium, within 5 % of T = 1; heated by the noise of minibatches: a, b, c.": {
+			of("a", 1, 1.5, 0.01, 1.4, 0), of("b", 1, 1.2, 0.01, none, 0.2), of("c", 1, 1.01, 0.01, 1.1, 0)},
+		"": {of("a", 1, none, none, none, none)},
+	} {
+		d := pollen.Diagnostics{Temperatures: append([]pollen.Temperature{{Layer: "all"}}, layers...)}
+		if got, all := d.Equilibrium(1); got != want || all != strings.HasPrefix(want, "100 %") {
+			t.Errorf("%+v: %q, want %q; all: %t", layers, got, want, all)
+		}
+	}
+	heated := pollen.Diagnostics{Temperatures: []pollen.Temperature{{}, of("a", 1, 1, 0.01, 1, 0)}, Predictions: &pollen.Measured{Value: 8.04, StandardError: 1.71}}
+	want := "100 % of the weights are in equilibrium, within 5 % of T = 1; what predictions depend on is at T = 8 ± 2."
+	if got, _ := heated.Equilibrium(1); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	deep := pollen.Diagnostics{Temperatures: []pollen.Temperature{{}}}
+	for i := range 9 {
+		deep.Temperatures = append(deep.Temperatures, of(fmt.Sprint("conv", i+1), 1, 0.5, 0.01, 1, 0))
+	}
+	want = "0 % of the weights are in equilibrium, within 5 % of T = 1; still growing: conv1, conv2, conv3, conv4 and 5 other layers" +
+		" (the scale of the logits still grows)."
+	if got, _ := deep.Equilibrium(1); got != want {
+		t.Errorf("of many layers: %q, want %q", got, want)
+	}
+	d := pollen.Diagnostics{Temperatures: []pollen.Temperature{{}, of("a", 1, 1.5, 0.01, 1, 0)}}
+	if got, all := d.Equilibrium(0); got != "" || all {
+		t.Errorf("at temperature 0: %q, in equilibrium: %t", got, all)
+	}
+}
+
+// A run that was stopped and resumed has seen as much of its chains' predictions as one that was
+// not; with other held-out images, it says so, and begins to look anew.
+func TestMixingOfAResumedRun(t *testing.T) {
+	splits := datasets.Splits{Train: squares(t, 100, 4, 1), Test: squares(t, 30, 4, 2)}
+	spec := pollen.Spec{
+		Network: "mlp-3", Method: methodOf(t, "sgnht"), Schedule: optimizers.Constant{Rate: 0.005}, Batch: 10, Epochs: 200, Chains: 2,
+		BurnInSteps: 300, Thinning: 240,
+	}
+	whole, err := pollen.Fit(context.Background(), spec, &splits, t.TempDir()+"/run")
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	dir := t.TempDir() + "/run"
+	_, err = pollen.Fit(ctx, spec, &splits, dir, pollen.WithObserver(func(e pollen.Event) {
+		if e.Done > 800 {
+			cancel()
+		}
+	}))
+	if err == nil {
+		t.Fatal("the run was not stopped")
+	}
+	stopped := func(name string) string {
+		copied := filepath.Join(t.TempDir(), name)
+		must(t, os.CopyFS(copied, os.DirFS(dir)))
+		return copied
+	}
+	want, err := whole.Diagnostics()
+	must(t, err)
+	const other = "the held-out images are not those that chains were watched on before"
+	for _, c := range []struct {
+		dir     string
+		test    *datasets.Dataset
+		differs bool
+	}{
+		{stopped("same"), splits.Test, false},
+		{stopped("other"), squares(t, 30, 4, 3), true},
+		{stopped("fewer"), squares(t, 20, 4, 2), true},
+	} {
+		remarks := ""
+		resumed, err := pollen.Resume(context.Background(), c.dir, &datasets.Splits{Train: splits.Train, Test: c.test},
+			pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark }))
+		must(t, err)
+		got, err := resumed.Diagnostics()
+		must(t, err)
+		if want.Predicted == nil || want.Predicted.Values < 8 || got.Predicted == nil || (*got.Predicted != *want.Predicted) != c.differs {
+			t.Errorf("%s: resumed: %+v, never stopped: %+v", c.dir, got.Predicted, want.Predicted)
+		}
+		if strings.Contains(remarks, other) != c.differs || c.differs && got.Predicted.Values >= want.Predicted.Values {
+			t.Errorf("%s: %d values, remarks %q", c.dir, got.Predicted.Values, remarks)
+		}
+	}
+}

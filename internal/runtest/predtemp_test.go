@@ -1,0 +1,94 @@
+package runtest
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// noisy are squares of which every third may have a wrong label, so that gradients stay noisy.
+func noisy(t *testing.T, n int) *datasets.Dataset {
+	data := squares(t, n, 4, 1)
+	for i := 0; i < n; i += 3 {
+		data.Labels[i] = int32(i / 3 * 7 % 4)
+	}
+	return data
+}
+
+// softmaxRegression is of a method at that temperature.
+func softmaxRegression(t *testing.T, method string, temperature float64) pollen.Spec {
+	return pollen.Spec{
+		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}}, Method: methodOf(t, method), Temperature: new(temperature),
+		Prior: new(langevin.Gaussian(0.1)), Schedule: optimizers.Constant{Rate: 0.05},
+	}
+}
+
+// TestTemperatureOfPredictions: steps with all data have the requested one; with minibatches it is
+// far above, also where a thermostat keeps that of the weights.
+func TestTemperatureOfPredictions(t *testing.T) {
+	const size, temperature = 200, 0.2
+	data := noisy(t, size)
+	of := func(method string, batch, epochs int) *pollen.Diagnostics {
+		spec := softmaxRegression(t, method, temperature)
+		spec.Batch, spec.Epochs, spec.Chains, spec.Samples = batch, epochs, 4, 40
+		d, err := fit(t, spec, trainOn(data)).Diagnostics()
+		must(t, err)
+		if d.Predictions == nil {
+			t.Fatalf("%s: not measured", method)
+		}
+		t.Logf("%s, minibatches of %d: %.3g ± %.2g, of the weights %.3g",
+			method, batch, d.Predictions.Value, d.Predictions.StandardError, d.Temperatures[0].Configurational)
+		return d
+	}
+	for _, method := range []string{"sghmc:friction=0.1", "sgnht:friction=0.1,coupling=0.01"} {
+		right, heated := of(method, size, 3000).Predictions, of(method, 5, 320)
+		if off := math.Abs(float64(right.Value) - temperature); !(off < 4*float64(right.StandardError)) || !(right.StandardError < 0.25*temperature) {
+			t.Errorf("%s: with all data it is %.3g ± %.2g, want %v", method, right.Value, right.StandardError, temperature)
+		}
+		if p := heated.Predictions; !(p.Value > 2*temperature) || !(float64(p.Value) > temperature+2*float64(p.StandardError)) {
+			t.Errorf("%s: with minibatches it is %.3g ± %.2g", method, p.Value, p.StandardError)
+		}
+		if of := float64(heated.Temperatures[0].Configurational); method[:5] != "sghmc" && !(math.Abs(of/temperature-1) < 0.02) {
+			t.Errorf("%s: the weights' is %.3g, want %v", method, of, temperature)
+		}
+	}
+	brief := softmaxRegression(t, "sghmc", temperature)
+	brief.Batch, brief.Epochs = 10, 20
+	d, err := fit(t, brief, trainOn(data)).Diagnostics()
+	must(t, err)
+	if d.Predictions != nil {
+		t.Error("of a run of 20 passes over the data it is measured, in 12: more than 15 %")
+	}
+}
+
+// TestDamagedSampleHasNoTemperature: a sample that is damaged before the run ends is left out, and
+// said to be.
+func TestDamagedSampleHasNoTemperature(t *testing.T) {
+	data := noisy(t, 60)
+	spec := softmaxRegression(t, "sghmc", 0.2)
+	spec.Batch, spec.Epochs, spec.Samples = 20, 200, 10
+	dir := filepath.Join(t.TempDir(), "run")
+	remarks, damaged := "", ""
+	run, err := pollen.Fit(t.Context(), spec, trainOn(data), dir, with(t, 1), pollen.WithObserver(func(e pollen.Event) {
+		remarks += e.Remark
+		if files, _ := os.ReadDir(filepath.Join(dir, rundir.SamplesDir)); e.Done > 500 && damaged == "" {
+			damaged = files[1].Name()
+			must(t, os.Truncate(filepath.Join(dir, rundir.SamplesDir, damaged), 10))
+		}
+	}))
+	must(t, err)
+	d, err := run.Diagnostics()
+	must(t, err)
+	if d.Predictions == nil || damaged == "" || !strings.Contains(remarks, damaged) || !strings.Contains(remarks, "left out of the temperature of predictions") {
+		t.Errorf("measured %v, remarks %q", d.Predictions, remarks)
+	}
+}

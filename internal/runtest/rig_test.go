@@ -1,0 +1,183 @@
+package runtest
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/checksum"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// side is the height and width of the images of squares.
+const side = 12
+
+// squares are images of noise with a bright square whose place is the class, which a small network
+// learns within a second. Different seeds give different noise.
+func squares(t testing.TB, n, classes int, seed uint32) *datasets.Dataset {
+	t.Helper()
+	var images []byte
+	var labels []int32
+	noise := seed
+	for i := range n {
+		class := i % classes
+		labels = append(labels, int32(class))
+		for y := range side {
+			for x := range side {
+				noise = noise*1664525 + 1013904223
+				pixel := byte(noise >> 26)
+				if y/4 == class/3 && x/4 == class%3 {
+					pixel = 220
+				}
+				images = append(images, pixel)
+			}
+		}
+	}
+	data, err := datasets.New("squares", images, labels, 1, side, side, nil)
+	must(t, err)
+	return data
+}
+
+// trainOn are splits with only training data.
+func trainOn(data *datasets.Dataset) *datasets.Splits { return &datasets.Splits{Train: data} }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// with is a device of that many threads, which the test closes.
+func with(t testing.TB, threads int) pollen.Option {
+	host := tensor.NewHost(threads)
+	t.Cleanup(func() { host.Close() })
+	return pollen.WithDevice(host)
+}
+
+// methodOf is what a text says.
+func methodOf(t testing.TB, text string) pollen.Method {
+	t.Helper()
+	m, err := pollen.ParseMethod(text)
+	must(t, err)
+	return m
+}
+
+// fit makes a run in a new folder.
+func fit(t testing.TB, spec pollen.Spec, data *datasets.Splits, options ...pollen.Option) *pollen.Run {
+	t.Helper()
+	run, err := pollen.Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "run"), options...)
+	must(t, err)
+	return run
+}
+
+// stopAt ends a context once that many steps are made.
+func stopAt(steps int) (context.Context, pollen.Option) {
+	ctx, stop := context.WithCancel(context.Background())
+	return ctx, pollen.WithObserver(func(e pollen.Event) {
+		if e.Task == "fit" && e.Done >= steps {
+			stop()
+		}
+	})
+}
+
+// contents are the files of a run's folder that are the same whenever the run is made: samples,
+// states, metrics and checkpoint.
+func contents(t testing.TB, dir string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for _, pattern := range []string{"samples/*", "states/*", rundir.MetricsFile, rundir.CheckpointFile} {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		must(t, err)
+		for _, file := range files {
+			name, err := filepath.Rel(dir, file)
+			must(t, err)
+			content, err := os.ReadFile(file)
+			must(t, err)
+			all[name] = content
+		}
+	}
+	return all
+}
+
+// same fails the test where two runs differ in a bit.
+func same(t testing.TB, what string, want, got map[string][]byte) {
+	t.Helper()
+	for name, content := range want {
+		if other, ok := got[name]; !ok {
+			t.Errorf("%s: no %s", what, name)
+		} else if !bytes.Equal(content, other) {
+			t.Errorf("%s: %s differs", what, name)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s: %s is not to be there", what, name)
+		}
+	}
+}
+
+// wantError fails the test unless the error has all these texts.
+func wantError(t testing.TB, what string, err error, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: error %v, want one that says %q", what, err, text)
+		}
+	}
+}
+
+// wantDamaged fails the test unless the error is Damaged and names the file.
+func wantDamaged(t testing.TB, err error, path string) {
+	t.Helper()
+	var at *pollen.DamagedError
+	if !errors.As(err, &at) || at.File != path || !strings.Contains(err.Error(), path) {
+		t.Errorf("error %v (%T), want that %s is damaged", err, err, path)
+	}
+}
+
+// resealed is a changed text with the seal that it would have.
+func resealed(t testing.TB, text string) string {
+	t.Helper()
+	at := strings.LastIndex(text, `"sha256": "`) + len(`"sha256": "`)
+	content := []byte(text[:at] + checksum.Blank + text[at+len(checksum.Blank):])
+	_, err := checksum.Close(content, len(content))
+	must(t, err)
+	return string(content)
+}
+
+// wantInvalid is wantError for what the caller did wrong.
+func wantInvalid(t testing.TB, what string, err error, texts ...string) {
+	t.Helper()
+	wantError(t, what, err, texts...)
+	if !errors.As(err, &pollen.InvalidError{}) {
+		t.Errorf("%s: the error %v (%T) is not Invalid", what, err, err)
+	}
+}
+
+func glyphs(t *testing.T) *datasets.Splits {
+	t.Helper()
+	splits, err := datasets.Open("glyphs", datasets.Options{Offline: true})
+	must(t, err)
+	return splits
+}
+
+// stripes are images of 8x8 bytes, striped across or along.
+func stripes(n int) (images []byte, labels []int32) {
+	for i := range n {
+		labels = append(labels, int32(i%2))
+		for pixel := range 64 {
+			row, column := pixel/8, pixel%8
+			images = append(images, byte(255*((row*(i%2)+column*(1-i%2))/2%2)))
+		}
+	}
+	return images, labels
+}
