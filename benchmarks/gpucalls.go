@@ -125,7 +125,7 @@ func (r *gpuRun) putTotals(m cuda.Model, images int, comparison string, calls []
 		return figures{Median: seconds, Least: seconds, Most: seconds, Rounds: 1}
 	}
 	add("sum of the calls", once(sum), 0, expected, "")
-	add("longest line of calls", once(cuda.LongestLine(calls)), 0, line, "")
+	add("longest line of calls", once(cuda.CriticalPath(calls)), 0, line, "")
 	f := step.figures()
 	add("step", f, float64(images)/f.Median, predicted, "images")
 }

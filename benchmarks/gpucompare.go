@@ -210,7 +210,7 @@ func (r *gpuRun) watch(comparison, name string, limit time.Duration) (done func(
 
 // variables are the environment variables that make a variant of Pollen's side, by name.
 var variables = map[string]string{
-	"late": cuda.DependentVariable + "=off", "line": cuda.OrderVariable + "=off", "nowgmma": cuda.WGMMAVariable + "=off",
+	"late": cuda.PDLVariable + "=off", "line": cuda.OrderVariable + "=off", "nowgmma": cuda.WGMMAVariable + "=off",
 }
 
 // variantOf returns the environment of a variant, such as "late" or "late+line".

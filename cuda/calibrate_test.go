@@ -12,6 +12,7 @@ import (
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
@@ -56,22 +57,22 @@ func TestCalibrate(t *testing.T) {
 					save(all)
 				})
 			}
-			for number, tile := range cuda.PackedTiles(precision) {
-				measure("conv2d_nhwc", "conv2d", tile, tile, func(t *testing.T) { cuda.OnlyPacked(t, precision, number) })
+			for number, tile := range plan.PackedTiles(precision) {
+				measure("conv2d_nhwc", "conv2d", tile, tile, func(t *testing.T) { plan.OnlyPacked(t, precision, number) })
 			}
 			if precision == cuda.BF16 && hasGroups(device) {
-				for number, tile := range cuda.GroupTiles() {
-					measure("conv2d_nhwc_group", "conv2d", tile, [2]int{64, tile[0] * tile[1]}, func(t *testing.T) { cuda.OnlyGroups(t, number) })
+				for number, tile := range plan.GroupTiles() {
+					measure("conv2d_nhwc_group", "conv2d", tile, [2]int{64, tile[0] * tile[1]}, func(t *testing.T) { plan.OnlyGroups(t, number) })
 				}
 			}
-			for _, tile := range cuda.TileSizes(precision, cuda.Capability(device), tensor.Float32) {
+			for _, tile := range plan.TileSizes(precision, cuda.Capability(device), tensor.Float32) {
 				for _, product := range []string{"matmul", "conv2d"} {
-					measure(product, product, tile, tile, func(t *testing.T) { cuda.OnlyTile(t, tile[0], tile[1]) })
+					measure(product, product, tile, tile, func(t *testing.T) { plan.OnlyTile(t, tile[0], tile[1]) })
 				}
 			}
-			for number, tile := range cuda.SideBySide(precision) {
+			for number, tile := range plan.SideBySide(precision) {
 				if cuda.FitsSideBySide(device, precision, number) {
-					measure("matmul side by side", "matmul", tile, tile, func(t *testing.T) { cuda.OnlySideBySide(t, precision, number) })
+					measure("matmul side by side", "matmul", tile, tile, func(t *testing.T) { plan.OnlySideBySide(t, precision, number) })
 				}
 			}
 		})

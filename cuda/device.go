@@ -18,7 +18,7 @@ type Options struct {
 	// Synchronous waits after each launch, so that an error names it: slow, for finding faults.
 	Synchronous bool
 
-	inLine bool // makes CUDA graphs that are lines, to measure what their order is worth
+	sequential bool // makes CUDA graphs that are lines, to measure what their order is worth
 }
 
 // device is one or more GPUs behind one tensor.Device.
@@ -34,14 +34,14 @@ func Open(o Options) (tensor.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := sources()
+	from, err := ptxFiles()
 	if err != nil {
 		return nil, err
 	}
 	return open(l, from, stagingBytes/2, o)
 }
 
-func open(l *library, from []source, half int, o Options) (*device, error) {
+func open(l *library, from []ptxFile, half int, o Options) (*device, error) {
 	switch o.Precision {
 	case "":
 		o.Precision = FP32
@@ -52,11 +52,11 @@ func open(l *library, from []source, half int, o Options) (*device, error) {
 	if len(o.GPUs) == 0 {
 		o.GPUs = []int{0}
 	}
-	allowed, err := readSwitches()
+	allowed, err := readFeatures()
 	if err != nil {
 		return nil, err
 	}
-	o.inLine = o.inLine || !allowed.order
+	o.sequential = o.sequential || !allowed.reordering
 	d := &device{options: o}
 	for i, index := range o.GPUs {
 		for _, other := range o.GPUs[:i] {
@@ -99,7 +99,7 @@ func (d *device) Name() string {
 	}
 	g := d.gpus[0]
 	return fmt.Sprintf("cuda:%s (%s, compute capability %s, CUDA %s, %s)",
-		strings.Join(indices, ","), g.Info.Name, g.capabilityText(), release(g.version), d.options.Precision)
+		strings.Join(indices, ","), g.Info.Name, g.capabilityText(), versionString(g.version), d.options.Precision)
 }
 
 // Load implements tensor.Device. If the chains do not fit, the error is an *OutOfMemory.
@@ -120,7 +120,7 @@ func (d *device) Load(s tensor.Workload) (tensor.Runner, error) {
 			}
 			return nil, err
 		}
-		r.parts = append(r.parts, p)
+		r.shards = append(r.shards, p)
 	}
 	return r, nil
 }

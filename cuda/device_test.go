@@ -58,7 +58,7 @@ func TestChainsAndGPUs(t *testing.T) {
 }
 
 func TestStepIsRun(t *testing.T) {
-	for _, o := range []Options{{}, {GPUs: []int{0, 1}}, {Synchronous: true}, {inLine: true}} {
+	for _, o := range []Options{{}, {GPUs: []int{0, 1}}, {Synchronous: true}, {sequential: true}} {
 		device := mustOpenFake(t, newFakeDriver(t), o)
 		s := newToy(3)
 		r, err := device.Load(s.Workload)
@@ -254,7 +254,7 @@ func TestSourcesAreChosenByCapability(t *testing.T) {
 		capability, cuda int
 		want             string
 	}{{70, 12040, "old"}, {80, 12040, "old"}, {90, 12040, "new"}, {90, 11080, "old"}, {100, 13000, "old"}} {
-		if got := choose(toySources, c.capability, c.cuda)["toy_scale_f32"].head; got != c.want {
+		if got := selectKernels(toySources, c.capability, c.cuda)["toy_scale_f32"].head; got != c.want {
 			t.Errorf("capability %d with CUDA %d takes the %s source, wants the %s one", c.capability, c.cuda, got, c.want)
 		}
 	}
@@ -262,7 +262,7 @@ func TestSourcesAreChosenByCapability(t *testing.T) {
 
 func TestCompilerLogIsInTheError(t *testing.T) {
 	l, _ := newLibrary(newFakeDriver(t), "fake")
-	from := []source{{name: "toy.ptx", capability: 70, symbols: []string{"toy_scale_f32"}, head: "broken"}}
+	from := []ptxFile{{name: "toy.ptx", capability: 70, symbols: []string{"toy_scale_f32"}, head: "broken"}}
 	device, err := open(l, from, 512, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -275,5 +275,21 @@ func TestCompilerLogIsInTheError(t *testing.T) {
 	from[0].symbols = nil
 	if _, err := device.Load(newToy(1).Workload); err == nil {
 		t.Error("a missing kernel is no error")
+	}
+}
+
+// TestUndescribedLaunches: a launch must say what a GPU starts.
+func TestUndescribedLaunches(t *testing.T) {
+	device := mustOpenFake(t, newFakeDriver(t), Options{})
+	defer device.Close()
+	for want, calls := range map[string][]tensor.Call{
+		"launch toy_scale_f32 (scale): has no calls for a GPU":    nil,
+		"launch toy_scale_f32 (scale): toy_scale_f32 has no grid": {{Kernel: "toy_scale_f32"}},
+	} {
+		s := newToy(1)
+		s.Launches[0].Calls = calls
+		if _, err := device.Load(s.Workload); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, wants an error with %q", err, want)
+		}
 	}
 }

@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // Describe lists what the device's first GPU starts for a schedule, without taking memory for it.
 func (d *device) Describe(s tensor.Workload) []string {
 	g := d.gpus[0]
-	p := &part{gpu: g, chains: s.Chains, launches: s.Launches}
+	p := &shard{gpu: g, chains: s.Chains, launches: s.Launches}
 	if err := g.do(func() error { return p.plan(s, d.options.Precision) }); err != nil {
 		return []string{fmt.Sprintf("the calls are not known: %v", err)}
 	}
@@ -20,21 +21,21 @@ func (d *device) Describe(s tensor.Workload) []string {
 }
 
 // Calls lists what the first GPU of a loaded schedule starts.
-func Calls(r tensor.Runner) []string { return r.(*runner).parts[0].describeCalls() }
+func Calls(r tensor.Runner) []string { return r.(*runner).shards[0].describeCalls() }
 
 // describeCalls has a line for each call of a step, and for those of launches that run by
 // themselves, where they differ.
-func (p *part) describeCalls() (lines []string) {
+func (p *shard) describeCalls() (lines []string) {
 	var inStep []string
-	for _, s := range p.calls {
-		inStep = append(inStep, p.describeCall(s.call))
+	for _, s := range p.step {
+		inStep = append(inStep, p.describeCall(s.Call))
 	}
 	for i, line := range inStep {
 		lines = append(lines, fmt.Sprintf("  step %d: %s", i, line))
 	}
-	for _, starts := range p.own {
+	for _, starts := range p.alone {
 		for _, s := range starts {
-			if line := p.describeCall(s.call); !slices.Contains(inStep, line) {
+			if line := p.describeCall(s.Call); !slices.Contains(inStep, line) {
 				lines = append(lines, "  alone: "+line)
 			}
 		}
@@ -44,9 +45,9 @@ func (p *part) describeCalls() (lines []string) {
 
 // describeCall is a call in a line: its kernel, blocks, threads, bytes of shared memory, launch,
 // and arguments, of which buffers have an arena and an offset.
-func (p *part) describeCall(c call) string {
+func (p *shard) describeCall(c plan.Call) string {
 	var arguments []string
-	for _, a := range c.arguments {
+	for _, a := range c.Arguments {
 		text := fmt.Sprint(int32(a.Bits))
 		switch {
 		case a.Buffer != nil:
@@ -59,10 +60,36 @@ func (p *part) describeCall(c call) string {
 		arguments = append(arguments, text)
 	}
 	rows := ""
-	if c.ends != nil {
-		rows = fmt.Sprintf(" rows=%v", c.ends)
+	if c.RowEnds != nil {
+		rows = fmt.Sprintf(" rows=%v", c.RowEnds)
 	}
-	l := &p.launches[c.launch]
-	return fmt.Sprintf("%s blocks=%dx%dx%d threads=%d shared=%d%s launch=%d (%s, %s) arguments=(%s)", c.symbol, c.blocks[0], max(1, c.blocks[1]),
-		p.chains, c.threads, c.shared, rows, c.launch, l.Kernel, l.Label, strings.Join(arguments, "; "))
+	l := &p.launches[c.Launch]
+	return fmt.Sprintf("%s blocks=%dx%dx%d threads=%d shared=%d%s launch=%d (%s, %s) arguments=(%s)", c.Symbol, c.Blocks[0], max(1, c.Blocks[1]),
+		p.chains, c.Threads, c.Shared, rows, c.Launch, l.Kernel, l.Label, strings.Join(arguments, "; "))
+}
+
+// FitsSideBySide says whether a device has the shared memory for one of these tiles.
+func FitsSideBySide(d tensor.Device, precision Precision, number int) bool {
+	return plan.SideBySideShared(precision, number) <= d.(*device).gpus[0].maxShared
+}
+
+// Capability is that of a device's first GPU, 10 major + minor.
+func Capability(d tensor.Device) int { return d.(*device).gpus[0].capability() }
+
+// Blocks are those of the kernel of that name in a step of a runner.
+func Blocks(r tensor.Runner, symbol string) [2]int {
+	for _, c := range r.(*runner).shards[0].stepCalls() {
+		if c.Symbol == symbol {
+			return c.Blocks
+		}
+	}
+	return [2]int{}
+}
+
+// Symbols are the kernels of a step in a runner.
+func Symbols(r tensor.Runner) (all []string) {
+	for _, c := range r.(*runner).shards[0].stepCalls() {
+		all = append(all, c.Symbol)
+	}
+	return all
 }

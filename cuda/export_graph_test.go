@@ -5,15 +5,15 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// InLine sets whether the CUDA graphs of schedules that a device loads from here on are lines, in
-// which each call follows the one before it.
-func InLine(d tensor.Device, line bool) { d.(*device).options.inLine = line }
+// SetSequential sets whether the CUDA graphs of schedules that a device loads from here on are
+// lines, in which each call follows the one before it.
+func SetSequential(d tensor.Device, line bool) { d.(*device).options.sequential = line }
 
 // Rows are how many rows each call of a kernel that takes rows has, of a runner's first part.
 func Rows(r tensor.Runner) (rows []int) {
-	for _, s := range r.(*runner).parts[0].calls {
-		if s.ends != nil {
-			rows = append(rows, len(s.ends))
+	for _, s := range r.(*runner).shards[0].step {
+		if s.RowEnds != nil {
+			rows = append(rows, len(s.RowEnds))
 		}
 	}
 	return rows
@@ -47,12 +47,12 @@ func (p *Planner) Load(s tensor.Workload) (tensor.Runner, error) {
 		g.Multiprocessors = p.Multiprocessors
 		defer func() { g.Multiprocessors = has }()
 	}
-	planned := &part{gpu: g, chains: p.Chains, launches: s.Launches}
+	planned := &shard{gpu: g, chains: p.Chains, launches: s.Launches}
 	if err := g.do(func() error { return planned.plan(s, d.options.Precision) }); err != nil {
 		return nil, err
 	}
 	p.Workload, p.Scratch = s.Bytes[tensor.Scratch], planned.bytes[tensor.Scratch]
-	all := planned.follows(p.Steps)
+	all := planned.dependencies(p.Steps)
 	p.Nodes, p.Edges, p.Path = len(all), 0, 0
 	depth := make([]int, len(all))
 	for i, follows := range all {
@@ -73,15 +73,15 @@ func (unloaded) Write(*tensor.Buffer, int, int, []byte) error { return nil }
 
 func (unloaded) Close() error { return nil }
 
-// IsInLine reports whether a device's CUDA graphs are lines.
-func IsInLine(d tensor.Device) bool { return d.(*device).options.inLine }
+// IsSequential reports whether a device's CUDA graphs are lines.
+func IsSequential(d tensor.Device) bool { return d.(*device).options.sequential }
 
-// EarlyLaunches sets whether calls of the CUDA graphs that a device makes from here on may begin
+// SetPDL sets whether calls of the CUDA graphs that a device makes from here on may begin
 // early, where the GPU can do that, and reports whether they could before.
-func EarlyLaunches(d tensor.Device, on bool) (before bool) {
+func SetPDL(d tensor.Device, on bool) (before bool) {
 	for _, g := range d.(*device).gpus {
-		before = g.dependent
-		g.dependent = on && g.capability() >= kernels.DependentCapability && g.version >= oldestDependent
+		before = g.pdl
+		g.pdl = on && g.capability() >= kernels.DependentCapability && g.version >= minPDLDriver
 	}
 	return before
 }

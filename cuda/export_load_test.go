@@ -32,7 +32,7 @@ type Compiled struct {
 func CompileAll(d tensor.Device, shard, shards int, visit func(Compiled)) (int, error) {
 	g := d.(*device).gpus[0]
 	var all []Compiled
-	for symbol, s := range g.sources {
+	for symbol, s := range g.kernelFiles {
 		all = append(all, Compiled{File: s.name, Symbol: symbol})
 	}
 	slices.SortFunc(all, func(a, b Compiled) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Symbol, b.Symbol)) })
@@ -45,7 +45,7 @@ func CompileAll(d tensor.Device, shard, shards int, visit func(Compiled)) (int, 
 			// Compiled once more without a log, as devices do: the driver keeps that for later
 			// processes.
 			for _, early := range []bool{false, true} {
-				if c.Err == nil && (g.dependent || !early) {
+				if c.Err == nil && (g.pdl || !early) {
 					_, c.Err = g.function(c.Symbol, 0, early)
 				}
 			}
@@ -72,10 +72,10 @@ func (c *Compiled) compile(g *gpu) error {
 		return string(bytes.TrimSpace(text))
 	}
 	var module, function handle
-	code := g.cuModuleLoadDataEx(&module, cString(g.text(g.sources[c.Symbol], c.Symbol, g.dependent)), uint32(len(options)), &options[0], &values[0])
+	code := g.cuModuleLoadDataEx(&module, cString(g.ptx(g.kernelFiles[c.Symbol], c.Symbol, g.pdl)), uint32(len(options)), &options[0], &values[0])
 	c.Log = written(info)
 	if err := g.check("cuModuleLoadDataEx", code); err != nil {
-		return errors.Wrapf(err, "the driver's compiler says %q%s", written(complaint), remedy(code))
+		return errors.Wrapf(err, "the driver's compiler says %q%s", written(complaint), hint(code))
 	}
 	err := g.check("cuModuleGetFunction", g.cuModuleGetFunction(&function, module, cString(c.Symbol)))
 	for attribute, value := range map[int32]*int32{

@@ -19,7 +19,7 @@ func LaunchAlone(d tensor.Device, symbol string, threads, shared int, results []
 		if err != nil {
 			return err
 		}
-		r := &closing{g: g}
+		r := &releaser{g: g}
 		var values []byte
 		var places []int
 		var memory []address

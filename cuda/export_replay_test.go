@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pollen-ml/pollen/cuda/emulator"
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -53,15 +54,13 @@ func (r *Recorder) Load(s tensor.Workload) (tensor.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	pooled := findPoolings(s.Launches)
-	return &recordingRunner{Runner: runner, recorder: r, schedule: s, pooled: pooled}, nil
+	return &recordingRunner{Runner: runner, recorder: r, schedule: s}, nil
 }
 
 type recordingRunner struct {
 	tensor.Runner
 	recorder *Recorder
 	schedule tensor.Workload
-	pooled   map[int]geometry
 }
 
 // workspaceBegin is where workspace begins in the recorder's scratch arenas, after everything else.
@@ -110,28 +109,31 @@ func (r *recordingRunner) record(chain, launch int) error {
 	}
 	l := &r.schedule.Launches[launch]
 	r.recorder.seen[key(l)] = true
-	if err := r.recordCalls(chain, launch, callsOf); err != nil {
-		return err
+	for _, pooled := range []bool{false, true} {
+		if err := r.recordCalls(chain, launch, pooled); err != nil {
+			return err
+		}
 	}
-	if r.pooled[launch] == nil {
-		return nil
-	}
-	return r.recordCalls(chain, launch, r.pooled[launch])
+	return nil
 }
 
-// recordCalls records the calls that a geometry makes of a launch, in each precision.
-func (r *recordingRunner) recordCalls(chain, launch int, with geometry) error {
+// recordCalls records a launch's calls in each precision: on its own, or as pooling in an epilogue
+// changes them.
+func (r *recordingRunner) recordCalls(chain, launch int, pooled bool) error {
 	l := &r.schedule.Launches[launch]
 	var before []string
-	for _, place := range []*placement{
-		{precision: FP32, capability: 90}, {precision: TF32, capability: 90}, {precision: BF16, capability: 90}, {precision: BF16, capability: 90, groups: true},
-		{precision: FP32, capability: 70},
+	for _, target := range []plan.Target{
+		{Precision: FP32, Capability: 90}, {Precision: TF32, Capability: 90}, {Precision: BF16, Capability: 90}, {Precision: BF16, Capability: 90, WGMMA: true},
+		{Precision: FP32, Capability: 70},
 	} {
-		place.multiprocessors, place.shared, place.chains, place.base = 4, 227<<10, 2, workspaceBegin
-		calls := with(place, l)
+		target.Multiprocessors, target.Shared, target.Chains = 4, 227<<10, 2
+		calls, inStep := plan.Variants(r.schedule.Launches, launch, target, workspaceBegin)
+		if pooled {
+			calls = inStep
+		}
 		var symbols []string
 		for _, c := range calls {
-			symbols = append(symbols, c.symbol)
+			symbols = append(symbols, c.Symbol)
 		}
 		if slices.Equal(symbols, before) {
 			continue
@@ -151,7 +153,7 @@ func bytesOfScalar(a tensor.Argument) int {
 	return 4
 }
 
-func (r *recordingRunner) write(chain int, l *tensor.Launch, calls []call, scratch bool) error {
+func (r *recordingRunner) write(chain int, l *tensor.Launch, calls []plan.Call, scratch bool) error {
 	type place struct {
 		arena  tensor.Arena
 		offset int
@@ -160,8 +162,8 @@ func (r *recordingRunner) write(chain int, l *tensor.Launch, calls []call, scrat
 	var buffers []emulator.Buffer
 	var made []emulator.Call
 	for _, c := range calls {
-		e := emulator.Call{Symbol: c.symbol, Blocks: c.blocks, Threads: c.threads, Shared: c.shared, Ends: c.ends}
-		for _, a := range c.arguments {
+		e := emulator.Call{Symbol: c.Symbol, Blocks: c.Blocks, Threads: c.Threads, Shared: c.Shared, Ends: c.RowEnds}
+		for _, a := range c.Arguments {
 			if a.Buffer == nil {
 				e.Arguments = append(e.Arguments, emulator.Argument{Value: a.Bits, Bytes: bytesOfScalar(a)})
 				continue
@@ -192,7 +194,7 @@ func (r *recordingRunner) write(chain int, l *tensor.Launch, calls []call, scrat
 	for _, b := range buffers {
 		bytes += b.Bytes
 	}
-	kernel := calls[0].symbol
+	kernel := calls[0].Symbol
 	before, known := r.recorder.few[kernel]
 	if !known || (bytes > before.bytes) == (max(bytes, before.bytes) <= fewBytes) {
 		r.recorder.few[kernel] = recorded{bytes, buffers, made}

@@ -265,7 +265,7 @@ func (d *fakeDriver) cuMemGetInfo_v2(free, total *uint64) result {
 
 func (d *fakeDriver) cuMemAlloc_v2(memory *address, bytes uint64) result {
 	return d.do("cuMemAlloc_v2", func() result {
-		taken := (bytes + granule - 1) / granule * granule
+		taken := (bytes + allocationGranularity - 1) / allocationGranularity * allocationGranularity
 		if d.used(d.gpuOf())+taken > d.total {
 			return outOfMemory
 		}

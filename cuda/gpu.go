@@ -9,11 +9,12 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
-// oldestCapability is that of the oldest GPUs that the kernels support: Volta.
-const oldestCapability = 70
+// minCapability is that of the oldest GPUs that the kernels support: Volta.
+const minCapability = 70
 
 // stagingBytes is the pinned host memory through which a GPU's memory is read and written, in
 // pieces of at most half of it.
@@ -23,54 +24,54 @@ const stagingBytes = 8 << 20
 type gpu struct {
 	*library
 	Info
-	device  int32
-	context handle
-	stream  handle
-	shared  int // bytes of shared memory that a block may ask for
+	device    int32
+	context   handle
+	stream    handle
+	maxShared int // bytes of shared memory that a block may ask for
 
-	switches // the features that the environment allows and this GPU has
+	features // the features that the environment allows and this GPU has
 
-	sources   map[string]*source // the one to take for each symbol
-	modules   []handle           // one for each function
-	functions map[version]handle
-	granted   map[handle]int // bytes of dynamic shared memory that a function may be started with
+	kernelFiles   map[string]*ptxFile // the one to take for each symbol
+	modules       []handle            // one for each function
+	functions     map[variant]handle
+	dynamicShared map[handle]int // bytes of dynamic shared memory that a function may be started with
 
-	staging      unsafe.Pointer
-	half, filled int // bytes: of half the staging memory, and of writes under way in it
-	mu           sync.Mutex
-	lost         error // the first fatal error
-	closed       bool
-	loaded       int // schedules
-	retained     bool
+	staging                  unsafe.Pointer
+	stagingHalf, stagingUsed int // bytes: of half the staging memory, and of writes under way in it
+	mu                       sync.Mutex
+	lost                     error // the first fatal error
+	closed                   bool
+	loaded                   int // schedules
+	retained                 bool
 }
 
 // openGPU takes the primary context of a GPU and what every schedule on it needs.
-func openGPU(l *library, index int, sources []source, half int) (*gpu, error) {
-	g := &gpu{library: l, half: half, functions: map[version]handle{}, granted: map[handle]int{}}
+func openGPU(l *library, index int, sources []ptxFile, half int) (*gpu, error) {
+	g := &gpu{library: l, stagingHalf: half, functions: map[variant]handle{}, dynamicShared: map[handle]int{}}
 	var err error
-	if g.Info, g.device, err = l.describe(index); err != nil {
+	if g.Info, g.device, err = l.gpuInfo(index); err != nil {
 		return nil, err
 	}
-	if g.switches, err = readSwitches(); err != nil {
+	if g.features, err = readFeatures(); err != nil {
 		return nil, err
 	}
-	if g.Info.capability() < oldestCapability {
+	if g.Info.capability() < minCapability {
 		return nil, errors.Errorf("cuda: %v has compute capability %d.%d, wants 7.0 (Volta) or higher: name another GPU, or compute on the CPU", g, g.Major, g.Minor)
 	}
-	g.dependent = g.dependent && g.capability() >= kernels.DependentCapability && l.version >= oldestDependent
-	g.sources = choose(sources, g.capability(), l.version)
-	g.groups = g.groups && g.capability() == groupable && g.sources[groupSymbol(stripTile{height: 8, strips: 1})] != nil // older drivers do not read their PTX
-	if err := g.take(); err != nil {
+	g.pdl = g.pdl && g.capability() >= kernels.DependentCapability && l.version >= minPDLDriver
+	g.kernelFiles = selectKernels(sources, g.capability(), l.version)
+	g.wgmma = g.wgmma && g.capability() == plan.SM90 && g.kernelFiles[plan.WGMMAKernel()] != nil // older drivers do not read their PTX
+	if err := g.acquire(); err != nil {
 		g.close()
 		return nil, err
 	}
 	return g, nil
 }
 
-func (g *gpu) take() error {
+func (g *gpu) acquire() error {
 	code := g.cuDevicePrimaryCtxRetain(&g.context, g.device)
 	if err := g.check("cuDevicePrimaryCtxRetain", code); err != nil {
-		return errors.Wrapf(err, "cuda: opening%s", remedy(code))
+		return errors.Wrapf(err, "cuda: opening%s", hint(code))
 	}
 	g.retained = true
 	return g.do(func() error {
@@ -78,16 +79,16 @@ func (g *gpu) take() error {
 			return err
 		}
 		limit, err := g.attribute(sharedMemoryPerBlock, g.device)
-		g.shared = int(limit)
+		g.maxShared = int(limit)
 		if err != nil {
 			return err
 		}
-		return g.check("cuMemAllocHost_v2", g.cuMemAllocHost_v2(&g.staging, uint64(2*g.half)))
+		return g.check("cuMemAllocHost_v2", g.cuMemAllocHost_v2(&g.staging, uint64(2*g.stagingHalf)))
 	})
 }
 
 // capability is the compute capability that the GPU is assumed to have, 10 major + minor.
-func (g *gpu) capability() int { return g.switches.capability(g.Info.capability()) }
+func (g *gpu) capability() int { return g.features.capability(g.Info.capability()) }
 
 // capabilityText is "9.0", or "9.0 limited to 8.0" if CapabilityVariable limits it.
 func (g *gpu) capabilityText() string {
@@ -146,19 +147,19 @@ func (g *gpu) withContext(work func() error) error {
 
 // synchronize waits for the stream.
 func (g *gpu) synchronize() error {
-	g.filled = 0
+	g.stagingUsed = 0
 	return g.check("cuStreamSynchronize", g.cuStreamSynchronize(g.stream))
 }
 
 // closing is a list of calls that give things back. All are made even if others fail; the first
 // error is kept, except from a GPU that was already lost: its memory goes with its context.
-type closing struct {
+type releaser struct {
 	g       *gpu
 	wasLost bool
 	first   error
 }
 
-func (r *closing) check(call string, code result) {
+func (r *releaser) check(call string, code result) {
 	if err := r.g.check(call, code); err != nil && r.first == nil && !r.wasLost {
 		r.first = err
 	}
@@ -175,7 +176,7 @@ func (g *gpu) close() error {
 		return errors.Errorf("cuda: %v is closed while %d schedules are loaded: close these first", g, g.loaded)
 	}
 	g.closed = true
-	r := &closing{g: g, wasLost: g.lost != nil}
+	r := &releaser{g: g, wasLost: g.lost != nil}
 	if !g.retained {
 		return nil
 	}

@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 )
 
 // The most launches of one CUDA graph, and the most steps.
@@ -14,13 +16,13 @@ const (
 )
 
 // together is how many steps are in one CUDA graph.
-func (p *part) together() int { return min(graphSteps, graphLaunches/max(1, len(p.calls))) }
+func (p *shard) stepsPerGraph() int { return min(graphSteps, graphLaunches/max(1, len(p.step))) }
 
 // replay starts the steps as one CUDA graph, which it makes the first time.
-func (p *part) replay(graph *handle, steps int) error {
+func (p *shard) replay(graph *handle, steps int) error {
 	if *graph == 0 {
 		var err error
-		if *graph, err = p.assemble(steps); err != nil {
+		if *graph, err = p.buildGraph(steps); err != nil {
 			return err
 		}
 	}
@@ -29,7 +31,7 @@ func (p *part) replay(graph *handle, steps int) error {
 
 // assemble makes an executable CUDA graph of the calls of that many steps: each is a node, which
 // follows only those that it must follow.
-func (p *part) assemble(steps int) (handle, error) {
+func (p *shard) buildGraph(steps int) (handle, error) {
 	var graph, executable handle
 	if err := p.check("cuGraphCreate", p.cuGraphCreate(&graph, 0)); err != nil {
 		return 0, err
@@ -37,7 +39,7 @@ func (p *part) assemble(steps int) (handle, error) {
 	failed := p.addNodes(graph, steps)
 	if failed == nil {
 		err := p.check("cuGraphInstantiateWithFlags", p.cuGraphInstantiateWithFlags(&executable, graph, 0))
-		failed = errors.Wrapf(err, "a CUDA graph of %d launches%s", steps*len(p.calls), p.earlyRemedy())
+		failed = errors.Wrapf(err, "a CUDA graph of %d launches%s", steps*len(p.step), p.pdlHint())
 	}
 	failed = cmp.Or(failed, p.check("cuGraphDestroy", p.cuGraphDestroy(graph)))
 	if failed != nil && executable != 0 {
@@ -48,15 +50,15 @@ func (p *part) assemble(steps int) (handle, error) {
 }
 
 // addNodes adds the calls of that many steps to a CUDA graph.
-func (p *part) addNodes(graph handle, steps int) error {
-	follows := p.follows(steps)
+func (p *shard) addNodes(graph handle, steps int) error {
+	follows := p.dependencies(steps)
 	early := make([]bool, len(follows))
-	if p.dependent {
-		early = earlyCalls(follows)
+	if p.pdl {
+		early = plan.PDLCalls(follows)
 	}
 	nodes := make([]handle, 0, len(follows))
 	for range steps {
-		for _, s := range p.calls {
+		for _, s := range p.step {
 			var dependencies []handle
 			for _, earlier := range follows[len(nodes)] {
 				dependencies = append(dependencies, nodes[earlier])
@@ -66,14 +68,14 @@ func (p *part) addNodes(graph handle, steps int) error {
 			if early[len(nodes)] {
 				last, dependencies = dependencies, nil
 				var err error
-				if n.function, err = p.function(s.symbol, s.shared, true); err != nil {
-					return p.describe(err, s, n)
+				if n.function, err = p.function(s.Symbol, s.Shared, true); err != nil {
+					return p.callError(err, s, n)
 				}
 			}
 			var node handle
 			code := p.cuGraphAddKernelNode(&node, graph, unsafe.SliceData(dependencies), uint64(len(dependencies)), &n)
 			if err := p.check("cuGraphAddKernelNode", code); err != nil {
-				return p.describe(err, s, n)
+				return p.callError(err, s, n)
 			}
 			nodes = append(nodes, node)
 			if last == nil {
@@ -82,36 +84,27 @@ func (p *part) addNodes(graph handle, steps int) error {
 			// Keep one edge a call: drivers 580 to 610 apply the data of the first edge to all
 			// edges of a call of cuGraphAddDependencies_v2, which would make every edge an early
 			// one.
-			code = p.cuGraphAddDependencies_v2(graph, &last[0], &node, &earlyEdge, 1)
+			code = p.cuGraphAddDependencies_v2(graph, &last[0], &node, &pdlEdge, 1)
 			if err := p.check("cuGraphAddDependencies_v2", code); err != nil {
-				return errors.Wrapf(p.describe(err, s, n), "an edge of a CUDA graph%s", p.earlyRemedy())
+				return errors.Wrapf(p.callError(err, s, n), "an edge of a CUDA graph%s", p.pdlHint())
 			}
 		}
 	}
 	return nil
 }
 
-// earlyRemedy is what to do if the driver takes no graph with such edges.
-func (p *part) earlyRemedy() string {
-	if !p.dependent {
+// pdlHint is what to do if the driver takes no graph with such edges.
+func (p *shard) pdlHint() string {
+	if !p.pdl {
 		return ""
 	}
-	return ", some of which may begin before others have ended; " + DependentVariable + "=off does without"
+	return ", some of which may begin before others have ended; " + PDLVariable + "=off does without"
 }
 
 // follows are, for each call of that many steps, the earlier ones that it follows.
-func (p *part) follows(steps int) [][]int {
-	if !p.inLine {
-		return orderOf(p.all(), steps).follows
+func (p *shard) dependencies(steps int) [][]int {
+	if !p.sequential {
+		return plan.Dependencies(p.stepCalls(), steps)
 	}
-	return inLine(steps * len(p.calls))
-}
-
-// inLine is an order in which each of so many calls follows the one before it.
-func inLine(calls int) [][]int {
-	line := make([][]int, calls)
-	for i := 1; i < len(line); i++ {
-		line[i] = []int{i - 1}
-	}
-	return line
+	return plan.Sequential(steps * len(p.step))
 }

@@ -123,14 +123,14 @@ func (s *stepTime) measure(t *testing.T, device tensor.Device, steps int) {
 		}
 		return time.Since(begin).Seconds() * 1e6 / float64(runs*steps)
 	}
-	early := cuda.EarlyLaunches(device, true)
-	defer cuda.EarlyLaunches(device, early)
-	defer cuda.InLine(device, false)
+	early := cuda.SetPDL(device, true)
+	defer cuda.SetPDL(device, early)
+	defer cuda.SetSequential(device, false)
 	ways := []*float64{&s.Graph, &s.Line, &s.Late, &s.LateLine}
 	slowest := 0.0
 	for i := range ways {
-		cuda.InLine(device, i%2 == 1)
-		cuda.EarlyLaunches(device, early && i < 2)
+		cuda.SetSequential(device, i%2 == 1)
+		cuda.SetPDL(device, early && i < 2)
 		session, err := program.Load(device, graph.LoadOptions{Seed: 1, Chains: s.Chains})
 		if err != nil {
 			t.Fatal(err)

@@ -11,9 +11,9 @@ import (
 // DriverVariable names the environment variable that says which driver library to open.
 const DriverVariable = "POLLEN_CUDA_DRIVER"
 
-// oldestDriver is the first driver that reads the kernels' PTX, as cuDriverGetVersion writes it:
+// minDriver is the first driver that reads the kernels' PTX, as cuDriverGetVersion writes it:
 // CUDA 11.8.
-const oldestDriver = 11080
+const minDriver = 11080
 
 // DriverError is a driver call that failed.
 type DriverError struct {
@@ -49,10 +49,10 @@ func newLibrary(d driver, path string) (*library, error) {
 	var version int32
 	code := l.cuDriverGetVersion(&version)
 	if err := l.check("cuDriverGetVersion", code); err != nil {
-		return nil, errors.Wrapf(err, "cuda: driver library %s%s", path, remedy(code))
+		return nil, errors.Wrapf(err, "cuda: driver library %s%s", path, hint(code))
 	}
 	l.version = int(version)
-	if l.version < oldestDriver {
+	if l.version < minDriver {
 		return nil, errors.Wrapf(tooOld(l.version), "cuda: driver library %s", path)
 	}
 	code = l.cuInit(0)
@@ -60,13 +60,13 @@ func newLibrary(d driver, path string) (*library, error) {
 		return nil, l.noGPU()
 	}
 	if err := l.check("cuInit", code); err != nil {
-		return nil, errors.Wrapf(err, "cuda: driver library %s of CUDA %s%s", path, release(l.version), remedy(code))
+		return nil, errors.Wrapf(err, "cuda: driver library %s of CUDA %s%s", path, versionString(l.version), hint(code))
 	}
 	return l, nil
 }
 
 func tooOld(version int) error {
-	return errors.Errorf("it is of CUDA %s, wants %s or later: update NVIDIA's driver", release(version), release(oldestDriver))
+	return errors.Errorf("it is of CUDA %s, wants %s or later: update NVIDIA's driver", versionString(version), versionString(minDriver))
 }
 
 func (l *library) noGPU() error {
@@ -74,12 +74,12 @@ func (l *library) noGPU() error {
 	if visible, set := os.LookupEnv("CUDA_VISIBLE_DEVICES"); set {
 		hidden = fmt.Sprintf("; CUDA_VISIBLE_DEVICES is %q, which may hide some", visible)
 	}
-	return errors.Errorf("cuda: driver library %s of CUDA %s finds no GPU: nvidia-smi lists those of the machine%s", l.path, release(l.version), hidden)
+	return errors.Errorf("cuda: driver library %s of CUDA %s finds no GPU: nvidia-smi lists those of the machine%s", l.path, versionString(l.version), hidden)
 }
 
 // remedies are what to do if a driver does not start, a GPU is not available, or kernels cannot be
 // compiled.
-var remedies = map[result]string{
+var hints = map[result]string{
 	stubLibrary:        "this is the toolkit's stub, not the driver: take its folder out of LD_LIBRARY_PATH",
 	deviceUnavailable:  "another process has the GPU for itself: nvidia-smi shows it, and the compute mode",
 	noJITCompiler:      "the driver's compiler, libnvidia-ptxjitcompiler.so.1, is not installed beside it: a container has it with the capability compute",
@@ -92,15 +92,15 @@ var remedies = map[result]string{
 }
 
 // remedy is a colon and what to do about a result, if that is known.
-func remedy(code result) string {
-	if text := remedies[code]; text != "" {
+func hint(code result) string {
+	if text := hints[code]; text != "" {
 		return ": " + text
 	}
 	return ""
 }
 
 // release is a version of CUDA as people write it.
-func release(version int) string { return fmt.Sprintf("%d.%d", version/1000, version%1000/10) }
+func versionString(version int) string { return fmt.Sprintf("%d.%d", version/1000, version%1000/10) }
 
 // check makes an error of a call's result: every call goes through it.
 func (l *library) check(call string, code result) error {

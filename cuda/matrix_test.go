@@ -8,6 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/cuda/emulator"
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/optest"
@@ -27,7 +28,7 @@ func TestProductTiles(t *testing.T) {
 	for precision, loosen := range looseness {
 		t.Run(string(precision), func(t *testing.T) {
 			device := cudatest.GPU(t, cuda.Options{Precision: precision})
-			for _, size := range cuda.TileSizes(precision, cuda.Capability(device), tensor.Float32) {
+			for _, size := range plan.TileSizes(precision, cuda.Capability(device), tensor.Float32) {
 				productTile(t, device, size, loosen, precision != cuda.FP32)
 			}
 		})
@@ -40,7 +41,7 @@ func TestProductTiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer device.Close()
-		for _, size := range cuda.TileSizes(cuda.FP32, 70, tensor.Float32) {
+		for _, size := range plan.TileSizes(cuda.FP32, 70, tensor.Float32) {
 			productTile(t, device, size, 1, true)
 		}
 	})
@@ -50,13 +51,13 @@ func TestProductTiles(t *testing.T) {
 // shorter.
 func TestSlicesSideBySide(t *testing.T) {
 	for _, precision := range []cuda.Precision{cuda.TF32, cuda.BF16} {
-		for number, size := range cuda.SideBySide(precision) {
+		for number, size := range plan.SideBySide(precision) {
 			t.Run(fmt.Sprintf("%s/%dx%d", precision, size[0], size[1]), func(t *testing.T) {
 				gpu := cudatest.GPU(t, cuda.Options{Precision: precision})
 				if !cuda.FitsSideBySide(gpu, precision, number) {
 					t.Skipf("%s has not the shared memory for it", gpu.Name())
 				}
-				cuda.OnlySideBySide(t, precision, number)
+				plan.OnlySideBySide(t, precision, number)
 				m, n := size[0]+3, size[1]+5
 				rows := []optest.Case{
 					product("matrices", m, 171, n, op.MatMul{}),
@@ -83,7 +84,7 @@ func TestSlicesSideBySide(t *testing.T) {
 // productTile is a tile's test; float32Alone leaves float64 and finite differences to others.
 func productTile(t *testing.T, device tensor.Device, size [2]int, loosen float64, float32Alone bool) {
 	t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
-		cuda.OnlyTile(t, size[0], size[1])
+		plan.OnlyTile(t, size[0], size[1])
 		rows := productCases(size)
 		for i := range rows {
 			rows[i].Loosen, rows[i].Reason = loosen, "operands are rounded"

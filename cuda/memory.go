@@ -6,7 +6,7 @@ import (
 )
 
 // granule is the unit to which the driver rounds up the memory it gives.
-const granule = 2 << 20
+const allocationGranularity = 2 << 20
 
 // OutOfMemory is the error of a schedule that does not fit.
 type OutOfMemory struct {
@@ -25,9 +25,11 @@ func (e *OutOfMemory) Error() string {
 }
 
 // fit is how many chains there is room for.
-func (e *OutOfMemory) fit() int {
-	round := func(bytes uint64) uint64 { return (bytes + granule - 1) / granule * granule }
-	taken := round(e.Shared) + 3*granule
+func (e *OutOfMemory) maxChains() int {
+	round := func(bytes uint64) uint64 {
+		return (bytes + allocationGranularity - 1) / allocationGranularity * allocationGranularity
+	}
+	taken := round(e.Shared) + 3*allocationGranularity
 	if e.Free < taken || e.PerChain == 0 {
 		return 0
 	}
@@ -43,7 +45,7 @@ func (g *gpu) allocate(bytes uint64) (memory address, err error) {
 }
 
 // stage is a piece of the staging memory.
-func (g *gpu) stage(at, bytes int) []byte {
+func (g *gpu) stagingSlice(at, bytes int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(g.staging, at)), bytes)
 }
 
@@ -51,18 +53,18 @@ func (g *gpu) stage(at, bytes int) []byte {
 // are errors of the next synchronisation.
 func (g *gpu) write(to address, src []byte) error {
 	for len(src) > 0 {
-		n := min(len(src), g.half)
-		if g.filled+n > 2*g.half {
+		n := min(len(src), g.stagingHalf)
+		if g.stagingUsed+n > 2*g.stagingHalf {
 			if err := g.synchronize(); err != nil {
 				return err
 			}
 		}
-		at := g.filled
-		copy(g.stage(at, n), src)
+		at := g.stagingUsed
+		copy(g.stagingSlice(at, n), src)
 		if err := g.check("cuMemcpyHtoDAsync_v2", g.cuMemcpyHtoDAsync_v2(to, unsafe.Add(g.staging, at), uint64(n), g.stream)); err != nil {
 			return err
 		}
-		g.filled += n
+		g.stagingUsed += n
 		to += address(n)
 		src = src[n:]
 	}
@@ -76,14 +78,14 @@ func (g *gpu) write(to address, src []byte) error {
 // million parameters are 230 MB, which take 5 ms on the bus and as much for 512 calls that wait,
 // while writing their files takes a second.
 func (g *gpu) read(from address, dst []byte) error {
-	if g.filled > 0 {
+	if g.stagingUsed > 0 {
 		if err := g.synchronize(); err != nil {
 			return err
 		}
 	}
 	fetch := func(first, slot int) error {
-		n := min(len(dst)-first, g.half)
-		to := unsafe.Add(g.staging, slot*g.half)
+		n := min(len(dst)-first, g.stagingHalf)
+		to := unsafe.Add(g.staging, slot*g.stagingHalf)
 		return g.check("cuMemcpyDtoHAsync_v2", g.cuMemcpyDtoHAsync_v2(to, from+address(first), uint64(n), g.stream))
 	}
 	if len(dst) == 0 {
@@ -92,17 +94,17 @@ func (g *gpu) read(from address, dst []byte) error {
 	if err := fetch(0, 0); err != nil {
 		return err
 	}
-	for first, slot := 0, 0; first < len(dst); first, slot = first+g.half, 1-slot {
+	for first, slot := 0, 0; first < len(dst); first, slot = first+g.stagingHalf, 1-slot {
 		if err := g.synchronize(); err != nil {
 			return err
 		}
-		if next := first + g.half; next < len(dst) {
+		if next := first + g.stagingHalf; next < len(dst) {
 			if err := fetch(next, 1-slot); err != nil {
 				return err
 			}
 		}
-		n := min(len(dst)-first, g.half)
-		copy(dst[first:first+n], g.stage(slot*g.half, n))
+		n := min(len(dst)-first, g.stagingHalf)
+		copy(dst[first:first+n], g.stagingSlice(slot*g.stagingHalf, n))
 	}
 	return nil
 }

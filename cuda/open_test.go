@@ -90,12 +90,12 @@ func TestListShowsWhatIsTooOld(t *testing.T) {
 // TestVersionsOfPTX: which CUDA's driver reads a version of PTX.
 func TestVersionsOfPTX(t *testing.T) {
 	for version, want := range map[int]int{70: 11000, 78: 11080, 80: 12000, 85: 12050, 86: 12070, 87: 12080, 88: 12090, 90: 13000, 91: 13010} {
-		if got, err := readsPTX(version); got != want || err != nil {
+		if got, err := minCUDAFor(version); got != want || err != nil {
 			t.Errorf("PTX %d: got %d, %v, wants %d", version, got, err, want)
 		}
 	}
 	for _, version := range []int{65, 79, 89, 99} {
-		if got, err := readsPTX(version); err == nil {
+		if got, err := minCUDAFor(version); err == nil {
 			t.Errorf("PTX %d: got %d, wants an error", version, got)
 		}
 	}

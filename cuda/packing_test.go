@@ -8,6 +8,7 @@ import (
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
@@ -127,10 +128,10 @@ func TestPackedConvolutions(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", precision, c.name), func(t *testing.T) {
 				device := cudatest.GPU(t, cuda.Options{Precision: precision})
 				want, _ := c.results(t, host, 2, exact)
-				tiles := cuda.PackedTiles(precision)
+				tiles := plan.PackedTiles(precision)
 				var plain [][]float64
 				t.Run("without", func(t *testing.T) {
-					cuda.OnlyPacked(t, precision, -1)
+					plan.OnlyPacked(t, precision, -1)
 					var symbols string
 					if plain, symbols = c.results(t, device, 1, rounded); strings.Contains(symbols, "nhwc") {
 						t.Errorf("without packing there are %s", symbols)
@@ -141,7 +142,7 @@ func TestPackedConvolutions(t *testing.T) {
 						continue
 					}
 					t.Run(fmt.Sprint(number), func(t *testing.T) {
-						cuda.OnlyPacked(t, precision, number)
+						plan.OnlyPacked(t, precision, number)
 						chains := 1
 						if number+1 == len(tiles) {
 							got, _ := c.results(t, device, 1, rounded)

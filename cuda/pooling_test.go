@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/layers"
@@ -67,7 +68,7 @@ func TestPoolingInTheEpilogue(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if c.windows {
 				needs(t, cuda.WindowsVariable)
-				cuda.OnlyForwardOnWindows(t)
+				plan.OnlyForwardOnWindows(t)
 			}
 			device := &catching{Device: fewMultiprocessors(t, cuda.Options{Precision: c.precision})}
 			program, sizes := c.program(t)

@@ -7,9 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/cuda/kernels"
 	"github.com/pollen-ml/pollen/tensor"
 )
+
+// warpSize is how many threads run in lockstep.
+const warpSize = 32
 
 // Model is a GPU as predictions see it.
 type Model struct {
@@ -21,8 +25,8 @@ type Model struct {
 	Issue           float64 // the share of cycles in which a full multiprocessor issues what it could
 	Memory, Cache   float64 // bytes a second, of the GPU's memory and of its second-level cache
 	CacheBytes      float64
-	Node            float64 // seconds from the end of a launch's work to that of one behind it
-	Early           float64 // that of one which could begin early, if the launch before it took long enough
+	NodeLatency     float64 // seconds from the end of a launch's work to that of one behind it
+	PDL             float64 // that of one which could begin early, if the launch before it took long enough
 	Floor           float64 // seconds that the smallest call takes once it has begun: with Early, 1.6 µs after the one before it
 }
 
@@ -34,11 +38,11 @@ type Model struct {
 var (
 	H100 = Model{
 		Name: "NVIDIA H100 80GB HBM3", Capability: 90, Shared: 227 << 10, Multiprocessors: 132, Clock: 1.8e9, Issue: 0.7,
-		Memory: 0.85 * 3.0e12, Cache: 5.5e12, CacheBytes: 50 << 20, Node: costOfLaunch / 1.8e9, Early: 0.7e-6, Floor: 0.9e-6,
+		Memory: 0.85 * 3.0e12, Cache: 5.5e12, CacheBytes: 50 << 20, NodeLatency: plan.CyclesPerLaunch / 1.8e9, PDL: 0.7e-6, Floor: 0.9e-6,
 	}
 	H200 = Model{
 		Name: "NVIDIA H200", Capability: 90, Shared: 227 << 10, Multiprocessors: 132, Clock: 1.8e9, Issue: 0.7,
-		Memory: 0.85 * 4.3e12, Cache: 5.5e12, CacheBytes: 60 << 20, Node: costOfLaunch / 1.8e9, Early: 0.7e-6, Floor: 0.9e-6,
+		Memory: 0.85 * 4.3e12, Cache: 5.5e12, CacheBytes: 60 << 20, NodeLatency: plan.CyclesPerLaunch / 1.8e9, PDL: 0.7e-6, Floor: 0.9e-6,
 	}
 )
 
@@ -73,17 +77,17 @@ type Predicted struct {
 // knows them, the instructions. The variables that leave features out count as they do for Open;
 // without CUDA graphs calls run one after another.
 func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted, step float64, err error) {
-	allowed, err := readSwitches()
+	allowed, err := readFeatures()
 	if err != nil {
 		return nil, 0, err
 	}
 	m.Capability = allowed.capability(m.Capability)
-	m = m.edges(allowed.dependent && m.Capability >= kernels.DependentCapability)
-	place := placement{
-		precision: precision, multiprocessors: m.Multiprocessors, capability: m.Capability, chains: s.Chains, shared: m.Shared,
-		groups: allowed.groups && m.Capability == groupable, unpacked: !allowed.packing, windowless: !allowed.windows,
+	m = m.withPDL(allowed.pdl && m.Capability >= kernels.DependentCapability)
+	target := plan.Target{
+		Precision: precision, Multiprocessors: m.Multiprocessors, Capability: m.Capability, Chains: s.Chains, Shared: m.Shared,
+		WGMMA: allowed.wgmma && m.Capability == plan.SM90, NoPacking: !allowed.packing, NoWindows: !allowed.windows,
 	}
-	all, _, err := stepCalls(s.Launches, &place)
+	all, err := plan.Step(s.Launches, target)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -91,29 +95,29 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 	for _, c := range all {
 		calls = append(calls, predictedOf(m, s.Launches, c, s.Chains, footprint))
 	}
-	follows := inLine(len(all))
-	if allowed.graphs == "on" && allowed.order {
-		follows = orderOf(all, 1).follows
+	follows := plan.Sequential(len(all))
+	if allowed.graphs == "on" && allowed.reordering {
+		follows = plan.Dependencies(all, 1)
 	}
 	return calls, simulate(calls, follows, m), nil
 }
 
 // predictedOf describes a call and predicts its time.
-func predictedOf(m Model, launches []tensor.Launch, c call, chains int, footprint float64) Predicted {
-	l := launches[c.launch]
+func predictedOf(m Model, launches []tensor.Launch, c plan.Call, chains int, footprint float64) Predicted {
+	l := launches[c.Launch]
 	label := l.Label
-	if n := len(c.ends); n > 1 {
+	if n := len(c.RowEnds); n > 1 {
 		label += fmt.Sprintf(" and %d more", n-1)
 	}
-	p := Predicted{Launch: l.Kernel, Label: label, Kernel: c.symbol, Blocks: c.blocks, Bytes: bytesOf(c) * float64(chains)}
+	p := Predicted{Launch: l.Kernel, Label: label, Kernel: c.Symbol, Blocks: c.Blocks, Bytes: c.Bytes() * float64(chains)}
 	p.predict(m, c, chains, footprint)
 	return p
 }
 
 // edges is the model of a GPU whose calls may begin early, or may not.
-func (m Model) edges(early bool) Model {
+func (m Model) withPDL(early bool) Model {
 	if !early {
-		m.Early = m.Node
+		m.PDL = m.NodeLatency
 	}
 	return m
 }
@@ -123,21 +127,21 @@ func (m Model) edges(early bool) Model {
 // at which those that it follows let it begin and at which, until it ends, its fraction of the
 // GPU is free beside the calls placed so far.
 func simulate(calls []Predicted, follows [][]int, m Model) (end float64) {
-	begin, early := make([]float64, len(calls)), earlyCalls(follows)
+	begin, early := make([]float64, len(calls)), plan.PDLCalls(follows)
 	// ready is when a call's work could begin for one that it follows.
 	ready := func(i, before int) float64 {
 		if early[i] {
-			return max(calls[before].End+m.Early, begin[before]+m.Node)
+			return max(calls[before].End+m.PDL, begin[before]+m.NodeLatency)
 		}
-		return calls[before].End + m.Node
+		return calls[before].End + m.NodeLatency
 	}
 	after := make([]int, len(calls)) // the call whose end made room for this one, or -1
 	for i := range calls {
-		earliest := m.Node
+		earliest := m.NodeLatency
 		for _, before := range follows[i] {
 			earliest = max(earliest, ready(i, before))
 		}
-		begin[i], after[i] = room(calls[:i], begin, calls[i], earliest)
+		begin[i], after[i] = earliestFit(calls[:i], begin, calls[i], earliest)
 		calls[i].End = begin[i] + calls[i].Seconds
 		end = max(end, calls[i].End)
 	}
@@ -157,7 +161,7 @@ func simulate(calls []Predicted, follows [][]int, m Model) (end float64) {
 
 // room returns the earliest begin of a call, not before ready, with which the fractions of all
 // calls that run at a time stay within 1, and the placed call whose end it is; -1 if it is ready.
-func room(placed []Predicted, begin []float64, c Predicted, ready float64) (at float64, after int) {
+func earliestFit(placed []Predicted, begin []float64, c Predicted, ready float64) (at float64, after int) {
 	var late []int // the placed calls that end after ready, by their ends
 	for i, p := range placed {
 		if p.End > ready {
@@ -194,20 +198,20 @@ func room(placed []Predicted, begin []float64, c Predicted, ready float64) (at f
 }
 
 // predict fills in the time. What a step touches is in the cache if all of it fits.
-func (p *Predicted) predict(m Model, c call, chains int, footprint float64) {
+func (p *Predicted) predict(m Model, c plan.Call, chains int, footprint float64) {
 	p.Seconds, p.Bound = p.Bytes/m.Memory, "memory"
 	if footprint <= m.CacheBytes {
 		p.Seconds, p.Bound = p.Bytes/m.Cache, "cache"
 	}
 	bandwidth := p.Seconds
-	if product := c.cycles / m.Clock; product > p.Seconds {
+	if product := c.Cycles / m.Clock; product > p.Seconds {
 		p.Seconds, p.Bound = product, "product"
 	}
 	issue := 0.0
-	if loop := kernels.Loops[c.symbol]; loop.Items > 0 {
+	if loop := kernels.Loops[c.Symbol]; loop.Items > 0 {
 		// Multiprocessors without a block are idle.
-		rounds := float64(elementsOf(c)*chains) / float64(warp*loop.Items)
-		busy := math.Min(1, float64(c.blocks[0]*chains)/float64(m.Multiprocessors))
+		rounds := float64(c.ElementsWritten()*chains) / float64(warpSize*loop.Items)
+		busy := math.Min(1, float64(c.Blocks[0]*chains)/float64(m.Multiprocessors))
 		issue = rounds * float64(loop.Slots) / (4 * m.Clock * m.Issue * float64(m.Multiprocessors) * busy)
 	}
 	if issue > p.Seconds {
@@ -216,57 +220,18 @@ func (p *Predicted) predict(m Model, c call, chains int, footprint float64) {
 	if p.Seconds < m.Floor {
 		p.Seconds, p.Bound = m.Floor, "launch"
 	}
-	p.Fraction = max(bandwidth/p.Seconds, math.Min(1, float64(c.blocks[0]*max(1, c.blocks[1])*chains)/float64(m.resident(c))))
+	p.Fraction = max(bandwidth/p.Seconds, math.Min(1, float64(c.Blocks[0]*max(1, c.Blocks[1])*chains)/float64(m.resident(c))))
 }
 
 // resident is how many blocks of a call the GPU holds at once, by their threads, shared memory and
 // registers: 64 Ki of a multiprocessor, of which each thread of a product is taken to need 128, of
 // another kernel 32.
-func (m Model) resident(c call) int {
+func (m Model) resident(c plan.Call) int {
 	const threads, registers, reserved = 2048, 64 << 10, 1 << 10 // reserved: bytes of each block
 	each := 32
-	if c.cycles > 0 {
+	if c.Cycles > 0 {
 		each = 128
 	}
-	blocks := min(threads/c.threads, (m.Shared+reserved)/(c.shared+reserved), registers/(each*c.threads))
+	blocks := min(threads/c.Threads, (m.Shared+reserved)/(c.Shared+reserved), registers/(each*c.Threads))
 	return m.Multiprocessors * max(1, blocks)
-}
-
-// bytesOf is what a call reads and writes for one chain, each buffer once. Of what all chains share
-// it reads no more than it writes.
-func bytesOf(c call) float64 {
-	seen := map[*tensor.Buffer]tensor.Access{}
-	for _, a := range c.arguments {
-		if a.Buffer != nil && a.Buffer.Arena != tensor.Shared {
-			seen[a.Buffer] |= a.Access
-		}
-	}
-	bytes := 0.0
-	for b, access := range seen {
-		for _, way := range []tensor.Access{tensor.Read, tensor.Write} {
-			if access&way != 0 {
-				bytes += float64(b.Bytes())
-			}
-		}
-	}
-	return bytes
-}
-
-// elementsOf is how many elements an update or an elementwise call has: those of the largest buffer
-// that it writes, of each row.
-func elementsOf(c call) (all int) {
-	rows := [][]tensor.Argument{c.arguments}
-	if c.ends != nil {
-		rows = c.rows()
-	}
-	for _, row := range rows {
-		most := 0
-		for _, a := range row {
-			if a.Buffer != nil && a.Access&tensor.Write != 0 {
-				most = max(most, a.Buffer.Elements)
-			}
-		}
-		all += most
-	}
-	return all
 }

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // noSwitches unsets all variables until the test ends.
 func noSwitches(t *testing.T) {
-	for _, v := range []string{CapabilityVariable, GraphsVariable, OrderVariable, WGMMAVariable, DependentVariable, PackedVariable, WindowsVariable} {
+	for _, v := range []string{CapabilityVariable, GraphsVariable, OrderVariable, WGMMAVariable, PDLVariable, PackedVariable, WindowsVariable} {
 		t.Setenv(v, "")
 	}
 }
@@ -51,25 +52,25 @@ func TestPredict(t *testing.T) {
 			t.Errorf("%+v, wants %v seconds, bound by memory", c, want)
 		}
 	}
-	if wanted := want + H200.Node + want + H200.Early; math.Abs(step/wanted-1) > 1e-12 {
+	if wanted := want + H200.NodeLatency + want + H200.PDL; math.Abs(step/wanted-1) > 1e-12 {
 		t.Errorf("the step takes %v, wants %v", step, wanted)
 	}
-	t.Setenv(DependentVariable, "off")
-	if _, step := predict(large, 1); step != 2*(want+H200.Node) {
+	t.Setenv(PDLVariable, "off")
+	if _, step := predict(large, 1); step != 2*(want+H200.NodeLatency) {
 		t.Errorf("without early launches the step takes %v", step)
 	}
-	t.Setenv(DependentVariable, "no")
+	t.Setenv(PDLVariable, "no")
 	_, _, err := Predict(elementwiseStep(large, 1), H200, FP32)
 	if err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_DEPENDENT must be on or off, got "no"`) {
 		t.Errorf("got %v", err)
 	}
-	t.Setenv(DependentVariable, "on")
+	t.Setenv(PDLVariable, "on")
 	if _, many := predict(large, 3); !(many > 2.9*step && many < 3*step) {
 		t.Errorf("three chains take %v, one %v", many, step)
 	}
 	calls, step = predict(100, 1)
-	if wanted := 2*H200.Node + H200.Floor; calls[0].Bound != "launch" || calls[0].Seconds != H200.Floor || math.Abs(step/wanted-1) > 1e-12 {
-		t.Errorf("a small step takes %v, %+v, wants two launches of %v", step, calls, H200.Node)
+	if wanted := 2*H200.NodeLatency + H200.Floor; calls[0].Bound != "launch" || calls[0].Seconds != H200.Floor || math.Abs(step/wanted-1) > 1e-12 {
+		t.Errorf("a small step takes %v, %+v, wants two launches of %v", step, calls, H200.NodeLatency)
 	}
 	slow := H200
 	slow.Clock /= 1000
@@ -98,11 +99,13 @@ func TestPredictProduct(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &placement{precision: TF32, multiprocessors: H200.Multiprocessors, capability: H200.Capability, shared: H200.Shared, chains: 8}
-	g := productOf(s.Launches[0].Calls[0], grid)
-	tiles, _ := g.tilesFor(p)
-	c := g.cut(p, tiles)
-	if want := (g.cost(p, c, 8) - c.sumCost(g, 8)) / H200.Clock; calls[0].Bound != "product" || calls[0].Seconds != want {
+	planned, err := plan.Step(s.Launches, plan.Target{
+		Precision: TF32, Multiprocessors: H200.Multiprocessors, Capability: H200.Capability, Shared: H200.Shared, Chains: 8,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := planned[0].Cycles / H200.Clock; calls[0].Bound != "product" || calls[0].Seconds != want {
 		t.Errorf("%+v, wants %v seconds", calls[0], want)
 	}
 }
@@ -112,12 +115,12 @@ func TestPredictProduct(t *testing.T) {
 func TestPredictLine(t *testing.T) {
 	// 0 is followed by 1, 2; both by 3; 4 stands alone.
 	calls := []Predicted{{Seconds: 1}, {Seconds: 5}, {Seconds: 2}, {Seconds: 1}, {Seconds: 3}}
-	if end := simulate(calls, [][]int{nil, {0}, {0}, {1, 2}, nil}, Model{Node: 0.5, Early: 0.5}); end != 8.5 {
+	if end := simulate(calls, [][]int{nil, {0}, {0}, {1, 2}, nil}, Model{NodeLatency: 0.5, PDL: 0.5}); end != 8.5 {
 		t.Errorf("the last one ends at %v, wants 8.5", end)
 	}
 	// Calls in line begin 0.3 earlier, if the call before takes as long.
 	early := []Predicted{{Seconds: 1}, {Seconds: 0.1}, {Seconds: 2}, {Seconds: 1}}
-	end := simulate(early, [][]int{nil, {0}, {1}, {2}}, Model{Node: 0.5, Early: 0.2})
+	end := simulate(early, [][]int{nil, {0}, {1}, {2}}, Model{NodeLatency: 0.5, PDL: 0.2})
 	if math.Abs(end-5.4) > 1e-12 || early[0].Slack != 0 || early[2].Slack != 0 {
 		t.Errorf("the last one ends at %v, %+v, wants 5.4", end, early)
 	}
@@ -153,7 +156,7 @@ func TestSimulate(t *testing.T) {
 			[][]int{nil, nil, {1}, nil}, []float64{5, 2, 4, 7}, []float64{2, 0, 0, 0},
 		},
 	} {
-		simulate(c.calls, c.follows, Model{Node: 1, Early: 1})
+		simulate(c.calls, c.follows, Model{NodeLatency: 1, PDL: 1})
 		for i, got := range c.calls {
 			if got.End != c.ends[i] || got.Slack != c.slacks[i] {
 				t.Errorf("%s: call %d ends at %v with a slack of %v, wants %v and %v", c.name, i, got.End, got.Slack, c.ends[i], c.slacks[i])
@@ -165,15 +168,15 @@ func TestSimulate(t *testing.T) {
 // TestFractions: a call occupies the GPU by its blocks, or by the bandwidth that it takes.
 func TestFractions(t *testing.T) {
 	for _, c := range []struct {
-		call     call
+		call     plan.Call
 		chains   int
 		fraction float64
 	}{
-		{call{blocks: [2]int{132, 1}, threads: 256}, 1, 1.0 / 8},
-		{call{blocks: [2]int{132, 1}, threads: 256, cycles: 1}, 1, 1.0 / 2},
-		{call{blocks: [2]int{66, 2}, threads: 128, shared: 113 << 10}, 1, 1.0 / 2},
-		{call{blocks: [2]int{1, 0}, threads: 1024}, 66, 1.0 / 4},
-		{call{blocks: [2]int{1000, 1}, threads: 1024}, 64, 1},
+		{plan.Call{Blocks: [2]int{132, 1}, Threads: 256}, 1, 1.0 / 8},
+		{plan.Call{Blocks: [2]int{132, 1}, Threads: 256, Cycles: 1}, 1, 1.0 / 2},
+		{plan.Call{Blocks: [2]int{66, 2}, Threads: 128, Shared: 113 << 10}, 1, 1.0 / 2},
+		{plan.Call{Blocks: [2]int{1, 0}, Threads: 1024}, 66, 1.0 / 4},
+		{plan.Call{Blocks: [2]int{1000, 1}, Threads: 1024}, 64, 1},
 	} {
 		var p Predicted
 		p.predict(H100, c.call, c.chains, 0)
@@ -182,7 +185,7 @@ func TestFractions(t *testing.T) {
 		}
 	}
 	large := Predicted{Bytes: 1e9}
-	if large.predict(H100, call{blocks: [2]int{1, 1}, threads: 32}, 1, 1e12); large.Fraction != 1 || large.Seconds != 1e9/H100.Memory {
+	if large.predict(H100, plan.Call{Blocks: [2]int{1, 1}, Threads: 32}, 1, 1e12); large.Fraction != 1 || large.Seconds != 1e9/H100.Memory {
 		t.Errorf("a call that takes the whole bandwidth: %+v", large)
 	}
 }

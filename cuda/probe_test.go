@@ -191,7 +191,7 @@ func explain(result []byte, left, right []probeReading) error {
 // Pollen's kernels. If they are wrong, the test says how a GPU reads its operands instead. It also
 // tries the parts that bring operands: transposing ldmatrix, and bulk copies with their barriers.
 func TestProbeGroupOperands(t *testing.T) {
-	device := groupable(t)
+	device := wgmmaGPU(t)
 	if os.Getenv(emulator.LibraryVariable) != "" {
 		t.Skip("the emulated GPU was built without the probes")
 	}
@@ -284,7 +284,7 @@ const hangVariable = "POLLEN_TEST_HANG"
 
 // TestWaitsEnd: a wait for bytes that never come fails the launch, which names the kernel.
 func TestWaitsEnd(t *testing.T) {
-	device := groupable(t)
+	device := wgmmaGPU(t)
 	if os.Getenv(emulator.LibraryVariable) != "" {
 		t.Skip("the emulated GPU was built without the probes")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/emulator"
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/optest"
 	"github.com/pollen-ml/pollen/tensor"
@@ -38,14 +39,14 @@ func TestSanitizers(t *testing.T) {
 		}
 	}
 	for _, precision := range []cuda.Precision{cuda.TF32, cuda.BF16} {
-		cuda.OnlyPacked(t, precision, len(cuda.PackedTiles(precision))-1)
+		plan.OnlyPacked(t, precision, len(plan.PackedTiles(precision))-1)
 	}
 	for i, c := range append(slices.Clone(packedCases), groupedCases...) {
 		if c.filters > 32 {
 			continue // which takes long
 		}
 		if i == len(packedCases) {
-			cuda.OnlyGroups(t, len(cuda.GroupTiles())-1)
+			plan.OnlyGroups(t, len(plan.GroupTiles())-1)
 		}
 		program, _ := c.program(t, func(i int) float64 { return float64(i%8) / 4 })
 		session, err := program.Load(recorder, graph.LoadOptions{Seed: 1})

@@ -11,7 +11,7 @@ import (
 
 // runner is a schedule whose chains are split over GPUs.
 type runner struct {
-	parts  []*part
+	shards []*shard
 	chains int
 	closed bool
 }
@@ -24,12 +24,12 @@ func (r *runner) Run(steps int) error {
 	if steps < 0 {
 		return errors.Errorf("cuda: run of %d steps, wants at least 0", steps)
 	}
-	if len(r.parts) == 1 {
-		return r.parts[0].run(steps)
+	if len(r.shards) == 1 {
+		return r.shards[0].run(steps)
 	}
-	failed := make([]error, len(r.parts))
+	failed := make([]error, len(r.shards))
 	var wait sync.WaitGroup
-	for i, p := range r.parts {
+	for i, p := range r.shards {
 		wait.Go(func() { failed[i] = p.run(steps) })
 	}
 	wait.Wait()
@@ -43,12 +43,12 @@ func (r *runner) Run(steps int) error {
 
 // Step implements tensor.Runner.
 func (r *runner) Step(chain int, visit func(launch int) error) error {
-	p, err := r.part(chain)
+	p, err := r.shardOf(chain)
 	if err != nil {
 		return err
 	}
 	for i := range p.launches {
-		if err := p.do(func() error { return p.launchAlone(p.own[i], chain-p.first, 1) }); err != nil {
+		if err := p.do(func() error { return p.launchAndWait(p.alone[i], chain-p.first, 1) }); err != nil {
 			return err
 		}
 		if err := visit(i); err != nil {
@@ -60,42 +60,42 @@ func (r *runner) Step(chain int, visit func(launch int) error) error {
 
 // Read implements tensor.Runner.
 func (r *runner) Read(b *tensor.Buffer, chain, first int, dst []byte) error {
-	p, at, err := r.place(b, chain, first, len(dst))
+	p, at, err := r.locate(b, chain, first, len(dst))
 	if err != nil {
 		return err
 	}
 	return p.do(func() error {
-		from := p.at(b, chain) + at
+		from := p.address(b, chain) + at
 		if b.Arena != tensor.Chain {
 			return p.read(from, dst)
 		}
 		own := chain - p.first
 		base := from - address(own)*address(p.stride[tensor.Chain])
-		if p.recall(base, own, dst) {
+		if p.cached(base, own, dst) {
 			return nil
 		}
 		if err := p.read(from, dst); err != nil {
 			return err
 		}
-		return p.notice(base, own, len(dst))
+		return p.observeRead(base, own, len(dst))
 	})
 }
 
 // Write implements tensor.Runner. It does not wait: a failure on the way is the error of the next
 // Run, Step or Read.
 func (r *runner) Write(b *tensor.Buffer, chain, first int, src []byte) error {
-	p, at, err := r.place(b, chain, first, len(src))
+	p, at, err := r.locate(b, chain, first, len(src))
 	if err != nil {
 		return err
 	}
-	parts := []*part{p}
+	parts := []*shard{p}
 	if b.Arena == tensor.Shared {
-		parts = r.parts
+		parts = r.shards
 	}
 	for _, p := range parts {
 		err := p.do(func() error {
-			p.ahead.fresh = false
-			return p.write(p.at(b, chain)+at, src)
+			p.readback.valid = false
+			return p.write(p.address(b, chain)+at, src)
 		})
 		if err != nil {
 			return err
@@ -106,21 +106,21 @@ func (r *runner) Write(b *tensor.Buffer, chain, first int, src []byte) error {
 
 // Keep implements tensor.Runner. It does not wait, nor does Return.
 func (r *runner) Keep() error {
-	return r.copyChains(func(p *part) (to, from address) { return p.kept, p.memory[tensor.Chain] })
+	return r.copyChains(func(p *shard) (to, from address) { return p.snapshot, p.memory[tensor.Chain] })
 }
 
 // Return implements tensor.Runner.
 func (r *runner) Return() error {
-	return r.copyChains(func(p *part) (to, from address) { return p.memory[tensor.Chain], p.kept })
+	return r.copyChains(func(p *shard) (to, from address) { return p.memory[tensor.Chain], p.snapshot })
 }
 
-func (r *runner) copyChains(places func(p *part) (to, from address)) error {
-	if r.closed || !r.parts[0].keeps {
+func (r *runner) copyChains(places func(p *shard) (to, from address)) error {
+	if r.closed || !r.shards[0].snapshots {
 		return errors.Errorf("cuda: keep or return (closed: %v) of a schedule that says it does not", r.closed)
 	}
-	for _, p := range r.parts {
+	for _, p := range r.shards {
 		err := p.do(func() error {
-			p.ahead.fresh = false
+			p.readback.valid = false
 			to, from := places(p)
 			return p.check("cuMemcpyDtoDAsync_v2", p.cuMemcpyDtoDAsync_v2(to, from, p.chainBytes(), p.stream))
 		})
@@ -132,11 +132,11 @@ func (r *runner) copyChains(places func(p *part) (to, from address)) error {
 }
 
 // part is the part that holds a chain.
-func (r *runner) part(chain int) (*part, error) {
+func (r *runner) shardOf(chain int) (*shard, error) {
 	if r.closed {
 		return nil, errors.New("cuda: memory used after close")
 	}
-	for _, p := range r.parts {
+	for _, p := range r.shards {
 		if chain >= p.first && chain < p.first+p.chains {
 			return p, nil
 		}
@@ -145,8 +145,8 @@ func (r *runner) part(chain int) (*part, error) {
 }
 
 // place checks a transfer, and finds its part and its distance from the buffer's start.
-func (r *runner) place(b *tensor.Buffer, chain, first, bytes int) (*part, address, error) {
-	p, err := r.part(chain)
+func (r *runner) locate(b *tensor.Buffer, chain, first, bytes int) (*shard, address, error) {
+	p, err := r.shardOf(chain)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -158,7 +158,7 @@ func (r *runner) place(b *tensor.Buffer, chain, first, bytes int) (*part, addres
 }
 
 // at is a buffer's address in one of the runner's chains.
-func (p *part) at(b *tensor.Buffer, chain int) address {
+func (p *shard) address(b *tensor.Buffer, chain int) address {
 	return p.memory[b.Arena] + address(b.Offset) + address(uint64(chain-p.first)*p.stride[b.Arena])
 }
 
@@ -169,14 +169,14 @@ func (r *runner) Close() error {
 	}
 	r.closed = true
 	var failed error
-	for _, p := range r.parts {
+	for _, p := range r.shards {
 		failed = cmp.Or(failed, p.close())
 	}
 	return failed
 }
 
 // close gives a part's memory back, even if the GPU is lost.
-func (p *part) close() error {
+func (p *shard) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.loaded--

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/cuda/kernels"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -20,7 +21,7 @@ import (
 // launched are the names of launches in the sources of ops, optimizers and samplers, and words that
 // make up such names.
 type launched struct {
-	whole   map[string]bool // literals that are the name in a call of Emit or Call
+	whole   map[string]bool // literals that are the name in a call of Emit or plan.Call
 	strides map[string]bool // those whose grid is tensor.Threads
 	words   map[string]bool // all literals
 }
@@ -33,7 +34,7 @@ func readLaunched(t *testing.T) launched {
 	}
 	l := launched{whole: map[string]bool{}, strides: map[string]bool{}, words: map[string]bool{"": true}}
 	dirs := []string{
-		"../graph", "../graph/op", "../graph/op/array", "../optimizers", "../langevin", "../mcmc", "../distributions", "../layers", ".",
+		"../graph", "../graph/op", "../graph/op/array", "../optimizers", "../langevin", "../mcmc", "../distributions", "../layers", ".", "internal/plan",
 	}
 	for _, dir := range dirs {
 		paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -145,16 +146,16 @@ func TestMatches(t *testing.T) {
 	b := tensor.NewBuffer("x", tensor.Chain, tensor.Float32, 4)
 	e := kernels.Entry{Name: "k_f32", Threads: 256, Parameters: []kernels.Parameter{kernels.Buffer, kernels.Integer, kernels.Float32, kernels.Float64}}
 	good := []tensor.Argument{tensor.In(b), tensor.Uint(3), tensor.Float(tensor.Float32, 1), tensor.Float(tensor.Float64, 1)}
-	if err := matches(e, call{threads: 256, arguments: good}); err != nil {
+	if err := checkSignature(e, plan.Call{Threads: 256, Arguments: good}); err != nil {
 		t.Error(err)
 	}
-	for want, c := range map[string]call{
-		"4 parameters, the launch 3":                    {threads: 1, arguments: good[:3]},
-		"parameter 1 of k_f32 is a 32-bit integer, the": {threads: 1, arguments: []tensor.Argument{good[0], good[0], good[2], good[3]}},
-		"parameter 3 of k_f32 is a float64, the":        {threads: 1, arguments: []tensor.Argument{good[0], good[1], good[2], good[2]}},
-		"at most 256 threads, the launch has 257":       {threads: 257, arguments: good},
+	for want, c := range map[string]plan.Call{
+		"4 parameters, the launch 3":                    {Threads: 1, Arguments: good[:3]},
+		"parameter 1 of k_f32 is a 32-bit integer, the": {Threads: 1, Arguments: []tensor.Argument{good[0], good[0], good[2], good[3]}},
+		"parameter 3 of k_f32 is a float64, the":        {Threads: 1, Arguments: []tensor.Argument{good[0], good[1], good[2], good[2]}},
+		"at most 256 threads, the launch has 257":       {Threads: 257, Arguments: good},
 	} {
-		if err := matches(e, c); err == nil || !strings.Contains(err.Error(), want) {
+		if err := checkSignature(e, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, wants %q", err, want)
 		}
 	}
@@ -164,43 +165,43 @@ func TestStartable(t *testing.T) {
 	with := func(arena tensor.Arena, elements int) []tensor.Argument {
 		return []tensor.Argument{tensor.Int(1), tensor.In(tensor.NewBuffer("x", arena, tensor.Float32, elements))}
 	}
-	good := call{symbol: "k_f32", blocks: [2]int{1, 1}, arguments: with(tensor.Scratch, maxElements)}
-	if err := startable(good, maxBlocks); err != nil {
+	good := plan.Call{Symbol: "k_f32", Blocks: [2]int{1, 1}, Arguments: with(tensor.Scratch, maxElements)}
+	if err := checkGrid(good, maxBlocksYZ); err != nil {
 		t.Error(err)
 	}
-	if err := startable(call{blocks: [2]int{1, 1}, arguments: with(tensor.Shared, 1<<40)}, 1); err != nil {
+	if err := checkGrid(plan.Call{Blocks: [2]int{1, 1}, Arguments: with(tensor.Shared, 1<<40)}, 1); err != nil {
 		t.Errorf("a large data set: %v", err)
 	}
-	for want, c := range map[string]call{
-		"wants at least 1 and": {blocks: [2]int{0, 1}}, "has [1 65536] blocks": {blocks: [2]int{1, 1 << 16}},
-		"argument 1 of k_f32 has 2145386497 elements": {symbol: "k_f32", blocks: good.blocks, arguments: with(tensor.Scratch, maxElements+1)},
+	for want, c := range map[string]plan.Call{
+		"wants at least 1 and": {Blocks: [2]int{0, 1}}, "has [1 65536] blocks": {Blocks: [2]int{1, 1 << 16}},
+		"argument 1 of k_f32 has 2145386497 elements": {Symbol: "k_f32", Blocks: good.Blocks, Arguments: with(tensor.Scratch, maxElements+1)},
 	} {
-		if err := startable(c, 1); err == nil || !strings.Contains(err.Error(), want) {
+		if err := checkGrid(c, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, wants %q", err, want)
 		}
 	}
-	if err := startable(good, maxBlocks+1); err == nil {
+	if err := checkGrid(good, maxBlocksYZ+1); err == nil {
 		t.Error("too many chains are started")
 	}
 }
 
 // TestStridingKernelsTakeTheirBlocks: a kernel whose launch asks for threads is started with blocks
-// of stridingThreads.
+// of plan.GridStrideThreads.
 func TestStridingKernelsTakeTheirBlocks(t *testing.T) {
-	all, err := sources()
+	all, err := ptxFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
 	checked, strides := 0, readLaunched(t).strides
 	for _, s := range all {
 		for symbol, entry := range s.entries {
-			stem, _ := stemOf(symbol)
+			stem := suffixes.ReplaceAllString(symbol, "")
 			if !strides[stem] {
 				continue
 			}
 			checked++
-			if entry.Threads < stridingThreads {
-				t.Errorf("%s of %s takes blocks of %d threads, and is started with %d", symbol, s.name, entry.Threads, stridingThreads)
+			if entry.Threads < plan.GridStrideThreads {
+				t.Errorf("%s of %s takes blocks of %d threads, and is started with %d", symbol, s.name, entry.Threads, plan.GridStrideThreads)
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func TestSwitchedKernels(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()
 	switched := []struct{ variable, value, lacks string }{
-		{cuda.DependentVariable, "", ""}, // all features
+		{cuda.PDLVariable, "", ""}, // all features
 		{cuda.CapabilityVariable, "80", "group"}, {cuda.WGMMAVariable, "off", "group"}, {cuda.PackedVariable, "off", "nhwc"},
 		{cuda.WindowsVariable, "off", "windows"}, {cuda.GraphsVariable, "off", ""}, {cuda.GraphsVariable, "slow", ""},
 	}

@@ -13,28 +13,28 @@ import (
 // of Predict that lists them.
 func TestSwitches(t *testing.T) {
 	noSwitches(t)
-	all := switches{graphs: "on", order: true, groups: true, dependent: true, packing: true, windows: true}
-	if got, err := readSwitches(); got != all || err != nil {
+	all := features{graphs: "on", reordering: true, wgmma: true, pdl: true, packing: true, windows: true}
+	if got, err := readFeatures(); got != all || err != nil {
 		t.Errorf("by default: %+v, %v", got, err)
 	}
 	for _, c := range []struct {
 		variable, value, allowed string
-		change                   func(s *switches)
+		change                   func(s *features)
 	}{
-		{CapabilityVariable, "80", "70, 80 or 90", func(s *switches) { s.limit = 80 }},
-		{GraphsVariable, "off", "on, off or slow", func(s *switches) { s.graphs, s.dependent = "off", false }},
-		{GraphsVariable, "slow", "on, off or slow", func(s *switches) { s.graphs, s.dependent = "slow", false }},
-		{OrderVariable, "off", "on or off", func(s *switches) { s.order = false }},
-		{WGMMAVariable, "off", "on or off", func(s *switches) { s.groups = false }},
-		{DependentVariable, "off", "on or off", func(s *switches) { s.dependent = false }},
-		{PackedVariable, "off", "on or off", func(s *switches) { s.packing = false }},
-		{WindowsVariable, "off", "on or off", func(s *switches) { s.windows = false }},
+		{CapabilityVariable, "80", "70, 80 or 90", func(s *features) { s.maxCapability = 80 }},
+		{GraphsVariable, "off", "on, off or slow", func(s *features) { s.graphs, s.pdl = "off", false }},
+		{GraphsVariable, "slow", "on, off or slow", func(s *features) { s.graphs, s.pdl = "slow", false }},
+		{OrderVariable, "off", "on or off", func(s *features) { s.reordering = false }},
+		{WGMMAVariable, "off", "on or off", func(s *features) { s.wgmma = false }},
+		{PDLVariable, "off", "on or off", func(s *features) { s.pdl = false }},
+		{PackedVariable, "off", "on or off", func(s *features) { s.packing = false }},
+		{WindowsVariable, "off", "on or off", func(s *features) { s.windows = false }},
 	} {
 		t.Run(c.variable+"="+c.value, func(t *testing.T) {
 			want := all
 			c.change(&want)
 			t.Setenv(c.variable, c.value)
-			if got, err := readSwitches(); got != want || err != nil {
+			if got, err := readFeatures(); got != want || err != nil {
 				t.Errorf("%+v, %v, wants %+v", got, err, want)
 			}
 			t.Setenv(c.variable, "75")
@@ -71,9 +71,9 @@ func TestCapabilityIsLimited(t *testing.T) {
 		d.major = c.major
 		device := mustOpenFake(t, d, Options{})
 		g := device.gpus[0]
-		if g.capability() != c.assumed || g.Major != int(c.major) || g.sources["toy_scale_f32"].head != c.source || g.dependent != c.dependent ||
+		if g.capability() != c.assumed || g.Major != int(c.major) || g.kernelFiles["toy_scale_f32"].head != c.source || g.pdl != c.dependent ||
 			!strings.Contains(device.Name(), c.name) {
-			t.Errorf("%+v: %s assumes %d and takes the %s source", c, device.Name(), g.capability(), g.sources["toy_scale_f32"].head)
+			t.Errorf("%+v: %s assumes %d and takes the %s source", c, device.Name(), g.capability(), g.kernelFiles["toy_scale_f32"].head)
 		}
 		if err := device.Close(); err != nil {
 			t.Error(err)

@@ -42,14 +42,14 @@ func findSymbols(library uintptr) (*symbols, error) {
 	} {
 		var err error
 		if *place, err = purego.Dlsym(library, name); err != nil && place != &s.graphAddDependencies {
-			return nil, errors.Wrapf(lacks(library), "it has no %s", name)
+			return nil, errors.Wrapf(whyNoDriver(library), "it has no %s", name)
 		}
 	}
 	return s, nil
 }
 
 // lacks says what kind of library lacks a function.
-func lacks(library uintptr) error {
+func whyNoDriver(library uintptr) error {
 	getVersion, err := purego.Dlsym(library, "cuDriverGetVersion")
 	if err != nil {
 		return errors.New("it is no CUDA driver")
@@ -58,8 +58,8 @@ func lacks(library uintptr) error {
 	if code := invoke(getVersion, uintptr(unsafe.Pointer(&version))); code != success {
 		return errors.Errorf("cuDriverGetVersion answers %d", code)
 	}
-	if version >= oldestDriver {
-		return errors.Errorf("it is of CUDA %s, and no whole driver", release(int(version)))
+	if version >= minDriver {
+		return errors.Errorf("it is of CUDA %s, and no whole driver", versionString(int(version)))
 	}
 	return tooOld(int(version))
 }

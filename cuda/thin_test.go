@@ -8,6 +8,7 @@ import (
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/optest"
@@ -19,12 +20,12 @@ import (
 // rows and few columns, both orientations of either operand, with a bias, a ReLU, a mask. As these
 // kernels multiply in float32, bf16 needs no more tolerance than fp32.
 func TestThinProducts(t *testing.T) {
-	kinds, sizes := cuda.ThinTiles()
+	kinds, sizes := plan.ThinTiles()
 	for number, kind := range kinds {
 		most, turns := sizes[number][0], sizes[number][1]
 		t.Run(fmt.Sprintf("%s/%dx%d", kind, most, turns), func(t *testing.T) {
 			gpu := cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})
-			want := cuda.OnlyThin(t, number, turns)
+			want := plan.OnlyThin(t, "matmul", number, turns)
 			for _, c := range thinCases(kind, most-most/3) {
 				c.Speed, c.Flops, c.NoGradient = true, 1, true // float32 alone
 				t.Run(c.Name, func(t *testing.T) {
@@ -101,12 +102,12 @@ func withReLU(name string, m, k, n int) optest.Case {
 // may follow the number of chains, as the sums are the same to the bit.
 func TestThinBits(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})
-	kinds, sizes := cuda.ThinTiles()
+	kinds, sizes := plan.ThinTiles()
 	want := map[string][]float32{}
 	for number, kind := range kinds {
 		most := sizes[number][0]
 		for _, turns := range []int{1, 3} {
-			cuda.OnlyThin(t, number, turns)
+			plan.OnlyThin(t, "matmul", number, turns)
 			m, k, n, matmul := 45, 333, most-2, op.MatMul{TransposeB: true}
 			switch kind {
 			case "columns":

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -19,11 +20,11 @@ type CallTime struct {
 	Follows  []int   // the earlier calls of the step that this call depends on directly
 }
 
-// Rounds of a call's measurement, each of which takes about callRound. The fastest counts.
+// Rounds of a call's measurement, each of which takes about timingRound. The fastest counts.
 const (
-	callRounds = 3
-	callRound  = 5 * time.Millisecond
-	callRuns   = 256 // at most, of the CUDA graph in a round
+	timingRounds = 3
+	timingRound  = 5 * time.Millisecond
+	maxGraphRuns = 256 // at most, of the CUDA graph in a round
 )
 
 // TimeCalls measures each call of a step by itself, as a diagnostic: the call in the form in which
@@ -44,21 +45,21 @@ func (r *runner) TimeCalls(repetitions int, m Model) ([]CallTime, error) {
 	if repetitions < 1 {
 		return nil, errors.Errorf("cuda: repetitions must be at least 1, got %d", repetitions)
 	}
-	p := r.parts[0]
-	m = m.edges(p.dependent)
+	p := r.shards[0]
+	m = m.withPDL(p.pdl)
 	footprint := float64(p.chains * (p.bytes[tensor.Chain] + p.bytes[tensor.Scratch]))
-	follows := orderOf(p.all(), 1).follows
+	follows := plan.Dependencies(p.stepCalls(), 1)
 	var predicted []Predicted
-	for _, s := range p.calls {
-		predicted = append(predicted, predictedOf(m, p.launches, s.call, p.chains, footprint))
+	for _, s := range p.step {
+		predicted = append(predicted, predictedOf(m, p.launches, s.Call, p.chains, footprint))
 	}
 	simulate(predicted, follows, m)
 	var times []CallTime
-	for i, s := range p.calls {
-		t := CallTime{Predicted: predicted[i], Threads: s.threads, Shared: s.shared, Follows: follows[i]}
+	for i, s := range p.step {
+		t := CallTime{Predicted: predicted[i], Threads: s.Threads, Shared: s.Shared, Follows: follows[i]}
 		err := p.do(func() (err error) {
 			t.Measured, err = p.timeCall(i, repetitions)
-			return named(err, &p.launches[s.launch])
+			return inLaunch(err, &p.launches[s.Launch])
 		})
 		if err != nil {
 			return times, err
@@ -70,22 +71,22 @@ func (r *runner) TimeCalls(repetitions int, m Model) ([]CallTime, error) {
 
 // timeCall measures call i. The call is launched alone before and after: before, so that a fault is
 // the call's; after, since the measurement is undone.
-func (p *part) timeCall(i, repetitions int) (seconds float64, err error) {
-	p.ahead.fresh = false
+func (p *shard) timeCall(i, repetitions int) (seconds float64, err error) {
+	p.readback.valid = false
 	restore := func() error { return nil }
-	if p.keeps {
-		if err := p.copyMemory(p.kept, p.memory[tensor.Chain]); err != nil {
+	if p.snapshots {
+		if err := p.copyMemory(p.snapshot, p.memory[tensor.Chain]); err != nil {
 			return 0, err
 		}
-		restore = func() error { return p.copyMemory(p.memory[tensor.Chain], p.kept) }
+		restore = func() error { return p.copyMemory(p.memory[tensor.Chain], p.snapshot) }
 	}
-	alone := p.calls[i : i+1]
-	if err := p.launchAlone(alone, 0, p.chains); err != nil {
+	alone := p.step[i : i+1]
+	if err := p.launchAndWait(alone, 0, p.chains); err != nil {
 		return 0, err
 	}
 	repeated := *p
-	repeated.calls, repeated.inLine = alone, true
-	executable, err := repeated.assemble(repetitions)
+	repeated.step, repeated.sequential = alone, true
+	executable, err := repeated.buildGraph(repetitions)
 	if err != nil {
 		return 0, err
 	}
@@ -95,18 +96,18 @@ func (p *part) timeCall(i, repetitions int) (seconds float64, err error) {
 		err = restore()
 	}
 	if err == nil {
-		err = p.launchAlone(alone, 0, p.chains)
+		err = p.launchAndWait(alone, 0, p.chains)
 	}
 	return seconds / float64(repetitions), err
 }
 
-func (p *part) copyMemory(to, from address) error {
+func (p *shard) copyMemory(to, from address) error {
 	return p.check("cuMemcpyDtoDAsync_v2", p.cuMemcpyDtoDAsync_v2(to, from, p.chainBytes(), p.stream))
 }
 
 // timeGraph returns the seconds that a CUDA graph takes, by the host's clock around many launches
 // and one synchronization.
-func (p *part) timeGraph(executable handle) (best float64, err error) {
+func (p *shard) timeGraph(executable handle) (best float64, err error) {
 	run := func(runs int) (time.Duration, error) {
 		begin := time.Now()
 		for range runs {
@@ -124,8 +125,8 @@ func (p *part) timeGraph(executable handle) (best float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	runs := min(callRuns, max(1, int(callRound/max(1, once))))
-	for round := range callRounds {
+	runs := min(maxGraphRuns, max(1, int(timingRound/max(1, once))))
+	for round := range timingRounds {
 		took, err := run(runs)
 		if err != nil {
 			return 0, err
@@ -137,9 +138,9 @@ func (p *part) timeGraph(executable handle) (best float64, err error) {
 	return best, nil
 }
 
-// LongestLine returns the sum of the measured times along the longest path of calls each of which
+// CriticalPath returns the sum of the measured times along the longest path of calls each of which
 // depends on the one before it. A step takes no less unless dependent calls overlap.
-func LongestLine(calls []CallTime) float64 {
+func CriticalPath(calls []CallTime) float64 {
 	longest := 0.0
 	ends := make([]float64, len(calls))
 	for i, c := range calls {

@@ -64,7 +64,7 @@ func checkCallTimes(t *testing.T, runner tensor.Runner) {
 		}
 		sum += c.Measured
 	}
-	if line := cuda.LongestLine(calls); len(calls) < 5 || !(line > 0) || line > sum*(1+1e-9) {
+	if line := cuda.CriticalPath(calls); len(calls) < 5 || !(line > 0) || line > sum*(1+1e-9) {
 		t.Errorf("%d calls, which take %v s, the longest line %v s", len(calls), sum, line)
 	}
 }
@@ -74,7 +74,7 @@ func TestOrderVariable(t *testing.T) {
 	for value, want := range map[string]bool{"": false, "on": false, "off": true} {
 		t.Run(value, func(t *testing.T) {
 			t.Setenv(cuda.OrderVariable, value)
-			if got := cuda.IsInLine(cudatest.GPU(t, cuda.Options{})); got != want {
+			if got := cuda.IsSequential(cudatest.GPU(t, cuda.Options{})); got != want {
 				t.Errorf("the calls are in line: %v, want %v", got, want)
 			}
 		})

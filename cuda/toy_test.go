@@ -58,14 +58,14 @@ func newToy(chains int) *toy {
 	}}
 	for i := range t.Launches {
 		l := &t.Launches[i]
-		l.Calls = []tensor.Call{{Kernel: l.Kernel, Grid: tensor.Block(warp), Arguments: l.Arguments}}
+		l.Calls = []tensor.Call{{Kernel: l.Kernel, Grid: tensor.Block(warpSize), Arguments: l.Arguments}}
 	}
 	// The sum takes two kernels on the GPU, as a product cut along its depth does: the first
 	// copies.
 	add := &t.Launches[1].Calls
 	*add = []tensor.Call{
-		{Kernel: "toy_copy_f32", Grid: tensor.Block(warp), Arguments: []tensor.Argument{tensor.Out(workspace), tensor.In(t.y), n}},
-		{Kernel: "toy_add_f32", Grid: tensor.Blocks{Count: 1, Threads: warp, Shared: 100 << 10},
+		{Kernel: "toy_copy_f32", Grid: tensor.Block(warpSize), Arguments: []tensor.Argument{tensor.Out(workspace), tensor.In(t.y), n}},
+		{Kernel: "toy_add_f32", Grid: tensor.Blocks{Count: 1, Threads: warpSize, Shared: 100 << 10},
 			Arguments: []tensor.Argument{tensor.InOut(t.x), tensor.In(workspace), tensor.In(t.header), n}},
 	}
 	return t
@@ -105,10 +105,10 @@ func toyKernels() map[string]fakeKernel {
 	}
 }
 
-var toySources = []source{
-	{name: "toy", capability: 70, cuda: 11080, symbols: []string{"toy_scale_f32", "toy_copy_f32", "toy_add_f32"}, head: "old"},
-	{name: "toy_sm90", capability: 90, exact: true, cuda: 12000, symbols: []string{"toy_scale_f32"}, head: "new"},
-	{name: "toy_header", capability: 70, cuda: 11080, symbols: []string{"toy_advance"}, head: "header"},
+var toySources = []ptxFile{
+	{name: "toy", capability: 70, minCUDA: 11080, symbols: []string{"toy_scale_f32", "toy_copy_f32", "toy_add_f32"}, head: "old"},
+	{name: "toy_sm90", capability: 90, archSpecific: true, minCUDA: 12000, symbols: []string{"toy_scale_f32"}, head: "new"},
+	{name: "toy_header", capability: 70, minCUDA: 11080, symbols: []string{"toy_advance"}, head: "header"},
 }
 
 // openFake opens GPUs of a fake driver, with little staging memory, so that transfers come in

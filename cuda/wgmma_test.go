@@ -10,6 +10,7 @@ import (
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -24,8 +25,8 @@ var groupedCases = []packedCase{
 		padding: op.Square(1), dilation: op.Square(1), pooled: true, first: true},
 }
 
-// groupable is a GPU that has wgmma; without one the test is skipped.
-func groupable(t *testing.T) tensor.Device {
+// wgmmaGPU is a GPU that has wgmma; without one the test is skipped.
+func wgmmaGPU(t *testing.T) tensor.Device {
 	t.Helper()
 	needs(t, cuda.WGMMAVariable, cuda.PackedVariable)
 	device := cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})
@@ -49,7 +50,7 @@ func hasGroups(device tensor.Device) bool {
 func TestGroupedConvolutions(t *testing.T) {
 	exact := func(i int) float64 { return float64(i%8-4) / 4 }
 	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }
-	device, host := groupable(t), tensor.NewHost(1)
+	device, host := wgmmaGPU(t), tensor.NewHost(1)
 	defer host.Close()
 	within := 0.0
 	if os.Getenv(cudatest.Variable) == cudatest.CUDA {
@@ -63,19 +64,19 @@ func TestGroupedConvolutions(t *testing.T) {
 			want, _ := c.results(t, host, 2, exact)
 			var others [][]float64
 			t.Run("mma", func(t *testing.T) {
-				cuda.OnlyPacked(t, cuda.BF16, 0)
+				plan.OnlyPacked(t, cuda.BF16, 0)
 				var symbols string
 				if others, symbols = c.results(t, device, 1, rounded); strings.Contains(symbols, "group") {
 					t.Errorf("without wgmma there are %s", symbols)
 				}
 			})
-			for number, tile := range cuda.GroupTiles() {
+			for number, tile := range plan.GroupTiles() {
 				symbol := fmt.Sprintf("conv2d_nhwc_group_%dx%d_bf16", tile[0], tile[1])
 				if c.first && number > 0 {
 					continue
 				}
 				t.Run(symbol, func(t *testing.T) {
-					cuda.OnlyGroups(t, number)
+					plan.OnlyGroups(t, number)
 					got, symbols := c.results(t, device, 1, rounded)
 					rest, bias := c.apartFromBias(got)
 					otherRest, otherBias := c.apartFromBias(others)

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-const groupFilter = "conv2d_nhwc_group_filter_bf16"
+const wgmmaFilterKernel = "conv2d_nhwc_group_filter_bf16"
 
 // filterCases are convolutions whose filters' gradients can go by wgmma.
 var filterCases = []packedCase{
@@ -35,7 +36,7 @@ var filterCases = []packedCase{
 func TestGroupedFilters(t *testing.T) {
 	exact := func(i int) float64 { return float64(i%8-4) / 4 }
 	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }
-	device, host := groupable(t), tensor.NewHost(1)
+	device, host := wgmmaGPU(t), tensor.NewHost(1)
 	defer host.Close()
 	inTurn, apart := 0, 0
 	for _, c := range filterCases {
@@ -43,15 +44,15 @@ func TestGroupedFilters(t *testing.T) {
 			want, _ := c.results(t, host, 2, exact)
 			var others [][]float64
 			t.Run("mma", func(t *testing.T) {
-				cuda.OnlyGroups(t, 0)
+				plan.OnlyGroups(t, 0)
 				var symbols string
-				if others, symbols = c.results(t, device, 1, rounded); strings.Contains(symbols, groupFilter) || !strings.Contains(symbols, "filter_chunks") {
+				if others, symbols = c.results(t, device, 1, rounded); strings.Contains(symbols, wgmmaFilterKernel) || !strings.Contains(symbols, "filter_chunks") {
 					t.Errorf("without wgmma there are %s", symbols)
 				}
 			})
-			cuda.OnlyGroupFilters(t)
+			plan.OnlyGroupFilters(t)
 			one, symbols := c.results(t, device, 1, rounded)
-			if strings.Count(symbols, groupFilter) != 1 || strings.Count(symbols, "nhwc_pack") != 4 {
+			if strings.Count(symbols, wgmmaFilterKernel) != 1 || strings.Count(symbols, "nhwc_pack") != 4 {
 				t.Errorf("the kernels are %s", symbols)
 			}
 			closeTo(t, one, others, 2e-5)
@@ -65,7 +66,7 @@ func TestGroupedFilters(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if cuda.Blocks(loaded.runner, groupFilter)[1] > 1 {
+				if cuda.Blocks(loaded.runner, wgmmaFilterKernel)[1] > 1 {
 					apart++
 				} else {
 					inTurn++

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
@@ -38,11 +39,11 @@ func TestCopiesOfMaxima(t *testing.T) {
 				needs(t, cuda.WGMMAVariable)
 				needGroups(t, gpu)
 				packs = "nhwc_pack_chunks_" + string(c.precision)
-				cuda.OnlyGroups(t, 0)
+				plan.OnlyGroups(t, 0)
 			} else {
-				cuda.OnlyPacked(t, c.precision, len(cuda.PackedTiles(c.precision))-1)
+				plan.OnlyPacked(t, c.precision, len(plan.PackedTiles(c.precision))-1)
 			}
-			cuda.OnlyForwardOnWindows(t)
+			plan.OnlyForwardOnWindows(t)
 			b, sizes := graph.New(tensor.Float32), map[string]int{}
 			state := func(name string, low, count int, shape ...int) *graph.Node {
 				return b.State(name, func(_ uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
@@ -95,9 +96,9 @@ func TestWindows(t *testing.T) {
 			needs(t, cuda.WindowsVariable)
 			if c.block == 0 {
 				needs(t, cuda.PackedVariable)
-				cuda.OnlyPacked(t, c.precision, len(cuda.PackedTiles(c.precision))-1)
+				plan.OnlyPacked(t, c.precision, len(plan.PackedTiles(c.precision))-1)
 			} else {
-				cuda.OnlyWindows(t, c.block)
+				plan.OnlyWindows(t, c.block)
 			}
 			program, sizes := c.program(t)
 			device := &catching{Device: fewMultiprocessors(t, cuda.Options{Precision: c.precision})}

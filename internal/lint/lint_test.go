@@ -348,9 +348,10 @@ func TestEveryPackageHasDoc(t *testing.T) {
 // entryLine is where a file of PTX says that a kernel begins.
 var entryLine = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 
-// cudaKnows are the kernels that package cuda may name: sums of a product's slices, and of what the
-// blocks of a call leave, which it makes itself, as it makes packed copies for convolutions, and
-// the poolings that it puts into a convolution's epilogue, with what comes back from their windows.
+// cudaKnows are the kernels that package cuda and its plans may name: sums of a product's slices,
+// and of what the blocks of a call leave, which it makes itself, as it makes packed copies for
+// convolutions, and the poolings that it puts into a convolution's epilogue, with what comes back
+// from their windows.
 var cudaKnows = map[string]bool{
 	"slices": true, "slices_nhwc": true, "sum_rows": true, "nhwc_pack": true, "conv2d_nhwc": true, "conv2d_nhwc_filter": true,
 	"conv2d_nhwc_group_filter": true, "conv2d_windows_filter": true, "conv2d_windows_pool": true, "conv2d_windows_pack": true, "conv2d_windows_whole": true,
@@ -382,7 +383,7 @@ func TestDeviceKnowsNoOps(t *testing.T) {
 		t.Fatalf("the kernels of relu, sgld or adam are not among the %d found", len(kernels))
 	}
 	for _, s := range all {
-		if s.dir != "cuda" || s.test {
+		if s.dir != "cuda" && s.dir != "cuda/internal/plan" || s.test {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {

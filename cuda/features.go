@@ -1,0 +1,91 @@
+package cuda
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// The environment variables below leave features out, to find the one at fault on a GPU that
+// computes wrongly, fails or is slow. Open and Predict read them, and WGMMAVariable and
+// PDLVariable. docs/cuda.md lists all in one table.
+const (
+	// CapabilityVariable limits the compute capability that a device assumes: "70", "80" or "90".
+	// The device takes the kernels and features of that capability at most.
+	CapabilityVariable = "POLLEN_CUDA_CAPABILITY"
+	// GraphsVariable has a run launch its calls one after another instead of as CUDA graphs: "off"
+	// waits once, at the end of the run; "slow" waits after each launch, like Options.Synchronous.
+	GraphsVariable = "POLLEN_CUDA_GRAPHS"
+	// OrderVariable set to "off" has each call of a CUDA graph follow the one before it, whatever
+	// their data.
+	OrderVariable = "POLLEN_CUDA_ORDER"
+	// PackedVariable set to "off" leaves out convolutions on packed copies, hence those by wgmma.
+	PackedVariable = "POLLEN_CUDA_PACKED"
+	// WGMMAVariable set to "off" leaves out the kernels that use wgmma.
+	WGMMAVariable = "POLLEN_CUDA_WGMMA"
+	// WindowsVariable set to "off" leaves out the kernels that work on pooling windows: gradients
+	// of pooled layers are written in full.
+	WindowsVariable = "POLLEN_CUDA_WINDOWS"
+)
+
+// switches are the features that the environment variables allow.
+type features struct {
+	maxCapability int    // the highest capability assumed, 10 major + minor; 0 for the GPU's own
+	graphs        string // "on", "off" or "slow"
+	reordering    bool   // calls of a CUDA graph follow only those whose data they need
+	wgmma         bool   // the kernels of geometry_wgmma.go
+	pdl           bool   // calls may begin before those that they follow have ended
+	packing       bool   // convolutions on packed copies
+	windows       bool   // kernels that work on pooling windows
+}
+
+// readFeatures reads the environment.
+func readFeatures() (s features, err error) {
+	limit, err := envOneOf(CapabilityVariable, "", "70", "80", "90")
+	if err != nil {
+		return s, err
+	}
+	s.maxCapability, _ = strconv.Atoi(limit) // 0 for ""
+	if s.graphs, err = envOneOf(GraphsVariable, "on", "off", "slow"); err != nil {
+		return s, err
+	}
+	for _, feature := range []struct {
+		variable string
+		allowed  *bool
+	}{{OrderVariable, &s.reordering}, {WGMMAVariable, &s.wgmma}, {PDLVariable, &s.pdl}, {PackedVariable, &s.packing}, {WindowsVariable, &s.windows}} {
+		value, err := envOneOf(feature.variable, "on", "off")
+		if err != nil {
+			return s, err
+		}
+		*feature.allowed = value == "on"
+	}
+	// Only edges of CUDA graphs let a call begin early.
+	s.pdl = s.pdl && s.graphs == "on"
+	return s, nil
+}
+
+// envOneOf returns the value of an environment variable, which must be one of the values. The first
+// is the default.
+func envOneOf(variable string, values ...string) (string, error) {
+	value := os.Getenv(variable)
+	if value == "" {
+		return values[0], nil
+	}
+	if !slices.Contains(values, value) {
+		allowed := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
+		last := len(allowed) - 1
+		return "", errors.Errorf("cuda: %s must be %s or %s, got %q", variable, strings.Join(allowed[:last], ", "), allowed[last], value)
+	}
+	return value, nil
+}
+
+// capability returns the compute capability to assume for a GPU that has the given one.
+func (s features) capability(has int) int {
+	if s.maxCapability > 0 {
+		return min(s.maxCapability, has)
+	}
+	return has
+}

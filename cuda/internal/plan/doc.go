@@ -1,0 +1,52 @@
+// Package plan turns a workload's launches into calls of kernels for one GPU. It decides which
+// kernels compute a step, with which grids, blocks and shared memory, in what memory their results
+// lie, and which calls must follow which. It never calls the driver, so that a plan can be made,
+// read and tested on any machine.
+//
+// # What goes in
+//
+// A tensor.Workload has the launches of a step in sequence. Each launch names its calls: a kernel,
+// its arguments, and the grid that the kernel is written for, such as "a thread for each element"
+// or "a matrix product of 64 x 19600 x 1600". A Target has what a plan must be made for: the GPU's
+// number of multiprocessors, compute capability and shared memory, the precision, the number of
+// chains, and the features that are left out.
+//
+// # What comes out
+//
+// A Plan has the calls of a step, in an order that is valid, and the bytes of scratch memory that
+// they need. A Call is what cuLaunchKernel takes: a symbol, a grid, a block, bytes of dynamic
+// shared memory, arguments. Which calls may run side by side is not part of a Call. Dependencies
+// finds it from the memory that the calls read and write.
+//
+// For example, the forward convolution of a pooled layer, with its bias, its ReLU and its pooling,
+// is three launches of a workload and becomes, in bf16 on an H100, three calls:
+//
+//	nhwc_pack_chunks_bf16         packs the images, channels last, rounded to bf16
+//	nhwc_pack_chunks_bf16         packs the filters
+//	conv2d_nhwc_group_14x16_bf16  multiplies by wgmma; bias, ReLU and pooling are its epilogue
+//
+// The packed images are a buffer of the workspace. The filter's gradient reads the same copy later
+// in the step, without a call that packs.
+//
+// A plan also has each launch on its own. A run never uses these calls. The device does when it
+// searches for the first number that is not finite, launch by launch, and they give the same bits.
+//
+// # How kernels are chosen
+//
+// Where several kernels can compute a product, the plan takes the one with the lowest estimated
+// cost, in clock cycles of a multiprocessor (tile.go). One rule limits that choice: a chain's bits
+// must not depend on how many other chains there are. So whatever changes the order in which a sum
+// is added up, such as the number of slices of a product's depth, is chosen as for one chain, or by
+// the costs for one chain and for manyChains together. What leaves the order alone, such as the
+// tile's size, is chosen for the actual number of chains.
+//
+// # Where to begin
+//
+// plan.go has the types and planStep, which goes through a step. lower.go lowers one launch.
+// product.go and tile.go lower a matrix product, and show all that the other products do in less
+// simple ways: thin.go (few rows or columns), packing.go, packed.go and packedfilter.go
+// (convolutions on packed copies, by mma.sync), wgmma.go and wgmmafilter.go, windowforward.go and
+// windowfilter.go (first layers). pooling.go, unpool.go, biasgrad.go, droppable.go and fuse.go
+// change a step as a whole. dependencies.go and scratch.go find the order and the memory. force.go
+// is for tests.
+package plan

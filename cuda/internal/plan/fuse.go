@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/pollen-ml/pollen/cuda/kernels"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// A kernel that takes rows (kernels/rows.cuh) does the work of several launches at once, such as
+// the updates of a network's parameters.
+
+// rows are the rows of a call's arguments.
+func (c Call) Rows() [][]tensor.Argument {
+	return slices.Collect(slices.Chunk(c.Arguments, len(c.Arguments)/len(c.RowEnds)))
+}
+
+// with is a call that also does the work of others.
+func (c Call) merge(others []Call) Call {
+	c.RowEnds, c.Arguments = slices.Clone(c.RowEnds), slices.Clone(c.Arguments)
+	for _, other := range others {
+		for _, end := range other.RowEnds {
+			c.RowEnds = append(c.RowEnds, c.Blocks[0]+end)
+		}
+		c.Blocks[0] += other.Blocks[0]
+		c.Threads = max(c.Threads, other.Threads)
+		c.Arguments = append(c.Arguments, other.Arguments...)
+		c.Launch = max(c.Launch, other.Launch)
+	}
+	return c
+}
+
+// join makes calls of one kernel that takes rows one call, where others do not come between them.
+// Those whose data are there last come together, but as they wait for the last of them, only with
+// work that takes no longer than a launch.
+func fuseRows(calls []Call, p *planner) []Call {
+	j := rowFusion{calls: calls, dependencies: newDependencies(calls, 1), leader: make([]int, len(calls))}
+	kinds := map[string][]int{}
+	for i, c := range calls {
+		j.leader[i] = i
+		if c.RowEnds != nil {
+			kinds[c.Symbol] = append(kinds[c.Symbol], i)
+		}
+	}
+	for i := range calls {
+		if kind := kinds[calls[i].Symbol]; len(kind) > 1 && kind[0] == i {
+			j.group(kind, p)
+		}
+	}
+	return j.fused()
+}
+
+// joining is the calls of a step, some of which belong to the groups of others.
+type rowFusion struct {
+	calls        []Call
+	dependencies *dependencies
+	leader       []int // of each call's group, the call that does the group's work
+}
+
+// group makes groups of calls of one kernel. Those that follow a call whose group ends later are
+// ready when that does.
+func (j *rowFusion) group(kind []int, p *planner) {
+	ends := make([]int, len(j.calls))
+	for i, leader := range j.leader {
+		ends[leader] = i
+	}
+	ready := func(i int) (last int) {
+		last = -1
+		for _, earlier := range j.dependencies.direct[i] {
+			last = max(last, ends[j.leader[earlier]])
+		}
+		return last
+	}
+	slices.SortStableFunc(kind, func(a, b int) int { return ready(b) - ready(a) })
+	leader, members, waiting := kind[0], 1, 0.0
+	for _, i := range kind[1:] {
+		cost := j.calls[i].Bytes() * float64(p.Chains) / (bytesPerCycle * float64(max(1, p.Multiprocessors)))
+		j.leader[i] = leader
+		if members < kernels.MaxRows && waiting+cost <= CyclesPerLaunch && j.schedule() != nil {
+			members, waiting = members+1, waiting+cost
+			continue
+		}
+		j.leader[i] = i
+		leader, members, waiting = i, 1, 0
+	}
+}
+
+// sequence is an order of the groups that the calls' data allow, by their leaders, close to that of
+// their last members; nil if there is none.
+func (j *rowFusion) schedule() []int {
+	last, waits, then := make([]int, len(j.calls)), make([]int, len(j.calls)), make([][]int, len(j.calls))
+	for i := range j.calls {
+		own := j.leader[i]
+		last[own] = i
+		for _, earlier := range j.dependencies.direct[i] {
+			if j.leader[earlier] == own {
+				return nil
+			}
+			then[j.leader[earlier]] = append(then[j.leader[earlier]], own)
+			waits[own]++
+		}
+	}
+	var ready, sequence []int
+	groups := 0
+	for i := range j.calls {
+		if j.leader[i] != i {
+			continue
+		}
+		if groups++; waits[i] == 0 {
+			ready = append(ready, i)
+		}
+	}
+	for len(ready) > 0 {
+		at := 0
+		for k := range ready {
+			if last[ready[k]] < last[ready[at]] {
+				at = k
+			}
+		}
+		next := ready[at]
+		ready = slices.Delete(ready, at, at+1)
+		sequence = append(sequence, next)
+		for _, i := range then[next] {
+			if waits[i]--; waits[i] == 0 {
+				ready = append(ready, i)
+			}
+		}
+	}
+	if len(sequence) < groups {
+		return nil
+	}
+	return sequence
+}
+
+// joined are the calls, those of a group together.
+func (j *rowFusion) fused() (all []Call) {
+	for _, leader := range j.schedule() {
+		var others []Call
+		for i := range j.calls {
+			if j.leader[i] == leader && i != leader {
+				others = append(others, j.calls[i])
+			}
+		}
+		all = append(all, j.calls[leader].merge(others))
+	}
+	return all
+}

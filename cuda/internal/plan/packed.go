@@ -1,0 +1,289 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// packedTile is an instance of the kernel of packed convolutions.
+type packedTile struct {
+	rows, columns, threads int
+	speed                  speed // as a tile's
+}
+
+// The tiles of packed convolutions, and the speed of the filter's gradient. What a multiprocessor's
+// tensor cores do through mma.sync is taken as 0.62 of the data sheet's 2048 multiplications in a
+// cycle of bf16 and 1024 of tf32, which want wgmma: 1270 and 635. The loops' instructions allow
+// more (kernels.Loops), and so does shared memory with tiles of 64x128; with those of 32x48 in a
+// warp it gives 1229 and 614, of 32x32 1024 and 512. full is 0.85 of that, less where few warps are
+// resident; alone, which latency limits, half of full or less. All are estimates for a H200 until
+// TestCalibrate measures.
+var (
+	tilesPackedTF32   = []packedTile{{64, 128, 128, speed{4.2, 2.1}}, {64, 96, 128, speed{4.05, 2}}, {64, 64, 128, speed{3.4, 1.6}}, {32, 64, 64, speed{2.4, 0.8}}}
+	tilesPackedBF16   = []packedTile{{64, 128, 128, speed{8.4, 4.2}}, {64, 96, 128, speed{8.1, 4}}, {64, 64, 128, speed{6.8, 3.2}}, {32, 64, 64, speed{4.8, 1.6}}}
+	speedPackedFilter = map[Precision]speed{TF32: {4.2, 2.1}, BF16: {8.4, 4.2}}
+)
+
+// Of the kernels' shared memory (kernels/nhwc.cuh, kernels/nhwcfilter.cuh).
+const (
+	paddedLineBytes   = lineBytes + 16 // from a line to the next one
+	packedStages      = 3
+	filterRows        = 64
+	stagePixels       = 64
+	filterChannels    = 256 // channels of a block's taps, at most
+	reservedShared    = 1 << 10
+	maxPackedResident = 3 // blocks that share a multiprocessor's registers
+)
+
+// residentBlocks is how many blocks a multiprocessor holds, by their shared memory.
+func residentBlocks(p *planner, shared, most int) int {
+	return min(most, (p.Shared+reservedShared)/(shared+reservedShared))
+}
+
+// sizes are the integers of a convolution's launch, in the letters of package graph/op.
+type convShape struct{ B, C, H, W, K, R, S, P, Q, strideH, strideW, padH, padW, dilationH, dilationW int }
+
+func convShapeOf(g *product) (s convShape) {
+	for i, to := range []*int{
+		&s.B, &s.C, &s.H, &s.W, &s.K, &s.R, &s.S, &s.P, &s.Q, &s.strideH, &s.strideW, &s.padH, &s.padW, &s.dilationH, &s.dilationW,
+	} {
+		*to = intValue(g.sizes[i])
+	}
+	return s
+}
+
+func (s convShape) taps() int { return s.R * s.S }
+
+// image is x, with the padding that the taps meet.
+func (s convShape) packImage() packSpec {
+	return packSpec{
+		planes: s.B, channels: s.C, planeStride: s.C * s.H * s.W, channelStride: s.H * s.W, height: s.H, width: s.W, top: s.padH, left: s.padW,
+		rows: (s.P-1)*s.strideH + (s.R-1)*s.dilationH + 1, columns: (s.Q-1)*s.strideW + (s.S-1)*s.dilationW + 1, blocksFirst: true,
+	}
+}
+
+// gradient is the gradient of y, with what the taps of the image's gradient meet.
+func (s convShape) packGradient() packSpec {
+	reachH, reachW := (s.R-1)*s.dilationH, (s.S-1)*s.dilationW
+	return packSpec{
+		planes: s.B, channels: s.K, planeStride: s.K * s.P * s.Q, channelStride: s.P * s.Q, height: s.P, width: s.Q, top: reachH - s.padH, left: reachW - s.padW,
+		rows: s.H + reachH, columns: s.W + reachW, blocksFirst: true,
+	}
+}
+
+// alone is the gradient of y without anything around it.
+func (s convShape) packGradientUnpadded() packSpec {
+	k := s.packGradient()
+	k.top, k.left, k.rows, k.columns = 0, 0, s.P, s.Q
+	return k
+}
+
+// filter is w for the product with x, [K blocks taps].
+func (s convShape) packFilter() packSpec {
+	taps := s.taps()
+	return packSpec{planes: s.K, channels: s.C, planeStride: s.C * taps, channelStride: taps, height: 1, width: taps, rows: 1, columns: taps}
+}
+
+// turned is w for the product with the gradient of y, [C blocks taps].
+func (s convShape) packFilterTransposed() packSpec {
+	taps := s.taps()
+	return packSpec{planes: s.C, channels: s.K, planeStride: taps, channelStride: s.C * taps, height: 1, width: taps, rows: 1, columns: taps}
+}
+
+// pixels are those of a packed image that a product has columns for, P x Q of each of B planes, and
+// the way of its taps.
+type pixelMap struct {
+	packSpec
+	P, Q, strideH, strideW                 int
+	windows                                bool
+	taps, tapColumns                       int
+	tapBase, tapRowStride, tapColumnStride int // tap (r, s) is first + r down + s right lines further on
+	reach                                  int
+}
+
+func (x pixelMap) count() int { return x.planes * x.P * x.Q }
+
+// place is the line of pixel n before its taps.
+func (x pixelMap) lineOf(n int) int {
+	image, pixel := n/(x.P*x.Q), n%(x.P*x.Q)
+	p, q := pixel/x.Q, pixel%x.Q
+	if x.windows {
+		window := pixel / 4
+		p, q = 2*(window/(x.Q/2))+pixel/2%2, 2*(window%(x.Q/2))+pixel%2
+	}
+	return (image*x.rows+p*x.strideH)*x.columns + q*x.strideW
+}
+
+// lines are the most, and on average, that some neighbouring pixels, from each multiple of them on,
+// need, which reach so many further. After as many images as there are of these all is the same
+// again.
+func (x pixelMap) linesPerTile(some, reach int) (most int, mean float64) {
+	end := min(x.count(), some*x.P*x.Q)
+	for n := 0; n < end; n += some {
+		lines := x.lineOf(min(n+some, x.count())-1) - x.lineOf(n) + 1 + reach
+		most = max(most, lines)
+		mean += float64(lines)
+	}
+	return most, mean / float64(ceilDiv(end, some))
+}
+
+// packedProduct is a forward convolution or an image's gradient on packed copies.
+type packedProduct struct {
+	*product
+	image, filter packSpec
+	pixelMap
+}
+
+// asPacked is false for a gradient that strides apart, whose taps meet some pixels only.
+func (g *product) asPacked() (packedProduct, bool) {
+	s := convShapeOf(g)
+	if g.forward {
+		x := s.packImage()
+		return packedProduct{g, x, s.packFilter(), pixelMap{
+			packSpec: x, P: s.P, Q: s.Q, strideH: s.strideH, strideW: s.strideW, windows: g.epilogue&epiloguePool != 0, taps: s.taps(), tapColumns: s.S,
+			tapRowStride: s.dilationH * x.columns, tapColumnStride: s.dilationW, reach: (s.R-1)*s.dilationH*x.columns + (s.S-1)*s.dilationW,
+		}}, true
+	}
+	x := s.packGradient()
+	reach := (s.R-1)*s.dilationH*x.columns + (s.S-1)*s.dilationW
+	return packedProduct{g, x, s.packFilterTransposed(), pixelMap{
+		packSpec: x, P: s.H, Q: s.W, strideH: 1, strideW: 1, taps: s.taps(), tapColumns: s.S,
+		tapBase: reach, tapRowStride: -s.dilationH * x.columns, tapColumnStride: -s.dilationW, reach: reach,
+	}}, s.strideH == 1 && s.strideW == 1
+}
+
+func (t packedTile) blocks(g packedProduct) int {
+	return ceilDiv(g.rows, t.rows) * ceilDiv(g.count(), t.columns)
+}
+
+// shared is a block's bytes: the filters' stages and the pixels' lines, or the sums after these.
+func (t packedTile) shared(g packedProduct) int {
+	most, _ := g.pixelMap.linesPerTile(t.columns, g.reach)
+	return max(paddedLineBytes*(packedStages*t.rows+most), 4*t.rows*t.columns)
+}
+
+// cost estimates the cycles, as product.cost does. Bytes come from the second-level cache once: the
+// pixels' lines for each block of channels, and all of the tile's filters.
+func (t packedTile) cost(p *planner, g packedProduct, chains int) float64 {
+	shared := t.shared(g)
+	if shared > p.Shared {
+		return math.Inf(1)
+	}
+	blocks := ceilDiv(g.image.channels, channelsPerLine(p.Precision))
+	depth := g.taps * blocks * channelsPerLine(p.Precision)
+	work := float64(t.rows*t.columns*depth) / macsPerCycle
+	_, lines := g.pixelMap.linesPerTile(t.columns, g.reach)
+	bytes := float64(blocks*lineBytes) * (float64(t.rows*g.taps) + lines)
+	resident := residentBlocks(p, shared, maxPackedResident)
+	return t.speed.limitedTo(resident).cycles(p, t.blocks(g)*chains, resident, work, bytes)
+}
+
+// packedTiles are the tiles for a precision.
+func packedTiles(p *planner) []packedTile {
+	switch p.Precision {
+	case TF32:
+		return tilesPackedTF32
+	case BF16:
+		return tilesPackedBF16
+	}
+	return nil
+}
+
+// cheapest is the cheapest tile, and its cycles.
+func (g packedProduct) cheapest(p *planner, chains int) (best packedTile, least float64) {
+	least = math.Inf(1)
+	for _, t := range packedTiles(p) {
+		if cost := t.cost(p, g, chains); cost < least {
+			best, least = t, cost
+		}
+	}
+	return best, least
+}
+
+// canPack says whether there are kernels for a product on packed copies.
+func (g *product) canPack(p *planner) bool {
+	return !p.NoPacking && g.conv && g.out.Buffer.DType == tensor.Float32 && p.Capability >= SM80 && packedTiles(p) != nil
+}
+
+// plain is what a product costs one chain that packs nothing.
+func (g *product) costUnpacked(p *planner) float64 {
+	one := *p
+	one.Chains = 1
+	tiles, _ := tilesOf(p, g.out.Buffer.DType)
+	return g.cost(&one, g.split(&one, tiles), 1)
+}
+
+// lowerPacked are the calls of a convolution that works on packed copies, or nil if it is better
+// without. That is decided as for one chain: the order of sums is another one.
+func (g *product) lowerPacked(p *planner) []Call {
+	if !g.canPack(p) {
+		return nil
+	}
+	otherwise := g.costUnpacked(p)
+	if g.filterGrad {
+		on := newPackedFilterGrad(p, g)
+		apart, cycles, fits := on.split(p)
+		grouped := on.asWGMMA(p)
+		if grouped != nil {
+			if grouped.split(p); !grouped.beats(p) {
+				grouped = nil
+			}
+		}
+		switch {
+		case grouped != nil && grouped.costWithPacking(p) < otherwise:
+			return grouped.lower(p)
+		case fits && on.costWithPacking(p) < otherwise:
+			return on.lower(p, apart, cycles)
+		}
+		return nil
+	}
+	on, is := g.asPacked()
+	if !is {
+		return nil
+	}
+	_, least := on.cheapest(p, 1)
+	grouped := on.asWGMMA(p)
+	if grouped != nil && grouped.beats(p) {
+		_, least = grouped.cheapest(p, 1)
+	} else {
+		grouped = nil
+	}
+	switch {
+	case !(least+on.packCost(p) < otherwise):
+		return nil
+	case grouped != nil:
+		return grouped.lower(p)
+	}
+	return on.lower(p)
+}
+
+// copying is what the packed copies cost one chain.
+func (g packedProduct) packCost(p *planner) float64 { return g.image.cost(p, 1) + g.filter.cost(p, 1) }
+
+// buffers are the arguments before the integers.
+func (g packedProduct) bufferArguments(x, w *tensor.Buffer) []tensor.Argument {
+	out, pooled, which := g.out, tensor.In(x), tensor.In(x)
+	if g.pool != nil {
+		out, pooled, which = tensor.In(x), tensor.Out(g.pool.pooled), g.argmaxOr(which)
+	}
+	return []tensor.Argument{out, tensor.In(x), tensor.In(w), g.biasOr(tensor.In(x)), pooled, which}
+}
+
+func (g packedProduct) lower(p *planner) []Call {
+	t, cycles := g.cheapest(p, p.Chains)
+	x, calls := p.pack(g.operands[0], g.image)
+	w, more := p.pack(g.operands[1], g.filter)
+	arguments := g.bufferArguments(x, w)
+	for _, n := range []int{
+		g.product.rows, g.planes, g.packSpec.rows, g.packSpec.columns, g.P, g.Q, g.strideH, g.strideW, ceilDiv(g.image.channels, channelsPerLine(p.Precision)),
+		g.taps, g.tapColumns, g.tapBase, g.tapRowStride, g.tapColumnStride, g.reach, g.epilogue,
+	} {
+		arguments = append(arguments, tensor.Int(n))
+	}
+	return append(append(calls, more...), Call{
+		Symbol: fmt.Sprintf("conv2d_nhwc_%dx%d_%s", t.rows, t.columns, p.Precision),
+		Blocks: [2]int{t.blocks(g), 1}, Threads: t.threads, Shared: t.shared(g), Arguments: arguments, Cycles: cycles,
+	})
+}

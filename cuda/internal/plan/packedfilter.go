@@ -1,0 +1,157 @@
+package plan
+
+import (
+	"math"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// packedFilterGrad is the gradient of a convolution's filter on packed copies: a block for each
+// filterRows filters, block of channels and few taps, of each slice of the pixels.
+type packedFilterGrad struct {
+	*product
+	shape               convShape
+	image, gradient     packSpec
+	pixels              pixelMap
+	warps               int // of a block, each with a tap
+	slices, slicePixels int // pixels of a slice
+}
+
+func newPackedFilterGrad(p *planner, g *product) *packedFilterGrad {
+	s := convShapeOf(g)
+	x := s.packImage()
+	f := &packedFilterGrad{product: g, shape: s, image: x, gradient: s.packGradientUnpadded(), pixels: pixelMap{
+		packSpec: x, P: s.P, Q: s.Q, strideH: s.strideH, strideW: s.strideW,
+		taps: s.taps(), tapColumns: s.S, tapRowStride: s.dilationH * x.columns, tapColumnStride: s.dilationW,
+	}}
+	f.warps = ceilDiv(f.pixels.taps, ceilDiv(f.pixels.taps, filterChannels/channelsPerLine(p.Precision)))
+	return f
+}
+
+// size is the lines of the image that a stage has: the most, and the mean.
+func (f *packedFilterGrad) stageLines() (most int, mean float64) {
+	reach := 0
+	for group := 0; group < f.pixels.taps; group += f.warps {
+		low, high := math.MaxInt, 0
+		for tap := group; tap < min(group+f.warps, f.pixels.taps); tap++ {
+			at := tap/f.pixels.tapColumns*f.pixels.tapRowStride + tap%f.pixels.tapColumns*f.pixels.tapColumnStride
+			low, high = min(low, at), max(high, at)
+		}
+		reach = max(reach, high-low)
+	}
+	return f.pixels.linesPerTile(stagePixels, reach)
+}
+
+// gradientLineBytes is a pixel's line of filterRows filters in shared memory, with what keeps it
+// apart.
+func gradientLineBytes(p *planner) int {
+	return filterRows/channelsPerLine(p.Precision)*lineBytes + paddedLineBytes - lineBytes
+}
+
+// shared is a block's bytes: the places of four stages' pixels, and two stages of both operands.
+func (f *packedFilterGrad) shared(p *planner) int {
+	const bothPlaces = 8
+	size, _ := f.stageLines()
+	return 4*stagePixels*bothPlaces + 2*stagePixels*gradientLineBytes(p) + 2*size*paddedLineBytes
+}
+
+// width is the channels of a tap in the workspace, in whole lines.
+func (f *packedFilterGrad) paddedChannels(p *planner) int {
+	return ceilDiv(f.shape.C, channelsPerLine(p.Precision)) * channelsPerLine(p.Precision)
+}
+
+// blocks are those of a slice.
+func (f *packedFilterGrad) blocks(p *planner) int {
+	return ceilDiv(f.pixels.taps, f.warps) * ceilDiv(f.shape.C, channelsPerLine(p.Precision)) * ceilDiv(f.shape.K, filterRows)
+}
+
+// cut finds the number of slices as for one chain, and whether each chain's are apart; false if a
+// block's shared memory is too large.
+func (f *packedFilterGrad) split(p *planner) (apart bool, cycles float64, fits bool) {
+	if f.shared(p) > p.Shared {
+		return false, 0, false
+	}
+	cycles = math.Inf(1)
+	for _, count := range f.sliceCounts() {
+		each := ceilDiv(ceilDiv(f.pixels.count(), count), stagePixels) * stagePixels
+		g := *f
+		g.slicePixels, g.slices = each, ceilDiv(f.pixels.count(), each)
+		if cost := g.cost(p, 1, true); cost < cycles {
+			cycles, f.slicePixels, f.slices = cost, g.slicePixels, g.slices
+		}
+	}
+	turns, together := f.cost(p, p.Chains, false), f.cost(p, p.Chains, true)
+	return f.slices > 1 && together <= turns, min(turns, together), true
+}
+
+// cost estimates the cycles, the sum of the slices included. A block with fewer warps is not
+// faster: each has a part of the multiprocessor to itself.
+func (f *packedFilterGrad) cost(p *planner, chains int, apart bool) float64 {
+	blocks, depth := f.blocks(p)*chains, ceilDiv(f.pixels.count(), stagePixels)*stagePixels
+	if apart {
+		blocks, depth = blocks*f.slices, f.slicePixels
+	}
+	work := float64(filterRows*filterChannels*depth) / macsPerCycle
+	_, lines := f.stageLines()
+	bytes := float64(depth/stagePixels) * (float64(stagePixels*filterRows/channelsPerLine(p.Precision)) + lines) * lineBytes
+	resident := residentBlocks(p, f.shared(p), 2)
+	return speedPackedFilter[p.Precision].limitedTo(resident).cycles(p, blocks, resident, work, bytes) + f.sumCost(p, chains, apart)
+}
+
+// costWithPacking is the cost of one chain, its copies included.
+func (f *packedFilterGrad) costWithPacking(p *planner) float64 {
+	return f.cost(p, 1, true) + f.image.cost(p, 1) + f.gradient.cost(p, 1)
+}
+
+// sumCost estimates the cycles of the kernel that adds the slices and puts the channels first.
+func (f *packedFilterGrad) sumCost(p *planner, chains int, apart bool) float64 {
+	slices := 1
+	if apart {
+		slices = f.slices
+	}
+	return CyclesPerLaunch + cyclesPerSlice*float64(slices) + cyclesPerElement*float64(f.shape.K*f.pixels.taps*f.paddedChannels(p)*slices*chains)
+}
+
+func (f *packedFilterGrad) lower(p *planner, apart bool, cycles float64) []Call {
+	image, gradient, ending := f.image, f.shape.packGradient(), string(p.Precision)
+	chunks := image
+	chunks.chunks = imageChunks
+	if p.copies[packKey{f.operands[1].Buffer, chunks}] != nil {
+		// The forward convolution's copy lies in chunks, so the gradient's has to, too.
+		image, gradient.chunks, f.gradient.chunks, ending = chunks, imageChunks, imageChunks, "chunks_"+ending
+	}
+	if p.copies[packKey{f.operands[0].Buffer, gradient}] == nil || f.shape.strideH > 1 || f.shape.strideW > 1 || min(gradient.top, gradient.left) < 0 {
+		gradient = f.gradient
+	}
+	dout, calls := p.pack(f.operands[0], gradient)
+	x, more := p.pack(f.operands[1], image)
+	slices, blocks, target := 1, [2]int{f.blocks(p), 1}, tensor.InOut
+	if apart || f.slices == 1 {
+		slices, blocks[1], target = f.slices, f.slices, tensor.Out
+	}
+	width := f.paddedChannels(p)
+	size, _ := f.stageLines()
+	partial := p.workBuffer(tensor.Float32, slices*f.shape.K*f.pixels.taps*width)
+	arguments := []tensor.Argument{target(partial), tensor.In(dout), tensor.In(x)}
+	for _, n := range []int{
+		f.shape.K, f.image.planes, f.image.rows, f.image.columns, f.pixels.P, f.pixels.Q, f.pixels.strideH, f.pixels.strideW,
+		ceilDiv(f.shape.C, channelsPerLine(p.Precision)), f.pixels.taps, f.pixels.tapColumns, f.pixels.tapRowStride, f.pixels.tapColumnStride,
+		gradient.rows, gradient.columns, gradient.top*gradient.columns + gradient.left, ceilDiv(f.shape.K, channelsPerLine(p.Precision)), size, f.slicePixels,
+	} {
+		arguments = append(arguments, tensor.Int(n))
+	}
+	return append(append(calls, more...), Call{
+		Symbol: "conv2d_nhwc_filter_" + ending, Blocks: blocks, Threads: warp * f.warps, Shared: f.shared(p),
+		Arguments: arguments, Cycles: cycles - f.sumCost(p, p.Chains, apart),
+	}, f.sumSlices(p, partial, slices))
+}
+
+// sum adds the slices.
+func (f *packedFilterGrad) sumSlices(p *planner, partial *tensor.Buffer, slices int) Call {
+	return Call{
+		Symbol: "slices_nhwc_f32", Blocks: [2]int{f.shape.K * ceilDiv(f.shape.C, warp) * ceilDiv(f.pixels.taps, warp), 1}, Threads: GridStrideThreads,
+		Arguments: []tensor.Argument{
+			f.out, tensor.In(partial), tensor.Int(f.shape.K), tensor.Int(f.pixels.taps), tensor.Int(f.shape.C), tensor.Int(f.paddedChannels(p)), tensor.Int(slices),
+		},
+	}
+}

@@ -1,0 +1,163 @@
+package plan
+
+import "github.com/pollen-ml/pollen/tensor"
+
+// pooling is a convolution's launch with the max-pooling behind it, which becomes part of its
+// kernel's epilogue: the convolution's output is not written, though its memory may hold sums of
+// slices. Windows are 2 x 2, side by side, and fill the image. The gradient needs to know which
+// element of a window was the maximum, instead of the output: the epilogue notes a byte for each.
+type pooling struct {
+	convolution int // the launch; the pooling follows, behind that of the windows' notes if there is one
+	pooling     int
+	gradients   []int
+	pooled      *tensor.Buffer
+	argmax      *tensor.Buffer // the notes; nil without gradients
+	epilogue    int
+	height      int // of a plane of windows
+	width       int
+}
+
+// findPoolings returns the geometries of a schedule's launches that poolings change.
+func findPoolings(launches []tensor.Launch) (geometries map[int]lowering) {
+	geometries = map[int]lowering{}
+	for i := range launches {
+		if p := poolingAt(launches, i); p != nil {
+			p.addLowerings(geometries)
+		}
+	}
+	return geometries
+}
+
+// poolingAt is the pooling that begins with launch i, or nil: only this pooling and its notes may
+// read what is pooled.
+func poolingAt(launches []tensor.Launch, i int) *pooling {
+	product, ok := forwardConv(&launches[i])
+	if !ok {
+		return nil
+	}
+	y, x := launches[i].Arguments[0].Buffer, launches[i].Arguments[1].Buffer
+	p := &pooling{convolution: i, pooling: i + 1, epilogue: epiloguePool}
+	stem := func() string { // of a pooling's launch of y
+		if p.pooling == len(launches) || !uses(&launches[p.pooling], y) {
+			return ""
+		}
+		name, _ := splitSuffix(launches[p.pooling].Kernel)
+		return name
+	}
+	if stem() == "max_places_fwd" {
+		p.argmax = launches[p.pooling].Arguments[0].Buffer
+		p.epilogue |= epilogueArgmax
+		p.pooling++
+	}
+	switch stem() {
+	case "max_pool_fwd":
+	case "max_pool_relu_fwd":
+		p.epilogue |= epilogueReLU
+	default:
+		return nil
+	}
+	pool := launches[p.pooling].Arguments
+	p.pooled, p.height, p.width = pool[0].Buffer, intValue(pool[1+poolQ]), intValue(pool[2+poolQ])
+	pooled := [2]int{intValue(pool[2+poolH]), intValue(pool[3+poolH])}
+	fits := y.Arena == tensor.Scratch && pooled == [2]int{product.Height, product.Width} && isTwoByTwo(pool[2:])
+	if !fits || p.pooled.Overlaps(x) {
+		return nil
+	}
+	for k := range launches {
+		if i <= k && k <= p.pooling {
+			continue
+		}
+		if uses(&launches[k], y) {
+			return nil
+		}
+		if p.argmax != nil && uses(&launches[k], p.argmax) {
+			if !p.addGradient(&launches[k]) {
+				return nil
+			}
+			p.gradients = append(p.gradients, k)
+		}
+	}
+	return p
+}
+
+// convolution is the product of a launch that is a forward convolution.
+func forwardConv(l *tensor.Launch) (tensor.Product, bool) {
+	if len(l.Calls) != 1 {
+		return tensor.Product{}, false
+	}
+	g, ok := l.Calls[0].Grid.(tensor.Product)
+	return g, ok && g.Images && g.Forward
+}
+
+// gradient reports whether a launch that reads the notes is a gradient of the pooling of the same
+// kind as those before it.
+func (p *pooling) addGradient(l *tensor.Launch) bool {
+	kind := 0
+	switch stem, _ := splitSuffix(l.Kernel); stem {
+	case "max_places_bwd":
+	case "max_places_relu_bwd":
+		kind = epiloguePositive
+	default:
+		return false
+	}
+	if p.gradients != nil && p.epilogue&epiloguePositive != kind {
+		return false
+	}
+	p.epilogue |= kind
+	return true
+}
+
+// Where some of a pooling's sizes are.
+const (
+	poolH = 1
+	poolQ = 4
+)
+
+// isTwoByTwo reports whether a pooling's sizes, planes H W P Q R S strides padding, are of 2 x 2
+// windows that fill the image.
+func isTwoByTwo(sizes []tensor.Argument) bool {
+	var n [11]int
+	for i := range n {
+		n[i] = intValue(sizes[i])
+	}
+	h, w, p, q := n[poolH], n[poolH+1], n[poolQ-1], n[poolQ]
+	return h == 2*p && w == 2*q && [6]int(n[poolQ+1:]) == [6]int{2, 2, 2, 2, 0, 0}
+}
+
+// uses reports whether a launch uses a buffer.
+func uses(l *tensor.Launch, b *tensor.Buffer) bool {
+	for _, a := range l.Arguments {
+		if a.Buffer == b {
+			return true
+		}
+	}
+	return false
+}
+
+// geometries adds the geometries of the pooling's launches.
+func (p *pooling) addLowerings(to map[int]lowering) {
+	to[p.convolution] = func(place *planner, l *tensor.Launch) []Call {
+		convolved, _ := forwardConv(l)
+		g := newProduct(l.Calls[0], convolved)
+		g.pool, g.epilogue = p, g.epilogue|p.epilogue
+		return g.lower(place)
+	}
+	for i := p.convolution + 1; i <= p.pooling; i++ {
+		to[i] = func(*planner, *tensor.Launch) []Call { return nil }
+	}
+	for _, i := range p.gradients {
+		to[i] = func(place *planner, l *tensor.Launch) []Call {
+			windows := p.pooled.Elements
+			s := &unpoolGrad{gradient: l.Arguments[0].Buffer, windows: l.Arguments[1], argmax: p.argmax, height: p.height, width: p.width}
+			s.make = Call{
+				Symbol: "max_places_relu_bwd_" + p.pooled.DType.Suffix(), Blocks: [2]int{gridSize(place, windows), 1}, Threads: GridStrideThreads,
+				Arguments: []tensor.Argument{l.Arguments[0], l.Arguments[1], tensor.In(p.argmax), tensor.Int(windows), tensor.Int(p.width)},
+			}
+			if place.NoWindows || s.gradient.Arena != tensor.Scratch { // the latter is read after the step
+				return []Call{s.make}
+			}
+			place.unpoolGrads = append(place.unpoolGrads, s)
+			return nil
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// A schedule's own places in scratch memory are for launches that run one after the other: what one
+// has read, the next may overwrite. Steps that run as CUDA graphs use other places, so that calls
+// need not wait for each other because of where their results lie.
+
+// apart copies launches, with scratch buffers of their own side by side, and returns the bytes that
+// these take.
+func separateScratch(launches []tensor.Launch) (copies []tensor.Launch, bytes int) {
+	moved := map[*tensor.Buffer]*tensor.Buffer{}
+	for _, l := range launches {
+		copies = append(copies, l.WithBuffers(func(own *tensor.Buffer) *tensor.Buffer {
+			if own.Arena != tensor.Scratch {
+				return own
+			}
+			b := moved[own]
+			if b == nil {
+				b = tensor.NewBuffer(own.Name, tensor.Scratch, own.DType, own.Elements)
+				b.Offset = bytes
+				bytes += tensor.Align(b.Bytes())
+				moved[own] = b
+			}
+			return b
+		}))
+	}
+	return copies, bytes
+}
+
+// layout is where a step's scratch buffers lie.
+type scratchLayout struct {
+	dependencies *dependencies // by data only
+	buffers      []liveBuffer
+}
+
+// resident is a buffer, with the calls that use it, the first one first.
+type liveBuffer struct {
+	*tensor.Buffer
+	users []int
+}
+
+// placeScratch finds the places of a step's scratch buffers, which come side by side, and returns
+// the bytes that they take. Two buffers may share memory if other data already force all calls that
+// use the one to come before those that use the other. If that takes more than most bytes, large
+// buffers, and then smaller ones, also share when calls merely come first in the sequence; the
+// graph must then keep that order.
+func placeScratch(calls []Call, most int) int {
+	l := newLayout(calls)
+	if len(l.buffers) == 0 {
+		return 0
+	}
+	bytes := l.placeAll(math.MaxInt)
+	for large := l.buffers[0].Bytes(); bytes > most && large > 0; large /= 2 {
+		bytes = l.placeAll(large)
+	}
+	if bytes > most {
+		bytes = l.placeAll(0)
+	}
+	return bytes
+}
+
+func newLayout(calls []Call) *scratchLayout {
+	l, number := &scratchLayout{dependencies: newDependencies(calls, 1)}, map[*tensor.Buffer]int{}
+	for i, c := range calls {
+		for _, a := range c.Arguments {
+			if a.Buffer == nil || a.Buffer.Arena != tensor.Scratch {
+				continue
+			}
+			at, known := number[a.Buffer]
+			if !known {
+				at = len(l.buffers)
+				number[a.Buffer] = at
+				l.buffers = append(l.buffers, liveBuffer{Buffer: a.Buffer})
+			}
+			l.buffers[at].users = append(l.buffers[at].users, i)
+		}
+	}
+	slices.SortStableFunc(l.buffers, func(a, b liveBuffer) int { return b.Bytes() - a.Bytes() })
+	return l
+}
+
+// placeAll places the buffers. Those of at least large bytes share with each other by the sequence.
+func (l *scratchLayout) placeAll(large int) (bytes int) {
+	var all []*tensor.Buffer
+	for _, b := range l.buffers {
+		all = append(all, b.Buffer)
+	}
+	return tensor.Place(all, func(i, j int) bool { return l.mayShare(l.buffers[i], l.buffers[j], large) })
+}
+
+func (l *scratchLayout) mayShare(a, b liveBuffer, large int) bool {
+	if a.users[0] > b.users[0] {
+		a, b = b, a
+	}
+	if a.users[len(a.users)-1] >= b.users[0] {
+		return false
+	}
+	return min(a.Bytes(), b.Bytes()) >= large || l.dependencies.allBefore(a.users, b.users)
+}
+
+// allBefore reports whether each of the calls comes before each of the others.
+func (o *dependencies) allBefore(calls, others []int) bool {
+	for _, later := range others {
+		for _, earlier := range calls {
+			if !o.all[later].has(earlier) {
+				return false
+			}
+		}
+	}
+	return true
+}

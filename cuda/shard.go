@@ -1,0 +1,342 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"slices"
+	"unsafe"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+const arenas = int(tensor.Scratch) + 1
+
+// stride divides the distance from one chain's memory to the next one's, in bytes: no two chains
+// share a cache line.
+const stride = 256
+
+// part is a schedule with some of its chains in one GPU's memory.
+type shard struct {
+	*gpu
+	first, chains             int // of the runner's chains
+	launches                  []tensor.Launch
+	step                      []boundCall   // of a step in a run, in which launches may do others' work
+	alone                     [][]boundCall // of each launch by itself: its own work, left where the schedule says
+	bytes                     [arenas]int   // of one copy of each arena
+	memory                    [arenas]address
+	stride                    [arenas]uint64
+	snapshots                 bool
+	snapshot                  address // what Keep remembered of the chains' memory
+	stepGraph, multiStepGraph handle  // a step, and several, as executable CUDA graphs
+	synchronous               bool
+	sequential                bool // in CUDA graphs each call follows the one before it, whatever their data
+	readback                  readback
+}
+
+// start is a call whose kernel has been found.
+type boundCall struct {
+	plan.Call
+	function handle
+}
+
+// load takes memory for some chains of a schedule.
+func (g *gpu) load(s tensor.Workload, first, chains int, o Options) (*shard, error) {
+	p := &shard{gpu: g, first: first, chains: chains, launches: s.Launches, snapshots: s.Keeps, sequential: o.sequential}
+	p.synchronous = o.Synchronous || g.graphs == "slow"
+	err := g.do(func() error {
+		if err := p.plan(s, o.Precision); err != nil {
+			return err
+		}
+		if err := p.checkBounds(); err != nil {
+			return err
+		}
+		if err := p.allocate(); err != nil {
+			p.free()
+			return err
+		}
+		g.loaded++
+		return nil
+	})
+	return p, err
+}
+
+// plan plans the workload for the shard's chains, finds the kernels of all calls, and sets the
+// sizes of the arenas.
+func (p *shard) plan(w tensor.Workload, precision Precision) error {
+	planned, err := plan.New(w, plan.Target{
+		Precision: precision, Multiprocessors: p.Multiprocessors, Capability: p.capability(), Chains: p.chains, Shared: p.maxShared,
+		WGMMA: p.wgmma, NoPacking: !p.packing, NoWindows: !p.windows,
+	})
+	if err != nil {
+		return err
+	}
+	p.bytes = w.Bytes
+	p.bytes[tensor.Scratch] = planned.Scratch
+	if p.step, err = p.bind(planned.Step); err != nil {
+		return err
+	}
+	for _, calls := range planned.Alone {
+		bound, err := p.bind(calls)
+		if err != nil {
+			return err
+		}
+		p.alone = append(p.alone, bound)
+	}
+	return nil
+}
+
+// starts finds the kernels of calls.
+func (p *shard) bind(calls []plan.Call) (starts []boundCall, err error) {
+	for _, c := range calls {
+		f, err := p.function(c.Symbol, c.Shared, false)
+		if e, known := p.kernelFiles[c.Symbol].entry(c.Symbol); err == nil && known {
+			err = checkSignature(e, c)
+		}
+		if err == nil {
+			err = checkGrid(c, p.chains)
+		}
+		if err != nil {
+			return nil, inLaunch(err, &p.launches[c.Launch])
+		}
+		starts = append(starts, boundCall{c, f})
+	}
+	return starts, nil
+}
+
+// named says which launch an error is about.
+func inLaunch(err error, l *tensor.Launch) error {
+	return errors.Wrapf(err, "cuda: launch %s (%s)", l.Kernel, l.Label)
+}
+
+// all are the calls of a step.
+func (p *shard) stepCalls() []plan.Call {
+	var all []plan.Call
+	for _, s := range p.step {
+		all = append(all, s.Call)
+	}
+	return all
+}
+
+// checkBounds refuses a call whose buffer does not lie in its arena: a kernel does not check its
+// memory.
+func (p *shard) checkBounds() error {
+	for _, s := range append(slices.Concat(p.alone...), p.step...) {
+		for j, argument := range s.Arguments {
+			b := argument.Buffer
+			if b != nil && (b.Offset < 0 || b.Offset%tensor.Alignment != 0 || b.Offset+b.Bytes() > p.bytes[b.Arena]) {
+				return inLaunch(errors.Errorf("argument %d of %s, %v, is outside its arena of %d bytes", j, s.Symbol, b, p.bytes[b.Arena]), &p.launches[s.Launch])
+			}
+		}
+	}
+	return nil
+}
+
+func (p *shard) allocate() error {
+	for arena := range arenas {
+		copies := uint64(1)
+		one := roundUp(p.bytes[arena])
+		if tensor.Arena(arena) != tensor.Shared {
+			p.stride[arena] = one
+			copies = uint64(p.chains)
+		}
+		var err error
+		if p.memory[arena], err = p.gpu.allocate(max(stride, copies*one)); err != nil {
+			return p.asOutOfMemory(err)
+		}
+	}
+	if p.snapshots {
+		var err error
+		if p.snapshot, err = p.gpu.allocate(max(stride, p.chainBytes())); err != nil {
+			return p.asOutOfMemory(err)
+		}
+	}
+	return nil
+}
+
+// chainBytes is the size of all chains' own memory.
+func (p *shard) chainBytes() uint64 { return uint64(p.chains) * p.stride[tensor.Chain] }
+
+// explain makes an *OutOfMemory of an allocation's error if that is what it is.
+func (p *shard) asOutOfMemory(err error) error {
+	var failed *DriverError
+	if errors.As(err, &failed) && failed.Code == int(outOfMemory) {
+		return p.outOfMemory()
+	}
+	return err
+}
+
+func roundUp(bytes int) uint64 { return uint64(bytes+stride-1) / stride * stride }
+
+// outOfMemory gives back what was already taken and reports how many chains fit.
+func (p *shard) outOfMemory() error {
+	if err := p.free(); err != nil {
+		return err
+	}
+	e := &OutOfMemory{
+		GPU: p.gpu.String(), Chains: p.chains, Shared: roundUp(p.bytes[tensor.Shared]), PerChain: roundUp(p.bytes[tensor.Chain]) + roundUp(p.bytes[tensor.Scratch]),
+	}
+	if p.snapshots {
+		e.PerChain += roundUp(p.bytes[tensor.Chain])
+	}
+	var total uint64
+	if err := p.check("cuMemGetInfo_v2", p.cuMemGetInfo_v2(&e.Free, &total)); err != nil {
+		return err
+	}
+	e.Fit = min(e.maxChains(), e.Chains-1)
+	return e
+}
+
+// free gives everything back.
+func (p *shard) free() error {
+	r := &releaser{g: p.gpu, wasLost: p.lost != nil}
+	r.check("cuStreamSynchronize", p.cuStreamSynchronize(p.stream))
+	for _, graph := range []*handle{&p.stepGraph, &p.multiStepGraph} {
+		if *graph != 0 {
+			r.check("cuGraphExecDestroy", p.cuGraphExecDestroy(*graph))
+			*graph = 0
+		}
+	}
+	if memory := p.readback.memory; memory != nil {
+		p.readback = readback{}
+		r.check("cuMemFreeHost", p.cuMemFreeHost(memory))
+	}
+	for _, memory := range []*address{&p.memory[tensor.Shared], &p.memory[tensor.Chain], &p.memory[tensor.Scratch], &p.snapshot} {
+		if *memory != 0 {
+			r.check("cuMemFree_v2", p.cuMemFree_v2(*memory))
+			*memory = 0
+		}
+	}
+	return r.first
+}
+
+// run makes that many steps of all chains and waits for the end.
+func (p *shard) run(steps int) error {
+	return p.do(func() error {
+		p.readback.valid = false
+		if p.synchronous {
+			return p.runSynchronously(steps)
+		}
+		start := p.launchGraphs
+		if p.graphs == "off" {
+			start = p.launchSteps
+		}
+		if err := start(steps); err != nil {
+			return err
+		}
+		if err := p.startReadback(); err != nil {
+			return err
+		}
+		err := p.synchronize()
+		p.readback.valid = p.readback.bytes > 0 && err == nil
+		return errors.Wrap(err, "cuda: a launch of the run, which Options.Synchronous or "+GraphsVariable+"=slow would name")
+	})
+}
+
+// launchGraphs starts that many steps as CUDA graphs, and does not wait.
+func (p *shard) launchGraphs(steps int) error {
+	if together := p.stepsPerGraph(); together > 1 {
+		for ; steps >= together; steps -= together {
+			if err := p.replay(&p.multiStepGraph, together); err != nil {
+				return err
+			}
+		}
+	}
+	for ; steps > 0; steps-- {
+		if err := p.replay(&p.stepGraph, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launchSteps starts the calls of that many steps one by one, and does not wait.
+func (p *shard) launchSteps(steps int) error {
+	for range steps {
+		if err := p.launchAll(p.step, 0, p.chains); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runSynchronously waits after each launch, so that an error is that launch's.
+func (p *shard) runSynchronously(steps int) error {
+	for range steps {
+		for i := range p.step {
+			if err := p.launchAndWait(p.step[i:i+1], 0, p.chains); err != nil {
+				return err
+			}
+		}
+	}
+	return p.synchronize()
+}
+
+// launchAndWait starts calls of a launch for some of the part's chains, and waits.
+func (p *shard) launchAndWait(starts []boundCall, chain, chains int) error {
+	p.readback.valid = false
+	if err := p.launchAll(starts, chain, chains); err != nil {
+		return err
+	}
+	err := p.synchronize()
+	if err != nil && len(starts) > 0 {
+		return inLaunch(err, &p.launches[starts[0].Launch])
+	}
+	return err
+}
+
+// launchAll starts calls one by one for some of the part's chains, and does not wait.
+func (p *shard) launchAll(starts []boundCall, chain, chains int) error {
+	for _, s := range starts {
+		n := p.node(s, chain, chains)
+		code := p.cuLaunchKernel(n.function, n.grid, n.block, n.shared, p.stream, n.parameters)
+		if err := p.check("cuLaunchKernel", code); err != nil {
+			return p.callError(err, s, n)
+		}
+	}
+	return nil
+}
+
+// describe says which call of which launch an error is about.
+func (p *shard) callError(err error, s boundCall, n kernelNode) error {
+	err = errors.Wrapf(err, "%s, %v blocks of %d threads, %d bytes of shared memory", s.Symbol, n.grid, s.Threads, s.Shared)
+	return inLaunch(err, &p.launches[s.Launch])
+}
+
+// node is a call as the driver takes it, for some of the part's chains.
+func (p *shard) node(s boundCall, chain, chains int) kernelNode {
+	values, places := p.parameters(s.Call, chain)
+	pointers := make([]unsafe.Pointer, len(places)+1)
+	for j, place := range places {
+		pointers[j] = unsafe.Pointer(&values[place])
+	}
+	return kernelNode{
+		function: s.function, grid: [3]uint32{uint32(s.Blocks[0]), uint32(max(1, s.Blocks[1])), uint32(chains)},
+		block: [3]uint32{uint32(s.Threads), 1, 1}, shared: uint32(s.Shared), parameters: &pointers[0],
+	}
+}
+
+// parameters are the values that a kernel takes, as seen by the chains from chain on, and where
+// each begins.
+func (p *shard) parameters(c plan.Call, chain int) (values []byte, places []int) {
+	value := func(a tensor.Argument) (low, high uint64) {
+		b := a.Buffer
+		if b == nil {
+			return a.Bits, 0
+		}
+		high = p.stride[b.Arena]
+		return uint64(p.memory[b.Arena]) + uint64(b.Offset) + uint64(chain)*high, high
+	}
+	if c.RowEnds != nil {
+		return rowsParameter(c, value), []int{0}
+	}
+	values = make([]byte, 0, 16*len(c.Arguments))
+	for _, a := range c.Arguments {
+		places = append(places, len(values))
+		low, high := value(a)
+		values = binary.NativeEndian.AppendUint64(values, low)
+		values = binary.NativeEndian.AppendUint64(values, high)
+	}
+	return values, places
+}
