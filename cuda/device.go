@@ -10,25 +10,32 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Options say which GPUs to open, and how to compute on them.
+// Options select the GPUs to open, and how to compute on them.
 type Options struct {
-	GPUs      []int     // by the driver's numbers; the first if empty. Chains are split over them evenly
-	Precision Precision // of matrix products, FP32 if empty; parameters, updates and noise stay float32
-	Driver    string    // the driver library's file; if empty $POLLEN_CUDA_DRIVER, then the system's
-	// Synchronous waits after each launch, so that an error names it: slow, for finding faults.
+	// GPUs are the driver's numbers of the GPUs. Empty means GPU 0. The chains of a workload are split
+	// over them evenly.
+	GPUs []int
+	// Precision is that of matrix products and convolutions; empty means FP32. Parameters, updates and
+	// noise stay in the program's type.
+	Precision Precision
+	// Driver is the driver library's file. Empty means $POLLEN_CUDA_DRIVER, and if that is empty, too,
+	// the system's library.
+	Driver string
+	// Synchronous waits after each kernel, so that an error names the launch that caused it. It is slow.
 	Synchronous bool
 
-	sequential bool // makes CUDA graphs that are lines, to measure what their order is worth
+	sequential bool // makes each call of a CUDA graph follow the one before it; measurements compare with that
 }
 
-// device is one or more GPUs behind one tensor.Device.
+// device is one or more GPUs as one tensor.Device.
 type device struct {
 	gpus    []*gpu
 	options Options
 }
 
-// Open takes GPUs for the program's use. The error says what is missing, driver or GPU, or what the
-// driver answered. There is no fall-back.
+// Open returns a device of the GPUs that o selects. It returns an error if there is no driver, no
+// such GPU, a GPU that the kernels do not support, or a *NoPrecision. It never falls back to
+// another device.
 func Open(o Options) (tensor.Device, error) {
 	l, err := openLibrary(o.Driver)
 	if err != nil {
@@ -47,7 +54,7 @@ func open(l *library, from []ptxFile, half int, o Options) (*device, error) {
 		o.Precision = FP32
 	case FP32, TF32, BF16:
 	default:
-		return nil, errors.Errorf("cuda: precision %q, wants %s, %s or %s", o.Precision, FP32, TF32, BF16)
+		return nil, errors.Errorf("cuda: Precision must be %s, %s or %s, got %q", FP32, TF32, BF16, o.Precision)
 	}
 	if len(o.GPUs) == 0 {
 		o.GPUs = []int{0}
@@ -62,7 +69,7 @@ func open(l *library, from []ptxFile, half int, o Options) (*device, error) {
 		for _, other := range o.GPUs[:i] {
 			if other == index {
 				d.Close()
-				return nil, errors.Errorf("cuda: GPU %d is named twice", index)
+				return nil, errors.Errorf("cuda: GPUs must differ, got %d twice", index)
 			}
 		}
 		g, err := openGPU(l, index, from, half)
@@ -79,7 +86,7 @@ func open(l *library, from []ptxFile, half int, o Options) (*device, error) {
 	return d, nil
 }
 
-// NoPrecision is the error of opening a GPU that has no tensor cores for a precision.
+// NoPrecision is the error of opening a GPU that has no tensor cores for the precision.
 type NoPrecision struct {
 	Precision       Precision
 	GPU, Capability string
@@ -87,7 +94,7 @@ type NoPrecision struct {
 
 // Error implements error.
 func (e *NoPrecision) Error() string {
-	return fmt.Sprintf("cuda: precision %s needs compute capability 8.0, %s has %s: take fp32", e.Precision, e.GPU, e.Capability)
+	return fmt.Sprintf("cuda: precision %s needs compute capability 8.0, %s has %s: use fp32", e.Precision, e.GPU, e.Capability)
 }
 
 // Name implements tensor.Device: "cuda:0 (NVIDIA H200, compute capability 9.0, CUDA 13.0, fp32)".
@@ -102,10 +109,11 @@ func (d *device) Name() string {
 		strings.Join(indices, ","), g.Info.Name, g.capabilityText(), versionString(g.version), d.options.Precision)
 }
 
-// Load implements tensor.Device. If the chains do not fit, the error is an *OutOfMemory.
+// Load implements tensor.Device. If the chains do not fit into the GPUs' memory, the error is an
+// *OutOfMemory.
 func (d *device) Load(s tensor.Workload) (tensor.Runner, error) {
 	if s.Chains < 1 {
-		return nil, errors.Errorf("cuda: %d chains, wants at least 1", s.Chains)
+		return nil, errors.Errorf("cuda: Chains must be at least 1, got %d", s.Chains)
 	}
 	r := &runner{chains: s.Chains}
 	n := min(len(d.gpus), s.Chains)

@@ -1,32 +1,48 @@
-// Package cuda is the tensor.Device for NVIDIA GPUs: from Volta on, one or several.
+// Package cuda is the tensor.Device for NVIDIA GPUs from Volta on, one or several.
 //
-// Open finds the driver's library at run time, so that the same program, built without cgo and
-// without a toolkit, runs where there is no GPU. Build with -tags cu to link gorgonia.org/cu
-// instead, in a program that holds one of its contexts.
+// # From a workload to a GPU
 //
-// The calls of a tensor.Launch name kernels of package kernels, whose PTX the driver compiles when
-// a schedule first needs it. Each has a grid, which geometry.go turns into blocks and threads; a
-// matrix product may become two kernels. Chains are the grid's third dimension: each chain has a
-// copy of the Chain and the Scratch arena in the GPU's memory. A step's calls, and those of several
-// steps in a row, are CUDA graphs, whose edges are what the calls' data require (order.go); Run
-// starts these and waits once. Writes go through pinned memory and do not wait. With several GPUs,
-// chains are shared out evenly.
+// A tensor.Workload is the launches of a step. Each launch names the kernels that do its work, and the
+// grids that they are written for. Load takes four steps:
 //
-// On GPUs of compute capability 9.0, convolutions in bf16 may have the tensor cores read shared
-// memory by themselves (wgmma), which no other GPU can.
+//  1. Package internal/plan turns launches into calls: a kernel, its grid and block, its shared memory,
+//     its arguments. It may fuse launches, such as a convolution with the pooling behind it, or choose
+//     among kernels that compute the same product. It never calls the driver, and the rest of this
+//     package can be read without it: a plan is a list of calls and the bytes of scratch memory that
+//     they need.
+//  2. The driver compiles the PTX of each kernel in the plan (module.go), which package kernels has.
+//  3. Memory is allocated (shard.go). Chains are the grid's third dimension, and each has a copy of the
+//     Chain and the Scratch arena.
+//  4. With several GPUs, each gets a shard of the chains (runner.go).
 //
-// From compute capability 9.0 and CUDA 12.3 on, a call that follows a single other one may begin
-// before that has ended, up to where it needs its results. POLLEN_CUDA_DEPENDENT=off, read by Open,
-// has it begin afterwards. The bits are the same.
+// Run launches a step's calls, or those of several steps in a row, as one CUDA graph, whose edges are
+// what the calls' data require (graph.go), and waits once at the end. Writes go through pinned memory
+// and do not wait.
 //
-// To find the feature at fault on a GPU that computes wrongly, fails or is slow, environment
-// variables read by Open leave features out: POLLEN_CUDA_CAPABILITY, POLLEN_CUDA_GRAPHS,
-// POLLEN_CUDA_DEPENDENT, POLLEN_CUDA_WGMMA, POLLEN_CUDA_PACKED and POLLEN_CUDA_WINDOWS. The section
-// "Switches" of docs/cuda.md lists their values.
+// # The driver
 //
-// Same seed, same GPU, same bits, whatever chains run beside a chain. Every driver call goes
-// through one check, which names the call with the driver's own explanation; after an error that a
-// context does not survive, the GPU is lost, and says so from then on.
+// Open finds the driver's library at run time (library.go, driver_purego.go), without cgo and without a
+// toolkit, so that the same program runs where there is no GPU. Build with -tags cu to link
+// gorgonia.org/cu instead, in a program that uses one of its contexts. Every driver call goes through
+// one check, which names the call and adds the driver's own description. After a fatal error the GPU is
+// lost: every later call returns an error that says so.
 //
-// Policy: there is no fall-back. What was asked for runs, or the error says what is missing.
+// # Features by compute capability
+//
+// Compute capability 8.0 has tensor cores for TF32 and BF16. On 9.0, convolutions in BF16 may use wgmma,
+// in which the tensor cores read operands from shared memory; kernels compiled for it load on no other
+// GPU. From 9.0 and CUDA 12.3 on, a call that follows a single other one may begin before that has
+// ended, by programmatic dependent launch (pdl.go). The bits are the same with it and without.
+//
+// Environment variables leave features out, to find the one at fault on a GPU that computes wrongly,
+// fails or is slow: POLLEN_CUDA_CAPABILITY, POLLEN_CUDA_GRAPHS, POLLEN_CUDA_ORDER, POLLEN_CUDA_PDL,
+// POLLEN_CUDA_WGMMA, POLLEN_CUDA_PACKED and POLLEN_CUDA_WINDOWS. The section "Switches" of docs/cuda.md
+// lists their values.
+//
+// # Reproducibility
+//
+// The same seed on the same GPU gives the same bits, however many chains run next to a chain.
+//
+// There is no fallback. Either the requested device and precision are used, or the error names what is
+// missing.
 package cuda

@@ -2,10 +2,10 @@ package cuda
 
 import "unsafe"
 
-// driver is the part of NVIDIA's driver interface that the device uses. Its methods have the names
-// of the library's versioned symbols, and arguments in the library's order. Pointers to results are
-// filled before a method returns; memory handed to an asynchronous copy must stay where it is until
-// the stream has been synchronised.
+// driver is the part of NVIDIA's driver API that the device uses. Its methods have the names of the
+// library's versioned symbols and their arguments in the same order. Results are written through
+// pointers before a method returns. Memory that an asynchronous copy reads or writes must stay
+// valid until the stream has been synchronized.
 type driver interface {
 	cuInit(flags uint32) result
 	cuDriverGetVersion(version *int32) result
@@ -52,25 +52,23 @@ type driver interface {
 	cuLaunchKernel(function handle, grid, block [3]uint32, shared uint32, stream handle, parameters *unsafe.Pointer) result
 }
 
-// result is a CUresult: 0, or what went wrong.
+// result is a CUresult.
 type result int32
 
-// handle is an object of the driver: a context, a stream, a module, a function, a graph, a graph's
-// node.
+// handle is a driver object: a context, stream, module, function, graph, or node of a graph.
 type handle uintptr
 
 // kernelNode is the CUDA_KERNEL_NODE_PARAMS from before CUDA 12, which the unversioned
-// cuGraphAddKernelNode takes: what a kernel is started with. The driver copies the parameters'
-// values.
+// cuGraphAddKernelNode takes. The driver copies the values that parameters points to.
 type kernelNode struct {
 	function    handle
 	grid, block [3]uint32
-	shared      uint32
+	shared      uint32 // bytes of dynamic shared memory
 	parameters  *unsafe.Pointer
-	extra       unsafe.Pointer // nil: parameters passed in another way
+	extra       unsafe.Pointer // always nil: another way to pass parameters
 }
 
-// address is a place in a GPU's memory.
+// address is a CUdeviceptr.
 type address uint64
 
 // attribute is a CUdevice_attribute.
@@ -79,7 +77,8 @@ type attribute int32
 // jitOption is a CUjit_option.
 type jitOption int32
 
-// The driver's numbers.
+// Values of the driver's enumerations: CUresult, CUdevice_attribute, CUjit_option, and those of
+// functions.
 const (
 	success              result    = 0
 	invalidValue         result    = 1
@@ -112,7 +111,7 @@ const (
 	multiprocessorCount  attribute = 16
 	capabilityMajor      attribute = 75
 	capabilityMinor      attribute = 76
-	sharedMemoryPerBlock attribute = 97 // after cuFuncSetAttribute allows it
+	sharedMemoryPerBlock attribute = 97 // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: what cuFuncSetAttribute may allow
 
 	infoLog       jitOption = 3
 	infoLogBytes  jitOption = 4
@@ -122,7 +121,7 @@ const (
 
 	streamNonBlocking = 1
 
-	// The attributes of a function. Local memory is where registers spill to.
+	// CUfunction_attribute. Local memory is where registers spill to.
 	maxThreadsPerBlock  = 0
 	staticSharedMemory  = 1
 	localMemory         = 3
@@ -130,8 +129,8 @@ const (
 	dynamicSharedMemory = 8
 )
 
-// fatal are the results after which a context gives no other answer: the GPU must be opened again,
-// usually by another process.
+// fatal are the results after which every call in the context fails with the same error. The GPU
+// can be used again only with a new context, usually of another process.
 var fatal = map[result]bool{
 	deinitialized: true, eccUncorrectable: true, nvlinkUncorrectable: true, illegalAddress: true, launchTimeout: true,
 	contained: true, contextIsDestroyed: true, assertion: true, hardwareStackError: true, illegalInstruction: true, misalignedAddress: true,

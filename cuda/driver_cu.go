@@ -11,21 +11,22 @@ import (
 	"gorgonia.org/cu"
 )
 
-// linkedDriver makes the calls that gorgonia.org/cu has through cu, for programs that hold one of
-// its contexts, and the others by address in the library that it is linked to. cu initialises the
-// driver when the program starts, and ends the program if that fails.
+// linkedDriver calls the driver through gorgonia.org/cu where that has the call, for programs that
+// use one of its contexts, and otherwise by the address of the function in the library that the
+// program is linked to. Package cu initializes the driver when the program starts, and ends the
+// program if that fails.
 type linkedDriver struct{ *symbols }
 
 func openDriver(path string) (driver, string, error) {
 	if path != "" {
-		return nil, path, errors.Errorf("cuda: driver library %s: this program is linked to its driver (-tags cu), and cannot open another", path)
+		return nil, path, errors.Errorf("cuda: driver library %s: this program was built with -tags cu, is linked to its driver and cannot open another", path)
 	}
 	path = "libcuda.so.1, which the program is linked to"
 	found, err := findSymbols(purego.RTLD_DEFAULT)
 	return linkedDriver{found}, path, errors.Wrapf(err, "cuda: driver library %s", path)
 }
 
-// codeOf is the CUresult inside an error of cu, whose type cu does not export.
+// codeOf returns the CUresult in an error of package cu, which does not export the error's type.
 func codeOf(err error) result {
 	if err == nil {
 		return success
@@ -36,8 +37,8 @@ func codeOf(err error) result {
 	return unknownError
 }
 
-// as converts to or from one of cu's objects, each of which is a struct of the driver's handle, or
-// a handle of one.
+// as converts between a driver handle and an object of package cu, which is a struct of the handle,
+// or a struct of a struct of it.
 func as[To, From any](from From) To { return *(*To)(unsafe.Pointer(&from)) }
 
 func (linkedDriver) cuDriverGetVersion(version *int32) result {

@@ -9,5 +9,5 @@ import (
 )
 
 func openDriver(path string) (driver, string, error) {
-	return nil, path, errors.Errorf("cuda: the device runs on Linux alone, this is %s", runtime.GOOS)
+	return nil, path, errors.Errorf("cuda: the device is supported only on Linux, this is %s", runtime.GOOS)
 }

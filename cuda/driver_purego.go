@@ -9,19 +9,19 @@ import (
 	"github.com/pkg/errors"
 )
 
-// libraryName is what NVIDIA's driver installs.
+// libraryName is the driver library's soname.
 const libraryName = "libcuda.so.1"
 
-// openDriver opens the driver library at run time, without cgo: the same binary also runs where
-// there is none.
+// openDriver opens the driver library at run time, without cgo, so that the same binary runs on
+// machines that have none.
 func openDriver(path string) (driver, string, error) {
-	from := "as asked for"
+	from := "from Options.Driver"
 	if path == "" {
-		path, from = os.Getenv(DriverVariable), "as "+DriverVariable+" says"
+		path, from = os.Getenv(DriverVariable), "from "+DriverVariable
 	}
 	if path == "" {
-		path, from = libraryName, "of NVIDIA's driver, looked for in LD_LIBRARY_PATH and the system's folders; "+
-			"a container has it when started with --gpus all; "+DriverVariable+" can name another"
+		path, from = libraryName, "of NVIDIA's driver, searched in LD_LIBRARY_PATH and the system's directories; "+
+			"a container has it when started with --gpus all; "+DriverVariable+" can name another file"
 	}
 	library, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 func TestLibrariesThatAreNoDriver(t *testing.T) {
 	t.Setenv(DriverVariable, "testdata/none.so")
 	for path, wants := range map[string][]string{
-		"testdata/gone.so": {"no driver library testdata/gone.so (as asked for)"},
-		"":                 {"no driver library testdata/none.so (as " + DriverVariable + " says)"},
+		"testdata/gone.so": {"no driver library testdata/gone.so (from Options.Driver)"},
+		"":                 {"no driver library testdata/none.so (from " + DriverVariable + ")"},
 		"libc.so.6":        {"driver library libc.so.6", "it is no CUDA driver"},
 	} {
 		wantError(t, path, wants)
@@ -35,7 +35,7 @@ func TestLibrariesThatAreNoDriver(t *testing.T) {
 	if out, err := exec.Command(compiler, "-shared", "-fPIC", "-o", old, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	wantError(t, old, []string{"it has no cu", "it is of CUDA 9.2, wants 11.8 or later"})
+	wantError(t, old, []string{"it has no cu", "it supports CUDA 9.2, but the kernels need 11.8"})
 }
 
 func wantError(t *testing.T, path string, wants []string) {

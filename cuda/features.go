@@ -9,20 +9,19 @@ import (
 	"github.com/pkg/errors"
 )
 
-// The environment variables below leave features out, to find the one at fault on a GPU that
-// computes wrongly, fails or is slow. Open and Predict read them, and WGMMAVariable and
-// PDLVariable. docs/cuda.md lists all in one table.
+// These environment variables and PDLVariable leave features out, to find the one at fault on a GPU
+// that computes wrongly, fails or is slow. Open and Predict read them. docs/cuda.md lists all in one
+// table.
 const (
 	// CapabilityVariable limits the compute capability that a device assumes: "70", "80" or "90".
-	// The device takes the kernels and features of that capability at most.
 	CapabilityVariable = "POLLEN_CUDA_CAPABILITY"
-	// GraphsVariable has a run launch its calls one after another instead of as CUDA graphs: "off"
-	// waits once, at the end of the run; "slow" waits after each launch, like Options.Synchronous.
+	// GraphsVariable makes a run launch its calls one after another instead of as CUDA graphs. "off"
+	// waits once, at the end of the run. "slow" waits after each call, like Options.Synchronous.
 	GraphsVariable = "POLLEN_CUDA_GRAPHS"
-	// OrderVariable set to "off" has each call of a CUDA graph follow the one before it, whatever
-	// their data.
+	// OrderVariable set to "off" makes each call of a CUDA graph follow the one before it, even if
+	// their data do not require that.
 	OrderVariable = "POLLEN_CUDA_ORDER"
-	// PackedVariable set to "off" leaves out convolutions on packed copies, hence those by wgmma.
+	// PackedVariable set to "off" leaves out convolutions on packed copies, and so also wgmma.
 	PackedVariable = "POLLEN_CUDA_PACKED"
 	// WGMMAVariable set to "off" leaves out the kernels that use wgmma.
 	WGMMAVariable = "POLLEN_CUDA_WGMMA"
@@ -31,18 +30,18 @@ const (
 	WindowsVariable = "POLLEN_CUDA_WINDOWS"
 )
 
-// switches are the features that the environment variables allow.
+// features are what the environment variables allow.
 type features struct {
-	maxCapability int    // the highest capability assumed, 10 major + minor; 0 for the GPU's own
+	maxCapability int    // the highest capability that is assumed, 10 major + minor; 0 means the GPU's
 	graphs        string // "on", "off" or "slow"
 	reordering    bool   // calls of a CUDA graph follow only those whose data they need
-	wgmma         bool   // the kernels of geometry_wgmma.go
-	pdl           bool   // calls may begin before those that they follow have ended
+	wgmma         bool   // convolutions by wgmma
+	pdl           bool   // programmatic dependent launch
 	packing       bool   // convolutions on packed copies
 	windows       bool   // kernels that work on pooling windows
 }
 
-// readFeatures reads the environment.
+// readFeatures reads the environment variables.
 func readFeatures() (s features, err error) {
 	limit, err := envOneOf(CapabilityVariable, "", "70", "80", "90")
 	if err != nil {
@@ -62,13 +61,13 @@ func readFeatures() (s features, err error) {
 		}
 		*feature.allowed = value == "on"
 	}
-	// Only edges of CUDA graphs let a call begin early.
+	// Programmatic edges exist only in CUDA graphs.
 	s.pdl = s.pdl && s.graphs == "on"
 	return s, nil
 }
 
-// envOneOf returns the value of an environment variable, which must be one of the values. The first
-// is the default.
+// envOneOf returns the value of an environment variable, which must be one of values. The first of
+// them is the default.
 func envOneOf(variable string, values ...string) (string, error) {
 	value := os.Getenv(variable)
 	if value == "" {

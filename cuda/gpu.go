@@ -13,39 +13,43 @@ import (
 	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
-// minCapability is that of the oldest GPUs that the kernels support: Volta.
+// minCapability is the oldest compute capability that the kernels support: Volta.
 const minCapability = 70
 
-// stagingBytes is the pinned host memory through which a GPU's memory is read and written, in
-// pieces of at most half of it.
+// stagingBytes is the size of the pinned host memory through which a GPU's memory is read and
+// written. A copy from pageable memory would not be asynchronous. The memory is used in two halves:
+// while the GPU fills or empties one, the host works on the other.
 const stagingBytes = 8 << 20
 
-// gpu is one GPU with its primary context and one stream; everything happens in the stream's order.
+// gpu is one GPU, with its primary context and one stream. All work is ordered by that stream.
 type gpu struct {
 	*library
 	Info
 	device    int32
 	context   handle
 	stream    handle
-	maxShared int // bytes of shared memory that a block may ask for
+	maxShared int // bytes of shared memory that a block may have
 
-	features // the features that the environment allows and this GPU has
+	features // those that the environment allows and this GPU has
 
-	kernelFiles   map[string]*ptxFile // the one to take for each symbol
-	modules       []handle            // one for each function
+	kernelFiles   map[string]*ptxFile // the file to compile each kernel from, by its symbol
+	modules       []handle            // one for each compiled kernel
 	functions     map[variant]handle
-	dynamicShared map[handle]int // bytes of dynamic shared memory that a function may be started with
+	dynamicShared map[handle]int // bytes of dynamic shared memory that a function may be launched with
 
-	staging                  unsafe.Pointer
-	stagingHalf, stagingUsed int // bytes: of half the staging memory, and of writes under way in it
-	mu                       sync.Mutex
-	lost                     error // the first fatal error
-	closed                   bool
-	loaded                   int // schedules
-	retained                 bool
+	staging     unsafe.Pointer
+	stagingHalf int // bytes of half the staging memory
+	stagingUsed int // bytes of it that copies in flight still read
+
+	mu       sync.Mutex
+	lost     error // the first fatal error
+	closed   bool
+	loaded   int  // workloads
+	retained bool // whether the primary context was retained
 }
 
-// openGPU takes the primary context of a GPU and what every schedule on it needs.
+// openGPU retains a GPU's primary context and creates what all workloads share: the stream and the
+// staging memory, of twice half bytes.
 func openGPU(l *library, index int, sources []ptxFile, half int) (*gpu, error) {
 	g := &gpu{library: l, stagingHalf: half, functions: map[variant]handle{}, dynamicShared: map[handle]int{}}
 	var err error
@@ -56,7 +60,7 @@ func openGPU(l *library, index int, sources []ptxFile, half int) (*gpu, error) {
 		return nil, err
 	}
 	if g.Info.capability() < minCapability {
-		return nil, errors.Errorf("cuda: %v has compute capability %d.%d, wants 7.0 (Volta) or higher: name another GPU, or compute on the CPU", g, g.Major, g.Minor)
+		return nil, errors.Errorf("cuda: %v has compute capability %d.%d, but the kernels need 7.0 (Volta): use another GPU, or the CPU", g, g.Major, g.Minor)
 	}
 	g.pdl = g.pdl && g.capability() >= kernels.DependentCapability && l.version >= minPDLDriver
 	g.kernelFiles = selectKernels(sources, g.capability(), l.version)
@@ -87,10 +91,11 @@ func (g *gpu) acquire() error {
 	})
 }
 
-// capability is the compute capability that the GPU is assumed to have, 10 major + minor.
+// capability returns the compute capability that plans assume, 10 major + minor: the GPU's, unless
+// CapabilityVariable limits it.
 func (g *gpu) capability() int { return g.features.capability(g.Info.capability()) }
 
-// capabilityText is "9.0", or "9.0 limited to 8.0" if CapabilityVariable limits it.
+// capabilityText returns "9.0", or "9.0 limited to 8.0" if CapabilityVariable limits it.
 func (g *gpu) capabilityText() string {
 	has, assumed := g.Info.capability(), g.capability()
 	text := fmt.Sprintf("%d.%d", has/10, has%10)
@@ -100,10 +105,11 @@ func (g *gpu) capabilityText() string {
 	return text
 }
 
-// String is "GPU 0 (NVIDIA H200)".
+// String returns "GPU 0 (NVIDIA H200)".
 func (g *gpu) String() string { return fmt.Sprintf("GPU %d (%s)", g.Index, g.Info.Name) }
 
-// check makes an error of a call's result, and remembers the error after which the GPU is lost.
+// check turns a call's result into an error. After a fatal result the GPU is lost: its context
+// gives the same error to every later call, so check keeps the first one.
 func (g *gpu) check(call string, code result) error {
 	if code == success {
 		return nil
@@ -115,23 +121,22 @@ func (g *gpu) check(call string, code result) error {
 	return err
 }
 
-// IsLost reports whether an error is one after which the driver answers nothing else in this
-// process: the GPU is usable again in another one.
+// IsLost reports whether an error has destroyed the GPU's context. This process cannot use the GPU
+// any more; another process can.
 func IsLost(err error) bool {
 	var failed *DriverError
 	return errors.As(err, &failed) && fatal[result(failed.Code)]
 }
 
-// do runs work with the GPU's context on this thread. Only one goroutine at a time can use it:
-// others wait.
+// do runs work with the GPU's context current on this thread. It allows one goroutine at a time.
 func (g *gpu) do(work func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return errors.Errorf("cuda: %v is used after close", g)
+		return errors.Errorf("cuda: %v is used after Close", g)
 	}
 	if g.lost != nil {
-		return errors.Wrapf(g.lost, "cuda: %v is lost since an earlier error; start the program again", g)
+		return errors.Wrapf(g.lost, "cuda: %v is lost since an earlier error; restart the program", g)
 	}
 	return g.withContext(work)
 }
@@ -145,14 +150,15 @@ func (g *gpu) withContext(work func() error) error {
 	return work()
 }
 
-// synchronize waits for the stream.
+// synchronize waits for the stream. Errors of earlier asynchronous calls surface here.
 func (g *gpu) synchronize() error {
 	g.stagingUsed = 0
 	return g.check("cuStreamSynchronize", g.cuStreamSynchronize(g.stream))
 }
 
-// closing is a list of calls that give things back. All are made even if others fail; the first
-// error is kept, except from a GPU that was already lost: its memory goes with its context.
+// releaser makes a series of calls that release resources. It makes all of them even if some fail,
+// and keeps the first error. It ignores the errors of a GPU that was already lost, whose resources
+// the driver releases with the context.
 type releaser struct {
 	g       *gpu
 	wasLost bool
@@ -165,7 +171,7 @@ func (r *releaser) check(call string, code result) {
 	}
 }
 
-// close gives everything back; a second time it does nothing.
+// close releases everything. A second call does nothing.
 func (g *gpu) close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -173,7 +179,7 @@ func (g *gpu) close() error {
 		return nil
 	}
 	if g.loaded > 0 {
-		return errors.Errorf("cuda: %v is closed while %d schedules are loaded: close these first", g, g.loaded)
+		return errors.Errorf("cuda: %v cannot be closed while %d workloads are loaded", g, g.loaded)
 	}
 	g.closed = true
 	r := &releaser{g: g, wasLost: g.lost != nil}
@@ -189,8 +195,8 @@ func (g *gpu) close() error {
 		}
 		if g.staging != nil {
 			r.check("cuMemFreeHost", g.cuMemFreeHost(g.staging))
-			// The memory may become the collector's, which takes no pointer to what it did not
-			// give.
+			// The address may be reused by Go's heap, and the garbage collector rejects pointers into
+			// its heap that it did not hand out.
 			g.staging = nil
 		}
 		if g.stream != 0 {

@@ -7,9 +7,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Info is what a driver says about a GPU.
+// Info describes a GPU.
 type Info struct {
-	Index           int
+	Index           int // the driver's number for it
 	Name            string
 	Major, Minor    int // of its compute capability
 	Multiprocessors int
@@ -18,26 +18,26 @@ type Info struct {
 
 func (i Info) capability() int { return 10*i.Major + i.Minor }
 
-// String is "cuda:0: NVIDIA H200, compute capability 9.0, 132 multiprocessors, 139.7 GiB"; a GPU
-// that Open refuses has "(wants 7.0)".
+// String returns "cuda:0: NVIDIA H200, compute capability 9.0, 132 multiprocessors, 139.7 GiB". For
+// a GPU that Open refuses it adds "(needs 7.0)".
 func (i Info) String() string {
-	wants := ""
+	needs := ""
 	if i.capability() < minCapability {
-		wants = " (wants 7.0)"
+		needs = " (needs 7.0)"
 	}
 	return fmt.Sprintf("cuda:%d: %s, compute capability %d.%d%s, %d multiprocessors, %s",
-		i.Index, i.Name, i.Major, i.Minor, wants, i.Multiprocessors, size(i.Memory))
+		i.Index, i.Name, i.Major, i.Minor, needs, i.Multiprocessors, size(i.Memory))
 }
 
-// Installed is a driver with its GPUs.
+// Installed is a driver and its GPUs.
 type Installed struct {
 	Library string // the file that was opened
-	Version string // of CUDA, "13.0"
+	Version string // the newest CUDA that the driver supports, such as "13.0"
 	GPUs    []Info
 }
 
-// List opens a driver library, the system's when path is empty, and asks for its GPUs. The error
-// says what is missing.
+// List opens the driver library at path, or the system's if path is empty, and lists its GPUs. It
+// returns an error if there is no driver or no GPU.
 func List(path string) (*Installed, error) {
 	l, err := openLibrary(path)
 	if err != nil {
@@ -58,7 +58,7 @@ func List(path string) (*Installed, error) {
 	return installed, nil
 }
 
-// count is how many GPUs there are.
+// count returns the number of GPUs, or an error if there is none.
 func (l *library) count() (int, error) {
 	var count int32
 	if err := l.check("cuDeviceGetCount", l.cuDeviceGetCount(&count)); err != nil {
@@ -70,7 +70,7 @@ func (l *library) count() (int, error) {
 	return int(count), nil
 }
 
-// describe asks for a GPU's properties, and the driver's own number for it.
+// gpuInfo returns a GPU's properties and the driver's CUdevice for it.
 func (l *library) gpuInfo(index int) (Info, int32, error) {
 	info := Info{Index: index}
 	count, err := l.count()
@@ -78,7 +78,7 @@ func (l *library) gpuInfo(index int) (Info, int32, error) {
 		return info, 0, err
 	}
 	if index < 0 || index >= count {
-		return info, 0, errors.Errorf("cuda: no GPU %d, there are %d, from 0", index, count)
+		return info, 0, errors.Errorf("cuda: no GPU %d, the driver has %d, numbered from 0", index, count)
 	}
 	var device int32
 	if err := l.check("cuDeviceGet", l.cuDeviceGet(&device, int32(index))); err != nil {
@@ -112,7 +112,7 @@ func (l *library) attribute(which attribute, device int32) (int32, error) {
 	return value, errors.Wrapf(err, "attribute %d", which)
 }
 
-// size is a number of bytes as people read it.
+// size formats a number of bytes, such as "139.7 GiB".
 func size(bytes uint64) string {
 	switch {
 	case bytes >= 1<<30:

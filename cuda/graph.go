@@ -9,16 +9,16 @@ import (
 	"github.com/pollen-ml/pollen/cuda/internal/plan"
 )
 
-// The most launches of one CUDA graph, and the most steps.
+// The limits of one CUDA graph.
 const (
 	graphLaunches = 1024
 	graphSteps    = 16
 )
 
-// together is how many steps are in one CUDA graph.
+// stepsPerGraph is the number of steps in the graph of several steps.
 func (p *shard) stepsPerGraph() int { return min(graphSteps, graphLaunches/max(1, len(p.step))) }
 
-// replay starts the steps as one CUDA graph, which it makes the first time.
+// replay launches a graph of steps, which it builds the first time.
 func (p *shard) replay(graph *handle, steps int) error {
 	if *graph == 0 {
 		var err error
@@ -29,8 +29,8 @@ func (p *shard) replay(graph *handle, steps int) error {
 	return p.check("cuGraphLaunch", p.cuGraphLaunch(*graph, p.stream))
 }
 
-// assemble makes an executable CUDA graph of the calls of that many steps: each is a node, which
-// follows only those that it must follow.
+// buildGraph returns an executable CUDA graph of steps. Each call is a kernel node, with edges from
+// the calls that it must directly follow.
 func (p *shard) buildGraph(steps int) (handle, error) {
 	var graph, executable handle
 	if err := p.check("cuGraphCreate", p.cuGraphCreate(&graph, 0)); err != nil {
@@ -49,12 +49,13 @@ func (p *shard) buildGraph(steps int) (handle, error) {
 	return executable, failed
 }
 
-// addNodes adds the calls of that many steps to a CUDA graph.
+// addNodes adds the calls of steps to a CUDA graph. A call that may begin early gets its only edge
+// afterwards, as a programmatic one.
 func (p *shard) addNodes(graph handle, steps int) error {
 	follows := p.dependencies(steps)
-	early := make([]bool, len(follows))
+	pdl := make([]bool, len(follows))
 	if p.pdl {
-		early = plan.PDLCalls(follows)
+		pdl = plan.PDLCalls(follows)
 	}
 	nodes := make([]handle, 0, len(follows))
 	for range steps {
@@ -65,7 +66,7 @@ func (p *shard) addNodes(graph handle, steps int) error {
 			}
 			n := p.node(s, 0, p.chains)
 			var last []handle
-			if early[len(nodes)] {
+			if pdl[len(nodes)] {
 				last, dependencies = dependencies, nil
 				var err error
 				if n.function, err = p.function(s.Symbol, s.Shared, true); err != nil {
@@ -81,27 +82,26 @@ func (p *shard) addNodes(graph handle, steps int) error {
 			if last == nil {
 				continue
 			}
-			// Keep one edge a call: drivers 580 to 610 apply the data of the first edge to all
-			// edges of a call of cuGraphAddDependencies_v2, which would make every edge an early
-			// one.
+			// Add one edge at a time: drivers 580 to 610 apply the data of the first edge to all edges
+			// of a call of cuGraphAddDependencies_v2, which would make every edge programmatic.
 			code = p.cuGraphAddDependencies_v2(graph, &last[0], &node, &pdlEdge, 1)
 			if err := p.check("cuGraphAddDependencies_v2", code); err != nil {
-				return errors.Wrapf(p.callError(err, s, n), "an edge of a CUDA graph%s", p.pdlHint())
+				return errors.Wrapf(p.callError(err, s, n), "a programmatic edge of a CUDA graph%s", p.pdlHint())
 			}
 		}
 	}
 	return nil
 }
 
-// pdlHint is what to do if the driver takes no graph with such edges.
+// pdlHint tells a user what to do if the driver does not take programmatic edges.
 func (p *shard) pdlHint() string {
 	if !p.pdl {
 		return ""
 	}
-	return ", some of which may begin before others have ended; " + PDLVariable + "=off does without"
+	return ", with programmatic dependent launch (" + PDLVariable + "=off leaves it out)"
 }
 
-// follows are, for each call of that many steps, the earlier ones that it follows.
+// dependencies returns, for each call of steps, the earlier calls that it follows.
 func (p *shard) dependencies(steps int) [][]int {
 	if !p.sequential {
 		return plan.Dependencies(p.stepCalls(), steps)

@@ -8,19 +8,19 @@ import (
 	"github.com/pkg/errors"
 )
 
-// DriverVariable names the environment variable that says which driver library to open.
+// DriverVariable names the environment variable that has the driver library's file.
 const DriverVariable = "POLLEN_CUDA_DRIVER"
 
-// minDriver is the first driver that reads the kernels' PTX, as cuDriverGetVersion writes it:
-// CUDA 11.8.
+// minDriver is the first CUDA whose driver reads the kernels' PTX, as cuDriverGetVersion reports
+// it: 11.8.
 const minDriver = 11080
 
-// DriverError is a driver call that failed.
+// DriverError is the error of a driver call.
 type DriverError struct {
-	Call    string // "cuMemAlloc_v2"
+	Call    string // such as "cuMemAlloc_v2"
 	Code    int    // a CUresult
-	Name    string // the driver's name for it, "CUDA_ERROR_OUT_OF_MEMORY"
-	Message string // the driver's explanation
+	Name    string // the driver's name for it, such as "CUDA_ERROR_OUT_OF_MEMORY"
+	Message string // the driver's description
 }
 
 // Error implements error.
@@ -28,14 +28,14 @@ func (e *DriverError) Error() string {
 	return fmt.Sprintf("cuda: %s: %s (%d): %s", e.Call, e.Name, e.Code, e.Message)
 }
 
-// library is an opened driver.
+// library is an initialized driver library.
 type library struct {
 	driver
 	path    string
-	version int // of CUDA: 1000 major + 10 minor
+	version int // the newest CUDA that the driver supports: 1000 major + 10 minor
 }
 
-// openLibrary opens and initialises a driver.
+// openLibrary opens and initializes a driver library.
 func openLibrary(path string) (*library, error) {
 	d, path, err := openDriver(path)
 	if err != nil {
@@ -66,32 +66,32 @@ func newLibrary(d driver, path string) (*library, error) {
 }
 
 func tooOld(version int) error {
-	return errors.Errorf("it is of CUDA %s, wants %s or later: update NVIDIA's driver", versionString(version), versionString(minDriver))
+	return errors.Errorf("it supports CUDA %s, but the kernels need %s: update NVIDIA's driver", versionString(version), versionString(minDriver))
 }
 
 func (l *library) noGPU() error {
 	hidden := ""
 	if visible, set := os.LookupEnv("CUDA_VISIBLE_DEVICES"); set {
-		hidden = fmt.Sprintf("; CUDA_VISIBLE_DEVICES is %q, which may hide some", visible)
+		hidden = fmt.Sprintf("; CUDA_VISIBLE_DEVICES is %q, which may hide GPUs", visible)
 	}
-	return errors.Errorf("cuda: driver library %s of CUDA %s finds no GPU: nvidia-smi lists those of the machine%s", l.path, versionString(l.version), hidden)
+	return errors.Errorf("cuda: driver library %s of CUDA %s finds no GPU; nvidia-smi lists the machine's GPUs%s", l.path, versionString(l.version), hidden)
 }
 
-// remedies are what to do if a driver does not start, a GPU is not available, or kernels cannot be
-// compiled.
+// hints tell a user what to do if the driver does not start, a GPU is not available, or kernels
+// cannot be compiled.
 var hints = map[result]string{
-	stubLibrary:        "this is the toolkit's stub, not the driver: take its folder out of LD_LIBRARY_PATH",
-	deviceUnavailable:  "another process has the GPU for itself: nvidia-smi shows it, and the compute mode",
-	noJITCompiler:      "the driver's compiler, libnvidia-ptxjitcompiler.so.1, is not installed beside it: a container has it with the capability compute",
-	operatingSystem:    "the device files /dev/nvidia* cannot be used: look at their permissions, or start the container with --gpus all",
-	notPermitted:       "this user may not use the GPU: look at the permissions of /dev/nvidia*",
-	systemNotReady:     "the machine's GPUs are not started up yet: does the service nvidia-fabricmanager run?",
-	driverMismatch:     "the library is of another version than the kernel's module: restart the machine after an update of the driver",
-	compatNotSupported: "this GPU wants the driver's own library: take the compatibility package's folder out of LD_LIBRARY_PATH",
-	unknownError:       "the kernel's module may not be loaded: does nvidia-smi work?",
+	stubLibrary:        "this is the toolkit's stub, not the driver: remove its directory from LD_LIBRARY_PATH",
+	deviceUnavailable:  "another process uses the GPU exclusively: nvidia-smi shows processes and the compute mode",
+	noJITCompiler:      "the driver's compiler, libnvidia-ptxjitcompiler.so.1, is not installed next to the driver library: a container has it with the driver capability compute",
+	operatingSystem:    "the device files /dev/nvidia* cannot be used: check their permissions, or start the container with --gpus all",
+	notPermitted:       "this user may not use the GPU: check the permissions of /dev/nvidia*",
+	systemNotReady:     "the machine's GPUs are not initialized yet: check that the service nvidia-fabricmanager runs",
+	driverMismatch:     "the library and the kernel module have different versions: restart the machine after a driver update",
+	compatNotSupported: "this GPU does not support CUDA's compatibility package: remove its directory from LD_LIBRARY_PATH",
+	unknownError:       "the kernel module may not be loaded: check that nvidia-smi works",
 }
 
-// remedy is a colon and what to do about a result, if that is known.
+// hint returns a colon and what to do about a result, or "" if there is no advice.
 func hint(code result) string {
 	if text := hints[code]; text != "" {
 		return ": " + text
@@ -99,15 +99,15 @@ func hint(code result) string {
 	return ""
 }
 
-// release is a version of CUDA as people write it.
+// versionString formats a version of CUDA, 1000 major + 10 minor, as "13.0".
 func versionString(version int) string { return fmt.Sprintf("%d.%d", version/1000, version%1000/10) }
 
-// check makes an error of a call's result: every call goes through it.
+// check turns a call's result into a *DriverError. Every call of the driver goes through it.
 func (l *library) check(call string, code result) error {
 	if code == success {
 		return nil
 	}
-	e := &DriverError{Call: call, Code: int(code), Name: "an unknown error", Message: "the driver has no explanation"}
+	e := &DriverError{Call: call, Code: int(code), Name: "unknown error", Message: "the driver has no description of it"}
 	var text unsafe.Pointer
 	if l.cuGetErrorName(code, &text) == success && text != nil {
 		e.Name = goString(text)

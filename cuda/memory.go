@@ -5,26 +5,26 @@ import (
 	"unsafe"
 )
 
-// granule is the unit to which the driver rounds up the memory it gives.
+// allocationGranularity is the unit to which cuMemAlloc rounds up.
 const allocationGranularity = 2 << 20
 
-// OutOfMemory is the error of a schedule that does not fit.
+// OutOfMemory is the error of loading a workload whose chains do not fit into the GPU's memory.
 type OutOfMemory struct {
 	GPU      string
-	Chains   int    // asked for
-	Fit      int    // how many would fit, 0 if none
-	PerChain uint64 // bytes each takes: parameters and state, perhaps twice, activations, workspace
-	Shared   uint64 // bytes for all of them
-	Free     uint64 // bytes the GPU had
+	Chains   int    // that were requested
+	Fit      int    // the most chains that would fit, perhaps 0
+	PerChain uint64 // bytes of each chain: parameters and state, twice if Keep is used, and scratch memory
+	Shared   uint64 // bytes that all chains share
+	Free     uint64 // bytes that the GPU had
 }
 
 // Error implements error.
 func (e *OutOfMemory) Error() string {
-	return fmt.Sprintf("cuda: %d chains of %s each and %s for all of them do not fit on %s, which has %s free: at most %d chains do",
+	return fmt.Sprintf("cuda: %d chains of %s each, and %s that they share, do not fit on %s, which has %s free: at most %d chains fit",
 		e.Chains, size(e.PerChain), size(e.Shared), e.GPU, size(e.Free), e.Fit)
 }
 
-// fit is how many chains there is room for.
+// maxChains returns how many chains fit. Each of the three arenas may waste up to one granule.
 func (e *OutOfMemory) maxChains() int {
 	round := func(bytes uint64) uint64 {
 		return (bytes + allocationGranularity - 1) / allocationGranularity * allocationGranularity
@@ -36,7 +36,8 @@ func (e *OutOfMemory) maxChains() int {
 	return int((e.Free - taken) / e.PerChain)
 }
 
-// allocate takes zeroed memory. What it returns must be freed, even if there is an error.
+// allocate returns zeroed memory. The caller must free it even if allocate also returns an error:
+// the memory may have been allocated and not cleared.
 func (g *gpu) allocate(bytes uint64) (memory address, err error) {
 	if err := g.check("cuMemAlloc_v2", g.cuMemAlloc_v2(&memory, bytes)); err != nil {
 		return 0, err
@@ -44,13 +45,13 @@ func (g *gpu) allocate(bytes uint64) (memory address, err error) {
 	return memory, g.check("cuMemsetD8Async", g.cuMemsetD8Async(memory, 0, bytes, g.stream))
 }
 
-// stage is a piece of the staging memory.
+// stagingSlice returns part of the staging memory.
 func (g *gpu) stagingSlice(at, bytes int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(g.staging, at)), bytes)
 }
 
-// write copies src to the GPU in the stream's order. It returns when src may change; later failures
-// are errors of the next synchronisation.
+// write copies src to the GPU, ordered by the stream. It returns once src may be reused, without
+// waiting for the copy; a failure is reported by the next synchronize.
 func (g *gpu) write(to address, src []byte) error {
 	for len(src) > 0 {
 		n := min(len(src), g.stagingHalf)
@@ -71,12 +72,12 @@ func (g *gpu) write(to address, src []byte) error {
 	return nil
 }
 
-// read waits for the stream and copies from the GPU: while one half of the staging memory is
-// emptied, the other is filled.
+// read waits for the stream, then copies from the GPU. While the GPU fills one half of the staging
+// memory, the host copies the other half to dst.
 //
-// Samples are read this way too, without a second stream beside the next steps: 64 chains of a
-// million parameters are 230 MB, which take 5 ms on the bus and as much for 512 calls that wait,
-// while writing their files takes a second.
+// Samples are read in this way, too, and not by a second stream during the next steps. 64 chains of
+// a million parameters are 230 MB, which take 5 ms on the bus and as much again for 512 calls that
+// wait, while writing their files takes a second.
 func (g *gpu) read(from address, dst []byte) error {
 	if g.stagingUsed > 0 {
 		if err := g.synchronize(); err != nil {

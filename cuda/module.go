@@ -11,21 +11,22 @@ import (
 	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
-// source is a file of PTX: the code of some kernels, each of which a GPU's driver compiles alone.
-// So a program waits for those that it has, and finds those that other programs had: the driver
-// keeps what it has compiled for a text of PTX in the user's folder (CUDA C++ Programming Guide,
-// just-in-time compilation: CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE, CUDA_CACHE_DISABLE).
+// ptxFile is a file of PTX. The driver compiles each of its kernels as a module of its own, when a
+// workload first needs it, so that a program waits for few kernels. The driver caches what it has
+// compiled, by the text of the PTX, in the user's directory (CUDA C++ Programming Guide, just-in-time
+// compilation: CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE, CUDA_CACHE_DISABLE). A later program with the same
+// kernels starts faster.
 type ptxFile struct {
 	name         string
-	capability   int  // the lowest it runs on, 10 major + minor
-	archSpecific bool // it runs on that one only, as sm_90a does
-	minCUDA      int  // the first version of CUDA whose driver reads it
+	capability   int  // the lowest that it runs on, 10 major + minor
+	archSpecific bool // whether it runs only on that one, as sm_90a does
+	minCUDA      int  // the first CUDA whose driver reads this version of PTX, 1000 major + 10 minor
 	symbols      []string
-	entries      map[string]kernels.Entry // by symbol, as far as they are known
-	head         string                   // of the text, which each entry's follows
+	entries      map[string]kernels.Entry // the kernels, by symbol
+	head         string                   // the file's text before the first kernel, which every kernel needs
 }
 
-// sources are all kernels.
+// ptxFiles returns all kernels, those that programs have added included.
 func ptxFiles() ([]ptxFile, error) {
 	files, err := kernels.Files()
 	if err != nil {
@@ -47,9 +48,9 @@ func ptxFiles() ([]ptxFile, error) {
 	return all, nil
 }
 
-// minCUDAFor is the first CUDA, 1000 major + 10 minor, whose driver reads a version of PTX, 10
-// major + minor, by the release history in the PTX ISA: up to 8.5, which came with 12.5, the minor
-// versions are the same; 12.6 brought none, and 9.0 came with 13.0.
+// minCUDAFor returns the first CUDA, 1000 major + 10 minor, whose driver reads a version of PTX, 10
+// major + minor. It follows the release history in the PTX ISA: up to PTX 8.5, of CUDA 12.5, the
+// minor versions agree; CUDA 12.6 brought no new PTX; PTX 9.0 came with CUDA 13.0.
 func minCUDAFor(version int) (int, error) {
 	switch {
 	case 70 <= version && version <= 78, 80 <= version && version <= 85, 90 <= version && version <= 91:
@@ -57,11 +58,11 @@ func minCUDAFor(version int) (int, error) {
 	case 86 <= version && version <= 88:
 		return 12010 + 10*(version%10), nil
 	}
-	return 0, errors.Errorf("which CUDA reads PTX %d.%d is not known", version/10, version%10)
+	return 0, errors.Errorf("PTX %d.%d is not in the table of CUDA versions", version/10, version%10)
 }
 
-// choose finds the source that a GPU takes for each symbol: the one for the highest capability that
-// the GPU has.
+// selectKernels returns, for each kernel, the file for the highest capability that the GPU has and
+// whose PTX its driver reads.
 func selectKernels(sources []ptxFile, capability, cuda int) map[string]*ptxFile {
 	chosen := map[string]*ptxFile{}
 	for i := range sources {
@@ -78,44 +79,46 @@ func selectKernels(sources []ptxFile, capability, cuda int) map[string]*ptxFile 
 	return chosen
 }
 
-// NoKernel is the error of a launch that only the host can run, such as those of a test's own ops.
+// NoKernel is the error of loading a launch that has no kernel for the GPU. Tests' ops, for
+// example, may have only a host function.
 type NoKernel struct{ Kernel, GPU string }
 
 // Error implements error.
 func (e *NoKernel) Error() string { return fmt.Sprintf("cuda: no kernel %s for %s", e.Kernel, e.GPU) }
 
-// jitLogBytes is the room for what the driver's compiler has to say.
+// jitLogBytes is the space for the messages of the driver's compiler.
 const jitLogBytes = 8192
 
-// version is one of the two programs of a kernel: one that may begin before the kernel that it
-// follows has ended, and waits for that by itself, or one that may not.
+// variant names one of the two programs that a kernel is compiled to. With pdl, the kernel may begin
+// before the one that it follows has ended, and first waits for that one (pdl.go).
 type variant struct {
 	symbol string
 	pdl    bool
 }
 
-// function is a kernel, compiled when it is first asked for.
-func (g *gpu) function(symbol string, shared int, early bool) (handle, error) {
+// function returns a kernel that may be launched with shared bytes of dynamic shared memory. It
+// compiles the kernel on first use.
+func (g *gpu) function(symbol string, shared int, pdl bool) (handle, error) {
 	if shared > g.maxShared {
-		return 0, errors.Errorf("cuda: %s asks for %d bytes of shared memory, %v has %d", symbol, shared, g, g.maxShared)
+		return 0, errors.Errorf("cuda: %s needs %d bytes of shared memory, %v has %d", symbol, shared, g, g.maxShared)
 	}
-	f, ok := g.functions[variant{symbol, early}]
+	f, ok := g.functions[variant{symbol, pdl}]
 	if !ok {
 		s := g.kernelFiles[symbol]
 		if s == nil {
 			return 0, &NoKernel{Kernel: symbol, GPU: fmt.Sprintf("%v of compute capability %s", g, g.capabilityText())}
 		}
-		module, err := g.compile(s, symbol, early)
+		module, err := g.compile(s, symbol, pdl)
 		if err != nil {
 			return 0, err
 		}
 		if err := g.check("cuModuleGetFunction", g.cuModuleGetFunction(&f, module, cString(symbol))); err != nil {
 			return 0, errors.Wrapf(err, "%s of %s", symbol, s.name)
 		}
-		g.functions[variant{symbol, early}] = f
+		g.functions[variant{symbol, pdl}] = f
 	}
-	// A kernel with arrays of its own gets less than the usual 48 KiB unless it asks: so it always
-	// asks.
+	// Without this attribute a kernel may have 48 KiB of shared memory, less its static arrays, so
+	// even smaller requests would fail for some kernels.
 	if shared > g.dynamicShared[f] {
 		if err := g.check("cuFuncSetAttribute", g.cuFuncSetAttribute(f, dynamicSharedMemory, int32(shared))); err != nil {
 			return 0, errors.Wrapf(err, "%d bytes of shared memory for %s", shared, symbol)
@@ -125,19 +128,20 @@ func (g *gpu) function(symbol string, shared int, early bool) (handle, error) {
 	return f, nil
 }
 
-// compile has the driver compile a kernel.
-func (g *gpu) compile(s *ptxFile, symbol string, early bool) (handle, error) {
+// compile has the driver compile a kernel. The error has the compiler's log.
+func (g *gpu) compile(s *ptxFile, symbol string, pdl bool) (handle, error) {
 	log := make([]byte, jitLogBytes)
-	var pinned runtime.Pinner // the driver writes through an address that is no argument of the call
+	// The driver writes through an address inside values, which the garbage collector does not see.
+	var pinned runtime.Pinner
 	pinned.Pin(&log[0])
 	defer pinned.Unpin()
 	options := []jitOption{errorLog, errorLogBytes}
 	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), jitLogBytes}
 	var module handle
-	code := g.cuModuleLoadDataEx(&module, cString(g.ptx(s, symbol, early)), uint32(len(options)), &options[0], &values[0])
+	code := g.cuModuleLoadDataEx(&module, cString(g.ptx(s, symbol, pdl)), uint32(len(options)), &options[0], &values[0])
 	if err := g.check("cuModuleLoadDataEx", code); err != nil {
 		text, _, _ := bytes.Cut(log, []byte{0})
-		return 0, errors.Wrapf(err, "%s of %s: the driver's compiler says %q%s", symbol, s.name, text, hint(code))
+		return 0, errors.Wrapf(err, "%s of %s: the driver's compiler reports %q%s", symbol, s.name, text, hint(code))
 	}
 	g.modules = append(g.modules, module)
 	return module, nil

@@ -22,7 +22,7 @@ func TestOpeningSaysWhatIsMissing(t *testing.T) {
 		visible string // CUDA_VISIBLE_DEVICES
 		wants   []string
 	}{
-		"old driver":    {spoil: func(d *fakeDriver) { d.version = 11040 }, wants: []string{library, "CUDA 11.4, wants 11.8 or later", "update"}},
+		"old driver":    {spoil: func(d *fakeDriver) { d.version = 11040 }, wants: []string{library, "CUDA 11.4, but the kernels need 11.8", "update"}},
 		"no version":    {spoil: fails(version, unknownError), wants: []string{"fake", "cuDriverGetVersion: CUDA_ERROR_999"}},
 		"no GPU":        {spoil: fails(init, noDevice), wants: []string{library, "CUDA 12.4 finds no GPU", "nvidia-smi"}},
 		"no GPU later":  {spoil: func(d *fakeDriver) { d.gpus = 0 }, wants: []string{library, "finds no GPU"}},
@@ -31,11 +31,11 @@ func TestOpeningSaysWhatIsMissing(t *testing.T) {
 		"device files":  {spoil: fails(init, operatingSystem), wants: []string{"/dev/nvidia*", "--gpus all", "CUDA_ERROR_304"}},
 		"permissions":   {spoil: fails(init, notPermitted), wants: []string{"permissions", "CUDA_ERROR_800"}},
 		"not ready":     {spoil: fails(init, systemNotReady), wants: []string{"nvidia-fabricmanager", "CUDA_ERROR_802"}},
-		"versions":      {spoil: fails(init, driverMismatch), wants: []string{"another version than the kernel's module", "restart", "CUDA_ERROR_803"}},
+		"versions":      {spoil: fails(init, driverMismatch), wants: []string{"have different versions", "restart", "CUDA_ERROR_803"}},
 		"compatibility": {spoil: fails(init, compatNotSupported), wants: []string{"LD_LIBRARY_PATH", "CUDA_ERROR_804"}},
 		"no module":     {spoil: fails(init, unknownError), wants: []string{"nvidia-smi", "CUDA_ERROR_999"}},
 		"another error": {spoil: fails(init, invalidContext), wants: []string{library + " of CUDA 12.4: cuda: cuInit: CUDA_ERROR_201"}},
-		"old GPU":       {spoil: func(d *fakeDriver) { d.major = 6 }, wants: []string{"GPU 0 (fake) has compute capability 6.0, wants 7.0", "CPU"}},
+		"old GPU":       {spoil: func(d *fakeDriver) { d.major = 6 }, wants: []string{"GPU 0 (fake) has compute capability 6.0, but the kernels need 7.0", "CPU"}},
 		"in use": {
 			spoil: func(d *fakeDriver) { d.failCall, d.failWith = "cuDevicePrimaryCtxRetain", deviceUnavailable },
 			wants: []string{"GPU 0 (fake)", "another process", "CUDA_ERROR_46"},
@@ -80,7 +80,7 @@ func TestCompilerIsMissing(t *testing.T) {
 
 // TestListShowsWhatIsTooOld: an old GPU is listed, with the capability that is wanted.
 func TestListShowsWhatIsTooOld(t *testing.T) {
-	for major, want := range map[int]string{6: "capability 6.1 (wants 7.0), ", 7: "capability 7.1, "} {
+	for major, want := range map[int]string{6: "capability 6.1 (needs 7.0), ", 7: "capability 7.1, "} {
 		if got := (Info{Name: "old", Major: major, Minor: 1}).String(); !strings.Contains(got, want) {
 			t.Errorf("%q, wants %q", got, want)
 		}

@@ -9,27 +9,30 @@ import "github.com/pollen-ml/pollen/cuda/kernels"
 // would use: on an H100 a step of mnist-64-64-256 with one chain takes 100 us with calls in line
 // early, 106 with all calls early, and 102 with none.
 
-// PDLVariable names the environment variable that, if it is "off", has every call begin after
-// those that it follows have ended.
-const PDLVariable = "POLLEN_CUDA_DEPENDENT"
+// PDLVariable names the environment variable that, set to "off", leaves out programmatic dependent
+// launch: every call then begins after those that it follows have ended.
+const PDLVariable = "POLLEN_CUDA_PDL"
 
-// minPDLDriver is the first CUDA whose graphs have such edges: 12.3.
+// minPDLDriver is the first CUDA with programmatic edges in graphs: 12.3.
 const minPDLDriver = 12030
 
-// edgeData is a CUgraphEdgeData: from which port of one node to which of another, and its kind.
+// edgeData is a CUgraphEdgeData: the port of the first node, the port of the second, and the edge's
+// type.
 type edgeData struct {
 	from, to, kind uint8
 	reserved       [5]uint8
 }
 
-// pdlEdge is the edge from a kernel all of whose blocks have let the next kernel begin.
+// pdlEdge is an edge of type CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC from the port
+// CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC: the second kernel may begin once all blocks of the first
+// have executed griddepcontrol.launch_dependents, or ended.
 var pdlEdge = edgeData{from: 1, kind: 1}
 
-// text returns the PTX that the driver compiles for a kernel: one that begins early waits by
-// itself.
-func (g *gpu) ptx(s *ptxFile, symbol string, early bool) string {
+// ptx returns the text that the driver compiles. With pdl the kernel waits for the end of the one
+// that it follows before its first instruction that needs more than registers and parameters.
+func (g *gpu) ptx(s *ptxFile, symbol string, pdl bool) string {
 	text := s.head + s.entries[symbol].Body
-	if early {
+	if pdl {
 		return kernels.Dependent(text)
 	}
 	return text

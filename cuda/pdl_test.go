@@ -51,7 +51,7 @@ func TestEarlyEdges(t *testing.T) {
 		}
 	}
 	t.Setenv(PDLVariable, "never")
-	if _, err := openFake(newFakeDriver(t), Options{}); err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_DEPENDENT must be on or off, got "never"`) {
+	if _, err := openFake(newFakeDriver(t), Options{}); err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_PDL must be on or off, got "never"`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -15,19 +15,19 @@ import (
 // warpSize is how many threads run in lockstep.
 const warpSize = 32
 
-// Model is a GPU as predictions see it.
+// Model is the performance of a GPU, by which Predict estimates times.
 type Model struct {
 	Name            string
 	Capability      int     // 10 major + minor
-	Shared          int     // bytes of shared memory that a block may have
-	Multiprocessors int     // each issues four instructions in a cycle, of 32 threads
-	Clock           float64 // cycles a second
-	Issue           float64 // the share of cycles in which a full multiprocessor issues what it could
-	Memory, Cache   float64 // bytes a second, of the GPU's memory and of its second-level cache
+	Shared          int     // the most bytes of shared memory that a block may have
+	Multiprocessors int     // each issues up to four instructions per cycle, of 32 threads each
+	Clock           float64 // Hz
+	Issue           float64 // the fraction of issue slots that a fully occupied multiprocessor uses
+	Memory, Cache   float64 // bytes per second of global memory and of the second-level cache
 	CacheBytes      float64
-	NodeLatency     float64 // seconds from the end of a launch's work to that of one behind it
-	PDL             float64 // that of one which could begin early, if the launch before it took long enough
-	Floor           float64 // seconds that the smallest call takes once it has begun: with Early, 1.6 µs after the one before it
+	NodeLatency     float64 // seconds from the end of a call's work to the begin of a dependent call's work
+	PDL             float64 // the same with programmatic dependent launch, if the first call took long enough
+	Floor           float64 // seconds that the smallest call takes once it has begun; with PDL it ends 1.6 µs after the one before it
 }
 
 // The models of two GPUs. Memory is 0.85 of the rate at which each copies within its own memory,
@@ -46,7 +46,7 @@ var (
 	}
 )
 
-// ModelOf returns the model for a GPU by the driver's name for it, such as "NVIDIA H100 80GB HBM3",
+// ModelOf returns the model of a GPU by the driver's name for it, such as "NVIDIA H100 80GB HBM3",
 // and whether there is one.
 func ModelOf(gpuName string) (Model, bool) {
 	switch {
@@ -58,24 +58,23 @@ func ModelOf(gpuName string) (Model, bool) {
 	return Model{}, false
 }
 
-// Predicted is the time that a call is predicted to take by itself, after its launch, and what
-// bounds it: the model's floor at least.
+// Predicted is the time that a call is estimated to take.
 type Predicted struct {
 	Launch, Label, Kernel string
-	Blocks                [2]int // of each chain
-	Seconds               float64
-	Bound                 string  // "product", "issue", "memory", "cache" or "launch"
+	Blocks                [2]int  // of each chain
+	Seconds               float64 // from the begin to the end of its work, without the launch; at least Model.Floor
+	Bound                 string  // what limits it: "product", "issue", "memory", "cache" or "launch"
 	Bytes                 float64 // that all chains read and write
-	Fraction              float64 // of the GPU that it occupies meanwhile
-	End                   float64 // after the step's begin
-	Slack                 float64 // how much later it might end without the last call ending later: 0 along the longest line of calls
+	Fraction              float64 // of the GPU that it occupies
+	End                   float64 // seconds after the begin of the step
+	Slack                 float64 // by how much it could end later without delaying the step; 0 on the critical path
 }
 
-// Predict returns how long the calls of a workload's step take on a GPU, and the step, whose calls
-// run side by side as far as their order and the GPU's size allow (simulate). It is a model: of a
-// product the cost by which its tile is chosen, of other kernels the bytes and, where kernels.Loops
-// knows them, the instructions. The variables that leave features out count as they do for Open;
-// without CUDA graphs calls run one after another.
+// Predict estimates how long the calls of a step take, and the whole step, whose calls overlap as
+// far as their dependencies and the GPU's size allow (simulate). A product takes the cycles by
+// which its kernel was chosen. Another kernel takes the time of its bytes or, where kernels.Loops
+// counts them, of its instructions. The variables that leave features out apply as they do for
+// Open; without CUDA graphs, calls run one after another.
 func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted, step float64, err error) {
 	allowed, err := readFeatures()
 	if err != nil {
@@ -102,7 +101,7 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 	return calls, simulate(calls, follows, m), nil
 }
 
-// predictedOf describes a call and predicts its time.
+// predictedOf describes a call and estimates its time.
 func predictedOf(m Model, launches []tensor.Launch, c plan.Call, chains int, footprint float64) Predicted {
 	l := launches[c.Launch]
 	label := l.Label
@@ -114,23 +113,22 @@ func predictedOf(m Model, launches []tensor.Launch, c plan.Call, chains int, foo
 	return p
 }
 
-// edges is the model of a GPU whose calls may begin early, or may not.
-func (m Model) withPDL(early bool) Model {
-	if !early {
+// withPDL returns the model with or without programmatic dependent launch.
+func (m Model) withPDL(on bool) Model {
+	if !on {
 		m.PDL = m.NodeLatency
 	}
 	return m
 }
 
-// simulate fills in when the calls of a step end, each of which follows others, and returns the
-// last end. It is a list schedule: in the order of the sequence, each call takes the earliest time
-// at which those that it follows let it begin and at which, until it ends, its fraction of the
-// GPU is free beside the calls placed so far.
+// simulate sets the calls' End and Slack, and returns the end of the step. It is a list schedule:
+// in sequence, each call is placed at the earliest time at which the calls that it follows allow it
+// to begin and, until it ends, its fraction of the GPU is free besides the calls already placed.
 func simulate(calls []Predicted, follows [][]int, m Model) (end float64) {
-	begin, early := make([]float64, len(calls)), plan.PDLCalls(follows)
+	begin, pdl := make([]float64, len(calls)), plan.PDLCalls(follows)
 	// ready is when a call's work could begin for one that it follows.
 	ready := func(i, before int) float64 {
-		if early[i] {
+		if pdl[i] {
 			return max(calls[before].End+m.PDL, begin[before]+m.NodeLatency)
 		}
 		return calls[before].End + m.NodeLatency
@@ -159,8 +157,9 @@ func simulate(calls []Predicted, follows [][]int, m Model) (end float64) {
 	return end
 }
 
-// room returns the earliest begin of a call, not before ready, with which the fractions of all
-// calls that run at a time stay within 1, and the placed call whose end it is; -1 if it is ready.
+// earliestFit returns the earliest time, not before ready, at which a call can begin so that the
+// fractions of the calls running at any time sum to at most 1. after is the placed call whose end
+// determines that time, or -1 if the call can begin at ready.
 func earliestFit(placed []Predicted, begin []float64, c Predicted, ready float64) (at float64, after int) {
 	var late []int // the placed calls that end after ready, by their ends
 	for i, p := range placed {
@@ -197,7 +196,8 @@ func earliestFit(placed []Predicted, begin []float64, c Predicted, ready float64
 	return at, after
 }
 
-// predict fills in the time. What a step touches is in the cache if all of it fits.
+// predict estimates the time of a call. footprint is the bytes that a step touches: if they fit,
+// all of them are taken to be in the second-level cache.
 func (p *Predicted) predict(m Model, c plan.Call, chains int, footprint float64) {
 	p.Seconds, p.Bound = p.Bytes/m.Memory, "memory"
 	if footprint <= m.CacheBytes {
@@ -209,7 +209,7 @@ func (p *Predicted) predict(m Model, c plan.Call, chains int, footprint float64)
 	}
 	issue := 0.0
 	if loop := kernels.Loops[c.Symbol]; loop.Items > 0 {
-		// Multiprocessors without a block are idle.
+		// Multiprocessors without a block issue nothing.
 		rounds := float64(c.ElementsWritten()*chains) / float64(warpSize*loop.Items)
 		busy := math.Min(1, float64(c.Blocks[0]*chains)/float64(m.Multiprocessors))
 		issue = rounds * float64(loop.Slots) / (4 * m.Clock * m.Issue * float64(m.Multiprocessors) * busy)
@@ -223,9 +223,9 @@ func (p *Predicted) predict(m Model, c plan.Call, chains int, footprint float64)
 	p.Fraction = max(bandwidth/p.Seconds, math.Min(1, float64(c.Blocks[0]*max(1, c.Blocks[1])*chains)/float64(m.resident(c))))
 }
 
-// resident is how many blocks of a call the GPU holds at once, by their threads, shared memory and
-// registers: 64 Ki of a multiprocessor, of which each thread of a product is taken to need 128, of
-// another kernel 32.
+// resident returns how many blocks of a call the GPU holds at once. They are limited by their
+// threads, their shared memory and their registers, of which a multiprocessor has 64 Ki. A thread
+// of a product is assumed to use 128 registers, of another kernel 32.
 func (m Model) resident(c plan.Call) int {
 	const threads, registers, reserved = 2048, 64 << 10, 1 << 10 // reserved: bytes of each block
 	each := 32

@@ -61,7 +61,7 @@ func TestPredict(t *testing.T) {
 	}
 	t.Setenv(PDLVariable, "no")
 	_, _, err := Predict(elementwiseStep(large, 1), H200, FP32)
-	if err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_DEPENDENT must be on or off, got "no"`) {
+	if err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_PDL must be on or off, got "no"`) {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv(PDLVariable, "on")

@@ -6,26 +6,31 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// maxReadbackBytes is the most that is read ahead of each chain.
+// maxReadbackBytes limits what is read back of each chain.
 const maxReadbackBytes = 64 << 10
 
-// ahead is a place that was read from all chains one after the other, as a session reads its
-// metrics after each run. From then on, a run ends with copies of it into pinned memory, before the
-// only synchronisation, and the reads find them there; this ends with a run after which nothing is
-// read.
+// readback is memory of the Chain arena that is copied to the host at the end of each run, before the
+// run's only synchronization.
+//
+// A session reads its metrics from all chains after each run. Reading them one by one costs a
+// synchronization each. So once the same bytes have been read from chain 0, 1, ... to the last, each
+// run also copies them to pinned memory, where the next reads find them. A run after which nothing was
+// read ends that.
 type readback struct {
-	memory      unsafe.Pointer // pinned
-	source      address        // of the first chain
-	bytes       int            // of each chain; 0 if nothing is read ahead
-	valid, used bool           // whether memory is what the GPU has; was read since the last run
+	memory unsafe.Pointer // pinned; chain c's bytes begin at c*bytes
+	source address        // of chain 0
+	bytes  int            // of each chain; 0 if nothing is read back
+	valid  bool           // whether memory has what the GPU has
+	used   bool           // whether memory was read since the last run
 
-	candidate      address // the place that is being read of all chains
+	// The reads that may become a readback: of candidateBytes at candidate in chain 0, and so on.
+	candidate      address
 	candidateBytes int
-	nextChain      int // the chain whose turn it is
+	nextChain      int // the chain whose read would continue the series, or -1
 }
 
-// recall returns what was read ahead, if it is the place asked for. base is the place in the first
-// chain.
+// cached fills dst from the readback and returns true, if it holds these bytes. base is their
+// address in chain 0.
 func (p *shard) cached(base address, chain int, dst []byte) bool {
 	a := &p.readback
 	if !a.valid || base != a.source || len(dst) != a.bytes {
@@ -36,8 +41,7 @@ func (p *shard) cached(base address, chain int, dst []byte) bool {
 	return true
 }
 
-// notice follows reads of one chain after the other; once all have been read, it begins to read
-// ahead.
+// observeRead follows a series of reads, and sets up a readback once all chains have been read.
 func (p *shard) observeRead(base address, chain, bytes int) error {
 	a := &p.readback
 	if a.bytes > 0 || bytes == 0 || bytes > maxReadbackBytes {
@@ -60,7 +64,7 @@ func (p *shard) observeRead(base address, chain, bytes int) error {
 	return nil
 }
 
-// startReadback starts the copies; they are there after the next synchronisation.
+// startReadback starts the copies. They are complete after the next synchronization.
 func (p *shard) startReadback() error {
 	a := &p.readback
 	if a.bytes == 0 {
@@ -80,7 +84,7 @@ func (p *shard) startReadback() error {
 	return nil
 }
 
-// forget stops reading ahead.
+// dropReadback ends the readback.
 func (p *shard) dropReadback() error {
 	a := &p.readback
 	memory := a.memory

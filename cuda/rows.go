@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// appendRow appends arguments as the kernel's parameter has them: each at a multiple of its size, a
-// buffer at one of 8 bytes.
+// appendRow appends a row of arguments in the layout of the kernel's struct: each value aligned to
+// its size, and a buffer as two words of 8 bytes, its address and its stride.
 func appendRow(to []byte, arguments []tensor.Argument, value func(tensor.Argument) (low, high uint64)) []byte {
 	for _, a := range arguments {
 		low, high := value(a)
@@ -29,10 +29,10 @@ func appendRow(to []byte, arguments []tensor.Argument, value func(tensor.Argumen
 
 func aligned(bytes []byte) []byte { return append(bytes, make([]byte, -len(bytes)&7)...) }
 
-// fits refuses rows that are not the kernel's.
+// checkRows returns an error if the call's rows do not have the layout of the kernel's.
 func checkRows(e kernels.Entry, c plan.Call) error {
 	if (c.RowEnds == nil) != (e.Row == 0) || len(c.RowEnds) > kernels.MaxRows {
-		return errors.Errorf("cuda: %s takes at most %d rows if any, a row being %d bytes; the launch has %d", e.Name, kernels.MaxRows, e.Row, len(c.RowEnds))
+		return errors.Errorf("cuda: %s takes at most %d rows (of %d bytes, 0 if it takes none), got %d", e.Name, kernels.MaxRows, e.Row, len(c.RowEnds))
 	}
 	if c.RowEnds == nil {
 		return nil
@@ -40,13 +40,15 @@ func checkRows(e kernels.Entry, c plan.Call) error {
 	for _, row := range c.Rows() {
 		got := len(appendRow(nil, row, func(tensor.Argument) (low, high uint64) { return }))
 		if got != e.Row {
-			return errors.Errorf("cuda: a row of %s has %d bytes, the launch's arguments %d", e.Name, e.Row, got)
+			return errors.Errorf("cuda: a row of %s must have %d bytes, got %d", e.Name, e.Row, got)
 		}
 	}
 	return nil
 }
 
-// rowsParameter is the parameter of a kernel that takes rows.
+// rowsParameter returns the only parameter of a kernel that takes rows (kernels/rows.cuh): MaxRows
+// ends, then MaxRows rows. Unused ends repeat the last one, so that no block belongs to an unused
+// row.
 func rowsParameter(c plan.Call, value func(tensor.Argument) (low, high uint64)) []byte {
 	var ends, rows []byte
 	for i := range kernels.MaxRows {

@@ -9,9 +9,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// runner is a schedule whose chains are split over GPUs.
+// runner is a loaded workload, whose chains are split over GPUs.
 type runner struct {
-	shards []*shard
+	shards []*shard // in the order of their chains
 	chains int
 	closed bool
 }
@@ -19,10 +19,10 @@ type runner struct {
 // Run implements tensor.Runner.
 func (r *runner) Run(steps int) error {
 	if r.closed {
-		return errors.New("cuda: run after close")
+		return errors.New("cuda: Run after Close")
 	}
 	if steps < 0 {
-		return errors.Errorf("cuda: run of %d steps, wants at least 0", steps)
+		return errors.Errorf("cuda: Run: steps must be at least 0, got %d", steps)
 	}
 	if len(r.shards) == 1 {
 		return r.shards[0].run(steps)
@@ -58,7 +58,8 @@ func (r *runner) Step(chain int, visit func(launch int) error) error {
 	return nil
 }
 
-// Read implements tensor.Runner.
+// Read implements tensor.Runner. What the session reads from all chains after each run, it finds in
+// pinned memory (readback.go).
 func (r *runner) Read(b *tensor.Buffer, chain, first int, dst []byte) error {
 	p, at, err := r.locate(b, chain, first, len(dst))
 	if err != nil {
@@ -81,8 +82,8 @@ func (r *runner) Read(b *tensor.Buffer, chain, first int, dst []byte) error {
 	})
 }
 
-// Write implements tensor.Runner. It does not wait: a failure on the way is the error of the next
-// Run, Step or Read.
+// Write implements tensor.Runner. It does not wait: if the copy fails, the next Run, Step or Read
+// returns the error. Memory that all chains share is written on every GPU.
 func (r *runner) Write(b *tensor.Buffer, chain, first int, src []byte) error {
 	p, at, err := r.locate(b, chain, first, len(src))
 	if err != nil {
@@ -104,7 +105,7 @@ func (r *runner) Write(b *tensor.Buffer, chain, first int, src []byte) error {
 	return nil
 }
 
-// Keep implements tensor.Runner. It does not wait, nor does Return.
+// Keep implements tensor.Runner. Neither Keep nor Return waits.
 func (r *runner) Keep() error {
 	return r.copyChains(func(p *shard) (to, from address) { return p.snapshot, p.memory[tensor.Chain] })
 }
@@ -116,7 +117,7 @@ func (r *runner) Return() error {
 
 func (r *runner) copyChains(places func(p *shard) (to, from address)) error {
 	if r.closed || !r.shards[0].snapshots {
-		return errors.Errorf("cuda: keep or return (closed: %v) of a schedule that says it does not", r.closed)
+		return errors.Errorf("cuda: Keep and Return need a workload with Keeps that is not closed (closed: %v)", r.closed)
 	}
 	for _, p := range r.shards {
 		err := p.do(func() error {
@@ -131,20 +132,21 @@ func (r *runner) copyChains(places func(p *shard) (to, from address)) error {
 	return nil
 }
 
-// part is the part that holds a chain.
+// shardOf returns the shard that has a chain.
 func (r *runner) shardOf(chain int) (*shard, error) {
 	if r.closed {
-		return nil, errors.New("cuda: memory used after close")
+		return nil, errors.New("cuda: memory used after Close")
 	}
 	for _, p := range r.shards {
 		if chain >= p.first && chain < p.first+p.chains {
 			return p, nil
 		}
 	}
-	return nil, errors.Errorf("cuda: chain %d of %d", chain, r.chains)
+	return nil, errors.Errorf("cuda: chain must be in [0, %[2]d), got %[1]d", chain, r.chains)
 }
 
-// place checks a transfer, and finds its part and its distance from the buffer's start.
+// locate checks a transfer, and returns its shard and the distance in bytes from the buffer's
+// begin.
 func (r *runner) locate(b *tensor.Buffer, chain, first, bytes int) (*shard, address, error) {
 	p, err := r.shardOf(chain)
 	if err != nil {
@@ -152,12 +154,12 @@ func (r *runner) locate(b *tensor.Buffer, chain, first, bytes int) (*shard, addr
 	}
 	from := first * b.DType.Size()
 	if first < 0 || first > b.Elements || from+bytes > b.Bytes() || b.Offset < 0 || b.Offset+b.Bytes() > p.bytes[b.Arena] {
-		return nil, 0, errors.Errorf("cuda: bytes %d to %d of %v, which has %d", from, from+bytes, b, b.Bytes())
+		return nil, 0, errors.Errorf("cuda: bytes %d to %d are outside %v, which has %d", from, from+bytes, b, b.Bytes())
 	}
 	return p, address(from), nil
 }
 
-// at is a buffer's address in one of the runner's chains.
+// address returns a buffer's address in one of the runner's chains.
 func (p *shard) address(b *tensor.Buffer, chain int) address {
 	return p.memory[b.Arena] + address(b.Offset) + address(uint64(chain-p.first)*p.stride[b.Arena])
 }
@@ -175,7 +177,7 @@ func (r *runner) Close() error {
 	return failed
 }
 
-// close gives a part's memory back, even if the GPU is lost.
+// close releases a shard's memory, even if the GPU is lost.
 func (p *shard) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,35 +13,40 @@ import (
 
 const arenas = int(tensor.Scratch) + 1
 
-// stride divides the distance from one chain's memory to the next one's, in bytes: no two chains
-// share a cache line.
+// stride is the alignment, in bytes, of one chain's memory, so that no two chains share a cache
+// line.
 const stride = 256
 
-// part is a schedule with some of its chains in one GPU's memory.
+// shard is a workload with some of its chains in one GPU's memory. A runner has a shard for each GPU.
 type shard struct {
 	*gpu
-	first, chains             int // of the runner's chains
-	launches                  []tensor.Launch
-	step                      []boundCall   // of a step in a run, in which launches may do others' work
-	alone                     [][]boundCall // of each launch by itself: its own work, left where the schedule says
-	bytes                     [arenas]int   // of one copy of each arena
-	memory                    [arenas]address
-	stride                    [arenas]uint64
-	snapshots                 bool
-	snapshot                  address // what Keep remembered of the chains' memory
-	stepGraph, multiStepGraph handle  // a step, and several, as executable CUDA graphs
-	synchronous               bool
-	sequential                bool // in CUDA graphs each call follows the one before it, whatever their data
+	first, chains int // the range of the runner's chains
+	launches      []tensor.Launch
+	step          []boundCall   // the calls of a step, in which some do the work of several launches
+	alone         [][]boundCall // for each launch, the calls that compute only it
+
+	// An arena is bytes[a] bytes for each chain. Chain c's copy begins at memory[a] + c*stride[a]; the
+	// stride of the arena that all chains share is 0.
+	bytes  [arenas]int
+	memory [arenas]address
+	stride [arenas]uint64
+
+	snapshots bool    // whether Keep may be called
+	snapshot  address // the copy of the Chain arena that Keep made
+
+	stepGraph, multiStepGraph handle // executable CUDA graphs of one step and of stepsPerGraph steps
+	synchronous               bool   // wait after each call
+	sequential                bool   // in CUDA graphs each call follows the one before it
 	readback                  readback
 }
 
-// start is a call whose kernel has been found.
+// boundCall is a call with its kernel.
 type boundCall struct {
 	plan.Call
 	function handle
 }
 
-// load takes memory for some chains of a schedule.
+// load plans a workload, compiles its kernels, and allocates memory for some of its chains.
 func (g *gpu) load(s tensor.Workload, first, chains int, o Options) (*shard, error) {
 	p := &shard{gpu: g, first: first, chains: chains, launches: s.Launches, snapshots: s.Keeps, sequential: o.sequential}
 	p.synchronous = o.Synchronous || g.graphs == "slow"
@@ -87,7 +92,7 @@ func (p *shard) plan(w tensor.Workload, precision Precision) error {
 	return nil
 }
 
-// starts finds the kernels of calls.
+// bind finds the kernels of calls. It checks each call against its kernel and the GPU's limits.
 func (p *shard) bind(calls []plan.Call) (starts []boundCall, err error) {
 	for _, c := range calls {
 		f, err := p.function(c.Symbol, c.Shared, false)
@@ -105,7 +110,7 @@ func (p *shard) bind(calls []plan.Call) (starts []boundCall, err error) {
 	return starts, nil
 }
 
-// named says which launch an error is about.
+// inLaunch wraps an error with the launch that caused it.
 func inLaunch(err error, l *tensor.Launch) error {
 	return errors.Wrapf(err, "cuda: launch %s (%s)", l.Kernel, l.Label)
 }
@@ -119,14 +124,15 @@ func (p *shard) stepCalls() []plan.Call {
 	return all
 }
 
-// checkBounds refuses a call whose buffer does not lie in its arena: a kernel does not check its
-// memory.
+// checkBounds returns an error if a buffer of a call is not inside its arena. Kernels do not check
+// their addresses.
 func (p *shard) checkBounds() error {
 	for _, s := range append(slices.Concat(p.alone...), p.step...) {
 		for j, argument := range s.Arguments {
 			b := argument.Buffer
 			if b != nil && (b.Offset < 0 || b.Offset%tensor.Alignment != 0 || b.Offset+b.Bytes() > p.bytes[b.Arena]) {
-				return inLaunch(errors.Errorf("argument %d of %s, %v, is outside its arena of %d bytes", j, s.Symbol, b, p.bytes[b.Arena]), &p.launches[s.Launch])
+				err := errors.Errorf("argument %d of %s, %v, is outside its arena of %d bytes", j, s.Symbol, b, p.bytes[b.Arena])
+				return inLaunch(err, &p.launches[s.Launch])
 			}
 		}
 	}
@@ -155,10 +161,10 @@ func (p *shard) allocate() error {
 	return nil
 }
 
-// chainBytes is the size of all chains' own memory.
+// chainBytes is the size of the Chain arena, all chains together.
 func (p *shard) chainBytes() uint64 { return uint64(p.chains) * p.stride[tensor.Chain] }
 
-// explain makes an *OutOfMemory of an allocation's error if that is what it is.
+// asOutOfMemory turns an allocation's error into an *OutOfMemory if the GPU has too little memory.
 func (p *shard) asOutOfMemory(err error) error {
 	var failed *DriverError
 	if errors.As(err, &failed) && failed.Code == int(outOfMemory) {
@@ -169,7 +175,7 @@ func (p *shard) asOutOfMemory(err error) error {
 
 func roundUp(bytes int) uint64 { return uint64(bytes+stride-1) / stride * stride }
 
-// outOfMemory gives back what was already taken and reports how many chains fit.
+// outOfMemory frees what was allocated and reports how many chains would fit.
 func (p *shard) outOfMemory() error {
 	if err := p.free(); err != nil {
 		return err
@@ -188,7 +194,7 @@ func (p *shard) outOfMemory() error {
 	return e
 }
 
-// free gives everything back.
+// free releases the shard's memory and graphs.
 func (p *shard) free() error {
 	r := &releaser{g: p.gpu, wasLost: p.lost != nil}
 	r.check("cuStreamSynchronize", p.cuStreamSynchronize(p.stream))
@@ -211,7 +217,7 @@ func (p *shard) free() error {
 	return r.first
 }
 
-// run makes that many steps of all chains and waits for the end.
+// run makes steps of all chains and waits for the end.
 func (p *shard) run(steps int) error {
 	return p.do(func() error {
 		p.readback.valid = false
@@ -230,11 +236,11 @@ func (p *shard) run(steps int) error {
 		}
 		err := p.synchronize()
 		p.readback.valid = p.readback.bytes > 0 && err == nil
-		return errors.Wrap(err, "cuda: a launch of the run, which Options.Synchronous or "+GraphsVariable+"=slow would name")
+		return errors.Wrap(err, "cuda: a launch of this run (Options.Synchronous or "+GraphsVariable+"=slow names the launch)")
 	})
 }
 
-// launchGraphs starts that many steps as CUDA graphs, and does not wait.
+// launchGraphs launches steps as CUDA graphs, without waiting.
 func (p *shard) launchGraphs(steps int) error {
 	if together := p.stepsPerGraph(); together > 1 {
 		for ; steps >= together; steps -= together {
@@ -251,7 +257,7 @@ func (p *shard) launchGraphs(steps int) error {
 	return nil
 }
 
-// launchSteps starts the calls of that many steps one by one, and does not wait.
+// launchSteps launches the calls of steps one by one, without waiting.
 func (p *shard) launchSteps(steps int) error {
 	for range steps {
 		if err := p.launchAll(p.step, 0, p.chains); err != nil {
@@ -261,7 +267,7 @@ func (p *shard) launchSteps(steps int) error {
 	return nil
 }
 
-// runSynchronously waits after each launch, so that an error is that launch's.
+// runSynchronously waits after each call, so that an error belongs to the call before it.
 func (p *shard) runSynchronously(steps int) error {
 	for range steps {
 		for i := range p.step {
@@ -273,7 +279,8 @@ func (p *shard) runSynchronously(steps int) error {
 	return p.synchronize()
 }
 
-// launchAndWait starts calls of a launch for some of the part's chains, and waits.
+// launchAndWait launches calls for some of the shard's chains, and waits. The calls must be those
+// of one launch, which an error names.
 func (p *shard) launchAndWait(starts []boundCall, chain, chains int) error {
 	p.readback.valid = false
 	if err := p.launchAll(starts, chain, chains); err != nil {
@@ -286,7 +293,7 @@ func (p *shard) launchAndWait(starts []boundCall, chain, chains int) error {
 	return err
 }
 
-// launchAll starts calls one by one for some of the part's chains, and does not wait.
+// launchAll launches calls one by one for some of the shard's chains, without waiting.
 func (p *shard) launchAll(starts []boundCall, chain, chains int) error {
 	for _, s := range starts {
 		n := p.node(s, chain, chains)
@@ -298,13 +305,14 @@ func (p *shard) launchAll(starts []boundCall, chain, chains int) error {
 	return nil
 }
 
-// describe says which call of which launch an error is about.
+// callError wraps an error with the call that caused it.
 func (p *shard) callError(err error, s boundCall, n kernelNode) error {
 	err = errors.Wrapf(err, "%s, %v blocks of %d threads, %d bytes of shared memory", s.Symbol, n.grid, s.Threads, s.Shared)
 	return inLaunch(err, &p.launches[s.Launch])
 }
 
-// node is a call as the driver takes it, for some of the part's chains.
+// node returns a call as the driver takes it, for chains chains from chain on. They are the grid's
+// third dimension.
 func (p *shard) node(s boundCall, chain, chains int) kernelNode {
 	values, places := p.parameters(s.Call, chain)
 	pointers := make([]unsafe.Pointer, len(places)+1)
@@ -317,8 +325,10 @@ func (p *shard) node(s boundCall, chain, chains int) kernelNode {
 	}
 }
 
-// parameters are the values that a kernel takes, as seen by the chains from chain on, and where
-// each begins.
+// parameters returns the values of a kernel's parameters, and at which byte each begins. A buffer
+// is passed as an address and a stride, struct { T *base; uint64 stride } in the kernels, who add
+// blockIdx.z strides. Every value takes 16 bytes here; the driver reads as much of it as the
+// kernel's parameter has.
 func (p *shard) parameters(c plan.Call, chain int) (values []byte, places []int) {
 	value := func(a tensor.Argument) (low, high uint64) {
 		b := a.Buffer

@@ -8,52 +8,53 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// matches refuses a call that does not fit its kernel in the number, kind and order of arguments or
-// in the size of its blocks. The driver knows no types: it would take whatever lies in memory.
+// checkSignature returns an error if a call's arguments or block do not fit its kernel. The driver
+// checks neither the number nor the types of arguments, and would read whatever lies in memory.
 func checkSignature(e kernels.Entry, c plan.Call) error {
 	if err := checkRows(e, c); err != nil {
 		return err
 	}
 	if c.RowEnds == nil && len(c.Arguments) != len(e.Parameters) {
-		return errors.Errorf("cuda: %s has %d parameters, the launch %d arguments", e.Name, len(e.Parameters), len(c.Arguments))
+		return errors.Errorf("cuda: %s has %d parameters, got %d arguments", e.Name, len(e.Parameters), len(c.Arguments))
 	}
 	for i := range e.Parameters {
 		a := c.Arguments[i]
 		if got := kernels.ParameterOf(a); got != e.Parameters[i] {
-			return errors.Errorf("cuda: parameter %d of %s is a %s, the launch has a %s", i, e.Name, e.Parameters[i], got)
+			return errors.Errorf("cuda: parameter %d of %s must be a %s, got a %s", i, e.Name, e.Parameters[i], got)
 		}
 	}
 	if c.Threads > e.Threads {
-		return errors.Errorf("cuda: %s takes blocks of at most %d threads, the launch has %d", e.Name, e.Threads, c.Threads)
+		return errors.Errorf("cuda: %s takes blocks of at most %d threads, got %d", e.Name, e.Threads, c.Threads)
 	}
 	return nil
 }
 
-// The largest grids of all GPUs since compute capability 3.0.
+// The largest grid, on all GPUs since compute capability 3.0.
 const (
 	maxBlocksX  = 1<<31 - 1
 	maxBlocksYZ = 1<<16 - 1 // of the other dimensions; the third is the chains
 )
 
-// maxElements is the most that a chain's buffer may have: kernels count elements in 32 bits, and
-// up to a grid's threads beyond the last.
+// maxElements limits a chain's buffer. Kernels count elements in 32 bits, and a grid-stride loop
+// counts up to a whole grid's threads past the last element.
 const maxElements = 1<<31 - 1<<21
 
-// startable refuses a grid that the driver would not start, and buffers that kernels cannot count.
+// checkGrid returns an error if the driver would not launch the call's grid, or if a buffer is too
+// large for kernels to count its elements.
 func checkGrid(c plan.Call, chains int) error {
 	for i, a := range c.Arguments {
 		if b := a.Buffer; b != nil && b.Arena != tensor.Shared && b.Elements > maxElements {
-			return errors.Errorf("cuda: argument %d of %s has %d elements, wants at most %d: make the batch smaller", i, c.Symbol, b.Elements, maxElements)
+			return errors.Errorf("cuda: argument %d of %s must have at most %[4]d elements, got %[3]d: reduce the batch size", i, c.Symbol, b.Elements, maxElements)
 		}
 	}
 	if c.Blocks[0] < 1 || c.Blocks[0] > maxBlocksX || c.Blocks[1] > maxBlocksYZ || chains > maxBlocksYZ {
-		return errors.Errorf("cuda: %s has %v blocks for each of %d chains, wants at least 1 and at most %d, %d and %d chains",
+		return errors.Errorf("cuda: %s: the grid of %v blocks x %d chains must be at least 1 x 1 x 1 and at most %d x %d x %d",
 			c.Symbol, c.Blocks, chains, maxBlocksX, maxBlocksYZ, maxBlocksYZ)
 	}
 	return nil
 }
 
-// entry is what is known of a kernel in the file.
+// entry returns a kernel's parameters and limits, if the file is known to have it.
 func (s *ptxFile) entry(symbol string) (kernels.Entry, bool) {
 	if s == nil {
 		return kernels.Entry{}, false

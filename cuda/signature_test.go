@@ -150,10 +150,10 @@ func TestMatches(t *testing.T) {
 		t.Error(err)
 	}
 	for want, c := range map[string]plan.Call{
-		"4 parameters, the launch 3":                    {Threads: 1, Arguments: good[:3]},
-		"parameter 1 of k_f32 is a 32-bit integer, the": {Threads: 1, Arguments: []tensor.Argument{good[0], good[0], good[2], good[3]}},
-		"parameter 3 of k_f32 is a float64, the":        {Threads: 1, Arguments: []tensor.Argument{good[0], good[1], good[2], good[2]}},
-		"at most 256 threads, the launch has 257":       {Threads: 257, Arguments: good},
+		"4 parameters, got 3":                    {Threads: 1, Arguments: good[:3]},
+		"parameter 1 of k_f32 must be a 32-bit integer, got": {Threads: 1, Arguments: []tensor.Argument{good[0], good[0], good[2], good[3]}},
+		"parameter 3 of k_f32 must be a float64, got":        {Threads: 1, Arguments: []tensor.Argument{good[0], good[1], good[2], good[2]}},
+		"at most 256 threads, got 257":       {Threads: 257, Arguments: good},
 	} {
 		if err := checkSignature(e, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, wants %q", err, want)
@@ -173,8 +173,8 @@ func TestStartable(t *testing.T) {
 		t.Errorf("a large data set: %v", err)
 	}
 	for want, c := range map[string]plan.Call{
-		"wants at least 1 and": {Blocks: [2]int{0, 1}}, "has [1 65536] blocks": {Blocks: [2]int{1, 1 << 16}},
-		"argument 1 of k_f32 has 2145386497 elements": {Symbol: "k_f32", Blocks: good.Blocks, Arguments: with(tensor.Scratch, maxElements+1)},
+		"grid of [0 1] blocks": {Blocks: [2]int{0, 1}}, "grid of [1 65536] blocks": {Blocks: [2]int{1, 1 << 16}},
+		"argument 1 of k_f32 must have at most 2145386496 elements, got 2145386497": {Symbol: "k_f32", Blocks: good.Blocks, Arguments: with(tensor.Scratch, maxElements+1)},
 	} {
 		if err := checkGrid(c, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, wants %q", err, want)

@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// symbols are a driver library's functions, by address.
+// symbols are the addresses of a driver library's functions.
 type symbols struct {
 	init, driverGetVersion, getErrorName, getErrorString                                           uintptr
 	deviceGetCount, deviceGet, deviceGetName, deviceGetAttribute, deviceTotalMem                   uintptr
@@ -21,7 +21,7 @@ type symbols struct {
 	moduleLoad, moduleGetFunction, moduleUnload, funcSetAttribute, funcGetAttribute, launchKernel  uintptr
 }
 
-// findSymbols looks the functions up in a library that dlopen gave.
+// findSymbols looks up the functions in a library that dlopen returned.
 func findSymbols(library uintptr) (*symbols, error) {
 	s := new(symbols)
 	for name, place := range map[string]*uintptr{
@@ -48,7 +48,8 @@ func findSymbols(library uintptr) (*symbols, error) {
 	return s, nil
 }
 
-// lacks says what kind of library lacks a function.
+// whyNoDriver explains why a library has not all functions of a driver: it is no driver, or too
+// old.
 func whyNoDriver(library uintptr) error {
 	getVersion, err := purego.Dlsym(library, "cuDriverGetVersion")
 	if err != nil {
@@ -56,19 +57,20 @@ func whyNoDriver(library uintptr) error {
 	}
 	var version int32
 	if code := invoke(getVersion, uintptr(unsafe.Pointer(&version))); code != success {
-		return errors.Errorf("cuDriverGetVersion answers %d", code)
+		return errors.Errorf("cuDriverGetVersion returns %d", code)
 	}
 	if version >= minDriver {
-		return errors.Errorf("it is of CUDA %s, and no whole driver", versionString(int(version)))
+		return errors.Errorf("it supports CUDA %s, but is incomplete", versionString(int(version)))
 	}
 	return tooOld(int(version))
 }
 
-// twoHandles are arguments' memory, which purego takes from the heap.
+// twoHandles recycles the arguments of invokeOn: purego passes them on by pointer, so they escape
+// to the heap.
 var twoHandles = sync.Pool{New: func() any { return new([2]uintptr) }}
 
-// invokeOn calls a function of the library on one or two handles, without allocating: those of a
-// run.
+// invokeOn calls a function of one or two handles without allocating. The calls of a run go through
+// it.
 func invokeOn(function uintptr, handles ...handle) result {
 	arguments := twoHandles.Get().(*[2]uintptr)
 	defer twoHandles.Put(arguments)
@@ -79,8 +81,8 @@ func invokeOn(function uintptr, handles ...handle) result {
 	return result(int32(code))
 }
 
-// invoke calls a function of the library. Pointers among the arguments must be converted in the
-// call itself.
+// invoke calls a function of the library. A pointer among the arguments must be converted to
+// uintptr within the call expression, which keeps what it points to alive.
 //
 //go:uintptrescapes
 func invoke(function uintptr, arguments ...uintptr) result {

@@ -10,34 +10,34 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// CallTime is the measured time of a call of a step next to the predicted one. Blocks has the
-// call's blocks for each chain.
+// CallTime is the measured time of a call of a step, with the predicted time to compare it with.
 type CallTime struct {
 	Predicted
 	Threads  int     // of a block
 	Shared   int     // bytes of dynamic shared memory of a block
 	Measured float64 // seconds
-	Follows  []int   // the earlier calls of the step that this call depends on directly
+	Follows  []int   // the earlier calls of the step that this call must directly follow
 }
 
-// Rounds of a call's measurement, each of which takes about timingRound. The fastest counts.
+// A call is measured in rounds of about timingRound. The fastest round counts.
 const (
 	timingRounds = 3
 	timingRound  = 5 * time.Millisecond
-	maxGraphRuns = 256 // at most, of the CUDA graph in a round
+	maxGraphRuns = 256 // of the CUDA graph in a round
 )
 
-// TimeCalls measures each call of a step by itself, as a diagnostic: the call in the form in which
-// a run makes it, with packed copies, pooling and joined updates. A call's time is that of a CUDA
-// graph of as many repetitions of the call, one after the other, divided by repetitions: it
-// includes the launch. Consecutive repetitions overlap as dependent calls of a run do.
+// TimeCalls measures each call of a step, as a diagnostic. A call is timed in the form that a run
+// uses, with packed copies, pooling in epilogues and fused updates. Its time is that of a CUDA
+// graph of repetitions of the call, one after the other, divided by repetitions. It includes the
+// launch, and consecutive repetitions overlap as dependent calls of a run do.
 //
 // The predicted times are those of the model m.
 //
-// The calls are measured in the order of a step, each on the data that the calls before it made, so
-// Run some steps first. Afterwards the chains are where one more step leaves them, except that a
-// schedule which does not keep its chains has made its updates many times. With several GPUs only
-// the first is measured. After an error the times measured before it are returned, too.
+// TimeCalls goes through a step, and measures each call on the data that the calls before it made,
+// so Run some steps first. Afterwards the chains are where one more step would leave them, unless
+// the workload has no Keeps: its updates have then been made many times. With several GPUs only the
+// first one is measured. If TimeCalls returns an error, it also returns the times measured before
+// it.
 func (r *runner) TimeCalls(repetitions int, m Model) ([]CallTime, error) {
 	if r.closed {
 		return nil, errors.New("cuda: TimeCalls after Close")
@@ -69,8 +69,8 @@ func (r *runner) TimeCalls(repetitions int, m Model) ([]CallTime, error) {
 	return times, nil
 }
 
-// timeCall measures call i. The call is launched alone before and after: before, so that a fault is
-// the call's; after, since the measurement is undone.
+// timeCall measures call i. It also launches the call once before, so that a fault is reported as
+// this call's, and once after, because the measurement is undone.
 func (p *shard) timeCall(i, repetitions int) (seconds float64, err error) {
 	p.readback.valid = false
 	restore := func() error { return nil }
@@ -139,7 +139,7 @@ func (p *shard) timeGraph(executable handle) (best float64, err error) {
 }
 
 // CriticalPath returns the sum of the measured times along the longest path of calls each of which
-// depends on the one before it. A step takes no less unless dependent calls overlap.
+// depends on the one before it. A step takes at least this long, unless dependent calls overlap.
 func CriticalPath(calls []CallTime) float64 {
 	longest := 0.0
 	ends := make([]float64, len(calls))

@@ -17,7 +17,7 @@ const (
 	capability80 = "POLLEN_CUDA_CAPABILITY=80"
 	noGraphs     = "POLLEN_CUDA_GRAPHS=off"
 	slowly       = "POLLEN_CUDA_GRAPHS=slow"
-	noEarly      = "POLLEN_CUDA_DEPENDENT=off"
+	noEarly      = "POLLEN_CUDA_PDL=off"
 	noWgmma      = "POLLEN_CUDA_WGMMA=off"
 	noPacked     = "POLLEN_CUDA_PACKED=off"
 	noWindows    = "POLLEN_CUDA_WINDOWS=off"
