@@ -10,13 +10,14 @@ import (
 )
 
 // These environment variables and PDLVariable leave features out, to find the one at fault on a GPU
-// that computes wrongly, fails or is slow. Open and Predict read them. docs/cuda.md lists all in one
-// table.
+// that computes wrongly, fails or is slow. Open and Predict read them. docs/cuda.md lists all in
+// one table.
 const (
 	// CapabilityVariable limits the compute capability that a device assumes: "70", "80" or "90".
 	CapabilityVariable = "POLLEN_CUDA_CAPABILITY"
-	// GraphsVariable makes a run launch its calls one after another instead of as CUDA graphs. "off"
-	// waits once, at the end of the run. "slow" waits after each call, like Options.Synchronous.
+	// GraphsVariable makes a run launch its calls one after another instead of as CUDA graphs.
+	// "off" waits once, at the end of the run. "slow" waits after each call, like
+	// Options.Synchronous.
 	GraphsVariable = "POLLEN_CUDA_GRAPHS"
 	// OrderVariable set to "off" makes each call of a CUDA graph follow the one before it, even if
 	// their data do not require that.

@@ -195,8 +195,8 @@ func (g *gpu) close() error {
 		}
 		if g.staging != nil {
 			r.check("cuMemFreeHost", g.cuMemFreeHost(g.staging))
-			// The address may be reused by Go's heap, and the garbage collector rejects pointers into
-			// its heap that it did not hand out.
+			// The address may be reused by Go's heap, and the garbage collector rejects pointers
+			// into its heap that it did not hand out.
 			g.staging = nil
 		}
 		if g.stream != 0 {

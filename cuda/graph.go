@@ -82,8 +82,9 @@ func (p *shard) addNodes(graph handle, steps int) error {
 			if last == nil {
 				continue
 			}
-			// Add one edge at a time: drivers 580 to 610 apply the data of the first edge to all edges
-			// of a call of cuGraphAddDependencies_v2, which would make every edge programmatic.
+			// Add one edge at a time: drivers 580 to 610 apply the data of the first edge to all
+			// edges of a call of cuGraphAddDependencies_v2, which would make every edge
+			// programmatic.
 			code = p.cuGraphAddDependencies_v2(graph, &last[0], &node, &pdlEdge, 1)
 			if err := p.check("cuGraphAddDependencies_v2", code); err != nil {
 				return errors.Wrapf(p.callError(err, s, n), "a programmatic edge of a CUDA graph%s", p.pdlHint())

@@ -13,9 +13,9 @@ import (
 
 // ptxFile is a file of PTX. The driver compiles each of its kernels as a module of its own, when a
 // workload first needs it, so that a program waits for few kernels. The driver caches what it has
-// compiled, by the text of the PTX, in the user's directory (CUDA C++ Programming Guide, just-in-time
-// compilation: CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE, CUDA_CACHE_DISABLE). A later program with the same
-// kernels starts faster.
+// compiled, by the text of the PTX, in the user's directory (CUDA C++ Programming Guide,
+// just-in-time compilation: CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE, CUDA_CACHE_DISABLE). A later
+// program with the same kernels starts faster.
 type ptxFile struct {
 	name         string
 	capability   int  // the lowest that it runs on, 10 major + minor
@@ -89,8 +89,8 @@ func (e *NoKernel) Error() string { return fmt.Sprintf("cuda: no kernel %s for %
 // jitLogBytes is the space for the messages of the driver's compiler.
 const jitLogBytes = 8192
 
-// variant names one of the two programs that a kernel is compiled to. With pdl, the kernel may begin
-// before the one that it follows has ended, and first waits for that one (pdl.go).
+// variant names one of the two programs that a kernel is compiled to. With pdl, the kernel may
+// begin before the one that it follows has ended, and first waits for that one (pdl.go).
 type variant struct {
 	symbol string
 	pdl    bool

@@ -9,13 +9,13 @@ import (
 // maxReadbackBytes limits what is read back of each chain.
 const maxReadbackBytes = 64 << 10
 
-// readback is memory of the Chain arena that is copied to the host at the end of each run, before the
-// run's only synchronization.
+// readback is memory of the Chain arena that is copied to the host at the end of each run, before
+// the run's only synchronization.
 //
 // A session reads its metrics from all chains after each run. Reading them one by one costs a
-// synchronization each. So once the same bytes have been read from chain 0, 1, ... to the last, each
-// run also copies them to pinned memory, where the next reads find them. A run after which nothing was
-// read ends that.
+// synchronization each. So once the same bytes have been read from chain 0, 1, ... to the last,
+// each run also copies them to pinned memory, where the next reads find them. A run after which
+// nothing was read ends that.
 type readback struct {
 	memory unsafe.Pointer // pinned; chain c's bytes begin at c*bytes
 	source address        // of chain 0

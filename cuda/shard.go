@@ -17,7 +17,8 @@ const arenas = int(tensor.Scratch) + 1
 // line.
 const stride = 256
 
-// shard is a workload with some of its chains in one GPU's memory. A runner has a shard for each GPU.
+// shard is a workload with some of its chains in one GPU's memory. A runner has a shard for each
+// GPU.
 type shard struct {
 	*gpu
 	first, chains int // the range of the runner's chains
@@ -25,8 +26,8 @@ type shard struct {
 	step          []boundCall   // the calls of a step, in which some do the work of several launches
 	alone         [][]boundCall // for each launch, the calls that compute only it
 
-	// An arena is bytes[a] bytes for each chain. Chain c's copy begins at memory[a] + c*stride[a]; the
-	// stride of the arena that all chains share is 0.
+	// An arena is bytes[a] bytes for each chain. Chain c's copy begins at memory[a] + c*stride[a];
+	// the stride of the arena that all chains share is 0.
 	bytes  [arenas]int
 	memory [arenas]address
 	stride [arenas]uint64

@@ -6,18 +6,20 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// total is the sum of a gradient over each channel's planes, as a convolution's bias has it, which
-// a launch would make. In a step a later call that goes through all of the gradient in any case, to
-// pack it or to multiply what windows spread out, leaves its blocks' sums in the rows of a table,
-// and the launch does nothing.
+// biasGradSum is the gradient of a convolution's bias: the sum of a gradient over each channel's
+// planes. Its launch would read the whole gradient only for that. In a step a later call that reads
+// it anyway, to pack it or to multiply it by windows, makes the sum on the side: each of its blocks
+// writes the sums of its part to a row of a table, one more call adds up the rows, and the launch
+// has no calls.
 type biasGradSum struct {
 	gradient        *tensor.Buffer
 	plane, channels int
 	out             tensor.Argument
-	alone           lowering // of the launch by itself, to the same bits; nil until a call leaves the sums
+	alone           lowering // of the launch on its own, to the same bits; nil until a call makes the sum
 }
 
-// deferredSum is the total that a later launch makes instead of launch i, or nil.
+// deferredSum returns the sum of launch i if a later launch can make it, or nil: if nothing in
+// between reads the sum or changes the gradient.
 func (p *planner) deferredSum(launches []tensor.Launch, i int) *biasGradSum {
 	grid, is := launches[i].Calls[0].Grid.(tensor.Blocks)
 	if !is || grid.Plane == 0 {
@@ -39,8 +41,8 @@ func (p *planner) deferredSum(launches []tensor.Launch, i int) *biasGradSum {
 	return t
 }
 
-// passing is the total that a call is to leave which goes through a gradient of so many channels of
-// planes, or nil.
+// fusedSum returns the sum that a call should make which goes through a gradient of channels
+// planes, or nil. It also notes that the current launch goes through the gradient.
 func (p *planner) fusedSum(gradient *tensor.Buffer, plane, channels int) *biasGradSum {
 	if _, known := p.firstPass[gradient]; p.firstPass != nil && !known {
 		p.firstPass[gradient] = p.launch
@@ -53,8 +55,8 @@ func (p *planner) fusedSum(gradient *tensor.Buffer, plane, channels int) *biasGr
 	return nil
 }
 
-// table is where a call leaves rows of a total's sums, and the call that adds them up. One row
-// needs none.
+// partialSums returns the table where a call's blocks write rows of sums, and the call that adds
+// them up. A single row is the result.
 func (t *biasGradSum) partialSums(p *planner, rows int) (sums tensor.Argument, calls []Call) {
 	if rows == 1 {
 		return t.out, nil
@@ -68,18 +70,18 @@ func (t *biasGradSum) partialSums(p *planner, rows int) (sums tensor.Argument, c
 	})
 }
 
-// of is the total as a launch by itself makes it.
+// forLaunch returns the sum as a launch on its own makes it.
 func (t *biasGradSum) forLaunch(l *tensor.Launch) *biasGradSum {
 	own := *t
 	own.gradient, own.out, own.alone = l.Arguments[1].Buffer, l.Arguments[0], nil
 	return &own
 }
 
-// left refuses totals that no call left.
+// checkSums returns an error if no call makes one of the sums.
 func checkSums(totals []*biasGradSum) error {
 	for _, t := range totals {
 		if t.alone == nil {
-			return errors.Errorf("cuda: no call leaves the sums of %v", t.gradient)
+			return errors.Errorf("cuda: no call makes the sums of %v", t.gradient)
 		}
 	}
 	return nil

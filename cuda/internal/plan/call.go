@@ -4,8 +4,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Bytes is what a call reads and writes for one chain, each buffer once. Of what all chains share
-// it reads no more than it writes.
+// Bytes returns how many bytes a call reads and writes for one chain, counting each buffer once for
+// reading and once for writing. Buffers that all chains share are not counted: a call reads as much
+// of them as it writes elsewhere, at most, as when it gathers a minibatch from the data set.
 func (c Call) Bytes() float64 {
 	seen := map[*tensor.Buffer]tensor.Access{}
 	for _, a := range c.Arguments {
@@ -24,8 +25,8 @@ func (c Call) Bytes() float64 {
 	return bytes
 }
 
-// ElementsWritten is how many elements an update or an elementwise call has: those of the largest
-// buffer that it writes, of each row.
+// ElementsWritten returns how many elements an update or an elementwise call has: those of the
+// largest buffer that it writes, in each row of arguments.
 func (c Call) ElementsWritten() (all int) {
 	rows := [][]tensor.Argument{c.Arguments}
 	if c.RowEnds != nil {

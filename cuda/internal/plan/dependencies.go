@@ -7,21 +7,23 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// arenas is how many arenas there are.
 const arenas = int(tensor.Scratch) + 1
 
-// order says which calls must come before which. Calls are numbered in the sequence in which they
-// were given, for several steps one after the other.
+// dependencies is which calls must follow which. Calls are numbered in sequence, those of several
+// steps one after the other.
 //
-// A call follows the earlier ones that wrote what it reads or writes, and those that read what it
-// writes. Memory is compared by ranges of an arena's bytes, in one chain's copy: all chains' copies
-// are alike.
+// A call follows the last earlier call that wrote what it reads (read after write), the last one
+// that wrote what it writes (write after write), and those that have since read what it writes
+// (write after read). For example, if call 0 writes x, 1 reads x and writes y, 2 reads x and y, and
+// 3 writes x, then 1 follows 0, 2 follows 1, and 3 follows 2: 2 and 3 also follow 0, but that is
+// implied. Memory is compared as ranges of bytes of an arena, in one chain's copy, since all
+// chains' copies have the same layout.
 type dependencies struct {
-	direct [][]int  // of each call, the earlier ones that it follows directly: none follows another
-	all    []bitset // of each call, all that it follows
+	direct [][]int  // for each call, the calls that it follows and that are not implied by another
+	all    []bitset // for each call, all calls that it follows
 }
 
-// set is a set of calls.
+// bitset is a set of calls.
 type bitset []uint64
 
 func (b bitset) has(n int) bool { return b[n/64]>>(n%64)&1 != 0 }
@@ -34,19 +36,19 @@ func (b bitset) union(other bitset) {
 	}
 }
 
-// piece is memory of which each call touches all or nothing, with the calls that touched it last.
+// segment is a range of memory of which every call uses all or nothing.
 type segment struct {
-	writer  int   // the last one, or -1
-	readers []int // since then
+	writer  int   // the last call that wrote it, or -1
+	readers []int // the calls that have read it since
 }
 
-// touch is what a call does with some pieces that lie side by side.
+// access is a call's use of consecutive segments.
 type access struct {
-	first, last int // pieces; last is one past the end
+	first, last int // segments; last is one past the end
 	write       bool
 }
 
-// newDependencies finds the order of that many steps of a sequence of calls.
+// newDependencies finds the dependencies of a number of steps of a sequence of calls.
 func newDependencies(calls []Call, steps int) *dependencies {
 	touches, n := accessesOf(calls)
 	pieces := make([]segment, n)
@@ -78,7 +80,7 @@ func newDependencies(calls []Call, steps int) *dependencies {
 	return o
 }
 
-// hazards adds the calls that a call which touches the piece must follow.
+// hazards adds the calls that a call which uses the segment must follow.
 func (p *segment) hazards(t access, wanted bitset) {
 	if p.writer >= 0 {
 		wanted.add(p.writer)
@@ -90,8 +92,8 @@ func (p *segment) hazards(t access, wanted bitset) {
 	}
 }
 
-// note remembers a call that touches the piece, and forgets those that later calls follow by
-// following it.
+// record makes a call the segment's last writer or one of its readers. Later calls that follow a
+// writer need not also follow what that followed.
 func (p *segment) record(t access, number int) {
 	if t.write {
 		p.writer, p.readers = number, p.readers[:0]
@@ -100,9 +102,9 @@ func (p *segment) record(t access, number int) {
 	}
 }
 
-// reduce keeps, of the calls that a call must follow, those that it does not follow through
-// another, and adds all that it follows to before. It begins with the last of them: no earlier one
-// can follow that.
+// transitiveReduction returns those of the wanted calls that are not implied by another of them,
+// and sets before to all calls that are followed, directly or not. It begins with the last wanted
+// call, which no earlier one can imply.
 func (o *dependencies) transitiveReduction(wanted, before bitset) []int {
 	var direct []int
 	for i := len(wanted) - 1; i >= 0; i-- {
@@ -116,7 +118,8 @@ func (o *dependencies) transitiveReduction(wanted, before bitset) []int {
 	return direct
 }
 
-// accessesOf cuts the arenas into pieces, and returns those that each call touches.
+// accessesOf cuts the arenas into segments at the begin and end of every buffer, and returns the
+// calls' accesses and the number of segments.
 func accessesOf(calls []Call) (touches [][]access, pieces int) {
 	var bounds [arenas][]int
 	for _, c := range calls {
@@ -152,10 +155,10 @@ func accessesOf(calls []Call) (touches [][]access, pieces int) {
 }
 
 // Dependencies returns, for each call of a number of steps in a row, the earlier calls that it must
-// directly follow.
+// directly follow. These are the edges of a CUDA graph.
 func Dependencies(calls []Call, steps int) [][]int { return newDependencies(calls, steps).direct }
 
-// Sequential is an order in which each of so many calls follows the one before it.
+// Sequential returns dependencies in which each call follows the one before it.
 func Sequential(calls int) [][]int {
 	line := make([][]int, calls)
 	for i := 1; i < len(line); i++ {
@@ -164,8 +167,10 @@ func Sequential(calls int) [][]int {
 	return line
 }
 
-// PDLCalls returns which calls begin early: each that follows a single call and is the only one
-// to follow that.
+// PDLCalls returns which calls may begin before the one that they follow has ended, by programmatic
+// dependent launch: those that follow a single call and are the only one to follow it. Blocks that
+// wait for another kernel occupy multiprocessors, which other branches of a graph could use, so a
+// call at a fork or a join does not begin early.
 func PDLCalls(follows [][]int) []bool {
 	followers := make([]int, len(follows))
 	for _, before := range follows {

@@ -6,15 +6,16 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// spare is a result of a call that another kernel leaves out, such as maxima whose readers all read
-// the packed copy that the same kernel makes.
+// droppable is a result that a call need not write. A pooled convolution, for example, may write
+// both the maxima and the packed copy that the next convolution reads. If nothing else reads the
+// maxima, the kernel that writes only the copy takes its place.
 type droppable struct {
 	result  *tensor.Buffer
-	without Call
+	without Call // the call that does not write it
 }
 
-// dropUnread leaves out the spare results that none of a step's calls reads. Scratch memory has no
-// meaning after a step, so nobody else reads them. Launches by themselves write all their results.
+// dropUnread drops the results that no call of a step reads. Nothing else can read them: scratch
+// memory has no meaning after a step, and launches on their own write all their results.
 func dropUnread(calls []Call) {
 	for i, c := range calls {
 		if c.droppable == nil || c.droppable.result.Arena != tensor.Scratch || slices.ContainsFunc(calls, c.droppable.isReadBy) {

@@ -7,15 +7,18 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// A kernel that takes rows (kernels/rows.cuh) does the work of several launches at once, such as
-// the updates of a network's parameters.
+// A kernel that takes rows of arguments (kernels/rows.cuh) does the work of several launches in one
+// call. An update has such a kernel: a network's parameters are updated by one call with a row for
+// each parameter, instead of by many small calls, each of which would have to wait and to be
+// launched. With rows of 3, 100 and 1 blocks, RowEnds is 3, 103, 104, and block 50 finds that it
+// belongs to row 1.
 
-// rows are the rows of a call's arguments.
+// Rows returns the rows of a call's arguments.
 func (c Call) Rows() [][]tensor.Argument {
 	return slices.Collect(slices.Chunk(c.Arguments, len(c.Arguments)/len(c.RowEnds)))
 }
 
-// with is a call that also does the work of others.
+// merge returns a call that also does the work of others, whose rows follow its own.
 func (c Call) merge(others []Call) Call {
 	c.RowEnds, c.Arguments = slices.Clone(c.RowEnds), slices.Clone(c.Arguments)
 	for _, other := range others {
@@ -30,9 +33,10 @@ func (c Call) merge(others []Call) Call {
 	return c
 }
 
-// join makes calls of one kernel that takes rows one call, where others do not come between them.
-// Those whose data are there last come together, but as they wait for the last of them, only with
-// work that takes no longer than a launch.
+// fuseRows fuses calls of the same kernel that takes rows, where no other call must come between
+// them. A fused call waits for the inputs of all its rows. So calls are fused in the order in which
+// their inputs are ready, the last ones first, and a group stops growing when the work that waits
+// for the last input would take longer than a launch.
 func fuseRows(calls []Call, p *planner) []Call {
 	j := rowFusion{calls: calls, dependencies: newDependencies(calls, 1), leader: make([]int, len(calls))}
 	kinds := map[string][]int{}
@@ -50,15 +54,15 @@ func fuseRows(calls []Call, p *planner) []Call {
 	return j.fused()
 }
 
-// joining is the calls of a step, some of which belong to the groups of others.
+// rowFusion is a step's calls, in groups that will be fused.
 type rowFusion struct {
 	calls        []Call
 	dependencies *dependencies
-	leader       []int // of each call's group, the call that does the group's work
+	leader       []int // of each call, the call whose group it is in
 }
 
-// group makes groups of calls of one kernel. Those that follow a call whose group ends later are
-// ready when that does.
+// group divides calls of one kernel into groups. A call is ready when the last group that it
+// follows is.
 func (j *rowFusion) group(kind []int, p *planner) {
 	ends := make([]int, len(j.calls))
 	for i, leader := range j.leader {
@@ -85,8 +89,10 @@ func (j *rowFusion) group(kind []int, p *planner) {
 	}
 }
 
-// sequence is an order of the groups that the calls' data allow, by their leaders, close to that of
-// their last members; nil if there is none.
+// schedule returns an order of the groups, by their leaders, that the calls' data allow: of the
+// groups that may come next, always the one whose last member comes first in the original sequence.
+// It returns nil if the groups depend on each other in a cycle, or if a call depends on another one
+// of its group.
 func (j *rowFusion) schedule() []int {
 	last, waits, then := make([]int, len(j.calls)), make([]int, len(j.calls)), make([][]int, len(j.calls))
 	for i := range j.calls {
@@ -132,7 +138,7 @@ func (j *rowFusion) schedule() []int {
 	return sequence
 }
 
-// joined are the calls, those of a group together.
+// fused returns the calls, with those of each group fused.
 func (j *rowFusion) fused() (all []Call) {
 	for _, leader := range j.schedule() {
 		var others []Call

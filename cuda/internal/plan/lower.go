@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// geometry makes a launch's calls.
+// lowering makes the calls of a launch.
 type lowering func(p *planner, l *tensor.Launch) []Call
 
 // planner is the state in which launches are lowered, one after the other.
@@ -29,7 +29,9 @@ type planner struct {
 	workspace int // bytes of workspace that one chain has so far
 }
 
-// work is a buffer for intermediate results of the launch at hand, undefined at its start.
+// workBuffer returns a buffer for intermediate results of the current launch. Its contents are
+// undefined at first. Workspace is only ever added within a step, so that two launches never share
+// it; placeScratch lets buffers share memory afterwards.
 func (p *planner) workBuffer(dtype tensor.DType, elements int) *tensor.Buffer {
 	b := tensor.NewBuffer("workspace", tensor.Scratch, dtype, elements)
 	b.Offset = p.base + p.workspace
@@ -37,25 +39,30 @@ func (p *planner) workBuffer(dtype tensor.DType, elements int) *tensor.Buffer {
 	return b
 }
 
-// GridStrideThreads is the block size of kernels whose threads stride over their work.
+// GridStrideThreads is the block size of kernels with a grid-stride loop. They compute the same
+// bits with any number of blocks.
 const GridStrideThreads = 256
 
+// warp is the number of threads that execute in lockstep.
 const warp = 32
 
-// enough is as many blocks as the wanted threads need, but no more than fill all multiprocessors.
+// gridSize returns the blocks of a grid-stride loop over wanted elements: enough for a thread each,
+// but at most 8 blocks of GridStrideThreads for each multiprocessor.
 func gridSize(p *planner, wanted int) int {
 	return max(1, min(ceilDiv(wanted, GridStrideThreads), 8*p.Multiprocessors))
 }
 
 func ceilDiv(n, unit int) int { return (n + unit - 1) / unit }
 
-// roundUpToWarps is a block's threads when that many have work to do.
+// roundUpToWarps returns a block size with room for a number of threads.
 func roundUpToWarps(threads int) int { return max(warp, ceilDiv(threads, warp)*warp) }
 
-// gatherers is how many blocks a multiprocessor should have before blocks take more items each.
+// blocksPerMultiprocessor is how many blocks of a tensor.Shares grid a multiprocessor should get
+// before blocks are given more than one item each. More items let a block load what they have in
+// common once, but too few blocks leave multiprocessors idle at the end.
 const blocksPerMultiprocessor = 16
 
-// lower is the geometry of a launch by itself: its calls with their grids, and workspace.
+// lower returns the calls of a launch on its own, with workspace for their intermediate results.
 func lower(p *planner, l *tensor.Launch) []Call {
 	places := map[*tensor.Buffer]*tensor.Buffer{}
 	var calls []Call
@@ -65,8 +72,8 @@ func lower(p *planner, l *tensor.Launch) []Call {
 	return calls
 }
 
-// placed is a call whose workspace has places; earlier calls of the launch may have been given
-// these already.
+// withWorkspace returns a call whose workspace buffers have memory. places has those of the
+// launch's earlier calls, and gets the new ones.
 func (p *planner) withWorkspace(c tensor.Call, places map[*tensor.Buffer]*tensor.Buffer) tensor.Call {
 	c.Arguments = slices.Clone(c.Arguments)
 	for i, a := range c.Arguments {
@@ -82,8 +89,8 @@ func (p *planner) withWorkspace(c tensor.Call, places map[*tensor.Buffer]*tensor
 	return c
 }
 
-// start is what the driver starts for a call: one kernel, or a product's kernel and the sum of its
-// slices.
+// lowerCall turns the grid that a kernel is written for into blocks and threads. A product may
+// become two calls: the product and the sum of its slices.
 func (p *planner) lowerCall(c tensor.Call) []Call {
 	c = p.sumOverWindows(c)
 	s := Call{Symbol: c.Kernel, Blocks: [2]int{1, 1}, Arguments: c.Arguments}
@@ -104,7 +111,8 @@ func (p *planner) lowerCall(c tensor.Call) []Call {
 	return []Call{s}
 }
 
-// described refuses a launch that does not say what a GPU is to start.
+// checkCalls returns an error if a launch does not describe its calls, as a launch of a test's op
+// that only the host runs.
 func checkCalls(l *tensor.Launch) error {
 	if len(l.Calls) == 0 {
 		return errors.Errorf("has no calls for a GPU")
@@ -117,7 +125,7 @@ func checkCalls(l *tensor.Launch) error {
 	return nil
 }
 
-// splitSuffix is a kernel's name without its type, and "f32" or "f64".
+// splitSuffix splits "relu_fwd_f32" into "relu_fwd" and "f32".
 func splitSuffix(kernel string) (stem, suffix string) {
 	at := len(kernel) - len("f32")
 	return kernel[:at-1], kernel[at:]

@@ -7,44 +7,49 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// packedTile is an instance of the kernel of packed convolutions.
+// packedTile is an instance of the kernel of packed convolutions (kernels/nhwc.cuh).
 type packedTile struct {
 	rows, columns, threads int
-	speed                  speed // as a tile's
+	speed                  speed
 }
 
-// The tiles of packed convolutions, and the speed of the filter's gradient. What a multiprocessor's
-// tensor cores do through mma.sync is taken as 0.62 of the data sheet's 2048 multiplications in a
-// cycle of bf16 and 1024 of tf32, which want wgmma: 1270 and 635. The loops' instructions allow
-// more (kernels.Loops), and so does shared memory with tiles of 64x128; with those of 32x48 in a
-// warp it gives 1229 and 614, of 32x32 1024 and 512. full is 0.85 of that, less where few warps are
-// resident; alone, which latency limits, half of full or less. All are estimates for a H200 until
-// TestCalibrate measures.
+// The tiles of packed convolutions, and the speed of the filter's gradient. All speeds are
+// estimates for an H200 until TestCalibrate has run.
+//
+// The data sheet's peaks, 2048 multiplications per multiprocessor and cycle in bf16 and 1024 in
+// tf32, need wgmma. mma.sync is assumed to reach 0.62 of them: 1270 and 635. The loops'
+// instructions allow more (kernels.Loops), and so does the bandwidth of shared memory for tiles of
+// 64x128. A warp's part of 32x48 limits it to 1229 and 614, one of 32x32 to 1024 and 512. full is
+// 0.85 of that, and less where few warps are resident. single, which latency limits, is half of
+// full or less.
 var (
 	tilesPackedTF32   = []packedTile{{64, 128, 128, speed{4.2, 2.1}}, {64, 96, 128, speed{4.05, 2}}, {64, 64, 128, speed{3.4, 1.6}}, {32, 64, 64, speed{2.4, 0.8}}}
 	tilesPackedBF16   = []packedTile{{64, 128, 128, speed{8.4, 4.2}}, {64, 96, 128, speed{8.1, 4}}, {64, 64, 128, speed{6.8, 3.2}}, {32, 64, 64, speed{4.8, 1.6}}}
 	speedPackedFilter = map[Precision]speed{TF32: {4.2, 2.1}, BF16: {8.4, 4.2}}
 )
 
-// Of the kernels' shared memory (kernels/nhwc.cuh, kernels/nhwcfilter.cuh).
+// Sizes in the kernels (kernels/nhwc.cuh, kernels/nhwcfilter.cuh).
 const (
-	paddedLineBytes   = lineBytes + 16 // from a line to the next one
+	paddedLineBytes   = lineBytes + 16 // from a line to the next one in shared memory: the 16 bytes avoid bank conflicts of ldmatrix
 	packedStages      = 3
 	filterRows        = 64
 	stagePixels       = 64
-	filterChannels    = 256 // channels of a block's taps, at most
+	filterChannels    = 256 // the most channels of a block's taps, together
 	reservedShared    = 1 << 10
-	maxPackedResident = 3 // blocks that share a multiprocessor's registers
+	maxPackedResident = 3 // blocks that fit into a multiprocessor's registers
 )
 
-// residentBlocks is how many blocks a multiprocessor holds, by their shared memory.
+// residentBlocks returns how many blocks a multiprocessor holds, by their shared memory, of which
+// it reserves some for each block, and at most a number that follows from their registers.
 func residentBlocks(p *planner, shared, most int) int {
 	return min(most, (p.Shared+reservedShared)/(shared+reservedShared))
 }
 
-// sizes are the integers of a convolution's launch, in the letters of package graph/op.
+// convShape is the shape of a convolution, in the letters of package graph/op and of CUTLASS:
+// images [B C H W], filters [K C R S], result [B K P Q].
 type convShape struct{ B, C, H, W, K, R, S, P, Q, strideH, strideW, padH, padW, dilationH, dilationW int }
 
+// convShapeOf reads the shape from a convolution's integer arguments.
 func convShapeOf(g *product) (s convShape) {
 	for i, to := range []*int{
 		&s.B, &s.C, &s.H, &s.W, &s.K, &s.R, &s.S, &s.P, &s.Q, &s.strideH, &s.strideW, &s.padH, &s.padW, &s.dilationH, &s.dilationW,
@@ -56,7 +61,7 @@ func convShapeOf(g *product) (s convShape) {
 
 func (s convShape) taps() int { return s.R * s.S }
 
-// image is x, with the padding that the taps meet.
+// packImage packs x with as much padding as the taps reach.
 func (s convShape) packImage() packSpec {
 	return packSpec{
 		planes: s.B, channels: s.C, planeStride: s.C * s.H * s.W, channelStride: s.H * s.W, height: s.H, width: s.W, top: s.padH, left: s.padW,
@@ -64,7 +69,8 @@ func (s convShape) packImage() packSpec {
 	}
 }
 
-// gradient is the gradient of y, with what the taps of the image's gradient meet.
+// packGradient packs the gradient of y with as much padding as the taps of the image's gradient
+// reach.
 func (s convShape) packGradient() packSpec {
 	reachH, reachW := (s.R-1)*s.dilationH, (s.S-1)*s.dilationW
 	return packSpec{
@@ -73,39 +79,39 @@ func (s convShape) packGradient() packSpec {
 	}
 }
 
-// alone is the gradient of y without anything around it.
+// packGradientUnpadded packs the gradient of y without padding.
 func (s convShape) packGradientUnpadded() packSpec {
 	k := s.packGradient()
 	k.top, k.left, k.rows, k.columns = 0, 0, s.P, s.Q
 	return k
 }
 
-// filter is w for the product with x, [K blocks taps].
+// packFilter packs w for the forward product, as [K blocks taps].
 func (s convShape) packFilter() packSpec {
 	taps := s.taps()
 	return packSpec{planes: s.K, channels: s.C, planeStride: s.C * taps, channelStride: taps, height: 1, width: taps, rows: 1, columns: taps}
 }
 
-// turned is w for the product with the gradient of y, [C blocks taps].
+// packFilterTransposed packs w for the gradient of the image, as [C blocks taps].
 func (s convShape) packFilterTransposed() packSpec {
 	taps := s.taps()
 	return packSpec{planes: s.C, channels: s.K, planeStride: taps, channelStride: s.C * taps, height: 1, width: taps, rows: 1, columns: taps}
 }
 
-// pixels are those of a packed image that a product has columns for, P x Q of each of B planes, and
-// the way of its taps.
+// pixelMap maps the columns of a product to lines of a packed image: P x Q pixels of each plane.
+// Column n at tap (r, s) reads line lineOf(n) + tapBase + r*tapRowStride + s*tapColumnStride.
 type pixelMap struct {
 	packSpec
 	P, Q, strideH, strideW                 int
-	windows                                bool
-	taps, tapColumns                       int
-	tapBase, tapRowStride, tapColumnStride int // tap (r, s) is first + r down + s right lines further on
-	reach                                  int
+	windows                                bool // columns are ordered by pooling windows, four pixels each
+	taps, tapColumns                       int  // R*S and S
+	tapBase, tapRowStride, tapColumnStride int
+	reach                                  int // from the first line that a pixel's taps read to the last one
 }
 
 func (x pixelMap) count() int { return x.planes * x.P * x.Q }
 
-// place is the line of pixel n before its taps.
+// lineOf returns the line of pixel n, before a tap is added.
 func (x pixelMap) lineOf(n int) int {
 	image, pixel := n/(x.P*x.Q), n%(x.P*x.Q)
 	p, q := pixel/x.Q, pixel%x.Q
@@ -116,9 +122,8 @@ func (x pixelMap) lineOf(n int) int {
 	return (image*x.rows+p*x.strideH)*x.columns + q*x.strideW
 }
 
-// lines are the most, and on average, that some neighbouring pixels, from each multiple of them on,
-// need, which reach so many further. After as many images as there are of these all is the same
-// again.
+// linesPerTile returns the maximum and the mean number of lines that a tile of some consecutive
+// pixels reads. The pattern repeats after some images.
 func (x pixelMap) linesPerTile(some, reach int) (most int, mean float64) {
 	end := min(x.count(), some*x.P*x.Q)
 	for n := 0; n < end; n += some {
@@ -129,14 +134,16 @@ func (x pixelMap) linesPerTile(some, reach int) (most int, mean float64) {
 	return most, mean / float64(ceilDiv(end, some))
 }
 
-// packedProduct is a forward convolution or an image's gradient on packed copies.
+// packedProduct is a forward convolution, or the gradient of its image, on packed copies.
 type packedProduct struct {
 	*product
 	image, filter packSpec
 	pixelMap
 }
 
-// asPacked is false for a gradient that strides apart, whose taps meet some pixels only.
+// asPacked returns the product on packed copies, and whether there is a kernel for it: there is
+// none for the gradient of the image of a convolution with strides, where each pixel meets only
+// some of the taps.
 func (g *product) asPacked() (packedProduct, bool) {
 	s := convShapeOf(g)
 	if g.forward {
@@ -158,14 +165,15 @@ func (t packedTile) blocks(g packedProduct) int {
 	return ceilDiv(g.rows, t.rows) * ceilDiv(g.count(), t.columns)
 }
 
-// shared is a block's bytes: the filters' stages and the pixels' lines, or the sums after these.
+// shared is a block's shared memory: the stages of filters and the lines of its pixels. The sums
+// take their place at the end.
 func (t packedTile) shared(g packedProduct) int {
 	most, _ := g.pixelMap.linesPerTile(t.columns, g.reach)
 	return max(paddedLineBytes*(packedStages*t.rows+most), 4*t.rows*t.columns)
 }
 
-// cost estimates the cycles, as product.cost does. Bytes come from the second-level cache once: the
-// pixels' lines for each block of channels, and all of the tile's filters.
+// cost estimates the cycles, like product.cost. A block reads the lines of its pixels once for each
+// block of channels, and all filters of its rows.
 func (t packedTile) cost(p *planner, g packedProduct, chains int) float64 {
 	shared := t.shared(g)
 	if shared > p.Shared {
@@ -180,7 +188,7 @@ func (t packedTile) cost(p *planner, g packedProduct, chains int) float64 {
 	return t.speed.limitedTo(resident).cycles(p, t.blocks(g)*chains, resident, work, bytes)
 }
 
-// packedTiles are the tiles for a precision.
+// packedTiles returns the tiles for a precision.
 func packedTiles(p *planner) []packedTile {
 	switch p.Precision {
 	case TF32:
@@ -191,7 +199,7 @@ func packedTiles(p *planner) []packedTile {
 	return nil
 }
 
-// cheapest is the cheapest tile, and its cycles.
+// cheapest returns the cheapest tile, and its cycles.
 func (g packedProduct) cheapest(p *planner, chains int) (best packedTile, least float64) {
 	least = math.Inf(1)
 	for _, t := range packedTiles(p) {
@@ -202,12 +210,12 @@ func (g packedProduct) cheapest(p *planner, chains int) (best packedTile, least 
 	return best, least
 }
 
-// canPack says whether there are kernels for a product on packed copies.
+// canPack reports whether there are kernels for the product on packed copies.
 func (g *product) canPack(p *planner) bool {
 	return !p.NoPacking && g.conv && g.out.Buffer.DType == tensor.Float32 && p.Capability >= SM80 && packedTiles(p) != nil
 }
 
-// plain is what a product costs one chain that packs nothing.
+// costUnpacked estimates the cycles of the product for one chain, without packing.
 func (g *product) costUnpacked(p *planner) float64 {
 	one := *p
 	one.Chains = 1
@@ -215,8 +223,8 @@ func (g *product) costUnpacked(p *planner) float64 {
 	return g.cost(&one, g.split(&one, tiles), 1)
 }
 
-// lowerPacked are the calls of a convolution that works on packed copies, or nil if it is better
-// without. That is decided as for one chain: the order of sums is another one.
+// lowerPacked returns the calls of a convolution on packed copies, or nil if it is better without.
+// The choice changes the order of sums, so it is made as for one chain.
 func (g *product) lowerPacked(p *planner) []Call {
 	if !g.canPack(p) {
 		return nil
@@ -259,10 +267,10 @@ func (g *product) lowerPacked(p *planner) []Call {
 	return on.lower(p)
 }
 
-// copying is what the packed copies cost one chain.
+// packCost estimates the cycles of making the packed copies, for one chain.
 func (g packedProduct) packCost(p *planner) float64 { return g.image.cost(p, 1) + g.filter.cost(p, 1) }
 
-// buffers are the arguments before the integers.
+// bufferArguments returns the kernel's arguments before the integers.
 func (g packedProduct) bufferArguments(x, w *tensor.Buffer) []tensor.Argument {
 	out, pooled, which := g.out, tensor.In(x), tensor.In(x)
 	if g.pool != nil {

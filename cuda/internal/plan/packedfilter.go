@@ -6,15 +6,17 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// packedFilterGrad is the gradient of a convolution's filter on packed copies: a block for each
-// filterRows filters, block of channels and few taps, of each slice of the pixels.
+// packedFilterGrad is the gradient of a convolution's filter on packed copies: a product over all
+// pixels. A block computes filterRows filters x one block of channels x a few taps, for one slice
+// of the pixels.
 type packedFilterGrad struct {
 	*product
-	shape               convShape
-	image, gradient     packSpec
-	pixels              pixelMap
-	warps               int // of a block, each with a tap
-	slices, slicePixels int // pixels of a slice
+	shape           convShape
+	image, gradient packSpec
+	pixels          pixelMap
+	warps           int // of a block, each with one tap
+	slices          int
+	slicePixels     int
 }
 
 func newPackedFilterGrad(p *planner, g *product) *packedFilterGrad {
@@ -28,7 +30,7 @@ func newPackedFilterGrad(p *planner, g *product) *packedFilterGrad {
 	return f
 }
 
-// size is the lines of the image that a stage has: the most, and the mean.
+// stageLines returns the maximum and the mean number of lines of the image that a stage reads.
 func (f *packedFilterGrad) stageLines() (most int, mean float64) {
 	reach := 0
 	for group := 0; group < f.pixels.taps; group += f.warps {
@@ -42,32 +44,33 @@ func (f *packedFilterGrad) stageLines() (most int, mean float64) {
 	return f.pixels.linesPerTile(stagePixels, reach)
 }
 
-// gradientLineBytes is a pixel's line of filterRows filters in shared memory, with what keeps it
-// apart.
+// gradientLineBytes is the size in shared memory of a pixel's gradient for filterRows filters, with
+// the gap that avoids bank conflicts.
 func gradientLineBytes(p *planner) int {
 	return filterRows/channelsPerLine(p.Precision)*lineBytes + paddedLineBytes - lineBytes
 }
 
-// shared is a block's bytes: the places of four stages' pixels, and two stages of both operands.
+// shared is a block's shared memory: the positions of the pixels of four stages, and two stages of
+// both operands.
 func (f *packedFilterGrad) shared(p *planner) int {
 	const bothPlaces = 8
 	size, _ := f.stageLines()
 	return 4*stagePixels*bothPlaces + 2*stagePixels*gradientLineBytes(p) + 2*size*paddedLineBytes
 }
 
-// width is the channels of a tap in the workspace, in whole lines.
+// paddedChannels is the number of channels in whole lines, as the workspace has them.
 func (f *packedFilterGrad) paddedChannels(p *planner) int {
 	return ceilDiv(f.shape.C, channelsPerLine(p.Precision)) * channelsPerLine(p.Precision)
 }
 
-// blocks are those of a slice.
+// blocks is the number of blocks of a slice.
 func (f *packedFilterGrad) blocks(p *planner) int {
 	return ceilDiv(f.pixels.taps, f.warps) * ceilDiv(f.shape.C, channelsPerLine(p.Precision)) * ceilDiv(f.shape.K, filterRows)
 }
 
-// cut finds the number of slices as for one chain, and whether each chain's are apart; false if a
-// block's shared memory is too large.
-func (f *packedFilterGrad) split(p *planner) (apart bool, cycles float64, fits bool) {
+// split sets the number of slices, as for one chain, and returns whether each slice has blocks of
+// its own for the actual number of chains. fits is false if a block's shared memory is too large.
+func (f *packedFilterGrad) split(p *planner) (parallel bool, cycles float64, fits bool) {
 	if f.shared(p) > p.Shared {
 		return false, 0, false
 	}
@@ -85,39 +88,41 @@ func (f *packedFilterGrad) split(p *planner) (apart bool, cycles float64, fits b
 }
 
 // cost estimates the cycles, the sum of the slices included. A block with fewer warps is not
-// faster: each has a part of the multiprocessor to itself.
-func (f *packedFilterGrad) cost(p *planner, chains int, apart bool) float64 {
+// faster: each warp has a quarter of the multiprocessor to itself.
+func (f *packedFilterGrad) cost(p *planner, chains int, parallel bool) float64 {
 	blocks, depth := f.blocks(p)*chains, ceilDiv(f.pixels.count(), stagePixels)*stagePixels
-	if apart {
+	if parallel {
 		blocks, depth = blocks*f.slices, f.slicePixels
 	}
 	work := float64(filterRows*filterChannels*depth) / macsPerCycle
 	_, lines := f.stageLines()
 	bytes := float64(depth/stagePixels) * (float64(stagePixels*filterRows/channelsPerLine(p.Precision)) + lines) * lineBytes
 	resident := residentBlocks(p, f.shared(p), 2)
-	return speedPackedFilter[p.Precision].limitedTo(resident).cycles(p, blocks, resident, work, bytes) + f.sumCost(p, chains, apart)
+	return speedPackedFilter[p.Precision].limitedTo(resident).cycles(p, blocks, resident, work, bytes) + f.sumCost(p, chains, parallel)
 }
 
-// costWithPacking is the cost of one chain, its copies included.
+// costWithPacking estimates the cycles for one chain, packing included.
 func (f *packedFilterGrad) costWithPacking(p *planner) float64 {
 	return f.cost(p, 1, true) + f.image.cost(p, 1) + f.gradient.cost(p, 1)
 }
 
-// sumCost estimates the cycles of the kernel that adds the slices and puts the channels first.
-func (f *packedFilterGrad) sumCost(p *planner, chains int, apart bool) float64 {
+// sumCost estimates the cycles of the kernel that adds the slices and puts the channels first
+// again.
+func (f *packedFilterGrad) sumCost(p *planner, chains int, parallel bool) float64 {
 	slices := 1
-	if apart {
+	if parallel {
 		slices = f.slices
 	}
 	return CyclesPerLaunch + cyclesPerSlice*float64(slices) + cyclesPerElement*float64(f.shape.K*f.pixels.taps*f.paddedChannels(p)*slices*chains)
 }
 
-func (f *packedFilterGrad) lower(p *planner, apart bool, cycles float64) []Call {
+func (f *packedFilterGrad) lower(p *planner, parallel bool, cycles float64) []Call {
 	image, gradient, ending := f.image, f.shape.packGradient(), string(p.Precision)
 	chunks := image
 	chunks.chunks = imageChunks
 	if p.copies[packKey{f.operands[1].Buffer, chunks}] != nil {
-		// The forward convolution's copy lies in chunks, so the gradient's has to, too.
+		// The forward convolution has made a copy of the image in chunks. The kernel that reads it
+		// needs the gradient in chunks, too.
 		image, gradient.chunks, f.gradient.chunks, ending = chunks, imageChunks, imageChunks, "chunks_"+ending
 	}
 	if p.copies[packKey{f.operands[0].Buffer, gradient}] == nil || f.shape.strideH > 1 || f.shape.strideW > 1 || min(gradient.top, gradient.left) < 0 {
@@ -126,7 +131,7 @@ func (f *packedFilterGrad) lower(p *planner, apart bool, cycles float64) []Call 
 	dout, calls := p.pack(f.operands[0], gradient)
 	x, more := p.pack(f.operands[1], image)
 	slices, blocks, target := 1, [2]int{f.blocks(p), 1}, tensor.InOut
-	if apart || f.slices == 1 {
+	if parallel || f.slices == 1 {
 		slices, blocks[1], target = f.slices, f.slices, tensor.Out
 	}
 	width := f.paddedChannels(p)
@@ -142,11 +147,11 @@ func (f *packedFilterGrad) lower(p *planner, apart bool, cycles float64) []Call 
 	}
 	return append(append(calls, more...), Call{
 		Symbol: "conv2d_nhwc_filter_" + ending, Blocks: blocks, Threads: warp * f.warps, Shared: f.shared(p),
-		Arguments: arguments, Cycles: cycles - f.sumCost(p, p.Chains, apart),
+		Arguments: arguments, Cycles: cycles - f.sumCost(p, p.Chains, parallel),
 	}, f.sumSlices(p, partial, slices))
 }
 
-// sum adds the slices.
+// sumSlices returns the call that adds the slices.
 func (f *packedFilterGrad) sumSlices(p *planner, partial *tensor.Buffer, slices int) Call {
 	return Call{
 		Symbol: "slices_nhwc_f32", Blocks: [2]int{f.shape.K * ceilDiv(f.shape.C, warp) * ceilDiv(f.pixels.taps, warp), 1}, Threads: GridStrideThreads,

@@ -45,7 +45,7 @@ type Call struct {
 	Threads   int    // of a block
 	Shared    int    // bytes of dynamic shared memory of a block
 	Arguments []tensor.Argument
-	Cycles    float64 // that a product is estimated to take of the whole GPU; 0 for other kernels
+	Cycles    float64 // clock cycles that a product is estimated to take, all chains together; 0 for other kernels
 	Launch    int     // index of the launch whose work this is; the last of them if it does several launches' work
 
 	// RowEnds is set for a kernel that takes rows of arguments. Arguments then holds len(RowEnds)

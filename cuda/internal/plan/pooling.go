@@ -2,22 +2,23 @@ package plan
 
 import "github.com/pollen-ml/pollen/tensor"
 
-// pooling is a convolution's launch with the max-pooling behind it, which becomes part of its
-// kernel's epilogue: the convolution's output is not written, though its memory may hold sums of
-// slices. Windows are 2 x 2, side by side, and fill the image. The gradient needs to know which
-// element of a window was the maximum, instead of the output: the epilogue notes a byte for each.
+// pooling is a forward convolution and the max-pooling behind it, which becomes part of the
+// convolution's epilogue. The windows must be 2 x 2, with stride 2, and fill the image. The kernel
+// does not write the convolution's output, which is four times as large as the maxima, though that
+// memory may hold the sums of slices. The gradient needs to know where each window's maximum was;
+// the epilogue writes that as a byte.
 type pooling struct {
-	convolution int // the launch; the pooling follows, behind that of the windows' notes if there is one
-	pooling     int
+	convolution int // index of the convolution's launch
+	pooling     int // index of the pooling's launch; between both there may be one that finds the places
 	gradients   []int
-	pooled      *tensor.Buffer
-	argmax      *tensor.Buffer // the notes; nil without gradients
+	pooled      *tensor.Buffer // the maxima
+	argmax      *tensor.Buffer // a byte for each window; nil if there are no gradients
 	epilogue    int
 	height      int // of a plane of windows
 	width       int
 }
 
-// findPoolings returns the geometries of a schedule's launches that poolings change.
+// findPoolings returns the lowerings of the launches that such poolings change.
 func findPoolings(launches []tensor.Launch) (geometries map[int]lowering) {
 	geometries = map[int]lowering{}
 	for i := range launches {
@@ -28,8 +29,8 @@ func findPoolings(launches []tensor.Launch) (geometries map[int]lowering) {
 	return geometries
 }
 
-// poolingAt is the pooling that begins with launch i, or nil: only this pooling and its notes may
-// read what is pooled.
+// poolingAt returns the pooling whose convolution is launch i, or nil. Only the pooling and the
+// launch that finds the maxima's places may read the convolution's output.
 func poolingAt(launches []tensor.Launch, i int) *pooling {
 	product, ok := forwardConv(&launches[i])
 	if !ok {
@@ -80,7 +81,7 @@ func poolingAt(launches []tensor.Launch, i int) *pooling {
 	return p
 }
 
-// convolution is the product of a launch that is a forward convolution.
+// forwardConv returns the product of a launch that is a forward convolution.
 func forwardConv(l *tensor.Launch) (tensor.Product, bool) {
 	if len(l.Calls) != 1 {
 		return tensor.Product{}, false
@@ -89,8 +90,8 @@ func forwardConv(l *tensor.Launch) (tensor.Product, bool) {
 	return g, ok && g.Images && g.Forward
 }
 
-// gradient reports whether a launch that reads the notes is a gradient of the pooling of the same
-// kind as those before it.
+// addGradient adds a launch that reads the maxima's places, if it is a gradient of the pooling of
+// the same kind as those before it: with a ReLU or without.
 func (p *pooling) addGradient(l *tensor.Launch) bool {
 	kind := 0
 	switch stem, _ := splitSuffix(l.Kernel); stem {
@@ -107,14 +108,14 @@ func (p *pooling) addGradient(l *tensor.Launch) bool {
 	return true
 }
 
-// Where some of a pooling's sizes are.
+// Indices of some of a pooling's integers.
 const (
 	poolH = 1
 	poolQ = 4
 )
 
-// isTwoByTwo reports whether a pooling's sizes, planes H W P Q R S strides padding, are of 2 x 2
-// windows that fill the image.
+// isTwoByTwo reports whether a pooling's integers (planes H W P Q R S strides padding) are those of
+// 2 x 2 windows that fill the image.
 func isTwoByTwo(sizes []tensor.Argument) bool {
 	var n [11]int
 	for i := range n {
@@ -134,7 +135,8 @@ func uses(l *tensor.Launch, b *tensor.Buffer) bool {
 	return false
 }
 
-// geometries adds the geometries of the pooling's launches.
+// addLowerings adds the lowerings of the launches that the pooling changes: the convolution's,
+// which pools; the pooling's, which have no calls; and the gradients', which become unpoolGrads.
 func (p *pooling) addLowerings(to map[int]lowering) {
 	to[p.convolution] = func(place *planner, l *tensor.Launch) []Call {
 		convolved, _ := forwardConv(l)
@@ -153,7 +155,7 @@ func (p *pooling) addLowerings(to map[int]lowering) {
 				Symbol: "max_places_relu_bwd_" + p.pooled.DType.Suffix(), Blocks: [2]int{gridSize(place, windows), 1}, Threads: GridStrideThreads,
 				Arguments: []tensor.Argument{l.Arguments[0], l.Arguments[1], tensor.In(p.argmax), tensor.Int(windows), tensor.Int(p.width)},
 			}
-			if place.NoWindows || s.gradient.Arena != tensor.Scratch { // the latter is read after the step
+			if place.NoWindows || s.gradient.Arena != tensor.Scratch { // other arenas are read after the step
 				return []Call{s.make}
 			}
 			place.unpoolGrads = append(place.unpoolGrads, s)

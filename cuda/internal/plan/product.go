@@ -6,37 +6,41 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The kernels' epilogues.
+// Bits of the integer by which a kernel selects its epilogue: what it does to the sums in its
+// registers before it writes them. The kernels have the same numbers (kernels/product.cuh).
 const (
-	epilogueBiasColumn = 1
-	epilogueBiasRow    = 2
-	epilogueReLU       = 4
-	epiloguePool       = 8
-	epilogueArgmax     = 16
-	epiloguePositive   = 32
-	epilogueMask       = 64
+	epilogueBiasColumn = 1  // add a bias for each column, as in a linear layer
+	epilogueBiasRow    = 2  // add a bias for each row, as in a convolution, whose rows are filters
+	epilogueReLU       = 4  // max(0, y)
+	epiloguePool       = 8  // write the maximum of each 2 x 2 window instead of the sums
+	epilogueArgmax     = 16 // also write, as a byte, which element of the window it was
+	epiloguePositive   = 32 // that byte is "no maximum" where it is not positive, for the gradient of a ReLU
+	epilogueMask       = 64 // write 0 where the mask is not positive: the gradient of a ReLU
 )
 
-// product is a launch as kernels/tile.cuh sees it.
+// product is a matrix product [rows depth] x [depth columns], or a convolution seen as one
+// (implicit GEMM): forward, its rows are filters, its columns are the pixels of all images, and its
+// depth is channels x taps. kernels/tile.cuh computes both.
 type product struct {
 	stem                 string // of the kernels' names; the tile's size and the type follow
 	rows, columns, depth int
 	out                  tensor.Argument
-	operands             []tensor.Argument // all that is read, without the bias
-	sizes                []tensor.Argument
-	bias                 *tensor.Argument // or the mask
-	biasInner, biasCount int              // element i of out is given bias[i / biasInner % biasCount]
+	operands             []tensor.Argument // the two factors
+	sizes                []tensor.Argument // the integers that the kernel takes
+	bias                 *tensor.Argument  // the bias, or the mask with epilogueMask; nil without either
+	biasInner, biasCount int               // element i of out gets bias[i / biasInner % biasCount]
 	epilogue             int
-	forward              bool // whether the kernel takes a bias and an epilogue
-	conv, filterGrad     bool // whether it is a convolution's, and its filter's gradient
+	forward              bool // the kernel takes a bias and an epilogue
+	conv                 bool // it is a convolution, or a gradient of one
+	filterGrad           bool // it is the gradient of a convolution's filter
 	pool                 *pooling
 }
 
-// integer is the value of an Int32 argument.
+// intValue returns the value of an Int32 argument.
 func intValue(a tensor.Argument) int { return int(int32(uint32(a.Bits))) }
 
-// newProduct is the product of a call. Its arguments are the result, both operands, the bias or the
-// mask if there is one, and integers.
+// newProduct returns the product of a call. The call's arguments are the result, both factors, the
+// bias or the mask if there is one, and integers.
 func newProduct(c tensor.Call, of tensor.Product) *product {
 	a := c.Arguments
 	stem, _ := splitSuffix(c.Kernel)
@@ -63,9 +67,8 @@ func newProduct(c tensor.Call, of tensor.Product) *product {
 	return g
 }
 
-// calls are the product's kernel, and the sum of its slices if these are apart; or those of a
-// filter's gradient of windows, of a convolution of few channels or on packed copies, or of a thin
-// product of matrices, if that is better.
+// lower returns the calls of the product by the cheapest kernels that can compute it. The more
+// special ones are asked first, and return nil if a tile would be better.
 func (g *product) lower(p *planner) []Call {
 	if windows := g.lowerWindowFilterGrad(p); windows != nil {
 		return windows
@@ -87,7 +90,7 @@ func (g *product) lower(p *planner) []Call {
 	case c.parallel:
 		target, epilogue = tensor.Out(p.workBuffer(dtype, c.slices*g.rows*g.columns)), epilogue&epiloguePool
 	case g.pool != nil && c.slices == 1:
-		target = g.operands[0] // a placeholder: only the maxima are written
+		target = g.operands[0] // not used: only the maxima are written
 	}
 	blocks := [2]int{c.tile.blocks(g), 1}
 	if c.parallel {
@@ -118,7 +121,8 @@ func (g *product) lower(p *planner) []Call {
 	return calls
 }
 
-// biasOr is the bias, or a placeholder for a kernel that will not read it.
+// biasOr returns the bias, or other for a kernel that will not read it. A kernel's parameters
+// cannot be left out, so any buffer stands for one that is not used.
 func (g *product) biasOr(other tensor.Argument) tensor.Argument {
 	if g.bias != nil {
 		return *g.bias
@@ -126,7 +130,8 @@ func (g *product) biasOr(other tensor.Argument) tensor.Argument {
 	return other
 }
 
-// argmaxOr is the buffer for the places of the windows' maxima, or a placeholder.
+// argmaxOr returns the buffer for the maxima's places, or other for a kernel that will not write
+// it.
 func (g *product) argmaxOr(other tensor.Argument) tensor.Argument {
 	if g.pool != nil && g.pool.argmax != nil {
 		return tensor.Out(g.pool.argmax)
@@ -134,7 +139,8 @@ func (g *product) argmaxOr(other tensor.Argument) tensor.Argument {
 	return other
 }
 
-// sum adds the slices (kernels/slices.cu).
+// sumSlices returns the call that adds the slices of a parallel split, and applies the epilogue
+// (kernels/slices.cu).
 func (g *product) sumSlices(p *planner, partial *tensor.Buffer, slices int) Call {
 	n := g.rows * g.columns
 	out, threads := g.out, n

@@ -7,12 +7,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// A schedule's own places in scratch memory are for launches that run one after the other: what one
-// has read, the next may overwrite. Steps that run as CUDA graphs use other places, so that calls
-// need not wait for each other because of where their results lie.
+// A workload has placed its scratch buffers for launches that run one after the other: what one
+// launch has read for the last time, the next may overwrite. In a CUDA graph that would make calls
+// wait only because their results share memory. So a step's buffers are first separated
+// (separateScratch), calls are planned, and then buffers share memory again (placeScratch) where
+// that adds no edge to the graph.
 
-// apart copies launches, with scratch buffers of their own side by side, and returns the bytes that
-// these take.
+// separateScratch copies launches, with scratch buffers that lie one behind the other, and returns
+// the bytes that these take.
 func separateScratch(launches []tensor.Launch) (copies []tensor.Launch, bytes int) {
 	moved := map[*tensor.Buffer]*tensor.Buffer{}
 	for _, l := range launches {
@@ -33,23 +35,23 @@ func separateScratch(launches []tensor.Launch) (copies []tensor.Launch, bytes in
 	return copies, bytes
 }
 
-// layout is where a step's scratch buffers lie.
+// scratchLayout is the scratch buffers of a step.
 type scratchLayout struct {
-	dependencies *dependencies // by data only
+	dependencies *dependencies // while no buffers share memory
 	buffers      []liveBuffer
 }
 
-// resident is a buffer, with the calls that use it, the first one first.
+// liveBuffer is a buffer with the calls that use it, in sequence.
 type liveBuffer struct {
 	*tensor.Buffer
 	users []int
 }
 
-// placeScratch finds the places of a step's scratch buffers, which come side by side, and returns
-// the bytes that they take. Two buffers may share memory if other data already force all calls that
-// use the one to come before those that use the other. If that takes more than most bytes, large
-// buffers, and then smaller ones, also share when calls merely come first in the sequence; the
-// graph must then keep that order.
+// placeScratch places the scratch buffers of a step, and returns the bytes that they take. Two
+// buffers may share memory if their data already force all calls that use the one to come before
+// all that use the other. If that takes more than most bytes, large buffers, then smaller ones,
+// also share if their calls merely come first in the sequence. The graph must then keep that order,
+// which costs time.
 func placeScratch(calls []Call, most int) int {
 	l := newLayout(calls)
 	if len(l.buffers) == 0 {
@@ -85,7 +87,7 @@ func newLayout(calls []Call) *scratchLayout {
 	return l
 }
 
-// placeAll places the buffers. Those of at least large bytes share with each other by the sequence.
+// placeAll places the buffers. Two of at least large bytes may share by the sequence.
 func (l *scratchLayout) placeAll(large int) (bytes int) {
 	var all []*tensor.Buffer
 	for _, b := range l.buffers {
@@ -104,7 +106,7 @@ func (l *scratchLayout) mayShare(a, b liveBuffer, large int) bool {
 	return min(a.Bytes(), b.Bytes()) >= large || l.dependencies.allBefore(a.users, b.users)
 }
 
-// allBefore reports whether each of the calls comes before each of the others.
+// allBefore reports whether all of calls come before all of others.
 func (o *dependencies) allBefore(calls, others []int) bool {
 	for _, later := range others {
 		for _, earlier := range calls {

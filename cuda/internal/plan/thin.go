@@ -7,22 +7,28 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// thin is an instance of the kernels of kernels/matmul_thin.cu, for products of at most maxThin
-// rows, columns or depths.
+// thinTile is an instance of the kernels of kernels/matmul_thin.cu, for products with at most
+// maxThin rows, columns or depths. A classifier's last layer has such products, forward and
+// backward. A tile of tile.go would spend most of its time waiting for one stage after another;
+// these kernels issue all their loads at once.
 type thinTile struct {
 	kind  thinKind
-	max   int // rows, columns or depths
-	each  int // of dots, a warp's rows at once; of columns, a thread's
-	turns int // of dots, a warp's; of a shallow product, a thread's rows
+	max   int // the most rows, columns or depths
+	each  int // dots: rows that a warp has at once; columns: columns that a thread has
+	turns int // dots: times that a warp does that; shallow: rows of a thread
 }
 
-// thinKind is a way to compute such a product; each has sums of another order.
+// thinKind is a way to compute a thin product. Each adds up its sums in another order, so their
+// bits differ by rounding.
 type thinKind string
 
 const (
-	thinDots    thinKind = "dots"    // the longer side lies along the depth, which a warp's lanes share
-	thinColumns thinKind = "columns" // the depth is the longer side's rows, which a block's threads share
-	thinShallow thinKind = "shallow" // the depth is in a thread's registers
+	// The depth is contiguous in the longer operand, and a warp's lanes share it: dot products.
+	thinDots thinKind = "dots"
+	// The depth runs across the rows of the longer operand, and a block's threads share it.
+	thinColumns thinKind = "columns"
+	// The whole depth fits into a thread's registers.
+	thinShallow thinKind = "shallow"
 )
 
 const (
@@ -37,23 +43,24 @@ const (
 )
 
 // The cost of a thin product is in the same cycles as a tile's. Both constants come from calls that
-// an H100 took 2 to 3 µs for; what a call takes besides is counted in instructions and bytes.
-var cyclesPerThinBlock = 1500.0 // for blocks to begin and to write; a test has other costs
+// took an H100 2 to 3 µs; the rest of a call's time is computed from its instructions and bytes.
+var cyclesPerThinBlock = 1500.0 // for blocks to begin and to write; force.go changes it
 
 const loadLatency = 800.0 // for loads that are issued together to come from the second-level cache
 
-// isThin reports whether there are kernels for the product: of matrices in float32.
+// isThin reports whether these kernels can compute the product. They multiply in float32 in all
+// precisions: a precision is a lower bound.
 func (g *product) isThin() bool {
 	return g.forward && !g.conv && g.out.Buffer.DType == tensor.Float32 && (g.shorter() <= maxThin || g.depth <= maxThin)
 }
 
-// few and longer are the product's rows and columns; rows are the few if they are fewer.
+// shorter and longer are the smaller and the larger of the result's two sides.
 func (g *product) shorter() int         { return min(g.rows, g.columns) }
 func (g *product) longer() int          { return max(g.rows, g.columns) }
 func (g *product) rowsAreShorter() bool { return g.rows < g.columns }
 
-// alongDepth reports whether neighbours in depth are neighbours in memory, of the longer side and
-// of the other.
+// alongDepth reports whether neighbours in depth are neighbours in memory, in the operand of the
+// longer side and in the other one.
 func (g *product) alongDepth() (longer, few bool) {
 	a, b := intValue(g.sizes[3]) == 0, intValue(g.sizes[4]) != 0
 	if g.rowsAreShorter() {
@@ -62,7 +69,7 @@ func (g *product) alongDepth() (longer, few bool) {
 	return a, b
 }
 
-// thinKinds are the ways in which the product can be computed.
+// thinKinds returns the ways in which the product can be computed.
 func (g *product) thinKinds() (kinds []thinKind) {
 	if g.depth <= maxThin {
 		kinds = append(kinds, thinShallow)
@@ -77,17 +84,18 @@ func (g *product) thinKinds() (kinds []thinKind) {
 	return kinds
 }
 
-// thinTiles are the instances that there are.
+// thinTiles are the instances for which there are kernels.
 var thinTiles = []thinTile{
 	{thinDots, 16, 1, 1}, {thinDots, 16, 2, 1}, {thinDots, 32, 1, 1}, {thinDots, 32, 2, 1},
 	{thinColumns, 16, 1, 1}, {thinColumns, 16, 4, 1}, {thinColumns, 32, 1, 1}, {thinColumns, 32, 2, 1},
 	{thinShallow, 16, 1, 1}, {thinShallow, 32, 1, 1},
 }
 
-// thinTurns are the turns that may be chosen: several save loads where there are blocks enough.
+// thinTurns are the turns to choose from. With many turns there are fewer blocks, each of which
+// loads the shorter operand only once.
 var thinTurns = []int{1, 2, 4, 8, 16}
 
-// thinCandidates are the instances of a way that fit the product, with their turns.
+// thinCandidates returns the instances of a kind that fit the product, with all their turns.
 func (g *product) thinCandidates(kind thinKind) (tiles []thinTile) {
 	size, turns := g.shorter(), thinTurns
 	if kind == thinShallow {
@@ -107,11 +115,11 @@ func (g *product) thinCandidates(kind thinKind) (tiles []thinTile) {
 	return tiles
 }
 
-// parts are the warps that share the depth of dots: by the shape alone, as they are part of the
-// sums' order.
+// depthParts is the number of warps that share the depth of dot products. It follows from the shape
+// only, because it determines the order of the sums.
 func (g *product) depthParts() int { return min(maxDotsParts, ceilDiv(g.depth, thinDepths)) }
 
-// grid are a chain's blocks, and their threads.
+// grid returns the blocks for each chain, and their threads.
 func (t thinTile) grid(g *product) (blocks, threads int) {
 	switch t.kind {
 	case thinDots:
@@ -126,7 +134,7 @@ func (t thinTile) grid(g *product) (blocks, threads int) {
 	}
 }
 
-// work estimates what a block does: the times that it waits for loads, the cycles in which a
+// work estimates what a block does: how many times it waits for loads, the cycles in which a
 // multiprocessor issues its instructions, and the bytes of operands that it reads.
 func (t thinTile) work(g *product) (waits int, issue, bytes float64) {
 	_, threads := t.grid(g)
@@ -166,7 +174,7 @@ func (t thinTile) cost(p *planner, g *product, chains int) float64 {
 	return cyclesPerThinBlock + float64(waits)*loadLatency + share*max(issue, bytes/bytesPerCycle)
 }
 
-// cheapestThin is the cheapest instance of a way, and its cycles.
+// cheapestThin returns the cheapest instance of a kind, and its cycles.
 func (g *product) cheapestThin(p *planner, kind thinKind, chains int) (best thinTile, least float64) {
 	least = math.Inf(1)
 	for _, t := range g.thinCandidates(kind) {
@@ -177,9 +185,9 @@ func (g *product) cheapestThin(p *planner, kind thinKind, chains int) (best thin
 	return best, least
 }
 
-// thinKindOf is the way to compute the product, or "" if tiles are better. It may not depend on the
-// number of chains, as sums have another order: the costs for one chain and for manyChains decide
-// together.
+// thinKindOf returns how to compute the product, or "" if tiles are better. The choice changes the
+// order of sums, so it may not depend on the number of chains: the product of the costs for one
+// chain and for manyChains decides.
 func (g *product) thinKindOf(p *planner) (best thinKind) {
 	if !g.isThin() || math.IsInf(cyclesPerThinBlock, 1) {
 		return ""
@@ -202,7 +210,7 @@ func (t thinTile) symbol(stem string) string {
 	return fmt.Sprintf("%s_thin_%s_%dx%d_f32", stem, t.kind, t.max, t.each)
 }
 
-// lowerThin is the product by one of these kernels, or nil if tiles are better.
+// lowerThin returns the product by one of these kernels, or nil if tiles are better.
 func (g *product) lowerThin(p *planner) []Call {
 	kind := g.thinKindOf(p)
 	if kind == "" {

@@ -7,22 +7,25 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// tile is an instance of the product kernels: a block's part of the result. A multiprocessor holds
-// resident blocks.
+// tile is an instance of the product kernels: the part of the result that a block computes. A block
+// goes through the depth in stages, which it copies to shared memory ahead of its arithmetic.
 type tile struct {
 	rows, columns, threads int
-	depth                  int // of a stage
-	shared                 int // bytes of shared memory of the stages
-	resident               int
-	matrices, conv         speed // of products of matrices, and of convolutions, which look for each operand's place
-	sliceGroups            int   // of a block's threads, each with a slice of the depth, if above 1; only of matrices
+	depth                  int   // of a stage
+	shared                 int   // bytes of shared memory of the stages
+	resident               int   // blocks that a multiprocessor holds at once
+	matrices               speed // of products of matrices
+	conv                   speed // of convolutions, which look up the address of each operand
+	sliceGroups            int   // if above 1, groups of the block's threads that each have a slice of the depth; only of matrices
 }
 
-// speed is a tile's in multiplications and additions: full with all resident blocks, alone with
-// only one; 1 is what the ordinary cores can do, 128 in a cycle.
+// speed is how fast a multiprocessor goes through a kernel's arithmetic, in units of macsPerCycle,
+// which is what ordinary FP32 cores can do: full with all resident blocks, single with one, which
+// cannot hide its own latencies.
 type speed struct{ full, single float64 }
 
-// with is the speed of a tile of which only so many blocks fit, where full is of several.
+// limitedTo returns the speed of a tile of which resident blocks fit into a multiprocessor. full
+// was measured or estimated with several.
 func (s speed) limitedTo(resident int) speed {
 	if resident == 1 {
 		s.full = s.single
@@ -30,8 +33,10 @@ func (s speed) limitedTo(resident int) speed {
 	return s
 }
 
-// cycles are those of some blocks of which so many share a multiprocessor: work is a block's at the
-// speed 1, bytes are what it reads.
+// cycles estimates the cycles that blocks take, of which resident share a multiprocessor. work is
+// the cycles of one block at speed 1, and bytes is what it reads from the second-level cache. A
+// multiprocessor works through its share of the blocks as fast as its arithmetic or the cache
+// allows, but no faster than a single block; and each wave of resident blocks has an overhead.
 func (s speed) cycles(p *planner, blocks, resident int, work, bytes float64) float64 {
 	share := ceilDiv(blocks, max(1, p.Multiprocessors))
 	return max(work/s.single, float64(share)*max(work/s.full, bytes/bytesPerCycle)) + float64(ceilDiv(share, resident))*cyclesPerWave
@@ -44,11 +49,16 @@ func (t tile) speeds(g *product) speed {
 	return t.matrices
 }
 
-// The tiles that the kernels are made for. The speeds are estimates for a H200, which TestCalibrate
-// measures, products and convolutions apart. full is what the loop's instructions allow if a
-// multiprocessor issues four in each cycle (kernels.Loops; of convolutions the mean of the three
-// directions), 0.95 of that on ordinary cores and 0.85 on tensor cores; alone is limited by the
-// latency that a block's own warps leave uncovered.
+// The tiles for which there are kernels. Large tiles read each operand fewer times, and small ones
+// give more blocks: a 128 x 128 tile reads 1/64 of a number for each multiplication, a 32 x 32 tile
+// 1/16. The kernels' names end in the table's name: float32 and float64 are for GPUs before SM80
+// and for float64.
+//
+// The speeds are estimates for an H200 until TestCalibrate, which measures products and
+// convolutions separately, has run. full is 0.95 (ordinary cores) or 0.85 (tensor cores) of what
+// the loop's instructions allow if a multiprocessor issues four per cycle (kernels.Loops; for
+// convolutions the mean of the three directions). single is limited by the latencies that a block's
+// warps cannot hide from each other.
 var (
 	tilesFloat32 = []tile{
 		{128, 128, 256, 8, 32 << 10, 1, speed{0.70, 0.65}, speed{0.66, 0.60}, 0},
@@ -79,8 +89,9 @@ var (
 	}
 )
 
-// tilesSlicedK are those whose blocks have two slices of a product at once: as fast as two
-// blocks of the tile with one slice each.
+// tilesSlicedK are tiles whose blocks compute two slices of a product at once, each by half of
+// their threads (CUTLASS calls this sliced-K). Such a block is as fast as two blocks of the tile
+// with one slice each, but needs no second call to add the slices.
 var tilesSlicedK = map[Precision][]tile{
 	TF32: {
 		{128, 128, 256, 16, 128 << 10, 1, speed{3.5, 3.5}, speed{}, 2},
@@ -92,7 +103,7 @@ var tilesSlicedK = map[Precision][]tile{
 	},
 }
 
-// tilesFor are the tiles for a product, and how their kernels' names end.
+// tilesFor returns the tiles for a product, and how their kernels' names end.
 func (g *product) tilesFor(p *planner) (tiles []tile, ending string) {
 	tiles, ending = tilesOf(p, g.out.Buffer.DType)
 	if g.conv || ending != string(p.Precision) {
@@ -107,7 +118,7 @@ func (g *product) tilesFor(p *planner) (tiles []tile, ending string) {
 	return tiles, ending
 }
 
-// size is a tile's in a kernel's name.
+// name returns the tile's size as it is in a kernel's name.
 func (t tile) name() string {
 	if t.sliceGroups > 1 {
 		return fmt.Sprintf("%dx%dx%d", t.rows, t.columns, t.sliceGroups)
@@ -115,11 +126,12 @@ func (t tile) name() string {
 	return fmt.Sprintf("%dx%d", t.rows, t.columns)
 }
 
-// positionBytes is the size of a place in an image (kernels/im2col.cuh).
+// positionBytes is the size of an operand's position in an image (kernels/im2col.cuh), which a
+// block keeps in shared memory.
 const positionBytes = 16
 
-// sharedBytes is a block's shared memory: the stages, and for images the places of both sides and
-// of two stages' depths.
+// sharedBytes is a block's shared memory: the stages and, for a convolution, the positions of its
+// rows and columns and of two stages' depths.
 func (t tile) sharedBytes(images bool) int {
 	if !images {
 		return t.shared
@@ -127,9 +139,9 @@ func (t tile) sharedBytes(images bool) int {
 	return t.shared + positionBytes*(t.rows+t.columns+4*t.depth)
 }
 
-// tilesOf are the tiles for a type of the program, and how their kernels' names end: in the
-// precision, or in the type before sm_80 and for float64. FP32 stays on the ordinary cores: three
-// products of tf32 parts would hold its operands, but tensor cores truncate sums where float32
+// tilesOf returns the tiles for a program's type, and how their kernels' names end: in the
+// precision, or in the type for float64 and before SM80. FP32 stays on the ordinary cores. Three
+// products of tf32 parts would represent its operands, but tensor cores truncate sums where float32
 // rounds.
 func tilesOf(p *planner, dtype tensor.DType) (tiles []tile, ending string) {
 	switch {
@@ -148,40 +160,46 @@ func tilesOf(p *planner, dtype tensor.DType) (tiles []tile, ending string) {
 
 func (t tile) blocks(g *product) int { return ceilDiv(g.rows, t.rows) * ceilDiv(g.columns, t.columns) }
 
-// cut is how a product is divided: its tile, and its depth in slices of each elements, which have
-// blocks of their own if they are apart.
+// split is how a product is divided among blocks: into tiles of the result and, if these are too
+// few to fill the GPU, into slices of the depth (split-K in CUTLASS's terms).
+//
+// For example, the gradient of a first layer's filter is a product of 64 x 78400 x 25. It has a
+// single 64 x 64 tile, so that one multiprocessor of 132 would do all the work. With the depth in
+// 256 slices, 256 blocks share it, and their sums are added up.
 type split struct {
-	tile               tile
-	slices, sliceDepth int
-	parallel           bool
+	tile       tile
+	slices     int
+	sliceDepth int
+	// parallel gives each slice blocks of its own, and their sums are added by one more call. If it
+	// is false, a block computes the slices in turn (or a few at once, with tile.sliceGroups) and
+	// adds to its sums in memory after each. Both give the same bits.
+	parallel bool
 }
 
-// The cost of a cut is in cycles of a multiprocessor. It is a model, whose numbers are estimates
-// for a H200 (132 multiprocessors at 1.8 GHz) until they are measured: a multiprocessor works
-// through its share of the blocks as fast as its arithmetic and the cache's bandwidth allow, but no
-// faster than one block can go through its depth; blocks begin and end in waves; slices apart are
-// written, then added by one more kernel.
+// The constants of the cost model, in clock cycles. They are estimates for an H200, which has 132
+// multiprocessors at 1.8 GHz.
 const (
-	macsPerCycle        = 128.0  // multiplications and additions
-	cyclesPerWave       = 2500.0 // for blocks to begin, to fill the pipeline and to write their sums
-	CyclesPerLaunch     = 3000.0 // of the kernel that adds slices
-	cyclesPerSlice      = 80.0   // to add one more: sixteen loads are under way at once
-	cyclesPerElement    = 0.006  // to write and read a workspace element: 8 of the GPU's some 1300 bytes a cycle
+	macsPerCycle        = 128.0  // multiplications and additions, on the ordinary cores of a multiprocessor
+	cyclesPerWave       = 2500.0 // for blocks to begin, to fill their pipeline of stages and to write their sums
+	CyclesPerLaunch     = 3000.0 // for one more kernel that follows another
+	cyclesPerSlice      = 80.0   // to add one more slice: sixteen loads are in flight at once
+	cyclesPerElement    = 0.006  // to write and read an element of the workspace: 8 bytes of the GPU's some 1300 per cycle
 	bytesPerCycle       = 24.0   // that a multiprocessor gets from the second-level cache
-	sharedBytesPerCycle = 128.0  // of its shared memory
+	sharedBytesPerCycle = 128.0  // that a multiprocessor gets from its shared memory
 )
 
-// The slices of a product: a power of two, or one and a half times that; a multiple of sliceUnit
-// deep, so that no stage of a kernel is cut.
+// The number of slices is a power of two, or one and a half times that. Their depth is a multiple
+// of sliceUnit, so that each has whole stages.
 const (
 	sliceUnit     = 32
 	minSliceDepth = 64 // at least
 	maxSlices     = 256
 )
 
-// cut finds the cheapest one. The slices are chosen as for one chain, because they determine the
-// order of a sum, and a chain's bits must not depend on how many others there are; the tile and
-// whether slices are apart do not change the bits.
+// split returns the cheapest division. The number of slices is chosen as for one chain: it
+// determines the order in which the depth is summed, and a chain's bits must not depend on how many
+// other chains there are. The tile and parallel do not change the bits, so they are chosen for the
+// actual number.
 func (g *product) split(p *planner, tiles []tile) split {
 	best := g.cheapest(p, tiles, 1, g.sliceCounts())
 	if p.Chains > 1 {
@@ -190,7 +208,7 @@ func (g *product) split(p *planner, tiles []tile) split {
 	return best
 }
 
-// sliceCounts are the numbers of slices that may be chosen.
+// sliceCounts returns the numbers of slices to choose from.
 func (g *product) sliceCounts() []int {
 	counts := []int{1}
 	for n := 2; n <= maxSlices; n *= 2 {
@@ -203,19 +221,21 @@ func (g *product) sliceCounts() []int {
 	return counts
 }
 
-// sliceDepthFor is the depth of each of about count slices.
+// sliceDepthFor returns the depth of each of about count slices.
 func sliceDepthFor(depth, count int) int {
 	return ceilDiv(ceilDiv(depth, count), sliceUnit) * sliceUnit
 }
 
+// cheapest returns the division with the lowest cost for a number of chains, among some tiles and
+// numbers of slices.
 func (g *product) cheapest(p *planner, tiles []tile, chains int, counts []int) split {
 	var best split
 	least := 0.0
 	for _, t := range tiles {
 		for _, count := range counts {
-			for _, apart := range []bool{false, true} {
-				c := split{tile: t, slices: count, sliceDepth: sliceDepthFor(g.depth, count), parallel: apart}
-				if apart && (count == 1 || t.sliceGroups > 1) || count < t.sliceGroups || t.sliceGroups > 1 && c.shared(g) > p.Shared {
+			for _, parallel := range []bool{false, true} {
+				c := split{tile: t, slices: count, sliceDepth: sliceDepthFor(g.depth, count), parallel: parallel}
+				if parallel && (count == 1 || t.sliceGroups > 1) || count < t.sliceGroups || t.sliceGroups > 1 && c.shared(g) > p.Shared {
 					continue
 				}
 				if cost := g.cost(p, c, chains); least == 0 || cost < least {
@@ -227,7 +247,7 @@ func (g *product) cheapest(p *planner, tiles []tile, chains int, counts []int) s
 	return best
 }
 
-// cost estimates the cycles of a cut.
+// cost estimates the cycles of a division, the sum of parallel slices included.
 func (g *product) cost(p *planner, c split, chains int) float64 {
 	blocks, depth := c.tile.blocks(g)*chains, g.depth
 	if c.parallel {
@@ -237,7 +257,8 @@ func (g *product) cost(p *planner, c split, chains int) float64 {
 	}
 	work := float64(c.tile.rows*c.tile.columns*depth) / macsPerCycle
 	bytes := float64(4 * (c.tile.rows + c.tile.columns) * depth)
-	// Slices in turn write the sums, and read them again: in shared memory, the others', too.
+	// Every slice but the first reads the sums of those before it, and writes them back. Groups of
+	// threads also exchange their sums, through shared memory.
 	again := float64(8 * c.tile.rows * c.tile.columns * (c.rounds() - 1))
 	if c.tile.sliceGroups > 1 {
 		work += 2 * again / sharedBytesPerCycle * c.tile.speeds(g).full
@@ -246,14 +267,14 @@ func (g *product) cost(p *planner, c split, chains int) float64 {
 	}
 	cycles := c.tile.speeds(g).cycles(p, blocks, c.tile.resident, work, bytes)
 	if g.epilogue&epilogueMask != 0 && !c.parallel {
-		// A thread loads the mask for two chunks of its sums at a time.
+		// A thread waits for the mask of eight of its sums at a time.
 		waits := ceilDiv(c.tile.rows*c.tile.columns, 2*4*c.tile.threads)
 		cycles += loadLatency * float64(waits*ceilDiv(ceilDiv(blocks, max(1, p.Multiprocessors)), c.tile.resident))
 	}
 	return cycles + c.sumCost(g, chains)
 }
 
-// turns are how many times a block adds to sums.
+// rounds is how many times a block adds to its sums.
 func (c split) rounds() int {
 	if c.parallel {
 		return 1
@@ -261,7 +282,7 @@ func (c split) rounds() int {
 	return ceilDiv(c.slices, max(1, c.tile.sliceGroups))
 }
 
-// shared is a block's shared memory. Groups keep what several turns add up to there.
+// shared is a block's shared memory. A block with groups keeps the sums of several rounds there.
 func (c split) shared(g *product) int {
 	bytes := c.tile.sharedBytes(g.conv)
 	if c.tile.sliceGroups > 1 && c.rounds() > 1 {
@@ -270,7 +291,7 @@ func (c split) shared(g *product) int {
 	return bytes
 }
 
-// sumCost estimates the cycles of the kernel that adds the slices.
+// sumCost estimates the cycles of the call that adds parallel slices.
 func (c split) sumCost(g *product, chains int) float64 {
 	if !c.parallel {
 		return 0

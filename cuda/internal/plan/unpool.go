@@ -6,19 +6,22 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// spread is the gradient of a convolution's output that a pooling's windows spread out: it is a
-// window's gradient at the window's maximum, 0 elsewhere. Kernels of kernels/windows.cuh read it as
-// the windows have it, so it is made only before a call that reads it itself.
+// unpoolGrad is the gradient of a pooled convolution's output. In each 2 x 2 window it is the
+// window's gradient where the maximum was, and 0 at the other three pixels. Most kernels that need
+// it can read it in the compact form, the windows' gradients and the argmax bytes, which is a
+// quarter of the numbers. For example, after a convolution with 64 filters of 28 x 28 images, the
+// gradient of an image is 50 176 numbers, and its windows have 12 544 numbers and as many bytes.
+// The full gradient is written only before a call that reads it itself.
 type unpoolGrad struct {
 	gradient      *tensor.Buffer
 	windows       tensor.Argument // their gradients
-	argmax        *tensor.Buffer
-	height, width int  // of a plane's windows
-	make          Call // fills gradient
+	argmax        *tensor.Buffer  // where in its window each maximum was
+	height, width int             // of a plane of windows
+	make          Call            // writes gradient
 	made          bool
 }
 
-// unpoolGradOf is what the windows of a gradient are, or nil: of planes of that many elements.
+// unpoolGradOf returns a gradient's compact form, if it has one and its planes have plane elements.
 func (p *planner) unpoolGradOf(gradient *tensor.Buffer, plane int) *unpoolGrad {
 	for _, s := range p.unpoolGrads {
 		if s.gradient == gradient && plane == 4*s.height*s.width {
@@ -28,8 +31,9 @@ func (p *planner) unpoolGradOf(gradient *tensor.Buffer, plane int) *unpoolGrad {
 	return nil
 }
 
-// alone are the calls of a launch by itself that sums over windows in a step: they find them in the
-// gradient, its argument 1, and sum in the same order, with that geometry.
+// alone lowers a launch, on its own, that sums over windows in a step. First a kernel finds the
+// windows in the full gradient, the launch's argument 1. Then with sums over them in the same order
+// as in the step.
 func (s *unpoolGrad) alone(p *planner, l *tensor.Launch, with lowering) []Call {
 	own := *s
 	own.gradient = l.Arguments[1].Buffer
@@ -44,8 +48,8 @@ func (s *unpoolGrad) alone(p *planner, l *tensor.Launch, with lowering) []Call {
 	}}, with(p, l)...)
 }
 
-// settle has gradients made before the first call that reads them, or that changes what they are
-// made of.
+// materialize inserts the calls that write full gradients: before the first call that reads one, or
+// that overwrites its compact form.
 func (p *planner) materialize(calls []Call) (all []Call) {
 	for _, c := range calls {
 		var left []*unpoolGrad
@@ -63,8 +67,8 @@ func (p *planner) materialize(calls []Call) (all []Call) {
 	return all
 }
 
-// usedBy says whether a call needs the gradient to be made, and whether windows and gradient
-// are the same no more after it.
+// usedBy returns whether the full gradient must be written before a call, and whether the call
+// changes the gradient or its compact form, so that they are no longer the same.
 func (s *unpoolGrad) usedBy(c Call) (touched, changed bool) {
 	for _, a := range c.Arguments {
 		if a.Buffer == nil {
@@ -77,8 +81,8 @@ func (s *unpoolGrad) usedBy(c Call) (touched, changed bool) {
 	return touched, changed
 }
 
-// sumOverWindows is a call, of windows if it sums what these spread out: windows' gradients and
-// notes are in the place of its argument 1.
+// sumOverWindows returns a call that sums a gradient's planes with its argument 1 replaced by the
+// compact form, if there is one. Its kernel is windows_NAME.
 func (p *planner) sumOverWindows(c tensor.Call) tensor.Call {
 	if grid, is := c.Grid.(tensor.Blocks); is && grid.Plane > 0 {
 		if s := p.unpoolGradOf(c.Arguments[1].Buffer, grid.Plane); s != nil {

@@ -7,44 +7,47 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Convolutions in bf16 on GPUs of capability 9.0 may have the tensor cores read the packed copies
-// from shared memory by themselves (kernels/nhwcgroup.cuh).
+// On compute capability 9.0, convolutions in bf16 may use wgmma (kernels/nhwcgroup.cuh). In this
+// instruction four warps, a warpgroup, multiply 64 x 16 by 16 x N numbers, and the tensor cores
+// read both operands from shared memory through matrix descriptors, without a register or an
+// ldmatrix. A packed copy in chunks (lineLayout) is such an operand as it lies.
 
-// wgmmaTile is an instance of their kernel: 64 filters by some strips, each of eight pixels of
-// each of height rows.
+// wgmmaTile is an instance of the kernel: 64 filters by some strips. A strip is eight pixels wide
+// and height rows high, which is N = 8*height columns of a wgmma: its row of eight pixels is eight
+// neighbouring lines, a core matrix.
 type wgmmaTile struct {
 	height, strips int
-	speed          speed // as a tile's
+	speed          speed
 }
 
-// The tiles. The data sheet's dense peak is 2048 multiplications in a multiprocessor's cycle, a
-// speed of 16; full is assumed to be 0.8 of that, and 0.6 with products of 64 columns, whose
-// operands fill shared memory's bandwidth; alone, where nothing hides what a block waits for, 0.7
-// of the peak with two groups of warps, 0.55 with one, and 0.4 with products of 64 columns. With 64
-// chains an H100 reaches 0.67 to 0.69, columns beyond the image included (docs/cuda.md).
+// The tiles. The data sheet's peak is 2048 multiplications per multiprocessor and cycle, a speed of
+// 16. full is assumed to be 0.8 of that, and 0.6 with 64 columns, where the operands take all of
+// shared memory's bandwidth. single is assumed to be 0.7 of the peak with two warpgroups, 0.55 with
+// one, and 0.4 with 64 columns. With 64 chains an H100 reaches 0.67 to 0.69, columns beyond the
+// image included (docs/cuda.md).
 var tilesWGMMA = []wgmmaTile{
 	{16, 2, speed{13, 11}}, {14, 2, speed{13, 11}}, {14, 1, speed{12.5, 9}}, {8, 2, speed{9.6, 8}}, {8, 1, speed{9.6, 6.4}},
 }
 
-// Of the kernels' shared memory.
+// Sizes in the kernels.
 const (
 	wgmmaRows   = 64
 	wgmmaStages = 6
-	// wgmmaBarrierBytes are the bytes of the barriers: two for each stage, four that the pixels
-	// have come, one that their memory is free.
+	// wgmmaBarrierBytes is the size of the mbarriers: two for each stage (it is full, it is empty),
+	// four for the arrival of the pixels, and one for their memory being free again.
 	wgmmaBarrierBytes = 8 * (2*wgmmaStages + 4 + 1)
 	stripWidth        = 8
 )
 
-// manyChains are as many as fill a GPU. Which kernel computes a convolution may not depend on the
-// number of chains, as NVIDIA does not say in which order their sums are added up; so it is the
-// one that is better for one and for many, by the product of the costs.
+// manyChains is a number of chains that fills a GPU. NVIDIA does not document in which order wgmma
+// adds its products, so which kernel computes a convolution may not depend on the number of chains.
+// It is the one with the lower product of the costs for one chain and for manyChains.
 const manyChains = 64
 
 // wgmmaProduct is a convolution by these kernels.
 type wgmmaProduct struct{ packedProduct }
 
-// asWGMMA is nil if there are no kernels for a product.
+// asWGMMA returns the product by wgmma, or nil if there is no kernel for it.
 func (g packedProduct) asWGMMA(p *planner) *wgmmaProduct {
 	if !p.WGMMA || p.Precision != BF16 || g.strideH != 1 || g.strideW != 1 {
 		return nil
@@ -53,21 +56,20 @@ func (g packedProduct) asWGMMA(p *planner) *wgmmaProduct {
 	return &wgmmaProduct{g}
 }
 
-// octets and each are a row's and an image's strips.
 func (g *wgmmaProduct) stripsPerRow() int { return ceilDiv(g.Q, stripWidth) }
 func (g *wgmmaProduct) stripsPerImage(t wgmmaTile) int {
 	return ceilDiv(g.P, t.height) * g.stripsPerRow()
 }
 func (g *wgmmaProduct) strips(t wgmmaTile) int { return g.packSpec.planes * g.stripsPerImage(t) }
 
-// line is where a strip begins.
+// stripStart returns the line at which a strip begins.
 func (g *wgmmaProduct) stripStart(t wgmmaTile, strip int) int {
 	image, rest := strip/g.stripsPerImage(t), strip%g.stripsPerImage(t)
 	return (image*g.packSpec.rows+rest/g.stripsPerRow()*t.height)*g.packSpec.columns + rest%g.stripsPerRow()*stripWidth
 }
 
-// lines are the most, and on average, that a tile needs. After as many images as a tile has strips
-// all is the same again.
+// linesPerTile returns the maximum and the mean number of lines that a tile reads. The pattern
+// repeats after as many images as a tile has strips.
 func (g *wgmmaProduct) linesPerTile(t wgmmaTile) (most int, mean float64) {
 	end := min(g.strips(t), t.strips*g.stripsPerImage(t))
 	for s := 0; s < end; s += t.strips {
@@ -78,10 +80,11 @@ func (g *wgmmaProduct) linesPerTile(t wgmmaTile) (most int, mean float64) {
 	return most, mean / float64(ceilDiv(end, t.strips))
 }
 
-// threads are four warps for each strip, and one that starts the copies.
+// threads is a warpgroup for each strip, and a warp that starts the bulk copies (the producer).
 func (t wgmmaTile) threads() int { return t.strips*4*warp + warp }
 
-// maxResident are the blocks that share a multiprocessor's registers, as the kernels are bounded.
+// maxResident is how many blocks fit into a multiprocessor's registers, by the kernels' launch
+// bounds.
 func (t wgmmaTile) maxResident() int {
 	if t.strips == 1 {
 		return 3
@@ -95,14 +98,14 @@ func (t wgmmaTile) blocks(g *wgmmaProduct) int {
 	return ceilDiv(g.product.rows, wgmmaRows) * ceilDiv(g.strips(t), t.strips)
 }
 
-// shared is a block's bytes: the filters' stages and the pixels' lines, or the sums that replace
-// these, and the barriers.
+// shared is a block's shared memory: the stages of filters and the lines of its pixels, or the sums
+// that replace them at the end, and the mbarriers.
 func (t wgmmaTile) shared(g *wgmmaProduct) int {
 	most, _ := g.linesPerTile(t)
 	return max(lineBytes*(wgmmaStages*wgmmaRows+most), 4*wgmmaRows*ceilDiv(t.columns(), warp)*warp) + wgmmaBarrierBytes
 }
 
-// cost estimates the cycles, as packedTile.cost does.
+// cost estimates the cycles, like packedTile.cost.
 func (t wgmmaTile) cost(p *planner, g *wgmmaProduct, chains int) float64 {
 	shared := t.shared(g)
 	if shared > p.Shared {
@@ -116,7 +119,7 @@ func (t wgmmaTile) cost(p *planner, g *wgmmaProduct, chains int) float64 {
 	return t.speed.limitedTo(resident).cycles(p, t.blocks(g)*chains, resident, work, bytes)
 }
 
-// cheapest is the cheapest tile, and its cycles.
+// cheapest returns the cheapest tile, and its cycles.
 func (g *wgmmaProduct) cheapest(p *planner, chains int) (best wgmmaTile, least float64) {
 	least = math.Inf(1)
 	for _, t := range tilesWGMMA {
@@ -127,7 +130,8 @@ func (g *wgmmaProduct) cheapest(p *planner, chains int) (best wgmmaTile, least f
 	return best, least
 }
 
-// beats says whether these kernels are better than those of packedTile.
+// beats reports whether these kernels are better than those of packedTile, for one chain and
+// manyChains.
 func (g *wgmmaProduct) beats(p *planner) bool {
 	ours, others := 1.0, 1.0
 	for _, chains := range []int{1, manyChains} {

@@ -6,44 +6,45 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The gradient of a convolution's filter may go by wgmma, too (kernels/nhwcgroupfilter.cuh): its
-// depth are sixteen lines of the gradient's copy at a time, whose border makes them zeros behind a
-// row's pixels.
+// The gradient of a convolution's filter may use wgmma, too (kernels/nhwcgroupfilter.cuh). Its
+// depth is pixels: sixteen lines at a time, the K of one wgmma. Where a row of pixels is no
+// multiple of sixteen, the lines behind it are the zeros of the copy's border, and add nothing.
 
-// wgmmaFilterGrad is such a gradient: a block for each wgmmaRows filters, block of channels and few
-// taps, of each slice of the images' rows.
+// wgmmaFilterGrad is such a gradient. A block computes wgmmaRows filters x one block of channels x
+// a few taps, for one slice of the images' rows.
 type wgmmaFilterGrad struct {
 	*packedFilterGrad
-	stepsPerRow               int // of linesPerStep lines, of a row
-	stageRows                 int // of a stage
-	stages                    int // of all images
-	tapBlocks                 int // blocks that have the taps together
-	imageLines, gradientLines int // lines of a stage, at most
-	sliceStages               int // stages of a slice
-	slices                    int // the slices
+	stepsPerRow   int // wgmma steps of linesPerStep lines
+	stageRows     int // rows of pixels in a stage
+	stages        int // of all images
+	tapBlocks     int // blocks that share the taps
+	imageLines    int // the most lines of the image in a stage
+	gradientLines int // the most lines of the gradient in a stage
+	sliceStages   int // stages of a slice
+	slices        int
 }
 
-// Of the kernel.
+// Sizes in the kernel.
 const (
 	linesPerStep       = 16
-	maxFilterTaps      = 9 // of a block, at most
+	maxFilterTaps      = 9 // of a block
 	wgmmaFilterThreads = 3*128 + 128
-	// tapSumBytes are the bytes of a tap's sums of earlier slices, in shared memory.
+	// tapSumBytes is the size of one tap's sums of earlier slices, in shared memory.
 	tapSumBytes = 4 * wgmmaRows * wgmmaRows
-	// stageBarrierBytes are the bytes of a stage's two barriers.
+	// stageBarrierBytes is the size of a stage's two mbarriers.
 	stageBarrierBytes = 8 * 2
-	// A block has as many stages as shared memory has room for, up to maxStages. Stages are cut
-	// small enough for minStages of them to fit next to the sums of usualTaps taps.
+	// A block has as many stages as fit into shared memory, up to maxStages. Stages are made so
+	// small that minStages of them fit next to the sums of usualTaps taps.
 	minStages, maxStages = 3, 8
 	usualTaps            = 7
 )
 
-// speedWGMMAFilter is taken for that of products of 112 columns and more: a product's left operand
-// is in registers, for a few taps, so that shared memory has the other one to give. A
-// multiprocessor holds one block, whose warps never wait for all others.
+// speedWGMMAFilter is taken to be that of products with 112 columns and more. The left operand is
+// in registers, where several taps use it, so that shared memory only has to deliver the right one.
+// A multiprocessor holds one block.
 var speedWGMMAFilter = speed{12, 10}
 
-// asWGMMA is nil if there is no kernel for a gradient.
+// asWGMMA returns the gradient by wgmma, or nil if there is no kernel for it.
 func (f *packedFilterGrad) asWGMMA(p *planner) *wgmmaFilterGrad {
 	s, k := f.shape, f.shape.packGradient()
 	g := wgmmaFilterGrad{packedFilterGrad: f, stepsPerRow: ceilDiv(s.Q, linesPerStep)}
@@ -51,7 +52,7 @@ func (f *packedFilterGrad) asWGMMA(p *planner) *wgmmaFilterGrad {
 	if !p.WGMMA || p.Precision != BF16 || s.strideH != 1 || s.strideW != 1 || min(k.top, k.left) < 0 || !behind || speedWGMMAFilter.full == 0 {
 		return nil
 	}
-	// Equal parts of an image, not too large for some stages and sums.
+	// Divide images into equal parts, the largest of which minStages fit, next to the sums.
 	for parts := 1; parts <= s.P; parts++ {
 		g.stageRows = ceilDiv(s.P, parts)
 		g.stages = s.B * ceilDiv(s.P, g.stageRows)
@@ -62,7 +63,7 @@ func (f *packedFilterGrad) asWGMMA(p *planner) *wgmmaFilterGrad {
 	return nil
 }
 
-// shared returns g with its taps divided among shares blocks, whose numbers of taps differ by at
+// splitTaps returns g with its taps divided among shares blocks, whose numbers of taps differ by at
 // most one.
 func (g wgmmaFilterGrad) splitTaps(shares int) wgmmaFilterGrad {
 	f, reach := g.packedFilterGrad, 0
@@ -80,7 +81,8 @@ func (g wgmmaFilterGrad) splitTaps(shares int) wgmmaFilterGrad {
 	return g
 }
 
-// bytes are a block's of shared memory, with stages and perhaps the sums of earlier slices.
+// sharedBytes is a block's shared memory with a number of stages, and with the sums of earlier
+// slices if it has them.
 func (g wgmmaFilterGrad) sharedBytes(stages int, sums bool) int {
 	bytes := stages * (lineBytes*(g.imageLines+g.gradientLines) + stageBarrierBytes)
 	if sums {
@@ -89,10 +91,10 @@ func (g wgmmaFilterGrad) sharedBytes(stages int, sums bool) int {
 	return bytes
 }
 
-// depth is the stages in shared memory.
-func (g wgmmaFilterGrad) stagesInShared(p *planner, apart bool) int {
+// stagesInShared returns how many stages fit into shared memory.
+func (g wgmmaFilterGrad) stagesInShared(p *planner, parallel bool) int {
 	depth := maxStages
-	for depth > 0 && g.sharedBytes(depth, !apart) > p.Shared {
+	for depth > 0 && g.sharedBytes(depth, !parallel) > p.Shared {
 		depth--
 	}
 	return depth
@@ -102,26 +104,26 @@ func (g wgmmaFilterGrad) blocks() int {
 	return g.tapBlocks * ceilDiv(g.shape.C, wgmmaRows) * ceilDiv(g.shape.K, wgmmaRows)
 }
 
-// cheapest shares the taps as is best, which makes no difference to the sums. It estimates the
-// cycles, the sum of the slices included, as packedFilterGrad.cost does.
-func (g wgmmaFilterGrad) cheapest(p *planner, chains int, apart bool) (best wgmmaFilterGrad, least float64) {
+// cheapest divides the taps among the best number of blocks, which does not change any sum. It
+// returns the cycles, the sum of the slices included.
+func (g wgmmaFilterGrad) cheapest(p *planner, chains int, parallel bool) (best wgmmaFilterGrad, least float64) {
 	taps := g.pixels.taps
 	best, least = g, math.Inf(1)
 	for shares := ceilDiv(taps, maxFilterTaps); shares <= min(taps, ceilDiv(taps, usualTaps)+1); shares++ {
 		try := g.splitTaps(shares)
-		if try.stagesInShared(p, apart) < minStages {
+		if try.stagesInShared(p, parallel) < minStages {
 			continue
 		}
-		if cost := try.cost(p, chains, apart); cost < least {
+		if cost := try.cost(p, chains, parallel); cost < least {
 			best, least = try, cost
 		}
 	}
 	return best, least
 }
 
-func (g wgmmaFilterGrad) cost(p *planner, chains int, apart bool) float64 {
+func (g wgmmaFilterGrad) cost(p *planner, chains int, parallel bool) float64 {
 	blocks, stages := g.blocks()*chains, g.stages
-	if apart {
+	if parallel {
 		blocks, stages = blocks*g.slices, g.sliceStages
 	}
 	taps := float64(g.pixels.taps) / float64(g.tapBlocks)
@@ -129,10 +131,10 @@ func (g wgmmaFilterGrad) cost(p *planner, chains int, apart bool) float64 {
 	bytes := float64(lineBytes * stages * (g.imageLines + g.gradientLines))
 	sliced := *g.packedFilterGrad
 	sliced.slices = g.slices
-	return speedWGMMAFilter.cycles(p, blocks, 1, work, bytes) + sliced.sumCost(p, chains, apart)
+	return speedWGMMAFilter.cycles(p, blocks, 1, work, bytes) + sliced.sumCost(p, chains, parallel)
 }
 
-// cut finds the slices as for one chain.
+// split sets the number of slices, as for one chain.
 func (g *wgmmaFilterGrad) split(p *planner) {
 	least := math.Inf(1)
 	for _, count := range g.sliceCounts() {
@@ -148,9 +150,9 @@ func (g *wgmmaFilterGrad) split(p *planner) {
 	}
 }
 
-// planned is how some chains' gradients are computed: whether each slice has blocks of its own, and
-// the cost.
-func (g wgmmaFilterGrad) choose(p *planner, chains int) (best wgmmaFilterGrad, apart bool, cycles float64) {
+// choose returns how the gradients of a number of chains are computed, whether each slice has
+// blocks of its own, and the cycles.
+func (g wgmmaFilterGrad) choose(p *planner, chains int) (best wgmmaFilterGrad, parallel bool, cycles float64) {
 	turns, cycles := g.cheapest(p, chains, false)
 	together, other := g.cheapest(p, chains, true)
 	if g.slices > 1 && other <= cycles {
@@ -159,7 +161,8 @@ func (g wgmmaFilterGrad) choose(p *planner, chains int) (best wgmmaFilterGrad, a
 	return turns, false, cycles
 }
 
-// beats says whether this kernel is better than packedFilterGrad's, for one chain and for many.
+// beats reports whether this kernel is better than that of packedFilterGrad, for one chain and
+// manyChains.
 func (g *wgmmaFilterGrad) beats(p *planner) bool {
 	f := *g.packedFilterGrad
 	if _, _, fits := f.split(p); !fits {
@@ -173,20 +176,20 @@ func (g *wgmmaFilterGrad) beats(p *planner) bool {
 	return ours < others
 }
 
-// costWithPacking is the cost of one chain, its copies included.
+// costWithPacking estimates the cycles for one chain, packing included.
 func (g *wgmmaFilterGrad) costWithPacking(p *planner) float64 {
 	_, cost := g.cheapest(p, 1, true)
 	return cost + g.image.cost(p, 1) + g.shape.packGradient().cost(p, 1)
 }
 
 func (f *wgmmaFilterGrad) lower(p *planner) []Call {
-	g, apart, cycles := f.choose(p, p.Chains)
+	g, parallel, cycles := f.choose(p, p.Chains)
 	image, gradient := g.image, g.shape.packGradient()
 	image.chunks, gradient.chunks = imageChunks, imageChunks
 	dout, calls := p.pack(g.operands[0], gradient)
 	x, more := p.pack(g.operands[1], image)
-	slices, depth := 1, g.stagesInShared(p, apart)
-	if apart {
+	slices, depth := 1, g.stagesInShared(p, parallel)
+	if parallel {
 		slices, depth = g.slices, min(depth, max(g.sliceStages, 2))
 	}
 	partial := p.workBuffer(tensor.Float32, slices*g.shape.K*g.pixels.taps*g.paddedChannels(p))
@@ -202,7 +205,7 @@ func (f *wgmmaFilterGrad) lower(p *planner) []Call {
 	sliced.slices = g.slices
 	return append(append(calls, more...), Call{
 		Symbol: "conv2d_nhwc_group_filter_bf16", Blocks: [2]int{g.blocks(), slices}, Threads: wgmmaFilterThreads,
-		Shared: g.sharedBytes(depth, !apart), Arguments: arguments,
-		Cycles: cycles - sliced.sumCost(p, p.Chains, apart),
+		Shared: g.sharedBytes(depth, !parallel), Arguments: arguments,
+		Cycles: cycles - sliced.sumCost(p, p.Chains, parallel),
 	}, g.sumSlices(p, partial, slices))
 }

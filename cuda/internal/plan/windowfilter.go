@@ -9,49 +9,53 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// windowFilterGrad is a filter's gradient from windows' gradients: a block for 32 filters and some
-// taps, of each slice of the images. The ordinary cores have kernels/windows.cu, the tensor cores
-// kernels/windowproduct.cuh.
+// windowFilterGrad is the gradient of a pooled convolution's filter, computed from the windows: the
+// gradient of the convolution's output is not zero at one pixel of each window, so a quarter of the
+// multiplications is enough. It pays for first layers, with few channels and taps. A block computes
+// 32 filters x some taps, for one slice of the images. The ordinary cores have kernels/windows.cu,
+// the tensor cores kernels/windowproduct.cuh.
 type windowFilterGrad struct {
 	*product
-	shape               convShape
-	mma                 Precision // of the tensor cores, or none
-	taps                int       // of a block
-	slices, sliceImages int       // images of a slice
+	shape       convShape
+	mma         Precision // of the tensor cores, or "" for the ordinary cores
+	taps        int       // of a block
+	slices      int
+	sliceImages int
 }
 
-// Of the kernels' blocks.
+// Sizes in the kernels.
 const (
 	windowFilters  = 32
 	windowWarps    = 4
 	windowsPerTile = 32
 	mmaTaps        = 32
 	mmaWarps       = 8
-	mmaWindows     = 16       // windows
-	mmaImageBytes  = 24 << 10 // bytes of images in shared memory, if there are several
+	mmaWindows     = 16       // windows that a warp multiplies at once
+	mmaImageBytes  = 24 << 10 // bytes of images in shared memory, unless a single one is larger
 )
 
-// windowTaps are the taps of a block for which the ordinary cores have kernels.
+// windowTaps are the numbers of taps of a block for which the ordinary cores have kernels.
 var windowTaps = []int{9, 27}
 
-// The cycles in which a multiprocessor, which reads 32 words of shared memory in each, brings a
-// window of 32 filters, by estimate, and reads what a tap meets.
+// Estimates for the ordinary cores, which read 32 words of shared memory per cycle: the cycles to
+// load a window of 32 filters, and those to read what one tap multiplies.
 var (
 	cyclesPerWindow = 8.0
 	cyclesPerTap    = 1.0
 )
 
-// speedWindowMMA is that of the tensor cores' loop, of which a multiprocessor's eight warps issue
-// an instruction each in two cycles: 0.85 of that with two blocks, alone as other blocks of eight
-// warps (tilesFP32), by estimate.
+// speedWindowMMA is an estimate for the tensor cores' loop, relative to eight warps that issue an
+// instruction each in two cycles: 0.85 of that with two blocks; single is that of other blocks of
+// eight warps (tilesFP32).
 var speedWindowMMA = speed{full: 0.85, single: 0.65}
 
-// windows are those of an image's plane.
+// windows is the number of pooling windows of an image.
 func (s convShape) windows() int { return s.P / 2 * (s.Q / 2) }
 
-// apart are the words between the rows and between the channels of an image in shared memory, if a
-// line of the filter has so many: eight neighbouring ones are in different banks, and so are
-// windows two apart, then.
+// sharedStrides returns the strides, in words of shared memory, between the rows and between the
+// channels of an image, for filter rows of a number of words. They are congruent to that number,
+// and to R times it, modulo 8 banks, so that eight neighbouring taps are in different banks, and so
+// are windows two apart.
 func (s convShape) sharedStrides(words int) (row, channel int) {
 	const banks = 8
 	upTo := func(n, remainder int) int { return n + ((remainder-n)%banks+banks)%banks }
@@ -59,7 +63,7 @@ func (s convShape) sharedStrides(words int) (row, channel int) {
 	return row, upTo(s.packImage().rows*row, s.R*words)
 }
 
-// canUseWindowMMA says whether there are kernels for windows on the tensor cores.
+// canUseWindowMMA reports whether the tensor cores have kernels on windows for the product.
 func (g *product) canUseWindowMMA(p *planner) bool {
 	precise := p.Precision == TF32 || p.Precision == BF16
 	if !g.conv || g.out.Buffer.DType != tensor.Float32 || p.Capability < SM80 || !precise {
@@ -69,8 +73,8 @@ func (g *product) canUseWindowMMA(p *planner) bool {
 	return s.P%2+s.Q%2 == 0 && s.windows()%4 == 0
 }
 
-// together are how many of each images a block of the tensor cores has in shared memory, with their
-// channels so many words apart.
+// imagesPerBlock returns how many of its images a block has in shared memory at once, with channels
+// channel words apart.
 func (s convShape) imagesPerBlock(each, channel int) int {
 	return max(1, min(each, mmaImageBytes/(4*s.C*channel)))
 }
@@ -80,8 +84,8 @@ func (f *windowFilterGrad) imagesPerRound() int {
 	return f.shape.imagesPerBlock(f.sliceImages, channel)
 }
 
-// shared is a block's bytes: an image, and each warp's windows with their places; for the tensor
-// cores images and places, or afterwards each warp's sums.
+// shared is a block's shared memory: an image, and each warp's windows with their positions. For
+// the tensor cores it is images and positions, or each warp's sums at the end.
 func (f *windowFilterGrad) shared() int {
 	if f.mma != "" {
 		_, channel := f.shape.sharedStrides(f.shape.S)
@@ -91,12 +95,12 @@ func (f *windowFilterGrad) shared() int {
 	return size*f.shape.C*f.shape.packImage().rows*f.shape.packImage().columns + (size+tensor.Int32.Size())*windowWarps*windowFilters*(windowsPerTile+1)
 }
 
-// blocks are those of a slice.
+// blocks is the number of blocks of a slice.
 func (f *windowFilterGrad) blocks() int {
 	return ceilDiv(f.shape.K, windowFilters) * ceilDiv(f.shape.C*f.shape.taps(), f.taps)
 }
 
-// cut finds the taps and slices that are best for one chain, and their cycles.
+// split sets the taps and slices that are best for one chain, and returns their cycles.
 func (f *windowFilterGrad) split(p *planner) (least float64) {
 	best := *f
 	least = math.Inf(1)
@@ -121,7 +125,7 @@ func (f *windowFilterGrad) sumCost(chains int) float64 {
 	return split{slices: f.slices, parallel: f.slices > 1}.sumCost(f.product, chains)
 }
 
-// cost estimates the cycles of the kernel.
+// cost estimates the cycles of the kernel, without the sum of the slices.
 func (f *windowFilterGrad) cost(p *planner, chains int) float64 {
 	blocks := f.blocks() * f.slices * chains
 	if f.mma == "" {
@@ -134,8 +138,8 @@ func (f *windowFilterGrad) cost(p *planner, chains int) float64 {
 	return speedWindowMMA.cycles(p, blocks, resident, f.shape.mmaCycles(f.symbol(), f.sliceImages, f.imagesPerRound()), bytes)
 }
 
-// mmaCycles are the cycles in which a multiprocessor issues the loop of a kernel on the tensor
-// cores for each images, so many together.
+// mmaCycles returns the cycles in which a multiprocessor issues the loop of a tensor core kernel
+// for each images, together of them at a time.
 func (s convShape) mmaCycles(symbol string, each, together int) float64 {
 	rounds := 0
 	for left := each; left > 0; left -= together {
@@ -144,7 +148,7 @@ func (s convShape) mmaCycles(symbol string, each, together int) float64 {
 	return float64(rounds*mmaWarps*kernels.Loops[symbol].Slots) / 4
 }
 
-// symbol is the kernel.
+// symbol is the kernel's name.
 func (f *windowFilterGrad) symbol() string {
 	if f.mma != "" {
 		return "conv2d_windows_filter_" + string(f.mma)
@@ -152,7 +156,8 @@ func (f *windowFilterGrad) symbol() string {
 	return fmt.Sprintf("conv2d_windows_filter_%d_%s", f.taps, f.out.Buffer.DType.Suffix())
 }
 
-// otherwise is the least that a filter's gradient costs one chain without windows.
+// filterGradCostWithoutWindows estimates the lowest cost of a filter's gradient for one chain
+// without these kernels.
 func (g *product) filterGradCostWithoutWindows(p *planner) float64 {
 	cost := g.costUnpacked(p)
 	if on := newPackedFilterGrad(p, g); g.canPack(p) {
@@ -163,8 +168,8 @@ func (g *product) filterGradCostWithoutWindows(p *planner) float64 {
 	return cost
 }
 
-// asWindowFilterGrad is the filter's gradient from windows by the better kind of cores, cut, and
-// its cycles.
+// asWindowFilterGrad returns the filter's gradient by the better kind of cores, split, and its
+// cycles.
 func (g *product) asWindowFilterGrad(p *planner) (f *windowFilterGrad, least float64) {
 	f = &windowFilterGrad{product: g, shape: convShapeOf(g)}
 	least = f.split(p)
@@ -177,8 +182,8 @@ func (g *product) asWindowFilterGrad(p *planner) (f *windowFilterGrad, least flo
 	return f, least
 }
 
-// lowerWindowFilterGrad are the calls of a filter's gradient whose operand windows spread out, or
-// nil if it is better without. That is decided as for one chain: the order of sums is another one.
+// lowerWindowFilterGrad returns the calls of a filter's gradient by windows, or nil if it is better
+// without. The choice changes the order of sums, so it is made as for one chain.
 func (g *product) lowerWindowFilterGrad(p *planner) []Call {
 	if !g.conv || !g.filterGrad {
 		return nil
@@ -208,13 +213,14 @@ func (g *product) lowerWindowFilterGrad(p *planner) []Call {
 	return calls
 }
 
-// target is where the slices' sums go.
+// target returns workspace for the slices' sums.
 func (f *windowFilterGrad) target(p *planner) tensor.Argument {
 	return tensor.Out(p.workBuffer(f.out.Buffer.DType, f.slices*f.rows*f.columns))
 }
 
-// total is the geometry of a total's launch by itself whose sums these calls leave in a step: the
-// same product, of whatever images.
+// sumAlone lowers, on its own, the launch of a bias gradient whose sums these calls make in a step.
+// It computes the same product, of any images, so that the sums have the same order, and ignores
+// it.
 func (f *windowFilterGrad) sumAlone(t *biasGradSum, s *unpoolGrad) lowering {
 	return func(p *planner, l *tensor.Launch) []Call {
 		return s.alone(p, l, func(p *planner, l *tensor.Launch) []Call {
@@ -224,8 +230,8 @@ func (f *windowFilterGrad) sumAlone(t *biasGradSum, s *unpoolGrad) lowering {
 	}
 }
 
-// calls multiply images x by windows' gradients, slice by slice, and leave the total if there is
-// one.
+// lower returns the calls that multiply images x by the windows' gradients, slice by slice, and
+// that make the sums t if it is not nil.
 func (f *windowFilterGrad) lower(p *planner, s *unpoolGrad, target, x tensor.Argument, t *biasGradSum) []Call {
 	sums, summed, sum := x, 0, []Call(nil)
 	if t != nil {

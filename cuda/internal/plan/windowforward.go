@@ -7,17 +7,21 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// windowForward is a convolution of images of few channels on the tensor cores
-// (kernels/windowforward.cuh): a block for 32 filters of each images.
+// windowForward is a convolution of images with few channels on the tensor cores
+// (kernels/windowforward.cuh). A block computes 32 filters of blockImages images. A thread has
+// whole pooling windows, which it pools in registers.
 type windowForward struct {
 	*product
-	shape                       convShape
-	symbol                      string
-	rowStride, channelStride    int // words apart in shared memory
-	blockImages, imagesPerRound int
+	shape          convShape
+	symbol         string
+	rowStride      int // of an image in shared memory, in words
+	channelStride  int // in words
+	blockImages    int
+	imagesPerRound int // that are in shared memory at once
 }
 
-// tapWords are the words of a filter's line and channel, and how many a kernel has at most.
+// tapWords returns the words of a filter's row in one channel, and the most words of a filter that
+// a kernel takes. In bf16 a word has two taps.
 func (s convShape) tapWords(p Precision) (line, most int) {
 	if p == BF16 {
 		return ceilDiv(s.S, 2), 16
@@ -25,8 +29,8 @@ func (s convShape) tapWords(p Precision) (line, most int) {
 	return s.S, 32
 }
 
-// asWindowForward is the convolution, cut for so many chains, and its cycles; nil if there is no
-// kernel.
+// asWindowForward returns the convolution by these kernels, divided for a number of chains, and its
+// cycles; nil if there is no kernel.
 func (g *product) asWindowForward(p *planner, chains int) (f *windowForward, least float64) {
 	if p.NoWindows || !g.forward || !g.canUseWindowMMA(p) {
 		return nil, math.Inf(1)
@@ -53,8 +57,8 @@ func (g *product) asWindowForward(p *planner, chains int) (f *windowForward, lea
 	return &best, least
 }
 
-// shared is a block's bytes: each window's place in an image and in a packed copy, the filters, and
-// of the images that are there together the notes, a byte for each window, and the words.
+// shared is a block's shared memory: the position of each window in an image and in a packed copy,
+// the filters, and for each image that is there at once the argmax bytes and the pixels.
 func (f *windowForward) shared() int {
 	s := f.shape
 	places, filters := 2*ceilDiv(s.windows(), mmaWindows)*mmaWindows, windowFilters*s.C*s.taps()
@@ -73,9 +77,9 @@ func (f *windowForward) cost(p *planner, chains int) float64 {
 	return speedWindowMMA.limitedTo(resident).cycles(p, blocks, resident, work, float64(bytes))
 }
 
-// lowerWindowForward are the calls of a convolution of few channels, or nil if it is better
-// otherwise. That is decided as for one chain, and with the kernel that pools, whatever is wanted:
-// the order of sums is another one.
+// lowerWindowForward returns the calls of a convolution of few channels, or nil if it is better
+// otherwise. The choice changes the order of sums, so it is made as for one chain, and by the cost
+// of the kernel that pools, even if another one is needed.
 func (g *product) lowerWindowForward(p *planner) []Call {
 	if _, least := g.asWindowForward(p, 1); math.IsInf(least, 1) || least >= g.forwardCostWithoutWindows(p) {
 		return nil
@@ -106,7 +110,8 @@ func (g *product) lowerWindowForward(p *planner) []Call {
 	return []Call{c}
 }
 
-// forwardCostWithoutWindows is the least that a forward convolution costs one chain otherwise.
+// forwardCostWithoutWindows estimates the lowest cost of a forward convolution for one chain
+// without these kernels.
 func (g *product) forwardCostWithoutWindows(p *planner) float64 {
 	cost := g.costUnpacked(p)
 	if on, is := g.asPacked(); is && g.canPack(p) {
@@ -116,8 +121,8 @@ func (g *product) forwardCostWithoutWindows(p *planner) float64 {
 	return cost
 }
 
-// copy is a packed copy of the maxima that a later launch of the step will read, if the kernel can
-// make it.
+// packedOutput returns a packed copy of the maxima for a later launch of the step that requests
+// one, and sets k to its layout. It returns nil if there is none that the kernel can write.
 func (f *windowForward) packedOutput(p *planner, k *packSpec) *tensor.Buffer {
 	s := f.shape
 	for _, *k = range p.requested[f.pool.pooled] {
