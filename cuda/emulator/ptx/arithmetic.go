@@ -6,16 +6,15 @@ import (
 	"github.com/pkg/errors"
 )
 
-// rule is an opcode's meaning, for some types. Reads are the operands' types and gives the
-// result's: t is the instruction's type, u the unsigned integer of that size. In code, $1 is the
-// first operand.
+// rule is an opcode's meaning for some types. reads has the operands' types, gives the result's: t
+// is the instruction's type, u the unsigned integer of that size. In code, $1 is the first operand.
 type rule struct{ opcode, types, reads, gives, code string }
 
 var rules = []rule{
 	{"mov", "b16 b32 b64 u16 u32 u64 f32 f64 pred", "t", "t", "$1"},
 	{"selp", "b16 b32 b64 u16 u32 u64 s32 s64 f32 f64", "t t pred", "t", "$3 ? $1 : $2"},
 
-	// Integers: what does not fit is cut off.
+	// Integers wrap around.
 	{"add", "s16 s32 s64 u64", "u u", "u", "$1 + $2"},
 	{"sub", "s16 s32 s64", "u u", "u", "$1 - $2"},
 	{"neg", "s16 s32", "u", "u", "0 - $1"},
@@ -39,7 +38,7 @@ var rules = []rule{
 	{"bfe", "s32 u32 u64", "t u32 u32", "t", "bitField($1, $2, $3)"},
 	{"clz", "b64", "t", "u32", "leadingZeros($1)"},
 
-	// Numbers: one rounding, to the nearest one; of two, to the even one. Subnormal ones are kept.
+	// Floating-point numbers: one rounding, to nearest, ties to even. Subnormal numbers are kept.
 	{"add.rn", "f32 f64", "t t", "t", "canonical($1 + $2)"},
 	{"sub.rn", "f32 f64", "t t", "t", "canonical($1 - $2)"},
 	{"mul.rn", "f32 f64", "t t", "t", "canonical($1 * $2)"},
@@ -47,7 +46,7 @@ var rules = []rule{
 	{"div.rn", "f32 f64", "t t", "t", "canonical($1 / $2)"},
 	{"rcp.rn", "f32 f64", "t", "t", "canonical(1 / $1)"},
 	{"sqrt.rn", "f32 f64", "t", "t", "canonical(squareRoot($1))"},
-	// Approximations: the nearest number, which the hardware's may miss by a little.
+	// Approximations: the nearest number, from which the hardware's result may differ slightly.
 	{"rcp.approx.ftz", "f32", "t", "t", "canonical(flushed(1 / (F64)flushed($1)))"},
 	{"rsqrt.approx.ftz", "f32", "t", "t", "canonical(flushed(1 / squareRoot((F64)flushed($1))))"},
 	{"min", "f32 f64", "t t", "t", "canonical(smaller($1, $2))"},
@@ -57,16 +56,15 @@ var rules = []rule{
 	{"abs", "f32 f64", "t", "t", "magnitude($1)"},
 }
 
-// comparisons are those of integers and of numbers, of which none is a NaN; with NaNs numbers have
-// more.
+// comparisons of integers, and of floating-point numbers of which none is NaN.
 var comparisons = map[string]string{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
-// opposites are the comparisons that are true just where these are not, among them where a number
-// is a NaN.
+// opposites are the comparisons that are true exactly where these are not, and therefore also if a
+// number is NaN.
 var opposites = map[string]string{"equ": "lt gt", "neu": "eq", "ltu": "ge", "leu": "gt", "gtu": "le", "geu": "lt"}
 
-// conversions by their whole opcode: what they read and give. The first one's upper half comes of
-// the first operand.
+// conversions by their full opcode, with the types that they read and give. The upper half of the
+// first one's result comes from the first operand.
 var conversions = []struct{ opcode, reads, gives, code string }{
 	{"cvt.rn.bf16x2.f32", "f32 f32", "b32", "(U32)bf16($1) << 16 | bf16($2)"},
 	{"cvt.rz.bf16x2.f32", "f32 f32", "b32", "(U32)bf16Down($1) << 16 | bf16Down($2)"},
@@ -99,7 +97,7 @@ type operation struct {
 	code  string
 }
 
-// operations are all that compute one register of others.
+// operations has all instructions that compute one register from others.
 var operations = func() map[string]operation {
 	all := map[string]operation{}
 	for _, r := range rules {
@@ -128,7 +126,7 @@ var operations = func() map[string]operation {
 	for name, sign := range comparisons {
 		compare(name, "s16 s32 s64 u16 u32 u64 b32 b64 f32 f64", "$1 "+sign+" $2")
 	}
-	// For C++ a NaN is unequal to all.
+	// In C++, NaN is unequal to everything.
 	compare("ne", "f32 f64", "$1 < $2 || $1 > $2")
 	for name, others := range opposites {
 		var either []string
@@ -148,7 +146,7 @@ var operations = func() map[string]operation {
 // compute translates one of the operations.
 func (e *entry) compute(opcode string, o operation, operands []string) (string, error) {
 	if len(operands) != len(o.reads)+1 {
-		return "", errors.Errorf("%d operands, wants %d", len(operands), len(o.reads)+1)
+		return "", errors.Errorf("%d operands, must be %d", len(operands), len(o.reads)+1)
 	}
 	conversion := strings.HasPrefix(opcode, "cvt.")
 	code := o.code

@@ -11,14 +11,14 @@ import (
 // entry is a kernel that is being translated.
 type entry struct {
 	name       string
-	threads    int // at most, of a block
+	threads    int // maximum number of threads of a block
 	parameters []parameter
-	registers  map[string]registers // by the name that their numbers follow
-	symbols    map[string]symbol    // of parameters and arrays
-	local      int                  // bytes of the thread's own memory
-	inner      map[string]string    // types of the registers of the block that is being read, by name
-	declared   map[string]bool      // the variables
-	order      []string             // and their declarations
+	registers  map[string]registers // by the prefix of their names, before the number
+	symbols    map[string]symbol    // parameters and arrays
+	local      int                  // bytes of local memory
+	inner      map[string]string    // types of the registers declared in the { } block that is being read, by name
+	declared   map[string]bool      // variables that are declared
+	order      []string             // their declarations
 	code       strings.Builder
 	line       int
 }
@@ -34,14 +34,15 @@ type registers struct {
 	count int
 }
 
-// symbol is an address with a name: its space, and the C++ that gives it.
+// symbol is a named address: its space, and the C++ expression for it.
 type symbol struct{ space, code string }
 
-// sharedBegin is the first address of shared memory: below it lies what the system takes on newer
-// GPUs. localBegin is that of a thread's own memory.
+// sharedBegin is the first address of shared memory; on newer GPUs the system reserves what lies
+// below. localBegin is the first address of local memory.
 const sharedBegin, localBegin = 1 << 10, 1 << 28
 
-// sharedGap is between two arrays of shared memory, so that an access beside one is in none.
+// sharedGap separates arrays of shared memory, so that an access beyond the end of one is not
+// inside another.
 const sharedGap = 64
 
 // translate reads the body and writes a function and its registration.
@@ -50,7 +51,7 @@ func (e *entry) translate(into *strings.Builder, m *module) error {
 	for {
 		line, more := m.read()
 		if !more {
-			return errors.New("its body does not end")
+			return errors.New("the body must end with }")
 		}
 		if line == "}" {
 			break
@@ -77,8 +78,8 @@ func (e *entry) translate(into *strings.Builder, m *module) error {
 	return nil
 }
 
-// placeArrays gives the file's arrays that the body names their addresses, the one whose size the
-// launch says being the last, and returns the declaration of shared memory.
+// placeArrays assigns addresses to the file's arrays that the body names, the dynamic one last, and
+// returns the declaration of shared memory.
 func (e *entry) placeArrays(m *module) string {
 	names := map[string]bool{}
 	for _, line := range m.lines[m.line:] {
@@ -141,14 +142,14 @@ func (e *entry) statement(line string) error {
 	}
 	text, ended := strings.CutSuffix(line, ";")
 	if !ended {
-		return errors.Errorf("%q does not end", line)
+		return errors.Errorf("%q must end with a semicolon", line)
 	}
 	return e.instruction(text)
 }
 
 func label(name string) string { return "at_" + strings.TrimPrefix(name, "$") }
 
-// declaration reads what a line declares: registers, or the thread's own memory.
+// declaration reads a declaration: registers, or local memory.
 func (e *entry) declaration(line string) error {
 	if found := registersLine.FindStringSubmatch(line); found != nil {
 		return e.declare(found[2], found[1], number(found[3]))
@@ -158,25 +159,26 @@ func (e *entry) declaration(line string) error {
 	}
 	if found := localLine.FindStringSubmatch(line); found != nil {
 		if e.local > 0 {
-			return errors.Errorf("%q: a second array of the thread's own", line)
+			return errors.Errorf("%q: a second array in local memory", line)
 		}
 		e.local = number(found[3])
 		e.symbols[found[2]] = symbol{"local", fmt.Sprintf("%dull", localBegin)}
 		return nil
 	}
-	return errors.Errorf("%q is not known", line)
+	return errors.Errorf("%q is not supported", line)
 }
 
-// declare makes registers known: so many whose names end in a number, or one if count is negative.
+// declare declares count registers, whose names end in a number, or a single one if count is
+// negative.
 func (e *entry) declare(name, kind string, count int) error {
 	if initial[kind] == "" {
-		return errors.Errorf("registers of type %s are not known", kind)
+		return errors.Errorf("registers of type %s are not supported", kind)
 	}
 	e.registers[name] = registers{kind, count}
 	return nil
 }
 
-// block translates { statements } on one line, which may have registers of its own.
+// block translates { statements } on one line, which may declare registers.
 func (e *entry) block(line string) error {
 	text, ended := strings.CutSuffix(line, "}")
 	if !ended {
@@ -198,7 +200,7 @@ func (e *entry) block(line string) error {
 		}
 		found := registerLine.FindStringSubmatch(statement + ";")
 		if found == nil || initial[found[1]] == "" {
-			return errors.Errorf("%q is not known", statement)
+			return errors.Errorf("%q is not supported", statement)
 		}
 		e.inner[found[2]] = found[1]
 		fmt.Fprintf(&e.code, "%s %s = %s;\n", cxx[found[1]], variable(found[2]), initial[found[1]])
@@ -238,7 +240,7 @@ func (e *entry) instruction(text string) error {
 	return nil
 }
 
-// split cuts operands at the commas outside of braces and brackets.
+// split splits operands at the commas outside of braces and brackets.
 func split(text string) ([]string, error) {
 	var all []string
 	depth, from := 0, 0

@@ -8,8 +8,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// groupOperation translates the instructions of capability 9.0: barriers for copies, the copies,
-// and products of a warpgroup. It is false for others.
+// groupOperation translates the instructions of compute capability 9.0: mbarriers, bulk copies, and
+// wgmma. It returns false for other instructions.
 func (e *entry) groupOperation(opcode string, operands []string) (code string, is bool, err error) {
 	form, found := groupForms[opcode]
 	if match := asyncProduct.FindStringSubmatch(opcode); match != nil {
@@ -20,7 +20,7 @@ func (e *entry) groupOperation(opcode string, operands []string) (code string, i
 		return "", false, nil
 	}
 	if len(operands) != len(form.operands) {
-		return "", true, errors.Errorf("%d operands, wants %d", len(operands), len(form.operands))
+		return "", true, errors.Errorf("%d operands, must be %d", len(operands), len(form.operands))
 	}
 	var values []any
 	for i, kind := range form.operands {
@@ -28,7 +28,7 @@ func (e *entry) groupOperation(opcode string, operands []string) (code string, i
 		switch kind {
 		case "_":
 			if operands[i] != "_" {
-				return "", true, errors.Errorf("%s is a state, which is not known", operands[i])
+				return "", true, errors.Errorf("the state %s is not supported", operands[i])
 			}
 			continue
 		case "pred": // the result
@@ -53,7 +53,7 @@ func (e *entry) groupOperation(opcode string, operands []string) (code string, i
 	return code + ";", true, nil
 }
 
-// groupForms are the operands of instructions, in their order, and what they call.
+// groupForms has, for each instruction, its operands in order, and the function that it calls.
 var groupForms = map[string]struct {
 	operands []string
 	code     string
@@ -62,7 +62,7 @@ var groupForms = map[string]struct {
 	"mbarrier.arrive.expect_tx.shared::cta.b64": {[]string{"_", "address", "b32"}, "arriveExpecting(shared, %s, %s, LINE)"},
 	"mbarrier.arrive.shared::cta.b64":           {[]string{"_", "address"}, "arriveExpecting(shared, %s, 0, LINE)"},
 	"mbarrier.try_wait.parity.shared::cta.b64":  {[]string{"pred", "address", "b32"}, "tryWait(shared, %s, %s, LINE)"},
-	"fence.proxy.async.shared::cta":             {nil, "pollen::orderPhases()"},
+	"fence.proxy.async.shared::cta":             {nil, "pollen::fencePhases()"},
 	"wgmma.fence.sync.aligned":                  {nil, "pollen::fenceProducts()"},
 	"wgmma.commit_group.sync.aligned":           {nil, "pollen::commitProducts()"},
 	"wgmma.wait_group.sync.aligned":             {[]string{"constant"}, "pollen::waitProducts(%s)"},
@@ -75,16 +75,16 @@ var groupForms = map[string]struct {
 
 var asyncProduct = regexp.MustCompile(`^wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.bf16\.bf16$`)
 
-// multiplyAsync is wgmma.mma_async {d}, a, b, scale-d, 1, 1, 0, 0: matrix descriptors, both
-// matrices K-major and not negated. Or it is {d}, {a}, b, scale-d, 1, 1, 1: a is in registers, and
-// b MN-major.
+// multiplyAsync translates wgmma.mma_async {d}, a, b, scale-d, 1, 1, 0, 0, with matrix descriptors
+// of K-major matrices that are not negated, and {d}, {a}, b, scale-d, 1, 1, 1, where a is in
+// registers and b is MN-major.
 func (e *entry) multiplyAsync(columns int, operands []string) (string, error) {
 	words := len(operands) > 1 && strings.HasPrefix(operands[1], "{")
 	if words && (len(operands) != 7 || strings.Join(operands[4:], " ") != "1 1 1" || len(list(operands[1])) != 4) {
-		return "", errors.New("a product of registers that are not with an MN-major matrix as they are")
+		return "", errors.New("a product of registers must be with an MN-major matrix, not negated")
 	}
 	if !words && (len(operands) != 8 || strings.Join(operands[4:], " ") != "1 1 0 0") {
-		return "", errors.New("a product that is not of two K-major matrices as they are")
+		return "", errors.New("a product must be of two K-major matrices, not negated")
 	}
 	d := list(operands[0])
 	if columns%8 != 0 || columns < 8 || columns > 256 || len(d) != columns/2 {
@@ -97,11 +97,11 @@ func (e *entry) multiplyAsync(columns int, operands []string) (string, error) {
 			return "", err
 		}
 		if of != "f32" {
-			return "", errors.Errorf("%s, of type %s, is a sum", register, of)
+			return "", errors.Errorf("%s, of type %s, cannot be a sum", register, of)
 		}
 		for _, other := range d[:i] {
 			if other == register {
-				return "", errors.Errorf("%s is two sums", register)
+				return "", errors.Errorf("%s is used for two sums", register)
 			}
 		}
 		places = append(places, "&"+code)
@@ -117,7 +117,7 @@ func (e *entry) multiplyAsync(columns int, operands []string) (string, error) {
 				return "", err
 			}
 			if of != "b32" {
-				return "", errors.Errorf("%s, of type %s, is no word of a matrix", register, of)
+				return "", errors.Errorf("%s, of type %s, is not a word of a matrix", register, of)
 			}
 			from = append(from, "&"+code)
 		}

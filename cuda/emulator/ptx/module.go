@@ -16,12 +16,12 @@ type Unit struct {
 	Text []byte
 }
 
-// unitBytes is how much PTX a unit has at least, unless it is a file's last one: the compiler takes
+// unitBytes is the minimum amount of PTX in a unit, except a file's last one; the compiler takes
 // some seconds for that.
 const unitBytes = 150 << 10
 
-// Translate makes C++ of a file of PTX, which also does for other texts that say the same. The
-// units of a file belong together.
+// Translate returns C++ for a file of PTX, in units that belong together. others are equivalent
+// texts, which the emulated driver then accepts, too.
 func Translate(name, text string, others ...string) ([]Unit, error) {
 	m := &module{name: name, lines: strings.Split(text, "\n"), arrays: map[string]array{}}
 	var units []Unit
@@ -82,11 +82,11 @@ func Translate(name, text string, others ...string) ([]Unit, error) {
 type module struct {
 	name   string
 	lines  []string
-	line   int // the number of the line that was read last
+	line   int // number of the last line read
 	arrays map[string]array
 }
 
-// array is memory that a name stands for. Of the dynamic one the launch says how large it is.
+// array is a named array of shared memory. The launch sets the size of the dynamic one.
 type array struct {
 	name         string
 	align, bytes int
@@ -110,7 +110,7 @@ var (
 	threadsLine   = regexp.MustCompile(`^\.maxntid (\d+), 1, 1$`)
 )
 
-// next reads up to an entry's body; at the end of the file it is nil.
+// next reads up to an entry's body. At the end of the file it returns nil.
 func (m *module) next() (*entry, error) {
 	for {
 		line, more := m.read()
@@ -132,7 +132,7 @@ func (m *module) next() (*entry, error) {
 				return nil, errors.Errorf("%q: addresses have 64 bits", line)
 			}
 		default:
-			return nil, errors.Errorf("%q is not known", line)
+			return nil, errors.Errorf("%q is not supported", line)
 		}
 	}
 }
@@ -164,12 +164,12 @@ func (m *module) entry(name string) (*entry, error) {
 		switch {
 		case line == "{":
 			if e.threads == 0 {
-				return nil, errors.Errorf("entry %s has no .maxntid of one dimension", name)
+				return nil, errors.Errorf("entry %s must have a one-dimensional .maxntid", name)
 			}
 			return e, nil
 		case line == ")", strings.HasPrefix(line, ".minnctapersm "):
 		default:
-			return nil, errors.Errorf("entry %s: %q is not known", name, line)
+			return nil, errors.Errorf("entry %s: %q is not supported", name, line)
 		}
 	}
 }

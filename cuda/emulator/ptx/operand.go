@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// cxx is the C++ type of a value of a PTX type. Those of bits are unsigned.
+// cxx maps PTX types to C++ types. Bit types are unsigned.
 var cxx = map[string]string{
 	"pred": "bool", "b8": "U8", "b16": "U16", "b32": "U32", "b64": "U64", "u8": "U8", "u16": "U16", "u32": "U32", "u64": "U64",
 	"s8": "S8", "s16": "S16", "s32": "S32", "s64": "S64", "f32": "F32", "f64": "F64",
@@ -23,8 +23,9 @@ func bits(kind string) int {
 
 func isFloat(kind string) bool { return kind[0] == 'f' }
 
-// specials are the registers that say where a thread is, and the upper half of a timer, which
-// stands still: code that asks it for the time waits for others, which the emulator watches.
+// specials are the special registers of a thread's position, and the upper half of the global
+// timer, which stands still: code reads the time only while it waits for others, and the emulator
+// detects waits that never end.
 var specials = map[string]string{
 	"%tid.x": "pollen::here.thread.x", "%ntid.x": "pollen::here.threads.x",
 	"%ctaid.x": "pollen::here.block.x", "%ctaid.y": "pollen::here.block.y", "%ctaid.z": "pollen::here.block.z",
@@ -32,14 +33,15 @@ var specials = map[string]string{
 	"%globaltimer_hi": "0u",
 }
 
-// initial is what a register of a type has until it is written to.
+// initial is the value of a register before it is written to.
 var initial = map[string]string{
 	"pred": "false", "b16": "(U16)unwritten32", "b32": "unwritten32", "b64": "unwritten64", "f32": "number(unwritten32)", "f64": "number(unwritten64)",
 }
 
 func variable(register string) string { return "v_" + strings.TrimPrefix(register, "%") }
 
-// register is the type of a register and its variable, declared when it is met first.
+// register returns the type and the variable of a register, and declares the variable at its first
+// use.
 func (e *entry) register(name string) (kind, code string, err error) {
 	if kind, found := e.inner[name]; found {
 		return kind, variable(name), nil
@@ -60,11 +62,11 @@ func (e *entry) register(name string) (kind, code string, err error) {
 	return r.kind, code, nil
 }
 
-// read is an operand's value, of the C++ type of a PTX type.
+// read returns an operand's value, in the C++ type of a PTX type.
 func (e *entry) read(operand, kind string) (string, error) { return e.value(operand, kind, false) }
 
-// readLow also takes a register that is wider than the type: its lower bits, as stores and
-// conversions do.
+// readLow also accepts a register that is wider than the type, and takes its lower bits, as stores
+// and conversions do.
 func (e *entry) readLow(operand, kind string) (string, error) { return e.value(operand, kind, true) }
 
 func (e *entry) value(operand, kind string, low bool) (string, error) {
@@ -81,9 +83,9 @@ func (e *entry) value(operand, kind string, low bool) (string, error) {
 		case err != nil:
 			return "", err
 		case (of == "pred") != (kind == "pred") || bits(of) < bits(kind) || bits(of) > bits(kind) && (!low || isFloat(of) || isFloat(kind)):
-			return "", errors.Errorf("%s, of type %s, is read as %s", operand, of, kind)
+			return "", errors.Errorf("%s, of type %s, cannot be read as %s", operand, of, kind)
 		case isFloat(of) && kind[0] != 'f' && kind[0] != 'b':
-			return "", errors.Errorf("%s, of type %s, is read as %s", operand, of, kind)
+			return "", errors.Errorf("%s, of type %s, cannot be read as %s", operand, of, kind)
 		case isFloat(of) && !isFloat(kind):
 			return "bitsOf(" + code + ")", nil
 		case isFloat(kind) && !isFloat(of):
@@ -102,7 +104,7 @@ func (e *entry) value(operand, kind string, low bool) (string, error) {
 	return immediate(operand, kind)
 }
 
-// immediate is a number in the text.
+// immediate returns the value of a literal.
 func immediate(text, kind string) (string, error) {
 	for _, form := range []struct {
 		prefix string
@@ -114,7 +116,7 @@ func immediate(text, kind string) (string, error) {
 			continue
 		}
 		if _, err := strconv.ParseUint(digits, 16, 64); err != nil || bits(kind) != bits(form.kind) || kind[0] == 's' || kind[0] == 'u' {
-			return "", errors.Errorf("%s is no %s", text, kind)
+			return "", errors.Errorf("%s is not of type %s", text, kind)
 		}
 		word := "(U" + form.kind[1:] + ")0x" + digits + "ull"
 		if isFloat(kind) {
@@ -126,11 +128,11 @@ func immediate(text, kind string) (string, error) {
 	word := uint64(signed)
 	if err != nil {
 		if word, err = strconv.ParseUint(text, 0, 64); err != nil {
-			return "", errors.Errorf("operand %s is not known", text)
+			return "", errors.Errorf("unknown operand %s", text)
 		}
 	}
 	if isFloat(kind) {
-		return "", errors.Errorf("%s is no %s", text, kind)
+		return "", errors.Errorf("%s is not of type %s", text, kind)
 	}
 	if kind == "pred" {
 		return fmt.Sprint(word != 0), nil
@@ -138,17 +140,17 @@ func immediate(text, kind string) (string, error) {
 	return fmt.Sprintf("(%s)0x%xull", cxx[kind], word), nil
 }
 
-// write assigns a value of the C++ type of a PTX type to a register, which may be wider: then an
-// integer is extended by its sign or by zeros.
+// write assigns a value of a PTX type to a register. If the register is wider, the integer is
+// extended by its sign or by zeros.
 func (e *entry) write(register, kind, value string) (string, error) {
 	of, code, err := e.register(register)
 	switch {
 	case err != nil:
 		return "", err
 	case (of == "pred") != (kind == "pred") || bits(of) < bits(kind) || bits(of) > bits(kind) && (isFloat(of) || isFloat(kind)):
-		return "", errors.Errorf("%s, of type %s, is given a %s", register, of, kind)
+		return "", errors.Errorf("%s, of type %s, cannot hold a %s", register, of, kind)
 	case isFloat(of) && kind[0] != 'f' && kind[0] != 'b':
-		return "", errors.Errorf("%s, of type %s, is given a %s", register, of, kind)
+		return "", errors.Errorf("%s, of type %s, cannot hold a %s", register, of, kind)
 	case isFloat(of) && !isFloat(kind):
 		return fmt.Sprintf("%s = number((%s)(%s));", code, cxx[kind], value), nil
 	case isFloat(kind) && !isFloat(of):
@@ -162,18 +164,18 @@ func (e *entry) write(register, kind, value string) (string, error) {
 	return fmt.Sprintf("%s = (%s)(%s);", code, cxx[of], value), nil
 }
 
-// writeSame is write to a register that is not wider.
+// writeSame is write to a register that must not be wider.
 func (e *entry) writeSame(register, kind, value string) (string, error) {
 	if of, _, err := e.register(register); err == nil && bits(of) != bits(kind) {
-		return "", errors.Errorf("%s, of type %s, is given a %s", register, of, kind)
+		return "", errors.Errorf("%s, of type %s, cannot hold a %s", register, of, kind)
 	}
 	return e.write(register, kind, value)
 }
 
-// address is [base], [base+offset] or [name+offset].
+// address translates [base], [base+offset] or [name+offset].
 func (e *entry) address(operand string) (string, error) {
 	if !strings.HasPrefix(operand, "[") || !strings.HasSuffix(operand, "]") {
-		return "", errors.Errorf("%s is no address", operand)
+		return "", errors.Errorf("%s is not an address", operand)
 	}
 	base, offset, has := strings.Cut(operand[1:len(operand)-1], "+")
 	kind := "b64"
@@ -189,12 +191,12 @@ func (e *entry) address(operand string) (string, error) {
 	}
 	n, err := strconv.ParseInt(offset, 0, 64)
 	if err != nil {
-		return "", errors.Errorf("%s is no address", operand)
+		return "", errors.Errorf("%s is not an address", operand)
 	}
 	return fmt.Sprintf("(U64)(%s) + 0x%xull", code, uint64(n)), nil
 }
 
-// list is the operands in braces, or the one without.
+// list returns the operands in braces, or the single one without.
 func list(operand string) []string {
 	inside, found := strings.CutPrefix(operand, "{")
 	if !found {

@@ -8,11 +8,11 @@ import (
 	"github.com/pkg/errors"
 )
 
-// operation translates an instruction that has no guard.
+// operation translates an instruction without a guard predicate.
 func (e *entry) operation(opcode string, operands []string) (string, error) {
 	wants := func(n int) error {
 		if len(operands) != n {
-			return errors.Errorf("%d operands, wants %d", len(operands), n)
+			return errors.Errorf("%d operands, must be %d", len(operands), n)
 		}
 		return nil
 	}
@@ -26,12 +26,12 @@ func (e *entry) operation(opcode string, operands []string) (string, error) {
 		return "goto " + label(operands[0]) + ";", nil
 	case "bar.sync":
 		if err := wants(1); err != nil || operands[0] != "0" {
-			return "", errors.New("a barrier that is not number 0 of the whole block")
+			return "", errors.New("a barrier must be number 0, of the whole block")
 		}
 		return "pollen::wait(pollen::Wait::Block);", nil
 	case "bar.warp.sync":
 		if err := wants(1); err != nil || operands[0] != "-1" {
-			return "", errors.New("a barrier that is not of a whole warp")
+			return "", errors.New("a barrier must be of a whole warp")
 		}
 		return "pollen::wait(pollen::Wait::Warp);", nil
 	case "cvta.global.u64", "cvta.to.global.u64", "cvta.shared.u64", "cvta.to.shared.u64":
@@ -84,17 +84,17 @@ func (e *entry) operation(opcode string, operands []string) (string, error) {
 	if o, found := operations[opcode]; found {
 		return e.compute(opcode, o, operands)
 	}
-	return "", errors.Errorf("opcode %s is not known", opcode)
+	return "", errors.Errorf("unknown opcode %s", opcode)
 }
 
-// halves are the types of what a mov takes apart.
+// halves has the types of the halves into which a mov splits a register.
 var halves = map[string]string{"mov.b32": "b16", "mov.b64": "b32"}
 
-// unpack is mov {lower, upper}, whole.
+// unpack translates mov {lower, upper}, whole.
 func (e *entry) unpack(half string, operands []string) (string, error) {
 	into := list(operands[0])
 	if len(into) != 2 {
-		return "", errors.New("wants two halves")
+		return "", errors.New("a mov must have two halves")
 	}
 	whole, err := e.read(operands[1], fmt.Sprint("b", 2*bits(half)))
 	if err != nil {
@@ -111,7 +111,7 @@ func (e *entry) unpack(half string, operands []string) (string, error) {
 	return code + " }", nil
 }
 
-// spaces have the types that loads and stores move there, and how many at once.
+// spaces has the types that loads and stores move in each space, and whether they may be vectors.
 var spaces = map[string]struct {
 	kinds   string
 	vectors bool
@@ -135,17 +135,17 @@ func (e *entry) access(opcode string, operands []string) (string, error) {
 	space, found := spaces[name]
 	if !found || !slices.Contains(strings.Fields(space.kinds), kind) || store && (name == "param" || name == "global.nc") ||
 		count > 1 && (!space.vectors || bits(kind) < 32 || count*bits(kind) > 128) {
-		return "", errors.Errorf("opcode %s is not known", opcode)
+		return "", errors.Errorf("unknown opcode %s", opcode)
 	}
 	if len(operands) != 2 {
-		return "", errors.Errorf("%d operands, wants 2", len(operands))
+		return "", errors.Errorf("%d operands, must be 2", len(operands))
 	}
 	place, values := operands[1], list(operands[0])
 	if store {
 		place, values = operands[0], list(operands[1])
 	}
 	if len(values) != count {
-		return "", errors.Errorf("%d registers, wants %d", len(values), count)
+		return "", errors.Errorf("%d registers, must be %d", len(values), count)
 	}
 	address, err := e.address(place)
 	if err != nil {
@@ -183,8 +183,8 @@ func (e *entry) access(opcode string, operands []string) (string, error) {
 	return code.String(), nil
 }
 
-// parameterPlace is where an access to a parameter goes. What is known here to lie in one is not
-// checked again when it runs.
+// parameterPlace returns the address of an access to a parameter. An access that is known here to
+// lie in a parameter is not checked again at run time.
 func (e *entry) parameterPlace(place, address string, bytes int) string {
 	base, offset, _ := strings.Cut(place[1:len(place)-1], "+")
 	for i, p := range e.parameters {
@@ -195,12 +195,13 @@ func (e *entry) parameterPlace(place, address string, bytes int) string {
 	return fmt.Sprintf("parameter<%d>(arguments, of_%s, %d, %s, %d)", bytes, e.name, len(e.parameters), address, e.line)
 }
 
-// copyAsync is cp.async [to], [from], bytes, not: with not, zeros and no look at from.
+// copyAsync translates cp.async [to], [from], bytes, ignore. If the predicate ignore is set, it
+// writes zeros and does not access from.
 func (e *entry) copyAsync(opcode string, operands []string) (string, error) {
 	if len(operands) != 4 {
-		return "", errors.Errorf("%d operands, wants 4", len(operands))
+		return "", errors.Errorf("%d operands, must be 4", len(operands))
 	}
-	// Through the first-level cache, 4, 8 or 16 bytes; past it, 16.
+	// cp.async.ca copies 4, 8 or 16 bytes through L1, cp.async.cg 16 bytes past it.
 	if n := operands[2]; n != "16" && (opcode != "cp.async.ca.shared.global" || n != "4" && n != "8") {
 		return "", errors.Errorf("%s of %s bytes", opcode, n)
 	}

@@ -7,11 +7,10 @@ import (
 	"github.com/pkg/errors"
 )
 
-// shuffle is shfl.sync of the whole warp by a function: result, value, mask or number of a lane,
-// 31, all lanes.
+// shuffle translates shfl.sync of a whole warp: result, value, mask or lane number, 31, all lanes.
 func (e *entry) shuffle(function string, operands []string) (string, error) {
 	if len(operands) != 5 || operands[3] != "31" || operands[4] != "-1" {
-		return "", errors.New("a shuffle that is not of a whole warp")
+		return "", errors.New("a shuffle must be of a whole warp")
 	}
 	value, err := e.read(operands[1], "b32")
 	if err != nil {
@@ -24,7 +23,7 @@ func (e *entry) shuffle(function string, operands []string) (string, error) {
 	return e.writeSame(operands[0], "b32", fmt.Sprintf("%s(%s, %s)", function, value, lane))
 }
 
-// fragment says how many registers each operand of an mma has, and what computes it.
+// fragment has the number of registers of an mma's operands, and the function that computes it.
 type fragment struct {
 	a, b int
 	code string
@@ -35,16 +34,16 @@ var fragments = map[string]fragment{
 	"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32": {4, 2, "multiplyBF16"},
 }
 
-// multiply is mma {d}, {a}, {b}, {c}: d = a b + c, of float32.
+// multiply translates mma {d}, {a}, {b}, {c}: d = a b + c, in float32.
 func (e *entry) multiply(f fragment, operands []string) (string, error) {
 	if len(operands) != 4 {
-		return "", errors.Errorf("%d operands, wants 4", len(operands))
+		return "", errors.Errorf("%d operands, must be 4", len(operands))
 	}
 	var values [4][]string
 	for i, count := range []int{4, f.a, f.b, 4} {
 		values[i] = list(operands[i])
 		if len(values[i]) != count {
-			return "", errors.Errorf("%s has %d registers, wants %d", operands[i], len(values[i]), count)
+			return "", errors.Errorf("%s has %d registers, must be %d", operands[i], len(values[i]), count)
 		}
 	}
 	reads := func(registers []string, kind string) (string, error) {
@@ -81,7 +80,8 @@ func (e *entry) multiply(f fragment, operands []string) (string, error) {
 	return code + " }", nil
 }
 
-// matrix says how many 8 x 8 matrices of 16-bit numbers an ldmatrix loads, and whether transposed.
+// matrix is how many 8 x 8 matrices of 16-bit numbers an ldmatrix loads, and whether it transposes
+// them.
 type matrix struct {
 	count      int
 	transposed bool
@@ -96,14 +96,15 @@ var matrices = map[string]matrix{
 	"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16": {4, true},
 }
 
-// loadMatrix is ldmatrix {registers}, [address]: each register gets two numbers of a matrix.
+// loadMatrix translates ldmatrix {registers}, [address]: each register gets two numbers of a
+// matrix.
 func (e *entry) loadMatrix(m matrix, operands []string) (string, error) {
 	if len(operands) != 2 {
-		return "", errors.Errorf("%d operands, wants 2", len(operands))
+		return "", errors.Errorf("%d operands, must be 2", len(operands))
 	}
 	registers := list(operands[0])
 	if len(registers) != m.count {
-		return "", errors.Errorf("%d registers, wants %d", len(registers), m.count)
+		return "", errors.Errorf("%d registers, must be %d", len(registers), m.count)
 	}
 	address, err := e.address(operands[1])
 	if err != nil {

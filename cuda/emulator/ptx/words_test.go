@@ -73,7 +73,7 @@ func TestGroupWords(t *testing.T) {
 		{describe, withB(operand{64, b.start + 16, b.leading, b.stride}), "differs"},
 		{describe, withB(operand{64, b.start, b.stride, b.leading}), "differs"},
 		{describe, withB(operand{64, b.start, b.leading, 1 << 14}), "outside shared memory"},
-		{describe, fmt.Sprintf("mov.u64 %%rd3, %d;\n", b.descriptor(1024)^1<<62), "swizzling mode, which is not known"},
+		{describe, fmt.Sprintf("mov.u64 %%rd3, %d;\n", b.descriptor(1024)^1<<62), "swizzling mode, which is not supported"},
 		{describe, describe + "cvt.u64.u32 %rd6, %r0;\nadd.s64 %rd3, %rd3, %rd6;\n", "describes other operands"},
 	}
 	text := groupHead

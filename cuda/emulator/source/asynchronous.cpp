@@ -1,4 +1,5 @@
-// What GPUs of capability 9.0 do beside their threads: copies that barriers in memory wait for, and products of four warps.
+// The asynchronous features of compute capability 9.0: bulk copies that mbarriers count, and
+// products of warpgroups.
 #include <cstdint>
 
 #include "running.h"
@@ -17,7 +18,7 @@ void Block::initPhase(const void* place, int arrivals) {
   phases.add(place, arrivals);
 }
 
-// wake has those run who wait for a barrier.
+// wake makes the threads that wait for an mbarrier ready.
 void Block::wake(const Phases::Barrier& b) {
   for (int i = 0; i < count; i++)
     if (threads[i].waits == Wait::Phase && threads[i].phase == b.place) setReady(i / 32, 1u << i % 32);
@@ -32,8 +33,8 @@ void Block::arrive(const void* place, int bytes) {
   if (Phases::ended(b)) wake(b);
 }
 
-// hasPassed may say that a phase has not ended though it soon will: a thread must ask again.
-bool Block::hasPassed(const void* place, int odd) {
+// tryWait may return false although the phase will end soon: a thread must ask again.
+bool Block::tryWait(const void* place, int odd) {
   Thread& t = running();
   auto passed = [&] { return (int)(barrierAt(place).phase & 1) != odd; };
   if (!passed() && t.phase != place) {
@@ -53,9 +54,10 @@ bool Block::hasPassed(const void* place, int odd) {
 
 void Block::copyBulk(void* to, const void* from, size_t bytes, const void* place) {
   Phases::Barrier& b = barrierAt(place);
-  if (!b.known) fault("copies with a barrier that copies do not know of: there was no fence after it was initialised");
+  if (!b.known) fault("copies with an mbarrier that copies may not see: there was no fence after it was initialised");
   if ((uintptr_t)to % 16 || (uintptr_t)from % 16 || bytes % 16) fault("copies what is not aligned to 16 bytes");
-  // Who has passed a copy barrier may know from its arrivals that others have read. If not, they read NaN.
+  // A thread that has passed an mbarrier may know from its arrivals that others have finished
+  // reading. If they have not, they read NaN.
   if (watch.memory && running().passed == here.time) {
     Access* words = watch.accesses + ((char*)to - watch.memory) / 4;
     for (size_t i = 0; i < bytes / 4; i++) words[i].read = 0;
@@ -67,12 +69,12 @@ void Block::copyBulk(void* to, const void* from, size_t bytes, const void* place
   phases.later(to, from, bytes, &b);
 }
 
-// completeCopy makes one of the copies.
+// completeCopy performs one of the copies.
 void Block::completeCopy() {
   Phases::Copy c = phases.take();
   memcpy(c.to, c.from, c.bytes);
   if (watch.memory) {
-    // What comes after the barrier comes after the copy, too.
+    // For the race detector, what comes after the mbarrier comes after the copy, too.
     Access* words = watch.accesses + ((char*)c.to - watch.memory) / 4;
     for (size_t i = 0; i < c.bytes / 4; i++) words[i].write = 0;
   }
@@ -81,7 +83,7 @@ void Block::completeCopy() {
   if (Phases::ended(b)) wake(b);
 }
 
-// nextOrCopy is the thread to run, after copies that it waits for.
+// nextOrCopy returns the next thread to run, after performing copies if none can run without.
 int Block::nextOrCopy() {
   int thread = next();
   while (thread < 0 && ended < count && failure.empty() && phases.underWay()) {
@@ -91,7 +93,8 @@ int Block::nextOrCopy() {
   return thread;
 }
 
-// meetGroup waits for the 128 threads of four warps, which bring the same operands, and is true for the first one to go on.
+// meetGroup waits for the 128 threads of a warpgroup, which must pass the same operands, and
+// returns true in the first one to continue.
 bool Block::meetGroup(const unsigned long long (&operands)[2]) {
   int me = current, number = me / groupThreads;
   if (count < (number + 1) * groupThreads) fault("multiplies by four warps, which there are not");
@@ -115,7 +118,7 @@ bool Block::meetGroup(const unsigned long long (&operands)[2]) {
 
 float* Block::groupProduct() {
   std::vector<float>& room = groups[current / groupThreads].product;
-  if (room.empty()) room.resize(mostProduct);
+  if (room.empty()) room.resize(maxProduct);
   return room.data();
 }
 
@@ -123,14 +126,14 @@ void initPhase(const void* place, int arrivals) {
   SanitizerIgnore ignore;
   block->initPhase(place, arrivals);
 }
-void orderPhases() { block->orderPhases(); }
+void fencePhases() { block->fencePhases(); }
 void arriveAtPhase(const void* place, int bytes) {
   SanitizerIgnore ignore;
   block->arrive(place, bytes);
 }
-bool hasPassedPhase(const void* place, int odd) {
+bool tryWaitPhase(const void* place, int odd) {
   SanitizerIgnore ignore;
-  return block->hasPassed(place, odd);
+  return block->tryWait(place, odd);
 }
 void copyBulk(void* to, const void* from, size_t bytes, const void* place) { block->copyBulk(to, from, bytes, place); }
 
@@ -138,8 +141,8 @@ bool meetGroup(const unsigned long long (&operands)[2]) {
   SanitizerIgnore ignore;
   return block->meetGroup(operands);
 }
-void bringLeft(const unsigned* const (&words)[4]) { block->bringLeft(words); }
-const unsigned (*broughtLeft())[4] { return block->groupLeft(); }
+void shareLeft(const unsigned* const (&words)[4]) { block->shareLeft(words); }
+const unsigned (*sharedLeft())[4] { return block->groupLeft(); }
 void putProduct(int at, const float* numbers, int count) {
   SanitizerIgnore ignore;
   memcpy(block->groupProduct() + at, numbers, 4 * count);

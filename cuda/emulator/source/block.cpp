@@ -51,7 +51,7 @@ std::string Block::run(const Work& w) {
   begin();
   fiberSwitch(&own, idle.back());
   if (!failure.empty() || ended < count) {
-    // Threads that will not end leave their stacks where they are.
+    // Threads that will never end leave their stacks as they are.
     for (Fiber* f : all) fiberReset(f, entry);
     idle = all;
   }
@@ -73,7 +73,8 @@ void Block::begin() {
   idle.push_back(all.back());
 }
 
-// entry is what a fiber does: it takes itself from the idle ones, and runs threads until one that is ready has a fiber of its own already.
+// entry is a fiber's function: it removes itself from the idle fibers, and runs threads until the
+// next ready thread has its own fiber.
 void Block::entry() {
   Block& b = *block;
   for (;;) {
@@ -119,7 +120,7 @@ void Block::place(int thread) {
   here.thread = y == 1 && here.threads.z == 1 ? Dim{t, 0, 0} : Dim{t % x, t / x % y, t / x / y};
 }
 
-// next is the thread to run: another one of the same warp, or of a warp after it.
+// next returns the next thread to run: another of the same warp, or of a later warp.
 int Block::next() const {
   int w = current / 32;
   uint32_t lanes = warp[w].ready;
@@ -151,7 +152,7 @@ void Block::suspend() {
     begin();
     fiberSwitch(from, idle.back());
   }
-  // Who switched here has placed this thread.
+  // The thread that switched here has called place for this one.
 }
 
 void Block::wait(Wait kind) {
@@ -192,7 +193,7 @@ void Block::wait(Wait kind) {
   t.waits = Wait::None;
 }
 
-// fail ends the block with what went wrong. It does not return.
+// fail ends the block with a message. It does not return.
 void Block::fail(const std::string& what) {
   if (failure.empty()) failure = what;
   ownSanitizer.resume();
@@ -204,16 +205,16 @@ void Block::fault(const char* what) {
   abort();  // the block does not come back here
 }
 
-Brought* Block::exchange(Wait kind, const void* mine, size_t bytes) {
+Exchanged* Block::exchange(Wait kind, const void* mine, size_t bytes) {
   int me = current;
   Warp& w = warp[me / 32];
-  auto& brought = w.brought[threads[me].round++ % 2];
-  memcpy(brought[me % 32], mine, bytes);
+  auto& exchanged = w.exchanged[threads[me].round++ % 2];
+  memcpy(exchanged[me % 32], mine, bytes);
   wait(kind);
-  return (Brought*)brought;
+  return (Exchanged*)exchanged;
 }
 
-// stuck tells who waits for whom when no thread can run.
+// stuck describes which threads wait for what when none can run.
 std::string Block::stuck() const {
   int first = -1;
   for (int i = count - 1; i >= 0; i--)
@@ -244,14 +245,14 @@ void* Block::dynamic() { return shared(&work, work.dynamicBytes); }
 Watched Block::watched(size_t bytes) {
   if (!watch.memory) {
     watch.memory = (char*)shared(&watch, bytes);
-    // Times of earlier blocks are before all of this one's.
+    // Times of earlier blocks are before all times of this one.
     if (accesses.size() < bytes / 4 + 1) accesses.resize(bytes / 4 + 1);
     watch.accesses = accesses.data();
   }
   return watch;
 }
 
-// written notes what the emulator writes for the running thread.
+// written records what the emulator writes on behalf of the running thread.
 void Block::written(void* to, size_t bytes) {
   if (!watch.memory) return;
   noteWrites(watch.accesses + ((char*)to - watch.memory) / 4, bytes / 4);
@@ -262,7 +263,7 @@ void wait(Wait kind) {
   block->wait(kind);
 }
 
-Brought* exchange(Wait kind, const void* mine, size_t bytes) {
+Exchanged* exchange(Wait kind, const void* mine, size_t bytes) {
   SanitizerIgnore ignore;
   return block->exchange(kind, mine, bytes);
 }

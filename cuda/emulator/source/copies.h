@@ -1,4 +1,4 @@
-// A thread's asynchronous copies.
+// A thread's asynchronous copies (cp.async).
 #pragma once
 
 #include <vector>
@@ -7,12 +7,13 @@
 
 namespace pollen {
 
-// Copies are those that were not waited for yet.
+// Copies holds the copies that have not been waited for.
 class Copies {
  public:
   void clear() { all.clear(), group = 0; }
 
-  // later notes a copy of some bytes, with zeros up to size, and leaves NaN there, as a GPU makes it.
+  // later records a copy of some bytes, with zeros up to size, and leaves NaN there, in the bit
+  // pattern that a GPU produces.
   void later(void* to, const void* from, int bytes, int size) {
     sanitizedUnwritten(to, size);
     SanitizerIgnore ignore;
@@ -22,7 +23,8 @@ class Copies {
   // commit ends a group.
   void commit() { group++; }
 
-  // wait makes the copies of all groups but the newest few. Before each it calls written with the place.
+  // wait performs the copies of all groups except the newest few. Before each it calls written with
+  // the destination.
   template <class F>
   void wait(int groups, F written) {
     size_t done = 0;

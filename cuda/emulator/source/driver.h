@@ -1,6 +1,8 @@
-// The emulated driver's state. Handles are numbers that are never used twice, so that one that was given back is known as such.
+// The emulated driver's state. Handles are numbers that are never reused, so that a handle that was
+// released is recognised.
 //
-// A stream's operations are kept and happen when somebody waits for them: a program that forgets to wait sees memory as it was before.
+// A stream's operations are queued and happen when somebody waits for them: a program that forgets
+// to wait sees memory as it was before.
 #pragma once
 
 #include <cstdint>
@@ -43,21 +45,22 @@ struct Entry {
   const Kernel* kernel;
   unsigned maxThreads;
   std::vector<Parameter> parameters;
-  bool waits;  // for the launch before it, so that it may begin early
-  int shared;  // bytes of shared memory that its own arrays take
+  bool waits;  // it waits for the launch before it (griddepcontrol.wait), so that it may begin early
+  int shared;  // bytes of its static shared memory
 };
 
-// parsePTX reads a file's target, version and entries. The text says what is wrong with it.
+// parsePTX reads a file's target, version and entries. It returns what is wrong with it, or
+// nothing.
 struct PTX {
   int version = 0, capability = 0;  // 10 major + minor
-  bool exact = false;               // the target is of one capability only, as sm_90a
+  bool exact = false;               // the target is one capability only, as sm_90a
   std::map<std::string, Entry> entries;
 };
 std::string parsePTX(const std::string& text, PTX& into);
 
 struct Context {
   int device, retained;
-  int lost;  // the result that all calls give since a fatal error
+  int lost;  // the result of all calls after a fatal error
 };
 
 struct Allocation {
@@ -65,7 +68,7 @@ struct Allocation {
   uint64_t bytes;
 };
 
-// Operation is what a stream has to do. It returns a result; one that is not success loses the context.
+// Operation is a queued operation. A result other than success loses the context.
 using Operation = std::function<Result()>;
 
 struct Stream {
@@ -74,12 +77,13 @@ struct Stream {
 };
 
 struct Node {
-  std::vector<size_t> follows;  // nodes of the graph, by number
+  std::vector<size_t> follows;  // indices of the graph's nodes
   Operation operation;
-  std::shared_ptr<bool> early;  // whether the operation begins before one of them has ended
+  std::shared_ptr<bool> early;  // whether the operation begins before one of these has ended
 };
 
-// Graph is nodes, of which each launch takes another order among those that the edges allow: the same ones in each process.
+// Graph is nodes, which each launch runs in another of the orders that the edges allow, the same
+// orders in each process.
 struct Graph {
   Context* context;
   std::vector<Node> nodes;
@@ -98,12 +102,13 @@ struct Function {
   int dynamicBytes;
 };
 
-// Injected is a failure that a test asked for: the count-th call from then on of that name, or of any.
+// Injected is a failure that a test requested: of the count-th call from then on, of that name or
+// of any.
 struct Injected {
   std::string call;
   long long count;
   Result result;
-  bool lost;  // and every call after it
+  bool lost;  // and of every call after it
 };
 
 struct Settings {
@@ -115,7 +120,7 @@ struct Driver {
   std::recursive_mutex mutex;
   Settings settings;
   bool initialized = false;
-  std::vector<Context> contexts;  // of the devices, when initialized
+  std::vector<Context> contexts;  // one per device, once initialised
   std::map<uint64_t, Allocation> memory, host;  // by address
   std::map<Handle, Stream> streams;
   std::map<Handle, Graph> graphs, executables;
@@ -123,15 +128,15 @@ struct Driver {
   std::map<Handle, Module> modules;
   std::map<Handle, Function> functions;
   std::vector<Injected> injected;
-  std::string fault;  // what the last kernel that failed did
+  std::string fault;  // message of the last kernel that failed
   Handle last = 0x100;
 
   Handle handle() { return last += 0x10; }
   uint64_t used(const Context* c) const;
-  // drain makes the stream's operations.
+  // drain performs the stream's operations.
   Result drain(Stream& s);
   Result drainAll(Context* c);
-  // forget gives back all that a context owns.
+  // forget releases everything that a context owns.
   void forget(Context* c);
   bool onDevice(Context* c, uint64_t address, uint64_t bytes) const;
   bool onHost(const void* address, uint64_t bytes) const;
@@ -139,7 +144,8 @@ struct Driver {
 
 Driver& driver();
 
-// Call is a call of the driver's: it holds the lock; result is what is wrong before it begins.
+// Call is the scope of a driver call: it holds the lock; result is set if something is wrong before
+// it begins.
 class Call {
  public:
   enum Needs { Nothing, Init, Current };
@@ -151,16 +157,17 @@ class Call {
   std::lock_guard<std::recursive_mutex> lock;
 };
 
-// current is the thread's context, a handle: its device's number and one.
+// current is the thread's context, a handle: its device's number plus one.
 Handle& current();
 
-// contextOf is a handle's context, or null.
+// contextOf returns a handle's context, or null.
 Context* contextOf(Handle h);
 
-// enqueue gives a stream work.
+// enqueue queues an operation on a stream.
 Result enqueue(Call& call, Handle stream, Operation operation);
 
-// prepare makes an operation of a kernel's launch, whose arguments it copies, if nothing is wrong with it.
+// prepare makes an operation of a kernel's launch, whose arguments it copies, unless something is
+// wrong with it.
 Result prepare(Call& call, Handle function, Dim blocks, Dim threads, unsigned dynamic, void** parameters, void** extra, Operation& operation,
                std::shared_ptr<bool> early = std::make_shared<bool>(false));
 

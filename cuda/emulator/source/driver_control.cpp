@@ -1,4 +1,5 @@
-// What tests ask of the emulated driver, beside what a driver does, and the names of results.
+// Functions that tests call on the emulated driver, in addition to a driver's own, and the names of
+// results.
 #include <cstdio>
 #include <cstring>
 
@@ -42,9 +43,10 @@ EXPORT Result cuGetErrorString(Result code, const char** text) {
   return *text ? success : invalidValue;
 }
 
-// pollenReset gives everything back and makes the driver as it was when the library was opened, with settings: how many devices, of which
-// capability (10 major + minor) and memory in bytes; the CUDA version, 1000 major + 10 minor; how many multiprocessors. 0 leaves a setting
-// as it is, -1 devices means none.
+// pollenReset releases everything and returns the driver to its state when the library was opened,
+// with settings: number of devices, their capability (10 major + minor) and memory in bytes; the
+// CUDA version, 1000 major + 10 minor; number of multiprocessors. 0 leaves a setting as it is, -1
+// devices means none.
 EXPORT void pollenReset(long long devices, long long capability, long long memory, long long version, long long multiprocessors) {
   Driver& d = driver();
   std::lock_guard<std::recursive_mutex> lock(d.mutex);
@@ -61,14 +63,16 @@ EXPORT void pollenReset(long long devices, long long capability, long long memor
   if (multiprocessors) d.settings.multiprocessors = multiprocessors;
 }
 
-// pollenFail makes the count-th call of that name from here on, or of any if it is empty, give a result; with lost, and all those after it.
+// pollenFail makes the count-th call of that name from now on, or of any if it is empty, return a
+// result; with lost, also all calls after it.
 EXPORT void pollenFail(const char* call, long long count, long long result, long long lost) {
   Driver& d = driver();
   std::lock_guard<std::recursive_mutex> lock(d.mutex);
   d.injected.push_back({call, count, (Result)result, lost != 0});
 }
 
-// pollenReport writes what is still held, a line for each kind of thing, and what the last kernel that failed did. It returns the text's length.
+// pollenReport writes what is still held, one line for each kind, and the fault of the last kernel
+// that failed. It returns the text's length.
 EXPORT long long pollenReport(char* text, long long room) {
   Driver& d = driver();
   std::lock_guard<std::recursive_mutex> lock(d.mutex);
@@ -90,7 +94,8 @@ EXPORT long long pollenReport(char* text, long long room) {
   return s.size();
 }
 
-// pollenNotRun writes the names of the kernels that were not run since the library was opened, a line for each, and returns the text's length.
+// pollenNotRun writes the names of the kernels that were not run since the library was opened, one
+// per line, and returns the text's length.
 EXPORT long long pollenNotRun(char* text, long long room) {
   std::string s;
   for (const std::string& name : kernelsNotRun()) s += name + "\n";

@@ -20,7 +20,7 @@ Driver& driver() {
     d->settings.memory = number("POLLEN_EMULATOR_MEMORY", d->settings.memory);
     d->settings.multiprocessors = number("POLLEN_EMULATOR_MULTIPROCESSORS", d->settings.multiprocessors);
     setMachineThreads(number("POLLEN_EMULATOR_THREADS", 0));
-    if (const char* fail = getenv("POLLEN_EMULATOR_FAIL")) {  // CALL:COUNT:RESULT, and all calls after it
+    if (const char* fail = getenv("POLLEN_EMULATOR_FAIL")) {  // CALL:COUNT:RESULT; later calls fail, too
       char call[64];
       long long count;
       int result;
@@ -116,7 +116,8 @@ EXPORT Result cuDeviceTotalMem_v2(uint64_t* bytes, int device) {
   return success;
 }
 
-// sharedLimit is the most shared memory a block may have, by the CUDA C++ programming guide's table of technical specifications.
+// sharedLimit is the maximum shared memory of a block, from the CUDA C++ programming guide's table
+// of technical specifications.
 static int sharedLimit() {
   switch (driver().settings.capability) {
     case 70: return 96 << 10;
@@ -159,7 +160,8 @@ EXPORT Result cuDevicePrimaryCtxRetain(Handle* context, int device) {
   return success;
 }
 
-// A context that was lost takes all it owns with it. The others, which a program should leave empty, leave it to the report.
+// A context that was lost takes everything it owns with it. Other contexts, which a program should
+// leave empty, keep it for the report.
 EXPORT Result cuDevicePrimaryCtxRelease_v2(int device) {
   Call c("cuDevicePrimaryCtxRelease_v2", Call::Init);
   if (c.result) return c.result;

@@ -1,4 +1,4 @@
-// Memory of devices and page-locked memory of the host, and copies between them.
+// Device memory, page-locked host memory, and copies between them.
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -14,7 +14,8 @@ constexpr uint64_t page = 4096, alignment = 512;
 
 uint64_t pages(uint64_t bytes) { return (bytes + page - 1) / page * page; }
 
-// take gives memory that ends where a page begins that nobody may touch, up to its alignment. Its bits are ones, NaN in every type.
+// take allocates memory that ends, up to its alignment, right before an inaccessible page. Its bits
+// are ones, NaN in every type.
 uint64_t take(uint64_t bytes) {
   uint64_t whole = pages(bytes + alignment);
   char* m = (char*)mmap(nullptr, whole + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -134,8 +135,9 @@ EXPORT Result cuMemFreeHost(void* address) {
   return success;
 }
 
-// copy is a copy between a device and memory of the host. Page-locked memory is read and written when the stream gets there, other
-// memory at once, as the driver does, after what the stream had to do before.
+// copy copies between a device and host memory. Page-locked memory is read and written when the
+// stream gets there; pageable memory at once, after everything queued on the stream, as the driver
+// does.
 static Result copy(Call& c, uint64_t to, uint64_t from, uint64_t bytes, Handle stream, const void* host, uint64_t device) {
   Driver& d = driver();
   if (bytes == 0) return success;
@@ -144,7 +146,7 @@ static Result copy(Call& c, uint64_t to, uint64_t from, uint64_t bytes, Handle s
   bool locked = d.onHost(host, bytes);
   auto operation = [=, &d] {
     if (!d.onDevice(context, device, bytes) || (locked && !d.onHost(host, bytes))) {
-      d.fault = "an asynchronous copy whose memory was given back before it was waited for";
+      d.fault = "an asynchronous copy whose memory was freed before it was waited for";
       return illegalAddress;
     }
     memcpy((void*)to, (void*)from, bytes);

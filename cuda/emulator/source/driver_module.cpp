@@ -6,13 +6,14 @@
 
 using namespace pollen;
 
-// newestPTX is the PTX version, 10 major + minor, that a driver of a CUDA version reads, 1000 major + 10 minor: CUDA 12.6 brought no new one.
+// newestPTX returns the newest PTX version, 10 major + minor, that a driver reads, by its CUDA
+// version, 1000 major + 10 minor. CUDA 12.6 has no new one.
 static int newestPTX(int cuda) {
   int major = cuda / 1000, minor = cuda % 1000 / 10;
   return major == 11 ? 70 + minor : major == 12 ? 80 + minor - (minor >= 6) : major == 13 ? 90 + minor : 60;
 }
 
-// The options of cuModuleLoadDataEx for the compiler's complaints.
+// The options of cuModuleLoadDataEx for the compiler's messages.
 constexpr int errorLog = 5, errorLogBytes = 6;
 
 EXPORT Result cuModuleLoadDataEx(Handle* module, const char* image, unsigned count, const int* options, void* const* values) {
@@ -67,8 +68,8 @@ EXPORT Result cuModuleGetFunction(Handle* function, Handle module, const char* n
   return success;
 }
 
-// The attributes of a function: the most threads of a block; the bytes of its shared arrays, of local memory, and of dynamic shared memory that a launch
-// may ask for; its registers.
+// The attributes of a function: maximum block size; bytes of static shared memory, of local memory,
+// and of dynamic shared memory that a launch may request; registers.
 constexpr int threadsAttribute = 0, sharedAttribute = 1, localAttribute = 3, registersAttribute = 4, dynamicAttribute = 8;
 constexpr int withoutAsking = 48 << 10;
 
@@ -96,14 +97,14 @@ EXPORT Result cuFuncGetAttribute(int* value, int attribute, Handle function) {
   switch (attribute) {
     case threadsAttribute: *value = (int)f.entry.maxThreads; return success;
     case sharedAttribute: *value = f.entry.shared; return success;
-    case localAttribute:  // only an assembler knows these
+    case localAttribute:  // only an assembler could tell
     case registersAttribute: *value = 0; return success;
     case dynamicAttribute: *value = f.dynamicBytes; return success;
   }
   return invalidValue;
 }
 
-// Arguments are a launch's, copied when it is made.
+// Arguments holds a launch's arguments, copied when it is queued.
 struct Arguments {
   std::vector<std::vector<char>> values;
   std::vector<void*> pointers;

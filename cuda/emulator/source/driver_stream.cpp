@@ -45,8 +45,9 @@ static Stream* streamOf(Handle h) {
   return found == driver().streams.end() ? nullptr : &found->second;
 }
 
-// anyOrder is an order that a graph's edges allow: of the nodes that may begin, the one that drew the highest number is next, so that one that could wait
-// for others without an edge that says so will in some order come before them.
+// anyOrder returns an order that a graph's edges allow: of the nodes that may begin, the one with
+// the highest random number is next. So a node that depends on others without an edge comes before
+// them in some order.
 static std::vector<size_t> anyOrder(const Graph& g, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<uint64_t> drawn(g.nodes.size());
@@ -147,7 +148,8 @@ struct EdgeData {
   unsigned char from, to, kind, reserved[5];
 };
 
-// cuGraphAddDependencies_v2 takes edges of the usual kind, and those by which a kernel may begin when all blocks of another have let it.
+// cuGraphAddDependencies_v2 accepts ordinary edges, and programmatic ones, by which a kernel may
+// begin when all blocks of another have called launch_dependents.
 EXPORT Result cuGraphAddDependencies_v2(Handle graph, const Handle* from, const Handle* to, const EdgeData* edges, size_t count) {
   Call c("cuGraphAddDependencies_v2", Call::Current);
   if (c.result) return c.result;

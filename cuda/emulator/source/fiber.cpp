@@ -1,5 +1,5 @@
-// The switch saves what the calling convention makes the callee save. On x86-64 that is seven words; elsewhere ucontext does it, slower,
-// for it asks the kernel for the signal mask.
+// The switch saves the callee-saved registers. On x86-64 these are seven words; elsewhere ucontext
+// does it, more slowly, since it asks the kernel for the signal mask.
 #include "fiber.h"
 
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ Fiber* fiberCreate(int number, void (*entry)()) {
   f->memory = mmap(nullptr, stackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (f->memory == MAP_FAILED) abort();
   mprotect(f->memory, guardBytes, PROT_NONE);
-  // Stacks begin at different places of a page, or all would share the same few sets of the cache.
+  // Stacks begin at different offsets of a page; otherwise all would share the same few cache sets.
   f->top = (char*)f->memory + stackBytes - 64 - number % 61 * 320;
   fiberReset(f, entry);
   return f;
@@ -39,7 +39,7 @@ void fiberDestroy(Fiber* f) {
 
 void fiberReset(Fiber* f, void (*entry)()) {
   void** words = (void**)((uintptr_t)f->top & ~(uintptr_t)15) - 2;
-  words[0] = (void*)entry;  // the switch returns to it; there the stack is as after a call
+  words[0] = (void*)entry;  // the switch returns to entry, with the stack as after a call
   words[1] = nullptr;
   f->stack = words - 6;
 }

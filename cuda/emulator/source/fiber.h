@@ -6,21 +6,22 @@
 namespace pollen {
 
 struct Fiber {
-  void* stack;   // where its registers lie while it does not run
-  void* memory;  // its stack's lowest address
-  char* top;     // and where the stack begins
+  void* stack;   // stack pointer while it does not run; its registers are saved there
+  void* memory;  // lowest address of its stack
+  char* top;     // highest address, where the stack begins
 };
 
-// fiberCreate makes a fiber that calls entry when it is switched to first. entry must not return. A Fiber of zeros stands for the thread's own stack.
+// fiberCreate makes a fiber that calls entry when it is first switched to. entry must not return. A
+// Fiber of zeros stands for the thread's own stack.
 Fiber* fiberCreate(int number, void (*entry)());
 
-// fiberDestroy gives a fiber's stack back. The fiber must not run.
+// fiberDestroy frees a fiber's stack. The fiber must not be running.
 void fiberDestroy(Fiber* f);
 
-// fiberReset makes a fiber that does not run begin again with entry.
+// fiberReset makes a fiber that is not running start again with entry.
 void fiberReset(Fiber* f, void (*entry)());
 
-// fiberSwitch leaves the running fiber, from, and goes on with to.
+// fiberSwitch switches from the running fiber to another.
 void fiberSwitch(Fiber* from, Fiber* to);
 
 }  // namespace pollen

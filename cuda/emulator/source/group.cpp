@@ -1,11 +1,11 @@
-// Products of a warpgroup, as the PTX ISA lays them out; translated PTX calls them (ptx/group.h).
+// Products of a warpgroup in the PTX ISA's layouts, for translated PTX (ptx/group.h).
 #include "ptx/group.h"
 
 namespace pollen {
 namespace ptx {
 
-// Products are exact; the manual does not say in which order they are added up.
-void multiplyGroup(const U16 (*a)[16], const U16 (*b)[16], int columns) {
+// Products are exact; the PTX ISA does not specify the order of their sum.
+void multiplyWarpgroup(const U16 (*a)[16], const U16 (*b)[16], int columns) {
   for (int row = 0; row < 64; row++)
     for (int column = 0; column < columns; column++) {
       F32 sum = 0;
@@ -28,10 +28,11 @@ unsigned long long digestOf(const ProductReads& reads) {
   return digest;
 }
 
-// The manual's figure of the fragment of A in registers: warp w of the group has rows 16 w to 16 w + 15; lane l has in a0 the columns l % 4 * 2 and one more
-// of row l / 4, in a1 those of row l / 4 + 8, in a2 and a3 those eight columns further on.
+// The PTX ISA's fragment of A in registers: warp w of the warpgroup has rows 16 w to 16 w + 15.
+// Lane l has, of row l / 4, columns l % 4 * 2 and one more in a0; of row l / 4 + 8 the same in a1;
+// and the columns eight further on in a2 and a3.
 void leftOf(U16 (*a)[16]) {
-  const U32(*words)[4] = broughtLeft();
+  const U32(*words)[4] = sharedLeft();
   for (int thread = 0; thread < 128; thread++)
     for (int i = 0; i < 4; i++)
       for (int half = 0; half < 2; half++) {
@@ -58,8 +59,9 @@ unsigned long long digestAcross(const ProductReads& reads) {
   return digest;
 }
 
-// The manual's figure of the fragment of D: warp w of the group has rows 16 w to 16 w + 15; in each eight columns, lane l the two from l % 4 * 2 on, of row
-// l / 4 in d0 and d1, of row l / 4 + 8 in d2 and d3, and so on for every eight columns.
+// The PTX ISA's fragment of D: warp w of the warpgroup has rows 16 w to 16 w + 15. In each eight
+// columns, lane l has the two from l % 4 * 2 on, of row l / 4 in d0 and d1, of row l / 4 + 8 in d2
+// and d3, and so on for every eight columns.
 int groupElement(int i, int columns) {
   int lane = laneNumber(), warp = (int)(here.thread.x / 32 % 4);
   int row = warp * 16 + lane / 4 + (i & 2 ? 8 : 0), column = (i >> 2) * 8 + lane % 4 * 2 + (i & 1);

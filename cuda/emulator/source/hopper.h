@@ -1,4 +1,4 @@
-// The words of hopper.cuh for a CPU.
+// hopper.cuh's interface on a CPU.
 #pragma once
 
 #include "shim.h"
@@ -12,11 +12,11 @@ struct alignas(128) AlignedShared {
 using MBarrier = unsigned long long;
 
 inline void mbarrierInit(MBarrier* b, int arrivals) { initPhase(b, arrivals); }
-inline void fenceProxyAsync() { orderPhases(); }
+inline void fenceProxyAsync() { fencePhases(); }
 inline void mbarrierArriveExpectTx(MBarrier* b, int bytes) { arriveAtPhase(b, bytes); }
 inline void mbarrierArrive(MBarrier* b) { arriveAtPhase(b, 0); }
 inline void copyAsyncBulk(void* to, const void* from, int bytes, MBarrier* b) { copyBulk(to, from, (size_t)bytes, (const void*)b); }
-inline bool mbarrierTryWait(MBarrier* b, int odd) { return hasPassedPhase(b, odd); }
+inline bool mbarrierTryWait(MBarrier* b, int odd) { return tryWaitPhase(b, odd); }
 
 // A phase that never ends is an error at once, so no time passes here.
 inline unsigned globalTimerHigh() { return 0; }
@@ -31,7 +31,7 @@ inline void wgmmaWait() {
   waitProducts(n);
 }
 
-// describe: an address is a place in the launch's own shared memory.
+// matrixDescriptor: the start address is an offset in the launch's own shared memory.
 inline unsigned long long matrixDescriptor(void* memory, unsigned bytes, unsigned acrossDepth, unsigned acrossRows) {
   unsigned long long at = (char*)memory - (char*)dynamicShared();
   if (at % sizeof(AlignedShared)) fault("describes a matrix by memory that does not begin at a multiple of 128 bytes");
@@ -39,14 +39,14 @@ inline unsigned long long matrixDescriptor(void* memory, unsigned bytes, unsigne
   return at >> 4 | (unsigned long long)(acrossDepth >> 4) << 16 | (unsigned long long)(acrossRows >> 4) << 32;
 }
 
-// groupRow is 8 numbers of a row of a described matrix.
+// groupRow returns 8 numbers of a row of a K-major matrix, by its descriptor.
 inline const uint16_t* groupRow(const char* memory, unsigned long long d, int row, int eight) {
   size_t at = (d & 0x3fff) * 16 + (d >> 16 & 0x3fff) * 16 * eight + (d >> 32 & 0x3fff) * 16 * (row / 8) + row % 8 * 16;
   if (d >> 46 != 0 || at + 16 > dynamicBytes()) fault("multiplies what is outside of its shared memory, or described with a swizzle");
   return (const uint16_t*)(memory + at);
 }
 
-// groupDigest tells whether the operands' memory is what it was.
+// groupDigest hashes the operands' memory, to detect changes.
 inline unsigned long long groupDigest(const ProductReads& r) {
   unsigned long long sum = 0;
   for (int side = 0; side < 2; side++)
@@ -55,7 +55,7 @@ inline unsigned long long groupDigest(const ProductReads& r) {
   return sum;
 }
 
-// addToGroup adds the group's product to a thread's sums.
+// addToGroup adds the warpgroup's product to a thread's accumulators.
 template <int sums>
 inline void addToGroup(float (&d)[sums], int columns) {
   int lane = laneNumber(), warp = (int)threadIdx.x / 32 % 4, places[sums];
@@ -90,14 +90,14 @@ inline void wgmma(float (&d)[sums], unsigned long long a, unsigned long long b) 
   addToGroup(d, columns);
 }
 
-// groupAcross is 8 columns of a row of depth of a described matrix whose columns are contiguous.
+// groupAcross returns 8 columns of a row of depth of an MN-major matrix, by its descriptor.
 inline const uint16_t* groupAcross(const char* memory, unsigned long long d, int depth, int eight) {
   size_t at = (d & 0x3fff) * 16 + (d >> 16 & 0x3fff) * 16 * (depth / 8) + (d >> 32 & 0x3fff) * 16 * eight + depth % 8 * 16;
   if (d >> 46 != 0 || at + 16 > dynamicBytes()) fault("multiplies what is outside of its shared memory, or described with a swizzle");
   return (const uint16_t*)(memory + at);
 }
 
-// wordsDigest and acrossDigest tell whether the operands in registers and in memory are what they were.
+// wordsDigest and acrossDigest hash the operands in registers and in memory, to detect changes.
 inline unsigned long long wordsDigest(const ProductReads& r) {
   unsigned long long sum = 0;
   for (const unsigned* word : r.words) sum = (sum ^ *word) * 0x100000001b3ull;
@@ -110,15 +110,15 @@ inline unsigned long long acrossDigest(const ProductReads& r) {
   return sum;
 }
 
-// The product with the left operand in registers, the right one's columns being contiguous.
+// The product with the left operand in registers and the right one MN-major.
 inline void wgmma(float (&d)[32], const unsigned (&a)[4], unsigned long long b) {
   constexpr int columns = 64;
-  bringLeft({a, a + 1, a + 2, a + 3});
+  shareLeft({a, a + 1, a + 2, a + 3});
   productReads({wordsDigest, nullptr, {}, 0, {a, a + 1, a + 2, a + 3}});
   if (meetGroup({0, b})) {
     ProductReads reads = {acrossDigest, dynamicShared(), {0, b}, columns, {}};
     productReads(reads);
-    const unsigned(*left)[4] = broughtLeft();
+    const unsigned(*left)[4] = sharedLeft();
     for (int row = 0; row < 64; row++) {
       float sum[columns];
       for (int column = 0; column < columns; column++) sum[column] = 0;

@@ -24,9 +24,9 @@ std::set<unsigned long long>& translated() {
   return all;
 }
 
-std::set<std::string> run;  // the kernels that were run
+std::set<std::string> run;  // names of the kernels that were run
 
-// Grid is a grid at work: its threads claim block after block.
+// Grid is a running grid: its threads claim block after block.
 struct Grid {
   const Kernel* kernel;
   Dim blocks, threads;
@@ -53,7 +53,7 @@ void runBlocks(Grid& g) {
   }
 }
 
-// Pool are the threads beside the one that calls runGrid.
+// Pool is the threads next to the one that calls runGrid.
 struct Pool {
   std::mutex mutex;
   std::condition_variable wake, done;
@@ -61,7 +61,7 @@ struct Pool {
   unsigned long long round = 0;
   int threads = 0, working = 0, limit = 0;
 
-  // grow starts threads. They take no signal: signals are the program's.
+  // grow starts threads. They block all signals, which belong to the program.
   void grow(int wanted) {
     sigset_t all, before;
     sigfillset(&all);

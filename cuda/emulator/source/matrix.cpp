@@ -1,4 +1,4 @@
-// Products of a warp's fragments, as the PTX ISA lays them out; translated PTX calls them (ptx/warp.h).
+// Products of a warp's fragments in the PTX ISA's layouts, for translated PTX (ptx/warp.h).
 #include <cstdio>
 
 #include "ptx/instructions.h"
@@ -15,12 +15,13 @@ void complain(const char* what, U64 at, U64 bytes, int line) {
 
 namespace {
 
-// Place is where an element of a matrix is: a lane, and which of its elements.
+// Place is an element's position in fragments: a lane, and which of its elements.
 struct Place {
   unsigned char lane, element;
 };
 
-// Fragments of a, 16 x depth, and of b, depth x 8. The manual gives the row and the column of each lane's elements; here they are by row and column.
+// Fragments of a, 16 x depth, and of b, depth x 8. The PTX ISA gives the row and column of each
+// lane's elements; here they are listed by row and column.
 template <int depth>
 struct Fragments {
   Place a[16][depth], b[depth][8];
@@ -54,7 +55,7 @@ constexpr Fragments<16> fragmentsBF16() {
   return f;
 }
 
-// Of a word with tf32 the lower 13 bits do not count.
+// The lower 13 bits of a tf32 word are ignored.
 F32 elementTF32(const char* registers, int i) {
   U32 word;
   __builtin_memcpy(&word, registers + 4 * i, 4);
@@ -67,10 +68,11 @@ F32 elementBF16(const char* registers, int i) {
   return number((U32)half << 16);
 }
 
-// multiply adds to a lane's elements of the 16 x 8 sums: (groupID, threadID_in_group * 2 + (i & 1)) for i < 2, and eight rows below for the others.
-// Products are exact; the manual does not say in which order they are added up.
+// multiply adds to a lane's elements of the 16 x 8 sums: (groupID, threadID_in_group * 2 + (i & 1))
+// for i < 2, and eight rows below for the others. Products are exact; the PTX ISA does not specify
+// the order of their sum.
 template <int depth>
-void multiply(F32 (&d)[4], Brought* lanes, const Fragments<depth>& f, F32 (*element)(const char*, int)) {
+void multiply(F32 (&d)[4], Exchanged* lanes, const Fragments<depth>& f, F32 (*element)(const char*, int)) {
   int lane = laneNumber(), group = lane / 4, thread = lane % 4;
   F32 a[2][depth], b[depth][2];
   for (int k = 0; k < depth; k++)

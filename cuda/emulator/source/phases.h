@@ -1,4 +1,4 @@
-// Barriers that lie in shared memory and count copies: mbarrier, and what cp.async.bulk copies.
+// mbarriers, and the bulk copies (cp.async.bulk) that they count.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace pollen {
 
-// Phases are a block's barriers for copies, and the copies that are under way. A copy is made as late as can be, when no thread can run without, and the
-// copies in random order; until then its place holds NaN.
+// Phases are a block's mbarriers and pending bulk copies. Copies are performed as late as possible,
+// when no thread can run without them, in random order; until then the destination holds NaN.
 class Phases {
  public:
   struct Barrier {
     const void* place;
-    int arrivals, pending;  // of each phase, and that are still to come in this one
-    long long bytes;        // that are still to come
+    int arrivals, pending;  // arrivals of each phase, and those missing in the present one
+    long long bytes;        // bytes still expected
     unsigned phase;
-    bool known;  // to the copies
+    bool known;  // fenced, so that copies may use it
     SanitizerSync sync;
   };
   struct Copy {
@@ -31,7 +31,7 @@ class Phases {
   void clear() { all.clear(), copies.clear(), random = 1; }
   bool underWay() const { return !copies.empty(); }
 
-  // find is the barrier at a place, or null.
+  // find returns the mbarrier at an address, or null.
   Barrier* find(const void* place) {
     for (Barrier& b : all)
       if (b.place == place) return &b;
@@ -43,7 +43,7 @@ class Phases {
   }
   void later(void* to, const void* from, size_t bytes, Barrier* b) { copies.push_back({to, from, bytes, (size_t)(b - all.data())}); }
 
-  // ended begins the next phase if this one waits for nothing any more.
+  // ended begins the next phase if the present one is complete, and reports that.
   static bool ended(Barrier& b) {
     if (b.pending > 0 || b.bytes != 0) return false;
     b.pending = b.arrivals;
@@ -51,7 +51,7 @@ class Phases {
     return true;
   }
 
-  // take is one of the copies, which is under way no more.
+  // take removes and returns one of the pending copies, chosen at random.
   Copy take() {
     random = random * 6364136223846793005ull + 1442695040888963407ull;
     size_t i = (random >> 33) % copies.size();

@@ -1,4 +1,4 @@
-// A thread's part of the products of four warps: wgmma.
+// A thread's accumulators in asynchronous products of a warpgroup (wgmma).
 #pragma once
 
 #include <cstring>
@@ -8,15 +8,15 @@
 
 namespace pollen {
 
-// Products are those that were not waited for yet. Their sums are kept here, and NaN is where they will be: a thread that looks at them too early finds
-// that, and one that writes there is found.
+// Products are the pending products. Their sums are kept here, and the accumulators hold NaN
+// meanwhile: a thread that reads them too early gets NaN, and one that writes to them is detected.
 class Products {
  public:
   void clear() { sums.clear(), operands.clear(), group = 0, fenced = ordered = false; }
   void fence() { fenced = ordered = true; }
   void commit() { group++, ordered = false; }
 
-  // add adds a product's numbers to sums, or puts them there. It returns what is wrong, or null.
+  // add adds a product's numbers to sums, or replaces these. It returns what is wrong, or null.
   const char* add(float* const* to, const float* product, const int* places, int count, bool keep) {
     Sums* s = nullptr;
     for (Sums& one : sums)
@@ -35,15 +35,16 @@ class Products {
     return nullptr;
   }
 
-  // reads notes that a product of this group reads shared memory or registers until it is waited for: what digest makes of that stays the same. Each group
-  // of products of registers needs a fence behind what wrote these.
+  // reads records that a product of this group reads shared memory or registers until it is waited
+  // for: their digest must not change. Each group of products of registers needs a fence after the
+  // registers were written.
   const char* reads(const ProductReads& r) {
     if (r.words[0] && !ordered) return "multiplies registers without a fence since the products before";
     operands.push_back({group, r.digest(r), r});
     return nullptr;
   }
 
-  // wait ends all groups but the newest few.
+  // wait completes all groups except the newest few.
   const char* wait(int groups) {
     for (size_t i = 0; i < operands.size();) {
       Operands& o = operands[i];
@@ -96,8 +97,8 @@ class Products {
   std::vector<Sums> sums;
   std::vector<Operands> operands;
   int group = 0;
-  bool fenced = false;   // since sums were waited for
-  bool ordered = false;  // since products were committed
+  bool fenced = false;   // there was a fence since sums were waited for
+  bool ordered = false;  // there was a fence since products were committed
 };
 
 }  // namespace pollen

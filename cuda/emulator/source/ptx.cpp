@@ -1,4 +1,5 @@
-// Reads of PTX what a driver needs to know before it compiles it: version, target, entries with their parameters.
+// Reads from PTX what a driver needs before compiling it: version, target, and entries with their
+// parameters.
 #include <cctype>
 #include <cstring>
 #include <sstream>
@@ -9,7 +10,8 @@ namespace pollen {
 
 namespace {
 
-// Words splits text at spaces and keeps punctuation that matters as words of their own; comments go.
+// Words splits text at spaces, with punctuation that matters as separate words; comments are
+// dropped.
 std::vector<std::string> words(const std::string& text) {
   std::vector<std::string> all;
   std::string word;
@@ -34,7 +36,7 @@ std::vector<std::string> words(const std::string& text) {
   return all;
 }
 
-// parameterOf reads the words of one parameter: .param .align 8 .b8 name[16], or .param .u32 name.
+// parameterOf parses one parameter: .param .align 8 .b8 name[16], or .param .u32 name.
 bool readParameter(const std::vector<std::string>& w, size_t from, size_t to, Parameter& p) {
   for (size_t i = from; i < to; i++) {
     const std::string& word = w[i];
@@ -55,7 +57,8 @@ bool readParameter(const std::vector<std::string>& w, size_t from, size_t to, Pa
   return false;
 }
 
-// symbolIn is the name in a word of PTX such as [name+8]; or name[40]; and position where it ends.
+// symbolIn returns the name in a word of PTX such as [name+8] or name[40]; position becomes where
+// it ends.
 std::string symbolIn(const std::string& word, size_t& position) {
   size_t from = word[0] == '[';
   for (position = from; position < word.size() && (isalnum((unsigned char)word[position]) || strchr("_$.", word[position]));) position++;
@@ -67,7 +70,7 @@ std::string symbolIn(const std::string& word, size_t& position) {
 std::string parsePTX(const std::string& text, PTX& into) {
   std::vector<std::string> w = words(text);
   Entry* entry = nullptr;
-  std::map<std::string, int> arrays;  // in shared memory: those whose bytes the entry at hand has not counted yet
+  std::map<std::string, int> arrays;  // shared arrays that the present entry has not counted yet
   std::map<std::string, int> all;
   for (size_t i = 0; i + 1 < w.size(); i++) {
     size_t end;
@@ -117,7 +120,7 @@ std::string parsePTX(const std::string& text, PTX& into) {
       i = to;
     }
   }
-  if (into.version == 0 || into.capability == 0) return "no .version or no .target: this is no PTX";
+  if (into.version == 0 || into.capability == 0) return "no .version or no .target: this is not PTX";
   return "";
 }
 

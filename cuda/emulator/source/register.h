@@ -1,4 +1,4 @@
-// How a kernel that was compiled from its source becomes known.
+// Registration of kernels that are compiled from their sources.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ struct Adapter<kernel, void (*)(A...)> {
   }
 };
 
-// Registered adds a kernel when the library is opened.
+// Registered registers a kernel when the library is opened.
 template <auto kernel>
 struct Registered {
   Registered(const char* name, unsigned maxThreads) { Adapter<kernel>::add(name, maxThreads); }

@@ -1,4 +1,4 @@
-// What block.cpp and asynchronous.cpp know of a block that runs.
+// The state of a running block, for block.cpp and asynchronous.cpp.
 #pragma once
 
 #include <cstdint>
@@ -16,32 +16,32 @@
 namespace pollen {
 
 constexpr int maxThreads = 1024, maxWarps = maxThreads / 32;
-constexpr size_t sharedLimit = 228 << 10;  // of any GPU, for static and dynamic arrays together
+constexpr size_t sharedLimit = 228 << 10;  // the largest of any GPU, static and dynamic together
 
 struct Thread {
-  Fiber* fiber;  // null before it runs and when it has ended
+  Fiber* fiber;  // null before it starts and after it has ended
   Wait waits;
   bool early;      // see Here
-  unsigned round;  // of exchanges, whose memory alternates
+  unsigned round;  // number of exchanges; their memory alternates
   Copies copies;
-  const void* phase;  // the copy barrier that it waits for, or asked for last in vain
-  unsigned long long passed;  // when it last passed a copy barrier
+  const void* phase;  // the mbarrier that it waits for, or last tested in vain
+  unsigned long long passed;  // when it last passed an mbarrier
   Products products;
   SanitizerFiber sanitizer;
 };
 
 struct Warp {
-  uint32_t lanes, ready;  // which there are, and which can run
+  uint32_t lanes, ready;  // existing lanes, and lanes that can run
   int arrived;
   Wait kind;
   SanitizerSync sync[2];
   unsigned rounds;
-  alignas(16) char brought[2][32][laneBytes];
+  alignas(16) char exchanged[2][32][laneBytes];
 };
 
-constexpr int groupThreads = 128, mostProduct = 64 * 256;
+constexpr int groupThreads = 128, maxProduct = 64 * 256;
 
-// Group is four warps.
+// Group is a warpgroup.
 struct Group {
   int arrived, last;
   unsigned long long operands[2];
@@ -58,13 +58,14 @@ struct Array {
 class Block {
  public:
   Block() {
-    // Growing would move them in the middle of a block, which the race detector would take for the threads' doing.
+    // If these grew, they would move in the middle of a block, which the race detector would
+    // attribute to the threads.
     all.reserve(maxThreads + 1);
     idle.reserve(maxThreads + 1);
   }
   std::string run(const Work& w);
   void wait(Wait kind);
-  Brought* exchange(Wait kind, const void* mine, size_t bytes);
+  Exchanged* exchange(Wait kind, const void* mine, size_t bytes);
   void* shared(const void* place, size_t bytes);
   void* dynamic();
   size_t dynamicBytes() const { return work.dynamicBytes; }
@@ -73,14 +74,14 @@ class Block {
   void waitForGrid() { here.early = threads[current].early = false; }
   Thread& running() { return threads[current]; }
   void initPhase(const void* place, int arrivals);
-  void orderPhases() { phases.makeKnown(); }
+  void fencePhases() { phases.makeKnown(); }
   void arrive(const void* place, int bytes);
-  bool hasPassed(const void* place, int odd);
+  bool tryWait(const void* place, int odd);
   void copyBulk(void* to, const void* from, size_t bytes, const void* place);
   bool meetGroup(const unsigned long long (&operands)[2]);
   float* groupProduct();
   unsigned (*groupLeft())[4] { return groups[current / groupThreads].left; }
-  void bringLeft(const unsigned* const (&words)[4]) {
+  void shareLeft(const unsigned* const (&words)[4]) {
     for (int i = 0; i < 4; i++) groupLeft()[current % groupThreads][i] = *words[i];
   }
   [[noreturn]] void fault(const char* what);
@@ -89,9 +90,9 @@ class Block {
  private:
   Work work;
   int count, warps, current, ended, arrived;
-  unsigned rounds;  // of barriers of the block
+  unsigned rounds;  // number of barriers of the block
   SanitizerSync sync[2];
-  uint32_t ready;  // warps that have a ready thread
+  uint32_t ready;  // warps with a ready thread
   std::string failure;
   Thread threads[maxThreads];
   Warp warp[maxWarps];
@@ -101,7 +102,7 @@ class Block {
   std::vector<Fiber*> all, idle;
   std::vector<Array> arrays;
   SharedMemory memory;
-  unsigned long long time = 0;  // of the barriers of all blocks so far
+  unsigned long long time = 0;  // barriers of all blocks so far
   Watched watch{};
   std::vector<Access> accesses;
   SanitizerFiber ownSanitizer;
@@ -130,7 +131,7 @@ class Block {
 
 extern thread_local Block* block __attribute__((tls_model("initial-exec")));
 
-// at says which thread of the block it is.
+// at describes a thread of the block, for messages.
 std::string at(int thread);
 
 }  // namespace pollen

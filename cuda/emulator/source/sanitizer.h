@@ -1,4 +1,5 @@
-// What the sanitizers must know of fibers and of shared memory. Without a sanitizer it is nothing.
+// Informs the sanitizers about fibers and shared memory. Without a sanitizer these functions do
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ void AnnotateIgnoreWritesEnd(const char* file, int line);
 
 namespace pollen {
 
-// unwritten fills memory with the NaN that GPUs make, in either precision: what is read before it is written shows, also through a rounding of bits.
+// unwritten fills memory with the NaN that GPUs produce, in either precision: a read before the
+// first write shows, also after a rounding of the bits.
 inline void unwritten(void* memory, size_t bytes) {
   for (size_t i = 0; i + 4 <= bytes; i += 4) {
     uint32_t word = 0x7fffffff;
@@ -35,11 +37,13 @@ inline void unwritten(void* memory, size_t bytes) {
 
 #if defined(POLLEN_THREAD_SANITIZER)
 
-// ownStacks gives every thread a new stack: of two threads on one the detector would think that they share its variables.
+// ownStacks gives every thread a new stack: the detector would think that two threads on one stack
+// share its variables.
 constexpr bool ownStacks = true;
 
-// SanitizerFiber is a CUDA thread as the race detector knows it: two threads are ordered by barriers alone, not by the order they run in. It
-// comes after what the fiber that creates it has done, so none of a block may create another one.
+// SanitizerFiber is a CUDA thread for the race detector: two threads are ordered by barriers only,
+// not by the order in which they run. It comes after everything that its creator has done, so no
+// thread of a block may create another.
 class SanitizerFiber {
  public:
   void here() { fiber = __tsan_get_current_fiber(); }
@@ -63,7 +67,8 @@ class SanitizerSync {
   long unused = 0;
 };
 
-// SanitizerIgnore is alive while the emulator works for a thread: the detector sees the library's functions that it calls.
+// SanitizerIgnore is alive while the emulator works for a thread: the detector sees the library
+// functions that it calls.
 struct SanitizerIgnore {
   SanitizerIgnore() {
     AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
@@ -137,8 +142,9 @@ inline void sanitizedUnwritten(void* to, size_t bytes) { unwritten(to, bytes); }
 
 #if defined(POLLEN_THREAD_SANITIZER) || defined(POLLEN_ADDRESS_SANITIZER)
 
-// SharedMemory is a block's. Each array has memory of its own, whose ends the address sanitizer guards. The race detector's is never used twice:
-// another block's threads, which nothing orders after these, would seem to race for it.
+// SharedMemory is a block's shared memory. Each array is a separate allocation, whose ends the
+// address sanitizer guards. The race detector's allocations are never reused: another block's
+// threads, which are not ordered after these, would seem to race for them.
 class SharedMemory {
  public:
   void* take(size_t bytes) {

@@ -1,4 +1,4 @@
-// The words of device.cuh for a CPU: a CUDA thread is a fiber, see block.h.
+// device.cuh's interface on a CPU: a CUDA thread is a fiber, see block.h.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include "block.h"
 
 #ifdef POLLEN_LIST
-// Preprocessed alone: the builder reads the kernels' names from the lines that begin so.
+// When only preprocessed: the builder reads the kernels' names from these lines.
 #define KERNEL(name, threads, ...) POLLEN_KERNEL name threads POLLEN_END
 #else
 #define KERNEL(name, ...) extern "C" void name
@@ -23,7 +23,8 @@
 #define blockDim (::pollen::here.threads)
 #define gridDim (::pollen::here.blocks)
 
-// A static inside a lambda is one object for each place and each instance of a template: the array's identity in its block.
+// A static inside a lambda is a distinct object for each place and each instance of a template: it
+// identifies the array in its block.
 #define SHARED(T, name, count)                                  \
   T(&name)[count] = *(T(*)[count])::pollen::shared(             \
       [] {                                                      \
@@ -43,19 +44,19 @@ inline T* globalPointer(unsigned long long address) {
 inline float rsqrtApprox(float x) { return (float)(1 / __builtin_sqrt((double)x)); }
 inline float reciprocalApprox(float x) { return (float)(1 / (double)x); }
 
-// maxNaN is the larger of two numbers, NaN if one of them is.
+// maxNaN returns the larger of two numbers, or NaN if either is NaN.
 inline float maxNaN(float a, float b) { return a > b ? a : a < b ? b : a == b && a != 0 ? a : a + b; }
 
 template <class T>
 inline void keepLive(T, T, T, T) {}
 
-// loadIf is *from, or 0 without a look at it.
+// loadIf returns *from if there is set, and 0 without accessing memory otherwise.
 template <class T>
 inline T loadIf(bool there, const T* from) {
   return there ? *from : T(0);
 }
 
-// loadIf4 is that of four neighbours, at a multiple of 16 bytes.
+// loadIf4 is loadIf for four consecutive floats. from must be a multiple of 16 bytes.
 inline void loadIf4(bool there, const float* from, float* to) {
   for (int i = 0; i < 4; i++) to[i] = loadIf(there, from + i);
 }
@@ -65,12 +66,12 @@ inline void prefetchLine(const void*) {}
 inline void barrier() { wait(Wait::Block); }
 inline void warpBarrier() { wait(Wait::Warp); }
 
-// lanes is what the 32 threads of the warp give in one exchange.
+// exchange collects the values of the warp's 32 threads in lanes.
 template <class T>
 inline void exchange(Wait kind, const T& mine, T (&lanes)[32]) {
   static_assert(sizeof(T) <= laneBytes, "a lane gives no more");
-  Brought* brought = exchange(kind, &mine, sizeof(T));
-  for (int i = 0; i < 32; i++) memcpy(&lanes[i], brought[i], sizeof(T));
+  Exchanged* exchanged = exchange(kind, &mine, sizeof(T));
+  for (int i = 0; i < 32; i++) memcpy(&lanes[i], exchanged[i], sizeof(T));
 }
 
 template <class T>
@@ -87,7 +88,8 @@ inline T shuffleXor(T v, int mask) {
   return shuffle(v, laneNumber() ^ mask);
 }
 
-// A copy happens when it is waited for; until then its place holds NaN. So a missing wait or barrier shows.
+// A copy happens when it is waited for; until then its destination holds NaN, so that a missing
+// wait or barrier shows.
 inline void copyAsync4(void* to, const void* from, bool there) { copyLater(to, from, there ? 4 : 0, 4); }
 inline void copyAsync16(void* to, const void* from, bool there) { copyLater(to, from, there ? 16 : 0, 16); }
 inline void copyAsyncCommit() { copyCommit(); }
@@ -102,7 +104,7 @@ inline float wordToFloat(unsigned word) {
   return v;
 }
 
-// packBF16 is the word of the bfloat16 numbers nearest to low and high; of two, the even one.
+// packBF16 rounds two floats to bfloat16, to nearest even, and packs them into a word.
 inline unsigned packBF16(float low, float high) {
   float pair[2] = {low, high};
   unsigned word[2];
@@ -111,7 +113,7 @@ inline unsigned packBF16(float low, float high) {
   return word[0] | word[1] << 16;
 }
 
-// ldmatrixX4 has each lane bring the place of 16 bytes: those of lane 8 m + r are row r of matrix m.
+// ldmatrixX4: lane 8 m + r passes the address of row r of matrix m, 16 bytes.
 inline void ldmatrixX4(unsigned (&words)[4], void* memory, unsigned bytes) {
   const char *mine = (const char*)memory + bytes, *rows[32];
   exchange(Wait::LoadMatrix, mine, rows);
@@ -130,7 +132,8 @@ inline void ldmatrixX4Trans(unsigned (&words)[4], void* memory, unsigned bytes) 
   }
 }
 
-// mmaTF32_16x8x8 is d += a b over a warp, a 16 x 8, b 8 x 8, d 16 x 8: the PTX manual's fragments for m16n8k8.
+// mmaTF32_16x8x8 computes d += a b across a warp, a 16 x 8, b 8 x 8, d 16 x 8, in the fragment
+// layout of mma.m16n8k8.
 inline void mmaTF32_16x8x8(float d[4], const unsigned a[4], const unsigned b[2]) {
   struct Lane {
     unsigned a[4], b[2];
@@ -151,7 +154,8 @@ inline void mmaTF32_16x8x8(float d[4], const unsigned a[4], const unsigned b[2])
   }
 }
 
-// mmaBF16_16x8x16 is d += a b over a warp, a 16 x 16, b 16 x 8, d 16 x 8, two bfloat16 to a word: the fragments for m16n8k16.
+// mmaBF16_16x8x16 computes d += a b across a warp, a 16 x 16, b 16 x 8, d 16 x 8, two bfloat16 to a
+// word, in the fragment layout of mma.m16n8k16.
 inline void mmaBF16_16x8x16(float d[4], const unsigned a[4], const unsigned b[2]) {
   struct Lane {
     unsigned a[4], b[2];

@@ -1,5 +1,6 @@
-// Instructions of capability 9.0: barriers for copies (PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"), cp.async.bulk, and
-// products of a warpgroup ("Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions").
+// Instructions of compute capability 9.0: mbarrier (PTX ISA, "Parallel Synchronization and
+// Communication Instructions: mbarrier"), cp.async.bulk, and wgmma ("Asynchronous Warpgroup Level
+// Matrix Multiply-Accumulate Instructions").
 #pragma once
 
 #include "memory.h"
@@ -22,55 +23,59 @@ static inline void arriveExpecting(const S& shared, U64 at, U32 bytes, int line)
 template <class S>
 static inline bool tryWait(const S& shared, U64 at, U32 parity, int line) {
   if (parity > 1) complain("with a parity above 1", at, 8, line);
-  return hasPassedPhase(barrierAt(shared, at, line), parity);
+  return tryWaitPhase(barrierAt(shared, at, line), parity);
 }
 
 template <class S>
 static inline void copyInBulk(const S& shared, U64 to, U64 from, U32 bytes, U64 barrier, int line) {
   if (bytes == 0) return;
-  if (bytes % 16) complain("a copy of which is no multiple of 16", to, bytes, line);
+  if (bytes % 16) complain("a copy whose size is not a multiple of 16", to, bytes, line);
   U64 place = shared.template check<16>(to, line);
   if (place + 16 != shared.template check<16>(to + bytes - 16, line) + 32 - bytes) complain("outside shared memory", to, bytes, line);
   global<16>(from + bytes - 16, line);
   copyBulk(shared.watched.memory + place, global<16>(from, line), bytes, barrierAt(shared, barrier, line));
 }
 
-// Descriptor is a matrix descriptor: the start address, the leading and the stride dimension's byte offsets, each without its last four bits, the base offset
-// and the swizzling mode.
+// Descriptor is a matrix descriptor: the start address and the leading and stride dimension byte
+// offsets, each without its lowest four bits, the base offset, and the swizzling mode.
 struct Descriptor {
   U64 start, leading, stride, base, mode;
 
   Descriptor(U64 bits)
       : start((bits & 0x3fff) << 4), leading((bits >> 16 & 0x3fff) << 4), stride((bits >> 32 & 0x3fff) << 4), base(bits >> 49 & 7), mode(bits >> 62) {}
 
-  // at is where 16 bytes of a row lie in a K-major matrix without swizzling, which is made of bricks of 8 rows x 16 bytes: the stride dimension's offset is
-  // from eight rows to the next eight, the leading one's from a column of bricks to the next one.
+  // at returns the address of 16 bytes of a row in a K-major matrix without swizzling. Its core
+  // matrices are 8 rows x 16 bytes; the stride dimension byte offset is from eight rows to the next
+  // eight, the leading one from a column of core matrices to the next.
   U64 at(int row, int column) const { return start + row / 8 * stride + column * leading + row % 8 * 16; }
 
-  // across is where 8 columns lie of a row of depth in an MN-major matrix without swizzling, whose bricks are of 8 rows of depth x 16 bytes: the leading
-  // dimension's offset is from eight rows of depth to the next eight, the stride one's from a brick's columns to the next ones.
+  // across returns the address of 8 columns of a row of depth in an MN-major matrix without
+  // swizzling. Its core matrices are 8 rows of depth x 16 bytes; the leading dimension byte offset
+  // is from eight rows of depth to the next eight, the stride one from a core matrix's columns to
+  // the next columns.
   U64 across(int depth, int eight) const { return start + depth / 8 * leading + eight * stride + depth % 8 * 16; }
 
   void check(int line) const {
-    if (base != 0 || mode != 0) complain("in a matrix with a swizzling mode, which is not known", start, 16, line);
+    if (base != 0 || mode != 0) complain("in a matrix with a swizzling mode, which is not supported", start, 16, line);
   }
 };
 
-// multiplyGroup puts the m64nNk16 product of bf16 matrices, a 64 x 16 and b 16 x N, where the warpgroup looks for it. Elements of b are by column.
-void multiplyGroup(const U16 (*a)[16], const U16 (*b)[16], int columns);
+// multiplyWarpgroup stores the m64nNk16 product of bf16 matrices, a 64 x 16 and b 16 x N, where the
+// warpgroup reads it. Elements of b are by column.
+void multiplyWarpgroup(const U16 (*a)[16], const U16 (*b)[16], int columns);
 
-// digestOf is of what a product reads.
+// digestOf hashes what a product reads.
 unsigned long long digestOf(const ProductReads& reads);
 
-// Those with a in registers: what each thread's words have of it, b being MN-major, and what a product reads.
+// The same with a in registers: leftOf collects a from the threads' words, and b is MN-major.
 void leftOf(U16 (*a)[16]);
 unsigned long long digestOfWords(const ProductReads& reads);
 unsigned long long digestAcross(const ProductReads& reads);
 
-// groupElement is where register i of d has its number in the product, in the thread's own fragment.
+// groupElement returns the index in the product of register i of the thread's fragment of d.
 int groupElement(int i, int columns);
 
-// multiplyAsync is wgmma.mma_async.m64nNk16 of both operands in shared memory.
+// multiplyAsync is wgmma.mma_async.m64nNk16 with both operands in shared memory.
 template <int columns, class S>
 static inline void multiplyAsync(F32* const (&d)[columns / 2], U64 a, U64 b, bool add, const S& shared, int line) {
   if (meetGroup({a, b})) {
@@ -84,17 +89,18 @@ static inline void multiplyAsync(F32* const (&d)[columns / 2], U64 a, U64 b, boo
     fetch(left, 64, a);
     fetch(right, columns, b);
     productReads({digestOf, shared.watched.memory, {a, b}, columns, {}});
-    multiplyGroup(left, right, columns);
+    multiplyWarpgroup(left, right, columns);
   }
   int places[columns / 2];
   for (int i = 0; i < columns / 2; i++) places[i] = groupElement(i, columns);
   addProduct(d, places, columns / 2, add);
 }
 
-// multiplyWords is that with a in the threads' registers and b MN-major. The registers must stay what they are, too.
+// multiplyWords is the same with a in the threads' registers, which must not change either, and b
+// MN-major.
 template <int columns, class S>
 static inline void multiplyWords(F32* const (&d)[columns / 2], const U32* const (&a)[4], U64 b, bool add, const S& shared, int line) {
-  bringLeft(a);
+  shareLeft(a);
   productReads({digestOfWords, nullptr, {}, 0, {a[0], a[1], a[2], a[3]}});
   if (meetGroup({0, b})) {
     U16 left[64][16], right[columns][16];
@@ -108,7 +114,7 @@ static inline void multiplyWords(F32* const (&d)[columns / 2], const U32* const 
       }
     leftOf(left);
     productReads({digestAcross, shared.watched.memory, {0, b}, columns, {}});
-    multiplyGroup(left, right, columns);
+    multiplyWarpgroup(left, right, columns);
   }
   int places[columns / 2];
   for (int i = 0; i < columns / 2; i++) places[i] = groupElement(i, columns);

@@ -1,4 +1,5 @@
-// What instructions of PTX compute, as the PTX ISA says it. Nothing here knows of the kernels' sources or of shim.h.
+// What PTX instructions compute, according to the PTX ISA. Nothing here depends on the kernels'
+// sources or on shim.h.
 #pragma once
 
 #include "types.h"
@@ -9,11 +10,11 @@ namespace ptx {
 constexpr bool isNaN(F32 v) { return v != v; }
 constexpr bool isNaN(F64 v) { return v != v; }
 
-// canonical is v, or the one NaN that a GPU's arithmetic makes.
+// canonical returns v, or the one NaN that a GPU's arithmetic produces.
 static inline F32 canonical(F32 v) { return isNaN(v) ? number((U32)0x7fffffff) : v; }
 static inline F64 canonical(F64 v) { return isNaN(v) ? number((U64)0xfff8000000000000ull) : v; }
 
-// smaller is the smaller number, -0 below 0, or the one that is not NaN.
+// smaller returns the smaller number, where -0 is below 0; if one is NaN, the other.
 template <class T>
 static inline T smaller(T a, T b) {
   return isNaN(a) ? b : isNaN(b) ? a : a == b ? (__builtin_signbit(a) ? a : b) : a < b ? a : b;
@@ -26,19 +27,19 @@ static inline F64 squareRoot(F64 a) { return __builtin_sqrt(a); }
 static inline F32 magnitude(F32 a) { return number(bitsOf(a) & 0x7fffffffu); }
 static inline F64 magnitude(F64 a) { return number(bitsOf(a) & 0x7fffffffffffffffull); }
 
-// flushed is 0, with the sign, for a subnormal number.
+// flushed returns a zero of the same sign for a subnormal number.
 static inline F32 flushed(F32 a) { return magnitude(a) < number(0x00800000u) ? number(bitsOf(a) & 0x80000000u) : a; }
 static inline F32 nearest(F32 a) { return __builtin_rintf(a); }
 static inline F64 nearest(F64 a) { return __builtin_rint(a); }
 static inline F32 towardsZero(F32 a) { return __builtin_truncf(a); }
 static inline F64 towardsZero(F64 a) { return __builtin_trunc(a); }
 
-// whole is a number without its fraction, the next integer that there is if it is too large, and 0 for NaN.
+// whole truncates a number to an integer, saturating; NaN becomes 0.
 static inline S32 whole(F64 a) { return isNaN(a) ? 0 : a >= 2147483647.0 ? 2147483647 : a <= -2147483648.0 ? -2147483647 - 1 : (S32)a; }
 static inline S32 whole(F32 a) { return whole((F64)a); }
 
-// bf16 is the number of seven bits of fraction that is nearest, of two the even one; bf16Down the one that is nearer to zero. Beyond the largest is
-// infinity for the first, and for the second the largest.
+// bf16 rounds to seven bits of fraction, to nearest even; bf16Down rounds towards zero. Beyond the
+// largest number the first returns infinity, the second the largest number.
 static inline U16 bf16Down(F32 v) { return isNaN(v) ? 0x7fff : bitsOf(v) >> 16; }
 static inline U16 bf16(F32 v) {
   U32 rest = bitsOf(v) & 0xffff;
@@ -46,7 +47,8 @@ static inline U16 bf16(F32 v) {
   return !isNaN(v) && (rest > 0x8000 || (rest == 0x8000 && (down & 1))) ? down + 1 : down;
 }
 
-// A quotient by zero has all bits set, and the dividend is the remainder, as GPUs have it; PTX does not say.
+// A quotient by zero has all bits set, and the remainder is the dividend, as on GPUs; PTX leaves it
+// undefined.
 template <class T>
 static inline T quotient(T a, T b) {
   if (b == 0) return (T)-1;
@@ -58,7 +60,7 @@ static inline T remainder(T a, T b) {
   return (T)-1 < 0 && b == (T)-1 ? 0 : (T)(a % b);
 }
 
-// Shifts by more than all bits leave nothing, or the sign.
+// Shifts by more than all bits leave 0, or copies of the sign.
 template <class T>
 static inline T shiftLeft(T a, U32 by) {
   return by < 8 * sizeof(T) ? (T)(a << by) : 0;
@@ -68,7 +70,8 @@ static inline T shiftRight(T a, U32 by) {
   return by < 8 * sizeof(T) ? (T)(a >> by) : (T)-1 < 0 && a < 0 ? (T)-1 : 0;
 }
 
-// bitField is so many bits from one on, the last of which is the sign of a signed one; of both numbers eight bits count.
+// bitField extracts a number of bits from a position on, the last of which is the sign of a signed
+// result; only the low eight bits of both numbers count.
 template <class T>
 static inline T bitField(T a, U32 from, U32 count) {
   from &= 255, count &= 255;

@@ -1,4 +1,4 @@
-// The spaces of memory. An address is checked before it is used; the line is that of the instruction in the PTX.
+// The memory spaces. Addresses are checked before use; line is that of the instruction in the PTX.
 #pragma once
 
 #include "parameter.h"
@@ -7,7 +7,7 @@
 namespace pollen {
 namespace ptx {
 
-// complain ends the block: what is wrong with an access of some bytes at an address.
+// complain ends the block with a message about an access of some bytes at an address.
 [[noreturn]] void complain(const char* what, U64 at, U64 bytes, int line);
 
 template <U64 bytes>
@@ -15,7 +15,8 @@ static inline void aligned(U64 at, int line) {
   if (at % bytes) complain("misaligned", at, bytes, line);
 }
 
-// global is an address in global memory, which is the machine's: other spaces' addresses are far below all of these.
+// global checks an address in global memory, which is the machine's: the addresses of other spaces
+// are far below these.
 template <U64 bytes>
 static inline void* global(U64 at, int line) {
   aligned<bytes>(at, line);
@@ -24,7 +25,7 @@ static inline void* global(U64 at, int line) {
   return (void*)at;
 }
 
-// A parameter's address is its number and, in the lower bits, a place in it.
+// A parameter's address is its number and, in the lower bits, an offset in it.
 static constexpr U64 parameterAddress(int i) { return (U64)(i + 1) << 16; }
 
 template <U64 bytes>
@@ -35,7 +36,7 @@ static inline void* parameter(void* const* arguments, const Parameter* of, U64 c
   return (char*)arguments[i] + place;
 }
 
-// Local is a thread's own memory.
+// Local is a thread's local memory.
 template <int size>
 struct Local {
   alignas(16) char memory[size ? size : 1];
@@ -57,7 +58,7 @@ struct Range {
 // NoShared is the shared memory of a kernel that has none.
 struct NoShared {};
 
-// Shared is the block's shared memory: arrays at addresses, from 1024 on.
+// Shared is the block's shared memory: arrays at addresses from 1024 on.
 template <int arrays>
 struct Shared {
   Range array[arrays];
@@ -68,7 +69,7 @@ struct Shared {
     watched = watchedShared(array[arrays - 1].begin + array[arrays - 1].bytes - 1024);
   }
 
-  // check returns a place in the memory.
+  // check returns an offset in the memory.
   template <U64 bytes>
   U64 check(U64 at, int line) const {
     aligned<bytes>(at, line);
@@ -88,7 +89,7 @@ struct Shared {
     noteWrites(watched.accesses + place / 4, bytes / 4);
     return watched.memory + place;
   }
-  // copy is cp.async: it happens when it is waited for. With not there are zeros.
+  // copy is cp.async: it happens when it is waited for. If the predicate is set, it writes zeros.
   template <U64 bytes>
   void copy(U64 to, U64 from, bool no, int line) const {
     U64 place = check<bytes>(to, line);

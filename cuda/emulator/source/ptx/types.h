@@ -18,7 +18,7 @@ using F32 = float;
 using F64 = double;
 static_assert(sizeof(U16) == 2 && sizeof(U32) == 4 && sizeof(U64) == 8 && sizeof(F32) == 4 && sizeof(F64) == 8, "sizes");
 
-// bitsOf are a number's bits, number the number of some bits.
+// bitsOf returns a number's bits, number the number with some bits.
 static inline U32 bitsOf(F32 v) {
   U32 bits;
   __builtin_memcpy(&bits, &v, 4);
@@ -40,7 +40,7 @@ static inline F64 number(U64 bits) {
   return v;
 }
 
-// unwritten is what a register has until it is written to: the NaN that GPUs make.
+// unwritten is a register's value before it is written to: the NaN that GPUs produce.
 constexpr U32 unwritten32 = 0x7fffffff;
 constexpr U64 unwritten64 = 0x7fffffff7fffffff;
 

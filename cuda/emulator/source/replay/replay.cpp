@@ -1,4 +1,5 @@
-// Runs launches from a file (../../recording.go writes it), each buffer in memory of its own, so that the sanitizers see every access beside one.
+// Runs launches from a file (../../recording.go writes it), each buffer in a separate allocation,
+// so that the sanitizers see every access beyond one.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -32,7 +33,7 @@ static T read() {
   return v;
 }
 
-// Memory is a buffer's: a copy for each chain, with a gap after it that nobody may touch.
+// Memory is a buffer: a copy for each chain, each followed by an inaccessible gap.
 struct Memory {
   struct Address {
     uint64_t base, stride;
@@ -61,7 +62,7 @@ struct Memory {
   }
 };
 
-// rowsOf is the one parameter of a kernel that takes rows (../../../kernels/rows.cuh).
+// rowsOf builds the single parameter of a kernel that takes rows (../../../kernels/rows.cuh).
 static std::vector<char> rowsOf(const Kernel& kernel, const std::vector<int>& ends, const std::vector<void*>& arguments, const std::vector<size_t>& sizes) {
   const size_t most = 12, begin = most * sizeof(int), each = (kernel.parameters[0].size - begin) / most;
   std::vector<char> all(kernel.parameters[0].size, (char)0xff);
@@ -105,13 +106,13 @@ static void call(std::vector<Memory>& memory, unsigned chains) {
     arguments = {rows.data()};
   }
   if (arguments.size() != kernel->parameters.size()) die(symbol + ": wrong number of arguments");
-  // The sanitizers end the program in the middle of a kernel; this tells where.
+  // The sanitizers end the program in the middle of a kernel; this prints where.
   fprintf(stderr, "\r%s%*s", symbol.c_str(), 40, "");
   std::string wrong = runGrid(*kernel, {x, y, chains}, {threads, 1, 1}, dynamic, arguments.data(), early);
   if (!wrong.empty()) die(wrong);
 }
 
-// With a second name the buffers' contents after the calls go to a file of that name.
+// If a second name is given, the buffers' contents after the calls are written to that file.
 int main(int count, char** names) {
   file = fopen(names[1], "rb");
   if (!file) die(std::string("cannot read ") + names[1]);
