@@ -19,7 +19,7 @@ type side struct {
 	name  string
 	does  contestant
 	steps int // of a round
-	most  int // steps of a round, maxSteps if 0
+	limit int // steps of a round, maxSteps if 0
 	times []float64
 }
 
@@ -62,14 +62,14 @@ func (s *side) warm() error {
 	if _, err := s.does.run(2); err != nil {
 		return err
 	}
-	most := max(s.most, maxSteps)
-	for s.steps = 1; ; s.steps = min(most, 4*s.steps) {
+	limit := max(s.limit, maxSteps)
+	for s.steps = 1; ; s.steps = min(limit, 4*s.steps) {
 		seconds, err := s.does.run(s.steps)
 		if err != nil {
 			return err
 		}
-		if seconds > roundSeconds/8 || s.steps == most {
-			s.steps = max(1, min(most, int(roundSeconds*float64(s.steps)/seconds)))
+		if seconds > roundSeconds/8 || s.steps == limit {
+			s.steps = max(1, min(limit, int(roundSeconds*float64(s.steps)/seconds)))
 			return nil
 		}
 	}
@@ -88,8 +88,8 @@ func closeAll(sides []*side) (first error) {
 // figures summarize a side's rounds, in seconds per step.
 type figures struct {
 	Median float64 `json:"median"`
-	Least  float64 `json:"least"`
-	Most   float64 `json:"most"`
+	Min    float64 `json:"least"`
+	Max    float64 `json:"most"`
 	Rounds int     `json:"rounds"`
 }
 
@@ -97,7 +97,7 @@ func (s *side) figures() figures {
 	sorted := append([]float64(nil), s.times...)
 	sort.Float64s(sorted)
 	n := len(sorted)
-	return figures{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Least: sorted[0], Most: sorted[n-1], Rounds: n}
+	return figures{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1], Rounds: n}
 }
 
 // timed runs work and returns the seconds it took.

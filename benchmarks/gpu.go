@@ -211,7 +211,7 @@ func (r *gpuRun) timeSteps(ctx context.Context) error {
 func (r *gpuRun) timeStepsIn(ctx context.Context, precision string, turn int) error {
 	return r.eachStep(func(t training, chains int) error {
 		comparison := t.comparison(chains, precision)
-		if r.late(comparison + r.beside()) {
+		if r.late(comparison + r.invitedNames()) {
 			return nil
 		}
 		if slices.Contains(r.variants, "default") || turn > 0 {
@@ -223,7 +223,7 @@ func (r *gpuRun) timeStepsIn(ctx context.Context, precision string, turn int) er
 			if err := r.compare(ctx, comparison, precision, open, request, float64(chains*t.batch), "images"); err != nil {
 				return err
 			}
-			if err := r.besidePredicted(t, chains, precision); err != nil {
+			if err := r.addPrediction(t, chains, precision); err != nil {
 				return err
 			}
 		}
@@ -281,7 +281,7 @@ func (r *gpuRun) printScaling() {
 }
 
 // beside names the peers that are invited.
-func (r *gpuRun) beside() string {
+func (r *gpuRun) invitedNames() string {
 	var names []string
 	for _, s := range r.invited {
 		names = append(names, s.name)

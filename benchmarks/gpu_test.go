@@ -285,7 +285,7 @@ func TestConvolutionsAreFilled(t *testing.T) {
 		}
 		directions++
 		out := s.Launches[i].Arguments[0].Buffer
-		l, err := newLone(tensor.NewHost(1), s, i)
+		l, err := newSingleLaunch(tensor.NewHost(1), s, i)
 		if err == nil {
 			err = l.fill(&s.Launches[i])
 		}

@@ -68,7 +68,7 @@ func (r *gpuRun) timeCallsOf(ctx context.Context, t training, chains int, precis
 	if err := graph.Write(does.(*pollen).session, "images", 0, 0, t.normalImages()); err != nil {
 		return err
 	}
-	step := &side{name: "step", does: does, most: maxGPUSteps}
+	step := &side{name: "step", does: does, limit: maxGPUSteps}
 	if err := alternate(ctx, []*side{step}, r.options.rounds); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (r *gpuRun) putCalls(m cuda.Model, chains int, comparison string, calls []c
 		rate := c.Bytes / c.Measured / 1e9
 		r.record.Entries = append(r.record.Entries, entry{
 			Case: comparison, Side: strings.TrimSpace(c.Kernel + " " + c.Label),
-			Seconds: figures{Median: c.Measured, Least: c.Measured, Most: c.Measured, Rounds: 1}, Rate: rate, Unit: "GB", Predicted: c.Seconds, Model: m.Name,
+			Seconds: figures{Median: c.Measured, Min: c.Measured, Max: c.Measured, Rounds: 1}, Rate: rate, Unit: "GB", Predicted: c.Seconds, Model: m.Name,
 			Call: &call{Symbol: c.Kernel, Label: c.Label, Blocks: c.Blocks, Chains: chains, Threads: c.Threads, Shared: c.Shared, Bound: c.Bound},
 		})
 		blocks := fmt.Sprintf("%dx%dx%d", c.Blocks[0], max(1, c.Blocks[1]), chains)
@@ -122,7 +122,7 @@ func (r *gpuRun) putTotals(m cuda.Model, images int, comparison string, calls []
 		fmt.Printf("  %9.2f  %9.2f  %s\n", 1e6*f.Median, 1e6*predicted, name)
 	}
 	once := func(seconds float64) figures {
-		return figures{Median: seconds, Least: seconds, Most: seconds, Rounds: 1}
+		return figures{Median: seconds, Min: seconds, Max: seconds, Rounds: 1}
 	}
 	add("sum of the calls", once(sum), 0, expected, "")
 	add("longest line of calls", once(cuda.CriticalPath(calls)), 0, line, "")

@@ -84,7 +84,7 @@ func (r *gpuRun) timeOwn(ctx context.Context, name, comparison, precision string
 	if err != nil {
 		return nil, r.failure(ctx, comparison, name, err)
 	}
-	own := &side{name: name, does: ours, most: maxGPUSteps}
+	own := &side{name: name, does: ours, limit: maxGPUSteps}
 	if r.record.entry(comparison, name) != nil {
 		return own, nil
 	}

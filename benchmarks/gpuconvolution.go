@@ -23,20 +23,20 @@ func (t training) schedule(chains int) (tensor.Workload, error) {
 }
 
 // lone is one launch of a schedule, over and over, in memory that is zeroed or filled.
-type lone struct {
+type singleLaunch struct {
 	device tensor.Device // to close, or nil
 	runner tensor.Runner
 }
 
-func newLone(device tensor.Device, s tensor.Workload, launch int) (*lone, error) {
+func newSingleLaunch(device tensor.Device, s tensor.Workload, launch int) (*singleLaunch, error) {
 	s.Launches = s.Launches[launch : launch+1]
 	runner, err := device.Load(s)
-	return &lone{runner: runner}, err
+	return &singleLaunch{runner: runner}, err
 }
 
 // fill writes normals to what the launch reads, as the peers do: zeros take a GPU less power, and
 // may be multiplied faster.
-func (l *lone) fill(launch *tensor.Launch) error {
+func (l *singleLaunch) fill(launch *tensor.Launch) error {
 	for i, a := range launch.Arguments {
 		if a.Buffer == nil || a.Access&tensor.Read == 0 || a.Buffer.DType != tensor.Float32 {
 			continue
@@ -54,11 +54,11 @@ func (l *lone) fill(launch *tensor.Launch) error {
 	return nil
 }
 
-func (l *lone) run(steps int) (float64, error) {
+func (l *singleLaunch) run(steps int) (float64, error) {
 	return timed(func() error { return l.runner.Run(steps) })
 }
 
-func (l *lone) close() error {
+func (l *singleLaunch) close() error {
 	err := l.runner.Close()
 	if l.device != nil {
 		err = cmp.Or(err, l.device.Close())
@@ -108,7 +108,7 @@ func (r *gpuRun) timeConvolutions(ctx context.Context) error {
 					continue
 				}
 				open := func(device tensor.Device) (contestant, error) {
-					l, err := newLone(device, s, i)
+					l, err := newSingleLaunch(device, s, i)
 					l.device = device
 					if err == nil {
 						err = l.fill(&s.Launches[i])

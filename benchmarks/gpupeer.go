@@ -48,7 +48,7 @@ func (s *service) begin(o options, r peerRequest, limit time.Duration) (*side, e
 	if err == nil {
 		_, err = s.peer.run(1)
 	}
-	return &side{name: s.name, does: attending{s.peer}, most: maxGPUSteps}, err
+	return &side{name: s.name, does: persistent{s.peer}, limit: maxGPUSteps}, err
 }
 
 // invite is begin without a time limit. A peer that cannot do the work is reported, once if it is
@@ -78,6 +78,6 @@ func (s *service) close() {
 }
 
 // attending is a contestant whose process goes on.
-type attending struct{ *peer }
+type persistent struct{ *peer }
 
-func (attending) close() error { return nil }
+func (persistent) close() error { return nil }

@@ -72,9 +72,9 @@ func (t training) predicted(m cuda.Model, chains int, precision string) (float64
 	return step, calls, err
 }
 
-// besidePredicted adds the model's time to the record of Pollen's step, unless the step was left
+// addPrediction adds the model's time to the record of Pollen's step, unless the step was left
 // out.
-func (r *gpuRun) besidePredicted(t training, chains int, precision string) error {
+func (r *gpuRun) addPrediction(t training, chains int, precision string) error {
 	e := r.record.entry(t.comparison(chains, precision), "pollen")
 	if e == nil || e.Predicted > 0 {
 		return nil
@@ -173,7 +173,7 @@ func (r *gpuRun) predictUpdate(m cuda.Model, n int) error {
 }
 
 func (r *gpuRun) predictEntry(m cuda.Model, comparison, name string, seconds, rate float64, unit string) *entry {
-	e := entry{Case: comparison, Side: name, Seconds: figures{Median: seconds, Least: seconds, Most: seconds}, Rate: rate, Unit: unit, Model: m.Name}
+	e := entry{Case: comparison, Side: name, Seconds: figures{Median: seconds, Min: seconds, Max: seconds}, Rate: rate, Unit: unit, Model: m.Name}
 	r.record.Entries = append(r.record.Entries, e)
 	return &r.record.Entries[len(r.record.Entries)-1]
 }

@@ -105,12 +105,12 @@ func steps(ctx context.Context, o *options, f stepFlags) error {
 	}
 	r := newRecord()
 	fmt.Printf("training steps, float32, %s\n", r.Machine.describe())
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	for _, network := range f.networks {
 		for _, batch := range f.batches {
 			for _, sampler := range f.samplers {
 				t := training{network, batch, sampler}
-				if err := t.compare(ctx, o, f.peers, r, said); err != nil {
+				if err := t.compare(ctx, o, f.peers, r, reported); err != nil {
 					return err
 				}
 			}
@@ -120,7 +120,7 @@ func steps(ctx context.Context, o *options, f stepFlags) error {
 }
 
 // compare times a training step on all sides and prints a line for each.
-func (t training) compare(ctx context.Context, o *options, names []string, r *record, said map[string]bool) (err error) {
+func (t training) compare(ctx context.Context, o *options, names []string, r *record, reported map[string]bool) (err error) {
 	ours, err := newPollen(t, o.threads, 1)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (t training) compare(ctx context.Context, o *options, names []string, r *re
 		}
 		sides = append(sides, &side{name: "pollen, sgd", does: plain})
 	}
-	if sides, err = invite(sides, o, t, names, said); err != nil {
+	if sides, err = invite(sides, o, t, names, reported); err != nil {
 		return err
 	}
 	if err := alternate(ctx, sides, o.rounds); err != nil {

@@ -42,17 +42,17 @@ var peers = []struct {
 }
 
 // invite adds the peers of these names that can do the work. An absent one is reported only once.
-func invite(sides []*side, o *options, t training, names []string, said map[string]bool) ([]*side, error) {
+func invite(sides []*side, o *options, t training, names []string, reported map[string]bool) ([]*side, error) {
 	for _, p := range peers {
 		if !slices.Contains(names, p.name) {
 			continue
 		}
 		other, err := p.open(*o, t)
 		if why, missing := err.(absent); missing {
-			if !said[p.name] {
+			if !reported[p.name] {
 				fmt.Printf("  %s is left out: %v\n", p.name, why)
 			}
-			said[p.name] = true
+			reported[p.name] = true
 			continue
 		}
 		if err != nil {

@@ -24,10 +24,10 @@ func predictCommand(o *options) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			r := newRecord()
 			fmt.Printf("predictions, float32, %s\n", r.Machine.describe())
-			said := map[string]bool{}
+			reported := map[string]bool{}
 			for _, network := range networks {
 				for _, batch := range batches {
-					if err := comparePredictions(c.Context(), o, training{network, batch, "predict"}, samples, r, said); err != nil {
+					if err := comparePredictions(c.Context(), o, training{network, batch, "predict"}, samples, r, reported); err != nil {
 						return err
 					}
 				}
@@ -115,14 +115,14 @@ type batches struct{ contestant }
 
 func (b batches) run(steps int) (float64, error) { return b.contestant.run(10 * steps) }
 
-func comparePredictions(ctx context.Context, o *options, t training, samples int, r *record, said map[string]bool) (err error) {
+func comparePredictions(ctx context.Context, o *options, t training, samples int, r *record, reported map[string]bool) (err error) {
 	ours, err := newPredictor(t, o.threads, samples)
 	if err != nil {
 		return err
 	}
 	sides := []*side{{name: "pollen", does: ours}}
 	defer func() { err = cmp.Or(err, closeAll(sides)) }()
-	if sides, err = invite(sides, o, t, peerNames(), said); err != nil {
+	if sides, err = invite(sides, o, t, peerNames(), reported); err != nil {
 		return err
 	}
 	for _, other := range sides[1:] {

@@ -152,8 +152,8 @@ func (k *killing) next(dir string) []string {
 }
 
 // run kills a run and goes on with it, at most so often or until it ends, and reports how often.
-func (k *killing) run(dir string, most int) (n int, err error) {
-	for n < most {
+func (k *killing) run(dir string, limit int) (n int, err error) {
+	for n < limit {
 		began := time.Now()
 		p, err := k.start(k.environment, k.next(dir)...)
 		if err != nil {

@@ -16,8 +16,8 @@ const (
 	capability70 = "POLLEN_CUDA_CAPABILITY=70"
 	capability80 = "POLLEN_CUDA_CAPABILITY=80"
 	noGraphs     = "POLLEN_CUDA_GRAPHS=off"
-	slowly       = "POLLEN_CUDA_GRAPHS=slow"
-	noEarly      = "POLLEN_CUDA_PDL=off"
+	slowGraphs   = "POLLEN_CUDA_GRAPHS=slow"
+	noPDL        = "POLLEN_CUDA_PDL=off"
 	noWgmma      = "POLLEN_CUDA_WGMMA=off"
 	noPacked     = "POLLEN_CUDA_PACKED=off"
 	noWindows    = "POLLEN_CUDA_WINDOWS=off"
@@ -32,7 +32,7 @@ var ladder = []struct {
 	{
 		name: "rung-open", feature: "opening, memory and copies",
 		tests: "^TestManyMetrics$",
-		env:   []string{capability70, slowly},
+		env:   []string{capability70, slowGraphs},
 	},
 	{
 		name: "rung-plain", feature: "plain kernels",
@@ -77,12 +77,12 @@ var ladder = []struct {
 	{
 		name: "rung-graphs", feature: "CUDA graphs",
 		tests: "^(TestTrainingIsTheHosts|TestNetworksPool)$",
-		env:   []string{noEarly}, off: []string{noGraphs},
+		env:   []string{noPDL}, off: []string{noGraphs},
 	},
 	{
 		name: "rung-early", feature: "early launches",
 		tests: "^(TestTrainingIsTheHosts|TestNetworksPool)$",
-		off:   []string{noEarly},
+		off:   []string{noPDL},
 	},
 	{
 		name: "rung-training", feature: "training in bf16",

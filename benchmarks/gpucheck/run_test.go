@@ -352,7 +352,7 @@ func TestUsersSwitches(t *testing.T) {
 	t.Setenv("POLLEN_CUDA_GRAPHS", "slow")
 	_, status, made := callOf(t, "first", packFakes(t, ""))
 	for _, line := range made {
-		if !strings.Contains(line, slowly) {
+		if !strings.Contains(line, slowGraphs) {
 			t.Errorf("exit status %d: %s", status, line)
 		}
 	}

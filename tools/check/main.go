@@ -78,23 +78,23 @@ func main() {
 type examination func([]*packages.Package) (complaints []string, err error)
 
 // check is what is wrong with a module on a platform, examined when its types are right.
-func check(folder, platform string, examine examination) (complaints []string, err error) {
+func check(dir, platform string, examine examination) (complaints []string, err error) {
 	system, architecture, divided := strings.Cut(platform, "/")
 	if !divided {
 		return nil, fmt.Errorf("wants OS/ARCHITECTURE")
 	}
-	if folder, err = filepath.Abs(folder); err != nil {
+	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
 	loaded, err := packages.Load(&packages.Config{
 		Mode:  packages.LoadAllSyntax,
-		Dir:   folder,
+		Dir:   dir,
 		Env:   append(os.Environ(), "GOOS="+system, "GOARCH="+architecture, "CGO_ENABLED=0", "GOWORK=off"),
 		Tests: true,
 		ParseFile: func(set *token.FileSet, name string, source []byte) (*ast.File, error) {
 			file, err := parser.ParseFile(set, name, source, parser.SkipObjectResolution|parser.ParseComments)
-			of, own := filepath.Base(filepath.Dir(name)), strings.HasPrefix(name, folder+string(filepath.Separator))
-			if file != nil && !own && !slices.Contains(telling, of) {
+			of, own := filepath.Base(filepath.Dir(name)), strings.HasPrefix(name, dir+string(filepath.Separator))
+			if file != nil && !own && !slices.Contains(informative, of) {
 				withoutBodies(file)
 			}
 			return file, err
@@ -152,7 +152,7 @@ func unique(complaints []string) []string {
 
 // telling are packages whose functions say more by their bodies: that they do not return, or that
 // they do nothing but return something.
-var telling = []string{"bytes", "log", "os", "runtime", "strconv", "strings", "testing"}
+var informative = []string{"bytes", "log", "os", "runtime", "strconv", "strings", "testing"}
 
 // withoutBodies leaves the declarations of a file.
 func withoutBodies(file *ast.File) {

@@ -52,9 +52,9 @@ func TestWrong(t *testing.T) {
 // TestCheck: what staticcheck and go vet find is found, and nothing where a function does not
 // return, or is used by tests alone.
 func TestCheck(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for name, content := range map[string]string{"go.mod": "module wrong\n\ngo 1.26\n", "wrong.go": wrong, "wrong_test.go": tested} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,11 +65,11 @@ func TestCheck(t *testing.T) {
 		{static, []string{`wrong.go:13:2: ToUpper doesn't have side effects.*`, `wrong.go:8:6: func unused is unused`}},
 		{vet, []string{`wrong_test.go:14:2: .*Logf call needs 1 arg but has 2 args`}},
 	} {
-		got, err := check(folder, "linux/amd64", c.examine)
+		got, err := check(dir, "linux/amd64", c.examine)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := strings.ReplaceAll(strings.Join(got, "\n"), folder+string(filepath.Separator), "")
+		all := strings.ReplaceAll(strings.Join(got, "\n"), dir+string(filepath.Separator), "")
 		if want := strings.Join(c.want, "\n"); !regexp.MustCompile("^" + want + "$").MatchString(all) {
 			t.Errorf("got\n%s\nwants\n%s", all, want)
 		}

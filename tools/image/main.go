@@ -124,12 +124,12 @@ func pack(to io.Writer, files map[string]string) error {
 
 // write writes an image as an archive of its OCI layout.
 func write(image v1.Image, name, archive string) error {
-	folder, err := os.MkdirTemp("", "image")
+	dir, err := os.MkdirTemp("", "image")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
-	path, err := layout.Write(folder, empty.Index)
+	defer os.RemoveAll(dir)
+	path, err := layout.Write(dir, empty.Index)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func write(image v1.Image, name, archive string) error {
 		return err
 	}
 	w := tar.NewWriter(to)
-	if err := w.AddFS(os.DirFS(folder)); err != nil {
+	if err := w.AddFS(os.DirFS(dir)); err != nil {
 		return err
 	}
 	if err := w.Close(); err != nil {

@@ -21,8 +21,8 @@ func TestArchive(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("not Linux: there are no programs for containers to put into images")
 	}
-	folder := t.TempDir()
-	program, archive := filepath.Join(folder, "pollen"), filepath.Join(folder, "pollen.tar")
+	dir := t.TempDir()
+	program, archive := filepath.Join(dir, "pollen"), filepath.Join(dir, "pollen.tar")
 	build := exec.Command("go", "build", "-o", program, "./cmd/pollen")
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
@@ -31,7 +31,7 @@ func TestArchive(t *testing.T) {
 	if err := run(program, "pollen:1", archive); err != nil {
 		t.Fatal(err)
 	}
-	unpacked := filepath.Join(folder, "layout")
+	unpacked := filepath.Join(dir, "layout")
 	extract(t, archive, unpacked)
 	index, err := layout.ImageIndexFromPath(unpacked)
 	if err != nil {
