@@ -12,7 +12,7 @@ func chainsCommand(o *options) *cobra.Command {
 	var counts []int
 	c := &cobra.Command{
 		Use:   "chains",
-		Short: "Chains side by side: images per second of all together",
+		Short: "Many chains: total images per second",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			r := newRecord()

@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// contestant does a number of steps of the same work. run returns how many seconds they took.
+// contestant does a number of steps of the same work. run returns the seconds they took.
 type contestant interface {
 	run(steps int) (seconds float64, err error)
 	close() error
@@ -18,8 +18,8 @@ type contestant interface {
 type side struct {
 	name  string
 	does  contestant
-	steps int // of a round
-	limit int // steps of a round, maxSteps if 0
+	steps int // steps of a round
+	limit int // maximum steps of a round, maxSteps if 0
 	times []float64
 }
 
@@ -33,8 +33,8 @@ const (
 // next side's turn.
 const pause = 30 * time.Millisecond
 
-// alternate lets all sides take turns for that many rounds. Before that, each has warmed up and
-// found how many steps fill a round.
+// alternate lets all sides take turns for rounds rounds. First each warms up and finds how many
+// steps fill a round.
 func alternate(ctx context.Context, sides []*side, rounds int) error {
 	for _, s := range sides {
 		if err := s.warm(); err != nil {
@@ -57,7 +57,7 @@ func alternate(ctx context.Context, sides []*side, rounds int) error {
 	return nil
 }
 
-// warm runs two steps, and then as many as it takes to measure one.
+// warm runs two steps, and then enough of them to measure one.
 func (s *side) warm() error {
 	if _, err := s.does.run(2); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// maxGPUSteps is how many steps a round on a GPU may have: a step takes microseconds.
+// maxGPUSteps is the maximum number of steps of a round on a GPU, where a step takes microseconds.
 const maxGPUSteps = 4096
 
 // gpuFlags select what is timed on a GPU.
@@ -52,16 +52,16 @@ func gpuCommand(o *options) *cobra.Command {
 	flags.StringSliceVar(&f.samplers, "samplers", []string{"sgld"}, "sgd, sgld, psgld")
 	flags.StringSliceVar(&f.precisions, "precisions", []string{"bf16", "tf32", "fp32"}, "of the matrix products, in this order")
 	flags.StringSliceVar(&f.peers, "peers", []string{"torch-graph", "jax", "torch-compile", "torch"},
-		"the other sides; torch-tune, too, takes a minute for each network to prepare")
+		"the other frameworks; torch-tune also exists, and takes a minute per network to prepare")
 	flags.StringSliceVar(&f.variants, "variants", []string{"default"},
-		"of Pollen's own steps: default, late (no early launches), line (calls one after the other), nowgmma, or VARIABLE=VALUE; + joins several")
+		"of Pollen's own steps: default, late (no programmatic dependent launch), line (calls in sequence), nowgmma, or VARIABLE=VALUE; + joins several")
 	flags.IntSliceVar(&f.chains, "chains", []int{1, 64}, "numbers of chains")
 	flags.IntSliceVar(&f.updates, "updates", []int{1 << 20, 50 << 20}, "parameters that are updated: within the second-level cache, and far beyond it")
 	flags.IntSliceVar(&f.batches, "batches", []int{100, 1024}, "batch sizes of the convolutions")
 	flags.IntVar(&f.repetitions, "repetitions", 64, "how often the CUDA graph that times a call repeats it")
-	flags.StringVar(&f.peerDevice, "peer-device", "cuda", "where the peers compute: cuda, or cpu to try them")
-	flags.DurationVar(&f.patience, "patience", 90*time.Second, "the most that a side may take to prepare work, or for a round of it")
-	flags.DurationVar(&f.budget, "budget", 8*time.Minute, "the time for all work, each of which has a share: nothing is begun after it")
+	flags.StringVar(&f.peerDevice, "peer-device", "cuda", "the peers' device: cuda, or cpu to try them")
+	flags.DurationVar(&f.patience, "patience", 90*time.Second, "the time limit of a side to prepare work, and for a round of it")
+	flags.DurationVar(&f.budget, "budget", 8*time.Minute, "the time limit for all work, which is divided among its kinds; nothing is begun after it")
 	return c
 }
 
@@ -71,10 +71,10 @@ type gpuRun struct {
 	options  options
 	record   *record
 	services []*service
-	invited  []*service // to the work at hand
+	invited  []*service // the services that take part in the present work
 	end      time.Time
-	deadline time.Time // of the work at hand
-	failed   error     // the first comparison's that failed
+	deadline time.Time // deadline of the present work
+	failed   error     // error of the first comparison that failed
 }
 
 func (f gpuFlags) run(ctx context.Context, o *options) error {
@@ -117,14 +117,14 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 	return cmp.Or(r.failed, r.record.write(o))
 }
 
-// begin looks at the GPU and, to resume, at the record.
+// begin finds the GPU and, to resume, reads the record.
 func (r *gpuRun) begin() error {
 	installed, err := cuda.List("")
 	if err != nil {
 		return err
 	}
 	if r.gpu < 0 || r.gpu >= len(installed.GPUs) {
-		return errors.Errorf("benchmarks: no GPU %d, there are %d", r.gpu, len(installed.GPUs))
+		return errors.Errorf("benchmarks: --gpu must be below the number of GPUs, got %d of %d", r.gpu, len(installed.GPUs))
 	}
 	r.record.Machine.GPU = fmt.Sprintf("%v, CUDA %s", installed.GPUs[r.gpu], installed.Version)
 	fmt.Printf("%s; %s\n", r.record.Machine.GPU, r.record.Machine.describe())
@@ -146,8 +146,8 @@ func (r *gpuRun) begin() error {
 	return r.record.save(r.options.json)
 }
 
-// share is the part of the time left that the first of these works may take: an equal share, with
-// steps counting three times.
+// share returns the time that the first of these works may take: an equal part of the time left,
+// where steps count three times.
 func share(works []string, left time.Duration) time.Duration {
 	weight := func(name string) time.Duration {
 		if name == "steps" {
@@ -180,13 +180,13 @@ func parseTraining(text, sampler string) (training, error) {
 	network, size, _ := strings.Cut(text, ":")
 	batch, err := strconv.Atoi(size)
 	if err != nil || batch < 1 {
-		return training{}, errors.Errorf("benchmarks: step %q, wants a network and a batch size, as mlp-100:500", text)
+		return training{}, errors.Errorf("benchmarks: a step must be a network and a batch size, as mlp-100:500, got %q", text)
 	}
 	return training{network, batch, sampler}, nil
 }
 
-// timeSteps times the steps in one precision after another, and in each first with the peers that
-// are ready soonest.
+// timeSteps times the steps in each precision, and in each starts with the peers that need the
+// least preparation.
 func (r *gpuRun) timeSteps(ctx context.Context) error {
 	for _, precision := range r.precisions {
 		for turn := range turns {
@@ -280,7 +280,7 @@ func (r *gpuRun) printScaling() {
 	}
 }
 
-// beside names the peers that are invited.
+// invitedNames names the peers that take part.
 func (r *gpuRun) invitedNames() string {
 	var names []string
 	for _, s := range r.invited {
@@ -292,8 +292,8 @@ func (r *gpuRun) invitedNames() string {
 	return " with " + strings.Join(names, " and ")
 }
 
-// timeUpdates times pSGLD's update and a copy of memory on the same GPU. The record has its rate as
-// a fraction of the fastest copy's.
+// timeUpdates times pSGLD's update, and a copy of memory on the same GPU. The record has its rate
+// as a fraction of the fastest copy's.
 func (r *gpuRun) timeUpdates(ctx context.Context) error {
 	for _, n := range r.updates {
 		copying := fmt.Sprintf("copy of %d floats", n)
@@ -304,13 +304,13 @@ func (r *gpuRun) timeUpdates(ctx context.Context) error {
 		if err := r.compare(ctx, copying, "fp32", open, peerRequest{Work: "copy", Parameters: n}, 8*float64(n)/1e9, "GB"); err != nil {
 			return err
 		}
-		const floats = 5 // read theta, v and g, written theta and v
+		const floats = 5 // theta, v and g are read, theta and v written
 		open = func(device tensor.Device) (contestant, error) { return loadUpdate(device, n) }
 		updating, request := fmt.Sprintf("psgld update of %d parameters", n), peerRequest{Work: "update", Parameters: n}
 		if err := r.compare(ctx, updating, "fp32", open, request, 4*floats*float64(n)/1e9, "GB"); err != nil {
 			return err
 		}
-		var copied float64 // of whichever side: small copies take as long as it takes to start them
+		var copied float64 // of any side: small copies take as long as their launch
 		for _, e := range r.record.Entries {
 			if e.Case == copying {
 				copied = max(copied, e.Rate)
@@ -325,7 +325,7 @@ func (r *gpuRun) timeUpdates(ctx context.Context) error {
 	return r.record.save(r.options.json)
 }
 
-// updateProgram is a step that is pSGLD's update of n parameters.
+// updateProgram returns a step that is pSGLD's update of n parameters.
 func updateProgram(n int) (*graph.Program, error) {
 	b := graph.New(tensor.Float32)
 	sample(b, langevin.PSGLD{Alpha: psgldAlpha, Lambda: psgldLambda, Gamma: langevin.GammaNone}, b.Parameter("w", nil, n), b.State("gradient", nil, n))
@@ -342,7 +342,7 @@ func loadUpdate(device tensor.Device, n int) (contestant, error) {
 	return p, err
 }
 
-// gpuCopy copies memory on the GPU: it keeps the memory of a schedule's only chain.
+// gpuCopy copies memory on the GPU, by keeping the memory of a workload's only chain.
 type gpuCopy struct {
 	device tensor.Device
 	runner tensor.Runner

@@ -15,7 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// timeCalls times each call of the training steps, in the form in which the device makes it.
+// timeCalls times each call of the training steps, as the device makes it.
 func (r *gpuRun) timeCalls(ctx context.Context) error {
 	for _, precision := range r.precisions {
 		err := r.eachStep(func(t training, chains int) error {
@@ -37,7 +37,7 @@ func (r *gpuRun) timeCalls(ctx context.Context) error {
 	return nil
 }
 
-// recorder is a device that remembers the runner of the last workload that it loaded.
+// recorder is a device that remembers the runner of the last workload it loaded.
 type recorder struct {
 	tensor.Device
 	runner tensor.Runner
@@ -110,7 +110,7 @@ func (r *gpuRun) putCalls(m cuda.Model, chains int, comparison string, calls []c
 	}
 }
 
-// putTotals prints the sum of the calls' times and the longest line of dependent calls next to the
+// putTotals prints the sum of the calls' times and the longest chain of dependent calls next to the
 // step's measured time, and adds them to the record.
 func (r *gpuRun) putTotals(m cuda.Model, images int, comparison string, calls []cuda.CallTime, step *side, predicted float64) {
 	sum, expected, line := 0.0, 0.0, 0.0
@@ -130,8 +130,8 @@ func (r *gpuRun) putTotals(m cuda.Model, images int, comparison string, calls []
 	add("step", f, float64(images)/f.Median, predicted, "images")
 }
 
-// normalImages are images of normally distributed pixels: zeros, and data that is the same
-// everywhere, take a GPU less power and may be multiplied faster.
+// normalImages returns images of normally distributed pixels: with zeros, or constant data, a GPU
+// uses less power and may multiply faster.
 func (t training) normalImages() []byte {
 	channels, side := t.images()
 	normals := make([]float32, t.examples()*channels*side*side)

@@ -16,7 +16,7 @@ import (
 )
 
 // exitLost is the exit code after the GPU was lost to this process, or did not answer: with
-// --resume another process can go on.
+// --resume another process can continue.
 const exitLost = 3
 
 // lost is the error after which the process cannot use the GPU again.
@@ -108,8 +108,8 @@ func (r *gpuRun) openOwn(precision string, open func(tensor.Device) (contestant,
 	return ours, nil
 }
 
-// timePeer times a peer in turns with Pollen's side, unless that is nil, whose figures are then
-// those of all its rounds.
+// timePeer times a peer in turns with Pollen's side, unless own is nil. Pollen's figures are then
+// over all its rounds so far.
 func (r *gpuRun) timePeer(ctx context.Context, s *service, own *side, comparison string, request peerRequest, items float64, unit string) error {
 	done, err := r.watch(comparison, s.name, 4*r.patience)
 	if err != nil {
@@ -133,7 +133,7 @@ func (r *gpuRun) timePeer(ctx context.Context, s *service, own *side, comparison
 	e := r.record.put(comparison, other, items, unit)
 	shown := []entry{*e}
 	if own != nil {
-		ours := r.record.put(comparison, own, items, unit) // before e, which stays where it is
+		ours := r.record.put(comparison, own, items, unit) // before e in the record, so e stays valid
 		e.Ratio = e.Seconds.Median / ours.Seconds.Median
 		shown = []entry{*ours, *e}
 	}
@@ -154,7 +154,7 @@ func (r *gpuRun) peerFailure(s *service, comparison string, err error) error {
 	fmt.Printf("  %s is left out here: %v\n", s.name, err)
 	f := failure{Case: comparison, Side: s.name, Error: err.Error()}
 	if _, gone := errors.Cause(err).(ended); gone && s.peer != nil {
-		s.peer.close() // and all it wrote has been read; the next work begins with a new process
+		s.peer.close() // after this, all its output has been read; the next work starts a new process
 		f.Stderr = s.peer.lastLines()
 		s.peer = nil
 	} else if s.peer != nil {
@@ -164,7 +164,7 @@ func (r *gpuRun) peerFailure(s *service, comparison string, err error) error {
 	return r.record.save(r.options.json)
 }
 
-// failure records an error of Pollen's side and returns nil, so that other comparisons go on,
+// failure records an error of Pollen's side and returns nil, so that other comparisons continue,
 // unless the command was interrupted or the GPU is lost.
 func (r *gpuRun) failure(ctx context.Context, comparison, name string, err error) error {
 	if err == nil || ctx.Err() != nil {
@@ -173,7 +173,7 @@ func (r *gpuRun) failure(ctx context.Context, comparison, name string, err error
 	fmt.Printf("%s of %s failed: %v\n", comparison, name, err)
 	r.record.fail(failure{Case: comparison, Side: name, Error: err.Error()})
 	var memory *cuda.OutOfMemory
-	if !errors.As(err, &memory) { // which is a bound, not a fault
+	if !errors.As(err, &memory) { // a limit, not a fault
 		r.failed = cmp.Or(r.failed, errors.Wrap(err, comparison))
 	}
 	if cuda.IsLost(err) {
@@ -183,21 +183,21 @@ func (r *gpuRun) failure(ctx context.Context, comparison, name string, err error
 	return r.record.save(r.options.json)
 }
 
-// watch notes on disk which side is about to be timed. If the side does not end in time, the
-// process does, since nothing can interrupt a GPU's work.
+// watch records on disk which side is about to be timed. If the side does not end in time, the
+// process exits, since nothing can interrupt a GPU's work.
 func (r *gpuRun) watch(comparison, name string, limit time.Duration) (done func(), err error) {
 	r.record.Begun = &failure{Case: comparison, Side: name}
 	if err := r.record.save(r.options.json); err != nil {
 		return nil, err
 	}
 	timer := time.AfterFunc(limit, func() {
-		fmt.Fprintf(os.Stderr, "benchmarks: %s of %s did not end within %v; --resume goes on without it\n", comparison, name, limit)
+		fmt.Fprintf(os.Stderr, "benchmarks: %s of %s did not end within %v; --resume continues without it\n", comparison, name, limit)
 		for _, s := range r.services {
 			if s.peer != nil {
 				s.peer.kill()
 			}
 		}
-		exit(exitLost) // the record on disk says what had begun
+		exit(exitLost) // the record on disk has what was begun
 	})
 	return func() {
 		timer.Stop()
@@ -208,7 +208,7 @@ func (r *gpuRun) watch(comparison, name string, limit time.Duration) (done func(
 	}, nil
 }
 
-// variables are the environment variables that make a variant of Pollen's side, by name.
+// variables are the environment variables of Pollen's variants, by name.
 var variables = map[string]string{
 	"late": cuda.PDLVariable + "=off", "line": cuda.OrderVariable + "=off", "nowgmma": cuda.WGMMAVariable + "=off",
 }
@@ -229,7 +229,7 @@ func variantOf(name string) (environment map[string]string, err error) {
 	return environment, nil
 }
 
-// timeVariants times the other variants of a step, each by itself: several may not fit into the
+// timeVariants times the other variants of a step, one at a time: several may not fit into the
 // GPU's memory.
 func (r *gpuRun) timeVariants(ctx context.Context, t training, chains int, precision string) error {
 	for _, variant := range r.variants {

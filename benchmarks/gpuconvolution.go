@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// schedule is a training step's launches.
+// schedule returns a training step's launches.
 func (t training) schedule(chains int) (tensor.Workload, error) {
 	program, err := t.compile()
 	if err != nil {
@@ -22,7 +22,7 @@ func (t training) schedule(chains int) (tensor.Workload, error) {
 	return scheduleOf(program, chains)
 }
 
-// lone is one launch of a schedule, over and over, in memory that is zeroed or filled.
+// singleLaunch repeats one launch of a workload, in memory that is zeroed or filled.
 type singleLaunch struct {
 	device tensor.Device // to close, or nil
 	runner tensor.Runner
@@ -34,8 +34,8 @@ func newSingleLaunch(device tensor.Device, s tensor.Workload, launch int) (*sing
 	return &singleLaunch{runner: runner}, err
 }
 
-// fill writes normals to what the launch reads, as the peers do: zeros take a GPU less power, and
-// may be multiplied faster.
+// fill writes normals to what the launch reads, as the peers do: with zeros a GPU uses less power,
+// and may multiply faster.
 func (l *singleLaunch) fill(launch *tensor.Launch) error {
 	for i, a := range launch.Arguments {
 		if a.Buffer == nil || a.Access&tensor.Read == 0 || a.Buffer.DType != tensor.Float32 {
@@ -69,13 +69,14 @@ func (l *singleLaunch) close() error {
 // The convolution that does most of mnist-64-64-256's work: 64 to 64 channels, 5x5, on 14x14.
 const (
 	wideFilter = 64 * 64 * 5 * 5
-	wideWork   = 2 * wideFilter * 14 * 14 // operations for an example
+	wideWork   = 2 * wideFilter * 14 * 14 // operations per example
 )
 
-// directions are a convolution's kernels, as the peers name them.
+// directions are a convolution's kernels, with the peers' names for them.
 var directions = []struct{ kernel, name string }{{"conv2d_bwd_input", "input"}, {"conv2d_bwd_filter", "filter"}, {"conv2d_", "forward"}}
 
-// wideDirection is the wide convolution's direction that a launch computes, "" for other launches.
+// wideDirection returns the direction of the wide convolution that a launch computes, "" for other
+// launches.
 func wideDirection(l *tensor.Launch) string {
 	for _, a := range l.Arguments {
 		if a.Buffer == nil || a.Buffer.Elements != wideFilter {

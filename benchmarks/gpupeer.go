@@ -11,8 +11,8 @@ import (
 // than most of them.
 type service struct {
 	name, program, mode string
-	works               []string // in which a framework's modes differ; one of them has the rest
-	turn                int      // in which it trains: the later, the longer it takes to prepare
+	works               []string // kinds of work whose modes differ in a framework; one mode has the rest
+	turn                int      // turn in which it trains: later ones take longer to prepare
 	peer                *peer
 	gone                bool
 }
@@ -31,8 +31,8 @@ func gpuServices() []*service {
 	}
 }
 
-// begin gives the peer work, with a time limit for each answer, and makes the first step, in which
-// most of what fails does so.
+// begin sends the peer work, with a time limit for each answer, and makes the first step, in which
+// most failures occur.
 func (s *service) begin(o options, r peerRequest, limit time.Duration) (*side, error) {
 	if s.peer == nil {
 		p, err := startPeer(o, s.program)
@@ -51,8 +51,8 @@ func (s *service) begin(o options, r peerRequest, limit time.Duration) (*side, e
 	return &side{name: s.name, does: persistent{s.peer}, limit: maxGPUSteps}, err
 }
 
-// invite is begin without a time limit. A peer that cannot do the work is reported, once if it is
-// not installed.
+// invite is begin without a time limit. A peer that cannot do the work is reported; one that is not
+// installed, only once.
 func (s *service) invite(o options, r peerRequest) *side {
 	if s.gone {
 		return nil
@@ -65,7 +65,7 @@ func (s *service) invite(o options, r peerRequest) *side {
 	_, missing := errors.Cause(err).(absent)
 	s.gone = missing
 	if _, gone := errors.Cause(err).(ended); gone || missing {
-		s.close() // the next work begins with a new process
+		s.close() // the next work starts a new process
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (s *service) close() {
 	}
 }
 
-// attending is a contestant whose process goes on.
+// persistent is a contestant whose process stays alive.
 type persistent struct{ *peer }
 
 func (persistent) close() error { return nil }

@@ -12,13 +12,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// plan is a device that keeps the schedule it is given and loads nothing.
+// plan is a device that keeps the workload it is given and loads nothing.
 type plan struct {
 	tensor.Device
 	schedule tensor.Workload
 }
 
-var errPlanned = errors.New("benchmarks: the schedule is known, and not loaded")
+var errPlanned = errors.New("benchmarks: a plan loads nothing")
 
 // Load implements tensor.Device.
 func (p *plan) Load(s tensor.Workload) (tensor.Runner, error) {
@@ -26,7 +26,7 @@ func (p *plan) Load(s tensor.Workload) (tensor.Runner, error) {
 	return nil, errPlanned
 }
 
-// scheduleOf is a program's launches.
+// scheduleOf returns a program's launches.
 func scheduleOf(program *graph.Program, chains int) (tensor.Workload, error) {
 	p := new(plan)
 	if _, err := program.Load(p, graph.LoadOptions{Seed: 1, Chains: chains}); !errors.Is(err, errPlanned) {
@@ -45,8 +45,8 @@ func modelFlag(c *cobra.Command, o *options) *cobra.Command {
 	return c
 }
 
-// model is the model that predicts: the one asked for, that of the GPU in use, or the H200's if
-// there is none.
+// model returns the model that predicts: that of --model, that of the GPU in use, or else the
+// H200's.
 func (r *gpuRun) model() (cuda.Model, error) {
 	if r.options.model != "" {
 		m, ok := models[r.options.model]
@@ -62,7 +62,7 @@ func (r *gpuRun) model() (cuda.Model, error) {
 	return cuda.H200, nil
 }
 
-// predicted is the time that the model of a GPU gives a step.
+// predicted returns the time that a GPU's model predicts for a step, and its calls.
 func (t training) predicted(m cuda.Model, chains int, precision string) (float64, []cuda.Predicted, error) {
 	s, err := t.schedule(chains)
 	if err != nil {
@@ -72,8 +72,7 @@ func (t training) predicted(m cuda.Model, chains int, precision string) (float64
 	return step, calls, err
 }
 
-// addPrediction adds the model's time to the record of Pollen's step, unless the step was left
-// out.
+// addPrediction adds the model's time to the record of Pollen's step, unless the step was left out.
 func (r *gpuRun) addPrediction(t training, chains int, precision string) error {
 	e := r.record.entry(t.comparison(chains, precision), "pollen")
 	if e == nil || e.Predicted > 0 {
@@ -92,7 +91,7 @@ func (r *gpuRun) addPrediction(t training, chains int, precision string) error {
 	return r.record.save(r.options.json)
 }
 
-// predict prints what the model says of steps, their launches and updates, and puts it into the
+// predict prints the model's predictions for steps, their calls and updates, and adds them to the
 // record.
 func (r *gpuRun) predict() error {
 	m, err := r.model()
@@ -146,7 +145,7 @@ func (r *gpuRun) predictStep(m cuda.Model, t training, chains int, precision str
 	return nil
 }
 
-// predictUpdate says what pSGLD's update takes beside a copy of as many bytes.
+// predictUpdate predicts pSGLD's update, next to a copy of the same number of bytes.
 func (r *gpuRun) predictUpdate(m cuda.Model, n int) error {
 	program, err := updateProgram(n)
 	if err != nil {

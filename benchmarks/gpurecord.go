@@ -7,8 +7,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// resume reads the record of an earlier run on the same GPU. The side that was under way when that
-// run was killed counts as failed.
+// resume reads the record of an earlier run on the same GPU. The side that was being timed when
+// that run was killed counts as failed.
 func (r *record) resume(path string) error {
 	if path == "" {
 		return errors.New("benchmarks: --resume needs --json")

@@ -17,7 +17,7 @@ import (
 func kernelsCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kernels",
-		Short: "Kernels beside PyTorch's, and as shares of the peaks measured beside them: multiply-adds in registers, a copy of memory",
+		Short: "Kernels next to PyTorch's, and as fractions of measured peaks: multiply-adds in registers, a copy of memory",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			r := newRecord()
@@ -45,7 +45,7 @@ func threadCounts(threads int) []int {
 	return []int{1, threads}
 }
 
-// heavyCase is a product or a convolution, with what a peer is asked for.
+// heavyCase is a product or a convolution, with a peer's request for the same.
 type heavyCase struct {
 	name  string
 	plan  func() (kernel.Routine, error)
@@ -54,8 +54,8 @@ type heavyCase struct {
 	peers peerRequest
 }
 
-// heavy are the products and convolutions of the reference networks at batch 100, and large
-// squares.
+// heavy are the products and convolutions of the reference networks at batch 100, and large square
+// products.
 var heavy = []heavyCase{
 	gemm("gemm 512x512x512", kernel.Gemm{M: 512, N: 512, K: 512}),
 	gemm("gemm 1024x1024x1024", kernel.Gemm{M: 1024, N: 1024, K: 1024}),
@@ -84,7 +84,7 @@ func gemm(name string, g kernel.Gemm) heavyCase {
 	}
 }
 
-// passes are those of a convolution, of which the output is the image out, the image in, or the
+// passes are a convolution's three directions, by their output: the image out, the image in, or the
 // filter.
 var passes = [...]struct {
 	name, peers string
@@ -105,8 +105,8 @@ func convolution(name string, c kernel.Conv2D, pass int) heavyCase {
 	}
 }
 
-// heavyKernels compares each product and convolution with the multiply-adds that the threads make
-// in registers, and with PyTorch's, if that is there.
+// heavyKernels compares each product and convolution with the peak of multiply-adds in registers,
+// and with PyTorch, if it is installed.
 func heavyKernels(c *cobra.Command, o *options, threads int, r *record) error {
 	torch := &service{name: "torch", program: torchProgram, mode: "eager"}
 	defer torch.close()
@@ -140,7 +140,7 @@ func (h heavyCase) contest(c *cobra.Command, o *options, threads int, torch *ser
 	peak, pollen := registerOperations*float64(threads)/sides[0].figures().Median, sides[1].figures().Median
 	from := len(r.Entries)
 	name := fmt.Sprintf("%s, %d threads", h.name, threads)
-	if plan.Winograd() { // the rate is that of the direct way's operations, more than are made
+	if plan.Winograd() { // the rate counts the direct algorithm's operations, more than are made
 		name += " (Winograd, effective)"
 	}
 	for i, s := range sides {
@@ -155,7 +155,7 @@ func (h heavyCase) contest(c *cobra.Command, o *options, threads int, torch *ser
 	return nil
 }
 
-// registers is the peak of multiply-adds, on threads of its own.
+// registers measures the peak of multiply-adds, on its own threads.
 type registers struct{ threads int }
 
 const registerLoops = 1 << 16
@@ -179,7 +179,7 @@ func (r *registers) run(steps int) (float64, error) {
 
 func (r *registers) close() error { return nil }
 
-// planned is a plan of package kernel as the only launch of a schedule.
+// planned is a plan of package kernel as the only launch of a workload.
 type planned struct {
 	host   *tensor.Host
 	runner tensor.Runner
@@ -217,10 +217,11 @@ func (p *planned) run(steps int) (float64, error) {
 
 func (p *planned) close() error { return cmp.Or(p.runner.Close(), p.host.Close()) }
 
-// updated is how many parameters the update kernels are timed with: more than any cache holds.
+// updated is the number of parameters in the update kernels' timings: more than any cache holds.
 const updated = 16 << 20
 
-// updates are the update kernels and how many floats a parameter of each reads and writes.
+// updates are the update kernels, with the number of floats that each reads and writes per
+// parameter.
 var updates = []struct {
 	name   string
 	floats float64
@@ -245,7 +246,7 @@ func sample(b *graph.Builder, s langevin.Sampler, w, dw *graph.Node) {
 	}, w, dw)
 }
 
-// updateKernels compares updates with a copy of as many bytes.
+// updateKernels compares updates with a copy of the same number of bytes.
 func updateKernels(c *cobra.Command, o *options, threads int, r *record) (err error) {
 	var sides []*side
 	defer func() { err = cmp.Or(err, closeAll(sides)) }()
@@ -280,7 +281,7 @@ func updateKernels(c *cobra.Command, o *options, threads int, r *record) (err er
 	return nil
 }
 
-// copied copies memory on threads of its own.
+// copied copies memory on its own threads.
 type copied struct{ to, from [][]float32 }
 
 func newCopied(elements, threads int) *copied {
@@ -289,7 +290,7 @@ func newCopied(elements, threads int) *copied {
 		c.to, c.from = append(c.to, make([]float32, elements/threads)), append(c.from, make([]float32, elements/threads))
 	}
 	for i := range c.from {
-		for j := range c.from[i] { // touched, so that it is memory and not the page of zeros
+		for j := range c.from[i] { // touched, so that it is real memory and not the zero page
 			c.from[i][j], c.to[i][j] = 1, 2
 		}
 	}

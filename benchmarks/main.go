@@ -21,7 +21,7 @@ type options struct {
 	json    string
 	python  string
 	quiet   bool
-	model   string // of a GPU, for predictions
+	model   string // the GPU whose model predicts
 }
 
 func main() {
@@ -41,19 +41,19 @@ func command() *cobra.Command {
 	var o options
 	root := &cobra.Command{
 		Use:           "benchmarks",
-		Short:         "Time Pollen, and the same work done by others, in one run",
+		Short:         "Time Pollen next to the same work in other frameworks, in one run",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	flags := root.PersistentFlags()
 	flags.IntVar(&o.rounds, "rounds", 7, "rounds, in each of which every side runs")
-	flags.IntVar(&o.threads, "threads", runtime.GOMAXPROCS(0), "threads of every side that can be told")
+	flags.IntVar(&o.threads, "threads", runtime.GOMAXPROCS(0), "threads of every side whose threads can be set")
 	flags.StringVar(&o.json, "json", "", "write the figures to this file")
 	flags.StringVar(&o.python, "python", "python3", "the Python that has PyTorch and JAX")
-	flags.BoolVar(&o.quiet, "quiet-check", false, "refuse to time and to record on a machine that is not at rest (Linux)")
+	flags.BoolVar(&o.quiet, "quiet-check", false, "refuse to time and to record on a busy machine (Linux)")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if o.rounds < 1 || o.threads < 1 {
-			return errors.Errorf("benchmarks: %d rounds on %d threads, wants at least 1 of each", o.rounds, o.threads)
+			return errors.Errorf("benchmarks: --rounds and --threads must be at least 1, got %d and %d", o.rounds, o.threads)
 		}
 		if o.quiet {
 			return quiet()
@@ -64,7 +64,7 @@ func command() *cobra.Command {
 	return root
 }
 
-// stepNetworks are the networks of the table of training steps.
+// stepNetworks are the networks in the table of training steps.
 var stepNetworks = []string{"lenet-small", "lenet", "mlp-400-400", "mnist-64-64-256", "cnn", "resnet20-frn", "resnet20-frn-silu"}
 
 // stepFlags are the grid of training steps.
@@ -77,7 +77,7 @@ func stepCommand(o *options) *cobra.Command {
 	var f stepFlags
 	c := &cobra.Command{
 		Use:   "step",
-		Short: "Training steps, beside Gorgonia, PyTorch and JAX",
+		Short: "Training steps, next to Gorgonia, PyTorch and JAX",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return steps(c.Context(), o, f) },
 	}
@@ -85,7 +85,7 @@ func stepCommand(o *options) *cobra.Command {
 	flags.StringSliceVar(&f.networks, "networks", stepNetworks, "networks, as layers.New names them")
 	flags.IntSliceVar(&f.batches, "batches", []int{100}, "batch sizes")
 	flags.StringSliceVar(&f.samplers, "samplers", []string{"sgd", "sgld", "psgld"}, "sgd, sgld, psgld")
-	flags.StringSliceVar(&f.peers, "peers", peerNames(), "the other sides")
+	flags.StringSliceVar(&f.peers, "peers", peerNames(), "the other frameworks")
 	return c
 }
 
@@ -100,7 +100,7 @@ func peerNames() []string {
 func steps(ctx context.Context, o *options, f stepFlags) error {
 	for _, name := range f.peers {
 		if !slices.Contains(peerNames(), name) {
-			return errors.Errorf("benchmarks: no peer %q; there are %s", name, strings.Join(peerNames(), ", "))
+			return errors.Errorf("benchmarks: there is no peer %q; the peers are %s", name, strings.Join(peerNames(), ", "))
 		}
 	}
 	r := newRecord()
@@ -127,7 +127,7 @@ func (t training) compare(ctx context.Context, o *options, names []string, r *re
 	}
 	sides := []*side{{name: "pollen", does: ours}}
 	defer func() { err = cmp.Or(err, closeAll(sides)) }()
-	if t.sampler != "sgd" { // What sampling costs is measured in the same rounds.
+	if t.sampler != "sgd" { // the cost of sampling is measured in the same rounds
 		plain, err := newPollen(training{t.network, t.batch, "sgd"}, o.threads, 1)
 		if err != nil {
 			return err

@@ -28,7 +28,7 @@ var torchProgram string
 //go:embed peers/jax_peer.py
 var jaxProgram string
 
-// peers are the other sides of a training step, by name.
+// peers are the other frameworks of a training step, by name.
 var peers = []struct {
 	name string
 	open func(o options, t training) (contestant, error)
@@ -41,7 +41,7 @@ var peers = []struct {
 	{"jax", func(o options, t training) (contestant, error) { return openPeer(o, jaxProgram, "jit", t) }},
 }
 
-// invite adds the peers of these names that can do the work. An absent one is reported only once.
+// invite adds the named peers that can do the work. A missing one is reported only once.
 func invite(sides []*side, o *options, t training, names []string, reported map[string]bool) ([]*side, error) {
 	for _, p := range peers {
 		if !slices.Contains(names, p.name) {
@@ -63,7 +63,7 @@ func invite(sides []*side, o *options, t training, names []string, reported map[
 	return sides, nil
 }
 
-// absent is the error of a side that cannot take part here. The comparison goes on without it.
+// absent is the error of a side that cannot take part. The comparison continues without it.
 type absent struct{ error }
 
 // ended is the error of a peer whose process has ended.
@@ -74,7 +74,7 @@ type peer struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
-	limit   time.Duration // for an answer, then the process is killed; 0 is none
+	limit   time.Duration // time limit of an answer, after which the process is killed; 0 means none
 	stderr  *tail
 	failed  error // of the last run
 }
@@ -88,21 +88,21 @@ type peerRequest struct {
 	Mode    string  `json:"mode,omitempty"`
 	Threads int     `json:"threads,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
-	Prior   float64 `json:"prior,omitempty"` // deviation
+	Prior   float64 `json:"prior,omitempty"` // standard deviation
 	Steps   int     `json:"steps,omitempty"`
 
 	Displacement bool `json:"displacement,omitempty"` // parameters' mean square displacement
 
-	// For the benchmarks on a GPU, whose peers answer many requests for work.
+	// For the benchmarks on a GPU, where a peer answers many requests for work.
 	Chains     int    `json:"chains,omitempty"`
 	Precision  string `json:"precision,omitempty"`
 	Parameters int    `json:"parameters,omitempty"`
-	// Patience is the most seconds that preparing the work may take.
+	// Patience is the time limit in seconds for preparing the work.
 	Patience float64 `json:"patience,omitempty"`
 
 	Direction  string `json:"direction,omitempty"`  // of a convolution: forward, input or filter
 	Sizes      []int  `json:"sizes,omitempty"`      // of a convolution: filters, channels, and the sides of images, filters and borders; of a product: M, N, K
-	Transposed bool   `json:"transposed,omitempty"` // a product's second matrix
+	Transposed bool   `json:"transposed,omitempty"` // whether a product's second matrix is
 }
 
 type peerAnswer struct {
@@ -135,7 +135,7 @@ func startPeer(o options, program string) (*peer, error) {
 	command := exec.Command(o.python, "-c", serveProgram+program)
 	stderr := new(tail)
 	command.Stderr = io.MultiWriter(os.Stderr, stderr)
-	command.WaitDelay = closing // processes that it started may still have its stderr
+	command.WaitDelay = closing // its children may still hold stderr
 	restable(command)
 	in, err := command.StdinPipe()
 	if err != nil {
@@ -185,7 +185,7 @@ func (p *peer) answer(r peerRequest) (peerAnswer, error) {
 	begin := time.Now()
 	answer, err := p.out.ReadBytes('\n')
 	if err != nil && p.limit > 0 && time.Since(begin) >= p.limit {
-		return a, ended{errors.Errorf("benchmarks: peer has no answer after %v", p.limit.Round(time.Second))}
+		return a, ended{errors.Errorf("benchmarks: the peer did not answer within %v", p.limit.Round(time.Second))}
 	}
 	if err != nil {
 		err = ended{err}
@@ -209,11 +209,11 @@ func (p *peer) run(steps int) (float64, error) {
 	return a.Seconds, err
 }
 
-// closing is how long a peer's process may take to end.
+// closing is the time limit for a peer's process to end.
 const closing = 15 * time.Second
 
 func (p *peer) close() error {
-	p.wake() // unless it has ended, and Wait says how
+	p.wake() // an error means that it has ended, which Wait reports
 	defer time.AfterFunc(closing, func() { p.kill() }).Stop()
 	if err := p.in.Close(); err != nil {
 		return errors.Wrap(err, "benchmarks: peer")
@@ -221,7 +221,7 @@ func (p *peer) close() error {
 	return errors.Wrap(p.command.Wait(), "benchmarks: peer")
 }
 
-// lastLines are the last lines that the process wrote to its stderr.
+// lastLines returns the last lines that the process wrote to its stderr.
 func (p *peer) lastLines() []string { return p.stderr.lines() }
 
 // tail keeps the end of what is written to it.

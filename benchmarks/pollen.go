@@ -21,7 +21,8 @@ type training struct {
 	sampler string // sgd, sgld or psgld
 }
 
-// images is the shape of the network's images: MNIST's, or those of small pictures in colour.
+// images returns the channels and side of the network's images: MNIST's, or those of small colour
+// images.
 func (t training) images() (channels, side int) {
 	if t.network == "cnn" || strings.HasPrefix(t.network, "resnet20-") {
 		return 3, 32
@@ -29,16 +30,16 @@ func (t training) images() (channels, side int) {
 	return 1, 28
 }
 
-// moments are the means and deviations of the pixels' channels.
+// moments returns the means and standard deviations of the channels' pixels.
 func (t training) moments() (means, stds []float64) {
 	channels, _ := t.images()
 	return slices.Repeat([]float64{pixelMean}, channels), slices.Repeat([]float64{pixelStd}, channels)
 }
 
-// examples is the size of the data set of noise that is trained on.
+// examples returns the size of the training set, which is noise.
 func (t training) examples() int { return 10 * t.batch }
 
-// Settings that all sides share; the rate keeps training on noise finite.
+// Settings that all sides share; with this rate, training on noise stays finite.
 const (
 	rate        = 1e-3
 	priorStd    = 0.3
@@ -52,7 +53,7 @@ const (
 	pixelStd  = 0.3081
 )
 
-// pollen is a session of ours.
+// pollen is a session of Pollen.
 type pollen struct {
 	device  tensor.Device
 	session *graph.Session
@@ -98,7 +99,7 @@ func (t training) compile() (*graph.Program, error) {
 	case "psgld":
 		err = t.attach(b, langevin.PSGLD{Alpha: psgldAlpha, Lambda: psgldLambda, Gamma: langevin.GammaNone}, loss)
 	default:
-		err = errors.Errorf("benchmarks: sampler %q, wants sgd, sgld or psgld", t.sampler)
+		err = errors.Errorf("benchmarks: the sampler must be sgd, sgld or psgld, got %q", t.sampler)
 	}
 	if err != nil {
 		return nil, err

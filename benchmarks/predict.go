@@ -41,7 +41,7 @@ func predictCommand(o *options) *cobra.Command {
 	return c
 }
 
-// predictor gives probabilities for the same images, under one sample after another.
+// predictor computes probabilities for the same images, under one sample after another.
 type predictor struct {
 	host          *tensor.Host
 	predictor     *samples.SamplePredictor
@@ -75,7 +75,7 @@ func newPredictor(t training, threads, count int) (*predictor, error) {
 	return p, nil
 }
 
-// someSample is a state of the network before any training.
+// someSample returns a state of the network before any training.
 func someSample(t training, host *tensor.Host) (samples.Sample, error) {
 	program, err := training{t.network, t.batch, "sgd"}.compile()
 	if err != nil {
@@ -89,8 +89,7 @@ func someSample(t training, host *tensor.Host) (samples.Sample, error) {
 	return s, cmp.Or(err, session.Close())
 }
 
-// run predicts all examples, ten batches, under each sample in turn, as often as it takes to make
-// that many steps of a batch.
+// run predicts all examples, ten batches, under each sample in turn, until steps batches are done.
 func (p *predictor) run(steps int) (float64, error) {
 	return timed(func() error {
 		for i := range steps {

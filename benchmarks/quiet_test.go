@@ -24,12 +24,12 @@ func TestQuiet(t *testing.T) {
 	for _, c := range []struct{ name, after, wants string }{
 		{"at rest", "cpu  101 0 51 1190 18 0 0 0 0 0\n", ""},
 		{"waiting for a disk", "cpu  100 0 50 1000 210 0 0 0 0 0\n", ""},
-		{"a program of another", "cpu  110 0 50 1190 10 0 0 0 0 0\n", "others take 5.0 %"},
-		{"a program of low priority", "cpu  100 200 50 1000 10 0 0 0 0 0\n", "others take 100.0 %"},
-		{"another guest of the host", "cpu  100 0 50 1100 10 0 0 100 0 0\n", "others take 50.0 %"},
-		{"no time has passed", before, "others take"},
-		{"another system", "", "begins with"},
-		{"short", "cpu 1 2 3\n", "begins with"},
+		{"a program of another", "cpu  110 0 50 1190 10 0 0 0 0 0\n", "other programs take 5.0 %"},
+		{"a program of low priority", "cpu  100 200 50 1000 10 0 0 0 0 0\n", "other programs take 100.0 %"},
+		{"another guest of the host", "cpu  100 0 50 1100 10 0 0 100 0 0\n", "other programs take 50.0 %"},
+		{"no time has passed", before, "other programs take"},
+		{"another system", "", "must begin with"},
+		{"short", "cpu 1 2 3\n", "must begin with"},
 		{"no numbers", "cpu a b c d e f g h\n", "invalid syntax"},
 	} {
 		err := quietBy(ticking(before, c.after), 0)

@@ -15,22 +15,22 @@ import (
 	"github.com/pollen-ml/pollen/internal/file"
 )
 
-// record is one run of a command: what ran where, and its figures.
+// record is one run of a command: the machine, and its figures.
 type record struct {
 	Command string  `json:"command"`
 	Date    string  `json:"date"`
 	Machine machine `json:"machine"`
-	// Predicted is the GPU whose model gave all figures; none was then measured.
+	// Predicted is the GPU whose model predicted all figures, if none was measured.
 	Predicted string   `json:"predicted,omitempty"`
 	Entries   []entry  `json:"entries"`
 	Left      []string `json:"left,omitempty"` // comparisons and sides left out by time or failure
-	// Failed are the sides that ended with an error. Begun is the one under way: if a command was
-	// killed, it is the one that did not end.
+	// Failed are the sides that ended with an error. Begun is the one being timed: if a command was
+	// killed, the one that did not end.
 	Failed []failure `json:"failed,omitempty"`
 	Begun  *failure  `json:"begun,omitempty"`
 }
 
-// failure is a side of a comparison that gave no figures.
+// failure is a side of a comparison without figures.
 type failure struct {
 	Case   string   `json:"case"`
 	Side   string   `json:"side"`
@@ -38,7 +38,7 @@ type failure struct {
 	Stderr []string `json:"stderr,omitempty"` // the last lines of a peer
 }
 
-// machine is what figures depend on other than the code.
+// machine is what figures depend on, in addition to the code.
 type machine struct {
 	Processor string             `json:"processor"`
 	Cores     int                `json:"cores"`
@@ -55,14 +55,14 @@ type machine struct {
 type entry struct {
 	Case     string  `json:"case"`
 	Side     string  `json:"side"`
-	Seconds  figures `json:"seconds"`            // a step
-	Rate     float64 `json:"rate,omitempty"`     // Unit a second
+	Seconds  figures `json:"seconds"`            // per step
+	Rate     float64 `json:"rate,omitempty"`     // Units per second
 	Unit     string  `json:"unit,omitempty"`     // "images", "GFLOP", "GB"
 	Fraction float64 `json:"fraction,omitempty"` // of the machine's measured peak
-	Ratio    float64 `json:"ratio,omitempty"`    // this side's median to Pollen's
+	Ratio    float64 `json:"ratio,omitempty"`    // this side's median over Pollen's
 
 	Predicted float64 `json:"predicted,omitempty"` // seconds by the model of a GPU
-	Model     string  `json:"model,omitempty"`     // that GPU's name, also where Seconds is the prediction
+	Model     string  `json:"model,omitempty"`     // that GPU's name, also if Seconds is the prediction
 	Call      *call   `json:"call,omitempty"`      // if the entry is a call of a step
 }
 
@@ -88,7 +88,7 @@ func newRecord() *record {
 	}
 }
 
-// processor is the processor's name if the system reports it.
+// processor returns the processor's name if the system reports it.
 func processor() string {
 	if name := fileLine("/proc/cpuinfo", "model name"); name != "" {
 		return name
@@ -96,8 +96,8 @@ func processor() string {
 	return "unknown"
 }
 
-// fileLine is the first line of a file that begins with prefix, without the prefix; "" if there is
-// none.
+// fileLine returns the first line of a file that begins with prefix, without the prefix; "" if
+// there is none.
 func fileLine(path, prefix string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -111,7 +111,7 @@ func fileLine(path, prefix string) string {
 	return ""
 }
 
-// withoutPaths leaves out the flags that name places on one machine.
+// withoutPaths removes the flags with paths of one machine.
 func withoutPaths(args []string) []string {
 	var kept []string
 	for i := 0; i < len(args); i++ {
@@ -125,8 +125,8 @@ func withoutPaths(args []string) []string {
 	return kept
 }
 
-// revision is the commit that the program was built from, with "+" if files had changed since: from
-// the build, or else from git in the folder.
+// revision returns the commit that the program was built from, with "+" if files had changed since:
+// from the build, or else from git in the current directory.
 func revision() string {
 	commit, changed := "", ""
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -165,8 +165,8 @@ func (r *record) add(comparison string, sides []*side, items float64, unit strin
 	}
 }
 
-// write saves the record, unless it has no file, and reports it; with quiet-check it does not when
-// the machine has got work in the meantime.
+// write saves the record, unless it has no file, and reports that; with --quiet-check it refuses if
+// the machine has become busy.
 func (r *record) write(o *options) error {
 	if o.quiet {
 		if err := quiet(); err != nil {
@@ -198,7 +198,7 @@ func (r *record) save(path string) error {
 	return nil
 }
 
-// describe is the machine in a line.
+// describe returns the machine in a line.
 func (m machine) describe() string {
 	return fmt.Sprintf("%s, %d threads, %s, load %s", m.Processor, m.Threads, m.Go, m.Load)
 }

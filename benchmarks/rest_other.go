@@ -4,7 +4,7 @@ package main
 
 import "os/exec"
 
-// No process can be stopped here: threads of peers that spin for work do so while others are timed.
+// Processes cannot be stopped here: peers' threads that spin do so while others are timed.
 func restable(*exec.Cmd) {}
 
 func (p *peer) rest() error { return nil }

@@ -9,17 +9,17 @@ import (
 	"github.com/pkg/errors"
 )
 
-// restable gives the process a group of its own, in which rest and wake reach all that it starts. A
-// stopped one ends with this program: the system hangs up on groups that nobody is left to wake.
+// restable puts the process into its own group, so that rest and wake reach all its children. A
+// stopped group ends with this program: the system hangs up on groups that nobody is left to wake.
 func restable(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// rest stops the peer's threads, of which some would spin for work while others are timed.
+// rest stops the peer's threads, some of which would spin while others are timed.
 func (p *peer) rest() error { return p.signal(syscall.SIGSTOP) }
 
-// wake lets them go on.
+// wake resumes them.
 func (p *peer) wake() error { return p.signal(syscall.SIGCONT) }
 
-// kill ends the peer and all that it started.
+// kill ends the peer and its children.
 func (p *peer) kill() error { return p.signal(syscall.SIGKILL) }
 
 func (p *peer) signal(s syscall.Signal) error {

@@ -12,11 +12,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// tape is the same network from Gorgonia's own ops, trained by its VanillaSolver on its
-// TapeMachine, or on Pollen's machine in the place of that.
+// tape is the same network from Gorgonia's own ops, trained by its VanillaSolver, on its
+// TapeMachine or on Pollen's machine.
 type tape struct {
 	machine    gorgonia.VM
-	host       *tensor.Host // of Pollen's machine; nil with the TapeMachine, which cannot be told its threads
+	host       *tensor.Host // of Pollen's machine; nil with the TapeMachine, whose threads cannot be set
 	solver     gorgonia.Solver
 	parameters []gorgonia.ValueGrad
 }
@@ -58,11 +58,11 @@ func (t *tapeBuilder) keep(n *gorgonia.Node, err error) *gorgonia.Node {
 	return n
 }
 
-// newTape is the side whose machine open makes.
+// newTape returns the side whose machine open makes.
 func newTape(w training, open func(g *gorgonia.ExprGraph, parameters gorgonia.Nodes) gorgonia.VM) (*tape, error) {
 	plan, ok := plans[w.network]
 	if !ok || w.sampler != "sgd" {
-		return nil, absent{errors.Errorf("Gorgonia: no %s of %s here, SGD alone", w.sampler, w.network)}
+		return nil, absent{errors.Errorf("Gorgonia: no %s of %s here, only SGD", w.sampler, w.network)}
 	}
 	t := &tapeBuilder{graph: gorgonia.NewGraph()}
 	batch := w.batch

@@ -13,14 +13,14 @@ import (
 
 const smallRun = "fit --data notmnist --model mlp-32 --method sghmc --schedule constant:0.002 --batch 10 --epochs 60 --burn-in 10 --samples 100 --chains 2"
 
-// mount makes a disk of some bytes at a new folder; why says where that is not allowed.
+// mount mounts a disk of a given size at a new directory; why is set if that is not permitted.
 func (h *harness) mount(name, size string) (dir string, unmount func(), why error) {
 	dir = filepath.Join(h.work, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", nil, err
 	}
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
-		return "", nil, errors.Errorf("no disk can be mounted here: %v %s", err, out)
+		return "", nil, errors.Errorf("a disk cannot be mounted here: %v %s", err, out)
 	}
 	return dir, func() { _ = exec.Command("umount", dir).Run() }, nil // left behind at worst
 }
@@ -30,7 +30,7 @@ func remount(dir, options string) error {
 	return errors.Wrapf(err, "remount: %s", out)
 }
 
-// fullDisk trains where there is room for a part of the run, and goes on when there is more.
+// fullDisk trains where only a part of the run fits, and resumes when there is more room.
 func fullDisk(h *harness) error {
 	disk, unmount, why := h.mount("small", "12m")
 	if why != nil {
@@ -53,7 +53,7 @@ func fullDisk(h *harness) error {
 		h.fail("a full disk left damage: %s", p.out.String())
 	}
 	if _, err := h.must(nil, "eval", "--page", "page", dir); err != nil {
-		h.fail("what a full disk left cannot be scored: %v", err)
+		h.fail("the run on a full disk cannot be scored: %v", err)
 	}
 	if err := remount(disk, "size=200m"); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (h *harness) same(what, want, got string) error {
 	return err
 }
 
-// readOnly scores a run that cannot be written to, and tries to go on with it.
+// readOnly scores a run on a read-only disk, and tries to resume it.
 func readOnly(h *harness) error {
 	disk, unmount, why := h.mount("readonly", "64m")
 	if why != nil {
@@ -111,8 +111,8 @@ func readOnly(h *harness) error {
 	return nil
 }
 
-// writers starts two processes in one folder, while the first runs, while it is stopped, and when
-// it was killed.
+// writers starts a second process in a directory: while the first runs, while it is stopped, and
+// after it was killed.
 func writers(h *harness) error {
 	long := append(strings.Fields(strings.Replace(smallRun, "--epochs 60", "--epochs 3000", 1)), "--folder", "written")
 	first, err := h.start(nil, long...)
@@ -159,11 +159,11 @@ func writers(h *harness) error {
 		_ = second.Process.Kill() // it may have ended
 		<-second.ended
 	}
-	h.report("a second process was refused while the first ran and while it was stopped, and went on when it was killed")
+	h.report("a second process was refused while the first ran and while it was stopped, and resumed after it was killed")
 	return nil
 }
 
-// wait waits for a file of a process.
+// wait waits until a process has made a file.
 func (h *harness) wait(path string, p *process) error {
 	for {
 		if _, err := os.Stat(path); err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/file"
 )
 
-// textOf is a value as text, to the last digit.
+// textOf returns a value as text, with all digits.
 func textOf(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -25,7 +25,7 @@ func textOf(value any) string {
 	return string(text)
 }
 
-// trouble is what happens to a call.
+// trouble is a fault of a call that writes.
 type trouble struct {
 	name string
 	do   func(bytes int) (keep int, err error)
@@ -37,7 +37,7 @@ var troubles = []trouble{
 	{"waits", func(int) (int, error) { time.Sleep(5 * time.Millisecond); return 0, nil }},
 }
 
-// disks makes each call that writes fail, tear or wait in its turn.
+// disks makes each call that writes fail, tear or wait in turn.
 func disks(h *harness) error {
 	s, err := h.subject()
 	if err != nil {
@@ -74,7 +74,7 @@ func disks(h *harness) error {
 				}
 			}
 			if err != nil {
-				h.fail("call %d %s: the run cannot go on: %v", n, what.name, err)
+				h.fail("call %d %s: the run cannot be resumed: %v", n, what.name, err)
 				continue
 			}
 			got, err := results(dir)
@@ -86,11 +86,12 @@ func disks(h *harness) error {
 			}
 		}
 	}
-	h.report("%d faults: %d runs did not mind, the others said so and went on to the same bytes", tried, survived)
+	h.report("%d faults: %d runs were unaffected, the others reported an error and were resumed to the same bytes", tried, survived)
 	return nil
 }
 
-// fitWith fits with a Fault, which sees the number of the call, and returns how many there were.
+// fitWith fits with injected faults, which receive the number of the call, and returns the number
+// of calls.
 func (s *subject) fitWith(dir string, fault func(call, bytes int) (int, error)) (calls int, err error) {
 	var mu sync.Mutex
 	end := file.Inject(func(_, _ string, bytes int) (int, error) {

@@ -16,17 +16,17 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// subject is a small run in this process, whole and stopped in the middle.
+// subject is a small run in this process, once complete and once stopped in the middle.
 type subject struct {
 	data        *datasets.Splits
 	spec        pollen.Spec
 	host        tensor.Device
-	whole, half string // folders
+	whole, half string // directories
 	scores      string
 	want        map[string][]byte
 }
 
-// squares are images of noise with a bright square whose place is the class.
+// squares returns images of noise with a bright square whose position is the class.
 func squares(n int, noise uint32) (*datasets.Dataset, error) {
 	const side, classes = 8, 4
 	images, labels := make([]byte, 0, n*side*side), make([]int32, n)
@@ -47,7 +47,7 @@ func squares(n int, noise uint32) (*datasets.Dataset, error) {
 }
 
 func (h *harness) subject() (s *subject, err error) {
-	for _, name := range []string{"subject", "half"} { // of another stage
+	for _, name := range []string{"subject", "half"} { // left by another stage
 		if err := os.RemoveAll(filepath.Join(h.work, name)); err != nil {
 			return nil, errors.Wrap(err, "subject")
 		}
@@ -84,7 +84,7 @@ func (h *harness) subject() (s *subject, err error) {
 	return s, err
 }
 
-// score is all that is computed from a run, to the last digit, and what was remarked.
+// score returns everything that is computed from a run, with all digits, and the remarks.
 func (s *subject) score(dir string) (scores, remarks string, err error) {
 	run, err := pollen.Open(dir, pollen.WithDevice(s.host), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" }))
 	if err != nil {
@@ -139,14 +139,14 @@ func flips(h *harness) error {
 			}
 		}
 	}
-	h.report("%d flips: %d were errors that name the file, the others changed nothing: %v", total, refused, harmless)
+	h.report("%d flips: %d caused errors that name the file, the others changed nothing: %v", total, refused, harmless)
 	return nil
 }
 
-// filesOf are all files of a run.
+// filesOf returns all files of a run.
 func filesOf(dir string) (names []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && entry.Name() != "lock" { // which is empty
+		if err == nil && !entry.IsDir() && entry.Name() != "lock" { // the lock is empty
 			name, _ := filepath.Rel(dir, path)
 			names = append(names, name)
 		}
@@ -186,7 +186,7 @@ func (s *subject) flip(h *harness, from, name string, random *rand.Rand) (same b
 		case err != nil:
 			refusal("score", err)
 		case scores != s.scores:
-			h.fail("bit %d of byte %d of %s: the scores changed in silence", bit, at, name)
+			h.fail("bit %d of byte %d of %s: the scores changed silently", bit, at, name)
 		}
 	}
 	v, err := pollen.Verify(dir)
@@ -207,7 +207,7 @@ func (s *subject) flip(h *harness, from, name string, random *rand.Rand) (same b
 		return false, err
 	}
 	d := difference(s.want, got)
-	if d != "" && name != "diagnostics.json" { // whose damage is found when it is read
+	if d != "" && name != "diagnostics.json" { // its damage is found when it is read
 		h.fail("%s: bit %d of byte %d of %s: resumed, %s", from, bit, at, name, d)
 	}
 	return same, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda/emulator"
 )
 
-// victim is a way to train that is killed.
+// victim is a way to train, whose runs are killed.
 type victim struct {
 	name     string
 	flags    string
@@ -40,10 +40,10 @@ var victims = []victim{
 	{"emulated", "--device cuda --model mlp-4 --method sghmc --schedule constant:0.002 --batch 10 --epochs 6 --burn-in 1 --samples 10", true},
 }
 
-// maxKills is how often one run is killed before it may end.
+// maxKills is how often a run is killed before it may end.
 const maxKills = 5
 
-// kills kills each victim its share of times.
+// kills divides the kills among the victims.
 func kills(h *harness) error {
 	random := rand.New(rand.NewPCG(h.seed, 2))
 	killed, victims := 0, victims
@@ -53,7 +53,7 @@ func kills(h *harness) error {
 		for _, name := range strings.Split(h.victims, ",") {
 			at := slices.IndexFunc(all, func(v victim) bool { return v.name == name })
 			if at < 0 {
-				return errors.Errorf("no victim %q", name)
+				return errors.Errorf("there is no victim %q", name)
 			}
 			victims = append(victims, all[at])
 		}
@@ -86,7 +86,7 @@ func kills(h *harness) error {
 
 // whole makes the run that is never killed.
 func (v victim) whole(h *harness, environment []string, name string, fit []string) (map[string][]byte, error) {
-	if err := os.RemoveAll(filepath.Join(h.work, name)); err != nil { // of another part
+	if err := os.RemoveAll(filepath.Join(h.work, name)); err != nil { // left by another part
 		return nil, errors.Wrap(err, "kills")
 	}
 	if _, err := h.must(environment, append(slices.Clone(fit), "--folder", name)...); err != nil {
@@ -95,18 +95,18 @@ func (v victim) whole(h *harness, environment []string, name string, fit []strin
 	return results(filepath.Join(h.work, name))
 }
 
-// killing is what a victim's killed runs are held against, and how they are killed.
+// killing is the reference for a victim's killed runs, and how they are killed.
 type killing struct {
 	*harness
 	environment, fit []string
 	random           *rand.Rand
-	takes            time.Duration     // a run that is not killed
-	want, drawn      map[string][]byte // of that run; drawn has what it dropped later, too
-	table            string            // of its scores
+	takes            time.Duration     // duration of a run that is not killed
+	want, drawn      map[string][]byte // results of that run; drawn includes samples that it dropped later
+	table            string            // table of its scores
 }
 
-// kill kills runs share times or until the context ends, and reports how often, of the runs that
-// were compared.
+// kill kills runs share times, or until the context ends, and returns how many kills were of runs
+// that were compared.
 func (v victim) kill(h *harness, environment []string, share int, random *rand.Rand) (done int, err error) {
 	k := killing{harness: h, environment: environment, fit: strings.Fields(victimFlags + v.flags), random: random}
 	wholeDir := v.name + "-whole"
@@ -143,7 +143,7 @@ func (v victim) kill(h *harness, environment []string, share int, random *rand.R
 	return done, nil
 }
 
-// next are the arguments by which a run begins or goes on.
+// next returns the arguments that begin or resume a run.
 func (k *killing) next(dir string) []string {
 	if _, err := os.Stat(filepath.Join(k.work, dir, "manifest.json")); err == nil {
 		return []string{"fit", "--resume", dir}
@@ -151,7 +151,7 @@ func (k *killing) next(dir string) []string {
 	return append(slices.Clone(k.fit), "--folder", dir)
 }
 
-// run kills a run and goes on with it, at most so often or until it ends, and reports how often.
+// run kills and resumes a run, at most limit times or until it ends, and returns how often.
 func (k *killing) run(dir string, limit int) (n int, err error) {
 	for n < limit {
 		began := time.Now()
@@ -160,7 +160,7 @@ func (k *killing) run(dir string, limit int) (n int, err error) {
 			return n, err
 		}
 		select {
-		case <-p.ended: // before it was killed
+		case <-p.ended: // it ended before it was killed
 			if n == 0 { // the machine was slower when takes was measured
 				k.takes = min(k.takes, time.Since(began))
 			}
@@ -186,8 +186,8 @@ func (k *killing) run(dir string, limit int) (n int, err error) {
 	return n, nil
 }
 
-// compare lets a killed run end, and holds what it leaves against the run that was never killed. It
-// is false when the context ends.
+// compare lets a killed run end, and compares its results with the run that was never killed. It
+// returns false if the context ends.
 func (k *killing) compare(dir string) (compared bool, err error) {
 	p, code, err := k.end(k.environment, k.next(dir)...)
 	if k.ctx.Err() != nil {
@@ -217,7 +217,8 @@ func (k *killing) compare(dir string) (compared bool, err error) {
 	return true, nil
 }
 
-// tableOf is the table of a run's scores, but for the widths of its columns, which are the names'.
+// tableOf returns the table of a run's scores, without the spacing, which depends on the run's
+// name.
 func (k *killing) tableOf(dir string) (string, error) {
 	p, err := k.must(k.environment, "eval", "--page", "page", dir)
 	if err != nil {
@@ -226,12 +227,12 @@ func (k *killing) tableOf(dir string) (string, error) {
 	return strings.NewReplacer(" ", "", "-", "").Replace(strings.ReplaceAll(p.out.String(), dir, "RUN")), nil
 }
 
-// acknowledged says which sample that the index lists is not there, or not the one that the run
-// draws, of which these are all.
+// acknowledged returns a sample that the index lists but that is missing or differs from drawn, all
+// samples of the run; "" if there is none.
 func acknowledged(dir string, drawn map[string][]byte) string {
 	index, err := os.ReadFile(filepath.Join(dir, "index.jsonl"))
 	if err != nil {
-		return "" // it was killed before there was one
+		return "" // killed before there was an index
 	}
 	type line struct {
 		File    string

@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/interrupt"
 )
 
-// sizes say how much is tried.
+// sizes determine how much is tried.
 type sizes struct {
 	kills, flips, calls, samples, repeats int
 	victims                               string
@@ -25,12 +25,12 @@ var (
 	short = sizes{kills: 4, flips: 150, calls: 12, samples: 0, repeats: 0, seed: 1}
 )
 
-// harness is where faults are made, and what was found.
+// harness makes faults and collects failures.
 type harness struct {
 	sizes
-	ctx      context.Context // a signal ends it: what was found so far is reported
-	work     string          // a folder for runs
-	program  string          // pollen, built
+	ctx      context.Context // a signal ends it; the results so far are reported
+	work     string          // directory for runs
+	program  string          // path of pollen
 	report   func(format string, values ...any)
 	failures []string
 }
@@ -57,8 +57,8 @@ func main() {
 	flag.IntVar(&s.flips, "flips", s.flips, "bits to flip")
 	flag.StringVar(&s.victims, "victims", "", "methods to kill, as swag,bbb (default: all)")
 	flag.IntVar(&s.repeats, "repeats", s.repeats, "measurements of the cost")
-	flag.Uint64Var(&s.seed, "seed", s.seed, "seed of the moments and the bits, another one for each part of a whole")
-	work := flag.String("work", "", "folder for the runs, which stays (default: a temporary one)")
+	flag.Uint64Var(&s.seed, "seed", s.seed, "seed of the moments and the bits; use another one for each part")
+	work := flag.String("work", "", "directory for the runs, which is kept (default: a temporary one)")
 	flag.Parse()
 	ctx, release := interrupt.Context()
 	defer release()
@@ -71,7 +71,7 @@ func main() {
 func run(ctx context.Context, s sizes, work string, names []string) (err error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(stages, func(s stage) bool { return s.name == name }) {
-			return errors.Errorf("faults: no stage %q; see go doc ./benchmarks/faults", name)
+			return errors.Errorf("faults: there is no stage %q; see go doc ./benchmarks/faults", name)
 		}
 	}
 	if work == "" {
@@ -97,7 +97,7 @@ func run(ctx context.Context, s sizes, work string, names []string) (err error) 
 		return errors.Errorf("%d failures:\n%s", len(h.failures), strings.Join(h.failures, "\n"))
 	}
 	if ctx.Err() != nil {
-		return errors.New("stopped: the counts are of what was tried until then, and held")
+		return errors.New("stopped: everything tried until then held")
 	}
 	h.report("all held")
 	return nil

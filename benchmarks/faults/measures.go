@@ -18,10 +18,10 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// maxGrowth is how much more memory 10 000 kept samples may take than 100.
+// maxGrowth is the fraction by which 10 000 kept samples may need more memory than 100.
 const maxGrowth = 0.05
 
-// many compares the memory of many kept samples with that of 100, in as many steps.
+// many compares the memory of many kept samples with that of 100, in the same number of steps.
 func many(h *harness) error {
 	if h.samples == 0 {
 		return nil
@@ -61,8 +61,8 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// cost measures what a sample with its checkpoint costs, by a run that keeps a hundred times as
-// many, and what part of a usual run's time that is.
+// cost measures what a sample with its checkpoint costs, from a run that keeps a hundred times as
+// many, and which fraction of a usual run's time that is.
 func cost(h *harness) error {
 	if h.repeats == 0 {
 		return nil
@@ -71,7 +71,7 @@ func cost(h *harness) error {
 	if err != nil {
 		return err
 	}
-	// A sample in 300 steps, as the main job has, and in 3 steps, each with a checkpoint.
+	// A sample per 300 steps, as in the main job, and per 3 steps, each with a checkpoint.
 	const usual, many = 2, 200
 	seconds := map[int][]float64{}
 	var sums []float64
@@ -101,10 +101,11 @@ func cost(h *harness) error {
 	return evalCost(h, filepath.Join(h.work, fmt.Sprint("cost-", many, "-0")), splits.Test)
 }
 
-// fewImages are scored to measure what checksums cost: the more images, the less is their share.
+// fewImages is how many images are scored to measure what checksums cost: the more images, the
+// smaller is their fraction.
 const fewImages = 1000
 
-// evalCost measures what checksums take of a score, which reads each sample once.
+// evalCost measures the time of checksums in an evaluation, which reads each sample once.
 func evalCost(h *harness, dir string, test *datasets.Dataset) error {
 	few, err := test.Slice(0, fewImages)
 	if err != nil {
@@ -146,7 +147,7 @@ func evalCost(h *harness, dir string, test *datasets.Dataset) error {
 	return nil
 }
 
-// sumAll is how long the checksums of a run's files take, of a checkpoint for each sample.
+// sumAll returns how long the checksums of a run's files take, with a checkpoint for each sample.
 func sumAll(dir string) (seconds float64, err error) {
 	for pattern, times := range map[string]int{"samples/*": 1, "checkpoint/*": 2} {
 		paths, err := filepath.Glob(filepath.Join(dir, pattern))

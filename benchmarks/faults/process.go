@@ -30,7 +30,7 @@ type process struct {
 	ended        chan struct{}
 }
 
-// start starts pollen in the work folder, with more variables of the environment.
+// start starts pollen in the work directory, with additional environment variables.
 func (h *harness) start(environment []string, arguments ...string) (*process, error) {
 	p := &process{Cmd: exec.Command(h.program, arguments...), ended: make(chan struct{})}
 	p.Dir = h.work
@@ -40,14 +40,14 @@ func (h *harness) start(environment []string, arguments ...string) (*process, er
 		return nil, errors.Wrap(err, "pollen")
 	}
 	go func() {
-		_ = p.Wait() // the exit code says how it went
+		_ = p.Wait() // the exit code reports the result
 		close(p.ended)
 	}()
 	return p, nil
 }
 
-// end runs pollen to its end and returns its exit code, -1 where a signal ended it. When the
-// context ends, so does the process, and that is an error.
+// end runs pollen to its end and returns its exit code, or -1 if a signal ended it. If the context
+// ends, so does the process, which is an error.
 func (h *harness) end(environment []string, arguments ...string) (p *process, code int, err error) {
 	if p, err = h.start(environment, arguments...); err != nil {
 		return nil, 0, err
@@ -62,7 +62,7 @@ func (h *harness) end(environment []string, arguments ...string) (p *process, co
 	}
 }
 
-// must runs pollen to a good end.
+// must runs pollen, which must succeed.
 func (h *harness) must(environment []string, arguments ...string) (*process, error) {
 	p, code, err := h.end(environment, arguments...)
 	if err == nil && code != 0 {
@@ -71,7 +71,7 @@ func (h *harness) must(environment []string, arguments ...string) (*process, err
 	return p, err
 }
 
-// results are the files of a run that have the same bytes whenever and however it is made.
+// results returns the files of a run whose bytes do not depend on when and how it is made.
 func results(dir string) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, pattern := range []string{"samples/*", "states/*", "metrics.jsonl", "diagnostics.json", "calibration.json", "checkpoint/state.safetensors"} {
@@ -91,7 +91,7 @@ func results(dir string) (map[string][]byte, error) {
 	return all, nil
 }
 
-// difference is where two runs' results differ; "" where they do not.
+// difference describes the first difference between two runs' results; "" if there is none.
 func difference(want, got map[string][]byte) string {
 	for name, content := range want {
 		if other, ok := got[name]; !ok {
@@ -102,7 +102,7 @@ func difference(want, got map[string][]byte) string {
 	}
 	for name := range got {
 		if _, ok := want[name]; !ok {
-			return name + " is not to be there"
+			return name + " should not be there"
 		}
 	}
 	return ""

@@ -9,13 +9,13 @@ import (
 	"github.com/pkg/errors"
 )
 
-// pause cannot be done here.
-func pause(*os.Process) error { return errors.New("no process can be paused on this system") }
+// pause is not supported here.
+func pause(*os.Process) error { return errors.New("processes cannot be paused on this system") }
 
-// processorSeconds is how long this process has run, where that is all that is known.
+// processorSeconds returns how long this process has run; its processor time is unknown here.
 func processorSeconds() float64 { return time.Since(began).Seconds() }
 
 var began = time.Now()
 
-// peak is not known here.
+// peak is unknown here.
 func peak(*os.ProcessState) int64 { return 0 }

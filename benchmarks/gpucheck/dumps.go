@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// saveDumps puts what failing tests left behind into dumps.tar.gz, if there is something new. The
-// record's lock is held.
+// saveDumps archives the dumps of failed tests in dumps.tar.gz, if there are new ones. The caller
+// must hold the record's lock.
 func (r *runner) saveDumps() {
 	dir := filepath.Join(r.work, "dumps")
 	entries, err := os.ReadDir(dir)
@@ -48,6 +48,6 @@ func (r *runner) saveDumps() {
 		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "gpucheck: dumps are not saved:", err)
+		fmt.Fprintln(os.Stderr, "gpucheck: saving the dumps failed:", err)
 	}
 }

@@ -23,8 +23,8 @@ const (
 	noWindows    = "POLLEN_CUDA_WINDOWS=off"
 )
 
-// ladder are the rungs: each needs one feature more than those before. A rung's environment leaves
-// out the features of later rungs, so that only its own can make it fail.
+// ladder has the rungs: each needs one feature more than those before. A rung's environment
+// switches off the features of later rungs, so that only its own can make it fail.
 var ladder = []struct {
 	name, feature, tests string
 	env, off             []string
@@ -80,7 +80,7 @@ var ladder = []struct {
 		env:   []string{noPDL}, off: []string{noGraphs},
 	},
 	{
-		name: "rung-early", feature: "early launches",
+		name: "rung-early", feature: "programmatic dependent launch",
 		tests: "^(TestTrainingIsTheHosts|TestNetworksPool)$",
 		off:   []string{noPDL},
 	},
@@ -90,13 +90,13 @@ var ladder = []struct {
 	},
 }
 
-// rungSeconds is a rung's time limit. Tests shorten it.
+// rungSeconds is the time limit of a rung. Tests shorten it.
 var rungSeconds = 20
 
-// compileShards is how many processes compile the kernels.
+// compileShards is the number of processes that compile the kernels.
 const compileShards = 16
 
-// firstLight is the first call: what is right, and what everything takes.
+// firstLight is the first call: correctness, and the time of everything.
 func firstLight(r *runner) {
 	if !r.machine() {
 		return
@@ -124,11 +124,11 @@ func firstLight(r *runner) {
 	}
 }
 
-// gpuProperties are what nvidia-smi reports of a GPU in a line.
+// gpuProperties are the properties that nvidia-smi reports of a GPU in a line.
 const gpuProperties = "name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,clocks.sm,power.limit," +
 	"ecc.mode.current,mig.mode.current"
 
-// machine records what the machine is, and reports whether it has a GPU.
+// machine records the machine's properties, and reports whether it has a GPU.
 func (r *runner) machine() bool {
 	for name, command := range map[string][]string{
 		"gpu":       {"nvidia-smi", "--query-gpu=" + gpuProperties, "--format=csv,noheader"},
@@ -158,8 +158,8 @@ func (r *runner) machine() bool {
 	return !v.failed()
 }
 
-// compile has the driver compile all kernels, in many processes, so that it costs the checks after
-// it nothing. What the driver reports also goes to a file of OUT, unless it has no name.
+// compile has the driver compile all kernels, in many processes, so that later checks find them in
+// the driver's cache. The driver's output also goes to a file of OUT, unless its name is empty.
 func (r *runner) compile(file string) {
 	var shards []check
 	n := compileShards
@@ -174,14 +174,14 @@ func (r *runner) compile(file string) {
 	r.parallel(n, shards)
 }
 
-// leftOut are tests of what only the host promises, of the sources, or of the emulated driver; and
-// those that are checks of their own.
+// leftOut matches tests of the host only, of the sources, or of the emulated driver; and tests that
+// are separate checks.
 const leftOut = "Allocate|TestFailuresBelow|TestMemoryComesBack|TestLinkedDriver|TestSanitizers|TestKernelsAndLaunches|TestMatches|" +
 	"TestCompile$|TestCalibrate|TestMeasureGraphs"
 
-// test is a check that runs tests of a package.
+// test returns a check that runs tests of a package.
 func (r *runner) test(pkg, name, tests string, seconds int, more ...func(*check)) check {
-	// Those that are asked for by name are not left out.
+	// Tests that are requested by name are not left out.
 	skip := slices.DeleteFunc(strings.Split(leftOut, "|"), func(one string) bool { return strings.Contains(tests, strings.TrimSuffix(one, "$")) })
 	c := check{
 		name: name, limit: time.Duration(seconds) * time.Second, dir: pkg,
@@ -197,11 +197,11 @@ func (r *runner) test(pkg, name, tests string, seconds int, more ...func(*check)
 	return c
 }
 
-// emulatedPatience is what time limits are multiplied by on the emulated GPU.
+// emulatedPatience multiplies time limits on the emulated GPU.
 const emulatedPatience = 6
 
-// benchmark runs command benchmarks until it has no more to do: after an error that loses the GPU
-// it is started again, behind the comparison that failed.
+// benchmark runs command benchmarks until it is done: after an error that loses the GPU, it is
+// started again and continues after the comparison that failed.
 func (r *runner) benchmark(name string, seconds int, file string, arguments ...string) {
 	const attempts, grace = 6, 15 * time.Second
 	end := time.Now().Add(time.Duration(seconds) * time.Second)
@@ -227,7 +227,7 @@ func (r *runner) benchmark(name string, seconds int, file string, arguments ...s
 		if attempt > 0 {
 			own, command = fmt.Sprintf("%s-%d", name, attempt), append(command, "--resume")
 		}
-		// The command ends by itself at its budget; the limit is for one that hangs.
+		// The command stops at its budget; the limit is for one that hangs.
 		v := r.check(check{name: own, limit: limit + grace, command: append(command, arguments...)})
 		if !strings.Contains(v.Status, fmt.Sprintf("exit status %d", lostStatus)) {
 			return
@@ -235,10 +235,11 @@ func (r *runner) benchmark(name string, seconds int, file string, arguments ...s
 	}
 }
 
-// lostStatus is the exit status of command benchmarks that lost its GPU.
+// lostStatus is the exit status of command benchmarks after it has lost its GPU.
 const lostStatus = 3
 
-// conformance runs the tests of package cuda, a process each, beside those of the samplers.
+// conformance runs the tests of package cuda, one process each, in parallel with those of the
+// samplers.
 func (r *runner) conformance() {
 	list := exec.CommandContext(r.ctx, filepath.Join(r.packed, "cuda.test"), "-test.list", ".")
 	list.Dir = filepath.Join(r.packed, "cuda")
@@ -265,7 +266,7 @@ func (r *runner) conformance() {
 	}
 	for _, pkg := range samplerPackages {
 		if r.emulated && pkg == "samples" {
-			continue // none of its tests are among these
+			continue // samplerTests selects none of its tests
 		}
 		checks = append(checks, r.test(pkg, pkg, samplers, 100))
 	}
@@ -278,8 +279,8 @@ func (r *runner) conformance() {
 	r.again(checks)
 }
 
-// again runs each failed test of a check that lost the GPU once more, in a process of its own: it
-// may have failed only because an earlier test had lost the GPU.
+// again repeats each failed test of a check that lost the GPU, in a separate process: it may have
+// failed only because an earlier test had lost the GPU.
 func (r *runner) again(checks []check) {
 	r.mu.Lock()
 	verdicts := slices.Clone(r.record.Checks)

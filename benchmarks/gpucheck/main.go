@@ -10,8 +10,8 @@ import (
 )
 
 const usage = `usage: gpucheck pack [--emulated] FILE.tar.xz    build the check into an archive, or into a directory
-       gpucheck first [flags] OUT              correctness, and the time of every call
-       gpucheck speed [flags] OUT              the same work in PyTorch and JAX, and scaling
+       gpucheck first [flags] OUT              check correctness, and time every call
+       gpucheck speed [flags] OUT              time the same work in PyTorch and JAX, and scaling
 `
 
 // calls are the calls by name, with their time limits.
@@ -73,7 +73,7 @@ func run(arguments []string) int {
 	return r.run(call.plan)
 }
 
-// options are a call's.
+// options are a call's options.
 type options struct {
 	call     string
 	seconds  int
@@ -84,7 +84,7 @@ type options struct {
 
 func (o options) limit() time.Duration { return time.Duration(o.seconds) * time.Second }
 
-// wants reports whether a check is to run.
+// wants reports whether a check is selected.
 func (o options) wants(check string) bool {
 	if o.only == "" {
 		return true

@@ -27,12 +27,12 @@ func (f *cappedFile) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// outputOf reads a check's output: it writes lines with the check's name to the log, and counts the
-// tests that passed, were skipped and failed.
+// outputOf parses a check's output: it writes lines with the check's name to the log, and counts
+// the tests that passed, were skipped and failed.
 type outputOf struct {
 	log     io.Writer
 	name    string
-	left    int // bytes that the log still takes
+	left    int // bytes that may still be logged
 	partial []byte
 
 	passed, skipped int
@@ -44,7 +44,7 @@ type outputOf struct {
 	last            []string // the last lines
 }
 
-// lastLines is how many of the last lines of a failed check are in the record.
+// lastLines is how many of a failed check's last lines are recorded.
 const lastLines = 12
 
 // Write implements io.Writer.
@@ -60,7 +60,7 @@ func (o *outputOf) Write(text []byte) (int, error) {
 	}
 }
 
-// flush takes a last line without an end.
+// flush processes a last line that has no newline.
 func (o *outputOf) flush() {
 	if len(o.partial) > 0 {
 		o.line(string(o.partial))
@@ -93,7 +93,7 @@ func (o *outputOf) line(line string) {
 		case "SKIP:":
 			o.skipped++
 		case "FAIL:":
-			// A test that failed only because a part of it did has no message.
+			// A test that failed only because its subtest did has no message.
 			if message := o.message[test]; message != "" || !o.partFailed(test) {
 				o.failures = append(o.failures, strings.TrimSuffix(test+": "+message, ": "))
 			}
@@ -113,7 +113,7 @@ func (o *outputOf) partFailed(test string) bool {
 	return slices.ContainsFunc(o.failures, func(f string) bool { return strings.HasPrefix(f, test+"/") })
 }
 
-// running is the innermost test that has not ended, or "".
+// running returns the innermost test that has not ended, or "".
 func (o *outputOf) running() string {
 	if len(o.begun) == 0 {
 		return ""

@@ -16,26 +16,26 @@ import (
 //go:embed emulated-samplers.txt
 var emulatedSamplers string
 
-// samplerTests is a regular expression of the samplers' statistical tests that the emulated GPU
-// runs in minutes.
+// samplerTests returns a regular expression of the samplers' statistical tests that the emulated
+// GPU runs in minutes.
 func samplerTests() string { return strings.TrimSpace(emulatedSamplers) }
 
 const module = "github.com/pollen-ml/pollen/"
 
-// programs are built as they are; each test package becomes a program.
+// programs are built as they are; each test package is built into a test program.
 var (
 	programs        = []string{"cmd/pollen", "benchmarks", "benchmarks/gpucheck"}
 	samplerPackages = []string{"langevin", "mcmc", "approximate", "diagnostics", "samples"}
 	testPackages    = append([]string{"cuda"}, samplerPackages...)
 )
 
-// pack builds the check into an archive, or into a directory if the name is not an archive's.
+// pack builds the check into an archive, or into a directory if the name does not end in .tar.xz.
 func pack(to string, emulated bool) error {
 	name, isArchive := strings.CutSuffix(filepath.Base(to), ".tar.xz")
 	if !isArchive {
 		return packInto(to, emulated)
 	}
-	// Before everything is built: the archive's directory may be missing, or not writable.
+	// Fail early: the archive's directory may be missing, or not writable.
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return errors.Wrap(err, "gpucheck")
 	}
@@ -59,10 +59,10 @@ func pack(to string, emulated bool) error {
 	return nil
 }
 
-// archive makes an archive, NAME.tar.xz, of a directory, which is called NAME in it.
+// archive makes an archive NAME.tar.xz of a directory, which is called NAME in it.
 func archive(dir, to string) error {
 	name := strings.TrimSuffix(filepath.Base(to), ".tar.xz")
-	// The programs share most of their bytes, at distances that only a large dictionary spans.
+	// The programs share most of their bytes, at distances that only a large dictionary covers.
 	command := exec.Command("tar", "-I", "xz -T1 --lzma2=preset=1,dict=128MiB,mf=hc4", "-cf", to, "-C", dir, "--transform", "s,^\\.,"+name+",", ".")
 	out, err := command.CombinedOutput()
 	return errors.Wrapf(err, "gpucheck: tar: %s", out)
@@ -94,8 +94,8 @@ func packInto(dir string, emulated bool) error {
 	return errors.Wrap(os.WriteFile(filepath.Join(dir, "revision"), []byte(revision()+"\n"), 0o644), "gpucheck")
 }
 
-// revision is the commit that is packed, with "+" if files have changed since, or "unknown" without
-// git.
+// revision returns the commit that is packed, with "+" if files have changed since, or "unknown"
+// without git.
 func revision() string {
 	head, err := exec.Command("git", "rev-parse", "HEAD").Output()
 	if err != nil {
@@ -108,13 +108,13 @@ func revision() string {
 	return commit
 }
 
-// buildProgram builds a program that records its commit, whatever the go command's settings are:
-// where it runs there is no git to ask.
+// buildProgram builds a program with its commit recorded, whatever the go command's settings are:
+// git is not available where it runs.
 func buildProgram(to, name string) error {
 	return goTool("build", "-buildvcs=auto", "-ldflags", "-s -w", "-o", to, module+name)
 }
 
-// packEmulator copies the emulated GPU's driver, made for this machine.
+// packEmulator copies the emulated GPU's driver, built for this machine.
 func packEmulator(to string) error {
 	path, err := emulator.Library()
 	if err != nil {
@@ -127,7 +127,7 @@ func packEmulator(to string) error {
 	return errors.Wrap(os.WriteFile(to, library, 0o755), "gpucheck")
 }
 
-// goTool runs the go command for a 64-bit Linux machine, without a C compiler.
+// goTool runs the go command for 64-bit Linux, without a C compiler.
 func goTool(arguments ...string) error {
 	command := exec.Command("go", arguments...)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
@@ -135,8 +135,7 @@ func goTool(arguments ...string) error {
 	return errors.Wrapf(command.Run(), "gpucheck: go %v", arguments)
 }
 
-// packTestdata copies what a package's tests read to where they look for it: the directory that
-// they run in.
+// packTestdata copies a package's test data to the directory that its tests run in.
 func packTestdata(dir, name string) error {
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", module+name).Output()
 	if err != nil {

@@ -22,15 +22,15 @@ import (
 type check struct {
 	name    string
 	limit   time.Duration
-	dir     string   // where it runs, below the packed directory
-	command []string // the program is looked for in the packed directory first
+	dir     string   // working directory, below the packed directory
+	command []string // the program is searched for in the packed directory first
 	env     []string
-	// feature is what a rung of the ladder establishes, and off switches it off for later checks.
+	// feature is what a rung of the ladder tests, and off switches it off for later checks.
 	feature string
 	off     []string
-	output  string // a file in OUT that also gets the check's output
-	// Any of the excuses, in the output of a check that failed, says that this machine cannot run
-	// it.
+	output  string // a file in OUT that also receives the check's output
+	// If the output of a failed check contains any of the excuses, this machine cannot run the
+	// check.
 	excuses []string
 }
 
@@ -43,8 +43,8 @@ type verdict struct {
 	Skipped int     `json:"skipped,omitempty"`
 	// Failures are the failed tests, each with the first line of its message.
 	Failures []string `json:"failures,omitempty"`
-	Last     string   `json:"last,omitempty"` // the last lines of the output of a check that failed
-	lost     bool     // the GPU was lost to an error on the way
+	Last     string   `json:"last,omitempty"` // the last lines of a failed check's output
+	lost     bool     // an error of the check lost the GPU
 
 	outputTail string // the last lines of its output
 }
@@ -53,16 +53,16 @@ func (v verdict) failed() bool {
 	return strings.HasPrefix(v.Status, "failed") || strings.HasPrefix(v.Status, "cut")
 }
 
-// noProgram is the excuse of a check whose program the machine does not have.
+// noProgram is the excuse of a check whose program is not installed.
 const noProgram = "executable file not found"
 
-// notWanted is the status of a check that --only leaves out. It is not recorded.
+// notWanted is the status of a check that --only does not select. It is not recorded.
 const notWanted = "left out: not asked for"
 
 // noTime is the status of a check that was not begun.
 const noTime = "cut: no time left"
 
-// feature says whether a feature of the device is right.
+// feature records whether a feature of the device is right.
 type feature struct {
 	Feature string   `json:"feature"`
 	Right   bool     `json:"right"`
@@ -71,7 +71,7 @@ type feature struct {
 	Off     []string `json:"switched off by,omitempty"`
 }
 
-// record is what a call learned.
+// record is the result of a call.
 type record struct {
 	Call     string         `json:"call"`
 	Date     string         `json:"date"`
@@ -136,7 +136,7 @@ func newRunner(o options, packed, out string) (*runner, error) {
 	return r, nil
 }
 
-// run makes a call, and returns the exit status.
+// run executes a call, and returns the exit status.
 func (r *runner) run(plan func(*runner)) int {
 	ctx, release := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer release()
@@ -155,14 +155,14 @@ func (r *runner) run(plan func(*runner)) int {
 	return 0
 }
 
-// say prints a line, here and in the log.
+// say prints a line to stdout and to the log.
 func (r *runner) say(format string, values ...any) {
 	line := fmt.Sprintf("%6.1f s  %s\n", time.Since(r.begin).Seconds(), fmt.Sprintf(format, values...))
 	fmt.Print(line)
 	io.WriteString(r.log, line)
 }
 
-// save writes the record, whole.
+// save writes the record atomically.
 func (r *runner) save() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,20 +175,20 @@ func (r *runner) save() {
 		}
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "gpucheck: the record is not saved:", err)
+		fmt.Fprintln(os.Stderr, "gpucheck: saving the record failed:", err)
 	}
 	r.saveDumps()
 }
 
-// environment is what checks run with.
+// environment returns the environment of a check.
 func (r *runner) environment(c check) []string {
 	cache := filepath.Join(r.work, "cache")
 	env := append(os.Environ(),
 		"POLLEN_TEST_DEVICE=cuda", "POLLEN_TEST_DUMP="+filepath.Join(r.work, "dumps"),
-		// Where containers put the driver and its tools, after what the machine names itself.
+		// Where containers have the driver and its tools, after the machine's own settings.
 		"PATH="+os.Getenv("PATH")+":/usr/local/nvidia/bin:/usr/local/cuda/bin",
 		"LD_LIBRARY_PATH="+strings.TrimPrefix(os.Getenv("LD_LIBRARY_PATH")+":/usr/local/nvidia/lib64:/usr/lib/wsl/lib", ":"),
-		// Compiled code stays in the working directory, the peers' too: there may be no home.
+		// Compiled code, the peers' too, stays in the working directory: there may be no home.
 		"CUDA_CACHE_PATH="+cache, "CUDA_CACHE_MAXSIZE=2147483648", "CUDA_MODULE_LOADING=EAGER",
 		"TRITON_CACHE_DIR="+filepath.Join(cache, "triton"), "TORCHINDUCTOR_CACHE_DIR="+filepath.Join(cache, "inductor"),
 		"PYTHONUNBUFFERED=1",
@@ -206,8 +206,8 @@ func (r *runner) environment(c check) []string {
 	off := slices.Clone(r.record.Off)
 	r.mu.Unlock()
 	for _, setting := range c.env {
-		// What is switched off stays off, whatever a rung would allow; a switch that the user has
-		// set stays as it is.
+		// A feature that is off stays off, whatever a rung allows; a switch that the user has set
+		// stays as it is.
 		name, _, _ := strings.Cut(setting, "=")
 		user := strings.HasPrefix(name, "POLLEN_CUDA_") && os.Getenv(name) != ""
 		if !user && !slices.ContainsFunc(off, func(s string) bool { return strings.HasPrefix(s, name+"=") }) {
@@ -217,7 +217,7 @@ func (r *runner) environment(c check) []string {
 	return append(env, off...)
 }
 
-// check runs one check and enters its verdict in the record, unless --only leaves it out.
+// check runs one check and enters its verdict in the record, unless --only excludes it.
 func (r *runner) check(c check) verdict {
 	if !r.wants(c.name) {
 		return verdict{Check: c.name, Status: notWanted}
@@ -258,7 +258,7 @@ func (r *runner) enter(c check, v verdict) {
 	r.save()
 }
 
-// parallel runs checks at once, at most n at a time.
+// parallel runs checks concurrently, at most n at a time.
 func (r *runner) parallel(n int, checks []check) {
 	slots := make(chan struct{}, n)
 	var all sync.WaitGroup
