@@ -14,8 +14,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// application is one of our ops applied to nodes, as Gorgonia sees it. The serial number in its
-// hash keeps Gorgonia, which takes nodes of equal hash for one node, from merging two applications.
+// application is an Op applied to nodes, as a gorgonia.Op. Gorgonia merges nodes of equal hash: the
+// serial number in the hash prevents it from merging two applications, such as two dropouts.
 type application struct {
 	Op
 	builder *Builder
@@ -30,8 +30,8 @@ type application struct {
 
 var _ gorgonia.SDOp = (*application)(nil)
 
-// checkTypes checks inputs against the types that a Mixed op declares. Those of others hold the
-// float in which the op computes, or are a header.
+// checkTypes compares the inputs' types with those of a Mixed op. The inputs of other ops must be
+// of the float in which the op computes, or the header.
 func (a *application) checkTypes() error {
 	mixed, isMixed := a.Op.(Mixed)
 	_, isView := a.Op.(Viewer)
@@ -41,7 +41,7 @@ func (a *application) checkTypes() error {
 			want = cmp.Or(mixed.InputType(i), a.float)
 		}
 		if got != want && (isMixed || got != tensor.Uint64 && !isView) {
-			return errors.Errorf("input %d holds %v, wants %v", i, got, want)
+			return errors.Errorf("input %d must be of %v, got %v", i, want, got)
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func (a *application) DiffWRT(int) []bool {
 // SymDiff implements gorgonia.SDOp.
 func (a *application) SymDiff(inputs gorgonia.Nodes, output, grad *Node) (gorgonia.Nodes, error) {
 	op, ok := a.Op.(Differentiable)
-	if !ok { // Its own gradient is asked for; Gorgonia still looks at what lies before it.
+	if !ok { // its own gradient is requested; Gorgonia visits its inputs all the same
 		return make(gorgonia.Nodes, len(inputs)), nil
 	}
 	defer a.builder.Scope(a.scope)()
@@ -121,22 +121,22 @@ func (a *application) SymDiff(inputs gorgonia.Nodes, output, grad *Node) (gorgon
 		return nil, a.builder.err
 	}
 	if len(gradients) != len(inputs) {
-		return nil, errors.Errorf("graph: %s: %d gradients for %d inputs", a.label(), len(gradients), len(inputs))
+		return nil, errors.Errorf("graph: %s: Gradients must return %d gradients, one for each input, got %d", a.label(), len(inputs), len(gradients))
 	}
 	for i, gradient := range gradients {
 		if !a.types[i].IsFloat() {
 			continue
 		}
 		if gradient == nil || !ShapeOf(gradient).Equal(a.inputs[i]) {
-			return nil, errors.Errorf("graph: %s: gradient %d has shape %v, wants the input's %v",
-				a.label(), i, ShapeOf(gradient), a.inputs[i])
+			return nil, errors.Errorf("graph: %s: gradient %d must have the input's shape %v, got %v",
+				a.label(), i, a.inputs[i], ShapeOf(gradient))
 		}
 		a.builder.terms.add(inputs[i], gradient)
 	}
 	return gradients, nil
 }
 
-// Do implements gorgonia.Op, which makes our graphs run on Gorgonia's own machines too.
+// Do implements gorgonia.Op: Pollen's graphs run on Gorgonia's own machines, too.
 func (a *application) Do(values ...gorgonia.Value) (gorgonia.Value, error) {
 	return runOnHost(a, values)
 }

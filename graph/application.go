@@ -2,7 +2,7 @@ package graph
 
 import "slices"
 
-// Application is an op and what it was applied to.
+// Application is an op with the inputs that it was applied to.
 type Application struct {
 	Scope  string // the layer it belongs to
 	Op     Op
@@ -10,5 +10,5 @@ type Application struct {
 	Output *Node
 }
 
-// Applications are the ops applied so far, in order, as for a summary.
+// Applications returns the ops applied so far, in order, those of gradients included.
 func (b *Builder) Applications() []Application { return slices.Clip(b.applications) }

@@ -10,14 +10,15 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// construction guards Gorgonia, whose graphs share global state even when they share no node.
+// gorgoniaLock guards the construction of graphs: Gorgonia's graphs share global state, such as its
+// pools of types, even if they share no node.
 var gorgoniaLock sync.Mutex
 
 // Initializer fills a parameter's values at the start of a chain. The values must depend only on
-// the arguments.
+// the arguments, so that a chain starts at the same point on every device and after a restart.
 type Initializer func(seed uint64, chain uint32, stream uint16, shape tensor.Shape, values []float64)
 
-// input is a node without an op: what it is for, and where its values come from.
+// input is a node without an op: its purpose, and the source of its values.
 type input struct {
 	name       string
 	node       *Node
@@ -30,10 +31,10 @@ type input struct {
 	values     []float64   // of a table
 }
 
-// Mode says what a graph is for: some layers, as dropout, depend on it.
+// Mode is the purpose of a graph. Some layers, such as dropout, depend on it.
 type Mode uint8
 
-// The phases.
+// The modes.
 const (
 	Training Mode = iota
 	Prediction
@@ -41,14 +42,14 @@ const (
 
 // Builder makes the nodes of one graph. It is for one goroutine.
 type Builder struct {
-	// Mode is Training unless it is set before the first layer.
+	// Mode is Training by default. Set it before the first layer is applied.
 	Mode Mode
-	// Hooks are none unless they are set; they change what layers make for as long as they are set.
+	// Hooks, while they are set, replace the nodes that layers make. There are none by default.
 	Hooks Hooks
 
 	graph                           *gorgonia.ExprGraph
 	dtype                           tensor.DType // of the program
-	float                           tensor.DType // of the nodes that are made now, see Within
+	float                           tensor.DType // of new nodes, see Within
 	inputs                          []*input
 	byName                          map[string]*input
 	header                          *Node
@@ -65,25 +66,25 @@ type Builder struct {
 	err                             error
 }
 
-// output is a node whose value the program keeps under a name.
+// namedNode is a node whose value the program keeps under a name.
 type namedNode struct {
 	name string
 	node *Node
 }
 
-// New returns an empty graph whose numbers are Float32 or Float64.
+// New returns a Builder with an empty graph that computes in dtype, Float32 or Float64.
 func New(dtype tensor.DType) *Builder {
 	b := &Builder{graph: gorgonia.NewGraph(), dtype: dtype, float: dtype, byName: map[string]*input{}, numbers: map[string]int{}}
 	if !dtype.IsFloat() {
-		b.Fail(errors.Errorf("graph: builder of %v, wants float32 or float64", dtype))
+		b.Fail(errors.Errorf("graph: new: the type must be float32 or float64, got %v", dtype))
 	}
 	return b
 }
 
-// DType is the float of what is made now, see Within.
+// DType returns the float in which new nodes compute: New's, or that of the innermost Within.
 func (b *Builder) DType() tensor.DType { return b.float }
 
-// Err is the first error of building.
+// Err returns the first error, or nil.
 func (b *Builder) Err() error { return b.err }
 
 // Fail makes err the builder's error, unless it already has one.
@@ -93,19 +94,21 @@ func (b *Builder) Fail(err error) {
 	}
 }
 
-// Within makes the following nodes compute in another float until end is called: in a graph of
-// Float64 a network of Float32, whose loss goes on in Float64 by As. Parameters and metrics are the
-// graph's, and a layer gets a parameter's As. Gradients compute in the floats of their nodes.
+// Within makes new nodes compute in another float until end is called. It serves samplers on full
+// data: in a graph of Float64 the network computes in Float32, and Cast takes its loss back.
+// Parameters, state and metrics stay in the graph's float; layers get a Cast of a parameter.
+// Gradients compute in the float of the node that they belong to.
 func (b *Builder) Within(float tensor.DType) (end func()) {
 	if !float.IsFloat() {
-		b.Fail(errors.Errorf("graph: within %v, wants float32 or float64", float))
+		b.Fail(errors.Errorf("graph: within: the type must be float32 or float64, got %v", float))
 	}
 	outer := b.float
 	b.float = float
 	return func() { b.float = outer }
 }
 
-// Cast is a node of floats in the float of what is made now.
+// Cast converts a node of floats to the float of new nodes; a node that has it already is returned
+// as it is.
 func (b *Builder) Cast(n *Node) *Node {
 	if b.err != nil || n == nil || DTypeOf(n) == b.float {
 		return n
@@ -113,36 +116,40 @@ func (b *Builder) Cast(n *Node) *Node {
 	return b.Apply(cast{from: DTypeOf(n)}, n)
 }
 
-// Scope names the layer of the following nodes, until end is called.
+// Scope makes name the layer of new nodes until end is called. Labels and errors contain it.
 func (b *Builder) Scope(name string) (end func()) {
 	outer := b.scope
 	b.scope = name
 	return func() { b.scope = outer }
 }
 
-// Number counts the layers of a kind, from 1, to name those without a name.
+// Number returns 1 for the first layer of a kind, 2 for the next, and so on: the default names of
+// layers are "conv1", "conv2".
 func (b *Builder) Number(kind string) int {
 	b.numbers[kind]++
 	return b.numbers[kind]
 }
 
-// Stream returns a number that no other consumer of random numbers has.
+// Stream returns a number that no other consumer of random numbers in this graph has. Together with
+// seed, chain and step it is the counter of the generator, see package tensor/random.
 func (b *Builder) Stream() uint16 {
 	b.streams++
 	return b.streams
 }
 
-// Data is an input that all chains share, written from outside.
+// Data makes an input that all chains share and that the program writes, see Write.
 func (b *Builder) Data(name string, dtype tensor.DType, shape ...int) *Node {
 	return b.input(&input{name: name, arena: tensor.Shared, dtype: dtype, shape: shape})
 }
 
-// Table is an input that all chains share, with values known now: a schedule.
+// Table makes a vector that all chains share and whose values are known now, such as a schedule of
+// step sizes.
 func (b *Builder) Table(name string, values []float64) *Node {
 	return b.input(&input{name: name, arena: tensor.Shared, dtype: b.float, shape: tensor.Shape{len(values)}, values: values})
 }
 
-// Parameter is a trainable input, one for each chain.
+// Parameter makes a trainable input of which every chain has its own values. It starts as zeros if
+// initialize is nil.
 func (b *Builder) Parameter(name string, initialize Initializer, shape ...int) *Node {
 	if hook := b.Hooks.Parameter; hook != nil && b.err == nil {
 		defer b.withoutHooks()()
@@ -154,25 +161,26 @@ func (b *Builder) Parameter(name string, initialize Initializer, shape ...int) *
 	}))
 }
 
-// State is an input that updates keep from step to step, one for each chain, such as momenta or
-// stored predictions; zeros without an initializer.
+// State makes an input that updates change from step to step, such as a momentum or stored
+// predictions. Every chain has its own values; they start as zeros if initialize is nil.
 func (b *Builder) State(name string, initialize Initializer, shape ...int) *Node {
 	return b.input(&input{name: name, arena: tensor.Chain, dtype: b.float, shape: shape, initialize: initialize})
 }
 
-// The words of a chain's header.
+// The words of a chain's header: all that distinguishes one chain and step from another.
 const (
 	HeaderSeed  = iota // the run's seed
 	HeaderChain        // the chain's number in the run
-	HeaderStep         // the step's number, counted by the program itself
+	HeaderStep         // the step's number, which the program itself increments
 	headerWords
 )
 
 // headerName is the header's name among the inputs; no other input may have it.
 const headerName = "header"
 
-// Header is the input [3] uint64 that identifies a chain and its step: seed, chain, step. Ops that
-// draw random numbers, and updates with a schedule, take it as an input.
+// Header returns the input [3] uint64 that identifies a chain and its step: seed, chain, step. Ops
+// that draw random numbers, and updates with a schedule, take it as an input: no op has state of
+// its own, so that a step can be repeated, and a run resumed, bit for bit.
 func (b *Builder) Header() *Node {
 	if b.header == nil && b.err == nil {
 		b.header = b.input(&input{name: headerName, arena: tensor.Chain, dtype: tensor.Uint64, shape: tensor.Shape{headerWords}})
@@ -180,7 +188,8 @@ func (b *Builder) Header() *Node {
 	return b.header
 }
 
-// Apply is the node that op computes from inputs.
+// Apply makes the node that op computes from inputs. It checks shapes and types; an error names the
+// layer, by Scope, and the op.
 func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 	if op == nil {
 		b.Fail(errors.New("graph: apply: the op is nil"))
@@ -235,8 +244,9 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 	return n
 }
 
-// add puts an application into Gorgonia's graph, trying serial numbers until the node that Gorgonia
-// returns is really this application: Gorgonia distinguishes nodes by a hash of 32 bits.
+// add puts an application into Gorgonia's graph. Gorgonia distinguishes nodes by a hash of 32 bits,
+// and returns an old node for a new one with the same hash. The serial number makes hashes of equal
+// applications differ; add tries others until the node that comes back is really this application.
 func (b *Builder) add(a *application, inputs []*Node) *Node {
 	unlock := b.lock()
 	defer unlock()
@@ -256,7 +266,7 @@ func (b *Builder) add(a *application, inputs []*Node) *Node {
 	return nil
 }
 
-// lock takes the construction lock; within Gradients it is held already.
+// lock takes gorgoniaLock. Gradients holds it already while it calls ops' Gradients.
 func (b *Builder) lock() (unlock func()) {
 	if b.differentiating {
 		return func() {}
@@ -270,7 +280,7 @@ func (b *Builder) input(in *input) *Node {
 		b.Fail(errors.Wrapf(in.shape.Validate(), "graph: input %q", in.name))
 	}
 	if _, ok := gorgoniaTypes[in.dtype]; !ok {
-		b.Fail(errors.Errorf("graph: input %q: elements of %v, wants float32, float64, uint8, int32 or uint64", in.name, in.dtype))
+		b.Fail(errors.Errorf("graph: input %q: the type must be float32, float64, uint8, int32 or uint64, got %v", in.name, in.dtype))
 	}
 	isHeader := in.arena == tensor.Chain && in.dtype == tensor.Uint64
 	if b.taken(in.name) || in.name == "" || in.name == headerName && !isHeader {
@@ -307,7 +317,7 @@ func (b *Builder) taken(name string) bool {
 	return ok
 }
 
-// Parameters are the parameters made so far, in order.
+// Parameters returns the parameters made so far, in order of creation.
 func (b *Builder) Parameters() []*Node {
 	var nodes []*Node
 	for _, in := range b.inputs {
@@ -318,7 +328,7 @@ func (b *Builder) Parameters() []*Node {
 	return nodes
 }
 
-// Output keeps a node's value of the last step under a name.
+// Output keeps the value that a node had in the last step under a name, for Read.
 func (b *Builder) Output(name string, n *Node) {
 	if in, ok := b.byName[name]; ok && in.node != n {
 		b.Fail(errors.Errorf("graph: output %q: the name is an input's", name))
@@ -326,11 +336,12 @@ func (b *Builder) Output(name string, n *Node) {
 	b.outputs = b.keep(b.outputs, name, n)
 }
 
-// Record keeps, under a name, the sum of a node's elements at each step, as a metric. A metric that
-// is not finite stops the run.
+// Record makes the sum of a node's elements a metric: its values of the last MetricRows steps are
+// kept under a name, see Session.Metric. Session.Run returns a *NotFinite if a metric becomes NaN
+// or infinite.
 func (b *Builder) Record(name string, n *Node) {
 	if n != nil && DTypeOf(n) != b.dtype {
-		b.Fail(errors.Errorf("graph: record %q: a node of %v, wants %v", name, DTypeOf(n), b.dtype))
+		b.Fail(errors.Errorf("graph: record %q: the node must be of %v, got %v", name, b.dtype, DTypeOf(n)))
 	}
 	b.metrics = b.keep(b.metrics, name, n)
 }

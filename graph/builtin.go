@@ -9,7 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// one is the constant 1 that differentiation starts from, an op only where it is kept.
+// one is the constant 1 that differentiation starts from. It is computed only if it is an output;
+// otherwise hoistConstants makes it an input.
 type one struct{}
 
 func (one) Name() string                               { return "one" }
@@ -22,7 +23,7 @@ func (one) Lower(l *Lowering) {
 
 func fillOne[T float32 | float64](a *tensor.Args) { tensor.Slice[T](a, 0)[0] = 1 }
 
-// oneOf is the value of that constant, as Gorgonia takes it.
+// oneOf returns the constant as a value for Gorgonia.
 func oneOf(dtype tensor.DType) any {
 	if dtype == tensor.Float64 {
 		return 1.0
@@ -30,8 +31,8 @@ func oneOf(dtype tensor.DType) any {
 	return float32(1)
 }
 
-// fanIn adds the gradients that reach a node from two of its consumers. It leaves that to a
-// consumer that can add up its first two inputs.
+// fanIn is the sum that Gorgonia's differentiation inserts where a node has several consumers: it
+// adds the gradients from two of them. A SumFuser takes it over.
 type fanIn struct{}
 
 func (fanIn) Name() string                                  { return "fan in" }
@@ -55,7 +56,7 @@ func addTerms[T float32 | float64](a *tensor.Args, lo, hi int) {
 	kernel.Add(sum, x, y)
 }
 
-// as is its input, of the type from, in the float in which it computes.
+// cast converts its input, of type from, to the float in which it computes.
 type cast struct{ from tensor.DType }
 
 func (cast) Name() string                                  { return "cast" }
@@ -80,8 +81,8 @@ func (c cast) Gradients(b *Builder, _ []*Node, _, dout *Node) []*Node {
 	return []*Node{b.Cast(dout)}
 }
 
-// opOf is the Op of a node: one of ours, or one of the two that Gorgonia's differentiation adds to
-// our graphs.
+// opOf returns the Op of a node. Two of Gorgonia's own ops occur in a Builder's graph, both made by
+// differentiation: the constant 1 and the sum. Any other would be lowered wrongly and is an error.
 func opOf(n *Node) (Op, error) {
 	switch op := n.Op().(type) {
 	case *application:
@@ -94,6 +95,6 @@ func opOf(n *Node) (Op, error) {
 		case name == "gorgonia.elemBinOp" && text == "+ false":
 			return fanIn{}, nil
 		}
-		return nil, errors.Errorf("graph: node %v: op %s (%s) is Gorgonia's own, wants an op of package graph/op", n, text, name)
+		return nil, errors.Errorf("graph: node %v: the op must be one of package graph/op, got Gorgonia's %s (%s)", n, text, name)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// checkLaunches refuses launches that leave a value's output as the memory happened to be, or whose
-// calls are wrong.
+// checkLaunches returns an error if no launch writes a value's output, whose memory would keep some
+// other value, or if the calls of a launch are wrong.
 func checkLaunches(v *value, launches []tensor.Launch) error {
 	written := false
 	for i := range launches {
@@ -26,11 +26,12 @@ func checkLaunches(v *value, launches []tensor.Launch) error {
 	return nil
 }
 
-// checkCalls refuses a launch whose calls do not do what its arguments say: the memory plan and the
-// order of launches rest on them.
+// checkCalls compares the calls of a launch, which a GPU runs, with the launch's arguments, from
+// which the memory plan and the order of launches are made. A call must not touch a buffer that is
+// no argument, nor write one that is only read; together they must write all that is written.
 func checkCalls(l *tensor.Launch) error {
 	if len(l.Calls) == 0 {
-		return errors.Errorf("graph: launch %s (%s) has no calls for a GPU, wants one at least", l.Kernel, l.Label)
+		return errors.Errorf("graph: launch %s (%s) must have at least one call for a GPU, got none", l.Kernel, l.Label)
 	}
 	access, written := map[*tensor.Buffer]tensor.Access{}, map[*tensor.Buffer]bool{}
 	for _, a := range l.Arguments {
@@ -54,8 +55,8 @@ func checkCalls(l *tensor.Launch) error {
 	return nil
 }
 
-// checkAccess compares a call's buffers with what its launch may do with them, and with what
-// earlier calls have written.
+// checkAccess compares the buffers of a call with the access that its launch declares and, for
+// workspaces, with the writes of earlier calls.
 func checkAccess(c tensor.Call, access map[*tensor.Buffer]tensor.Access, written map[*tensor.Buffer]bool) error {
 	for i, a := range c.Arguments {
 		b := a.Buffer
@@ -65,10 +66,10 @@ func checkAccess(c tensor.Call, access map[*tensor.Buffer]tensor.Access, written
 		writes := a.Access&tensor.Write != 0
 		switch of, known := access[b]; {
 		case b.Arena == tensor.Workspaces && !writes && !written[b]:
-			return errors.Errorf("argument %d is workspace that no call before has written", i)
+			return errors.Errorf("argument %d is a workspace that no earlier call has written", i)
 		case b.Arena == tensor.Workspaces:
 		case !known:
-			return errors.Errorf("argument %d, %v, is none of the launch's arguments", i, b)
+			return errors.Errorf("argument %d, %v, is not an argument of the launch", i, b)
 		case writes && of&tensor.Write == 0:
 			return errors.Errorf("argument %d, %v, is written, and the launch only reads it", i, b)
 		}

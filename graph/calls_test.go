@@ -32,15 +32,15 @@ func TestCallsAreChecked(t *testing.T) {
 			w := tensor.NewWorkspace(tensor.Float64, 4)
 			return []tensor.Call{l.Call("one", grid, tensor.Out(w), l.In(0)), l.Call("two", grid, l.Out(), tensor.In(w))}
 		}},
-		{"launch called_f32 (called) has no calls for a GPU", func(*graph.Lowering) []tensor.Call { return nil }},
+		{"launch called_f32 (called) must have at least one call for a GPU, got none", func(*graph.Lowering) []tensor.Call { return nil }},
 		{"call one_f32 has no grid", func(l *graph.Lowering) []tensor.Call {
 			return []tensor.Call{l.Call("one", nil, l.Out(), l.In(0))}
 		}},
-		{"call two_f32: argument 1 is workspace that no call before has written", func(l *graph.Lowering) []tensor.Call {
+		{"call two_f32: argument 1 is a workspace that no earlier call has written", func(l *graph.Lowering) []tensor.Call {
 			w := tensor.NewWorkspace(tensor.Float64, 4)
 			return []tensor.Call{l.Call("two", grid, l.Out(), tensor.In(w)), l.Call("one", grid, tensor.Out(w), l.In(0))}
 		}},
-		{"argument 1, other scratch+-1 float32[4], is none of the launch's arguments", func(l *graph.Lowering) []tensor.Call {
+		{"argument 1, other scratch+-1 float32[4], is not an argument of the launch", func(l *graph.Lowering) []tensor.Call {
 			other := tensor.NewBuffer("other", tensor.Scratch, tensor.Float32, 4)
 			return []tensor.Call{l.Call("one", grid, l.Out(), tensor.In(other))}
 		}},

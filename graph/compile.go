@@ -8,10 +8,16 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// MetricRows is how many steps' metrics are kept: the longest Run with any.
+// MetricRows is the number of steps whose metrics are kept, and the maximum for Session.Run in a
+// program with metrics.
 const MetricRows = 128
 
-// Compile turns the graph into a program, and ends the builder's use.
+// Compile turns the graph into a program, or returns the builder's first error. The builder must
+// not be used afterwards.
+//
+// The passes, in order: extract copies the graph out of Gorgonia and drops what no output, metric
+// or update needs; fuse merges producers with their only consumers; order schedules; assignBuffers
+// gives each value a buffer; lower asks each op for its launches; plan.offsets places the buffers.
 func (b *Builder) Compile() (*Program, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -50,20 +56,20 @@ func (b *Builder) Compile() (*Program, error) {
 	return p, nil
 }
 
-// checkMetrics refuses to record inputs: metrics are recorded at the end of a step, when updates
-// have changed them.
+// checkMetrics returns an error if a metric is an input: metrics are recorded at the end of a step,
+// after the updates, whereas every other reader sees the value that the step began with.
 func (m *module) checkMetrics() error {
 	for _, k := range m.metrics {
 		for _, v := range k.value.throughViews() {
 			if v.source != nil {
-				return errors.Errorf("graph: record %q: records the input %s itself, wants an op of it, such as op.Sum", k.name, v.label)
+				return errors.Errorf("graph: record %q: the node must be computed by an op, such as op.Sum, got the input %s", k.name, v.label)
 			}
 		}
 	}
 	return nil
 }
 
-// lower emits the launches of one value, whose inputs and output have buffers.
+// lower emits the launches of one value. Its inputs and its output must have buffers.
 func lower(v *value) *Lowering {
 	l := &Lowering{DType: v.float, Shape: v.shape, label: v.label, output: v.buffer}
 	for _, in := range v.inputs {
@@ -74,8 +80,9 @@ func lower(v *value) *Lowering {
 	return l
 }
 
-// place gives every value a buffer: inputs get one in their arena, views their input's, kept values
-// one in the chain's arena, and the rest one in scratch memory.
+// assignBuffers gives every value a buffer. Inputs get one in their arena, views share their
+// input's, outputs get one in the chain's arena, where it survives the step, and everything else
+// one in scratch memory, which chains that do not run at the same time share.
 func (p *Program) assignBuffers(m *module, plan *plan) {
 	pinned := map[*value]bool{}
 	for _, k := range m.outputs {
@@ -110,8 +117,8 @@ func (p *Program) assignBuffers(m *module, plan *plan) {
 	}
 }
 
-// finishStep appends what every step ends with: the metrics' row goes into the ring, and the step
-// is counted.
+// finishStep appends the launches that end every step: they put a row of metrics into the ring and
+// increment the step counter.
 func (p *Program) finishStep(m *module, plan *plan) {
 	if m.header == nil {
 		return
@@ -134,15 +141,15 @@ func (p *Program) finishStep(m *module, plan *plan) {
 
 func count(a *tensor.Args, header int) { tensor.Slice[uint64](a, header)[HeaderStep]++ }
 
-// metricsPerLaunch is the most metrics that one launch records.
+// metricsPerLaunch is the maximum number of metrics that one launch records.
 const metricsPerLaunch = 16
 
-// recordThreads is with how many threads a GPU adds up a metric.
+// recordThreads is the number of a GPU's threads that add up one metric: a warp.
 const recordThreads = 32
 
 // record emits the launch that puts the sums of some metrics' elements into the step's row of the
-// ring, from column first on, and with the last ones counts the step. A GPU's kernel always takes
-// metricsPerLaunch metrics: missing ones have 0 elements.
+// ring, from column first on; with the last metrics it also increments the step counter. The kernel
+// for GPUs always takes metricsPerLaunch metrics: missing ones have 0 elements.
 func (l *Lowering) record(ring *tensor.Buffer, metrics []namedValue, first, columns int) {
 	last := first+len(metrics) == columns
 	header, counts := l.In(0), 0
@@ -185,7 +192,7 @@ func recordMetrics[T float32 | float64](a *tensor.Args, count, first, columns in
 	}
 }
 
-// unknown is the error for a name that a program does not have.
+// unknownName returns the error for a name that a program does not have.
 func unknownName(what, name string, have []string) error {
 	return errors.Errorf("graph: no %s %q; there are %q", what, name, have)
 }

@@ -174,7 +174,7 @@ func TestUpdateErrors(t *testing.T) {
 			w, g := b.Parameter("w", nil, 2), b.State("g", nil, 2)
 			b.Apply(descend{1}, w, g)
 			b.Apply(descend{2}, w, g)
-		}, []string{"descend", "updates w", "already"}},
+		}, []string{"descend", "update w", "already"}},
 		{"updates that read what the other changes", func(b *graph.Builder) {
 			v, w := b.Parameter("v", nil, 2), b.Parameter("w", nil, 2)
 			b.Apply(descend{1}, v, w)
@@ -192,13 +192,13 @@ func TestUpdateErrors(t *testing.T) {
 		}, []string{"depends on itself"}},
 		{"an update of data", func(b *graph.Builder) {
 			b.Apply(descend{1}, b.Data("x", tensor.Float64, 2), b.State("g", nil, 2))
-		}, []string{"updates x", "neither a parameter nor state"}},
+		}, []string{"must be a parameter or state", "got x"}},
 		{"an update of what an op computes", func(b *graph.Builder) {
 			b.Apply(descend{1}, b.Apply(op.ReLU{}, b.State("s", nil, 2)), b.State("g", nil, 2))
-		}, []string{"updates relu", "neither"}},
+		}, []string{"must be a parameter or state", "got relu"}},
 		{"an update of a view", func(b *graph.Builder) {
 			b.Apply(descend{1}, b.Apply(op.ViewAs(2, 1), b.State("s", nil, 2)), b.State("g", nil, 2, 1))
-		}, []string{"updates view", "neither"}},
+		}, []string{"must be a parameter or state", "got view"}},
 	} {
 		b := graph.New(tensor.Float64)
 		test.build(b)
@@ -226,7 +226,7 @@ func TestBuilderErrors(t *testing.T) {
 		build func(b *graph.Builder)
 		want  []string
 	}{
-		{"nothing to compute", func(b *graph.Builder) { b.Parameter("w", nil, 2) }, []string{"nothing to compute"}},
+		{"nothing to compute", func(b *graph.Builder) { b.Parameter("w", nil, 2) }, []string{"must have an output, a metric or an update"}},
 		{"a nil input", func(b *graph.Builder) { b.Apply(op.ReLU{}, nil) }, []string{"relu", "input 0 is nil"}},
 		{"no op", func(b *graph.Builder) { b.Apply(nil, b.State("x", nil, 2)) }, []string{"the op is nil"}},
 		{"another builder's node", func(b *graph.Builder) {
@@ -236,23 +236,23 @@ func TestBuilderErrors(t *testing.T) {
 		{"an output of another builder", func(b *graph.Builder) { b.Output("y", graph.New(tensor.Float64).State("x", nil, 2)) }, []string{`"y"`, "another builder"}},
 		{"labels in the place of numbers", func(b *graph.Builder) {
 			b.Apply(op.SquaredError{}, b.State("x", nil, 2), b.Data("y", tensor.Int32, 2))
-		}, []string{"squared error", "input 1 holds int32, wants float64"}},
+		}, []string{"squared error", "input 1 must be of float64, got int32"}},
 		{"numbers in the place of labels", func(b *graph.Builder) {
 			b.Apply(op.LogProbability{}, b.State("x", nil, 2, 3), b.State("y", nil, 2))
-		}, []string{"log probability", "input 1 holds float64, wants int32"}},
+		}, []string{"log probability", "input 1 must be of int32, got float64"}},
 		{"another float", func(b *graph.Builder) {
 			x := b.State("x", nil, 2)
 			defer b.Within(tensor.Float32)()
 			b.Apply(op.ReLU{}, x)
-		}, []string{"relu", "input 0 holds float64, wants float32"}},
+		}, []string{"relu", "input 0 must be of float32, got float64"}},
 		{"a scope in the message", func(b *graph.Builder) {
 			defer b.Scope("conv1")()
 			b.Apply(conv3x3, b.State("x", nil, 1, 3, 8, 8), b.State("w", nil, 4, 1, 3, 3))
 		}, []string{"graph: conv1: conv2d", "input has 3 channels, filter expects 1"}},
-		{"bytes for floats", func(b *graph.Builder) { b.Apply(op.ReLU{}, b.Data("x", tensor.Uint8, 2)) }, []string{"relu", "input 0 holds uint8, wants float64"}},
+		{"bytes for floats", func(b *graph.Builder) { b.Apply(op.ReLU{}, b.Data("x", tensor.Uint8, 2)) }, []string{"relu", "input 0 must be of float64, got uint8"}},
 		{"another float", func(b *graph.Builder) {
 			b.Apply(op.Add{}, b.State("x", nil, 2), b.Data("y", tensor.Float32, 2))
-		}, []string{"add", "input 1 holds float32, wants float64"}},
+		}, []string{"add", "input 1 must be of float64, got float32"}},
 		{"an input more", func(b *graph.Builder) {
 			labels := b.Data("labels", tensor.Int32, 2)
 			b.Apply(op.CrossEntropy{}, b.State("x", nil, 2, 3), labels, labels)
@@ -303,7 +303,7 @@ func TestBuilderErrors(t *testing.T) {
 		{"gradients past an op that has none", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 3)
 			b.Gradients(b.Apply(op.Add{}, b.Apply(op.Sum{}, w), b.Apply(array.Element{Index: 1}, w)), w)
-		}, []string{"gradients", "element has none"}},
+		}, []string{"gradients", "element has no gradient"}},
 		{"gradients of a parameter that the loss does not need", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 2, 3)
 			b.Gradients(b.Apply(op.CrossEntropy{}, w, b.Data("labels", tensor.Int32, 2)), w, b.Parameter("v", nil, 2))

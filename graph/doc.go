@@ -1,13 +1,17 @@
 // Package graph turns a Gorgonia expression graph into a program that every device can run.
 //
-// Nouns. A Builder makes nodes: inputs (data, parameters, state) and applications of an Op.
-// Gradients differentiates a scalar symbolically, through Gorgonia. Compile turns what was built
-// into a Program, once: a flat list of launches over a static memory plan. Load puts a program into
-// a device's memory as a Session of C Markov chains, which then run together, step after step.
-// Interpret is the oracle: it runs the same graph node by node, without a plan, fusion or reuse of
-// memory.
+// A Builder makes nodes: inputs (data, parameters, state) and applications of an Op.
+// Builder.Gradients differentiates a scalar symbolically, through Gorgonia. Builder.Compile turns
+// the graph into a Program, once: a flat list of launches over a static memory plan. Program.Load
+// puts the program into a device's memory as a Session of C Markov chains, which run together, step
+// after step. Interpret is the oracle of the tests: it runs the same graph node by node, without
+// memory plan, fusion or reuse of memory.
 //
-// Policy: every read of a parameter within a step sees the value the step began with; updates come
-// after all readers. The first error in building a graph sticks to the Builder: later calls do
-// nothing, and Compile returns it.
+// Semantics of a step: every read of a parameter sees the value that the step began with, because
+// updates are scheduled after all other readers. Then the metrics go into a ring of MetricRows rows
+// and the step counter is incremented. A step needs nothing of the host, so that a device can run
+// many in a row.
+//
+// Errors: a Builder keeps its first error. Later calls do nothing and return nil nodes, and Compile
+// returns the error, so that a program checks once.
 package graph

@@ -5,19 +5,24 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// Gradients returns d loss / d n for each of the nodes: parameters, and whatever else the loss is
-// computed from. It can be called once, before any update or metric is attached.
+// Gradients returns d loss / d n for each of the nodes, by reverse-mode differentiation:
+// parameters, or any other nodes that the loss depends on. loss must be a scalar in the builder's
+// float. It can be called only once, before the first update and the first metric.
+//
+// Gorgonia finds the order and adds the gradients of nodes with several consumers; the gradients
+// themselves come from the ops' Gradients. An op that has none, between the loss and one of the
+// nodes, is an error, never a missing term.
 func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 	none := make([]*Node, len(nodes))
 	if b.err != nil {
 		return none
 	}
 	if b.differentiated || len(b.updates) > 0 || len(b.metrics) > 0 {
-		b.Fail(errors.New("graph: gradients: wants to be called once, before updates and metrics"))
+		b.Fail(errors.New("graph: gradients: Gradients must be called only once, before updates and metrics"))
 		return none
 	}
 	if loss == nil || len(ShapeOf(loss)) != 0 || DTypeOf(loss) != b.dtype {
-		b.Fail(errors.Errorf("graph: gradients: the loss has shape %v and type %v, wants a scalar of %v", ShapeOf(loss), DTypeOf(loss), b.dtype))
+		b.Fail(errors.Errorf("graph: gradients: the loss must be a scalar of %v, got shape %v of %v", b.dtype, ShapeOf(loss), DTypeOf(loss)))
 		return none
 	}
 	defer b.withoutHooks()()
@@ -32,12 +37,12 @@ func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 		}
 	}
 	if a := b.nonDifferentiable(loss, nodes); a != nil {
-		b.Fail(errors.Errorf("graph: gradients: %s has none, though the loss depends through it on what it is differentiated by", a.label()))
+		b.Fail(errors.Errorf("graph: gradients: op %s has no gradient, and the loss depends through it on the nodes that it is differentiated by", a.label()))
 		return none
 	}
 	b.differentiating, b.differentiated, b.terms = true, true, terms{}
 	defer func() { b.differentiating, b.terms = false, nil }()
-	// This is what gorgonia.Grad does, but that takes only inputs.
+	// As in gorgonia.Grad, which accepts only inputs as nodes.
 	start := b.graph.AddNode(gorgonia.NewConstant(oneOf(b.dtype)))
 	b.terms.add(loss, start)
 	gradients, err := gorgonia.Backpropagate(gorgonia.Nodes{loss}, gorgonia.Nodes{start}, nodes)
@@ -47,14 +52,14 @@ func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 	}
 	for i, n := range nodes {
 		if !b.terms.sumTo(b.graph, n, gradients[i]) {
-			b.Fail(errors.Errorf("graph: gradients: that by %v is not the sum of its terms: Gorgonia merges a sum with another", n))
+			b.Fail(errors.Errorf("graph: gradients: the gradient by %v is not the sum of its terms: Gorgonia merges a sum with another", n))
 			return none
 		}
 	}
 	return gradients
 }
 
-// reach collects what a node depends on, itself included.
+// reach adds n and every node that it depends on to reached.
 func (b *Builder) reach(n *Node, reached map[*Node]bool) {
 	if reached[n] {
 		return
@@ -65,8 +70,9 @@ func (b *Builder) reach(n *Node, reached map[*Node]bool) {
 	}
 }
 
-// blocking is an application without a gradient, and without a method Flat, through which a loss
-// depends on some of the nodes, whose gradients would lack its share; nil if there is none.
+// nonDifferentiable returns an application that is neither Differentiable nor a StopGradient and
+// lies on a path from the loss to one of the nodes, or nil. Gorgonia would silently leave its term
+// out of the gradient.
 func (b *Builder) nonDifferentiable(loss *Node, nodes []*Node) (found *application) {
 	depends := map[*Node]bool{}
 	for _, n := range nodes {
@@ -97,14 +103,15 @@ func (b *Builder) nonDifferentiable(loss *Node, nodes []*Node) (found *applicati
 	return found
 }
 
-// terms are the gradients that reach each node from its consumers. Gorgonia adds them, and
-// distinguishes sums only by a hash of 32 bits: a sum taken for another one would be a wrong
-// gradient without an error.
+// terms are the gradients that reach each node from its consumers. Gorgonia adds them up, and
+// distinguishes sums only by a hash of 32 bits: two sums with the same hash would become one, a
+// wrong gradient without an error. So every sum is compared with its terms.
 type terms map[*Node][]*Node
 
 func (t terms) add(n, gradient *Node) { t[n] = append(t[n], gradient) }
 
-// sumTo reports whether gradient is the sum of all terms of n, each of them once.
+// sumTo reports whether gradient is the sum of all terms of n, with each term exactly once. A sum
+// is a tree of fanIn.
 func (t terms) sumTo(g *gorgonia.ExprGraph, n, gradient *Node) bool {
 	missing := map[*Node]int{}
 	for _, term := range t[n] {

@@ -1,18 +1,18 @@
 package graph
 
-// Hooks stand between the layers and the graph: they change a network that knows nothing of them
-// into another one, such as one whose weights are drawn anew at each step. What a hook makes goes
-// into the graph as it is, and so do gradients.
+// Hooks replace the nodes that layers make, so that a network can be transformed without changing
+// its layers: Bayes by Backprop replaces each parameter by a random weight that is drawn again at
+// each step. Hooks are not called for the nodes that a hook makes, nor for gradients.
 type Hooks struct {
-	// Parameter returns what a layer gets when it asks for a parameter of that name, initializer
-	// and shape. When it is nil, layers get the parameter itself.
+	// Parameter replaces Builder.Parameter: it returns the node that a layer uses as the parameter.
+	// If it is nil, layers get the parameter itself.
 	Parameter func(name string, initialize Initializer, shape ...int) *Node
-	// Apply returns what a layer gets when it applies the op to the inputs, or nil for the op's own
-	// output. Inputs may be nil: Builder.Apply reports what is wrong with them.
+	// Apply is called by Builder.Apply, and returns the node that replaces the op's output, or nil
+	// to leave it as it is. Inputs may be nil: Builder.Apply reports that error.
 	Apply func(op Op, inputs []*Node) *Node
 }
 
-// unhooked takes the hooks away until the returned function is called.
+// withoutHooks removes the hooks until the returned function is called.
 func (b *Builder) withoutHooks() (end func()) {
 	hooks := b.Hooks
 	b.Hooks = Hooks{}

@@ -68,7 +68,7 @@ func runOnHost(a *application, values []gorgonia.Value) (gorgonia.Value, error) 
 	return out, nil
 }
 
-// viewOf copies: Gorgonia's machines reuse memory that a view would share.
+// viewOf copies, because Gorgonia's machines reuse the memory that a view would share.
 func viewOf(a *application, in gorgonia.Value) (gorgonia.Value, error) {
 	from, err := valueBytes(in, a.dtype, a.inputs[0])
 	if err != nil {
@@ -82,7 +82,7 @@ func viewOf(a *application, in gorgonia.Value) (gorgonia.Value, error) {
 	return out, nil
 }
 
-// newValue is a zeroed tensor and its memory.
+// newValue returns a tensor of zeros and its memory.
 func newValue(dtype tensor.DType, shape tensor.Shape) (*dense.Dense, []byte) {
 	switch dtype {
 	case tensor.Float32:
@@ -98,8 +98,8 @@ func newValue(dtype tensor.DType, shape tensor.Shape) (*dense.Dense, []byte) {
 	}
 }
 
-// A scalar is a vector of one element here: Gorgonia's scalar tensors do not hold their value in a
-// slice.
+// newDense makes a scalar a vector of one element: Gorgonia's scalar tensors do not keep their
+// value in a slice.
 func newDense[T tensor.Element](shape tensor.Shape) (*dense.Dense, []byte) {
 	values := make([]T, shape.Elements())
 	if len(shape) == 0 {
@@ -112,7 +112,7 @@ func newDense[T tensor.Element](shape tensor.Shape) (*dense.Dense, []byte) {
 	return d, tensor.Bytes(values)
 }
 
-// scalarOf gives a tensor of one element the form that Gorgonia's own ops take as a scalar.
+// scalarOf converts a tensor of one element to the type that Gorgonia's own ops accept as a scalar.
 func scalarOf(d *dense.Dense) gorgonia.Value {
 	switch data := d.Data().(type) {
 	case []float32:
@@ -123,7 +123,7 @@ func scalarOf(d *dense.Dense) gorgonia.Value {
 	return d
 }
 
-// valueBytes is the memory of one of Gorgonia's values.
+// valueBytes returns the memory of one of Gorgonia's values, or a copy for its scalars.
 func valueBytes(v gorgonia.Value, dtype tensor.DType, shape tensor.Shape) ([]byte, error) {
 	var raw []byte
 	switch data := v.Data().(type) {
@@ -143,20 +143,22 @@ func valueBytes(v gorgonia.Value, dtype tensor.DType, shape tensor.Shape) ([]byt
 		raw = tensor.Bytes([]float64{data})
 	}
 	if want := shape.Elements() * dtype.Size(); len(raw) != want {
-		return nil, errors.Errorf("%T of %d bytes, wants %v of %v, %d bytes", v.Data(), len(raw), dtype, shape, want)
+		return nil, errors.Errorf("the value must be %v of %v, %d bytes, got %T of %d bytes", dtype, shape, want, v.Data(), len(raw))
 	}
 	return raw, nil
 }
 
-// Interpreter runs a graph node by node, in Gorgonia's order, with every value in memory of its
-// own. It is slow, and the oracle of compiled programs.
+// Interpreter runs a graph node by node, in Gorgonia's order, with separate memory for every value.
+// It shares the ops' launches with a compiled program, but neither the schedule, nor fusion, nor
+// the memory plan: tests compare programs with it. It is slow.
 type Interpreter struct {
 	builder *Builder
 	inputs  map[*Node]*dense.Dense
 	last    map[*Node]gorgonia.Value
 }
 
-// Interpret prepares one chain of the graph, initialised as Load does.
+// Interpret returns an interpreter for one chain of the graph, with the initial values that Load
+// would give it.
 func Interpret(b *Builder, o LoadOptions) (*Interpreter, error) {
 	if len(b.metrics) > 0 {
 		b.Header() // as Compile does
@@ -181,7 +183,7 @@ func Interpret(b *Builder, o LoadOptions) (*Interpreter, error) {
 	return p, nil
 }
 
-// Input is the memory of an input.
+// Input returns the memory of an input, for the caller to read and to change.
 func (p *Interpreter) Input(name string) (*dense.Dense, error) {
 	if in, ok := p.builder.byName[name]; ok {
 		return p.inputs[in.node], nil
@@ -189,7 +191,7 @@ func (p *Interpreter) Input(name string) (*dense.Dense, error) {
 	return nil, errors.Errorf("graph: interpreter: no input %q", name)
 }
 
-// Step makes one step.
+// Step computes every node of the graph once, applies the updates and increments the step counter.
 func (p *Interpreter) Step() error {
 	sorted, err := gorgonia.Sort(p.builder.graph)
 	if err != nil {
@@ -225,15 +227,15 @@ func (p *Interpreter) Step() error {
 	return nil
 }
 
-// apply computes a node. An update changes copies, since other nodes read the inputs as they were
-// when the step began.
+// apply computes a node. An update changes copies, which Step writes back at its end: other nodes
+// read the values that the step began with.
 func (p *Interpreter) apply(n *Node, values []gorgonia.Value, changes map[*dense.Dense]*dense.Dense) error {
 	if a, ok := n.Op().(*application); ok {
 		if u, ok := a.Op.(Updater); ok {
 			for _, i := range u.Updates() {
 				in, ok := values[i].(*dense.Dense)
 				if !ok {
-					return errors.Errorf("%s updates input %d, which is neither a parameter nor state", a.label(), i)
+					return errors.Errorf("%s: updated input %d must be a parameter or state", a.label(), i)
 				}
 				changed := in.Clone().(*dense.Dense)
 				values[i], changes[in] = changed, changed
@@ -245,11 +247,11 @@ func (p *Interpreter) apply(n *Node, values []gorgonia.Value, changes map[*dense
 	return err
 }
 
-// Value is what a node of the last step was, as float64.
+// Value returns a copy of a node's value in the last step, as float64.
 func (p *Interpreter) Value(n *Node) ([]float64, error) {
 	v, ok := p.last[n]
 	if !ok {
-		return nil, errors.Errorf("graph: interpreter: %v has no value: it is not of this graph, or no step was made", n)
+		return nil, errors.Errorf("graph: interpreter: %v has no value: it is not in this graph, or Step was not called", n)
 	}
 	switch data := v.Data().(type) {
 	case float32:
@@ -265,6 +267,6 @@ func (p *Interpreter) Value(n *Node) ([]float64, error) {
 	case []float64:
 		return append([]float64(nil), data...), nil
 	default:
-		return nil, errors.Errorf("graph: interpreter: %v holds %T, wants floats", n, data)
+		return nil, errors.Errorf("graph: interpreter: %v must hold floats, got %T", n, data)
 	}
 }

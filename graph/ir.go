@@ -10,7 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// value is a node of the compiler's own graph, which holds nothing of Gorgonia's.
+// value is a node of the compiler's intermediate representation, which no longer refers to
+// Gorgonia's graph.
 type value struct {
 	id     int64 // order of creation
 	label  string
@@ -18,12 +19,12 @@ type value struct {
 	source *input
 	inputs []*value
 	shape  tensor.Shape
-	float  tensor.DType // in which op computes
+	float  tensor.DType // the float in which op computes
 	dtype  tensor.DType // of the elements
 	buffer *tensor.Buffer
 }
 
-// module is a graph under compilation, in the order its values will be computed.
+// module is a graph under compilation. Its values are in the order in which they will be computed.
 type module struct {
 	values  []*value
 	outputs []namedValue
@@ -38,7 +39,7 @@ type namedValue struct {
 	value *value
 }
 
-// extraction reads a builder's graph; err is the first of its errors.
+// extraction is the state of extract; err is its first error.
 type extraction struct {
 	graph  *gorgonia.ExprGraph
 	inputs map[*Node]*input
@@ -47,7 +48,7 @@ type extraction struct {
 	err    error
 }
 
-// visit is the value of a node.
+// visit returns the value of a node, after it has visited the node's inputs.
 func (x *extraction) visit(n *Node) *value {
 	if v, ok := x.seen[n]; ok {
 		return v
@@ -56,7 +57,7 @@ func (x *extraction) visit(n *Node) *value {
 	if in, ok := x.inputs[n]; ok {
 		v.source, v.label = in, in.name
 	} else if n.Op() == nil {
-		x.fail(errors.Errorf("graph: node %v: an input that the Builder has not made", n))
+		x.fail(errors.Errorf("graph: node %v is an input that the Builder has not made", n))
 	} else if op, err := opOf(n); err != nil {
 		x.fail(err)
 	} else {
@@ -86,7 +87,8 @@ func (x *extraction) keep(list []namedNode) (all []namedValue) {
 	return all
 }
 
-// extract reads the builder's graph: every node that an output, a metric or an update depends on.
+// extract copies every node that an output, a metric or an update depends on into a module, in the
+// order of segment and before. Everything else is dead code.
 func extract(b *Builder) (*module, error) {
 	x := extraction{graph: b.graph, inputs: map[*Node]*input{}, seen: map[*Node]*value{}}
 	for _, in := range b.inputs {
@@ -104,7 +106,7 @@ func extract(b *Builder) (*module, error) {
 	}
 	m.values = x.values
 	if len(m.outputs)+len(m.metrics)+len(m.updates) == 0 {
-		return nil, errors.New("graph: compile: no output, metric or update: nothing to compute")
+		return nil, errors.New("graph: compile: the graph must have an output, a metric or an update, got none")
 	}
 	sort.SliceStable(m.values, func(i, j int) bool {
 		v, w := m.values[i], m.values[j]
@@ -137,8 +139,8 @@ func (v *value) segment(float tensor.DType) int {
 	}
 }
 
-// before is the order of creation, but that an op with a method Early comes right behind its
-// inputs, however late a gradient asked for it: its output is what is kept of a larger input.
+// before reports whether v is scheduled before w: in order of creation, except that an Early op
+// comes right after the last of its inputs.
 func (v *value) before(w *value) bool {
 	place := func(v *value) (id int64) {
 		if _, is := v.op.(Early); !is {
@@ -171,7 +173,8 @@ func (m *module) hoistConstants() {
 	}
 }
 
-// consumers counts, for each value, the values that read it; a value that is kept has one more.
+// consumers counts, for each value, the values that read it. An output or metric counts as one
+// more, so that a value which is kept is never fused away.
 func (m *module) consumers() map[*value]int {
 	count := map[*value]int{}
 	for _, v := range m.values {
@@ -185,8 +188,8 @@ func (m *module) consumers() map[*value]int {
 	return count
 }
 
-// fuse lets producers take over the work of their only consumer: convolution, bias, activation
-// become one.
+// fuse merges producers with their only consumers, see Fuser. It goes through the values in order,
+// so that fusions chain: convolution + bias, then + ReLU.
 func (m *module) fuse() {
 	count := m.consumers()
 	dead := map[*value]bool{}
@@ -204,7 +207,7 @@ func (m *module) fuse() {
 		if !ok || !fits(fused, inputs) {
 			continue
 		}
-		// The consumer's place in the order is kept: all that it reads exists by then.
+		// The fused op has the consumer's place in the order, where all its inputs exist.
 		v.op, v.inputs = fused, inputs
 		v.label = producer.label + " + " + nameAfterScope(v.label)
 		dead[producer] = true
@@ -218,8 +221,8 @@ func (m *module) fuse() {
 	m.values = live
 }
 
-// fits reports whether a fused op that takes its last two inputs for one, as a method Twice says,
-// gets the same value twice, or something that an Early op keeps of it.
+// fits reports whether the inputs satisfy a fused op that is a RedundantInput: the last two must be
+// the same value, or the last one that from which an Early op computes the other.
 func fits(fused Op, inputs []*value) bool {
 	if _, is := fused.(RedundantInput); !is {
 		return true
@@ -240,8 +243,10 @@ func nameAfterScope(label string) string {
 	return label
 }
 
-// order sorts the values so that each comes after its inputs and each update after all other
-// readers of what it changes, and otherwise in the order of creation.
+// order sorts the values topologically: each comes after its inputs, and each update after all
+// other readers of the parameter or state that it changes, so that all reads of a step see the
+// values it began with. Otherwise the order of the values is kept. Two updates that read what the
+// other changes are a cycle, and an error.
 func (m *module) order() error {
 	before := map[*value][]*value{}
 	for _, v := range m.values {
@@ -252,10 +257,10 @@ func (m *module) order() error {
 		for _, i := range update.op.(Updater).Updates() {
 			target := update.inputs[i]
 			if target.source == nil || target.source.arena != tensor.Chain {
-				return errors.Errorf("graph: %s: updates %s, which is neither a parameter nor state", update.label, target.label)
+				return errors.Errorf("graph: %s: an updated input must be a parameter or state, got %s", update.label, target.label)
 			}
 			if other, ok := updatedBy[target]; ok {
-				return errors.Errorf("graph: %s: updates %s, which %s updates already", update.label, target.label, other.label)
+				return errors.Errorf("graph: %s: only one op may update %s, and %s does already", update.label, target.label, other.label)
 			}
 			updatedBy[target] = update
 		}
@@ -276,7 +281,7 @@ func (m *module) order() error {
 		case done:
 			return nil
 		case open:
-			return errors.Errorf("graph: %s: its update depends on itself: two updates read what the other changes", v.label)
+			return errors.Errorf("graph: %s: the update depends on itself: two updates read what the other changes", v.label)
 		}
 		state[v] = open
 		for _, other := range before[v] {
@@ -306,7 +311,8 @@ func (v *value) reads() (all []*value) {
 	return all
 }
 
-// throughViews is v and, if it is a view, what that is of, and so on.
+// throughViews returns v and, if v is a view, its input, and so on: the values that share v's
+// memory.
 func (v *value) throughViews() []*value {
 	all := []*value{v}
 	for isView(v) {

@@ -8,11 +8,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Node is a node of Gorgonia's graph, as Gorgonia has it.
+// Node is a node of Gorgonia's graph. Its value is not used: values live in a Session.
 type Node = gorgonia.Node
 
-// ShapeOf is the shape of a node's value; a scalar's is empty. A nil node, which a failed Builder
-// hands out, has none.
+// ShapeOf returns the shape of a node's value, empty for a scalar. It returns nil for a nil node,
+// which a Builder returns after an error.
 func ShapeOf(n *Node) tensor.Shape {
 	if n == nil {
 		return nil
@@ -20,7 +20,7 @@ func ShapeOf(n *Node) tensor.Shape {
 	return tensor.Shape(n.Shape())
 }
 
-// DTypeOf is the type of a node's elements.
+// DTypeOf returns the type of a node's elements, or 0 for a nil node.
 func DTypeOf(n *Node) tensor.DType {
 	if n == nil {
 		return 0
@@ -46,5 +46,5 @@ func fromGorgonia(dtype dense.Dtype) (tensor.DType, error) {
 			return ours, nil
 		}
 	}
-	return 0, errors.Errorf("graph: elements of type %v, wants float32, float64, uint8, int32 or uint64", dtype)
+	return 0, errors.Errorf("graph: the type must be float32, float64, uint8, int32 or uint64, got %v", dtype)
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// plan decides where in its arena each buffer lies. Kept buffers have a place of their own; scratch
-// buffers that are never alive at the same time share memory.
+// plan is the static memory plan: the offset of each buffer in its arena. Pinned buffers, those of
+// the arenas Shared and Chain, keep their values between steps and have separate memory. Scratch
+// buffers share memory if their live ranges do not overlap.
 type plan struct {
 	pinned  []*tensor.Buffer
 	seen    map[*tensor.Buffer]bool
@@ -33,7 +34,8 @@ func (p *plan) pin(b *tensor.Buffer) {
 	}
 }
 
-// use notes one op's launches, numbered from first, and its temporaries.
+// use extends the live ranges of the buffers of one op's launches, which are numbered from first,
+// and of its temporaries.
 func (p *plan) use(first int, launches []tensor.Launch, temps []*tensor.Buffer) {
 	touch := func(b *tensor.Buffer, at int) {
 		s := p.ranges[b]
@@ -53,8 +55,7 @@ func (p *plan) use(first int, launches []tensor.Launch, temps []*tensor.Buffer) 
 			}
 		}
 	}
-	// All launches of an op see its temporaries and output whole: their phases may write them in
-	// any order.
+	// Temporaries live through all launches of their op, whose phases may write them in any order.
 	for _, b := range temps {
 		touch(b, first)
 		touch(b, first+len(launches)-1)
@@ -62,7 +63,8 @@ func (p *plan) use(first int, launches []tensor.Launch, temps []*tensor.Buffer) 
 }
 
 // offsets sets every buffer's offset and returns the bytes of each arena. Scratch buffers are
-// placed largest first, each at the lowest offset where it overlaps no buffer alive with it.
+// placed largest first, each at the lowest offset where it overlaps no buffer with an overlapping
+// live range. That is the greedy-by-size heuristic; optimal placement is NP-hard.
 func (p *plan) offsets() [3]int {
 	var bytes [3]int
 	for _, b := range p.pinned {

@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Program is a compiled graph: the launches of one step over a static memory plan. It holds no
-// memory and nothing of Gorgonia's; any number of sessions may run it.
+// Program is a compiled graph: the launches of one step over a static memory plan. It owns no
+// device memory and is immutable: any number of sessions, on any devices, may run it.
 type Program struct {
 	dtype    tensor.DType
 	launches []tensor.Launch
@@ -22,7 +22,7 @@ type Program struct {
 	header   *tensor.Buffer
 }
 
-// Tensor is a named value of a program, to be read and, if an input, written.
+// Tensor is a named input or output of a program.
 type Tensor struct {
 	Name  string
 	Shape tensor.Shape
@@ -49,11 +49,11 @@ func (p *Program) addInput(v *value) {
 	})
 }
 
-// DType is the type of the program's numbers.
+// DType returns the float of the program's parameters, state and metrics.
 func (p *Program) DType() tensor.DType { return p.dtype }
 
-// Parameters are the program's trainable inputs, in the order they were made. Parameters that
-// nothing reads are not in the program.
+// Parameters returns the trainable inputs, in order of creation. Parameters that no output, metric
+// or update depends on are not in the program.
 func (p *Program) Parameters() []Tensor {
 	var list []Tensor
 	for _, in := range p.inputs {
@@ -64,22 +64,22 @@ func (p *Program) Parameters() []Tensor {
 	return list
 }
 
-// Metrics are the names of the recorded scalars, in order.
+// Metrics returns the names of the recorded scalars, in order.
 func (p *Program) Metrics() []string { return p.metrics }
 
-// Bytes is the size of one copy of each arena: what all chains share, what each chain keeps, and
-// what each running chain needs besides.
+// Bytes returns the size of one copy of each arena: shared by all chains, kept by each chain from
+// step to step, and needed by each chain while it runs.
 func (p *Program) Bytes() (shared, chain, scratch int) {
 	return p.bytes[tensor.Shared], p.bytes[tensor.Chain], p.bytes[tensor.Scratch]
 }
 
-// holdsFloat32 reports whether an input or output of that name does.
+// holdsFloat32 reports whether the input or output called name is of float32.
 func (p *Program) holdsFloat32(name string) bool {
 	t, err := p.find(name)
 	return err == nil && t.DType == tensor.Float32
 }
 
-// find is the input or output of that name.
+// find returns the input or output called name.
 func (p *Program) find(name string) (Tensor, error) {
 	for _, in := range p.inputs {
 		if in.Name == name {
@@ -101,7 +101,9 @@ func (p *Program) find(name string) (Tensor, error) {
 	return Tensor{}, unknownName("input or output", name, have)
 }
 
-// Dump is the program as text: arenas, inputs, launches with a GPU's grids.
+// Dump returns the program as text: the sizes of the arenas, inputs and outputs with their offsets,
+// and the launches with their grids on a GPU and their arguments. A written argument begins with
+// "=", an updated one with "~".
 func (p *Program) Dump() string {
 	var s strings.Builder
 	shared, chain, scratch := p.Bytes()
@@ -124,7 +126,7 @@ func (p *Program) Dump() string {
 	return s.String()
 }
 
-// grids is the text of the grids of a launch's calls.
+// grids returns the grids of a launch's calls as text.
 func grids(l *tensor.Launch) string {
 	var all []string
 	for _, c := range l.Calls {

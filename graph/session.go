@@ -9,14 +9,16 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// LoadOptions say which chains a session runs.
+// LoadOptions selects the chains of a run that a session runs.
 type LoadOptions struct {
-	Seed       uint64 // of the run: every random number depends on it
-	FirstChain int    // the number, in the run, of the session's first chain
-	Chains     int    // how many; 0 means 1
+	Seed       uint64 // seed of the run, on which all random numbers depend
+	FirstChain int    // number, in the run, of the session's first chain
+	Chains     int    // number of chains; 0 means 1
 }
 
-// Session is a program in a device's memory. It is for one goroutine.
+// Session is a program in a device's memory, with the state of its chains. Chain 0 of a session is
+// chain FirstChain of the run: sessions with different FirstChain divide a run among processes,
+// with the same bits as one session with all chains. A session must not be used concurrently.
 type Session struct {
 	program     *Program
 	runner      tensor.Runner
@@ -29,9 +31,9 @@ type Session struct {
 	raw         []byte
 }
 
-// NotFinite is the error of a run whose metrics are no longer finite. It names the first launch, of
-// the first step and chain, that made a NaN or an infinity. The session is back where that Run
-// began.
+// NotFinite is the error of Session.Run when a metric becomes NaN or infinite. It names the first
+// launch, in the first such step and chain, that computed such a number. The session is in the
+// state in which that Run began.
 type NotFinite struct {
 	Step   uint64
 	Chain  int
@@ -45,13 +47,14 @@ func (e *NotFinite) Error() string {
 	return fmt.Sprintf("graph: step %d, chain %d: %s (%s) computed a NaN or an infinity in %s", e.Step, e.Chain, e.Label, e.Kernel, e.Buffer)
 }
 
-// Load takes memory for the program on a device, and initialises all chains.
+// Load allocates memory for the program on a device and initialises all chains at step 0. The
+// caller must Close the session before the device.
 func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	if o.Chains == 0 {
 		o.Chains = 1
 	}
 	if o.Chains < 0 || o.FirstChain < 0 || o.FirstChain > math.MaxUint16 || o.Chains > math.MaxUint16-o.FirstChain {
-		return nil, errors.Errorf("graph: load: %d chains from number %d, wants 1 to %d in all", o.Chains, o.FirstChain, math.MaxUint16)
+		return nil, errors.Errorf("graph: load: chains must be numbered below %d, got %d chains from number %d", math.MaxUint16, o.Chains, o.FirstChain)
 	}
 	runner, err := device.Load(tensor.Workload{Launches: p.launches, Bytes: p.bytes, Chains: o.Chains, Keeps: p.ring != nil})
 	if err != nil {
@@ -73,8 +76,8 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	return s, nil
 }
 
-// OnHost compiles the graph, loads it on all threads of the CPU, calls use, and gives everything
-// back: for programs that need a session once. It returns the first error of these steps.
+// OnHost compiles the graph, loads it on all threads of the CPU, calls use with the session and
+// frees everything: for programs that need a session only once. It returns the first error.
 func (b *Builder) OnHost(o LoadOptions, use func(s *Session) error) (err error) {
 	program, err := b.Compile()
 	if err != nil {
@@ -125,31 +128,31 @@ func toFloat32(values []float64) []float32 {
 	return narrow
 }
 
-// Program is what the session runs.
+// Program returns the session's program.
 func (s *Session) Program() *Program { return s.program }
 
-// Chains is how many chains the session runs.
+// Chains returns the number of chains.
 func (s *Session) Chains() int { return s.chains }
 
-// Header are the words of a chain's header.
+// Header returns the words of a chain's header: seed, chain and step.
 func (s *Session) Header(chain int) (words [3]uint64, err error) {
 	return words, Read(s, headerName, chain, 0, words[:])
 }
 
-// SetStep gives a chain's next step another number.
+// SetStep sets the number of a chain's next step.
 func (s *Session) SetStep(chain int, step uint64) error {
 	return Write(s, headerName, chain, HeaderStep, []uint64{step})
 }
 
-// Steps is how many steps the chains have made.
+// Steps returns the number of steps that the chains have made, or that Restore set.
 func (s *Session) Steps() uint64 { return s.step }
 
-// Run makes steps steps of all chains, at most MetricRows when the program has metrics. When a
-// metric becomes NaN or infinite, the error is a *NotFinite, and parameters and state are what they
-// were before this Run.
+// Run makes the given number of steps with all chains, at most MetricRows if the program has
+// metrics. If a metric becomes NaN or infinite, the error is a *NotFinite, and parameters and state
+// are again what they were before this Run.
 func (s *Session) Run(steps int) error {
 	if steps < 0 {
-		return errors.Errorf("graph: run of %d steps, wants at least 0", steps)
+		return errors.Errorf("graph: run: steps must be at least 0, got %d", steps)
 	}
 	if s.rings == nil {
 		if err := s.runner.Run(steps); err != nil {
@@ -159,7 +162,7 @@ func (s *Session) Run(steps int) error {
 		return nil
 	}
 	if steps > MetricRows {
-		return errors.Errorf("graph: run of %d steps, wants at most %d, whose metrics are kept", steps, MetricRows)
+		return errors.Errorf("graph: run: steps must be at most %d in a program with metrics, got %d", MetricRows, steps)
 	}
 	if err := s.runner.Keep(); err != nil {
 		return errors.Wrap(err, "graph: run")
@@ -183,11 +186,11 @@ func (s *Session) Run(steps int) error {
 	return nil
 }
 
-// Evaluate computes all chains' outputs from the inputs as they are, without making a step:
-// metrics, which may be infinite, are dropped. A program with updates is refused.
+// Evaluate computes the outputs of all chains without counting a step. Metrics are discarded and
+// may be infinite. It returns an error if the program has updates.
 func (s *Session) Evaluate() error {
 	if s.program.updates {
-		return errors.New("graph: evaluate: the program has updates, which a step makes")
+		return errors.New("graph: evaluate: the program has updates, which only Run may make")
 	}
 	if err := s.runner.Run(1); err != nil {
 		return err
@@ -204,7 +207,7 @@ func (s *Session) Evaluate() error {
 	return nil
 }
 
-// Evaluations is how many times Evaluate computed the outputs.
+// Evaluations returns the number of calls of Evaluate that computed the outputs.
 func (s *Session) Evaluations() uint64 { return s.evaluations }
 
 func (s *Session) readRing(chain int) error {
@@ -222,7 +225,8 @@ func (s *Session) readRing(chain int) error {
 	return nil
 }
 
-// firstBadStep is the first of the last steps steps whose metrics are not all finite.
+// firstBadStep returns the first of the last n steps, n being steps, whose metrics are not all
+// finite.
 func (s *Session) firstBadStep(chain, steps int) (uint64, bool) {
 	columns := len(s.program.metrics)
 	for step := s.step - uint64(steps); step < s.step; step++ {
@@ -310,7 +314,8 @@ func finite(dtype tensor.DType, raw []byte) bool {
 	return true
 }
 
-// Metric is that in a chain, at a step of the last Run; NaN if not recorded.
+// Metric returns a metric of a chain at a step of the last Run, or NaN if there is none called
+// name.
 func (s *Session) Metric(chain int, name string, step uint64) float64 {
 	column, ok := s.program.columns[name]
 	if !ok {
@@ -319,5 +324,5 @@ func (s *Session) Metric(chain int, name string, step uint64) float64 {
 	return s.rings[chain][int(step%MetricRows)*len(s.program.metrics)+column]
 }
 
-// Close gives the memory back.
+// Close frees the session's memory on the device.
 func (s *Session) Close() error { return s.runner.Close() }

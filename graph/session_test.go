@@ -125,8 +125,8 @@ func TestRestoreResumes(t *testing.T) {
 	if resumed.Steps() != whole.Steps() || whole.Steps() != 10 {
 		t.Errorf("steps are %d and %d, wants 10", resumed.Steps(), whole.Steps())
 	}
-	wantError(t, "a short state", resumed.Restore(0, states[0][1:], 4), "restore", "wants")
-	wantError(t, "a short buffer", resumed.Save(0, states[0][1:]), "save", "wants")
+	wantError(t, "a short state", resumed.Restore(0, states[0][1:], 4), "restore", "must have")
+	wantError(t, "a short buffer", resumed.Save(0, states[0][1:]), "save", "must have")
 	wantError(t, "a chain too many", resumed.Restore(2, states[0], 4), "chain 2 of 2")
 }
 
@@ -231,18 +231,18 @@ func TestSessionErrors(t *testing.T) {
 		err  error
 		want []string
 	}{
-		{"too many steps", s.Run(graph.MetricRows + 1), []string{"graph: run of 129 steps", "at most 128"}},
-		{"fewer than no steps", s.Run(-1), []string{"run of -1 steps"}},
+		{"too many steps", s.Run(graph.MetricRows + 1), []string{"graph: run: steps must be at most 128", "got 129"}},
+		{"fewer than no steps", s.Run(-1), []string{"steps must be at least 0, got -1"}},
 		{"an unknown name", graph.Read(s, "conv3.weight", 0, 0, []float32{1}), []string{`"conv3.weight"`, `"conv1.weight"`}},
 		{"an unknown name to write", graph.Write(s, "conv3.weight", 0, 0, []float32{1}), []string{`"conv3.weight"`}},
-		{"another type", graph.Read(s, "conv1.weight", 0, 0, []float64{1}), []string{"conv1.weight holds float32, got float64"}},
-		{"another type to write", graph.Write(s, "images", 0, 0, []float32{1}), []string{"images holds uint8, got float32"}},
+		{"another type", graph.Read(s, "conv1.weight", 0, 0, []float64{1}), []string{"conv1.weight: the values must be of float32, got float64"}},
+		{"another type to write", graph.Write(s, "images", 0, 0, []float32{1}), []string{"images: the values must be of uint8, got float32"}},
 		{"too long", graph.Write(s, "conv1.weight", 0, 0, make([]float32, 73)), []string{"conv1.weight", "292"}},
 		{"beyond the end", graph.Read(s, "conv1.weight", 0, 70, make([]float32, 3)), []string{"conv1.weight"}},
 		{"before the start", graph.Read(s, "conv1.weight", 0, -1, make([]float32, 3)), []string{"conv1.weight"}},
 		{"a chain too many", graph.Read(s, "conv1.weight", 2, 0, make([]float32, 3)), []string{"chain 2 of 2"}},
 		{"a negative chain", graph.Write(s, "conv1.weight", -1, 0, make([]float32, 3)), []string{"chain -1 of 2"}},
-		{"floats of bytes", s.ReadFloats("images", 0, make([]float32, 3)), []string{"images holds uint8"}},
+		{"floats of bytes", s.ReadFloats("images", 0, make([]float32, 3)), []string{"images: the values must be of uint8"}},
 	} {
 		wantError(t, test.name, test.err, test.want...)
 	}

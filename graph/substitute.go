@@ -2,22 +2,24 @@ package graph
 
 import "github.com/pkg/errors"
 
-// Substitute returns what a node would be if other nodes took the places of some that it depends
-// on, such as a loss at other parameters. The ops in between are applied a second time, with the
-// same attributes, so that a dropout mask is the same one; what depends on none of the places is
-// shared. It must be called before Gradients, with nodes of equal shape and type.
+// Substitute returns a copy of n in which other nodes replace some of those that it depends on, the
+// keys of places: for example the loss at displaced parameters, from which finite differences of
+// gradients, and so Hessian-vector products, are made. The ops in between are applied a second time
+// with the same attributes and streams, so that a dropout mask is the same in both copies; nodes
+// that depend on none of the replaced ones are shared. Substitute must be called before Gradients.
+// A replacement must have the shape and type of the node that it replaces.
 func (b *Builder) Substitute(n *Node, places map[*Node]*Node) *Node {
 	if b.err == nil && n == nil {
 		b.Fail(errors.New("graph: substitute: the node is nil"))
 	}
 	if b.err == nil && b.differentiated {
-		b.Fail(errors.New("graph: substitute: wants to be called before gradients"))
+		b.Fail(errors.New("graph: substitute: Substitute must be called before Gradients"))
 	}
 	copies := map[*Node]*Node{}
 	for place, other := range places {
 		if b.err == nil && (place == nil || other == nil || !ShapeOf(place).Equal(ShapeOf(other)) || DTypeOf(place) != DTypeOf(other)) {
-			b.Fail(errors.Errorf("graph: substitute: %v of shape %v for %v of shape %v, wants the same shape and type",
-				other, ShapeOf(other), place, ShapeOf(place)))
+			b.Fail(errors.Errorf("graph: substitute: the replacement of %v must have its type and shape %v, got %v of shape %v",
+				place, ShapeOf(place), other, ShapeOf(other)))
 		}
 		copies[place] = other
 	}
@@ -32,8 +34,8 @@ func (b *Builder) Substitute(n *Node, places map[*Node]*Node) *Node {
 	return other
 }
 
-// applyAgain returns a node's copy, or the node itself when it depends on nothing that was
-// replaced.
+// applyAgain returns a node's copy, or the node itself if it depends on no replaced node. copies
+// maps every node that was visited to its result.
 func (b *Builder) applyAgain(n *Node, copies map[*Node]*Node) *Node {
 	if other, ok := copies[n]; ok || b.err != nil {
 		return other
@@ -50,11 +52,11 @@ func (b *Builder) applyAgain(n *Node, copies map[*Node]*Node) *Node {
 	}
 	a, ok := n.Op().(*application)
 	if !ok {
-		b.Fail(errors.Errorf("graph: substitute: node %v is Gorgonia's own, wants an op of package graph/op", n))
+		b.Fail(errors.Errorf("graph: substitute: node %v must be an op of package graph/op, got one of Gorgonia's own", n))
 		return nil
 	}
 	if _, ok := a.Op.(Updater); ok {
-		b.Fail(errors.Errorf("graph: substitute: %s changes state, which a second one would change too", a.label()))
+		b.Fail(errors.Errorf("graph: substitute: %s is an update, and a copy would change the same state", a.label()))
 		return nil
 	}
 	defer b.Scope(a.scope)()

@@ -51,18 +51,18 @@ func TestSubstituteRefuses(t *testing.T) {
 		message string
 		build   func(b *graph.Builder, w, loss *graph.Node)
 	}{
-		"another shape": {"wants the same shape", func(b *graph.Builder, w, loss *graph.Node) {
+		"another shape": {"must have its type and shape", func(b *graph.Builder, w, loss *graph.Node) {
 			b.Substitute(loss, map[*graph.Node]*graph.Node{w: b.Parameter("v", nil, 3)})
 		}},
 		"nothing to replace": {"depends on none", func(b *graph.Builder, _, loss *graph.Node) {
 			b.Substitute(loss, map[*graph.Node]*graph.Node{b.Parameter("u", nil, 2): b.Parameter("v", nil, 2)})
 		}},
 		"nil": {"the node is nil", func(b *graph.Builder, w, _ *graph.Node) { b.Substitute(nil, map[*graph.Node]*graph.Node{w: w}) }},
-		"after gradients": {"before gradients", func(b *graph.Builder, w, loss *graph.Node) {
+		"after gradients": {"before Gradients", func(b *graph.Builder, w, loss *graph.Node) {
 			b.Gradients(loss, w)
 			b.Substitute(loss, map[*graph.Node]*graph.Node{w: b.Parameter("v", nil, 2)})
 		}},
-		"an update": {"changes state", func(b *graph.Builder, w, loss *graph.Node) {
+		"an update": {"change the same state", func(b *graph.Builder, w, loss *graph.Node) {
 			u := b.Apply(descend{}, w, b.Parameter("g", nil, 2))
 			b.Substitute(u, map[*graph.Node]*graph.Node{w: b.Parameter("v", nil, 2)})
 		}},

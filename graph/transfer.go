@@ -8,13 +8,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Write sets an input's values, from element first on. Data is shared by all chains: chain is 0 for
-// it.
+// Write sets values of an input of a chain, from element first on. Inputs made by Builder.Data are
+// shared by all chains: their chain is 0. T must be the input's type.
 func Write[T tensor.Element](s *Session, name string, chain, first int, values []T) error {
 	return transfer(s, name, chain, first, values, s.runner.Write)
 }
 
-// Read gets the values of an input or output, from element first on.
+// Read fills values with those of an input or output of a chain, from element first on. T must be
+// its type.
 func Read[T tensor.Element](s *Session, name string, chain, first int, values []T) error {
 	return transfer(s, name, chain, first, values, s.runner.Read)
 }
@@ -27,12 +28,12 @@ func transfer[T tensor.Element](s *Session, name string, chain, first int, value
 		return err
 	}
 	if want := tensor.DTypeOf[T](); t.DType != want {
-		return errors.Errorf("graph: %s holds %v, got %v", name, t.DType, want)
+		return errors.Errorf("graph: %s: the values must be of %v, got %v", name, t.DType, want)
 	}
 	return errors.Wrapf(move(t.buffer, chain, first, tensor.Bytes(values)), "graph: %s", name)
 }
 
-// ReadFloats gets all values of an input or output of either float type.
+// ReadFloats fills values with all those of an input or output, converted from either float type.
 func (s *Session) ReadFloats(name string, chain int, values []float32) error {
 	if s.program.holdsFloat32(name) {
 		return Read(s, name, chain, 0, values)
@@ -43,7 +44,7 @@ func (s *Session) ReadFloats(name string, chain int, values []float32) error {
 	return err
 }
 
-// WriteFloats sets all values of an input of either float type.
+// WriteFloats sets all values of an input, converted to either float type.
 func (s *Session) WriteFloats(name string, chain int, values []float32) error {
 	if s.program.holdsFloat32(name) {
 		return Write(s, name, chain, 0, values)
@@ -55,22 +56,23 @@ func (s *Session) WriteFloats(name string, chain int, values []float32) error {
 	return Write(s, name, chain, 0, wide)
 }
 
-// ChainBytes is the size of what Save and Restore move.
+// ChainBytes returns the size of the state that Save and Restore copy.
 func (s *Session) ChainBytes() int { return s.chainArena.Bytes() }
 
-// Save copies all that a chain keeps from step to step, its step number included, into state.
+// Save copies everything that a chain keeps from step to step, its header included, into state,
+// whose length must be ChainBytes.
 func (s *Session) Save(chain int, state []byte) error {
 	if len(state) != s.ChainBytes() {
-		return errors.Errorf("graph: save: %d bytes, wants %d", len(state), s.ChainBytes())
+		return errors.Errorf("graph: save: the state must have %d bytes, got %d", s.ChainBytes(), len(state))
 	}
 	return s.runner.Read(s.chainArena, chain, 0, state)
 }
 
-// Restore returns a chain to what it was when Save filled state; steps is the number of steps made
-// by then. The run continues bit for bit.
+// Restore sets a chain to the state that Save copied, after the given number of steps. The chain
+// continues with the same bits as if it had not been interrupted.
 func (s *Session) Restore(chain int, state []byte, steps uint64) error {
 	if len(state) != s.ChainBytes() {
-		return errors.Errorf("graph: restore: %d bytes, wants %d: the state is another program's", len(state), s.ChainBytes())
+		return errors.Errorf("graph: restore: the state must have %d bytes, got %d: it is of another program", s.ChainBytes(), len(state))
 	}
 	s.step = steps
 	return s.runner.Write(s.chainArena, chain, 0, state)

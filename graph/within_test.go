@@ -92,7 +92,7 @@ func TestWithinIsTogether(t *testing.T) {
 func TestWithinRefuses(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	b.Within(tensor.Uint8)
-	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "within uint8, wants float32 or float64") {
+	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "within: the type must be float32 or float64, got uint8") {
 		t.Errorf("error %v", err)
 	}
 	b = graph.New(tensor.Float64)
@@ -100,7 +100,7 @@ func TestWithinRefuses(t *testing.T) {
 	narrow := b.Apply(op.Sum{}, b.Parameter("w", nil, 2))
 	end()
 	b.Record("narrow", narrow)
-	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "a node of float32, wants float64") {
+	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "the node must be of float64, got float32") {
 		t.Errorf("error %v", err)
 	}
 }
