@@ -7,14 +7,16 @@ import (
 	"unsafe"
 )
 
-// fast reports whether T takes the assembly: any float32, named or not.
+// useAssembly reports whether T runs in assembly: float32, or a type defined from it, if the
+// processor has one of the instruction sets.
 func useAssembly[T Float]() bool {
 	var zero T
 	return isa > portableGo && unsafe.Sizeof(zero) == 4
 }
 
-// first returns the address of the first of n elements; it panics when the
-// slice has fewer, so that the assembly, which checks nothing, stays inside.
+// addressOf returns the address of the first of n elements. It panics if the slice has fewer: the
+// assembly checks nothing, so every slice must pass through here with the number of elements that
+// the assembly reaches.
 func addressOf[T Float](x []T, n int) *float32 {
 	return (*float32)(unsafe.Pointer(unsafe.SliceData(x[:n])))
 }
@@ -32,13 +34,14 @@ func multiplyFast[T Float](rows, depth int, a leftFactor[T], b, c []T, stride in
 	return true
 }
 
-// multiplyRun is multiply for some tiles of as many rows each.
+// multiplyRun is multiply for consecutive tiles of the same number of rows.
 func multiplyRun[T Float](rows, tiles, depth int, a leftFactor[T], b, c []T, stride int, bias []T, f flags) {
 	pa, pc, pv := operandAddresses(rows, tiles, depth, a, c, stride, panelColumns, bias, f)
 	multiplyTiles(rows, tiles, depth, pa, a.rowStride, a.depthStride, a.step(rows), addressOf(b, depth*panelColumns), pc, stride, pv, int(f))
 }
 
-// reached returns the addresses of what a run of tiles reads and writes, but for the right factor.
+// operandAddresses returns the addresses of what a run of tiles reads and writes, except the right
+// factor.
 func operandAddresses[T Float](rows, tiles, depth int, a leftFactor[T], c []T, stride, columns int, bias []T, f flags) (pa, pc, pv *float32) {
 	biases := 0
 	if f&flagBiasRow != 0 {
@@ -50,7 +53,7 @@ func operandAddresses[T Float](rows, tiles, depth int, a leftFactor[T], c []T, s
 	return pa, addressOf(c, (rows*tiles-1)*stride+columns), addressOf(bias, biases)
 }
 
-// multiplyWindowsFast is multiply for a run of panels, each read in place: element (k, j) is
+// multiplyWindowsFast is multiply for a run of panels that are read in place: element (k, j) is
 // padded[half+taps[k]+j].
 func multiplyWindowsFast[T Float](rows int, a leftFactor[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
 	if !useAssembly[T]() {
@@ -88,7 +91,7 @@ func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) boo
 	from := addressOf(source, (columns-1)*stride+depth)
 	to := addressOf(panel, depth*panelColumns)
 	whole := depth &^ (vector - 1)
-	rest := depth - vector // the last eight, some for the second time
+	rest := depth - vector // the last eight, of which some are packed a second time
 	for half := range 2 {
 		var offsets [vector]int
 		for j := range offsets {
@@ -103,8 +106,8 @@ func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) boo
 	return true
 }
 
-// packGroupFast packs all of the depth but the last few steps, behind which nothing may be written,
-// and returns how many steps it packed.
+// packGroupFast packs the depth except for the last few steps, whose vectors would be stored beyond
+// the group, and returns the number of steps it packed.
 func packGroupFast[T Float](to, from []T, rows, depth int) int {
 	if !useAssembly[T]() || depth < 2*vector {
 		return 0
@@ -137,7 +140,7 @@ func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) boo
 	return true
 }
 
-// maxPlanesFast pools planes that follow one another.
+// maxPlanesFast pools consecutive planes.
 func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool {
 	if p.table == nil || planes == 0 || !useAssembly[T]() {
 		return false
@@ -200,7 +203,7 @@ func accumulateLinesFast[T Float](p *linesPlan, images int, padded, dout []T, se
 	return true
 }
 
-// transforms are functions of the linear maps, by their numbers.
+// transforms are the functions of the linear maps, by number.
 type transforms [18]func(to, from, temporary *float32, toRow, toColumn, toPatch, fromRow, fromColumn, fromPatch, count int)
 
 func transformFast[T Float](m *linearMap, to []T, toAt patchLayout, from []T, fromAt patchLayout, count int, temporary []T) bool {
@@ -236,7 +239,8 @@ func separateFast[T Float](to []T, p planes, from []T, fromRow int) bool {
 	return true
 }
 
-// offsets are those of the planes for eight lanes; lanes without a plane have the last one's.
+// offsets returns the offsets of the planes of eight lanes. Lanes without a plane have the last
+// plane's.
 func (p *planes) offsets(lane int) (o [vector]int) {
 	for i := range o {
 		o[i] = min(lane+i, p.count-1) * p.plane
@@ -244,4 +248,5 @@ func (p *planes) offsets(lane int) (o [vector]int) {
 	return o
 }
 
+// reach returns the number of elements that the planes span.
 func (p *planes) reach() int { return (p.count-1)*p.plane + (p.rows-1)*p.row + p.width }

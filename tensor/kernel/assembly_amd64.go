@@ -7,8 +7,8 @@ import "golang.org/x/sys/cpu"
 //go:generate go run -C generate main.go -out ../avx2_amd64.s -stubs ../avx2_stubs_amd64.go -pkg kernel
 //go:generate go run -C generate main.go -avx512 -out ../avx512_amd64.s -stubs ../avx512_stubs_amd64.go -pkg kernel
 
-// available is the most that the processor has, the operating system keeps (its registers) and the
-// environment allows.
+// available returns the largest instruction set that the processor has, the operating system
+// supports (it must save the registers) and GODEBUG allows.
 func available() instructionSet {
 	switch x := cpu.X86; {
 	case !x.HasAVX2 || !x.HasFMA:
@@ -19,7 +19,7 @@ func available() instructionSet {
 	return avx512
 }
 
-// accumulateFourLinesFast has registers for its sums on AVX-512 alone.
+// accumulateFourLinesFast exists only in AVX-512, which has registers for the sums.
 func accumulateFourLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, to []T, each int, add bool) bool {
 	if !useAssembly[T]() || isa != avx512 {
 		return false
@@ -32,8 +32,8 @@ func accumulateFourLinesFast[T Float](p *linesPlan, images int, padded, dout []T
 	return true
 }
 
-// multiplyPairFast is multiplyFast for two panels, the second of which lies panel elements behind
-// the first, in AVX-512.
+// multiplyPairFast is multiplyFast for two panels in AVX-512. The second lies panel elements behind
+// the first.
 func multiplyPairFast[T Float](rows, depth int, a leftFactor[T], b []T, panel int, c []T, stride int, bias []T, f flags) bool {
 	if isa != avx512 || !useAssembly[T]() {
 		return false
@@ -47,7 +47,7 @@ func multiplyPairFast[T Float](rows, depth int, a leftFactor[T], b []T, panel in
 	return true
 }
 
-// multiplyPairRun is multiplyPair for some tiles of as many rows each.
+// multiplyPairRun is multiplyPair for consecutive tiles of the same number of rows.
 func multiplyPairRun[T Float](rows, tiles, depth int, a leftFactor[T], b []T, panel int, c []T, stride int, bias []T, f flags) {
 	pa, pc, pv := operandAddresses(rows, tiles, depth, a, c, stride, 2*panelColumns, bias, f)
 	pb, step := addressOf(b, panel+depth*panelColumns), a.step(rows)
@@ -58,8 +58,8 @@ func multiplyPairRun[T Float](rows, tiles, depth int, a leftFactor[T], b []T, pa
 	multiplyPairAVX512(rows, tiles, depth, pa, a.rowStride, a.depthStride, step, pb, panel, pc, stride, pv, int(f))
 }
 
-// multiplyTable computes tiles whose rows stand for some taps side by side: one, or in AVX-512
-// three or five.
+// multiplyTable computes tiles whose rows stand for groups of consecutive taps: one tap, or in
+// AVX-512 three or five.
 func multiplyTable(together, rows, depth int, data *float32, taps, depthOffsets *int32, b, c *float32, stride int, accumulate bool) {
 	switch {
 	case together == 3:
@@ -73,7 +73,7 @@ func multiplyTable(together, rows, depth int, data *float32, taps, depthOffsets 
 	}
 }
 
-// copyLinesFast copies some lines of at least eight numbers.
+// copyLinesFast copies lines of at least eight elements.
 func copyLinesFast[T Float](to []T, toLine int, from []T, fromLine, lines, width int) bool {
 	if !useAssembly[T]() || width < vector || lines < 1 {
 		return false
@@ -82,7 +82,7 @@ func copyLinesFast[T Float](to []T, toLine int, from []T, fromLine, lines, width
 	return true
 }
 
-// zipLinesFast is zip for lines of at least eight pairs.
+// zipLinesFast interleaves even and odd elements into lines, for at least eight pairs per line.
 func zipLinesFast[T Float](to []T, toLine int, even, odd []T, fromLine, lines, pairs int) bool {
 	if !useAssembly[T]() || pairs < vector || lines < 1 {
 		return false
@@ -106,7 +106,7 @@ func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whol
 	return true
 }
 
-// multiplyAddsFast makes twelve vector multiply-adds in a loop.
+// multiplyAddsFast runs loops of twelve vector multiply-adds.
 func multiplyAddsFast(loops int) (operations float64, ok bool) {
 	if !useAssembly[float32]() || loops < 1 {
 		return 0, false
@@ -119,8 +119,8 @@ func multiplyAddsFast(loops int) (operations float64, ok bool) {
 	return float64(loops * 12 * vector * 2), true
 }
 
-// What follows is AVX2's or AVX-512's function of the same signature, to which dispatch_amd64.s
-// jumps.
+// The functions below are trampolines in dispatch_amd64.s: each jumps to the AVX2 or AVX-512
+// function of the same signature.
 
 //go:noescape
 func multiplyTiles(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b, c *float32, stride int, bias *float32, f int)

@@ -6,7 +6,7 @@ import "golang.org/x/sys/cpu"
 
 //go:generate go run -C generate ./neon -out ../neon_arm64.s -stubs ../neon_stubs_arm64.go
 
-// available is NEON, unless the environment turns it off.
+// available returns NEON unless GODEBUG disables it.
 func available() instructionSet {
 	if !cpu.ARM64.HasASIMD {
 		return portableGo
@@ -14,12 +14,12 @@ func available() instructionSet {
 	return neon
 }
 
-// multiplyPairFast has no use here: the registers hold the sums of one panel.
+// multiplyPairFast is not implemented: NEON has registers for the sums of one panel only.
 func multiplyPairFast[T Float](rows, depth int, a leftFactor[T], b []T, panel int, c []T, stride int, bias []T, f flags) bool {
 	return false
 }
 
-// multiplyPointsFast has none, either: NEON's multiply does it.
+// multiplyPointsFast is not implemented: the caller multiplies point by point.
 func multiplyPointsFast[T Float](p *winogradPlan, rows, panels int, a, b, c []T) bool { return false }
 
 // multiplyTable computes tiles whose rows are single taps.
@@ -27,7 +27,7 @@ func multiplyTable(_, rows, depth int, data *float32, taps, depthOffsets *int32,
 	multiplyTabled(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
 }
 
-// copyLinesFast has none, as Go's copies are NEON's, nor has zipLinesFast.
+// copyLinesFast, zipLinesFast and copyRowsFast are not implemented: Go's copy already uses NEON.
 func copyLinesFast[T Float](to []T, toLine int, from []T, fromLine, lines, width int) bool {
 	return false
 }
@@ -41,12 +41,12 @@ func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whol
 	return false
 }
 
-// accumulateFourLinesFast has none, either.
+// accumulateFourLinesFast is not implemented: the caller processes two channels at a time.
 func accumulateFourLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, to []T, each int, add bool) bool {
 	return false
 }
 
-// multiplyAddsFast makes 24 vector multiply-adds in a loop, of half as many numbers as vector.
+// multiplyAddsFast runs loops of 24 vector multiply-adds, of vector/2 elements each.
 func multiplyAddsFast(loops int) (operations float64, ok bool) {
 	if !useAssembly[float32]() || loops < 1 {
 		return 0, false

@@ -2,32 +2,30 @@ package kernel
 
 import "github.com/pkg/errors"
 
-// Conv2D describes a two-dimensional cross-correlation, the convolution of
-// neural networks:
+// Conv2D describes a two-dimensional cross-correlation, the convolution of neural networks:
 //
 //	y[b k p q] = f(bias[k] + sum_{c r s} w[k c r s]
 //	             x[b c p*StrideH+r*DilationH-PadH q*StrideW+s*DilationW-PadW])
 //
-// with x [B C H W], w [K C R S], y [B K P Q]; x is zero outside its bounds and f
-// is the ReLU when ReLU is set. Bias and ReLU belong to the forward direction; the
-// backward directions refuse them.
+// with x [B C H W], w [K C R S], y [B K P Q]. x is zero outside its bounds, and f is the ReLU if
+// ReLU is set. Bias and ReLU belong to the forward direction; the backward directions refuse them.
 type Conv2D struct {
 	B, C, H, W, K, R, S  int
 	StrideH, StrideW     int
 	PadH, PadW           int
 	DilationH, DilationW int
 	Bias, ReLU           bool
-	// Direct rules out Winograd's algorithms, whose errors are two to four times as large.
+	// Direct excludes Winograd's algorithms, whose rounding errors are two to four times as large.
 	Direct bool
 }
 
-// P is the height of the output, 0 when the filter does not fit once.
+// P returns the height of the output, 0 if the filter does not fit once.
 func (c Conv2D) P() int { return outputSize(c.H, c.R, c.StrideH, c.PadH, c.DilationH) }
 
-// Q is the width of the output, 0 when the filter does not fit once.
+// Q returns the width of the output, 0 if the filter does not fit once.
 func (c Conv2D) Q() int { return outputSize(c.W, c.S, c.StrideW, c.PadW, c.DilationW) }
 
-// outputSize is the number of positions of a window of the given taps.
+// outputSize returns the number of positions of a window along one axis.
 func outputSize(size, taps, stride, pad, dilation int) int {
 	room := size + 2*pad - (taps-1)*dilation - 1
 	if room < 0 || stride < 1 {
@@ -36,19 +34,19 @@ func outputSize(size, taps, stride, pad, dilation int) int {
 	return room/stride + 1
 }
 
-// Validate refuses sizes, strides and dilations below 1, a padding below 0, a filter larger than
-// the padded image, and tensors of 2^31 elements or more.
+// Validate returns an error for sizes, strides and dilations below 1, a padding below 0, a filter
+// larger than the padded image, and tensors of 2^31 elements or more.
 func (c Conv2D) Validate() error {
 	if min(c.B, c.C, c.H, c.W, c.K, c.R, c.S) < 1 {
-		return errors.Errorf("kernel: conv2d: sizes B, C, H, W, K, R, S are %d, %d, %d, %d, %d, %d, %d, want at least 1",
+		return errors.Errorf("kernel: conv2d: B, C, H, W, K, R, S must be at least 1, got %d, %d, %d, %d, %d, %d, %d",
 			c.B, c.C, c.H, c.W, c.K, c.R, c.S)
 	}
 	if min(c.StrideH, c.StrideW, c.DilationH, c.DilationW) < 1 || min(c.PadH, c.PadW) < 0 {
-		return errors.Errorf("kernel: conv2d: stride %d x %d, dilation %d x %d, padding %d x %d, want at least 1, 1 and 0",
+		return errors.Errorf("kernel: conv2d: stride and dilation must be at least 1 and padding at least 0, got %d x %d, %d x %d and %d x %d",
 			c.StrideH, c.StrideW, c.DilationH, c.DilationW, c.PadH, c.PadW)
 	}
 	if max(c.StrideH, c.StrideW, c.DilationH, c.DilationW, c.PadH, c.PadW, c.R, c.S) > 1<<20 {
-		return errors.Errorf("kernel: conv2d: a filter size, stride, dilation or padding exceeds %d", 1<<20)
+		return errors.Errorf("kernel: conv2d: filter sizes, strides, dilations and padding must be at most %d", 1<<20)
 	}
 	if c.P() < 1 || c.Q() < 1 {
 		return errors.Errorf("kernel: conv2d: a filter of %d x %d with dilation %d x %d does not fit into an image of %d x %d with padding %d x %d",
@@ -60,17 +58,17 @@ func (c Conv2D) Validate() error {
 		{c.K, c.H + 2*c.DilationH*c.R, c.W + 2*c.DilationW*c.S},
 	} {
 		if _, ok := product(s...); !ok {
-			return errors.Errorf("kernel: conv2d: a tensor of shape %v has more than %d elements", s, maxElements)
+			return errors.Errorf("kernel: conv2d: a tensor must have at most %d elements, got shape %v", maxElements, s)
 		}
 	}
 	return nil
 }
 
-// validateBackward also refuses the epilogue: the gradients of a bias and of a
-// ReLU are not taken here.
+// validateBackward also refuses the epilogue: the gradients of a bias and of a ReLU are not
+// computed here.
 func (c Conv2D) validateBackward() error {
 	if c.Bias || c.ReLU {
-		return errors.Errorf("kernel: conv2d: backward with Bias %t and ReLU %t, want neither", c.Bias, c.ReLU)
+		return errors.Errorf("kernel: conv2d: Bias and ReLU must be false for a backward direction, got %t and %t", c.Bias, c.ReLU)
 	}
 	return c.Validate()
 }
@@ -79,18 +77,18 @@ func (c Conv2D) sizeX() int { return c.B * c.C * c.H * c.W }
 func (c Conv2D) sizeW() int { return c.K * c.C * c.R * c.S }
 func (c Conv2D) sizeY() int { return c.B * c.K * c.P() * c.Q() }
 
-// convPlan is a convolution of any direction.
+// convPlan is a direct convolution in any direction.
 type convPlan struct {
 	window
 	outputs int  // output channels of convTile
-	bias    bool // whether convTile adds one
+	bias    bool // whether convTile adds a bias
 	relu    bool
 	shape   Conv2D
 	filter  filterPlan
 }
 
-// Forward makes y = f(conv(x, w) + bias) ready. Operands: A is x, B is w, Bias
-// [K] if Bias is set, Out is y.
+// Forward prepares y = f(conv(x, w) + bias). Operands: A is x, B is w, Bias is [K] if Bias is set,
+// Out is y.
 func (c Conv2D) Forward() (Routine, error) {
 	if err := c.Validate(); err != nil {
 		return Routine{}, err
@@ -101,7 +99,8 @@ func (c Conv2D) Forward() (Routine, error) {
 	return c.direct(), nil
 }
 
-// direct makes Forward ready as a product with the patches of images.
+// direct prepares Forward as a product of the filter [K, C*R*S] and the matrix of image patches
+// [C*R*S, B*P*Q] (implicit GEMM: the matrix is packed panel by panel and never stored as a whole).
 func (c Conv2D) direct() Routine {
 	p := convPlan{outputs: c.K, bias: c.Bias, relu: c.ReLU, shape: c}
 	p.window = c.imageWindow()
@@ -123,7 +122,7 @@ func (c Conv2D) direct() Routine {
 	}
 }
 
-// imageWindow slides the filter over x.
+// imageWindow returns the window of a filter that slides over x.
 func (c Conv2D) imageWindow() window {
 	return window{
 		channels: c.C, height: c.H, width: c.W,
@@ -136,16 +135,15 @@ func (c Conv2D) axes() (vertical, horizontal axis) {
 	return axis{c.R, c.DilationH, c.StrideH}, axis{c.S, c.DilationW, c.StrideW}
 }
 
-// BackwardInput makes the gradient with respect to x ready,
+// BackwardInput prepares the gradient with respect to x,
 //
 //	dx[b c h w] = sum_{k r s} w[k c r s] dout[b k p q]
 //
-// with p*StrideH = h+PadH-r*DilationH and q likewise. Operands: A is dout [B K P Q], B is w, Out is
-// dx [B C H W]. Phase 0 packs the filter into the workspace, phase 1 computes dx.
+// with p*StrideH = h+PadH-r*DilationH, and q likewise. Operands: A is dout [B K P Q], B is w, Out
+// is dx [B C H W]. Phase 0 packs the filter into the workspace, phase 1 computes dx.
 func (c Conv2D) BackwardInput() (Routine, error) {
-	// Whichever has less to do: one of Winograd's algorithms, scattering the products, or a
-	// convolution of dout, with StrideH-1 and StrideW-1 zeros between its elements, by the flipped
-	// filter.
+	// The cheapest of three: one of Winograd's algorithms, scattering the products, or convolving
+	// dout, with StrideH-1 and StrideW-1 zeros between its elements, with the flipped filter.
 	if err := c.validateBackward(); err != nil {
 		return Routine{}, err
 	}
@@ -158,7 +156,7 @@ func (c Conv2D) BackwardInput() (Routine, error) {
 	return c.convolveBack(), nil
 }
 
-// convolveBack makes BackwardInput ready as a convolution.
+// convolveBack prepares BackwardInput as a convolution with the flipped filter.
 func (c Conv2D) convolveBack() Routine {
 	p := convPlan{outputs: c.C, shape: c}
 	p.window = window{
@@ -182,7 +180,7 @@ func (c Conv2D) convolveBack() Routine {
 	}
 }
 
-// flipFilter writes flipped[c k r s] = w[k c R-1-r S-1-s] for some of the c.
+// flipFilter writes flipped[c k r s] = w[k c R-1-r S-1-s] for a range of channels c.
 func flipFilter[T Float](p *convPlan, tile int, w, flipped []T) {
 	s := p.shape
 	area := s.R * s.S
@@ -198,9 +196,8 @@ func flipFilter[T Float](p *convPlan, tile int, w, flipped []T) {
 	}
 }
 
-// convTile convolves the pixels of one tile: it pads the images, then packs
-// panel after panel of patches and multiplies each by the whole filter
-// [outputs, taps].
+// convTile convolves the pixels of one tile. It pads the images, then packs one panel of patches
+// after another and multiplies each by the whole filter [outputs, taps].
 func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch []T) {
 	at := p.part(tile, batch)
 	padded := scratch[:p.paddedSize()]
@@ -226,7 +223,8 @@ func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch
 }
 
 // convInPlace multiplies taps [k0, k1) of all groups of output channels by the windows as they lie
-// in the padded images, with one call per group. It reports whether it could.
+// in the padded images, with one call per group. It reports false, having done nothing, if there is
+// no assembly for it.
 func convInPlace[T Float](p *convPlan, at part, k0, k1 int, filter, bias, y, padded []T, f flags) bool {
 	depth, plane := len(p.taps), p.outH*p.outW
 	places := p.places[:2*at.images*at.rows*p.halves]
@@ -256,7 +254,7 @@ func (p *convPlan) epilogue(first, last bool) flags {
 }
 
 // convPanel multiplies the filter by the packed panel of pixels [lo, hi) and stores the result. A
-// panel that is not full, or crosses from one image into the next, is stored in parts.
+// panel that is not full, or that crosses from one image to the next, is stored in pieces.
 func convPanel[T Float](p *convPlan, filter leftFactor[T], lo, hi, depth int, panel, bias, y []T, f flags) {
 	plane, run := p.outH*p.outW, p.rows*p.outW
 	if place := &p.panels[lo/panelColumns]; place.whole && lo+panelColumns == hi {

@@ -1,26 +1,26 @@
 package kernel
 
-// filterPlan cuts the gradient of the filter into chunks of images, whose sums
-// are kept apart in the workspace, times ranges of taps.
+// filterPlan divides the gradient of the filter into chunks of the batch, which have separate
+// partial sums in the workspace, times ranges of taps.
 type filterPlan struct {
-	chunks   int // ranges of image groups; the workspace holds one partial gradient for each
-	together int // taps side by side that a tile treats together
-	groups   int // of taps, each a tile's
+	chunks   int // ranges of the batch; the workspace holds a partial gradient of each
+	together int // consecutive taps that share an address in the microkernel
+	groups   int // of taps, each a register tile
 	ranges   int // of groups
 	columns  int // K rounded up to whole panels
-	combine  int // tiles of the second phase
+	combine  int // tiles of the second phase, which adds the chunks
 }
 
-// group is the taps from the first of group i to before the last of group j-1.
+// group returns the taps [lo, hi) of groups [i, j).
 func (f *filterPlan) group(i, j, taps int) (lo, hi int) {
 	lo, _ = splitRange(taps/f.together, f.groups, i)
 	_, hi = splitRange(taps/f.together, f.groups, j-1)
 	return lo * f.together, hi * f.together
 }
 
-// tapTiles is how many taps side by side tiles treat together, and how many times as many at most.
-// In AVX-512 a row of three or five taps shares an address, so that more sums find registers for
-// theirs.
+// tapTiles returns the number of consecutive taps that share an address, and the maximum number of
+// taps of a register tile. In AVX-512 a row of three or five taps shares one address register,
+// which leaves registers for more rows.
 func (c Conv2D) tapTiles() (together, most int) {
 	if isa == avx512 && c.DilationW == 1 {
 		switch c.S {
@@ -36,13 +36,13 @@ func (c Conv2D) tapTiles() (together, most int) {
 // partialElements bounds the partial gradients: 512 Ki float32 are 2 MiB.
 const partialElements = 1 << 19
 
-// BackwardFilter makes the gradient with respect to w ready,
+// BackwardFilter prepares the gradient with respect to w,
 //
 //	dw[k c r s] = sum_{b p q} dout[b k p q]
 //	              x[b c p*StrideH+r*DilationH-PadH q*StrideW+s*DilationW-PadW].
 //
-// Operands: A is dout [B K P Q], B is x [B C H W], Out is dw [K C R S]. Phase 0
-// sums over chunks of the batch, phase 1 adds the chunks in order.
+// Operands: A is dout [B K P Q], B is x [B C H W], Out is dw [K C R S]. Phase 0 sums over chunks of
+// the batch, phase 1 adds the chunks in order.
 func (c Conv2D) BackwardFilter() (Routine, error) {
 	if err := c.validateBackward(); err != nil {
 		return Routine{}, err
@@ -56,7 +56,8 @@ func (c Conv2D) BackwardFilter() (Routine, error) {
 	return c.filterPanels(), nil
 }
 
-// filterPanels makes BackwardFilter ready with panels of output channels.
+// filterPanels prepares BackwardFilter as a product: patches of x, transposed, times panels of
+// output channels of dout. The depth is the pixels of the batch.
 func (c Conv2D) filterPanels() Routine {
 	p := convPlan{shape: c}
 	p.window = c.imageWindow()
@@ -86,7 +87,8 @@ func (c Conv2D) filterPanels() Routine {
 	}.withoutParts()
 }
 
-// withoutParts is the routine without rows, if it has no parts: some begin within an image.
+// withoutParts returns the routine with Rows cleared if it has no parts, which means that some
+// chunks start within an image.
 func (p Routine) withoutParts() Routine {
 	if p.Parts == nil {
 		p.Rows, p.Unit = 0, 0
@@ -94,8 +96,8 @@ func (p Routine) withoutParts() Routine {
 	return p
 }
 
-// parts are the images with which chunks of the tiles begin, and the end; nil if tiles are not
-// whole images.
+// parts returns the first image of each chunk of tiles, and the end; nil if tiles are not whole
+// images.
 func (w *window) parts(chunks int) (parts []int) {
 	if w.rows < w.outH {
 		return nil
@@ -107,8 +109,8 @@ func (w *window) parts(chunks int) (parts []int) {
 	return parts
 }
 
-// chooseDepth sets images and rows so that a padded copy serves one panel's
-// depth or more: the pixels are what is summed over.
+// chooseDepth sets images and rows so that a padded copy serves at least one panel's depth: here
+// the sum runs over pixels.
 func (w *window) chooseDepth(vertical, horizontal axis) {
 	w.choose(vertical, horizontal)
 	if pixels := w.outH * w.outW; w.rows == w.outH {
@@ -116,7 +118,7 @@ func (w *window) chooseDepth(vertical, horizontal axis) {
 	}
 }
 
-// filterTile adds up one range of taps over one chunk of the batch.
+// filterTile sums one range of taps over one chunk of the batch.
 func filterTile[T Float](p *convPlan, tile int, o Operands[T]) {
 	f := p.filter
 	lo, hi := splitRange(p.tiles(), f.chunks, tile%f.chunks)
@@ -124,8 +126,8 @@ func filterTile[T Float](p *convPlan, tile int, o Operands[T]) {
 	filterSums(p, lo, hi, p.batch, tile/f.chunks, o.Workspace[tile%f.chunks*size:][:size], o)
 }
 
-// filterSums adds up one range of taps over tiles [partLo, partHi) of a batch into a partial
-// gradient [taps, columns].
+// filterSums sums one range of taps over tiles [partLo, partHi) of a batch into a partial gradient
+// [taps, columns].
 func filterSums[T Float](p *convPlan, partLo, partHi, batch, ofTaps int, partial []T, o Operands[T]) {
 	f := p.filter
 	taps := len(p.taps)
@@ -154,8 +156,8 @@ func filterSums[T Float](p *convPlan, partLo, partHi, batch, ofTaps int, partial
 	}
 }
 
-// packGradient packs the pixels [lo, hi) of a part for sixteen output channels
-// from k on: one row of the panel per pixel.
+// packGradient packs pixels [lo, hi) of a part for sixteen output channels starting at k: one row
+// of the panel per pixel.
 func packGradient[T Float](p *convPlan, at part, lo, hi, k int, dout, panel []T) {
 	run := at.rows * p.outW
 	plane := p.outH * p.outW
@@ -168,8 +170,8 @@ func packGradient[T Float](p *convPlan, at part, lo, hi, k int, dout, panel []T)
 	}
 }
 
-// combineFilter adds the partial gradients of a range of taps in the chunks'
-// order and transposes them to [K, taps].
+// combineFilter adds the partial gradients of a range of taps, in the order of the chunks, and
+// transposes them to [K, taps].
 func combineFilter[T Float](p *convPlan, tile int, workspace, dw []T) {
 	f := p.filter
 	taps := len(p.taps)

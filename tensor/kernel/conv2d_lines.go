@@ -1,36 +1,41 @@
 package kernel
 
-// linesPlan computes the gradient of a filter of five columns from lines, for four output channels
-// at a time, or the last two: a vector of eight pixels of dout, times the same pixels of x moved
-// by each of the five columns, is added to five vectors of sums. Nothing is packed and no vector
-// holds channels that do not exist, which suits few output channels; but the lines of dout are
-// filled up to whole vectors.
+// linesPlan computes the gradient of a filter of five columns from lines of pixels, for four output
+// channels at a time, or two at the end. A vector of eight pixels of dout is multiplied by the same
+// pixels of x shifted by each of the five columns, and added to five vectors of sums:
+//
+//	sums[s][0:8] += dout[q : q+8] * x[q+s : q+s+8]   for s = 0 ... 4
+//
+// Nothing is packed and no vector is wasted on output channels that do not exist, which suits
+// convolutions with few output channels, such as a network's first layer. The price is that lines
+// of dout are padded to whole vectors.
 type linesPlan struct {
 	window
 	shape   Conv2D
 	chunks  int     // ranges of the batch, whose gradients the workspace holds [chunks K C R S]
-	ranges  int     // of pairs of output channels
-	line    int     // of dout, in whole vectors
+	ranges  int     // of pairs of output channels, each a tile
+	line    int     // length of a line of dout, padded to whole vectors
 	offsets []int32 // of (c, r) in the padded copy
 	combine int     // tiles of the second phase
 }
 
-// lineTaps is the filter width that this is for, lineVector the pixels of a vector, linesGroup the
-// output channels that are treated together.
+// lineTaps is the filter width that linesPlan supports, lineVector the pixels of a vector, and
+// linesGroup the output channels that are processed together.
 const (
 	lineTaps   = 5
 	lineVector = 8
 	linesGroup = 4
 )
 
-// linesElements and linesImages bound the padded copies of x, and how many lines of dout go with
-// them, so that both stay in the second-level cache.
+// linesElements bounds the padded copies of x, and linesImages the images of dout that are processed
+// with them, so that both stay in the second-level cache.
 const (
 	linesElements = 1 << 16
 	linesImages   = 16
 )
 
-// suitsLines reports whether lines waste less work than panels of sixteen output channels.
+// suitsLines reports whether padding lines wastes less work than padding panels of sixteen output
+// channels.
 func (c Conv2D) suitsLines() bool {
 	if c.S != lineTaps || c.StrideW != 1 || c.DilationW != 1 {
 		return false
@@ -39,7 +44,7 @@ func (c Conv2D) suitsLines() bool {
 	return lines < float64(ceilDiv(c.K, panelColumns)*panelColumns)
 }
 
-// filterLines makes BackwardFilter ready this way.
+// filterLines prepares BackwardFilter by lines.
 func (c Conv2D) filterLines() Routine {
 	p := linesPlan{shape: c, line: ceilDiv(c.Q(), lineVector) * lineVector}
 	p.window = c.imageWindow()
@@ -74,19 +79,19 @@ func (c Conv2D) filterLines() Routine {
 	}
 }
 
-// reach is how many elements of the padded copies accumulateLines reads, from the first on.
+// reach returns the number of elements of the padded copies that accumulateLines may read.
 func (p *linesPlan) reach(images int) int {
 	return (images-1)*p.channels*p.paddedH*p.paddedW + int(p.offsets[len(p.offsets)-1]) + (p.outH-1)*p.strideH*p.paddedW + p.line + lineTaps - 1
 }
 
-// linesTile adds up the gradients of one range of pairs over one chunk of the batch.
+// linesTile sums the gradients of one range of pairs over one chunk of the batch.
 func linesTile[T Float](p *linesPlan, tile int, o Operands[T]) {
 	lo, hi := splitRange(p.window.tiles(), p.chunks, tile%p.chunks)
 	size := p.shape.sizeW()
 	linesSums(p, lo, hi, p.batch, tile/p.chunks, o.Workspace[tile%p.chunks*size:][:size], o)
 }
 
-// linesSums adds up one range of pairs over tiles [partLo, partHi) of a batch.
+// linesSums sums one range of pairs over tiles [partLo, partHi) of a batch.
 func linesSums[T Float](p *linesPlan, partLo, partHi, batch, ofPairs int, partial []T, o Operands[T]) {
 	s := p.shape
 	pairLo, pairHi := splitRange(ceilDiv(s.K, 2), p.ranges, ofPairs)
@@ -110,7 +115,7 @@ func linesSums[T Float](p *linesPlan, partLo, partHi, batch, ofPairs int, partia
 			}
 			dout := o.A[(at.image*s.K+k)*p.outH*p.outW:]
 			second, image := p.outH*p.outW, s.K*p.outH*p.outW
-			if k+1 == s.K { // without a partner
+			if k+1 == s.K { // an odd channel at the end is its own partner
 				second = 0
 			}
 			if p.line != p.outW {
@@ -131,7 +136,7 @@ func linesSums[T Float](p *linesPlan, partLo, partHi, batch, ofPairs int, partia
 	}
 }
 
-// widenLines copies the lines of some channels with zeros behind them: [images channels P line].
+// widenLines copies the lines of some channels, padded with zeros: [images channels P line].
 func widenLines[T Float](p *linesPlan, copies, dout []T, images, channels, second int) {
 	area := p.outH * p.outW
 	for n := range images {
@@ -157,7 +162,8 @@ func accumulateFourLines[T Float](p *linesPlan, images int, padded, dout []T, se
 }
 
 // accumulateLines computes the gradients of two output channels, whose lines of dout are second
-// elements apart, from some images. It adds them to first and other, or stores them there.
+// elements apart, from some images. It adds them to first and other if add is set, otherwise it
+// stores them there.
 func accumulateLines[T Float](p *linesPlan, images int, padded, dout []T, second, image int, first, other []T, add bool) {
 	if accumulateLinesFast(p, images, padded, dout, second, image, first, other, add) {
 		return
@@ -187,7 +193,7 @@ func accumulateLines[T Float](p *linesPlan, images int, padded, dout []T, second
 	}
 }
 
-// combineLines adds up the chunks' gradients.
+// combineLines adds the gradients of the chunks.
 func combineLines[T Float](p *linesPlan, tile int, workspace, dw []T) {
 	lo, hi := splitRange(len(dw), p.combine, tile)
 	SumRows(dw[lo:hi], workspace[lo:], p.chunks, len(dw))

@@ -1,38 +1,40 @@
 package kernel
 
-// scatterPlan computes the gradient of a convolution's input in the forward direction: each product
-// of a pixel of dout and a tap of the filter is added to the element of dx that the tap read. It
-// computes exactly the products that count, where a convolution of the padded dout also multiplies
-// the padding: for 5 x 5 taps over 8 x 8 pixels 2.25 times as many, for a stride of 2 four times.
+// scatterPlan computes the gradient of a convolution's input by walking the forward direction: each
+// product of a pixel of dout and a tap of the filter is added to the element of dx that the tap
+// read. It computes only products that contribute, whereas a convolution of the padded dout also
+// multiplies the padding: 2.25 times as many products for 5 x 5 taps over 8 x 8 pixels, four times
+// as many for a stride of 2.
 //
 // A panel's pixels are two halves, each from one line of dout. The sums go to a padded copy of dx,
-// [images C paddedH strideW phaseW], whose columns are sorted by their remainder modulo the stride:
-// what half a panel adds to is then contiguous. Where that copy would be dx itself, there is none.
+// [images C paddedH strideW phaseW], whose columns are sorted by their remainder modulo the stride,
+// so that the elements to which half a panel adds are contiguous. If that copy would equal dx, the
+// sums go to dx itself (direct).
 type scatterPlan struct {
 	shape          Conv2D
 	images         int // of a full tile
 	ranges         int // of groups of channels, each a tile
-	outH, outW     int // of dout
+	outH, outW     int // size of dout
 	lineW, phaseW  int
 	paddedH, plane int
-	offsets        []int32 // of taps in the copy, s by s: neighbours rarely add to the same vectors
+	offsets        []int32 // of taps in the copy, column by column, so that consecutive taps rarely add to the same vectors
 	halves         []scatterHalf
 	direct         bool
 }
 
-// scatterHalf is up to eight pixels of a line.
+// scatterHalf is up to eight consecutive pixels of a line.
 type scatterHalf struct {
-	source  int32 // place in dout, from the tile's first image on
-	target  int32 // place in the copy, likewise
+	source  int32 // offset in dout, from the tile's first image
+	target  int32 // offset in the copy, from the tile's first image
 	columns int32
 }
 
 const halfPanel = panelColumns / 2
 
-// scatterCost and convolveCost are the cycles that the two ways take in AVX2 for each tap, image
-// and group of channels, up to a factor: six for each product of a full tile and depth, some for
-// adding up, and three to pack a row of a panel. The choice, and with it the order of the sums,
-// does not depend on the instruction set.
+// scatterCost and convolveCost estimate the cycles of the two algorithms in AVX2 for each tap,
+// image and group of channels, up to a common factor: six for each product of a full register tile
+// and depth, some for adding to dx, and three to pack a row of a panel. The choice, and with it the
+// order of the sums, does not depend on the instruction set.
 func (c Conv2D) scatterCost() float64 {
 	halves := c.P() * ceilDiv(c.Q(), halfPanel)
 	return float64(halves) / 2 * (6*float64(c.K) + 20) * float64(ceilDiv(c.C, minRows))
@@ -43,7 +45,7 @@ func (c Conv2D) convolveCost() float64 {
 	return panels * (6*float64(ceilDiv(c.C, minRows)) + 3) * float64(c.K)
 }
 
-// scatter makes BackwardInput ready this way.
+// scatter prepares BackwardInput by scattering.
 func (c Conv2D) scatter() Routine {
 	p := scatterPlan{shape: c, outH: c.P(), outW: c.Q()}
 	p.paddedH = (p.outH-1)*c.StrideH + (c.R-1)*c.DilationH + 1
@@ -88,8 +90,9 @@ func (c Conv2D) scatter() Routine {
 	}
 }
 
-// packFilter packs some channels of the filter. The group of channels that begins with c begins at
-// packed[c*taps*K] and holds, tap by tap in the order of offsets, for each k the group's channels.
+// packFilter packs some channels of the filter. The group of channels that starts with channel c
+// starts at packed[c*taps*K] and holds, tap by tap in the order of offsets, the group's channels
+// for each k.
 func packFilter[T Float](p *scatterPlan, tile int, w, packed []T) {
 	s := p.shape
 	taps, groups := s.R*s.S, splitRows(s.C)
@@ -114,7 +117,7 @@ func packFilter[T Float](p *scatterPlan, tile int, w, packed []T) {
 	}
 }
 
-// scatterTile computes some images' gradients of one range of channels.
+// scatterTile computes the gradients of some images and one range of channels.
 func scatterTile[T Float](p *scatterPlan, tile, batch int, o Operands[T]) {
 	s := p.shape
 	image := tile / p.ranges * p.images
@@ -160,7 +163,7 @@ func scatterTile[T Float](p *scatterPlan, tile, batch int, o Operands[T]) {
 	}
 }
 
-// packHalf packs half a panel: a line's columns for each depth, and zeros after them.
+// packHalf packs half a panel: a line's columns for each depth, padded with zeros.
 func packHalf[T Float](panel, source []T, stride, depth, columns int) {
 	if columns == halfPanel {
 		for k := range depth {
@@ -174,7 +177,7 @@ func packHalf[T Float](panel, source []T, stride, depth, columns int) {
 	}
 }
 
-// scatterPanel adds the products of a panel with all taps of a group of channels to the copy.
+// scatterPanel adds the products of a panel and all taps of a group of channels to the copy.
 func scatterPanel[T Float](p *scatterPlan, rows, depth int, filter, panel, target []T, left, right int) {
 	if scatterFast(p, rows, depth, filter, panel, target, left, right) {
 		return
@@ -193,19 +196,19 @@ func scatterPanel[T Float](p *scatterPlan, rows, depth int, filter, panel, targe
 	}
 }
 
-// leftOf is a left factor packed depth by depth.
+// leftOf returns a left factor that is packed depth by depth.
 func leftOf[T Float](packed []T, rows int) leftFactor[T] {
 	return leftFactor[T]{data: packed, rowStride: 1, depthStride: rows}
 }
 
-// cropScatter takes dx out of the padded copy.
+// cropScatter copies dx out of the padded copy.
 func cropScatter[T Float](p *scatterPlan, padded, dx []T, image, images, channelLo, channelHi int) {
 	s := p.shape
 	for n := range images {
 		for c := channelLo; c < channelHi; c++ {
 			from := padded[(n*s.C+c)*p.plane:][:p.plane]
 			to := dx[((image+n)*s.C+c)*s.H*s.W:][:s.H*s.W]
-			lines := max(0, min(s.H, p.paddedH-s.PadH)) // that the copy has
+			lines := max(0, min(s.H, p.paddedH-s.PadH)) // lines of dx that the copy covers
 			clear(to[lines*s.W:])
 			from = from[min(s.PadH, p.paddedH)*p.lineW:]
 			if cropLines(p, to, from, lines) {
@@ -218,7 +221,7 @@ func cropScatter[T Float](p *scatterPlan, padded, dx []T, image, images, channel
 	}
 }
 
-// cropLines takes all lines of a plane at once, where there is assembly for that.
+// cropLines copies all lines of a plane with one call, if there is assembly for it.
 func cropLines[T Float](p *scatterPlan, to, from []T, lines int) bool {
 	pad, width := p.shape.PadW, p.shape.W
 	switch {
@@ -233,13 +236,13 @@ func cropLines[T Float](p *scatterPlan, to, from []T, lines int) bool {
 	return false
 }
 
-// cropLine takes a line of dx from the padded one, which may lack its end.
+// cropLine copies a line of dx from the padded one, which may be shorter.
 func cropLine[T Float](line, padded []T, pad, stride, phase int) {
 	if stride == 1 {
 		clear(line[copy(line, padded[min(pad, len(padded)):]):])
 		return
 	}
-	for first := range min(stride, len(line)) { // the elements of one remainder are neighbours
+	for first := range min(stride, len(line)) { // elements of one remainder are contiguous
 		w, at := first, (first+pad)/stride
 		from := padded[(first+pad)%stride*phase:][min(at, phase):phase]
 		for _, v := range from[:min(len(from), ceilDiv(len(line)-w, stride))] {

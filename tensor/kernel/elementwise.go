@@ -2,42 +2,43 @@ package kernel
 
 import "math"
 
-// Add is y = a + b.
+// Add computes y = a + b.
 func Add[T Float](y, a, b []T) {
 	for i := accelerate(ruleAdd, nil, coefficients[T]{}, nil, y, a, b); i < len(y); i++ {
 		y[i] = a[i] + b[i]
 	}
 }
 
-// Subtract is y = a - b.
+// Subtract computes y = a - b.
 func Subtract[T Float](y, a, b []T) {
 	for i := accelerate(ruleSubtract, nil, coefficients[T]{}, nil, y, a, b); i < len(y); i++ {
 		y[i] = a[i] - b[i]
 	}
 }
 
-// Multiply is y = a b.
+// Multiply computes y = a b.
 func Multiply[T Float](y, a, b []T) {
 	for i := accelerate(ruleMultiply, nil, coefficients[T]{}, nil, y, a, b); i < len(y); i++ {
 		y[i] = a[i] * b[i]
 	}
 }
 
-// Divide is y = a / b.
+// Divide computes y = a / b.
 func Divide[T Float](y, a, b []T) {
 	for i := accelerate(ruleDivide, nil, coefficients[T]{}, nil, y, a, b); i < len(y); i++ {
 		y[i] = a[i] / b[i]
 	}
 }
 
-// Raise is y = max(x, bound), and a zero is positive; NaN stays.
+// Raise computes y = max(x, bound), the ReLU if bound is 0. A zero result is positive, and NaN
+// stays NaN.
 func Raise[T Float](y, x []T, bound T) {
 	for i := accelerate(ruleRaise, nil, coefficients[T]{bound}, nil, y, x); i < len(y); i++ {
 		y[i] = max(x[i], bound) + 0 // -0 becomes 0
 	}
 }
 
-// PassAbove is dx = dout where y > bound, else 0.
+// PassAbove computes dx = dout where y > bound and 0 elsewhere, the gradient of Raise.
 func PassAbove[T Float](dx, dout, y []T, bound T) {
 	from := accelerate(rulePassAbove, nil, coefficients[T]{bound}, nil, dx, dout, y)
 	switch dx := any(dx[from:]).(type) {
@@ -48,7 +49,8 @@ func PassAbove[T Float](dx, dout, y []T, bound T) {
 	}
 }
 
-// passAbove32 selects bits because a branch on activations is mispredicted half the time.
+// passAbove32 selects bits instead of branching: a branch on activations is mispredicted half the
+// time.
 func passAbove32(dx, dout, y []float32, bound float32) {
 	dx, dout = dx[:len(y)], dout[:len(y)]
 	for i, v := range y {
@@ -72,7 +74,7 @@ func passAbove64(dx, dout, y []float64, bound float64) {
 	}
 }
 
-// Keep is y = scale x where the uniform u is above rate, else 0.
+// Keep computes dropout: y = scale x where the uniform u is above rate, and 0 elsewhere.
 func Keep[T Float](y, x []T, u []float32, rate float32, scale T) {
 	for i := accelerate(ruleKeep, nil, coefficients[T]{scale, T(rate)}, u, y, x); i < len(y); i++ {
 		kept := x[i] * scale
@@ -83,7 +85,7 @@ func Keep[T Float](y, x []T, u []float32, rate float32, scale T) {
 	}
 }
 
-// SumRows is y[i] = sum over r of x[r stride + i], row after row.
+// SumRows computes y[i] = sum over r of x[r stride + i], row after row.
 func SumRows[T Float](y, x []T, rows, stride int) {
 	from := sumRowsFast(y, x, rows, stride)
 	rest := y[from:]
@@ -95,7 +97,7 @@ func SumRows[T Float](y, x []T, rows, stride int) {
 	}
 }
 
-// ScaleBytes is y = scale x + shift.
+// ScaleBytes computes y = scale x + shift, for example to normalize the bytes of images.
 func ScaleBytes[T Float](y []T, x []uint8, scale, shift T) {
 	for i := scaleBytesFast(y, x, scale, shift); i < len(y); i++ {
 		y[i] = T(T(x[i])*scale) + shift

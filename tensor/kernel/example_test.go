@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// A plan is made once and run as often as needed, one tile after another or the
-// tiles of a phase side by side.
+// A routine is prepared once and run any number of times. Here one thread runs tile after tile; the
+// tiles of a phase may also run concurrently.
 func Example() {
 	plan, err := kernel.Conv2D{
 		B: 1, C: 1, H: 3, W: 3, K: 1, R: 2, S: 2,

@@ -2,39 +2,39 @@ package kernel
 
 import "math"
 
-// The functions of this file are sequences of correctly rounded float32 operations. They are what
-// the functions are defined as: portable Go and all assembly give the same bits. y may be x.
+// The functions of this file are defined as sequences of correctly rounded float32 operations, so
+// portable Go and all assembly give the same bits. y may be x.
 
-// Expm1 is y = e^x - 1, with a relative error of at most 2^-22 however near 0 x is.
+// Expm1 computes y = e^x - 1, with a relative error of at most 2^-22, however near x is to 0.
 func Expm1(y, x []float32) {
 	for i := accelerate(ruleExpm1, nil, exponential(), nil, y, x); i < len(y); i++ {
 		y[i] = expm1(x[i])
 	}
 }
 
-// Sigmoid is y = 1/(1 + e^-x), with a relative error of at most 2^-22.
+// Sigmoid computes y = 1/(1 + e^-x), with a relative error of at most 2^-22.
 func Sigmoid(y, x []float32) {
 	for i := accelerate(ruleSigmoid, nil, exponential(), nil, y, x); i < len(y); i++ {
 		y[i] = sigmoid(x[i])
 	}
 }
 
-// SigmoidGradient is dx = dout y (1 - y).
+// SigmoidGradient computes dx = dout y (1 - y).
 func SigmoidGradient(dx, dout, y []float32) {
 	for i := accelerate(ruleSigmoidGradient, nil, coefficients[float32]{1}, nil, dx, dout, y); i < len(dx); i++ {
 		dx[i] = dout[i] * (y[i] * (1 - y[i]))
 	}
 }
 
-// SiLU is y = x/(1 + e^-x), with a relative error of at most 2^-21.
+// SiLU computes y = x/(1 + e^-x), with a relative error of at most 2^-21.
 func SiLU(y, x []float32) {
 	for i := accelerate(ruleSiLU, nil, exponential(), nil, y, x); i < len(y); i++ {
 		y[i] = x[i] * sigmoid(x[i])
 	}
 }
 
-// SiLUGradient is dx = dout s (1 + x (1 - s)), where s = 1/(1 + e^-x), 1 - s = e^-x s, and x is at
-// least -80.
+// SiLUGradient computes dx = dout s (1 + x (1 - s)), where s = 1/(1 + e^-x), 1 - s = e^-x s, and x
+// is clamped to at least -80.
 func SiLUGradient(dx, dout, x []float32) {
 	for i := accelerate(ruleSiLUGradient, nil, exponential(), nil, dx, dout, x); i < len(dx); i++ {
 		v := max(x[i], expLowest)
@@ -44,21 +44,21 @@ func SiLUGradient(dx, dout, x []float32) {
 	}
 }
 
-// Tanh is the hyperbolic tangent, with a relative error of at most 2^-21.
+// Tanh computes the hyperbolic tangent, with a relative error of at most 2^-21.
 func Tanh(y, x []float32) {
 	for i := accelerate(ruleTanh, nil, exponential(), nil, y, x); i < len(y); i++ {
 		y[i] = tanh(x[i])
 	}
 }
 
-// TanhGradient is dx = dout (1 - y^2).
+// TanhGradient computes dx = dout (1 - y^2).
 func TanhGradient(dx, dout, y []float32) {
 	for i := accelerate(ruleTanhGradient, nil, coefficients[float32]{1}, nil, dx, dout, y); i < len(dx); i++ {
 		dx[i] = dout[i] * ((1 - y[i]) * (1 + y[i]))
 	}
 }
 
-// ELU is y = x where x > 0, else alpha (e^x - 1).
+// ELU computes y = x where x > 0, and alpha (e^x - 1) elsewhere.
 func ELU(y, x []float32, alpha float32) {
 	c := exponential()
 	c[exponentialAlpha] = alpha
@@ -67,19 +67,20 @@ func ELU(y, x []float32, alpha float32) {
 	}
 }
 
-// The constants of e^x - 1. round, added, leaves a whole number in the lowest bits.
+// The constants of e^x - 1. Adding expRound leaves the rounded number in the lowest bits of the
+// mantissa.
 const (
 	expHighest, expLowest = 89, -80
 	expRound              = 0x1.8p23
-	expExponent           = 126 // that of a half
+	expExponent           = 126 // the exponent of 1/2
 	ln2High               = 0.693359375
 	ln2Low                = math.Ln2 - ln2High
 )
 
-// exponentialAlpha is the place of ELU's alpha among the coefficients.
+// exponentialAlpha is the index of ELU's alpha among the coefficients.
 const exponentialAlpha = 15
 
-// exponential is these constants as coefficients of a pass, in the assembly's order.
+// exponential returns these constants as coefficients of a pass, in the assembly's order.
 func exponential() coefficients[float32] {
 	return coefficients[float32]{
 		expHighest, expLowest, math.Log2E, expRound, math.Float32frombits(expExponent), ln2High, ln2Low,
@@ -87,21 +88,22 @@ func exponential() coefficients[float32] {
 	}
 }
 
-// expm1 is 2^n (e^r - 1) + (2^n - 1).
+// expm1 computes 2^n (e^r - 1) + (2^n - 1).
 func expm1(x float32) float32 {
 	product, power := halfPowers(x)
 	return 2 * (product + (power - 0.5))
 }
 
-// exp is 2^n (e^r - 1) + 2^n, for x from -80 on.
+// exp computes 2^n (e^r - 1) + 2^n, for x of at least -80.
 func exp(x float32) float32 {
 	product, power := halfPowers(x)
 	return 2 * (product + power)
 }
 
-// halfPowers are halves of 2^n (e^r - 1) and of 2^n, where x = n ln 2 + r and |r| is at most about
-// ln(2)/2, with the Taylor series of e^r to the seventh power, whose remainder is below 2^-25. The
-// halves stay finite where the whole does.
+// halfPowers returns halves of 2^n (e^r - 1) and of 2^n, where x = n ln 2 + r and |r| is at most
+// about ln(2)/2. e^r is the Taylor series to the seventh power, whose remainder is below 2^-25.
+// Halves stay finite where the whole would overflow. ln 2 is subtracted in two parts, of which the
+// high one has so few bits that its product with n is exact.
 func halfPowers(x float32) (product, power float32) {
 	x = max(min(x, expHighest), expLowest)
 	whole := float32(x*math.Log2E) + expRound
@@ -120,8 +122,8 @@ func halfPowers(x float32) (product, power float32) {
 
 func sigmoid(x float32) float32 { return 1 / (1 + exp(-x)) }
 
-// tanh is -e/(2 + e), with the sign of x, where e = e^(-2|x|) - 1: nothing overflows, and nothing
-// cancels near 0.
+// tanh computes -e/(2 + e) with the sign of x, where e = e^(-2|x|) - 1: nothing overflows, and
+// nothing cancels near 0.
 func tanh(x float32) float32 {
 	const sign = 1 << 31
 	e := expm1(2 * math.Float32frombits(math.Float32bits(x)|sign))

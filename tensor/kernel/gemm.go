@@ -2,7 +2,7 @@ package kernel
 
 import "github.com/pkg/errors"
 
-// BiasKind says along which axis of a product a bias is added.
+// BiasKind is the axis of a product along which a bias is added.
 type BiasKind uint8
 
 // The kinds of bias.
@@ -16,9 +16,10 @@ const (
 //
 //	C[M N] = f(op(A)[M K] op(B)[K N] + C + bias)
 //
-// where C is added when Accumulate is set, the bias as Bias says, and f is the
-// ReLU when ReLU is set. A is stored [M K], or [K M] when TransposeA is set; B is
-// stored [K N], or [N K] when TransposeB is set.
+// C on the right is added only if Accumulate is set, the bias as Bias says, and f is the ReLU if
+// ReLU is set. A is stored as [M K], or as [K M] with TransposeA; B as [K N], or as [N K] with
+// TransposeB. A dense layer, for example, has M = batch, K = inputs, N = outputs and
+// BiasColumn.
 type Gemm struct {
 	M, N, K                int
 	TransposeA, TransposeB bool
@@ -27,58 +28,68 @@ type Gemm struct {
 	ReLU                   bool
 }
 
-// Validate refuses sizes below 1, matrices of 2^31 elements or more, and an unknown Bias.
+// Validate returns an error for sizes below 1, matrices of 2^31 elements or more, and an unknown
+// Bias.
 func (g Gemm) Validate() error {
 	if g.M < 1 || g.N < 1 || g.K < 1 {
-		return errors.Errorf("kernel: gemm: sizes M, N, K are %d, %d, %d, want at least 1", g.M, g.N, g.K)
+		return errors.Errorf("kernel: gemm: M, N, K must be at least 1, got %d, %d, %d", g.M, g.N, g.K)
 	}
 	if g.Bias > BiasColumn {
 		return errors.Errorf("kernel: gemm: unknown bias kind %d", g.Bias)
 	}
 	for _, s := range [][2]int{{g.M, g.K}, {g.K, g.N}, {g.M, g.N}} {
 		if _, ok := product(s[0], s[1]); !ok {
-			return errors.Errorf("kernel: gemm: a matrix of %d x %d has more than %d elements", s[0], s[1], maxElements)
+			return errors.Errorf("kernel: gemm: a matrix must have at most %d elements, got %d x %d", maxElements, s[0], s[1])
 		}
 	}
 	return nil
 }
 
-// gemmPlan cuts the output into blocks of rows times blocks of columns.
+// gemmPlan divides the output into blocks of rows times blocks of columns. A tile multiplies the
+// rows of one block by the panels of the other, in blocks of the depth K:
+//
+//	for each block of the depth            (maxDepth)
+//	    pack the panels of B, unless packed in a phase of their own
+//	    for each panel                     (panelColumns)
+//	        for each register tile of rows (microRows)
+//	            microkernel
+//
+// In the terms of BLIS, maxDepth is KC, the rows of a tile MC, microRows MR and panelColumns NR.
 type gemmPlan struct {
 	Gemm
 	rowBlocks, columnBlocks int
-	packTiles               int // tiles of the phase that packs; 0 when there is none
+	packTiles               int // tiles of the packing phase; 0 if there is none
 	packA, packB            bool
-	packedB                 int // where the workspace has B, behind A
-	together                int // panels that no tile divides
+	packedB                 int // offset of packed B in the workspace, after packed A
+	together                int // panels per call of the microkernel; a tile has a multiple of them
 }
 
 // Limits of a tile of a product.
 const (
-	// gemmTileFlops is the work, in floating-point operations, that a tile is
-	// given where there is a choice: some 5 microseconds.
+	// gemmTileFlops is the work of a tile, in floating-point operations, where there is a choice:
+	// some 5 microseconds.
 	gemmTileFlops = 1 << 19
-	// gemmPackFlops is the work above which a phase that packs is worth its while.
+	// gemmPackFlops is the work above which a separate packing phase pays.
 	gemmPackFlops = 4 << 20
 	// gemmTileRows bounds the rows of a tile: 192 rows x maxDepth float32 of A
 	// stay in a second-level cache of 256 KiB and more.
 	gemmTileRows = 192
-	// gemmWideRows and gemmAllRows are the same for AVX-512: 256 KiB of A, and 512 KiB where a
+	// gemmWideRows and gemmAllRows are the limits for AVX-512: 256 KiB of A, and 512 KiB if one
 	// tile has all rows.
 	gemmWideRows = 256
 	gemmAllRows  = 512
-	// gemmTilePanels bounds the panels of maxDepth that a tile packs at a time.
+	// gemmTilePanels bounds the panels of depth maxDepth that a tile packs at a time.
 	gemmTilePanels = 8
-	// gemmPackColumns is the least number of columns for which A is packed: its
-	// rows then are read often enough.
+	// gemmPackColumns is the minimum number of columns for which packing A pays: with fewer, its
+	// rows are not read often enough.
 	gemmPackColumns = 64
-	// gemmAlias is a distance of rows, in elements, at whose multiples they fall
-	// on the same few lines of the caches.
+	// gemmAlias is a row stride, in elements, at whose multiples rows compete for the same few
+	// cache sets.
 	gemmAlias = 512
 )
 
-// Plan makes the product ready. Operands: A and B as described, Bias of M or N elements if any, Out
-// the matrix C.
+// Plan prepares the product. Operands: A and B as described, Bias of M or N elements if there is
+// one, Out is the matrix C.
 func (g Gemm) Plan() (Routine, error) {
 	if err := g.Validate(); err != nil {
 		return Routine{}, err
@@ -105,8 +116,8 @@ func (g Gemm) Plan() (Routine, error) {
 		sizeA:   g.M * g.K, sizeB: g.K * g.N, sizeBias: bias, sizeOut: g.M * g.N,
 	}
 	if 2*g.M*g.N*g.K > gemmPackFlops {
-		// An A of many rows that in place would share few lines of the caches, as a transposed one
-		// does, is packed in a phase of its own.
+		// A is packed in a phase of its own if its rows, read in place, would compete for few cache
+		// sets: a transposed A, or one whose row stride is a multiple of gemmAlias.
 		p.packA = (g.TransposeA || g.K%gemmAlias == 0) && g.N >= gemmPackColumns
 		p.packB = p.rowBlocks > 1
 	}
@@ -129,9 +140,9 @@ func (g Gemm) Plan() (Routine, error) {
 	return plan, nil
 }
 
-// tileRows bounds the rows of a tile: as many as fit at the product's depth. With the larger
-// second-level caches that AVX-512 comes with, fewer tiles pack the same panels, as long as enough
-// tiles remain.
+// tileRows returns the maximum number of rows of a tile, so that its part of A stays in the
+// second-level cache. AVX-512 processors have larger ones; there, taller tiles pack the same panels
+// less often.
 func (g Gemm) tileRows() int {
 	rows := gemmTileRows
 	switch {
@@ -143,7 +154,8 @@ func (g Gemm) tileRows() int {
 	return rows * maxDepth / min(g.K, maxDepth)
 }
 
-// panelsTogether is how many of some panels are multiplied at once: AVX-512 has a function for two.
+// panelsTogether returns the number of panels that one call of the microkernel multiplies, given
+// the number of panels: AVX-512 has registers for two.
 func panelsTogether(panels int) int {
 	if isa == avx512 {
 		return min(2, panels)
@@ -151,15 +163,15 @@ func panelsTogether(panels int) int {
 	return 1
 }
 
-// panels returns those of a tile. Tiles one after another have the same rows, which stay in the
-// second-level cache.
+// panels returns the panels [lo, hi) of a tile. Consecutive tiles have the same rows of A, which
+// stay in the second-level cache.
 func (p *gemmPlan) panels(tile int) (lo, hi int) {
 	all := ceilDiv(p.N, panelColumns)
 	lo, hi = splitRange(ceilDiv(all, p.together), p.columnBlocks, tile%p.columnBlocks)
 	return lo * p.together, min(hi*p.together, all)
 }
 
-// gemmRun performs a tile of either phase.
+// gemmRun computes a tile of either phase.
 func gemmRun[T Float](p *gemmPlan, phase, tile int, o Operands[T]) {
 	if p.packTiles > 0 && phase == 0 {
 		if p.packA {
@@ -173,8 +185,8 @@ func gemmRun[T Float](p *gemmPlan, phase, tile int, o Operands[T]) {
 	gemmTile(p, tile, o)
 }
 
-// packedRows is the distance, in a packed group of rows, from a depth to the next: in AVX-512 each
-// has a cache line of its own.
+// packedRows returns the stride between consecutive depths of a packed group of rows. In AVX-512
+// each depth has a cache line of its own.
 func packedRows() int {
 	if isa == avx512 {
 		return panelColumns
@@ -182,7 +194,8 @@ func packedRows() int {
 	return minRows
 }
 
-// packMatrixA packs some groups of rows of A. A group holds, for each depth, its rows.
+// packMatrixA packs some groups of microRows rows of A. A group holds, for each depth, the elements
+// of its rows side by side, so that the microkernel reads them in order.
 func packMatrixA[T Float](p *gemmPlan, tile int, a, packed []T) {
 	groups, distance := splitRows(p.M), packedRows()
 	lo, hi := splitRange(groups.count, p.packTiles, tile)
@@ -198,15 +211,15 @@ func packMatrixA[T Float](p *gemmPlan, tile int, a, packed []T) {
 		}
 		return
 	}
-	// A few rows of the source at a time, which the groups share line by line.
+	// Only a few rows of the source at a time: neighboring groups read the same cache lines of them.
 	const few = 16
 	for k0 := 0; k0 < p.K; k0 += few {
 		k1 := min(k0+few, p.K)
 		for group := lo; group < hi; group++ {
 			i, end := groups.rows(group)
 			from, to := a[k0*p.M+i:(k1-1)*p.M+end], packed[(group*p.K+k0)*distance:][:(k1-k0)*distance]
-			// Whole lines have some of the next groups' rows, too: in AVX-512
-			// nobody reads these, else the next depth's replace them.
+			// Whole vectors are copied, which include elements of the next group: in AVX-512 nobody
+			// reads them, otherwise the next depth's elements replace them.
 			switch {
 			case isa == avx512 && (k1-1)*p.M+i+panelColumns <= len(a):
 				from := a[k0*p.M+i:]
@@ -239,8 +252,9 @@ func packGroup[T Float](to, from []T, rows, depth int) {
 	}
 }
 
-// packMatrixB packs a part of B, all panels of one block of the depth before those of the next: some
-// panels where the columns are contiguous, some of the depth where the rows are.
+// packMatrixB packs a part of B: all panels of one block of the depth before those of the next. If
+// B's columns are contiguous in memory the part is a range of panels, otherwise a range of the
+// depth.
 func packMatrixB[T Float](p *gemmPlan, tile int, b, packed []T) {
 	panels, blocks := ceilDiv(p.N, panelColumns), depthBlocks(p.K)
 	total := p.K
@@ -263,12 +277,13 @@ func packMatrixB[T Float](p *gemmPlan, tile int, b, packed []T) {
 	}
 }
 
-// packedPanels returns what packMatrixB packed of the depths from k0 to k1, from a panel on.
+// packedPanels returns the panels of depths [k0, k1) that packMatrixB packed, starting with the
+// given one.
 func packedPanels[T Float](p *gemmPlan, packed []T, k0, k1, panel int) []T {
 	return packed[(ceilDiv(p.N, panelColumns)*k0+panel*(k1-k0))*panelColumns:]
 }
 
-// packPanels packs the panels from lo to hi, for the depths from k0 to k1.
+// packPanels packs panels [lo, hi) of B for depths [k0, k1).
 func packPanels[T Float](p *gemmPlan, to, b []T, k0, k1, lo, hi int) {
 	size := (k1 - k0) * panelColumns
 	if !p.TransposeB {
@@ -282,8 +297,8 @@ func packPanels[T Float](p *gemmPlan, to, b []T, k0, k1, lo, hi int) {
 	}
 }
 
-// gemmTile computes one block of the output. The panels of the right factor are
-// packed once for all rows of the block.
+// gemmTile computes one block of the output. The panels of B are packed once for all rows of the
+// block.
 func gemmTile[T Float](p *gemmPlan, tile int, o Operands[T]) {
 	groups := splitRows(p.M)
 	group, end := splitRange(groups.count, p.rowBlocks, tile/p.columnBlocks)
@@ -317,8 +332,8 @@ func gemmTile[T Float](p *gemmPlan, tile int, o Operands[T]) {
 	}
 }
 
-// gemmPanel multiplies some rows by the packed panel n, and by the next one if there is one before
-// end and a function for two. It returns how many.
+// gemmPanel multiplies some rows by packed panel n, and also by panel n+1 if that is before end and
+// the microkernel takes pairs. It returns the number of panels.
 func gemmPanel[T Float](p *gemmPlan, rows, depth int, a leftFactor[T], n, end int, panels, c, bias []T, f flags) int {
 	if f&flagBiasColumn != 0 {
 		bias = bias[n*panelColumns:]
@@ -336,8 +351,8 @@ func gemmPanel[T Float](p *gemmPlan, rows, depth int, a leftFactor[T], n, end in
 	return 1
 }
 
-// epilogue returns the flags of one block of the depth: later blocks add to the
-// earlier ones' sums, the last adds the bias and applies the ReLU.
+// epilogue returns the flags for one block of the depth. Blocks after the first add to the sums
+// that the output already holds; the last one adds the bias and applies the ReLU.
 func (g Gemm) epilogue(first, last bool) flags {
 	var f flags
 	if g.Accumulate || !first {

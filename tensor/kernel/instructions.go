@@ -1,7 +1,7 @@
 package kernel
 
-// instructions are what the float32 kernels can be written in: NEON on arm64, the AVX on amd64, of
-// which the later one is faster.
+// instructionSet is the instruction set of the float32 kernels: NEON on arm64; AVX2 or the faster
+// AVX-512 on amd64.
 type instructionSet int
 
 const (
@@ -15,14 +15,15 @@ func (i instructionSet) String() string {
 	return [...]string{"portable Go", "NEON", "AVX2", "AVX-512"}[i]
 }
 
-// isa is what they use here; microRows and tableRows are its tile heights. Only tests change
-// them.
+// isa is the instruction set in use; microRows and tableRows are the heights of its register tiles.
+// Only tests change them.
 var (
 	isa                  = available()
 	microRows, tableRows = isa.rows()
 )
 
-// rows are the rows of a full tile: in general, and where the left factor is given by tables.
+// rows returns the rows of a full register tile: in general, and with a left factor given by
+// tables, whose addresses also need registers.
 func (i instructionSet) rows() (panel, table int) {
 	if i == avx512 {
 		return maxRows, 10
@@ -30,6 +31,7 @@ func (i instructionSet) rows() (panel, table int) {
 	return minRows, minRows
 }
 
-// InstructionSet is what float32 kernels use: "AVX-512", "AVX2" (with FMA), "NEON" or "portable
-// Go". To compare, GODEBUG=cpu.avx512f=off, cpu.avx2=off or cpu.asimd=off lowers it.
+// InstructionSet returns the instruction set of the float32 kernels: "AVX-512", "AVX2" (with FMA),
+// "NEON" or "portable Go". GODEBUG=cpu.avx512f=off, cpu.avx2=off or cpu.asimd=off selects a smaller
+// one, for comparisons.
 func InstructionSet() string { return isa.String() }

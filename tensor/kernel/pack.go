@@ -1,8 +1,7 @@
 package kernel
 
-// packRows packs panels whose rows are contiguous in the source: element (k, j)
-// of panel n, which begins at n*size, is source[k*stride + n*16 + j]. The last
-// panel is filled up with zeros.
+// packRows packs panels from a source with contiguous rows: element (k, j) of panel n, which starts
+// at n*size, is source[k*stride + n*16 + j]. The last panel is padded with zeros.
 func packRows[T Float](panels []T, size int, source []T, stride, depth, columns int) {
 	whole := columns / panelColumns
 	copied := 0 // panels
@@ -28,9 +27,8 @@ func packRows[T Float](panels []T, size int, source []T, stride, depth, columns 
 	}
 }
 
-// packColumns packs a panel whose columns are contiguous in the source:
-// panel[k*16+j] = source[j*stride+k]. Columns from the given number on repeat
-// the last one; their products are never stored.
+// packColumns packs a panel from a source with contiguous columns: panel[k*16+j] =
+// source[j*stride+k]. Missing columns repeat the last one; their products are never stored.
 func packColumns[T Float](panel, source []T, stride, depth, columns int) {
 	if packColumnsFast(panel, source, stride, depth, columns) {
 		return
@@ -43,8 +41,8 @@ func packColumns[T Float](panel, source []T, stride, depth, columns int) {
 	}
 }
 
-// packWindow packs a panel of image patches:
-// panel[k*16+j] = padded[pixels[j]+taps[k]].
+// packWindow packs a panel of image patches, one column per output pixel: panel[k*16+j] =
+// padded[pixels[j]+taps[k]].
 func packWindow[T Float](panel, padded []T, p *pixelPanel, taps []int32) {
 	if packWindowFast(panel, padded, p, taps) {
 		return

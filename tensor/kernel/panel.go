@@ -1,26 +1,28 @@
 package kernel
 
-// A product is computed one tile of at most microRows x panelColumns at a time.
-// The right factor of a tile is a packed panel: depth rows of panelColumns
-// contiguous elements. The left factor is read in place, one scalar per row and
-// depth. Six rows of sixteen columns fill twelve of the sixteen registers of AVX2 and
-// twenty-four of the thirty-two of NEON,
-// fourteen rows fourteen of the thirty-two of AVX-512; there, fourteen rows of
-// two panels side by side fill twenty-eight, and need half the loads.
+// A product is computed one register tile of at most microRows x panelColumns at a time (MR x NR in
+// BLIS): its sums stay in registers over the whole depth. The right factor of a tile is a packed
+// panel, depth rows of panelColumns contiguous elements. The left factor is usually read in place,
+// one scalar per row and depth. Each step of the depth is then
+//
+//	sums[i][0:16] += a[i][k] * panel[k][0:16]   for all rows i of the tile
+//
+// Sums of 6 x 16 fill 12 of AVX2's 16 registers and 24 of NEON's 32. In AVX-512, 14 x 16 fill 14 of
+// 32 registers; 14 rows of two panels side by side fill 28 and need half the loads per product.
 const (
 	panelColumns = 16
-	minRows      = 6  // microRows in all but AVX-512
-	maxRows      = 14 // in AVX-512
+	minRows      = 6  // microRows of all instruction sets except AVX-512
+	maxRows      = 14 // microRows of AVX-512
 )
 
-// vector is how many float32 the assembly treats at least: a register of AVX2, two of NEON.
+// vector is the smallest number of float32 that the assembly processes: a register of AVX2, two of NEON.
 const vector = 8
 
-// maxDepth is the largest depth of a packed panel: 256 x 16 float32 are half of
-// a first-level cache of 32 KiB, the left factor's rows take 6 or 14 KiB more.
+// maxDepth is the maximum depth of a packed panel: 256 x 16 float32 are half of a first-level cache
+// of 32 KiB, and the left factor's rows take 6 or 14 KiB more.
 const maxDepth = 256
 
-// flags say what happens to a tile of sums before it is stored.
+// flags select the epilogue of a tile, which is applied before its sums are stored.
 type flags int
 
 const (
@@ -30,11 +32,13 @@ const (
 	flagReLU                         // replace negative values by zero; NaN stays
 )
 
-// tiles are rows cut into some of at most microRows each, below each other: tall ones of a height,
-// then others a row lower, so that none is flat while its neighbours are full. Of some neighbours'
-// rows alone, the tiles are the same.
+// rowSplit is a division of rows into register tiles of at most microRows rows: first tall tiles of
+// the given height, then tiles one row lower. Equal heights avoid one flat tile at the end, which
+// would cost as much time as a full one: 15 rows in AVX2 are three tiles of 5, not 6 + 6 + 3. The
+// tiles of a range that starts and ends at a tile are the same as in the whole.
 type rowSplit struct{ count, tall, height int }
 
+// splitRows divides rows into register tiles.
 func splitRows(rows int) rowSplit {
 	if rows <= microRows {
 		return rowSplit{1, 1, rows}
@@ -44,13 +48,13 @@ func splitRows(rows int) rowSplit {
 	return rowSplit{count, rows - count*(height-1), height}
 }
 
-// start is the first row of a tile, or the end of the last one.
+// start returns the first row of a tile; start(count) is the number of rows.
 func (t rowSplit) start(n int) int { return n*t.height - max(0, n-t.tall) }
 
-// rows returns those of a tile.
+// rows returns the rows [lo, hi) of a tile.
 func (t rowSplit) rows(n int) (lo, hi int) { return t.start(n), t.start(n + 1) }
 
-// run is how many tiles from one on are as high as it, and how high.
+// run returns the number of tiles, from tile n on, that have the same height, and the height.
 func (t rowSplit) run(n int) (count, height int) {
 	if n < t.tall {
 		return t.tall - n, t.height
@@ -58,23 +62,21 @@ func (t rowSplit) run(n int) (count, height int) {
 	return t.count - n, t.height - 1
 }
 
-// depthBlocks is the number of packed panels that cover the given depth.
+// depthBlocks returns the number of packed panels that cover the given depth.
 func depthBlocks(depth int) int { return ceilDiv(depth, maxDepth) }
 
-// panelBatch is the number of panels of the given depth that fit where one of
-// maxDepth does.
+// panelBatch returns the number of panels of the given depth that fit where one of maxDepth does.
 func panelBatch(depth int) int { return maxDepth / depth }
 
-// left is the left factor of tiles below each other: element (i, k) of the first is
-// data[i*rowStride + k*depthStride]. One of the strides is 1. Where tiles are packed, packed is the
-// distance from one to the next; else it is 0, and rows of tiles below each other are rows of one
-// matrix.
+// leftFactor is the left factor of tiles below each other: element (i, k) of the first tile is
+// data[i*rowStride + k*depthStride]. One of the strides is 1. If the tiles are packed, packed is
+// the distance from one tile to the next; otherwise it is 0, and all tiles are rows of one matrix.
 type leftFactor[T Float] struct {
 	data                           []T
 	rowStride, depthStride, packed int
 }
 
-// step is the distance from a tile of some rows to the next one.
+// step returns the distance from a tile of the given rows to the next one.
 func (a leftFactor[T]) step(rows int) int {
 	if a.packed > 0 {
 		return a.packed
@@ -82,7 +84,7 @@ func (a leftFactor[T]) step(rows int) int {
 	return rows * a.rowStride
 }
 
-// tile is the left factor of tile n.
+// tile returns the left factor of tile n.
 func (a leftFactor[T]) tile(t rowSplit, n int) leftFactor[T] {
 	at := n * a.packed
 	if a.packed == 0 {
@@ -92,7 +94,7 @@ func (a leftFactor[T]) tile(t rowSplit, n int) leftFactor[T] {
 	return a
 }
 
-// biasOf is the part of a bias that belongs to some rows and all columns.
+// biasOf returns the part of a bias that belongs to rows [lo, hi) and all columns.
 func biasOf[T Float](bias []T, lo, hi int, f flags) []T {
 	if f&flagBiasRow != 0 {
 		return bias[lo:hi]
@@ -100,8 +102,8 @@ func biasOf[T Float](bias []T, lo, hi int, f flags) []T {
 	return bias
 }
 
-// multiply computes tiles below each other, c[i*stride+j] = epilogue(sum_k a(i,k) b[k*16+j])
-// for rows x 16 elements.
+// multiply is the microkernel, for all register tiles of some rows and one panel: it computes
+// c[i*stride+j] = epilogue(sum_k a(i,k) b[k*16+j]) for rows x 16 elements.
 func multiply[T Float](rows, depth int, a leftFactor[T], b, c []T, stride int, bias []T, f flags) {
 	if multiplyFast(rows, depth, a, b, c, stride, bias, f) {
 		return
@@ -109,7 +111,7 @@ func multiply[T Float](rows, depth int, a leftFactor[T], b, c []T, stride int, b
 	multiplyPart(rows, panelColumns, depth, a, b, c, stride, bias, f)
 }
 
-// multiplyPart is multiply for the first of the columns.
+// multiplyPart is multiply for only the first columns of the panel.
 func multiplyPart[T Float](rows, columns, depth int, a leftFactor[T], b, c []T, stride int, bias []T, f flags) {
 	t := splitRows(rows)
 	for n := range t.count {
@@ -121,8 +123,8 @@ func multiplyPart[T Float](rows, columns, depth int, a leftFactor[T], b, c []T, 
 	}
 }
 
-// multiplyPair is multiply for two panels, the second of which lies panel elements behind the
-// first, and their columns side by side.
+// multiplyPair is multiply for two panels, whose columns are side by side in the output. The second
+// panel lies panel elements behind the first.
 func multiplyPair[T Float](rows, depth int, a leftFactor[T], b []T, panel int, c []T, stride int, bias []T, f flags) {
 	if multiplyPairFast(rows, depth, a, b, panel, c, stride, bias, f) {
 		return
@@ -134,8 +136,8 @@ func multiplyPair[T Float](rows, depth int, a leftFactor[T], b []T, panel int, c
 	multiply(rows, depth, a, b[panel:], c[panelColumns:], stride, bias, f)
 }
 
-// multiplySums computes the sums of a tile into sums, for tiles that are stored
-// in parts by finish.
+// multiplySums computes the sums of a tile without an epilogue, for tiles that storeTile stores in
+// pieces.
 func multiplySums[T Float](rows, depth int, a leftFactor[T], b []T, sums *[maxRows * panelColumns]T) {
 	if multiplyFast(rows, depth, a, b, sums[:], panelColumns, nil, 0) {
 		return
@@ -143,8 +145,8 @@ func multiplySums[T Float](rows, depth int, a leftFactor[T], b []T, sums *[maxRo
 	multiplyStrided(rows, depth, a, b, sums)
 }
 
-// finish stores rows x columns sums, rows of panelColumns elements apart, with
-// the epilogue that flags name.
+// storeTile applies the epilogue to rows x columns sums, whose rows are panelColumns elements
+// apart, and stores them.
 func storeTile[T Float](rows, columns int, sums, c []T, stride int, bias []T, f flags) {
 	for i := range rows {
 		from := sums[i*panelColumns:][:columns]
@@ -189,9 +191,9 @@ func storeTile[T Float](rows, columns int, sums, c []T, stride int, bias []T, f 
 	}
 }
 
-// multiplyTaps is multiply with a left factor given by tables, element (i, k) being
-// data[taps[i]+depthOffsets[k]]; the only epilogue is accumulation. Of the taps, each together lie
-// side by side.
+// multiplyTaps is multiply with a left factor given by tables: element (i, k) is
+// data[taps[i]+depthOffsets[k]]. The only epilogue is accumulation. Taps come in groups of together
+// that are consecutive in memory.
 func multiplyTaps[T Float](data []T, taps []int32, together int, depthOffsets []int32, b, c []T, stride int, accumulate bool) {
 	if multiplyTapsFast(data, taps, together, depthOffsets, b, c, stride, accumulate) {
 		return

@@ -1,7 +1,7 @@
 package kernel
 
-// multiplyRows computes six rows of a tile, one column at a time: six sums and
-// what they need fit into the registers of every processor that Go knows.
+// multiplyRows computes six rows of a tile, one column at a time: six sums and their operands fit
+// into the registers of every processor that Go supports.
 func multiplyRows[T Float](rows *[minRows][]T, b []T, sums *[minRows * panelColumns]T) {
 	n := len(rows[0])
 	row0, row1, row2 := rows[0], rows[1][:n], rows[2][:n]
@@ -26,9 +26,9 @@ func multiplyRows[T Float](rows *[minRows][]T, b []T, sums *[minRows * panelColu
 	}
 }
 
-// multiplyStrided computes the sums of a tile whose left factor is strided, six
-// rows at a time: of more, the last six repeat some; of fewer, the last row is
-// repeated.
+// multiplyStrided computes the sums of a tile with a strided left factor, six rows at a time. If
+// rows is not a multiple of six, the last six rows repeat some; if it is less than six, the last
+// row is repeated.
 func multiplyStrided[T Float](rows, depth int, a leftFactor[T], b []T, sums *[maxRows * panelColumns]T) {
 	for i := 0; i < rows; i += minRows {
 		from := sixFrom(i, rows)
@@ -46,10 +46,10 @@ func multiplyStrided[T Float](rows, depth int, a leftFactor[T], b []T, sums *[ma
 	}
 }
 
-// sixFrom is the first of the six rows that are computed for row i.
+// sixFrom returns the first of the six rows that are computed for row i.
 func sixFrom(i, rows int) int { return max(0, min(i, rows-minRows)) }
 
-// multiplyCopied is multiplyStrided for six rows with a copy of the left factor.
+// multiplyCopied is multiplyStrided for six rows, with a contiguous copy of the left factor.
 func multiplyCopied[T Float](rows, depth int, a leftFactor[T], b []T, sums *[minRows * panelColumns]T) {
 	var copies [minRows][maxDepth]T
 	var lines [minRows][]T
@@ -63,8 +63,7 @@ func multiplyCopied[T Float](rows, depth int, a leftFactor[T], b []T, sums *[min
 	multiplyRows(&lines, b, sums)
 }
 
-// multiplyGathered computes the sums of a tile whose left factor is given by
-// tables.
+// multiplyGathered computes the sums of a tile with a left factor given by tables.
 func multiplyGathered[T Float](data []T, rowOffsets, depthOffsets []int32, b []T, sums *[maxRows * panelColumns]T) {
 	var copies [minRows][maxDepth]T
 	var lines [minRows][]T

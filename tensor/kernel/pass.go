@@ -1,6 +1,7 @@
 package kernel
 
-// rule is what a pass does with each element of its slices.
+// rule is the computation that a pass performs on each element of its slices. Package rules of the
+// generator defines them for all instruction sets.
 type rule uint8
 
 const (
@@ -45,24 +46,27 @@ const (
 	ruleWideCombine
 )
 
-// A pass goes once over slices of equal length, element by element. The assembly does the largest
-// multiple of passLanes, a loop in Go the rest; elsewhere the loop does all. Both perform the same
-// operations in the same order, each rounded, so that the bits are the same.
+// A pass goes once over slices of equal length, element by element. Assembly processes the largest
+// multiple of passLanes elements and a loop in Go the rest; without assembly the loop processes
+// all. Both perform the same operations in the same order, each rounded, so the bits are the same.
+// Conversions such as T(rate * g) in these loops are not redundant: they keep the compiler from
+// fusing the product with a following sum, which would round differently.
 const (
 	passLanes        = 16
 	passSlices       = 6
 	passCoefficients = 16
 )
 
-// coefficients are a rule's scalars.
+// coefficients are the scalars of a rule.
 type coefficients[T Float] [passCoefficients]T
 
-// sums are the partial sums of a statistic: element i of a pass adds to sum i % passLanes.
+// sums are the partial sums of a statistic: element i of a pass is added to sum i % passLanes,
+// whatever the width of the registers, so that all instruction sets add in the same order.
 type sums[T Float] [passLanes]T
 
 func (s *sums[T]) add(i int, v T) { s[i%passLanes] += v }
 
-// total adds neighbours at falling distances.
+// total adds the partial sums pairwise: 16 to 8, to 4, to 2, to 1.
 func (s *sums[T]) total() float64 {
 	var a [passLanes / 2]T
 	for i := range a {

@@ -4,18 +4,18 @@ package kernel
 
 import "unsafe"
 
-// pass is what a rule's assembly reads; it writes the sums. Coefficients and sums are float32, in
-// wide rules float64. Each plane has its own, one after another.
+// pass is the argument of a rule's assembly, which writes the sums. Coefficients and sums are
+// float32, or float64 in wide rules. Each plane has its own, one after another.
 type pass struct {
 	slices             [passSlices]*float32
 	count              int
 	coefficients, sums unsafe.Pointer
-	planes             int // at least 1, which the assembly counts down
-	distance           int // bytes from a plane of each slice to the next
+	planes             int // at least 1; the assembly counts it down
+	distance           int // bytes from one plane of a slice to the next
 }
 
-// accelerate performs a rule on the first elements of the slices, with noise (if any) last, and
-// returns how many.
+// accelerate runs a rule in assembly on the first elements of the slices and returns their number,
+// a multiple of passLanes. noise, if not nil, is the last slice.
 func accelerate[T Float](r rule, s *sums[T], c coefficients[T], noise []float32, slices ...[]T) int {
 	n := len(slices[0]) &^ (passLanes - 1)
 	if n == 0 || !useAssembly[T]() {
@@ -32,8 +32,9 @@ func accelerate[T Float](r rule, s *sums[T], c coefficients[T], noise []float32,
 	return n
 }
 
-// acceleratePlanes performs a rule on the first elements of each plane of the slices, with the
-// rule's coefficients C, numbers of S, and sums for each. It returns how many elements of a plane.
+// acceleratePlanes runs a rule in assembly on the first elements of each plane of the slices. Each
+// plane has coefficients C and sums of S. It returns the number of elements of each plane that were
+// processed.
 func acceleratePlanes[T, S Float, C any](r rule, planes int, s []sums[S], c []C, slices ...[]T) int {
 	if planes == 0 || !useAssembly[T]() {
 		return 0
@@ -52,8 +53,8 @@ func acceleratePlanes[T, S Float, C any](r rule, planes int, s []sums[S], c []C,
 	return n
 }
 
-// This does not compile where coefficients have another order than that in which assembly reads
-// them, which generate/rules/wide.go gives.
+// These declarations fail to compile if the coefficients are not in the order in which the assembly
+// reads them, which generate/rules/wide.go defines.
 var (
 	_ = [1]int{}[unsafe.Offsetof(Affine{}.Mean)]
 	_ = [1]int{}[unsafe.Offsetof(Affine{}.Scale)-8]

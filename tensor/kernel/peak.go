@@ -1,7 +1,8 @@
 package kernel
 
 // MultiplyAdds runs float32 multiply-adds in registers, at least one loop of them, and returns the
-// number of operations, two for each: their speed is the processor's limit.
+// number of floating-point operations, two for each. Divided by the time it takes, that is the
+// processor's peak.
 func MultiplyAdds(loops int) (operations float64) {
 	if operations, ok := multiplyAddsFast(loops); ok {
 		return operations

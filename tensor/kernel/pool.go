@@ -2,36 +2,37 @@ package kernel
 
 import "github.com/pkg/errors"
 
-// Pool2D describes pooling over windows of R x S elements:
-// x [B C H W] -> y [B C P Q]. Windows that the stride leaves incomplete at the end
-// are left out. The padding is never the maximum, nor counted in an average.
+// Pool2D describes pooling over windows of R x S elements: x [B C H W] -> y [B C P Q]. Incomplete
+// windows at the end, which the stride leaves, are dropped. Padding is never the maximum and is not
+// counted in an average.
 type Pool2D struct {
 	B, C, H, W       int
 	R, S             int
 	StrideH, StrideW int
 	PadH, PadW       int
-	ReLU             bool // of maxima: raises them to 0, or is the gradient of one before them
+	ReLU             bool // max pooling only: applies a ReLU to the maxima; backward, includes its gradient
 }
 
-// P is the height of the output, 0 when the window does not fit once.
+// P returns the height of the output, 0 if the window does not fit once.
 func (p Pool2D) P() int { return outputSize(p.H, p.R, p.StrideH, p.PadH, 1) }
 
-// Q is the width of the output, 0 when the window does not fit once.
+// Q returns the width of the output, 0 if the window does not fit once.
 func (p Pool2D) Q() int { return outputSize(p.W, p.S, p.StrideW, p.PadW, 1) }
 
-// Validate refuses sizes and strides below 1, a padding below 0 or as large as the window, which
-// could be empty then, a window larger than the padded image, and tensors of 2^31 elements or more.
+// Validate returns an error for sizes and strides below 1, a padding that is negative or as large
+// as the window (which could then be empty), a window larger than the padded image, and tensors of
+// 2^31 elements or more.
 func (p Pool2D) Validate() error {
 	if min(p.B, p.C, p.H, p.W, p.R, p.S) < 1 {
-		return errors.Errorf("kernel: pool2d: sizes B, C, H, W, R, S are %d, %d, %d, %d, %d, %d, want at least 1",
+		return errors.Errorf("kernel: pool2d: B, C, H, W, R, S must be at least 1, got %d, %d, %d, %d, %d, %d",
 			p.B, p.C, p.H, p.W, p.R, p.S)
 	}
 	if min(p.StrideH, p.StrideW) < 1 || min(p.PadH, p.PadW) < 0 || p.PadH >= p.R || p.PadW >= p.S {
-		return errors.Errorf("kernel: pool2d: stride %d x %d, padding %d x %d, want at least 1, and 0 or more but less than the window of %d x %d",
-			p.StrideH, p.StrideW, p.PadH, p.PadW, p.R, p.S)
+		return errors.Errorf("kernel: pool2d: stride must be at least 1, and padding at least 0 and less than the window of %d x %d, got %d x %d and %d x %d",
+			p.R, p.S, p.StrideH, p.StrideW, p.PadH, p.PadW)
 	}
 	if max(p.StrideH, p.StrideW, p.R, p.S) > 1<<20 {
-		return errors.Errorf("kernel: pool2d: a window size or stride exceeds %d", 1<<20)
+		return errors.Errorf("kernel: pool2d: window sizes and strides must be at most %d", 1<<20)
 	}
 	if p.P() < 1 || p.Q() < 1 {
 		return errors.Errorf("kernel: pool2d: a window of %d x %d does not fit into an image of %d x %d with padding %d x %d",
@@ -39,39 +40,37 @@ func (p Pool2D) Validate() error {
 	}
 	for _, s := range [][]int{{p.B, p.C, p.H, p.W}, {p.B, p.C, p.P(), p.Q()}} {
 		if _, ok := product(s...); !ok {
-			return errors.Errorf("kernel: pool2d: a tensor of shape %v has more than %d elements", s, maxElements)
+			return errors.Errorf("kernel: pool2d: a tensor must have at most %d elements, got shape %v", maxElements, s)
 		}
 	}
 	return nil
 }
 
-// poolPlan cuts the planes B x C into tiles.
+// poolPlan divides the B x C planes into tiles.
 type poolPlan struct {
 	Pool2D
 	outH, outW int
 	tiles      int
-	table      []int32 // of maxPlanes
+	table      []int32 // argument of maxPlanes, nil if it does not apply
 }
 
-// poolTileElements is the least number of input elements of a tile where there
-// is a choice.
+// poolTileElements is the minimum number of input elements of a tile where there is a choice.
 const poolTileElements = 1 << 14
 
-// MaxForward makes y = maximum of each window ready. Operands: A is x, Out is y.
-// The maximum of a window that holds a NaN is NaN.
+// MaxForward prepares y = maximum of each window. Operands: A is x, Out is y. The maximum of a
+// window that contains a NaN is NaN.
 func (p Pool2D) MaxForward() (Routine, error) { return p.plan(kindMaxPoolForward) }
 
-// MaxBackward makes the gradient of MaxForward ready. Operands: A is dout [B C P Q], B is x, Out
-// is dx. A window's goes to its first maximum, row by row, or, from NaN, to some element. With
-// ReLU, dx is 0 unless x is above 0.
+// MaxBackward prepares the gradient of MaxForward. Operands: A is dout [B C P Q], B is x, Out is
+// dx. A window's gradient goes to its first maximum, row by row; in a window with a NaN it goes to
+// some element. With ReLU, dx is 0 unless x is above 0.
 func (p Pool2D) MaxBackward() (Routine, error) { return p.plan(kindMaxPoolBackward) }
 
-// AverageForward makes y = mean of the elements in each window ready. Operands:
-// A is x, Out is y.
+// AverageForward prepares y = mean of the elements of each window. Operands: A is x, Out is y.
 func (p Pool2D) AverageForward() (Routine, error) { return p.plan(kindAveragePoolForward) }
 
-// AverageBackward makes the gradient of AverageForward ready. Operands: A is
-// dout [B C P Q], Out is dx.
+// AverageBackward prepares the gradient of AverageForward. Operands: A is dout [B C P Q], Out is
+// dx.
 func (p Pool2D) AverageBackward() (Routine, error) { return p.plan(kindAveragePoolBackward) }
 
 func (p Pool2D) plan(k kind) (Routine, error) {
@@ -97,7 +96,7 @@ func (p Pool2D) plan(k kind) (Routine, error) {
 	return plan, nil
 }
 
-// poolPlanes computes planes [lo, hi) of a pooling.
+// poolPlanes pools planes [lo, hi).
 func poolPlanes[T Float](p *Routine, lo, hi int, o Operands[T]) {
 	switch p.kind {
 	case kindMaxPoolForward:

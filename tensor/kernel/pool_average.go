@@ -25,7 +25,7 @@ func averagePoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 	}
 }
 
-// averageLine is one line of outputs of 2 x 2 windows.
+// averageLine computes one line of outputs of 2 x 2 windows.
 func averageLine[T Float](y, upper, lower []T) {
 	lower = lower[:len(upper)]
 	for j := range y {
@@ -60,7 +60,7 @@ func averagePoolBackward[T Float](p *poolPlan, lo, hi int, dout, dx []T) {
 	}
 }
 
-// averageLineBackward is one line of 2 x 2 windows.
+// averageLineBackward computes the gradient of one line of 2 x 2 windows.
 func averageLineBackward[T Float](dupper, dlower, gradient []T) {
 	dlower = dlower[:len(dupper)]
 	for j, g := range gradient {

@@ -1,12 +1,13 @@
 package kernel
 
-// poolSegment is the outputs of 2 x 2 windows that half a vector holds.
+// poolSegment is the number of outputs of 2 x 2 windows that half a vector holds.
 const poolSegment = 4
 
-// pairSegments is the table of a plane with lines of the given width, whose windows of 2 x 2 have
-// outputs [outH outW], or nil for too few. Each line of outputs is cut into segments, the last of
-// which may overlap the one before. Segments go in pairs, each with its places in x, then those in
-// y.
+// pairSegments returns the table of a plane for the assembly, or nil if a line has fewer outputs
+// than a segment. Lines have the given width, and their windows of 2 x 2 the outputs [outH outW].
+// Each line of outputs is divided into segments of poolSegment outputs, of which the last may
+// overlap the one before. Segments are processed in pairs; the table holds, for each pair, two
+// offsets in x and two in y.
 func pairSegments(width, outH, outW int) (table []int32) {
 	if outW < poolSegment {
 		return nil
@@ -59,7 +60,7 @@ func maxPoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 	}
 }
 
-// maxLine is one line of outputs of 2 x 2 windows.
+// maxLine computes one line of outputs of 2 x 2 windows.
 func maxLine[T Float](y, upper, lower []T) {
 	lower = lower[:len(upper)]
 	for j := range y {
@@ -83,8 +84,8 @@ func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, dx []T) {
 				best := from[at]
 				for h := h0; h < h1; h++ {
 					for w, v := range from[h*p.W:][w0:w1] {
-						// An assignment of an integer and a maximum need no
-						// branch, which would be mispredicted half of the time.
+						// Assigning an integer and taking a maximum compile without a branch,
+						// which would be mispredicted half of the time.
 						if v > best {
 							at = h*p.W + w0 + w
 						}
@@ -99,22 +100,24 @@ func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, dx []T) {
 	}
 }
 
-// Windows2x2 are windows of 2 x 2 that fill planes. A window's place is which element is its first (or,
-// with NaN, some) maximum, 0 to 3 in reading order, plus 4 unless that is above 0.
+// Windows2x2 describes max pooling by 2 x 2 windows that cover planes without overlap, for callers
+// that keep the index of each maximum instead of x. The index is 0 to 3 in reading order, that of
+// the first maximum (with NaN, of some element), plus 4 if the maximum is not above 0. It takes a
+// byte per window where x takes sixteen.
 type Windows2x2 struct {
 	height, width int
 	table         []int32
 }
 
-// NewWindows2x2 is for planes of a height and width that are even.
+// NewWindows2x2 returns the windows of planes with an even height and width.
 func NewWindows2x2(height, width int) *Windows2x2 {
 	return &Windows2x2{height, width, pairSegments(width, height/2, width/2)}
 }
 
-// rest is the bit of a place whose maximum is not above 0.
+// notPositive is the bit of an index whose maximum is not above 0.
 const notPositive = 4
 
-// MaxIndices sets the places of the windows of some planes x.
+// MaxIndices sets the indices of the maxima of some planes x.
 func MaxIndices[T Float](q *Windows2x2, places []uint8, x []T) {
 	if maxIndicesFast(q, places, x) {
 		return
@@ -136,7 +139,8 @@ func MaxIndices[T Float](q *Windows2x2, places []uint8, x []T) {
 	}
 }
 
-// UnpoolGrad is the gradient of the maxima, or only of those above 0: dout at places, else 0.
+// UnpoolGrad computes the gradient of max pooling from the indices: dx is dout at the maxima and 0
+// elsewhere. If positive is set, it is also 0 where the maximum is not above 0, as for a ReLU.
 func UnpoolGrad[T Float](q *Windows2x2, dx, dout []T, places []uint8, positive bool) {
 	mask := uint8(notPositive - 1)
 	if positive {

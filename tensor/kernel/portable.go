@@ -2,7 +2,8 @@
 
 package kernel
 
-// available is what a build without assembly has.
+// available reports that a build without assembly has portable Go only. Below are the stubs for
+// what assembly would do; each reports that it did nothing.
 func available() instructionSet { return portableGo }
 
 func multiplyFast[T Float](rows, depth int, a leftFactor[T], b, c []T, stride int, bias []T, f flags) bool {

@@ -4,18 +4,19 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Float is the type of a tensor's elements: float32 to train, float64 for
-// oracles.
+// Float constrains tensor elements: float32 for training, float64 for reference computations.
 type Float interface{ ~float32 | ~float64 }
 
-// Routine is a description made ready to run: its phases, the memory it needs and its tables. It is
-// read-only after it was made; any number of goroutines may share it.
+// Routine is a description prepared to run: its phases, memory requirements and tables. It is
+// immutable, so any number of goroutines may share it.
+//
+// Rows and Parts let package tensor fuse a routine with its neighbours (see [RunRows]).
 type Routine struct {
 	Phases     []int // the number of tiles of each phase
-	Workspace  int   // elements shared by all tiles of a call, undefined at first, kept from phase to phase
-	Scratch    int   // elements private to one worker, undefined before every tile
-	Rows, Unit int   // of A, Out and poolings' B, or of A and B of a filter's gradient; 0 if RunRows knows none
-	Parts      []int // of a filter's gradient: the first row of each sum, and the end
+	Workspace  int   // elements shared by all tiles of a call; undefined at first, kept between phases
+	Scratch    int   // elements private to one worker; undefined before every tile
+	Rows, Unit int   // rows of A, Out and pooling's B, or of A and B of a filter's gradient; Rows is 0 if RunRows does not apply
+	Parts      []int // of a filter's gradient: the first row of each partial sum, and the end
 
 	kind                            kind
 	sizeA, sizeB, sizeBias, sizeOut int
@@ -45,30 +46,31 @@ const (
 	kindAveragePoolBackward
 )
 
-// Winograd reports whether the plan is a convolution that multiplies transformed patches, with
-// fewer operations than the definition.
+// Winograd reports whether the routine is a convolution by transformed patches, which takes fewer
+// operations than the definition.
 func (p *Routine) Winograd() bool {
 	return p.kind == kindConv2DWinograd || p.kind == kindConv2DWinogradFilter
 }
 
-// Operands are the slices of one call. The method that makes the plan ([Gemm.Plan],
-// [Conv2D.Forward] and so on) says what A, B and Out are, whose lengths must be the tensors'. Bias
-// is for plans that ask for one. Workspace and Scratch may be longer than the plan asks. Out must
-// not overlap any other slice.
+// Operands are the slices of one call. The method that makes the routine ([Gemm.Plan],
+// [Conv2D.Forward] and others) documents A, B and Out, whose lengths must be those of the tensors.
+// Bias is used only by routines that ask for one. Workspace and Scratch may be longer than the
+// routine requires. Out must not overlap any other slice.
 type Operands[T Float] struct {
 	A, B, Bias, Out    []T
 	Workspace, Scratch []T
 	Add                bool // RunRows adds to the sums in Workspace
 }
 
-// Run performs one tile of one phase. It panics when the tile or a slice's length is not one of the
-// plan's. Tiles that run at the same time share all operands but Scratch.
+// Run computes one tile of one phase. It panics if the tile or a slice's length does not match the
+// routine. Concurrent tiles share all operands except Scratch.
 func Run[T Float](p *Routine, phase, tile int, o Operands[T]) {
 	p.check(phase, tile, len(o.A), len(o.B), len(o.Bias), len(o.Out), len(o.Workspace), len(o.Scratch))
 	runTile(p, phase, tile, p.Rows, o)
 }
 
-// runTile performs a tile of a phase, on as many rows as there are if it keeps to rows.
+// runTile computes a tile of a phase. rows is the number of rows that the operands hold, if the
+// routine has rows.
 func runTile[T Float](p *Routine, phase, tile, rows int, o Operands[T]) {
 	switch p.kind {
 	case kindGemm:
@@ -117,11 +119,12 @@ func runTile[T Float](p *Routine, phase, tile, rows int, o Operands[T]) {
 	}
 }
 
-// RunRows performs the last phase or, of a filter's gradient, the first for rows, whole units or a
-// part's last ones, to which the operands are cut, and Workspace to the part's sums.
+// RunRows computes some rows of the last phase or, for a filter's gradient, of the first. The
+// operands hold only these rows: a multiple of Unit, or fewer at the end of a part. Workspace is
+// the partial sum of the part. Results are the same as those of [Run].
 func RunRows[T Float](p *Routine, rows int, o Operands[T]) {
 	if rows < 1 || rows > p.Rows {
-		panic(errors.Errorf("kernel: run: %d rows of a plan of %d", rows, p.Rows))
+		panic(errors.Errorf("kernel: run: rows must be in [1, %d], got %d", p.Rows, rows))
 	}
 	a, b, out, workspace := p.sizeA/p.Rows*rows, p.sizeB, p.sizeOut, p.Workspace
 	if p.rowsOfB() {
@@ -158,14 +161,14 @@ func RunRows[T Float](p *Routine, rows int, o Operands[T]) {
 	}
 }
 
-// rowsOfB reports whether B is rows, as A is.
+// rowsOfB reports whether B consists of rows, as A does.
 func (p *Routine) rowsOfB() bool { return p.Parts != nil || p.kind >= kindMaxPoolForward }
 
-// check panics when a tile or a length is not one of the plan's: the caller's sizes are then
-// broken, and the assembly must not be reached.
+// check panics if a tile or a length does not match the routine. The assembly checks nothing, so it
+// must not be reached with wrong sizes.
 func (p *Routine) check(phase, tile, a, b, bias, out, workspace, scratch int) {
 	if phase < 0 || phase >= len(p.Phases) || tile < 0 || tile >= p.Phases[phase] {
-		panic(errors.Errorf("kernel: run: no tile %d of phase %d in a plan of phases %v", tile, phase, p.Phases))
+		panic(errors.Errorf("kernel: run: phases have %v tiles, got tile %d of phase %d", p.Phases, tile, phase))
 	}
 	p.checkSizes(p.sizeA, p.sizeB, p.sizeBias, p.sizeOut, a, b, bias, out)
 	p.checkMemory(p.Workspace, p.Scratch, workspace, scratch)
@@ -173,31 +176,30 @@ func (p *Routine) check(phase, tile, a, b, bias, out, workspace, scratch int) {
 
 func (p *Routine) checkSizes(wantA, wantB, wantBias, wantOut, a, b, bias, out int) {
 	if a != wantA || b != wantB || bias != wantBias || out != wantOut {
-		panic(errors.Errorf("kernel: run: operands A, B, Bias, Out have %d, %d, %d, %d elements, want %d, %d, %d, %d",
-			a, b, bias, out, wantA, wantB, wantBias, wantOut))
+		panic(errors.Errorf("kernel: run: A, B, Bias, Out must have %d, %d, %d, %d elements, got %d, %d, %d, %d",
+			wantA, wantB, wantBias, wantOut, a, b, bias, out))
 	}
 }
 
 func (p *Routine) checkMemory(wantWorkspace, wantScratch, workspace, scratch int) {
 	if workspace < wantWorkspace || scratch < wantScratch {
-		panic(errors.Errorf("kernel: run: workspace and scratch have %d and %d elements, want at least %d and %d",
-			workspace, scratch, wantWorkspace, wantScratch))
+		panic(errors.Errorf("kernel: run: Workspace and Scratch must have at least %d and %d elements, got %d and %d",
+			wantWorkspace, wantScratch, workspace, scratch))
 	}
 }
 
-// cut returns the bounds of part i of n when total things are divided as
-// evenly as possible.
+// splitRange returns the bounds of part i when total is divided into n parts as evenly as possible:
+// 10 in 3 parts is [0, 3), [3, 6), [6, 10).
 func splitRange(total, n, i int) (lo, hi int) {
 	return i * total / n, (i + 1) * total / n
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
-// maxElements bounds every tensor, so that offsets fit in an int32 table.
+// maxElements bounds the size of every tensor, so that offsets fit in tables of int32.
 const maxElements = 1<<31 - 1
 
-// product multiplies sizes and reports whether the result is at most
-// maxElements.
+// product multiplies sizes and reports whether the result is at most maxElements.
 func product(sizes ...int) (int, bool) {
 	n := 1
 	for _, s := range sizes {

@@ -1,10 +1,10 @@
 package kernel
 
-// The passes of optimizers. Each begins with g = dw + decay w and returns the sum of w g before the
-// move. The order of operations is the same as in the samplers' passes, which at temperature 0 give
-// the same bits.
+// The passes of optimizers. Each starts with g = dw + decay w and returns the sum of w g before w
+// moves. The order of operations is the same as in the samplers' passes, which give the same bits
+// at temperature 0.
 
-// SGD is w <- w - rate g.
+// SGD computes w <- w - rate g.
 func SGD[T Float](w, dw []T, decay, rate T) float64 {
 	var s sums[T]
 	for i := accelerate(ruleSGD, &s, coefficients[T]{decay, rate}, nil, w, dw); i < len(w); i++ {
@@ -14,14 +14,14 @@ func SGD[T Float](w, dw []T, decay, rate T) float64 {
 	return s.total()
 }
 
-// decayed is the gradient of an element, counted in the statistic.
+// decayed returns the gradient of an element and adds it to the statistic.
 func decayed[T Float](s *sums[T], i int, w, dw, decay T) T {
 	g := dw + T(decay*w)
 	s.add(i, T(w*g))
 	return g
 }
 
-// Momentum is v <- keep v + rate g, w <- w - v.
+// Momentum computes v <- keep v + rate g, w <- w - v.
 func Momentum[T Float](w, dw, v []T, decay, keep, rate T) float64 {
 	var s sums[T]
 	for i := accelerate(ruleMomentum, &s, coefficients[T]{decay, keep, rate}, nil, w, dw, v); i < len(w); i++ {
@@ -32,7 +32,7 @@ func Momentum[T Float](w, dw, v []T, decay, keep, rate T) float64 {
 	return s.total()
 }
 
-// Nesterov is v <- keep v + rate g, w <- w - (rate g + keep v).
+// Nesterov computes v <- keep v + rate g, w <- w - (rate g + keep v).
 func Nesterov[T Float](w, dw, v []T, decay, keep, rate T) float64 {
 	var s sums[T]
 	for i := accelerate(ruleNesterov, &s, coefficients[T]{decay, keep, rate}, nil, w, dw, v); i < len(w); i++ {
@@ -44,7 +44,7 @@ func Nesterov[T Float](w, dw, v []T, decay, keep, rate T) float64 {
 	return s.total()
 }
 
-// Adagrad is v <- v + g^2, w <- w - rate g/(sqrt v + epsilon).
+// Adagrad computes v <- v + g^2, w <- w - rate g/(sqrt v + epsilon).
 func Adagrad[T Float](w, dw, v []T, decay, rate, epsilon T) float64 {
 	var s sums[T]
 	for i := accelerate(ruleAdagrad, &s, coefficients[T]{decay, rate, epsilon, 1}, nil, w, dw, v); i < len(w); i++ {
@@ -55,7 +55,7 @@ func Adagrad[T Float](w, dw, v []T, decay, rate, epsilon T) float64 {
 	return s.total()
 }
 
-// RMSProp is v <- keep v + (1 - keep) g^2, w <- w - rate g/(sqrt v + epsilon).
+// RMSProp computes v <- keep v + (1 - keep) g^2, w <- w - rate g/(sqrt v + epsilon).
 func RMSProp[T Float](w, dw, v []T, decay, keep, rate, epsilon T) float64 {
 	var s sums[T]
 	c := coefficients[T]{decay, rate, epsilon, 1, keep, 1 - keep}
@@ -67,8 +67,12 @@ func RMSProp[T Float](w, dw, v []T, decay, keep, rate, epsilon T) float64 {
 	return s.total()
 }
 
-// Adadelta is v <- keep v + (1 - keep) g^2, d = sqrt(u + epsilon)/sqrt(v + epsilon) g,
-// u <- keep u + (1 - keep) d^2, w <- w - d.
+// Adadelta computes
+//
+//	v <- keep v + (1 - keep) g^2
+//	d  = sqrt(u + epsilon)/sqrt(v + epsilon) g
+//	u <- keep u + (1 - keep) d^2
+//	w <- w - d
 func Adadelta[T Float](w, dw, v, u []T, decay, keep, epsilon T) float64 {
 	var s sums[T]
 	for i := accelerate(ruleAdadelta, &s, coefficients[T]{decay, epsilon, keep, 1 - keep}, nil, w, dw, v, u); i < len(w); i++ {
@@ -81,16 +85,19 @@ func Adadelta[T Float](w, dw, v, u []T, decay, keep, epsilon T) float64 {
 	return s.total()
 }
 
-// AdamStep holds Adam's scalars at one step.
+// AdamStep holds Adam's scalars at step t.
 type AdamStep[T Float] struct {
-	Decay, DecayInStep T // of weights: in the gradient, or beside the step
+	Decay, DecayInStep T // weight decay: in the gradient, or decoupled as in AdamW
 	Beta1, Beta2       T
 	Correct1, Correct2 T // 1/(1 - beta^t)
 	Rate, Epsilon      T
 }
 
-// Adam is m <- beta1 m + (1 - beta1) g, v <- beta2 v + (1 - beta2) g^2,
-// w <- w - rate (correct1 m/(sqrt(correct2 v) + epsilon) + decayInStep w).
+// Adam computes
+//
+//	m <- beta1 m + (1 - beta1) g
+//	v <- beta2 v + (1 - beta2) g^2
+//	w <- w - rate (correct1 m/(sqrt(correct2 v) + epsilon) + decayInStep w)
 func Adam[T Float](w, dw, m, v []T, a AdamStep[T]) float64 {
 	var s sums[T]
 	c := coefficients[T]{a.Decay, a.Rate, a.Epsilon, 1, a.Beta1, 1 - a.Beta1, a.Beta2, 1 - a.Beta2, a.Correct1, a.Correct2, a.DecayInStep}
@@ -105,7 +112,7 @@ func Adam[T Float](w, dw, m, v []T, a AdamStep[T]) float64 {
 	return s.total()
 }
 
-// preconditioned is g / (sqrt(square) + epsilon).
+// preconditioned returns g / (sqrt(square) + epsilon).
 func preconditioned[T Float](g, square, epsilon T) T {
 	return T(T(1/(epsilon+root(square))) * g)
 }

@@ -2,10 +2,10 @@ package kernel
 
 import "math"
 
-// The passes of samplers. The noise z is standard normal, in float32 for every T. A cold sampler
-// has z = 0 or scale = 0.
+// The passes of samplers. The noise z is standard normal, float32 for every T. At temperature 0
+// either z or scale is 0. The callers in package langevin compute rate and scale from the step size.
 
-// Dot is the sum of x y, in 16 interleaved sums.
+// Dot returns the sum of x y, in 16 interleaved partial sums.
 func Dot[T Float](x, y []T) float64 {
 	var s sums[T]
 	for i := accelerate(ruleDot, &s, coefficients[T]{}, nil, x, y); i < len(x); i++ {
@@ -14,7 +14,8 @@ func Dot[T Float](x, y []T) float64 {
 	return s.total()
 }
 
-// DecayedGradient is g = dw + decay w; it returns the sum of w g.
+// DecayedGradient computes g = dw + decay w, the gradient with a Gaussian prior, and returns the
+// sum of w g.
 func DecayedGradient[T Float](g, w, dw []T, decay T) float64 {
 	var s sums[T]
 	for i := accelerate(ruleDecayedGradient, &s, coefficients[T]{decay}, nil, g, w, dw); i < len(g); i++ {
@@ -24,8 +25,8 @@ func DecayedGradient[T Float](g, w, dw []T, decay T) float64 {
 	return s.total()
 }
 
-// LaplaceGradient is g = dw + strength sign(w), where sign(0) = 0; it returns the sum of w g. The
-// strength is not negative.
+// LaplaceGradient computes g = dw + strength sign(w), where sign(0) = 0, the gradient with a
+// Laplace prior, and returns the sum of w g. strength must not be negative.
 func LaplaceGradient[T Float](g, w, dw []T, strength T) float64 {
 	var s sums[T]
 	c := coefficients[T]{strength, T(math.Copysign(0, -1))}
@@ -40,7 +41,8 @@ func LaplaceGradient[T Float](g, w, dw []T, strength T) float64 {
 	return s.total()
 }
 
-// StudentGradient is g = dw + strength w/(spread + w^2); it returns the sum of w g.
+// StudentGradient computes g = dw + strength w/(spread + w^2), the gradient with a Student-t prior,
+// and returns the sum of w g.
 func StudentGradient[T Float](g, w, dw []T, strength, spread T) float64 {
 	var s sums[T]
 	for i := accelerate(ruleStudentGradient, &s, coefficients[T]{strength, spread}, nil, g, w, dw); i < len(g); i++ {
@@ -50,15 +52,15 @@ func StudentGradient[T Float](g, w, dw []T, strength, spread T) float64 {
 	return s.total()
 }
 
-// SGLD is w <- w - rate g + scale z.
+// SGLD computes w <- w - rate g + scale z.
 func SGLD[T Float](w, g []T, z []float32, rate, scale T) {
 	for i := accelerate(ruleSGLD, nil, coefficients[T]{rate, scale}, z, w, g); i < len(w); i++ {
 		w[i] = (w[i] - T(rate*g[i])) + T(scale*T(z[i]))
 	}
 }
 
-// DecayedSGLD is DecayedGradient and SGLD in one: g = dw + decay w, w <- w - rate g + scale z, with
-// the same bits; it returns the sum of w g before the move.
+// DecayedSGLD is DecayedGradient followed by SGLD in one pass, with the same bits. It returns the
+// sum of w g before w moves.
 func DecayedSGLD[T Float](w, dw []T, z []float32, decay, rate, scale T) float64 {
 	var s sums[T]
 	for i := accelerate(ruleDecayedSGLD, &s, coefficients[T]{decay, rate, scale}, z, w, dw); i < len(w); i++ {
@@ -68,8 +70,11 @@ func DecayedSGLD[T Float](w, dw []T, z []float32, decay, rate, scale T) float64 
 	return s.total()
 }
 
-// PSGLD is v <- keep v + (1 - keep) g^2, w <- w - rate G g + scale sqrt(G) z, with
-// G = 1/(lambda + sqrt v).
+// PSGLD computes
+//
+//	v <- keep v + (1 - keep) g^2
+//	G  = 1/(lambda + sqrt v)
+//	w <- w - rate G g + scale sqrt(G) z
 func PSGLD[T Float](w, v, g []T, z []float32, keep, lambda, rate, scale T) {
 	c := coefficients[T]{keep, 1 - keep, lambda, 1, rate, scale}
 	for i := accelerate(rulePSGLD, nil, c, z, w, v, g); i < len(w); i++ {
@@ -79,7 +84,7 @@ func PSGLD[T Float](w, v, g []T, z []float32, keep, lambda, rate, scale T) {
 	}
 }
 
-// SGHMC is v <- keep v - rate g + scale z, w <- w + v.
+// SGHMC computes v <- keep v - rate g + scale z, w <- w + v.
 func SGHMC[T Float](w, v, g []T, z []float32, keep, rate, scale T) {
 	for i := accelerate(ruleSGHMC, nil, coefficients[T]{keep, rate, scale}, z, w, v, g); i < len(w); i++ {
 		v[i] = (T(keep*v[i]) - T(rate*g[i])) + T(scale*T(z[i]))
@@ -87,7 +92,8 @@ func SGHMC[T Float](w, v, g []T, z []float32, keep, rate, scale T) {
 	}
 }
 
-// BAOAB is u = v - rate g, v <- keep u + scale z, w <- w + share (u + v).
+// BAOAB computes u = v - rate g, v <- keep u + scale z, w <- w + share (u + v): the kick, the
+// Ornstein-Uhlenbeck part, and both drifts.
 func BAOAB[T Float](w, v, g []T, z []float32, keep, rate, scale, share T) {
 	for i := accelerate(ruleBAOAB, nil, coefficients[T]{keep, rate, scale, share}, z, w, v, g); i < len(w); i++ {
 		kicked := v[i] - T(rate*g[i])
@@ -96,7 +102,7 @@ func BAOAB[T Float](w, v, g []T, z []float32, keep, rate, scale, share T) {
 	}
 }
 
-// Drift is BAOAB without the force: u = v.
+// Drift is BAOAB without the force: u = v, with a share of 1/2.
 func Drift[T Float](w, v []T, z []float32, keep, scale T) {
 	for i := accelerate(ruleDrift, nil, coefficients[T]{keep, scale, 0.5}, z, w, v); i < len(w); i++ {
 		old := v[i]
@@ -105,10 +111,10 @@ func Drift[T Float](w, v []T, z []float32, keep, scale T) {
 	}
 }
 
-// root is the square root in T.
+// root returns the square root in T.
 func root[T Float](v T) T { return T(math.Sqrt(float64(v))) }
 
-// averageSquare is the running mean of squares, g's being the newest.
+// averageSquare returns the running mean of squares after g.
 func averageSquare[T Float](mean, keep, g T) T {
 	return T(keep*mean) + T(T((1-keep)*g)*g)
 }

@@ -1,16 +1,16 @@
 package kernel
 
-// PlanesTogether is the most planes of a call of the functions over planes.
+// PlanesTogether is the maximum number of planes of one call of the functions over planes.
 const PlanesTogether = 32
 
-// The functions over planes treat some planes of equal size, which lie one after another, each with
-// its own coefficients, where one call for each would cost more than its work. Those that are wide
-// compute in float64, whatever T is. Sums are 16 interleaved ones.
+// The functions over planes process planes of equal size that lie one after another, each with its
+// own coefficients, since for small planes a call per plane would cost more than the work. Wide
+// functions compute in float64, whatever T is. Sums are 16 interleaved partial sums.
 
-// noCoefficients are those of a sum.
+// noCoefficients are the coefficients of a sum.
 var noCoefficients []float64
 
-// SumPlanes sets each total to the sum of its plane, added up in T.
+// SumPlanes sets each total to the sum of its plane, added in T.
 func SumPlanes[T Float](totals []float64, x []T) {
 	var s [PlanesTogether]sums[T]
 	width := len(x) / len(totals)
@@ -23,7 +23,7 @@ func SumPlanes[T Float](totals []float64, x []T) {
 	}
 }
 
-// WideSum is the sum of x.
+// WideSum returns the sum of x, added in float64.
 func WideSum[T Float](x []T) float64 {
 	var total [1]float64
 	WideSumPlanes(total[:], x)
@@ -56,7 +56,7 @@ func WideDifferencePlanes[T Float](totals []float64, x, y []T) {
 	}
 }
 
-// WideSquaresPlanes sets each total to the sum of (x - mean)^2.
+// WideSquaresPlanes sets each total to the sum of (x - mean)^2, for a variance.
 func WideSquaresPlanes[T Float](totals []float64, x []T, means []float64) {
 	var s [PlanesTogether]sums[float64]
 	width := len(x) / len(totals)
@@ -70,7 +70,7 @@ func WideSquaresPlanes[T Float](totals []float64, x []T, means []float64) {
 	}
 }
 
-// WideProductsPlanes sets each total to the sum of y (x - mean).
+// WideProductsPlanes sets each total to the sum of y (x - mean), for a covariance.
 func WideProductsPlanes[T Float](totals []float64, y, x []T, means []float64) {
 	var s [PlanesTogether]sums[float64]
 	width := len(x) / len(totals)
@@ -83,10 +83,10 @@ func WideProductsPlanes[T Float](totals []float64, y, x []T, means []float64) {
 	}
 }
 
-// Affine are the coefficients of WideAffinePlanes, in the order in which assembly reads them.
+// Affine are the coefficients of WideAffinePlanes, in the order in which the assembly reads them.
 type Affine struct{ Mean, Scale, Shift float64 }
 
-// WideAffinePlanes is y = (x - Mean) Scale + Shift.
+// WideAffinePlanes computes y = (x - Mean) Scale + Shift, a normalization.
 func WideAffinePlanes[T Float](y, x []T, planes []Affine) {
 	width := len(y) / len(planes)
 	from := acceleratePlanes[T, float64](ruleWideAffine, len(planes), nil, planes, y, x)
@@ -97,10 +97,11 @@ func WideAffinePlanes[T Float](y, x []T, planes []Affine) {
 	}
 }
 
-// Combination are the coefficients of WideCombinePlanes, in the order in which assembly reads them.
+// Combination are the coefficients of WideCombinePlanes, in the order in which the assembly reads
+// them.
 type Combination struct{ Mean, B, A, C float64 }
 
-// WideCombinePlanes is dx = A dy - ((x - Mean) B + C).
+// WideCombinePlanes computes dx = A dy - ((x - Mean) B + C), the gradient of a normalization.
 func WideCombinePlanes[T Float](dx, dy, x []T, planes []Combination) {
 	width := len(dx) / len(planes)
 	from := acceleratePlanes[T, float64](ruleWideCombine, len(planes), nil, planes, dx, dy, x)
@@ -111,7 +112,7 @@ func WideCombinePlanes[T Float](dx, dy, x []T, planes []Combination) {
 	}
 }
 
-// RaisePlanes is y = max(x, bound), as Raise.
+// RaisePlanes computes y = max(x, bound) with a bound per plane, as Raise does.
 func RaisePlanes[T Float](y, x, bounds []T) {
 	width := len(y) / len(bounds)
 	from := acceleratePlanes[T, T](ruleRaise, len(bounds), nil, bounds, y, x)
@@ -122,7 +123,7 @@ func RaisePlanes[T Float](y, x, bounds []T) {
 	}
 }
 
-// PassAbovePlanes is dx = dout where y > bound, else 0.
+// PassAbovePlanes computes dx = dout where y > bound and 0 elsewhere, with a bound per plane.
 func PassAbovePlanes[T Float](dx, dout, y, bounds []T) {
 	width := len(y) / len(bounds)
 	from := acceleratePlanes[T, T](rulePassAbove, len(bounds), nil, bounds, dx, dout, y)

@@ -2,46 +2,48 @@ package kernel
 
 // window is the geometry shared by the three directions of a convolution.
 //
-// A tile works on a padded copy of the images it needs, laid out
-// [images C paddedH paddedW] in the worker's scratch. There, the element that
-// tap (c, r, s) of output pixel (image, p, q) reads lies at
-// pixels[pixel] + taps[tap]: the matrix of image patches is a sum of two tables,
-// and packing it, in either orientation, needs no arithmetic on coordinates.
+// A tile works on a padded copy of the images it needs, laid out as [images C paddedH paddedW] in
+// the worker's scratch memory. The element that tap (c, r, s) of output pixel (image, p, q) reads
+// lies there at pixels[pixel] + taps[tap]. The matrix of image patches is thus a sum of two tables,
+// and packing it in either orientation needs no arithmetic on coordinates.
+//
+// For a 3 x 3 filter on a padded line of 10 elements, taps are 0, 1, 2, 10, 11, 12, 20, 21, 22, and
+// the pixels of the first output line are 0, 1, 2 and so on.
 type window struct {
 	channels, height, width int // of an image
-	spacingH, spacingW      int // distance in the padded copy of elements adjacent in the image
-	padH, padW              int // of an image's element (0, 0) in the padded copy; may be negative
+	spacingH, spacingW      int // distance in the padded copy between adjacent elements of the image
+	padH, padW              int // position of an image's element (0, 0) in the padded copy; may be negative
 	strideH                 int // padded rows from one output row to the next
 	batch, outH, outW       int // output pixels are [batch outH outW]
-	images, rows            int // of output pixels, covered by a full tile
+	images, rows            int // images and rows of output pixels of a full tile
 	paddedH, paddedW        int
 	taps                    []int32      // [C R S]
-	pixels                  []int32      // [images rows outW], filled to a multiple of panelColumns
-	panels                  []pixelPanel // the same, for packing
-	halves                  int          // of a line
+	pixels                  []int32      // [images rows outW], padded to a multiple of panelColumns
+	panels                  []pixelPanel // the same pixels, prepared for packing
+	halves                  int          // half panels of a line
 	places                  []int32      // for reading in place, see findPlaces
 }
 
-// pixelPanel is one panel's pixels. In most panels each half is two runs of
-// contiguous elements, which the assembly copies by vectors: runs holds, for
-// each half, first, second and split; element j of the half lies at first+j when
-// j < split, else at second+j.
+// pixelPanel is the pixels of one panel. In most panels each half consists of two runs of
+// contiguous elements, because it crosses at most one line end; the assembly copies runs by
+// vectors. runs holds first, second and split for each half: element j of the half lies at first+j
+// if j < split, else at second+j.
 type pixelPanel struct {
 	pixels [panelColumns]int32
 	runs   [6]int32
 	simple bool  // whether runs describes pixels
 	whole  bool  // whether all pixels are of one image
-	output int32 // place of the first one in the output, from the tile's first
+	output int32 // offset in the output of the first pixel, from the tile's first
 }
 
-// slack follows the padded copy, because vectors are read whole.
+// slack is the number of elements after the padded copy that whole vectors may read.
 const slack = panelColumns
 
 // axis is one axis of a window.
 type axis struct{ taps, dilation, stride int }
 
-// build computes the tables, once images and rows are chosen, for the given
-// number of output channels.
+// build computes the tables for the given number of output channels. images and rows must have been
+// chosen.
 func (w *window) build(vertical, horizontal axis, outputs int) {
 	w.strideH = vertical.stride
 	w.paddedH = (w.rows-1)*vertical.stride + (vertical.taps-1)*vertical.dilation + 1
@@ -79,10 +81,10 @@ func (w *window) build(vertical, horizontal axis, outputs int) {
 	}
 }
 
-// findPlaces sets places, by which panels are read in place: for each panel, where its two halves
-// lie in the padded copy and in the output. A half is eight pixels of one line. Two halves of a
-// line may overlap, so that neither runs beyond its end; both are then in one panel, which adds to
-// the output only once.
+// findPlaces sets places, the table for reading panels in place: for each panel, the offsets of its
+// two halves in the padded copy and in the output. A half is eight pixels of one line. If a line is
+// not a multiple of eight pixels, its last two halves overlap so that none extends beyond its end;
+// both are then in the same panel, which adds to the output only once.
 func (w *window) findPlaces(outputs int) {
 	const half = panelColumns / 2
 	count := ceilDiv(w.outW, half)
@@ -105,7 +107,7 @@ func (w *window) findPlaces(outputs int) {
 				w.places = append(w.places, even[0], input, even[2], output)
 			}
 			q += half
-			if number%2 == 0 { // the next half is of the same panel
+			if number%2 == 0 { // the next half belongs to the same panel
 				q, left = q-left, 0
 			}
 			number++
@@ -113,9 +115,9 @@ func (w *window) findPlaces(outputs int) {
 	}
 }
 
-// inPlace reports whether reading panels in place costs less than packing them: it weighs what a
-// line's halves compute twice against three cycles to pack what takes six in each group of rows,
-// and a call for each panel.
+// inPlace reports whether reading panels in place costs less than packing them. It weighs the
+// pixels that overlapping halves compute twice against packing, which takes three cycles for what
+// takes six in each group of rows, and a call per panel.
 func (w *window) inPlace(outputs int) bool {
 	return len(w.places) > 0 && float64(w.halves*panelColumns/2) <= float64(w.outW)*(1.1+0.5/float64(splitRows(outputs).count))
 }
@@ -142,19 +144,19 @@ func (p *pixelPanel) fill(pixels []int32) {
 	}
 }
 
-// paddedSize is the number of elements of a tile's padded copy and its slack, in whole rows of a
-// panel, so that the panels behind it begin with a cache line if it does.
+// paddedSize returns the number of elements of a tile's padded copy and its slack, rounded up to
+// whole rows of a panel, so that the panels behind it are aligned to cache lines if it is.
 func (w *window) paddedSize() int {
 	return ceilDiv(w.images*w.channels*w.paddedH*w.paddedW+slack, panelColumns) * panelColumns
 }
 
-// exact reports whether the padded copy of an image would be the image.
+// exact reports whether the padded copy of an image would equal the image.
 func (w *window) exact() bool {
 	return w.padH == 0 && w.padW == 0 && w.spacingH == 1 && w.spacingW == 1 && w.paddedH == w.height && w.paddedW == w.width
 }
 
-// pad copies the channels [c0, c1) of the given images, as far as output rows
-// from row on need them, into the padded copy, with zeros around and between.
+// pad copies channels [c0, c1) of some images into the padded copy, with zeros around and between
+// elements. Only what output rows from row on need is copied.
 func pad[T Float](w *window, padded, source []T, image, images, c0, c1, row int) {
 	plane := w.paddedH * w.paddedW
 	top := row*w.strideH - w.padH // of the padded copy, in source rows times spacing
@@ -178,8 +180,8 @@ func pad[T Float](w *window, padded, source []T, image, images, c0, c1, row int)
 	}
 }
 
-// padLine places the elements of a row at start, start+spacing, ... of line and
-// leaves out those that fall outside.
+// padLine places the elements of a row at start, start+spacing, ... of line and drops those
+// outside.
 func padLine[T Float](line, row []T, start, spacing int) {
 	if spacing == 1 {
 		if start < 0 {
@@ -198,19 +200,18 @@ func padLine[T Float](line, row []T, start, spacing int) {
 
 // Limits of a tile of output pixels.
 const (
-	// tilePixels is the number of output pixels a tile aims at. Short tiles
-	// waste columns of the last panel and read the filter more often.
+	// tilePixels is the target number of output pixels of a tile. Small tiles waste columns of the
+	// last panel and read the filter more often.
 	tilePixels = 1024
 	// tileElements bounds the padded copy: 256 Ki float32 are 1 MiB.
 	tileElements = 1 << 18
-	// tileCount is the number of tiles a call aims at, so that a pool of
-	// workers has something to share.
+	// tileCount is the target number of tiles of a call, so that a pool of workers has enough to
+	// divide among themselves.
 	tileCount = 16
 )
 
-// choose sets images and rows: whole images if several fit into a tile, or
-// else rows of one image. Among numbers of images it prefers those that leave
-// few columns of the last panel unused.
+// choose sets images and rows: whole images if several fit into a tile, otherwise rows of one
+// image. Among numbers of images it prefers those that leave few columns of the last panel unused.
 func (w *window) choose(vertical, horizontal axis) {
 	line := w.channels * ((w.outW-1)*horizontal.stride + (horizontal.taps-1)*horizontal.dilation + 1)
 	lines := func(rows int) int { return (rows-1)*vertical.stride + (vertical.taps-1)*vertical.dilation + 1 }
@@ -237,7 +238,7 @@ func (w *window) choose(vertical, horizontal axis) {
 	}
 }
 
-// tiles is the number of tiles that cover the output.
+// tiles returns the number of tiles that cover the output.
 func (w *window) tiles() int { return ceilDiv(w.batch, w.images) * ceilDiv(w.outH, w.rows) }
 
 // part is the output pixels of one tile.
@@ -246,7 +247,7 @@ type part struct {
 	row, rows     int
 }
 
-// part is what a tile has of a batch.
+// part returns the output pixels of a tile.
 func (w *window) part(tile, batch int) part {
 	across := ceilDiv(w.outH, w.rows)
 	p := part{image: tile / across * w.images, row: tile % across * w.rows}

@@ -3,14 +3,27 @@ package kernel
 import "math"
 
 // winogradPlan computes a convolution, or the gradient of its input, patch by patch with an
-// algorithm of Cook and Toom. The patches of a strip become a matrix [patches channels] for each
-// point; each is multiplied by the filter's [channels outputs] at that point, and the products are
-// transformed back: 169 multiplications instead of 1225 for a patch of 7 x 7 and a filter of 5 x 5.
+// algorithm of Cook and Toom. It has three steps:
+//
+//	transform the input    each patch of points x points inputs becomes a value per point
+//	multiply               at each point, [patches channels] by the filter's [channels outputs]
+//	transform back         the products of a patch become patch x patch outputs
+//
+// A patch of 7 x 7 outputs with a filter of 5 x 5 takes 169 multiplications instead of 1225.
+//
+// The patches of a row tile are processed together, so that the transformed input stays in cache
+// between the first step and the second.
 //
 // Root mean square errors, relative to the output's root mean square, for 64 channels of normal
-// numbers: 1.0e-6 with filters of 5 x 5 and patches of 7 x 7, 4.4e-7 with patches of 4 x 4, 8.0e-7
-// with filters of 3 x 3; the direct way has 2.6e-7. The largest errors are some 7 times these. For
-// the gradient of a filter they are 7.2e-7, 4.1e-7 and 7.9e-7, and 1.6e-7 the direct way.
+// numbers, and for the gradient of a filter:
+//
+//	filter  patch   output  filter gradient
+//	5 x 5   7 x 7   1.0e-6  7.2e-7
+//	5 x 5   4 x 4   4.4e-7  4.1e-7
+//	3 x 3   4 x 4   8.0e-7  7.9e-7
+//	direct          2.6e-7  1.6e-7
+//
+// The largest errors of outputs are some 7 times these.
 type winogradPlan struct {
 	*cookToom
 	shape       Conv2D
@@ -19,30 +32,30 @@ type winogradPlan struct {
 	out         blockedImage
 	back        *linearMap // of the products
 	groups      patchGroups
-	tileRows    int // rows of patches that are treated at a time
-	ranges      int // of panels of output channels, each a tile
-	filterParts int // of the input channels, when the filter is transformed
-	strideIn    int // numbers from a patch to the next, at a point of the transformed input
-	pointIn     int // numbers from a point to the next, of the transformed input,
+	tileRows    int // rows of patches that are processed at a time
+	ranges      int // ranges of panels of output channels, each a tile
+	filterParts int // ranges of input channels, each a tile of the filter's transform
+	strideIn    int // elements from a patch to the next, at a point of the transformed input
+	pointIn     int // elements from a point to the next, of the transformed input,
 	pointOut    int // of the products,
 	pointFilter int // and of a panel of the transformed filter
-	columns     int // of the products: those of a panel, or in AVX-512 of two where there are as many
-	blocksIn    int // numbers of all blocks of the input
-	blocksOut   int // numbers from the blocks of lanes output channels to the next; 0 if all share one
+	columns     int // of the products: one panel, or two in AVX-512 if there are two
+	blocksIn    int // elements of all blocks of the input
+	blocksOut   int // elements from the blocks of one group of lanes output channels to the next; 0 if all share one
 }
 
 const (
-	// rowTileElements are the transformed input of a strip: 24 Ki float32 are 96 KiB. Where the
-	// transformed filter, which each strip reads, is large, they are a rowTileFraction of that; but
-	// groupElements at most: 128 Ki float32 are 512 KiB.
+	// rowTileElements is the size of a row tile's transformed input: 24 Ki float32 are 96 KiB. If
+	// the transformed filter, which each row tile reads, is large, the size is 1/rowTileFraction of
+	// the filter's; but at most groupElements: 128 Ki float32 are 512 KiB.
 	rowTileElements = 24 << 10
 	rowTileFraction = 5
 	groupElements   = 1 << 17
-	// transformedElements bounds a transformed filter: 4 Mi float32 are 16 MiB.
+	// transformedElements bounds the transformed filter: 4 Mi float32 are 16 MiB.
 	transformedElements = 1 << 22
 )
 
-// winograd makes the forward direction ready, or the gradient of the input. Phase 0 transforms the
+// winograd prepares the forward direction or the gradient of the input. Phase 0 transforms the
 // filter into the workspace, phase 1 does the rest.
 func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	p := winogradPlan{cookToom: a, shape: c, backward: backward}
@@ -50,7 +63,7 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	p.in, p.out, p.back = imageTransform{blockedImage: x, m: &p.input, patch: p.patch}, y, &p.output
 	if backward {
 		p.in, p.out, p.back = imageTransform{blockedImage: y, m: &p.spread, patch: p.patch}, x, &p.overlap
-		extraBands = 1 // a row of patches adds to the rows of the next
+		extraBands = 1 // a row of patches also adds to output rows of the next one
 	}
 	p.strideIn = ceilDiv(p.in.channels, lanes) * lanes
 	panels := ceilDiv(p.out.channels, panelColumns)
@@ -66,7 +79,7 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	p.filterParts = ceilDiv(p.in.channels, panelColumns)
 	p.blocksIn = panelColumns / lanes * p.in.blocksSize(p.groups.highest())
 	blocks := p.outSize(p.groups.highest())
-	if p.tileRows < p.groups.highest() { // what strips share stays in the blocks
+	if p.tileRows < p.groups.highest() { // the blocks keep what consecutive row tiles share
 		p.in.blocks = p.blocksIn
 		p.blocksIn *= ceilDiv(p.in.channels, panelColumns)
 		if backward {
@@ -93,8 +106,8 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	return plan
 }
 
-// setRowTiles cuts the batch into groups, and a group that is one large image, or a band of it, into
-// strips. It returns the most patches that are treated at a time.
+// setRowTiles divides the batch into groups, and a group that is one large image, or a band of it,
+// into row tiles. It returns the maximum number of patches of a row tile.
 func (p *winogradPlan) setRowTiles(c Conv2D, extraBands, panels int) int {
 	patch := p.points * p.points * p.strideIn
 	most := min(max(rowTileElements, panels*p.points*p.points*p.pointFilter/rowTileFraction), groupElements) / patch
@@ -109,10 +122,11 @@ func (p *winogradPlan) setRowTiles(c Conv2D, extraBands, panels int) int {
 	return p.tileRows * p.groups.wide
 }
 
-// outSize is how many numbers there are in the blocks that some rows of patches give.
+// outSize returns the number of elements of the blocks that some rows of patches produce.
 func (p *winogradPlan) outSize(rows int) int { return ((rows-1)*p.patch + p.back.rows) * p.out.row() }
 
-// winogradFilter transforms the filter for one panel of output channels and some input channels.
+// winogradFilter transforms the filter for one panel of output channels and a range of input
+// channels.
 func winogradFilter[T Float](p *winogradPlan, tile int, w, transformed, scratch []T) {
 	c, area := p.shape, p.taps*p.taps
 	panel := tile / p.filterParts
@@ -154,7 +168,7 @@ func winogradTile[T Float](p *winogradPlan, tile, batch int, x, filter, bias, y,
 	}
 }
 
-// strip is rows [lo, hi) of patches of those of a group, which are [base, end).
+// rowTile is rows [lo, hi) of a group's rows of patches, which are [base, end).
 type rowTile struct {
 	part
 	base, lo, hi, end int
@@ -176,15 +190,15 @@ func multiplyPoints[T Float](p *winogradPlan, rows, panels int, a, b, c []T) {
 	}
 }
 
-// winogradStore transforms the products of panels [panel, end) of output channels back, and stores
-// the rows to which no later strip adds.
+// winogradStore transforms the products of panels [panel, end) of output channels back and stores
+// the rows that are complete, to which no later row tile adds.
 func winogradStore[T Float](p *winogradPlan, s rowTile, panel, end int, products, bias, y, blocks, temporary []T) {
 	from, to := patchLayout{p.points * p.pointOut, p.pointOut, p.columns}, patchLayout{p.out.row(), lanes, p.patch * lanes}
 	first, last := max(s.lo, s.row)*p.patch, s.hi*p.patch
 	if s.hi == s.end {
 		last = (s.row + s.rows) * p.patch
 	}
-	begun := 0 // numbers of the blocks to which earlier strips added
+	begun := 0 // elements of the blocks to which earlier row tiles added
 	if s.lo > s.base {
 		begun = p.outSize(s.lo - s.base)
 	}
@@ -204,8 +218,8 @@ func winogradStore[T Float](p *winogradPlan, s rowTile, panel, end int, products
 	}
 }
 
-// setEpilogue puts the biases of up to lanes outputs, and their least values, where finishBias
-// looks for them.
+// setEpilogue stores the biases of up to lanes output channels and their lower bounds (0 for the
+// ReLU) where finishBias reads them.
 func setEpilogue[T Float](p *winogradPlan, temporary, bias []T, k int) {
 	clear(temporary[:lanes])
 	if p.shape.Bias {

@@ -17,7 +17,7 @@ var transformsAVX512 = transforms{
 	winogradInput75AVX512, winogradOutput75AVX512, winogradFilter75AVX512, winogradSpread75AVX512, winogradOverlap75AVX512, winogradGather75AVX512,
 }
 
-// multiplyPointsFast is multiplyPoints in assembly.
+// multiplyPointsFast is multiplyPoints in assembly, one call for all tiles of the same height.
 func multiplyPointsFast[T Float](p *winogradPlan, rows, panels int, a, b, c []T) bool {
 	if !useAssembly[T]() || panels > 1 && isa != avx512 {
 		return false

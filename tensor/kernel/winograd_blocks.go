@@ -1,11 +1,12 @@
 package kernel
 
-// blockedImage is the images on one side of a convolution. In blocks, an image is [rows line lanes]
-// with zeros around it.
+// blockedImage is the images on one side of a convolution. In blocks, an image is stored as [rows
+// line lanes] with zeros around it (the layout nChw8c or nChw16c of oneDNN, one block of channels
+// at a time), so that a vector holds the same pixel of lanes channels.
 type blockedImage struct {
 	channels, height, width int
-	padH, padW              int // place in blocks of an image's first element
-	line                    int // of blocks
+	padH, padW              int // position in blocks of an image's first element
+	line                    int // columns of a row of blocks
 }
 
 func (c Conv2D) blockedX(patch int) blockedImage {
@@ -16,11 +17,12 @@ func (c Conv2D) blockedY(patch int) blockedImage {
 	return blockedImage{c.K, c.P(), c.Q(), 0, 0, ceilDiv(c.Q(), patch) * patch}
 }
 
-// row is how many numbers a row of blocks has.
+// row returns the number of elements of a row of blocks.
 func (b *blockedImage) row() int { return b.line * lanes }
 
-// load makes rows of blocks of up to lanes channels of an image, from the given row of blocks on.
-// The zeros around them are there if the blocks held the same rows of another image before.
+// load fills rows of blocks with up to lanes channels of an image, starting with the given row of
+// blocks. If surrounded is set, the zeros around the image are already there, from the same rows of
+// another image.
 func load[T Float](b *blockedImage, blocks, x []T, image, channel, row int, surrounded bool) {
 	lo, hi := max(0, row-b.padH), min(b.height, row-b.padH+len(blocks)/b.row())
 	left, right := b.padW*lanes, (b.padW+b.width)*lanes
@@ -35,8 +37,7 @@ func load[T Float](b *blockedImage, blocks, x []T, image, channel, row int, surr
 		planes{b.height * b.width, b.width, min(lanes, b.channels-channel), hi - lo, b.width})
 }
 
-// store copies rows [first, last) of an image's blocks, the given ones, to where up to lanes
-// channels of the image lie.
+// store copies rows [first, last) of an image's blocks to up to lanes channels of the image.
 func store[T Float](b *blockedImage, y, blocks []T, image, channel, first, last int) {
 	lo, hi := max(0, first-b.padH), min(b.height, last-b.padH)
 	if lo >= hi {
@@ -47,16 +48,17 @@ func store[T Float](b *blockedImage, y, blocks []T, image, channel, first, last 
 		blocks[(lo+b.padH-first)*b.row()+b.padW*lanes:], b.row())
 }
 
-// patchGroups cuts the patches of a batch into groups: whole images, or bands of one. A band is a
-// row of patches, or a band of that height in what patches add to, of which there are more.
+// patchGroups divides the patches of a batch into groups: whole images, or bands of one image. A
+// band is a row of patches. Where patches overlap in the output, it is a band of that height in the
+// output, of which there is one more.
 type patchGroups struct {
 	batch, high, wide int // images, and patches of an image
 	bands             int // of an image
 	images, rows      int // of a group
 }
 
-// groups makes groups of about most patches. An image that has more is cut into bands; a group has
-// several smaller ones, but so few that some tiles remain.
+// groups makes groups of about most patches. An image with more patches is divided into bands;
+// smaller images are grouped, but so that at least least tiles remain.
 func (c Conv2D) groups(patch, extraBands, most, least int) patchGroups {
 	g := patchGroups{batch: c.B, high: ceilDiv(c.P(), patch), wide: ceilDiv(c.Q(), patch), images: 1}
 	g.bands = g.high + extraBands
@@ -71,7 +73,7 @@ func (c Conv2D) groups(patch, extraBands, most, least int) patchGroups {
 
 func (g *patchGroups) count() int { return ceilDiv(g.batch, g.images) * ceilDiv(g.bands, g.rows) }
 
-// part is a group's bands in a batch; lo and hi are the rows of patches that these depend on.
+// part returns a group's bands in a batch; [lo, hi) are the rows of patches on which they depend.
 func (g *patchGroups) part(group, batch int) (p part, lo, hi int) {
 	across := ceilDiv(g.bands, g.rows)
 	p = part{image: group / across * g.images, row: group % across * g.rows}
@@ -80,35 +82,36 @@ func (g *patchGroups) part(group, batch int) (p part, lo, hi int) {
 	return p, max(0, p.row-(g.bands-g.high)), min(g.high, p.row+p.rows)
 }
 
-// highest is the most rows of patches of a group.
+// highest returns the maximum number of rows of patches of a group.
 func (g *patchGroups) highest() int { return min(g.high, g.rows+g.bands-g.high) }
 
-// most is the most patches of a group.
+// most returns the maximum number of patches of a group.
 func (g *patchGroups) most() int { return g.images * g.highest() * g.wide }
 
-// apart rounds a distance up to an odd number of cache lines, so that the points of a patch do not
-// share a few sets of the caches.
+// padStride rounds a distance up to an odd number of cache lines. The points of a patch lie this
+// far apart; if the distance were a power of two, all of them would compete for a few cache sets.
 func padStride(elements int) int { return (ceilDiv(elements, panelColumns) | 1) * panelColumns }
 
-// imageTransform is how images become transformed patches: which image, by which map, and where the
-// first lanes channels of a patch go. The channels are in panels; the second half of a panel, where
-// lanes are that, lies beside the first.
+// imageTransform turns images into transformed patches: it holds the images, the map, and the
+// position of the first lanes channels of a patch. Channels are in panels; if a panel is two groups
+// of lanes, the second lies next to the first.
 type imageTransform struct {
 	blockedImage
 	m      *linearMap
-	patch  int // rows and columns from one to the next
+	patch  int // rows and columns from one patch to the next
 	wide   int
 	to     patchLayout
-	panel  int // numbers from a panel to the next
-	blocks int // the same of their blocks; 0 where they share them
+	panel  int // elements from a panel to the next
+	blocks int // elements from a panel's blocks to the next panel's; 0 if panels share them
 }
 
-// blocksSize is how many numbers the blocks of lanes channels have for some rows of patches.
+// blocksSize returns the number of elements of the blocks of lanes channels for some rows of
+// patches.
 func (p *imageTransform) blocksSize(rows int) int { return ((rows-1)*p.patch + p.m.columns) * p.row() }
 
 // transformImages transforms rows [lo, hi) of patches of some images, and panels [first, last) of
-// their channels. The blocks of an image begin with the row of patches base; what they have of
-// those up to lo is there already.
+// their channels. The blocks of an image start at row base of patches; if lo > base, they already
+// hold the rows that the row tiles before lo have loaded.
 func transformImages[T Float](p *imageTransform, at part, base, lo, hi, first, last int, x, transformed, blocks, temporary []T) {
 	from, row := patchLayout{p.row(), lanes, p.patch * lanes}, p.row()
 	loaded, needed, size := 0, p.blocksSize(hi-base)/row, p.blocksSize(hi-base)

@@ -1,30 +1,30 @@
 package kernel
 
-// The costs are cycles for an image in AVX2, as measured. Which way is chosen, and with it the
-// order of the sums, depends only on the shape. A product of a full tile of six rows takes six
-// cycles for each depth.
+// The costs are measured cycles per image in AVX2, whatever the instruction set, so that the chosen
+// algorithm, and with it the order of the sums, depends only on the shape. A full register tile of
+// six rows takes six cycles for each depth.
 
-// winogradGain is the share of the direct cost below which Winograd's algorithms are chosen: their
-// errors are larger. For gradients of filters it is filterGain: there they take less time than
-// their cost says, for 16 to 16 channels of 32 x 32 .62 of the direct way's in AVX2, .77 in
-// AVX-512.
+// Winograd's algorithms are chosen only if they cost less than winogradGain times the direct
+// algorithm, because their rounding errors are larger. For gradients of filters the factor is
+// filterGain: there they are faster than the model predicts. For 16 to 16 channels of 32 x 32 they
+// take 0.62 of the direct algorithm's time in AVX2, 0.77 in AVX-512.
 const (
 	winogradGain = 0.8
 	filterGain   = 0.85
 )
 
-// directCost is the cost of the forward direction.
+// directCost estimates the direct forward direction.
 func (c Conv2D) directCost() float64 {
 	panels := float64(c.P()*c.Q()) / panelColumns
 	return panels * float64(6*ceilDiv(c.K, minRows)+1) * float64(c.C*c.R*c.S)
 }
 
-// backwardCost is the cost of the input's gradient.
+// backwardCost estimates the direct gradient of the input.
 func (c Conv2D) backwardCost() float64 {
 	return min(c.scatterCost(), c.convolveCost()) * float64(c.R*c.S)
 }
 
-// directFilterCost is the cost of the filter's gradient.
+// directFilterCost estimates the direct gradient of the filter.
 func (c Conv2D) directFilterCost() float64 {
 	if c.suitsLines() {
 		return float64(c.C*c.R*ceilDiv(c.K, 2)*c.P()*ceilDiv(c.Q(), lineVector)) * 6
@@ -32,8 +32,8 @@ func (c Conv2D) directFilterCost() float64 {
 	return float64(ceilDiv(c.C*c.R*c.S, minRows)*ceilDiv(c.K, panelColumns)*c.P()*c.Q()) * 6.5
 }
 
-// winogradCost is the cost of a convolution of in channels to out channels: products, transforms of
-// both sides, and the filter's transform, which all images share.
+// winogradCost estimates a convolution of in channels to out channels: products, transforms of both
+// sides, and the filter's transform, which all images share.
 func (c Conv2D) winogradCost(a *cookToom, in, out int) float64 {
 	points, patches := float64(a.points*a.points), float64(ceilDiv(c.P(), a.patch)*ceilDiv(c.Q(), a.patch))
 	panels := float64(ceilDiv(out, panelColumns))
@@ -43,7 +43,8 @@ func (c Conv2D) winogradCost(a *cookToom, in, out int) float64 {
 	return products + transforms + filter
 }
 
-// algorithms returns the algorithms for the filter's size.
+// algorithms returns the algorithms for the filter's size, none if the filter is not square or has
+// a stride or dilation.
 func (c Conv2D) algorithms() []*cookToom {
 	if c.R != c.S || c.StrideH != 1 || c.StrideW != 1 || c.DilationH != 1 || c.DilationW != 1 {
 		return nil
@@ -57,8 +58,8 @@ func (c Conv2D) algorithms() []*cookToom {
 	return nil
 }
 
-// suitsWinograd returns the algorithm that costs least, if it costs less than the direct way and
-// the transformed filter takes little memory.
+// suitsWinograd returns the cheapest algorithm if it is sufficiently cheaper than the direct one
+// and its transformed filter fits in transformedElements; otherwise nil.
 func (c Conv2D) suitsWinograd(in, out int, direct float64) *cookToom {
 	var best *cookToom
 	least := winogradGain * direct
@@ -71,8 +72,8 @@ func (c Conv2D) suitsWinograd(in, out int, direct float64) *cookToom {
 	return best
 }
 
-// suitsWinogradFilter is suitsWinograd for the filter's gradient: the sums of chunks take memory
-// and time, too.
+// suitsWinogradFilter is suitsWinograd for the gradient of the filter. It includes the chunks'
+// sums, which also take memory and time.
 func (c Conv2D) suitsWinogradFilter() *cookToom {
 	var best *cookToom
 	least := filterGain * c.directFilterCost()

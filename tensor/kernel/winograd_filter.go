@@ -1,36 +1,36 @@
 package kernel
 
-// winogradGradient computes the gradient of a filter: the transformed patches of x and of dout are
-// multiplied and added up over the batch at each point, and the sums are transformed back. Chunks
-// of the batch are added up separately, in the workspace.
+// winogradGradient computes the gradient of a filter. The transformed patches of x and dout are
+// multiplied and summed over the batch at each point, and the sums are transformed back. Chunks of
+// the batch have separate sums in the workspace.
 type winogradGradient struct {
 	*cookToom
 	shape    Conv2D
 	x, y     imageTransform
 	groups   patchGroups
-	chunks   int   // ranges of images or, where a group is less than one, of groups
-	images   []int // with which chunks begin, and the end; or nil
-	together int   // panels of output channels that are multiplied together
-	sets     int   // of so many panels
-	ranges   int   // of sets; a tile is a chunk's range
-	parts    int   // of the input channels, when the sums are transformed back
-	pointX   int   // numbers from a point to the next, of the transformed x,
+	chunks   int   // ranges of images, or of groups if a group is less than an image
+	images   []int // the first image of each chunk, and the end; nil if chunks are not whole images
+	together int   // panels of output channels per call of the microkernel
+	sets     int   // sets of together panels
+	ranges   int   // ranges of sets; a tile is one range of one chunk
+	parts    int   // ranges of input channels when the sums are transformed back
+	pointX   int   // elements from a point to the next, of the transformed x,
 	pointY   int   // of a panel of the transformed dout,
 	pointSum int   // and of a set of panels of the sums
 }
 
 const (
-	// filterGroupElements bounds what a group is transformed into: 768 Ki float32 are 3 MiB.
+	// filterGroupElements bounds a group's transformed patches: 768 Ki float32 are 3 MiB.
 	filterGroupElements = 3 << 18
 	// sumsElements bounds the sums of all chunks: 3 Mi float32 are 12 MiB.
 	sumsElements = 3 << 20
-	// chunkPatches is the least number of patches for which a chunk's sums are worth keeping.
+	// chunkPatches is the minimum number of patches of a chunk for which separate sums pay.
 	chunkPatches = 64
-	// filterTiles is the least number of tiles wanted, even if x is transformed more than once.
+	// filterTiles is the minimum number of tiles, even if x is then transformed more than once.
 	filterTiles = 4
 )
 
-// filterWinograd makes BackwardFilter ready this way.
+// filterWinograd prepares BackwardFilter by transformed patches.
 func (c Conv2D) filterWinograd(a *cookToom) Routine {
 	p := winogradGradient{cookToom: a, shape: c}
 	points, strideX := p.points*p.points, ceilDiv(c.C, lanes)*lanes
@@ -70,16 +70,16 @@ func (c Conv2D) filterWinograd(a *cookToom) Routine {
 	}.withoutParts()
 }
 
-// columns is how many columns a row of the sums has.
+// columns returns the number of columns of a row of the sums.
 func (p *winogradGradient) columns() int { return p.together * panelColumns }
 
-// filterChunks is the number of chunks whose sums are worth their memory.
+// filterChunks returns the number of chunks for which separate sums are worth their memory.
 func (c Conv2D) filterChunks(a *cookToom) int {
 	points, patches := a.points*a.points, c.B*ceilDiv(c.P(), a.patch)*ceilDiv(c.Q(), a.patch)
 	return max(1, min(patches/chunkPatches, sumsElements/(points*ceilDiv(c.K, panelColumns)*padStride(c.C*panelColumns))))
 }
 
-// winogradTileSums adds up one chunk of the batch for one range of panels.
+// winogradTileSums sums one chunk of the batch for one range of sets.
 func winogradTileSums[T Float](p *winogradGradient, tile int, o Operands[T]) {
 	size, chunk, batch := p.points*p.points*p.sets*p.pointSum, tile%p.chunks, p.groups.batch
 	lo, hi := splitRange(p.groups.count(), p.chunks, chunk)
@@ -92,7 +92,7 @@ func winogradTileSums[T Float](p *winogradGradient, tile int, o Operands[T]) {
 	winogradSums(p, lo, hi, batch, tile/p.chunks, o.Workspace[chunk*size:][:size], o)
 }
 
-// winogradSums adds up groups [groupLo, groupHi) of a batch for one range of panels.
+// winogradSums sums groups [groupLo, groupHi) of a batch for one range of sets.
 func winogradSums[T Float](p *winogradGradient, groupLo, groupHi, batch, ofSets int, sums []T, o Operands[T]) {
 	points := p.points * p.points
 	first, last := splitRange(p.sets, p.ranges, ofSets)
@@ -128,7 +128,7 @@ func multiplyPatches[T Float](p *winogradGradient, patches int, pair bool, x, y,
 	}
 }
 
-// winogradCombine adds up the chunks' sums of a set of panels of output channels and some input
+// winogradCombine adds the chunks' sums for a set of panels of output channels and a range of input
 // channels, and transforms them back.
 func winogradCombine[T Float](p *winogradGradient, tile int, o Operands[T]) {
 	points, area := p.points*p.points, p.taps*p.taps

@@ -1,22 +1,26 @@
 package kernel
 
-// maxPoints is the most rows or columns of an algorithm's matrices.
+// maxPoints is the maximum number of rows or columns of an algorithm's matrices.
 const maxPoints = 13
 
-// cookToom is an algorithm for patches of patch x patch outputs of a filter of taps x taps: with d
-// the patch of the input that they depend on, g the filter and y the outputs,
+// cookToom is an algorithm for patches of patch x patch outputs of a filter of taps x taps. With d
+// the patch of the input on which the outputs depend, g the filter and y the outputs,
 //
 //	y = A'[(G g G') * (B' d B)]A
 //
-// where * multiplies element by element. A product of polynomials is determined by its values at as
-// many points as it has coefficients: G and A evaluate at the points, B' interpolates, transposed.
-// Read the other way round, the same matrices give both gradients: B[(G g G') * (A y A')]B' is d's,
-// G'[(B' d B) * (A y A')]G is g's.
+// where * multiplies element by element. It rests on polynomials: their product is determined by
+// its values at as many points as it has coefficients. G and A evaluate at the points; B', the
+// transpose of an interpolation, does the rest. In one dimension, 4 outputs of a filter of 3 taps
+// depend on 6 inputs and take 6 multiplications, one per point, instead of 12; in two dimensions 36
+// instead of 144.
 //
-// The points decide how much rounding errors grow. Seven real ones and infinity, as patches of 4
-// and a filter of 5 taps need, make them 19 times as large along one axis; with i and -i in place
-// of two of them, it is 3 times. A product at a pair of imaginary points takes three real
-// multiplications, one more than at two real points.
+// The same matrices, applied in the other order, give both gradients: B[(G g G') * (A y A')]B' is
+// d's, and G'[(B' d B) * (A y A')]G is g's.
+//
+// The choice of points determines how much rounding errors grow. Seven real points and infinity, as
+// patches of 4 and a filter of 5 taps need, amplify them 19 times along one axis; with i and -i
+// instead of two of the real points, 3 times. A product at a pair of imaginary points takes three
+// real multiplications, one more than at two real points.
 //
 // Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (CVPR 2016); Blahut,
 // "Fast Algorithms for Signal Processing" (2010), chapter 5.
@@ -30,16 +34,16 @@ type cookToom struct {
 	gather              linearMap // G'
 }
 
-// The algorithms by patch and taps. Their points are real ones (pairs of both signs share half of
-// their arithmetic), infinity, and imaginary ones of both signs.
+// The algorithms, named by patch and taps. Their points are real (pairs of both signs share half of
+// their arithmetic), infinity, and imaginary points of both signs.
 var (
 	cookToom43 = newCookToom(0, 4, 3, []float64{0, 0.6875, -0.6875, 1.4375, -1.4375}, nil)
 	cookToom45 = newCookToom(1, 4, 5, []float64{0, 0.75, -0.75, 1.3125, -1.3125}, []float64{1})
 	cookToom75 = newCookToom(2, 7, 5, []float64{0.5, -0.5, 0.9375, -0.9375, 1.375, -1.375}, []float64{0.8125, 1.125})
 )
 
-// linearMap is a matrix that transforms both axes of a patch. number is its place in the assembly's
-// tables.
+// linearMap is a matrix M that transforms both axes of a patch: x becomes M x M'. number is its
+// index in the assembly's tables.
 type linearMap struct {
 	rows, columns int
 	number        int
@@ -59,8 +63,8 @@ func (m *linearMap) transposed() linearMap {
 	return t
 }
 
-// newCookToom computes the matrices in float64. Infinity is among the points; each imaginary one
-// stands for two.
+// newCookToom computes the matrices in float64. Infinity is always among the points; each imaginary
+// point stands for itself and its conjugate.
 func newCookToom(number, patch, taps int, points, imaginary []float64) *cookToom {
 	extent := patch + taps - 1
 	rank := extent + len(imaginary)
@@ -87,17 +91,18 @@ func newCookToom(number, patch, taps int, points, imaginary []float64) *cookToom
 	return c
 }
 
+// without returns the points except the i-th.
 func without(points []float64, i int) []float64 {
 	return append(append([]float64(nil), points[:i]...), points[i+1:]...)
 }
 
-// setImaginary sets the three rows from the given one on to the product at t i and -t i. With
-// x = t z, residues modulo z^2+1 are g0 + g1 z and y0 + y1 z, and their product is
+// setImaginary sets the three rows, starting with the given one, for the product at the points ti
+// and -ti. With x = t z, residues modulo z^2+1 are g0 + g1 z and y0 + y1 z, and their product is
 //
 //	r0 = y0 (g0+g1) - g1 (y0+y1), r1 = y1 (g0-g1) + g1 (y0+y1)
 //
-// The rest of the modulus, whose residue is a number or a multiple of z, is multiplied by the
-// product over that.
+// It is multiplied by the rest of the modulus, whose residue is a constant or a multiple of z, and
+// the filter is divided by that residue.
 func (c *cookToom) setImaginary(from int, t float64, rest []float64) {
 	constant, linear := 0.0, 0.0
 	for j, v := range rest {
@@ -126,7 +131,7 @@ func (c *cookToom) setImaginary(from int, t float64, rest []float64) {
 	}
 }
 
-// residue of x^power modulo x^2+t^2, in x/t.
+// residue returns x^power modulo x^2+t^2, as a linear polynomial in x/t.
 func residue(power int, t float64) (constant, linear float64) {
 	v := float64(1 - power/2%2*2)
 	for range power {
@@ -147,7 +152,7 @@ func powers(row []float64, x, scale float64) {
 	}
 }
 
-// modulus is the product of all x-point and all x^2+point^2, the constant coefficient first.
+// modulus returns the product of all x-point and all x^2+point^2, the constant coefficient first.
 func modulus(points, imaginary []float64) []float64 {
 	p := []float64{1}
 	times := func(constant float64, degree int) {
@@ -168,6 +173,7 @@ func modulus(points, imaginary []float64) []float64 {
 	return p
 }
 
+// evaluate returns the polynomial's value at x.
 func evaluate(polynomial []float64, x float64) float64 {
 	v := 0.0
 	for i := len(polynomial) - 1; i >= 0; i-- {

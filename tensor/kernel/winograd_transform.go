@@ -1,6 +1,6 @@
 package kernel
 
-// lanes is how many channels a transform treats side by side: what fills a register, or two of
+// lanes is the number of channels that a transform processes side by side: one register, or two of
 // NEON. An image in blocks is [rows columns lanes].
 var lanes = isa.lanes()
 
@@ -17,28 +17,28 @@ func (i instructionSet) lanes() int {
 	return minLanes
 }
 
-// lattice is where the elements of patches lie: how many numbers apart rows, columns and patches
-// are. An element is lanes numbers.
+// patchLayout is the strides of patches, in elements: from row to row, column to column and patch
+// to patch. Each position holds lanes elements.
 type patchLayout struct{ row, column, patch int }
 
-// reach is how many numbers count patches of the given size span.
+// reach returns the number of elements that count patches of the given size span.
 func (l patchLayout) reach(rows, columns, count int) int {
 	return (rows-1)*l.row + (columns-1)*l.column + (count-1)*l.patch + lanes
 }
 
-// transformTemporary is how many numbers transform keeps between its two passes.
+// transformTemporary is the number of elements that transform keeps between its two passes.
 const transformTemporary = (2 + maxPoints*maxPoints) * maxLanes
 
-// finishing is what a linear map does with its results before they are stored.
+// finishing is what a linear map does to its results before storing them.
 type finishing uint8
 
 const (
 	finishStore finishing = iota
-	finishAdd             // add what is there
-	finishBias            // add a bias, then raise to a floor: temporary begins with lanes of each
+	finishAdd             // add the previous contents
+	finishBias            // add a bias, then take the maximum with a floor; temporary starts with lanes of each
 )
 
-// transform writes M x M' for a number of patches x.
+// transform writes M x M' for count patches x: first M x, column by column, then its rows times M'.
 func transform[T Float](m *linearMap, to []T, toAt patchLayout, from []T, fromAt patchLayout, count int, temporary []T) {
 	if transformFast(m, to, toAt, from, fromAt, count, temporary) {
 		return
@@ -103,12 +103,12 @@ func finishPatch[T Float](to, sum, epilogue []T, finish finishing) {
 	}
 }
 
-// planes is where some planes, the channels of an image, lie: how many numbers apart planes and
-// rows are, and their size.
+// planes is the layout of some planes, the channels of an image: the strides of planes and rows in
+// elements, and their sizes.
 type planes struct{ plane, row, count, rows, width int }
 
-// interleave copies up to lanes planes into an image in blocks, whose rows are toRow numbers apart.
-// Lanes without a plane repeat the last.
+// interleave copies up to lanes planes into an image in blocks, whose rows are toRow elements
+// apart. Lanes without a plane repeat the last one.
 func interleave[T Float](to []T, toRow int, from []T, p planes) {
 	if interleaveFast(to, toRow, from, p) {
 		return
@@ -123,8 +123,8 @@ func interleave[T Float](to []T, toRow int, from []T, p planes) {
 	}
 }
 
-// separate copies the first lanes of an image in blocks, whose rows are fromRow numbers apart, into
-// as many planes.
+// separate is the inverse of interleave: it copies the first lanes of an image in blocks, whose
+// rows are fromRow elements apart, into planes.
 func separate[T Float](to []T, p planes, from []T, fromRow int) {
 	if separateFast(to, p, from, fromRow) {
 		return
