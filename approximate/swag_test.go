@@ -248,7 +248,7 @@ func TestSWAGRefuses(t *testing.T) {
 		"1 parameters":      func(s *samples.Sample) { s.Parameters = s.Parameters[:1] },
 		"v.bias":            func(s *samples.Sample) { s.Parameters[1].Name = "v.bias" },
 		"wants w.weight":    func(s *samples.Sample) { s.Parameters[0].Shape = tensor.Shape{4} },
-		"wants finite ones": func(s *samples.Sample) { s.Parameters[1].Values[2] = float32(math.Inf(1)) },
+		"must be finite": func(s *samples.Sample) { s.Parameters[1].Values[2] = float32(math.Inf(1)) },
 	} {
 		samples := trajectory(4)
 		g := swag(t, 2, samples[:2])

@@ -8,35 +8,36 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// EnsemblePredictor computes a network's class probabilities under many samples at once, for images
-// that come a few at a time. Each member is a sample, which is loaded once, as a chain of one
-// session: the members share the images, and on the host each thread has a member of its own. A
-// Predictor, in contrast, loads one sample at a time and has a fixed set of images.
+// EnsemblePredictor computes class probabilities under many samples at once, for images that arrive
+// a few at a time, as in a server. Each member is a sample, which is loaded once, as a chain of one
+// session: the members share the images, and on the host each thread runs members of its own. A
+// [SamplePredictor], in contrast, loads one sample at a time and has a fixed set of images.
 //
-// It takes memory for the members' parameters and probabilities, [room K] each, for room images,
-// and for a batch's activations in each thread.
+// It takes memory for the members' parameters, for their probabilities, [capacity K] each, for
+// capacity images, and for the activations of one batch per thread.
 type EnsemblePredictor struct {
 	session  *graph.Session
 	images   Images // without pixels
-	size     int    // bytes of an image
-	batch    int    // images of a step
-	capacity int    // images of a call, a multiple of batch
+	size     int    // bytes per image
+	batch    int    // images per step
+	capacity int    // maximum number of images per call, a multiple of batch
 	classes  int
-	weights  []float64 // of the members; 0 until Seat
+	weights  []float64 // of the members; 0 until Load
 }
 
-// NewEnsemblePredictor loads the network, which maps a batch of images to logits, on a device for
-// that many members, which Seat loads. images gives the shape and moments of the images; its Pixels
-// are ignored. At most room images are predicted at a time, one batch a step: on the host, the bits
-// are those of a Predictor with that batch.
+// NewEnsemblePredictor loads the network, which maps a batch of images to logits, on a device, with
+// room for the given number of members, which [EnsemblePredictor.Load] loads. images gives the
+// shape and moments of the images; its Pixels are ignored. Each call of Predict takes at most
+// capacity images, rounded up to a multiple of batch, and computes one batch per step. On the host
+// the bits are those of a SamplePredictor with the same batch.
 func NewEnsemblePredictor(device tensor.Device, images Images, batch, capacity, members int,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node,
 ) (*EnsemblePredictor, error) {
 	if batch < 1 || capacity < 1 || members < 1 {
-		return nil, errors.Errorf("samples: committee: batches of %d, room for %d images, %d members, wants at least 1 of each", batch, capacity, members)
+		return nil, errors.Errorf("samples: ensemble: batch, capacity and members must be at least 1, got %d, %d and %d", batch, capacity, members)
 	}
 	size := images.Channels * images.Height * images.Width
-	images.Pixels = make([]byte, max(size, 1)) // an image, for what validate says of the shape
+	images.Pixels = make([]byte, max(size, 1)) // one image, so that validate checks only the shape
 	if err := images.validate(); err != nil {
 		return nil, err
 	}
@@ -55,46 +56,47 @@ func NewEnsemblePredictor(device tensor.Device, images Images, batch, capacity, 
 	}, nil
 }
 
-// Load makes a sample the given member, replacing what was there.
-func (c *EnsemblePredictor) Load(member int, s Sample) error {
-	if member < 0 || member >= len(c.weights) {
-		return errors.Errorf("samples: committee: member %d of %d", member, len(c.weights))
+// Load makes a sample the given member, replacing the previous one.
+func (p *EnsemblePredictor) Load(member int, s Sample) error {
+	if member < 0 || member >= len(p.weights) {
+		return errors.Errorf("samples: ensemble: member must be in [0, %d), got %d", len(p.weights), member)
 	}
-	if err := s.Put(c.session, member); err != nil {
+	if err := s.Put(p.session, member); err != nil {
 		return err
 	}
-	c.weights[member] = s.Weight
+	p.weights[member] = s.Weight
 	return nil
 }
 
-// Predict computes the probabilities of images, bytes [n C H W] with n at most Room, and calls use
-// with those of each member, [n K], and the sample's weight, in the members' order, once for each
-// pass. Passes differ where the network draws random numbers; otherwise one is enough. The same
-// pixels and passes give the same bits. use must not keep the slice.
-func (c *EnsemblePredictor) Predict(pixels []byte, passes int, use func(probabilities []float32, weight float64) error) error {
-	n := len(pixels) / c.size
-	if len(pixels) == 0 || len(pixels)%c.size != 0 || n > c.capacity || passes < 1 {
-		return errors.Errorf("samples: committee: %d bytes and %d passes, wants 1 to %d images of %d bytes and at least 1 pass",
-			len(pixels), passes, c.capacity, c.size)
+// Predict computes the probabilities of n images, given as bytes [n C H W], with n at most
+// Capacity. For each pass it calls use with the probabilities [n K] and the weight of each member,
+// in the members' order. Passes differ only if the network draws random numbers (Monte Carlo
+// dropout); otherwise one is enough. The same pixels and passes give the same bits. use must not
+// keep the slice.
+func (p *EnsemblePredictor) Predict(pixels []byte, passes int, use func(probabilities []float32, weight float64) error) error {
+	n := len(pixels) / p.size
+	if len(pixels) == 0 || len(pixels)%p.size != 0 || n > p.capacity || passes < 1 {
+		return errors.Errorf("samples: ensemble: must have 1 to %d images of %d bytes and at least 1 pass, got %d bytes and %d passes",
+			p.capacity, p.size, len(pixels), passes)
 	}
-	if err := graph.Write(c.session, "images", 0, 0, pixels); err != nil {
+	if err := graph.Write(p.session, "images", 0, 0, pixels); err != nil {
 		return err
 	}
-	probabilities := make([]float32, n*c.classes)
+	probabilities := make([]float32, n*p.classes)
 	for pass := range passes {
-		// The room begins anew: the first image is the step's first, and random numbers have the
-		// pass's address.
-		start := uint64(pass) * uint64(c.capacity/c.batch)
-		for member := range c.weights {
-			if err := c.session.SetStep(member, start); err != nil {
+		// The step number selects the batch, modulo the batches of the capacity, and addresses the
+		// random numbers: a multiple of that many steps starts at the first image with new noise.
+		start := uint64(pass) * uint64(p.capacity/p.batch)
+		for member := range p.weights {
+			if err := p.session.SetStep(member, start); err != nil {
 				return err
 			}
 		}
-		if err := c.session.Run((n + c.batch - 1) / c.batch); err != nil {
+		if err := p.session.Run((n + p.batch - 1) / p.batch); err != nil {
 			return err
 		}
-		for member, weight := range c.weights {
-			if err := graph.Read(c.session, "probabilities", member, 0, probabilities); err != nil {
+		for member, weight := range p.weights {
+			if err := graph.Read(p.session, "probabilities", member, 0, probabilities); err != nil {
 				return err
 			}
 			if err := use(probabilities, weight); err != nil {
@@ -105,11 +107,11 @@ func (c *EnsemblePredictor) Predict(pixels []byte, passes int, use func(probabil
 	return nil
 }
 
-// Capacity is the largest number of images that Predict takes.
-func (c *EnsemblePredictor) Capacity() int { return c.capacity }
+// Capacity returns the maximum number of images that Predict takes.
+func (p *EnsemblePredictor) Capacity() int { return p.capacity }
 
-// Classes is the number of the network's classes.
-func (c *EnsemblePredictor) Classes() int { return c.classes }
+// Classes returns the number of the network's classes.
+func (p *EnsemblePredictor) Classes() int { return p.classes }
 
 // Close releases the memory.
-func (c *EnsemblePredictor) Close() error { return c.session.Close() }
+func (p *EnsemblePredictor) Close() error { return p.session.Close() }

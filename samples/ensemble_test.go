@@ -32,8 +32,8 @@ func committee(t *testing.T, batch, capacity int, drawn []samples.Sample, networ
 	return c
 }
 
-// TestCommittee compares with a Predictor, bit by bit, whatever was predicted before.
-func TestCommittee(t *testing.T) {
+// TestEnsemble compares with a SamplePredictor, bit by bit, whatever was predicted before.
+func TestEnsemble(t *testing.T) {
 	drawn := []samples.Sample{networkSample(t, 3), networkSample(t, 40), networkSample(t, 20)}
 	for i := range drawn {
 		drawn[i].Weight = float64(i + 1)
@@ -71,9 +71,9 @@ func TestCommittee(t *testing.T) {
 	}
 }
 
-// TestCommitteePasses: passes of a network that draws random numbers differ from each other and
-// between members, and are repeated when the same is asked again.
-func TestCommitteePasses(t *testing.T) {
+// TestEnsemblePasses: passes of a network that draws random numbers differ from each other and
+// between members, and are the same when the call is repeated.
+func TestEnsemblePasses(t *testing.T) {
 	s := networkSample(t, 40)
 	dropping := func(b *graph.Builder, x *graph.Node) *graph.Node {
 		return b.Apply(op.Dropout{Rate: 0.5, Stream: b.Stream()}, trial.Network(b, x), b.Header())
@@ -98,11 +98,11 @@ func TestCommitteePasses(t *testing.T) {
 	}
 	ask(8, 9, 2)
 	if again := ask(0, 8, 3); !slices.Equal(again, first) {
-		t.Error("the same question has another answer")
+		t.Error("the same pixels have other probabilities")
 	}
 }
 
-func TestCommitteeErrors(t *testing.T) {
+func TestEnsembleErrors(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()
 	for _, bad := range [][3]int{{0, 1, 1}, {1, 0, 1}, {1, 1, 0}, {1, 1, 1 << 20}} {
@@ -119,11 +119,11 @@ func TestCommitteeErrors(t *testing.T) {
 	c := committee(t, 2, 4, []samples.Sample{s}, trial.Network)
 	none := func([]float32, float64) error { return nil }
 	for _, bad := range []struct{ bytes, passes int }{{0, 1}, {trial.ImageSize - 1, 1}, {5 * trial.ImageSize, 1}, {trial.ImageSize, 0}} {
-		if err := c.Predict(make([]byte, bad.bytes), bad.passes, none); err == nil || !strings.Contains(err.Error(), "wants 1 to 4 images") {
+		if err := c.Predict(make([]byte, bad.bytes), bad.passes, none); err == nil || !strings.Contains(err.Error(), "must have 1 to 4 images") {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 	if c.Load(1, s) == nil || c.Load(-1, s) == nil || c.Load(0, samples.Sample{}) == nil {
-		t.Error("a member that there is no seat for: no error")
+		t.Error("a member beyond the last: no error")
 	}
 }

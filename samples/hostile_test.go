@@ -17,7 +17,7 @@ func file(header string, values int) []byte {
 
 const goodMetadata = `"__metadata__":{"chain":"0","step":"1","weight":"1"}`
 
-// hostileFiles are files made by hand, each with what is wrong with it.
+// hostileFiles are handmade files, by what is wrong with them.
 var hostileFiles = map[string][]byte{
 	"empty":               {},
 	"a header's length":   binary.LittleEndian.AppendUint64(nil, 0),
@@ -66,7 +66,7 @@ func TestReadSampleHostile(t *testing.T) {
 	}
 }
 
-// allocation is how many bytes f allocates.
+// allocation returns the bytes that f allocates.
 func allocation(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -75,8 +75,8 @@ func allocation(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// allocationLimit is what reading a file may allocate: its header's text becomes slices and maps
-// several times its length.
+// allocationLimit bounds the bytes allocated to read a file: its header's text becomes slices and
+// maps several times its length.
 func allocationLimit(content []byte) uint64 { return 1<<20 + 64*uint64(len(content)) }
 
 func FuzzReadSample(f *testing.F) {

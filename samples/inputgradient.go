@@ -14,8 +14,8 @@ import (
 //
 //	-d log p / dx = sum_s w_s p_s (-d log p_s / dx) / sum_s w_s p_s
 //
-// A sample that gives the label almost no probability hardly counts. Gradient attacks use this
-// gradient, and saliency maps show it.
+// A sample that gives the label almost no probability contributes almost nothing. Gradient-based
+// attacks and saliency maps use this gradient.
 type InputGradient struct {
 	predictor     *SamplePredictor
 	images        Images
@@ -37,7 +37,7 @@ func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, l
 	}
 	n := images.Len()
 	if len(labels) != n {
-		return nil, errors.Errorf("samples: input gradient: %d labels, wants one for each of %d images", len(labels), n)
+		return nil, errors.Errorf("samples: input gradient: must have one label for each of %d images, got %d", n, len(labels))
 	}
 	batch = min(batch, n)
 	order := op.Batch{Size: batch}
@@ -53,7 +53,7 @@ func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, l
 	for i, label := range labels {
 		if label < 0 || int(label) >= p.classes {
 			p.Close()
-			return nil, errors.Errorf("samples: input gradient: label %d of image %d, wants 0 or more and less than %d", label, i, p.classes)
+			return nil, errors.Errorf("samples: input gradient: label of image %d must be in [0, %d), got %d", i, p.classes, label)
 		}
 	}
 	if err := graph.Write(p.session, "labels", 0, 0, labels); err != nil {
@@ -85,8 +85,8 @@ func (g *InputGradient) Add(s Sample) error {
 	return nil
 }
 
-// Gradient is the gradient for the samples added so far, [N C H W], with respect to pixels between
-// 0 and 1. It is zero for an image whose label has probability 0 under all samples.
+// Gradient returns the gradient for the samples added so far, [N C H W], with respect to pixels
+// between 0 and 1. It is zero for an image whose label has probability 0 under all samples.
 func (g *InputGradient) Gradient() []float64 {
 	gradient := make([]float64, len(g.sum))
 	size := len(g.sum) / len(g.labels)
@@ -94,7 +94,7 @@ func (g *InputGradient) Gradient() []float64 {
 		if weight == 0 {
 			continue
 		}
-		// The loss is the batch's mean; pixels are divided by their deviation.
+		// The loss is the batch's mean, and the network's input is divided by Std.
 		planes := len(g.images.Std)
 		for j := range size {
 			scale := float64(g.batch) / (weight * g.images.Std[j*planes/size])

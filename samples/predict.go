@@ -10,15 +10,15 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Images are the examples of a prediction, as bytes: image i starts at Pixels[i*C*H*W], and the
-// network sees (byte/255 - Mean[c])/Deviation[c] in channel c.
+// Images are images to predict, as bytes: image i starts at Pixels[i*C*H*W], and the network's
+// input in channel c is (byte/255 - Mean[c])/Std[c].
 type Images struct {
 	Pixels                  []byte
 	Channels, Height, Width int
-	Mean, Std               []float64 // of each channel, or one for all
+	Mean, Std               []float64 // one per channel, or one for all
 }
 
-// Len is the number of images.
+// Len returns the number of images.
 func (i Images) Len() int { return len(i.Pixels) / (i.Channels * i.Height * i.Width) }
 
 func (i Images) validate() error {
@@ -27,21 +27,21 @@ func (i Images) validate() error {
 		return errors.Wrap(err, "samples: predictor: images")
 	}
 	if len(i.Pixels) == 0 || len(i.Pixels)%extents.Elements() != 0 {
-		return errors.Errorf("samples: predictor: %d bytes are not a whole number of images %v", len(i.Pixels), extents)
+		return errors.Errorf("samples: predictor: Pixels must be whole images of shape %v, got %d bytes", extents, len(i.Pixels))
 	}
 	finite := len(i.Mean) == len(i.Std)
 	for c := 0; finite && c < len(i.Mean); c++ {
 		finite = i.Std[c] > 0 && i.Std[c] < math.Inf(1) && i.Mean[c]-i.Mean[c] == 0
 	}
 	if !finite {
-		return errors.Errorf("samples: predictor: pixels of mean %v and deviation %v, wants as many finite numbers, deviations above 0",
+		return errors.Errorf("samples: predictor: Mean and Std must have the same number of finite values, and Std positive ones, got %v and %v",
 			i.Mean, i.Std)
 	}
 	return nil
 }
 
-// SamplePredictor computes a network's class probabilities for a fixed set of images, sample after
-// sample, with the images in their order.
+// SamplePredictor computes a network's class probabilities for a fixed set of images, for one
+// sample after another. Images keep their order.
 type SamplePredictor struct {
 	session *graph.Session
 	images  int
@@ -60,7 +60,7 @@ func NewSamplePredictor(device tensor.Device, dtype tensor.DType, images Images,
 	return loadPredictor(device, dtype, images, op.Batch{Size: min(batch, images.Len())}, network, nil)
 }
 
-// loadPredictor makes a Predictor of valid images; more, unless nil, adds to its graph.
+// loadPredictor makes a SamplePredictor of valid images. more, unless nil, adds to its graph.
 func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, order op.Batch,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
 ) (*SamplePredictor, error) {
@@ -79,8 +79,8 @@ func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, orde
 	return &SamplePredictor{session: session, images: images.Len(), classes: classes, steps: (images.Len() + order.Size - 1) / order.Size}, nil
 }
 
-// predicting is the program that stores the probabilities [n K] of n images of the shape and
-// moments of images, one batch a step. more, unless nil, adds to its graph.
+// predictionProgram returns a program that stores the probabilities [n K] of n images with the
+// shape and moments of images, one batch per step. more, unless nil, adds to its graph.
 func predictionProgram(dtype tensor.DType, images Images, n int, order op.Batch,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
 ) (program *graph.Program, classes int, err error) {
@@ -92,7 +92,7 @@ func predictionProgram(dtype tensor.DType, images Images, n int, order op.Batch,
 	p := b.Apply(op.Softmax{}, logits)
 	shape := graph.ShapeOf(p)
 	if b.Err() == nil && len(shape) != 2 {
-		return nil, 0, errors.Errorf("samples: predictor: the network's output has shape %v, wants [B K]", shape)
+		return nil, 0, errors.Errorf("samples: predictor: the network's output must have shape [B K], got %v", shape)
 	}
 	if more != nil {
 		more(b, x, logits)
@@ -105,12 +105,12 @@ func predictionProgram(dtype tensor.DType, images Images, n int, order op.Batch,
 	return program, shape[1], err
 }
 
-// Predict writes the probabilities [images, classes] under a sample into p. Where the network draws
-// random numbers, as with dropout that stays on when predicting, each call draws new ones: the
-// average over calls with one sample is that of Monte Carlo dropout.
+// Predict writes the probabilities [images, classes] under a sample into probabilities. If the
+// network draws random numbers, as with dropout that stays active in prediction, each call draws
+// new ones; averaging calls with one sample gives Monte Carlo dropout.
 func (p *SamplePredictor) Predict(s Sample, probabilities []float32) error {
 	if len(probabilities) != p.images*p.classes {
-		return errors.Errorf("samples: predict: room for %d probabilities, wants %d images x %d classes", len(probabilities), p.images, p.classes)
+		return errors.Errorf("samples: predict: probabilities must have length %d x %d (images x classes), got %d", p.images, p.classes, len(probabilities))
 	}
 	if err := s.Put(p.session, 0); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (p *SamplePredictor) Predict(s Sample, probabilities []float32) error {
 	return p.session.ReadFloats("probabilities", 0, probabilities)
 }
 
-// Classes is the number of the network's classes.
+// Classes returns the number of the network's classes.
 func (p *SamplePredictor) Classes() int { return p.classes }
 
 // Close releases the memory.

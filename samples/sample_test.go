@@ -11,8 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestTakePut: a chain's state goes out of one session and into another, in both precisions.
-func TestTakePut(t *testing.T) {
+// TestFromSessionPut: a chain's state moves from one session to another, in both precisions.
+func TestFromSessionPut(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 		build := func() *graph.Session {
 			b := graph.New(dtype)
@@ -83,8 +83,8 @@ func badSamples(good samples.Sample) map[string]samples.Sample {
 	return bad
 }
 
-// TestPutRefuses: a sample of another network is refused whole, however late the difference
-// appears.
+// TestPutRefuses: a sample of another network is refused before anything is written, however late
+// the difference appears.
 func TestPutRefuses(t *testing.T) {
 	session := trial.Classifier(t, langevin.SGLD{}, graph.LoadOptions{Seed: 1}, 1)
 	trial.Advance(t, session, 1)

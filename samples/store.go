@@ -23,20 +23,21 @@ import (
 // Sample is one state of one chain.
 type Sample struct {
 	Chain      int
-	Step       int     // the number of steps made
-	Weight     float64 // in averages: the step size it was drawn with
+	Step       int     // number of steps that the chain has made
+	Weight     float64 // in averages: the step size with which it was drawn
 	Parameters []Parameter
 }
 
-// Parameter is a parameter's value, in float32.
+// Parameter is the value of one parameter, in float32.
 type Parameter struct {
 	Name   string
 	Shape  tensor.Shape
 	Values []float32
 }
 
-// FromSession reads a chain's state out of a session. The sample's chain is its number in the run,
-// which is part of its state.
+// FromSession reads the current state of a chain of a session. The sample's Chain is the chain's
+// number in the run, from its header, which differs from the argument if the session runs only some
+// of the run's chains.
 func FromSession(s *graph.Session, chain int, weight float64) (Sample, error) {
 	header, err := s.Header(chain)
 	if err != nil {
@@ -53,42 +54,44 @@ func FromSession(s *graph.Session, chain int, weight float64) (Sample, error) {
 	return sample, nil
 }
 
-// Validate refuses what no run can draw: a sample from an altered file, or a mistake.
+// Validate returns an error if no run can have drawn the sample: it has no parameters, a negative
+// chain or step, a weight that is negative or not finite, a value that is not finite, or values
+// that do not match a shape.
 func (s Sample) Validate() error {
 	switch {
 	case s.Chain < 0 || s.Step < 0:
-		return errors.Errorf("chain %d at step %d, wants neither negative", s.Chain, s.Step)
+		return errors.Errorf("chain and step must not be negative, got %d and %d", s.Chain, s.Step)
 	case !(s.Weight >= 0 && s.Weight < math.Inf(1)):
-		return errors.Errorf("weight %v, wants a finite number that is not negative", s.Weight)
+		return errors.Errorf("weight must be finite and not negative, got %v", s.Weight)
 	case len(s.Parameters) == 0:
 		return errors.New("no parameters")
 	}
 	for _, p := range s.Parameters {
 		if err := p.Shape.Validate(); err != nil || p.Shape.Elements() != len(p.Values) {
-			return errors.Errorf("%s of shape %v has %d values", p.Name, p.Shape, len(p.Values))
+			return errors.Errorf("%s must have the values of shape %v, got %d", p.Name, p.Shape, len(p.Values))
 		}
 		for i, v := range p.Values {
 			if v-v != 0 {
-				return errors.Errorf("%s has the value %v at %d, wants finite ones", p.Name, v, i)
+				return errors.Errorf("%s: value %d must be finite, got %v", p.Name, i, v)
 			}
 		}
 	}
 	return nil
 }
 
-// Put writes a sample's parameters into a chain of a session, whose program must have the same
-// parameters. On an error nothing is written.
+// Put writes the sample's parameters into a chain of a session, whose program must have the same
+// parameters. It writes nothing if it returns an error about the sample.
 func (s Sample) Put(session *graph.Session, chain int) error {
 	if err := s.Validate(); err != nil {
 		return errors.Wrap(err, "samples: sample")
 	}
 	want := session.Program().Parameters()
 	if len(want) != len(s.Parameters) {
-		return errors.Errorf("samples: sample has %d parameters, the program %d", len(s.Parameters), len(want))
+		return errors.Errorf("samples: sample must have the %d parameters of the program, got %d", len(want), len(s.Parameters))
 	}
 	for i, p := range s.Parameters {
 		if p.Name != want[i].Name || !p.Shape.Equal(want[i].Shape) {
-			return errors.Errorf("samples: sample's parameter %d is %s %v, the program's %s %v", i, p.Name, p.Shape, want[i].Name, want[i].Shape)
+			return errors.Errorf("samples: parameter %d of the sample must be %s %v, got %s %v", i, want[i].Name, want[i].Shape, p.Name, p.Shape)
 		}
 	}
 	for _, p := range s.Parameters {
@@ -99,41 +102,43 @@ func (s Sample) Put(session *graph.Session, chain int) error {
 	return nil
 }
 
-// Store is a folder of samples, one safetensors file each, named by chain and step. Samples are
-// written as they come, each file whole or not at all, so that a killed run keeps what it sampled;
-// memory does not grow with their number.
+// Store is a directory of samples, one safetensors file each, named by chain and step, for example
+// chain00002-step000000400.safetensors. Samples are written as they are drawn, each file whole or
+// not at all, so a killed run keeps what it has sampled. Memory does not grow with the number of
+// samples.
 type Store struct {
 	dir string
 }
 
-// NewStore returns the bank of a folder, which Make creates.
+// NewStore returns the store of a directory, which [Store.Create] creates.
 func NewStore(dir string) *Store { return &Store{dir: dir} }
 
-// Create creates the folder, which must hold no samples yet.
-func (b *Store) Create() error {
-	if err := os.MkdirAll(b.dir, 0o755); err != nil {
-		return errors.Wrap(err, "samples: bank")
+// Create creates the directory. It returns an error if the directory already contains samples.
+func (st *Store) Create() error {
+	if err := os.MkdirAll(st.dir, 0o755); err != nil {
+		return errors.Wrap(err, "samples: store")
 	}
-	files, err := b.Files()
+	files, err := st.Files()
 	if err != nil {
 		return err
 	}
 	if len(files) > 0 {
-		return errors.Errorf("samples: bank: %s holds %d samples already, wants a folder without", b.dir, len(files))
+		return errors.Errorf("samples: store: %s must not contain samples, got %d", st.dir, len(files))
 	}
 	return nil
 }
 
-// RemoveAfter removes the samples of later steps, which a run resumed from that step draws again.
-func (b *Store) RemoveAfter(step int) error {
-	files, err := b.Files()
+// RemoveAfter removes the samples of later steps, which a run that resumes from the given step
+// draws again.
+func (st *Store) RemoveAfter(step int) error {
+	files, err := st.Files()
 	if err != nil {
 		return err
 	}
 	for _, file := range files {
 		s, err := ReadSample(file)
 		if err == nil && s.Step > step {
-			err = errors.Wrap(os.Remove(file), "samples: bank")
+			err = errors.Wrap(os.Remove(file), "samples: store")
 		}
 		if err != nil {
 			return err
@@ -142,63 +147,64 @@ func (b *Store) RemoveAfter(step int) error {
 	return nil
 }
 
-// OpenStore opens a folder of samples.
+// OpenStore opens an existing store. It returns an error if the directory contains no samples.
 func OpenStore(dir string) (*Store, error) {
-	b := &Store{dir: dir}
-	files, err := b.Files()
+	st := &Store{dir: dir}
+	files, err := st.Files()
 	if err != nil {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, errors.Errorf("samples: bank: %s holds no samples (*%s)", dir, sampleSuffix)
+		return nil, errors.Errorf("samples: store: %s contains no samples (*%s)", dir, sampleSuffix)
 	}
-	return b, nil
+	return st, nil
 }
 
 const sampleSuffix = ".safetensors"
 
-// Files are the samples' paths, by chain and then by step, which is also the order of their names
-// and of os.ReadDir.
-func (b *Store) Files() ([]string, error) {
-	entries, err := os.ReadDir(b.dir)
+// Files returns the paths of the samples, by chain and then by step, which is also the lexical
+// order of their names.
+func (st *Store) Files() ([]string, error) {
+	entries, err := os.ReadDir(st.dir)
 	if err != nil {
-		return nil, errors.Wrap(err, "samples: bank")
+		return nil, errors.Wrap(err, "samples: store")
 	}
 	var files []string
 	for _, entry := range entries {
 		if strings.HasSuffix(entry.Name(), sampleSuffix) {
-			files = append(files, filepath.Join(b.dir, entry.Name()))
+			files = append(files, filepath.Join(st.dir, entry.Name()))
 		}
 	}
 	return files, nil
 }
 
-// writers is how many files Add writes at a time: most of the time is spent waiting for the disk.
+// writers is the number of files that Write writes concurrently: most of the time is spent waiting
+// for the disk.
 const writers = 8
 
-// File is a file of a bank, as it was written.
+// File describes a file of a store, as it was written.
 type File struct {
-	Name  string // in the bank's folder
+	Name  string // in the store's directory
 	Bytes int
-	Sum   string // its checksum, which it also has inside
+	Sum   string // its checksum, which is also part of the file
 }
 
-// Add writes samples, and returns when they are on the disk. After all have been tried, it returns
-// the first error.
-func (b *Store) Add(samples ...Sample) error {
-	_, err := b.Write(samples...)
+// Add writes samples and returns when they are on disk. It tries all of them, then returns the
+// first error.
+func (st *Store) Add(samples ...Sample) error {
+	_, err := st.Write(samples...)
 	return err
 }
 
-// Write is Add, and says what was written.
-func (b *Store) Write(samples ...Sample) ([]File, error) {
+// Write is Add, and returns the files that it wrote.
+func (st *Store) Write(samples ...Sample) ([]File, error) {
 	failures, files := make([]error, len(samples)), make([]File, len(samples))
 	var writing sync.WaitGroup
 	for first := range min(writers, len(samples)) {
 		writing.Go(func() {
 			for i := first; i < len(samples); i += writers {
-				file, err := b.write(samples[i])
-				files[i], failures[i] = file, errors.Wrap(err, "samples: bank")
+				file, err := st.write(samples[i])
+				files[i], failures[i] = file, errors.Wrap(err, "samples: store")
 			}
 		})
 	}
@@ -211,28 +217,29 @@ func (b *Store) Write(samples ...Sample) ([]File, error) {
 	return files, nil
 }
 
-// The keys of a sample's metadata; a checksum is beside them.
+// The keys of a sample's metadata, next to the checksum's.
 const (
 	chainKey  = "chain"
 	stepKey   = "step"
 	weightKey = "weight"
 )
 
-// FileName is the name of a sample's file.
+// FileName returns the name of a sample's file.
 func FileName(chain, step int) string {
 	return fmt.Sprintf("chain%05d-step%09d%s", chain, step, sampleSuffix)
 }
 
-// ParseFileName is the chain and the step in the name of a sample's file, see FileName.
+// ParseFileName returns the chain and step in the name of a sample's file, the inverse of
+// [FileName]. Directories in path are ignored.
 func ParseFileName(path string) (chain, step int, err error) {
 	name := filepath.Base(path)
 	if _, err := fmt.Sscanf(name, "chain%05d-step%09d"+sampleSuffix, &chain, &step); err != nil || FileName(chain, step) != name {
-		return 0, 0, errors.Errorf("samples: %s: wants a name as %s", path, FileName(0, 0))
+		return 0, 0, errors.Errorf("samples: %s: name must be like %s", path, FileName(0, 0))
 	}
 	return chain, step, nil
 }
 
-func (b *Store) write(s Sample) (File, error) {
+func (st *Store) write(s Sample) (File, error) {
 	if err := s.Validate(); err != nil {
 		return File{}, errors.Wrap(err, "sample")
 	}
@@ -259,18 +266,19 @@ func (b *Store) write(s Sample) (File, error) {
 		return File{}, err
 	}
 	name := FileName(s.Chain, s.Step)
-	return File{name, content.Len(), sum}, whole.Write(filepath.Join(b.dir, name), content.Bytes())
+	return File{name, content.Len(), sum}, whole.Write(filepath.Join(st.dir, name), content.Bytes())
 }
 
-// ReadSample reads one file of a bank. The file must be as it was written; only files of earlier
-// versions, which have no checksum, are taken as they are.
+// ReadSample reads one file of a store. It returns an error if the file was changed after it was
+// written, which its checksum shows. Files without a checksum, of earlier versions, are accepted as
+// they are.
 func ReadSample(path string) (Sample, error) {
 	s, _, err := ReadWithChecksum(path)
 	return s, errors.Wrapf(err, "samples: sample %s", path)
 }
 
-// ReadWithChecksum is ReadSample, and returns the file's checksum; "" where it has none. Its errors
-// leave it to the caller to name the file.
+// ReadWithChecksum is ReadSample, and also returns the file's checksum, "" if it has none. Its
+// errors do not name the file.
 func ReadWithChecksum(path string) (s Sample, sum string, err error) {
 	content, err := os.ReadFile(path)
 	var named *os.PathError
@@ -302,11 +310,11 @@ func parseSample(content []byte) (s Sample, sum string, err error) {
 	return s, sum, nil
 }
 
-// sampleOf is the sample in a file.
+// sampleOf returns the sample in a parsed file.
 func sampleOf(file *safetensors.File) (s Sample, err error) {
 	for key := range file.Metadata {
 		if !slices.Contains([]string{chainKey, stepKey, weightKey, checksum.Key}, key) {
-			return Sample{}, errors.Errorf("metadata has a key %q, which no sample has", key)
+			return Sample{}, errors.Errorf("unknown metadata key %q", key)
 		}
 	}
 	if s.Chain, err = strconv.Atoi(file.Metadata[chainKey]); err != nil {
@@ -320,7 +328,7 @@ func sampleOf(file *safetensors.File) (s Sample, err error) {
 	}
 	for _, t := range file.Tensors {
 		if t.DType != safetensors.F32 {
-			return Sample{}, errors.Errorf("tensor %s holds %s, wants F32", t.Name, t.DType)
+			return Sample{}, errors.Errorf("tensor %s must be F32, got %s", t.Name, t.DType)
 		}
 		p := Parameter{Name: t.Name, Values: make([]float32, len(t.Data)/4)}
 		for _, extent := range t.Shape {

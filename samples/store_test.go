@@ -24,7 +24,7 @@ func aSample(chain, step int) Sample {
 	}}
 }
 
-func madeBank(t testing.TB) *Store {
+func newTestStore(t testing.TB) *Store {
 	t.Helper()
 	store := NewStore(filepath.Join(t.TempDir(), "deep", "samples"))
 	if err := store.Create(); err != nil {
@@ -33,8 +33,8 @@ func madeBank(t testing.TB) *Store {
 	return store
 }
 
-func TestBankRoundTrip(t *testing.T) {
-	store := madeBank(t)
+func TestStoreRoundTrip(t *testing.T) {
+	store := newTestStore(t)
 	// Chains and steps with different numbers of digits come back in numerical order.
 	want := []Sample{aSample(0, 7), aSample(0, 10), aSample(0, 123456789), aSample(2, 1), aSample(11, 1), aSample(65534, 0)}
 	for _, i := range []int{3, 0, 5, 4, 2, 1} {
@@ -61,9 +61,9 @@ func TestBankRoundTrip(t *testing.T) {
 	}
 }
 
-// TestBankFormat reads a file as the safetensors format defines it: the header's length, the
+// TestStoreFormat reads a file as the safetensors format defines it: the header's length, the
 // header, the values in the order of the parameters.
-func TestBankFormat(t *testing.T) {
+func TestStoreFormat(t *testing.T) {
 	content := fileOf(t, aSample(3, 40))
 	length := binary.LittleEndian.Uint64(content)
 	header, values := content[8:8+length], content[8+length:]
@@ -98,10 +98,10 @@ func TestBankFormat(t *testing.T) {
 	}
 }
 
-// fileOf is the file that a bank writes for a sample.
+// fileOf returns the file that a store writes for a sample.
 func fileOf(t testing.TB, s Sample) []byte {
 	t.Helper()
-	store := madeBank(t)
+	store := newTestStore(t)
 	if err := store.Add(s); err != nil {
 		t.Fatal(err)
 	}
@@ -116,48 +116,48 @@ func fileOf(t testing.TB, s Sample) []byte {
 	return content
 }
 
-func TestBankDirs(t *testing.T) {
-	store := madeBank(t)
+func TestStoreDirs(t *testing.T) {
+	store := newTestStore(t)
 	if err := store.Create(); err != nil {
-		t.Errorf("an empty folder: %v", err)
+		t.Errorf("an empty directory: %v", err)
 	}
 	if _, err := OpenStore(store.dir); err == nil {
-		t.Error("opening an empty folder: no error")
+		t.Error("opening an empty directory: no error")
 	}
-	// Other files are not samples, and do no harm.
+	// Other files are ignored.
 	if err := os.WriteFile(filepath.Join(store.dir, "README"), []byte("hello"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Create(); err != nil {
-		t.Errorf("a folder with another file: %v", err)
+		t.Errorf("a directory with another file: %v", err)
 	}
 	if err := store.Add(aSample(0, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Create(); err == nil || !strings.Contains(err.Error(), "1 samples already") {
-		t.Errorf("a folder with a sample: error %v", err)
+	if err := store.Create(); err == nil || !strings.Contains(err.Error(), "must not contain samples, got 1") {
+		t.Errorf("a directory with a sample: error %v", err)
 	}
 	under := NewStore(filepath.Join(store.dir, "README", "samples"))
 	if err := under.Create(); err == nil {
-		t.Error("a folder inside a file: no error")
+		t.Error("a directory inside a file: no error")
 	}
 	if _, err := OpenStore(filepath.Join(store.dir, "missing")); err == nil {
-		t.Error("a folder that is not there: no error")
+		t.Error("a missing directory: no error")
 	}
 	if err := NewStore(filepath.Join(store.dir, "missing")).Add(aSample(0, 1)); err == nil {
-		t.Error("a sample into a folder that is not there: no error")
+		t.Error("a sample into a missing directory: no error")
 	}
 }
 
-// Many samples at once: one that is refused keeps none of the others away.
-func TestBankAddsManyAtOnce(t *testing.T) {
-	store := madeBank(t)
+// Many samples at once: an invalid one does not prevent the others from being written.
+func TestStoreAddsManyAtOnce(t *testing.T) {
+	store := newTestStore(t)
 	var samples []Sample
 	for chain := range 3*writers + 1 {
 		samples = append(samples, aSample(chain, 5))
 	}
 	samples[writers+1].Weight = -1
-	if err := store.Add(samples...); err == nil || !strings.Contains(err.Error(), "weight -1") {
+	if err := store.Add(samples...); err == nil || !strings.Contains(err.Error(), "weight must be finite and not negative, got -1") {
 		t.Errorf("got the error %v, want that of the weight", err)
 	}
 	files, err := store.Files()
@@ -169,24 +169,24 @@ func TestBankAddsManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestBankUnwritable(t *testing.T) {
-	store := madeBank(t)
+func TestStoreUnwritable(t *testing.T) {
+	store := newTestStore(t)
 	if err := os.RemoveAll(store.dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(store.dir, nil, 0o600); err != nil { // nobody can write into it, root neither
+	if err := os.WriteFile(store.dir, nil, 0o600); err != nil { // not even root can write into it
 		t.Fatal(err)
 	}
 	if err := store.Add(aSample(0, 1)); err == nil {
 		t.Error("a sample into what is a file: no error")
 	}
 	if err := NewStore(filepath.Join(store.dir, "more")).Create(); err == nil {
-		t.Error("a folder in what is a file: no error")
+		t.Error("a directory in what is a file: no error")
 	}
 }
 
-func TestBankCut(t *testing.T) {
-	store := madeBank(t)
+func TestStoreCut(t *testing.T) {
+	store := newTestStore(t)
 	for _, s := range []Sample{aSample(0, 5), aSample(0, 10), aSample(1, 5), aSample(1, 10), aSample(1, 15)} {
 		if err := store.Add(s); err != nil {
 			t.Fatal(err)
@@ -231,8 +231,8 @@ func badSamples() map[string]Sample {
 	return bad
 }
 
-func TestBankRefusesBadSamples(t *testing.T) {
-	store := madeBank(t)
+func TestStoreRefusesBadSamples(t *testing.T) {
+	store := newTestStore(t)
 	for name, s := range badSamples() {
 		if err := store.Add(s); err == nil {
 			t.Errorf("%s: no error", name)
@@ -266,7 +266,7 @@ func TestReadSampleTruncated(t *testing.T) {
 	}
 }
 
-// Every bit of a file counts.
+// Flipping any bit of a file is detected.
 func TestFlippedBits(t *testing.T) {
 	content := fileOf(t, aSample(3, 40))
 	for at := range content {

@@ -1,5 +1,6 @@
-// Package fixedseed makes property tests draw the same cases on every run and leave no files: a
-// test imports it for that effect. -rapid.seed on the command line still wins.
+// Package fixedseed makes property tests (pgregory.net/rapid) draw the same cases on every run and
+// leave no failure files. A test imports it for this side effect. -rapid.seed on the command line
+// still takes precedence.
 package fixedseed
 
 import (

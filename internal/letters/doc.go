@@ -1,2 +1,3 @@
-// Package letters writes small data that look like notMNIST's, for tests and for trying programs.
+// Package letters writes small synthetic data sets in the format of notMNIST, for tests and for
+// trying out programs.
 package letters

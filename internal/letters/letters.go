@@ -8,8 +8,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Write writes two splits of that many images to a folder, as notMNIST's files. A small network
-// learns them within seconds: the place of a bright square, on noise, is the class.
+// Write writes a training split and a test split of the given sizes to dir, as notMNIST's files.
+// The class of an image is the position of a bright square on noise, which a small network learns
+// within seconds.
 func Write(dir string, train, test int) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return errors.Wrap(err, "letters")

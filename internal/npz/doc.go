@@ -1,2 +1,3 @@
-// Package npz writes NumPy's archives of arrays, for further work in Python.
+// Package npz writes arrays in NumPy's formats .npz and .npy, for further work in Python:
+// np.load("x.npz")["theta"].
 package npz

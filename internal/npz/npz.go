@@ -20,8 +20,8 @@ type Array struct {
 	Values any // []float32 or []float64
 }
 
-// Write writes an archive of arrays to path, in version 1.0 of NumPy's format: whole, or not at
-// all.
+// Write writes an archive of arrays to path, in version 1.0 of NumPy's format. The file is written
+// whole or not at all.
 func Write(path string, arrays ...Array) error {
 	pending, err := file.Create(path)
 	if err != nil {
@@ -48,7 +48,7 @@ func (a Array) write(archive *zip.Writer) error {
 	return WriteNPY(to, a)
 }
 
-// WriteNPY writes one array as a file of version 1.0 of NumPy's format. Its name is not written.
+// WriteNPY writes one array as a .npy file of version 1.0, which has no place for the array's name.
 func WriteNPY(to io.Writer, a Array) error {
 	var kind string
 	var values []byte
@@ -59,7 +59,7 @@ func WriteNPY(to io.Writer, a Array) error {
 	case []float64:
 		kind, values, count = "<f8", tensor.Bytes(v), len(v)
 	default:
-		return errors.Errorf("values are %T, want []float32 or []float64", v)
+		return errors.Errorf("Values must be []float32 or []float64, got %T", v)
 	}
 	elements := 1
 	var extents []string
@@ -72,11 +72,11 @@ func WriteNPY(to io.Writer, a Array) error {
 		shape += "," // a tuple of one element, in Python
 	}
 	if elements != count {
-		return errors.Errorf("%d values, want those of the shape %v", count, a.Shape)
+		return errors.Errorf("Values must have the %d elements of shape %v, got %d", elements, a.Shape, count)
 	}
 	const magic, alignment = "\x93NUMPY\x01\x00", 64
 	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", kind, shape)
-	for (len(magic)+2+len(header)+1)%alignment != 0 {
+	for (len(magic)+2+len(header)+1)%alignment != 0 { // the format pads the header so that data are aligned
 		header += " "
 	}
 	header += "\n"

@@ -354,7 +354,7 @@ func TestFullDisk(t *testing.T) {
 	if !errors.As(err, &unfinished) {
 		t.Fatalf("error %v, want Unfinished", err)
 	}
-	wantError(t, "samples in a file", err, "samples: bank: ")
+	wantError(t, "samples in a file", err, "samples: store: ")
 	must(t, os.Remove(place))
 	must(t, os.Rename(place+"-before", place))
 	run, err := pollen.Open(dir)
