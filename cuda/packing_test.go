@@ -11,6 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -138,7 +139,7 @@ func TestPackedConvolutions(t *testing.T) {
 					}
 				})
 				for number := range tiles {
-					if c.first && number+1 != len(tiles) {
+					if (c.first || !testenv.All()) && number+1 != len(tiles) {
 						continue
 					}
 					t.Run(fmt.Sprint(number), func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
@@ -29,6 +30,7 @@ const learner = `
 // networks, as another seed does, but not to worse ones. Over more seeds the accuracy's standard
 // deviation is some 0.02.
 func TestPrecisions(t *testing.T) {
+	testenv.NeedsAll(t, "nine trainings on the emulated GPU")
 	const seeds = 3
 	data, err := datasets.Open("glyphs", datasets.Options{Validation: -1})
 	if err != nil {

@@ -44,9 +44,9 @@ func TestRowsParameter(t *testing.T) {
 	many.Arguments, many.RowEnds = slices.Repeat(row(1), kernels.MaxRows+1), make([]int, kernels.MaxRows+1)
 	for want, refused := range map[string]func() error{
 		"a row of k_f32 must have 56 bytes": func() error { e := e; e.Row = 56; return checkSignature(e, c) },
-		"(of 0 bytes, 0 if it takes none)": func() error { e := e; e.Row = 0; return checkSignature(e, c) },
-		"0 if it takes none), got 0":            func() error { c := c; c.RowEnds = nil; return checkSignature(e, c) },
-		"0 if it takes none), got 13":           func() error { return checkSignature(e, many) },
+		"(of 0 bytes, 0 if it takes none)":  func() error { e := e; e.Row = 0; return checkSignature(e, c) },
+		"0 if it takes none), got 0":        func() error { c := c; c.RowEnds = nil; return checkSignature(e, c) },
+		"0 if it takes none), got 13":       func() error { return checkSignature(e, many) },
 	} {
 		if err := refused(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, wants %q", err, want)

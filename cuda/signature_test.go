@@ -150,10 +150,10 @@ func TestMatches(t *testing.T) {
 		t.Error(err)
 	}
 	for want, c := range map[string]plan.Call{
-		"4 parameters, got 3":                    {Threads: 1, Arguments: good[:3]},
+		"4 parameters, got 3":                                {Threads: 1, Arguments: good[:3]},
 		"parameter 1 of k_f32 must be a 32-bit integer, got": {Threads: 1, Arguments: []tensor.Argument{good[0], good[0], good[2], good[3]}},
 		"parameter 3 of k_f32 must be a float64, got":        {Threads: 1, Arguments: []tensor.Argument{good[0], good[1], good[2], good[2]}},
-		"at most 256 threads, got 257":       {Threads: 257, Arguments: good},
+		"at most 256 threads, got 257":                       {Threads: 257, Arguments: good},
 	} {
 		if err := checkSignature(e, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, wants %q", err, want)

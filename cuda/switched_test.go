@@ -11,6 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/optest"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -62,12 +63,12 @@ func TestSwitchedKernels(t *testing.T) {
 		{cuda.CapabilityVariable, "80", "group"}, {cuda.WGMMAVariable, "off", "group"}, {cuda.PackedVariable, "off", "nhwc"},
 		{cuda.WindowsVariable, "off", "windows"}, {cuda.GraphsVariable, "off", ""}, {cuda.GraphsVariable, "slow", ""},
 	}
-	for _, c := range []packedCase{
+	for _, c := range testenv.Some(1, []packedCase{
 		{name: "first layer", batch: 2, channels: 1, height: 12, width: 16, filters: 40, taps: op.Square(5), stride: op.Square(1), padding: op.Square(2),
 			dilation: op.Square(1), pooled: true},
 		{name: "wide layer", batch: 2, channels: 64, height: 17, width: 16, filters: 64, taps: [2]int{2, 3}, stride: op.Square(1), padding: [2]int{0, 1},
 			dilation: op.Square(1), pooled: true},
-	} {
+	}) {
 		want, _ := c.results(t, host, 2, exact)
 		complete := true // all features are there to be left out
 		for _, s := range switched {
@@ -103,6 +104,7 @@ func TestSwitchedKernels(t *testing.T) {
 // TestOlderCapabilities compares products and convolutions, whose kernels depend on the GPU, with
 // the host's where the device assumes an older GPU's compute capability.
 func TestOlderCapabilities(t *testing.T) {
+	testenv.NeedsAll(t, "products and convolutions for two capabilities")
 	for _, limit := range []string{"70", "80"} {
 		t.Run(limit, func(t *testing.T) {
 			switchTo(t, cuda.CapabilityVariable, limit)

@@ -13,6 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/graph/optest"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -23,11 +24,14 @@ import (
 // rows are left to continuous integration: they take a minute.
 func TestConformance(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
-	if os.Getenv(cudatest.Variable) == "cuda" || os.Getenv(emulator.RequireVariable) != "" {
+	switch {
+	case !testenv.All():
+		optest.RunCases(t, device, optest.OnePerOp())
+	case os.Getenv(cudatest.Variable) == "cuda" || os.Getenv(emulator.RequireVariable) != "":
 		optest.Run(t, device)
-		return
+	default:
+		optest.RunCases(t, device, slices.DeleteFunc(optest.Cases(), func(c optest.Case) bool { return c.Speed }))
 	}
-	optest.RunCases(t, device, slices.DeleteFunc(optest.Cases(), func(c optest.Case) bool { return c.Speed }))
 }
 
 const (

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // packedOnce is a packed directory that several tests share; packing takes a minute.
@@ -28,9 +30,7 @@ func TestMain(m *testing.M) {
 // packed packs the check, without the emulated GPU.
 func packed(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short leaves out packing, which takes a minute")
-	}
+	testenv.NeedsAll(t, "packing takes a minute")
 	packedOnce.Do(func() {
 		if packedOnce.dir, packedOnce.err = os.MkdirTemp("", "gpucheck"); packedOnce.err == nil {
 			packedOnce.err = packInto(packedOnce.dir, false)

@@ -129,6 +129,7 @@ func (r *Recording) Run(t testing.TB, s Sanitizer, dir string) (string, error) {
 func replayer(t testing.TB, s Sanitizer, dir string) string {
 	t.Helper()
 	compiler := findCompiler(t)
+	needRuntime(t, compiler, s)
 	from := dirs(t)
 	if dir == "" {
 		dir = from[1]
@@ -162,4 +163,26 @@ func replayer(t testing.TB, s Sanitizer, dir string) string {
 		t.Fatal(err)
 	}
 	return program
+}
+
+// needRuntime skips the test if the compiler comes without the runtime library of a sanitizer,
+// which is a package of its own on Debian. Where RequireVariable is set, that is a failure.
+func needRuntime(t testing.TB, compiler string, s Sanitizer) {
+	t.Helper()
+	_, _, linker := sanitizerFlags(s)
+	if linker == nil {
+		return
+	}
+	source := filepath.Join(t.TempDir(), "empty.cpp")
+	if err := os.WriteFile(source, []byte("int main() { return 0; }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text, err := exec.Command(compiler, append([]string{source, "-o", source + ".out"}, linker...)...).CombinedOutput()
+	switch {
+	case err == nil:
+	case os.Getenv(RequireVariable) != "":
+		t.Fatalf("%s cannot link the %s sanitizer: %s", compiler, s, text)
+	default:
+		t.Skipf("%s cannot link the %s sanitizer: install its runtime, libclang-rt-19-dev on Debian", compiler, s)
+	}
 }

@@ -1,6 +1,7 @@
 package optest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -20,6 +21,22 @@ func Cases() []Case {
 		all = append(all, family...)
 	}
 	return all
+}
+
+// OnePerOp returns the first row of each op, without the large ones: one shape for each.
+func OnePerOp() []Case {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(Cases(), func(c Case) bool {
+		name := c.Name // a row that builds a graph
+		if c.Op != nil {
+			name = c.Op.Name()
+		}
+		again := seen[name]
+		if !c.Speed {
+			seen[name] = true
+		}
+		return c.Speed || again
+	})
 }
 
 // Run tests every row on a device, and a whole network.

@@ -5,6 +5,8 @@ package random
 import (
 	"math"
 	"testing"
+
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // compareWithPortable compares every bit, over addresses that differ in every word and counters
@@ -12,7 +14,7 @@ import (
 func compareWithPortable(t *testing.T) {
 	words := func(i uint32) [4]uint32 { return Philox4x32([4]uint32{i}, [2]uint32{11, 12}) }
 	blocks := 1 << 14
-	if testing.Short() {
+	if !testenv.All() {
 		blocks = 1 << 10
 	}
 	for i := range uint32(blocks) {
