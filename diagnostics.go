@@ -2,105 +2,64 @@ package pollen
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/internal/rundir"
-	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Diagnostics describe the chains of a run, from its first step on, however often it was resumed;
-// of a run that an earlier version began, from where it was resumed. Values that were not measured
-// are NaN, null in JSON.
-type Diagnostics struct {
-	Made    int `json:"made"` // steps
-	From    int `json:"from"` // the step that they begin at
-	Samples int `json:"samples"`
-
-	Watched string    `json:"watched"` // a weight
-	Trace   []float64 `json:"trace"`   // of it in the first chain; at most traceValues, evenly spaced
-
-	Predicted  *Mixing     `json:"predicted,omitempty"` // of held-out images, from looks between samples, too; nil without any
-	WeightRHat Number      `json:"weightRHat"`          // split R-hat of the watched weight, in the sampling phase
-	LossRHat   Number      `json:"lossRHat"`            // of the minibatch loss, which on minibatches is mostly their noise
-	Weights    [][]float64 `json:"weights,omitempty"`   // what the first is of, by chain, evenly spaced: for that of gathered runs
-	Losses     [][]float64 `json:"losses,omitempty"`    // what the second is of
-
-	Temperatures []Temperature `json:"temperatures,omitempty"` // of all parameters, then by layer
-	Predictions  *Measured     `json:"predictions,omitempty"`  // temperature of what predictions depend on; nil where not measured
-	Acceptance   Number        `json:"acceptance"`             // mean acceptance probability
-	Diverged     Number        `json:"diverged"`               // share of NUTS' trajectories that did, see mcmc.TraceDiverged
-	Swaps        Number        `json:"swaps"`                  // share of swap attempts that succeeded
-}
-
-// traceValues bounds the trace that is kept, and chainValues those of each chain.
-const (
-	traceValues = 10000
-	chainValues = 500
+// The types of numbers in Diagnostics.
+type (
+	// Number is a float64 that is null in JSON if it is not finite.
+	Number = diagnostics.Number
+	// Measured is an estimate with its standard error.
+	Measured = diagnostics.Measured
+	// Temperature is the temperature of the weights of a layer in the sampling phase.
+	Temperature = diagnostics.Temperature
+	// Mixing describes how well chains have mixed in what they predict.
+	Mixing = diagnostics.Mixing
 )
 
-// Temperature is the temperature of parameters in the sampling phase. Two errors of opposite sign
-// meet in the configurational one: the noise of minibatches heats, and while weights grow or
-// shrink, a drift of them is in it,
-//
-//	configurational = kinetic + drift,    drift = - friction d|theta|^2/dt / (2 d)
-//
-// in units of the step size for d weights, below 0 while they grow. Without velocities T (1 +
-// GradientNoise) is in the place of the kinetic one, and the drift as rough as that estimate.
-type Temperature struct {
-	Layer           string `json:"layer"`           // "all" for all parameters
-	Weights         int    `json:"weights"`         // how many there are
-	Configurational Number `json:"configurational"` // in equilibrium the requested one
-	StandardError   Number `json:"standardError"`   // of that
-	Kinetic         Number `json:"kinetic"`         // of velocities, where there are any
-	Drift           Number `json:"drift"`           // of the configurational one
-	GradientNoise   Number `json:"gradientNoise"`   // by minibatches were nothing done against it, relative to T: an estimate from the last state
+// Diagnostics describe the chains of a run, from its first step on, however often it was resumed.
+// Values that were not measured are NaN, null in JSON.
+type Diagnostics struct {
+	Made    int `json:"made"` // steps
+	From    int `json:"from"` // the step at which they begin, 0
+	Samples int `json:"samples"`
+
+	Watched string    `json:"watched"` // the weight whose trace is recorded
+	Trace   []float64 `json:"trace"`   // of it in the first chain, evenly spaced
+
+	// Predicted is how the chains mix in what they predict for held-out images, by states between
+	// samples, too; nil without held-out images.
+	Predicted  *Mixing `json:"predicted,omitempty"`
+	WeightRHat Number  `json:"weightRHat"` // split R-hat of the watched weight, in the sampling phase
+	LossRHat   Number  `json:"lossRHat"`   // of the minibatch's loss, which on minibatches is mostly their noise
+
+	// Weights and Losses are values of the watched weight and of the loss, by chain, evenly spaced,
+	// from which the R-hat of a gathered run is computed.
+	Weights [][]float64 `json:"weights,omitempty"`
+	Losses  [][]float64 `json:"losses,omitempty"`
+
+	Temperatures []Temperature `json:"temperatures,omitempty"` // of all weights, then by layer
+	Predictions  *Measured     `json:"predictions,omitempty"`  // temperature of what predictions depend on; nil if it was not measured
+	Acceptance   Number        `json:"acceptance"`             // mean acceptance probability
+	Diverged     Number        `json:"diverged"`               // fraction of NUTS' trajectories that diverged, see mcmc.TraceDiverged
+	Swaps        Number        `json:"swaps"`                  // fraction of swap attempts that succeeded
 }
 
-// Measured is a number with its standard error.
-type Measured struct {
-	Value         Number `json:"value"`
-	StandardError Number `json:"standardError"`
-}
-
-// String rounds both to the first digit of the error, as "8 ± 2" or "110 ± 40".
-func (m Measured) String() string {
-	place := math.Floor(math.Log10(float64(m.StandardError)))
-	if math.IsInf(place, 0) || math.IsNaN(place) {
-		return fmt.Sprintf("%.3g ± %.3g", float64(m.Value), float64(m.StandardError))
-	}
-	unit := math.Pow(10, place)
-	digits := max(0, -int(place))
-	return fmt.Sprintf("%.*f ± %.*f", digits, math.Round(float64(m.Value)/unit)*unit, digits, math.Round(float64(m.StandardError)/unit)*unit)
-}
-
-// Number is a float64 that is null in JSON if it is not finite.
-type Number float64
-
-// MarshalJSON implements json.Marshaler.
-func (n Number) MarshalJSON() ([]byte, error) {
-	if v := float64(n); v-v != 0 {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(n))
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (n *Number) UnmarshalJSON(content []byte) error {
-	if string(content) == "null" {
-		*n = Number(math.NaN())
-		return nil
-	}
-	return json.Unmarshal(content, (*float64)(n))
-}
-
-// Diagnostics reads the diagnostics that a finished or stopped run left.
+// Diagnostics reads the diagnostics of a run that has finished or was stopped; of a gathered run, it
+// combines those of its parts. The error's cause is os.ErrNotExist if there are none, and the error is
+// DamagedError if they were changed.
 func (r *Run) Diagnostics() (*Diagnostics, error) {
 	parts, err := r.Parts()
 	if err != nil {
@@ -118,22 +77,20 @@ func (r *Run) Diagnostics() (*Diagnostics, error) {
 
 // diagnose computes diagnostics from the steps made so far.
 func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnostics, error) {
-	m := &t.measured
+	m := t.measured
 	d := &Diagnostics{
-		Made: int(t.session.Steps()), Samples: t.writer.Samples(), Watched: t.manifest.Watched, Trace: thinned(m.trace.values, traceValues),
-		Predicted: m.probe.mixing(), LossRHat: Number(t.rHat(valuesOf(m.losses))), WeightRHat: Number(t.rHat(valuesOf(m.weights))),
-		Acceptance: Number(m.accepted / m.proposals), Diverged: Number(m.diverged / m.proposals), Swaps: Number(math.NaN()),
+		Made: int(t.session.Steps()), Samples: t.writer.Samples(), Watched: t.manifest.Watched, Trace: m.Trace(),
+		Predicted: m.HeldOut.Mixing(), LossRHat: Number(math.NaN()), WeightRHat: Number(math.NaN()), Swaps: Number(math.NaN()),
 	}
+	d.Acceptance, d.Diverged = m.Acceptance()
 	if t.replicas != nil {
 		if v, err := t.replicas.AcceptanceRate(t.session); err == nil {
 			d.Swaps = Number(v)
 		}
 	}
-	for i := range m.weights {
-		if t.kind.traits().tempered {
-			d.Weights = append(d.Weights, thinned(m.weights[i].values, chainValues))
-			d.Losses = append(d.Losses, thinned(m.losses[i].values, chainValues))
-		}
+	if t.kind.traits().tempered {
+		d.LossRHat, d.WeightRHat = m.LossRHat(), m.WeightRHat()
+		d.Weights, d.Losses = m.Weights(), m.Losses()
 	}
 	var err error
 	if d.Temperatures, err = t.temperaturesByLayer(device); err != nil {
@@ -143,72 +100,171 @@ func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnos
 	return d, err
 }
 
-// temperaturesByLayer are those of all parameters, and then by layer.
+// subject is the training for package measure.
+func (t *training) subject() (measure.Subject, error) {
+	network, err := t.spec.Build(t.data.Classes)
+	return measure.Subject{
+		Network: network, Posterior: t.posterior(), Temperature: t.spec.temperature(), Data: t.data, Batch: t.spec.Batch, Seed: t.spec.Seed,
+		Session: t.session, Augment: t.spec.Augment.apply,
+	}, err
+}
+
+// temperaturesByLayer returns the temperatures of all parameters, and then by layer.
 func (t *training) temperaturesByLayer(device tensor.Device) ([]Temperature, error) {
-	heating, err := t.gradientNoise(device)
+	noise, err := t.gradientNoise(device)
 	if err != nil {
 		return nil, err
 	}
-	m := t.measured.thermometer
-	all := Temperature{
-		Layer: "all", Configurational: Number(m.Temperature()), StandardError: Number(m.TemperatureError()), Kinetic: Number(m.KineticTemperature()),
+	return measure.Temperatures(t.measured.Thermometer, t.session.Program().Parameters(), t.spec.temperature(), noise), nil
+}
+
+// gradientNoise returns the noise of minibatches' gradients by parameter, see measure.GradientNoise;
+// nil for methods that do not step along the gradients of minibatches only.
+func (t *training) gradientNoise(device tensor.Device) (map[string]float64, error) {
+	s, ok := t.kind.(minibatchKind)
+	if !ok || t.spec.Anchor > 0 || t.spec.temperature() == 0 || t.session.Steps() == 0 {
+		return nil, nil
 	}
-	list := make([]Temperature, 1, 1+len(m.Layers))
-	for i, layer := range m.Layers {
-		list = append(list, Temperature{
-			Layer: layer, Configurational: Number(m.Layer(i)), StandardError: Number(m.LayerError(i)), Kinetic: Number(m.KineticLayer(i)),
+	cold, err := t.replicas.Cold(t.session)
+	if err != nil {
+		return nil, err
+	}
+	subject, err := t.subject()
+	if err != nil {
+		return nil, err
+	}
+	return measure.GradientNoise(device, subject, s.sampler, cold[0], t.rates[t.session.Steps()-1])
+}
+
+// predictionTemperature returns the temperature of what predictions depend on, over some of the
+// samples, see measure.PredictionTemperature; nil for methods without one.
+func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*Measured, error) {
+	traits := t.kind.traits()
+	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.temperature() == 0 || !t.spec.Augment.isNone() {
+		return nil, nil
+	}
+	files, err := t.writer.SampleFiles()
+	if err != nil {
+		return nil, err
+	}
+	subject, err := t.subject()
+	if err != nil {
+		return nil, err
+	}
+	return measure.PredictionTemperature(ctx, device, subject, measure.PredictionOptions{
+		Files: files, Passes: float64(t.session.Steps()) * float64(t.spec.Batch*t.spec.Chains) / float64(t.data.Len()),
+		Damaged: func(err error) { t.remark(fmt.Sprintf("%v; left out of the temperature of predictions", err)) },
+		Observe: func(done, total, images int) {
+			t.observe(Event{Task: "temperature", On: t.data.Name, Done: done, Total: total, Images: images})
+		},
+	})
+}
+
+// heldOutImages is how many held-out images chains are watched on.
+const heldOutImages = 50
+
+// heldOut returns the images to watch: evenly spaced ones of the validation data, or of the test data
+// if there are none; nil without either, and for methods that do not sample.
+func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
+	data := toWatch(splits)
+	if data == nil || !t.kind.traits().tempered {
+		return nil
+	}
+	d := t.data
+	return &samples.Images{
+		Pixels: spaced(data), Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std,
+	}
+}
+
+// toWatch returns the validation data, or the test data if there are none; nil without either.
+func toWatch(splits *datasets.Splits) *datasets.Dataset {
+	if splits == nil {
+		return nil
+	}
+	for _, data := range []*datasets.Dataset{splits.Validation, splits.Test} {
+		if data != nil && data.Len() > 0 {
+			return data
+		}
+	}
+	return nil
+}
+
+// spaced returns the pixels of some images of a data set, evenly spaced.
+func spaced(data *datasets.Dataset) (pixels []byte) {
+	n := min(heldOutImages, data.Len())
+	for i := range n {
+		pixels = append(pixels, data.Image(i*data.Len()/n)...)
+	}
+	return pixels
+}
+
+// Mixing returns how well the chains have mixed in what their samples predict for some of the
+// validation images, or of the test images if there are none; of a gathered run, all chains together.
+// It is nil without such images, for methods that do not sample, and if chains have too few samples.
+// Chains are cut to the length of the shortest.
+func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error) {
+	heldOut := toWatch(data)
+	c, err := kindOf(r.manifest.Spec.Method)
+	if err != nil || heldOut == nil || !c.traits().tempered {
+		return nil, err
+	}
+	images, err := r.images(heldOut)
+	if err != nil {
+		return nil, err
+	}
+	images.Pixels = spaced(heldOut)
+	n := images.Len()
+	network, err := r.Network()
+	if err != nil {
+		return nil, err
+	}
+	chains := map[string][][]float64{} // by directory and number, for each image
+	var names []string
+	var classes []int
+	err = r.on(func(device tensor.Device) error {
+		predictor, err := samples.NewSamplePredictor(device, tensor.Float32, images, n, network.Apply)
+		if err != nil {
+			return err
+		}
+		defer predictor.Close()
+		k := predictor.Classes()
+		probabilities := make([]float32, n*k)
+		return r.eachOf(ctx, "mixing", heldOut, func(chain string, sample samples.Sample) error {
+			if err := predictor.Predict(sample, probabilities); err != nil {
+				return err
+			}
+			if chains[chain] == nil {
+				names, chains[chain] = append(names, chain), make([][]float64, n)
+			}
+			for i := range n {
+				row := probabilities[i*k:][:k]
+				if len(classes) == i {
+					classes = append(classes, slices.Index(row, slices.Max(row)))
+				}
+				chains[chain][i] = append(chains[chain][i], float64(row[classes[i]]))
+			}
+			return nil
 		})
+	})
+	if err != nil {
+		return nil, err
 	}
-	for _, p := range t.session.Program().Parameters() {
-		if len(m.Layers) == 0 { // a method without temperatures
-			break
-		}
-		n := p.Shape.Elements()
-		for _, of := range []*Temperature{&all, &list[1+slices.Index(m.Layers, langevin.LayerOf(p.Name))]} {
-			of.GradientNoise = Number((float64(of.GradientNoise)*float64(of.Weights) + heating[p.Name]*float64(n)) / float64(of.Weights+n))
-			of.Weights += n
+	shortest := math.MaxInt
+	for _, chain := range chains {
+		shortest = min(shortest, len(chain[0]))
+	}
+	traces := make([][][]float64, n)
+	for i := range traces {
+		for _, name := range names {
+			traces[i] = append(traces[i], chains[name][i][:shortest])
 		}
 	}
-	list[0] = all
-	for i := range list {
-		at := &list[i]
-		if heating == nil {
-			at.GradientNoise = Number(math.NaN())
-		}
-		equilibrium := at.Kinetic
-		if math.IsNaN(float64(equilibrium)) {
-			equilibrium = Number(t.spec.temperature()) * (1 + at.GradientNoise)
-		}
-		at.Drift = at.Configurational - equilibrium
-	}
-	return list, nil
+	return measure.Mixing(traces), nil
 }
 
-// rHat is the split R-hat of chains; NaN if they are too short to be split, and for methods that do
-// not sample.
-func (t *training) rHat(chains [][]float64) float64 {
-	v, err := diagnostics.SplitRHat(chains)
-	if err != nil || !t.kind.traits().tempered {
-		return math.NaN()
-	}
-	return v
-}
-
-// thinned is at most about that many values of a trace, evenly spaced.
-func thinned(trace []float64, most int) []float64 {
-	if len(trace) <= most {
-		return trace
-	}
-	var short []float64
-	for at := 0; at < len(trace); at += 1 + len(trace)/most {
-		short = append(short, trace[at])
-	}
-	return short
-}
-
-// diagnosticsOf are the diagnostics of runs together, from those that each left: temperatures are
-// means over all chains, and R-hat is of all chains, by the values that each run kept of its own:
-// NaN if one kept none, as runs of earlier versions. Run.Mixing is how predictions mix.
+// diagnosticsOf combines the diagnostics of the parts of a gathered run. Temperatures are means over
+// all chains, and R-hat is that of all chains by the values that each part kept, NaN if one kept none.
+// How predictions mix is not combined, see Run.Mixing.
 func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	all := &Diagnostics{}
 	var weights, losses [][]float64
@@ -238,7 +294,7 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		for j, t := range d.Temperatures {
 			at := &all.Temperatures[j]
 			at.Layer, at.Weights = t.Layer, t.Weights
-			layers[j] = append(layers[j], Measured{t.Configurational, t.StandardError})
+			layers[j] = append(layers[j], Measured{Value: t.Configurational, StandardError: t.StandardError})
 			at.Kinetic += Number(share) * t.Kinetic
 			at.Drift += Number(share) * t.Drift
 			at.GradientNoise += Number(share) * t.GradientNoise
@@ -262,12 +318,12 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		weights, losses = nil, nil
 	}
 	all.Predictions = meanOf(predictions, sharesOfPredictions)
-	all.WeightRHat, all.LossRHat = togetherRHat(weights), togetherRHat(losses)
+	all.WeightRHat, all.LossRHat = measure.RHat(weights), measure.RHat(losses)
 	return all, nil
 }
 
-// meanOf is the mean of independent numbers by their shares; nil without any. Its error is the
-// larger of that by their own errors and that by their spread, as a thermometer's of chains.
+// meanOf returns the mean of independent estimates, weighted by shares; nil without any. Its error is
+// the larger of two: that by their own errors and that by their spread, as a thermometer's of chains.
 func meanOf(measured []Measured, shares []float64) *Measured {
 	if len(measured) == 0 {
 		return nil
@@ -285,26 +341,113 @@ func meanOf(measured []Measured, shares []float64) *Measured {
 	if n := float64(len(measured)); n > 1 && !(within > between*n/(n-1)) { // or NaN, of a run too short for one
 		within = between * n / (n - 1)
 	}
-	return &Measured{Number(mean), Number(math.Sqrt(within) / total)}
+	return &Measured{Value: Number(mean), StandardError: Number(math.Sqrt(within) / total)}
 }
 
-// togetherRHat is the split R-hat of chains, cut to the length of the shortest; NaN if that is too
-// short.
-func togetherRHat(chains [][]float64) Number {
-	shortest := math.MaxInt
-	for _, chain := range chains {
-		shortest = min(shortest, len(chain))
+// equilibriumTolerance is the largest relative difference between a temperature and the requested one
+// in equilibrium, and the largest relative standard error with which that can be decided. Differences
+// below clearErrors standard errors do not count.
+const (
+	equilibriumTolerance = 0.05
+	clearErrors          = 2
+)
+
+// Equilibrium describes how many of the weights are in equilibrium at the requested temperature,
+// within 5 % of it or two standard errors, what keeps the others from it, and the temperature of what
+// predictions depend on, if it was measured. It also reports whether all weights are. The verdict is
+// "" if no temperature was measured.
+func (d *Diagnostics) Equilibrium(temperature float64) (verdict string, all bool) {
+	if temperature == 0 || len(d.Temperatures) < 2 { // there is no equilibrium at temperature 0
+		return "", false
 	}
-	if len(chains) == 0 {
-		return Number(math.NaN())
+	states, weights, total := d.byState(temperature)
+	if total == 0 { // a layer was not measured
+		return "", false
 	}
-	var cut [][]float64
-	for _, chain := range chains {
-		cut = append(cut, chain[:shortest])
+	layers := d.Temperatures[1:]
+	share := math.Floor(100 * float64(weights[balanced]) / float64(total))
+	verdict = fmt.Sprintf("%.0f %% of the weights are in equilibrium, within %g %% of T = %g", share, 100*equilibriumTolerance, temperature)
+	last := layers[len(layers)-1].Layer
+	for _, s := range []struct {
+		state state
+		text  string
+		scale string // where it is the last layer, whose weights scale the logits
+	}{
+		{growing, "still growing", "the scale of the logits still grows"},
+		{shrinking, "still shrinking", "the scale of the logits still shrinks"},
+		{heated, "heated by the noise of minibatches", ""},
+		{vague, "in too short a run to tell", ""},
+	} {
+		if names := states[s.state]; len(names) > 0 {
+			verdict += fmt.Sprintf("; %s: %s", s.text, listed(names))
+			if s.scale != "" && slices.Contains(names, last) {
+				verdict += " (" + s.scale + ")"
+			}
+		}
 	}
-	v, err := diagnostics.SplitRHat(cut)
-	if err != nil {
-		return Number(math.NaN())
+	if p := d.Predictions; p != nil {
+		verdict += "; what predictions depend on is at T = " + p.String()
 	}
-	return Number(v)
+	return verdict + ".", weights[balanced] == total
+}
+
+// byState returns the layers by their states, and the numbers of weights by state and in total, which
+// is 0 if a layer was not measured.
+func (d *Diagnostics) byState(temperature float64) (layers map[state][]string, weights map[state]int, total int) {
+	layers, weights = map[state][]string{}, map[state]int{}
+	for _, t := range d.Temperatures[1:] {
+		s := stateOf(t, temperature)
+		if s == unmeasured {
+			return nil, nil, 0
+		}
+		layers[s], weights[s] = append(layers[s], t.Layer), weights[s]+t.Weights
+		total += t.Weights
+	}
+	return layers, weights, total
+}
+
+// listed returns the names of a few layers and the number of the others.
+func listed(names []string) string {
+	const most, few = 8, 4
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d other layers", strings.Join(names[:few], ", "), len(names)-few)
+}
+
+// state is the state of a layer, by its temperatures.
+type state int
+
+// The states.
+const (
+	unmeasured state = iota
+	balanced
+	growing
+	shrinking
+	heated
+	vague
+)
+
+// stateOf returns the state of a layer. It uses the kinetic temperature, too, which is exact far sooner
+// than the configurational one.
+func stateOf(t Temperature, requested float64) state {
+	off, tolerance := float64(t.Configurational)-requested, equilibriumTolerance*requested
+	hot := float64(t.Kinetic) - requested
+	if math.IsNaN(float64(t.Kinetic)) {
+		hot = float64(t.GradientNoise) * requested
+	}
+	clear := math.Abs(off) > tolerance && !(math.Abs(off) <= clearErrors*float64(t.StandardError))
+	switch {
+	case math.IsNaN(float64(t.Configurational)):
+		return unmeasured
+	case clear && off < 0:
+		return growing
+	case hot > tolerance || clear && hot > off/2:
+		return heated
+	case clear:
+		return shrinking
+	case !(float64(t.StandardError) <= tolerance):
+		return vague
+	}
+	return balanced
 }

@@ -53,25 +53,26 @@ func equal(a, b []float32) bool {
 	return true
 }
 
-// Long traces are kept evenly spaced.
-func TestThinned(t *testing.T) {
-	trace := make([]float64, 25001)
-	for i := range trace {
-		trace[i] = float64(i)
-	}
-	short := thinned(trace, traceValues)
-	if len(short) > traceValues || len(short) < traceValues/2 || short[1]-short[0] != short[2]-short[1] || len(thinned(trace[:100], 100)) != 100 {
-		t.Errorf("%d values, the first %v", len(short), short[:3])
-	}
-}
-
-func TestMeasuredText(t *testing.T) {
-	for want, m := range map[string]Measured{
-		"8 ± 2": {8.04, 1.71}, "110 ± 40": {112.3, 41}, "0.97 ± 0.05": {0.9735, 0.0514}, "1.04 ± 0.10": {1.04, 0.0996},
-		"1 ± NaN": {1, Number(math.NaN())}, "1.23 ± 0": {1.2345, 0},
+// The error of a mean over parts is that by their own errors, or that by their spread.
+func TestMeanOfMeasured(t *testing.T) {
+	none := Number(math.NaN())
+	for _, c := range []struct {
+		measured []Measured
+		shares   []float64
+		want     Measured
+	}{
+		{[]Measured{{Value: 1, StandardError: 0.3}}, []float64{7}, Measured{Value: 1, StandardError: 0.3}},
+		{[]Measured{{Value: 2, StandardError: 0.3}, {Value: 2.25, StandardError: 0.4}}, []float64{1, 1}, Measured{Value: 2.125, StandardError: 0.25}},
+		{[]Measured{{Value: 1, StandardError: 0.3}, {Value: 3, StandardError: 0.4}}, []float64{1, 1}, Measured{Value: 2, StandardError: 1}},
+		{[]Measured{{Value: 1, StandardError: none}, {Value: 3, StandardError: none}}, []float64{2, 2}, Measured{Value: 2, StandardError: 1}},
+		{[]Measured{{Value: 1, StandardError: 3}, {Value: 2, StandardError: 1}}, []float64{1, 3}, Measured{Value: 1.75, StandardError: Number(math.Sqrt(18) / 4)}},
 	} {
-		if got := m.String(); got != want {
-			t.Errorf("%v, want %s", got, want)
+		got := meanOf(c.measured, c.shares)
+		if math.Abs(float64(got.Value-c.want.Value)) > 1e-12 || math.Abs(float64(got.StandardError-c.want.StandardError)) > 1e-12 {
+			t.Errorf("%v by %v: %v, want %v", c.measured, c.shares, *got, c.want)
 		}
+	}
+	if got := meanOf(nil, nil); got != nil {
+		t.Errorf("of none: %v", got)
 	}
 }

@@ -180,7 +180,7 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 		t.writer = t.newWriter()
 		defer func() { err = cmp.Or(err, t.writer.Close()) }() // also when an observer panics
 		err = t.begin(device, open)
-		defer t.measured.probe.close()
+		defer t.measured.HeldOut.Close()
 		began := err == nil
 		if began {
 			err = t.run(ctx, device)

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
-
-	"github.com/pollen-ml/pollen/tensor"
 )
 
 func FuzzManifest(f *testing.F) {
@@ -24,18 +22,6 @@ func FuzzManifest(f *testing.F) {
 		must(t, err)
 		if _, err := parseManifest(again); err != nil {
 			t.Fatalf("what was read cannot be read again: %v: %s", err, again)
-		}
-	})
-}
-
-func FuzzTrace(f *testing.F) {
-	f.Add(tensor.Bytes([]float64{1, 1, 0.5}))
-	f.Fuzz(func(t *testing.T, content []byte) {
-		s := newSeries(10)
-		state := make([]float64, len(content)/8)
-		copy(tensor.Bytes(state), content)
-		if s.restore(state) == nil && len(s.values) > s.most {
-			t.Fatalf("a trace of %d values", len(s.values))
 		}
 	})
 }

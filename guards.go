@@ -30,7 +30,7 @@ func (t *training) checkRoom() error {
 
 // room is how many bytes a checkpoint takes now, and a sample of one chain.
 func (t *training) room() (state, sample uint64) {
-	state = uint64(t.session.ChainBytes()*t.session.Chains()) + t.measured.bytes()
+	state = uint64(t.session.ChainBytes()*t.session.Chains()) + t.measured.TraceBytes()
 	for _, p := range t.session.Program().Parameters() {
 		sample += 4 * uint64(p.Shape.Elements())
 	}
@@ -115,7 +115,7 @@ func (t *training) watch(p langevin.Window, losses []float64) {
 		}
 	}
 	requested := t.spec.temperature()
-	measured, std := t.measured.thermometer.Temperature(), t.measured.thermometer.TemperatureError()
+	measured, std := t.measured.Thermometer.Temperature(), t.measured.Thermometer.TemperatureError()
 	if off := math.Abs(measured - requested); !g.warned && g.windows >= warmWindows && off > farOff*requested && off > manyErrors*std {
 		g.warned = true
 		t.remark(fmt.Sprintf("the temperature is far off: measured %.3g ± %.1g, requested %g; smaller learning rates or a longer burn-in would bring it closer",

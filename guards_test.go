@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/samples"
 )
 
 // A chain that left is remarked once.
@@ -36,42 +35,5 @@ func TestGuards(t *testing.T) {
 	}
 	if len(remarks) > 0 {
 		t.Errorf("remarks %q", remarks)
-	}
-}
-
-// What a short trace keeps is what was added; a long one is thinned evenly, and goes on after a
-// restore.
-func TestSeries(t *testing.T) {
-	s := newSeries(8)
-	for i := range 1000 {
-		s.add(float64(i))
-		if len(s.values) > 8 || len(s.values) < 4 && i >= 8 {
-			t.Fatalf("%d values after %d", len(s.values), i+1)
-		}
-		for at, v := range s.values {
-			if v != float64(at*s.every) {
-				t.Fatalf("after %d: value %d is %v, one in %d", i+1, at, v, s.every)
-			}
-		}
-		again := newSeries(8)
-		if err := again.restore(s.state()); err != nil {
-			t.Fatalf("after %d: %v", i+1, err)
-		}
-		a, b := again, s
-		a.add(-1)
-		b.values = append([]float64(nil), b.values...)
-		b.add(-1)
-		if len(a.values) != len(b.values) || a.every != b.every || a.added != b.added {
-			t.Fatalf("after %d: %+v, want %+v", i+1, a, b)
-		}
-	}
-	for _, bad := range [][]float64{nil, {1}, {0, 1, 5}, {1, 2, 5}, {1, -1}, append([]float64{1, 9}, make([]float64, 9)...)} {
-		s := newSeries(8)
-		if err := s.restore(bad); err == nil {
-			t.Errorf("%v: no error", bad)
-		}
-	}
-	if samples.FileName(3, 40) != "chain00003-step000000040.safetensors" {
-		t.Error("the names of samples changed")
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/samples"
 )
 
@@ -20,7 +19,7 @@ func (t *training) look(p langevin.Window) error {
 	if line.Loss, line.Accuracy, err = t.traces(p, chains, losses); err != nil {
 		return err
 	}
-	t.measured.loss = line.Loss
+	t.measured.Loss = line.Loss
 	event := Event{
 		Task: "fit", On: t.data.Name, Done: p.To, Total: t.plan.Steps, Images: t.images(p),
 		Loss: line.Loss, Accuracy: line.Accuracy, Temperature: math.NaN(),
@@ -36,7 +35,7 @@ func (t *training) look(p langevin.Window) error {
 		return err
 	}
 	var states []samples.Sample
-	due := t.measured.probe.due(t, p.To)
+	due := t.measured.HeldOut.Due(p.To) && p.To > t.plan.BurnIn && t.temperatures[p.To-1] == t.spec.temperature()
 	kept := p.Sample && t.writer.Keeps(p.To)
 	if kept && !t.kind.traits().drawn || due {
 		if states, err = t.kind.states(t, p.To); err != nil {
@@ -44,7 +43,7 @@ func (t *training) look(p langevin.Window) error {
 		}
 	}
 	if due {
-		if err := t.measured.probe.observe(states, p.To); err != nil {
+		if err := t.measured.HeldOut.Observe(states, p.To); err != nil {
 			return err
 		}
 	}
@@ -57,7 +56,9 @@ func (t *training) look(p langevin.Window) error {
 		}
 	}
 	t.watch(p, losses)
-	event.RHat = t.rHat(shortened(valuesOf(t.measured.weights)))
+	if event.RHat = math.NaN(); t.kind.traits().tempered {
+		event.RHat = float64(t.measured.LiveRHat())
+	}
 	t.observe(event)
 	return nil
 }
@@ -82,30 +83,9 @@ func (t *training) measure(p langevin.Window, chains []int) float64 {
 		if t.temperatures[step] != t.spec.temperature() {
 			continue
 		}
-		t.measured.thermometer.ObserveChains(t.session, step, step+1, chains)
-		for _, chain := range chains {
-			if t.walk != nil {
-				t.measured.proposals++
-				t.measured.accepted += t.session.Metric(chain, mcmc.TraceAcceptance, uint64(step))
-				t.measured.diverged += t.session.Metric(chain, mcmc.TraceDiverged, uint64(step))
-			}
-		}
+		t.measured.AddTemperatures(t.session, chains, step, t.walk != nil)
 	}
-	t.measured.recent.Reset()
-	t.measured.recent.ObserveChains(t.session, p.From, p.To, chains)
-	return t.measured.recent.Temperature()
-}
-
-// liveValues bounds the values of each chain that the live R-hat is computed from, so that it does
-// not slow a long run down.
-const liveValues = 500
-
-func shortened(traces [][]float64) [][]float64 {
-	short := make([][]float64, len(traces))
-	for i, trace := range traces {
-		short[i] = thinned(trace, liveValues)
-	}
-	return short
+	return t.measured.WindowTemperature(t.session, chains, p.From, p.To)
 }
 
 // traces keeps what later figures and diagnostics need of chains; with a Metropolis test, one value
@@ -125,13 +105,8 @@ func (t *training) traces(p langevin.Window, chains []int, losses []float64) (lo
 			}
 			loss, accuracy = loss+values[0], accuracy+values[1]
 			losses[i] += values[0] / float64(p.To-from)
-			if i == 0 {
-				t.measured.trace.add(values[2])
-			}
-			if step >= t.plan.BurnIn && (t.plan.Cycles == 0 || t.temperatures[step] == t.spec.temperature()) {
-				t.measured.losses[i].add(values[0])
-				t.measured.weights[i].add(values[2])
-			}
+			sampling := step >= t.plan.BurnIn && (t.plan.Cycles == 0 || t.temperatures[step] == t.spec.temperature())
+			t.measured.AddStep(i, values[0], values[2], sampling)
 		}
 	}
 	n := float64((p.To - from) * len(chains))

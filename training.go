@@ -14,6 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/op/array"
+	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/mcmc"
@@ -48,7 +49,7 @@ type training struct {
 	session       *graph.Session
 
 	writer      *rundir.Writer
-	measured    measurements
+	measured    *measure.Measurements
 	guard       guard
 	watching    *samples.Images // held-out images that chains are watched on
 	evaluations int             // that the session has made
@@ -191,13 +192,17 @@ func (t *training) watched(b *graph.Builder) *graph.Node {
 	return b.Apply(array.Element{Index: graph.ShapeOf(parameters[0]).Elements() / 2}, parameters[0])
 }
 
-// begin prepares to observe, and prepares the run's folder with open, which makes it or takes up
-// where it was left.
+// begin prepares to observe, and prepares the run's directory with open.
 func (t *training) begin(device tensor.Device, open func(device tensor.Device) error) error {
 	t.observing()
-	var err error
-	if t.measured.probe, err = t.newProbe(device, t.watching); err != nil {
-		return err
+	if t.watching != nil {
+		network, err := t.spec.Build(t.data.Classes)
+		if err != nil {
+			return err
+		}
+		if t.measured.HeldOut, err = measure.NewHeldOut(device, *t.watching, network, t.spec.Chains, t.spacing()); err != nil {
+			return err
+		}
 	}
 	return open(device)
 }
@@ -208,7 +213,46 @@ func (t *training) observing() {
 	if t.kind.traits().exact {
 		scale = 1 // its metrics are of U, not of U/N
 	}
-	t.measured = newMeasurements(t.session.Program(), t.spec.Chains, scale)
+	t.measured = measure.New(t.session.Program(), t.spec.Chains, scale)
+}
+
+// checkpoint returns the state of all chains, and what was measured of them.
+func (t *training) checkpoint() (rundir.Checkpoint, error) {
+	s := t.session
+	c := rundir.Checkpoint{Steps: int(s.Steps()), HeldOut: t.measured.HeldOut.Images()}
+	t.measured.State(func(name string, values []float64) {
+		c.Measured = append(c.Measured, rundir.Measurement{Name: name, Values: values})
+	})
+	for chain := range s.Chains() {
+		state := make([]byte, s.ChainBytes())
+		if err := s.Save(chain, state); err != nil {
+			return c, err
+		}
+		c.Chains = append(c.Chains, state)
+	}
+	return c, nil
+}
+
+// restore puts the session and the measurements back to a checkpoint.
+func (t *training) restore(c rundir.Checkpoint) error {
+	s := t.session
+	if len(c.Chains) != s.Chains() {
+		return errors.Errorf("it has %d chains, the run %d", len(c.Chains), s.Chains())
+	}
+	for chain, state := range c.Chains {
+		if err := s.Restore(chain, state, uint64(c.Steps)); err != nil {
+			return err
+		}
+	}
+	numbers := map[string][]float64{}
+	for _, m := range c.Measured {
+		numbers[m.Name] = m.Values
+	}
+	other, err := t.measured.Restore(numbers, c.HeldOut)
+	if other {
+		t.remark("the held-out images are not those that chains were watched on before: predictions are watched on these from here on")
+	}
+	return err
 }
 
 // spacing is how many steps run between two looks.
@@ -266,8 +310,8 @@ func (t *training) try(ctx context.Context, steps, window int) error {
 // its loss stays finite.
 func (t *training) warn() {
 	const like = 0.98
-	if guessing := math.Log(float64(t.data.Classes)); t.measured.loss > like*guessing {
+	if guessing := math.Log(float64(t.data.Classes)); t.measured.Loss > like*guessing {
 		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is not below that of guessing among %d classes, %.3f; lower learning rates may help, "+
-			"or the method auto, which finds one by itself", t.measured.loss, t.data.Classes, guessing))
+			"or the method auto, which finds one by itself", t.measured.Loss, t.data.Classes, guessing))
 	}
 }

@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"internal":       {"internal", "tensor"},
 	// A run's directory, and what is measured of its chains.
 	"internal/rundir":  {"internal", "langevin", "samples", "tensor"},
-	"internal/measure": {"diagnostics", "graph", "langevin", "layers", "mcmc", "samples", "tensor"},
+	"internal/measure": {"datasets", "diagnostics", "graph", "langevin", "layers", "mcmc", "samples", "tensor"},
 	// What internal/command's flags and files say, as values of the library.
 	"internal/config":     {".", "internal/cluster", "datasets"},
 	"internal/comparison": {".", "datasets", "evaluate", "report", "internal"},

@@ -1,14 +1,14 @@
-package pollen
+package measure
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/samples"
@@ -16,62 +16,63 @@ import (
 )
 
 // The temperature of predictions. For any field F of the parameters E[F.gU] = T E[div F] under
-// exp(-U/T). The configurational temperature has theta for F, so that all weights count alike. Here
-// F is gL, the gradient of the likelihood's part of U: a direction counts by how much predictions
-// change along it. Noise of minibatches heats these few directions far more than the average one,
-// and a thermostat, which keeps the average, does not see that.
+// exp(-U/T). The configurational temperature uses theta for F, so that all weights count alike. Here
+// F is gL, the gradient of the likelihood's part of U, so that a direction counts by how much
+// predictions change along it. The noise of minibatches heats these few directions far more than the
+// average one, and a thermostat, which controls the average, does not see that.
 //
-// div F is the trace of L's curvature, which has two parts. That of the loss by the logits is the
-// trace of the Fisher information: N times the mean square of one image's gradient, over images and
-// over labels drawn from the network's own predictions. That of the logits by the parameters, times
-// residuals, is what else the gradient changes by along random directions v of signs,
+// div F is the trace of L's curvature, which has two parts. The curvature of the loss by the logits
+// contributes the trace of the Fisher information: N times the mean square of one image's gradient,
+// over images and over labels drawn from the network's own predictions. The curvature of the logits
+// by the parameters, times residuals, contributes the rest of the change of the gradient along random
+// directions v of signs,
 //
 //	v.(gL(theta + e v) - gL(theta)) / e - sum over images of the variance of v.grad logits,
 //
-// the variance being over the network's own predictions. Over v its mean is that part of the trace,
-// and it varies little, since the first part, with its few steep directions, is not in it.
+// where the variance is over the network's own predictions. Its mean over v is that part of the
+// trace, and it varies little, since the first part, with its few steep directions, is not in it.
 
-// That takes curvedPasses passes over the data for each of some samples: at most curvedShare of the
-// passes that the run made, at most curvedSamples samples. Fewer than curvedLeast say nothing of
-// their error, for which curvedGroups groups of samples, each of some that follow one another in a
-// chain, are independent.
+// Measuring takes predictionPasses passes over the data for each sample. It takes at most
+// predictionFraction of the passes that the run made, and at most maxPredictionSamples samples. Fewer
+// than minPredictionSamples give no estimate of the error. For the error, samples are put into at most
+// predictionGroups groups, each of samples that follow one another in a chain, which are taken as
+// independent.
 const (
-	curvedPasses  = 3
-	curvedShare   = 0.15
-	curvedSamples = 64
-	curvedGroups  = 16
-	curvedLeast   = 4
-	curvedBatch   = 500
-	// curvedDistance is e, in units of the parameters' root mean square.
-	curvedDistance = 1e-2
+	predictionPasses     = 3
+	predictionFraction   = 0.15
+	maxPredictionSamples = 64
+	minPredictionSamples = 4
+	predictionGroups     = 16
+	predictionBatch      = 500
+	// displacement is e, in units of the parameters' root mean square.
+	displacement = 1e-2
 )
 
-// curved is the temperature of predictions over some of the samples; nil where it would take too
-// long for curvedLeast of them, or a context ended, or there is none.
-func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*Measured, error) {
-	traits := t.kind.traits()
-	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.temperature() == 0 || t.spec.Augment != (Augment{}) {
+// PredictionOptions say how the temperature of predictions is measured.
+type PredictionOptions struct {
+	Files   []string                      // the samples
+	Passes  float64                       // over the data, that the run made
+	Damaged func(err error)               // called for a sample that is damaged, and left out
+	Observe func(done, total, images int) // called after each sample
+}
+
+// PredictionTemperature returns the temperature of what predictions depend on, over some of the
+// samples. It is nil if that would take too long for enough of them, or the context ends.
+func PredictionTemperature(ctx context.Context, device tensor.Device, s Subject, o PredictionOptions) (*diagnostics.Measured, error) {
+	n := min(len(o.Files), maxPredictionSamples, int(predictionFraction*o.Passes/predictionPasses))
+	if n < minPredictionSamples {
 		return nil, nil
 	}
-	files, err := t.writer.SampleFiles()
-	if err != nil {
-		return nil, err
-	}
-	evaluated := float64(t.session.Steps()) * float64(t.spec.Batch*t.spec.Chains) / float64(t.data.Len())
-	n := min(len(files), curvedSamples, int(curvedShare*evaluated/curvedPasses))
-	if n < curvedLeast {
-		return nil, nil
-	}
-	f, err := t.newField(device)
+	f, err := newField(device, s)
 	if err != nil {
 		return nil, err
 	}
 	defer f.close()
 	var products, divergences []float64
 	for i := range n {
-		sample, err := samples.ReadSample(files[(2*i+1)*len(files)/(2*n)])
+		sample, err := samples.ReadSample(o.Files[(2*i+1)*len(o.Files)/(2*n)])
 		if err != nil {
-			t.remark(fmt.Sprintf("%v; left out of the temperature of predictions", err))
+			o.Damaged(err)
 			continue
 		}
 		product, divergence, err := f.at(ctx, sample)
@@ -82,29 +83,29 @@ func (t *training) predictionTemperature(ctx context.Context, device tensor.Devi
 			return nil, err
 		}
 		products, divergences = append(products, product), append(divergences, divergence)
-		t.observe(Event{Task: "temperature", On: t.data.Name, Done: i + 1, Total: n, Images: curvedPasses * len(f.labels)})
+		o.Observe(i+1, n, predictionPasses*len(f.labels))
 	}
-	if len(products) < curvedLeast {
+	if len(products) < minPredictionSamples {
 		return nil, nil
 	}
 	return ratio(products, divergences), nil
 }
 
-// ratio is that of two sums, with its standard error by leaving out each of the groups that terms
-// one after the other make, as if these were independent.
-func ratio(over, under []float64) *Measured {
+// ratio returns the ratio of two sums. Its standard error is the jackknife's: by leaving out, in turn,
+// each group of consecutive terms, as if the groups were independent.
+func ratio(over, under []float64) *diagnostics.Measured {
 	above, below := floats.Sum(over), floats.Sum(under)
-	groups := min(len(over), curvedGroups)
+	groups := min(len(over), predictionGroups)
 	squares, n := 0.0, float64(groups)
 	for i := range groups {
 		lo, hi := i*len(over)/groups, (i+1)*len(over)/groups
 		off := (above-floats.Sum(over[lo:hi]))/(below-floats.Sum(under[lo:hi])) - above/below
 		squares += off * off
 	}
-	return &Measured{Number(above / below), Number(math.Sqrt(squares * (n - 1) / n))}
+	return &diagnostics.Measured{Value: diagnostics.Number(above / below), StandardError: diagnostics.Number(math.Sqrt(squares * (n - 1) / n))}
 }
 
-// field is gL, by programs for the gradients of the mean loss, step by step through the data, and
+// field computes gL, by programs for the gradients of the mean loss, step by step through the data, and
 // of the prior.
 type field struct {
 	batch, classes int
@@ -114,15 +115,15 @@ type field struct {
 	loss, prior    *graph.Session
 }
 
-func (t *training) newField(device tensor.Device) (f *field, err error) {
-	n, size := t.data.Len(), t.data.ImageSize()
-	steps := (n + curvedBatch - 1) / curvedBatch
-	f = &field{batch: n / steps, classes: t.data.Classes, examples: float64(n), random: rand.New(rand.NewPCG(t.spec.Seed, 0))}
-	f.labels = t.data.Labels[:steps*f.batch] // all but fewer than there are steps
-	if f.loss, err = t.gradients(device, t.data.Images[:len(f.labels)*size], f.labels, op.Batch{Size: f.batch}); err != nil {
+func newField(device tensor.Device, s Subject) (f *field, err error) {
+	n, size := s.Data.Len(), s.Data.ImageSize()
+	steps := (n + predictionBatch - 1) / predictionBatch
+	f = &field{batch: n / steps, classes: s.Data.Classes, examples: float64(n), random: rand.New(rand.NewPCG(s.Seed, 0))}
+	f.labels = s.Data.Labels[:steps*f.batch] // all but fewer than steps of them
+	if f.loss, err = lossGradients(device, s, s.Data.Images[:len(f.labels)*size], f.labels, op.Batch{Size: f.batch}); err != nil {
 		return nil, err
 	}
-	if f.prior, err = t.priorGradients(device, f.loss.Program().Parameters()); err != nil {
+	if f.prior, err = priorGradients(device, s, f.loss.Program().Parameters()); err != nil {
 		f.loss.Close()
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func (f *field) close() {
 	f.prior.Close()
 }
 
-// at is gL.gU and the divergence of gL at a sample.
+// at returns gL.gU and the divergence of gL at a sample.
 func (f *field) at(ctx context.Context, sample samples.Sample) (product, divergence float64, err error) {
 	here, err := f.slopeAt(ctx, sample)
 	if err != nil {
@@ -144,7 +145,7 @@ func (f *field) at(ctx context.Context, sample samples.Sample) (product, diverge
 		err = f.prior.Run(1)
 	}
 	if err == nil {
-		err = gradientsOf(f.prior, sample, func(p, i int, g float64) { product += here.gradient[p][i] * (here.gradient[p][i] + g) })
+		err = readGradients(f.prior, sample, func(p, i int, g float64) { product += here.gradient[p][i] * (here.gradient[p][i] + g) })
 	}
 	if err != nil {
 		return 0, 0, err
@@ -157,7 +158,7 @@ func (f *field) at(ctx context.Context, sample samples.Sample) (product, diverge
 	return product, fisher + rest, err
 }
 
-// slope is what the likelihood is like around a sample: gL, and the logits of all images.
+// slope is the likelihood around a sample: gL, and the logits of all images.
 type slope struct {
 	gradient [][]float64
 	logits   []float32
@@ -175,12 +176,12 @@ func (f *field) slopeAt(ctx context.Context, sample samples.Sample) (slope, erro
 		if err := f.loss.ReadFloats("logits", 0, here.logits[n:]); err != nil {
 			return err
 		}
-		return gradientsOf(f.loss, sample, func(p, i int, g float64) { here.gradient[p][i] += f.examples / steps * g })
+		return readGradients(f.loss, sample, func(p, i int, g float64) { here.gradient[p][i] += f.examples / steps * g })
 	})
 	return here, err
 }
 
-// fisher is the trace of the Fisher information at a sample.
+// fisher returns the trace of the Fisher information at a sample.
 func (f *field) fisher(ctx context.Context, sample samples.Sample, here slope) (trace float64, err error) {
 	own := make([]int32, len(f.labels))
 	for i := range own {
@@ -188,12 +189,12 @@ func (f *field) fisher(ctx context.Context, sample samples.Sample, here slope) (
 	}
 	scale := f.examples * float64(f.batch*f.batch) / float64(len(f.labels))
 	err = f.pass(ctx, own, func() error {
-		return gradientsOf(f.loss, sample, func(_, _ int, g float64) { trace += scale * g * g })
+		return readGradients(f.loss, sample, func(_, _ int, g float64) { trace += scale * g * g })
 	})
 	return trace, err
 }
 
-// curvatureOfLogits is an estimate of the rest of the divergence of gL, from a random direction.
+// curvatureOfLogits estimates the rest of the divergence of gL, from a random direction.
 func (f *field) curvatureOfLogits(ctx context.Context, sample samples.Sample, here slope) (trace float64, err error) {
 	squares, n := 0.0, 0
 	aside := samples.Sample{Parameters: slices.Clone(sample.Parameters)}
@@ -205,7 +206,7 @@ func (f *field) curvatureOfLogits(ctx context.Context, sample samples.Sample, he
 		n += len(values)
 		aside.Parameters[p].Values = values
 	}
-	distance := curvedDistance * math.Sqrt(squares/float64(n))
+	distance := displacement * math.Sqrt(squares/float64(n))
 	for _, p := range aside.Parameters {
 		for i := range p.Values {
 			p.Values[i] += float32(distance) * float32(2*f.random.IntN(2)-1)
@@ -232,7 +233,7 @@ func (f *field) curvatureOfLogits(ctx context.Context, sample samples.Sample, he
 	return trace / (distance * distance), nil
 }
 
-// pass steps through the data once, with those labels.
+// pass steps through the data once with some labels, and calls see after each step.
 func (f *field) pass(ctx context.Context, labels []int32, see func() error) error {
 	err := graph.Write(f.loss, "labels", 0, 0, labels)
 	for range len(labels) / f.batch {
@@ -249,7 +250,7 @@ func (f *field) pass(ctx context.Context, labels []int32, see func() error) erro
 	return err
 }
 
-// softmax are the classes' probabilities.
+// softmax returns the classes' probabilities.
 func softmax(logits []float32) []float64 {
 	most, sum, p := slices.Max(logits), 0.0, make([]float64, len(logits))
 	for k, v := range logits {
@@ -260,7 +261,7 @@ func softmax(logits []float32) []float64 {
 	return p
 }
 
-// draw is a class, by its probability.
+// draw returns a random class, by its probability.
 func (f *field) draw(probabilities []float64) int32 {
 	left := f.random.Float64()
 	for class, p := range probabilities {

@@ -1,11 +1,15 @@
-package pollen
+package measure_test
 
 import (
+	"context"
 	"math"
+	"path/filepath"
 	"testing"
 
+	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -23,21 +27,29 @@ func noisy(t *testing.T, n int) *datasets.Dataset {
 }
 
 // softmaxRegression is of a method at that temperature.
-func softmaxRegression(t *testing.T, method string, temperature float64) Spec {
-	return Spec{
+func softmaxRegression(t *testing.T, method string, temperature float64) pollen.Spec {
+	return pollen.Spec{
 		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}}, Method: methodOf(t, method), Temperature: new(temperature),
 		Prior: new(langevin.Gaussian(0.1)), Schedule: optimizers.Constant{Rate: 0.05},
 	}
 }
 
-func fieldOf(t *testing.T, spec Spec, data *datasets.Dataset) *field {
-	tr, err := newTraining(spec, data, "", environmentOf(nil))
+// subjectOf is what a run of a specification measures.
+func subjectOf(t *testing.T, spec pollen.Spec, data *datasets.Dataset) measure.Subject {
+	network, err := spec.Build(data.Classes)
 	must(t, err)
+	return measure.Subject{
+		Network: network, Posterior: langevin.Posterior{DataSize: data.Len(), Prior: *spec.Prior, Layers: spec.Priors}, Data: data,
+		Batch: spec.Batch, Seed: spec.Seed, Augment: func(_ *graph.Builder, x *graph.Node) *graph.Node { return x },
+	}
+}
+
+func fieldOf(t *testing.T, spec pollen.Spec, data *datasets.Dataset) measure.Field {
 	device := tensor.NewHost(1)
 	t.Cleanup(func() { device.Close() })
-	f, err := tr.newField(device)
+	f, err := measure.NewField(device, subjectOf(t, spec, data))
 	must(t, err)
-	t.Cleanup(f.close)
+	t.Cleanup(f.Close)
 	return f
 }
 
@@ -104,7 +116,7 @@ func TestField(t *testing.T) {
 	const repetitions = 20 // of the labels that are drawn
 	for range repetitions {
 		var one float64
-		gotProduct, one, err = f.at(t.Context(), sample)
+		gotProduct, one, err = f.At(t.Context(), sample)
 		must(t, err)
 		sum += one / repetitions
 	}
@@ -121,22 +133,20 @@ func TestPriorGradients(t *testing.T) {
 	spec := softmaxRegression(t, "sghmc", 1)
 	spec.Epochs, spec.Samples, spec.Batch = 3, 1, 20
 	spec.Priors = map[string]langevin.Prior{"linear1.bias": langevin.Flat()}
-	tr, err := newTraining(spec, squares(t, 100, 4, 1), "", environmentOf(nil))
-	must(t, err)
 	device := tensor.NewHost(1)
 	defer device.Close()
 	sample := samples.Sample{Parameters: []samples.Parameter{
 		{Name: "linear1.weight", Shape: tensor.Shape{2, 3}, Values: []float32{0, 1, -2, 3, 1e-9, 0.5}},
 		{Name: "linear1.bias", Shape: tensor.Shape{2}, Values: []float32{1, 2}},
 	}}
-	session, err := tr.priorGradients(device, []graph.Tensor{
+	session, err := measure.PriorGradients(device, subjectOf(t, spec, squares(t, 100, 4, 1)), []graph.Tensor{
 		{Name: "linear1.weight", DType: tensor.Float32, Shape: tensor.Shape{2, 3}}, {Name: "linear1.bias", DType: tensor.Float32, Shape: tensor.Shape{2}},
 	})
 	must(t, err)
 	defer session.Close()
 	must(t, sample.Put(session, 0))
 	must(t, session.Run(1))
-	must(t, gradientsOf(session, sample, func(p, i int, g float64) {
+	must(t, measure.ReadGradients(session, sample, func(p, i int, g float64) {
 		want := float64(1-p) * float64(sample.Parameters[p].Values[i]) / (0.1 * 0.1)
 		if !(math.Abs(g-want) <= 1e-6*math.Abs(want)) {
 			t.Errorf("parameter %d, element %d: %v, want %v", p, i, g, want)
@@ -144,36 +154,12 @@ func TestPriorGradients(t *testing.T) {
 	}))
 }
 
-// The error of a mean over parts is that by their own errors, or that by their spread.
-func TestMeanOfMeasured(t *testing.T) {
-	none := Number(math.NaN())
-	for _, c := range []struct {
-		measured []Measured
-		shares   []float64
-		want     Measured
-	}{
-		{[]Measured{{1, 0.3}}, []float64{7}, Measured{1, 0.3}},
-		{[]Measured{{2, 0.3}, {2.25, 0.4}}, []float64{1, 1}, Measured{2.125, 0.25}},
-		{[]Measured{{1, 0.3}, {3, 0.4}}, []float64{1, 1}, Measured{2, 1}},
-		{[]Measured{{1, none}, {3, none}}, []float64{2, 2}, Measured{2, 1}},
-		{[]Measured{{1, 3}, {2, 1}}, []float64{1, 3}, Measured{1.75, Number(math.Sqrt(18) / 4)}},
-	} {
-		got := meanOf(c.measured, c.shares)
-		if math.Abs(float64(got.Value-c.want.Value)) > 1e-12 || math.Abs(float64(got.StandardError-c.want.StandardError)) > 1e-12 {
-			t.Errorf("%v by %v: %v, want %v", c.measured, c.shares, *got, c.want)
-		}
-	}
-	if got := meanOf(nil, nil); got != nil {
-		t.Errorf("of none: %v", got)
-	}
-}
-
 // TestCurvedLogits compares the divergence of gL with differences of gL along each parameter, where
 // tanh curves the logits.
 func TestCurvedLogits(t *testing.T) {
 	const repetitions, distance = 50, 1e-2 // the latter changes the sums by less than 1 %
 	data := noisy(t, 120)
-	spec := Spec{
+	spec := pollen.Spec{
 		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 10}, layers.Tanh{}, layers.Linear{Outputs: 4}},
 		Method: methodOf(t, "sghmc"), Prior: new(langevin.Gaussian(0.3)), Schedule: optimizers.Constant{Rate: 0.05},
 		Epochs: 40, Samples: 8, Batch: 20,
@@ -185,12 +171,10 @@ func TestCurvedLogits(t *testing.T) {
 	for _, file := range files {
 		sample, err := samples.ReadSample(file)
 		must(t, err)
-		here, err := f.slopeAt(t.Context(), sample)
-		must(t, err)
 		for range repetitions {
-			_, all, err := f.at(t.Context(), sample)
+			_, all, err := f.At(t.Context(), sample)
 			must(t, err)
-			part, err := f.fisher(t.Context(), sample, here)
+			part, err := f.Fisher(t.Context(), sample)
 			must(t, err)
 			estimated, fisher = estimated+all/repetitions, fisher+part/repetitions
 		}
@@ -198,13 +182,13 @@ func TestCurvedLogits(t *testing.T) {
 			values := sample.Parameters[p].Values
 			for i, v := range values {
 				values[i] = v + distance
-				above, err := f.slopeAt(t.Context(), sample)
+				above, err := f.GradientAt(t.Context(), sample)
 				must(t, err)
 				values[i] = v - distance
-				below, err := f.slopeAt(t.Context(), sample)
+				below, err := f.GradientAt(t.Context(), sample)
 				must(t, err)
 				values[i] = v
-				exact += (above.gradient[p][i] - below.gradient[p][i]) / (2 * distance)
+				exact += (above[p][i] - below[p][i]) / (2 * distance)
 			}
 		}
 	}
@@ -212,4 +196,59 @@ func TestCurvedLogits(t *testing.T) {
 	if !(math.Abs(estimated/exact-1) < 0.05) || !(fisher < 0.8*exact) {
 		t.Error("they are not within 5 %, or the logits are hardly curved")
 	}
+}
+
+// side is the height and width of the images of squares.
+const side = 12
+
+// squares are images of noise with a bright square whose place is the class, which a small network
+// learns within a second. Different seeds give different noise.
+func squares(t testing.TB, n, classes int, seed uint32) *datasets.Dataset {
+	t.Helper()
+	var images []byte
+	var labels []int32
+	noise := seed
+	for i := range n {
+		class := i % classes
+		labels = append(labels, int32(class))
+		for y := range side {
+			for x := range side {
+				noise = noise*1664525 + 1013904223
+				pixel := byte(noise >> 26)
+				if y/4 == class/3 && x/4 == class%3 {
+					pixel = 220
+				}
+				images = append(images, pixel)
+			}
+		}
+	}
+	data, err := datasets.New("squares", images, labels, 1, side, side, nil)
+	must(t, err)
+	return data
+}
+
+// trainOn are splits with only training data.
+func trainOn(data *datasets.Dataset) *datasets.Splits { return &datasets.Splits{Train: data} }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// methodOf is what a text says.
+func methodOf(t testing.TB, text string) pollen.Method {
+	t.Helper()
+	m, err := pollen.ParseMethod(text)
+	must(t, err)
+	return m
+}
+
+// fit makes a run in a new folder.
+func fit(t testing.TB, spec pollen.Spec, data *datasets.Splits, options ...pollen.Option) *pollen.Run {
+	t.Helper()
+	run, err := pollen.Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "run"), options...)
+	must(t, err)
+	return run
 }

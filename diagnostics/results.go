@@ -1,0 +1,76 @@
+package diagnostics
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// Number is a float64 that is null in JSON if it is not finite.
+type Number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if v := float64(n); v-v != 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Number) UnmarshalJSON(content []byte) error {
+	if string(content) == "null" {
+		*n = Number(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(content, (*float64)(n))
+}
+
+// Measured is an estimate with its standard error.
+type Measured struct {
+	Value         Number `json:"value"`
+	StandardError Number `json:"standardError"`
+}
+
+// String rounds both to the first digit of the error, as in "8 ± 2" and "110 ± 40".
+func (m Measured) String() string {
+	place := math.Floor(math.Log10(float64(m.StandardError)))
+	if math.IsInf(place, 0) || math.IsNaN(place) {
+		return fmt.Sprintf("%.3g ± %.3g", float64(m.Value), float64(m.StandardError))
+	}
+	unit := math.Pow(10, place)
+	digits := max(0, -int(place))
+	return fmt.Sprintf("%.*f ± %.*f", digits, math.Round(float64(m.Value)/unit)*unit, digits, math.Round(float64(m.StandardError)/unit)*unit)
+}
+
+// Temperature is the temperature of the weights of a layer in the sampling phase.
+//
+// Two errors of opposite sign meet in the configurational temperature: the noise of minibatches heats,
+// and while weights grow or shrink, it contains a drift,
+//
+//	configurational = kinetic + drift,    drift = - friction d|theta|^2/dt / (2 d)
+//
+// in units of the step size for d weights, which is negative while they grow. A sampler without
+// velocities has no kinetic temperature. T (1 + GradientNoise) is then used instead of it, and the
+// drift is as rough as that estimate.
+type Temperature struct {
+	Layer           string `json:"layer"`           // "all" for the weights of all layers
+	Weights         int    `json:"weights"`         // how many there are
+	Configurational Number `json:"configurational"` // equal to the requested one in equilibrium
+	StandardError   Number `json:"standardError"`   // of Configurational
+	Kinetic         Number `json:"kinetic"`         // of the velocities; NaN without any
+	Drift           Number `json:"drift"`           // of Configurational
+	// GradientNoise is the heating by minibatches if nothing were done against it, relative to T,
+	// estimated from the last state of a chain.
+	GradientNoise Number `json:"gradientNoise"`
+}
+
+// Mixing describes how well chains have mixed in what they predict in the sampling phase: statistics
+// of the probability of one class, always the same, for each of some held-out images.
+type Mixing struct {
+	Images  int    `json:"images"`  // those whose probabilities change at all
+	Values  int    `json:"values"`  // of each image and chain
+	RHat    Number `json:"rHat"`    // 95th percentile over images of split R-hat
+	BulkESS Number `json:"bulkESS"` // effective sample size of all chains together, median over images
+	TailESS Number `json:"tailESS"`
+}

@@ -1,0 +1,191 @@
+package measure
+
+import (
+	"math"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Subject is what is measured: the chains of a session that sample a posterior of a network on data.
+type Subject struct {
+	Network     layers.Sequential
+	Posterior   langevin.Posterior
+	Temperature float64 // 0 for methods that do not sample
+	Data        *datasets.Dataset
+	Batch       int
+	Seed        uint64
+	Session     *graph.Session
+
+	// Augment changes the images of a minibatch as training does; it may return them as they are.
+	Augment func(b *graph.Builder, x *graph.Node) *graph.Node
+}
+
+// noiseBatches is how many minibatches the variance of gradients is estimated from.
+const noiseBatches = 32
+
+// GradientNoise estimates how much the noise of minibatches would add to the temperature of each
+// parameter if nothing were done against it, in units of the temperature: the mean over its elements
+// of h Var(gU)/(2T), where h is the step size of SGLD that moves the element as far (see
+// langevin.EffectiveStepSize), and the variance of gU is that at the present state of one chain of
+// the session. rate is the learning rate on the mean loss. The estimate is nil for samplers that have
+// no such step size.
+func GradientNoise(device tensor.Device, s Subject, sampler langevin.Sampler, chain int, rate float64) (map[string]float64, error) {
+	state, err := samples.FromSession(s.Session, chain, 1)
+	if err != nil {
+		return nil, err
+	}
+	variances, err := gradientVariances(device, s, state)
+	if err != nil {
+		return nil, err
+	}
+	n := float64(s.Data.Len())
+	noise := map[string]float64{}
+	for name, variance := range variances {
+		h, err := langevin.EffectiveStepSize(sampler, s.Session, chain, name, len(variance), rate/n)
+		if err != nil || h == nil {
+			return nil, err
+		}
+		for i, v := range variance {
+			noise[name] += h[i] * n * n * v / (2 * s.Temperature) / float64(len(variance))
+		}
+	}
+	return noise, nil
+}
+
+// gradientVariances returns the variances over minibatches of the elements of the mean loss's
+// gradient at a state, by parameter.
+func gradientVariances(device tensor.Device, s Subject, state samples.Sample) (map[string][]float64, error) {
+	images, labels := evenlySpaced(s.Data, noiseBatches*s.Batch)
+	session, err := lossGradients(device, s, images, labels, op.Batch{Size: s.Batch, Shuffled: true})
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	if err := state.Put(session, 0); err != nil {
+		return nil, err
+	}
+	sums, squares := zeros(state), zeros(state)
+	for range noiseBatches {
+		if err := session.Run(1); err != nil {
+			return nil, err
+		}
+		err := readGradients(session, state, func(p, i int, g float64) {
+			sums[p][i] += g
+			squares[p][i] += g * g
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	// Minibatches are drawn without replacement, so that they vary less than independent ones. Those
+	// of a part of the data have to be corrected for that; those of all data show it already.
+	correction := 1.0
+	if len(labels) < s.Data.Len() {
+		correction -= float64(s.Batch) / float64(s.Data.Len())
+	}
+	variances := map[string][]float64{}
+	for p, sum := range sums {
+		for i, v := range sum {
+			squares[p][i] = correction * math.Max(0, squares[p][i]-v*v/noiseBatches) / (noiseBatches - 1)
+		}
+		variances[state.Parameters[p].Name] = squares[p]
+	}
+	return variances, nil
+}
+
+// lossGradients returns a session whose steps compute the logits of minibatches of some images, and
+// the gradients of their mean loss.
+func lossGradients(device tensor.Device, s Subject, images []byte, labels []int32, batch op.Batch) (*graph.Session, error) {
+	b := graph.New(tensor.Float32)
+	d := s.Data
+	x, y := op.Minibatch(b, batch, tensor.Shape{len(labels), d.Channels, d.Height, d.Width}, d.Mean, d.Std)
+	logits := s.Network.Apply(b, s.Augment(b, x))
+	loss := b.Apply(op.CrossEntropy{}, logits, y)
+	b.Output("logits", logits)
+	session, err := gradients(device, s, b, loss)
+	if err != nil {
+		return nil, err
+	}
+	if err = graph.Write(session, "images", 0, 0, images); err == nil {
+		err = graph.Write(session, "labels", 0, 0, labels)
+	}
+	if err != nil {
+		session.Close()
+		return nil, err
+	}
+	return session, nil
+}
+
+// priorGradients returns a session whose steps compute the gradients of the prior's part of U.
+func priorGradients(device tensor.Device, s Subject, parameters []graph.Tensor) (*graph.Session, error) {
+	var names []string
+	var shapes []tensor.Shape
+	for _, p := range parameters {
+		names, shapes = append(names, p.Name), append(shapes, p.Shape)
+	}
+	priors, err := s.Posterior.Priors(names, shapes)
+	if err != nil {
+		return nil, err
+	}
+	b := graph.New(tensor.Float32)
+	var energy *graph.Node
+	for i, prior := range priors {
+		one := prior.Potential(b, b.Parameter(names[i], nil, shapes[i]...))
+		if energy != nil {
+			one = b.Apply(op.Add{}, energy, one)
+		}
+		energy = one
+	}
+	return gradients(device, s, b, energy)
+}
+
+// gradients returns a session whose steps compute the gradients of a node by all parameters.
+func gradients(device tensor.Device, s Subject, b *graph.Builder, of *graph.Node) (*graph.Session, error) {
+	parameters := b.Parameters()
+	for i, gradient := range b.Gradients(of, parameters...) {
+		b.Output("gradient "+parameters[i].Name(), gradient)
+	}
+	program, err := b.Compile()
+	if err != nil {
+		return nil, err
+	}
+	return program.Load(device, graph.LoadOptions{Seed: s.Seed})
+}
+
+// readGradients passes on each element of each parameter's gradient that a step has computed.
+func readGradients(s *graph.Session, sample samples.Sample, use func(p, i int, g float64)) error {
+	for p, parameter := range sample.Parameters {
+		gradient := make([]float32, len(parameter.Values))
+		if err := s.ReadFloats("gradient "+parameter.Name, 0, gradient); err != nil {
+			return err
+		}
+		for i, g := range gradient {
+			use(p, i, float64(g))
+		}
+	}
+	return nil
+}
+
+// zeros returns a number for each element of each parameter.
+func zeros(sample samples.Sample) (all [][]float64) {
+	for _, p := range sample.Parameters {
+		all = append(all, make([]float64, len(p.Values)))
+	}
+	return all
+}
+
+// evenlySpaced returns at most n images of a data set, evenly spaced, and their labels.
+func evenlySpaced(d *datasets.Dataset, n int) (images []byte, labels []int32) {
+	n = min(n, d.Len())
+	for i := range n {
+		at := i * d.Len() / n
+		images, labels = append(images, d.Image(at)...), append(labels, d.Labels[at])
+	}
+	return images, labels
+}
