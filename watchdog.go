@@ -30,7 +30,10 @@ func (t *training) checkRoom() error {
 
 // room is how many bytes a checkpoint takes now, and a sample of one chain.
 func (t *training) room() (state, sample uint64) {
-	state = uint64(t.session.ChainBytes()*t.session.Chains()) + t.measured.TraceBytes()
+	state = uint64(t.session.ChainBytes() * t.session.Chains())
+	if t.measured != nil {
+		state += t.measured.TraceBytes()
+	}
 	for _, p := range t.session.Program().Parameters() {
 		sample += 4 * uint64(p.Shape.Elements())
 	}

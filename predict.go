@@ -1,17 +1,21 @@
 package pollen
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // Answer is what a run says about one image.
@@ -154,4 +158,150 @@ func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 	}
 	rows.Flush()
 	return errors.Wrap(rows.Error(), "pollen: csv")
+}
+
+// Predictor answers for images as Run.Predict does, but keeps the network and all samples loaded:
+// for servers, which are asked often, for a few images each time. Close frees the memory.
+type Predictor struct {
+	data        Data
+	calibration *evaluate.Calibration // nil without one
+	environment environment
+	passes      int
+	samples     int // times passes
+	room        int
+	host        tensor.Device // nil when the device is the caller's
+
+	mu        sync.Mutex
+	committee *samples.EnsemblePredictor // nil after Close
+}
+
+// predictorBatches is how many batches a Predictor has room for, so that the host's threads change
+// places between samples less often.
+const predictorBatches = 8
+
+// Predictor loads the run's network and the samples that it has by now. The network sees batch
+// images at once: a large batch serves many images in less time, a small one answers for one image
+// sooner. Memory is for all samples, a batch's activations in each thread, and Room images. On the
+// host, the bits are those of Predict for as many images as a batch has. Other images do not affect
+// them, but with Monte Carlo dropout, whose passes are random.
+func (r *Run) Predictor(batch int) (*Predictor, error) {
+	if batch < 1 {
+		return nil, invalid("predictor: batch is %d, wants at least 1", batch)
+	}
+	if err := r.checkLevels(); err != nil {
+		return nil, err
+	}
+	c, err := kindOf(r.manifest.Spec.Method)
+	if err != nil {
+		return nil, err
+	}
+	files, err := r.sampleFiles("predictor")
+	if err == nil {
+		files, err = r.reader().Intact(files)
+	}
+	if err != nil {
+		return nil, err
+	}
+	network, err := r.Network()
+	if err != nil {
+		return nil, err
+	}
+	passes := c.passes(&r.manifest.Spec)
+	p := &Predictor{data: r.manifest.Data, environment: r.environment, passes: passes, samples: len(files) * passes, room: predictorBatches * batch}
+	if p.calibration, err = r.calibrationIfAny(p.samples); err != nil {
+		return nil, err
+	}
+	device := r.device
+	if device == nil {
+		p.host = tensor.NewHost(0)
+		device = p.host
+	}
+	p.committee, err = samples.NewEnsemblePredictor(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
+	for i := 0; err == nil && i < len(files); i++ {
+		var sample samples.Sample
+		if sample, err = files[i].ReadIntact(); err == nil {
+			err = errors.Wrap(p.committee.Load(i, sample), files[i].Path)
+		}
+	}
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Answer answers for each of n images of the size and channels of those trained on, pixels [n C H
+// W]. Calls from several goroutines wait for each other. A context that ends is noticed between
+// parts.
+func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	size := p.data.Channels * p.data.Height * p.data.Width
+	switch {
+	case p.committee == nil:
+		return nil, errors.New("pollen: answer: the predictor is closed")
+	case len(pixels) == 0 || len(pixels)%size != 0:
+		return nil, invalid("answer: %d bytes, wants one or more images of %dx%dx%d", len(pixels), p.data.Channels, p.data.Height, p.data.Width)
+	}
+	var all []Answer
+	for len(pixels) > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, errors.Wrap(err, "pollen: answer")
+		}
+		part := pixels[:min(len(pixels), p.room*size)]
+		pixels = pixels[len(part):]
+		average, err := evaluate.NewPredictive(len(part)/size, p.committee.Classes())
+		if err != nil {
+			return nil, err
+		}
+		if err := p.committee.Predict(part, p.passes, average.Add); err != nil {
+			return nil, err
+		}
+		answers, err := p.environment.answers(average.Predictions(p.data.Name, nil), p.data.ClassNames, p.calibration)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, answers...)
+	}
+	return all, nil
+}
+
+// Samples is how many samples the answers are averages of.
+func (p *Predictor) Samples() int { return p.samples }
+
+// Room is how many images Answer handles together; it splits more into parts.
+func (p *Predictor) Room() int { return p.room }
+
+// Calibrated reports whether answers have both a Set and Familiar.
+func (p *Predictor) Calibrated() bool {
+	set, familiar := p.Levels()
+	return set > 0 && familiar > 0
+}
+
+// Levels are the probability with which an answer's set has the true class and the share of images
+// like those trained on that is called familiar, see WithLevel and WithInDistributionRate; 0 for
+// what answers do not have.
+func (p *Predictor) Levels() (set, familiar float64) {
+	if c := p.calibration; c != nil && c.Supports(p.environment.level) {
+		set = p.environment.level
+	}
+	if c := p.calibration; c != nil && c.Supports(p.environment.inDistributionRate) {
+		familiar = p.environment.inDistributionRate
+	}
+	return set, familiar
+}
+
+// Close frees the memory. Answer must not be called any more.
+func (p *Predictor) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var err error
+	if p.committee != nil {
+		err = p.committee.Close()
+		p.committee = nil
+	}
+	if p.host != nil {
+		err = cmp.Or(err, p.host.Close())
+	}
+	return err
 }
