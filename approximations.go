@@ -21,7 +21,7 @@ type descending struct{ plain }
 
 func (descending) traits() kindTraits { return kindTraits{rated: true} }
 
-func (descending) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+func (descending) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	if t.temperatures, err = t.plan.Temperatures(langevin.SGLD{}, 0); err != nil {
 		return nil, nil, err
 	}
@@ -151,7 +151,7 @@ func (g SWAG) kept(*Spec) int {
 	return diagonalStates
 }
 
-func (g SWAG) conclude(_ context.Context, t *training, _ tensor.Device) error {
+func (g SWAG) conclude(_ context.Context, t *job, _ tensor.Device) error {
 	gaussians := make([]*approximate.SWAG, t.spec.Chains)
 	for chain := range gaussians {
 		var err error
@@ -207,7 +207,7 @@ func (LaplaceApproximation) network(n layers.Sequential) (layers.Sequential, err
 	return n, nil
 }
 
-func (LaplaceApproximation) conclude(ctx context.Context, t *training, device tensor.Device) error {
+func (LaplaceApproximation) conclude(ctx context.Context, t *job, device tensor.Device) error {
 	session, err := t.lastInputs(device)
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ const (
 )
 
 // lastInputs is a session whose steps go through the training images, as they are, in order.
-func (t *training) lastInputs(device tensor.Device) (*graph.Session, error) {
+func (t *job) lastInputs(device tensor.Device) (*graph.Session, error) {
 	network, err := t.spec.Build(t.data.Classes)
 	if err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func (t *training) lastInputs(device tensor.Device) (*graph.Session, error) {
 }
 
 // lastLayer approximates the posterior of a chain's last layer, by a session of lastInputs.
-func (t *training) lastLayer(ctx context.Context, session *graph.Session, chain int) (*approximate.LaplaceApproximation, error) {
+func (t *job) lastLayer(ctx context.Context, session *graph.Session, chain int) (*approximate.LaplaceApproximation, error) {
 	mode, err := samples.FromSession(t.session, chain, 1)
 	if err != nil {
 		return nil, err
@@ -326,7 +326,7 @@ func (v BayesByBackprop) rule(posterior langevin.Posterior) approximate.BayesByB
 	}
 }
 
-func (v BayesByBackprop) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+func (v BayesByBackprop) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	rule := v.rule(in.posterior)
 	logits, t.meanField = rule.Apply(b, in.network.Apply, in.x)
 	if b.Err() != nil {
@@ -340,6 +340,6 @@ func (v BayesByBackprop) attach(t *training, b *graph.Builder, in inputs) (logit
 	return logits, loss, b.Err()
 }
 
-func (BayesByBackprop) conclude(_ context.Context, t *training, _ tensor.Device) error {
+func (BayesByBackprop) conclude(_ context.Context, t *job, _ tensor.Device) error {
 	return t.writer.Draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return t.meanField.Draw(t.session, chain, draw) })
 }

@@ -123,24 +123,3 @@ func (a Augment) checkFits(data *datasets.Dataset) error {
 	}
 	return nil
 }
-
-// checkAugment refuses values out of range, and what needs the potential as a function of the
-// parameters.
-func (s Spec) checkAugment(c methodKind) error {
-	if s.Augment.isNone() {
-		return nil
-	}
-	if err := s.Augment.op(1).Validate(); err != nil {
-		return invalid("augment: %v", err)
-	}
-	const function = "which must be a function of the parameters, and is not while images change at random"
-	switch {
-	case c.traits().exact:
-		return invalid("augment does not apply to %s: its test compares values of the potential, %s", MethodName(s.Method), function)
-	case len(s.Temperatures) > 0:
-		return invalid("augment does not go with temperatures: swaps compare values of the potential, %s", function)
-	case s.Anchor > 0:
-		return invalid("augment does not go with an anchor, which has the gradient of all data, %s", function)
-	}
-	return nil
-}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -132,17 +133,6 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 		return t.try(ctx, steps, window)
 	})
 	return t.plan.Steps, err
-}
-
-// checkLabelled refuses data that are not valid, or whose labels are unknown.
-func checkLabelled(data *datasets.Dataset) error {
-	if err := data.Validate(); err != nil {
-		return InvalidError{err}
-	}
-	if data.Labels == nil {
-		return invalid("%s has no labels: each image must have one", data.Name)
-	}
-	return nil
 }
 
 // checkHeldOut refuses, before hours of training, held-out data that chains cannot be watched on, and
@@ -363,4 +353,57 @@ func (t *training) startAt(chain int, s samples.Sample) error {
 		}
 	}
 	return nil
+}
+
+// run makes the remaining steps. When the context ends it stops between two windows, and its
+// samples are kept.
+func (t *training) run(ctx context.Context, device tensor.Device) error {
+	err := t.plan.Run(ctx, t.session, t.spacing(), t.look, t.hooks...)
+	stopped := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
+	if saving := t.writer.Wait(); saving != nil && (err == nil || stopped) {
+		err, stopped = saving, false
+	}
+	if err == nil {
+		err = t.kind.conclude(ctx, &t.job, device)
+	}
+	if stopped {
+		if saving := t.saveNow(); saving != nil {
+			err, stopped = saving, false
+		}
+	}
+	t.warn()
+	err = cmp.Or(err, t.writer.CloseMetrics())
+	d, failed := t.diagnose(ctx, device)
+	if failed == nil {
+		failed = t.writer.Write(rundir.DiagnosticsFile, d, "")
+	}
+	err = cmp.Or(err, failed)
+	return t.unfinished(err)
+}
+
+// unfinished says how far the run came before an error; it is nil without one.
+func (t *training) unfinished(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &UnfinishedError{Dir: t.dir, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.writer.Samples(), Cause: err}
+}
+
+// warn remarks that a run has learnt nothing: large steps can end a network of ReLUs for good while
+// its loss stays finite.
+func (t *training) warn() {
+	const like = 0.98
+	if guessing := math.Log(float64(t.data.Classes)); t.measured.Loss > like*guessing {
+		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is not below that of guessing among %d classes, %.3f; lower learning rates may help, "+
+			"or the method auto, which finds one by itself", t.measured.Loss, t.data.Classes, guessing))
+	}
+}
+
+// calibrate calibrates the run that the training made.
+func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Dataset) error {
+	c, err := run.calibrationOn(ctx, heldOut)
+	if err != nil {
+		return err
+	}
+	return t.writer.Write(rundir.CalibrationFile, c, "")
 }

@@ -118,7 +118,7 @@ func (w fullBatchKind) sampler(burnIn, examples int) (mcmc.Sampler, error) {
 }
 
 // attach traces loss, accuracy and the first parameter's watched weight at the draws.
-func (w fullBatchKind) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+func (w fullBatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	t.temperatures = slices.Repeat([]float64{*t.spec.Temperature}, t.plan.Steps)
 	narrow := b.Within(tensor.Float32)
 	logits, loss = in.loss(b)
@@ -139,16 +139,16 @@ func (w fullBatchKind) attach(t *training, b *graph.Builder, in inputs) (logits,
 	if t.walk, err = sampler.Attach(b, target); err != nil {
 		return nil, nil, err
 	}
-	t.interventions = append(t.interventions, t.walk)
+	t.hooks = append(t.hooks, t.walk)
 	return logits, loss, nil
 }
 
-func (fullBatchKind) states(t *training, _ int) ([]samples.Sample, error) {
+func (fullBatchKind) states(t *job, _ int) ([]samples.Sample, error) {
 	return t.takeEach(func(chain int) (samples.Sample, error) { return t.walk.Current(t.session, chain) })
 }
 
 // drawn is a quantity of a chain's present draw.
-func (t *training) drawn(chain int, name string) (float64, error) {
+func (t *job) drawn(chain int, name string) (float64, error) {
 	var value [1]float64
 	err := mcmc.ReadDraw(t.session, chain, name, value[:])
 	return value[0], err

@@ -2,14 +2,15 @@ package pollen
 
 import (
 	"context"
-	"math"
-	"reflect"
-	"strings"
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/approximate"
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
+	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/mcmc"
@@ -34,12 +35,12 @@ type methodKind interface {
 	passes(s *Spec) int
 	// attach adds the network, its loss, which is the mean negative log-likelihood of a minibatch,
 	// and the updates.
-	attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error)
+	attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error)
 	// states are the chains' present states, after that many steps, in the order of their numbers.
-	states(t *training, step int) ([]samples.Sample, error)
+	states(t *job, step int) ([]samples.Sample, error)
 	// conclude draws the samples that are drawn when the steps are made. Those drawn before are
 	// drawn again, identically.
-	conclude(ctx context.Context, t *training, device tensor.Device) error
+	conclude(ctx context.Context, t *job, device tensor.Device) error
 }
 
 // traits say what a kind of method is.
@@ -65,43 +66,6 @@ func (in inputs) loss(b *graph.Builder) (logits, loss *graph.Node) {
 	return logits, b.Apply(op.CrossEntropy{}, logits, in.labels)
 }
 
-// kindOf is the course of a method.
-func kindOf(m Method) (methodKind, error) {
-	if kind := reflect.ValueOf(m).Kind(); kind != reflect.Struct {
-		return nil, invalid("method %T is a %s, wants a struct, whose fields are its attributes", m, kind)
-	}
-	switch m := m.(type) {
-	case methodKind:
-		return m, nil
-	case optimizers.Optimizer:
-		return optimizerKind{optimizer: m}, nil
-	case langevin.Sampler:
-		return minibatchKind{sampler: m}, nil
-	case Auto:
-		return autoKind{}, nil
-	case NUTS, mcmc.Proposal, mcmc.MCLMC:
-		return fullBatchKind{method: m}, nil
-	case mcmc.Sampler:
-		return nil, invalid("method %T has a warm-up, which is a Spec's burn-in: wants pollen.NUTS, or the proposal or the dynamics alone", m)
-	}
-	return nil, invalid("method %T is neither an optimizer, a sampler, a proposal nor an approximation", m)
-}
-
-// notApplicable says which methods a setting applies to.
-func notApplicable(setting string, m Method, c methodKind) error {
-	var names []string
-	for _, k := range registry {
-		if other, err := kindOf(k.method); err == nil && other.applies(setting) {
-			names = append(names, k.name)
-		}
-	}
-	err := errors.Errorf("pollen: %s applies to %s, not to %s", setting, strings.Join(names, ", "), MethodName(m))
-	if _, ok := c.(optimizerKind); ok {
-		err = errors.Errorf("%v: an optimizer has one solution, and weight decay for a prior", err)
-	}
-	return InvalidError{err}
-}
-
 // plain is what most courses do.
 type plain struct{}
 
@@ -112,18 +76,18 @@ func (plain) passes(*Spec) int                                       { return 1 
 // Validate implements Method for methods without attributes.
 func (plain) Validate() error { return nil }
 
-func (plain) conclude(context.Context, *training, tensor.Device) error { return nil }
+func (plain) conclude(context.Context, *job, tensor.Device) error { return nil }
 
 // states takes each chain of the session with weight 1.
-func (plain) states(t *training, _ int) ([]samples.Sample, error) { return t.takeWeighted(1) }
+func (plain) states(t *job, _ int) ([]samples.Sample, error) { return t.takeWeighted(1) }
 
 // takeWeighted takes each chain of the session with one weight.
-func (t *training) takeWeighted(weight float64) ([]samples.Sample, error) {
+func (t *job) takeWeighted(weight float64) ([]samples.Sample, error) {
 	return t.takeEach(func(chain int) (samples.Sample, error) { return samples.FromSession(t.session, chain, weight) })
 }
 
 // takeEach takes a sample of each chain.
-func (t *training) takeEach(take func(chain int) (samples.Sample, error)) ([]samples.Sample, error) {
+func (t *job) takeEach(take func(chain int) (samples.Sample, error)) ([]samples.Sample, error) {
 	states := make([]samples.Sample, t.spec.Chains)
 	for chain := range states {
 		var err error
@@ -146,7 +110,7 @@ func (o optimizerKind) traits() kindTraits {
 func (optimizerKind) applies(string) bool { return false }
 func (o optimizerKind) check(*Spec) error { return o.optimizer.Validate() }
 
-func (o optimizerKind) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+func (o optimizerKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	logits, loss = in.loss(b)
 	parameters := b.Parameters()
 	gradients := b.Gradients(loss, parameters...)
@@ -194,7 +158,7 @@ func (s minibatchKind) check(spec *Spec) error {
 	return err
 }
 
-func (s minibatchKind) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	sampler := langevin.FrozenAt(s.sampler, max(1, t.plan.BurnIn))
 	if t.temperatures, err = t.plan.Temperatures(sampler, *t.spec.Temperature); err != nil {
 		return nil, nil, err
@@ -205,11 +169,11 @@ func (s minibatchKind) attach(t *training, b *graph.Builder, in inputs) (logits,
 	case len(t.spec.Temperatures) > 0:
 		exchange := t.spec.exchange(t.data.Len())
 		t.replicas, err = exchange.Attach(b, sampler, in.posterior, loss, h)
-		t.interventions = append(t.interventions, t.replicas)
+		t.hooks = append(t.hooks, t.replicas)
 	case t.spec.Anchor > 0:
 		variates := langevin.ControlVariates{BatchSize: t.spec.Batch, Refresh: t.spec.Anchor * t.data.Len() / t.spec.Batch}
 		anchor, failed := variates.Attach(b, sampler, in.posterior, loss, h, t.temperatures)
-		t.interventions, err = append(t.interventions, anchor), failed
+		t.hooks, err = append(t.hooks, anchor), failed
 	default:
 		err = langevin.Attach(b, sampler, in.posterior, loss, h, t.temperatures)
 	}
@@ -217,7 +181,7 @@ func (s minibatchKind) attach(t *training, b *graph.Builder, in inputs) (logits,
 }
 
 // states are weighted as the specification says.
-func (minibatchKind) states(t *training, step int) ([]samples.Sample, error) {
+func (minibatchKind) states(t *job, step int) ([]samples.Sample, error) {
 	weight := 1.0
 	if t.spec.Weights == StepSize {
 		weight = t.rates[step-1] / float64(t.data.Len())
@@ -256,23 +220,62 @@ func (s Spec) exchange(examples int) langevin.ReplicaExchange {
 	return e
 }
 
-// checkLadder refuses temperatures that do not fit each other or other settings.
-func (s Spec) checkLadder() error {
-	if len(s.Temperatures) == 0 {
-		return nil
-	}
-	if err := s.exchange(math.MaxInt32).Validate(); err != nil {
-		return InvalidError{err}
-	}
-	switch {
-	case s.Temperature != nil && *s.Temperature != s.Temperatures[0]:
-		return invalid("temperature %v with temperatures %s: the samples' is the first of these", *s.Temperature, joinNumbers(s.Temperatures))
-	case s.Cycles != 0 || s.Anchor != 0:
-		return invalid("temperatures %s: replica exchange goes neither with cycles nor with an anchor", joinNumbers(s.Temperatures))
-	}
-	return nil
-}
-
 // replicasOfEach is how many chains of the session make one of the run: as many as there are
 // temperatures.
 func (s Spec) replicasOfEach() int { return max(1, len(s.Temperatures)) }
+
+// job is what a kind of method sees of a training.
+type job struct {
+	spec Spec
+	data *datasets.Dataset
+	plan langevin.Plan
+
+	rates        []float64              // by step, on the mean loss
+	temperatures []float64              // by step; nil for optimizers
+	hooks        []langevin.Hook        // called between steps
+	walk         mcmc.Chains            // of samplers on all data
+	replicas     *langevin.Replicas     // of replica exchange
+	meanField    *approximate.MeanField // of Bayes by Backprop
+	session      *graph.Session
+	writer       *rundir.Writer
+}
+
+// give gives a new session images, and labels unless they are nil; it closes the session if that
+// fails.
+func give(s *graph.Session, images []byte, labels []int32) error {
+	err := graph.Write(s, "images", 0, 0, images)
+	if err == nil && labels != nil {
+		err = graph.Write(s, "labels", 0, 0, labels)
+	}
+	if err != nil {
+		s.Close()
+	}
+	return err
+}
+
+// posterior is what is sampled.
+func (t *job) posterior() langevin.Posterior {
+	p := langevin.Posterior{DataSize: t.data.Len(), Layers: t.spec.Priors}
+	if t.spec.Prior != nil {
+		p.Prior = *t.spec.Prior
+	}
+	return p
+}
+
+// watched is one weight of the first layer; nil if there is none.
+func (t *job) watched(b *graph.Builder) *graph.Node {
+	parameters := b.Parameters()
+	if len(parameters) == 0 {
+		return nil
+	}
+	return b.Apply(array.Element{Index: graph.ShapeOf(parameters[0]).Elements() / 2}, parameters[0])
+}
+
+// The metrics of a run: of the minibatch, and the weight whose trace is kept. With a Metropolis
+// test they are quantities of the draws: a proposal may be so far off that they are not finite, and
+// is then rejected.
+const (
+	lossMetric     = "loss"
+	accuracyMetric = "accuracy"
+	watchedMetric  = "watched"
+)

@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -222,3 +223,24 @@ func buildOf(info *debug.BuildInfo) Build {
 
 // isVersion reports whether a module's version identifies its source: a directory's does not.
 func isVersion(version string) bool { return version != "" && version != "(devel)" }
+
+// Difference is the first setting in which a run differs from what is asked for now, with both
+// texts; the name is empty if there is none. What the run chose is no difference.
+func (m Manifest) Difference(asked Spec) (name, ours, theirs string) {
+	return m.Spec.difference(asked.decidedAs(&m, m.Data.Size))
+}
+
+// decidedAs is the specification for so many examples, with what Auto chose for a run.
+func (s Spec) decidedAs(run *Manifest, examples int) Spec {
+	if _, ok := s.Method.(Auto); ok && mayChoose(run.Spec.Method) {
+		s.Method, s.Schedule, s.Batch = run.Spec.Method, run.Spec.Schedule, cmp.Or(s.Batch, run.Spec.Batch)
+	}
+	resolved, err := s.resolve(examples)
+	if err != nil {
+		return s
+	}
+	if c, err := kindOf(resolved.Method); err == nil && c.traits().exact {
+		resolved.Batch = cmp.Or(resolved.Batch, run.Spec.Batch)
+	}
+	return resolved
+}

@@ -356,15 +356,6 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	return rundir.AddFile(r.dir, rundir.CalibrationFile, c, r.remark)
 }
 
-// calibrate calibrates the run that the training made.
-func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Dataset) error {
-	c, err := run.calibrationOn(ctx, heldOut)
-	if err != nil {
-		return err
-	}
-	return t.writer.Write(rundir.CalibrationFile, c, "")
-}
-
 // calibrationOn is what held-out data say.
 func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset) (*evaluate.Calibration, error) {
 	heldOut, err := r.relabelled(heldOut)
@@ -407,4 +398,15 @@ func (r *Run) calibrationIfAny(used int) (*evaluate.Calibration, error) {
 		return nil, nil
 	}
 	return c, err
+}
+
+// checkLabelled refuses data that are not valid, or whose labels are unknown.
+func checkLabelled(data *datasets.Dataset) error {
+	if err := data.Validate(); err != nil {
+		return InvalidError{err}
+	}
+	if data.Labels == nil {
+		return invalid("%s has no labels: each image must have one", data.Name)
+	}
+	return nil
 }

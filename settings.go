@@ -193,12 +193,6 @@ func (s Spec) Texts() map[string]string {
 	return texts
 }
 
-// Difference is the first setting in which a run differs from what is asked for now, with both
-// texts; the name is empty if there is none. What the run chose is no difference.
-func (m Manifest) Difference(asked Spec) (name, ours, theirs string) {
-	return m.Spec.difference(asked.decidedAs(&m, m.Data.Size))
-}
-
 // difference is the first setting, but for some, in which two specifications differ.
 func (s Spec) difference(other Spec, apart ...string) (name, ours, theirs string) {
 	texts, others := s.Texts(), other.Texts()

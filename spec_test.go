@@ -2,15 +2,429 @@ package pollen
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/pollen-ml/pollen/graph"
+	_ "github.com/pollen-ml/pollen/internal/fixedseed"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
 )
+
+// anyMethod draws a method with attributes of any kind, sensible or not.
+func anyMethod(t *rapid.T) Method {
+	k := rapid.SampledFrom(registry).Draw(t, "method")
+	changed := reflect.New(reflect.TypeOf(k.method)).Elem()
+	changed.Set(reflect.ValueOf(k.method))
+	for _, a := range fieldsOf(changed) {
+		switch a.value.Kind() {
+		case reflect.Float64:
+			if rapid.Bool().Draw(t, a.name+" changes") {
+				a.value.SetFloat(rapid.Float64Range(-1e6, 1e6).Draw(t, a.name))
+			}
+		case reflect.Int:
+			a.value.SetInt(int64(rapid.IntRange(0, 1e6).Draw(t, a.name)))
+		case reflect.Bool:
+			a.value.SetBool(rapid.Bool().Draw(t, a.name))
+		case reflect.String:
+			a.value.SetString(rapid.SampledFrom([]string{"", "none", "frozen", "exact"}).Draw(t, a.name))
+		}
+	}
+	return changed.Interface().(Method)
+}
+
+// A method's text is read as the method.
+func TestMethodTextRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := anyMethod(t)
+		text := MethodText(m)
+		got, err := ParseMethod(text)
+		if err != nil || !reflect.DeepEqual(got, m) {
+			t.Fatalf("%q is %#v (%v), want %#v", text, got, err, m)
+		}
+	})
+	for _, k := range registry {
+		if got, err := ParseMethod(k.name); err != nil || !reflect.DeepEqual(got, k.method) {
+			t.Errorf("%q is %#v (%v), want %#v", k.name, got, err, k.method)
+		}
+		m := k.method
+		if s, ok := m.(langevin.Sampler); ok {
+			m = langevin.FrozenAt(s, 1) // a run has its own step for it
+		}
+		if err := m.Validate(); err != nil {
+			t.Errorf("%s with its customary attributes: %v", k.name, err)
+		}
+	}
+	for _, form := range MethodForms() {
+		if _, err := ParseMethod(form); err != nil {
+			t.Errorf("form %q: %v", form, err)
+		}
+	}
+	if names := MethodNames(); len(names) != len(registry) || len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
+		t.Errorf("names %v, want each once", names)
+	}
+}
+
+func TestParseMethod(t *testing.T) {
+	for text, want := range map[string]Method{
+		"sgld": langevin.SGLD{}, " sghmc : 0.3 , 0.2 ": langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.2},
+		"sghmc:0.3,noise-estimate=0.2":                    langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.2},
+		"sghmc:noise-estimates=conv1=0.02/linear2.bias=0": langevin.SGHMC{Friction: 0.1, NoiseEstimates: "conv1=0.02/linear2.bias=0"},
+		"baoab:2":                     langevin.BAOAB{Friction: 2},
+		"psgld:gamma=none,alpha=0.95": langevin.PSGLD{Alpha: 0.95, Lambda: 1e-5, Gamma: langevin.GammaNone},
+		"sgnht":                       langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
+		"psghmc:friction=0.2":         langevin.PSGHMC{Friction: 0.2, Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen},
+		"ccadl:alpha=0.99":            langevin.CCAdL{Friction: 0.1, Alpha: 0.99, Coupling: 1e-3},
+		"smile:0.3":                   langevin.SMILE{Friction: 0.3},
+		"mclmc:0.2":                   mcmc.MCLMC{Friction: 0.2, EnergyVariance: 2e-5},
+		"momentum: 0.5, 1e-4":         optimizers.Momentum{Decay: 0.5, WeightDecay: 1e-4},
+		"sgd:5e-4":                    optimizers.SGD{WeightDecay: 5e-4},
+		"nesterov:.1,.2":              optimizers.Nesterov{Decay: 0.1, WeightDecay: 0.2},
+		"adagrad:1,2":                 optimizers.Adagrad{Epsilon: 1, WeightDecay: 2},
+		"adadelta:0.5,1,2":            optimizers.Adadelta{Decay: 0.5, Epsilon: 1, WeightDecay: 2},
+		"rmsprop:0.99,1e-5,3":         optimizers.RMSProp{Decay: 0.99, Epsilon: 1e-5, WeightDecay: 3},
+		"adam:0.1,0.2,3,4":            optimizers.Adam{Beta1: 0.1, Beta2: 0.2, Epsilon: 3, WeightDecay: 4},
+		"adamw:0.1":                   optimizers.AdamW{Beta1: 0.1, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01},
+		"swag:0":                      SWAG{Rank: 0}, "mc-dropout:rate=0.5": Dropout{Rate: 0.5}, "ensemble": Ensemble{}, "laplace": LaplaceApproximation{},
+	} {
+		if got, err := ParseMethod(text); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is %#v (%v), want %#v", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                                "there are sgld, psgld,",
+		"dance":                           `no method "dance"; there are ` + strings.Join(MethodNames(), ", "),
+		"SGD":                             `no method "SGD"`,
+		"sgd:1,2":                         `"2": wants weight-decay=0`,
+		"adam:,0.9":                       `beta1: "" is not a number`,
+		"sgld:1":                          `"1": it has no attributes after a colon`,
+		"sgld:":                           `it has no attributes`,
+		"ensemble:3":                      `it has no attributes`,
+		"sghmc:":                          `friction: "" is not a number`,
+		"sghmc:x":                         `friction: "x" is not a number`,
+		"sghmc:0.1,0.05,x,1":              `"1": wants friction=0.1,noise-estimate=0`,
+		"sghmc:dance=1":                   `"dance=1": wants friction=0.1`,
+		"sghmc:friction=0.1,0.2":          `"0.2": wants friction=0.1`,
+		"sghmc:friction=0.1,friction=0.2": "friction is given twice",
+		"sghmc:0.1,friction=0.2":          "friction is given twice",
+		"swag:2.5":                        "rank: 2.5 is not an integer",
+		"swag:1e10":                       "rank: 1e10 is not an integer",
+		"swag:NaN":                        "rank: NaN is not an integer",
+		"nuts:step-size=1":                `"step-size=1": wants target-acceptance=0.8,max-depth=10`,
+		"nuts:max-depth=deep":             "max-depth: deep is not an integer",
+		"hmc:leapfrog-steps=many":         "leapfrog-steps: many is not an integer",
+	} {
+		_, err := ParseMethod(text)
+		wantInvalid(t, text, err, want)
+	}
+}
+
+// anySpec draws a specification of which any field may be left out.
+func anySpec(t *rapid.T) Spec {
+	s := Spec{
+		Network: rapid.SampledFrom([]string{"", "lenet", "mlp-3-4", "a \"quoted\"\nname"}).Draw(t, "network"),
+		Batch:   rapid.IntRange(0, 1e6).Draw(t, "batch"), Epochs: rapid.IntRange(0, 1e6).Draw(t, "epochs"),
+		Chains: rapid.IntRange(0, 1e6).Draw(t, "chains"), Subset: rapid.IntRange(0, 1e6).Draw(t, "subset"),
+		Samples: rapid.IntRange(0, 1e6).Draw(t, "samples"), Keep: rapid.IntRange(0, 1e6).Draw(t, "keep"), Cycles: rapid.IntRange(0, 9).Draw(t, "cycles"),
+		Anchor: rapid.IntRange(0, 9).Draw(t, "anchor"), Seed: rapid.Uint64().Draw(t, "seed"),
+		Symmetric: rapid.Bool().Draw(t, "symmetric"),
+	}
+	given := func(name string) bool { return rapid.Bool().Draw(t, name+" is given") }
+	if given("augment") {
+		s.Augment = Augment{
+			Flip: rapid.Bool().Draw(t, "flip"), Shift: rapid.IntRange(-5, 1e6).Draw(t, "shift"),
+			Rotation: rapid.Float64Range(0, 360).Draw(t, "rotation"), Erase: rapid.Float64Range(-1, 1).Draw(t, "erase"),
+		}
+	}
+	if given("method") {
+		s.Method = anyMethod(t)
+	}
+	if given("schedule") {
+		s.Schedule = rapid.SampledFrom([]optimizers.Schedule{
+			optimizers.Constant{Rate: 1. / 3}, optimizers.Cosine{First: 0.1, Last: 1e-9}, optimizers.Cyclical{Initial: 2, Cycles: 3},
+		}).Draw(t, "schedule")
+	}
+	if given("burn-in") {
+		s.BurnIn = new(rapid.IntRange(-5, 1e6).Draw(t, "burn-in"))
+	}
+	if given("prior") {
+		s.Prior = new(rapid.SampledFrom([]langevin.Prior{
+			langevin.Flat(), langevin.Gaussian(1. / 3), langevin.Laplace(0.1), langevin.StudentT(3, 0.1), langevin.ScaleMixture(0.25, 1, 0.1), langevin.FanIn(2),
+		}).Draw(t, "prior"))
+	}
+	if given("priors") {
+		s.Priors = anyPriors(t)
+	}
+	if given("weights") {
+		s.Weights = rapid.SampledFrom([]Weighting{Equal, StepSize}).Draw(t, "weights")
+	}
+	if given("temperature") {
+		s.Temperature = new(rapid.Float64Range(0, 1e9).Draw(t, "temperature"))
+	}
+	if given("temperatures") {
+		s.Temperatures = rapid.SliceOfN(rapid.Float64Range(-1, 1e9), 1, 4).Draw(t, "temperatures")
+	}
+	return s
+}
+
+// differ says how two specifications differ; nothing where they do not.
+func differ(want, got Spec) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return fmt.Sprintf("got %#v, want %#v", got, want)
+}
+
+// What JSON keeps of a specification is the specification.
+func TestSpecRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := anySpec(t)
+		text, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Spec
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if diff := differ(want, got); diff != "" {
+			t.Fatalf("%s: %s", text, diff)
+		}
+	})
+}
+
+func TestSpecErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		`[]`:                                "pollen: specification",
+		`{"batchSize": 3}`:                  `no setting "batchSize"; there are model, subset, method,`,
+		`{"batch": 1.5}`:                    `batch is "1.5", wants an integer`,
+		`{"batch": "many"}`:                 `batch is "\"many\"", wants an integer`,
+		`{"batch": null}`:                   `batch is "null", wants an integer`,
+		`{"batch": 0}`:                      "batch is 0, wants at least 1",
+		`{"batch": -3}`:                     "batch is -3, wants at least 1",
+		`{"model": null}`:                   "model is null, wants a string",
+		`{"model": 3}`:                      "model is 3, wants a string",
+		`{"model": {"a": 1}}`:               `model is {"a": 1}, wants a string`,
+		`{"method": "dance"}`:               `no method "dance"`,
+		`{"schedule": "dance"}`:             `no schedule "dance"`,
+		`{"prior": "dance"}`:                `prior "dance"`,
+		`{"temperatures": "1,hot"}`:         `"hot" is not a number`,
+		`{"temperature": 1e999}`:            `temperature is "1e999", wants a number`,
+		`{"seed": -1}`:                      `seed is "-1", wants an integer of at least 0`,
+		`{"seed": 18446744073709551616}`:    "seed is ",
+		`{"burn-in": 99999999999999999999}`: "burn-in is ",
+	} {
+		var s Spec
+		wantError(t, text, json.Unmarshal([]byte(text), &s), want)
+	}
+	var s Spec
+	wantInvalid(t, "setting", s.Set("dance", "1"), `no setting "dance"; there are model, subset, method,`)
+	for _, name := range []string{"batch", "burn-in", "temperature", "seed", "cycles"} {
+		wantInvalid(t, name, s.Set(name, "x"), name)
+	}
+	// What is refused changes nothing.
+	s.Prior, s.Priors = new(langevin.Laplace(0.1)), map[string]langevin.Prior{"conv1": langevin.Gaussian(1)}
+	for _, name := range []string{"prior", "priors", "temperature", "temperatures", "schedule", "method"} {
+		before := s.Texts()
+		wantInvalid(t, name, s.Set(name, "x"), "")
+		if after := s.Texts(); !maps.Equal(after, before) {
+			t.Errorf("%s: got %v, want %v as before", name, after, before)
+		}
+	}
+}
+
+// Resolve fills in what applies to a method, and nothing else; what is resolved stays as it is, as
+// JSON too.
+func TestResolve(t *testing.T) {
+	gaussian, one := new(langevin.Gaussian(0.316)), new(1.0)
+	base := Spec{Network: "lenet-small", Batch: 100, Epochs: 8, Chains: 1}
+	sampled := base
+	sampled.Prior, sampled.Temperature, sampled.BurnIn, sampled.Samples = gaussian, one, new(3), 10
+	collected, drawn := sampled, sampled
+	collected.Temperature, drawn.Temperature, drawn.BurnIn = nil, nil, nil
+	walked := sampled
+	walked.Batch, walked.Epochs, walked.BurnIn = 0, 2000, new(750)
+	sampled.Weights = StepSize
+	for text, want := range map[string]struct {
+		spec     Spec
+		schedule string
+	}{
+		"sgld": {sampled, "constant:0.2"}, "psgld": {sampled, "constant:0.002"}, "sghmc:0.2,0.1": {sampled, "constant:0.02"},
+		"swag": {collected, "constant:0.05"}, "bbb:0.1": {drawn, "constant:0.001"}, "mc-dropout": {drawn, "cosine:0.1,0"}, "laplace": {drawn, "cosine:0.1,0"},
+		"momentum:0.95": {base, "constant:0.01"}, "adadelta": {base, ""}, "mala": {walked, ""},
+	} {
+		want.spec.Method = methodOf(t, text)
+		if want.schedule != "" {
+			schedule, err := optimizers.ParseSchedule(want.schedule)
+			must(t, err)
+			want.spec.Schedule = schedule
+		}
+		got, err := Spec{Method: want.spec.Method}.Resolve()
+		must(t, err)
+		if diff := differ(want.spec, got); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+	for _, k := range registry {
+		s, err := Spec{Method: k.method, Chains: 2, Epochs: 80}.Resolve()
+		must(t, err)
+		if (s.Schedule == nil) != (k.schedule == nil) {
+			t.Errorf("%s: schedule %v", k.name, s.Schedule)
+		}
+		again, err := s.Resolve()
+		if diff := differ(s, again); err != nil || diff != "" {
+			t.Errorf("%s: resolved again: %s (%v)", k.name, diff, err)
+		}
+		text, err := json.Marshal(s)
+		must(t, err)
+		var read Spec
+		must(t, json.Unmarshal(text, &read))
+		if diff := differ(s, read); diff != "" {
+			t.Errorf("%s: read from %s: %s", k.name, text, diff)
+		}
+	}
+}
+
+// Samplers make smaller steps in networks wider than the default one; optimizers and approximations
+// do not. In cycles they begin with larger ones.
+func TestPlan(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		change Spec
+		size   int
+		want   langevin.Plan
+	}{
+		{"sgld", Spec{}, 60000, langevin.Plan{Steps: 4800, BurnIn: 1800, Thinning: 300}},
+		{"sgld", Spec{}, 333, langevin.Plan{Steps: 26, BurnIn: 9, Thinning: 1}},
+		{"swag:5", Spec{}, 60000, langevin.Plan{Steps: 4800, BurnIn: 1800, Thinning: 300}},
+		{"bbb", Spec{}, 60000, langevin.Plan{Steps: 4800, BurnIn: 4799, Thinning: 1}},
+		{"sgd", Spec{}, 100, langevin.Plan{Steps: 8, BurnIn: 7, Thinning: 1}},
+		{"sghmc", Spec{Cycles: 4}, 60000, langevin.Plan{Steps: 4800, BurnIn: 600, Thinning: 240, Cycles: 4}},
+		{"hmc:5", Spec{Batch: 40, Epochs: 400, BurnIn: new(200)}, 40, langevin.Plan{Steps: 400, BurnIn: 200, Thinning: 20}},
+	} {
+		s := c.change
+		s.Method = methodOf(t, c.method)
+		s, err := s.Resolve()
+		must(t, err)
+		course, err := kindOf(s.Method)
+		must(t, err)
+		got, rates, err := s.plan(course, c.size)
+		if err != nil || got != c.want || len(rates) != got.Steps {
+			t.Errorf("%s on %d: %+v with %d rates, want %+v (%v)", c.method, c.size, got, len(rates), c.want, err)
+		}
+		if c.change.Cycles == 4 && (rates[0] != 0.04 || rates[1200] != 0.04 || !(rates[1199] < 1e-6)) {
+			t.Errorf("rates %v, %v, %v at the ends of a cycle", rates[0], rates[1199], rates[1200])
+		}
+	}
+}
+
+// Specifications that make no sense, and settings that would have no effect.
+func TestInvalidSpecs(t *testing.T) {
+	m := func(text string) Method { return methodOf(t, text) }
+	names := MethodNames()
+	samplers := names[:slices.Index(names, "nuts")+1]
+	for want, s := range map[string]Spec{
+		"batch is -1, wants at least 1":                                {Batch: -1},
+		"epochs is -1, wants at least 1":                               {Epochs: -1},
+		"chains is -2, wants at least 1":                               {Chains: -2},
+		"chains is 70000, wants at most 65535":                         {Chains: 70000},
+		"subset is -1, wants at least 1":                               {Subset: -1},
+		"samples is -1, wants at least 1":                              {Samples: -1},
+		"temperature is NaN, wants a finite number of at least 0":      {Temperature: new(math.NaN())},
+		"temperature is -1,":                                           {Temperature: new(-1.0)},
+		"temperature is +Inf,":                                         {Temperature: new(math.Inf(1))},
+		"cycles is 9 in 8 epochs":                                      {Cycles: 9},
+		"cycles is -1 in 8 epochs":                                     {Cycles: -1},
+		"anchor is 9 of 8 epochs":                                      {Anchor: 9},
+		"burn-in is 8 of 8 epochs":                                     {Epochs: 8, BurnIn: new(8)},
+		"burn-in is -1 of 8 epochs":                                    {BurnIn: new(-1)},
+		"burn-in is 0 of 1 epochs, but psgld adapts":                   {Method: m("psgld"), Epochs: 1},
+		"burn-in is 2 of 2 epochs":                                     {Epochs: 8, Cycles: 4, BurnIn: new(2)},
+		"Friction is 2":                                                {Method: m("sghmc:2")},
+		"Decay is 2":                                                   {Method: m("momentum:2")},
+		"Epsilon is NaN":                                               {Method: m("adam:0.9,0.999,nan")},
+		"Alpha is 1":                                                   {Method: m("psgld:1")},
+		`Gamma is "dance"`:                                             {Method: m("psgld:gamma=dance")},
+		"Rate is 1, wants a number between 0 and 1":                    {Method: m("mc-dropout:1")},
+		"rank is 1, wants at least 2":                                  {Method: m("swag:1")},
+		"initial deviation is 0":                                       {Method: m("bbb:0")},
+		"LeapfrogSteps must be":                                        {Method: m("hmc:0")},
+		"MaxDepth is 31, wants 1 to 30":                                {Method: m("nuts:max-depth=31")},
+		"nuts: acceptance rate is 1, wants one below 1":                {Method: m("nuts:1")},
+		"nuts: temperature is 0, wants a positive number":              {Method: m("nuts"), Temperature: new(0.0)},
+		"nuts: burn-in is 0 epochs of one step each, wants at least":   {Method: m("nuts"), BurnIn: new(0)},
+		"mcmc.NUTS has a warm-up, which is a Spec's burn-in":           {Method: mcmc.NUTS{Warmup: 10}},
+		"schedule does not apply to nuts":                              {Method: m("nuts"), Schedule: optimizers.Constant{Rate: 1}},
+		"thinning applies to sgld":                                     {Method: m("nuts"), Thinning: 2},
+		"mala: temperature is 0, wants a positive number":              {Method: m("mala"), Temperature: new(0.0)},
+		"burn-in is 19 epochs of one step each, wants at least the 20": {Method: m("hmc"), Epochs: 100, BurnIn: new(19)},
+		"chains is 1, an ensemble wants at least 2":                    {Method: m("ensemble")},
+		`weights is "even", wants equal or step-size`:                  {Weights: "even"},
+		"RATE is -1":                    {Schedule: optimizers.Constant{Rate: -1}},
+		"scale is -1":                   {Prior: new(langevin.Gaussian(-1))},
+		"1 temperatures":                {Temperatures: []float64{1}},
+		"wants positive ones that rise": {Temperatures: []float64{2, 1}},
+		"temperature 2 with temperatures 1,2: the samples' is the":        {Temperatures: []float64{1, 2}, Temperature: new(2.0)},
+		"replica exchange goes neither with cycles nor with an anchor":    {Temperatures: []float64{1, 2}, Cycles: 2},
+		"temperatures applies to sgld, psgld, fsgld, ksgld, not to baoab": {Method: m("baoab"), Temperatures: []float64{1, 2}},
+		"temperature applies to " + strings.Join(samplers, ", ") + ", not to sgd": {
+			Method: m("sgd"), Temperature: new(1.0)},
+		"prior applies to ":                   {Method: m("adam"), Prior: new(langevin.Flat())},
+		"burn-in applies to ":                 {Method: m("adam"), BurnIn: new(1)},
+		"samples applies to ":                 {Method: m("adam"), Samples: 1},
+		"anchor applies to ":                  {Method: m("adam"), Anchor: 1},
+		"cycles applies to ":                  {Method: m("swag"), Cycles: 2},
+		"temperature applies to sgld, ":       {Method: m("bbb"), Temperature: new(1.0)},
+		"burn-in applies to sgld, ":           {Method: m("mc-dropout"), BurnIn: new(1)},
+		"not to ensemble":                     {Method: m("ensemble"), Chains: 2, Samples: 3},
+		"schedule does not apply to adadelta": {Method: m("adadelta"), Schedule: optimizers.Constant{Rate: 1}},
+		"schedule does not apply to mala":     {Method: m("mala"), Schedule: optimizers.Constant{Rate: 1}},
+		"Network and Layers are both given":   {Network: "lenet", Layers: layers.Sequential{layers.Flatten{}}},
+	} {
+		_, err := s.Resolve()
+		wantInvalid(t, want, err, want)
+		if err != nil && strings.Count(err.Error(), "pollen: ") > 1 {
+			t.Errorf("%q says pollen twice", err)
+		}
+	}
+}
+
+func TestParsePriors(t *testing.T) {
+	for text, want := range map[string]map[string]langevin.Prior{
+		"a=flat": {"a": langevin.Flat()},
+		"a.bias=gaussian:0.3/conv1=student-t:3,0.1": {"conv1": langevin.StudentT(3, 0.1), "a.bias": langevin.Gaussian(0.3)},
+	} {
+		got, err := parsePriors(text)
+		if err != nil || !maps.Equal(got, want) || joinPriors(got) != text {
+			t.Errorf("%q: %v (%v), want %v; as text %q", text, got, err, want, joinPriors(got))
+		}
+	}
+	for _, text := range []string{"", "flat", "a=", "=flat", "a=flat/", "a=flat/a=flat", "a=gaussian:x", "a=flat b=flat"} {
+		if got, err := parsePriors(text); err == nil {
+			t.Errorf("%q: %v, want an error", text, got)
+		}
+	}
+	if text := joinPriors(nil); text != "" {
+		t.Errorf("no priors are %q", text)
+	}
+}
+
+func anyPriors(t *rapid.T) map[string]langevin.Prior {
+	return rapid.MapOfN(rapid.SampledFrom([]string{"conv1", "linear2.bias"}), rapid.SampledFrom([]langevin.Prior{
+		langevin.Flat(), langevin.FanIn(1. / 3), langevin.StudentT(3, 0.1),
+	}), 1, 2).Draw(t, "priors")
+}
 
 func TestCustomarySchedules(t *testing.T) {
 	for _, c := range []struct {

@@ -1,23 +1,19 @@
 package pollen
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/approximate"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/mcmc"
+	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -32,23 +28,12 @@ const (
 // training is a run under way.
 type training struct {
 	environment
-	spec     Spec
+	job
 	written  Spec // as the manifest of a new run keeps it
 	kind     methodKind
 	dir      string
-	data     *datasets.Dataset
 	manifest *Manifest
 
-	plan          langevin.Plan
-	rates         []float64 // by step, on the mean loss
-	temperatures  []float64 // by step; nil for optimizers
-	interventions []langevin.Hook
-	walk          mcmc.Chains            // with a Metropolis test
-	replicas      *langevin.Replicas     // with temperatures that are swapped
-	meanField     *approximate.MeanField // of Bayes by Backprop
-	session       *graph.Session
-
-	writer      *rundir.Writer
 	measured    *measure.Measurements
 	guard       guard
 	watching    *samples.Images // held-out images that chains are watched on
@@ -57,7 +42,7 @@ type training struct {
 
 // newTraining resolves a specification for data.
 func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (t *training, err error) {
-	t = &training{environment: e, dir: dir, data: data}
+	t = &training{environment: e, dir: dir, job: job{data: data}}
 	if t.spec, err = spec.resolve(data.Len()); err != nil {
 		return nil, err
 	}
@@ -119,7 +104,7 @@ func (t *training) load(device tensor.Device) error {
 	x, labels := op.Minibatch(b, batch, shape, t.data.Mean, t.data.Std)
 	in := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: labels, posterior: t.posterior()}
 	end()
-	logits, loss, err := t.kind.attach(t, b, in)
+	logits, loss, err := t.kind.attach(&t.job, b, in)
 	if err != nil {
 		return InvalidError{err} // such as a prior of a layer that the network lacks
 	}
@@ -143,28 +128,6 @@ func (t *training) load(device tensor.Device) error {
 	return give(t.session, t.data.Images, t.data.Labels)
 }
 
-// give gives a new session images, and labels unless they are nil; it closes the session if that
-// fails.
-func give(s *graph.Session, images []byte, labels []int32) error {
-	err := graph.Write(s, "images", 0, 0, images)
-	if err == nil && labels != nil {
-		err = graph.Write(s, "labels", 0, 0, labels)
-	}
-	if err != nil {
-		s.Close()
-	}
-	return err
-}
-
-// posterior is what is sampled.
-func (t *training) posterior() langevin.Posterior {
-	p := langevin.Posterior{DataSize: t.data.Len(), Layers: t.spec.Priors}
-	if t.spec.Prior != nil {
-		p.Prior = *t.spec.Prior
-	}
-	return p
-}
-
 // dtype is what a program's parameters and updates are in: energies that a test compares need
 // float64. Networks compute in float32 all the same, see walking.
 func (t *training) dtype() tensor.DType {
@@ -172,24 +135,6 @@ func (t *training) dtype() tensor.DType {
 		return tensor.Float64
 	}
 	return tensor.Float32
-}
-
-// The metrics of a run: of the minibatch, and the weight whose trace is kept. With a Metropolis
-// test they are quantities of the draws: a proposal may be so far off that they are not finite, and
-// is then rejected.
-const (
-	lossMetric     = "loss"
-	accuracyMetric = "accuracy"
-	watchedMetric  = "watched"
-)
-
-// watched is one weight of the first layer; nil if there is none.
-func (t *training) watched(b *graph.Builder) *graph.Node {
-	parameters := b.Parameters()
-	if len(parameters) == 0 {
-		return nil
-	}
-	return b.Apply(array.Element{Index: graph.ShapeOf(parameters[0]).Elements() / 2}, parameters[0])
 }
 
 // begin prepares to observe, and prepares the run's directory with open.
@@ -263,55 +208,19 @@ func (t *training) spacing() int {
 	return window
 }
 
-// run makes the remaining steps. When the context ends it stops between two windows, and its
-// samples are kept.
-func (t *training) run(ctx context.Context, device tensor.Device) error {
-	err := t.plan.Run(ctx, t.session, t.spacing(), t.look, t.interventions...)
-	stopped := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
-	if saving := t.writer.Wait(); saving != nil && (err == nil || stopped) {
-		err, stopped = saving, false
-	}
-	if err == nil {
-		err = t.kind.conclude(ctx, t, device)
-	}
-	if stopped {
-		if saving := t.saveNow(); saving != nil {
-			err, stopped = saving, false
-		}
-	}
-	t.warn()
-	err = cmp.Or(err, t.writer.CloseMetrics())
-	d, failed := t.diagnose(ctx, device)
-	if failed == nil {
-		failed = t.writer.Write(rundir.DiagnosticsFile, d, "")
-	}
-	err = cmp.Or(err, failed)
-	return t.unfinished(err)
-}
-
-// unfinished says how far the run came before an error; it is nil without one.
-func (t *training) unfinished(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &UnfinishedError{Dir: t.dir, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.writer.Samples(), Cause: err}
-}
-
 // try makes some steps, and observes after each window.
 func (t *training) try(ctx context.Context, steps, window int) error {
 	plan := langevin.Plan{Steps: steps, Thinning: steps}
 	return plan.Run(ctx, t.session, window, func(p langevin.Window) error {
 		t.observe(Event{Task: "try", On: t.data.Name, Done: p.To, Total: steps, Images: t.images(p)})
 		return nil
-	}, t.interventions...)
+	}, t.hooks...)
 }
 
-// warn remarks that a run has learnt nothing: large steps can end a network of ReLUs for good while
-// its loss stays finite.
-func (t *training) warn() {
-	const like = 0.98
-	if guessing := math.Log(float64(t.data.Classes)); t.measured.Loss > like*guessing {
-		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is not below that of guessing among %d classes, %.3f; lower learning rates may help, "+
-			"or the method auto, which finds one by itself", t.measured.Loss, t.data.Classes, guessing))
+// checkNetwork refuses a network that does not map the images to a logit for each class.
+func checkNetwork(network layers.Sequential, d Data) error {
+	if err := layers.Check(network, tensor.Shape{d.Channels, d.Height, d.Width}, d.Classes()); err != nil {
+		return InvalidError{err}
 	}
+	return nil
 }

@@ -1,11 +1,19 @@
 package pollen
 
 import (
+	"context"
+	"fmt"
 	"math"
 
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // look observes a window of steps: it keeps traces, measures temperatures, and saves samples.
@@ -38,7 +46,7 @@ func (t *training) look(p langevin.Window) error {
 	due := t.measured.HeldOut.Due(p.To) && p.To > t.plan.BurnIn && t.temperatures[p.To-1] == t.spec.temperature()
 	kept := p.Sample && t.writer.Keeps(p.To)
 	if kept && !t.kind.traits().drawn || due {
-		if states, err = t.kind.states(t, p.To); err != nil {
+		if states, err = t.kind.states(&t.job, p.To); err != nil {
 			return err
 		}
 	}
@@ -143,4 +151,218 @@ func (t *training) saveNow() error {
 		return err
 	}
 	return t.writer.Wait()
+}
+
+// diagnose computes diagnostics from the steps made so far.
+func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnostics, error) {
+	m := t.measured
+	d := &Diagnostics{
+		Made: int(t.session.Steps()), Samples: t.writer.Samples(), Watched: t.manifest.Watched, Trace: m.Trace(),
+		Predicted: m.HeldOut.Mixing(), LossRHat: Number(math.NaN()), WeightRHat: Number(math.NaN()), Swaps: Number(math.NaN()),
+	}
+	d.Acceptance, d.Diverged = m.Acceptance()
+	if t.replicas != nil {
+		if v, err := t.replicas.AcceptanceRate(t.session); err == nil {
+			d.Swaps = Number(v)
+		}
+	}
+	if t.kind.traits().tempered {
+		d.LossRHat, d.WeightRHat = m.LossRHat(), m.WeightRHat()
+		d.Weights, d.Losses = m.Weights(), m.Losses()
+	}
+	var err error
+	if d.Temperatures, err = t.temperaturesByLayer(device); err != nil {
+		return nil, err
+	}
+	d.Predictions, err = t.predictionTemperature(ctx, device)
+	return d, err
+}
+
+// subject is the training for package measure.
+func (t *training) subject() (measure.Subject, error) {
+	network, err := t.spec.Build(t.data.Classes)
+	return measure.Subject{
+		Network: network, Posterior: t.posterior(), Temperature: t.spec.temperature(), Data: t.data, Batch: t.spec.Batch, Seed: t.spec.Seed,
+		Session: t.session, Augment: t.spec.Augment.apply,
+	}, err
+}
+
+// temperaturesByLayer returns the temperatures of all parameters, and then by layer.
+func (t *training) temperaturesByLayer(device tensor.Device) ([]Temperature, error) {
+	noise, err := t.gradientNoise(device)
+	if err != nil {
+		return nil, err
+	}
+	return measure.Temperatures(t.measured.Thermometer, t.session.Program().Parameters(), t.spec.temperature(), noise), nil
+}
+
+// gradientNoise returns the noise of minibatches' gradients by parameter, see measure.GradientNoise;
+// nil for methods that do not step along the gradients of minibatches only.
+func (t *training) gradientNoise(device tensor.Device) (map[string]float64, error) {
+	s, ok := t.kind.(minibatchKind)
+	if !ok || t.spec.Anchor > 0 || t.spec.temperature() == 0 || t.session.Steps() == 0 {
+		return nil, nil
+	}
+	cold, err := t.replicas.Cold(t.session)
+	if err != nil {
+		return nil, err
+	}
+	subject, err := t.subject()
+	if err != nil {
+		return nil, err
+	}
+	return measure.GradientNoise(device, subject, s.sampler, cold[0], t.rates[t.session.Steps()-1])
+}
+
+// predictionTemperature returns the temperature of what predictions depend on, over some of the
+// samples, see measure.PredictionTemperature; nil for methods without one.
+func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*Measured, error) {
+	traits := t.kind.traits()
+	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.temperature() == 0 || !t.spec.Augment.isNone() {
+		return nil, nil
+	}
+	files, err := t.writer.SampleFiles()
+	if err != nil {
+		return nil, err
+	}
+	subject, err := t.subject()
+	if err != nil {
+		return nil, err
+	}
+	return measure.PredictionTemperature(ctx, device, subject, measure.PredictionOptions{
+		Files: files, Passes: float64(t.session.Steps()) * float64(t.spec.Batch*t.spec.Chains) / float64(t.data.Len()),
+		Damaged: func(err error) { t.remark(fmt.Sprintf("%v; left out of the temperature of predictions", err)) },
+		Observe: func(done, total, images int) {
+			t.observe(Event{Task: "temperature", On: t.data.Name, Done: done, Total: total, Images: images})
+		},
+	})
+}
+
+// heldOut returns the images to watch: evenly spaced ones of the validation data, or of the test data
+// if there are none; nil without either, and for methods that do not sample.
+func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
+	data := toWatch(splits)
+	if data == nil || !t.kind.traits().tempered {
+		return nil
+	}
+	d := t.data
+	return &samples.Images{
+		Pixels: spaced(data), Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std,
+	}
+}
+
+// spareRoom is what is left free on a disk besides what the next checkpoints need.
+const spareRoom = 4 << 20
+
+// checkRoom refuses to go on where the next checkpoint and samples, with twice what they need,
+// might not find room: while one is written, the one before and its temporary file are there.
+func (t *training) checkRoom() error {
+	state, sample := t.room()
+	wants := 2*(state+sample*uint64(t.spec.Chains)) + spareRoom
+	free, err := file.Free(t.dir)
+	if err != nil {
+		return errors.Wrap(err, "pollen")
+	}
+	if free < wants {
+		return errors.WithStack(&DiskFullError{t.dir, free, wants})
+	}
+	return nil
+}
+
+// room is how many bytes a checkpoint takes now, and a sample of one chain.
+func (t *training) room() (state, sample uint64) {
+	state = uint64(t.session.ChainBytes() * t.session.Chains())
+	if t.measured != nil {
+		state += t.measured.TraceBytes()
+	}
+	for _, p := range t.session.Program().Parameters() {
+		sample += 4 * uint64(p.Shape.Elements())
+	}
+	return state, sample
+}
+
+// muchRoom is from how many bytes on a run says what it will take on the disk before it begins.
+const muchRoom = 256 << 20
+
+// remarkRoom says what the run will take on the disk when it is least bytes or more than there are.
+func (t *training) remarkRoom(dir string, least uint64) error {
+	state, sample := t.room()
+	most := t.plan.Samples()
+	if t.spec.Keep > 0 {
+		most = min(most, t.spec.Keep)
+	}
+	if c := t.kind.traits(); c.drawn {
+		most = t.spec.Samples
+	} else if c.collected {
+		most += t.spec.Samples
+	}
+	most *= t.spec.Chains
+	wants := 2*state + uint64(most)*sample
+	free, err := file.Free(dir)
+	if err != nil {
+		return errors.Wrap(err, "pollen")
+	}
+	short := free < wants+spareRoom
+	if wants < least && !short {
+		return nil
+	}
+	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and two checkpoints, some %.3g MB", most, megabytes(sample), megabytes(wants))
+	if short {
+		text += fmt.Sprintf("; only %.3g MB are free: the run stops before they are used up; keep bounds the samples that stay", megabytes(free))
+	}
+	t.remark(text)
+	return nil
+}
+
+// A chain has left for good when, in the sampling phase, its loss was that of guessing or worse for
+// so many windows in a row. The temperature is far off when it differs from the requested one by
+// more than farOff of it and manyErrors standard errors, after so many windows.
+const (
+	goneWindows = 5
+	farOff      = 0.5
+	manyErrors  = 5
+	warmWindows = 20
+)
+
+// guard remembers what was remarked of a run, so that it is said once.
+type guard struct {
+	bad     []int // windows in a row, by chain
+	windows int   // in the sampling phase
+	warned  bool  // of the temperature
+}
+
+// watch remarks chains that left, and temperatures that are far off, while there is time to stop
+// the run.
+func (t *training) watch(p langevin.Window, losses []float64) {
+	if !t.kind.traits().tempered || p.From < t.plan.BurnIn || t.spec.temperature() == 0 || t.plan.Cycles > 0 {
+		return
+	}
+	g := &t.guard
+	g.windows++
+	if g.bad == nil {
+		g.bad = make([]int, len(losses))
+	}
+	guessing, well := math.Log(float64(t.data.Classes)), 0
+	for _, loss := range losses {
+		if loss < guessing {
+			well++
+		}
+	}
+	for i, loss := range losses {
+		if loss < guessing {
+			g.bad[i] = 0
+			continue
+		}
+		if g.bad[i]++; g.bad[i] == goneWindows && well > 0 {
+			t.remark(fmt.Sprintf("chain %d left: its loss of %.3g is worse than guessing, for %d windows, that of %d others is better; its samples spoil the average",
+				t.spec.FirstChain+i, loss, goneWindows, well))
+		}
+	}
+	requested := t.spec.temperature()
+	measured, std := t.measured.Thermometer.Temperature(), t.measured.Thermometer.TemperatureError()
+	if off := math.Abs(measured - requested); !g.warned && g.windows >= warmWindows && off > farOff*requested && off > manyErrors*std {
+		g.warned = true
+		t.remark(fmt.Sprintf("the temperature is far off: measured %.3g ± %.1g, requested %g; smaller learning rates or a longer burn-in would bring it closer",
+			measured, std, requested))
+	}
 }

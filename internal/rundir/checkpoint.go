@@ -10,7 +10,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/internal/checksum"
-	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -95,30 +94,6 @@ func decodeCheckpoint(content []byte) (c Checkpoint, err error) {
 		}
 	}
 	return c, nil
-}
-
-// writeCheckpoint replaces the checkpoint atomically, and keeps the one before. It checks before the
-// replacement that the directory is still this process's, and leaves it as it is otherwise.
-func (w *Writer) writeCheckpoint(c Checkpoint) error {
-	content, err := c.encode()
-	if err != nil {
-		return errors.Wrap(err, "pollen: checkpoint")
-	}
-	path := filepath.Join(w.dir, CheckpointFile)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return errors.Wrap(err, "pollen: checkpoint")
-	}
-	pending, err := file.Create(path)
-	if err != nil {
-		return errors.Wrap(err, "pollen: checkpoint")
-	}
-	defer pending.Close()
-	if _, err := pending.Write(content); err != nil {
-		return errors.Wrap(err, "pollen: checkpoint")
-	}
-	// A process that is killed between the two renames leaves only the older one, which is whole.
-	err = pending.CommitKeeping(filepath.Join(w.dir, OlderCheckpoint), w.Check)
-	return errors.Wrap(err, "pollen: checkpoint")
 }
 
 // readCheckpoint reads the newest checkpoint that is whole. It returns the damaged ones before it as

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/pkg/errors"
 
@@ -202,89 +201,6 @@ func acquire(dir string, remark func(string)) (*lock.Lock, error) {
 		remark(text)
 	}
 	return l, nil
-}
-
-// CheckEmpty returns an error whose cause is os.ErrExist if dir exists and is not empty. The
-// leftovers of a process that was killed before its run had a manifest do not count.
-func CheckEmpty(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if os.IsNotExist(err) {
-		return nil
-	}
-	if err != nil {
-		return errors.Wrap(err, "pollen: run directory")
-	}
-	if len(entries) > 0 && !isAbandonedInit(dir, entries) {
-		return notEmpty(dir)
-	}
-	return nil
-}
-
-func notEmpty(dir string) error {
-	return errors.Wrapf(os.ErrExist, "pollen: run directory %s is not empty", dir)
-}
-
-// beforeManifest are the names that a directory may have before its run has a manifest.
-var beforeManifest = []string{lock.File, lock.Record, SamplesDir, StatesDir, filepath.Dir(CheckpointFile), MetricsFile, index.File}
-
-// isAbandonedInit reports whether dir contains only the leftovers of a process that was killed while
-// it initialized a run, so that nothing is lost when they are removed.
-func isAbandonedInit(dir string, entries []os.DirEntry) bool {
-	locked := false
-	for _, entry := range entries {
-		name := entry.Name()
-		locked = locked || name == lock.File
-		place := filepath.Join(dir, name)
-		switch {
-		case name == filepath.Dir(CheckpointFile):
-			if _, err := os.Stat(filepath.Join(dir, OlderCheckpoint)); !os.IsNotExist(err) || checkpointSteps(dir) > 0 {
-				return false
-			}
-		case entry.IsDir():
-			if within, err := os.ReadDir(place); err != nil || len(within) > 0 {
-				return false
-			}
-		case name == MetricsFile || name == index.File:
-			if info, err := entry.Info(); err != nil || info.Size() > 0 {
-				return false
-			}
-		case file.IsTemporary(name):
-			continue
-		}
-		if !slices.Contains(beforeManifest, name) {
-			return false
-		}
-	}
-	return locked
-}
-
-// clearAbandonedInit removes such leftovers, except the lock, which this process holds.
-func clearAbandonedInit(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return errors.Wrap(err, "pollen: run directory")
-	}
-	if !isAbandonedInit(dir, entries) {
-		return notEmpty(dir)
-	}
-	for _, entry := range entries {
-		if name := entry.Name(); name != lock.File && name != lock.Record {
-			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
-				return errors.Wrap(err, "pollen: run directory")
-			}
-		}
-	}
-	return nil
-}
-
-// sweep removes the temporary files of a process that was killed while it wrote.
-func sweep(dir string) error {
-	for _, within := range []string{".", SamplesDir, StatesDir, filepath.Dir(CheckpointFile)} {
-		if err := file.Sweep(filepath.Join(dir, within)); err != nil {
-			return errors.Wrap(err, "pollen: run directory")
-		}
-	}
-	return nil
 }
 
 func copyFile(to, from, name string) error {

@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -181,4 +182,54 @@ func (w *Writer) quarantine(place string, cause error) error {
 		return errors.Wrap(err, "pollen: run directory")
 	}
 	return errors.Wrap(os.Rename(place, filepath.Join(aside, filepath.Base(place))), "pollen: run directory")
+}
+
+// cutMetrics removes the lines after a step and a torn one, and returns where the rest ends. Lines up
+// to that step that were changed or are missing are an error, unless the run is to continue without
+// damaged files: it then keeps the lines before them.
+func (w *Writer) cutMetrics(steps int) (journal.Tail, error) {
+	path := filepath.Join(w.dir, MetricsFile)
+	var kept []json.RawMessage
+	last := 0
+	_, err := journal.Read(path, func(object []byte) error {
+		var line Metrics
+		if err := json.Unmarshal(object, &line); err != nil {
+			return errors.Wrap(err, "pollen: metrics")
+		}
+		if line.Step <= steps {
+			kept, last = append(kept, json.RawMessage(object)), line.Step
+		}
+		return nil
+	})
+	if os.IsNotExist(errors.Cause(err)) {
+		err = nil
+	}
+	if err == nil && last < steps {
+		err = endsEarly(last, steps)
+	}
+	if err != nil && last < steps { // otherwise what is damaged comes after
+		if !w.options.WithoutDamaged {
+			return journal.Tail{}, damaged(path, err)
+		}
+		w.options.Remark("continuing without the rest of " + path + ": " + err.Error())
+	}
+	tail, err := journal.Rewrite(path, func(add func(any) error) error {
+		for _, object := range kept {
+			if err := add(object); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return tail, errors.Wrap(err, "pollen: metrics")
+}
+
+// sweep removes the temporary files of a process that was killed while it wrote.
+func sweep(dir string) error {
+	for _, within := range []string{".", SamplesDir, StatesDir, filepath.Dir(CheckpointFile)} {
+		if err := file.Sweep(filepath.Join(dir, within)); err != nil {
+			return errors.Wrap(err, "pollen: run directory")
+		}
+	}
+	return nil
 }

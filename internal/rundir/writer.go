@@ -7,6 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/journal"
 	"github.com/pollen-ml/pollen/internal/lock"
@@ -70,66 +71,8 @@ func (w *Writer) nameOf(store *samples.Store) string {
 	return StatesDir
 }
 
-// Begin makes the directory of a new run, which must not exist or be empty, with the checkpoint and
-// the manifest that initial returns. initial is called once the directory is locked. The manifest is
-// written last: a directory that has one is a run that can be resumed. After an error the directory
-// is removed.
-func (w *Writer) Begin(initial func() (first Checkpoint, manifest any, err error)) error {
-	if err := os.MkdirAll(w.dir, 0o755); err != nil {
-		return errors.Wrap(err, "pollen: run directory")
-	}
-	if err := w.acquire(); err != nil {
-		return err
-	}
-	if err := clearAbandonedInit(w.dir); err != nil {
-		return err
-	}
-	if err := w.initialize(initial); err != nil {
-		return w.undo(err)
-	}
-	return nil
-}
-
 func (w *Writer) acquire() (err error) {
 	w.lock, err = acquire(w.dir, w.options.Remark)
-	return err
-}
-
-func (w *Writer) initialize(initial func() (Checkpoint, any, error)) error {
-	for _, store := range w.stores() {
-		if err := store.Create(); err != nil {
-			return err
-		}
-	}
-	err := w.Check()
-	if err != nil {
-		return err
-	}
-	if w.metrics, err = journal.Create(filepath.Join(w.dir, MetricsFile)); err != nil {
-		return errors.Wrap(err, "pollen: metrics")
-	}
-	if w.index, err = journal.Create(filepath.Join(w.dir, index.File)); err != nil {
-		return errors.Wrap(err, "pollen: index")
-	}
-	first, manifest, err := initial()
-	if err != nil {
-		return err
-	}
-	if err := w.writeCheckpoint(first); err != nil {
-		return err
-	}
-	return w.Write(ManifestFile, manifest, "  ")
-}
-
-// undo removes the directory of a run that could not be made because of an error, which it returns.
-func (w *Writer) undo(err error) error {
-	if w.Check() != nil {
-		return err
-	}
-	w.closeJournals() // the error to report is the one before
-	if removing := os.RemoveAll(w.dir); removing != nil {
-		return errors.WithMessagef(err, "pollen: an incomplete run could not be removed (%v)", removing)
-	}
 	return err
 }
 
@@ -329,4 +272,28 @@ func (b *background) wait() error {
 	err := <-b.done
 	b.done = nil
 	return err
+}
+
+// writeCheckpoint replaces the checkpoint atomically, and keeps the one before. It checks before the
+// replacement that the directory is still this process's, and leaves it as it is otherwise.
+func (w *Writer) writeCheckpoint(c Checkpoint) error {
+	content, err := c.encode()
+	if err != nil {
+		return errors.Wrap(err, "pollen: checkpoint")
+	}
+	path := filepath.Join(w.dir, CheckpointFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return errors.Wrap(err, "pollen: checkpoint")
+	}
+	pending, err := file.Create(path)
+	if err != nil {
+		return errors.Wrap(err, "pollen: checkpoint")
+	}
+	defer pending.Close()
+	if _, err := pending.Write(content); err != nil {
+		return errors.Wrap(err, "pollen: checkpoint")
+	}
+	// A process that is killed between the two renames leaves only the older one, which is whole.
+	err = pending.CommitKeeping(filepath.Join(w.dir, OlderCheckpoint), w.Check)
+	return errors.Wrap(err, "pollen: checkpoint")
 }

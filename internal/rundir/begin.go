@@ -1,0 +1,145 @@
+package rundir
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/index"
+	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/lock"
+)
+
+// Begin makes the directory of a new run, which must not exist or be empty, with the checkpoint and
+// the manifest that initial returns. initial is called once the directory is locked. The manifest is
+// written last: a directory that has one is a run that can be resumed. After an error the directory
+// is removed.
+func (w *Writer) Begin(initial func() (first Checkpoint, manifest any, err error)) error {
+	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+		return errors.Wrap(err, "pollen: run directory")
+	}
+	if err := w.acquire(); err != nil {
+		return err
+	}
+	if err := clearAbandonedInit(w.dir); err != nil {
+		return err
+	}
+	if err := w.initialize(initial); err != nil {
+		return w.undo(err)
+	}
+	return nil
+}
+
+func (w *Writer) initialize(initial func() (Checkpoint, any, error)) error {
+	for _, store := range w.stores() {
+		if err := store.Create(); err != nil {
+			return err
+		}
+	}
+	err := w.Check()
+	if err != nil {
+		return err
+	}
+	if w.metrics, err = journal.Create(filepath.Join(w.dir, MetricsFile)); err != nil {
+		return errors.Wrap(err, "pollen: metrics")
+	}
+	if w.index, err = journal.Create(filepath.Join(w.dir, index.File)); err != nil {
+		return errors.Wrap(err, "pollen: index")
+	}
+	first, manifest, err := initial()
+	if err != nil {
+		return err
+	}
+	if err := w.writeCheckpoint(first); err != nil {
+		return err
+	}
+	return w.Write(ManifestFile, manifest, "  ")
+}
+
+// undo removes the directory of a run that could not be made because of an error, which it returns.
+func (w *Writer) undo(err error) error {
+	if w.Check() != nil {
+		return err
+	}
+	w.closeJournals() // the error to report is the one before
+	if removing := os.RemoveAll(w.dir); removing != nil {
+		return errors.WithMessagef(err, "pollen: an incomplete run could not be removed (%v)", removing)
+	}
+	return err
+}
+
+// CheckEmpty returns an error whose cause is os.ErrExist if dir exists and is not empty. The
+// leftovers of a process that was killed before its run had a manifest do not count.
+func CheckEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return errors.Wrap(err, "pollen: run directory")
+	}
+	if len(entries) > 0 && !isAbandonedInit(dir, entries) {
+		return notEmpty(dir)
+	}
+	return nil
+}
+
+func notEmpty(dir string) error {
+	return errors.Wrapf(os.ErrExist, "pollen: run directory %s is not empty", dir)
+}
+
+// beforeManifest are the names that a directory may have before its run has a manifest.
+var beforeManifest = []string{lock.File, lock.Record, SamplesDir, StatesDir, filepath.Dir(CheckpointFile), MetricsFile, index.File}
+
+// isAbandonedInit reports whether dir contains only the leftovers of a process that was killed while
+// it initialized a run, so that nothing is lost when they are removed.
+func isAbandonedInit(dir string, entries []os.DirEntry) bool {
+	locked := false
+	for _, entry := range entries {
+		name := entry.Name()
+		locked = locked || name == lock.File
+		place := filepath.Join(dir, name)
+		switch {
+		case name == filepath.Dir(CheckpointFile):
+			if _, err := os.Stat(filepath.Join(dir, OlderCheckpoint)); !os.IsNotExist(err) || checkpointSteps(dir) > 0 {
+				return false
+			}
+		case entry.IsDir():
+			if within, err := os.ReadDir(place); err != nil || len(within) > 0 {
+				return false
+			}
+		case name == MetricsFile || name == index.File:
+			if info, err := entry.Info(); err != nil || info.Size() > 0 {
+				return false
+			}
+		case file.IsTemporary(name):
+			continue
+		}
+		if !slices.Contains(beforeManifest, name) {
+			return false
+		}
+	}
+	return locked
+}
+
+// clearAbandonedInit removes such leftovers, except the lock, which this process holds.
+func clearAbandonedInit(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return errors.Wrap(err, "pollen: run directory")
+	}
+	if !isAbandonedInit(dir, entries) {
+		return notEmpty(dir)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); name != lock.File && name != lock.Record {
+			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+				return errors.Wrap(err, "pollen: run directory")
+			}
+		}
+	}
+	return nil
+}

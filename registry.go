@@ -1,0 +1,110 @@
+package pollen
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/mcmc"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// A new method has one row here: samplers on minibatches, samplers on all data, approximations,
+// optimizers.
+func init() {
+	registry = []known{
+		{"sgld", langevin.SGLD{}, optimizers.Constant{Rate: 0.2}},
+		{"psgld", langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen}, optimizers.Constant{Rate: 0.002}},
+		{"fsgld", langevin.FisherSGLD{Alpha: 0.99, Damping: 1e-3}, optimizers.Constant{Rate: 0.0001}},
+		{"ksgld", langevin.KSGLD{Alpha: 0.99, Damping: 0.1, Refresh: 20, Rest: langevin.SGLD{}}, optimizers.Constant{Rate: 0.05}},
+		{"sghmc", langevin.SGHMC{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
+		{"psghmc", langevin.PSGHMC{Friction: 0.1, Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen}, optimizers.Constant{Rate: 0.0002}},
+		{"baoab", langevin.BAOAB{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
+		{"sgnht", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, optimizers.Constant{Rate: 0.02}},
+		{"ccadl", langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 0.02}},
+		{"smile", langevin.SMILE{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
+		{"obabo", langevin.OBABO{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
+		{"ubu", langevin.UBU{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
+
+		{"auto", Auto{}, nil},
+		{"random-walk", mcmc.RandomWalk{}, nil},
+		{"mala", mcmc.MALA{}, nil},
+		{"hmc", mcmc.HMC{LeapfrogSteps: 20, Jitter: 0.2}, nil},
+		{"mclmc", mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, nil},
+		{"nuts", NUTS{TargetAcceptance: 0.8, MaxDepth: 10}, nil},
+
+		{"ensemble", Ensemble{}, optimizers.Cosine{First: 0.1}},
+		{"mc-dropout", Dropout{Rate: 0.25}, optimizers.Cosine{First: 0.1}},
+		{"swag", SWAG{Rank: 20}, optimizers.Constant{Rate: 0.05}},
+		{"laplace", LaplaceApproximation{}, optimizers.Cosine{First: 0.1}},
+		{"bbb", BayesByBackprop{InitialStd: 0.02}, optimizers.Constant{Rate: 0.001}},
+
+		{"sgd", optimizers.SGD{}, optimizers.Constant{Rate: 0.1}},
+		{"momentum", optimizers.Momentum{Decay: 0.9}, optimizers.Constant{Rate: 0.01}},
+		{"nesterov", optimizers.Nesterov{Decay: 0.9}, optimizers.Constant{Rate: 0.01}},
+		{"adagrad", optimizers.Adagrad{Epsilon: 1e-8}, optimizers.Constant{Rate: 0.01}},
+		{"adadelta", optimizers.Adadelta{Decay: 0.95, Epsilon: 1e-6}, nil},
+		{"rmsprop", optimizers.RMSProp{Decay: 0.9, Epsilon: 1e-8}, optimizers.Constant{Rate: 0.001}},
+		{"adam", optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}, optimizers.Constant{Rate: 0.001}},
+		{"adamw", optimizers.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01}, optimizers.Constant{Rate: 0.001}},
+	}
+}
+
+// Register adds your own method to those that ParseMethod knows, with its customary attributes and
+// schedule (nil for a method that finds its own step size): a run keeps its method as text, and
+// must be able to read it again. Call it at the start of a program. A name or a type that is taken,
+// and a value that is not a method of a known kind, are errors.
+func Register(name string, m Method, schedule optimizers.Schedule) error {
+	if m == nil || name == "" || strings.ContainsAny(name, ":, ") {
+		return invalid("register: name %q of %T, wants a word and a method", name, m)
+	}
+	if _, err := kindOf(m); err != nil {
+		return err
+	}
+	for _, k := range registry {
+		if k.name == name || sameType(k.method, m) {
+			return invalid("register: %q of %T: %q is registered already", name, m, k.name)
+		}
+	}
+	registry = append(registry, known{name, m, schedule})
+	return nil
+}
+
+// kindOf is the course of a method.
+func kindOf(m Method) (methodKind, error) {
+	if kind := reflect.ValueOf(m).Kind(); kind != reflect.Struct {
+		return nil, invalid("method %T is a %s, wants a struct, whose fields are its attributes", m, kind)
+	}
+	switch m := m.(type) {
+	case methodKind:
+		return m, nil
+	case optimizers.Optimizer:
+		return optimizerKind{optimizer: m}, nil
+	case langevin.Sampler:
+		return minibatchKind{sampler: m}, nil
+	case Auto:
+		return autoKind{}, nil
+	case NUTS, mcmc.Proposal, mcmc.MCLMC:
+		return fullBatchKind{method: m}, nil
+	case mcmc.Sampler:
+		return nil, invalid("method %T has a warm-up, which is a Spec's burn-in: wants pollen.NUTS, or the proposal or the dynamics alone", m)
+	}
+	return nil, invalid("method %T is neither an optimizer, a sampler, a proposal nor an approximation", m)
+}
+
+// notApplicable says which methods a setting applies to.
+func notApplicable(setting string, m Method, c methodKind) error {
+	var names []string
+	for _, k := range registry {
+		if other, err := kindOf(k.method); err == nil && other.applies(setting) {
+			names = append(names, k.name)
+		}
+	}
+	err := errors.Errorf("pollen: %s applies to %s, not to %s", setting, strings.Join(names, ", "), MethodName(m))
+	if _, ok := c.(optimizerKind); ok {
+		err = errors.Errorf("%v: an optimizer has one solution, and weight decay for a prior", err)
+	}
+	return InvalidError{err}
+}
