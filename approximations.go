@@ -41,7 +41,7 @@ func (Ensemble) applies(setting string) bool { return setting == "prior" || sett
 
 func (Ensemble) check(s *Spec) error {
 	if s.Chains < 2 {
-		return errors.Errorf("pollen: chains is %d, an ensemble wants at least 2: each is a member", s.Chains)
+		return errors.Errorf("pollen: ensemble: chains must be at least 2, got %d", s.Chains)
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (Dropout) Name() string { return "mc-dropout" }
 // Validate implements Method.
 func (d Dropout) Validate() error {
 	if !(d.Rate > 0 && d.Rate < 1) {
-		return errors.Errorf("pollen: mc-dropout: Rate is %v, wants a number between 0 and 1", d.Rate)
+		return errors.Errorf("pollen: mc-dropout: Rate must be between 0 and 1, got %v", d.Rate)
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (g SWAG) conclude(_ context.Context, t *job, _ tensor.Device) error {
 		}
 		chain := state.Chain - t.spec.FirstChain
 		if chain < 0 || chain >= len(gaussians) {
-			return errors.Errorf("pollen: %s is of chain %d, wants one of the %d from number %d on", file, state.Chain, len(gaussians), t.spec.FirstChain)
+			return errors.Errorf("pollen: %s is of chain %d, must be one of the %d from number %d on", file, state.Chain, len(gaussians), t.spec.FirstChain)
 		}
 		if err := gaussians[chain].Collect(state); err != nil {
 			return errors.WithMessage(err, file)
@@ -202,7 +202,7 @@ func (LaplaceApproximation) check(s *Spec) error {
 
 func (LaplaceApproximation) network(n layers.Sequential) (layers.Sequential, error) {
 	if _, ok := n[len(n)-1].(layers.Linear); !ok {
-		return nil, errors.Errorf("laplace: the network ends in %T, wants a linear layer", n[len(n)-1])
+		return nil, errors.Errorf("laplace: the network must end in a linear layer, got %T", n[len(n)-1])
 	}
 	return n, nil
 }

@@ -66,7 +66,7 @@ func setItem(fields []attribute, item string) error {
 		case !field.value.IsZero():
 			return errors.Errorf("%s is given twice", field.name)
 		case strings.TrimSpace(value) == "" && (given || field.value.Kind() != reflect.Bool):
-			return errors.Errorf("%s has no value, wants %s", field.name, augmentForm)
+			return errors.Errorf("%s has no value, must be as in %s", field.name, augmentForm)
 		case !given:
 			value = "true"
 		}
@@ -74,11 +74,11 @@ func setItem(fields []attribute, item string) error {
 			return errors.Wrap(err, field.name)
 		}
 		if field.value.IsZero() {
-			return errors.Errorf("%s changes nothing, wants it left out", item)
+			return errors.Errorf("%s changes nothing, leave it out", item)
 		}
 		return nil
 	}
-	return errors.Errorf("%q, wants %s", item, augmentForm)
+	return errors.Errorf("%q must be as in %s", item, augmentForm)
 }
 
 // String is the text that ParseAugment reads; empty if nothing is changed.

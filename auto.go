@@ -40,7 +40,7 @@ func (autoKind) applies(name string) bool { return fullBatchKind{}.applies(name)
 
 func (autoKind) check(s *Spec) error {
 	if s.Temperature != nil && !(*s.Temperature > 0) {
-		return errors.Errorf("pollen: auto: temperature is %v, wants a positive number", *s.Temperature)
+		return errors.Errorf("pollen: auto: temperature must be positive, got %v", *s.Temperature)
 	}
 	return nil
 }

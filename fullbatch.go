@@ -66,7 +66,7 @@ func (fullBatchKind) applies(setting string) bool {
 
 func (w fullBatchKind) check(s *Spec) error {
 	if !(*s.Temperature > 0) {
-		return errors.Errorf("pollen: %s: temperature is %v, wants a positive number", MethodName(w.method), *s.Temperature)
+		return errors.Errorf("pollen: %s: temperature must be positive, got %v", MethodName(w.method), *s.Temperature)
 	}
 	if m, ok := w.method.(mcmc.MALA); ok && m.Test != mcmc.AcceptanceExact {
 		return errors.New("pollen: mala: acceptance on minibatches does not sample the posterior, and is for graphs of one's own")
@@ -80,10 +80,10 @@ func (w fullBatchKind) check(s *Spec) error {
 func (s Spec) checkExact(examples int) error {
 	switch {
 	case examples > maxExact:
-		return invalid("%s evaluates all data at each step, and %d examples are too many: wants a subset of at most %d",
+		return invalid("%s evaluates all data at each step, and %d examples are too many: subset must be at most %d",
 			MethodName(s.Method), examples, maxExact)
 	case s.Batch != examples:
-		return invalid("%s evaluates all data at each step: wants batch %d, which is all examples, got %d", MethodName(s.Method), examples, s.Batch)
+		return invalid("%s evaluates all data at each step: batch must be %d, all examples, got %d", MethodName(s.Method), examples, s.Batch)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (w fullBatchKind) sampler(burnIn, examples int) (mcmc.Sampler, error) {
 		leaps = hmc.LeapfrogSteps
 	}
 	if burnIn < leaps {
-		return nil, errors.Errorf("pollen: %s: burn-in is %d epochs of one step each, wants at least the %d of a proposal: the step size adapts",
+		return nil, errors.Errorf("pollen: %s: burn-in is %d epochs of one step each, must be at least the %d of a proposal, in which the step size adapts",
 			MethodName(w.method), burnIn, leaps)
 	}
 	h := firstExactRate / float64(examples)

@@ -147,7 +147,7 @@ func (s minibatchKind) check(spec *Spec) error {
 	}
 	if spec.BurnIn != nil && *spec.BurnIn == 0 {
 		if _, err := (langevin.Plan{Steps: 1, Thinning: 1}).Temperatures(sampler, *spec.Temperature); err != nil {
-			return errors.Errorf("pollen: burn-in is 0 of %d epochs, but %s adapts its preconditioner until burn-in ends: wants more epochs, or burn-in-steps",
+			return errors.Errorf("pollen: burn-in is 0 of %d epochs, but %s adapts its preconditioner until burn-in ends: use more epochs, or burn-in-steps",
 				spec.Epochs, sampler.Name())
 		}
 	}

@@ -213,7 +213,7 @@ func withAttributes(m Method, text string) (Method, error) {
 		if len(fields) == 0 {
 			return errors.New("it has no attributes after a colon")
 		}
-		return errors.Errorf("wants %s", joinAttributes(attributesOf(m)))
+		return errors.Errorf("must be of %s", joinAttributes(attributesOf(m)))
 	}
 	named, given := false, map[int]bool{}
 	for i, item := range strings.Split(text, ",") {
@@ -261,7 +261,7 @@ func setValue(v reflect.Value, text string) error {
 	case reflect.Bool:
 		truth, err := strconv.ParseBool(text)
 		if err != nil {
-			return errors.Errorf("%q, wants true or false", text)
+			return errors.Errorf("must be true or false, got %q", text)
 		}
 		v.SetBool(truth)
 	default:

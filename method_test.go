@@ -60,18 +60,18 @@ func TestRegister(t *testing.T) {
 	}
 	wantInvalid(t, "again", Register("brisk", brisk{}, nil), "is registered already")
 	wantInvalid(t, "a known type", Register("new", langevin.SGLD{}, nil), `"sgld" is registered already`)
-	wantInvalid(t, "no name", Register("", brisk{}, nil), "wants a word")
+	wantInvalid(t, "no name", Register("", brisk{}, nil), "a word for a name")
 
-	wantInvalid(t, "a pointer", Register("new", &briskly{Pace: 1}, optimizers.Constant{Rate: 0.1}), "is a ptr, wants a struct")
+	wantInvalid(t, "a pointer", Register("new", &briskly{Pace: 1}, optimizers.Constant{Rate: 0.1}), "is a ptr, must be a struct")
 	spec.Method = (*briskly)(nil)
 	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
-	wantInvalid(t, "a nil pointer", err, "is a ptr, wants a struct")
-	wantInvalid(t, "no struct", Register("new", scalar(1), optimizers.Constant{Rate: 0.1}), "is a float64, wants a struct")
+	wantInvalid(t, "a nil pointer", err, "is a ptr, must be a struct")
+	wantInvalid(t, "no struct", Register("new", scalar(1), optimizers.Constant{Rate: 0.1}), "is a float64, must be a struct")
 
 	must(t, Register("briskly", briskly{Pace: 1}, nil))
 	spec.Method, spec.Schedule = briskly{Pace: 1}, nil
 	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
-	wantInvalid(t, "no schedule", err, "schedule is left out, and briskly has no customary one")
+	wantInvalid(t, "no schedule", err, "briskly has no customary one")
 	spec.Schedule = optimizers.Constant{Rate: 0.1}
 	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
 	must(t, err)
@@ -79,7 +79,7 @@ func TestRegister(t *testing.T) {
 	must(t, Register("steady", steady{Pace: 1}, nil))
 	spec.Method, spec.Schedule, spec.Samples = steady{Pace: 1}, nil, 0
 	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
-	wantInvalid(t, "no schedule", err, "schedule is left out, and steady has no customary one")
+	wantInvalid(t, "no schedule", err, "steady has no customary one")
 
 	spec.Method, spec.Schedule, spec.Batch = mcmc.HMC{LeapfrogSteps: 2, Jitter: 0.1, Masses: map[string][]float64{}}, nil, data.Len()
 	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))

@@ -76,9 +76,9 @@ func WithInDistributionRate(rate float64) Option {
 func (e environment) checkLevels() error {
 	switch {
 	case !(e.level > 0 && e.level < 1):
-		return invalid("level is %v, wants a number between 0 and 1", e.level)
+		return invalid("level must be between 0 and 1, got %v", e.level)
 	case !(e.inDistributionRate > 0 && e.inDistributionRate < 1):
-		return invalid("familiar rate is %v, wants a number between 0 and 1", e.inDistributionRate)
+		return invalid("in-distribution rate must be between 0 and 1, got %v", e.inDistributionRate)
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func (o DeviceOptions) Validate() error {
 	case !isCUDA && o.Name != "" && !slices.Contains(DeviceNames(), o.Name):
 		return invalid("no device %q; there are %s", o.Name, strings.Join(DeviceNames(), ", "))
 	case o.Threads < 0:
-		return invalid("threads is %d, wants 0 for all or more", o.Threads)
+		return invalid("threads must be at least 1, or 0 for all, got %d", o.Threads)
 	case o.Threads > 0 && isCUDA:
 		return invalid("threads applies to cpu, not to %s", o.Name)
 	case o.Precision == "":
@@ -148,7 +148,7 @@ func parseCUDA(name string) (gpus []int, isCUDA bool, err error) {
 	for _, item := range strings.Split(list, ",") {
 		index, err := strconv.Atoi(item)
 		if err != nil || index < 0 || slices.Contains(gpus, index) {
-			return nil, true, invalid("device %q, wants cuda, cuda:1 or cuda:0,1, each GPU once", name)
+			return nil, true, invalid("device must be cuda, cuda:1 or cuda:0,1, with each GPU once, got %q", name)
 		}
 		gpus = append(gpus, index)
 	}

@@ -35,7 +35,7 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 	s.Method = autoSampler()
 	s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
 	if s.Batch >= examples {
-		return s, invalid("auto: minibatches of %d from %d examples have no noise to choose a rate by: wants a smaller batch, or the method mclmc without augment",
+		return s, invalid("auto: minibatches of %d from %d examples have no noise to choose a rate by: use a smaller batch, or the method mclmc without augment",
 			s.Batch, examples)
 	}
 	mistakes := s

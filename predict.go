@@ -143,7 +143,7 @@ func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
 	for i, a := range answers {
 		if len(a.Probabilities) != len(classes) {
-			return invalid("csv: answer %d has %d probabilities, wants one for each of %d classes", i, len(a.Probabilities), len(classes))
+			return invalid("csv: answer %d has %d probabilities, must have one for each of %d classes", i, len(a.Probabilities), len(classes))
 		}
 		row := []string{a.File, a.Class, number(a.Confidence), number(a.Entropy), number(a.MutualInformation), strings.Join(a.PredictionSet, ";"), ""}
 		if a.InDistribution != nil {
@@ -186,7 +186,7 @@ const predictorBatches = 8
 // them, but with Monte Carlo dropout, whose passes are random.
 func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if batch < 1 {
-		return nil, invalid("predictor: batch is %d, wants at least 1", batch)
+		return nil, invalid("predictor: batch must be at least 1, got %d", batch)
 	}
 	if err := r.checkLevels(); err != nil {
 		return nil, err
@@ -241,7 +241,7 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 	case p.committee == nil:
 		return nil, errors.New("pollen: answer: the predictor is closed")
 	case len(pixels) == 0 || len(pixels)%size != 0:
-		return nil, invalid("answer: %d bytes, wants one or more images of %dx%dx%d", len(pixels), p.data.Channels, p.data.Height, p.data.Width)
+		return nil, invalid("answer: %d bytes are not one or more images of %dx%dx%d", len(pixels), p.data.Channels, p.data.Height, p.data.Width)
 	}
 	var all []Answer
 	for len(pixels) > 0 {

@@ -58,7 +58,7 @@ func init() {
 // and a value that is not a method of a known kind, are errors.
 func Register(name string, m Method, schedule optimizers.Schedule) error {
 	if m == nil || name == "" || strings.ContainsAny(name, ":, ") {
-		return invalid("register: name %q of %T, wants a word and a method", name, m)
+		return invalid("register: must have a word for a name and a method, got %q and %T", name, m)
 	}
 	if _, err := kindOf(m); err != nil {
 		return err
@@ -75,7 +75,7 @@ func Register(name string, m Method, schedule optimizers.Schedule) error {
 // kindOf is the course of a method.
 func kindOf(m Method) (methodKind, error) {
 	if kind := reflect.ValueOf(m).Kind(); kind != reflect.Struct {
-		return nil, invalid("method %T is a %s, wants a struct, whose fields are its attributes", m, kind)
+		return nil, invalid("method %T is a %s, must be a struct, whose fields are its attributes", m, kind)
 	}
 	switch m := m.(type) {
 	case methodKind:
@@ -89,7 +89,7 @@ func kindOf(m Method) (methodKind, error) {
 	case NUTS, mcmc.Proposal, mcmc.MCLMC:
 		return fullBatchKind{method: m}, nil
 	case mcmc.Sampler:
-		return nil, invalid("method %T has a warm-up, which is a Spec's burn-in: wants pollen.NUTS, or the proposal or the dynamics alone", m)
+		return nil, invalid("method %T has a warm-up, which is a Spec's burn-in: use pollen.NUTS, or only the proposal or the dynamics", m)
 	}
 	return nil, invalid("method %T is neither an optimizer, a sampler, a proposal nor an approximation", m)
 }

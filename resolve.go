@@ -12,34 +12,41 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// defaultNetwork is the network that samplers' customary schedules are for. Others are wider and
-// get wideShare of these rates: at T = 1 weights grow towards their prior's size, and the more
-// inputs a layer has the smaller its steps must be.
+// defaultNetwork is the network that samplers' customary schedules are for. Other networks are wider
+// and get wideFraction of these rates: at T = 1 weights grow towards their prior's size, and the more
+// inputs a layer has, the smaller its steps must be.
 const (
 	defaultNetwork = "lenet-small"
-	wideShare      = 0.25
+	wideFraction   = 0.25
 )
 
-// What is customary depends on how many examples there are. Of few, a minibatch is a share of them,
-// epochs are those of some steps, and samplers' rates fall as the root of the examples, since noise
-// is as the root of the rate over these.
+// Some defaults depend on the number of examples. Small data sets get smaller batches, enough epochs for
+// minSteps steps, and samplers' rates scaled by the root of the number of examples, since the noise of a
+// sampler is proportional to the root of the rate over that number.
 const (
 	standardBatch  = 100
 	standardEpochs = 8
-	minBatches     = 10     // in the data
+	minBatches     = 10     // minibatches that the data are divided into
 	minSteps       = 1000   // of a run
-	rateExamples   = 10_000 // from which on rates are the customary ones
+	rateExamples   = 10_000 // number of examples from which on rates are not scaled
 	manyExamples   = 1 << 40
 )
 
 // maxSteps bounds the tables that have an entry for each step of a run.
 const maxSteps = 1 << 26
 
-// Resolve fills in what was left out, for many examples, and refuses what is wrong or has no
-// effect, as far as that can be known without data.
+// Resolve returns the specification with defaults for what was left out, as for many examples. It returns
+// the error of Validate.
 func (s Spec) Resolve() (Spec, error) { return s.resolve(manyExamples) }
 
-// resolve is Resolve for data of so many examples.
+// Validate returns an InvalidError if a field is out of range or has no effect, as far as that does not
+// depend on data.
+func (s Spec) Validate() error {
+	_, err := s.Resolve()
+	return err
+}
+
+// resolve is Resolve for a number of examples.
 func (s Spec) resolve(examples int) (Spec, error) {
 	s = s.named()
 	c, err := kindOf(s.Method)
@@ -53,16 +60,16 @@ func (s Spec) resolve(examples int) (Spec, error) {
 		if err := c.check(&s); err != nil {
 			return s, InvalidError{err}
 		}
-		return s, nil // the rest by the method that is chosen
+		return s, nil // the method that is chosen fills in the rest
 	}
 	if s.Subset > 0 {
 		examples = min(s.Subset, examples)
 	}
 	s.fill(c, max(1, examples))
-	return s, s.checkValues(c)
+	return s, s.validate(c)
 }
 
-// named has a network and a method.
+// named returns the specification with a network and a method.
 func (s Spec) named() Spec {
 	if s.Network == "" && s.Layers == nil {
 		s.Network = defaultNetwork
@@ -73,22 +80,23 @@ func (s Spec) named() Spec {
 	return s
 }
 
-// checkApplicable refuses settings that would have no effect.
+// checkApplicable refuses fields that would have no effect. It comes before fill, which fills in only
+// those that have one.
 func (s Spec) checkApplicable(c methodKind) error {
 	if s.Network != "" && s.Layers != nil {
-		return invalid("network: Network and Layers are both given, wants one")
+		return invalid("network: only one of Network and Layers may be given")
 	}
 	if s.Layers != nil && len(s.Layers) == 0 {
-		return invalid("network: Layers are none, wants at least one")
+		return invalid("network: Layers must be at least 1")
 	}
 	if s.Schedule != nil && !c.traits().rated {
 		return invalid("schedule does not apply to %s, which finds its own step size", MethodName(s.Method))
 	}
 	if s.BurnIn != nil && s.BurnInSteps != 0 {
-		return invalid("burn-in is %d epochs and burn-in-steps is %d, wants one of them", *s.BurnIn, s.BurnInSteps)
+		return invalid("burn-in is %d epochs and burn-in-steps is %d: only one of them may be given", *s.BurnIn, s.BurnInSteps)
 	}
 	if s.Samples != 0 && s.Thinning != 0 {
-		return invalid("samples is %d and thinning is %d, wants one of them", s.Samples, s.Thinning)
+		return invalid("samples is %d and thinning is %d: only one of them may be given", s.Samples, s.Thinning)
 	}
 	for _, setting := range settings {
 		if !setting.everywhere && setting.get(&s) != nil && !c.applies(setting.Name) {
@@ -98,7 +106,7 @@ func (s Spec) checkApplicable(c methodKind) error {
 	return nil
 }
 
-// fill sets defaults for what was left out.
+// fill sets defaults for what was left out, for a number of examples.
 func (s *Spec) fill(c methodKind, examples int) {
 	if !c.traits().exact {
 		s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
@@ -106,7 +114,7 @@ func (s *Spec) fill(c methodKind, examples int) {
 	if s.Epochs == 0 {
 		s.Epochs = cmp.Or(c.traits().epochs, max(standardEpochs, (minSteps*s.Batch+examples-1)/examples))
 		if s.BurnIn != nil && *s.BurnIn >= s.cycleEpochs() {
-			s.Epochs = max(1, s.Cycles) * (8**s.BurnIn + 2) / 3 // of which burn-in is the usual share
+			s.Epochs = max(1, s.Cycles) * (8**s.BurnIn + 2) / 3 // so that burn-in is the usual 3/8 of them
 		}
 	}
 	s.Chains = cmp.Or(s.Chains, 1)
@@ -143,14 +151,15 @@ func customaryBatch(examples int) int {
 	return min(standardBatch, max(1, examples/minBatches))
 }
 
-// customarySchedule is the method's; with cycles, each begins at twice the constant rate.
+// customarySchedule returns the method's schedule for the network, the number of examples and the cycles,
+// each of which begins at twice the constant rate.
 func (s Spec) customarySchedule(c methodKind, examples int) optimizers.Schedule {
 	constant, ok := scheduleOf(s.Method).(optimizers.Constant)
 	if !ok {
 		return scheduleOf(s.Method)
 	}
 	if c.traits().tempered && s.Network != defaultNetwork {
-		constant.Rate *= wideShare
+		constant.Rate *= wideFraction
 	}
 	if c.traits().tempered && examples < rateExamples {
 		constant.Rate = twoDigits(constant.Rate * math.Sqrt(float64(examples)/rateExamples))
@@ -161,7 +170,7 @@ func (s Spec) customarySchedule(c methodKind, examples int) optimizers.Schedule 
 	return constant
 }
 
-// twoDigits rounds a rate.
+// twoDigits rounds a rate to two significant digits.
 func twoDigits(rate float64) float64 {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(rate, 'g', 2, 64), 64)
 	if err != nil {
@@ -170,53 +179,53 @@ func twoDigits(rate float64) float64 {
 	return rounded
 }
 
-// checkValues refuses values out of range in a filled specification.
-func (s Spec) checkValues(c methodKind) error {
+// validate refuses values out of range in a specification that fill has completed.
+func (s Spec) validate(c methodKind) error {
 	for _, count := range []struct {
 		name  string
 		value int
 	}{{"batch", s.Batch}, {"epochs", s.Epochs}, {"chains", s.Chains}} {
 		if count.value < 1 && (count.name != "batch" || !c.traits().exact) {
-			return invalid("%s is %d, wants at least 1", count.name, count.value)
+			return invalid("%s must be at least 1, got %d", count.name, count.value)
 		}
 	}
 	most := math.MaxUint16 / s.replicasOfEach()
 	if s.Chains > most {
-		return invalid("chains is %d, wants at most %d", s.Chains, most)
+		return invalid("chains must be at most %d, got %d", most, s.Chains)
 	}
 	if s.FirstChain < 0 || s.FirstChain > most-s.Chains {
-		return invalid("first-chain is %d, wants 0 to %d: there are no more than %d chains of a run", s.FirstChain, most-s.Chains, most)
+		return invalid("first-chain must be 0 to %d, got %d: a run has at most %d chains", most-s.Chains, s.FirstChain, most)
 	}
 	if s.Schedule != nil {
 		if err := s.Schedule.Validate(); err != nil {
 			return InvalidError{err}
 		}
 	} else if c.traits().rated {
-		return invalid("schedule is left out, and %s has no customary one: wants one, here or in Register", MethodName(s.Method))
+		return invalid("schedule must be given, here or in Register: %s has no customary one", MethodName(s.Method))
 	}
 	switch {
 	case s.Subset < 0:
-		return invalid("subset is %d, wants at least 1", s.Subset)
+		return invalid("subset must be at least 1, got %d", s.Subset)
 	case s.Temperature != nil && !(*s.Temperature >= 0 && *s.Temperature < math.Inf(1)):
-		return invalid("temperature is %v, wants a finite number of at least 0", *s.Temperature)
+		return invalid("temperature must be finite and at least 0, got %v", *s.Temperature)
 	case s.Weights != "" && s.Weights != Equal && s.Weights != StepSize:
-		return invalid("weights is %q, wants %s or %s", s.Weights, Equal, StepSize)
+		return invalid("weights must be %s or %s, got %q", Equal, StepSize, s.Weights)
 	case s.Cycles < 0 || s.Cycles > s.Epochs:
-		return invalid("cycles is %d in %d epochs, wants 1 to as many", s.Cycles, s.Epochs)
+		return invalid("cycles must be 1 to %d, the number of epochs, got %d", s.Epochs, s.Cycles)
 	case s.Anchor < 0 || s.Anchor > s.Epochs:
-		return invalid("anchor is %d of %d epochs, wants 1 to as many", s.Anchor, s.Epochs)
+		return invalid("anchor must be 1 to %d, the number of epochs, got %d", s.Epochs, s.Anchor)
 	case s.BurnIn != nil && (*s.BurnIn < 0 || *s.BurnIn >= s.cycleEpochs()):
-		return invalid("burn-in is %d of %d epochs, wants at least 0 and fewer than the epochs", *s.BurnIn, s.cycleEpochs())
+		return invalid("burn-in is %d of %d epochs, must be at least 0 and less than the epochs", *s.BurnIn, s.cycleEpochs())
 	case s.BurnInSteps < 0:
-		return invalid("burn-in-steps is %d, wants at least 1", s.BurnInSteps)
+		return invalid("burn-in-steps must be at least 1, got %d", s.BurnInSteps)
 	case s.Samples < 0:
-		return invalid("samples is %d, wants at least 1", s.Samples)
+		return invalid("samples must be at least 1, got %d", s.Samples)
 	case s.Thinning < 0:
-		return invalid("thinning is %d, wants at least 1", s.Thinning)
+		return invalid("thinning must be at least 1, got %d", s.Thinning)
 	case s.Keep < 0:
-		return invalid("keep is %d, wants at least 1", s.Keep)
+		return invalid("keep must be at least 1, got %d", s.Keep)
 	case s.Keep > 0 && s.Cycles > 0:
-		return invalid("keep is %d with %d cycles: it might leave none of a cycle; wants fewer samples", s.Keep, s.Cycles)
+		return invalid("keep is %d with %d cycles: it might keep no sample of a cycle; use fewer samples", s.Keep, s.Cycles)
 	}
 	if s.Prior != nil {
 		if err := s.Prior.Validate(); err != nil {
@@ -240,8 +249,8 @@ func (s Spec) checkValues(c methodKind) error {
 	return nil
 }
 
-// plan turns epochs into steps, on that many examples, and the schedule into the learning rate of
-// each step; zeros without one.
+// plan returns the steps that the epochs are on a number of examples, and the learning rate of each step,
+// zero without a schedule.
 func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error) {
 	if c.traits().exact {
 		if err := s.checkExact(examples); err != nil {
@@ -249,12 +258,12 @@ func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error)
 		}
 	}
 	if s.Batch > examples {
-		return langevin.Plan{}, nil, invalid("batch of %d from %d examples, wants at most as many", s.Batch, examples)
+		return langevin.Plan{}, nil, invalid("batch must be at most %d, the number of examples, got %d", examples, s.Batch)
 	}
 	perEpoch := float64(examples) / float64(s.Batch)
 	steps := perEpoch * float64(s.Epochs)
 	if steps > maxSteps {
-		return langevin.Plan{}, nil, invalid("%d epochs are %.3g steps, wants at most %d", s.Epochs, steps, maxSteps)
+		return langevin.Plan{}, nil, invalid("%d epochs are %.3g steps, must be at most %d", s.Epochs, steps, maxSteps)
 	}
 	plan := langevin.Plan{Steps: int(steps), BurnIn: int(steps) - 1, Thinning: 1}
 	if c.applies("burn-in") {
@@ -277,19 +286,19 @@ func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error)
 	return plan, rates, nil
 }
 
-// planSampling says when chains that burn in are sampled.
+// planSampling sets when chains that burn in are sampled.
 func (s Spec) planSampling(c methodKind, perEpoch float64, plan *langevin.Plan) error {
 	plan.Cycles, plan.BurnIn = s.Cycles, s.BurnInSteps
 	if s.BurnIn != nil {
 		plan.BurnIn = int(perEpoch * float64(*s.BurnIn))
 	}
 	if steps := plan.Steps / max(1, s.Cycles); plan.BurnIn >= steps {
-		return invalid("burn-in is %d of %d steps, wants fewer than the steps", plan.BurnIn, steps)
+		return invalid("burn-in is %d of %d steps, must be less than the steps", plan.BurnIn, steps)
 	}
 	sampling := plan.Steps - max(1, s.Cycles)*plan.BurnIn
 	if plan.Thinning = s.Thinning; plan.Thinning > 0 {
 		if err := plan.Validate(); err != nil {
-			return invalid("a sample per %d steps in %d steps, burn-in of %d included, wants one at least, and one of each cycle",
+			return invalid("thinning of %d steps gives no sample in %d steps, burn-in of %d included, or none in a cycle",
 				s.Thinning, plan.Steps, plan.BurnIn)
 		}
 		return nil
@@ -301,12 +310,12 @@ func (s Spec) planSampling(c methodKind, perEpoch float64, plan *langevin.Plan) 
 		if c.traits().collected {
 			what, less = "states that "+MethodName(s.Method)+" collects", "more epochs"
 		}
-		return invalid("%d %s in the %d steps after burn-in: a step has one at most, a cycle one at least; wants %s", kept, what, sampling, less)
+		return invalid("%d %s in the %d steps after burn-in: a step has at most one, a cycle at least one; use %s", kept, what, sampling, less)
 	}
 	return nil
 }
 
-// checkAugment refuses values out of range, and what needs the potential as a function of the
+// checkAugment refuses values out of range, and methods that need the potential as a function of the
 // parameters.
 func (s Spec) checkAugment(c methodKind) error {
 	if s.Augment.isNone() {
@@ -320,14 +329,14 @@ func (s Spec) checkAugment(c methodKind) error {
 	case c.traits().exact:
 		return invalid("augment does not apply to %s: its test compares values of the potential, %s", MethodName(s.Method), function)
 	case len(s.Temperatures) > 0:
-		return invalid("augment does not go with temperatures: swaps compare values of the potential, %s", function)
+		return invalid("augment cannot be combined with temperatures: swaps compare values of the potential, %s", function)
 	case s.Anchor > 0:
-		return invalid("augment does not go with an anchor, which has the gradient of all data, %s", function)
+		return invalid("augment cannot be combined with an anchor, which is the gradient of all data, %s", function)
 	}
 	return nil
 }
 
-// checkLadder refuses temperatures that do not fit each other or other settings.
+// checkLadder refuses temperatures of replica exchange that do not fit each other or other fields.
 func (s Spec) checkLadder() error {
 	if len(s.Temperatures) == 0 {
 		return nil
@@ -337,15 +346,15 @@ func (s Spec) checkLadder() error {
 	}
 	switch {
 	case s.Temperature != nil && *s.Temperature != s.Temperatures[0]:
-		return invalid("temperature %v with temperatures %s: the samples' is the first of these", *s.Temperature, joinNumbers(s.Temperatures))
+		return invalid("temperature must be %v, the first of temperatures %s, got %v", s.Temperatures[0], joinNumbers(s.Temperatures), *s.Temperature)
 	case s.Cycles != 0 || s.Anchor != 0:
-		return invalid("temperatures %s: replica exchange goes neither with cycles nor with an anchor", joinNumbers(s.Temperatures))
+		return invalid("temperatures %s: replica exchange cannot be combined with cycles or an anchor", joinNumbers(s.Temperatures))
 	}
 	return nil
 }
 
-// Build is the network for that many classes, from images to logits, with what the method adds to
-// it.
+// Build returns the network for a number of classes, from images to logits, with the layers that the
+// method adds to it.
 func (s Spec) Build(classes int) (network layers.Sequential, err error) {
 	s = s.named()
 	c, err := kindOf(s.Method)

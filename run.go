@@ -111,10 +111,10 @@ func (r *Run) Network() (layers.Sequential, error) {
 func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 	d := &r.manifest.Data
 	if data == nil || data.Len() == 0 {
-		return samples.Images{}, invalid("%s: no images to look at", r.dir)
+		return samples.Images{}, invalid("%s: no images to predict", r.dir)
 	}
 	if data.Channels != d.Channels || data.Height != d.Height || data.Width != d.Width {
-		return samples.Images{}, invalid("%s has images of %dx%dx%d, wants the %dx%dx%d of %s, which was trained on %s", data.Name,
+		return samples.Images{}, invalid("%s has images of %dx%dx%d, must have the %dx%dx%d of %s, which was trained on %s", data.Name,
 			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, r.dir, d.Name)
 	}
 	return r.shape(data.Images), nil
@@ -303,7 +303,7 @@ func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 	for i, name := range data.ClassNames {
 		at := slices.Index(known, name)
 		if at < 0 {
-			return nil, invalid("%s has a class %q, which %s was not trained on; it knows %s", data.Name, name, r.dir, strings.Join(known, ", "))
+			return nil, invalid("%s has a class %q, which %s was not trained on; its classes are %s", data.Name, name, r.dir, strings.Join(known, ", "))
 		}
 		numbers[i] = int32(at)
 	}

@@ -94,7 +94,7 @@ var settings = []Setting{
 		},
 		func(s *Spec, text string) error {
 			if text != symmetric && text != shuffled {
-				return errors.Errorf("order is %q, wants %s or %s", text, shuffled, symmetric)
+				return errors.Errorf("order must be %s or %s, got %q", shuffled, symmetric, text)
 			}
 			s.Symmetric = text == symmetric
 			return nil
@@ -151,7 +151,7 @@ func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setti
 		func(s *Spec, text string) error {
 			v, err := strconv.Atoi(text)
 			if err == nil && v < 1 {
-				return invalid("%s is %d, wants at least 1", name, v)
+				return invalid("%s must be at least 1, got %d", name, v)
 			}
 			if err == nil {
 				*field(s) = v
@@ -212,8 +212,8 @@ func (t Setting) parse(s *Spec, text string) error {
 	case err == nil, errors.As(err, new(InvalidError)):
 		return err
 	case errors.As(err, &number):
-		wants := map[string]string{"int": "an integer", "float": "a number", "uint64": "an integer of at least 0"}
-		return invalid("%s is %q, wants %s", t.Name, text, wants[t.Kind])
+		kinds := map[string]string{"int": "an integer", "float": "a number", "uint64": "an integer of at least 0"}
+		return invalid("%s must be %s, got %q", t.Name, kinds[t.Kind], text)
 	}
 	return InvalidError{err}
 }
@@ -256,7 +256,7 @@ func (s *Spec) UnmarshalJSON(content []byte) error {
 		text := string(raw)
 		if setting.Kind == "string" {
 			if raw[0] != '"' {
-				return invalid("%s is %s, wants a string", setting.Name, raw)
+				return invalid("%s must be a string, got %s", setting.Name, raw)
 			}
 			if err := json.Unmarshal(raw, &text); err != nil {
 				return errors.Wrapf(err, "pollen: specification: %s", setting.Name)
@@ -321,7 +321,7 @@ func parsePriors(text string) (map[string]langevin.Prior, error) {
 		name, family, _ := strings.Cut(item, "=")
 		prior, err := langevin.ParsePrior(strings.TrimSpace(family))
 		if name = strings.TrimSpace(name); err != nil || name == "" {
-			return nil, invalid("priors: %q, wants LAYER=PRIOR, with / between layers, PRIOR being %s", item, langevin.PriorForms)
+			return nil, invalid("priors must be LAYER=PRIOR, with / between layers, got %q; PRIOR is %s", item, langevin.PriorForms)
 		}
 		if _, twice := priors[name]; twice {
 			return nil, invalid("priors %q: %s is given twice", text, name)

@@ -10,67 +10,94 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Spec says what is trained and how. Fields left out have defaults, some of which depend on the
-// method; a field that has no effect with the method is an error. Its JSON is an object with the
-// names of Settings.
+// Spec describes what is trained and how. A field that is left out has a default, which may depend on
+// the method and on the number of examples; Resolve fills the defaults in. A field that has no effect
+// with the method is an error. The JSON of a Spec is an object with the names of Settings.
 type Spec struct {
-	Network string            // of layers.Names or RegisterNetwork, or text for layers.Parse; default lenet-small
-	Layers  layers.Sequential // a network of one's own, in the place of Network; with layers of one's own see RegisterNetwork
-	Method  Method            // SGLD by default
+	// Network is a name of layers.Names or RegisterNetwork, or a text that layers.Parse reads. The
+	// default is lenet-small. Layers is a custom network, instead of Network. If it contains custom
+	// layers, use RegisterNetwork, so that the run can be opened again.
+	Network string
+	Layers  layers.Sequential
 
-	// Schedule is the learning rate on the mean loss by step; samplers' step size is this rate
-	// divided by the number of examples. nil is the method's customary one, for few examples less.
+	Method Method // default langevin.SGLD
+
+	// Schedule is the learning rate on the mean loss by step. The step size of a sampler is this rate
+	// divided by the number of examples. The default is the method's customary schedule, with lower
+	// rates for samplers on fewer than 10 000 examples.
 	Schedule optimizers.Schedule
 
-	Batch  int    // examples of a minibatch; 0 is 100, a tenth of fewer than 1000, and all for samplers of all data
-	Epochs int    // passes over the data, burn-in included; 0 is 8, more for 1000 steps or a long BurnIn, of all data 2000, of NUTS 500 draws
-	Chains int    // Markov chains, from different initial values; 0 is 1
-	Seed   uint64 // of everything random
-	Subset int    // train on that many of the examples, by datasets.Dataset.First; 0 is all
-	Start  string // folder of a run at whose chains' last samples these chains begin, in turn, with another Seed by new noise; "" is at initial values
+	// Batch is the number of examples of a minibatch. The default is 100, or a tenth of the data if
+	// these are fewer than 1000. Samplers on all data use all examples.
+	Batch int
 
-	Augment Augment // how training images are changed at random, which changes the posterior, too
+	// Epochs is the number of passes over the data, burn-in included. The default is 8, or as many as
+	// make 1000 steps, or more for a long BurnIn. For samplers on all data it is 2000, for NUTS 500
+	// draws.
+	Epochs int
 
-	// FirstChain is the number of the first chain: parts of a run, such as the jobs of an array,
-	// have the chains of these numbers in the whole run with this seed, to the bit.
+	Chains int    // Markov chains, from different initial values; default 1
+	Seed   uint64 // of all random numbers
+	Subset int    // number of examples to train on, chosen by datasets.Dataset.First; default all
+
+	// Start is the directory of a run to start from: chain i begins at the last sample of that run's
+	// chain i modulo the number of its chains. A Seed other than that run's gives new noise. By
+	// default, chains begin at initial values.
+	Start string
+
+	// Augment changes training images at random, which also changes the posterior.
+	Augment Augment
+
+	// FirstChain is the number of the first chain. A run of many chains can be divided into runs of
+	// a few, such as the jobs of an array, whose chains are the same bit for bit; see Gather.
 	FirstChain int
 
-	// BurnIn is epochs before the first sample, of each cycle if there are any; nil is 3/8 of them,
-	// and 4/5 of a cycle's, whose last steps, the small ones, sample.
+	// BurnIn is the number of epochs before the first sample, or of each cycle if there are cycles.
+	// The default is 3/8 of the epochs, or 4/5 of a cycle's, which leaves its last, small steps for
+	// samples. BurnInSteps is the number of steps instead, for samplers on minibatches.
 	BurnIn      *int
-	Samples     int // of each chain at least, evenly spaced, or drawn at the end; passes of MC dropout; 0 is 10
-	BurnInSteps int // of samplers on minibatches, in place of BurnIn; 0 is BurnIn's epochs
-	Thinning    int // steps between their samples, in place of Samples; 0 follows from Samples
+	BurnInSteps int
 
-	// Keep bounds the samples of a chain that stay: when there are more, every other one goes, and
-	// what stays is what a Thinning twice as long draws, to the bit and with its weights. 0 is all.
+	// Samples is the least number of samples of each chain. They are evenly spaced, or drawn at the
+	// end. For MC dropout it is the number of passes. The default is 10. Thinning is the number of
+	// steps between samples instead, for samplers on minibatches.
+	Samples  int
+	Thinning int
+
+	// Keep bounds the number of samples of each chain on disk. When there are more, every other one
+	// is removed, and what remains are the samples, bit for bit and with their weights, of a run with
+	// twice the Thinning. The default keeps all.
 	Keep int
 
-	Prior       *langevin.Prior           // of each parameter; nil is Gaussian(0.316)
-	Priors      map[string]langevin.Prior // of some layers or parameters, in the place of Prior
-	Temperature *float64                  // of the posterior; nil is 1
+	Prior       *langevin.Prior           // of each parameter; default langevin.Gaussian(0.316)
+	Priors      map[string]langevin.Prior // of some layers or parameters, instead of Prior
+	Temperature *float64                  // of the posterior; default 1
 
-	// Weights says what samples weigh in averages: Equal, or StepSize, that of the step they were
-	// drawn at, by which a decreasing schedule has the least bias (Teh, Thiery and Vollmer 2016);
-	// "" is StepSize, and Equal with cycles, as their paper has it.
+	// Weights is how samples are weighted in averages. The default is StepSize, and Equal with
+	// cycles, as in the paper that introduced them.
 	Weights Weighting
 
-	Cycles       int       // each explores at temperature 0 in its burn-in, then samples; 0 is none
-	Anchor       int       // epochs from one anchor of control variates to the next; 0 is none
-	Symmetric    bool      // minibatches: every second epoch has those of the one before, backwards
-	Temperatures []float64 // replica exchange: rising, the samples' first; a chain becomes as many
+	Cycles    int  // cycles, each of which explores at temperature 0 in its burn-in and then samples; default none
+	Anchor    int  // epochs from one anchor of control variates to the next; default no control variates
+	Symmetric bool // every second epoch has the minibatches of the one before in reverse order
+
+	// Temperatures are those of replica exchange, rising from the temperature of the samples. Each
+	// chain becomes as many chains as there are temperatures.
+	Temperatures []float64
 }
 
-// Weighting says what samples weigh.
+// Weighting is how samples are weighted in averages.
 type Weighting string
 
-// The weightings.
+// The weightings. With StepSize a sample has the weight of the step size at which it was drawn, which
+// has the least bias with a decreasing schedule (Teh, Thiery and Vollmer 2016).
 const (
 	Equal    Weighting = "equal"
 	StepSize Weighting = "step-size"
 )
 
-// cycleEpochs is how many epochs burn-in is a part of: those of a cycle, if there are cycles.
+// cycleEpochs returns the number of epochs that burn-in is a part of: those of a cycle, if there are
+// cycles.
 func (s Spec) cycleEpochs() int {
 	if s.Cycles > 0 {
 		return s.Epochs / s.Cycles
@@ -78,7 +105,7 @@ func (s Spec) cycleEpochs() int {
 	return s.Epochs
 }
 
-// temperature is the noise's: none for optimizers and approximations.
+// temperature returns the temperature of the noise, 0 for optimizers and approximations.
 func (s Spec) temperature() float64 {
 	if s.Temperature == nil {
 		return 0
@@ -86,18 +113,19 @@ func (s Spec) temperature() float64 {
 	return *s.Temperature
 }
 
-// isNetworkFile reports whether a network is given as the text of a file rather than by name.
+// isNetworkFile reports whether a network is the text of a network file rather than a name.
 func isNetworkFile(text string) bool { return strings.ContainsAny(text, "\n{[:") }
 
-// ownNetworks are those of RegisterNetwork.
+// ownNetworks are the networks of RegisterNetwork.
 var ownNetworks = map[string]layers.Sequential{}
 
-// RegisterNetwork gives a network of one's own a name for Spec.Network: one whose layers are not
-// those of package layers, such as an adopted stock.Network. A program that opens the run again
-// must register it, too, at its start. A name that is taken is an error.
+// RegisterNetwork gives a custom network a name for Spec.Network. A network whose layers are not those of
+// package layers, such as a stock.Network, needs one, because a run keeps its network as text. A program
+// that opens the run must register the network, too, before it does. It is an error if the name is taken
+// or is not a word, or the network has no layers.
 func RegisterNetwork(name string, network layers.Sequential) error {
 	if name == "" || isNetworkFile(name) || strings.ContainsAny(name, ", ") || len(network) == 0 {
-		return invalid("register: network %q of %d layers, wants a word and a layer at least", name, len(network))
+		return invalid("register: a network must have a word for a name and at least 1 layer, got %q and %d layers", name, len(network))
 	}
 	if _, err := layers.New(name, 2); err == nil || ownNetworks[name] != nil {
 		return invalid("register: there is a network %q already", name)
@@ -106,7 +134,7 @@ func RegisterNetwork(name string, network layers.Sequential) error {
 	return nil
 }
 
-// namedNetwork is the network with that name, or of that network file's text.
+// namedNetwork returns the network with a name, or of a network file's text.
 func namedNetwork(text string, classes int) (layers.Sequential, error) {
 	if own := ownNetworks[text]; own != nil {
 		return own, nil
@@ -117,7 +145,7 @@ func namedNetwork(text string, classes int) (layers.Sequential, error) {
 	return layers.New(text, classes)
 }
 
-// NetworkName is the name of the network; "network file" or "own layers" for one without.
+// NetworkName returns the name of the network, or "network file" or "own layers" if it has none.
 func (s Spec) NetworkName() string {
 	switch {
 	case s.Layers != nil:
@@ -128,7 +156,7 @@ func (s Spec) NetworkName() string {
 	return s.Network
 }
 
-// written is the specification with custom layers as the text of a network file.
+// written returns the specification with Layers as the text of a network file.
 func (s Spec) written() (Spec, error) {
 	if s.Layers == nil {
 		return s, nil

@@ -53,10 +53,10 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 		return nil, err
 	}
 	if data.Classes < 2 {
-		return nil, invalid("%s has %d class, wants at least 2", data.Name, data.Classes)
+		return nil, invalid("%s must have at least 2 classes, got %d", data.Name, data.Classes)
 	}
 	if t.spec.Subset > data.Len() {
-		return nil, invalid("subset of %d from the %d examples of %s, wants at most as many", t.spec.Subset, data.Len(), data.Name)
+		return nil, invalid("subset must be at most %d, the number of examples of %s, got %d", data.Len(), data.Name, t.spec.Subset)
 	}
 	if t.spec.Subset > 0 {
 		if t.data, err = data.First(t.spec.Subset); err != nil {

@@ -30,7 +30,7 @@ func Metadata(from io.Reader) (map[string]string, error) {
 	}
 	n := binary.LittleEndian.Uint64(size[:])
 	if n > longestHeader {
-		return nil, errors.Errorf("checksum: a header of %d bytes, wants at most %d", n, longestHeader)
+		return nil, errors.Errorf("checksum: the header must have at most %d bytes, got %d", longestHeader, n)
 	}
 	var header struct {
 		Metadata map[string]string `json:"__metadata__"`

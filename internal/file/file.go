@@ -73,9 +73,9 @@ func checkPlace(path string) error {
 	case err != nil:
 		return errors.Wrapf(err, "file: create %s", path)
 	case info.IsDir():
-		return errors.Errorf("file: create %s: got a folder, wants a file", path)
+		return errors.Errorf("file: create %s: must be a file, got a directory", path)
 	case !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0:
-		return errors.Errorf("file: create %s: got %v, wants a regular file", path, info.Mode().Type())
+		return errors.Errorf("file: create %s: must be a regular file, got %v", path, info.Mode().Type())
 	}
 	return nil
 }

@@ -171,10 +171,10 @@ func TestPlacesThatCannotBeReplaced(t *testing.T) {
 	if err := os.Mkdir(taken, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, Write(taken, nil), "got a folder, wants a file")
+	wantError(t, Write(taken, nil), "must be a file, got a directory")
 	wantError(t, Write(filepath.Join(dir, "none", "a"), nil), "file: create ")
 	if info, err := os.Lstat(os.DevNull); err == nil && info.Mode()&os.ModeDevice != 0 {
-		wantError(t, Write(os.DevNull, nil), "wants a regular file")
+		wantError(t, Write(os.DevNull, nil), "must be a regular file")
 	}
 	wantNames(t, dir, "folder")
 

@@ -30,16 +30,16 @@ type Line struct {
 // check refuses what no run writes: no name leads out of the folder.
 func (l Line) check() error {
 	if !filepath.IsLocal(filepath.FromSlash(l.File)) || path.Clean(l.File) != l.File || strings.Contains(l.File, `\`) {
-		return errors.Errorf("%q is no file of a run", l.File)
+		return errors.Errorf("%q is not a file of a run", l.File)
 	}
-	said := 0
+	given := 0
 	for _, is := range []bool{l.Sum != "", l.Lost != "", l.Dropped} {
 		if is {
-			said++
+			given++
 		}
 	}
-	if said != 1 || l.Sum != "" && len(l.Sum) != len(checksum.Blank) || l.Bytes < 0 {
-		return errors.Errorf("%s: checksum %q, lost %q, dropped %t, %d bytes, wants a checksum or why it is not there", l.File, l.Sum, l.Lost, l.Dropped, l.Bytes)
+	if given != 1 || l.Sum != "" && len(l.Sum) != len(checksum.Blank) || l.Bytes < 0 {
+		return errors.Errorf("%s: a line must have a checksum or why the file is missing, got checksum %q, lost %q, dropped %t, %d bytes", l.File, l.Sum, l.Lost, l.Dropped, l.Bytes)
 	}
 	return nil
 }

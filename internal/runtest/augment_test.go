@@ -29,18 +29,18 @@ func TestAugmentText(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                  `augment "": "", wants flip,shift=PIXELS,rotation=DEGREES,erase=SHARE`,
-		"none":              `"none", wants flip,`,
-		"flip,":             `"", wants flip,`,
+		"":                  `augment "": "" must be as in flip,shift=PIXELS,rotation=DEGREES,erase=SHARE`,
+		"none":              `"none" must be as in flip,`,
+		"flip,":             `"" must be as in flip,`,
 		"flip,flip":         "flip is given twice",
 		"shift=1,shift=2":   "shift is given twice",
-		"shift":             "shift has no value, wants flip,shift=PIXELS",
+		"shift":             "shift has no value, must be as in flip,shift=PIXELS",
 		"shift=":            "shift has no value",
 		"flip=":             "flip has no value",
 		"shift=1.5":         "shift: 1.5 is not an integer",
 		"rotation=ten":      `rotation: "ten" is not a number`,
-		"flip=maybe":        `flip: "maybe", wants true or false`,
-		"flip=false":        "flip=false changes nothing, wants it left out",
+		"flip=maybe":        `flip: must be true or false, got "maybe"`,
+		"flip=false":        "flip=false changes nothing, leave it out",
 		"shift=0":           "shift=0 changes nothing",
 		"erase=0,shift=0.5": "erase=0 changes nothing",
 	} {
@@ -48,7 +48,7 @@ func TestAugmentText(t *testing.T) {
 		wantInvalid(t, text, err, want)
 	}
 	var s pollen.Spec
-	wantInvalid(t, "setting", s.Set("augment", "wobble=3"), `augment "wobble=3": "wobble=3", wants flip`)
+	wantInvalid(t, "setting", s.Set("augment", "wobble=3"), `augment "wobble=3": "wobble=3" must be as in flip`)
 	must(t, s.Set("augment", "flip"))
 	if got := s.Texts()["augment"]; got != "flip" {
 		t.Errorf("as text it is %q, want flip", got)
@@ -61,14 +61,14 @@ func TestAugmentText(t *testing.T) {
 func TestAugmentIsRefused(t *testing.T) {
 	flip := pollen.Augment{Flip: true}
 	for want, s := range map[string]pollen.Spec{
-		"augment: shift is -1 pixels, wants at least 0":       {Augment: pollen.Augment{Shift: -1}},
-		"augment: rotation is 200 degrees, wants 0 to 180":    {Augment: pollen.Augment{Rotation: 200}},
-		"augment: erase is 1 of the side":                     {Augment: pollen.Augment{Erase: 1}},
-		"augment does not apply to hmc: its test compares":    {Augment: flip, Method: methodOf(t, "hmc"), Epochs: 100},
-		"augment does not apply to mala: its test compares":   {Augment: flip, Method: methodOf(t, "mala")},
-		"augment does not apply to random-walk: its test":     {Augment: flip, Method: methodOf(t, "random-walk")},
-		"augment does not go with temperatures: swaps":        {Augment: flip, Temperatures: []float64{1, 2}},
-		"augment does not go with an anchor, which has the g": {Augment: flip, Anchor: 1},
+		"augment: shift is -1 pixels, wants at least 0":             {Augment: pollen.Augment{Shift: -1}},
+		"augment: rotation is 200 degrees, wants 0 to 180":          {Augment: pollen.Augment{Rotation: 200}},
+		"augment: erase is 1 of the side":                           {Augment: pollen.Augment{Erase: 1}},
+		"augment does not apply to hmc: its test compares":          {Augment: flip, Method: methodOf(t, "hmc"), Epochs: 100},
+		"augment does not apply to mala: its test compares":         {Augment: flip, Method: methodOf(t, "mala")},
+		"augment does not apply to random-walk: its test":           {Augment: flip, Method: methodOf(t, "random-walk")},
+		"augment cannot be combined with temperatures: swaps":       {Augment: flip, Temperatures: []float64{1, 2}},
+		"augment cannot be combined with an anchor, which is the g": {Augment: flip, Anchor: 1},
 	} {
 		_, err := s.Resolve()
 		wantInvalid(t, want, err, want)

@@ -122,7 +122,7 @@ func TestAutoRefusesBeforeItsPilot(t *testing.T) {
 		"burn-in is 9 of 8 epochs":        {func(s *pollen.Spec, _ *datasets.Splits) { s.BurnIn = new(9) }, ""},
 		"500 samples in the 100 steps":    {func(s *pollen.Spec, _ *datasets.Splits) { s.Samples = 500 }, ""},
 		"augment: rotation is 400":        {func(s *pollen.Spec, _ *datasets.Splits) { s.Augment.Rotation = 400 }, ""},
-		"no noise to choose a rate by: wants a smaller batch": {func(s *pollen.Spec, _ *datasets.Splits) {
+		"no noise to choose a rate by: use a smaller batch": {func(s *pollen.Spec, _ *datasets.Splits) {
 			s.Batch, s.Subset, s.Augment.Flip = 80, 80, true
 		}, ""},
 	} {

@@ -160,7 +160,7 @@ func TestDamagedRuns(t *testing.T) {
 		resealed(t, strings.Replace(manifest, `"format": 1`, `"format": -1`, 1)):                 "format must be 1, got -1: ",
 		resealed(t, strings.Replace(manifest, `"method": "sgld"`, `"method": "dance"`, 1)):       `no method "dance"`,
 		resealed(t, strings.Replace(manifest, `"batch": 20`, `"dance": 20`, 1)):                  `no setting "dance"`,
-		resealed(t, strings.Replace(manifest, `"epochs": 2`, `"epochs": -2`, 1)):                 "epochs is -2, wants at least 1",
+		resealed(t, strings.Replace(manifest, `"epochs": 2`, `"epochs": -2`, 1)):                 "epochs must be at least 1, got -2",
 		resealed(t, strings.Replace(manifest, `"burn-in": 1`, `"burn-in": 2`, 1)):                "burn-in is 2 of 2 epochs",
 		resealed(t, strings.Replace(manifest, `"size": 100`, `"size": -100`, 1)):                 "size must be at least 1, got -100",
 		resealed(t, strings.Replace(manifest, `"channels": 1`, `"channels": 0`, 1)):              "got 0x12x12",
@@ -297,42 +297,42 @@ func TestInvalidData(t *testing.T) {
 		}
 	}
 	for want, data := range map[string]*datasets.Dataset{
-		"no labels":           changed(func(d *datasets.Dataset) { d.Labels = nil }),
-		"label 0 is 4":        changed(func(d *datasets.Dataset) { d.Labels[0] = 4 }),
-		"label 0 is -1":       changed(func(d *datasets.Dataset) { d.Labels[0] = -1 }),
-		"3 class names, want": changed(func(d *datasets.Dataset) { d.ClassNames = d.ClassNames[:3] }),
-		"bytes of images":     changed(func(d *datasets.Dataset) { d.Images = d.Images[1:] }),
-		"deviation 0 in":      changed(func(d *datasets.Dataset) { d.Std = []float64{0} }),
-		"mean NaN in":         changed(func(d *datasets.Dataset) { d.Mean = []float64{math.NaN()} }),
-		"1 class, wants":      squares(t, 100, 1, 1),
+		"no labels":                           changed(func(d *datasets.Dataset) { d.Labels = nil }),
+		"label 0 is 4":                        changed(func(d *datasets.Dataset) { d.Labels[0] = 4 }),
+		"label 0 is -1":                       changed(func(d *datasets.Dataset) { d.Labels[0] = -1 }),
+		"3 class names, want":                 changed(func(d *datasets.Dataset) { d.ClassNames = d.ClassNames[:3] }),
+		"bytes of images":                     changed(func(d *datasets.Dataset) { d.Images = d.Images[1:] }),
+		"deviation 0 in":                      changed(func(d *datasets.Dataset) { d.Std = []float64{0} }),
+		"mean NaN in":                         changed(func(d *datasets.Dataset) { d.Mean = []float64{math.NaN()} }),
+		"must have at least 2 classes, got 1": squares(t, 100, 1, 1),
 	} {
 		refused(want, quick(), trainOn(data))
-		if want != "1 class, wants" {
+		if want != "must have at least 2 classes, got 1" {
 			refused(want, quick(), &datasets.Splits{Train: squares(t, 100, 4, 1), Validation: data})
 		}
 	}
 	good := trainOn(squares(t, 100, 4, 1))
-	refused("squares has images of 1x6x24, wants the 1x12x12", quick(), &datasets.Splits{
+	refused("squares has images of 1x6x24, must have the 1x12x12", quick(), &datasets.Splits{
 		Train: good.Train, Validation: changed(func(d *datasets.Dataset) { d.Height, d.Width = 6, 24 })})
 	refused(`validation: pollen: squares has a class "4", which `, quick(), &datasets.Splits{Train: good.Train, Validation: squares(t, 40, 5, 1)})
 	refused("subset of 101 from the 100 examples of squares", pollen.Spec{Subset: 101}, good)
-	refused("batch of 101 from 100 examples", pollen.Spec{Batch: 101}, good)
+	refused("batch must be at most 100, the number of examples, got 101", pollen.Spec{Batch: 101}, good)
 	refused("100 samples in the 5 steps after burn-in", pollen.Spec{Batch: 20, Epochs: 2, Samples: 100}, good)
-	refused("burn-in is 10 of 10 steps, wants fewer", pollen.Spec{Batch: 20, Epochs: 2, BurnInSteps: 10}, good)
-	refused("epochs are 1e+08 steps, wants at most", pollen.Spec{Batch: 20, Epochs: 20000000}, good)
+	refused("burn-in is 10 of 10 steps, must be less", pollen.Spec{Batch: 20, Epochs: 2, BurnInSteps: 10}, good)
+	refused("epochs are 1e+08 steps, must be at most", pollen.Spec{Batch: 20, Epochs: 20000000}, good)
 	refused("40 states that swag collects in the 5 steps after burn-in", pollen.Spec{Batch: 20, Epochs: 2, Method: pollen.SWAG{Rank: 20}}, good)
-	refused("mala evaluates all data at each step: wants batch 100, which is all examples, got 20", pollen.Spec{Batch: 20, Method: methodOf(t, "mala")}, good)
+	refused("mala evaluates all data at each step: batch must be 100, all examples, got 20", pollen.Spec{Batch: 20, Method: methodOf(t, "mala")}, good)
 	refused(`no network "dance"; there are lenet,`, pollen.Spec{Network: "dance", Samples: 1}, good)
 	refused("width \"0\"", pollen.Spec{Network: "mlp-0", Samples: 1}, good)
 	refused("output has shape [B 7], wants [B 4]; the last layer is linear1",
 		pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 7}}, Batch: 20, Epochs: 2, Samples: 2}, good)
 	refused("no linear layer after another", pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}},
 		Method: pollen.Dropout{Rate: 0.5}, Batch: 20}, good)
-	refused("the network ends in layers.ReLU, wants a linear layer", pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}, layers.ReLU{}},
+	refused("the network must end in a linear layer, got layers.ReLU", pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}, layers.ReLU{}},
 		Method: pollen.LaplaceApproximation{}, Batch: 20}, good)
 	refused("laplace: a prior is not Gaussian", pollen.Spec{Method: pollen.LaplaceApproximation{}, Batch: 20, Prior: new(langevin.Laplace(0.1))}, good)
 	many := squares(t, 10001, 4, 1)
-	refused("10001 examples are too many: wants a subset of at most 10000", pollen.Spec{Method: methodOf(t, "mala"), Batch: 10001}, trainOn(many))
+	refused("10001 examples are too many: subset must be at most 10000", pollen.Spec{Method: methodOf(t, "mala"), Batch: 10001}, trainOn(many))
 }
 
 // A disk that takes no more files ends the run and spoils nothing. A file in place of a folder

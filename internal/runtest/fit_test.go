@@ -335,7 +335,7 @@ func TestTry(t *testing.T) {
 		t.Errorf("%d of %d steps (%v), want 7 of 200", done, total, err)
 	}
 	_, err = pollen.Try(context.Background(), pollen.Spec{Batch: 200}, squares(t, 100, 4, 1), 2)
-	wantInvalid(t, "a batch of too many", err, "batch of 200 from 100 examples")
+	wantInvalid(t, "a batch of too many", err, "batch must be at most 100, the number of examples, got 200")
 	_, err = pollen.Try(context.Background(), pollen.Spec{}, nil, 2)
 	wantInvalid(t, "no data", err, "try: no data to train on")
 	_, err = pollen.Fit(context.Background(), quick(), trainOn(squares(t, 100, 4, 1)), "")

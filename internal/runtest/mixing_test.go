@@ -79,7 +79,7 @@ func TestMixingOfPredictions(t *testing.T) {
 	wrong := squares(t, 20, 4, 3)
 	wrong.Width, wrong.Height = wrong.Width*2, wrong.Height/2
 	_, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: train, Test: wrong}, t.TempDir()+"/run")
-	if err == nil || !strings.Contains(err.Error(), "wants the") {
+	if err == nil || !strings.Contains(err.Error(), "must have the") {
 		t.Errorf("test images of another shape: error %v", err)
 	}
 }

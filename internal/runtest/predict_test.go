@@ -174,7 +174,7 @@ func TestPredict(t *testing.T) {
 		_, loading := other.Predictor(1)
 		_, opening := pollen.Open(run.Dir(), option)
 		for what, err := range map[string]error{"predict": predicting, "answers": answering, "predictor": loading, "open": opening} {
-			wantInvalid(t, what, err, "wants a number between 0 and 1")
+			wantInvalid(t, what, err, "must be between 0 and 1")
 		}
 	}
 	// Each guarantee has a level of its own, which 60 examples give or do not.
@@ -241,7 +241,7 @@ func TestPredictUncalibrated(t *testing.T) {
 	if _, err := run.Calibration(); !os.IsNotExist(errors.Cause(err)) {
 		t.Errorf("error %v, want that there is none", err)
 	}
-	wantInvalid(t, "fewer names", pollen.WriteCSV(io.Discard, answers, data.ClassNames[1:]), "answer 0 has 4 probabilities, wants one for each of 3 classes")
+	wantInvalid(t, "fewer names", pollen.WriteCSV(io.Discard, answers, data.ClassNames[1:]), "answer 0 has 4 probabilities, must have one for each of 3 classes")
 	if mixing, err := run.Mixing(context.Background(), nil); mixing != nil || err != nil {
 		t.Errorf("mixing of no data is %v (%v)", mixing, err)
 	}
@@ -263,7 +263,7 @@ func TestPredictMismatches(t *testing.T) {
 	turned.Height, turned.Width = 6, 24
 	ctx := context.Background()
 	_, err := run.Predict(ctx, &turned)
-	wantInvalid(t, "a shape", err, "squares has images of 1x6x24, wants the 1x12x12 of "+run.Dir()+", which was trained on squares")
+	wantInvalid(t, "a shape", err, "squares has images of 1x6x24, must have the 1x12x12 of "+run.Dir()+", which was trained on squares")
 	_, err = run.Assess(ctx, data, &turned)
 	wantInvalid(t, "another kind's shape", err, "images of 1x6x24")
 	_, err = run.Gradient(ctx, &turned)

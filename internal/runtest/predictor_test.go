@@ -104,13 +104,13 @@ func TestPredictorOfDropout(t *testing.T) {
 
 func TestPredictorRefuses(t *testing.T) {
 	run, images := striped(t, langevin.SGLD{}, false)
-	if _, err := run.Predictor(0); err == nil || !strings.Contains(err.Error(), "batch is 0, wants at least 1") {
+	if _, err := run.Predictor(0); err == nil || !strings.Contains(err.Error(), "batch must be at least 1, got 0") {
 		t.Errorf("a batch of 0: %v", err)
 	}
 	p, err := run.Predictor(1)
 	must(t, err)
 	for _, bytes := range []int{0, 63, 65} {
-		if _, err := p.Answer(t.Context(), make([]byte, bytes)); err == nil || !strings.Contains(err.Error(), "wants one or more images of 1x8x8") {
+		if _, err := p.Answer(t.Context(), make([]byte, bytes)); err == nil || !strings.Contains(err.Error(), "are not one or more images of 1x8x8") {
 			t.Errorf("%d bytes: %v", bytes, err)
 		}
 	}
