@@ -80,9 +80,10 @@ func (l *library) noGPU() error {
 // hints tell a user what to do if the driver does not start, a GPU is not available, or kernels
 // cannot be compiled.
 var hints = map[result]string{
-	stubLibrary:        "this is the toolkit's stub, not the driver: remove its directory from LD_LIBRARY_PATH",
-	deviceUnavailable:  "another process uses the GPU exclusively: nvidia-smi shows processes and the compute mode",
-	noJITCompiler:      "the driver's compiler, libnvidia-ptxjitcompiler.so.1, is not installed next to the driver library: a container has it with the driver capability compute",
+	stubLibrary:       "this is the toolkit's stub, not the driver: remove its directory from LD_LIBRARY_PATH",
+	deviceUnavailable: "another process uses the GPU exclusively: nvidia-smi shows processes and the compute mode",
+	noJITCompiler: "the driver's compiler, libnvidia-ptxjitcompiler.so.1, is not installed next to the driver library: " +
+		"a container has it with the driver capability compute",
 	operatingSystem:    "the device files /dev/nvidia* cannot be used: check their permissions, or start the container with --gpus all",
 	notPermitted:       "this user may not use the GPU: check the permissions of /dev/nvidia*",
 	systemNotReady:     "the machine's GPUs are not initialized yet: check that the service nvidia-fabricmanager runs",

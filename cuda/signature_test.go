@@ -174,7 +174,9 @@ func TestStartable(t *testing.T) {
 	}
 	for want, c := range map[string]plan.Call{
 		"grid of [0 1] blocks": {Blocks: [2]int{0, 1}}, "grid of [1 65536] blocks": {Blocks: [2]int{1, 1 << 16}},
-		"argument 1 of k_f32 must have at most 2145386496 elements, got 2145386497": {Symbol: "k_f32", Blocks: good.Blocks, Arguments: with(tensor.Scratch, maxElements+1)},
+		"argument 1 of k_f32 must have at most 2145386496 elements, got 2145386497": {
+			Symbol: "k_f32", Blocks: good.Blocks, Arguments: with(tensor.Scratch, maxElements+1),
+		},
 	} {
 		if err := checkGrid(c, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, wants %q", err, want)

@@ -41,7 +41,7 @@ func TestTotalOf(t *testing.T) {
 		}
 	}
 	err := checkSums([]*biasGradSum{{gradient: gradient, alone: lower}, {gradient: other}})
-	if err == nil || !strings.Contains(err.Error(), "no call leaves the sums of") {
+	if err == nil || !strings.Contains(err.Error(), "no call makes the sums of") {
 		t.Errorf("got %v", err)
 	}
 	if err := checkSums(nil); err != nil {
