@@ -21,9 +21,9 @@ import (
 
 // calibration is the measured speed of a tile of the product kernels: GFLOP/s of products with
 // enough blocks to fill all multiprocessors, and of products of a single tile's size, which are cut
-// into slices. In geometry_tile.go, a speed for full multiprocessors is the former divided by what
-// these could do, 256 operations in a cycle of each: of matmul in matrices, of conv2d in images, of
-// conv2d_nhwc that of a packed tile, the packing of both operands included, and of
+// into slices. In internal/plan/tile.go, a speed for full multiprocessors is the former divided by
+// what these could do, 256 operations in a cycle of each: of matmul in matrices, of conv2d in
+// images, of conv2d_nhwc that of a packed tile, the packing of both operands included, and of
 // conv2d_nhwc_group that of one by wgmma.
 type calibration struct {
 	Product   string  `json:"product"`

@@ -46,7 +46,7 @@ func TestConstant(t *testing.T) {
 			for chain := range 2 {
 				for i, v := range outputs(t, session, chain, sizes) {
 					if v != 1 {
-						t.Errorf("%s, chain %d: number %d is %v, wants 1", dtype, chain, i, v)
+						t.Errorf("%s, chain %d: number %d is %v, want 1", dtype, chain, i, v)
 					}
 				}
 			}

@@ -236,7 +236,7 @@ func TestOptionsAndDrivers(t *testing.T) {
 	} {
 		d := newFakeDriver(t)
 		if _, err := openFake(d, o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("wants an error with %q, got %v", want, err)
+			t.Errorf("want an error with %q, got %v", want, err)
 		}
 		if left := d.left(); left != "" {
 			t.Errorf("%s: left behind: %s", want, left)
@@ -245,7 +245,7 @@ func TestOptionsAndDrivers(t *testing.T) {
 	device := mustOpenFake(t, newFakeDriver(t), Options{GPUs: []int{2, 0}, Precision: TF32})
 	defer device.Close()
 	if got, want := device.Name(), "cuda:2,0 (fake, compute capability 9.0, CUDA 12.4, tf32)"; got != want {
-		t.Errorf("name %q, wants %q", got, want)
+		t.Errorf("name %q, want %q", got, want)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestSourcesAreChosenByCapability(t *testing.T) {
 		want             string
 	}{{70, 12040, "old"}, {80, 12040, "old"}, {90, 12040, "new"}, {90, 11080, "old"}, {100, 13000, "old"}} {
 		if got := selectKernels(toySources, c.capability, c.cuda)["toy_scale_f32"].head; got != c.want {
-			t.Errorf("capability %d with CUDA %d takes the %s source, wants the %s one", c.capability, c.cuda, got, c.want)
+			t.Errorf("capability %d with CUDA %d takes the %s source, want the %s one", c.capability, c.cuda, got, c.want)
 		}
 	}
 }
@@ -289,7 +289,7 @@ func TestUndescribedLaunches(t *testing.T) {
 		s := newToy(1)
 		s.Launches[0].Calls = calls
 		if _, err := device.Load(s.Workload); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, wants an error with %q", err, want)
+			t.Errorf("got %v, want an error with %q", err, want)
 		}
 	}
 }

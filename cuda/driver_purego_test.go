@@ -43,7 +43,7 @@ func wantError(t *testing.T, path string, wants []string) {
 	_, err := Open(Options{Driver: path})
 	for _, text := range wants {
 		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("library %q: wants %q, got %v", path, text, err)
+			t.Errorf("library %q: want %q, got %v", path, text, err)
 		}
 	}
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// onDevice is a schedule that a test has loaded on a GPU.
+// onDevice is a workload that a test has loaded on a GPU.
 type onDevice struct {
 	device tensor.Device
 	calls  func() []string
 }
 
-// loadedLast are the last schedules that tests loaded on GPUs, the latest last: those of which a
+// loadedLast are the last workloads that tests loaded on GPUs, the latest last: those of which a
 // comparison that fails is likely to be.
 var loadedLast []onDevice
 
@@ -39,7 +39,7 @@ func rememberProgram(device tensor.Device, program *graph.Program, chains int) {
 	remember(device, func() []string { return optest.Calls(device, program, chains) })
 }
 
-// dump writes what is known of a comparison that failed, with the calls of the last two schedules:
+// dump writes what is known of a comparison that failed, with the calls of the last two workloads:
 // see optest.Dump.
 func dump(t testing.TB, err error) {
 	t.Helper()
@@ -56,7 +56,7 @@ func dump(t testing.TB, err error) {
 	})
 }
 
-// closeTo compares chains' numbers, which may be off by some share of the largest.
+// closeTo compares chains' numbers, which may be off by some fraction of the largest.
 func closeTo(t *testing.T, got, want [][]float64, within float64) {
 	t.Helper()
 	for chain := range got {

@@ -91,7 +91,7 @@ func TestOlderGPUs(t *testing.T) {
 			cudatest.GPU(t, cuda.Options{Precision: precision})
 		})
 		if skipped != lacks {
-			t.Errorf("a test in %s is left out: %v, wants %v", precision, skipped, lacks)
+			t.Errorf("a test in %s is left out: %v, want %v", precision, skipped, lacks)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Describe lists what the device's first GPU starts for a schedule, without taking memory for it.
+// Describe lists what the device's first GPU starts for a workload, without taking memory for it.
 func (d *device) Describe(s tensor.Workload) []string {
 	g := d.gpus[0]
 	p := &shard{gpu: g, chains: s.Chains, launches: s.Launches}
@@ -68,7 +68,7 @@ func (p *shard) describeCall(c plan.Call) string {
 		p.chains, c.Threads, c.Shared, rows, c.Launch, l.Kernel, l.Label, strings.Join(arguments, "; "))
 }
 
-// FitsSideBySide says whether a device has the shared memory for one of these tiles.
+// FitsSideBySide reports whether a device has the shared memory for one of these tiles.
 func FitsSideBySide(d tensor.Device, precision Precision, number int) bool {
 	return plan.SideBySideShared(precision, number) <= d.(*device).gpus[0].maxShared
 }

@@ -5,11 +5,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// SetSequential sets whether the CUDA graphs of schedules that a device loads from here on are
+// SetSequential sets whether the CUDA graphs of workloads that a device loads from here on are
 // lines, in which each call follows the one before it.
 func SetSequential(d tensor.Device, line bool) { d.(*device).options.sequential = line }
 
-// Rows are how many rows each call of a kernel that takes rows has, of a runner's first part.
+// Rows are how many rows each call of a kernel that takes rows has, of a runner's first shard.
 func Rows(r tensor.Runner) (rows []int) {
 	for _, s := range r.(*runner).shards[0].step {
 		if s.RowEnds != nil {
@@ -27,7 +27,7 @@ func PlanForFew(d tensor.Device) {
 	}
 }
 
-// Planner is a device that plans schedules as its first GPU does, and takes no memory for them.
+// Planner is a device that plans workloads as its first GPU does, and takes no memory for them.
 type Planner struct {
 	tensor.Device
 	Multiprocessors int // of the GPU; 0 for its own number
@@ -36,7 +36,7 @@ type Planner struct {
 	// Of the CUDA graph of that many steps: the calls; how many others they follow directly, in
 	// all; the most that follow one another.
 	Nodes, Edges, Path int
-	Workload, Scratch  int // bytes of a chain's scratch memory: asked for by the schedule, and taken
+	Workload, Scratch  int // bytes of a chain's scratch memory: asked for by the workload, and taken
 }
 
 // Load implements tensor.Device.
@@ -66,7 +66,7 @@ func (p *Planner) Load(s tensor.Workload) (tensor.Runner, error) {
 	return unloaded{}, nil
 }
 
-// unloaded is a schedule for which no memory was taken.
+// unloaded is a workload for which no memory was taken.
 type unloaded struct{ tensor.Runner }
 
 func (unloaded) Write(*tensor.Buffer, int, int, []byte) error { return nil }

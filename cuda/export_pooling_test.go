@@ -7,7 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// PooledLaunches is how many launches of a schedule change because of pooling in an epilogue.
+// PooledLaunches is how many launches of a workload change because of pooling in an epilogue.
 func PooledLaunches(s tensor.Workload) int {
 	return plan.PooledLaunches(s.Launches)
 }

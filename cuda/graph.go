@@ -18,7 +18,9 @@ const (
 // stepsPerGraph is the number of steps in the graph of several steps.
 func (p *shard) stepsPerGraph() int { return min(graphSteps, graphLaunches/max(1, len(p.step))) }
 
-// replay launches a graph of steps, which it builds the first time.
+// replay launches a graph of steps, which it builds the first time. A graph holds the values of all
+// arguments, which never change: what differs between steps, such as the step's number, the
+// schedules and the minibatch, is data in the GPU's memory.
 func (p *shard) replay(graph *handle, steps int) error {
 	if *graph == 0 {
 		var err error
@@ -30,7 +32,8 @@ func (p *shard) replay(graph *handle, steps int) error {
 }
 
 // buildGraph returns an executable CUDA graph of steps. Each call is a kernel node, with edges from
-// the calls that it must directly follow.
+// the calls that it must directly follow, also across steps: the first calls of a step may run next
+// to the last ones of the step before it.
 func (p *shard) buildGraph(steps int) (handle, error) {
 	var graph, executable handle
 	if err := p.check("cuGraphCreate", p.cuGraphCreate(&graph, 0)); err != nil {

@@ -39,16 +39,16 @@ func TestGraphsAreShort(t *testing.T) {
 		t.Logf("%s, %d chains, %d steps: %d nodes, %d edges, %d after one another; scratch memory %d bytes, of a schedule for %d",
 			c.network, c.chains, steps, p.Nodes, p.Edges, p.Path, p.Scratch, p.Workload)
 		if p.Nodes > steps*c.nodes || p.Path > steps*c.path || p.Edges > 2*p.Nodes {
-			t.Errorf("wants for each step at most %d nodes, %d after one another, and an edge or two for each node", c.nodes, c.path)
+			t.Errorf("want for each step at most %d nodes, %d after one another, and an edge or two for each node", c.nodes, c.path)
 		}
 		if p.Scratch > 1000*c.scratch {
-			t.Errorf("scratch memory: wants at most %d kB", c.scratch)
+			t.Errorf("scratch memory: want at most %d kB", c.scratch)
 		}
 	}
 }
 
 // stepTime is how long a step takes as part of a CUDA graph: with calls that follow only those that
-// they depend on, or each the one before it; with early launches, or without.
+// they depend on, or each the one before it; with programmatic dependent launch, or without.
 type stepTime struct {
 	Network   string  `json:"network"`
 	Batch     int     `json:"batch"`
@@ -100,7 +100,7 @@ func TestMeasureGraphs(t *testing.T) {
 // graphRounds is how often each way is timed in turn; the median counts.
 const graphRounds = 7
 
-// measure times runs of so many steps in each of the ways, in turn.
+// measure times runs of steps in each way, alternating.
 func (s *stepTime) measure(t *testing.T, device tensor.Device, steps int) {
 	t.Helper()
 	program := network(t, s.Network, "sgld", 1000, s.Batch)

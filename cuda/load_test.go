@@ -69,6 +69,6 @@ func TestCompileContinues(t *testing.T) {
 		t.Error(err)
 	}
 	if compiled < 5 || !slices.Equal(failed, []int{1}) {
-		t.Errorf("of %d kernels those at %v fail, wants the second", compiled, failed)
+		t.Errorf("of %d kernels those at %v fail, want the second", compiled, failed)
 	}
 }

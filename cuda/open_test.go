@@ -58,7 +58,7 @@ func TestOpeningSaysWhatIsMissing(t *testing.T) {
 			}
 			for _, text := range c.wants {
 				if !strings.Contains(err.Error(), text) {
-					t.Errorf("wants %q, got %v", text, err)
+					t.Errorf("want %q, got %v", text, err)
 				}
 			}
 			if left := d.left(); left != "" {
@@ -82,7 +82,7 @@ func TestCompilerIsMissing(t *testing.T) {
 func TestListShowsWhatIsTooOld(t *testing.T) {
 	for major, want := range map[int]string{6: "capability 6.1 (needs 7.0), ", 7: "capability 7.1, "} {
 		if got := (Info{Name: "old", Major: major, Minor: 1}).String(); !strings.Contains(got, want) {
-			t.Errorf("%q, wants %q", got, want)
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
@@ -91,12 +91,12 @@ func TestListShowsWhatIsTooOld(t *testing.T) {
 func TestVersionsOfPTX(t *testing.T) {
 	for version, want := range map[int]int{70: 11000, 78: 11080, 80: 12000, 85: 12050, 86: 12070, 87: 12080, 88: 12090, 90: 13000, 91: 13010} {
 		if got, err := minCUDAFor(version); got != want || err != nil {
-			t.Errorf("PTX %d: got %d, %v, wants %d", version, got, err, want)
+			t.Errorf("PTX %d: got %d, %v, want %d", version, got, err, want)
 		}
 	}
 	for _, version := range []int{65, 79, 89, 99} {
 		if got, err := minCUDAFor(version); err == nil {
-			t.Errorf("PTX %d: got %d, wants an error", version, got)
+			t.Errorf("PTX %d: got %d, want an error", version, got)
 		}
 	}
 }

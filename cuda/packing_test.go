@@ -97,7 +97,7 @@ func (c packedCase) results(t *testing.T, device tensor.Device, chains int, fill
 	return all, symbols
 }
 
-// launched are the outputs of one chain whose launches run by themselves, each with copies of its
+// launched are the outputs of one chain whose launches run on their own, each with copies of its
 // own.
 func (c packedCase) launched(t *testing.T, device tensor.Device, fill func(i int) float64) []float64 {
 	t.Helper()
@@ -175,7 +175,7 @@ func (c packedCase) check(t *testing.T, symbols string, precision cuda.Precision
 		packs = 5 // the gradient's copy for the image's has not all of it
 	}
 	if n := strings.Count(symbols, "nhwc_pack"); n != packs {
-		t.Errorf("%d copies are made, wants %d: %s", n, packs, symbols)
+		t.Errorf("%d copies are made, want %d: %s", n, packs, symbols)
 	}
 	if !strings.Contains(symbols, wanted) {
 		t.Errorf("there is no %s among %s", wanted, symbols)

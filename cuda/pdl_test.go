@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestEarlyEdges: where GPU, driver and variable allow it, calls in line may begin before the one
-// that they follow ends; otherwise none.
-func TestEarlyEdges(t *testing.T) {
+// TestProgrammaticEdges: where GPU, driver and variable allow it, calls in line may begin before
+// the one that they follow ends; otherwise none.
+func TestProgrammaticEdges(t *testing.T) {
 	noSwitches(t)
 	want, err := newToy(2).train(mustOpenFake(t, newFakeDriver(t), Options{}), 0, 5)
 	if err != nil {

@@ -78,10 +78,10 @@ func TestPoolingInTheEpilogue(t *testing.T) {
 			}
 			defer session.Close()
 			if got := cuda.PooledLaunches(device.schedule); got != c.launches {
-				t.Errorf("%d launches have to do with pooling in an epilogue, wants %d", got, c.launches)
+				t.Errorf("%d launches have to do with pooling in an epilogue, want %d", got, c.launches)
 			}
 			if got := cuda.Slices(device.runner, 0); got != c.slices {
-				t.Errorf("the convolution's depth has slices %s, wants %s", got, c.slices)
+				t.Errorf("the convolution's depth has slices %s, want %s", got, c.slices)
 			}
 			want := make([][]float64, c.chains)
 			for chain := range c.chains {
@@ -198,7 +198,7 @@ func (c *catching) Load(s tensor.Workload) (tensor.Runner, error) {
 	return runner, err
 }
 
-// Describe lists the calls of a schedule, if the device can.
+// Describe lists the calls of a workload, if the device can.
 func (c *catching) Describe(s tensor.Workload) []string {
 	if d, ok := c.Device.(interface {
 		Describe(tensor.Workload) []string
@@ -233,7 +233,7 @@ func TestNetworksPool(t *testing.T) {
 			}
 			defer session.Close()
 			if got := cuda.PooledLaunches(device.schedule); got != want {
-				t.Errorf("%s: %d launches have to do with pooling in an epilogue, wants %d", model, got, want)
+				t.Errorf("%s: %d launches have to do with pooling in an epilogue, want %d", model, got, want)
 			}
 		}
 	}
@@ -265,7 +265,7 @@ func TestViewsDoNotPool(t *testing.T) {
 			want = 2
 		}
 		if got := cuda.PooledLaunches(device.schedule); got != want {
-			t.Errorf("height %d: %d launches have to do with pooling in an epilogue, wants %d", height, got, want)
+			t.Errorf("height %d: %d launches have to do with pooling in an epilogue, want %d", height, got, want)
 		}
 	}
 }

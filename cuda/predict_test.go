@@ -49,11 +49,11 @@ func TestPredict(t *testing.T) {
 	want := 8 * large / H200.Memory
 	for _, c := range calls {
 		if c.Bound != "memory" || c.Bytes != 8*large || c.Seconds != want || c.Kernel != "relu_fwd_f32" {
-			t.Errorf("%+v, wants %v seconds, bound by memory", c, want)
+			t.Errorf("%+v, want %v seconds, bound by memory", c, want)
 		}
 	}
 	if wanted := want + H200.NodeLatency + want + H200.PDL; math.Abs(step/wanted-1) > 1e-12 {
-		t.Errorf("the step takes %v, wants %v", step, wanted)
+		t.Errorf("the step takes %v, want %v", step, wanted)
 	}
 	t.Setenv(PDLVariable, "off")
 	if _, step := predict(large, 1); step != 2*(want+H200.NodeLatency) {
@@ -70,13 +70,13 @@ func TestPredict(t *testing.T) {
 	}
 	calls, step = predict(100, 1)
 	if wanted := 2*H200.NodeLatency + H200.Floor; calls[0].Bound != "launch" || calls[0].Seconds != H200.Floor || math.Abs(step/wanted-1) > 1e-12 {
-		t.Errorf("a small step takes %v, %+v, wants two launches of %v", step, calls, H200.NodeLatency)
+		t.Errorf("a small step takes %v, %+v, want two launches of %v", step, calls, H200.NodeLatency)
 	}
 	slow := H200
 	slow.Clock /= 1000
 	calls, _, err = Predict(elementwiseStep(large, 1), slow, FP32)
 	if err != nil || calls[0].Bound != "issue" {
-		t.Errorf("with a slow clock: %+v, %v, wants it bound by its instructions", calls, err)
+		t.Errorf("with a slow clock: %+v, %v, want it bound by its instructions", calls, err)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestPredictProduct(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := planned[0].Cycles / H200.Clock; calls[0].Bound != "product" || calls[0].Seconds != want {
-		t.Errorf("%+v, wants %v seconds", calls[0], want)
+		t.Errorf("%+v, want %v seconds", calls[0], want)
 	}
 }
 
@@ -116,18 +116,18 @@ func TestPredictLine(t *testing.T) {
 	// 0 is followed by 1, 2; both by 3; 4 stands alone.
 	calls := []Predicted{{Seconds: 1}, {Seconds: 5}, {Seconds: 2}, {Seconds: 1}, {Seconds: 3}}
 	if end := simulate(calls, [][]int{nil, {0}, {0}, {1, 2}, nil}, Model{NodeLatency: 0.5, PDL: 0.5}); end != 8.5 {
-		t.Errorf("the last one ends at %v, wants 8.5", end)
+		t.Errorf("the last one ends at %v, want 8.5", end)
 	}
 	// Calls in line begin 0.3 earlier, if the call before takes as long.
 	early := []Predicted{{Seconds: 1}, {Seconds: 0.1}, {Seconds: 2}, {Seconds: 1}}
 	end := simulate(early, [][]int{nil, {0}, {1}, {2}}, Model{NodeLatency: 0.5, PDL: 0.2})
 	if math.Abs(end-5.4) > 1e-12 || early[0].Slack != 0 || early[2].Slack != 0 {
-		t.Errorf("the last one ends at %v, %+v, wants 5.4", end, early)
+		t.Errorf("the last one ends at %v, %+v, want 5.4", end, early)
 	}
 	ends, slacks := []float64{1.5, 7, 4, 8.5, 3.5}, []float64{0, 0, 3, 0, 5}
 	for i, c := range calls {
 		if c.End != ends[i] || c.Slack != slacks[i] {
-			t.Errorf("call %d ends at %v with a slack of %v, wants %v and %v", i, c.End, c.Slack, ends[i], slacks[i])
+			t.Errorf("call %d ends at %v with a slack of %v, want %v and %v", i, c.End, c.Slack, ends[i], slacks[i])
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestSimulate(t *testing.T) {
 		simulate(c.calls, c.follows, Model{NodeLatency: 1, PDL: 1})
 		for i, got := range c.calls {
 			if got.End != c.ends[i] || got.Slack != c.slacks[i] {
-				t.Errorf("%s: call %d ends at %v with a slack of %v, wants %v and %v", c.name, i, got.End, got.Slack, c.ends[i], c.slacks[i])
+				t.Errorf("%s: call %d ends at %v with a slack of %v, want %v and %v", c.name, i, got.End, got.Slack, c.ends[i], c.slacks[i])
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func TestFractions(t *testing.T) {
 		var p Predicted
 		p.predict(H100, c.call, c.chains, 0)
 		if p.Fraction != c.fraction || p.Seconds != H100.Floor {
-			t.Errorf("%+v: got %+v, wants a fraction of %v", c.call, p, c.fraction)
+			t.Errorf("%+v: got %+v, want a fraction of %v", c.call, p, c.fraction)
 		}
 	}
 	large := Predicted{Bytes: 1e9}

@@ -49,7 +49,7 @@ func TestRowsParameter(t *testing.T) {
 		"0 if it takes none), got 13":       func() error { return checkSignature(e, many) },
 	} {
 		if err := refused(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, wants %q", err, want)
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }

@@ -16,7 +16,8 @@ type runner struct {
 	closed bool
 }
 
-// Run implements tensor.Runner.
+// Run implements tensor.Runner. Several GPUs run at the same time, each driven by its own
+// goroutine.
 func (r *runner) Run(steps int) error {
 	if r.closed {
 		return errors.New("cuda: Run after Close")
@@ -41,7 +42,8 @@ func (r *runner) Run(steps int) error {
 	return nil
 }
 
-// Step implements tensor.Runner.
+// Step implements tensor.Runner. It runs the workload's launches one by one, for one chain, without
+// what a plan makes of a step.
 func (r *runner) Step(chain int, visit func(launch int) error) error {
 	p, err := r.shardOf(chain)
 	if err != nil {

@@ -69,7 +69,8 @@ func (g *gpu) load(s tensor.Workload, first, chains int, o Options) (*shard, err
 }
 
 // plan plans the workload for the shard's chains, finds the kernels of all calls, and sets the
-// sizes of the arenas.
+// sizes of the arenas. Planning for a shard's own number of chains may choose other kernels than
+// for all of them, and gives the same bits.
 func (p *shard) plan(w tensor.Workload, precision Precision) error {
 	planned, err := plan.New(w, plan.Target{
 		Precision: precision, Multiprocessors: p.Multiprocessors, Capability: p.capability(), Chains: p.chains, Shared: p.maxShared,
@@ -116,7 +117,7 @@ func inLaunch(err error, l *tensor.Launch) error {
 	return errors.Wrapf(err, "cuda: launch %s (%s)", l.Kernel, l.Label)
 }
 
-// all are the calls of a step.
+// stepCalls returns the calls of a step without their kernels.
 func (p *shard) stepCalls() []plan.Call {
 	var all []plan.Call
 	for _, s := range p.step {
@@ -268,7 +269,8 @@ func (p *shard) launchSteps(steps int) error {
 	return nil
 }
 
-// runSynchronously waits after each call, so that an error belongs to the call before it.
+// runSynchronously waits after each call, so that an error belongs to that call. Otherwise the
+// driver reports an error of a kernel at some later call.
 func (p *shard) runSynchronously(steps int) error {
 	for range steps {
 		for i := range p.step {

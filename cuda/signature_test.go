@@ -156,7 +156,7 @@ func TestMatches(t *testing.T) {
 		"at most 256 threads, got 257":                       {Threads: 257, Arguments: good},
 	} {
 		if err := checkSignature(e, c); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, wants %q", err, want)
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestStartable(t *testing.T) {
 		},
 	} {
 		if err := checkGrid(c, 1); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, wants %q", err, want)
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 	if err := checkGrid(good, maxBlocksYZ+1); err == nil {

@@ -88,7 +88,7 @@ func TestSwitchedKernels(t *testing.T) {
 					all = symbols
 				}
 				if s.lacks == "" && symbols != all {
-					t.Errorf("the kernels are %s, wants %s", symbols, all)
+					t.Errorf("the kernels are %s, want %s", symbols, all)
 				}
 				if s.lacks != "" && strings.Contains(symbols, s.lacks) {
 					t.Errorf("there is %s among %s", s.lacks, symbols)

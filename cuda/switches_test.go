@@ -35,15 +35,15 @@ func TestSwitches(t *testing.T) {
 			c.change(&want)
 			t.Setenv(c.variable, c.value)
 			if got, err := readFeatures(); got != want || err != nil {
-				t.Errorf("%+v, %v, wants %+v", got, err, want)
+				t.Errorf("%+v, %v, want %+v", got, err, want)
 			}
 			t.Setenv(c.variable, "75")
 			wanted := c.variable + ` must be ` + c.allowed + `, got "75"`
 			if _, err := openFake(newFakeDriver(t), Options{}); err == nil || !strings.Contains(err.Error(), wanted) {
-				t.Errorf("wants %s, got %v", wanted, err)
+				t.Errorf("want %s, got %v", wanted, err)
 			}
 			if _, _, err := Predict(elementwiseStep(100, 1), H200, FP32); err == nil || !strings.Contains(err.Error(), wanted) {
-				t.Errorf("wants %s, got %v", wanted, err)
+				t.Errorf("want %s, got %v", wanted, err)
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func TestCapabilityIsLimited(t *testing.T) {
 	t.Setenv(CapabilityVariable, "70")
 	want := "precision bf16 needs compute capability 8.0, GPU 0 (fake) has 9.0 limited to 7.0"
 	if _, err := openFake(newFakeDriver(t), Options{Precision: BF16}); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("wants %q, got %v", want, err)
+		t.Errorf("want %q, got %v", want, err)
 	}
 	t.Setenv(CapabilityVariable, "90")
 	old := newFakeDriver(t)
@@ -117,7 +117,7 @@ func TestWithoutGraphs(t *testing.T) {
 	}
 	const launches = (20 + 3 + 20) * 4
 	if waits["off"] != waits["on"] || waits["slow"] < launches {
-		t.Errorf("synchronisations: %v, wants as many without graphs as with them, and more than %d if slow", waits, launches)
+		t.Errorf("synchronisations: %v, want as many without graphs as with them, and more than %d if slow", waits, launches)
 	}
 	for value, names := range map[string]bool{"on": false, "off": false, "slow": true} {
 		t.Setenv(GraphsVariable, value)

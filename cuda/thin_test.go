@@ -50,7 +50,7 @@ func TestThinProducts(t *testing.T) {
 	}
 }
 
-// thinCases are products that a kind of thin kernels can compute, of so many rows, columns or
+// thinCases are products that a kind of thin kernels can compute, of few rows, columns or
 // depths.
 func thinCases(kind string, few int) []optest.Case {
 	switch kind {

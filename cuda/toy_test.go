@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The toy is a small schedule with all that a training step has: data for all chains, a parameter
+// The toy is a small workload with all that a training step has: data for all chains, a parameter
 // and a header for each, and scratch memory.
 //
 //	y = factor[i] * x[i] * 3/2        scratch

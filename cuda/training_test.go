@@ -147,7 +147,7 @@ func sameResults(got, want result) error {
 }
 
 // TestTrainingIsTheHosts trains a network by three rules, one chain and three, on one GPU and two.
-// A chain must equal the host's to rounding, and have the same bits by itself, beside others, and
+// A chain must equal the host's to rounding, and have the same bits on its own, next to others, and
 // step by step.
 func TestTrainingIsTheHosts(t *testing.T) {
 	host := tensor.NewHost(0)
@@ -224,7 +224,7 @@ func TestNotFiniteIsExplained(t *testing.T) {
 	defer session.Close()
 	err = session.Run(1)
 	if fault, ok := err.(*graph.NotFinite); !ok || fault.Kernel != "exp_fwd_f32" {
-		t.Errorf("got %v, wants a NotFinite of exp_fwd_f32", err)
+		t.Errorf("got %v, want a NotFinite of exp_fwd_f32", err)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestManyMetrics(t *testing.T) {
 		for i := range metrics {
 			for step := range steps {
 				if got, want := session.Metric(chain, fmt.Sprint("metric ", i), uint64(step)), sum*float64(i+1); got != want {
-					t.Errorf("chain %d, step %d: metric %d is %v, wants %v", chain, step, i, got, want)
+					t.Errorf("chain %d, step %d: metric %d is %v, want %v", chain, step, i, got, want)
 				}
 			}
 		}

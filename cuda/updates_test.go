@@ -189,7 +189,7 @@ func TestUpdatesOfManyParameters(t *testing.T) {
 				}
 			}
 			if full == 0 || full != rest || full+rest != len(device.rows) {
-				t.Errorf("the updates of 15 parameters are calls of %v rows, wants %d and the rest", device.rows, kernels.MaxRows)
+				t.Errorf("the updates of 15 parameters are calls of %v rows, want %d and the rest", device.rows, kernels.MaxRows)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// groupedCases are convolutions of several tiles by wgmma, beside packedCases.
+// groupedCases are convolutions of several tiles by wgmma, in addition to packedCases.
 var groupedCases = []packedCase{
 	{name: "rows and strips", batch: 3, channels: 4, height: 18, width: 19, filters: 5, taps: op.Square(3), stride: op.Square(1), padding: op.Square(1),
 		dilation: op.Square(1)},
@@ -87,7 +87,7 @@ func TestGroupedConvolutions(t *testing.T) {
 						closeTo(t, bias, otherBias, within)
 					}
 					if n := strings.Count(symbols, symbol); n != 2 {
-						t.Errorf("%d of %s, wants both directions: %s", n, symbol, symbols)
+						t.Errorf("%d of %s, want both directions: %s", n, symbol, symbols)
 					}
 					if number > 0 {
 						return

@@ -32,7 +32,7 @@ var filterCases = []packedCase{
 
 // TestGroupedFilters compares gradients of filters by wgmma with the host's, of numbers whose sums
 // are exact, to the bit; of others with those by mma.sync, up to the order of sums. They are the
-// same for any number of chains, and if launches run by themselves.
+// same for any number of chains, and if launches run on their own.
 func TestGroupedFilters(t *testing.T) {
 	exact := func(i int) float64 { return float64(i%8-4) / 4 }
 	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }

@@ -13,7 +13,7 @@ import (
 
 // TestCopiesOfMaxima: a convolution of few channels that pools makes the packed copy that the next
 // one reads, with its border, to the bits of that which a kernel of its own makes when launches run
-// by themselves, and of the host: the numbers and sums are exact. Maxima that are read as the copy
+// on their own, and of the host: the numbers and sums are exact. Maxima that are read as the copy
 // only are not written in a step.
 func TestCopiesOfMaxima(t *testing.T) {
 	needs(t, cuda.WindowsVariable, cuda.PackedVariable)
@@ -85,7 +85,7 @@ func TestCopiesOfMaxima(t *testing.T) {
 			}
 			if is, groups := strings.Contains(symbols, first+string(c.precision)), strings.Contains(symbols, "conv2d_nhwc_group"); !is ||
 				copies != 3 || groups != c.groups {
-				t.Errorf("%d copies by kernels of their own, wants those of the filter, turned too, and of the gradient, and %s, among %s", copies, first, symbols)
+				t.Errorf("%d copies by kernels of their own, want those of the filter, turned too, and of the gradient, and %s, among %s", copies, first, symbols)
 			}
 			sameAs(t, ", launches by themselves", own, want)
 			sameAs(t, "", got, want)

@@ -22,7 +22,7 @@ type windowsCase struct {
 	chains                                  int
 	precision                               cuda.Precision
 	block                                   int    // taps
-	read                                    string // how what windows spread out is read, if it is
+	read                                    string // how the unpooled gradient is read, if it is
 	positive                                bool   // a ReLU before
 	bias                                    bool   // only its gradient is wanted
 	withKernels, withoutKernels             []string
@@ -86,7 +86,7 @@ var windowsCases = []windowsCase{
 }
 
 // TestWindows compares the gradients of convolutions that pool, of numbers whose sums are exact,
-// with those of launches by themselves, which read what windows spread out, and with the host's:
+// with those of launches on their own, which read the unpooled gradient, and with the host's:
 // all bits must be the same.
 func TestWindows(t *testing.T) {
 	host := tensor.NewHost(1)
@@ -121,7 +121,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// results are the outputs of two steps, and of one whose launches run by themselves.
+// results are the outputs of two steps, and of one whose launches run on their own.
 func (c windowsCase) results(t *testing.T, program *graph.Program, sizes map[string]int, device tensor.Device) (steps, own [][]float64) {
 	t.Helper()
 	session, err := program.Load(device, graph.LoadOptions{Seed: 1, Chains: c.chains})
@@ -147,7 +147,7 @@ func (c windowsCase) results(t *testing.T, program *graph.Program, sizes map[str
 }
 
 // program outputs the gradients of a weighted sum of the windows' maxima by filter and bias, and,
-// if that is read, what the windows spread out.
+// if that is read, the unpooled gradient.
 func (c windowsCase) program(t *testing.T) (*graph.Program, map[string]int) {
 	t.Helper()
 	b, sizes := graph.New(c.dtype), map[string]int{}

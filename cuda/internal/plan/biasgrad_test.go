@@ -7,9 +7,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestTotalOf: a launch leaves its sums to a later one that goes through the gradient, unless one
-// before that wants them, or changes the gradient.
-func TestTotalOf(t *testing.T) {
+// TestDeferredSum: a launch leaves its sums to a later one that goes through the gradient, unless
+// one before that wants them, or changes the gradient.
+func TestDeferredSum(t *testing.T) {
 	buffers := make([]*tensor.Buffer, 4)
 	for i := range buffers {
 		buffers[i] = tensor.NewBuffer("b", tensor.Scratch, tensor.Float32, 64)

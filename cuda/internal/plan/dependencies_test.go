@@ -170,14 +170,14 @@ func TestOrderIsReduced(t *testing.T) {
 				}
 			}
 			if slices.Sort(follows); !slices.Equal(follows, want) {
-				t.Fatalf("program %d: call %d of %v follows %v, wants %v", program, i, calls, follows, want)
+				t.Fatalf("program %d: call %d of %v follows %v, want %v", program, i, calls, follows, want)
 			}
 		}
 	}
 }
 
-// TestEarlyCalls: a call begins early if it follows one other and nothing else follows that.
-func TestEarlyCalls(t *testing.T) {
+// TestPDLCalls: a call begins early if it follows one other and nothing else follows that.
+func TestPDLCalls(t *testing.T) {
 	// 0 forks to 1 and 2, which meet in 3; then 4 and 5 come in line; 6 stands alone.
 	follows := [][]int{nil, {0}, {0}, {1, 2}, {3}, {4}, nil}
 	if got, want := PDLCalls(follows), []bool{false, false, false, false, true, true, false}; !slices.Equal(got, want) {

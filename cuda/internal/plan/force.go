@@ -14,8 +14,8 @@ import (
 // cleaner is a *testing.T.
 type cleaner interface{ Cleanup(func()) }
 
-// TileSizes are the sizes of the tiles that matrix products of a type have in a precision on GPUs
-// of a capability.
+// TileSizes returns the sizes of the tiles that products of a type have in a precision, on GPUs of
+// a capability.
 func TileSizes(precision Precision, capability int, dtype tensor.DType) [][2]int {
 	var sizes [][2]int
 	tiles, _ := tilesOf(&planner{Target: Target{Precision: precision, Capability: capability}}, dtype)
@@ -25,8 +25,8 @@ func TileSizes(precision Precision, capability int, dtype tensor.DType) [][2]int
 	return sizes
 }
 
-// OnlyTile removes all other tiles, and packed copies, until the test ends, from the tables that
-// have one of the size.
+// OnlyTile removes all other tiles from the tables that have one of this size, and all kernels on
+// packed copies and for thin products.
 func OnlyTile(t cleaner, rows, columns int) {
 	OnlyPacked(t, TF32, -1)
 	OnlyPacked(t, BF16, -1)
@@ -45,7 +45,7 @@ func OnlyTile(t cleaner, rows, columns int) {
 	}
 }
 
-// noThin has all products of matrices work with tiles, until the test ends.
+// noThin makes all products of matrices use tiles.
 func noThin(t cleaner) {
 	before := cyclesPerThinBlock
 	t.Cleanup(func() { cyclesPerThinBlock = before })
@@ -54,8 +54,8 @@ func noThin(t cleaner) {
 
 var allThin = slices.Clone(thinTiles)
 
-// OnlyThin makes products use one instance of the thin kernels, given by its number, wherever it
-// applies, with the given turns, until the test ends. It returns the kernel's name.
+// OnlyThin makes products use one instance of the thin kernels, with the given turns, wherever it
+// applies. It returns the kernel's name.
 func OnlyThin(t cleaner, stem string, number, turns int) string {
 	cost, tiles, all := cyclesPerThinBlock, thinTiles, thinTurns
 	t.Cleanup(func() { cyclesPerThinBlock, thinTiles, thinTurns = cost, tiles, all })
@@ -63,8 +63,8 @@ func OnlyThin(t cleaner, stem string, number, turns int) string {
 	return thinTiles[0].symbol(stem)
 }
 
-// ThinTiles are the instances of thin kernels: their kinds, sizes, and how much of the longer side
-// a warp or a thread has.
+// ThinTiles returns the instances of the thin kernels: their kinds, sizes, and how much of the
+// longer side a warp or a thread has at once.
 func ThinTiles() (kinds []string, sizes [][2]int) {
 	for _, t := range allThin {
 		kinds = append(kinds, string(t.kind))
@@ -73,8 +73,8 @@ func ThinTiles() (kinds []string, sizes [][2]int) {
 	return kinds, sizes
 }
 
-// OnlySideBySide has products of matrices that are deep enough work with one of a precision's tiles
-// for several slices at once, until the test ends.
+// OnlySideBySide makes products of matrices that are deep enough use one of a precision's tiles for
+// two slices at once.
 func OnlySideBySide(t cleaner, precision Precision, number int) {
 	noThin(t)
 	tiles, all := &tilesTF32, tilesSlicedK
@@ -89,7 +89,7 @@ func OnlySideBySide(t cleaner, precision Precision, number int) {
 	}
 }
 
-// SideBySide are the sizes of these tiles.
+// SideBySide returns the sizes of these tiles.
 func SideBySide(precision Precision) (sizes [][2]int) {
 	for _, t := range tilesSlicedK[precision] {
 		sizes = append(sizes, [2]int{t.rows, t.columns})
@@ -97,8 +97,8 @@ func SideBySide(precision Precision) (sizes [][2]int) {
 	return sizes
 }
 
-// OnlyPacked has all convolutions in a precision work on packed copies, with one of the tiles,
-// until the test ends; with none below 0.
+// OnlyPacked makes all convolutions in a precision work on packed copies, with one of the tiles;
+// with none if number is negative.
 func OnlyPacked(t cleaner, precision Precision, number int) {
 	tiles, others := &tilesPackedTF32, &tilesTF32
 	if precision == BF16 {
@@ -123,22 +123,22 @@ func OnlyPacked(t cleaner, precision Precision, number int) {
 
 var allGroups = slices.Clone(tilesWGMMA)
 
-// OnlyGroups has all convolutions in bf16 that can be computed by wgmma, and those alone, work with
-// one of its tiles, until the test ends.
+// OnlyGroups makes those convolutions in bf16 that wgmma can compute, and no others, use one of its
+// tiles.
 func OnlyGroups(t cleaner, number int) {
 	OnlyPacked(t, BF16, 0)
 	tilesWGMMA, tilesPackedBF16 = allGroups[number:number+1], slices.Clone(tilesPackedBF16)
 	tilesPackedBF16[0].speed = speed{1e-5, 1e-5}
 }
 
-// OnlyGroupFilters has all convolutions in bf16 that can be computed by wgmma, and the gradients of
-// their filters, work so until the test ends.
+// OnlyGroupFilters makes those convolutions in bf16 that wgmma can compute use it, and their
+// filters' gradients, too.
 func OnlyGroupFilters(t cleaner) {
 	OnlyGroups(t, 0)
 	speedWGMMAFilter = speed{1e6, 1e6}
 }
 
-// GroupTiles are the rows and columns of pixels that the tiles of convolutions by wgmma have.
+// GroupTiles returns the rows and columns of pixels of the tiles by wgmma.
 func GroupTiles() (sizes [][2]int) {
 	for _, t := range allGroups {
 		sizes = append(sizes, [2]int{t.height, t.strips * stripWidth})
@@ -146,8 +146,8 @@ func GroupTiles() (sizes [][2]int) {
 	return sizes
 }
 
-// OnlyWindows has the gradients of filters work on windows wherever they can, by blocks of that
-// many taps, until the test ends; by the tensor cores' if the ordinary ones have none.
+// OnlyWindows makes the gradients of filters work on windows wherever they can, by blocks of a
+// number of taps: on the tensor cores if the ordinary cores have no kernel with that number.
 func OnlyWindows(t cleaner, taps int) {
 	OnlyPacked(t, TF32, -1)
 	OnlyPacked(t, BF16, -1)
@@ -167,8 +167,8 @@ func OnlyWindows(t cleaner, taps int) {
 	}
 }
 
-// OnlyForwardOnWindows has convolutions of few channels work by windows on the tensor cores
-// wherever they can, until the test ends.
+// OnlyForwardOnWindows makes convolutions of few channels work on windows on the tensor cores
+// wherever they can.
 func OnlyForwardOnWindows(t cleaner) {
 	before := speedWindowMMA
 	t.Cleanup(func() { speedWindowMMA = before })
@@ -183,7 +183,7 @@ func OnlyForwardOnWindows(t cleaner) {
 	}
 }
 
-// PackedTiles are the sizes of the tiles of packed convolutions.
+// PackedTiles returns the sizes of the tiles of packed convolutions.
 func PackedTiles(precision Precision) (sizes [][2]int) {
 	for _, t := range packedTiles(&planner{Target: Target{Precision: precision}}) {
 		sizes = append(sizes, [2]int{t.rows, t.columns})

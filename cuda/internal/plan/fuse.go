@@ -76,7 +76,7 @@ func (j *rowFusion) group(kind []int, p *planner) {
 		return last
 	}
 	slices.SortStableFunc(kind, func(a, b int) int { return ready(b) - ready(a) })
-	leader, members, waiting := kind[0], 1, 0.0
+	leader, members, waiting := kind[0], 1, 0.0 // waiting: cycles of the group's work but its first member's
 	for _, i := range kind[1:] {
 		cost := j.calls[i].Bytes() * float64(p.Chains) / (bytesPerCycle * float64(max(1, p.Multiprocessors)))
 		j.leader[i] = leader

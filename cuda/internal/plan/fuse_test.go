@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// joiningOf groups calls, of which those whose symbols begin alike take rows.
-func joiningOf(calls []Call, p *planner) rowFusion {
+// fusionOf groups calls, of which those whose symbols begin alike take rows.
+func fusionOf(calls []Call, p *planner) rowFusion {
 	j := rowFusion{calls: calls, dependencies: newDependencies(calls, 1), leader: sequence(len(calls))}
 	for _, symbol := range []string{"a", "b"} {
 		var kind []int
@@ -27,9 +27,9 @@ func joiningOf(calls []Call, p *planner) rowFusion {
 	return j
 }
 
-// TestJoinedCallsAreTheSequence runs made-up programs whose calls were joined, those of a group in
+// TestFusedCallsAreTheSequence runs made-up programs whose calls were joined, those of a group in
 // any order: nothing that others make comes too late for them, and no two need each other.
-func TestJoinedCallsAreTheSequence(t *testing.T) {
+func TestFusedCallsAreTheSequence(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	joined, refused := 0, 0
 	for program := range 3000 {
@@ -37,7 +37,7 @@ func TestJoinedCallsAreTheSequence(t *testing.T) {
 		for i := range calls {
 			calls[i].Symbol = []string{"a", "a", "b", "b", "c"}[r.IntN(5)]
 		}
-		j := joiningOf(calls, &planner{Target: Target{Chains: 1, Multiprocessors: 132}})
+		j := fusionOf(calls, &planner{Target: Target{Chains: 1, Multiprocessors: 132}})
 		var order []int
 		for _, leader := range j.schedule() {
 			var members []int
@@ -73,9 +73,9 @@ func updateOf(parameter, gradient *tensor.Buffer, blocks int) Call {
 	return Call{Symbol: "update_f32", Blocks: [2]int{blocks, 1}, Threads: 32 * blocks, Arguments: arguments, RowEnds: []int{blocks}}
 }
 
-// TestJoin: updates become one call, the one whose gradient comes last being joined first, but
+// TestFuseRows: updates become one call, the one whose gradient comes last being joined first, but
 // those whose work is long do not wait for it; and no more than a kernel takes.
-func TestJoin(t *testing.T) {
+func TestFuseRows(t *testing.T) {
 	p := &planner{Target: Target{Chains: 1, Multiprocessors: 132}}
 	at := 0
 	buffer := func(elements int) *tensor.Buffer {
@@ -108,7 +108,7 @@ func TestJoin(t *testing.T) {
 		}
 	}
 	if want := [][]int{{100}, {4 << 20, 300, 5, 7}}; !slices.EqualFunc(rows, want, func(a, b []int) bool { return slices.Equal(a, b) }) {
-		t.Errorf("the rows are of %v parameters, wants %v", rows, want)
+		t.Errorf("the rows are of %v parameters, want %v", rows, want)
 	}
 	var many []Call
 	for range kernels.MaxRows + 3 {

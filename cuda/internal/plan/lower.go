@@ -100,9 +100,11 @@ func (p *planner) lowerCall(c tensor.Call) []Call {
 	case tensor.Blocks:
 		s.Blocks, s.Threads, s.Shared = [2]int{g.Count, max(1, g.Parts)}, roundUpToWarps(g.Threads), g.Shared
 	case tensor.Shares:
+		// As many items for each block as leave blocksPerMultiprocessor blocks, all chains
+		// together.
 		each := max(1, min(g.Items*p.Chains/(blocksPerMultiprocessor*max(1, p.Multiprocessors)), g.Most))
 		s.Blocks[0], s.Threads = ceilDiv(g.Items, each), roundUpToWarps(g.Threads)
-		if g.Rows {
+		if g.Rows { // one row so far; fuseRows may add others
 			s.RowEnds = []int{s.Blocks[0]}
 		}
 	case tensor.Product:

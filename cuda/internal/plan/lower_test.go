@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestGrids: what is started for each kind of grid, on a GPU of 4 multiprocessors and, beside other
-// chains, on a large one.
+// TestGrids: what is started for each kind of grid, on a GPU of 4 multiprocessors and, next to
+// other chains, on a large one.
 func TestGrids(t *testing.T) {
 	for _, test := range []struct {
 		grid            tensor.Grid
@@ -33,7 +33,7 @@ func TestGrids(t *testing.T) {
 		p := &planner{Target: Target{Multiprocessors: test.multiprocessors, Chains: test.chains}}
 		calls := p.lowerCall(tensor.Call{Kernel: "k_f32", Grid: test.grid})
 		if len(calls) != 1 || calls[0].Blocks != test.blocks || calls[0].Threads != test.threads || calls[0].Symbol != "k_f32" {
-			t.Errorf("%v, %d chains on %d multiprocessors: %+v, wants %v blocks of %d threads",
+			t.Errorf("%v, %d chains on %d multiprocessors: %+v, want %v blocks of %d threads",
 				test.grid, test.chains, test.multiprocessors, calls, test.blocks, test.threads)
 		}
 	}

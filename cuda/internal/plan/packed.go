@@ -229,6 +229,8 @@ func (g *product) lowerPacked(p *planner) []Call {
 	if !g.canPack(p) {
 		return nil
 	}
+	// One chain decides whether to pack. Which kernel then multiplies, by wgmma or mma.sync, is
+	// decided by one chain and by many (beats).
 	otherwise := g.costUnpacked(p)
 	if g.filterGrad {
 		on := newPackedFilterGrad(p, g)

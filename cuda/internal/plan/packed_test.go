@@ -106,14 +106,14 @@ func TestPackedSlices(t *testing.T) {
 					one = each
 				}
 				if each != one {
-					t.Errorf("%d multiprocessors, %d chains: slices of %d, wants %d as for one chain", multiprocessors, chains, each, one)
+					t.Errorf("%d multiprocessors, %d chains: slices of %d, want %d as for one chain", multiprocessors, chains, each, one)
 				}
 				pixels, slices := s.B*s.P*s.Q, intValue(sum.Arguments[6])
 				if each%stagePixels != 0 || slices > 1 && (slices-1)*each >= pixels || slices > 1 && slices*each < pixels {
 					t.Errorf("%d multiprocessors, %d chains: %d slices of %d for %d pixels", multiprocessors, chains, slices, each, pixels)
 				}
 				if got, want := product.Arguments[0].Buffer.Elements, slices*s.K*s.R*s.S*64; got != want || product.Blocks[1] != slices {
-					t.Errorf("%d chains: a workspace of %d elements for %v blocks, wants %d", chains, got, product.Blocks, want)
+					t.Errorf("%d chains: a workspace of %d elements for %v blocks, want %d", chains, got, product.Blocks, want)
 				}
 			}
 		}

@@ -15,7 +15,7 @@ import (
 // copy of 18 x 18 lines per image. The pixel at (p, q) of the result needs, for tap (r, s), the
 // line (p+r)*18 + q+s: another tap is the same lines, r*18 + s further on. So a block copies a
 // range of lines to shared memory once, for all 25 taps, and looks up no address.
-// kernels/window.cuh, which reads images as they are, computes an address and checks the border for
+// kernels/im2col.cuh, which reads images as they are, computes an address and checks the border for
 // every element.
 //
 // A copy is workspace. Launches of a step that read the same copy share it, so that the forward

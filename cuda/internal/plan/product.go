@@ -70,18 +70,24 @@ func newProduct(c tensor.Call, of tensor.Product) *product {
 // lower returns the calls of the product by the cheapest kernels that can compute it. The more
 // special ones are asked first, and return nil if a tile would be better.
 func (g *product) lower(p *planner) []Call {
+	// First layers, pooled.
 	if windows := g.lowerWindowFilterGrad(p); windows != nil {
 		return windows
 	}
 	if few := g.lowerWindowForward(p); few != nil {
 		return few
 	}
+	// Other convolutions in tf32 and bf16: by wgmma, or by mma.sync on packed copies.
 	if packed := g.lowerPacked(p); packed != nil {
 		return packed
 	}
+	// Matrices with few rows or columns.
 	if thin := g.lowerThin(p); thin != nil {
 		return thin
 	}
+	// All others, by tiles. A parallel split writes the sums of its slices to workspace, and the
+	// call that adds them has the epilogue. The slices keep only the bit for pooling, by which a
+	// convolution orders its pixels by windows.
 	dtype := g.out.Buffer.DType
 	tiles, ending := g.tilesFor(p)
 	c := g.split(p, tiles)

@@ -57,6 +57,7 @@ func placeScratch(calls []Call, most int) int {
 	if len(l.buffers) == 0 {
 		return 0
 	}
+	// Lower the size from which buffers share by sequence, until the rest fits.
 	bytes := l.placeAll(math.MaxInt)
 	for large := l.buffers[0].Bytes(); bytes > most && large > 0; large /= 2 {
 		bytes = l.placeAll(large)

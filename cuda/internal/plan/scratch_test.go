@@ -54,10 +54,10 @@ func anyOrder(r *rand.Rand, follows [][]int) (order []int) {
 	return order
 }
 
-// TestLayOut places made-up steps' scratch buffers, with unlimited memory and with less and less:
-// in any order that the edges then allow, the states become what they become in the sequence with a
-// place for each buffer. Without a limit, no edges are added.
-func TestLayOut(t *testing.T) {
+// TestPlaceScratch places made-up steps' scratch buffers, with unlimited memory and with less and
+// less: in any order that the edges then allow, the states become what they become in the sequence
+// with a place for each buffer. Without a limit, no edges are added.
+func TestPlaceScratch(t *testing.T) {
 	const steps = 3
 	r := rand.New(rand.NewPCG(5, 6))
 	shared, tight := 0, 0

@@ -24,7 +24,7 @@ var layersOfMNIST = map[string]product{
 
 // A sum's order, which the slices determine, is the same for any number of chains; every depth is
 // in a slice; there is workspace where slices are apart.
-func TestCut(t *testing.T) {
+func TestSplit(t *testing.T) {
 	for name, g := range layersOfMNIST {
 		for _, precision := range []Precision{FP32, TF32, BF16} {
 			for _, multiprocessors := range []int{1, 4, 132} {
@@ -52,7 +52,7 @@ func TestCut(t *testing.T) {
 
 // One chain fills a large GPU: if a product has few tiles, its slices are apart. Many chains fill
 // it without that.
-func TestCutFills(t *testing.T) {
+func TestSplitFills(t *testing.T) {
 	const multiprocessors = 132
 	for name, g := range layersOfMNIST {
 		p := &planner{Target: Target{Precision: FP32, Capability: 90, Multiprocessors: multiprocessors, Chains: 1}}
@@ -86,7 +86,7 @@ func TestProductWorkspace(t *testing.T) {
 	p := &planner{Target: Target{Precision: FP32, Capability: 90, Multiprocessors: 132, Chains: 1}}
 	calls := lower(p, l)
 	if len(calls) != 2 || calls[1].Symbol != "slices_f32" {
-		t.Fatalf("got calls %+v, wants a product in slices and their sum", calls)
+		t.Fatalf("got calls %+v, want a product in slices and their sum", calls)
 	}
 	slices := calls[0].Blocks[1]
 	if got, want := calls[0].Arguments[0].Buffer.Elements, slices*100*256; got != want || p.workspace < 4*want {
@@ -118,7 +118,7 @@ func TestSpeeds(t *testing.T) {
 	g := layersOfMNIST["conv2 forward"]
 	g.conv, g.rows = false, 256
 	if c := g.split(p, slow); c.tile.rows != 128 {
-		t.Errorf("as a product of matrices it has tiles of %d rows, wants the fast ones of 128", c.tile.rows)
+		t.Errorf("as a product of matrices it has tiles of %d rows, want the fast ones of 128", c.tile.rows)
 	}
 	g.conv = true
 	if c := g.split(p, slow); c.tile.rows != 64 {

@@ -73,7 +73,7 @@ func TestGroupsShareCopies(t *testing.T) {
 		}
 	}
 	if got, want := names(lower(p, filter)), "conv2d_nhwc_group_filter_bf16 slices_nhwc_f32"; got != want {
-		t.Errorf("the filter's gradient is %s, wants %s", got, want)
+		t.Errorf("the filter's gradient is %s, want %s", got, want)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestStripLines(t *testing.T) {
 				t.Errorf("%+v, %v: tiles need at most %d lines, %d together, got %d and %v", s, tile, most, sum, got, mean*float64(tiles))
 			}
 			if pixels != s.B*s.P*s.Q {
-				t.Errorf("%+v, %v: strips have %d pixels, wants %d", s, tile, pixels, s.B*s.P*s.Q)
+				t.Errorf("%+v, %v: strips have %d pixels, want %d", s, tile, pixels, s.B*s.P*s.Q)
 			}
 		}
 	}
