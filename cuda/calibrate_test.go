@@ -60,9 +60,9 @@ func TestCalibrate(t *testing.T) {
 			for number, tile := range plan.PackedTiles(precision) {
 				measure("conv2d_nhwc", "conv2d", tile, tile, func(t *testing.T) { plan.OnlyPacked(t, precision, number) })
 			}
-			if precision == cuda.BF16 && hasGroups(device) {
-				for number, tile := range plan.GroupTiles() {
-					measure("conv2d_nhwc_group", "conv2d", tile, [2]int{64, tile[0] * tile[1]}, func(t *testing.T) { plan.OnlyGroups(t, number) })
+			if precision == cuda.BF16 && hasWGMMA(device) {
+				for number, tile := range plan.WGMMATiles() {
+					measure("conv2d_nhwc_group", "conv2d", tile, [2]int{64, tile[0] * tile[1]}, func(t *testing.T) { plan.OnlyWGMMA(t, number) })
 				}
 			}
 			for _, tile := range plan.TileSizes(precision, cuda.Capability(device), tensor.Float32) {
@@ -70,9 +70,9 @@ func TestCalibrate(t *testing.T) {
 					measure(product, product, tile, tile, func(t *testing.T) { plan.OnlyTile(t, tile[0], tile[1]) })
 				}
 			}
-			for number, tile := range plan.SideBySide(precision) {
-				if cuda.FitsSideBySide(device, precision, number) {
-					measure("matmul side by side", "matmul", tile, tile, func(t *testing.T) { plan.OnlySideBySide(t, precision, number) })
+			for number, tile := range plan.SlicedKTiles(precision) {
+				if cuda.FitsSlicedK(device, precision, number) {
+					measure("matmul side by side", "matmul", tile, tile, func(t *testing.T) { plan.OnlySlicedK(t, precision, number) })
 				}
 			}
 		})

@@ -49,6 +49,8 @@ func Open(o Options) (tensor.Device, error) {
 	return open(l, from, stagingBytes/2, o)
 }
 
+// open opens a device with given kernels and a staging memory of twice half bytes. Tests pass a
+// fake driver and a small staging memory, so that transfers come in pieces.
 func open(l *library, from []ptxFile, half int, o Options) (*device, error) {
 	switch o.Precision {
 	case "":
@@ -117,6 +119,8 @@ func (d *device) Load(s tensor.Workload) (tensor.Runner, error) {
 		return nil, errors.Errorf("cuda: Chains must be at least 1, got %d", s.Chains)
 	}
 	r := &runner{chains: s.Chains}
+	// Chains are split as evenly as possible; with fewer chains than GPUs, the last ones are not
+	// used.
 	n := min(len(d.gpus), s.Chains)
 	for i, g := range d.gpus[:n] {
 		begin, end := i*s.Chains/n, (i+1)*s.Chains/n

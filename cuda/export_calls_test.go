@@ -68,9 +68,9 @@ func (p *shard) describeCall(c plan.Call) string {
 		p.chains, c.Threads, c.Shared, rows, c.Launch, l.Kernel, l.Label, strings.Join(arguments, "; "))
 }
 
-// FitsSideBySide reports whether a device has the shared memory for one of these tiles.
-func FitsSideBySide(d tensor.Device, precision Precision, number int) bool {
-	return plan.SideBySideShared(precision, number) <= d.(*device).gpus[0].maxShared
+// FitsSlicedK reports whether a device has the shared memory for one of these tiles.
+func FitsSlicedK(d tensor.Device, precision Precision, number int) bool {
+	return plan.SlicedKShared(precision, number) <= d.(*device).gpus[0].maxShared
 }
 
 // Capability is that of a device's first GPU, 10 major + minor.

@@ -72,6 +72,8 @@ func openGPU(l *library, index int, sources []ptxFile, half int) (*gpu, error) {
 	return g, nil
 }
 
+// acquire retains the primary context, which is the one that other libraries of the process use,
+// too, and creates the stream and the staging memory.
 func (g *gpu) acquire() error {
 	code := g.cuDevicePrimaryCtxRetain(&g.context, g.device)
 	if err := g.check("cuDevicePrimaryCtxRetain", code); err != nil {
@@ -128,7 +130,8 @@ func IsLost(err error) bool {
 	return errors.As(err, &failed) && fatal[result(failed.Code)]
 }
 
-// do runs work with the GPU's context current on this thread. It allows one goroutine at a time.
+// do runs work with the GPU's context current on this thread. It allows one goroutine at a time,
+// because the staging memory and the order of the stream are shared.
 func (g *gpu) do(work func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -141,6 +144,8 @@ func (g *gpu) do(work func() error) error {
 	return g.withContext(work)
 }
 
+// withContext runs work with the context current. The current context is a property of the thread,
+// so the goroutine must not move to another one.
 func (g *gpu) withContext(work func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -171,7 +176,8 @@ func (r *releaser) check(call string, code result) {
 	}
 }
 
-// close releases everything. A second call does nothing.
+// close releases everything, in the reverse order of openGPU. A second call does nothing. Workloads
+// must have been closed: they would free their memory in a context that no longer exists.
 func (g *gpu) close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

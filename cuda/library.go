@@ -44,6 +44,7 @@ func openLibrary(path string) (*library, error) {
 	return newLibrary(d, path)
 }
 
+// newLibrary checks a driver's version and initializes it.
 func newLibrary(d driver, path string) (*library, error) {
 	l := &library{driver: d, path: path}
 	var version int32
@@ -69,6 +70,7 @@ func tooOld(version int) error {
 	return errors.Errorf("it supports CUDA %s, but the kernels need %s: update NVIDIA's driver", versionString(version), versionString(minDriver))
 }
 
+// noGPU is the error of a driver that finds no GPU, which has one cause that users overlook.
 func (l *library) noGPU() error {
 	hidden := ""
 	if visible, set := os.LookupEnv("CUDA_VISIBLE_DEVICES"); set {
@@ -128,5 +130,5 @@ func goString(text unsafe.Pointer) string {
 	return string(unsafe.Slice((*byte)(text), n))
 }
 
-// cString is a C string in Go's memory.
+// cString returns a C string in Go's memory. The driver does not keep it beyond a call.
 func cString(text string) *byte { return unsafe.SliceData(append([]byte(text), 0)) }

@@ -52,13 +52,13 @@ func TestProductTiles(t *testing.T) {
 // shorter.
 func TestSlicesSideBySide(t *testing.T) {
 	for _, precision := range []cuda.Precision{cuda.TF32, cuda.BF16} {
-		for number, size := range testenv.Some(1, plan.SideBySide(precision)) {
+		for number, size := range testenv.Some(1, plan.SlicedKTiles(precision)) {
 			t.Run(fmt.Sprintf("%s/%dx%d", precision, size[0], size[1]), func(t *testing.T) {
 				gpu := cudatest.GPU(t, cuda.Options{Precision: precision})
-				if !cuda.FitsSideBySide(gpu, precision, number) {
+				if !cuda.FitsSlicedK(gpu, precision, number) {
 					t.Skipf("%s has not the shared memory for it", gpu.Name())
 				}
-				plan.OnlySideBySide(t, precision, number)
+				plan.OnlySlicedK(t, precision, number)
 				m, n := size[0]+3, size[1]+5
 				rows := []optest.Case{
 					product("matrices", m, 171, n, op.MatMul{}),

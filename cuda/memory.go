@@ -55,7 +55,7 @@ func (g *gpu) stagingSlice(at, bytes int) []byte {
 func (g *gpu) write(to address, src []byte) error {
 	for len(src) > 0 {
 		n := min(len(src), g.stagingHalf)
-		if g.stagingUsed+n > 2*g.stagingHalf {
+		if g.stagingUsed+n > 2*g.stagingHalf { // earlier copies still read the staging memory
 			if err := g.synchronize(); err != nil {
 				return err
 			}

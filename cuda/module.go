@@ -102,6 +102,7 @@ func (g *gpu) function(symbol string, shared int, pdl bool) (handle, error) {
 	if shared > g.maxShared {
 		return 0, errors.Errorf("cuda: %s needs %d bytes of shared memory, %v has %d", symbol, shared, g, g.maxShared)
 	}
+	// A kernel is looked up for each of its calls, and compiled for the first.
 	f, ok := g.functions[variant{symbol, pdl}]
 	if !ok {
 		s := g.kernelFiles[symbol]

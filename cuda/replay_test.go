@@ -46,7 +46,7 @@ func TestSanitizers(t *testing.T) {
 			continue // which takes long
 		}
 		if i == len(packedCases) {
-			plan.OnlyGroups(t, len(plan.GroupTiles())-1)
+			plan.OnlyWGMMA(t, len(plan.WGMMATiles())-1)
 		}
 		program, _ := c.program(t, func(i int) float64 { return float64(i%8) / 4 })
 		session, err := program.Load(recorder, graph.LoadOptions{Seed: 1})

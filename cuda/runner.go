@@ -117,6 +117,7 @@ func (r *runner) Return() error {
 	return r.copyChains(func(p *shard) (to, from address) { return p.memory[tensor.Chain], p.snapshot })
 }
 
+// copyChains copies the Chain arena of every shard to its snapshot or back.
 func (r *runner) copyChains(places func(p *shard) (to, from address)) error {
 	if r.closed || !r.shards[0].snapshots {
 		return errors.Errorf("cuda: Keep and Return need a workload with Keeps that is not closed (closed: %v)", r.closed)

@@ -141,6 +141,8 @@ func (p *shard) checkBounds() error {
 	return nil
 }
 
+// allocate allocates zeroed memory for the arenas, one copy of those that chains do not share for
+// each chain, and for the snapshot.
 func (p *shard) allocate() error {
 	for arena := range arenas {
 		copies := uint64(1)

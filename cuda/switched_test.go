@@ -81,7 +81,7 @@ func TestSwitchedKernels(t *testing.T) {
 					switchTo(t, s.variable, s.value)
 				}
 				device := fewMultiprocessors(t, cuda.Options{Precision: cuda.BF16})
-				complete = complete && (all != "" || hasGroups(device))
+				complete = complete && (all != "" || hasWGMMA(device))
 				got, symbols := c.results(t, device, 2, exact)
 				closeTo(t, got, want, 0)
 				if all == "" {

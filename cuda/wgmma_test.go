@@ -36,12 +36,12 @@ func wgmmaGPU(t *testing.T) tensor.Device {
 
 func needGroups(t *testing.T, device tensor.Device) {
 	t.Helper()
-	if !hasGroups(device) {
+	if !hasWGMMA(device) {
 		t.Skipf("%s has no wgmma", device.Name())
 	}
 }
 
-func hasGroups(device tensor.Device) bool {
+func hasWGMMA(device tensor.Device) bool {
 	return strings.Contains(device.Name(), "compute capability 9.0,")
 }
 
@@ -70,13 +70,13 @@ func TestGroupedConvolutions(t *testing.T) {
 					t.Errorf("without wgmma there are %s", symbols)
 				}
 			})
-			for number, tile := range plan.GroupTiles() {
+			for number, tile := range plan.WGMMATiles() {
 				symbol := fmt.Sprintf("conv2d_nhwc_group_%dx%d_bf16", tile[0], tile[1])
 				if c.first && number > 0 {
 					continue
 				}
 				t.Run(symbol, func(t *testing.T) {
-					plan.OnlyGroups(t, number)
+					plan.OnlyWGMMA(t, number)
 					got, symbols := c.results(t, device, 1, rounded)
 					rest, bias := c.apartFromBias(got)
 					otherRest, otherBias := c.apartFromBias(others)

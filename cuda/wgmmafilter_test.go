@@ -44,13 +44,13 @@ func TestGroupedFilters(t *testing.T) {
 			want, _ := c.results(t, host, 2, exact)
 			var others [][]float64
 			t.Run("mma", func(t *testing.T) {
-				plan.OnlyGroups(t, 0)
+				plan.OnlyWGMMA(t, 0)
 				var symbols string
 				if others, symbols = c.results(t, device, 1, rounded); strings.Contains(symbols, wgmmaFilterKernel) || !strings.Contains(symbols, "filter_chunks") {
 					t.Errorf("without wgmma there are %s", symbols)
 				}
 			})
-			plan.OnlyGroupFilters(t)
+			plan.OnlyWGMMAFilters(t)
 			one, symbols := c.results(t, device, 1, rounded)
 			if strings.Count(symbols, wgmmaFilterKernel) != 1 || strings.Count(symbols, "nhwc_pack") != 4 {
 				t.Errorf("the kernels are %s", symbols)

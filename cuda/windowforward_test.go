@@ -39,7 +39,7 @@ func TestCopiesOfMaxima(t *testing.T) {
 				needs(t, cuda.WGMMAVariable)
 				needGroups(t, gpu)
 				packs = "nhwc_pack_chunks_" + string(c.precision)
-				plan.OnlyGroups(t, 0)
+				plan.OnlyWGMMA(t, 0)
 			} else {
 				plan.OnlyPacked(t, c.precision, len(plan.PackedTiles(c.precision))-1)
 			}

@@ -73,9 +73,9 @@ func ThinTiles() (kinds []string, sizes [][2]int) {
 	return kinds, sizes
 }
 
-// OnlySideBySide makes products of matrices that are deep enough use one of a precision's tiles for
+// OnlySlicedK makes products of matrices that are deep enough use one of a precision's tiles for
 // two slices at once.
-func OnlySideBySide(t cleaner, precision Precision, number int) {
+func OnlySlicedK(t cleaner, precision Precision, number int) {
 	noThin(t)
 	tiles, all := &tilesTF32, tilesSlicedK
 	if precision == BF16 {
@@ -89,8 +89,8 @@ func OnlySideBySide(t cleaner, precision Precision, number int) {
 	}
 }
 
-// SideBySide returns the sizes of these tiles.
-func SideBySide(precision Precision) (sizes [][2]int) {
+// SlicedKTiles returns the sizes of these tiles.
+func SlicedKTiles(precision Precision) (sizes [][2]int) {
 	for _, t := range tilesSlicedK[precision] {
 		sizes = append(sizes, [2]int{t.rows, t.columns})
 	}
@@ -123,23 +123,23 @@ func OnlyPacked(t cleaner, precision Precision, number int) {
 
 var allGroups = slices.Clone(tilesWGMMA)
 
-// OnlyGroups makes those convolutions in bf16 that wgmma can compute, and no others, use one of its
+// OnlyWGMMA makes those convolutions in bf16 that wgmma can compute, and no others, use one of its
 // tiles.
-func OnlyGroups(t cleaner, number int) {
+func OnlyWGMMA(t cleaner, number int) {
 	OnlyPacked(t, BF16, 0)
 	tilesWGMMA, tilesPackedBF16 = allGroups[number:number+1], slices.Clone(tilesPackedBF16)
 	tilesPackedBF16[0].speed = speed{1e-5, 1e-5}
 }
 
-// OnlyGroupFilters makes those convolutions in bf16 that wgmma can compute use it, and their
+// OnlyWGMMAFilters makes those convolutions in bf16 that wgmma can compute use it, and their
 // filters' gradients, too.
-func OnlyGroupFilters(t cleaner) {
-	OnlyGroups(t, 0)
+func OnlyWGMMAFilters(t cleaner) {
+	OnlyWGMMA(t, 0)
 	speedWGMMAFilter = speed{1e6, 1e6}
 }
 
-// GroupTiles returns the rows and columns of pixels of the tiles by wgmma.
-func GroupTiles() (sizes [][2]int) {
+// WGMMATiles returns the rows and columns of pixels of the tiles by wgmma.
+func WGMMATiles() (sizes [][2]int) {
 	for _, t := range allGroups {
 		sizes = append(sizes, [2]int{t.height, t.strips * stripWidth})
 	}
@@ -191,9 +191,9 @@ func PackedTiles(precision Precision) (sizes [][2]int) {
 	return sizes
 }
 
-// SideBySideShared is the bytes of shared memory that one of the tiles for several slices at once
+// SlicedKShared is the bytes of shared memory that one of the tiles for several slices at once
 // needs.
-func SideBySideShared(precision Precision, number int) int {
+func SlicedKShared(precision Precision, number int) int {
 	return tilesSlicedK[precision][number].shared
 }
 
