@@ -15,8 +15,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// descending is shared by the approximations that descend by SGLD without noise, which is SGD on
-// the potential.
+// descending is embedded by the approximations that minimize the potential by SGLD without noise,
+// which is SGD.
 type descending struct{ plain }
 
 func (descending) traits() kindTraits { return kindTraits{rated: true} }
@@ -29,7 +29,7 @@ func (descending) attach(t *job, b *graph.Builder, in inputs) (logits, loss *gra
 	return logits, loss, langevin.Attach(b, langevin.SGLD{}, in.posterior, loss, in.posterior.StepSizes(t.rates), t.temperatures)
 }
 
-// Ensemble is a deep ensemble: the last state of each chain, each from initial values of its own.
+// Ensemble is a deep ensemble: the last state of each chain, from different initial values.
 // Source: Lakshminarayanan, Pritzel and Blundell, Simple and scalable predictive uncertainty
 // estimation using deep ensembles (2017).
 type Ensemble struct{ descending }
@@ -46,12 +46,12 @@ func (Ensemble) check(s *Spec) error {
 	return nil
 }
 
-// Dropout is Monte Carlo dropout: inputs of all linear layers, also in blocks, except one that
-// comes first, are dropped in training and in predictions, of which Spec.Samples are averaged.
-// Source: Gal and Ghahramani, Dropout as a Bayesian approximation (2016).
+// Dropout is Monte Carlo dropout: inputs of all linear layers, also of those in blocks, except of a
+// linear layer that comes first, are dropped in training and in prediction. Predictions average
+// Spec.Samples passes. Source: Gal and Ghahramani, Dropout as a Bayesian approximation (2016).
 type Dropout struct {
 	descending
-	Rate float64 // the probability of an input to be dropped, between 0 and 1
+	Rate float64 // probability that an input is dropped, between 0 and 1
 }
 
 // Name implements Method.
@@ -71,11 +71,12 @@ func (Dropout) applies(setting string) bool {
 
 func (d Dropout) check(*Spec) error { return d.Validate() }
 
-// passes differ in what they drop.
+// passes returns the passes that are averaged, which differ in the inputs that they drop.
 func (Dropout) passes(s *Spec) int { return s.Samples }
 
-// network scales up inputs that are kept. A prior N(0, s^2) is then the penalty that the paper's
-// divergence from N(0, s^2/(1 - Rate)) is, for the layers whose inputs are dropped.
+// network adds the dropout layers, which scale up the inputs that they keep. For the layers whose
+// inputs are dropped, a prior N(0, s^2) is then the penalty of the paper's divergence from N(0,
+// s^2/(1 - Rate)).
 func (d Dropout) network(n layers.Sequential) (layers.Sequential, error) {
 	dropped := false
 	with, _ := d.within(n, false, &dropped)
@@ -85,8 +86,8 @@ func (d Dropout) network(n layers.Sequential) (layers.Sequential, error) {
 	return with, nil
 }
 
-// within drops the inputs of the linear layers that follow another one, also in blocks of layers.
-// Later says whether one comes before n, and then whether one comes before what follows n.
+// within drops the inputs of linear layers that follow another layer, also in blocks. later is
+// whether a layer comes before n, and after whether one comes before the layer that follows n.
 func (d Dropout) within(n layers.Sequential, later bool, dropped *bool) (with layers.Sequential, after bool) {
 	for _, layer := range n {
 		switch l := layer.(type) {
@@ -112,16 +113,16 @@ func (d Dropout) within(n layers.Sequential, later bool, dropped *bool) (with la
 	return with, later
 }
 
-// SWAG is a Gaussian fitted to the states of a chain that keeps moving, with a low-rank covariance
-// added to a diagonal one. It keeps these states, and draws Spec.Samples from it at the end.
-// Source: Maddox et al., A simple baseline for Bayesian uncertainty in deep learning (2019).
+// SWAG fits a Gaussian to the states of a chain of SGD, whose covariance is the sum of a diagonal
+// and a low-rank matrix. It keeps these states, and draws Spec.Samples from the Gaussian at the
+// end. Source: Maddox et al., A simple baseline for Bayesian uncertainty in deep learning (2019).
 type SWAG struct {
 	descending
-	Rank int // columns of the covariance; 0 is diagonal
+	Rank int // columns of the low-rank part; 0 is a diagonal covariance
 }
 
-// statesPerRank is how many states SWAG collects for each of its columns, diagonalStates how many
-// without columns.
+// statesPerRank is the number of states that SWAG collects for each column, diagonalStates the
+// number for a diagonal covariance.
 const (
 	statesPerRank  = 2
 	diagonalStates = 40
@@ -179,9 +180,9 @@ func (g SWAG) conclude(_ context.Context, t *job, _ tensor.Device) error {
 	return t.writer.Draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
 }
 
-// LaplaceApproximation descends like an Ensemble, and draws Spec.Samples of the last layer, which
-// must be linear with Gaussian priors, from a Gaussian around its end; see
-// approximate.LaplaceApproximation.
+// LaplaceApproximation trains like Ensemble, and then draws Spec.Samples of the last layer's
+// weights from a Gaussian around their final values. The last layer must be linear, with Gaussian
+// priors. See approximate.LaplaceApproximation.
 type LaplaceApproximation struct{ descending }
 
 // Name implements Method.
@@ -195,7 +196,7 @@ func (LaplaceApproximation) applies(setting string) bool {
 
 func (LaplaceApproximation) check(s *Spec) error {
 	if p := (langevin.Posterior{Prior: *s.Prior, Layers: s.Priors}); !p.Gaussian() {
-		return errors.New("pollen: laplace: a prior is not Gaussian")
+		return errors.New("pollen: laplace: all priors must be Gaussian")
 	}
 	return nil
 }
@@ -228,7 +229,7 @@ const (
 	probabilitiesOutput = "probabilities" // of the classes
 )
 
-// lastInputs is a session whose steps go through the training images, as they are, in order.
+// lastInputs returns a session whose steps go through the training images in order, unchanged.
 func (t *job) lastInputs(device tensor.Device) (*graph.Session, error) {
 	network, err := t.spec.Build(t.data.Classes)
 	if err != nil {
@@ -253,7 +254,7 @@ func (t *job) lastInputs(device tensor.Device) (*graph.Session, error) {
 	return session, give(session, d.Images, nil)
 }
 
-// lastLayer approximates the posterior of a chain's last layer, by a session of lastInputs.
+// lastLayer approximates the posterior of a chain's last layer with a session of lastInputs.
 func (t *job) lastLayer(ctx context.Context, session *graph.Session, chain int) (*approximate.LaplaceApproximation, error) {
 	mode, err := samples.FromSession(t.session, chain, 1)
 	if err != nil {
@@ -290,7 +291,7 @@ func (t *job) lastLayer(ctx context.Context, session *graph.Session, chain int) 
 		if err := session.ReadFloats(probabilitiesOutput, 0, probabilities); err != nil {
 			return nil, err
 		}
-		rows := min(size, n-at) // the last batch goes on with the first images
+		rows := min(size, n-at) // the last batch continues with the first images
 		if err := l.Observe(inputs[:rows*l.Inputs()], probabilities[:rows*t.data.Classes]); err != nil {
 			return nil, err
 		}
@@ -298,11 +299,12 @@ func (t *job) lastLayer(ctx context.Context, session *graph.Session, chain int) 
 	return l, ctx.Err()
 }
 
-// BayesByBackprop fits a Gaussian with a diagonal covariance to the posterior, by Adam on the
-// evidence lower bound, and draws Spec.Samples from it; see approximate.BayesByBackprop.
+// BayesByBackprop is variational inference: it fits a Gaussian with a diagonal covariance to the
+// posterior, by Adam on the evidence lower bound, and draws Spec.Samples from it. See
+// approximate.BayesByBackprop.
 type BayesByBackprop struct {
 	plain
-	InitialStd float64 // of each weight, above 0
+	InitialStd float64 // initial standard deviation of each weight, positive
 }
 
 // Name implements Method.

@@ -12,39 +12,40 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Augment is how training images are changed at random, anew for each image of each step and chain;
-// the zero value leaves them as they are. An image is turned about its centre, moved, mirrored, and
-// loses a square, in this order; what comes from beyond its edges, and the square, has the mean of
-// the training images. See op.Augment. Predictions use images as they are. A digit or a traffic
-// sign that is mirrored may be another one, or none.
+// Augment is how training images are changed at random, independently for each image at each step
+// of each chain. The zero value leaves them unchanged. An image is rotated about its centre,
+// shifted, mirrored, and a square of it erased, in this order. The square, and pixels from beyond
+// the edges, get the mean of the training images. See op.Augment. Predictions use unchanged images.
+// Mirroring may change the class of a digit or a traffic sign.
 //
-// With it the word posterior means something else. Minibatches' gradients are unbiased for the
+// Augmentation changes the meaning of the posterior. Minibatches' gradients are unbiased for the
 // potential
 //
 //	U(theta) = -ln prior(theta) - sum over the N images of E[ln p(label | changed image, theta)]
 //
-// where the mean E is over the changes. N stays the number of distinct images, and each step sees
-// one change of some of them. exp(-U) is not a posterior of N independent examples: the geometric
-// mean of an image's likelihoods is not normalised over the labels. Nor is it one of all changed
-// images, each taken as an example: it has that likelihood to a power far below 1. Temperatures,
+// where the mean E is over the changes. N is still the number of distinct images, and each step
+// uses one change of some of them. exp(-U) is not a posterior of N independent examples, since the
+// geometric mean of an image's likelihoods is not normalised over the labels. Nor is it one of all
+// changed images as examples: it has their likelihood to a power far below 1. Temperatures,
 // requested and measured, are those of exp(-U/T). The changes also add to the noise of minibatches,
-// so that the gradient of a batch of all images is noisy. Sources: Izmailov et al., What are
+// so that even the gradient of a batch of all images is noisy. Sources: Izmailov et al., What are
 // Bayesian neural network posteriors really like? (2021); Nabarro et al., Data augmentation in
 // Bayesian neural networks and the cold posterior effect (2022).
 //
-// It does not go with settings that need U as a function of the parameters: methods with a
-// Metropolis test, Spec.Anchor and Spec.Temperatures.
+// Augment cannot be combined with what needs U as a function of the parameters: samplers on all
+// data, Spec.Anchor and Spec.Temperatures.
 type Augment struct {
-	Flip     bool    // mirrored left to right with probability 1/2
-	Shift    int     // pixels: moved by whole rows and columns, each uniform on -Shift to Shift
-	Rotation float64 // degrees, at most 180: turned by an angle uniform on -Rotation to Rotation
-	Erase    float64 // square's side over the image's shorter, below 1; centred on any pixel
+	Flip     bool    // mirror left to right with probability 1/2
+	Shift    int     // shift by whole rows and columns, each uniform on -Shift to Shift pixels
+	Rotation float64 // rotate by an angle uniform on -Rotation to Rotation degrees, at most 180
+	Erase    float64 // erase a square centred on any pixel, with this side over the image's shorter one, below 1
 }
 
-// augmentForm is the text of an Augment that has everything.
+// augmentForm is the text of an Augment with all fields.
 const augmentForm = "flip,shift=PIXELS,rotation=DEGREES,erase=SHARE"
 
-// ParseAugment reads what String writes, as "flip,shift=2,rotation=10,erase=0.25", in any order.
+// ParseAugment reads a text as String returns it, such as "flip,shift=2,rotation=10,erase=0.25", in
+// any order. An unknown field or value is an InvalidError.
 func ParseAugment(text string) (Augment, error) {
 	var a Augment
 	fields := fieldsOf(reflect.ValueOf(&a).Elem())
@@ -56,7 +57,7 @@ func ParseAugment(text string) (Augment, error) {
 	return a, nil
 }
 
-// setItem sets the field that an item of the text names.
+// setItem sets the field of an item of the text.
 func setItem(fields []attribute, item string) error {
 	name, value, given := strings.Cut(item, "=")
 	for _, field := range fields {
@@ -81,7 +82,7 @@ func setItem(fields []attribute, item string) error {
 	return errors.Errorf("%q must be as in %s", item, augmentForm)
 }
 
-// String is the text that ParseAugment reads; empty if nothing is changed.
+// String returns the text that ParseAugment reads; empty if nothing is changed.
 func (a Augment) String() string {
 	var items []string
 	for _, field := range fieldsOf(reflect.ValueOf(a)) {
@@ -96,15 +97,15 @@ func (a Augment) String() string {
 	return strings.Join(items, ",")
 }
 
-// isNone reports whether images are left as they are.
+// isNone reports whether images are left unchanged.
 func (a Augment) isNone() bool { return a == Augment{} }
 
 func (a Augment) op(stream uint16) op.Augment {
 	return op.Augment{Flip: a.Flip, Shift: a.Shift, Rotation: a.Rotation, Erase: a.Erase, Stream: stream}
 }
 
-// apply changes a minibatch's images. It takes a stream of random numbers only if there is
-// something to change.
+// apply changes a minibatch's images. It takes a stream of random numbers only if it changes
+// something.
 func (a Augment) apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	if a.isNone() {
 		return x
@@ -112,7 +113,7 @@ func (a Augment) apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	return b.Apply(a.op(b.Stream()), x, b.Header())
 }
 
-// checkFits refuses changes that images of this size cannot undergo.
+// checkFits refuses changes that images of this size do not allow.
 func (a Augment) checkFits(data *datasets.Dataset) error {
 	if a.isNone() {
 		return nil

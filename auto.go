@@ -10,10 +10,10 @@ import (
 	"github.com/pollen-ml/pollen/mcmc"
 )
 
-// Auto chooses a sampler and its step size by the data: the manifest has the choice. Up to 2000
-// examples that are not augmented it is mcmc.MCLMC, else langevin.SGNHT, at the rate at which
-// in one layer, by a pilot, the noise of minibatches is 4 times the friction's, and elsewhere less;
-// at most at twice the pilot's rate, which was stable.
+// Auto chooses a sampler and its step size by the data. The manifest records the choice. For up to
+// 2000 examples that are not augmented it is mcmc.MCLMC. Otherwise it is langevin.SGNHT, with the
+// rate at which the noise of minibatches is 4 times the friction's in the noisiest layer, as a
+// pilot run measures it, but at most twice the rate of the pilot, which was stable.
 type Auto struct{}
 
 // Name implements Method.
@@ -22,17 +22,17 @@ func (Auto) Name() string { return "auto" }
 // Validate implements Method.
 func (Auto) Validate() error { return nil }
 
-// What Auto chooses by.
+// The criteria of Auto.
 const (
-	autoExact  = 2000 // examples up to which all of them are a step's
-	autoNoise  = 4    // of the noisiest layer, over the friction's
+	autoExact  = 2000 // largest number of examples for a sampler on all data
+	autoNoise  = 4    // noise of the noisiest layer over the friction's
 	autoEpochs = 2    // of the pilot
-	autoSteps  = 400  // of it at least
-	autoFaster = 2    // than a pilot that was stable: the rate rises no further
-	autoTries  = 4    // of rates, each a quarter of the one before, where numbers do not stay finite
+	autoSteps  = 400  // of the pilot, at least
+	autoFaster = 2    // largest factor between the rates of the run and of a stable pilot
+	autoTries  = 4    // rates to try, each a quarter of the one before, while numbers do not stay finite
 )
 
-// undecided is the course of Auto, which says what applies and never runs.
+// autoKind is the kind of Auto. It only decides which settings apply, and never runs.
 type autoKind struct{ plain }
 
 func (autoKind) traits() kindTraits       { return kindTraits{tempered: true} }
@@ -49,12 +49,12 @@ func (autoKind) attach(*job, *graph.Builder, inputs) (logits, loss *graph.Node, 
 	return nil, nil, errors.New("pollen: auto: no sampler was chosen")
 }
 
-// autoSampler is the sampler on minibatches that Auto chooses.
+// autoSampler returns the sampler on minibatches that Auto chooses.
 func autoSampler() Method {
 	return langevin.SGNHT{Friction: 0.05, Splitting: langevin.SplittingBADODAB, Coupling: 3e-3}
 }
 
-// mayChoose reports whether a method is one of those that Auto chooses from.
+// mayChoose reports whether Auto may choose a method.
 func mayChoose(m Method) bool {
 	return reflect.DeepEqual(m, knownAs(mcmc.MCLMC{}).method) || reflect.DeepEqual(m, autoSampler())
 }

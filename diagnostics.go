@@ -57,9 +57,9 @@ type Diagnostics struct {
 	Swaps        Number        `json:"swaps"`                  // fraction of swap attempts that succeeded
 }
 
-// Diagnostics reads the diagnostics of a run that has finished or was stopped; of a gathered run, it
-// combines those of its parts. The error's cause is os.ErrNotExist if there are none, and the error is
-// DamagedError if they were changed.
+// Diagnostics reads the diagnostics of a run that has finished or was stopped; of a gathered run,
+// it combines those of its parts. The error's cause is os.ErrNotExist if there are none, and the
+// error is DamagedError if they were changed.
 func (r *Run) Diagnostics() (*Diagnostics, error) {
 	parts, err := r.Parts()
 	if err != nil {
@@ -101,9 +101,9 @@ func spaced(data *datasets.Dataset) (pixels []byte) {
 }
 
 // Mixing returns how well the chains have mixed in what their samples predict for some of the
-// validation images, or of the test images if there are none; of a gathered run, all chains together.
-// It is nil without such images, for methods that do not sample, and if chains have too few samples.
-// Chains are cut to the length of the shortest.
+// validation images, or of the test images if there are none; of a gathered run, all chains
+// together. It is nil without such images, for methods that do not sample, and if chains have too
+// few samples. Chains are cut to the length of the shortest.
 func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error) {
 	heldOut := toWatch(data)
 	c, err := kindOf(r.manifest.Spec.Method)
@@ -164,9 +164,9 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error
 	return measure.Mixing(traces), nil
 }
 
-// diagnosticsOf combines the diagnostics of the parts of a gathered run. Temperatures are means over
-// all chains, and R-hat is that of all chains by the values that each part kept, NaN if one kept none.
-// How predictions mix is not combined, see Run.Mixing.
+// diagnosticsOf combines the diagnostics of the parts of a gathered run. Temperatures are means
+// over all chains, and R-hat is that of all chains by the values that each part kept, NaN if one
+// kept none. How predictions mix is not combined, see Run.Mixing.
 func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	all := &Diagnostics{}
 	var weights, losses [][]float64
@@ -224,8 +224,9 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	return all, nil
 }
 
-// meanOf returns the mean of independent estimates, weighted by shares; nil without any. Its error is
-// the larger of two: that by their own errors and that by their spread, as a thermometer's of chains.
+// meanOf returns the mean of independent estimates, weighted by shares; nil without any. Its error
+// is the larger of two: that by their own errors and that by their spread, as a thermometer's of
+// chains.
 func meanOf(measured []Measured, shares []float64) *Measured {
 	if len(measured) == 0 {
 		return nil
@@ -246,18 +247,18 @@ func meanOf(measured []Measured, shares []float64) *Measured {
 	return &Measured{Value: Number(mean), StandardError: Number(math.Sqrt(within) / total)}
 }
 
-// equilibriumTolerance is the largest relative difference between a temperature and the requested one
-// in equilibrium, and the largest relative standard error with which that can be decided. Differences
-// below clearErrors standard errors do not count.
+// equilibriumTolerance is the largest relative difference between a temperature and the requested
+// one in equilibrium, and the largest relative standard error with which that can be decided.
+// Differences below clearErrors standard errors do not count.
 const (
 	equilibriumTolerance = 0.05
 	clearErrors          = 2
 )
 
 // Equilibrium describes how many of the weights are in equilibrium at the requested temperature,
-// within 5 % of it or two standard errors, what keeps the others from it, and the temperature of what
-// predictions depend on, if it was measured. It also reports whether all weights are. The verdict is
-// "" if no temperature was measured.
+// within 5 % of it or two standard errors, what keeps the others from it, and the temperature of
+// what predictions depend on, if it was measured. It also reports whether all weights are. The
+// verdict is "" if no temperature was measured.
 func (d *Diagnostics) Equilibrium(temperature float64) (verdict string, all bool) {
 	if temperature == 0 || len(d.Temperatures) < 2 { // there is no equilibrium at temperature 0
 		return "", false
@@ -293,8 +294,8 @@ func (d *Diagnostics) Equilibrium(temperature float64) (verdict string, all bool
 	return verdict + ".", weights[balanced] == total
 }
 
-// byState returns the layers by their states, and the numbers of weights by state and in total, which
-// is 0 if a layer was not measured.
+// byState returns the layers by their states, and the numbers of weights by state and in total,
+// which is 0 if a layer was not measured.
 func (d *Diagnostics) byState(temperature float64) (layers map[state][]string, weights map[state]int, total int) {
 	layers, weights = map[state][]string{}, map[state]int{}
 	for _, t := range d.Temperatures[1:] {
@@ -330,8 +331,8 @@ const (
 	vague
 )
 
-// stateOf returns the state of a layer. It uses the kinetic temperature, too, which is exact far sooner
-// than the configurational one.
+// stateOf returns the state of a layer. It uses the kinetic temperature, too, which is exact far
+// sooner than the configurational one.
 func stateOf(t Temperature, requested float64) state {
 	off, tolerance := float64(t.Configurational)-requested, equilibriumTolerance*requested
 	hot := float64(t.Kinetic) - requested

@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
-// InvalidError is the error of a specification, data or an option that is not valid. It is a mistake
-// of the caller, found before any work is done.
+// InvalidError is the error of a specification, data or an option that is not valid. It is a
+// mistake of the caller, found before any work is done.
 type InvalidError struct{ error }
 
 // Unwrap returns what is not valid.
@@ -19,8 +19,8 @@ func invalid(format string, values ...any) error {
 	return InvalidError{errors.Errorf("pollen: "+format, values...)}
 }
 
-// UnfinishedError is the error of a run that ended before its last step, because its context ended or
-// something failed. Its samples are kept, and Resume continues it bit for bit.
+// UnfinishedError is the error of a run that ended before its last step, because its context ended
+// or something failed. Its samples are kept, and Resume continues it bit for bit.
 type UnfinishedError struct {
 	Dir         string
 	Made, Steps int // made so far, and to be made

@@ -17,16 +17,17 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Fit trains a network on data.Train as spec describes, and returns the run, which it writes to dir,
-// a new or empty directory.
+// Fit trains a network on data.Train as spec describes, and returns the run, which it writes to
+// dir, a new or empty directory.
 //
-// If data.Validation is not nil, Fit calibrates the run's prediction sets and its out-of-distribution
-// test on it. Samplers' convergence is watched on some of the validation images, or of the test
-// images if there are none, see Mixing.
+// If data.Validation is not nil, Fit calibrates the run's prediction sets and its
+// out-of-distribution test on it. Samplers' convergence is watched on some of the validation
+// images, or of the test images if there are none, see Mixing.
 //
-// An invalid specification, data or option is an InvalidError. If ctx ends or something fails during
-// training, the error is an UnfinishedError, the samples are kept, and Resume continues the run, as it
-// does after a crash. The error is a DiskFullError within it if the disk was about to be full.
+// An invalid specification, data or option is an InvalidError. If ctx ends or something fails
+// during training, the error is an UnfinishedError, the samples are kept, and Resume continues the
+// run, as it does after a crash. The error is a DiskFullError within it if the disk was about to be
+// full.
 func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, options ...Option) (*Run, error) {
 	e := environmentOf(options)
 	if data == nil || data.Train == nil {
@@ -72,9 +73,9 @@ func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
 	return CheckEmpty(dir)
 }
 
-// Resume continues the run in dir, which was stopped or whose process was killed, on the data that it
-// began with. The samples are those of a run that was never interrupted, bit for bit. If the run is
-// finished, Resume only opens it.
+// Resume continues the run in dir, which was stopped or whose process was killed, on the data that
+// it began with. The samples are those of a run that was never interrupted, bit for bit. If the run
+// is finished, Resume only opens it.
 //
 // The errors are those of Open and Fit, and LockedError if another process writes to dir.
 func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...Option) (*Run, error) {
@@ -135,8 +136,8 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 	return t.plan.Steps, err
 }
 
-// checkHeldOut refuses, before hours of training, held-out data that chains cannot be watched on, and
-// validation data that cannot calibrate the run. There may be neither.
+// checkHeldOut refuses, before hours of training, held-out data that chains cannot be watched on,
+// and validation data that cannot calibrate the run. There may be neither.
 func checkHeldOut(spec Spec, dir string, splits *datasets.Splits) error {
 	c, err := kindOf(spec.Method)
 	if err != nil {
@@ -158,8 +159,8 @@ func checkHeldOut(spec Spec, dir string, splits *datasets.Splits) error {
 	return errors.WithMessage(err, "validation")
 }
 
-// finish makes the run on the environment's device, and records how that ended. open makes the run's
-// directory, or prepares that of an interrupted run.
+// finish makes the run on the environment's device, and records how that ended. open makes the
+// run's directory, or prepares that of an interrupted run.
 func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(tensor.Device) error) (*Run, error) {
 	var run *Run
 	err := t.on(func(device tensor.Device) (err error) {
@@ -355,10 +356,10 @@ func (t *training) startAt(chain int, s samples.Sample) error {
 	return nil
 }
 
-// run makes the remaining steps. When the context ends it stops between two windows, and its
-// samples are kept.
+// run makes the remaining steps. If the context ends, it stops between two windows and keeps its
+// samples.
 func (t *training) run(ctx context.Context, device tensor.Device) error {
-	err := t.plan.Run(ctx, t.session, t.spacing(), t.look, t.hooks...)
+	err := t.plan.Run(ctx, t.session, t.spacing(), t.observeWindow, t.hooks...)
 	stopped := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 	if saving := t.writer.Wait(); saving != nil && (err == nil || stopped) {
 		err, stopped = saving, false
@@ -381,7 +382,7 @@ func (t *training) run(ctx context.Context, device tensor.Device) error {
 	return t.unfinished(err)
 }
 
-// unfinished says how far the run came before an error; it is nil without one.
+// unfinished returns an error with how far the run came before err; nil if err is nil.
 func (t *training) unfinished(err error) error {
 	if err == nil {
 		return nil
@@ -389,17 +390,17 @@ func (t *training) unfinished(err error) error {
 	return &UnfinishedError{Dir: t.dir, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.writer.Samples(), Cause: err}
 }
 
-// warn remarks that a run has learnt nothing: large steps can end a network of ReLUs for good while
-// its loss stays finite.
+// warn remarks that a run has learnt nothing: large steps can kill all ReLUs of a network while its
+// loss stays finite.
 func (t *training) warn() {
 	const like = 0.98
 	if guessing := math.Log(float64(t.data.Classes)); t.measured.Loss > like*guessing {
 		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is not below that of guessing among %d classes, %.3f; lower learning rates may help, "+
-			"or the method auto, which finds one by itself", t.measured.Loss, t.data.Classes, guessing))
+			"or the method auto, which finds one automatically", t.measured.Loss, t.data.Classes, guessing))
 	}
 }
 
-// calibrate calibrates the run that the training made.
+// calibrate calibrates the finished run.
 func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Dataset) error {
 	c, err := run.calibrationOn(ctx, heldOut)
 	if err != nil {

@@ -13,21 +13,21 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// maxExact is the size of a data set above which samplers of all data are refused: each step
-// evaluates all of them at once.
+// maxExact is the largest data set for samplers on all data, which evaluate all of it at each step.
 const maxExact = 10000
 
-// firstExactRate is where their step size, which adapts during burn-in, starts, as a learning rate
-// on the mean loss.
+// firstExactRate is their initial step size, which adapts during burn-in, as a learning rate on the
+// mean loss.
 const firstExactRate = 0.01
 
-// NUTS is the no-U-turn sampler, see mcmc.NUTS: HMC that chooses the number of leaps itself,
-// and learns masses beside the step size. Its warm-up is the Spec's burn-in, a few hundred draws as
-// a rule. A step, and with it an epoch, is a draw: Epochs of 1000 with a BurnIn of 300 are 700
-// draws, each by a trajectory of n leaps, n + 1 passes over the data. A step of HMC is one pass.
+// NUTS is the no-U-turn sampler, see mcmc.NUTS: Hamiltonian Monte Carlo that chooses the number of
+// leapfrog steps automatically, and adapts masses as well as the step size. Its warm-up is the
+// Spec's burn-in, usually a few hundred draws. A step, and so an epoch, is a draw: Epochs of 1000
+// with a BurnIn of 300 give 700 draws. A trajectory of n leapfrog steps takes n + 1 passes over the
+// data; a step of HMC is one pass.
 type NUTS struct {
-	TargetAcceptance float64 // of leaps, that the step size adapts to in the burn-in; 0 is 0.8
-	MaxDepth         int     // a trajectory has fewer leaps than 2^MaxDepth; 0 is 10
+	TargetAcceptance float64 // acceptance probability to which the step size adapts in the burn-in; 0 is 0.8
+	MaxDepth         int     // a trajectory has fewer than 2^MaxDepth leapfrog steps; 0 is 10
 }
 
 // Name implements Method.
@@ -36,15 +36,15 @@ func (NUTS) Name() string { return "nuts" }
 // Validate implements Method.
 func (n NUTS) Validate() error { return n.sampler(1, 1).Validate() }
 
-// sampler warms up for that many draws.
+// sampler returns the sampler with a warm-up of some draws.
 func (n NUTS) sampler(warmup int, stepSize float64) mcmc.NUTS {
 	return mcmc.NUTS{StepSize: stepSize, Warmup: warmup, TargetAcceptance: n.TargetAcceptance, MaxDepth: n.MaxDepth}
 }
 
-// walking is the course of a sampler of all data: NUTS, a proposal with a Metropolis test, or
+// fullBatchKind is the kind of a sampler on all data: NUTS, a proposal with a Metropolis test, or
 // MCLMC. Parameters, momenta and energies are float64; the network computes its loss and gradients
-// in float32. That moves the potential by its rounding, to another function of the parameters that
-// is as fixed, and trajectories in any fixed field reverse and keep volumes: what is sampled is
+// in float32. Rounding changes the potential to another, equally fixed function of the parameters.
+// Trajectories in any fixed field are reversible and preserve volume, so the sampler targets
 // exactly the distribution of that potential, whose logarithm is off by some 5e-5 for lenet-small
 // on 300 images.
 type fullBatchKind struct {
@@ -69,14 +69,14 @@ func (w fullBatchKind) check(s *Spec) error {
 		return errors.Errorf("pollen: %s: temperature must be positive, got %v", MethodName(w.method), *s.Temperature)
 	}
 	if m, ok := w.method.(mcmc.MALA); ok && m.Test != mcmc.AcceptanceExact {
-		return errors.New("pollen: mala: acceptance on minibatches does not sample the posterior, and is for graphs of one's own")
+		return errors.New("pollen: mala: acceptance on minibatches does not sample the posterior, and is for custom graphs")
 	}
 	_, err := w.sampler(*s.BurnIn, 1)
 	return err
 }
 
-// checkExact refuses data too large for such a sampler, and minibatches, which its test does not
-// allow.
+// checkExact refuses data that are too large for such a sampler, and minibatches, on which its test
+// is not valid.
 func (s Spec) checkExact(examples int) error {
 	switch {
 	case examples > maxExact:
@@ -88,7 +88,7 @@ func (s Spec) checkExact(examples int) error {
 	return nil
 }
 
-// sampler is the sampler whose step size adapts for that many steps of burn-in.
+// sampler returns the sampler, whose step size adapts during burnIn steps.
 func (w fullBatchKind) sampler(burnIn, examples int) (mcmc.Sampler, error) {
 	if err := w.method.Validate(); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (w fullBatchKind) sampler(burnIn, examples int) (mcmc.Sampler, error) {
 	return sampler, sampler.Validate()
 }
 
-// attach traces loss, accuracy and the first parameter's watched weight at the draws.
+// attach records loss, accuracy and the watched weight as quantities of the draws.
 func (w fullBatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	t.temperatures = slices.Repeat([]float64{*t.spec.Temperature}, t.plan.Steps)
 	narrow := b.Within(tensor.Float32)
@@ -147,7 +147,7 @@ func (fullBatchKind) states(t *job, _ int) ([]samples.Sample, error) {
 	return t.takeEach(func(chain int) (samples.Sample, error) { return t.walk.Current(t.session, chain) })
 }
 
-// drawn is a quantity of a chain's present draw.
+// drawn returns a quantity of a chain's present draw.
 func (t *job) drawn(chain int, name string) (float64, error) {
 	var value [1]float64
 	err := mcmc.ReadDraw(t.session, chain, name, value[:])

@@ -13,11 +13,10 @@ import (
 	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
-// Gather makes one run of several, whose chains sample the same posterior: in a new or empty
-// folder, which names the folders of the parts, or has copies of them. A copy holds what a part has
-// by now; parts that are named are read when the run is asked. Parts that differ in anything else
-// but seeds, chains, devices and where chains start, and a chain that is in two of them, are
-// refused by name.
+// Gather makes one run of several parts, whose chains sample the same posterior, in a new or empty
+// directory. The run refers to the directories of the parts, which are read whenever it is used, or
+// has copies of what they contain now. It is an InvalidError if parts differ in anything but seeds,
+// chains, devices and where chains start, or two of them have the same chain.
 func Gather(dir string, parts []string, copied bool, options ...Option) (*Run, error) {
 	if len(parts) == 0 {
 		return nil, invalid("gather %s: no runs to gather", dir)
@@ -56,8 +55,8 @@ func Gather(dir string, parts []string, copied bool, options ...Option) (*Run, e
 	return Open(dir, options...)
 }
 
-// relative is the path of a place from a folder, by which both can be moved together; where there
-// is none, the absolute one.
+// relative returns the path of a place relative to dir, so that both can be moved together, or the
+// absolute path if there is none.
 func relative(dir, place string) (string, error) {
 	place, err := filepath.Abs(place)
 	if err != nil {
@@ -72,13 +71,13 @@ func relative(dir, place string) (string, error) {
 	return place, nil
 }
 
-// chainOf identifies a chain: with the same number and seed, it is the same.
+// chainOf identifies a chain: chains with the same number and seed are the same.
 type chainOf struct {
 	seed   uint64
 	number int
 }
 
-// gathered is the manifest of the runs together.
+// gathered returns the manifest of the run that has these parts.
 func gathered(parts []string) (*Manifest, error) {
 	var all *Manifest
 	holder := map[chainOf]string{}
@@ -88,7 +87,7 @@ func gathered(parts []string) (*Manifest, error) {
 			return nil, err
 		}
 		if len(m.Parts) > 0 {
-			return nil, invalid("gather %s: it was gathered itself: gather its parts", part)
+			return nil, invalid("gather %s: it is a gathered run: gather its parts", part)
 		}
 		if all == nil {
 			all = m
@@ -98,7 +97,7 @@ func gathered(parts []string) (*Manifest, error) {
 		for i := range m.Spec.Chains {
 			chain := chainOf{m.Spec.Seed, m.Spec.FirstChain + i}
 			if other, taken := holder[chain]; taken && other == part {
-				return nil, invalid("gather: %s is there twice", part)
+				return nil, invalid("gather: %s is given twice", part)
 			} else if taken {
 				return nil, invalid("gather: chain %d of seed %d is in both %s and %s", chain.number, chain.seed, other, part)
 			}
@@ -113,7 +112,7 @@ func gathered(parts []string) (*Manifest, error) {
 	return all, nil
 }
 
-// differsFrom says what keeps two runs from being parts of one, "" if nothing does.
+// differsFrom returns what keeps two runs from being parts of one; "" if nothing does.
 func (m *Manifest) differsFrom(other *Manifest) string {
 	if name, first, second := other.Spec.difference(m.Spec, "seed", "chains", "first-chain", "start"); name != "" {
 		return fmt.Sprintf("%s is %q in the first, %q in the second", name, first, second)
@@ -127,7 +126,7 @@ func (m *Manifest) differsFrom(other *Manifest) string {
 	return ""
 }
 
-// places are the folders of a gathered run's parts.
+// places returns the directories of a gathered run's parts.
 func (r *Run) places() []string {
 	var places []string
 	for _, place := range r.manifest.Parts {
@@ -139,7 +138,7 @@ func (r *Run) places() []string {
 	return places
 }
 
-// Parts are the runs that were gathered into this one; nil if it was not gathered.
+// Parts returns the runs that were gathered into this one; nil if it is not a gathered run.
 func (r *Run) Parts() ([]*Run, error) {
 	var parts []*Run
 	for _, place := range r.places() {
@@ -153,33 +152,33 @@ func (r *Run) Parts() ([]*Run, error) {
 	return parts, nil
 }
 
-// State is where a run stands.
+// State is the state of a run.
 type State string
 
-// The states. A run that neither runs nor says how it ended is Interrupted: its process was killed,
-// or its machine is gone.
+// The states. A run is Interrupted if no process runs it and it did not record how it ended: its
+// process was killed, or its machine is gone.
 const (
 	Running     State = "running"
 	Finished    State = "finished"
 	Failed      State = "failed"
-	Stopped     State = "stopped" // as it was told to; it goes on when it is resumed
+	Stopped     State = "stopped" // by a signal or its context; it can be resumed
 	Interrupted State = "interrupted"
 )
 
-// Progress is how far a run is, from what is in its folder.
+// Progress is how far a run is, by the files in its directory.
 type Progress struct {
 	State             State
-	Error             string // why it failed or stopped
-	Host              string // where it runs, or was last
-	Process           int    // there
+	Error             string // why it failed or was stopped
+	Host              string // of the process that runs it, or ran it last
+	Process           int
 	Made, Steps       int
 	Samples, Expected int
-	Updated           time.Time // when it last wrote to its folder
-	PerSecond         float64   // steps, by the times of its last two samples; NaN before
+	Updated           time.Time // when it last wrote metrics
+	PerSecond         float64   // steps per second, by the times of its last two samples; NaN before these
 }
 
-// Progress reads how far the run is, which another process may be running. Of a gathered run it is
-// that of its parts together.
+// Progress returns how far the run is, which another process may be running; of a gathered run, its
+// parts together.
 func (r *Run) Progress() (p Progress, err error) {
 	parts, err := r.Parts()
 	if err != nil {
@@ -212,7 +211,7 @@ func (r *Run) Progress() (p Progress, err error) {
 	return p, err
 }
 
-// progressOf adds up the progress of runs; the states that want somebody's attention come first.
+// progressOf adds up the progress of runs. Their state is the one that most needs attention.
 func progressOf(parts []*Run) (all Progress, err error) {
 	rank := map[State]int{Finished: 0, Running: 1, Stopped: 2, Interrupted: 3, Failed: 4}
 	all.State, all.PerSecond = Finished, math.NaN()
@@ -252,8 +251,8 @@ func progressOf(parts []*Run) (all Progress, err error) {
 type Verification = rundir.Verification
 
 // Verify checks every file of the run in dir and changes nothing; another process may be writing.
-// Figures and pages, which can be made again, are not checked. The error is NotARunError if there is
-// no manifest.
+// Figures and pages, which can be made again, are not checked. The error is NotARunError if there
+// is no manifest.
 func Verify(dir string) (*Verification, error) {
 	return rundir.Verify(dir, describeRun, map[string]any{
 		rundir.DiagnosticsFile: &Diagnostics{}, rundir.CalibrationFile: &evaluate.Calibration{},

@@ -19,41 +19,41 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// course is what methods of one kind do in a run: how they attach, what they keep, how they finish.
-// All that differs between methods is behind it.
+// methodKind is what methods of one kind do in a run: how they are attached to a graph, which
+// states they keep, how they finish. All differences between methods are behind it.
 type methodKind interface {
 	traits() kindTraits
 	// applies reports whether a setting that only some methods have applies.
 	applies(setting string) bool
-	// check refuses values of a filled specification.
+	// check refuses values of a specification whose defaults are filled in.
 	check(s *Spec) error
-	// network is what is trained and predicted with.
+	// network returns the network to train and predict with.
 	network(n layers.Sequential) (layers.Sequential, error)
-	// kept is how many states of each chain are kept at even distances after burn-in.
+	// kept returns how many evenly spaced states of each chain are kept after burn-in.
 	kept(s *Spec) int
-	// passes is how many predictions are made with each sample.
+	// passes returns how many predictions are made with each sample.
 	passes(s *Spec) int
 	// attach adds the network, its loss, which is the mean negative log-likelihood of a minibatch,
 	// and the updates.
 	attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error)
-	// states are the chains' present states, after that many steps, in the order of their numbers.
+	// states returns the states of the chains after step steps, in the order of their numbers.
 	states(t *job, step int) ([]samples.Sample, error)
-	// conclude draws the samples that are drawn when the steps are made. Those drawn before are
-	// drawn again, identically.
+	// conclude draws the samples that are drawn after the last step. A resumed run draws them
+	// again, identically.
 	conclude(ctx context.Context, t *job, device tensor.Device) error
 }
 
-// traits say what a kind of method is.
+// kindTraits are the properties of a kind of method.
 type kindTraits struct {
-	rated     bool // it has a learning rate
-	tempered  bool // its chains sample at a temperature
-	exact     bool // it goes by energies: all data at each step
-	epochs    int  // unless the Spec says how many; 0 is 8
-	collected bool // the states that it keeps are not samples: conclude draws these from them
-	drawn     bool // it keeps no states: conclude draws the samples
+	rated     bool // has a learning rate
+	tempered  bool // samples at a temperature
+	exact     bool // uses energies of all data at each step
+	epochs    int  // default number of epochs; 0 is 8
+	collected bool // the states that are kept are not samples: conclude draws these from them
+	drawn     bool // no states are kept: conclude draws the samples
 }
 
-// inputs are what a network is trained on, in a graph.
+// inputs are the inputs of a network's training in a graph.
 type inputs struct {
 	network   layers.Sequential
 	x, labels *graph.Node
@@ -66,7 +66,7 @@ func (in inputs) loss(b *graph.Builder) (logits, loss *graph.Node) {
 	return logits, b.Apply(op.CrossEntropy{}, logits, in.labels)
 }
 
-// plain is what most courses do.
+// plain is embedded by kinds, and does what most of them do.
 type plain struct{}
 
 func (plain) network(n layers.Sequential) (layers.Sequential, error) { return n, nil }
@@ -78,15 +78,15 @@ func (plain) Validate() error { return nil }
 
 func (plain) conclude(context.Context, *job, tensor.Device) error { return nil }
 
-// states takes each chain of the session with weight 1.
+// states returns the state of each chain of the session with weight 1.
 func (plain) states(t *job, _ int) ([]samples.Sample, error) { return t.takeWeighted(1) }
 
-// takeWeighted takes each chain of the session with one weight.
+// takeWeighted returns the state of each chain of the session with the same weight.
 func (t *job) takeWeighted(weight float64) ([]samples.Sample, error) {
 	return t.takeEach(func(chain int) (samples.Sample, error) { return samples.FromSession(t.session, chain, weight) })
 }
 
-// takeEach takes a sample of each chain.
+// takeEach returns a sample of each chain.
 func (t *job) takeEach(take func(chain int) (samples.Sample, error)) ([]samples.Sample, error) {
 	states := make([]samples.Sample, t.spec.Chains)
 	for chain := range states {
@@ -98,7 +98,7 @@ func (t *job) takeEach(take func(chain int) (samples.Sample, error)) ([]samples.
 	return states, nil
 }
 
-// optimizing is the course of an optimizer: one solution, the last state.
+// optimizerKind is the kind of an optimizer: its only sample is the last state.
 type optimizerKind struct {
 	plain
 	optimizer optimizers.Optimizer
@@ -122,7 +122,7 @@ func (o optimizerKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 	return logits, loss, b.Err()
 }
 
-// sampling is the course of a sampler on minibatches.
+// minibatchKind is the kind of a sampler on minibatches.
 type minibatchKind struct {
 	plain
 	sampler langevin.Sampler
@@ -180,7 +180,7 @@ func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 	return logits, loss, err
 }
 
-// states are weighted as the specification says.
+// states returns samples with the weights of Spec.Weights.
 func (minibatchKind) states(t *job, step int) ([]samples.Sample, error) {
 	weight := 1.0
 	if t.spec.Weights == StepSize {
@@ -192,15 +192,16 @@ func (minibatchKind) states(t *job, step int) ([]samples.Sample, error) {
 	return t.takeWeighted(weight)
 }
 
-// swapEvery is how many steps lie between two attempts to swap temperatures, and energyMinibatches
-// is how many minibatches an energy is averaged over for one.
+// swapEvery is the number of steps between two attempts to swap temperatures, and energyMinibatches
+// the number of minibatches that an energy is averaged over for one.
 const (
 	swapEvery         = 50
 	energyMinibatches = 10
 )
 
-// exchange swaps the specification's temperatures, on that many examples. Energies of a minibatch
-// with all data, and of all the minibatches of an epoch, have no error.
+// exchange returns the replica exchange of the specification's temperatures, on a number of
+// examples. The energy of a minibatch with all data has no error, and neither has that of all
+// minibatches of an epoch.
 func (s Spec) exchange(examples int) langevin.ReplicaExchange {
 	e := langevin.ReplicaExchange{Temperatures: s.Temperatures, Every: swapEvery, Minibatches: 1}
 	if s.Batch >= examples {
@@ -210,7 +211,7 @@ func (s Spec) exchange(examples int) langevin.ReplicaExchange {
 	if s.Batch < 1 {
 		return e
 	}
-	cut := 1 // by the epoch's ends
+	cut := 1 // minibatches that contain an epoch's end
 	if examples%s.Batch == 0 {
 		e.Minibatches, cut = min(energyMinibatches, examples/s.Batch), 0
 	}
@@ -220,8 +221,8 @@ func (s Spec) exchange(examples int) langevin.ReplicaExchange {
 	return e
 }
 
-// replicasOfEach is how many chains of the session make one of the run: as many as there are
-// temperatures.
+// replicasOfEach returns how many chains of the session make one of the run: one for each
+// temperature.
 func (s Spec) replicasOfEach() int { return max(1, len(s.Temperatures)) }
 
 // job is what a kind of method sees of a training.
@@ -240,8 +241,8 @@ type job struct {
 	writer       *rundir.Writer
 }
 
-// give gives a new session images, and labels unless they are nil; it closes the session if that
-// fails.
+// give writes images into a new session, and labels unless they are nil. It closes the session if
+// that fails.
 func give(s *graph.Session, images []byte, labels []int32) error {
 	err := graph.Write(s, "images", 0, 0, images)
 	if err == nil && labels != nil {
@@ -253,7 +254,7 @@ func give(s *graph.Session, images []byte, labels []int32) error {
 	return err
 }
 
-// posterior is what is sampled.
+// posterior returns the posterior to sample.
 func (t *job) posterior() langevin.Posterior {
 	p := langevin.Posterior{DataSize: t.data.Len(), Layers: t.spec.Priors}
 	if t.spec.Prior != nil {
@@ -262,7 +263,7 @@ func (t *job) posterior() langevin.Posterior {
 	return p
 }
 
-// watched is one weight of the first layer; nil if there is none.
+// watched returns one weight of the first layer; nil if there is none.
 func (t *job) watched(b *graph.Builder) *graph.Node {
 	parameters := b.Parameters()
 	if len(parameters) == 0 {
@@ -271,9 +272,9 @@ func (t *job) watched(b *graph.Builder) *graph.Node {
 	return b.Apply(array.Element{Index: graph.ShapeOf(parameters[0]).Elements() / 2}, parameters[0])
 }
 
-// The metrics of a run: of the minibatch, and the weight whose trace is kept. With a Metropolis
-// test they are quantities of the draws: a proposal may be so far off that they are not finite, and
-// is then rejected.
+// The metrics of a run: those of the minibatch, and the weight whose trace is recorded. With a
+// Metropolis test they are quantities of the draws, since a proposal, which is then rejected, may
+// be so far off that they are not finite.
 const (
 	lossMetric     = "loss"
 	accuracyMetric = "accuracy"

@@ -82,9 +82,9 @@ func (m Manifest) ButSeed() string {
 	return fmt.Sprint(m.Data.Name, m.Data.Content, m.Data.Hashes, texts) // maps are printed in the order of their keys
 }
 
-// ReadManifest reads the manifest of the run in dir. The error is NotARunError if there is none, and
-// DamagedError if it was changed or another version of Pollen wrote it in a format that this one
-// cannot read.
+// ReadManifest reads the manifest of the run in dir. The error is NotARunError if there is none,
+// and DamagedError if it was changed or another version of Pollen wrote it in a format that this
+// one cannot read.
 func ReadManifest(dir string) (m *Manifest, err error) {
 	err = rundir.ReadManifest(dir, func(content []byte) error {
 		m, err = parseManifest(content)
@@ -182,8 +182,8 @@ func thisBuild() Build {
 	return buildOf(info)
 }
 
-// buildOf reads what Go's linker recorded; info is nil if it recorded nothing. The recorded commit is
-// the main module's: a program of another module that imports ours has ours by its version.
+// buildOf reads what Go's linker recorded; info is nil if it recorded nothing. The recorded commit
+// is the main module's: a program of another module that imports ours has ours by its version.
 func buildOf(info *debug.BuildInfo) Build {
 	b := Build{Revision: unknownRevision, Modified: true, Versions: map[string]string{"go": runtime.Version()}}
 	if info == nil {
@@ -224,13 +224,14 @@ func buildOf(info *debug.BuildInfo) Build {
 // isVersion reports whether a module's version identifies its source: a directory's does not.
 func isVersion(version string) bool { return version != "" && version != "(devel)" }
 
-// Difference is the first setting in which a run differs from what is asked for now, with both
-// texts; the name is empty if there is none. What the run chose is no difference.
+// Difference returns the first setting in which a run differs from the specification asked for,
+// with both texts; the name is empty if there is none. What Auto chose for the run is not a
+// difference.
 func (m Manifest) Difference(asked Spec) (name, ours, theirs string) {
 	return m.Spec.difference(asked.decidedAs(&m, m.Data.Size))
 }
 
-// decidedAs is the specification for so many examples, with what Auto chose for a run.
+// decidedAs returns the specification for a number of examples, with what Auto chose for a run.
 func (s Spec) decidedAs(run *Manifest, examples int) Spec {
 	if _, ok := s.Method.(Auto); ok && mayChoose(run.Spec.Method) {
 		s.Method, s.Schedule, s.Batch = run.Spec.Method, run.Spec.Schedule, cmp.Or(s.Batch, run.Spec.Batch)

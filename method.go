@@ -10,14 +10,15 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Method is a way to train: an optimizer of package optimizers, a sampler of langevin, a proposal
-// of metropolis or its MCLMC, your own types that meet these packages' interfaces, NUTS or an
-// approximation of this package. Its fields are its attributes; a Spec sets its temperature and
-// how long it runs.
+// Method is a way to train: an optimizer of package optimizers; a sampler on minibatches of package
+// langevin; a sampler on all data, which is a proposal of package mcmc, mcmc.MCLMC or NUTS; an
+// approximation of this package, such as Ensemble or SWAG; Auto, which chooses a sampler; or a type
+// of your own that implements optimizers.Optimizer, langevin.Sampler or mcmc.Proposal. Its fields
+// are its attributes. The temperature and the length of a run are fields of a Spec.
 type Method interface {
-	// Name is what the method is called in the literature.
+	// Name returns the method's name in the literature.
 	Name() string
-	// Validate refuses attributes out of their range.
+	// Validate returns an error if an attribute is out of range.
 	Validate() error
 }
 
@@ -26,24 +27,25 @@ var registry []known
 
 // known is a row of the registry.
 type known struct {
-	name     string // by which ParseMethod knows it
+	name     string // for ParseMethod
 	method   Method // with its customary attributes
 	schedule optimizers.Schedule
 }
 
-// checkText refuses a method that its text does not restore, as it must when a run is opened again.
+// checkText refuses a method that cannot be restored from its text, as it must be when a run is
+// opened.
 func checkText(m Method) error {
 	text := MethodText(m)
 	if knownAs(m) == nil {
 		return invalid("method %T is not registered: a run could not be opened again; see Register", m)
 	}
 	if again, err := ParseMethod(text); err != nil || !reflect.DeepEqual(again, m) {
-		return invalid("method %q has fields that its text does not: a run could not be opened again; Register a type of one's own with them", text)
+		return invalid("method %q has fields that its text does not: a run could not be opened again; Register a custom type with them", text)
 	}
 	return nil
 }
 
-// MethodNames are the names that ParseMethod knows.
+// MethodNames returns the names that ParseMethod accepts.
 func MethodNames() []string {
 	var names []string
 	for _, k := range registry {
@@ -52,8 +54,8 @@ func MethodNames() []string {
 	return names
 }
 
-// MethodForms are the names of the methods that have attributes, with these and their customary
-// values, as "momentum:decay=0.9,weight-decay=0".
+// MethodForms returns the names of the methods that have attributes, with these and their customary
+// values, as in "momentum:decay=0.9,weight-decay=0".
 func MethodForms() []string {
 	var forms []string
 	for _, k := range registry {
@@ -85,8 +87,8 @@ func ParseMethod(text string) (Method, error) {
 	return nil, invalid("no method %q; there are %s", name, strings.Join(MethodNames(), ", "))
 }
 
-// MethodText is the text that ParseMethod reads as a method; only the name of one that is not in
-// the registry.
+// MethodText returns the text from which ParseMethod reads a method; only the name of one that is
+// not registered.
 func MethodText(m Method) string {
 	k := knownAs(m)
 	if k == nil {
@@ -112,7 +114,7 @@ func IsOptimizer(m Method) bool {
 	return ok
 }
 
-// knownAs is the registry's row of a method's type; nil if it has none.
+// knownAs returns the registry's row for a method's type; nil if it has none.
 func knownAs(m Method) *known {
 	for i := range registry {
 		if sameType(registry[i].method, m) {
@@ -122,7 +124,7 @@ func knownAs(m Method) *known {
 	return nil
 }
 
-// MethodName is the name by which ParseMethod knows a method, without its attributes.
+// MethodName returns the name that ParseMethod accepts for a method, without its attributes.
 func MethodName(m Method) string {
 	if k := knownAs(m); k != nil {
 		return k.name
@@ -130,7 +132,7 @@ func MethodName(m Method) string {
 	return m.Name()
 }
 
-// scheduleOf is the customary schedule of a method; nil if it has none.
+// scheduleOf returns the customary schedule of a method; nil if it has none.
 func scheduleOf(m Method) optimizers.Schedule {
 	if k := knownAs(m); k != nil {
 		return k.schedule
@@ -147,8 +149,8 @@ type attribute struct {
 // sameType reports whether two methods are of one type.
 func sameType(a, b Method) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
-// attributesOf are a method's fields, in order. Fields of other kinds, such as maps and interfaces,
-// are for Go programs.
+// attributesOf returns a method's fields in order. Fields of other kinds, such as maps and
+// interfaces, can only be set in Go.
 func attributesOf(m Method) []attribute {
 	v := reflect.ValueOf(m)
 	if v.Kind() != reflect.Struct {
@@ -204,7 +206,8 @@ func joinAttributes(list []attribute) string {
 	return strings.Join(texts, ",")
 }
 
-// withAttributes copies a method with the attributes that a text gives, by name or in order.
+// withAttributes returns a copy of a method with the attributes that a text gives, by name or in
+// order.
 func withAttributes(m Method, text string) (Method, error) {
 	changed := reflect.New(reflect.TypeOf(m)).Elem()
 	changed.Set(reflect.ValueOf(m))

@@ -12,28 +12,29 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// Observer follows a run, from one goroutine at a time. It changes nothing in it.
+// Observer receives the events of a run, from one goroutine at a time. It does not change results.
 type Observer func(Event)
 
-// Event is what an Observer gets after each window of steps of a fit and each sample of a
-// prediction.
+// Event is what an Observer receives after each window of steps of a fit, and after each sample of
+// a prediction.
 type Event struct {
 	Task        string // "fit", "try", "temperature", "mixing", "predict" or "gradient"
-	On          string // the data's name
+	On          string // name of the data
 	Done, Total int    // steps of a fit; samples of a prediction
-	Images      int    // that all chains, or the sample, went through since the event before
+	Images      int    // processed by all chains, or by the sample, since the event before
 
-	// Of a fit's last window, means over steps and chains; split R-hat, of the watched weight, so
-	// far. NaN where there is none.
+	// Means over the steps and chains of a fit's last window, and split R-hat of the watched weight
+	// so far. They are NaN if they do not apply.
 	Loss, Accuracy, Temperature, RHat float64
 
-	Remark string // what a person should know, if anything; the numbers above are then 0
+	Remark string // if not empty, what a person should know; the numbers above are then 0
 }
 
-// Option sets how a call is done and who watches: samples are the same.
+// Option sets how a call is made and observed. It does not change samples, apart from rounding by
+// the device.
 type Option func(*environment)
 
-// environment holds what options set.
+// environment is what options set.
 type environment struct {
 	device             tensor.Device
 	observe            Observer
@@ -43,11 +44,11 @@ type environment struct {
 	inDistributionRate float64
 }
 
-// WithDevice does the work on a device, which the caller closes; the default is all of the host's
-// threads.
+// WithDevice makes a call compute on a device, which the caller closes. The default is the host
+// with all its threads.
 func WithDevice(device tensor.Device) Option { return func(e *environment) { e.device = device } }
 
-// WithObserver reports progress to an observer; nil is none.
+// WithObserver makes a call report its progress to an observer; nil is none.
 func WithObserver(o Observer) Option {
 	return func(e *environment) {
 		if e.observe = o; o == nil {
@@ -56,18 +57,19 @@ func WithObserver(o Observer) Option {
 	}
 }
 
-// WithNotes keeps notes in the manifest of a new run, such as where its data came from.
+// WithNotes adds notes to the manifest of a new run, such as where its data came from.
 func WithNotes(notes map[string]string) Option { return func(e *environment) { e.notes = notes } }
 
-// WithLevel is the probability with which prediction sets hold the true class; 0.9 by default.
+// WithLevel sets the probability with which prediction sets contain the true class; 0.9 by default.
 func WithLevel(level float64) Option { return func(e *environment) { e.level = level } }
 
-// WithoutDamaged goes on without samples and a calibration that are damaged or missing, else
-// errors: LeftOut has these samples, and the observer is told.
+// WithoutDamaged makes a call continue without samples and a calibration that are damaged or
+// missing, which are errors otherwise. Run.LeftOut lists these samples, and the observer gets a
+// remark.
 func WithoutDamaged() Option { return func(e *environment) { e.withoutDamaged = true } }
 
-// WithInDistributionRate is the share of images like those trained on to call familiar; 0.95 by
-// default.
+// WithInDistributionRate sets the fraction of in-distribution images that are recognized as such;
+// 0.95 by default.
 func WithInDistributionRate(rate float64) Option {
 	return func(e *environment) { e.inDistributionRate = rate }
 }
@@ -91,7 +93,7 @@ func environmentOf(options []Option) environment {
 	return e
 }
 
-// on calls do with the environment's device, or with the host, which is closed afterwards.
+// on calls do with the environment's device or, without one, with the host, which it closes.
 func (e environment) on(do func(tensor.Device) error) error {
 	if e.device != nil {
 		return do(e.device)
@@ -102,22 +104,22 @@ func (e environment) on(do func(tensor.Device) error) error {
 
 func (e environment) remark(text string) { e.observe(Event{Remark: text}) }
 
-// DeviceNames are the forms of names that OpenDevice takes.
+// DeviceNames returns the forms of names that OpenDevice accepts.
 func DeviceNames() []string { return []string{"auto", "cpu", "cuda", "cuda:1", "cuda:0,1"} }
 
-// Precisions are the operands that matrix products on GPUs can have.
+// Precisions returns the precisions that matrix products on GPUs can have.
 func Precisions() []string {
 	return []string{string(cuda.FP32), string(cuda.TF32), string(cuda.BF16)}
 }
 
-// DeviceOptions name a device and say how it computes.
+// DeviceOptions name a device and set how it computes.
 type DeviceOptions struct {
-	Name      string // of DeviceNames; "" is auto: the first GPU, or the CPU if none or with Threads
+	Name      string // of DeviceNames; "" is auto: the first GPU, or the CPU if there is none or Threads is set
 	Threads   int    // of the CPU; 0 is all
 	Precision string // of Precisions, on GPUs; "" is fp32
 }
 
-// Validate refuses what no machine has.
+// Validate returns an InvalidError for options that are not valid on any machine.
 func (o DeviceOptions) Validate() error {
 	_, isCUDA, err := parseCUDA(o.Name)
 	switch {
@@ -139,7 +141,7 @@ func (o DeviceOptions) Validate() error {
 	return nil
 }
 
-// parseCUDA reads "cuda", "cuda:1" or "cuda:0,1" as numbers of GPUs.
+// parseCUDA reads the numbers of GPUs from "cuda", "cuda:1" or "cuda:0,1".
 func parseCUDA(name string) (gpus []int, isCUDA bool, err error) {
 	list, isCUDA := strings.CutPrefix(name, "cuda:")
 	if !isCUDA {
@@ -155,12 +157,11 @@ func parseCUDA(name string) (gpus []int, isCUDA bool, err error) {
 	return gpus, true, nil
 }
 
-// compiling ends the note of a GPU: the first program that has some kernels waits for the driver's
-// compiler, for seconds.
+// compiling ends the note about a GPU: the first program that uses a kernel waits for the driver's
+// compiler, which takes seconds.
 const compiling = "; its driver compiles each kernel once, at its first use"
 
-// OpenDevice opens a device for WithDevice. The choice of "auto" is never silent: the note says
-// what was chosen, and why.
+// OpenDevice opens a device for WithDevice. The note reports what was opened and, for "auto", why.
 func OpenDevice(o DeviceOptions) (device tensor.Device, note string, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, "", err
@@ -188,7 +189,7 @@ func OpenDevice(o DeviceOptions) (device tensor.Device, note string, err error) 
 	return host, Describe(host) + "; no GPU (pollen devices says why)", nil
 }
 
-// Describe names a device and what its kernels are made of.
+// Describe returns the name of a device and its instruction set, if it is the host.
 func Describe(device tensor.Device) string {
 	if _, ok := device.(*tensor.Host); !ok {
 		return device.Name()

@@ -15,7 +15,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// decided is the specification with the method that Auto chooses; others stay as they are.
+// decided returns the specification with the method that Auto chooses. Other methods are left as
+// they are.
 func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment) (Spec, error) {
 	if _, ok := s.Method.(Auto); !ok {
 		return s, nil
@@ -54,9 +55,10 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 	return s, nil
 }
 
-// pilot is the rate at which the noise of the layer with most of it is autoNoise times the
-// friction's, as far as that can be reached, and what the noise is there. A thermostat takes so
-// much, and would hide what more does to layers whose noise differs. The pilot's chain is not kept.
+// pilot returns the rate at which the noise of the noisiest layer is autoNoise times the
+// friction's, as far as that can be reached, and a text about the noise there. A thermostat
+// compensates that much; it would hide what more noise does to layers whose noise differs. The
+// pilot's chain is not kept.
 func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, epochs int) (rate optimizers.Constant, noise string, err error) {
 	s.Chains, s.FirstChain, s.Epochs, s.Start = 1, 0, epochs, ""
 	s.BurnIn, s.Samples, s.Keep = new(0), 1, 0
@@ -84,7 +86,7 @@ func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, 
 	return rate, "", err
 }
 
-// pilotNoise makes the steps of a specification and measures the noise of minibatches by layer, as
+// pilotNoise makes the steps of a specification, and measures the noise of minibatches by layer as
 // a run does at its end.
 func (s Spec) pilotNoise(ctx context.Context, data *datasets.Dataset, e environment) (layers []Temperature, err error) {
 	e.observe = func(Event) {} // its progress is not the run's

@@ -18,28 +18,30 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Answer is what a run says about one image.
+// Answer is a run's prediction for one image.
 type Answer struct {
-	File  string `json:"file,omitempty"` // where the image is from, if known
-	Class string `json:"class"`          // the most probable
-	Index int    `json:"index"`          // its number
+	File  string `json:"file,omitempty"` // the image's file, if known
+	Class string `json:"class"`          // the most probable class
+	Index int    `json:"index"`          // number of that class
 
-	Confidence        float64   `json:"confidence"`              // its probability, averaged over the posterior
-	Entropy           float64   `json:"entropy"`                 // of the averaged probabilities, in nats
-	MutualInformation float64   `json:"mutualInformation"`       // what the samples disagree on, in nats; 0 for one sample
+	Confidence        float64   `json:"confidence"`              // posterior predictive probability of that class
+	Entropy           float64   `json:"entropy"`                 // of the posterior predictive probabilities, in nats
+	MutualInformation float64   `json:"mutualInformation"`       // between class and weights, by which the samples disagree, in nats; 0 for one sample
 	Probabilities     []float64 `json:"probabilities,omitempty"` // by class
 
-	// PredictionSet holds the plausible classes, the most probable first: it has the true one with
-	// the probability of WithLevel, for images like those of the calibration. It may be empty.
+	// PredictionSet is the conformal prediction set, the most probable class first. For images like
+	// those of the calibration it contains the true class with the probability of WithLevel. It may
+	// be empty. It is nil if the run was not calibrated on enough images.
 	PredictionSet []string `json:"predictionSet,omitzero"`
-	// InDistribution means like the images trained on, of which the share of WithInDistributionRate
-	// is.
+	// InDistribution reports whether the image is like those trained on. It is true for a fraction
+	// of these that WithInDistributionRate sets, and nil if the run was not calibrated on enough
+	// images.
 	InDistribution *bool `json:"inDistribution,omitzero"`
-	// Calibrated says that both are there; nil is what too few held-out images cannot tell.
+	// Calibrated reports whether there are both.
 	Calibrated bool `json:"calibrated"`
 }
 
-// String is the answer in words.
+// String returns the answer in words, as in "rose (0.98) of rose, tulip".
 func (a Answer) String() string {
 	text := fmt.Sprintf("%s (%.2f)", a.Class, a.Confidence)
 	if a.File != "" {
@@ -57,8 +59,9 @@ func (a Answer) String() string {
 	return text
 }
 
-// Predict answers for each image of a data set, in order. The images must have the size and
-// channels of those trained on.
+// Predict returns an answer for each image of a data set, in order. It is an InvalidError if the
+// images do not have the size and channels of those trained on, and a DamagedError if a sample is
+// damaged or missing, see WithoutDamaged.
 func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, error) {
 	if err := r.checkLevels(); err != nil {
 		return nil, err
@@ -70,7 +73,7 @@ func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, 
 	return r.Answers(p, images.Files)
 }
 
-// Answers turns predictions of the run into answers; files name the images, or are nil.
+// Answers returns the answers for predictions of the run. files are the images' files, or nil.
 func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error) {
 	if err := r.checkLevels(); err != nil {
 		return nil, err
@@ -88,7 +91,7 @@ func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error)
 	return answers, err
 }
 
-// answers turns predictions into answers, by a calibration if there is one.
+// answers returns the answers for predictions, by a calibration if there is one.
 func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluate.Calibration) ([]Answer, error) {
 	answers := make([]Answer, p.Len())
 	for i := range answers {
@@ -104,7 +107,7 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 	if c.Samples != p.Samples {
 		return nil, invalid("calibrated with %d samples, predicted with %d: calibrate again", c.Samples, p.Samples)
 	}
-	hasSets, hasFamiliar := c.Supports(e.level), c.Supports(e.inDistributionRate)
+	hasSets, hasInDistribution := c.Supports(e.level), c.Supports(e.inDistributionRate)
 	if hasSets {
 		sets, err := c.PredictionSets(p.Probabilities, p.Classes, e.level)
 		if err != nil {
@@ -117,20 +120,19 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 			}
 		}
 	}
-	if hasFamiliar {
-		familiar, err := c.InDistribution(p.Entropy, e.inDistributionRate)
+	if hasInDistribution {
+		inDistribution, err := c.InDistribution(p.Entropy, e.inDistributionRate)
 		if err != nil {
 			return nil, err
 		}
 		for i := range answers {
-			answers[i].InDistribution, answers[i].Calibrated = &familiar[i], hasSets
+			answers[i].InDistribution, answers[i].Calibrated = &inDistribution[i], hasSets
 		}
 	}
 	return answers, nil
 }
 
-// WriteCSV writes answers as CSV: a row for each, with the probabilities of all classes, which it
-// names in the header.
+// WriteCSV writes answers as CSV, a row for each, with a column for the probability of each class.
 func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 	rows := csv.NewWriter(to)
 	header := []string{"file", "class", "confidence", "entropy", "mutual_information", "prediction_set", "in_distribution"}
@@ -160,30 +162,31 @@ func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 	return errors.Wrap(rows.Error(), "pollen: csv")
 }
 
-// Predictor answers for images as Run.Predict does, but keeps the network and all samples loaded:
-// for servers, which are asked often, for a few images each time. Close frees the memory.
+// Predictor predicts as Run.Predict does, but keeps the network and all samples loaded, as servers
+// need, which get many requests for a few images each. Close frees the memory.
 type Predictor struct {
 	data        Data
 	calibration *evaluate.Calibration // nil without one
 	environment environment
 	passes      int
-	samples     int // times passes
+	samples     int // of which each counts once for each pass
 	room        int
 	host        tensor.Device // nil when the device is the caller's
 
-	mu        sync.Mutex
-	committee *samples.EnsemblePredictor // nil after Close
+	mu       sync.Mutex
+	ensemble *samples.EnsemblePredictor // nil after Close
 }
 
-// predictorBatches is how many batches a Predictor has room for, so that the host's threads change
-// places between samples less often.
+// predictorBatches is how many batches a Predictor handles together, so that the host's threads
+// switch between samples less often.
 const predictorBatches = 8
 
-// Predictor loads the run's network and the samples that it has by now. The network sees batch
-// images at once: a large batch serves many images in less time, a small one answers for one image
-// sooner. Memory is for all samples, a batch's activations in each thread, and Room images. On the
-// host, the bits are those of Predict for as many images as a batch has. Other images do not affect
-// them, but with Monte Carlo dropout, whose passes are random.
+// Predictor loads the run's network and the samples that it has so far. The network computes batch
+// images at once: a large batch takes less time for many images, a small one for a single image.
+// Memory holds all samples, a batch's activations in each thread, and Room images.
+//
+// On the host, results are bit for bit those of Predict on as many images as a batch has, and do
+// not depend on the other images, except with Monte Carlo dropout, whose passes are random.
 func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if batch < 1 {
 		return nil, invalid("predictor: batch must be at least 1, got %d", batch)
@@ -216,11 +219,11 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		p.host = tensor.NewHost(0)
 		device = p.host
 	}
-	p.committee, err = samples.NewEnsemblePredictor(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
+	p.ensemble, err = samples.NewEnsemblePredictor(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
 	for i := 0; err == nil && i < len(files); i++ {
 		var sample samples.Sample
 		if sample, err = files[i].ReadIntact(); err == nil {
-			err = errors.Wrap(p.committee.Load(i, sample), files[i].Path)
+			err = errors.Wrap(p.ensemble.Load(i, sample), files[i].Path)
 		}
 	}
 	if err != nil {
@@ -230,15 +233,15 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	return p, nil
 }
 
-// Answer answers for each of n images of the size and channels of those trained on, pixels [n C H
-// W]. Calls from several goroutines wait for each other. A context that ends is noticed between
-// parts.
+// Answer returns an answer for each of n images, whose pixels are [n C H W] with the size and
+// channels of those trained on. It may be called by several goroutines, which wait for each other.
+// It returns the context's error if that ends between two parts of at most Room images.
 func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	size := p.data.Channels * p.data.Height * p.data.Width
 	switch {
-	case p.committee == nil:
+	case p.ensemble == nil:
 		return nil, errors.New("pollen: answer: the predictor is closed")
 	case len(pixels) == 0 || len(pixels)%size != 0:
 		return nil, invalid("answer: %d bytes are not one or more images of %dx%dx%d", len(pixels), p.data.Channels, p.data.Height, p.data.Width)
@@ -250,11 +253,11 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 		}
 		part := pixels[:min(len(pixels), p.room*size)]
 		pixels = pixels[len(part):]
-		average, err := evaluate.NewPredictive(len(part)/size, p.committee.Classes())
+		average, err := evaluate.NewPredictive(len(part)/size, p.ensemble.Classes())
 		if err != nil {
 			return nil, err
 		}
-		if err := p.committee.Predict(part, p.passes, average.Add); err != nil {
+		if err := p.ensemble.Predict(part, p.passes, average.Add); err != nil {
 			return nil, err
 		}
 		answers, err := p.environment.answers(average.Predictions(p.data.Name, nil), p.data.ClassNames, p.calibration)
@@ -266,39 +269,39 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 	return all, nil
 }
 
-// Samples is how many samples the answers are averages of.
+// Samples returns the number of samples that answers average.
 func (p *Predictor) Samples() int { return p.samples }
 
-// Room is how many images Answer handles together; it splits more into parts.
+// Room returns how many images Answer handles together.
 func (p *Predictor) Room() int { return p.room }
 
-// Calibrated reports whether answers have both a Set and Familiar.
+// Calibrated reports whether answers have both a PredictionSet and InDistribution.
 func (p *Predictor) Calibrated() bool {
-	set, familiar := p.Levels()
-	return set > 0 && familiar > 0
+	set, inDistribution := p.Levels()
+	return set > 0 && inDistribution > 0
 }
 
-// Levels are the probability with which an answer's set has the true class and the share of images
-// like those trained on that is called familiar, see WithLevel and WithInDistributionRate; 0 for
-// what answers do not have.
-func (p *Predictor) Levels() (set, familiar float64) {
+// Levels returns the probability with which an answer's prediction set contains the true class, and
+// the fraction of in-distribution images that are recognized as such, see WithLevel and
+// WithInDistributionRate; 0 for what answers do not have.
+func (p *Predictor) Levels() (set, inDistribution float64) {
 	if c := p.calibration; c != nil && c.Supports(p.environment.level) {
 		set = p.environment.level
 	}
 	if c := p.calibration; c != nil && c.Supports(p.environment.inDistributionRate) {
-		familiar = p.environment.inDistributionRate
+		inDistribution = p.environment.inDistributionRate
 	}
-	return set, familiar
+	return set, inDistribution
 }
 
-// Close frees the memory. Answer must not be called any more.
+// Close frees the memory. Answer returns an error afterwards.
 func (p *Predictor) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var err error
-	if p.committee != nil {
-		err = p.committee.Close()
-		p.committee = nil
+	if p.ensemble != nil {
+		err = p.ensemble.Close()
+		p.ensemble = nil
 	}
 	if p.host != nil {
 		err = cmp.Or(err, p.host.Close())

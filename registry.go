@@ -52,10 +52,10 @@ func init() {
 	}
 }
 
-// Register adds your own method to those that ParseMethod knows, with its customary attributes and
-// schedule (nil for a method that finds its own step size): a run keeps its method as text, and
-// must be able to read it again. Call it at the start of a program. A name or a type that is taken,
-// and a value that is not a method of a known kind, are errors.
+// Register adds a custom method, with its customary attributes and schedule, to those that
+// ParseMethod reads. A run keeps its method as text, so a program that trains or opens such a run
+// must register the method at its start. The schedule is nil for a method that finds its own step
+// size. It is an error if the name or the type is taken, or m is not a method of a known kind.
 func Register(name string, m Method, schedule optimizers.Schedule) error {
 	if m == nil || name == "" || strings.ContainsAny(name, ":, ") {
 		return invalid("register: must have a word for a name and a method, got %q and %T", name, m)
@@ -72,7 +72,7 @@ func Register(name string, m Method, schedule optimizers.Schedule) error {
 	return nil
 }
 
-// kindOf is the course of a method.
+// kindOf returns the kind of a method.
 func kindOf(m Method) (methodKind, error) {
 	if kind := reflect.ValueOf(m).Kind(); kind != reflect.Struct {
 		return nil, invalid("method %T is a %s, must be a struct, whose fields are its attributes", m, kind)
@@ -94,7 +94,8 @@ func kindOf(m Method) (methodKind, error) {
 	return nil, invalid("method %T is neither an optimizer, a sampler, a proposal nor an approximation", m)
 }
 
-// notApplicable says which methods a setting applies to.
+// notApplicable returns the error that a setting does not apply to a method, with those it applies
+// to.
 func notApplicable(setting string, m Method, c methodKind) error {
 	var names []string
 	for _, k := range registry {

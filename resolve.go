@@ -12,17 +12,17 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// defaultNetwork is the network that samplers' customary schedules are for. Other networks are wider
-// and get wideFraction of these rates: at T = 1 weights grow towards their prior's size, and the more
-// inputs a layer has, the smaller its steps must be.
+// defaultNetwork is the network that samplers' customary schedules are for. Other networks are
+// wider and get wideFraction of these rates: at T = 1 weights grow towards their prior's size, and
+// the more inputs a layer has, the smaller its steps must be.
 const (
 	defaultNetwork = "lenet-small"
 	wideFraction   = 0.25
 )
 
-// Some defaults depend on the number of examples. Small data sets get smaller batches, enough epochs for
-// minSteps steps, and samplers' rates scaled by the root of the number of examples, since the noise of a
-// sampler is proportional to the root of the rate over that number.
+// Some defaults depend on the number of examples. Small data sets get smaller batches, enough
+// epochs for minSteps steps, and samplers' rates scaled by the root of the number of examples,
+// since the noise of a sampler is proportional to the root of the rate over that number.
 const (
 	standardBatch  = 100
 	standardEpochs = 8
@@ -35,12 +35,12 @@ const (
 // maxSteps bounds the tables that have an entry for each step of a run.
 const maxSteps = 1 << 26
 
-// Resolve returns the specification with defaults for what was left out, as for many examples. It returns
-// the error of Validate.
+// Resolve returns the specification with defaults for what was left out, as for many examples. It
+// returns the error of Validate.
 func (s Spec) Resolve() (Spec, error) { return s.resolve(manyExamples) }
 
-// Validate returns an InvalidError if a field is out of range or has no effect, as far as that does not
-// depend on data.
+// Validate returns an InvalidError if a field is out of range or has no effect, as far as that does
+// not depend on data.
 func (s Spec) Validate() error {
 	_, err := s.Resolve()
 	return err
@@ -80,8 +80,8 @@ func (s Spec) named() Spec {
 	return s
 }
 
-// checkApplicable refuses fields that would have no effect. It comes before fill, which fills in only
-// those that have one.
+// checkApplicable refuses fields that would have no effect. It comes before fill, which fills in
+// only those that have one.
 func (s Spec) checkApplicable(c methodKind) error {
 	if s.Network != "" && s.Layers != nil {
 		return invalid("network: only one of Network and Layers may be given")
@@ -151,8 +151,8 @@ func customaryBatch(examples int) int {
 	return min(standardBatch, max(1, examples/minBatches))
 }
 
-// customarySchedule returns the method's schedule for the network, the number of examples and the cycles,
-// each of which begins at twice the constant rate.
+// customarySchedule returns the method's schedule for the network, the number of examples and the
+// cycles, each of which begins at twice the constant rate.
 func (s Spec) customarySchedule(c methodKind, examples int) optimizers.Schedule {
 	constant, ok := scheduleOf(s.Method).(optimizers.Constant)
 	if !ok {
@@ -249,8 +249,8 @@ func (s Spec) validate(c methodKind) error {
 	return nil
 }
 
-// plan returns the steps that the epochs are on a number of examples, and the learning rate of each step,
-// zero without a schedule.
+// plan returns the steps that the epochs are on a number of examples, and the learning rate of each
+// step, zero without a schedule.
 func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error) {
 	if c.traits().exact {
 		if err := s.checkExact(examples); err != nil {
@@ -315,8 +315,8 @@ func (s Spec) planSampling(c methodKind, perEpoch float64, plan *langevin.Plan) 
 	return nil
 }
 
-// checkAugment refuses values out of range, and methods that need the potential as a function of the
-// parameters.
+// checkAugment refuses values out of range, and methods that need the potential as a function of
+// the parameters.
 func (s Spec) checkAugment(c methodKind) error {
 	if s.Augment.isNone() {
 		return nil
@@ -353,8 +353,8 @@ func (s Spec) checkLadder() error {
 	return nil
 }
 
-// Build returns the network for a number of classes, from images to logits, with the layers that the
-// method adds to it.
+// Build returns the network for a number of classes, from images to logits, with the layers that
+// the method adds to it.
 func (s Spec) Build(classes int) (network layers.Sequential, err error) {
 	s = s.named()
 	c, err := kindOf(s.Method)

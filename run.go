@@ -18,7 +18,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Run is a run's folder, opened: finished, stopped, or still sampling in another process.
+// Run is the directory of a run, which may be finished, interrupted, or still sampling in another
+// process.
 type Run struct {
 	environment
 	dir      string
@@ -30,7 +31,8 @@ func newRun(dir string, m *Manifest, e environment) *Run {
 	return &Run{environment: e, dir: dir, manifest: m, left: &rundir.LeftOut{}}
 }
 
-// Open opens the folder of a run. A folder without a run gives NotARunError.
+// Open opens the run in dir. The error is NotARunError if there is none, and DamagedError if its
+// manifest was changed.
 func Open(dir string, options ...Option) (*Run, error) {
 	e := environmentOf(options)
 	if err := e.checkLevels(); err != nil {
@@ -43,7 +45,7 @@ func Open(dir string, options ...Option) (*Run, error) {
 	return newRun(dir, m, e), nil
 }
 
-// With is the same run with some options changed; the others are as they were.
+// With returns the same run with some options changed.
 func (r *Run) With(options ...Option) *Run {
 	other := *r
 	for _, option := range options {
@@ -52,13 +54,14 @@ func (r *Run) With(options ...Option) *Run {
 	return &other
 }
 
-// Folder is where the run is.
+// Dir returns the run's directory.
 func (r *Run) Dir() string { return r.dir }
 
-// Manifest describes the run.
+// Manifest returns the description of the run.
 func (r *Run) Manifest() Manifest { return *r.manifest }
 
-// Expected is how many samples the finished run has. With Spec.Keep it may have more before.
+// Expected returns how many samples the finished run has. With Spec.Keep it may have more before
+// its end.
 func (r *Run) Expected() (int, error) {
 	c, err := kindOf(r.manifest.Spec.Method)
 	if err != nil {
@@ -84,12 +87,12 @@ func (r *Run) Finished() (bool, error) {
 	if err != nil || len(files) < expected || r.manifest.Spec.Keep == 0 {
 		return err == nil && len(files) >= expected, err
 	}
-	// Before its end a run may have as many, nearer to each other.
-	course, err := kindOf(r.manifest.Spec.Method)
+	// Before its end a run may have the same number of samples, closer to each other.
+	kind, err := kindOf(r.manifest.Spec.Method)
 	if err != nil {
 		return false, err
 	}
-	plan, _, err := r.manifest.Spec.plan(course, r.manifest.Data.Size)
+	plan, _, err := r.manifest.Spec.plan(kind, r.manifest.Data.Size)
 	if err != nil {
 		return false, err
 	}
@@ -102,12 +105,12 @@ func (r *Run) Finished() (bool, error) {
 	return true, nil
 }
 
-// Network is what was trained, from images to logits.
+// Network returns the trained network, from images to logits.
 func (r *Run) Network() (layers.Sequential, error) {
 	return r.manifest.Spec.Build(r.manifest.Data.Classes())
 }
 
-// images are those of a data set as the run's network sees them.
+// images returns the images of a data set for the run's network.
 func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 	d := &r.manifest.Data
 	if data == nil || data.Len() == 0 {
@@ -120,7 +123,7 @@ func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 	return r.shape(data.Images), nil
 }
 
-// shape gives pixels the shape of the images that the network sees.
+// shape returns pixels as images for the run's network.
 func (r *Run) shape(pixels []byte) samples.Images {
 	d := &r.manifest.Data
 	return samples.Images{
@@ -128,7 +131,7 @@ func (r *Run) shape(pixels []byte) samples.Images {
 	}
 }
 
-// predictBatch is the batch size of predictions: it changes their values only by rounding.
+// predictBatch is the batch size of predictions. It changes their values only by rounding.
 const predictBatch = 100
 
 // reader returns a reader of the run's own samples.
@@ -141,8 +144,8 @@ func (r *Run) reader() *rundir.Reader {
 func (r *Run) LeftOut() []string { return r.left.Files() }
 
 // Samples returns the paths of the sample files, by chain and then by step; none if the run has not
-// drawn any yet. If a file is missing that the run's index lists, or the index does not list a file,
-// the error is DamagedError.
+// drawn any yet. If a file is missing that the run's index lists, or the index does not list a
+// file, the error is DamagedError.
 func (r *Run) Samples() ([]string, error) {
 	files, err := r.listSamples()
 	paths := make([]string, len(files))
@@ -181,12 +184,12 @@ func (r *Run) sampleFiles(task string) ([]rundir.File, error) {
 	return files, err
 }
 
-// each passes on all samples, as often as predictions are made with each.
+// each passes on all samples, each as often as the method predicts with it.
 func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use func(samples.Sample) error) error {
 	return r.eachOf(ctx, task, data, func(_ string, s samples.Sample) error { return use(s) })
 }
 
-// eachOf also names the sample's chain, among those of all parts.
+// eachOf is each, with a text that identifies the sample's chain among those of all parts.
 func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, use func(chain string, s samples.Sample) error) error {
 	files, err := r.sampleFiles(task)
 	if err != nil {
@@ -223,8 +226,9 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 	return nil
 }
 
-// Predictions averages the probabilities of all samples on a data set, by Spec.Weights. visit, if
-// not nil, sees the probabilities [N K] of each sample and its weight.
+// Predictions returns the posterior predictive on a data set: probabilities averaged over all
+// samples by Spec.Weights. visit, if not nil, is called with the probabilities [N K] and the weight
+// of each sample. The errors are those of Predict.
 func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error,
 ) (*evaluate.Predictions, error) {
 	images, err := r.images(data)
@@ -264,8 +268,9 @@ func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	return average.Predictions(data.Name, data.Labels), nil
 }
 
-// Assess scores the run on labelled data of the kind that it was trained on and, if other is not
-// nil, how well it tells these from another kind, whose labels do not matter.
+// Assess scores the run on labelled data like those it was trained on and, if other is not nil, how
+// well it detects that other is out of distribution. The labels of other are not used. The errors
+// are those of Predict; labels that are missing or of unknown classes are an InvalidError.
 func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evaluate.Assessment, error) {
 	c := evaluate.Case{}
 	test, err := r.relabelled(test)
@@ -286,8 +291,8 @@ func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evalu
 	return evaluate.Assess(c)
 }
 
-// relabelled is a data set whose labels number the classes that the run was trained on. Missing
-// labels and a class that it was not trained on are errors.
+// relabelled returns a data set with labels that number the run's classes. Missing labels and
+// classes that the run was not trained on are errors.
 func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 	known := r.manifest.Data.ClassNames
 	if _, err := r.images(data); err != nil {
@@ -315,8 +320,8 @@ func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 	return &other, nil
 }
 
-// Gradient is the gradient of -log p(label) of the run's average by the pixels, [N C H W], see
-// samples.InputGradient.
+// Gradient returns the gradient of -log p(label) by the pixels, [N C H W], where p is the run's
+// posterior predictive; see samples.InputGradient.
 func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []float64, err error) {
 	data, err = r.relabelled(data)
 	if err != nil {
@@ -345,9 +350,9 @@ func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []
 	return gradient, err
 }
 
-// Calibrate evaluates held-out data of the kind that the run was trained on, which it has not seen,
-// and keeps in its folder what prediction sets and Familiar follow from. Fit calls it if there are
-// validation data.
+// Calibrate evaluates the run on held-out data like those it was trained on, and writes to its
+// directory the quantiles from which prediction sets and InDistribution are computed. Fit calls it
+// if there are validation data. The error is LockedError while another process writes to the run.
 func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	c, err := r.calibrationOn(ctx, heldOut)
 	if err != nil {
@@ -356,7 +361,7 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	return rundir.AddFile(r.dir, rundir.CalibrationFile, c, r.remark)
 }
 
-// calibrationOn is what held-out data say.
+// calibrationOn returns the calibration by held-out data.
 func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset) (*evaluate.Calibration, error) {
 	heldOut, err := r.relabelled(heldOut)
 	if err != nil {
@@ -373,7 +378,8 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset) (*ev
 	return c, nil
 }
 
-// Calibration is what Calibrate kept. If it was not called, the error's cause is os.ErrNotExist.
+// Calibration returns the result of Calibrate. If that was not called, the error's cause is
+// os.ErrNotExist.
 func (r *Run) Calibration() (*evaluate.Calibration, error) {
 	c := &evaluate.Calibration{}
 	if err := rundir.ReadFile(r.dir, rundir.CalibrationFile, c); err != nil {
@@ -382,19 +388,19 @@ func (r *Run) Calibration() (*evaluate.Calibration, error) {
 	return c, nil
 }
 
-// calibrationIfAny is what Calibrate kept, or nil; nil also where it used samples that have been
-// left out now, and where it is left out because it is damaged.
+// calibrationIfAny returns the result of Calibrate, or nil. It is also nil if it used samples that
+// are left out now, or is damaged and left out.
 func (r *Run) calibrationIfAny(used int) (*evaluate.Calibration, error) {
 	c, err := r.Calibration()
 	if os.IsNotExist(errors.Cause(err)) {
 		return nil, nil
 	}
 	if r.withoutDamaged && errors.As(err, new(*DamagedError)) {
-		r.remark(fmt.Sprintf("continuing without the calibration: no prediction sets, and nothing is called familiar: %v", err))
+		r.remark(fmt.Sprintf("continuing without the calibration: no prediction sets and no out-of-distribution test: %v", err))
 		return nil, nil
 	}
 	if left := r.LeftOut(); err == nil && len(left) > 0 && c.Samples != used {
-		r.remark(fmt.Sprintf("%s was calibrated with %d samples, and %d are left: no prediction sets, and nothing is called familiar", r.dir, c.Samples, used))
+		r.remark(fmt.Sprintf("%s was calibrated with %d samples, and %d are left: no prediction sets and no out-of-distribution test", r.dir, c.Samples, used))
 		return nil, nil
 	}
 	return c, err

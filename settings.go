@@ -15,14 +15,14 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Setting is a field of a Spec as text, as in flags, configuration files and manifests.
+// Setting is a field of a Spec as text, as it appears in flags, configuration files and manifests.
 type Setting struct {
 	Name  string
 	Kind  string // "string", "int", "float" or "uint64"
 	Usage string // a line, with the default
 
 	everywhere bool              // it applies to every method
-	get        func(s *Spec) any // nil where the field was left out
+	get        func(s *Spec) any // returns nil if the field was left out
 	set        func(s *Spec, text string) error
 }
 
@@ -32,11 +32,11 @@ const (
 	symmetric = "symmetric"
 )
 
-// settings is the table of settings, in the order of the help.
+// settings lists the settings in the order of the help.
 var settings = []Setting{
 	{"model", "string", "network by name, or a network file", true,
 		func(s *Spec) any { return orNil(s.Network) }, func(s *Spec, text string) error { s.Network = text; return nil }},
-	number("subset", "train on that many of the examples, the first ones, or evenly spaced ones if they are sorted by class (default: all)", true,
+	number("subset", "number of examples to train on, the first ones, or evenly spaced ones if they are sorted by class (default: all)", true,
 		func(s *Spec) *int { return &s.Subset }),
 	{"method", "string", "optimizer, sampler or approximation, with its attributes; auto chooses by the data (default sgld)", true,
 		func(s *Spec) any {
@@ -59,32 +59,32 @@ var settings = []Setting{
 	number("epochs", "passes over the data, burn-in included; nuts: draws (default 8, more of few data, for 1000 steps; 2000 of samplers of\n"+
 		"all data, 500 of nuts)", true,
 		func(s *Spec) *int { return &s.Epochs }),
-	{"start", "string", "folder of a run at whose chains' last samples these chains begin, in turn (default: initial values)", true,
+	{"start", "string", "directory of a run: these chains begin at the last samples of its chains (default: initial values)", true,
 		func(s *Spec) any { return orNil(s.Start) }, func(s *Spec, text string) error { s.Start = text; return nil }},
-	{"augment", "string", "change training images at random, in what is named of " + augmentForm + ";\n" +
-		"samples are then of another distribution than the posterior, see pollen.Augment (default: none)", true,
+	{"augment", "string", "change training images at random, as in " + augmentForm + ";\n" +
+		"samples then have another distribution than the posterior, see pollen.Augment (default: none)", true,
 		func(s *Spec) any { return orNil(s.Augment.String()) },
 		func(s *Spec, text string) (err error) { s.Augment, err = ParseAugment(text); return err }},
 	{"burn-in", "int", "epochs before the first sample, of each cycle (default 3/8 of them, 4/5 of a cycle's)", false,
 		func(s *Spec) any { return pointed(s.BurnIn) },
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.BurnIn = &v }) }},
-	number("samples", "samples per chain at least, spaced evenly after burn-in, or drawn at the end; mc-dropout: passes (default 10)", false,
+	number("samples", "least number of samples per chain, evenly spaced after burn-in, or drawn at the end; mc-dropout: passes (default 10)", false,
 		func(s *Spec) *int { return &s.Samples }),
-	number("burn-in-steps", "burn-in in steps, in the place of burn-in's epochs (default: these)", false,
+	number("burn-in-steps", "burn-in in steps instead of epochs (default: by burn-in)", false,
 		func(s *Spec) *int { return &s.BurnInSteps }),
-	number("thinning", "steps from one sample to the next, in the place of samples (default: as many as samples makes)", false,
+	number("thinning", "steps from one sample to the next, instead of samples (default: by samples)", false,
 		func(s *Spec) *int { return &s.Thinning }),
-	number("keep", "samples per chain that stay at most: when there are more, every other one goes, and only every other one is\n"+
-		"drawn from then on (default: all)", false, func(s *Spec) *int { return &s.Keep }),
-	{"weights", "string", "weights of samples in averages: equal, or step-size, that of their step (default step-size; equal with cycles,\n" +
-		"whose last samples would have next to no weight, as in the paper)", false,
+	number("keep", "most samples per chain to keep: when there are more, every other one is removed, and only every other one\n"+
+		"is drawn from then on (default: all)", false, func(s *Spec) *int { return &s.Keep }),
+	{"weights", "string", "weights of samples in averages: equal, or step-size, in proportion to their step size (default step-size;\n" +
+		"equal with cycles, as in the paper, since the last samples of a cycle would have next to no weight)", false,
 		func(s *Spec) any { return orNil(string(s.Weights)) },
 		func(s *Spec, text string) error { s.Weights = Weighting(text); return nil }},
 	number("cycles", "cyclical sampling: each cycle explores without noise for its burn-in, then samples (default: none)", false,
 		func(s *Spec) *int { return &s.Cycles }),
 	number("anchor", "epochs from one anchor of control variates to the next: less noise, twice the work (default: none)", false,
 		func(s *Spec) *int { return &s.Anchor }),
-	{"order", "string", "order of minibatches: " + shuffled + ", each epoch anew, or " + symmetric + ", every second one the one before, backwards\n" +
+	{"order", "string", "order of minibatches: " + shuffled + ", anew in each epoch, or " + symmetric + ", every second epoch as the one before in reverse\n" +
 		"(default " + shuffled + ")", false,
 		func(s *Spec) any {
 			if !s.Symmetric {
@@ -120,7 +120,7 @@ var settings = []Setting{
 			s.Prior = &prior
 			return err
 		}},
-	{"priors", "string", "priors of some layers, in the place of prior, as conv1=gaussian:0.3/linear2=fan-in:1 (default: none)", false,
+	{"priors", "string", "priors of some layers, instead of prior, as conv1=gaussian:0.3/linear2=fan-in:1 (default: none)", false,
 		func(s *Spec) any { return orNil(joinPriors(s.Priors)) },
 		func(s *Spec, text string) (err error) { s.Priors, err = parsePriors(text); return err }},
 	{"temperature", "float", "temperature of the posterior (default 1)", false,
@@ -130,8 +130,8 @@ var settings = []Setting{
 			s.Temperature = &v
 			return err
 		}},
-	{"temperatures", "string", "replica exchange: rising temperatures that chains swap, the samples' first, as 1,1.02,1.04; each chain\n" +
-		"becomes as many; to be swapped, neighbours may differ by some 2/sqrt(weights) of themselves (default: none)", false,
+	{"temperatures", "string", "replica exchange: rising temperatures that chains swap, as 1,1.02,1.04, of which samples have the first; each\n" +
+		"chain becomes one for each; for swaps, neighbours may differ by some 2/sqrt(weights) relatively (default: none)", false,
 		func(s *Spec) any { return orNil(joinNumbers(s.Temperatures)) },
 		func(s *Spec, text string) (err error) { s.Temperatures, err = splitNumbers(text); return err }},
 	{"seed", "uint64", "seed of everything random", true,
@@ -139,7 +139,7 @@ var settings = []Setting{
 		func(s *Spec, text string) (err error) { s.Seed, err = strconv.ParseUint(text, 10, 64); return err }},
 }
 
-// number is a setting that counts something; 0 means left out.
+// number returns a setting that is a count; 0 means that it was left out.
 func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setting {
 	return Setting{name, "int", usage, everywhere,
 		func(s *Spec) any {
@@ -160,10 +160,11 @@ func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setti
 		}}
 }
 
-// Settings are the fields of a Spec as text.
+// Settings returns the fields of a Spec as text.
 func Settings() []Setting { return settings }
 
-// PredictionSet sets the field of that name.
+// Set sets the field with a setting's name from a text. An unknown name and a text that cannot be
+// read are an InvalidError, and leave the Spec as it was.
 func (s *Spec) Set(name, text string) error {
 	for _, setting := range settings {
 		if setting.Name == name {
@@ -182,7 +183,7 @@ func (s *Spec) Set(name, text string) error {
 	return invalid("no setting %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// Texts are the settings that are not left out, by name.
+// Texts returns the settings that were not left out, by name.
 func (s Spec) Texts() map[string]string {
 	texts := map[string]string{}
 	for _, setting := range settings {
@@ -193,7 +194,7 @@ func (s Spec) Texts() map[string]string {
 	return texts
 }
 
-// difference is the first setting, but for some, in which two specifications differ.
+// difference returns the first setting, except those apart, in which two specifications differ.
 func (s Spec) difference(other Spec, apart ...string) (name, ours, theirs string) {
 	texts, others := s.Texts(), other.Texts()
 	for _, setting := range settings {
@@ -204,7 +205,7 @@ func (s Spec) difference(other Spec, apart ...string) (name, ours, theirs string
 	return "", "", ""
 }
 
-// parse sets the field, with errors that name the setting and are Invalid.
+// parse sets the field. Its errors name the setting and are InvalidError.
 func (t Setting) parse(s *Spec, text string) error {
 	err := t.set(s, text)
 	var number *strconv.NumError
@@ -218,7 +219,7 @@ func (t Setting) parse(s *Spec, text string) error {
 	return InvalidError{err}
 }
 
-// MarshalJSON is an object with a member for each setting that was given.
+// MarshalJSON returns an object with a member for each setting that was not left out.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	var text bytes.Buffer
 	text.WriteByte('{')
@@ -240,7 +241,7 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes; other members are errors.
+// UnmarshalJSON reads what MarshalJSON writes. Other members are errors.
 func (s *Spec) UnmarshalJSON(content []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(content, &members); err != nil {
@@ -331,7 +332,7 @@ func parsePriors(text string) (map[string]langevin.Prior, error) {
 	return priors, nil
 }
 
-// joinPriors is the text from which parsePriors reads these priors; it is empty for none.
+// joinPriors returns the text from which parsePriors reads priors; empty for none.
 func joinPriors(priors map[string]langevin.Prior) string {
 	var items []string
 	for _, name := range slices.Sorted(maps.Keys(priors)) {

@@ -10,9 +10,9 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Spec describes what is trained and how. A field that is left out has a default, which may depend on
-// the method and on the number of examples; Resolve fills the defaults in. A field that has no effect
-// with the method is an error. The JSON of a Spec is an object with the names of Settings.
+// Spec describes what is trained and how. A field that is left out has a default, which may depend
+// on the method and on the number of examples; Resolve fills the defaults in. A field that has no
+// effect with the method is an error. The JSON of a Spec is an object with the names of Settings.
 type Spec struct {
 	// Network is a name of layers.Names or RegisterNetwork, or a text that layers.Parse reads. The
 	// default is lenet-small. Layers is a custom network, instead of Network. If it contains custom
@@ -22,27 +22,27 @@ type Spec struct {
 
 	Method Method // default langevin.SGLD
 
-	// Schedule is the learning rate on the mean loss by step. The step size of a sampler is this rate
-	// divided by the number of examples. The default is the method's customary schedule, with lower
-	// rates for samplers on fewer than 10 000 examples.
+	// Schedule is the learning rate on the mean loss by step. The step size of a sampler is this
+	// rate divided by the number of examples. The default is the method's customary schedule, with
+	// lower rates for samplers on fewer than 10 000 examples.
 	Schedule optimizers.Schedule
 
 	// Batch is the number of examples of a minibatch. The default is 100, or a tenth of the data if
 	// these are fewer than 1000. Samplers on all data use all examples.
 	Batch int
 
-	// Epochs is the number of passes over the data, burn-in included. The default is 8, or as many as
-	// make 1000 steps, or more for a long BurnIn. For samplers on all data it is 2000, for NUTS 500
-	// draws.
+	// Epochs is the number of passes over the data, burn-in included. The default is 8, or as many
+	// as make 1000 steps, or more for a long BurnIn. For samplers on all data it is 2000, for NUTS
+	// 500 draws.
 	Epochs int
 
 	Chains int    // Markov chains, from different initial values; default 1
 	Seed   uint64 // of all random numbers
 	Subset int    // number of examples to train on, chosen by datasets.Dataset.First; default all
 
-	// Start is the directory of a run to start from: chain i begins at the last sample of that run's
-	// chain i modulo the number of its chains. A Seed other than that run's gives new noise. By
-	// default, chains begin at initial values.
+	// Start is the directory of a run to start from: chain i begins at the last sample of that
+	// run's chain i modulo the number of its chains. A Seed other than that run's gives new noise.
+	// By default, chains begin at initial values.
 	Start string
 
 	// Augment changes training images at random, which also changes the posterior.
@@ -65,8 +65,8 @@ type Spec struct {
 	Thinning int
 
 	// Keep bounds the number of samples of each chain on disk. When there are more, every other one
-	// is removed, and what remains are the samples, bit for bit and with their weights, of a run with
-	// twice the Thinning. The default keeps all.
+	// is removed, and what remains are the samples, bit for bit and with their weights, of a run
+	// with twice the Thinning. The default keeps all.
 	Keep int
 
 	Prior       *langevin.Prior           // of each parameter; default langevin.Gaussian(0.316)
@@ -89,15 +89,15 @@ type Spec struct {
 // Weighting is how samples are weighted in averages.
 type Weighting string
 
-// The weightings. With StepSize a sample has the weight of the step size at which it was drawn, which
-// has the least bias with a decreasing schedule (Teh, Thiery and Vollmer 2016).
+// The weightings. With StepSize a sample has the weight of the step size at which it was drawn,
+// which has the least bias with a decreasing schedule (Teh, Thiery and Vollmer 2016).
 const (
 	Equal    Weighting = "equal"
 	StepSize Weighting = "step-size"
 )
 
-// cycleEpochs returns the number of epochs that burn-in is a part of: those of a cycle, if there are
-// cycles.
+// cycleEpochs returns the number of epochs that burn-in is a part of: those of a cycle, if there
+// are cycles.
 func (s Spec) cycleEpochs() int {
 	if s.Cycles > 0 {
 		return s.Epochs / s.Cycles
@@ -119,10 +119,10 @@ func isNetworkFile(text string) bool { return strings.ContainsAny(text, "\n{[:")
 // ownNetworks are the networks of RegisterNetwork.
 var ownNetworks = map[string]layers.Sequential{}
 
-// RegisterNetwork gives a custom network a name for Spec.Network. A network whose layers are not those of
-// package layers, such as a stock.Network, needs one, because a run keeps its network as text. A program
-// that opens the run must register the network, too, before it does. It is an error if the name is taken
-// or is not a word, or the network has no layers.
+// RegisterNetwork gives a custom network a name for Spec.Network. A network whose layers are not
+// those of package layers, such as a stock.Network, needs one, because a run keeps its network as
+// text. A program that opens the run must register the network, too, before it does. It is an error
+// if the name is taken or is not a word, or the network has no layers.
 func RegisterNetwork(name string, network layers.Sequential) error {
 	if name == "" || isNetworkFile(name) || strings.ContainsAny(name, ", ") || len(network) == 0 {
 		return invalid("register: a network must have a word for a name and at least 1 layer, got %q and %d layers", name, len(network))

@@ -18,26 +18,26 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// window is how many steps run between two looks at a run; exactWindow is that of samplers of all
-// data, for which the traces have one value for each window.
+// window is the number of steps between two observations of a run; exactWindow is the number for
+// samplers on all data, whose traces have one value for each window.
 const (
 	window      = 100
 	exactWindow = 10
 )
 
-// training is a run under way.
+// training is a run in progress.
 type training struct {
 	environment
 	job
-	written  Spec // as the manifest of a new run keeps it
+	written  Spec // as in the manifest of a new run
 	kind     methodKind
 	dir      string
 	manifest *Manifest
 
 	measured    *measure.Measurements
-	guard       guard
+	watchdog    watchdog
 	watching    *samples.Images // held-out images that chains are watched on
-	evaluations int             // that the session has made
+	evaluations int             // made by the session so far
 }
 
 // newTraining resolves a specification for data.
@@ -73,22 +73,22 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 	return t, err
 }
 
-// remarkSteps tells what the run is going to do.
+// remarkSteps reports what the run is going to do.
 func (t *training) remarkSteps() {
-	s, told := t.spec, []string{}
+	s, parts := t.spec, []string{}
 	if _, attributes, any := strings.Cut(MethodText(s.Method), ":"); any {
-		told = append(told, attributes)
+		parts = append(parts, attributes)
 	}
 	if s.Schedule != nil {
-		told = append(told, "learning rate "+s.Schedule.String())
+		parts = append(parts, "learning rate "+s.Schedule.String())
 	}
 	if !t.kind.traits().exact {
-		told = append(told, fmt.Sprintf("minibatches of %d, %d epochs", s.Batch, s.Epochs))
+		parts = append(parts, fmt.Sprintf("minibatches of %d, %d epochs", s.Batch, s.Epochs))
 	}
-	t.remark(strings.Join(append(told, fmt.Sprintf("%d steps", t.plan.Steps)), ", "))
+	t.remark(strings.Join(append(parts, fmt.Sprintf("%d steps", t.plan.Steps)), ", "))
 }
 
-// load builds the program, and gives its session the data.
+// load builds the program, and writes the data into its session.
 func (t *training) load(device tensor.Device) error {
 	network, err := t.spec.Build(t.data.Classes)
 	if err != nil {
@@ -106,7 +106,7 @@ func (t *training) load(device tensor.Device) error {
 	end()
 	logits, loss, err := t.kind.attach(&t.job, b, in)
 	if err != nil {
-		return InvalidError{err} // such as a prior of a layer that the network lacks
+		return InvalidError{err} // such as a prior of a layer that the network does not have
 	}
 	if t.walk == nil {
 		b.Record(lossMetric, loss)
@@ -128,8 +128,8 @@ func (t *training) load(device tensor.Device) error {
 	return give(t.session, t.data.Images, t.data.Labels)
 }
 
-// dtype is what a program's parameters and updates are in: energies that a test compares need
-// float64. Networks compute in float32 all the same, see walking.
+// dtype returns the type of a program's parameters and updates. Energies that a Metropolis test
+// compares need float64. Networks compute in float32 even then, see fullBatchKind.
 func (t *training) dtype() tensor.DType {
 	if t.kind.traits().exact {
 		return tensor.Float64
@@ -200,7 +200,7 @@ func (t *training) restore(c rundir.Checkpoint) error {
 	return err
 }
 
-// spacing is how many steps run between two looks.
+// spacing returns the number of steps between two observations.
 func (t *training) spacing() int {
 	if t.kind.traits().exact {
 		return exactWindow
@@ -208,7 +208,7 @@ func (t *training) spacing() int {
 	return window
 }
 
-// try makes some steps, and observes after each window.
+// try makes some steps, and reports an event after each window.
 func (t *training) try(ctx context.Context, steps, window int) error {
 	plan := langevin.Plan{Steps: steps, Thinning: steps}
 	return plan.Run(ctx, t.session, window, func(p langevin.Window) error {
@@ -217,7 +217,7 @@ func (t *training) try(ctx context.Context, steps, window int) error {
 	}, t.hooks...)
 }
 
-// checkNetwork refuses a network that does not map the images to a logit for each class.
+// checkNetwork refuses a network that does not map the images to one logit for each class.
 func checkNetwork(network layers.Sequential, d Data) error {
 	if err := layers.Check(network, tensor.Shape{d.Channels, d.Height, d.Width}, d.Classes()); err != nil {
 		return InvalidError{err}

@@ -79,8 +79,8 @@ func TestMeanOfMeasured(t *testing.T) {
 	}
 }
 
-// A chain that left is remarked once.
-func TestGuards(t *testing.T) {
+// A chain that diverges is remarked once.
+func TestWatchdog(t *testing.T) {
 	data := squares(t, 100, 4, 1)
 	var remarks []string
 	tr, err := newTraining(Spec{Network: "mlp-3", Batch: 10, Epochs: 6, Chains: 3}, data, "", environmentOf([]Option{
@@ -93,15 +93,15 @@ func TestGuards(t *testing.T) {
 	defer tr.session.Close()
 	tr.observing()
 	p := langevin.Window{From: tr.plan.BurnIn, To: tr.plan.BurnIn + 1}
-	for range 3 * goneWindows {
+	for range 3 * divergedWindows {
 		tr.watch(p, []float64{0.1, 2, 0.1})
 	}
-	if text := strings.Join(remarks, "; "); len(remarks) != 1 || !strings.Contains(text, "chain 1 left: its loss of 2 is worse than guessing") {
+	if text := strings.Join(remarks, "; "); len(remarks) != 1 || !strings.Contains(text, "chain 1 diverged: its loss of 2 has been worse than guessing") {
 		t.Errorf("remarks %q", text)
 	}
 	// All chains at once, early in the run, have learnt nothing yet: another warning says so.
-	tr.guard, remarks = guard{}, nil
-	for range 3 * goneWindows {
+	tr.watchdog, remarks = watchdog{}, nil
+	for range 3 * divergedWindows {
 		tr.watch(p, []float64{2, 2, 2})
 		tr.watch(langevin.Window{From: 0, To: 1}, []float64{0.1, 2, 0.1})
 	}

@@ -16,8 +16,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// look observes a window of steps: it keeps traces, measures temperatures, and saves samples.
-func (t *training) look(p langevin.Window) error {
+// observeWindow observes a window of steps: it records traces, measures temperatures, and saves
+// samples.
+func (t *training) observeWindow(p langevin.Window) error {
 	line := rundir.Metrics{Step: p.To, Epoch: float64(p.To) * float64(t.spec.Batch) / float64(t.data.Len()), Rate: t.rates[p.To-1]}
 	chains, err := t.replicas.Cold(t.session)
 	if err != nil {
@@ -77,15 +78,15 @@ func (t *training) endsEpoch(p langevin.Window) bool {
 	return p.From/epoch != p.To/epoch
 }
 
-// images is how many images all chains went through in a window of steps, and in evaluations
-// between these.
+// images returns how many images all chains processed in the steps of a window and in evaluations
+// between them.
 func (t *training) images(p langevin.Window) int {
 	evaluations := int(t.session.Evaluations()) - t.evaluations
 	t.evaluations += evaluations
 	return (p.To - p.From + evaluations) * t.spec.Batch * t.session.Chains()
 }
 
-// measure observes the temperatures of a window of steps, and returns the mean one.
+// measure records the temperatures of a window of steps, and returns their mean.
 func (t *training) measure(p langevin.Window, chains []int) float64 {
 	for step := max(p.From, t.plan.BurnIn); step < p.To; step++ {
 		if t.temperatures[step] != t.spec.temperature() {
@@ -96,8 +97,9 @@ func (t *training) measure(p langevin.Window, chains []int) float64 {
 	return t.measured.WindowTemperature(t.session, chains, p.From, p.To)
 }
 
-// traces keeps what later figures and diagnostics need of chains; with a Metropolis test, one value
-// for each window. It returns the window's mean loss and accuracy, and adds up the loss by chain.
+// traces records the traces of figures and diagnostics; for samplers on all data, one value for
+// each window. It returns the window's mean loss and accuracy, and adds each chain's mean loss to
+// losses.
 func (t *training) traces(p langevin.Window, chains []int, losses []float64) (loss, accuracy float64, err error) {
 	from := p.From
 	if t.walk != nil {
@@ -121,7 +123,8 @@ func (t *training) traces(p langevin.Window, chains []int, losses []float64) (lo
 	return loss / n, accuracy / n, nil
 }
 
-// metric is what a chain's metric was at a step of the last window, or is at its draw now.
+// metric returns a chain's metric at a step of the last window or, for samplers on all data, at its
+// present draw.
 func (t *training) metric(chain int, name string, step int) (float64, error) {
 	if t.walk != nil {
 		return t.drawn(chain, name)
@@ -129,8 +132,8 @@ func (t *training) metric(chain int, name string, step int) (float64, error) {
 	return t.session.Metric(chain, name, uint64(step)), nil
 }
 
-// save writes samples, and then the state of the chains, from which the run can go on, while the
-// next steps run.
+// save writes samples, and then a checkpoint from which the run can continue, while the next steps
+// run.
 func (t *training) save(states []samples.Sample) error {
 	if err := t.writer.Wait(); err != nil {
 		return err
@@ -145,7 +148,7 @@ func (t *training) save(states []samples.Sample) error {
 	return t.writer.Checkpoint(states, checkpoint)
 }
 
-// saveNow saves, and waits for the disk.
+// saveNow saves, and waits until that is on the disk.
 func (t *training) saveNow() error {
 	if err := t.save(nil); err != nil {
 		return err
@@ -196,8 +199,8 @@ func (t *training) temperaturesByLayer(device tensor.Device) ([]Temperature, err
 	return measure.Temperatures(t.measured.Thermometer, t.session.Program().Parameters(), t.spec.temperature(), noise), nil
 }
 
-// gradientNoise returns the noise of minibatches' gradients by parameter, see measure.GradientNoise;
-// nil for methods that do not step along the gradients of minibatches only.
+// gradientNoise returns the noise of minibatches' gradients by parameter, see
+// measure.GradientNoise; nil for methods that do not step along the gradients of minibatches only.
 func (t *training) gradientNoise(device tensor.Device) (map[string]float64, error) {
 	s, ok := t.kind.(minibatchKind)
 	if !ok || t.spec.Anchor > 0 || t.spec.temperature() == 0 || t.session.Steps() == 0 {
@@ -238,8 +241,8 @@ func (t *training) predictionTemperature(ctx context.Context, device tensor.Devi
 	})
 }
 
-// heldOut returns the images to watch: evenly spaced ones of the validation data, or of the test data
-// if there are none; nil without either, and for methods that do not sample.
+// heldOut returns the images to watch: evenly spaced ones of the validation data, or of the test
+// data if there are none; nil without either, and for methods that do not sample.
 func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
 	data := toWatch(splits)
 	if data == nil || !t.kind.traits().tempered {
@@ -251,11 +254,12 @@ func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
 	}
 }
 
-// spareRoom is what is left free on a disk besides what the next checkpoints need.
+// spareRoom is the space in bytes that is left free on a disk in addition to what the next
+// checkpoints need.
 const spareRoom = 4 << 20
 
-// checkRoom refuses to go on where the next checkpoint and samples, with twice what they need,
-// might not find room: while one is written, the one before and its temporary file are there.
+// checkRoom returns DiskFullError unless twice the size of the next checkpoint and samples is free:
+// while a checkpoint is written, the one before and its temporary file exist, too.
 func (t *training) checkRoom() error {
 	state, sample := t.room()
 	wants := 2*(state+sample*uint64(t.spec.Chains)) + spareRoom
@@ -269,7 +273,7 @@ func (t *training) checkRoom() error {
 	return nil
 }
 
-// room is how many bytes a checkpoint takes now, and a sample of one chain.
+// room returns the size in bytes of a checkpoint now, and of a sample of one chain.
 func (t *training) room() (state, sample uint64) {
 	state = uint64(t.session.ChainBytes() * t.session.Chains())
 	if t.measured != nil {
@@ -281,10 +285,12 @@ func (t *training) room() (state, sample uint64) {
 	return state, sample
 }
 
-// muchRoom is from how many bytes on a run says what it will take on the disk before it begins.
+// muchRoom is the size in bytes from which a run reports, before it begins, what it will take on
+// disk.
 const muchRoom = 256 << 20
 
-// remarkRoom says what the run will take on the disk when it is least bytes or more than there are.
+// remarkRoom reports what the run will take on disk if that is at least least bytes or more than
+// are free.
 func (t *training) remarkRoom(dir string, least uint64) error {
 	state, sample := t.room()
 	most := t.plan.Samples()
@@ -308,36 +314,37 @@ func (t *training) remarkRoom(dir string, least uint64) error {
 	}
 	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and two checkpoints, some %.3g MB", most, megabytes(sample), megabytes(wants))
 	if short {
-		text += fmt.Sprintf("; only %.3g MB are free: the run stops before they are used up; keep bounds the samples that stay", megabytes(free))
+		text += fmt.Sprintf("; only %.3g MB are free: the run stops before they are used up; keep bounds the number of samples", megabytes(free))
 	}
 	t.remark(text)
 	return nil
 }
 
-// A chain has left for good when, in the sampling phase, its loss was that of guessing or worse for
-// so many windows in a row. The temperature is far off when it differs from the requested one by
-// more than farOff of it and manyErrors standard errors, after so many windows.
+// A chain has diverged if, in the sampling phase, its loss is that of guessing or worse for
+// divergedWindows windows in a row. The temperature is far off if, after warmWindows windows, it
+// differs from the requested one by more than the fraction farOff and by more than manyErrors
+// standard errors.
 const (
-	goneWindows = 5
-	farOff      = 0.5
-	manyErrors  = 5
-	warmWindows = 20
+	divergedWindows = 5
+	farOff          = 0.5
+	manyErrors      = 5
+	warmWindows     = 20
 )
 
-// guard remembers what was remarked of a run, so that it is said once.
-type guard struct {
+// watchdog remembers what was remarked about a run, so that each remark is made once.
+type watchdog struct {
 	bad     []int // windows in a row, by chain
 	windows int   // in the sampling phase
 	warned  bool  // of the temperature
 }
 
-// watch remarks chains that left, and temperatures that are far off, while there is time to stop
+// watch remarks chains that diverged and temperatures that are far off, while there is time to stop
 // the run.
 func (t *training) watch(p langevin.Window, losses []float64) {
 	if !t.kind.traits().tempered || p.From < t.plan.BurnIn || t.spec.temperature() == 0 || t.plan.Cycles > 0 {
 		return
 	}
-	g := &t.guard
+	g := &t.watchdog
 	g.windows++
 	if g.bad == nil {
 		g.bad = make([]int, len(losses))
@@ -353,9 +360,9 @@ func (t *training) watch(p langevin.Window, losses []float64) {
 			g.bad[i] = 0
 			continue
 		}
-		if g.bad[i]++; g.bad[i] == goneWindows && well > 0 {
-			t.remark(fmt.Sprintf("chain %d left: its loss of %.3g is worse than guessing, for %d windows, that of %d others is better; its samples spoil the average",
-				t.spec.FirstChain+i, loss, goneWindows, well))
+		if g.bad[i]++; g.bad[i] == divergedWindows && well > 0 {
+			t.remark(fmt.Sprintf("chain %d diverged: its loss of %.3g has been worse than guessing for %d windows, while that of %d others is better; its samples spoil the average",
+				t.spec.FirstChain+i, loss, divergedWindows, well))
 		}
 	}
 	requested := t.spec.temperature()

@@ -90,7 +90,7 @@ func TestAutoRefuses(t *testing.T) {
 	for want, spec := range map[string]pollen.Spec{
 		"schedule does not apply to auto": {Schedule: optimizers.Constant{Rate: 1}},
 		"cycles applies to":               {Cycles: 2},
-		"temperature is 0":                {Temperature: new(0.0)},
+		"temperature must be positive, got 0":                {Temperature: new(0.0)},
 		"burn-in-steps applies to":        {BurnInSteps: 3},
 	} {
 		spec.Method = pollen.Auto{}

@@ -315,7 +315,7 @@ func TestInvalidData(t *testing.T) {
 	refused("squares has images of 1x6x24, must have the 1x12x12", quick(), &datasets.Splits{
 		Train: good.Train, Validation: changed(func(d *datasets.Dataset) { d.Height, d.Width = 6, 24 })})
 	refused(`validation: pollen: squares has a class "4", which `, quick(), &datasets.Splits{Train: good.Train, Validation: squares(t, 40, 5, 1)})
-	refused("subset of 101 from the 100 examples of squares", pollen.Spec{Subset: 101}, good)
+	refused("subset must be at most 100, the number of examples of squares, got 101", pollen.Spec{Subset: 101}, good)
 	refused("batch must be at most 100, the number of examples, got 101", pollen.Spec{Batch: 101}, good)
 	refused("100 samples in the 5 steps after burn-in", pollen.Spec{Batch: 20, Epochs: 2, Samples: 100}, good)
 	refused("burn-in is 10 of 10 steps, must be less", pollen.Spec{Batch: 20, Epochs: 2, BurnInSteps: 10}, good)
@@ -330,7 +330,7 @@ func TestInvalidData(t *testing.T) {
 		Method: pollen.Dropout{Rate: 0.5}, Batch: 20}, good)
 	refused("the network must end in a linear layer, got layers.ReLU", pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}, layers.ReLU{}},
 		Method: pollen.LaplaceApproximation{}, Batch: 20}, good)
-	refused("laplace: a prior is not Gaussian", pollen.Spec{Method: pollen.LaplaceApproximation{}, Batch: 20, Prior: new(langevin.Laplace(0.1))}, good)
+	refused("laplace: all priors must be Gaussian", pollen.Spec{Method: pollen.LaplaceApproximation{}, Batch: 20, Prior: new(langevin.Laplace(0.1))}, good)
 	many := squares(t, 10001, 4, 1)
 	refused("10001 examples are too many: subset must be at most 10000", pollen.Spec{Method: methodOf(t, "mala"), Batch: 10001}, trainOn(many))
 }

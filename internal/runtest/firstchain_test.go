@@ -151,10 +151,10 @@ func TestPlanInSteps(t *testing.T) {
 		t.Errorf("%s is read as %+v", content, back)
 	}
 	for text, wrong := range map[string]pollen.Spec{
-		"wants one of them":               {BurnIn: new(1), BurnInSteps: 300},
+		"only one of them may be given":               {BurnIn: new(1), BurnInSteps: 300},
 		"samples is 5 and thinning is 10": {Samples: 5, Thinning: 10},
-		"burn-in-steps is -1":             {BurnInSteps: -1},
-		"thinning is -1":                  {Thinning: -1},
+		"burn-in-steps must be at least 1, got -1":             {BurnInSteps: -1},
+		"thinning must be at least 1, got -1":                  {Thinning: -1},
 		"thinning applies to sgld":        {Method: pollen.SWAG{Rank: 3}, Thinning: 10},
 		"burn-in-steps applies to sgld":   {Method: optimizers.SGD{}, BurnInSteps: 10},
 	} {
@@ -164,7 +164,7 @@ func TestPlanInSteps(t *testing.T) {
 	}
 	data := stripedSplits(t).Train
 	_, err = pollen.Try(context.Background(), pollen.Spec{Batch: 10, Epochs: 2, BurnInSteps: 5, Thinning: 4}, data, 2)
-	if err == nil || !strings.Contains(err.Error(), "a sample per 4 steps in 8 steps, burn-in of 5 included") {
+	if err == nil || !strings.Contains(err.Error(), "thinning of 4 steps gives no sample in 8 steps, burn-in of 5 included") {
 		t.Errorf("%v, wants a refusal: there is no sample", err)
 	}
 }

@@ -198,7 +198,7 @@ func TestGatherRefuses(t *testing.T) {
 	cold.Temperature = new(0.5)
 	for want, parts := range map[string][]string{
 		"no runs to gather":             nil,
-		"is there twice":                {first, first},
+		"is given twice":                {first, first},
 		"chain 0 of seed 1":             {first, make("again", chainsFrom(0, 2))},
 		`temperature is "1" in`:         {first, make("cold", cold)},
 		"the data":                      {first, make("other", chainsFrom(1, 1))},

@@ -269,7 +269,7 @@ func TestPredictMismatches(t *testing.T) {
 	_, err = run.Gradient(ctx, &turned)
 	wantInvalid(t, "a gradient's shape", err, "images of 1x6x24")
 	_, err = run.Assess(ctx, more, nil)
-	wantInvalid(t, "classes", err, `squares has a class "4", which `+run.Dir()+" was not trained on; it knows 0, 1, 2, 3")
+	wantInvalid(t, "classes", err, `squares has a class "4", which `+run.Dir()+" was not trained on; its classes are 0, 1, 2, 3")
 	wantInvalid(t, "classes", run.Calibrate(ctx, more), `squares has a class "4"`)
 	_, err = run.Gradient(ctx, more)
 	wantInvalid(t, "classes", err, `squares has a class "4"`)
