@@ -1,6 +1,6 @@
 """Training steps, updates and predictions in JAX.
 
-A jitted call is a step, or a loop of several; chains are a dimension of vmap, or are gone through one after the other: what is faster. State is donated.
+A jitted call is a step, or a loop of several; chains are a dimension of vmap, or run one after the other: whichever is faster. State is donated.
 """
 import os
 import time
@@ -17,7 +17,7 @@ PRECISIONS = {"fp32": "highest", "tf32": "tensorfloat32", "bf16": "default"}
 
 
 def use(r):
-    """Computes on the request's device, "cpu" or "cuda", in its precision. The key is of the device's fastest generator."""
+    """Selects the request's device, "cpu" or "cuda", and its precision. Returns a key of the device's fastest generator."""
     jax.clear_caches()
     try:
         jax.config.update("jax_default_device", jax.devices("gpu" if r["device"] == "cuda" else r["device"])[0])
@@ -33,7 +33,7 @@ def initial(name, key):
 
 
 def pooled(x):
-    """The greatest of 2x2 each: the gradient of reduce_window would be slower."""
+    """Max-pooling by 2x2; the gradient of reduce_window would be slower."""
     return jnp.maximum(jnp.maximum(x[:, :, ::2, ::2], x[:, :, ::2, 1::2]), jnp.maximum(x[:, :, 1::2, ::2], x[:, :, 1::2, 1::2]))
 
 
@@ -49,7 +49,7 @@ def response_norm(x, p, channels):
 
 
 def standardise(x, p, channels):
-    """Each image by its mean and deviation, then each channel scaled and shifted."""
+    """Standardises each image by its mean and standard deviation, then scales and shifts each channel."""
     gamma, beta = next(p)[:, None, None], next(p)[:, None, None]
     return (x - jnp.mean(x, (1, 2, 3), keepdims=True)) * lax.rsqrt(jnp.var(x, (1, 2, 3), keepdims=True) + 1e-5) * gamma + beta
 
@@ -76,7 +76,7 @@ def normalised(images, dtype):
 
 
 def langevin_update(sampler, rate, n, decay, parameters, gradients, second, key):
-    """The parameters and the second moments after a step."""
+    """Returns the parameters and the second moments after a step."""
     if sampler == "sgd":
         return [p - rate * d for p, d in zip(parameters, gradients)], second
     gradients = [d + decay * p for p, d in zip(parameters, gradients)]
@@ -90,12 +90,12 @@ def langevin_update(sampler, rate, n, decay, parameters, gradients, second, key)
 
 
 class Stepping:
-    """What makes steps(n) of a function step(state, data) that returns the next state, starting with a copy of one."""
+    """The steps(n) of a function step(state, data), which returns the next state; it starts with a copy of state."""
 
     def __init__(self, step, state, data, looped):
         self.state, self.data = jax.tree.map(jnp.copy, state), data
         self.one, self.many = jax.jit(step, donate_argnums=0), None
-        if looped:  # so many steps that no condition is computed on the device
+        if looped:  # a fixed number of steps, so that no condition is computed on the device
             many = jax.jit(lambda state, data: lax.fori_loop(0, TOGETHER, lambda _, s: step(s, data), state), donate_argnums=0)
             self.many = many.lower(self.state, data).compile()
 
@@ -111,7 +111,7 @@ class Stepping:
 
 
 def quickest(steps, state, data):
-    """Of some functions the quickest, called for each step or for several."""
+    """Returns the fastest of some functions, called for each step or for several."""
     best = fastest([lambda step=step: Stepping(step, state, data, False) for step in steps])
     if best(1) > ROUND / TOGETHER:
         return best

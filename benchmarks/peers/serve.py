@@ -1,10 +1,12 @@
-"""What the peers' programs share: they are this file and one of the frameworks', one after the other.
+"""The common part of the peers' programs. A program is this file followed by that of one framework.
 
-A program reads lines of JSON. One that has "work" says what to do from then on, one that has "steps" how often: the answer is the seconds it took.
-One that has "displacement" is answered by the mean square of how far the parameters are from where they began.
+It reads requests, one JSON object per line:
+  - "work" prepares a piece of work;
+  - "steps" runs that many steps of it, and the answer is the seconds they took;
+  - "displacement" is answered by the parameters' mean square distance from their initial values.
 
-The work is Pollen's: the images are bytes where the computing is done, and a step draws a minibatch of them, of its own for each chain, and normalises it;
-parameters are float32 and so are their updates and the noise.
+The work is the same as Pollen's: images are bytes in the memory of the device, and each step draws a
+minibatch for each chain and normalises it; parameters, their updates and the noise are float32.
 """
 import gc
 import json
@@ -14,29 +16,29 @@ import time
 import traceback
 
 answers = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)  # what a framework prints is no answer
+os.dup2(2, 1)  # a framework's output must not mix with the answers
 
-PLANS = {  # filters of the 5x5 convolutions and their padding, hidden widths
+PLANS = {  # filters of the 5x5 convolutions, their padding, hidden widths
     "lenet-small": ((10, 20), 0, (50,)),
     "lenet": ((20, 50), 0, (500,)),
     "mnist-64-64-256": ((64, 64), 2, (256,)),
 }
 CLASSES = 10
-MEAN, DEVIATION = 0.1307, 0.3081  # of MNIST's pixels, of which 1 is the byte 255
-TOGETHER = 16  # steps that are started at once where that is faster, as Pollen's CUDA graphs have them
-ROUND = 0.4  # seconds of a round
+MEAN, DEVIATION = 0.1307, 0.3081  # of MNIST's pixels, scaled so that the byte 255 is 1
+TOGETHER = 16  # steps per launch where that is faster, as in Pollen's CUDA graphs
+ROUND = 0.4  # seconds per round
 
 
 def images_of(name):
-    """The channels and the side of a network's images."""
+    """Returns the channels and the side of a network's images."""
     return (3, 32) if name == "cnn" or name.startswith("resnet20-") else (1, 28)
 
 
 def plan(name):
-    """A network's layers. The functions of LAYERS in the frameworks' programs say what a layer does; its tuple says with which sizes:
+    """Returns a network's layers, each a tuple of its kind and sizes. LAYERS in the frameworks' programs has the kinds' functions.
 
-    convolution (filters, channels, size, stride, padding), linear (inputs, outputs), response_norm and standardise (channels), residual (the layers of
-    the body, those of the shortcut, or None), and pool, average, flatten, relu, silu.
+    The sizes are: convolution (filters, channels, size, stride, padding), linear (inputs, outputs), response_norm and standardise (channels), residual
+    (the layers of the body, and those of the shortcut or None); pool, average, flatten, relu and silu have none.
     """
     if name == "cnn":
         return cnn()
@@ -49,7 +51,7 @@ def plan(name):
     channels, side = images_of(name)
     layers = []
     for f in filters:
-        # ReLU and max-pooling commute; the cheaper order, pooling first, is for everybody.
+        # ReLU and max-pooling commute; all frameworks use the cheaper order, pooling first.
         layers += [("convolution", f, channels, 5, 1, padding), ("pool",), ("relu",)]
         channels, side = f, (side + 2 * padding - 4) // 2
     widths = [channels * side * side, *hidden, CLASSES]
@@ -72,7 +74,7 @@ def cnn():
 
 
 def residual_network(activation):
-    """Depth 20, 16 filters in the first stage, filter response normalisation with its threshold, projections."""
+    """Returns a residual network of depth 20: 16 filters in the first stage, filter response normalisation with its threshold, projections."""
     layers, channels = [("convolution", 16, 3, 3, 1, 1), ("response_norm", 16), (activation,)], 16
     for f in (16, 32, 64):
         for block in range(3):
@@ -86,7 +88,7 @@ def residual_network(activation):
 
 
 def parameters_of(layers):
-    """The parameters in the order in which layers take them: shape, deviation of the normals that they begin as, their mean. Linear weights are
+    """Yields the parameters in the layers' order: shape, and standard deviation and mean of their normal initial values. Linear weights are
     (inputs, outputs)."""
     for kind, *sizes in layers:
         if kind == "convolution":
@@ -104,7 +106,7 @@ def parameters_of(layers):
 
 
 def through(layers, functions, p, x):
-    """What layers make of x by a framework's functions, taking parameters from the iterator p."""
+    """Applies layers to x by a framework's functions, which take parameters from the iterator p."""
     for kind, *sizes in layers:
         if kind == "residual":
             body, shortcut = sizes
@@ -116,9 +118,10 @@ def through(layers, functions, p, x):
 
 
 def fastest(ways):
-    """The quickest of several ways of the same work. A way is a function that prepares it and returns steps(n), which gives the seconds of n steps.
+    """Returns the fastest of several ways to do the same work. A way is a function that prepares it and returns steps(n), which returns the seconds of n
+    steps.
 
-    One that fails is out of it, unless all do. The likely ones are first: once much of the time for preparations has passed, the others are not tried.
+    Ways that fail are skipped, unless all do. The likely ones should be first: once much of the time for preparations has passed, the rest are not tried.
     """
     if len(ways) == 1:
         return ways[0]()
@@ -133,7 +136,7 @@ def fastest(ways):
             seconds = steps(n) / n
         except Exception as error:
             traceback.print_exc()
-            failed = error.with_traceback(None)  # whose frames have memory
+            failed = error.with_traceback(None)  # the frames would keep memory
             continue
         if seconds < least:
             best, least = steps, seconds
@@ -142,7 +145,7 @@ def fastest(ways):
     return best
 
 
-enough = float("inf")  # when no further way is to be tried
+enough = float("inf")  # the time after which no further way is tried
 
 
 def answer(**values):
@@ -150,20 +153,20 @@ def answer(**values):
 
 
 def absent(why):
-    """Ends the program of a framework that is not there."""
+    """Ends the program because its framework is missing."""
     answer(absent=str(why)[:300])
     sys.exit(0)
 
 
 def serve(works, version):
-    """Answers requests for works, which are classes by name: their objects have steps(n), which returns the seconds, and displacement()."""
+    """Answers requests. works maps names to classes, whose objects have steps(n), which returns the seconds, and displacement()."""
     global enough
     work = None
     for line in sys.stdin:
         request = json.loads(line)
         try:
             if request.get("work"):
-                work = None  # its memory is for the next one
+                work = None  # free its memory for the next one
                 gc.collect()
                 enough = time.monotonic() + 0.3 * request.get("patience", float("inf"))
                 work = works[request["work"]](request)
@@ -172,7 +175,7 @@ def serve(works, version):
                 answer(version=version, displacement=work.displacement())
             else:
                 answer(version=version, seconds=work.steps(request["steps"]))
-        except Exception as error:  # the other side prints it and goes on without this one
+        except Exception as error:  # the caller prints it and continues without this side
             traceback.print_exc()
             answer(version=version, error=f"{type(error).__name__}: {error}".split("\n")[0][:300])
 

@@ -3,8 +3,8 @@
 Modes: eager; channels-last (eager, on that memory format); graph (on a GPU: eager steps captured as CUDA graphs); compile (torch.compile: on a
 GPU of the whole step, captured as CUDA graphs; on a CPU of the loss with its gradients and of the update); tune (compile with max-autotune, on a GPU).
 
-Several chains are a dimension of torch.func.vmap, or of convolutions gone through one after the other, for grouped convolutions are slow: what is faster.
-In the modes of GPUs the memory format is what is faster, too.
+Several chains are a dimension of torch.func.vmap, or, with convolutions, run one after the other, since grouped convolutions are slow: whichever is faster.
+In the modes for GPUs the memory format is also the faster one.
 """
 import contextlib
 import math
@@ -17,16 +17,16 @@ except ImportError as missing:
     absent(f"PyTorch is not installed: {missing}")
 
 
-STREAMS = 8  # on which chains are computed side by side
+STREAMS = 8  # number of streams on which chains run concurrently
 
 
 def use(r):
-    """Computes on the request's device, "cpu" or "cuda", with its threads and precision."""
+    """Selects the request's device, "cpu" or "cuda", its threads and precision."""
     if r["device"] == "cuda":
         if not torch.cuda.is_available():
             absent("PyTorch finds no GPU")
         torch.cuda.empty_cache()
-    if r.get("threads"):  # of the benchmarks of CPUs alone
+    if r.get("threads"):  # set by the benchmarks on CPUs only
         torch.set_num_threads(r["threads"])
     torch._dynamo.reset()
     torch.manual_seed(1)
@@ -35,7 +35,7 @@ def use(r):
 
 
 def initial(name):
-    """A network's parameters, in the order in which its layers take them; the weights of linear layers are (outputs, inputs)."""
+    """Returns a network's parameters in the layers' order; the weights of linear layers are (outputs, inputs)."""
     return [mean + deviation * torch.randn(shape[::-1] if len(shape) == 2 else shape) for shape, deviation, mean in parameters_of(plan(name))]
 
 
@@ -67,12 +67,12 @@ def logits(name, parameters, x):
 
 
 def laid(p, last):
-    """A copy of a parameter; that of filters has its channels last in memory, or not."""
+    """Returns a copy of a parameter; filters may have their channels last in memory."""
     return p.clone(memory_format=torch.channels_last if last and p.dim() == 4 else torch.contiguous_format)
 
 
 def timed(step, many, device):
-    """What times n steps, which many makes TOGETHER of, if there is one."""
+    """Returns a function that times n steps; many, if given, makes TOGETHER steps at once."""
     def steps(n):
         together = n // TOGETHER if many else 0
         if device == "cuda":
@@ -90,7 +90,7 @@ def timed(step, many, device):
 
 
 def captured(step, device):
-    """Steps as CUDA graphs, several in one where they are short; on a CPU the step itself."""
+    """Captures steps as CUDA graphs, several in one if they are short; on a CPU returns the step itself."""
     if device == "cpu":
         return timed(step, None, device)
     side = torch.cuda.Stream()
@@ -110,15 +110,15 @@ def captured(step, device):
     one = graph(1)
     steps = timed(one.replay, None, device)
     steps(1)
-    if steps(10) < 10 * 200e-6:  # with longer ones the host keeps ahead
+    if steps(10) < 10 * 200e-6:  # with longer steps the host keeps ahead of the GPU
         steps = timed(one.replay, graph(TOGETHER, pool=one.pool()).replay, device)
-    steps.uses = step  # a graph does not keep its tensors
+    steps.uses = step  # keeps the tensors alive, which a graph does not
     return steps
 
 
 @contextlib.contextmanager
 def forked(sides):
-    """Has streams follow the current one and be followed by it. Gives a function that returns the context of the c-th of several works."""
+    """Makes streams wait for the current one, and it for them. Yields a function that returns the context for the c-th of several works."""
     main = torch.cuda.current_stream() if sides else None
     for side in sides:
         side.wait_stream(main)
@@ -128,8 +128,8 @@ def forked(sides):
 
 
 def compiled(function, tuned):
-    """The function compiled without the compiler's own CUDA graphs: captured() makes those. A tuned one tries all products, but does not descend by
-    coordinates, which takes minutes more."""
+    """Returns the function compiled without the compiler's own CUDA graphs: captured() makes those. Tuning tries all products, but no coordinate
+    descent, which takes minutes more."""
     if not tuned:
         return torch.compile(function)
     options = {"max_autotune": True, "coordinate_descent_tuning": False, "max_autotune_conv_backends": "ATEN", "max_autotune_report_choices_stats": False}
@@ -137,7 +137,7 @@ def compiled(function, tuned):
 
 
 def normals(like, fused):
-    """A normal for each element; those of all tensors are drawn at once unless a compiler fuses them with what they are for."""
+    """Draws a normal for each element; for all tensors at once unless a compiler fuses the drawing with their use."""
     if fused or len(like) == 1:
         return [torch.randn_like(p) for p in like]
     drawn = torch.randn(sum(p.numel() for p in like), device=like[0].device).split([p.numel() for p in like])
@@ -162,7 +162,7 @@ def langevin_update(sampler, rate, n, decay, parameters, gradients, second, fuse
 
 
 class Work:
-    """steps is what is timed, on device."""
+    """Times steps on a device."""
 
     def __init__(self, r):
         use(r)
@@ -170,7 +170,7 @@ class Work:
         self.mode = "compile" if self.tuned else r["mode"]
 
     def prepared(self, step):
-        """Steps in a mode of GPUs."""
+        """Returns steps in a mode for GPUs."""
         return timed(step, None, self.device) if self.mode == "eager" else captured(step, self.device)
 
 
@@ -185,7 +185,7 @@ class Training(Work):
         self.shift = torch.tensor([-MEAN / DEVIATION], dtype=self.half, device=self.device)
         self.initial = [p.to(self.device) for p in initial(r["network"])]
         self.steps = self.of_a_cpu() if r.get("threads") else fastest(self.ways())
-        if self.device == "cuda":  # the others' memory is for other processes
+        if self.device == "cuda":  # leave memory to other processes
             gc.collect()
             torch.cuda.empty_cache()
         self.begun = [p.detach().clone() for p in self.steps.parameters]
@@ -197,7 +197,7 @@ class Training(Work):
         return self.normalised(self.images[index]), self.labels[index]
 
     def loss(self, parameters, x, y):
-        parameters = [p.to(self.half) for p in parameters]  # itself, if it is of that type
+        parameters = [p.to(self.half) for p in parameters]  # no copy if it has that type already
         return F.cross_entropy(logits(self.r["network"], parameters, x).float(), y)
 
     def second(self, parameters):
@@ -209,7 +209,7 @@ class Training(Work):
         langevin_update(r["sampler"], r["rate"], self.n, decay, parameters, list(gradients), second, self.mode == "compile")
 
     def ways(self):
-        """Whole steps, which can be captured. Minibatches are drawn with replacement."""
+        """Returns whole steps, which can be captured. Minibatches are drawn with replacement."""
         convolutions = has_convolutions(self.r["network"])
         ways = []
         if self.mode == "compile":
@@ -224,12 +224,12 @@ class Training(Work):
         return ways
 
     def flat(self, last, streams=0):
-        """A step of one chain after the other, or of as many at once as there are streams. Their parameters lie in one tensor for all: a kernel rounds
-        them to bf16, and one each makes the parts of the update. Filters have their channels last, or not."""
-        def stored(t):  # as a tensor's elements lie in memory
+        """Returns a step of one chain after the other, or of STREAMS chains at once. All parameters lie in one tensor, so that one kernel rounds them to
+        bf16, and one kernel computes each part of the update. Filters may have their channels last."""
+        def stored(t):  # a tensor's elements in memory order
             return t.permute(0, 2, 3, 1) if last and t.dim() == 4 else t
 
-        def views(flat):  # of one chain's numbers
+        def views(flat):  # views of one chain's numbers
             parts = flat.split([p.numel() for p in self.initial])
             return [part.view(stored(p).shape).permute(0, 3, 1, 2) if last and p.dim() == 4 else part.view(p.shape) for part, p in zip(parts, self.initial)]
 
@@ -260,7 +260,7 @@ class Training(Work):
         return steps
 
     def mapped(self):
-        """A step of all chains by one function."""
+        """Returns a step of all chains by one function."""
         many = (self.chains,) if self.chains > 1 else ()
         gradient = torch.func.grad(self.loss)
         if many:
@@ -277,7 +277,7 @@ class Training(Work):
         return steps
 
     def in_turn(self, last):
-        """A compiled step of one chain after the other. Filters have their channels last, or not."""
+        """Returns a compiled step of one chain after the other. Filters may have their channels last."""
         chains = [[laid(p, last) for p in self.initial] for _ in range(self.chains)]
         second, gradient = [self.second(chain) for chain in chains], torch.func.grad(self.loss)
         one = compiled(lambda chain, v, x, y: self.update(chain, gradient(chain, x, y), v), self.tuned)
@@ -292,7 +292,7 @@ class Training(Work):
         return steps
 
     def of_a_cpu(self):
-        """A step of one chain in the mode's memory format. Minibatches are those of a permutation."""
+        """Returns a step of one chain in the mode's memory format. Minibatches are consecutive parts of a permutation."""
         parameters = [laid(p, self.mode == "channels-last").requires_grad_() for p in self.initial]
         second, loss, update, minibatch = self.second(parameters), self.loss, self.update, self.minibatch
         if self.mode == "compile":
@@ -378,7 +378,7 @@ class Convolution(Work):
 
 
 class Product(Work):
-    """A product of matrices (M, K) and (K, N), the second of which may lie transposed."""
+    """A product of matrices (M, K) and (K, N), the second of which may be stored transposed."""
 
     def __init__(self, r):
         super().__init__(r)

@@ -13,8 +13,7 @@ import (
 	"honnef.co/go/tools/unused"
 )
 
-// static is what staticcheck would say, by the checks that it makes where nothing else is asked
-// for.
+// static reports what staticcheck would, by its default checks.
 func static(loaded []*packages.Package) ([]string, error) {
 	checks := []*analysis.Analyzer{unused.Analyzer.Analyzer}
 	for _, a := range slices.Concat(staticcheck.Analyzers, simple.Analyzers, stylecheck.Analyzers) {
@@ -26,8 +25,8 @@ func static(loaded []*packages.Package) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What a package does not use may be used where its tests are in it. One object has one
-	// position.
+	// An object that a package does not use may be used by the variant of the package with tests.
+	// An object is identified by its position.
 	used, kinds := map[string]bool{}, map[string]string{}
 	for _, action := range found {
 		objects, ok := action.Result.(unused.Result)

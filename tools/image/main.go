@@ -2,10 +2,10 @@
 //
 //	go run -C tools ./image PROGRAM NAME ARCHIVE
 //
-// writes an OCI archive, compressed, of an image of that name whose entry point is the program,
-// with the C library of this machine that it is linked to, an empty /tmp, and nothing else.
-// Containerfile makes the same image with an engine. The layers have no times: the same program
-// gives the same image.
+// writes an OCI archive, compressed, of an image called NAME whose entry point is the program. The
+// image has the C library of this machine if the program is linked to it, an empty /tmp, and
+// nothing else. Containerfile makes the same image with an engine. The layers have no times: the
+// same program gives the same image.
 package main
 
 import (
@@ -31,7 +31,7 @@ import (
 
 func main() {
 	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "image: wants PROGRAM NAME ARCHIVE")
+		fmt.Fprintln(os.Stderr, "image: usage: image PROGRAM NAME ARCHIVE")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
@@ -66,7 +66,7 @@ func run(program, name, archive string) error {
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", architecture
 	config.Config.Entrypoint = []string{"/" + filepath.Base(program)}
-	// What NVIDIA's container runtime looks at: the driver is the machine's.
+	// NVIDIA's container runtime reads these; the driver is the host's.
 	config.Config.Env = []string{"PATH=/", "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return err
@@ -74,7 +74,7 @@ func run(program, name, archive string) error {
 	return write(image, name, archive)
 }
 
-// contents are the files of the image with where they come from, and the architecture.
+// contents returns the files of the image with their sources, and the architecture.
 func contents(program string) (map[string]string, string, error) {
 	file, err := elf.Open(program)
 	if err != nil {
@@ -83,7 +83,7 @@ func contents(program string) (map[string]string, string, error) {
 	defer file.Close()
 	architecture, known := map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}[file.Machine]
 	if !known {
-		return nil, "", fmt.Errorf("%s is for %v", program, file.Machine)
+		return nil, "", fmt.Errorf("%s must be for amd64 or arm64, is for %v", program, file.Machine)
 	}
 	files := map[string]string{filepath.Base(program): program}
 	libraries, err := file.ImportedLibraries()

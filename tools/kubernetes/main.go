@@ -1,11 +1,11 @@
-// Command kubernetes is a whole Kubernetes v1.33 but for etcd and the container runtime: under the
-// name kube-apiserver, kube-controller-manager, kube-scheduler, kubelet or kubectl it is that
-// program. TestKubernetes in package cluster builds it once, and gives the tasks of a run to it. It
-// is a module of its own, since it wants some hundred others.
+// Command kubernetes is Kubernetes v1.33, except etcd and the container runtime: called as
+// kube-apiserver, kube-controller-manager, kube-scheduler, kubelet or kubectl it is that program.
+// TestKubernetes in package internal/cluster builds it once, and runs a run's tasks on it. It is a
+// separate module, since it requires some hundred others.
 //
-// It differs from what is released in one thing. A Job's pod is replaced 10 s after it is gone,
-// then 20 s, up to ten minutes, evictions being counted; for a test that evicts a hundred times
-// these are PATIENCE, a duration in the environment.
+// It differs from the release in one respect. A Job's pod is replaced 10 s after it is gone, then
+// 20 s, up to ten minutes, where evictions count, too; for a test that evicts a hundred times, the
+// environment variable PATIENCE, a duration, replaces these delays.
 package main
 
 import (
@@ -50,11 +50,11 @@ func main() {
 		program = kubelet.NewKubeletCommand()
 	case "kubectl":
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
-			util.CheckErr(err) // it prints the error and ends
+			util.CheckErr(err) // prints the error and exits
 		}
 		return
 	default:
-		fmt.Fprintf(os.Stderr, "%s: call me kube-apiserver, kube-controller-manager, kube-scheduler, kubelet or kubectl\n", name)
+		fmt.Fprintf(os.Stderr, "%s: the program must be called kube-apiserver, kube-controller-manager, kube-scheduler, kubelet or kubectl\n", name)
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(program))

@@ -1,4 +1,4 @@
-// Command pause holds a pod's namespaces, and does nothing until it is told to end.
+// Command pause keeps a pod's namespaces alive until it receives SIGTERM or SIGINT.
 package main
 
 import (
