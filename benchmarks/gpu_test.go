@@ -61,7 +61,8 @@ func TestGPUWritesARecord(t *testing.T) {
 	}
 }
 
-// TestGPULeavesOutPrecisions that an older GPU lacks: the others are timed.
+// TestGPULeavesOutPrecisions: precisions that an older GPU lacks are left out, and the others are
+// timed.
 func TestGPULeavesOutPrecisions(t *testing.T) {
 	driver := emulator.Open(t, emulator.Options{Capability: 75})
 	t.Setenv(cuda.DriverVariable, driver.Path)
@@ -90,7 +91,7 @@ func readRecord(t *testing.T, path string) (r record) {
 	return r
 }
 
-// TestGPUIsResumed: after the GPU is lost the command ends, and a second one goes on behind the
+// TestGPUIsResumed: after the GPU is lost the command ends, and a second one continues after the
 // comparison that failed.
 func TestGPUIsResumed(t *testing.T) {
 	driver := emulator.Open(t, emulator.Options{})
@@ -125,7 +126,7 @@ func TestGPUIsResumed(t *testing.T) {
 	}
 }
 
-// TestFailedComparisonLeavesOthers: after an error that is not the GPU's end the others are timed,
+// TestFailedComparisonLeavesOthers: after an error that does not lose the GPU the others are timed,
 // and the command fails.
 func TestFailedComparisonLeavesOthers(t *testing.T) {
 	driver := emulator.Open(t, emulator.Options{})
@@ -145,7 +146,8 @@ func TestFailedComparisonLeavesOthers(t *testing.T) {
 	}
 }
 
-// TestKilledSideIsSkipped: the side that was under way when the process ended is not begun again.
+// TestKilledSideIsSkipped: the side that was being timed when the process ended is not started
+// again.
 func TestKilledSideIsSkipped(t *testing.T) {
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
 	path := filepath.Join(t.TempDir(), "record.json")
@@ -193,7 +195,7 @@ func TestPeersLastLines(t *testing.T) {
 	}
 }
 
-// TestStepsByTurns has peers that answer at once: in each precision those with the longest
+// TestStepsByTurns uses peers that answer at once: in each precision those with the longest
 // preparation come last.
 func TestStepsByTurns(t *testing.T) {
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
@@ -225,8 +227,8 @@ func TestStepsByTurns(t *testing.T) {
 	}
 }
 
-// TestSharesOfTheBudget: time that a work leaves goes to the others, and the last may take all of
-// it.
+// TestSharesOfTheBudget: time that a work does not use goes to the others, and the last may use all
+// of it.
 func TestSharesOfTheBudget(t *testing.T) {
 	for works, want := range map[string]time.Duration{
 		"steps": time.Minute, "calls": time.Minute, "calls steps": 15 * time.Second, "updates convolutions calls steps": 10 * time.Second,
@@ -238,8 +240,8 @@ func TestSharesOfTheBudget(t *testing.T) {
 	}
 }
 
-// TestGPUPredicts: without a GPU the model says what steps and updates take, and the record says
-// that nothing was measured.
+// TestGPUPredicts: without a GPU the model predicts steps and updates, and the record states that
+// nothing was measured.
 func TestGPUPredicts(t *testing.T) {
 	t.Setenv(cuda.DriverVariable, filepath.Join(t.TempDir(), "none"))
 	path := filepath.Join(t.TempDir(), "record.json")
@@ -272,7 +274,7 @@ func TestGPUPredicts(t *testing.T) {
 	}
 }
 
-// Convolutions are timed on normals: their results are no zeros.
+// Convolutions are timed on normals: their results are not zero.
 func TestConvolutionsAreFilled(t *testing.T) {
 	s, err := training{"mnist-64-64-256", 2, "sgd"}.schedule(1)
 	if err != nil {

@@ -91,7 +91,7 @@ func TestUnknownPeer(t *testing.T) {
 	}
 }
 
-// TestTapeIsTheSameWork: Gorgonia's side has as many parameters as ours.
+// TestTapeIsTheSameWork: Gorgonia's side has the same number of parameters as ours.
 func TestTapeIsTheSameWork(t *testing.T) {
 	for network := range plans {
 		w := training{network, 2, "sgd"}

@@ -26,7 +26,7 @@ const (
 func checkNoise(t *testing.T, displacement float64, chains int) {
 	t.Helper()
 	want := 2 * rate * noiseSteps / float64(training{batch: noiseBatch}.examples())
-	// A chi-square's deviation, and a percent for the gradients.
+	// The standard deviation of a chi-square, and a percent for the gradients.
 	if bound := 4.5*math.Sqrt(2/float64(chains*noiseParameters)) + 0.01; !(math.Abs(displacement/want-1) < bound) {
 		t.Errorf("the mean square displacement is %.4g, want %.4g within a share of %.3f", displacement, want, bound)
 	}
@@ -105,7 +105,7 @@ func checkPeersNoise(t *testing.T, python string, s *service, work training, cha
 	checkNoise(t, a.Displacement, chains)
 }
 
-// TestPeersHaveOurParameters: a network of the table has as many parameters at the peers as here.
+// TestPeersHaveOurParameters: a network has the same number of parameters in the peers as here.
 func TestPeersHaveOurParameters(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

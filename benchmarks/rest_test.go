@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestPeersRest: a peer's threads do nothing while it has not been asked.
+// TestPeersRest: a peer's threads do nothing while there is no request.
 func TestPeersRest(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

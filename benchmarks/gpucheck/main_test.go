@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestProgramsKnowTheirRevision: the record of a machine without git names the commit.
+// TestProgramsKnowTheirRevision: the record of a machine without git has the commit.
 func TestProgramsKnowTheirRevision(t *testing.T) {
 	head, err := exec.Command("git", "rev-parse", "HEAD").Output()
 	if err != nil {

@@ -81,8 +81,8 @@ func TestArchiveIsSmall(t *testing.T) {
 	}
 }
 
-// treeSize is how many bytes a repository's tracked files have, with those that others share with
-// it in the directory shared, if there is one.
+// treeSize returns the size of a repository's tracked files, plus those in the directory shared, if
+// there is one.
 func treeSize(t *testing.T, root string) (size int64) {
 	t.Helper()
 	out, err := exec.Command("git", "-C", root, "ls-files", "-z").Output()

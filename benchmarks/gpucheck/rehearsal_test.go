@@ -20,7 +20,7 @@ func packedEmulated(t *testing.T, library string) string {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// Links save 250 MB: a program looks for the others next to itself.
+	// Links save 250 MB: a program looks for the other programs next to itself.
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +73,8 @@ func TestRehearsal(t *testing.T) {
 	}
 }
 
-// TestRehearsalOfFaults has a kernel that is wrong, hangs or faults: the record says which feature
-// is wrong, the feature is off in all that follows, and that is right.
+// TestRehearsalOfFaults: with a kernel that is wrong, hangs or faults, the record names the feature
+// that is wrong, and the feature is off in all that follows, which passes.
 func TestRehearsalOfFaults(t *testing.T) {
 	if os.Getenv(emulator.LibraryVariable) != "" {
 		t.Skip("the emulated GPU is not built here")

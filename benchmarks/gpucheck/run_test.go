@@ -77,7 +77,7 @@ func packFakes(t *testing.T, fault string) string {
 	return dir
 }
 
-// callOf makes a call of the packed programs. It returns the record, the exit status, and what was
+// callOf runs a call of the packed programs. It returns the record, the exit status, and what was
 // run, in order.
 func callOf(t *testing.T, name, packed string, more ...func(*options)) (record, int, []string) {
 	t.Helper()
@@ -117,7 +117,7 @@ func readRecord(t *testing.T, out string) record {
 	return r
 }
 
-// checkSizes: what comes back from a machine is at most 8 files of 16 MiB.
+// checkSizes: a call's output is at most 8 files of 16 MiB.
 func checkSizes(t *testing.T, out string) {
 	t.Helper()
 	entries, err := os.ReadDir(out)
@@ -144,7 +144,8 @@ func (r record) status(name string) string {
 	return ""
 }
 
-// checkFailures wants just one check to have failed, and its feature to be the only wrong one.
+// checkFailures requires that exactly one check has failed, and that its feature is the only wrong
+// one.
 func checkFailures(t *testing.T, r record, name, status, feature string) {
 	t.Helper()
 	for _, v := range r.Checks {
@@ -205,7 +206,8 @@ func TestRungFails(t *testing.T) {
 	}
 }
 
-// TestWhatIsOffStaysOff: a rung allows no feature that an earlier one has found wrong.
+// TestWhatIsOffStaysOff: a rung does not turn a feature on again that an earlier one has found
+// wrong.
 func TestWhatIsOffStaysOff(t *testing.T) {
 	_, _, made := callOf(t, "first", packFakes(t, "fp32\\$ fail"))
 	later := false
@@ -220,7 +222,8 @@ func TestWhatIsOffStaysOff(t *testing.T) {
 	}
 }
 
-// TestCallIsStopped: a call that is stopped by a signal has a whole record of what it knew.
+// TestCallIsStopped: a call that is stopped by a signal leaves a complete record of its results so
+// far.
 func TestCallIsStopped(t *testing.T) {
 	caught := make(chan os.Signal, 1) // the test survives a signal behind the call's end
 	signal.Notify(caught, syscall.SIGTERM)
@@ -265,7 +268,8 @@ func TestTimeIsUp(t *testing.T) {
 	}
 }
 
-// TestTestsAreTriedAgain: after tests have lost the GPU, each that failed runs in its own process.
+// TestTestsAreTriedAgain: after tests have lost the GPU, each that failed runs again in its own
+// process.
 func TestTestsAreTriedAgain(t *testing.T) {
 	r, status, made := callOf(t, "first", packFakes(t, "TestSecond sink"))
 	if got := r.status("TestSecond"); got != "failed: exit status 1" || status != 1 {
@@ -281,7 +285,7 @@ func TestTestsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestOnlyTheWantedAreRecorded: checks that --only leaves out are not in the record.
+// TestOnlyTheWantedAreRecorded: checks that --only excludes are not in the record.
 func TestOnlyTheWantedAreRecorded(t *testing.T) {
 	r, status, _ := callOf(t, "first", packFakes(t, ""), func(o *options) { o.only = "devices,rung-open" })
 	if len(r.Checks) != 2 || status != 0 {
@@ -289,7 +293,7 @@ func TestOnlyTheWantedAreRecorded(t *testing.T) {
 	}
 }
 
-// TestBenchmarksResume: a benchmark that has lost the GPU begins again.
+// TestBenchmarksResume: a benchmark that has lost the GPU is started again.
 func TestBenchmarksResume(t *testing.T) {
 	r, status, made := callOf(t, "first", packFakes(t, "--work.calls lose"))
 	checkFailures(t, r, "calls", fmt.Sprintf("failed: exit status %d", lostStatus), "")
@@ -338,7 +342,7 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// TestUsage: a wrong command line is told from a check that failed.
+// TestUsage: a wrong command line and a failed check have different exit statuses.
 func TestUsage(t *testing.T) {
 	for _, arguments := range [][]string{nil, {"third"}, {"first"}, {"first", "--seconds", "0", "out"}, {"pack", "--only", "x", "y"}, {"speed", "a", "b"}} {
 		if got := run(arguments); got != 2 {

@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// faulty is a recording of a kernel of testdata on two blocks of 64 threads: (y, x, n) of two
-// chains; of one that is grouped on a block of 128, x having ones in bf16.
+// faulty records a kernel of testdata on two blocks of 64 threads: (y, x, n) of two chains. A
+// kernel with grouped set runs on a block of 128 threads, with ones in bf16 as x.
 func faulty(kernel string) *Recording {
 	if strings.HasPrefix(kernel, "grouped") {
 		const bytes = 4096
@@ -89,7 +89,7 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// What was compiled in one checkout is not compiled again in another, unless a header differs.
+// Objects compiled in one checkout are reused in another, unless a header differs.
 func TestCheckoutsShareTheCache(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	c, err := newToolchain(findCompiler(t), flags...)

@@ -11,7 +11,7 @@ import (
 )
 
 // caller calls the driver's functions by name, on one thread, with memory whose address the driver
-// gets.
+// receives.
 type caller struct {
 	t       *testing.T
 	library uintptr
@@ -44,7 +44,7 @@ func (c *caller) gives(want int, name string, arguments ...uintptr) {
 	}
 }
 
-// result is the address for result i.
+// result returns the address for result i.
 func (c *caller) result(i int) uintptr { return uintptr(unsafe.Pointer(&c.out[i])) }
 
 func (c *caller) value(i int) uintptr { return uintptr(c.out[i]) }
@@ -91,7 +91,7 @@ func TestMisuse(t *testing.T) {
 	c.gives(201, "cuStreamCreate", c.result(1), 1)
 }
 
-// A copy of page-locked memory happens when it is waited for, and one of memory that is gone by
+// A copy of page-locked memory happens when it is waited for; a copy of memory that was freed by
 // then loses the context.
 func TestCopiesAreLate(t *testing.T) {
 	c, d := newCaller(t, Options{})
@@ -163,8 +163,7 @@ func TestModules(t *testing.T) {
 	c.end()
 }
 
-// TestSharedMemory: what a kernel's own arrays take of a block's shared memory, a launch cannot ask
-// for.
+// TestSharedMemory: a launch cannot request the shared memory that a kernel's static arrays take.
 func TestSharedMemory(t *testing.T) {
 	file := committed(t, "bias.ptx")
 	const own = 2048 + 256 // bytes of bias_bwd_f32's arrays
@@ -188,7 +187,7 @@ func TestSharedMemory(t *testing.T) {
 	}
 }
 
-// TestVersions: drivers read the PTX of their CUDA and older.
+// TestVersions: drivers read the PTX of their CUDA version and older.
 func TestVersions(t *testing.T) {
 	file := committed(t, "relu.ptx")
 	read := 0

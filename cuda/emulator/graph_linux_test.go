@@ -18,7 +18,7 @@ type kernelNode struct {
 	extra       unsafe.Pointer
 }
 
-// copies is a graph whose nodes are ReLUs of one number, from one place of an array to another.
+// copies is a graph whose nodes are ReLUs of one number, from one element of an array to another.
 type copies struct {
 	*caller
 	driver                              *Driver
@@ -52,13 +52,13 @@ func newCopies(t *testing.T, dependent bool) *copies {
 	return g
 }
 
-// at is the address of v, which stays where it is.
+// at returns the address of v, which does not move.
 func at[T any](g *copies, v *T) uintptr {
 	g.kept = append(g.kept, v)
 	return uintptr(unsafe.Pointer(v))
 }
 
-// node is the copy from one place to another.
+// node returns the node that copies one element to another.
 func (g *copies) node(from, to int) *kernelNode {
 	values := &[5]uint64{g.memory + 4*uint64(to), 0, g.memory + 4*uint64(from), 0, 1}
 	pointers := &[3]unsafe.Pointer{unsafe.Pointer(&values[0]), unsafe.Pointer(&values[2]), unsafe.Pointer(&values[4])}
@@ -102,7 +102,7 @@ func (g *copies) end() {
 	g.caller.end()
 }
 
-// TestGraphs makes a graph that is a line: each of its nodes copies what the one before it did.
+// TestGraphs makes a graph that is a chain: each node copies the result of the one before it.
 // Invalid nodes and edges are refused.
 func TestGraphs(t *testing.T) {
 	g := newCopies(t, false)
@@ -136,7 +136,7 @@ func TestGraphs(t *testing.T) {
 }
 
 // TestGraphsTakeAnyOrder: of two nodes without an edge between them, either may be last. Another
-// process takes the same orders.
+// process uses the same orders.
 func TestGraphsTakeAnyOrder(t *testing.T) {
 	orders := func() (last []float32) {
 		g := newCopies(t, false)
@@ -172,8 +172,8 @@ func (g *copies) link(want int, from, to uint64, e edge) {
 	g.gives(want, "cuGraphAddDependencies_v2", g.graph, at(g, &from), at(g, &to), at(g, &e), 1)
 }
 
-// TestEarlyEdges makes a line of nodes each of which may begin early. The driver takes no edges
-// that there cannot be, and runs no kernel early that does not wait.
+// TestEarlyEdges makes a chain of nodes each of which may begin early. The driver refuses
+// impossible edges, and runs no kernel early that does not wait.
 func TestEarlyEdges(t *testing.T) {
 	for _, dependent := range []bool{true, false} {
 		g := newCopies(t, dependent)

@@ -47,8 +47,8 @@ func filterOfWindows() subject {
 	return s
 }
 
-// forwardOfWindows pools few channels, and leaves the maxima; then their packed copy, of which a
-// word is read as its upper half; then where the maxima are, of which only the bits matter.
+// forwardOfWindows pools few channels. Its launches return the maxima; their packed copy, of which
+// only the upper half of each word is read; and the argmaxes, as bits.
 func forwardOfWindows() subject {
 	const images, channels, height, width, filters, R, S, pad, each, together = 3, 2, 13, 12, 20, 4, 3, 1, 2, 1
 	const P, Q, taps, row, plane, line = height - 1, width, channels * R * S, 20, 304, 32

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// halved are numbers that bf16 holds, and the words that have two of them each.
+// halved returns numbers that bf16 represents exactly, and the words that hold two of them each.
 func halved(n int, seed float64) (values []float64, words []byte) {
 	values = someNumbers(n, seed)
 	for i, v := range values {
@@ -16,7 +16,7 @@ func halved(n int, seed float64) (values []float64, words []byte) {
 	return values, words
 }
 
-// integers are scalars behind some buffers.
+// integers returns scalar arguments after some buffers.
 func integers(buffers int, values ...int) (all []Argument) {
 	for i := range uint64(buffers) {
 		all = append(all, inBuffers(i)...)
@@ -27,7 +27,7 @@ func integers(buffers int, values ...int) (all []Argument) {
 	return all
 }
 
-// inBuffers are arguments in the buffers of these numbers.
+// inBuffers returns the arguments for these buffers.
 func inBuffers(numbers ...uint64) (all []Argument) {
 	for _, n := range numbers {
 		all = append(all, Argument{Buffer: true, Value: n})
@@ -70,11 +70,11 @@ func packing() subject {
 	return s
 }
 
-// image is a packed one of B height x width with some blocks of 64 channels, seen by R x S taps
+// image is a packed image B height x width with some blocks of 64 channels, convolved by R x S taps
 // with strides of 1.
 type image struct{ B, height, width, blocks, R, S int }
 
-const apartBytes = 144 // from a line of shared memory to the next one
+const apartBytes = 144 // between two lines in shared memory
 
 func (i image) P() int      { return i.height - i.R + 1 }
 func (i image) Q() int      { return i.width - i.S + 1 }
@@ -82,13 +82,14 @@ func (i image) taps() int   { return i.R * i.S }
 func (i image) lines() int  { return i.B * i.height * i.width }
 func (i image) pixels() int { return i.B * i.P() * i.Q() }
 
-// at is where channel c of a pixel's tap is.
+// at returns the index of channel c of a pixel's tap.
 func (i image) at(n, tap, c int) int {
 	b, p, q := n/(i.P()*i.Q()), n/i.Q()%i.P()+tap/i.S, n%i.Q()+tap%i.S
 	return ((c/64*i.B+b)*i.height+p)*i.width*64 + q*64 + c%64
 }
 
-// convolved is what an image becomes; place is where a filter's tap of a channel is.
+// convolved returns the convolution of an image; place returns the index of a filter's tap of a
+// channel.
 func (i image) convolved(x, w, bias []float64, place func(k, tap, c int) int) []float64 {
 	all := make([]float64, i.pixels()*len(bias))
 	for n := range i.pixels() {
@@ -104,8 +105,8 @@ func (i image) convolved(x, w, bias []float64, place func(k, tap, c int) int) []
 	return all
 }
 
-// packedConvolution has several tiles, with edges, a bias, two blocks of channels; and one whose
-// windows are pooled.
+// packedConvolution has several tiles, with edges, a bias, and two blocks of channels; and an image
+// whose windows are pooled.
 func packedConvolution() subject {
 	const filters, columns, rows, stages = 40, 64, 32, 3
 	s := subject{file: "conv2d_nhwc_sm80.ptx", entry: "conv2d_nhwc_32x64_bf16", within: 1e-4}
@@ -146,7 +147,7 @@ func packedConvolution() subject {
 	return s
 }
 
-// maxima are those of 2 x 2 windows of images height x width.
+// maxima returns the maxima of 2 x 2 windows of images height x width.
 func maxima(values []float64, height, width int) (all []float64) {
 	for ; len(values) > 0; values = values[2*width:] {
 		for j := 0; j < width; j += 2 {
@@ -156,7 +157,8 @@ func maxima(values []float64, height, width int) (all []float64) {
 	return all
 }
 
-// packedFilter has slices in turn, two blocks of filters, and a block of fewer taps than the rest.
+// packedFilter adds slices in turn, with two blocks of filters, and a block of fewer taps than the
+// others.
 func packedFilter() subject {
 	const filters, warps, each, stage = 66, 4, 64, 64
 	i := image{2, 8, 9, 1, 3, 2}

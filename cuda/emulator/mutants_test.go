@@ -22,13 +22,13 @@ import (
 type subject struct {
 	file, entry string
 	record      func(r *Recording, symbol string)
-	want        [][]float64 // of each launch
-	behind      []int       // how many bytes the other buffers of a launch have
-	within      float64     // how far off a number may be
-	most        int         // mutants of a kind; 0 stands for most
+	want        [][]float64 // results of each launch
+	behind      []int       // bytes of each launch's other buffers
+	within      float64     // tolerance of a number
+	most        int         // maximum mutants per kind; 0 means the constant most
 }
 
-// floats are a buffer's contents.
+// floats returns the contents of a buffer.
 func floats(values []float64) []byte {
 	var all []byte
 	for _, v := range values {
@@ -37,7 +37,7 @@ func floats(values []float64) []byte {
 	return all
 }
 
-// someNumbers are from -1 to 1, with all bits.
+// someNumbers returns numbers from -1 to 1 that use all bits of the fraction.
 func someNumbers(n int, seed float64) []float64 {
 	all := make([]float64, n)
 	for i := range all {
@@ -100,8 +100,8 @@ func product(entry string, within float64, height, groups int) subject {
 	return s
 }
 
-// accuracy is the share of rows whose largest number is where the label says: a row to a thread,
-// whose block then counts together.
+// accuracy is the fraction of rows whose largest number is at the label: one row per thread, summed
+// over the block.
 func accuracy() subject {
 	const rows, classes = 100, 13
 	s := subject{file: "crossentropy.ptx", entry: "accuracy_fwd_f32", within: 1e-7, behind: []int{4 * (rows*classes + rows)}}
@@ -133,7 +133,7 @@ func accuracy() subject {
 	return s
 }
 
-// exponentials are those of numbers that do not fill the last thread's four.
+// exponentials computes exp of numbers that do not fill the last thread's vector of four.
 func exponentials() subject {
 	x := someNumbers(1027, 5)
 	s := subject{file: "pointwise.ptx", entry: "exp_fwd_f32", within: 1e-6, behind: []int{4 * len(x)}, want: [][]float64{nil}}
@@ -148,7 +148,7 @@ func exponentials() subject {
 	return s
 }
 
-// run is what the launches leave in their results.
+// run runs the launches and returns their results.
 func (s *subject) run(t *testing.T, program Program, symbol string, seconds int) (results [][]byte, err error) {
 	t.Helper()
 	recording := &Recording{Early: true}
@@ -164,7 +164,7 @@ func (s *subject) run(t *testing.T, program Program, symbol string, seconds int)
 	return results, nil
 }
 
-// check compares results with what is wanted.
+// check compares results with the expected ones.
 func (s *subject) check(results [][]byte) error {
 	for launch, values := range s.want {
 		for i, want := range values {
@@ -177,7 +177,7 @@ func (s *subject) check(results [][]byte) error {
 	return nil
 }
 
-// committed is the text of a file of PTX.
+// committed returns the text of a committed file of PTX.
 func committed(t *testing.T, name string) []byte {
 	t.Helper()
 	files, err := kernels.Files()
@@ -193,7 +193,7 @@ func committed(t *testing.T, name string) []byte {
 	return nil
 }
 
-// text is the file's beginning, and the entry, for a launch that may begin early.
+// text returns the file's head, and the entry, for programmatic dependent launch.
 func (s *subject) text(t *testing.T) (head, entry string) {
 	t.Helper()
 	content := committed(t, s.file)
@@ -206,10 +206,10 @@ func (s *subject) text(t *testing.T) (head, entry string) {
 	return kernels.Dependent(head), kernels.Dependent(".visible .entry " + s.entry + "(\n" + body + "\n}\n")
 }
 
-// mistakes are ways to make a line wrong: the part in parentheses becomes something else. Of each
-// kind, at most most lines of a kernel are tried, and that share of them must be found: a branch
-// may go both ways to the same end, a barrier be there for what comes before or after the launch's
-// only round, and an access be one that these launches do not make.
+// mistakes are ways to make a line wrong: the group of the pattern is replaced. Of each kind, at
+// most most lines of a kernel are tried, and the given share of them must be detected. Not all can
+// be: a branch may lead to the same result both ways, a barrier may only matter before or after a
+// launch's only round, and these launches may not execute an access.
 var mistakes = []struct {
 	name    string
 	pattern *regexp.Regexp
@@ -232,9 +232,9 @@ var mistakes = []struct {
 	{"rounding to bf16 towards zero", regexp.MustCompile(`cvt\.(rn)\.bf16x2`), always("rz"), 1},
 	{"rounding to integers towards zero", regexp.MustCompile(`cvt\.(rni)`), always("rzi"), 0.7},
 	{"a shuffle with itself", regexp.MustCompile(`shfl.sync.bfly\S+ %\w+, %\w+, (\d+)`), always("0"), 0.9},
-	{"a copy barrier not waited for", regexp.MustCompile(`try_wait.*selp\.b32 %\w+, (1, 0), passed`), always("1, 1"), 1},
+	{"an mbarrier not waited for", regexp.MustCompile(`try_wait.*selp\.b32 %\w+, (1, 0), passed`), always("1, 1"), 1},
 	{"bytes expected that do not come", regexp.MustCompile(`expect_tx\S+ _, \[%\w+\], (%\w+);`), always("1048560"), 1},
-	{"copies that do not know of their barrier", regexp.MustCompile(`^(fence\.proxy\.async\S*;)`), always(""), 1},
+	{"copies that may not see their mbarrier", regexp.MustCompile(`^(fence\.proxy\.async\S*;)`), always(""), 1},
 	{"a product's fence dropped", regexp.MustCompile(`^(wgmma\.fence\S+;)`), always(""), 1},
 	{"products not committed", regexp.MustCompile(`^(wgmma\.commit_group\S+;)`), always(""), 1},
 	{"products waited for too late", regexp.MustCompile(`^wgmma\.wait_group\S+ (\d)`), later, 1},
@@ -285,7 +285,7 @@ func later(part string) string {
 // mutant is an entry with a mistake.
 type mutant struct{ mistake, symbol, line, text string }
 
-// mutants are entries with a mistake each, evenly spread over the lines where it can be made.
+// mutants returns entries with one mistake each, evenly spread over the lines where it can be made.
 func (s *subject) mutants(entry string) (all []mutant) {
 	lines := strings.Split(entry, "\n")
 	for _, m := range mistakes {
@@ -310,8 +310,8 @@ func (s *subject) mutants(entry string) (all []mutant) {
 	return all
 }
 
-// TestMistakesAreFound makes mistakes in committed PTX: what runs then must fail, or compute
-// something else. As it is it must compute what is right.
+// TestMistakesAreFound introduces mistakes into committed PTX, which must then fail, or compute
+// something else. Without a mistake it must compute the right results.
 func TestMistakesAreFound(t *testing.T) {
 	replay := NewReplay(t)
 	var lock sync.Mutex

@@ -2,8 +2,8 @@ package emulator
 
 import "encoding/binary"
 
-// inChunks has a packed copy's numbers, 64 of each line, in runs of lines of which the first eight
-// numbers are side by side, then the next eight, and so on.
+// inChunks converts a packed copy, 64 numbers per line, to the chunked layout: in each run of
+// lines, the first eight numbers of all lines, then the next eight, and so on.
 func inChunks(words []byte, run int) []byte {
 	const lineBytes, chunk = 128, 16
 	all := make([]byte, (len(words)/lineBytes+run-1)/run*run*lineBytes)
@@ -15,8 +15,8 @@ func inChunks(words []byte, run int) []byte {
 }
 
 // groupedConvolution is packedConvolution by wgmma. Filters are [blocks taps filters], 64 to a run.
-// The launches are of images of several strips and of one, without and with pooling: of rows of an
-// odd number of pixels, of whole images, of pairs.
+// The launches have images of several strips and of one, without and with pooling; rows with an odd
+// number of pixels, whole images, pairs.
 func groupedConvolution() subject {
 	const filters, tile, stages = 40, 64, 6
 	s := subject{file: "conv2d_nhwc_sm90.ptx", entry: "conv2d_nhwc_group_8x8_bf16", within: 1e-4}
@@ -59,9 +59,9 @@ func groupedConvolution() subject {
 	return s
 }
 
-// groupedFilter has slices in turn, two blocks of filters, and blocks of up to eight taps, then
-// of up to four: warps have three taps, two, or one. Stages have an odd number of rows. The
-// gradient's copy is as wide as the image's, with zeros around its pixels.
+// groupedFilter adds slices in turn, with two blocks of filters, and blocks of up to eight taps,
+// then of up to four: warpgroups have three taps, two, or one. Stages have an odd number of rows.
+// The gradient's copy is as wide as the image's, with zeros around its pixels.
 func groupedFilter() subject {
 	const filters, rows, columns, depth = 66, 5, 16, 2
 	i := image{2, 8, 18, 1, 3, 5}

@@ -2,7 +2,7 @@
 // broadcasting where the operands' shapes differ. Larger and Smaller require equal shapes.
 #include "math.cuh"
 #include "quad.cuh"
-#include "walk.cuh"
+#include "layout.cuh"
 
 struct Add {
   template <class T>
@@ -102,7 +102,7 @@ struct Smaller {
 };
 
 template <class F, class T>
-INLINE void broadcast(Out<T> y, In<T> a, In<T> b, int n, const Walk<6>& ofA, const Walk<6>& ofB) {
+INLINE void broadcast(Out<T> y, In<T> a, In<T> b, int n, const Layout<6>& ofA, const Layout<6>& ofB) {
   for (int i = first(); i < n; i += step()) y.at()[i] = F()(a.at()[ofA.at(i)], b.at()[ofB.at(i)]);
 }
 
@@ -111,8 +111,8 @@ INLINE void broadcast(Out<T> y, In<T> a, In<T> b, int n, const Walk<6>& ofA, con
 
 #define ARITHMETIC(stem, F, T, suffix)                                                                                              \
   ELEMENTWISE(stem, F, T, suffix)                                                                                                   \
-  KERNEL(stem##_broadcast_fwd_##suffix, 256)(Out<T> y, In<T> a, In<T> b, int n, WALK6(a), WALK6(b)) {                               \
-    broadcast<F>(y, a, b, n, WALK6_OF(a), WALK6_OF(b));                                                                             \
+  KERNEL(stem##_broadcast_fwd_##suffix, 256)(Out<T> y, In<T> a, In<T> b, int n, LAYOUT6(a), LAYOUT6(b)) {                               \
+    broadcast<F>(y, a, b, n, LAYOUT6_OF(a), LAYOUT6_OF(b));                                                                             \
   }
 
 #define ARITHMETICS(T, suffix)                 \

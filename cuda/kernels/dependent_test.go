@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDependent: the wait comes after what registers and parameters give, and before everything
-// else.
+// TestDependent: the wait comes after the instructions that need only registers and parameters, and
+// before everything else.
 func TestDependent(t *testing.T) {
 	text := func(version, target, load, wait string) string {
 		return `.version ` + version + `
@@ -53,8 +53,8 @@ ret;
 	}
 }
 
-// TestCommittedFilesAsDependent: each entry waits once, before it can have touched memory, and lets
-// the next begin right after that; nothing takes memory for constant.
+// TestCommittedFilesAsDependent: each entry waits once, before it can have accessed memory, and
+// lets the next kernel begin right after that; no load treats memory as constant.
 func TestCommittedFilesAsDependent(t *testing.T) {
 	memory := regexp.MustCompile(`ld\.global|st\.global|ld\.shared|st\.shared|cp\.async|prefetch|atom|bar\.sync|mbarrier|wgmma|ldmatrix|bra`)
 	for _, f := range mustFiles(t) {

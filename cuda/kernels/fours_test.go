@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// apart are the kernels that read or write four neighbours one by one, most because these need not
+// apart are the kernels that access four neighbours one by one, most of them because these need not
 // lie at a multiple of 16 bytes.
 var apart = map[string]string{
 	"max_pool_fwd": "windows begin anywhere", "max_pool_bwd": "windows begin anywhere", "max_pool_relu_fwd": "windows begin anywhere",
@@ -18,7 +18,8 @@ var apart = map[string]string{
 	"sgnht_update_euler_element": "a rule sees one thermostat", "sgnht_update_badodab_element": "a rule sees one thermostat",
 }
 
-// byFours are kernels whose loops are of whole fours, with how many of them they read and write.
+// byFours are kernels whose loops process whole vectors of four, with the number of vectors that
+// they read and write.
 var byFours = []struct {
 	name        string
 	read, wrote int
@@ -32,8 +33,8 @@ var byFours = []struct {
 	{"sgnht_update_euler", 3, 2}, {"sgnht_update_badodab", 3, 1}, {"sgnht_drift", 2, 2}, {"move_update", 3, 1},
 }
 
-// TestFours: the kernels that go by fours have accesses of 16 bytes in the PTX, and none has four
-// of 4 bytes side by side.
+// TestFours: the kernels in byFours access 16 bytes at a time, and no other kernel accesses four
+// neighbours of 4 bytes one by one.
 func TestFours(t *testing.T) {
 	bodies := map[string]string{}
 	for _, f := range mustFiles(t) {
@@ -64,7 +65,7 @@ var (
 	accessLine  = regexp.MustCompile(`(?m)^(?:@!?%p\d+ )?(ld|st)\.global(?:\.nc)?\.[bfu]32 [^\n]*\[(%rd\d+)(?:\+(-?\d+))?\]`)
 )
 
-// sideBySide are the places of four neighbours of 4 bytes with an access each.
+// sideBySide returns the addresses of four neighbours of 4 bytes that are accessed one by one.
 func sideBySide(body string) (places []string) {
 	offsets := map[string][]int{}
 	for _, m := range accessLine.FindAllStringSubmatch(body, -1) {

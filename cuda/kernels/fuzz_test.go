@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzPTX reads the signatures of kernels from any text.
+// FuzzPTX parses the signatures of kernels from arbitrary text.
 func FuzzPTX(f *testing.F) {
 	f.Add(".version 7.8\n.target sm_70\n\n.visible .entry relu_f32(\n\t.param .u64 x\n)\n.maxntid 256, 1, 1\n{\n}\n")
 	files, err := Files()

@@ -126,8 +126,8 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
-// TestOperandsAreAligned: a kernel that multiplies by wgmma has no shared memory but its dynamic
-// one, which begins at a multiple of 128 bytes.
+// TestOperandsAreAligned: a kernel that uses wgmma has only dynamic shared memory, which begins at
+// a multiple of 128 bytes.
 func TestOperandsAreAligned(t *testing.T) {
 	array := regexp.MustCompile(`(\.\w+) \.shared \.align (\d+) \.b8 ([\w$]+)\[`)
 	kernels := 0
@@ -157,8 +157,8 @@ func TestOperandsAreAligned(t *testing.T) {
 	}
 }
 
-// TestSumsAreFenced: between a fence and the products that follow it no other instruction writes to
-// a floating-point register, which might be one of their sums.
+// TestSumsAreFenced: between a fence and the products that follow it, no other instruction writes
+// to a floating-point register, which might be one of their accumulators.
 func TestSumsAreFenced(t *testing.T) {
 	writes := regexp.MustCompile(`^\w\S* (%f\d+|\{%f)`)
 	for _, f := range mustFiles(t) {

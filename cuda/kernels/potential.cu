@@ -10,7 +10,7 @@ struct Energy {
   int family;
   double scale, dof, narrow, weight;
 
-  // odds and bend are defined in langevin/slope.go.
+  // odds and bend are defined in langevin/priorterm.go.
   INLINE double operator()(double theta) const {
     switch (family) {
       case gaussianPrior: {

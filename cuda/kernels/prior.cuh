@@ -1,4 +1,4 @@
-// Gradients and curvatures of log priors, as in langevin/slope.go.
+// Gradients and curvatures of log priors, as in langevin/priorterm.go.
 #pragma once
 #include "math.cuh"
 #include "quad.cuh"

@@ -19,7 +19,7 @@ var (
 	spillsLine    = regexp.MustCompile(`(\d+) bytes spill stores`)
 )
 
-// assembler is NVIDIA's; without it the test is skipped.
+// assembler returns the path of NVIDIA's assembler; if there is none, the test is skipped.
 func assembler(t *testing.T) string {
 	t.Helper()
 	ptxas := os.Getenv(PtxasVariable)
@@ -32,8 +32,8 @@ func assembler(t *testing.T) string {
 	return ptxas
 }
 
-// TestAssemble has NVIDIA's assembler, if there is one, compile all PTX for the GPUs it may meet.
-// With -v it reports each file's registers and spills.
+// TestAssemble has NVIDIA's assembler, if it is installed, compile all PTX for the GPUs that may
+// run it. With -v it reports each file's registers and spills.
 func TestAssemble(t *testing.T) {
 	ptxas := assembler(t)
 	for _, f := range mustFiles(t) {

@@ -13,14 +13,15 @@ import (
 	"testing"
 )
 
-// The operations that matter here, of sm_90, by the lower 12 bits of an instruction.
+// The opcodes that matter here, of sm_90: the lower 12 bits of an instruction.
 const (
 	opBranch = 0x947
 	opCall   = 0x944
 	opExit   = 0x94d
 )
 
-// wide are IMAD.WIDE, of which Philox has twenty for a four, and mma are the tensor cores'.
+// wide is IMAD.WIDE, of which Philox has twenty for four numbers; mma are the tensor cores'
+// instructions.
 var (
 	wide = map[uint64]bool{0x225: true, 0x825: true, 0xc25: true, 0x425: true}
 	mma  = map[uint64]bool{0x23c: true}
@@ -28,27 +29,28 @@ var (
 	move = map[uint64]bool{0x386: true, 0x986: true} // stores to global memory
 )
 
-// countedBy is the assembler of whose code Loops is: others make a few instructions more or less.
+// countedBy is the version of the assembler whose code Loops describes: others generate a few
+// instructions more or less.
 const countedBy = "V12.9.86"
 
-// machine is the assembled code of a kernel.
+// machine is the machine code of a kernel.
 type machine []instruction
 
 type instruction struct{ Low, High uint64 }
 
 func (m machine) op(i int) uint64 { return m[i].Low & 0xfff }
 
-// target is where the branch at i goes.
+// target returns the target of the branch at i.
 func (m machine) target(i int) int {
 	words := int64(m[i].Low>>34)<<8 | int64(m[i].Low>>16&0xff) // of four bytes
 	words |= int64(m[i].High) << 38
 	return i + 1 + int(words<<8>>8/4)
 }
 
-// always reports whether the branch at i has no condition.
+// always reports whether the branch at i is unconditional.
 func (m machine) always(i int) bool { return m[i].Low>>12&15 == 7 && m[i].High>>23&15 == 7 }
 
-// loops are the loops, from their first instruction to the branch back.
+// loops returns the loops, each from its first instruction to the branch back.
 func (m machine) loops() (all [][2]int) {
 	for i := range m {
 		if m.op(i) == opBranch && m.target(i) < i {
@@ -58,7 +60,7 @@ func (m machine) loops() (all [][2]int) {
 	return all
 }
 
-// count is how many of a loop's instructions are of some kind.
+// count returns how many of a loop's instructions are of some kind.
 func (m machine) count(loop [2]int, kind map[uint64]bool) (n int) {
 	for i := loop[0]; i <= loop[1]; i++ {
 		if kind[m.op(i)] {
@@ -68,8 +70,8 @@ func (m machine) count(loop [2]int, kind map[uint64]bool) (n int) {
 	return n
 }
 
-// way is the fewest instructions from one to another within a loop, without a call; through itself
-// for the whole loop. It is 0 if there is no way.
+// way returns the minimum number of instructions from one to another within a loop, without a call;
+// from one to itself, for a whole round. It is 0 if there is no path.
 func (m machine) way(loop [2]int, from, to int) int {
 	const none = 1 << 30
 	least := make([]int, loop[1]-loop[0]+2)
@@ -100,7 +102,7 @@ func (m machine) way(loop [2]int, from, to int) int {
 	return 0
 }
 
-// smallest is the smallest loop with that many instructions of some kinds.
+// smallest returns the smallest loop with the given number of instructions of some kinds.
 func (m machine) smallest(least int, kinds ...map[uint64]bool) (best [2]int) {
 	for _, loop := range m.loops() {
 		n := 0
@@ -114,9 +116,9 @@ func (m machine) smallest(least int, kinds ...map[uint64]bool) (best [2]int) {
 	return best
 }
 
-// slots are what Loop says of a kernel: of a product all of the innermost loop that multiplies, of
-// what makes noise the fewest through the middle of Philox, of packed copies all of the kernel, of
-// others through a store.
+// slots counts a kernel's Loop.Slots: for a product, all of the innermost loop that multiplies; for
+// a kernel that makes noise, the shortest path through the middle of Philox; for packed copies, the
+// whole kernel; for others, the shortest path through a store.
 func (m machine) slots(symbol string) (int, error) {
 	if strings.HasPrefix(symbol, "matmul") || strings.HasPrefix(symbol, "conv2d") {
 		if loop := m.smallest(8, mma, fma); loop[1] > 0 {
@@ -147,10 +149,10 @@ func (m machine) slots(symbol string) (int, error) {
 		}
 		break
 	}
-	return 0, fmt.Errorf("%s has no loop that is known", symbol)
+	return 0, fmt.Errorf("%s has no known loop", symbol)
 }
 
-// assembled is what NVIDIA's assembler makes of an entry for sm_90.
+// assembled returns what NVIDIA's assembler generates for an entry for sm_90.
 func assembled(t *testing.T, ptxas string, f File, e Entry) machine {
 	t.Helper()
 	source, to := filepath.Join(t.TempDir(), e.Name+".ptx"), filepath.Join(t.TempDir(), e.Name+".cubin")
@@ -185,8 +187,8 @@ func assembled(t *testing.T, ptxas string, f File, e Entry) machine {
 	return m
 }
 
-// TestSlots counts the instructions of Loops again, if NVIDIA's assembler is there. With -v it says
-// what it counted.
+// TestSlots counts the instructions of Loops again, if NVIDIA's assembler is installed. With -v it
+// reports the counts.
 func TestSlots(t *testing.T) {
 	ptxas := assembler(t)
 	if version, err := exec.Command(ptxas, "--version").Output(); err != nil || !strings.Contains(string(version), countedBy) {

@@ -1,10 +1,10 @@
 // Reordering of elements: transposes, repeats, slices and their gradients; and products of batches
 // of small matrices.
 #include "pollen.cuh"
-#include "walk.cuh"
+#include "layout.cuh"
 
 template <class T>
-INLINE void strided(Out<T> y, In<T> x, int n, int offset, const Walk<6>& w) {
+INLINE void strided(Out<T> y, In<T> x, int n, int offset, const Layout<6>& w) {
   for (int i = first(); i < n; i += step()) y.at()[i] = x.at()[offset + w.at(i)];
 }
 
@@ -33,7 +33,7 @@ INLINE void batchMatMul(Out<T> c, In<T> a, In<T> b, int n, int rows, int columns
 }
 
 #define STRIDED(T, suffix)                                                                                                                \
-  KERNEL(strided_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, int offset, WALK6(x)) { strided(y, x, n, offset, WALK6_OF(x)); }            \
+  KERNEL(strided_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, int offset, LAYOUT6(x)) { strided(y, x, n, offset, LAYOUT6_OF(x)); }            \
   KERNEL(unslice_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, int extent, int inner, int start, int apart, int count) {                   \
     unslice(y, x, n, extent, inner, start, apart, count);                                                                                 \
   }                                                                                                                                       \

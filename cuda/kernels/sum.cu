@@ -3,22 +3,22 @@
 #include "quad.cuh"
 #include "reduce.cuh"
 #include "rows.cuh"
-#include "walk.cuh"
+#include "layout.cuh"
 
 // sum computes neighbouring sums in neighbouring lanes; sumRuns computes each sum by a block, for
 // terms that are contiguous.
 template <class T, class Y>
-INLINE void sum(Out<Y> y, In<T> x, int sums, int elements, const Walk<3>& kept, const Walk<3>& summed, double scale) {
+INLINE void sum(Out<Y> y, In<T> x, int sums, int elements, const Layout<3>& kept, const Layout<3>& summed, double scale) {
   columnSums(y, sums, elements / sums, scale, [&](int s, int t) { return (double)x.at()[kept.at(s) + summed.at(t)]; });
 }
 
 template <class T, class Y>
-INLINE void sumRuns(Out<Y> y, In<T> x, int sums, int elements, const Walk<3>& kept, const Walk<3>& summed, double scale) {
+INLINE void sumRuns(Out<Y> y, In<T> x, int sums, int elements, const Layout<3>& kept, const Layout<3>& summed, double scale) {
   rowSums(y, sums, elements / sums, scale, [&](int s, int t) { return (double)x.at()[kept.at(s) + summed.at(t)]; });
 }
 
 template <class T>
-INLINE void sumBackward(Out<T> dx, In<T> dout, int n, const Walk<6>& from, T scale) {
+INLINE void sumBackward(Out<T> dx, In<T> dout, int n, const Layout<6>& from, T scale) {
   for (int i = first(); i < n; i += step()) dx.at()[i] = dout.at()[from.at(i)] * scale;
 }
 
@@ -58,8 +58,8 @@ INLINE void sumRows(Out<T> y, In<T> x, BlockRange columns, int rows) {
 }
 
 #define SUM_KERNEL(name, T, Y)                                                                              \
-  (Out<Y> y, In<T> x, int sums, int elements, WALK3(k), WALK3(s), T scale) {                                \
-    name(y, x, sums, elements, WALK3_OF(k), WALK3_OF(s), scale);                                            \
+  (Out<Y> y, In<T> x, int sums, int elements, LAYOUT3(k), LAYOUT3(s), T scale) {                                \
+    name(y, x, sums, elements, LAYOUT3_OF(k), LAYOUT3_OF(s), scale);                                            \
   }
 
 #define SUM(T, suffix)                                                                                      \
@@ -67,8 +67,8 @@ INLINE void sumRows(Out<T> y, In<T> x, BlockRange columns, int rows) {
   KERNEL(sum_fwd_partial_##suffix, 256) SUM_KERNEL(sum, T, double)                                          \
   KERNEL(sum_fwd_runs_##suffix, 256) SUM_KERNEL(sumRuns, T, T)                                              \
   KERNEL(sum_fwd_runs_partial_##suffix, 256) SUM_KERNEL(sumRuns, T, double)                                 \
-  KERNEL(sum_bwd_##suffix, 256)(Out<T> dx, In<T> dout, int n, WALK6(a), T scale) {                          \
-    sumBackward(dx, dout, n, WALK6_OF(a), scale);                                                           \
+  KERNEL(sum_bwd_##suffix, 256)(Out<T> dx, In<T> dout, int n, LAYOUT6(a), T scale) {                          \
+    sumBackward(dx, dout, n, LAYOUT6_OF(a), scale);                                                           \
   }                                                                                                         \
   KERNEL(sum_partial_##suffix, 256)(Out<T> y, In<double> partial, int rows, int columns, double scale) {    \
     sumPartial(y, partial, rows, columns, scale);                                                           \

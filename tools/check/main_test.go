@@ -49,8 +49,8 @@ func TestWrong(t *testing.T) {
 }
 `
 
-// TestCheck: what staticcheck and go vet find is found, and nothing where a function does not
-// return, or is used by tests alone.
+// TestCheck: check reports what staticcheck and go vet do, and nothing for functions that do not
+// return, or objects that only tests use.
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"go.mod": "module wrong\n\ngo 1.26\n", "wrong.go": wrong, "wrong_test.go": tested} {

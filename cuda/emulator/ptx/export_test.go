@@ -1,12 +1,12 @@
 package ptx
 
-// Operation is what an opcode reads and gives, as PTX types.
+// Operation has the PTX types that an opcode reads and gives.
 func Operation(opcode string) (reads []string, gives string) {
 	o := operations[opcode]
 	return o.reads, o.gives
 }
 
-// Opcodes are those that compute one register of others.
+// Opcodes are the opcodes that compute one register from others.
 func Opcodes() []string {
 	var all []string
 	for opcode := range operations {

@@ -11,8 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/cuda/emulator/ptx"
 )
 
-// operand is a matrix of 16 columns of bf16 in shared memory: bricks of 8 rows x 16 bytes, which
-// are so many bytes apart, from start on.
+// operand is a matrix of 16 columns of bf16 in shared memory, from start on, in core matrices of 8
+// rows x 16 bytes that are the given numbers of bytes apart.
 type operand struct{ rows, start, leading, stride int }
 
 func (o operand) place(row, k int) int {
@@ -23,13 +23,13 @@ func (o operand) descriptor(shared int) uint64 {
 	return uint64(shared+o.start)>>4 | uint64(o.leading)>>4<<16 | uint64(o.stride)>>4<<32
 }
 
-// element is a number that bf16 holds.
+// element returns a number that bf16 represents exactly.
 func (o operand) element(row, k int) float64 {
 	return float64((row*7+k*k*3+o.rows+o.start/16)%16-8) / 4
 }
 
-// groupProduct is a kernel of 128 threads, groupN(out, in): it copies in to shared memory, and has
-// out[i][thread] be register i of a product of columns columns, twice a b + 1.
+// groupProduct returns a kernel of 128 threads, groupN(out, in): it copies in to shared memory, and
+// sets out[i][thread] to register i of a product of columns columns, twice a b + 1.
 func groupProduct(columns int, a, b operand) (name, text string) {
 	name = fmt.Sprint("group", columns)
 	var registers, clear, stores strings.Builder
@@ -117,9 +117,9 @@ func groupLaunch(name string, columns int, a, b operand) *emulator.Recording {
 	return r
 }
 
-// wrongSums compares the registers of each thread with the product: the manual's figure of d has in
-// registers 4 j and 4 j + 1 of lane 4 g + t of warp w the columns 8 j + 2 t and the next one of row
-// 16 w + g, and in the two after them those of eight rows below.
+// wrongSums compares the registers of each thread with the product. In the PTX ISA's layout of d,
+// registers 4 j and 4 j + 1 of lane 4 g + t of warp w are columns 8 j + 2 t and the next of row 16
+// w + g, and the two registers after them the same columns of row 16 w + g + 8.
 func wrongSums(memory []byte, columns int, a, b operand) error {
 	for thread := range 128 {
 		warp, group, t := thread/32, thread%32/4, thread%4
@@ -140,8 +140,8 @@ func wrongSums(memory []byte, columns int, a, b operand) error {
 	return nil
 }
 
-// TestGroupProducts: products of four warps are what the manual says, of matrices that lie apart,
-// after a copy that a barrier counts.
+// TestGroupProducts: products of warpgroups follow the PTX ISA, with matrices in several layouts,
+// after a copy that an mbarrier counts.
 func TestGroupProducts(t *testing.T) {
 	text := groupHead
 	for columns, o := range groupOperands {
@@ -164,7 +164,7 @@ func TestGroupProducts(t *testing.T) {
 	}
 }
 
-// TestGroupMistakes: what is wrong is an error that says so, or makes other numbers.
+// TestGroupMistakes: mistakes are errors that name them, or give other numbers.
 func TestGroupMistakes(t *testing.T) {
 	const columns = 64
 	o := groupOperands[columns]
@@ -172,7 +172,7 @@ func TestGroupMistakes(t *testing.T) {
 	const fence = "wgmma.fence.sync.aligned;\n"
 	describe := fmt.Sprintf("mov.u64 %%rd2, %d;\n", o[0].descriptor(1024))
 	withA := func(a uint64) string { return fmt.Sprintf("mov.u64 %%rd2, %d;\n", a) }
-	// shuffled traps unless a lane's number is five more than that of its warp's first.
+	// shuffled traps unless a lane's number is five more than that of its warp's first lane.
 	shuffled := func(lane int) string {
 		return fmt.Sprintf("shfl.sync.idx.b32 %%r6, %%r0, %d, 31, -1;\nand.b32 %%r7, %%r0, -32;\nadd.s32 %%r7, %%r7, 5;\n"+
 			"setp.eq.s32 %%p3, %%r6, %%r7;\n@%%p3 bra $L9;\ntrap;\n$L9:\n", lane)
@@ -209,7 +209,7 @@ func TestGroupMistakes(t *testing.T) {
 		{"[%r2], [%rd0], %r4, [%r1];\n", "[%r2+16], [%rd0], %r4, [%r1];\n", "outside shared memory"},
 		{"[%r2], [%rd0], %r4, [%r1];\n", "[%r2], [%rd0+8], %r4, [%r1];\n", "misaligned"},
 		{"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], %r4;\n", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], %r3;\n", "copy barrier for others"},
-		// An arrival by itself counts like one with bytes.
+		// A plain arrival counts like one with bytes.
 		{"mov.b32 %r3, 1;\nmbarrier.init.shared::cta.b64 [%r1], %r3;\n",
 			"mov.b32 %r3, 2;\nmbarrier.init.shared::cta.b64 [%r1], %r3;\nmbarrier.arrive.shared::cta.b64 _, [%r1];\n", ""},
 		{"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], %r4;\n",
@@ -247,7 +247,7 @@ func TestGroupMistakes(t *testing.T) {
 	}
 }
 
-// TestUnknownGroups: what the translator does not know of these, it names.
+// TestUnknownGroups: unknown forms of these instructions are errors that name them.
 func TestUnknownGroups(t *testing.T) {
 	registers := func(n int) string {
 		var all []string

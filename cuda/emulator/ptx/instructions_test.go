@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda/emulator/ptx"
 )
 
-// samples are operands of a type: the ends of its range, what is special, and others.
+// samples returns operands of a type: the ends of its range, special values, and others.
 func samples(kind string) []uint64 {
 	if kind == "pred" {
 		return []uint64{0, 1}
@@ -39,8 +39,8 @@ func samples(kind string) []uint64 {
 	return all
 }
 
-// moves are the instructions that bring an operand from its place in memory to a register and back:
-// places have 64 bits.
+// moves returns the instructions that move an operand between memory and a register; operands in
+// memory take 64 bits.
 func load(kind, register string, place int) string {
 	at := fmt.Sprintf("[%%rd%d]", place)
 	switch kind {
@@ -67,7 +67,7 @@ func store(kind, register string) string {
 	return fmt.Sprintf("st.global.u%s [%%rd0], %s;\n", kind[1:], register)
 }
 
-// registerOf is a register for a value of a type.
+// registerOf returns a register for a value of a type.
 func registerOf(kind string, i int) string {
 	switch {
 	case kind == "pred":
@@ -78,7 +78,7 @@ func registerOf(kind string, i int) string {
 	return fmt.Sprintf("%%i%s_%d", kind[1:], i)
 }
 
-// kernel applies an instruction to the operands of each thread.
+// kernel returns a kernel that applies an instruction to the operands of each thread.
 func kernel(name, opcode string, reads []string, gives string) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, ".visible .entry %s(\n", name)
@@ -103,8 +103,8 @@ func kernel(name, opcode string, reads []string, gives string) string {
 	return s.String()
 }
 
-// TestInstructions runs every instruction that computes a register of others, on all combinations
-// of samples, and compares with what Go's arithmetic says.
+// TestInstructions runs every instruction that computes one register from others, on all
+// combinations of samples, and compares with Go's arithmetic.
 func TestInstructions(t *testing.T) {
 	text := ".version 7.8\n.target sm_80\n.address_size 64\n"
 	recording := new(emulator.Recording)

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// signed is x, of so many bits, with its sign.
+// signed interprets the lower bits of x as a signed number.
 func signed(x uint64, size int) int64 { return int64(x<<(64-size)) >> (64 - size) }
 
-// ofSize are the lower bits of x.
+// ofSize returns the lower bits of x.
 func ofSize(x uint64, size int) uint64 { return x << (64 - size) >> (64 - size) }
 
-// integers are what the instructions of integers give, from the manual's words, on operands of so
-// many bits.
+// integers returns what integer instructions give according to the PTX ISA, on operands of some
+// bits.
 var integers = map[string]func(x []uint64, size int, hasSign bool) uint64{
 	"add":    func(x []uint64, _ int, _ bool) uint64 { return x[0] + x[1] },
 	"sub":    func(x []uint64, _ int, _ bool) uint64 { return x[0] - x[1] },
@@ -97,7 +97,7 @@ var integers = map[string]func(x []uint64, size int, hasSign bool) uint64{
 	},
 }
 
-// numbers are what the instructions of floating-point numbers give, exactly or as float64.
+// numbers returns what floating-point instructions give, exactly or as float64.
 var numbers = map[string]func(x []float64) float64{
 	"add.rn": func(x []float64) float64 { return x[0] + x[1] },
 	"sub.rn": func(x []float64) float64 { return x[0] - x[1] },
@@ -113,7 +113,7 @@ var numbers = map[string]func(x []float64) float64{
 	"rsqrt.approx.ftz": func(x []float64) float64 { return flushed(1 / math.Sqrt(flushed(x[0]))) },
 }
 
-// ofNumbers is of two numbers, or the one that is not NaN.
+// ofNumbers applies f to two numbers, or returns the one that is not NaN.
 func ofNumbers(a, b float64, of func(a, b float64) float64) float64 {
 	switch {
 	case math.IsNaN(a):
@@ -124,7 +124,7 @@ func ofNumbers(a, b float64, of func(a, b float64) float64) float64 {
 	return of(a, b)
 }
 
-// flushed is 0, with the sign, for a subnormal float32.
+// flushed returns a zero of the same sign for a subnormal float32.
 func flushed(x float64) float64 {
 	if math.Abs(float64(float32(x))) < 0x1p-126 {
 		return math.Copysign(0, x)
@@ -132,7 +132,7 @@ func flushed(x float64) float64 {
 	return x
 }
 
-// fused is a b + c rounded once to so many bits of a float32 or a float64.
+// fused returns a b + c rounded once to a float32 or a float64.
 func fused(x []float64, size int) float64 {
 	a, b, c := x[0], x[1], x[2]
 	if v := a*b + c; math.IsNaN(v) || math.IsInf(a, 0) || math.IsInf(b, 0) || math.IsInf(c, 0) {
@@ -158,7 +158,7 @@ func toNumber(word uint64, size int) float64 {
 	return math.Float64frombits(word)
 }
 
-// toBits is v rounded to a float32 or a float64; a NaN is the one that GPUs make.
+// toBits rounds v to a float32 or a float64; NaN becomes the one that GPUs produce.
 func toBits(v float64, size int) uint64 {
 	switch {
 	case size == 32 && math.IsNaN(v):
@@ -171,7 +171,8 @@ func toBits(v float64, size int) uint64 {
 	return math.Float64bits(v)
 }
 
-// compared is what setp gives. Of numbers: the name, with u, is true of a NaN, too.
+// compared returns what setp gives. For floating-point numbers a comparison whose name ends in u is
+// also true if one is NaN.
 func compared[T cmp.Ordered](name string, a, b T) bool {
 	either := a != a || b != b
 	switch name {
@@ -187,7 +188,7 @@ func compared[T cmp.Ordered](name string, a, b T) bool {
 	return map[string]bool{"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[plain]
 }
 
-// meaning is what an instruction gives for operands of the types that it reads.
+// meaning returns what an instruction gives for operands of the types that it reads.
 func meaning(opcode string, reads []string, x []uint64) uint64 {
 	parts := strings.Split(opcode, ".")
 	kind := parts[len(parts)-1]
@@ -239,7 +240,7 @@ func meaning(opcode string, reads []string, x []uint64) uint64 {
 	return toBits(f(v), size)
 }
 
-// converted is what a conversion gives.
+// converted returns what a conversion gives.
 func converted(opcode string, x []uint64) uint64 {
 	single, double := toNumber(x[0], 32), toNumber(x[0], 64)
 	whole := func(v float64) uint64 {
@@ -289,8 +290,7 @@ func converted(opcode string, x []uint64) uint64 {
 	return 0xbad
 }
 
-// bf16 is the number with seven bits of fraction that is nearest, of two the even one, or nearest
-// among those that are not further from zero.
+// bf16 rounds to seven bits of fraction, to nearest even, or towards zero.
 func bf16(word uint64, toNearest bool) uint64 {
 	v := math.Float32frombits(uint32(word))
 	if v != v {

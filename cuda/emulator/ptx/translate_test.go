@@ -12,9 +12,9 @@ import (
 	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
-// text has kernels kernel0(out, in, n), kernel1 and so on, of 64 threads. Their bodies find the
-// addresses of the thread's word of in and of out in %rd0 and %rd1, its number in %r0, the word of
-// in in %r1, which is what they give, and more registers.
+// text returns kernels kernel0(out, in, n), kernel1 and so on, of 64 threads. Their bodies find in
+// %rd0 and %rd1 the addresses of the thread's word of in and of out, its number in %r0, and its
+// word of in in %r1, which is what they store; there are more registers.
 func text(bodies ...string) string {
 	all := `.version 7.8
 .target sm_80
@@ -77,7 +77,7 @@ func numbered(n int) []uint32 {
 	return in
 }
 
-// TestUnknownIsAnError: what the translator does not know, it names.
+// TestUnknownIsAnError: unknown text is an error that names it.
 func TestUnknownIsAnError(t *testing.T) {
 	for _, row := range []struct{ body, want string }{
 		{"add.rz.f32 %f0, %f1, %f2;", "unknown opcode add.rz.f32"},
@@ -135,7 +135,7 @@ func TestUnknownIsAnError(t *testing.T) {
 	}
 }
 
-// TestCommittedFiles: all committed PTX is known.
+// TestCommittedFiles: all committed PTX can be translated.
 func TestCommittedFiles(t *testing.T) {
 	files, err := kernels.Files()
 	if err != nil {
@@ -148,8 +148,8 @@ func TestCommittedFiles(t *testing.T) {
 	}
 }
 
-// TestAccessesAreChecked: a wrong access is an error that says what and where, and one beside it
-// that is right is none.
+// TestAccessesAreChecked: a wrong access is an error that names it, and a similar correct one is
+// not.
 func TestAccessesAreChecked(t *testing.T) {
 	const (
 		stores = "cvt.u32.u64 %r2, %rd5;\nmov.u64 %rd2, one;\nadd.s64 %rd3, %rd2, %rd5;\nst.shared.u32 [%rd3], %r1;\n"
@@ -205,8 +205,8 @@ func TestAccessesAreChecked(t *testing.T) {
 	}
 }
 
-// TestEarlyLaunches: a kernel that began before the launch that it follows had ended touches no
-// global memory before it waits for that, lets the next one begin only afterwards, and does wait.
+// TestEarlyLaunches: a kernel that began before its predecessor had ended must not access global
+// memory before it waits, must wait before it lets the next one begin, and must wait at some point.
 // One that began later need not.
 func TestEarlyLaunches(t *testing.T) {
 	const wait, next, outside = "griddepcontrol.wait;\n", "griddepcontrol.launch_dependents;\n", "before the wait for the launch that the kernel follows"
@@ -247,7 +247,7 @@ func TestEarlyLaunches(t *testing.T) {
 	}
 }
 
-// TestLoadMatrix: the manual's figure of an 8 x 8 matrix has in the fragment of lane 4 i + j the
+// TestLoadMatrix: in the PTX ISA's layout of an 8 x 8 matrix, the fragment of lane 4 i + j has
 // elements 2 j and 2 j + 1 of row i; transposed, of column i.
 func TestLoadMatrix(t *testing.T) {
 	rows := []struct {

@@ -10,13 +10,13 @@ import (
 	"github.com/pollen-ml/pollen/cuda/emulator"
 )
 
-// across is where an element of an MN-major matrix lies: bricks are of 8 rows of depth x 16 bytes
-// of columns.
+// across returns the offset of an element of an MN-major matrix, in core matrices of 8 rows of
+// depth x 16 bytes of columns.
 func (o operand) across(column, k int) int {
 	return o.start + k/8*o.leading + column/8*o.stride + k%8*16 + column%8*2
 }
 
-// wordsProduct is groupProduct with a in registers, which come behind what is copied, and b
+// wordsProduct is groupProduct with a in registers, which follow the copied data in memory, and b
 // MN-major.
 func wordsProduct(name string, a, b operand) string {
 	_, text := groupProduct(64, a, b)
@@ -38,8 +38,8 @@ func wordsLaunch(name string, a, b operand) *emulator.Recording {
 			binary.LittleEndian.PutUint16(memory[b.across(column, k):], bf16(b.element(column, k)))
 		}
 	}
-	// The manual's figure of a: words 0 and 1 are of rows g and g + 8 of a warp's sixteen, in
-	// columns 2 t and one more, words 2 and 3 of columns eight further on.
+	// In the PTX ISA's layout of a, words 0 and 1 are of rows g and g + 8 of a warp's sixteen, in
+	// columns 2 t and 2 t + 1; words 2 and 3 are of the columns eight further on.
 	for thread := range 128 {
 		for i := range 4 {
 			for half := range 2 {
@@ -55,8 +55,8 @@ func wordsLaunch(name string, a, b operand) *emulator.Recording {
 	return r
 }
 
-// TestGroupWords: products of registers with an MN-major matrix are what the manual says, and what
-// is wrong with one is found.
+// TestGroupWords: products of registers with an MN-major matrix follow the PTX ISA, and mistakes
+// are found.
 func TestGroupWords(t *testing.T) {
 	a, b := operand{rows: 64, start: 16}, operand{64, 4096, 16 * 100, 16 * 9}
 	const commit = "wgmma.commit_group.sync.aligned;\n"
