@@ -49,6 +49,7 @@ INLINE Transform<T> transformOf(const Address& a, int image, int H, int W, int f
   c.columns = uniformBelow(w.v[2], 2 * shift + 1) - shift;
   c.top = uniformBelow(v.v[0], H) - side / 2;
   c.left = uniformBelow(v.v[1], W) - side / 2;
+  // A uniform number in (-1, 1]: the angle as a fraction of its maximum, 4 quarter.
   float share = (float)(int)((w.v[3] >> 8) + 1) * 0x1p-23f - 1;
   cosSinOf4(T(share) * quarter, &c.cosine, &c.sine);
   return c;
@@ -82,6 +83,7 @@ INLINE void augment(Out<T> y, In<T> x, Header header, int B, int C, int H, int W
         for (int k = 0; k < C * plane; k += plane) to[k + at] = loadIf(there, from + k + i * W + j);
         continue;
       }
+      // The transform maps output pixels to input pixels, so each output pixel is computed once.
       T a = T(i) - middleRow, b = T(j) - middleColumn;
       T u = middleRow + c.cosine * a - c.sine * b, v = middleColumn + c.sine * a + c.cosine * b;
       i = floorToInt(u), j = floorToInt(v);

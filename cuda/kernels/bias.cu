@@ -9,6 +9,7 @@ INLINE void biasForward(Out<T> y, In<T> x, In<T> bias, int n, int channels, int 
 }
 
 template <class T, class Y>
+// Y is T for the final sums, and double for partial ones, which sum_partial adds.
 INLINE void biasBackward(Out<Y> db, In<T> dout, int n, int channels, int width) {
   const T* d = dout.at();
   channelSums(db, n, channels, width, [=](int i, auto neighbours) { return sumOf(d, i, neighbours); });

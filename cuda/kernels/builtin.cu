@@ -28,6 +28,7 @@ INLINE V ofWarp(const V (&all)[16]) {
   return v;
 }
 
+// count increments the chain's step, which is part of the address of its random numbers.
 INLINE void count(InOut<unsigned long long> header) {
   if (first() == 0) header.at()[headerStep]++;
 }
@@ -37,6 +38,7 @@ INLINE void count(InOut<unsigned long long> header) {
 template <class T>
 INLINE void record(InOut<T> ring, InOut<unsigned long long> header, const In<T> (&metrics)[16], const int (&elements)[16], int first, int columns, int rows,
                    int counts) {
+  // The ring has rows rows; the host reads it before the steps wrap around.
   int lane = threadIdx.x % 32, row = (int)(header.at()[headerStep] % rows), n = ofWarp(elements);
   In<T> values = ofWarp(metrics);
   double total = 0;

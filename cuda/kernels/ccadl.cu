@@ -14,6 +14,8 @@ INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> chi, InOu
   state.prefetchAll();
   if (state.n.first() && oneChi(chi) < 0) chi.at()[0] = chi.at()[1] = 0;
   const Step<T>& step = schedules.step(state.prior.dataSize);
+  // S starts at step 1, when there are two gradients to compare: their difference has twice the
+  // variance, hence the half.
   T keep = 1, half = 0;
   if (unsigned long long t = step.number(); t > 0) {
     T all = T(t - 1) / T(t), memory = T(alpha);

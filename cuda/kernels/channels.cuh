@@ -12,6 +12,8 @@ INLINE void mapChannels(Out<T> y, int n, int channels, int width, F f, Buffer<X>
   quads(n, [&](int i, int count) INLINED {
     int channel = i / width % channels, at = i % width;
     Quad<T> q;
+    // next keeps the channel of the running element, so that only a thread's first element needs
+    // divisions.
     auto next = [&](auto... v) INLINED {
       T to = f(channel, v...);
       if (++at == width) {

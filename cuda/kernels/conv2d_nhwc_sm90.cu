@@ -5,6 +5,9 @@
 #include "nhwcgroupfilter.cuh"
 #include "nhwcpack.cuh"
 
+// STRIPS defines a convolution by wgmma with the given StripTile: strips of height rows, one or two
+// to a block. Output pixels have a stride of 1; size is the number of lines of pixels that shared
+// memory holds.
 #define STRIPS(ending, ...)                                                                                                                        \
   KERNEL(conv2d_nhwc_group_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                                \
   (Out<float> y, In<unsigned> x, In<unsigned> w, In<float> bias, Out<float> pooled, Out<unsigned char> argmax, int filters, int B, int height,      \
@@ -16,6 +19,7 @@
     convolveStrips<__VA_ARGS__>(out, x.at(), w.at(), lines, size, (unsigned*)stages);                                                              \
   }
 
+// 16x16 is 16 rows by two strips of 8 columns, 14x8 is 14 rows by one strip.
 STRIPS(16x16_bf16, StripTile<16, 2>)
 STRIPS(14x16_bf16, StripTile<14, 2>)
 STRIPS(14x8_bf16, StripTile<14, 1>)
@@ -24,6 +28,8 @@ STRIPS(8x8_bf16, StripTile<8, 1>)
 
 PACKED_FILTER(chunks_bf16, BF16, 4, InChunks{4 * gradient.all()}, InChunks{4 * image.all()})
 
+// The filter's gradient: see GradientRows for the arguments from doutHeight on. groups is how many
+// blocks share the taps.
 KERNEL(conv2d_nhwc_group_filter_bf16, GroupFilter::threads, GroupFilter::blocks)
 (Out<float> partial, In<unsigned> dout, In<unsigned> x, int filters, int B, int height, int width, int P, int Q, int blocks, int taps, int across, int down,
  int right, int doutHeight, int doutWidth, int doutFirst, int doutBlocks, int steps, int rows, int each, int sizeX, int sizeDout,

@@ -3,6 +3,8 @@
 #include "tensorcore.cuh"
 #include "tile.cuh"
 
+// The tiles' arguments: Tile<T, rows, columns, depth of a stage, stages, rows and columns of a
+// thread>, TensorTile<number, rows, columns, stages, rows and columns of a warp>.
 CONV2D(128x128_fp32, float, Tile<float, 128, 128, 16, 3, 8, 8>)
 CONV2D(64x128_fp32, float, Tile<float, 64, 128, 16, 3, 8, 8>)
 CONV2D(32x32_fp32, float, Tile<float, 32, 32, 16, 4, 4, 4>)

@@ -5,6 +5,8 @@
 #include "softmax.cuh"
 
 template <class T, class Y>
+// A label outside of the classes gives NaN, which the search for numbers that are not finite then
+// reports.
 INLINE void crossEntropy(Out<Y> y, In<T> logits, In<int> labels, int batch, int classes, int divisor) {
   double sum = 0;
   for (int row = firstRow(); row < batch; row += rowStep()) {
@@ -19,6 +21,7 @@ INLINE void crossEntropy(Out<Y> y, In<T> logits, In<int> labels, int batch, int 
 }
 
 template <class T>
+// The gradient recomputes the row's softmax instead of storing it in the forward pass.
 INLINE void crossEntropyBackward(Out<T> d, In<T> logits, In<int> labels, In<T> dout, int batch, int classes) {
   double scale = (double)dout.at()[0] / batch;
   for (int row = firstRow(); row < batch; row += rowStep()) {

@@ -10,6 +10,8 @@ struct Direction {
   unsigned stream;
   int element;
 
+  // signs returns +1 or -1 from the top bit of a random word, or 1 for the axis's element and 0
+  // elsewhere.
   INLINE Quad<int> signs(int i) const {
     Quad<int> z;
     Quad<unsigned> w = stream != 0 ? philox(address, i / 4) : Quad<unsigned>{};
@@ -31,6 +33,8 @@ INLINE void displaced(Out<T> y, In<T> w, int n, T distance, const Direction& alo
 }
 
 template <class T>
+// curvature computes z (g(w + distance z) - g(w - distance z)) scale, whose expectation over random
+// signs z is the Hessian's diagonal (Hutchinson).
 INLINE void curvature(Out<T> y, In<T> up, In<T> down, const T* rest, int n, T scale, const Direction& along) {
   quads(n, [&](int i, int count) INLINED {
     Quad<T> u = load(up.at(), i, count), d = load(down.at(), i, count);

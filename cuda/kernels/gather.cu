@@ -23,6 +23,7 @@ struct Affine {
 // instructions, so one thread per image does it for the block.
 template <class T>
 INLINE void gatherImages(Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int order, const Affine<T>& f) {
+  // Images are spread evenly over the blocks, rows to each.
   SHARED(int, chosen, maxRows);
   int rows = (size + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * rows, count = size - begin < rows ? size - begin : rows;
   if ((int)threadIdx.x < count) chosen[threadIdx.x] = exampleOf(header, begin + threadIdx.x, size, examples, order);

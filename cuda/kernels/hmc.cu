@@ -27,6 +27,7 @@ INLINE void kineticLogRatio(Out<double> logRatios, In<double> p, In<double> dw, 
                   double temperature, unsigned stream) {
   Address noise = addressOf(header, stream);
   bool decides = ProposalSchedule{evaluations, false}.decides(noise.step);
+  // The trajectory began evaluations steps ago: that step's address gives its momenta again.
   noise.step -= evaluations;
   double half = words.at()[wordStep] / 2;
   tiles(n, [&](int tile) INLINED {
@@ -57,6 +58,7 @@ INLINE void move(Out<double> statistics, InOut<double> w, In<double> dw, InOut<d
   update(statistics, n, [&](int i, int count) INLINED {
     Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), s = load(slope.at(), i, count);
     Quad<double> force = load(dw.at(), i, count), momentum = load(p.at(), i, count), m = masses.at(i, count);
+    // Inside a trajectory two half kicks of neighbouring leapfrog steps make one whole kick.
     double kick = e;
     if (starts) {
       acceptOrReject(accepted, theta, from);
@@ -83,6 +85,7 @@ INLINE void move(Out<double> statistics, InOut<double> w, In<double> dw, InOut<d
 #define HMC_SCALARS Header header, BlockRange n, int evaluations, double temperature, unsigned stream
 #define HMC_STATE Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, InOut<double> p, In<double> words
 
+// Only the kernels with masses have a buffer for them, so that M = 1 costs no memory traffic.
 UPDATE(hmc_share_f64, double,
        (Out<double> logRatios, In<double> p, In<double> dw, In<double> words, HMC_SCALARS),
        kineticLogRatio(logRatios, p, dw, words, NoMasses{}, header, n, evaluations, temperature, stream))

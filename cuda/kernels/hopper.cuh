@@ -117,6 +117,10 @@ __device__ inline unsigned long long matrixDescriptor(void* memory, unsigned byt
 //
 //   d[4 j], d[4 j + 1]      are row 16 w + g, columns 8 j + 2 t and 8 j + 2 t + 1,
 //   d[4 j + 2], d[4 j + 3]  are row 16 w + g + 8, the same columns.
+// The accumulators are operands of the inline assembly one by one, since the instruction names each
+// register: 32 for 64 columns, 56 for 112, 64 for 128. The predicate add, always true here, makes
+// the product accumulate; the constants after it are no negation (1, 1) and K-major operands (0,
+// 0).
 #define POLLEN_SUMS(i) \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
 #define POLLEN_SUMS32 POLLEN_SUMS(0), POLLEN_SUMS(8), POLLEN_SUMS(16), POLLEN_SUMS(24)

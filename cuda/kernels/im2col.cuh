@@ -137,6 +137,7 @@ struct Im2colOperand {
     for (int i = threadIdx.x; i < Side; i += blockDim.x) side[i] = coordOf(sides, x + i, sides.count());
   }
   INLINE void advance(int k, int end, int parity) {
+    // (32 / Depth) * k moves the work by one warp per stage.
     unsigned at = (threadIdx.x + (32 / Depth) * k + lead) % threads;
     if (at >= Depth) return;
     // Hiding the divisors keeps their reciprocals from staying in registers from stage to stage.

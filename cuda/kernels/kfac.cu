@@ -56,6 +56,7 @@ template <class T>
 INLINE void average(InOut<T> factor, In<T> partial, Header header, int n, int parts, double scale, double alpha, int freezeAt) {
   unsigned long long step = stepOf(header);
   if (step >= (unsigned long long)freezeAt) return;
+  // The average runs over parts in order, so the bits do not depend on the grid.
   T keep = step == 0 ? T(0) : T(alpha), share = T(step == 0 ? scale : (1 - alpha) * scale);
   for (int i = first(); i < n * n; i += pollen::step()) {
     T product = 0;
@@ -79,6 +80,7 @@ INLINE void cholesky(T* p, const T* a, int n, double damping) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   for (int j = 0; j < n; j++) {
     const T* lj = p + (long long)j * n;
+    // One warp computes the pivot, then all warps compute the column below it.
     if (warp == 0) {
       double square = 0;
       for (int k = lane; k < j; k += 32) square += (double)lj[k] * lj[k];

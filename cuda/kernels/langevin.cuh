@@ -13,6 +13,7 @@ struct Step {
   double h;
   T temperature, rate, scale;
 
+  // number is the step's number, from 0.
   INLINE unsigned long long number() const { return chain.step; }
 
   // memory returns the decay of a running mean of squares: t/(t+1), which makes it the plain mean

@@ -199,6 +199,7 @@ INLINE T splitExponent(T x, int* n) {
   constexpr auto one = (typename F::Bits)1 << F::mantissa;
   auto bits = bitsOf(x);
   *n = 0;
+  // A subnormal number is first scaled into the normal range.
   if (bits < one) {  // subnormal
     bits = bitsOf(x * powerOfTwo<T>(F::mantissa + 1));
     *n = -(F::mantissa + 1);
@@ -228,6 +229,7 @@ INLINE T log1p(T x) {
   if (!(x > -1)) return x == -1 ? -infinity<T>() : nan<T>();
   if (!(x < infinity<T>())) return x;
   if (x > T(-0.29) && x < T(0.41)) return logSeries(x, 0, T(0));
+  // lost is what rounding 1 + x has lost, by Fast2Sum; it enters as a first-order correction.
   T u = 1 + x;
   T lost = x < 1 ? x - (u - 1) : 1 - (u - x);
   int n;
@@ -238,6 +240,7 @@ INLINE T log1p(T x) {
 // tanh is -e/(2 + e) with e = e^(-2|x|) - 1, with the sign of x: 3 ulp.
 template <class T>
 INLINE T tanh(T x) {
+  // expm1 keeps the digits of tanh near 0; the sign of x is put back at the end.
   T e = expm1(-2 * abs(x));
   return copySign(e / (2 + e), x);
 }

@@ -4,6 +4,8 @@
 #include "tensorcore.cuh"
 #include "tile.cuh"
 
+// The tiles' arguments: Tile<T, rows, columns, depth of a stage, stages, rows and columns of a
+// thread>, TensorTile<number, rows, columns, stages, rows and columns of a warp>.
 MATMUL(matmul_128x128_fp32, float, Tile<float, 128, 128, 16, 3, 8, 8>)
 MATMUL(matmul_64x128_fp32, float, Tile<float, 64, 128, 16, 3, 8, 8>)
 MATMUL(matmul_32x32_fp32, float, Tile<float, 32, 32, 16, 4, 4, 4>)

@@ -42,6 +42,7 @@ struct Thin {
   Target out;
   bool fewRows;
 
+  // fewRows exchanges the operands, so that the kernels see the long side first.
   INLINE Thin(float* out, const float* a, const float* b, const float* bias, int m, int n, int k, int transposeA, int transposeB, int epilogue, int fewRows)
       : longer{a, m, k, !transposeA}, few{b, n, k, transposeB != 0}, out{out, bias, n, epilogue}, fewRows(fewRows) {
     if (!fewRows) return;
@@ -126,6 +127,7 @@ INLINE void multiplyDots(const Thin& p, int parts, int turns) {
   int x = (parts > 1 ? blockIdx.x : blockIdx.x * (blockDim.x / 32) + warp) * rows * turns, end = x + rows * turns;
   bool writes = lane % sharing == 0;
   for (; x < end; x += rows) {
+    // Biases and masks are loaded before the products, whose latency hides theirs.
     float biasOrMask[own], sums[count];
 #pragma unroll
     for (int j = 0; j < own; j++) biasOrMask[j] = p.biasOrMask(part == 0 && writes, x + (index + j) / maxFew, (index + j) % maxFew);
@@ -163,6 +165,7 @@ constexpr int columnsThreads = 512, columnsLanes = 8;
 
 template <int maxFew, int columns, int together>
 INLINE void multiplyColumns(const Thin& p) {
+  // Eight lanes are neighbouring columns; the other bits of the thread's number split the depth.
   constexpr int parts = columnsThreads / columnsLanes, all = columns * maxFew * columnsLanes, own = maxFew / 4;
   SHARED(float, kept, columnsThreads / 32 * all);
   int lane = threadIdx.x % columnsLanes, warp = threadIdx.x / 32, x = blockIdx.x * (columnsLanes * columns) + lane;

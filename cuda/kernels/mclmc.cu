@@ -2,6 +2,7 @@
 // products, the decision and the move.
 #include "metropolis.cuh"
 
+// The chain's state words and the dot products, numbered as in mcmc/mclmcmove.go.
 enum MclmcWord { mclmcStep, mclmcPotential, mclmcKinetic, mclmcError, mclmcSum, mclmcWeight, mclmcU, mclmcG, mclmcKept, mclmcSpread, mclmcWords };
 enum MclmcSum { sumGG, sumUG, sumUU, sumUZ, sumGZ, sumZZ, mclmcSums };
 
@@ -74,6 +75,8 @@ struct Microcanonical {
       words[mclmcStep] = size * math::exp(excess < 1 && learned <= 0 ? grow : -2 * grow);
       return;
     }
+    // A weighted average of size^-6 excess, the coefficient of the energy error's variance per
+    // step^6; old terms are forgotten so that the average covers about half of the steps so far.
     double memory = learned > 40 ? learned / 2 : 20, keep = (memory - 1) / (memory + 1);
     double off = math::log(excess + 1e-8) / 9, weight = math::exp(-off * off / 2), cube = size * size * size;
     words[mclmcSum] = keep * words[mclmcSum] + weight * excess / (cube * cube);
@@ -83,6 +86,8 @@ struct Microcanonical {
 
   INLINE void turn(double* words, const double* sums, double potential, unsigned long long step) const {
     DirectionState t = {};
+    // kick is called twice: the second half of this step's B, which completes the energy error, and
+    // the first half of the next step's, with the same gradient.
     t.slope = math::sqrt(sums[sumGG]);
     t.rate = t.slope / (2 * temperature * (dimensions - 1));
     t.u = 1 / math::sqrt(sums[sumUU]);

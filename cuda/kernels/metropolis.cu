@@ -29,6 +29,7 @@ struct AcceptanceTest {
     Quad<unsigned> w = philox(draws, 0);
     bool decides = schedule.decides(draws.step), starts = schedule.starts(draws.step);
     if (decides) {
+      // log alpha = (U(old) - U(new))/T + log ratio of the proposals. NaN counts as a rejection.
       double probability = math::minimum(1.0, math::exp((words[wordPotential] - potential) / temperature + logRatios));
       if (probability != probability) probability = 0;
       words[wordProbability] = probability;
@@ -42,6 +43,8 @@ struct AcceptanceTest {
       words[wordAccepted] = 1;
       words[wordPotential] = potential;
     }
+    // Each proposal's step size is jittered by a uniform factor, so that trajectories do not
+    // resonate with a period of the target.
     if (starts) words[wordStep] = math::exp(words[wordLogStep]) * (1 + jitter * (2 * uniform53(w.v[2], w.v[3]) - 1));
   }
 };

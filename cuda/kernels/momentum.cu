@@ -11,6 +11,7 @@
 #include "velocities.cuh"
 
 template <class T>
+// friction is a, estimate b, the part of the noise that minibatches are expected to add.
 INLINE void sghmc(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, double friction, double estimate) {
   state.prefetchAll();
   const Step<T>& s = schedules.step(state.prior.dataSize);
@@ -19,6 +20,8 @@ INLINE void sghmc(Out<T> statistics, const Schedules<T>& schedules, const Moment
 }
 
 template <class T>
+// baoab makes a whole B, in which the halves of two neighbouring steps are merged, followed by A, O
+// and A.
 INLINE void baoab(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, double friction) {
   state.prefetchAll();
   const Step<T>& s = schedules.step(state.prior.dataSize);

@@ -120,6 +120,7 @@ struct InChunks {
 // copyLines starts the copies of count lines to shared memory.
 template <class Layout = Whole>
 INLINE void copyLines(unsigned* to, const unsigned* from, int count, Layout layout = {}) {
+  // Eight threads copy the eight 16-byte chunks of a line: full sectors of global memory.
   int chunk = threadIdx.x % 8, step = blockDim.x / 8;
   for (int i = threadIdx.x / 8; i < count; i += step)
     copyAsync16(to + i * linePitch + 4 * chunk, from + i * layout.lineStep + chunk * layout.chunkStep, true);

@@ -37,6 +37,8 @@ struct FilterSums<BF16> {
 #pragma unroll
     for (int k = 0; k < stagePixels; k += 16) {
       unsigned b[4][4];
+      // A lane passes the address of one pixel's line, found in the table, so a stage's pixels may
+      // come from several rows of the image.
       int place = right + 4 * linePitch * places[k + lane % 16].x;
 #pragma unroll
       for (int j = 0; j < 4; j++) ldmatrixX4Trans(b[j], memory, place + 32 * j);

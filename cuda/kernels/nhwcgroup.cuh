@@ -285,6 +285,8 @@ INLINE void convolveStrips(const Output<float, true>& out, const unsigned* x, co
   int group = firstLane(threadIdx.x / Shape::group);
   if (group == Shape::strips) {
     if (threadIdx.x == Shape::multiplying) {
+      // From the first strip's first pixel to the last strip's last one and what its taps reach, at
+      // most to the image's end.
       int count = minInt(strips.lineAt(last) + (Shape::height - 1) * c.pixels.W + Shape::width + c.reach, c.all()) - begin;
       produceStrips<Shape>(x + begin * 4, w + tile * Shape::stage, c, size, count, tiles * Shape::stage, memory, barriers);
     }
@@ -292,6 +294,7 @@ INLINE void convolveStrips(const Output<float, true>& out, const unsigned* x, co
     barrier();
     return;
   }
+  // Groups without a strip of their own multiply the last one again and store nothing.
   int mine = minInt(first + group, last);
   typename Shape::Sums sums;
   sums.clear();

@@ -208,11 +208,14 @@ INLINE void convolveGroupFilter(float* partial, const unsigned* dout, const unsi
   barrier();
   int group = threadIdx.x / 128;
   if (group == Shape::groups) {
+    // Four warpgroups of 128 threads with 128 registers each have all 65536; after the exchange the
+    // producer has 32 and the others 160 each.
     setMaxRegisters<Shape::registersToCopy, false>();
     produceStages(stages, dout, x, c, block, row, lowest, highest - lowest);
     return;
   }
   setMaxRegisters<Shape::registers, true>();
+  // The number of taps is a template argument: accumulators must be registers with fixed names.
   auto own = Range::split(taps.count, Shape::groups, group);
   if (own.count == 3) multiplyTaps<3>(stages, partial, c, block, row, lowest, taps.first, taps.first + own.first);
   if (own.count == 2) multiplyTaps<2>(stages, partial, c, block, row, lowest, taps.first, taps.first + own.first);

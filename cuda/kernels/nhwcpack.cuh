@@ -36,6 +36,7 @@ struct PackTile {
   // sum writes the sums of the tile's lines by channel into the tile's row of table [planes tiles,
   // channels]: the gradient of a bias.
   INLINE void sum(Out<float> table, int channels, int tiles) const {
+    // 256 threads are channels by parts of the tile's lines.
     constexpr int parts = 256 / some, each = lines / parts;
     SHARED(float, sums, parts * some);
     int channel = threadIdx.x % some;

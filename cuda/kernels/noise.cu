@@ -3,6 +3,8 @@
 #include "philox.cuh"
 
 template <class T>
+// i / 4 is the Philox counter's element part: a thread makes four normals of one counter, and their
+// values do not depend on the grid.
 INLINE void normalNoise(Out<T> y, Header header, int n, unsigned stream) {
   Address a = addressOf(header, stream);
   quads(n, [&](int i, int count) INLINED {

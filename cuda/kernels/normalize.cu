@@ -29,6 +29,8 @@ INLINE double groupSum(int size, F f) {
 
 template <class T>
 INLINE Group<T> groupOf(In<T> x, int channels, int width, int allChannels, int center, T epsilon) {
+  // Two passes: the mean first, then the squares around it, which does not cancel as E x^2 - (E
+  // x)^2 would.
   int row = blockIdx.x, size = channels * width;
   Group<T> g = {x.at() + (long long)row * size, size, width, (int)((long long)row * channels % allChannels), 0, 0};
   if (center) g.mean = groupSum(size, [&](int i) { return (double)g.x[i]; }) / size;

@@ -7,6 +7,7 @@
 template <int states, class T, class Rule>
 INLINE void optimize(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state)[states], BlockRange n, T decay, Rule rule) {
   update(statistics, n, [&](int i, int count) INLINED {
+    // All loads come before the arithmetic, so that they are in flight together.
     Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count), s[states];
 #pragma unroll
     for (int j = 0; j < states; j++) s[j] = load(state[j].at(), i, count);
@@ -137,6 +138,8 @@ INLINE void adam(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state
     double t = (double)(step + 1);
     return Correction{T(-1 / math::expm1(t * log1)), T(-1 / math::expm1(t * log2))};
   });
+  // t counts from 1. 1 - beta^t is -expm1(t ln beta), which is accurate also where beta^t is near
+  // 1; it is computed once per block, in double.
   T rate = entry(rates, entries, step);
   optimize<2>(statistics, w, dw, state, n, inGradient, Adam<T>{rate, beta1, beta2, c.first, c.second, epsilon, inStep});
 }

@@ -6,6 +6,7 @@ template <class T>
 INLINE void patches(Out<T> y, In<T> x, int n, int H, int W, int R, int S, int P, int Q, int strideH, int strideW, int padH, int padW, int dilationH,
                     int dilationW) {
   for (int i = first(); i < n; i += step()) {
+    // plane runs over (image, channel, r, s), channel over (image, channel).
     int q = i % Q, p = i / Q % P, plane = i / Q / P, s = plane % S, r = plane / S % R, channel = plane / S / R;
     int row = p * strideH + r * dilationH - padH, column = q * strideW + s * dilationW - padW;
     bool inside = row >= 0 && row < H && column >= 0 && column < W;

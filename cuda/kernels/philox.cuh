@@ -41,6 +41,9 @@ INLINE Quad<unsigned> philox(const Address& a, unsigned quad) {
   unsigned c0 = quad, c1 = (unsigned)a.step, c2 = ((unsigned)(a.step >> 32) & 0xffffu) | a.stream << 16, c3 = a.chain;
 #pragma unroll
   for (int round = 0; round < 10; round++) {
+    // A round multiplies two of the words by constants; the high halves, XORed with the other words
+    // and the key, change places with the low halves. The key advances by the golden ratio and
+    // sqrt(3) - 1, as Weyl sequences.
     unsigned long long p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
     c0 = (unsigned)(p1 >> 32) ^ c1 ^ k0;
     c1 = (unsigned)p1;
@@ -87,6 +90,8 @@ INLINE void circle(unsigned word, float* cosine, float* sine) {
   float c = (0x1.03c1bp-2f * v + -0x1.3bd3ccp+0f) + (0x1.d4f7eep-11f * v + -0x1.55b2b6p-6f) * v2;
   s = s * t;
   c = c * v + 1;
+  // Adding an eighth of the circle rounds the quadrant to nearest. Its lower bit exchanges sine and
+  // cosine, and the two bits give the signs.
   unsigned quadrant = word + (1u << 29);
   bool odd = (quadrant & (1u << 30)) != 0;
   *cosine = math::fromBits(math::bitsOf(choose(odd, s, c)) ^ ((quadrant + (1u << 30)) & (1u << 31)));
@@ -117,10 +122,15 @@ struct Order {
   unsigned keys[8];
 
   INLINE Order(unsigned long long size, const Address& chain, unsigned long long epoch) : size(size) {
+    // width is the number of bits of the permuted range, at least 8; left and right have half of
+    // them each. With at most half of the range beyond size, two attempts suffice on average, for
+    // size above 128.
     unsigned width = size > 256 ? 64 - __builtin_clzll(size - 1) : 8;
     rightBits = width - width / 2;
     leftMask = (unsigned)((1ull << (width / 2)) - 1);
     rightMask = (unsigned)((1ull << rightBits) - 1);
+    // The keys are two Philox blocks of the reserved stream 0xffff, at the epoch instead of the
+    // step.
     Address a = {chain.seed, epoch, chain.chain, 0xffffu};
 #pragma unroll
     for (int half = 0; half < 2; half++) {

@@ -20,6 +20,7 @@ INLINE T siluSlope(T x) {
   return s * (1 + x * (1 - s));
 }
 
+// A row: name, float type, symbol's ending, y, what the derivative reads, and the derivative.
 #define CURVES(T, suffix)                                                                                              \
   CURVE(tanh, T, suffix, math::tanh(x), y, (1 - y) * (1 + y))                                                          \
   CURVE(sigmoid, T, suffix, math::sigmoid(x), y, y * (1 - y))                                                          \

@@ -23,6 +23,8 @@ __device__ inline Range covered(int i, int stride, int pad, int taps, int size) 
 
 // covering returns the windows of an axis that cover element h.
 __device__ inline Range covering(int h, int stride, int pad, int taps, int windows) {
+  // Windows i with i stride - pad <= h < i stride - pad + taps. The + stride rounds the division
+  // up.
   int lo = h + pad - taps + stride, hi = (h + pad) / stride + 1;
   return {lo < 0 ? 0 : lo / stride, hi > windows ? windows : hi};
 }
@@ -136,6 +138,7 @@ __device__ void placesForward(unsigned char* places, const T* x, int windows, in
 template <class T, bool relu>
 __device__ void placesBackward(T* dx, const T* dout, const unsigned char* places, int windows, int Q) {
   for (int i = first(); i < windows; i += step()) {
+    // places[i] has noMaximum added if the maximum is not above 0; then at matches no element.
     int at = relu ? places[i] : places[i] % noMaximum;
     T contribution[4], g = dout[i];
     for (int j = 0; j < 4; j++) contribution[j] = at == j ? g : T(0);

@@ -33,6 +33,7 @@ struct Energy {
 };
 
 template <class T>
+// energies writes one sum per tile, in the tiles of updates.
 INLINE void energies(Out<double> partial, In<T> w, int n, Energy energy) {
   int each = updateTile(n), begin = blockIdx.x * each, end = n - begin < each ? n : begin + each;
   double sum = 0;
@@ -50,6 +51,7 @@ INLINE void addTiles(Out<T> y, In<double> partial, int tiles, int n, double cons
 }
 
 template <class T>
+// slopes multiplies the prior's gradient by the gradient dout of the energy.
 INLINE void slopes(Out<T> dw, In<T> w, In<T> dout, int n, Prior<T> prior) {
   T scale = dout.at()[0];
   mapEach(dw, n, [&](T theta) INLINED { return prior.gradient(T(0), theta) * scale; }, w);

@@ -20,6 +20,7 @@ INLINE void psghmc(Out<T> statistics, InOut<T> second, const Schedules<T>& sched
 #pragma unroll
     for (int k = 0; k < 4; k++) {
       v.v[k] = averageSquare(v.v[k], reload(memory), g.v[k]);
+      // root is sqrt(G): the position moves by sqrt(G) u, and the force acts on u by sqrt(G) g.
       T root = math::Exact::sqrt(math::Exact::reciprocal(lambda + math::Exact::sqrt(v.v[k])));
       u.v[k] = descend(reload(c).keep * u.v[k], step.rate, root * g.v[k]) + reload(c).scale * z.v[k];
       theta.v[k] += root * u.v[k];

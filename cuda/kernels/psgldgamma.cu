@@ -22,6 +22,8 @@ INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second,
   const Step<T>& step = schedules.step(prior.dataSize);
   update(statistics, n, [&](int i, int count) INLINED {
     const Step<T>& s = reload(step);
+    // Gamma begins when V has its full memory: with V of few gradients the estimate threw weights
+    // hundreds of noise deviations far.
     T keep = s.memory(alpha), drift = keep == alpha ? T(s.h * s.temperature) : T(0);
     Quad<T> theta = load(w.at(), i, count), g = prior.gradient(load(dw.at(), i, count), theta), z = draw(s, stream, i);
     Quad<T> v = load(second.at(), i, count), dv = load(secondSlope.at(), i, count), d = load(diagonal.at(), i, count);
@@ -43,6 +45,7 @@ INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second,
 }
 
 template <class T>
+// accumulate adds x to a running sum over steps.
 INLINE void accumulate(Out<T> statistics, In<T> x, InOut<T> sum, BlockRange n) {
   update(statistics, n, [&](int i, int count) INLINED {
     Quad<T> q = load(x.at(), i, count), s = load(sum.at(), i, count);

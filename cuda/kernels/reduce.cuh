@@ -95,6 +95,7 @@ INLINE void columnSums(Out<Y> y, int sums, int terms, double scale, F f) {
   shares[threadIdx.x] = total;
   barrier();
   if (warp > 0 || s >= sums) return;
+  // The first warp adds the others' sums in order of the warps.
   for (int other = 1; other < warps; other++) total += shares[32 * other + lane];
   y.at()[blockIdx.y * sums + s] = Y(total * scale);
 }

@@ -1,7 +1,12 @@
 // ReLU, y = max(0, x), and its gradient, from one dout or from the sum of two. NaN stays NaN.
+//
+// This file is the simplest example of a family of kernels: a template per operation, and for each
+// type a KERNEL, whose symbol is the op's name, its direction and the type. The gradient reads y,
+// not x: y > 0 exactly where x > 0, and then x need not be kept.
 #include "quad.cuh"
 
 template <class T>
+// x <= 0 is false for NaN, which therefore passes through; x > 0 ? x : 0 would turn it into 0.
 INLINE void reluForward(Out<T> y, In<T> x, int n) {
   map(y, n, [](T x) { return x <= 0 ? T(0) : x; }, x);
 }
@@ -12,6 +17,8 @@ INLINE void reluBackward(Out<T> dx, In<T> dout, In<T> y, int n) {
 }
 
 template <class T>
+// reluBackwardSum is for a y with two users, whose gradients are a and b: the sum need not be
+// stored.
 INLINE void reluBackwardSum(Out<T> dx, In<T> a, In<T> b, In<T> y, int n) {
   map(dx, n, [](T a, T b, T y) { return y > 0 ? a + b : T(0); }, a, b, y);
 }

@@ -30,6 +30,7 @@ INLINE T clampAbove(T x, T maxRise) {
 }
 
 template <class T>
+// euler is the Euler scheme for one chi per parameter; chi enters as the friction.
 INLINE void euler(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const MomentumState<T>& state, InOut<T> chi, double friction) {
   state.prefetchAll();
   const Step<T>& s = schedules.step(state.prior.dataSize);
@@ -84,6 +85,7 @@ INLINE void adapt(InOut<T> chi, In<double> squares, const Schedules<T>& schedule
 }
 
 template <class T>
+// eulerElement has one chi per element and needs no second kernel: v v of the element is at hand.
 INLINE void eulerElement(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, InOut<T> chi, double friction,
                          double coupling, double maxExcess) {
   state.prefetchAll();

@@ -21,6 +21,7 @@ INLINE void addSlices(Some& sum, const T* partial, int n, int slice, int slices)
 template <int width, class T>
 INLINE Vector<T, width> sumSlices(const T* partial, int n, int slices) {
   using Some = Vector<T, width>;
+  // For single elements sixteen loads are in flight, then eight, then four.
   constexpr int together = 16 / width, few = together < 8 ? together : 8;
   Some sum = *(const Some*)partial;
   int slice = 1;
@@ -34,6 +35,8 @@ INLINE Vector<T, width> sumSlices(const T* partial, int n, int slices) {
 }
 
 template <class T>
+// sumAll adds all slices of the result and applies the epilogue; with pooling a thread has the four
+// elements of a window.
 INLINE void sumAll(Out<T> out, const T* partial, const T* bias, Out<unsigned char> argmax, int n, int slices, int inner, int count, int epilogue) {
   if (epilogue & withPool) {
     for (int i = first(); i < n / 4; i += step()) {

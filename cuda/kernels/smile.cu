@@ -7,6 +7,7 @@
 #include "velocities.cuh"
 
 template <class T>
+// rescale computes the factor r that gives the velocities the norm sqrt((d - 1) h T).
 INLINE void rescale(Out<double> r, In<double> squares, const Schedules<T>& schedules, int n, int tiles, int dataSize) {
   const Step<T>& s = schedules.step(dataSize);
   double sum = 0;

@@ -139,6 +139,7 @@ template <class Stage, class T>
 struct TransposedChunks {
   Vector<T, 4> v[Stage::count / 4];
 
+  // load reads the chunks that this thread copied.
   INLINE void load(const T* memory) {
 #pragma unroll
     for (int i = 0; i < Stage::count / 4; i++) v[i] = *(const Vector<T, 4>*)(memory + Stage::rawOffset(Stage::thread(), i));
@@ -218,6 +219,8 @@ struct Matrix {
     }
   }
 
+  // words covers both layouts: across is the distance of neighbours along the side, down that of
+  // neighbours in depth.
   template <class Stage, bool, class F>
   INLINE void words(int k, int, F f) const {
     auto p = Stage::alongDepth(Stage::thread(), 0);

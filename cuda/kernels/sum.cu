@@ -38,6 +38,8 @@ template <class T>
 INLINE void sumRows(Out<T> y, In<T> x, BlockRange columns, int rows) {
   constexpr int together = 8, parts = 32, warps = together * parts / 32;
   SHARED(double, sums, warps * together);
+  // 256 threads are 8 columns by 32 parts of the rows: eight lanes read 8 neighbouring columns, a
+  // sector of 32 bytes in float.
   int i = threadIdx.x % together, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (int begin = columns.block * together; begin < columns; begin += columns.blocks * together) {
     double total = 0;

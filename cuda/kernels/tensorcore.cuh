@@ -121,6 +121,8 @@ struct TensorTile {
           read<rows>(four, lane, a + k * rows, lane.warpRow + 32 * i);
 #pragma unroll
           for (int half = 0; half < 2; half++) {
+            // mma wants a as (row group, words 0), (row group + 8, words 0), (row group, words 1),
+            // (row group + 8, words 1).
             const unsigned left[4] = {four[2 * half][0], four[2 * half + 1][0], four[2 * half][1], four[2 * half + 1][1]};
 #pragma unroll
             for (int j = 0; j < warpColumns / 8; j++) Number::multiply(v[2 * i + half][j], left, right[j / 4][j % 4]);

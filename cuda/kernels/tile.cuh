@@ -41,6 +41,8 @@ struct Tile {
         for (int j = 0; j < threadColumns; j++) v[i][j] = 0;
     }
 
+    // add multiplies a stage: for each depth, a thread reads its chunks of a and b and makes an
+    // outer product.
     INLINE void add(const T* a, const T* b) {
       using Chunk = Vector<T, 4>;
       int row = Sums::row(opaque(threadIdx.x)), column = Sums::column(opaque(threadIdx.x));

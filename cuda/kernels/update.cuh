@@ -91,6 +91,7 @@ INLINE T entry(In<T> table, int entries, unsigned long long step) {
 }
 
 template <class T>
+// decayed adds weight decay to a gradient; descend makes a gradient step.
 INLINE T decayed(T g, T theta, T decay) {
   return g + decay * theta;
 }

@@ -85,6 +85,7 @@ struct ForwardOfWindows {
   // maximum returns a window's maximum and argmax, as Pooled does. If an element is NaN, so is the
   // maximum; the argmax is that of the elements before it.
   INLINE float maximum(const float (&window)[4], const Floor& floor, unsigned& argmax) const {
+    // A comparison with NaN is false, so NaN loses here; maxNaN brings it back into best.
     bool right[2] = {window[1] > window[0], window[3] > window[2]};
     float top = maxNaN(window[0], window[1]), low = right[1] ? window[3] : window[2];
     bool below = low > top;
@@ -234,6 +235,7 @@ struct ForwardOfWindows {
     int word = blockIdx.x % count * (side / count) + lane / (4 * count) * 4;
     Chunk chunk;
     if constexpr (count == 2) {
+      // Lanes 4 apart hold neighbouring groups of filters, and so the two halves of 16 bytes.
       unsigned mine[2], other[2];
 #pragma unroll
       for (int m = 0; m < 2; m++) {

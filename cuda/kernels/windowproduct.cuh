@@ -129,6 +129,7 @@ struct ProductOfWindows {
     for (int begin = blockIdx.y * each; begin < last; begin += together) {
       int count = minInt(together, last - begin), total = count * groups, i = threadIdx.x / 32, image = i / groups, window = i % groups * group + quarter;
       barrier();
+      // Software pipelining: the next group's windows are loaded before this one's products.
       Part next;
       if (i < total) load(next, begin + image, filter, window);
       fillImages<Words, warps>(c, x, words, begin, count, width, plane, c.strideW);

@@ -20,6 +20,7 @@ INLINE double sumOf(Windows<T> from, int i, Neighbours<4>) {
   return ((double)q.v[0] + q.v[1]) + ((double)q.v[2] + q.v[3]);
 }
 
+// biasOfWindows sums windows' gradients by channel; those that belong to no maximum count as 0.
 template <class T, class Y>
 INLINE void biasOfWindows(Out<Y> db, Windows<T> from, int n, int channels, int width) {
   channelSums(db, n, channels, width, [=](int i, auto neighbours) { return sumOf(from, i, neighbours); });

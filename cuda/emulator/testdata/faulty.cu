@@ -1,4 +1,5 @@
-// Kernels that do each one thing wrong, and some that are right, for the tests of what finds such things.
+// Kernels with one mistake each, and some correct ones, for the tests of the checks that find
+// mistakes.
 #include "pollen.cuh"
 
 // right reverses each block's part of x through shared memory.
@@ -57,19 +58,20 @@ KERNEL(mixed_f32, 64)(Out<float> y, In<float> x, int n) {
   if (first() < n) y.at()[first()] = v;
 }
 
-// stack_f32 is right: a thread's own array lies where the last thread's lay.
+// stack_f32 is correct: a thread's local array may lie where the last thread's was.
 KERNEL(stack_f32, 64)(Out<float> y, In<float> x, int n) {
   float own[16];
   for (int i = 0; i < 16; i++) own[(i + threadIdx.x) % 16] = x.at()[(first() + i) % n];
   if (first() < n) y.at()[first()] = own[threadIdx.x % 16] + own[n % 16];
 }
 
-// complain waits for a barrier to which nobody else comes, if v is what shared memory holds before a copy is there.
+// complain waits for a barrier that no other thread reaches, if v is what shared memory holds
+// before a copy has arrived.
 INLINE void complain(float v) {
   if (v != v) barrier();
 }
 
-// copied is right.
+// copied_f32 is correct.
 KERNEL(copied_f32, 64)(Out<float> y, In<float> x, int n) {
   SHARED(float, memory, 64);
   int i = first();
@@ -105,7 +107,7 @@ KERNEL(copy_without_barrier_f32, 64)(Out<float> y, In<float> x, int n) {
   if (i < n) y.at()[i] = v;
 }
 
-// A thread copies over what others still read.
+// A thread copies over memory that others still read.
 KERNEL(copy_too_early_f32, 64)(Out<float> y, In<float> x, int n) {
   SHARED(float, memory, 64);
   int i = first();

@@ -1,4 +1,5 @@
-// Products of four warps, of matrices that a copy brings: one that is right, and some that do each one thing wrong. Of ones, each sum is 17.
+// Products of a warpgroup, of matrices that a bulk copy fetches: a correct kernel, and some with
+// one mistake each. With ones as operands each sum is 17.
 #include "hopper.cuh"
 
 enum Mistake { none, noFence, noCommit, noGroupWait, noCopyWait, noOrder, noBarrier, tooEarly, twoOperands, swizzled, tooManyBytes, trapped };
