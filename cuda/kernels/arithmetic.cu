@@ -101,9 +101,9 @@ struct Smaller {
   }
 };
 
-template <class F, class T>
 // broadcast computes each operand's offset from the element's number; a broadcast axis has stride
 // 0.
+template <class F, class T>
 INLINE void broadcast(Out<T> y, In<T> a, In<T> b, int n, const Layout<6>& ofA, const Layout<6>& ofB) {
   for (int i = first(); i < n; i += step()) y.at()[i] = F()(a.at()[ofA.at(i)], b.at()[ofB.at(i)]);
 }

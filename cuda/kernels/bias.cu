@@ -8,8 +8,8 @@ INLINE void biasForward(Out<T> y, In<T> x, In<T> bias, int n, int channels, int 
   mapChannels(y, n, channels, width, [=](int channel, T x) { return x + b[channel]; }, x);
 }
 
-template <class T, class Y>
 // Y is T for the final sums, and double for partial ones, which sum_partial adds.
+template <class T, class Y>
 INLINE void biasBackward(Out<Y> db, In<T> dout, int n, int channels, int width) {
   const T* d = dout.at();
   channelSums(db, n, channels, width, [=](int i, auto neighbours) { return sumOf(d, i, neighbours); });

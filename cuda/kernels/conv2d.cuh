@@ -19,9 +19,9 @@ struct Memory {
   INLINE Memory(Coord* from) : stages((T*)from), coords(from + Shape::memory * sizeof(T) / sizeof(Coord)) {}
 };
 
-template <class Shape, class T>
 // convolveForward: a is the filter as a matrix [K, C R S], b the patches, [C R S, B P Q]. An
 // image's output is contiguous per filter, so the runs of Output are images.
+template <class Shape, class T>
 INLINE void convolveForward(Memory<Shape, T> memory, T* y, const T* x, const T* w, const T* bias, Pooled<T> pooled, Convolution c, int epilogue,
                             Slices slices) {
   using Patches = Im2colOperand<T, PixelOfX, TapOfX, false, Shape::columns, Shape::depth, Shape::threads>;
@@ -31,9 +31,9 @@ INLINE void convolveForward(Memory<Shape, T> memory, T* y, const T* x, const T* 
   multiply<Shape>(left, right, out, slices, memory.stages);
 }
 
-template <class Shape, class T>
 // convolveBackward: a is the filter [C, K R S], whose elements need a table of coordinates because
 // K and C change places; b is dout seen through the filter, [K R S, B H W].
+template <class Shape, class T>
 INLINE void convolveBackward(Memory<Shape, T> memory, T* dx, const T* dout, const T* w, Convolution c, Slices slices) {
   using Filter = Im2colOperand<T, ChannelOfFilter, TapOfFilter, true, Shape::rows, Shape::depth, Shape::threads>;
   using Patches = Im2colOperand<T, PixelOfGradient, TapOfGradient, false, Shape::columns, Shape::depth, Shape::threads, 32>;
@@ -44,9 +44,9 @@ INLINE void convolveBackward(Memory<Shape, T> memory, T* dx, const T* dout, cons
   multiply<Shape>(left, right, out, slices, memory.stages);
 }
 
-template <class Shape, class T>
 // convolveFilter: a is dout [K, B P Q], b the patches transposed, [B P Q, C R S]. The depth is the
 // pixels, which are many, so this direction is the one that usually splits its depth.
+template <class Shape, class T>
 INLINE void convolveFilter(Memory<Shape, T> memory, T* dw, const T* dout, const T* x, Convolution c, Slices slices) {
   using Gradient = Im2colOperand<T, FilterOfOutput, PixelOfOutput, true, Shape::rows, Shape::depth, Shape::threads>;
   using Patches = Im2colOperand<T, TapOfX, PixelOfX, true, Shape::columns, Shape::depth, Shape::threads, 32>;

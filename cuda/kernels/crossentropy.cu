@@ -4,9 +4,9 @@
 // each block writes a partial sum.
 #include "softmax.cuh"
 
-template <class T, class Y>
 // A label outside of the classes gives NaN, which the search for numbers that are not finite then
 // reports.
+template <class T, class Y>
 INLINE void crossEntropy(Out<Y> y, In<T> logits, In<int> labels, int batch, int classes, int divisor) {
   double sum = 0;
   for (int row = firstRow(); row < batch; row += rowStep()) {
@@ -20,8 +20,8 @@ INLINE void crossEntropy(Out<Y> y, In<T> logits, In<int> labels, int batch, int 
   if (threadIdx.x == 0) y.at()[blockIdx.x] = Y(sum / divisor);
 }
 
-template <class T>
 // The gradient recomputes the row's softmax instead of storing it in the forward pass.
+template <class T>
 INLINE void crossEntropyBackward(Out<T> d, In<T> logits, In<int> labels, In<T> dout, int batch, int classes) {
   double scale = (double)dout.at()[0] / batch;
   for (int row = firstRow(); row < batch; row += rowStep()) {

@@ -20,9 +20,9 @@ INLINE void cumulativeSum(Out<T> y, In<T> x, int lines, int length, int inner, i
   }
 }
 
-template <class T>
 // difference is the inverse: neighbours along the axis are subtracted, except at the end where the
 // sum begins.
+template <class T>
 INLINE void difference(Out<T> y, In<T> x, int n, int length, int inner, int reverse) {
   int end = reverse ? length - 1 : 0, neighbour = reverse ? inner : -inner;
   for (int i = first(); i < n; i += step()) y.at()[i] = i / inner % length == end ? x.at()[i] : x.at()[i] - x.at()[i + neighbour];
@@ -33,8 +33,8 @@ INLINE void element(Out<T> y, In<T> x, int index) {
   if (first() == 0) y.at()[0] = x.at()[index];
 }
 
-template <class T>
 // periodic reads a schedule that repeats after entries steps.
+template <class T>
 INLINE void periodic(Out<T> y, In<T> table, Header header, int entries) {
   if (first() == 0) y.at()[0] = table.at()[stepOf(header) % entries];
 }

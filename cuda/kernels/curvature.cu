@@ -32,9 +32,9 @@ INLINE void displaced(Out<T> y, In<T> w, int n, T distance, const Direction& alo
   });
 }
 
-template <class T>
 // curvature computes z (g(w + distance z) - g(w - distance z)) scale, whose expectation over random
 // signs z is the Hessian's diagonal (Hutchinson).
+template <class T>
 INLINE void curvature(Out<T> y, In<T> up, In<T> down, const T* rest, int n, T scale, const Direction& along) {
   quads(n, [&](int i, int count) INLINED {
     Quad<T> u = load(up.at(), i, count), d = load(down.at(), i, count);

@@ -50,9 +50,9 @@ INLINE void products(Out<T> partial, In<T> data, Header header, int batch, int n
   }
 }
 
-template <class T>
 // average adds the parts' products in order and updates the running mean; at step 0 the mean is the
 // products.
+template <class T>
 INLINE void average(InOut<T> factor, In<T> partial, Header header, int n, int parts, double scale, double alpha, int freezeAt) {
   unsigned long long step = stepOf(header);
   if (step >= (unsigned long long)freezeAt) return;

@@ -19,8 +19,8 @@ struct BernoulliLogits {
   INLINE static double byTarget(double p, double) { return -p; }
 };
 
-template <class L, class T, class Y>
 // divisor is the batch size for the final value, and 1 for partial sums.
+template <class L, class T, class Y>
 INLINE void likelihood(Out<Y> y, In<T> prediction, In<T> target, int batch, int width, int divisor) {
   double sum = 0;
   for (int i = first(); i < batch * width; i += step()) sum += L::value(prediction.at()[i], target.at()[i]);

@@ -14,8 +14,8 @@ INLINE void logProbability(Out<T> y, In<T> logits, In<int> labels, int rows, int
   }
 }
 
-template <class T>
 // With stride 0, too, each label's gradient has its own row of d, [rows classes].
+template <class T>
 INLINE void logProbabilityBackward(Out<T> d, In<T> logits, In<int> labels, In<T> dout, int rows, int stride, int classes) {
   for (int row = firstRow(); row < rows; row += rowStep()) {
     const T* z = logits.at() + (long long)row * stride;

@@ -10,8 +10,8 @@
 // memory per parameter.
 #include "velocities.cuh"
 
-template <class T>
 // friction is a, estimate b, the part of the noise that minibatches are expected to add.
+template <class T>
 INLINE void sghmc(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, double friction, double estimate) {
   state.prefetchAll();
   const Step<T>& s = schedules.step(state.prior.dataSize);
@@ -19,9 +19,9 @@ INLINE void sghmc(Out<T> statistics, const Schedules<T>& schedules, const Moment
   state.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED { kick(theta, v, g, z, reload(c).keep, reload(s).rate, reload(c).scale); });
 }
 
-template <class T>
 // baoab makes a whole B, in which the halves of two neighbouring steps are merged, followed by A, O
 // and A.
+template <class T>
 INLINE void baoab(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, double friction) {
   state.prefetchAll();
   const Step<T>& s = schedules.step(state.prior.dataSize);

@@ -15,10 +15,10 @@ struct PackTile {
   int begin, block, plane;
   float* tile;
 
-  template <class From>
   // The constructor loads the tile: lanes are lines, so that they read neighbouring pixels of a
   // plane; warps are channels. Rows of the tile are one word longer than their data, to avoid bank
   // conflicts.
+  template <class From>
   INLINE PackTile(From from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows, int columns, int blocks) {
     SHARED(float, memory, lines * (some + 1));
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tiles = (rows * columns + lines - 1) / lines;

@@ -2,9 +2,9 @@
 // elements of one Philox counter.
 #include "philox.cuh"
 
-template <class T>
 // i / 4 is the Philox counter's element part: a thread makes four normals of one counter, and their
 // values do not depend on the grid.
+template <class T>
 INLINE void normalNoise(Out<T> y, Header header, int n, unsigned stream) {
   Address a = addressOf(header, stream);
   quads(n, [&](int i, int count) INLINED {

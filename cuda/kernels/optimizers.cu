@@ -37,8 +37,8 @@ INLINE T preconditioned(T g, T square, T epsilon) {
 }
 
 // theta <- theta - rate g
-template <class T>
 // sgd has no state, and so does not use optimize.
+template <class T>
 INLINE void sgd(Out<T> statistics, InOut<T> w, In<T> dw, T rate, BlockRange n, T decay) {
   update(statistics, n, [&](int i, int count) INLINED {
     Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count);

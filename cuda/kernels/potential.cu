@@ -32,8 +32,8 @@ struct Energy {
   }
 };
 
-template <class T>
 // energies writes one sum per tile, in the tiles of updates.
+template <class T>
 INLINE void energies(Out<double> partial, In<T> w, int n, Energy energy) {
   int each = updateTile(n), begin = blockIdx.x * each, end = n - begin < each ? n : begin + each;
   double sum = 0;
@@ -50,8 +50,8 @@ INLINE void addTiles(Out<T> y, In<double> partial, int tiles, int n, double cons
   if (threadIdx.x == 0) y.at()[0] = T(sum + n * constant);
 }
 
-template <class T>
 // slopes multiplies the prior's gradient by the gradient dout of the energy.
+template <class T>
 INLINE void slopes(Out<T> dw, In<T> w, In<T> dout, int n, Prior<T> prior) {
   T scale = dout.at()[0];
   mapEach(dw, n, [&](T theta) INLINED { return prior.gradient(T(0), theta) * scale; }, w);

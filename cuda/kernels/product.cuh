@@ -242,10 +242,10 @@ INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool fir
   }
 }
 
-template <class Shape, class T, bool pools>
 // storeSums writes a thread's sums by way of shared memory, in Shape::passes passes, because a
 // tile's sums may not fit at once: a thread holds scattered elements, but a warp should write
 // contiguous ones.
+template <class Shape, class T, bool pools>
 INLINE void storeSums(const typename Shape::Sums& sums, const Output<T, pools>& out, int row, int column, bool first, bool last, T* memory, int group = 0,
                       int groups = 1) {
 #pragma unroll

@@ -44,8 +44,8 @@ INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second,
   });
 }
 
-template <class T>
 // accumulate adds x to a running sum over steps.
+template <class T>
 INLINE void accumulate(Out<T> statistics, In<T> x, InOut<T> sum, BlockRange n) {
   update(statistics, n, [&](int i, int count) INLINED {
     Quad<T> q = load(x.at(), i, count), s = load(sum.at(), i, count);

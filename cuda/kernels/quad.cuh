@@ -66,9 +66,9 @@ INLINE Quad<T> each(F f, const Quad<X>... x) {
   return y;
 }
 
-template <class T, class F, class... X>
 // mapQuads processes whole vectors in a grid-stride loop, and the up to three last elements by
 // single threads.
+template <class T, class F, class... X>
 INLINE void mapQuads(T* y, int n, F f, const X*... x) {
   int whole = n / 4;
   for (int q = first(); q < whole; q += step()) ((Quad<T>*)y)[q] = each<T>(f, loadQuad(x + 4 * q)...);

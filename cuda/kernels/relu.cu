@@ -5,8 +5,8 @@
 // not x: y > 0 exactly where x > 0, and then x need not be kept.
 #include "quad.cuh"
 
-template <class T>
 // x <= 0 is false for NaN, which therefore passes through; x > 0 ? x : 0 would turn it into 0.
+template <class T>
 INLINE void reluForward(Out<T> y, In<T> x, int n) {
   map(y, n, [](T x) { return x <= 0 ? T(0) : x; }, x);
 }
@@ -16,9 +16,9 @@ INLINE void reluBackward(Out<T> dx, In<T> dout, In<T> y, int n) {
   map(dx, n, [](T dout, T y) { return y > 0 ? dout : T(0); }, dout, y);
 }
 
-template <class T>
 // reluBackwardSum is for a y with two users, whose gradients are a and b: the sum need not be
 // stored.
+template <class T>
 INLINE void reluBackwardSum(Out<T> dx, In<T> a, In<T> b, In<T> y, int n) {
   map(dx, n, [](T a, T b, T y) { return y > 0 ? a + b : T(0); }, a, b, y);
 }

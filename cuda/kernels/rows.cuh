@@ -46,8 +46,8 @@ struct Rows {
   int ends[maxRows];
   alignas(8) char rows[maxRows][place(sizeof...(A))];
 
-  template <class F>
   // run finds the block's row and calls f with its arguments.
+  template <class F>
   INLINE void run(F f) const {
     static_assert(sizeof(Rows) <= 4096, "a kernel takes no more");
     int row = 0, begin = 0;

@@ -9,9 +9,9 @@
 // kernel: see update.cuh for its parts.
 #include "langevin.cuh"
 
-template <class T>
 // sgld loads parameter and gradient, adds the prior's gradient, draws the noise of the elements'
 // address, and stores the parameter: one pass over memory.
+template <class T>
 INLINE void sgld(Out<T> statistics, InOut<T> w, In<T> dw, const Schedules<T>& schedules, BlockRange n, unsigned stream, const Prior<T>& prior) {
   prefetch(n, w, dw);
   const Step<T>& step = schedules.step(prior.dataSize);

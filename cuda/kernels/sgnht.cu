@@ -29,8 +29,8 @@ INLINE T clampAbove(T x, T maxRise) {
   return x < maxRise ? x : maxRise;
 }
 
-template <class T>
 // euler is the Euler scheme for one chi per parameter; chi enters as the friction.
+template <class T>
 INLINE void euler(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const MomentumState<T>& state, InOut<T> chi, double friction) {
   state.prefetchAll();
   const Step<T>& s = schedules.step(state.prior.dataSize);
@@ -84,8 +84,8 @@ INLINE void adapt(InOut<T> chi, In<double> squares, const Schedules<T>& schedule
   chi.at()[1] = T(adapted - (double)rounded);
 }
 
-template <class T>
 // eulerElement has one chi per element and needs no second kernel: v v of the element is at hand.
+template <class T>
 INLINE void eulerElement(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, InOut<T> chi, double friction,
                          double coupling, double maxExcess) {
   state.prefetchAll();

@@ -34,9 +34,9 @@ INLINE Vector<T, width> sumSlices(const T* partial, int n, int slices) {
   return sum;
 }
 
-template <class T>
 // sumAll adds all slices of the result and applies the epilogue; with pooling a thread has the four
 // elements of a window.
+template <class T>
 INLINE void sumAll(Out<T> out, const T* partial, const T* bias, Out<unsigned char> argmax, int n, int slices, int inner, int count, int epilogue) {
   if (epilogue & withPool) {
     for (int i = first(); i < n / 4; i += step()) {

@@ -6,8 +6,8 @@
 //	smile_drift   v <- r v,  theta <- theta + q v/2,  v <- c v + sqrt((1 - c^2) h T) xi,  theta <- theta + q v/2,  c = e^-a,  q = 2r/(1+r)
 #include "velocities.cuh"
 
-template <class T>
 // rescale computes the factor r that gives the velocities the norm sqrt((d - 1) h T).
+template <class T>
 INLINE void rescale(Out<double> r, In<double> squares, const Schedules<T>& schedules, int n, int tiles, int dataSize) {
   const Step<T>& s = schedules.step(dataSize);
   double sum = 0;

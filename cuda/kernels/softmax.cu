@@ -11,9 +11,9 @@ INLINE void softmax(Out<T> p, In<T> logits, int batch, int classes) {
   }
 }
 
-template <class T>
 // The logarithm of the sum is subtracted in double, so that log-probabilities near 0 keep their
 // digits.
+template <class T>
 INLINE void logSoftmax(Out<T> y, In<T> logits, int batch, int classes) {
   for (int row = firstRow(); row < batch; row += rowStep()) {
     const T* z = logits.at() + (long long)row * classes;
@@ -51,8 +51,8 @@ INLINE void logSoftmaxBackward(Out<T> dx, In<T> dout, In<T> y, int batch, int cl
   }
 }
 
-template <class T>
 // rowMaximum returns each row's maximum; NaN if the row has one.
+template <class T>
 INLINE void rowMaximum(Out<T> y, In<T> x, int rows, int width) {
   for (int row = firstRow(); row < rows; row += rowStep()) {
     const T* z = x.at() + (long long)row * width;

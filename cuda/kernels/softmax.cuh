@@ -14,9 +14,9 @@ struct SoftmaxRow {
   INLINE double probability(double logit) const { return math::exp(logit - top) / total; }
 };
 
-template <class T>
 // softmaxRow makes two passes over the row: the maximum, which keeps exp from overflowing, and the
 // sum.
+template <class T>
 INLINE SoftmaxRow softmaxRow(const T* z, int classes) {
   int lane = threadIdx.x % 32;
   T top = z[0];

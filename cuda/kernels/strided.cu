@@ -3,8 +3,8 @@
 #include "pollen.cuh"
 #include "layout.cuh"
 
-template <class T>
 // strided covers transposes, broadcasts and slices: offset is the slice's start.
+template <class T>
 INLINE void strided(Out<T> y, In<T> x, int n, int offset, const Layout<6>& w) {
   for (int i = first(); i < n; i += step()) y.at()[i] = x.at()[offset + w.at(i)];
 }

@@ -15,9 +15,9 @@ INLINE void thresholdBackward(Out<T> dx, In<T> dout, In<T> y, In<T> tau, int n, 
   mapChannels(dx, n, channels, width, [=](int channel, T dout, T y) { return y > bounds[channel] ? dout : T(0); }, dout, y);
 }
 
-template <class T, class Y>
 // thresholdBackwardBound sums what thresholdBackward did not pass on. It reads dx, which is already
 // there, instead of comparing y with tau again.
+template <class T, class Y>
 INLINE void thresholdBackwardBound(Out<Y> dtau, In<T> dout, In<T> dx, int n, int channels, int width) {
   const T *all = dout.at(), *passed = dx.at();
   channelSums(dtau, n, channels, width, [=](int i, auto neighbours) INLINED { return sumOf(all, i, neighbours) - sumOf(passed, i, neighbours); });

@@ -90,8 +90,8 @@ INLINE T entry(In<T> table, int entries, unsigned long long step) {
   return table.at()[step < (unsigned long long)entries ? (int)step : entries - 1];
 }
 
-template <class T>
 // decayed adds weight decay to a gradient; descend makes a gradient step.
+template <class T>
 INLINE T decayed(T g, T theta, T decay) {
   return g + decay * theta;
 }

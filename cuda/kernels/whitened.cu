@@ -3,15 +3,15 @@
 // replica exchange, a schedule's value times the factor of the chain's rung.
 #include "langevin.cuh"
 
-template <class T>
 // posteriorGradient adds the prior's slope to dw.
+template <class T>
 INLINE void posteriorGradient(Out<T> g, In<T> w, In<T> dw, int n, const Prior<T>& prior) {
   mapEach(g, n, [&](T theta, T dw) INLINED { return prior.gradient(dw, theta); }, w, dw);
 }
 
-template <class T>
 // whitenedMove is SGLD's step in the whitened space; other kernels multiply the result by the
 // preconditioner's factors.
+template <class T>
 INLINE void whitenedMove(Out<T> y, In<T> gradient, const Schedules<T>& schedules, int n, unsigned stream, int dataSize) {
   const Step<T>& s = schedules.step(dataSize);
   quads(n, [&](int i, int count) INLINED {
@@ -34,9 +34,9 @@ INLINE void moveUpdate(Out<T> statistics, InOut<T> w, In<T> gradient, In<T> move
   });
 }
 
-template <class T>
 // onRung is for replica exchange: place is the rung of the ladder that the chain is on, factors has
 // each rung's factor.
+template <class T>
 INLINE void onRung(Out<T> y, In<T> schedule, In<T> factors, In<T> place, Header header, int entries) {
   if (first() == 0) y.at()[0] = entry(schedule, entries, stepOf(header)) * factors.at()[(int)place.at()[0]];
 }
