@@ -10,12 +10,16 @@ type Loop struct {
 // Loops has the main loops of the kernels in a training step of a convolutional network. What a
 // round is:
 //
-//   - A product: a stage of 16 in depth. The slots are all of the loop's, including those for other layouts of the operands: an upper bound.
-//   - A convolution of packed copies: one tap of a block of channels, 64 in depth in bf16 and 32 in tf32.
+//   - A product: a stage of 16 in depth. The slots are all of the loop's, including those for other
+//     layouts of the operands: an upper bound.
+//   - A convolution of packed copies: one tap of a block of channels, 64 in depth in bf16 and 32 in
+//     tf32.
 //   - The gradient of its filter: a stage of 64 pixels, with one round of the inner loops that copy.
-//   - The gradient of a filter from windows: two windows with 9 taps, or one with 27. On the tensor cores a round has 16 windows, of 32 filters and 32 taps.
+//   - The gradient of a filter from windows: two windows with 9 taps, or one with 27. On the tensor
+//     cores a round has 16 windows, of 32 filters and 32 taps.
 //   - An update: the fewest slots with which a round makes noise.
-//   - A packed copy: the whole kernel, which has no loop, or a short one for the border; that of windows in chunks, whose count is an upper bound.
+//   - A packed copy: the whole kernel, which has no loop, or a short one for the border; that of
+//     windows in chunks, whose count is an upper bound.
 var Loops = map[string]Loop{
 	"sgld_update_f32":                {248, 4},
 	"psgld_update_f32":               {348, 4},
