@@ -46,11 +46,11 @@ func (v BayesByBackprop) Validate() error {
 		return err
 	}
 	if !(v.InitialStd > 0 && v.InitialStd < math.Inf(1)) {
-		return errors.Errorf("approximate: bayes by backprop: initial deviation is %v, wants a positive number", v.InitialStd)
+		return errors.Errorf("approximate: bayes by backprop: InitialStd must be positive, got %v", v.InitialStd)
 	}
 	if v.FrontLoaded < 0 || v.FrontLoaded > v.Posterior.DataSize {
-		return errors.Errorf("approximate: bayes by backprop: front-loaded over %d minibatches of %d data, wants 1 to as many, or 0 for uniform weights",
-			v.FrontLoaded, v.Posterior.DataSize)
+		return errors.Errorf("approximate: bayes by backprop: FrontLoaded must be at most the %d examples, or 0 for uniform weights, got %d",
+			v.Posterior.DataSize, v.FrontLoaded)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (v BayesByBackprop) check(q *MeanField, replaced int) error {
 	case len(names) == 0:
 		return errors.New("approximate: bayes by backprop: the network has no parameters")
 	case v.LocalReparameterization && replaced == 0:
-		return errors.New("approximate: bayes by backprop: local reparameterization: the network has no linear layer")
+		return errors.New("approximate: bayes by backprop: LocalReparameterization: the network must have a linear layer")
 	}
 	priors, err := v.Posterior.Priors(names, shapes)
 	if err != nil {
@@ -106,7 +106,7 @@ func (v BayesByBackprop) check(q *MeanField, replaced int) error {
 	for i, f := range q.factors {
 		f.prior = priors[i]
 		if v.ClosedForm && f.prior.Kind != langevin.GaussianPrior {
-			return errors.Errorf("approximate: bayes by backprop: closed form: %s has the prior %v, wants a Gaussian", f.name, f.prior)
+			return errors.Errorf("approximate: bayes by backprop: ClosedForm: the prior of %s must be Gaussian, got %v", f.name, f.prior)
 		}
 	}
 	return nil
@@ -120,7 +120,7 @@ func (v BayesByBackprop) check(q *MeanField, replaced int) error {
 // divergence is log q(w) - log p(w), or its expectation. Errors are the builder's.
 func (v BayesByBackprop) Loss(b *graph.Builder, q *MeanField, negativeLogLikelihood *graph.Node) (loss, divergence *graph.Node) {
 	if negativeLogLikelihood == nil || len(graph.ShapeOf(negativeLogLikelihood)) != 0 {
-		b.Fail(errors.Errorf("approximate: bayes by backprop: the loss has shape %v, wants a scalar", graph.ShapeOf(negativeLogLikelihood)))
+		b.Fail(errors.Errorf("approximate: bayes by backprop: the loss must be a scalar, got shape %v", graph.ShapeOf(negativeLogLikelihood)))
 	}
 	if b.Err() != nil {
 		return nil, nil

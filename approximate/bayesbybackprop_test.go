@@ -296,18 +296,18 @@ func TestBayesByBackpropRefuses(t *testing.T) {
 		network func(b *graph.Builder, x *graph.Node) *graph.Node
 	}
 	for want, change := range map[string]func(a *asked){
-		"0 data":                       func(a *asked) { a.v.Posterior.DataSize = 0 },
-		"initial deviation is 0":       func(a *asked) { a.v.InitialStd = 0 },
-		"initial deviation is NaN":     func(a *asked) { a.v.InitialStd = math.NaN() },
-		"initial deviation is +Inf":    func(a *asked) { a.v.InitialStd = math.Inf(1) },
-		"over -1 minibatches":          func(a *asked) { a.v.FrontLoaded = -1 },
-		"over 9 minibatches of 8 data": func(a *asked) { a.v.FrontLoaded = 9 },
-		"linear.bias has the prior laplace:1": func(a *asked) {
+		"DataSize must be 1 to 2147483647, got 0":                 func(a *asked) { a.v.Posterior.DataSize = 0 },
+		"InitialStd must be positive, got 0":                      func(a *asked) { a.v.InitialStd = 0 },
+		"InitialStd must be positive, got NaN":                    func(a *asked) { a.v.InitialStd = math.NaN() },
+		"InitialStd must be positive, got +Inf":                   func(a *asked) { a.v.InitialStd = math.Inf(1) },
+		"for uniform weights, got -1":                             func(a *asked) { a.v.FrontLoaded = -1 },
+		"at most the 8 examples, or 0 for uniform weights, got 9": func(a *asked) { a.v.FrontLoaded = 9 },
+		"the prior of linear.bias must be Gaussian, got laplace:1": func(a *asked) {
 			a.v.ClosedForm, a.v.Posterior.Layers = true, map[string]langevin.Prior{"linear.bias": langevin.Laplace(1)}
 		},
 		`layer "conv"`:  func(a *asked) { a.v.Posterior.Layers = map[string]langevin.Prior{"conv": langevin.Gaussian(1)} },
 		"no parameters": func(a *asked) { a.network = layers.ReLU{}.Apply },
-		"no linear layer": func(a *asked) {
+		"must have a linear layer": func(a *asked) {
 			a.v.LocalReparameterization = true
 			a.network = func(b *graph.Builder, x *graph.Node) *graph.Node {
 				return b.Apply(op.BiasAdd{}, x, b.Parameter("b", nil, 3))
@@ -331,7 +331,7 @@ func TestBayesByBackpropRefuses(t *testing.T) {
 	if b.Hooks.Parameter != nil || b.Hooks.Apply != nil || b.Err() != nil {
 		t.Errorf("after Apply there are hooks, or the error %v", b.Err())
 	}
-	if good.Loss(b, q, y); b.Err() == nil || !strings.Contains(b.Err().Error(), "wants a scalar") {
+	if good.Loss(b, q, y); b.Err() == nil || !strings.Contains(b.Err().Error(), "must be a scalar") {
 		t.Errorf("error %v, want one about the loss's shape", b.Err())
 	}
 }

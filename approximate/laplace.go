@@ -50,7 +50,7 @@ func NewLaplaceApproximation(seed uint64, mode samples.Sample, layer string, pri
 	}
 	l := &LaplaceApproximation{seed: seed, mode: mode, weight: named(".weight"), bias: named(".bias")}
 	if l.weight < 0 || len(mode.Parameters[l.weight].Shape) != 2 || len(priors) != len(mode.Parameters) {
-		return nil, errors.Errorf("approximate: laplace: %d priors of %d parameters, %s not among these with weights [K F], wants a linear layer",
+		return nil, errors.Errorf("approximate: laplace: there must be a prior for each parameter, and %[3]s must be a linear layer with weights [K F], got %[1]d priors of %[2]d parameters",
 			len(priors), len(mode.Parameters), layer)
 	}
 	shape := mode.Parameters[l.weight].Shape
@@ -62,7 +62,7 @@ func NewLaplaceApproximation(seed uint64, mode samples.Sample, layer string, pri
 	}
 	for i, p := range priors {
 		if (i == l.weight || i == l.bias) && p.Kind != langevin.GaussianPrior {
-			return nil, errors.Errorf("approximate: laplace: the prior of %s is not Gaussian", mode.Parameters[i].Name)
+			return nil, errors.Errorf("approximate: laplace: the prior of %s must be Gaussian", mode.Parameters[i].Name)
 		}
 	}
 	l.inputs, l.outputs = mat.NewSymDense(len(l.scales), nil), mat.NewSymDense(shape[0], nil)
@@ -77,7 +77,7 @@ func (l *LaplaceApproximation) Observe(inputs, probabilities []float32) error {
 	k, f := l.outputs.SymmetricDim(), l.Inputs()
 	n := len(probabilities) / k
 	if n*k != len(probabilities) || n*f != len(inputs) {
-		return errors.Errorf("approximate: laplace: %d inputs and %d probabilities, wants %d and %d for each example", len(inputs), len(probabilities), f, k)
+		return errors.Errorf("approximate: laplace: an example must have %d inputs and %d probabilities, got %d and %d in all", f, k, len(inputs), len(probabilities))
 	}
 	if n == 0 {
 		return nil
@@ -134,7 +134,7 @@ func (l *LaplaceApproximation) fit() error {
 // step is the mode's plus the draw's number.
 func (l *LaplaceApproximation) Draw(draw int) (samples.Sample, error) {
 	if draw < 0 || draw > random.MaxStep-l.mode.Step {
-		return samples.Sample{}, errors.Errorf("approximate: laplace: draw %d, wants a number from 0 on", draw)
+		return samples.Sample{}, errors.Errorf("approximate: laplace: the draw must be at least 0, got %d", draw)
 	}
 	if l.stds == nil {
 		if err := l.fit(); err != nil {

@@ -254,10 +254,10 @@ func TestLaplaceErrors(t *testing.T) {
 		layer  string
 		priors []langevin.Prior
 	}{
-		"hat not among these":                    {"hat", gaussian},
-		"2 priors of 3 parameters":               {"head", gaussian[:2]},
-		"body not among these with weights":      {"body", gaussian},
-		"the prior of head.bias is not Gaussian": {"head", []langevin.Prior{gaussian[0], gaussian[0], langevin.Laplace(1)}},
+		"hat must be a linear layer":               {"hat", gaussian},
+		"2 priors of 3 parameters":                 {"head", gaussian[:2]},
+		"body must be a linear layer with weights": {"body", gaussian},
+		"the prior of head.bias must be Gaussian":  {"head", []langevin.Prior{gaussian[0], gaussian[0], langevin.Laplace(1)}},
 	} {
 		_, err := approximate.NewLaplaceApproximation(1, mode, of.layer, of.priors)
 		wantError(t, err, want)
@@ -268,12 +268,12 @@ func TestLaplaceErrors(t *testing.T) {
 	}
 	_, err = l.Draw(0)
 	wantError(t, err, "no examples observed")
-	wantError(t, l.Observe(make([]float32, 3), make([]float32, 3)), "3 inputs and 3 probabilities, wants 3 and 2")
+	wantError(t, l.Observe(make([]float32, 3), make([]float32, 3)), "3 inputs and 2 probabilities, got 3 and 3")
 	if err := l.Observe([]float32{1, 2, float32(math.NaN())}, []float32{0.5, 0.5}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = l.Draw(0)
 	wantError(t, err, "not finite")
 	_, err = l.Draw(-1)
-	wantError(t, err, "draw -1")
+	wantError(t, err, "the draw must be at least 0, got -1")
 }

@@ -130,7 +130,7 @@ func sumOf(b *graph.Builder, n *graph.Node) *graph.Node { return b.Apply(op.Sum{
 // samples; the sample's step is the session's plus the draw's number. The weight is 1.
 func (q *MeanField) Draw(s *graph.Session, chain, draw int) (samples.Sample, error) {
 	if draw < 0 || uint64(draw) > random.MaxStep-s.Steps() {
-		return samples.Sample{}, errors.Errorf("approximate: mean field: draw %d, wants a number from 0 on", draw)
+		return samples.Sample{}, errors.Errorf("approximate: mean field: the draw must be at least 0, got %d", draw)
 	}
 	address, err := drawAddress(s, chain, draw)
 	if err != nil {

@@ -38,7 +38,7 @@ type SWAG struct {
 // the formula divides by 0, are errors.
 func NewSWAG(seed uint64, rank int) (*SWAG, error) {
 	if rank < 0 || rank == 1 {
-		return nil, errors.Errorf("approximate: swag: rank is %d, wants at least 2, or 0 for a diagonal covariance", rank)
+		return nil, errors.Errorf("approximate: swag: Rank must be at least 2, or 0 for a diagonal covariance, got %d", rank)
 	}
 	return &SWAG{seed: seed, rank: rank, columns: make([][]float32, rank)}, nil
 }
@@ -87,12 +87,12 @@ func (g *SWAG) check(s samples.Sample) error {
 		return err
 	}
 	if s.Chain != g.chain || s.Step <= g.step || len(s.Parameters) != len(g.parameters) {
-		return errors.Errorf("chain %d, step %d, %d parameters after chain %d, step %d, %d parameters, wants a later step of the same chain and network",
+		return errors.Errorf("a state must be of the same chain and network and of a later step, got chain %d, step %d, %d parameters after chain %d, step %d, %d parameters",
 			s.Chain, s.Step, len(s.Parameters), g.chain, g.step, len(g.parameters))
 	}
 	for i, p := range s.Parameters {
 		if want := g.parameters[i]; p.Name != want.Name || !p.Shape.Equal(want.Shape) {
-			return errors.Errorf("parameter %d is %s %v, wants %s %v as before", i, p.Name, p.Shape, want.Name, want.Shape)
+			return errors.Errorf("parameter %d must be %s %v as before, got %s %v", i, want.Name, want.Shape, p.Name, p.Shape)
 		}
 	}
 	return nil
@@ -106,10 +106,10 @@ func (g *SWAG) Collected() int { return g.count }
 // are an error.
 func (g *SWAG) Draw(draw int) (samples.Sample, error) {
 	if want := max(2, g.rank); g.count < want {
-		return samples.Sample{}, errors.Errorf("approximate: swag: %d states collected, wants at least %d to draw", g.count, want)
+		return samples.Sample{}, errors.Errorf("approximate: swag: a draw needs at least %d collected states, got %d", want, g.count)
 	}
 	if draw < 0 || draw > random.MaxStep-g.step {
-		return samples.Sample{}, errors.Errorf("approximate: swag: draw %d, wants a number from 0 on", draw)
+		return samples.Sample{}, errors.Errorf("approximate: swag: the draw must be at least 0, got %d", draw)
 	}
 	n := len(g.mean)
 	z := make([]float64, n+g.rank)

@@ -243,12 +243,12 @@ func TestSWAGRefuses(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(s *samples.Sample){
-		"chain 4":        func(s *samples.Sample) { s.Chain = 4 },
-		"step 20":        func(s *samples.Sample) { s.Step = 20 },
-		"1 parameters":   func(s *samples.Sample) { s.Parameters = s.Parameters[:1] },
-		"v.bias":         func(s *samples.Sample) { s.Parameters[1].Name = "v.bias" },
-		"wants w.weight": func(s *samples.Sample) { s.Parameters[0].Shape = tensor.Shape{4} },
-		"must be finite": func(s *samples.Sample) { s.Parameters[1].Values[2] = float32(math.Inf(1)) },
+		"chain 4":          func(s *samples.Sample) { s.Chain = 4 },
+		"step 20":          func(s *samples.Sample) { s.Step = 20 },
+		"1 parameters":     func(s *samples.Sample) { s.Parameters = s.Parameters[:1] },
+		"v.bias":           func(s *samples.Sample) { s.Parameters[1].Name = "v.bias" },
+		"must be w.weight": func(s *samples.Sample) { s.Parameters[0].Shape = tensor.Shape{4} },
+		"must be finite":   func(s *samples.Sample) { s.Parameters[1].Values[2] = float32(math.Inf(1)) },
 	} {
 		samples := trajectory(4)
 		g := swag(t, 2, samples[:2])

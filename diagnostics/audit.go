@@ -55,23 +55,22 @@ type Audit struct {
 func (a Audit) Validate() error {
 	switch {
 	case !slices.Contains(StepConventions(), a.Convention):
-		return errors.Errorf("diagnostics: audit: convention %q, wants one of %q", a.Convention, StepConventions())
+		return errors.Errorf("diagnostics: audit: the convention must be one of %q, got %q", StepConventions(), a.Convention)
 	case !(a.Rate > 0 && a.Rate < math.Inf(1)):
-		return errors.Errorf("diagnostics: audit: rate is %v, wants a positive number", a.Rate)
+		return errors.Errorf("diagnostics: audit: Rate must be positive, got %v", a.Rate)
 	case !(a.Noise >= 0 && a.Noise < math.Inf(1)):
-		return errors.Errorf("diagnostics: audit: noise has a standard deviation of %v, wants one neither negative nor infinite", a.Noise)
+		return errors.Errorf("diagnostics: audit: Noise must be finite and at least 0, got %v", a.Noise)
 	case !(a.WeightDecay >= 0 && a.WeightDecay < math.Inf(1)):
-		return errors.Errorf("diagnostics: audit: weight decay is %v, wants one neither negative nor infinite", a.WeightDecay)
+		return errors.Errorf("diagnostics: audit: WeightDecay must be finite and at least 0, got %v", a.WeightDecay)
 	case a.DataSize < 1:
-		return errors.Errorf("diagnostics: audit: %d data, wants at least 1", a.DataSize)
+		return errors.Errorf("diagnostics: audit: DataSize must be at least 1, got %d", a.DataSize)
 	case a.Convention != BatchSum && a.BatchSize != 0:
-		return errors.Errorf("diagnostics: audit: batch size %d with the convention %q, where it has no effect: wants none", a.BatchSize, a.Convention)
+		return errors.Errorf("diagnostics: audit: BatchSize must be 0 with the convention %q, where it has no effect, got %d", a.Convention, a.BatchSize)
 	case a.Convention == BatchSum && (a.BatchSize < 1 || a.BatchSize > a.DataSize):
-		return errors.Errorf("diagnostics: audit: batch size %d with the convention %q and %d data, wants 1 to %d",
-			a.BatchSize, a.Convention, a.DataSize, a.DataSize)
+		return errors.Errorf("diagnostics: audit: BatchSize must be 1 to %d with the convention %q, got %d", a.DataSize, a.Convention, a.BatchSize)
 	case math.IsNaN(a.Temperature()) || math.IsInf(a.Temperature(), 0):
-		return errors.Errorf("diagnostics: audit: step size %v and noise %v give the temperature %v, wants a finite one",
-			a.StepSize(), a.Noise, a.Temperature())
+		return errors.Errorf("diagnostics: audit: the temperature must be finite, got %v from step size %v and noise %v",
+			a.Temperature(), a.StepSize(), a.Noise)
 	}
 	return nil
 }

@@ -122,19 +122,19 @@ func TestAuditRefuses(t *testing.T) {
 		t.Errorf("no noise and no weight decay: %v", err)
 	}
 	for want, change := range map[string]func(*diagnostics.Audit){
-		`convention "", wants one of ["mean-loss" "sum-loss" "batch-sum" "welling-teh"]`: func(a *diagnostics.Audit) { a.Convention = "" },
-		"rate is 0":                         func(a *diagnostics.Audit) { a.Rate = 0 },
-		"rate is NaN":                       func(a *diagnostics.Audit) { a.Rate = math.NaN() },
-		"rate is +Inf":                      func(a *diagnostics.Audit) { a.Rate = math.Inf(1) },
-		"noise has a standard deviation":    func(a *diagnostics.Audit) { a.Noise = -1 },
-		"standard deviation of NaN":         func(a *diagnostics.Audit) { a.Noise = math.NaN() },
-		"weight decay is -0.1":              func(a *diagnostics.Audit) { a.WeightDecay = -0.1 },
-		"weight decay is +Inf":              func(a *diagnostics.Audit) { a.WeightDecay = math.Inf(1) },
-		"0 data":                            func(a *diagnostics.Audit) { a.DataSize = 0 },
-		`batch size 10 with the convention`: func(a *diagnostics.Audit) { a.Convention = diagnostics.MeanLoss },
-		`batch size 0 with the convention`:  func(a *diagnostics.Audit) { a.BatchSize = 0 },
-		"wants 1 to 100":                    func(a *diagnostics.Audit) { a.BatchSize = 101 },
-		"give the temperature +Inf":         func(a *diagnostics.Audit) { a.Rate, a.Noise = 1e-200, 1e150 },
+		`the convention must be one of ["mean-loss" "sum-loss" "batch-sum" "welling-teh"], got ""`: func(a *diagnostics.Audit) { a.Convention = "" },
+		"Rate must be positive, got 0":                                        func(a *diagnostics.Audit) { a.Rate = 0 },
+		"Rate must be positive, got NaN":                                      func(a *diagnostics.Audit) { a.Rate = math.NaN() },
+		"Rate must be positive, got +Inf":                                     func(a *diagnostics.Audit) { a.Rate = math.Inf(1) },
+		"Noise must be finite and at least 0, got -1":                         func(a *diagnostics.Audit) { a.Noise = -1 },
+		"Noise must be finite and at least 0, got NaN":                        func(a *diagnostics.Audit) { a.Noise = math.NaN() },
+		"WeightDecay must be finite and at least 0, got -0.1":                 func(a *diagnostics.Audit) { a.WeightDecay = -0.1 },
+		"WeightDecay must be finite and at least 0, got +Inf":                 func(a *diagnostics.Audit) { a.WeightDecay = math.Inf(1) },
+		"DataSize must be at least 1, got 0":                                  func(a *diagnostics.Audit) { a.DataSize = 0 },
+		`BatchSize must be 0 with the convention "mean-loss"`:                 func(a *diagnostics.Audit) { a.Convention = diagnostics.MeanLoss },
+		`BatchSize must be 1 to 100 with the convention "batch-sum", got 0`:   func(a *diagnostics.Audit) { a.BatchSize = 0 },
+		`BatchSize must be 1 to 100 with the convention "batch-sum", got 101`: func(a *diagnostics.Audit) { a.BatchSize = 101 },
+		"the temperature must be finite, got +Inf":                            func(a *diagnostics.Audit) { a.Rate, a.Noise = 1e-200, 1e150 },
 	} {
 		a := good
 		change(&a)

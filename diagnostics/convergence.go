@@ -36,19 +36,19 @@ func split(statistic string, chains [][]float64, minLength int) ([][]float64, er
 	var halves [][]float64
 	for i, chain := range chains {
 		if len(chain) < minLength || len(chain) != len(chains[0]) {
-			return nil, errors.Errorf("diagnostics: %s: chain %d has %d values, chain 0 has %d: wants one length of at least %d",
-				statistic, i, len(chain), len(chains[0]), minLength)
+			return nil, errors.Errorf("diagnostics: %s: chains must have one length of at least %d, got %d values in chain %d and %d in chain 0",
+				statistic, minLength, len(chain), i, len(chains[0]))
 		}
 		for _, v := range chain {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, errors.Errorf("diagnostics: %s: chain %d holds %v", statistic, i, v)
+				return nil, errors.Errorf("diagnostics: %s: values must be finite, got %v in chain %d", statistic, v, i)
 			}
 		}
 		n := len(chain) / 2
 		halves = append(halves, chain[:n], chain[len(chain)-n:])
 	}
 	if len(halves) == 0 {
-		return nil, errors.Errorf("diagnostics: %s: no chains", statistic)
+		return nil, errors.Errorf("diagnostics: %s: there must be at least one chain", statistic)
 	}
 	return halves, nil
 }

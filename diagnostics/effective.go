@@ -39,7 +39,7 @@ func EffectiveSampleSize(chains [][]float64) (bulk, tail float64, err error) {
 	}
 	sorted := sortedValues(chains)
 	if sorted[0] == sorted[len(sorted)-1] {
-		return 0, 0, errors.Errorf("diagnostics: %s: all values are %v: wants values that differ", statistic, sorted[0])
+		return 0, 0, errors.Errorf("diagnostics: %s: values must differ, got only %v", statistic, sorted[0])
 	}
 	bulk = effectiveSize(normalRanks(halves))
 	tail = math.Inf(1)
@@ -47,7 +47,7 @@ func EffectiveSampleSize(chains [][]float64) (bulk, tail float64, err error) {
 		tail = math.Min(tail, effectiveSize(belowQuantile(halves, sorted, percent)))
 	}
 	if math.IsNaN(bulk) || math.IsNaN(tail) {
-		return 0, 0, errors.Errorf("diagnostics: %s: but for the middle of an odd chain, all values are on one side of a quantile: wants longer chains", statistic)
+		return 0, 0, errors.Errorf("diagnostics: %s: chains must be longer: all values, except the middle ones of odd chains, are on one side of a quantile", statistic)
 	}
 	return bulk, tail, nil
 }
@@ -67,7 +67,7 @@ func MeanStandardError(chains [][]float64) (float64, error) {
 	}
 	size := effectiveSize(halves)
 	if math.IsNaN(size) {
-		return 0, errors.New("diagnostics: standard error of the mean: but for the middle of an odd chain, all values are the same: wants longer chains")
+		return 0, errors.New("diagnostics: standard error of the mean: chains must be longer: all values, except the middle ones of odd chains, are equal")
 	}
 	return stat.StdDev(sorted, nil) / math.Sqrt(size), nil
 }

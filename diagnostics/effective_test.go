@@ -261,13 +261,13 @@ func TestEffectiveSampleSizeRefuses(t *testing.T) {
 		want   string
 		mean   bool // the mean's standard error is refused as well
 	}{
-		{nil, "no chains", true},
-		{lehmer(11, 2, 16), "chain 0 has 11 values, chain 0 has 11: wants one length of at least 12", true},
-		{append(lehmer(20, 2, 16), make([]float64, 19)), "chain 2 has 19 values, chain 0 has 20", true},
-		{infinite, "chain 1 holds -Inf", true},
-		{unknown, "chain 0 holds NaN", true},
-		{same, "all values are 0.1", false},
-		{middle, "but for the middle of an odd chain", true},
+		{nil, "there must be at least one chain", true},
+		{lehmer(11, 2, 16), "chains must have one length of at least 12, got 11 values", true},
+		{append(lehmer(20, 2, 16), make([]float64, 19)), "got 19 values in chain 2 and 20 in chain 0", true},
+		{infinite, "got -Inf in chain 1", true},
+		{unknown, "got NaN in chain 0", true},
+		{same, "values must differ, got only 0.1", false},
+		{middle, "except the middle ones of odd chains", true},
 	} {
 		_, _, err := diagnostics.EffectiveSampleSize(c.chains)
 		if err == nil || !strings.HasPrefix(err.Error(), "diagnostics: effective sample size: ") || !strings.Contains(err.Error(), c.want) {

@@ -32,7 +32,7 @@ func (t *Thermometer) Restore(state []float64) error {
 		next := average{sizes: g.sizes, metrics: g.metrics}
 		layers := r.count()
 		if r.failed || layers != len(g.sums) {
-			return errors.Errorf("diagnostics: thermometer: a state of %d layers, wants %d", layers, len(g.sums))
+			return errors.Errorf("diagnostics: thermometer: the state must have %d layers, got %d", len(g.sums), layers)
 		}
 		next.sums = r.numbers(layers)
 		if places := r.count(); places > 0 {
@@ -42,7 +42,7 @@ func (t *Thermometer) Restore(state []float64) error {
 					m := batchMeans{length: r.count(), made: r.count()}
 					m.sums = r.numbers(r.count())
 					if r.failed || len(m.sums) > 2*minBatches {
-						return errors.New("diagnostics: thermometer: the state is cut off, or not one")
+						return errors.New("diagnostics: thermometer: the state is truncated or not one of a thermometer")
 					}
 					next.batches[i] = append(next.batches[i], m)
 				}
@@ -51,7 +51,7 @@ func (t *Thermometer) Restore(state []float64) error {
 		gauges = append(gauges, next)
 	}
 	if r.failed || len(r.left) > 0 {
-		return errors.New("diagnostics: thermometer: the state is cut off, or not one")
+		return errors.New("diagnostics: thermometer: the state is truncated or not one of a thermometer")
 	}
 	t.steps, t.configurational, t.kinetic = steps, gauges[0], gauges[1]
 	return nil

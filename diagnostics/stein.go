@@ -19,7 +19,7 @@ type InverseMultiquadric struct {
 // Validate refuses scales that are not positive and exponents that are not between -1 and 0.
 func (k InverseMultiquadric) Validate() error {
 	if !(k.Scale > 0 && k.Scale < math.Inf(1)) || !(k.Exponent > -1 && k.Exponent < 0) {
-		return errors.Errorf("diagnostics: inverse multiquadric kernel: scale %v and exponent %v, wants a positive scale and -1 < exponent < 0",
+		return errors.Errorf("diagnostics: inverse multiquadric kernel: Scale must be positive and Exponent between -1 and 0, got %v and %v",
 			k.Scale, k.Exponent)
 	}
 	return nil
@@ -45,7 +45,7 @@ func SteinDiscrepancy(kernel InverseMultiquadric, samples, scores [][]float64) (
 		return 0, 0, err
 	}
 	if len(samples) < 2 || len(samples) != len(scores) || len(samples[0]) == 0 {
-		return 0, 0, errors.Errorf("diagnostics: Stein discrepancy: %d samples and %d scores, wants as many of each, at least 2, of at least 1 element",
+		return 0, 0, errors.Errorf("diagnostics: Stein discrepancy: there must be at least 2 samples of at least 1 element, and a score for each, got %d and %d",
 			len(samples), len(scores))
 	}
 	for i := range samples {
@@ -71,11 +71,11 @@ func SteinDiscrepancy(kernel InverseMultiquadric, samples, scores [][]float64) (
 
 func checkState(what string, i int, values []float64, dimensions int) error {
 	if len(values) != dimensions {
-		return errors.Errorf("diagnostics: Stein discrepancy: %s %d has %d elements, sample 0 has %d", what, i, len(values), dimensions)
+		return errors.Errorf("diagnostics: Stein discrepancy: %s %d must have %d elements, as sample 0, got %d", what, i, dimensions, len(values))
 	}
 	for _, v := range values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return errors.Errorf("diagnostics: Stein discrepancy: %s %d holds %v", what, i, v)
+			return errors.Errorf("diagnostics: Stein discrepancy: %s %d must be finite, got %v", what, i, v)
 		}
 	}
 	return nil

@@ -155,15 +155,15 @@ func TestSteinDiscrepancyRefuses(t *testing.T) {
 		samples, scores [][]float64
 		want            string
 	}{
-		{diagnostics.InverseMultiquadric{}, two, two, "scale 0 and exponent 0, wants a positive scale and -1 < exponent < 0"},
-		{diagnostics.InverseMultiquadric{Scale: 1, Exponent: -1}, two, two, "exponent -1"},
-		{diagnostics.InverseMultiquadric{Scale: math.Inf(1), Exponent: -0.5}, two, two, "scale +Inf"},
-		{usualKernel, two[:1], two[:1], "1 samples and 1 scores"},
-		{usualKernel, two, two[:1], "2 samples and 1 scores"},
+		{diagnostics.InverseMultiquadric{}, two, two, "Scale must be positive and Exponent between -1 and 0, got 0 and 0"},
+		{diagnostics.InverseMultiquadric{Scale: 1, Exponent: -1}, two, two, "got 1 and -1"},
+		{diagnostics.InverseMultiquadric{Scale: math.Inf(1), Exponent: -0.5}, two, two, "got +Inf and -0.5"},
+		{usualKernel, two[:1], two[:1], "got 1 and 1"},
+		{usualKernel, two, two[:1], "got 2 and 1"},
 		{usualKernel, [][]float64{{}, {}}, [][]float64{{}, {}}, "at least 1 element"},
-		{usualKernel, two, [][]float64{{1, 2}, {3}}, "score 1 has 1 elements, sample 0 has 2"},
-		{usualKernel, [][]float64{{1, 2}, {3, math.NaN()}}, two, "sample 1 holds NaN"},
-		{usualKernel, two, [][]float64{{math.Inf(1), 2}, {3, 4}}, "score 0 holds +Inf"},
+		{usualKernel, two, [][]float64{{1, 2}, {3}}, "score 1 must have 2 elements, as sample 0, got 1"},
+		{usualKernel, [][]float64{{1, 2}, {3, math.NaN()}}, two, "sample 1 must be finite, got NaN"},
+		{usualKernel, two, [][]float64{{math.Inf(1), 2}, {3, 4}}, "score 0 must be finite, got +Inf"},
 	} {
 		_, _, err := diagnostics.SteinDiscrepancy(c.kernel, c.samples, c.scores)
 		if err == nil || !strings.HasPrefix(err.Error(), "diagnostics: ") || !strings.Contains(err.Error(), c.want) {

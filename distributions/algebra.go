@@ -33,11 +33,11 @@ func (a algebra) finite(field string, v Value) Value {
 	}
 	switch {
 	case v.isNode && v.node == nil:
-		a.fail("%s is a nil node", field)
+		a.fail("%s must not be a nil node", field)
 	case v.isNode && graph.DTypeOf(v.node) != a.b.DType():
-		a.fail("%s is a node of %v, wants the graph's %v", field, graph.DTypeOf(v.node), a.b.DType())
+		a.fail("%s must be a node of %v, as the graph, got %v", field, a.b.DType(), graph.DTypeOf(v.node))
 	case v.number-v.number != 0:
-		a.fail("%s is %v, wants a finite number", field, v.number)
+		a.fail("%s must be finite, got %v", field, v.number)
 	}
 	return v
 }
@@ -45,7 +45,7 @@ func (a algebra) finite(field string, v Value) Value {
 // positive is finite, and a number must also be above 0.
 func (a algebra) positive(field string, v Value) Value {
 	if !v.isNode && v.number <= 0 && a.b.Err() == nil {
-		a.fail("%s is %v, wants a number above 0", field, v.number)
+		a.fail("%s must be positive, got %v", field, v.number)
 	}
 	return a.finite(field, v)
 }

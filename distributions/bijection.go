@@ -86,7 +86,7 @@ func (i Interval) LogDeterminant(b *graph.Builder, x *graph.Node) *graph.Node {
 func (i Interval) enter(b *graph.Builder) (algebra, func()) {
 	a, leave := enter(b, "interval")
 	if width := i.High - i.Low; !(width > 0 && width < math.Inf(1)) && b.Err() == nil {
-		a.fail("Low is %v and High %v, wants finite numbers, Low below High", i.Low, i.High)
+		a.fail("Low and High must be finite, Low below High, got %v and %v", i.Low, i.High)
 	}
 	return a, leave
 }
@@ -122,7 +122,7 @@ func (f Affine) enter(b *graph.Builder) (a algebra, leave func(), shift, scale V
 	a, leave = enter(b, "affine")
 	shift, scale = a.finite("Shift", f.Shift), a.finite("Scale", f.Scale)
 	if !scale.isNode && scale.number == 0 && b.Err() == nil {
-		a.fail("Scale is 0, wants another number")
+		a.fail("Scale must not be 0")
 	}
 	return a, leave, shift, scale
 }

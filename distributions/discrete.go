@@ -40,7 +40,7 @@ func (d Categorical) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	defer leave()
 	logits := a.finite("Logits", Node(d.Logits)).node
 	if dtype := graph.DTypeOf(x); b.Err() == nil && dtype != tensor.Int32 {
-		a.fail("the argument is a node of %v, wants labels of int32", dtype)
+		a.fail("the argument must hold labels of int32, got %v", dtype)
 	}
 	return b.Apply(op.LogProbability{}, logits, x)
 }

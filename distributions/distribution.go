@@ -29,7 +29,7 @@ type Reparameterised interface {
 // and log Jacobians.
 func Total(b *graph.Builder, terms ...*graph.Node) *graph.Node {
 	if len(terms) == 0 {
-		b.Fail(errors.New("distributions: total: no terms, wants at least one"))
+		b.Fail(errors.New("distributions: total: there must be at least one term, got none"))
 		return nil
 	}
 	defer b.Scope("total")()
@@ -47,7 +47,7 @@ func Total(b *graph.Builder, terms ...*graph.Node) *graph.Node {
 // sample checks that a sample has the shape asked for.
 func (a algebra) sample(v Value, shape []int) *graph.Node {
 	if got := graph.ShapeOf(v.node); a.b.Err() == nil && !got.Equal(tensor.Shape(shape)) {
-		a.fail("sample: got shape %v by broadcasting, wants %v", got, tensor.Shape(shape))
+		a.fail("sample: must have shape %v after broadcasting, got %v", tensor.Shape(shape), got)
 	}
 	return v.node
 }

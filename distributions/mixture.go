@@ -23,13 +23,13 @@ func (d Mixture) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 		logits = make([]Value, len(d.Components))
 	}
 	if len(d.Components) == 0 || len(logits) != len(d.Components) {
-		a.fail("got %d components and %d logits, wants at least one component, and as many logits or none", len(d.Components), len(d.Logits))
+		a.fail("there must be at least one component, and a logit for each or none, got %d and %d", len(d.Components), len(d.Logits))
 		return nil
 	}
 	var density, total Value
 	for i, component := range d.Components {
 		if component == nil {
-			a.fail("component %d is nil", i)
+			a.fail("component %d must not be nil", i)
 			return nil
 		}
 		logit := a.finite("a logit", logits[i])

@@ -36,5 +36,5 @@ func (d Normal) RSample(b *graph.Builder, shape ...int) *graph.Node {
 }
 
 func (d Normal) parameters(a algebra) (mean, std Value) {
-	return a.finite("Mean", d.Mean), a.positive("Deviation", d.Std)
+	return a.finite("Mean", d.Mean), a.positive("Std", d.Std)
 }

@@ -21,7 +21,7 @@ type StudentT struct {
 func (d StudentT) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	a, leave := enter(b, "student-t")
 	defer leave()
-	dof, scale := a.positive("Freedom", d.DoF), a.positive("Scale", d.Scale)
+	dof, scale := a.positive("DoF", d.DoF), a.positive("Scale", d.Scale)
 	z := a.standardised(a.argument(x), a.finite("Location", d.Location), scale)
 	tail := a.log1p(a.divide(a.squared(z), dof))
 	constant := a.apply(op.StudentTConstant{}, op.StudentTConstant{}.Of, dof)

@@ -36,7 +36,7 @@ func (d Transformed) RSample(b *graph.Builder, shape ...int) *graph.Node {
 	}
 	base, ok := d.Base.(Reparameterised)
 	if !ok {
-		algebra{b, "transformed"}.fail("sample: the base is %T, wants one that is reparameterised", d.Base)
+		algebra{b, "transformed"}.fail("sample: Base must be Reparameterised, got %T", d.Base)
 		return nil
 	}
 	return d.Bijection.Forward(b, base.RSample(b, shape...))
@@ -44,7 +44,7 @@ func (d Transformed) RSample(b *graph.Builder, shape ...int) *graph.Node {
 
 func (d Transformed) check(b *graph.Builder) bool {
 	if d.Base == nil || d.Bijection == nil {
-		algebra{b, "transformed"}.fail("Base is %v and Bijection %v, wants both", d.Base, d.Bijection)
+		algebra{b, "transformed"}.fail("Base and Bijection must not be nil, got %v and %v", d.Base, d.Bijection)
 	}
 	return b.Err() == nil
 }

@@ -23,7 +23,7 @@ func (t ByLayer) numbers() (map[string]float64, error) {
 		name, text, _ := strings.Cut(item, "=")
 		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		if name = strings.TrimSpace(name); name == "" || err != nil {
-			return nil, errors.Errorf("%q in %q, wants LAYER=NUMBER, with / between layers", item, string(t))
+			return nil, errors.Errorf("%q in %q must be LAYER=NUMBER, with / between layers", item, string(t))
 		}
 		if _, twice := numbers[name]; twice {
 			return nil, errors.Errorf("%s is given twice in %q", name, string(t))
@@ -34,11 +34,11 @@ func (t ByLayer) numbers() (map[string]float64, error) {
 }
 
 // check refuses text that has another form, and numbers out of range.
-func (t ByLayer) check(ok func(v float64) bool, wants string) error {
+func (t ByLayer) check(ok func(v float64) bool, must string) error {
 	numbers, err := t.numbers()
 	for name, v := range numbers {
 		if !ok(v) {
-			return errors.Errorf("%v for %s, wants %s", v, name, wants)
+			return errors.Errorf("%s must be %s, got %v", name, must, v)
 		}
 	}
 	return err

@@ -62,11 +62,11 @@ func (s CCAdL) Validate() error {
 	case err != nil:
 		return err
 	case !(s.Alpha >= 0 && s.Alpha < 1):
-		return errors.Errorf("langevin: ccadl: Alpha is %v, wants 0 <= Alpha < 1", s.Alpha)
+		return errors.Errorf("langevin: ccadl: Alpha must be at least 0 and below 1, got %v", s.Alpha)
 	case !positive(s.Coupling):
-		return errors.Errorf("langevin: ccadl: Coupling is %v, wants a positive number", s.Coupling)
+		return errors.Errorf("langevin: ccadl: Coupling must be positive, got %v", s.Coupling)
 	}
-	return errors.WithMessage(s.Couplings.check(positive, "a positive number"), "langevin: ccadl: Couplings")
+	return errors.WithMessage(s.Couplings.check(positive, "positive"), "langevin: ccadl: Couplings")
 }
 
 // Update implements Sampler.

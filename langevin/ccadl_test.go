@@ -352,12 +352,12 @@ func TestCCAdLValidate(t *testing.T) {
 	}{
 		{langevin.CCAdL{Friction: 0.1, Alpha: 0.99, Coupling: 1}, ""},
 		{langevin.CCAdL{Friction: 1, Coupling: 1, Couplings: "conv1=0.1"}, ""},
-		{langevin.CCAdL{Coupling: 1}, "Friction is 0"},
-		{langevin.CCAdL{Friction: 1.5, Coupling: 1}, "Friction is 1.5"},
-		{langevin.CCAdL{Friction: 0.1, Alpha: 1, Coupling: 1}, "Alpha is 1"},
-		{langevin.CCAdL{Friction: 0.1, Alpha: math.NaN(), Coupling: 1}, "Alpha is NaN"},
-		{langevin.CCAdL{Friction: 0.1}, "Coupling is 0"},
-		{langevin.CCAdL{Friction: 0.1, Coupling: 1, Couplings: "conv1=0"}, "Couplings: 0 for conv1"},
+		{langevin.CCAdL{Coupling: 1}, "Friction must be above 0 and at most 1, got 0"},
+		{langevin.CCAdL{Friction: 1.5, Coupling: 1}, "Friction must be above 0 and at most 1, got 1.5"},
+		{langevin.CCAdL{Friction: 0.1, Alpha: 1, Coupling: 1}, "Alpha must be at least 0 and below 1, got 1"},
+		{langevin.CCAdL{Friction: 0.1, Alpha: math.NaN(), Coupling: 1}, "Alpha must be at least 0 and below 1, got NaN"},
+		{langevin.CCAdL{Friction: 0.1}, "Coupling must be positive, got 0"},
+		{langevin.CCAdL{Friction: 0.1, Coupling: 1, Couplings: "conv1=0"}, "Couplings: conv1 must be positive, got 0"},
 	} {
 		err := c.sampler.Validate()
 		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), "langevin: ccadl: "+c.want) {

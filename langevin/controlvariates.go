@@ -33,9 +33,9 @@ type ControlVariates struct {
 func (c ControlVariates) check(dataSize int) error {
 	switch {
 	case c.BatchSize < 1 || c.BatchSize >= dataSize || dataSize%c.BatchSize != 0:
-		return errors.Errorf("langevin: control variates: minibatches of %d from %d data, wants a divisor that is smaller", c.BatchSize, dataSize)
+		return errors.Errorf("langevin: control variates: BatchSize must be a divisor of the %d examples and smaller, got %d", dataSize, c.BatchSize)
 	case c.Refresh < 0:
-		return errors.Errorf("langevin: control variates: a refresh after %d steps, wants at least 1, or 0 for never", c.Refresh)
+		return errors.Errorf("langevin: control variates: Refresh must be at least 1 step, or 0 for never, got %d", c.Refresh)
 	}
 	return nil
 }
@@ -56,12 +56,12 @@ func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 		b.Fail(err)
 	}
 	if streams := int(b.Stream()) - 1; streams > len(parameters) { // each parameter has one, by which it is initialised
-		b.Fail(errors.Errorf("langevin: control variates: the graph draws random numbers in %d places: no gradient of all data is known at the anchor",
+		b.Fail(errors.Errorf("langevin: control variates: the loss must not draw random numbers, which it does in %d places: it has no fixed gradient at the anchor",
 			streams-len(parameters)))
 	}
 	if p, ok := sampler.(PSGLD); ok && p.Gamma.needsCurvature() {
-		b.Fail(errors.Errorf("langevin: control variates: psgld with Gamma %q, which is the curvature's at theta alone; wants %q or %q",
-			p.Gamma, GammaFrozen, GammaNone))
+		b.Fail(errors.Errorf("langevin: control variates: psgld: Gamma must be %q or %q, got %q, which has no correction at the anchor",
+			GammaFrozen, GammaNone, p.Gamma))
 	}
 	if b.Err() != nil {
 		return nil, b.Err()
@@ -92,7 +92,7 @@ func (accumulate) Updates() []int { return []int{1} }
 
 func (accumulate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 2 || !in[0].Equal(in[1]) {
-		return nil, errors.Errorf("got shapes %v, wants two that are equal", in)
+		return nil, errors.Errorf("must have two inputs of equal shape, got %v", in)
 	}
 	return tensor.Shape{op.UpdateTiles(in[0].Elements())}, nil
 }

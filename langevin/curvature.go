@@ -82,8 +82,8 @@ func (p hessianProbe) exact() (gradients, diagonals []*graph.Node) {
 		elements += graph.ShapeOf(w).Elements()
 	}
 	if elements > maxExact {
-		p.b.Fail(errors.Errorf("langevin: exact curvature of %d parameters, wants at most %d: %q takes one probe for all of them",
-			elements, maxExact, GammaHutchinson))
+		p.b.Fail(errors.Errorf("langevin: exact curvature: the parameters must have at most %d elements, got %d; %q takes one probe for any number",
+			maxExact, elements, GammaHutchinson))
 		return make([]*graph.Node, len(p.parameters)), make([]*graph.Node, len(p.parameters))
 	}
 	whole, with := p.loss, append([]*graph.Node{}, p.parameters...)
@@ -186,7 +186,7 @@ func (curvature) Name() string { return "curvature" }
 
 func (curvature) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) == 4 && !in[3].Equal(in[0]) {
-		return nil, errors.Errorf("the rest has shape %v, wants %v", in[3], in[0])
+		return nil, errors.Errorf("rest must have shape %v, got %v", in[0], in[3])
 	}
 	return probeShape(in[:min(3, len(in))], 2)
 }
@@ -223,7 +223,7 @@ func difference[T float32 | float64](c curvature, rest bool) func(a *tensor.Args
 // probeShape wants that many inputs of one shape and the header.
 func probeShape(in []tensor.Shape, alike int) (tensor.Shape, error) {
 	if len(in) != alike+1 || !in[0].Equal(in[alike-1]) || len(in[alike]) != 1 {
-		return nil, errors.Errorf("got shapes %v, wants %d of one shape and the header", in, alike)
+		return nil, errors.Errorf("must have %d inputs of one shape and the header, got shapes %v", alike, in)
 	}
 	return in[0], nil
 }

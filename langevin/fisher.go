@@ -44,11 +44,11 @@ func (f FisherSGLD) Validate() error { return checkFreezing(f.Name(), f.Alpha, f
 func checkFreezing(name string, alpha, damping float64, freezeAt int) error {
 	switch {
 	case !(alpha >= 0 && alpha < 1):
-		return errors.Errorf("langevin: %s: Alpha is %v, wants 0 <= Alpha < 1", name, alpha)
+		return errors.Errorf("langevin: %s: Alpha must be at least 0 and below 1, got %v", name, alpha)
 	case !positive(damping):
-		return errors.Errorf("langevin: %s: Damping is %v, wants a positive number", name, damping)
+		return errors.Errorf("langevin: %s: Damping must be positive, got %v", name, damping)
 	case freezeAt < 1 || freezeAt > math.MaxInt32:
-		return errors.Errorf("langevin: %s: FreezeAt is %d, wants 1 to %d: the Fisher information needs a step to be known", name, freezeAt, math.MaxInt32)
+		return errors.Errorf("langevin: %s: FreezeAt must be 1 to %d, got %d: the Fisher information is estimated from at least one step", name, math.MaxInt32, freezeAt)
 	}
 	return nil
 }

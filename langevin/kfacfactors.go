@@ -48,12 +48,12 @@ func (u factorsUpdate) Updates() []int {
 func (u factorsUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	sides := u.sides()
 	if len(in) != sideInputs*sides+1 {
-		return nil, errors.Errorf("got %d inputs, wants factor, whitener and data of %d sides, and the header", len(in), sides)
+		return nil, errors.Errorf("must have factor, whitener and data of %d sides, and the header, got %d inputs", sides, len(in))
 	}
 	for s := range sides {
 		factor, whitener, data := in[sideInputs*s], in[sideInputs*s+1], in[sideInputs*s+2]
 		if len(data) != 2 && len(data) != 4 || !factor.Equal(tensor.Shape{data[1], data[1]}) || !whitener.Equal(factor) {
-			return nil, errors.Errorf("side %d has factor %v, whitener %v and data %v, wants [n n] twice and [B n] or [B n P Q]", s, factor, whitener, data)
+			return nil, errors.Errorf("side %d must have factor and whitener [n n] and data [B n] or [B n P Q], got %v, %v and %v", s, factor, whitener, data)
 		}
 	}
 	return tensor.Shape{sides}, nil

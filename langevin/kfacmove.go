@@ -44,7 +44,7 @@ func (whitenedMove) Name() string { return "whitened move" }
 
 func (whitenedMove) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 4 || len(in[1]) != 1 || len(in[2]) != 1 || len(in[3]) != 1 {
-		return nil, errors.Errorf("got shapes %v, wants a gradient, two tables and the header", in)
+		return nil, errors.Errorf("must have a gradient, two tables and the header, got shapes %v", in)
 	}
 	return in[0], nil
 }
@@ -108,11 +108,11 @@ func moveTile[T float32 | float64](_ moveUpdate, a *tensor.Args, lo, hi int) flo
 // alike wants that many inputs of one shape.
 func alike(in []tensor.Shape, count int) (tensor.Shape, error) {
 	if len(in) != count {
-		return nil, errors.Errorf("got %d inputs, wants %d", len(in), count)
+		return nil, errors.Errorf("must have %d inputs, got %d", count, len(in))
 	}
 	for _, shape := range in {
 		if !shape.Equal(in[0]) {
-			return nil, errors.Errorf("got shapes %v, wants them equal", in)
+			return nil, errors.Errorf("must have inputs of equal shapes, got %v", in)
 		}
 	}
 	return in[0], nil

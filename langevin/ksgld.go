@@ -50,16 +50,16 @@ func (k KSGLD) Validate() error {
 		return err
 	}
 	if k.Refresh < 1 || k.Refresh > math.MaxInt32 {
-		return errors.Errorf("langevin: ksgld: Refresh is %d, wants 1 to %d", k.Refresh, math.MaxInt32)
+		return errors.Errorf("langevin: ksgld: Refresh must be 1 to %d, got %d", math.MaxInt32, k.Refresh)
 	}
 	if k.Rest == nil {
 		return nil
 	}
 	if _, ok := k.Rest.(KSGLD); ok {
-		return errors.New("langevin: ksgld: Rest is ksgld, too, wants a sampler that needs nothing of the layer")
+		return errors.New("langevin: ksgld: Rest must be another sampler, got ksgld")
 	}
 	if p, ok := k.Rest.(PSGLD); ok && p.Gamma.needsCurvature() {
-		return errors.Errorf("langevin: ksgld: Rest is psgld with Gamma %q, wants a sampler that needs nothing but gradients", p.Gamma)
+		return errors.Errorf("langevin: ksgld: Rest must need only gradients, got psgld with Gamma %q", p.Gamma)
 	}
 	return errors.Wrap(k.Rest.Validate(), "langevin: ksgld: Rest")
 }
@@ -75,7 +75,7 @@ func (k KSGLD) Freeze(step int) Sampler {
 
 // Update implements Sampler. It fails: Attach must find the layers first.
 func (k KSGLD) Update(b *graph.Builder, f UpdateInputs, _, _ *graph.Node) *graph.Node {
-	b.Fail(errors.Errorf("langevin: ksgld: the layer of %s is not known: Attach finds it, other ways to attach a sampler do not", f.Name))
+	b.Fail(errors.Errorf("langevin: ksgld: the layer of %s is unknown: the sampler must be attached by Attach, which finds the layers", f.Name))
 	return nil
 }
 
@@ -94,7 +94,7 @@ func (k KSGLD) differentiate(b *graph.Builder, loss *graph.Node, parameters []*g
 		use, ok := uses[parameter]
 		if !ok {
 			if k.Rest == nil {
-				b.Fail(errors.Errorf("langevin: ksgld: %v is neither weight nor bias of one linear layer or convolution, wants Rest, a sampler for such parameters",
+				b.Fail(errors.Errorf("langevin: ksgld: Rest must be set for %v, which is not the weights or bias of one linear layer or convolution",
 					parameter.Name()))
 			}
 			continue

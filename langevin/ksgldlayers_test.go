@@ -171,7 +171,7 @@ func TestKSGLDRefuses(t *testing.T) {
 		return langevin.Attach(b, k, langevin.Posterior{DataSize: 10}, b.Apply(op.Sum{}, x), []float64{1}, []float64{1})
 	}
 	normalised := layers.Sequential{layers.Conv2D{Filters: 2, Kernel: 3}, layers.FilterResponseNorm{}}
-	if err := attach(k, normalised); err == nil || !strings.Contains(err.Error(), "wants Rest") {
+	if err := attach(k, normalised); err == nil || !strings.Contains(err.Error(), "Rest must be set") {
 		t.Errorf("error %v", err)
 	}
 	k.Rest = langevin.SGLD{}

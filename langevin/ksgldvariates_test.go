@@ -78,7 +78,7 @@ func TestCurvatureByControlVariates(t *testing.T) {
 	loss := b.Apply(op.Sum{}, b.Apply(op.Squared{}, w))
 	sampler := langevin.PSGLD{Alpha: 0.9, Lambda: 1, Gamma: langevin.GammaHutchinson}
 	_, err := langevin.ControlVariates{BatchSize: 2}.Attach(b, sampler, langevin.Posterior{DataSize: 4}, loss, []float64{1}, []float64{1})
-	if err == nil || !strings.Contains(err.Error(), `control variates: psgld with Gamma "hutchinson"`) {
+	if err == nil || !strings.Contains(err.Error(), `control variates: psgld: Gamma must be "frozen" or "none", got "hutchinson"`) {
 		t.Errorf("got %v, want an error about Gamma", err)
 	}
 }

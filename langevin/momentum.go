@@ -70,7 +70,7 @@ func attachMomentum(b *graph.Builder, r momentumRule, f UpdateInputs, parameter,
 // checkFriction checks the friction of one step, of a sampler that takes any above 0.
 func checkFriction(name string, friction float64) error {
 	if !positive(friction) {
-		return errors.Errorf("langevin: %s: Friction is %v, wants a positive number", name, friction)
+		return errors.Errorf("langevin: %s: Friction must be positive, got %v", name, friction)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func checkFriction(name string, friction float64) error {
 // checkBoundedFriction is checkFriction where 1 is the most.
 func checkBoundedFriction(name string, friction float64) error {
 	if !(friction > 0 && friction <= 1) {
-		return errors.Errorf("langevin: %s: Friction is %v, wants 0 < Friction <= 1", name, friction)
+		return errors.Errorf("langevin: %s: Friction must be above 0 and at most 1, got %v", name, friction)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (u momentumUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	}
 	for i, m := range u.rule.states(in[0].Elements()) {
 		if got := in[momentumStates+i][0]; got != m.size {
-			return nil, errors.Errorf("%d elements of %q for a parameter of shape %v, wants %d", got, m.suffix, in[0], m.size)
+			return nil, errors.Errorf("state %q of a parameter of shape %v must have %d elements, got %d", m.suffix, in[0], m.size, got)
 		}
 	}
 	return shape, nil

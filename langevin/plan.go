@@ -26,8 +26,7 @@ type Plan struct {
 // Validate refuses plans that yield no sample.
 func (p Plan) Validate() error {
 	if p.Steps < 1 || p.BurnIn < 0 || p.Thinning < 1 || p.Cycles < 0 || p.Cycles > p.Steps || p.Thinning > p.cycle()-p.BurnIn {
-		return errors.Errorf("langevin: plan of %d steps, %d cycles, burn-in %d, thinning %d, wants at least one sample of each cycle: burn-in + thinning "+
-			"<= steps of a cycle, thinning >= 1", p.Steps, p.Cycles, p.BurnIn, p.Thinning)
+		return errors.Errorf("langevin: plan: each cycle must have a sample: Steps >= Cycles, BurnIn + Thinning <= steps of a cycle, Thinning >= 1, got %+v", p)
 	}
 	return nil
 }
@@ -55,10 +54,10 @@ func (p Plan) Temperatures(sampler Sampler, temperature float64) ([]float64, err
 		return nil, err
 	}
 	if !(temperature >= 0 && temperature < math.Inf(1)) {
-		return nil, errors.Errorf("langevin: plan: temperature is %v, wants a finite number of at least 0", temperature)
+		return nil, errors.Errorf("langevin: plan: temperature must be finite and at least 0, got %v", temperature)
 	}
 	if at := adaptsUntil(sampler); at > p.BurnIn {
-		return nil, errors.Errorf("langevin: plan: %s adapts up to step %d, and samples are drawn from step %d on: wants FreezeAt of at most the first burn-in",
+		return nil, errors.Errorf("langevin: plan: %s adapts up to step %d, but samples are drawn from step %d on: FreezeAt must be within the first burn-in",
 			sampler.Name(), at, p.BurnIn)
 	}
 	table := make([]float64, p.Steps)
@@ -128,7 +127,7 @@ func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(
 		return err
 	}
 	if most < 1 || most > graph.MetricRows {
-		return errors.Errorf("langevin: windows of %d steps, wants 1 to %d", most, graph.MetricRows)
+		return errors.Errorf("langevin: a window must have 1 to %d steps, got %d", graph.MetricRows, most)
 	}
 	for step := int(s.Steps()); step < p.Steps; step = int(s.Steps()) {
 		if err := ctx.Err(); err != nil {

@@ -23,7 +23,7 @@ type Posterior struct {
 // Validate refuses an empty data set, one that a kernel's 32 bits cannot count, and invalid priors.
 func (p Posterior) Validate() error {
 	if p.DataSize < 1 || p.DataSize > math.MaxInt32 {
-		return errors.Errorf("langevin: posterior: %d data, wants 1 to %d", p.DataSize, math.MaxInt32)
+		return errors.Errorf("langevin: posterior: DataSize must be 1 to %d, got %d", math.MaxInt32, p.DataSize)
 	}
 	if err := p.Prior.Validate(); err != nil {
 		return err
@@ -187,12 +187,12 @@ func checkAttach(sampler Sampler, posterior Posterior, parameters []*graph.Node,
 
 func checkTables(stepSizes, temperatures []float64) error {
 	if len(stepSizes) == 0 || len(stepSizes) != len(temperatures) {
-		return errors.Errorf("langevin: %d step sizes and %d temperatures, wants as many of each, at least 1", len(stepSizes), len(temperatures))
+		return errors.Errorf("langevin: there must be a step size and a temperature for each of at least 1 step, got %d and %d", len(stepSizes), len(temperatures))
 	}
 	for i := range stepSizes {
 		for _, v := range []float64{stepSizes[i], temperatures[i]} {
 			if !(v >= 0 && v < math.Inf(1)) {
-				return errors.Errorf("langevin: step %d has step size %v and temperature %v, wants neither negative nor infinite",
+				return errors.Errorf("langevin: step %d: step size and temperature must be finite and at least 0, got %v and %v",
 					i, stepSizes[i], temperatures[i])
 			}
 		}
@@ -218,7 +218,7 @@ func (p Posterior) checkNames(parameters []string) error {
 	}
 	for name := range p.Layers {
 		if !known[name] {
-			return errors.Errorf("langevin: posterior: a prior for layer %q, which is not among the parameters %q", name, parameters)
+			return errors.Errorf("langevin: posterior: there is a prior for layer %q, which is not among the parameters %q", name, parameters)
 		}
 	}
 	return nil

@@ -19,11 +19,11 @@ func TestPosteriorValidate(t *testing.T) {
 		t.Error(err)
 	}
 	for want, p := range map[string]langevin.Posterior{
-		"0 data":          {},
-		"-1 data":         {DataSize: -1},
-		"4294967296 data": {DataSize: 1 << 32},
-		"scale is -1":     {DataSize: 10, Prior: langevin.Gaussian(-1)},
-		`layer "conv1"`:   {DataSize: 10, Layers: map[string]langevin.Prior{"conv1": langevin.Laplace(0)}},
+		"DataSize must be 1 to 2147483647, got 0":          {},
+		"DataSize must be 1 to 2147483647, got -1":         {DataSize: -1},
+		"DataSize must be 1 to 2147483647, got 4294967296": {DataSize: 1 << 32},
+		"scale must be positive, got -1":                   {DataSize: 10, Prior: langevin.Gaussian(-1)},
+		`layer "conv1"`:                                    {DataSize: 10, Layers: map[string]langevin.Prior{"conv1": langevin.Laplace(0)}},
 	} {
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want one with %q", p, err, want)
@@ -101,21 +101,21 @@ func TestAttachRefuses(t *testing.T) {
 	}
 	one := []float64{1}
 	for want, change := range map[string]func(a *asked){
-		"0 data":          func(a *asked) { a.posterior.DataSize = 0 },
-		`"conv2"`:         func(a *asked) { a.posterior.Layers = map[string]langevin.Prior{"conv2": langevin.Gaussian(1)} },
-		`"w.bias"`:        func(a *asked) { a.posterior.Layers = map[string]langevin.Prior{"w.bias": langevin.Gaussian(1)} },
-		`layer "w"`:       func(a *asked) { a.posterior.Layers = map[string]langevin.Prior{"w": langevin.Gaussian(0)} },
-		"Lambda":          func(a *asked) { a.sampler = langevin.PSGLD{Gamma: langevin.GammaNone} },
-		"0 step sizes":    func(a *asked) { a.h = nil },
-		"2 temperatures":  func(a *asked) { a.temperatures = []float64{1, 1} },
-		"step size -1":    func(a *asked) { a.h = []float64{-1} },
-		"step size NaN":   func(a *asked) { a.h = []float64{math.NaN()} },
-		"step 1 has step": func(a *asked) { a.h, a.temperatures = []float64{1, 1}, []float64{1, math.Inf(1)} },
-		"temperature -2":  func(a *asked) { a.temperatures = []float64{-2} },
+		"DataSize must be 1 to 2147483647, got 0": func(a *asked) { a.posterior.DataSize = 0 },
+		`"conv2"`:           func(a *asked) { a.posterior.Layers = map[string]langevin.Prior{"conv2": langevin.Gaussian(1)} },
+		`"w.bias"`:          func(a *asked) { a.posterior.Layers = map[string]langevin.Prior{"w.bias": langevin.Gaussian(1)} },
+		`layer "w"`:         func(a *asked) { a.posterior.Layers = map[string]langevin.Prior{"w": langevin.Gaussian(0)} },
+		"Lambda":            func(a *asked) { a.sampler = langevin.PSGLD{Gamma: langevin.GammaNone} },
+		"got 0 and 1":       func(a *asked) { a.h = nil },
+		"got 1 and 2":       func(a *asked) { a.temperatures = []float64{1, 1} },
+		"got -1 and 1":      func(a *asked) { a.h = []float64{-1} },
+		"got NaN and 1":     func(a *asked) { a.h = []float64{math.NaN()} },
+		"step 1: step size": func(a *asked) { a.h, a.temperatures = []float64{1, 1}, []float64{1, math.Inf(1)} },
+		"got 1 and -2":      func(a *asked) { a.temperatures = []float64{-2} },
 		"no parameters": func(a *asked) {
 			a.build = func(b *graph.Builder) *graph.Node { return b.Data("x", tensor.Float32) }
 		},
-		"wants a scalar": func(a *asked) {
+		"a scalar": func(a *asked) {
 			a.build = func(b *graph.Builder) *graph.Node { return b.Parameter(trial.ParameterName, nil, 3) }
 		},
 		"broken before": func(a *asked) {

@@ -48,7 +48,7 @@ func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 // Potential is the node of the sum of -log p(theta) over a parameter's elements, a scalar.
 func (p Prior) Potential(b *graph.Builder, parameter *graph.Node) *graph.Node {
 	if p.Kind == FanInPrior {
-		b.Fail(errors.Errorf("langevin: potential: prior %s of one parameter, wants that of Posterior.Priors", p))
+		b.Fail(errors.Errorf("langevin: potential: the prior of a parameter must be one of Posterior.Priors, got %s", p))
 		return nil
 	}
 	return b.Apply(priorEnergy{p}, parameter)
@@ -56,7 +56,7 @@ func (p Prior) Potential(b *graph.Builder, parameter *graph.Node) *graph.Node {
 
 func checkLoss(loss *graph.Node) error {
 	if loss == nil || len(graph.ShapeOf(loss)) != 0 {
-		return errors.Errorf("langevin: potential: the loss has shape %v, wants a scalar", graph.ShapeOf(loss))
+		return errors.Errorf("langevin: potential: the loss must be a scalar, got shape %v", graph.ShapeOf(loss))
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (priorEnergy) Name() string { return "prior energy" }
 
 func (priorEnergy) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 1 {
-		return nil, errors.Errorf("got %d inputs, wants a parameter", len(in))
+		return nil, errors.Errorf("must have one input, a parameter, got %d", len(in))
 	}
 	return tensor.Shape{}, nil
 }
@@ -152,7 +152,7 @@ func (priorEnergyGradient) Name() string { return "prior energy gradient" }
 
 func (priorEnergyGradient) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 2 || len(in[1]) != 0 {
-		return nil, errors.Errorf("got shapes %v, wants a parameter and a scalar", in)
+		return nil, errors.Errorf("must have a parameter and a scalar, got shapes %v", in)
 	}
 	return in[0], nil
 }

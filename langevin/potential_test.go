@@ -61,10 +61,10 @@ func TestPotentialRefuses(t *testing.T) {
 		posterior langevin.Posterior
 		loss      func(b *graph.Builder, w *graph.Node) *graph.Node
 	}{
-		"0 data":                 {langevin.Posterior{}, trial.SumOfSquares},
-		"wants a scalar":         {langevin.Posterior{DataSize: 1}, func(_ *graph.Builder, w *graph.Node) *graph.Node { return w }},
-		"loss has shape []":      {langevin.Posterior{DataSize: 1}, func(*graph.Builder, *graph.Node) *graph.Node { return nil }},
-		`a prior for layer "no"`: {langevin.Posterior{DataSize: 1, Layers: map[string]langevin.Prior{"no": {}}}, trial.SumOfSquares},
+		"DataSize must be 1 to 2147483647, got 0": {langevin.Posterior{}, trial.SumOfSquares},
+		"must be a scalar":                        {langevin.Posterior{DataSize: 1}, func(_ *graph.Builder, w *graph.Node) *graph.Node { return w }},
+		"must be a scalar, got shape []":          {langevin.Posterior{DataSize: 1}, func(*graph.Builder, *graph.Node) *graph.Node { return nil }},
+		`a prior for layer "no"`:                  {langevin.Posterior{DataSize: 1, Layers: map[string]langevin.Prior{"no": {}}}, trial.SumOfSquares},
 	} {
 		b := graph.New(tensor.Float64)
 		loss := c.loss(b, b.Parameter("w", nil, 2))

@@ -55,14 +55,14 @@ func (p Prior) Validate() error {
 	case p.Kind > FanInPrior:
 		return errors.Errorf("langevin: prior: unknown family %d", p.Kind)
 	case p.Kind == FlatPrior && p.Scale != 0:
-		return errors.Errorf("langevin: prior: flat with a scale of %v, which it does not have", p.Scale)
+		return errors.Errorf("langevin: prior: a flat prior must have no scale, got %v", p.Scale)
 	case p.Kind != FlatPrior && !positive(p.Scale):
-		return errors.Errorf("langevin: prior: scale is %v, wants a positive number", p.Scale)
+		return errors.Errorf("langevin: prior: scale must be positive, got %v", p.Scale)
 	case p.Kind != StudentTPrior && p.DoF != 0, p.Kind == StudentTPrior && !positive(p.DoF):
-		return errors.Errorf("langevin: prior: %v degrees of freedom, wants a positive number for Student-t and none otherwise", p.DoF)
+		return errors.Errorf("langevin: prior: DoF must be positive for Student-t and 0 otherwise, got %v", p.DoF)
 	case p.Kind != ScaleMixturePrior && (p.Narrow != 0 || p.Weight != 0), p.Kind == ScaleMixturePrior && !p.isScaleMixture():
-		return errors.Errorf("langevin: prior: share %v and narrow scale %v, wants 0 < share < 1 and 0 < narrow < %v for a scale mixture and none otherwise",
-			p.Weight, p.Narrow, p.Scale)
+		return errors.Errorf("langevin: prior: a scale mixture must have 0 < weight < 1 and 0 < narrow < %v, other priors neither, got weight %v and narrow %v",
+			p.Scale, p.Weight, p.Narrow)
 	}
 	return nil
 }

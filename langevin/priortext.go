@@ -8,7 +8,7 @@ import (
 )
 
 // PriorForms is what ParsePrior reads, with words in capitals for numbers.
-const PriorForms = "flat, gaussian:S, laplace:B, student-t:FREEDOM,S, scale-mixture:SHARE,WIDE,NARROW or fan-in:GAIN"
+const PriorForms = "flat, gaussian:S, laplace:B, student-t:DOF,S, scale-mixture:WEIGHT,WIDE,NARROW or fan-in:GAIN"
 
 // ParsePrior reads "flat", "gaussian:0.3", "laplace:0.1", "student-t:3,0.1",
 // "scale-mixture:0.5,1,0.0025" or "fan-in:2".
@@ -39,7 +39,7 @@ func ParsePrior(text string) (Prior, error) {
 	case family == "fan-in" && len(numbers) == 1:
 		p = FanIn(numbers[0])
 	default:
-		return p, errors.Errorf("langevin: prior %q, wants %s", text, PriorForms)
+		return p, errors.Errorf("langevin: prior must be %s, got %q", PriorForms, text)
 	}
 	return p, p.Validate()
 }

@@ -47,7 +47,7 @@ func (p PSGHMC) Validate() error {
 	case err != nil:
 		return err
 	case p.Gamma != GammaNone && p.Gamma != GammaFrozen:
-		return errors.Errorf("langevin: psghmc: Gamma is %q, wants %q or %q", p.Gamma, GammaNone, GammaFrozen)
+		return errors.Errorf("langevin: psghmc: Gamma must be %q or %q, got %q", GammaNone, GammaFrozen, p.Gamma)
 	}
 	return p.metric().check(p.Name())
 }

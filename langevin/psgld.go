@@ -81,19 +81,19 @@ func (p PSGLD) Validate() error { return p.check(p.Name()) }
 func (p PSGLD) check(name string) error {
 	switch {
 	case !(p.Alpha >= 0 && p.Alpha < 1):
-		return errors.Errorf("langevin: %s: Alpha is %v, wants 0 <= Alpha < 1", name, p.Alpha)
+		return errors.Errorf("langevin: %s: Alpha must be at least 0 and below 1, got %v", name, p.Alpha)
 	case !positive(p.Lambda):
-		return errors.Errorf("langevin: %s: Lambda is %v, wants a positive number", name, p.Lambda)
+		return errors.Errorf("langevin: %s: Lambda must be positive, got %v", name, p.Lambda)
 	case p.Gamma != GammaFrozen && p.FreezeAt != 0:
-		return errors.Errorf("langevin: %s: FreezeAt is %d with Gamma %q, which never freezes", name, p.FreezeAt, p.Gamma)
+		return errors.Errorf("langevin: %s: FreezeAt must be 0 with Gamma %q, which never freezes, got %d", name, p.Gamma, p.FreezeAt)
 	case p.Gamma == GammaFrozen && (p.FreezeAt < 1 || p.FreezeAt > math.MaxInt32):
-		return errors.Errorf("langevin: %s: FreezeAt is %d, wants 1 to %d: V needs a step to be known", name, p.FreezeAt, math.MaxInt32)
+		return errors.Errorf("langevin: %s: FreezeAt must be 1 to %d, got %d: V is estimated from at least one step", name, math.MaxInt32, p.FreezeAt)
 	case p.Gamma != GammaNone && p.Gamma != GammaFrozen && !p.Gamma.needsCurvature():
-		return errors.Errorf("langevin: %s: Gamma is %q, wants %q, %q, %q or %q", name, p.Gamma, GammaNone, GammaFrozen, GammaHutchinson, GammaExact)
+		return errors.Errorf("langevin: %s: Gamma must be %q, %q, %q or %q, got %q", name, GammaNone, GammaFrozen, GammaHutchinson, GammaExact, p.Gamma)
 	case p.Gamma.needsCurvature() && !(p.Distance >= 0 && p.Distance < math.Inf(1)):
-		return errors.Errorf("langevin: %s: Distance is %v, wants a positive number, or 0 for the default", name, p.Distance)
+		return errors.Errorf("langevin: %s: Distance must be positive, or 0 for the default, got %v", name, p.Distance)
 	case !p.Gamma.needsCurvature() && p.Distance != 0:
-		return errors.Errorf("langevin: %s: Distance is %v with Gamma %q, which needs no curvature", name, p.Distance, p.Gamma)
+		return errors.Errorf("langevin: %s: Distance must be 0 with Gamma %q, which needs no curvature, got %v", name, p.Gamma, p.Distance)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (p curvedPSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradien
 
 // errNoCurvature is Update's error for a parameter without estimates of its Hessian.
 func (p PSGLD) errNoCurvature(parameter string) error {
-	return errors.Errorf("langevin: psgld: Gamma %q of %s wants the loss's curvature, which Attach finds; other ways to attach a sampler do not",
+	return errors.Errorf("langevin: psgld: Gamma %q of %s needs the loss's curvature: the sampler must be attached by Attach, which finds it",
 		p.Gamma, parameter)
 }
 

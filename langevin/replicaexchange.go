@@ -34,31 +34,31 @@ type ReplicaExchange struct {
 // Validate refuses attributes out of their range or without effect.
 func (r ReplicaExchange) Validate() error {
 	if len(r.Temperatures) < 2 || len(r.StepFactors) != 0 && len(r.StepFactors) != len(r.Temperatures) {
-		return errors.Errorf("langevin: replica exchange: %d temperatures and %d step factors, wants 2 temperatures at least, and as many factors or none",
+		return errors.Errorf("langevin: replica exchange: there must be at least 2 temperatures, and a step factor for each or none, got %d and %d",
 			len(r.Temperatures), len(r.StepFactors))
 	}
 	for i, temperature := range r.Temperatures {
 		if !positive(temperature) || i > 0 && temperature <= r.Temperatures[i-1] {
-			return errors.Errorf("langevin: replica exchange: temperatures %v, wants positive ones that rise", r.Temperatures)
+			return errors.Errorf("langevin: replica exchange: temperatures must be positive and rise, got %v", r.Temperatures)
 		}
 	}
 	for _, factor := range r.StepFactors {
 		if !positive(factor) {
-			return errors.Errorf("langevin: replica exchange: step factors %v, wants positive ones", r.StepFactors)
+			return errors.Errorf("langevin: replica exchange: step factors must be positive, got %v", r.StepFactors)
 		}
 	}
 	switch {
 	case r.Every < 1:
-		return errors.Errorf("langevin: replica exchange: a swap every %d steps, wants at least 1", r.Every)
+		return errors.Errorf("langevin: replica exchange: Every must be at least 1 step, got %d", r.Every)
 	case r.Minibatches < 1:
-		return errors.Errorf("langevin: replica exchange: energies of %d minibatches, wants 1 for a loss of all data, and else 2 at least", r.Minibatches)
+		return errors.Errorf("langevin: replica exchange: Minibatches must be 1 for a loss of all data, and else at least 2, got %d", r.Minibatches)
 	case r.Minibatches == 1 && r.Correction != 0:
-		return errors.Errorf("langevin: replica exchange: correction %v for energies without an error, of which there is one: wants 0", r.Correction)
+		return errors.Errorf("langevin: replica exchange: Correction must be 0 with one minibatch, whose energies have no error, got %v", r.Correction)
 	case r.Minibatches > 1 && !positive(r.Correction):
-		return errors.Errorf("langevin: replica exchange: correction is %v, wants a positive number; 1 is right for normal errors", r.Correction)
+		return errors.Errorf("langevin: replica exchange: Correction must be positive, 1 for normal errors, got %v", r.Correction)
 	case r.BatchSize < 0 || r.BatchSize > maxEnergyBatch || r.Minibatches == 1 && r.BatchSize != 0:
-		return errors.Errorf("langevin: replica exchange: batch size %d of an energy's %d minibatches, wants 1 to %d with several of one epoch, else 0",
-			r.BatchSize, r.Minibatches, maxEnergyBatch)
+		return errors.Errorf("langevin: replica exchange: BatchSize must be 1 to %d for several minibatches of one epoch, else 0, got %d for %d",
+			maxEnergyBatch, r.BatchSize, r.Minibatches)
 	}
 	return nil
 }
@@ -90,12 +90,12 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	b.Fail(r.Validate())
 	b.Fail(checkAttach(sampler, posterior, parameters, stepSizes, stepSizes))
 	if b.Err() == nil && r.BatchSize > 0 && !fitEpoch(r.Minibatches, r.BatchSize, posterior.DataSize) {
-		b.Fail(errors.Errorf("langevin: replica exchange: an epoch of %d data does not have %d minibatches of %d wherever it begins",
+		b.Fail(errors.Errorf("langevin: replica exchange: an epoch of %d examples must have %d whole minibatches of %d wherever it begins",
 			posterior.DataSize, r.Minibatches, r.BatchSize))
 	}
 	for _, s := range withRest(sampler) {
 		if _, ok := s.(momentumRule); ok {
-			b.Fail(errors.Errorf("langevin: replica exchange: %s has velocities, which belong to a temperature; wants a sampler without", s.Name()))
+			b.Fail(errors.Errorf("langevin: replica exchange: the sampler must have no velocities, which belong to a temperature, got %s", s.Name()))
 		}
 	}
 	if b.Err() != nil {
@@ -136,7 +136,7 @@ func (onRung) Name() string { return "on rung" }
 
 func (onRung) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 4 || len(in[0]) != 1 || len(in[1]) != 1 || !in[2].Equal(tensor.Shape{placeWords}) {
-		return nil, errors.Errorf("got shapes %v, wants two tables, %d words and the header", in, placeWords)
+		return nil, errors.Errorf("must have two tables, %d words and the header, got shapes %v", placeWords, in)
 	}
 	return tensor.Shape{1}, nil
 }

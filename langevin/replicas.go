@@ -66,7 +66,7 @@ func (r *Replicas) ladders(s *graph.Session) ([][]int, error) {
 		return nil, err
 	}
 	if s.Chains()%rungs != 0 || int(address.Chain)%rungs != 0 {
-		return nil, errors.Errorf("langevin: replica exchange: %d chains from number %d on, wants whole ladders of %d", s.Chains(), address.Chain, rungs)
+		return nil, errors.Errorf("langevin: replica exchange: chains must be whole ladders of %d, got %d from number %d on", rungs, s.Chains(), address.Chain)
 	}
 	ladders := make([][]int, s.Chains()/rungs)
 	for i := range ladders {
@@ -78,7 +78,7 @@ func (r *Replicas) ladders(s *graph.Session) ([][]int, error) {
 			}
 			rung := int(place[placeRung])
 			if rung < 0 || rung >= rungs || ladders[i][rung] >= 0 {
-				return nil, errors.Errorf("langevin: replica exchange: chain %d is on rung %d of %d, or another one of its ladder is: the state is not of such a run",
+				return nil, errors.Errorf("langevin: replica exchange: chain %d has rung %d of %d, which is out of range or taken: the state is not from a run with this ladder",
 					chain, rung, rungs)
 			}
 			ladders[i][rung] = chain

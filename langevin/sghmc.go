@@ -45,7 +45,7 @@ func (s SGHMC) Validate() error {
 	case err != nil:
 		return err
 	case !(s.NoiseEstimate >= 0 && s.NoiseEstimate <= s.Friction):
-		return errors.Errorf("langevin: sghmc: NoiseEstimate is %v, wants 0 to Friction, which is %v", s.NoiseEstimate, s.Friction)
+		return errors.Errorf("langevin: sghmc: NoiseEstimate must be 0 to Friction %v, got %v", s.Friction, s.NoiseEstimate)
 	}
 	return errors.WithMessage(s.NoiseEstimates.check(func(b float64) bool { return b >= 0 && b <= s.Friction }, "0 to Friction"),
 		"langevin: sghmc: NoiseEstimates")

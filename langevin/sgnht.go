@@ -78,11 +78,11 @@ func (s SGNHT) Validate() error {
 	case err != nil:
 		return err
 	case s.Splitting != SplittingEuler && s.Splitting != SplittingBADODAB:
-		return errors.Errorf("langevin: sgnht: Splitting is %q, wants %q or %q", s.Splitting, SplittingEuler, SplittingBADODAB)
+		return errors.Errorf("langevin: sgnht: Splitting must be %q or %q, got %q", SplittingEuler, SplittingBADODAB, s.Splitting)
 	case !positive(s.Coupling):
-		return errors.Errorf("langevin: sgnht: Coupling is %v, wants a positive number", s.Coupling)
+		return errors.Errorf("langevin: sgnht: Coupling must be positive, got %v", s.Coupling)
 	}
-	return errors.WithMessage(s.Couplings.check(positive, "a positive number"), "langevin: sgnht: Couplings")
+	return errors.WithMessage(s.Couplings.check(positive, "positive"), "langevin: sgnht: Couplings")
 }
 
 // Update implements Sampler.

@@ -264,7 +264,7 @@ func TestSMILEInFewDimensions(t *testing.T) {
 
 func TestSMILEValidate(t *testing.T) {
 	for _, friction := range []float64{0, -1, math.Inf(1), math.NaN()} {
-		if err := (langevin.SMILE{Friction: friction}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "langevin: smile: Friction is ") {
+		if err := (langevin.SMILE{Friction: friction}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "langevin: smile: Friction must be positive, got ") {
 			t.Errorf("Friction %v: error is %v", friction, err)
 		}
 	}

@@ -21,7 +21,7 @@ func (kinetic) Name() string { return "kinetic temperature" }
 
 func (kinetic) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 3 || len(in[1]) != 1 || len(in[2]) != 1 {
-		return nil, errors.Errorf("got shapes %v, wants velocities, a table and the header", in)
+		return nil, errors.Errorf("must have velocities, a table and the header, got shapes %v", in)
 	}
 	return tensor.Shape{op.UpdateTiles(in[0].Elements())}, nil
 }
@@ -67,7 +67,7 @@ func (kickedKinetic) Name() string { return "kinetic temperature" }
 
 func (kickedKinetic) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 5 || !in[0].Equal(in[1]) || !in[0].Equal(in[2]) || len(in[3]) != 1 || len(in[4]) != 1 {
-		return nil, errors.Errorf("got shapes %v, wants velocities, parameters and gradients of one shape, a table and the header", in)
+		return nil, errors.Errorf("must have velocities, parameters and gradients of one shape, a table and the header, got shapes %v", in)
 	}
 	return tensor.Shape{op.UpdateTiles(in[0].Elements())}, nil
 }

@@ -93,7 +93,7 @@ func (decide) Updates() []int { return []int{1} }
 func (decide) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	words := tensor.Shape{chainWords}
 	if len(in) < 3 || len(in[0]) != 0 || !in[1].Equal(words) {
-		return nil, errors.Errorf("got shapes %v, wants a scalar, %v, the header, and shares", in, words)
+		return nil, errors.Errorf("must have a scalar, %v, the header and log ratios, got shapes %v", words, in)
 	}
 	return words, nil
 }
@@ -188,7 +188,7 @@ func (keepDraw) Updates() []int { return []int{1} }
 
 func (keepDraw) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 4 || !in[0].Equal(in[1]) || !in[2].Equal(tensor.Shape{chainWords}) {
-		return nil, errors.Errorf("got shapes %v, wants a quantity twice, %d words and the header", in, chainWords)
+		return nil, errors.Errorf("must have a quantity twice, %d words and the header, got shapes %v", chainWords, in)
 	}
 	return tensor.Shape{}, nil
 }

@@ -50,7 +50,7 @@ func (*evaluationChains) OnStep(context.Context, *graph.Session) error { return 
 // Sample implements Walk.
 func (w *evaluationChains) Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error) {
 	if draws < 1 || thinning < 1 {
-		return nil, errors.Errorf("mcmc: %s: %d draws with thinning %d, wants at least 1 of each", w.sampler, draws, thinning)
+		return nil, errors.Errorf("mcmc: %s: draws and thinning must be at least 1, got %d and %d", w.sampler, draws, thinning)
 	}
 	var names []string
 	for _, t := range w.traced {
@@ -80,7 +80,7 @@ func (w *evaluationChains) Sample(ctx context.Context, s *graph.Session, draws, 
 func (w *evaluationChains) read(s *graph.Session, chain int, traces *Traces) error {
 	words := make([]float64, w.words)
 	if err := graph.Read(s, w.state, chain, 0, words); err != nil {
-		return errors.Wrap(err, "metropolis")
+		return errors.Wrap(err, "mcmc")
 	}
 	for _, t := range w.traced {
 		traces.extend(t.name, chain)[0] = words[t.word]
@@ -100,7 +100,7 @@ func (w *evaluationChains) Current(s *graph.Session, chain int) (samples.Sample,
 	}
 	for _, p := range sample.Parameters {
 		if err := s.ReadFloats(p.Name+positionSuffix, chain, p.Values); err != nil {
-			return samples.Sample{}, errors.Wrap(err, "metropolis")
+			return samples.Sample{}, errors.Wrap(err, "mcmc")
 		}
 	}
 	return sample, nil

@@ -47,12 +47,12 @@ func (h HMC) Validate() error {
 	case h.LeapfrogSteps < 1 || h.LeapfrogSteps > math.MaxInt32:
 		return errors.Errorf("mcmc: hmc: LeapfrogSteps must be 1 to %d, got %d", math.MaxInt32, h.LeapfrogSteps)
 	case !(h.Jitter >= 0 && h.Jitter < 1):
-		return errors.Errorf("mcmc: hmc: Jitter is %v, wants 0 <= Jitter < 1", h.Jitter)
+		return errors.Errorf("mcmc: hmc: Jitter must be at least 0 and below 1, got %v", h.Jitter)
 	}
 	for name, masses := range h.Masses {
 		for i, mass := range masses {
 			if !(mass > 0 && mass < math.Inf(1)) {
-				return errors.Errorf("mcmc: hmc: mass %d of %q is %v, wants a positive number", i, name, mass)
+				return errors.Errorf("mcmc: hmc: mass %d of %q must be positive, got %v", i, name, mass)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func (h HMC) check(parameters []*graph.Node) error {
 	}
 	for name, masses := range h.Masses {
 		if n, ok := sizes[name]; !ok || n != len(masses) {
-			return errors.Errorf("mcmc: hmc: %d masses for parameter %q, which has %d elements (0: there is none)", len(masses), name, n)
+			return errors.Errorf("mcmc: hmc: parameter %q must have as many masses as its %d elements (0: there is none), got %d", name, n, len(masses))
 		}
 	}
 	return nil
@@ -113,7 +113,7 @@ func (t trajectory) shape(in []tensor.Shape, n int) (tensor.Shape, error) {
 	}
 	shape, err := op.UpdateShape(in, n-2, tables)
 	if err == nil && t.masses && in[n+1][0] != in[0].Elements() {
-		err = errors.Errorf("%v masses for a parameter of shape %v", in[n+1], in[0])
+		err = errors.Errorf("a parameter of shape %v must have as many masses, got %v", in[0], in[n+1])
 	}
 	return shape, err
 }

@@ -157,38 +157,38 @@ func TestMetropolisRefuses(t *testing.T) {
 	good := mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 3}, StepSize: 0.1}
 	hmc := func(h mcmc.HMC) mcmc.Metropolis { return mcmc.Metropolis{Proposal: h, StepSize: 0.1} }
 	for want, m := range map[string]mcmc.Metropolis{
-		"no proposal":           {StepSize: 0.1},
-		"step size is 0":        {Proposal: mcmc.MALA{}},
-		"step size is NaN":      {Proposal: mcmc.MALA{}, StepSize: math.NaN()},
-		"step size is +In":      {Proposal: mcmc.MALA{}, StepSize: math.Inf(1)},
-		"warm-up of -1":         {Proposal: mcmc.MALA{}, StepSize: 0.1, Warmup: -1},
-		"without a warm":        {Proposal: mcmc.MALA{}, StepSize: 0.1, TargetAcceptance: 0.5},
-		"rate is 1":             {Proposal: mcmc.MALA{}, StepSize: 0.1, TargetAcceptance: 1, Warmup: 1},
-		"rate is -0.1":          {Proposal: mcmc.MALA{}, StepSize: 0.1, TargetAcceptance: -0.1, Warmup: 1},
-		"Acceptance is":         {Proposal: mcmc.MALA{Test: "sometimes"}, StepSize: 0.1},
+		"Proposal must be":                   {StepSize: 0.1},
+		"StepSize must be positive, got 0":   {Proposal: mcmc.MALA{}},
+		"StepSize must be positive, got NaN": {Proposal: mcmc.MALA{}, StepSize: math.NaN()},
+		"StepSize must be positive, got +In": {Proposal: mcmc.MALA{}, StepSize: math.Inf(1)},
+		"proposals, got -1":                  {Proposal: mcmc.MALA{}, StepSize: 0.1, Warmup: -1},
+		"without a warm":                     {Proposal: mcmc.MALA{}, StepSize: 0.1, TargetAcceptance: 0.5},
+		"TargetAcceptance must be below 1, or 0 for the optimum, got 1":    {Proposal: mcmc.MALA{}, StepSize: 0.1, TargetAcceptance: 1, Warmup: 1},
+		"TargetAcceptance must be below 1, or 0 for the optimum, got -0.1": {Proposal: mcmc.MALA{}, StepSize: 0.1, TargetAcceptance: -0.1, Warmup: 1},
+		"Test must be":          {Proposal: mcmc.MALA{Test: "sometimes"}, StepSize: 0.1},
 		"LeapfrogSteps must be": hmc(mcmc.HMC{}),
-		"Jitter is 1":           hmc(mcmc.HMC{LeapfrogSteps: 1, Jitter: 1}),
-		"mass 1 of":             hmc(mcmc.HMC{LeapfrogSteps: 1, Masses: map[string][]float64{"w": {1, 0}}}),
-		"3 masses for":          hmc(mcmc.HMC{LeapfrogSteps: 1, Masses: map[string][]float64{"w": {1, 1, 1}}}),
-		`parameter "v"`:         hmc(mcmc.HMC{LeapfrogSteps: 1, Masses: map[string][]float64{"v": {1, 1}}}),
+		"Jitter must be at least 0 and below 1, got 1": hmc(mcmc.HMC{LeapfrogSteps: 1, Jitter: 1}),
+		"mass 1 of":                        hmc(mcmc.HMC{LeapfrogSteps: 1, Masses: map[string][]float64{"w": {1, 0}}}),
+		"as many masses as its 2 elements": hmc(mcmc.HMC{LeapfrogSteps: 1, Masses: map[string][]float64{"w": {1, 1, 1}}}),
+		`parameter "v"`:                    hmc(mcmc.HMC{LeapfrogSteps: 1, Masses: map[string][]float64{"v": {1, 1}}}),
 	} {
 		checkRefused(t, want, m, tensor.Float64, nil)
 	}
 	for want, change := range map[string]func(t *mcmc.Target, w *graph.Node){
-		"is nil":           func(t *mcmc.Target, _ *graph.Node) { t.Potential = nil },
-		"has shape [2]":    func(t *mcmc.Target, w *graph.Node) { t.Potential = w },
-		"temperature is 0": func(t *mcmc.Target, _ *graph.Node) { t.Temperature = 0 },
-		"temperature is N": func(t *mcmc.Target, _ *graph.Node) { t.Temperature = math.NaN() },
-		`quantity ""`:      func(t *mcmc.Target, w *graph.Node) { t.Quantities = []mcmc.Quantity{{"", w}} },
-		"name is empty or": func(t *mcmc.Target, w *graph.Node) { t.Quantities = []mcmc.Quantity{{"w", w}, {"w", w}} },
+		"the potential must not be nil":       func(t *mcmc.Target, _ *graph.Node) { t.Potential = nil },
+		"of shape [2]":                        func(t *mcmc.Target, w *graph.Node) { t.Potential = w },
+		"temperature must be positive, got 0": func(t *mcmc.Target, _ *graph.Node) { t.Temperature = 0 },
+		"temperature must be positive, got N": func(t *mcmc.Target, _ *graph.Node) { t.Temperature = math.NaN() },
+		`quantity ""`:                         func(t *mcmc.Target, w *graph.Node) { t.Quantities = []mcmc.Quantity{{"", w}} },
+		"name is empty or":                    func(t *mcmc.Target, w *graph.Node) { t.Quantities = []mcmc.Quantity{{"w", w}, {"w", w}} },
 		`"step size": the`: func(t *mcmc.Target, w *graph.Node) {
 			t.Quantities = []mcmc.Quantity{{mcmc.TraceStepSize, w}}
 		},
-		`"w" is nil`: func(t *mcmc.Target, w *graph.Node) { t.Quantities = []mcmc.Quantity{{"w", nil}} },
+		`"w" must be a node`: func(t *mcmc.Target, w *graph.Node) { t.Quantities = []mcmc.Quantity{{"w", nil}} },
 	} {
 		checkRefused(t, want, good, tensor.Float64, change)
 	}
-	checkRefused(t, "wants float64", good, tensor.Float32, nil)
+	checkRefused(t, "must be of float64", good, tensor.Float32, nil)
 }
 
 func checkRefused(t *testing.T, want string, sampler mcmc.Sampler, dtype tensor.DType, change func(t *mcmc.Target, w *graph.Node)) {

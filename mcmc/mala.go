@@ -45,7 +45,7 @@ func (MALA) Name() string { return "mala" }
 // Validate implements Proposal.
 func (m MALA) Validate() error {
 	if m.Test != AcceptanceExact && m.Test != AcceptanceMinibatch {
-		return errors.Errorf("mcmc: mala: Acceptance is %q, wants %q or %q", m.Test, AcceptanceExact, AcceptanceMinibatch)
+		return errors.Errorf("mcmc: mala: Test must be %q or %q, got %q", AcceptanceExact, AcceptanceMinibatch, m.Test)
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (countProposals) InputType(int) tensor.DType { return tensor.Uint64 }
 
 func (countProposals) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 1 {
-		return nil, errors.Errorf("got %d inputs, wants the header", len(in))
+		return nil, errors.Errorf("must have one input, the header, got %d", len(in))
 	}
 	return in[0], nil
 }

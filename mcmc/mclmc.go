@@ -53,9 +53,9 @@ func (MCLMC) Name() string { return "mclmc" }
 func (m MCLMC) Validate() error {
 	switch {
 	case !(m.Friction > 0 && m.Friction < math.Inf(1)):
-		return errors.Errorf("mcmc: mclmc: Friction is %v, wants a positive number", m.Friction)
+		return errors.Errorf("mcmc: mclmc: Friction must be positive, got %v", m.Friction)
 	case !(m.EnergyVariance > 0 && m.EnergyVariance < math.Inf(1)):
-		return errors.Errorf("mcmc: mclmc: EnergyVariance is %v, wants a positive number", m.EnergyVariance)
+		return errors.Errorf("mcmc: mclmc: EnergyVariance must be positive, got %v", m.EnergyVariance)
 	}
 	return nil
 }
@@ -85,9 +85,9 @@ func (u Unadjusted) Name() string { return u.Dynamics.Name() }
 func (u Unadjusted) Validate() error {
 	switch {
 	case !(u.StepSize > 0 && u.StepSize < math.Inf(1)):
-		return errors.Errorf("mcmc: mclmc: step size is %v, wants a positive number", u.StepSize)
+		return errors.Errorf("mcmc: mclmc: StepSize must be positive, got %v", u.StepSize)
 	case u.Warmup < 0 || u.Warmup > math.MaxInt32:
-		return errors.Errorf("mcmc: mclmc: warm-up of %d steps, wants 0 to %d", u.Warmup, math.MaxInt32)
+		return errors.Errorf("mcmc: mclmc: Warmup must be 0 to %d steps, got %d", math.MaxInt32, u.Warmup)
 	}
 	return u.Dynamics.Validate()
 }
@@ -106,7 +106,7 @@ func (u Unadjusted) Attach(b *graph.Builder, target Target) (Chains, error) {
 		d.dimensions += graph.ShapeOf(p).Elements()
 	}
 	if d.dimensions < 2 {
-		b.Fail(errors.New("mcmc: mclmc: one dimension, wants at least 2: there is no direction to turn"))
+		b.Fail(errors.New("mcmc: mclmc: the parameters must have at least 2 dimensions, got 1: there is no direction to turn"))
 		return nil, b.Err()
 	}
 	start := func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, words []float64) { words[mclmcStep] = u.StepSize }

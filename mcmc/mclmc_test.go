@@ -367,18 +367,18 @@ func TestMCLMCWarmup(t *testing.T) {
 func TestMCLMCRefuses(t *testing.T) {
 	good := mcmc.Unadjusted{Dynamics: mcmc.MCLMC{Friction: 1, EnergyVariance: 1}, StepSize: 0.1}
 	for want, change := range map[string]func(u *mcmc.Unadjusted){
-		"Friction is 0":         func(u *mcmc.Unadjusted) { u.Dynamics.Friction = 0 },
-		"Friction is +Inf":      func(u *mcmc.Unadjusted) { u.Dynamics.Friction = math.Inf(1) },
-		"EnergyVariance is 0":   func(u *mcmc.Unadjusted) { u.Dynamics.EnergyVariance = 0 },
-		"EnergyVariance is NaN": func(u *mcmc.Unadjusted) { u.Dynamics.EnergyVariance = math.NaN() },
-		"step size is 0":        func(u *mcmc.Unadjusted) { u.StepSize = 0 },
-		"warm-up of -1 steps":   func(u *mcmc.Unadjusted) { u.Warmup = -1 },
+		"Friction must be positive, got 0":         func(u *mcmc.Unadjusted) { u.Dynamics.Friction = 0 },
+		"Friction must be positive, got +Inf":      func(u *mcmc.Unadjusted) { u.Dynamics.Friction = math.Inf(1) },
+		"EnergyVariance must be positive, got 0":   func(u *mcmc.Unadjusted) { u.Dynamics.EnergyVariance = 0 },
+		"EnergyVariance must be positive, got NaN": func(u *mcmc.Unadjusted) { u.Dynamics.EnergyVariance = math.NaN() },
+		"StepSize must be positive, got 0":         func(u *mcmc.Unadjusted) { u.StepSize = 0 },
+		"steps, got -1":                            func(u *mcmc.Unadjusted) { u.Warmup = -1 },
 	} {
 		u := good
 		change(&u)
 		checkRefused(t, want, u, tensor.Float64, nil)
 	}
-	checkRefused(t, "wants float64", good, tensor.Float32, nil)
+	checkRefused(t, "must be of float64", good, tensor.Float32, nil)
 	checkRefused(t, `"energy error": the`, good, tensor.Float64, func(t *mcmc.Target, w *graph.Node) {
 		t.Quantities = []mcmc.Quantity{{Name: mcmc.TraceEnergyError, Node: w}}
 	})

@@ -109,7 +109,7 @@ func (mclmcDecide) Updates() []int { return []int{1} }
 func (mclmcDecide) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	words := tensor.Shape{mclmcWords}
 	if len(in) < 4 || len(in[0]) != 0 || !in[1].Equal(words) {
-		return nil, errors.Errorf("got shapes %v, wants a scalar, %v, the header, and sums", in, words)
+		return nil, errors.Errorf("must have a scalar, %v, the header and sums, got shapes %v", words, in)
 	}
 	return words, nil
 }

@@ -76,15 +76,15 @@ func (m Metropolis) Name() string {
 func (m Metropolis) Validate() error {
 	switch {
 	case m.Proposal == nil:
-		return errors.New("mcmc: no proposal: wants RandomWalk, MALA or HMC")
+		return errors.New("mcmc: Proposal must be RandomWalk, MALA or HMC, got nil")
 	case !(m.StepSize > 0 && m.StepSize < math.Inf(1)):
-		return errors.Errorf("mcmc: step size is %v, wants a positive number", m.StepSize)
+		return errors.Errorf("mcmc: StepSize must be positive, got %v", m.StepSize)
 	case m.Warmup < 0 || m.Warmup > math.MaxInt32:
-		return errors.Errorf("mcmc: warm-up of %d proposals, wants 0 to %d", m.Warmup, math.MaxInt32)
+		return errors.Errorf("mcmc: Warmup must be 0 to %d proposals, got %d", math.MaxInt32, m.Warmup)
 	case m.Warmup == 0 && m.TargetAcceptance != 0:
-		return errors.Errorf("mcmc: acceptance rate is %v without a warm-up, in which the step size could adapt to it", m.TargetAcceptance)
+		return errors.Errorf("mcmc: TargetAcceptance must be 0 without a warm-up, in which the step size adapts to it, got %v", m.TargetAcceptance)
 	case !(m.TargetAcceptance >= 0 && m.TargetAcceptance < 1):
-		return errors.Errorf("mcmc: acceptance rate is %v, wants one below 1, or 0 for the optimum", m.TargetAcceptance)
+		return errors.Errorf("mcmc: TargetAcceptance must be below 1, or 0 for the optimum, got %v", m.TargetAcceptance)
 	}
 	return m.Proposal.Validate()
 }

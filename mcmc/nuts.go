@@ -37,8 +37,8 @@ var _ Sampler = NUTS{}
 
 // The traces that NUTS has in addition.
 const (
-	TraceLeapfrogSteps = "leaps"    // of the trajectory
-	TraceDiverged      = "diverged" // 1 when the trajectory's energy rose by more than 1000 T: the step size is too large there
+	TraceLeapfrogSteps = "leapfrog steps" // of the trajectory
+	TraceDiverged      = "diverged"       // 1 when the trajectory's energy rose by more than 1000 T: the step size is too large there
 )
 
 // Name implements Sampler.
@@ -48,15 +48,15 @@ func (NUTS) Name() string { return "nuts" }
 func (n NUTS) Validate() error {
 	switch {
 	case !(n.StepSize >= 0 && n.StepSize < math.Inf(1)) || n.StepSize == 0 && n.Warmup == 0:
-		return errors.Errorf("mcmc: nuts: step size is %v with a warm-up of %d draws, wants a positive number, or 0 and a warm-up", n.StepSize, n.Warmup)
+		return errors.Errorf("mcmc: nuts: StepSize must be positive, or 0 with a warm-up, got %v with %d draws of warm-up", n.StepSize, n.Warmup)
 	case n.Warmup < 0:
-		return errors.Errorf("mcmc: nuts: warm-up of %d draws, wants at least 0", n.Warmup)
+		return errors.Errorf("mcmc: nuts: Warmup must be at least 0 draws, got %d", n.Warmup)
 	case n.Warmup == 0 && n.TargetAcceptance != 0:
-		return errors.Errorf("mcmc: nuts: acceptance rate is %v without a warm-up, in which the step size could adapt to it", n.TargetAcceptance)
+		return errors.Errorf("mcmc: nuts: TargetAcceptance must be 0 without a warm-up, in which the step size adapts to it, got %v", n.TargetAcceptance)
 	case !(n.TargetAcceptance >= 0 && n.TargetAcceptance < 1):
-		return errors.Errorf("mcmc: nuts: acceptance rate is %v, wants one below 1, or 0 for 0.8", n.TargetAcceptance)
+		return errors.Errorf("mcmc: nuts: TargetAcceptance must be below 1, or 0 for 0.8, got %v", n.TargetAcceptance)
 	case n.MaxDepth < 0 || n.MaxDepth > 30:
-		return errors.Errorf("mcmc: nuts: MaxDepth is %d, wants 1 to 30, or 0 for 10", n.MaxDepth)
+		return errors.Errorf("mcmc: nuts: MaxDepth must be 1 to 30, or 0 for 10, got %d", n.MaxDepth)
 	}
 	return nil
 }

@@ -285,16 +285,16 @@ func TestNUTSStops(t *testing.T) {
 		}
 	}
 	for want, n := range map[string]mcmc.NUTS{
-		"step size is 0":  {},
-		"step size is -1": {StepSize: -1},
-		"warm-up of -1":   {StepSize: 1, Warmup: -1},
-		"without a warm":  {StepSize: 1, TargetAcceptance: 0.5},
-		"rate is 1":       {Warmup: 1, TargetAcceptance: 1},
-		"MaxDepth is 31":  {Warmup: 1, MaxDepth: 31},
+		"or 0 with a warm-up, got 0":                            {},
+		"or 0 with a warm-up, got -1":                           {StepSize: -1},
+		"Warmup must be at least 0 draws, got -1":               {StepSize: 1, Warmup: -1},
+		"without a warm":                                        {StepSize: 1, TargetAcceptance: 0.5},
+		"TargetAcceptance must be below 1, or 0 for 0.8, got 1": {Warmup: 1, TargetAcceptance: 1},
+		"or 0 for 10, got 31":                                   {Warmup: 1, MaxDepth: 31},
 	} {
 		checkRefused(t, want, n, tensor.Float64, nil)
 	}
-	checkRefused(t, `"leaps"`, mcmc.NUTS{StepSize: 1}, tensor.Float64, func(t *mcmc.Target, w *graph.Node) {
+	checkRefused(t, `"leapfrog steps"`, mcmc.NUTS{StepSize: 1}, tensor.Float64, func(t *mcmc.Target, w *graph.Node) {
 		t.Quantities = []mcmc.Quantity{{mcmc.TraceLeapfrogSteps, w}}
 	})
 	b := graph.New(tensor.Float64)

@@ -28,7 +28,7 @@ type nutsChains struct {
 // Sample implements Walk.
 func (w *nutsChains) Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error) {
 	if draws < 1 || thinning < 1 {
-		return nil, errors.Errorf("mcmc: nuts: %d draws with thinning %d, wants at least 1 of each", draws, thinning)
+		return nil, errors.Errorf("mcmc: nuts: draws and thinning must be at least 1, got %d and %d", draws, thinning)
 	}
 	traces := w.target.traces(s.Chains(), TraceLeapfrogSteps, TraceDiverged)
 	first := max(int(s.Steps()), w.nuts.Warmup)
@@ -66,7 +66,7 @@ func (w *nutsChains) OnStep(ctx context.Context, s *graph.Session) error {
 		w.session, w.chains = s, make([]*nutsChain, s.Chains())
 	}
 	if s != w.session {
-		return errors.New("mcmc: nuts: the walk is in another session")
+		return errors.New("mcmc: nuts: the chains are in another session")
 	}
 	starts := make([]*nutsPoint, len(w.chains))
 	for i := range w.chains {

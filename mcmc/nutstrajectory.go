@@ -80,7 +80,7 @@ func (c *nutsChain) draw() iter.Seq[*nutsPoint] {
 		if c.current.gradient == nil {
 			c.evaluatePoint(c.current)
 			if !c.stopped && c.current.u-c.current.u != 0 {
-				c.err = errors.Errorf("the potential is %v where the chain starts, wants a finite number", c.current.u)
+				c.err = errors.Errorf("the potential must be finite where the chain starts, got %v", c.current.u)
 			}
 		}
 		if c.err != nil || c.stopped {

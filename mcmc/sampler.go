@@ -76,21 +76,21 @@ const drawSuffix = ".draw"
 
 // ReadDraw gets a quantity's values at a chain's last draw.
 func ReadDraw(s *graph.Session, chain int, quantity string, values []float64) error {
-	return errors.Wrap(graph.Read(s, quantity+drawSuffix, chain, 0, values), "metropolis")
+	return errors.Wrap(graph.Read(s, quantity+drawSuffix, chain, 0, values), "mcmc")
 }
 
 // validate also refuses quantities with the name of another trace.
 func (t Target) validate(b *graph.Builder, others ...string) error {
 	switch {
 	case b.DType() != tensor.Float64:
-		return errors.Errorf("mcmc: target: a builder of %v, wants float64", b.DType())
+		return errors.Errorf("mcmc: target: the builder must be of float64, got %v", b.DType())
 	case t.Potential == nil:
-		return errors.New("mcmc: target: the potential is nil")
+		return errors.New("mcmc: target: the potential must not be nil")
 	case len(graph.ShapeOf(t.Potential)) != 0 || graph.DTypeOf(t.Potential) != tensor.Float64:
-		return errors.Errorf("mcmc: target: the potential holds %v and has shape %v, wants a scalar of float64",
+		return errors.Errorf("mcmc: target: the potential must be a scalar of float64, got %v of shape %v",
 			graph.DTypeOf(t.Potential), graph.ShapeOf(t.Potential))
 	case !(t.Temperature > 0 && t.Temperature < math.Inf(1)):
-		return errors.Errorf("mcmc: target: temperature is %v, wants a positive number", t.Temperature)
+		return errors.Errorf("mcmc: target: temperature must be positive, got %v", t.Temperature)
 	case len(b.Parameters()) == 0:
 		return errors.New("mcmc: target: the graph has no parameters to sample")
 	}
@@ -103,7 +103,7 @@ func (t Target) validate(b *graph.Builder, others ...string) error {
 			return errors.Errorf("mcmc: target: quantity %q: the name is empty or taken", q.Name)
 		}
 		if q.Node == nil || graph.DTypeOf(q.Node) != tensor.Float64 {
-			return errors.Errorf("mcmc: target: quantity %q is nil or holds %v, wants float64", q.Name, graph.DTypeOf(q.Node))
+			return errors.Errorf("mcmc: target: quantity %q must be a node of float64, got nil or %v", q.Name, graph.DTypeOf(q.Node))
 		}
 		taken[q.Name] = true
 	}

@@ -38,11 +38,11 @@ func TestUpdateErrors(t *testing.T) {
 		says  string
 		build func(b *graph.Builder, w, g, rates *graph.Node)
 	}{
-		"no rates":     {"got no table", func(b *graph.Builder, w, g, _ *graph.Node) { SGD{}.Update(b, "w", w, g, nil) }},
-		"rates":        {"wants nil", func(b *graph.Builder, w, g, r *graph.Node) { Adadelta{0.9, 1e-6, 0}.Update(b, "w", w, g, r) }},
+		"no rates":     {"the table of rates must not be nil", func(b *graph.Builder, w, g, _ *graph.Node) { SGD{}.Update(b, "w", w, g, nil) }},
+		"rates":        {"the table of rates must be nil", func(b *graph.Builder, w, g, r *graph.Node) { Adadelta{0.9, 1e-6, 0}.Update(b, "w", w, g, r) }},
 		"no gradient":  {"is nil", func(b *graph.Builder, w, _, r *graph.Node) { SGD{}.Update(b, "w", w, nil, r) }},
-		"no parameter": {"is nil", func(b *graph.Builder, _, g, r *graph.Node) { Update(b, SGD{}, []*graph.Node{nil}, []*graph.Node{g}, r) }},
-		"fewer": {"2 parameters and 1", func(b *graph.Builder, w, g, r *graph.Node) {
+		"no parameter": {"parameter 0 must not be nil", func(b *graph.Builder, _, g, r *graph.Node) { Update(b, SGD{}, []*graph.Node{nil}, []*graph.Node{g}, r) }},
+		"fewer": {"got 1 for 2", func(b *graph.Builder, w, g, r *graph.Node) {
 			Update(b, SGD{}, []*graph.Node{w, w}, []*graph.Node{g}, r)
 		}},
 		"a name twice": {"taken", func(b *graph.Builder, w, g, r *graph.Node) {
@@ -57,7 +57,7 @@ func TestUpdateErrors(t *testing.T) {
 		"other shape": {"the parameter's", func(b *graph.Builder, w, _, r *graph.Node) {
 			SGD{}.Update(b, "w", w, b.Data("other", tensor.Float32, 4), r)
 		}},
-		"other type": {"holds float64", func(b *graph.Builder, w, _, r *graph.Node) {
+		"other type": {"must hold float32, got float64", func(b *graph.Builder, w, _, r *graph.Node) {
 			SGD{}.Update(b, "w", w, b.Data("other", tensor.Float64, 3), r)
 		}},
 		"rates with two axes": {"one axis", func(b *graph.Builder, w, g, _ *graph.Node) {

@@ -24,14 +24,14 @@ func nonNegative(field string, v float64) error {
 	if v >= 0 && v <= math.MaxFloat32 {
 		return nil
 	}
-	return errors.Errorf("%s is %v, wants a number of at least 0 that float32 can hold", field, v)
+	return errors.Errorf("%s must be at least 0 and finite in float32, got %v", field, v)
 }
 
 func positive(field string, v float64) error {
 	if v >= minNormal && v <= math.MaxFloat32 {
 		return nil
 	}
-	return errors.Errorf("%s is %v, wants a number above 0 that float32 can hold", field, v)
+	return errors.Errorf("%s must be above 0 and normal in float32, got %v", field, v)
 }
 
 // belowOne also refuses what float32 rounds to 1: a memory without end.
@@ -39,5 +39,5 @@ func belowOne(field string, v float64) error {
 	if v >= 0 && float32(v) < 1 {
 		return nil
 	}
-	return errors.Errorf("%s is %v, wants 0 <= %s < 1", field, v, field)
+	return errors.Errorf("%s must be at least 0 and below 1, got %v", field, v)
 }

@@ -31,14 +31,14 @@ func UsesRates(o Optimizer) bool {
 func Update(b *graph.Builder, o Optimizer, parameters, gradients []*graph.Node, rates *graph.Node) []*graph.Node {
 	statistics := make([]*graph.Node, len(parameters))
 	if len(parameters) != len(gradients) {
-		b.Fail(errors.Errorf("optimizers: %s: %d parameters and %d gradients, wants as many", o.Name(), len(parameters), len(gradients)))
+		b.Fail(errors.Errorf("optimizers: %s: there must be a gradient for each parameter, got %[3]d for %[2]d", o.Name(), len(parameters), len(gradients)))
 	}
 	for i, parameter := range parameters {
 		if b.Err() != nil {
 			return statistics
 		}
 		if parameter == nil {
-			b.Fail(errors.Errorf("optimizers: %s: parameter %d is nil", o.Name(), i))
+			b.Fail(errors.Errorf("optimizers: %s: parameter %d must not be nil", o.Name(), i))
 			return statistics
 		}
 		statistics[i] = o.Update(b, parameter.Name(), parameter, gradients[i], rates)
@@ -62,9 +62,9 @@ func attach(b *graph.Builder, r rule, name string, parameter, gradient, rates *g
 		b.Fail(err)
 	}
 	if uses := UsesRates(r); uses && rates == nil {
-		b.Fail(errors.Errorf("optimizers: %s: %s: got no table of rates, wants one", name, r.Name()))
+		b.Fail(errors.Errorf("optimizers: %s: %s: the table of rates must not be nil", name, r.Name()))
 	} else if !uses && rates != nil {
-		b.Fail(errors.Errorf("optimizers: %s: %s: got a table of rates, wants nil: the rule finds its own step size", name, r.Name()))
+		b.Fail(errors.Errorf("optimizers: %s: %s: the table of rates must be nil: the rule finds its own step size", name, r.Name()))
 	}
 	inputs := []*graph.Node{parameter, gradient}
 	for _, state := range r.states() {
@@ -78,7 +78,7 @@ func attach(b *graph.Builder, r rule, name string, parameter, gradient, rates *g
 	}
 	for i, n := range inputs {
 		if n != nil && graph.DTypeOf(n) != b.DType() {
-			b.Fail(errors.Errorf("optimizers: %s: %s: input %d holds %v, wants %v", name, r.Name(), i, graph.DTypeOf(n), b.DType()))
+			b.Fail(errors.Errorf("optimizers: %s: %s: input %d must hold %v, got %v", name, r.Name(), i, b.DType(), graph.DTypeOf(n)))
 		}
 	}
 	defer b.Scope(name)()

@@ -56,10 +56,10 @@ func parseSchedule(text string) (Schedule, error) {
 		first, then, _ := strings.Cut(rest, ",")
 		steps, err := parseNumbers(first)
 		if err != nil || !isCount(steps[0]) {
-			return nil, errors.Errorf("optimizers: schedule %q: %q is not a number of steps, wants %s:STEPS,SCHEDULE", text, first, warmUp)
+			return nil, errors.Errorf("optimizers: schedule %q: must be %s:STEPS,SCHEDULE, got %q for STEPS", text, warmUp, first)
 		}
 		if inner, _, _ := strings.Cut(then, ":"); strings.TrimSpace(inner) == warmUp {
-			return nil, errors.Errorf("optimizers: schedule %q: wants one warmup", text)
+			return nil, errors.Errorf("optimizers: schedule %q: must have one warmup", text)
 		}
 		s, err := parseSchedule(then)
 		return WarmUp{int(steps[0]), s}, err
@@ -70,10 +70,10 @@ func parseSchedule(text string) (Schedule, error) {
 		}
 		numbers, err := parseNumbers(rest)
 		if err != nil || len(numbers) != 1+strings.Count(kind.fields, ",") {
-			return nil, errors.Errorf("optimizers: schedule %q: wants %s:%s, numbers", text, kind.name, kind.fields)
+			return nil, errors.Errorf("optimizers: schedule %q: must be %s:%s, with numbers", text, kind.name, kind.fields)
 		}
 		if kind.whole >= 0 && !isCount(numbers[kind.whole]) {
-			return nil, errors.Errorf("optimizers: schedule %q: %v is not a count, wants %s:%s", text, numbers[kind.whole], kind.name, kind.fields)
+			return nil, errors.Errorf("optimizers: schedule %q: must be %s:%s with an integer count, got %v", text, kind.name, kind.fields, numbers[kind.whole])
 		}
 		return kind.build(numbers), nil
 	}

@@ -88,7 +88,7 @@ func (s Polynomial) Validate() error {
 	case err != nil:
 		return err
 	case !(s.First > s.Last):
-		return errors.Errorf("optimizers: schedule %v: goes from %v to %v, wants FIRST above LAST", s, s.First, s.Last)
+		return errors.Errorf("optimizers: schedule %v: FIRST must be above LAST, got %v and %v", s, s.First, s.Last)
 	case s.growth() <= 0 || math.IsInf(s.growth(), 1):
 		return errors.Errorf("optimizers: schedule %v: no polynomial of exponent -%v goes from %v to %v", s, s.Exponent, s.First, s.Last)
 	}
@@ -148,7 +148,7 @@ func (s Cyclical) Validate() error {
 // Rates implements Schedule.
 func (s Cyclical) Rates(steps int) ([]float64, error) {
 	if steps >= 1 && s.Cycles > steps {
-		return nil, errors.Errorf("optimizers: schedule %v: %d cycles in a run of %d steps", s, s.Cycles, steps)
+		return nil, errors.Errorf("optimizers: schedule %v: CYCLES must be at most the %d steps of the run, got %d", s, steps, s.Cycles)
 	}
 	length := (steps-1)/max(1, s.Cycles) + 1
 	return table(s, steps, func(t int) float64 {
@@ -170,7 +170,7 @@ type WarmUp struct {
 // Validate implements Schedule.
 func (s WarmUp) Validate() error {
 	if _, twice := s.Then.(WarmUp); twice || s.Then == nil {
-		return errors.New("optimizers: schedule warmup: wants a schedule that follows, and no second warmup")
+		return errors.New("optimizers: schedule warmup: must be followed by a schedule other than warmup")
 	}
 	if err := s.Then.Validate(); err != nil {
 		return err
@@ -207,7 +207,7 @@ func table(s Schedule, steps int, rate func(t int) float64) ([]float64, error) {
 		return nil, err
 	}
 	if steps < 1 {
-		return nil, errors.Errorf("optimizers: schedule %v: a run of %d steps, wants at least 1", s, steps)
+		return nil, errors.Errorf("optimizers: schedule %v: a run must have at least 1 step, got %d", s, steps)
 	}
 	rates := make([]float64, steps)
 	for t := range rates {
@@ -232,5 +232,5 @@ func atLeastOne(field string, v int) error {
 	if v >= 1 {
 		return nil
 	}
-	return errors.Errorf("%s is %d, wants at least 1", field, v)
+	return errors.Errorf("%s must be at least 1, got %d", field, v)
 }
