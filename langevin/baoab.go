@@ -10,8 +10,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// BAOAB is the splitting of Langevin dynamics into the force B, the drift A, and friction and noise
-// O, solved exactly (Leimkuhler and Matthews 2013). The two halves of B are one, with one gradient:
+// BAOAB splits Langevin dynamics into the kick B, the drift A, and friction with noise O, each
+// solved exactly (Leimkuhler and Matthews 2013). The two halves of B around a step's end are one
+// kick with one gradient:
 //
 //	B  v     <- v - h gU
 //	A  theta <- theta + v/2
@@ -19,15 +20,15 @@ import (
 //	A  theta <- theta + v/2
 //
 // In the paper's notation, with masses of 1, the time step e and the friction gamma: h = e^2, v = e
-// p, Friction = gamma e. It moves as SGLD does at the step size (h/2) (1 + c)/(1 - c): about
-// h/Friction when Friction is small, h/2 when it is large.
+// p, Friction = gamma e. The effective step size is (h/2) (1 + c)/(1 - c): about h/Friction when
+// Friction is small, h/2 when it is large.
 //
-// It targets exp(-U/T). On a quadratic U the chain has exactly the target's variance as long as h
-// times the curvature is below 4, and v's variance is exactly h T; elsewhere the bias is of order
-// h, of order h^2 at large friction. The minibatch's noise heats by about the factor 1 + h
+// It targets exp(-U/T). On a quadratic U the variance is exactly the target's as long as h times
+// the curvature is below 4, and the variance of v is exactly h T. Elsewhere the bias is of order h,
+// and of order h^2 at large friction. The noise of the minibatch heats by about the factor 1 + h
 // Var(gU)/(2 T Friction) when Friction is small. The kinetic temperature is the mean of v.v/(h d)
-// before B and after it. At T = 0 it is optimizers.Momentum with the decay
-// c and the rate h N (1 + c)/2, but for rounding.
+// before B and after it. At T = 0 it is optimizers.Momentum with the decay c and the rate h N (1 +
+// c)/2, up to rounding.
 type BAOAB struct {
 	Friction float64 // of one step, above 0
 }
@@ -56,8 +57,9 @@ func (s BAOAB) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	return "", kickDriftUpdate{u, s.Friction, 0.5, 0}.host(l), []float64{s.Friction}
 }
 
-// kickDriftUpdate is B, then friction exactly solved for v, while theta moves by share times the sum
-// of the v before and after friction, and noise of its own of the variance wander h T.
+// kickDriftUpdate is B, then friction solved exactly for v. theta moves by drift times the sum of
+// the v before and after friction, plus noise of its own of the variance positionNoise h T. BAOAB
+// has the drift 1/2 and no noise of its own; UBU has both.
 type kickDriftUpdate struct {
 	momentumUpdate
 	friction, drift, positionNoise float64
@@ -67,8 +69,8 @@ func (u kickDriftUpdate) host(l *graph.Lowering) tensor.HostKernel {
 	return op.UpdateHost(l, l.Shapes[0].Elements(), u, kickDriftTile[float32], kickDriftTile[float64])
 }
 
-// kickDriftTile takes theta's own noise from the stream of the first velocities, which is free after
-// the first step.
+// kickDriftTile takes theta's own noise from the stream of the first velocities, which is unused
+// after the first step.
 func kickDriftTile[T float32 | float64](u kickDriftUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := momentumTileOf[T](u.momentumUpdate, a, lo, hi)
 	c, strength := relaxation(u.friction, u.friction)
@@ -88,8 +90,8 @@ func kickDriftTile[T float32 | float64](u kickDriftUpdate, a *tensor.Args, lo, h
 	return s.virial
 }
 
-// relaxation is the exact solution of dv = -friction v dt + sqrt(2 noise h T) dW over a time of 1:
-// v keeps the factor exp(-friction) and gets noise of variance 2 h T strength.
+// relaxation solves dv = -friction v dt + sqrt(2 noise h T) dW exactly over a time of 1: v is
+// multiplied by keep = exp(-friction), and gets noise of variance 2 h T strength.
 func relaxation(friction, noise float64) (keep, strength float64) {
 	if friction == 0 {
 		return 1, noise

@@ -12,11 +12,11 @@ import (
 )
 
 // CCAdL is the covariance-controlled adaptive Langevin thermostat (Shang, Zhu, Leimkuhler and
-// Storkey 2015, equations 17 to 19): SGNHT, where each element i has the friction b that balances
-// the noise of its own gradient beside the chi that the parameter's elements share. S is the
-// variance of the gradient of U/N over minibatches, by element: the mean of (g - g')^2/2, g' being
-// the gradient of the step before, over all steps t until Alpha is (t-1)/t, and with that memory
-// from then on. A step is
+// Storkey 2015, equations 17 to 19). It is SGNHT in which each element also has a friction b that
+// balances the noise of its own gradient, next to the chi that the parameter's elements share. S is
+// the variance of the gradient of U/N over minibatches, by element: the mean of (g - g')^2/2, where
+// g' is the gradient of the step before. It is the mean over all steps t until (t-1)/t reaches
+// Alpha, and has that memory from then on. A step is
 //
 //	B  v     <- v - h gU,    chi <- max(chi, 0)
 //	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
@@ -25,27 +25,28 @@ import (
 //	A  theta <- theta + v/2
 //	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
 //
-// with v ~ N(0, h T), chi = a and S = 0 at the start, and D as in SGNHT. The paper makes Euler's
-// step of the same equations, with the covariance of a minibatch's single gradients, which a
-// program that computes their sum does not have; here the parts are in BADODAB's order (Leimkuhler
-// and Shang 2016), O is exact, so that v stays small where b is large, and the covariance is
-// diagonal. It moves as SGLD does at the step size h/f.
+// with v ~ N(0, h T), chi = a and S = 0 at the start, and D as in SGNHT. The paper makes Euler
+// steps of the same equations, with the covariance of the gradients within one minibatch, which a
+// program that only computes their sum does not have. Here the parts are in the order of BADODAB
+// (Leimkuhler and Shang 2016), O is exact, so that v stays small where b is large, and the
+// covariance is diagonal. The effective step size is h/f.
 //
-// It targets exp(-U/T). v.v/d, where chi sees it, is h T on average at any h. On a quadratic U of
-// curvature c element i is nearly at T (a + b')/(chi + b), b' being b of its noise's true variance,
-// where one of SGNHT is at T (a + b')/chi: the elements agree as far as b is right, whatever noise
-// each has, and the common chi is what is left of a. It does not fall below 0, where elements with
-// little noise would gain speed without end; noise that comes in bursts, whose b is too large in
-// between, then leaves a parameter cold. What stays: S is too large by about c h S, for
-// a gradient follows the step that the one before has made, and by (c h)^2 T/(2 h); f b/4 of the
-// temperature are missing; and noise that several elements have in common heats along their sum,
-// for which a diagonal knows nothing. At T = 0, b is 0 and chi stays as it is: the rule is then
-// BAOAB's.
+// It targets exp(-U/T). v.v/d, at the places where D reads it, is h T on average at any h. On a
+// quadratic U of curvature c, element i is nearly at T (a + b')/(chi + b), where b' is the b of its
+// true noise variance; in SGNHT it is at T (a + b')/chi. As far as b is right, all elements thus
+// have the same temperature, whatever their noise, and the shared chi is what remains of a. chi is
+// kept at 0 or above, because elements with little noise would otherwise accelerate without end.
+// Noise that comes in bursts, whose b is too large in between, then leaves a parameter cold.
+//
+// Three errors remain. S is too large by about c h S, because a gradient follows the step that the
+// previous one made, and by (c h)^2 T/(2 h). f b/4 of the temperature are missing. Noise that
+// several elements share heats along their sum, which a diagonal cannot represent. At T = 0, b is 0
+// and chi stays constant: the rule is then BAOAB.
 type CCAdL struct {
 	Friction  float64 // a, above 0, at most 1
 	Alpha     float64 // memory of S, in [0, 1)
-	Coupling  float64 // k, above 0: by how much chi changes in a step at twice the temperature
-	Couplings ByLayer // k of some layers or parameters, in the place of Coupling
+	Coupling  float64 // k, above 0: the change of chi in a step at twice the temperature
+	Couplings ByLayer // k of single layers or parameters, instead of Coupling
 }
 
 // Name implements Sampler.
@@ -79,7 +80,7 @@ func (CCAdL) kickFirst() bool { return true }
 
 func (s CCAdL) byLayer() []ByLayer { return []ByLayer{s.Couplings} }
 
-// The places of the states, from the rule's first.
+// The positions of the states, counted from the first of a momentumRule's.
 const (
 	ccadlChi = momentumStates + iota
 	ccadlVariance
@@ -105,7 +106,7 @@ func (s CCAdL) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 	return []tensor.Call{c.update, c.adapt(l, 0.5), c.drift(l, "ccadl_drift", variance), c.adapt(l, 0.5)}
 }
 
-// ccadlKick is B, which also learns S.
+// ccadlKick is B, and updates S.
 func ccadlKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := momentumTileOf[T](u, a, lo, hi)
 	variances, befores := tensor.Slice[T](a, 1+ccadlVariance)[lo:hi], tensor.Slice[T](a, 1+ccadlBefore)[lo:hi]
@@ -159,7 +160,7 @@ func ccadlDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi in
 	return squares
 }
 
-// balance is the friction that balances noise of variance 1 in the gradient of U/N.
+// balance returns the friction that balances noise of variance 1 in the gradient of U/N.
 func (s *momentumTile[T]) balance(dataSize int) float64 {
 	if s.temperature == 0 {
 		return 0
@@ -167,7 +168,8 @@ func (s *momentumTile[T]) balance(dataSize int) float64 {
 	return float64(s.rate) * float64(dataSize) / (2 * s.temperature)
 }
 
-// sumOfSquaresPhase is a phase of a tile function that returns the sum of its velocities' squares.
+// sumOfSquaresPhase makes a phase of a tile function that returns the sum of its velocities'
+// squares, and stores the sum in the workspace.
 func sumOfSquaresPhase(u momentumUpdate, n int, run func(u momentumUpdate, a *tensor.Args, lo, hi int) float64) func(a *tensor.Args, tile int) {
 	return func(a *tensor.Args, tile int) {
 		lo, hi := op.TileOfUpdate(n, tile)

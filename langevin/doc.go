@@ -1,21 +1,31 @@
-// Package langevin samples from Bayesian posteriors by Langevin dynamics on minibatches, with
-// samplers that are update ops of the graph.
+// Package langevin samples from Bayesian posteriors with Langevin dynamics on minibatches. Its
+// samplers are update ops of the graph.
 //
-// Nouns. U(theta) = -log p(theta) - sum over i of log p(x_i | theta) is the potential of a
-// Posterior, which knows the number of data N and the Prior; gU is its gradient, a minibatch's in
-// what follows. A Sampler attaches to every parameter an update whose stationary distribution is
-// close to exp(-U/T), T the temperature of the whole posterior, prior included. A Plan says how
-// long chains run and which states are samples; it runs them with Interventions between steps.
+// # Terms
 //
-// One convention: the step size h multiplies gU. The learning rate of deep-learning practice
-// multiplies the gradient of the mean loss: h = rate/N, see Posterior.StepSize. With a rate on the
-// sum of the losses h is that rate, and Welling and Teh's epsilon is 2h. With momentum, h is the
-// square of the time step of physics. xi is drawn from N(0, 1) in each step.
+// U(theta) = -log p(theta) - sum over i of log p(x_i | theta) is the potential of a Posterior,
+// which holds the number N of training examples and the Prior. gU is the gradient of U, in what
+// follows its estimate from a minibatch. A Sampler attaches to every parameter an update whose
+// stationary distribution is close to exp(-U/T), where T is the temperature of the whole posterior,
+// prior included. A Plan sets how long chains run and which of their states are samples. Plan.Run
+// makes the steps and calls Hooks between them.
+//
+// # Step sizes
+//
+// The step size h multiplies gU. The learning rate of deep learning multiplies the gradient of the
+// mean loss: h = rate/N, see Posterior.StepSize. A rate on the sum of the losses is h itself, and
+// Welling and Teh's epsilon is 2h. With momentum, h is the square of the time step of physics. In
+// all formulae xi is drawn from N(0, 1) at each step.
+//
+// # What is not corrected
 //
 // No sampler has a Metropolis test, and none corrects for the noise of minibatches unless its
-// comment says so.
+// comment says so. To catch wrong noise, temperature is a checked quantity: NoiseScale is the only
+// function that computes the scale of the noise, N cannot be left out, and every run records the
+// metrics from which package diagnostics computes its temperature.
 //
-// Policy: temperature is a checked quantity. The noise's scale is computed in one place,
-// NoiseScale, N cannot be left out, and every run records what package diagnostics computes its
-// temperature from.
+// # Samplers of other packages
+//
+// A type of another package that implements Sampler is attached like any other. It may also
+// implement EffectiveStepSizer and Freezer. The program examples/sampler is a skeleton to copy.
 package langevin

@@ -12,44 +12,45 @@ import (
 )
 
 // KineticPrefix begins the names of the metrics that samplers with momentum record: d times the
-// kinetic temperature of a parameter of d elements when the step begins.
+// kinetic temperature of a parameter of d elements at the beginning of the step.
 const KineticPrefix = "kinetic "
 
-// momentumRule is a Sampler with velocities: v is what theta moves by in a step. In equilibrium v
-// has the variance h T, so that in the notation of physics, with a mass of 1 and the time step e, h
-// is e^2 and v is e times the momentum. Velocities start at step 0 as draws from N(0, h T). They
-// keep their size when h changes from one step to the next, and adapt within 1/friction steps.
+// momentumRule is a Sampler with velocities. v is the distance that theta moves in a step. In
+// equilibrium v has the variance h T: in the notation of physics, with a mass of 1 and the time
+// step e, h is e^2 and v is e times the momentum. Velocities are drawn from N(0, h T) at step 0.
+// They are not rescaled when h changes between steps, and adapt to a new h within 1/friction steps.
 type momentumRule interface {
 	Sampler
-	// states are those besides v that a parameter of n elements has.
+	// states returns the states besides v of a parameter of n elements.
 	states(n int) []momentumState
-	// lower is the update's kernel: what follows its stem in the symbol, the host side, and the
-	// attributes as kernels take them.
+	// lower returns the kernel of the update: what follows "<name>_update" in its symbol, its host
+	// side, and the rule's attributes in the order in which kernels take them.
 	lower(l *graph.Lowering, u momentumUpdate) (suffix string, host tensor.HostKernel, scalars []float64)
 }
 
-// momentumState is a state of a momentumRule, of one axis: what follows the parameter's name in its
-// own, its size and what it starts with, 0 if nil.
+// momentumState is a state of a momentumRule. It has one axis.
 type momentumState struct {
-	suffix string
+	suffix string // its name after the parameter's
 	size   int
-	start  graph.Initializer
+	start  graph.Initializer // nil for 0
 }
 
-// severalCalls is a momentumRule whose update may take a GPU several calls. The given call has the
-// update's stem, grid and arguments: the places below, n, the lengths of rates and temperatures,
-// the streams, the rule's attributes, and the prior with the size of the data set at its end.
+// severalCalls is a momentumRule whose update takes several kernels on a GPU. calls gets the call
+// of a single kernel: the update's symbol, its grid and its arguments, which are the buffers in the
+// order of the constants below, n, the lengths of the tables of rates and temperatures, the two
+// streams, the rule's attributes, and at the end the prior with the size of the data set.
 type severalCalls interface {
 	calls(l *graph.Lowering, update tensor.Call) []tensor.Call
 }
 
-// kicked is a momentumRule that begins with all of the force, and whose kinetic temperature is the
-// mean of that before the force and that after it: in a steady state with the noise of minibatches,
-// which the force brings in and friction takes out, theirs is T where U is flat.
+// kickFirst is a momentumRule that begins a step with the whole kick v - h gU. Its kinetic
+// temperature is the mean of the temperatures before and after the kick. In a steady state
+// minibatches heat the velocities in the kick and friction cools them afterwards; the mean of both
+// is T where U is flat.
 type kickFirst interface{ kickFirst() bool }
 
-// attachMomentum is what the Update of every sampler with momentum does. The mass is the factor
-// from v v/h to the kinetic temperature.
+// attachMomentum is the Update of all samplers with momentum. mass is the factor from v v/h to the
+// kinetic temperature.
 func attachMomentum(b *graph.Builder, r momentumRule, f UpdateInputs, parameter, gradient *graph.Node, mass float64) *graph.Node {
 	shape := graph.ShapeOf(parameter)
 	states := r.states(shape.Elements())
@@ -67,7 +68,7 @@ func attachMomentum(b *graph.Builder, r momentumRule, f UpdateInputs, parameter,
 	return b.Apply(u, append(inputs, b.Header())...)
 }
 
-// checkFriction checks the friction of one step, of a sampler that takes any above 0.
+// checkFriction checks the friction of a step for samplers that take any positive value.
 func checkFriction(name string, friction float64) error {
 	if !positive(friction) {
 		return errors.Errorf("langevin: %s: Friction must be positive, got %v", name, friction)
@@ -75,7 +76,7 @@ func checkFriction(name string, friction float64) error {
 	return nil
 }
 
-// checkBoundedFriction is checkFriction where 1 is the most.
+// checkBoundedFriction checks the friction of a step for samplers that take at most 1.
 func checkBoundedFriction(name string, friction float64) error {
 	if !(friction > 0 && friction <= 1) {
 		return errors.Errorf("langevin: %s: Friction must be above 0 and at most 1, got %v", name, friction)
@@ -85,17 +86,18 @@ func checkBoundedFriction(name string, friction float64) error {
 
 func positive(v float64) bool { return v > 0 && v < math.Inf(1) }
 
-// momentumUpdate is the move of w and its velocities: w, dw and v of w's shape, rates and
-// temperatures by step, the rule's states, header -> statistics, see op.UpdateShape.
+// momentumUpdate is the op that moves w and its velocities. Inputs: w, dw and v of w's shape, rates
+// and temperatures by step, the rule's states, header. Output: statistics, see op.UpdateShape.
 type momentumUpdate struct {
 	rule         momentumRule
 	states       int
 	dataSize     int
 	prior        Prior
-	noise, start uint16 // streams
+	noise, start uint16 // streams of xi and of the velocities at step 0
 }
 
-// The places of the inputs, and, one further, of a launch's arguments. The header comes last.
+// The positions of the inputs. A launch's arguments are one further, because the output comes
+// first. The header is the last input.
 const (
 	momentumW = iota
 	momentumDW
@@ -148,7 +150,8 @@ func (u momentumUpdate) Lower(l *graph.Lowering) {
 	l.EmitCalls(stem, calls, host, arguments...)
 }
 
-// sweep is an update's work on parameters lo to hi at one step, done in blocks.
+// momentumTile is an update's work on the parameters lo to hi at one step, done in blocks of
+// random.BlockSize.
 type momentumTile[T float32 | float64] struct {
 	w, dw, v    []T
 	term        priorTerm[T]
@@ -157,7 +160,7 @@ type momentumTile[T float32 | float64] struct {
 	temperature float64
 	noise       random.Address
 	start       random.Address
-	first       int // block
+	first       int // number of the tile's first block, for the noise
 	virial      float64
 }
 
@@ -172,30 +175,31 @@ func momentumTileOf[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, h
 	}
 }
 
-// tileAt is the tile that begins at lo.
+// tileAt returns the number of the tile that begins at element lo.
 func tileAt[T float32 | float64](a *tensor.Args, lo int) int {
 	return lo / op.UpdateTile(len(tensor.Slice[T](a, 1+momentumW)))
 }
 
-// header follows the rule's states.
+// header returns the header, which follows the rule's states.
 func (u momentumUpdate) header(a *tensor.Args) []uint64 {
 	return tensor.Slice[uint64](a, 1+momentumStates+u.states)
 }
 
-// scale is the standard deviation of velocities' noise of that strength.
+// scale returns the standard deviation of the velocities' noise for a friction of the given
+// strength.
 func (s *momentumTile[T]) scale(strength float64) T {
 	return T(NoiseScale(s.h, s.temperature, strength))
 }
 
-// block begins the move of the block at from: it fills in the gradients of U/N and the noise, and
-// at step 0 the velocities.
+// nextBlock prepares the block that begins at from: it fills in the gradients of U/N, the noise,
+// and at step 0 the velocities.
 func (s *momentumTile[T]) nextBlock(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
 	w, v, g = s.gradientBlock(from, gradients, z)
 	s.draw(from, z)
 	return w, v, g
 }
 
-// forces is block without the noise, for which z is scratch memory.
+// gradientBlock is nextBlock without the noise; z is scratch memory.
 func (s *momentumTile[T]) gradientBlock(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
 	to := min(from+random.BlockSize, len(s.w))
 	w, v, g = s.w[from:to], s.v[from:to], gradients[:to-from]
@@ -210,7 +214,7 @@ func (s *momentumTile[T]) gradientBlock(from int, gradients *[random.BlockSize]T
 	return w, v, g
 }
 
-// draw fills in the noise of the block at from: 0 at temperature 0.
+// draw fills in the noise of the block that begins at from: 0 at temperature 0.
 func (s *momentumTile[T]) draw(from int, z *[random.BlockSize]float32) {
 	if s.temperature > 0 {
 		random.NormalBlock(s.noise, s.first+from/random.BlockSize, min(random.BlockSize, len(s.w)-from), z)

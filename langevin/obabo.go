@@ -8,25 +8,24 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// OBABO is the splitting of Langevin dynamics into halves of friction and noise O, solved exactly,
-// around a step of velocity Verlet, BAB (Bussi and Parrinello 2007; Leimkuhler and Matthews 2015,
-// chapter 7). A step here begins with the last half of B of the step before, for which it has the
-// gradient; the two halves of O that follow are one:
+// OBABO puts halves of friction with noise, O, around a step of velocity Verlet, BAB (Bussi and
+// Parrinello 2007; Leimkuhler and Matthews 2015, chapter 7). A step here begins with the last half
+// of B of the previous step, whose gradient it computes. The two halves of O that follow are one:
 //
 //	B  v     <- v - h/2 gU
 //	O  v     <- c v + sqrt((1 - c^2) h T) xi,    c = exp(-Friction),    v ~ N(0, h T) at the start
 //	B  v     <- v - h/2 gU
 //	A  theta <- theta + v
 //
-// The two halves of B in a step have one gradient, and the samples of theta are OBABO's. Step size,
-// friction and pace are as in BAOAB.
+// The two halves of B in a step use one gradient, and the samples of theta are OBABO's. Step size,
+// friction and effective step size are as in BAOAB.
 //
-// It targets exp(-U/T). On a quadratic U of curvature k the chain has variance T/k / (1 - hk/4),
-// whatever the friction, and is stable as long as hk is below 4; BAOAB has no such excess. The
-// minibatch's noise heats by the factor 1 + h Var(gU)/(4 T) (1 + c)/(1 - c), which is not
-// corrected. The kinetic temperature, of velocities between A and B, is T where U is flat, and
+// It targets exp(-U/T). On a quadratic U of curvature k the chain has the variance T/k / (1 -
+// hk/4), whatever the friction, and is stable as long as hk is below 4; BAOAB has no such excess.
+// The noise of the minibatch heats by the factor 1 + h Var(gU)/(4 T) (1 + c)/(1 - c), which is not
+// corrected. The kinetic temperature, of the velocities between A and B, is T where U is flat, and
 // equal to the configurational one on average. At T = 0 it is optimizers.Momentum with the decay c
-// and the rate h N (1 + c)/2, but for rounding.
+// and the rate h N (1 + c)/2, up to rounding.
 type OBABO struct {
 	Friction float64 // of one step, above 0
 }
@@ -54,7 +53,8 @@ func (s OBABO) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	return "", host, []float64{s.Friction}
 }
 
-// obaboTile makes B, O and B in one: v <- c v - (1 + c)/2 rate g + noise, which is SGHMC's pass.
+// obaboTile makes B, O and B in one: v <- c v - (1 + c)/2 rate g + noise, the same pass over memory
+// as SGHMC's.
 func obaboTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	friction := u.rule.(OBABO).Friction
 	s := momentumTileOf[T](u, a, lo, hi)

@@ -9,21 +9,21 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 )
 
-// Plan says how long chains run and which of their states are samples: those after every Thinning
-// steps once BurnIn steps are over.
+// Plan sets how long chains run and which of their states are samples: after BurnIn steps, the
+// states after every Thinning steps.
 //
-// With Cycles it is cyclical sampling (Zhang, Li, Zhang, Chen and Wilson 2020), with any Sampler:
-// in each cycle of ceil(Steps/Cycles) steps the first BurnIn explore, at the temperature
-// 0, and the rest sample. Their beta is BurnIn over the length of a cycle, their step sizes h_k =
-// h_0/2 (cos(pi mod(k-1, L)/L) + 1) are the schedule optimizers.Cyclical.
+// With Cycles it is cyclical sampling (Zhang, Li, Zhang, Chen and Wilson 2020), with any Sampler. A
+// cycle has ceil(Steps/Cycles) steps. Its first BurnIn steps explore at temperature 0, the others
+// sample. The paper's beta is BurnIn over the length of a cycle, and its step sizes h_k = h_0/2
+// (cos(pi mod(k-1, L)/L) + 1) are the schedule optimizers.Cyclical.
 type Plan struct {
 	Steps    int
-	BurnIn   int // of each cycle, if there are any
+	BurnIn   int // of each cycle if there are cycles
 	Thinning int
 	Cycles   int // M; 0 for a plan without cycles, 1 for a run that explores once
 }
 
-// Validate refuses plans that yield no sample.
+// Validate reports plans that yield no sample.
 func (p Plan) Validate() error {
 	if p.Steps < 1 || p.BurnIn < 0 || p.Thinning < 1 || p.Cycles < 0 || p.Cycles > p.Steps || p.Thinning > p.cycle()-p.BurnIn {
 		return errors.Errorf("langevin: plan: each cycle must have a sample: Steps >= Cycles, BurnIn + Thinning <= steps of a cycle, Thinning >= 1, got %+v", p)
@@ -31,7 +31,8 @@ func (p Plan) Validate() error {
 	return nil
 }
 
-// cycle is the number of steps of a cycle: all steps without cycles. The last one may be shorter.
+// cycle returns the number of steps of a cycle, or of the run if there are no cycles. The last
+// cycle may be shorter.
 func (p Plan) cycle() int {
 	if p.Cycles == 0 {
 		return p.Steps
@@ -39,16 +40,16 @@ func (p Plan) cycle() int {
 	return (p.Steps-1)/p.Cycles + 1
 }
 
-// Samples is how many samples each chain yields.
+// Samples returns the number of samples of each chain.
 func (p Plan) Samples() int {
 	length := p.cycle()
 	of := func(steps int) int { return max(0, steps-p.BurnIn) / p.Thinning }
 	return p.Steps/length*of(length) + of(p.Steps%length)
 }
 
-// Temperatures is the table of temperatures for Attach: 0 where a cyclical plan explores. It
-// refuses samplers that the plan makes sample wrongly: those that freeze a preconditioner after the
-// first burn-in.
+// Temperatures returns the table of temperatures for Attach: the given one, and 0 where a cyclical
+// plan explores. A sampler whose preconditioner freezes after the first burn-in is an error,
+// because its first samples would be biased.
 func (p Plan) Temperatures(sampler Sampler, temperature float64) ([]float64, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (p Plan) Temperatures(sampler Sampler, temperature float64) ([]float64, err
 	return table, nil
 }
 
-// withRest are a sampler and the one to which it leaves some of the parameters, if any.
+// withRest returns the sampler and, if it is a KSGLD with a Rest, that sampler too.
 func withRest(sampler Sampler) []Sampler {
 	if k, ok := sampler.(KSGLD); ok && k.Rest != nil {
 		return []Sampler{sampler, k.Rest}
@@ -77,10 +78,11 @@ func withRest(sampler Sampler) []Sampler {
 	return []Sampler{sampler}
 }
 
-// within is how many steps of its cycle the chain has made after that many of the run, at least 1.
+// cycleStep returns the number of steps made in the present cycle, at least 1, after the given
+// number of steps of the run.
 func (p Plan) cycleStep(step int) int { return (step-1)%p.cycle() + 1 }
 
-// SampleAt reports whether the state after that many steps is a sample.
+// SampleAt reports whether the state after the given number of steps is a sample.
 func (p Plan) SampleAt(step int) bool {
 	if step < 1 {
 		return false
@@ -89,8 +91,8 @@ func (p Plan) SampleAt(step int) bool {
 	return made > p.BurnIn && (made-p.BurnIn)%p.Thinning == 0
 }
 
-// window is how many steps can run after step before an observer is due: at the latest until the
-// next sample.
+// window returns the number of steps that may run after step before Plan.Run must call its
+// observer: at most most steps, and none beyond the next sample.
 func (p Plan) window(step, most int) int {
 	made := p.cycleStep(step+1) - 1
 	next := p.BurnIn + p.Thinning
@@ -103,25 +105,25 @@ func (p Plan) window(step, most int) int {
 	return min(most, p.Steps-step, next-made)
 }
 
-// Window is what a run's observer sees after each window of steps.
+// Window is a number of steps that Plan.Run has made in one go. The observer reads their metrics.
 type Window struct {
-	From, To int  // the steps of the window: From to To-1
-	Sample   bool // the chains' states now are a sample
+	From, To int  // the steps From to To-1
+	Sample   bool // whether the chains' present states are samples
 }
 
-// Hook is what the host does to a session's chains between two steps. What it does depends
-// only on the chains' state.
+// Hook is work on the host between two steps of a session's chains, such as a swap of temperatures.
+// Its effect must depend only on the chains' states, so that a resumed run has the same bits.
 type Hook interface {
-	// Due reports whether it is to be done after that many steps, from 0 on.
+	// Due reports whether OnStep must run after the given number of steps, 0 included.
 	Due(steps int) bool
-	// OnStep does it. It may end early, with the context's error, if the chains' states are then
-	// as they were before.
+	// OnStep does the work. If the context is done it may return the context's error early,
+	// provided that it leaves the chains' states as they were.
 	OnStep(ctx context.Context, s *graph.Session) error
 }
 
-// Run makes the plan's steps, from where the session stands, in windows of at most most steps, and
-// calls observe after each. It ends between windows, with the context's error, when the context is
-// done. Interventions take place where they are due, after observe.
+// Run makes the plan's steps, beginning with the session's present step, in windows of at most most
+// steps, and calls observe after each window. When the context is done it returns the context's
+// error at the end of a window. Hooks run at the steps where they are due, after observe.
 func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(Window) error, hooks ...Hook) error {
 	if err := p.Validate(); err != nil {
 		return err

@@ -12,15 +12,16 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Posterior is p(theta | D) with the potential U(theta) = N loss(theta) - log p(theta), where the
-// loss is the mean negative log-likelihood of N data.
+// Posterior is p(theta | D) with the potential U(theta) = N loss(theta) - log p(theta). The loss is
+// the mean negative log-likelihood of N training examples.
 type Posterior struct {
-	DataSize int              // N, the whole data set's, not the batch's
+	DataSize int              // N, the size of the whole data set, not of a batch
 	Prior    Prior            // of all parameters
-	Layers   map[string]Prior // of the parameters of some layers, or of one parameter, by name; override Prior
+	Layers   map[string]Prior // of single layers ("conv1") or parameters ("conv1.bias"), by name; they override Prior
 }
 
-// Validate refuses an empty data set, one that a kernel's 32 bits cannot count, and invalid priors.
+// Validate reports an error if the data set is empty, has more examples than the 32 bits of kernels
+// can count, or if a prior is invalid.
 func (p Posterior) Validate() error {
 	if p.DataSize < 1 || p.DataSize > math.MaxInt32 {
 		return errors.Errorf("langevin: posterior: DataSize must be 1 to %d, got %d", math.MaxInt32, p.DataSize)
@@ -46,10 +47,10 @@ func (p Posterior) Gaussian() bool {
 	return true
 }
 
-// StepSize is the step size h of a learning rate on the mean loss: rate/N.
+// StepSize returns the step size h = rate/N of a learning rate on the mean loss.
 func (p Posterior) StepSize(rate float64) float64 { return rate / float64(p.DataSize) }
 
-// StepSizes does the same for a whole schedule.
+// StepSizes returns the step sizes of a schedule of learning rates.
 func (p Posterior) StepSizes(rates []float64) []float64 {
 	h := make([]float64, len(rates))
 	for i, rate := range rates {
@@ -58,8 +59,8 @@ func (p Posterior) StepSizes(rates []float64) []float64 {
 	return h
 }
 
-// Priors are the priors of the parameters of these names and shapes, with a Gaussian for FanIn. An
-// entry of Layers that fits none is an error.
+// Priors returns the priors of parameters, given their names and shapes in the same order. FanIn
+// becomes the Gaussian that it stands for. A layer of p.Layers that has no parameter is an error.
 func (p Posterior) Priors(names []string, shapes []tensor.Shape) ([]Prior, error) {
 	if err := p.checkNames(names); err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (p Posterior) Priors(names []string, shapes []tensor.Shape) ([]Prior, error
 	return priors, nil
 }
 
-// priorsOf are the priors of nodes.
+// priorsOf returns the priors of parameter nodes, in their order.
 func (p Posterior) priorsOf(parameters []*graph.Node) ([]Prior, error) {
 	var names []string
 	var shapes []tensor.Shape
@@ -90,7 +91,7 @@ func (p Posterior) priorsOf(parameters []*graph.Node) ([]Prior, error) {
 	return p.Priors(names, shapes)
 }
 
-// priorOf is the prior of a parameter: its own, its layer's, or the common one.
+// priorOf returns the prior of a parameter: its own, else its layer's, else the common one.
 func (p Posterior) priorOf(parameter string) Prior {
 	if prior, ok := p.Layers[parameter]; ok {
 		return prior
@@ -101,7 +102,7 @@ func (p Posterior) priorOf(parameter string) Prior {
 	return p.Prior
 }
 
-// LayerOf is the layer a parameter belongs to: "conv1" for "conv1.weight".
+// LayerOf returns the layer of a parameter: "conv1" for "conv1.weight".
 func LayerOf(parameter string) string {
 	if i := strings.LastIndexByte(parameter, '.'); i >= 0 {
 		return parameter[:i]
@@ -109,32 +110,36 @@ func LayerOf(parameter string) string {
 	return parameter
 }
 
-// Sampler is a rule that moves a parameter so that its stationary distribution is near exp(-U/T).
+// Sampler is a rule that moves parameters so that their stationary distribution is close to
+// exp(-U/T). A sampler is a struct whose exported fields are its attributes. EffectiveStepSizer and
+// Freezer are optional interfaces.
 type Sampler interface {
-	// Name is what the rule is called in the literature.
+	// Name returns the name of the rule in the literature.
 	Name() string
-	// Validate refuses attributes out of their range.
+	// Validate reports attributes that are out of range or have no effect.
 	Validate() error
-	// Update attaches the move of one parameter, given the gradient of the mean loss; see Force.
+	// Update attaches the update of one parameter. gradient is that of the mean loss, without the
+	// prior: the update must add the prior's part, see Gradient. It returns the op's statistics,
+	// theta * g summed by tile, see op.UpdateShape. Errors go to b.Fail.
 	Update(b *graph.Builder, inputs UpdateInputs, parameter, gradient *graph.Node) *graph.Node
 }
 
-// UpdateInputs is what drives a parameter besides the gradient.
+// UpdateInputs is what a parameter's update needs besides the parameter and its gradient.
 type UpdateInputs struct {
-	Name         string      // of the parameter
+	Name         string      // of the parameter; names of states begin with it
 	DataSize     int         // N
 	Prior        Prior       // of the parameter's elements
-	Rates        *graph.Node // a table of h N, by step, or one entry for the present step
-	Temperatures *graph.Node // a table of T, by step, likewise
+	Rates        *graph.Node // learning rates h N by step, or a single entry for the present step
+	Temperatures *graph.Node // T, in the same way
 }
 
-// VirialPrefix begins the names of the metrics that Attach records: the sum over a parameter's
-// elements of theta * g, g the gradient of U/N that the update followed.
+// VirialPrefix begins the names of the metrics that Attach records: for each parameter the sum over
+// its elements of theta * g, where g is the gradient of U/N that the update followed.
 const VirialPrefix = "theta.g "
 
 // Attach differentiates the loss, the mean negative log-likelihood of a minibatch, and attaches the
-// sampler's updates to all parameters. The tables have the step size h and the temperature T of
-// each step; the last entries hold for all later steps. An error is the builder's too.
+// sampler's updates to all parameters of the builder. stepSizes and temperatures are h and T by
+// step; their last entries hold for all later steps. It returns the builder's error.
 func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) error {
 	parameters := b.Parameters()
 	b.Fail(checkAttach(sampler, posterior, parameters, stepSizes, temperatures))
@@ -145,7 +150,7 @@ func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.
 	return attachUpdates(b, sampler, posterior, gradients, posterior.rates(b, stepSizes), b.Table("temperatures", temperatures))
 }
 
-// rates is the table of h N.
+// rates returns the table of learning rates h N.
 func (p Posterior) rates(b *graph.Builder, stepSizes []float64) *graph.Node {
 	rates := make([]float64, len(stepSizes))
 	for i, h := range stepSizes {
@@ -154,8 +159,8 @@ func (p Posterior) rates(b *graph.Builder, stepSizes []float64) *graph.Node {
 	return b.Table("rates", rates)
 }
 
-// attachUpdates attaches the updates of all parameters, given estimates of the gradients of the
-// mean loss.
+// attachUpdates attaches the updates of all parameters. gradients are estimates of the mean loss's
+// gradients, in the order of the parameters.
 func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradients []*graph.Node, rates, temperatures *graph.Node) error {
 	inputs := UpdateInputs{DataSize: posterior.DataSize, Rates: rates, Temperatures: temperatures}
 	priors, err := posterior.priorsOf(b.Parameters())
@@ -172,7 +177,7 @@ func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradi
 	return b.Err()
 }
 
-// checkAttach refuses what no way to attach a sampler can take.
+// checkAttach reports what every way to attach a sampler refuses.
 func checkAttach(sampler Sampler, posterior Posterior, parameters []*graph.Node, stepSizes, temperatures []float64) error {
 	for _, err := range []error{
 		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), checkLayers(posterior, parameters),
@@ -200,7 +205,7 @@ func checkTables(stepSizes, temperatures []float64) error {
 	return nil
 }
 
-// checkLayers refuses a network without parameters, and priors of layers that it does not have.
+// checkLayers reports a network without parameters, and priors of layers that it does not have.
 func checkLayers(p Posterior, parameters []*graph.Node) error {
 	if len(parameters) == 0 {
 		return errors.New("langevin: attach: the graph has no parameters to sample")
@@ -209,7 +214,7 @@ func checkLayers(p Posterior, parameters []*graph.Node) error {
 	return err
 }
 
-// checkNames refuses priors of layers that are not among the parameters.
+// checkNames reports priors of layers that are not among the parameters.
 func (p Posterior) checkNames(parameters []string) error {
 	known := map[string]bool{}
 	for _, name := range parameters {

@@ -10,9 +10,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Potential is the node of U = N loss - sum over the builder's parameters of log p(theta), a
-// scalar, with the priors' normalising constants. For an exact Metropolis test the loss is that of
-// all data. Prior and likelihood are summed separately, each in float64. Errors are the builder's.
+// Potential returns the scalar node U = N loss - sum over the builder's parameters of log p(theta),
+// with the normalising constants of the priors. For an exact Metropolis test the loss must be that
+// of all data. Prior and likelihood are summed separately, each in float64. Errors go to b.Fail.
 func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 	parameters := b.Parameters()
 	for _, err := range []error{p.Validate(), checkLayers(p, parameters), checkLoss(loss)} {
@@ -45,7 +45,7 @@ func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 	return b.Apply(op.Add{}, potential, priors)
 }
 
-// Potential is the node of the sum of -log p(theta) over a parameter's elements, a scalar.
+// Potential returns the scalar node of the sum of -log p(theta) over a parameter's elements.
 func (p Prior) Potential(b *graph.Builder, parameter *graph.Node) *graph.Node {
 	if p.Kind == FanInPrior {
 		b.Fail(errors.Errorf("langevin: potential: the prior of a parameter must be one of Posterior.Priors, got %s", p))
@@ -61,7 +61,8 @@ func checkLoss(loss *graph.Node) error {
 	return nil
 }
 
-// energy is the function log p(0) - log p(theta).
+// energy returns the function log p(0) - log p(theta). Leaving the constant out keeps digits;
+// joinEnergies adds it once.
 func (p Prior) energy() func(theta float64) float64 {
 	switch p.Kind {
 	case GaussianPrior:
@@ -82,8 +83,7 @@ func (p Prior) energy() func(theta float64) float64 {
 	}
 }
 
-// priorEnergy is minus the logarithm of a prior's density, summed over a parameter's elements:
-// w [...] -> scalar. The sum is in float64.
+// priorEnergy is -log p(theta), summed over a parameter's elements in float64: w [...] -> scalar.
 type priorEnergy struct{ prior Prior }
 
 func (priorEnergy) Name() string { return "prior energy" }

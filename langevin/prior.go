@@ -6,20 +6,21 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Prior is the distribution of a parameter's elements before any data, independent and centred on
-// zero.
+// Prior is the prior distribution of a parameter's elements, which are independent and centred on
+// zero. Make one with Gaussian, Laplace, StudentT, ScaleMixture, FanIn or Flat.
 type Prior struct {
 	Kind   PriorKind
-	Scale  float64 // Gaussian, Student-t: s; Laplace: b; scale mixture: the wide Gaussian's s; fan-in: gain
+	Scale  float64 // Gaussian and Student-t: s; Laplace: b; scale mixture: s of the wide Gaussian; fan-in: gain
 	DoF    float64 // Student-t: degrees of freedom
-	Narrow float64 // scale mixture: the narrow Gaussian's standard deviation
-	Weight float64 // scale mixture: the weight of the wide Gaussian
+	Narrow float64 // scale mixture: s of the narrow Gaussian
+	Weight float64 // scale mixture: weight of the wide Gaussian
 }
 
-// PriorKind is a family of priors.
+// PriorKind is a family of priors. The GPU kernels have the same numbers, in
+// cuda/kernels/prior.cuh.
 type PriorKind uint8
 
-// The families. Flat is the improper prior 1.
+// The families of priors.
 const (
 	FlatPrior PriorKind = iota
 	GaussianPrior
@@ -29,27 +30,28 @@ const (
 	FanInPrior
 )
 
-// Flat is the improper prior p(theta) = 1: the posterior is then the likelihood.
+// Flat is the improper prior p(theta) = 1: the posterior is then proportional to the likelihood.
 func Flat() Prior { return Prior{} }
 
-// Gaussian is p(theta) proportional to exp(-theta^2 / (2 deviation^2)).
+// Gaussian is N(0, sigma^2): p(theta) is proportional to exp(-theta^2 / (2 sigma^2)).
 func Gaussian(sigma float64) Prior { return Prior{Kind: GaussianPrior, Scale: sigma} }
 
-// FanIn stands for N(0, gain/fan-in), the fan-in being the number of inputs of an output of the
-// parameter's layer, 1 in layers without weights: networks that start as layers.He{} or LeCun{}
-// have weights of the size of their prior, of the gain 2 or 1, from the beginning. It is a density
-// once the parameter is known, see Posterior.Priors.
+// FanIn stands for N(0, gain/fan-in). The fan-in is the number of inputs of one output of the
+// parameter's layer, also for its bias; it is 1 in layers without weights. Networks that start as
+// layers.He{} or LeCun{} then have weights of the size of their prior, of the gain 2 or 1, from the
+// first step on. Its density depends on the parameter: Posterior.Priors returns the Gaussian.
 func FanIn(gain float64) Prior { return Prior{Kind: FanInPrior, Scale: gain} }
 
-// Laplace is p(theta) proportional to exp(-|theta| / scale).
+// Laplace is the Laplace distribution: p(theta) is proportional to exp(-|theta| / scale).
 func Laplace(scale float64) Prior { return Prior{Kind: LaplacePrior, Scale: scale} }
 
-// StudentT is p(theta) proportional to (1 + theta^2 / (freedom scale^2))^(-(freedom+1)/2).
+// StudentT is Student's t-distribution: p(theta) is proportional to (1 + theta^2 / (dof
+// scale^2))^(-(dof+1)/2).
 func StudentT(dof, scale float64) Prior {
 	return Prior{Kind: StudentTPrior, Scale: scale, DoF: dof}
 }
 
-// Validate refuses attributes that are not positive, and any that the family does not have.
+// Validate reports attributes that are not positive, and attributes that the family does not have.
 func (p Prior) Validate() error {
 	switch {
 	case p.Kind > FanInPrior:
@@ -67,8 +69,8 @@ func (p Prior) Validate() error {
 	return nil
 }
 
-// LogDensity is the logarithm of the normalised density at theta; the flat prior's is 0, and that
-// of FanIn, which has none, is NaN.
+// LogDensity returns the logarithm of the normalised density at theta: 0 for the flat prior, NaN
+// for FanIn, whose density depends on the parameter.
 func (p Prior) LogDensity(theta float64) float64 {
 	switch p.Kind {
 	case GaussianPrior:

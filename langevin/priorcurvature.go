@@ -2,10 +2,11 @@ package langevin
 
 import "math"
 
-// curvature is the derivative of the slope by theta, in the notation of slope:
+// curvature returns the derivative by theta of the prior's part of the gradient of U/N, in the
+// notation of priorTerm:
 //
 //	flat, Gaussian  strength
-//	Laplace         0, its jump at 0 left out
+//	Laplace         0; the jump at theta = 0 is left out
 //	Student-t       strength (spread - theta^2)/(spread + theta^2)^2
 //	scale mixture   strength + (narrow - strength) p (1 - 2 bend theta^2 (1 - p))    p = q/(1 + q)
 func (s priorTerm[T]) curvature(theta float64) float64 {

@@ -7,23 +7,23 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// slope computes the gradient of U/N, the mean loss's gradient plus the prior's slope over N, in
-// the program's float:
+// priorTerm computes the gradient of U/N from dw, the gradient of the mean loss, by adding the
+// prior's part, -(log p)'/N, in the program's float:
 //
 //	flat, Gaussian  dw + strength theta                       strength = 1/(N s^2)
 //	Laplace         dw + strength sign(theta)                 strength = 1/(N b)
-//	Student-t       dw + strength theta / (spread + theta^2)  strength = (freedom + 1)/N,
-//	                                                          spread = freedom s^2
+//	Student-t       dw + strength theta / (spread + theta^2)  strength = (dof + 1)/N,
+//	                                                          spread = dof s^2
 //	scale mixture   dw + theta (strength + narrow q)/(1 + q)  strength = 1/(N wide^2),
 //	                q = exp(odds - bend theta^2)              narrow = 1/(N narrow^2),
-//	                odds = ln((1-share)/share wide/narrow)    bend = (1/narrow^2 - 1/wide^2)/2
+//	                odds = ln((1-weight)/weight wide/narrow)  bend = (1/narrow^2 - 1/wide^2)/2
 //
-// where q is the odds of theta having been drawn from the narrow Gaussian.
+// where q is the odds that theta was drawn from the narrow Gaussian.
 type priorTerm[T float32 | float64] struct {
 	family           PriorKind
 	strength, spread T
 
-	narrow, odds, bend float64 // of the exponential, which in float32 would lose its digits
+	narrow, odds, bend float64 // of the exponential, which would lose its digits in float32
 }
 
 func priorTermOf[T float32 | float64](p Prior, dataSize int) priorTerm[T] {
@@ -31,7 +31,7 @@ func priorTermOf[T float32 | float64](p Prior, dataSize int) priorTerm[T] {
 	return priorTerm[T]{s.family, T(s.strength), T(s.spread), s.narrow, s.odds, s.bend}
 }
 
-// slope has the coefficients in full precision.
+// term returns the coefficients in float64.
 func (p Prior) term(dataSize int) priorTerm[float64] {
 	n := float64(dataSize)
 	s := priorTerm[float64]{family: p.Kind}
@@ -50,8 +50,9 @@ func (p Prior) term(dataSize int) priorTerm[float64] {
 	return s
 }
 
-// arguments are the prior and N as kernels take them: the family, its coefficients, the
-// exponential's in float64, and N.
+// KernelArguments returns the prior and N as the arguments that PRIOR declares in a CUDA kernel
+// (cuda/kernels/prior.cuh): the family, its coefficients, those of the scale mixture in float64,
+// and N. Update ops of samplers pass them last.
 func (p Prior) KernelArguments(dtype tensor.DType, dataSize int) []tensor.Argument {
 	s := p.term(dataSize)
 	return []tensor.Argument{
@@ -60,12 +61,14 @@ func (p Prior) KernelArguments(dtype tensor.DType, dataSize int) []tensor.Argume
 	}
 }
 
-// linear reports whether the gradient is dw + strength w.
+// linear reports whether the gradient is dw + strength w, for which kernels fuse the gradient with
+// the step.
 func (s priorTerm[T]) linear() bool {
 	return s.family != LaplacePrior && s.family != StudentTPrior && s.family != ScaleMixturePrior
 }
 
-// fill puts the gradients of parameters w into g, of the same length, and returns their virial.
+// fill fills g with the gradients of U/N at the parameters w, and returns their virial. g and dw
+// may be the same slice.
 func (s priorTerm[T]) fill(g, w, dw []T) float64 {
 	w, dw = w[:len(g)], dw[:len(g)]
 	switch s.family {
@@ -81,5 +84,5 @@ func (s priorTerm[T]) fill(g, w, dw []T) float64 {
 	}
 }
 
-// virial is the sum of w g.
+// virial returns the sum of w g.
 func virial[T float32 | float64](w, g []T) float64 { return kernel.Dot(w, g) }

@@ -7,10 +7,10 @@ import (
 	"github.com/pkg/errors"
 )
 
-// PriorForms is what ParsePrior reads, with words in capitals for numbers.
+// PriorForms lists the texts that ParsePrior reads, with words in capitals for numbers.
 const PriorForms = "flat, gaussian:S, laplace:B, student-t:DOF,S, scale-mixture:WEIGHT,WIDE,NARROW or fan-in:GAIN"
 
-// ParsePrior reads "flat", "gaussian:0.3", "laplace:0.1", "student-t:3,0.1",
+// ParsePrior parses a prior, such as "flat", "gaussian:0.3", "laplace:0.1", "student-t:3,0.1",
 // "scale-mixture:0.5,1,0.0025" or "fan-in:2".
 func ParsePrior(text string) (Prior, error) {
 	family, arguments, _ := strings.Cut(text, ":")
@@ -44,7 +44,7 @@ func ParsePrior(text string) (Prior, error) {
 	return p, p.Validate()
 }
 
-// String is the text from which ParsePrior reads this prior.
+// String returns the text that ParsePrior reads as this prior.
 func (p Prior) String() string {
 	text := func(family string, numbers ...float64) string {
 		var texts []string

@@ -12,25 +12,25 @@ import (
 )
 
 // PSGHMC is SGHMC preconditioned like RMSProp, per element (Izmailov, Vikram, Hoffman and Wilson
-// 2021, SGHMC-CLR-Prec, whose mass is 1/G), with the gradient of the mean loss g = gU/N, V as in
+// 2021, SGHMC-CLR-Prec, whose mass is 1/G). With the gradient of the mean loss g = gU/N, V as in
 // PSGLD, and u the velocity in units of sqrt G:
 //
-//	V     <- m V + (1 - m) g^2,    m = min(Alpha, t/(t+1)) at step t = 0, 1 ..., 1 from FreezeAt
+//	V     <- m V + (1 - m) g^2,    m = min(Alpha, t/(t+1)) at step t = 0, 1 ..., 1 from FreezeAt on
 //	G     =  1 / (Lambda + sqrt V)
 //	u     <- (1 - a) u - h sqrt(G) gU + sqrt(2 a h T) xi,    u ~ N(0, h T) at the start
 //	theta <- theta + sqrt(G) u
 //
-// Once G is frozen, which has to be within burn-in, it is SGHMC in the coordinates theta/sqrt(G):
+// Once G is frozen, which must happen within burn-in, it is SGHMC in the coordinates theta/sqrt(G):
 // it targets exp(-U/T) with SGHMC's bias at the step size h G. With GammaNone, as published, G
-// adapts to the end without the drift that this would want: a bias at any h. A frozen G is
-// unstable, unless Lambda bounds it, where V was small by chance when it froze. The kinetic
-// temperature is that of u, and does not depend on G.
+// adapts to the end without the drift that this requires: a bias at any h. A frozen G is unstable
+// where V happened to be small when it froze, unless Lambda bounds it. The kinetic temperature is
+// that of u, and does not depend on G.
 type PSGHMC struct {
 	Friction float64 // a, above 0, at most 1
 	Alpha    float64 // memory of V, in [0, 1)
 	Lambda   float64 // bounds G by 1/Lambda
 	Gamma    Gamma   // GammaFrozen or GammaNone
-	FreezeAt int     // the step at which GammaFrozen stops adapting V; 0 otherwise
+	FreezeAt int     // the step at which GammaFrozen stops adapting V; 0 with GammaNone
 }
 
 // Name implements Sampler.
@@ -52,7 +52,7 @@ func (p PSGHMC) Validate() error {
 	return p.metric().check(p.Name())
 }
 
-// metric is PSGLD's G, which is the same.
+// metric returns the PSGLD that has the same G.
 func (p PSGHMC) metric() PSGLD {
 	return PSGLD{Alpha: p.Alpha, Lambda: p.Lambda, Gamma: p.Gamma, FreezeAt: p.FreezeAt}
 }

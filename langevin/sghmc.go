@@ -18,16 +18,19 @@ import (
 //	v     <- (1 - a) v - h gU + sqrt(2 (a - b) h T) xi,    v ~ N(0, h T) at the start
 //	theta <- theta + v
 //
-// It moves as SGLD does at the step size h/a. It targets exp(-U/T). On a quadratic U of curvature k
-// the chain has variance T/k (1 - a/2)/(1 - a/2 - hk/4), a relative excess of about hk/4. The
-// minibatch's noise heats by the factor 1 + h Var(gU)/(2 a T), for which NoiseEstimate compensates
-// as far as it is right. The kinetic temperature is (1 - a/2) v.v/(h d), which is T where U is
+// The effective step size is h/a. It targets exp(-U/T). On a quadratic U of curvature k the chain
+// has the variance T/k (1 - a/2)/(1 - a/2 - hk/4), a relative excess of about hk/4. The noise of
+// the minibatch heats by the factor 1 + h Var(gU)/(2 a T); NoiseEstimate compensates for it as far
+// as the estimate is right. The kinetic temperature is (1 - a/2) v.v/(h d), which is T where U is
 // flat, and equal to the configurational one on average. At T = 0 it is optimizers.Momentum with
 // the rate h N and the decay 1 - a, bit for bit.
 type SGHMC struct {
-	Friction      float64 // a, above 0, at most 1
+	Friction float64 // a, above 0, at most 1
+	// NoiseEstimate is b, from 0 to a: h Var(gU)/(2T), where Var(gU) is the variance of the
+	// elements of gU over minibatches. A run prints this number, divided by a, by layer.
 	NoiseEstimate float64 // b, from 0 to a: h Var(gU)/(2T), where Var(gU) is the variance of gU's elements over minibatches
 
+	// NoiseEstimates is b of single layers or parameters, instead of NoiseEstimate.
 	NoiseEstimates ByLayer // b of some layers or parameters, in the place of NoiseEstimate
 }
 

@@ -16,9 +16,12 @@ import (
 //
 //	theta <- theta - h gU + sqrt(2 h T) xi
 //
-// It targets exp(-U/T). On a quadratic U of curvature k the chain has variance T/(k (1 - hk/2)), a
-// relative excess of hk/2; the minibatch's noise adds h^2 Var(gU) to each step. At T = 0 it is
-// optimizers.SGD with the rate h N, bit for bit.
+// It targets exp(-U/T). On a quadratic U of curvature k the chain has the variance T/(k (1 -
+// hk/2)), a relative excess of hk/2, and diverges when hk exceeds 2. The noise of the minibatch
+// adds h^2 Var(gU) to the variance of each step. At T = 0 it is optimizers.SGD with the rate h N,
+// bit for bit.
+//
+// SGLD is the file to read first: the other samplers have the same parts.
 type SGLD struct{}
 
 // Name implements Sampler.
@@ -38,8 +41,9 @@ func (SGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.
 	return b.Apply(update, parameter, gradient, f.Rates, f.Temperatures, b.Header())
 }
 
-// sgldUpdate is SGLD's move of w: w, dw of w's shape, rates and temperatures by step, header ->
-// statistics, see op.UpdateShape.
+// sgldUpdate is the op of SGLD's step. Inputs: w, dw of w's shape, rates and temperatures by step,
+// header. Output: statistics, one per tile, see op.UpdateShape. Attributes that are the same in
+// every step are its fields.
 type sgldUpdate struct {
 	dataSize int
 	prior    Prior
@@ -53,6 +57,8 @@ func (u sgldUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return op.UpdateShape(in, 0, 2)
 }
 
+// Lower emits one launch, with the host function and, in the order of cuda/kernels/sgld.cu, the
+// arguments of the GPU kernel sgld_update.
 func (u sgldUpdate) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
 	l.Emit("sgld_update", op.UpdateGrid(n), op.UpdateHost(l, n, u, sgldTile[float32], sgldTile[float64]), append([]tensor.Argument{
@@ -61,6 +67,13 @@ func (u sgldUpdate) Lower(l *graph.Lowering) {
 	}, u.prior.KernelArguments(l.DType, u.dataSize)...)...)
 }
 
+// sgldTile moves the parameters lo to hi and returns the sum of theta * g over them, from which
+// runs compute the configurational temperature. It works through blocks of random.BlockSize
+// elements: the noise of a block is a function of seed, chain, step, stream and block, whichever
+// thread computes it.
+//
+// A linear prior (flat or Gaussian) takes one pass over memory, any other a pass for the gradient
+// and one for the step.
 func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) float64 {
 	slope, header := priorTermOf[T](u.prior, u.dataSize), tensor.Slice[uint64](a, 5)
 	rate, temperature := op.Entry(tensor.Slice[T](a, 3), header), op.Entry(tensor.Slice[T](a, 4), header)
@@ -86,8 +99,8 @@ func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) flo
 	return statistic
 }
 
-// NoiseScale is sqrt(2 h T G), the standard deviation of the noise that balances a drift of -h G
-// gU. It is computed only here.
+// NoiseScale returns sqrt(2 h T G), the standard deviation of the noise that balances a drift of -h
+// G gU. Only this function computes it, so that a factor cannot be wrong in a single sampler.
 func NoiseScale(h, temperature, preconditioner float64) float64 {
 	return math.Sqrt(2 * h * temperature * preconditioner)
 }

@@ -12,27 +12,27 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Splitting says in which order SGNHT does the parts of a step.
+// Splitting is the order in which SGNHT does the parts of a step.
 type Splitting string
 
 // The splittings.
 const (
-	// SplittingEuler is the paper's: velocities, then parameters, then the thermostat.
+	// SplittingEuler is the paper's order: velocities, then parameters, then the thermostat.
 	SplittingEuler Splitting = "euler"
 	// SplittingBADODAB is symmetric, with exact friction and noise (Leimkuhler and Shang 2016).
 	SplittingBADODAB Splitting = "badodab"
 )
 
 // SGNHT is the stochastic gradient Nose-Hoover thermostat (Ding, Fang, Babbush, Chen, Skeel and
-// Neven 2014, algorithm 1): the friction chi, one of each parameter, adapts until v.v/d, the mean
-// over the parameter's d elements, is h T, so that the noise of minibatches does not heat. At the
+// Neven 2014, algorithm 1). Each parameter has a friction chi, which adapts until v.v/d, the mean
+// over the parameter's d elements, is h T: the noise of minibatches then does not heat. At the
 // start v ~ N(0, h T) and chi = a. SplittingEuler is
 //
 //	v     <- (1 - chi) v - h gU + sqrt(2 a h T) xi
 //	theta <- theta + v
 //	chi   <- chi + k (v.v/(d h T) - 1)
 //
-// and SplittingBADODAB, in which the two halves of B are one, with one gradient, is
+// and SplittingBADODAB, in which the two halves of B are one kick with one gradient, is
 //
 //	B  v     <- v - h gU
 //	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
@@ -42,26 +42,27 @@ const (
 //	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
 //
 // In the paper's notation, with the time step e: h = e^2, v = e p, chi = e xi, a = e A, and its k
-// is h T: with N = 60 000 data some 1e-7, so that chi does not move within a run. Here k is free:
-// chi follows the noise within some chi/k steps, and has the deviation sqrt(k/d) in equilibrium. By
-// one D it rises by at most 20 k (10 k), or the first gradients, which are not noise, would raise
-// it to where it needs the whole run to come down from; v.v/(d h T), whose deviation is sqrt(2/d),
-// does not come near 21 in equilibrium. It moves as SGLD does at the step size h/chi, where chi is
-// about a + h Var(gU)/(2T).
+// is h T. With N = 60 000 that is some 1e-7, so that chi does not move within a run. Here k is
+// free: chi follows the noise within some chi/k steps, and has the standard deviation sqrt(k/d) in
+// equilibrium. One D raises chi by at most 20 k (10 k in BADODAB's halves). Without this limit the
+// first gradients, which are not noise, would raise chi so far that it needs the whole run to come
+// down; v.v/(d h T), whose standard deviation is sqrt(2/d), does not come near 21 in equilibrium.
+// The effective step size is h/chi, where chi is about a + h Var(gU)/(2T).
 //
-// It targets exp(-U/T). v.v/d, where chi sees it, is h T on average at any h, which the kinetic
-// temperature shows: with SplittingBADODAB the mean of v.v/(h d) before B and after it. On a
-// quadratic U the configurational one is about T (1 - chi/2) with SplittingEuler, whatever h is,
-// and T - chi h Var(gU)/8 with SplittingBADODAB: in all, while element i, with noise of its own, is
-// at T (a + h Var(gU_i)/(2T))/chi unless PerElement. SplittingEuler ends where chi exceeds 2. At T
-// = 0 chi stays as it is: with SplittingEuler the rule is then optimizers.Momentum with the rate h
-// N and the decay 1 - chi, with SplittingBADODAB it is BAOAB's.
+// It targets exp(-U/T). v.v/d, at the places where D reads it, is h T on average at any h. The
+// kinetic temperature shows this; with SplittingBADODAB it is the mean of v.v/(h d) before B and
+// after it. On a quadratic U the configurational temperature is about T (1 - chi/2) with
+// SplittingEuler, whatever h is, and T - chi h Var(gU)/8 with SplittingBADODAB. These are means
+// over a parameter: element i, whose noise differs, is at T (a + h Var(gU_i)/(2T))/chi unless
+// PerElement is set. SplittingEuler is unstable where chi exceeds 2. At T = 0 chi stays constant:
+// SplittingEuler is then optimizers.Momentum with the rate h N and the decay 1 - chi, and
+// SplittingBADODAB is BAOAB.
 type SGNHT struct {
 	Friction   float64 // a, above 0, at most 1
 	Splitting  Splitting
-	PerElement bool    // each element has a chi of its own, and d is 1
-	Coupling   float64 // k, above 0: by how much chi changes in a step at twice the temperature
-	Couplings  ByLayer // k of some layers or parameters, in the place of Coupling
+	PerElement bool    // whether each element has its own chi, with d = 1
+	Coupling   float64 // k, above 0: the change of chi in a step at twice the temperature
+	Couplings  ByLayer // k of single layers or parameters, instead of Coupling
 }
 
 // Name implements Sampler.
@@ -102,11 +103,12 @@ func (s SGNHT) states(n int) []momentumState {
 	return []momentumState{sharedThermostat(s.Friction)}
 }
 
-// thermostat ends the names of the states that are chi.
+// thermostat ends the names of the states that hold chi.
 const thermostat = ".thermostat"
 
-// sharedThermostat is a parameter's single chi. It is kept as chi rounded to the program's float, and
-// the remainder, because a step may change chi by less than float32 resolves.
+// sharedThermostat is the state of a chi that a parameter's elements share. It holds chi rounded to
+// the program's float and the remainder, because a step may change chi by less than float32
+// resolves.
 func sharedThermostat(friction float64) momentumState {
 	return momentumState{thermostat, 2, func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, chi []float64) { chi[0], chi[1] = friction, 0 }}
 }
@@ -141,8 +143,8 @@ func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	}
 }
 
-// calls moves the velocities, each block of which leaves the sum of their squares, and adapts the
-// chi that they share; SplittingBADODAB kicks, adapts chi, drifts, and adapts chi again.
+// calls moves the velocities, where each block writes the sum of their squares, and adapts the
+// shared chi. SplittingBADODAB kicks, adapts chi, drifts, and adapts chi again.
 func (s SGNHT) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 	if s.PerElement {
 		return []tensor.Call{update}
@@ -154,17 +156,19 @@ func (s SGNHT) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 	return []tensor.Call{c.update, c.adapt(l, 0.5), c.drift(l, "sgnht_drift"), c.adapt(l, 0.5)}
 }
 
-// sharedCalls are the calls of a rule whose elements share a chi, which is the first of its states;
-// its first attributes are the friction, the coupling and the largest excess.
+// sharedCalls builds the GPU calls of a rule whose elements share a chi. chi must be the first of
+// the rule's states, and the first attributes must be the friction, the coupling and the largest
+// excess.
 type sharedCalls struct {
-	update                tensor.Call // leaves the squares, too
+	update                tensor.Call // also writes the squares
 	squares               *tensor.Buffer
 	w, v, chi             tensor.Argument
 	tables, n, attributes []tensor.Argument
 	noise, dataSize       tensor.Argument
 }
 
-// sharedCallsOf are those of an update's call, of a rule with that many states.
+// sharedCallsOf splits the arguments of an update's call. states is the number of the rule's
+// states.
 func sharedCallsOf(l *graph.Lowering, update tensor.Call, states int) sharedCalls {
 	a := update.Arguments
 	rest := a[1+momentumStates+states:]
@@ -178,7 +182,7 @@ func sharedCallsOf(l *graph.Lowering, update tensor.Call, states int) sharedCall
 	return c
 }
 
-// adapt is D, for that share of a step.
+// adapt returns the call of D for a fraction of a step.
 func (c sharedCalls) adapt(l *graph.Lowering, share float64) tensor.Call {
 	blocks := op.UpdateTiles(l.Shapes[0].Elements())
 	return l.Call("sgnht_adapt", tensor.Block(min(blocks, op.SumThreads)), slices.Concat(
@@ -186,15 +190,16 @@ func (c sharedCalls) adapt(l *graph.Lowering, share float64) tensor.Call {
 		[]tensor.Argument{tensor.Int(blocks), tensor.Float(tensor.Float64, share)}, c.attributes[1:], []tensor.Argument{c.dataSize})...)
 }
 
-// drift is A, O and A, by a kernel that takes more than chi of the rule's states.
+// drift returns the call of A, O and A. more are the rule's states that the kernel needs besides
+// chi.
 func (c sharedCalls) drift(l *graph.Lowering, stem string, more ...tensor.Argument) tensor.Call {
 	return l.Call(stem, c.update.Grid, slices.Concat(
 		[]tensor.Argument{tensor.Out(c.squares), c.w, c.v}, c.tables, []tensor.Argument{c.chi}, more, c.n,
 		[]tensor.Argument{c.noise, c.attributes[0], c.dataSize})...)
 }
 
-// adaptation is the phase that changes the one chi of n velocities with that coupling. Each tile of
-// the phase before has left the sum of the squares of its velocities in the workspace.
+// adaptation returns the phase of D: it changes the shared chi of n velocities. Each tile of the
+// phase before has written the sum of the squares of its velocities to the workspace.
 func adaptation(l *graph.Lowering, u momentumUpdate, n int, coupling float64) tensor.Phase {
 	adapt := graph.Pick(l, adapt[float32], adapt[float64])
 	return tensor.Phase{Tiles: 1, Run: func(a *tensor.Args, _ int) { adapt(u, a, n, coupling) }}
@@ -213,8 +218,8 @@ func adapt[T float32 | float64](u momentumUpdate, a *tensor.Args, n int, couplin
 	chi[1] = T(adapted - float64(chi[0]))
 }
 
-// adaptation is what chi gains by v.v/d, what it loses, and how far it rises at most, with that
-// coupling: chi stays as it is where there is no temperature or no step.
+// adaptation returns the coefficients of D: chi changes by gain times v.v/d minus loss, and rises
+// by at most limit. All are 0, and chi stays constant, without a temperature or a step.
 func (s *momentumTile[T]) adaptation(coupling float64) (gain, loss, most float64) {
 	equilibrium := s.h * s.temperature
 	if equilibrium == 0 {
@@ -223,8 +228,8 @@ func (s *momentumTile[T]) adaptation(coupling float64) (gain, loss, most float64
 	return coupling / equilibrium, coupling, coupling * maxExcess
 }
 
-// maxExcess bounds what v.v/(d h T) - 1 counts for. Single minibatches of images kick layers of
-// few weights to several times the temperature: a bound near that would leave them hot.
+// maxExcess bounds v.v/(d h T) - 1 in D. It must be large: single minibatches of images kick layers
+// of few weights to several times the temperature, and a bound near that would leave them hot.
 const maxExcess = 20
 
 func sharedChi[T float32 | float64](chi []T) float64 { return float64(chi[0]) + float64(chi[1]) }

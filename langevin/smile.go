@@ -11,9 +11,9 @@ import (
 )
 
 // SMILE is microcanonical Langevin dynamics on minibatches (Sommer, Diao, Robnik, Seljak and
-// Ruegamer 2026): the d velocities of a parameter have one length, whatever forces do. Noise of
-// minibatches that all elements have alike turns them, and cannot heat; nothing has to be estimated
-// or to adapt. With v ~ N(0, h T) at the start a step is
+// Ruegamer 2026). The d velocities of a parameter together keep one length, whatever the gradients
+// are. Noise that minibatches give to all elements alike turns the velocities and cannot heat them,
+// and nothing has to be estimated or to adapt. With v ~ N(0, h T) at the start a step is
 //
 //	B  v     <- v - h gU
 //	N  v     <- r v,                              r = sqrt((d-1) h T)/|v|
@@ -21,24 +21,26 @@ import (
 //	O  v     <- c v + sqrt((1 - c^2) h T) xi,     c = exp(-a)
 //	A  theta <- theta + q v/2
 //
-// It moves as SGLD does at the step size h/f, f being a - log r, some a + h Var(gU)/(2T).
+// The effective step size is h/f, where f is a - log r, about a + h Var(gU)/(2T).
 //
-// It targets exp(-U/T), and in continuous time has no bias for any a. With steps and in many
-// dimensions q makes the temperature right, in all, along directions of small curvature, however
-// large the noise is: without it, it would be (1+r)/(2r) of T. Element i is at
+// It targets exp(-U/T), and in continuous time has no bias for any a. With finite steps and in many
+// dimensions the factor q makes the mean temperature right along directions of small curvature,
+// however large the noise is; without q it would be (1+r)/(2r) of T. Along such directions element
+// i is at
 //
 //	T (1 + s (n - 1)),  s = (1-r) (1+c)/(2 - 2rc)
 //
-// there, n being Var(gU_i) over its mean, and likewise any sum of elements: noise that they have in
-// common heats along it as in SGNHT. In few dimensions O, whose velocities have their own length
-// until the next N, makes it colder by some 8a/d^2. Since N fixes it, the kinetic temperature says
-// nothing: the configurational one tells. At T = 0 there is no length, and a parameter of one
-// element has no direction: there r is 1, and the rule BAOAB's.
+// where n is Var(gU_i) over its mean, and so is any sum of elements: noise that they share heats
+// along it as in SGNHT. In few dimensions O, after which velocities have another length until the
+// next N, makes the temperature lower by some 8a/d^2. N fixes the kinetic temperature, which
+// therefore shows nothing: look at the configurational one. At T = 0 there is no length, and a
+// parameter of one element has no direction: there r is 1, and the rule is BAOAB.
 //
-// The paper has one length for all parameters together, which those with the least noise would pay
-// for, and friction from a length L. Its preconditioning by the noise of each element was tried and
-// left out: a network's weights have much of their noise in common, so that a smaller share of it
-// injected leaves its stiff directions hotter, and on a hundred digits that is farther from HMC.
+// The paper has one length for all parameters together, so that the parameters with the least noise
+// would be cooled for the others, and friction from a length L. Its preconditioning by the noise of
+// each element was tried and left out: a network's weights share much of their noise, so that
+// injecting less noise leaves its stiff directions hotter, and on a hundred digits the result is
+// farther from HMC.
 type SMILE struct {
 	Friction float64 // a, above 0
 }
@@ -71,7 +73,7 @@ func (m SMILE) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	return "", host, []float64{m.Friction}
 }
 
-// calls kicks, each block leaving the sum of its velocities' squares, finds r, and drifts.
+// calls kicks, where each block writes the sum of its velocities' squares, computes r, and drifts.
 func (m SMILE) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 	a := update.Arguments
 	squares, r := tensor.NewWorkspace(tensor.Float64, op.UpdateTiles(l.Shapes[0].Elements())), tensor.NewWorkspace(tensor.Float64, 1)
@@ -86,7 +88,7 @@ func (m SMILE) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 	return []tensor.Call{update, turn, drift}
 }
 
-// smileTurn is r, which it leaves behind the squares of n velocities that the tiles have left.
+// smileTurn computes r from the sums of squares in the workspace, and stores it behind them.
 func smileTurn[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Args, _ int) {
 	return func(a *tensor.Args, _ int) {
 		s, workspace := momentumTileOf[T](u, a, 0, 0), tensor.Workspace[float64](a)

@@ -7,26 +7,28 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// UBU is the splitting of Langevin dynamics into the force B and all that is left, U: drift,
-// friction and noise together, solved exactly (Sanz-Serna and Zygalakis 2021; on minibatches
-// Paulin, Whalley, Chada and Leimkuhler 2024, arXiv 2410.19780). A step here is from one gradient
-// to the next, so that the two halves of U around a theta of the paper are one:
+// UBU splits Langevin dynamics into the kick B and everything else, U: drift, friction and noise
+// together, solved exactly (Sanz-Serna and Zygalakis 2021; on minibatches Paulin, Whalley, Chada
+// and Leimkuhler 2024, arXiv 2410.19780). A step here goes from one gradient to the next, so that
+// the two halves of U around the paper's theta are one:
 //
 //	B  v     <- v - h gU
 //	U  u     <- v
 //	   v     <- c u + sqrt((1 - c^2) h T) xi,    c = exp(-Friction),    v ~ N(0, h T) at the start
 //	   theta <- theta + k (u + v) + sqrt(r h T) eta
 //
-// with k = tanh(a/2)/a and r = (2a - 4 tanh(a/2))/a^2, a being the Friction, and xi and eta drawn
-// from N(0, 1), the latter from the second step on. That is BAOAB but for k, which is 1/2 - a^2/24
-// for small a, and r, which is a/6: step size, friction and pace are as there.
+// with k = tanh(a/2)/a and r = (2a - 4 tanh(a/2))/a^2, where a is the Friction. xi and eta are
+// drawn from N(0, 1), eta from the second step on. This is BAOAB except for k, which is 1/2 -
+// a^2/24 for small a, and r, which is a/6. Step size, friction and effective step size are as
+// there.
 //
 // It targets exp(-U/T). On a quadratic U the chain is stable as long as q, h times the curvature,
-// is below 4, and has for small a the variance (1 - q/6)/(1 - q/4) times the target's, q/12 too
-// much, where BAOAB has the target's. The samples are of the theta at which gradients are; the
-// paper's, half a U later, have q/6 too little. Minibatches heat as in BAOAB. The paper draws them
-// in epochs of which each second one is the one before, backwards, as op.Batch does if Symmetric.
-// At T = 0 it is optimizers.Momentum with the decay c and the rate h N (1 - c)/a, but for rounding.
+// is below 4. For small a its variance is (1 - q/6)/(1 - q/4) times the target's, an excess of
+// q/12, where BAOAB has none. The samples are the theta at which gradients are computed; the
+// paper's samples, half a U later, have q/6 too little. Minibatches heat as in BAOAB. The paper
+// draws minibatches in epochs of which every second is the previous one backwards; op.Batch does so
+// if Symmetric. At T = 0 it is optimizers.Momentum with the decay c and the rate h N (1 - c)/a, up
+// to rounding.
 type UBU struct {
 	Friction float64 // of one step, above 0
 }
@@ -56,8 +58,8 @@ func (s UBU) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKern
 	return "", kickDriftUpdate{u, s.Friction, drift, positionNoise}.host(l), []float64{s.Friction, drift, positionNoise}
 }
 
-// glide is what theta moves by in a time of 1 in which nothing but friction changes v: share times
-// the sum of the v before and after, and noise of the variance wander h T.
+// ubuCoefficients returns how theta moves in a time of 1 in which only friction and noise change v:
+// by drift times the sum of the v before and after, plus noise of the variance positionNoise h T.
 func ubuCoefficients(friction float64) (drift, positionNoise float64) {
 	x := friction / 2
 	drift = math.Tanh(x) / friction
