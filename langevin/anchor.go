@@ -10,15 +10,16 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Anchor is the anchor of ControlVariates in every chain of a session, part of the chains' state.
+// Anchor is the Hook that moves the anchors of ControlVariates in every chain of a session. The
+// anchors are part of the chains' states.
 type Anchor struct {
-	every int // steps between two refreshes; 0 for never after the first
-	epoch int // steps that see all data once
+	every int // steps between two moves; 0 for a single one before the first step
+	epoch int // steps of an epoch
 }
 
 var _ Hook = (*Anchor)(nil)
 
-// Due implements Intervention.
+// Due implements Hook.
 func (a *Anchor) Due(steps int) bool {
 	if a.every == 0 {
 		return steps == 0
@@ -26,8 +27,9 @@ func (a *Anchor) Due(steps int) bool {
 	return steps%a.every == 0
 }
 
-// OnStep makes each chain's parameters its anchor, and the mean of an epoch's gradients there
-// the anchor's gradient. The steps that chains make for it are undone.
+// OnStep implements Hook. It makes each chain's parameters its anchor, and the mean of an epoch's
+// gradients there the anchor's gradient. It runs an epoch of steps for this and then restores the
+// chains.
 func (a *Anchor) OnStep(_ context.Context, s *graph.Session) error {
 	if s.Program().DType() == tensor.Float64 {
 		return refresh[float64](a, s)
@@ -64,8 +66,8 @@ func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
 	return err
 }
 
-// sumEpoch sums up the gradients at anchors of an epoch's minibatches. It leaves the chains where
-// its steps ended.
+// sumEpoch sums the gradients of an epoch's minibatches at the anchors. The chains stay where its
+// steps ended: the caller restores them.
 func sumEpoch[T float32 | float64](a *Anchor, s *graph.Session, states [][]byte, anchors [][][]T) (sums [][][]T, err error) {
 	epoch := uint64(a.epoch)
 	if err := restart(s, states, (s.Steps()+epoch-1)/epoch*epoch); err != nil {
@@ -98,7 +100,7 @@ func sumEpoch[T float32 | float64](a *Anchor, s *graph.Session, states [][]byte,
 	return sums, nil
 }
 
-// readAll reads, for each parameter, the parameter or the state whose name has that suffix.
+// readAll reads, for each parameter, the parameter or its state with the given suffix.
 func readAll[T float32 | float64](s *graph.Session, chain int, suffix string) ([][]T, error) {
 	var all [][]T
 	for _, p := range s.Program().Parameters() {
@@ -111,7 +113,7 @@ func readAll[T float32 | float64](s *graph.Session, chain int, suffix string) ([
 	return all, nil
 }
 
-// writeAll is the reverse.
+// writeAll writes what readAll reads.
 func writeAll[T float32 | float64](s *graph.Session, chain int, suffix string, all [][]T) error {
 	for i, p := range s.Program().Parameters() {
 		if err := graph.Write(s, p.Name+suffix, chain, 0, all[i]); err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 )
 
-// ByLayer is a number for some layers, or for single parameters, which override their layers':
-// "conv1=0.001/linear2.bias=0.0001". The zero value names none.
+// ByLayer gives a number to single layers or parameters, as in "conv1=0.001/linear2.bias=0.0001". A
+// parameter's number overrides its layer's. The zero value is empty.
 type ByLayer string
 
-// numbers are the entries, by name.
+// numbers returns the entries by name.
 func (t ByLayer) numbers() (map[string]float64, error) {
 	numbers := map[string]float64{}
 	if t == "" {
@@ -33,7 +33,8 @@ func (t ByLayer) numbers() (map[string]float64, error) {
 	return numbers, nil
 }
 
-// check refuses text that has another form, and numbers out of range.
+// check reports text of another form, and numbers that are out of range. must describes the range
+// in the error.
 func (t ByLayer) check(ok func(v float64) bool, must string) error {
 	numbers, err := t.numbers()
 	for name, v := range numbers {
@@ -44,7 +45,7 @@ func (t ByLayer) check(ok func(v float64) bool, must string) error {
 	return err
 }
 
-// of is the number of a parameter: its own, its layer's, or the common one.
+// of returns the number of a parameter: its own, else its layer's, else the common one.
 func (t ByLayer) of(parameter string, common float64) float64 {
 	numbers, _ := t.numbers() // check has refused other text
 	for _, name := range []string{parameter, LayerOf(parameter)} {
@@ -55,10 +56,10 @@ func (t ByLayer) of(parameter string, common float64) float64 {
 	return common
 }
 
-// layered is a Sampler with attributes by layer.
+// layerAttributed is a Sampler with attributes by layer.
 type layerAttributed interface{ byLayer() []ByLayer }
 
-// checkByLayer refuses attributes of layers that the network does not have.
+// checkByLayer reports attributes of layers that the network does not have.
 func checkByLayer(sampler Sampler, parameters []*graph.Node) error {
 	known := map[string]bool{}
 	for _, p := range parameters {

@@ -6,10 +6,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// whiten puts into p [n n] the inverse of the Cholesky factor L of a [n n] + damping I: p is lower
-// triangular, p (a + damping I) p' = I, and p' p is the inverse. a is symmetric and positive
-// semidefinite up to rounding: a pivot is then at least the damping, and is raised to it where
-// rounding left less. row is scratch memory [n].
+// whiten fills p [n n] with the inverse of the Cholesky factor L of a [n n] + damping I. p is lower
+// triangular, p (a + damping I) p' = I, and p' p is the inverse. a must be symmetric and positive
+// semidefinite up to rounding: a pivot is then at least damping, and is raised to damping where
+// rounding made it smaller. row is scratch memory [n].
 func whiten[T float32 | float64](p, a, row []T, damping float64) {
 	n := len(row)
 	for i := range n {

@@ -10,26 +10,27 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// ControlVariates estimate the gradient with less noise, by an anchor whose gradient of all data is
-// known:
+// ControlVariates reduces the noise of minibatch gradients with an anchor, a point at which the
+// gradient of all data is known:
 //
 //	gU~ = gU(anchor) + (N/n) sum over the minibatch of (gU_i(theta) - gU_i(anchor))
-//	      + (the prior's slope at theta) - (that at the anchor)
+//	      + (prior's gradient at theta) - (prior's gradient at the anchor)
 //
-// It is unbiased, and its noise is proportional to the distance from the anchor. With Refresh it is
-// SVRG (Johnson and Zhang 2013), with SGLD SVRG-LD (Dubey, Reddi, Poczos, Smola, Xing and
-// Williamson 2016, algorithm 2). Without it, the anchor is where the chain begins (Baker,
-// Fearnhead, Fox and Nemeth 2019), which should be a mode. It pays near a mode and with small
-// minibatches: a step evaluates two gradients.
+// The estimate is unbiased, and its noise is proportional to the distance from the anchor. With
+// Refresh it is SVRG (Johnson and Zhang 2013), with SGLD as the sampler SVRG-LD (Dubey, Reddi,
+// Poczos, Smola, Xing and Williamson 2016, algorithm 2). Without Refresh the anchor is where the
+// chain begins (Baker, Fearnhead, Fox and Nemeth 2019), which should be a mode. It pays near a mode
+// and with small minibatches: each step evaluates two gradients.
 type ControlVariates struct {
-	// BatchSize is n. It is below N and divides it: an epoch's minibatches are all data once.
+	// BatchSize is n. It must be below N and divide it, so that the minibatches of an epoch are all
+	// data once.
 	BatchSize int
-	// Every Refresh steps, from step 0 on, the anchor moves to the parameters, which takes the time
-	// of an epoch; 0 for only before the first step.
+	// Refresh is the number of steps between two moves of the anchor to the parameters, beginning
+	// at step 0. A move takes the time of an epoch. 0 moves the anchor only before the first step.
 	Refresh int
 }
 
-// check refuses attributes that do not fit the data.
+// check reports attributes that are out of range or do not fit the data.
 func (c ControlVariates) check(dataSize int) error {
 	switch {
 	case c.BatchSize < 1 || c.BatchSize >= dataSize || dataSize%c.BatchSize != 0:
@@ -40,16 +41,16 @@ func (c ControlVariates) check(dataSize int) error {
 	return nil
 }
 
-// The suffixes of a parameter's further states.
+// The suffixes of the states that a parameter gets.
 const (
 	anchorSuffix         = ".anchor"
 	anchorGradientSuffix = ".anchor slope" // gradient of the mean loss of all data at the anchor
-	anchorSumSuffix      = ".anchor sum"   // of the minibatches' gradients at the anchor
+	anchorSumSuffix      = ".anchor sum"   // sum of the minibatches' gradients at the anchor
 )
 
 // Attach is the function Attach with these gradients. The minibatches must come from an op.Batch of
-// size BatchSize, and the loss must draw no random numbers. Without the Anchor in Plan.Run,
-// gradients are NaN.
+// size BatchSize, and the loss must draw no random numbers. The returned Anchor must be passed to
+// Plan.Run as a Hook; without it gradients are NaN.
 func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) (*Anchor, error) {
 	parameters := b.Parameters()
 	for _, err := range []error{checkAttach(sampler, posterior, parameters, stepSizes, temperatures), checkLoss(loss), c.check(posterior.DataSize)} {
@@ -84,7 +85,7 @@ func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	return &Anchor{every: c.Refresh, epoch: posterior.DataSize / c.BatchSize}, err
 }
 
-// accumulate is sum <- sum + x: x, sum of x's shape -> the squares of x, summed by tiles.
+// accumulate is sum <- sum + x: x, sum of x's shape -> the squares of x, summed by tile.
 type accumulate struct{}
 
 func (accumulate) Name() string   { return "accumulate" }

@@ -9,16 +9,16 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// probe makes the graph of Hessian-vector products of a loss, by central differences of its
-// gradient along a direction z,
+// hessianProbe builds the graph of Hessian-vector products of a loss, as central differences of its
+// gradient along a direction z:
 //
 //	H z = (g(theta + distance z) - g(theta - distance z)) / (2 distance) + O(distance^2)
 //
-// which needs no second derivatives of ops, whatever the layers, and no more of devices than the
-// gradient does. Both ends have the same minibatch and the same random numbers. A distance that is
-// a power of two keeps the quotient exact. In float32 rounding adds an error of about
-// 1e-7 |g|/distance. Where the gradient jumps, as ReLU's does, the difference sees the jumps within
-// the distance, which the gradient's own change along a trajectory also has.
+// This needs no second derivatives of ops, whatever the layers, and nothing of a device that the
+// gradient does not need. Both ends use the same minibatch and the same random numbers. A distance
+// that is a power of two keeps the quotient exact. In float32 rounding adds an error of about 1e-7
+// |g|/distance. Where the gradient jumps, as ReLU's does, the difference includes the jumps within
+// the distance; the gradient's change along a trajectory includes them, too.
 type hessianProbe struct {
 	b          *graph.Builder
 	loss       *graph.Node
@@ -26,8 +26,8 @@ type hessianProbe struct {
 	distance   float64
 }
 
-// defaultDistance is near the cube root of the float's precision, at which the errors of rounding
-// and of the difference balance for parameters of order one.
+// defaultDistance is near the cube root of the float's precision, where the errors of rounding and
+// of the difference balance for parameters of order one.
 func defaultDistance(dtype tensor.DType) float64 {
 	if dtype == tensor.Float64 {
 		return 0x1p-17
@@ -35,8 +35,8 @@ func defaultDistance(dtype tensor.DType) float64 {
 	return 0x1p-8
 }
 
-// ends are the loss at both ends of a direction, and the parameters there. No parameter is the
-// loss's own node, even where z is 0, so that the gradients of the ends do not get into the loss's.
+// ends returns the sum of the losses at both ends of a direction, and the parameters there. All
+// ends are new nodes, even where z is 0, so that their gradients do not mix with the loss's own.
 func (p hessianProbe) ends(along func(i int) direction) (loss *graph.Node, up, down []*graph.Node) {
 	displace := func(distance float64) (*graph.Node, []*graph.Node) {
 		var moved []*graph.Node
@@ -53,9 +53,9 @@ func (p hessianProbe) ends(along func(i int) direction) (loss *graph.Node, up, d
 }
 
 // hutchinson returns the gradients of the loss and, for each parameter, z H z elementwise with
-// independent signs z: unbiased estimates of the Hessian's diagonal (Hutchinson 1990; Bekas,
-// Kokiopoulou and Saad 2007), whose variance is the sum of the squares of the other elements of the
-// row.
+// independent random signs z. These are unbiased estimates of the Hessian's diagonal (Hutchinson
+// 1990; Bekas, Kokiopoulou and Saad 2007); their variance is the sum of the squares of the other
+// elements of the row.
 func (p hessianProbe) hutchinson() (gradients, diagonals []*graph.Node) {
 	signs := make([]direction, len(p.parameters))
 	for i := range signs {
@@ -70,7 +70,7 @@ func (p hessianProbe) hutchinson() (gradients, diagonals []*graph.Node) {
 	return all[:n], diagonals
 }
 
-// maxExact is the largest number of elements of all parameters that have exact diagonals: each
+// maxExact is the maximal number of elements of all parameters for exact diagonals. Each element
 // takes two copies of the network's graph.
 const maxExact = 64
 
@@ -111,21 +111,22 @@ func (p hessianProbe) exact() (gradients, diagonals []*graph.Node) {
 	return gradients, diagonals
 }
 
-// direction is a vector z: independent random signs, new ones in each step, of a stream; without a
-// stream, the axis of an element, or 0.
+// direction is a vector z. With a Stream it is independent random signs, new ones in each step;
+// without one it is the axis of Element, or 0 for noElement.
 type direction struct {
 	Stream  uint16
 	Element int
 }
 
-// noElement stands for the direction 0.
+// noElement makes a direction 0.
 const noElement = -1
 
 func (d direction) arguments() []tensor.Argument {
 	return []tensor.Argument{tensor.Uint(uint32(d.Stream)), tensor.Int(d.Element)}
 }
 
-// fill puts elements first, first + 1, ... of z into block: a sign is the highest bit of its word.
+// fill fills block with the elements first, first + 1, ... of z. A sign is the highest bit of its
+// random word.
 func (d direction) fill(block []int8, first int, header []uint64) {
 	if d.Stream == 0 {
 		clear(block)
@@ -141,8 +142,8 @@ func (d direction) fill(block []int8, first int, header []uint64) {
 	}
 }
 
-// displaced is y = w + Distance z: w [...], header -> y [...]. It has no gradient, since another
-// loss is differentiated there.
+// displaced is y = w + Distance z: w [...], header -> y [...]. It has no gradient: the loss at y is
+// differentiated by y.
 type displaced struct {
 	Along    direction
 	Distance float64
@@ -176,7 +177,7 @@ func displace[T float32 | float64](d displaced) func(a *tensor.Args, lo, hi int)
 }
 
 // curvature is y = rest + z (up - down)/(2 Distance), elementwise: up and down [...], header, and
-// rest [...] if there is one -> y [...].
+// optionally rest [...] -> y [...].
 type curvature struct {
 	Along    direction
 	Distance float64
@@ -220,7 +221,7 @@ func difference[T float32 | float64](c curvature, rest bool) func(a *tensor.Args
 	}
 }
 
-// probeShape wants that many inputs of one shape and the header.
+// probeShape returns the common shape of the first alike inputs, which the header must follow.
 func probeShape(in []tensor.Shape, alike int) (tensor.Shape, error) {
 	if len(in) != alike+1 || !in[0].Equal(in[alike-1]) || len(in[alike]) != 1 {
 		return nil, errors.Errorf("must have %d inputs of one shape and the header, got shapes %v", alike, in)

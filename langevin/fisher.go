@@ -12,17 +12,17 @@ import (
 )
 
 // FisherSGLD is SGLD preconditioned by the diagonal of the Fisher information (Palacci and Hess
-// 2018), per element, with the gradient of the mean loss g = gU/N:
+// 2018), per element. With the gradient of the mean loss g = gU/N:
 //
 //	V <- a V + (1 - a) g^2,    a = min(Alpha, t/(t+1)) at step t = 0, 1 ..., 1 from FreezeAt on
 //	G  = 1 / (Damping + V)
 //	theta <- theta - h G gU + sqrt(2 h T G) xi
 //
-// g is a whole minibatch's: near a mode V is the empirical Fisher information of one datum divided
-// by the batch size, by which the step size for exact natural gradients must be multiplied. From
-// step FreezeAt on, which has to lie within burn-in, it targets exp(-U/T) up to SGLD's bias at the
-// step size h G; before, the adaptation biases it. With a Damping far below V, elements whose first
-// gradient happens to be small jump far, and come back slowly.
+// g is the gradient of a whole minibatch: near a mode V is the empirical Fisher information of one
+// example divided by the batch size, and the step size for exact natural gradients must be
+// multiplied by it. From step FreezeAt on, which must lie within burn-in, it targets exp(-U/T) up
+// to SGLD's bias at the step size h G. Before, the adaptation biases it. With a Damping far below
+// V, elements whose first gradient happens to be small jump far, and return slowly.
 type FisherSGLD struct {
 	Alpha    float64 // memory of V, in [0, 1)
 	Damping  float64 // bounds G by 1/Damping
@@ -40,7 +40,7 @@ func (r FisherSGLD) EffectiveStepSize(s *graph.Session, chain int, parameter str
 // Validate implements Sampler.
 func (f FisherSGLD) Validate() error { return checkFreezing(f.Name(), f.Alpha, f.Damping, f.FreezeAt) }
 
-// checkFreezing checks the attributes that samplers which freeze a preconditioner share.
+// checkFreezing checks the attributes that all samplers with a frozen preconditioner have.
 func checkFreezing(name string, alpha, damping float64, freezeAt int) error {
 	switch {
 	case !(alpha >= 0 && alpha < 1):
@@ -70,7 +70,7 @@ func (f FisherSGLD) Update(b *graph.Builder, inputs UpdateInputs, parameter, gra
 	return b.Apply(update, parameter, gradient, second, inputs.Rates, inputs.Temperatures, b.Header())
 }
 
-// fisherUpdate is psgldUpdate with another G of V; Lambda is the damping.
+// fisherUpdate is psgldUpdate with another G of V; Lambda holds the damping.
 type fisherUpdate struct{ psgldUpdate }
 
 func (fisherUpdate) Name() string { return "fsgld update" }

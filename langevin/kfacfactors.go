@@ -11,29 +11,29 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// factorsUpdate keeps the factors of K-FAC, one side or two, input first, and their whiteners. For
-// each side: the factor A and its whitener P, of shape [n n], and data x [B n ...]; then the header
-// -> [sides], the means of the factors' diagonals.
+// factorsUpdate is the op that updates the factors of K-FAC and their whiteners, for one side or
+// two, the input side first. Inputs, for each side: the factor A and its whitener P, of shape [n
+// n], and data x [B n ...]; then the header. Output: [sides], the means of the factors' diagonals.
 //
 //	A <- Alpha A + (1 - Alpha) Scale x'x,    A = Scale x'x at the first step
 //	P (A + damping I) P' = I
 //
-// where x'x sums over all axes but the second, P is lower triangular and is computed at every
-// Refresh-th step from the first on and at the last before FreezeAt. From FreezeAt on nothing
-// changes. With two factors the dampings are sqrt(Damping) times pi and 1/pi, where pi^2 is the
-// ratio of the means of their diagonals (Martens and Grosse 2015, section 6.3); a single one has
-// Damping itself.
+// where x'x sums over all axes except the second, and P is lower triangular. P is computed at every
+// Refresh-th step, beginning with the first, and at the last step before FreezeAt. From FreezeAt on
+// nothing changes. With two factors the dampings are sqrt(Damping) times pi and 1/pi, where pi^2 is
+// the ratio of the means of their diagonals (Martens and Grosse 2015, section 6.3); a single factor
+// has Damping itself.
 type factorsUpdate struct {
 	Alpha, Damping    float64
 	Refresh, FreezeAt int
 	Scales            [2]float64
 }
 
-const sideInputs = 3 // factor, whitener, data
+const sideInputs = 3 // inputs of a side: factor, whitener, data
 
 func (factorsUpdate) Name() string { return "kfac factors" }
 
-// sides is the number of sides.
+// sides returns the number of sides: 1 for a bias, else 2.
 func (u factorsUpdate) sides() int {
 	if u.Scales[1] == 0 {
 		return 1
@@ -59,7 +59,7 @@ func (u factorsUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return tensor.Shape{sides}, nil
 }
 
-// products is the plan of x'x.
+// products returns the plan of x'x.
 func products(data tensor.Shape) kernel.Routine {
 	var plan kernel.Routine
 	var err error
@@ -93,9 +93,8 @@ func (u factorsUpdate) Lower(l *graph.Lowering) {
 	l.EmitCalls("kfac_factors_update", u.calls(l), host(u, l.Shapes), arguments...)
 }
 
-// The side of the tiles in which a GPU makes products, the fewest terms in a part of a product, the
-// most parts, the most blocks for which there are parts, and the threads for each row of a factor
-// that is whitened.
+// The GPU's plan of a product: the side of its tiles, the minimal number of terms in a part, the
+// maximal numbers of parts and of blocks, and the threads for each row of a factor to whiten.
 const (
 	factorTile    = 32
 	partTerms     = 1024
@@ -105,8 +104,8 @@ const (
 	whitenThreads = 1024
 )
 
-// calls are each side's products, in parts, and its average; then the whiteners, for which all
-// factors must be there.
+// calls returns each side's products, in parts, and its average, and then the whiteners, which need
+// the diagonals of both factors.
 func (u factorsUpdate) calls(l *graph.Lowering) []tensor.Call {
 	sides := u.sides()
 	header, freezeAt := l.In(len(l.Shapes)-1), tensor.Int(u.FreezeAt)
@@ -136,8 +135,8 @@ func (u factorsUpdate) calls(l *graph.Lowering) []tensor.Call {
 	return calls
 }
 
-// factorsHost has the phases of each side's product, one that averages rows, and one that whitens
-// sides. The workspace holds the products' own, then their results.
+// factorsHost has the phases of each side's product, one phase that averages rows, and one that
+// whitens sides. The workspace holds that of the products, followed by their results.
 func factorsHost[T float32 | float64](u factorsUpdate, shapes []tensor.Shape) tensor.HostKernel {
 	var host tensor.HostKernel
 	plans, sizes := make([]kernel.Routine, u.sides()), make([]int, u.sides())
@@ -185,7 +184,7 @@ func factorsHost[T float32 | float64](u factorsUpdate, shapes []tensor.Shape) te
 	return host
 }
 
-// averageRow updates a row of a side's factor, rows being counted through both sides.
+// averageRow updates one row of a factor. Rows are counted through both sides.
 func averageRow[T float32 | float64](u factorsUpdate, a *tensor.Args, products []T, sizes []int, row int, step uint64) {
 	side := 0
 	if row >= sizes[0] {
@@ -202,7 +201,7 @@ func averageRow[T float32 | float64](u factorsUpdate, a *tensor.Args, products [
 	}
 }
 
-// diagonalMeans are the means of the factors' diagonals.
+// diagonalMeans returns the means of the factors' diagonals.
 func diagonalMeans[T float32 | float64](a *tensor.Args, sizes []int) (means [2]float64) {
 	for s, n := range sizes {
 		for i, factor := 0, tensor.Slice[T](a, 1+sideInputs*s); i < n; i++ {
@@ -212,7 +211,8 @@ func diagonalMeans[T float32 | float64](a *tensor.Args, sizes []int) (means [2]f
 	return means
 }
 
-// dampingOf is what is added to the diagonal of a side's factor. pi is 1 where a factor is 0.
+// dampingOf returns the number added to the diagonal of a side's factor. pi is 1 where a factor is
+// 0.
 func (u factorsUpdate) dampingOf(side int, means [2]float64) float64 {
 	if u.sides() == 1 {
 		return u.Damping

@@ -9,7 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// posteriorGradient is the gradient of U/N: w, dw [...] -> g [...], see slope.
+// posteriorGradient is the gradient of U/N: w, dw [...] -> g [...], see priorTerm.
 type posteriorGradient struct {
 	Prior    Prior
 	DataSize int
@@ -33,8 +33,8 @@ func posteriorGradientRows[T float32 | float64](p posteriorGradient) func(a *ten
 	}
 }
 
-// whitenedMove is SGLD's move where G is the identity: y = -h N g + sqrt(2 h T) xi, g [...], rates
-// and temperatures by step, header -> y [...].
+// whitenedMove is SGLD's move in coordinates in which G is the identity, y = -h N g + sqrt(2 h T)
+// xi: g [...], rates and temperatures by step, header -> y [...].
 type whitenedMove struct {
 	DataSize int
 	Stream   uint16
@@ -76,8 +76,8 @@ func whitenedStep[T float32 | float64](m whitenedMove) func(a *tensor.Args, lo, 
 	}
 }
 
-// moveUpdate is w <- w + move: w, the gradient g that the move followed, and move of w's shape ->
-// statistics, see op.UpdateShape.
+// moveUpdate is w <- w + move: w, the gradient g that the move followed, and move, all of w's shape
+// -> statistics, see op.UpdateShape.
 type moveUpdate struct{}
 
 func (moveUpdate) Name() string   { return "move" }
@@ -105,7 +105,7 @@ func moveTile[T float32 | float64](_ moveUpdate, a *tensor.Args, lo, hi int) flo
 	return statistic
 }
 
-// alike wants that many inputs of one shape.
+// alike returns the shape of inputs that must be count in number and equal in shape.
 func alike(in []tensor.Shape, count int) (tensor.Shape, error) {
 	if len(in) != count {
 		return nil, errors.Errorf("must have %d inputs, got %d", count, len(in))

@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// KSGLD is SGLD preconditioned by a Kronecker-factored approximation of the Fisher information,
-// K-FAC (Palacci and Hess 2018; Martens and Grosse 2015). For the weights W [O I] of a linear
+// KSGLD is SGLD preconditioned by K-FAC, a Kronecker-factored approximation of the Fisher
+// information (Palacci and Hess 2018; Martens and Grosse 2015). For the weights W [O I] of a linear
 // layer, with inputs a and the gradients s of an example's loss by the layer's outputs,
 //
 //	A <- Alpha A + (1 - Alpha) mean of a a',    S <- Alpha S + (1 - Alpha) mean of s s'
@@ -18,26 +18,29 @@ import (
 //	W <- W - h G gU + sqrt(2 h T) P' Xi Q,    P'P = S^-1,    Q'Q = A^-1,    Xi ~ N(0, 1)
 //
 // with means over the minibatch's examples: the noise has the covariance 2 h T (A^-1 x S^-1). A
-// convolution's weights [K C R S] are a matrix [K C*R*S]; A is the sum over an image's patches, and
-// S the mean over its places (Grosse and Martens 2016, theorem 1). Biases are layers of their own,
-// with one input that is 1: G = S^-1. It is the empirical information, of the data's labels, and of
-// the likelihood only. The loss must be a mean over the examples on the first axis.
+// convolution's weights [K C R S] are a matrix [K C*R*S]; A is then the sum over an image's
+// patches, and S the mean over its places (Grosse and Martens 2016, theorem 1). Biases are layers
+// of their own, with one input that is 1: G = S^-1. It is the empirical Fisher information, of the
+// data's labels, and of the likelihood only. The loss must be a mean over the examples on the first
+// axis.
 //
 // The inverses are computed at every Refresh-th step before FreezeAt and at the last one; at the
-// first step nothing moves. From step FreezeAt on, which has to lie within burn-in, it targets
-// exp(-U/T), up to SGLD's bias at the step size h G; before, the adaptation biases it. At T = 0 it
-// is natural gradient descent with the rate h N. It leaves out correlations between layers, and
-// between weights and their biases. A layer's factors cost memory 2 (I^2 + O^2), a factorisation
-// the third powers of I and O on one thread, and until FreezeAt each step about I/O + O/I times the
-// layer's forward pass.
+// first step nothing moves. From step FreezeAt on, which must lie within burn-in, it targets
+// exp(-U/T), up to SGLD's bias at the step size h G. Before, the adaptation biases it. At T = 0 it
+// is natural gradient descent with the rate h N.
+//
+// It leaves out correlations between layers, and between weights and their biases. A layer's
+// factors take 2 (I^2 + O^2) numbers of memory. A factorisation takes time of the third powers of I
+// and O on one thread, and until FreezeAt each step costs about I/O + O/I times the layer's forward
+// pass more.
 type KSGLD struct {
 	Alpha    float64 // memory of the factors, in [0, 1)
-	Damping  float64 // lambda: A + pi sqrt(lambda) and S + sqrt(lambda)/pi, where pi^2 is (trace A/I)/(trace S/O); a bias's S + lambda
+	Damping  float64 // lambda: A + pi sqrt(lambda) and S + sqrt(lambda)/pi, where pi^2 is (trace A/I)/(trace S/O); a bias has S + lambda
 	Refresh  int     // steps from one factorisation to the next
 	FreezeAt int     // the step at which G stops adapting
 
-	// Rest moves the parameters that are not the weights or biases of one linear layer or
-	// convolution, such as normalisations'. If it is nil, they are an error.
+	// Rest moves the parameters that are not the weights or bias of one linear layer or
+	// convolution, such as those of normalisations. If it is nil, such parameters are an error.
 	Rest Sampler
 }
 
@@ -73,19 +76,21 @@ func (k KSGLD) Freeze(step int) Sampler {
 	return k
 }
 
-// Update implements Sampler. It fails: Attach must find the layers first.
+// Update implements Sampler. It fails, because it does not know the parameter's layer: Attach calls
+// the Update of boundKSGLD instead.
 func (k KSGLD) Update(b *graph.Builder, f UpdateInputs, _, _ *graph.Node) *graph.Node {
 	b.Fail(errors.Errorf("langevin: ksgld: the layer of %s is unknown: the sampler must be attached by Attach, which finds the layers", f.Name))
 	return nil
 }
 
-// layerUse is what a layer does with a parameter.
+// layerUse is the layer that uses a parameter.
 type layerUse struct {
 	parameter, output *graph.Node
 	inputs            *graph.Node // [B I], or [B C*R*S P Q]; nil for a bias
 }
 
-// survey finds the layers, and also differentiates by their outputs.
+// differentiate implements lossDifferentiator. It finds the layers, and also differentiates by
+// their outputs.
 func (k KSGLD) differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
 	with := append([]*graph.Node{}, parameters...)
 	uses := layerUses(b, parameters)
@@ -109,7 +114,7 @@ func (k KSGLD) differentiate(b *graph.Builder, loss *graph.Node, parameters []*g
 	return known, gradients[:len(parameters)]
 }
 
-// layerUses are the parameters that are used once, as a layer's weights or bias.
+// layerUses returns the layers of the parameters that are used once, as weights or bias.
 func layerUses(b *graph.Builder, parameters []*graph.Node) map[*graph.Node]layerUse {
 	uses, count := map[*graph.Node]layerUse{}, map[*graph.Node]int{}
 	for _, a := range b.Applications() {
@@ -143,16 +148,16 @@ func layerUses(b *graph.Builder, parameters []*graph.Node) map[*graph.Node]layer
 	return once
 }
 
-// patchesOf is what a convolution's weights [K C R S] are multiplied by.
+// patchesOf returns the matrix by which a convolution multiplies its weights [K C R S].
 func patchesOf(b *graph.Builder, o op.Conv2D, x *graph.Node, weights []int) *graph.Node {
 	return b.Apply(op.Patches{Conv: o, Height: weights[2], Width: weights[3]}, x)
 }
 
-// layerStatistics are what a layer's factors are computed from: the inputs, nil for a bias, and the
-// gradients of the mean loss by the outputs.
+// layerStatistics are the nodes from which a layer's factors are computed: its inputs, nil for a
+// bias, and the gradients of the mean loss by its outputs.
 type layerStatistics struct{ inputs, outputGradients *graph.Node }
 
-// boundKSGLD is KSGLD with the layers of parameters; the others are for Rest.
+// boundKSGLD is KSGLD with the layers of its parameters. Rest moves all other parameters.
 type boundKSGLD struct {
 	KSGLD
 	layers map[*graph.Node]layerStatistics
@@ -170,8 +175,8 @@ func (k boundKSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient
 	shape, slopes := graph.ShapeOf(parameter), graph.ShapeOf(layer.outputGradients)
 	examples, outputs := float64(slopes[0]), shape[0]
 	places := float64(slopes.Elements()) / (examples * float64(outputs))
-	// The gradients of an example's own loss are B times those of the mean, so that the mean of
-	// their products is B times the sum.
+	// The gradients of an example's own loss are B times those of the mean loss, so that the mean
+	// of their products is B times the sum.
 	factors := factorsUpdate{Alpha: k.Alpha, Damping: k.Damping, Refresh: k.Refresh, FreezeAt: k.FreezeAt}
 	var inputs []*graph.Node
 	side := func(name string, n int, data *graph.Node) (whitener *graph.Node) {

@@ -12,57 +12,59 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Gamma says how PSGLD treats its term h T Gamma, where Gamma = dG/dtheta.
+// Gamma is how PSGLD treats its term h T Gamma, where Gamma = dG/dtheta.
 type Gamma string
 
 // The treatments of Gamma.
 const (
 	// GammaNone leaves the term out while G adapts, as the paper's experiments do: a bias at any h.
 	GammaNone Gamma = "none"
-	// GammaFrozen freezes V and G at step FreezeAt, the end of burn-in: Gamma is then exactly 0.
+	// GammaFrozen freezes V and G at step FreezeAt, the end of burn-in, from where Gamma is exactly
+	// 0.
 	GammaFrozen Gamma = "frozen"
 	// GammaHutchinson estimates Gamma without bias from one Hessian-vector product with random
-	// signs in each step, which costs another two gradients. The estimate's own noise moves theta
-	// by a variance of about (h T s)^2/(Lambda + sqrt V)^4, s^2 being the sum of the squares of the
-	// row of H without H_ii: it is small beside xi's where h T s^2 << 2 (Lambda + sqrt V)^3. At
-	// T = 1, h = 2e-6, Lambda = 1e-5 and Alpha = 0.99, a perceptron 784-8-10 on 1000 images of
-	// MNIST in one batch had the temperature 1.03, with GammaNone 1.26, with GammaFrozen 1.06.
+	// signs in each step, which costs two more gradients. The noise of the estimate moves theta by
+	// a variance of about (h T s)^2/(Lambda + sqrt V)^4, where s^2 is the sum of the squares of the
+	// row of H without H_ii. It is small compared with the noise of xi where h T s^2 << 2 (Lambda +
+	// sqrt V)^3. At T = 1, h = 2e-6, Lambda = 1e-5 and Alpha = 0.99, a perceptron 784-8-10 on 1000
+	// images of MNIST in one batch had the temperature 1.03, with GammaNone 1.26, with GammaFrozen
+	// 1.06.
 	GammaHutchinson Gamma = "hutchinson"
 	// GammaExact computes Gamma from the Hessian's diagonal, for at most 64 parameters.
 	GammaExact Gamma = "exact"
 )
 
 // PSGLD is SGLD preconditioned like RMSProp (Li, Chen, Carlson and Carin 2016, algorithm 1), per
-// element, with the gradient of the mean loss g = gU/N:
+// element. With the gradient of the mean loss g = gU/N:
 //
 //	V <- a V + (1 - a) g^2,    a = min(Alpha, t/(t+1)) at step t = 0, 1 ...
 //	G  = 1 / (Lambda + sqrt V)
 //	theta <- theta - h G gU + h T Gamma + sqrt(2 h T G) xi
 //
-// With GammaHutchinson and GammaExact, H_ii being the diagonal of the Hessian of the minibatch's
+// With GammaHutchinson and GammaExact, where H_ii is the diagonal of the Hessian of the minibatch's
 // U/N,
 //
 //	Gamma = -dV / (2 sqrt V (Lambda + sqrt V)^2),    dV <- a dV + (1 - a) 2 g H_ii
 //
-// This has the slopes of all gradients that V remembers, not only the present one's; at Alpha = 0
-// it is dG/dtheta. V is the mean of all squares until there are 1/(1 - Alpha) of them, and until
-// then Gamma is left out: the paper's V, which starts at 0, is too small at first, and Gamma, which
-// goes like H_ii/V, could throw theta far away.
+// dV sums the derivatives of all gradients that V remembers, not only of the present one; at Alpha
+// = 0 Gamma is exactly dG/dtheta. V is the plain mean of all squares until there are 1/(1 - Alpha)
+// of them, and until then Gamma is left out. The paper's V, which starts at 0, is too small at
+// first, and Gamma, which is proportional to H_ii/V, could throw theta far away.
 //
 // It targets exp(-U/T): with GammaFrozen up to SGLD's bias at the step size h G, with
-// GammaHutchinson and GammaExact as h goes to 0. With GammaNone the correlation of G with theta
-// within about 1/(1 - Alpha) steps biases it further, whatever h is. Unless G is frozen it is also
-// correlated with the noise of the step's own minibatch, which biases the drift by a share of order
-// 1 - Alpha.
+// GammaHutchinson and GammaExact as h goes to 0. With GammaNone, G is correlated with theta over
+// about 1/(1 - Alpha) steps, which adds a bias whatever h is. Unless G is frozen it is also
+// correlated with the noise of the step's own minibatch, which biases the drift by a fraction of
+// order 1 - Alpha.
 type PSGLD struct {
 	Alpha    float64 // memory of V, in [0, 1)
 	Lambda   float64 // bounds G by 1/Lambda
 	Gamma    Gamma
-	FreezeAt int // the step at which GammaFrozen stops adapting V; 0 otherwise
+	FreezeAt int // the step at which GammaFrozen stops adapting V; 0 with the others
 
 	// Distance is how far from theta GammaHutchinson and GammaExact take central differences of
 	// gradients. 0 stands for 2^-8 in float32 and 2^-17 in float64, which suit parameters of order
-	// one. The others want 0.
+	// one. It must be 0 with the others.
 	Distance float64
 }
 
@@ -77,7 +79,7 @@ func (r PSGLD) EffectiveStepSize(s *graph.Session, chain int, parameter string, 
 // Validate implements Sampler.
 func (p PSGLD) Validate() error { return p.check(p.Name()) }
 
-// check is Validate for a sampler of that name, which has the same G.
+// check is Validate for a sampler of the given name that has the same G.
 func (p PSGLD) check(name string) error {
 	switch {
 	case !(p.Alpha >= 0 && p.Alpha < 1):
@@ -120,8 +122,8 @@ func (p PSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *gra
 	return b.Apply(update, parameter, gradient, second, f.Rates, f.Temperatures, b.Header())
 }
 
-// psgldUpdate is PSGLD's move of w and V: w, dw and V of w's shape, rates and temperatures by step,
-// header -> statistics, see op.UpdateShape.
+// psgldUpdate is the op that moves w and V. Inputs: w, dw and V of w's shape, rates and
+// temperatures by step, header. Output: statistics, see op.UpdateShape.
 type psgldUpdate struct {
 	psgld    PSGLD
 	dataSize int
@@ -149,7 +151,7 @@ func (u psgldUpdate) arguments(l *graph.Lowering) []tensor.Argument {
 	}, u.prior.KernelArguments(l.DType, u.dataSize)...)
 }
 
-// freezeAt is the step from which V stays; a step that no run reaches if it never does.
+// freezeAt returns the step from which V stays constant, or a step that no run reaches.
 func (p PSGLD) freezeAt() int {
 	if p.Gamma == GammaFrozen {
 		return p.FreezeAt
@@ -163,26 +165,26 @@ func psgldTile[T float32 | float64](u psgldUpdate, a *tensor.Args, lo, hi int) f
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
 		w, v, g := s.nextBlock(from, &gradients, &z)
-		// sqrt(2 h T G) is NoiseScale(h, T, 1) sqrt(G): G differs from element to element.
+		// sqrt(2 h T G) is NoiseScale(h, T, 1) sqrt(G), where G differs between elements.
 		kernel.PSGLD(w, v, g, z[:], s.keep, s.lambda, s.rate, s.scale)
 	}
 	return s.virial
 }
 
-// preconditioned is the move of a tile's parameters w by a preconditioner computed from V, block by
-// block.
+// preconditionedTile is an update's work on a tile of parameters whose preconditioner is computed
+// from V, done in blocks.
 type preconditionedTile[T float32 | float64] struct {
 	w, dw, v                  []T
 	rate, scale, keep, lambda T
 	h, temperature            float64
 	term                      priorTerm[T]
 	noise                     random.Address
-	first                     int // block of noise
+	first                     int // number of the tile's first block, for the noise
 	virial                    float64
 }
 
-// preconditionedTileOf reads what a launch's tile lo to hi needs: w, dw and V from argument 1 on, from
-// argument rates on the tables and the header.
+// preconditionedTileOf reads a launch's arguments for the tile lo to hi: w, dw and V from argument
+// 1 on, the tables and the header from argument rates on.
 func preconditionedTileOf[T float32 | float64](u psgldUpdate, a *tensor.Args, rates, lo, hi int) preconditionedTile[T] {
 	header := tensor.Slice[uint64](a, rates+2)
 	rate, temperature := op.Entry(tensor.Slice[T](a, rates), header), op.Entry(tensor.Slice[T](a, rates+1), header)
@@ -196,7 +198,7 @@ func preconditionedTileOf[T float32 | float64](u psgldUpdate, a *tensor.Args, ra
 	return s
 }
 
-// block begins the move of the block at from: it fills in the gradients of U/N and, above
+// nextBlock prepares the block that begins at from: it fills in the gradients of U/N and, above
 // temperature 0, the noise.
 func (s *preconditionedTile[T]) nextBlock(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
 	to := min(from+random.BlockSize, len(s.w))
@@ -208,8 +210,8 @@ func (s *preconditionedTile[T]) nextBlock(from int, gradients *[random.BlockSize
 	return w, v, g
 }
 
-// memory is how much of V stays in a step: t/(t+1) at step t = 0, 1 ... until that is alpha, and
-// all of it from freezeAt on.
+// memory returns the fraction of V that a step keeps: t/(t+1) at step t = 0, 1 ... until that
+// reaches alpha, which makes V the mean of all squares so far, and 1 from freezeAt on.
 func memory[T float32 | float64](alpha float64, freezeAt int, step uint64) T {
 	if step >= uint64(freezeAt) {
 		return 1

@@ -12,14 +12,15 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// surveyor is a Sampler that needs more of the loss than its gradients. Its survey differentiates
-// the loss, and returns the sampler that knows the rest, whose Update Attach then calls.
+// lossDifferentiator is a Sampler that needs more of the loss than the parameters' gradients. It
+// differentiates the loss itself, and returns the gradients and a sampler that holds the rest.
+// Attach then calls the Update of that sampler.
 type lossDifferentiator interface {
 	Sampler
 	differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node)
 }
 
-// survey is how Attach differentiates.
+// differentiate returns the gradients of the loss, and the sampler whose Update takes them.
 func differentiate(b *graph.Builder, sampler Sampler, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
 	if s, ok := sampler.(lossDifferentiator); ok {
 		return s.differentiate(b, loss, parameters)
@@ -27,7 +28,8 @@ func differentiate(b *graph.Builder, sampler Sampler, loss *graph.Node, paramete
 	return sampler, b.Gradients(loss, parameters...)
 }
 
-// survey makes the estimates of the Hessian's diagonal that Gamma needs.
+// differentiate implements lossDifferentiator. It makes the estimates of the Hessian's diagonal
+// that Gamma needs.
 func (p PSGLD) differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
 	if !p.Gamma.needsCurvature() {
 		return p, b.Gradients(loss, parameters...)
@@ -51,7 +53,7 @@ func (p PSGLD) differentiate(b *graph.Builder, loss *graph.Node, parameters []*g
 // needsCurvature reports whether Gamma is computed from the Hessian's diagonal.
 func (g Gamma) needsCurvature() bool { return g == GammaHutchinson || g == GammaExact }
 
-// curvedPSGLD is PSGLD with the diagonals of the mean loss's Hessian.
+// curvedPSGLD is PSGLD with the diagonals of the Hessian of the mean loss.
 type curvedPSGLD struct {
 	PSGLD
 	diagonals map[*graph.Node]*graph.Node // by parameter
@@ -66,14 +68,15 @@ func (p curvedPSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradien
 	return b.Apply(update, parameter, gradient, second, slope, p.diagonals[parameter], f.Rates, f.Temperatures, b.Header())
 }
 
-// errNoCurvature is Update's error for a parameter without estimates of its Hessian.
+// errNoCurvature returns the error of an Update that has no estimates of the parameter's Hessian.
 func (p PSGLD) errNoCurvature(parameter string) error {
 	return errors.Errorf("langevin: psgld: Gamma %q of %s needs the loss's curvature: the sampler must be attached by Attach, which finds it",
 		p.Gamma, parameter)
 }
 
-// curvedUpdate is PSGLD's move of w, V and dV/dtheta: w, dw, V, dV/dtheta and the Hessian's
-// diagonal of w's shape, rates and temperatures by step, header -> statistics, see op.UpdateShape.
+// curvedUpdate is the op that moves w, V and dV/dtheta. Inputs: w, dw, V, dV/dtheta and the
+// Hessian's diagonal of w's shape, rates and temperatures by step, header. Output: statistics, see
+// op.UpdateShape.
 type curvedUpdate struct{ psgldUpdate }
 
 func (curvedUpdate) Updates() []int { return []int{0, 2, 3} }
@@ -113,8 +116,8 @@ func curvedTile[T float32 | float64](u curvedUpdate, a *tensor.Args, lo, hi int)
 	return s.virial
 }
 
-// gamma is dG/dtheta = -dV/dtheta G^2 / (2 sqrt V), G = 1/(lambda + sqrt V); 0 where V is, at the
-// kink of G.
+// gamma returns dG/dtheta = -dV/dtheta G^2 / (2 sqrt V), with G = 1/(lambda + sqrt V). It is 0 at V
+// = 0, where G has a kink.
 func gamma[T float32 | float64](v, dv, lambda T) T {
 	if v == 0 {
 		return 0

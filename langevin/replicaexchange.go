@@ -8,30 +8,32 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// ReplicaExchange runs chains at rising temperatures: hot chains find modes, the cold one samples
-// (Deng, Feng, Gao, Liang and Lin 2020, replica exchange SGLD). Chains at neighbouring temperatures
-// T1 < T2 swap them with probability
+// ReplicaExchange runs chains on a ladder of rising temperatures: hot chains find modes, the cold
+// one samples (replica exchange SGLD; Deng, Feng, Gao, Liang and Lin 2020). Chains at neighbouring
+// temperatures T1 < T2 swap them with the probability
 //
 //	min(1, exp((1/T1 - 1/T2) (U1 - U2 - (1/T1 - 1/T2) s^2/F)))
 //
-// where s^2 is the variance of an energy's estimate, U1's and U2's being averaged, and F corrects:
-// 1 is right for normal errors; more lets more swaps through, with a bias. The minimum of 1 is a
-// bias, too, unless s is 0. The coldest chains target exp(-U/T) of their temperature. Only the
-// numbers of temperatures move, not states. Samplers with momentum are refused.
+// where s^2 is the variance of the estimate of an energy, averaged over U1's and U2's, and F is a
+// correction: F = 1 is right for normal errors, and a larger F accepts more swaps with a bias. The
+// minimum with 1 is a bias, too, unless s is 0. The coldest chains target exp(-U/T) of their
+// temperature. Chains exchange only the numbers of their temperatures, not their states. Samplers
+// with momentum are refused.
 type ReplicaExchange struct {
-	Temperatures []float64 // of a ladder, rising, 2 at least; a session's chains are whole ladders
-	StepFactors  []float64 // of the step size on each rung of the ladder; none means all 1
+	Temperatures []float64 // of a ladder, rising, at least 2; the chains of a session must be whole ladders
+	StepFactors  []float64 // factor of the step size at each temperature; empty for 1
 	Every        int       // steps between two attempts
-	// Minibatches is how many an energy is averaged over, a step each: 1 when the loss is of all
-	// data, else at least 2, whose spread estimates s^2.
+	// Minibatches is the number of minibatches over which an energy is averaged, each of which
+	// costs a step: 1 when the loss is of all data, else at least 2, whose spread estimates s^2.
 	Minibatches int
 	Correction  float64 // F, positive; 0 with one minibatch, where s is 0
-	// BatchSize is the loss's op.Batch's: an energy's minibatches are then an epoch's first, which
-	// makes s^2 less by their share of the data. 0 if they need not be of one epoch.
+	// BatchSize is that of the loss's op.Batch. The minibatches of an energy are then the first of
+	// an epoch, which reduces s^2 by the fraction of the data that they hold. 0 lets them come from
+	// different epochs.
 	BatchSize int
 }
 
-// Validate refuses attributes out of their range or without effect.
+// Validate reports attributes that are out of range or have no effect.
 func (r ReplicaExchange) Validate() error {
 	if len(r.Temperatures) < 2 || len(r.StepFactors) != 0 && len(r.StepFactors) != len(r.Temperatures) {
 		return errors.Errorf("langevin: replica exchange: there must be at least 2 temperatures, and a step factor for each or none, got %d and %d",
@@ -63,12 +65,12 @@ func (r ReplicaExchange) Validate() error {
 	return nil
 }
 
-// maxEnergyBatch is the largest BatchSize with which positions of steps from energyStep on are
-// 64-bit numbers.
+// maxEnergyBatch is the largest BatchSize for which positions of steps from energyStep on fit into
+// 64 bits.
 const maxEnergyBatch = 1 << 16
 
-// fitEpoch reports whether that many minibatches, from the first that begins in an epoch of so many
-// data on, all end in it.
+// fitEpoch reports whether the given number of minibatches, from the first that begins in an epoch
+// of dataSize examples, all end within that epoch.
 func fitEpoch(minibatches, batchSize, dataSize int) bool {
 	if dataSize%batchSize != 0 {
 		minibatches++ // the first may begin after the epoch does
@@ -76,9 +78,9 @@ func fitEpoch(minibatches, batchSize, dataSize int) bool {
 	return minibatches <= dataSize/batchSize
 }
 
-// Attach is the function Attach with a ladder of temperatures in place of the table. The Replicas
-// are for Plan.Run. They compare energies of the recorded metric "potential", in float32 good to
-// about 1e-7 of U, which must be small against the temperatures.
+// Attach is the function Attach with a ladder of temperatures instead of the table. The returned
+// Replicas must be passed to Plan.Run as a Hook. It records energies as the metric "potential".
+// Their float32 resolves about 1e-7 of U, which must be small compared with the temperatures.
 func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes []float64) (*Replicas, error) {
 	r.Temperatures, r.StepFactors = append([]float64{}, r.Temperatures...), append([]float64{}, r.StepFactors...)
 	if len(r.StepFactors) == 0 {
@@ -115,20 +117,20 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	return &Replicas{r, posterior.DataSize}, b.Err()
 }
 
-// potentialMetric is the name of the metric with the energies.
+// potentialMetric is the name of the metric that holds the energies.
 const potentialMetric = "potential"
 
-// placeState is the name of the state that says where on its ladder a chain is, with its words.
+// placeState is the name of the state that holds a chain's rung and its counts of swaps.
 const (
 	placeState = "replica"
 
-	placeRung     = 0 // the number of the chain's temperature
-	placeAttempts = 1 // swaps that were attempted while the chain was the colder one
-	placeAccepted = 2 // the accepted ones of these
+	placeRung     = 0 // the number of the chain's temperature, from 0 for the coldest
+	placeAttempts = 1 // swaps attempted while the chain was the colder of the pair
+	placeAccepted = 2 // how many of these were accepted
 	placeWords    = 3
 )
 
-// onRung is a schedule's entry at the present step, times the factor of the chain's rung: schedule
+// onRung is a schedule's entry at the present step times the factor of the chain's rung: schedule
 // by step, factors by rung, the chain's place, header -> [1].
 type onRung struct{}
 

@@ -13,8 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Replicas are the ladders of a session whose program ReplicaExchange was attached to. Where a
-// chain is on its ladder is part of its state.
+// Replicas is the Hook that swaps the temperatures of chains, in a session whose program
+// ReplicaExchange was attached to. The rung of a chain is part of its state.
 type Replicas struct {
 	exchange ReplicaExchange
 	dataSize int
@@ -22,19 +22,20 @@ type Replicas struct {
 
 var _ Hook = (*Replicas)(nil)
 
-// swapStream is the stream of the random numbers that decide on swaps: their address has the seed,
-// the ladder's first chain, the step, and the pair's number as element. No graph has as many
-// streams.
+// swapStream is the stream of the random numbers that decide on swaps. Their address has the seed,
+// the first chain of the ladder, the step, and the number of the pair as element. No graph has this
+// many streams.
 const swapStream = random.OrderStream - 2
 
-// energyStep is the first of the steps whose minibatches give energies: no run gets that far.
+// energyStep is the first of the steps whose minibatches estimate energies. No run gets this far.
 const energyStep = (random.MaxStep + 1) / 2
 
-// Due implements Intervention.
+// Due implements Hook.
 func (r *Replicas) Due(steps int) bool { return steps > 0 && steps%r.exchange.Every == 0 }
 
-// OnStep attempts to swap temperatures in every ladder, counted from the coldest: of the
-// pairs 1 and 2, 3 and 4 and so on at one time, and of 2 and 3, 4 and 5 and so on at the next.
+// OnStep implements Hook. It attempts swaps in every ladder: at one time between rungs 1 and 2, 3
+// and 4 and so on, counted from the coldest, and at the next time between 2 and 3, 4 and 5 and so
+// on.
 func (r *Replicas) OnStep(_ context.Context, s *graph.Session) error {
 	ladders, err := r.ladders(s)
 	if err != nil {
@@ -58,7 +59,7 @@ func (r *Replicas) OnStep(_ context.Context, s *graph.Session) error {
 	return nil
 }
 
-// ladders are the chains of each ladder, from the coldest on.
+// ladders returns the chains of each ladder, the coldest first.
 func (r *Replicas) ladders(s *graph.Session) ([][]int, error) {
 	rungs := len(r.exchange.Temperatures)
 	address, err := addressOf(s, 0)
@@ -87,12 +88,12 @@ func (r *Replicas) ladders(s *graph.Session) ([][]int, error) {
 	return ladders, nil
 }
 
-// energy is an estimate of U with the estimate of its variance.
+// energy is an estimate of U and of the estimate's variance.
 type energy struct{ mean, variance float64 }
 
-// energies evaluates U at every chain's present state: it makes steps, reads U from their metrics,
-// and puts the chains back after each. If there are several minibatches, they are those of steps
-// that no run reaches.
+// energies estimates U at every chain's present state. It runs steps, reads U from their metrics,
+// and restores the chains after each. Several minibatches are those of steps that no run reaches,
+// so that they are independent of the steps that chains make.
 func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
 	kept, steps := make([][]byte, s.Chains()), s.Steps()
 	for chain := range kept {
@@ -130,8 +131,8 @@ func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
 	return energies, restart(s, kept, steps)
 }
 
-// energyStep is the first of the steps whose minibatches give an attempt's energies: with a
-// BatchSize the first that begins in an epoch of the attempt's own.
+// energyStep returns the first of the steps whose minibatches estimate an attempt's energies. With
+// a BatchSize it is the first step that begins in an epoch used by this attempt only.
 func (r *Replicas) energyStep(attempt uint64) uint64 {
 	batch, data := uint64(r.exchange.BatchSize), uint64(r.dataSize)
 	if batch == 0 {
@@ -141,7 +142,8 @@ func (r *Replicas) energyStep(attempt uint64) uint64 {
 	return (epoch*data + batch - 1) / batch
 }
 
-// addressOf is the address of the random numbers that decide on swaps at a chain's present step.
+// addressOf returns the address of the random numbers that decide on swaps at a chain's present
+// step.
 func addressOf(s *graph.Session, chain int) (random.Address, error) {
 	header, err := s.Header(chain)
 	if err != nil {
@@ -150,7 +152,7 @@ func addressOf(s *graph.Session, chain int) (random.Address, error) {
 	return op.AddressOf(header[:], swapStream), nil
 }
 
-// restart puts chains back into states, at another step.
+// restart restores the chains' states, but at the given step.
 func restart(s *graph.Session, states [][]byte, step uint64) error {
 	for chain, state := range states {
 		if err := s.Restore(chain, state, step); err != nil {
@@ -175,8 +177,8 @@ func energyOf(values []float64) energy {
 	return e
 }
 
-// logOdds is the logarithm of the probability that a rung's chain and the next one's swap, where it
-// is below 0.
+// logOdds returns the logarithm of the probability that the chains of a rung and of the next one
+// swap, if it is below 0; any larger value means a certain swap.
 func (r *Replicas) logOdds(rung int, cold, hot energy) float64 {
 	delta := 1/r.exchange.Temperatures[rung] - 1/r.exchange.Temperatures[rung+1]
 	difference := cold.mean - hot.mean
@@ -222,8 +224,8 @@ func writePlace(s *graph.Session, chain int, place []float32) error {
 	return errors.Wrap(s.WriteFloats(placeState, chain, place), "langevin: replica exchange")
 }
 
-// Cold are the chains that now have the lowest temperature, one of each ladder; for nil, meaning no
-// exchange, all chains.
+// Cold returns the chains that now have the lowest temperature, one of each ladder. A nil Replicas,
+// which stands for no exchange, returns all chains.
 func (r *Replicas) Cold(s *graph.Session) ([]int, error) {
 	if r == nil {
 		chains := make([]int, s.Chains())
@@ -240,8 +242,8 @@ func (r *Replicas) Cold(s *graph.Session) ([]int, error) {
 	return chains, err
 }
 
-// Samples reads the state of each ladder's coldest chain out of a session. The sample's chain is the
-// ladder's number in the run.
+// Samples returns the present state of each ladder's coldest chain as a sample of the given weight.
+// A sample's chain is the number of the ladder in the run.
 func (r *Replicas) Samples(s *graph.Session, weight float64) ([]samples.Sample, error) {
 	chains, err := r.Cold(s)
 	if err != nil {
@@ -259,7 +261,8 @@ func (r *Replicas) Samples(s *graph.Session, weight float64) ([]samples.Sample, 
 	return taken, nil
 }
 
-// AcceptanceRate is the share of the attempts so far that swapped temperatures; NaN before the first.
+// AcceptanceRate returns the fraction of all attempts so far that swapped temperatures, NaN before
+// the first attempt.
 func (r *Replicas) AcceptanceRate(s *graph.Session) (float64, error) {
 	attempts, accepted := 0.0, 0.0
 	for chain := range s.Chains() {

@@ -26,12 +26,13 @@ import (
 // the rate h N and the decay 1 - a, bit for bit.
 type SGHMC struct {
 	Friction float64 // a, above 0, at most 1
-	// NoiseEstimate is b, from 0 to a: h Var(gU)/(2T), where Var(gU) is the variance of the
-	// elements of gU over minibatches. A run prints this number, divided by a, by layer.
-	NoiseEstimate float64 // b, from 0 to a: h Var(gU)/(2T), where Var(gU) is the variance of gU's elements over minibatches
+
+	// NoiseEstimate is b, from 0 to a: h Var(gU)/(2T), where Var(gU) is the variance of the elements
+	// of gU over minibatches. Runs report this number divided by a, by layer, as the noise.
+	NoiseEstimate float64
 
 	// NoiseEstimates is b of single layers or parameters, instead of NoiseEstimate.
-	NoiseEstimates ByLayer // b of some layers or parameters, in the place of NoiseEstimate
+	NoiseEstimates ByLayer
 }
 
 // Name implements Sampler.

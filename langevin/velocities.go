@@ -9,9 +9,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// kinetic is d times the kinetic temperature of d velocities when the step begins, Mass/h times the
-// sum of their squares, h being the step size that made them. It is 0 without such a size: at step
-// 0, and after a step of size 0. v, rates by step, header -> [tiles].
+// kinetic is d times the kinetic temperature of d velocities at the beginning of the step: Mass/h
+// times the sum of their squares, where h is the step size of the previous step, which made them.
+// It is 0 at step 0, and after a step of size 0. Inputs: v, rates by step, header. Output: [tiles].
 type kinetic struct {
 	Mass     float64
 	DataSize int
@@ -46,7 +46,7 @@ func kineticTile[T float32 | float64](k kinetic, a *tensor.Args, lo, hi int) flo
 	return squares * k.Mass * float64(k.DataSize) / rate
 }
 
-// rateBefore is the rate of the step before the present one, 0 where there is none.
+// rateBefore returns the rate of the previous step, 0 at step 0.
 func rateBefore[T float32 | float64](rates []T, header []uint64) float64 {
 	step := header[graph.HeaderStep]
 	if step == 0 {
@@ -55,9 +55,9 @@ func rateBefore[T float32 | float64](rates []T, header []uint64) float64 {
 	return float64(rates[min(step, uint64(len(rates)))-1])
 }
 
-// kickedKinetic is d times the mean of the kinetic temperatures before and after the step's force,
-// the sum of v v + (v - h gU)^2 over 2 h, as in kinetic; it is 0 without a size, as there. v, w, dw
-// of v's shape, rates by step, header -> [tiles].
+// kickedKinetic is d times the mean of the kinetic temperatures before and after the step's kick,
+// the sum of v v + (v - h gU)^2 over 2 h, with h and zeros as in kinetic. Inputs: v, w and dw of
+// v's shape, rates by step, header. Output: [tiles].
 type kickedKinetic struct {
 	Prior    Prior
 	DataSize int

@@ -13,7 +13,7 @@ import (
 )
 
 // The words of a chain under Metropolis. The state "metropolis" has them as they were before the
-// step, decide's output as they are after it.
+// step, the output of decide as they are after it.
 const (
 	wordStep        = iota // the step size of the present proposal, jitter included
 	wordPotential          // U at the position
@@ -28,11 +28,11 @@ const (
 // tracedWords are the words that are recorded and traced.
 var tracedWords = []tracedWord{{TracePotential, wordPotential}, {TraceAcceptance, wordProbability}, {TraceStepSize, wordStep}}
 
-// rhythm says at which steps of the program a proposal starts, and at which it is decided on. A
-// proposal has as many steps as evaluations of U, counted from its start. The step that evaluates U
-// at a proposal decides on it and starts the next one, unless proposals are paired: then both
-// potentials that are compared are evaluated for the proposal, in its two steps, with whatever else
-// the potential depends on unchanged.
+// proposalCycle counts the steps of proposals. A proposal takes as many steps as it evaluates U,
+// counted from its start. The step that evaluates U at a proposal decides on it and starts the next
+// one. Paired proposals are different: both potentials that the test compares are evaluated for the
+// proposal, in its two steps, so that whatever else the potential depends on, such as a minibatch,
+// is the same in both.
 type proposalCycle struct {
 	evaluations int
 	paired      bool
@@ -47,7 +47,7 @@ func (r proposalCycle) decides(step uint64) bool {
 	return step > 0 && r.starts(step)
 }
 
-// decided is how many proposals are decided on once the step is over.
+// proposalsDecided returns the number of proposals that are decided on after the step.
 func (r proposalCycle) proposalsDecided(step uint64) int {
 	if r.paired {
 		step++
@@ -55,7 +55,7 @@ func (r proposalCycle) proposalsDecided(step uint64) int {
 	return int(step / uint64(r.evaluations))
 }
 
-// arguments are a rhythm as kernels take it.
+// arguments returns the cycle as kernels take it.
 func (r proposalCycle) arguments() []tensor.Argument {
 	paired := 0
 	if r.paired {
@@ -64,7 +64,7 @@ func (r proposalCycle) arguments() []tensor.Argument {
 	return []tensor.Argument{tensor.Int(r.evaluations), tensor.Int(paired)}
 }
 
-// end is how many steps the program has made when that many proposals are decided on.
+// stepsFor returns the number of steps after which the given number of proposals is decided on.
 func (r proposalCycle) stepsFor(proposals int) uint64 {
 	steps := uint64(proposals) * uint64(r.evaluations)
 	if r.paired {
@@ -73,10 +73,10 @@ func (r proposalCycle) stepsFor(proposals int) uint64 {
 	return steps + 1
 }
 
-// decide is Metropolis' test, one for all parameters of a chain, and the adaptation of its step
-// size: U scalar, the chain's words, header, then shares in the logarithm of
-// q(theta|theta')/q(theta'|theta), by tiles -> the words after the step, which the input is updated
-// to as well. A proposal whose potential or shares are not numbers is rejected.
+// decide is the Metropolis test of a chain, one for all parameters, and the adaptation of its step
+// size. Inputs: U scalar, the chain's words, header, and for each parameter its part of log
+// q(theta|theta')/q(theta'|theta), by tile. Output: the words after the step, which also overwrite
+// the input. A proposal whose potential or log ratio is NaN is rejected.
 type decide struct {
 	cycle       proposalCycle
 	temperature float64
@@ -113,8 +113,8 @@ func (d decide) Lower(l *graph.Lowering) {
 	l.EmitCalls("metropolis_decide", calls, tensor.Single(func(a *tensor.Args) { d.run(a, logRatios) }), arguments...)
 }
 
-// calls adds up the shares, parameter by parameter, before the test. The arguments are the buffers,
-// with the shares last, and the attributes.
+// calls adds up the log ratios, parameter by parameter, before the test. arguments are the buffers,
+// with the log ratios last, and the attributes.
 func (d decide) calls(l *graph.Lowering, arguments []tensor.Argument) []tensor.Call {
 	const buffers = 4
 	total := tensor.NewWorkspace(tensor.Float64, 1)
@@ -138,7 +138,7 @@ func (d decide) calls(l *graph.Lowering, arguments []tensor.Argument) []tensor.C
 func (d decide) run(a *tensor.Args, logRatios int) {
 	words, header := tensor.Slice[float64](a, 2), tensor.Slice[uint64](a, 3)
 	potential, step := tensor.Slice[float64](a, 1)[0], header[graph.HeaderStep]
-	var draws [2]float64 // of the test, of the jitter
+	var draws [2]float64 // uniform: for the test, and for the jitter
 	random.Fractions(draws[:], 0, op.AddressOf(header, d.stream))
 	switch {
 	case d.cycle.decides(step):
@@ -166,7 +166,7 @@ func (d decide) run(a *tensor.Args, logRatios int) {
 	copy(tensor.Slice[float64](a, 0), words)
 }
 
-// adapt learns from proposal number m. The last proposal of the warm-up fixes the step size.
+// adapt updates the step size by proposal number m. The last proposal of the warm-up fixes it.
 func (d decide) adapt(words []float64, m int) {
 	if m > d.warmup {
 		return
@@ -179,8 +179,8 @@ func (d decide) adapt(words []float64, m int) {
 	words[wordLogStep], words[wordLogAverage], words[wordDeficit] = average.step, average.average, average.deficit
 }
 
-// keep follows a quantity's value at the chain's draws: x, its value at the draw before, the
-// chain's words, header -> 1 when x is the new draw's, else 0.
+// keepDraw keeps a quantity's value at the chain's last draw. Inputs: x, its value at the draw
+// before, the chain's words, header. Output: 1 when x belongs to a new draw, else 0.
 type keepDraw struct{ cycle proposalCycle }
 
 func (keepDraw) Name() string   { return "metropolis keep" }

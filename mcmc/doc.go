@@ -1,11 +1,12 @@
-// Package mcmc samples from exp(-U/T) by energies of all data: without a discretisation bias,
-// by proposals that are accepted or rejected, or with one that their errors keep small.
+// Package mcmc samples from exp(-U/T) with the potential U of all data, evaluated at every step.
+// Its samplers have no bias from their step size, because proposals are accepted or rejected, or a
+// bias that the user chooses.
 //
-// Nouns. A Target is a potential U of all data, a node of the graph, with a temperature. A Sampler
-// attaches to it: Metropolis with the proposals RandomWalk, MALA or HMC as update ops of the graph,
-// NUTS, whose trajectories are made from Go between two steps, or Unadjusted with the dynamics
-// MCLMC, update ops again. Its Walk draws Traces of the target's quantities, and samples; what
-// chains have learnt is in their session.
+// A Target is a potential U, a node of the graph, and a temperature. A Sampler attaches to it:
+// Metropolis with the proposals RandomWalk, MALA or HMC, and Unadjusted with the dynamics MCLMC,
+// are update ops of the graph; NUTS builds its trajectories on the host between two steps.
+// Attaching returns Chains, whose Sample runs warm-up and draws, and returns Traces of the target's
+// quantities. What chains have adapted is in the states of their session.
 //
-// Policy: energies are compared in float64. A sampler that is not exact says so in its name.
+// Energies are compared in float64. A sampler that is not exact says so in its name.
 package mcmc

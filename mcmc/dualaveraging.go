@@ -4,7 +4,7 @@ import "math"
 
 // The constants of dual averaging that Hoffman and Gelman (2014, section 3.2.1) recommend: how
 // strongly the step size follows the observations, how many observations the start counts for, and
-// how fast the first ones are forgotten.
+// how fast the first observations are forgotten.
 const (
 	averagingShrinkage = 0.05
 	averagingDelay     = 10
@@ -13,21 +13,22 @@ const (
 
 // dualAveraging adapts the logarithm of a step size until proposals are accepted at a target rate
 // (Hoffman and Gelman 2014, equation 6, with gamma = 0.05, t0 = 10 and kappa = 0.75). After
-// proposal m, whose probability of acceptance was a:
+// proposal m, which had the acceptance probability a:
 //
 //	H    <- (1 - 1/(m + t0)) H + (target - a)/(m + t0)
 //	x    <- anchor - sqrt(m)/gamma H,    anchor = log(10 first step size)
 //	mean <- m^-kappa x + (1 - m^-kappa) mean
 //
-// x is the logarithm of the step size to use while adapting, mean that of the one to keep.
+// x is the logarithm of the step size to use during warm-up, mean that of the step size to keep
+// afterwards.
 type dualAveraging struct {
 	step    float64 // x
 	average float64 // mean
 	deficit float64 // H
 }
 
-// anchorOf is where step sizes are drawn to: large, since a step size that is too large is cheap to
-// find out.
+// anchorOf returns the value that step sizes are drawn to. It is large, because a step size that is
+// too large is cheap to detect.
 func anchorOf(stepSize float64) float64 { return math.Log(10 * stepSize) }
 
 func (d *dualAveraging) observe(m int, probability, target, anchor float64) {

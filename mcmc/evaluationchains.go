@@ -10,19 +10,19 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// stepped is the Walk of a sampler whose steps are evaluations of U: nothing is done between two.
-// A chain has words in a state, some of which are traces, and its draws in the states
-// "<parameter>.position".
+// evaluationChains are the Chains of a sampler whose steps are evaluations of U, with no work on
+// the host in between. A chain has words in a state, some of which are traced, and its draws in the
+// states "<parameter>.position".
 type evaluationChains struct {
 	sampler string
 	target  Target
-	state   string // of the words
+	state   string // name of the state that holds the words
 	words   int
 	traced  []tracedWord
-	// end is how many steps the program has made at draw number 0, 1, ... of those that are asked
-	// for after that many steps.
+	// end returns the number of steps of the program after which draw number 0, 1, ... of a call of
+	// Sample can be read, if the call begins after from steps.
 	end        func(from uint64, thinning, draw int) uint64
-	unadjusted bool // nothing is rejected: the acceptance is 1, and no word
+	unadjusted bool // nothing is rejected: the acceptance is 1 and has no word
 }
 
 // tracedWord is a word that is recorded at each step and traced at each draw.
@@ -47,7 +47,7 @@ func (*evaluationChains) Due(int) bool { return false }
 // OnStep implements langevin.Hook.
 func (*evaluationChains) OnStep(context.Context, *graph.Session) error { return nil }
 
-// Sample implements Walk.
+// Sample implements Chains.
 func (w *evaluationChains) Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error) {
 	if draws < 1 || thinning < 1 {
 		return nil, errors.Errorf("mcmc: %s: draws and thinning must be at least 1, got %d and %d", w.sampler, draws, thinning)
@@ -76,7 +76,7 @@ func (w *evaluationChains) Sample(ctx context.Context, s *graph.Session, draws, 
 	return traces, nil
 }
 
-// read appends a chain's present draw to traces.
+// read appends a chain's present draw to the traces.
 func (w *evaluationChains) read(s *graph.Session, chain int, traces *Traces) error {
 	words := make([]float64, w.words)
 	if err := graph.Read(s, w.state, chain, 0, words); err != nil {
@@ -91,8 +91,8 @@ func (w *evaluationChains) read(s *graph.Session, chain int, traces *Traces) err
 	return w.target.read(s, chain, traces)
 }
 
-// Current implements Walk. The sample is of the positions and not of the parameters, which have
-// gone on.
+// Current implements Chains. It reads the positions, not the parameters, which hold the next
+// proposal.
 func (w *evaluationChains) Current(s *graph.Session, chain int) (samples.Sample, error) {
 	sample, err := samples.FromSession(s, chain, 1)
 	if err != nil {

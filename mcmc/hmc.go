@@ -13,26 +13,28 @@ import (
 )
 
 // HMC is Hamiltonian Monte Carlo (Duane, Kennedy, Pendleton and Roweth 1987; Neal 2011, section
-// 5.3): it proposes the end of a trajectory of Leaps leapfrog steps that begins with momenta
-// p ~ N(0, T M), for Metropolis on H = U(theta) + p' M^-1 p / 2:
+// 5.3). Its proposal is the end of a trajectory of LeapfrogSteps steps that begins with momenta p ~
+// N(0, T M), for Metropolis on H = U(theta) + p' M^-1 p / 2:
 //
 //	p     <- p - (e/2) gU(theta)
 //	theta <- theta + e M^-1 p
 //	p     <- p - (e/2) gU(theta)
 //
-// The step size is e, the time of a leapfrog step; with one leap and M = 1, it is MALA of
-// h = e^2/2. Each leap evaluates U's gradient once. Energies err by order e^2. Within a trajectory
-// the parameters are on their way: the program's are never draws, the states "<parameter>.position"
+// The step size is e, the time of a leapfrog step; with one step and M = 1, it is MALA of h =
+// e^2/2. Each leapfrog step evaluates U's gradient once. The error of energies is of order e^2.
+// Within a trajectory the program's parameters are not draws; the states "<parameter>.position"
 // always are.
 //
-// The optimal rate of acceptance is 0.651 in many dimensions (Beskos, Pillai, Roberts, Sanz-Serna
-// and Stuart 2013); adapting to 0.8 is more robust.
+// The optimal acceptance rate is 0.651 in many dimensions (Beskos, Pillai, Roberts, Sanz-Serna and
+// Stuart 2013); adapting to 0.8 is more robust.
 type HMC struct {
-	LeapfrogSteps int // leapfrog steps of a trajectory
-	// Jitter in [0, 1) makes each trajectory's step size uniform from 1 - Jitter to 1 + Jitter
-	// times itself, so that no trajectory is whole periods of a direction and ends where it began.
+	LeapfrogSteps int // of a trajectory
+	// Jitter, in [0, 1), makes each trajectory's step size uniform between 1 - Jitter and 1 +
+	// Jitter times the step size. Without it a trajectory may be whole periods of a direction and
+	// end where it began.
 	Jitter float64
-	// Masses are M's diagonal by parameter, row-major, best the inverse variances; 1 if not named.
+	// Masses is M's diagonal by parameter, in row-major order; parameters that are not named have
+	// masses of 1. The best masses are the inverse variances.
 	Masses map[string][]float64
 }
 
@@ -96,8 +98,8 @@ func (h HMC) attach(b *graph.Builder, p proposed) (logRatio *graph.Node, move fu
 	}
 }
 
-// trajectory is what a parameter's share and move have in common. Their inputs end with the chain's
-// words, the masses if any, and the header.
+// trajectory is what the log ratio and the move of a parameter have in common. Their inputs end
+// with the chain's words, the masses if there are any, and the header.
 type trajectory struct {
 	cycle       proposalCycle
 	temperature float64
@@ -105,7 +107,7 @@ type trajectory struct {
 	masses      bool
 }
 
-// shape is the shape of an update whose first n inputs have w's shape.
+// shape returns the shape of an update whose first n inputs have w's shape.
 func (t trajectory) shape(in []tensor.Shape, n int) (tensor.Shape, error) {
 	tables := 1
 	if t.masses {
@@ -118,7 +120,8 @@ func (t trajectory) shape(in []tensor.Shape, n int) (tensor.Shape, error) {
 	return shape, err
 }
 
-// arguments are a launch's arguments from the words on: buffers from input first on, then scalars.
+// arguments returns a launch's arguments from the words on: the buffers from input first on, then
+// scalars.
 func (t trajectory) arguments(l *graph.Lowering, first, n int) []tensor.Argument {
 	var arguments []tensor.Argument
 	for i := first; i < len(l.Shapes); i++ {
@@ -127,7 +130,7 @@ func (t trajectory) arguments(l *graph.Lowering, first, n int) []tensor.Argument
 	return append(arguments, tensor.Int(n), tensor.Int(t.cycle.evaluations), tensor.Float(l.DType, t.temperature), tensor.Uint(uint32(t.stream)))
 }
 
-// suffix ends the kernels' names.
+// suffix ends the names of the kernels.
 func (t trajectory) suffix() string {
 	if t.masses {
 		return "_masses"
@@ -135,7 +138,7 @@ func (t trajectory) suffix() string {
 	return ""
 }
 
-// context is what a tile lo to hi reads: argument number first has the words.
+// context returns what the tile lo to hi reads. The argument number first holds the words.
 func (t trajectory) context(a *tensor.Args, first, lo, hi int) (e float64, masses []float64, header []uint64) {
 	e = tensor.Slice[float64](a, first)[wordStep]
 	if t.masses {
@@ -145,9 +148,10 @@ func (t trajectory) context(a *tensor.Args, first, lo, hi int) (e float64, masse
 	return e, masses, tensor.Slice[uint64](a, first+1)
 }
 
-// hmcLogRatio is (K(p)/T at the trajectory's start) - (K(p)/T at its end), K(p) = p' M^-1 p / 2, when
-// the trajectory ends, else 0: p and dw of w's shape, the chain's words, masses if there are any,
-// header -> sums by tiles. The momenta of the start are drawn again.
+// hmcLogRatio is K(p)/T at the trajectory's start minus K(p)/T at its end, with K(p) = p' M^-1 p /
+// 2, in the step that ends the trajectory, else 0. Inputs: p and dw of w's shape, the chain's
+// words, masses if there are any, header. Output: sums by tile. It draws the momenta of the start
+// again instead of keeping them.
 type hmcLogRatio struct{ trajectory trajectory }
 
 func (hmcLogRatio) Name() string { return "hmc share" }
@@ -187,9 +191,10 @@ func (s hmcLogRatio) tile(a *tensor.Args, lo, hi int) float64 {
 	return (start - end/t.temperature) / 2
 }
 
-// hmcMove makes a leap. Where a trajectory ends, it first settles what the position is, and then
-// begins another trajectory there: w, dw, the position, its slope and p, of w's shape, the chain's
-// words, masses if there are any, header -> the sum of theta * g at the position by tiles.
+// hmcMove makes a leapfrog step. Where a trajectory ends, it first applies the decision and then
+// begins another trajectory at the position. Inputs: w, dw, the position, the gradient there and p,
+// of w's shape, the chain's words, masses if there are any, header. Output: the sum of theta * g at
+// the position, by tile.
 type hmcMove struct{ trajectory trajectory }
 
 func (hmcMove) Name() string   { return "hmc move" }
@@ -227,7 +232,7 @@ func (u hmcMove) tile(a *tensor.Args, lo, hi int) float64 {
 	return kernel.Dot(position, slope)
 }
 
-// draw fills in momenta from element first on: p ~ N(0, T M).
+// draw fills p with momenta ~ N(0, T M), for the elements from first on.
 func (t trajectory) draw(p, masses []float64, first int, address random.Address) {
 	random.Normals(p, first, address)
 	for i := range p {

@@ -11,28 +11,28 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// AcceptanceTest says what MALA's test uses as U.
+// AcceptanceTest is what MALA's test uses as U.
 type AcceptanceTest string
 
 // The tests.
 const (
 	// AcceptanceExact uses the potential of all data. It is the default.
 	AcceptanceExact AcceptanceTest = ""
-	// AcceptanceMinibatch uses a minibatch's estimate of the potential, the same minibatch on both
-	// sides, another for each proposal. The result is NOT exp(-U/T), at any step size: each batch
-	// pulls towards a distribution of its own, and the noise of their differences, which the test
-	// takes for facts, widens the posterior. It is there for comparison.
+	// AcceptanceMinibatch uses the estimate of the potential from a minibatch, the same minibatch
+	// for both sides of a test and another for each proposal. The result is NOT exp(-U/T), at any
+	// step size: each minibatch pulls towards its own distribution, and the noise of their
+	// differences, which the test takes as exact, widens the posterior. It exists for comparison.
 	AcceptanceMinibatch AcceptanceTest = "approximate, on the minibatch"
 )
 
-// MALA is the Metropolis-adjusted Langevin algorithm (Roberts and Tweedie 1996): SGLD's step with
-// the gradient of U as a proposal for Metropolis,
+// MALA is the Metropolis-adjusted Langevin algorithm (Roberts and Tweedie 1996): a step of SGLD
+// with the gradient of U is the proposal for Metropolis,
 //
 //	theta' = theta - h gU(theta) + sqrt(2 h T) xi,    xi ~ N(0, 1)
 //	log q(theta'|theta) = -|theta' - theta + h gU(theta)|^2 / (4 h T) + constant
 //
-// The step size is h, as in SGLD. The optimal rate of acceptance, in many dimensions, is 0.574
-// (Roberts and Rosenthal 1998).
+// The step size is h, as in SGLD. The optimal acceptance rate in many dimensions is 0.574 (Roberts
+// and Rosenthal 1998).
 type MALA struct {
 	Test AcceptanceTest
 }
@@ -50,9 +50,9 @@ func (m MALA) Validate() error {
 	return nil
 }
 
-// BatchHeader is the header that the ops which gather minibatches take under AcceptanceMinibatch:
-// its step counts proposals, each of which takes two steps of the program, one for each side of the
-// test. Under AcceptanceExact it is the builder's header.
+// BatchHeader returns the header for the ops that gather minibatches. Under AcceptanceMinibatch its
+// step counts proposals: a proposal takes two steps of the program, one for each side of the test,
+// which must see the same minibatch. Under AcceptanceExact it is the builder's header.
 func (m MALA) BatchHeader(b *graph.Builder) *graph.Node {
 	if !m.cycle().paired {
 		return b.Header()
@@ -83,7 +83,8 @@ func (m MALA) attach(b *graph.Builder, p proposed) (logRatio *graph.Node, move f
 	}
 }
 
-// countProposals is the header with the proposal's number in place of the step's: header -> header.
+// countProposals is the header with the number of the proposal instead of the step: header ->
+// header.
 type countProposals struct{ evaluations int }
 
 func (countProposals) Name() string               { return "count proposals" }
@@ -105,9 +106,9 @@ func (c countProposals) Lower(l *graph.Lowering) {
 	}), l.Out(), l.In(0), tensor.Int(c.evaluations))
 }
 
-// malaLogRatio is log q(theta|theta') - log q(theta'|theta) when the proposal theta' is decided on,
-// else 0: theta', the gradient there, theta and the gradient there, all of w's shape, the chain's
-// words, header -> sums by tiles.
+// malaLogRatio is log q(theta|theta') - log q(theta'|theta) in the step that decides on the
+// proposal theta', else 0. Inputs: theta', the gradient there, theta and the gradient there, all of
+// w's shape, the chain's words, header. Output: sums by tile.
 type malaLogRatio struct {
 	cycle       proposalCycle
 	temperature float64
@@ -140,9 +141,9 @@ func (s malaLogRatio) tile(a *tensor.Args, lo, hi int) float64 {
 	return (there - back) / (4 * h * s.temperature)
 }
 
-// malaMove settles what a parameter's position is, and proposes from there: w, dw, the position and
-// its slope of w's shape, the chain's words, header -> the sum of theta * g at the position by
-// tiles.
+// malaMove applies the decision to a parameter and proposes from its position. Inputs: w, dw, the
+// position and the gradient there of w's shape, the chain's words, header. Output: the sum of theta
+// * g at the position, by tile.
 type malaMove struct {
 	cycle       proposalCycle
 	temperature float64
@@ -182,7 +183,8 @@ func (u malaMove) tile(a *tensor.Args, lo, hi int) float64 {
 	return kernel.Dot(position, slope)
 }
 
-// applyDecisionWithGradient is settle for proposals that use gradients: slope is the gradient at the position.
+// applyDecisionWithGradient is applyDecision for proposals that use gradients: gradient becomes the
+// one at the position.
 func applyDecisionWithGradient(words, w, dw, position, slope []float64) {
 	applyDecision(words, w, position)
 	if words[wordAccepted] == 1 {

@@ -13,7 +13,7 @@ import (
 
 // MCLMC is microcanonical Langevin dynamics without a Metropolis test (Robnik, De Luca, Silverstein
 // and Seljak 2023, section 3; as MILE on networks: Sommer, Robnik, Nozadze, Seljak and Ruegamer
-// 2025): theta moves at the speed 1 in a direction u, which the gradient turns and noise spreads.
+// 2025). theta moves at the speed 1 in a direction u, which the gradient turns and noise spreads.
 // With d elements of all parameters together, e = -gU/|gU| and the step size s, a step is
 //
 //	B  u     <- (u + e (sinh x + e.u (cosh x - 1)))/(cosh x + e.u sinh x),  x = s |gU|/(2 T (d-1))
@@ -22,34 +22,37 @@ import (
 //	A  as above
 //	B  as above, at the new theta
 //
-// and at the start u is z/|z|. The energy U/T + (d - 1) log(cosh x + e.u sinh x), summed over all
-// B, would stay as it is if steps were small; its error in a step is the trace TraceEnergyError.
-// During warm-up the step size adapts until the mean of the error's square is d times
-// EnergyVariance: in the first third it grows or shrinks by the error's side alone, and then it is
-// the sixth root of the mean of the squares over the sixth power of their steps, weighted by how
-// near they are to what is wanted. After warm-up it is frozen.
+// and at the start u is z/|z|. The energy U/T + (d - 1) log(cosh x + e.u sinh x), the second term
+// summed over all B, would stay constant if steps were small. Its error in a step is the trace
+// TraceEnergyError.
 //
-// In continuous time theta has the density exp(-U/T) for any Friction. The bias of its steps is
-// what EnergyVariance E chooses. On a quadratic U of many dimensions, q being c s^2/(d T), the
-// variance along any curvature c is T/c (1 + m/12) for small q, with their mean m. Where all
-// curvatures are alike E is q^3/144, and the excess is (E/12)^(1/3), 3.5 % at the 5e-4 of the
-// literature. Stiff directions, of which predictions depend on some, have no more of it than soft
-// ones, as in BAOAB; with O after the last B, as the papers have it, there is q/4 - m/6 in the
-// place of m/12. What is not quadratic has a bias of its own: what predictions of lenet-small on a
-// thousand digits depend on, with the prior fan-in:2, was at 1.02 +- 0.06 of T at 2e-5 and at 3 +-
-// 1 at 1e-4. With O after B it was at 1.25 +- 0.07 at 2e-5, for the same steps.
+// During warm-up the step size adapts until the mean square of this error is d times
+// EnergyVariance. In the first third it only grows or shrinks by whether the error is too small or
+// too large. Afterwards it is the sixth root of a weighted mean of the squared errors over the
+// sixth power of their steps; errors near the wanted size have more weight. After warm-up it is
+// frozen.
 //
-// Left out: the tuning of L = s/Friction by autocorrelations, the preconditioning by variances, and
-// MILE's descent to where its chains start.
+// In continuous time theta has the density exp(-U/T) for any Friction. EnergyVariance E sets the
+// bias of finite steps. On a quadratic U of many dimensions, where q is c s^2/(d T), the variance
+// along any curvature c is T/c (1 + m/12) for small q, where m is the mean of the q. Where all
+// curvatures are equal, E is q^3/144 and the excess is (E/12)^(1/3), 3.5 % at the 5e-4 of the
+// literature. As in BAOAB, stiff directions, on which predictions depend in part, have no more of
+// the excess than soft ones; with O after the last B, as in the papers, it would be q/4 - m/6
+// instead of m/12. A posterior that is not quadratic has a bias of its own: what predictions of
+// lenet-small on a thousand digits depend on, with the prior fan-in:2, was at 1.02 +- 0.06 of T at
+// 2e-5 and at 3 +- 1 at 1e-4. With O after B it was at 1.25 +- 0.07 at 2e-5, for the same steps.
+//
+// Left out: tuning L = s/Friction by autocorrelations, preconditioning by variances, and MILE's
+// descent to the starting points of its chains.
 type MCLMC struct {
-	Friction       float64 // s/L, L being the distance in which u forgets its direction, above 0
-	EnergyVariance float64 // of a step, over d, above 0
+	Friction       float64 // s/L, where L is the distance in which u forgets its direction; above 0
+	EnergyVariance float64 // of a step, divided by d; above 0
 }
 
-// Name is what Unadjusted with these dynamics is called in the literature.
+// Name returns the name in the literature of Unadjusted with these dynamics.
 func (MCLMC) Name() string { return "mclmc" }
 
-// Validate refuses attributes out of their range.
+// Validate reports attributes that are out of range.
 func (m MCLMC) Validate() error {
 	switch {
 	case !(m.Friction > 0 && m.Friction < math.Inf(1)):
@@ -60,22 +63,24 @@ func (m MCLMC) Validate() error {
 	return nil
 }
 
-// Unadjusted samples by MCLMC, whose bias no test removes. A step of the program is a step of it,
-// with one evaluation of U and its gradient. Draws are in the states "<parameter>.position". At
-// each step the metrics TracePotential, TraceStepSize, TraceEnergyError and "theta.g <name>" are
-// recorded. The builder is of float64, as energies are those of all data.
+// Unadjusted samples by MCLMC without a test that removes the bias. A step of the program is a step
+// of MCLMC, with one evaluation of U and its gradient. Draws are in the states
+// "<parameter>.position". At each step the metrics TracePotential, TraceStepSize, TraceEnergyError
+// and "theta.g <name>" are recorded. The builder must be of float64, because energies are those of
+// all data.
 type Unadjusted struct {
 	Dynamics MCLMC
-	StepSize float64 // s of the first step, a distance in all parameters' space
-	Warmup   int     // steps
+	StepSize float64 // s of the first step, a distance in the space of all parameters
+	Warmup   int     // in steps
 }
 
 var _ Sampler = Unadjusted{}
 
-// mclmcStartStep is where in their streams the normals of the first direction are: no step comes there.
+// mclmcStartStep is the step in whose address the normals of the first direction are. No run
+// reaches it.
 const mclmcStartStep = random.MaxStep
 
-// TraceEnergyError is the error of a step's energy, over T, that Unadjusted has as a trace.
+// TraceEnergyError is the trace of Unadjusted with the error of a step's energy, over T.
 const TraceEnergyError = "energy error"
 
 // Name implements Sampler.

@@ -12,24 +12,25 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// A step of the program evaluates U and its gradient g at a theta and makes all that follows
-// there: the last B of the step that came here, the first B of the next step, A, O and A. The
-// directions of both A are sums of the one before, of g and of the noise z, so that no more than
-// the dot products of these three are needed before each element moves once.
+// A step of the program evaluates U and its gradient g at a theta and does everything that follows
+// from them: the last B of the step that ended here, the first B of the next step, A, O and A. The
+// directions of both A are linear combinations of the present direction u, of g and of the noise z.
+// Their coefficients follow from the dot products of these three (mclmcProducts, mclmcDecide), and
+// then each element moves once (mclmcMove).
 
-// The words of a chain under MCLMC. The state mclmcState has them as they were before the step,
-// mclmcDecide's output as they are after it.
+// The words of a chain under MCLMC. The state mclmcState has them as they were before the step, the
+// output of mclmcDecide as they are after it.
 const (
 	mclmcStep      = iota // the step size
 	mclmcPotential        // U
-	mclmcKinetic          // what the first B of the step that goes on adds to the kinetic energy
-	mclmcError            // of the energy, in the step that came here
-	mclmcSum              // of the errors' squares over the sixth powers of their steps, weighted
+	mclmcKinetic          // the kinetic energy that the first B of the next step adds
+	mclmcError            // of the energy, in the step that ended here
+	mclmcSum              // weighted sum of the squared errors over the sixth powers of their steps
 	mclmcWeight           // the sum of the weights
-	mclmcU                // how much of u and g the direction of the first A has
+	mclmcU                // the factors of u and of g in the direction of the first A
 	mclmcG
-	mclmcKept   // how much of that the direction of the second A keeps
-	mclmcSpread // and how much it has of z
+	mclmcKept   // the factor of that direction in the direction of the second A
+	mclmcSpread // the factor of z in it
 	mclmcWords
 )
 
@@ -38,7 +39,7 @@ const mclmcState = "mclmc"
 // mclmcTraced are the words that are recorded and traced.
 var mclmcTraced = []tracedWord{{TracePotential, mclmcPotential}, {TraceStepSize, mclmcStep}, {TraceEnergyError, mclmcError}}
 
-// The sums that a tile leaves: g.g, u.g, u.u, u.z, g.z and z.z.
+// The dot products that a tile sums: g.g, u.g, u.u, u.z, g.z and z.z.
 const (
 	sumGG = iota
 	sumUG
@@ -49,8 +50,8 @@ const (
 	mclmcSums
 )
 
-// mclmcProducts is the dot products of u, g and the stream's noise z, tile by tile: u and g of one
-// shape, header -> [tiles 6], flat.
+// mclmcProducts are the dot products of u, g and the stream's noise z: u and g of one shape, header
+// -> [tiles 6], flat.
 type mclmcProducts struct{ stream uint16 }
 
 func (mclmcProducts) Name() string { return "mclmc share" }
@@ -93,9 +94,9 @@ func (s mclmcProducts) tile(a *tensor.Args, tile, n int) {
 	copy(tensor.Slice[float64](a, 0)[mclmcSums*tile:], sums[:])
 }
 
-// mclmcDecide turns the direction of a chain and adapts its step size: U scalar, the chain's words,
-// header, then the sums of each parameter -> the words after the step, which the input is updated
-// to as well.
+// mclmcDecide turns the direction of a chain and adapts its step size. Inputs: U scalar, the
+// chain's words, header, the products of each parameter. Output: the words after the step, which
+// also overwrite the input.
 type mclmcDecide struct {
 	dynamics    MCLMC
 	dimensions  int
@@ -137,7 +138,7 @@ func (d mclmcDecide) Lower(l *graph.Lowering) {
 	l.EmitCalls("mclmc_decide", calls, tensor.Single(func(a *tensor.Args) { d.run(a, len(sums)) }), slices.Concat(buffers, sums, attributes)...)
 }
 
-// noise is O's n.
+// noise returns O's n.
 func (d mclmcDecide) noise() float64 {
 	return math.Sqrt(math.Expm1(2*d.dynamics.Friction) / float64(d.dimensions))
 }
@@ -154,7 +155,7 @@ func (d mclmcDecide) run(a *tensor.Args, parameters int) {
 	copy(tensor.Slice[float64](a, 0), words)
 }
 
-// turn makes B, B and O.
+// turn makes the last B of the step that ended here, the first B of the next one, and O.
 func (d mclmcDecide) turn(words []float64, sums [mclmcSums]float64, potential float64, step uint64) {
 	norm := math.Sqrt(sums[sumGG])
 	turn := turning{u: 1 / math.Sqrt(sums[sumUU]), norm: norm, rate: norm / (2 * d.temperature * float64(d.dimensions-1))}
@@ -175,14 +176,14 @@ func (d mclmcDecide) turn(words []float64, sums [mclmcSums]float64, potential fl
 	words[mclmcKept], words[mclmcSpread] = 1/length, noise/length
 }
 
-// turning is a direction as a sum of u and g.
+// turning is a direction as a sum of multiples of u and g.
 type turning struct {
 	u, g       float64
 	along      float64 // its component along e = -g/|g|
-	norm, rate float64 // |g|, and B's x for a step of 1
+	norm, rate float64 // |g|, and x of B for a step of 1
 }
 
-// towards is the component along e of a vector whose product with g is known; 0 where g is 0.
+// towards returns the component along e of a vector, given its dot product with g; 0 where g is 0.
 func (t *turning) towards(product float64) float64 {
 	if t.norm == 0 {
 		return 0
@@ -190,7 +191,7 @@ func (t *turning) towards(product float64) float64 {
 	return -product / t.norm
 }
 
-// kick is B: it returns log(cosh x + e.u sinh x), in terms of exp(-x), which does not overflow.
+// kick is B. It returns log(cosh x + e.u sinh x), computed from exp(-x), which does not overflow.
 func (t *turning) kick(step float64) float64 {
 	x := step * t.rate
 	if x == 0 {
@@ -206,19 +207,21 @@ func (t *turning) kick(step float64) float64 {
 	return x - math.Ln2 + math.Log(whole)
 }
 
-// The adaptation: trust is by which factor of the step size, as a logarithm, an error may be off
-// before it counts for less, as in Robnik and others. Before, in the first third of a warm-up, an
-// error below what is wanted makes the step size larger, and one above it, which is half as
-// frequent for a normal distribution of that variance, makes it smaller by twice as much.
+// The adaptation of the step size. mclmcTrust is the factor of the step size, as a logarithm, by
+// which an error may be off before it has less weight, as in Robnik and others. In the first third
+// of a warm-up an error below the wanted one makes the step size larger by mclmcGrow. An error above
+// it, which is half as frequent for a normal distribution of that variance, makes it smaller by
+// twice as much.
 const (
 	mclmcTrust = 1.5
 	mclmcGrow  = 0.2
 )
 
-// coarse is how many steps of the warm-up go by the errors' side alone.
+// coarseSteps returns the number of warm-up steps in which only the side of the error counts.
 func (d mclmcDecide) coarseSteps() int { return d.warmup / 3 }
 
-// adapt learns from the error of the step before, number made of the warm-up.
+// adapt updates the step size by the error of the previous step. made is the number of warm-up
+// steps made.
 func (d mclmcDecide) adapt(words []float64, made uint64) {
 	size, failure := words[mclmcStep], words[mclmcError]
 	excess := failure * failure / (float64(d.dimensions) * d.dynamics.EnergyVariance)
@@ -242,9 +245,9 @@ func (d mclmcDecide) adapt(words []float64, made uint64) {
 	}
 }
 
-// mclmcMove keeps theta as the position, turns the direction, and makes A before and after O: w,
-// dw, u and the position of one shape, the chain's words, header -> the sum of theta * g at the
-// position by tiles.
+// mclmcMove keeps theta as the position, turns the direction, and makes A before and after O.
+// Inputs: w, dw, u and the position of one shape, the chain's words, header. Output: the sum of
+// theta * g at the position, by tile.
 type mclmcMove struct{ stream uint16 }
 
 func (mclmcMove) Name() string   { return "mclmc move" }

@@ -16,51 +16,51 @@ import (
 //	min(1, exp(-(U(theta') - U(theta))/T) q(theta|theta')/q(theta'|theta))
 //
 // and otherwise theta is the next draw again. It targets exp(-U/T) without a bias, at any step
-// size. There is one test for all parameters of a chain. Each step, the graph evaluates U, and its
-// gradient, at the program's parameters, which hold the proposals; the draws are in the states
+// size. One test decides on all parameters of a chain. At each step the graph evaluates U and its
+// gradient at the program's parameters, which hold the proposals; the draws are in the states
 // "<parameter>.position". A rejected proposal costs no further evaluation.
 //
-// During warm-up the step size of each chain adapts by dual averaging; its draws are not of the
-// target and are left out. At each step the metrics TracePotential, TraceAcceptance and
-// TraceStepSize of the last proposal are recorded, and for proposals that use gradients
-// "theta.g <name>" of the positions, which NewThermometer reads with a data size of 1.
+// During warm-up the step size of each chain adapts by dual averaging. The draws of the warm-up are
+// not from the target and are left out. At each step the metrics TracePotential, TraceAcceptance
+// and TraceStepSize of the last proposal are recorded, and for proposals that use gradients
+// "theta.g <name>" of the positions, which diagnostics.NewThermometer reads with a data size of 1.
 type Metropolis struct {
 	Proposal         Proposal
-	StepSize         float64 // of the first proposal; see the proposal's comment
-	Warmup           int     // proposals
-	TargetAcceptance float64 // that the step size adapts to; 0 means the proposal's optimum; must be 0 without a warm-up
+	StepSize         float64 // of the first proposal; its meaning depends on the Proposal
+	Warmup           int     // in proposals
+	TargetAcceptance float64 // the acceptance rate to which the step size adapts; 0 for the proposal's optimum, and without a warm-up
 }
 
 var _ Sampler = Metropolis{}
 
-// Proposal is how Metropolis proposes: RandomWalk, MALA or HMC.
+// Proposal is the proposal distribution of Metropolis: RandomWalk, MALA or HMC.
 type Proposal interface {
-	// Name is what Metropolis with this proposal is called in the literature.
+	// Name returns the name in the literature of Metropolis with this proposal.
 	Name() string
-	// Validate refuses attributes out of their range.
+	// Validate reports attributes that are out of range.
 	Validate() error
 
-	// rhythm says when proposals start.
+	// cycle returns how many steps a proposal takes.
 	cycle() proposalCycle
-	// optimum is the rate of acceptance at which chains in many dimensions move fastest.
+	// optimum is the acceptance rate at which chains in many dimensions move fastest.
 	optimum() float64
-	// jitter is the share of itself by which the step size varies at random between proposals.
+	// jitter is the fraction of itself by which the step size varies at random between proposals.
 	jitter() float64
 	// gradients reports whether proposals need the gradient of U.
 	gradients() bool
-	// check refuses attributes that do not fit the parameters.
+	// check reports attributes that do not fit the parameters.
 	check(parameters []*graph.Node) error
-	// attach makes what proposes a parameter: share is its part of the logarithm of
-	// q(theta|theta')/q(theta'|theta), by tiles, nil for 0; move attaches the update, given the
-	// node that decides.
+	// attach builds the proposal of one parameter. logRatio is its part of log
+	// q(theta|theta')/q(theta'|theta), by tile, nil for 0. move attaches the update, given the node
+	// that decides.
 	attach(b *graph.Builder, p proposed) (logRatio *graph.Node, move func(decision *graph.Node) *graph.Node)
 }
 
-// proposed is a parameter with what its proposals are made from.
+// proposed is a parameter and what its proposals are made from.
 type proposed struct {
 	name                string
 	parameter, gradient *graph.Node
-	chain               *graph.Node // the words of the chain, see wordStep, as the step finds them
+	chain               *graph.Node // the chain's words at the beginning of the step, see wordStep
 	temperature         float64
 }
 
@@ -89,7 +89,7 @@ func (m Metropolis) Validate() error {
 	return m.Proposal.Validate()
 }
 
-// chainState is the name of the chain's words among the states.
+// chainState is the name of the state that holds the chain's words.
 const chainState = "metropolis"
 
 // Attach implements Sampler.
@@ -136,7 +136,7 @@ func (m Metropolis) Attach(b *graph.Builder, target Target) (Chains, error) {
 	return m.chains(target, decide.cycle), nil
 }
 
-// start is the chain's words before the first step.
+// start fills in the chain's words before the first step.
 func (m Metropolis) start(_ uint64, _ uint32, _ uint16, _ tensor.Shape, words []float64) {
 	words[wordLogStep] = math.Log(m.StepSize)
 }
@@ -152,7 +152,8 @@ func (m Metropolis) decide(temperature float64, stream uint16) decide {
 	return d
 }
 
-// walk is Metropolis' Walk. It reads a proposal's draw when the next one starts.
+// chains returns the Chains of Metropolis. A proposal's draw is read at the step that starts the
+// next one.
 func (m Metropolis) chains(target Target, r proposalCycle) Chains {
 	return &evaluationChains{sampler: m.Name(), target: target, state: chainState, words: chainWords, traced: tracedWords,
 		end: func(from uint64, thinning, draw int) uint64 {

@@ -13,24 +13,23 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// NUTS is the no-U-turn sampler (Hoffman and Gelman 2014), in the form with multinomial draws from
-// trajectories and the generalised criterion of turning back (Betancourt, A conceptual introduction
-// to Hamiltonian Monte Carlo, 2017, appendix A). It is HMC without a number of leaps to choose: a
-// trajectory doubles, forwards or backwards in time, until its ends approach each other. It targets
-// exp(-U/T).
+// NUTS is the no-U-turn sampler (Hoffman and Gelman 2014), with multinomial draws from trajectories
+// and the generalised no-U-turn criterion (Betancourt, A conceptual introduction to Hamiltonian
+// Monte Carlo, 2017, appendix A). It is HMC that chooses the number of leapfrog steps: a trajectory
+// doubles, forwards or backwards in time, until its ends approach each other. It targets exp(-U/T).
 //
-// During warm-up the step size of each chain adapts by dual averaging, and the masses, in windows
-// of doubling lengths, to the inverses of the variances.
+// During warm-up the step size of each chain adapts by dual averaging, and the masses adapt, in
+// windows of doubling lengths, to the inverse variances.
 //
-// It is for small models. A step of the session is a draw. Before it, the trees of all chains are
-// grown on the host, side by side, and the graph computes U and its gradient at their leaves;
-// chains wait for the one with the longest trajectory. The step then evaluates the draws, once
-// more, for their metrics. What a chain has learnt is in the session's states.
+// It is for small models. A step of the session is a draw. Before it, the trees of all chains grow
+// on the host side by side, and the graph computes U and its gradient at their leaves; chains wait
+// for the one with the longest trajectory. The step then evaluates the draws once more for their
+// metrics. What a chain has adapted is in the session's states.
 type NUTS struct {
-	StepSize         float64 // of a leap; with a warm-up, where the search for one begins, 0 meaning 1
-	Warmup           int     // draws
-	TargetAcceptance float64 // that the step size adapts to; 0 means 0.8; must be 0 without a warm-up
-	MaxDepth         int     // how often a trajectory doubles at most; 0 means 10
+	StepSize         float64 // of a leapfrog step; with a warm-up, where the search for it begins, 0 for 1
+	Warmup           int     // in draws
+	TargetAcceptance float64 // the acceptance rate to which the step size adapts; 0 for 0.8, and without a warm-up
+	MaxDepth         int     // the maximal number of doublings of a trajectory; 0 for 10
 }
 
 var _ Sampler = NUTS{}
@@ -104,7 +103,7 @@ func (n NUTS) Attach(b *graph.Builder, target Target) (Chains, error) {
 	return w, nil
 }
 
-// attachStates adds the states, as a new chain has them.
+// attachStates adds the states with the values of a new chain.
 func (w *nutsChains) attachStates(b *graph.Builder) {
 	fresh := newNUTSChain(w)
 	count := len(fresh.words())

@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// nutsChains is NUTS' Walk.
+// nutsChains are the Chains of NUTS.
 type nutsChains struct {
 	nuts       NUTS
 	target     Target
@@ -22,10 +22,10 @@ type nutsChains struct {
 	dimensions int // of all parameters together
 
 	session *graph.Session
-	chains  []*nutsChain // as they were read last; the session has what counts
+	chains  []*nutsChain // a cache of the session's states, which are authoritative
 }
 
-// Sample implements Walk.
+// Sample implements Chains.
 func (w *nutsChains) Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error) {
 	if draws < 1 || thinning < 1 {
 		return nil, errors.Errorf("mcmc: nuts: draws and thinning must be at least 1, got %d and %d", draws, thinning)
@@ -59,8 +59,8 @@ func (w *nutsChains) Sample(ctx context.Context, s *graph.Session, draws, thinni
 // Due implements langevin.Hook: every draw has a trajectory.
 func (*nutsChains) Due(int) bool { return true }
 
-// OnStep implements langevin.Hook: it makes a trajectory of each chain, and puts the
-// draw from it into the parameters.
+// OnStep implements langevin.Hook. It makes a trajectory of each chain, and puts the draw from it
+// into the parameters.
 func (w *nutsChains) OnStep(ctx context.Context, s *graph.Session) error {
 	if w.session == nil {
 		w.session, w.chains = s, make([]*nutsChain, s.Chains())
@@ -123,7 +123,7 @@ func (w *nutsChains) restore(i int) error {
 	return err
 }
 
-// save writes it.
+// save writes what restore reads.
 func (w *nutsChains) save() error {
 	for i, chain := range w.chains {
 		if err := w.write(i, chain.current.q); err != nil {
@@ -141,7 +141,7 @@ func (w *nutsChains) save() error {
 	return nil
 }
 
-// transfer moves a chain's states.
+// transfer reads or writes a chain's states with move.
 func (c *nutsChain) transfer(words []float64, move func(name string, values []float64) error) error {
 	for _, state := range []struct {
 		name   string
@@ -154,8 +154,8 @@ func (c *nutsChain) transfer(words []float64, move func(name string, values []fl
 	return nil
 }
 
-// serve evaluates what chains request for their trajectories, for all of them at once, until none
-// does.
+// evaluateAll evaluates the points that the chains' trajectories request, for all chains at once,
+// until no chain requests any.
 func (w *nutsChains) evaluateAll(ctx context.Context) error {
 	requests := make([]func() (*nutsPoint, bool), len(w.chains))
 	for i, chain := range w.chains {
@@ -207,7 +207,7 @@ func (w *nutsChains) write(chain int, q []float64) error {
 	return nil
 }
 
-// read gets the potential and its slope at the parameters.
+// read reads the potential and its gradient at the parameters.
 func (w *nutsChains) read(chain int, point *nutsPoint) error {
 	var potential [1]float64
 	if err := graph.Read(w.session, potentialOutput, chain, 0, potential[:]); err != nil {
@@ -224,7 +224,7 @@ func (w *nutsChains) read(chain int, point *nutsPoint) error {
 	return nil
 }
 
-// Current implements Walk.
+// Current implements Chains.
 func (w *nutsChains) Current(s *graph.Session, chain int) (samples.Sample, error) {
 	return samples.FromSession(s, chain, 1)
 }

@@ -10,22 +10,23 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// nutsStreams are the streams of a chain's random numbers. Their steps count draws.
+// nutsStreams are the streams of a chain's random numbers. The steps of their addresses count
+// draws.
 type nutsStreams struct {
 	momenta uint16 // of trajectories
-	choices uint16 // directions, and which of two halves of a trajectory the draw comes from
-	search  uint16 // momenta that step sizes are tried with
+	choices uint16 // directions, and from which half of a trajectory the draw comes
+	search  uint16 // momenta for trying step sizes
 }
 
-// nutsPoint is a point of a trajectory. It does not change once evaluated.
+// nutsPoint is a point of a trajectory. It does not change once it is evaluated.
 type nutsPoint struct {
 	q, p     []float64
 	u        float64
-	gradient []float64 // of u; nil before it is evaluated
+	gradient []float64 // of u; nil before the point is evaluated
 }
 
-// nutsChain is one chain under NUTS: H = U/T + p' M^-1 p / 2, and exp(-H) is the density that
-// trajectories leave invariant.
+// nutsChain is one chain under NUTS. With H = U/T + p' M^-1 p / 2, trajectories leave the density
+// exp(-H) invariant.
 type nutsChain struct {
 	nuts        NUTS
 	temperature float64
@@ -36,7 +37,7 @@ type nutsChain struct {
 	// Kept from draw to draw.
 	draws         int // draws, those of the warm-up included
 	current       *nutsPoint
-	step          float64 // of the next leap
+	step          float64 // of the next leapfrog step
 	inverseMasses []float64
 	warmup        nutsWarmup
 
@@ -47,12 +48,12 @@ type nutsChain struct {
 	energy        float64 // H at its start
 	choices       int     // choices made
 	leapfrogSteps float64
-	length        float64 // of a leap
-	probability   float64 // the mean over its leaps of min(1, exp(-(H - energy)))
+	length        float64 // of a leapfrog step
+	probability   float64 // the mean over its leapfrog steps of min(1, exp(-(H - energy)))
 	diverged      float64 // 1 when it did
 }
 
-// newNUTSChain is a chain that has learnt nothing and is nowhere.
+// newNUTSChain returns a chain that has no position and has not adapted.
 func newNUTSChain(w *nutsChains) *nutsChain {
 	return &nutsChain{
 		nuts: w.nuts, temperature: w.target.Temperature, streams: w.streams, current: &nutsPoint{}, step: w.nuts.StepSize,
@@ -60,10 +61,10 @@ func newNUTSChain(w *nutsChains) *nutsChain {
 	}
 }
 
-// nutsTraced are the traces that a chain's first words are.
+// nutsTraced are the traces that a chain's first words hold.
 var nutsTraced = []string{TraceAcceptance, TraceStepSize, TraceLeapfrogSteps, TraceDiverged}
 
-// words are the numbers that are kept from draw to draw.
+// words returns the numbers that are kept from draw to draw.
 func (c *nutsChain) words() []*float64 {
 	w := &c.warmup
 	return []*float64{
@@ -72,8 +73,8 @@ func (c *nutsChain) words() []*float64 {
 	}
 }
 
-// draw makes a trajectory from the present state, and replaces this with a draw from it. It yields
-// the points that it needs evaluated.
+// draw makes a trajectory from the present state and replaces the state with a draw from it. It
+// yields the points that must be evaluated.
 func (c *nutsChain) draw() iter.Seq[*nutsPoint] {
 	return func(yield func(*nutsPoint) bool) {
 		c.evaluate, c.stopped, c.err = yield, false, nil
@@ -94,7 +95,7 @@ func (c *nutsChain) draw() iter.Seq[*nutsPoint] {
 	}
 }
 
-// visit evaluates a point. Once the walk is stopped, every potential is NaN, which ends
+// evaluatePoint evaluates a point. Once the iteration is stopped every potential is NaN, which ends
 // trajectories at once.
 func (c *nutsChain) evaluatePoint(point *nutsPoint) {
 	if c.stopped || !c.evaluate(point) {
@@ -107,7 +108,7 @@ func (c *nutsChain) address(stream uint16) random.Address {
 	return random.Address{Seed: c.seed, Chain: c.number, Step: uint64(c.draws), Stream: stream}
 }
 
-// choice is a uniform number in [0, 1).
+// uniform returns a uniform number in [0, 1).
 func (c *nutsChain) uniform() float64 {
 	var u [1]float64
 	random.Fractions(u[:], c.choices, c.address(c.streams.choices))
@@ -115,7 +116,7 @@ func (c *nutsChain) uniform() float64 {
 	return u[0]
 }
 
-// launch is the present state with momenta p ~ N(0, M).
+// withMomenta returns the present state with momenta p ~ N(0, M).
 func (c *nutsChain) withMomenta(stream uint16) *nutsPoint {
 	point := *c.current
 	point.p = make([]float64, len(point.q))
@@ -126,7 +127,7 @@ func (c *nutsChain) withMomenta(stream uint16) *nutsPoint {
 	return &point
 }
 
-// energyOf is H, infinite where it is not a number.
+// energyOf returns H, infinite where it is NaN.
 func (c *nutsChain) energyOf(point *nutsPoint) float64 {
 	h := 0.0
 	for i, p := range point.p {
@@ -138,7 +139,7 @@ func (c *nutsChain) energyOf(point *nutsPoint) float64 {
 	return h
 }
 
-// leap is the point one leapfrog step further; time is negative backwards.
+// leapfrog returns the point one leapfrog step further. A negative time goes backwards.
 func (c *nutsChain) leapfrog(from *nutsPoint, time float64) *nutsPoint {
 	to := &nutsPoint{q: make([]float64, len(from.q)), p: make([]float64, len(from.q))}
 	kick := time / 2 / c.temperature
@@ -153,7 +154,7 @@ func (c *nutsChain) leapfrog(from *nutsPoint, time float64) *nutsPoint {
 	return to
 }
 
-// nutsTree is a piece of a trajectory.
+// nutsTree is a section of a trajectory.
 type nutsTree struct {
 	first, last *nutsPoint // in time
 	momentum    []float64  // the sum over its points of p
@@ -161,7 +162,7 @@ type nutsTree struct {
 	draw        *nutsPoint // one of its points, drawn by weight
 }
 
-// move replaces the present state with a draw from a new trajectory.
+// transition replaces the present state with a draw from a new trajectory.
 func (c *nutsChain) transition() {
 	start := c.withMomenta(c.streams.momenta)
 	c.energy, c.choices, c.leapfrogSteps, c.length, c.probability, c.diverged = c.energyOf(start), 0, 0, c.step, 0, 0
@@ -172,8 +173,8 @@ func (c *nutsChain) transition() {
 		if more == nil {
 			break
 		}
-		// The new half is preferred to the old one, which leaves exp(-H) invariant as well and
-		// moves farther.
+		// The new half is preferred to the old one (biased progressive sampling). This leaves
+		// exp(-H) invariant as well, and moves farther.
 		draw := tree.draw
 		if c.uniform() < math.Exp(more.weight-tree.weight) {
 			draw = more.draw
@@ -192,8 +193,9 @@ func (c *nutsChain) transition() {
 	c.current = tree.draw
 }
 
-// grow makes 2^depth further points at an end of a tree. It returns nil when these diverge or turn
-// back on their own: then the trajectory ends as it was, as it would from any of its points.
+// buildTree makes 2^depth further points at an end of a tree. It returns nil when these diverge or
+// make a U-turn among themselves: the trajectory then ends without them, as it would from any of
+// its points.
 func (c *nutsChain) buildTree(tree *nutsTree, depth int, forwards bool) *nutsTree {
 	if depth == 0 {
 		if forwards {
@@ -219,10 +221,11 @@ func (c *nutsChain) buildTree(tree *nutsTree, depth int, forwards bool) *nutsTre
 	return both
 }
 
-// divergence is how far the energy of a point may be above the energy at the trajectory's start.
+// divergence is the maximal rise of a point's energy above that of the trajectory's start, in units
+// of T.
 const divergence = 1000
 
-// leaf is the tree of one point, nil when it diverges.
+// leaf returns the tree of one point, nil when the point diverges.
 func (c *nutsChain) leaf(point *nutsPoint) *nutsTree {
 	excess := c.energyOf(point) - c.energy
 	c.leapfrogSteps++
@@ -234,8 +237,8 @@ func (c *nutsChain) leaf(point *nutsPoint) *nutsTree {
 	return &nutsTree{first: point, last: point, momentum: point.p, weight: -excess, draw: point}
 }
 
-// join is two neighbouring trees as one, without a draw, and reports whether the trajectory turns
-// back: as a whole, or from one half to the first or last point of the other.
+// merge returns two neighbouring trees as one, without a draw, and reports whether the trajectory
+// makes a U-turn: as a whole, or from one half to the first or last point of the other.
 func (c *nutsChain) merge(old, more *nutsTree, forwards bool) (both *nutsTree, turned bool) {
 	a, b := old, more // in time
 	if !forwards {
@@ -251,8 +254,8 @@ func (c *nutsChain) merge(old, more *nutsTree, forwards bool) (both *nutsTree, t
 		c.isTurning(a.last, b.last, plus(a.last.p, b.momentum))
 }
 
-// turns reports whether a trajectory's ends move towards each other: whether the velocity at one of
-// them points against the sum of the momenta.
+// isTurning reports whether a trajectory's ends move towards each other: whether the velocity at
+// either end points against the sum of the momenta.
 func (c *nutsChain) isTurning(first, last *nutsPoint, momentum []float64) bool {
 	atFirst, atLast := 0.0, 0.0
 	for i, sum := range momentum {

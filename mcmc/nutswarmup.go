@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// The warm-up has a first part, in which chains find where the density is; windows, after each of
-// which the masses are set from the variances seen in it; and a last part for the step size only.
-// The lengths are those of Stan's reference manual (section HMC algorithm parameters, automatic
-// parameter tuning).
+// The warm-up has three parts: a first one in which chains find where the density is, windows after
+// each of which the masses are set from the variances seen in the window, and a last part for the
+// step size only. The lengths are those of Stan's reference manual (section HMC algorithm
+// parameters, automatic parameter tuning).
 const (
 	warmupFirst  = 75
-	warmupWindow = 25 // of the first window; each of the others is twice as long as the one before
+	warmupWindow = 25 // of the first window; each further window is twice as long as the one before
 	warmupLast   = 50
 )
 
-// nutsWarmup is what a chain has learnt in its warm-up.
+// nutsWarmup is the state of a chain's adaptation.
 type nutsWarmup struct {
 	ends     []int // of windows, in draws
 	from     int   // where the first window begins
 	average  dualAveraging
 	anchor   float64
-	observed float64   // by average
+	observed float64   // draws observed by average
 	seen     float64   // draws in the present window
 	means    []float64 // of the draws in the present window
-	squares  []float64 // the sums of their squared deviations from the means
+	squares  []float64 // sums of the squared deviations from the means
 }
 
 func newNUTSWarmup(draws, dimensions int) nutsWarmup {
@@ -32,9 +32,9 @@ func newNUTSWarmup(draws, dimensions int) nutsWarmup {
 	return nutsWarmup{from: from, ends: ends, means: make([]float64, dimensions), squares: make([]float64, dimensions)}
 }
 
-// warmupWindows cuts a warm-up. A short one has the parts in proportion, and only the step size's
-// part when that leaves no room for a window. A window that leaves no room for the next one is the
-// last.
+// warmupWindows divides a warm-up into its parts. A short warm-up has them in proportion, and only
+// the last part when there is no room for a window. A window after which no other fits extends to
+// the last part.
 func warmupWindows(draws int) (from int, ends []int) {
 	from, length, last := warmupFirst, warmupWindow, draws-warmupLast
 	if from+length > last {
@@ -52,7 +52,8 @@ func warmupWindows(draws int) (from int, ends []int) {
 	}
 }
 
-// adaptBefore looks for a step size where the metric is new: at the start, and after each window.
+// adaptBefore searches for a step size where the metric is new: at the start, and after each
+// window.
 func (c *nutsChain) adaptBefore() {
 	w := &c.warmup
 	if c.draws >= c.nuts.Warmup || w.observed > 0 {
@@ -62,7 +63,7 @@ func (c *nutsChain) adaptBefore() {
 	w.average, w.anchor = dualAveraging{}, anchorOf(c.step)
 }
 
-// search doubles or halves the step size until the probability that a leap would be accepted
+// findStepSize doubles or halves the step size until the probability of accepting one leapfrog step
 // crosses one half (Hoffman and Gelman 2014, algorithm 4).
 func (c *nutsChain) findStepSize() {
 	start := c.withMomenta(c.streams.search)
@@ -79,7 +80,7 @@ func (c *nutsChain) findStepSize() {
 	}
 }
 
-// adaptAfter learns from the last trajectory and its draw.
+// adaptAfter adapts to the last trajectory and its draw.
 func (c *nutsChain) adaptAfter() {
 	w := &c.warmup
 	draw := c.draws + 1
@@ -100,7 +101,7 @@ func (c *nutsChain) adaptAfter() {
 	}
 }
 
-// add is Welford's algorithm.
+// add updates the moments of the window by Welford's algorithm.
 func (w *nutsWarmup) add(q []float64) {
 	w.seen++
 	for i, x := range q {
@@ -110,7 +111,7 @@ func (w *nutsWarmup) add(q []float64) {
 	}
 }
 
-// reweigh sets the masses from the window's variances, shrunk towards 0.001 as if by five more
+// updateMetric sets the masses from the window's variances, shrunk towards 0.001 as by five more
 // draws, and begins another window.
 func (c *nutsChain) updateMetric() {
 	w := &c.warmup

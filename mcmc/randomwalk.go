@@ -9,7 +9,7 @@ import (
 
 // RandomWalk proposes theta' = theta + s xi, xi ~ N(0, 1), for Metropolis (Metropolis et al. 1953,
 // with Gaussian steps). The step size is s, the standard deviation. It needs no gradient of U. The
-// optimal rate of acceptance, in many dimensions, is 0.234 (Roberts, Gelman and Gilks 1997).
+// optimal acceptance rate in many dimensions is 0.234 (Roberts, Gelman and Gilks 1997).
 type RandomWalk struct{}
 
 var _ Proposal = RandomWalk{}
@@ -34,8 +34,8 @@ func (RandomWalk) attach(b *graph.Builder, p proposed) (logRatio *graph.Node, mo
 	}
 }
 
-// randomWalkMove settles what a parameter's position is, and proposes from there: w and the
-// position of w's shape, the chain's words, header -> zeros by tiles.
+// randomWalkMove applies the decision to a parameter and proposes from its position: w and the
+// position of w's shape, the chain's words, header -> zeros by tile.
 type randomWalkMove struct{ stream uint16 }
 
 func (randomWalkMove) Name() string   { return "random walk move" }
@@ -65,7 +65,8 @@ func (u randomWalkMove) tile(a *tensor.Args, lo, hi int) float64 {
 	return 0
 }
 
-// settle carries out the decision: it copies the parameter to the position, or the reverse.
+// applyDecision makes an accepted parameter the position, and resets a rejected one to the
+// position.
 func applyDecision(words, w, position []float64) {
 	if words[wordAccepted] == 1 {
 		copy(position, w)

@@ -13,58 +13,58 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Sampler samples from a target by all data at each step. Metropolis and NUTS are exact: exp(-U/T)
-// itself is their stationary distribution, without a discretisation bias. Unadjusted has one, and a
-// number that chooses it. All need a builder of float64: positions and energies are in it. The
-// network within may compute in float32 (see graph.Builder.Within): its potential is then another
-// one, by what rounding moves it, and that one's distribution is sampled as exactly.
+// Sampler samples from a target with all data at each step. Metropolis and NUTS are exact:
+// exp(-U/T) itself is their stationary distribution, without a discretisation bias. Unadjusted has
+// a bias, which one of its attributes sets. All need a builder of float64, for positions and
+// energies. The network within may compute in float32 (see graph.Builder.Within): rounding then
+// makes its potential a slightly different one, whose distribution is sampled as exactly.
 type Sampler interface {
-	// Name is what the sampler is called in the literature.
+	// Name returns the name of the sampler in the literature.
 	Name() string
-	// Validate refuses attributes out of their range.
+	// Validate reports attributes that are out of range or have no effect.
 	Validate() error
-	// Attach differentiates the potential and attaches what moves the builder's parameters, which
-	// must exist by then. An error is the builder's too. The program compiles and loads as usual.
+	// Attach differentiates the potential and attaches the updates of the builder's parameters,
+	// which must exist by then. It returns the builder's error. The program compiles and loads as
+	// usual.
 	Attach(b *graph.Builder, target Target) (Chains, error)
 }
 
-// Chains makes the chains of a session walk through a target. It is for one session, in which all
-// that chains have learnt is kept: another walk, in a session with their states, goes on bit for
-// bit.
+// Chains runs the Markov chains of one session. All that the chains have adapted is in the
+// session's states: Chains of another session with the same states continue with the same bits.
 //
-// A langevin.Plan runs them when the walk is among its interventions. A step of Metropolis or of
-// Unadjusted is an evaluation of U, and there is nothing to do between two; a step of NUTS is a
-// draw, whose trajectory is made before it. At each step, the traces that every walk has are
-// recorded as metrics.
+// As a langevin.Hook they also run under a langevin.Plan. A step of Metropolis or of Unadjusted is
+// an evaluation of U, and the hook does nothing; a step of NUTS is a draw, whose trajectory the
+// hook makes. At each step, the traces that all samplers have are recorded as metrics.
 type Chains interface {
 	langevin.Hook
-	// Sample lets every chain finish its warm-up and make that many more draws, each thinning
-	// proposals after the one before, and returns their traces. It ends early, with the context's
-	// error, when the context is done; the session can then go on.
+	// Sample lets every chain finish its warm-up, makes the given number of draws, and returns
+	// their traces. Consecutive draws are thinning proposals apart. When the context is done it
+	// returns the context's error; the session can then continue.
 	Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error)
-	// Current is the last draw of a chain of the session as a sample of weight 1.
+	// Current returns the last draw of a chain as a sample of weight 1.
 	Current(s *graph.Session, chain int) (samples.Sample, error)
 }
 
 // Target is the distribution of the parameters whose density is proportional to exp(-U/T).
 type Target struct {
-	// Potential is U, a scalar function of the parameters without noise (dropout, minibatches);
-	// where it is infinite or NaN, the density is 0. Posterior.Potential makes it for a network.
+	// Potential is U, a scalar function of the parameters without noise: no dropout, no
+	// minibatches. Where it is infinite or NaN the density is 0. Posterior.Potential makes it for a
+	// network.
 	Potential *graph.Node
 	// Temperature is T, above 0; 1 for the posterior.
 	Temperature float64
-	// Quantities are what is traced besides the potential.
+	// Quantities are traced in addition to the potential.
 	Quantities []Quantity
 }
 
-// Quantity is a node whose value at the draws is traced: a parameter, or a function of the
+// Quantity is a node whose values at the draws are traced: a parameter, or a function of the
 // parameters.
 type Quantity struct {
 	Name string
 	Node *graph.Node
 }
 
-// The traces that every walk has, besides its target's quantities.
+// The traces of all samplers, besides the target's quantities.
 const (
 	TracePotential  = "potential"  // U
 	TraceAcceptance = "acceptance" // the probability of accepting the proposal before the draw; 1 without a test
@@ -74,12 +74,13 @@ const (
 // drawSuffix ends the names of the states and outputs from which quantities are read.
 const drawSuffix = ".draw"
 
-// ReadDraw gets a quantity's values at a chain's last draw.
+// ReadDraw fills values with a quantity's values at a chain's last draw.
 func ReadDraw(s *graph.Session, chain int, quantity string, values []float64) error {
 	return errors.Wrap(graph.Read(s, quantity+drawSuffix, chain, 0, values), "mcmc")
 }
 
-// validate also refuses quantities with the name of another trace.
+// validate reports an invalid target, and quantities that are named like one of the sampler's
+// traces.
 func (t Target) validate(b *graph.Builder, others ...string) error {
 	switch {
 	case b.DType() != tensor.Float64:
@@ -110,7 +111,8 @@ func (t Target) validate(b *graph.Builder, others ...string) error {
 	return nil
 }
 
-// traces are empty traces: those that every walk has, more of the sampler's, and the quantities.
+// traces returns empty traces: those of all samplers, more of this sampler, and the target's
+// quantities.
 func (t Target) traces(chains int, more ...string) *Traces {
 	traces := &Traces{chains: chains, values: map[string]*trace{}}
 	for _, name := range append([]string{TracePotential, TraceAcceptance, TraceStepSize}, more...) {
@@ -124,15 +126,15 @@ func (t Target) traces(chains int, more ...string) *Traces {
 	return traces
 }
 
-// output makes the quantities outputs, from which read gets them.
+// output makes the quantities outputs, for Target.read.
 func (t Target) output(b *graph.Builder) {
 	for _, q := range t.Quantities {
 		b.Output(q.Name+drawSuffix, copied(b, q.Node))
 	}
 }
 
-// copied is a copy of a node, as outputs and metrics are: a node can be kept under one name only,
-// and gradients of a sum are one node.
+// copied returns a copy of a node for an output or a metric. A node can be kept under one name
+// only, and the gradients of a sum are one node.
 func copied(b *graph.Builder, n *graph.Node) *graph.Node { return b.Apply(op.Scale{Factor: 1}, n) }
 
 // read appends a chain's last draw to the traces of the target's quantities.
@@ -152,7 +154,7 @@ type Traces struct {
 	values        map[string]*trace
 }
 
-// trace is one quantity's values: of each chain, draw after draw.
+// trace holds one quantity's values: for each chain, draw after draw.
 type trace struct {
 	size   int
 	chains [][]float64
@@ -163,7 +165,7 @@ func (t *Traces) add(name string, size int) {
 	t.values[name] = &trace{size, make([][]float64, t.chains)}
 }
 
-// extend makes room for one more draw of a quantity.
+// extend appends room for one more draw of a quantity, and returns it.
 func (t *Traces) extend(name string, chain int) []float64 {
 	trace := t.values[name]
 	n := len(trace.chains[chain])
@@ -171,14 +173,15 @@ func (t *Traces) extend(name string, chain int) []float64 {
 	return trace.chains[chain][n:]
 }
 
-// Names are the quantities' names; the ones that every walk traces come first.
+// Names returns the names of the quantities, those of all samplers first.
 func (t *Traces) Names() []string { return t.names }
 
-// Draws is the number of draws of each chain.
+// Draws returns the number of draws of each chain.
 func (t *Traces) Draws() int { return t.draws }
 
-// Of is the trace of one element of a quantity, by its index in row-major order: one slice for each
-// chain, as SplitRHat and EffectiveSampleSize take them.
+// Of returns the trace of one element of a quantity, with one slice for each chain, as
+// diagnostics.SplitRHat and EffectiveSampleSize take them. element is the index in row-major order.
+// An unknown quantity or element is an error.
 func (t *Traces) Of(name string, element int) ([][]float64, error) {
 	trace, ok := t.values[name]
 	if !ok || element < 0 || element >= trace.size {

@@ -9,12 +9,15 @@ import (
 	"github.com/pollen-ml/pollen/cuda/cudatest"
 )
 
-// On the emulated GPU a step takes a chain some 0.1 ms, and one of a thousand elements 1 ms: about
-// a thousand times as long as on a GPU. There the statistical tests run these shares of their
-// chains and steps, and leave out repetitions; this is the only place that says so. Expectations
-// are exact at any number of chains and steps, and tolerances are standard errors for that number,
-// so that what is right passes as elsewhere. Of what is wrong, Powerless leaves out what so few
-// steps cannot distinguish from it; a factor of 2 in the drift or in the noise is never left out.
+// reductions are the fractions of chains and steps that statistical tests run on the emulated GPU,
+// by test. A step there takes a chain some 0.1 ms, and a chain of a thousand elements 1 ms: about a
+// thousand times as long as on a GPU. Such tests leave out repetitions, too. No other place reduces
+// tests.
+//
+// Expectations are exact at any number of chains and steps, and tolerances are standard errors for
+// that number, so that a correct sampler passes as elsewhere. Some wrong theories cannot be
+// distinguished in so few steps: Underpowered leaves these out, but never one that is wrong by a
+// factor of 2 in the drift or in the noise.
 var reductions = map[string]struct{ chains, steps float64 }{
 	"TestStationaryMoments":        {1. / 15, 1},
 	"TestShapes":                   {1, 1. / 8},
@@ -48,21 +51,21 @@ var reductions = map[string]struct{ chains, steps float64 }{
 	"TestMALAOnMinibatch":          {1. / 2, 1. / 2},
 }
 
-// ZLimit is how many standard errors an average may be off.
+// ZLimit is the number of standard errors by which an average may be off.
 const ZLimit = 4.5
 
-// OnEmulator reports whether the tests' device is the emulated GPU.
+// OnEmulator reports whether the device of the tests is the emulated GPU.
 func OnEmulator() bool {
 	device := os.Getenv(cudatest.Variable)
 	return device == cudatest.Emulator || device == cudatest.PTX
 }
 
-// ChainsOf is how many of a test's chains are run.
+// ChainsOf returns how many of the test's chains to run.
 func ChainsOf(t testing.TB, chains int) int {
 	return reduced(chains, reductions[root(t)].chains)
 }
 
-// StepsOf is how many of a test's steps, or draws, are made.
+// StepsOf returns how many of the test's steps or draws to make.
 func StepsOf(t testing.TB, steps int) int {
 	return reduced(steps, reductions[root(t)].steps)
 }
@@ -79,11 +82,11 @@ func reduced(n int, share float64) int {
 	return max(1, int(math.Round(share*float64(n))))
 }
 
-// Underpowered reports whether a wrong theory, whose z is foreseen, is too close to the right one for
-// the emulated GPU's chains and steps.
+// Underpowered reports whether the chains and steps on the emulated GPU cannot distinguish a wrong
+// theory from the right one. foreseen is the z score that the wrong theory is expected to have.
 func Underpowered(foreseen float64) bool { return OnEmulator() && foreseen < ZLimit+3 }
 
-// SameBits reports whether two numbers are the same: bit for bit on the host, on a GPU up to the
+// SameBits reports whether two numbers are equal: bit for bit on the host, on a GPU up to the
 // rounding of functions such as exp.
 func SameBits(a, b float64) bool {
 	if device := os.Getenv(cudatest.Variable); device == "" || device == cudatest.CPU {

@@ -11,20 +11,21 @@ import (
 
 // Field is a potential over a parameter's elements.
 type Field interface {
-	// At returns the potential, and puts its slope into slope.
+	// At returns the potential at theta, and fills slope with its gradient.
 	At(theta, slope []float64) float64
-	// Potential is the same as a graph of a parameter of one axis, in ops that all devices have.
+	// Potential returns the same potential as a graph of a parameter of one axis, in ops that all
+	// devices have.
 	Potential(b *graph.Builder, w *graph.Node) *graph.Node
 }
 
-// DiagonalGaussian is the sum of k theta^2/2 over the elements, whose curvatures k take Classes values in turn,
-// from Smallest to Largest at equal ratios.
+// DiagonalGaussian is the sum of k theta^2/2 over the elements. The curvatures k cycle through
+// Classes values from Smallest to Largest at equal ratios.
 type DiagonalGaussian struct{ Smallest, Largest float64 }
 
-// Classes is how many curvatures a Bowl has.
+// Classes is the number of different curvatures of a DiagonalGaussian.
 const Classes = 8
 
-// Curvature is element i's.
+// Curvature returns the curvature of element i.
 func (f DiagonalGaussian) Curvature(i int) float64 {
 	return f.Smallest * math.Pow(f.Largest/f.Smallest, float64(i%Classes)/(Classes-1))
 }
@@ -57,8 +58,7 @@ func (f DiagonalGaussian) Potential(b *graph.Builder, w *graph.Node) *graph.Node
 	return b.Apply(op.Sum{}, b.Apply(op.Multiply{}, squares, b.Table(w.Name()+" half curvatures", halves)))
 }
 
-// CorrelatedGaussian is the sum of (A x^2 + 2 B x y + C y^2)/2 over pairs of neighbours: a Gaussian with
-// correlations.
+// CorrelatedGaussian is the sum of (A x^2 + 2 B x y + C y^2)/2 over pairs of neighbours x, y.
 type CorrelatedGaussian struct{ A, B, C float64 }
 
 // At implements Field.
@@ -77,15 +77,15 @@ func (f CorrelatedGaussian) Potential(b *graph.Builder, w *graph.Node) *graph.No
 	return Pairs(b, w, f.A/2, f.B/2, f.B/2, f.C/2)
 }
 
-// Pairs is the sum of v.M v over the pairs v of neighbours, M being given row by row.
+// Pairs is the sum of v.M v over the pairs v of neighbours; matrix is M, row by row.
 func Pairs(b *graph.Builder, w *graph.Node, matrix ...float64) *graph.Node {
 	v := b.Apply(op.ViewAs(graph.ShapeOf(w).Elements()/2, 2), w)
 	m := b.Apply(op.ViewAs(2, 2), b.Table(w.Name()+" matrix of pairs", matrix))
 	return b.Apply(op.Sum{}, b.Apply(op.Multiply{}, v, b.Apply(op.MatMul{}, v, m)))
 }
 
-// LogGamma is the sum of exp(theta) - Shape theta: exp(-U/T) is the density of log(T X), X from the
-// gamma distribution of shape Shape/T. It is skewed to the left.
+// LogGamma is the sum of exp(theta) - Shape theta: exp(-U/T) is the density of log(T X), where X
+// has the gamma distribution of shape Shape/T. It is skewed to the left.
 type LogGamma struct{ Shape float64 }
 
 // At implements Field.
@@ -103,8 +103,8 @@ func (f LogGamma) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 	return b.Apply(op.Sum{}, b.Apply(op.Subtract{}, b.Apply(op.Exp{}, w), b.Apply(op.Scale{Factor: f.Shape}, w)))
 }
 
-// Target is the loss Field/N, with noise in its gradient like a minibatch's: of standard deviation
-// Noise on the gradient of U, or none on every second element.
+// Target is the loss Field/N. Like that of a minibatch, its gradient has noise: of standard
+// deviation Noise on the gradient of U.
 type Target struct {
 	Field    Field
 	Noise    float64
@@ -113,7 +113,7 @@ type Target struct {
 	Stream   uint16
 }
 
-// Loss is (U + Noise z.w)/N, with the normals z of the stream, new ones in each step.
+// Loss returns (U + Noise z.w)/N, with the normals z of the stream, new ones in each step.
 func (f Target) Loss(b *graph.Builder, w *graph.Node) *graph.Node {
 	u := f.Field.Potential(b, w)
 	if f.Noise > 0 {
@@ -134,8 +134,8 @@ func (f Target) Loss(b *graph.Builder, w *graph.Node) *graph.Node {
 	return b.Apply(op.Scale{Factor: 1 / float64(f.DataSize)}, u)
 }
 
-// CheckFields compares fields' slopes with finite differences of the fields, and both with the
-// graphs'.
+// CheckFields compares the gradients of fields with finite differences, and both with the fields'
+// graphs.
 func CheckFields(t *testing.T, fields ...Field) {
 	t.Helper()
 	const d, n = 1e-5, 8
@@ -166,7 +166,7 @@ func CheckFields(t *testing.T, fields ...Field) {
 	}
 }
 
-// SumOfSquares is the quantity sum over i of w_i^2, an op of package op.
+// SumOfSquares is the sum over i of w_i^2.
 func SumOfSquares(b *graph.Builder, w *graph.Node) *graph.Node {
 	return b.Apply(op.Sum{}, b.Apply(op.Squared{}, w))
 }

@@ -24,8 +24,8 @@ const (
 	ImageSpread   = 0.3
 )
 
-// Network maps images to logits: hidden.weight [9 70], hidden.bias [9], output.weight [4 9],
-// output.bias [4].
+// Network maps images to logits. Its parameters are hidden.weight [9 70], hidden.bias [9],
+// output.weight [4 9] and output.bias [4].
 func Network(b *graph.Builder, x *graph.Node) *graph.Node {
 	start := Normal(func(int) float64 { return 0.2 })
 	h := b.Apply(op.Flatten(x), x)
@@ -35,7 +35,7 @@ func Network(b *graph.Builder, x *graph.Node) *graph.Node {
 	return b.Apply(op.BiasAdd{}, h, b.Parameter("output.bias", start, NetworkLabels))
 }
 
-// SoftmaxOf is the network on one image, in float64.
+// SoftmaxOf computes the network's probabilities for one image in float64.
 func SoftmaxOf(parameters map[string][]float64, pixels []byte) []float64 {
 	hidden := make([]float64, HiddenUnits)
 	for k := range hidden {
@@ -60,7 +60,7 @@ func SoftmaxOf(parameters map[string][]float64, pixels []byte) []float64 {
 	return p
 }
 
-// SomeBytes are bytes below bound that depend only on the stream.
+// SomeBytes returns n bytes below bound that depend only on the stream.
 func SomeBytes(n, bound int, stream uint16) []byte {
 	words, data := make([]uint32, n), make([]byte, n)
 	random.Bits(words, 0, random.Address{Seed: 5, Stream: stream})
@@ -70,7 +70,7 @@ func SomeBytes(n, bound int, stream uint16) []byte {
 	return data
 }
 
-// SomeLabels are labels of the network's classes that depend only on the stream.
+// SomeLabels returns n labels of the network's classes that depend only on the stream.
 func SomeLabels(n int, stream uint16) []int32 {
 	labels := make([]int32, n)
 	for i, v := range SomeBytes(n, NetworkLabels, stream) {
@@ -79,11 +79,11 @@ func SomeLabels(n int, stream uint16) []int32 {
 	return labels
 }
 
-// TrainingImages is how many images the classifier learns from.
+// TrainingImages is the number of images that the classifier learns from.
 const TrainingImages = 60
 
-// Classifier is the network's posterior, on shuffled minibatches of 16 of 60 images, as a sampler
-// samples it.
+// Classifier loads a session that samples the network's posterior with the sampler, on shuffled
+// minibatches of 16 of 60 images.
 func Classifier(t *testing.T, sampler langevin.Sampler, o graph.LoadOptions, threads int) *graph.Session {
 	t.Helper()
 	b := graph.New(tensor.Float32)
@@ -107,7 +107,7 @@ func Classifier(t *testing.T, sampler langevin.Sampler, o graph.LoadOptions, thr
 	return session
 }
 
-// PredictorImages are some images for the network.
+// PredictorImages returns n images for the network.
 func PredictorImages(n int) samples.Images {
 	return samples.Images{
 		Pixels: SomeBytes(n*ImageSize, 256, 3), Channels: ImageChannels, Height: ImageHeight, Width: ImageWidth,

@@ -9,20 +9,20 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// The parameter of an experiment, and the seed of its run.
+// The name of the parameter of an experiment, and the seed of its run.
 const (
 	ParameterName = "w.weight"
 	RunSeed       = 7
 )
 
-// NormalDraws are standard normals that depend only on the stream.
+// NormalDraws returns n standard normals that depend only on the stream.
 func NormalDraws(n int, stream uint16) []float64 {
 	z := make([]float64, n)
 	random.Normals(z, 0, random.Address{Seed: 99, Stream: stream})
 	return z
 }
 
-// Float64s has values in float64.
+// Float64s converts values to float64.
 func Float64s[T float32 | float64](values []T) []float64 {
 	w := make([]float64, len(values))
 	for i, v := range values {
@@ -31,7 +31,7 @@ func Float64s[T float32 | float64](values []T) []float64 {
 	return w
 }
 
-// Load compiles a graph and loads it on the tests' device.
+// Load compiles a graph and loads it on the device of the tests.
 func Load(t testing.TB, b *graph.Builder, o graph.LoadOptions, threads int) *graph.Session {
 	t.Helper()
 	program, err := b.Compile()
@@ -47,7 +47,7 @@ func Load(t testing.TB, b *graph.Builder, o graph.LoadOptions, threads int) *gra
 	return session
 }
 
-// Advance makes any number of steps.
+// Advance runs the given number of steps.
 func Advance(t testing.TB, s *graph.Session, steps int) {
 	t.Helper()
 	for steps > 0 {
@@ -76,7 +76,7 @@ func Values(t testing.TB, s *graph.Session, name string, chain, n int) []float64
 	return v
 }
 
-// StartAt starts every element at the same value.
+// StartAt initialises every element to the same value.
 func StartAt(value float64) graph.Initializer {
 	return func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
 		for i := range values {
@@ -85,7 +85,7 @@ func StartAt(value float64) graph.Initializer {
 	}
 }
 
-// Normal starts elements at independent draws times scale(i).
+// Normal initialises elements to independent normals times scale(i).
 func Normal(scale func(i int) float64) graph.Initializer {
 	return func(seed uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
 		random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Step: 1 << 40, Stream: stream})

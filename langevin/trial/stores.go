@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// SampleInto runs the plan on a session, and puts the samples into a bank.
+// SampleInto runs the plan on a session and adds the samples to the store.
 func SampleInto(t *testing.T, store *samples.Store, s *graph.Session, maxSteps int, plan langevin.Plan) {
 	t.Helper()
 	err := plan.Run(context.Background(), s, maxSteps, func(p langevin.Window) error {
@@ -34,7 +34,7 @@ func SampleInto(t *testing.T, store *samples.Store, s *graph.Session, maxSteps i
 	}
 }
 
-// NewStore is an empty bank in a folder of its own.
+// NewStore returns an empty store in a new temporary directory.
 func NewStore(t *testing.T) (store *samples.Store, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "samples")
@@ -45,7 +45,7 @@ func NewStore(t *testing.T) (store *samples.Store, dir string) {
 	return store, dir
 }
 
-// Contents are a folder's files by name.
+// Contents returns the contents of a directory's files, by name.
 func Contents(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -61,7 +61,7 @@ func Contents(t *testing.T, dir string) map[string][]byte {
 	return files
 }
 
-// CheckDifferent makes sure that the files can tell runs apart: no two are equal.
+// CheckDifferent fails the test if two of the files are equal: they could then not tell runs apart.
 func CheckDifferent(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	seen := map[string]string{}
@@ -75,7 +75,7 @@ func CheckDifferent(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// CurrentSample is a chain's state, of weight 0.5.
+// CurrentSample returns a chain's present state as a sample of weight 0.5.
 func CurrentSample(t *testing.T, s *graph.Session, chain int) samples.Sample {
 	t.Helper()
 	sample, err := samples.FromSession(s, chain, 0.5)
