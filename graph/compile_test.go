@@ -248,7 +248,7 @@ func TestBuilderErrors(t *testing.T) {
 		{"a scope in the message", func(b *graph.Builder) {
 			defer b.Scope("conv1")()
 			b.Apply(conv3x3, b.State("x", nil, 1, 3, 8, 8), b.State("w", nil, 4, 1, 3, 3))
-		}, []string{"graph: conv1: conv2d", "input has 3 channels, filter expects 1"}},
+		}, []string{"graph: conv1: conv2d", "input must have the filter's 1 channels, got 3"}},
 		{"bytes for floats", func(b *graph.Builder) { b.Apply(op.ReLU{}, b.Data("x", tensor.Uint8, 2)) }, []string{"relu", "input 0 must be of float64, got uint8"}},
 		{"another float", func(b *graph.Builder) {
 			b.Apply(op.Add{}, b.State("x", nil, 2), b.Data("y", tensor.Float32, 2))
@@ -256,10 +256,10 @@ func TestBuilderErrors(t *testing.T) {
 		{"an input more", func(b *graph.Builder) {
 			labels := b.Data("labels", tensor.Int32, 2)
 			b.Apply(op.CrossEntropy{}, b.State("x", nil, 2, 3), labels, labels)
-		}, []string{"cross entropy", "wants logits [B K] and labels [B]"}},
+		}, []string{"cross entropy", "inputs must be logits [B K] and labels [B]"}},
 		{"a slice of steps beyond any tensor", func(b *graph.Builder) {
 			b.Apply(array.Slice{Step: 1 << 62, Count: 3}, b.State("x", nil, 3))
-		}, []string{"slice", "within the axis"}},
+		}, []string{"slice", "all within axis 0"}},
 		{"an extent of 0", func(b *graph.Builder) { b.State("x", nil, 3, 0) }, []string{`"x"`, "axis 1 is 0"}},
 		{"too many elements", func(b *graph.Builder) { b.State("x", nil, 1<<40, 1<<40) }, []string{`"x"`, "too many"}},
 		{"elements of no type", func(b *graph.Builder) { b.Data("x", tensor.DType(99), 3) }, []string{`"x"`, "DType(99)"}},

@@ -19,8 +19,7 @@ func (b *Builder) withoutHooks() (end func()) {
 	return func() { b.Hooks = hooks }
 }
 
-// replaced is what the hook makes in place of an op's output; nil when there is no hook or it
-// leaves the op alone.
+// applyHook returns the hook's replacement for an op's output, or nil if there is none.
 func (b *Builder) applyHook(op Op, inputs []*Node) *Node {
 	hook := b.Hooks.Apply
 	if hook == nil || b.err != nil {

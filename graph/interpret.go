@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// evaluate computes one application on Gorgonia's values: in memory of its own, on one thread.
-// Updates are copied back.
+// runOnHost computes one application on Gorgonia's values, in separate memory and on one thread.
+// Inputs that the op updates are copied back.
 func runOnHost(a *application, values []gorgonia.Value) (gorgonia.Value, error) {
 	v := &value{label: a.label(), op: a.Op, shape: a.shape, float: a.float, dtype: a.dtype}
 	v.buffer = tensor.NewBuffer("output", tensor.Chain, a.dtype, a.shape.Elements())

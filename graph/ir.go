@@ -33,7 +33,7 @@ type module struct {
 	header  *value
 }
 
-// kept is a value that outlives the step.
+// namedValue is an output or a metric: a value that outlives the step.
 type namedValue struct {
 	name  string
 	value *value
@@ -119,9 +119,10 @@ func extract(b *Builder) (*module, error) {
 	return m, nil
 }
 
-// part is 0 for inputs, and of a program of that float, which a network computes in a narrower one,
-// see Builder.Within: 1 for its inputs in the narrower one, 2 for the network, 3 for all else. So
-// nothing comes between the network's launches, which run together a few images at a time.
+// segment returns a sort key that keeps together a network which computes in another float than its
+// program (see Builder.Within): 0 for the program's inputs, 1 for their casts to the network's
+// float, 2 for the network, 3 for everything else. No launch then comes between those of the
+// network, so that the host can fuse them over row tiles, a few images at a time.
 func (v *value) segment(float tensor.DType) int {
 	converted := true
 	for _, in := range v.inputs {
@@ -157,7 +158,8 @@ func (v *value) before(w *value) bool {
 	return v.id < w.id
 }
 
-// constants makes the constants inputs, which no step computes again, but for those that are kept.
+// hoistConstants turns constants into inputs, so that no step computes them, except those that are
+// outputs or metrics.
 func (m *module) hoistConstants() {
 	keep := map[*value]bool{}
 	for _, k := range slices.Concat(m.outputs, m.metrics) {

@@ -16,7 +16,7 @@ type plan struct {
 	scratch []*liveRange
 }
 
-// span is a scratch buffer's life, in launches.
+// liveRange is the interval of launches, first to last, in which a scratch buffer is used.
 type liveRange struct {
 	buffer      *tensor.Buffer
 	first, last int
@@ -26,7 +26,7 @@ func newPlan() *plan {
 	return &plan{seen: map[*tensor.Buffer]bool{}, ranges: map[*tensor.Buffer]*liveRange{}}
 }
 
-// keep gives a buffer a place of its own.
+// pin reserves separate memory for a buffer, unless it is scratch.
 func (p *plan) pin(b *tensor.Buffer) {
 	if b.Arena != tensor.Scratch && !p.seen[b] {
 		p.seen[b] = true

@@ -240,9 +240,9 @@ func (s *Session) firstBadStep(chain, steps int) (uint64, bool) {
 	return 0, false
 }
 
-// explain goes back to where the Run began and makes the steps again, launch by launch, until one
-// makes a number that is not finite. The numbers come out the same, since all randomness has an
-// address.
+// locate restores the state in which the Run began and repeats its steps, launch by launch, until
+// one computes a number that is not finite. The numbers are the same as before, because random
+// numbers depend only on seed, chain, step and stream.
 func (s *Session) locate(chain, steps int, bad uint64) error {
 	if err := s.restoreAll(); err != nil {
 		return err
@@ -270,7 +270,8 @@ func (s *Session) restoreAll() error {
 	return errors.Wrap(s.runner.Return(), "graph: back to the last good step")
 }
 
-// watch makes one step and stops at the first launch that writes a number which is not finite.
+// stepUntilNotFinite makes one step and stops at the first launch that writes a number which is not
+// finite.
 func (s *Session) stepUntilNotFinite(chain int, fault *NotFinite) (found bool, err error) {
 	stop := errors.New("found")
 	err = s.runner.Step(chain, func(i int) error {

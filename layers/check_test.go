@@ -42,7 +42,7 @@ func TestCheck(t *testing.T) {
 		{Sequential{Flatten{}, nil}, tensor.Shape{3, 8, 8},
 			"layers: network on inputs [3 8 8]: layers: layer 1 of 2 is nil"},
 		{Sequential{GroupNorm{Groups: 2}}, tensor.Shape{3, 8, 8},
-			"layers: network on inputs [3 8 8]: graph: groupnorm1: group norm: 2 groups of 3 channels, wants a number that divides them"},
+			"layers: network on inputs [3 8 8]: graph: groupnorm1: group norm: groups must divide the 3 channels, got 2"},
 		{Sequential{ReLU{}}, tensor.Shape{3, 0, 8},
 			`layers: network on inputs [3 0 8]: graph: input "input": tensor: shape [1 3 0 8]: axis 2 must be at least 1, got 0`},
 	} {

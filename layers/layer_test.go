@@ -68,7 +68,7 @@ func TestErrors(t *testing.T) {
 		{AveragePool{Window: 10}, image, []string{"layers: averagepool1", "[B 3 9 8]", "10 x 10"}},
 		{AveragePool{Window: 2}, tensor.Shape{31}, []string{"layers: averagepool1", "[B 31]"}},
 		{GlobalAveragePool{}, tensor.Shape{31}, []string{"layers: globalaveragepool1", "[B 31]"}},
-		{GroupNorm{Groups: 2}, image, []string{"groupnorm1: group norm", "2 groups of 3 channels"}},
+		{GroupNorm{Groups: 2}, image, []string{"groupnorm1: group norm", "groups must divide the 3 channels, got 2"}},
 		{GroupNorm{}, image, []string{"layers: groupnorm1", "Groups is 0"}},
 		{GroupNorm{Groups: 1, Epsilon: math.NaN()}, image, []string{"layers: groupnorm1", "Epsilon is NaN"}},
 		{FilterResponseNorm{}, tensor.Shape{31}, []string{"layers: frn1", "[B 31]"}},

@@ -2,8 +2,8 @@ package op
 
 import "math"
 
-// Abs is y = |x|, elementwise: x [...] -> y [...]. Its derivative is taken as 0 at 0. The Laplace
-// density uses it.
+// Abs is y = |x|, elementwise: x [...] -> y [...]. Its derivative is sign(x), with 0 at 0. The
+// density of the Laplace distribution uses it.
 type Abs struct{ elementwise[absUnary] }
 
 type absUnary struct{}

@@ -59,7 +59,7 @@ func (softplusUnary) unary() unary {
 	}
 }
 
-// SiLU, also called swish, is y = x / (1 + e^-x), elementwise: x [...] -> y [...].
+// SiLU is y = x / (1 + e^-x), also called swish, elementwise: x [...] -> y [...].
 // Source: Hendrycks and Gimpel, Gaussian error linear units (2016); Ramachandran et al., Searching
 // for activation functions (2017).
 type SiLU struct{ elementwise[siluUnary] }
@@ -80,7 +80,7 @@ func (siluUnary) unary() unary {
 }
 
 // ELU is the exponential linear unit, y = x where x > 0, else Alpha (e^x - 1), elementwise:
-// x [...] -> y [...]. Alpha is above 0.
+// x [...] -> y [...]. Alpha must be positive.
 // Source: Clevert et al., Fast and accurate deep network learning by exponential linear units
 // (2016).
 type ELU struct {
@@ -93,7 +93,7 @@ func (ELU) Name() string { return "elu" }
 // Shape implements graph.Op.
 func (e ELU) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if !(e.Alpha > 0) || math.IsInf(e.Alpha, 1) {
-		return nil, errors.Errorf("alpha is %v, wants a finite number above 0", e.Alpha)
+		return nil, errors.Errorf("alpha must be positive and finite, got %v", e.Alpha)
 	}
 	return unaryShape(in)
 }

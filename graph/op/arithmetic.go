@@ -10,10 +10,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// The four operations broadcast as NumPy does: the shapes are aligned at their last axes, missing
-// axes count as extent 1, and an operand of extent 1 on an axis is repeated along it. Gradients are
-// added up over the axes on which their operand was repeated.
-// Source: NumPy user guide, Broadcasting.
+// Binary ops broadcast as NumPy does: shapes are aligned at their last axes, missing axes count as
+// extent 1, and an operand of extent 1 on an axis is repeated along it. The gradient of an operand
+// is summed over the axes on which it was repeated: broadcasting is a linear map, and its transpose
+// is a sum. Source: NumPy user guide, Broadcasting.
 
 // Add is y = a + b, elementwise with NumPy's broadcasting: a [...], b [...] -> y. A ReLU that
 // follows is fused into it.
@@ -116,7 +116,8 @@ func (Divide) Gradients(b *graph.Builder, in []*graph.Node, y, dout *graph.Node)
 	}
 }
 
-// unbroadcast adds up a gradient over the axes on which the operand was repeated.
+// unbroadcast sums a gradient over the axes on which the operand was repeated, and gives it the
+// operand's shape.
 func unbroadcast(b *graph.Builder, gradient, operand *graph.Node) *graph.Node {
 	want, have := graph.ShapeOf(operand), graph.ShapeOf(gradient)
 	var repeated Axes
@@ -134,7 +135,7 @@ func unbroadcast(b *graph.Builder, gradient, operand *graph.Node) *graph.Node {
 	return gradient
 }
 
-// broadcast is the shape of the output.
+// broadcast returns the shape of the output of a binary op.
 func broadcast(in []tensor.Shape) (tensor.Shape, error) {
 	if err := checkRanks(in, -1, -1); err != nil {
 		return nil, err
@@ -143,14 +144,15 @@ func broadcast(in []tensor.Shape) (tensor.Shape, error) {
 	for axis := range y {
 		a, b := alignedExtent(in[0], axis, len(y)), alignedExtent(in[1], axis, len(y))
 		if a != b && a != 1 && b != 1 {
-			return nil, errors.Errorf("got shapes %v and %v, wants extents that, aligned at the last axis, are equal or 1", in[0], in[1])
+			return nil, errors.Errorf("extents, aligned at the last axis, must be equal or 1, got shapes %v and %v", in[0], in[1])
 		}
 		y[axis] = max(a, b)
 	}
 	return y, checkAxisCount(y)
 }
 
-// alignedExtent is the extent of a shape on an axis of another with at least as many axes.
+// alignedExtent returns the extent of a shape on an axis of a broadcast output with the given
+// number of axes.
 func alignedExtent(shape tensor.Shape, axis, axes int) int {
 	if axis -= axes - len(shape); axis >= 0 {
 		return shape[axis]
@@ -158,11 +160,12 @@ func alignedExtent(shape tensor.Shape, axis, axes int) int {
 	return 1
 }
 
-// repeatWidth is how many copies of a repeated operand are made at a time.
+// repeatWidth is the number of copies of a repeated operand that are made at a time.
 const repeatWidth = 256
 
-// lowerArithmetic emits stem_fwd for operands of one shape, else stem_broadcast_fwd, whose
-// arguments say how to find the elements of both.
+// lowerArithmetic emits stem_fwd for operands of equal shape, and otherwise stem_broadcast_fwd,
+// whose further arguments are the extents and strides of both operands. Only the first is
+// elementwise in memory, so that only it can be fused over row tiles.
 func lowerArithmetic(l *graph.Lowering, stem string, f32 func(y, a, b []float32), f64 func(y, a, b []float64)) {
 	n := l.Shape.Elements()
 	groups := collapse(l.Shape, func(axis int) int {
@@ -202,7 +205,7 @@ func arithmetic[T float32 | float64](a, b runs, f func(y, a, b []T)) func(args *
 	}
 }
 
-// operand is n elements of a run: x's first n, or copies of its first one.
+// operand returns n elements of a run: the first n of x, or n copies of its first.
 func operand[T float32 | float64](x []T, n, stride int, copies []T) []T {
 	if stride == 1 || n == 1 {
 		return x[:n]
@@ -213,8 +216,8 @@ func operand[T float32 | float64](x []T, n, stride int, copies []T) []T {
 	return copies[:n]
 }
 
-// Power is y = a^b, elementwise with NumPy's broadcasting: a [...], b [...] -> y. It is NaN for a
-// below 0 unless b is a whole number.
+// Power is y = a^b, elementwise with NumPy's broadcasting: a [...], b [...] -> y. It is NaN for
+// negative a unless b is an integer.
 type Power struct{}
 
 // Name implements graph.Op.
@@ -241,20 +244,20 @@ func (p Power) Gradients(build *graph.Builder, in []*graph.Node, y, dout *graph.
 	return []*graph.Node{unbroadcast(build, da, a), unbroadcast(build, db, b)}
 }
 
-// Compare is y = 1 where a < b, with Less, where a = b, with Equal, or either, with both; else 0:
-// elementwise with NumPy's broadcasting, a [...], b [...] -> y. Its gradient is 0.
+// Compare is y = 1 where a < b (Less), a = b (Equal) or a <= b (both), else 0, elementwise with
+// NumPy's broadcasting: a [...], b [...] -> y. Its gradient is 0.
 type Compare struct{ Less, Equal bool }
 
 // Name implements graph.Op.
 func (Compare) Name() string { return "compare" }
 
-// Flat says that the gradient is 0, see graph.Differentiable.
+// StopGradient implements graph.StopGradient.
 func (Compare) StopGradient() {}
 
 // Shape implements graph.Op.
 func (c Compare) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if !c.Less && !c.Equal {
-		return nil, errors.New("compares neither by less nor by equal, wants one of them at least")
+		return nil, errors.New("at least one of less and equal must be set")
 	}
 	return broadcast(in)
 }

@@ -10,30 +10,31 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Augment changes each image of a batch at random: x [B C H W], header -> y [B C H W]. It turns the
-// image about its centre by an angle a, moves it by whole numbers of rows and columns, mirrors it,
-// and makes the pixels of a square 0, all channels alike:
+// Augment transforms each image of a batch at random: x [B C H W], header -> y [B C H W]. It
+// rotates the image about its centre by an angle a, translates it by whole numbers of rows and
+// columns, flips it horizontally, and erases a square, the same in all channels:
 //
 //	y[b c p q] = 0 in the square, else x[b c u v]
 //	(u, v) = ((H-1)/2 + r cos a - s sin a, (W-1)/2 + r sin a + s cos a)
-//	r = p - rows - (H-1)/2,  s = q' - columns - (W-1)/2,  q' = q, or W-1-q when mirrored
+//	r = p - rows - (H-1)/2,  s = q' - columns - (W-1)/2,  q' = q, or W-1-q when flipped
 //
 // Between pixels x is interpolated bilinearly. Beyond the edges it is 0, which is the mean of
 // images that GatherImages has normalised. Without Rotation pixels keep their bits.
 //
-// Image b draws from elements 8b to 8b+5 of the stream (seed, chain, step, Stream), whatever the
-// threads and the device. It has no gradient: x is data. Sources: He et al., Deep residual learning
-// (2016), for mirrored and moved images; DeVries and Taylor, Improved regularization of
-// convolutional neural networks with cutout (2017), for the square.
+// Image b uses elements 8b to 8b+5 of the stream (seed, chain, step, Stream), so that it has the
+// same transform with any number of threads and on every device. It has no gradient: x is data.
+// Sources: He et al., Deep residual learning (2016), for flips and translations; DeVries and
+// Taylor, Improved regularization of convolutional neural networks with cutout (2017), for the
+// square.
 type Augment struct {
-	Flip     bool    // mirror left to right with probability 1/2
+	Flip     bool    // flip left to right with probability 1/2
 	Shift    int     // pixels: rows and columns are uniform on -Shift to Shift
 	Rotation float64 // degrees, at most 180: the angle is uniform on -Rotation to Rotation
 	Erase    float64 // side of the square over min(H, W), below 1; its centre is any pixel
 	Stream   uint16  // a number from Builder.Stream
 }
 
-// The words of the stream that an image draws, and how many it may have.
+// The random words of an image, and the number of words reserved for it.
 const (
 	wordFlip = iota
 	wordRows
@@ -45,17 +46,18 @@ const (
 	augmentWords = 8
 )
 
-// Validate refuses attributes out of range, as far as it can without images.
+// Validate returns an error if an attribute is out of range for images of any size, or if the op
+// would change nothing.
 func (g Augment) Validate() error {
 	switch {
 	case g.Shift < 0:
-		return errors.Errorf("shift is %d pixels, wants at least 0", g.Shift)
+		return errors.Errorf("shift must be at least 0 pixels, got %d", g.Shift)
 	case !(g.Rotation >= 0 && g.Rotation <= 180):
-		return errors.Errorf("rotation is %v degrees, wants 0 to 180", g.Rotation)
+		return errors.Errorf("rotation must be 0 to 180 degrees, got %v", g.Rotation)
 	case !(g.Erase >= 0 && g.Erase < 1):
-		return errors.Errorf("erase is %v of the side, wants at least 0 and less than 1", g.Erase)
+		return errors.Errorf("erase must be at least 0 and below 1, got %v", g.Erase)
 	case !g.Flip && g.Shift == 0 && g.Rotation == 0 && g.Erase == 0:
-		return errors.New("changes nothing, wants one of flip, shift, rotation and erase")
+		return errors.New("one of flip, shift, rotation and erase must be set")
 	}
 	return nil
 }
@@ -77,22 +79,22 @@ func (g Augment) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	height, width := in[0][2], in[0][3]
 	switch {
 	case g.Shift >= min(height, width):
-		return nil, errors.Errorf("shift is %d pixels of images %dx%d, wants fewer than they have", g.Shift, height, width)
+		return nil, errors.Errorf("shift must be below the side of the images, %dx%d pixels, got %d", height, width, g.Shift)
 	case g.Erase > 0 && g.side(height, width) == 0:
-		return nil, errors.Errorf("erase is %v of the side of images %dx%d, wants at least a pixel", g.Erase, height, width)
+		return nil, errors.Errorf("erase must be at least one pixel of images of %dx%d, got %v of their side", height, width, g.Erase)
 	}
 	return in[0], checkStream(g.Stream)
 }
 
-// side is the length of the square's side, in pixels.
+// side returns the side of the square in pixels.
 func (g Augment) side(height, width int) int {
 	return int(math.Round(g.Erase * float64(min(height, width))))
 }
 
-// quarter is a quarter of the largest angle, in radians.
+// quarter returns a quarter of the largest angle, in radians, the argument of sincos4.
 func (g Augment) quarter() float64 { return g.Rotation * (math.Pi / 720) }
 
-// maxAugmented is the most images that a block changes, as in cuda/kernels/augment.cu.
+// maxAugmented is the maximum number of images of a block, as in cuda/kernels/augment.cu.
 const maxAugmented = 32
 
 // Lower implements graph.Op.
@@ -105,7 +107,7 @@ func (g Augment) Lower(l *graph.Lowering) {
 		tensor.Float(l.DType, g.quarter()), tensor.Int(g.side(height, width)), tensor.Uint(uint32(g.Stream)))
 }
 
-// change is what an image undergoes.
+// transform is the transform of one image.
 type transform[T float32 | float64] struct {
 	flipped       bool
 	rows, columns int
@@ -113,11 +115,12 @@ type transform[T float32 | float64] struct {
 	top, left     int // of the square, which may begin above and before the image
 }
 
-// below is a number from 0 to n-1; each has the same share of the words, but for one word.
+// uniformInt maps a random word to 0 ... n-1. The numbers of words that map to two results differ
+// by one at most.
 func uniformInt(word uint32, n int) int { return int(uint64(word) * uint64(n) >> 32) }
 
-// transformOf makes a change from an image's words; quarter is a quarter of the largest angle, in
-// radians.
+// transformOf returns the transform that an image's words select; quarter is a quarter of the
+// largest angle, in radians.
 func transformOf[T float32 | float64](words *[augmentWords]uint32, g Augment, quarter T, height, width, side int) transform[T] {
 	c := transform[T]{
 		flipped: g.Flip && words[wordFlip]>>31 != 0,
@@ -131,8 +134,9 @@ func transformOf[T float32 | float64](words *[augmentWords]uint32, g Augment, qu
 	return c
 }
 
-// turn is the cosine and the sine of 4 t, |t| <= pi/4: Taylor's series up to t^16 and t^15, then
-// the double-angle formulas, twice. The operations are the CUDA kernel's, each rounded.
+// sincos4 returns the cosine and the sine of 4t for |t| <= pi/4, by Taylor series up to t^16 and
+// t^15 followed by the double-angle formulas, twice. The CUDA kernel has the same operations, each
+// rounded, so that the bits agree.
 func sincos4[T float32 | float64](t T) (cosine, sine T) {
 	square := t * t
 	even, odd := T(1), T(1)
@@ -170,7 +174,7 @@ func augment[T float32 | float64](g Augment, shape tensor.Shape) func(a *tensor.
 	}
 }
 
-// move fills an image's rows without a turn.
+// translate fills an image's rows, without rotation.
 func (c transform[T]) translate(to, from []T, height, width int) {
 	lo, hi := max(0, c.columns), min(width, width+c.columns) // columns that come from within
 	for row := range len(to) / width {
@@ -194,7 +198,7 @@ func (c transform[T]) translate(to, from []T, height, width int) {
 	}
 }
 
-// turn fills an image by interpolation.
+// rotate fills an image by bilinear interpolation.
 func (c transform[T]) rotate(to, from []T, height, width int) {
 	plane := height * width
 	middleRow, middleColumn := T(height-1)/2, T(width-1)/2
@@ -238,7 +242,7 @@ func (c transform[T]) rotate(to, from []T, height, width int) {
 	}
 }
 
-// pixel is a pixel of a plane, 0 beyond its edges.
+// pixelOrZero returns a pixel of a plane, or 0 beyond its edges.
 func pixelOrZero[T float32 | float64](x []T, i, j, height, width int) T {
 	if i < 0 || i >= height || j < 0 || j >= width {
 		return 0
@@ -246,7 +250,7 @@ func pixelOrZero[T float32 | float64](x []T, i, j, height, width int) T {
 	return x[i*width+j]
 }
 
-// erase makes a square of each plane 0.
+// erase sets a square of each plane to 0.
 func (c transform[T]) erase(to []T, height, width, side int) {
 	top, bottom := max(0, c.top), min(height, c.top+side)
 	left, right := max(0, c.left), min(width, c.left+side)

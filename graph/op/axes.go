@@ -12,7 +12,8 @@ import (
 // all axes.
 type Axes uint16
 
-// invalidAxis is the bit set for an axis that no input can have, so that Shape refuses it.
+// invalidAxis stands for all axes that no input can have: AxesOf cannot return an error, but Shape
+// does for this bit.
 const invalidAxis = 15
 
 // AxesOf returns the set of the given axes.
@@ -29,13 +30,13 @@ func AxesOf(axes ...int) Axes {
 
 func (s Axes) has(axis int) bool { return s == 0 || s>>axis&1 == 1 }
 
-// remaining is the shape without the axes of the set.
+// remaining returns the shape without the axes of the set.
 func (s Axes) remaining(shape tensor.Shape) (tensor.Shape, error) {
 	if err := checkAxisCount(shape); err != nil {
 		return nil, err
 	}
 	if last := bits.Len16(uint16(s)) - 1; last >= len(shape) {
-		return nil, errors.Errorf("input has shape %v, got axes up to %d, wants axes below %d", shape, last, len(shape))
+		return nil, errors.Errorf("axes of an input of shape %v must be below %d, got %d", shape, len(shape), last)
 	}
 	rest := tensor.Shape{}
 	for axis, extent := range shape {
@@ -48,16 +49,17 @@ func (s Axes) remaining(shape tensor.Shape) (tensor.Shape, error) {
 
 func checkAxisCount(shape tensor.Shape) error {
 	if len(shape) > maxAxes {
-		return errors.Errorf("input has shape %v, wants at most %d axes", shape, maxAxes)
+		return errors.Errorf("input must have at most %d axes, got shape %v", maxAxes, shape)
 	}
 	return nil
 }
 
-// group is neighbouring axes of one class, which count as one axis.
+// group is a run of neighbouring axes of one class, which kernels treat as one axis.
 type group struct{ extent, class int }
 
-// collapse joins neighbouring axes of one class and leaves out axes of extent 1. There is always at
-// least one group; class is the class of an axis.
+// collapse merges neighbouring axes of equal class and drops axes of extent 1. A class is whatever
+// the caller distinguishes: kept or summed over, repeated or not. The fewer the axes, the longer
+// the contiguous runs of the loops. It returns at least one group.
 func collapse(shape tensor.Shape, class func(axis int) int) []group {
 	var groups []group
 	for axis, extent := range shape {

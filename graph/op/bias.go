@@ -8,8 +8,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// BiasAdd adds a number to each channel: x [B K ...], bias [K] -> y [B K ...],
-// y[b k ...] = x[b k ...] + bias[k].
+// BiasAdd adds a number to each channel: x [B K ...], bias [K] -> y [B K ...], y[b k ...] = x[b k
+// ...] + bias[k]. Behind a MatMul or Conv2D it is fused into it. Behind a MatMul or Conv2D it is
+// fused into it.
 type BiasAdd struct{}
 
 // Name implements graph.Op.
@@ -21,12 +22,13 @@ func (BiasAdd) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if len(in[0]) < 2 || in[0][1] != in[1][0] {
-		return nil, errors.Errorf("input has shape %v, bias has %d elements: wants as many channels on axis 1", in[0], in[1][0])
+		return nil, errors.Errorf("bias must have one element for each channel (axis 1) of an input of shape %v, got %d", in[0], in[1][0])
 	}
 	return in[0], nil
 }
 
-// planes is the number of images times channels, and of elements in one channel of one image.
+// planes returns the number of planes, images times channels, and the elements of a plane, which is
+// one channel of one image.
 func planes(shape tensor.Shape) (rows, width int) {
 	rows = shape[0] * shape[1]
 	return rows, shape.Elements() / rows
@@ -59,14 +61,14 @@ func (BiasAdd) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.Node)
 	return []*graph.Node{dout, b.Apply(biasBackward{}, dout)}
 }
 
-// biasBackward sums over all axes but the channels': dout [B K ...] -> db [K].
+// biasBackward sums over all axes except the channels': dout [B K ...] -> db [K].
 type biasBackward struct{}
 
 func (biasBackward) Name() string { return "bias gradient" }
 
 func (biasBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 1 || len(in[0]) < 2 {
-		return nil, errors.Errorf("got inputs %v, wants one of two axes or more", in)
+		return nil, errors.Errorf("there must be one input of at least 2 axes, got %v", in)
 	}
 	return tensor.Shape{in[0][1]}, nil
 }
@@ -86,7 +88,7 @@ func (biasBackward) Lower(l *graph.Lowering) {
 	emitSums(l, "bias_bwd", "bias_bwd", sums, host, arguments...)
 }
 
-// biasRows sums a channel's elements, which lie a row apart.
+// biasRows sums the elements of a channel of vectors [B K], which are K elements apart.
 func biasRows[T float32 | float64](a *tensor.Args, lo, hi int) {
 	db, dout := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
 	kernel.SumRows(db[lo:hi], dout[lo:], len(dout)/len(db), len(db))
@@ -96,8 +98,10 @@ func biasSum[T float32 | float64](a *tensor.Args, totals []float64, lo, hi int) 
 	kernel.SumPlanes(totals, tensor.Slice[T](a, 1)[lo:hi])
 }
 
-// planeSums adds up all channels' planes of some width: some by sum, then those of a channel in
-// order.
+// planeSums returns the host kernel of a sum over all axes except the channels'. Its first phase
+// fills the workspace with the total of each plane, by sum, which gets several planes at a time;
+// its second adds up the planes of each channel in order, so that the bits do not depend on
+// threads.
 func planeSums(l *graph.Lowering, planes, width int, sum func(a *tensor.Args, totals []float64, lo, hi int)) tensor.HostKernel {
 	host := tensor.RowTiles(planes, 1, width, func(a *tensor.Args, lo, hi int) {
 		sums := tensor.Workspace[float64](a)
@@ -111,7 +115,7 @@ func planeSums(l *graph.Lowering, planes, width int, sum func(a *tensor.Args, to
 	return host
 }
 
-// channelTotals adds up what the workspace holds for each plane.
+// channelTotals adds up, for each channel, the totals of its planes in the workspace.
 func channelTotals[T float32 | float64](planes int) func(a *tensor.Args) {
 	return func(a *tensor.Args) {
 		totals, sums := tensor.Slice[T](a, 0), tensor.Workspace[float64](a)

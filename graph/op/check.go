@@ -7,14 +7,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// checkRanks checks the number of inputs and of their axes; a rank of -1 is any.
+// checkRanks checks the number of inputs and their ranks; -1 is any rank.
 func checkRanks(inputs []tensor.Shape, ranks ...int) error {
 	if len(inputs) != len(ranks) {
-		return errors.Errorf("got %d inputs, wants %d", len(inputs), len(ranks))
+		return errors.Errorf("there must be %d inputs, got %d", len(ranks), len(inputs))
 	}
 	for i, rank := range ranks {
 		if rank >= 0 && len(inputs[i]) != rank {
-			return errors.Errorf("input %d has shape %v, wants %d axes", i, inputs[i], rank)
+			return errors.Errorf("input %d must have %d axes, got shape %v", i, rank, inputs[i])
 		}
 	}
 	return nil
@@ -23,15 +23,15 @@ func checkRanks(inputs []tensor.Shape, ranks ...int) error {
 // checkEqual checks that two inputs have the same shape.
 func checkEqual(a, b tensor.Shape) error {
 	if !a.Equal(b) {
-		return errors.Errorf("got shapes %v and %v, wants them equal", a, b)
+		return errors.Errorf("shapes must be equal, got %v and %v", a, b)
 	}
 	return nil
 }
 
-// checkStream checks that a stream of random numbers can be one of Builder.Stream's.
+// checkStream checks that a stream is not 0, a forgotten attribute, nor the one that orders epochs.
 func checkStream(stream uint16) error {
 	if stream == 0 || stream == random.OrderStream {
-		return errors.Errorf("stream is %d, wants one of Builder.Stream", stream)
+		return errors.Errorf("stream must be one of Builder.Stream, got %d", stream)
 	}
 	return nil
 }

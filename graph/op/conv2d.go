@@ -8,17 +8,20 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// Square is the same number for height and width.
+// Square returns the pair (n, n) for height and width.
 func Square(n int) [2]int { return [2]int{n, n} }
 
-// Conv2D is the convolution of neural networks, which is a cross-correlation, in one group:
+// Conv2D is the cross-correlation that neural networks call convolution, ungrouped:
 //
 //	y[b k p q] = sum over c r s of
 //	  w[k c r s] x[b c p*Stride+r*Dilation-Padding q*Stride+s*Dilation-Padding]
 //
-// with zeros outside x: x [B C H W], w [K C R S] -> y [B K P Q]. The pairs are height, width. A
-// bias and a ReLU that follow are fused into it. Source: Dumoulin and Visin, A guide to convolution
-// arithmetic (2016).
+// with zeros outside x: x [B C H W], w [K C R S] -> y [B K P Q], where
+//
+//	P = floor((H + 2 Padding - Dilation (R-1) - 1) / Stride) + 1
+//
+// and Q likewise. The pairs are height, width. A bias and a ReLU that follow are fused into it.
+// Source: Dumoulin and Visin, A guide to convolution arithmetic (2016).
 type Conv2D struct {
 	Stride, Padding, Dilation [2]int
 
@@ -38,7 +41,7 @@ func (c Conv2D) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if in[0][1] != in[1][1] {
-		return nil, errors.Errorf("input has %d channels, filter expects %d", in[0][1], in[1][1])
+		return nil, errors.Errorf("input must have the filter's %d channels, got %d", in[1][1], in[0][1])
 	}
 	k := c.kernel(in[0], in[1])
 	if err := k.Validate(); err != nil {
@@ -114,7 +117,9 @@ func (c Conv2D) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Nod
 	}
 }
 
-// conv2DBackwardInput is dx: dout [B K P Q], w [K C R S] -> dx [B C H W].
+// conv2DBackwardInput is the gradient by the input, a transposed convolution: dout [B K P Q], w [K
+// C R S] -> dx [B C H W]. The image's size is an attribute, since a stride makes several sizes of x
+// have the same y.
 type conv2DBackwardInput struct {
 	conv          Conv2D
 	height, width int
@@ -147,7 +152,8 @@ func (g conv2DBackwardInput) Lower(l *graph.Lowering) {
 	l.Emit("conv2d_bwd_input", product, host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, convSizes(k)...)...)
 }
 
-// conv2DBackwardFilter is dw: dout [B K P Q], x [B C H W] -> dw [K C R S].
+// conv2DBackwardFilter is the gradient by the filter, a sum over images and pixels:
+// dout [B K P Q], x [B C H W] -> dw [K C R S].
 type conv2DBackwardFilter struct {
 	conv          Conv2D
 	height, width int

@@ -10,13 +10,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// CrossEntropy is the mean negative log-likelihood of the labels under softmax(logits), log-softmax
-// and NLL in one:
+// CrossEntropy is the mean negative log-likelihood of labels under softmax(logits):
 //
 //	loss = 1/B sum over b of (log sum over k of exp(logits[b k]) - logits[b labels[b]])
 //
-// logits [B K], labels [B] int32 -> a scalar. A label that is not below K makes the loss NaN, which
-// stops the run.
+// logits [B K], labels [B] int32 -> a scalar. It is log-softmax and negative log-likelihood in one
+// op, so that no probability underflows. A label outside 0 ... K-1 makes the loss NaN, which stops
+// the run.
 type CrossEntropy struct{}
 
 // Name implements graph.Op.
@@ -33,7 +33,7 @@ func (CrossEntropy) Shape(in []tensor.Shape) (tensor.Shape, error) {
 // checkLabels checks logits [B K] and labels [B].
 func checkLabels(in []tensor.Shape) error {
 	if len(in) != 2 || len(in[0]) != 2 || len(in[1]) != 1 || in[0][0] != in[1][0] {
-		return errors.Errorf("got shapes %v, wants logits [B K] and labels [B]", in)
+		return errors.Errorf("inputs must be logits [B K] and labels [B], got shapes %v", in)
 	}
 	return nil
 }
@@ -100,9 +100,10 @@ func (crossEntropyBackward) Lower(l *graph.Lowering) {
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(batch), tensor.Int(classes))
 }
 
-// minProbability is far below what float32 resolves beside the label's gradient, p - 1, and keeps
-// gradients above 1.2e-38: a network that is sure has many below it, with which processors multiply
-// some hundred times as slowly.
+// minProbability is where probabilities are rounded to 0 in the gradient. It is far below what
+// float32 resolves next to the label's gradient, p - 1, and keeps gradients out of the subnormal
+// numbers, below 1.2e-38: a confident network has many of them, and processors multiply them some
+// hundred times more slowly.
 const minProbability = 0x1p-64
 
 func crossEntropyGradient[T float32 | float64](least float64) func(a *tensor.Args, lo, hi int) {
@@ -129,7 +130,7 @@ func crossEntropyGradient[T float32 | float64](least float64) func(a *tensor.Arg
 }
 
 // Softmax is p[b k] = exp(logits[b k]) / sum over k of exp(logits[b k]):
-// logits [B K] -> probabilities [B K]. It is for predictions.
+// logits [B K] -> probabilities [B K]. It is for predictions; for a loss use CrossEntropy.
 type Softmax struct{}
 
 // Name implements graph.Op.
@@ -148,7 +149,7 @@ func (Softmax) Lower(l *graph.Lowering) {
 	lowerRows(l, "softmax_fwd", graph.Pick(l, softmax[float32], softmax[float64]))
 }
 
-// lowerRows emits a launch that has a warp for each row of the output; its inputs have its shape.
+// lowerRows emits a launch with a warp for each row of the output; all inputs have its shape.
 func lowerRows(l *graph.Lowering, stem string, run func(classes int) func(a *tensor.Args, lo, hi int)) {
 	batch, classes := l.Shape[0], l.Shape[1]
 	arguments := []tensor.Argument{l.Out()}
@@ -177,9 +178,9 @@ func (Softmax) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node
 	return []*graph.Node{b.Apply(softmaxBackward{}, dout, in[0])}
 }
 
-// softmaxBackward is dlogits[b k] = p[b k] (dout[b k] - sum over k of p[b k] dout[b k]), p being
-// computed again, since a rounded p near 1 has lost how far it is from 1: dout [B K],
-// logits [B K] -> [B K].
+// softmaxBackward is dlogits[b k] = p[b k] (dout[b k] - sum over k of p[b k] dout[b k]): dout [B
+// K], logits [B K] -> [B K]. It computes p from the logits again, because a p near 1 that was
+// rounded to float32 has lost its distance from 1.
 type softmaxBackward struct{}
 
 func (softmaxBackward) Name() string { return "softmax gradient" }
@@ -213,8 +214,8 @@ func softmaxGradient[T float32 | float64](classes int) func(a *tensor.Args, lo, 
 	}
 }
 
-// Accuracy is the share of rows whose largest logit, the first of equals, is the label's:
-// logits [B K], labels [B] int32 -> a scalar.
+// Accuracy is the fraction of rows whose largest logit is the label's:
+// logits [B K], labels [B] int32 -> a scalar. Of equal logits the first counts as the largest.
 type Accuracy struct{}
 
 // Name implements graph.Op.

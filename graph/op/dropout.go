@@ -10,9 +10,9 @@ import (
 )
 
 // Dropout sets each element to 0 with probability Rate and divides the others by 1 - Rate: x [...],
-// header -> y [...]. Element i is dropped when uniform i of (seed, chain, step, Stream) is at most
-// Rate: the mask has an address, like noise, and the gradient draws it again. Source: Srivastava et
-// al., Dropout (2014).
+// header -> y [...]. Element i is dropped if uniform number i of (seed, chain, step, Stream) is at
+// most Rate. The mask is not stored: the gradient is the same op on dout, which generates the same
+// numbers again. Source: Srivastava et al., Dropout (2014).
 type Dropout struct {
 	Rate   float64 // in [0, 1)
 	Stream uint16  // a number from Builder.Stream
@@ -30,7 +30,7 @@ func (d Dropout) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if !(d.Rate >= 0 && d.Rate < 1) {
-		return nil, errors.Errorf("rate is %v, wants 0 <= rate < 1", d.Rate)
+		return nil, errors.Errorf("rate must be at least 0 and below 1, got %v", d.Rate)
 	}
 	return in[0], checkStream(d.Stream)
 }

@@ -37,7 +37,7 @@ func (logUnary) unary() unary {
 	}
 }
 
-// Sqrt is the square root, elementwise: x [...] -> y [...]. It is NaN below 0; its gradient is
+// Sqrt is the square root, elementwise: x [...] -> y [...]. It is NaN below 0, and its gradient is
 // infinite at 0.
 type Sqrt struct{ elementwise[sqrtUnary] }
 
@@ -99,8 +99,8 @@ func (n Negate) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.Node
 	return []*graph.Node{b.Apply(n, dout)}
 }
 
-// Scale is y = Factor x + Offset, elementwise: x [...] -> y [...]. The factor is finite and not 0,
-// the offset finite.
+// Scale is y = Factor x + Offset, elementwise: x [...] -> y [...]. Both must be finite, and Factor
+// must not be 0.
 type Scale struct {
 	Factor, Offset float64
 }
@@ -111,7 +111,7 @@ func (Scale) Name() string { return "scale" }
 // Shape implements graph.Op.
 func (s Scale) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if s.Factor == 0 || s.Factor-s.Factor != 0 || s.Offset-s.Offset != 0 {
-		return nil, errors.Errorf("factor is %v and offset %v, wants them finite and the factor not 0", s.Factor, s.Offset)
+		return nil, errors.Errorf("factor and offset must be finite and the factor not 0, got %v and %v", s.Factor, s.Offset)
 	}
 	return unaryShape(in)
 }

@@ -9,16 +9,18 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Batch says which examples of a data set a step sees. Example i of step t stands at position
-// p = t*Size + i of an endless sequence of epochs, each of which visits every example once: in the
-// order of the data set, or, when Shuffled, in the keyed order of (seed, chain, epoch), or, when
-// Symmetric too, of every second epoch the one before, backwards. A batch may straddle two epochs.
+// Batch selects the examples of a data set that a step sees. Example i of step t is at position p =
+// t*Size + i of an endless sequence of epochs, each of which visits every example once: in the
+// order of the data set or, if Shuffled, in a pseudorandom permutation keyed by (seed, chain,
+// epoch). If also Symmetric, every second epoch visits the examples of the one before in reverse,
+// as symmetric minibatch integrators need. A batch may straddle two epochs. No state is kept: a
+// step number determines its examples, which makes resuming exact.
 type Batch struct {
 	Size                int
 	Shuffled, Symmetric bool
 }
 
-// order is what kernels take for its order: 1 when Shuffled, 2 when Symmetric too.
+// orderArgument encodes the order for kernels: 0, 1 if Shuffled, 2 if also Symmetric.
 func (s Batch) orderArgument() tensor.Argument {
 	if s.Symmetric {
 		return tensor.Int(2)
@@ -28,15 +30,15 @@ func (s Batch) orderArgument() tensor.Argument {
 
 func (s Batch) check(examples int) error {
 	if s.Symmetric && !s.Shuffled {
-		return errors.New("batches are Symmetric and not Shuffled, wants both, or neither")
+		return errors.New("a Symmetric batch must be Shuffled, too")
 	}
 	if s.Size < 1 || s.Size > examples {
-		return errors.Errorf("batch of %d from a data set of %d examples, wants 1 to %d", s.Size, examples, examples)
+		return errors.Errorf("batch must be 1 to %d, the examples of the data set, got %d", examples, s.Size)
 	}
 	return nil
 }
 
-// walk calls visit(i, example) for rows lo to hi of the header's step.
+// forEach calls visit(i, example) for rows lo to hi of the batch of the header's step.
 func (s Batch) forEach(header []uint64, examples, lo, hi int, visit func(i, example int)) {
 	n := uint64(examples)
 	var order random.Order
@@ -58,24 +60,25 @@ func (s Batch) forEach(header []uint64, examples, lo, hi int, visit func(i, exam
 	}
 }
 
-// MaxChannels is the most channels that can have moments of their own.
+// MaxChannels is the maximum number of channels with different moments.
 const MaxChannels = 4
 
-// Channels holds a number for each channel of an image, or one for all channels. ChannelsOf makes
-// it.
+// Channels holds a number for each channel of an image, or one for all channels; see ChannelsOf. It
+// is an array, not a slice, so that ops which contain it are comparable.
 type Channels struct {
 	count  int
 	values [MaxChannels]float64
 }
 
-// ChannelsOf is one number for all channels, or one for each of up to MaxChannels.
+// ChannelsOf returns Channels of one number for all channels, or of one for each of up to
+// MaxChannels.
 func ChannelsOf(values ...float64) Channels {
 	c := Channels{count: len(values)}
 	copy(c.values[:], values)
 	return c
 }
 
-// At is the number held for a channel.
+// At returns the number of a channel.
 func (c Channels) At(channel int) float64 {
 	if c.count == 1 {
 		return c.values[0]
@@ -83,16 +86,20 @@ func (c Channels) At(channel int) float64 {
 	return c.values[channel]
 }
 
-// check refuses a count other than 1 or the number of the images' channels, at most MaxChannels.
+// check returns an error unless there is one number, or one for each of the images' channels.
 func (c Channels) check(channels int) error {
 	if c.count != 1 && (c.count != channels || channels > MaxChannels) {
-		return errors.Errorf("moments of %d channels for images of %d, wants 1 or as many, at most %d", c.count, channels, MaxChannels)
+		return errors.Errorf("moments must be 1, or one for each channel and at most %d, got %d for %d channels", MaxChannels, c.count, channels)
 	}
 	return nil
 }
 
-// GatherImages takes a step's images out of a data set of bytes and normalises each channel c,
-// y = (x/255 - Mean[c]) / Deviation[c]: images [N C H W] uint8, header -> y [B C H W].
+// GatherImages copies a step's images from a data set of bytes and normalises each channel c:
+// images [N C H W] uint8, header -> y [B C H W],
+//
+//	y = (x/255 - Mean[c]) / Std[c]
+//
+// The data set stays on the device, so that a step needs no transfer.
 type GatherImages struct {
 	Batch     Batch
 	Mean, Std Channels // of pixel/255
@@ -118,17 +125,16 @@ func (g GatherImages) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	}
 	for channel := range g.Std.count {
 		if v := g.Std.At(channel); !(v > 0) {
-			return nil, errors.Errorf("deviation of pixels in channel %d is %v, wants more than 0", channel, v)
+			return nil, errors.Errorf("standard deviation of channel %d must be positive, got %v", channel, v)
 		}
 	}
 	return tensor.Shape{g.Batch.Size, in[0][1], in[0][2], in[0][3]}, g.Batch.check(in[0][0])
 }
 
-// planes is how many parts of an image are normalised separately: its channels, or 1 when all have
-// the same moments.
+// planes returns the number of parts of an image with different moments: its channels, or 1.
 func (g GatherImages) planes() int { return max(g.Mean.count, g.Std.count) }
 
-// affine is the scale and the shift of a channel's bytes.
+// affine returns the moments as y = scale x + shift of a byte x.
 func (g GatherImages) affine(channel int) (scale, shift float64) {
 	mean, std := g.Mean.At(channel), g.Std.At(channel)
 	return 1 / (255 * std), -mean / std
@@ -169,7 +175,8 @@ func gatherImages[T float32 | float64](g GatherImages, examples int) func(a *ten
 	}
 }
 
-// GatherLabels takes the same step's labels: labels [N] int32, header -> [B] int32.
+// GatherLabels copies a step's labels from a data set: labels [N] int32, header -> [B] int32. With
+// the same Batch they belong to the images of GatherImages.
 type GatherLabels struct {
 	Batch Batch
 }
@@ -203,9 +210,9 @@ func (g GatherLabels) Lower(l *graph.Lowering) {
 		tensor.Int(l.Shapes[0][0]), tensor.Int(g.Batch.Size), g.Batch.orderArgument())
 }
 
-// StoreRows keeps the rows computed for a step's examples, in the data set's order, where they stay
-// from step to step: rows [B K], store [N K], header -> the number of rows, a scalar. The batch is
-// not shuffled; after N/B steps, rounded up, all rows are there.
+// StoreRows copies the rows computed for a step's examples into a state with a row for each
+// example: rows [B K], store [N K], header -> the number of rows, a scalar. The batch must not be
+// shuffled; after ceil(N/B) steps all rows are stored.
 type StoreRows struct {
 	Batch Batch
 }
@@ -225,8 +232,8 @@ func (s StoreRows) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if s.Batch.Shuffled || in[0][0] != s.Batch.Size || in[0][1] != in[1][1] {
-		return nil, errors.Errorf("rows %v into %v, wants a batch of %d (not shuffled: %v) and rows of one length",
-			in[0], in[1], s.Batch.Size, !s.Batch.Shuffled)
+		return nil, errors.Errorf("rows must be [%d K] of a batch that is not shuffled (shuffled: %v), and the store [N K], got shapes %v and %v",
+			s.Batch.Size, s.Batch.Shuffled, in[0], in[1])
 	}
 	return tensor.Shape{}, s.Batch.check(in[1][0])
 }
@@ -249,12 +256,12 @@ func storeRows[T float32 | float64](s StoreRows, examples, width int) func(a *te
 	}
 }
 
-// Minibatch makes the inputs "images" [N C H W] uint8 and "labels" [N] int32 of a data set, and the
-// nodes of each step's examples: images [B C H W], normalised by the mean and deviation of
-// pixel/255 in each channel (or one for all), and labels [B].
+// Minibatch makes the inputs "images" [N C H W] uint8 and "labels" [N] int32 of a data set, and
+// returns the nodes of each step's examples: images [B C H W], normalised by the mean and standard
+// deviation of pixel/255 in each channel (or one of each for all channels), and labels [B].
 func Minibatch(b *graph.Builder, batch Batch, images tensor.Shape, mean, std []float64) (x, labels *graph.Node) {
 	if len(images) != 4 {
-		b.Fail(errors.Errorf("op: minibatch: images have shape %v, wants [N C H W]", images))
+		b.Fail(errors.Errorf("op: minibatch: images must have shape [N C H W], got %v", images))
 		return nil, nil
 	}
 	gather := GatherImages{Batch: batch, Mean: ChannelsOf(mean...), Std: ChannelsOf(std...)}

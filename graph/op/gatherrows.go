@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// GatherRows takes a step's examples out of a data set of numbers, its rows: x [N ...],
-// header -> y [B ...]. It has no gradient: data are not learned. Regressions on tables use it.
+// GatherRows copies a step's examples, the rows of a data set of floats: x [N ...],
+// header -> y [B ...]. It has no gradient: x is data. Regressions on tables use it.
 type GatherRows struct {
 	Batch Batch
 }
@@ -25,7 +25,7 @@ func (g GatherRows) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if len(in[0]) == 0 {
-		return nil, errors.New("the data are a scalar, wants rows")
+		return nil, errors.New("data must have shape [N ...], got a scalar")
 	}
 	return append(tensor.Shape{g.Batch.Size}, in[0][1:]...), g.Batch.check(in[0][0])
 }

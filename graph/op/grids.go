@@ -5,11 +5,12 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// SumThreads is the most threads of a GPU's block that makes sums.
+// SumThreads is the maximum number of threads of a GPU's block that computes sums.
 const SumThreads = 256
 
-// sums is how a GPU's kernel makes count sums of so many terms: each by a block of threads, or,
-// when they are neighbours, sumNeighbours of them by one block.
+// sums describes how a GPU's kernel computes count sums of terms terms each. A block computes one
+// sum whose terms are contiguous, or sumNeighbours sums that are next to each other in memory,
+// where neighbouring threads read neighbouring addresses.
 type sums struct {
 	count, terms int
 	neighbours   bool
@@ -17,9 +18,10 @@ type sums struct {
 	plane        int // of tensor.Blocks
 }
 
-// partTerms and partNeighbours are the most terms of a part of a sum, what a block adds up in
-// float64 in some microseconds; maxParts is the most parts, and partBlocks the most blocks for
-// which a sum is made in parts.
+// A sum is split into parts if it has more than partTerms terms, or partNeighbours for neighbours,
+// which a block adds up in float64 in some microseconds: into at most maxParts, and such that all
+// parts together are at most partBlocks blocks. The number of parts depends only on the shape, and
+// so do the bits.
 const (
 	partTerms      = 8192
 	partNeighbours = 512
@@ -35,7 +37,7 @@ func (s sums) blocks() int {
 	return s.count
 }
 
-// parts is the number of parts of each sum: one when there are enough sums, or few terms.
+// parts returns the number of parts of each sum: 1 if there are enough sums, or few terms.
 func (s sums) parts() int {
 	terms := partTerms
 	if s.neighbours {
@@ -44,10 +46,11 @@ func (s sums) parts() int {
 	return max(1, min(ceilDiv(s.terms, terms), maxParts, partBlocks/s.blocks()))
 }
 
-// above is n/unit, rounded up.
+// ceilDiv returns n/unit, rounded up.
 func ceilDiv(n, unit int) int { return (n + unit - 1) / unit }
 
-// channelSums are sums over all but the channels of rows [channels width].
+// channelSums describes the sums over all axes except the channels' of rows planes of width
+// elements.
 func channelSums(rows, channels, width int) sums {
 	s := sums{count: channels, terms: rows / channels * width, neighbours: width == 1, threads: SumThreads}
 	if !s.neighbours {
@@ -56,8 +59,9 @@ func channelSums(rows, channels, width int) sums {
 	return s
 }
 
-// emitSums emits a launch that fills its first argument. A GPU's kernel makes the sums in one call,
-// or in parts, by the kernel whose stem goes on with "_partial", which are then added up.
+// emitSums emits a launch that fills its first argument with sums. A GPU computes them in one call
+// or, in parts, by the kernel stem_partial, which fills a workspace, and sum_partial, which adds up
+// the parts in order.
 func emitSums(l *graph.Lowering, stem, kernel string, s sums, host tensor.HostKernel, arguments ...tensor.Argument) {
 	parts := s.parts()
 	grid := tensor.Blocks{Count: s.blocks(), Parts: parts, Threads: s.threads, Plane: s.plane}
@@ -72,16 +76,17 @@ func emitSums(l *graph.Lowering, stem, kernel string, s sums, host tensor.HostKe
 	}, host, arguments...)
 }
 
-// into is arguments with a workspace in place of the output.
+// withOutput returns arguments with a workspace instead of the output.
 func withOutput(workspace *tensor.Buffer, arguments []tensor.Argument) []tensor.Argument {
 	return append([]tensor.Argument{tensor.Out(workspace)}, arguments[1:]...)
 }
 
-// fewColumns is the least number of columns for which a block of sum_partial makes sumNeighbours
-// sums.
+// fewColumns is the number of columns from which a block of sum_partial computes sumNeighbours sums
+// instead of one.
 const fewColumns = 8
 
-// sumPartial is the call that fills out with scale times the sums of partial's columns.
+// sumPartial returns the call that fills out with scale times the sums of the columns of partial
+// [rows columns].
 func sumPartial(l *graph.Lowering, out tensor.Argument, partial *tensor.Buffer, rows, columns int, scale float64) tensor.Call {
 	blocks := columns
 	if columns >= fewColumns {
@@ -91,25 +96,25 @@ func sumPartial(l *graph.Lowering, out tensor.Argument, partial *tensor.Buffer, 
 		out, tensor.In(partial), tensor.Int(rows), tensor.Int(columns), tensor.Float(tensor.Float64, scale))
 }
 
-// sumRows is the call that fills the output with the sums of the columns of the first input, a
-// table of so many rows. A GPU may make the sums of several launches at once.
+// sumRows returns the call that fills the output with the sums of the columns of the first input
+// [rows columns]. A GPU may merge the calls of several launches into one.
 func sumRows(l *graph.Lowering, rows, columns int) tensor.Call {
 	const together = 8 // as in cuda/kernels/sum.cu
 	grid := tensor.Shares{Items: ceilDiv(columns, together), Most: 1, Threads: SumThreads, Rows: true}
 	return l.Call("sum_rows", grid, l.Out(), l.In(0), tensor.Int(columns), tensor.Int(rows))
 }
 
-// A mean takes one block, of at most meanThreads threads, or, with more work than 4 meanPerBlock, a
-// block for each meanPerBlock, at most meanBlocks.
+// The mean of a loss is computed by one block of at most meanThreads threads or, with more work
+// than 4 meanPerBlock, by one block for each meanPerBlock, at most meanBlocks.
 const (
 	meanThreads  = 1024
 	meanPerBlock = 2048
 	meanBlocks   = 256
 )
 
-// emitMean emits a loss, stem_fwd, the mean over a batch. A GPU's kernel makes it with one block
-// when there is little work for threads, else stem_partial with several, whose sums are then added
-// up.
+// emitMean emits a loss that is a mean over a batch. A GPU computes it by one block of the kernel
+// stem_fwd if there is little work for threads, otherwise by several of stem_partial, followed by
+// sum_partial.
 func emitMean(l *graph.Lowering, stem string, work tensor.Threads, batch int, host tensor.HostKernel, arguments ...tensor.Argument) {
 	if work <= 4*meanPerBlock {
 		l.Emit(stem+"_fwd", tensor.Block(min(int(work), meanThreads)), host, arguments...)
@@ -123,10 +128,11 @@ func emitMean(l *graph.Lowering, stem string, work tensor.Threads, batch int, ho
 	}, host, arguments...)
 }
 
-// maxGathered is the most images that a block gathers, as in cuda/kernels/gather.cu.
+// maxGathered is the maximum number of images of a block, as in cuda/kernels/gather.cu.
 const maxGathered = 32
 
-// gathering is the grid of a batch of images: a thread takes four pixels of each of its block's.
+// gatherGrid returns the grid of a batch of images: a thread handles four pixels of each image of
+// its block.
 func gatherGrid(size, pixels int) tensor.Grid {
 	return tensor.Shares{Items: size, Most: maxGathered, Threads: min(pixels/4, 256)}
 }

@@ -26,7 +26,8 @@ type SquaredError struct{}
 // NaN, which stops the run.
 type BernoulliLogits struct{}
 
-// likelihood is a loss that is a sum over elements of two tensors, with its derivatives.
+// likelihood is the term of a loss that sums over the elements of two tensors, with its
+// derivatives.
 type likelihood struct {
 	stem         string
 	value        func(p, t float64) float64
@@ -74,7 +75,7 @@ func likelihoodShape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if len(in[0]) == 0 {
-		return nil, errors.New("got a scalar, wants a batch [B ...]")
+		return nil, errors.New("inputs must have shape [B ...], got scalars")
 	}
 	return tensor.Shape{}, checkEqual(in[0], in[1])
 }
@@ -101,7 +102,7 @@ func (s BernoulliLogits) Gradients(b *graph.Builder, in []*graph.Node, _, dout *
 	}
 }
 
-// lower sums each example, then the examples.
+// lower emits a loss: the sum over the elements of each example, then the mean over the examples.
 func (k likelihood) lower(l *graph.Lowering) {
 	batch, width := l.Shapes[0][0], l.Shapes[0].Elements()/l.Shapes[0][0]
 	host := tensor.Rows(batch, width, graph.Pick(l, likelihoodRows[float32], likelihoodRows[float64])(k.value, width))

@@ -22,7 +22,7 @@ func (log1pUnary) unary() unary {
 }
 
 // LogAddExp is y = ln(e^a + e^b), elementwise with NumPy's broadcasting, computed as
-// max(a, b) + ln(1 + e^-|a-b|): a [...], b [...] -> y. For mixtures.
+// max(a, b) + ln(1 + e^-|a-b|): a [...], b [...] -> y. The densities of mixtures use it.
 type LogAddExp struct{}
 
 // Name implements graph.Op.
@@ -47,7 +47,7 @@ func logAddExp[T float32 | float64](y, a, b []T) {
 	a, b = a[:len(y)], b[:len(y)]
 	for i := range y {
 		larger, smaller := float64(max(a[i], b[i])), float64(min(a[i], b[i]))
-		if larger == smaller { // two infinities have no difference
+		if larger == smaller { // the difference of two infinities is NaN
 			y[i] = T(larger + math.Ln2)
 			continue
 		}

@@ -14,8 +14,9 @@ import (
 //
 //	y[b] = logits[b labels[b]] - ln sum over k of exp(logits[b k])
 //
-// logits [B K], or [K] for all labels alike, labels [B] int32 -> y [B]. A label that is not below K
-// gives NaN. The mean of -y is CrossEntropy. The categorical distribution uses it.
+// logits [B K], or [K] for the same logits with every label, labels [B] int32 -> y [B]. It is NaN
+// for a label outside 0 ... K-1. The mean of -y is CrossEntropy. The categorical distribution uses
+// it.
 type LogProbability struct{}
 
 // Name implements graph.Op.
@@ -27,7 +28,7 @@ func (LogProbability) InputType(i int) tensor.DType { return [...]tensor.DType{1
 // Shape implements graph.Op.
 func (LogProbability) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 2 || len(in[1]) != 1 || len(in[0]) != 1 && (len(in[0]) != 2 || in[0][0] != in[1][0]) {
-		return nil, errors.Errorf("got shapes %v, wants logits [B K] or [K], and labels [B]", in)
+		return nil, errors.Errorf("inputs must be logits [B K] or [K] and labels [B], got shapes %v", in)
 	}
 	return in[1], nil
 }
@@ -40,8 +41,8 @@ func (LogProbability) Lower(l *graph.Lowering) {
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows), tensor.Int(stride), tensor.Int(classes))
 }
 
-// logitRows is the number of labels, and the distance and length of their rows of logits; the
-// distance is 0 when all share one row.
+// logitRows returns the number of labels, the stride of their rows of logits, which is 0 if all
+// share one row, and the number of classes.
 func logitRows(l *graph.Lowering) (rows, stride, classes int) {
 	logits := l.Shapes[0]
 	rows, classes = l.Shapes[1][0], logits[len(logits)-1]

@@ -8,10 +8,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// MatMul is the matrix product c = op(a) op(b), where op transposes or does nothing:
-// a [M N] or transposed [N M], b [N O] or transposed [O N] -> c [M O]. A linear layer is x [B I],
-// w [O I] -> [B O] with TransposeB. A bias over the columns and a ReLU that follow are fused into
-// it, or a ReLU's gradient.
+// MatMul is the matrix product c = op(a) op(b), where op is the identity or a transposition:
+// a [M N] or, with TransposeA, [N M], b [N O] or, with TransposeB, [O N] -> c [M O]. A linear layer
+// is x [B I], w [O I] -> [B O] with TransposeB. A bias over the columns and a ReLU that follow are
+// fused into it, or, in the backward pass, the gradient of a ReLU.
 type MatMul struct {
 	TransposeA, TransposeB bool
 
@@ -48,8 +48,8 @@ func (m MatMul) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	}
 	g, inner := m.kernel(in[0], in[1])
 	if g.K != inner {
-		return nil, errors.Errorf("inner sizes of %v and %v (transposed: %v, %v) are %d and %d, wants them equal",
-			in[0], in[1], m.TransposeA, m.TransposeB, g.K, inner)
+		return nil, errors.Errorf("inner sizes must be equal, got %d and %d of shapes %v and %v (transposed: %v, %v)",
+			g.K, inner, in[0], in[1], m.TransposeA, m.TransposeB)
 	}
 	return tensor.Shape{g.M, g.N}, nil
 }
@@ -100,7 +100,7 @@ func (m MatMul) Lower(l *graph.Lowering) {
 	l.EmitCalls(stem, []tensor.Call{l.Call("matmul", product, arguments...)}, host, append(arguments, tensor.Bool(m.relu))...)
 }
 
-// maskProduct is a ReLU's gradient of a product that is there.
+// maskProduct applies the gradient of a ReLU, in place, to the product in the output.
 func maskProduct[T float32 | float64](a *tensor.Args, lo, hi int) {
 	out := tensor.Slice[T](a, 0)[lo:hi]
 	kernel.PassAbove(out, out, tensor.Slice[T](a, 3)[lo:hi], 0)

@@ -11,15 +11,15 @@ import (
 // NoiseKind is the distribution of noise.
 type NoiseKind uint8
 
-// The kinds: standard normal, and uniform on (0, 1].
+// The kinds are standard normal, and uniform on (0, 1].
 const (
 	NormalNoise NoiseKind = iota
 	UniformNoise
 )
 
-// Noise is independent random numbers, new ones in each chain and step, of the shape that As gives:
-// header -> y [...]. Stream is a number from Builder.Stream. It has no gradient: it depends on
-// nothing but the header.
+// Noise is independent random numbers of the shape As, different in each chain and step:
+// header -> y [...]. Stream is a number from Builder.Stream. It has no gradient, since it depends
+// only on the header.
 type Noise struct {
 	Kind   NoiseKind
 	Stream uint16
@@ -38,7 +38,7 @@ func (n Noise) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if n.Kind > UniformNoise {
-		return nil, errors.Errorf("unknown kind %d, wants normal or uniform noise", n.Kind)
+		return nil, errors.Errorf("kind must be normal or uniform noise, got %d", n.Kind)
 	}
 	return n.As.shape(), checkStream(n.Stream)
 }

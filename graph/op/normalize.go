@@ -10,11 +10,12 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// There is no batch norm: it makes one example's prediction depend on the others of its batch,
-// which averages over a posterior must not do.
+// There is no batch norm: it makes the prediction for one example depend on the others of its
+// batch. A likelihood of independent examples, and an average over its posterior, must not have
+// that.
 
-// FilterResponseNorm divides each channel of each image by its root mean square, then scales and
-// shifts it:
+// FilterResponseNorm divides each channel of each image by its root mean square, then applies a
+// learned scale and shift:
 //
 //	y[b c h w] = gamma[c] x[b c h w] / sqrt(mean over h w of x^2 + Epsilon) + beta[c]
 //
@@ -27,23 +28,24 @@ type FilterResponseNorm struct {
 	threshold bool
 }
 
-// GroupNorm takes the mean from each group of neighbouring channels of an image, divides by the
-// standard deviation, then scales and shifts each channel:
+// GroupNorm standardises each group of neighbouring channels of an image, then applies a learned
+// scale and shift to each channel:
 //
 //	y[b c h w] = gamma[c] (x[b c h w] - mean) / sqrt(variance + Epsilon) + beta[c]
 //
-// x [B C H W], gamma [C], beta [C] -> y [B C H W]; Groups divides C. Source: Wu and He, Group
-// normalization (2018).
+// x [B C H W], gamma [C], beta [C] -> y [B C H W]; Groups must divide C. One group is layer
+// normalisation, C groups are instance normalisation. Source: Wu and He, Group normalization
+// (2018).
 type GroupNorm struct {
 	Groups  int
 	Epsilon float64
 }
 
-// normal is what both have in common. groups is 0 for a group of each channel.
+// normalization has the attributes of both ops; groups is 0 if each channel is a group.
 type normalization struct {
 	groups    int
 	center    bool
-	threshold bool // the output is at least a further input, tau [C]
+	threshold bool // y = max(..., tau), tau [C] being one more input
 	epsilon   float64
 }
 
@@ -68,7 +70,7 @@ func (f FilterResponseNorm) Shape(in []tensor.Shape) (tensor.Shape, error) {
 // Shape implements graph.Op.
 func (g GroupNorm) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if g.Groups < 1 {
-		return nil, errors.Errorf("groups is %d, wants at least 1", g.Groups)
+		return nil, errors.Errorf("groups must be at least 1, got %d", g.Groups)
 	}
 	return g.normalization().shape(in)
 }
@@ -108,19 +110,19 @@ func (n normalization) shape(in []tensor.Shape) (tensor.Shape, error) {
 	}
 	channels := in[0][1]
 	if in[1][0] != channels || in[2][0] != channels {
-		return nil, errors.Errorf("input has %d channels, gamma %d elements and beta %d, wants as many", channels, in[1][0], in[2][0])
+		return nil, errors.Errorf("gamma and beta must have one element for each of %d channels, got %d and %d", channels, in[1][0], in[2][0])
 	}
 	if n.groups > 0 && channels%n.groups != 0 {
-		return nil, errors.Errorf("%d groups of %d channels, wants a number that divides them", n.groups, channels)
+		return nil, errors.Errorf("groups must divide the %d channels, got %d", channels, n.groups)
 	}
 	if !(n.epsilon > 0) || math.IsInf(n.epsilon, 1) {
-		return nil, errors.Errorf("epsilon is %v, wants a finite number above 0", n.epsilon)
+		return nil, errors.Errorf("epsilon must be positive and finite, got %v", n.epsilon)
 	}
 	return in[0], nil
 }
 
-// members is the layout of a shape [B C H W]: groups of all images, channels of each group,
-// elements of each channel.
+// groupLayout is [B C H W] as groups of all images (rows), channels of a group, and elements of a
+// channel (width).
 type groupLayout struct {
 	rows, channels, width int
 	groups                int // of an image
@@ -134,7 +136,7 @@ func (n normalization) layout(x tensor.Shape) groupLayout {
 	return groupLayout{x[0] * groups, x[1] / groups, x[2] * x[3], groups}
 }
 
-// grid is a block for each group of an image.
+// grid returns a block for each group of each image.
 func (m groupLayout) grid() tensor.Grid {
 	return tensor.Blocks{Count: m.rows, Threads: min(m.channels*m.width, SumThreads)}
 }
@@ -145,7 +147,9 @@ func (n normalization) arguments(l *graph.Lowering, m groupLayout, x tensor.Shap
 	}
 }
 
-// moments sets the mean, or 0, and 1/sqrt(mean square distance from it + epsilon) of some groups.
+// moments fills mean with the mean of each group, or 0 if n does not centre, and inverse with
+// 1/sqrt(mean square distance from it + epsilon). x has the groups one after the other. The sums
+// are in float64, and the squares are of differences: E[x^2] - E[x]^2 would cancel.
 func moments[T float32 | float64](x []T, n normalization, mean, inverse []float64) {
 	size := float64(len(x) / len(mean))
 	clear(mean)
@@ -161,7 +165,8 @@ func moments[T float32 | float64](x []T, n normalization, mean, inverse []float6
 	}
 }
 
-// together is how many groups, and how many of their planes, are treated at a time.
+// groupsPerPass is the number of groups, and of planes within them, that the kernels process at a
+// time, with one accumulator each.
 const groupsPerPass = kernel.PlanesTogether
 
 func (n normalization) lower(l *graph.Lowering) {
@@ -213,9 +218,13 @@ func (n normalization) gradients(b *graph.Builder, in []*graph.Node, dout *graph
 	}
 }
 
-// normalizeBackward is dx: with z the normalised x and dz = gamma dout,
-// dx = (dz - [centred] mean dz - z mean(z dz)) / sqrt(... + Epsilon):
-// dout [B C H W], x [B C H W], gamma [C] -> dx [B C H W].
+// normalizeBackward is the gradient by x. With z the normalised x, dz = gamma dout and s the root
+// in the denominator of the forward formula,
+//
+//	dx = (dz - mean(dz) - z mean(z dz)) / s
+//
+// where the means are over a group, and mean(dz) is left out if x is not centred: dout [B C H W], x
+// [B C H W], gamma [C] -> dx [B C H W]. It computes z from x again, so that z need not be kept.
 type normalizeBackward struct{ normalization normalization }
 
 func (normalizeBackward) Name() string { return "normalization gradient of input" }
@@ -280,8 +289,8 @@ func normalizeGradient[T float32 | float64](n normalization, m groupLayout) func
 	}
 }
 
-// normalizeBackwardScale is dgamma[c] = sum over b h w of dout z, z the normalised x:
-// dout [B C H W], x [B C H W] -> dgamma [C].
+// normalizeBackwardScale is the gradient by gamma, dgamma[c] = sum over b h w of dout z, where z is
+// the normalised x: dout [B C H W], x [B C H W] -> dgamma [C].
 type normalizeBackwardScale struct{ normalization normalization }
 
 func (normalizeBackwardScale) Name() string { return "normalization gradient of scale" }
@@ -308,7 +317,7 @@ func (g normalizeBackwardScale) Lower(l *graph.Lowering) {
 	}, host, arguments...)
 }
 
-// scaleProducts leaves, for each channel of each image, the sum of dout z.
+// scaleProducts fills the workspace with the sum of dout z for each channel of each image.
 func scaleProducts[T float32 | float64](n normalization, m groupLayout) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dout, x, products := tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Workspace[float64](a)

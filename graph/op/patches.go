@@ -7,13 +7,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Patches are the parts of x that a convolution of a Height x Width kernel sees, im2col:
+// Patches are the windows of x that a convolution with a kernel of Height x Width reads, im2col:
 //
 //	y[b (c r s) p q] = x[b c p*Stride+r*Dilation-Padding q*Stride+s*Dilation-Padding]
 //
-// with zeros outside x: x [B C H W] -> y [B C*Height*Width P Q]. Conv's own fields are as for the
-// convolution, which is y's product with its weights as a matrix. It is for statistics of a layer's
-// inputs, such as the factors of K-FAC, and has no gradient.
+// with zeros outside x: x [B C H W] -> y [B C*Height*Width P Q]. Conv has the attributes of the
+// convolution, which is the product of its weights, as a matrix, with y. Patches is for statistics
+// of a layer's inputs, such as the factors of K-FAC, and has no gradient; Conv2D does not use it.
 type Patches struct {
 	Conv          Conv2D
 	Height, Width int
@@ -28,7 +28,7 @@ func (p Patches) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if p.Height < 1 || p.Width < 1 {
-		return nil, errors.Errorf("kernel of %d x %d, wants at least 1 x 1", p.Height, p.Width)
+		return nil, errors.Errorf("kernel must be at least 1 x 1, got %d x %d", p.Height, p.Width)
 	}
 	y, err := p.Conv.Shape([]tensor.Shape{in[0], {1, in[0][1], p.Height, p.Width}})
 	if err != nil {
@@ -45,7 +45,7 @@ func (p Patches) Lower(l *graph.Lowering) {
 	l.Emit("patches_fwd", tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0)}, convSizes(k)...)...)
 }
 
-// patches fills planes of y: one for each example, channel and place in the kernel.
+// patches fills planes of y, one for each example, channel and position in the kernel.
 func patches[T float32 | float64](o Patches, x, y tensor.Shape) func(a *tensor.Args, lo, hi int) {
 	c, height, width := o.Conv, x[2], x[3]
 	return func(a *tensor.Args, lo, hi int) {
@@ -53,7 +53,7 @@ func patches[T float32 | float64](o Patches, x, y tensor.Shape) func(a *tensor.A
 		for plane := lo; plane < hi; plane++ {
 			s, r, channel := plane%o.Width, plane/o.Width%o.Height, plane/(o.Width*o.Height)
 			top, left := r*c.Dilation[0]-c.Padding[0], s*c.Dilation[1]-c.Padding[1]
-			// Places first to last of a line lie within x.
+			// Positions first to last-1 of a line of y read within x.
 			first, last := 0, y[3]
 			for first < last && first*c.Stride[1]+left < 0 {
 				first++

@@ -5,9 +5,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Periodic is the value of a schedule that begins again after its end: table [M],
-// header -> y = table[step mod M], a scalar. It has no gradient: schedules are not learned. Bayes
-// by Backprop weights the minibatches of an epoch with it.
+// Periodic is the value of a periodic schedule: table [M], header -> y = table[step mod M], a
+// scalar. It has no gradient: schedules are not learned. Bayes by Backprop weights the minibatches
+// of an epoch with it.
 type Periodic struct{}
 
 // Name implements graph.Op.

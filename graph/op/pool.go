@@ -8,18 +8,17 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// MaxPool2D is the maximum of each window: x [B C H W] -> y [B C P Q]. The pairs are height, width;
-// incomplete windows are left out, padding is never the maximum. The gradient goes to the first
-// maximum of a window in reading order. A ReLU that follows is fused into it; the gradient of a
-// ReLU before it is fused into its gradient.
+// MaxPool2D is the maximum of each window: x [B C H W] -> y [B C P Q]. The pairs are height, width.
+// Incomplete windows are left out, as with floor mode elsewhere, and padding is never the maximum.
+// The gradient goes to the first maximum of a window in row-major order. A ReLU that follows is
+// fused into it; the gradient of a ReLU before it is fused into its gradient.
 type MaxPool2D struct {
 	Window, Stride, Padding [2]int
 
 	relu bool
 }
 
-// AveragePool2D is the mean of each window's elements, without the padding:
-// x [B C H W] -> y [B C P Q].
+// AveragePool2D is the mean of each window: x [B C H W] -> y [B C P Q]. Padding does not count.
 type AveragePool2D struct {
 	Window, Stride, Padding [2]int
 }
@@ -88,8 +87,9 @@ func (p MaxPool2D) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.
 	return []*graph.Node{b.Apply(maxPoolBackward{pool: p}, dout, in[0])}
 }
 
-// maxPoolBackward is dx: dout [B C P Q], x [B C H W] -> dx [B C H W]. With relu, dx is 0 unless x
-// is above 0: x is what the ReLU before made, and once more the third input, its gradient's.
+// maxPoolBackward is the gradient of MaxPool2D: dout [B C P Q], x [B C H W] -> dx [B C H W]. With
+// relu, x is the output of a ReLU, whose gradient is fused: dx is 0 unless x is positive. The
+// ReLU's gradient brings x as a third input, which is not read.
 type maxPoolBackward struct {
 	pool MaxPool2D
 	relu bool
@@ -126,8 +126,9 @@ func (g maxPoolBackward) Fuse(consumer graph.Op) (graph.Op, bool) {
 	return g, true
 }
 
-// Twice has only the gradient of the ReLU that made x fused: another's may lie further up, before a
-// sum whose other term needs none.
+// RedundantInput implements graph.RedundantInput. Only the gradient of the ReLU that computed x may
+// be fused. dx may also reach the gradient of another ReLU, further up, through a sum whose other
+// operand needs no gradient.
 func (maxPoolBackward) RedundantInput() {}
 
 func (g maxPoolBackward) Lower(l *graph.Lowering) {
@@ -143,20 +144,22 @@ func (g maxPoolBackward) Lower(l *graph.Lowering) {
 	l.Emit(stem, tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, poolSizes(k)...)...)
 }
 
-// usesPlaces reports whether a byte for each window is all that the gradient needs of x: windows are
-// 2 x 2, side by side, and fill the image.
+// usesPlaces reports whether the windows are 2 x 2, do not overlap and fill the image. Then the
+// gradient needs only the position of the maximum, a byte for each window, instead of x.
 func (p MaxPool2D) usesPlaces(x tensor.Shape) bool {
 	return p.Window == Square(2) && p.Stride == Square(2) && p.Padding == Square(0) && x[2]%2 == 0 && x[3]%2 == 0
 }
 
-// maxPlaces is which element of each such window is its first maximum, 0 to 3 in reading order,
-// plus 4 unless that is above 0: x [B C H W] -> [B C H/2 W/2].
+// maxPlaces is the position of the first maximum of each window, PyTorch's return_indices in a
+// byte: 0 to 3 in row-major order, plus 4 unless the maximum is positive: x [B C H W] -> [B C H/2
+// W/2].
 type maxPlaces struct{}
 
 func (maxPlaces) Name() string        { return "max pool places" }
 func (maxPlaces) DType() tensor.DType { return tensor.Uint8 }
 
-// Early has the places noted behind the forward pass, so that a step need not keep x.
+// Early implements graph.Early: the positions are computed right after x, so that x, the largest
+// activation of many networks, need not be kept for the backward pass.
 func (maxPlaces) Early() {}
 
 func (maxPlaces) Shape(in []tensor.Shape) (tensor.Shape, error) {
@@ -164,7 +167,7 @@ func (maxPlaces) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if x := in[0]; x[2]%2 != 0 || x[3]%2 != 0 {
-		return nil, errors.Errorf("images of %d x %d are not made of windows of 2 x 2", x[2], x[3])
+		return nil, errors.Errorf("height and width must be even, got %d x %d", x[2], x[3])
 	}
 	return tensor.Shape{in[0][0], in[0][1], in[0][2] / 2, in[0][3] / 2}, nil
 }
@@ -175,7 +178,8 @@ func (maxPlaces) Lower(l *graph.Lowering) {
 	l.Emit("max_places_fwd", tensor.Threads(windows), planeTiles(x, run), l.Out(), l.In(0), tensor.Int(windows), tensor.Int(l.Shape[3]))
 }
 
-// planeTiles is a host kernel whose buffers are all planes of images [B C H W], or of their windows.
+// planeTiles is a host kernel whose buffers are all planes of images [B C H W], or of their
+// windows.
 func planeTiles(images tensor.Shape, run func(a *tensor.Args, lo, hi int)) tensor.HostKernel {
 	rows, width := planes(images)
 	host := tensor.RowTiles(rows, 1, width, run)
@@ -190,8 +194,9 @@ func notePlaces[T float32 | float64](x tensor.Shape) func(a *tensor.Args, lo, hi
 	}
 }
 
-// maxPlacesBackward is dx: dout [B C P Q], places [B C P Q] -> dx [B C 2P 2Q]. With relu, dx is 0
-// where the maximum is not above 0, and there is a third input, that of the ReLU's gradient.
+// maxPlacesBackward is the gradient of MaxPool2D from the positions of the maxima, an unpooling:
+// dout [B C P Q], places [B C P Q] -> dx [B C 2P 2Q]. With relu, the gradient of a ReLU is fused,
+// as in maxPoolBackward: dx is 0 where the maximum is not positive.
 type maxPlacesBackward struct{ relu bool }
 
 func (maxPlacesBackward) Name() string { return "max pool gradient" }
@@ -222,7 +227,7 @@ func (g maxPlacesBackward) Fuse(consumer graph.Op) (graph.Op, bool) {
 	return g, true
 }
 
-// Twice is as maxPoolBackward's.
+// RedundantInput is as maxPoolBackward's.
 func (maxPlacesBackward) RedundantInput() {}
 
 func (g maxPlacesBackward) Lower(l *graph.Lowering) {
@@ -265,7 +270,7 @@ func (p AveragePool2D) Gradients(b *graph.Builder, in []*graph.Node, _, dout *gr
 	return []*graph.Node{b.Apply(averagePoolBackward{p, x[2], x[3]}, dout)}
 }
 
-// averagePoolBackward is dx: dout [B C P Q] -> dx [B C H W].
+// averagePoolBackward is the gradient of AveragePool2D: dout [B C P Q] -> dx [B C H W].
 type averagePoolBackward struct {
 	pool          AveragePool2D
 	height, width int

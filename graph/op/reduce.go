@@ -7,20 +7,21 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// Costs of a reduction's tiles.
+// The sizes of a reduction's tiles.
 const (
-	reduceTile  = 8192 // elements that one tile adds up, about
-	reduceWidth = 256  // sums that one unit makes side by side
+	reduceTile  = 8192 // approximate number of elements that one tile adds up
+	reduceWidth = 256  // neighbouring sums of one unit
 )
 
-// reduceAxes is the most axes that are kept, or summed over, once neighbours are joined.
+// reduceAxes is the maximum number of axes that are kept, or summed over, once neighbours of one
+// kind are merged: the two kinds then alternate.
 const reduceAxes = maxAxes / 2
 
-// reduction is a sum over a set of axes, cut into tiles. Neighbouring axes that are both summed
-// over, or both kept, count as one. The innermost of these is the run, which is contiguous. A unit
-// of work is one sum when the run is summed over, and up to reduceWidth neighbouring sums when it
-// is kept. Many cheap units make one tile; an expensive one is split over several, whose partial
-// sums are added in order.
+// reduction is a sum over a set of axes, divided into tiles. Neighbouring axes that are both summed
+// over, or both kept, are merged. The innermost of the merged axes is contiguous: the run. A unit
+// of work is one sum if the run is summed over, and up to reduceWidth neighbouring sums if it is
+// kept. Several cheap units make one tile. An expensive unit is split over several tiles, as
+// split-K does for matrix products, and their partial sums are added in order.
 type reduction struct {
 	kept, summed strided.Layout // over the offsets of the runs
 	run          int
@@ -69,8 +70,8 @@ func newReduction(shape tensor.Shape, over Axes) reduction {
 	return r
 }
 
-// hostReduction adds up argument 1 into argument 0 and multiplies the sums by scale. All sums are
-// made in float64.
+// hostReduction fills argument 0 with scale times the sums of argument 1. Its first phase fills the
+// workspace [splits sums] with partial sums in float64, the second adds these up.
 func hostReduction[T float32 | float64](r reduction, scale float64) tensor.HostKernel {
 	tiles := (r.units + r.grouped - 1) / r.grouped
 	host := tensor.HostKernel{
@@ -103,7 +104,7 @@ func hostReduction[T float32 | float64](r reduction, scale float64) tensor.HostK
 	return host
 }
 
-// sumRuns adds terms lo to hi of one sum, whose runs begin at x.
+// sumRuns returns the sum of terms lo to hi of one sum, whose runs begin at x.
 func sumRuns[T float32 | float64](r *reduction, x []T, lo, hi int) float64 {
 	total := 0.0
 	for lo < hi {
@@ -115,7 +116,7 @@ func sumRuns[T float32 | float64](r *reduction, x []T, lo, hi int) float64 {
 	return total
 }
 
-// addRuns makes the partial sums of one unit of neighbours over runs lo to hi.
+// addRuns fills partial with the sums of one unit of neighbours over runs lo to hi.
 func addRuns[T float32 | float64](r *reduction, partial []float64, x []T, unit, lo, hi int) {
 	block, from := unit/r.perBlock, unit%r.perBlock*reduceWidth
 	width := min(reduceWidth, r.run-from)
@@ -129,8 +130,9 @@ func addRuns[T float32 | float64](r *reduction, partial []float64, x []T, unit, 
 	}
 }
 
-// onGPU is how, and with which kernel, a GPU adds up: neighbouring sums side by side, unless what
-// they sum over is contiguous and long. summed has all axes that are summed over.
+// onGPU selects the kernel for GPUs: sum_fwd computes neighbouring sums, sum_fwd_runs one sum for
+// each block, if there is only one or its terms are contiguous and at least sumNeighbours. summed
+// has all axes that are summed over.
 func (r *reduction) onGPU(summed strided.Layout) (s sums, kernel string) {
 	innermost, stride := 1, 0
 	if last := summed.Axes - 1; last >= 0 {
@@ -144,8 +146,9 @@ func (r *reduction) onGPU(summed strided.Layout) (s sums, kernel string) {
 	return s, "sum_fwd_runs"
 }
 
-// lowerReduction emits the launch. Its integers are the elements of the output and of the input,
-// then the extents and strides of reduceAxes kept axes and of as many that are summed over.
+// lowerReduction emits the launch of a sum over some axes, multiplied by scale. The kernel's
+// integers are the elements of the output and of the input, followed by extents and strides of
+// reduceAxes kept axes and of reduceAxes axes that are summed over.
 func lowerReduction(l *graph.Lowering, stem string, over Axes, scale float64) {
 	r := newReduction(l.Shapes[0], over)
 	host := graph.Pick(l, hostReduction[float32], hostReduction[float64])(r, scale)

@@ -6,8 +6,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// ReLU is y = max(0, x), elementwise: x -> y of the same shape. Its gradient, taken as 0 at 0,
-// needs only y, so that x's memory is free once y is there.
+// ReLU is y = max(0, x), elementwise: x [...] -> y [...]. Its gradient, which is 0 at 0, needs only
+// y, so that the memory of x is free as soon as y is computed. MatMul, Conv2D, MaxPool2D and Add
+// fuse a ReLU that follows them.
 type ReLU struct{}
 
 // Name implements graph.Op.
@@ -38,8 +39,8 @@ func (ReLU) Gradients(b *graph.Builder, _ []*graph.Node, output, dout *graph.Nod
 	return []*graph.Node{b.Apply(reluBackward{}, dout, output)}
 }
 
-// reluBackward is dx = dout where y > 0, else 0: dout, y -> dx. With sum, dout is the sum of the
-// first two of three inputs.
+// reluBackward is dx = dout where y > 0, else 0: dout [...], y [...] -> dx [...]. With sum, dout is
+// the sum of the first two of three inputs.
 type reluBackward struct{ sum bool }
 
 func (reluBackward) Name() string { return "relu gradient" }
@@ -57,7 +58,8 @@ func (g reluBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return in[0], checkEqual(in[0], in[1])
 }
 
-// OfSum is how a gradient that two consumers leave is added up in passing.
+// FuseSum implements graph.SumFuser: in a residual network, the gradients from the body and the
+// shortcut are added in the same pass.
 func (g reluBackward) FuseSum() (graph.Op, bool) { return reluBackward{sum: true}, !g.sum }
 
 func (g reluBackward) Lower(l *graph.Lowering) {
@@ -79,8 +81,8 @@ func reluSumGradient[T float32 | float64](a *tensor.Args, lo, hi int) {
 	})
 }
 
-// inCacheBlocks calls two passes for some elements at a time, which the first leaves the second in the
-// first-level cache.
+// inCacheBlocks calls passes for blocks of elements that fit into the first-level cache, so that
+// the second pass over a block finds the results of the first there.
 func inCacheBlocks(lo, hi int, passes func(lo, hi int)) {
 	const part = 2048
 	for ; lo < hi; lo += part {

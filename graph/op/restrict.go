@@ -9,9 +9,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Restrict is y = x where Low <= x <= High, else NaN, elementwise: x [...] -> y [...]. Low is below
-// High; either may be infinite. Gradients pass unchanged. Densities use it, so that an argument
-// outside their support does not go unnoticed.
+// Restrict is y = x where Low <= x <= High, else NaN, elementwise: x [...] -> y [...]. Low must be
+// below High; either may be infinite. Gradients pass unchanged. Densities use it, so that an
+// argument outside their support is detected, see graph.NotFinite.
 type Restrict struct {
 	Low, High float64
 }
@@ -22,7 +22,7 @@ func (Restrict) Name() string { return "restrict" }
 // Shape implements graph.Op.
 func (r Restrict) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if !(r.Low < r.High) {
-		return nil, errors.Errorf("low is %v and high %v, wants low below high", r.Low, r.High)
+		return nil, errors.Errorf("low must be below high, got %v and %v", r.Low, r.High)
 	}
 	return unaryShape(in)
 }

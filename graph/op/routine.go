@@ -8,16 +8,18 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// absent is the position of an operand that a heavy kernel does not have.
+// absent is the index of an operand that a routine does not have.
 const absent = -1
 
-// operands are the positions, among a launch's arguments, of a heavy kernel's operands.
+// operandIndex has the indices, among a launch's arguments, of a routine's operands.
 type operandIndex struct{ out, a, b, bias int }
 
-// heavy is the host side of a launch that runs one of package kernel's plans.
+// hostRoutine returns the host kernel of a launch that runs a routine of package tensor/kernel, a
+// matrix product, convolution or pooling: its phases, its memory, and the phase that can be fused
+// over row tiles. err is the error of planning the routine.
 func hostRoutine(l *graph.Lowering, plan kernel.Routine, err error, at operandIndex) tensor.HostKernel {
 	if err != nil {
-		panic(errors.Wrap(err, "op: a shape passed Shape that its kernel refuses"))
+		panic(errors.Wrap(err, "op: Shape accepted a shape that the kernel does not"))
 	}
 	phase := graph.Pick(l, routinePhase[float32], routinePhase[float64])
 	host := tensor.HostKernel{Workspace: plan.Workspace * l.DType.Size(), Private: plan.Scratch * l.DType.Size()}
@@ -30,7 +32,7 @@ func hostRoutine(l *graph.Lowering, plan kernel.Routine, err error, at operandIn
 			Owns: func(i int, _ *tensor.Buffer) bool { return i == at.out || i == at.a },
 			Run:  graph.Pick(l, routineRows[float32], routineRows[float64])(&plan, at),
 		}
-		if plan.Parts != nil { // a filter's gradient: sums of images
+		if plan.Parts != nil { // a filter's gradient: both inputs have a row for each image, the output is a sum over them
 			host.RowTile.Phase, host.RowTile.Owns = 0, func(i int, _ *tensor.Buffer) bool { return i == at.a || i == at.b }
 		}
 	}

@@ -114,8 +114,8 @@ func TestRowTilesOfImages(t *testing.T) {
 		"max_pool_relu_bwd", "average_pool_fwd", "average_pool_bwd")
 }
 
-// checkRowTiles checks that kernels of these names keep to rows in a graph, and that it computes the
-// same where launches are run together.
+// checkRowTiles checks that kernels of these names keep to rows in a graph, and that it computes
+// the same where launches are run together.
 func checkRowTiles(t *testing.T, graphOf func(b *graph.Builder, parameter func(shape ...int) *graph.Node) *graph.Node, names ...string) {
 	t.Helper()
 	build := func(device tensor.Device) (all [][]float64) {

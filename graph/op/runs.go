@@ -5,16 +5,17 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// runs says where the elements of a broadcast operand lie, for each element of the output: cut into
-// runs over which the operand either stays (stride 0) or moves along (stride 1). Operands of one
-// output that come from the same groups have the same runs.
+// runs maps elements of an output to those of a broadcast operand. The output is divided into runs
+// over which the operand's offset is constant (stride 0) or advances with the output's (stride 1).
+// The operands of one output, if they are made from the same groups, have the same runs.
 type runs struct {
 	outer  strided.Layout
 	run    int
 	stride int
 }
 
-// newRuns returns the runs of the operand that varies over the groups whose class has the bit.
+// newRuns returns the runs of the operand that is not repeated along the groups whose class has
+// bit.
 func newRuns(groups []group, bit int) runs {
 	strides := make([]int, len(groups))
 	stride := 1
@@ -32,13 +33,14 @@ func newRuns(groups []group, bit int) runs {
 	return r
 }
 
-// next is how many of the elements lo to hi lie in lo's run, and the operand's offset for lo.
+// next returns how many of the elements lo to hi are in the run of lo, and the operand's offset
+// there.
 func (r *runs) next(lo, hi int) (n, offset int) {
 	row, at := lo/r.run, lo%r.run
 	return min(r.run-at, hi-lo), r.outer.At(row) + at*r.stride
 }
 
-// arguments are a kernel's integers: extents and strides of maxAxes axes, see strided.Layout.
+// arguments returns a kernel's integers: extents and strides of maxAxes axes, see strided.Layout.
 func (r *runs) arguments() []tensor.Argument {
 	all := r.outer
 	all.Add(r.run, r.stride)

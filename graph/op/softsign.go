@@ -3,8 +3,9 @@ package op
 import "math"
 
 // Softsign is y = x / (1 + |x|), elementwise: x [...] -> y [...]. Its derivative, (1 - |y|)^2,
-// needs only y. Source: Bergstra, Desjardins, Lamblin and Bengio, Quadratic polynomials learn
-// better image features (2009); Turian, Bergstra and Bengio (2009). layers.Softsign uses it.
+// needs only y. It saturates like tanh, but polynomially. Source: Bergstra, Desjardins, Lamblin and
+// Bengio, Quadratic polynomials learn better image features (2009); Turian, Bergstra and Bengio
+// (2009). layers.Softsign uses it.
 type Softsign struct{ elementwise[softsignUnary] }
 
 type softsignUnary struct{}

@@ -11,14 +11,15 @@ import (
 //
 //	y = ln Gamma((x+1)/2) - ln Gamma(x/2) - 1/2 ln(pi x)
 //
-// x [...] -> y [...]. From x = 50 on, where the terms cancel, it is computed by their asymptotic
-// series about the normal density's constant.
-// Source: Stirling's series of the ratio of two gamma functions, DLMF 5.11.8.
+// x [...] -> y [...]. From x = 50 on, where the terms cancel, it is computed by an asymptotic
+// series in 1/x about the constant of the normal density, -1/2 ln(2 pi). Source: Stirling's series
+// of the ratio of two gamma functions, DLMF 5.11.8.
 type StudentTConstant struct{ elementwise[studentTUnary] }
 
 type studentTUnary struct{}
 
-// asymptoticFrom is where the series becomes exact to rounding: the first omitted term is below 1e-15.
+// asymptoticFrom is where the series becomes exact to rounding: the first omitted term is below
+// 1e-15.
 const asymptoticFrom = 50
 
 func (studentTUnary) unary() unary {
@@ -35,7 +36,7 @@ func (studentTUnary) unary() unary {
 	}
 }
 
-// Of is y for one x.
+// Of returns y for one x.
 func (StudentTConstant) Of(x float64) float64 {
 	if x >= asymptoticFrom {
 		r := 1 / (x * x)

@@ -5,9 +5,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Sum adds up over axes, which the output then lacks: x [...] -> y, y[kept axes] = sum over Axes of
-// x. The zero Sum is over all axes, with a scalar output. The sums are made in float64, in an order
-// set only by the shape.
+// Sum is the sum over Axes, which the output does not have: x [...] -> y, y[kept axes] = sum over
+// Axes of x. The zero Sum is over all axes, with a scalar output. The sums are computed in float64,
+// in an order that depends only on the shape.
 type Sum struct {
 	Axes Axes
 }
@@ -31,8 +31,8 @@ func (s Sum) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) 
 	return []*graph.Node{b.Apply(sumBackward{ViewAs(graph.ShapeOf(in[0])...), s.Axes, false}, dout)}
 }
 
-// Mean is the mean over axes, which the output then lacks: x [...] -> y, y[kept axes] = 1/n sum
-// over Axes of x, n being the product of their extents. The zero Mean is over all axes, with a
+// Mean is the mean over Axes, which the output does not have: x [...] -> y, y[kept axes] = 1/n sum
+// over Axes of x, where n is the product of their extents. The zero Mean is over all axes, with a
 // scalar output.
 type Mean struct {
 	Axes Axes
@@ -55,15 +55,15 @@ func (m Mean) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node)
 	return []*graph.Node{b.Apply(sumBackward{ViewAs(graph.ShapeOf(in[0])...), m.Axes, true}, dout)}
 }
 
-// spread is the gradient of Sum and Mean: each dout goes to all elements of x that were added up,
-// for a mean in equal shares: dout [kept axes] -> dx of x's shape.
+// sumBackward is the gradient of Sum and, with mean, of Mean: dout, divided by n for a mean, is
+// broadcast over the axes that were summed over: dout [kept axes] -> dx of the shape of x.
 type sumBackward struct {
 	x    View
 	axes Axes
 	mean bool
 }
 
-func (sumBackward) Name() string { return "spread" }
+func (sumBackward) Name() string { return "sum gradient" }
 
 func (s sumBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err := checkRanks(in, -1); err != nil {

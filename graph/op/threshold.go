@@ -8,9 +8,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// Threshold is the thresholded linear unit that goes with filter response normalisation,
-// y[b c ...] = max(x[b c ...], tau[c]): x [B C ...], tau [C] -> y [B C ...]. Where both are equal
-// the gradient goes to tau. Source: Singh and Krishnan (2020), equation 4.
+// Threshold is the thresholded linear unit that follows filter response normalisation: x [B C ...],
+// tau [C] -> y [B C ...], y[b c ...] = max(x[b c ...], tau[c]). Where both are equal the gradient
+// goes to tau. FilterResponseNorm fuses it. Source: Singh and Krishnan (2020), equation 4.
 type Threshold struct{}
 
 // Name implements graph.Op.
@@ -22,7 +22,7 @@ func (Threshold) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if len(in[0]) < 2 || in[0][1] != in[1][0] {
-		return nil, errors.Errorf("input has shape %v, tau has %d elements: wants as many channels on axis 1", in[0], in[1][0])
+		return nil, errors.Errorf("tau must have one element for each channel (axis 1) of an input of shape %v, got %d", in[0], in[1][0])
 	}
 	return in[0], nil
 }
@@ -47,7 +47,7 @@ func threshold[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) 
 	}
 }
 
-// ofChannels sets each plane's number, from the given plane on, to its channel's.
+// ofChannels fills planes, the first of which is plane from, with the numbers of their channels.
 func ofChannels[T float32 | float64](planes, channels []T, from int) []T {
 	for i := range planes {
 		planes[i] = channels[(from+i)%len(channels)]
@@ -55,8 +55,8 @@ func ofChannels[T float32 | float64](planes, channels []T, from int) []T {
 	return planes
 }
 
-// Gradients implements graph.Differentiable. They need only y, so that x's memory is free once y is
-// there.
+// Gradients implements graph.Differentiable. They need only y, so that the memory of x is free as
+// soon as y is computed.
 func (Threshold) Gradients(b *graph.Builder, in []*graph.Node, y, dout *graph.Node) []*graph.Node {
 	dx := b.Apply(thresholdBackward{}, dout, y, in[1])
 	return []*graph.Node{dx, b.Apply(thresholdBackwardBound{}, dout, dx)}
@@ -70,7 +70,7 @@ func (thresholdBackward) Name() string { return "threshold gradient" }
 
 func (thresholdBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 3 {
-		return nil, errors.Errorf("got %d inputs, wants 3", len(in))
+		return nil, errors.Errorf("there must be 3 inputs, got %d", len(in))
 	}
 	if err := checkEqual(in[0], in[1]); err != nil {
 		return nil, err
@@ -97,8 +97,8 @@ func thresholdGradient[T float32 | float64](width int) func(a *tensor.Args, lo, 
 	}
 }
 
-// thresholdBackwardBound is tau's gradient, what dx leaves out of dout, added up over all axes but
-// the channels': dout [B C ...], dx [B C ...] -> dtau [C].
+// thresholdBackwardBound is the gradient by tau, the sum of dout - dx over all axes except the
+// channels': dout [B C ...], dx [B C ...] -> dtau [C].
 type thresholdBackwardBound struct{}
 
 func (thresholdBackwardBound) Name() string { return "threshold gradient of bound" }

@@ -25,8 +25,8 @@ func TestInputsOfOtherTypesAreErrors(t *testing.T) {
 	} {
 		b := graph.New(tensor.Float32)
 		apply(b)
-		if err := b.Err(); err == nil || !strings.Contains(err.Error(), "holds") {
-			t.Errorf("%s: got %v, wants an error that says what the input holds", name, err)
+		if err := b.Err(); err == nil || !strings.Contains(err.Error(), "must be of") {
+			t.Errorf("%s: got %v, want an error with the type it must be of", name, err)
 		}
 	}
 }

@@ -5,29 +5,30 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// curve is a function of one number and its derivative, computed in float64 unless there are faster
-// ways for float32. The derivative is a function of y where that is possible, so that x's memory is
-// free once y is there.
+// unary is a function of one number and its derivative. Both are computed in float64, and rounded,
+// unless there is a faster function for float32. The derivative is a function of y where possible,
+// so that the memory of x is free as soon as y is computed.
 type unary struct {
 	name       string // of the op, and of the kernels name_fwd and name_bwd
 	value      func(x float64) float64
 	derivative func(v float64) float64 // of y when fromOutput, else of x
 	fromOutput bool
-	constants  []float64 // the kernels' further arguments
+	constants  []float64 // further arguments of the kernels
 
-	// The faster ways: y of x, and dx of dout and of what slope takes. The slices have the same
-	// length and share no memory.
+	// Faster functions for float32, or nil: y of x, and dx of dout and v, the argument of
+	// derivative. The slices have equal length and do not overlap.
 	values    func(y, x []float32)
 	gradients func(dx, dout, v []float32)
 }
 
-// pointwise is an op that applies a curve to each element: x [...] -> y of the same shape.
+// unaryOp is an op that applies a unary function to each element: x [...] -> y of the same shape.
 type unaryOp interface {
 	graph.Op
 	unary() unary
 }
 
-// elementwise makes an op of a curve without attributes; it is embedded in the op.
+// elementwise implements the methods of an op without attributes by a unary function. The op embeds
+// it, and its file is a struct and a function, see softsign.go.
 type elementwise[C interface{ unary() unary }] struct{}
 
 func (elementwise[C]) unary() unary {
@@ -91,7 +92,7 @@ func unaryGradients(b *graph.Builder, op unaryOp, x, y, dout *graph.Node) []*gra
 	return []*graph.Node{b.Apply(unaryBackward{op}, dout, from)}
 }
 
-// unaryBackward is dx = dout dy/dx: dout [...], y or x [...] -> dx [...].
+// unaryBackward is dx = dout dy/dx, elementwise: dout [...], y or x [...] -> dx [...].
 type unaryBackward struct{ op unaryOp }
 
 func (g unaryBackward) Name() string { return g.op.Name() + " gradient" }

@@ -8,12 +8,12 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// maxAxes is the most axes a View can have: attributes are comparable, so that the shape is an
+// maxAxes is the maximum number of axes of a View: ops are comparable, so that the shape is an
 // array.
 const maxAxes = strided.MaxAxes
 
-// View gives its input another shape with as many elements; it costs nothing. Axes beyond the
-// shape's are 0.
+// View is x with another shape of equally many elements: x [...] -> y of the shape Axes, where
+// unused Axes are 0. It shares the memory of x and costs nothing.
 type View struct {
 	Axes [maxAxes]int
 }
@@ -28,7 +28,7 @@ func ViewAs(shape ...int) View {
 	return v
 }
 
-// Flatten is the View of x [B ...] as [B elements].
+// Flatten returns the View of x [B ...] as [B elements].
 func Flatten(x *graph.Node) View {
 	shape := graph.ShapeOf(x)
 	if len(shape) == 0 {
@@ -59,8 +59,8 @@ func (v View) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if shape := v.shape(); shape.Elements() != in[0].Elements() {
-		return nil, errors.Errorf("input has shape %v, %d elements, as %v it would have %d (at most %d axes)",
-			in[0], in[0].Elements(), shape, shape.Elements(), maxAxes)
+		return nil, errors.Errorf("shape must have the %d elements of the input's %v and at most %d axes, got %v with %d",
+			in[0].Elements(), in[0], maxAxes, shape, shape.Elements())
 	}
 	return v.shape(), nil
 }

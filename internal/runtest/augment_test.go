@@ -61,8 +61,8 @@ func TestAugmentText(t *testing.T) {
 func TestAugmentIsRefused(t *testing.T) {
 	flip := pollen.Augment{Flip: true}
 	for want, s := range map[string]pollen.Spec{
-		"augment: shift is -1 pixels, wants at least 0":             {Augment: pollen.Augment{Shift: -1}},
-		"augment: rotation is 200 degrees, wants 0 to 180":          {Augment: pollen.Augment{Rotation: 200}},
+		"augment: shift must be at least 0 pixels, got -1":          {Augment: pollen.Augment{Shift: -1}},
+		"augment: rotation must be 0 to 180 degrees, got 200":       {Augment: pollen.Augment{Rotation: 200}},
 		"augment: erase is 1 of the side":                           {Augment: pollen.Augment{Erase: 1}},
 		"augment does not apply to hmc: its test compares":          {Augment: flip, Method: methodOf(t, "hmc"), Epochs: 100},
 		"augment does not apply to mala: its test compares":         {Augment: flip, Method: methodOf(t, "mala")},
@@ -74,8 +74,8 @@ func TestAugmentIsRefused(t *testing.T) {
 		wantInvalid(t, want, err, want)
 	}
 	for want, a := range map[string]pollen.Augment{
-		"augment: shift is 12 pixels of images 12x12, wants fewer":     {Shift: 12},
-		"augment: erase is 0.03 of the side of images 12x12, wants at": {Erase: 0.03},
+		"augment: shift must be below the side of the images, 12x12":   {Shift: 12},
+		"augment: erase must be at least one pixel of images of 12x12": {Erase: 0.03},
 	} {
 		_, err := pollen.Try(context.Background(), pollen.Spec{Network: "mlp-3", Batch: 20, Augment: a}, squares(t, 100, 4, 1), 1)
 		wantInvalid(t, want, err, want)

@@ -88,10 +88,10 @@ func TestAutoOnManyExamples(t *testing.T) {
 // TestAutoRefuses what would have no effect, and data that no rate is small enough for.
 func TestAutoRefuses(t *testing.T) {
 	for want, spec := range map[string]pollen.Spec{
-		"schedule does not apply to auto": {Schedule: optimizers.Constant{Rate: 1}},
-		"cycles applies to":               {Cycles: 2},
-		"temperature must be positive, got 0":                {Temperature: new(0.0)},
-		"burn-in-steps applies to":        {BurnInSteps: 3},
+		"schedule does not apply to auto":     {Schedule: optimizers.Constant{Rate: 1}},
+		"cycles applies to":                   {Cycles: 2},
+		"temperature must be positive, got 0": {Temperature: new(0.0)},
+		"burn-in-steps applies to":            {BurnInSteps: 3},
 	} {
 		spec.Method = pollen.Auto{}
 		_, err := spec.Resolve()

@@ -7,10 +7,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// BatchMatMul is a matrix product for each of B pairs, c[i] = op(a[i]) op(b[i]), where op
-// transposes or does nothing: a [B M N] or transposed [B N M], b [B N O] or transposed
-// [B O N] -> c [B M O]. The sums are made in float64. It is for many small matrices: adopted
-// networks use it; a large product is MatMul.
+// BatchMatMul is a matrix product for each of B pairs, c[i] = op(a[i]) op(b[i]), where op is the
+// identity or a transposition: a [B M N] or, with TransposeA, [B N M], b [B N O] or, with
+// TransposeB, [B O N] -> c [B M O]. The sums are computed in float64, by a plain loop: it is for
+// many small matrices, in graphs that package stock translates. For a large product use op.MatMul.
 type BatchMatMul struct {
 	TransposeA, TransposeB bool
 }
@@ -24,18 +24,18 @@ func (m BatchMatMul) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if len(in[0]) != 3 || len(in[1]) != 3 {
-		return nil, errors.Errorf("got shapes %v and %v, wants 3 axes of each", in[0], in[1])
+		return nil, errors.Errorf("inputs must have 3 axes, got shapes %v and %v", in[0], in[1])
 	}
 	rows, depth := dimensions(in[0], m.TransposeA)
 	inner, columns := dimensions(in[1], m.TransposeB)
 	if depth != inner || in[0][0] != in[1][0] {
-		return nil, errors.Errorf("got shapes %v and %v (transposed: %v, %v), wants as many matrices, whose inner sizes are equal",
+		return nil, errors.Errorf("numbers of matrices and inner sizes must be equal, got shapes %v and %v (transposed: %v, %v)",
 			in[0], in[1], m.TransposeA, m.TransposeB)
 	}
 	return tensor.Shape{in[0][0], rows, columns}, nil
 }
 
-// dimensions are the rows and columns of op(matrix).
+// dimensions returns the rows and columns of op(matrix).
 func dimensions(shape tensor.Shape, transposed bool) (rows, columns int) {
 	if transposed {
 		return shape[2], shape[1]
@@ -63,8 +63,8 @@ func (m BatchMatMul) Lower(l *graph.Lowering) {
 	l.Emit("batch_matmul_fwd", tensor.Threads(n), tensor.Rows(n/columns, columns*depth, run), arguments...)
 }
 
-// matrixStrides is how the matrices lie in memory: the distances between rows of a and columns of b,
-// and between the terms of a sum.
+// matrixStrides has the sizes of a product and the strides, in memory, between rows of a and
+// columns of b, and between the terms of a sum.
 type matrixStrides struct {
 	rows, columns, depth        int
 	rowA, stepA, columnB, stepB int

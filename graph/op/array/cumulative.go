@@ -5,8 +5,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// CumulativeSum adds up along an axis: y[... i ...] = sum over j <= i of x[... j ...], over j >= i
-// when Reverse: x [...] -> y of the same shape. The sums are made in float64.
+// CumulativeSum is the running sum along an axis: x [...] -> y of the same shape, y[... i ...] =
+// sum over j <= i of x[... j ...], or over j >= i if Reverse. The sums are computed in float64.
 type CumulativeSum struct {
 	Axis    int
 	Reverse bool

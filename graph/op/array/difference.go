@@ -5,10 +5,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Difference is the inverse of CumulativeSum along an axis:
-// y[... i ...] = x[... i ...] - x[... i-1 ...], and y[... 0 ...] = x[... 0 ...]; when Reverse,
-// x[... i+1 ...] is subtracted and the last one stays: x [...] -> y of the same shape. The density
-// of a random walk is that of its differences.
+// Difference is the inverse of CumulativeSum along an axis: x [...] -> y of the same shape,
+// y[... i ...] = x[... i ...] - x[... i-1 ...], and y[... 0 ...] = x[... 0 ...]. If Reverse,
+// x[... i+1 ...] is subtracted, and the last element is kept. The density of a random walk is the
+// product of the densities of its differences.
 type Difference struct {
 	Axis    int
 	Reverse bool

@@ -1,5 +1,4 @@
-// Package array holds ops that put tensors' elements into another order, take some of them, add
-// them up along an axis, or treat many rows or small matrices alike: what graphs of other
-// frameworks and models of series need besides package op. The policies and letters are package
-// op's.
+// Package array provides ops on arrays: transposition, slices, repetition, cumulative sums, row
+// maxima, products of many small matrices. Graphs of other frameworks (package stock) and models of
+// time series need them; networks do not. Conventions are those of package op.
 package array

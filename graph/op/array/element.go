@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Element is one element of a tensor, by its index in row-major order: x -> a scalar. It is for
-// watching a weight, and has no gradient.
+// Element is one element of a tensor, by its index in row-major order: x [...] -> a scalar. It is
+// for recording the trace of a weight, and has no gradient.
 type Element struct {
 	Index int
 }
@@ -22,7 +22,7 @@ func (e Element) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if e.Index < 0 || e.Index >= in[0].Elements() {
-		return nil, errors.Errorf("index is %d, wants 0 to %d", e.Index, in[0].Elements()-1)
+		return nil, errors.Errorf("index must be 0 to %d, got %d", in[0].Elements()-1, e.Index)
 	}
 	return tensor.Shape{}, nil
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Extremum is y = b where b > a, or, with Smaller, where b < a, else a: a [...], b [...] -> y, all of
-// one shape. Where both are equal, or one is NaN, it is a, and the gradient goes to a. No sum takes
-// part: an infinity that is not taken leaves no trace.
+// Extremum is the elementwise maximum of a and b, or with Minimum their minimum: a [...], b [...]
+// -> y, all of one shape. Where both are equal, or one is NaN, y is a, and the gradient goes to a.
+// It selects and does not compute: an infinity that is not selected has no effect on y.
 type Extremum struct {
 	Minimum bool
 }
@@ -18,9 +18,9 @@ type Extremum struct {
 // Name implements graph.Op.
 func (c Extremum) Name() string {
 	if c.Minimum {
-		return "smaller"
+		return "minimum"
 	}
-	return "larger"
+	return "maximum"
 }
 
 // Shape implements graph.Op.
@@ -29,16 +29,19 @@ func (Extremum) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if !in[0].Equal(in[1]) {
-		return nil, errors.Errorf("inputs have shapes %v and %v, wants the same", in[0], in[1])
+		return nil, errors.Errorf("shapes must be equal, got %v and %v", in[0], in[1])
 	}
 	return in[0], nil
 }
 
 // Lower implements graph.Op.
 func (c Extremum) Lower(l *graph.Lowering) {
-	n := l.Shape.Elements()
+	n, stem := l.Shape.Elements(), "larger_fwd"
+	if c.Minimum {
+		stem = "smaller_fwd"
+	}
 	run := graph.Pick(l, extremum[float32](c.Minimum), extremum[float64](c.Minimum))
-	l.Emit(c.Name()+"_fwd", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
+	l.Emit(stem, tensor.Vec4(n), tensor.RowTiles(n, 1, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 
 func extremum[T float32 | float64](smaller bool) func(a *tensor.Args, lo, hi int) {

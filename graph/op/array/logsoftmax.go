@@ -10,9 +10,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// LogSoftmax is the logarithm of op.Softmax,
-// y[b k] = logits[b k] - ln sum over k of exp(logits[b k]): logits [B K] -> y [B K]. Where labels
-// are numbers, op.CrossEntropy is the loss.
+// LogSoftmax is the logarithm of op.Softmax: logits [B K] -> y [B K],
+// y[b k] = logits[b k] - ln sum over k of exp(logits[b k]). For a loss with labels that are class
+// numbers use op.CrossEntropy.
 type LogSoftmax struct{}
 
 // Name implements graph.Op.
@@ -24,7 +24,7 @@ func (LogSoftmax) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if len(in[0]) != 2 {
-		return nil, errors.Errorf("input has shape %v, wants 2 axes", in[0])
+		return nil, errors.Errorf("input must have 2 axes, got shape %v", in[0])
 	}
 	return in[0], nil
 }
@@ -66,7 +66,7 @@ func (logSoftmaxBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if len(in[0]) != 2 || !in[0].Equal(in[1]) {
-		return nil, errors.Errorf("got shapes %v and %v, wants them equal, with 2 axes", in[0], in[1])
+		return nil, errors.Errorf("shapes must be equal, with 2 axes, got %v and %v", in[0], in[1])
 	}
 	return in[0], nil
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Repeat repeats each element Times times along an axis: y[... i ...] = x[... i/Times ...],
-// x [...] -> y with Times the extent on the axis. Enlarging images is one along each side. Source:
-// NumPy reference, numpy.repeat.
+// Repeat repeats each element Times times along an axis: x [...] -> y with Times the extent on the
+// axis, y[... i ...] = x[... i/Times ...]. Nearest-neighbour upsampling is a Repeat along each
+// side. Source: NumPy reference, numpy.repeat.
 type Repeat struct {
 	Axis, Times int
 }
@@ -25,7 +25,7 @@ func (r Repeat) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if r.Axis < 0 || r.Axis >= len(in[0]) || r.Times < 1 {
-		return nil, errors.Errorf("%d times along axis %d of shape %v, wants at least once, along one of its axes", r.Times, r.Axis, in[0])
+		return nil, errors.Errorf("times must be at least 1 and axis one of an input of shape %v, got %d and %d", in[0], r.Times, r.Axis)
 	}
 	y := append(tensor.Shape{}, in[0]...)
 	y[r.Axis] *= r.Times

@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// RowMaximum is y[b] = max over k of x[b k]: x [B K] -> y [B]. Its gradient goes to all elements
-// that are equal to the maximum.
+// RowMaximum is y[b] = max over k of x[b k]: x [B K] -> y [B]. Its gradient goes to every element
+// that equals the maximum, as Gorgonia's does.
 type RowMaximum struct{}
 
 // Name implements graph.Op.
@@ -21,7 +21,7 @@ func (RowMaximum) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if len(in[0]) != 2 {
-		return nil, errors.Errorf("input has shape %v, wants 2 axes", in[0])
+		return nil, errors.Errorf("input must have 2 axes, got shape %v", in[0])
 	}
 	return tensor.Shape{in[0][0]}, nil
 }

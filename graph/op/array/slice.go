@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Slice takes Count elements along an axis, from Start on, Step apart:
-// y[... i ...] = x[... Start+i*Step ...], x [...] -> y with extent Count on the axis.
+// Slice takes Count elements along an axis, from Start on, Step apart: x [...] -> y with extent
+// Count on the axis, y[... i ...] = x[... Start+i*Step ...].
 type Slice struct {
 	Axis, Start, Step, Count int
 }
@@ -22,11 +22,11 @@ func (s Slice) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err := checkAxis(in, s.Axis); err != nil {
 		return nil, err
 	}
-	// Divided, not multiplied: attributes may be as large as an int.
+	// Divide, do not multiply: attributes may be as large as an int.
 	last := in[0][s.Axis] - 1
 	if s.Start < 0 || s.Start > last || s.Step < 1 || s.Count < 1 || s.Count > 1 && (last-s.Start)/(s.Count-1) < s.Step {
-		return nil, errors.Errorf("takes %d elements from %d on, %d apart, along axis %d of %v: wants one at least, within the axis",
-			s.Count, s.Start, s.Step, s.Axis, in[0])
+		return nil, errors.Errorf("at least one element must be taken, all within axis %d of shape %v, got %d from %d on, %d apart",
+			s.Axis, in[0], s.Count, s.Start, s.Step)
 	}
 	y := append(tensor.Shape{}, in[0]...)
 	y[s.Axis] = s.Count
@@ -49,9 +49,9 @@ func (s Slice) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node
 	return []*graph.Node{b.Apply(Unslice{Slice: s, Extent: graph.ShapeOf(in[0])[s.Axis]}, dout)}
 }
 
-// Unslice puts its input where Slice would take it from, among zeros:
-// x -> y with extent Extent on the axis, such that Slice of y is x. A concatenation is a sum of
-// these, each with a Start of its own.
+// Unslice puts its input where Slice takes it from, among zeros: x [...] -> y with extent Extent on
+// the axis, such that the Slice of y is x. It is the gradient of Slice. A concatenation is a sum of
+// Unslices with different Start.
 type Unslice struct {
 	Slice
 	Extent int
@@ -72,7 +72,7 @@ func (u Unslice) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, err
 	}
 	if !taken.Equal(in[0]) {
-		return nil, errors.Errorf("input has shape %v, wants %v, which Slice takes of %v", in[0], taken, y)
+		return nil, errors.Errorf("input must have shape %v, which Slice takes of %v, got %v", taken, y, in[0])
 	}
 	return y, nil
 }
@@ -86,7 +86,7 @@ func (u Unslice) Lower(l *graph.Lowering) {
 		tensor.Int(n), tensor.Int(u.Extent), tensor.Int(inner), tensor.Int(u.Start), tensor.Int(u.Step), tensor.Int(u.Count))
 }
 
-// unslice fills lines of y: inner elements at one place of the axis.
+// unslice fills lines of y, the inner elements at one position of the axis.
 func unslice[T float32 | float64](u Unslice, inner int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)

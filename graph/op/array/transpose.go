@@ -8,13 +8,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Transpose puts axes in another order: axis i of y is axis Axes[i] of x, x [...] -> y [...].
-// TransposeBy makes it. Source: NumPy reference, numpy.transpose.
+// Transpose permutes axes: x [...] -> y [...], axis i of y being axis Axes[i] of x; see
+// TransposeBy. It copies. Source: NumPy reference, numpy.transpose.
 type Transpose struct {
-	Axes [maxAxes]int // of which the first ones, as many as x has, are a permutation
+	Axes [maxAxes]int // the first n must be a permutation of 0 ... n-1, n being the rank of x
 }
 
-// TransposeBy returns the Transpose with that permutation of the axes.
+// TransposeBy returns the Transpose by a permutation of the axes.
 func TransposeBy(axes ...int) Transpose {
 	var t Transpose
 	for i := range t.Axes {
@@ -38,7 +38,7 @@ func (t Transpose) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	y, seen := make(tensor.Shape, len(in[0])), make([]bool, len(in[0]))
 	for i, axis := range t.Axes[:len(y)] {
 		if axis < 0 || axis >= len(y) || seen[axis] {
-			return nil, errors.Errorf("axes are %v, the input has shape %v: wants each of its axes once", t.Axes[:len(y)], in[0])
+			return nil, errors.Errorf("axes must be a permutation of those of an input of shape %v, got %v", in[0], t.Axes[:len(y)])
 		}
 		seen[axis], y[i] = true, in[0][axis]
 	}
@@ -64,8 +64,7 @@ func (t Transpose) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.N
 	return []*graph.Node{b.Apply(inverse, dout)}
 }
 
-// lowerStrided emits the copy of elements of the input that lie offset and the walk's strides
-// apart.
+// lowerStrided emits a copy of the elements of the input at the offsets of a layout, plus offset.
 func lowerStrided(l *graph.Lowering, w strided.Layout, offset int) {
 	if w.Axes == 0 {
 		w.Add(1, 0)

@@ -1,3 +1,4 @@
-// Package strided finds the elements of tensors that are read in another order than their own. Its one
-// noun is a Walk, the extents and strides of some axes; kernels have the same type, in walk.cuh.
+// Package strided computes the offsets of elements of a tensor that is read in another order than
+// that of its memory. A Layout has the extents and strides of some axes; the CUDA kernels have the
+// same type, in walk.cuh.
 package strided

@@ -1,3 +1,3 @@
-// Package sumexp sums exponentials without overflow, in float64. Its one noun is a row of numbers,
-// such as logits.
+// Package sumexp sums exponentials of a row of numbers, such as logits, without overflow, in
+// float64.
 package sumexp

@@ -2,7 +2,8 @@ package sumexp
 
 import "math"
 
-// Of is the largest of z and the sum of exp(z - largest).
+// Of returns the largest of z and the sum of exp(z - largest): ln sum exp(z) is top + ln total. z
+// must not be empty.
 func Of[T float32 | float64](z []T) (top, total float64) {
 	largest := z[0]
 	for _, v := range z {
