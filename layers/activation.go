@@ -8,8 +8,8 @@ import (
 // ReLU is max(0, x), elementwise.
 type ReLU struct{}
 
-// Apply implements Layer. Behind a threshold it is max(x, max(tau, 0)), which has the same
-// gradients and goes over an image's elements once.
+// Apply implements Layer. A ReLU of a threshold, max(max(x, tau), 0), becomes the threshold max(x,
+// max(tau, 0)), which has the same gradients and makes one pass over the image instead of two.
 func (ReLU) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	_, leave := enter(b, "", "relu")
 	defer leave()

@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// attribute reads a field's value.
+// attribute sets a field to the value of a YAML node.
 func (r reader) attribute(field reflect.Value, name string, n ast.Node) (err error) {
 	switch {
 	case field.Type() == sequentialType:
@@ -35,37 +35,37 @@ func (r reader) attribute(field reflect.Value, name string, n ast.Node) (err err
 	case reflect.String:
 		text, ok := n.(*ast.StringNode)
 		if !ok {
-			return r.fail(tokenOf(n), "%s is %s, wants a text, in quotation marks if it looks like something else", name, describe(n))
+			return r.fail(tokenOf(n), "%s must be a text, in quotation marks if it looks like something else, got %s", name, describe(n))
 		}
 		field.SetString(text.Value)
 	case reflect.Bool:
 		b, ok := n.(*ast.BoolNode)
 		if !ok {
-			return r.fail(tokenOf(n), "%s is %s, wants true or false", name, describe(n))
+			return r.fail(tokenOf(n), "%s must be true or false, got %s", name, describe(n))
 		}
 		field.SetBool(b.Value)
 	case reflect.Int:
 		i, ok := r.whole(n)
 		if !ok {
-			return r.fail(tokenOf(n), "%s is %s, wants a whole number or %s", name, describe(n), classesKeyword)
+			return r.fail(tokenOf(n), "%s must be an integer or %s, got %s", name, classesKeyword, describe(n))
 		}
 		if i > maxInteger {
-			return r.fail(tokenOf(n), "%s is %s, wants at most %d", name, describe(n), maxInteger)
+			return r.fail(tokenOf(n), "%s must be at most %d, got %s", name, maxInteger, describe(n))
 		}
 		field.SetInt(i)
 	case reflect.Float64:
 		x, ok := number(n)
 		if !ok {
-			return r.fail(tokenOf(n), "%s is %s, wants a number", name, describe(n))
+			return r.fail(tokenOf(n), "%s must be a number, got %s", name, describe(n))
 		}
 		field.SetFloat(x)
 	default:
-		return r.fail(tokenOf(n), "%s is a %v, which no file can hold", name, field.Type())
+		return r.fail(tokenOf(n), "%s has type %v, which network files cannot hold", name, field.Type())
 	}
 	return nil
 }
 
-// whole reads an integer, or the number of classes.
+// whole reads an integer, or classesKeyword as the number of classes.
 func (r reader) whole(n ast.Node) (int64, bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -81,10 +81,10 @@ func (r reader) whole(n ast.Node) (int64, bool) {
 	return 0, false
 }
 
-// decimal is a number of YAML 1.2. It accepts more than goccy does: also 1e-6.
+// decimal matches a number of YAML 1.2, including some that goccy reads as text, such as 1e-6.
 var decimal = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 
-// number reads a finite number that is not in quotation marks.
+// number reads a finite number without quotation marks.
 func number(n ast.Node) (float64, bool) {
 	at := n.GetToken()
 	if quoted := at.Type == token.SingleQuoteType || at.Type == token.DoubleQuoteType; quoted || !decimal.MatchString(at.Value) {
@@ -94,7 +94,7 @@ func number(n ast.Node) (float64, bool) {
 	return x, err == nil
 }
 
-// pairsOf are the keys and the values of a mapping.
+// pairsOf returns the keys and values of a mapping.
 func pairsOf(n ast.Node) ([]*ast.MappingValueNode, bool) {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -105,7 +105,7 @@ func pairsOf(n ast.Node) ([]*ast.MappingValueNode, bool) {
 	return nil, false
 }
 
-// tokenOf is where a node begins.
+// tokenOf returns the first token of a node, for the place of an error.
 func tokenOf(n ast.Node) *token.Token {
 	if mapping, ok := n.(*ast.MappingNode); ok && mapping.IsFlowStyle {
 		return mapping.Start
@@ -116,7 +116,7 @@ func tokenOf(n ast.Node) *token.Token {
 	return n.GetToken()
 }
 
-// describe is a node in the words of an error.
+// describe returns a node as text for an error.
 func describe(n ast.Node) string {
 	switch n.(type) {
 	case *ast.NullNode:
@@ -131,7 +131,7 @@ func describe(n ast.Node) string {
 	return abbreviate(n.String())
 }
 
-// short is a text in one line, cut after 40 letters.
+// abbreviate returns a text in one line, cut after 40 characters.
 func abbreviate(text string) string {
 	letters := []rune(strings.Join(strings.Fields(text), " "))
 	if len(letters) > 40 {

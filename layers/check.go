@@ -7,9 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Check reports what keeps a network from mapping inputs of that shape, [C H W] for images, to a
-// logit for each class: a layer that its input does not fit, named with that shape, or an output
-// other than [B classes].
+// Check returns an error unless the network maps inputs of the given shape, [C H W] for images, to
+// logits [B classes]. The error names the layer that its input does not fit, or the last layer.
 func Check(network Layer, input tensor.Shape, classes int) error {
 	b, y, err := applied(network, input)
 	if err != nil {
@@ -21,19 +20,19 @@ func Check(network Layer, input tensor.Shape, classes int) error {
 		if all := b.Applications(); len(all) > 0 {
 			last = "the last layer is " + scopeOf(all[len(all)-1])
 		}
-		return errors.Errorf("layers: network on inputs %v: output has shape %s, wants %s; %s", input, batchOf(got), batchOf(want), last)
+		return errors.Errorf("layers: network on inputs %v: output must have shape %s, got %s; %s", input, batchOf(want), batchOf(got), last)
 	}
 	return nil
 }
 
-// applied applies a network to one example.
+// applied applies a network to a batch of one example.
 func applied(network Layer, input tensor.Shape) (*graph.Builder, *graph.Node, error) {
 	b := graph.New(tensor.Float32)
 	y := network.Apply(b, b.Data("input", tensor.Float32, append([]int{1}, input...)...))
 	return b, y, errors.WithMessagef(b.Err(), "layers: network on inputs %v", input)
 }
 
-// scopeOf is the name of an op's layer, or of the op itself if it belongs to no layer.
+// scopeOf returns the name of an op's layer, or of the op if it belongs to no layer.
 func scopeOf(a graph.Application) string {
 	if a.Scope == "" {
 		return a.Op.Name()

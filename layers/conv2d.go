@@ -5,8 +5,8 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// Conv2D is a convolution with a square kernel, see op.Conv2D, plus a bias: x [B C H W], weight [K
-// C R R], bias [K] -> y [B K P Q].
+// Conv2D is a convolution with a square kernel, see op.Conv2D, plus a bias:
+// x [B C H W], weight [K C R R], bias [K] -> y [B K P Q].
 type Conv2D struct {
 	Name     string // "" is "conv" and a number
 	Filters  int    // K

@@ -35,7 +35,7 @@ func ExampleParse() {
 - relu
 - residual:
     body:
-      - conv2d: {filters: 16, kernel: 3, padding: 1, weight: {normal: {deviation: 0.1}}}
+      - conv2d: {filters: 16, kernel: 3, padding: 1, weight: {normal: {std: 0.1}}}
       - frn
 - globalaveragepool
 - linear: {outputs: classes}

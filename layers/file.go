@@ -6,14 +6,14 @@ import (
 	"unicode"
 )
 
-// kind is a layer or an initializer that a network file can hold, with its name in the file. Its
-// attributes are the exported fields.
+// kind is a type of layer or initializer with its name in network files. Its attributes are the
+// exported fields.
 type kind struct {
 	name string
-	zero any // without attributes; a struct, or a Sequential
+	zero any // the zero value: a struct, or a Sequential
 }
 
-// layerKinds is every layer of this package: a row here lets network files hold a new one.
+// layerKinds has a row for every layer of this package that network files can hold.
 var layerKinds = []kind{
 	{"conv2d", Conv2D{}},
 	{"linear", Linear{}},
@@ -35,7 +35,7 @@ var layerKinds = []kind{
 	{"sequential", Sequential(nil)},
 }
 
-// initializerKinds is every initializer of this package.
+// initializerKinds has a row for every initializer of this package.
 var initializerKinds = []kind{
 	{"he", He{}},
 	{"lecun", LeCun{}},
@@ -51,7 +51,7 @@ var (
 	initializerType = reflect.TypeFor[Initializer]()
 )
 
-// attributeName is a field's name in a file: "no-bias" for NoBias.
+// attributeName returns a field's name in files: "no-bias" for NoBias.
 func attributeName(field string) string {
 	var name strings.Builder
 	for i, r := range field {
@@ -63,7 +63,7 @@ func attributeName(field string) string {
 	return name.String()
 }
 
-// attributeNames are the names of a struct's attributes, in order.
+// attributeNames returns the names of a struct's attributes, in order.
 func attributeNames(of reflect.Type) []string {
 	var names []string
 	for i := range of.NumField() {

@@ -11,9 +11,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Format writes a network as Parse reads it, the number of classes as a number: parsed again it is
-// equal, attribute by attribute. A layer or an initializer that is not of this package is an error,
-// as are attributes that Parse would refuse.
+// Format returns a network as text that Parse reads; the number of classes is written as a number.
+// Parsing the text gives an equal network. It returns an error for a layer or initializer of
+// another package, and for attributes that Parse would not accept.
 func Format(network Sequential) ([]byte, error) {
 	var w writer
 	if err := w.sequential(network, ""); err != nil {
@@ -25,15 +25,15 @@ func Format(network Sequential) ([]byte, error) {
 		return nil, errors.WithMessage(err, "layers: format")
 	}
 	if !reflect.DeepEqual(again, network) {
-		return nil, errors.New("layers: format: the network has names or numbers that a file cannot hold")
+		return nil, errors.New("layers: format: the network has names or numbers that network files cannot hold")
 	}
 	return content, nil
 }
 
-// writer turns layers into YAML.
+// writer writes layers as YAML.
 type writer struct{ text strings.Builder }
 
-// sequential writes a list of layers, each on lines of its own.
+// sequential writes a list of layers, each on separate lines.
 func (w *writer) sequential(network Sequential, indent string) error {
 	for i, layer := range network {
 		name, err := kindOf(layer, "layers", layerKinds)
@@ -98,7 +98,8 @@ func (w *writer) body(name string, layers Sequential, indent string) error {
 	return w.sequential(layers, indent+"  ")
 }
 
-// oneLine is a layer or an initializer with its attributes: "maxpool: {window: 2}", or its name.
+// oneLine returns a layer or an initializer with its attributes, "maxpool: {window: 2}", or only
+// its name.
 func oneLine(name string, value reflect.Value) (string, error) {
 	var attributes []string
 	for _, field := range nonzero(value) {
@@ -115,14 +116,13 @@ func oneLine(name string, value reflect.Value) (string, error) {
 	return name + ": {" + strings.Join(attributes, ", ") + "}", nil
 }
 
-// plain matches a text that YAML reads as a text without quotation marks, unless it is one of its
-// words.
+// plainText matches text that needs no quotation marks in YAML, unless it is one of its keywords.
 var (
 	plainText    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
 	yamlKeywords = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false|null)$`)
 )
 
-// scalar writes an attribute within a line.
+// scalar returns an attribute as text within a line.
 func scalar(value reflect.Value) (string, error) {
 	if value.Type() == initializerType {
 		name, err := kindOf(value.Interface(), "initializers", initializerKinds)
@@ -147,17 +147,17 @@ func scalar(value reflect.Value) (string, error) {
 	return fmt.Sprint(value.Interface()), nil
 }
 
-// kindOf is a value's name in files.
+// kindOf returns the name of a value's kind in files.
 func kindOf(value any, what string, kinds []kind) (string, error) {
 	for _, k := range kinds {
 		if reflect.TypeOf(k.zero) == reflect.TypeOf(value) {
 			return k.name, nil
 		}
 	}
-	return "", errors.Errorf("%T is not one of the %s that a file can hold: %s", value, what, kindNames(kinds))
+	return "", errors.Errorf("%T is not one of the %s that network files can hold: %s", value, what, kindNames(kinds))
 }
 
-// nonzero are the fields that are not zero.
+// nonzero returns the fields that are not zero.
 func nonzero(value reflect.Value) []reflect.StructField {
 	var given []reflect.StructField
 	for i := range value.NumField() {

@@ -39,7 +39,7 @@ var everything = Sequential{
 }
 
 const everythingText = `- groupnorm: {groups: 1}
-- conv2d: {name: stem, filters: 32, kernel: 3, stride: 2, padding: 1, dilation: 1, no-bias: true, weight: {normal: {deviation: 1e-07}}}
+- conv2d: {name: stem, filters: 32, kernel: 3, stride: 2, padding: 1, dilation: 1, no-bias: true, weight: {normal: {std: 1e-07}}}
 - frn: {epsilon: 0.1, no-threshold: true}
 - elu
 - residual
@@ -214,7 +214,7 @@ func TestFormatErrors(t *testing.T) {
 		want    []string
 	}{
 		{Sequential{ReLU{}, tied{}}, []string{
-			"layers: format: layer 2: layers.tied is not one of the layers that a file can hold: conv2d, linear",
+			"layers: format: layer 2: layers.tied is not one of the layers that network files can hold: conv2d, linear",
 		}},
 		{Sequential{both{}}, []string{"layer 1: layers.both is not one of the layers"}},
 		{Sequential{&Conv2D{Filters: 1, Kernel: 1}}, []string{"layer 1: *layers.Conv2D is not one of the layers"}},
@@ -222,13 +222,13 @@ func TestFormatErrors(t *testing.T) {
 		{Sequential{Residual{Body: Sequential{ReLU{}, tied{}}}}, []string{"layer 1 (residual): body: layer 2: layers.tied"}},
 		{Sequential{Sequential{tied{}}}, []string{"layer 1 (sequential): layer 1: layers.tied"}},
 		{Sequential{Linear{Outputs: 2, Bias: mine{}}}, []string{
-			"layer 1 (linear): bias: layers.mine is not one of the initializers that a file can hold: he, lecun",
+			"layer 1 (linear): bias: layers.mine is not one of the initializers that network files can hold: he, lecun",
 		}},
-		{Sequential{Linear{}}, []string{"layers: format: ", "layer 1 (linear): outputs is left out, wants at least 1"}},
-		{Sequential{Linear{Outputs: 1 << 21}}, []string{"outputs is 2097152, wants at most 1048576"}},
-		{Sequential{Dropout{Rate: math.NaN()}}, []string{"rate is NaN, wants a number"}},
-		{Sequential{ELU{Alpha: math.Inf(1)}}, []string{"alpha is +Inf, wants a number"}},
-		{Sequential{Linear{Name: "\xff", Outputs: 1}}, []string{"names or numbers that a file cannot hold"}},
+		{Sequential{Linear{}}, []string{"layers: format: ", "layer 1 (linear): outputs must be at least 1, and is left out"}},
+		{Sequential{Linear{Outputs: 1 << 21}}, []string{"outputs must be at most 1048576, got 2097152"}},
+		{Sequential{Dropout{Rate: math.NaN()}}, []string{"rate must be a number, got NaN"}},
+		{Sequential{ELU{Alpha: math.Inf(1)}}, []string{"alpha must be a number, got +Inf"}},
+		{Sequential{Linear{Name: "\xff", Outputs: 1}}, []string{"names or numbers that network files cannot hold"}},
 		{Sequential{}, []string{"layers: format: "}},
 		{nil, []string{"layers: format: "}},
 	} {

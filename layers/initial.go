@@ -8,7 +8,7 @@ import (
 )
 
 // Initializer is a distribution of a parameter's initial values, a comparable struct. Fill is a
-// graph.Initializer: it draws the values of a parameter [O I ...] at step 0 of the parameter's
+// graph.Initializer: it draws the values of a parameter [O I ...] from step 0 of the parameter's
 // stream, so that they depend only on its arguments. The fan-in of a parameter is the number of
 // inputs of one output, I times the kernel's elements; the fan-out is O times the kernel's
 // elements.
@@ -16,7 +16,7 @@ type Initializer interface {
 	Fill(seed uint64, chain uint32, stream uint16, shape tensor.Shape, values []float64)
 }
 
-// fans are the fan-in and the fan-out of a parameter. A vector is taken as the weights of one
+// fans returns the fan-in and the fan-out of a parameter. A vector counts as the weights of one
 // output.
 func fans(shape tensor.Shape) (in, out int) {
 	if len(shape) < 2 {
@@ -25,7 +25,7 @@ func fans(shape tensor.Shape) (in, out int) {
 	return shape[1:].Elements(), shape[0] * shape[2:].Elements()
 }
 
-// fillNormal draws from N(0, deviation^2).
+// fillNormal draws from N(0, std^2).
 func fillNormal(seed uint64, chain uint32, stream uint16, values []float64, std float64) {
 	random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Stream: stream})
 	for i := range values {
@@ -52,9 +52,9 @@ func (LeCun) Fill(seed uint64, chain uint32, stream uint16, shape tensor.Shape, 
 	fillNormal(seed, chain, stream, values, math.Sqrt(1/float64(in)))
 }
 
-// Glorot has variance 2/(fan-in + fan-out): N(0, that), or uniform on [-a, a] with a =
-// sqrt(6/(fan-in + fan-out)). Source: Glorot and Bengio, Understanding the difficulty of training
-// deep feedforward neural networks (2010), equations 12 and 16.
+// Glorot is N(0, v) with the variance v = 2/(fan-in + fan-out), or uniform on [-a, a] with the same
+// variance, a = sqrt(6/(fan-in + fan-out)). Source: Glorot and Bengio, Understanding the difficulty
+// of training deep feedforward neural networks (2010), equations 12 and 16.
 type Glorot struct {
 	Uniform bool
 }
@@ -73,7 +73,7 @@ func (g Glorot) Fill(seed uint64, chain uint32, stream uint16, shape tensor.Shap
 	}
 }
 
-// Normal is N(0, Deviation^2).
+// Normal is N(0, Std^2).
 type Normal struct {
 	Std float64
 }
@@ -83,9 +83,9 @@ func (n Normal) Fill(seed uint64, chain uint32, stream uint16, _ tensor.Shape, v
 	fillNormal(seed, chain, stream, values, n.Std)
 }
 
-func (n Normal) limits() []limit { return []limit{atLeast("Deviation", n.Std, 0)} }
+func (n Normal) limits() []limit { return []limit{atLeast("Std", n.Std, 0)} }
 
-// Constant is one value; Constant{} is zeros.
+// Constant sets all elements to Value; Constant{} is zeros.
 type Constant struct {
 	Value float64
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Layer maps a node [B ...] to a node [B ...] and creates the parameters it needs.
+// Layer maps a node [B ...] to a node [B ...] and creates its parameters.
 type Layer interface {
 	// Apply adds the layer to a graph. An error becomes the builder's, and the result is nil.
 	Apply(b *graph.Builder, x *graph.Node) *graph.Node
@@ -32,7 +32,8 @@ func (s Sequential) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	return x
 }
 
-// enter gives a layer its name, which the nodes that follow carry until leave is called.
+// enter returns the layer's name, or its default one, and makes it the scope of new nodes until
+// leave is called.
 func enter(b *graph.Builder, name, kind string) (named string, leave func()) {
 	if name == "" {
 		name = kind + strconv.Itoa(b.Number(kind))
@@ -40,22 +41,22 @@ func enter(b *graph.Builder, name, kind string) (named string, leave func()) {
 	return name, b.Scope(name)
 }
 
-// apply adds a layer without a name of its own and without parameters: one op.
+// apply adds a layer that is one op, without parameters and with a default name.
 func apply(b *graph.Builder, kind string, o graph.Op, x *graph.Node) *graph.Node {
 	_, leave := enter(b, "", kind)
 	defer leave()
 	return b.Apply(o, x)
 }
 
-// checkAxes fails the builder if an input has another number of axes.
+// checkAxes fails the builder unless the input has the given number of axes.
 func checkAxes(b *graph.Builder, name string, x *graph.Node, axes int, letters string) bool {
 	if shape := graph.ShapeOf(x); b.Err() == nil && len(shape) != axes {
-		b.Fail(errors.Errorf("layers: %s: input has shape %s, wants %s", name, batchOf(shape), letters))
+		b.Fail(errors.Errorf("layers: %s: input must have shape %s, got %s", name, letters, batchOf(shape)))
 	}
 	return b.Err() == nil
 }
 
-// batchOf is "[B 3 32 32]", the shape of a batch whatever its size.
+// batchOf returns a shape as text with B instead of the batch size: "[B 3 32 32]".
 func batchOf(shape tensor.Shape) string {
 	text := shape.String()
 	if at := strings.IndexAny(text, " ]"); len(shape) > 0 {

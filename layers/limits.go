@@ -9,7 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 )
 
-// limit is an attribute's value, which must be at least one number and below another.
+// limit is an attribute with its allowed interval, [min, below).
 type limit struct {
 	attribute  string // the field
 	value      float64
@@ -17,14 +17,14 @@ type limit struct {
 	optional   bool // 0 stands for another number where the attribute is left out
 }
 
-// limited is a layer or an initializer with attributes that can be wrong whatever its input.
+// limited is a layer or an initializer with attributes that can be wrong for every input.
 type limited interface{ limits() []limit }
 
 func atLeast[N int | float64](attribute string, value, least N) limit {
 	return limit{attribute: attribute, value: float64(value), min: float64(least), below: math.Inf(1)}
 }
 
-// atLeastIfSet is the limit of an attribute that 0 leaves out.
+// atLeastIfSet is the limit of an attribute that is 0 if it is left out.
 func atLeastIfSet[N int | float64](attribute string, value, least N) limit {
 	l := atLeast(attribute, value, least)
 	l.optional = true
@@ -35,10 +35,10 @@ func (l limit) holds() bool {
 	return l.value >= l.min && l.value < l.below || l.optional && l.value == 0
 }
 
-// String is "at least 0 and below 1".
+// String returns the interval as text: "at least 0 and below 1".
 func (l limit) String() string {
 	if l.optional && l.min == 0 {
-		return "more than 0"
+		return "positive"
 	}
 	if math.IsInf(l.below, 1) {
 		return fmt.Sprintf("at least %v", l.min)
@@ -46,11 +46,11 @@ func (l limit) String() string {
 	return fmt.Sprintf("at least %v and below %v", l.min, l.below)
 }
 
-// within fails the builder if an attribute is outside its limits.
+// checkLimits fails the builder if an attribute is outside its limits.
 func checkLimits(b *graph.Builder, name string, layer limited) bool {
 	for _, l := range layer.limits() {
 		if !l.holds() {
-			b.Fail(errors.Errorf("layers: %s: %s is %v, wants %v", name, l.attribute, l.value, l))
+			b.Fail(errors.Errorf("layers: %s: %s must be %v, got %v", name, l.attribute, l, l.value))
 		}
 	}
 	return b.Err() == nil

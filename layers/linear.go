@@ -6,7 +6,7 @@ import (
 )
 
 // Linear is the fully connected layer y = x W' + bias: x [B I], weight [O I], bias [O] -> y [B O].
-// Images need a Flatten before it.
+// For images put a Flatten before it.
 type Linear struct {
 	Name    string // "" is "linear" and a number
 	Outputs int    // O
@@ -19,7 +19,7 @@ type Linear struct {
 func (l Linear) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, l.Name, "linear")
 	defer leave()
-	if !checkAxes(b, name, x, 2, "[B I]; a Flatten makes that of images") || !checkLimits(b, name, l) {
+	if !checkAxes(b, name, x, 2, "[B I], which a Flatten makes of images") || !checkLimits(b, name, l) {
 		return nil
 	}
 	weight := l.Weight
@@ -35,7 +35,7 @@ func (l Linear) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 
 func (l Linear) limits() []limit { return []limit{atLeast("Outputs", l.Outputs, 1)} }
 
-// Flatten gives x [B ...] the shape [B elements].
+// Flatten is x with one axis for all elements of an example: x [B ...] -> y [B elements].
 type Flatten struct{}
 
 // Apply implements Layer.

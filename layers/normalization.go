@@ -6,10 +6,11 @@ import (
 )
 
 // FilterResponseNorm divides each channel of each image by its root mean square, scales and shifts
-// it, and cuts it off below a learned threshold, see op.FilterResponseNorm and op.Threshold: x [B C
-// H W], weight [C] from 1, bias [C] and threshold [C] from 0 -> y [B C H W]. It normalises without
-// looking at other images, as a likelihood of independent examples requires. Source: Singh and
-// Krishnan, Filter response normalization layer (2020).
+// it, and takes the maximum with a learned threshold, see op.FilterResponseNorm and op.Threshold: x
+// [B C H W], weight [C], which starts at 1, bias [C] and threshold [C], which start at 0 -> y [B C
+// H W]. Unlike batch normalisation it does not depend on other images, as a likelihood of
+// independent examples requires. Source: Singh and Krishnan, Filter response normalization layer
+// (2020).
 type FilterResponseNorm struct {
 	Name        string  // "" is "frn" and a number
 	Epsilon     float64 // 0 is 1e-6
@@ -36,9 +37,9 @@ func (f FilterResponseNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 func (f FilterResponseNorm) limits() []limit { return []limit{atLeastIfSet("Epsilon", f.Epsilon, 0)} }
 
 // GroupNorm standardises each group of channels of each image, then scales and shifts each channel,
-// see op.GroupNorm: x [B C H W], weight [C] from 1, bias [C] from 0 -> y [B C H W]. One group is
-// layer normalisation, C groups are instance normalisation. Source: Wu and He, Group normalization
-// (2018).
+// see op.GroupNorm: x [B C H W], weight [C], which starts at 1, bias [C], which starts at 0 -> y [B
+// C H W]. One group is layer normalisation, C groups are instance normalisation. Source: Wu and He,
+// Group normalization (2018).
 type GroupNorm struct {
 	Name    string  // "" is "groupnorm" and a number
 	Groups  int     // divides C

@@ -7,10 +7,10 @@ import (
 )
 
 // Orthogonal is Gain times a random matrix [O, fan-in] with orthonormal rows or, if it has more
-// rows than columns, orthonormal columns, uniform among these. Sources: Saxe et al., Exact
-// solutions to the nonlinear dynamics of learning in deep linear neural networks (2014); for the
-// uniformity, which needs a positive diagonal of R in the factorisation Q R, Mezzadri, How to
-// generate random matrices from the classical compact groups (2007).
+// rows than columns, orthonormal columns, uniformly distributed among all of these. Sources: Saxe
+// et al., Exact solutions to the nonlinear dynamics of learning in deep linear neural networks
+// (2014); for the uniformity, which needs a positive diagonal of R in the factorisation Q R,
+// Mezzadri, How to generate random matrices from the classical compact groups (2007).
 type Orthogonal struct {
 	Gain float64 // 0 is 1
 }
@@ -58,7 +58,8 @@ func orthonormalize(matrix []float64, columns int) {
 	}
 }
 
-// dot adds rounded products, never fused ones: the bits are the same on every machine.
+// dot rounds each product before it adds it, so that the bits are the same on machines with and
+// without fused multiply-add.
 func dot(a, b []float64) float64 {
 	total := 0.0
 	for i := range a {

@@ -29,18 +29,18 @@ const (
 //	- relu
 //	- residual:
 //	    body:
-//	      - conv2d: {filters: 32, kernel: 3, padding: 1, weight: {normal: {deviation: 0.1}}}
+//	      - conv2d: {filters: 32, kernel: 3, padding: 1, weight: {normal: {std: 0.1}}}
 //	      - frn: {no-threshold: true}
 //	- globalaveragepool
 //	- linear: {outputs: classes}
 //
-// The word classes stands for the number of classes, wherever a whole number can stand. An
-// attribute that is left out is the field's zero; where that stands for another number, as a
-// stride's does, a 0 that is given is an error. Errors name the layer, the attribute, and the
-// place in the file. Whether the layers fit together depends on the images: see Check.
+// The word classes stands for the number of classes, wherever an integer can stand. An attribute
+// that is left out is the field's zero. Where the zero stands for a default, as a stride's does, an
+// explicit 0 is an error. Errors name the layer and the attribute, and show the place in the file.
+// Whether the layers fit together depends on the images, see Check.
 func Parse(content []byte, classes int) (Sequential, error) {
 	if classes < 1 {
-		return nil, errors.Errorf("layers: network file: %d classes, wants at least 1", classes)
+		return nil, errors.Errorf("layers: network file: classes must be at least 1, got %d", classes)
 	}
 	r := reader{lines: strings.Split(string(content), "\n"), classes: classes}
 	network, err := r.file(content)
@@ -50,7 +50,7 @@ func Parse(content []byte, classes int) (Sequential, error) {
 	return network, nil
 }
 
-// reader turns YAML's nodes into layers.
+// reader makes layers of YAML's nodes.
 type reader struct {
 	lines   []string
 	classes int
@@ -58,7 +58,7 @@ type reader struct {
 
 func (r reader) file(content []byte) (Sequential, error) {
 	if len(content) > maxFileBytes {
-		return nil, errors.Errorf("%d bytes, wants at most %d", len(content), maxFileBytes)
+		return nil, errors.Errorf("the file must have at most %d bytes, got %d", maxFileBytes, len(content))
 	}
 	tokens := lexer.Tokenize(string(content))
 	if err := r.checkDepth(tokens); err != nil {
@@ -79,7 +79,7 @@ func (r reader) file(content []byte) (Sequential, error) {
 		}
 	}
 	if len(bodies) != 1 {
-		return nil, errors.Errorf("%d documents, wants one list of layers", len(bodies))
+		return nil, errors.Errorf("the file must be one document, a list of layers, got %d", len(bodies))
 	}
 	network, err := r.sequential(bodies[0])
 	if err == nil && len(network) == 0 {
@@ -88,8 +88,8 @@ func (r reader) file(content []byte) (Sequential, error) {
 	return network, err
 }
 
-// checkDepth refuses what is nested more deeply than layers are, before the parser meets it: the
-// parser takes memory in proportion to the square of the depth.
+// checkDepth returns an error for files that are nested more deeply than layers are. It works on
+// tokens, because the parser needs memory in proportion to the square of the depth.
 func (r reader) checkDepth(tokens token.Tokens) error {
 	depth, hyphen := 0, 0 // the line of the last hyphen
 	for _, t := range tokens {
@@ -100,14 +100,14 @@ func (r reader) checkDepth(tokens token.Tokens) error {
 			depth--
 		case token.SequenceEntryType:
 			if t.Position.Line == hyphen {
-				return r.fail(t, "a second hyphen on a line, wants one before each layer")
+				return r.fail(t, "there must be one hyphen before each layer, got a second one on a line")
 			}
 			hyphen = t.Position.Line
 		case token.MappingKeyType:
-			return r.fail(t, "a question mark, wants a list of layers")
+			return r.fail(t, "the file must be a list of layers, got a question mark")
 		}
 		if depth > maxDepth {
-			return r.fail(t, "more than %d brackets within each other", maxDepth)
+			return r.fail(t, "brackets must be nested at most %d deep", maxDepth)
 		}
 	}
 	return nil
@@ -117,7 +117,7 @@ func (r reader) checkDepth(tokens token.Tokens) error {
 func (r reader) sequential(n ast.Node) (Sequential, error) {
 	list, ok := n.(*ast.SequenceNode)
 	if !ok {
-		return nil, r.fail(tokenOf(n), "%s, wants a list of layers, each after a hyphen", describe(n))
+		return nil, r.fail(tokenOf(n), "there must be a list of layers, each after a hyphen, got %s", describe(n))
 	}
 	network := Sequential{}
 	for i, item := range list.Values {
@@ -134,19 +134,19 @@ func (r reader) sequential(n ast.Node) (Sequential, error) {
 	return network, nil
 }
 
-// one reads a layer or an initializer: its name, or a mapping from its name to its attributes. It
-// also returns the name, as soon as it is known.
+// element reads a layer or an initializer: its name, or a mapping from its name to its attributes.
+// It also returns the name if it is a valid one, for errors.
 func (r reader) element(n ast.Node, what string, kinds []kind) (value any, name string, err error) {
 	key, attributes := n, ast.Node(nil)
 	if pairs, ok := pairsOf(n); ok {
 		if len(pairs) != 1 {
-			return nil, "", r.fail(tokenOf(n), "%d names, wants one %s; attributes stand in braces, or further to the right", len(pairs), what)
+			return nil, "", r.fail(tokenOf(n), "there must be one %s, got %d names; attributes stand in braces, or further to the right", what, len(pairs))
 		}
 		key, attributes = pairs[0].Key, pairs[0].Value
 	}
 	text, ok := key.(*ast.StringNode)
 	if !ok {
-		return nil, "", r.fail(tokenOf(key), "%s, wants the name of the %s: %s", describe(key), what, kindNames(kinds))
+		return nil, "", r.fail(tokenOf(key), "the name of the %s must be one of %s, got %s", what, kindNames(kinds), describe(key))
 	}
 	for _, k := range kinds {
 		if k.name == text.Value {
@@ -157,7 +157,7 @@ func (r reader) element(n ast.Node, what string, kinds []kind) (value any, name 
 	return nil, "", r.fail(key.GetToken(), "no %s %q; there are %s", what, abbreviate(text.Value), kindNames(kinds))
 }
 
-// filled is a kind with its attributes, if there are any.
+// fill returns a value of a kind with the attributes that are given.
 func (r reader) fill(k kind, key, attributes ast.Node) (any, error) {
 	if attributes == nil {
 		return k.zero, r.limits(k.zero, key, nil)
@@ -168,7 +168,7 @@ func (r reader) fill(k kind, key, attributes ast.Node) (any, error) {
 	}
 	pairs, ok := pairsOf(attributes)
 	if !ok {
-		return nil, r.fail(tokenOf(attributes), "%s, wants attributes in braces, or further to the right on lines of their own", describe(attributes))
+		return nil, r.fail(tokenOf(attributes), "attributes must stand in braces, or further to the right on separate lines, got %s", describe(attributes))
 	}
 	names := attributeNames(value.Type())
 	places := map[string]ast.Node{}
@@ -195,7 +195,8 @@ func (r reader) fill(k kind, key, attributes ast.Node) (any, error) {
 	return value.Interface(), r.limits(value.Interface(), key, places)
 }
 
-// limits refuses attributes outside their limits; places are where they are given.
+// limits returns an error for an attribute outside its limits; places has the nodes of those that
+// are given.
 func (r reader) limits(value any, key ast.Node, places map[string]ast.Node) error {
 	layer, ok := value.(limited)
 	if !ok {
@@ -207,15 +208,15 @@ func (r reader) limits(value any, key ast.Node, places map[string]ast.Node) erro
 		switch {
 		case l.holds() && !(given && l.optional && l.value == 0):
 		case given:
-			return r.fail(tokenOf(place), "%s is %v, wants %s", name, l.value, l)
+			return r.fail(tokenOf(place), "%s must be %s, got %v", name, l, l.value)
 		default:
-			return r.fail(tokenOf(key), "%s is left out, wants %s", name, l)
+			return r.fail(tokenOf(key), "%s must be %s, and is left out", name, l)
 		}
 	}
 	return nil
 }
 
-// fail is an error with the line of a token, and a caret below its column.
+// fail returns an error with the line of a token, and a caret below its column.
 func (r reader) fail(at *token.Token, format string, arguments ...any) error {
 	const before, after = 100, 60 // of the column, in a line that is longer
 	line, column := at.Position.Line, max(at.Position.Column, 1)

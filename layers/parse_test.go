@@ -35,16 +35,16 @@ func TestParse(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	layerNames := kindNames(layerKinds)
 	for _, c := range []struct{ text, want string }{
-		{"", "0 documents, wants one list of layers"},
-		{"# nothing\n", "0 documents, wants one list of layers"},
-		{"- relu\n---\n- relu\n", "2 documents, wants one list of layers"},
+		{"", "the file must be one document, a list of layers, got 0"},
+		{"# nothing\n", "the file must be one document, a list of layers, got 0"},
+		{"- relu\n---\n- relu\n", "the file must be one document, a list of layers, got 2"},
 		{"[]", "no layers\n   1 | []\n       ^"},
-		{"relu", "relu, wants a list of layers, each after a hyphen\n   1 | relu\n       ^"},
-		{"layers:\n- relu\n", "a mapping, wants a list of layers, each after a hyphen\n   1 | layers:\n       ^"},
+		{"relu", "there must be a list of layers, each after a hyphen, got relu\n   1 | relu\n       ^"},
+		{"layers:\n- relu\n", "there must be a list of layers, each after a hyphen, got a mapping\n   1 | layers:\n       ^"},
 		{"- relu\n- relu\n- relu\n- conv2d: {kernel: 3, filters: 0}\n",
-			"layer 4 (conv2d): filters is 0, wants at least 1\n   4 | - conv2d: {kernel: 3, filters: 0}\n                                      ^"},
-		{"- conv2d: {filters: 3}\n", "layer 1 (conv2d): kernel is left out, wants at least 1\n   1 | - conv2d: {filters: 3}\n         ^"},
-		{"- linear", "layer 1 (linear): outputs is left out, wants at least 1\n   1 | - linear\n         ^"},
+			"layer 4 (conv2d): filters must be at least 1, got 0\n   4 | - conv2d: {kernel: 3, filters: 0}\n                                      ^"},
+		{"- conv2d: {filters: 3}\n", "layer 1 (conv2d): kernel must be at least 1, and is left out\n   1 | - conv2d: {filters: 3}\n         ^"},
+		{"- linear", "layer 1 (linear): outputs must be at least 1, and is left out\n   1 | - linear\n         ^"},
 		{"- conv2d:\n    fliters: 32\n", "layer 1 (conv2d): no attribute \"fliters\"; " +
 			"there are name, filters, kernel, stride, padding, dilation, no-bias, weight, bias\n   2 |     fliters: 32\n           ^"},
 		{"- relu: {alpha: 1}", "layer 1 (relu): no attribute \"alpha\"; it has none\n   1 | - relu: {alpha: 1}\n                ^"},
@@ -52,46 +52,46 @@ func TestParseErrors(t *testing.T) {
 		{"- ReLU", "layer 1: no layer \"ReLU\"; there are " + layerNames + "\n   1 | - ReLU\n         ^"},
 		{"- " + strings.Repeat("x", 41), "layer 1: no layer \"" + strings.Repeat("x", 40) + "...\"; there are " + layerNames +
 			"\n   1 | - " + strings.Repeat("x", 41) + "\n         ^"},
-		{"- 3", "layer 1: 3, wants the name of the layer: " + layerNames + "\n   1 | - 3\n         ^"},
-		{"- conv2d:\n  filters: 3\n", "layer 1: 2 names, wants one layer; attributes stand in braces, or further to the right\n" +
+		{"- 3", "layer 1: the name of the layer must be one of " + layerNames + ", got 3\n   1 | - 3\n         ^"},
+		{"- conv2d:\n  filters: 3\n", "layer 1: there must be one layer, got 2 names; attributes stand in braces, or further to the right\n" +
 			"   1 | - conv2d:\n         ^"},
-		{"- relu:\n", "layer 1 (relu): nothing, wants attributes in braces, or further to the right on lines of their own\n" +
+		{"- relu:\n", "layer 1 (relu): attributes must stand in braces, or further to the right on separate lines, got nothing\n" +
 			"   1 | - relu:\n              ^"},
-		{"- linear: {outputs: class}", "layer 1 (linear): outputs is class, wants a whole number or classes\n" +
+		{"- linear: {outputs: class}", "layer 1 (linear): outputs must be an integer or classes, got class\n" +
 			"   1 | - linear: {outputs: class}\n                           ^"},
-		{"- linear: {outputs: 1.5}", "layer 1 (linear): outputs is 1.5, wants a whole number or classes\n" +
+		{"- linear: {outputs: 1.5}", "layer 1 (linear): outputs must be an integer or classes, got 1.5\n" +
 			"   1 | - linear: {outputs: 1.5}\n                           ^"},
-		{"- linear: {outputs: 18446744073709551615}", "layer 1 (linear): outputs is 18446744073709551615, wants at most 1048576\n" +
+		{"- linear: {outputs: 18446744073709551615}", "layer 1 (linear): outputs must be at most 1048576, got 18446744073709551615\n" +
 			"   1 | - linear: {outputs: 18446744073709551615}\n                           ^"},
-		{"- linear: {outputs: 1, no-bias: yes}", "layer 1 (linear): no-bias is yes, wants true or false\n" +
+		{"- linear: {outputs: 1, no-bias: yes}", "layer 1 (linear): no-bias must be true or false, got yes\n" +
 			"   1 | - linear: {outputs: 1, no-bias: yes}\n                                       ^"},
-		{"- linear: {outputs: 1, name: 7}", "layer 1 (linear): name is 7, wants a text, in quotation marks if it looks like something else\n" +
+		{"- linear: {outputs: 1, name: 7}", "layer 1 (linear): name must be a text, in quotation marks if it looks like something else, got 7\n" +
 			"   1 | - linear: {outputs: 1, name: 7}\n                                    ^"},
 		{"- linear: {outputs: 1, weight: hee}", "layer 1 (linear): weight: no initializer \"hee\"; " +
 			"there are he, lecun, glorot, orthogonal, normal, constant\n   1 | - linear: {outputs: 1, weight: hee}\n                                      ^"},
-		{"- linear: {outputs: 1, weight: {normal: {deviation: -1}}}", "layer 1 (linear): weight (normal): deviation is -1, wants at least 0\n" +
-			"   1 | - linear: {outputs: 1, weight: {normal: {deviation: -1}}}\n                                                           ^"},
-		{"- conv2d: {filters: 4, kernel: 3, stride: 0}", "layer 1 (conv2d): stride is 0, wants at least 1\n" +
+		{"- linear: {outputs: 1, weight: {normal: {std: -1}}}", "layer 1 (linear): weight (normal): std must be at least 0, got -1\n" +
+			"   1 | - linear: {outputs: 1, weight: {normal: {std: -1}}}\n                                                     ^"},
+		{"- conv2d: {filters: 4, kernel: 3, stride: 0}", "layer 1 (conv2d): stride must be at least 1, got 0\n" +
 			"   1 | - conv2d: {filters: 4, kernel: 3, stride: 0}\n                                                 ^"},
-		{"- maxpool: {window: 2, stride: 0}", "layer 1 (maxpool): stride is 0, wants at least 1\n" +
+		{"- maxpool: {window: 2, stride: 0}", "layer 1 (maxpool): stride must be at least 1, got 0\n" +
 			"   1 | - maxpool: {window: 2, stride: 0}\n                                      ^"},
-		{"- frn: {epsilon: 0}", "layer 1 (frn): epsilon is 0, wants more than 0\n" +
+		{"- frn: {epsilon: 0}", "layer 1 (frn): epsilon must be positive, got 0\n" +
 			"   1 | - frn: {epsilon: 0}\n                        ^"},
-		{"- dropout: {rate: 1}", "layer 1 (dropout): rate is 1, wants at least 0 and below 1\n   1 | - dropout: {rate: 1}\n                         ^"},
-		{"- dropout: {rate: '0.5'}", "layer 1 (dropout): rate is '0.5', wants a number\n   1 | - dropout: {rate: '0.5'}\n                         ^"},
-		{"- dropout: {rate: .inf}", "layer 1 (dropout): rate is .inf, wants a number\n   1 | - dropout: {rate: .inf}\n                         ^"},
-		{"- elu: {alpha: 1e999}", "layer 1 (elu): alpha is 1e999, wants a number\n   1 | - elu: {alpha: 1e999}\n                      ^"},
+		{"- dropout: {rate: 1}", "layer 1 (dropout): rate must be at least 0 and below 1, got 1\n   1 | - dropout: {rate: 1}\n                         ^"},
+		{"- dropout: {rate: '0.5'}", "layer 1 (dropout): rate must be a number, got '0.5'\n   1 | - dropout: {rate: '0.5'}\n                         ^"},
+		{"- dropout: {rate: .inf}", "layer 1 (dropout): rate must be a number, got .inf\n   1 | - dropout: {rate: .inf}\n                         ^"},
+		{"- elu: {alpha: 1e999}", "layer 1 (elu): alpha must be a number, got 1e999\n   1 | - elu: {alpha: 1e999}\n                      ^"},
 		{"- residual:\n    body:\n      - relu\n      - maxpool: {window: 2, padding: 2}\n",
-			"layer 1 (residual): body: layer 2 (maxpool): padding is 2, wants at least 0 and below 2\n" +
+			"layer 1 (residual): body: layer 2 (maxpool): padding must be at least 0 and below 2, got 2\n" +
 				"   4 |       - maxpool: {window: 2, padding: 2}\n                                             ^"},
-		{"- residual: {body: relu}", "layer 1 (residual): body: relu, wants a list of layers, each after a hyphen\n" +
+		{"- residual: {body: relu}", "layer 1 (residual): body: there must be a list of layers, each after a hyphen, got relu\n" +
 			"   1 | - residual: {body: relu}\n                          ^"},
 		{"- relu\n- conv2d: {filters: 3\n", "could not find flow mapping end token '}'\n   2 | - conv2d: {filters: 3\n                 ^"},
 		{"- linear:\n    outputs: 3\n    outputs: 4\n", "mapping key \"outputs\" already defined at [2:5]\n   3 |     outputs: 4\n           ^"},
-		{"- &a relu\n- *a\n", "layer 1: an anchor, an alias or a tag, wants the name of the layer: " + layerNames + "\n   1 | - &a relu\n         ^"},
-		{"- - relu", "a second hyphen on a line, wants one before each layer\n   1 | - - relu\n         ^"},
-		{"- ? relu", "a question mark, wants a list of layers\n   1 | - ? relu\n         ^"},
-		{strings.Repeat(" ", maxFileBytes+1), "131073 bytes, wants at most 131072"},
+		{"- &a relu\n- *a\n", "layer 1: the name of the layer must be one of " + layerNames + ", got an anchor, an alias or a tag\n   1 | - &a relu\n         ^"},
+		{"- - relu", "there must be one hyphen before each layer, got a second one on a line\n   1 | - - relu\n         ^"},
+		{"- ? relu", "the file must be a list of layers, got a question mark\n   1 | - ? relu\n         ^"},
+		{strings.Repeat(" ", maxFileBytes+1), "the file must have at most 131072 bytes, got 131073"},
 	} {
 		network, err := Parse([]byte(c.text), 43)
 		if err == nil || network != nil {
@@ -100,7 +100,7 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", c.text, d)
 		}
 	}
-	if _, err := Parse([]byte("- relu"), 0); err == nil || !strings.Contains(err.Error(), "layers: network file: 0 classes") {
+	if _, err := Parse([]byte("- relu"), 0); err == nil || !strings.Contains(err.Error(), "layers: network file: classes must be at least 1, got 0") {
 		t.Errorf("no classes: got %v", err)
 	}
 }

@@ -49,7 +49,7 @@ func pool(b *graph.Builder, kind string, layer limited, sliding window, o graph.
 	return b.Apply(o, x)
 }
 
-// poolLimits ensure that every window contains some of the image.
+// poolLimits returns limits that make every window contain part of the image.
 func poolLimits(window, stride, padding int) []limit {
 	return []limit{
 		atLeast("Window", window, 1), atLeastIfSet("Stride", stride, 1),

@@ -7,8 +7,9 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// Residual is y = Body(x) + Shortcut(x), of equal shapes; the activation that usually follows is a
-// layer of its own. Source: He et al., Deep residual learning for image recognition (2016).
+// Residual is y = Body(x) + Shortcut(x), which must have equal shapes. The activation that usually
+// follows is a separate layer. Source: He et al., Deep residual learning for image recognition
+// (2016).
 type Residual struct {
 	Body     Sequential
 	Shortcut Sequential // empty is the identity
@@ -23,7 +24,7 @@ func (r Residual) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 		return nil
 	}
 	if from, to := graph.ShapeOf(shortcut), graph.ShapeOf(body); !from.Equal(to) {
-		b.Fail(errors.Errorf("layers: %s: shortcut has shape %s, wants the body's %s", name, batchOf(from), batchOf(to)))
+		b.Fail(errors.Errorf("layers: %s: shortcut must have the body's shape %s, got %s", name, batchOf(to), batchOf(from)))
 		return nil
 	}
 	return b.Apply(op.Add{}, body, shortcut)

@@ -10,23 +10,23 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Summary is what a network holds and costs.
+// Summary lists the layers of a network with their parameters and floating-point operations.
 type Summary struct {
 	Rows       []Row // one for each layer, in the order of their first ops
 	Parameters int   // of all rows
 	Flops      int   // of all rows
 }
 
-// Row is a layer.
+// Row describes a layer.
 type Row struct {
 	Name       string       // of the layer, or of the op if it belongs to no layer
-	Kind       string       // its ops
-	Output     tensor.Shape // of one example
+	Kind       string       // the names of its ops
+	Output     tensor.Shape // for one example
 	Parameters int
-	Flops      int // forward, of one example: 2 per multiply-add of convolutions and matmuls only
+	Flops      int // forward, for one example: 2 per multiply-add of convolutions and matmuls only
 }
 
-// Summarize applies a network to one example of the given shape, [C H W] for images.
+// Summarize returns the summary of a network for examples of the given shape, [C H W] for images.
 func Summarize(network Layer, input tensor.Shape) (Summary, error) {
 	b, _, err := applied(network, input)
 	if err != nil {
@@ -55,8 +55,8 @@ func Summarize(network Layer, input tensor.Shape) (Summary, error) {
 	return s, nil
 }
 
-// add continues a layer's row with its next op, and removes the parameters that it counts from
-// size.
+// add adds an op to its layer's row. It removes the parameters that it counts from size, so that
+// shared ones are counted once.
 func (r *Row) add(a graph.Application, size map[*graph.Node]int) {
 	if r.Kind != "" {
 		r.Kind += " + "
@@ -72,7 +72,7 @@ func (r *Row) add(a graph.Application, size map[*graph.Node]int) {
 	r.Flops += flops(a)
 }
 
-// flops counts two for each multiply-add.
+// flops returns the floating-point operations of an op, two for each multiply-add.
 func flops(a graph.Application) int {
 	switch o := a.Op.(type) {
 	case op.Conv2D:
@@ -88,7 +88,7 @@ func flops(a graph.Application) int {
 	return 0
 }
 
-// String is a table with a line for each row and the totals.
+// String returns a table with a line for each row and one for the totals.
 func (s Summary) String() string {
 	lines := [][]string{{"layer", "kind", "output", "parameters", "flops"}}
 	for _, r := range s.Rows {
@@ -109,7 +109,7 @@ func (s Summary) String() string {
 	return text.String()
 }
 
-// grouped is "909 770".
+// groupDigits returns a number as text in groups of three digits: "909 770".
 func groupDigits(n int) string {
 	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {

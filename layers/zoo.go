@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// zoo is the networks by name, without the families of any width.
+// zoo has the networks by name, without the families of any width.
 var zoo = []struct {
 	name  string
 	build func(classes int) Sequential
@@ -21,10 +21,10 @@ var zoo = []struct {
 	{"resnet20-frn-silu", func(classes int) Sequential { return resNet20(SiLU{}, resNetFilters, classes) }},
 }
 
-// perceptron begins the names of multi-layer perceptrons.
+// mlpPrefix begins the names of multi-layer perceptrons.
 const mlpPrefix = "mlp-"
 
-// residual is the residual networks of any width, by the prefix of their names.
+// resNetFamilies has the residual networks of any width, by the prefix of their names.
 var resNetFamilies = []struct {
 	prefix     string
 	activation Layer
@@ -33,7 +33,7 @@ var resNetFamilies = []struct {
 	{"resnet20-frn-silu-x", SiLU{}},
 }
 
-// Names are the names that New knows. Those with angle brackets stand for families:
+// Names returns the names that New accepts. Those with angle brackets stand for families:
 // "mlp-<width>-<width>...", "resnet20-frn-x<factor>".
 func Names() []string {
 	var names []string
@@ -46,7 +46,7 @@ func Names() []string {
 	return append(names, mlpPrefix+"<width>-<width>...")
 }
 
-// New is the network of that name, from images [B C H W] to logits [B classes]:
+// New returns the network called name, from images [B C H W] to logits [B classes]:
 //
 //   - lenet: two 5x5 convolutions of 20 and 50 filters, each followed by max-pooling and ReLU,
 //     then linear layers of 500 and of classes.
@@ -62,18 +62,19 @@ func Names() []string {
 //   - mlp-400-400, or any other widths: a multi-layer perceptron with ReLU.
 //   - resnet20-frn: a residual network of depth 20 with filter response normalisation; 274 042
 //     parameters for 3 channels and 10 classes.
-//   - resnet20-frn-silu: the same with SiLU in place of ReLU, whose smoothness Hamiltonian Monte
-//     Carlo likes.
-//   - resnet20-frn-x0.5, resnet20-frn-silu-x2, or any other factor: the same with that many times
-//     the filters, of which the first layer has 16; times the factor a whole number.
+//   - resnet20-frn-silu: the same with SiLU instead of ReLU: Hamiltonian Monte Carlo needs a smooth
+//     potential.
+//   - resnet20-frn-x0.5, resnet20-frn-silu-x2, or any other factor: the same with the filters of
+//     every layer multiplied by the factor. The first layer has 16 times the factor, which must be
+//     an integer.
 //
-// Weights start as He{}; those of the first three, and of cnn's linear layer, as LeCun{}: maxima
+// Weights start as He{}; those of the first three, and of cnn's linear layer, as LeCun{}. Maxima
 // are larger than the values they are taken of, so that with He{} the logits would be several times
-// too large, and the first steps of SGD at usual rates would ruin mnist-64-64-256 for good. Biases
-// start as zeros.
+// too large, and the first steps of SGD at usual learning rates would ruin mnist-64-64-256
+// permanently. Biases start as zeros.
 func New(name string, classes int) (Sequential, error) {
 	if classes < 1 {
-		return nil, errors.Errorf("layers: network %q: %d classes, wants at least 1", name, classes)
+		return nil, errors.Errorf("layers: network %q: classes must be at least 1, got %d", name, classes)
 	}
 	for _, network := range zoo {
 		if network.name == name {
@@ -84,7 +85,7 @@ func New(name string, classes int) (Sequential, error) {
 		if text, ok := strings.CutPrefix(name, family.prefix); ok {
 			filters, err := firstFilters(text)
 			if err != nil {
-				return nil, errors.Wrapf(err, "layers: network %q: wants the form %s<factor>, as in %[2]s0.5 or %[2]s2", name, family.prefix)
+				return nil, errors.Wrapf(err, "layers: network %q: the form must be %s<factor>, as in %[2]s0.5 or %[2]s2", name, family.prefix)
 			}
 			return resNet20(family.activation, filters, classes), nil
 		}
@@ -107,8 +108,9 @@ func leNet(first, second, hidden, classes int) Sequential {
 	}
 }
 
-// cnn depends on the size of its images only in global average pooling. The padding of the last
-// convolution, whose input is 2x2 for images of 32x32, lets it tell the corners of an image apart.
+// cnn accepts images of any size from 16x16 on, because it ends in global average pooling. The
+// padding of the last convolution, whose input is 2x2 for images of 32x32, makes the corners of an
+// image distinguishable.
 func cnn(classes int) Sequential {
 	network := Sequential{GroupNorm{Groups: 1}}
 	for _, filters := range []int{16, 32, 64, 64} {
@@ -133,8 +135,8 @@ func mnist(classes int) Sequential {
 
 // resNet20 is the residual network for small images of He et al., Deep residual learning for image
 // recognition (2016), section 4.2, as Izmailov et al., What are Bayesian neural network posteriors
-// really like? (2021), sample it: filter response normalisation in place of batch normalisation,
-// and projections, not zeros, on the shortcuts that change the shape. The normalisation does not
+// really like? (2021), sample it: filter response normalisation instead of batch normalisation, and
+// projections, not zeros, on the shortcuts that change the shape. The normalisation does not
 // subtract the mean, so the convolutions keep their biases.
 func resNet20(activation Layer, first, classes int) Sequential {
 	network := Sequential{Conv2D{Filters: first, Kernel: 3, Padding: 1}, FilterResponseNorm{}, activation}
@@ -154,20 +156,20 @@ func resNet20(activation Layer, first, classes int) Sequential {
 	return append(network, GlobalAveragePool{}, Linear{Outputs: classes})
 }
 
-// resNetFilters is how many filters the first layer of a residual network has, times its factor.
+// resNetFilters is the number of filters of a residual network's first layer at factor 1.
 const resNetFilters = 16
 
-// widened is the number of filters of the first layer for a factor. A factor has only one accepted
-// text, so that a network has one name.
+// firstFilters returns the number of filters of the first layer for a factor. Only one text is
+// accepted for a factor, so that a network has one name.
 func firstFilters(factor string) (int, error) {
 	const most = 1 << 16
 	x, err := strconv.ParseFloat(factor, 64)
 	if err != nil || strconv.FormatFloat(x, 'f', -1, 64) != factor {
-		return 0, errors.Errorf("factor %q, wants a decimal number without needless digits", factor)
+		return 0, errors.Errorf("factor must be a decimal number without needless digits, got %q", factor)
 	}
 	filters := x * resNetFilters
 	if !(filters >= 1 && filters <= most) || filters != math.Trunc(filters) {
-		return 0, errors.Errorf("factor %s makes %v filters of %d, wants a whole number from 1 to %d", factor, filters, resNetFilters, most)
+		return 0, errors.Errorf("factor times %d filters must be an integer from 1 to %d, got %v for factor %s", resNetFilters, most, filters, factor)
 	}
 	return int(filters), nil
 }
@@ -177,7 +179,7 @@ func mlp(name string, widths []string, classes int) (Sequential, error) {
 	for _, text := range widths {
 		width, err := strconv.Atoi(text)
 		if err != nil || width < 1 {
-			return nil, errors.Errorf("layers: network %q: width %q, wants a number of at least 1, as in mlp-400-400", name, text)
+			return nil, errors.Errorf("layers: network %q: a width must be an integer of at least 1, as in mlp-400-400, got %q", name, text)
 		}
 		network = append(network, Linear{Outputs: width}, ReLU{})
 	}

@@ -172,8 +172,8 @@ func TestZooErrors(t *testing.T) {
 		}
 	}
 	_, err = New("resnet20-frn-silu-x0.3", 10)
-	want := `layers: network "resnet20-frn-silu-x0.3": wants the form resnet20-frn-silu-x<factor>, ` +
-		"as in resnet20-frn-silu-x0.5 or resnet20-frn-silu-x2: factor 0.3 makes 4.8 filters of 16, wants a whole number from 1 to 65536"
+	want := `layers: network "resnet20-frn-silu-x0.3": the form must be resnet20-frn-silu-x<factor>, ` +
+		"as in resnet20-frn-silu-x0.5 or resnet20-frn-silu-x2: factor times 16 filters must be an integer from 1 to 65536, got 4.8 for factor 0.3"
 	if err == nil || err.Error() != want {
 		t.Errorf("a factor without a meaning: got %v, want %s", err, want)
 	}

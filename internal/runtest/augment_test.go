@@ -63,7 +63,7 @@ func TestAugmentIsRefused(t *testing.T) {
 	for want, s := range map[string]pollen.Spec{
 		"augment: shift must be at least 0 pixels, got -1":          {Augment: pollen.Augment{Shift: -1}},
 		"augment: rotation must be 0 to 180 degrees, got 200":       {Augment: pollen.Augment{Rotation: 200}},
-		"augment: erase is 1 of the side":                           {Augment: pollen.Augment{Erase: 1}},
+		"augment: erase must be at least 0 and below 1, got 1":      {Augment: pollen.Augment{Erase: 1}},
 		"augment does not apply to hmc: its test compares":          {Augment: flip, Method: methodOf(t, "hmc"), Epochs: 100},
 		"augment does not apply to mala: its test compares":         {Augment: flip, Method: methodOf(t, "mala")},
 		"augment does not apply to random-walk: its test":           {Augment: flip, Method: methodOf(t, "random-walk")},

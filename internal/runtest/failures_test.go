@@ -324,7 +324,7 @@ func TestInvalidData(t *testing.T) {
 	refused("mala evaluates all data at each step: batch must be 100, all examples, got 20", pollen.Spec{Batch: 20, Method: methodOf(t, "mala")}, good)
 	refused(`no network "dance"; there are lenet,`, pollen.Spec{Network: "dance", Samples: 1}, good)
 	refused("width \"0\"", pollen.Spec{Network: "mlp-0", Samples: 1}, good)
-	refused("output has shape [B 7], wants [B 4]; the last layer is linear1",
+	refused("output must have shape [B 4], got [B 7]; the last layer is linear1",
 		pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 7}}, Batch: 20, Epochs: 2, Samples: 2}, good)
 	refused("no linear layer after another", pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}},
 		Method: pollen.Dropout{Rate: 0.5}, Batch: 20}, good)
