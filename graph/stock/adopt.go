@@ -8,11 +8,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Adopt puts what outputs are computed from into a builder, and returns the builder's nodes for
-// them. places are nodes of the stock graph, inputs or others, with the builder's nodes that take
-// their place, of the same shape. Every other input becomes a parameter, which has the input's name
-// and starts, in each chain, from the value that the input has now. Grad need not have been called.
-// An error becomes the builder's, and the nodes are nil.
+// Adopt translates the part of a stock graph that outputs depend on into a builder, and returns the
+// builder's nodes for outputs. places maps nodes of the stock graph, inputs or others, to nodes of
+// the builder that replace them and have the same shape. Every other input becomes a parameter with
+// the input's name, which starts, in every chain, from the input's present value. gorgonia.Grad
+// need not have been called. An error becomes the builder's, and the nodes are nil.
 func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*gorgonia.Node) []*graph.Node {
 	made := make([]*graph.Node, len(outputs))
 	if b.Err() != nil || len(outputs) == 0 {
@@ -26,7 +26,7 @@ func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*
 	t := newTranslator(s, b, outputs[0].Dtype())
 	for n, place := range places {
 		if place == nil || !graph.ShapeOf(place).Equal(tensor.Shape(n.Shape())) {
-			b.Fail(refusal(n, "the node that takes its place has the shape "+graph.ShapeOf(place).String(), "give one of shape "+tensor.Shape(n.Shape()).String()))
+			b.Fail(refusal(n, "the node that replaces it has shape "+graph.ShapeOf(place).String(), "give one of shape "+tensor.Shape(n.Shape()).String()))
 			return made
 		}
 		t.nodes[n] = place
@@ -49,30 +49,31 @@ func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*
 	return made
 }
 
-// fixed makes nodes, of what a Machine reads anew for each run, whose values are those of now.
+// frozen returns a function that makes tables of values, as they are now, which a Machine reads
+// again for each run.
 func frozen(b *graph.Builder, t *translator) func(string, tensor.Shape, func() []float64) *graph.Node {
 	return func(_ string, shape tensor.Shape, values func() []float64) *graph.Node {
 		return t.literal(shape, values()...)
 	}
 }
 
-// initialValue is the initializer with an input's value.
+// initialValue returns the initializer that copies an input's present value.
 func initialValue(n *gorgonia.Node) (graph.Initializer, error) {
 	if givenName(n) == "" {
-		return nil, refusal(n, "it is a parameter without a name, by which samples are kept", "make it WithName")
+		return nil, refusal(n, "it is a parameter without a name, and samples are stored by name", "make it WithName")
 	}
 	if n.Value() == nil {
-		return nil, refusal(n, "it has no value to start from", "make it WithInit or WithValue, or give a node that takes its place")
+		return nil, refusal(n, "it has no value to start from", "make it WithInit or WithValue, or give a node that replaces it")
 	}
 	start := floatsOf(n.Value())
 	if len(start) != n.Shape().TotalSize() {
-		return nil, refusal(n, "its value is no tensor of floats of its shape", "make it float32 or float64")
+		return nil, refusal(n, "its value is not a tensor of floats of its shape", "make it float32 or float64")
 	}
 	return func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { copy(values, start) }, nil
 }
 
-// Network is a stock graph from its input to its output, [B ...] both, as a layer that any batch
-// can be given to: layers.Sequential{network} is a network for Pollen's methods.
+// Network is a stock graph from its input to its output, both [B ...], as a layer that accepts
+// batches of any size: layers.Sequential{network} is a network for Pollen's methods.
 type Network struct {
 	survey        *survey
 	input, output *gorgonia.Node
@@ -80,10 +81,10 @@ type Network struct {
 	starts        []graph.Initializer
 }
 
-// NewNetwork makes a network of the nodes between an input and an output, whose shapes begin with
-// the batch. The parameters are what is sampled, in that order, each by its name; they start from
-// the values that they have now. Every input in between must be one of them. No op may mix the
-// examples of a batch: that, and each op without a translation, is an error.
+// NewNetwork makes a network of the nodes between an input and an output, whose axis 0 is the
+// batch. The parameters are sampled, in the given order and with their names; they start from their
+// present values. Every input in between must be one of them. It returns an error for an op without
+// a translation, and for one that makes an example's output depend on other examples of the batch.
 func NewNetwork(input, output *gorgonia.Node, parameters ...*gorgonia.Node) (*Network, error) {
 	if input == nil || output == nil {
 		return nil, errors.New("stock: network: the input or the output is nil")
@@ -95,7 +96,7 @@ func NewNetwork(input, output *gorgonia.Node, parameters ...*gorgonia.Node) (*Ne
 	network := &Network{survey: s, input: input, output: output, parameters: parameters}
 	for _, p := range parameters {
 		if p == nil || p.Op() != nil || p == input {
-			return nil, errors.Errorf("stock: network: parameter %v is not an input of its own", p)
+			return nil, errors.Errorf("stock: network: parameter %v must be an input other than the network's", p)
 		}
 		start, err := initialValue(p)
 		if err != nil {
@@ -105,7 +106,7 @@ func NewNetwork(input, output *gorgonia.Node, parameters ...*gorgonia.Node) (*Ne
 	}
 	in, out := input.Shape(), output.Shape()
 	if len(in) < 2 || len(out) < 2 || in[0] != out[0] {
-		return nil, errors.Errorf("stock: network: the input has shape %v and the output %v, wants [B ...] of both, with the same batch", in, out)
+		return nil, errors.Errorf("stock: network: input and output must have shapes [B ...] with the same batch, got %v and %v", in, out)
 	}
 	reached := map[*gorgonia.Node]bool{}
 	s.reach(reached, output)
@@ -114,7 +115,8 @@ func NewNetwork(input, output *gorgonia.Node, parameters ...*gorgonia.Node) (*Ne
 			return nil, refusal(n, "the output does not depend on it", "leave it out")
 		}
 	}
-	// Whatever the builder refuses is known before a run begins; and so is what only one batch has.
+	// Translate it now, for three batch sizes, so that every error is reported before a run begins,
+	// those of single batch sizes included.
 	for _, batch := range []int{in[0], 1, in[0] + 1} {
 		b := graph.New(tensor.Float32)
 		shape := append(tensor.Shape{batch}, in[1:]...)
@@ -126,15 +128,15 @@ func NewNetwork(input, output *gorgonia.Node, parameters ...*gorgonia.Node) (*Ne
 	return network, nil
 }
 
-// Apply adds the network to a graph: it is a layers.Layer. x [B ...] has as many elements in each
-// example as the stock graph's input. In training, dropout drops out.
+// Apply implements layers.Layer. The examples of x [B ...] must have the number of elements of
+// those of the stock graph's input. Dropout is active in graphs for training only.
 func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	shape, want := graph.ShapeOf(x), tensor.Shape(n.input.Shape())
 	if b.Err() != nil || x == nil {
 		return nil
 	}
 	if len(shape) < 1 || shape.Elements()/shape[0] != want.Elements()/want[0] {
-		b.Fail(errors.Errorf("stock: network: the input has shape %v, wants examples of %v", shape, want[1:]))
+		b.Fail(errors.Errorf("stock: network: examples must have the elements of shape %v, got an input of shape %v", want[1:], shape))
 		return nil
 	}
 	t := newTranslator(n.survey, b, n.output.Dtype())
@@ -153,15 +155,15 @@ func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	return t.visit(n.output)
 }
 
-// Let gives one of the parameters a sample's values, in the stock graph: its user's programs then
-// predict by that sample.
+// Let sets the value of a parameter in the stock graph to a sample's, so that existing programs for
+// that graph predict by the sample.
 func (n *Network) Let(name string, values []float32) error {
 	for _, p := range n.parameters {
 		if givenName(p) != name {
 			continue
 		}
 		if len(values) != p.Shape().TotalSize() {
-			return errors.Errorf("stock: %s has shape %v, got %d values", labelOf(p), p.Shape(), len(values))
+			return errors.Errorf("stock: %s: the values must have shape %v, got %d", labelOf(p), p.Shape(), len(values))
 		}
 		raw := rawValues{f32: append([]float32(nil), values...)}
 		if gorgoniaType(tensor.Float64) == p.Dtype() {

@@ -9,9 +9,8 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// layouts are the types that are read by reflection, by name, with all their fields: those of
-// Gorgonia v0.9.18. Another version may have changed what a field means, so that a type with other
-// fields is an error.
+// layouts has the types of Gorgonia v0.9.18 that are read by reflection, with all their fields. In
+// another version a field may have another meaning, so that a type with other fields is an error.
 var layouts = map[string]string{
 	"*gorgonia.BatchNormOp": "momentum float64, epsilon float64, dims int, " +
 		"runningMean *tensor.Dense, runningVariance *tensor.Dense, saveMean *tensor.Dense, " +
@@ -67,17 +66,17 @@ var layouts = map[string]string{
 		"closureQueue []func() error, runFlags uint16, evalMode bool",
 }
 
-// gorgoniaPath is the package whose types layouts has.
+// gorgoniaPath is the import path of the types in layouts.
 const gorgoniaPath = "gorgonia.org/gorgonia"
 
 // attributes are the fields of one of Gorgonia's values, exported or not.
 type attributes struct {
-	kind   string // the type's name without package and pointer; "" for what is not in layouts
+	kind   string // the type's name without package and pointer; "" for a type that is not in layouts
 	fields reflect.Value
 }
 
-// attributesOf checks a value's type against layouts. A type that layouts does not have is no
-// error.
+// attributesOf compares a value's type with layouts and returns its fields. A type that is not in
+// layouts is not an error.
 func attributesOf(value any) (attributes, error) {
 	v := reflect.ValueOf(value)
 	name := v.Type().String()
@@ -93,7 +92,7 @@ func attributesOf(value any) (attributes, error) {
 		fields = append(fields, v.Type().Field(i).Name+" "+v.Type().Field(i).Type.String())
 	}
 	if got := strings.Join(fields, ", "); got != want {
-		return attributes{}, errors.Errorf("stock: type %s has the fields (%s), wants those of Gorgonia v0.9.18: (%s)", name, got, want)
+		return attributes{}, errors.Errorf("stock: type %s must have the fields of Gorgonia v0.9.18 (%s), got (%s)", name, want, got)
 	}
 	return attributes{kind: v.Type().Name(), fields: v}, nil
 }
@@ -138,7 +137,7 @@ func (a attributes) nodes(name string) gorgonia.Nodes {
 	return list
 }
 
-// binary is the operator of an elemBinOp.
+// binary returns the operator of an elemBinOp.
 func (a attributes) binary() (binaryOp, error) {
 	operator := a.fields.FieldByName("ʘBinaryOperator").Elem()
 	inner, err := attributesOfType(operator)
@@ -148,7 +147,8 @@ func (a attributes) binary() (binaryOp, error) {
 	return binaryOp(inner.int("ʘBinaryOperatorType")), nil
 }
 
-// attributesOfType is attributesOf for a struct that an unexported field holds.
+// attributesOfType is attributesOf for the struct in an unexported field, whose value reflection
+// does not return as an interface.
 func attributesOfType(v reflect.Value) (attributes, error) {
 	checked, err := attributesOf(reflect.New(v.Type()).Elem().Interface())
 	if err == nil && checked.kind == "" {
@@ -157,18 +157,18 @@ func attributesOfType(v reflect.Value) (attributes, error) {
 	return attributes{kind: checked.kind, fields: v}, err
 }
 
-// into is where a readOp leaves the value.
+// into returns the variable to which a readOp writes.
 func (a attributes) into() *gorgonia.Value {
 	return (*gorgonia.Value)(a.fields.FieldByName("into").UnsafePointer())
 }
 
-// unbind takes a node's value away, so that nobody takes an old one for the present one.
+// clearValue removes a node's value, so that a stale one is not taken for that of the last run.
 func clearValue(n *gorgonia.Node) {
 	field := reflect.ValueOf(n).Elem().FieldByName("boundTo")
 	reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().SetZero()
 }
 
-// relation is an operator on two numbers, in Gorgonia's order.
+// binaryOp is an operator on two numbers, in the order of Gorgonia's constants.
 type binaryOp int
 
 const (
@@ -187,7 +187,7 @@ const (
 
 func (r binaryOp) compares() bool { return r >= less }
 
-// product is an operator of linear algebra, in Gorgonia's order.
+// product is an operator of linear algebra, in the order of Gorgonia's constants.
 type product int
 
 const (

@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// along refuses an op along the examples' axis in a network.
+// checkAlong refuses an op along the axis of the examples in a network.
 func (t *translator) checkAlong(m *nodeInfo, x *gorgonia.Node, axes ...int) bool {
 	for _, axis := range axes {
 		if axis == 0 && t.hasBatchAxis(x) && t.refuseMixing(m, "it works along the batch") {
@@ -30,7 +30,7 @@ func (t *translator) sum(m *nodeInfo) *graph.Node {
 	return t.apply(op.Sum{Axes: op.AxesOf(over...)}, t.visit(m.inputs[0]))
 }
 
-// max moves the axes to the end, where they are the rows of a RowMaximum.
+// max transposes the axes to the end, where they are the rows of a RowMaximum.
 func (t *translator) max(m *nodeInfo) *graph.Node {
 	over := op.AxesOf(m.ints("along")...)
 	x := t.visit(m.inputs[0])
@@ -54,7 +54,7 @@ func (t *translator) max(m *nodeInfo) *graph.Node {
 	return t.view(maximum, t.shape(m.Node))
 }
 
-// reorder is a transposition, unless the axes are in order.
+// reorder transposes x, unless the axes are in order.
 func (t *translator) reorder(x *graph.Node, axes []int) *graph.Node {
 	for i, axis := range axes {
 		if i != axis {
@@ -64,8 +64,8 @@ func (t *translator) reorder(x *graph.Node, axes []int) *graph.Node {
 	return x
 }
 
-// softmax translates SoftMax and LogSoftMax along any axis. Gorgonia's -1 is the last one, but the
-// first of a column vector.
+// softmax translates SoftMax and LogSoftMax along any axis. Gorgonia's axis -1 is the last one,
+// except for a column vector, where it is the first.
 func (t *translator) softmax(m *nodeInfo) *graph.Node {
 	shape, axis := m.Shape(), m.int("axis")
 	if axis == -1 {
@@ -95,7 +95,7 @@ func (t *translator) softmax(m *nodeInfo) *graph.Node {
 	return t.reorder(t.view(y, graph.ShapeOf(moved)), order)
 }
 
-// exchange is the permutation that exchanges an axis with the last one.
+// exchange returns the permutation that exchanges an axis with the last one.
 func exchange(axes, axis int) []int {
 	order := make([]int, axes)
 	for i := range order {
@@ -105,7 +105,8 @@ func exchange(axes, axis int) []int {
 	return order
 }
 
-// repeat repeats along an axis, as many times as its second input says.
+// repeat translates a repetition along an axis. The number of repetitions is the op's second input;
+// it must be constant, or the batch size.
 func (t *translator) repeat(m *nodeInfo) *graph.Node {
 	from, along := m.inputs[0].Shape(), m.int("along")
 	x := t.visit(m.inputs[0])
@@ -119,7 +120,7 @@ func (t *translator) repeat(m *nodeInfo) *graph.Node {
 	if !known {
 		size := t.info[m.inputs[1]]
 		if !size.is("sizeOp") || size.int("axis") != 0 || !t.hasBatchAxis(size.inputs[0]) || along != 0 {
-			return t.refuse(m, "how often it repeats is not known", "repeat as often as a constant or another node's extent says")
+			return t.refuse(m, "the number of repetitions is not known", "repeat by a constant or by another node's extent")
 		}
 		times, t.batched[m.Node] = float64(t.shape(size.inputs[0])[0]), true
 	}
@@ -136,7 +137,7 @@ func (t *translator) repeat(m *nodeInfo) *graph.Node {
 	return t.apply(array.Repeat{Axis: along, Times: int(times)}, x)
 }
 
-// slice takes a range along an axis; of one element, it leaves the axis out.
+// slice translates a range along an axis. A range of one element drops the axis.
 func (t *translator) slice(m *nodeInfo) *graph.Node {
 	along := m.int("along")
 	x := t.visit(m.inputs[0])
@@ -160,12 +161,12 @@ func (t *translator) slice(m *nodeInfo) *graph.Node {
 }
 
 // hidesAnother reports whether there is another range of the same length whose bounds have the same
-// lowest bytes, which is all that Gorgonia's hash has of them.
+// lowest bytes: Gorgonia's hash contains only these, so that it merges the two.
 func hidesAnother(r dense.Slice, extent int) bool {
 	return r.Start() >= 256 || r.End()+256 <= extent
 }
 
-// concat is a sum of its inputs, each at its place among zeros.
+// concat translates a concatenation: a sum of Unslices, each input at its offset among zeros.
 func (t *translator) concat(m *nodeInfo) *graph.Node {
 	axis, at := m.int("axis"), 0
 	if !t.checkAlong(m, m.Node, axis) {
@@ -188,7 +189,7 @@ func (t *translator) concat(m *nodeInfo) *graph.Node {
 	return y
 }
 
-// at is one element, which has no gradient in Gorgonia either.
+// at translates the access to one element, which has no gradient in Gorgonia either.
 func (t *translator) at(m *nodeInfo) *graph.Node {
 	index := 0
 	for i, extent := range m.inputs[0].Shape() {

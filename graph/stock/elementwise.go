@@ -11,8 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// elementwise translates operators on two inputs. Operands that Gorgonia has repeated along axes of
-// extent 1 are taken as they were before: Pollen's operators repeat in passing.
+// elementwise translates operators on two inputs. It skips Gorgonia's repetitions of operands along
+// axes of extent 1: Pollen's operators broadcast.
 func (t *translator) elementwise(m *nodeInfo) *graph.Node {
 	r, err := m.binary()
 	if err != nil {
@@ -60,7 +60,7 @@ func (t *translator) elementwise(m *nodeInfo) *graph.Node {
 	return made
 }
 
-// operators are the ops of the relations; for greater ones, of the operands in the other order.
+// operators has the op of each operator. Those for greater are applied to exchanged operands.
 var operators = map[binaryOp]graph.Op{
 	add:      op.Add{},
 	subtract: op.Subtract{},
@@ -73,10 +73,10 @@ var operators = map[binaryOp]graph.Op{
 	lessOrEqual:    op.Compare{Less: true, Equal: true},
 	greaterOrEqual: op.Compare{Less: true, Equal: true},
 	equal:          op.Compare{Equal: true},
-	notEqual:       op.Compare{Equal: true}, // and 1 less that
+	notEqual:       op.Compare{Equal: true}, // followed by 1 - y
 }
 
-// withConstant is x r v; nil if it is none of the cheap ones.
+// withConstant returns x r v as a cheap op, or nil if there is none.
 func (t *translator) withConstant(r binaryOp, x *gorgonia.Node, v float64) *graph.Node {
 	switch {
 	case !isFinite(v):
@@ -96,7 +96,7 @@ func (t *translator) withConstant(r binaryOp, x *gorgonia.Node, v float64) *grap
 	return nil
 }
 
-// ofConstant is v r x; nil if it is none of the cheap ones.
+// ofConstant returns v r x as a cheap op, or nil if there is none.
 func (t *translator) ofConstant(r binaryOp, v float64, x *gorgonia.Node) *graph.Node {
 	switch {
 	case r == add || r == multiply:
@@ -107,7 +107,7 @@ func (t *translator) ofConstant(r binaryOp, v float64, x *gorgonia.Node) *graph.
 	return nil
 }
 
-// isSign reports whether a node is x >= 0 as numbers: times x it is what Rectify makes.
+// isSign reports whether a node is x >= 0 as numbers 0 and 1: gorgonia.Rectify is x times that.
 func (t *translator) isSign(n, x *gorgonia.Node) bool {
 	m := t.info[n]
 	if r, err := m.operator(); err != nil || r != greaterOrEqual || !m.bool("retSame") || m.inputs[0] != x {
@@ -117,7 +117,7 @@ func (t *translator) isSign(n, x *gorgonia.Node) bool {
 	return ok && zero == 0
 }
 
-// narrow is what a repeat repeats, if that has extent 1 along the repeated axis.
+// narrow returns the operand of a repetition, if it has extent 1 along the repeated axis.
 func (t *translator) narrow(n *gorgonia.Node) *gorgonia.Node {
 	for t.info[n].is("repeatOp") {
 		m := t.info[n]
@@ -130,8 +130,8 @@ func (t *translator) narrow(n *gorgonia.Node) *gorgonia.Node {
 	return n
 }
 
-// alike is an operand in the shape of the result, if it has as many numbers: Gorgonia takes a
-// vector and a column or a row of its length for the same shape.
+// reshaped returns an operand in the shape of the result, if it has the same number of elements:
+// Gorgonia accepts a vector where a column or a row of its length is needed.
 func (t *translator) reshaped(m *nodeInfo, operand *gorgonia.Node) *graph.Node {
 	x, shape := t.visit(operand), t.shape(m.Node)
 	if x == nil || graph.ShapeOf(x).Elements() != shape.Elements() {
@@ -152,20 +152,22 @@ func (t *translator) bias(m *nodeInfo, x, y *gorgonia.Node) *graph.Node {
 	return t.apply(op.BiasAdd{}, z, t.view(t.visit(y), tensor.Shape{from[1]}))
 }
 
-// smaller is the smaller of two numbers; where they are equal the gradient goes to the first.
+// minBetween translates the elementwise minimum; where both are equal the gradient goes to the
+// first.
 func (t *translator) minBetween(m *nodeInfo) *graph.Node { return t.extremum(m, false) }
 
-// larger is the larger of two numbers; where they are equal the gradient goes to the first.
+// maxBetween translates the elementwise maximum; where both are equal the gradient goes to the
+// first.
 func (t *translator) maxBetween(m *nodeInfo) *graph.Node { return t.extremum(m, true) }
 
-// choose is for inputs of one shape in the stock graph. In a network, the batch of one may have
-// grown from 1: the other one's example then counts for all of it.
+// extremum translates both for inputs of equal shape in the stock graph. In a network, the batch of
+// one input may be larger than the graph's batch of 1: the other input is then repeated.
 func (t *translator) extremum(m *nodeInfo, larger bool) *graph.Node {
 	a, b := t.reshaped(m, m.inputs[0]), t.reshaped(m, m.inputs[1])
 	return t.apply(array.Extremum{Minimum: !larger}, t.broadcastBatch(a, b), t.broadcastBatch(b, a))
 }
 
-// spread repeats a node's first element along axis 0 as often as another's extent there.
+// broadcastBatch repeats a node of extent 1 along axis 0 to the extent of another node.
 func (t *translator) broadcastBatch(x, like *graph.Node) *graph.Node {
 	from, to := graph.ShapeOf(x), graph.ShapeOf(like)
 	if len(from) == 0 || len(to) == 0 || from[0] != 1 || to[0] == 1 {
@@ -174,7 +176,7 @@ func (t *translator) broadcastBatch(x, like *graph.Node) *graph.Node {
 	return t.apply(array.Repeat{Times: to[0]}, x)
 }
 
-// unary translates functions of one number.
+// unary translates functions of one input.
 func (t *translator) unary(m *nodeInfo) *graph.Node {
 	x := t.visit(m.inputs[0])
 	if t.b.Err() != nil {
@@ -203,8 +205,8 @@ func (t *translator) unary(m *nodeInfo) *graph.Node {
 	}
 }
 
-// functions are the ops of Gorgonia's functions of one number, by its names for them. An
-// elemUnaryOp has no attributes but its function, so that its text tells all.
+// functions has the ops of Gorgonia's functions of one input, by Gorgonia's names. The only
+// attribute of an elemUnaryOp is its function, whose name is the op's text.
 var functions = map[string]graph.Op{
 	"abs":      op.Abs{},
 	"exp":      op.Exp{},

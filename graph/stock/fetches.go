@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// goals finds the loss, and the nodes whose values are given back. Values that a node has from an
-// earlier machine are taken away.
+// findFetches finds the loss, and the nodes whose values are stored after a run. It clears values
+// that nodes have from an earlier machine.
 func (m *Machine) findFetches() ([]fetch, error) {
 	s := m.survey
 	if err := m.findLoss(); err != nil {
@@ -40,7 +40,7 @@ func (m *Machine) findFetches() ([]fetch, error) {
 		named := givenName(n) != "" && node.kind != ""
 		switch {
 		case s.gradient[n] && reads[n] != nil:
-			return nil, refusal(n, "it is read, and is computed from Gorgonia's gradients, which are not used here", "read the gradients by Grad after RunAll")
+			return nil, refusal(n, "it is read, and is computed from Gorgonia's gradients, which Pollen does not use", "read the gradients by Grad after RunAll")
 		case n == m.loss:
 			m.lossReads = reads[n]
 		case s.gradient[n]:
@@ -54,7 +54,7 @@ func (m *Machine) findFetches() ([]fetch, error) {
 	return wanted, nil
 }
 
-// isRemnant reports whether a node is a product whose logarithm Gorgonia took another way.
+// isRemnant reports whether a node is a product whose logarithm Gorgonia has rewritten as a sum.
 func (s *survey) isRemnant(m *nodeInfo) bool {
 	for _, n := range s.all {
 		if s.info[n].written == m.Node {
@@ -64,8 +64,7 @@ func (s *survey) isRemnant(m *nodeInfo) bool {
 	return false
 }
 
-// findLoss is the node that Grad was called with: the one that has a derivative and whose users
-// have none.
+// findLoss finds the node that Grad was called with: it has a derivative, and its users have none.
 func (m *Machine) findLoss() error {
 	s := m.survey
 	for _, n := range s.all {
@@ -80,8 +79,8 @@ func (m *Machine) findLoss() error {
 	if m.loss == nil {
 		return nil
 	}
-	// Grad goes from the loss down, so that the loss is the first whose derivative the constant 1
-	// is. If it was called for a part of it before, the rest was left out.
+	// Grad goes from the loss to the inputs, so that the loss is the first node of the constant 1's
+	// DerivOf. If Grad was called for a part of the loss before, the rest has no gradient.
 	first := m.loss.Deriv().DerivOf()
 	if len(first) > 0 && first[0] != m.loss {
 		return refusal(m.loss, "Grad was called with "+labelOf(first[0])+", which it contains, before: two losses", "call Grad once")
@@ -101,7 +100,7 @@ func (s *survey) differentiatedUser(n *gorgonia.Node) bool {
 	return false
 }
 
-// dtype is the type of the numbers of what is computed.
+// dtype returns the type of the loss or, without one, of the fetched values.
 func (m *Machine) dtype(wanted []fetch) (tensor.DType, error) {
 	n := m.loss
 	for i := 0; n == nil || n.Dtype() == dense.Bool; i++ {

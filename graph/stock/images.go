@@ -30,7 +30,7 @@ func (t *translator) globalAveragePool(m *nodeInfo) *graph.Node {
 	return t.view(mean, t.shape(m.Node))
 }
 
-// upsample repeats each pixel along both sides; Gorgonia's stride is one less than how often.
+// upsample repeats each pixel along both sides. Gorgonia's stride is the number of repetitions - 1.
 func (t *translator) upsample(m *nodeInfo) *graph.Node {
 	times := m.int("stride") + 1
 	rows := t.apply(array.Repeat{Axis: 2, Times: times}, t.visit(m.inputs[0]))
@@ -44,7 +44,7 @@ func (t *translator) dropout(m *nodeInfo) *graph.Node {
 	}
 	if t.userCount(m) > 1 {
 		return t.refuse(m, "it is used twice, and may be two dropouts that Gorgonia has taken for one",
-			"let both users take a Reshape of it to its own shape if it is one, and drop out a Reshape of the input if it is two")
+			"if it is one dropout, let both users take a Reshape of it to the same shape; if it is two, drop out a Reshape of the input")
 	}
 	if !(rate > 0 && rate < 1) {
 		return t.refuse(m, fmt.Sprintf("its probability is %v", rate), "make it at least 0 and below 1")
@@ -52,7 +52,7 @@ func (t *translator) dropout(m *nodeInfo) *graph.Node {
 	return t.apply(op.Dropout{Rate: rate, Stream: t.b.Stream()}, x, t.b.Header())
 }
 
-// groupNorm translates the op, which has neither scale nor shift: what follows it has these.
+// groupNorm translates the op, which has no scale and shift: Gorgonia applies them by other ops.
 func (t *translator) groupNorm(m *nodeInfo) *graph.Node {
 	x := t.visit(m.inputs[0])
 	if x == nil {
@@ -70,7 +70,8 @@ func (t *translator) groupNorm(m *nodeInfo) *graph.Node {
 	return t.view(y, shape)
 }
 
-// batchNorm translates evaluation, by the running mean and variance as they are when a run begins.
+// batchNorm translates batch normalisation in evaluation, by the running mean and variance at the
+// beginning of each run.
 func (t *translator) batchNorm(m *nodeInfo) *graph.Node {
 	if m.bool("training") && !t.evaluating {
 		return t.refuse(m, "batch norm in training makes an example's output depend on the others of its batch",

@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// product translates matrix products and what Gorgonia makes of vectors.
+// product translates products of matrices and vectors.
 func (t *translator) product(m *nodeInfo) *graph.Node {
 	x, y := m.inputs[0], m.inputs[1]
 	transposeA, transposeB := m.bool("transA"), m.bool("transB")
@@ -38,7 +38,7 @@ func (t *translator) product(m *nodeInfo) *graph.Node {
 	return nil
 }
 
-// pairs is the product of many pairs of matrices, which lie along the axes but the last two.
+// pairs translates the product of many pairs of matrices, the last two axes.
 func (t *translator) pairs(x, y *gorgonia.Node, o array.BatchMatMul) *graph.Node {
 	a, b := t.visit(x), t.visit(y)
 	if t.b.Err() != nil {
@@ -47,18 +47,19 @@ func (t *translator) pairs(x, y *gorgonia.Node, o array.BatchMatMul) *graph.Node
 	return t.apply(o, t.view(a, matricesOf(graph.ShapeOf(a))), t.view(b, matricesOf(graph.ShapeOf(b))))
 }
 
-// matricesOf is a shape with all axes but the last two as one.
+// matricesOf returns a shape with all axes except the last two merged.
 func matricesOf(shape tensor.Shape) tensor.Shape {
 	last := len(shape) - 2
 	return tensor.Shape{tensor.Shape(shape[:last]).Elements(), shape[last], shape[last+1]}
 }
 
-// column is a vector as a matrix with one column.
+// column returns a vector as a matrix with one column.
 func (t *translator) column(x *graph.Node) *graph.Node {
 	return t.view(x, tensor.Shape{graph.ShapeOf(x).Elements(), 1})
 }
 
-// matrices is a product of matrices; a factor that is transposed before is transposed in passing.
+// matrices translates a product of matrices. A transposition of the second factor becomes an
+// attribute of the product.
 func (t *translator) matrices(x, y *gorgonia.Node, transposeA, transposeB bool) *graph.Node {
 	if inner := t.untransposed(y); inner != nil {
 		y, transposeB = inner, !transposeB
@@ -67,7 +68,7 @@ func (t *translator) matrices(x, y *gorgonia.Node, transposeA, transposeB bool) 
 	return t.apply(op.MatMul{TransposeA: transposeA, TransposeB: transposeB}, a, t.visit(y))
 }
 
-// untransposed is the matrix that a node is the transpose of; nil if it is none.
+// untransposed returns the matrix of which a node is the transpose, or nil.
 func (t *translator) untransposed(n *gorgonia.Node) *gorgonia.Node {
 	if m := t.info[n]; m.is("transposeOp") && m.Dims() == 2 {
 		return m.inputs[0]
@@ -87,8 +88,11 @@ func (t *translator) transpose(m *nodeInfo) *graph.Node {
 	return t.apply(array.TransposeBy(pattern...), t.visit(m.inputs[0]))
 }
 
-// convolution recognises Conv2d, which is [B P Q K] transposed to [B K P Q], of a reshape, of the
-// product of patches (Im2Col, reshaped) with the filter, reshaped; nil if it is something else.
+// convolution returns the convolution of which m is the last node, or nil. gorgonia.Conv2d makes
+//
+//	Transpose(Reshape(Reshape(Im2Col(x)) Reshape(filter)'), 0, 3, 1, 2)
+//
+// a matrix product of patches with the filter, [B P Q K], transposed to [B K P Q].
 func (t *translator) convolution(m *nodeInfo) *graph.Node {
 	if fmt.Sprint(m.ints("pattern")) != "[0 3 1 2]" {
 		return nil
@@ -125,7 +129,7 @@ func (t *translator) convolution(m *nodeInfo) *graph.Node {
 	}, in, t.visit(weights.Node))
 }
 
-// reshape keeps each example's elements together, as the order in memory does.
+// reshape translates a Reshape. The elements of an example stay together, as in memory.
 func (t *translator) reshape(m *nodeInfo) *graph.Node {
 	x := t.visit(m.inputs[0])
 	if x == nil {

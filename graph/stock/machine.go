@@ -12,19 +12,23 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Options are what a Machine can be told beside Gorgonia's own options.
+// Options are the options of a Machine that Gorgonia does not have.
 type Options struct {
-	Device tensor.Device // nil is the host, on all threads; the caller closes it
-	Seed   uint64        // of dropout
+	Device tensor.Device // nil is the host, with all threads; the caller must close a device
+	Seed   uint64        // seed of dropout
 }
 
-// Machine runs a stock graph in the place of Gorgonia's TapeMachine. RunAll computes the loss that
-// Grad was called with, if it was; the gradients by the inputs that Grad was given, which the
-// inputs' Grad and the nodes that Grad returned then have; the values of Read; and those of all
-// nodes that have a name (WithName) or no user. Other nodes have no value. It is for one goroutine.
+// Machine runs a stock graph instead of Gorgonia's TapeMachine. RunAll computes and stores
 //
-// It differs from a TapeMachine where that is wrong, see docs/gorgonia.md, and in that RunAll runs
-// the graph again without a Reset before.
+//   - the loss that gorgonia.Grad was called with, if it was;
+//   - its gradients by the inputs that Grad was called with, as the inputs' Grad and as the values of
+//     the nodes that Grad returned;
+//   - the values that Read reads;
+//   - the values of all nodes that have a name (WithName) or no user.
+//
+// Other nodes have no value. Where a TapeMachine computes wrong values a Machine does not, see
+// docs/gorgonia.md. RunAll can be called again without Reset. A Machine must not be used
+// concurrently.
 type Machine struct {
 	err     error
 	survey  *survey
@@ -41,29 +45,29 @@ type Machine struct {
 
 var _ gorgonia.VM = (*Machine)(nil)
 
-// feed writes one of the program's inputs before a run.
+// feed is an input of the program that is written before each run.
 type feed struct {
 	name   string
 	node   *gorgonia.Node   // whose value it is
-	values func() []float64 // for what is no node
+	values func() []float64 // the value, if node is nil
 }
 
-// result is where one of the program's outputs goes after a run.
+// fetch is an output of the program that is stored in a node after each run.
 type fetch struct {
 	name  string // of the output; "" for a node that is an input
 	node  *gorgonia.Node
 	reads []*gorgonia.Value
 
-	// Of a gradient by the node:
-	deriv   *gorgonia.Node // what Grad returned
-	adds    bool           // to what is there, as BindDualValues does
+	// For the gradient by node:
+	deriv   *gorgonia.Node // the node that Grad returned
+	adds    bool           // the gradient is added to the present one, as BindDualValues does
 	raw     rawValues
-	present gorgonia.Value // what the node had after the last run
+	present gorgonia.Value // the node's gradient after the last run
 }
 
-// NewMachine makes a machine for a graph, with the options that NewTapeMachine takes: a program
-// changes the line that calls that. An error, such as a node that is Refused, comes from RunAll,
-// and from Err at once. Options that only log are errors, too.
+// NewMachine makes a machine for a graph, with the options of gorgonia.NewTapeMachine, whose call
+// it replaces. Like that it returns no error: Err returns the error, such as a Refused,
+// immediately, and RunAll returns it. Options that log or watch are errors, too.
 func NewMachine(g *gorgonia.ExprGraph, o Options, options ...gorgonia.VMOpt) *Machine {
 	m := &Machine{}
 	m.err = m.build(g, o, options)
@@ -74,7 +78,7 @@ func NewMachine(g *gorgonia.ExprGraph, o Options, options ...gorgonia.VMOpt) *Ma
 	return m
 }
 
-// Err is what is wrong with the graph, or nil.
+// Err returns the error of the graph or the options, or nil.
 func (m *Machine) Err() error { return m.err }
 
 func (m *Machine) build(g *gorgonia.ExprGraph, o Options, options []gorgonia.VMOpt) (err error) {
@@ -101,7 +105,7 @@ func (m *Machine) build(g *gorgonia.ExprGraph, o Options, options []gorgonia.VMO
 	return err
 }
 
-// translate builds Pollen's graph of all that the machine computes.
+// translate builds Pollen's graph of the values that the machine computes.
 func (m *Machine) translate() (*graph.Builder, error) {
 	wanted, err := m.findFetches()
 	if err != nil {
@@ -139,7 +143,7 @@ func (m *Machine) translate() (*graph.Builder, error) {
 	return b, b.Err()
 }
 
-// outputs keeps each node of a builder once.
+// outputs makes nodes of a builder outputs, each only once.
 type outputs struct {
 	b     *graph.Builder
 	names map[*graph.Node]string
@@ -176,7 +180,7 @@ func (m *Machine) differentiate(t *translator, o *outputs) error {
 	for i := range m.gradients {
 		r := &m.gradients[i]
 		r.name = o.keep(gradients[i])
-		// Gorgonia may have one node for gradients that are not equal; then it gets no value.
+		// Gorgonia may have merged the nodes of two different gradients; such a node gets no value.
 		d := r.node.Deriv()
 		if owner, taken := owners[d]; (!taken || owner == gradients[i]) && !m.survey.info[d].isConstant() {
 			r.deriv, owners[d] = d, gradients[i]
@@ -188,15 +192,15 @@ func (m *Machine) differentiate(t *translator, o *outputs) error {
 			}
 		}
 	}
-	if o.names[loss] != "" { // a program keeps a node once
+	if o.names[loss] != "" { // a node is an output or a metric, not both
 		loss = t.apply(op.Scale{Factor: 1}, loss)
 	}
 	t.b.Record(lossMetric, loss)
 	return t.b.Err()
 }
 
-// RunAll implements gorgonia.VM. A loss that is not finite is an error that names the first op
-// which made such a number; gradients and values are then as they were.
+// RunAll implements gorgonia.VM. If the loss is not finite, the error names the first op that
+// computed such a number, and gradients and values are unchanged.
 func (m *Machine) RunAll() error {
 	if m.err != nil {
 		return m.err
@@ -225,10 +229,10 @@ func (m *Machine) RunAll() error {
 	return m.storeLoss()
 }
 
-// Reset implements gorgonia.VM. There is nothing to go back to: it does nothing.
+// Reset implements gorgonia.VM. It does nothing: RunAll always computes the whole graph.
 func (m *Machine) Reset() {}
 
-// Close implements gorgonia.VM: it gives the memory back.
+// Close implements gorgonia.VM: it frees the memory.
 func (m *Machine) Close() error {
 	if m.session == nil {
 		return nil
@@ -242,7 +246,7 @@ func (m *Machine) Close() error {
 	return err
 }
 
-// Let gives an input of the graph a value, as gorgonia.Let does.
+// Let sets the value of an input of the graph, as gorgonia.Let does.
 func (m *Machine) Let(n *gorgonia.Node, be any) error {
 	if err := m.has(n); err != nil {
 		return err
@@ -250,7 +254,7 @@ func (m *Machine) Let(n *gorgonia.Node, be any) error {
 	return gorgonia.Let(n, be)
 }
 
-// Set gives a the value that b has after a run.
+// Set sets the value of a to a copy of b's value after a run.
 func (m *Machine) Set(a, b *gorgonia.Node) error {
 	for _, n := range []*gorgonia.Node{a, b} {
 		if err := m.has(n); err != nil {
@@ -267,7 +271,7 @@ func (m *Machine) Set(a, b *gorgonia.Node) error {
 	return gorgonia.UnsafeLet(a, value)
 }
 
-// has refuses a node of another graph.
+// has returns an error for a node of another graph.
 func (m *Machine) has(n *gorgonia.Node) error {
 	if m.err != nil {
 		return m.err

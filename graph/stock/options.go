@@ -7,15 +7,15 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// machineOptions are what Gorgonia's options ask for.
+// machineOptions are Gorgonia's options as far as a Machine supports them.
 type machineOptions struct {
 	evaluating bool           // EvalMode
 	binds      bool           // BindDualValues
-	bound      gorgonia.Nodes // of which nodes; none is all
+	bound      gorgonia.Nodes // the nodes of BindDualValues; none means all
 }
 
-// accumulates reports whether the gradient by an input is added to what it was, until a solver
-// takes it.
+// accumulates reports whether the gradient by an input is added to the present one, which a solver
+// sets to 0.
 func (o machineOptions) accumulates(n *gorgonia.Node) bool {
 	return o.binds && (len(o.bound) == 0 || o.bound.Contains(n))
 }
@@ -27,7 +27,8 @@ const (
 	flagBind     = 1 << 7
 )
 
-// readOptions gives the options to a TapeMachine of a small graph, and reads what they did to it.
+// readOptions applies the options, which are opaque functions, to a TapeMachine of a small graph,
+// and reads which fields they have changed.
 func readOptions(g *gorgonia.ExprGraph, options []gorgonia.VMOpt) (o machineOptions, err error) {
 	small := gorgonia.NewGraph()
 	if _, err := gorgonia.Neg(gorgonia.NewScalar(small, gorgonia.Float64, gorgonia.WithName("x"))); err != nil {
@@ -43,13 +44,13 @@ func readOptions(g *gorgonia.ExprGraph, options []gorgonia.VMOpt) (o machineOpti
 	}
 	program := asked.fields.FieldByName("p").Elem().FieldByName("g").UnsafePointer()
 	if own := plain.fields.FieldByName("p").Elem().FieldByName("g").UnsafePointer(); program != own && (*gorgonia.ExprGraph)(program) != g {
-		return o, errors.New("stock: option WithPrecompiled: the program is of a part of the graph, wants one of Compile; leave the option out")
+		return o, errors.New("stock: option WithPrecompiled: the program must be of the whole graph, got one of a part; leave the option out")
 	}
 	flags := asked.int("runFlags") &^ (flagAllocate | flagTrace | flagBind)
 	logs := asked.int("logFlags") != plain.int("logFlags") || !asked.fields.FieldByName("logger").IsNil() ||
 		asked.fields.FieldByName("watchRegs").Len()+asked.fields.FieldByName("watchNodeIDs").Len() > 0
 	if flags != 0 || logs {
-		return o, errors.New("stock: options: wants no logger, watch list or NaN watch: RunAll reports a loss that is not finite, and the op that made it")
+		return o, errors.New("stock: options: a logger, a watch list and a NaN watch are not supported: RunAll reports a loss that is not finite, and its op")
 	}
 	o.evaluating = asked.bool("evalMode")
 	o.binds = asked.int("runFlags")&flagBind != 0

@@ -5,7 +5,7 @@ import (
 	dense "gorgonia.org/tensor"
 )
 
-// floatsOf is a copy of a value's numbers, in row order; nil where they are not floats.
+// floatsOf returns a copy of a value's numbers in row-major order, or nil if they are not floats.
 func floatsOf(v gorgonia.Value) []float64 {
 	switch data := rowMajor(v).(type) {
 	case float32:
@@ -24,9 +24,8 @@ func floatsOf(v gorgonia.Value) []float64 {
 	return nil
 }
 
-// rowMajor is a value's Data in row order, the last axis running fastest. Tensors are not always
-// stored so: those made AsFortran, transposed ones whose elements were not moved, and slices are
-// copied.
+// rowMajor returns a value's Data in row-major order. Tensors in another order, those made
+// AsFortran, transposed ones whose elements were not moved, and slices, are copied.
 func rowMajor(v gorgonia.Value) any {
 	places := rowMajorOffsets(v)
 	if places == nil {
@@ -50,9 +49,9 @@ func gather[T any](from []T, places []int) []T {
 	return to
 }
 
-// rowMajorOffsets says for each element of a tensor, in row order, where in its memory it is; nil if
-// memory has them in that order. It goes by the strides alone: Materialize leaves a column-major
-// tensor as it is, and the flags of a slice or a transposition do not tell all orders apart.
+// rowMajorOffsets returns the offset in memory of each element of a tensor, in row-major order, or
+// nil if the memory is in that order. It uses only the strides: Materialize does not change a
+// column-major tensor, and the flags of slices and transpositions do not distinguish all orders.
 func rowMajorOffsets(v gorgonia.Value) []int {
 	d, ok := v.(*dense.Dense)
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// Refused is the error for a node of a stock graph that has no translation, or none that could be
-// right.
+// Refused is the error for a node of a stock graph that has no translation, or whose translation
+// could be wrong.
 type Refused struct {
 	Node   string // its name, or its number in the graph
 	Op     string // "" for an input
@@ -24,7 +24,7 @@ func (e *Refused) Error() string {
 	return text + ": " + e.Reason + "; " + e.Remedy
 }
 
-// refusal is the error for a node.
+// refusal returns the error for a node.
 func refusal(n *gorgonia.Node, reason, remedy string) error {
 	e := &Refused{Node: labelOf(n), Reason: reason, Remedy: remedy}
 	if n.Op() != nil {
@@ -33,7 +33,7 @@ func refusal(n *gorgonia.Node, reason, remedy string) error {
 	return e
 }
 
-// labelOf is a node's name, or its number for one that its user has not named.
+// labelOf returns a node's name or, for a node without WithName, its number.
 func labelOf(n *gorgonia.Node) string {
 	if name := givenName(n); name != "" {
 		return fmt.Sprintf("node %q", name)
@@ -41,7 +41,7 @@ func labelOf(n *gorgonia.Node) string {
 	return fmt.Sprintf("node %d", n.ID())
 }
 
-// givenName is the name that a user has given a node; Node.Name makes one up where there is none.
+// givenName returns the name that WithName gave a node, or "": Node.Name invents one.
 func givenName(n *gorgonia.Node) string {
 	a, err := attributesOf(n)
 	if err != nil {

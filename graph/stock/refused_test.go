@@ -224,7 +224,7 @@ func TestOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, NewMachine(g, Options{}, gorgonia.WithPrecompiled(part, locations)).Err(), "part of the graph")
+	wantError(t, NewMachine(g, Options{}, gorgonia.WithPrecompiled(part, locations)).Err(), "must be of the whole graph")
 }
 
 // A network is refused if one example's output would depend on others.
@@ -276,14 +276,14 @@ func TestNetworkErrors(t *testing.T) {
 	_, err := NewNetwork(x, must(gorgonia.Mul(x, empty)), empty)
 	wantError(t, err, `node "empty"`, "no value to start from")
 	_, err = NewNetwork(x, must(gorgonia.Sum(y, 0)), w)
-	wantError(t, err, "wants [B ...] of both")
+	wantError(t, err, "must have shapes [B ...] with the same batch")
 	_, err = NewNetwork(x, y, y)
-	wantError(t, err, "not an input of its own")
+	wantError(t, err, "must be an input other than the network's")
 	network, err := NewNetwork(x, y, w)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := graph.New(tensor.Float32)
 	network.Apply(b, b.Data("images", tensor.Float32, 2, 1, 3, 3))
-	wantError(t, b.Err(), "[2 1 3 3]", "examples of [4]")
+	wantError(t, b.Err(), "[2 1 3 3]", "examples must have the elements of shape [4]")
 }

@@ -9,26 +9,26 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 )
 
-// survey is what a stock graph consists of.
+// survey is a stock graph with what Gorgonia does not export: inputs, users, attributes.
 type survey struct {
 	graph *gorgonia.ExprGraph
 	all   gorgonia.Nodes
 	info  map[*gorgonia.Node]*nodeInfo
 
-	// gradient has the nodes that Grad has made, and what is computed from them.
+	// gradient has the nodes that Grad has made, and those that are computed from them.
 	gradient map[*gorgonia.Node]bool
 }
 
-// member is a node of the graph with what Gorgonia does not export of it.
+// nodeInfo is a node of the graph with what Gorgonia does not export.
 type nodeInfo struct {
 	*gorgonia.Node
 	attributes // of its op
 	inputs     gorgonia.Nodes
-	users      gorgonia.Nodes // each as often as it takes the node
+	users      gorgonia.Nodes // with repetitions, if a user has the node as several inputs
 
-	// Gorgonia makes log softmax + log y of Log(softmax * y) and turns the softmax itself into
-	// its logarithm. written is the product that the user took the logarithm of; probabilities
-	// marks the softmax.
+	// Gorgonia rewrites Log(softmax * y) as log softmax + log y, and changes the softmax itself
+	// into a log softmax. written is the product in the original expression; probabilities marks
+	// the changed softmax.
 	written       *gorgonia.Node
 	probabilities bool
 }
@@ -37,7 +37,7 @@ func (m *nodeInfo) isInput() bool     { return m.Op() == nil }
 func (m *nodeInfo) isConstant() bool  { return m.is("constantScalar", "constantTensor") }
 func (m *nodeInfo) isStatement() bool { return m.is("readOp", "letOp") }
 
-// surveyOf reads a graph. It does not go by ExprGraph.From and To, whose indices are wrong after
+// surveyOf reads a graph. It does not use ExprGraph.From and To, whose indices are wrong after
 // Gorgonia has removed a node.
 func surveyOf(g *gorgonia.ExprGraph) (*survey, error) {
 	if g == nil {
@@ -74,8 +74,8 @@ func surveyOf(g *gorgonia.ExprGraph) (*survey, error) {
 	return s, nil
 }
 
-// findGradients tells what Grad has made from the forward graph, which is all that something with a
-// derivative is computed from.
+// findGradients separates the nodes that Grad has made from the forward graph. The forward graph is
+// everything that a node with a derivative depends on.
 func (s *survey) findGradients() {
 	s.gradient = map[*gorgonia.Node]bool{}
 	forward := map[*gorgonia.Node]bool{}
@@ -96,7 +96,7 @@ func (s *survey) findGradients() {
 			}
 		}
 	}
-	for i := len(s.all) - 1; i >= 0; i-- { // what only these use
+	for i := len(s.all) - 1; i >= 0; i-- { // nodes that only gradients use
 		m := s.info[s.all[i]]
 		only := len(m.users) > 0 && !forward[m.Node] && !m.isInput() && !m.isConstant()
 		for _, user := range m.users {
@@ -108,7 +108,7 @@ func (s *survey) findGradients() {
 	}
 }
 
-// takers is how often the forward graph takes a node's value.
+// userCount returns how many times the forward graph uses a node's value.
 func (s *survey) userCount(m *nodeInfo) int {
 	count := 0
 	for _, user := range m.users {
@@ -119,8 +119,8 @@ func (s *survey) userCount(m *nodeInfo) int {
 	return count
 }
 
-// undoLogarithm recognises what Gorgonia makes of Log(product of a softmax): the product stays
-// behind without a user.
+// undoLogarithm recognises Gorgonia's rewriting of the logarithm of a product with a softmax: the
+// product remains in the graph without a user.
 func (s *survey) undoLogarithm(m *nodeInfo) {
 	if r, err := m.operator(); err != nil || r != multiply || s.userCount(m) > 0 {
 		return
@@ -141,7 +141,7 @@ func (s *survey) undoLogarithm(m *nodeInfo) {
 	}
 }
 
-// explained adds what else can be said of a loss that is not finite.
+// explain adds the usual cause to the error of a loss that is not finite.
 func (s *survey) explain(err error) error {
 	for _, m := range s.info {
 		if _, ok := err.(*graph.NotFinite); ok && m.written != nil {
@@ -151,8 +151,8 @@ func (s *survey) explain(err error) error {
 	return err
 }
 
-// isLogarithmOf reports whether a term stands for the logarithm of a factor: for a softmax, which
-// Gorgonia has turned into it, the node itself.
+// isLogarithmOf reports whether a term is the logarithm of a factor. For a softmax, which Gorgonia
+// has changed into its logarithm, that is the node itself.
 func (s *survey) isLogarithmOf(term *gorgonia.Node, factor *nodeInfo) bool {
 	if factor.is("softmaxOp") && factor.bool("isLog") {
 		return term == factor.Node
@@ -161,7 +161,7 @@ func (s *survey) isLogarithmOf(term *gorgonia.Node, factor *nodeInfo) bool {
 	return log.is("elemUnaryOp") && log.Op().String() == "ln" && log.inputs[0] == factor.Node
 }
 
-// operator is the operator of an elementwise op of two inputs; -1 for any other op.
+// operator returns the operator of an elementwise op of two inputs, or -1 for any other op.
 func (m *nodeInfo) operator() (binaryOp, error) {
 	if !m.is("elemBinOp") {
 		return -1, nil
@@ -169,7 +169,7 @@ func (m *nodeInfo) operator() (binaryOp, error) {
 	return m.binary()
 }
 
-// reach collects what nodes are computed from, themselves included.
+// reach adds nodes, and all nodes that they depend on, to reached.
 func (s *survey) reach(reached map[*gorgonia.Node]bool, from ...*gorgonia.Node) {
 	for _, n := range from {
 		if !reached[n] {

@@ -13,23 +13,24 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// translator makes a builder's nodes of a stock graph's.
+// translator translates the nodes of a stock graph into nodes of a builder.
 type translator struct {
 	*survey
 	b     *graph.Builder
 	dtype dense.Dtype // of the stock graph
 
-	// input makes the node of one without an op; fed one whose values are read anew for each run.
+	// input translates a node without an op. runtimeInput makes an input that is not a node of the
+	// stock graph, and whose values are computed again for each run.
 	input        func(n *gorgonia.Node) *graph.Node
 	runtimeInput func(name string, shape tensor.Shape, values func() []float64) *graph.Node
 	// evaluating makes dropout the identity.
 	evaluating bool
-	// A network's batch has now examples in the place of the graph's batch; both are 0 where
-	// the graph is run as it is.
+	// In a Network, batch is the present batch size, and graphBatch that of the stock graph. Both
+	// are 0 if the graph is run as it is.
 	graphBatch, batch int
 
 	nodes     map[*gorgonia.Node]*graph.Node
-	batched   map[*gorgonia.Node]bool // axis 0 counts examples, or equally many parts of each
+	batched   map[*gorgonia.Node]bool // axis 0 is the batch, times an equal number of parts of each example
 	constants int
 }
 
@@ -40,7 +41,7 @@ func newTranslator(s *survey, b *graph.Builder, dtype dense.Dtype) *translator {
 	}
 }
 
-// translations are the ops that have one.
+// translations has the translation of each op, by the name of Gorgonia's type.
 var translations map[string]func(t *translator, m *nodeInfo) *graph.Node
 
 func init() {
@@ -71,13 +72,13 @@ func init() {
 	}
 }
 
-// refuse fails the builder.
+// refuse fails the builder with a Refused.
 func (t *translator) refuse(m *nodeInfo, reason, remedy string) *graph.Node {
 	t.b.Fail(refusal(m.Node, reason, remedy))
 	return nil
 }
 
-// visit is the builder's node for one of the graph.
+// visit returns the builder's node for one of the graph, which it translates at the first call.
 func (t *translator) visit(n *gorgonia.Node) *graph.Node {
 	if done, ok := t.nodes[n]; ok || t.b.Err() != nil {
 		return done
@@ -125,7 +126,8 @@ func (t *translator) make(m *nodeInfo) *graph.Node {
 	return t.refuseUnknown(m)
 }
 
-// spreads reports whether a node has an axis of examples, looking ahead of its translation.
+// hasBatchAxis reports whether axis 0 of a node is the batch, also for nodes that are not
+// translated yet.
 func (t *translator) hasBatchAxis(n *gorgonia.Node) bool {
 	if spreads, known := t.batched[n]; known || t.batch == 0 {
 		return spreads
@@ -138,16 +140,16 @@ func (t *translator) hasBatchAxis(n *gorgonia.Node) bool {
 	return t.batched[n]
 }
 
-// foreign refuses an op that has no translation.
+// refuseUnknown refuses an op that has no translation.
 func (t *translator) refuseUnknown(m *nodeInfo) *graph.Node {
 	switch m.kind {
 	case "avgPoolOp":
 		return t.refuse(m, "Gorgonia's average pooling divides by the image's width and not by the window's size",
 			"use GlobalAveragePool2D, or Pollen's own network with layers.AveragePool")
 	case "randomOp":
-		return t.refuse(m, "a random node has numbers of Gorgonia's own", "Let an input have them, or use Dropout")
+		return t.refuse(m, "a random node has Gorgonia's random numbers", "Let an input have them, or use Dropout")
 	case "im2colOp":
-		return t.refuse(m, "Im2Col by itself has no translation", "use Conv2d")
+		return t.refuse(m, "Im2Col without a convolution has no translation", "use Conv2d")
 	case "letOp":
 		return t.refuse(m, "Set makes an assignment of the graph", "call the machine's Set after RunAll")
 	case "":
@@ -156,7 +158,7 @@ func (t *translator) refuseUnknown(m *nodeInfo) *graph.Node {
 	return t.refuse(m, "the op has no translation", "write it with the ops of docs/gorgonia.md")
 }
 
-// checkType refuses a node whose numbers are not of the builder's type. Comparisons may be bool.
+// checkType refuses a node whose type is not that of the graph. Comparisons may be bool.
 func (t *translator) checkType(m *nodeInfo) bool {
 	got := m.Dtype()
 	if got == t.dtype {
@@ -176,7 +178,7 @@ func gorgoniaType(dtype tensor.DType) dense.Dtype {
 	return dense.Float64
 }
 
-// shape is what a node's shape is for the present batch.
+// shape returns a node's shape for the present batch size.
 func (t *translator) shape(n *gorgonia.Node) tensor.Shape {
 	shape := tensor.Shape(n.Shape())
 	if t.batch > 0 && t.batched[n] && len(shape) > 0 {
@@ -185,7 +187,7 @@ func (t *translator) shape(n *gorgonia.Node) tensor.Shape {
 	return shape
 }
 
-// mixes refuses, in a network, an op that would make one example's output depend on others.
+// refuseMixing refuses, in a network, an op that makes one example's output depend on others.
 func (t *translator) refuseMixing(m *nodeInfo, how string) bool {
 	if t.batch == 0 {
 		return false
@@ -207,7 +209,7 @@ func (t *translator) view(x *graph.Node, shape tensor.Shape) *graph.Node {
 	return t.apply(op.ViewAs(shape...), x)
 }
 
-// literal is a node with fixed values.
+// literal returns a constant.
 func (t *translator) literal(shape tensor.Shape, values ...float64) *graph.Node {
 	t.constants++
 	return t.view(t.b.Table(fmt.Sprintf("constant.%d", t.constants), values), shape)
@@ -228,7 +230,7 @@ func (t *translator) constant(m *nodeInfo) *graph.Node {
 	return t.literal(tensor.Shape(m.Shape()), values...)
 }
 
-// number is the value of a constant scalar, of a size, or of what is computed of these alone.
+// number returns the value of a constant scalar, of a size, or of an expression of only these.
 func (t *translator) number(n *gorgonia.Node) (float64, bool) {
 	m := t.info[n]
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// rawValues is memory that an output is read into.
+// rawValues is memory for an output, in one of the two types.
 type rawValues struct {
 	f32 []float32
 	f64 []float64
@@ -21,7 +21,7 @@ func (r *rawValues) copied() rawValues {
 	return rawValues{f32: slices.Clone(r.f32), f64: slices.Clone(r.f64)}
 }
 
-// read fills the memory with an output.
+// read fills the memory with an output's values.
 func (r *rawValues) read(s *graph.Session, name string, elements int) error {
 	if s.Program().DType() == tensor.Float32 {
 		if r.f32 == nil {
@@ -35,7 +35,7 @@ func (r *rawValues) read(s *graph.Session, name string, elements int) error {
 	return graph.Read(s, name, 0, 0, r.f64)
 }
 
-// write uploads an input.
+// write writes an input.
 func (m *Machine) write(f feed) error {
 	if f.node == nil {
 		values := f.values()
@@ -63,23 +63,23 @@ func (m *Machine) write(f feed) error {
 	case []float64:
 		err = upload(m.session, f, data)
 	default:
-		err = errors.Errorf("values are %T, wants floats", data)
+		err = errors.Errorf("the values must be floats, got %T", data)
 	}
 	return errors.WithMessagef(err, "stock: %s", labelOf(f.node))
 }
 
 func upload[T float32 | float64](s *graph.Session, f feed, values []T) error {
 	if want := f.node.Shape().TotalSize(); len(values) != want {
-		return errors.Errorf("it has %d values, wants %d for shape %v", len(values), want, f.node.Shape())
+		return errors.Errorf("there must be %d values for shape %v, got %d", want, f.node.Shape(), len(values))
 	}
 	return graph.Write(s, f.name, 0, 0, values)
 }
 
-// give binds a value to its node, and leaves it where Read wants it.
+// store binds a value to its node and copies it to the variables of Read.
 func (m *Machine) store(r *fetch) error {
 	value := r.node.Value()
 	if r.name != "" {
-		var fresh rawValues // the user may keep what the last run gave
+		var fresh rawValues // new memory: the program may keep the values of the last run
 		if err := fresh.read(m.session, r.name, r.node.Shape().TotalSize()); err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (m *Machine) store(r *fetch) error {
 	return nil
 }
 
-// leave puts a copy where Read wants it: into the value that is there, as a TapeMachine does.
+// copyInto copies a value to a variable of Read, into the value that it has, as a TapeMachine does.
 func copyInto(into *gorgonia.Value, value gorgonia.Value) error {
 	var err error
 	if *into != nil {
@@ -107,7 +107,7 @@ func copyInto(into *gorgonia.Value, value gorgonia.Value) error {
 	return err
 }
 
-// storeLoss binds the loss.
+// storeLoss binds the loss to its node.
 func (m *Machine) storeLoss() error {
 	if m.loss == nil {
 		return nil
@@ -126,7 +126,7 @@ func (m *Machine) storeLoss() error {
 	return errors.Wrap(gorgonia.UnsafeLet(m.loss, bound), "stock: loss")
 }
 
-// valueOf is values as Gorgonia has them for a node: a scalar, or a tensor, of bool for a
+// valueOf returns values as a value of Gorgonia for a node: a scalar or a tensor, of bool for a
 // comparison.
 func valueOf(n *gorgonia.Node, v rawValues) gorgonia.Value {
 	if n.Dtype() == dense.Bool {
@@ -150,7 +150,7 @@ func valueOf(n *gorgonia.Node, v rawValues) gorgonia.Value {
 	return dense.New(dense.WithShape(n.Shape()...), dense.WithBacking(v.f64))
 }
 
-// storeGradient leaves a gradient where solvers look for it: in the input's dual value.
+// storeGradient stores a gradient where Gorgonia's solvers read it, in the input's dual value.
 func (m *Machine) storeGradient(r *fetch) error {
 	if err := r.raw.read(m.session, r.name, r.node.Shape().TotalSize()); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (m *Machine) storeGradient(r *fetch) error {
 		if err := writeGradient(present, r.raw, r.adds); err != nil {
 			return errors.WithMessagef(err, "stock: gradient of %s", labelOf(r.node))
 		}
-	default: // the first run; WithGrad panics where the input has no value, which RunAll has refused
+	default: // the first run; WithGrad panics if the input has no value, an error of write
 		present = valueOf(r.node, r.raw.copied())
 		gorgonia.WithGrad(present)(r.node)
 	}
@@ -169,11 +169,11 @@ func (m *Machine) storeGradient(r *fetch) error {
 	if r.deriv == nil {
 		return nil
 	}
-	// The solver sets what the input has to 0 when it has used it; Grad's node keeps its value.
+	// A solver sets the input's gradient to 0 after its step; the node that Grad returned keeps it.
 	return errors.Wrap(gorgonia.UnsafeLet(r.deriv, valueOf(r.node, r.raw.copied())), "stock: gradient")
 }
 
-// isDual reports whether the input holds a gradient beside its value.
+// isDual reports whether the input has a gradient next to its value.
 func (r *fetch) isDual() bool {
 	a, err := attributesOf(r.node)
 	if err != nil {
@@ -183,7 +183,7 @@ func (r *fetch) isDual() bool {
 	return !bound.IsNil() && bound.Elem().Type().String() == "*gorgonia.dualValue"
 }
 
-// deposit writes a gradient over the present one, or adds it.
+// writeGradient overwrites the present gradient, or adds to it.
 func writeGradient(present gorgonia.Value, v rawValues, adds bool) error {
 	order := rowMajorOffsets(present)
 	switch data := present.Data().(type) {
@@ -208,7 +208,7 @@ func writeGradient(present gorgonia.Value, v rawValues, adds bool) error {
 	return nil
 }
 
-// put writes numbers in row order to their places, or adds them; nil places are in row order, too.
+// scatter writes numbers in row-major order to places, or adds them; nil places are row-major.
 func scatter[T float32 | float64](to, from []T, places []int, adds bool) {
 	if places == nil && !adds {
 		copy(to, from)

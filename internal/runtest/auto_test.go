@@ -116,12 +116,12 @@ func TestAutoRefusesBeforeItsPilot(t *testing.T) {
 		change func(s *pollen.Spec, splits *datasets.Splits)
 		dir    string
 	}{
-		"full is not empty":               {func(*pollen.Spec, *datasets.Splits) {}, full},
-		`validation: pollen: squares has`: {func(_ *pollen.Spec, splits *datasets.Splits) { splits.Validation = squares(t, 40, 5, 1) }, ""},
-		"squares has images of 1x6x24":    {func(_ *pollen.Spec, splits *datasets.Splits) { splits.Test = &other }, ""},
-		"burn-in is 9 of 8 epochs":        {func(s *pollen.Spec, _ *datasets.Splits) { s.BurnIn = new(9) }, ""},
-		"500 samples in the 100 steps":    {func(s *pollen.Spec, _ *datasets.Splits) { s.Samples = 500 }, ""},
-		"augment: rotation is 400":        {func(s *pollen.Spec, _ *datasets.Splits) { s.Augment.Rotation = 400 }, ""},
+		"full is not empty":                                   {func(*pollen.Spec, *datasets.Splits) {}, full},
+		`validation: pollen: squares has`:                     {func(_ *pollen.Spec, splits *datasets.Splits) { splits.Validation = squares(t, 40, 5, 1) }, ""},
+		"squares has images of 1x6x24":                        {func(_ *pollen.Spec, splits *datasets.Splits) { splits.Test = &other }, ""},
+		"burn-in is 9 of 8 epochs":                            {func(s *pollen.Spec, _ *datasets.Splits) { s.BurnIn = new(9) }, ""},
+		"500 samples in the 100 steps":                        {func(s *pollen.Spec, _ *datasets.Splits) { s.Samples = 500 }, ""},
+		"augment: rotation must be 0 to 180 degrees, got 400": {func(s *pollen.Spec, _ *datasets.Splits) { s.Augment.Rotation = 400 }, ""},
 		"no noise to choose a rate by: use a smaller batch": {func(s *pollen.Spec, _ *datasets.Splits) {
 			s.Batch, s.Subset, s.Augment.Flip = 80, 80, true
 		}, ""},
