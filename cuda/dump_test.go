@@ -111,7 +111,7 @@ func TestDump(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, part := range []string{
-		"test: TestDump\n", "device: " + device.Name(), "worst: index 200, got 51, wants 50", "relu_fwd_f32 blocks=", "threads=256", "float32[300]", "; 300)",
+		"test: TestDump\n", "device: " + device.Name(), "worst: index 200, got 51, want 50", "relu_fwd_f32 blocks=", "threads=256", "float32[300]", "; 300)",
 	} {
 		if !strings.Contains(string(text), part) {
 			t.Errorf("there is no %q in\n%s", part, text)

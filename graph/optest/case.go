@@ -15,39 +15,42 @@ import (
 type Case struct {
 	Name string
 
-	// Op is applied to Inputs. Build, when set, makes a small graph of them instead, whose ops the
-	// compiler may fuse: into one launch of Kernel, without its type's suffix, if that is not "".
+	// Op is applied to Inputs. Build, if set, makes a small graph of them instead, which tests what
+	// the compiler fuses. If Kernel is set, the output must be computed by one launch of that name,
+	// without its type's suffix.
 	Op     graph.Op
 	Build  func(b *graph.Builder, in []*graph.Node) *graph.Node
 	Kernel string
 	Inputs []Input
 
-	// Naive is the output, by the shortest loop over float64. It changes inputs that Op updates.
+	// Naive returns the output, by the shortest loop over float64. It must change inputs that Op
+	// updates.
 	Naive func(in [][]float64) []float64
 	// Terms is the number of terms in the sum behind an output element. It sets the tolerance.
 	Terms int
-	// Loosen multiplies the tolerance, for Reason.
+	// Loosen multiplies the tolerance; Reason explains why.
 	Loosen float64
 	Reason string
 
-	// Steps is how many steps are compared, for ops that read the header or update; 0 means 1.
+	// Steps is the number of steps to compare, for ops that read the header or update; 0 means 1.
 	Steps int
-	// NoGradient leaves out use 2; ops without a gradient must say so.
+	// NoGradient skips the test of gradients. It must be set for ops without a gradient.
 	NoGradient bool
-	// Gradient, when set, replaces finite differences, at kinks, where these mean nothing. It
-	// returns the gradients of the float inputs in order.
+	// Gradient, if set, replaces finite differences, for inputs at kinks. It returns the gradients
+	// of the float inputs in order.
 	Gradient func(in [][]float64, dout []float64) [][]float64
 
-	// Speed puts the row, a large one, into Benchmark. Run leaves out its finite differences, and
-	// uses float64 only as a reference. Flops is the output's number of floating-point operations.
+	// Speed makes Benchmark measure the row, which should be large. Run then skips finite
+	// differences, and tests only float32. Flops is the number of floating-point operations of the
+	// output.
 	Speed bool
 	Flops float64
 
 	drawn map[string][]float64 // what draw has returned so far
 }
 
-// Input is an input of a row: of the program's float type, and one for each chain, unless DType is
-// something else.
+// Input is an input of a row. If DType is 0 it is of the program's float type, with other values in
+// each chain.
 type Input struct {
 	Shape tensor.Shape
 	DType tensor.DType
@@ -57,15 +60,15 @@ type Input struct {
 // Header is the input through which an op takes the graph's header.
 var Header = Input{Shape: tensor.Shape{3}, DType: tensor.Uint64}
 
-// Float is an input of the program's float type.
+// Float returns an input of the program's float type.
 func Float(fill Fill, shape ...int) Input { return Input{Shape: shape, Fill: fill} }
 
-// Labels is an input of class indices, int32, below classes.
+// Labels returns an input of class numbers, int32, below classes.
 func Labels(classes int, shape ...int) Input {
 	return Input{Shape: shape, DType: tensor.Int32, Fill: Below(classes)}
 }
 
-// Bytes is an input of uint8, below bound, which is at most 256.
+// Bytes returns an input of uint8 below bound, which must be at most 256.
 func Bytes(bound int, shape ...int) Input {
 	return Input{Shape: shape, DType: tensor.Uint8, Fill: Below(bound)}
 }
@@ -73,7 +76,7 @@ func Bytes(bound int, shape ...int) Input {
 func (in Input) isFloat() bool  { return in.DType == 0 }
 func (in Input) isHeader() bool { return in.DType == tensor.Uint64 }
 
-// Fill makes an input's values.
+// Fill draws an input's values.
 type Fill func(r *rand.Rand, values []float64)
 
 // Normal draws from the standard normal distribution.
@@ -83,7 +86,7 @@ func Normal(r *rand.Rand, values []float64) {
 	}
 }
 
-// Large draws from a normal distribution of deviation 100: exponentials of it overflow.
+// Large draws from a normal distribution of standard deviation 100, whose exponentials overflow.
 func Large(r *rand.Rand, values []float64) {
 	for i := range values {
 		values[i] = 100 * r.NormFloat64()
@@ -104,8 +107,9 @@ func Positive(r *rand.Rand, values []float64) {
 	}
 }
 
-// Distinct spreads its values evenly over (-2, 2), in random order: no two are near each other, and
-// none is near 0, for ops that have kinks there. Finite differences are safe up to 10000 elements.
+// Distinct returns evenly spaced values in (-2, 2), in random order: no two are close to each
+// other, and none is close to 0, for ops that have kinks there. Finite differences are safe up to
+// 10000 elements.
 func Distinct(r *rand.Rand, values []float64) {
 	n := len(values)
 	for i, place := range r.Perm(n) {
@@ -132,8 +136,8 @@ func Below(bound int) Fill {
 // The seed in the headers of all sessions of the suite.
 const seed = 0x5eed_0123_4567
 
-// values are the inputs of a chain, exact in float32, for the caller to change. Inputs that are not
-// floats are the same for all chains.
+// values returns the inputs of a chain, exact in float32, for the caller to change. Inputs that are
+// not floats are the same for all chains.
 func (c *Case) values(chain int) [][]float64 {
 	var all [][]float64
 	for i, in := range c.Inputs {
@@ -150,8 +154,8 @@ func (c *Case) values(chain int) [][]float64 {
 	return all
 }
 
-// draw gives the same values whenever it is called with the same arguments. They are not to be
-// changed.
+// draw returns the same values whenever it is called with the same arguments. The caller must not
+// change them.
 func (c *Case) draw(what string, chain int, shape tensor.Shape, fill Fill) []float64 {
 	key := fmt.Sprintf("%s, %s, chain %d", c.Name, what, chain)
 	if values, ok := c.drawn[key]; ok {
@@ -173,7 +177,7 @@ func (c *Case) draw(what string, chain int, shape tensor.Shape, fill Fill) []flo
 
 func (c *Case) steps() int { return max(1, c.Steps) }
 
-// updates are the inputs that the op changes.
+// updates returns the inputs that the op changes.
 func (c *Case) updates() []int {
 	if u, ok := c.Op.(graph.Updater); ok && c.Build == nil {
 		return u.Updates()
@@ -181,7 +185,7 @@ func (c *Case) updates() []int {
 	return nil
 }
 
-// tol is the tolerance of the output.
+// tol returns the tolerance of the output.
 func (c *Case) tol(dtype tensor.DType, terms int, want []float64) Tol {
 	tol := SumTol(dtype, terms, want)
 	if c.Loosen > 0 {
@@ -191,25 +195,25 @@ func (c *Case) tol(dtype tensor.DType, terms int, want []float64) Tol {
 	return tol
 }
 
-// validate finds rows that would test less than they seem to.
+// validate returns an error for a row that would test less than it seems to.
 func (c *Case) validate() error {
 	switch {
 	case c.Name == "" || c.Op == nil && c.Build == nil || c.Naive == nil || c.Terms < 1:
-		return errors.Errorf("optest: row %q: wants a name, an op or a graph, a naive loop, and Terms of at least 1", c.Name)
+		return errors.Errorf("optest: row %q: it must have a name, an op or a graph, a naive loop, and Terms of at least 1", c.Name)
 	case (c.Loosen != 0) != (c.Reason != ""):
-		return errors.Errorf("optest: row %q: a looser tolerance wants a reason, and a reason one", c.Name)
+		return errors.Errorf("optest: row %q: Loosen and Reason must be set together", c.Name)
 	case c.Speed && !(c.Flops > 0):
-		return errors.Errorf("optest: row %q: Speed wants Flops", c.Name)
+		return errors.Errorf("optest: row %q: Flops must be set with Speed", c.Name)
 	}
 	for i, in := range c.Inputs {
 		switch in.DType {
 		case 0, tensor.Int32, tensor.Uint8, Header.DType:
 		default:
-			return errors.Errorf("optest: row %q: input %d of %v, wants the program's float, int32, uint8, or Header", c.Name, i, in.DType)
+			return errors.Errorf("optest: row %q: input %d must be of the program's float, int32, uint8, or the Header, got %v", c.Name, i, in.DType)
 		}
 	}
 	if _, ok := c.Op.(graph.Differentiable); c.Build == nil && !ok && !c.NoGradient {
-		return errors.Errorf("optest: row %q: %s has no gradient, wants NoGradient", c.Name, c.Op.Name())
+		return errors.Errorf("optest: row %q: NoGradient must be set: %s has no gradient", c.Name, c.Op.Name())
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// check puts a row to uses 1 to 3 on a device.
+// check runs all comparisons of a row on a device.
 func (c *Case) check(device tensor.Device) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -36,9 +36,9 @@ func (c *Case) check(device tensor.Device) error {
 	return c.checkKernel()
 }
 
-// expect is what the row should compute: the outputs and updates of the naive loop, and the
-// gradients that the host computes in float64, once they have been compared with finite differences
-// or with the row's own.
+// expect returns the wanted values of a row: outputs and updates by the naive loop, and gradients
+// by the host in float64, after these have been compared with finite differences or the row's
+// formula.
 func (c *Case) expect(host tensor.Device) (trace, error) {
 	s, err := c.compile(tensor.Float64, true, !c.NoGradient)
 	if err != nil {
@@ -58,8 +58,8 @@ func (c *Case) expect(host tensor.Device) (trace, error) {
 	return want, c.checkFiniteDifferences(host, s, want[0])
 }
 
-// naive is the host's trace with what the row's loops compute in its place; gradients for which the
-// row has no loop stay the host's.
+// naive returns the host's trace with the values of the row's loops instead; gradients without a
+// loop remain the host's.
 func (s *compiledCase) naive(computed trace) trace {
 	values := s.c.values(0)
 	var want trace
@@ -86,7 +86,7 @@ func (s *compiledCase) naive(computed trace) trace {
 	return want
 }
 
-// countStep does to the header what the end of a step does.
+// countStep increments the header's step, as the end of a step does.
 func (c *Case) countStep(values [][]float64) {
 	for i, in := range c.Inputs {
 		if in.isHeader() {
@@ -95,7 +95,8 @@ func (c *Case) countStep(values [][]float64) {
 	}
 }
 
-// check compares what a device computes with what is wanted, with the host, and with itself.
+// check compares the values of a device with the wanted ones, with the host's, and with its own in
+// other runs.
 func (s *compiledCase) check(device, host tensor.Device, want trace) error {
 	guarded, err := s.run(guard{device}, 0, 1, false)
 	if err != nil {
@@ -109,14 +110,14 @@ func (s *compiledCase) check(device, host tensor.Device, want trace) error {
 		return errors.Wrap(err, "three chains")
 	}
 	if err := s.sameBits(many[0], guarded[0]); err != nil {
-		return errors.Wrap(err, "chain 0 among three against chain 0 alone, between sentinels")
+		return errors.Wrap(err, "chain 0 of three against chain 0 of one, between sentinels")
 	}
 	alone, err := s.run(device, 2, 1, false)
 	if err != nil {
-		return errors.Wrap(err, "chain 2 alone")
+		return errors.Wrap(err, "only chain 2")
 	}
 	if err := s.sameBits(many[2], alone[0]); err != nil {
-		return errors.Wrap(err, "chain 2 among three against chain 2 alone")
+		return errors.Wrap(err, "chain 2 of three against only chain 2")
 	}
 	if _, ok := device.(*tensor.Host); ok {
 		return s.checkHost(device, many[0])
@@ -128,7 +129,7 @@ func (s *compiledCase) check(device, host tensor.Device, want trace) error {
 	return errors.Wrap(s.closeWithin(2, many[0], reference[0]), "against the host") // either may be off by the tolerance
 }
 
-// close compares all that was computed with the wanted values.
+// close compares a trace with the wanted values.
 func (s *compiledCase) close(got, want trace) error { return s.closeWithin(1, got, want) }
 
 func (s *compiledCase) closeWithin(tolerances float64, got, want trace) error {
@@ -144,8 +145,9 @@ func (s *compiledCase) closeWithin(tolerances float64, got, want trace) error {
 	return nil
 }
 
-// terms is the number of terms in an element's sum. When an input has fewer elements than the
-// output, each goes into several sums, and its gradient has that many times more terms.
+// terms returns the number of terms in the sum behind an element of a variable. If an input has n
+// times fewer elements than the output, each occurs in n times more sums, and its gradient has n
+// times more terms.
 func (s *compiledCase) terms(v variable) int {
 	if v.role != gradient {
 		return s.c.Terms
@@ -153,7 +155,7 @@ func (s *compiledCase) terms(v variable) int {
 	return max(s.c.Terms, s.c.Terms*s.shape.Elements()/v.shape.Elements())
 }
 
-// checkHost checks what only the host promises: the same bits from any number of threads, and no
+// checkHost checks the guarantees of the host: equal bits with any number of threads, and no
 // allocation in a step.
 func (s *compiledCase) checkHost(device tensor.Device, want trace) error {
 	for _, threads := range []int{1, 3} {
@@ -179,7 +181,7 @@ func (s *compiledCase) checkHost(device tensor.Device, want trace) error {
 		}
 	})
 	if failed == nil && allocations > 0 {
-		failed = errors.Errorf("optest: a step allocates %v times, wants 0", allocations)
+		failed = errors.Errorf("optest: a step must not allocate, got %v allocations", allocations)
 	}
 	return failed
 }
@@ -198,7 +200,7 @@ func (c *Case) checkKernel() error {
 		names = append(names, launch.Kernel)
 	}
 	if want := c.Kernel + "_" + tensor.Float32.Suffix(); len(names) != 1 || names[0] != want {
-		return errors.Errorf("optest: compiles to launches %q, wants %q alone", names, want)
+		return errors.Errorf("optest: the row must compile to the single launch %q, got %q", want, names)
 	}
 	return nil
 }

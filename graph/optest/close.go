@@ -8,12 +8,12 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Tol is how far a number may be from the wanted one: |got - want| <= Abs + Rel |want|.
+// Tol is a tolerance: |got - want| <= Abs + Rel |want|.
 type Tol struct {
 	Abs, Rel float64
 }
 
-// Epsilon is the distance from 1 to the next number of the type.
+// Epsilon returns the machine epsilon of a type, the distance from 1 to the next number.
 func Epsilon(dtype tensor.DType) float64 {
 	if dtype == tensor.Float32 {
 		return 0x1p-23
@@ -21,9 +21,10 @@ func Epsilon(dtype tensor.DType) float64 {
 	return 0x1p-52
 }
 
-// SumTol is the tolerance of sums of that many terms, computed in dtype: Rel is 4 epsilon
-// sqrt(terms), the growth of independent rounding errors, with a margin. Abs is Rel times the root
-// mean square of the wanted values: a sum that cancels has the error of its terms.
+// SumTol returns the tolerance of sums of terms terms, computed in dtype. Rel is 4 epsilon
+// sqrt(terms): independent rounding errors grow like sqrt(terms), and 4 is a margin. Abs is Rel
+// times the root mean square of the wanted values, because a sum that cancels has the rounding
+// error of its terms.
 func SumTol(dtype tensor.DType, terms int, want []float64) Tol {
 	rel := 4 * Epsilon(dtype) * math.Sqrt(float64(max(1, terms)))
 	square := 0.0
@@ -33,9 +34,10 @@ func SumTol(dtype tensor.DType, terms int, want []float64) Tol {
 	return Tol{Abs: rel * math.Sqrt(square/float64(max(1, len(want)))), Rel: rel}
 }
 
-// Close returns an error when an element of got is too far from want's: it reports how many are,
-// the worst one, its index, the distance in units in the last place, of float32 when all of got are
-// float32 numbers, and the bias. NaN is close to nothing, an infinity only to itself.
+// Close returns an error if an element of got is not within the tolerance of want's. The error has
+// the number of such elements, the index of the worst, its distance in units in the last place (of
+// float32 if all of got are exact in float32), and the bias. NaN is close to nothing, an infinity
+// only to itself.
 func Close(got, want []float64, tol Tol) error {
 	if len(got) != len(want) {
 		return lengths(got, want)
@@ -47,10 +49,10 @@ func Close(got, want []float64, tol Tol) error {
 }
 
 func lengths(got, want []float64) error {
-	return errors.Errorf("optest: close: got %d elements, wants %d", len(got), len(want))
+	return errors.Errorf("optest: close: got %d elements, want %d", len(got), len(want))
 }
 
-// distance is |got - want| in units of the tolerance.
+// distance returns |got - want| in units of the tolerance.
 func distance(got, want float64, tol Tol) float64 {
 	if got == want {
 		return 0
@@ -62,8 +64,8 @@ func distance(got, want float64, tol Tol) float64 {
 	return e
 }
 
-// ulps is the distance of two numbers, counted in numbers of the narrowest type that holds all of
-// got.
+// ulps returns the distance of two numbers in units in the last place of the narrowest type that
+// holds all of got.
 func ulps(got []float64, a, b float64) float64 {
 	if math.IsNaN(a) || math.IsNaN(b) {
 		return math.NaN()

@@ -34,14 +34,14 @@ func TestClose(t *testing.T) {
 		{"too short", []float64{1}, []float64{1, 2}, Tol{Abs: 9}, false},
 	} {
 		if err := Close(test.got, test.want, test.tol); (err == nil) != test.close {
-			t.Errorf("%s: got error %v, wants close: %v", test.name, err, test.close)
+			t.Errorf("%s: got error %v, want close: %v", test.name, err, test.close)
 		}
 	}
 }
 
 func TestCloseTellsTheWorst(t *testing.T) {
 	err := Close([]float64{1, 2.5, 1 + 0x1p-22, 4}, []float64{1, 2, 1, 4.25}, Tol{Rel: 0x1p-24})
-	if err == nil || !strings.Contains(err.Error(), "3 of 4") || !strings.Contains(err.Error(), "element 1: got 2.5, wants 2") {
+	if err == nil || !strings.Contains(err.Error(), "3 of 4") || !strings.Contains(err.Error(), "element 1: got 2.5, want 2") {
 		t.Error(err)
 	}
 	for _, test := range []struct {
@@ -59,7 +59,7 @@ func TestCloseTellsTheWorst(t *testing.T) {
 	} {
 		err := Close([]float64{test.got}, []float64{test.want}, Tol{})
 		if err == nil || !strings.Contains(err.Error(), test.ulps) {
-			t.Errorf("%v for %v: got %v, wants %s", test.got, test.want, err, test.ulps)
+			t.Errorf("%v for %v: got %v, want %s", test.got, test.want, err, test.ulps)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestCloseTellsTheWorst(t *testing.T) {
 func TestSumTol(t *testing.T) {
 	tol := SumTol(tensor.Float32, 100, []float64{3, -4, 0, 0})
 	if want := 40 * 0x1p-23; tol.Rel != want || tol.Abs != 2.5*want {
-		t.Errorf("got %v, wants Rel %v and Abs 2.5 times that", tol, want)
+		t.Errorf("got %v, want Rel %v and Abs 2.5 times that", tol, want)
 	}
 	if tol := SumTol(tensor.Float64, 0, nil); tol.Rel != 4*0x1p-52 || tol.Abs != 0 {
 		t.Errorf("got %v for no terms", tol)
@@ -78,7 +78,7 @@ func TestSumTol(t *testing.T) {
 			next = float64(math.Nextafter32(1, 2))
 		}
 		if got := Epsilon(dtype); got != next-1 {
-			t.Errorf("epsilon of %v is %v, wants %v", dtype, got, next-1)
+			t.Errorf("epsilon of %v is %v, want %v", dtype, got, next-1)
 		}
 	}
 }

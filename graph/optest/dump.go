@@ -19,8 +19,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// DumpVariable names the environment variable with the directory into which Dump writes. Without
-// it, nothing is written.
+// DumpVariable is the name of the environment variable with the directory into which Dump writes.
+// If it is not set, nothing is written.
 const DumpVariable = "POLLEN_TEST_DUMP"
 
 // The limits of what Dump writes: the dumps of a process, the bytes of all files in the directory,

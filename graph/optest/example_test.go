@@ -14,5 +14,5 @@ func ExampleClose() {
 	fmt.Println(optest.Close([]float64{1, 2.25, 3}, want, optest.Tol{Rel: 0.1}))
 	// Output:
 	// <nil>
-	// optest: close: 1 of 3 elements are off; the worst is element 1: got 2.25, wants 2 (1.049e+06 ulp, 1.25 times the tolerance of 0.2); bias 0.042
+	// optest: close: 1 of 3 elements are off; the worst is element 1: got 2.25, want 2 (1.049e+06 ulp, 1.25 times the tolerance of 0.2); bias 0.042
 }

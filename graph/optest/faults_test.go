@@ -195,7 +195,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"unwritten temporary", dirtyTemporary, "got NaN"},
 		{"sum in the order of arrival", threadDependent, "bits of"},
 		{"another rounding every other time", stateful, "bits of"},
-		{"allocation", allocating, "allocates"},
+		{"allocation", allocating, "must not allocate"},
 		{"float32 alone", onlyFloat32Wrong, "float32: step 0, output: optest: close: 1 of 33"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -213,9 +213,9 @@ func TestFaultsAreFound(t *testing.T) {
 			}
 			switch err := c.check(host); {
 			case test.want == "" && err != nil:
-				t.Errorf("got %v, wants no error", err)
+				t.Errorf("got %v, want no error", err)
 			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
-				t.Errorf("got %v, wants an error with %q", err, test.want)
+				t.Errorf("got %v, want an error with %q", err, test.want)
 			}
 		})
 	}
@@ -235,17 +235,17 @@ func TestRowsAreChecked(t *testing.T) {
 		change     func(c *Case)
 	}{
 		{"good", "", func(*Case) {}},
-		{"no naive loop", "wants a name, an op", func(c *Case) { c.Naive = nil }},
+		{"no naive loop", "must have a name, an op", func(c *Case) { c.Naive = nil }},
 		{"no terms", "Terms", func(c *Case) { c.Terms = 0 }},
-		{"looser without a reason", "reason", func(c *Case) { c.Loosen = 2 }},
+		{"looser without a reason", "Loosen and Reason", func(c *Case) { c.Loosen = 2 }},
 		{"speed without flops", "Flops", func(c *Case) { c.Speed = true }},
 		{"no gradient, and not said", "NoGradient", func(c *Case) { c.Op = array.Element{} }},
 		{"another kernel", `"relu_fwd_f32"`, func(c *Case) { c.Kernel = "elu_fwd" }},
 		{"wrong shape", "graph: max pool", func(c *Case) { c.Op = op.MaxPool2D{} }},
-		{"naive loop of another length", "got 31 elements, wants 30", func(c *Case) {
+		{"naive loop of another length", "got 31 elements, want 30", func(c *Case) {
 			c.Naive = func(in [][]float64) []float64 { return in[0][1:] }
 		}},
-		{"an input of unknown type", "input 0 of DType(9)", func(c *Case) {
+		{"an input of unknown type", "got DType(9)", func(c *Case) {
 			c.Inputs[0].DType = tensor.DType(9)
 		}},
 	} {
@@ -253,9 +253,9 @@ func TestRowsAreChecked(t *testing.T) {
 		test.change(&c)
 		switch err := c.check(host); {
 		case test.want == "" && err != nil:
-			t.Errorf("%s: got %v, wants no error", test.name, err)
+			t.Errorf("%s: got %v, want no error", test.name, err)
 		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
-			t.Errorf("%s: got %v, wants an error with %q", test.name, err, test.want)
+			t.Errorf("%s: got %v, want an error with %q", test.name, err, test.want)
 		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// weightedSum is the loss of use 2: sum over i of cotangent_i y_i, y and cotangent of the same
-// shape -> a scalar. It must be what is differentiated: the gradient that reaches it is then 1, so
-// that its own gradients are its inputs, and it never becomes a launch, for which a device would
-// need a kernel.
+// weightedSum is the loss of which gradients are tested, sum over i of cotangent_i y_i: y and
+// cotangent of the same shape -> a scalar. It must be the node that is differentiated. Its dout is
+// then 1, so that its gradients are its inputs, and it is dead code: it never becomes a launch, for
+// which a device would need a kernel.
 type weightedSum struct{}
 
 func (weightedSum) Name() string                               { return "weighted sum" }
@@ -27,11 +27,12 @@ func (weightedSum) Gradients(_ *graph.Builder, in []*graph.Node, _, _ *graph.Nod
 	return []*graph.Node{in[1], in[0]}
 }
 
-// difference is the step of the finite differences: its square is the formula's error, and
-// float64's epsilon divided by it is the arithmetic's.
+// difference is the step h of central finite differences: the truncation error grows like h^2, and
+// the rounding error like epsilon/h.
 const difference = 1e-5
 
-// slope is a function of a row's inputs, sum(cotangent * y), in float64 on the host.
+// finiteDifference evaluates sum(cotangent * y) as a function of a row's inputs, in float64 on the
+// host.
 type finiteDifference struct {
 	s       *compiledCase
 	session *graph.Session
@@ -40,13 +41,13 @@ type finiteDifference struct {
 	size    float64 // the sum of the terms' magnitudes at the last evaluation
 }
 
-// evaluate is the sum where input i has other values than its own.
+// evaluate returns the sum with other values of input i.
 func (p *finiteDifference) evaluate(i int, values []float64) (float64, error) {
 	if err := p.s.writeInput(p.session, 0, i, values); err != nil {
 		return 0, err
 	}
 	for j, in := range p.s.c.Inputs {
-		if in.isHeader() { // the last evaluation has counted a step
+		if in.isHeader() { // undo the step that the last evaluation has counted
 			if err := p.s.writeInput(p.session, 0, j, p.values[j]); err != nil {
 				return 0, err
 			}
@@ -68,7 +69,7 @@ func (p *finiteDifference) evaluate(i int, values []float64) (float64, error) {
 	return total, nil
 }
 
-// along is the derivative of the sum for input i in a direction.
+// along returns the directional derivative of the sum for input i.
 func (p *finiteDifference) along(i int, direction []float64) (float64, error) {
 	var sums [2]float64
 	for side, h := range []float64{difference, -difference} {
@@ -84,8 +85,8 @@ func (p *finiteDifference) along(i int, direction []float64) (float64, error) {
 	return (sums[0] - sums[1]) / (2 * difference), p.s.writeInput(p.session, 0, i, p.values[i])
 }
 
-// checkFiniteDifferences compares a row's gradients, in float64, with finite differences: for each input in
-// two random directions, and for some single elements.
+// checkFiniteDifferences compares a row's gradients, in float64, with finite differences: for each
+// input in two random directions, and for some single elements.
 func (c *Case) checkFiniteDifferences(host tensor.Device, s *compiledCase, computed [][]float64) error {
 	forward, err := c.compile(tensor.Float64, true, false)
 	if err != nil {
@@ -115,8 +116,8 @@ func (c *Case) checkFiniteDifferences(host tensor.Device, s *compiledCase, compu
 				g2 += g * g
 				d2 += direction[j] * direction[j]
 			}
-			// A gradient is measured against its own length, a single element against a typical
-			// one.
+			// The tolerance is relative to the gradient's length, for a single element to the
+			// root mean square of the elements.
 			scale := math.Sqrt(g2 * d2 / float64(len(direction)))
 			tol := Tol{Abs: 1e-6*scale + 0x1p-50*p.size/difference}
 			if err := Close([]float64{got}, []float64{want}, tol); err != nil {
@@ -127,8 +128,8 @@ func (c *Case) checkFiniteDifferences(host tensor.Device, s *compiledCase, compu
 	return nil
 }
 
-// directions are two random directions and those of up to ten single elements, the first and the
-// last among them.
+// directions returns two random directions, and unit vectors of up to ten elements, including the
+// first and the last.
 func (c *Case) directions(input, elements int) [][]float64 {
 	shape := tensor.Shape{elements}
 	var all [][]float64

@@ -9,13 +9,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// guard is a device that runs a schedule on another one, launch by launch, and finds launches that
-// change memory other than their written arguments. It moves each buffer to a place of its own
-// between sentinels, and fills with NaN what the step should fill.
+// guard is a device that runs a workload on another one, launch by launch, and reports launches
+// that change memory other than their written arguments. It moves each buffer to separate memory
+// between sentinels, and fills buffers that the step must write with NaN.
 type guard struct{ tensor.Device }
 
-// margin is the least number of sentinel bytes beside a buffer: more than a vector register, or a
-// row of a tile.
+// margin is the minimum number of sentinel bytes on each side of a buffer: more than a vector
+// register, or a row of a tile.
 const margin = 512
 
 const (
@@ -23,11 +23,11 @@ const (
 	poison   = 0xFF // all bits set is NaN in every float type
 )
 
-// arenaNumber is how many arenas the guard uses. It moves what lies in scratch memory to the
-// chain's arena, where it can be read and written at all times.
+// arenaNumber is the number of arenas that the guard uses. It moves scratch buffers to the chain's
+// arena, which can be read and written at any time.
 const arenaNumber = 2
 
-// guardRunner is a guarded schedule.
+// guardRunner is a guarded workload.
 type guardRunner struct {
 	tensor.Runner
 	launches []tensor.Launch
@@ -71,7 +71,7 @@ func (g guard) Load(s tensor.Workload) (tensor.Runner, error) {
 	return r, err
 }
 
-// move returns the launch with its buffers in new places.
+// move returns the launch with its buffers moved.
 func (r *guardRunner) move(launch tensor.Launch, bytes *[3]int) tensor.Launch {
 	for _, a := range launch.Arguments {
 		if a.Buffer == nil || r.places[a.Buffer] != nil {
@@ -125,12 +125,12 @@ func fill(memory []byte, with byte) {
 	}
 }
 
-// place is where a buffer of the original schedule is now.
+// place returns the moved buffer of one of the original workload.
 func (r *guardRunner) place(b *tensor.Buffer) *tensor.Buffer {
 	if moved := r.places[b]; moved != nil {
 		return moved
 	}
-	return b // no launch uses it: its place is still free
+	return b // no launch uses it, so that it was not moved
 }
 
 // Read implements tensor.Runner.
@@ -159,7 +159,7 @@ func (r *guardRunner) Run(steps int) error {
 	return nil
 }
 
-// prepare sets the sentinels, and NaN wherever the step should write first.
+// prepare writes the sentinels, and NaN to buffers that the step must write before it reads them.
 func (r *guardRunner) prepare(chain int) error {
 	for arena := range arenaNumber {
 		now := r.now[arena]
@@ -182,7 +182,7 @@ func (r *guardRunner) prepare(chain int) error {
 	return nil
 }
 
-// check compares the memory after a launch with what it was before, except for the launch's written
+// check compares the memory after a launch with that before, except for the launch's written
 // arguments.
 func (r *guardRunner) check(chain, i int) error {
 	if i%r.stride != r.stride-1 {

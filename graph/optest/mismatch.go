@@ -8,14 +8,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// mismatch is the error of numbers that differ from the wanted ones by more than a tolerance, or,
+// mismatch is the error of numbers that differ from the wanted ones by more than a tolerance or,
 // with bits, in any bit.
 type mismatch struct {
 	got, want []float64
 	tol       Tol
 	bits      bool
 
-	// What the numbers are, as far as it is known.
+	// The program and the shape of the numbers, if known.
 	subject *compiledCase
 	shape   tensor.Shape
 
@@ -25,8 +25,8 @@ type mismatch struct {
 	bias   float64 // see biasOf
 }
 
-// compare returns nil if all numbers are within the tolerance, or have the wanted bits. Both slices
-// have the same length.
+// compare returns nil if all numbers are within the tolerance or, with bits, are identical. Both
+// slices must have the same length.
 func compare(got, want []float64, tol Tol, bits bool) *mismatch {
 	m := &mismatch{got: got, want: want, tol: tol, bits: bits}
 	far := -1.0 // the worst element's distance; it orders those whose excess is infinite
@@ -51,8 +51,8 @@ func compare(got, want []float64, tol Tol, bits bool) *mismatch {
 	return m
 }
 
-// Same returns an error when an element of got has not all bits of want's: it reports how many, the
-// worst one, and the bias.
+// Same returns an error if an element of got does not have the bits of want's. The error has the
+// number of such elements, the worst one, and the bias.
 func Same(got, want []float64) error {
 	if len(got) != len(want) {
 		return lengths(got, want)
@@ -67,16 +67,16 @@ func Same(got, want []float64) error {
 func (m *mismatch) Error() string {
 	i := m.worst
 	if m.bits {
-		return fmt.Sprintf("optest: same: %d of %d elements have other bits; the worst is element %d: got %v, wants the bits of %v (%.4g ulp); bias %.2g",
+		return fmt.Sprintf("optest: same: %d of %d elements have other bits; the worst is element %d: got %v, want the bits of %v (%.4g ulp); bias %.2g",
 			len(m.wrong), len(m.got), i, m.got[i], m.want[i], ulps(m.got, m.got[i], m.want[i]), m.bias)
 	}
 	off := fmt.Sprintf("%.4g ulp, %.3g times the tolerance of %.3g", ulps(m.got, m.got[i], m.want[i]), m.excess, m.tol.Abs+m.tol.Rel*math.Abs(m.want[i]))
-	return fmt.Sprintf("optest: close: %d of %d elements are off; the worst is element %d: got %v, wants %v (%s); bias %.2g",
+	return fmt.Sprintf("optest: close: %d of %d elements are off; the worst is element %d: got %v, want %v (%s); bias %.2g",
 		len(m.wrong), len(m.got), i, m.got[i], m.want[i], off, m.bias)
 }
 
-// biasOf is the mean of (got-want)/|want|, and of its magnitude, over the elements where that is a
-// number. Independent rounding errors have a bias far below the magnitude, truncation has one that
+// biasOf returns the mean of (got-want)/|want|, and of its magnitude, over the elements where that
+// is finite. The bias of independent rounding errors is far below the magnitude; that of truncation
 // is about as large.
 func biasOf(got, want []float64) (bias, magnitude float64) {
 	n := 0.0
@@ -96,7 +96,7 @@ func (m *mismatch) describe() []string {
 	i := m.worst
 	lines := []string{
 		fmt.Sprintf("wrong: %d of %d elements (%.3g %%)", bad, n, 100*float64(bad)/float64(n)),
-		fmt.Sprintf("worst: index %d%s, got %v, wants %v, difference %.6g, %.4g ulp", i, m.coordinates(i), m.got[i], m.want[i], m.got[i]-m.want[i],
+		fmt.Sprintf("worst: index %d%s, got %v, want %v, difference %.6g, %.4g ulp", i, m.coordinates(i), m.got[i], m.want[i], m.got[i]-m.want[i],
 			ulps(m.got, m.got[i], m.want[i])),
 	}
 	if m.bits {
@@ -211,7 +211,7 @@ func (m *mismatch) axes() (lines []string) {
 	return lines
 }
 
-// coordinates is an element's place in the shape, if that is known.
+// coordinates returns an element's indices in the shape, if that is known.
 func (m *mismatch) coordinates(i int) string {
 	if len(m.shape) == 0 || m.shape.Elements() != len(m.got) {
 		return ""

@@ -19,8 +19,8 @@ const (
 	networkChains   = 3
 )
 
-// network compiles what the rows leave out: a whole network with metrics, differentiated from its
-// loss; it keeps all gradients.
+// network compiles a whole network with metrics, differentiated from its loss, which the rows do
+// not test. All gradients are outputs.
 func network(dtype tensor.DType) (*graph.Program, error) {
 	b := graph.New(dtype)
 	std := func(of float64) graph.Initializer {

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Cases are the rows of all ops of package graph/op.
+// Cases returns the rows of all ops of packages graph/op and graph/op/array.
 func Cases() []Case {
 	var all []Case
 	for _, family := range [][]Case{
@@ -39,7 +39,7 @@ func OnePerOp() []Case {
 	})
 }
 
-// Run tests every row on a device, and a whole network.
+// Run tests every row, and a whole network, on a device.
 func Run(t *testing.T, device tensor.Device) {
 	RunCases(t, device, Cases())
 	if index, _, err := Shard(); err != nil || index > 0 {
@@ -84,10 +84,10 @@ func RunCases(t *testing.T, device tensor.Device, cases []Case) {
 	}
 }
 
-// Benchmark measures the rows with Speed on a device, in float32: the output, and the gradients by
-// themselves. Besides the time it reports the gigabytes per second of the launches' arguments, and
-// the billions of floating-point operations per second; the gradients count the output's operations
-// twice, as a product's two operands need, or once for a single input.
+// Benchmark measures the rows with Speed on a device, in float32: the output, and the gradients
+// without it. It reports the time of a step, the gigabytes per second of the launches' arguments,
+// and the billions of floating-point operations per second. Gradients count as twice the output's
+// operations, which the two operands of a product need, or as once for a single input.
 func Benchmark(b *testing.B, device tensor.Device) { BenchmarkCases(b, device, Cases()) }
 
 // BenchmarkCases measures the caller's rows on a device.
@@ -115,7 +115,8 @@ func BenchmarkCases(b *testing.B, device tensor.Device, cases []Case) {
 	}
 }
 
-// stepsPerRun is how many steps a measured Run makes, so that starting it does not count.
+// stepsPerRun is the number of steps of a measured Run, so that the cost of starting it is
+// negligible.
 const stepsPerRun = 10
 
 func (s *compiledCase) measure(b *testing.B, device tensor.Device, flops float64) {
@@ -154,7 +155,7 @@ func (s *compiledCase) measure(b *testing.B, device tensor.Device, flops float64
 	b.ReportMetric(float64(bytes)/nanoseconds, "GB/s")
 }
 
-// recorder is a device that keeps what it is asked to load.
+// recorder is a device that records the workload it is asked to load.
 type recorder struct {
 	tensor.Device
 	workload tensor.Workload

@@ -7,11 +7,11 @@ import (
 	"github.com/pkg/errors"
 )
 
-// ShardVariable names the environment variable that divides cases among processes: with "3/16", Run
-// and RunCases run the cases whose index is 3 modulo 16.
+// ShardVariable is the name of the environment variable that divides cases among processes: with
+// "3/16", Run and RunCases run the cases whose index is 3 modulo 16.
 const ShardVariable = "POLLEN_TEST_SHARD"
 
-// Shard reads ShardVariable. Without it the only shard has everything.
+// Shard returns the index and the number of shards from ShardVariable, by default 0 of 1.
 func Shard() (index, count int, err error) {
 	text := os.Getenv(ShardVariable)
 	if text == "" {

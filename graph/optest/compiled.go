@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// subject is a row compiled for one float type.
+// compiledCase is a row compiled for one float type.
 type compiledCase struct {
 	c         *Case
 	dtype     tensor.DType
@@ -20,7 +20,7 @@ type compiledCase struct {
 	unused    map[int]bool // inputs that nothing in the program reads
 }
 
-// variable is a value of the program that the suite reads.
+// variable is a value of the program that the suite reads and compares.
 type variable struct {
 	title string // for messages
 	name  string // in the program
@@ -127,7 +127,7 @@ func (s *compiledCase) differentiate(b *graph.Builder, nodes []*graph.Node, y *g
 	}
 }
 
-// cotangent is what multiplies the output in the loss of use 2.
+// cotangent returns the weights of the output in the loss that is differentiated.
 func (s *compiledCase) cotangent(chain int) []float64 {
 	return s.c.draw(cotangentName, chain, s.shape, Normal)
 }
@@ -141,7 +141,7 @@ func (s *compiledCase) hasGradients() bool {
 	return false
 }
 
-// trace is what one chain computed: the values of each variable of kept after each step.
+// trace has the values of each variable of one chain after each step.
 type trace [][][]float64
 
 // run makes the row's steps for chains first to first+chains-1, and returns each chain's trace.
@@ -247,7 +247,7 @@ func (s *compiledCase) sameBits(got, want trace) error {
 	return nil
 }
 
-// of completes a comparison's error: it is of a variable of the program.
+// annotate adds the variable and its shape to a comparison's error.
 func (s *compiledCase) annotate(err error, v variable) error {
 	var m *mismatch
 	if errors.As(err, &m) {
