@@ -13,7 +13,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-func committee(t *testing.T, batch, capacity int, drawn []samples.Sample, network func(b *graph.Builder, x *graph.Node) *graph.Node) *samples.EnsemblePredictor {
+func ensemble(t *testing.T, batch, capacity int, drawn []samples.Sample,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node,
+) *samples.EnsemblePredictor {
 	t.Helper()
 	host := tensor.NewHost(2)
 	c, err := samples.NewEnsemblePredictor(host, trial.PredictorImages(1), batch, capacity, len(drawn), network)
@@ -49,7 +51,7 @@ func TestEnsemble(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c := committee(t, shape[0], shape[1], drawn[:members], trial.Network)
+			c := ensemble(t, shape[0], shape[1], drawn[:members], trial.Network)
 			if c.Classes() != trial.NetworkLabels || c.Capacity() < shape[1] {
 				t.Fatalf("%d classes, room for %d", c.Classes(), c.Capacity())
 			}
@@ -78,7 +80,7 @@ func TestEnsemblePasses(t *testing.T) {
 	dropping := func(b *graph.Builder, x *graph.Node) *graph.Node {
 		return b.Apply(op.Dropout{Rate: 0.5, Stream: b.Stream()}, trial.Network(b, x), b.Header())
 	}
-	c := committee(t, 4, 8, []samples.Sample{s, s}, dropping)
+	c := ensemble(t, 4, 8, []samples.Sample{s, s}, dropping)
 	images := trial.PredictorImages(9)
 	ask := func(from, to, passes int) []string {
 		var seen []string
@@ -116,7 +118,7 @@ func TestEnsembleErrors(t *testing.T) {
 		t.Error("images of no height: no error")
 	}
 	s := networkSample(t, 3)
-	c := committee(t, 2, 4, []samples.Sample{s}, trial.Network)
+	c := ensemble(t, 2, 4, []samples.Sample{s}, trial.Network)
 	none := func([]float32, float64) error { return nil }
 	for _, bad := range []struct{ bytes, passes int }{{0, 1}, {trial.ImageSize - 1, 1}, {5 * trial.ImageSize, 1}, {trial.ImageSize, 0}} {
 		if err := c.Predict(make([]byte, bad.bytes), bad.passes, none); err == nil || !strings.Contains(err.Error(), "must have 1 to 4 images") {

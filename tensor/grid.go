@@ -28,7 +28,7 @@ type Blocks struct {
 	Count, Parts int
 	Threads      int // with work in a block; the device rounds up to whole warps
 	Shared       int // bytes of dynamic shared memory per block, in addition to the kernel's own arrays
-	Plane        int // if not 0: the kernel computes Count sums over planes of Plane elements of argument 1, and windows_NAME is its variant that sums what pooling windows spread
+	Plane        int // if not 0: Count sums over planes of Plane elements of argument 1; windows_NAME sums what pooling windows spread
 }
 
 // Block returns a single block of threads.

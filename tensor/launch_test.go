@@ -30,7 +30,8 @@ func TestArguments(t *testing.T) {
 
 // The tiles of a kernel cover each row once, in order, and depend only on the shape.
 func TestRowsCoverEachOnce(t *testing.T) {
-	for _, size := range [][2]int{{1, 1}, {31, 1}, {elementsPerTile, 1}, {elementsPerTile + 1, 1}, {3 * elementsPerTile, 1}, {33, 257}, {7, 100000}, {1, 0}, {0, 5}} {
+	const tile = elementsPerTile
+	for _, size := range [][2]int{{1, 1}, {31, 1}, {tile, 1}, {tile + 1, 1}, {3 * tile, 1}, {33, 257}, {7, 100000}, {1, 0}, {0, 5}} {
 		rows, width := size[0], size[1]
 		next := 0
 		host := Rows(rows, width, func(_ *Args, lo, hi int) {

@@ -65,8 +65,8 @@ func TestPoolRoundsAreBarriers(t *testing.T) {
 	}
 }
 
-// All workers take part, with the same range of items in every round: with one item per worker, each
-// item waits for the others.
+// All workers take part, with the same range of items in every round: with one item per worker,
+// each item waits for the others.
 func TestPoolUsesAllWorkers(t *testing.T) {
 	const workers = 3
 	p := newPool(workers)

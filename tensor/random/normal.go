@@ -6,13 +6,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// BlockSize is the number of normals in the block that NormalBlock fills: so many that the key
-// schedule, and the last few of a call, which are made one by one, cost little beside the others.
+// BlockSize is the number of normals in the block that NormalBlock fills. It is large enough to
+// hide the cost of the key schedule and of the last few numbers of a call, which are made one by
+// one.
 const BlockSize = 1024
 
-// The polynomials of boxMuller: minimax fits (Remez exchange, leading coefficients rounded to
-// float32 first and the others fitted again) in ascending powers. Relative errors, before the
-// rounding of the arithmetic: radius 2.4e-8, sine 2.8e-8, cosine 4.4e-10.
+// The polynomials of boxMuller are minimax fits (Remez exchange, leading coefficients rounded to
+// float32 first and the others fitted again), in ascending powers. Relative errors before the
+// arithmetic's rounding: radius 2.4e-8, sine 2.8e-8, cosine 4.4e-10.
 const (
 	// -2 ln(1-g) = 2 g + g^2 (radius0 + radius1 g + ...) on [0, 1/2].
 	radius0 = 0x1.fffecp-1
@@ -45,9 +46,11 @@ const (
 //	z0 = sqrt(-2 ln u) cos(2 pi v),  z1 = sqrt(-2 ln u) sin(2 pi v)
 //
 // u is at least 2^-32, so |z| is at most sqrt(64 ln 2) = 6.66. The relative error of each normal is
-// below 3e-7, whatever its size. Every operation below is one float32 or one 32-bit integer
-// operation; a conversion float32(x*y) stops the compiler from fusing the product with a sum. Other
-// implementations must keep the order.
+// below 3e-7, whatever its size.
+//
+// Every operation below is one float32 or one 32-bit integer operation. A conversion float32(x*y)
+// prevents the compiler from fusing the product with a sum. Other implementations must keep the
+// order of operations.
 func boxMuller(w0, w1 uint32) (z0, z1 float32) {
 	r := radius(w0)
 	c, s := circle(w1)
@@ -59,7 +62,7 @@ func boxMuller(w0, w1 uint32) (z0, z1 float32) {
 // With u = 2^-k (1-g), 0 < g <= 1/2, all terms of -2 ln u = k 2 ln 2 - 2 ln(1-g) are positive:
 // nothing cancels, and the relative error is as small for u near 1 as for u near 0. A word of the
 // upper half, as a signed integer, is 2^32 (u-1): k is 0 and g needs no subtraction. For a word of
-// the lower half k and 1-g are the exponent and the mantissa of its float32.
+// the lower half, k and 1-g are the exponent and the mantissa of its float32.
 func radius(word uint32) float32 {
 	n := int32(word | 1)
 	x := float32(n)
@@ -80,7 +83,7 @@ func radius(word uint32) float32 {
 
 // circle returns the cosine and the sine of 2 pi (word + 1/2) / 2^32.
 //
-// The reduction is exact integer arithmetic: the angle is pi/2 (quadrant + t) with the quadrant
+// The reduction is exact integer arithmetic: the angle is pi/2 (quadrant + t), with the quadrant
 // rounded to nearest and t = int32(4 word + 2) / 2^32 in [-1/2, 1/2).
 func circle(word uint32) (cosine, sine float32) {
 	t := float32(int32(word<<2|2)) * 0x1p-32
@@ -92,8 +95,8 @@ func circle(word uint32) (cosine, sine float32) {
 	s = float32(s * t)
 	c = float32(c*v) + 1
 
-	// Bits 31 and 30 are the quadrant: odd ones swap the two; 1 and 2 negate the cosine, 2 and 3
-	// the sine.
+	// Bits 31 and 30 are the quadrant. Odd quadrants swap sine and cosine; 1 and 2 negate the cosine,
+	// 2 and 3 the sine.
 	quadrant := word + 1<<29
 	odd := uint32(int32(quadrant<<1) >> 31)
 	cosineBits := math.Float32bits(selectBits(odd, s, c)) ^ (quadrant+1<<30)&(1<<31)
@@ -101,7 +104,7 @@ func circle(word uint32) (cosine, sine float32) {
 	return math.Float32frombits(cosineBits), math.Float32frombits(sineBits)
 }
 
-// choose returns a where the mask is all ones and b where it is zero, without a branch, which would
+// selectBits returns a if the mask is all ones and b if it is zero, without a branch, which would
 // be mispredicted half of the time.
 func selectBits(mask uint32, a, b float32) float32 {
 	return math.Float32frombits(math.Float32bits(a)&mask | math.Float32bits(b)&^mask)
@@ -121,24 +124,24 @@ func normalsPortable(dst []float32, quad uint32, a Address) {
 }
 
 // NormalBlock fills the first count elements of dst with the standard normals of the stream's
-// elements from block*BlockSize on, the values Normals gives. The others are undefined, so a short
-// parameter does not pay for a whole block. An update kernel calls it with an array on its stack
-// and uses the noise while it is in cache. It allocates nothing, and panics when the address is not
-// valid, the block leaves the stream, or count leaves the block.
+// elements from block*BlockSize on, the same values as Normals. The other elements are undefined,
+// so a short parameter does not pay for a whole block. An update kernel calls it with an array on
+// its stack and uses the noise while it is in cache. It does not allocate. It panics if the address
+// is invalid, if block is outside the stream, or if count is outside [0, BlockSize].
 func NormalBlock(a Address, block, count int, dst *[BlockSize]float32) {
 	if block < 0 || block >= MaxElements/BlockSize || count < 0 || count > BlockSize {
-		panic(errors.Errorf("random: %d normals of block %d, wants up to %d of one within a stream's [0, %d)",
-			count, block, BlockSize, MaxElements/BlockSize))
+		panic(errors.Errorf("random: count must be in [0, %d] and block in [0, %d), got %d and %d",
+			BlockSize, MaxElements/BlockSize, count, block))
 	}
 	a.mustContain(0, 0)
 	groups := (count + normalGroup - 1) / normalGroup
 	fillNormals(dst[:groups*normalGroup], uint32(block)*(BlockSize/4), a)
 }
 
-// Normals fills dst with the standard normals of elements first, first+1, ... of the stream. An
-// element's value does not depend on where a range begins. Elements 2i and 2i+1 come from words 2i
-// and 2i+1 (see boxMuller); float64 holds the float32 values. It panics when the address is not
-// valid or the range leaves the stream.
+// Normals fills dst with the standard normals of elements first, first+1, ... of the stream. The
+// value of an element does not depend on where a range starts. Elements 2i and 2i+1 come from words
+// 2i and 2i+1 (see boxMuller); float64 holds the float32 values. It panics if the address is
+// invalid or the range exceeds the stream.
 func Normals[T Float](dst []T, first int, a Address) {
 	a.mustContain(first, len(dst))
 	if out, ok := any(dst).([]float32); ok && first%4 == 0 {

@@ -7,7 +7,7 @@ import "golang.org/x/sys/cpu"
 //go:generate go run -C generate main.go -out ../normal_avx2_amd64.s -stubs ../normal_avx2_amd64.go -pkg random
 //go:generate go run -C generate main.go -avx512 -out ../normal_avx512_amd64.s -stubs ../normal_avx512_amd64.go -pkg random
 
-// hasAssembly, for AVX2, and hasAVX512 are variables for the tests, which run every way.
+// hasAssembly (AVX2) and hasAVX512 are variables so that tests can run every implementation.
 var (
 	hasAssembly = cpu.X86.HasAVX2
 	hasAVX512   = hasAssembly && cpu.X86.HasAVX512 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ

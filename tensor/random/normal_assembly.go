@@ -3,10 +3,10 @@
 package random
 
 const (
-	// normalGroup is how many numbers the assembly makes at a time; it divides BlockSize.
+	// normalGroup is the number of values that the assembly makes at a time; it divides BlockSize.
 	normalGroup = 32
-	// longestCall bounds how many numbers one call to the assembly makes: some microseconds, as it
-	// cannot be preempted.
+	// longestCall bounds the values of one call to the assembly to some microseconds of work,
+	// because assembly cannot be preempted.
 	longestCall = 4096
 )
 

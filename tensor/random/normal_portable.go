@@ -2,7 +2,8 @@
 
 package random
 
-// normalGroup is how many numbers fillNormals and fillUniforms make at once; it divides BlockSize.
+// normalGroup is the number of values that fillNormals and fillUniforms make at a time; it divides
+// BlockSize.
 const normalGroup = 4
 
 // fillNormals fills dst with the normals of quads quad, quad+1, ... of the address; len(dst) is a

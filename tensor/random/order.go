@@ -7,18 +7,21 @@ import (
 )
 
 // orderRounds is the number of half-rounds of the Feistel network. Four with perfect round
-// functions hide the key in large domains (Luby and Rackoff 1988); small ones, and a cheap round
-// function, need more.
+// functions hide the key in large domains (Luby and Rackoff 1988); small domains and a cheap round
+// function need more.
 const orderRounds = 8
 
-// orderWidth is the least number of bits that a network permutes. With 4 or fewer, eight rounds do
-// not reach all orders of five or six elements equally often (TestOrderSmallSizes fails); 8 leave
-// room.
+// orderWidth is the minimum number of bits that a network permutes. With 4 or fewer, eight
+// half-rounds do not reach all orders of five or six elements equally often (TestOrderSmallSizes
+// fails); 8 leave a margin.
 const orderWidth = 8
 
 // Order is a keyed bijection of [0, size): the order in which an epoch visits its data, computed
 // element by element and never stored. It is a value that may be copied and used by many
 // goroutines.
+//
+//	order := random.NewOrder(50000, seed, chain, epoch)
+//	image := order.At(0) // the first image of the epoch
 type Order struct {
 	size                uint64
 	leftMask, rightMask uint32
@@ -27,10 +30,10 @@ type Order struct {
 }
 
 // NewOrder returns the order of an epoch. Its keys are quads 0 and 1 of the address (seed, chain,
-// step = epoch, OrderStream). It panics when the epoch is above MaxStep.
+// step = epoch, OrderStream). It panics if the epoch is above MaxStep.
 func NewOrder(size, seed uint64, chain uint32, epoch uint64) Order {
 	if epoch > MaxStep {
-		panic(errors.Errorf("random: order: epoch is %d, the largest is %d", epoch, uint64(MaxStep)))
+		panic(errors.Errorf("random: order: epoch must be at most %d, got %d", uint64(MaxStep), epoch))
 	}
 	width := orderWidth
 	if size > 1<<orderWidth {
@@ -47,15 +50,15 @@ func NewOrder(size, seed uint64, chain uint32, epoch uint64) Order {
 	return o
 }
 
-// At returns the element at position index, in [0, size). It panics when index is not below size.
+// At returns the element at position index, in [0, size). It panics if index is not below size.
 //
 // A Feistel network permutes the 2^b numbers of b = max(orderWidth, ceil(log2 size)) bits: each of
 // the two halves, of b/2 and b - b/2 bits, is in turn combined by exclusive or with a hash of the
 // other. Results outside [0, size) are permuted again (cycle walking, Black and Rogaway 2002),
-// which takes 2^b / size passes on average, less than two from size 129 on.
+// which takes 2^b / size passes on average, less than two for sizes of at least 129.
 func (o *Order) At(index uint64) uint64 {
 	if index >= o.size {
-		panic(errors.Errorf("random: order: index %d is not below the size %d", index, o.size))
+		panic(errors.Errorf("random: order: index must be below the size %d, got %d", o.size, index))
 	}
 	if o.size == 1 {
 		return 0
@@ -84,8 +87,8 @@ func orderHash(x uint32) uint32 {
 	return x ^ x>>16
 }
 
-// Permute returns the element at position index of the order of an epoch. It is NewOrder and At in
-// one; to look up many, keep the Order.
+// Permute returns the element at position index of the order of an epoch. It combines NewOrder and
+// At; to look up many elements, keep the Order.
 func Permute(index, size, seed uint64, chain uint32, epoch uint64) uint64 {
 	o := NewOrder(size, seed, chain, epoch)
 	return o.At(index)

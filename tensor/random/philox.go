@@ -16,13 +16,13 @@ const (
 //	round: (c0, c1, c2, c3) <- (hi(M1*c2) ^ c1 ^ k0, lo(M1*c2), hi(M0*c0) ^ c3 ^ k1, lo(M0*c0));
 //	       (k0, k1) += (W0, W1)
 //
-// The draws of this package use it with Address.Counter and Address.Key.
+// This package calls it with Address.Counter and Address.Key.
 func Philox4x32(counter [4]uint32, key [2]uint32) [4]uint32 {
 	c0, c1, c2, c3 := philox(counter[0], counter[1], counter[2], counter[3], key[0], key[1])
 	return [4]uint32{c0, c1, c2, c3}
 }
 
-// philox is Philox4x32 with arguments and results in registers; the arrays cost more than the
+// philox is Philox4x32 with arguments and results in registers; passing arrays costs more than the
 // rounds.
 func philox(c0, c1, c2, c3, k0, k1 uint32) (uint32, uint32, uint32, uint32) {
 	for range philoxRounds {
@@ -35,8 +35,8 @@ func philox(c0, c1, c2, c3, k0, k1 uint32) (uint32, uint32, uint32, uint32) {
 	return c0, c1, c2, c3
 }
 
-// Bits fills dst with the words of elements first, first+1, ... of the stream. It panics when the
-// address is not valid or the range leaves the stream.
+// Bits fills dst with the words of elements first, first+1, ... of the stream. It panics if the
+// address is invalid or the range exceeds the stream.
 func Bits(dst []uint32, first int, a Address) {
 	a.mustContain(first, len(dst))
 	k, c := a.Key(), a.Counter(uint32(first/4))

@@ -1,6 +1,6 @@
 package random
 
-// Float is the type of a draw, made in float32; float64 holds the same values.
+// Float is the type of a draw. Draws are computed in float32; float64 holds the same values.
 type Float interface {
 	float32 | float64
 }
@@ -11,9 +11,9 @@ func uniform(word uint32) float32 {
 	return float32(int32(word>>8)+1) * 0x1p-24
 }
 
-// Uniforms fills dst with elements first, first+1, ... of the stream, uniform on (0, 1]: a multiple
-// of 2^-24, never 0, so that its logarithm is finite. It panics when the address is not valid or
-// the range leaves the stream.
+// Uniforms fills dst with elements first, first+1, ... of the stream, uniform on (0, 1]: multiples
+// of 2^-24, never 0, so that their logarithms are finite. It panics if the address is invalid or
+// the range exceeds the stream.
 func Uniforms[T Float](dst []T, first int, a Address) {
 	a.mustContain(first, len(dst))
 	if out, ok := any(dst).([]float32); ok && first%4 == 0 {
@@ -34,7 +34,7 @@ func Uniforms[T Float](dst []T, first int, a Address) {
 	}
 }
 
-// uniformsPortable is fillUniforms; len(dst) is a multiple of 4.
+// uniformsPortable is fillUniforms in Go; len(dst) is a multiple of 4.
 func uniformsPortable(dst []float32, quad uint32, a Address) {
 	k, c := a.Key(), a.Counter(quad)
 	for ; len(dst) >= 4; dst = dst[4:] {
@@ -44,8 +44,8 @@ func uniformsPortable(dst []float32, quad uint32, a Address) {
 	}
 }
 
-// Fractions fills dst with elements first, first+1, ... of a stream of multiples of 2^-53 in
-// [0, 1), each made of two of its words. It panics as Bits does.
+// Fractions fills dst with elements first, first+1, ... of a stream of multiples of 2^-53 in [0,
+// 1), each made of two words of the stream. It panics as Bits does.
 func Fractions(dst []float64, first int, a Address) {
 	var words [2]uint32
 	for i := range dst {
