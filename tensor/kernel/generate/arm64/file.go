@@ -95,7 +95,7 @@ func (f *File) assembly() (string, error) {
 	for _, function := range f.functions {
 		lines = append(lines, "", fmt.Sprintf("// func %s%s", function.name, strings.TrimPrefix(function.signature, "func")),
 			fmt.Sprintf("TEXT ·%s(SB), NOSPLIT, $0-%d", function.name, function.size))
-		for _, l := range function.written() {
+		for _, l := range function.emit() {
 			if strings.HasPrefix(l, vectorMark) {
 				vectors = append(vectors, l[len(vectorMark):])
 			}

@@ -156,9 +156,9 @@ func (l line) text(vectors, generals []int) string {
 const vectorMark = "\x00"
 
 // written is the function's lines with registers in place; labels end in a colon.
-func (f *Function) written() (lines []string) {
-	vectors := f.giveOut(f.vectors, vectorRegisters, func(a any) (int, bool) { v, ok := a.(V); return int(v), ok })
-	generals := f.giveOut(f.generals, generalRegisters, func(a any) (int, bool) { x, ok := a.(X); return int(x), ok })
+func (f *Function) emit() (lines []string) {
+	vectors := f.allocate(f.vectors, vectorRegisters, func(a any) (int, bool) { v, ok := a.(V); return int(v), ok })
+	generals := f.allocate(f.generals, generalRegisters, func(a any) (int, bool) { x, ok := a.(X); return int(x), ok })
 	for _, l := range f.lines {
 		switch {
 		case l.label != "":

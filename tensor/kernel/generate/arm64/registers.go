@@ -19,9 +19,9 @@ func span(first, last int) (numbers []int) {
 // interval is the lines from the first to the last at which a register holds its value.
 type interval struct{ first, last int }
 
-// giveOut returns the machine's register for each of count registers of the function, which of
+// allocate returns the machine's register for each of count registers of the function, which of
 // finds among the arguments.
-func (f *Function) giveOut(count int, machine []int, of func(argument any) (int, bool)) []int {
+func (f *Function) allocate(count int, machine []int, of func(argument any) (int, bool)) []int {
 	intervals := f.intervals(count, of)
 	given, free := make([]int, count), append([]int(nil), machine...)
 	for at := range f.lines {

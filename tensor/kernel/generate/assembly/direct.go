@@ -15,7 +15,7 @@ func multiplyWindows(t target) {
 		" y *float32, plane int, bias *float32, f int)")
 	Pragma("noescape")
 	Doc(fmt.Sprintf("%s is multiplyWindows for 1 to %d rows. places holds, for each panel, those of its halves in padded and those in y.", name, t.rows))
-	byRows(t.rows, func(rows int) {
+	byRowCount(t.rows, func(rows int) {
 		panels, places := Load(Param("panels"), GP64()), Load(Param("places"), GP64())
 		panel := fmt.Sprintf("panel_%d", rows)
 		Label(panel)
@@ -28,7 +28,7 @@ func multiplyWindows(t target) {
 			halves[h] = Mem{Base: pointer, Scale: bytes}
 		}
 		taps, depth := Load(Param("taps"), GP64()), Load(Param("depth"), GP64())
-		s := newSums(t, rows)
+		s := newAccumulators(t, rows)
 		step := func(n int) {
 			tap := GP64()
 			MOVLQSX(Mem{Base: taps, Disp: n * bytes}, tap)
@@ -38,7 +38,7 @@ func multiplyWindows(t target) {
 			halves[0].Index, halves[1].Index = tap, tap
 			s.stepHalves(scalars, halves[0], halves[1])
 		}
-		inPairs(rows, depth, func() {
+		unrolledByTwo(rows, depth, func() {
 			step(0)
 			step(1)
 			ADDQ(Imm(2*bytes), taps)
@@ -54,11 +54,11 @@ func multiplyWindows(t target) {
 		}
 		ADDQ(Imm(4*bytes), places)
 		// All is read before anything is written: the halves may overlap.
-		when(f, flagAccumulate, rows, func() {
+		ifFlag(f, flagAccumulate, rows, func() {
 			s.eachRow(outputs, plane, func(row []VecVirtual, halves [2]Mem) { s.addHalves(row, halves) })
 		})
-		when(f, flagBiasRow, rows, func() { s.addToRows(Load(Param("bias"), GP64())) })
-		when(f, flagReLU, rows, s.rectify)
+		ifFlag(f, flagBiasRow, rows, func() { s.addToRows(Load(Param("bias"), GP64())) })
+		ifFlag(f, flagReLU, rows, s.rectify)
 		s.eachRow(outputs, plane, s.storeHalves)
 		DECQ(panels)
 		JNZ(LabelRef(panel))

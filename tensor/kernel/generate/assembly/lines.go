@@ -36,9 +36,9 @@ func accumulateLines(t target, pairs int) {
 	MOVLQSX(Mem{Base: offsets}, offset)
 	LEAQ(Mem{Base: x, Index: offset, Scale: bytes}, x)
 	ADDQ(Imm(bytes), offsets)
-	each := make([]sums, pairs)
+	each := make([]accumulators, pairs)
 	for i := range each {
-		each[i] = newSums(t, lineTaps)
+		each[i] = newAccumulators(t, lineTaps)
 	}
 	dout, images := Load(Param("dout"), GP64()), Load(Param("images"), GP64())
 	Label("image")

@@ -17,7 +17,7 @@ const (
 )
 
 // byRows writes a body for each number of rows, the parameter rows, and the jumps to them.
-func byRows(most int, body func(rows int)) {
+func byRowCount(most int, body func(rows int)) {
 	rows := Load(Param("rows"), GP64())
 	for n := most; n > 1; n-- {
 		CMPQ(rows, Imm(uint64(n)))
@@ -35,12 +35,12 @@ func byRows(most int, body func(rows int)) {
 
 // byTiles is byRows for tiles below each other.
 func byTiles(most int, tile func(rows int)) {
-	byRows(most, func(rows int) { eachTile(rows, func() { tile(rows) }) })
+	byRowCount(most, func(rows int) { eachTile(rows, func() { tile(rows) }) })
 }
 
 // inPairs writes a loop over the depth, by which two is called for each two steps and one for a
 // last one.
-func inPairs(rows int, depth Register, two, one func()) {
+func unrolledByTwo(rows int, depth Register, two, one func()) {
 	pairs, last, end := fmt.Sprintf("pairs_%d", rows), fmt.Sprintf("last_%d", rows), fmt.Sprintf("end_%d", rows)
 	Label(pairs)
 	SUBQ(Imm(2), depth)
@@ -86,18 +86,18 @@ func eachTile(rows int, tile func()) {
 	next := fmt.Sprintf("tile_%d", rows)
 	Label(next)
 	tile()
-	moveOn("a", loadBytes("tileStride"))
+	advanceParam("a", loadBytes("tileStride"))
 	stride := loadBytes("stride")
 	IMUL3Q(Imm(uint64(rows)), stride, stride)
-	moveOn("c", stride)
+	advanceParam("c", stride)
 	tiles := Load(Param("tiles"), GP64())
 	DECQ(tiles)
 	Store(tiles, Param("tiles"))
 	JNZ(LabelRef(next))
 }
 
-// moveOn adds to an address among the parameters.
-func moveOn(name string, by Op) {
+// advanceParam adds to an address among the parameters.
+func advanceParam(name string, by Op) {
 	address := Load(Param(name), GP64())
 	ADDQ(by, address)
 	Store(address, Param(name))
@@ -117,14 +117,14 @@ func multiply(t target) {
 		pointers, scalars := rowAddresses(rows, a, rowStride)
 		c := Load(Param("c"), GP64()).(GPVirtual)
 		stride := loadBytes("stride")
-		s := newSums(t, rows)
+		s := newAccumulators(t, rows)
 		s.prefetch(c, stride)
 		advance := func() {
 			for _, p := range pointers {
 				ADDQ(depthStride, p)
 			}
 		}
-		inPairs(rows, depth, func() {
+		unrolledByTwo(rows, depth, func() {
 			if len(s.rows[0]) > 1 { // where loads are not what a step waits for
 				PREFETCHT0(Mem{Base: pointers[0], Index: depthStride, Scale: 8})
 			}
@@ -167,14 +167,14 @@ func multiplyPair(t target) {
 func pairTile(t target, rows int, depth, b Register, left func(n int) []Mem, step, pair func()) {
 	const line = panelColumns * bytes
 	c := Load(Param("c"), GP64()).(GPVirtual)
-	s := newWideSums(t, rows, 2*panelColumns)
+	s := newWideAccumulators(t, rows, 2*panelColumns)
 	s.prefetch(c, loadBytes("stride"))
 	panel := loadBytes("panel")
 	one := func(n int) {
 		s.stepHalves(left(n), Mem{Base: b, Disp: n * line}, Mem{Base: b, Index: panel, Scale: 1, Disp: n * line})
 		step()
 	}
-	inPairs(rows, depth, func() {
+	unrolledByTwo(rows, depth, func() {
 		one(0)
 		one(1)
 		pair()
@@ -215,21 +215,21 @@ func multiplyPacked(t target) {
 
 // finish writes the epilogues that the flags f ask for, and stores the sums. A bias of rows moves
 // on to those of the next tile.
-func (s sums) finish(c, stride GPVirtual, bias, f Register) {
-	when(f, flagAccumulate, len(s.rows), func() {
+func (s accumulators) finish(c, stride GPVirtual, bias, f Register) {
+	ifFlag(f, flagAccumulate, len(s.rows), func() {
 		s.each(c, stride, func(sum VecVirtual, at Mem) { VADDPS(at, sum, sum) })
 	})
-	when(f, flagBiasRow, len(s.rows), func() {
+	ifFlag(f, flagBiasRow, len(s.rows), func() {
 		s.addToRows(bias)
-		moveOn("bias", Imm(uint64(len(s.rows)*bytes)))
+		advanceParam("bias", Imm(uint64(len(s.rows)*bytes)))
 	})
-	when(f, flagBiasColumn, len(s.rows), func() { s.addToColumns(bias) })
-	when(f, flagReLU, len(s.rows), s.rectify)
+	ifFlag(f, flagBiasColumn, len(s.rows), func() { s.addToColumns(bias) })
+	ifFlag(f, flagReLU, len(s.rows), s.rectify)
 	s.each(c, stride, func(sum VecVirtual, at Mem) { VMOVUPS(sum, at) })
 }
 
 // when writes what is done for a flag.
-func when(f Register, flag uint32, rows int, then func()) {
+func ifFlag(f Register, flag uint32, rows int, then func()) {
 	after := fmt.Sprintf("after_flag%d_%d", flag, rows)
 	TESTQ(U32(flag), f)
 	JZ(LabelRef(after))
@@ -247,7 +247,7 @@ func multiplyTaps(t target, name string, most, taps int) {
 	TEXT(name, NOSPLIT, "func(rows, depth int, data *float32, rowOffsets, depthOffsets *int32, b, c *float32, stride int, accumulate bool)")
 	Pragma("noescape")
 	Doc(fmt.Sprintf("%s is multiplyTaps for a tile of 1 to %d rows with %d taps each.", name, most, taps))
-	byRows(most, func(rows int) {
+	byRowCount(most, func(rows int) {
 		data := Load(Param("data"), GP64())
 		offsets := Load(Param("rowOffsets"), GP64())
 		pointers := make([]GPVirtual, rows)
@@ -256,7 +256,7 @@ func multiplyTaps(t target, name string, most, taps int) {
 			MOVLQSX(Mem{Base: offsets, Disp: i * taps * bytes}, pointers[i])
 			LEAQ(Mem{Base: data, Index: pointers[i], Scale: bytes}, pointers[i])
 		}
-		s := newSums(t, rows*taps)
+		s := newAccumulators(t, rows*taps)
 		c, stride := Load(Param("c"), GP64()).(GPVirtual), loadBytes("stride")
 		s.prefetch(c, stride)
 		depth := Load(Param("depth"), GP64())
@@ -273,7 +273,7 @@ func multiplyTaps(t target, name string, most, taps int) {
 			}
 			s.step(scalars, Mem{Base: b, Disp: n * panelColumns * bytes})
 		}
-		inPairs(rows, depth, func() {
+		unrolledByTwo(rows, depth, func() {
 			step(0)
 			step(1)
 			ADDQ(Imm(2*bytes), table)

@@ -40,7 +40,7 @@ func windowRuns(t target) {
 			VMOVUPS(load(h, tap), Mem{Base: panel, Disp: (n*panelColumns + h*t.lanes) * bytes})
 		}
 	}
-	inPairs(0, depth, func() {
+	unrolledByTwo(0, depth, func() {
 		step(0)
 		step(1)
 		ADDQ(Imm(2*bytes), taps)

@@ -22,7 +22,7 @@ func multiplyPoints(t target, panels int) {
 		what = "two panels, the second of which lies panel elements behind the first"
 	}
 	Doc(fmt.Sprintf("%s multiplies tiles of 1 to %d rows each by a %s, at each point. Arguments of point are numbers from one to the next.", name, t.rows, what))
-	byRows(t.rows, func(rows int) {
+	byRowCount(t.rows, func(rows int) {
 		label := func(s string) string { return fmt.Sprintf("%s_%d", s, rows) }
 		Label(label("point"))
 		first, c, tiles := Load(Param("a"), GP64()).(GPVirtual), Load(Param("c"), GP64()).(GPVirtual), Load(Param("tiles"), GP64())
@@ -42,7 +42,7 @@ func multiplyPoints(t target, panels int) {
 		pointers, scalars := rowAddresses(rows, left, stride)
 		right, next := Load(Param("b"), GP64()), loadBytes("pointB")
 		ADDQ(right, next)
-		s := newWideSums(t, rows, panels*panelColumns)
+		s := newWideAccumulators(t, rows, panels*panelColumns)
 		second := GP64()
 		if panels == 2 {
 			second = loadBytes("panel")
@@ -105,9 +105,9 @@ func multiplyPoints(t target, panels int) {
 		TESTQ(tiles, tiles)
 		JNZ(LabelRef(label("tile")))
 
-		moveOn("a", loadBytes("pointA"))
-		moveOn("b", loadBytes("pointB"))
-		moveOn("c", loadBytes("pointC"))
+		advanceParam("a", loadBytes("pointA"))
+		advanceParam("b", loadBytes("pointB"))
+		advanceParam("c", loadBytes("pointC"))
 		points := Load(Param("points"), GP64())
 		DECQ(points)
 		Store(points, Param("points"))

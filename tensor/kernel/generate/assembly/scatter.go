@@ -14,7 +14,7 @@ func scatter(t target) {
 	TEXT(name, NOSPLIT, "func(rows, depth, taps int, a *float32, skip int, b, c0, c1 *float32, offsets *int32, plane int)")
 	Pragma("noescape")
 	Doc(fmt.Sprintf("%s is scatterPanel for 1 to %d channels; skip is how much of a lies between two taps.", name, t.rows))
-	byRows(t.rows, func(rows int) {
+	byRowCount(t.rows, func(rows int) {
 		taps := Load(Param("taps"), GP64())
 		a := Load(Param("a"), GP64())
 		offsets := Load(Param("offsets"), GP64())
@@ -23,7 +23,7 @@ func scatter(t target) {
 		Label(tap)
 		depth := Load(Param("depth"), GP64())
 		b := Load(Param("b"), GP64())
-		s := newSums(t, rows)
+		s := newAccumulators(t, rows)
 		var lines [2]Mem
 		at := GP64()
 		MOVLQSX(Mem{Base: offsets}, at)
@@ -40,7 +40,7 @@ func scatter(t target) {
 			}
 			s.step(scalars, Mem{Base: b, Disp: n * panelColumns * bytes})
 		}
-		inPairs(rows, depth, func() {
+		unrolledByTwo(rows, depth, func() {
 			step(0)
 			step(1)
 			ADDQ(Imm(uint64(2*rows*bytes)), a)

@@ -8,16 +8,16 @@ import (
 
 // sums are the accumulators of a tile: for each row, the vectors of its columns, sixteen or those
 // of two panels.
-type sums struct {
+type accumulators struct {
 	target
 	columns int
 	rows    [][]VecVirtual
 }
 
-func newSums(t target, rows int) sums { return newWideSums(t, rows, panelColumns) }
+func newAccumulators(t target, rows int) accumulators { return newWideAccumulators(t, rows, panelColumns) }
 
-func newWideSums(t target, rows, columns int) sums {
-	s := sums{t, columns, make([][]VecVirtual, rows)}
+func newWideAccumulators(t target, rows, columns int) accumulators {
+	s := accumulators{t, columns, make([][]VecVirtual, rows)}
 	for i := range s.rows {
 		for range s.parts() {
 			s.rows[i] = append(s.rows[i], t.zero())
@@ -27,10 +27,10 @@ func newWideSums(t target, rows, columns int) sums {
 }
 
 // parts is how many vectors make a row.
-func (s sums) parts() int { return s.columns / s.lanes }
+func (s accumulators) parts() int { return s.columns / s.lanes }
 
 // step adds the product of one depth: each row's scalar times the panel's row.
-func (s sums) step(scalars []Mem, b Mem) {
+func (s accumulators) step(scalars []Mem, b Mem) {
 	var row []VecVirtual
 	for h := range s.parts() {
 		v := s.new()
@@ -41,11 +41,11 @@ func (s sums) step(scalars []Mem, b Mem) {
 }
 
 // stepHalves is step with a row whose halves lie apart.
-func (s sums) stepHalves(scalars []Mem, first, second Mem) {
+func (s accumulators) stepHalves(scalars []Mem, first, second Mem) {
 	s.multiplyAdd(scalars, s.loadHalves([2]Mem{first, second}))
 }
 
-func (s sums) multiplyAdd(scalars []Mem, row []VecVirtual) {
+func (s accumulators) multiplyAdd(scalars []Mem, row []VecVirtual) {
 	for i, sum := range s.rows {
 		if len(row) == 1 {
 			VFMADD231PS_BCST(scalars[i], row[0], sum[0])
@@ -60,7 +60,7 @@ func (s sums) multiplyAdd(scalars []Mem, row []VecVirtual) {
 }
 
 // loadHalves loads a row whose halves lie apart.
-func (s sums) loadHalves(halves [2]Mem) []VecVirtual {
+func (s accumulators) loadHalves(halves [2]Mem) []VecVirtual {
 	if s.parts() == 1 {
 		v := s.new()
 		VMOVUPS(halves[0], v.AsY())
@@ -75,7 +75,7 @@ func (s sums) loadHalves(halves [2]Mem) []VecVirtual {
 }
 
 // storeHalves stores a row to places of its halves.
-func (s sums) storeHalves(row []VecVirtual, halves [2]Mem) {
+func (s accumulators) storeHalves(row []VecVirtual, halves [2]Mem) {
 	if s.lanes == panelColumns {
 		VMOVUPS(row[0].AsY(), halves[0])
 		VEXTRACTF32X8(Imm(1), row[0], halves[1])
@@ -87,7 +87,7 @@ func (s sums) storeHalves(row []VecVirtual, halves [2]Mem) {
 }
 
 // each visits the accumulators with their places in the output.
-func (s sums) each(c, stride GPVirtual, visit func(sum VecVirtual, at Mem)) {
+func (s accumulators) each(c, stride GPVirtual, visit func(sum VecVirtual, at Mem)) {
 	at := GP64()
 	MOVQ(c, at)
 	for i, row := range s.rows {
@@ -101,7 +101,7 @@ func (s sums) each(c, stride GPVirtual, visit func(sum VecVirtual, at Mem)) {
 }
 
 // eachRow visits the rows with their places in an output whose halves lie apart.
-func (s sums) eachRow(outputs [2]GPVirtual, stride GPVirtual, visit func(row []VecVirtual, halves [2]Mem)) {
+func (s accumulators) eachRow(outputs [2]GPVirtual, stride GPVirtual, visit func(row []VecVirtual, halves [2]Mem)) {
 	var halves [2]Mem
 	for h, output := range outputs {
 		at := GP64()
@@ -118,7 +118,7 @@ func (s sums) eachRow(outputs [2]GPVirtual, stride GPVirtual, visit func(row []V
 }
 
 // addToRows adds a number to each row.
-func (s sums) addToRows(bias Register) {
+func (s accumulators) addToRows(bias Register) {
 	for i, row := range s.rows {
 		v := s.new()
 		VBROADCASTSS(Mem{Base: bias, Disp: i * bytes}, v)
@@ -129,7 +129,7 @@ func (s sums) addToRows(bias Register) {
 }
 
 // addToColumns adds a number to each column.
-func (s sums) addToColumns(bias Register) {
+func (s accumulators) addToColumns(bias Register) {
 	for h := range s.parts() {
 		v := s.new()
 		VMOVUPS(Mem{Base: bias, Disp: h * s.lanes * bytes}, v)
@@ -140,7 +140,7 @@ func (s sums) addToColumns(bias Register) {
 }
 
 // rectify replaces negative sums by zero.
-func (s sums) rectify() {
+func (s accumulators) rectify() {
 	zero := s.zero()
 	for _, row := range s.rows {
 		for _, sum := range row {
@@ -151,7 +151,7 @@ func (s sums) rectify() {
 }
 
 // prefetch asks for the output's cache lines while the sums are computed.
-func (s sums) prefetch(c, stride GPVirtual) {
+func (s accumulators) prefetch(c, stride GPVirtual) {
 	at := GP64()
 	MOVQ(c, at)
 	for i := range s.rows {
@@ -166,7 +166,7 @@ func (s sums) prefetch(c, stride GPVirtual) {
 }
 
 // addHalves adds to a row what lies at the places of its halves.
-func (s sums) addHalves(row []VecVirtual, halves [2]Mem) {
+func (s accumulators) addHalves(row []VecVirtual, halves [2]Mem) {
 	if s.lanes == panelColumns {
 		VADDPS(s.loadHalves(halves)[0], row[0], row[0])
 		return
@@ -177,7 +177,7 @@ func (s sums) addHalves(row []VecVirtual, halves [2]Mem) {
 }
 
 // halves is a row as two vectors of eight.
-func (s sums) halves(row []VecVirtual) [2]VecVirtual {
+func (s accumulators) halves(row []VecVirtual) [2]VecVirtual {
 	if s.lanes < panelColumns {
 		return [2]VecVirtual{row[0], row[1]}
 	}
