@@ -4,7 +4,7 @@
 
 package kernel
 
-// multiplyTilesAVX2 is multiply for tiles of 1 to 6 rows each.
+// multiplyTilesAVX2 is the microkernel for tiles of 1 to 6 rows each.
 //
 //go:noescape
 func multiplyTilesAVX2(rows int, tiles int, depth int, a *float32, rowStride int, depthStride int, tileStride int, b *float32, c *float32, stride int, bias *float32, f int)
@@ -14,12 +14,12 @@ func multiplyTilesAVX2(rows int, tiles int, depth int, a *float32, rowStride int
 //go:noescape
 func multiplyTableAVX2(rows int, depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
 
-// multiplyWindowsAVX2 is multiplyWindows for 1 to 6 rows. places holds, for each panel, those of its halves in padded and those in y.
+// multiplyWindowsAVX2 is multiplyWindows for 1 to 6 rows. places holds, for each panel, the offsets of its halves in padded and in y.
 //
 //go:noescape
 func multiplyWindowsAVX2(rows int, panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
 
-// scatterAVX2 is scatterPanel for 1 to 6 channels; skip is how much of a lies between two taps.
+// scatterAVX2 is scatterPanel for 1 to 6 channels; skip is the number of elements of a between two taps.
 //
 //go:noescape
 func scatterAVX2(rows int, depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
@@ -249,21 +249,21 @@ func wideAffineAVX2(p *byte)
 //go:noescape
 func wideCombineAVX2(p *byte)
 
-// multiplyAddsAVX2 makes twelve fused multiply-adds in each loop.
+// multiplyAddsAVX2 executes twelve fused multiply-adds in each loop.
 func multiplyAddsAVX2(loops int)
 
-// transpose is packColumns for eight columns, which begin at offsets, rows that lie distance
-// elements apart and are written in order, and a depth that is a multiple of eight and not 0.
+// transpose is packColumns for eight columns, which start at offsets. Rows are distance elements apart and
+// written in order; depth is a positive multiple of eight.
 //
 //go:noescape
 func transpose(panel *float32, distance int, source *float32, offsets *[8]int, depth int)
 
-// copyLines copies lines of at least eight numbers, one or more, which lie toLine and fromLine numbers apart.
+// copyLines copies lines, at least one, of at least eight elements. Lines are toLine and fromLine elements apart.
 //
 //go:noescape
 func copyLines(to *float32, toLine int, from *float32, fromLine int, lines int, width int)
 
-// zipLines copies lines of width pairs, at least eight, from where their even and odd numbers lie, fromLine numbers from one line to the next.
+// zipLines interleaves even and odd elements into lines of width pairs, at least eight. Lines are toLine and fromLine elements apart.
 //
 //go:noescape
 func zipLines(to *float32, toLine int, even *float32, odd *float32, fromLine int, lines int, width int)

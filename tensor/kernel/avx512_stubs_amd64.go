@@ -4,7 +4,7 @@
 
 package kernel
 
-// multiplyTilesAVX512 is multiply for tiles of 1 to 14 rows each.
+// multiplyTilesAVX512 is the microkernel for tiles of 1 to 14 rows each.
 //
 //go:noescape
 func multiplyTilesAVX512(rows int, tiles int, depth int, a *float32, rowStride int, depthStride int, tileStride int, b *float32, c *float32, stride int, bias *float32, f int)
@@ -14,12 +14,12 @@ func multiplyTilesAVX512(rows int, tiles int, depth int, a *float32, rowStride i
 //go:noescape
 func multiplyTableAVX512(rows int, depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
 
-// multiplyWindowsAVX512 is multiplyWindows for 1 to 14 rows. places holds, for each panel, those of its halves in padded and those in y.
+// multiplyWindowsAVX512 is multiplyWindows for 1 to 14 rows. places holds, for each panel, the offsets of its halves in padded and in y.
 //
 //go:noescape
 func multiplyWindowsAVX512(rows int, panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
 
-// scatterAVX512 is scatterPanel for 1 to 14 channels; skip is how much of a lies between two taps.
+// scatterAVX512 is scatterPanel for 1 to 14 channels; skip is the number of elements of a between two taps.
 //
 //go:noescape
 func scatterAVX512(rows int, depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
@@ -249,15 +249,15 @@ func wideAffineAVX512(p *byte)
 //go:noescape
 func wideCombineAVX512(p *byte)
 
-// multiplyAddsAVX512 makes twelve fused multiply-adds in each loop.
+// multiplyAddsAVX512 executes twelve fused multiply-adds in each loop.
 func multiplyAddsAVX512(loops int)
 
-// multiplyPairAVX512 is multiplyTilesAVX512 for two panels, the second of which lies panel elements behind the first.
+// multiplyPairAVX512 is multiplyTilesAVX512 for two panels, the second panel elements after the first.
 //
 //go:noescape
 func multiplyPairAVX512(rows int, tiles int, depth int, a *float32, rowStride int, depthStride int, tileStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)
 
-// multiplyPackedAVX512 is multiplyPairAVX512 for a left factor whose rows are packed, a cache line for each depth.
+// multiplyPackedAVX512 is multiplyPairAVX512 for a packed left factor, a cache line for each depth.
 //
 //go:noescape
 func multiplyPackedAVX512(rows int, tiles int, depth int, a *float32, tileStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)

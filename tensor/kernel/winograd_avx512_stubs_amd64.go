@@ -94,12 +94,12 @@ func winogradOverlap75AVX512(to *float32, from *float32, temporary *float32, toR
 //go:noescape
 func winogradGather75AVX512(to *float32, from *float32, temporary *float32, toRow int, toColumn int, toPatch int, fromRow int, fromColumn int, fromPatch int, count int)
 
-// multiplyPointsAVX512 multiplies tiles of 1 to 14 rows each by a panel, at each point. Arguments of point are numbers from one to the next.
+// multiplyPointsAVX512 multiplies tiles of 1 to 14 rows each by a panel, at each point. pointA, pointB and pointC are the strides between points, in elements.
 //
 //go:noescape
 func multiplyPointsAVX512(rows int, tiles int, points int, depth int, a *float32, rowA int, pointA int, b *float32, pointB int, panel int, c *float32, rowC int, pointC int)
 
-// multiplyPointPairsAVX512 multiplies tiles of 1 to 14 rows each by a two panels, the second of which lies panel elements behind the first, at each point. Arguments of point are numbers from one to the next.
+// multiplyPointPairsAVX512 multiplies tiles of 1 to 14 rows each by a pair of panels, the second panel elements after the first, at each point. pointA, pointB and pointC are the strides between points, in elements.
 //
 //go:noescape
 func multiplyPointPairsAVX512(rows int, tiles int, points int, depth int, a *float32, rowA int, pointA int, b *float32, pointB int, panel int, c *float32, rowC int, pointC int)

@@ -94,7 +94,7 @@ func winogradOverlap75AVX2(to *float32, from *float32, temporary *float32, toRow
 //go:noescape
 func winogradGather75AVX2(to *float32, from *float32, temporary *float32, toRow int, toColumn int, toPatch int, fromRow int, fromColumn int, fromPatch int, count int)
 
-// multiplyPointsAVX2 multiplies tiles of 1 to 6 rows each by a panel, at each point. Arguments of point are numbers from one to the next.
+// multiplyPointsAVX2 multiplies tiles of 1 to 6 rows each by a panel, at each point. pointA, pointB and pointC are the strides between points, in elements.
 //
 //go:noescape
 func multiplyPointsAVX2(rows int, tiles int, points int, depth int, a *float32, rowA int, pointA int, b *float32, pointB int, panel int, c *float32, rowC int, pointC int)

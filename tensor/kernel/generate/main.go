@@ -1,6 +1,5 @@
-// Command generate writes the assembly of package kernel and its Go stubs: AVX2
-// and FMA, or, when asked, AVX-512. It is a module of its own, so that avo is no
-// dependency of Pollen.
+// Command generate writes the assembly of package kernel and its Go stubs: AVX2 with FMA or, with
+// -avx512, AVX-512. It is a module of its own, so that Pollen does not depend on avo.
 package main
 
 import (

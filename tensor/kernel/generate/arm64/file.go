@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// File is functions and the constants that they load.
+// File is a file of assembly functions and the constants that they load.
 type File struct {
 	Package   string
 	functions []*Function
@@ -21,7 +21,7 @@ type File struct {
 	stubs     strings.Builder
 }
 
-// Function begins a function; doc is its comment, without its name.
+// Function starts a function; doc is its comment, without its name.
 func (f *File) Function(name, signature, doc string) *Function {
 	function := &Function{name: name, signature: signature, doc: name + " " + doc}
 	function.parse()
@@ -32,7 +32,7 @@ func (f *File) Function(name, signature, doc string) *Function {
 // Stub adds Go code to the stubs.
 func (f *File) Stub(code string) { f.stubs.WriteString(code) }
 
-// Four is where four numbers lie in the constants, in bytes.
+// Four returns the offset, in bytes, of four values in the constants, adding them if necessary.
 func (f *File) Four(numbers [4]uint32) int {
 	i := slices.Index(f.constants, numbers)
 	if i < 0 {
@@ -41,13 +41,13 @@ func (f *File) Four(numbers [4]uint32) int {
 	return 16 * i
 }
 
-// Constant is where a number lies in all lanes.
+// Constant returns the offset of a vector with the value in all lanes.
 func (f *File) Constant(bits uint32) int { return f.Four([4]uint32{bits, bits, bits, bits}) }
 
 // Float is Constant for a float32.
 func (f *File) Float(v float32) int { return f.Constant(math.Float32bits(v)) }
 
-// Constants is the address of the constants.
+// Constants loads the address of the constants.
 func (f *File) Constants(function *Function) X {
 	r := function.General()
 	function.Go("MOVD $constants<>(SB), R%d", r)

@@ -1,10 +1,10 @@
-// Package arm64 writes Go assembly for 64-bit Arm, whose vector instructions Go's assembler lacks
-// for the most part. What touches a vector is written in Arm's own syntax and becomes a WORD, whose
-// number LLVM's assembler gives; the rest is Go's.
+// Package arm64 writes Go assembly for 64-bit Arm. Go's assembler lacks most vector instructions;
+// those are written in Arm's own syntax and become WORDs, whose values LLVM's assembler computes.
+// The rest is in Go's syntax.
 //
-// A function is written with as many registers as it likes. They are given out when it is complete:
-// each holds its value from the first line that names it to the last one, or to the end of the loop
-// that it is needed in again.
+// A function uses any number of virtual registers. They are allocated when it is complete, by
+// linear scan: each register holds its value from the first line that names it to the last, or to
+// the end of a loop that needs it again.
 package arm64
 
 import (
@@ -14,19 +14,19 @@ import (
 	"slices"
 )
 
-// V is a vector register and X a general one, each a number of its own in a function.
+// V is a virtual vector register and X a virtual general one, numbered within a function.
 type (
 	V int
 	X int
 )
 
-// Function is one in the making.
+// Function is a function that is being written.
 type Function struct {
 	name, signature, doc string
 	parameters           []parameter
-	size                 int // of the parameters
+	size                 int // bytes of the parameters
 	lines                []line
-	vectors, generals    int // how many there are
+	vectors, generals    int // numbers of virtual registers
 }
 
 type parameter struct {
@@ -34,7 +34,7 @@ type parameter struct {
 	offset     int
 }
 
-// line is an instruction, whose arguments are registers, numbers and labels, or a label.
+// line is a label, or an instruction whose arguments are registers, numbers and labels.
 type line struct {
 	format string
 	args   []any
@@ -42,27 +42,28 @@ type line struct {
 	label  string
 }
 
-// Arm writes an instruction in Arm's syntax, as in Arm("fadd v%d.4s, v%d.4s, v%d.4s", sum, a, b).
+// Arm writes an instruction in Arm's syntax, for example Arm("fadd v%d.4s, v%d.4s, v%d.4s", sum, a,
+// b).
 func (f *Function) Arm(format string, args ...any) {
 	f.lines = append(f.lines, line{format: format, args: args, vector: true})
 }
 
-// Go writes an instruction in the syntax of Go's assembler, as in Go("ADD $%d, R%d", 16, pointer).
-// A label is an argument, too: loops are found by it.
+// Go writes an instruction in the syntax of Go's assembler, for example Go("ADD $%d, R%d", 16,
+// pointer). Labels are passed as arguments, by which loops are found.
 func (f *Function) Go(format string, args ...any) {
 	f.lines = append(f.lines, line{format: format, args: args})
 }
 
-// Label begins a place to branch to.
+// Label marks a place to branch to.
 func (f *Function) Label(name string) { f.lines = append(f.lines, line{label: name}) }
 
-// Vector is a new vector register.
+// Vector returns a new vector register.
 func (f *Function) Vector() V {
 	f.vectors++
 	return V(f.vectors - 1)
 }
 
-// General is a new general register.
+// General returns a new general register.
 func (f *Function) General() X {
 	f.generals++
 	return X(f.generals - 1)
@@ -80,20 +81,20 @@ func (f *Function) Param(name string) X {
 	return r
 }
 
-// Keep stores a register as a parameter that is a number of eight bytes or an address.
+// Keep stores a register to a parameter that is an 8-byte number or an address.
 func (f *Function) Keep(name string, r X) {
 	p := f.parameter(name)
 	f.Go(fmt.Sprintf("MOVD R%%d, %s+%d(FP)", p.name, p.offset), r)
 }
 
-// Advance adds a number to such a parameter, where it lies.
+// Advance adds a number to such a parameter in memory.
 func (f *Function) Advance(name string, by X) {
 	r := f.Param(name)
 	f.Go("ADD R%d, R%d", by, r)
 	f.Keep(name, r)
 }
 
-// Bytes loads a parameter that counts float32, in bytes.
+// Bytes loads a parameter that counts float32, converted to bytes.
 func (f *Function) Bytes(name string) X {
 	r := f.Param(name)
 	f.Go("LSL $2, R%d", r)
@@ -116,7 +117,7 @@ func (f *Function) parameter(name string) parameter {
 	return f.parameters[i]
 }
 
-// parse finds the parameters' places, one after the other, each aligned to its size.
+// parse computes the offsets of the parameters, which follow one another, each aligned to its size.
 func (f *Function) parse() {
 	expression, err := parser.ParseExpr(f.signature)
 	if err != nil {
@@ -152,10 +153,10 @@ func (l line) text(vectors, generals []int) string {
 	return fmt.Sprintf(l.format, args...)
 }
 
-// vectorMark begins what is in Arm's syntax, among the lines that written gives.
+// vectorMark starts the lines of emit that are in Arm's syntax.
 const vectorMark = "\x00"
 
-// written is the function's lines with registers in place; labels end in a colon.
+// emit returns the function's lines with allocated registers; labels end in a colon.
 func (f *Function) emit() (lines []string) {
 	vectors := f.allocate(f.vectors, vectorRegisters, func(a any) (int, bool) { v, ok := a.(V); return int(v), ok })
 	generals := f.allocate(f.generals, generalRegisters, func(a any) (int, bool) { x, ok := a.(X); return int(x), ok })

@@ -2,7 +2,7 @@ package arm64
 
 import "fmt"
 
-// The registers that functions may use. R18 is the platform's, R27 and R28 are Go's, then come the
+// The registers that functions may use. R18 belongs to the platform, R27 and R28 to Go, followed by the
 // frame pointer and the link register.
 var (
 	vectorRegisters  = span(0, 31)
@@ -16,11 +16,11 @@ func span(first, last int) (numbers []int) {
 	return numbers
 }
 
-// interval is the lines from the first to the last at which a register holds its value.
+// interval is the range of lines in which a register holds its value.
 type interval struct{ first, last int }
 
-// allocate returns the machine's register for each of count registers of the function, which of
-// finds among the arguments.
+// allocate returns a machine register for each of count virtual registers, which of finds among the
+// arguments.
 func (f *Function) allocate(count int, machine []int, of func(argument any) (int, bool)) []int {
 	intervals := f.intervals(count, of)
 	given, free := make([]int, count), append([]int(nil), machine...)
@@ -43,8 +43,8 @@ func (f *Function) allocate(count int, machine []int, of func(argument any) (int
 	return given
 }
 
-// intervals are those of the registers. A value that a loop finds and needs is kept until the loop
-// ends.
+// intervals returns the live interval of each register. A value that is live at the start of a loop
+// and used in it stays live until the loop ends.
 func (f *Function) intervals(count int, of func(argument any) (int, bool)) []interval {
 	intervals := make([]interval, count)
 	for n := range intervals {

@@ -1,20 +1,20 @@
 package arm64
 
-// Zero is a vector of zeros.
+// Zero returns a vector of zeros.
 func (f *Function) Zero() V {
 	v := f.Vector()
 	f.Arm("movi v%d.2d, #0", v)
 	return v
 }
 
-// Of is the result of an instruction, whose arguments follow, in a new vector.
+// Of returns the result of an instruction in a new vector; its arguments follow.
 func (f *Function) Of(format string, args ...any) V {
 	v := f.Vector()
 	f.Arm(format, append([]any{v}, args...)...)
 	return v
 }
 
-// LaneNumbers is 0, 1, 2, 3.
+// LaneNumbers returns the vector 0, 1, 2, 3.
 func (f *Function) LaneNumbers() V {
 	v := f.Zero()
 	for lane := 1; lane < 4; lane++ {
@@ -25,7 +25,7 @@ func (f *Function) LaneNumbers() V {
 	return v
 }
 
-// Transposed are the columns of four rows.
+// Transposed returns the columns of four rows.
 func (f *Function) Transposed(rows [4]V) (columns [4]V) {
 	var pairs [4]V // even and odd elements of rows 0 and 1, then of rows 2 and 3
 	for i := range pairs {

@@ -26,7 +26,7 @@ func AVX2() {
 	spreadPlaces()
 }
 
-// AVX512 describes those that gain by AVX-512 F, BW, DQ and VL.
+// AVX512 describes the functions that are faster with AVX-512 F, BW, DQ and VL.
 func AVX512() {
 	ConstraintExpr("!purego")
 	all(avx512)

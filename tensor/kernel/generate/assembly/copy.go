@@ -6,9 +6,9 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// linesOf writes the loops over lines and over eights of their numbers. The last eight of a line
-// overlap those before them where the line is not a multiple of eight; it has at least that many.
-// Pointers advance by so many bytes for each eight.
+// linesOf writes the loops over lines and over groups of eight elements. If a line is not a
+// multiple of eight, its last eight overlap those before them, so it must have at least eight
+// elements. Each pointer advances by each bytes per group.
 func linesOf(pointers []GPVirtual, strides []GPVirtual, each []int, eight func(at []Mem)) {
 	lines := Load(Param("lines"), GP64())
 	place := make([]GPVirtual, len(pointers))
@@ -54,7 +54,7 @@ func linesOf(pointers []GPVirtual, strides []GPVirtual, each []int, eight func(a
 func copyLines() {
 	TEXT("copyLines", NOSPLIT, "func(to *float32, toLine int, from *float32, fromLine, lines, width int)")
 	Pragma("noescape")
-	Doc("copyLines copies lines of at least eight numbers, one or more, which lie toLine and fromLine numbers apart.")
+	Doc("copyLines copies lines, at least one, of at least eight elements. Lines are toLine and fromLine elements apart.")
 	to, from := Load(Param("to"), GP64()).(GPVirtual), Load(Param("from"), GP64()).(GPVirtual)
 	const each = vector * bytes
 	linesOf([]GPVirtual{to, from}, []GPVirtual{loadBytes("toLine"), loadBytes("fromLine")}, []int{each, each}, func(at []Mem) {
@@ -64,11 +64,11 @@ func copyLines() {
 	})
 }
 
-// zipLines writes the copy of lines whose even and odd numbers lie apart.
+// zipLines writes the copy of lines whose even and odd elements are stored separately.
 func zipLines() {
 	TEXT("zipLines", NOSPLIT, "func(to *float32, toLine int, even, odd *float32, fromLine, lines, width int)")
 	Pragma("noescape")
-	Doc("zipLines copies lines of width pairs, at least eight, from where their even and odd numbers lie, fromLine numbers from one line to the next.")
+	Doc("zipLines interleaves even and odd elements into lines of width pairs, at least eight. Lines are toLine and fromLine elements apart.")
 	to, even, odd := Load(Param("to"), GP64()).(GPVirtual), Load(Param("even"), GP64()).(GPVirtual), Load(Param("odd"), GP64()).(GPVirtual)
 	from := loadBytes("fromLine")
 	const each = vector * bytes

@@ -8,13 +8,13 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// multiplyWindows writes the tiles for a run of panels whose right factor is read where it lies.
+// multiplyWindows writes the microkernel for a run of panels whose right factor is read in place.
 func multiplyWindows(t target) {
 	name := "multiplyWindows" + t.suffix
 	TEXT(name, NOSPLIT, "func(rows, panels, depth int, a *float32, rowStride int, padded *float32, places, taps *int32,"+
 		" y *float32, plane int, bias *float32, f int)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s is multiplyWindows for 1 to %d rows. places holds, for each panel, those of its halves in padded and those in y.", name, t.rows))
+	Doc(fmt.Sprintf("%s is multiplyWindows for 1 to %d rows. places holds, for each panel, the offsets of its halves in padded and in y.", name, t.rows))
 	byRowCount(t.rows, func(rows int) {
 		panels, places := Load(Param("panels"), GP64()), Load(Param("places"), GP64())
 		panel := fmt.Sprintf("panel_%d", rows)
@@ -53,7 +53,7 @@ func multiplyWindows(t target) {
 			addressOf("y", Mem{Base: places, Disp: 3 * bytes}),
 		}
 		ADDQ(Imm(4*bytes), places)
-		// All is read before anything is written: the halves may overlap.
+		// Read everything before writing: the halves may overlap.
 		ifFlag(f, flagAccumulate, rows, func() {
 			s.eachRow(outputs, plane, func(row []VecVirtual, halves [2]Mem) { s.addHalves(row, halves) })
 		})
@@ -65,7 +65,7 @@ func multiplyWindows(t target) {
 	})
 }
 
-// addressOf is the pointer of that name plus an offset in elements.
+// addressOf returns the named pointer plus an offset in elements.
 func addressOf(pointer string, offset Mem) GPVirtual {
 	base, at := Load(Param(pointer), GP64()).(GPVirtual), GP64()
 	MOVLQSX(offset, at)

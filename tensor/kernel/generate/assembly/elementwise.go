@@ -6,7 +6,7 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// sumRows adds up columns, passLanes at a time.
+// sumRows writes the addition of rows, passLanes columns at a time.
 func sumRows(t target) {
 	TEXT("sumRows"+t.suffix, NOSPLIT, "func(y, x *float32, columns, rows, stride int)")
 	Pragma("noescape")
@@ -38,7 +38,7 @@ func sumRows(t target) {
 	RET()
 }
 
-// scaleBytes converts bytes.
+// scaleBytes writes the conversion of bytes.
 func scaleBytes(t target) {
 	TEXT("scaleBytes"+t.suffix, NOSPLIT, "func(y *float32, x *uint8, n int, scale, shift float32)")
 	Pragma("noescape")

@@ -6,12 +6,13 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// planeAhead is how many bytes ahead the planes are prefetched: some rows of small images.
+// planeAhead is the prefetch distance of the planes in bytes: some rows of small images.
 const planeAhead = 512
 
-// blockOf writes the loop over the rows of eight planes: body treats eight elements of each, at
-// index at, whose image in blocks begins at blocks. A row's last eight may overlap those before
-// them. Both rows and width are at least 1 and 8. Eight lanes are all or half of the blocks'.
+// blockOf writes the loop over the rows of eight planes. body processes eight elements of each
+// plane, whose image in blocks starts at blocks. The last eight of a row may overlap those before
+// them. rows is at least 1 and width at least 8. Eight lanes are all lanes of the blocks, or half
+// of them.
 func blockOf(t target, name string, body func(columns []Mem, blocks Mem)) {
 	TEXT(name, NOSPLIT, "func(blocks, plane *float32, offsets *[8]int, blocksRow, planeRow, rows, width int)")
 	Pragma("noescape")
@@ -41,7 +42,7 @@ func blockOf(t target, name string, body func(columns []Mem, blocks Mem)) {
 	JZ(LabelRef("next"))
 	CMPQ(left, Imm(vector))
 	JGE(LabelRef("whole"))
-	// The rest is fewer than eight: go back so that eight are left.
+	// Fewer than eight are left: go back so that eight are.
 	LEAQ(Mem{Base: at, Index: left, Scale: 1}, at)
 	IMUL3Q(Imm(uint64(t.lanes*bytes)), left, left)
 	ADDQ(left, to)
@@ -87,8 +88,8 @@ func interleave(t target) {
 	})
 }
 
-// separate writes the copy of blocks into planes. The last planes come first: where planes repeat
-// the last one there is, it is written last.
+// separate writes the copy of blocks into planes. The last planes are written first: where lanes
+// repeat the last plane, the real one is then written last.
 func separate(t target) {
 	blockOf(t, "separate"+t.suffix, func(columns []Mem, blocks Mem) {
 		for half := 1; half >= 0; half-- {

@@ -8,12 +8,12 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// lineTaps is the columns of a filter that accumulateLines treats.
+// lineTaps is the number of filter columns that accumulateLines supports.
 const lineTaps = 5
 
-// accumulateLines writes the sums of products of channels' lines with lines of x moved by each tap,
-// for one pair of channels, whose sums go to two places, or two, whose sums are each so many
-// elements apart. Eight pixels of a pair are one vector of AVX-512, two of AVX2; the order of the
+// accumulateLines writes the sums of products of channels' lines with lines of x shifted by each
+// tap: for one pair of channels, whose sums go to two places, or for two pairs, whose sums are each
+// elements apart. Eight pixels of a pair are one vector of AVX-512 or two of AVX2; the order of the
 // sums is the same.
 func accumulateLines(t target, pairs int) {
 	name, where := "accumulateLines"+t.suffix, "first, other *float32"
@@ -133,7 +133,7 @@ func accumulateLines(t target, pairs int) {
 	RET()
 }
 
-// horizontal leaves the sum of a vector of eight in its lowest element.
+// horizontal reduces a vector of eight to its sum, in the lowest element.
 func (t target) horizontal(v VecVirtual) {
 	high := YMM()
 	if t.lanes == panelColumns { // which reaches all registers

@@ -16,7 +16,8 @@ const (
 	flagReLU
 )
 
-// byRows writes a body for each number of rows, the parameter rows, and the jumps to them.
+// byRowCount writes a body for each number of rows, up to most, and the jumps to them by the
+// parameter rows.
 func byRowCount(most int, body func(rows int)) {
 	rows := Load(Param("rows"), GP64())
 	for n := most; n > 1; n-- {
@@ -33,13 +34,13 @@ func byRowCount(most int, body func(rows int)) {
 	}
 }
 
-// byTiles is byRows for tiles below each other.
+// byTiles is byRowCount for register tiles below each other.
 func byTiles(most int, tile func(rows int)) {
 	byRowCount(most, func(rows int) { eachTile(rows, func() { tile(rows) }) })
 }
 
-// inPairs writes a loop over the depth, by which two is called for each two steps and one for a
-// last one.
+// unrolledByTwo writes a loop over the depth that runs two for each pair of steps, and one for an
+// odd last step.
 func unrolledByTwo(rows int, depth Register, two, one func()) {
 	pairs, last, end := fmt.Sprintf("pairs_%d", rows), fmt.Sprintf("last_%d", rows), fmt.Sprintf("end_%d", rows)
 	Label(pairs)
@@ -60,8 +61,9 @@ func loadBytes(name string) GPVirtual {
 	return r
 }
 
-// rowAddresses returns the addresses of the left factor's rows, from a pointer
-// for each three, which advance together.
+// rowAddresses returns the operands of the left factor's rows. They use one pointer for every three
+// rows (base, base + stride, base + 2 stride), because x86 addresses scale an index by 1, 2, 4 or
+// 8.
 func rowAddresses(rows int, a, stride GPVirtual) (pointers []GPVirtual, scalars []Mem) {
 	for i := range rows {
 		if i%3 == 0 && i > 0 {
@@ -81,7 +83,8 @@ func rowAddresses(rows int, a, stride GPVirtual) (pointers []GPVirtual, scalars 
 	return pointers, scalars
 }
 
-// eachTile writes a loop over the tiles of some rows each, which lie below each other.
+// eachTile writes a loop over register tiles of the same number of rows, which lie below each
+// other.
 func eachTile(rows int, tile func()) {
 	next := fmt.Sprintf("tile_%d", rows)
 	Label(next)
@@ -103,12 +106,12 @@ func advanceParam(name string, by Op) {
 	Store(address, Param(name))
 }
 
-// multiply writes the tiles with a strided left factor and all epilogues.
+// multiply writes the microkernel with a strided left factor and all epilogues.
 func multiply(t target) {
 	name := "multiplyTiles" + t.suffix
 	TEXT(name, NOSPLIT, "func(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b, c *float32, stride int, bias *float32, f int)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s is multiply for tiles of 1 to %d rows each.", name, t.rows))
+	Doc(fmt.Sprintf("%s is the microkernel for tiles of 1 to %d rows each.", name, t.rows))
 	byTiles(t.rows, func(rows int) {
 		depth := Load(Param("depth"), GP64())
 		a := Load(Param("a"), GP64()).(GPVirtual)
@@ -125,7 +128,7 @@ func multiply(t target) {
 			}
 		}
 		unrolledByTwo(rows, depth, func() {
-			if len(s.rows[0]) > 1 { // where loads are not what a step waits for
+			if len(s.rows[0]) > 1 { // only where loads are not the bottleneck
 				PREFETCHT0(Mem{Base: pointers[0], Index: depthStride, Scale: 8})
 			}
 			s.step(scalars, Mem{Base: b})
@@ -141,13 +144,13 @@ func multiply(t target) {
 	})
 }
 
-// multiplyPair writes the tiles of two panels side by side, whose rows need each scalar of the left
-// factor once.
+// multiplyPair writes the microkernel for two panels side by side, which loads each scalar of the
+// left factor once for both.
 func multiplyPair(t target) {
 	name := "multiplyPair" + t.suffix
 	TEXT(name, NOSPLIT, "func(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s is multiplyTiles%s for two panels, the second of which lies panel elements behind the first.", name, t.suffix))
+	Doc(fmt.Sprintf("%s is multiplyTiles%s for two panels, the second panel elements after the first.", name, t.suffix))
 	byTiles(t.rows, func(rows int) {
 		depth := Load(Param("depth"), GP64())
 		a := Load(Param("a"), GP64()).(GPVirtual)
@@ -162,8 +165,9 @@ func multiplyPair(t target) {
 	})
 }
 
-// pairTile writes the steps of a tile of two panels from b on, and its end. left gives the scalars
-// of a step, the first or second one of a pair; step and pair go on behind each.
+// pairTile writes the steps of a tile of two panels, which start at b, and its epilogue. left
+// returns the scalars of the first or second step of a pair; step and pair are called after each
+// step and each pair.
 func pairTile(t target, rows int, depth, b Register, left func(n int) []Mem, step, pair func()) {
 	const line = panelColumns * bytes
 	c := Load(Param("c"), GP64()).(GPVirtual)
@@ -187,17 +191,17 @@ func pairTile(t target, rows int, depth, b Register, left func(n int) []Mem, ste
 	s.finish(c, stride, bias, f)
 }
 
-// packedAhead is how many depths ahead multiplyPacked prefetches the left factor, a cache line for
-// each: groups follow each other, so that it reaches into the next one.
+// packedAhead is the number of depths, one cache line each, by which multiplyPacked prefetches the
+// left factor. Groups follow each other in memory, so the prefetch reaches into the next one.
 const packedAhead = 16
 
-// multiplyPacked writes multiplyPair for a left factor whose rows are packed, a cache line for each
+// multiplyPacked writes multiplyPair for a packed left factor, which has a cache line for each
 // depth.
 func multiplyPacked(t target) {
 	name := "multiplyPacked" + t.suffix
 	TEXT(name, NOSPLIT, "func(rows, tiles, depth int, a *float32, tileStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s is multiplyPair%s for a left factor whose rows are packed, a cache line for each depth.", name, t.suffix))
+	Doc(fmt.Sprintf("%s is multiplyPair%s for a packed left factor, a cache line for each depth.", name, t.suffix))
 	byTiles(t.rows, func(rows int) {
 		depth := Load(Param("depth"), GP64())
 		a, b := Load(Param("a"), GP64()), Load(Param("b"), GP64())
@@ -213,8 +217,8 @@ func multiplyPacked(t target) {
 	})
 }
 
-// finish writes the epilogues that the flags f ask for, and stores the sums. A bias of rows moves
-// on to those of the next tile.
+// finish writes the epilogues selected by the flags f, and stores the sums. If the bias is per row,
+// it advances to the rows of the next tile.
 func (s accumulators) finish(c, stride GPVirtual, bias, f Register) {
 	ifFlag(f, flagAccumulate, len(s.rows), func() {
 		s.each(c, stride, func(sum VecVirtual, at Mem) { VADDPS(at, sum, sum) })
@@ -228,7 +232,7 @@ func (s accumulators) finish(c, stride GPVirtual, bias, f Register) {
 	s.each(c, stride, func(sum VecVirtual, at Mem) { VMOVUPS(sum, at) })
 }
 
-// when writes what is done for a flag.
+// ifFlag writes code that runs if a flag is set.
 func ifFlag(f Register, flag uint32, rows int, then func()) {
 	after := fmt.Sprintf("after_flag%d_%d", flag, rows)
 	TESTQ(U32(flag), f)
@@ -237,11 +241,12 @@ func ifFlag(f Register, flag uint32, rows int, then func()) {
 	Label(after)
 }
 
-// multiplyTable writes the tiles with a left factor addressed by tables.
+// multiplyTable writes the microkernel with a left factor addressed by tables.
 func multiplyTable(t target) { multiplyTaps(t, "multiplyTable", t.table, 1) }
 
-// multiplyTaps writes the tiles of up to most rows whose left factor is addressed by tables. Each
-// row stands for a number of taps side by side, which are rows of the sums.
+// multiplyTaps writes the microkernel for up to most rows whose left factor is addressed by tables.
+// Each row is a group of taps consecutive in memory, which are rows of the sums and share an
+// address register.
 func multiplyTaps(t target, name string, most, taps int) {
 	name += t.suffix
 	TEXT(name, NOSPLIT, "func(rows, depth int, data *float32, rowOffsets, depthOffsets *int32, b, c *float32, stride int, accumulate bool)")

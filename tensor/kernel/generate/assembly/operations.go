@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel/generate/rules"
 )
 
-// The methods of a pass that rules are written in. A value in a register is a VecVirtual, an
+// The methods of a pass that rules use. A value in a register is a VecVirtual, an
 // operand an Op.
 
 func (p *pass) Load(slice int) rules.Value {
@@ -36,7 +36,7 @@ func (p *pass) Count(v rules.Value) { VADDPS(v.(Op), p.sums[p.part], p.sums[p.pa
 
 func (p *pass) Zero() rules.Value { return p.zero() }
 
-// of gives the result of an instruction in a new register.
+// of returns the result of an instruction in a new register.
 func (p *pass) of(instruction func(ops ...Op), b, a rules.Value) rules.Value {
 	v := p.new()
 	instruction(b.(Op), a.(Op), v)
@@ -54,7 +54,7 @@ func (p *pass) Root(a rules.Value) rules.Value {
 	return v
 }
 
-// The greater and the lesser of a NaN and a number is the operand written first: NaN stays.
+// VMAXPS and VMINPS of a NaN and a number return the operand written first, so NaN stays.
 
 func (p *pass) Maximum(a, b rules.Value) rules.Value { return p.of(VMAXPS, a, b) }
 func (p *pass) Minimum(a, b rules.Value) rules.Value { return p.of(VMINPS, a, b) }
@@ -68,7 +68,7 @@ const (
 func (p *pass) WhereLess(a, b, v rules.Value) rules.Value     { return p.where(less, a, b, v) }
 func (p *pass) WhereNotEqual(a, b, v rules.Value) rules.Value { return p.where(notEqual, a, b, v) }
 
-// where is v in those places where a compares so with b, and 0 elsewhere.
+// where returns v in lanes where the comparison of a with b holds, and 0 elsewhere.
 func (p *pass) where(comparison uint64, a, b, v rules.Value) rules.Value {
 	result := p.new()
 	if p.lanes == vector {

@@ -6,8 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// windowRuns packs a panel of patches in which each half is two runs: two loads
-// and a blend for each vector of eight, or four masked loads for all sixteen.
+// windowRuns writes the packing of a panel of patches in which each half is two runs: two loads and
+// a blend for each vector of eight, or four masked loads for all sixteen.
 func windowRuns(t target) {
 	name := "windowRuns" + t.suffix
 	TEXT(name, NOSPLIT, "func(panel, padded *float32, halves *[6]int32, taps *int32, depth int)")
@@ -80,7 +80,7 @@ func blended(halves Register, runs [2][2]Mem) func(h int, tap GPVirtual) VecVirt
 	}
 }
 
-// masked loads a row from the two runs of both halves, each where it lies.
+// masked loads a row from the two runs of both halves, each into its own lanes.
 func masked(halves Register, runs [2][2]Mem) func(_ int, tap GPVirtual) VecVirtual {
 	var masks [2][2]Register
 	for h := range masks {
@@ -108,7 +108,7 @@ func masked(halves Register, runs [2][2]Mem) func(_ int, tap GPVirtual) VecVirtu
 	}
 }
 
-// windowGather packs any panel of patches by gathering its elements.
+// windowGather writes the packing of any panel of patches, with gathers.
 func windowGather(t target) {
 	name := "windowGather" + t.suffix
 	TEXT(name, NOSPLIT, "func(panel, padded *float32, pixels *[16]int32, taps *int32, depth int)")
@@ -153,8 +153,8 @@ func windowGather(t target) {
 	RET()
 }
 
-// copyRows packs whole panels of rows, each of which is asked for some rows before it is read: they
-// may lie in as many pages, where the processor foresees nothing.
+// copyRows writes the packing of whole panels of rows. Each row is prefetched some rows ahead: rows
+// may be on different pages, where the hardware prefetcher does not help.
 func copyRows(t target) {
 	const ahead = 4 // 16 rows
 	name := "copyRows" + t.suffix
@@ -191,12 +191,12 @@ func copyRows(t target) {
 	RET()
 }
 
-// transpose packs eight columns of a panel, eight of the depth at a time.
+// transpose writes the packing of eight columns of a panel, eight of the depth at a time.
 func transpose() {
 	TEXT("transpose", NOSPLIT, "func(panel *float32, distance int, source *float32, offsets *[8]int, depth int)")
 	Pragma("noescape")
-	Doc("transpose is packColumns for eight columns, which begin at offsets, rows that lie distance",
-		"elements apart and are written in order, and a depth that is a multiple of eight and not 0.")
+	Doc("transpose is packColumns for eight columns, which start at offsets. Rows are distance elements apart and",
+		"written in order; depth is a positive multiple of eight.")
 	panel, distance := Load(Param("panel"), GP64()), loadBytes("distance")
 	source := Load(Param("source"), GP64())
 	offsets := Load(Param("offsets"), GP64())

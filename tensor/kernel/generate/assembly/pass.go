@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel/generate/rules"
 )
 
-// Offsets in package kernel's type pass, and the number of its sums.
+// Offsets in package kernel's type pass, and its number of sums.
 const (
 	passSlices = 6
 	passLanes  = 16
@@ -19,22 +19,22 @@ const (
 	passPlanes       = passSums + 8
 	passDistance     = passPlanes + 8
 
-	passAhead = 2048 // bytes from a load to what is asked for meanwhile: processors do not look beyond a page by themselves
+	passAhead = 2048 // prefetch distance in bytes: hardware prefetchers stop at the page boundary
 )
 
-// pass writes a function over planes of slices, of n elements each, a multiple of passLanes that is
-// not 0.
+// pass writes a function over planes of slices of n elements each; n is a positive multiple of
+// passLanes.
 type pass struct {
 	target
 	slices       []GPVirtual
-	at           GPVirtual // bytes from the slices' beginnings
-	part         int       // of a row of passLanes elements
-	elements     int       // of a part
-	coefficients []Op      // each in all lanes
+	at           GPVirtual // offset in the slices, in bytes
+	part         int       // current vector within passLanes elements
+	elements     int       // elements per vector
+	coefficients []Op      // each broadcast to all lanes
 	sums         []VecVirtual
 }
 
-// format is that of a pass's coefficients and sums.
+// format is the floating-point format of a pass's coefficients and sums.
 type format struct {
 	bytes                 int
 	broadcast, move, zero func(ops ...Op)
@@ -123,8 +123,8 @@ func passOf(t target, r rules.Rule) {
 	RET()
 }
 
-// keep keeps a coefficient: on the stack where a pass has more of them than AVX2 has registers to
-// spare.
+// keep holds a coefficient for the whole pass: in a register, or on the stack in AVX2, which does
+// not have enough registers for all coefficients of a pass.
 func (p *pass) keep(v VecVirtual, f format) {
 	if f.bytes != bytes || p.lanes > vector {
 		p.coefficients = append(p.coefficients, v)

@@ -6,14 +6,14 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// peakChains is how many multiply-adds depend on nothing but their own last result: more than any
-// processor's latency times the two that it starts in a cycle.
+// peakChains is the number of independent chains of multiply-adds: more than any processor's
+// latency times the two that it starts per cycle.
 const peakChains = 12
 
-// peak writes a loop of nothing but fused multiply-adds.
+// peak writes a loop that consists only of fused multiply-adds.
 func peak(t target) {
 	TEXT("multiplyAdds"+t.suffix, NOSPLIT, "func(loops int)")
-	Doc("multiplyAdds" + t.suffix + " makes twelve fused multiply-adds in each loop.")
+	Doc("multiplyAdds" + t.suffix + " executes twelve fused multiply-adds in each loop.")
 	loops := Load(Param("loops"), GP64())
 	var sums [peakChains]VecVirtual
 	for i := range sums {

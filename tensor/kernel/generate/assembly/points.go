@@ -8,20 +8,20 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// multiplyPoints writes the products of some tiles at all points of Winograd's algorithms, by a
-// panel or two: all tiles at a point before the next point, so that the panels are read from the
-// second-level cache once. What comes next is prefetched: the next point's panels, of which each
-// tile reads what a step reads, and a cache line a step of the next tile's left factor, which are
-// all of it where its rows are side by side.
+// multiplyPoints writes the products of some tiles at all points of Winograd's algorithms, by one
+// or two panels. All tiles at a point come before the next point, so that the panels are read from
+// the second-level cache once. The next operands are prefetched: of the next point's panels each
+// tile prefetches what the step reads of the current ones, and of the next tile's left factor one
+// cache line per step, which covers all of it if its rows are contiguous.
 func multiplyPoints(t target, panels int) {
 	name := [...]string{1: "multiplyPoints", 2: "multiplyPointPairs"}[panels] + t.suffix
 	TEXT(name, NOSPLIT, "func(rows, tiles, points, depth int, a *float32, rowA, pointA int, b *float32, pointB, panel int, c *float32, rowC, pointC int)")
 	Pragma("noescape")
 	what := "panel"
 	if panels == 2 {
-		what = "two panels, the second of which lies panel elements behind the first"
+		what = "pair of panels, the second panel elements after the first"
 	}
-	Doc(fmt.Sprintf("%s multiplies tiles of 1 to %d rows each by a %s, at each point. Arguments of point are numbers from one to the next.", name, t.rows, what))
+	Doc(fmt.Sprintf("%s multiplies tiles of 1 to %d rows each by a %s, at each point. pointA, pointB and pointC are the strides between points, in elements.", name, t.rows, what))
 	byRowCount(t.rows, func(rows int) {
 		label := func(s string) string { return fmt.Sprintf("%s_%d", s, rows) }
 		Label(label("point"))

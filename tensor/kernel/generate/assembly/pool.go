@@ -6,12 +6,13 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// segment is four outputs of a line and what they are made of.
+// segment is the offsets of four outputs of a line and of their inputs.
 type segment struct{ input, output GPVirtual }
 
-// planes writes a loop over planes and, in each, over pairs of segments, whose places in x and y
-// the parameter table holds: inputs, then outputs. The parameters x and y name the sides, and
-// notes, if not empty, outputs of a byte; others of their kind move along.
+// planes writes a loop over planes and, within each, over pairs of segments, whose offsets in x and
+// y are in the parameter table: inputs, then outputs. The names in x and y are parameters that
+// advance by the input and output planes; notes, if not empty, is a parameter for outputs of one
+// byte each.
 func planes(x, y []string, notes string, body func(inputs, outputs []Register, notes Register, pair [2]segment)) {
 	var inputs, outputs []Register
 	for _, name := range x {
@@ -57,19 +58,18 @@ func planes(x, y []string, notes string, body func(inputs, outputs []Register, n
 	RET()
 }
 
-// planesOffset is where the parameter planes lies after that many pointers and the table: it counts
-// down in place.
+// planesOffset returns the offset of the parameter planes, after the given number of pointers and
+// the table. It is counted down in place.
 func planesOffset(pointers int) int { return 8 * (pointers + 2) }
 
-// Predicates of comparisons: whether a is greater, or NaN or not greater; whether one of them is
-// NaN.
+// Predicates of VCMPPS: a is greater; a is not greater, or one is NaN; one is NaN.
 const (
 	greater    = 0x1e
 	notGreater = 0x0a
 	unordered  = 3
 )
 
-// inputs loads the sixteen inputs of a pair of segments, of the line at line.
+// inputs loads the sixteen inputs of a pair of segments from the given line.
 func inputs(line Register, pair [2]segment) [2]VecVirtual {
 	v := [2]VecVirtual{YMM(), YMM()}
 	for h := range v {
@@ -78,7 +78,7 @@ func inputs(line Register, pair [2]segment) [2]VecVirtual {
 	return v
 }
 
-// maximum returns the greater of a and b in each place, or NaN where one is.
+// maximum returns the maximum of a and b in each lane, or NaN if one is NaN.
 func maximum(a, b VecVirtual) VecVirtual {
 	result, isNaN := YMM(), YMM()
 	VMAXPS(b, a, result) // b where one is NaN
@@ -87,8 +87,7 @@ func maximum(a, b VecVirtual) VecVirtual {
 	return result
 }
 
-// evenOdd parts sixteen elements by place; within either part the order is 0 1 4
-// 5 2 3 6 7.
+// evenOdd separates sixteen elements into even and odd ones, each in the order 0 1 4 5 2 3 6 7.
 func evenOdd(v [2]VecVirtual) (even, odd VecVirtual) {
 	even, odd = YMM(), YMM()
 	VSHUFPS(Imm(0x88), v[1], v[0], even)
@@ -96,8 +95,8 @@ func evenOdd(v [2]VecVirtual) (even, odd VecVirtual) {
 	return even, odd
 }
 
-// maxPlanes writes the forward pass of 2 x 2 maximum pooling. The lines of x below upper are the
-// parameter lower.
+// maxPlanes writes the forward pass of 2 x 2 max pooling. upper and lower point to the upper and
+// lower lines of the windows.
 func maxPlanes() {
 	TEXT("maxPlanesAVX2", NOSPLIT, "func(upper, lower, y *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)")
 	Pragma("noescape")
@@ -115,7 +114,7 @@ func maxPlanes() {
 	})
 }
 
-// notePlaces writes which element of each window of 2 x 2 is its first maximum.
+// notePlaces writes the index of the first maximum of each 2 x 2 window (MaxIndices).
 func notePlaces() {
 	TEXT("notePlacesAVX2", NOSPLIT, "func(upper, lower *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int)")
 	Pragma("noescape")
@@ -153,7 +152,7 @@ func notePlaces() {
 	})
 }
 
-// number is one in all lanes.
+// number broadcasts an integer to all lanes.
 func number(value uint32) VecVirtual {
 	word := GP32()
 	MOVL(U32(value), word)
@@ -167,7 +166,8 @@ func inLanes(word Register) VecVirtual {
 	return v
 }
 
-// spreadPlaces writes the gradient of the maxima, whose places' bits mask has.
+// spreadPlaces writes the gradient of the maxima from their indices (UnpoolGrad). mask selects the
+// bits of an index that count.
 func spreadPlaces() {
 	TEXT("spreadPlacesAVX2", NOSPLIT, "func(dupper, dlower, gradient *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int, mask uint32)")
 	Pragma("noescape")

@@ -6,7 +6,7 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// sixteen loads the inputs of a pair of segments, of the line at line, into one vector.
+// sixteen loads the inputs of a pair of segments from the given line into one vector.
 func sixteen(line Register, pair [2]segment) VecVirtual {
 	v := ZMM()
 	VMOVUPS(Mem{Base: line, Index: pair[0].input, Scale: bytes}, v.AsY())
@@ -23,7 +23,7 @@ func maximum512(a, b VecVirtual) VecVirtual {
 	return result
 }
 
-// numbers are a vector of integers.
+// numbers returns a vector of integers in memory.
 func numbers(name string, values ...uint32) Mem {
 	m := GLOBL(name, RODATA|NOPTR)
 	for i, v := range values {
@@ -32,7 +32,7 @@ func numbers(name string, values ...uint32) Mem {
 	return m
 }
 
-// maxPlanes512 writes maxPlanes with the two segments of a pair in one vector.
+// maxPlanes512 writes maxPlanes with both segments of a pair in one vector.
 func maxPlanes512() {
 	TEXT("maxPlanesAVX512", NOSPLIT, "func(upper, lower, y *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)")
 	Pragma("noescape")
@@ -52,8 +52,8 @@ func maxPlanes512() {
 	})
 }
 
-// notePlaces512 writes notePlaces with the two segments of a pair in one vector, in which both of
-// two neighbours know the place.
+// notePlaces512 writes notePlaces with both segments of a pair in one vector, in which two
+// neighboring lanes both hold the index.
 func notePlaces512() {
 	TEXT("notePlacesAVX512", NOSPLIT, "func(upper, lower *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int)")
 	Pragma("noescape")

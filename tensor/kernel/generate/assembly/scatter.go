@@ -7,13 +7,12 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// scatter writes the products of a panel with all taps of some channels, whose left factor is
-// packed.
+// scatter writes the products of a panel with all taps of some channels. The left factor is packed.
 func scatter(t target) {
 	name := "scatter" + t.suffix
 	TEXT(name, NOSPLIT, "func(rows, depth, taps int, a *float32, skip int, b, c0, c1 *float32, offsets *int32, plane int)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s is scatterPanel for 1 to %d channels; skip is how much of a lies between two taps.", name, t.rows))
+	Doc(fmt.Sprintf("%s is scatterPanel for 1 to %d channels; skip is the number of elements of a between two taps.", name, t.rows))
 	byRowCount(t.rows, func(rows int) {
 		taps := Load(Param("taps"), GP64())
 		a := Load(Param("a"), GP64())
@@ -51,7 +50,7 @@ func scatter(t target) {
 		})
 
 		for i, row := range s.rows {
-			// The second half's line may be the first one's: it is read when that has been written.
+			// Both halves may be in the same line, so the second is read after the first is written.
 			for h, v := range s.halves(row) {
 				VADDPS(lines[h], v, v)
 				VMOVUPS(v, lines[h])

@@ -6,15 +6,17 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// sums are the accumulators of a tile: for each row, the vectors of its columns, sixteen or those
-// of two panels.
+// accumulators are the sums of a register tile: for each row, the vectors of its columns, of one
+// panel or two.
 type accumulators struct {
 	target
 	columns int
 	rows    [][]VecVirtual
 }
 
-func newAccumulators(t target, rows int) accumulators { return newWideAccumulators(t, rows, panelColumns) }
+func newAccumulators(t target, rows int) accumulators {
+	return newWideAccumulators(t, rows, panelColumns)
+}
 
 func newWideAccumulators(t target, rows, columns int) accumulators {
 	s := accumulators{t, columns, make([][]VecVirtual, rows)}
@@ -26,10 +28,10 @@ func newWideAccumulators(t target, rows, columns int) accumulators {
 	return s
 }
 
-// parts is how many vectors make a row.
+// parts returns the number of vectors of a row.
 func (s accumulators) parts() int { return s.columns / s.lanes }
 
-// step adds the product of one depth: each row's scalar times the panel's row.
+// step adds the products of one depth: each row's scalar times the panel's row.
 func (s accumulators) step(scalars []Mem, b Mem) {
 	var row []VecVirtual
 	for h := range s.parts() {
@@ -40,7 +42,7 @@ func (s accumulators) step(scalars []Mem, b Mem) {
 	s.multiplyAdd(scalars, row)
 }
 
-// stepHalves is step with a row whose halves lie apart.
+// stepHalves is step with a panel row in two separate halves.
 func (s accumulators) stepHalves(scalars []Mem, first, second Mem) {
 	s.multiplyAdd(scalars, s.loadHalves([2]Mem{first, second}))
 }
@@ -59,7 +61,7 @@ func (s accumulators) multiplyAdd(scalars []Mem, row []VecVirtual) {
 	}
 }
 
-// loadHalves loads a row whose halves lie apart.
+// loadHalves loads a row from two separate halves.
 func (s accumulators) loadHalves(halves [2]Mem) []VecVirtual {
 	if s.parts() == 1 {
 		v := s.new()
@@ -74,7 +76,7 @@ func (s accumulators) loadHalves(halves [2]Mem) []VecVirtual {
 	return row
 }
 
-// storeHalves stores a row to places of its halves.
+// storeHalves stores a row to two separate halves.
 func (s accumulators) storeHalves(row []VecVirtual, halves [2]Mem) {
 	if s.lanes == panelColumns {
 		VMOVUPS(row[0].AsY(), halves[0])
@@ -86,7 +88,7 @@ func (s accumulators) storeHalves(row []VecVirtual, halves [2]Mem) {
 	}
 }
 
-// each visits the accumulators with their places in the output.
+// each visits the accumulators with their addresses in the output.
 func (s accumulators) each(c, stride GPVirtual, visit func(sum VecVirtual, at Mem)) {
 	at := GP64()
 	MOVQ(c, at)
@@ -100,7 +102,7 @@ func (s accumulators) each(c, stride GPVirtual, visit func(sum VecVirtual, at Me
 	}
 }
 
-// eachRow visits the rows with their places in an output whose halves lie apart.
+// eachRow visits the rows with their addresses in an output with separate halves.
 func (s accumulators) eachRow(outputs [2]GPVirtual, stride GPVirtual, visit func(row []VecVirtual, halves [2]Mem)) {
 	var halves [2]Mem
 	for h, output := range outputs {
@@ -117,7 +119,7 @@ func (s accumulators) eachRow(outputs [2]GPVirtual, stride GPVirtual, visit func
 	}
 }
 
-// addToRows adds a number to each row.
+// addToRows adds one value per row.
 func (s accumulators) addToRows(bias Register) {
 	for i, row := range s.rows {
 		v := s.new()
@@ -128,7 +130,7 @@ func (s accumulators) addToRows(bias Register) {
 	}
 }
 
-// addToColumns adds a number to each column.
+// addToColumns adds one value per column.
 func (s accumulators) addToColumns(bias Register) {
 	for h := range s.parts() {
 		v := s.new()
@@ -144,13 +146,13 @@ func (s accumulators) rectify() {
 	zero := s.zero()
 	for _, row := range s.rows {
 		for _, sum := range row {
-			// The maximum of a NaN and zero is the operand written first: NaN stays.
+			// VMAXPS of a NaN and zero returns the operand written first, so NaN stays.
 			VMAXPS(sum, zero, sum)
 		}
 	}
 }
 
-// prefetch asks for the output's cache lines while the sums are computed.
+// prefetch prefetches the output's cache lines while the sums are computed.
 func (s accumulators) prefetch(c, stride GPVirtual) {
 	at := GP64()
 	MOVQ(c, at)
@@ -165,7 +167,7 @@ func (s accumulators) prefetch(c, stride GPVirtual) {
 	}
 }
 
-// addHalves adds to a row what lies at the places of its halves.
+// addHalves adds to a row the contents of two separate halves.
 func (s accumulators) addHalves(row []VecVirtual, halves [2]Mem) {
 	if s.lanes == panelColumns {
 		VADDPS(s.loadHalves(halves)[0], row[0], row[0])
@@ -176,7 +178,7 @@ func (s accumulators) addHalves(row []VecVirtual, halves [2]Mem) {
 	}
 }
 
-// halves is a row as two vectors of eight.
+// halves returns a row as two vectors of eight.
 func (s accumulators) halves(row []VecVirtual) [2]VecVirtual {
 	if s.lanes < panelColumns {
 		return [2]VecVirtual{row[0], row[1]}

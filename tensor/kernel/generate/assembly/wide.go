@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel/generate/rules"
 )
 
-// widePass is a pass whose elements are widened to float64 when they are loaded; so are its
-// coefficients and sums.
+// widePass is a pass whose elements are converted to float64 when they are loaded. Its coefficients
+// and sums are float64.
 type widePass struct{ *pass }
 
 func (p widePass) Load(slice int) rules.Value {

@@ -11,11 +11,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel/generate/rules"
 )
 
-// WinogradAVX2 describes the functions of the file of that name: transforms of patches, and the
-// layout that they want.
+// WinogradAVX2 describes the transforms of patches, the products at their points, and the blocked
+// layout, in AVX2.
 func WinogradAVX2() { winograd(avx2) }
 
-// WinogradAVX512 describes the same with twice the lanes.
+// WinogradAVX512 describes the same functions with twice the lanes.
 func WinogradAVX512() { winograd(avx512) }
 
 func winograd(t target) {
@@ -31,7 +31,7 @@ func winograd(t target) {
 	separate(t)
 }
 
-// The methods of a target that linear maps are written in.
+// The methods of a target that linear maps use.
 
 func (t target) Copy(x rules.Value) rules.Value {
 	v := t.new()
@@ -60,8 +60,8 @@ func (t target) AddScaled(v rules.Value, factor float64, x rules.Value) {
 	}
 }
 
-// constants are those that the file holds: for AVX2 in all lanes of a vector, for AVX-512, which
-// repeats a number by itself, once.
+// constants are the constants in the file: for AVX2 in all lanes of a vector; for AVX-512, which
+// broadcasts from memory, once.
 var constants = map[uint32]Mem{}
 
 func (t target) constant(value float64) Mem {
@@ -81,11 +81,10 @@ func (t target) constant(value float64) Mem {
 	return m
 }
 
-// strides address the elements of a row or column, up to thirteen of them, from one pointer or from
-// two.
+// strides addresses the elements of a row or column, up to thirteen, from one or two pointers.
 type strides struct {
-	bases  []GPVirtual // of the first element and of the ninth
-	single GPVirtual   // the distance, and odd multiples of it
+	bases  []GPVirtual // addresses of the first element and of the ninth
+	single GPVirtual   // the stride; odd holds multiples of it
 	odd    map[int]GPVirtual
 }
 
@@ -133,7 +132,7 @@ func (s strides) advance(step Op) {
 	}
 }
 
-// transformPatches writes m x m' for patches x: columns first, then the rows of what that gives.
+// transformPatches writes m x m' for patches x: the columns first, then the rows of the result.
 func transformPatches(t target, transform rules.Transform) {
 	name := transform.Name + t.suffix
 	TEXT(name, NOSPLIT, "func(to, from, temporary *float32, toRow, toColumn, toPatch, fromRow, fromColumn, fromPatch, count int)")
@@ -185,7 +184,7 @@ func transformPatches(t target, transform rules.Transform) {
 		case rules.StoreBiased:
 			VADDPS(Mem{Base: biases}, v, v)
 			floor := load(Mem{Base: biases, Disp: size})
-			// The maximum of a NaN and a number is the operand written first: NaN stays.
+			// VMAXPS of a NaN and a number returns the operand written first, so NaN stays.
 			VMAXPS(v, floor, v)
 		}
 		VMOVUPS(v, target.at(j))

@@ -2,7 +2,7 @@ package main
 
 import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 
-// sumRows adds up columns, passLanes at a time.
+// sumRows writes the addition of rows, passLanes columns at a time.
 func sumRows(file *File) {
 	f := file.Function("sumRows", "func(y, x *float32, columns, rows, stride int)",
 		"is SumRows for a number of columns that is a multiple of 16 and not 0, and at least one row.")
@@ -28,7 +28,7 @@ func sumRows(file *File) {
 	f.Go("RET")
 }
 
-// scaleBytes converts bytes.
+// scaleBytes writes the conversion of bytes.
 func scaleBytes(file *File) {
 	f := file.Function("scaleBytes", "func(y *float32, x *uint8, n int, scale, shift float32)",
 		"is ScaleBytes for a number of elements that is a multiple of 16 and not 0.")
@@ -53,11 +53,11 @@ func scaleBytes(file *File) {
 	f.Go("RET")
 }
 
-// peakChains is how many multiply-adds depend on nothing but their own last result: more than any
-// processor's latency times those that it starts in a cycle.
+// peakChains is the number of independent chains of multiply-adds: more than any processor's
+// latency times the number that it starts per cycle.
 const peakChains = 24
 
-// multiplyAdds writes a loop of nothing but fused multiply-adds.
+// multiplyAdds writes a loop that consists only of fused multiply-adds.
 func multiplyAdds(file *File) {
 	f := file.Function("multiplyAdds", "func(loops int)", "makes 24 fused multiply-adds in each loop.")
 	loops, factor := f.Param("loops"), f.Zero()

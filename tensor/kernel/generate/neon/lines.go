@@ -2,11 +2,11 @@ package main
 
 import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 
-// lineTaps is the columns of a filter that accumulateLines treats.
+// lineTaps is the number of filter columns that accumulateLines supports.
 const lineTaps = 5
 
-// accumulateLines writes the sums of products of two channels' lines with lines of x moved by each
-// tap. Eight pixels of a channel are two vectors.
+// accumulateLines writes the sums of products of two channels' lines with lines of x shifted by
+// each tap. Eight pixels of a channel are two vectors.
 func accumulateLines(file *File) {
 	f := file.Function("multiplyLines",
 		"func(dout *float32, second, image int, x *float32, offsets *int32, count, images, rows, line, xRow, xImage int, first, other *float32, add bool)",

@@ -12,9 +12,9 @@ import (
 const (
 	panelColumns = 16
 	vector       = 8 // half of them
-	lanes        = 4 // of a register
+	lanes        = 4 // float32 per register
 	bytes        = 4
-	mostRows     = 6 // of a tile: with four vectors each, 24 of the 32 registers
+	mostRows     = 6 // rows of a register tile: with four vectors each, 24 of the 32 registers
 )
 
 func main() {

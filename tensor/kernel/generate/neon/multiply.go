@@ -6,7 +6,7 @@ import (
 	. "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 )
 
-// multiplyTiles writes the tiles with a strided left factor and all epilogues.
+// multiplyTiles writes the microkernel with a strided left factor and all epilogues.
 func multiplyTiles(file *File) {
 	f := file.Function("multiplyTiles",
 		"func(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b, c *float32, stride int, bias *float32, f int)",
@@ -25,7 +25,8 @@ func multiplyTiles(file *File) {
 	})
 }
 
-// multiplyTile writes a tile of multiplyTiles. A bias of rows moves on to those of the next tile.
+// multiplyTile writes one register tile of multiplyTiles. If the bias is per row, it advances to
+// the rows of the next tile.
 func multiplyTile(f *Function, rows int) {
 	depth, a, rowStride, depthStride, b := f.Param("depth"), f.Param("a"), f.Bytes("rowStride"), f.Bytes("depthStride"), f.Param("b")
 	t := newTile(f, rows)
@@ -67,7 +68,7 @@ func multiplyTile(f *Function, rows int) {
 	t.store(c, stride)
 }
 
-// rowAddresses are pointers to the rows of the left factor.
+// rowAddresses returns pointers to the rows of the left factor.
 func rowAddresses(f *Function, rows int, a, stride X) []X {
 	pointers := []X{a}
 	for i := 1; i < rows; i++ {
@@ -78,8 +79,8 @@ func rowAddresses(f *Function, rows int, a, stride X) []X {
 	return pointers
 }
 
-// along multiplies four steps of the depth, whose scalars are four neighbours in each row. panel is
-// where a step's row of the panel lies.
+// along multiplies four steps of the depth whose scalars are contiguous in each row. panel returns
+// the address of a step's row of the panel.
 func (t tile) along(pointers []X, panel func(step int) [2]place) {
 	scalars := make([]scalar, len(pointers))
 	for i, p := range pointers {
@@ -94,7 +95,7 @@ func (t tile) along(pointers []X, panel func(step int) [2]place) {
 	}
 }
 
-// oneEach loads a scalar for each row.
+// oneEach loads one scalar per row.
 func (t tile) oneEach(pointers []X) []scalar {
 	scalars := make([]scalar, len(pointers))
 	for i, p := range pointers {
@@ -104,7 +105,7 @@ func (t tile) oneEach(pointers []X) []scalar {
 	return scalars
 }
 
-// across loads the scalars of one depth, which are neighbours.
+// across loads the scalars of one depth, which are contiguous.
 func (t tile) across(at place) (scalars []scalar) {
 	for left := len(t.rows); left > 0; {
 		v, count, size := t.Vector(), 1, "s"
@@ -123,7 +124,7 @@ func (t tile) across(at place) (scalars []scalar) {
 	return scalars
 }
 
-// multiplyTable writes the tiles with a left factor addressed by tables.
+// multiplyTable writes the microkernel with a left factor addressed by tables.
 func multiplyTable(file *File) {
 	f := file.Function("multiplyTabled",
 		"func(rows, depth int, data *float32, rowOffsets, depthOffsets *int32, b, c *float32, stride int, accumulate bool)",
@@ -173,7 +174,7 @@ func indexed(f *Function, table, pointer X) X {
 	return v
 }
 
-// multiplyWindows writes the tiles for a run of panels whose right factor is read where it lies.
+// multiplyWindows writes the microkernel for a run of panels whose right factor is read in place.
 func multiplyWindows(file *File) {
 	f := file.Function("multiplyWindows",
 		"func(rows, panels, depth int, a *float32, rowStride int, padded *float32, places, taps *int32, y *float32, plane int, bias *float32, f int)",
@@ -201,7 +202,7 @@ func multiplyWindows(file *File) {
 
 		y, plane, flags := f.Param("y"), f.Bytes("plane"), f.Param("f")
 		outputs := [2]place{{indexed(f, places, y), 0}, {indexed(f, places, y), 0}}
-		// All is read before anything is written: the halves may overlap.
+		// Read everything before writing: the halves may overlap.
 		t.when(flags, flagAccumulate, func() { t.add(outputs, plane) })
 		t.when(flags, flagBiasRow, func() { t.addToRows(f.Param("bias")) })
 		t.when(flags, flagReLU, t.rectify)

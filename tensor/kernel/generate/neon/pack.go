@@ -2,7 +2,7 @@ package main
 
 import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 
-// transpose packs eight columns of a panel, four of the depth at a time.
+// transpose writes the packing of eight columns of a panel, four of the depth at a time.
 func transpose(file *File) {
 	f := file.Function("transpose", "func(panel *float32, distance int, source *float32, offsets *[8]int, depth int)",
 		"is packColumns for eight columns, which begin at offsets, rows that lie distance elements apart "+
@@ -35,8 +35,8 @@ func transpose(file *File) {
 	f.Go("RET")
 }
 
-// windowRuns packs a panel of patches in which each half is two runs: both are loaded, and chosen
-// between lane by lane.
+// windowRuns writes the packing of a panel of patches in which each half is two runs: both are
+// loaded and selected lane by lane.
 func windowRuns(file *File) {
 	f := file.Function("windowRuns", "func(panel, padded *float32, halves *[6]int32, taps *int32, depth int)",
 		"is packWindow for a panel of runs.")
@@ -77,7 +77,7 @@ func windowRuns(file *File) {
 	f.Go("RET")
 }
 
-// windowGather packs any panel of patches, one element after the other.
+// windowGather writes the packing of any panel of patches, one element after another.
 func windowGather(file *File) {
 	f := file.Function("windowGather", "func(panel, padded *float32, pixels *[16]int32, taps *int32, depth int)",
 		"is packWindow for any panel.")

@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel/generate/rules"
 )
 
-// Offsets in package kernel's type pass, and the number of its sums.
+// Offsets in package kernel's type pass, and its number of sums.
 const (
 	passSlices = 6
 	passLanes  = 16
@@ -20,8 +20,8 @@ const (
 	passDistance     = passPlanes + 8
 )
 
-// passes writes a function over planes of slices, of n elements each, a multiple of passLanes that
-// is not 0, for each rule, and the Go that chooses among them.
+// passes writes, for each rule, a function over planes of slices of n elements each, n a positive
+// multiple of passLanes, and the Go function that dispatches to them.
 func passes(file *File, all []rules.Rule) {
 	var choice strings.Builder
 	choice.WriteString("\nimport \"unsafe\"\n\nfunc (p *pass) run(r rule) {\nat := (*byte)(unsafe.Pointer(p))\nswitch r {\n")
@@ -41,18 +41,18 @@ func passes(file *File, all []rules.Rule) {
 	file.Stub(choice.String())
 }
 
-// pass is a function for a rule in the making: its methods are those that rules are written in.
+// pass is the function of a rule that is being written. Its methods are those that rules use.
 type pass struct {
 	*Function
 	argument     X
 	slices       []X
-	part         int // of a row of passLanes elements
-	coefficients []V // each in all lanes
+	part         int // current vector within passLanes elements
+	coefficients []V // each broadcast to all lanes
 	sums         []V
-	totals       X      // where the sums of a plane go
-	planes       X      // that are left
-	elements     int    // of a part
-	as           string // how instructions call the lanes
+	totals       X      // address for the sums of a plane
+	planes       X      // number of planes left
+	elements     int    // elements per vector
+	as           string // lane arrangement in instructions
 }
 
 func newPass(f *Function, r rules.Rule) *pass {
@@ -89,7 +89,7 @@ func newPass(f *Function, r rules.Rule) *pass {
 	return p
 }
 
-// loop writes the loop, whose body treats one vector, and the end of the function.
+// loop writes the loop, whose body processes one vector, and the end of the function.
 func (p *pass) loop(body func()) {
 	count, distance := p.General(), p.General()
 	p.Go("MOVD %d(R%d), R%d", passCount, p.argument, count)
@@ -118,7 +118,7 @@ func (p *pass) loop(body func()) {
 	p.Go("RET")
 }
 
-// of gives the result of an instruction in a new register.
+// of returns the result of an instruction in a new register.
 func (p *pass) of(instruction, as string, a, b rules.Value) rules.Value {
 	v := p.Vector()
 	p.Arm(fmt.Sprintf("%s v%%d.%[2]s, v%%d.%[2]s, v%%d.%[2]s", instruction, as), v, a, b)

@@ -2,9 +2,9 @@ package main
 
 import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 
-// planes writes a loop over planes and, in each, over segments of four outputs, in pairs whose
-// places in x and y the parameter table holds: both inputs, then both outputs. The parameters x and
-// y name the sides, and notes, if not empty, outputs of a byte; body gets their addresses at a
+// planes writes a loop over planes and, within each, over segments of four outputs, in pairs whose
+// offsets in x and y are in the parameter table: both inputs, then both outputs. x and y name the
+// sides' parameters, and notes, if not empty, outputs of a byte; body gets the addresses at a
 // segment.
 func planes(f *Function, x, y []string, notes string, body func(inputs, outputs []X, notes X)) {
 	var sides [2][]X
@@ -63,8 +63,8 @@ func evenOdd(f *Function, pair [2]V) (even, odd V) {
 	return f.Of("uzp1 v%d.4s, v%d.4s, v%d.4s", pair[0], pair[1]), f.Of("uzp2 v%d.4s, v%d.4s, v%d.4s", pair[0], pair[1])
 }
 
-// maxPlanes writes the forward pass of 2 x 2 maximum pooling. The lines of x below upper are the
-// parameter lower.
+// maxPlanes writes the forward pass of 2 x 2 max pooling. upper and lower point to the upper and
+// lower lines of the windows.
 func maxPlanes(file *File) {
 	f := file.Function("maxPlanes", "func(upper, lower, y *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)",
 		"is the maxima of planes by a table of segments.")
@@ -83,7 +83,7 @@ func and(f *Function, a, b V) V     { return f.Of("and v%d.16b, v%d.16b, v%d.16b
 // number is one in all lanes.
 func number(f *Function, value int) V { return f.Of("movi v%d.4s, #%d", value) }
 
-// notePlaces writes which element of each window of 2 x 2 is its first maximum.
+// notePlaces writes the index of the first maximum of each 2 x 2 window (MaxIndices).
 func notePlaces(file *File) {
 	f := file.Function("notePlaces", "func(upper, lower *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int)",
 		"notes the first maxima of windows by a table of segments.")
@@ -105,7 +105,8 @@ func notePlaces(file *File) {
 	})
 }
 
-// spreadPlaces writes the gradient of the maxima, whose places' bits mask has.
+// spreadPlaces writes the gradient of the maxima from their indices (UnpoolGrad). mask selects the
+// bits of an index that count.
 func spreadPlaces(file *File) {
 	f := file.Function("spreadPlaces",
 		"func(dupper, dlower, gradient *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int, mask uint32)",

@@ -6,8 +6,7 @@ import (
 	. "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 )
 
-// scatter writes the products of a panel with all taps of some channels, whose left factor is
-// packed.
+// scatter writes the products of a panel with all taps of some channels. The left factor is packed.
 func scatter(file *File) {
 	f := file.Function("scatter", "func(rows, depth, taps int, a *float32, skip int, b, c0, c1 *float32, offsets *int32, plane int)",
 		fmt.Sprintf("is scatterPanel for 1 to %d channels; skip is how much of a lies between two taps.", mostRows))
@@ -32,7 +31,7 @@ func scatter(file *File) {
 			lines[h] = place{f.Param(name), 0}
 			f.Go("ADD R%d<<2, R%d", at, lines[h].base)
 		}
-		// The second half's line may be the first one's: it is read when that has been written.
+		// Both halves may be in the same line, so the second is read after the first is written.
 		t.each(lines, plane, func(row []V, half int, at place) {
 			t.addHalf(row, half, at)
 			t.storePair(row[2*half], row[2*half+1], at)

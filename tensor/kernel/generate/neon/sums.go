@@ -6,7 +6,7 @@ import (
 	. "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 )
 
-// tile is a product in the making: for each row, the four vectors of its columns.
+// tile is a register tile: for each row, the four vectors of its columns.
 type tile struct {
 	*Function
 	rows [][]V
@@ -116,7 +116,7 @@ func (t tile) addToColumns(bias X) {
 	}
 }
 
-// rectify replaces sums below zero by zero; NaN and a negative zero stay.
+// rectify replaces negative sums by zero; NaN and negative zero stay.
 func (t tile) rectify() {
 	for _, row := range t.rows {
 		for _, sum := range row {

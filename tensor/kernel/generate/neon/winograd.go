@@ -65,7 +65,7 @@ func (m *maps) AddScaled(v rules.Value, factor float64, x rules.Value) {
 	m.Arm("fmla v%d.4s, v%d.4s, v%d.s[%d]", v, x, by, lane)
 }
 
-// transformPatches writes m x m' for patches x: columns first, then the rows of what that gives.
+// transformPatches writes m x m' for patches x: the columns first, then the rows of the result.
 func transformPatches(file *File, t rules.Transform) {
 	f := file.Function(t.Name+"NEON",
 		"func(to, from, temporary *float32, toRow, toColumn, toPatch, fromRow, fromColumn, fromPatch, count int)", "is transform for one matrix.")
@@ -123,9 +123,9 @@ func transformPatches(file *File, t rules.Transform) {
 	f.Go("RET")
 }
 
-// blockOf writes the loop over the rows of eight planes: body treats eight elements of each, at two
-// indices in bytes, whose image in blocks begins at blocks. A row's last eight may overlap those
-// before them. Rows are at least 1, width at least 8.
+// blockOf writes the loop over the rows of eight planes. body processes eight elements of each
+// plane, at two indices in bytes, whose image in blocks starts at blocks. The last eight of a row
+// may overlap those before them. rows is at least 1, width at least 8.
 func blockOf(file *File, name, doc string, body func(f *Function, columns [blockLanes]X, at [2]X, blocks X)) {
 	f := file.Function(name, "func(blocks, plane *float32, offsets *[8]int, blocksRow, planeRow, rows, width int)", doc)
 	blocks, plane, offsets := f.Param("blocks"), f.Param("plane"), f.Param("offsets")
@@ -150,7 +150,7 @@ func blockOf(file *File, name, doc string, body func(f *Function, columns [block
 	f.Go("MOVD $%d, R%d", vector, step)
 	f.Go("CMP R%d, R%d", step, left)
 	f.Go("BGE %s", "whole")
-	// The rest is fewer than eight: as many are added to where this is, so that eight are left.
+	// Fewer than eight are left: go back so that eight are.
 	f.Go("MOVD R%d, R%d", left, step)
 	f.Go("MOVD $%d, R%d", vector, left)
 	f.Label("whole")
@@ -184,8 +184,8 @@ func interleaveBlocks(file *File) {
 	})
 }
 
-// separateBlocks writes the copy of blocks into planes. The last planes come first: where planes
-// repeat the last one there is, it is written last.
+// separateBlocks writes the copy of blocks into planes. The last planes are written first: where
+// lanes repeat the last plane, the real one is then written last.
 func separateBlocks(file *File) {
 	blockOf(file, "separateBlocks", "copies an image in blocks into eight planes.", func(f *Function, columns [blockLanes]X, at [2]X, blocks X) {
 		for half := 1; half >= 0; half-- {

@@ -1,6 +1,6 @@
 package rules
 
-// Places of the constants that package kernel's exponential gives as coefficients.
+// Indices of the coefficients that package kernel's exponential returns.
 const (
 	expHighest = iota
 	expLowest
@@ -21,8 +21,8 @@ const (
 	exponentialCoefficients
 )
 
-// Exponentials are the passes that need e^x - 1. Each performs the operations of the Go function of
-// its name.
+// Exponentials are the passes that need e^x - 1. Each performs the operations of the Go function with
+// the same name.
 func Exponentials() []Rule {
 	of := func(name string, slices int, operate func(p Pass)) Rule {
 		return Rule{Name: name, Slices: slices, Coefficients: exponentialCoefficients, Operate: operate}
@@ -81,7 +81,7 @@ func exp(p Pass, v Value) Value {
 	return p.Add(v, v)
 }
 
-// halfPowers are package kernel's.
+// halfPowers performs the operations of package kernel's halfPowers.
 func halfPowers(p Pass, v Value) (product, power Value) {
 	bounded := p.Maximum(p.Minimum(v, p.Held(expHighest)), p.Held(expLowest))
 	whole := p.Add(p.Multiply(bounded, p.Coefficient(expLog2e)), p.Coefficient(expRound))

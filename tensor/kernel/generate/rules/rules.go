@@ -1,15 +1,16 @@
-// Package rules describes what the passes and the transforms of package kernel compute, for every
-// instruction set. Each operation of a pass is correctly rounded, so that all of them, and portable
-// Go, give the same bits.
+// Package rules describes what the passes and transforms of package kernel compute, once for all
+// instruction sets. SGLD, for example, is: load w and g, subtract rate times g, add scale times the
+// noise, store w. Each operation of a pass is correctly rounded, so all instruction sets, and
+// portable Go, give the same bits.
 package rules
 
 import "strings"
 
-// Value is a vector in a register, or an operand that the instruction set can read in place.
-// Operations give new registers; their first value is one.
+// Value is a vector in a register, or an operand that the instruction set can read from memory.
+// Operations return new registers and need a register as their first value.
 type Value any
 
-// Rule is a pass over slices. Coefficients are its scalars; Wide ones compute in float64.
+// Rule is a pass over slices. Coefficients is its number of scalars; Wide rules compute in float64.
 type Rule struct {
 	Name                 string
 	Slices, Coefficients int
@@ -17,13 +18,13 @@ type Rule struct {
 	Operate              func(p Pass)
 }
 
-// Pass is a pass under way, at one vector of each slice.
+// Pass is the context of a rule: one vector of each slice.
 type Pass interface {
 	Load(slice int) Value
 	Place(slice int) Value // as an operand
 	Store(v Value, slice int)
-	Coefficient(i int) Value // as an operand, in all lanes
-	Held(i int) Value        // the same in a register
+	Coefficient(i int) Value // as an operand, broadcast to all lanes
+	Held(i int) Value        // the same coefficient in a register
 	Count(v Value)           // adds an operand to the sums
 	Zero() Value
 
@@ -32,28 +33,28 @@ type Pass interface {
 	Multiply(a, b Value) Value
 	Divide(a, b Value) Value
 	Root(a Value) Value
-	Maximum(a, b Value) Value // a NaN where a is one
+	Maximum(a, b Value) Value // NaN where a is NaN
 	Minimum(a, b Value) Value
 	WhereLess(a, b, v Value) Value     // v where a < b, else 0
 	WhereNotEqual(a, b, v Value) Value // v where a differs from b, else 0
 
-	Sign() Value // the bit of the sign alone
+	Sign() Value // only the sign bit
 	And(a, b Value) Value
-	AndNot(a, b Value) Value // b without the bits of a
+	AndNot(a, b Value) Value // b &^ a
 	Or(a, b Value) Value
 	Xor(a, b Value) Value
 	AddInteger(a, b Value) Value
 	ShiftLeft(a Value, bits int) Value
 }
 
-// capitals are the names of functions of package kernel that are more than a name here with a
-// capital letter.
+// capitals maps rules to functions of package kernel whose names differ in more than the first
+// letter's case.
 var capitals = map[string]string{
 	"silu": "SiLU", "siluGradient": "SiLUGradient", "elu": "ELU", "sgld": "SGLD", "psgld": "PSGLD", "sghmc": "SGHMC", "baoab": "BAOAB", "sgd": "SGD",
 	"rmsprop": "RMSProp",
 }
 
-// Function is the function of package kernel that uses the rule.
+// Function returns the name of the function of package kernel that uses the rule.
 func (r Rule) Function() string {
 	if name, ok := capitals[r.Name]; ok {
 		return name

@@ -2,8 +2,8 @@ package rules
 
 import "slices"
 
-// Updates are the passes of samplers and optimizers. The slices and coefficients are in the order
-// in which the functions of package kernel give them.
+// Updates are the passes of samplers and optimizers. Slices and coefficients are in the order in
+// which the functions of package kernel pass them.
 func Updates() []Rule {
 	dot := Rule{Name: "dot", Slices: 2, Sums: true, Operate: func(p Pass) { p.Count(p.Multiply(p.Load(0), p.Load(1))) }}
 	return slices.Concat([]Rule{dot}, gradients(), samplers(), optimizers())
@@ -35,7 +35,7 @@ func gradient(p Pass, theta, slope Value) {
 	p.Store(g, 0)
 }
 
-// samplers are passes over w, velocities or second moments if any, g, and the noise.
+// samplers are passes over w, velocities or second moments if there are any, g, and the noise.
 func samplers() []Rule {
 	return []Rule{
 		{Name: "sgld", Slices: 3, Coefficients: 2, Operate: func(p Pass) {
@@ -75,25 +75,25 @@ func samplers() []Rule {
 	}
 }
 
-// relax stores keep*old + scale*noise as the new velocity, and moves by a share of the old and of
-// the new one.
+// relax stores keep*old + scale*noise as the new velocity, and moves by a fraction of the sum of
+// the old and new ones.
 func relax(p Pass, velocity, noise int, old, keep, scale, share Value) {
 	v := p.Add(p.Multiply(old, keep), p.Multiply(p.Load(noise), scale))
 	p.Store(v, velocity)
 	p.Store(p.Add(p.Multiply(p.Add(old, v), share), p.Place(0)), 0)
 }
 
-// averageSquare is keep*mean + (take*g)*g.
+// averageSquare returns keep*mean + (take*g)*g.
 func averageSquare(p Pass, mean int, keep, take, g Value) Value {
 	return p.Add(p.Multiply(p.Load(mean), keep), p.Multiply(p.Multiply(g, take), g))
 }
 
-// inverseRoot is 1 / (root(v) + floor), where coefficient 3 is that 1.
+// inverseRoot returns 1 / (root(v) + floor); coefficient 3 is the 1.
 func inverseRoot(p Pass, v, floor Value) Value {
 	return p.Divide(p.Held(3), p.Add(p.Root(v), floor))
 }
 
-// optimizers are passes over w, dw and the rule's states. Coefficient 0 is the decay of weights.
+// optimizers are passes over w, dw and the rule's states. Coefficient 0 is the weight decay.
 func optimizers() []Rule {
 	return []Rule{
 		{Name: "sgd", Slices: 2, Coefficients: 2, Sums: true, Operate: func(p Pass) {
@@ -149,7 +149,7 @@ func optimizers() []Rule {
 	}
 }
 
-// decayed is the parameters and their gradients, whose product is counted.
+// decayed returns the parameters and their gradients, and adds their product to the statistic.
 func decayed(p Pass) (theta, g Value) {
 	theta = p.Load(0)
 	g = p.Add(p.Multiply(theta, p.Coefficient(0)), p.Place(1))

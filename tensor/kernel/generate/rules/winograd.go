@@ -2,7 +2,7 @@ package rules
 
 import "fmt"
 
-// Machine is what linear maps need of an instruction set.
+// Machine is what linear maps need from an instruction set.
 type Machine interface {
 	Copy(x Value) Value
 	Scaled(factor float64, x Value) Value
@@ -34,8 +34,8 @@ const (
 func (t Transform) Rows() int    { return len(t.m) }
 func (t Transform) Columns() int { return len(t.m[0]) }
 
-// Write writes the map of one axis, whose elements load gives, in their order, and whose results
-// emit takes, in theirs.
+// Write writes the map along one axis. load returns the elements, in order, and emit takes the
+// results, in order.
 func (t Transform) Write(m Machine, load func(j int) Value, emit func(i int, v Value)) {
 	t.product(m, t.m, t.groups, load, emit)
 }
@@ -47,7 +47,7 @@ func (t Transform) Factors() []float64 {
 	return r.factors
 }
 
-// recorder is a machine that only notes factors.
+// recorder is a Machine that only records factors.
 type recorder struct{ factors []float64 }
 
 func (r *recorder) Copy(Value) Value        { return nil }
@@ -141,8 +141,8 @@ func nonzero(row []float64, x []Value, parity int) (terms []term) {
 	return terms
 }
 
-// rows is a product whose rows in a group are sums and differences of two: one of even columns, one
-// of odd ones.
+// rows is a product whose rows within a group are sums and differences of two: one of the even
+// columns, one of the odd ones.
 func rows(t Machine, m matrix, groups [][]int, load func(j int) Value, emit func(i int, v Value)) {
 	x := make([]Value, len(m[0]))
 	for j := range x {
@@ -184,8 +184,8 @@ func rows(t Machine, m matrix, groups [][]int, load func(j int) Value, emit func
 	}
 }
 
-// columns is a product in which the columns of a group differ by signs alone, of which there are
-// two patterns.
+// columns is a product in which the columns of a group differ only by signs, of which there are two
+// patterns.
 func columns(t Machine, m matrix, groups [][]int, load func(j int) Value, emit func(i int, v Value)) {
 	patterns := map[string]Value{}
 	inputs := make([][]term, len(m))

@@ -1,5 +1,5 @@
 // Command winograd writes the assembly of package kernel that transforms patches, and its Go stubs:
-// AVX2, or, when asked, AVX-512.
+// AVX2 or, with -avx512, AVX-512.
 package main
 
 import (
