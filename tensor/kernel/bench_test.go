@@ -19,8 +19,8 @@ func measure[T Float](b *testing.B, p Routine, err error, flops float64) {
 	b.ReportMetric(flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 }
 
-// BenchmarkTile is the speed of a full tile whose factors are in the
-// first-level cache, the most that the other benchmarks can reach.
+// BenchmarkTile measures a full register tile whose factors are in the first-level cache, an upper
+// bound for the other benchmarks.
 func BenchmarkTile(b *testing.B) {
 	x := make([]float32, microRows*maxDepth)
 	panel := make([]float32, panelColumns*maxDepth)

@@ -27,8 +27,8 @@ const (
 	linesGroup = 4
 )
 
-// linesElements bounds the padded copies of x, and linesImages the images of dout that are processed
-// with them, so that both stay in the second-level cache.
+// linesElements bounds the padded copies of x, and linesImages the images of dout that are
+// processed with them, so that both stay in the second-level cache.
 const (
 	linesElements = 1 << 16
 	linesImages   = 16

@@ -28,8 +28,8 @@ func eachTerm(c Conv2D, visit func(x, w, y int)) {
 	}
 }
 
-// forwardTerms, inputTerms and filterTerms are the sums that the three directions are compared
-// with.
+// forwardTerms, inputTerms and filterTerms compute the sums with which the three directions are
+// compared.
 func forwardTerms[T Float](c Conv2D) func(in inputs[T]) []sum {
 	return func(in inputs[T]) []sum {
 		out := make([]sum, c.sizeY())

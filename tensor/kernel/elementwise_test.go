@@ -11,7 +11,7 @@ func sameBits[T Float](a, b T) bool {
 	return math.Float64bits(float64(a)) == math.Float64bits(float64(b)) || a != a && b != b
 }
 
-// activations are normals with zeros of both signs, infinities and NaN among them.
+// activations returns normals, including zeros of both signs, infinities and NaN.
 func activations[T Float](r *rand.Rand, n int) (all, x []T) {
 	all, x = guarded[T](n)
 	special := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), 0.5}

@@ -116,7 +116,7 @@ func TestExponentialsFarOut(t *testing.T) {
 	})
 }
 
-// Every length and place gives the same bits, also where y is x, and nothing beyond the end is
+// Every length and alignment gives the same bits, also if y is x, and nothing beyond the end is
 // written.
 func TestExponentialsPlaces(t *testing.T) {
 	onEachInstructionSet(t, func(t *testing.T) {

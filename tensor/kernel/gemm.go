@@ -211,7 +211,8 @@ func packMatrixA[T Float](p *gemmPlan, tile int, a, packed []T) {
 		}
 		return
 	}
-	// Only a few rows of the source at a time: neighboring groups read the same cache lines of them.
+	// Only a few rows of the source at a time: neighboring groups read the same cache lines of
+	// them.
 	const few = 16
 	for k0 := 0; k0 < p.K; k0 += few {
 		k1 := min(k0+few, p.K)

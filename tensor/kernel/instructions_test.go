@@ -39,8 +39,8 @@ func TestInstructionSetIsLowered(t *testing.T) {
 	}
 }
 
-// bits are checksums of what the instruction sets with fused multiply-adds give for bitPlans, by
-// kind: AVX2, AVX-512 and NEON, each tested on machines of its own, agree.
+// bits are checksums of the results of bitPlans with the instruction sets that have fused
+// multiply-adds, by kind: AVX2, AVX-512 and NEON, each tested on machines of its own, agree.
 var bits = map[string]uint32{
 	"average pool backward":    0x05e2cf68,
 	"average pool forward":     0x439b4fa9,
@@ -112,7 +112,8 @@ func compareBits(t *testing.T, name string, got, want []float32) {
 	}
 }
 
-// bitPlans are products of every tile height, with every epilogue, and convolutions of every kind.
+// bitPlans returns products of every tile height, with every epilogue, and convolutions of every
+// kind.
 func bitPlans(t *testing.T) map[string]Routine {
 	t.Helper()
 	plans := samplePlans(t)

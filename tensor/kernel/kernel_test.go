@@ -47,7 +47,7 @@ func normals[T Float](r *rand.Rand, n int) []T {
 	return x
 }
 
-// inputs are the operands a test gives to a plan; out is what Out holds before.
+// inputs are the operands of a test's plan; out is the initial contents of Out.
 type inputs[T Float] struct{ a, b, bias, out []T }
 
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
@@ -152,7 +152,7 @@ func check[T Float](t *testing.T, p Routine, keepOut bool, naive func(in inputs[
 	compare(t, got, naive(in))
 }
 
-// onEachInstructionSet runs a test in each available one, from portable Go on.
+// onEachInstructionSet runs a test with each available instruction set, starting with portable Go.
 func onEachInstructionSet(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	most := isa
@@ -183,7 +183,7 @@ func set(i instructionSet) {
 	lanes = i.lanes()
 }
 
-// named is a named float32, which must take the fast path too.
+// named is a defined float32 type, which must run in assembly, too.
 type named float32
 
 func TestRunDoesNotAllocate(t *testing.T) {
@@ -204,7 +204,7 @@ func TestRunDoesNotAllocate(t *testing.T) {
 	})
 }
 
-// Tiles shared among goroutines give the same bits as one goroutine, as do rows.
+// Tiles run by several goroutines give the same bits as by one, and so do rows.
 func TestTilesSideBySide(t *testing.T) {
 	const workers = 4
 	onEachInstructionSet(t, func(t *testing.T) {
@@ -251,7 +251,7 @@ func operands[T Float](p *Routine) Operands[T] {
 		Workspace: make([]T, p.Workspace), Scratch: make([]T, p.Scratch)}
 }
 
-// samplePlans is one plan of each kind.
+// samplePlans returns one plan of each kind.
 func samplePlans(t *testing.T) map[string]Routine {
 	t.Helper()
 	plans := make(map[string]Routine)
@@ -299,7 +299,7 @@ func wantPanic(t *testing.T, f func()) {
 	f()
 }
 
-// rowsOf are the operands of rows [lo, hi).
+// rowsOf returns the operands of rows [lo, hi).
 func rowsOf[T Float](p *Routine, o Operands[T], lo, hi int) Operands[T] {
 	of := func(x []T) []T { return x[len(x)/p.Rows*lo : len(x)/p.Rows*hi] }
 	if o.A = of(o.A); p.rowsOfB() {

@@ -15,7 +15,8 @@ const (
 	maxRows      = 14 // microRows of AVX-512
 )
 
-// vector is the smallest number of float32 that the assembly processes: a register of AVX2, two of NEON.
+// vector is the smallest number of float32 that the assembly processes: a register of AVX2, two of
+// NEON.
 const vector = 8
 
 // maxDepth is the maximum depth of a packed panel: 256 x 16 float32 are half of a first-level cache

@@ -120,8 +120,8 @@ func TestPool2D(t *testing.T) {
 	})
 }
 
-// Ties go to the first of the equal elements, and a NaN is never lost, wherever in the window it
-// is.
+// Ties go to the first of the equal elements, and a NaN is never lost, wherever it is in the
+// window.
 func TestMaxPoolTiesAndNaN(t *testing.T) {
 	onEachInstructionSet(t, func(t *testing.T) {
 		for _, p := range []Pool2D{

@@ -3,7 +3,8 @@ package kernel
 import "math"
 
 // The passes of samplers. The noise z is standard normal, float32 for every T. At temperature 0
-// either z or scale is 0. The callers in package langevin compute rate and scale from the step size.
+// either z or scale is 0. The callers in package langevin compute rate and scale from the step
+// size.
 
 // Dot returns the sum of x y, in 16 interleaved partial sums.
 func Dot[T Float](x, y []T) float64 {

@@ -7,7 +7,7 @@ import (
 )
 
 // updates are the passes, each with the formula for one element, which changes x as the pass does
-// and returns its share of the statistic.
+// and returns its term of the statistic.
 var updates = []struct {
 	rule    rule
 	slices  int // without the noise
@@ -95,7 +95,7 @@ var updates = []struct {
 	})},
 }
 
-// optimizing adds the decay of weights and the statistic.
+// optimizing adds weight decay and the statistic to an optimizer's formula.
 func optimizing(move func(x []float64, g float64)) func(x []float64, z float64) float64 {
 	return func(x []float64, _ float64) float64 {
 		g := x[1] + 0.0625*x[0]
@@ -216,7 +216,7 @@ func checkUpdates[T Float](t *testing.T, tolerance float64) {
 	}
 }
 
-// The assembly gives portable Go's bits.
+// The assembly gives the same bits as portable Go.
 func TestUpdateBits(t *testing.T) {
 	const n = 4096 + 7
 	want, statistics := make(map[rule][][]float32), make(map[rule]float64)

@@ -22,7 +22,7 @@ func TestWide(t *testing.T) {
 }
 
 // checkWide returns all results, for planes of several sizes whose coefficients differ. Rounding to
-// T is relative to the element; what is added up is not rounded.
+// T is relative to the element; sums are not rounded.
 func checkWide[T Float](t *testing.T, rounding float64) []float64 {
 	t.Helper()
 	var results []float64

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestQuads: places are those of the first maxima, and the gradient goes there; all instruction
-// sets give the same.
-func TestQuads(t *testing.T) {
+// TestWindows2x2: indices are those of the first maxima, the gradient goes there, and all
+// instruction sets give the same.
+func TestWindows2x2(t *testing.T) {
 	onEachInstructionSet(t, func(t *testing.T) {
 		for _, size := range [][2]int{{2, 2}, {4, 6}, {6, 8}, {2, 10}, {14, 14}, {28, 28}, {12, 34}} {
 			for _, planes := range []int{0, 1, 3} {
@@ -62,8 +62,8 @@ func checkQuads[T Float](t *testing.T, height, width, planes int) {
 	}
 }
 
-// TestQuadsOfNaN: NaN is no reason to write elsewhere.
-func TestQuadsOfNaN(t *testing.T) {
+// TestWindows2x2OfNaN: a NaN does not cause writes outside the window.
+func TestWindows2x2OfNaN(t *testing.T) {
 	onEachInstructionSet(t, func(t *testing.T) {
 		x := slices.Repeat([]float32{float32(math.NaN()), 1, -1, 2, float32(math.NaN())}, 8*8/4)[:64]
 		q, places, dx := NewWindows2x2(8, 8), make([]uint8, 16), make([]float32, 64)

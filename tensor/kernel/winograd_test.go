@@ -9,7 +9,7 @@ import (
 )
 
 // minTerms is the number of terms of a sum whose rounding errors are as large as those of the
-// transforms alone.
+// transforms.
 const minTerms = 256
 
 // checkPatches runs a plan in order and shuffled, compares the bits of the two, and the values with
@@ -52,7 +52,7 @@ func checkWinograd[T Float](t *testing.T, c Conv2D) {
 }
 
 // winogradCases have channels that fill no panel, images that fill no patch, images cut into bands
-// or strips, some of them of padding only, and padding wider than a filter.
+// or row tiles, some of them of padding only, and padding wider than a filter.
 var winogradCases = [][]int{ // B, C, H, W, K, taps, padding of height and width
 	{1, 3, 3, 3, 1, 3, 0, 0},
 	{1, 1, 1, 1, 2, 5, 2, 2},
@@ -145,7 +145,7 @@ func TestWinogradKeepsImagesApart(t *testing.T) {
 	})
 }
 
-// The way is chosen where it has been measured to be faster, and never where it is not asked for.
+// Winograd is chosen where it was measured to be faster, and never if Direct is set.
 func TestSuitsWinograd(t *testing.T) {
 	kindOf := func(p Routine, err error) kind {
 		if err != nil {

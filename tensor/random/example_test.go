@@ -6,7 +6,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// An element of a stream is the same wherever the drawn range begins.
+// The value of an element does not depend on where the drawn range starts.
 func ExampleNormals() {
 	a := random.Address{Seed: 1, Chain: 0, Step: 100, Stream: 2}
 	var all [8]float32

@@ -95,8 +95,8 @@ func circle(word uint32) (cosine, sine float32) {
 	s = float32(s * t)
 	c = float32(c*v) + 1
 
-	// Bits 31 and 30 are the quadrant. Odd quadrants swap sine and cosine; 1 and 2 negate the cosine,
-	// 2 and 3 the sine.
+	// Bits 31 and 30 are the quadrant. Odd quadrants swap sine and cosine; 1 and 2 negate the
+	// cosine, 2 and 3 the sine.
 	quadrant := word + 1<<29
 	odd := uint32(int32(quadrant<<1) >> 31)
 	cosineBits := math.Float32bits(selectBits(odd, s, c)) ^ (quadrant+1<<30)&(1<<31)

@@ -51,7 +51,7 @@ func edgeWords() []uint32 {
 }
 
 // TestNormalAccuracy: relative to its own size, every normal is within 5 units of 2^-24 (3e-7) of
-// the exact one, the largest and the smallest too.
+// the exact one, including the largest and the smallest.
 func TestNormalAccuracy(t *testing.T) {
 	const bound = 5
 	worst, largest := 0.0, 0.0

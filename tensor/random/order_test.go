@@ -45,7 +45,7 @@ func TestOrderLargeSizes(t *testing.T) {
 	})
 }
 
-// TestOrderGolden pins the order: a resumed run must find the one it began with.
+// TestOrderGolden pins the order: a resumed run must find the order with which it started.
 func TestOrderGolden(t *testing.T) {
 	order := NewOrder(60000, 1, 2, 3)
 	var got [5]uint64

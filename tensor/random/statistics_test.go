@@ -73,7 +73,7 @@ func TestKolmogorovSmirnov(t *testing.T) {
 	}
 }
 
-// TestTails counts, on both sides, what lies beyond 1 to 5 standard deviations in 2^24 normals.
+// TestTails counts the normals beyond 1 to 5 standard deviations, on both sides, among 2^24.
 func TestTails(t *testing.T) {
 	const blocks = 1 << 16
 	var counts [2][6]int
@@ -122,7 +122,8 @@ func TestIndependence(t *testing.T) {
 		change(&other)
 		check(name, x, sample(other))
 	}
-	// One element over many steps, chains and streams is a normal sample too: an update sees it so.
+	// One element over many steps, chains and streams is a normal sample, too, as an update sees
+	// it.
 	const n = 1 << 16
 	for name, address := range map[string]func(i int) Address{
 		"steps":   func(i int) Address { return Address{Seed: 301, Step: uint64(i)} },

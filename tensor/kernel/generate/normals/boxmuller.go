@@ -2,8 +2,8 @@ package main
 
 import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 
-// pair is two vectors, on which the same is done, so that one waits for its operands while the
-// other works.
+// pair is two vectors on which the same operations are performed, so that one waits for its
+// operands while the other works.
 type pair [2]V
 
 // of is an instruction of both vectors and numbers, each a pair or what both share.

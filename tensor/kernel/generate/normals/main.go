@@ -1,6 +1,6 @@
 // Command normals writes the NEON functions of package random and their Go stubs. The operations
-// and their order are those of philox and boxMuller there; a test there compares the bits. Each
-// polynomial's coefficients stand in normal.go and here.
+// and their order are those of philox and boxMuller there; a test there compares the bits. The
+// polynomials' coefficients are in normal.go and repeated here.
 package main
 
 import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
@@ -19,7 +19,7 @@ func main() {
 	f.Main()
 }
 
-// draws is a function in the making and the address of its constants.
+// draws is a function that is being written and the address of its constants.
 type draws struct {
 	*Function
 	file      *File

@@ -1,6 +1,6 @@
 // Package assembly writes the assembly of package random. The operations and their order are those
-// of philox and boxMuller there, eight or sixteen lanes at a time; a test there compares the bits.
-// Each polynomial's coefficients stand in normal.go and here.
+// of philox and boxMuller there, for eight or sixteen lanes at a time; a test there compares the
+// bits. The polynomials' coefficients are in normal.go and repeated here.
 package assembly
 
 import (
@@ -25,9 +25,9 @@ func Write(avx512 bool) {
 	Generate()
 }
 
-// groupsOf emits a function: the key schedule, a loop that leaves the words of sets where their
-// numbers will be, and a loop that turns them into these. In either loop several iterations are
-// under way at once; one loop for both would be too long for that.
+// groupsOf writes a function: the key schedule, a loop that stores the words of sets where their
+// numbers will be, and a loop that turns the words into numbers. Each loop processes several
+// iterations at once to hide latencies; a single loop for both would be too long for that.
 func groupsOf(name, what string, prepare func(), numbers func(sets int, dst Register)) {
 	TEXT(name, NOSPLIT, "func(dst *float32, groups int, k0, k1, c0, c1, c2, c3 uint32)")
 	Pragma("noescape")
@@ -59,10 +59,11 @@ func groupsOf(name, what string, prepare func(), numbers func(sets int, dst Regi
 	RET()
 }
 
-// atOnce is how many sets are under way together: one waits for its operands while the others work.
+// atOnce returns the number of sets that are processed together: one waits for its operands while
+// the others work.
 func atOnce() int { return by(3, 4) }
 
-// setsOf counts the sets of some groups.
+// setsOf computes the number of sets in some groups.
 func setsOf(groups, sets Register) {
 	if quadsASet() == quadsAGroup {
 		MOVQ(groups, sets)
@@ -71,7 +72,7 @@ func setsOf(groups, sets Register) {
 	}
 }
 
-// together emits loops over the sets that are left: some at once, then single ones.
+// together writes loops over the remaining sets: several at once, then single ones.
 func together(name string, left GPVirtual, body func(sets int)) {
 	SUBQ(Imm(uint64(atOnce())), left)
 	JL(LabelRef(name + "_rest"))
@@ -89,7 +90,7 @@ func together(name string, left GPVirtual, body func(sets int)) {
 	Label(name + "_end")
 }
 
-// words makes the words of some sets, whose rounds alternate, and counts up.
+// words computes the words of some sets, alternating their rounds, and advances the counter.
 func words(sets int, shared *schedule, counter Mem, at Register) {
 	state := make([]*set, sets)
 	for i := range state {

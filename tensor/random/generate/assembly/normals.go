@@ -31,7 +31,7 @@ func uniforms(sets int, dst Register) {
 // mantissas is, in AVX-512, the mask of mantissas in all lanes.
 var mantissas VecVirtual
 
-// boxMullers prepares what all sets share.
+// boxMullers prepares the constants that all sets share.
 func boxMullers() {
 	if wide {
 		mantissas = vector()

@@ -6,9 +6,9 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// schedule is what all quads of a call share, on the stack, each in all lanes: the key words of the
-// rounds, and those parts of rounds 0, 1 and 2 which do not depend on c0 and need no key words any
-// more.
+// schedule is what all quads of a call share, on the stack, each broadcast to all lanes: the key
+// words of the rounds, and those parts of rounds 0, 1 and 2 that do not depend on c0, with their
+// key words already applied.
 type schedule struct {
 	k0, k1             [rounds]Mem
 	c3Round0           Mem // c3 ^ k1 of round 0
@@ -55,8 +55,8 @@ func newSchedule() *schedule {
 }
 
 // set is the Philox state of four or eight quads: four registers, each with one word of each quad
-// in the lower halves of its 64-bit lanes, where VPMULUDQ reads it. What the upper halves hold
-// never reaches the lower ones.
+// in the lower halves of its 64-bit lanes, where VPMULUDQ reads it. The upper halves hold garbage
+// that never reaches the lower ones.
 type set struct {
 	c0, c1, c2, c3 VecVirtual
 }

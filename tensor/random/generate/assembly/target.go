@@ -10,10 +10,10 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// wide says that AVX-512 is written. A set is then the eight quads of a group, else four.
+// wide selects AVX-512. A set is then the eight quads of a group, otherwise four.
 var wide bool
 
-// by chooses by the instruction set.
+// by selects by instruction set.
 func by[T any](avx2, avx512 T) T {
 	if wide {
 		return avx512
@@ -67,7 +67,7 @@ func store(from VecVirtual) Mem {
 	return m
 }
 
-// broadcastParam copies a 32-bit parameter to all lanes.
+// broadcastParam broadcasts a 32-bit parameter to all lanes.
 func broadcastParam(name string, to VecVirtual) {
 	word, lane := GP32(), XMM()
 	Load(Param(name), word)
