@@ -50,7 +50,7 @@ type Product struct {
 	Rows, Columns, Depth int
 	Images, Filter       bool // a convolution; of its gradients, the filter's rather than the images'
 	Forward              bool // the kernel also adds the bias and, with ReLU, sets negative results to 0
-	ReLU, Mask           bool // with Mask, argument 3 has the size of the result instead of a bias: the result is 0 where it is not positive
+	ReLU, Mask           bool // with Mask, argument 3 has the size of the result instead of a bias: the result is 0 where that is not positive
 	Height, Width        int  // of a forward convolution's output images: [B Rows Height Width]
 }
 

@@ -183,6 +183,8 @@ func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
 			parts = rowTile.Parts
 		}
 	}
+	// Data that every tile reads, such as filters, must stay in cache next to the tile. One launch
+	// with large filters is fine, since it would read them anyway; several are not.
 	if own*unit > maxTileBytes || shared > max(maxSharedBytes, most+maxSharedBytes/8) {
 		return false
 	}

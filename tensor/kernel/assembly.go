@@ -21,6 +21,8 @@ func addressOf[T Float](x []T, n int) *float32 {
 	return (*float32)(unsafe.Pointer(unsafe.SliceData(x[:n])))
 }
 
+// multiplyFast calls the microkernel once per run of register tiles of equal height: at most two
+// calls for any number of rows, so that the cost of a call from Go is spread over many tiles.
 func multiplyFast[T Float](rows, depth int, a leftFactor[T], b, c []T, stride int, bias []T, f flags) bool {
 	if !useAssembly[T]() || a.rowStride != 1 && a.depthStride != 1 {
 		return false
@@ -72,6 +74,7 @@ func multiplyWindowsFast[T Float](rows int, a leftFactor[T], padded []T, places,
 	return true
 }
 
+// multiplyTapsFast calls the microkernel whose left factor is addressed by tables.
 func multiplyTapsFast[T Float](data []T, taps []int32, together int, depthOffsets []int32, b, c []T, stride int, accumulate bool) bool {
 	if !useAssembly[T]() {
 		return false
@@ -84,6 +87,8 @@ func multiplyTapsFast[T Float](data []T, taps []int32, together int, depthOffset
 	return true
 }
 
+// packColumnsFast transposes eight columns at a time. A depth that is not a multiple of eight is
+// completed by a vector that overlaps the one before it.
 func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) bool {
 	if !useAssembly[T]() || depth < vector {
 		return false
@@ -125,6 +130,7 @@ func offset(p *float32, elements int) *float32 {
 	return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*elements))
 }
 
+// packWindowFast copies runs of contiguous pixels, or gathers where a half has more than two runs.
 func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) bool {
 	if !useAssembly[T]() {
 		return false
@@ -175,6 +181,8 @@ func unpoolGradFast[T Float](q *Windows2x2, dx, dout []T, places []uint8, mask u
 	return true
 }
 
+// scatterFast multiplies one panel by all taps of a group of channels and adds the products to the
+// padded copy, in one call.
 func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target []T, left, right int) bool {
 	if !useAssembly[T]() {
 		return false
@@ -190,6 +198,7 @@ func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target
 	return true
 }
 
+// accumulateLinesFast is accumulateLines in assembly, with one call for all offsets.
 func accumulateLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, one, other []T, add bool) bool {
 	if !useAssembly[T]() {
 		return false
@@ -206,6 +215,8 @@ func accumulateLinesFast[T Float](p *linesPlan, images int, padded, dout []T, se
 // transforms are the functions of the linear maps, by number.
 type transforms [18]func(to, from, temporary *float32, toRow, toColumn, toPatch, fromRow, fromColumn, fromPatch, count int)
 
+// transformFast calls the function of one linear map. Each map has its own, in which the
+// coefficients are constants and zeros cost nothing.
 func transformFast[T Float](m *linearMap, to []T, toAt patchLayout, from []T, fromAt patchLayout, count int, temporary []T) bool {
 	if !useAssembly[T]() || count == 0 {
 		return false

@@ -131,6 +131,7 @@ func (c Conv2D) imageWindow() window {
 	}
 }
 
+// axes returns the filter's two axes in the forward direction.
 func (c Conv2D) axes() (vertical, horizontal axis) {
 	return axis{c.R, c.DilationH, c.StrideH}, axis{c.S, c.DilationW, c.StrideW}
 }
@@ -202,6 +203,7 @@ func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch
 	at := p.part(tile, batch)
 	padded := scratch[:p.paddedSize()]
 	panel := scratch[len(padded):]
+	// The padded copy makes every tap of every pixel valid, so that no bounds are checked below.
 	pad(&p.window, padded, x, at.image, at.images, 0, p.channels, at.row)
 	depth := len(p.taps)
 	blocks := depthBlocks(depth)
@@ -215,6 +217,8 @@ func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch
 		}
 		a := leftFactor[T]{data: filter[k0:], rowStride: depth, depthStride: 1}
 		out := y[at.image*p.outputs*p.outH*p.outW+at.row*p.outW:]
+		// Each panel is packed once and multiplied by all output channels while it is in the
+		// first-level cache.
 		for j := 0; j < pixels; j += panelColumns {
 			packWindow(panel, padded, &p.panels[j/panelColumns], p.taps[k0:k1])
 			convPanel(p, a, j, min(j+panelColumns, pixels), k1-k0, panel, bias, out, f)

@@ -67,6 +67,8 @@ func (c Conv2D) filterPanels() Routine {
 
 	taps := len(p.taps)
 	f := filterPlan{columns: ceilDiv(c.K, panelColumns) * panelColumns}
+	// Chunks of the batch are independent tiles. If their partial gradients would take too much
+	// memory, there are fewer chunks, and ranges of taps provide the tiles instead.
 	f.chunks = max(1, min(p.tiles(), tileCount, partialElements/(taps*f.columns)))
 	together, most := c.tapTiles()
 	f.together, f.groups = together, ceilDiv(taps/together, most)
@@ -138,6 +140,7 @@ func filterSums[T Float](p *convPlan, partLo, partHi, batch, ofTaps int, partial
 	panel := o.Scratch[len(padded):]
 	for n := partLo; n < partHi; n++ {
 		at := p.part(n, batch)
+		// Only the channels of this range of taps are needed.
 		pad(&p.window, padded, o.B, at.image, at.images, tapLo/area, ceilDiv(tapHi, area), at.row)
 		pixels := at.images * at.rows * p.outW
 		blocks := depthBlocks(pixels)
@@ -145,6 +148,8 @@ func filterSums[T Float](p *convPlan, partLo, partHi, batch, ofTaps int, partial
 			lo, hi := splitRange(pixels, blocks, block)
 			accumulate := o.Add || n > partLo || block > 0
 			for k := 0; k < p.shape.K; k += panelColumns {
+				// A panel of dout is packed once and multiplied by all taps of the range. The left
+				// factor, x at every tap and pixel, is read in place through the window's tables.
 				packGradient(p, at, lo, hi, k, o.A, panel)
 				for group := groupLo; group < groupHi; group++ {
 					i, end := f.group(group, group+1, taps)

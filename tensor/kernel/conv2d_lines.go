@@ -103,7 +103,7 @@ func linesSums[T Float](p *linesPlan, partLo, partHi, batch, ofPairs int, partia
 		at, add := p.part(part, batch), o.Add || part > partLo
 		x := padded
 		if p.exact() {
-			x = o.B[at.image*s.C*s.H*s.W:][:at.images*s.C*s.H*s.W]
+			x = o.B[at.image*s.C*s.H*s.W:][:at.images*s.C*s.H*s.W] // no padding: read x itself
 		} else {
 			pad(&p.window, padded, o.B, at.image, at.images, 0, s.C, 0)
 			clear(padded[at.images*s.C*p.paddedH*p.paddedW:])
@@ -118,7 +118,7 @@ func linesSums[T Float](p *linesPlan, partLo, partHi, batch, ofPairs int, partia
 			if k+1 == s.K { // an odd channel at the end is its own partner
 				second = 0
 			}
-			if p.line != p.outW {
+			if p.line != p.outW { // zeros behind each line make its last vector whole
 				image = group * p.outH * p.line
 				widenLines(p, copies, dout, at.images, group, second)
 				dout, second = copies, p.outH*p.line

@@ -105,11 +105,14 @@ func exp(x float32) float32 {
 // Halves stay finite where the whole would overflow. ln 2 is subtracted in two parts, of which the
 // high one has so few bits that its product with n is exact.
 func halfPowers(x float32) (product, power float32) {
+	// Beyond expHighest e^x overflows float32; below expLowest it is treated as e^expLowest, which
+	// keeps 2^n a normal number.
 	x = max(min(x, expHighest), expLowest)
 	whole := float32(x*math.Log2E) + expRound
 	power = math.Float32frombits((math.Float32bits(whole) + expExponent) << 23)
 	whole -= expRound
 	r := x - float32(whole*ln2High) - float32(whole*ln2Low)
+	// Horner's scheme for (e^r - 1 - r)/r^2, then e^r - 1 = r + r^2 q.
 	q := float32(1.0 / 5040)
 	q = float32(q*r) + 1.0/720
 	q = float32(q*r) + 1.0/120

@@ -94,10 +94,14 @@ func (g Gemm) Plan() (Routine, error) {
 	if err := g.Validate(); err != nil {
 		return Routine{}, err
 	}
+	// The output is divided into blocks of nearly equal height and, within the limits of a tile's
+	// panels, into blocks of columns with about gemmTileFlops of work each.
 	p := gemmPlan{Gemm: g, rowBlocks: ceilDiv(g.M, g.tileRows())}
 	rows := ceilDiv(g.M, p.rowBlocks)
 	panels := ceilDiv(g.N, panelColumns)
 	depth := min(g.K, maxDepth)
+	// each is the number of panels of a tile: enough for gemmTileFlops of work, or more if there
+	// would be more than some 2*tileCount tiles otherwise, and a multiple of the panels per call.
 	each := max(gemmTileFlops/(2*rows*panelColumns*g.K), panels*p.rowBlocks/(2*tileCount))
 	each = max(1, min(each, panels, gemmTilePanels*panelBatch(depth)))
 	p.together = panelsTogether(panels)
@@ -119,6 +123,7 @@ func (g Gemm) Plan() (Routine, error) {
 		// A is packed in a phase of its own if its rows, read in place, would compete for few cache
 		// sets: a transposed A, or one whose row stride is a multiple of gemmAlias.
 		p.packA = (g.TransposeA || g.K%gemmAlias == 0) && g.N >= gemmPackColumns
+		// With several blocks of rows, each would pack the same panels of B: pack them once.
 		p.packB = p.rowBlocks > 1
 	}
 	if p.packA {
@@ -211,7 +216,7 @@ func packMatrixA[T Float](p *gemmPlan, tile int, a, packed []T) {
 		}
 		return
 	}
-	// Only a few rows of the source at a time: neighboring groups read the same cache lines of
+	// Only a few rows of the source at a time: neighbouring groups read the same cache lines of
 	// them.
 	const few = 16
 	for k0 := 0; k0 < p.K; k0 += few {
@@ -324,6 +329,8 @@ func gemmTile[T Float](p *gemmPlan, tile int, o Operands[T]) {
 		default:
 			a = leftFactor[T]{data: o.A[lo*p.K+k0:], rowStride: p.K, depthStride: 1}
 		}
+		// Sums of a block of the depth are stored to C, and the next block adds to them there: the
+		// microkernel's registers hold the sums of one register tile only.
 		f := p.epilogue(block == 0, block == blocks-1)
 		bias := biasOf(o.Bias, lo, hi, f)
 		size := (k1 - k0) * panelColumns

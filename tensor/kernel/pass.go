@@ -2,6 +2,11 @@ package kernel
 
 // rule is the computation that a pass performs on each element of its slices. Package rules of the
 // generator defines them for all instruction sets.
+//
+// A new pass needs four things: a constant here, the function with the loop in Go (in
+// elementwise.go, update_sampler.go or a file like these), its rule in generate/rules, and its case
+// in pass_rules_amd64.go. Then run go generate, which also writes arm64's dispatch. The tests
+// compare the bits of assembly and loop.
 type rule uint8
 
 const (

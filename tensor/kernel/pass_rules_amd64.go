@@ -4,6 +4,7 @@ package kernel
 
 import "unsafe"
 
+// runAVX2 calls the assembly of a rule, whose only argument is the address of the pass.
 func (p *pass) runAVX2(r rule) {
 	at := (*byte)(unsafe.Pointer(p))
 	switch r {
@@ -88,6 +89,7 @@ func (p *pass) runAVX2(r rule) {
 	}
 }
 
+// runAVX512 is runAVX2 for AVX-512.
 func (p *pass) runAVX512(r rule) {
 	at := (*byte)(unsafe.Pointer(p))
 	switch r {

@@ -78,6 +78,7 @@ func (p Pool2D) plan(k kind) (Routine, error) {
 		return Routine{}, err
 	}
 	planes := p.B * p.C
+	// A plane, one channel of one image, is the unit of work: windows never cross planes.
 	each := min(planes, ceilDiv(poolTileElements, p.H*p.W))
 	pool := poolPlan{Pool2D: p, outH: p.P(), outW: p.Q(), tiles: ceilDiv(planes, each)}
 	if pool.simple() {

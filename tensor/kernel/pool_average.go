@@ -1,5 +1,7 @@
 package kernel
 
+// averagePoolForward sets each output to the mean of its window's elements within the image:
+// padding counts neither in the sum nor in the divisor.
 func averagePoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 	for plane := lo; plane < hi; plane++ {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
@@ -34,6 +36,8 @@ func averageLine[T Float](y, upper, lower []T) {
 	}
 }
 
+// averagePoolBackward distributes each gradient equally over the elements of its window. Windows
+// may overlap, so contributions are added.
 func averagePoolBackward[T Float](p *poolPlan, lo, hi int, dout, dx []T) {
 	for plane := lo; plane < hi; plane++ {
 		to := dx[plane*p.H*p.W:][:p.H*p.W]

@@ -19,7 +19,7 @@ func pairSegments(width, outH, outW int) (table []int32) {
 			segments = append(segments, [2]int32{int32(2*line*width + 2*at), int32(line*outW + at)})
 		}
 	}
-	if len(segments)%2 == 1 {
+	if len(segments)%2 == 1 { // the assembly takes pairs: compute the last segment twice
 		segments = append(segments, segments[len(segments)-1])
 	}
 	for i := 0; i < len(segments); i += 2 {
@@ -29,6 +29,8 @@ func pairSegments(width, outH, outW int) (table []int32) {
 	return table
 }
 
+// maxPoolForward sets each output to the maximum of its window. Adjacent, unpadded 2 x 2 windows
+// have a fast path.
 func maxPoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 	if maxPlanesFast(p, x[lo*p.H*p.W:hi*p.H*p.W], y[lo*p.outH*p.outW:hi*p.outH*p.outW], hi-lo) {
 		return
@@ -69,6 +71,8 @@ func maxLine[T Float](y, upper, lower []T) {
 	}
 }
 
+// maxPoolBackward recomputes the position of each maximum from x, so that the forward pass need not
+// store it.
 func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, dx []T) {
 	for plane := lo; plane < hi; plane++ {
 		from := x[plane*p.H*p.W:][:p.H*p.W]

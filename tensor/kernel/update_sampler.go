@@ -30,7 +30,7 @@ func DecayedGradient[T Float](g, w, dw []T, decay T) float64 {
 // Laplace prior, and returns the sum of w g. strength must not be negative.
 func LaplaceGradient[T Float](g, w, dw []T, strength T) float64 {
 	var s sums[T]
-	c := coefficients[T]{strength, T(math.Copysign(0, -1))}
+	c := coefficients[T]{strength, T(math.Copysign(0, -1))} // -0 is the mask of the sign bit
 	for i := accelerate(ruleLaplaceGradient, &s, c, nil, g, w, dw); i < len(g); i++ {
 		slope := T(0)
 		if w[i] != 0 {

@@ -5,6 +5,8 @@ package kernel
 //go:generate go run -C generate ./winograd -out ../winograd_avx2_amd64.s -stubs ../winograd_stubs_amd64.go -pkg kernel
 //go:generate go run -C generate ./winograd -avx512 -out ../winograd_avx512_amd64.s -stubs ../winograd_avx512_stubs_amd64.go -pkg kernel
 
+// transformsAVX2 and transformsAVX512 are in the order of linearMap's numbers: six maps for each
+// algorithm, which is named by patch and taps.
 var transformsAVX2 = transforms{
 	winogradInput43AVX2, winogradOutput43AVX2, winogradFilter43AVX2, winogradSpread43AVX2, winogradOverlap43AVX2, winogradGather43AVX2,
 	winogradInput45AVX2, winogradOutput45AVX2, winogradFilter45AVX2, winogradSpread45AVX2, winogradOverlap45AVX2, winogradGather45AVX2,

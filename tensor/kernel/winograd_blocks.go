@@ -26,6 +26,7 @@ func (b *blockedImage) row() int { return b.line * lanes }
 func load[T Float](b *blockedImage, blocks, x []T, image, channel, row int, surrounded bool) {
 	lo, hi := max(0, row-b.padH), min(b.height, row-b.padH+len(blocks)/b.row())
 	left, right := b.padW*lanes, (b.padW+b.width)*lanes
+	// Only the zeros around the image need clearing; if there are none, nothing does.
 	if !surrounded && (hi-lo < len(blocks)/b.row() || right-left < b.row()) {
 		clear(blocks)
 	}

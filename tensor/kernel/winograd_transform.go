@@ -43,6 +43,7 @@ func transform[T Float](m *linearMap, to []T, toAt patchLayout, from []T, fromAt
 	if transformFast(m, to, toAt, from, fromAt, count, temporary) {
 		return
 	}
+	// Coefficients are rounded to T once, and zeros are skipped.
 	var coefficients [maxPoints * maxPoints]T
 	var some [maxLanes]T
 	for i := range m.rows * m.columns {

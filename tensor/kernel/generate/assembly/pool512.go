@@ -53,7 +53,7 @@ func maxPlanes512() {
 }
 
 // notePlaces512 writes notePlaces with both segments of a pair in one vector, in which two
-// neighboring lanes both hold the index.
+// neighbouring lanes both hold the index.
 func notePlaces512() {
 	TEXT("notePlacesAVX512", NOSPLIT, "func(upper, lower *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int)")
 	Pragma("noescape")
