@@ -1,8 +1,8 @@
 package kernel
 
 // MultiplyAdds runs float32 multiply-adds in registers, at least one loop of them, and returns the
-// number of floating-point operations, two for each. Divided by the time it takes, that is the
-// processor's peak.
+// number of floating-point operations, two for each. Operations per second of this function are the
+// peak of one core.
 func MultiplyAdds(loops int) (operations float64) {
 	if operations, ok := multiplyAddsFast(loops); ok {
 		return operations

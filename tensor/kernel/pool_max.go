@@ -122,8 +122,8 @@ func NewWindows2x2(height, width int) *Windows2x2 {
 const notPositive = 4
 
 // MaxIndices sets the indices of the maxima of some planes x.
-func MaxIndices[T Float](q *Windows2x2, places []uint8, x []T) {
-	if maxIndicesFast(q, places, x) {
+func MaxIndices[T Float](q *Windows2x2, indices []uint8, x []T) {
+	if maxIndicesFast(q, indices, x) {
 		return
 	}
 	for line := range len(x) / (2 * q.width) {
@@ -138,24 +138,24 @@ func MaxIndices[T Float](q *Windows2x2, places []uint8, x []T) {
 			if !(best > 0) {
 				at |= notPositive
 			}
-			places[line*q.width/2+i] = at
+			indices[line*q.width/2+i] = at
 		}
 	}
 }
 
 // UnpoolGrad computes the gradient of max pooling from the indices: dx is dout at the maxima and 0
 // elsewhere. If positive is set, it is also 0 where the maximum is not above 0, as for a ReLU.
-func UnpoolGrad[T Float](q *Windows2x2, dx, dout []T, places []uint8, positive bool) {
+func UnpoolGrad[T Float](q *Windows2x2, dx, dout []T, indices []uint8, positive bool) {
 	mask := uint8(notPositive - 1)
 	if positive {
 		mask |= notPositive
 	}
-	if unpoolGradFast(q, dx, dout, places, mask) {
+	if unpoolGradFast(q, dx, dout, indices, mask) {
 		return
 	}
 	clear(dx)
 	for i, g := range dout {
-		if at := int(places[i] & mask); at < notPositive {
+		if at := int(indices[i] & mask); at < notPositive {
 			line, column := i/(q.width/2), i%(q.width/2)
 			dx[(2*line+at/2)*q.width+2*column+at%2] = g
 		}

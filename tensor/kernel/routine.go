@@ -120,8 +120,9 @@ func runTile[T Float](p *Routine, phase, tile, rows int, o Operands[T]) {
 }
 
 // RunRows computes some rows of the last phase or, for a filter's gradient, of the first. The
-// operands hold only these rows: a multiple of Unit, or fewer at the end of a part. Workspace is
-// the partial sum of the part. Results are the same as those of [Run].
+// operands hold only these rows: a multiple of Unit, or fewer at the end of a part. For a filter's
+// gradient, Workspace is the partial sum of the part, to which Add adds. The bits are those of
+// [Run].
 func RunRows[T Float](p *Routine, rows int, o Operands[T]) {
 	if rows < 1 || rows > p.Rows {
 		panic(errors.Errorf("kernel: run: rows must be in [1, %d], got %d", p.Rows, rows))

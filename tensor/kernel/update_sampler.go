@@ -93,17 +93,17 @@ func SGHMC[T Float](w, v, g []T, z []float32, keep, rate, scale T) {
 	}
 }
 
-// BAOAB computes u = v - rate g, v <- keep u + scale z, w <- w + share (u + v): the kick, the
+// BAOAB computes u = v - rate g, v <- keep u + scale z, w <- w + fraction (u + v): the kick, the
 // Ornstein-Uhlenbeck part, and both drifts.
-func BAOAB[T Float](w, v, g []T, z []float32, keep, rate, scale, share T) {
-	for i := accelerate(ruleBAOAB, nil, coefficients[T]{keep, rate, scale, share}, z, w, v, g); i < len(w); i++ {
+func BAOAB[T Float](w, v, g []T, z []float32, keep, rate, scale, fraction T) {
+	for i := accelerate(ruleBAOAB, nil, coefficients[T]{keep, rate, scale, fraction}, z, w, v, g); i < len(w); i++ {
 		kicked := v[i] - T(rate*g[i])
 		v[i] = T(keep*kicked) + T(scale*T(z[i]))
-		w[i] += T(share * (kicked + v[i]))
+		w[i] += T(fraction * (kicked + v[i]))
 	}
 }
 
-// Drift is BAOAB without the force: u = v, with a share of 1/2.
+// Drift is BAOAB without the force: u = v, with a fraction of 1/2.
 func Drift[T Float](w, v []T, z []float32, keep, scale T) {
 	for i := accelerate(ruleDrift, nil, coefficients[T]{keep, scale, 0.5}, z, w, v); i < len(w); i++ {
 		old := v[i]

@@ -229,8 +229,8 @@ func (w *window) choose(vertical, horizontal axis) {
 		}
 		return
 	}
-	// Large images, or few: a tile is some rows of one image. With fewer images than tileCount, tiles
-	// are smaller so that all threads have one, but not less than four panels.
+	// Large images, or few: a tile is some rows of one image. With fewer images than tileCount,
+	// tiles are smaller so that all threads have one, but not less than four panels.
 	wanted := max(ceilDiv(tilePixels, w.outW), 1)
 	if w.batch < tileCount {
 		wanted = min(wanted, max(ceilDiv(w.outH, ceilDiv(tileCount, w.batch)), ceilDiv(4*panelColumns, w.outW)))

@@ -65,8 +65,8 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 		p.in, p.out, p.back = imageTransform{blockedImage: y, m: &p.spread, patch: p.patch}, x, &p.overlap
 		extraBands = 1 // a row of patches also adds to output rows of the next one
 	}
-	// The transformed input is [points][patches][channels]: a matrix of patches by channels for each
-	// point, whose rows are padded to whole registers.
+	// The transformed input is [points][patches][channels]: a matrix of patches by channels for
+	// each point, whose rows are padded to whole registers.
 	p.strideIn = ceilDiv(p.in.channels, lanes) * lanes
 	panels := ceilDiv(p.out.channels, panelColumns)
 	p.columns = panelColumns
@@ -77,8 +77,8 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	most := p.setRowTiles(c, extraBands, panels)
 	p.pointIn, p.pointOut = padStride(most*p.strideIn), padStride(most*p.columns)
 	p.in.wide, p.in.to, p.in.panel = p.groups.wide, patchLayout{p.points * p.pointIn, p.pointIn, p.strideIn}, panelColumns
-	// If there are few groups of patches, ranges of output channels provide more tiles. Each of them
-	// transforms the group's input again.
+	// If there are few groups of patches, ranges of output channels provide more tiles. Each of
+	// them transforms the group's input again.
 	p.ranges = min(panels, ceilDiv(tileCount, p.groups.count()))
 	p.filterParts = ceilDiv(p.in.channels, panelColumns)
 	p.blocksIn = panelColumns / lanes * p.in.blocksSize(p.groups.highest())
@@ -165,8 +165,8 @@ func winogradTile[T Float](p *winogradPlan, tile, batch int, x, filter, bias, y,
 		transformImages(&p.in, at, base, s.lo, s.hi, 0, panels, x, transformed, blocksIn, temporary)
 		patches := at.images * (s.hi - s.lo) * p.groups.wide
 		for panel, next := first, first; panel < last; panel = next {
-			// Steps 2 and 3 for one or two panels of output channels at a time, so that the products
-			// of all points stay in cache until they are transformed back.
+			// Steps 2 and 3 for one or two panels of output channels at a time, so that the
+			// products of all points stay in cache until they are transformed back.
 			next = min(panel+p.columns/panelColumns, last)
 			b := filter[panel*points*p.pointFilter:]
 			multiplyPoints(p, patches, next-panel, transformed, b, products)
@@ -201,8 +201,8 @@ func multiplyPoints[T Float](p *winogradPlan, rows, panels int, a, b, c []T) {
 // the rows that are complete, to which no later row tile adds.
 func winogradStore[T Float](p *winogradPlan, s rowTile, panel, end int, products, bias, y, blocks, temporary []T) {
 	from, to := patchLayout{p.points * p.pointOut, p.pointOut, p.columns}, patchLayout{p.out.row(), lanes, p.patch * lanes}
-	// Rows [first, last) of the output are complete. Backward, patches overlap in the output, and the
-	// rows below last still wait for the next row tile, except at the end of the group.
+	// Rows [first, last) of the output are complete. Backward, patches overlap in the output, and
+	// the rows below last still wait for the next row tile, except at the end of the group.
 	first, last := max(s.lo, s.row)*p.patch, s.hi*p.patch
 	if s.hi == s.end {
 		last = (s.row + s.rows) * p.patch

@@ -101,7 +101,8 @@ func winogradSums[T Float](p *winogradGradient, groupLo, groupHi, batch, ofSets 
 	temporary, blocks := scratch[:transformTemporary], scratch[transformTemporary:]
 	for group := groupLo; group < groupHi; group++ {
 		at, lo, hi := p.groups.part(group, batch)
-		// At each point the depth of the product is the patches: [channels patches] x [patches outputs].
+		// At each point the depth of the product is the patches: [channels patches] x [patches
+		// outputs].
 		transformImages(&p.x, at, lo, lo, hi, 0, p.parts, o.B, x, blocks, temporary)
 		transformImages(&p.y, at, lo, lo, hi, first*p.together, min(last*p.together, ceilDiv(p.shape.K, panelColumns)), o.A, y, blocks, temporary)
 		f := flagAccumulate

@@ -2,8 +2,8 @@ package arm64
 
 import "fmt"
 
-// The registers that functions may use. R18 belongs to the platform, R27 and R28 to Go, followed by the
-// frame pointer and the link register.
+// The registers that functions may use. R18 belongs to the platform, R27 and R28 to Go, followed by
+// the frame pointer and the link register.
 var (
 	vectorRegisters  = span(0, 31)
 	generalRegisters = append(span(0, 17), span(19, 26)...)

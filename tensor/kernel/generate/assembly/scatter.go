@@ -50,7 +50,8 @@ func scatter(t target) {
 		})
 
 		for i, row := range s.rows {
-			// Both halves may be in the same line, so the second is read after the first is written.
+			// Both halves may be in the same line, so the second is read after the first is
+			// written.
 			for h, v := range s.halves(row) {
 				VADDPS(lines[h], v, v)
 				VMOVUPS(v, lines[h])
