@@ -144,7 +144,7 @@ func TestNewPredictorRefuses(t *testing.T) {
 	}
 }
 
-// foldedNetwork treats two images as one.
+// foldedNetwork combines two images into one.
 func foldedNetwork(b *graph.Builder, x *graph.Node) *graph.Node {
 	shape := graph.ShapeOf(x)
 	return b.Apply(op.ViewAs(1, shape.Elements()), x)

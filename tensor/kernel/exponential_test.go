@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// curves are the functions of exponentials, each with its formula and the most that its error may
-// be, in units of 2^-24 of the result or, near a zero that is not at 0, of 1. dout is 1.5, alpha
-// 0.75.
+// curves are the functions of exponentials, each with its formula and the maximum that its error
+// may be, in units of 2^-24 of the result or, near a zero that is not at 0, of 1. dout is 1.5,
+// alpha 0.75.
 var curves = []struct {
 	name     string
 	run      func(y, x []float32)

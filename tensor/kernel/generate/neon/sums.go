@@ -30,8 +30,8 @@ type scalar struct {
 	lane int
 }
 
-// multiplyAdd adds the product of one depth: each row's scalar times the panel's row, whose halves
-// lie at two places. Two vectors of it are in registers at a time.
+// multiplyAdd adds the products of one depth: each row's scalar times the panel's row, whose halves
+// are at two places. Two vectors of the row are in registers at a time.
 func (t tile) multiplyAdd(scalars []scalar, halves [2]place) {
 	for h, half := range halves {
 		pair := t.loadPair(half)
@@ -63,14 +63,14 @@ func (t tile) loadPair(at place) [2]V {
 
 func (t tile) storePair(a, b V, at place) { t.Arm("stp q%d, q%d, [x%d, #%d]", a, b, at.base, at.bytes) }
 
-// addHalf adds to half of a row what lies at a place.
+// addHalf adds to half of a row the contents of a place.
 func (t tile) addHalf(row []V, half int, at place) {
 	for n, v := range t.loadPair(at) {
 		t.Arm("fadd v%d.4s, v%d.4s, v%d.4s", row[2*half+n], row[2*half+n], v)
 	}
 }
 
-// each visits the halves of all rows with their places in an output whose halves lie at two places.
+// each visits the halves of all rows with their addresses in an output with separate halves.
 func (t tile) each(halves [2]place, stride X, visit func(row []V, half int, at place)) {
 	var at [2]place
 	for h, half := range halves {

@@ -7,24 +7,25 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel/generate/rules"
 )
 
-// blockLanes are the channels that a transform treats side by side, of which a register holds half.
+// blockLanes is the number of channels that a transform processes side by side; a register holds
+// half of them.
 const blockLanes = 8
 
-// transforms writes those of patches.
+// transforms writes the transforms of patches.
 func transforms(file *File) {
 	for _, t := range rules.Transforms() {
 		transformPatches(file, t)
 	}
 }
 
-// maps is what linear maps are written in.
+// maps implements the operations that linear maps use.
 type maps struct {
 	*Function
-	factors []V // of four each
+	factors []V // four factors per register
 	places  map[uint32]int
 }
 
-// newMaps loads the factors of a transform, each once.
+// newMaps loads each factor of a transform once.
 func newMaps(file *File, f *Function, t rules.Transform) *maps {
 	m := &maps{Function: f, places: map[uint32]int{}}
 	var factors []uint32

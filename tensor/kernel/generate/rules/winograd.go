@@ -20,7 +20,7 @@ type Transform struct {
 	product product
 }
 
-// Finishing says what happens to results before they are stored.
+// Finishing is the treatment of results before they are stored.
 type Finishing int
 
 // What happens: nothing, what is there is added, or a bias is added and the result raised to a
@@ -40,7 +40,7 @@ func (t Transform) Write(m Machine, load func(j int) Value, emit func(i int, v V
 	t.product(m, t.m, t.groups, load, emit)
 }
 
-// Factors are those that Write multiplies by.
+// Factors returns the factors by which Write multiplies.
 func (t Transform) Factors() []float64 {
 	r := &recorder{}
 	t.Write(r, func(int) Value { return nil }, func(int, Value) {})
@@ -61,7 +61,7 @@ func (r *recorder) Scaled(factor float64, _ Value) Value {
 
 func (r *recorder) AddScaled(_ Value, factor float64, _ Value) { r.factors = append(r.factors, factor) }
 
-// Transforms are those of all algorithms, in the order of package kernel's numbers.
+// Transforms are the transforms of all algorithms, in the order of package kernel's numbers.
 func Transforms() (all []Transform) {
 	for _, a := range algorithms {
 		input, filter, spread := a.matrices()
@@ -78,7 +78,7 @@ func Transforms() (all []Transform) {
 	return all
 }
 
-// term is a product of a sum.
+// term is one product of a sum.
 type term struct {
 	factor float64
 	x      Value

@@ -12,8 +12,8 @@ var algorithms = []algorithm{
 // algorithm is one of Cook and Toom.
 type algorithm struct {
 	patch, taps int
-	points      []float64 // real ones, without infinity; those of both signs follow one another
-	imaginary   []float64 // each with its opposite
+	points      []float64 // real points, without infinity; a point and its negative are adjacent
+	imaginary   []float64 // each stands for itself and its conjugate
 }
 
 // groups are the rows of matrices that share arithmetic: points of both signs, and the three of
@@ -89,7 +89,7 @@ func without(points []float64, i int) []float64 {
 	return append(append([]float64(nil), points[:i]...), points[i+1:]...)
 }
 
-// combined is x + sign y.
+// combined returns x + sign y.
 func combined(x, y []float64, sign float64) []float64 {
 	z := make([]float64, len(x))
 	for i := range z {
@@ -115,7 +115,7 @@ func residues(count int, t, scale float64) (constant, linear []float64) {
 	return constant, linear
 }
 
-// shifted is a polynomial times factor x^by.
+// shifted returns a polynomial times factor x^by.
 func shifted(polynomial []float64, by, count int, factor float64) []float64 {
 	p := make([]float64, count)
 	for i, v := range polynomial {
@@ -126,7 +126,7 @@ func shifted(polynomial []float64, by, count int, factor float64) []float64 {
 	return p
 }
 
-// powers are those of x divided by a scale; of infinity, only the highest counts.
+// powers returns the powers of x divided by a scale; for infinity, only the highest power counts.
 func powers(x float64, count int, scale float64) []float64 {
 	p := make([]float64, count)
 	if math.IsInf(x, 1) {
@@ -141,7 +141,7 @@ func powers(x float64, count int, scale float64) []float64 {
 	return p
 }
 
-// modulus is the product of all x-point and all x^2+point^2, the constant coefficient first.
+// modulus returns the product of all x-point and all x^2+point^2, the constant coefficient first.
 func modulus(points, imaginary []float64) []float64 {
 	p := []float64{1}
 	times := func(constant float64, degree int) {

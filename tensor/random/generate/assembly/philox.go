@@ -61,8 +61,8 @@ type set struct {
 	c0, c1, c2, c3 VecVirtual
 }
 
-// newSet loads c0, the only word in which quads differ before round 0: counter holds those of set
-// 0.
+// newSet loads c0, the only word in which quads differ before round 0: counter holds the values of
+// set 0.
 func newSet(counter Mem, number int) *set {
 	s := &set{c0: vector()}
 	load(counter, s.c0)
@@ -99,7 +99,8 @@ func (s *set) products() (p0, p1 VecVirtual) {
 	return p0, p1
 }
 
-// round0 leaves c0 and c1 alone: they are shared, and used up in schedule.
+// round0 does not write c0 and c1: they are equal for all quads, and schedule has already used
+// them.
 func (s *set) round0(shared *schedule) {
 	s.c2, s.c3 = vector(), s.c0
 	times(constant("philoxM0", 0xD2511F53), s.c3, s.c3)
@@ -107,7 +108,7 @@ func (s *set) round0(shared *schedule) {
 	xorWord(shared.c3Round0, s.c2, s.c2)
 }
 
-// round1 leaves c3 alone: it is shared, and used up in schedule.
+// round1 does not write c3: it is equal for all quads, and schedule has already used it.
 func (s *set) round1(shared *schedule) {
 	p1 := vector()
 	s.c0 = vector()
