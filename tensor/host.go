@@ -57,7 +57,7 @@ type hostRunner struct {
 	kept      [][]byte // the chains' memory at the last Keep
 	scratch   [][]byte // one per worker that runs whole chains
 	workspace [][]byte // one per such worker
-	private   [][]byte // one per worker: memory of a single tile: memory of a single tile
+	private   [][]byte // one per worker: memory of a single tile
 	local     [][]byte // one per worker: intermediates of a fused stage
 	args      []Args   // one per worker
 
@@ -188,15 +188,15 @@ type remaining struct {
 // are left. Then it repeatedly runs a time slice of the chain with the most remaining steps, until
 // the only chains with steps left are being run by other workers.
 func (r *hostRunner) runChains(worker, _ int) {
-	alone := max(0, len(r.chains)-sharedChains*len(r.args))
-	for chain := int(r.claimed.Add(1)) - 1; chain < alone; chain = int(r.claimed.Add(1)) - 1 {
+	whole := max(0, len(r.chains)-sharedChains*len(r.args))
+	for chain := int(r.claimed.Add(1)) - 1; chain < whole; chain = int(r.claimed.Add(1)) - 1 {
 		for range r.remaining[chain].steps.Load() {
 			r.stepChain(worker, chain)
 		}
 	}
 	for {
 		next, most := -1, int32(0)
-		for chain := alone; chain < len(r.remaining); chain++ {
+		for chain := whole; chain < len(r.remaining); chain++ {
 			if left := r.remaining[chain].steps.Load(); left > most && !r.remaining[chain].taken.Load() {
 				next, most = chain, left
 			}

@@ -36,10 +36,10 @@ func placeLocalBuffers(launches []Launch, stages []fusedStage) {
 // placeLocals does this for one stage. It sets the offset of each argument in the worker's memory,
 // or -1 for arguments that stay in their arenas.
 func (s *fusedStage) placeLocals(launches []Launch, lifetimes map[*Buffer]lifetime) {
-	row := map[*Buffer]int{} // bytes per tile; 0 if the buffer must stay in its arena
-	largest := 0
+	bytes := map[*Buffer]int{} // bytes per tile; 0 if the buffer must stay in its arena
+	largestTile := 0
 	for n, end := range s.tiles[1:] {
-		largest = max(largest, end-s.tiles[n])
+		largestTile = max(largestTile, end-s.tiles[n])
 	}
 	var buffers []*Buffer
 	for i := s.from; i < s.to; i++ {
@@ -48,21 +48,21 @@ func (s *fusedStage) placeLocals(launches []Launch, lifetimes map[*Buffer]lifeti
 			if b == nil || b.Arena != Scratch {
 				continue
 			}
-			if _, seen := row[b]; !seen {
+			if _, seen := bytes[b]; !seen {
 				buffers = append(buffers, b)
-				row[b] = b.Bytes() / launches[i].Host.RowTile.Rows * s.ratios[i-s.from] * largest
+				bytes[b] = b.Bytes() / launches[i].Host.RowTile.Rows * s.ratios[i-s.from] * largestTile
 			}
 			if l := lifetimes[b]; l.first < s.from || l.last >= s.to || !l.written || !launches[i].owns(j) || j == 0 && launches[i].Host.hasEpilogue() {
-				row[b] = 0
+				bytes[b] = 0
 			}
 		}
 	}
-	buffers = slices.DeleteFunc(buffers, func(b *Buffer) bool { return row[b] == 0 })
-	slices.SortStableFunc(buffers, func(a, b *Buffer) int { return row[b] - row[a] })
+	buffers = slices.DeleteFunc(buffers, func(b *Buffer) bool { return bytes[b] == 0 })
+	slices.SortStableFunc(buffers, func(a, b *Buffer) int { return bytes[b] - bytes[a] })
 	places := map[*Buffer]*Buffer{}
 	var local []*Buffer
 	for _, b := range buffers {
-		places[b] = NewBuffer(b.Name, Scratch, Uint8, row[b])
+		places[b] = NewBuffer(b.Name, Scratch, Uint8, bytes[b]) // stands for one tile of b
 		local = append(local, places[b])
 	}
 	s.localBytes = Place(local, func(i, j int) bool {
@@ -70,13 +70,13 @@ func (s *fusedStage) placeLocals(launches []Launch, lifetimes map[*Buffer]lifeti
 		return one.last < other.first || other.last < one.first
 	})
 	for i := s.from; i < s.to; i++ {
-		at := make([]int, len(launches[i].Arguments))
+		offsets := make([]int, len(launches[i].Arguments))
 		for j, a := range launches[i].Arguments {
-			at[j] = -1
+			offsets[j] = -1
 			if place := places[a.Buffer]; place != nil {
-				at[j] = place.Offset
+				offsets[j] = place.Offset
 			}
 		}
-		s.localOffsets = append(s.localOffsets, at)
+		s.localOffsets = append(s.localOffsets, offsets)
 	}
 }

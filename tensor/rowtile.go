@@ -77,12 +77,12 @@ const (
 // written to its arena at all; it lives in memory of the worker that every tile reuses.
 //
 // Launches may have different numbers of rows, such as images for a convolution and planes for the
-// pooling after it. Tiles count in all rows, where all is the greatest common divisor: launch
-// from+i processes ratios[i] of its own rows for each of them. With 100 images of 20 channels, the
-// convolution has ratio 1 and the pooling 20.
+// pooling after it. Tiles count common rows, whose number is the greatest common divisor of the
+// launches' rows: launch from+i processes ratios[i] of its own rows for each of them. With 100
+// images of 20 channels, the convolution has ratio 1 and the pooling 20.
 type fusedStage struct {
 	from, to     int
-	tiles        []int   // the first row of each, and the end; none if the launches are not fused
+	tiles        []int   // the first common row of each, and the end; none if the launches are not fused
 	items        []int   // the first tile of each item, and the end; one worker runs an item's tiles in order
 	ratios       []int   // each launch's own rows per common row
 	localOffsets [][]int // of each launch's arguments in the worker's memory; -1 if in an arena
@@ -158,26 +158,28 @@ func (l *Launch) owns(argument int) bool {
 // pay: the tile or the shared data would not fit in cache, or there would be too few tiles for the
 // workers.
 func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
-	all := 0 // common rows: the greatest common divisor of the launches' rows
+	common := 0 // common rows: the greatest common divisor of the launches' rows
 	for i := range group {
-		all = gcd(all, group[i].Host.RowTile.Rows)
+		common = gcd(common, group[i].Host.RowTile.Rows)
 	}
-	unit, turn, own, shared, most, tiles := 1, 1, 0, 0, 0, 0
+	// unit is the least common multiple of the launches' units, in common rows, and alignment that of
+	// the launches whose tiles must be aligned.
+	unit, alignment, perRow, shared, largestShared, tiles := 1, 1, 0, 0, 0, 0
 	var parts []int
 	for i := range group {
 		rowTile := &group[i].Host.RowTile
-		each := rowTile.Rows / all
-		s.ratios = append(s.ratios, each)
-		whole := rowTile.Unit / gcd(rowTile.Unit, each)
+		ratio := rowTile.Rows / common
+		s.ratios = append(s.ratios, ratio)
+		whole := rowTile.Unit / gcd(rowTile.Unit, ratio)
 		unit *= whole / gcd(unit, whole)
 		if rowTile.aligned {
-			turn *= whole / gcd(turn, whole)
+			alignment *= whole / gcd(alignment, whole)
 		}
 		owned, others := group[i].footprint()
-		own, shared, most = max(own, owned/all), shared+others, max(most, others)
+		perRow, shared, largestShared = max(perRow, owned/common), shared+others, max(largestShared, others)
 		tiles = max(tiles, group[i].Host.Phases[rowTile.Phase].Tiles)
 		if rowTile.Parts != nil {
-			if each != 1 || parts != nil && !slices.Equal(parts, rowTile.Parts) {
+			if ratio != 1 || parts != nil && !slices.Equal(parts, rowTile.Parts) {
 				return false
 			}
 			parts = rowTile.Parts
@@ -185,23 +187,23 @@ func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
 	}
 	// Data that every tile reads, such as filters, must stay in cache next to the tile. One launch
 	// with large filters is fine, since it would read them anyway; several are not.
-	if own*unit > maxTileBytes || shared > max(maxSharedBytes, most+maxSharedBytes/8) {
+	if perRow*unit > maxTileBytes || shared > max(maxSharedBytes, largestShared+maxSharedBytes/8) {
 		return false
 	}
 	if parts != nil {
-		return s.tileParts(parts, unit, turn, tileBytes/max(1, own), workers)
+		return s.tileParts(parts, unit, alignment, tileBytes/max(1, perRow), workers)
 	}
-	least := 4 * workers
-	if own*all < cacheBytes*workers {
-		least = 16 * workers // all data stay in cache anyway, so balance matters more
+	minTiles := 4 * workers
+	if perRow*common < cacheBytes*workers {
+		minTiles = 16 * workers // all data stay in cache anyway, so balance matters more
 	}
-	least = min(least, tiles)
-	if (all+unit-1)/unit < least {
+	minTiles = min(minTiles, tiles)
+	if (common+unit-1)/unit < minTiles {
 		return false
 	}
-	largest := min(all/max(1, least), tileBytes/max(1, own))
-	s.appendTiles(0, all, evenTile(all, unit, largest, workers))
-	s.tiles = append(s.tiles, all)
+	largest := min(common/max(1, minTiles), tileBytes/max(1, perRow))
+	s.appendTiles(0, common, evenTile(common, unit, largest, workers))
+	s.tiles = append(s.tiles, common)
 	for n := range s.tiles {
 		s.items = append(s.items, n)
 	}
@@ -217,21 +219,21 @@ func (s *fusedStage) appendTiles(lo, hi, tile int) {
 
 // tileParts makes an item of each part, since a part's rows are summed in order by one worker. It
 // returns false if the workers would be too unevenly loaded or if a part does not start at a
-// multiple of turn.
-func (s *fusedStage) tileParts(parts []int, unit, turn, largest, workers int) bool {
-	busiest, all := 0, parts[len(parts)-1]
+// multiple of alignment.
+func (s *fusedStage) tileParts(parts []int, unit, alignment, largest, workers int) bool {
+	busiest, rows := 0, parts[len(parts)-1]
 	for n, lo := range parts[:len(parts)-1] {
 		hi := parts[n+1]
-		if lo%turn != 0 {
+		if lo%alignment != 0 {
 			return false
 		}
 		s.items = append(s.items, len(s.tiles))
 		s.appendTiles(lo, hi, evenTile(hi-lo, unit, largest, 1))
 		busiest = max(busiest, hi-lo)
 	}
-	s.items, s.tiles = append(s.items, len(s.tiles)), append(s.tiles, all)
+	s.items, s.tiles = append(s.items, len(s.tiles)), append(s.tiles, rows)
 	items := len(parts) - 1
-	return float64((items+workers-1)/workers*busiest*workers) <= maxImbalance*float64(all)
+	return float64((items+workers-1)/workers*busiest*workers) <= maxImbalance*float64(rows)
 }
 
 // evenTile returns the rows of a tile: the multiple of unit up to largest for which the busiest
