@@ -162,8 +162,8 @@ func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
 	for i := range group {
 		common = gcd(common, group[i].Host.RowTile.Rows)
 	}
-	// unit is the least common multiple of the launches' units, in common rows, and alignment that of
-	// the launches whose tiles must be aligned.
+	// unit is the least common multiple of the launches' units, in common rows, and alignment that
+	// of the launches whose tiles must be aligned.
 	unit, alignment, perRow, shared, largestShared, tiles := 1, 1, 0, 0, 0, 0
 	var parts []int
 	for i := range group {
