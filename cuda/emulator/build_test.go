@@ -74,7 +74,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"grouped_too_early_f32", Thread, "data race"},
 		{"grouped_two_operands_f32", Plain, "describes other operands"},
 		{"grouped_swizzled_f32", Plain, "with a swizzle"},
-		{"grouped_too_many_bytes_f32", Plain, "grouped_too_many_bytes_f32: block (0, 0, 0), thread (0, 0, 0) waits in a copy barrier for others that do not come"},
+		{"grouped_too_many_bytes_f32", Plain, "grouped_too_many_bytes_f32: block (0, 0, 0), thread (0, 0, 0) waits in an mbarrier for others that do not come"},
 		{"grouped_trapped_f32", Plain, "grouped_trapped_f32: block (0, 0, 0), thread (3, 0, 0) traps"},
 	} {
 		t.Run(fmt.Sprintf("%s/%s", row.kernel, row.by), func(t *testing.T) {

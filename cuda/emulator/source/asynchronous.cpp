@@ -6,15 +6,16 @@
 
 namespace pollen {
 
+// barrierAt returns the mbarrier at an address, which must have been initialised.
 Phases::Barrier& Block::barrierAt(const void* place) {
   Phases::Barrier* b = phases.find(place);
-  if (!b) fault("uses a copy barrier that was not initialised");
+  if (!b) fault("uses an mbarrier that was not initialised");
   return *b;
 }
 
 void Block::initPhase(const void* place, int arrivals) {
-  if ((uintptr_t)place % 8) fault("initialises a copy barrier that is not aligned");
-  if (phases.find(place)) fault("initialises a copy barrier twice");
+  if ((uintptr_t)place % 8) fault("initialises an mbarrier that is not aligned");
+  if (phases.find(place)) fault("initialises an mbarrier twice");
   phases.add(place, arrivals);
 }
 
@@ -29,7 +30,7 @@ void Block::arrive(const void* place, int bytes) {
   b.sync.release();
   b.bytes += bytes;
   b.pending--;
-  if (b.pending < 0) fault("arrives at a copy barrier once too often");
+  if (b.pending < 0) fault("arrives at an mbarrier once too often");
   if (Phases::ended(b)) wake(b);
 }
 
@@ -41,6 +42,8 @@ bool Block::tryWait(const void* place, int odd) {
     t.phase = place;
     return false;
   }
+  // The second call for the same phase waits. The first one returned false, as hardware may, so
+  // that a kernel that does not ask again is found.
   while (!passed()) {
     t.phase = place;
     t.waits = Wait::Phase;

@@ -9,7 +9,7 @@ namespace {
 
 SanitizerSync gridEnd;
 
-const char* const names[] = {"nothing", "barrier", "warpBarrier", "a shuffle", "mmaTF32_16x8x8", "mmaBF16_16x8x16", "ldmatrix", "a copy barrier", "wgmma"};
+const char* const names[] = {"nothing", "barrier", "warpBarrier", "a shuffle", "mmaTF32_16x8x8", "mmaBF16_16x8x16", "ldmatrix", "an mbarrier", "wgmma"};
 
 }  // namespace
 
@@ -19,6 +19,9 @@ std::string at(int thread) {
          ", " + std::to_string(thread / t.x % t.y) + ", " + std::to_string(thread / t.x / t.y) + ")";
 }
 
+// run executes one block. All threads are ready at first; a fiber is made for a thread only when
+// another fiber is suspended in the middle of a thread, so a kernel without barriers needs a single
+// fiber.
 std::string Block::run(const Work& w) {
   work = w;
   count = here.threads.x * here.threads.y * here.threads.z;
@@ -159,6 +162,8 @@ void Block::wait(Wait kind) {
   int me = current, w = me / 32;
   Thread& t = threads[me];
   t.waits = kind;
+  // The last thread to arrive makes all others ready and continues. Two synchronisation objects
+  // alternate, since threads may arrive at the next barrier before all have left this one.
   if (kind == Wait::Block) {
     SanitizerSync& s = sync[rounds % 2];
     s.release();
@@ -205,6 +210,8 @@ void Block::fault(const char* what) {
   abort();  // the block does not come back here
 }
 
+// Contributions alternate between two arrays: a lane may begin the next exchange while others still
+// read this one.
 Exchanged* Block::exchange(Wait kind, const void* mine, size_t bytes) {
   int me = current;
   Warp& w = warp[me / 32];
@@ -228,6 +235,7 @@ std::string Block::stuck() const {
   return s;
 }
 
+// An array is allocated when the first thread gets to its declaration.
 void* Block::shared(const void* place, size_t bytes) {
   size_t total = bytes;
   for (Array& a : arrays) {

@@ -29,11 +29,13 @@ uint64_t take(uint64_t bytes) {
   return at;
 }
 
+// give unmaps memory and its guard pages. Addresses are computed from the end, as in take.
 void give(uint64_t at, uint64_t bytes) {
   uint64_t whole = pages(bytes + alignment), end = pages(at + bytes);
   munmap((void*)(end - whole - page), whole + 2 * page);
 }
 
+// inside reports whether a range of bytes lies in one allocation, of a context if c is set.
 bool inside(const std::map<uint64_t, Allocation>& all, uint64_t address, uint64_t bytes, const Context* c) {
   auto after = all.upper_bound(address);
   if (after == all.begin()) return false;

@@ -23,6 +23,8 @@ Result Driver::drainAll(Context* c) {
   return (Result)c->lost;
 }
 
+// A stream only queues: the operations run in drain, when the program waits for the stream. A
+// result that the program reads without waiting is therefore stale, in every run.
 Result enqueue(Call& call, Handle stream, Operation operation) {
   Driver& d = driver();
   if (stream == 0) {

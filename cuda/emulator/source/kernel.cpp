@@ -14,6 +14,8 @@ namespace pollen {
 
 namespace {
 
+// Functions instead of variables: registration happens before main, in no particular order of
+// files.
 std::map<std::string, Kernel>& kernels() {
   static std::map<std::string, Kernel> all;
   return all;
@@ -38,6 +40,8 @@ struct Grid {
   std::string failure;
 };
 
+// runBlocks runs blocks until there are none left, or one fails. Of several failures the one of the
+// lowest block counts, so that messages do not depend on timing.
 void runBlocks(Grid& g) {
   here.blocks = g.blocks;
   here.threads = g.threads;
@@ -86,6 +90,8 @@ struct Pool {
     }
   }
 
+  // run executes a grid on the calling thread and, if it has more than one block, on the pool's
+  // threads.
   void run(Grid& g) {
     int wanted = limit > 0 ? limit : (int)std::thread::hardware_concurrency();
     if (wanted > 1 && g.count > 1) {
@@ -121,6 +127,8 @@ bool addKernel(const char* name, unsigned maxThreads, const Parameter* parameter
 
 bool addPTX(unsigned long long digest) { return translated().insert(digest), true; }
 
+// The text is compared entry by entry, by digest: a module that the device makes of one entry has
+// the file's head and that entry only.
 bool knowsPTX(const std::string& text) {
   const std::string entry = "\n.visible .entry ";
   bool all = true;
@@ -145,6 +153,7 @@ std::vector<std::string> kernelsNotRun() {
 
 void setMachineThreads(int threads) { pool().limit = threads; }
 
+// One grid runs at a time.
 std::string runGrid(const Kernel& kernel, Dim blocks, Dim threads, size_t dynamicBytes, void* const* arguments, bool early) {
   static std::mutex one;
   std::lock_guard<std::mutex> lock(one);
