@@ -10,6 +10,9 @@ import (
 // is the instruction's type, u the unsigned integer of that size. In code, $1 is the first operand.
 type rule struct{ opcode, types, reads, gives, code string }
 
+// rules has the arithmetic instructions. Adding one takes a row here and its meaning in
+// meaning_test.go: for example max.NaN.f32, which the C++ operators give only with care for NaN and
+// for zeros of both signs.
 var rules = []rule{
 	{"mov", "b16 b32 b64 u16 u32 u64 f32 f64 pred", "t", "t", "$1"},
 	{"selp", "b16 b32 b64 u16 u32 u64 s32 s64 f32 f64", "t t pred", "t", "$3 ? $1 : $2"},

@@ -45,7 +45,18 @@ const sharedBegin, localBegin = 1 << 10, 1 << 28
 // inside another.
 const sharedGap = 64
 
-// translate reads the body and writes a function and its registration.
+// translate reads the body and writes a function and its registration. For example,
+//
+//	.visible .entry f(.param .u32 f_param_0) .maxntid 64, 1, 1
+//	{
+//	.reg .b32 %r<2>;
+//	ld.param.u32 %r1, [f_param_0];
+//	add.s32 %r1, %r1, 1;
+//	ret;
+//	}
+//
+// becomes a function run_f, in which %r1 is the variable v_r1, each instruction is a statement, and
+// a branch to $L__BB0_1 is goto at_L__BB0_1.
 func (e *entry) translate(into *strings.Builder, m *module) error {
 	used := e.placeArrays(m)
 	for {
@@ -79,7 +90,8 @@ func (e *entry) translate(into *strings.Builder, m *module) error {
 }
 
 // placeArrays assigns addresses to the file's arrays that the body names, the dynamic one last, and
-// returns the declaration of shared memory.
+// returns the declaration of shared memory. Each kernel has only the arrays that it uses, as on a
+// GPU.
 func (e *entry) placeArrays(m *module) string {
 	names := map[string]bool{}
 	for _, line := range m.lines[m.line:] {

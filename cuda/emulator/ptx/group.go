@@ -9,7 +9,8 @@ import (
 )
 
 // groupOperation translates the instructions of compute capability 9.0: mbarriers, bulk copies, and
-// wgmma. It returns false for other instructions.
+// wgmma. It returns false for other instructions. A form of one of these that the kernels do not
+// use, such as an arrival that returns a state, is an error.
 func (e *entry) groupOperation(opcode string, operands []string) (code string, is bool, err error) {
 	form, found := groupForms[opcode]
 	if match := asyncProduct.FindStringSubmatch(opcode); match != nil {

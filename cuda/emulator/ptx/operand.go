@@ -62,7 +62,8 @@ func (e *entry) register(name string) (kind, code string, err error) {
 	return r.kind, code, nil
 }
 
-// read returns an operand's value, in the C++ type of a PTX type.
+// read returns an operand's value, in the C++ type of a PTX type. PTX lets an instruction read a
+// register of another type of the same size: as bits, not as a number.
 func (e *entry) read(operand, kind string) (string, error) { return e.value(operand, kind, false) }
 
 // readLow also accepts a register that is wider than the type, and takes its lower bits, as stores
