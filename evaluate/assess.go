@@ -9,19 +9,20 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Case is the input of scores.
+// Case is the input of Assess: predictions, and what the scores need besides them.
 type Case struct {
-	// In are predictions on data of the kind that was learnt.
+	// In has the predictions on in-distribution test data.
 	In *Predictions
-	// Out are predictions on data of another kind, over the same classes; nil where there are none.
+	// Out has the predictions on out-of-distribution data, over the same classes; it may be nil.
 	Out *Predictions
-	// Calibration comes from held-out data; nil where none were held out.
+	// Calibration is the conformal calibration on held-out data; it may be nil.
 	Calibration *Calibration
-	// OODScore names the uncertainty that separates Out from In; DefaultOODScore where it is empty.
+	// OODScore names the uncertainty for detection and selective prediction. Empty means
+	// DefaultOODScore.
 	OODScore string
 }
 
-// has is which of the scores' needs the case meets.
+// has returns the needs that the case meets.
 func (c Case) has() (has Needs) {
 	if c.In.Labels != nil {
 		has |= NeedsLabels
@@ -49,11 +50,11 @@ func (c Case) check() error {
 			return err
 		}
 		if n := len(c.Out.Labels); c.Out.Labels != nil && n != c.Out.Len() {
-			return errors.Errorf("evaluate: Assess: predictions on %s: got %d labels for %d examples, want as many or none",
+			return errors.Errorf("evaluate: Assess: predictions on %s: Labels must be nil or have one label for each of %[3]d examples, got %[2]d",
 				c.Out.Name, n, c.Out.Len())
 		}
 		if c.Out.Classes != c.In.Classes {
-			return errors.Errorf("evaluate: Assess: %s has %d classes and %s %d, want predictions of one network",
+			return errors.Errorf("evaluate: Assess: predictions must be over the same classes, got %[2]d for %[1]s and %[4]d for %[3]s",
 				c.In.Name, c.In.Classes, c.Out.Name, c.Out.Classes)
 		}
 	}
@@ -62,13 +63,13 @@ func (c Case) check() error {
 			return err
 		}
 		if c.Calibration.Classes != c.In.Classes || c.Calibration.Samples != c.In.Samples {
-			return errors.Errorf("evaluate: Assess: calibrated with %d samples over %d classes, predicted with %d over %d: calibrate again",
+			return errors.Errorf("evaluate: Assess: calibration and predictions must be made with the same samples and classes, got %d samples and %d classes, and %d and %d",
 				c.Calibration.Samples, c.Calibration.Classes, c.In.Samples, c.In.Classes)
 		}
 	}
 	score, err := oodScoreByName(c.OODScore)
 	if err == nil && !score.Applies(c.In) {
-		return errors.Errorf("evaluate: Assess: signal %s takes at least 2 samples, %s was predicted with %d",
+		return errors.Errorf("evaluate: Assess: OOD score %s needs at least 2 samples, %s was predicted with %d",
 			score.Name, c.In.Name, c.In.Samples)
 	}
 	return err
@@ -77,15 +78,15 @@ func (c Case) check() error {
 // Assessment is a case with the scores that apply to it.
 type Assessment struct {
 	Case
-	// Values has the scores by name. A score that does not apply is absent.
+	// Values maps the names of scores to their values. Scores that do not apply are absent.
 	Values Values
-	// Detections says, by the name of the Signal, how well each uncertainty that applies separates
-	// Out from In; nil where there is no Out.
+	// Detections maps the names of the OOD scores that apply to their performance in separating Out
+	// from In. It is nil without Out.
 	Detections map[string]Detection
 }
 
-// Assess computes all scores that apply to a case. It fails when there are no predictions, when
-// they or the labels break what their types promise, and when a score is not finite.
+// Assess computes all scores that apply to a case. It returns an error if In is nil, if
+// predictions, labels or the calibration are invalid or do not match, and if a score is not finite.
 func Assess(c Case) (*Assessment, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func Assess(c Case) (*Assessment, error) {
 			return nil, errors.Wrapf(err, "evaluate: Assess: %s", s.Name)
 		}
 		if math.IsNaN(value) || math.IsInf(value, 0) {
-			return nil, errors.Errorf("evaluate: Assess: %s is %v, want a finite number", s.Name, value)
+			return nil, errors.Errorf("evaluate: Assess: %s must be finite, got %v", s.Name, value)
 		}
 		a.Values[s.Name] = value
 	}
@@ -121,7 +122,7 @@ func Assess(c Case) (*Assessment, error) {
 	return a, nil
 }
 
-// String prints the scores that apply, in the order of Scores.
+// String formats the scores that apply, in the order of Scores.
 func (a *Assessment) String() string {
 	var parts []string
 	for _, s := range Scores() {
@@ -132,7 +133,8 @@ func (a *Assessment) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// MarshalJSON writes what was assessed and the values, without the predictions.
+// MarshalJSON writes the names and sizes of the data, the scores and the detections, without the
+// predictions.
 func (a *Assessment) MarshalJSON() ([]byte, error) {
 	type data struct {
 		Name    string `json:"name"`
@@ -152,19 +154,19 @@ func (a *Assessment) MarshalJSON() ([]byte, error) {
 	all := struct {
 		In         *data                `json:"in"`
 		Out        *data                `json:"out,omitempty"`
-		Signal     string               `json:"oodScore,omitempty"`
+		OODScore   string               `json:"oodScore,omitempty"`
 		Scores     Values               `json:"scores"`
 		Detections map[string]Detection `json:"detections,omitempty"`
 	}{In: about(a.In), Out: about(a.Out), Scores: a.Values, Detections: a.Detections}
 	if a.Out != nil {
-		all.Signal = score.Name
+		all.OODScore = score.Name
 	}
 	b, err := json.Marshal(all)
 	return b, errors.Wrap(err, "evaluate: Assessment")
 }
 
-// Values are scores by name. Their JSON has the order of Scores; names that are not in the table
-// are an error.
+// Values maps the names of scores to their values. Its JSON is in the order of Scores; a name that
+// is not in that table is an error.
 type Values map[string]float64
 
 // MarshalJSON implements json.Marshaler.
@@ -188,7 +190,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 		written++
 	}
 	if written != len(v) {
-		return nil, errors.Errorf("evaluate: Values: %d of %d names are those of scores", written, len(v))
+		return nil, errors.Errorf("evaluate: Values: names must be those of scores, got %[2]d names, %[1]d of scores", written, len(v))
 	}
 	b.WriteByte('}')
 	return []byte(b.String()), nil

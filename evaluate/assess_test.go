@@ -44,7 +44,7 @@ func TestScoresApply(t *testing.T) {
 	}{
 		{"nothing", 0, Case{In: &unlabelled}},
 		{"labels", NeedsLabels, Case{In: whole.In}},
-		{"another kind", NeedsOut, Case{In: &unlabelled, Out: whole.Out}},
+		{"out of distribution", NeedsOut, Case{In: &unlabelled, Out: whole.Out}},
 		{"calibration", NeedsCalibration, Case{In: &unlabelled, Calibration: whole.Calibration}},
 		{"too few held out", NeedsLabels, Case{In: whole.In, Calibration: &few}},
 		{"all", NeedsLabels | NeedsOut | NeedsCalibration, whole},
@@ -93,7 +93,7 @@ func TestRowsAreComplete(t *testing.T) {
 	}
 	for _, s := range OODScores() {
 		if s.Name == "" || s.Title == "" || !strings.HasSuffix(s.Meaning, ".") || s.Of == nil {
-			t.Errorf("signal %q is not complete: %+v", s.Name, s)
+			t.Errorf("OOD score %q is not complete: %+v", s.Name, s)
 		}
 		names = append(names, "by "+s.Name)
 	}
@@ -152,13 +152,13 @@ func TestAssessAgainstDefinitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	familiar := 0.0
+	accepted := 0.0
 	for _, e := range whole.Out.Entropy {
 		if e <= threshold {
-			familiar += 1.0 / 100
+			accepted += 1.0 / 100
 		}
 	}
-	near(t, "inDistribution", a.Values["inDistributionOut"], familiar, 1e-12)
+	near(t, "inDistribution", a.Values["inDistributionOut"], accepted, 1e-12)
 
 	whole.OODScore = "confidence"
 	if a, err = Assess(whole); err != nil {
@@ -166,7 +166,7 @@ func TestAssessAgainstDefinitions(t *testing.T) {
 	}
 	near(t, "AUROC by confidence", a.Values["auroc"], a.Detections["confidence"].AUROC, 0)
 	if a.Values["auroc"] == d.AUROC {
-		t.Error("the signal makes no difference")
+		t.Error("the OOD score makes no difference")
 	}
 }
 
@@ -202,7 +202,7 @@ func TestAssessmentPrints(t *testing.T) {
 	if whole, err := Assess(wholeCase(t)); err != nil {
 		t.Error(err)
 	} else if got, err = json.Marshal(whole); err != nil || !strings.Contains(string(got), `"out":{"name":"weeds"`) ||
-		!strings.Contains(string(got), `"signal":"entropy"`) || !strings.Contains(string(got), `"confidence":{"auroc":`) {
+		!strings.Contains(string(got), `"oodScore":"entropy"`) || !strings.Contains(string(got), `"confidence":{"auroc":`) {
 		t.Errorf("got %s, %v", got, err)
 	}
 	if _, err := json.Marshal(Values{"beauty": 1}); err == nil {
@@ -223,28 +223,28 @@ func TestAssessRefuses(t *testing.T) {
 		edit    func(c *Case)
 		message string
 	}{
-		{"nothing", func(c *Case) { c.In = nil }, "got no predictions"},
+		{"nothing", func(c *Case) { c.In = nil }, "predictions must not be nil"},
 		{"no sample", func(c *Case) {
 			empty, err := NewPredictive(3, 2)
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.In = empty.Predictions("none", nil)
-		}, "0 examples"},
-		{"labels", func(c *Case) { c.In.Labels = c.In.Labels[1:] }, "got 750 probabilities, want 149 examples"},
-		{"label", func(c *Case) { c.In.Labels = slices.Repeat([]int32{5}, 150) }, "got label 5"},
+		}, "at least 1 example, got 0"},
+		{"labels", func(c *Case) { c.In.Labels = c.In.Labels[1:] }, "must have 149 examples x 5 classes = 745 probabilities, got 750"},
+		{"label", func(c *Case) { c.In.Labels = slices.Repeat([]int32{5}, 150) }, "got 5"},
 		{"row", func(c *Case) { c.Out.Probabilities = slices.Repeat([]float64{0.5}, 500) },
-			"evaluate: Assess: predictions on weeds: example 0: probabilities sum to 2.5"},
-		{"uncertainty", func(c *Case) { c.In.Entropy = nil }, "got 0 values of entropy"},
-		{"NaN", func(c *Case) { c.Out.ExpectedEntropy = slices.Repeat([]float64{math.NaN()}, 100) }, "expectedEntropy is NaN"},
-		{"labels of another kind", func(c *Case) { c.Out.Labels = []int32{7} }, "weeds: got 1 labels for 100 examples"},
+			"evaluate: Assess: predictions on weeds: example 0: probabilities must sum to 1 within 0.0001, got 2.5"},
+		{"uncertainty", func(c *Case) { c.In.Entropy = nil }, "entropy must have one value for each of 150 examples, got 0"},
+		{"NaN", func(c *Case) { c.Out.ExpectedEntropy = slices.Repeat([]float64{math.NaN()}, 100) }, "expectedEntropy must be finite, got NaN"},
+		{"labels of Out", func(c *Case) { c.Out.Labels = []int32{7} }, "weeds: Labels must be nil or have one label for each of 100 examples, got 1"},
 		{"classes", func(c *Case) {
 			c.Out = predictionsOf(t, []float64{1, 0}, nil, 2)
-		}, "roses has 5 classes and data 2"},
-		{"calibration", func(c *Case) { c.Calibration.Label = nil }, "has 0 and 200 numbers"},
-		{"samples", func(c *Case) { c.In.Samples = 7 }, "calibrated with 1 samples over 5 classes, predicted with 7 over 5"},
-		{"signal", func(c *Case) { c.OODScore = "smell" }, `got signal "smell"`},
-		{"samples for the signal", func(c *Case) { c.OODScore = "mutualInformation" }, "takes at least 2 samples, roses was predicted with 1"},
+		}, "got 5 for roses and 2 for data"},
+		{"calibration", func(c *Case) { c.Calibration.Label = nil }, "got 0 and 200"},
+		{"samples", func(c *Case) { c.In.Samples = 7 }, "got 1 samples and 5 classes, and 7 and 5"},
+		{"OOD score", func(c *Case) { c.OODScore = "smell" }, `got "smell"`},
+		{"samples for the OOD score", func(c *Case) { c.OODScore = "mutualInformation" }, "needs at least 2 samples, roses was predicted with 1"},
 	} {
 		_, err := Assess(change(c.edit))
 		refused(t, c.name, err, c.message)

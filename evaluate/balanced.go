@@ -2,13 +2,13 @@ package evaluate
 
 import "slices"
 
-// The mean of the recalls of the classes that occur, 1/N_k sum_{n: label_n = k} [guess_n = k]
-// (Brodersen, Ong, Stephan and Buhmann 2010, there for two classes). It equals the accuracy if all
-// classes are equally frequent.
+// balancedScore is the mean of the recalls of the classes that occur, 1/N_k sum_{n: label_n = k}
+// [guess_n = k] (Brodersen, Ong, Stephan and Buhmann 2010, there for two classes). It equals the
+// accuracy if all classes are equally frequent.
 var balancedScore = Score{
 	Name: "balancedAccuracy", Title: "balanced accuracy", Format: "%.4f", Needs: NeedsLabels,
-	Meaning: "The recall of a class is the share of its examples that are recognised; this is the " +
-		"mean over the classes that occur, rare or not (Brodersen et al. 2010); more is better.",
+	Meaning: "The mean recall over the classes that occur (Brodersen et al. 2010). The recall of a class is " +
+		"the fraction of its examples that are classified correctly. Higher is better.",
 	Of: func(c Case) (float64, error) {
 		found, err := recalls(c.In)
 		if err != nil {
@@ -16,10 +16,10 @@ var balancedScore = Score{
 		}
 		return mean(found), nil
 	},
-	Curve: &Curve{X: "share of the classes, the least recognised first", Y: "recall", Of: recallCurve},
+	Curve: &Curve{X: "fraction of the classes, lowest recall first", Y: "recall", Of: recallCurve},
 }
 
-// recalls are the recalls of the classes that occur, in the order of the classes.
+// recalls returns the recalls of the classes that occur, in the order of the classes.
 func recalls(p *Predictions) ([]float64, error) {
 	correct, err := p.Correct()
 	if err != nil {
@@ -41,8 +41,8 @@ func recalls(p *Predictions) ([]float64, error) {
 	return found, nil
 }
 
-// recallCurve has a point for each class that occurs: the share of these classes whose recall is at
-// most y. The mean of its y is the score.
+// recallCurve has a point for each class that occurs: its recall y, and the fraction x of classes
+// whose recall is at most y. The mean of y is the score.
 func recallCurve(c Case) (x, y []float64, err error) {
 	if y, err = recalls(c.In); err != nil {
 		return nil, nil, err

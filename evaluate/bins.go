@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// CalibrationBins is the number of bins of the calibration errors and of the reliability diagram.
+// CalibrationBins is the number of bins of calibration errors and reliability diagrams.
 const CalibrationBins = 15
 
-// Bin is one group of a reliability diagram: the examples with Lower < confidence <= Upper, their
-// number, and their mean confidence and accuracy, both 0 when there are none. In bins of equal
-// count, Lower and Upper are the smallest and the largest confidence in the bin, both included.
+// Bin is one bin of a reliability diagram: the number of examples with Lower < confidence <= Upper,
+// and their mean confidence and accuracy, both 0 for an empty bin. In bins of equal mass, Lower and
+// Upper are the smallest and the largest confidence in the bin, both included.
 type Bin struct {
 	Lower, Upper         float64
 	Count                int
 	Confidence, Accuracy float64
 }
 
-// EqualWidthBins groups examples into CalibrationBins bins of equal width over (0, 1]. It fails
-// when labels are unknown or do not fit.
+// EqualWidthBins groups examples into CalibrationBins bins of equal width over (0, 1]. It returns
+// an error if labels are missing or out of range.
 func EqualWidthBins(p *Predictions) ([]Bin, error) {
 	if err := p.checkLabels("EqualWidthBins"); err != nil {
 		return nil, err
@@ -28,8 +28,8 @@ func EqualWidthBins(p *Predictions) ([]Bin, error) {
 }
 
 // EqualMassBins sorts the examples by confidence and cuts them into CalibrationBins bins whose
-// counts differ by one at most. Examples of equal confidence all count with their mean correctness,
-// so that a cut between them depends on no order. It fails as EqualWidthBins does.
+// counts differ by at most one. Examples of equal confidence count with their mean correctness, so
+// that a cut between them does not depend on their order. It returns the errors of EqualWidthBins.
 func EqualMassBins(p *Predictions) ([]Bin, error) {
 	if err := p.checkLabels("EqualMassBins"); err != nil {
 		return nil, err
@@ -40,22 +40,22 @@ func EqualMassBins(p *Predictions) ([]Bin, error) {
 var (
 	eceScore = Score{
 		Name: "ece", Title: "ECE", Format: "%.4f", Needs: NeedsLabels,
-		Meaning: "The expected calibration error, the mean distance of accuracy from confidence in " +
-			"15 bins of equal width (Guo et al. 2017); less is better.",
+		Meaning: "The expected calibration error: the mean absolute difference of accuracy and confidence over " +
+			"15 bins of equal width (Guo et al. 2017). Lower is better.",
 		Of: func(c Case) (float64, error) { return calibrationError(equalWidth(c.In.outcomes())), nil },
 	}
 	eceEqualMassScore = Score{
 		Name: "eceEqualMass", Title: "ECE, equal mass", Format: "%.4f", Needs: NeedsLabels,
-		Meaning: "The same over 15 bins of equal count.",
+		Meaning: "The expected calibration error over 15 bins of equal count.",
 		Of:      func(c Case) (float64, error) { return calibrationError(equalMass(c.In.outcomes())), nil },
 	}
 )
 
-// outcome is what a calibration error needs of one example: its confidence, and 1 if it is right,
-// 0 if wrong.
+// outcome is the input of calibration errors for one example: its confidence, and an accuracy of 1
+// or 0.
 type outcome struct{ confidence, accuracy float64 }
 
-// outcomes requires labels that fit.
+// outcomes requires valid labels.
 func (p *Predictions) outcomes() []outcome {
 	all := make([]outcome, len(p.Labels))
 	for n, label := range p.Labels {
@@ -112,7 +112,7 @@ func (b *Bin) add(p outcome) {
 	b.Accuracy += p.accuracy
 }
 
-// averaged turns the bins' sums, made by add, into means.
+// averaged divides the sums that add made by the counts.
 func averaged(bins []Bin) []Bin {
 	for b := range bins {
 		if count := float64(bins[b].Count); count > 0 {

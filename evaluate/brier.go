@@ -1,9 +1,10 @@
 package evaluate
 
-// 1/N sum_n sum_k (p_nk - [k = label_n])^2 (Brier 1950), summed over the classes: in [0, 2].
+// brierScore is 1/N sum_n sum_k (p_nk - [k = label_n])^2 (Brier 1950), summed over the classes: in
+// [0, 2].
 var brierScore = Score{
 	Name: "brier", Title: "Brier", Format: "%.4f", Needs: NeedsLabels,
-	Meaning: "The squared distance of the probabilities from the labels, 0 to 2; less is better.",
+	Meaning: "The squared distance of the probabilities from the one-hot labels, 0 to 2. Lower is better.",
 	Of: func(c Case) (float64, error) {
 		sum := 0.0
 		for n, label := range c.In.Labels {

@@ -8,45 +8,47 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Level is the share of fresh examples that, in scores and figures, prediction sets should cover
-// and the test of familiarity should accept.
+// Level is the level of prediction sets, and the rate of accepted in-distribution examples, in
+// scores and figures.
 const Level = 0.95
 
-// calibrationPoints bounds what a Calibration keeps: 1000 thresholds change a level by at most 0.1
-// %, on the safe side.
+// calibrationPoints is the maximum number of quantiles that a Calibration keeps. 1000 change a
+// level by at most 0.1 %, on the safe side.
 const calibrationPoints = 1000
 
-// maxExamples bounds the number of examples that a file may claim, so that ranks fit an int.
+// maxExamples is the largest number of examples that a file may have, so that ranks fit an int.
 const maxExamples = 1 << 40
 
-// Calibration is what held-out data of the familiar kind say about predictions: it gives thresholds
-// at any level. It can be written as JSON and read back without loss, and keeps at most 1000
-// numbers of each kind, whatever the number of examples.
+// Calibration has the quantiles of held-out in-distribution predictions that conformal prediction
+// sets and the test for in-distribution examples use as thresholds, at any level. It can be written
+// as JSON and read back without loss, and keeps at most 1000 numbers of each kind for any number of
+// examples.
 //
-// Source: split conformal prediction (Papadopoulos et al. 2002; Vovk, Gammerman, Shafer 2005;
-// Lei et al. 2018). If the n held-out examples and a fresh one are exchangeable, the
-// fresh one's strangeness is at most the ceil((n+1) level)-th smallest of the held-out ones with a
-// probability of at least level, whatever the network and the distribution, and however small n.
-// Ties and the numbers left out only add to that probability.
+// Source: split conformal prediction (Papadopoulos et al. 2002; Vovk, Gammerman, Shafer 2005; Lei
+// et al. 2018). If the n held-out examples and a new one are exchangeable, the nonconformity score
+// of the new one is at most the ceil((n+1) level)-th smallest of the held-out ones with a
+// probability of at least level, for any network, any distribution and any n. Ties and omitted
+// numbers only increase that probability.
 //
-// It requires held-out examples that played no part in training or in any choice, predicted with
-// the same samples as the fresh ones. The guarantee is over held-out and fresh examples together,
-// not for one class or one image: with one set of n held-out examples, coverage is off the level by
-// about sqrt(level (1 - level) / n), to either side. It does not hold for fresh examples from
-// elsewhere: other cameras, other mixtures of classes, adversaries, another set of samples.
+// The held-out examples must not have been used for training or any choice, and must be predicted
+// with the same samples as the new ones. The guarantee is marginal, over held-out and new examples
+// together, and not for one class or one image: with one set of n held-out examples, coverage
+// deviates from the level by about sqrt(level (1 - level) / n) in either direction. It does not
+// hold under distribution shift: other cameras, other mixtures of classes, adversaries, another set
+// of samples.
 type Calibration struct {
 	Data     string `json:"data"`     // name of the held-out data
 	Examples int    `json:"examples"` // n
 	Classes  int    `json:"classes"`
-	Samples  int    `json:"samples"` // of the posterior, with which the examples were predicted
-	// Label are the probabilities of the examples' labels, falling, Entropy the entropies in nats,
-	// rising. Number j of m has rank ceil((j+1) n/m) among all n.
+	Samples  int    `json:"samples"` // number of posterior samples that predicted the examples
+	// Label has the predicted probabilities of the labels in descending order, Entropy the
+	// entropies in nats in ascending order. Element j of m has rank ceil((j+1) n/m) among all n.
 	Label   []float64 `json:"label"`
 	Entropy []float64 `json:"entropy"`
 }
 
-// Calibrate returns what predictions on held-out data with labels say. It fails when labels are
-// unknown or do not fit.
+// Calibrate returns the Calibration of predictions on held-out data. It returns an error if labels
+// are missing or out of range.
 func Calibrate(p *Predictions) (*Calibration, error) {
 	if err := p.check("Calibrate"); err != nil {
 		return nil, err
@@ -75,20 +77,20 @@ func quantileSubset(sorted []float64) []float64 {
 	return kept
 }
 
-// rank is the rank, from the least strange, of the one of n held-out examples that gives a level's
-// threshold; it is above n where there are too few.
+// rank returns the rank, in ascending order of nonconformity, of the held-out example of n whose
+// score is the threshold for a level. It is above n if there are too few examples.
 func rank(n int, level float64) int {
 	return max(1, int(math.Ceil(float64(n+1)*level-1e-9)))
 }
 
-// place is the index of the number of a rank, or of the next higher rank kept.
+// index returns the index of the number with a rank, or with the next higher rank kept.
 func (c *Calibration) index(rank int) int {
 	m := len(c.Label)
 	return (rank*m+c.Examples-1)/c.Examples - 1
 }
 
-// Supports reports whether there are enough held-out examples for a level, at least
-// level / (1 - level): 19 for 95 %, 99 for 99 %.
+// Supports reports whether there are enough held-out examples for a level: at least
+// level / (1 - level), which is 19 for 95 % and 99 for 99 %.
 func (c *Calibration) Supports(level float64) bool {
 	return level > 0 && level < 1 && rank(c.Examples, level) <= c.Examples
 }
@@ -98,10 +100,10 @@ func (c *Calibration) checkLevel(what string, level float64) error {
 		return err
 	}
 	if !(level > 0 && level < 1) {
-		return errors.Errorf("evaluate: %s: got level %v, want one between 0 and 1", what, level)
+		return errors.Errorf("evaluate: %s: level must be between 0 and 1, got %v", what, level)
 	}
 	if !c.Supports(level) {
-		return errors.Errorf("evaluate: %s: got %d held-out examples of %s, want at least %.0f for level %v",
+		return errors.Errorf("evaluate: %s: level %[5]v needs at least %.0[4]f held-out examples, %[3]s has %[2]d",
 			what, c.Examples, c.Data, math.Ceil(level/(1-level)-1e-9), level)
 	}
 	return nil
@@ -110,47 +112,46 @@ func (c *Calibration) checkLevel(what string, level float64) error {
 func (c *Calibration) check(what string) error {
 	m := min(c.Examples, calibrationPoints)
 	if c.Examples > maxExamples {
-		return errors.Errorf("evaluate: %s: calibration of %d examples, want at most %d", what, c.Examples, maxExamples)
+		return errors.Errorf("evaluate: %s: calibration must have at most %[3]d examples, got %[2]d", what, c.Examples, maxExamples)
 	}
 	if c.Classes < 2 || m < 1 || len(c.Label) != m || len(c.Entropy) != m {
-		return errors.Errorf("evaluate: %s: calibration of %d examples of %d classes has %d and %d numbers, want %d of each",
+		return errors.Errorf("evaluate: %s: calibration of %d examples of %d classes must have %[6]d of each kind of numbers, got %[4]d and %[5]d",
 			what, c.Examples, c.Classes, len(c.Label), len(c.Entropy), m)
 	}
 	for j := range m {
 		if !(c.Label[j] >= 0 && c.Label[j] <= 1+rowTolerance) || !(c.Entropy[j] >= 0) ||
 			j > 0 && (c.Label[j] > c.Label[j-1] || c.Entropy[j] < c.Entropy[j-1]) {
-			return errors.Errorf("evaluate: %s: calibration: number %d is the label's probability %v and the entropy %v, "+
-				"want them sorted", what, j, c.Label[j], c.Entropy[j])
+			return errors.Errorf("evaluate: %s: calibration: probabilities must be descending and entropies ascending, got %[3]v and %[4]v at %[2]d", what, j, c.Label[j], c.Entropy[j])
 		}
 	}
 	return nil
 }
 
-// InDistribution reports for each entropy, in nats, whether it is no higher than is usual for
-// familiar images: a fresh familiar image is accepted with a probability of at least rate, under
-// the conditions of Calibration (Bates et al. 2023, testing for outliers with conformal p-values).
-// It promises nothing about the share of images of another kind that are refused. It fails when
-// rate is not between 0 and 1, when there are too few held-out examples for it (see Supports), and
+// InDistribution reports for each entropy, in nats, whether it is at most the threshold that
+// accepts a new in-distribution image with a probability of at least rate, under the conditions of
+// Calibration (Bates et al. 2023, testing for outliers with conformal p-values). It guarantees
+// nothing about the fraction of out-of-distribution images that are detected. It returns an error
+// if rate is not between 0 and 1, if there are too few held-out examples for it (see Supports), and
 // for a NaN.
 func (c *Calibration) InDistribution(entropy []float64, rate float64) ([]bool, error) {
 	threshold, err := c.EntropyThreshold(rate)
 	if err != nil {
 		return nil, err
 	}
-	familiar := make([]bool, len(entropy))
+	accepted := make([]bool, len(entropy))
 	for n, e := range entropy {
 		if math.IsNaN(e) {
-			return nil, errors.Errorf("evaluate: Familiar: entropy %d is NaN, want a number", n)
+			return nil, errors.Errorf("evaluate: InDistribution: entropy %d is NaN", n)
 		}
-		familiar[n] = e <= threshold
+		accepted[n] = e <= threshold
 	}
-	return familiar, nil
+	return accepted, nil
 }
 
-// EntropyThreshold returns the highest entropy, in nats, that Familiar accepts. It fails as
-// InDistribution does.
+// EntropyThreshold returns the highest entropy, in nats, that InDistribution accepts, or an error
+// of InDistribution.
 func (c *Calibration) EntropyThreshold(rate float64) (float64, error) {
-	if err := c.checkLevel("Familiar", rate); err != nil {
+	if err := c.checkLevel("InDistribution", rate); err != nil {
 		return 0, err
 	}
 	return c.Entropy[c.index(rank(c.Examples, rate))], nil
@@ -159,12 +160,12 @@ func (c *Calibration) EntropyThreshold(rate float64) (float64, error) {
 var (
 	inDistributionScore = Score{
 		Name: "inDistribution", Title: "in distribution, {in}", Format: "%.3f", Needs: NeedsCalibration,
-		Meaning: "The share of {in} classified as in distribution by its entropy, at a level of 95 %.",
+		Meaning: "The fraction of {in} accepted as in distribution by its entropy; 95 % are expected.",
 		Of:      func(c Case) (float64, error) { return c.inDistribution(c.In) },
 	}
 	inDistributionOutScore = Score{
 		Name: "inDistributionOut", Title: "in distribution, {out}", Format: "%.3f", Needs: NeedsCalibration | NeedsOut,
-		Meaning: "The share of {out} classified as in distribution; less is better.",
+		Meaning: "The fraction of {out} accepted as in distribution. Lower is better.",
 		Of:      func(c Case) (float64, error) { return c.inDistribution(c.Out) },
 	}
 )

@@ -104,11 +104,11 @@ func TestFamiliarAcceptsAsPromised(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				familiar, err := c.InDistribution(world(t, random, fresh, w.sharpness, w.grid).Entropy, rate)
+				inDistribution, err := c.InDistribution(world(t, random, fresh, w.sharpness, w.grid).Entropy, rate)
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, f := range familiar {
+				for _, f := range inDistribution {
 					if f {
 						accepted++
 					}
@@ -116,7 +116,7 @@ func TestFamiliarAcceptsAsPromised(t *testing.T) {
 			}
 			share := accepted / (seeds * fresh)
 			if share < rate-0.02 || w.grid == 0 && share > rate+0.02 {
-				t.Errorf("%s: %v of fresh familiar examples are accepted, want %v within 0.02", w.name, share, rate)
+				t.Errorf("%s: %v of new in-distribution examples are accepted, want %v within 0.02", w.name, share, rate)
 			}
 		}
 	}
@@ -268,29 +268,29 @@ func TestCalibrationRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Calibrate(nil)
-	refused(t, "no predictions", err, "Calibrate: got no predictions")
+	refused(t, "no predictions", err, "Calibrate: predictions must not be nil")
 	_, err = Calibrate(&Predictions{})
-	refused(t, "empty predictions", err, "0 classes")
+	refused(t, "empty predictions", err, "at least 2 classes, got 0")
 	_, err = Calibrate(predictionsOf(t, good.Probabilities, nil, 2))
-	refused(t, "no labels", err, "Calibrate: labels are unknown")
+	refused(t, "no labels", err, "Calibrate: must have labels")
 	foreign := *good
 	foreign.Labels = []int32{0, 2}
 	_, err = Calibrate(&foreign)
-	refused(t, "label", err, "example 1: got label 2")
+	refused(t, "label", err, "example 1: label must be 0 or more and below 2, got 2")
 	for _, level := range []float64{-1, 0, 1, math.NaN()} {
 		_, err = c.PredictionSets(good.Probabilities, 2, level)
-		refused(t, "level", err, "want one between 0 and 1")
+		refused(t, "level", err, "must be between 0 and 1")
 		_, err = c.InDistribution(good.Entropy, level)
-		refused(t, "rate", err, "want one between 0 and 1")
+		refused(t, "rate", err, "must be between 0 and 1")
 	}
 	_, err = c.PredictionSets(good.Probabilities, 2, 0.95)
-	refused(t, "few", err, "got 2 held-out examples of data, want at least 19 for level 0.95")
+	refused(t, "few", err, "level 0.95 needs at least 19 held-out examples, data has 2")
 	_, err = c.InDistribution(good.Entropy, 0.9)
-	refused(t, "few", err, "want at least 9 for level 0.9")
+	refused(t, "few", err, "level 0.9 needs at least 9 held-out")
 	_, err = c.PredictionSets([]float64{1, 0, 0}, 3, 0.5)
-	refused(t, "classes", err, "got 3 classes, want 2")
+	refused(t, "classes", err, "must have the calibration's 2 classes, got 3")
 	_, err = c.PredictionSets([]float64{1, 0.5}, 2, 0.5)
-	refused(t, "row", err, "sum to 1.5")
+	refused(t, "row", err, "sum to 1 within 0.0001, got 1.5")
 	_, err = c.InDistribution([]float64{0, math.NaN()}, 0.5)
 	refused(t, "NaN", err, "entropy 1 is NaN")
 	for name, broken := range map[string]Calibration{

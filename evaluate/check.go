@@ -6,21 +6,22 @@ import (
 	"github.com/pkg/errors"
 )
 
-// rowTolerance is how far a row of probabilities may be from summing to 1: room for a float32
-// softmax of a few hundred classes, and far below anything that log-probabilities or logits would
-// give.
+// rowTolerance is the largest deviation of a row's sum from 1. It allows the rounding of a float32
+// softmax over a few hundred classes, and is far below the deviation of log-probabilities or
+// logits.
 const rowTolerance = 1e-4
 
-// checkRows reports the first row of the [N K] probabilities that is not a distribution.
+// checkRows returns an error for the first row of the [N K] probabilities that is not a
+// distribution.
 func checkRows[T float32 | float64](what string, probabilities []T, examples, classes int) error {
 	if classes < 2 {
-		return errors.Errorf("evaluate: %s: %d classes, want at least 2", what, classes)
+		return errors.Errorf("evaluate: %s: must have at least 2 classes, got %d", what, classes)
 	}
 	if examples < 1 {
-		return errors.Errorf("evaluate: %s: %d examples, want at least 1", what, examples)
+		return errors.Errorf("evaluate: %s: must have at least 1 example, got %d", what, examples)
 	}
 	if len(probabilities) != examples*classes {
-		return errors.Errorf("evaluate: %s: got %d probabilities, want %d examples x %d classes = %d",
+		return errors.Errorf("evaluate: %s: must have %[3]d examples x %[4]d classes = %[5]d probabilities, got %[2]d",
 			what, len(probabilities), examples, classes, examples*classes)
 	}
 	for n := range examples {
@@ -28,12 +29,12 @@ func checkRows[T float32 | float64](what string, probabilities []T, examples, cl
 		for k, value := range probabilities[n*classes : (n+1)*classes] {
 			p := float64(value)
 			if !(p >= 0 && p <= 1+rowTolerance) {
-				return errors.Errorf("evaluate: %s: example %d, class %d: got %v, want a probability in [0, 1]", what, n, k, value)
+				return errors.Errorf("evaluate: %s: example %d, class %d: probability must be in [0, 1], got %v", what, n, k, value)
 			}
 			sum += p
 		}
 		if math.Abs(sum-1) > rowTolerance {
-			return errors.Errorf("evaluate: %s: example %d: probabilities sum to %v, want 1 within %v", what, n, sum, rowTolerance)
+			return errors.Errorf("evaluate: %s: example %d: probabilities must sum to 1 within %[4]v, got %[3]v", what, n, sum, rowTolerance)
 		}
 	}
 	return nil
@@ -46,21 +47,21 @@ func checkLabelled(what string, probabilities []float64, labels []int32, classes
 	}
 	for n, label := range labels {
 		if label < 0 || int(label) >= classes {
-			return errors.Errorf("evaluate: %s: example %d: got label %d, want one of 0 to below %d", what, n, label, classes)
+			return errors.Errorf("evaluate: %s: example %d: label must be 0 or more and below %[4]d, got %[3]d", what, n, label, classes)
 		}
 	}
 	return nil
 }
 
-// checkScores checks that there are scores and that none is NaN. Infinite scores are allowed: they
-// rank first or last.
+// checkScores returns an error if there are no scores or one is NaN. Infinite scores rank first or
+// last.
 func checkScores(what, name string, scores []float64) error {
 	if len(scores) == 0 {
-		return errors.Errorf("evaluate: %s: %s is empty, want at least 1 score", what, name)
+		return errors.Errorf("evaluate: %s: %s must have at least 1 score, got none", what, name)
 	}
 	for i, score := range scores {
 		if math.IsNaN(score) {
-			return errors.Errorf("evaluate: %s: %s: score %d is NaN, want a number", what, name, i)
+			return errors.Errorf("evaluate: %s: %s: score %d is NaN", what, name, i)
 		}
 	}
 	return nil

@@ -3,13 +3,13 @@ package evaluate
 var (
 	confidenceScore = Score{
 		Name: "confidence", Title: "confidence on {in}", Format: "%.3f",
-		Meaning: "The mean of the largest probability; where it exceeds the accuracy, answers are " +
-			"too sure.",
+		Meaning: "The mean of the largest probability. If it exceeds the accuracy, the network is " +
+			"overconfident.",
 		Of: func(c Case) (float64, error) { return mean(c.In.Confidence), nil },
 	}
 	confidenceOutScore = Score{
 		Name: "confidenceOut", Title: "confidence on {out}", Format: "%.3f", Needs: NeedsOut,
-		Meaning: "The mean of the largest probability on data of another kind; less is better.",
+		Meaning: "The mean of the largest probability on out-of-distribution data. Lower is better.",
 		Of:      func(c Case) (float64, error) { return mean(c.Out.Confidence), nil },
 	}
 )

@@ -6,37 +6,36 @@ import (
 	"slices"
 )
 
-// Detection says how well a score separates out-of-distribution examples from in-distribution ones.
-// The positive class is out-of-distribution, as in OpenOOD (Zhang et al. 2023), and the score grows
-// with "more out of distribution".
+// Detection measures how well a score separates out-of-distribution from in-distribution examples.
+// The positive class is out of distribution, as in OpenOOD (Zhang et al. 2023), and higher scores
+// mean more out of distribution.
 type Detection struct {
-	// AUROC is the probability that an out-of-distribution example scores above an in-distribution
-	// one, ties counting one half: the Mann-Whitney statistic by midranks, exact in integers up to
-	// the last division.
+	// AUROC is the probability that an out-of-distribution example scores higher than an
+	// in-distribution one, ties counting one half: the Mann-Whitney statistic by midranks, computed
+	// in integers up to the last division.
 	AUROC float64 `json:"auroc"`
 	// AUPROut is the average precision sum_t (recall_t - recall_t-1) precision_t over the distinct
-	// thresholds t, with out-of-distribution as the positive class; AUPRIn the same with
-	// in-distribution as the positive class and the score negated. No trapezoids: they overstate
-	// the area where many scores tie (Davis and Goadrich 2006), as confidences of exactly 1 do.
-	// OpenOOD itself uses trapezoids.
+	// thresholds t, with out-of-distribution as the positive class; AUPRIn is the same with
+	// in-distribution as the positive class and the score negated. It does not use trapezoids, as
+	// OpenOOD does: they overestimate the area if many scores tie (Davis and Goadrich 2006), such
+	// as confidences of exactly 1.
 	AUPROut float64 `json:"auprOut"`
 	AUPRIn  float64 `json:"auprIn"`
-	// FPR95 is the false positive rate at 95 % true positive rate: with "score >= t" read as
-	// out-of-distribution and t the largest score for which at least 95 % of the
-	// out-of-distribution examples are so read, the share of in-distribution examples read so. This
-	// is OpenOOD's convention; papers that call in-distribution positive report another figure
-	// under the same name.
+	// FPR95 is the false positive rate at a true positive rate of 95 %: the fraction of
+	// in-distribution examples with score >= t, where t is the largest threshold that at least 95 %
+	// of the out-of-distribution examples reach. This is OpenOOD's convention. Papers whose
+	// positive class is in-distribution report another figure under the same name.
 	FPR95 float64 `json:"fpr95"`
 }
 
-// String prints the figures and the positive class.
+// String formats the figures and the positive class.
 func (d Detection) String() string {
 	return fmt.Sprintf("AUROC %.4f, AUPR-out %.4f, AUPR-in %.4f, FPR95 %.4f (positive class: out of distribution)",
 		d.AUROC, d.AUPROut, d.AUPRIn, d.FPR95)
 }
 
-// Detect compares the scores of in-distribution examples with those of out-of-distribution ones. An
-// empty side or a NaN is an error; infinite scores are allowed.
+// Detect computes the Detection of scores of in-distribution and out-of-distribution examples. It
+// returns an error if one side is empty or has a NaN; infinite scores are allowed.
 func Detect(in, out []float64) (Detection, error) {
 	if err := checkScores("Detect", "in", in); err != nil {
 		return Detection{}, err
@@ -57,21 +56,22 @@ func Detect(in, out []float64) (Detection, error) {
 
 var (
 	aurocScore = withCurve(detectionScore("auroc", "AUROC", "%.4f",
-		"The probability that an example of {out} is more uncertain than one of {in}.",
+		"The probability that an example of {out} has a higher uncertainty than one of {in}. Higher is better.",
 		func(d Detection) float64 { return d.AUROC }),
-		Curve{"share of the familiar that is refused", "share of the other kind that is refused", roc})
+		Curve{"false positive rate: in-distribution images detected", "true positive rate: out-of-distribution images detected", roc})
 	fpr95Score = detectionScore("fpr95", "FPR95", "%.3f",
-		"The share of {in} taken for another kind where 95 % of {out} are; less is better.",
+		"The fraction of {in} taken for out of distribution at the threshold that detects 95 % of {out}. Lower is better.",
 		func(d Detection) float64 { return d.FPR95 })
 	auprOutScore = detectionScore("auprOut", "AUPR out", "%.4f",
-		"The average precision of telling {out}; what chance gives is its share of the examples.",
+		"The average precision with {out} as the positive class; by chance, its fraction of the examples. Higher is better.",
 		func(d Detection) float64 { return d.AUPROut })
 	auprInScore = detectionScore("auprIn", "AUPR in", "%.4f",
-		"The average precision of telling {in}; what chance gives is its share of the examples.",
+		"The average precision with {in} as the positive class; by chance, its fraction of the examples. Higher is better.",
 		func(d Detection) float64 { return d.AUPRIn })
 )
 
-// detectionScore is a row of the table of scores: a figure of the Detection by the case's signal.
+// detectionScore returns the row of the table of scores for a figure of the Detection with the
+// case's OOD score.
 func detectionScore(name, title, format, meaning string, of func(Detection) float64) Score {
 	return Score{
 		Name: name, Title: title, Format: format, Needs: NeedsOut, Meaning: meaning,
@@ -91,8 +91,8 @@ func withCurve(s Score, curve Curve) Score {
 	return s
 }
 
-// roc is the receiver operating characteristic: at each threshold of the case's signal, from the
-// highest to the lowest, the shares of In and of Out that reach it.
+// roc returns the receiver operating characteristic: for each threshold of the case's OOD score,
+// from the highest to the lowest, the fractions of In and Out that reach it.
 func roc(c Case) (in, out []float64, err error) {
 	score, err := oodScoreByName(c.OODScore)
 	if err != nil {
@@ -109,10 +109,10 @@ func roc(c Case) (in, out []float64, err error) {
 	return in, out, nil
 }
 
-// tieGroup counts the in- and out-of-distribution examples of one score.
+// tieGroup has the numbers of in- and out-of-distribution examples with the same score.
 type tieGroup struct{ in, out int64 }
 
-// tieGroups returns one group per distinct score, the largest score first.
+// tieGroups returns one group per distinct score, in descending order.
 func tieGroups(in, out []float64) []tieGroup {
 	type scored struct {
 		score float64
@@ -158,8 +158,8 @@ func fpr95(groups []tieGroup, in, out int) float64 {
 	return float64(falsePositives) / float64(in)
 }
 
-// averagePrecision takes out as the positive class, over groups from the most to the least
-// positive.
+// averagePrecision returns the average precision with out as the positive class. The groups are in
+// descending order of the score.
 func averagePrecision(groups []tieGroup, positives int) float64 {
 	var truePositives, predicted int64
 	sum := 0.0

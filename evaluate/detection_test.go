@@ -188,8 +188,8 @@ func TestDetectRefuses(t *testing.T) {
 		in, out []float64
 		message string
 	}{
-		{"no in", nil, []float64{1}, "in is empty"},
-		{"no out", []float64{1}, nil, "out is empty"},
+		{"no in", nil, []float64{1}, "in must have at least 1 score"},
+		{"no out", []float64{1}, nil, "out must have at least 1 score"},
 		{"NaN in", []float64{1, math.NaN()}, []float64{1}, "in: score 1 is NaN"},
 		{"NaN out", []float64{1}, []float64{math.NaN()}, "out: score 0 is NaN"},
 	} {

@@ -1,23 +1,24 @@
-// Package evaluate measures how good predicted probabilities are, and whether a network knows what
-// it does not know.
+// Package evaluate scores the probabilities of a posterior predictive distribution: accuracy,
+// likelihood, calibration, conformal prediction sets and out-of-distribution detection.
 //
-// Nouns. A Predictive averages the probabilities of posterior samples in constant memory.
-// Predictions are such an average on one data set, with the Uncertainty of each example. A Case is
-// what is assessed: predictions on the kind of data that was learnt, perhaps on another kind,
-// perhaps a Calibration. A Score is one row of the table of scores, a Signal one row of the table
-// of uncertainties; an Assessment has all scores that apply to a case. A Calibration summarises
-// held-out data: it turns probabilities into prediction sets that contain the label as often as
-// promised, and tells familiar images from others. A Bin is one group of a reliability diagram. A
-// Detection says how well an uncertainty detects another kind, always the positive class. A
-// SelectiveRisk is the error rate among the examples that a network keeps when it may decline the
-// rest. A Comparison compares two predictive distributions. FGSM perturbs images so that a network
-// errs.
+// A Predictive averages the probabilities of posterior samples in constant memory. Its Predictions
+// on one data set include the Uncertainty of each example. Assess computes all scores that apply to
+// a Case: predictions on in-distribution test data, optionally on out-of-distribution data,
+// optionally with a Calibration. Scores and OODScores return the tables of scores and of
+// uncertainties.
 //
-// Policy: probabilities are averaged, never log-probabilities, and every input is checked: a row
-// that is not a distribution, a NaN, a label out of range or a length that does not match is an
-// error, not a score. A score that does not apply is absent, never 0. All arithmetic is float64. No
-// result depends on the order of the examples beyond rounding: ties are resolved by averages, not
-// by position.
+// Calibrate makes a Calibration from held-out data by split conformal prediction. It turns
+// probabilities into prediction sets that contain the label with a chosen probability, and decides
+// whether an image is in distribution.
+//
+// Detect measures how well an uncertainty detects out-of-distribution data, RiskCoverage the error
+// rate of a network that may abstain, Compare the difference of two predictive distributions. FGSM
+// makes adversarial examples.
+//
+// Probabilities are averaged, never log-probabilities. Every input is checked: a row that is not a
+// distribution, a NaN, a label out of range or a wrong length is an error. A score that does not
+// apply is absent, never 0. All arithmetic is float64. Results do not depend on the order of the
+// examples, except for rounding: ties are resolved by averages, not by position.
 //
 // Shapes: N examples, K classes; probabilities are [N K], row after row; labels are N int32 in
 // [0, K).

@@ -6,7 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// Two posterior samples agree on the first example and disagree on the second, which shows.
+// Two posterior samples agree on the first example and disagree on the second. Mutual information
+// detects the disagreement.
 func Example() {
 	predictive, err := evaluate.NewPredictive(2, 3)
 	if err != nil {
@@ -41,8 +42,8 @@ func Example() {
 	// AUROC 1.0000, AUPR-out 1.0000, AUPR-in 1.0000, FPR95 0.0000 (positive class: out of distribution)
 }
 
-// Held-out labels say which classes are plausible, and which entropies are familiar. Of four
-// held-out examples three have to agree for a level of 60 %.
+// Held-out examples calibrate conformal prediction sets and the test for in-distribution examples. At
+// a level of 60 %, the threshold is the third best of four held-out examples.
 func ExampleCalibrate() {
 	held, err := evaluate.NewPredictions("held out", []float64{
 		0.9, 0.1, 0,
@@ -72,17 +73,17 @@ func ExampleCalibrate() {
 		fmt.Println(err)
 		return
 	}
-	familiar, err := calibration.InDistribution(fresh.Entropy, 0.6)
+	inDistribution, err := calibration.InDistribution(fresh.Entropy, 0.6)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("plausible classes:", sets)
-	fmt.Println("familiar:", familiar)
+	fmt.Println("prediction sets:", sets)
+	fmt.Println("in distribution:", inDistribution)
 	_, err = calibration.PredictionSets(fresh.Probabilities, fresh.Classes, 0.95)
 	fmt.Println(err)
 	// Output:
-	// plausible classes: [[0] []]
-	// familiar: [true false]
-	// evaluate: Sets: got 4 held-out examples of held out, want at least 19 for level 0.95
+	// prediction sets: [[0] []]
+	// in distribution: [true false]
+	// evaluate: PredictionSets: level 0.95 needs at least 19 held-out examples, held out has 4
 }

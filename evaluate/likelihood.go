@@ -2,11 +2,12 @@ package evaluate
 
 import "math"
 
-// A probability below 2^-149, the smallest float32, counts as 2^-149: a float32 softmax cannot give
-// less, and its 0 must not make the mean infinite. One example thus costs at most 103.28 nats.
+// likelihoodScore counts probabilities below 2^-149, the smallest float32, as 2^-149: a float32
+// softmax cannot represent less, and its 0 must not make the mean infinite. One example costs at
+// most 103.28 nats.
 var likelihoodScore = Score{
 	Name: "nll", Title: "NLL", Format: "%.4f", Needs: NeedsLabels,
-	Meaning: "The negative log likelihood of the labels, in nats an example; less is better.",
+	Meaning: "The negative log likelihood of the labels, in nats per example. Lower is better.",
 	Of: func(c Case) (float64, error) {
 		sum := 0.0
 		for n, label := range c.In.Labels {

@@ -2,24 +2,24 @@ package evaluate
 
 import "github.com/pkg/errors"
 
-// OODScore is one row of the table of uncertainties, which detect examples of another kind.
+// OODScore is a row of the table of uncertainties that can detect out-of-distribution examples.
 type OODScore struct {
 	Name    string // "mutualInformation", the key in JSON
 	Title   string // "mutual information"
-	Meaning string // a sentence
-	// Samples says that it takes at least two posterior samples: with one it adds nothing.
+	Meaning string // an explanation
+	// Samples is true for scores that need at least two posterior samples.
 	Samples bool
-	// Of returns a value for each example, which grows with uncertainty.
+	// Of returns a value for each example. Higher means more uncertain.
 	Of func(p *Predictions) []float64
 }
 
-// Applies reports whether there are enough samples for the signal.
+// Applies reports whether the predictions have enough samples for the score.
 func (s OODScore) Applies(p *Predictions) bool { return !s.Samples || p.Samples > 1 }
 
 // DefaultOODScore is the uncertainty used for a Case that names none.
 const DefaultOODScore = "entropy"
 
-// OODScores returns the table of uncertainties.
+// OODScores returns the table of OOD scores.
 func OODScores() []OODScore {
 	return []OODScore{
 		{
@@ -40,23 +40,23 @@ func OODScores() []OODScore {
 		},
 		{
 			"expectedEntropy", "expected entropy",
-			"The mean entropy of single samples, in nats: what remains if the weights were known.", true,
+			"The mean entropy of single samples, in nats: the aleatoric uncertainty.", true,
 			func(p *Predictions) []float64 { return p.ExpectedEntropy },
 		},
 		{
 			"mutualInformation", "mutual information",
-			"Entropy minus expected entropy, in nats: what the samples disagree on.", true,
+			"Entropy minus expected entropy, in nats: the epistemic uncertainty, on which samples disagree.", true,
 			func(p *Predictions) []float64 { return p.MutualInformation },
 		},
 		{
 			"variationRatio", "variation ratio",
-			"The share of the samples, by weight, that vote for another class than most do.", true,
+			"The weighted fraction of samples that do not vote for the most voted class.", true,
 			func(p *Predictions) []float64 { return p.VariationRatio },
 		},
 	}
 }
 
-// signal returns the row of a name, of DefaultOODScore where it is empty.
+// oodScoreByName returns the row with a name; "" is DefaultOODScore.
 func oodScoreByName(name string) (OODScore, error) {
 	if name == "" {
 		name = DefaultOODScore
@@ -68,5 +68,5 @@ func oodScoreByName(name string) (OODScore, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return OODScore{}, errors.Errorf("evaluate: got signal %q, want one of %v", name, names)
+	return OODScore{}, errors.Errorf("evaluate: OODScore must be one of %v, got %q", names, name)
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Predictions are averaged probabilities on one data set, with how uncertain each of them is.
+// Predictions has the averaged probabilities on one data set, with the uncertainty of each example.
 type Predictions struct {
-	// Name is the name of the data, for titles.
+	// Name is the data set's name, for titles.
 	Name string
-	// Probabilities are [N K], each row a distribution over the classes that were learnt.
+	// Probabilities are [N K]; each row is a distribution over the network's classes.
 	Probabilities []float64
-	// Labels are [N], or nil where they are unknown. On data of another kind they number that
-	// kind's own classes, and no score looks at them.
+	// Labels are [N], or nil if unknown. For out-of-distribution data they may number other
+	// classes; no score uses them.
 	Labels []int32
 	// Classes is K.
 	Classes int
@@ -22,9 +22,9 @@ type Predictions struct {
 	Uncertainty
 }
 
-// Predictions returns the average so far under the name of its data. Labels are nil where they are
-// unknown. Without samples it is empty, which Assess and Calibrate refuse, as they refuse labels
-// that do not fit.
+// Predictions returns the average so far as predictions on the named data. labels may be nil.
+// Without samples the result is empty; Assess and Calibrate return an error for it, and for invalid
+// labels.
 func (p *Predictive) Predictions(name string, labels []int32) *Predictions {
 	return &Predictions{
 		Name: name, Probabilities: p.Mean(), Labels: labels, Classes: p.classes, Samples: p.samples,
@@ -32,9 +32,9 @@ func (p *Predictive) Predictions(name string, labels []int32) *Predictions {
 	}
 }
 
-// NewPredictions returns probabilities [N K] of any origin as the predictions of one sample. It
-// fails when a row is not a distribution, when given labels are not N values from 0 to classes-1,
-// and when there is no example.
+// NewPredictions returns probabilities [N K] of any origin as the predictions of one sample. labels
+// may be nil. It returns an error if a row is not a distribution, if labels are not N values from 0
+// to classes-1, and if there are no examples.
 func NewPredictions(
 	name string, probabilities []float64, labels []int32, classes int,
 ) (*Predictions, error) {
@@ -71,8 +71,8 @@ func (p *Predictions) Guess(example int) (class int, probability float64) {
 	return largest(p.row(example))
 }
 
-// Correct returns for each example whether its most probable class is the label. It fails when
-// labels are unknown or do not fit.
+// Correct reports for each example whether its most probable class is the label. It returns an
+// error if labels are missing or out of range.
 func (p *Predictions) Correct() ([]bool, error) {
 	if err := p.checkLabels("Correct"); err != nil {
 		return nil, err
@@ -89,10 +89,10 @@ func (p *Predictions) row(n int) []float64 {
 	return p.Probabilities[n*p.Classes : (n+1)*p.Classes]
 }
 
-// check checks probabilities and uncertainties, but not labels.
+// check checks probabilities and uncertainties, not labels.
 func (p *Predictions) check(what string) error {
 	if p == nil {
-		return errors.Errorf("evaluate: %s: got no predictions", what)
+		return errors.Errorf("evaluate: %s: predictions must not be nil", what)
 	}
 	what += ": predictions on " + p.Name
 	if err := checkRows(what, p.Probabilities, p.Len(), p.Classes); err != nil {
@@ -101,12 +101,12 @@ func (p *Predictions) check(what string) error {
 	for _, s := range OODScores() {
 		values := s.Of(p)
 		if len(values) != p.Len() {
-			return errors.Errorf("evaluate: %s: got %d values of %s, want one for each of %d examples",
+			return errors.Errorf("evaluate: %s: %[3]s must have one value for each of %[4]d examples, got %[2]d",
 				what, len(values), s.Name, p.Len())
 		}
 		for n, v := range values {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return errors.Errorf("evaluate: %s: example %d: %s is %v, want a finite number",
+				return errors.Errorf("evaluate: %s: example %d: %s must be finite, got %v",
 					what, n, s.Name, v)
 			}
 		}
@@ -114,10 +114,10 @@ func (p *Predictions) check(what string) error {
 	return nil
 }
 
-// checkLabels checks that each example has a label of a class that was learnt.
+// checkLabels returns an error unless each example has a label of one of the classes.
 func (p *Predictions) checkLabels(what string) error {
 	if p.Labels == nil {
-		return errors.Errorf("evaluate: %s: labels are unknown", what)
+		return errors.Errorf("evaluate: %s: must have labels", what)
 	}
 	return checkLabelled(what, p.Probabilities, p.Labels, p.Classes)
 }

@@ -7,25 +7,25 @@ import (
 	"github.com/pkg/errors"
 )
 
-// PredictionSets returns for each row of the probabilities [N K] the classes that are plausible, the most
-// probable first: those whose probability is at least the threshold from the held-out labels. The
-// label of a fresh example is in its set with a probability of at least level, under the conditions
-// of Calibration. If the probabilities are right, no other sets that often have the label and fewer
-// classes on average (Sadinle, Lei, Wasserman 2019, least ambiguous set-valued classifiers). An
-// empty set says that no class is plausible, as on an image of another kind.
+// PredictionSets returns the conformal prediction set of each row of the probabilities [N K]: the
+// classes whose probability is at least the threshold from the held-out labels, the most probable
+// first. The label of a new example is in its set with a probability of at least level, under the
+// conditions of Calibration. If the probabilities are correct, no other sets with this coverage are
+// smaller on average (Sadinle, Lei, Wasserman 2019, least ambiguous set-valued classifiers). A set
+// can be empty, typically for an out-of-distribution image.
 //
-// It fails when level is not between 0 and 1, when there are too few held-out examples for it (see
-// Supports), so that only sets of all classes would keep the promise, and when a row is not a
-// distribution over the classes.
+// It returns an error if level is not between 0 and 1, if there are too few held-out examples for
+// it (see Supports), so that only sets of all classes would have the coverage, and if a row is not
+// a distribution over the classes.
 func (c *Calibration) PredictionSets(probabilities []float64, classes int, level float64) ([][]int, error) {
 	threshold, err := c.ProbabilityThreshold(level)
 	if err != nil {
 		return nil, err
 	}
 	if classes != c.Classes {
-		return nil, errors.Errorf("evaluate: Sets: got %d classes, want %d as were held out", classes, c.Classes)
+		return nil, errors.Errorf("evaluate: PredictionSets: must have the calibration's %[2]d classes, got %[1]d", classes, c.Classes)
 	}
-	if err := checkRows("Sets", probabilities, len(probabilities)/classes, classes); err != nil {
+	if err := checkRows("PredictionSets", probabilities, len(probabilities)/classes, classes); err != nil {
 		return nil, err
 	}
 	sets := make([][]int, len(probabilities)/classes)
@@ -41,10 +41,10 @@ func (c *Calibration) PredictionSets(probabilities []float64, classes int, level
 	return sets, nil
 }
 
-// ProbabilityThreshold returns the lowest probability with which a class is in a set of Sets. It
-// fails as Sets does.
+// ProbabilityThreshold returns the lowest probability of a class in a prediction set, or an error
+// of PredictionSets.
 func (c *Calibration) ProbabilityThreshold(level float64) (float64, error) {
-	if err := c.checkLevel("Sets", level); err != nil {
+	if err := c.checkLevel("PredictionSets", level); err != nil {
 		return 0, err
 	}
 	return c.Label[c.index(rank(c.Examples, level))], nil
@@ -53,7 +53,7 @@ func (c *Calibration) ProbabilityThreshold(level float64) (float64, error) {
 var (
 	setCoverageScore = Score{
 		Name: "setCoverage", Title: "coverage of 95 % sets", Format: "%.3f", Needs: NeedsLabels | NeedsCalibration,
-		Meaning: "The share of {in} whose prediction set at 95 % has the label.",
+		Meaning: "The fraction of {in} whose conformal prediction set at level 95 % contains the label; 95 % are expected.",
 		Of: func(c Case) (float64, error) {
 			sets, err := c.predictionSets()
 			covered := 0.0
@@ -67,7 +67,7 @@ var (
 	}
 	setSizeScore = Score{
 		Name: "setSize", Title: "size of 95 % sets", Format: "%.2f", Needs: NeedsCalibration,
-		Meaning: "The mean number of classes in the prediction sets at 95 %; less is better.",
+		Meaning: "The mean number of classes in the conformal prediction sets at level 95 %. Lower is better.",
 		Of: func(c Case) (float64, error) {
 			sets, err := c.predictionSets()
 			size := 0.0

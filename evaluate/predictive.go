@@ -7,10 +7,10 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Predictive accumulates the predictive distribution of a posterior, p-bar = sum_s w_s p_s / sum_s
-// w_s, over weighted samples s. The weight of a sample of SGLD is its step size (Teh, Thiery,
-// Vollmer 2016); of a single network it is 1. Memory is 2 N K + N float64, whatever the number of
-// samples. It is not safe for concurrent use.
+// Predictive accumulates a posterior predictive distribution over weighted samples s, p-bar = sum_s
+// w_s p_s / sum_s w_s. The weight of a sample of SGLD is its step size (Teh, Thiery, Vollmer 2016),
+// that of a single network is 1. It needs memory for 2 N K + N float64, independent of the number
+// of samples. It is not safe for concurrent use.
 type Predictive struct {
 	examples, classes int
 	samples           int
@@ -21,11 +21,11 @@ type Predictive struct {
 	row               []float64 // [K] scratch
 }
 
-// NewPredictive returns an empty average over N examples of K classes. Fewer than 1 example or 2
-// classes are an error.
+// NewPredictive returns an empty average over N examples of K classes. It returns an error for
+// fewer than 1 example or 2 classes.
 func NewPredictive(examples, classes int) (*Predictive, error) {
 	if examples < 1 || classes < 2 {
-		return nil, errors.Errorf("evaluate: NewPredictive: got %d examples of %d classes, want at least 1 of 2", examples, classes)
+		return nil, errors.Errorf("evaluate: NewPredictive: must have at least 1 example and 2 classes, got %d and %d", examples, classes)
 	}
 	return &Predictive{
 		examples: examples, classes: classes,
@@ -36,20 +36,20 @@ func NewPredictive(examples, classes int) (*Predictive, error) {
 	}, nil
 }
 
-// Add adds one sample's probabilities [N K] with a weight > 0. Probabilities outside [0, 1], rows
-// that do not sum to 1 within 1e-4 and weights that are not positive and finite are errors, and
-// leave the average as it was. Each row is divided by its sum, which takes the rounding of a
-// float32 softmax out of the average.
+// Add adds one sample's probabilities [N K] with a weight. It returns an error, and leaves the
+// average unchanged, if a probability is outside [0, 1], a row does not sum to 1 within 1e-4, or
+// the weight is not positive and finite. It divides each row by its sum, which removes the rounding
+// of a float32 softmax from the average.
 func (p *Predictive) Add(probabilities []float32, weight float64) error {
 	if !(weight > 0) || math.IsInf(p.weight+weight, 0) {
-		return errors.Errorf("evaluate: Predictive.Add: got weight %v, want a positive finite one", weight)
+		return errors.Errorf("evaluate: Predictive.Add: weight must be positive and finite, got %v", weight)
 	}
 	if err := checkRows("Predictive.Add", probabilities, p.examples, p.classes); err != nil {
 		return err
 	}
 	p.weight += weight
 	p.samples++
-	share := weight / p.weight // the means move by this share of the difference, which no size of weight can overflow
+	step := weight / p.weight // means move by this fraction of the difference, which cannot overflow
 	for n := range p.examples {
 		begin, end := n*p.classes, (n+1)*p.classes
 		sum := 0.0
@@ -61,10 +61,10 @@ func (p *Predictive) Add(probabilities []float32, weight float64) error {
 		best, _ := largest(p.row)
 		for k := range p.row {
 			p.row[k] /= sum
-			mean[k] += share * (p.row[k] - mean[k])
+			mean[k] += step * (p.row[k] - mean[k])
 		}
 		p.votes[begin+best] += weight
-		p.entropy[n] += share * (entropy(p.row) - p.entropy[n])
+		p.entropy[n] += step * (entropy(p.row) - p.entropy[n])
 	}
 	return nil
 }
@@ -72,9 +72,8 @@ func (p *Predictive) Add(probabilities []float32, weight float64) error {
 // Samples returns the number of samples added.
 func (p *Predictive) Samples() int { return p.samples }
 
-// Mean returns a copy of the averaged probabilities p-bar [N K], or nil when no sample was added,
-// which every score rejects as empty. Each row sums to 1 and its maximum is at least 1/K, as for
-// any average of distributions.
+// Mean returns a copy of the averaged probabilities p-bar [N K], or nil if no sample was added.
+// Each row sums to 1, and its maximum is at least 1/K.
 func (p *Predictive) Mean() []float64 {
 	if p.samples == 0 {
 		return nil
@@ -84,24 +83,24 @@ func (p *Predictive) Mean() []float64 {
 	}
 	for n := range p.examples {
 		if _, top := largest(p.mean[n*p.classes : (n+1)*p.classes]); top < (1-rowTolerance)/float64(p.classes) {
-			panic(errors.Errorf("evaluate: Predictive.Mean: example %d: confidence %v, want at least 1/%d", n, top, p.classes))
+			panic(errors.Errorf("evaluate: Predictive.Mean: example %d: confidence must be at least 1/%[3]d, got %[2]v", n, top, p.classes))
 		}
 	}
 	return slices.Clone(p.mean)
 }
 
-// Uncertainty holds one figure per example of a predictive distribution, each [N]. All but
-// Confidence grow with uncertainty and can go to Detect and RiskCoverage as they are; Confidence
-// must be negated. Entropies are in nats.
+// Uncertainty has measures of uncertainty for each example of a predictive distribution, each [N].
+// All except Confidence grow with uncertainty and can be passed to Detect and RiskCoverage;
+// Confidence must be negated. Entropies are in nats.
 type Uncertainty struct {
 	Confidence        []float64 // max_k p-bar_k, in [1/K, 1]
 	Entropy           []float64 // H[p-bar], the total uncertainty, in [0, ln K]
-	ExpectedEntropy   []float64 // E_s H[p_s], what remains when the weights are known
-	MutualInformation []float64 // H[p-bar] - E_s H[p_s] >= 0, what the samples disagree on; 0 for one sample
-	VariationRatio    []float64 // 1 - the largest share of the samples' weight that votes for one class; 0 for one sample
+	ExpectedEntropy   []float64 // E_s H[p_s], the aleatoric part: what remains if the weights are known
+	MutualInformation []float64 // H[p-bar] - E_s H[p_s] >= 0, the epistemic part: disagreement of the samples; 0 for one sample
+	VariationRatio    []float64 // 1 - the largest fraction of weight that votes for one class; 0 for one sample
 }
 
-// Uncertainty returns the uncertainty of each example, or the zero value when no sample was added.
+// Uncertainty returns the uncertainty of each example, or the zero value if no sample was added.
 func (p *Predictive) Uncertainty() Uncertainty {
 	mean := p.Mean()
 	if mean == nil {
@@ -119,7 +118,7 @@ func (p *Predictive) Uncertainty() Uncertainty {
 		_, u.Confidence[n] = largest(row)
 		u.Entropy[n] = entropy(row)
 		u.ExpectedEntropy[n] = p.entropy[n]
-		// Jensen's inequality makes the difference >= 0; rounding can leave it some 1e-17 below.
+		// By Jensen's inequality the difference is >= 0; rounding can make it about -1e-17.
 		u.MutualInformation[n] = max(0, u.Entropy[n]-u.ExpectedEntropy[n])
 		_, votes := largest(p.votes[n*p.classes : (n+1)*p.classes])
 		u.VariationRatio[n] = 1 - votes/p.weight

@@ -187,18 +187,18 @@ func TestPredictiveRefuses(t *testing.T) {
 		weight  float64
 		message string
 	}{
-		{"empty", nil, 1, "got 0 probabilities"},
-		{"short", []float32{1, 0}, 1, "got 2 probabilities"},
-		{"long", []float32{1, 0, 1, 0, 1, 0}, 1, "got 6 probabilities"},
-		{"log-probabilities", []float32{-0.1, -2.3, -0.1, -2.3}, 1, "example 0, class 0: got -0.1"},
-		{"logits", []float32{1, 0, 1, 2}, 1, "example 1, class 1: got 2"},
-		{"sum", []float32{1, 0, 0.5, 0.4}, 1, "example 1: probabilities sum to 0.9"},
-		{"NaN", []float32{1, 0, nan, 1}, 1, "example 1, class 0: got NaN"},
+		{"empty", nil, 1, "probabilities, got 0"},
+		{"short", []float32{1, 0}, 1, "probabilities, got 2"},
+		{"long", []float32{1, 0, 1, 0, 1, 0}, 1, "probabilities, got 6"},
+		{"log-probabilities", []float32{-0.1, -2.3, -0.1, -2.3}, 1, "example 0, class 0: probability must be in [0, 1], got -0.1"},
+		{"logits", []float32{1, 0, 1, 2}, 1, "example 1, class 1: probability must be in [0, 1], got 2"},
+		{"sum", []float32{1, 0, 0.5, 0.4}, 1, "example 1: probabilities must sum to 1 within 0.0001, got 0.9"},
+		{"NaN", []float32{1, 0, nan, 1}, 1, "example 1, class 0: probability must be in [0, 1], got NaN"},
 		{"infinite", []float32{1, 0, inf, 1}, 1, "got +Inf"},
-		{"zero weight", []float32{1, 0, 1, 0}, 0, "weight 0"},
-		{"negative weight", []float32{1, 0, 1, 0}, -1, "weight -1"},
-		{"NaN weight", []float32{1, 0, 1, 0}, math.NaN(), "weight NaN"},
-		{"infinite weight", []float32{1, 0, 1, 0}, math.Inf(1), "weight +Inf"},
+		{"zero weight", []float32{1, 0, 1, 0}, 0, "finite, got 0"},
+		{"negative weight", []float32{1, 0, 1, 0}, -1, "finite, got -1"},
+		{"NaN weight", []float32{1, 0, 1, 0}, math.NaN(), "finite, got NaN"},
+		{"infinite weight", []float32{1, 0, 1, 0}, math.Inf(1), "finite, got +Inf"},
 	} {
 		err := p.Add(c.rows, c.weight)
 		if err == nil || !strings.Contains(err.Error(), c.message) {

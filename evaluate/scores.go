@@ -7,32 +7,32 @@ type Score struct {
 	Name    string // "nll", the key in JSON and in Assessment.Values
 	Title   string // "NLL"; {in} and {out} stand for the names of the two data sets
 	Format  string // of the value, such as "%.4f"
-	Meaning string // a sentence for the page
+	Meaning string // an explanation for the page
 	Needs   Needs
-	// Of computes the score of a case that has what the score needs.
+	// Of computes the score of a case that meets Needs.
 	Of func(c Case) (float64, error)
-	// Curve is the line that the score summarises, drawn on pages; nil where there is none.
+	// Curve is the curve that the score summarises, such as the ROC; it may be nil.
 	Curve *Curve
 }
 
-// Curve is a line for each case.
+// Curve is a curve of a case, drawn on pages.
 type Curve struct {
 	X, Y string // titles of the axes
-	// Of returns as many y as x; x rises.
+	// Of returns x in ascending order, and y of the same length.
 	Of func(c Case) (x, y []float64, err error)
 }
 
-// Needs is what a score needs besides predictions on data of the kind that was learnt.
+// Needs is a set of the inputs that a score needs next to in-distribution predictions.
 type Needs uint8
 
-// A score may need several of these.
+// The inputs of scores, combined with |.
 const (
 	NeedsLabels      Needs = 1 << iota // the labels of Case.In
 	NeedsOut                           // Case.Out
 	NeedsCalibration                   // Case.Calibration, with enough examples for Level
 )
 
-// Scores returns the table of scores, in the order in which they are shown.
+// Scores returns the table of scores, in the order of tables and pages.
 func Scores() []Score {
 	return []Score{
 		accuracyScore, likelihoodScore, brierScore, eceScore, eceEqualMassScore, aurcScore,
@@ -42,7 +42,7 @@ func Scores() []Score {
 	}
 }
 
-// Applies reports whether the case has what the score needs; without In, none does.
+// Applies reports whether the case meets the score's needs. It is false without In.
 func (s Score) Applies(c Case) bool { return c.In != nil && s.Needs&^c.has() == 0 }
 
 // TitleFor returns the title with the names of the case's data.
@@ -50,7 +50,7 @@ func (s Score) TitleFor(c Case) string { return c.named(s.Title) }
 
 // named replaces {in} and {out} by the names of the data.
 func (c Case) named(text string) string {
-	in, out := "its own kind", "another kind"
+	in, out := "in-distribution data", "out-of-distribution data"
 	if c.In != nil {
 		in = c.In.Name
 	}
@@ -60,7 +60,7 @@ func (c Case) named(text string) string {
 	return strings.NewReplacer("{in}", in, "{out}", out).Replace(text)
 }
 
-// mean is the mean of at least one value.
+// mean returns the mean of at least one value.
 func mean(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {

@@ -230,14 +230,14 @@ func TestScoreRefuses(t *testing.T) {
 		classes       int
 		message       string
 	}{
-		{"empty", nil, []int32{}, 2, "0 examples"},
-		{"no labels", []float64{1, 0}, nil, 2, "labels are unknown"},
-		{"no probabilities", nil, []int32{0}, 2, "got 0 probabilities"},
-		{"one class", []float64{1}, []int32{0}, 1, "1 classes"},
-		{"length", []float64{1, 0, 1}, []int32{0}, 2, "got 3 probabilities"},
-		{"label", []float64{1, 0, 1, 0}, []int32{0, 2}, 2, "example 1: got label 2"},
-		{"NaN", []float64{1, math.NaN()}, []int32{0}, 2, "class 1: got NaN"},
-		{"sum", []float64{0.2, 0.2}, []int32{0}, 2, "sum to 0.4"},
+		{"empty", nil, []int32{}, 2, "at least 1 example, got 0"},
+		{"no labels", []float64{1, 0}, nil, 2, "must have labels"},
+		{"no probabilities", nil, []int32{0}, 2, "probabilities, got 0"},
+		{"one class", []float64{1}, []int32{0}, 1, "at least 2 classes, got 1"},
+		{"length", []float64{1, 0, 1}, []int32{0}, 2, "probabilities, got 3"},
+		{"label", []float64{1, 0, 1, 0}, []int32{0, 2}, 2, "example 1: label must be 0 or more and below 2, got 2"},
+		{"NaN", []float64{1, math.NaN()}, []int32{0}, 2, "class 1: probability must be in [0, 1], got NaN"},
+		{"sum", []float64{0.2, 0.2}, []int32{0}, 2, "sum to 1 within 0.0001, got 0.4"},
 		{"negative", []float64{1.5, -0.5}, []int32{0}, 2, "got 1.5"},
 	} {
 		_, err := NewPredictions("a", c.probabilities, c.labels, c.classes)

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// MeanAndError returns the mean of independent values, such as a score over seeds, and the standard
-// error of that mean, which is NaN for fewer than two values.
+// MeanAndError returns the mean of independent values, such as scores over seeds, and its standard
+// error, which is NaN for fewer than two values.
 func MeanAndError(values []float64) (average, standardError float64) {
 	average = mean(values)
 	squares := 0.0
@@ -20,9 +20,9 @@ func MeanAndError(values []float64) (average, standardError float64) {
 	return average, math.Sqrt(squares / (n - 1) / n)
 }
 
-// Over prints the mean of the score over assessments, such as those of runs that differ in their
-// seed, with its standard error: "0.9912 ± 0.0004". One assessment has no error; "-" is printed
-// where the score does not apply to all of them.
+// Over formats the mean of the score over assessments, such as those of runs that differ in their
+// seed, with its standard error: "0.9912 ± 0.0004". A single assessment has no error. The result is
+// "-" if the score does not apply to all assessments.
 func (s Score) Over(assessments []*Assessment) string {
 	var values []float64
 	for _, a := range assessments {

@@ -7,24 +7,24 @@ import (
 	"github.com/pkg/errors"
 )
 
-// SelectiveRisk is the risk-coverage curve of a network that may decline to answer: Risk[i] is the
-// error rate among the (i+1) examples it is least uncertain of, a share Coverage[i] = (i+1)/N of
-// all. Where uncertainties tie, Risk is its expectation over the orders of the tied examples. AURC
-// is the mean of Risk (Geifman, Uziel, El-Yaniv 2019); less is better.
+// SelectiveRisk is the risk-coverage curve of a network that may abstain: Risk[i] is the error rate
+// among the i+1 examples with the lowest uncertainty, a fraction Coverage[i] = (i+1)/N of all. If
+// uncertainties tie, Risk is its expectation over the orders of the tied examples. AURC is the mean
+// of Risk (Geifman, Uziel, El-Yaniv 2019). Lower is better.
 type SelectiveRisk struct {
 	Coverage, Risk []float64
 	AURC           float64
 }
 
-// RiskCoverage returns the curve for an uncertainty per example, such as a predictive entropy or a
-// negated confidence, and whether each example is classified correctly. Empty input, a NaN or
-// lengths that differ are errors.
+// RiskCoverage returns the curve for each example's uncertainty, such as the predictive entropy or
+// the negated confidence, and whether it is classified correctly. It returns an error for empty
+// input, a NaN, or different lengths.
 func RiskCoverage(uncertainty []float64, correct []bool) (SelectiveRisk, error) {
 	if err := checkScores("RiskCoverage", "uncertainty", uncertainty); err != nil {
 		return SelectiveRisk{}, err
 	}
 	if len(uncertainty) != len(correct) {
-		return SelectiveRisk{}, errors.Errorf("evaluate: RiskCoverage: got %d uncertainties for %d outcomes, want as many",
+		return SelectiveRisk{}, errors.Errorf("evaluate: RiskCoverage: uncertainty and correct must have the same length, got %d and %d",
 			len(uncertainty), len(correct))
 	}
 	total := len(uncertainty)
@@ -56,8 +56,8 @@ func RiskCoverage(uncertainty []float64, correct []bool) (SelectiveRisk, error) 
 
 var aurcScore = Score{
 	Name: "aurc", Title: "AURC", Format: "%.5f", Needs: NeedsLabels,
-	Meaning: "The error rate among the answers given, averaged over the shares of answers given, " +
-		"where the most uncertain are withheld first (Geifman, Uziel, El-Yaniv 2019); less is better.",
+	Meaning: "The area under the risk-coverage curve: the error rate of the least uncertain examples, averaged over " +
+		"all coverages (Geifman, Uziel, El-Yaniv 2019). Lower is better.",
 	Of: func(c Case) (float64, error) {
 		score, err := oodScoreByName(c.OODScore)
 		if err != nil {
@@ -74,18 +74,18 @@ var aurcScore = Score{
 
 // Comparison compares a predictive distribution p with a reference q (Izmailov et al. 2021).
 type Comparison struct {
-	// Agreement is the share of examples on which both give the same most probable class (the first
-	// of equals).
+	// Agreement is the fraction of examples for which both have the same most probable class (the
+	// first of equals).
 	Agreement float64 `json:"agreement"`
 	// TotalVariation is 1/N sum_n 1/2 sum_k |p_nk - q_nk|, in [0, 1].
 	TotalVariation float64 `json:"totalVariation"`
 }
 
-// Compare compares two predictive distributions, both [N K]. Empty input, lengths that differ or
-// rows that are not distributions are errors.
+// Compare compares two predictive distributions, both [N K]. It returns an error for empty input,
+// different lengths, or rows that are not distributions.
 func Compare(p, q []float64, classes int) (Comparison, error) {
 	if len(p) != len(q) {
-		return Comparison{}, errors.Errorf("evaluate: Compare: got %d and %d probabilities, want as many", len(p), len(q))
+		return Comparison{}, errors.Errorf("evaluate: Compare: p and q must have the same length, got %d and %d", len(p), len(q))
 	}
 	examples := len(p) / max(classes, 1)
 	if err := checkRows("Compare", p, examples, classes); err != nil {

@@ -96,8 +96,8 @@ func TestRiskCoverageRefuses(t *testing.T) {
 		correct     []bool
 		message     string
 	}{
-		{"empty", nil, nil, "empty"},
-		{"length", []float64{1, 2}, []bool{true}, "got 2 uncertainties for 1 outcomes"},
+		{"empty", nil, nil, "at least 1 score"},
+		{"length", []float64{1, 2}, []bool{true}, "same length, got 2 and 1"},
 		{"NaN", []float64{1, math.NaN()}, []bool{true, true}, "score 1 is NaN"},
 	} {
 		if _, err := RiskCoverage(c.uncertainty, c.correct); err == nil || !strings.Contains(err.Error(), c.message) {
@@ -124,12 +124,12 @@ func TestCompare(t *testing.T) {
 		classes int
 		message string
 	}{
-		{"empty", nil, nil, 3, "0 examples"},
+		{"empty", nil, nil, 3, "at least 1 example, got 0"},
 		{"length", p, p[:3], 3, "got 6 and 3"},
-		{"classes", p, p, 4, "got 6 probabilities"},
-		{"no classes", p, p, 0, "0 classes"},
+		{"classes", p, p, 4, "probabilities, got 6"},
+		{"no classes", p, p, 0, "at least 2 classes, got 0"},
 		{"NaN in p", []float64{math.NaN(), 1}, []float64{0, 1}, 2, "got NaN"},
-		{"sum in q", []float64{0, 1}, []float64{0, 0.5}, 2, "sum to 0.5"},
+		{"sum in q", []float64{0, 1}, []float64{0, 0.5}, 2, "got 0.5"},
 	} {
 		if _, err := Compare(bad.p, bad.q, bad.classes); err == nil || !strings.Contains(err.Error(), bad.message) {
 			t.Errorf("%s: got error %v, want one containing %q", bad.name, err, bad.message)
