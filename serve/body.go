@@ -12,19 +12,19 @@ import (
 	"github.com/pkg/errors"
 )
 
-// encoded is a picture as received.
+// upload is an encoded image as received.
 type upload struct {
-	file    string // the client's name for it, if it has one
+	file    string // the client's file name, or ""
 	content []byte
 }
 
-// question is what a request asks.
+// predictRequest is the content of a POST /predict request.
 type predictRequest struct {
 	images        []upload
 	probabilities bool
 }
 
-// hold is what a request has taken of the budget.
+// reservation is the memory that a request has reserved from the budget.
 type reservation struct {
 	budget *budget
 	bytes  int
@@ -32,7 +32,7 @@ type reservation struct {
 
 func (h *reservation) reserve(bytes int) error {
 	if !h.budget.reserve(bytes) {
-		return refuse(http.StatusServiceUnavailable, "the server is busy: no room for this request's bytes at present")
+		return refuse(http.StatusServiceUnavailable, "the server is busy: not enough memory for this request")
 	}
 	h.bytes += bytes
 	return nil
@@ -40,18 +40,18 @@ func (h *reservation) reserve(bytes int) error {
 
 func (h *reservation) release() { h.budget.release(h.bytes) }
 
-// firstRoom is what a body gets before its first byte arrives: a client that promises many bytes
-// and sends none takes no more.
+// firstRoom is the memory for a body before its first byte arrives. A client that announces many
+// bytes and sends none reserves no more.
 const firstRoom = 16 << 10
 
-// readBody reads a request's body. It takes memory as bytes arrive, not as they are promised.
+// readBody reads a request's body. It reserves memory as bytes arrive, not as they are announced.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation) ([]byte, error) {
-	most := s.options.MaxBody
-	if r.ContentLength > int64(most) {
-		return nil, refuse(http.StatusRequestEntityTooLarge, "a body of %d bytes, wants at most %d", r.ContentLength, most)
+	limit := s.options.MaxBody
+	if r.ContentLength > int64(limit) {
+		return nil, refuse(http.StatusRequestEntityTooLarge, "the body must have at most %d bytes, got %d", limit, r.ContentLength)
 	}
-	limited := http.MaxBytesReader(w, r.Body, int64(most))
-	room := min(firstRoom, most+1)
+	limited := http.MaxBytesReader(w, r.Body, int64(limit))
+	room := min(firstRoom, limit+1)
 	if r.ContentLength >= 0 {
 		room = min(room, int(r.ContentLength)+1)
 	}
@@ -66,14 +66,14 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation
 			return body, nil
 		}
 		if err != nil {
-			return nil, bodyError(err, most)
+			return nil, bodyError(err, limit)
 		}
 		if len(body) < cap(body) {
 			continue
 		}
-		// A byte more than the limit, so that the reader notices if there is one.
+		// One byte more than the limit, so that the reader notices a longer body.
 		before := cap(body)
-		room = min(2*before, most+1)
+		room = min(2*before, limit+1)
 		if err := h.reserve(room); err != nil {
 			return nil, err
 		}
@@ -83,32 +83,32 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation
 	}
 }
 
-func bodyError(err error, most int) error {
+func bodyError(err error, limit int) error {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return refuse(http.StatusRequestEntityTooLarge, "a body of more than %d bytes, wants at most as many", most)
+		return refuse(http.StatusRequestEntityTooLarge, "the body must have at most %d bytes, got more", limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return refuse(http.StatusRequestTimeout, "the body did not arrive in time")
 	}
-	return refuse(http.StatusBadRequest, "the body ends early: %v", err)
+	return refuse(http.StatusBadRequest, "the body is incomplete: %v", err)
 }
 
-// parse finds the pictures in a body, by its content type: JSON, a form with files, or else one
-// picture.
+// parse extracts the images from a body by its content type: JSON, a form with files, or else a
+// single image.
 func (s *Server) parse(r *http.Request, body []byte, h *reservation) (predictRequest, error) {
 	if len(body) == 0 {
-		return predictRequest{}, refuse(http.StatusBadRequest, "the body is empty, wants an image, a form with files, or JSON")
+		return predictRequest{}, refuse(http.StatusBadRequest, "the body must be an image, a form with files, or JSON, got an empty one")
 	}
 	kind, parameters, malformed := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if malformed != nil {
-		kind = "" // the picture's first bytes say what it is
+		kind = "" // the image's first bytes determine its format
 	}
 	var q predictRequest
 	var err error
 	switch kind {
 	case "application/json":
-		if err := h.reserve(3 * len(body)); err != nil { // the decoder's copies, and the pictures
+		if err := h.reserve(3 * len(body)); err != nil { // the decoder's copies, and the images
 			return q, err
 		}
 		q, err = s.parseJSON(body)
@@ -124,29 +124,29 @@ func (s *Server) parse(r *http.Request, body []byte, h *reservation) (predictReq
 		return q, err
 	}
 	if len(q.images) == 0 {
-		return q, refuse(http.StatusBadRequest, "no images, wants 1 to %d", s.options.MaxImages)
+		return q, refuse(http.StatusBadRequest, "the request must have 1 to %d images, got none", s.options.MaxImages)
 	}
-	switch wanted := r.URL.Query().Get("probabilities"); wanted {
+	switch value := r.URL.Query().Get("probabilities"); value {
 	case "":
 	case "true", "1":
 		q.probabilities = true
 	case "false", "0":
 	default:
-		return q, refuse(http.StatusBadRequest, "probabilities is %q, wants true or false", wanted)
+		return q, refuse(http.StatusBadRequest, "probabilities must be true or false, got %q", value)
 	}
 	return q, nil
 }
 
 func (s *Server) tooMany() error {
-	return refuse(http.StatusRequestEntityTooLarge, "more than %d images, wants at most as many in a request", s.options.MaxImages)
+	return refuse(http.StatusRequestEntityTooLarge, "a request must have at most %d images, got more", s.options.MaxImages)
 }
 
-// parseJSON reads {"images": ["base64", ...], "probabilities": true}, with no more images than
-// allowed.
+// parseJSON reads {"images": ["base64", ...], "probabilities": true}, with at most MaxImages
+// images.
 func (s *Server) parseJSON(body []byte) (predictRequest, error) {
 	var q predictRequest
 	wrong := func(err error) (predictRequest, error) {
-		return q, refuse(http.StatusBadRequest, `JSON: %v, wants {"images": ["base64", ...], "probabilities": true}`, err)
+		return q, refuse(http.StatusBadRequest, `JSON: %v; must be {"images": ["base64", ...], "probabilities": true}`, err)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	if err := expect(d, json.Delim('{')); err != nil {
@@ -180,14 +180,14 @@ func (s *Server) parseJSON(body []byte) (predictRequest, error) {
 				return wrong(err)
 			}
 		default:
-			return wrong(errors.Errorf("got %.40q", name))
+			return wrong(errors.Errorf("unknown member %.40q", name))
 		}
 	}
 	if err := expect(d, json.Delim('}')); err != nil {
 		return wrong(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return wrong(errors.New("something follows the object"))
+		return wrong(errors.New("data after the object"))
 	}
 	return q, nil
 }
@@ -195,7 +195,7 @@ func (s *Server) parseJSON(body []byte) (predictRequest, error) {
 func expect(d *json.Decoder, want json.Delim) error {
 	got, err := d.Token()
 	if err == nil && got != want {
-		err = errors.Errorf("got %.40v where %v belongs", got, want)
+		err = errors.Errorf("expected %v, got %.40v", want, got)
 	}
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
@@ -203,11 +203,11 @@ func expect(d *json.Decoder, want json.Delim) error {
 	return err
 }
 
-// parseForm takes each part of a form as a picture.
+// parseForm reads each part of a form as an image.
 func (s *Server) parseForm(body []byte, boundary string) (predictRequest, error) {
 	var q predictRequest
 	if boundary == "" {
-		return q, refuse(http.StatusBadRequest, "form: the content type has no boundary")
+		return q, refuse(http.StatusBadRequest, "form: the content type must have a boundary")
 	}
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {

@@ -7,13 +7,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// failure is an error with the status that a client gets.
+// statusError is an error with an HTTP status.
 type statusError struct {
 	code int
 	error
 }
 
-// gone is the status, for the metrics only, of a request whose client did not wait for the answer.
+// statusClientClosed is the status, only in metrics, of a request whose client closed the
+// connection.
 const statusClientClosed = 499
 
 func refuse(code int, format string, values ...any) error {
@@ -22,7 +23,7 @@ func refuse(code int, format string, values ...any) error {
 
 func (f *statusError) Unwrap() error { return f.error }
 
-// statusOf is the status of an error: a failure's own, or 500.
+// statusOf returns the status of a statusError, or 500.
 func statusOf(err error) int {
 	var f *statusError
 	if errors.As(err, &f) {
@@ -31,7 +32,8 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// writeError answers with an error. One that is not the client's fault is reported, not described.
+// writeError writes an error response. It reports a server error to Options.Report, and hides the
+// details from the client.
 func (s *Server) writeError(w http.ResponseWriter, err error) {
 	code, text := statusOf(err), err.Error()
 	switch code {
@@ -40,7 +42,7 @@ func (s *Server) writeError(w http.ResponseWriter, err error) {
 		return
 	case http.StatusInternalServerError:
 		s.options.Report(err)
-		text = "the prediction failed; the operator was told why"
+		text = "the prediction failed; the error was reported to the operator"
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
 	case http.StatusRequestTimeout:
@@ -49,7 +51,7 @@ func (s *Server) writeError(w http.ResponseWriter, err error) {
 	writeJSON(w, code, map[string]string{"error": text})
 }
 
-// writeJSON answers with a value that always has a JSON form.
+// writeJSON writes a JSON response. It panics if value cannot be encoded.
 func writeJSON(w http.ResponseWriter, code int, value any) {
 	content, err := json.Marshal(value)
 	if err != nil {
@@ -59,5 +61,5 @@ func writeJSON(w http.ResponseWriter, code int, value any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	w.Write(append(content, '\n')) // an error here is the client's, who is gone
+	w.Write(append(content, '\n')) // an error means that the client is gone
 }

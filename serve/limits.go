@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// budget is a number of bytes that all requests share.
+// budget limits the bytes that all requests use together.
 type budget struct {
 	limit int64
 	used  atomic.Int64
 }
 
-// take takes that many bytes, or none and returns false if there are not enough.
+// reserve reserves bytes and returns true, or returns false if there are not enough.
 func (b *budget) reserve(bytes int) bool {
 	if b.used.Add(int64(bytes)) <= b.limit {
 		return true
@@ -23,8 +23,7 @@ func (b *budget) reserve(bytes int) bool {
 
 func (b *budget) release(bytes int) { b.used.Add(-int64(bytes)) }
 
-// turns lets holders of together at most free units go on, and others wait their turn, first come,
-// first served.
+// semaphore is a weighted semaphore with free units, first come, first served.
 type semaphore struct {
 	mu      sync.Mutex
 	free    int
@@ -33,11 +32,11 @@ type semaphore struct {
 
 type waiter struct {
 	units int
-	ready chan struct{} // closed when it has its units
+	ready chan struct{} // closed when the waiter has its units
 }
 
-// wait returns when it has that many units, which may not exceed the total, or with the context's
-// error.
+// acquire returns when it has acquired the units, which must not exceed the total, or with the
+// context's error.
 func (t *semaphore) acquire(ctx context.Context, units int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -65,12 +64,12 @@ func (t *semaphore) acquire(ctx context.Context, units int) error {
 			return ctx.Err()
 		}
 	}
-	t.free += units // it had its turn at the same moment
+	t.free += units // acquired at the same moment
 	t.wakeWaiters()
 	return ctx.Err()
 }
 
-// end gives units back.
+// release releases units.
 func (t *semaphore) release(units int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

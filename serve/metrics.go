@@ -9,15 +9,15 @@ import (
 	"sync/atomic"
 )
 
-// counts are what GET /metrics shows.
+// counts are the counters and histograms of GET /metrics.
 type counts struct {
 	panics atomic.Int64
-	images atomic.Int64 // answered for
+	images atomic.Int64 // predicted
 
 	mu       sync.Mutex
 	requests map[requestKind]int64
 	seconds  histogram // of POST /predict
-	batches  histogram // images answered for together
+	batches  histogram // images per batch
 }
 
 type requestKind struct {
@@ -25,10 +25,10 @@ type requestKind struct {
 	code  int
 }
 
-// histogram counts values by the bounds that they do not exceed.
+// histogram counts values by upper bounds.
 type histogram struct {
 	bounds []float64
-	counts []int64 // one more than bounds
+	counts []int64 // one more than bounds, for +Inf
 	sum    float64
 }
 
@@ -63,10 +63,10 @@ func (h *histogram) write(w io.Writer, name string) {
 	fmt.Fprintf(w, "%s_sum %v\n%s_count %d\n", name, h.sum, name, total)
 }
 
-// predictRoute is the route whose latencies are measured.
+// predictRoute is the route whose latency is measured.
 const predictRoute = "POST /predict"
 
-// request counts a request of a route; "" stands for an unknown one.
+// request counts a request of a route; "" is an unknown route.
 func (c *counts) request(route string, code int, seconds float64) {
 	if route == "" {
 		route = "other"
@@ -86,20 +86,20 @@ func (c *counts) batch(images int) {
 	c.batches.add(float64(images))
 }
 
-// metric is a number that is read when it is shown.
+// metric is a counter or gauge without labels.
 type metric struct {
 	name, kind, help string
 	value            int64
 }
 
-// write writes all in Prometheus's text format, version 0.0.4.
+// write writes all metrics in Prometheus's text format, version 0.0.4.
 func (c *counts) write(w io.Writer, more ...metric) {
 	head := func(name, kind, help string) {
 		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 	}
 	for _, m := range append(more,
-		metric{"pollen_images_total", "counter", "Images that were answered for.", c.images.Load()},
-		metric{"pollen_panics_total", "counter", "Panics that ended a request.", c.panics.Load()},
+		metric{"pollen_images_total", "counter", "Images predicted.", c.images.Load()},
+		metric{"pollen_panics_total", "counter", "Requests that ended with a panic.", c.panics.Load()},
 	) {
 		head(m.name, m.kind, m.help)
 		fmt.Fprintf(w, "%s %d\n", m.name, m.value)
@@ -111,12 +111,12 @@ func (c *counts) write(w io.Writer, more ...metric) {
 		lines = append(lines, fmt.Sprintf("pollen_requests_total{route=%q,code=\"%d\"} %d\n", kind.route, kind.code, count))
 	}
 	slices.Sort(lines)
-	head("pollen_requests_total", "counter", "Requests by route and status; 499 is a client that did not wait.")
+	head("pollen_requests_total", "counter", "Requests by route and status; 499: the client closed the connection.")
 	for _, line := range lines {
 		io.WriteString(w, line)
 	}
-	head("pollen_predict_seconds", "histogram", "From a request's header to its answer.")
+	head("pollen_predict_seconds", "histogram", "Time from a request's header to its answer.")
 	c.seconds.write(w, "pollen_predict_seconds")
-	head("pollen_batch_images", "histogram", "Images that were answered for together.")
+	head("pollen_batch_images", "histogram", "Images per batch.")
 	c.batches.write(w, "pollen_batch_images")
 }

@@ -9,33 +9,34 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// Options bound what a Server does. The zero value is right for most.
+// Options configures a Server. The zero value has suitable defaults.
 type Options struct {
-	Batch int           // images that the network sees at once, see pollen.Run.Predictor; 0 is 8
-	Wait  time.Duration // that images wait for others to join them; 0 is 2 ms, negative is none
-	Queue int           // images that wait, at most; 0 is 512
+	Batch int           // images per forward pass, see pollen.Run.Predictor; 0 is 8
+	Wait  time.Duration // time to wait for more images of a batch; 0 is 2 ms, negative is none
+	Queue int           // maximum number of waiting images; 0 is 512
 
-	MaxImages int // of a request; 0 is 64
-	MaxBody   int // bytes of a request; 0 is 16 MiB
-	Memory    int // bytes of the bodies and images of all requests at one time; 0 is 256 MiB
+	MaxImages int // maximum number of images of a request; 0 is 64
+	MaxBody   int // maximum bytes of a request; 0 is 16 MiB
+	Memory    int // maximum bytes of bodies and images of all concurrent requests; 0 is 256 MiB
 
-	// MaxPixels is how many pixels a picture may have, and all that are decoded at one time, which
-	// takes up to some 30 bytes for each; 0 is 25 million, datasets.MaxPixels is the most.
+	// MaxPixels is the maximum number of pixels of an image, and of all images that are decoded at
+	// the same time. Decoding needs up to some 30 bytes per pixel. 0 is 25 million; the limit is
+	// datasets.MaxPixels.
 	MaxPixels int
 
-	// Timeout is how long a request may take to arrive, and again to be answered; 0 is 20 s. Serve
-	// has the connection closed then.
+	// Timeout is the maximum time to receive a request, and again to answer it; 0 is 20 s. Serve
+	// closes the connection after it.
 	Timeout time.Duration
 
-	// Report, if not nil, receives errors that are no client's fault: a prediction that fails, a
-	// panic, the HTTP server's own complaints. It is called from several goroutines.
+	// Report, if not nil, gets server errors: failed predictions, panics, and errors of the HTTP
+	// server. It is called from several goroutines.
 	Report func(error)
 }
 
-// OptionError is the error of an option that makes no sense.
+// OptionError is the error for an invalid option.
 type OptionError struct {
 	Option  string // the field of Options
-	Problem string // what was got, and what is wanted
+	Problem string // "must be ..., got ..."
 }
 
 // Error names the option.
@@ -45,12 +46,12 @@ func invalid(option, format string, values ...any) error {
 	return errors.WithStack(OptionError{option, fmt.Sprintf(format, values...)})
 }
 
-// resolve fills in defaults and refuses what makes no sense.
+// resolve returns the options with defaults filled in, or an error for invalid ones.
 func (o Options) resolve() (Options, error) {
 	for _, field := range []struct {
-		name           string
-		value          *int
-		standard, most int
+		name            string
+		value           *int
+		standard, limit int
 	}{
 		{"Batch", &o.Batch, 8, 1 << 16},
 		{"Queue", &o.Queue, 512, 1 << 20},
@@ -62,8 +63,8 @@ func (o Options) resolve() (Options, error) {
 		if *field.value == 0 {
 			*field.value = field.standard
 		}
-		if *field.value < 1 || *field.value > field.most {
-			return o, invalid(field.name, "%d, wants 1 to %d", *field.value, field.most)
+		if *field.value < 1 || *field.value > field.limit {
+			return o, invalid(field.name, "must be 1 to %d, got %d", field.limit, *field.value)
 		}
 	}
 	if o.Wait == 0 {
@@ -74,11 +75,11 @@ func (o Options) resolve() (Options, error) {
 	}
 	switch {
 	case o.Timeout < 0:
-		return o, invalid("Timeout", "%v, wants more than 0", o.Timeout)
+		return o, invalid("Timeout", "must be positive, got %v", o.Timeout)
 	case o.MaxImages > o.Queue:
-		return o, invalid("MaxImages", "%d, wants at most the %d images of Queue", o.MaxImages, o.Queue)
+		return o, invalid("MaxImages", "must be at most Queue, %d, got %d", o.Queue, o.MaxImages)
 	case o.MaxBody > o.Memory:
-		return o, invalid("MaxBody", "%d, wants at most the %d bytes of all requests together", o.MaxBody, o.Memory)
+		return o, invalid("MaxBody", "must be at most Memory, %d, got %d", o.Memory, o.MaxBody)
 	}
 	if o.Report == nil {
 		o.Report = func(error) {}

@@ -8,8 +8,8 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// addPage adds the page and its two files. Nothing in it comes from elsewhere, and its policy tells
-// browsers so.
+// addPage adds the routes of the web page and its two files. The page loads nothing from elsewhere,
+// which its content security policy enforces.
 func (s *Server) addPage() {
 	for _, file := range []struct{ route, name, kind string }{
 		{"GET /{$}", "page/page.html", "text/html; charset=utf-8"},
@@ -18,7 +18,7 @@ func (s *Server) addPage() {
 	} {
 		content, err := pageFiles.ReadFile(file.name)
 		if err != nil {
-			panic(err) // it is in the program
+			panic(err) // the file is embedded
 		}
 		s.routes.HandleFunc(file.route, func(w http.ResponseWriter, _ *http.Request) {
 			h := w.Header()

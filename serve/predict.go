@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// predict answers POST /predict.
+// predict handles POST /predict.
 func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	h := &reservation{budget: &s.memory}
 	defer h.release()
@@ -21,7 +21,7 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// The deadline was for the body. A ResponseWriter without deadlines has nothing to clear.
+	// The read deadline was for the body. A ResponseWriter without deadlines has none to clear.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	q, err := s.parse(r, body, h)
 	if err != nil {
@@ -49,11 +49,11 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// decode turns pictures into the images that the network sees, [n C H W].
+// decode decodes uploads into the network's input, [n C H W].
 func (s *Server) decode(ctx context.Context, images []upload, h *reservation) ([]byte, error) {
 	d := &s.data
 	size := d.Channels * d.Height * d.Width
-	if err := h.reserve(2 * size * len(images)); err != nil { // these, and their copy in a batch
+	if err := h.reserve(2 * size * len(images)); err != nil { // pixels, and their copy in a batch
 		return nil, err
 	}
 	pixels := make([]byte, 0, size*len(images))
@@ -67,7 +67,7 @@ func (s *Server) decode(ctx context.Context, images []upload, h *reservation) ([
 			return nil, refuse(http.StatusBadRequest, "%s: %v", name, err)
 		}
 		if height > s.options.MaxPixels/width {
-			return nil, refuse(http.StatusRequestEntityTooLarge, "%s has %dx%d pixels, wants at most %d", name, width, height, s.options.MaxPixels)
+			return nil, refuse(http.StatusRequestEntityTooLarge, "%s must have at most %d pixels, got %dx%d", name, s.options.MaxPixels, width, height)
 		}
 		units := max(height*width, s.options.MaxPixels/maxDecoding)
 		if err := s.decoding.acquire(ctx, units); err != nil {
@@ -82,10 +82,10 @@ func (s *Server) decode(ctx context.Context, images []upload, h *reservation) ([
 	return pixels, nil
 }
 
-// maxDecoding is how many pictures are decoded at a time, however small they are.
+// maxDecoding is the maximum number of images that are decoded at the same time, even small ones.
 const maxDecoding = 32
 
-// decodeOne decodes one picture, which has its turn, and ends the turn.
+// decodeOne decodes an image and releases its units of the semaphore.
 func (s *Server) decodeOne(content []byte, units int) ([]byte, error) {
 	defer s.decoding.release(units)
 	return datasets.Decode(content, s.data.Channels, s.data.Height, s.data.Width)

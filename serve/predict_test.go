@@ -22,7 +22,7 @@ func TestPredict(t *testing.T) {
 	parts := multipart.NewWriter(&form)
 	for i := range theTest.Len() {
 		images = append(images, pngOf(theTest.Image(i)))
-		part, err := parts.CreateFormFile("images", "picture.png")
+		part, err := parts.CreateFormFile("images", "image.png")
 		check(err)
 		part.Write(images[i])
 	}
@@ -31,9 +31,9 @@ func TestPredict(t *testing.T) {
 		t.Fatalf("the run answers %+v: this test is of no use", want[0])
 	}
 
-	question, err := json.Marshal(map[string]any{"images": images, "probabilities": true})
+	request, err := json.Marshal(map[string]any{"images": images, "probabilities": true})
 	check(err)
-	code, _, body := post(s, "/predict", "application/json; charset=utf-8", bytes.NewReader(question))
+	code, _, body := post(s, "/predict", "application/json; charset=utf-8", bytes.NewReader(request))
 	if code != 200 {
 		t.Fatalf("JSON: %d %s", code, body)
 	}
@@ -45,7 +45,7 @@ func TestPredict(t *testing.T) {
 	}
 	named := append([]pollen.Answer(nil), want...)
 	for i := range named {
-		named[i].File = "picture.png"
+		named[i].File = "image.png"
 	}
 	same(t, "form", answersOf(t, body), named)
 
@@ -80,34 +80,34 @@ func TestPredictRefuses(t *testing.T) {
 		code               int
 		words              string
 	}{
-		"nothing":             {"", "", "", 400, "the body is empty"},
+		"nothing":             {"", "", "", 400, "got an empty one"},
 		"garbage":             {"", "", "garbage", 400, "image 0: datasets: measure: offset 0: begins with 67 61"},
-		"cut picture":         {"", "", string(pngOf(theTest.Image(0))[:60]), 400, "image 0: datasets: decode: PNG"},
-		"no such option":      {"?probabilities=maybe", "", "x", 400, `probabilities is "maybe"`},
-		"large body":          {"", "", strings.Repeat("x", 100_001), 413, "wants at most 100000"},
-		"bomb":                {"", "", string(bomb(10_000, 10_000)), 413, "image 0 has 10000x10000 pixels, wants at most 1000000"},
+		"cut image":           {"", "", string(pngOf(theTest.Image(0))[:60]), 400, "image 0: datasets: decode: PNG"},
+		"no such option":      {"?probabilities=maybe", "", "x", 400, `true or false, got "maybe"`},
+		"large body":          {"", "", strings.Repeat("x", 100_001), 413, "at most 100000 bytes, got 100001"},
+		"bomb":                {"", "", string(bomb(10_000, 10_000)), 413, "image 0 must have at most 1000000 pixels, got 10000x10000"},
 		"larger bomb":         {"", "", string(bomb(1<<30, 1<<30)), 400, "image 0: datasets: measure: PNG"},
 		"JSON garbage":        {"", asJSON, "{]", 400, "JSON: invalid character"},
-		"JSON null":           {"", asJSON, "null", 400, "JSON: got"},
+		"JSON null":           {"", asJSON, "null", 400, "JSON: expected {"},
 		"JSON cut":            {"", asJSON, `{"images":["` + good, 400, "JSON: image 0: unexpected EOF"},
 		"JSON cut early":      {"", asJSON, `{"images"`, 400, "JSON: unexpected EOF"},
-		"JSON of none":        {"", asJSON, `{"images":[]}`, 400, "no images"},
-		"JSON without any":    {"", asJSON, `{}`, 400, "no images"},
-		"JSON twice":          {"", asJSON, `{"images":[],"images":[]}`, 400, `got "images"`},
-		"JSON other field":    {"", asJSON, `{"picture":""}`, 400, `got "picture"`},
+		"JSON of none":        {"", asJSON, `{"images":[]}`, 400, "got none"},
+		"JSON without any":    {"", asJSON, `{}`, 400, "got none"},
+		"JSON twice":          {"", asJSON, `{"images":[],"images":[]}`, 400, `unknown member "images"`},
+		"JSON other field":    {"", asJSON, `{"picture":""}`, 400, `unknown member "picture"`},
 		"JSON not base64":     {"", asJSON, `{"images":["%"]}`, 400, "JSON: image 0: illegal base64"},
 		"JSON number":         {"", asJSON, `{"images":[1]}`, 400, "JSON: image 0"},
-		"JSON and more":       {"", asJSON, object(good) + "1", 400, "something follows"},
+		"JSON and more":       {"", asJSON, object(good) + "1", 400, "data after the object"},
 		"JSON bad option":     {"", asJSON, `{"probabilities":1}`, 400, "JSON: json: cannot unmarshal number"},
-		"JSON of many":        {"", asJSON, object(good, good, good), 413, "more than 2 images"},
-		"JSON of many, empty": {"", asJSON, `{"images":[` + strings.Repeat(`"",`, 30_000), 413, "more than 2 images"},
+		"JSON of many":        {"", asJSON, object(good, good, good), 413, "at most 2 images, got more"},
+		"JSON of many, empty": {"", asJSON, `{"images":[` + strings.Repeat(`"",`, 30_000), 413, "at most 2 images, got more"},
 		"JSON second is bad":  {"", asJSON, object(good, "AAAA"), 400, "image 1: datasets"},
 		"form garbage":        {"", asForm, "garbage", 400, "form: part 0"},
 		"form cut":            {"", asForm, form(""), 400, "form: part 0"},
-		"form without end":    {"", "multipart/form-data", form(""), 400, "no boundary"},
+		"form without end":    {"", "multipart/form-data", form(""), 400, "must have a boundary"},
 		"form of a text":      {"", asForm, form("\r\n--x--"), 400, "image 0 (odd.png): datasets"},
-		"form of none":        {"", asForm, "--x--", 400, "no images"},
-		"form of many":        {"", asForm, strings.Repeat("--x\r\n\r\na\r\n", 3) + "--x--", 413, "more than 2 images"},
+		"form of none":        {"", asForm, "--x--", 400, "got none"},
+		"form of many":        {"", asForm, strings.Repeat("--x\r\n\r\na\r\n", 3) + "--x--", 413, "at most 2 images, got more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, body := post(s, "/predict"+c.target, c.kind, strings.NewReader(c.body))

@@ -13,34 +13,33 @@ import (
 	"github.com/pollen-ml/pollen"
 )
 
-// predictor is what a Server needs of a pollen.Predictor.
+// predictor is the part of pollen.Predictor that a Server uses.
 type predictor interface {
 	Answer(ctx context.Context, pixels []byte) ([]pollen.Answer, error)
 	Room() int
 	Close() error
 }
 
-// queue holds the images of requests until the predictor has time, and lets it answer for many at
-// once.
+// queue collects the images of requests and passes them to the predictor in batches.
 type queue struct {
 	predictor predictor
-	capacity  int           // images that wait
-	wait      time.Duration // for others
+	capacity  int           // maximum number of waiting images
+	wait      time.Duration // for more images of a batch
 	counts    *counts
 
-	waiting atomic.Int64 // images
-	mu      sync.RWMutex // for closed: jobs are sent by holders of the read lock
+	waiting atomic.Int64 // number of waiting images
+	mu      sync.RWMutex // guards closed; jobs are sent with the read lock held
 	closed  bool
-	jobs    chan *job // room for most jobs, each of at least one image: sending never waits
+	jobs    chan *job // buffers capacity jobs, each of at least one image: sending never blocks
 	ended   chan struct{}
 }
 
-// job is the images of a request.
+// job has the images of a request.
 type job struct {
 	context context.Context
 	images  int
 	pixels  []byte
-	result  chan result // of room for one
+	result  chan result // buffered
 }
 
 type result struct {
@@ -54,7 +53,7 @@ func newQueue(p predictor, most int, wait time.Duration, c *counts) *queue {
 	return q
 }
 
-// ask waits for the answers for some images, [images C H W].
+// submit waits for the answers for images, [images C H W].
 func (q *queue) submit(ctx context.Context, images int, pixels []byte) ([]pollen.Answer, error) {
 	j := &job{ctx, images, pixels, make(chan result, 1)}
 	if err := q.enqueue(j); err != nil {
@@ -68,12 +67,12 @@ func (q *queue) submit(ctx context.Context, images int, pixels []byte) ([]pollen
 	}
 }
 
-// late explains why a request whose context has ended is not answered.
+// contextError returns the error for a request whose context has ended.
 func contextError(ctx context.Context) error {
 	if ctx.Err() == context.DeadlineExceeded {
 		return refuse(http.StatusServiceUnavailable, "the server is busy: no answer in time")
 	}
-	return refuse(statusClientClosed, "the client is gone")
+	return refuse(statusClientClosed, "the client closed the connection")
 }
 
 func (q *queue) enqueue(j *job) error {
@@ -84,14 +83,14 @@ func (q *queue) enqueue(j *job) error {
 	}
 	if waiting := q.waiting.Add(int64(j.images)); waiting > int64(q.capacity) {
 		q.waiting.Add(-int64(j.images))
-		return refuse(http.StatusServiceUnavailable, "the server is busy: %d images wait, wants at most %d with these %d",
-			waiting-int64(j.images), q.capacity, j.images)
+		return refuse(http.StatusServiceUnavailable, "the server is busy: the queue must have at most %d images, got %d with these %d",
+			q.capacity, waiting, j.images)
 	}
 	q.jobs <- j
 	return nil
 }
 
-// serve answers until the queue is closed and empty.
+// serve processes jobs until the queue is closed and empty.
 func (q *queue) serve() {
 	defer close(q.ended)
 	for first := range q.jobs {
@@ -99,8 +98,8 @@ func (q *queue) serve() {
 	}
 }
 
-// gather returns the first job and those that wait, or arrive soon, up to what the predictor
-// answers for together.
+// gather returns a batch: the first job and those that wait or arrive within q.wait, up to the
+// predictor's capacity.
 func (q *queue) gather(first *job) []*job {
 	together, images := []*job{first}, first.images
 	var over <-chan time.Time
@@ -132,7 +131,7 @@ func (q *queue) gather(first *job) []*job {
 	return together
 }
 
-// answer answers some jobs, except those that nobody waits for any more.
+// answer predicts a batch of jobs, except those whose context has ended.
 func (q *queue) answer(together []*job) {
 	var wanted []*job
 	var pixels []byte
@@ -161,7 +160,7 @@ func (q *queue) answer(together []*job) {
 	}
 }
 
-// predict turns a panic into an error: it would end more than these requests.
+// predict turns a panic into an error, so that it ends only these requests.
 func (q *queue) predict(pixels []byte) (answers []pollen.Answer, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -172,7 +171,7 @@ func (q *queue) predict(pixels []byte) (answers []pollen.Answer, err error) {
 	return q.predictor.Answer(context.Background(), pixels)
 }
 
-// close answers waiting requests, refuses new ones, and closes the predictor.
+// close answers waiting requests, rejects new ones, and closes the predictor.
 func (q *queue) close() error {
 	q.mu.Lock()
 	first := !q.closed
@@ -188,7 +187,7 @@ func (q *queue) close() error {
 	return q.predictor.Close()
 }
 
-// open reports whether the queue takes images.
+// open reports whether the queue accepts images.
 func (q *queue) open() bool {
 	q.mu.RLock()
 	defer q.mu.RUnlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/pollen-ml/pollen"
 )
 
-// Server answers for images; the package documentation lists the requests. It is an http.Handler
-// that can be put below any path.
+// Server is an http.Handler that serves predictions. The package documentation lists its routes. It
+// can be mounted below any path with http.StripPrefix.
 type Server struct {
 	options  Options
 	data     pollen.Data
@@ -28,21 +28,21 @@ type Server struct {
 	routes   *http.ServeMux
 }
 
-// about is what GET /run shows.
+// runInfo is the JSON of GET /run.
 type runInfo struct {
-	Name               string   `json:"name"` // of the run's folder
+	Name               string   `json:"name"` // base name of the run's directory
 	Network            string   `json:"network"`
 	Method             string   `json:"method"`
 	Data               string   `json:"data"`
-	Examples           int      `json:"examples"` // trained on
+	Examples           int      `json:"examples"` // number of training images
 	Parameters         int      `json:"parameters"`
 	Channels           int      `json:"channels"`
 	Height             int      `json:"height"`
 	Width              int      `json:"width"`
 	ClassNames         []string `json:"classNames"`
-	Samples            int      `json:"samples"` // whose predictions are averaged
+	Samples            int      `json:"samples"` // posterior samples averaged
 	Expected           int      `json:"expected"`
-	Calibrated         bool     `json:"calibrated"`                  // both of these are there
+	Calibrated         bool     `json:"calibrated"`                  // both of the following are present
 	Level              float64  `json:"level,omitzero"`              // see pollen.Predictor.Levels
 	InDistributionRate float64  `json:"inDistributionRate,omitzero"` // likewise
 	MaxImages          int      `json:"maxImages"`
@@ -50,7 +50,8 @@ type runInfo struct {
 	MaxPixels          int      `json:"maxPixels"`
 }
 
-// New loads the network of a run and the samples that it has by now. The caller closes the server.
+// New loads the network of a run and its present samples. The caller must call Close. It returns an
+// OptionError for an invalid option.
 func New(run *pollen.Run, options Options) (*Server, error) {
 	options, err := options.resolve()
 	if err != nil {
@@ -102,7 +103,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.counts.panics.Add(1)
 			s.options.Report(errors.Errorf("serve: %s: panic: %v\n%s", r.Pattern, reason, debug.Stack()))
 			if recorded.code == 0 {
-				writeJSON(recorded, http.StatusInternalServerError, map[string]string{"error": "the request failed; the operator was told why"})
+				writeJSON(recorded, http.StatusInternalServerError, map[string]string{"error": "the request failed; the error was reported to the operator"})
 			}
 		}
 		s.counts.request(r.Pattern, recorded.code, seconds())
@@ -110,7 +111,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.routes.ServeHTTP(recorded, r)
 }
 
-// recorder remembers the status of an answer.
+// recorder records the status of a response.
 type recorder struct {
 	http.ResponseWriter
 	code int
@@ -132,7 +133,7 @@ func (r *recorder) Write(content []byte) (int, error) {
 	return r.ResponseWriter.Write(content)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the underlying writer for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
@@ -150,23 +151,23 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	var text bytes.Buffer
 	s.counts.write(&text,
-		metric{"pollen_samples", "gauge", "Predictions that an answer is the average of.", int64(s.info.Samples)},
-		metric{"pollen_queue_images", "gauge", "Images that wait for an answer.", s.queue.waiting.Load()},
-		metric{"pollen_memory_bytes", "gauge", "Bytes of bodies and images at hand.", s.memory.used.Load()},
+		metric{"pollen_samples", "gauge", "Posterior samples that are averaged.", int64(s.info.Samples)},
+		metric{"pollen_queue_images", "gauge", "Images waiting for an answer.", s.queue.waiting.Load()},
+		metric{"pollen_memory_bytes", "gauge", "Bytes reserved for bodies and images.", s.memory.used.Load()},
 	)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.Write(text.Bytes())
 }
 
-// Serve serves on a listener until the context ends; then it answers the requests it has, refuses
-// others, and returns nil. Connections of clients that are slow to send or to read are closed after
-// a few Timeouts. It closes the listener, not the server.
+// Serve serves on a listener until the context ends. It then answers pending requests, rejects new
+// ones, and returns nil. It closes connections of slow clients after a few Timeouts. It closes the
+// listener, but not the Server.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	web := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: min(s.options.Timeout, 10*time.Second),
 		ReadTimeout:       s.options.Timeout,
-		WriteTimeout:      3 * s.options.Timeout, // to read the body, to answer, to write
+		WriteTimeout:      3 * s.options.Timeout, // for reading the body, answering, and writing
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(errorHandler{s.options.Report}, slog.LevelError),
@@ -182,15 +183,15 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	defer cancel()
 	err := web.Shutdown(grace)
 	if err != nil {
-		web.Close() // the error is that requests did not end
+		web.Close() // requests did not end in time
 	}
 	return errors.Wrap(err, "serve: shutdown")
 }
 
-// Close answers waiting requests, refuses new ones, and frees the network's memory.
+// Close answers waiting requests, rejects new ones, and frees the network's memory.
 func (s *Server) Close() error { return s.queue.close() }
 
-// complaints passes what an http.Server would print to Report.
+// errorHandler passes the log of an http.Server to Report.
 type errorHandler struct{ report func(error) }
 
 // Enabled implements slog.Handler.

@@ -152,7 +152,7 @@ func TestFailures(t *testing.T) {
 	} {
 		how = errors.New(c.how)
 		code, _, body := post(s, "/predict", "", strings.NewReader(image))
-		refused(t, c.how, code, body, 500, "the operator was told why")
+		refused(t, c.how, code, body, 500, "the error was reported to the operator")
 		if len(reported) != i+1 || !strings.Contains(reported[i], c.words) {
 			t.Errorf("%s: reported %q", c.how, reported)
 		}
@@ -165,7 +165,7 @@ func TestFailures(t *testing.T) {
 	// A panic outside the predictor.
 	s.routes.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("elsewhere") })
 	code, _, body := get(s, "/panic")
-	refused(t, "panic of a handler", code, body, 500, "the operator was told why")
+	refused(t, "panic of a handler", code, body, 500, "the error was reported to the operator")
 	if last := reported[len(reported)-1]; !strings.Contains(last, "elsewhere") || s.counts.panics.Load() != 2 {
 		t.Errorf("reported %q, %d panics", last, s.counts.panics.Load())
 	}
@@ -290,7 +290,7 @@ func TestMemory(t *testing.T) {
 	s, _ := newFake(t, Options{Memory: 1 << 20, MaxBody: 1 << 20}, ones)
 	s.memory.reserve(1 << 19)
 	code, _, body := post(s, "/predict", "", strings.NewReader(strings.Repeat("x", 1<<19)))
-	refused(t, "no room", code, body, 503, "no room")
+	refused(t, "not enough memory", code, body, 503, "no room")
 	slow, sending := io.Pipe()
 	done := make(chan bool)
 	go func() {

@@ -34,7 +34,7 @@ type storm struct {
 	peak    atomic.Uint64
 }
 
-// TestStorm has 1000 clients at once: most send good images, others garbage, pictures that are
+// TestStorm has 1000 clients at once: most send good images, others garbage, images that are
 // large when decoded, or bodies that never end. The good ones get the answers of Run.Predict, bit
 // by bit, the others clear errors, and memory stays bounded.
 func TestStorm(t *testing.T) {
@@ -70,16 +70,16 @@ func TestStorm(t *testing.T) {
 			case 1:
 				s.refused(client, []byte(`{"images":["AAAA"]}`), "application/json", 400, "image 0: datasets")
 			case 2:
-				s.refused(client, larger, "", 413, "1001x1001 pixels")
+				s.refused(client, larger, "", 413, "got 1001x1001")
 			case 3:
-				s.refused(client, bomb(10_000, 10_000), "", 413, "10000x10000 pixels")
+				s.refused(client, bomb(10_000, 10_000), "", 413, "got 10000x10000")
 			case 4:
-				s.refused(client, long, "", 413, "wants at most 1048576")
+				s.refused(client, long, "", 413, "at most 1048576 bytes, got")
 			case 5:
 				s.slow(client)
 			case 6:
 				if code, body := s.ask(client, large, ""); code != 200 {
-					t.Errorf("client %d: a picture at the limit: %d %s", client, code, body)
+					t.Errorf("client %d: an image at the limit: %d %s", client, code, body)
 				}
 			default:
 				s.good(client)
@@ -104,7 +104,7 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// blank is a picture of few bytes and many pixels.
+// blank is an image of few bytes and many pixels.
 func blank(side int) []byte {
 	var b bytes.Buffer
 	check(png.Encode(&b, image.NewGray(image.Rect(0, 0, side, side))))

@@ -2,9 +2,9 @@
 
 const bars = 5; // classes shown, the most probable ones
 const find = (id) => document.getElementById(id);
-// Nothing is certain: a share that would be rounded to 0 or 100 is written as a bound.
-const percent = (share) => (share > 0.9995 ? "> 99.9 %" : share < 0.0005 ? "< 0.1 %" : (100 * share).toFixed(1) + " %");
-const level = (share) => +(100 * share).toFixed(2) + " %";
+// A probability that would be rounded to 0 or 100 % is written as a bound.
+const percent = (p) => (p > 0.9995 ? "> 99.9 %" : p < 0.0005 ? "< 0.1 %" : (100 * p).toFixed(1) + " %");
+const level = (p) => +(100 * p).toFixed(2) + " %";
 let run = { classNames: [], calibrated: false, maxImages: 1 };
 
 function make(kind, text, ...classes) {
@@ -14,7 +14,7 @@ function make(kind, text, ...classes) {
   return made;
 }
 
-function say(text, error = false) {
+function showStatus(text, error = false) {
   find("status").textContent = text;
   find("status").classList.toggle("error", error);
 }
@@ -24,47 +24,47 @@ async function request(path, options) {
   try {
     response = await fetch(path, options);
   } catch {
-    throw new Error("The server cannot be reached.");
+    throw new Error("Cannot reach the server.");
   }
   let content;
   try {
     content = await response.json();
   } catch {
-    throw new Error("The server answered " + response.status + ".");
+    throw new Error("The server returned status " + response.status + ".");
   }
-  if (!response.ok) throw new Error(content.error || "The server answered " + response.status + ".");
+  if (!response.ok) throw new Error(content.error || "The server returned status " + response.status + ".");
   return content;
 }
 
-async function introduce() {
+async function showRun() {
   try {
     run = await request("run");
   } catch (error) {
-    say(error.message, true);
+    showStatus(error.message, true);
     return;
   }
   const names = run.classNames;
   const shown = names.length <= 12 ? names.join(", ") : names.slice(0, 11).join(", ") + " and " + (names.length - 11) + " others";
   document.title = run.name + " – Pollen";
   find("about").textContent = run.network + " by " + run.method + ", trained on " + run.data + ", " + run.samples +
-    (run.samples === 1 ? " sample" : " samples") + ". It knows: " + shown + ".";
+    (run.samples === 1 ? " sample" : " samples") + "; classes: " + shown + ".";
 }
 
-function bar(name, share, inSet) {
+function bar(name, probability, inSet) {
   const row = make("li", "");
   if (inSet) row.classList.add("in");
   const label = make("span", name, "name");
   label.title = name;
   const track = make("span", "", "track");
   const fill = make("div", "", "fill");
-  fill.style.width = 100 * share + "%";
+  fill.style.width = 100 * probability + "%";
   track.setAttribute("aria-hidden", "true");
   track.append(fill);
-  row.append(label, track, make("span", percent(share), "share"));
+  row.append(label, track, make("span", percent(probability), "percent"));
   return row;
 }
 
-function picture(card, file) {
+function preview(card, file) {
   const image = card.querySelector("img");
   image.alt = file.name || "pasted image";
   image.addEventListener("load", () => {
@@ -73,7 +73,7 @@ function picture(card, file) {
   });
   image.addEventListener("error", () => {
     URL.revokeObjectURL(image.src);
-    image.replaceWith(make("div", "This browser does not show " + image.alt, "none"));
+    image.replaceWith(make("div", "This browser cannot show " + image.alt, "none"));
   });
   image.src = URL.createObjectURL(file);
 }
@@ -81,53 +81,53 @@ function picture(card, file) {
 function show(file, answer) {
   const card = find("card").content.cloneNode(true);
   const set = answer.predictionSet || [];
-  picture(card, file);
+  preview(card, file);
   card.querySelector("h2").textContent = answer.class + (answer.inDistribution === false ? "?" : "");
   const badges = card.querySelector(".badges");
-  badges.append(make("span", percent(answer.confidence) + " sure", "badge"));
+  badges.append(make("span", percent(answer.confidence) + " confidence", "badge"));
   if (answer.inDistribution !== undefined) {
-    badges.append(answer.inDistribution ? make("span", "in distribution", "badge", "good") : make("span", "out of distribution", "badge", "odd"));
+    badges.append(answer.inDistribution ? make("span", "in distribution", "badge", "good") : make("span", "out of distribution", "badge", "ood"));
   }
   const order = answer.probabilities.map((_, i) => i).sort((a, b) => answer.probabilities[b] - answer.probabilities[a]);
   for (const i of order.slice(0, bars)) {
     card.querySelector(".bars").append(bar(run.classNames[i], answer.probabilities[i], set.includes(run.classNames[i])));
   }
-  let text = "The run was not calibrated for that, so it gives no set of plausible classes.";
-  if (answer.predictionSet && set.length === 0) text = "No class is plausible: nothing it knows looks like this.";
-  else if (answer.predictionSet) text = "Plausible: " + set.join(", ") + ". Of images like those trained on, " + level(run.level) + " have the true class in such a set.";
+  let text = "No prediction set: the run is not calibrated for this level.";
+  if (answer.predictionSet && set.length === 0) text = "Prediction set: empty. No class is likely enough for this image.";
+  else if (answer.predictionSet) text = "Prediction set: " + set.join(", ") + ". It contains the true class of " + level(run.level) + " of images like the training images.";
   card.querySelector(".set").textContent = text;
-  card.querySelector(".doubt").textContent = "Entropy " + answer.entropy.toFixed(3) + " nats, of which the samples disagree on " +
-    answer.mutualInformation.toFixed(3) + ".";
+  card.querySelector(".uncertainty").textContent = "Entropy " + answer.entropy.toFixed(3) + " nats, mutual information " +
+    answer.mutualInformation.toFixed(3) + " nats.";
   find("answers").append(card);
 }
 
-let asked = 0; // answers to an earlier question are no longer shown
+let latest = 0; // answers to earlier requests are not shown
 
-async function ask(list) {
+async function predict(list) {
   const files = Array.from(list).filter((file) => file.size > 0);
   if (files.length === 0) return;
   if (files.length > run.maxImages) {
-    say("That is " + files.length + " images; at most " + run.maxImages + " at a time.", true);
+    showStatus("At most " + run.maxImages + " images at a time, got " + files.length + ".", true);
     return;
   }
   const form = new FormData();
   for (const file of files) form.append("images", file);
-  say(files.length === 1 ? "Looking…" : "Looking at " + files.length + " images…");
+  showStatus(files.length === 1 ? "Predicting…" : "Predicting " + files.length + " images…");
   find("answers").replaceChildren();
-  const mine = ++asked;
+  const mine = ++latest;
   try {
     const { answers } = await request("predict?probabilities=true", { method: "POST", body: form });
-    if (mine !== asked) return;
+    if (mine !== latest) return;
     files.forEach((file, i) => show(file, answers[i]));
-    say(files.length === 1 ? "It says: " + answers[0].class + "." : answers.length + " answers.");
+    showStatus(files.length === 1 ? "Prediction: " + answers[0].class + "." : answers.length + " predictions.");
   } catch (error) {
-    if (mine === asked) say(error.message, true);
+    if (mine === latest) showStatus(error.message, true);
   }
 }
 
 find("form").addEventListener("submit", (event) => event.preventDefault());
 find("files").addEventListener("change", (event) => {
-  ask(event.target.files);
+  predict(event.target.files);
   find("form").reset(); // the same file can be chosen again
 });
 document.addEventListener("dragover", (event) => {
@@ -140,7 +140,7 @@ document.addEventListener("dragleave", (event) => {
 document.addEventListener("drop", (event) => {
   event.preventDefault();
   document.body.classList.remove("over");
-  ask(event.dataTransfer.files);
+  predict(event.dataTransfer.files);
 });
-document.addEventListener("paste", (event) => ask(event.clipboardData.files));
-introduce();
+document.addEventListener("paste", (event) => predict(event.clipboardData.files));
+showRun();
