@@ -58,7 +58,7 @@ var (
 	aurocScore = withCurve(detectionScore("auroc", "AUROC", "%.4f",
 		"The probability that an example of {out} has a higher uncertainty than one of {in}. Higher is better.",
 		func(d Detection) float64 { return d.AUROC }),
-		Curve{"false positive rate: in-distribution images detected", "true positive rate: out-of-distribution images detected", roc})
+		Curve{"false positive rate (in distribution)", "true positive rate (out of distribution)", roc})
 	fpr95Score = detectionScore("fpr95", "FPR95", "%.3f",
 		"The fraction of {in} taken for out of distribution at the threshold that detects 95 % of {out}. Lower is better.",
 		func(d Detection) float64 { return d.FPR95 })

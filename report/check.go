@@ -6,29 +6,29 @@ import (
 	"github.com/pkg/errors"
 )
 
-// checkMethods checks that there is something to draw and that every method has a name of its own.
+// checkMethods returns an error unless there is at least one method and names are distinct.
 func checkMethods(figure string, names []string) error {
 	if len(names) == 0 {
-		return errors.Errorf("report: %s: got no methods, want at least 1", figure)
+		return errors.Errorf("report: %s: must have at least 1 method, got none", figure)
 	}
 	seen := map[string]bool{}
 	for i, name := range names {
 		if name == "" || seen[name] {
-			return errors.Errorf("report: %s: method %d is named %q, want a name of its own", figure, i, name)
+			return errors.Errorf("report: %s: methods must have distinct names, got %[3]q for method %[2]d", figure, i, name)
 		}
 		seen[name] = true
 	}
 	return nil
 }
 
-// checkFinite checks that there are values and that each is a finite number.
+// checkFinite returns an error unless there are values and all are finite.
 func checkFinite(figure, what string, values []float64) error {
 	if len(values) == 0 {
-		return errors.Errorf("report: %s: %s: got no values, want at least 1", figure, what)
+		return errors.Errorf("report: %s: %s: must have at least 1 value, got none", figure, what)
 	}
 	for i, v := range values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return errors.Errorf("report: %s: %s: value %d is %v, want a finite number", figure, what, i, v)
+			return errors.Errorf("report: %s: %s: values must be finite, got %[4]v at %[3]d", figure, what, i, v)
 		}
 	}
 	return nil

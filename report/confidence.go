@@ -12,23 +12,23 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// confidences are the largest predicted probabilities of one method, on examples of the kind it
-// learnt and, optionally, on examples of a kind it never saw.
+// confidences has the largest predicted probabilities of one method on in-distribution examples
+// and, optionally, on out-of-distribution examples.
 type confidences struct {
 	Method  string
 	In, Out []float64
 }
 
-// confidenceHistogram draws how sure each method is of examples of a kind it never saw, such as
-// letters, and below of those it learnt, such as digits: the share of examples in bins of .05 from
-// 1/classes to 1, with the means, in the methods' colours and order, above each panel. in and out
-// name the two kinds in the plural. A panel is left out when no method has values for it.
+// confidenceHistogram draws histograms of the confidence of each method: a panel for
+// out-of-distribution examples above one for in-distribution examples, in bins of about .05 from
+// 1/classes to 1. The means are above each panel, in the methods' colours and order. in and out are
+// the names of the data. A panel is omitted if no method has values for it.
 //
-// A confidence below 1/classes or above 1 is an error: the largest of K probabilities cannot be
-// below 1/K, nor can the largest of their averages.
+// It returns an error for a confidence below 1/classes or above 1, which no largest of K
+// probabilities or averages of probabilities can have.
 func confidenceHistogram(in, out string, classes int, methods []confidences) (*Figure, error) {
 	if classes < 2 {
-		return nil, errors.Errorf("report: confidence: got %d classes, want at least 2", classes)
+		return nil, errors.Errorf("report: confidence: must have at least 2 classes, got %d", classes)
 	}
 	names := make([]string, len(methods))
 	for i, m := range methods {
@@ -53,7 +53,7 @@ func confidenceHistogram(in, out string, classes int, methods []confidences) (*F
 			}
 		}
 		if known != 0 && known != len(methods) {
-			return nil, errors.Errorf("report: confidence: %d of %d methods have confidences on %s, want all or none",
+			return nil, errors.Errorf("report: confidence: all methods or none must have confidences on %[3]s, got %[1]d of %[2]d",
 				known, len(methods), kind.name)
 		}
 		if known > 0 {
@@ -61,7 +61,7 @@ func confidenceHistogram(in, out string, classes int, methods []confidences) (*F
 		}
 	}
 	if len(panels) == 0 {
-		return nil, errors.New("report: confidence: got no confidences")
+		return nil, errors.New("report: confidence: must have confidences, got none")
 	}
 	for _, p := range panels[:len(panels)-1] {
 		hideTickLabels(&p.X)
@@ -76,8 +76,8 @@ func confidenceHistogram(in, out string, classes int, methods []confidences) (*F
 }
 
 var confidenceRow = FigureRow{
-	File: "confidence", Title: "How sure they are",
-	Caption: "The largest probability of each answer, whose mean over K classes cannot be below 1/K.",
+	File: "confidence", Title: "Confidence",
+	Caption: "Histograms of the confidence, the largest predicted probability, which is at least 1/K for K classes. On out-of-distribution data it should be low.",
 	Applies: func(subjects []Subject) bool {
 		return sameData(subjects) && sameClasses(subjects) && sameOut(subjects)
 	},
@@ -101,14 +101,14 @@ func checkConfidences(what string, classes int, values []float64) error {
 	for i, v := range values {
 		// A margin for the rounding of float32 probabilities.
 		if v < 1/float64(classes)-1e-4 || v > 1+1e-4 {
-			return errors.Errorf("report: confidence: %s: confidence %d is %v, want one in [1/%d, 1]", what, i, v, classes)
+			return errors.Errorf("report: confidence: %s: confidence must be in [1/%[4]d, 1], got %[3]v at %[2]d", what, i, v, classes)
 		}
 	}
 	return nil
 }
 
 func confidencePanel(kind string, classes int, methods []confidences, of func(confidences) []float64) *plot.Plot {
-	p := newPlot("confidence (largest probability)", "share of "+kind)
+	p := newPlot("confidence (largest probability)", "fraction of "+kind)
 	remarks := []remark{{"mean", muted}}
 	top := 0.0
 	for i, m := range methods {
@@ -127,7 +127,7 @@ func confidencePanel(kind string, classes int, methods []confidences, of func(co
 	return p
 }
 
-// confidenceShares is a histogram from 1/classes to 1 in bins of about .05.
+// confidenceShares returns a histogram from 1/classes to 1 in bins of about .05.
 func confidenceShares(values []float64, classes int) plotter.XYs {
 	low := 1 / float64(classes)
 	return histogram(values, low, 1, max(1, int(math.Round((1-low)/0.05))))

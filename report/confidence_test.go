@@ -50,16 +50,16 @@ func TestConfidenceHistogramRefuses(t *testing.T) {
 		methods []confidences
 		message string
 	}{
-		{"nothing", 10, nil, "no methods"},
-		{"classes", 1, []confidences{{"a", good, good}}, "1 classes"},
-		{"neither", 10, []confidences{{"a", nil, nil}}, "no confidences"},
-		{"letters of some", 10, []confidences{{"a", good, nil}, {"b", good, good}}, "1 of 2 methods have confidences on letters"},
-		{"no digits", 10, []confidences{{"a", []float64{}, good}}, "a, digits: got no values"},
-		{"digits of some", 10, []confidences{{"a", good, good}, {"b", nil, good}}, "1 of 2 methods have confidences on digits"},
-		{"name", 10, []confidences{{"a", good, good}, {"a", good, good}}, "name of its own"},
-		{"NaN", 10, []confidences{{"a", good, []float64{0.5, math.NaN()}}}, "a, letters: value 1 is NaN"},
-		{"above 1", 10, []confidences{{"a", []float64{1.01}, good}}, "a, digits: confidence 0 is 1.01"},
-		{"averaged log-probabilities", 10, []confidences{{"a", good, []float64{0.015}}}, "confidence 0 is 0.015, want one in [1/10, 1]"},
+		{"nothing", 10, nil, "at least 1 method, got none"},
+		{"classes", 1, []confidences{{"a", good, good}}, "at least 2 classes, got 1"},
+		{"neither", 10, []confidences{{"a", nil, nil}}, "must have confidences, got none"},
+		{"letters of some", 10, []confidences{{"a", good, nil}, {"b", good, good}}, "on letters, got 1 of 2"},
+		{"no digits", 10, []confidences{{"a", []float64{}, good}}, "a, digits: must have at least 1 value"},
+		{"digits of some", 10, []confidences{{"a", good, good}, {"b", nil, good}}, "on digits, got 1 of 2"},
+		{"name", 10, []confidences{{"a", good, good}, {"a", good, good}}, "must have distinct names"},
+		{"NaN", 10, []confidences{{"a", good, []float64{0.5, math.NaN()}}}, "a, letters: values must be finite, got NaN at 1"},
+		{"above 1", 10, []confidences{{"a", []float64{1.01}, good}}, "a, digits: confidence must be in [1/10, 1], got 1.01 at 0"},
+		{"averaged log-probabilities", 10, []confidences{{"a", good, []float64{0.015}}}, "must be in [1/10, 1], got 0.015 at 0"},
 	} {
 		_, err := confidenceHistogram("digits", "letters", c.classes, c.methods)
 		refused(t, c.name, err, c.message)
@@ -94,13 +94,13 @@ func TestReliabilityRefuses(t *testing.T) {
 		methods []diagram
 		message string
 	}{
-		{"nothing", nil, "no methods"},
-		{"no bins", []diagram{{"a", nil}}, "0 bins without an example"},
-		{"empty bins", []diagram{{"a", make([]evaluate.Bin, 15)}}, "15 bins without an example"},
-		{"name", []diagram{{"a", good}, {"a", good}}, "name of its own"},
-		{"NaN", []diagram{{"a", []evaluate.Bin{{Count: 1, Confidence: math.NaN()}}}}, "bin 0 has 1 examples, confidence NaN"},
-		{"accuracy", []diagram{{"a", []evaluate.Bin{{Count: 1, Confidence: 0.5, Accuracy: 2}}}}, "accuracy 2"},
-		{"count", []diagram{{"a", []evaluate.Bin{{Count: -1}}}}, "-1 examples"},
+		{"nothing", nil, "at least 1 method, got none"},
+		{"no bins", []diagram{{"a", nil}}, "got 0 empty bins"},
+		{"empty bins", []diagram{{"a", make([]evaluate.Bin, 15)}}, "got 15 empty bins"},
+		{"name", []diagram{{"a", good}, {"a", good}}, "must have distinct names"},
+		{"NaN", []diagram{{"a", []evaluate.Bin{{Count: 1, Confidence: math.NaN()}}}}, "got 1, NaN, 0"},
+		{"accuracy", []diagram{{"a", []evaluate.Bin{{Count: 1, Confidence: 0.5, Accuracy: 2}}}}, "got 1, 0.5, 2"},
+		{"count", []diagram{{"a", []evaluate.Bin{{Count: -1}}}}, "got -1, 0, 0"},
 	} {
 		_, err := reliability(c.methods)
 		refused(t, c.name, err, c.message)
@@ -152,14 +152,14 @@ func TestImageGridRefuses(t *testing.T) {
 		columns int
 		message string
 	}{
-		{"no methods", nil, []tile{good}, 1, "no methods"},
-		{"no tiles", []string{"a"}, nil, 1, "0 tiles"},
-		{"no columns", []string{"a"}, []tile{good}, 0, "0 columns"},
-		{"no image", []string{"a"}, []tile{good, {Title: "x", Guesses: good.Guesses}}, 1, "tile 1 has no image"},
-		{"empty image", []string{"a"}, []tile{{"", "", image.NewGray(image.Rect(0, 0, 0, 2)), good.Guesses}}, 1, "tile 0 has no image"},
-		{"guesses", []string{"a", "b"}, []tile{good}, 1, "1 guesses"},
-		{"NaN", []string{"a"}, []tile{{"", "", img, []guess{{"1", math.NaN()}}}}, 1, "confidence NaN"},
-		{"confidence", []string{"a"}, []tile{{"", "", img, []guess{{"1", -0.1}}}}, 1, "confidence -0.1"},
+		{"no methods", nil, []tile{good}, 1, "at least 1 method, got none"},
+		{"no tiles", []string{"a"}, nil, 1, "got 0 and 1"},
+		{"no columns", []string{"a"}, []tile{good}, 0, "got 1 and 0"},
+		{"no image", []string{"a"}, []tile{good, {Title: "x", Guesses: good.Guesses}}, 1, "tile 1 must have an image"},
+		{"empty image", []string{"a"}, []tile{{"", "", image.NewGray(image.Rect(0, 0, 0, 2)), good.Guesses}}, 1, "tile 0 must have an image"},
+		{"guesses", []string{"a", "b"}, []tile{good}, 1, "one per method, got 1"},
+		{"NaN", []string{"a"}, []tile{{"", "", img, []guess{{"1", math.NaN()}}}}, 1, "must be in [0, 1], got NaN"},
+		{"confidence", []string{"a"}, []tile{{"", "", img, []guess{{"1", -0.1}}}}, 1, "must be in [0, 1], got -0.1"},
 	} {
 		_, err := imageGrid(c.methods, c.tiles, c.columns)
 		refused(t, c.name, err, c.message)

@@ -15,9 +15,9 @@ import (
 const maxClasses = 50
 
 var confusionRow = FigureRow{
-	File: "confusion", Title: "What they take for what",
-	Caption: "On {in}: a row for each class, a column for each answer, and in it the share of the " +
-		"class, in percent, that gets this answer. Darker is more, by the square root.",
+	File: "confusion", Title: "Confusion matrix",
+	Caption: "On {in}: rows are true classes, columns predicted classes; a cell has the percentage of " +
+		"the true class. The shade grows with its square root.",
 	Applies: func(subjects []Subject) bool {
 		return all(subjects, Subject.labelledEnough) && sameClasses(subjects) && subjects[0].In.Classes <= maxClasses
 	},
@@ -51,16 +51,16 @@ var confusionRow = FigureRow{
 	},
 }
 
-// matrixLayout is how confusion matrices are drawn.
+// matrixLayout is the layout of a confusion matrix.
 type matrixLayout struct {
 	names         []string
 	cell          vg.Length // side
-	left, above   vg.Length // room for names
+	left, above   vg.Length // space for names
 	nameStyle     text.Style
 	width, height vg.Length
 }
 
-// smallestName is the size of type, in points, below which names are left out.
+// smallestName is the font size, in points, below which names are omitted.
 const smallestName = 4.5
 
 func newMatrixLayout(names []string, width vg.Length) matrixLayout {
@@ -70,7 +70,7 @@ func newMatrixLayout(names []string, width vg.Length) matrixLayout {
 	for _, name := range names {
 		longest = max(longest, float64(full.Width(name)))
 	}
-	// Names take the width that they need, but not more than a quarter.
+	// Names get the width that they need, but at most a quarter.
 	m.left = min(vg.Length(longest)+4, width/4) + 12
 	m.cell = (width - m.left) / vg.Length(len(names))
 	size := min(tickSize, m.cell*0.9)
@@ -90,7 +90,7 @@ func newMatrixLayout(names []string, width vg.Length) matrixLayout {
 	return m
 }
 
-// upright reports whether the names of the columns fit beside each other.
+// upright reports whether the column names fit next to each other horizontally.
 func (m matrixLayout) upright() bool {
 	return !slices.ContainsFunc(m.names, func(name string) bool { return m.nameStyle.Width(name) > m.cell-2 })
 }
@@ -102,9 +102,9 @@ func (m matrixLayout) draw(c draw.Canvas, at vg.Point, s Subject, i int) {
 	corner := vg.Point{X: at.X + m.left, Y: at.Y - m.above}
 	side := m.cell * vg.Length(len(m.names))
 	axis := textStyle(tickSize, muted, text.XCenter, text.YTop)
-	c.FillText(axis, vg.Point{X: corner.X + side/2, Y: at.Y - headingHeight}, "answer")
+	c.FillText(axis, vg.Point{X: corner.X + side/2, Y: at.Y - headingHeight}, "predicted")
 	axis.Rotation = math.Pi / 2
-	c.FillText(axis, vg.Point{X: at.X, Y: corner.Y - side/2}, "class")
+	c.FillText(axis, vg.Point{X: at.X, Y: corner.Y - side/2}, "true")
 	m.drawNames(c, corner)
 	counts := confusions(s)
 	percent := textStyle(min(tickSize, m.cell*0.42), ink, text.XCenter, text.YCenter)
@@ -139,7 +139,7 @@ func (m matrixLayout) draw(c draw.Canvas, at vg.Point, s Subject, i int) {
 	c.Stroke(vg.Rectangle{Min: vg.Point{X: corner.X, Y: corner.Y - side}, Max: vg.Point{X: corner.X + side, Y: corner.Y}}.Path())
 }
 
-// percentText is at most three characters.
+// percentText formats a fraction as a percentage of at most three characters.
 func percentText(share float64) string {
 	if percent := 100 * share; percent < 9.95 {
 		return fmt.Sprintf("%.1f", percent)
@@ -164,7 +164,7 @@ func (m matrixLayout) drawNames(c draw.Canvas, corner vg.Point) {
 	}
 }
 
-// confusions counts [label][answer].
+// confusions returns the confusion matrix as counts [label][predicted class].
 func confusions(s Subject) [][]int {
 	counts := make([][]int, s.In.Classes)
 	for k := range counts {
@@ -177,14 +177,14 @@ func confusions(s Subject) [][]int {
 	return counts
 }
 
-// confusion is a class mistaken for another, and how often each subject does so.
+// confusion is a pair of a true and a predicted class, with each subject's count.
 type confusion struct {
 	label, answer int
 	counts        []int
 	total         int
 }
 
-// topConfusions are the pairs that all subjects together confuse most often.
+// topConfusions returns the pairs that all subjects together confuse most often.
 func topConfusions(subjects []Subject, count int) []confusion {
 	var pairs []confusion
 	of := make([][][]int, len(subjects))

@@ -9,27 +9,27 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// pairsShown is the number of pairs of classes in the figure of confusions.
+// pairsShown is the number of pairs of classes in the figure.
 const pairsShown = 10
 
 // barGap is half the gap between the bars of one pair.
 const barGap vg.Length = 0.4
 
-// raised is how far text of a size is drawn above gonum's YCenter to be in the middle of a bar:
-// that centres the ascent of 0.905 sizes, but digits have 0.716.
+// raised returns the offset of text above gonum's YCenter that centres digits in a bar. YCenter
+// centres the ascent of 0.905 font sizes, but digits are 0.716 font sizes high.
 func raised(size vg.Length) vg.Length { return barGap + (0.905-0.716)/2*size }
 
 var confusionsRow = FigureRow{
-	File: "confusions", Title: "Most frequent mistakes",
-	Caption: "The classes of {in} that are most often taken for another, and for which one: the " +
-		"number of images, by run.",
+	File: "confusions", Title: "Most frequent confusions",
+	Caption: "The classes of {in} that are most often classified as another class: number of " +
+		"images, by run.",
 	Applies: func(subjects []Subject) bool {
 		return all(subjects, Subject.labelledEnough) && sameData(subjects) && sameClasses(subjects) &&
 			len(topConfusions(subjects, 1)) > 0
 	},
 	Draw: func(subjects []Subject) (*Figure, error) {
 		pairs := topConfusions(subjects, pairsShown)
-		most := 0
+		highest := 0
 		key := make(legend, len(subjects))
 		for i, s := range subjects {
 			key[i] = legendEntry{s.Name, []plot.Thumbnailer{bar(methodColor(i))}}
@@ -39,11 +39,11 @@ var confusionsRow = FigureRow{
 		left := vg.Length(0)
 		for j, pair := range pairs {
 			of := namesIn(subjects)
-			names[j] = shortened(of.className(pair.label), style, 3*vg.Centimeter) + " taken for " +
+			names[j] = shortened(of.className(pair.label), style, 3*vg.Centimeter) + " as " +
 				shortened(of.className(pair.answer), style, 3*vg.Centimeter)
 			left = max(left, style.Width(names[j])+6)
 			for _, count := range pair.counts {
-				most = max(most, count)
+				highest = max(highest, count)
 			}
 		}
 		thickness := max(5, 10-vg.Length(len(subjects)))
@@ -51,7 +51,7 @@ var confusionsRow = FigureRow{
 		f := &Figure{width: figureWidth, height: step*vg.Length(len(pairs)) + 2*marginY + key.height(figureWidth)}
 		f.draw = func(c draw.Canvas) {
 			c = key.draw(c)
-			scale := (c.Size().X - left - 30) / vg.Length(most)
+			scale := (c.Size().X - left - 30) / vg.Length(highest)
 			number := textStyle(min(tickSize, thickness+1), ink, text.XLeft, text.YCenter)
 			for j, pair := range pairs {
 				top := c.Max.Y - vg.Length(j)*step - 4

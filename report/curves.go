@@ -14,10 +14,10 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// curvePoints bounds the points of a drawn curve; fewer pixels than that are worth distinguishing.
+// curvePoints is the maximum number of points of a drawn curve. A figure cannot show more.
 const curvePoints = 600
 
-// markedPoints is the largest number of points, such as one per epoch, marked individually.
+// markedPoints is the maximum number of points, such as one per epoch, that get markers.
 const markedPoints = 30
 
 // Curve is a quantity of one method, Y, at increasing X, such as steps.
@@ -29,24 +29,27 @@ type Curve struct {
 // Axes describes the axes of Curves.
 type Axes struct {
 	X, Y string
-	// LogY sets the Y axis to a logarithmic scale; all values must then be positive.
+	// LogY selects a logarithmic Y axis. All values must then be positive.
 	LogY bool
-	// Target, when TargetName is set, is where the curves should be, such as temperature 1, drawn
-	// as a dashed line.
+	// Target is drawn as a dashed line if TargetName is not "": the value that curves should have,
+	// such as temperature 1.
 	Target     float64
 	TargetName string
-	// bounded says that X is a share, and Y goes to at least 1: from 0, or from its least if that
-	// is above 0.8.
+	// bounded is true if X is in [0, 1]. Y then extends to at least 1, from 0 or, if that is above
+	// 0.8, from its lowest value.
 	bounded bool
 }
 
 // Curves draws quantities such as loss, accuracy or temperature against the step, for several
-// methods. A curve of more than 600 points is drawn as the means of equal runs of neighbours.
+// methods. A curve of more than 600 points is averaged over blocks of equal length. It returns an
+// error for curves without points, different lengths of X and Y, decreasing X, values that are not
+// finite, and methods without distinct names.
 func Curves(axes Axes, curves []Curve) (*Figure, error) {
 	return curvesOf(axes, curves, nil)
 }
 
-// curvesOf takes the methods' positions, which give them their colours; nil counts them.
+// curvesOf is Curves with the methods' positions, which determine their colours. nil means 0, 1,
+// ...
 func curvesOf(axes Axes, curves []Curve, places []int) (*Figure, error) {
 	names := make([]string, len(curves))
 	for i, c := range curves {
@@ -59,7 +62,7 @@ func curvesOf(axes Axes, curves []Curve, places []int) (*Figure, error) {
 		return nil, err
 	}
 	if axes.TargetName != "" && (math.IsNaN(axes.Target) || math.IsInf(axes.Target, 0) || axes.LogY && axes.Target <= 0) {
-		return nil, errors.Errorf("report: Curves: target %q is %v, want a finite number, positive on a logarithmic axis", axes.TargetName, axes.Target)
+		return nil, errors.Errorf("report: Curves: target %q must be finite, and positive on a logarithmic axis, got %v", axes.TargetName, axes.Target)
 	}
 	// A logarithmic axis is a linear one of logarithms, with ticks labelled in the original values.
 	scale := func(y float64) float64 { return y }
@@ -126,18 +129,19 @@ func checkCurve(c Curve, positive bool) error {
 		return err
 	}
 	if len(c.X) != len(c.Y) {
-		return errors.Errorf("report: Curves: %s: got %d X and %d Y, want as many", c.Method, len(c.X), len(c.Y))
+		return errors.Errorf("report: Curves: %s: X and Y must have the same length, got %d and %d", c.Method, len(c.X), len(c.Y))
 	}
 	if !slices.IsSorted(c.X) {
-		return errors.Errorf("report: Curves: %s: X decreases, want increasing values", c.Method)
+		return errors.Errorf("report: Curves: %s: X must not decrease", c.Method)
 	}
 	if low := slices.Min(c.Y); positive && low <= 0 {
-		return errors.Errorf("report: Curves: %s: Y goes down to %v, want positive values on a logarithmic axis", c.Method, low)
+		return errors.Errorf("report: Curves: %s: Y must be positive on a logarithmic axis, got %v", c.Method, low)
 	}
 	return nil
 }
 
-// thinned returns the points of the curve, or the means of at most curvePoints equal runs of them.
+// thinned returns the points of the curve, or the means of at most curvePoints blocks of equal
+// length.
 func thinned(c Curve) plotter.XYs {
 	run := (len(c.X) + curvePoints - 1) / curvePoints
 	var points plotter.XYs
@@ -153,16 +157,15 @@ func thinned(c Curve) plotter.XYs {
 	return points
 }
 
-// selection is a risk-coverage curve for one method.
+// selection is the risk-coverage curve of one method.
 type selection struct {
 	Method string
-	With   string // the other kind that is mixed in, "" for none
+	With   string // name of the out-of-distribution data mixed in, or ""
 	Curve  evaluate.SelectiveRisk
 }
 
-// riskCoverage draws the error rate among the examples a method answers against the share of
-// examples it answers, with the area under the curve in the legend: the further down and to the
-// right, the better it knows what it does not know.
+// riskCoverage draws the error rate among the examples that a method answers against the fraction
+// that it answers, with the area under the curve in the legend. Lower curves are better.
 func riskCoverage(methods []selection) (*Figure, error) {
 	curves := make([]Curve, len(methods))
 	for i, m := range methods {
@@ -176,13 +179,13 @@ func riskCoverage(methods []selection) (*Figure, error) {
 		}
 		curves[i] = Curve{Method: name, X: m.Curve.Coverage, Y: percent}
 	}
-	return Curves(Axes{X: "coverage (share of examples answered)", Y: "error rate of the answers, %", bounded: true}, curves)
+	return Curves(Axes{X: "coverage (fraction of examples answered)", Y: "error rate of the answers, %", bounded: true}, curves)
 }
 
 var coverageRow = FigureRow{
-	File: "coverage", Title: "What silence is worth",
-	Caption: "The errors among the answers when only those of the lowest entropy are given. Where there " +
-		"is another kind of data, it is mixed in, and every answer to it counts as wrong.",
+	File: "coverage", Title: "Selective prediction",
+	Caption: "The risk-coverage curve: the error rate if only the answers with the lowest entropy are given. " +
+		"Out-of-distribution data, if any, are mixed in, and every answer to them counts as an error.",
 	Applies: func(subjects []Subject) bool {
 		return all(subjects, Subject.labelledEnough) && sameOut(subjects)
 	},

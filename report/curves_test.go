@@ -154,26 +154,26 @@ func TestCurvesRefuses(t *testing.T) {
 		curves  []Curve
 		message string
 	}{
-		{"nothing", Axes{}, nil, "no methods"},
-		{"no points", Axes{}, []Curve{{"a", nil, nil}}, "a: X: got no values"},
-		{"no name", Axes{}, []Curve{{"", one, one}}, "name of its own"},
-		{"same name", Axes{}, []Curve{{"a", one, one}, {"a", one, one}}, "method 1 is named \"a\""},
-		{"length", Axes{}, []Curve{{"a", []float64{1, 2}, one}}, "got 2 X and 1 Y"},
-		{"NaN in X", Axes{}, []Curve{{"a", []float64{math.NaN()}, one}}, "X: value 0 is NaN"},
-		{"NaN in Y", Axes{}, []Curve{{"a", one, []float64{math.NaN()}}}, "Y: value 0 is NaN"},
-		{"infinite Y", Axes{}, []Curve{{"a", one, []float64{math.Inf(1)}}}, "Y: value 0 is +Inf"},
-		{"order", Axes{}, []Curve{{"a", []float64{2, 1}, []float64{1, 1}}}, "X decreases"},
-		{"logarithm", Axes{LogY: true}, []Curve{{"a", one, []float64{0}}}, "want positive values"},
-		{"target", Axes{Target: math.NaN(), TargetName: "t"}, []Curve{{"a", one, one}}, "target \"t\" is NaN"},
-		{"target of a logarithm", Axes{LogY: true, TargetName: "t"}, []Curve{{"a", one, one}}, "target \"t\" is 0"},
+		{"nothing", Axes{}, nil, "at least 1 method, got none"},
+		{"no points", Axes{}, []Curve{{"a", nil, nil}}, "a: X: must have at least 1 value"},
+		{"no name", Axes{}, []Curve{{"", one, one}}, "must have distinct names"},
+		{"same name", Axes{}, []Curve{{"a", one, one}, {"a", one, one}}, "distinct names, got \"a\" for method 1"},
+		{"length", Axes{}, []Curve{{"a", []float64{1, 2}, one}}, "same length, got 2 and 1"},
+		{"NaN in X", Axes{}, []Curve{{"a", []float64{math.NaN()}, one}}, "X: values must be finite, got NaN at 0"},
+		{"NaN in Y", Axes{}, []Curve{{"a", one, []float64{math.NaN()}}}, "Y: values must be finite, got NaN at 0"},
+		{"infinite Y", Axes{}, []Curve{{"a", one, []float64{math.Inf(1)}}}, "Y: values must be finite, got +Inf at 0"},
+		{"order", Axes{}, []Curve{{"a", []float64{2, 1}, []float64{1, 1}}}, "X must not decrease"},
+		{"logarithm", Axes{LogY: true}, []Curve{{"a", one, []float64{0}}}, "must be positive on a logarithmic axis"},
+		{"target", Axes{Target: math.NaN(), TargetName: "t"}, []Curve{{"a", one, one}}, "logarithmic axis, got NaN"},
+		{"target of a logarithm", Axes{LogY: true, TargetName: "t"}, []Curve{{"a", one, one}}, "logarithmic axis, got 0"},
 	} {
 		_, err := Curves(c.axes, c.curves)
 		refused(t, c.name, err, c.message)
 	}
 	_, err := riskCoverage(nil)
-	refused(t, "no selection", err, "no methods")
+	refused(t, "no selection", err, "at least 1 method, got none")
 	_, err = riskCoverage([]selection{{"a", "", evaluate.SelectiveRisk{}}})
-	refused(t, "empty selection", err, "no values")
+	refused(t, "empty selection", err, "at least 1 value, got none")
 }
 
 func TestRelativeDensity(t *testing.T) {
@@ -228,12 +228,12 @@ func TestWeightDensityRefuses(t *testing.T) {
 		traces  []trace
 		message string
 	}{
-		{"nothing", nil, "no methods"},
-		{"no values", []trace{{Method: "a", Values: nil}}, "no values"},
-		{"no name", []trace{{Method: "", Values: good}}, "name of its own"},
-		{"NaN", []trace{{Method: "a", Values: []float64{1, math.NaN()}}}, "a: value 1 is NaN"},
-		{"infinite", []trace{{Method: "a", Values: []float64{1, math.Inf(-1)}}}, "a: value 1 is -Inf"},
-		{"short", []trace{{Method: "a", Values: good}, {Method: "b", Values: good[1:]}}, "b has 11 values, want 12 or more"},
+		{"nothing", nil, "at least 1 method, got none"},
+		{"at least 1 value, got none", []trace{{Method: "a", Values: nil}}, "at least 1 value, got none"},
+		{"no name", []trace{{Method: "", Values: good}}, "must have distinct names"},
+		{"NaN", []trace{{Method: "a", Values: []float64{1, math.NaN()}}}, "a: values must be finite, got NaN at 1"},
+		{"infinite", []trace{{Method: "a", Values: []float64{1, math.Inf(-1)}}}, "a: values must be finite, got -Inf at 1"},
+		{"short", []trace{{Method: "a", Values: good}, {Method: "b", Values: good[1:]}}, "b must have at least 12 values, got 11"},
 	} {
 		_, err := weightDensity("weight", c.traces, nil)
 		refused(t, c.name, err, c.message)

@@ -9,13 +9,13 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// shown is the number of images of each kind in the figure of examples.
+// examplesShown is the number of images of each data set in the figure of examples.
 const examplesShown = 5
 
 var examplesRow = FigureRow{
-	File: "examples", Title: "What they were shown",
-	Caption: "Images of {in}, and below them of {out} where there is such, each with its class and " +
-		"the guess of each run.",
+	File: "examples", Title: "Examples",
+	Caption: "Images of {in} and, if any, out-of-distribution images of {out}, with the class and " +
+		"the prediction of each run.",
 	Applies: func(subjects []Subject) bool { return sameData(subjects) && shownIn(subjects) != nil },
 	Draw: func(subjects []Subject) (*Figure, error) {
 		images := shownIn(subjects)
@@ -33,9 +33,9 @@ var examplesRow = FigureRow{
 }
 
 var mistakesRow = FigureRow{
-	File: "mistakes", Title: "What they got wrong",
-	Caption: "The images of {in} with the surest wrong answers of any run, the surest first; two of the " +
-		"same mistake, more only where there are no others.",
+	File: "mistakes", Title: "Most confident mistakes",
+	Caption: "The images of {in} that a run misclassifies with the highest confidence. Each kind of mistake " +
+		"is shown at most twice, unless there are too few others.",
 	Applies: func(subjects []Subject) bool {
 		return sameData(subjects) && shownIn(subjects) != nil && all(subjects, Subject.labelled) &&
 			len(mistakes(subjects)) > 0
@@ -51,12 +51,12 @@ var mistakesRow = FigureRow{
 	},
 }
 
-// alike is how many images of the same mistake are shown if there are others: data often have many
-// images of one object.
+// maxSameMistake is the number of images of the same mistake that are shown if there are others.
+// Data often have many images of one object.
 const maxSameMistake = 2
 
-// mistakes are the indices of at most 2 shown images with any subject's surest wrong answers, the
-// surest first.
+// mistakes returns the indices of at most 2 examplesShown images that a subject misclassifies with
+// the highest confidence, in descending order.
 func mistakes(subjects []Subject) []int {
 	type mistake struct {
 		number, label, guess int
@@ -102,7 +102,7 @@ func namesOf(subjects []Subject) []string {
 	return names
 }
 
-// shownIn are the images of the first subject that has any to draw, nil where none has.
+// shownIn returns the images of the first subject that has any to draw, or nil.
 func shownIn(subjects []Subject) *Images {
 	for _, s := range subjects {
 		if s.InImages.drawn() {
@@ -112,7 +112,7 @@ func shownIn(subjects []Subject) *Images {
 	return nil
 }
 
-// namesIn has the names of the classes that were learnt, nil where no subject has them.
+// namesIn returns the images of the first subject with class names, or nil.
 func namesIn(subjects []Subject) *Images {
 	for _, s := range subjects {
 		if s.InImages != nil && len(s.InImages.ClassNames) > 0 {
@@ -122,7 +122,7 @@ func namesIn(subjects []Subject) *Images {
 	return nil
 }
 
-// shownOut is shownIn for the other kind.
+// shownOut is shownIn for out-of-distribution images.
 func shownOut(subjects []Subject) *Images {
 	for _, s := range subjects {
 		if s.OutImages.drawn() {
@@ -132,8 +132,8 @@ func shownOut(subjects []Subject) *Images {
 	return nil
 }
 
-// exampleNumbers are the first images of the first classes, in the order of the data, and then
-// others; spread over the data where labels are unknown.
+// exampleNumbers returns the indices of examples: the first image of each of the first classes, in
+// the order of the data, then others. Without labels, they are evenly spaced.
 func exampleNumbers(p *evaluate.Predictions) []int {
 	count := min(examplesShown, p.Len())
 	var numbers, others []int
@@ -155,7 +155,7 @@ func exampleNumbers(p *evaluate.Predictions) []int {
 	return append(numbers, others[:count-len(numbers)]...)
 }
 
-// tileOf shows one image of the given predictions, with the guesses of all subjects.
+// tileOf returns the tile of image i of the given predictions, with the guesses of all subjects.
 func tileOf(subjects []Subject, of func(Subject) *evaluate.Predictions, images *Images, i int) tile {
 	p := of(subjects[0])
 	t := tile{Group: p.Name, Title: fmt.Sprintf("number %d", i+1), Image: images.render(i)}

@@ -17,11 +17,11 @@ import (
 	"github.com/pollen-ml/pollen/internal/file"
 )
 
-// dotsPerInch gives a figure of 15 cm about 1200 pixels: sharp in print and on dense screens.
+// dotsPerInch makes a figure of 15 cm about 1200 pixels wide: sharp in print and on dense screens.
 const dotsPerInch = 200
 
-// figureWidth is the text width of an A4 page with wide margins; marginX and marginY are left free
-// within it.
+// figureWidth is the text width of an A4 page with wide margins. marginX and marginY are margins
+// inside a figure.
 const (
 	figureWidth = 15 * vg.Centimeter
 	marginX     = vg.Length(6)
@@ -41,7 +41,7 @@ func (f *Figure) drawOn(canvas vg.CanvasSizer) {
 	f.draw(draw.Crop(c, marginX, -marginX, marginY, -marginY))
 }
 
-// PNG returns the figure as a PNG file of 200 dots per inch.
+// PNG returns the figure as a PNG file with 200 dots per inch.
 func (f *Figure) PNG() ([]byte, error) {
 	canvas := vgimg.NewWith(vgimg.UseWH(f.width, f.height), vgimg.UseDPI(dotsPerInch))
 	f.drawOn(canvas)
@@ -52,8 +52,8 @@ func (f *Figure) PNG() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// SVG returns the figure as an SVG file. Its text remains text, set in Liberation Sans or, where
-// that is missing, in another font stretched to the same widths.
+// SVG returns the figure as an SVG file. Text remains text, in Liberation Sans or, if that is
+// missing, in another font stretched to the same width.
 func (f *Figure) SVG() ([]byte, error) {
 	canvas := &measuredCanvas{Canvas: vgsvg.New(f.width, f.height)}
 	f.drawOn(canvas)
@@ -64,7 +64,7 @@ func (f *Figure) SVG() ([]byte, error) {
 	const element = "<text "
 	parts := bytes.Split(b.Bytes(), []byte(element))
 	if len(parts) != len(canvas.widths)+1 {
-		return nil, errors.Errorf("report: SVG: got %d text elements for %d texts drawn", len(parts)-1, len(canvas.widths))
+		return nil, errors.Errorf("report: SVG: must have a text element for each of %[2]d drawn texts, got %[1]d", len(parts)-1, len(canvas.widths))
 	}
 	var svg bytes.Buffer
 	svg.Write(parts[0])
@@ -76,7 +76,7 @@ func (f *Figure) SVG() ([]byte, error) {
 		[]byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")), nil
 }
 
-// measuredCanvas remembers the width of every text, in the order of drawing.
+// measuredCanvas records the width of every text, in the order of drawing.
 type measuredCanvas struct {
 	*vgsvg.Canvas
 	widths []vg.Length
@@ -98,7 +98,7 @@ func (f *Figure) Save(path string) error {
 	case ".svg":
 		content, err = f.SVG()
 	default:
-		return errors.Errorf("report: Save: %s: got extension %q, want .png or .svg", path, extension)
+		return errors.Errorf("report: Save: %s: extension must be .png or .svg, got %q", path, extension)
 	}
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (f *Figure) Save(path string) error {
 	return save(path, content)
 }
 
-// save replaces a file as a whole: a reader sees the old content or the new one, even after a
+// save replaces a file atomically: a reader sees the old content or the new one, even after a
 // crash.
 func save(path string, content []byte) error {
 	return errors.Wrap(file.Write(path, content), "report: Save")

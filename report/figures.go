@@ -8,13 +8,13 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// FigureRow is one row of the table of figures.
+// FigureRow is a row of the table of figures.
 type FigureRow struct {
 	File  string // name of its PNG file, without the extension
 	Title string
-	// Caption says what the figure shows; {in} and {out} stand for the names of the data.
+	// Caption explains the figure. {in} and {out} stand for the names of the data sets.
 	Caption string
-	// Applies reports whether the subjects, of which there is at least one, have what Draw needs.
+	// Applies reports whether Draw can draw the subjects, of which there must be at least one.
 	Applies func(subjects []Subject) bool
 	Draw    func(subjects []Subject) (*Figure, error)
 }
@@ -33,11 +33,11 @@ func Figures() []FigureRow {
 	return append(rows, weightRow, lossRow)
 }
 
-// scoreRow is the figure of a score that summarises a curve.
+// scoreRow returns the figure for the curve of a score.
 func scoreRow(score evaluate.Score) FigureRow {
 	return FigureRow{
 		File: score.Name, Title: strings.ToUpper(score.Title[:1]) + score.Title[1:],
-		Caption: "What " + score.Title + " sums up. " + score.Meaning,
+		Caption: "The curve that " + score.Title + " summarises. " + score.Meaning,
 		Applies: func(subjects []Subject) bool {
 			return all(subjects, func(s Subject) bool { return s.Assessment != nil && score.Applies(s.Case) })
 		},
@@ -58,13 +58,13 @@ func scoreRow(score evaluate.Score) FigureRow {
 	}
 }
 
-// CaptionFor returns the caption with the names of the data.
+// CaptionFor returns the caption with the names of the data sets.
 func (r FigureRow) CaptionFor(subjects []Subject) string {
 	in, out := dataNames(subjects)
 	return namedData(r.Caption, in, out)
 }
 
-// namedData replaces {in} and {out} by the names of the data.
+// namedData replaces {in} and {out} by the names of the data sets.
 func namedData(text, in, out string) string {
 	return strings.NewReplacer("{in}", in, "{out}", out).Replace(text)
 }

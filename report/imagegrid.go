@@ -12,15 +12,15 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// tile is one example image with the methods' guesses.
+// tile is an example image with the methods' guesses.
 type tile struct {
-	Group   string // drawn above the first tile of each group, which begins a row; may be empty
-	Title   string // what it is, such as its class
+	Group   string // drawn above the first tile of a group, which begins a row; may be ""
+	Title   string // such as the image's class
 	Image   image.Image
 	Guesses []guess // one per method, in the order of the methods
 }
 
-// guess is a method's most probable class and its probability.
+// guess is a method's predicted class and its probability.
 type guess struct {
 	Label      string
 	Confidence float64
@@ -34,8 +34,8 @@ const (
 	groupHeight = vg.Length(18)
 )
 
-// imageGrid draws example images and below each, per method, the guess and its confidence over a
-// bar as long as the confidence, in the method's colour.
+// imageGrid draws example images. Below each image it draws, for each method, the predicted class
+// and the confidence over a bar of that length, in the method's colour.
 func imageGrid(methods []string, tiles []tile, columns int) (*Figure, error) {
 	tallest, err := checkTiles(methods, tiles, columns)
 	if err != nil {
@@ -47,7 +47,7 @@ func imageGrid(methods []string, tiles []tile, columns int) (*Figure, error) {
 	}
 	columns = min(columns, len(tiles))
 	width := min((figureWidth-2*marginX+tileGap)/vg.Length(columns)-tileGap, 3*vg.Centimeter)
-	imageHeight := width * vg.Length(min(tallest, 2)) // what is taller is drawn narrower
+	imageHeight := width * vg.Length(min(tallest, 2)) // taller images are drawn narrower
 	height := tileTitle + imageHeight + guessHeight*vg.Length(len(methods))
 	places, depth := tilePlaces(tiles, columns, vg.Point{X: width + tileGap, Y: height + tileGap})
 	total := max(vg.Length(columns)*(width+tileGap)-tileGap+2*marginX, 8*vg.Centimeter)
@@ -82,28 +82,28 @@ func checkTiles(methods []string, tiles []tile, columns int) (tallest float64, e
 		return 0, err
 	}
 	if len(tiles) == 0 || columns < 1 {
-		return 0, errors.Errorf("report: examples: got %d tiles in %d columns, want at least 1 of each", len(tiles), columns)
+		return 0, errors.Errorf("report: examples: tiles and columns must be at least 1, got %d and %d", len(tiles), columns)
 	}
 	for i, t := range tiles {
 		if t.Image == nil || t.Image.Bounds().Empty() {
-			return 0, errors.Errorf("report: examples: tile %d has no image", i)
+			return 0, errors.Errorf("report: examples: tile %d must have an image", i)
 		}
 		size := t.Image.Bounds().Size()
 		tallest = max(tallest, float64(size.Y)/float64(size.X))
 		if len(t.Guesses) != len(methods) {
-			return 0, errors.Errorf("report: examples: tile %d has %d guesses, want one for each of %d methods", i, len(t.Guesses), len(methods))
+			return 0, errors.Errorf("report: examples: tile %d must have %[3]d guesses, one per method, got %[2]d", i, len(t.Guesses), len(methods))
 		}
 		for _, g := range t.Guesses {
 			if !(g.Confidence >= 0 && g.Confidence <= 1+1e-4) {
-				return 0, errors.Errorf("report: examples: tile %d: confidence %v, want one in [0, 1]", i, g.Confidence)
+				return 0, errors.Errorf("report: examples: tile %d: confidence must be in [0, 1], got %v", i, g.Confidence)
 			}
 		}
 	}
 	return tallest, nil
 }
 
-// tilePlaces returns the upper left corner of each tile, measured from that of the grid to the
-// right and down, and the depth of the grid. Each group begins a row.
+// tilePlaces returns the upper left corner of each tile, relative to that of the grid, to the right
+// and down, and the depth of the grid. Each group begins a row.
 func tilePlaces(tiles []tile, columns int, step vg.Point) (places []vg.Point, depth vg.Length) {
 	column := 0
 	for i, t := range tiles {
@@ -120,8 +120,8 @@ func tilePlaces(tiles []tile, columns int, step vg.Point) (places []vg.Point, de
 	return places, depth + step.Y
 }
 
-// drawGuess draws the label at the left and the confidence at the right of a row, and the bar on
-// its track below them.
+// drawGuess draws the label at the left and the confidence at the right of a row, and a bar below
+// them.
 func drawGuess(c draw.Canvas, row vg.Rectangle, g guess, of color.RGBA) {
 	const thickness = 3.5
 	middle := (row.Min.Y + thickness + row.Max.Y) / 2
@@ -152,7 +152,7 @@ func inside(frame vg.Rectangle, img image.Image) vg.Rectangle {
 	}
 }
 
-// bar is a thumbnail: a filled bar of a colour.
+// bar is a legend thumbnail: a filled bar of a colour.
 type bar color.RGBA
 
 // Thumbnail implements plot.Thumbnailer.

@@ -11,24 +11,24 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// Images are images to be shown, with the names of their classes.
+// Images are the images of a data set, with the names of their classes.
 type Images struct {
-	// Pixels are [N C H W], one byte per value; none where only the names are known.
+	// Pixels are [N C H W], one byte per value, or empty if only the names are known.
 	Pixels []byte
-	// Channels are 1 for grey, 3 for red, green and blue, or 4 with opacity, which is not drawn.
-	// Images of other channels are not shown.
+	// Channels is 1 for grey, 3 for red, green and blue, or 4 with opacity, which is not drawn.
+	// Images with other numbers of channels are not shown.
 	Channels, Height, Width int
-	// Ink says that grey values are ink, as in digits: 0 is drawn white.
+	// Ink is true if grey values are ink, as in MNIST: 0 is then drawn white.
 	Ink bool
-	// ClassNames has a name for each class, for In those that were learnt. Classes without a name
-	// are shown by number.
+	// ClassNames has a name for each class; for In these are the network's classes. Classes without
+	// a name are shown by number.
 	ClassNames []string
-	// Names are those of the images, shown where their classes are unknown; without, they are
-	// numbered.
+	// Names are the names of the images, shown if their classes are unknown. Images without names
+	// are numbered.
 	Names []string
 }
 
-// ShortNames are the shortest ends of the paths of files that tell them apart.
+// ShortNames returns the shortest suffixes of the paths, of whole path elements, that are distinct.
 func ShortNames(paths []string) []string {
 	names := make([]string, len(paths))
 	for i, path := range paths {
@@ -78,12 +78,12 @@ func (p *Images) className(class int) string {
 	return p.ClassNames[class]
 }
 
-// imageSize is about the number of pixels a picture's longer side is drawn with: that of a tile
-// of 3 cm.
+// imageSize is the approximate number of pixels of a drawn image's longer side: that of a tile of 3
+// cm.
 const imageSize = 240
 
-// picture returns image i, its pixels drawn as squares so large that no renderer's smoothing
-// shows, or, of a large image, averaged.
+// render returns image i for drawing. Pixels of a small image become squares, so large that a
+// renderer's smoothing is invisible; a large image is averaged.
 func (p *Images) render(i int) image.Image {
 	plane := p.Height * p.Width
 	pixels := p.Pixels[i*p.Channels*plane : (i+1)*p.Channels*plane]

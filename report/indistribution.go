@@ -15,10 +15,10 @@ import (
 )
 
 var inDistributionRow = FigureRow{
-	File: "familiarity", Title: "What is familiar",
-	Caption: "The entropy of the averaged probabilities, from 0 to the logarithm of the number of " +
-		"classes, and the share of images that have it, on a scale of square roots. If held-out " +
-		"images set a limit, a black line, an image left of it counts as familiar.",
+	File: "indistribution", Title: "In and out of distribution",
+	Caption: "Histograms of the entropy of the averaged probabilities, from 0 to the logarithm of the " +
+		"number of classes, on a square-root scale. The black line, if the run is calibrated, is the " +
+		"threshold: images with lower entropy are classified as in distribution.",
 	Applies: func(subjects []Subject) bool {
 		return sameData(subjects) && sameClasses(subjects) && sameOut(subjects) &&
 			subjects[0].In.Len() >= minExamples && (subjects[0].Out != nil || calibrated(subjects))
@@ -42,7 +42,7 @@ var inDistributionRow = FigureRow{
 		}
 		if calibrated(subjects) {
 			key = append(key, legendEntry{
-				fmt.Sprintf("limit of familiarity, %.0f %%", 100*evaluate.Level), []plot.Thumbnailer{line(nil, limitLine)},
+				fmt.Sprintf("in-distribution threshold, %.0f %%", 100*evaluate.Level), []plot.Thumbnailer{line(nil, thresholdLine)},
 			})
 		}
 		f := &Figure{width: figureWidth, height: vg.Length(len(panels))*3.2*vg.Centimeter + 1.6*vg.Centimeter + key.height(figureWidth)}
@@ -51,7 +51,7 @@ var inDistributionRow = FigureRow{
 	},
 }
 
-var limitLine = draw.LineStyle{Color: ink, Width: 1.2}
+var thresholdLine = draw.LineStyle{Color: ink, Width: 1.2}
 
 // calibrated reports whether all subjects have enough held-out examples for the level.
 func calibrated(subjects []Subject) bool {
@@ -61,7 +61,7 @@ func calibrated(subjects []Subject) bool {
 }
 
 func inDistributionPanel(s Subject, i int, in, out string) (*plot.Plot, error) {
-	p := newPlot("entropy, nats", "share")
+	p := newPlot("entropy, nats", "fraction")
 	p.Y.Tick.Marker = plot.TickerFunc(rootTicks)
 	top := math.Log(float64(s.In.Classes))
 	shares := roots(histogram(s.In.Entropy, 0, top, entropyBins))
@@ -82,8 +82,8 @@ func inDistributionPanel(s Subject, i int, in, out string) (*plot.Plot, error) {
 			return nil, err
 		}
 		x := min(threshold, top)
-		p.Add(line(plotter.XYs{{X: x, Y: 0}, {X: x, Y: p.Y.Max}}, limitLine))
-		accepted := fmt.Sprintf("familiar: %.1f %% of %s", 100*shareUpTo(s.In.Entropy, threshold), in)
+		p.Add(line(plotter.XYs{{X: x, Y: 0}, {X: x, Y: p.Y.Max}}, thresholdLine))
+		accepted := fmt.Sprintf("in distribution: %.1f %% of %s", 100*shareUpTo(s.In.Entropy, threshold), in)
 		if s.Out != nil {
 			accepted += fmt.Sprintf(", %.1f %% of %s", 100*shareUpTo(s.Out.Entropy, threshold), out)
 		}
@@ -93,7 +93,7 @@ func inDistributionPanel(s Subject, i int, in, out string) (*plot.Plot, error) {
 	return p, nil
 }
 
-// outLine is how the other kind is drawn.
+// outLine is the line style of out-of-distribution data.
 func outLine(c color.RGBA) draw.LineStyle {
 	return draw.LineStyle{Color: c, Width: 1.6, Dashes: []vg.Length{4, 2}}
 }
@@ -110,8 +110,8 @@ func shareUpTo(values []float64, threshold float64) float64 {
 	return float64(count) / float64(len(values))
 }
 
-// histogram returns the outline of the shares of values in bins of equal width, as the left edges
-// of the bins, closed by a point at the right end. Values beyond the ends count in the outermost
+// histogram returns the fractions of values in bins of equal width as an outline: a point at the
+// left edge of each bin, and one at the right end. Values outside the range count in the outermost
 // bins.
 func histogram(values []float64, low, high float64, bins int) plotter.XYs {
 	shares := make(plotter.XYs, bins+1)
@@ -126,7 +126,7 @@ func histogram(values []float64, low, high float64, bins int) plotter.XYs {
 	return shares
 }
 
-// roots replaces each Y by its square root, so that a spike leaves room for the rest.
+// roots replaces each Y by its square root, so that a spike does not flatten the rest.
 func roots(points plotter.XYs) plotter.XYs {
 	for i := range points {
 		points[i].Y = math.Sqrt(points[i].Y)
@@ -134,8 +134,8 @@ func roots(points plotter.XYs) plotter.XYs {
 	return points
 }
 
-// rootTicks are for an axis of square roots of shares. Those whose labels would touch the one below
-// are left out.
+// rootTicks returns ticks for an axis of square roots of fractions, without those whose labels
+// would overlap.
 func rootTicks(low, high float64) []plot.Tick {
 	const apart = 0.14 // of the axis
 	var ticks []plot.Tick

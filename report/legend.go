@@ -14,17 +14,17 @@ const (
 	legendSpace = vg.Length(8) // between the legend and what is below it
 )
 
-// legendEntry is one name with the thumbnails that explain it.
+// legendEntry is a name with its thumbnails.
 type legendEntry struct {
 	name   string
 	thumbs []plot.Thumbnailer
 }
 
-// legend is written in rows along the top of a figure, where it cannot cover data.
+// legend is drawn in rows along the top of a figure, where it cannot cover data.
 type legend []legendEntry
 
-// places returns where each entry begins, from the left end of the first row, in a legend of the
-// given width, and the height it takes with the space below it.
+// places returns the position of each entry in a legend of the given width, relative to the left
+// end of the first row, and the height of the legend with the space below it.
 func (l legend) places(width vg.Length) (at []vg.Point, height vg.Length) {
 	const between = 16
 	style := textStyle(labelSize, ink, text.XLeft, text.YCenter)
@@ -46,7 +46,7 @@ func (l legend) height(width vg.Length) vg.Length {
 	return height
 }
 
-// draw draws the legend and returns the canvas that remains below it.
+// draw draws the legend and returns the canvas below it.
 func (l legend) draw(c draw.Canvas) draw.Canvas {
 	style := textStyle(labelSize, ink, text.XLeft, text.YCenter)
 	places, height := l.places(c.Size().X)

@@ -4,7 +4,7 @@ import "fmt"
 
 var lossRow = FigureRow{
 	File: "loss", Title: "Loss",
-	Caption: "The training loss step by step; of several chains, their mean.",
+	Caption: "The training loss by step, averaged over chains.",
 	Applies: func(subjects []Subject) bool {
 		return !all(subjects, func(s Subject) bool { return len(s.meanLoss()) < 2 })
 	},
@@ -27,11 +27,11 @@ var lossRow = FigureRow{
 			}
 			curves, places = append(curves, c), append(places, i)
 		}
-		return curvesOf(Axes{X: "step", Y: "loss, nats an image", LogY: lowest > 0}, curves, places)
+		return curvesOf(Axes{X: "step", Y: "loss, nats per image", LogY: lowest > 0}, curves, places)
 	},
 }
 
-// meanLoss is the mean of the chains' losses, as far as the shortest of them goes.
+// meanLoss returns the mean of the chains' losses, up to the length of the shortest.
 func (s Subject) meanLoss() []float64 {
 	if len(s.Losses) == 0 {
 		return nil

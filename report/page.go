@@ -10,27 +10,25 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Page is the report of a run: one HTML file that needs no other, for light and dark screens and
-// for paper.
+// Page is a report as a self-contained HTML file for light and dark screens and for print.
 type Page struct {
 	Title    string
 	Subtitle string // such as the date, the device and the seed
 	Sections []Section
 }
 
-// Section is a part of a page. Every field but Title may be left empty; they are shown in the order
-// they have here.
+// Section is a part of a page. All fields except Title may be empty. They are shown in the order of
+// the declaration.
 type Section struct {
 	Title   string
 	Text    []string // paragraphs of plain text
 	Table   *Table
 	Figures []PageFigure
-	Notes   []string // explanations, folded away until they are asked for
+	Notes   []string // explanations, collapsed initially
 	Code    string   // preformatted text, such as a configuration
 }
 
-// PageFigure is a figure with the caption below it, which also serves those who cannot see the
-// figure.
+// PageFigure is a figure with a caption, which is also the image's alternative text.
 type PageFigure struct {
 	Figure  *Figure
 	Caption string
@@ -48,15 +46,15 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"rows":   func(t *Table) [][]string { return t.rows },
 }).Parse(pageSource))
 
-// WriteHTML writes the page, with its figures embedded as SVG. A page or section without a title,
-// an empty table and a missing figure are errors.
+// WriteHTML writes the page, with its figures embedded as SVG. It returns an error if the page or a
+// section has no title, a table is empty, or a figure is missing.
 func (p *Page) WriteHTML(w io.Writer) error {
 	if p.Title == "" || len(p.Sections) == 0 {
-		return errors.Errorf("report: Page: got title %q and %d sections, want a title and at least 1 section", p.Title, len(p.Sections))
+		return errors.Errorf("report: Page: must have a title and at least 1 section, got title %q and %d sections", p.Title, len(p.Sections))
 	}
 	for i, s := range p.Sections {
 		if s.Title == "" {
-			return errors.Errorf("report: Page: section %d has no title", i)
+			return errors.Errorf("report: Page: section %d must have a title", i)
 		}
 		if s.Table != nil {
 			if err := s.Table.check(); err != nil {
@@ -65,14 +63,14 @@ func (p *Page) WriteHTML(w io.Writer) error {
 		}
 		for k, f := range s.Figures {
 			if f.Figure == nil {
-				return errors.Errorf("report: Page: section %q: figure %d is nil", s.Title, k)
+				return errors.Errorf("report: Page: section %q: figure %d must not be nil", s.Title, k)
 			}
 		}
 	}
 	return errors.Wrap(pageTemplate.Execute(w, p), "report: Page")
 }
 
-// Save writes the page to a file, which is replaced as a whole or not at all.
+// Save writes the page to a file, atomically.
 func (p *Page) Save(path string) error {
 	var b bytes.Buffer
 	if err := p.WriteHTML(&b); err != nil {

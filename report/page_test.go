@@ -68,19 +68,19 @@ func TestTableRefuses(t *testing.T) {
 		cells   []any
 		message string
 	}{
-		{"none", "%.2f", nil, "got 0 cells, want 1"},
-		{"many", "%.2f", []any{1.0, 2.0}, "got 2 cells, want 1"},
+		{"none", "%.2f", nil, "must have 1 cells, got 0"},
+		{"many", "%.2f", []any{1.0, 2.0}, "must have 1 cells, got 2"},
 		{"NaN", "%.2f", []any{math.NaN()}, "got NaN"},
 		{"infinite", "%.2f", []any{math.Inf(1)}, "got +Inf"},
-		{"integer", "%.2f", []any{1}, "got a int"},
-		{"format", "%d", []any{1.0}, "got format \"%d\""},
-		{"no format", "", []any{1.0}, "got format \"\""},
+		{"integer", "%.2f", []any{1}, "got int"},
+		{"format", "%d", []any{1.0}, "such as %.4f, got \"%d\""},
+		{"no format", "", []any{1.0}, "such as %.4f, got \"\""},
 	} {
 		table := NewTable("method", Column{"NLL", c.format})
 		refused(t, c.name, table.Add("SGD", c.cells...), c.message)
-		refused(t, c.name+", then empty", table.WriteText(&strings.Builder{}), "0 rows")
+		refused(t, c.name+", then empty", table.WriteText(&strings.Builder{}), "1 row, got 1 and 0")
 	}
-	refused(t, "no columns", NewTable("method").WriteMarkdown(&strings.Builder{}), "0 columns")
+	refused(t, "no columns", NewTable("method").WriteMarkdown(&strings.Builder{}), "1 row, got 0 and 0")
 	refused(t, "writer", scoresTable(t).WriteText(brokenWriter{}), "disk full")
 	refused(t, "writer", scoresTable(t).WriteMarkdown(brokenWriter{}), "disk full")
 }
@@ -161,8 +161,8 @@ func TestPageRefuses(t *testing.T) {
 		{"nothing", Page{}, "0 sections"},
 		{"no title", Page{Sections: []Section{{Title: "a"}}}, `title ""`},
 		{"no section", Page{Title: "a"}, "0 sections"},
-		{"no section title", Page{Title: "a", Sections: []Section{{Text: []string{"x"}}}}, "section 0 has no title"},
-		{"no figure", Page{Title: "a", Sections: []Section{{Title: "b", Figures: []PageFigure{{figure, ""}, {}}}}}, "figure 1 is nil"},
+		{"no section title", Page{Title: "a", Sections: []Section{{Text: []string{"x"}}}}, "section 0 must have a title"},
+		{"no figure", Page{Title: "a", Sections: []Section{{Title: "b", Figures: []PageFigure{{figure, ""}, {}}}}}, "figure 1 must not be nil"},
 		{"empty table", Page{Title: "a", Sections: []Section{{Title: "b", Table: NewTable("method")}}}, `section "b": report: Table`},
 	} {
 		refused(t, c.name, c.page.Save(filepath.Join(t.TempDir(), "report.html")), c.message)

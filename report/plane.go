@@ -10,31 +10,31 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// crowd is the number of points above which they are small and translucent, to show their density.
+// manyPoints is the number of points above which they are small and translucent, to show their
+// density.
 const manyPoints = 300
 
-// Levels are a function of two quantities on a grid, drawn as lines of equal value.
+// Levels is a function on a grid in the plane, drawn as contour lines.
 type Levels struct {
 	Name   string
 	X, Y   []float64 // increasing, at least two each
 	Values []float64 // [len(Y) len(X)] in row-major order
-	At     []float64 // the values that have a line
+	At     []float64 // values of the contour lines
 }
 
-// Track is places in the plane: if joined, a path from the first, marked with a ring, to the last,
-// marked with a dot; otherwise points.
+// Track is a sequence of points in the plane, such as states of a Markov chain. If Joined, it is
+// drawn as a path from the first point, marked with a ring, to the last, marked with a dot.
 type Track struct {
 	Method string
 	X, Y   []float64
 	Joined bool
 }
 
-// Plane draws in the plane of two quantities, named x and y: lines of equal value of functions, in
-// grey and then black, and over them the tracks of methods, such as paths of optimizers or states
-// of chains. Its axes cover all of them.
-//
-// Between the grid's points a function is interpolated along the edges of the cells, so that a line
-// bends at edges only.
+// Plane draws a plane with axes named x and y: contour lines of functions, the first in grey,
+// others in black, and over them the tracks of methods, such as paths of optimizers or states of
+// chains. The axes cover all of them. Between grid points a function is interpolated along the
+// edges of the cells. It returns an error for values that are not finite, lengths that do not
+// match, a grid that does not increase, and names that are not distinct.
 func Plane(x, y string, levels []Levels, tracks []Track) (*Figure, error) {
 	var names []string
 	for _, l := range levels {
@@ -86,12 +86,12 @@ func (l Levels) check() error {
 		}
 		for i := range axis {
 			if len(axis) < 2 || i > 0 && axis[i] <= axis[i-1] {
-				return errors.Errorf("report: Plane: %s: grid has %d places, of which number %d is %v, want at least 2 that increase", l.Name, len(axis), i, axis[i])
+				return errors.Errorf("report: Plane: %s: grid must have at least 2 increasing values, got %d values with %[4]v at %[3]d", l.Name, len(axis), i, axis[i])
 			}
 		}
 	}
 	if len(l.Values) != len(l.X)*len(l.Y) {
-		return errors.Errorf("report: Plane: %s: got %d values, want %d x %d, one for each place of the grid", l.Name, len(l.Values), len(l.Y), len(l.X))
+		return errors.Errorf("report: Plane: %s: Values must have %[3]d x %[4]d values, one per grid point, got %[2]d", l.Name, len(l.Values), len(l.Y), len(l.X))
 	}
 	if err := checkFinite("Plane", l.Name+": Values", l.Values); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (l Levels) check() error {
 
 func (t Track) check() error {
 	if len(t.X) != len(t.Y) {
-		return errors.Errorf("report: Plane: %s: got %d X and %d Y, want as many", t.Method, len(t.X), len(t.Y))
+		return errors.Errorf("report: Plane: %s: X and Y must have the same length, got %d and %d", t.Method, len(t.X), len(t.Y))
 	}
 	if err := checkFinite("Plane", t.Method+": X", t.X); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (t Track) check() error {
 	return checkFinite("Plane", t.Method+": Y", t.Y)
 }
 
-// plotters draw the track of method i; the last result is its thumbnail.
+// plotters returns the plotters of the track of method i, and its thumbnail.
 func (t Track) plotters(i int) ([]plot.Plotter, plot.Thumbnailer) {
 	points := make(plotter.XYs, len(t.X))
 	for j := range points {
@@ -154,8 +154,9 @@ func (l levelLines) DataRange() (xLow, xHigh, yLow, yHigh float64) {
 	return l.X[0], l.X[len(l.X)-1], l.Y[0], l.Y[len(l.Y)-1]
 }
 
-// segments are the line on which the function has a value, cell by cell. Where all four edges of a
-// saddle are crossed, the mean of the corners decides which belong together (marching squares).
+// segments returns the segments of a contour line, cell by cell, by marching squares. If all four
+// edges of a cell are crossed, as at a saddle, the mean of the corners decides which crossings are
+// connected.
 func (l Levels) segments(level float64) [][2]plotter.XY {
 	var all [][2]plotter.XY
 	columns := len(l.X)

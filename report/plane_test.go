@@ -101,16 +101,16 @@ func TestPlaneRefuses(t *testing.T) {
 		tracks  []Track
 		message string
 	}{
-		{"nothing", nil, nil, "no methods"},
-		{"the same name twice", nil, []Track{track, track}, `method 1 is named "SGD"`},
-		{"lengths", nil, []Track{{Method: "SGD", X: []float64{1, 2}, Y: []float64{1}}}, "2 X and 1 Y"},
-		{"NaN", nil, []Track{{Method: "SGD", X: []float64{math.NaN()}, Y: []float64{1}}}, "value 0 is NaN"},
-		{"no points", nil, []Track{{Method: "SGD"}}, "no values"},
-		{"values", broken(func(l *Levels) { l.Values = l.Values[1:] }), nil, "got 1352 values, want 33 x 41"},
-		{"grid", broken(func(l *Levels) { l.X[3] = l.X[2] }), nil, "number 3"},
+		{"nothing", nil, nil, "at least 1 method, got none"},
+		{"the same name twice", nil, []Track{track, track}, `distinct names, got "SGD" for method 1`},
+		{"lengths", nil, []Track{{Method: "SGD", X: []float64{1, 2}, Y: []float64{1}}}, "same length, got 2 and 1"},
+		{"NaN", nil, []Track{{Method: "SGD", X: []float64{math.NaN()}, Y: []float64{1}}}, "must be finite, got NaN at 0"},
+		{"no points", nil, []Track{{Method: "SGD"}}, "at least 1 value, got none"},
+		{"values", broken(func(l *Levels) { l.Values = l.Values[1:] }), nil, "must have 33 x 41 values, one per grid point, got 1352"},
+		{"grid", broken(func(l *Levels) { l.X[3] = l.X[2] }), nil, "at 3"},
 		{"one column", broken(func(l *Levels) { l.X = l.X[:1] }), nil, "at least 2"},
-		{"no levels", broken(func(l *Levels) { l.At = nil }), nil, "At: got no values"},
-		{"infinite value", broken(func(l *Levels) { l.Values[5] = math.Inf(1) }), nil, "value 5 is +Inf"},
+		{"no levels", broken(func(l *Levels) { l.At = nil }), nil, "At: must have at least 1 value"},
+		{"infinite value", broken(func(l *Levels) { l.Values[5] = math.Inf(1) }), nil, "must be finite, got +Inf at 5"},
 	} {
 		_, err := Plane("x", "y", c.levels, c.tracks)
 		refused(t, c.name, err, c.message)

@@ -14,9 +14,9 @@ import (
 )
 
 var setsRow = FigureRow{
-	File: "sets", Title: "Prediction sets",
-	Caption: "Sets of plausible classes for {in}: how many classes they have at a level of 95 %, and, " +
-		"where labels are known, how often they have the label, which is to be as often as promised.",
+	File: "sets", Title: "Conformal prediction sets",
+	Caption: "Conformal prediction sets for {in}: their sizes at level 95 % and, if labels are known, " +
+		"the difference between coverage and level, which should be near 0.",
 	Applies: func(subjects []Subject) bool {
 		return calibrated(subjects) && all(subjects, func(s Subject) bool { return s.In.Len() >= minExamples })
 	},
@@ -36,7 +36,7 @@ var setsRow = FigureRow{
 				return nil, err
 			}
 			panels = append(panels, coverage)
-			key = append(key, legendEntry{"as promised", []plot.Thumbnailer{line(nil, promisedLine)}})
+			key = append(key, legendEntry{"coverage = level", []plot.Thumbnailer{line(nil, nominalLine)}})
 		}
 		f := &Figure{width: figureWidth, height: vg.Length(len(panels))*5.6*vg.Centimeter + 0.4*vg.Centimeter + key.height(figureWidth)}
 		f.draw = func(c draw.Canvas) { drawPanels(key.draw(c), panels...) }
@@ -44,11 +44,11 @@ var setsRow = FigureRow{
 	},
 }
 
-var promisedLine = draw.LineStyle{Color: muted, Width: 0.8, Dashes: []vg.Length{4, 3}}
+var nominalLine = draw.LineStyle{Color: muted, Width: 0.8, Dashes: []vg.Length{4, 3}}
 
-// sizesPanel is the histogram of the sets' sizes at evaluate.Level.
+// sizesPanel draws a histogram of the sets' sizes at evaluate.Level.
 func sizesPanel(subjects []Subject) (*plot.Plot, error) {
-	p := newPlot("classes in the set", "share")
+	p := newPlot("classes in the set", "fraction")
 	var all [][]int // the number of sets of each size, for each subject
 	largest := 2
 	remarks := []remark{{"mean", muted}}
@@ -88,7 +88,7 @@ func sizesPanel(subjects []Subject) (*plot.Plot, error) {
 	return p, nil
 }
 
-// wholeTicks are at most about ten whole numbers.
+// wholeTicks returns at most about ten integer ticks.
 func wholeTicks(low, high float64) []plot.Tick {
 	step := math.Ceil((high - low) / 10)
 	var ticks []plot.Tick
@@ -98,12 +98,12 @@ func wholeTicks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// coveragePanel shows how much more often than promised the sets contain the label, by level.
+// coveragePanel draws coverage minus level, by level.
 func coveragePanel(subjects []Subject) (*plot.Plot, error) {
 	p := newPlot("level", "percentage points")
 	band := chanceBand(subjects)
 	p.Add(&plotter.Polygon{XYs: []plotter.XYs{band}, Color: translucent(muted, 0.15)})
-	p.Add(line(plotter.XYs{{X: 0.5}, {X: 1}}, promisedLine))
+	p.Add(line(plotter.XYs{{X: 0.5}, {X: 1}}, nominalLine))
 	furthest := 1.0
 	for _, point := range band {
 		furthest = max(furthest, math.Abs(point.Y))
@@ -120,13 +120,12 @@ func coveragePanel(subjects []Subject) (*plot.Plot, error) {
 		p.Add(line(points, methodLine(i, 1.5)))
 	}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0.5, 1, -1.05*furthest, 1.05*furthest
-	p.Add(heading{"Coverage minus level", ink, []remark{{"grey band: 95 % of chance", muted}}})
+	p.Add(heading{"Coverage minus level", ink, []remark{{"grey band: 95 % interval by chance", muted}}})
 	return p, nil
 }
 
-// chanceBand is the band that holds coverage minus level, in percentage points, in 95 % of all
-// cases, with the first subject's numbers of examples; both the held-out and the new ones are
-// random.
+// chanceBand returns the outline of the 95 % interval of coverage minus level, in percentage
+// points, for the first subject's numbers of held-out and new examples, both of which are random.
 func chanceBand(subjects []Subject) plotter.XYs {
 	s := subjects[0]
 	var upper, lower plotter.XYs
@@ -140,7 +139,7 @@ func chanceBand(subjects []Subject) plotter.XYs {
 	return append(upper, lower...)
 }
 
-// coverageByLevel has the levels from .5 to .99 for which there are enough held-out examples.
+// coverageByLevel returns the coverage at the levels from .5 to .99 that the calibration supports.
 func coverageByLevel(s Subject) (plotter.XYs, error) {
 	labels := make([]float64, s.In.Len())
 	for n, label := range s.In.Labels {

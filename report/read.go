@@ -11,11 +11,11 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// ReadSubject reads predictions that another program made for the examples that like was made for:
-// a text file with a line for each example, in their order, of a probability for each class, apart
-// by blanks, commas or semicolons, as numpy.savetxt writes them. Empty lines and those that begin
-// with # are skipped. The subject's name is that of the file. Lines of other lengths, fewer or more
-// of them, and what is no distribution are errors.
+// ReadSubject reads another program's predictions for the examples of like: a text file with a line
+// per example, in the same order, and a probability per class, separated by blanks, commas or
+// semicolons, as numpy.savetxt writes them. Empty lines and lines that begin with # are skipped.
+// The subject's name is the path. It returns an error for a wrong number of lines or of numbers in
+// a line, and if a line is not a distribution.
 func ReadSubject(path string, like *evaluate.Predictions) (Subject, error) {
 	s := Subject{Name: path, Optimizer: true}
 	probabilities, err := readProbabilities(path, like.Classes)
@@ -47,7 +47,7 @@ func readProbabilities(path string, classes int) ([]float64, error) {
 		}
 		fields := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t,;", r) })
 		if len(fields) != classes {
-			return nil, errors.Errorf("report: %s: line %d has %d numbers, want one for each of %d classes", path, number, len(fields), classes)
+			return nil, errors.Errorf("report: %s: line %d must have %[4]d numbers, one per class, got %[3]d", path, number, len(fields), classes)
 		}
 		for _, field := range fields {
 			p, err := strconv.ParseFloat(field, 64)
@@ -61,7 +61,7 @@ func readProbabilities(path string, classes int) ([]float64, error) {
 		return nil, errors.Wrapf(err, "report: %s", path)
 	}
 	if probabilities == nil {
-		return nil, errors.Errorf("report: %s: no probabilities, want a line of them for each example", path)
+		return nil, errors.Errorf("report: %s: must have a line of probabilities per example, got none", path)
 	}
 	return probabilities, nil
 }

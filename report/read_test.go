@@ -35,11 +35,11 @@ func TestReadSubject(t *testing.T) {
 		}
 	}
 	for content, want := range map[string]string{
-		"":                                       "no probabilities",
-		"0 0 1\n":                                "got 3 probabilities, want 2 examples x 3 classes = 6",
-		"0 0 1\n0 0 .9\n":                        "sum to 0.9",
-		"0 0 1\n0 1\n":                           "line 2 has 2 numbers",
-		"0 0 1 0":                                "line 1 has 4 numbers",
+		"":                                       "must have a line of probabilities",
+		"0 0 1\n":                                "must have 2 examples x 3 classes = 6 probabilities, got 3",
+		"0 0 1\n0 0 .9\n":                        "within 0.0001, got 0.9",
+		"0 0 1\n0 1\n":                           "line 2 must have 3 numbers, one per class, got 2",
+		"0 0 1 0":                                "line 1 must have 3 numbers, one per class, got 4",
 		"a,b,c\n0,0,1\n":                         "line 1: strconv.ParseFloat",
 		"\n\n0 0 1\n0 0 1e":                      "line 4: strconv.ParseFloat",
 		"0 0 1\n" + strings.Repeat("0", 1<<24+1): "token too long",

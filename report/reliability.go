@@ -12,13 +12,13 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// diagram is a reliability diagram's data for one method.
+// diagram has the reliability diagram of one method.
 type diagram struct {
 	Method string
 	Bins   []evaluate.Bin
 }
 
-// joinedCount is the least number of examples in a bin that lines join with its neighbours.
+// joinedCount is the smallest number of examples of bins that are joined by lines.
 const joinedCount = 10
 
 var markers = []draw.GlyphDrawer{
@@ -26,9 +26,8 @@ var markers = []draw.GlyphDrawer{
 }
 
 // reliability draws accuracy against confidence, bin by bin, with the diagonal of perfect
-// calibration. A bar is the 95 % interval (Wilson 1927) of an accuracy measured on the bin's number
-// of examples; empty bins are left out. Both axes begin a little below the smallest
-// confidence and the lowest end of a bar.
+// calibration. A bar is the 95 % interval (Wilson 1927) of the bin's accuracy. Empty bins are
+// omitted. Both axes begin a little below the smallest confidence and the lowest end of a bar.
 func reliability(methods []diagram) (*Figure, error) {
 	names := make([]string, len(methods))
 	p := newPlot("confidence", "accuracy")
@@ -81,13 +80,13 @@ func reliability(methods []diagram) (*Figure, error) {
 	return f, nil
 }
 
-// reliabilityLowest returns the smallest number that is drawn of the non-empty bins, of which there
-// must be one.
+// reliabilityLowest returns the smallest value that is drawn for the non-empty bins. It returns an
+// error if there is none, or for invalid bins.
 func reliabilityLowest(m diagram) (float64, error) {
 	lowest := math.Inf(1)
 	for i, b := range m.Bins {
 		if b.Count < 0 || !(b.Confidence >= 0 && b.Confidence <= 1+1e-4) || !(b.Accuracy >= 0 && b.Accuracy <= 1) {
-			return 0, errors.Errorf("report: reliability: %s: bin %d has %d examples, confidence %v and accuracy %v, want a count and two shares",
+			return 0, errors.Errorf("report: reliability: %s: bin %d: count must not be negative, confidence and accuracy must be in [0, 1], got %d, %v, %v",
 				m.Method, i, b.Count, b.Confidence, b.Accuracy)
 		}
 		if b.Count > 0 {
@@ -96,12 +95,12 @@ func reliabilityLowest(m diagram) (float64, error) {
 		}
 	}
 	if math.IsInf(lowest, 1) {
-		return 0, errors.Errorf("report: reliability: %s: got %d bins without an example, want at least 1 with one", m.Method, len(m.Bins))
+		return 0, errors.Errorf("report: reliability: %s: must have at least 1 bin with an example, got %d empty bins", m.Method, len(m.Bins))
 	}
 	return lowest, nil
 }
 
-// wilson returns the 95 % interval of a share measured on count examples.
+// wilson returns the 95 % interval of a fraction measured on count examples.
 func wilson(share float64, count int) (low, high float64) {
 	const z = 1.96
 	n := float64(count)
@@ -111,9 +110,9 @@ func wilson(share float64, count int) (low, high float64) {
 }
 
 var reliabilityRow = FigureRow{
-	File: "reliability", Title: "How often they are right",
-	Caption: "On {in}: accuracy against confidence, in fifteen bins of confidence, with 95 % intervals; bins of " +
-		"fewer than 10 images are small and not joined.",
+	File: "reliability", Title: "Reliability diagram",
+	Caption: "Calibration on {in}: accuracy against confidence, in fifteen bins of confidence, with 95 % intervals. " +
+		"Bins of fewer than 10 images are small and not joined.",
 	Applies: func(subjects []Subject) bool { return all(subjects, Subject.labelledEnough) },
 	Draw: func(subjects []Subject) (*Figure, error) {
 		methods := make([]diagram, len(subjects))

@@ -32,20 +32,20 @@ func TestFiguresApply(t *testing.T) {
 		subjects []Subject
 		want     string
 	}{
-		{"all", whole.subjects(t), "examples mistakes confidence familiarity coverage reliability sets confusion confusions auroc weight loss"},
-		{"no labels", without(func(d *drawn) { d.labels = false }), "examples confidence familiarity sets auroc weight loss"},
-		{"no other kind", without(func(d *drawn) { d.out = false }),
-			"examples mistakes confidence familiarity coverage reliability sets confusion confusions weight loss"},
+		{"all", whole.subjects(t), "examples mistakes confidence indistribution coverage reliability sets confusion confusions auroc weight loss"},
+		{"no labels", without(func(d *drawn) { d.labels = false }), "examples confidence indistribution sets auroc weight loss"},
+		{"nothing out of distribution", without(func(d *drawn) { d.out = false }),
+			"examples mistakes confidence indistribution coverage reliability sets confusion confusions weight loss"},
 		{"nothing held out", without(func(d *drawn) { d.calibration = false }),
-			"examples mistakes confidence familiarity coverage reliability confusion confusions auroc weight loss"},
+			"examples mistakes confidence indistribution coverage reliability confusion confusions auroc weight loss"},
 		{"neither", without(func(d *drawn) { d.calibration, d.out = false, false }),
 			"examples mistakes confidence coverage reliability confusion confusions weight loss"},
 		{"no images", without(func(d *drawn) { d.images = false }),
-			"confidence familiarity coverage reliability sets confusion confusions auroc weight loss"},
+			"confidence indistribution coverage reliability sets confusion confusions auroc weight loss"},
 		{"no traces", without(func(d *drawn) { d.trace = false }),
-			"examples mistakes confidence familiarity coverage reliability sets confusion confusions auroc"},
+			"examples mistakes confidence indistribution coverage reliability sets confusion confusions auroc"},
 		{"many classes", without(func(d *drawn) { d.classes = 51 }),
-			"examples mistakes confidence familiarity coverage reliability sets confusions auroc weight loss"},
+			"examples mistakes confidence indistribution coverage reliability sets confusions auroc weight loss"},
 		{"one example", drawn{runs: 1, classes: 2, examples: 1, labels: true}.subjects(t), "confidence"},
 		{"different data", different, "reliability weight loss"},
 		{"not assessed", []Subject{{Name: "a", Watched: "w", Trace: ramp(40, 1)}}, "weight"},
@@ -131,7 +131,7 @@ func TestWritePage(t *testing.T) {
 	at := 0
 	for _, part := range []string{
 		"<title>Roses</title>", ">Scores</h2>", `<th scope="row">accuracy</th>`, `<th scope="row">confidence on weeds</th>`, "<details>",
-		">Detection</h2>", "a, mutual information", ">What they were shown</h2>", "On roses: accuracy against", ">Chains</h2>",
+		">Out-of-distribution detection</h2>", "a, mutual information", ">Examples</h2>", "Calibration on roses: accuracy against", ">Chains</h2>",
 	} {
 		next := strings.Index(html[at:], part)
 		if next < 0 {
@@ -162,18 +162,18 @@ func TestWritePageRefuses(t *testing.T) {
 		change  func(s *Subject)
 		message string
 	}{
-		{"no name", func(s *Subject) { s.Name = "" }, "want a name of its own"},
+		{"no name", func(s *Subject) { s.Name = "" }, "must have distinct names"},
 		{"channels", func(s *Subject) { p := images; p.Channels = 0; s.InImages = &p }, "a: InImages: got 2880 pixels of 0 channels"},
 		{"part of an image", func(s *Subject) { p := images; p.Pixels = p.Pixels[1:]; s.OutImages = &p }, "a: OutImages: got 2879 pixels"},
-		{"images", func(s *Subject) { p := images; p.Pixels = p.Pixels[48:]; s.InImages = &p }, "InImages has 59 images for 60 predictions"},
-		{"NaN", func(s *Subject) { s.Trace = slices.Repeat([]float64{math.NaN()}, 60) }, "figure weight: report: weightDensity: a, an optimizer: value 0 is NaN"},
+		{"images", func(s *Subject) { p := images; p.Pixels = p.Pixels[48:]; s.InImages = &p }, "InImages must have an image for each of 60 predictions, got 59"},
+		{"NaN", func(s *Subject) { s.Trace = slices.Repeat([]float64{math.NaN()}, 60) }, "figure weight: report: weightDensity: a, an optimizer: values must be finite, got NaN at 0"},
 		{"nothing", func(s *Subject) { *s = Subject{Name: "a"} }, "0 sections"},
 	} {
 		subjects := slices.Clone(good)
 		c.change(&subjects[0])
 		refused(t, c.name, WritePage(t.TempDir(), "Roses", "", subjects), c.message)
 	}
-	refused(t, "no subject", WritePage(t.TempDir(), "Roses", "", nil), "no methods")
+	refused(t, "no subject", WritePage(t.TempDir(), "Roses", "", nil), "at least 1 method, got none")
 	refused(t, "no folder", WritePage(filepath.Join(t.TempDir(), "none"), "Roses", "", good), "report: Save")
 }
 
@@ -245,9 +245,9 @@ confidence on roses    0.500 ± 0.000    0.500 ± 0.000
 		}
 	}
 	_, err := AgreementTable(subjects, "not assessed")
-	refused(t, "no predictions", err, `no predictions of "not assessed"`)
+	refused(t, "no predictions", err, `"not assessed" must have predictions`)
 	_, err = AgreementTable(subjects[:2], "a")
-	refused(t, "nothing to compare", err, `no predictions but those of "a"`)
+	refused(t, "nothing to compare", err, `another subject than "a" must have predictions`)
 }
 
 // The surest wrong answers come first, whoever gave them.

@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// ScoreTable returns the table of the subjects' scores: a row for each score that applies to any of
-// them, a column for each subject that was assessed. It is nil when none was.
+// ScoreTable returns the scores as a table with a row for each score that applies to any subject
+// and a column for each assessed subject. It returns nil if no subject was assessed.
 func ScoreTable(subjects []Subject) (*Table, error) {
 	var names []string
 	var assessments [][]*evaluate.Assessment
@@ -35,8 +35,8 @@ func FittingTable(subjects []Subject) (*Table, error) {
 	return RunTable(subjects)
 }
 
-// RunTable returns the scores as a table with a row for each subject and a column for each score that
-// applies to any of them. All subjects must be assessed.
+// RunTable returns the scores as a table with a row for each subject and a column for each score
+// that applies to any of them. All subjects must be assessed.
 func RunTable(subjects []Subject) (*Table, error) {
 	in, out := dataNames(subjects)
 	var shown []evaluate.Score
@@ -64,8 +64,9 @@ func RunTable(subjects []Subject) (*Table, error) {
 	return table, nil
 }
 
-// Agreements are how near the subjects' predictions are to those of one of them, by name, all but
-// its own; none without a name. Nothing to compare is an error.
+// Agreements compares the subjects' predictions with those of the subject named against. The result
+// is by subject name, without that subject, and empty if against is "". It returns an error if
+// there is nothing to compare.
 func Agreements(subjects []Subject, against string) (map[string]*evaluate.Comparison, error) {
 	near := map[string]*evaluate.Comparison{}
 	if against == "" {
@@ -73,7 +74,7 @@ func Agreements(subjects []Subject, against string) (map[string]*evaluate.Compar
 	}
 	at := slices.IndexFunc(subjects, func(s Subject) bool { return s.Name == against })
 	if at < 0 || subjects[at].in() == nil {
-		return nil, errors.Errorf("report: Agreements: no predictions of %q", against)
+		return nil, errors.Errorf("report: Agreements: %q must have predictions", against)
 	}
 	reference := subjects[at].In
 	for i, s := range subjects {
@@ -87,13 +88,13 @@ func Agreements(subjects []Subject, against string) (map[string]*evaluate.Compar
 		near[s.Name] = &c
 	}
 	if len(near) == 0 {
-		return nil, errors.Errorf("report: Agreements: no predictions but those of %q", against)
+		return nil, errors.Errorf("report: Agreements: another subject than %q must have predictions", against)
 	}
 	return near, nil
 }
 
-// AgreementTable returns the table of Agreements: the share of the examples whose most probable
-// class is the same, and the mean total variation. It is nil without a name.
+// AgreementTable returns Agreements as a table: the fraction of examples with the same most
+// probable class, and the mean total variation. It returns nil if against is "".
 func AgreementTable(subjects []Subject, against string) (*Table, error) {
 	near, err := Agreements(subjects, against)
 	if err != nil || len(near) == 0 {
@@ -110,9 +111,9 @@ func AgreementTable(subjects []Subject, against string) (*Table, error) {
 	return table, nil
 }
 
-// SeedsTable returns the table of scores of subjects that differ only in their seed: means with
-// their standard errors, a column for each group of two or more under the name of its first. Of a
-// seed only the first subject counts. It is nil when there is no group.
+// SeedsTable returns the mean scores, with standard errors, of groups of subjects that differ only
+// in their seed: a column for each group of at least two seeds, named after its first subject. If
+// subjects have the same seed, only the first counts. It returns nil if there is no group.
 func SeedsTable(subjects []Subject) (*Table, error) {
 	groups, names := map[string][]*evaluate.Assessment{}, map[string]string{}
 	var order []string
@@ -168,8 +169,8 @@ func scoresOver(corner string, names []string, groups [][]*evaluate.Assessment) 
 	return table, nil
 }
 
-// DetectionTable returns the table of how well each uncertainty that applies separates Out from In;
-// nil when no subject has an Out.
+// DetectionTable returns the out-of-distribution detection of each OOD score that applies: AUROC,
+// AUPR and FPR95, with Out as the positive class. It returns nil if no subject has an Out.
 func DetectionTable(subjects []Subject) (*Table, error) {
 	var table *Table
 	for _, s := range subjects {
@@ -177,15 +178,15 @@ func DetectionTable(subjects []Subject) (*Table, error) {
 			continue
 		}
 		if table == nil {
-			table = NewTable("run, uncertainty", Column{"AUROC", "%.4f"}, Column{"AUPR out", "%.4f"},
+			table = NewTable("run, OOD score", Column{"AUROC", "%.4f"}, Column{"AUPR out", "%.4f"},
 				Column{"AUPR in", "%.4f"}, Column{"FPR95", "%.3f"})
 		}
-		for _, signal := range evaluate.OODScores() {
-			d, ok := s.Detections[signal.Name]
+		for _, score := range evaluate.OODScores() {
+			d, ok := s.Detections[score.Name]
 			if !ok {
 				continue
 			}
-			if err := table.Add(s.Name+", "+signal.Title, d.AUROC, d.AUPROut, d.AUPRIn, d.FPR95); err != nil {
+			if err := table.Add(s.Name+", "+score.Title, d.AUROC, d.AUPROut, d.AUPRIn, d.FPR95); err != nil {
 				return nil, err
 			}
 		}
@@ -193,7 +194,7 @@ func DetectionTable(subjects []Subject) (*Table, error) {
 	return table, nil
 }
 
-// Meanings explains the scores that apply to any of the subjects, a paragraph each.
+// Meanings returns an explanation of each score that applies to any of the subjects.
 func Meanings(subjects []Subject) []string {
 	in, out := dataNames(subjects)
 	var meanings []string
@@ -211,7 +212,7 @@ func Meanings(subjects []Subject) []string {
 	return meanings
 }
 
-// scoreSections are the page's sections of scores; none if no subject was assessed.
+// scoreSections returns the page's sections of scores, or nil if no subject was assessed.
 func scoreSections(subjects []Subject) ([]Section, error) {
 	scores, err := ScoreTable(subjects)
 	if err != nil || scores == nil {
@@ -225,8 +226,8 @@ func scoreSections(subjects []Subject) ([]Section, error) {
 	if detections != nil {
 		_, out := dataNames(subjects)
 		sections = append(sections, Section{
-			Title: "Detection", Table: detections,
-			Text: []string{"How well each uncertainty detects " + out + ", which is the positive class."},
+			Title: "Out-of-distribution detection", Table: detections,
+			Text: []string{"How well each uncertainty detects " + out + " as out of distribution (the positive class)."},
 		})
 	}
 	return sections, nil

@@ -26,7 +26,7 @@ var (
 	faint = color.RGBA{R: 0xe4, G: 0xe4, B: 0xe4, A: 0xff}
 )
 
-// palette holds the colours of Okabe and Ito (2008) that show on white, the most distant pair
+// palette has the colours of Okabe and Ito (2008) that are visible on white, the most distant pair
 // first.
 var palette = []color.RGBA{
 	{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, // blue
@@ -36,14 +36,14 @@ var palette = []color.RGBA{
 	{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff}, // orange
 	{R: 0x56, G: 0xb4, B: 0xe9, A: 0xff}, // sky blue
 	{R: 0x00, G: 0x00, B: 0x00, A: 0xff}, // black
-	{R: 0x8c, G: 0x8c, B: 0x8c, A: 0xff}, // grey, which is not theirs
+	{R: 0x8c, G: 0x8c, B: 0x8c, A: 0xff}, // grey, not one of theirs
 }
 
 var dashes = [][]vg.Length{nil, {5, 2}, {1.5, 1.5}, {7, 2, 1.5, 2}}
 
 func methodColor(i int) color.RGBA { return palette[i%len(palette)] }
 
-// placed returns the i-th of the positions that give methods their colours; nil counts them.
+// placed returns the i-th of the positions that determine colours. nil means 0, 1, ...
 func placed(places []int, i int) int {
 	if places == nil {
 		return i
@@ -55,9 +55,9 @@ func methodLine(i int, width vg.Length) draw.LineStyle {
 	return draw.LineStyle{Color: methodColor(i), Width: width, Dashes: dashes[i%len(dashes)]}
 }
 
-// mix returns the colour a share of the way from a to b.
-func mix(a, b color.RGBA, share float64) color.RGBA {
-	channel := func(x, y uint8) uint8 { return uint8(float64(x) + share*(float64(y)-float64(x)) + 0.5) }
+// mix interpolates from colour a to b by a fraction.
+func mix(a, b color.RGBA, fraction float64) color.RGBA {
+	channel := func(x, y uint8) uint8 { return uint8(float64(x) + fraction*(float64(y)-float64(x)) + 0.5) }
 	return color.RGBA{R: channel(a.R, b.R), G: channel(a.G, b.G), B: channel(a.B, b.B), A: 0xff}
 }
 
@@ -78,8 +78,7 @@ func bold(style text.Style) text.Style {
 	return style
 }
 
-// shortened returns as much of the beginning of a text as the width has room for, with an ellipsis
-// where something is cut off.
+// shortened returns the text, or the longest prefix with an ellipsis that fits the width.
 func shortened(s string, style text.Style, width vg.Length) string {
 	if style.Width(s) <= width {
 		return s
@@ -120,7 +119,7 @@ func line(points plotter.XYs, style draw.LineStyle) *plotter.Line {
 }
 
 // heading is a plotter that writes a line just above the data area: a name in bold, then remarks.
-// Panels that carry one must be drawn with headingHeight of space above.
+// Panels with a heading must be drawn with headingHeight of space above.
 type heading struct {
 	name    string
 	color   color.Color
@@ -147,8 +146,7 @@ func (h heading) Plot(c draw.Canvas, _ *plot.Plot) {
 	}
 }
 
-// drawPanels draws plots that carry headings below each other, with data areas of equal size that
-// align left and right.
+// drawPanels draws plots with headings below each other, with aligned data areas of equal size.
 func drawPanels(c draw.Canvas, plots ...*plot.Plot) {
 	rows := make([][]*plot.Plot, len(plots))
 	for i, p := range plots {
@@ -161,7 +159,7 @@ func drawPanels(c draw.Canvas, plots ...*plot.Plot) {
 	}
 }
 
-// hideTickLabels keeps the ticks of an axis but not their labels nor the axis label.
+// hideTickLabels removes the tick labels and the label of an axis, and keeps the ticks.
 func hideTickLabels(axis *plot.Axis) {
 	axis.Label.Text = ""
 	marker := axis.Tick.Marker

@@ -9,31 +9,31 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// Subject is a run as figures and tables see it. Every field but Name may be left empty: what needs
-// it is left out.
+// Subject describes a run for figures and tables. All fields except Name may be empty; figures and
+// tables that need them are then omitted.
 type Subject struct {
 	Name string
-	// SeedGroup is what the run is but for its Seed: subjects with the same are a group, unless it is
-	// empty.
+	// SeedGroup identifies everything about the run except its Seed. Subjects with the same
+	// SeedGroup, unless it is "", are averaged over seeds.
 	SeedGroup string
 	Seed      uint64
-	// Optimizer says that the run ends in one network, not in samples of a posterior.
+	// Optimizer is true if the run results in one network instead of posterior samples.
 	Optimizer bool
 	// Assessment is nil for a run that was not assessed.
 	*evaluate.Assessment
-	// InImages and OutImages are what In and Out were predicted from, in their order.
+	// InImages and OutImages are the images of In and Out, in the same order.
 	InImages, OutImages *Images
-	// Watched names a weight, and Trace is what it was, evenly spaced over the steps after First,
-	// up to Last; both 0 is a value for each step.
+	// Watched is the name of a weight. Trace has its values, evenly spaced over the steps after
+	// First up to Last, or for each step if both are 0.
 	Watched     string
 	Trace       []float64
 	First, Last int
-	// Losses has a trace for each chain, of one value every LossEvery steps; 0 counts as 1.
+	// Losses has the loss trace of each chain, one value every LossEvery steps; 0 counts as 1.
 	Losses    [][]float64
 	LossEvery int
 }
 
-// checkSubjects checks that there are subjects with names of their own, and their images.
+// checkSubjects returns an error unless there are subjects with distinct names and valid images.
 func checkSubjects(what string, subjects []Subject) error {
 	names := make([]string, len(subjects))
 	for i, s := range subjects {
@@ -50,7 +50,7 @@ func checkSubjects(what string, subjects []Subject) error {
 				return err
 			}
 			if n := of.images.Len(); n > 0 && of.predictions != nil && n != of.predictions.Len() {
-				return errors.Errorf("report: %s: %s: %s has %d images for %d predictions, want as many",
+				return errors.Errorf("report: %s: %s: %s must have an image for each of %[5]d predictions, got %[4]d",
 					what, s.Name, of.kind, n, of.predictions.Len())
 			}
 		}
@@ -58,7 +58,7 @@ func checkSubjects(what string, subjects []Subject) error {
 	return checkMethods(what, names)
 }
 
-// in are the predictions on data of the kind that was learnt, nil where there are none.
+// in returns the in-distribution predictions, or nil.
 func (s Subject) in() *evaluate.Predictions {
 	if s.Assessment == nil {
 		return nil
@@ -66,7 +66,7 @@ func (s Subject) in() *evaluate.Predictions {
 	return s.In
 }
 
-// out are the predictions on data of another kind, nil where there are none.
+// out returns the out-of-distribution predictions, or nil.
 func (s Subject) out() *evaluate.Predictions {
 	if s.Assessment == nil {
 		return nil
@@ -74,15 +74,15 @@ func (s Subject) out() *evaluate.Predictions {
 	return s.Out
 }
 
-// labelled reports whether In has known labels.
+// labelled reports whether In has labels.
 func (s Subject) labelled() bool { return s.in() != nil && s.In.Labels != nil }
 
-// fewest is the least number of examples for which a figure of shares makes sense.
+// minExamples is the smallest number of examples for a figure of fractions.
 const minExamples = 20
 
 func (s Subject) labelledEnough() bool { return s.labelled() && s.In.Len() >= minExamples }
 
-// all reports whether each subject has a property.
+// all reports whether all subjects have a property.
 func all(subjects []Subject, property func(Subject) bool) bool {
 	return !slices.ContainsFunc(subjects, func(s Subject) bool { return !property(s) })
 }
@@ -101,7 +101,7 @@ func sameClasses(subjects []Subject) bool {
 	})
 }
 
-// sameOut reports whether all subjects were shown the same other kind, or none was shown any.
+// sameOut reports whether all subjects have the same out-of-distribution data, or none has any.
 func sameOut(subjects []Subject) bool {
 	first := subjects[0].out()
 	return all(subjects, func(s Subject) bool {
@@ -111,7 +111,7 @@ func sameOut(subjects []Subject) bool {
 	})
 }
 
-// kinds are the names of the data of the kind that was learnt and of the other kind.
+// dataNames returns the names of the in-distribution and out-of-distribution data.
 func dataNames(subjects []Subject) (in, out string) {
 	var ins, outs []string
 	for _, s := range subjects {
@@ -128,5 +128,5 @@ func dataNames(subjects []Subject) (in, out string) {
 		}
 		return strings.Join(names, ", ")
 	}
-	return named(ins, "its own kind"), named(outs, "another kind")
+	return named(ins, "in-distribution data"), named(outs, "out-of-distribution data")
 }

@@ -10,54 +10,54 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Column is a column of figures: its title and how to print a number, such as "%.4f".
+// Column is a column of numbers: its title and format, such as "%.4f".
 type Column struct {
 	Title, Format string
 }
 
-// Table has a name for each row and a figure for each row and column.
+// Table has a name for each row and a cell for each row and column.
 type Table struct {
 	corner  string
 	columns []Column
 	rows    [][]string
 }
 
-// NewTable returns a table without rows. corner is the title of the column of names, such as
+// NewTable returns a table without rows. corner is the title of the column of row names, such as
 // "method".
 func NewTable(corner string, columns ...Column) *Table {
 	return &Table{corner: corner, columns: columns}
 }
 
-// Add adds a row. A cell is a float64, printed in its column's format, or a string, printed as it
-// is: "-" for a figure that was not measured, "97.1 ± 0.2" for a figure with its error. Any other
-// type, a NaN, an infinity and a number of cells other than the number of columns are errors.
+// Add adds a row. A cell is a float64, which is printed in its column's format, or a string, which
+// is printed unchanged: "-" for a value that was not measured, "97.1 ± 0.2" for a value with its
+// error. It returns an error for a wrong number of cells, other types, NaN and infinities.
 func (t *Table) Add(name string, cells ...any) error {
 	if len(cells) != len(t.columns) {
-		return errors.Errorf("report: Table: row %q: got %d cells, want %d", name, len(cells), len(t.columns))
+		return errors.Errorf("report: Table: row %q must have %[3]d cells, got %[2]d", name, len(cells), len(t.columns))
 	}
 	row := []string{name}
 	for i, cell := range cells {
 		switch v := cell.(type) {
 		case float64:
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return errors.Errorf("report: Table: row %q, column %q: got %v, want a finite number", name, t.columns[i].Title, v)
+				return errors.Errorf("report: Table: row %q, column %q: must be finite, got %v", name, t.columns[i].Title, v)
 			}
 			printed := fmt.Sprintf(t.columns[i].Format, v)
 			if strings.Contains(printed, "%!") {
-				return errors.Errorf("report: Table: column %q: got format %q, want one for a float64, such as %%.4f", t.columns[i].Title, t.columns[i].Format)
+				return errors.Errorf("report: Table: column %q: format must be for a float64, such as %%.4f, got %q", t.columns[i].Title, t.columns[i].Format)
 			}
 			row = append(row, printed)
 		case string:
 			row = append(row, v)
 		default:
-			return errors.Errorf("report: Table: row %q, column %q: got a %T, want a float64 or a string", name, t.columns[i].Title, cell)
+			return errors.Errorf("report: Table: row %q, column %q: must be a float64 or a string, got %T", name, t.columns[i].Title, cell)
 		}
 	}
 	t.rows = append(t.rows, row)
 	return nil
 }
 
-// OrDash formats a number for a cell: NaN, which was not measured, as "-".
+// OrDash formats a number for a cell. NaN, for a value that was not measured, becomes "-".
 func OrDash(format string, v float64) string {
 	if math.IsNaN(v) {
 		return "-"
@@ -65,8 +65,8 @@ func OrDash(format string, v float64) string {
 	return fmt.Sprintf(format, v)
 }
 
-// WriteText writes the table in aligned columns of plain text, two spaces apart, under a rule. A
-// table without columns or rows is an error.
+// WriteText writes the table as plain text in aligned columns. It returns an error for a table
+// without columns or rows.
 func (t *Table) WriteText(w io.Writer) error {
 	lines, widths, err := t.lines(func(s string) string { return s })
 	if err != nil {
@@ -87,8 +87,8 @@ func (t *Table) WriteText(w io.Writer) error {
 	return errors.Wrap(err, "report: Table: write")
 }
 
-// WriteMarkdown writes the table as Markdown that also reads well as plain text. A table without
-// columns or rows is an error.
+// WriteMarkdown writes the table as Markdown with aligned columns. It returns an error for a table
+// without columns or rows.
 func (t *Table) WriteMarkdown(w io.Writer) error {
 	lines, widths, err := t.lines(func(s string) string { return strings.ReplaceAll(s, "|", `\|`) })
 	if err != nil {
@@ -119,16 +119,15 @@ func (t *Table) titles() []string {
 	return titles
 }
 
-// check fails for a table with nothing to show.
+// check returns an error for a table without columns or rows.
 func (t *Table) check() error {
 	if len(t.columns) == 0 || len(t.rows) == 0 {
-		return errors.Errorf("report: Table: got %d columns and %d rows, want at least 1 of each", len(t.columns), len(t.rows))
+		return errors.Errorf("report: Table: must have at least 1 column and 1 row, got %d and %d", len(t.columns), len(t.rows))
 	}
 	return nil
 }
 
-// lines returns header and rows with every cell escaped, and the width of each column in
-// characters.
+// lines returns header and rows with escaped cells, and the width of each column in characters.
 func (t *Table) lines(escape func(string) string) (lines [][]string, widths []int, err error) {
 	if err := t.check(); err != nil {
 		return nil, nil, err
@@ -145,7 +144,7 @@ func (t *Table) lines(escape func(string) string) (lines [][]string, widths []in
 	return lines, widths, nil
 }
 
-// padded pads the first cell on its right and the others, which are figures, on their left.
+// padded pads the first cell on its right, and the others on their left.
 func padded(cells []string, widths []int) []string {
 	full := make([]string, len(cells))
 	for i, cell := range cells {

@@ -35,8 +35,8 @@ func linearTicks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// tickLabel formats a multiple of 10^exponent: plain decimals with a true minus sign, and thousands
-// set apart, unless the numbers are very large or very small.
+// tickLabel formats a multiple of 10^exponent as a decimal with a minus sign (U+2212) and separated
+// thousands, or, if it is very large or small, in scientific notation.
 func tickLabel(value float64, exponent int) string {
 	if exponent > 5 || exponent < -4 {
 		return strings.ReplaceAll(strconv.FormatFloat(value, 'g', 3, 64), "-", "−")
@@ -57,9 +57,9 @@ func tickLabel(value float64, exponent int) string {
 	return whole
 }
 
-// logTicks are for an axis of decimal logarithms. It labels the powers of ten, and 2 and 5 times
-// them where the axis spans less than two decades; where it spans less than half of one, it labels
-// about five plain numbers.
+// logTicks returns ticks for an axis of decimal logarithms. It labels powers of ten, also 2 and 5
+// times these if the axis spans less than two decades, and about five plain numbers if it spans
+// less than half a decade.
 func logTicks(low, high float64) []plot.Tick {
 	var ticks []plot.Tick
 	if high-low < 0.5 {

@@ -15,8 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// densityWindows is the number of windows of a trace drawn, enough to see it move, few enough to
-// tell them apart, and windowShare how many times a trace is as long as one.
+// densityWindows is the number of windows of a trace that are drawn: enough to see movement, few
+// enough to distinguish. The length of a window is 1/windowShare of the trace.
 const densityWindows, windowShare = 7, 6
 
 // trace is the history of one weight under one method.
@@ -26,7 +26,7 @@ type trace struct {
 	First, Last int // of Subject
 }
 
-// step is that before the value at a place.
+// step returns the number of steps before the value at an index.
 func (t trace) step(at int) int {
 	if t.Last == 0 {
 		return at
@@ -34,13 +34,13 @@ func (t trace) step(at int) int {
 	return t.First + int(int64(t.Last-t.First)*int64(at)/int64(len(t.Values)))
 }
 
-// weightDensity draws where one weight was, early to late: a panel per method, all on one axis,
-// with the densities of the weight over windows that roll along its trace, light to dark, a sixth
-// of it each. Each density is a Gaussian kernel estimate divided by its own maximum, so that the
-// spike of an optimizer does not flatten the width of a posterior.
+// weightDensity draws the density of one weight over time: a panel per method, all on one axis,
+// with densities over rolling windows of a sixth of the trace, early ones light, late ones dark.
+// Each density is a Gaussian kernel estimate divided by its own maximum, so that the spike of an
+// optimizer does not flatten the density of a posterior.
 //
-// weight names the axis. Traces have shortestTrace values or more. places are the methods'
-// positions, which give them their colours; nil counts them.
+// weight is the name of the axis. Traces must have at least shortestTrace values. places are the
+// methods' positions, which determine their colours; nil means 0, 1, ...
 func weightDensity(weight string, traces []trace, places []int) (*Figure, error) {
 	names := make([]string, len(traces))
 	for i, t := range traces {
@@ -49,7 +49,7 @@ func weightDensity(weight string, traces []trace, places []int) (*Figure, error)
 			return nil, err
 		}
 		if len(t.Values) < shortestTrace {
-			return nil, errors.Errorf("report: weightDensity: %s has %d values, want %d or more", t.Method, len(t.Values), shortestTrace)
+			return nil, errors.Errorf("report: weightDensity: %s must have at least %[3]d values, got %[2]d", t.Method, len(t.Values), shortestTrace)
 		}
 	}
 	if err := checkMethods("weightDensity", names); err != nil {
@@ -73,7 +73,7 @@ func densityPanels(weight string, traces []trace, places []int) []*plot.Plot {
 	for _, t := range traces {
 		smallest, largest = min(smallest, slices.Min(t.Values)), max(largest, slices.Max(t.Values))
 	}
-	// A constant trace has no width: draw it as wide as a line.
+	// A constant trace has no width: it is drawn as a line.
 	narrowest := (largest - smallest) / 1000
 	if narrowest == 0 {
 		narrowest = max(1e-6, math.Abs(largest)/1000)
@@ -109,8 +109,8 @@ func densityPanels(weight string, traces []trace, places []int) []*plot.Plot {
 }
 
 var weightRow = FigureRow{
-	File: "weight", Title: "One weight, early to late",
-	Caption: "An optimizer's weight comes to rest; a sampler's keeps moving over the posterior.",
+	File: "weight", Title: "Trace of one weight",
+	Caption: "The density of one weight over windows of the trace. An optimizer's weight converges to a point; a Markov chain keeps moving over the posterior.",
 	Applies: func(subjects []Subject) bool {
 		return !all(subjects, func(s Subject) bool { return len(s.Trace) < shortestTrace })
 	},
@@ -137,10 +137,10 @@ var weightRow = FigureRow{
 	},
 }
 
-// shortestTrace is the least number of values in a trace for densities over windows.
+// shortestTrace is the smallest number of values of a trace for densities over windows.
 const shortestTrace = 12
 
-// windowStarts spreads the windows evenly from the first to the last position, each once.
+// windowStarts returns the distinct starts of windows that are evenly spaced over the trace.
 func windowStarts(length, window int) []int {
 	var starts []int
 	for w := range densityWindows {
@@ -152,7 +152,7 @@ func windowStarts(length, window int) []int {
 	return starts
 }
 
-// windowColor goes from a light tint of a colour, for the first window, to a dark shade of it for
+// windowColor returns the colour of a window, from a light tint for the first to a dark shade for
 // the last.
 func windowColor(c color.RGBA, window, windows int) color.RGBA {
 	age := 1.0
@@ -165,8 +165,7 @@ func windowColor(c color.RGBA, window, windows int) color.RGBA {
 	return mix(c, color.RGBA{A: 0xff}, 0.45*(age-0.6)/0.4)
 }
 
-// drawWindowKey draws the key of the shades along the top and returns the canvas that remains below
-// it.
+// drawWindowKey draws a legend of the shades along the top and returns the canvas below it.
 func drawWindowKey(c draw.Canvas) draw.Canvas {
 	const swatch, height = vg.Length(13), vg.Length(9)
 	style := textStyle(tickSize, ink, text.XLeft, text.YCenter)
@@ -185,8 +184,8 @@ func drawWindowKey(c draw.Canvas) draw.Canvas {
 }
 
 // relativeDensity estimates the density of the values, relative to its maximum, with Gaussian
-// kernels of Silverman's bandwidth .9 min(sd, interquartile range/1.34) n^-1/5, but of at least the
-// given one, from three bandwidths below the smallest value to three above the largest.
+// kernels of Silverman's bandwidth .9 min(sd, interquartile range/1.34) n^-1/5, at least narrowest.
+// It extends from three bandwidths below the smallest value to three above the largest.
 func relativeDensity(values []float64, narrowest float64) plotter.XYs {
 	const points = 240
 	sorted := slices.Sorted(slices.Values(values))
@@ -197,7 +196,8 @@ func relativeDensity(values []float64, narrowest float64) plotter.XYs {
 		spread = min(spread, quartiles/1.34)
 	}
 	low, high := sorted[0], sorted[count-1]
-	// A bandwidth below the points' distance would show the points instead of the density.
+	// A bandwidth below the distance of the curve's points would show the points instead of the
+	// density.
 	bandwidth := max(0.9*spread*math.Pow(float64(count), -0.2), narrowest, (high-low)/100)
 	low, high = low-3*bandwidth, high+3*bandwidth
 	curve := make(plotter.XYs, points)

@@ -6,9 +6,10 @@ import (
 	"github.com/pkg/errors"
 )
 
-// WritePage writes a report of runs into a folder, which must exist: report.html, with the tables
-// of scores, every figure that applies, and then the given sections; and each figure as a PNG file.
-// Existing files are replaced. Subjects must have distinct names; something must apply.
+// WritePage writes a report of runs into dir, which must exist: report.html with the tables of
+// scores, every figure that applies and then the given sections, and each figure as a PNG file. It
+// replaces existing files. It returns an error if subjects have no distinct names or invalid
+// images, or if there is nothing to show.
 func WritePage(dir, title, subtitle string, subjects []Subject, sections ...Section) error {
 	page, figures, err := newPage(title, subtitle, subjects, sections)
 	if err != nil {
@@ -22,7 +23,7 @@ func WritePage(dir, title, subtitle string, subjects []Subject, sections ...Sect
 	return page.Save(filepath.Join(dir, "report.html"))
 }
 
-// newPage also returns the figures by file name.
+// newPage returns the page, and its figures by file name.
 func newPage(title, subtitle string, subjects []Subject, sections []Section) (*Page, map[string]*Figure, error) {
 	if err := checkSubjects("WritePage", subjects); err != nil {
 		return nil, nil, err
