@@ -37,11 +37,11 @@ func reliability(methods []diagram) (*Figure, error) {
 	lowest := 1.0
 	for i, m := range methods {
 		names[i] = m.Method
-		lowest, err := reliabilityLowest(m)
+		end, err := reliabilityLowest(m)
 		if err != nil {
 			return nil, err
 		}
-		lowest = min(lowest, lowest)
+		lowest = min(lowest, end)
 		style := methodLine(i, 1.4)
 		style.Dashes = nil
 		var many, few plotter.XYs

@@ -66,10 +66,10 @@ func patterns(n int, stream uint16) *datasets.Dataset {
 }
 
 func pngOf(pixels []byte) []byte {
-	image := image.NewGray(image.Rect(0, 0, side, side))
-	copy(image.Pix, pixels)
+	img := image.NewGray(image.Rect(0, 0, side, side))
+	copy(img.Pix, pixels)
 	var b bytes.Buffer
-	check(png.Encode(&b, image))
+	check(png.Encode(&b, img))
 	return b.Bytes()
 }
 

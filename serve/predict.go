@@ -50,19 +50,19 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 }
 
 // decode decodes uploads into the network's input, [n C H W].
-func (s *Server) decode(ctx context.Context, images []upload, h *reservation) ([]byte, error) {
+func (s *Server) decode(ctx context.Context, uploads []upload, h *reservation) ([]byte, error) {
 	d := &s.data
 	size := d.Channels * d.Height * d.Width
-	if err := h.reserve(2 * size * len(images)); err != nil { // pixels, and their copy in a batch
+	if err := h.reserve(2 * size * len(uploads)); err != nil { // pixels, and their copy in a batch
 		return nil, err
 	}
-	pixels := make([]byte, 0, size*len(images))
-	for i, image := range images {
+	pixels := make([]byte, 0, size*len(uploads))
+	for i, u := range uploads {
 		name := fmt.Sprintf("image %d", i)
-		if image.file != "" {
-			name += fmt.Sprintf(" (%.80s)", image.file)
+		if u.file != "" {
+			name += fmt.Sprintf(" (%.80s)", u.file)
 		}
-		height, width, err := datasets.Measure(image.content)
+		height, width, err := datasets.Measure(u.content)
 		if err != nil {
 			return nil, refuse(http.StatusBadRequest, "%s: %v", name, err)
 		}
@@ -73,7 +73,7 @@ func (s *Server) decode(ctx context.Context, images []upload, h *reservation) ([
 		if err := s.decoding.acquire(ctx, units); err != nil {
 			return nil, contextError(ctx)
 		}
-		image, err := s.decodeOne(image.content, units)
+		image, err := s.decodeOne(u.content, units)
 		if err != nil {
 			return nil, refuse(http.StatusBadRequest, "%s: %v", name, err)
 		}
