@@ -20,6 +20,7 @@
 // Commands:
 //
 //	go run ./docs/records                                    writes all tables
+//	go run ./docs/records figures                            draws the experiments' figures
 //	go run ./docs/records add NAME COMMAND SCORES RUN...     adds a record of runs
 //	go run ./docs/records print NAME COMMAND <OUTPUT         adds a record of what COMMAND printed
 //

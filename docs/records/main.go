@@ -36,17 +36,19 @@ func command(arguments []string) error {
 			}
 		}
 		return nil
+	case len(arguments) == 1 && arguments[0] == "figures":
+		return drawFigures(".")
 	case arguments[0] == "add" && len(arguments) > 4:
 		return add(arguments[1], arguments[2], arguments[3], arguments[4:])
 	case arguments[0] == "print" && len(arguments) == 3:
 		return addPrinted(arguments[1], arguments[2], os.Stdin)
 	}
-	return errors.New("records: usage: records, records add NAME COMMAND SCORES RUN..., or records print NAME COMMAND")
+	return errors.New("records: usage: records, records figures, records add NAME COMMAND SCORES RUN..., or records print NAME COMMAND")
 }
 
 // documents returns the paths of the files that may have tables, relative to the repository's root.
 func documents() ([]string, error) {
-	paths := []string{"README.md"}
+	paths := []string{"README.md", "examples/README.md"}
 	err := filepath.WalkDir("docs", func(path string, _ fs.DirEntry, err error) error {
 		if filepath.Ext(path) == ".md" {
 			paths = append(paths, path)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -8,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pollen-ml/pollen"
 )
 
 // TestTables: every table equals the one generated from its record, every record has a table and its
@@ -53,6 +57,31 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// TestRecordsAreCurrent: records have no fields of diagnostics that package pollen does not have, so
+// that a renamed field does not read as zero.
+func TestRecordsAreCurrent(t *testing.T) {
+	paths, err := filepath.Glob("*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		var r struct {
+			Runs []struct{ Diagnostics json.RawMessage }
+		}
+		if err := read(path, &r); err != nil {
+			t.Fatal(err)
+		}
+		for _, run := range r.Runs {
+			d := json.NewDecoder(bytes.NewReader(run.Diagnostics))
+			d.DisallowUnknownFields()
+			if err := d.Decode(&pollen.Diagnostics{}); err != nil {
+				t.Errorf("%s: %v", path, err)
+				break
+			}
+		}
+	}
+}
+
 // TestTablesAreMade: a figure changed by hand is restored, and an invalid marker is an error.
 func TestTablesAreMade(t *testing.T) {
 	t.Chdir("../..")
@@ -78,6 +107,28 @@ func TestTablesAreMade(t *testing.T) {
 	} {
 		if _, err := tables("<!-- table: " + marker + " -->\n\n    a\n"); err == nil {
 			t.Errorf("%q: no error", marker)
+		}
+	}
+}
+
+// TestFigures: the records have the rows and columns of the figures.
+func TestFigures(t *testing.T) {
+	t.Chdir("../..")
+	dir := t.TempDir()
+	for _, f := range figures {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(f.path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := drawFigures(dir); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := numberIn("a      b b  c\n-------------\nx y  1 ± 2  -\n", "x y", "b b"); v != 1 || err != nil {
+		t.Errorf("numberIn = %v, %v, want 1", v, err)
+	}
+	for _, cell := range [][2]string{{"x", "b b"}, {"x y", "d"}, {"x y", "c"}} {
+		if v, err := numberIn("a      b b  c\n-------------\nx y  1 ± 2  -\n", cell[0], cell[1]); err == nil {
+			t.Errorf("numberIn(%q) = %v, want an error", cell, v)
 		}
 	}
 }
