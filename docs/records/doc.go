@@ -1,9 +1,9 @@
-// Command records generates the tables of the documents from records of runs, so that no figure in a
-// document is typed by hand.
+// Command records generates the tables of the documents from records of runs, so that no figure in
+// a document is typed by hand.
 //
-// A Record is one JSON file in this directory: a command, and for each of its runs the manifest, the
-// scores and the diagnostics, or what the command printed. A table of README.md or of a page below
-// docs is the indented block after a line
+// A Record is one JSON file in this directory: a command, and for each of its runs the manifest,
+// the scores and the diagnostics, or what the command printed. A table of README.md or of a page
+// below docs is the indented block after a line
 //
 //	<!-- table: KIND RECORD ... -->
 //

@@ -11,8 +11,9 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// figure is a figure made from printed tables, for an experiment whose program prints tables only. A
-// point is a row of a table; its coordinates are the numbers at the beginning of two of its cells.
+// figure is a figure made from printed tables, for an experiment whose program prints tables only.
+// A point is a row of a table; its coordinates are the numbers at the beginning of two of its
+// cells.
 type figure struct {
 	path   string
 	title  string // of the tables
@@ -120,8 +121,8 @@ func (f figure) tracks() (tracks []report.Track, err error) {
 	return tracks, nil
 }
 
-// numberIn returns the number at the beginning of a cell of a printed table, by the titles of its row
-// and column. Columns are right-aligned and at least two spaces apart.
+// numberIn returns the number at the beginning of a cell of a printed table, by the titles of its
+// row and column. Columns are right-aligned and at least two spaces apart.
 func numberIn(table, row, column string) (float64, error) {
 	lines := strings.Split(table, "\n")
 	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, row+"  ") })

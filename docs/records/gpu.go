@@ -54,8 +54,8 @@ var gpuPeers = []struct{ side, title string }{
 	{"torch-graph", "PyTorch, graph"}, {"torch-compile", "compiled, graph"}, {"torch-tune", "tuned, graph"}, {"torch", "eager"}, {"jax", "JAX"},
 }
 
-// gpuSteps makes a table of training steps on a GPU: Pollen's microseconds and images per second, and
-// how many times as long the other sides take.
+// gpuSteps makes a table of training steps on a GPU: Pollen's microseconds and images per second,
+// and how many times as long the other sides take.
 func gpuSteps(name string) (string, error) {
 	rows, err := gpuRows(name)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/pollen-ml/pollen"
 )
 
-// TestTables: every table equals the one generated from its record, every record has a table and its
-// command in a document, and no record has an absolute path.
+// TestTables: every table equals the one generated from its record, every record has a table and
+// its command in a document, and no record has an absolute path.
 func TestTables(t *testing.T) {
 	t.Chdir("../..")
 	all := ""
@@ -57,8 +57,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestRecordsAreCurrent: records have no fields of diagnostics that package pollen does not have, so
-// that a renamed field does not read as zero.
+// TestRecordsAreCurrent: records have no fields of diagnostics that package pollen does not have,
+// so that a renamed field does not read as zero.
 func TestRecordsAreCurrent(t *testing.T) {
 	paths, err := filepath.Glob("*.json")
 	if err != nil {

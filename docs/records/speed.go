@@ -44,8 +44,8 @@ func sides(name string) (entries []side, networks []string, err error) {
 	return r.Entries, networks, nil
 }
 
-// steps makes a table of training steps: Pollen's median milliseconds for each network, and how many
-// times as long the fastest variant of each other side takes.
+// steps makes a table of training steps: Pollen's median milliseconds for each network, and how
+// many times as long the fastest variant of each other side takes.
 func steps(name string) (string, error) {
 	entries, networks, err := sides(name)
 	if err != nil {
@@ -75,8 +75,8 @@ func steps(name string) (string, error) {
 	return text(table)
 }
 
-// costs makes a table of the milliseconds of training steps of samplers, and of those of SGD measured
-// in the same rounds.
+// costs makes a table of the milliseconds of training steps of samplers, and of those of SGD
+// measured in the same rounds.
 func costs(name string) (string, error) {
 	entries, networks, err := sides(name)
 	if err != nil {
@@ -106,8 +106,8 @@ func costs(name string) (string, error) {
 	return text(table)
 }
 
-// rates makes a table with a row for each case and a column for each program: the images per second of
-// its fastest variant.
+// rates makes a table with a row for each case and a column for each program: the images per second
+// of its fastest variant.
 func rates(name string) (string, error) {
 	entries, _, err := sides(name)
 	if err != nil {
@@ -144,8 +144,8 @@ func rates(name string) (string, error) {
 	return text(table)
 }
 
-// kernels makes a table of products and convolutions: for each number of threads the fraction of the
-// peak that Pollen reaches, and how many times as long PyTorch takes.
+// kernels makes a table of products and convolutions: for each number of threads the fraction of
+// the peak that Pollen reaches, and how many times as long PyTorch takes.
 func kernels(name string) (string, error) {
 	entries, _, err := sides(name)
 	if err != nil {

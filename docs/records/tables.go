@@ -114,8 +114,8 @@ func (r *Record) title(score evaluate.Score) string {
 	return strings.NewReplacer("{in}", r.In, "{out}", r.Out).Replace(score.Title)
 }
 
-// seeds makes a table with a row for each method and a column for each of keys: the mean of the score
-// over the method's runs, with its standard error.
+// seeds makes a table with a row for each method and a column for each of keys: the mean of the
+// score over the method's runs, with its standard error.
 func seeds(r *Record, keys []string) (string, error) {
 	columns := []report.Column{{Title: "seeds"}}
 	var shown []evaluate.Score

@@ -1,5 +1,12 @@
-// Command activation trains digits by SGLD in a network with an activation of one's own: an op with
-// its gradient and its CUDA kernels, in a program that is no part of Pollen.
+// Command activation trains a network with a custom activation, Mish, on MNIST by SGLD. The op, its
+// gradient and its CUDA kernels are in this directory, outside Pollen's packages:
+//
+//	mish.go         the op: shapes, the CPU's loop, the launches of the GPU's kernels, the gradient
+//	mish.cu         the CUDA kernels; go generate compiles them to mish.ptx with clang
+//	main_test.go    compares values and gradients with a naive loop, on the CPU and the emulated GPU
+//
+// It prints the scores on the test digits, with an accuracy of about 0.98, after some half a
+// minute:
 //
 //	go run ./examples/activation                    on the CPU
 //	go run ./examples/activation -device cuda       on the first GPU, by mish.ptx
@@ -19,7 +26,7 @@ import (
 	"github.com/pollen-ml/pollen/layers"
 )
 
-// network has its layers from the package but for the activations.
+// network is lenet-small with Mish in place of ReLU.
 var network = layers.Sequential{
 	layers.Conv2D{Filters: 10, Kernel: 5}, Layer{}, layers.MaxPool{Window: 2},
 	layers.Conv2D{Filters: 20, Kernel: 5}, Layer{}, layers.MaxPool{Window: 2},
@@ -43,7 +50,8 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer, name string, epochs int, digits *datasets.Splits) error {
-	// By its name a program that registers the network finds it in a run's folder.
+	// A run's manifest has the network's name. A program that opens the run later must register the
+	// network by the same name.
 	if err := pollen.RegisterNetwork("mish", network); err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestMish: values, gradients, bounds, threads and chains, on the host and on the emulated GPU by
-// mish.ptx. That the driver finds the kernels is Add's doing.
+// TestMish tests values, gradients, bounds, threads and chains, on the host and with mish.ptx on
+// the emulated GPU. The driver finds the kernels because mish.go adds them with kernels.Add.
 func TestMish(t *testing.T) {
 	naive := func(in [][]float64) []float64 {
 		y := make([]float64, len(in[0]))
@@ -50,6 +50,6 @@ func TestRun(t *testing.T) {
 	}
 	accuracy := 0.0
 	if _, err := fmt.Sscanf(out.String(), "accuracy %g,", &accuracy); err != nil || !(accuracy > 0.5) {
-		t.Errorf("after ten epochs of 500 digits: %s %v", out.String(), err)
+		t.Errorf("after ten epochs of 500 digits: %s (%v), want an accuracy above 0.5", out.String(), err)
 	}
 }

@@ -32,13 +32,13 @@ func (Mish) Name() string { return "mish" }
 // Shape implements graph.Op.
 func (Mish) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 1 {
-		return nil, errors.Errorf("mish: %d inputs, wants 1", len(in))
+		return nil, errors.Errorf("mish: must have 1 input, got %d", len(in))
 	}
 	return in[0], nil
 }
 
-// Lower implements graph.Op. An element depends on its own input alone, so that the launch can be
-// cut into strips.
+// Lower implements graph.Op. Each element depends on one input element only, so the host side is
+// RowTiles: consecutive launches can then be fused and run a few rows at a time in the cache.
 func (Mish) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	host := tensor.RowTiles(n, 1, 1, graph.Pick(l, values[float32], values[float64]))
@@ -63,8 +63,9 @@ func (mishGradient) Lower(l *graph.Lowering) {
 	l.Emit("mish_bwd", tensor.Threads(n), host, l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 
-// values has the arguments of the launch, in their order, and does the elements from lo to hi. With
-// e = e^x and n = e (e + 2), t = tanh(ln(1 + e)) is n/(n + 2); from x = 20 on it is 1.
+// values computes the elements from lo to hi. Its arguments have the order of the launch's in
+// Lower. With e = e^x and n = e (e + 2), t = tanh(ln(1 + e)) is n/(n + 2). From x = 20 on t rounds
+// to 1, so e is clamped there and does not overflow.
 func values[T float32 | float64](a *tensor.Args, lo, hi int) {
 	y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
 	for i := lo; i < hi; i++ {
@@ -75,7 +76,7 @@ func values[T float32 | float64](a *tensor.Args, lo, hi int) {
 	}
 }
 
-// gradients are dout (t + x (1 - t^2) e/(1 + e)).
+// gradients computes dx = dout (t + x (1 - t^2) e/(1 + e)) for the elements from lo to hi.
 func gradients[T float32 | float64](a *tensor.Args, lo, hi int) {
 	dx, dout, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
 	for i := lo; i < hi; i++ {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Over five divisions each promise is kept as often as chance allows.
+// TestPromises: over five splits each promise is kept within three standard errors.
 func TestPromises(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(context.Background(), &out, 5, division{2000, 1000, 4000}); err != nil {

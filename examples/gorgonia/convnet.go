@@ -12,8 +12,8 @@ import (
 
 var dt = tensor.Float32
 
-// sizes are what the network is made of: Gorgonia's example has 32, 64 and 128 filters, 625 hidden
-// units, and drops out 0.2, 0.2, 0.2 and 0.55.
+// sizes are the sizes of the network and its dropout probabilities. Gorgonia's example has 32, 64
+// and 128 filters, 625 hidden units, and the probabilities 0.2, 0.2, 0.2 and 0.55.
 type sizes struct {
 	batch, hidden int
 	filters       [3]int
@@ -24,7 +24,7 @@ type sizes struct {
 type convnet struct {
 	g                  *G.ExprGraph
 	x, y               *G.Node
-	w0, w1, w2, w3, w4 *G.Node // the weights; the number is the layer's
+	w0, w1, w2, w3, w4 *G.Node // the weights of each layer
 	logits, cost       *G.Node
 }
 
@@ -59,14 +59,15 @@ func newConvNet(s sizes) *convnet {
 	m.logits = G.Must(G.Mul(dropout(h, s.dropout[3]), m.w4))
 	out := G.Must(G.SoftMax(m.logits))
 
-	// The example has Log(out * y), which "is used to test the stabilization function": labels that
-	// are 0 make that infinite. This is what its comment calls the correct one.
+	// The example uses Log(out * y), which "is used to test the stabilization function": it is
+	// infinite where the one-hot label is 0. This is the cost that its comment calls the correct
+	// one.
 	losses := G.Must(G.HadamardProd(G.Must(G.Neg(G.Must(G.Log(out)))), m.y))
 	m.cost = G.Must(G.Mean(losses))
 	return m
 }
 
-// dropout leaves x alone where nothing is dropped: Gorgonia's gradient would be 0 there.
+// dropout returns x itself at probability 0, where Gorgonia's Dropout would have a gradient of 0.
 func dropout(x *G.Node, probability float64) *G.Node {
 	if probability == 0 {
 		return x
@@ -74,7 +75,7 @@ func dropout(x *G.Node, probability float64) *G.Node {
 	return G.Must(G.Dropout(x, probability))
 }
 
-// values are copies of all weights.
+// values returns copies of all weights.
 func (m *convnet) values() (all []G.Value, err error) {
 	for _, w := range m.learnables() {
 		v, err := G.CloneValue(w.Value())
@@ -86,7 +87,8 @@ func (m *convnet) values() (all []G.Value, err error) {
 	return all, nil
 }
 
-// train makes steps of RMSProp, and returns the cost of each, and the seconds a step took.
+// train makes steps of RMSProp. It returns the cost of each step, and the mean seconds per step
+// without the first, which allocates memory.
 func (m *convnet) train(vm G.VM, s sizes, data *datasets.Dataset, steps int) (costs []float64, seconds float64, err error) {
 	solver := G.NewRMSPropSolver(G.WithBatchSize(float64(s.batch)))
 	var start time.Time
@@ -103,13 +105,13 @@ func (m *convnet) train(vm G.VM, s sizes, data *datasets.Dataset, steps int) (co
 		costs = append(costs, float64(m.cost.Value().Data().(float32)))
 		vm.Reset()
 		if step == 0 {
-			start = time.Now() // the first step takes memory
+			start = time.Now()
 		}
 	}
 	return costs, time.Since(start).Seconds() / float64(max(1, steps-1)), nil
 }
 
-// let gives x and y the images and labels of a step.
+// let sets x and y to the images and one-hot labels of a step's minibatch.
 func (m *convnet) let(s sizes, data *datasets.Dataset, step int) error {
 	images, labels := make([]float32, s.batch*28*28), make([]float32, s.batch*10)
 	for i := range s.batch {

@@ -1,5 +1,12 @@
 // Command gorgonia runs the network of Gorgonia's own example, examples/convnet, three ways: on
-// Gorgonia's TapeMachine; on Pollen's machine, by changing one line; and as a Bayesian network.
+// Gorgonia's TapeMachine; on Pollen's stock.Machine, by changing one line; and as a Bayesian
+// network, whose weights are sampled by SGHMC.
+//
+// It prints the milliseconds of a training step and the costs of the first and last of four steps
+// on both machines, then the scores of the Bayesian network on test digits. Pollen's steps take
+// about a twentieth of Gorgonia's. The costs differ a little since the two draw different dropout
+// masks; without dropout they are equal, which a test checks. All takes about half a minute, most
+// of it on the TapeMachine.
 package main
 
 import (
@@ -21,7 +28,7 @@ import (
 )
 
 func main() {
-	dir := flag.String("folder", "", "where the samples go; a temporary folder by default")
+	dir := flag.String("folder", "", "directory for the samples (default: a temporary one)")
 	flag.Parse()
 	size := sizes{batch: 100, hidden: 625, filters: [3]int{32, 64, 128}, dropout: [4]float64{0.2, 0.2, 0.2, 0.55}}
 	if err := run(context.Background(), os.Stdout, *dir, size, 4, 2000); err != nil {
@@ -41,7 +48,7 @@ func run(ctx context.Context, out io.Writer, dir string, s sizes, steps, example
 	return bayesian(ctx, out, dir, s, data, examples)
 }
 
-// bothMachines trains the example as it is, from the same weights on both machines.
+// bothMachines trains the unchanged example on both machines, from the same weights.
 func bothMachines(out io.Writer, s sizes, data *datasets.Dataset, steps int) error {
 	m := newConvNet(s)
 	if _, err := G.Grad(m.cost, m.learnables()...); err != nil {
@@ -77,7 +84,8 @@ func bothMachines(out io.Writer, s sizes, data *datasets.Dataset, steps int) err
 	return nil
 }
 
-// bayesian samples the weights of the same network, without dropout, and averages its predictions.
+// bayesian samples the weights of the same network without dropout, and scores its averaged
+// predictions. The posterior takes the place of dropout as a regulariser.
 func bayesian(ctx context.Context, out io.Writer, dir string, s sizes, data *datasets.Splits, examples int) error {
 	if dir == "" {
 		temporary, err := os.MkdirTemp("", "gorgonia")

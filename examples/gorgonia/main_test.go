@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// A small one runs all three ways.
+// TestRun: a small network runs all three ways.
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	small := sizes{batch: 10, hidden: 20, filters: [3]int{4, 6, 8}, dropout: [4]float64{0.2, 0.2, 0.2, 0.55}}
@@ -22,7 +22,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Without dropout both machines have the same costs.
+// TestSameCosts: without dropout both machines have the same costs.
 func TestSameCosts(t *testing.T) {
 	data, err := datasets.Open("mnist", datasets.Options{})
 	if err != nil {

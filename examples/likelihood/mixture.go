@@ -14,11 +14,11 @@ import (
 // normal is a component of a mixture.
 type normal struct{ mean, std, weight float64 }
 
-// mixture is a mixture of normals, whose weights add up to 1.
+// mixture is a mixture of normals. Its weights add up to 1.
 type mixture []normal
 
-// fit is a mixture with its loss, the mean negative log-likelihood of the data, and the length of
-// the gradient there.
+// fit is a fitted mixture with its loss, the mean negative log-likelihood of the data, and the norm
+// of the gradient there.
 type fit struct {
 	name string
 	mixture
@@ -34,14 +34,16 @@ func (m mixture) density(x float64) float64 {
 	return sum
 }
 
-// The names of a component's parameters: they are free to move.
+// The names of a component's parameters, which are unconstrained: the mean, the logarithm of the
+// standard deviation, and the logit of the weight.
 const (
 	meanName         = "mean %d"
-	logDeviationName = "log deviation %d"
+	logDeviationName = "log std %d"
 	logitName        = "logit %d"
 )
 
-// descend is the mixture after steps of gradient descent with momentum on the loss, starting at m.
+// descend returns the mixture after some steps of gradient descent with momentum on the loss,
+// starting at m. The loss and the slope are those of the last step's beginning.
 func (m mixture) descend(data []float64, steps int) (f fit, err error) {
 	const rate = 0.15
 	b := graph.New(tensor.Float64)
@@ -85,7 +87,6 @@ func (m mixture) descend(data []float64, steps int) (f fit, err error) {
 	if err != nil {
 		return f, err
 	}
-	// The last step measured what it then moved, by next to nothing.
 	f.loss, f.slope = values["loss"], math.Sqrt(values["squared slope"])
 	total := 0.0
 	for k := range m {
@@ -99,8 +100,9 @@ func (m mixture) descend(data []float64, steps int) (f fit, err error) {
 	return f, nil
 }
 
-// around is how much the loss changes when two normals move apart, their means by 0.2 and the
-// logarithms of their deviations by 0.06, with the upper one wider and with the lower one wider.
+// around returns the changes of the loss when the two components move apart, their means by 0.2 and
+// the logarithms of their standard deviations by 0.06, with the upper one wider and with the lower
+// one wider.
 func (f fit) around(data []float64) (upperWider, lowerWider float64) {
 	loss := func(wider float64) float64 {
 		moved := mixture{f.mixture[0], f.mixture[1]}

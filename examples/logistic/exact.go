@@ -12,8 +12,8 @@ const (
 	std  = 3
 )
 
-// observations are features [size 3], of which the first is 1, and classes: the first half of
-// class 0 around (-1, -0.5), the others of class 1 around (1, 0.5).
+// observations returns features [size 3], of which the first is 1, and classes. The first half are
+// of class 0, around (-1, -0.5), the others of class 1, around (1, 0.5).
 func observations() (features, classes []float64) {
 	noise := make([]float64, 2*size)
 	random.Normals(noise, 0, random.Address{Seed: 1})
@@ -27,7 +27,7 @@ func observations() (features, classes []float64) {
 
 func sigmoid(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
 
-// average is the mean probability of class 1 at a place, over draws of theta with weights.
+// average returns the probability of class 1 at (x, y), averaged over weighted draws of theta.
 func average(draws [][3]float64, weights []float64, x, y float64) float64 {
 	sum, mass := 0.0, 0.0
 	for i, theta := range draws {
@@ -37,7 +37,8 @@ func average(draws [][3]float64, weights []float64, x, y float64) float64 {
 	return sum / mass
 }
 
-// quadrature is a grid over theta with the posterior density as weights, without negligible ones.
+// quadrature returns a grid over theta with the unnormalised posterior density as weights. Points
+// with negligible weights are left out.
 func quadrature() (grid [][3]float64, weights []float64) {
 	const n = 60
 	features, classes := observations()

@@ -1,5 +1,12 @@
 // Command logistic shows what the posterior average of a logistic regression adds to its point
-// estimate: away from the data it is less sure.
+// estimate: far from the data it is less certain.
+//
+// It samples the three parameters of a classifier of 30 points with SGLD and NUTS, finds the most
+// probable ones with gradient descent, and prints P(class 1) at six places next to the exact
+// average, which a grid over the parameters gives. Near the data all agree. At (-4, 6) the point
+// estimate is 0.08 and the averages are about 0.27. logistic.png has lines of equal probability:
+// straight ones for the point estimate, and for the average a fan that opens away from the data. It
+// takes some seconds.
 package main
 
 import (
@@ -22,7 +29,7 @@ import (
 var posterior = langevin.Posterior{DataSize: size, Prior: langevin.Gaussian(std)}
 
 func main() {
-	dir := flag.String("folder", ".", "where logistic.png goes")
+	dir := flag.String("folder", ".", "directory for logistic.png")
 	flag.Parse()
 	if err := run(os.Stdout, *dir, 64, 100); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -30,7 +37,7 @@ func main() {
 	}
 }
 
-// model is the parameters and the mean negative log-likelihood.
+// model adds the parameters and the mean negative log-likelihood to a graph.
 func model(b *graph.Builder) (theta, loss *graph.Node) {
 	features, classes := observations()
 	theta = b.Parameter("theta", nil, 3, 1)
@@ -38,8 +45,8 @@ func model(b *graph.Builder) (theta, loss *graph.Node) {
 	return theta, b.Apply(op.BernoulliLogits{}, logits, b.Apply(op.ViewAs(size, 1), b.Table("classes", classes)))
 }
 
-// sgld draws states of chains, 50 steps apart. At temperature 0 it is gradient descent, which ends
-// at the most probable parameters.
+// sgld samples with SGLD, one draw of each chain every 50 steps. At temperature 0 it is gradient
+// descent, which ends at the most probable parameters.
 func sgld(temperature float64, chains, draws int) (kept [][3]float64, err error) {
 	const stepSize, spacing, burnIn = 0.005, 50, 5000
 	b := graph.New(tensor.Float64)
@@ -64,7 +71,7 @@ func sgld(temperature float64, chains, draws int) (kept [][3]float64, err error)
 	return kept, err
 }
 
-// nuts draws without discretisation bias.
+// nuts samples with NUTS, which has no discretisation bias.
 func nuts(chains, draws int) (kept [][3]float64, err error) {
 	b := graph.New(tensor.Float64)
 	theta, loss := model(b)
@@ -93,7 +100,8 @@ func nuts(chains, draws int) (kept [][3]float64, err error) {
 	return kept, err
 }
 
-// predictors are the point estimate, the posterior averages of two samplers, and the exact average.
+// predictors returns the point estimate, the posterior averages of two samplers, and the exact
+// average.
 func predictors(chains, draws int) ([]predictor, error) {
 	point, err := sgld(0, 1, 1)
 	if err != nil {

@@ -2,16 +2,17 @@ package main
 
 import "github.com/pollen-ml/pollen/report"
 
-// predictor is the probability of class 1 at a place.
+// predictor gives the probability of class 1 at a place.
 type predictor struct {
 	name string
 	at   func(x, y float64) float64
 }
 
-// places are amid the data, and farther and farther from them.
+// places are where predictions are printed, from amid the data to far away.
 var places = [][2]float64{{0, 0}, {1, 0.5}, {-1, 1}, {-2, 4}, {-4, 6}, {4, -4}}
 
-// draw draws the lines where predictors have probabilities of 0.1, 0.3, ..., 0.9, and the data.
+// draw saves a figure of the data and the lines where predictors have the probabilities 0.1, 0.3,
+// ..., 0.9.
 func draw(path string, shown ...predictor) error {
 	var levels []report.Levels
 	for _, p := range shown {

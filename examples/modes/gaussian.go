@@ -9,15 +9,15 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// gaussian is the potential of N(0, diag(0.16, 1)), the example of Li, Chen, Carlson and Carin
+// gaussian adds the potential of N(0, diag(0.16, 1)), the example of Li, Chen, Carlson and Carin
 // (2016), section 5.1.
 func gaussian(b *graph.Builder, theta *graph.Node) *graph.Node {
 	squares := b.Apply(op.Multiply{}, b.Apply(op.Squared{}, theta), b.Table("precisions", []float64{1 / 0.16, 1}))
 	return b.Apply(op.Scale{Factor: 0.5}, b.Apply(op.Sum{}, squares))
 }
 
-// gaussianMethods have step sizes at which the variance of x errs by about the same share, SGLD's
-// h k/2 = 6 %, if it errs at all.
+// gaussianMethods returns samplers with step sizes at which their relative errors of the variance
+// of x are about equal, h k/2 = 6 % for SGLD. BAOAB has no such error.
 func gaussianMethods() []method {
 	plan := langevin.Plan{Steps: 3000, BurnIn: 1000, Thinning: 4}
 	by := func(name string, sampler langevin.Sampler, h float64) method {
@@ -31,7 +31,7 @@ func gaussianMethods() []method {
 	}
 }
 
-// estimates are the variances (0.16 and 1 are exact), the covariance (0 is exact), and the
+// estimates returns the variances (0.16 and 1 are exact), the covariance (0 is exact), and the
 // effective number of draws of y in 1000 steps.
 func (s states) estimates(plan langevin.Plan) (xx, yy, xy, effective float64, err error) {
 	n := float64(len(s.x))
@@ -46,6 +46,7 @@ func (s states) estimates(plan langevin.Plan) (xx, yy, xy, effective float64, er
 	return xx, yy, xy, effective / float64(s.chains) * 1000 / float64(plan.Steps-plan.BurnIn), err
 }
 
+// gaussianTable samples the Gaussian with each of gaussianMethods.
 func gaussianTable() (*report.Table, error) {
 	table := report.NewTable("", report.Column{Title: "E[x^2]", Format: "%.3f"}, report.Column{Title: "E[y^2]", Format: "%.3f"},
 		report.Column{Title: "E[xy]", Format: "%.3f"}, report.Column{Title: "effective draws in 1000 steps", Format: "%.0f"})

@@ -10,22 +10,22 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The lattice's modes are the places whose coordinates are in means; variance is the variance
-// around each.
+// The lattice's modes are the points whose coordinates are both in means. variance is the variance
+// of each coordinate around a mode.
 var means = [...]float64{-4, -2, 0, 2, 4}
 
 const variance = 0.03
 
-// lattice is minus the logarithm of an equal mixture of Gaussians around all modes, up to a
-// constant: theta [2] -> a scalar. The mixture is the product of one for each coordinate. It has no
-// GPU kernel.
+// lattice is minus the log density of an equal mixture of Gaussians around all modes, up to a
+// constant: theta [2] -> a scalar. The mixture factorises into one mixture for each coordinate. The
+// op has no GPU kernel.
 type lattice struct{}
 
 func (lattice) Name() string { return "lattice" }
 
 func (lattice) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 1 || !in[0].Equal(tensor.Shape{2}) {
-		return nil, errors.Errorf("got shapes %v, wants a place in the plane", in)
+		return nil, errors.Errorf("the input must have the shape [2], got %v", in)
 	}
 	return tensor.Shape{}, nil
 }
@@ -41,8 +41,8 @@ func latticeValue[T float32 | float64](a *tensor.Args) {
 	tensor.Slice[T](a, 0)[0] = T(x + y)
 }
 
-// coordinate is one coordinate's potential and its slope. The nearest mode's exponential is
-// factored out, so that it does not underflow to 0 far away.
+// coordinate returns the potential of one coordinate and its derivative. The nearest mode's
+// exponential is factored out, so that the density does not underflow to 0 far from all modes.
 func coordinate(x float64) (potential, slope float64) {
 	nearest := math.Inf(1)
 	for _, mean := range means {
@@ -62,7 +62,7 @@ func (lattice) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node
 	return []*graph.Node{b.Apply(latticeSlope{}, in[0], dout)}
 }
 
-// latticeSlope is the lattice's gradient: theta [2], dout -> [2].
+// latticeSlope is the gradient of lattice: theta [2], dout -> [2].
 type latticeSlope struct{}
 
 func (latticeSlope) Name() string                                  { return "lattice slope" }
@@ -80,7 +80,7 @@ func fillSlope[T float32 | float64](a *tensor.Args) {
 	}
 }
 
-// density is the lattice's density on a grid, divided by its maximum.
+// density returns the lattice's density on a grid, divided by its maximum.
 func density() report.Levels {
 	levels := report.Levels{Name: "density", At: []float64{0.1, 0.5}}
 	for i := range 261 {
@@ -102,14 +102,14 @@ func density() report.Levels {
 	return levels
 }
 
-// modeOf is the number of the mode nearest to a place.
+// modeOf returns the number of the mode nearest to (x, y), row by row from (-4, -4).
 func modeOf(x, y float64) int {
 	index := func(v float64) int { return int(max(0, min(4, math.Round((v+4)/2)))) }
 	return 5*index(y) + index(x)
 }
 
-// census is what states say about the modes: how many were found, and the total variation between
-// the states' frequencies in modes and 1/25.
+// census returns the number of modes that have a state, and the total variation between the
+// frequencies of states in modes and 1/25.
 func (s states) census() (found int, totalVariation float64) {
 	var counts [25]float64
 	for i := range s.x {
@@ -124,7 +124,7 @@ func (s states) census() (found int, totalVariation float64) {
 	return found, totalVariation
 }
 
-// crossed is the share of chains that were seen in more than one mode.
+// crossed returns the fraction of chains that have states in more than one mode.
 func (s states) crossed() float64 {
 	crossed := 0
 	for chain := range s.chains {
@@ -138,7 +138,7 @@ func (s states) crossed() float64 {
 	return float64(crossed) / float64(s.chains)
 }
 
-// spread is the mean squared distance of a coordinate from its mode's; variance is exact.
+// spread returns the mean squared distance of a coordinate from that of its mode, exactly variance.
 func (s states) spread() float64 {
 	total := 0.0
 	for i := range s.x {

@@ -1,6 +1,13 @@
 // Command modes tests samplers on 25 modes in the plane (Zhang, Li, Zhang, Chen and Wilson 2020,
-// section 5.1), between which the density falls by e^-16: how many they find, and whether as often
-// as they should. Then it compares samplers on a narrow Gaussian.
+// section 5.1), between which the density falls by a factor e^-16.
+//
+// It prints how many modes each sampler found, the total variation between its frequencies of modes
+// and 1/25, the fraction of chains that crossed between modes, and the variance within a mode,
+// which is 0.03 exactly. SGLD with small steps finds only the mode where it starts. With large
+// steps it finds all, but with five times the variance. Cyclical SGLD and replica exchange find all
+// 25 in the right proportions, up to chance. A second table compares four samplers on a narrow
+// Gaussian: their moments and how many effective draws 1000 steps give. modes.png shows the last
+// draws of three samplers. It takes some seconds.
 package main
 
 import (
@@ -17,7 +24,7 @@ import (
 )
 
 func main() {
-	dir := flag.String("folder", ".", "where modes.png goes")
+	dir := flag.String("folder", ".", "directory for modes.png")
 	flag.Parse()
 	if err := run(os.Stdout, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -40,7 +47,8 @@ const (
 	replicas = "replica exchange"
 )
 
-// methods start at (0, 0), except the dispersed one.
+// methods returns the rows of the first table. All chains start at (0, 0), except the dispersed
+// ones.
 func methods() []method {
 	plan := langevin.Plan{Steps: 1000, BurnIn: 500, Thinning: 50}
 	list := []method{
@@ -70,11 +78,11 @@ func latticePotential(b *graph.Builder, theta *graph.Node) *graph.Node {
 	return b.Apply(lattice{}, theta)
 }
 
-// explanation explains the table.
-const explanation = `Small steps never leave a mode: right shares come from where chains start. Large ones leave it, because their own error
-heats them: within a mode they have several times the variance. Cycles get right what one step size cannot, if they cool down slowly; short ones
-leave chains where large steps threw them. Replicas, at temperatures up to 32, cross at equilibrium. So many draws have total variations of about
-0.05 by chance.
+// explanation explains the first table.
+const explanation = `Small steps never leave a mode: the right proportions come from dispersed starts. Large steps cross between modes because their
+discretization error heats the chains, which gives several times the variance within a mode. Cycles combine both if they cool down slowly; short
+cycles leave chains where large steps threw them. Replicas at temperatures up to 32 cross in equilibrium. With this number of draws the total
+variation is about 0.05 by chance.
 `
 
 func run(out io.Writer, dir string) error {

@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// The lattice's slope is that of its potential, which is lowest at the modes, and 1/(2 variance)
-// higher, less ln 2, between two.
+// TestLattice: the derivative is that of the potential, which is lowest at the modes, and higher by
+// 1/(2 variance) - ln 2 between two of them.
 func TestLattice(t *testing.T) {
 	for _, x := range []float64{-9, -4.1, -3, -1.02, 0, 0.9, 1, 3.7, 7} {
 		const d = 1e-5
@@ -25,12 +25,13 @@ func TestLattice(t *testing.T) {
 	}
 	for mode := range 25 {
 		if got := modeOf(means[mode%5]+0.9, means[mode/5]-0.9); got != mode {
-			t.Errorf("a place near mode %d is taken for near mode %d", mode, got)
+			t.Errorf("modeOf near mode %d = %d", mode, got)
 		}
 	}
 }
 
-// TestModes: which samplers find all modes, in the right proportions, and which do not.
+// TestModes: the samplers find the modes, the proportions and the variance that the comment of the
+// program states.
 func TestModes(t *testing.T) {
 	for _, m := range methods() {
 		kept, err := m.sample()

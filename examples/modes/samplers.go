@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// setting says how chains run in a potential of the plane.
+// setting is a sampler's run on a potential in the plane.
 type setting struct {
 	potential func(b *graph.Builder, theta *graph.Node) *graph.Node
 	sampler   langevin.Sampler
@@ -19,11 +19,11 @@ type setting struct {
 	plan      langevin.Plan
 	rates     optimizers.Schedule // h
 	exchange  langevin.ReplicaExchange
-	dispersed float64 // starts are uniform up to as far from 0 in either coordinate
+	dispersed float64 // initial coordinates are uniform between minus and plus this
 }
 
-// states are the states of chains, one draw after the other. With replica exchange, a chain is a
-// ladder's coldest.
+// states are the draws of all chains: one draw of every chain, then the next. With replica exchange
+// these are the chains at the lowest temperature.
 type states struct {
 	chains int
 	x, y   []float64
@@ -36,6 +36,7 @@ func (s setting) start(_ uint64, chain uint32, _ uint16, _ tensor.Shape, values 
 	}
 }
 
+// sample runs the chains and returns their draws.
 func (s setting) sample() (kept states, err error) {
 	b := graph.New(tensor.Float32)
 	loss := s.potential(b, b.Parameter("theta", s.start, 2))
@@ -70,7 +71,7 @@ func (s setting) sample() (kept states, err error) {
 	return kept, err
 }
 
-// add keeps the present states of all chains, or of the coldest.
+// add appends the current states of all chains, or of the chains at the lowest temperature.
 func (s *states) add(session *graph.Session, replicas *langevin.Replicas) error {
 	chains, err := replicas.Cold(session)
 	if err != nil {
@@ -87,8 +88,8 @@ func (s *states) add(session *graph.Session, replicas *langevin.Replicas) error 
 	return nil
 }
 
-// last are the last states, as many as can be shown well.
-func (s states) last(most int) (x, y []float64) {
-	from := max(0, len(s.x)-most)
+// last returns the last n states.
+func (s states) last(n int) (x, y []float64) {
+	from := max(0, len(s.x)-n)
 	return slices.Clone(s.x[from:]), slices.Clone(s.y[from:])
 }

@@ -13,14 +13,14 @@ type rule struct {
 	rate      float64
 }
 
-// landscape is a function of two numbers, as a node and in Go, and its minimum, where it is 0.
+// landscape is a function of two numbers, as a node of a graph and in Go. At its minimum it is 0.
 type landscape struct {
 	name      string
 	node      func(b *graph.Builder, x, y *graph.Node) *graph.Node
 	value     func(x, y float64) float64
 	minimum   [2]float64
 	start     [2]float64
-	low, high [2]float64 // what is drawn
+	low, high [2]float64 // corners of the drawn rectangle
 	levels    []float64
 	steps     int
 	rules     []rule
@@ -28,14 +28,15 @@ type landscape struct {
 
 func squared(b *graph.Builder, x *graph.Node) *graph.Node { return b.Apply(op.Squared{}, x) }
 
-// The rules whose customary hyperparameters serve on both landscapes.
+// The optimizers that have their default hyperparameters on both landscapes.
 var (
 	adagrad = optimizers.Adagrad{Epsilon: 1e-8}
 	rmsprop = optimizers.RMSProp{Decay: 0.9, Epsilon: 1e-8}
 	adam    = optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
 )
 
-// landscapes are x^2/2 + 25 y^2, whose curvatures are 1 and 50, and (1 - x)^2 + 100 (y - x^2)^2.
+// landscapes returns the ravine x^2/2 + 25 y^2, whose curvatures are 1 and 50, and Rosenbrock's
+// function (1 - x)^2 + 100 (y - x^2)^2.
 func landscapes() []landscape {
 	return []landscape{{
 		name: "ravine",
@@ -67,7 +68,7 @@ func landscapes() []landscape {
 	}}
 }
 
-// grid is the landscape's level lines.
+// grid returns the landscape on a grid, with the values of its level lines.
 func (l landscape) grid() report.Levels {
 	const cells = 200
 	levels := report.Levels{Name: l.name, At: l.levels}

@@ -1,5 +1,10 @@
-// Command paths draws how textbook optimizers descend an ill-conditioned ravine and Rosenbrock's
+// Command paths draws how seven optimizers descend an ill-conditioned ravine and Rosenbrock's
 // curved valley.
+//
+// For each optimizer it prints where it ends and how many steps it needs to f < 0.01. In the ravine
+// momentum and Nesterov's method need about a third of SGD's steps; in Rosenbrock's valley SGD
+// needs some 4000, Adam 1500, momentum 700. Adadelta, which has no learning rate, arrives in
+// neither. ravine.png and rosenbrock.png have the paths. It takes a second.
 package main
 
 import (
@@ -17,7 +22,7 @@ import (
 )
 
 func main() {
-	dir := flag.String("folder", ".", "where ravine.png and rosenbrock.png go")
+	dir := flag.String("folder", ".", "directory for ravine.png and rosenbrock.png")
 	flag.Parse()
 	if err := run(os.Stdout, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -66,7 +71,7 @@ func run(out io.Writer, dir string) error {
 	return nil
 }
 
-// descend is the path of an optimizer, start included.
+// descend returns the path of an optimizer, including the start.
 func (l landscape) descend(r rule) (report.Track, error) {
 	b := graph.New(tensor.Float64)
 	at := func(i int) graph.Initializer {

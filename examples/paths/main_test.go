@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Momentum on the ravine is two linear recursions: theta <- theta - v, v <- 0.8 v + 0.02 k theta,
-// with the curvatures k = 1 and 50.
+// TestMomentumPath: on the ravine momentum is two linear recursions, theta <- theta - v and
+// v <- 0.8 v + 0.02 k theta, with the curvatures k = 1 and 50.
 func TestMomentumPath(t *testing.T) {
 	l := landscapes()[0]
 	l.steps = 50
@@ -31,7 +31,7 @@ func TestMomentumPath(t *testing.T) {
 	}
 }
 
-// Every rule except Adadelta, which is slow, comes near the minima.
+// TestMinima: every optimizer except Adadelta, which is slow, comes close to the minima.
 func TestMinima(t *testing.T) {
 	for _, l := range landscapes() {
 		if value := l.value(l.minimum[0], l.minimum[1]); value != 0 {

@@ -14,8 +14,8 @@ const (
 	noise = 0.5
 )
 
-// observations are features [size 2], of which the first is 1, and targets, of the line
-// 0.5 + 0.8 x.
+// observations returns features [size 2], of which the first is 1, and targets on the line 0.5 +
+// 0.8 x with noise.
 func observations() (features, targets []float64) {
 	targets = make([]float64, size)
 	random.Normals(targets, 0, random.Address{Seed: 1})
@@ -30,7 +30,7 @@ func observations() (features, targets []float64) {
 // moments are the moments of a distribution of theta.
 type moments struct{ mean0, mean1, deviation0, deviation1, correlation float64 }
 
-// exact is the posterior N(m, A^-1), A = X'X/noise^2 + 1 and m = A^-1 X'y/noise^2.
+// exact returns the moments of the posterior N(m, A^-1), A = X'X/noise^2 + 1, m = A^-1 X'y/noise^2.
 func exact() moments {
 	features, targets := observations()
 	a00, a01, a11 := 1.0, 0.0, 1.0
@@ -47,8 +47,8 @@ func exact() moments {
 	}
 }
 
-// density is the normal density, divided by its maximum, with lines around half, 90 % and 99 % of
-// it.
+// density returns the normal density on a grid, divided by its maximum, with lines around half, 90
+// % and 99 % of the probability.
 func (m moments) density() report.Levels {
 	levels := report.Levels{Name: "exact: 50 %, 90 %, 99 %", At: []float64{0.01, 0.1, 0.5}}
 	for i := range 101 {

@@ -11,8 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// Means and variances are those of the formulas, within four Monte Carlo standard errors; SGLD's
-// variances are too large by h k/2 at most, with h = 2e-4 and curvatures k up to 470.
+// TestMoments: means and variances equal the formulas within four Monte Carlo standard errors;
+// SGLD's variances are too large by at most h k/2, with h = 2e-4 and curvatures k up to 470.
 func TestMoments(t *testing.T) {
 	methods, err := sampleAll(8, 300)
 	if err != nil {
@@ -59,7 +59,7 @@ func within(t *testing.T, what string, chains [][]float64, want, bias float64) {
 		t.Errorf("%s: got %v, want %v within %v", what, mean, want, 4*std+bias)
 	}
 	if !(4*std < 0.5*math.Abs(want)) {
-		t.Errorf("%s: the standard error is %v of %v: too few draws to tell anything", what, std, want)
+		t.Errorf("%s: the standard error is %v of %v: too few draws for the test", what, std, want)
 	}
 }
 

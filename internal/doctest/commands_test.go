@@ -51,8 +51,8 @@ var call = regexp.MustCompile(`^(?:go run \./cmd/pollen|(?:\./)?pollen)(?:\s+(.*
 
 var variable = regexp.MustCompile(`\$\w+`)
 
-// TestCommands: every call of pollen in any page has a subcommand that exists, with flags that exist
-// and take such values.
+// TestCommands: every call of pollen in any page has a subcommand that exists, with flags that
+// exist and take such values.
 func TestCommands(t *testing.T) {
 	bin := pollen(t)
 	listed, err := exec.Command(filepath.Join(bin, "pollen"), "--help").Output()
@@ -99,8 +99,8 @@ func TestTutorial(t *testing.T) {
 	runPage(t, "docs/tutorial.md", "")
 }
 
-// smaller has flags that are added to commands of the pages, by a piece of the command, so that they
-// take seconds. The first piece that occurs counts.
+// smaller has flags that are added to commands of the pages, by a piece of the command, so that
+// they take seconds. The first piece that occurs counts.
 var smaller = []struct{ piece, flags string }{
 	{"--estimate", ""},
 	{"--resume", ""},
@@ -111,8 +111,8 @@ var smaller = []struct{ piece, flags string }{
 	{"pollen fit", "--subset 300 --epochs 4 --burn-in 2 --samples 2 --chains 2"},
 }
 
-// runPage runs the commands of a page, or of one of its sections, one after the other in a directory
-// with the images that they mention.
+// runPage runs the commands of a page, or of one of its sections, one after the other in a
+// directory with the images that they mention.
 func runPage(t *testing.T, path, section string) {
 	if testing.Short() {
 		t.Skip("trains a network")
@@ -187,7 +187,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// startServer starts a server, which is interrupted when the test ends, and waits until it is ready.
+// startServer starts a server, which is interrupted when the test ends, and waits until it is
+// ready.
 func startServer(t *testing.T, server *exec.Cmd, address string) {
 	t.Helper()
 	var log bytes.Buffer

@@ -55,8 +55,8 @@ func (p page) anchors() map[string]bool {
 	return all
 }
 
-// anchor returns the fragment that GitHub gives a heading: in lower case, without punctuation, spaces
-// as hyphens.
+// anchor returns the fragment that GitHub gives a heading: in lower case, without punctuation,
+// spaces as hyphens.
 func anchor(title string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

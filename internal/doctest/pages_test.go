@@ -60,7 +60,8 @@ func read(t *testing.T, path string) page {
 	return page{path, string(content)}
 }
 
-// tableMarker begins a table that docs/records writes: it is indented like code but has no commands.
+// tableMarker begins a table that docs/records writes: it is indented like code but has no
+// commands.
 var tableMarker = regexp.MustCompile(`(?m)^<!-- table: .* -->\n\n(?:    .*\n)*`)
 
 // scripts returns the page's shell code: its indented blocks and its fences marked sh or without a
@@ -105,8 +106,8 @@ func (p page) scripts() []string {
 	return all
 }
 
-// commands returns the page's command lines: comments are removed, and lines that end in a backslash
-// are joined with the next one.
+// commands returns the page's command lines: comments are removed, and lines that end in a
+// backslash are joined with the next one.
 func (p page) commands() []string {
 	var all []string
 	for _, script := range p.scripts() {

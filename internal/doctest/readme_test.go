@@ -17,8 +17,8 @@ import (
 	pollenapi "github.com/pollen-ml/pollen"
 )
 
-// TestReadmeProgram: the README's program compiles, passes vet, and prints what its comments show, on
-// directories of images placed where it looks for them.
+// TestReadmeProgram: the README's program compiles, passes vet, and prints what its comments show,
+// on directories of images placed where it looks for them.
 func TestReadmeProgram(t *testing.T) {
 	code := regexp.MustCompile("(?s)```go\n(.*?)```").FindStringSubmatch(read(t, "README.md").text)
 	if code == nil {
@@ -61,7 +61,8 @@ func TestReadmeProgram(t *testing.T) {
 	}
 }
 
-// drawImages makes a directory of images of 8x8 pixels: noise, with a square of one colour somewhere.
+// drawImages makes a directory of images of 8x8 pixels: noise, with a square of one colour
+// somewhere.
 func drawImages(t *testing.T, dir string, count int, shade color.RGBA) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
