@@ -13,9 +13,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// observations are 100 draws of N(0, 1.6^2)/2 + N(1, 1.6^2)/2, a little wider than the model's
-// components, which separates the modes. The second argument of N is the variance. The seed is one
-// whose posterior is much like that of the published points.
+// observations returns 100 draws of N(0, 1.6^2)/2 + N(1, 1.6^2)/2, which is a little wider than the
+// model's components and so separates the modes. The second argument of N is the variance. The seed
+// was chosen so that the posterior resembles that of the published points.
 func observations() []float64 {
 	values, component := make([]float64, 100), make([]float64, 100)
 	random.Normals(values, 0, random.Address{Seed: 10})
@@ -29,7 +29,8 @@ func observations() []float64 {
 	return values
 }
 
-// exact integrates over a grid, and also returns the density there divided by its maximum.
+// exact integrates the posterior over a grid. It also returns the density there, divided by its
+// maximum.
 func exact(data []float64) (summary, report.Levels) {
 	levels := report.Levels{Name: "exact density", At: []float64{0.02, 0.1, 0.3, 0.6, 0.9}}
 	for i := range 241 {
@@ -57,13 +58,13 @@ func exact(data []float64) (summary, report.Levels) {
 		mass += density
 		s.mean1 += density * theta1
 		s.mean2 += density * theta2
-		// The grid line theta2 = 0 belongs half to one and half to the other.
+		// Points with theta2 = 0 count half.
 		s.positive += density * (1 + float64(cmp.Compare(theta2, 0))) / 2
 	}
 	return summary{s.mean1 / mass, s.mean2 / mass, s.positive / mass}, levels
 }
 
-// readPoints reads a file of points, one a line; a first line that is not a number is a heading.
+// readPoints reads a file of points, one per line. A first line that is not a number is a heading.
 func readPoints(file string) ([]float64, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

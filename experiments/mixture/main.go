@@ -1,7 +1,12 @@
 // Command mixture samples the posterior of the tied means of two Gaussians (Welling and Teh 2011,
-// section 5.1), which has two modes, by five samplers with thousands of chains each, and compares
-// them with exact numbers. It also shows how a single chain with the published step sizes fails: it
-// mistakes one of the modes for all.
+// section 5.1), which has two modes.
+//
+// Five samplers with 4096 chains each find both modes in the right proportions: E[theta2] is within
+// two standard errors of the exact 0.060, which comes from a grid. Single chains with the published
+// step sizes do not: in minibatches of 100 all four stay in the mode where they start, with
+// E[theta2] = 0.98. The table also has the fraction of chains that visited both modes, and the
+// error that one chain of the sampler would make. mixture.png shows the last draws of the replica
+// exchange, and one single chain. It takes about half a minute on two cores.
 package main
 
 import (
@@ -15,9 +20,9 @@ import (
 )
 
 func main() {
-	dir := flag.String("folder", ".", "where mixture.png goes")
-	file := flag.String("data", "", "a file of points, one a line, in the place of made ones")
-	chains := flag.Int("chains", 4096, "chains of each sampler, an even number")
+	dir := flag.String("folder", ".", "directory for mixture.png")
+	file := flag.String("data", "", "file of points, one per line (default: simulated points)")
+	chains := flag.Int("chains", 4096, "number of chains of each sampler, even")
 	seed := flag.Uint64("seed", 1, "seed of the chains")
 	flag.Parse()
 	if err := run(os.Stdout, *dir, *file, *seed, *chains); err != nil {
@@ -67,13 +72,14 @@ func run(out io.Writer, dir, file string, seed uint64, chains int) error {
 }
 
 // explanation explains the table.
-const explanation = `Standard errors come from the differences between chains. Many chains move in theta1 + theta2/2 and theta2, which are nearly independent:
-there a step is long enough to cross between the modes, and all samplers give these their shares. The single chains, of which there are four, move in
-theta1 and theta2 with the published step sizes, and are wrong because these shrink before a chain has crossed often enough; and as all four begin alike,
-their standard error does not tell. Where minibatches are single points, their noise, several times the injected one at first, helps across.
+const explanation = `Standard errors come from the differences between chains. The many chains move in theta1 + theta2/2 and theta2, which are nearly
+independent: their steps are long enough to cross between the modes, and all samplers give the modes the right proportions. The single chains, four of
+each, move in theta1 and theta2 with the published step sizes. They are wrong because the step sizes shrink before a chain has crossed often enough, and
+their standard errors do not show it because all four start at the same point. With minibatches of one point the gradient noise, at first several
+times the injected noise, helps them across.
 `
 
-// draw draws chains' last states, and the path of one.
+// draw saves a figure of the last states of many chains, and of all states of one.
 func draw(path string, levels report.Levels, tracks map[string]states) error {
 	x, y := tracks[replicaExchange].last()
 	one := tracks[fmt.Sprintf(singleChain, 10)].chain(0)

@@ -31,7 +31,7 @@ func published(t *testing.T) (points []float64, ok bool) {
 	return points, true
 }
 
-// The published points have published moments.
+// TestExactOfPublishedData: the published points have the published moments.
 func TestExactOfPublishedData(t *testing.T) {
 	data, ok := published(t)
 	if !ok {
@@ -49,10 +49,10 @@ func TestExactOfPublishedData(t *testing.T) {
 	}
 }
 
-// The loss and its slopes are those of the mixture, in either coordinates, with exponentials in
-// float32.
+// The loss and its derivatives are those of the mixture in both parametrisations, up to the
+// rounding of float32 exponentials.
 func TestTiedMeans(t *testing.T) {
-	data := append(observations(), observations()[:most-60]...) // more than are treated at a time
+	data := append(observations(), observations()[:maxPoints-60]...) // more than are treated at a time
 	n := float64(len(data))
 	value := func(theta1, theta2, moved float64) float64 {
 		total := theta1*theta1/20 + theta2*theta2/2
@@ -111,8 +111,8 @@ func TestTiedMeans(t *testing.T) {
 	}
 }
 
-// Many chains find both modes, in their shares, by every sampler, and all but a few cross. With so
-// few chains the standard errors are four times those of the program.
+// Many chains of every sampler find both modes in the right proportions, and nearly all cross. With
+// the test's number of chains the standard errors are four times those of the program.
 func TestManyChains(t *testing.T) {
 	data, _ := published(t)
 	want, _ := exact(data)

@@ -19,11 +19,11 @@ const (
 	singleChain     = "one chain, batch %d"
 )
 
-// manyChains are samplers with many chains each, which start at draws from the prior; SGHMC's all
-// start at (1, 1), in the valley of one mode. They are so long that the standard errors of
-// E[theta2] are 0.007 to 0.011 with 4096 chains: by then each chain has crossed many times. Steps
-// add an error of their own, except with HMC: SGLD's steps of 0.1 add -0.005, the error of their
-// stationary distribution, computed on a grid.
+// manyChains returns samplers with many chains each. Chains start at draws from the prior, except
+// SGHMC's, which all start at (1, 1), in the valley of one mode. Their lengths are chosen for
+// standard errors of E[theta2] of 0.007 to 0.011 with 4096 chains; each chain has then crossed many
+// times. Except for HMC, the step size adds a bias: for SGLD's step size of 0.1 it is -0.005,
+// computed on a grid from its stationary distribution.
 func manyChains(data []float64, seed uint64, chains int) []method {
 	centred := coordinates{Centred: true}
 	by := func(name string, s setting) method {
@@ -55,8 +55,8 @@ func manyChains(data []float64, seed uint64, chains int) []method {
 	}
 }
 
-// oneChain are single chains, four of each, with the published step sizes: epsilon = 2h from 0.01
-// to 0.0001, for 10 000 sweeps through the data.
+// oneChain returns single chains, four of each for a standard error, with the published step sizes:
+// epsilon = 2h from 0.01 to 0.0001, for 10 000 sweeps through the data.
 func oneChain(data []float64, seed uint64) []method {
 	var methods []method
 	for _, batch := range []int{1, 10, len(data)} {
@@ -71,8 +71,8 @@ func oneChain(data []float64, seed uint64) []method {
 	return methods
 }
 
-// descent is where SGD ends from (1, 1), with learning rate 0.01 on the loss of one point, in
-// 300 epochs.
+// descent returns where SGD ends from (1, 1) after 300 epochs with the learning rate 0.01 on the
+// loss of one point.
 func descent(data []float64) (theta1, theta2 float64, err error) {
 	steps := 300 * len(data)
 	kept, err := sample(data, 1, setting{

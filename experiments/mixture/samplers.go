@@ -10,20 +10,20 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// setting says how chains of a sampler on minibatches run.
+// setting is a run of a sampler on minibatches.
 type setting struct {
 	sampler     langevin.Sampler
 	coordinates coordinates
 	dispersed   bool // starts at draws from the prior instead of (1, 1)
 	chains      int
-	batch       int // as many points as there are: no noise of minibatches
+	batch       int // the number of points means no gradient noise
 	plan        langevin.Plan
 	rates       optimizers.Schedule // h
 	exchange    langevin.ReplicaExchange
-	cold        bool // at temperature 0: the optimizer
+	cold        bool // at temperature 0, which is SGD
 }
 
-// sample runs chains on minibatches.
+// sample runs the chains of a setting and returns their draws.
 func sample(data []float64, seed uint64, s setting) (kept states, err error) {
 	b := graph.New(tensor.Float32)
 	_, loss := model(b, data, s.batch, s.coordinates, s.dispersed)
@@ -39,7 +39,7 @@ func sample(data []float64, seed uint64, s setting) (kept states, err error) {
 	if err != nil {
 		return kept, err
 	}
-	posterior := langevin.Posterior{DataSize: len(data)} // the loss has the prior in it
+	posterior := langevin.Posterior{DataSize: len(data)} // the loss includes the prior
 	var replicas *langevin.Replicas
 	var interventions []langevin.Hook
 	if s.exchange.Every > 0 {
@@ -63,7 +63,7 @@ func sample(data []float64, seed uint64, s setting) (kept states, err error) {
 	return kept, err
 }
 
-// add keeps the present states of all chains, or of the coldest.
+// add appends the current states of all chains, or of the chains at the lowest temperature.
 func (s *states) add(session *graph.Session, c coordinates, replicas *langevin.Replicas) error {
 	chains, err := replicas.Cold(session)
 	if err != nil {
@@ -81,8 +81,8 @@ func (s *states) add(session *graph.Session, c coordinates, replicas *langevin.R
 	return nil
 }
 
-// hamiltonian makes proposals by HMC, whose energies are in float64, and keeps every fourth state
-// after the first twentieth.
+// hamiltonian samples with HMC, whose energies are in float64. It keeps every fourth state and
+// drops the first twentieth as burn-in.
 func hamiltonian(data []float64, seed uint64, c coordinates, hmc mcmc.Metropolis, chains, proposals int) (kept states, err error) {
 	b := graph.New(tensor.Float64)
 	w, loss := model(b, data, len(data), c, true)

@@ -2,21 +2,21 @@ package main
 
 import "math"
 
-// states are the states of chains, one draw after the other. With replica exchange, a chain is a
-// ladder's coldest.
+// states are the draws of all chains: one draw of every chain, then the next. With replica exchange
+// these are the chains at the lowest temperature.
 type states struct {
 	chains         int
 	theta1, theta2 []float64
-	weights        []float64 // of draws, in averages
+	weights        []float64 // of the draws in averages
 }
 
-// last is the last draw of every chain.
+// last returns the last draw of every chain.
 func (s states) last() (theta1, theta2 []float64) {
 	from := len(s.theta1) - s.chains
 	return s.theta1[from:], s.theta2[from:]
 }
 
-// chain is one of the chains.
+// chain returns the draws of one chain.
 func (s states) chain(number int) states {
 	one := states{chains: 1, weights: s.weights}
 	for i := number; i < len(s.theta1); i += s.chains {
@@ -25,25 +25,25 @@ func (s states) chain(number int) states {
 	return one
 }
 
-// crossed is the share of chains that were seen in either mode.
+// crossed returns the fraction of chains that have draws in both modes.
 func (s states) crossed() float64 {
 	both := 0
 	for chain := range s.chains {
-		least, most := math.Inf(1), math.Inf(-1)
+		low, high := math.Inf(1), math.Inf(-1)
 		for i := chain; i < len(s.theta2); i += s.chains {
-			least, most = min(least, s.theta2[i]), max(most, s.theta2[i])
+			low, high = min(low, s.theta2[i]), max(high, s.theta2[i])
 		}
-		if least < -1 && most > 1 {
+		if low < -1 && high > 1 {
 			both++
 		}
 	}
 	return float64(both) / float64(s.chains)
 }
 
-// summary are moments of the posterior.
+// summary has E[theta1], E[theta2] and P(theta2 > 0).
 type summary struct{ mean1, mean2, positive float64 }
 
-// summaries are each chain's averages, weighted by the step size.
+// summaries returns each chain's averages, weighted by the step size.
 func (s states) summaries() []summary {
 	chains, total := make([]summary, s.chains), 0.0
 	for draw, weight := range s.weights {
@@ -63,9 +63,9 @@ func (s states) summaries() []summary {
 	return chains
 }
 
-// summary is the mean over chains with its standard errors, which come from the chains'
-// differences, since chains are independent; and the root of the mean over chains of the squared
-// error of one chain's average of theta2.
+// summary returns the mean over chains; its standard errors, which come from the differences
+// between chains, since these are independent; and typical, the root mean square error of one
+// chain's average of theta2.
 func (s states) summary(truth summary) (mean, errors summary, typical float64) {
 	chains, n := s.summaries(), float64(s.chains)
 	for _, c := range chains {

@@ -12,13 +12,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// fit is how Bayes by Backprop runs.
+// fit has the settings of Bayes by Backprop.
 type fit struct {
 	replicas, epochs, burnIn int
 	rate                     float64 // h up to the end of burn-in; then rate (1+k)^-0.55, k = 1, 2 ...
 }
 
-// rates are h for each epoch.
+// rates returns h for each epoch.
 func (f fit) rates() []float64 {
 	rates := make([]float64, f.epochs)
 	for i := range rates {
@@ -27,23 +27,24 @@ func (f fit) rates() []float64 {
 	return rates
 }
 
-// bayesByBackprop is the fit that Keng published ("Bayesian learning via stochastic gradient
+// bayesByBackprop makes the fit that Keng published ("Bayesian learning via stochastic gradient
 // Langevin dynamics and Bayes by Backprop", 2023, with its notebook). Deviation and freedom are
-// numbers; for the walk, q has independent steps N(mean_i, deviation^2), as wide as the walk's own.
-// pSGLD draws deviation, freedom, the means and s_0, at temperature 1, by gradients of
+// point values. For the walk, q has independent steps N(mean_i, deviation^2), with the walk's own
+// deviation. pSGLD samples deviation, freedom, the means and s_0 at temperature 1, with gradients
+// of
 //
 //	E_q[ln p(returns | walk, freedom)] + N ln deviation + (ln p(deviation) + ln p(freedom))/R
 //
 // The first term is the mean over R replicas of the walk, the second the entropy of q, and the
-// third is the priors, also divided by R. To be a bound of the evidence it lacks
+// third the priors, also divided by R. This is not a bound of the evidence, because it lacks
 //
 //	E_q[ln p(walk | deviation)] = -N ln deviation - sum mean_i^2 / (2 deviation^2)
 //
-// each up to a constant. Without this term, deviation is not how far the walk goes in a day, but
-// how wide q may be before the returns become improbable: 0.026 for those of the S&P 500. Freedom,
-// which was published as 9.75, is on its way from 10, where it starts.
+// each up to a constant. Without this term, deviation is not how far the walk moves in a day, but
+// how wide q can be before the returns become improbable: 0.026 for the S&P 500. The published
+// freedom of 9.75 has not converged from its initial value 10.
 func bayesByBackprop(returns []float64, f fit) (r result, err error) {
-	const level, spread = -4.5, 1e-4 // of s_0, and of the means, at the start
+	const level, spread = -4.5, 1e-4 // initial s_0, and initial spread of the means
 	n := len(returns)
 	b := graph.New(tensor.Float32)
 	std, freedom := b.Parameter("deviation", startAround(startStd, 0), 1), b.Parameter("freedom", startAround(startFreedom, 0), 1)
@@ -61,7 +62,7 @@ func bayesByBackprop(returns []float64, f fit) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	posterior := langevin.Posterior{DataSize: 1, Prior: langevin.Flat()} // the loss is of all data, and has the priors
+	posterior := langevin.Posterior{DataSize: 1, Prior: langevin.Flat()} // the loss is of all data and includes the priors
 	if err := langevin.Attach(b, sampler, posterior, loss, f.rates(), temperatures); err != nil {
 		return r, err
 	}

@@ -14,11 +14,11 @@ type result struct {
 	bands        []estimate // of the logarithm of each day's scale
 }
 
-// estimate is a distribution's mean and standard deviation with the ends of its middle 90 %, and
-// for draws of chains how well these have mixed.
+// estimate has a distribution's mean, standard deviation, 5 % and 95 % quantiles, and for draws of
+// chains split R-hat and the effective number of draws.
 type estimate struct{ mean, std, low, high, rHat, effective float64 }
 
-// estimateOf is the estimate from draws, which it sorts.
+// estimateOf returns the estimate from draws. It sorts them.
 func estimateOf(draws []float64) (e estimate) {
 	slices.Sort(draws)
 	n := len(draws)
@@ -32,7 +32,7 @@ func estimateOf(draws []float64) (e estimate) {
 	return e
 }
 
-// mixed is the estimate from traces of chains, with how well these have mixed.
+// mixed returns the estimate from traces of chains, with R-hat and the effective number of draws.
 func mixed(chains [][]float64) (e estimate, err error) {
 	e = estimateOf(slices.Concat(chains...))
 	if e.rHat, err = diagnostics.SplitRHat(chains); err != nil {
@@ -42,13 +42,13 @@ func mixed(chains [][]float64) (e estimate, err error) {
 	return e, err
 }
 
-// normal is the estimate of a normal distribution.
+// normal returns the estimate of a normal distribution.
 func normal(mean, std float64) estimate {
 	const z = 1.6449 // the quantile of 95 %
 	return estimate{mean: mean, std: std, low: mean - z*std, high: mean + z*std}
 }
 
-// logNormal is the estimate of exp(x), x ~ N(mean, deviation^2).
+// logNormal returns the estimate of exp(x), x ~ N(mean, std^2).
 func logNormal(mean, std float64) estimate {
 	e := normal(mean, std)
 	e.mean, e.low, e.high = math.Exp(mean+std*std/2), math.Exp(e.low), math.Exp(e.high)
@@ -56,7 +56,7 @@ func logNormal(mean, std float64) estimate {
 	return e
 }
 
-// cells are the estimate's columns.
+// cells returns the estimate's cells of the table.
 func (e estimate) cells() []any {
 	if e.effective == 0 {
 		return []any{e.mean, e.std, e.low, e.high, "-", "-"}
@@ -64,7 +64,7 @@ func (e estimate) cells() []any {
 	return []any{e.mean, e.std, e.low, e.high, e.rHat, e.effective}
 }
 
-// covered is the share of the days on which the true scale lies within the band.
+// covered returns the fraction of days on which the true scale lies within the band.
 func covered(bands []estimate, scales []float64) float64 {
 	inside := 0
 	for i, scale := range scales {
@@ -75,7 +75,7 @@ func covered(bands []estimate, scales []float64) float64 {
 	return float64(inside) / float64(len(scales))
 }
 
-// width is the mean over the days of the bands' widths.
+// width returns the mean width of the bands.
 func width(bands []estimate) float64 {
 	sum := 0.0
 	for _, band := range bands {

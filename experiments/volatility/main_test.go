@@ -184,7 +184,7 @@ func TestIndex(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	for name, text := range map[string]string{
-		"date": "Date,Close\n1 May,2\n", "wants a date and a close": "Date\n2008-05-01\n", "positive": "Date,Close\n2008-05-01,0\n",
+		"date": "Date,Close\n1 May,2\n", "must have a date and a close": "Date\n2008-05-01\n", "positive": "Date,Close\n2008-05-01,0\n",
 		"wants 2 to": "Date,Close\n2008-05-01,2\n2008-05-02,3\n", "got 0 returns": "",
 	} {
 		path := filepath.Join(t.TempDir(), "closes.csv")

@@ -2,7 +2,7 @@ package main
 
 import "math"
 
-// startSpread is the standard deviation of a step of the walk at the start.
+// startSpread is the initial standard deviation of a step of the walk.
 const startSpread = 0.0005
 
 // meanField is an approximation of the posterior: independent normals of ln deviation, ln freedom
@@ -14,7 +14,7 @@ type meanField struct {
 
 type normalFactor struct{ mean, variance float64 }
 
-// result is q as the result of a method.
+// result converts q into the result of a method.
 func (q meanField) result(method string) result {
 	r := result{
 		method:  method,
@@ -27,7 +27,7 @@ func (q meanField) result(method string) result {
 	return r
 }
 
-// walk is the distribution of each day's s.
+// walk returns the distribution of each day's s.
 func (q meanField) walk() []normalFactor {
 	days := make([]normalFactor, len(q.steps))
 	var sum normalFactor
@@ -38,8 +38,8 @@ func (q meanField) walk() []normalFactor {
 	return days
 }
 
-// start is where the search for the best meanField starts: at the walk that fits the returns best
-// with startStd.
+// start returns the initial meanField of the search for the best one: the walk that fits the
+// returns best with startStd.
 func start(returns []float64) meanField {
 	walk, _ := smooth(returns, startStd)
 	q := meanField{normalFactor{math.Log(startStd), 0.01}, normalFactor{math.Log(startFreedom), 0.01}, make([]normalFactor, len(walk))}

@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// About where chains begin; the walk is smoothed at these values.
+// Chains start around these values, at which the walk is smoothed.
 const (
 	startStd     = 0.1
 	startFreedom = 10
@@ -21,13 +21,13 @@ const (
 // firstStd is the standard deviation of s_0.
 const firstStd = 10
 
-// joint is the log of the density of the returns r [N] and of
+// joint adds the log density of the returns r [N] and of
 //
 //	deviation ~ Exponential(10), freedom ~ Exponential(0.1), s_0 ~ N(0, 10^2),
 //	s_i ~ N(s_{i-1}, deviation^2), r_i ~ Student-t(freedom, 0, exp(s_i))
 //
-// as a density of the logarithms of deviation and freedom, and of the walk s: logarithms [] and
-// s [N], or [R 1] and s [R N], for the sum of R of them.
+// as a density of the logarithms of deviation and freedom and of the walk s. The logarithms have
+// the shape [] and s the shape [N]; with [R 1] and [R N] the result is the sum of R densities.
 func joint(b *graph.Builder, returns []float64, logStd, logFreedom, walk *graph.Node) *graph.Node {
 	std, jacobian1 := distributions.Constrained(b, logStd, distributions.Exp{})
 	freedom, jacobian2 := distributions.Constrained(b, logFreedom, distributions.Exp{})
@@ -44,29 +44,29 @@ func joint(b *graph.Builder, returns []float64, logStd, logFreedom, walk *graph.
 		priors(b, std, freedom), jacobian1, jacobian2)
 }
 
-// likelihood is the log of the density of the returns given freedom and the walk, s [N], or [R N],
-// for the sum of R of them.
+// likelihood adds the log density of the returns given freedom and the walk s [N], or the sum of R
+// of them for s [R N].
 func likelihood(b *graph.Builder, returns []float64, freedom, walk *graph.Node) *graph.Node {
 	scaled := b.Apply(op.Divide{}, b.Table("returns", returns), b.Apply(op.Exp{}, walk))
 	density := distributions.StudentT{DoF: distributions.Node(freedom), Scale: distributions.Number(1)}.LogProb(b, scaled)
 	return distributions.Total(b, density, b.Apply(op.Negate{}, b.Apply(op.Sum{}, walk)))
 }
 
-// priors is the log of the density of deviation and freedom.
+// priors adds the log prior density of deviation and freedom.
 func priors(b *graph.Builder, std, freedom *graph.Node) *graph.Node {
 	return distributions.Total(b, distributions.Exponential{Rate: distributions.Number(10)}.LogProb(b, std),
 		distributions.Exponential{Rate: distributions.Number(0.1)}.LogProb(b, freedom))
 }
 
-// target is the posterior as a density whose curvatures are all near 1. The walk is
+// target adds the posterior in a parametrisation in which all curvatures are near 1. The walk is
 //
 //	s_i = m_i + deviation x_i,    x_i = a x_{i-1} + innovation_i
 //
-// where m is the walk that fits the returns best, to first order in ln deviation about
-// startStd, and a how its errors are correlated from day to day, see smooth. The parameters
-// are the innovations and the logarithms of deviation and freedom. Any m and a give the same
-// posterior. With m = 0 and a = 1, slow movements would have curvatures up to N^2 times those of
-// fast ones; with the walk itself as the parameter, it would hold deviation fast.
+// where m is the walk that fits the returns best, to first order in ln deviation around startStd,
+// and a the correlation of its errors from one day to the next, see smooth. The parameters are the
+// innovations and the logarithms of deviation and freedom. Any m and a give the same posterior.
+// With m = 0 and a = 1, slow movements would have curvatures up to N^2 times those of fast ones.
+// With the walk itself as the parameter, deviation could hardly move given the walk.
 func target(b *graph.Builder, returns []float64) mcmc.Target {
 	const turnStep = 0.1
 	days := len(returns)
@@ -102,7 +102,7 @@ func target(b *graph.Builder, returns []float64) mcmc.Target {
 	}
 }
 
-// startAround draws where each chain starts.
+// startAround initialises each chain with draws from N(mean, std^2).
 func startAround(mean, std float64) graph.Initializer {
 	return func(seed uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
 		random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Stream: stream})
@@ -112,8 +112,8 @@ func startAround(mean, std float64) graph.Initializer {
 	}
 }
 
-// share divides a potential by the number of returns, as optimizers and samplers on minibatches
-// take it, or a density by the replicas.
+// share divides a total by parts: a potential by the number of returns, as samplers on minibatches
+// expect it, or a density by the number of replicas.
 func share(b *graph.Builder, total *graph.Node, parts int) *graph.Node {
 	return b.Apply(op.Scale{Factor: 1 / float64(parts)}, total)
 }

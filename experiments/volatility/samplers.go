@@ -11,11 +11,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// chains is how many the samplers run.
+// chains is the number of chains of each sampler.
 const chains = 4
 
-// noUTurn draws from the posterior by NUTS, after a warm-up. gradients is how many each chain
-// computed.
+// noUTurn samples the posterior with NUTS after a warm-up. gradients is the number of gradients
+// that each chain computed.
 func noUTurn(returns []float64, warmup, draws int) (r result, gradients int, err error) {
 	r = result{method: "NUTS", bands: make([]estimate, len(returns))}
 	b := graph.New(tensor.Float64)
@@ -54,9 +54,9 @@ func noUTurn(returns []float64, warmup, draws int) (r result, gradients int, err
 	return r, gradients, err
 }
 
-// preconditioned draws from the same posterior by pSGLD, whose preconditioner stays fixed after
-// burn-in. No test rejects steps: they must be small relative to the narrowest direction, that of
-// deviation only.
+// preconditioned samples the same posterior with pSGLD, whose preconditioner is frozen after
+// burn-in. There is no Metropolis test, so steps must be small relative to the narrowest direction,
+// which is ln deviation.
 func preconditioned(returns []float64, steps int) (r result, err error) {
 	const (
 		rate     = 0.03

@@ -12,25 +12,25 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// How the simulated returns are generated.
+// The parameters of the simulated returns.
 const (
 	trueStd     = 0.15
 	trueFreedom = 10
 	trueStart   = 0.01
 )
 
-// series is daily log returns in order, when they were, and the scales they were drawn with, if
+// series has daily log returns in order, their times, and the scales that they were drawn with, if
 // known.
 type series struct {
 	axis                   string
 	times, returns, scales []float64
 }
 
-// maxDays is the longest series whose walk target can compute: memory^-days must be a float64.
+// maxDays is the maximum length of a series: target computes memory^-days, which must not overflow.
 const maxDays = 5000
 
-// made is a simulated series of Student-t returns with trueFreedom degrees of freedom, the
-// logarithms of whose scales walk at random.
+// made simulates a series of Student-t returns with trueFreedom degrees of freedom, whose log
+// scales are a random walk.
 func made(days int) series {
 	s := series{axis: "day"}
 	steps, noise := make([]float64, days), make([]float64, days*(trueFreedom+1))
@@ -50,8 +50,8 @@ func made(days int) series {
 	return s
 }
 
-// read is the log returns of a file of daily closes, in order: a heading, then lines such as
-// 2008-05-01,1409.34.
+// read returns the log returns of a file of daily closes in order of time: a heading, then lines
+// such as 2008-05-01,1409.34.
 func read(path string) (series, error) {
 	s := series{axis: "year"}
 	file, err := os.Open(path)
@@ -67,14 +67,14 @@ func read(path string) (series, error) {
 	for i, row := range rows[min(1, len(rows)):] {
 		day, err := time.Parse(time.DateOnly, row[0])
 		if err != nil {
-			return s, errors.Wrapf(err, "volatility: %s: row %d: the date, wants one such as 2008-05-01", path, i+2)
+			return s, errors.Wrapf(err, "volatility: %s: row %d: the date must be like 2008-05-01", path, i+2)
 		}
 		if len(row) < 2 {
-			return s, errors.Errorf("volatility: %s: row %d: got %d columns, wants a date and a close", path, i+2, len(row))
+			return s, errors.Errorf("volatility: %s: row %d: must have a date and a close, got %[3]d columns", path, i+2, len(row))
 		}
 		price, err := strconv.ParseFloat(row[1], 64)
 		if err != nil || !(price > 0 && price < math.Inf(1)) {
-			return s, errors.Errorf("volatility: %s: row %d: the close is %q, wants a positive number", path, i+2, row[1])
+			return s, errors.Errorf("volatility: %s: row %d: the close must be a positive number, got %q", path, i+2, row[1])
 		}
 		if i > 0 {
 			s.returns = append(s.returns, math.Log(price/last))
@@ -83,7 +83,7 @@ func read(path string) (series, error) {
 		last = price
 	}
 	if n := len(s.returns); n < 2 || n > maxDays {
-		return s, errors.Errorf("volatility: %s: got %d returns, wants 2 to %d", path, n, maxDays)
+		return s, errors.Errorf("volatility: %s: must have 2 to %[3]d returns, got %[2]d", path, n, maxDays)
 	}
 	return s, nil
 }

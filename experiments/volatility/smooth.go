@@ -2,14 +2,14 @@ package main
 
 import "math"
 
-// smooth finds the walk of the highest density given the deviation and startFreedom, by Fisher
-// scoring: the information that a return has on its walk's value is w = 2 freedom/(freedom + 3),
-// and with the walk's own it makes the matrix
+// smooth finds the walk of the highest density given the deviation std and startFreedom, by Fisher
+// scoring. The information of a return about its day's value is w = 2 freedom/(freedom + 3);
+// together with the walk's prior it gives the matrix
 //
 //	w I + D'D / deviation^2,    D the differences from day to day
 //
-// whose inverse is, except near the ends, that of a process with the correlation memory from one
-// day to the next.
+// whose inverse is, except near the ends, the covariance of a process with the correlation memory
+// from one day to the next.
 func smooth(returns []float64, std float64) (walk []float64, memory float64) {
 	const (
 		information = 2 * startFreedom / (startFreedom + 3.0)
