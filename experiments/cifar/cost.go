@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// announce prints what the methods will cost: here, from the time of some steps, and on a GPU, by
-// what package cuda predicts for these steps.
+// announce prints what the methods will cost: on this machine, from the time of some steps, and on
+// a GPU, from the cost model of package cuda.
 func (s *study) announce(ctx context.Context) error {
 	var here, there time.Duration
 	precision := cmp.Or(cuda.Precision(s.on.Precision), cuda.TF32)
@@ -34,7 +34,8 @@ func (s *study) announce(ctx context.Context) error {
 	return nil
 }
 
-// predicting is a device that also predicts how long the largest step loaded takes on a GPU.
+// predicting is a device that also predicts how long the longest of the loaded steps takes on a
+// GPU.
 type predicting struct {
 	tensor.Device
 	precision cuda.Precision

@@ -15,14 +15,14 @@ import (
 	"testing"
 )
 
-// Of small data: each class has its own shade.
+// The sizes of the small data, in which each class has its own shade.
 const (
 	perClass = 12 // training images
 	tested   = 40
 	mistakes = 2 // of the reference
 )
 
-// smallSource writes pictures, with the test images in an order of its own, and a reference.
+// smallSource writes images, with the test images in an order given by a table, and a reference.
 func smallSource(t *testing.T) source {
 	t.Helper()
 	s := source{data: filepath.Join(t.TempDir(), "cifar"), size: tested, least: 1 - float64(mistakes)/tested}
@@ -77,8 +77,8 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// The whole on small data: HMC's row is its own distance, each method has a row, and the same
-// command goes on with the runs that are there.
+// The whole program on small data: HMC agrees with itself, each method has a row, and the same
+// command reuses finished runs.
 func TestRun(t *testing.T) {
 	s, dir := smallSource(t), t.TempDir()
 	arguments := []string{"-data", s.data, "-reference", s.reference, "-network", "mlp-10", "-epochs", "50", "-images", "120", "-device", "cpu",
@@ -144,7 +144,7 @@ func TestRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(t, s.reference, string(content[:len(content)/2]))
-		}, "wants"},
+		}, "lines"},
 		"no numbers":   {func(s *source) { write(t, s.reference, strings.Repeat("a ", classes)) }, "line 1"},
 		"other images": {func(s *source) { s.size++ }, "test images"},
 	} {

@@ -10,10 +10,10 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Settings of Izmailov et al. 2021, by the README.md of their programs (google-research/bnn_hmc),
+// Settings of Izmailov et al. 2021, from the README.md of their programs (google-research/bnn_hmc),
 // which ran SGD for 500 epochs and samplers for 10 000. Their step sizes are on the sum of the
-// losses: a rate here is that times the number of images, 40 960. The cycles there have 50 epochs,
-// and a sample each. The rate of the ensemble, whose rule has no momentum, is ten times SGD's.
+// losses: a rate here is theirs times the number of images, 40 960. Their cycles have 50 epochs and
+// one sample each. The ensemble has no momentum, so its rate is ten times SGD's.
 const (
 	batch       = 80
 	variance    = 0.2 // of the prior
@@ -22,14 +22,14 @@ const (
 	rateOfSGLD  = 1e-6 * 40960
 	members     = 5
 	cycle       = 50 // epochs
-	thinning    = 2  // epochs from a sample to the next
-	shortest    = 4  // epochs of a run
+	thinning    = 2  // epochs from one sample to the next
+	shortest    = 4  // minimum epochs of a run
 	friction    = 0.1
 
-	rateOfPreconditioned = 3e-5 // the number of images drops out: what it is divided by are gradients of the sum
+	rateOfPreconditioned = 3e-5 // the preconditioner divides by gradients of the sum, so the number of images cancels
 )
 
-// method is a row: a way to train, with what was published for it.
+// method is a row of the table: how to train, and what was published for it.
 type method struct {
 	name, title string
 	published   string // agreement and total variation
@@ -39,7 +39,7 @@ type method struct {
 var methods = []method{
 	{"sgd", "SGD", "0.855 0.190", func(s *study) pollen.Spec {
 		spec := s.specification(optimizers.Momentum{Decay: 0.9, WeightDecay: weightDecay / float64(s.images)}, optimizers.Cosine{First: rate})
-		spec.Prior = nil // it is the weight decay
+		spec.Prior = nil // the weight decay is the prior
 		return spec
 	}},
 	{"ensemble", "ensemble of 5", "0.915 0.115", func(s *study) pollen.Spec {
@@ -57,7 +57,7 @@ var methods = []method{
 	{"sgnht", "SGNHT", "", sampled(langevin.SGNHT{Friction: friction, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, rate)},
 }
 
-// specification is what all methods share.
+// specification returns the settings that all methods share.
 func (s *study) specification(m pollen.Method, schedule optimizers.Schedule) pollen.Spec {
 	return pollen.Spec{
 		Network: s.network, Method: m, Schedule: schedule, Batch: batch, Epochs: s.epochs, Seed: 1,
@@ -65,7 +65,7 @@ func (s *study) specification(m pollen.Method, schedule optimizers.Schedule) pol
 	}
 }
 
-// sampled samples the posterior at a rate that does not fall, in the second half of a run.
+// sampled samples the posterior at a constant rate, in the second half of a run.
 func sampled(m pollen.Method, rate float64) func(s *study) pollen.Spec {
 	return func(s *study) pollen.Spec {
 		spec := s.specification(m, optimizers.Constant{Rate: rate})

@@ -21,40 +21,40 @@ const (
 	classes  = 10
 	testSize = 10000
 
-	// publishedSum begins the SHA-256 of the published predictions, which are right for
-	// publishedAccuracy of the test images.
+	// publishedSum is the beginning of the SHA-256 of the published predictions. Their accuracy is
+	// publishedAccuracy.
 	publishedSum      = "4299e2e90a445fcdc6b20ebfc6f233cb"
 	publishedAccuracy = 0.9144
 )
 
-// source is where the data and the reference come from.
+// source has the paths of the data and the reference, and what they are checked against.
 type source struct {
 	data, reference string
-	sum             string  // how the SHA-256 of the reference begins
-	size            int     // test images
-	least           float64 // accuracy of the reference, which shows that the images are in order
+	sum             string  // beginning of the SHA-256 of the reference
+	size            int     // number of test images
+	least           float64 // accuracy of the reference, reached only if the images are in the right order
 }
 
-// The normalisation of the reference's network (bnn_hmc/utils/data_utils.py), of pixels from 0 to
+// The normalisation of the reference's network (bnn_hmc/utils/data_utils.py), for pixels from 0 to
 // 1.
 var (
 	mean = []float64{0.49, 0.48, 0.44}
 	std  = []float64{0.2, 0.2, 0.2}
 )
 
-// load reads the first images for training, and all test images with the reference's probabilities.
+// load reads the training images, and all test images with the reference's probabilities.
 func (s source) load(ctx context.Context, images int) (data datasets.Splits, reference []float64, err error) {
 	opened, err := datasets.Open(s.data, datasets.Options{Context: ctx, Validation: -1})
 	if err != nil {
 		return data, nil, err
 	}
 	if opened.Test == nil || opened.Test.Len() != s.size || opened.Test.Classes != classes {
-		return data, nil, errors.Errorf("cifar: %s: wants %d test images of %d classes", s.data, s.size, classes)
+		return data, nil, errors.Errorf("cifar: %s: must have %d test images of %d classes", s.data, s.size, classes)
 	}
 	data.Test = opened.Test
 	if opened.Train.Len() < images || opened.Train.Channels != len(mean) {
-		return data, nil, errors.Errorf("cifar: %s: %d training images of %d channels, wants %d of %d",
-			s.data, opened.Train.Len(), opened.Train.Channels, images, len(mean))
+		return data, nil, errors.Errorf("cifar: %s: must have at least %d training images of %d channels, got %d of %d",
+			s.data, images, len(mean), opened.Train.Len(), opened.Train.Channels)
 	}
 	if data.Train, err = first(opened.Train, images); err != nil {
 		return data, nil, err
@@ -73,8 +73,8 @@ func (s source) load(ctx context.Context, images int) (data datasets.Splits, ref
 		}
 	}
 	if accuracy := float64(right) / float64(s.size); accuracy < s.least-1e-9 {
-		return data, nil, errors.Errorf("cifar: %s: the reference is right for %.4f of the test images, wants %.4f: "+
-			"they are not in the order of CIFAR-10's test batch", s.data, accuracy, s.least)
+		return data, nil, errors.Errorf("cifar: %s: the reference's accuracy must be %.4f, got %.4f: "+
+			"the test images are not in the order of CIFAR-10's test batch", s.data, s.least, accuracy)
 	}
 	return data, reference, nil
 }
@@ -86,7 +86,7 @@ func (s source) read() ([]float64, error) {
 		return nil, errors.Wrap(err, "cifar")
 	}
 	if sum := fmt.Sprintf("%x", sha256.Sum256(content)); !strings.HasPrefix(sum, s.sum) {
-		return nil, errors.Errorf("cifar: %s: SHA-256 %s, wants one that begins with %s", s.reference, sum, s.sum)
+		return nil, errors.Errorf("cifar: %s: the SHA-256 must begin with %s, got %s", s.reference, s.sum, sum)
 	}
 	published, err := report.ReadSubject(s.reference, &evaluate.Predictions{Classes: classes})
 	if err != nil {
@@ -94,7 +94,7 @@ func (s source) read() ([]float64, error) {
 	}
 	rows := published.In.Probabilities
 	if len(rows) != s.size*classes {
-		return nil, errors.Errorf("cifar: %s: %d lines, wants %d", s.reference, len(rows)/classes, s.size)
+		return nil, errors.Errorf("cifar: %s: must have %d lines, got %d", s.reference, s.size, len(rows)/classes)
 	}
 	probabilities := make([]float64, len(rows))
 	for line, image := range shuffled("test", s.size) {
@@ -103,8 +103,8 @@ func (s source) read() ([]float64, error) {
 	return probabilities, nil
 }
 
-// shuffled is the order of the n images of a split in TensorFlow Datasets, from which the
-// reference's programs read: they are sorted by the MD5 of the split's name and their number.
+// shuffled returns the order of the n images of a split in TensorFlow Datasets, from which the
+// reference's programs read: sorted by the MD5 of the split's name followed by the image's number.
 func shuffled(split string, n int) []int {
 	sums := make([][md5.Size]byte, n)
 	order := make([]int, n)
@@ -115,8 +115,8 @@ func shuffled(split string, n int) []int {
 	return order
 }
 
-// first are the first images of a training set in the order of TensorFlow Datasets. Of images in
-// another order than CIFAR-10's they are a random choice.
+// first returns the first images of a training set in the order of TensorFlow Datasets. If the
+// images are not in CIFAR-10's order, these are a random subset.
 func first(d *datasets.Dataset, images int) (*datasets.Dataset, error) {
 	var pixels []byte
 	var labels []int32

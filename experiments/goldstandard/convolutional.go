@@ -13,21 +13,22 @@ import (
 //go:embed convolutional.json
 var convolutionalReference []byte
 
-// Weights of the size that layers.He starts with: under N(0, 0.1), the default, chains take several
-// times as long to mix, as a layer of few inputs is hardly bound.
+// convolutional is lenet-small on 1000 digits. Its prior has weights of the size that layers.He
+// starts with. Under the default prior N(0, 0.1) chains take several times as long to mix, because
+// it hardly constrains a layer of few inputs.
 var convolutional = posterior{
 	examples: 1000, batch: 100, network: "lenet-small", prior: langevin.FanIn(2), warm: true,
 	hmc: trajectories{leaps: 60, warmup: 40, draws: 300}, methods: convolutionalMethods,
 	stored: convolutionalReference,
 }
 
-// Samplers of the convolutional network begin at the ensemble's networks, and see as many images
-// each, so that a row takes some ten minutes of two cores.
+// Samplers of the convolutional network start at the ensemble's networks. All see the same number
+// of images; a row takes some ten minutes on two cores.
 const (
 	longEpochs  = 9600
 	longBurnIn  = 500 // epochs
 	longChains  = 2
-	longSamples = 100 // of each chain
+	longSamples = 100 // per chain
 	longMembers = 4   // of the ensemble
 )
 
@@ -46,12 +47,12 @@ var convolutionalMethods = []method{
 	{"cyclical SGHMC", onward(langevin.SGHMC{Friction: 0.03}, optimizers.Cyclical{Initial: 6e-3, Cycles: cycles}, cycles)},
 }
 
-// ensembleDir is where the run of the ensemble is.
+// ensembleDir returns the directory of the ensemble's run.
 func (s *study) ensembleDir() string {
 	return filepath.Join(s.dir, comparison.Entry{Title: ensemble.name}.Dir())
 }
 
-// onward samples from where the ensemble ended.
+// onward returns the settings of a sampler that starts where the ensemble ended.
 func onward(m pollen.Method, schedule optimizers.Schedule, cycles int) func(s *study) pollen.Spec {
 	return func(s *study) pollen.Spec {
 		spec := s.specification(m, schedule, longEpochs)

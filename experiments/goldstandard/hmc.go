@@ -11,26 +11,26 @@ import (
 	"github.com/pollen-ml/pollen/mcmc"
 )
 
-// HMC runs twice, with chains that start at different values.
+// HMC runs with two seeds, each with chains from different initial values.
 const (
 	seeds  = 2
 	chains = 2
 )
 
-// trajectories are how HMC draws from a posterior.
+// trajectories has the settings of HMC for a posterior.
 type trajectories struct {
 	leaps         int
 	warmup, draws int
 }
 
-// drawn is what a run of HMC found, and how sure each draw was of each test image's label.
+// drawn is the result of a run of HMC, with each draw's probability of each test image's label.
 type drawn struct {
 	half
 	confidence [][][]float64 // by image, chain and draw
 }
 
-// hmcEntry is the run with that seed. Where chains begin at an ensemble's networks, those of each
-// run have their own.
+// hmcEntry returns the run of HMC with a seed. If chains start at an ensemble's networks, those of
+// each seed have different networks.
 func (s *study) hmcEntry(seed int) comparison.Entry {
 	t := s.posterior.hmc
 	warmup, draws := s.scaled(t.warmup), s.scaled(t.draws)
@@ -45,7 +45,7 @@ func (s *study) hmcEntry(seed int) comparison.Entry {
 	return e
 }
 
-// hmc draws from the posterior of all the data by chains with that seed.
+// hmc samples the posterior of all data with the chains of a seed.
 func (s *study) hmc(seed int) (*drawn, error) {
 	entry := s.hmcEntry(seed)
 	draws := entry.Spec.Samples
@@ -64,7 +64,7 @@ func (s *study) hmc(seed int) (*drawn, error) {
 	}
 	seen := 0
 	average, err := run.Predictions(s.ctx, s.data.Test, func(probabilities []float32, _ float64) error {
-		chain := seen / draws // the samples come by chain, and then by step
+		chain := seen / draws // samples are ordered by chain, then by step
 		for i, label := range s.data.Test.Labels {
 			d.confidence[i][chain] = append(d.confidence[i][chain], float64(probabilities[i*classes+int(label)]))
 		}
@@ -75,14 +75,14 @@ func (s *study) hmc(seed int) (*drawn, error) {
 		return nil, err
 	}
 	if seen != chains*draws {
-		return nil, errors.Errorf("goldstandard: HMC left %d samples, wants %d of each of %d chains", seen, draws, chains)
+		return nil, errors.Errorf("goldstandard: HMC must leave %d samples of each of %d chains, got %d in all", draws, chains, seen)
 	}
 	d.Mean = average.Probabilities
 	return d, nil
 }
 
-// splitRHats are those of the label's probability over all chains, of each test image where it
-// varies.
+// splitRHats returns split R-hat of the label's probability over all chains, for each test image
+// where it varies.
 func splitRHats(runs []*drawn) (rHats []float64) {
 	for i := range runs[0].confidence {
 		var all [][]float64

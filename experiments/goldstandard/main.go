@@ -1,6 +1,14 @@
-// Command goldstandard samples the posterior of a small network on 160 handwritten digits, or of a
-// larger one on 1000, by Hamiltonian Monte Carlo on all of them, and prints how near the
-// predictions of samplers on minibatches, and of approximations, come to it.
+// Command goldstandard measures how close the predictions of samplers on minibatches, and of
+// approximations of the posterior, come to those of Hamiltonian Monte Carlo on all data. The model
+// is a perceptron on 160 handwritten digits, or with -digits 1000 a convolutional network on 1000.
+//
+// For each method it prints the agreement of its predicted classes with HMC's on 1000 test images,
+// the total variation between the predicted probabilities, accuracy and NLL, and for samplers the
+// temperature of what predictions depend on and split R-hat of predictions. The first row compares
+// two seeds of HMC: 0.92 and 0.06. Samplers with momentum come as close, a deep ensemble has 0.86
+// and 0.16, SGD 0.81 and 0.19. It takes 3 to 4 minutes on two cores, and half an hour for 1000
+// digits, whose reference comes with the program. With -folder the same command resumes what was
+// stopped.
 package main
 
 import (
@@ -23,16 +31,16 @@ import (
 )
 
 func main() {
-	digits := flag.Int("digits", perceptron.examples, "posterior: of 160 digits, or of 1000, whose reference comes with the program")
-	effort := flag.Float64("effort", 1, "how long all chains are, relative to what takes some minutes, and half an hour for 1000 digits")
-	dir := flag.String("folder", "", "folder that keeps the runs: the same command goes on there (default: a temporary one)")
-	file := flag.String("reference", "", "sample the reference anew, and write it to this file")
+	digits := flag.Int("digits", perceptron.examples, "number of digits, 160 or 1000")
+	effort := flag.Float64("effort", 1, "length of all chains, relative to the default, which takes minutes for 160 digits and half an hour for 1000")
+	dir := flag.String("folder", "", "directory for the runs, in which the same command resumes (default: a temporary one)")
+	file := flag.String("reference", "", "sample the reference again and write it to this file")
 	flag.Parse()
 	ctx, release := interrupt.Context()
 	defer release()
 	p, ok := posteriors[*digits]
 	if !ok {
-		fmt.Fprintf(os.Stderr, "-digits %d, wants 160 or 1000\n", *digits)
+		fmt.Fprintf(os.Stderr, "goldstandard: -digits must be 160 or 1000, got %d\n", *digits)
 		os.Exit(2)
 	}
 	if err := p.compare(ctx, os.Stdout, os.Stderr, "mnist", *effort, *dir, *file); err != nil {
@@ -44,23 +52,23 @@ func main() {
 	}
 }
 
-// study is what all methods share.
+// study has what all methods share.
 type study struct {
 	*posterior
 	ctx    context.Context
-	data   datasets.Splits // for training and for testing
+	data   datasets.Splits // training and test images
 	device tensor.Device
 	effort float64
 	runs   *comparison.Comparison
-	dir    string // of the runs
+	dir    string // directory of the runs
 
-	temporary bool // the folder is to be removed
+	temporary bool // dir is removed at the end
 }
 
 // scaled scales a number of epochs or draws by the effort.
 func (s *study) scaled(n int) int { return max(1, int(s.effort*float64(n))) }
 
-// newStudy takes the first images of both splits, and begins in a folder.
+// newStudy takes the first images of both splits, and begins or resumes the runs in dir.
 func (p *posterior) newStudy(ctx context.Context, data string, effort float64, dir string) (*study, error) {
 	s := &study{posterior: p, ctx: ctx, effort: effort}
 	splits, err := datasets.Open(data, datasets.Options{Context: ctx})
@@ -80,7 +88,7 @@ func (p *posterior) newStudy(ctx context.Context, data string, effort float64, d
 	return s, nil
 }
 
-// begin goes on with the runs of a folder, or begins them; "" is a temporary folder, which close
+// begin begins or resumes the runs in dir. An empty dir is a temporary directory, which close
 // removes.
 func (s *study) begin(dir string) (err error) {
 	if s.dir, s.temporary = dir, dir == ""; s.temporary {
@@ -107,7 +115,7 @@ func (s *study) close() error {
 	return err
 }
 
-// compare prints all rows. With a file, the reference is sampled anew and written there.
+// compare prints all rows. With a file, the reference is sampled again and written there.
 func (p *posterior) compare(ctx context.Context, out, progress io.Writer, data string, effort float64, dir, file string) (err error) {
 	s, err := p.newStudy(ctx, data, effort, dir)
 	if err != nil {
@@ -143,8 +151,8 @@ func (p *posterior) compare(ctx context.Context, out, progress io.Writer, data s
 	return table.WriteText(out)
 }
 
-// row is what a method predicts for the test images, at which temperature what predictions depend
-// on was sampled, and how well its chains have mixed; nil where that is not measured.
+// row has a method's predictions for the test images, the temperature of what predictions depend
+// on, and how well its chains have mixed. The latter two are nil if they are not measured.
 type row struct {
 	name        string
 	mean        []float64
@@ -152,7 +160,7 @@ type row struct {
 	mixing      *pollen.Mixing
 }
 
-// add adds a row: how near predictions are to the reference's, and how good they are.
+// add adds a row: how close predictions are to the reference's, and how good they are.
 func (s *study) add(table *report.Table, reference []float64, r row) error {
 	predictions, err := evaluate.NewPredictions(s.data.Test.Name, r.mean, s.data.Test.Labels, classes)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// The whole study at a hundredth of its length, on letters that need no download: it prints each
+// The whole study at a hundredth of its length, on letters that need no download. It prints each
 // method's distance from the reference, which is 0 for the reference itself.
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
@@ -42,7 +42,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// rowsOf are the numbers of each row of a table.
+// rowsOf returns the numbers of each row of a table.
 func rowsOf(table string) map[string][]float64 {
 	rows := map[string][]float64{}
 	for _, line := range strings.Split(table, "\n") {
@@ -59,7 +59,7 @@ func rowsOf(table string) map[string][]float64 {
 	return rows
 }
 
-// Samples of cycles are averaged with the learning rates of their steps as weights.
+// Samples of cycles are averaged with the step sizes at which they were drawn as weights.
 func TestSamplesAreWeighted(t *testing.T) {
 	s, err := perceptron.newStudy(context.Background(), "glyphs", 0.01, "")
 	if err != nil {
@@ -118,8 +118,8 @@ func TestSamplesAreWeighted(t *testing.T) {
 	}
 }
 
-// A study that was stopped goes on in its folder: what was stopped ends as if it had not been, and
-// what was finished is not done again.
+// A study that was stopped resumes in its directory: interrupted runs end as if they had not been
+// interrupted, and finished ones are not repeated.
 func TestGoesOn(t *testing.T) {
 	whole, err := perceptron.newStudy(context.Background(), "glyphs", 0.01, "")
 	if err != nil {
@@ -165,7 +165,7 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// The reference that comes with the program is of its digits, and of chains that have mixed.
+// The stored reference belongs to the program's digits, and its chains have mixed.
 func TestConvolutionalReference(t *testing.T) {
 	s, err := convolutional.newStudy(context.Background(), "mnist", 1, "")
 	if err != nil {
@@ -186,8 +186,8 @@ func TestConvolutionalReference(t *testing.T) {
 	}
 }
 
-// Runs are compared with the reference that a posterior comes with as with the one that was
-// sampled, but for its digits, and not with that of another posterior.
+// A stored reference gives the same comparison as a sampled one, up to its rounding. The reference
+// of another posterior is an error.
 func TestStoredReference(t *testing.T) {
 	small := convolutional
 	small.examples, small.hmc, small.methods = 100, trajectories{leaps: 3, warmup: 400, draws: 600}, convolutionalMethods[:1]

@@ -12,24 +12,25 @@ type method struct {
 	spec func(s *study) pollen.Spec
 }
 
-// specification is what methods share. Rates are on the mean loss.
+// specification returns the settings that methods share. Rates are on the mean loss.
 func (s *study) specification(m pollen.Method, schedule optimizers.Schedule, epochs int) pollen.Spec {
 	return pollen.Spec{
 		Network: s.network, Method: m, Schedule: schedule, Batch: s.batch, Epochs: max(shortest, s.scaled(epochs)), Seed: 1, Prior: new(s.prior),
 	}
 }
 
-// shortest is the length of a run in epochs that gives each cycle a burn-in, and SWAG its states.
+// shortest is the minimum length of a run in epochs, enough for a burn-in of each cycle and SWAG's
+// states.
 const shortest = 16
 
-// run makes the run of an entry, or goes on with it.
+// run makes the run of an entry, or resumes it.
 func (s *study) run(e comparison.Entry) (*pollen.Run, error) {
 	return s.runs.Fit(s.ctx, e, &s.data, pollen.WithDevice(s.device))
 }
 
-// predict averages the probabilities of a method's samples for the test images, each with its
-// weight. Of samplers there are the temperature of what predictions depend on and the split R-hat
-// of predictions.
+// predict averages the probabilities of a method's samples for the test images with the samples'
+// weights. For samplers the row also has the temperature of what predictions depend on and split
+// R-hat of predictions.
 func (s *study) predict(m method) (r row, err error) {
 	run, err := s.run(comparison.Entry{Title: m.name, Spec: m.spec(s)})
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// A trajectory of 60 leaps takes 60 epochs of one step. With the step size that burn-in finds, it
-// is long enough for a weight that the data do not constrain to go through a quarter of its period.
+// perceptron has 20 and 20 hidden units, on 160 digits. A trajectory of 60 leapfrog steps takes 60
+// epochs of one step. With the step size that burn-in finds, it covers a quarter of the period of a
+// weight that only the prior constrains.
 var perceptron = posterior{
 	examples: 160, batch: 32, network: "mlp-20-20", prior: langevin.Gaussian(priorStd),
 	hmc: trajectories{leaps: 60, warmup: 40, draws: 100}, methods: perceptronMethods,
@@ -18,12 +19,12 @@ const priorStd = 0.2
 
 const (
 	epochs       = 4000 // of 5 steps
-	descent      = 1000 // epochs of the approximations that begin with a descent
+	descent      = 1000 // epochs of methods that begin with an optimizer
 	chainsOfEach = 4    // of each sampler
-	perChain     = 100  // samples of each of these
+	perChain     = 100  // samples of each chain
 	cycles       = 4
 	members      = 10
-	passes       = 50 // of dropout, and draws from SWAG, Laplace's Gaussian and Bayes by Backprop's
+	passes       = 50 // passes of dropout, and draws from the Gaussians of SWAG, Laplace and Bayes by Backprop
 )
 
 var perceptronMethods = []method{
@@ -61,7 +62,7 @@ var perceptronMethods = []method{
 	}},
 	{"MCLMC, all data", func(s *study) pollen.Spec {
 		spec := sampled(mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, nil, 0)(s)
-		spec.Batch, spec.Weights = s.examples, "" // a rate that does not change has no weights
+		spec.Batch, spec.Weights = s.examples, "" // a constant step size has no weights
 		return spec
 	}},
 }
@@ -70,30 +71,31 @@ func preconditioned(gamma langevin.Gamma) langevin.Sampler {
 	return langevin.PSGLD{Alpha: 0.99, Lambda: 1e-2, Gamma: gamma}
 }
 
-// sampled averages over chains at temperature 1 after the first quarter of them, or of each cycle.
+// sampled returns the settings of a sampler at temperature 1. The first quarter of a run, or of
+// each cycle, is burn-in.
 func sampled(sampler pollen.Method, schedule optimizers.Schedule, cycles int) func(s *study) pollen.Spec {
 	return func(s *study) pollen.Spec {
 		spec := s.specification(sampler, schedule, epochs)
 		spec.Chains, spec.Cycles = chainsOfEach, cycles
 		spec.BurnIn, spec.Samples = new(spec.Epochs/4/max(1, cycles)), max(2*cycles, s.scaled(perChain))
-		spec.Weights = pollen.StepSize // also of cycles, which sample from their large steps on
+		spec.Weights = pollen.StepSize // also with cycles, whose first samples have large steps
 		return spec
 	}
 }
 
-// descending goes down to a maximum of the posterior: weight decay is the prior.
+// descending returns the settings of methods that begin with an optimizer, with an annealed rate.
 func (s *study) descending(m pollen.Method) pollen.Spec {
 	return s.specification(m, optimizers.Cosine{First: 0.05}, descent)
 }
 
-// solution is where SGD ends, with the prior as weight decay.
+// solution returns the settings of SGD, with the prior as weight decay.
 func solution(s *study) pollen.Spec {
 	spec := s.descending(optimizers.SGD{WeightDecay: 1 / (float64(s.examples) * priorStd * priorStd)})
 	spec.Prior = nil
 	return spec
 }
 
-// drawing draws at the end of a run from what it found.
+// drawing sets the number of draws of methods that draw at the end of a run.
 func (s *study) drawing(spec pollen.Spec) pollen.Spec {
 	spec.Samples = s.scaled(passes)
 	return spec

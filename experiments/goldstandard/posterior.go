@@ -4,24 +4,24 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// testSize is on how many images predictions are compared.
+// testSize is the number of test images on which predictions are compared.
 const (
 	testSize = 1000
 	classes  = 10
 )
 
-// posterior is what all methods sample, and by which of them.
+// posterior is a posterior with the methods that are compared on it.
 type posterior struct {
-	examples int // digits, the first ones
-	batch    int // of samplers on minibatches
+	examples int // number of training digits, the first ones of MNIST
+	batch    int // minibatch size of the samplers
 	network  string
 	prior    langevin.Prior
-	warm     bool // HMC begins at the networks of the row "deep ensemble"
+	warm     bool // HMC starts at the networks of the row "deep ensemble"
 	hmc      trajectories
 	methods  []method
 
-	stored []byte // the reference, as its write has it; nil is sampled each time
+	stored []byte // the reference as JSON; if nil, it is sampled each time
 }
 
-// posteriors are those to choose from, by their number of digits.
+// posteriors has the posteriors by their number of digits.
 var posteriors = map[int]*posterior{perceptron.examples: &perceptron, convolutional.examples: &convolutional}

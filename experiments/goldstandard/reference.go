@@ -18,26 +18,27 @@ import (
 	"github.com/pollen-ml/pollen/internal/file"
 )
 
-// reference is what HMC predicts for the test images, by two runs that share nothing but the
-// posterior, and how far they agree.
+// reference has HMC's predictions for the test images, from two runs that share only the posterior,
+// and how well these have mixed.
 type reference struct {
-	Data    string      `json:"data"` // hash of what was trained and tested on
+	Data    string      `json:"data"` // hash of the training and test data
 	Network string      `json:"network"`
 	Prior   string      `json:"prior"`
-	Leaps   int         `json:"leaps"` // of each draw
-	Draws   int         `json:"draws"` // of each chain
+	Leaps   int         `json:"leaps"` // leapfrog steps per draw
+	Draws   int         `json:"draws"` // draws per chain
 	Halves  [seeds]half `json:"halves"`
-	RHats   []float64   `json:"rHats"` // split R-hat of the label's probability, of each test image where it varies
+	RHats   []float64   `json:"rHats"` // split R-hat of the label's probability, for each test image where it varies
 }
 
-// half is what one run of HMC found.
+// half is the result of one run of HMC.
 type half struct {
 	Mean        []float64        `json:"mean"` // probabilities by test image and class
 	Acceptance  float64          `json:"acceptance"`
 	Temperature *pollen.Measured `json:"temperature"` // of what predictions depend on
 }
 
-// reference is that which the posterior comes with, unless there is none or a file to write.
+// reference returns the stored reference of the posterior. If there is none, or a path to write to,
+// it samples the reference.
 func (s *study) reference(path string, progress io.Writer) (*reference, error) {
 	p := s.posterior
 	r := &reference{Data: hashOf(s.data), Network: p.network, Prior: p.prior.String(), Leaps: p.hmc.leaps}
@@ -47,7 +48,7 @@ func (s *study) reference(path string, progress io.Writer) (*reference, error) {
 			return nil, errors.Wrap(err, "goldstandard: the reference")
 		}
 		if read.Data != r.Data || read.Network != r.Network || read.Prior != r.Prior || len(read.Halves[0].Mean) != s.data.Test.Len()*classes {
-			return nil, errors.New("goldstandard: the reference is of other data, another network or prior: sample it anew with -reference FILE")
+			return nil, errors.New("goldstandard: the reference is of other data, another network or prior: sample it again with -reference FILE")
 		}
 		return read, nil
 	}
@@ -72,7 +73,7 @@ func (s *study) reference(path string, progress io.Writer) (*reference, error) {
 	return r, r.write(path)
 }
 
-// write keeps the reference with five digits after the point.
+// write writes the reference, rounded to five digits after the point.
 func (r reference) write(path string) error {
 	r.RHats = rounded(r.RHats)
 	for i := range r.Halves {
@@ -93,16 +94,17 @@ func rounded(values []float64) []float64 {
 	return short
 }
 
-// mean is that of both halves, and temperature its own; nil where one was not measured.
+// mean returns the mean predictions of both halves.
 func (r *reference) mean() []float64 { return pool(r.Halves[0].Mean, r.Halves[1].Mean) }
 
+// temperature returns the mean temperature of both halves, or nil if one was not measured.
 func (r *reference) temperature() *pollen.Measured {
 	return both(r.Halves[0].Temperature, r.Halves[1].Temperature)
 }
 
-// print reports whether all chains, of both halves, predict alike.
+// print prints how well all chains of both halves have mixed.
 func (r *reference) print(out io.Writer) {
-	fmt.Fprintf(out, "HMC: %d seeds x %d chains x %d draws of %d leaps, acceptance %.2f\n", seeds, chains, r.Draws, r.Leaps,
+	fmt.Fprintf(out, "HMC: %d seeds x %d chains x %d draws of %d leapfrog steps, acceptance rate %.2f\n", seeds, chains, r.Draws, r.Leaps,
 		(r.Halves[0].Acceptance+r.Halves[1].Acceptance)/2)
 	if len(r.RHats) > 0 {
 		sorted := slices.Sorted(slices.Values(r.RHats))
@@ -111,17 +113,17 @@ func (r *reference) print(out io.Writer) {
 	}
 }
 
-// hashOf identifies images and labels of both splits.
+// hashOf returns a hash of the images and labels of both splits.
 func hashOf(data datasets.Splits) string {
 	h := sha256.New()
 	for _, d := range []*datasets.Dataset{data.Train, data.Test} {
 		h.Write(d.Images)
-		_ = binary.Write(h, binary.LittleEndian, d.Labels) // a hash takes all
+		_ = binary.Write(h, binary.LittleEndian, d.Labels) // writing to a hash never fails
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// pool is the mean of two means of as many samples each.
+// pool returns the mean of two means over equal numbers of samples.
 func pool(p, q []float64) []float64 {
 	mean := make([]float64, len(p))
 	for i := range p {
@@ -130,7 +132,7 @@ func pool(p, q []float64) []float64 {
 	return mean
 }
 
-// both is the mean of two measurements; nil if one is.
+// both returns the mean of two measurements, or nil if one is nil.
 func both(a, b *pollen.Measured) *pollen.Measured {
 	if a == nil || b == nil {
 		return nil

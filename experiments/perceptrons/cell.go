@@ -18,7 +18,7 @@ import (
 )
 
 // The settings of Li et al. 2016, section 5.3, that all cells share. The rate is halved after each
-// fifth of a run: every 20 epochs of 100.
+// fifth of a run, every 20 epochs of 100.
 const (
 	batch    = 100
 	burnIn   = 300 // steps
@@ -29,8 +29,8 @@ const (
 	halvings = 5
 )
 
-// methodOf has the methods of the table. The optimizers are the samplers of the same gradients at
-// temperature 0: RMSprop and SGD, with the prior as weight decay.
+// methodOf has the methods of the table. The optimizers are the samplers at temperature 0, RMSprop
+// and SGD, with the prior as weight decay.
 var methodOf = map[string]struct {
 	title          string
 	preconditioned bool
@@ -42,8 +42,8 @@ var methodOf = map[string]struct {
 	"sgd":     {"SGD", false, true},
 }
 
-// cell is all that decides one run of the table: a method on a perceptron with two hidden layers of
-// a width, from one seed.
+// cell identifies one run of the table: a method on a perceptron with two hidden layers of a width,
+// from one seed.
 type cell struct {
 	Method      string  `json:"method"` // of methodOf
 	Data        string  `json:"data"`
@@ -51,22 +51,22 @@ type cell struct {
 	Width       int     `json:"width"`
 	Temperature float64 `json:"temperature"`
 	Epochs      int     `json:"epochs"`
-	Rate        float64 `json:"rate"` // of the first step, on the mean loss
+	Rate        float64 `json:"rate"` // initial learning rate, on the mean loss
 	Seed        uint64  `json:"seed"`
-	Chain       int     `json:"chain"` // the number of the seed: chains of one seed are independent
+	Chain       int     `json:"chain"` // the number of the run: chains of one seed are independent
 }
 
-// scores are those of one way to predict.
+// scores of one way to predict.
 type scores struct {
-	Error float64 `json:"error"` // share of the test images
+	Error float64 `json:"error"` // fraction of the test images
 	NLL   float64 `json:"nll"`
 }
 
-// result is a finished cell's file.
+// result is the content of a finished cell's file.
 type result struct {
 	Cell    cell   `json:"cell"`
-	Average scores `json:"average"`      // of probabilities, weighted by the step size
-	Equal   scores `json:"equalWeights"` // of probabilities, without weights
+	Average scores `json:"average"`      // of probabilities averaged with the step sizes as weights
+	Equal   scores `json:"equalWeights"` // of probabilities averaged with equal weights
 	Last    scores `json:"last"`         // of the last state
 	Samples int    `json:"samples"`
 }
@@ -75,7 +75,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%s-h%d-T%.3g-chain%d", c.Method, c.Width, c.Temperature, c.Chain)
 }
 
-// row is what the cells of a row share.
+// row returns what all cells of a row have in common.
 func (c cell) row() cell {
 	c.Width, c.Chain = 0, 0
 	return c
@@ -90,7 +90,7 @@ func (c cell) samples() int {
 	return (c.steps() - burnIn) / thinning
 }
 
-// spec is what the cell trains: samples of samplers, the last state of optimizers.
+// spec returns the run of the cell. Samplers keep samples, optimizers their last state.
 func (c cell) spec() pollen.Spec {
 	s := pollen.Spec{
 		Network: fmt.Sprintf("mlp-%d-%d", c.Width, c.Width), Method: langevin.SGLD{},
@@ -109,8 +109,8 @@ func (c cell) spec() pollen.Spec {
 	return s
 }
 
-// read returns the cell's result if the folder has it; one with other settings under the same name
-// is an error.
+// read returns the cell's result, or nil if dir does not have it. A result with other settings
+// under the same name is an error.
 func (c cell) read(dir string) (*result, error) {
 	path := c.path(dir)
 	content, err := os.ReadFile(path)
@@ -125,12 +125,12 @@ func (c cell) read(dir string) (*result, error) {
 		return nil, errors.Wrapf(err, "perceptrons: %s", path)
 	}
 	if r.Cell != c {
-		return nil, errors.Errorf("perceptrons: %s has the settings %+v, wants %+v: take another folder", path, r.Cell, c)
+		return nil, errors.Errorf("perceptrons: %s must have the settings %+v, has %+v: take another folder", path, c, r.Cell)
 	}
 	return &r, nil
 }
 
-// write keeps the result, and deletes its run, whose samples are large.
+// write writes the result, and deletes the cell's run, whose samples are large.
 func (r *result) write(dir string) error {
 	content, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -1,6 +1,12 @@
 // Command perceptrons compares pSGLD, SGLD, RMSprop and SGD on MNIST as Li, Chen, Carlson and Carin
 // did (Preconditioned stochastic gradient Langevin dynamics for deep neural networks, 2016,
-// table 1), and prints test errors beside the published ones.
+// table 1), and prints test errors next to the published ones.
+//
+// With 400 hidden units per layer the errors are 1.44, 1.65, 1.60 and 1.63 %, published 1.40, 1.64,
+// 1.59 and 1.72 %. The paper's programs sample at T = 1/N; the samplers also run at T = 1, the
+// posterior, where their errors are larger after the same number of epochs. Two seeds of one width
+// take 50 minutes on two cores, all of the table many hours: the program prints its cost first,
+// keeps finished cells, and resumes when it is run again.
 package main
 
 import (
@@ -21,12 +27,12 @@ import (
 	"github.com/pollen-ml/pollen/internal/interrupt"
 )
 
-const about = `Trains perceptrons 784-h-h-10 on permutation-invariant MNIST by each method and prints test errors with standard
-errors over seeds, beside the published ones (Li et al. 2016, Preconditioned stochastic gradient Langevin dynamics, table 1):
-batch 100, 100 epochs, rates halved every 20, alpha 0.99, lambda 1e-5, prior N(0, 1), a sample per 300 steps. The paper's
-programs sample at T = 1/N; the posterior is T = 1. First it prints what the whole will cost, from a few steps of each method.
-Each finished cell is a file in the folder, each unfinished one a run: a table that was stopped, or killed, goes on from there
-when it is run again.
+const about = `Trains perceptrons 784-h-h-10 on permutation-invariant MNIST with each method and prints test errors with standard
+errors over seeds, next to the published ones (Li et al. 2016, Preconditioned stochastic gradient Langevin dynamics, table 1):
+batch 100, 100 epochs, rates halved every 20, alpha 0.99, lambda 1e-5, prior N(0, 1), a sample every 300 steps. The paper's
+programs sample at T = 1/N; the posterior is T = 1. Prints first what this will cost, from a few steps of each method.
+Each finished cell is a file in the folder, each unfinished one a run: a table that was stopped or killed is resumed when the
+same command is run again.
 
   perceptrons -estimate
   perceptrons -widths 400 -seeds 5
@@ -47,7 +53,7 @@ func main() {
 	os.Exit(1)
 }
 
-// study is the table's flags, and what it is made from.
+// study has the flags, the data and the rows of the table.
 type study struct {
 	methods, temperatures []string
 	widths                []int
@@ -60,7 +66,7 @@ type study struct {
 
 	train, test *datasets.Dataset
 	titles      map[cell]string // of the rows
-	order       map[cell]int    // likewise
+	order       map[cell]int    // of the rows
 	progress    io.Writer
 	now         func() time.Time
 }
@@ -96,7 +102,7 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer) error
 	made, err := t.makeCells(ctx, missing)
 	results = append(results, made...)
 	if err != nil {
-		fmt.Fprintf(progress, "%d of %d cells are in %s. The same command goes on from there.\n", len(results), len(cells), t.dir)
+		fmt.Fprintf(progress, "%d of %d cells are in %s. The same command resumes from there.\n", len(results), len(cells), t.dir)
 	}
 	if len(results) > 0 {
 		err = cmp.Or(err, t.print(results, out))
@@ -104,7 +110,7 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer) error
 	return err
 }
 
-// parse reads the flags, and refuses mistakes that show without the data.
+// parse reads the flags and checks all that can be checked without the data.
 func (t *study) parse(arguments []string, help io.Writer) error {
 	f := flag.NewFlagSet("perceptrons", flag.ContinueOnError)
 	f.SetOutput(help)
@@ -112,7 +118,7 @@ func (t *study) parse(arguments []string, help io.Writer) error {
 		fmt.Fprint(help, about, "\n")
 		f.PrintDefaults()
 	}
-	methods := f.String("methods", "psgld,sgld,rmsprop,sgd", "rows")
+	methods := f.String("methods", "psgld,sgld,rmsprop,sgd", "methods, the rows of the table")
 	temperatures := f.String("temperatures", "1/N,1", "temperatures of the samplers: numbers, or 1/N")
 	widths := f.String("widths", "400,800,1200", "widths of the hidden layers, h")
 	f.IntVar(&t.seeds, "seeds", 5, "runs of each cell, from different initial values and with different noise")
@@ -120,16 +126,16 @@ func (t *study) parse(arguments []string, help io.Writer) error {
 	f.Float64Var(&t.preconditioned, "preconditioned-rate", 5e-4, "first learning rate of pSGLD and RMSprop, on the mean loss")
 	f.Float64Var(&t.rate, "rate", 0.2, "first learning rate of SGLD and SGD, on the mean loss")
 	f.Uint64Var(&t.seed, "seed", 1, "seed of everything random")
-	f.StringVar(&t.dir, "folder", "runs/table", "folder of the cells")
-	f.IntVar(&t.jobs, "jobs", 2, "cells at a time, each on one thread")
-	f.BoolVar(&t.estimate, "estimate", false, "print what it would cost, and stop")
+	f.StringVar(&t.dir, "folder", "runs/table", "directory of the cells")
+	f.IntVar(&t.jobs, "jobs", 2, "number of cells at a time, each on one thread")
+	f.BoolVar(&t.estimate, "estimate", false, "print the cost and stop")
 	f.StringVar(&t.data, "data", "mnist", "data set")
-	f.StringVar(&t.dataDir, "data-folder", "", "folder of data files that the program does not bring with it")
+	f.StringVar(&t.dataDir, "data-folder", "", "directory of data files that do not come with the program")
 	if err := f.Parse(arguments); err != nil {
 		return err
 	}
 	if f.NArg() > 0 {
-		return errors.Errorf("perceptrons: got %q, wants flags only", f.Arg(0))
+		return errors.Errorf("perceptrons: takes flags only, got %q", f.Arg(0))
 	}
 	t.methods, t.temperatures = strings.Split(*methods, ","), strings.Split(*temperatures, ",")
 	for _, name := range t.methods {
@@ -149,7 +155,7 @@ func (t *study) parse(arguments []string, help io.Writer) error {
 		value int
 	}{{"seeds", t.seeds}, {"epochs", t.epochs}, {"jobs", t.jobs}, {"widths", slices.Min(t.widths)}} {
 		if count.value < 1 {
-			return errors.Errorf("perceptrons: %s is %d, wants at least 1", count.name, count.value)
+			return errors.Errorf("perceptrons: %s must be at least 1, got %d", count.name, count.value)
 		}
 	}
 	return nil
@@ -167,7 +173,8 @@ func (t *study) load(ctx context.Context) error {
 	return nil
 }
 
-// cells are all cells of the table, the first seed's first, so that every row has a figure early.
+// cells returns all cells of the table, those of the first seed first, so that every row soon has a
+// value.
 func (t *study) cells() ([]cell, error) {
 	t.titles, t.order = map[cell]string{}, map[cell]int{}
 	var cells []cell
@@ -212,10 +219,10 @@ func (t *study) cell(name, temperature string, width, chain int) (cell, error) {
 	}
 	var err error
 	if c.Temperature, err = strconv.ParseFloat(temperature, 64); err != nil || !(c.Temperature >= 0 && c.Temperature <= 1e6) {
-		return c, errors.Errorf("perceptrons: temperature %q, wants 1/N or a number of at least 0", temperature)
+		return c, errors.Errorf("perceptrons: the temperature must be 1/N or a number from 0 to 1e6, got %q", temperature)
 	}
 	if c.Temperature == 0 && !method.optimizer {
-		return c, errors.Errorf("perceptrons: %s at temperature 0 is an optimizer: see -methods", name)
+		return c, errors.Errorf("perceptrons: %s at temperature 0 is an optimizer, see -methods", name)
 	}
 	return c, nil
 }

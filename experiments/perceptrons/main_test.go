@@ -19,8 +19,8 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// pictures makes a folder of 6x6 pictures in two classes, 200 to train on, which are 2 steps of an
-// epoch, and 20 to test with.
+// pictures makes a directory of 6x6 images in two classes: 200 for training, which are 2 steps of
+// an epoch, and 20 for testing.
 func pictures(t *testing.T) string {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -57,7 +57,7 @@ func pictures(t *testing.T) string {
 	return root
 }
 
-// perceptrons runs the program with the test's table of 4 cells, and further flags.
+// perceptrons runs the program with the test's table of 4 cells and further flags.
 func perceptrons(t *testing.T, flags ...string) (out, progress string, err error) {
 	t.Helper()
 	var results, remarks bytes.Buffer
@@ -75,15 +75,15 @@ func wants(t *testing.T, text string, patterns ...string) {
 	}
 }
 
-// The table is announced, made, printed and kept; a missing cell is made again, identically,
-// whatever runs beside it.
+// The table's cost is announced, then it is made, printed and kept. A missing cell is made again,
+// identically, whatever runs at the same time.
 func TestRun(t *testing.T) {
 	data, dir := pictures(t), filepath.Join(t.TempDir(), "cells")
 	out, progress, err := perceptrons(t, "-data", data, "-folder", dir, "-estimate")
 	if err != nil {
 		t.Fatal(err)
 	}
-	wants(t, progress, `^psgld-h5-T0.005 +600 steps of .* ms, predictions: 1 of`, `^4 of 4 cells are to be made, about .* with 2 at a time`)
+	wants(t, progress, `^psgld-h5-T0.005 +600 steps of .* ms, predictions: 1 of`, `^4 of 4 cells are missing: about .* with 2 at a time`)
 	if _, err := os.Stat(dir); out != "" || !os.IsNotExist(err) {
 		t.Errorf("an estimate printed %q, and its folder: %v", out, err)
 	}
@@ -114,36 +114,36 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wants(t, progress, `^1 of 4 cells are to be made`)
+	wants(t, progress, `^1 of 4 cells are missing`)
 	if remade, err := os.ReadFile(entries[1]); err != nil || !bytes.Equal(one, remade) || again != out {
 		t.Errorf("made again: %s (%v), wants %s", remade, err, one)
 	}
 
 	_, _, err = perceptrons(t, "-data", data, "-folder", dir, "-epochs", "400")
-	wants(t, fmt.Sprint(err), `chain0.json has the settings .* take another folder`)
+	wants(t, fmt.Sprint(err), `chain0.json must have the settings .* take another folder`)
 	_, _, err = perceptrons(t, "-data", data, "-folder", filepath.Join(dir, "short"), "-epochs", "1")
 	wants(t, fmt.Sprint(err), `burn-in is 300 of 2 steps`)
 	_, _, err = perceptrons(t, "-data", data, "-temperatures", "warm")
-	wants(t, fmt.Sprint(err), `temperature "warm", wants 1/N or a number`)
+	wants(t, fmt.Sprint(err), `temperature must be 1/N or a number from 0 to 1e6, got "warm"`)
 	_, _, err = perceptrons(t, "-data", data, "-temperatures", "0")
 	wants(t, fmt.Sprint(err), `psgld at temperature 0 is an optimizer`)
 }
 
 func TestFlags(t *testing.T) {
 	for pattern, flags := range map[string][]string{
-		`no method "dance"`:               {"-methods", "dance"},
-		`widths is 0, wants at least 1`:   {"-widths", "400,0"},
-		`widths: "wide" is not an intege`: {"-widths", "wide"},
-		`jobs is 0, wants at least 1`:     {"-jobs", "0"},
-		`got "more", wants flags only`:    {"more"},
+		`no method "dance"`:                {"-methods", "dance"},
+		`widths must be at least 1, got 0`: {"-widths", "400,0"},
+		`widths: "wide" is not an intege`:  {"-widths", "wide"},
+		`jobs must be at least 1, got 0`:   {"-jobs", "0"},
+		`takes flags only, got "more"`:     {"more"},
 	} {
 		_, _, err := perceptrons(t, flags...)
 		wants(t, fmt.Sprint(err), pattern)
 	}
 }
 
-// A cell that was interrupted goes on from where it was: its result is that of an uninterrupted
-// one. Its run has its settings.
+// A cell that was interrupted is resumed: its result is that of an uninterrupted one. Its run has
+// its settings.
 func TestInterruptedCell(t *testing.T) {
 	splits, err := datasets.Open(pictures(t), datasets.Options{})
 	if err != nil {

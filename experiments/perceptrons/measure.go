@@ -16,13 +16,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// cost is what a cell takes.
+// cost has the time and disk space that a cell takes.
 type cost struct {
 	time  time.Duration
-	bytes int64 // on the disk, until it is finished
+	bytes int64 // on disk until the cell is finished
 }
 
-// announce estimates what the missing cells will cost, from a few steps of each kind.
+// announce prints what the missing cells will cost, measured from a few steps of each kind.
 func (t *study) announce(ctx context.Context, missing []cell, all int) error {
 	if len(missing) == 0 {
 		fmt.Fprintf(t.progress, "all %d cells are in %s\n", all, t.dir)
@@ -48,12 +48,12 @@ func (t *study) announce(ctx context.Context, missing []cell, all int) error {
 		largest = max(largest, each.bytes)
 	}
 	together := min(t.jobs, len(missing))
-	fmt.Fprintf(t.progress, "%d of %d cells are to be made, about %s with %d at a time; these need up to %.1f MB on the disk\n", len(missing), all,
+	fmt.Fprintf(t.progress, "%d of %d cells are missing: about %s with %d at a time, and up to %.1f MB on disk\n", len(missing), all,
 		(total / time.Duration(together)).Round(time.Second), t.jobs, float64(largest)*float64(together)/1e6)
 	return nil
 }
 
-// measure is what a cell takes, from the time of some steps and of one prediction.
+// measure returns what a cell takes, from the time of some steps and of one prediction.
 func (t *study) measure(ctx context.Context, c cell, device tensor.Device) (cost, error) {
 	steps, step, err := comparison.Cost(ctx, c.spec(), t.train, 24, t.now, nil, pollen.WithDevice(device))
 	if err != nil {
@@ -70,8 +70,8 @@ func (t *study) measure(ctx context.Context, c cell, device tensor.Device) (cost
 	return all, nil
 }
 
-// measurePrediction is how long a prediction by one sample takes, and the size of the sample's
-// file. The sample comes from a run of one step.
+// measurePrediction returns how long a prediction with one sample takes, and the size of the
+// sample's file. The sample comes from a run of one step.
 func (t *study) measurePrediction(ctx context.Context, c cell, device tensor.Device) (time.Duration, int64, error) {
 	dir, err := os.MkdirTemp("", "perceptrons")
 	if err != nil {

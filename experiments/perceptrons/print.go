@@ -9,7 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// publishedErrors are the test errors in percent of Li et al. 2016, table 1, by the width of the
+// publishedErrors has the test errors in percent of Li et al. 2016, table 1, by the width of the
 // hidden layers.
 var publishedErrors = map[string]map[int]float64{
 	"psgld":   {400: 1.40, 800: 1.26, 1200: 1.14},
@@ -18,8 +18,7 @@ var publishedErrors = map[string]map[int]float64{
 	"sgd":     {400: 1.72, 800: 1.47, 1200: 1.47},
 }
 
-// isPublished reports whether a row has the paper's setting: the samplers' temperature there was
-// 1/N.
+// isPublished reports whether a row has the paper's settings, in which samplers run at T = 1/N.
 func (c cell) isPublished() bool {
 	return c.Data == "mnist" && (methodOf[c.Method].optimizer || c.Temperature == 1/float64(c.DataSize))
 }
@@ -34,7 +33,7 @@ func (t *study) print(results []*result, out io.Writer) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "\nMeans over seeds and their standard errors. Samplers: of the average over samples, weighted by the step size.\n"+
+	_, err := fmt.Fprintf(out, "\nMeans over seeds with standard errors. Samplers: averages over samples, weighted by the step size.\n"+
 		"Rates: pSGLD and RMSprop %g, SGLD and SGD %g, halved after each fifth of %d epochs. Paper: Li et al. 2016, at T = 1/N.\n",
 		t.preconditioned, t.rate, t.epochs)
 	return err
@@ -77,7 +76,7 @@ func (t *study) printWidth(width int, results []*result, out io.Writer) error {
 	return table.WriteText(out)
 }
 
-// meanAndError is a mean over seeds with its standard error, if there are at least two seeds.
+// meanAndError formats a mean over seeds, with its standard error if there are at least two seeds.
 func meanAndError(format string, results []*result, value func(r *result) float64) string {
 	n, mean, squares := float64(len(results)), 0.0, 0.0
 	for _, r := range results {

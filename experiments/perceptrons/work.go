@@ -11,23 +11,23 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// interval is how often progress is written.
+// interval is the time between lines of progress.
 const interval = 10 * time.Second
 
-// work is the cells under way.
+// work is the state of the cells being made.
 type work struct {
 	mu          sync.Mutex
 	out         io.Writer
 	now         func() time.Time
 	start, last time.Time
-	total, done int // steps of all missing cells, and those made, in earlier processes too
-	made        int // by this process
+	total, done int // steps of all missing cells, and those made, including earlier processes
+	made        int // steps made by this process
 	cells       int
 	results     []*result
 	failed      error
 }
 
-// observer adds the steps of a cell.
+// observer returns an observer that counts the steps of a cell.
 func (w *work) observer(c cell) pollen.Observer {
 	before := 0
 	return func(e pollen.Event) {
@@ -43,7 +43,7 @@ func (w *work) observer(c cell) pollen.Observer {
 	}
 }
 
-// show prints progress, if it is time to.
+// show prints progress if now is set or the interval has passed.
 func (w *work) show(now bool) {
 	t := w.now()
 	if !now && t.Sub(w.last) < interval {
@@ -58,7 +58,7 @@ func (w *work) show(now bool) {
 	fmt.Fprintf(w.out, "table  %3d%%  %d of %d cells  %s\n", 100*w.done/max(1, w.total), len(w.results), w.cells, status)
 }
 
-// finish takes a cell's result, or its error; it reports whether to go on.
+// finish records a cell's result or error, and reports whether to continue.
 func (w *work) finish(r *result, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,8 +71,8 @@ func (w *work) finish(r *result, err error) bool {
 	return err == nil
 }
 
-// makeCells makes cells, some at a time, and writes each when it is done. It returns those that
-// were done when the first failed.
+// makeCells makes cells, jobs at a time, and writes each when it is done. If one fails, it returns
+// those done until then, and the error.
 func (t *study) makeCells(ctx context.Context, cells []cell) ([]*result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

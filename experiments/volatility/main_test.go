@@ -185,7 +185,7 @@ func TestIndex(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"date": "Date,Close\n1 May,2\n", "must have a date and a close": "Date\n2008-05-01\n", "positive": "Date,Close\n2008-05-01,0\n",
-		"wants 2 to": "Date,Close\n2008-05-01,2\n2008-05-02,3\n", "got 0 returns": "",
+		"must have 2 to": "Date,Close\n2008-05-01,2\n2008-05-02,3\n", "got 0": "",
 	} {
 		path := filepath.Join(t.TempDir(), "closes.csv")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
