@@ -1,9 +1,9 @@
 // Command activation trains a network with a custom activation, Mish, on MNIST by SGLD. The op, its
 // gradient and its CUDA kernels are in this directory, outside Pollen's packages:
 //
-//	mish.go         the op: shapes, the CPU's loop, the launches of the GPU's kernels, the gradient
-//	mish.cu         the CUDA kernels; go generate compiles them to mish.ptx with clang
-//	main_test.go    compares values and gradients with a naive loop, on the CPU and the emulated GPU
+//	mish.go       the op: shapes, the loop on the CPU, launches of GPU kernels, the gradient
+//	mish.cu       the CUDA kernels; go generate compiles them to mish.ptx with clang
+//	main_test.go  compares it with a naive loop, on the CPU and the emulated GPU
 //
 // It prints the scores on the test digits, with an accuracy of about 0.98, after some half a
 // minute:

@@ -110,8 +110,8 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer, from 
 	if err := table.WriteText(out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, "\nPublished: agreement and total variation of Izmailov et al. 2021, from notes that were not checked against the paper; HMC's are\n"+
-		"one chain against the others.")
+	_, err = fmt.Fprintln(out, "\nPublished: agreement and total variation of Izmailov et al. 2021, from notes that were not checked against the paper;\n"+
+		"HMC's are of one chain against the others.")
 	return err
 }
 

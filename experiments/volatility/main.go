@@ -71,7 +71,8 @@ func run(out io.Writer, dir string, s series, e effort) error {
 	fmt.Fprintf(out, "Bayes by Backprop: %d epochs of %d replicas in %.0f s.\n", e.fit.epochs, e.fit.replicas, time.Since(begin).Seconds())
 	begin = time.Now()
 	best, highest := optimum(s.returns)
-	fmt.Fprintf(out, "Best Bayes by Backprop: coordinate ascent with quadrature, to the evidence lower bound %.1f, in %.0f s.\n\n", highest, time.Since(begin).Seconds())
+	fmt.Fprintf(out, "Best Bayes by Backprop: coordinate ascent with quadrature, to the evidence lower bound %.1f, in %.0f s.\n\n",
+		highest, time.Since(begin).Seconds())
 	if err := tabulate(out, exact, langevinDraws, published, best.result("Bayes by Backprop, best")); err != nil {
 		return err
 	}
