@@ -133,6 +133,11 @@ func runPage(t *testing.T, path, section string) {
 	if err := os.Rename(filepath.Join(dir, "unknown", "0.png"), filepath.Join(dir, "rose.jpg")); err != nil {
 		t.Fatal(err)
 	}
+	if network := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(p.text); network != nil {
+		if err := os.WriteFile(filepath.Join(dir, "net.yaml"), []byte(network[1]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	address := freeAddress(t)
 	ran := 0
 	for _, line := range p.commands() {
