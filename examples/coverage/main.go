@@ -75,7 +75,7 @@ func run(ctx context.Context, out io.Writer, seeds int, sizes division) error {
 			shares[i] = append(shares[i], share)
 		}
 	}
-	table := report.NewTable("fresh digits", report.Column{Title: "share"}, report.Column{Title: "over seeds"}, report.Column{Title: "by chance"})
+	table := report.NewTable("fresh digits", report.Column{Title: "fraction"}, report.Column{Title: "over seeds"}, report.Column{Title: "by chance"})
 	for i, p := range promises {
 		mean, std := stat.MeanStdDev(shares[i], nil)
 		// The fraction varies with the fresh digits and with the calibration digits: given n of the

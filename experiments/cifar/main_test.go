@@ -27,7 +27,7 @@ func smallSource(t *testing.T) source {
 	t.Helper()
 	s := source{data: filepath.Join(t.TempDir(), "cifar"), size: tested, least: 1 - float64(mistakes)/tested}
 	s.reference = filepath.Join(filepath.Dir(s.data), "probs.csv")
-	picture := func(class, number int, path ...string) {
+	writeImage := func(class, number int, path ...string) {
 		m := image.NewRGBA(image.Rect(0, 0, 8, 8))
 		for i := range 64 {
 			m.Set(i%8, i/8, color.RGBA{uint8(20*class + (i*number)%16), uint8(100 + number), uint8(3 * class), 255})
@@ -47,12 +47,12 @@ func smallSource(t *testing.T) source {
 	}
 	for class := range classes {
 		for i := range perClass {
-			picture(class, i, "train", fmt.Sprint(class), fmt.Sprintf("%d.png", i))
+			writeImage(class, i, "train", fmt.Sprint(class), fmt.Sprintf("%d.png", i))
 		}
 	}
 	table := "file,class\n"
 	for i := range tested {
-		picture(i*7%classes, i+perClass, "test", fmt.Sprintf("%d.png", i))
+		writeImage(i*7%classes, i+perClass, "test", fmt.Sprintf("%d.png", i))
 		table += fmt.Sprintf("%d.png,%d\n", i, i*7%classes)
 	}
 	write(t, filepath.Join(s.data, "test", "labels.csv"), table)
@@ -118,7 +118,7 @@ func TestRun(t *testing.T) {
 
 func TestShuffled(t *testing.T) {
 	if got, want := shuffled("test", testSize)[:5], []int{9933, 5669, 163, 6686, 4747}; !slices.Equal(got, want) {
-		t.Errorf("got %v, wants %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestRefusals(t *testing.T) {
 			c.change(&s)
 			_, _, err := s.load(context.Background(), 100)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, wants an error with %q", err, c.want)
+				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
 		})
 	}

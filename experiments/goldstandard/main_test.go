@@ -29,12 +29,12 @@ func TestRun(t *testing.T) {
 	}
 	rows := rowsOf(out.String())
 	if got := rows["HMC, both seeds"]; len(got) < 4 || got[0] != 1 || got[1] != 0 {
-		t.Errorf("HMC against itself: %v, wants agreement 1 and total variation 0", got)
+		t.Errorf("HMC against itself: %v, want agreement 1 and total variation 0", got)
 	}
 	for _, m := range perceptronMethods {
 		got := rows[m.name]
 		if len(got) < 4 || !(got[0] >= 0 && got[0] < 1) || !(got[1] > 0 && got[1] < 1) {
-			t.Errorf("%s: %v, wants agreement, total variation, accuracy and NLL", m.name, got)
+			t.Errorf("%s: %v, want agreement, total variation, accuracy and NLL", m.name, got)
 		}
 	}
 	if t.Failed() {
@@ -214,7 +214,7 @@ func TestStoredReference(t *testing.T) {
 	for name, row := range want {
 		for i, v := range row {
 			if !(len(got[name]) == len(row) && math.Abs(got[name][i]-v) < 2e-3) {
-				t.Fatalf("%s: %v, wants %v", name, got[name], row)
+				t.Fatalf("%s: %v, want %v", name, got[name], row)
 			}
 		}
 	}
@@ -227,6 +227,6 @@ func TestStoredReference(t *testing.T) {
 
 func TestPool(t *testing.T) {
 	if got := pool([]float64{0.25, 0.75}, []float64{0.75, 0.25}); got[0] != 0.5 || got[1] != 0.5 {
-		t.Errorf("%v, wants the mean", got)
+		t.Errorf("%v, want the mean", got)
 	}
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// pictures makes a directory of 6x6 images in two classes: 200 for training, which are 2 steps of
+// images makes a directory of 6x6 images in two classes: 200 for training, which are 2 steps of
 // an epoch, and 20 for testing.
-func pictures(t *testing.T) string {
+func images(t *testing.T) string {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	root := filepath.Join(t.TempDir(), "bars")
@@ -29,20 +29,20 @@ func pictures(t *testing.T) string {
 	for split, count := range map[string]int{"train": 200, "test": 20} {
 		for i := range count {
 			class := []string{"across", "down"}[i%2]
-			picture := image.NewGray(image.Rect(0, 0, 6, 6))
-			for at := range picture.Pix {
+			img := image.NewGray(image.Rect(0, 0, 6, 6))
+			for at := range img.Pix {
 				noise = noise*1664525 + 1013904223
-				picture.Pix[at] = byte(noise >> 26)
+				img.Pix[at] = byte(noise >> 26)
 			}
 			for along := range 6 {
 				x, y := along, i/2%6
 				if i%2 == 1 {
 					x, y = y, x
 				}
-				picture.SetGray(x, y, color.Gray{Y: 200})
+				img.SetGray(x, y, color.Gray{Y: 200})
 			}
 			var content bytes.Buffer
-			if err := png.Encode(&content, picture); err != nil {
+			if err := png.Encode(&content, img); err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join(root, split, class, fmt.Sprintf("%03d.png", i))
@@ -66,11 +66,11 @@ func perceptrons(t *testing.T, flags ...string) (out, progress string, err error
 	return results.String(), remarks.String(), err
 }
 
-func wants(t *testing.T, text string, patterns ...string) {
+func matches(t *testing.T, text string, patterns ...string) {
 	t.Helper()
 	for _, pattern := range patterns {
 		if !regexp.MustCompile("(?m)" + pattern).MatchString(text) {
-			t.Errorf("got\n%s\nwants %s", text, pattern)
+			t.Errorf("got\n%s\nwant %s", text, pattern)
 		}
 	}
 }
@@ -78,12 +78,12 @@ func wants(t *testing.T, text string, patterns ...string) {
 // The table's cost is announced, then it is made, printed and kept. A missing cell is made again,
 // identically, whatever runs at the same time.
 func TestRun(t *testing.T) {
-	data, dir := pictures(t), filepath.Join(t.TempDir(), "cells")
+	data, dir := images(t), filepath.Join(t.TempDir(), "cells")
 	out, progress, err := perceptrons(t, "-data", data, "-folder", dir, "-estimate")
 	if err != nil {
 		t.Fatal(err)
 	}
-	wants(t, progress, `^psgld-h5-T0.005 +600 steps of .* ms, predictions: 1 of`, `^4 of 4 cells are missing: about .* with 2 at a time`)
+	matches(t, progress, `^psgld-h5-T0.005 +600 steps of .* ms, predictions: 1 of`, `^4 of 4 cells are missing: about .* with 2 at a time`)
 	if _, err := os.Stat(dir); out != "" || !os.IsNotExist(err) {
 		t.Errorf("an estimate printed %q, and its folder: %v", out, err)
 	}
@@ -92,15 +92,15 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wants(t, progress, `^table  100%  4 of 4 cells  in `)
-	wants(t, out, `^36-5-5-2 +test error % +NLL +equal weights % +last state % +seeds +paper %$`,
+	matches(t, progress, `^table  100%  4 of 4 cells  in `)
+	matches(t, out, `^36-5-5-2 +test error % +NLL +equal weights % +last state % +seeds +paper %$`,
 		`^pSGLD, T = 1/N +\d+\.\d\d ± \d+\.\d\d .* 2 +-$`, `^SGD .* 2 +-$`)
 	entries, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(entries) != 4 || !strings.HasSuffix(entries[1], "psgld-h5-T0.005-chain1.json") {
-		t.Errorf("the folder has %v, wants a file for each cell", entries)
+		t.Errorf("the folder has %v, want a file for each cell", entries)
 	}
 
 	one, err := os.ReadFile(entries[1])
@@ -114,19 +114,19 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wants(t, progress, `^1 of 4 cells are missing`)
+	matches(t, progress, `^1 of 4 cells are missing`)
 	if remade, err := os.ReadFile(entries[1]); err != nil || !bytes.Equal(one, remade) || again != out {
-		t.Errorf("made again: %s (%v), wants %s", remade, err, one)
+		t.Errorf("made again: %s (%v), want %s", remade, err, one)
 	}
 
 	_, _, err = perceptrons(t, "-data", data, "-folder", dir, "-epochs", "400")
-	wants(t, fmt.Sprint(err), `chain0.json must have the settings .* take another folder`)
+	matches(t, fmt.Sprint(err), `chain0.json must have the settings .* take another folder`)
 	_, _, err = perceptrons(t, "-data", data, "-folder", filepath.Join(dir, "short"), "-epochs", "1")
-	wants(t, fmt.Sprint(err), `burn-in is 300 of 2 steps`)
+	matches(t, fmt.Sprint(err), `burn-in is 300 of 2 steps`)
 	_, _, err = perceptrons(t, "-data", data, "-temperatures", "warm")
-	wants(t, fmt.Sprint(err), `temperature must be 1/N or a number from 0 to 1e6, got "warm"`)
+	matches(t, fmt.Sprint(err), `temperature must be 1/N or a number from 0 to 1e6, got "warm"`)
 	_, _, err = perceptrons(t, "-data", data, "-temperatures", "0")
-	wants(t, fmt.Sprint(err), `psgld at temperature 0 is an optimizer`)
+	matches(t, fmt.Sprint(err), `psgld at temperature 0 is an optimizer`)
 }
 
 func TestFlags(t *testing.T) {
@@ -138,14 +138,14 @@ func TestFlags(t *testing.T) {
 		`takes flags only, got "more"`:     {"more"},
 	} {
 		_, _, err := perceptrons(t, flags...)
-		wants(t, fmt.Sprint(err), pattern)
+		matches(t, fmt.Sprint(err), pattern)
 	}
 }
 
 // A cell that was interrupted is resumed: its result is that of an uninterrupted one. Its run has
 // its settings.
 func TestInterruptedCell(t *testing.T) {
-	splits, err := datasets.Open(pictures(t), datasets.Options{})
+	splits, err := datasets.Open(images(t), datasets.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestInterruptedCell(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want.Samples != 2 || want.Samples != c.samples() || want.Average == want.Equal || want.Average == want.Last {
-		t.Errorf("%+v, wants three ways to predict by 2 samples", want)
+		t.Errorf("%+v, want three ways to predict by 2 samples", want)
 	}
 	dir := t.TempDir()
 	ctx, stop := context.WithCancel(context.Background())
@@ -165,12 +165,12 @@ func TestInterruptedCell(t *testing.T) {
 		}
 	}))
 	if unfinished := (*pollen.UnfinishedError)(nil); !errors.As(err, &unfinished) || unfinished.Samples != 1 {
-		t.Fatalf("%v, wants a run that was stopped after a sample", err)
+		t.Fatalf("%v, want a run that was stopped after a sample", err)
 	}
 	other := c
 	other.Rate = 2e-3
 	_, err = other.make(context.Background(), splits.Train, splits.Test, dir)
-	wants(t, fmt.Sprint(err), `holds a run whose .* take another folder`)
+	matches(t, fmt.Sprint(err), `holds a run whose .* take another folder`)
 	first := 0
 	got, err := c.make(context.Background(), splits.Train, splits.Test, dir, pollen.WithObserver(func(e pollen.Event) {
 		if e.Task == "fit" && e.Done > 0 && first == 0 {
@@ -181,7 +181,7 @@ func TestInterruptedCell(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *got != *want {
-		t.Errorf("%+v, wants %+v", got, want)
+		t.Errorf("%+v, want %+v", got, want)
 	}
 	if first <= 650 {
 		t.Errorf("the cell began again: its first steps were %d", first)

@@ -38,7 +38,7 @@ func TestCellSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.steps() != 60000 || c.samples() != 199 || spec.BurnInSteps != 300 || spec.Thinning != 300 || spec.BurnIn != nil || spec.Samples != 0 {
-		t.Errorf("%d steps, %d samples of %+v, wants 60000, 199, and one per 300 steps", c.steps(), c.samples(), spec)
+		t.Errorf("%d steps, %d samples of %+v, want 60000, 199, and one per 300 steps", c.steps(), c.samples(), spec)
 	}
 	rates, err := spec.Schedule.Rates(c.steps())
 	if err != nil {
@@ -53,14 +53,14 @@ func TestCellSettings(t *testing.T) {
 		t.Errorf("%+v, want %+v", spec.Method, want)
 	}
 	if spec.Batch != 100 || *spec.Prior != langevin.Gaussian(1) || *spec.Temperature != 1./60000 || spec.FirstChain != 2 || spec.Chains != 1 {
-		t.Errorf("%+v, wants the paper's batch, prior and temperature, and chain 2", spec)
+		t.Errorf("%+v, want the paper's batch, prior and temperature, and chain 2", spec)
 	}
 	if want := "psgld-h400-T1.67e-05-chain2"; c.String() != want {
 		t.Errorf("%q, want %q", c, want)
 	}
 	c.Method, c.Temperature = "sgd", 0
 	if spec, err = c.spec().Resolve(); err != nil || *spec.BurnIn != 0 || spec.Samples != 1 || spec.Method != pollen.Method(langevin.SGLD{}) {
-		t.Errorf("sgd: %+v (%v), wants its last state", spec, err)
+		t.Errorf("sgd: %+v (%v), want its last state", spec, err)
 	}
 }
 

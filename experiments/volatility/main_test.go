@@ -149,7 +149,7 @@ func TestMethods(t *testing.T) {
 func TestIndex(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "shared", "data", "sp500.csv")
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("%s is not here: the test wants the daily closes of the S&P 500 from 2008-05-01 to 2019-11-13", path)
+		t.Skipf("%s is not here: the test want the daily closes of the S&P 500 from 2008-05-01 to 2019-11-13", path)
 	}
 	s, err := read(path)
 	if err != nil {
