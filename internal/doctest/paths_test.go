@@ -11,8 +11,8 @@ import (
 // code matches inline code: one word of letters, digits and punctuation of paths.
 var code = regexp.MustCompile("`([A-Za-z0-9_./-]+)`")
 
-// TestPaths: the files and directories that the contributors' pages name exist. A name with a slash is
-// a path from the root, a name that ends in .go without one a file of the root.
+// TestPaths: the files and directories that the contributors' pages name exist. A name with a slash
+// is a path from the root; a name that ends in .go, without a slash, is a file of the root.
 func TestPaths(t *testing.T) {
 	for _, path := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "docs/testing.md"} {
 		p := read(t, path)
