@@ -36,3 +36,42 @@ func TestPaths(t *testing.T) {
 		}
 	}
 }
+
+// TestPackages: commands that install, get, run or test packages name packages of this module.
+func TestPackages(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	module := strings.TrimSpace(strings.TrimPrefix(strings.SplitN(string(content), "\n", 2)[0], "module "))
+	checked := 0
+	for _, p := range pages(t) {
+		for _, line := range p.commands() {
+			words := strings.Fields(line)
+			if words[0] != "go" {
+				continue
+			}
+			for _, word := range words[1:] {
+				name, _, _ := strings.Cut(word, "@")
+				switch {
+				case name == module:
+					name = "."
+				case strings.HasPrefix(name, module+"/"):
+					name = strings.TrimPrefix(name, module+"/")
+				case !strings.HasPrefix(name, "./") || name == "./..." || strings.Contains(line, "-C "):
+					continue
+				}
+				checked++
+				if _, err := os.Stat(filepath.Join(root, strings.TrimSuffix(name, "/..."))); err != nil {
+					t.Errorf("%s: %q: no package %s", p.path, line, word)
+				}
+			}
+		}
+	}
+	if readme := read(t, "README.md").text; !strings.Contains(readme, "git clone https://"+module) {
+		t.Errorf("README.md does not clone %s", module)
+	}
+	if checked < 20 {
+		t.Errorf("checked %d packages, want at least 20", checked)
+	}
+}
