@@ -261,7 +261,7 @@ func (st *Store) write(s Sample) (File, error) {
 	if err := file.Serialize(&content); err != nil {
 		return File{}, err
 	}
-	sum, err := checksum.Close(content.Bytes(), checksum.Header(content.Bytes()))
+	sum, err := checksum.Fill(content.Bytes(), checksum.Header(content.Bytes()))
 	if err != nil {
 		return File{}, err
 	}

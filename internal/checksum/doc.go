@@ -1,7 +1,6 @@
-// Package checksum puts checksums into files, where they survive copying, and checks them.
+// Package checksum puts a checksum into a file, where it survives copying, and checks it.
 //
-// Nouns. A seal is the JSON member "sha256": 64 hexadecimal digits, the SHA-256 of the whole file
-// with zeros in the place of these digits.
-//
-// Policy: every bit of a sealed file counts, those of the seal included.
+// The checksum is the JSON member "sha256": 64 hexadecimal digits, the SHA-256 of the whole file
+// with zeros instead of these digits. It is the last member of a JSON file, and one of the metadata
+// of a safetensors file. Every bit of the file counts, including those of the checksum.
 package checksum

@@ -8,13 +8,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// prefix is how many bytes at the start of a safetensors file say how long its header is.
+// prefix is the size in bytes of the length of the header, with which a safetensors file begins.
 const prefix = 8
 
-// longestHeader bounds the memory for a header alone.
+// longestHeader bounds the memory for a header.
 const longestHeader = 16 << 20
 
-// Header is how many bytes of a safetensors file come before the values: a seal is there.
+// Header returns how many bytes of a safetensors file come before the values. Its checksum is
+// there.
 func Header(content []byte) int {
 	if len(content) < prefix {
 		return len(content)
@@ -22,7 +23,7 @@ func Header(content []byte) int {
 	return prefix + int(min(binary.LittleEndian.Uint64(content), uint64(len(content)-prefix)))
 }
 
-// Metadata reads the metadata of a safetensors file from its start, and nothing else.
+// Metadata reads only the metadata of a safetensors file.
 func Metadata(from io.Reader) (map[string]string, error) {
 	var size [prefix]byte
 	if _, err := io.ReadFull(from, size[:]); err != nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// JSON is the text of a value that is a JSON object with members, sealed: the seal is its last
-// member.
+// JSON returns the JSON of a value, which must be an object with members, with a checksum as the
+// last member.
 func JSON(value any, indent string) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetIndent("", indent)
 	if err := encoder.Encode(value); err != nil {
-		return nil, errors.Wrap(err, "seal")
+		return nil, errors.Wrap(err, "checksum")
 	}
 	object := bytes.TrimSuffix(bytes.TrimRight(text.Bytes(), "\n"), []byte("}"))
 	member := `,"` + Key + `":"` + Blank + `"}` + "\n"
@@ -23,6 +23,6 @@ func JSON(value any, indent string) ([]byte, error) {
 		member = ",\n" + indent + `"` + Key + `": "` + Blank + "\"\n}\n"
 	}
 	content := append(object, member...)
-	_, err := Close(content, len(content))
+	_, err := Fill(content, len(content))
 	return content, err
 }

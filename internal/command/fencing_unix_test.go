@@ -55,7 +55,7 @@ func TestDelayedTasks(t *testing.T) {
 			if err := delayed.command.Process.Signal(syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}
-			if code := delayed.end(p); code != exitLocked || !strings.Contains(delayed.remarks.String(), "this process must not") {
+			if code := delayed.end(p); code != exitLocked || !strings.Contains(delayed.remarks.String(), "this process must stop writing") {
 				t.Errorf("%s: the delayed process has the exit code %d, want %d: %s", dir, code, exitLocked, &delayed.remarks)
 			}
 			if done {

@@ -6,14 +6,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Appended is a file that grows. What was written may be cut off anywhere when the process is
-// killed, and be lost when the power fails before Sync.
+// Appended is a file that grows. A kill may cut off what was written anywhere, and a power failure
+// before Sync may lose it.
 type Appended struct {
 	path string
 	file *os.File
 }
 
-// Append opens a file to write at its end, and creates it where there is none.
+// Append opens a file to write at its end, and creates it if there is none.
 func Append(path string) (*Appended, error) {
 	if _, err := ask(CallCreate, path, 0); err != nil {
 		return nil, errors.Wrapf(err, "file: append to %s", path)
@@ -31,7 +31,7 @@ func (a *Appended) Write(content []byte) (int, error) {
 	return n, errors.Wrapf(err, "file: append to %s", a.path)
 }
 
-// Sync returns when all that was written is on the disk.
+// Sync returns once all that was written is on the disk.
 func (a *Appended) Sync() error {
 	_, err := ask(CallSync, a.path, 0)
 	if err == nil {
@@ -55,7 +55,7 @@ func write(to *os.File, path string, content []byte) (int, error) {
 	return to.Write(content)
 }
 
-// Move gives a file another name in the same folder, atomically, in the place of what was there.
+// Move renames a file within its directory, atomically, and replaces what was there.
 func Move(from, to string) error {
 	if err := checkPlace(to); err != nil {
 		return err

@@ -18,15 +18,15 @@ const partial = ".partial"
 // created counts this process's temporary files, whose names must differ.
 var created atomic.Uint64
 
-// Pending is a file that is being written and has not taken its place yet.
+// Pending is a file that is being written and is not at its path yet.
 type Pending struct {
 	path string
 	file *os.File // nil after Commit or Close
 }
 
-// Write replaces or creates the file at path, with mode 0644 before the umask. When it returns
-// without an error, the content is on the disk; on an error the path is as it was, unless the error
-// says that only the folder could not be synchronised. A symbolic link at path is replaced itself.
+// Write replaces or creates the file at path, with mode 0644 before the umask. If it returns no
+// error, the content is on the disk. After an error the path is as it was, unless the error is that
+// only the directory could not be synchronised. A symbolic link at path is replaced, not followed.
 func Write(path string, content []byte) error {
 	p, err := Create(path)
 	if err != nil {
@@ -39,7 +39,7 @@ func Write(path string, content []byte) error {
 	return p.Commit()
 }
 
-// Create begins a file that Commit puts at path and Close drops. The folder must exist, and
+// Create begins a file that Commit puts at path and Close discards. The directory must exist, and
 // anything at path must be a regular file or a symbolic link.
 func Create(path string) (*Pending, error) {
 	if err := checkPlace(path); err != nil {
@@ -49,7 +49,7 @@ func Create(path string) (*Pending, error) {
 	stem := dir + "." + base + "." + strconv.Itoa(os.Getpid()) + "-"
 	for {
 		// A name is taken if a process of the same number was killed, or runs on another machine
-		// that shares the folder.
+		// that shares the directory.
 		name := stem + strconv.FormatUint(created.Add(1), 10) + partial
 		if _, err := ask(CallCreate, path, 0); err != nil {
 			return nil, errors.Wrapf(err, "file: create %s", path)
@@ -64,7 +64,8 @@ func Create(path string) (*Pending, error) {
 	}
 }
 
-// checkPlace refuses a path with something there that a file may not replace, such as a device.
+// checkPlace refuses a path at which there is something that a file must not replace, such as a
+// device.
 func checkPlace(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -93,9 +94,9 @@ func (p *Pending) Write(content []byte) (int, error) {
 // error, the temporary file is gone.
 func (p *Pending) Commit() error { return p.commit("", nil) }
 
-// CommitKeeping is Commit, and gives what was at the path another name in the folder before: a
-// process that is killed in between leaves it there alone. Once the content is on the disk, may is
-// asked whether it may take its place: its error drops the content.
+// CommitKeeping is Commit, but first renames what was at the path to older, in the same directory.
+// A process that is killed between the two leaves only older. Once the content is on the disk, may
+// is called: if it returns an error, the content is discarded.
 func (p *Pending) CommitKeeping(older string, may func() error) error { return p.commit(older, may) }
 
 func (p *Pending) commit(older string, may func() error) error {
@@ -121,13 +122,13 @@ func (p *Pending) commit(older string, may func() error) error {
 		err = replace(name, p.path)
 	}
 	if err != nil {
-		os.Remove(name) // the error that counts is the first one
+		os.Remove(name) // the error to report is the first one
 	}
 	return errors.Wrapf(err, "file: commit %s", p.path)
 }
 
-// Close drops the content and removes the temporary file. After Commit it does nothing, so that it
-// can be deferred.
+// Close discards the content and removes the temporary file. After Commit it does nothing, so that
+// it can be deferred.
 func (p *Pending) Close() error {
 	if p.file == nil {
 		return nil
@@ -138,8 +139,8 @@ func (p *Pending) Close() error {
 	return errors.Wrapf(err, "file: close %s", p.path)
 }
 
-// Sweep removes the temporary files that killed processes left in a folder, but not in its
-// subfolders. No process may be writing there. A folder that does not exist is not an error.
+// Sweep removes the temporary files that killed processes left in a directory, but not in its
+// subdirectories. No process may be writing there. It is no error if the directory does not exist.
 func Sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
@@ -159,7 +160,7 @@ func Sweep(dir string) error {
 	return nil
 }
 
-// IsTemporary reports whether Create gives such a file name: .<base>.<process>-<number>.partial.
+// IsTemporary reports whether a name is one that Create gives: .<base>.<process>-<number>.partial.
 func IsTemporary(name string) bool {
 	stem, ok := strings.CutSuffix(name, partial)
 	dot := strings.LastIndexByte(stem, '.')

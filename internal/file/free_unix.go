@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Free is how many bytes can be written into a folder before its disk is full.
+// Free returns how many bytes can be written into a directory before its disk is full.
 func Free(dir string) (uint64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

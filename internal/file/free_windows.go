@@ -5,7 +5,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Free is how many bytes can be written into a folder before its disk is full.
+// Free returns how many bytes can be written into a directory before its disk is full.
 func Free(dir string) (uint64, error) {
 	path, err := windows.UTF16PtrFromString(dir)
 	var free uint64

@@ -10,7 +10,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// replace renames a file over another in the same folder, and puts the new name on the disk.
+// replace renames a file over another in the same directory, and puts the new name on the disk.
 func replace(from, to string) error {
 	dir, err := os.Open(filepath.Dir(to))
 	if err != nil {
@@ -26,7 +26,7 @@ func replace(from, to string) error {
 	if _, err = ask(CallSyncDir, to, 0); err == nil {
 		err = dir.Sync()
 	}
-	// Some network file systems cannot synchronise a folder, and say that the call is invalid.
+	// Some network file systems cannot synchronise a directory, and report that the call is invalid.
 	if err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
 		return errors.Wrap(err, "it is in its place, but may be lost when the power fails")
 	}

@@ -1,4 +1,6 @@
-// Package index keeps, beside a run's files, a journal of which there are. Its nouns are the Line
-// of a file and the Index of all lines. Its one policy: a file that it lists was on the disk
-// before, and a sample on the disk that it does not list is not the run's.
+// Package index keeps the index of a run: a journal that lists the run's files with their
+// checksums.
+//
+// A file is on the disk before its Line, so a file that is listed and missing was lost. A sample on
+// the disk that is not listed is being written, or does not belong to the run.
 package index

@@ -19,15 +19,15 @@ const File = "index.jsonl"
 
 // Line lists a file. The last line of a file's name counts.
 type Line struct {
-	File  string `json:"file"` // in the run's folder, with slashes
+	File  string `json:"file"` // relative to the run's directory, with slashes
 	Bytes int    `json:"bytes,omitempty"`
-	Sum   string `json:"sha256,omitempty"` // the file's seal
-	Lost  string `json:"lost,omitempty"`   // why the run went on without the file
+	Sum   string `json:"sha256,omitempty"` // the file's checksum
+	Lost  string `json:"lost,omitempty"`   // why the run continued without the file
 
-	Dropped bool `json:"dropped,omitempty"` // it went to keep no more samples than the run was to keep
+	Dropped bool `json:"dropped,omitempty"` // it was removed because the run keeps no more samples
 }
 
-// check refuses what no run writes: no name leads out of the folder.
+// check refuses lines that no run writes, such as names of files outside its directory.
 func (l Line) check() error {
 	if !filepath.IsLocal(filepath.FromSlash(l.File)) || path.Clean(l.File) != l.File || strings.Contains(l.File, `\`) {
 		return errors.Errorf("%q is not a file of a run", l.File)
@@ -58,8 +58,8 @@ func (x *Index) add(l Line) {
 	x.Lines[l.File] = l
 }
 
-// Read reads the index of a run's folder. A torn last line, of a process that was killed, is left
-// out.
+// Read reads the index of the run in dir, except for a torn last line, which a killed process
+// leaves.
 func Read(dir string) (*Index, error) {
 	place := filepath.Join(dir, File)
 	opened, err := os.Open(place)
@@ -96,7 +96,7 @@ func parseLine(object []byte) (l Line, err error) {
 	return l, l.check()
 }
 
-// Append opens an index that was read to list more files.
+// Append opens an index that was read, to list more files.
 func (x *Index) Append(dir string) (to *journal.Writer, err error) {
 	tail := x.Tail
 	if tail.Torn {

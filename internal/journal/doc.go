@@ -1,9 +1,9 @@
-// Package journal writes files of JSON lines that grow while a process runs, and may be cut off
-// anywhere when it is killed.
+// Package journal writes files of JSON lines that grow while a process runs, and that a kill may
+// cut off anywhere.
 //
-// Nouns. A journal is a file of lines, each a JSON object whose last member, "crc", is the CRC-32C
-// of all the lines up to this one: a line that was changed, removed or put in breaks the chain. A
-// Writer appends lines. A Tail is where a journal's intact lines end.
+// Each line of a journal is a JSON object whose last member, "crc", is the CRC-32C of the objects
+// of all lines up to this one, so that a line that was changed, removed or inserted breaks the
+// chain. A Writer appends lines, and a Tail is where the intact lines end.
 //
-// Policy: what is incomplete at the end is torn off, and no error; anything else is.
+// An incomplete end is not an error, since a killed process leaves one. Any other damage is.
 package journal

@@ -34,7 +34,7 @@ type Tail struct {
 	sum   uint32
 }
 
-// Damaged is the error of a line that is not what was written.
+// Damaged is the error of a line that is not as it was written.
 type Damaged struct {
 	Path string
 	Line int // from 1 on
@@ -45,29 +45,29 @@ func (d *Damaged) Error() string {
 	return fmt.Sprintf("%s: line %d was changed, or lines before it are missing", d.Path, d.Line)
 }
 
-// seal adds the member to a JSON object that is not empty.
-func seal(line []byte, sum uint32) ([]byte, uint32) {
+// addChecksum adds the member to a JSON object that is not empty.
+func addChecksum(line []byte, sum uint32) ([]byte, uint32) {
 	sum = crc32.Update(sum, castagnoli, line)
 	return fmt.Appendf(line[:len(line)-1:len(line)-1], "%s%08x%s", opening, sum, closing), sum
 }
 
-// unseal is the object that seal was given.
-func unseal(line []byte, sum uint32) ([]byte, uint32, bool) {
-	if !IsSealed(line) {
+// removeChecksum returns the object that addChecksum was given, and whether the checksum is right.
+func removeChecksum(line []byte, sum uint32) ([]byte, uint32, bool) {
+	if !hasChecksum(line) {
 		return nil, 0, false
 	}
 	object := append(bytes.Clone(line[:len(line)-ending]), '}')
-	again, sum := seal(object, sum)
+	again, sum := addChecksum(object, sum)
 	return object, sum, bytes.Equal(again, line)
 }
 
-// IsSealed reports whether a line ends as a journal's lines do.
-func IsSealed(line []byte) bool {
+// hasChecksum reports whether a line ends as a journal's lines do.
+func hasChecksum(line []byte) bool {
 	return len(line) > ending && line[0] == '{' && bytes.HasSuffix(line, []byte(closing)) && bytes.HasPrefix(line[len(line)-ending:], []byte(opening))
 }
 
-// Read passes on the intact lines, without their last member. After a changed line it stops with
-// Damaged. The lines that were passed on are then those before it, and so is the Tail.
+// Read passes the intact lines to use, without their last member, and returns where they end. At a
+// changed line it stops with Damaged.
 func Read(path string, use func(object []byte) error) (tail Tail, err error) {
 	opened, err := os.Open(path)
 	if err != nil {
@@ -77,7 +77,7 @@ func Read(path string, use func(object []byte) error) (tail Tail, err error) {
 	return ReadFrom(opened, path, use)
 }
 
-// ReadFrom is Read of what comes from a reader, under that path's name.
+// ReadFrom is Read from a reader; path is used in errors.
 func ReadFrom(from io.Reader, path string, use func(object []byte) error) (tail Tail, err error) {
 	lines := bufio.NewReaderSize(from, 1<<16)
 	for {
@@ -89,7 +89,7 @@ func ReadFrom(from io.Reader, path string, use func(object []byte) error) (tail 
 			return tail, nil
 		}
 		whole := line[len(line)-1] == '\n'
-		object, sum, ok := unseal(bytes.TrimSuffix(line, []byte("\n")), tail.sum)
+		object, sum, ok := removeChecksum(bytes.TrimSuffix(line, []byte("\n")), tail.sum)
 		switch {
 		case ok:
 			if err := use(object); err != nil {
@@ -108,7 +108,7 @@ func ReadFrom(from io.Reader, path string, use func(object []byte) error) (tail 
 	}
 }
 
-// readLine reads up to and with the next line's end.
+// readLine reads a line with its end.
 func readLine(from *bufio.Reader) (line []byte, err error) {
 	for {
 		part, err := from.ReadSlice('\n')
@@ -122,25 +122,25 @@ func readLine(from *bufio.Reader) (line []byte, err error) {
 	}
 }
 
-// endsInside reports whether a complete line is followed by something else than its end: no process
-// that was killed leaves that.
+// endsInside reports whether a complete line is followed by something other than its end, which no
+// killed process leaves.
 func endsInside(line []byte, sum uint32) bool {
 	at := bytes.LastIndex(line, []byte(closing))
 	if at < 0 {
 		return false
 	}
-	_, _, ok := unseal(line[:at+len(closing)], sum)
+	_, _, ok := removeChecksum(line[:at+len(closing)], sum)
 	return ok
 }
 
-// Writer appends lines to a journal. It is for one goroutine.
+// Writer appends lines to a journal. It must be used by one goroutine at a time, except Sync.
 type Writer struct {
 	file   *file.Appended
 	buffer *bufio.Writer
 	sum    uint32
 }
 
-// Create makes an empty journal in the place of what was at the path.
+// Create replaces what is at path by an empty journal.
 func Create(path string) (*Writer, error) {
 	if err := file.Write(path, nil); err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func Create(path string) (*Writer, error) {
 	return Append(path, Tail{})
 }
 
-// Append opens a journal to write after its Tail, which must be all that it has, and not torn.
+// Append opens a journal to write after its Tail. The journal must end there, with a complete line.
 func Append(path string, tail Tail) (*Writer, error) {
 	opened, err := file.Append(path)
 	if err != nil {
@@ -157,28 +157,29 @@ func Append(path string, tail Tail) (*Writer, error) {
 	return &Writer{opened, bufio.NewWriter(opened), tail.sum}, nil
 }
 
-// Add adds a line: the JSON object of a value that has members. It stays in memory until Flush.
+// Add adds the JSON of a value, which must be an object with members, as a line. The line may stay
+// in memory until Flush.
 func (w *Writer) Add(value any) error {
 	object, err := json.Marshal(value)
 	if err != nil {
 		return errors.Wrap(err, "journal")
 	}
 	var line []byte
-	line, w.sum = seal(object, w.sum)
+	line, w.sum = addChecksum(object, w.sum)
 	_, err = w.buffer.Write(append(line, '\n'))
 	return err
 }
 
-// Flush gives all lines to the operating system: they outlive the process.
+// Flush passes all lines to the operating system, so that they outlive the process.
 func (w *Writer) Flush() error { return w.buffer.Flush() }
 
-// Sync returns when all lines that were flushed are on the disk. Others may be added meanwhile.
+// Sync returns once all lines that were flushed are on the disk. Others may be added meanwhile.
 func (w *Writer) Sync() error { return w.file.Sync() }
 
 // Close flushes and closes the file.
 func (w *Writer) Close() error { return cmp.Or(w.buffer.Flush(), w.file.Close()) }
 
-// Rewrite replaces a journal, whole or not at all, by lines that add calls its argument with.
+// Rewrite replaces a journal atomically by the lines that add passes to its argument.
 func Rewrite(path string, add func(line func(value any) error) error) (Tail, error) {
 	pending, err := file.Create(path)
 	if err != nil {
@@ -193,7 +194,7 @@ func Rewrite(path string, add func(line func(value any) error) error) (Tail, err
 			return errors.Wrap(err, "journal")
 		}
 		var line []byte
-		line, tail.sum = seal(object, tail.sum)
+		line, tail.sum = addChecksum(object, tail.sum)
 		tail.Lines++
 		_, err = buffer.Write(append(line, '\n'))
 		return err

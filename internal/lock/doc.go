@@ -1,10 +1,9 @@
-// Package lock lets one process at a time write in a folder.
+// Package lock lets one process at a time write to a directory.
 //
-// Nouns. A Lock is the right to write, which one process has. An Owner is a process with a Lock, by
-// host, number and turn: each Lock of a folder has a higher turn than those before.
+// A Lock is the right to write. Its Owner is a process, by host, number and turn: each Lock of a
+// directory has a higher turn than those before it.
 //
-// Policy: the operating system's lock decides, which ends with its process, whatever ends that. The
-// owner's record names who writes, and fences: a process whose turn is over finds that out by Check
-// before it writes, even where a file system's locks are not shared between machines. Readers need
-// no lock.
+// The operating system's lock decides who writes. It ends with its process, however that ends. The
+// owner's record is a fence in addition: a process whose turn is over learns that from Check before
+// it writes, even if machines do not share the locks of their file system. Readers need no lock.
 package lock

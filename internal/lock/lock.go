@@ -13,21 +13,21 @@ import (
 	"github.com/pollen-ml/pollen/internal/file"
 )
 
-// The files of a locked folder: one that the operating system locks, and the owner's record.
+// The files of a locked directory: one that the operating system locks, and the owner's record.
 const (
 	File   = "lock"
 	Record = "writer.json"
 )
 
-// Owner is who writes, or wrote last.
+// Owner is the process that writes, or wrote last.
 type Owner struct {
 	Host    string `json:"host"`
 	Process int    `json:"process"`
 	Turn    uint64 `json:"turn"`
-	Writes  bool   `json:"writes"` // until it gives the lock back; a process that is killed does not
+	Writes  bool   `json:"writes"` // until it releases the lock, which a killed process does not
 }
 
-// Taken is the error where another process has the lock.
+// Taken is the error of a directory whose lock another process has.
 type Taken struct {
 	Dir   string
 	Owner Owner
@@ -49,18 +49,18 @@ type Lost struct {
 
 // Error names the process whose turn it is.
 func (l *Lost) Error() string {
-	return fmt.Sprintf("process %d on %s writes in %s now: this process must not", l.By.Process, l.By.Host, l.Dir)
+	return fmt.Sprintf("process %d on %s has taken over writing in %s: this process must stop writing", l.By.Process, l.By.Host, l.Dir)
 }
 
-// Lock is the right to write in a folder.
+// Lock is the right to write to a directory.
 type Lock struct {
 	dir    string
 	owner  Owner
-	system *flock.Flock // nil where the file system has no locks
+	system *flock.Flock // nil if the file system has no locks
 	remark string
 }
 
-// Take gets the lock of a folder that exists, without waiting. The error is Taken while another
+// Take acquires the lock of an existing directory without waiting. The error is Taken while another
 // process has it.
 func Take(dir string) (*Lock, error) {
 	l := &Lock{dir: dir}
@@ -75,13 +75,13 @@ func Take(dir string) (*Lock, error) {
 	case !unsupported(failed):
 		return nil, errors.Wrapf(failed, "lock: %s", dir)
 	case err == nil && before.Writes && !ended(before):
-		return nil, errors.WithMessagef(&Taken{dir, before}, "lock: the file system has no locks (%v); if that process is no more, remove %s",
+		return nil, errors.WithMessagef(&Taken{dir, before}, "lock: the file system has no locks (%v); if that process has ended, remove %s",
 			failed, filepath.Join(dir, Record))
 	default:
 		l.remark = fmt.Sprintf("%s: the file system has no locks (%v): nothing stops a second writer that starts at the same moment", dir, failed)
 	}
 	if err != nil && l.system != nil {
-		l.remark = fmt.Sprintf("%v; it is written anew", err)
+		l.remark = fmt.Sprintf("%v; it is written again", err)
 	}
 	if l.owner.Host, err = os.Hostname(); err != nil {
 		l.owner.Host = "unknown"
@@ -98,13 +98,13 @@ func Take(dir string) (*Lock, error) {
 	return l, nil
 }
 
-// Remark is what a person should know of this lock; "" for nothing.
+// Remark returns what a person should know about this lock; "" for nothing.
 func (l *Lock) Remark() string { return l.remark }
 
-// Owner is this process.
+// Owner returns this process as the owner.
 func (l *Lock) Owner() Owner { return l.owner }
 
-// Check returns Lost if another process has taken the lock since: the caller must not write then.
+// Check returns Lost if another process has taken the lock since. The caller must not write then.
 func (l *Lock) Check() error {
 	now, err := Who(l.dir)
 	if err != nil {
@@ -116,7 +116,7 @@ func (l *Lock) Check() error {
 	return nil
 }
 
-// Release gives the lock back.
+// Release releases the lock.
 func (l *Lock) Release() error {
 	err := l.Check()
 	if err == nil {
@@ -125,7 +125,7 @@ func (l *Lock) Release() error {
 	}
 	var lost *Lost
 	if errors.As(err, &lost) {
-		err = nil // it is another's
+		err = nil // another process has it
 	}
 	return cmp.Or(err, l.unlock())
 }
@@ -145,7 +145,7 @@ func (l *Lock) record() error {
 	return errors.WithMessage(file.Write(filepath.Join(l.dir, Record), append(content, '\n')), "lock")
 }
 
-// Who is the owner by a folder's record; the zero Owner where there is none.
+// Who returns the owner by a directory's record; the zero Owner if there is none.
 func Who(dir string) (Owner, error) {
 	path := filepath.Join(dir, Record)
 	content, err := os.ReadFile(path)
@@ -159,7 +159,8 @@ func Who(dir string) (Owner, error) {
 	return o, errors.Wrapf(err, "lock: %s", path)
 }
 
-// Writing reports whether a process holds the folder's lock now, as far as this machine can tell.
+// Writing reports whether a process holds the lock of dir now, as far as this machine can tell, and
+// returns the owner.
 func Writing(dir string) (Owner, bool) {
 	owner, err := Who(dir)
 	if err != nil || !owner.Writes {

@@ -2,7 +2,7 @@ package lock
 
 import "golang.org/x/sys/unix"
 
-// shared is the kind of a folder's file system, if it is one that machines share; else "".
+// shared returns the kind of a directory's file system if machines share it; else "".
 func shared(dir string) string {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

@@ -2,5 +2,5 @@
 
 package lock
 
-// shared is the kind of a folder's file system, if it is one that machines share: unknown here.
+// shared returns "": the kind of a file system is unknown here.
 func shared(string) string { return "" }

@@ -2,8 +2,8 @@
 
 package lock
 
-// unsupported reports whether an error says that a file system has no locks: none is known to here.
+// unsupported reports whether an error means that a file system has no locks, which is not known here.
 func unsupported(error) bool { return false }
 
-// ended reports whether a process is known to be no more, which cannot be told here.
+// ended reports whether a process is known to have ended, which is not known here.
 func ended(Owner) bool { return false }

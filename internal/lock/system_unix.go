@@ -9,7 +9,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// unsupported reports whether an error says that a file system has no locks.
+// unsupported reports whether an error means that a file system has no locks.
 func unsupported(err error) bool {
 	for _, known := range []error{syscall.ENOSYS, syscall.ENOLCK, syscall.ENOTSUP, syscall.EOPNOTSUPP, syscall.EINVAL} {
 		if errors.Is(err, known) {
@@ -19,7 +19,7 @@ func unsupported(err error) bool {
 	return false
 }
 
-// ended reports whether a process is known to be no more: one of this host that is not there.
+// ended reports whether a process is known to have ended: one of this host that does not exist.
 func ended(o Owner) bool {
 	host, err := os.Hostname()
 	return err == nil && host == o.Host && errors.Is(syscall.Kill(o.Process, 0), syscall.ESRCH)

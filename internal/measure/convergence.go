@@ -147,8 +147,8 @@ func (h *HeldOut) state() []float64 {
 	return state
 }
 
-// restore reads a state. Without one, as of a run that was begun without held-out images, the chains
-// are watched from here on.
+// restore reads a state. Without one, as of a run that was begun without held-out images, the
+// chains are watched from here on.
 func (h *HeldOut) restore(state []float64) error {
 	if h == nil || len(state) == 0 {
 		return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Subject is what is measured: the chains of a session that sample a posterior of a network on data.
+// Subject is what is measured: the chains of a session that sample a posterior of a network on
+// data.
 type Subject struct {
 	Network     layers.Sequential
 	Posterior   langevin.Posterior
@@ -30,11 +31,11 @@ type Subject struct {
 const noiseBatches = 32
 
 // GradientNoise estimates how much the noise of minibatches would add to the temperature of each
-// parameter if nothing were done against it, in units of the temperature: the mean over its elements
-// of h Var(gU)/(2T), where h is the step size of SGLD that moves the element as far (see
+// parameter if nothing were done against it, in units of the temperature: the mean over its
+// elements of h Var(gU)/(2T), where h is the step size of SGLD that moves the element as far (see
 // langevin.EffectiveStepSize), and the variance of gU is that at the present state of one chain of
-// the session. rate is the learning rate on the mean loss. The estimate is nil for samplers that have
-// no such step size.
+// the session. rate is the learning rate on the mean loss. The estimate is nil for samplers that
+// have no such step size.
 func GradientNoise(device tensor.Device, s Subject, sampler langevin.Sampler, chain int, rate float64) (map[string]float64, error) {
 	state, err := samples.FromSession(s.Session, chain, 1)
 	if err != nil {
@@ -83,8 +84,8 @@ func gradientVariances(device tensor.Device, s Subject, state samples.Sample) (m
 			return nil, err
 		}
 	}
-	// Minibatches are drawn without replacement, so that they vary less than independent ones. Those
-	// of a part of the data have to be corrected for that; those of all data show it already.
+	// Minibatches are drawn without replacement, so that they vary less than independent ones.
+	// Those of a part of the data have to be corrected for that; those of all data show it already.
 	correction := 1.0
 	if len(labels) < s.Data.Len() {
 		correction -= float64(s.Batch) / float64(s.Data.Len())

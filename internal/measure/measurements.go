@@ -104,8 +104,8 @@ func (m *Measurements) Weights() [][]float64 { return shortened(m.weights, chain
 // Losses returns values of the minibatch's loss, by chain, evenly spaced.
 func (m *Measurements) Losses() [][]float64 { return shortened(m.losses, chainValues) }
 
-// Acceptance returns the mean acceptance probability, and the fraction of trajectories that diverged;
-// NaN without a Metropolis test.
+// Acceptance returns the mean acceptance probability, and the fraction of trajectories that
+// diverged; NaN without a Metropolis test.
 func (m *Measurements) Acceptance() (accepted, diverged diagnostics.Number) {
 	return diagnostics.Number(m.accepted / m.proposals), diagnostics.Number(m.diverged / m.proposals)
 }

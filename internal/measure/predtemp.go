@@ -16,16 +16,16 @@ import (
 )
 
 // The temperature of predictions. For any field F of the parameters E[F.gU] = T E[div F] under
-// exp(-U/T). The configurational temperature uses theta for F, so that all weights count alike. Here
-// F is gL, the gradient of the likelihood's part of U, so that a direction counts by how much
-// predictions change along it. The noise of minibatches heats these few directions far more than the
-// average one, and a thermostat, which controls the average, does not see that.
+// exp(-U/T). The configurational temperature uses theta for F, so that all weights count alike.
+// Here F is gL, the gradient of the likelihood's part of U, so that a direction counts by how much
+// predictions change along it. The noise of minibatches heats these few directions far more than
+// the average one, and a thermostat, which controls the average, does not see that.
 //
 // div F is the trace of L's curvature, which has two parts. The curvature of the loss by the logits
 // contributes the trace of the Fisher information: N times the mean square of one image's gradient,
 // over images and over labels drawn from the network's own predictions. The curvature of the logits
-// by the parameters, times residuals, contributes the rest of the change of the gradient along random
-// directions v of signs,
+// by the parameters, times residuals, contributes the rest of the change of the gradient along
+// random directions v of signs,
 //
 //	v.(gL(theta + e v) - gL(theta)) / e - sum over images of the variance of v.grad logits,
 //
@@ -33,10 +33,10 @@ import (
 // trace, and it varies little, since the first part, with its few steep directions, is not in it.
 
 // Measuring takes predictionPasses passes over the data for each sample. It takes at most
-// predictionFraction of the passes that the run made, and at most maxPredictionSamples samples. Fewer
-// than minPredictionSamples give no estimate of the error. For the error, samples are put into at most
-// predictionGroups groups, each of samples that follow one another in a chain, which are taken as
-// independent.
+// predictionFraction of the passes that the run made, and at most maxPredictionSamples samples.
+// Fewer than minPredictionSamples give no estimate of the error. For the error, samples are put
+// into at most predictionGroups groups, each of samples that follow one another in a chain, which
+// are taken as independent.
 const (
 	predictionPasses     = 3
 	predictionFraction   = 0.15
@@ -91,8 +91,8 @@ func PredictionTemperature(ctx context.Context, device tensor.Device, s Subject,
 	return ratio(products, divergences), nil
 }
 
-// ratio returns the ratio of two sums. Its standard error is the jackknife's: by leaving out, in turn,
-// each group of consecutive terms, as if the groups were independent.
+// ratio returns the ratio of two sums. Its standard error is the jackknife's: by leaving out, in
+// turn, each group of consecutive terms, as if the groups were independent.
 func ratio(over, under []float64) *diagnostics.Measured {
 	above, below := floats.Sum(over), floats.Sum(under)
 	groups := min(len(over), predictionGroups)
@@ -105,8 +105,8 @@ func ratio(over, under []float64) *diagnostics.Measured {
 	return &diagnostics.Measured{Value: diagnostics.Number(above / below), StandardError: diagnostics.Number(math.Sqrt(squares * (n - 1) / n))}
 }
 
-// field computes gL, by programs for the gradients of the mean loss, step by step through the data, and
-// of the prior.
+// field computes gL, by programs for the gradients of the mean loss, step by step through the data,
+// and of the prior.
 type field struct {
 	batch, classes int
 	examples       float64

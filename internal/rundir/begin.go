@@ -14,9 +14,9 @@ import (
 )
 
 // Begin makes the directory of a new run, which must not exist or be empty, with the checkpoint and
-// the manifest that initial returns. initial is called once the directory is locked. The manifest is
-// written last: a directory that has one is a run that can be resumed. After an error the directory
-// is removed.
+// the manifest that initial returns. initial is called once the directory is locked. The manifest
+// is written last: a directory that has one is a run that can be resumed. After an error the
+// directory is removed.
 func (w *Writer) Begin(initial func() (first Checkpoint, manifest any, err error)) error {
 	if err := os.MkdirAll(w.dir, 0o755); err != nil {
 		return errors.Wrap(err, "pollen: run directory")
@@ -94,8 +94,8 @@ func notEmpty(dir string) error {
 // beforeManifest are the names that a directory may have before its run has a manifest.
 var beforeManifest = []string{lock.File, lock.Record, SamplesDir, StatesDir, filepath.Dir(CheckpointFile), MetricsFile, index.File}
 
-// isAbandonedInit reports whether dir contains only the leftovers of a process that was killed while
-// it initialized a run, so that nothing is lost when they are removed.
+// isAbandonedInit reports whether dir contains only the leftovers of a process that was killed
+// while it initialized a run, so that nothing is lost when they are removed.
 func isAbandonedInit(dir string, entries []os.DirEntry) bool {
 	locked := false
 	for _, entry := range entries {

@@ -58,7 +58,7 @@ func (c Checkpoint) encode() ([]byte, error) {
 	if err := f.Serialize(&content); err != nil {
 		return nil, err
 	}
-	_, err := checksum.Close(content.Bytes(), checksum.Header(content.Bytes()))
+	_, err := checksum.Fill(content.Bytes(), checksum.Header(content.Bytes()))
 	return content.Bytes(), err
 }
 
@@ -96,8 +96,8 @@ func decodeCheckpoint(content []byte) (c Checkpoint, err error) {
 	return c, nil
 }
 
-// readCheckpoint reads the newest checkpoint that is whole. It returns the damaged ones before it as
-// problems, which are an error if no other is left.
+// readCheckpoint reads the newest checkpoint that is whole. It returns the damaged ones before it
+// as problems, which are an error if no other is left.
 func readCheckpoint(dir string) (c Checkpoint, problems []*DamagedError, err error) {
 	missing := 0
 	for _, name := range []string{CheckpointFile, OlderCheckpoint} {
@@ -120,8 +120,8 @@ func readCheckpoint(dir string) (c Checkpoint, problems []*DamagedError, err err
 	return c, problems, errors.WithStack(problems[0])
 }
 
-// checkpointSteps returns how many steps were made by the newest checkpoint, from its header only; 0
-// if that cannot be read.
+// checkpointSteps returns how many steps were made by the newest checkpoint, from its header only;
+// 0 if that cannot be read.
 func checkpointSteps(dir string) int {
 	opened, err := os.Open(filepath.Join(dir, CheckpointFile))
 	if err != nil {

@@ -117,8 +117,8 @@ func ReadFile(dir, name string, value any) error {
 	return err
 }
 
-// AddFile writes a JSON file into the directory of a run that no process writes, and lists it in the
-// index. The error is LockedError while another process writes.
+// AddFile writes a JSON file into the directory of a run that no process writes, and lists it in
+// the index. The error is LockedError while another process writes.
 func AddFile(dir, name string, value any, remark func(string)) (err error) {
 	held, err := acquire(dir, remark)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Metrics is a line of the journal of metrics: means over the steps of a window and over all chains.
+// Metrics is a line of the journal of metrics: means over the steps of a window and over all
+// chains.
 type Metrics struct {
 	Step        int      `json:"step"` // made by the end of the window
 	Epoch       float64  `json:"epoch"`

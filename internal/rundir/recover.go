@@ -138,7 +138,8 @@ func (w *Writer) recoverStore(store *samples.Store, made int, before *index.Inde
 	return append(lines, missing...), later, err
 }
 
-// missing returns the lines of the samples that a run has after made steps and that are not present.
+// missing returns the lines of the samples that a run has after made steps and that are not
+// present.
 func (w *Writer) missing(dir string, made int, before *index.Index, present map[string]bool) (lines []index.Line, err error) {
 	for step := 1; step <= made; step++ {
 		if !w.options.Retention.Has(step, made) {
@@ -184,9 +185,9 @@ func (w *Writer) quarantine(place string, cause error) error {
 	return errors.Wrap(os.Rename(place, filepath.Join(aside, filepath.Base(place))), "pollen: run directory")
 }
 
-// cutMetrics removes the lines after a step and a torn one, and returns where the rest ends. Lines up
-// to that step that were changed or are missing are an error, unless the run is to continue without
-// damaged files: it then keeps the lines before them.
+// cutMetrics removes the lines after a step and a torn one, and returns where the rest ends. Lines
+// up to that step that were changed or are missing are an error, unless the run is to continue
+// without damaged files: it then keeps the lines before them.
 func (w *Writer) cutMetrics(steps int) (journal.Tail, error) {
 	path := filepath.Join(w.dir, MetricsFile)
 	var kept []json.RawMessage

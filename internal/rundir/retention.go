@@ -5,14 +5,14 @@ import (
 )
 
 // Retention decides which samples of a plan a run keeps: all, or at most Keep of each chain. When
-// there would be more, every other one is dropped, and from then on only every other one is written.
-// What is kept follows from the number of steps made and from nothing else, so that a run that was
-// killed continues to the same files.
+// there would be more, every other one is dropped, and from then on only every other one is
+// written. What is kept follows from the number of steps made and from nothing else, so that a run
+// that was killed continues to the same files.
 //
-// Samples are dropped in three steps: they are listed as dropped, the checkpoint is written, and only
-// then they are removed, so that a run whose process is killed in between can continue from the
-// checkpoint before. A run that continues from the older of its two checkpoints may lack them; they
-// would be dropped again.
+// Samples are dropped in three steps: they are listed as dropped, the checkpoint is written, and
+// only then they are removed, so that a run whose process is killed in between can continue from
+// the checkpoint before. A run that continues from the older of its two checkpoints may lack them;
+// they would be dropped again.
 type Retention struct {
 	Plan langevin.Plan
 	Keep int // of each chain; 0 for all

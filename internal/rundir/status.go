@@ -49,9 +49,9 @@ func ReadStatus(dir string) (s Status, err error) {
 	return s, nil
 }
 
-// Speed returns how many steps a run makes in a second, by the times and names of the last two of its
-// samples. It is NaN if they are not two of the same chain, or one of them was dropped since they
-// were listed. A pause between them counts.
+// Speed returns how many steps a run makes in a second, by the times and names of the last two of
+// its samples. It is NaN if they are not two of the same chain, or one of them was dropped since
+// they were listed. A pause between them counts.
 func Speed(files []string) (float64, error) {
 	if len(files) < 2 {
 		return math.NaN(), nil

@@ -64,9 +64,9 @@ type Description struct {
 }
 
 // Verify checks every file of the run in dir and changes nothing; another process may be writing.
-// describe decodes the manifest, and files are values that the run's JSON files, by name, must decode
-// into. Figures and pages, which can be made again, are not checked. The error is NotARunError if
-// there is no manifest.
+// describe decodes the manifest, and files are values that the run's JSON files, by name, must
+// decode into. Figures and pages, which can be made again, are not checked. The error is
+// NotARunError if there is no manifest.
 func Verify(dir string, describe func(dir string) (*Description, error), files map[string]any) (*Verification, error) {
 	d, err := describe(dir)
 	if errors.As(err, new(*NotARunError)) {

@@ -242,8 +242,8 @@ func closeJournal(j **journal.Writer, name string) error {
 	return errors.Wrap(err, "pollen: "+name)
 }
 
-// Close waits for a checkpoint that is being written, closes the files and unlocks the directory. It
-// may be called after a panic, and before Begin and Recover.
+// Close waits for a checkpoint that is being written, closes the files and unlocks the directory.
+// It may be called after a panic, and before Begin and Recover.
 func (w *Writer) Close() error {
 	if w.lock == nil {
 		return nil
@@ -274,8 +274,8 @@ func (b *background) wait() error {
 	return err
 }
 
-// writeCheckpoint replaces the checkpoint atomically, and keeps the one before. It checks before the
-// replacement that the directory is still this process's, and leaves it as it is otherwise.
+// writeCheckpoint replaces the checkpoint atomically, and keeps the one before. It checks before
+// the replacement that the directory is still this process's, and leaves it as it is otherwise.
 func (w *Writer) writeCheckpoint(c Checkpoint) error {
 	content, err := c.encode()
 	if err != nil {

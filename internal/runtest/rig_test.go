@@ -149,7 +149,7 @@ func resealed(t testing.TB, text string) string {
 	t.Helper()
 	at := strings.LastIndex(text, `"sha256": "`) + len(`"sha256": "`)
 	content := []byte(text[:at] + checksum.Blank + text[at+len(checksum.Blank):])
-	_, err := checksum.Close(content, len(content))
+	_, err := checksum.Fill(content, len(content))
 	must(t, err)
 	return string(content)
 }

@@ -15,7 +15,7 @@ type page struct {
 	Text   string            `json:"text"`
 }
 
-func sealed(t *testing.T, indent string) []byte {
+func withChecksum(t *testing.T, indent string) []byte {
 	t.Helper()
 	content, err := JSON(page{map[string]string{"sha256": strings.Repeat("a", 64)}, "hello"}, indent)
 	if err != nil {
@@ -27,9 +27,9 @@ func sealed(t *testing.T, indent string) []byte {
 	return content
 }
 
-// The seal is the SHA-256 that any program computes with the digits replaced by zeros.
-func TestSealIsWhatOthersCompute(t *testing.T) {
-	content := sealed(t, "")
+// The checksum is the SHA-256 that any program computes with the digits replaced by zeros.
+func TestChecksumIsWhatOthersCompute(t *testing.T) {
+	content := withChecksum(t, "")
 	var p struct {
 		page
 		Sum string `json:"sha256"`
@@ -46,7 +46,7 @@ func TestSealIsWhatOthersCompute(t *testing.T) {
 
 func TestEveryBitCounts(t *testing.T) {
 	for _, indent := range []string{"", "  "} {
-		content := sealed(t, indent)
+		content := withChecksum(t, indent)
 		for at := range content {
 			for bit := range 8 {
 				content[at] ^= 1 << bit
@@ -64,17 +64,17 @@ func TestEveryBitCounts(t *testing.T) {
 	}
 }
 
-func TestWithoutASeal(t *testing.T) {
+func TestWithoutAChecksum(t *testing.T) {
 	for _, text := range []string{"", "{}", `{"sha256": 3}`, `{"sha256":"` + strings.Repeat("A", 64) + `"}`, `{"sha256":"`} {
 		if _, err := Check([]byte(text), len(text)); errors.Cause(err) != ErrNone {
 			t.Errorf("%q: %v", text, err)
 		}
-		if _, err := Close([]byte(text), len(text)); err == nil {
-			t.Errorf("%q: closed", text)
+		if _, err := Fill([]byte(text), len(text)); err == nil {
+			t.Errorf("%q: filled", text)
 		}
 	}
-	content := sealed(t, "")
-	if _, err := Close(content, len(content)); err == nil {
-		t.Error("closed twice")
+	content := withChecksum(t, "")
+	if _, err := Fill(content, len(content)); err == nil {
+		t.Error("filled twice")
 	}
 }

@@ -9,31 +9,31 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Key is the name of the JSON member that is the seal.
+// Key is the name of the JSON member that is the checksum.
 const Key = "sha256"
 
-// Blank is the member's value before Close: zeros.
+// Blank is the member's value before Fill: zeros.
 var Blank = strings.Repeat("0", digits)
 
 const digits = 2 * sha256.Size
 
-// ErrNone is the cause where a file has no seal.
+// ErrNone is the cause of the error of a file without a checksum.
 var ErrNone = errors.New("it has no checksum")
 
-// Close computes the checksum of content and puts it into the last seal within the first that many
-// bytes, which must be blank. It returns the digits.
-func Close(content []byte, within int) (string, error) {
+// Fill computes the checksum of content and writes its digits into the last member Key within the
+// first within bytes, which must be Blank. It returns the digits.
+func Fill(content []byte, within int) (string, error) {
 	at, ok := find(content[:within])
 	if !ok || string(content[at:at+digits]) != Blank {
-		return "", errors.New("checksum: there is no blank seal to close")
+		return "", errors.New("checksum: there is no blank checksum to fill in")
 	}
 	sum := sumOf(content, at)
 	copy(content[at:], sum)
 	return sum, nil
 }
 
-// Check compares content with the last seal within the first that many bytes, and returns its
-// digits. The error's cause is ErrNone where there is none.
+// Check compares content with the last checksum within the first within bytes, and returns its
+// digits. The error's cause is ErrNone if there is none.
 func Check(content []byte, within int) (string, error) {
 	at, ok := find(content[:within])
 	if !ok {
@@ -46,7 +46,7 @@ func Check(content []byte, within int) (string, error) {
 	return want, nil
 }
 
-// sumOf is the SHA-256 of content with zeros in the place of the digits.
+// sumOf returns the SHA-256 of content with zeros instead of the digits at at.
 func sumOf(content []byte, at int) string {
 	hash := sha256.New()
 	hash.Write(content[:at])
@@ -55,7 +55,7 @@ func sumOf(content []byte, at int) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// find is where the digits of the last seal begin.
+// find returns where the digits of the last checksum begin.
 func find(text []byte) (int, bool) {
 	at := bytes.LastIndex(text, []byte(`"`+Key+`":`))
 	if at < 0 {
