@@ -6,17 +6,20 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// A run of two chains is made, opened again, and asked what it sees.
+// Train two chains, open the run again, and predict the classes of two images.
 func ExampleFit() {
 	images, labels := stripes(200)
 	stripes, err := datasets.New("stripes", images, labels, 1, 8, 8, []string{"upright", "lying"})
@@ -44,8 +47,68 @@ func ExampleFit() {
 	// lying true
 }
 
-// Ten thousand steps of SGLD would sample the posterior of a small network; this example makes a
-// hundred, on four chains.
+// A Spec has a text for each of its settings, as flags, configuration files and manifests have it.
+func ExampleSpec() {
+	spec := pollen.Spec{Network: "lenet-small", Method: langevin.SGHMC{Friction: 0.2}, Epochs: 16, Chains: 4}
+	spec, err := spec.Resolve()
+	check(err)
+	texts := spec.Texts()
+	fmt.Println(texts["method"], texts["schedule"], texts["batch"], texts["burn-in"], texts["samples"])
+	_, err = pollen.Spec{Method: optimizers.SGD{}, Cycles: 2}.Resolve()
+	fmt.Println(errors.As(err, new(pollen.InvalidError))) // an optimizer has no cycles
+	// Output:
+	// sghmc:friction=0.2 constant:0.02 100 6 10
+	// true
+}
+
+// A method's attributes are fields of its type, and named in its text.
+func ExampleParseMethod() {
+	method, err := pollen.ParseMethod("psgld:alpha=0.95,gamma=none")
+	check(err)
+	fmt.Println(method.(langevin.PSGLD).Alpha, pollen.MethodText(method))
+	fmt.Println(pollen.MethodText(langevin.SGLD{}))
+	// Output:
+	// 0.95 psgld:alpha=0.95,lambda=1e-05,gamma=none
+	// sgld
+}
+
+// A run with validation images is calibrated: its answers have a conformal prediction set and report
+// whether an image is in distribution.
+func ExampleRun_Predict() {
+	images, labels := stripes(300)
+	all, err := datasets.New("stripes", images, labels, 1, 8, 8, []string{"upright", "lying"})
+	check(err)
+	train, validation, err := all.Split(200)
+	check(err)
+	dir, err := os.MkdirTemp("", "runs")
+	check(err)
+	defer os.RemoveAll(dir)
+
+	ctx := context.Background()
+	spec := pollen.Spec{Network: "mlp-16", Epochs: 20}
+	run, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: train, Validation: validation}, filepath.Join(dir, "run"))
+	check(err)
+	run = run.With(pollen.WithLevel(0.95))
+	one, err := datasets.New("one", images[:8*8], nil, 1, 8, 8, nil)
+	check(err)
+	answers, err := run.Predict(ctx, one)
+	check(err)
+	fmt.Println(answers[0].Class, answers[0].PredictionSet, *answers[0].InDistribution)
+
+	// A Predictor gives the same answers, with the samples kept in memory.
+	predictor, err := run.Predictor(1)
+	check(err)
+	defer predictor.Close()
+	again, err := predictor.Answer(ctx, images[:8*8])
+	check(err)
+	fmt.Println(again[0].Class, predictor.Samples(), "samples")
+	// Output:
+	// upright [upright] true
+	// upright 10 samples
+}
+
+// Packages graph and langevin can be used without a Spec. Ten thousand steps of SGLD would sample
+// the posterior of a small network; this example makes a hundred, on four chains.
 func Example() {
 	images, labels := stripes(200)
 	network := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 16}, layers.ReLU{}, layers.Linear{Outputs: 2}}

@@ -242,12 +242,12 @@ func progressOf(parts []*Run) (all Progress, err error) {
 // Verification is the result of Verify. Its String method lists the findings in lines of text. Its
 // fields are
 //
-//	Made, Steps       int             // steps made by the newest whole checkpoint, and to be made
-//	Samples, Expected int             // samples that are whole, and of the finished run
+//	Made, Steps       int             // by the newest whole checkpoint, and to be made
+//	Samples, Expected int             // that are whole, and of the finished run
 //	Checked           int             // files that are as they were written
 //	Damaged           []*DamagedError // files that are not, and missing ones
 //	Notes             []string        // no damage, but worth knowing
-//	Resumable         bool            // Resume can continue it, with WithoutDamaged if samples are damaged
+//	Resumable         bool            // by Resume, with WithoutDamaged if samples are damaged
 type Verification = rundir.Verification
 
 // Verify checks every file of the run in dir and changes nothing; another process may be writing.

@@ -212,7 +212,7 @@ func withAttributes(m Method, text string) (Method, error) {
 	changed := reflect.New(reflect.TypeOf(m)).Elem()
 	changed.Set(reflect.ValueOf(m))
 	fields := fieldsOf(changed)
-	wants := func() error {
+	unknown := func() error {
 		if len(fields) == 0 {
 			return errors.New("it has no attributes after a colon")
 		}
@@ -234,7 +234,7 @@ func withAttributes(m Method, text string) (Method, error) {
 			value = item
 		}
 		if at >= len(fields) || named && !byName {
-			return nil, errors.Wrapf(wants(), "%q", item)
+			return nil, errors.Wrapf(unknown(), "%q", item)
 		}
 		if given[at] {
 			return nil, errors.Errorf("%s is given twice", fields[at].name)

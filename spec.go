@@ -31,8 +31,8 @@ type Spec struct {
 	// these are fewer than 1000. Samplers on all data use all examples.
 	Batch int
 
-	// Epochs is the number of passes over the data, burn-in included. The default is 8, or as many
-	// as make 1000 steps, or more for a long BurnIn. For samplers on all data it is 2000, for NUTS
+	// Epochs is the number of passes over the data, burn-in included. The default is 8, or more
+	// for 1000 steps, or more for a long BurnIn. For samplers on all data it is 2000, for NUTS
 	// 500 draws.
 	Epochs int
 
@@ -82,7 +82,7 @@ type Spec struct {
 	Symmetric bool // every second epoch has the minibatches of the one before in reverse order
 
 	// Temperatures are those of replica exchange, rising from the temperature of the samples. Each
-	// chain becomes as many chains as there are temperatures.
+	// chain becomes one chain for each of them.
 	Temperatures []float64
 }
 

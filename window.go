@@ -262,13 +262,13 @@ const spareRoom = 4 << 20
 // while a checkpoint is written, the one before and its temporary file exist, too.
 func (t *training) checkRoom() error {
 	state, sample := t.room()
-	wants := 2*(state+sample*uint64(t.spec.Chains)) + spareRoom
+	required := 2*(state+sample*uint64(t.spec.Chains)) + spareRoom
 	free, err := file.Free(t.dir)
 	if err != nil {
 		return errors.Wrap(err, "pollen")
 	}
-	if free < wants {
-		return errors.WithStack(&DiskFullError{t.dir, free, wants})
+	if free < required {
+		return errors.WithStack(&DiskFullError{t.dir, free, required})
 	}
 	return nil
 }
@@ -303,16 +303,16 @@ func (t *training) remarkRoom(dir string, least uint64) error {
 		most += t.spec.Samples
 	}
 	most *= t.spec.Chains
-	wants := 2*state + uint64(most)*sample
+	required := 2*state + uint64(most)*sample
 	free, err := file.Free(dir)
 	if err != nil {
 		return errors.Wrap(err, "pollen")
 	}
-	short := free < wants+spareRoom
-	if wants < least && !short {
+	short := free < required+spareRoom
+	if required < least && !short {
 		return nil
 	}
-	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and two checkpoints, some %.3g MB", most, megabytes(sample), megabytes(wants))
+	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and two checkpoints, some %.3g MB", most, megabytes(sample), megabytes(required))
 	if short {
 		text += fmt.Sprintf("; only %.3g MB are free: the run stops before they are used up; keep bounds the number of samples", megabytes(free))
 	}
@@ -361,7 +361,8 @@ func (t *training) watch(p langevin.Window, losses []float64) {
 			continue
 		}
 		if g.bad[i]++; g.bad[i] == divergedWindows && well > 0 {
-			t.remark(fmt.Sprintf("chain %d diverged: its loss of %.3g has been worse than guessing for %d windows, while that of %d others is better; its samples spoil the average",
+			t.remark(fmt.Sprintf("chain %d diverged: its loss of %.3g has been worse than guessing for %d windows, while that of %d others is better; "+
+				"its samples spoil the average",
 				t.spec.FirstChain+i, loss, divergedWindows, well))
 		}
 	}

@@ -45,8 +45,8 @@ func (m Measured) String() string {
 
 // Temperature is the temperature of the weights of a layer in the sampling phase.
 //
-// Two errors of opposite sign meet in the configurational temperature: the noise of minibatches heats,
-// and while weights grow or shrink, it contains a drift,
+// Two errors of opposite sign meet in the configurational temperature: the noise of minibatches
+// heats, and while weights grow or shrink, it contains a drift,
 //
 //	configurational = kinetic + drift,    drift = - friction d|theta|^2/dt / (2 d)
 //
@@ -65,8 +65,8 @@ type Temperature struct {
 	GradientNoise Number `json:"gradientNoise"`
 }
 
-// Mixing describes how well chains have mixed in what they predict in the sampling phase: statistics
-// of the probability of one class, always the same, for each of some held-out images.
+// Mixing describes how well chains have mixed in what they predict in the sampling phase:
+// statistics of the probability of one class, always the same, for each of some held-out images.
 type Mixing struct {
 	Images  int    `json:"images"`  // those whose probabilities change at all
 	Values  int    `json:"values"`  // of each image and chain

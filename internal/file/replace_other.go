@@ -26,7 +26,8 @@ func replace(from, to string) error {
 	if _, err = ask(CallSyncDir, to, 0); err == nil {
 		err = dir.Sync()
 	}
-	// Some network file systems cannot synchronise a directory, and report that the call is invalid.
+	// Some network file systems cannot synchronise a directory, and report that the call is
+	// invalid.
 	if err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
 		return errors.Wrap(err, "it is in its place, but may be lost when the power fails")
 	}

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// replace moves a file over another in the same directory, and returns once the move is on the disk.
-// Windows refuses that while another program, such as a virus scanner, has one of them open: it is
-// retried for a second.
+// replace moves a file over another in the same directory, and returns once the move is on the
+// disk. Windows refuses that while another program, such as a virus scanner, has one of them open:
+// it is retried for a second.
 func replace(from, to string) error {
 	if _, err := ask(CallRename, to, 0); err != nil {
 		return err

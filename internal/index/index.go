@@ -39,7 +39,8 @@ func (l Line) check() error {
 		}
 	}
 	if given != 1 || l.Sum != "" && len(l.Sum) != len(checksum.Blank) || l.Bytes < 0 {
-		return errors.Errorf("%s: a line must have a checksum or why the file is missing, got checksum %q, lost %q, dropped %t, %d bytes", l.File, l.Sum, l.Lost, l.Dropped, l.Bytes)
+		return errors.Errorf("%s: must have a checksum or why the file is missing, got checksum %q, lost %q, dropped %t, %d bytes",
+			l.File, l.Sum, l.Lost, l.Dropped, l.Bytes)
 	}
 	return nil
 }

@@ -2,7 +2,8 @@
 
 package lock
 
-// unsupported reports whether an error means that a file system has no locks, which is not known here.
+// unsupported reports whether an error means that a file system has no locks, which is not known
+// here.
 func unsupported(error) bool { return false }
 
 // ended reports whether a process is known to have ended, which is not known here.

@@ -27,7 +27,7 @@ type Measurements struct {
 }
 
 // Trace lengths: that of the first chain, those of each chain in the diagnostics, and those from
-// which R-hat is computed while a run goes on, so that it does not slow a long one down.
+// which R-hat is computed while a run continues, so that it does not slow a long one down.
 const (
 	traceValues = 10000
 	chainValues = 500

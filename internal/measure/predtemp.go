@@ -48,7 +48,7 @@ const (
 	displacement = 1e-2
 )
 
-// PredictionOptions say how the temperature of predictions is measured.
+// PredictionOptions set how the temperature of predictions is measured.
 type PredictionOptions struct {
 	Files   []string                      // the samples
 	Passes  float64                       // over the data, that the run made

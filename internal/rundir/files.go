@@ -144,7 +144,7 @@ func AddFile(dir, name string, value any, remark func(string)) (err error) {
 	return err
 }
 
-// WriteGathered makes dir, which must be empty but for copied parts, the directory of a gathered
+// WriteGathered makes dir, which must be empty except for copied parts, the directory of a gathered
 // run: an index and a manifest.
 func WriteGathered(dir string, manifest any) error {
 	listed, err := journal.Create(filepath.Join(dir, index.File))

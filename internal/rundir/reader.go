@@ -54,7 +54,7 @@ func (r *Reader) leave(path string, why error) {
 }
 
 // Skip leaves a damaged sample out, if the Reader may do so; otherwise it returns DamagedError. If
-// the sample was dropped since it was listed, Skip returns an error that says so.
+// the sample was dropped since it was listed, Skip returns an error for that.
 func (r *Reader) Skip(path string, cause error) error {
 	if r.Keep > 0 && wasDropped(path) {
 		return r.droppedMeanwhile()

@@ -56,7 +56,7 @@ func (v *Verification) String() string {
 	return text.String()
 }
 
-// Description is what a manifest tells Verify about its run.
+// Description is what Verify needs from a manifest.
 type Description struct {
 	Steps, Expected int      // steps to be made, and samples of the finished run
 	Parts           []string // the directories of a gathered run's parts

@@ -98,7 +98,8 @@ func TestAutoRefuses(t *testing.T) {
 		wantInvalid(t, want, err, want)
 	}
 	data := squares(t, 2100, 4, 1)
-	_, err := pollen.Fit(t.Context(), pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Batch: 2100}, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
+	_, err := pollen.Fit(t.Context(), pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Batch: 2100}, trainOn(data),
+		filepath.Join(t.TempDir(), "run"), with(t, 1))
 	wantInvalid(t, "all data", err, "auto: minibatches of 2100 from 2100 examples have no noise")
 	data.Std[0] = 1e-30
 	_, err = pollen.Fit(t.Context(), pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}}, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
@@ -129,7 +130,8 @@ func TestAutoRefusesBeforeItsPilot(t *testing.T) {
 		spec, splits := pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Batch: 10, Epochs: 8}, trainOn(data)
 		c.change(&spec, splits)
 		remarks := ""
-		_, err := pollen.Fit(t.Context(), spec, splits, cmp.Or(c.dir, filepath.Join(dir, "run")), with(t, 1), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark }))
+		_, err := pollen.Fit(t.Context(), spec, splits, cmp.Or(c.dir, filepath.Join(dir, "run")), with(t, 1),
+			pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark }))
 		wantError(t, want, err, want)
 		if remarks != "" {
 			t.Errorf("%s: before that it remarked %q", want, remarks)

@@ -233,7 +233,8 @@ func TestDamagedRuns(t *testing.T) {
 		without := run.With(pollen.WithoutDamaged(), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark }))
 		answers, err := without.Predict(context.Background(), data.Train)
 		must(t, err)
-		if answers[0].PredictionSet != nil || answers[0].InDistribution != nil || !strings.Contains(remarks, "continuing without the calibration: no prediction sets") {
+		if answers[0].PredictionSet != nil || answers[0].InDistribution != nil ||
+			!strings.Contains(remarks, "continuing without the calibration: no prediction sets") {
 			t.Errorf("%+v, remarks %q", answers[0], remarks)
 		}
 		_, err = without.Assess(context.Background(), data.Train, nil)
@@ -328,8 +329,9 @@ func TestInvalidData(t *testing.T) {
 		pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 7}}, Batch: 20, Epochs: 2, Samples: 2}, good)
 	refused("no linear layer after another", pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}},
 		Method: pollen.Dropout{Rate: 0.5}, Batch: 20}, good)
-	refused("the network must end in a linear layer, got layers.ReLU", pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}, layers.ReLU{}},
-		Method: pollen.LaplaceApproximation{}, Batch: 20}, good)
+	refused("the network must end in a linear layer, got layers.ReLU",
+		pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}, layers.ReLU{}},
+			Method: pollen.LaplaceApproximation{}, Batch: 20}, good)
 	refused("laplace: all priors must be Gaussian", pollen.Spec{Method: pollen.LaplaceApproximation{}, Batch: 20, Prior: new(langevin.Laplace(0.1))}, good)
 	many := squares(t, 10001, 4, 1)
 	refused("10001 examples are too many: subset must be at most 10000", pollen.Spec{Method: methodOf(t, "mala"), Batch: 10001}, trainOn(many))

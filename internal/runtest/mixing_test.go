@@ -144,7 +144,9 @@ func TestHeating(t *testing.T) {
 func TestEquilibriumInWords(t *testing.T) {
 	none := pollen.Number(math.NaN())
 	of := func(layer string, weights int, temperature, standardError, kinetic, heating pollen.Number) pollen.Temperature {
-		return pollen.Temperature{Layer: layer, Weights: weights, Configurational: temperature, StandardError: standardError, Kinetic: kinetic, GradientNoise: heating}
+		return pollen.Temperature{
+			Layer: layer, Weights: weights, Configurational: temperature, StandardError: standardError, Kinetic: kinetic, GradientNoise: heating,
+		}
 	}
 	for want, layers := range map[string][]pollen.Temperature{
 		"100 % of the weights are in equilibrium, within 5 % of T = 1.":                               {of("a", 10, 1.04, 0.01, 1, 0.3)},
@@ -163,7 +165,9 @@ func TestEquilibriumInWords(t *testing.T) {
 			t.Errorf("%+v: %q, want %q; all: %t", layers, got, want, all)
 		}
 	}
-	heated := pollen.Diagnostics{Temperatures: []pollen.Temperature{{}, of("a", 1, 1, 0.01, 1, 0)}, Predictions: &pollen.Measured{Value: 8.04, StandardError: 1.71}}
+	heated := pollen.Diagnostics{
+		Temperatures: []pollen.Temperature{{}, of("a", 1, 1, 0.01, 1, 0)}, Predictions: &pollen.Measured{Value: 8.04, StandardError: 1.71},
+	}
 	want := "100 % of the weights are in equilibrium, within 5 % of T = 1; what predictions depend on is at T = 8 ± 2."
 	if got, _ := heated.Equilibrium(1); got != want {
 		t.Errorf("%q, want %q", got, want)

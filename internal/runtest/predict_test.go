@@ -167,7 +167,9 @@ func TestPredict(t *testing.T) {
 			}
 		}
 	}
-	for _, option := range []pollen.Option{pollen.WithLevel(0), pollen.WithLevel(1), pollen.WithInDistributionRate(math.NaN()), pollen.WithInDistributionRate(-1)} {
+	for _, option := range []pollen.Option{
+		pollen.WithLevel(0), pollen.WithLevel(1), pollen.WithInDistributionRate(math.NaN()), pollen.WithInDistributionRate(-1),
+	} {
 		other := run.With(option)
 		_, predicting := other.Predict(context.Background(), data)
 		_, answering := other.Answers(&evaluate.Predictions{}, nil)

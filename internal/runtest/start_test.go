@@ -89,7 +89,8 @@ func TestStartRemarksOnNoise(t *testing.T) {
 // whole.
 func TestStart(t *testing.T) {
 	ctx, dir, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
-	first, err := pollen.Fit(ctx, pollen.Spec{Network: "mlp-5", Method: pollen.Ensemble{}, Epochs: 2, Batch: 20, Chains: 2, Seed: 3}, data, filepath.Join(dir, "first"), with(t, 2))
+	ensemble := pollen.Spec{Network: "mlp-5", Method: pollen.Ensemble{}, Epochs: 2, Batch: 20, Chains: 2, Seed: 3}
+	first, err := pollen.Fit(ctx, ensemble, data, filepath.Join(dir, "first"), with(t, 2))
 	must(t, err)
 	from := lastOf(t, first)
 	if len(from) != 2 || slices.Equal(from[0], from[1]) {
