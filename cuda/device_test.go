@@ -138,8 +138,8 @@ func TestTwoSchedulesShareAGPU(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := device.Close(); err == nil || !strings.Contains(err.Error(), "2 schedules are loaded") {
-		t.Errorf("close while schedules are loaded: %v", err)
+	if err := device.Close(); err == nil || !strings.Contains(err.Error(), "while 2 workloads are loaded") {
+		t.Errorf("close while workloads are loaded: %v", err)
 	}
 	got, _ := a.state(first)
 	if !same(got, onHost(t, 2, 0, 10)) {
@@ -168,7 +168,7 @@ func TestTwoSchedulesShareAGPU(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := device.Load(a.Workload); err == nil || !strings.Contains(err.Error(), "after close") {
+	if _, err := device.Load(a.Workload); err == nil || !strings.Contains(err.Error(), "after Close") {
 		t.Errorf("load after close: %v", err)
 	}
 	if left := d.left(); left != "" {
@@ -229,10 +229,10 @@ func TestTransfersAreChecked(t *testing.T) {
 func TestOptionsAndDrivers(t *testing.T) {
 	noSwitches(t)
 	for want, o := range map[string]Options{
-		"precision \"fp8\"":    {Precision: "fp8"},
-		"no GPU 3":             {GPUs: []int{3}},
-		"no GPU -1":            {GPUs: []int{0, -1}},
-		"GPU 1 is named twice": {GPUs: []int{1, 0, 1}},
+		"bf16, got \"fp8\"": {Precision: "fp8"},
+		"no GPU 3":          {GPUs: []int{3}},
+		"no GPU -1":         {GPUs: []int{0, -1}},
+		"got 1 twice":       {GPUs: []int{1, 0, 1}},
 	} {
 		d := newFakeDriver(t)
 		if _, err := openFake(d, o); err == nil || !strings.Contains(err.Error(), want) {

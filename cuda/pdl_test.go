@@ -45,7 +45,7 @@ func TestProgrammaticEdges(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-			} else if err == nil || strings.Contains(err.Error(), PDLVariable+"=off does without") != (variable == "on") {
+			} else if err == nil || strings.Contains(err.Error(), PDLVariable+"=off leaves it out") != (variable == "on") {
 				t.Errorf("%s fails, the variable is %s: got %v", call, variable, err)
 			}
 		}
