@@ -74,14 +74,14 @@ func readLaunched(t *testing.T) launched {
 	return l
 }
 
-// isThreads reports whether a grid is made by tensor.Threads, Fours or Warps.
+// isThreads reports whether a grid is made by tensor.Threads, Vec4 or Warps.
 func isThreads(grid ast.Expr) bool {
 	call, ok := grid.(*ast.CallExpr)
 	if !ok {
 		return false
 	}
 	made, ok := call.Fun.(*ast.SelectorExpr)
-	return ok && (made.Sel.Name == "Threads" || made.Sel.Name == "Fours" || made.Sel.Name == "Warps")
+	return ok && (made.Sel.Name == "Threads" || made.Sel.Name == "Vec4" || made.Sel.Name == "Warps")
 }
 
 func literal(e ast.Expr) (string, bool) {
@@ -112,7 +112,7 @@ var verbs = regexp.MustCompile(`%[a-z]`)
 var suffixes = regexp.MustCompile(`(_\d+(x\d+){0,2})?_(f32|f64|fp32|tf32|bf16)$`)
 
 // Every launch's name has a kernel, and every kernel a launch, as far as names show. Loading a
-// schedule checks the rest: see matches.
+// workload checks the rest (checkSignature).
 func TestKernelsAndLaunches(t *testing.T) {
 	all, err := kernels.Files()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// A machine is the arenas' bytes, each of which may hold any number, and runs made-up calls: what a
+// A machine executes made-up calls on the arenas' bytes, each of which may hold any number: what a
 // call writes depends on all that it reads.
 type machine [arenas][]uint64
 
@@ -125,7 +125,7 @@ func TestEveryOrderIsTheSequence(t *testing.T) {
 	}
 }
 
-// conflict reports whether two calls must keep their order: one writes what the other touches.
+// conflict reports whether two calls must keep their order: one writes what the other uses.
 func conflict(a, b Call) bool {
 	for _, g := range a.Arguments {
 		for _, h := range b.Arguments {
@@ -138,8 +138,8 @@ func conflict(a, b Call) bool {
 	return false
 }
 
-// TestOrderIsReduced compares the edges with those that a loop over all pairs finds: all that no
-// others imply.
+// TestOrderIsReduced compares the edges with those that a loop over all pairs finds: all that are
+// not implied by others.
 func TestOrderIsReduced(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for program := range 100 {

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// fusionOf groups calls, of which those whose symbols begin alike take rows.
+// fusionOf groups calls, of which those with the symbols "a" and "b" take rows.
 func fusionOf(calls []Call, p *planner) rowFusion {
 	j := rowFusion{calls: calls, dependencies: newDependencies(calls, 1), leader: sequence(len(calls))}
 	for _, symbol := range []string{"a", "b"} {
@@ -27,8 +27,8 @@ func fusionOf(calls []Call, p *planner) rowFusion {
 	return j
 }
 
-// TestFusedCallsAreTheSequence runs made-up programs whose calls were joined, those of a group in
-// any order: nothing that others make comes too late for them, and no two need each other.
+// TestFusedCallsAreTheSequence runs made-up programs whose calls were fused, with the calls of a
+// group in any order: none comes before its inputs, and no two depend on each other.
 func TestFusedCallsAreTheSequence(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	joined, refused := 0, 0
@@ -73,8 +73,9 @@ func updateOf(parameter, gradient *tensor.Buffer, blocks int) Call {
 	return Call{Symbol: "update_f32", Blocks: [2]int{blocks, 1}, Threads: 32 * blocks, Arguments: arguments, RowEnds: []int{blocks}}
 }
 
-// TestFuseRows: updates become one call, the one whose gradient comes last being joined first, but
-// those whose work is long do not wait for it; and no more than a kernel takes.
+// TestFuseRows: updates become one call, in which the one whose gradient comes last is the first
+// row. Updates with much work do not wait for that gradient, and a call has no more rows than a
+// kernel takes.
 func TestFuseRows(t *testing.T) {
 	p := &planner{Target: Target{Chains: 1, Multiprocessors: 132}}
 	at := 0

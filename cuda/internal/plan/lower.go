@@ -58,8 +58,8 @@ func ceilDiv(n, unit int) int { return (n + unit - 1) / unit }
 func roundUpToWarps(threads int) int { return max(warp, ceilDiv(threads, warp)*warp) }
 
 // blocksPerMultiprocessor is how many blocks of a tensor.Shares grid a multiprocessor should get
-// before blocks are given more than one item each. More items let a block load what they have in
-// common once, but too few blocks leave multiprocessors idle at the end.
+// before blocks are given more than one item each. With more items a block does its setup less
+// often, such as computing a step's numbers, but too few blocks leave multiprocessors idle.
 const blocksPerMultiprocessor = 16
 
 // lower returns the calls of a launch on its own, with workspace for their intermediate results.

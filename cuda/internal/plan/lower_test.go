@@ -39,7 +39,8 @@ func TestGrids(t *testing.T) {
 	}
 }
 
-// TestWorkspace: calls that share workspace get the same place, others another one.
+// TestWorkspace: calls that share a workspace buffer get the same memory, other buffers other
+// memory.
 func TestWorkspace(t *testing.T) {
 	one, other := tensor.NewWorkspace(tensor.Float64, 3), tensor.NewWorkspace(tensor.Float32, 5)
 	l := &tensor.Launch{Calls: []tensor.Call{

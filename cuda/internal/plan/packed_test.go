@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// convolutionLaunch is a launch of a convolution in one of its directions, with buffers side by
-// side.
+// convolutionLaunch is a launch of a convolution in one of its directions, with buffers one behind
+// the other.
 func convolutionLaunch(stem string, s convShape) *tensor.Launch {
 	x, w, y := s.B*s.C*s.H*s.W, s.K*s.C*s.R*s.S, s.B*s.K*s.P*s.Q
 	elements := map[string][3]int{"conv2d_fwd": {y, x, w}, "conv2d_bwd_input": {x, y, w}, "conv2d_bwd_filter": {w, y, x}}[stem]
@@ -44,7 +44,8 @@ func names(calls []Call) string {
 }
 
 // TestPackedIsChosen: convolutions of many channels work on packed copies, in every direction, if
-// the GPU has what that takes. Others do not: the copies would be mostly zeros.
+// the GPU has the instructions and the shared memory. Convolutions of few channels do not: their
+// copies would be mostly zeros.
 func TestPackedIsChosen(t *testing.T) {
 	few := wide
 	few.C = 1
@@ -86,8 +87,8 @@ func TestPackedIsChosen(t *testing.T) {
 	}
 }
 
-// TestPackedSlices: whether copies are packed, and how the pixels are cut, is the same for any
-// number of chains; each pixel is in a slice, and the workspace has all of them.
+// TestPackedSlices: the choice of packing and the slices of the pixels are the same for any number
+// of chains; each pixel is in a slice, and the workspace has room for all slices.
 func TestPackedSlices(t *testing.T) {
 	small := convShape{50, 64, 9, 9, 64, 3, 3, 9, 9, 1, 1, 1, 1, 1, 1}
 	for _, s := range []convShape{wide, small} {
@@ -182,8 +183,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestPackedSpeeds: a multiprocessor that is full is faster than one with a block alone, and packed
-// copies are faster than operands that are looked up.
+// TestPackedSpeeds: a full multiprocessor is faster than one with a single block, and packed copies
+// are faster than operands whose addresses are looked up.
 func TestPackedSpeeds(t *testing.T) {
 	for precision, tiles := range map[Precision][2]any{TF32: {tilesPackedTF32, tilesTF32}, BF16: {tilesPackedBF16, tilesBF16}} {
 		for _, one := range tiles[0].([]packedTile) {

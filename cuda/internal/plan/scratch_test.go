@@ -12,8 +12,8 @@ import (
 // stepBytes is the size of each arena that the programs of scratchCalls may need.
 const stepBytes = 4096
 
-// scratchCalls is a step: calls that fill scratch buffers, which lie side by side, read some that
-// were filled before, and change a state.
+// scratchCalls is a step: calls that write scratch buffers, which lie one behind the other, read
+// some that were written before, and change a state.
 func scratchCalls(r *rand.Rand, n int) (calls []Call, bytes int) {
 	var filled []*tensor.Buffer
 	for i := range n {
@@ -54,9 +54,9 @@ func anyOrder(r *rand.Rand, follows [][]int) (order []int) {
 	return order
 }
 
-// TestPlaceScratch places made-up steps' scratch buffers, with unlimited memory and with less and
-// less: in any order that the edges then allow, the states become what they become in the sequence
-// with a place for each buffer. Without a limit, no edges are added.
+// TestPlaceScratch places the scratch buffers of made-up steps, with unlimited memory and with less
+// and less. In any order that the edges then allow, the states become what they become in sequence
+// with separate buffers. Without a limit, no edges are added.
 func TestPlaceScratch(t *testing.T) {
 	const steps = 3
 	r := rand.New(rand.NewPCG(5, 6))

@@ -54,7 +54,7 @@ func TestThinKinds(t *testing.T) {
 	}
 }
 
-// Many chains have fewer blocks each, whose threads do more; the parts of a sum stay.
+// With many chains each has fewer blocks, whose threads do more; the parts of a sum stay the same.
 func TestThinTurns(t *testing.T) {
 	p := &planner{Target: Target{Precision: BF16, Capability: 90, Multiprocessors: 132, Chains: 1}}
 	g := matrixProduct(1000, 10, 1024, 0, 1, 0)

@@ -22,8 +22,8 @@ var layersOfMNIST = map[string]product{
 	"mlp output":     {rows: 500, columns: 10, depth: 100},
 }
 
-// A sum's order, which the slices determine, is the same for any number of chains; every depth is
-// in a slice; there is workspace where slices are apart.
+// The order of a sum, which the slices determine, is the same for any number of chains; every depth
+// is in a slice; only several slices are parallel.
 func TestSplit(t *testing.T) {
 	for name, g := range layersOfMNIST {
 		for _, precision := range []Precision{FP32, TF32, BF16} {
@@ -50,7 +50,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// One chain fills a large GPU: if a product has few tiles, its slices are apart. Many chains fill
+// One chain fills a large GPU: if a product has few tiles, its split is parallel. Many chains fill
 // it without that.
 func TestSplitFills(t *testing.T) {
 	const multiprocessors = 132
@@ -101,8 +101,8 @@ func TestProductWorkspace(t *testing.T) {
 	}
 }
 
-// TestSpeeds: a convolution's tile is chosen by convolutions' speeds, which are lower than those of
-// products of matrices; a multiprocessor that is full is faster than one with a block alone.
+// TestSpeeds: a convolution's tile is chosen by the speeds of convolutions, which are lower than
+// those of products of matrices; a full multiprocessor is faster than one with a single block.
 func TestSpeeds(t *testing.T) {
 	for name, tiles := range map[string][]tile{"float32": tilesFloat32, "float64": tilesFloat64, "fp32": tilesFP32, "tf32": tilesTF32, "bf16": tilesBF16} {
 		for _, one := range tiles {

@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestGroupsAreChosen: convolutions of many channels in bf16 are computed by wgmma where there is
-// such a thing, in the directions that it has kernels for, for any number of chains alike.
+// TestGroupsAreChosen: wgmma computes convolutions of many channels in bf16 on GPUs that have it,
+// in the directions for which there are kernels, and for any number of chains.
 func TestGroupsAreChosen(t *testing.T) {
 	strided := convShape{100, 64, 28, 28, 64, 3, 3, 14, 14, 2, 2, 1, 1, 1, 1}
 	narrow := wide
@@ -118,7 +118,8 @@ func TestStripLines(t *testing.T) {
 	}
 }
 
-// TestGroupSpeeds: no speed is above the data sheet's peak, nor below what mma.sync is taken for.
+// TestGroupSpeeds: no speed is above the data sheet's peak, or below what mma.sync is assumed to
+// reach.
 func TestGroupSpeeds(t *testing.T) {
 	const peak = 2048 / macsPerCycle
 	for _, g := range append(slices.Clone(tilesWGMMA), wgmmaTile{speed: speedWGMMAFilter}) {
