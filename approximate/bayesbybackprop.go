@@ -18,29 +18,30 @@ import (
 //	F_i = pi_i [log q(w) - log p(w)] - log p(D_i | w),
 //	w = mu + softplus(rho) epsilon,    epsilon ~ N(0, 1)
 //
-// whose expectations add up over an epoch to KL(q || posterior) - log p(D). Any optimizer can train
+// whose expectations over an epoch add up to KL(q || posterior) - log p(D). Any optimizer can train
 // it: all gradients come from one node. q has no correlations: where the posterior has some, q is
-// narrower than its marginals. On a Gaussian posterior of precision A the optimum is the
+// narrower than its marginals. On a Gaussian posterior of precision A the optimum has the
 // posterior's mean and the variances 1/A_ii.
 type BayesByBackprop struct {
-	Posterior langevin.Posterior // N, and the priors by the network's own parameters
+	Posterior langevin.Posterior // N and the priors, by the names of the network's own parameters
 
-	InitialStd float64 // of q at the start, above 0; its mean starts as the network's parameters do
+	InitialStd float64 // standard deviation of q at the start, above 0; its mean starts as the network's parameters do
 
-	// FrontLoaded is M for the weights pi_i = 2^(M-i)/(2^M - 1) of their section 3.4: an epoch's
-	// first minibatches carry the prior, its last the data. 0 means 1/M.
+	// FrontLoaded is M for the weights pi_i = 2^(M-i)/(2^M - 1) of their section 3.4, by which an
+	// epoch's first minibatches carry the prior and its last ones the data. 0 means pi_i = 1/M.
 	FrontLoaded int
 
-	// ClosedForm takes KL(q || prior) by formula, not log q(w) - log p(w); priors must be Gaussian.
+	// ClosedForm computes KL(q || prior) by formula instead of log q(w) - log p(w). Priors must be
+	// Gaussian.
 	ClosedForm bool
 
 	// LocalReparameterization draws the products of linear layers' weights and inputs instead of
-	// the weights, independently for each example, which lowers the gradients' variance (Kingma,
+	// the weights, independently for each example, which lowers the variance of gradients (Kingma,
 	// Salimans and Welling 2015, section 2.3). Biases and convolutions are drawn as usual.
 	LocalReparameterization bool
 }
 
-// Validate refuses attributes out of range and formulas that do not exist.
+// Validate reports attributes that are out of range.
 func (v BayesByBackprop) Validate() error {
 	if err := v.Posterior.Validate(); err != nil {
 		return err
@@ -57,7 +58,7 @@ func (v BayesByBackprop) Validate() error {
 
 // Apply builds a network whose parameters are drawn from q at each step, and returns its output and
 // q. Each parameter of the network becomes two, <name>.mu and <name>.rho, which an optimizer
-// trains. Errors are the builder's.
+// trains. Errors go to b.Fail.
 func (v BayesByBackprop) Apply(b *graph.Builder, network func(b *graph.Builder, x *graph.Node) *graph.Node, x *graph.Node,
 ) (*graph.Node, *MeanField) {
 	q := &MeanField{}
@@ -86,7 +87,7 @@ func (v BayesByBackprop) Apply(b *graph.Builder, network func(b *graph.Builder, 
 	return y, q
 }
 
-// check gives the weights their priors, and refuses what only shows once the network is known.
+// check sets the priors of the weights, and reports what only the network shows.
 func (v BayesByBackprop) check(q *MeanField, replaced int) error {
 	var names []string
 	var shapes []tensor.Shape
@@ -112,12 +113,12 @@ func (v BayesByBackprop) check(q *MeanField, replaced int) error {
 	return nil
 }
 
-// Loss is F_i divided by the number of data in a minibatch, N/M, like the minibatch's mean negative
-// log-likelihood:
+// Loss returns F_i divided by the number of data in a minibatch, N/M, like the minibatch's mean
+// negative log-likelihood:
 //
 //	loss = negativeLogLikelihood + M pi_i / N divergence
 //
-// divergence is log q(w) - log p(w), or its expectation. Errors are the builder's.
+// divergence is log q(w) - log p(w), or its expectation. Errors go to b.Fail.
 func (v BayesByBackprop) Loss(b *graph.Builder, q *MeanField, negativeLogLikelihood *graph.Node) (loss, divergence *graph.Node) {
 	if negativeLogLikelihood == nil || len(graph.ShapeOf(negativeLogLikelihood)) != 0 {
 		b.Fail(errors.Errorf("approximate: bayes by backprop: the loss must be a scalar, got shape %v", graph.ShapeOf(negativeLogLikelihood)))
@@ -130,7 +131,7 @@ func (v BayesByBackprop) Loss(b *graph.Builder, q *MeanField, negativeLogLikelih
 	return b.Apply(op.Add{}, negativeLogLikelihood, b.Apply(op.Multiply{}, weight, divergence)), divergence
 }
 
-// complexity is M pi_i / N for i = 1, ..., M.
+// complexity returns M pi_i / N for i = 1, ..., M.
 func (v BayesByBackprop) complexity() []float64 {
 	n, m := float64(v.Posterior.DataSize), v.FrontLoaded
 	if m == 0 {

@@ -1,9 +1,9 @@
-// Package approximate fits distributions that stand for a posterior, and draws samples from them.
+// Package approximate fits distributions that approximate a posterior, and draws samples from them.
 //
-// Nouns. A MeanField is a distribution of independent normals, which BayesByBackprop fits with any
-// optimizer. A SWAG is a Gaussian around the mean of an optimizer's states, a Laplace one around
-// its last state, as wide as the curvature there says. All draw samples, which package samples
-// stores and predicts with like any others.
+// A MeanField is a distribution of independent normals; BayesByBackprop fits it with any optimizer.
+// A SWAG is a Gaussian around the mean of an optimizer's states. A LaplaceApproximation is a
+// Gaussian around an optimizer's last state, as wide as the curvature there. All of them draw
+// samples, which package samples stores and predicts with like those of a Markov chain.
 //
-// Policy: a draw is a function of the seed, the chain, the state and the draw's number.
+// A draw is a function of the seed, the chain, the state and the number of the draw.
 package approximate

@@ -12,35 +12,37 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// LaplaceApproximation is Laplace's approximation of the posterior of a network's last layer, the
-// others staying where they are: a Gaussian around the layer's weights W [K F] and bias [K], with
-// the covariance
+// LaplaceApproximation is Laplace's approximation of the posterior of a network's last layer, with
+// the other layers fixed: a Gaussian around the layer's weights W [K F] and bias [K], with the
+// covariance
 //
 //	(N G x A + P)^-1,    A = mean of a a',    G = mean of diag(p) - p p',    a = (x, 1)
 //
-// over N examples, whose inputs to the layer are x and whose probabilities are p; x between G and A
-// is Kronecker's product, and P is diagonal, the precision of the Gaussian prior. G x A stands for
-// the mean of (diag(p) - p p') x a a', the Hessian of the mean loss. The factors' eigenvectors
-// diagonalise the whole, so that the prior enters as it is and not as a damping of the factors.
-// Around another point than the posterior's mode it is wrong. Sources: MacKay, A practical Bayesian
-// framework for backpropagation networks (1992); Ritter, Botev and Barber, A scalable Laplace
-// approximation for neural networks (2018); Daxberger et al., Laplace redux (2021).
+// over N examples, where x are the inputs to the layer and p the probabilities of an example. x
+// between G and A is the Kronecker product, and P is diagonal, the precision of the Gaussian prior.
+// G x A approximates the mean of (diag(p) - p p') x a a', the Hessian of the mean loss. The
+// eigenvectors of the factors diagonalise the whole precision, so that the prior enters exactly and
+// not as a damping of the factors. Around any point other than the posterior's mode the
+// approximation is wrong. Sources: MacKay, A practical Bayesian framework for backpropagation
+// networks (1992); Ritter, Botev and Barber, A scalable Laplace approximation for neural networks
+// (2018); Daxberger et al., Laplace redux (2021).
 type LaplaceApproximation struct {
 	seed         uint64
 	mode         samples.Sample
 	weight, bias int       // positions of the last layer's parameters; bias is -1 without one
-	scales       []float64 // deviations of the prior, by input
+	scales       []float64 // standard deviations of the prior, by input
 	n            int
 	inputs       *mat.SymDense // sum of a a', scaled
 	outputs      *mat.SymDense // sum of diag(p) - p p'
 
-	// Deviations along the eigenvectors [K F], and these: the columns of [K K] and [F F].
+	// Standard deviations along the eigenvectors [K F], and the eigenvectors themselves, as the
+	// columns of [K K] and [F F].
 	stds, rows, columns *mat.Dense
 }
 
-// NewLaplaceApproximation begins an approximation around a sample's parameters, of the layer of
-// that name. Its priors are those of the sample's parameters, in their order. The seed is for its
-// draws.
+// NewLaplaceApproximation begins an approximation of the named layer around a sample's parameters.
+// priors are those of the sample's parameters, in their order. The seed is for draws. A layer that
+// is not linear, and priors of the layer that are not Gaussian, are errors.
 func NewLaplaceApproximation(seed uint64, mode samples.Sample, layer string, priors []langevin.Prior) (*LaplaceApproximation, error) {
 	if err := mode.Validate(); err != nil {
 		return nil, errors.Wrap(err, "approximate: laplace")
@@ -69,10 +71,10 @@ func NewLaplaceApproximation(seed uint64, mode samples.Sample, layer string, pri
 	return l, nil
 }
 
-// Inputs is F, the number of the layer's inputs.
+// Inputs returns F, the number of the layer's inputs.
 func (l *LaplaceApproximation) Inputs() int { return l.mode.Parameters[l.weight].Shape[1] }
 
-// Observe adds examples: their inputs to the layer, [n F], and their probabilities, [n K].
+// Observe adds examples: their inputs to the layer [n F] and their probabilities [n K].
 func (l *LaplaceApproximation) Observe(inputs, probabilities []float32) error {
 	k, f := l.outputs.SymmetricDim(), l.Inputs()
 	n := len(probabilities) / k
@@ -106,8 +108,8 @@ func (l *LaplaceApproximation) Observe(inputs, probabilities []float32) error {
 	return nil
 }
 
-// fit finds the eigenvectors and the deviations along them. In units of the prior's deviations, as
-// the scaled inputs have them, the precision is N G x A + I.
+// fit computes the eigenvectors and the standard deviations along them. In units of the prior's
+// standard deviations, in which the scaled inputs are, the precision is N G x A + I.
 func (l *LaplaceApproximation) fit() error {
 	if l.n == 0 {
 		return errors.New("approximate: laplace: no examples observed")
@@ -131,7 +133,7 @@ func (l *LaplaceApproximation) fit() error {
 }
 
 // Draw draws a sample of weight 1. Different draw numbers give independent samples; the sample's
-// step is the mode's plus the draw's number.
+// step is the mode's plus the draw number.
 func (l *LaplaceApproximation) Draw(draw int) (samples.Sample, error) {
 	if draw < 0 || draw > random.MaxStep-l.mode.Step {
 		return samples.Sample{}, errors.Errorf("approximate: laplace: the draw must be at least 0, got %d", draw)

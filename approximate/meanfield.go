@@ -13,23 +13,23 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// The suffixes of the trainable parameters that stand for a parameter of the network.
+// The suffixes of the trainable parameters that replace a parameter of the network.
 const (
 	meanSuffix = ".mu"
 	rhoSuffix  = ".rho"
 )
 
-// drawStream is the stream of random numbers with which approximations are drawn from on the host:
-// all parameters' elements one after the other. No graph has that many streams.
+// drawStream is the stream of random numbers of draws on the host. The elements of all parameters
+// follow one another in it. No graph has this many streams.
 const drawStream = random.OrderStream - 1
 
 // MeanField is the distribution q of a network's weights that BayesByBackprop fits: independent
-// normals, of mean mu and standard deviation sigma = softplus(rho).
+// normals of mean mu and standard deviation sigma = softplus(rho).
 type MeanField struct {
 	factors []*factor
 }
 
-// factor is q of one parameter, and its nodes.
+// factor is q of one parameter of the network.
 type factor struct {
 	name                     string
 	shape                    tensor.Shape
@@ -37,8 +37,8 @@ type factor struct {
 	mean, std, noise, weight *graph.Node
 }
 
-// add makes the parameters <name>.mu and <name>.rho and returns the weight that is drawn from q at
-// each step,
+// add makes the parameters <name>.mu and <name>.rho, and returns the weight that is drawn from q at
+// each step:
 //
 //	w = mu + softplus(rho) epsilon,    epsilon ~ N(0, 1)
 func (q *MeanField) add(b *graph.Builder, name string, std float64, initialize graph.Initializer, shape ...int) *graph.Node {
@@ -56,7 +56,7 @@ func (q *MeanField) add(b *graph.Builder, name string, std float64, initialize g
 	return f.weight
 }
 
-// of is the factor whose weights are the node, nil for other nodes.
+// of returns the factor whose weight the node is, nil for other nodes.
 func (q *MeanField) of(weight *graph.Node) *factor {
 	for _, f := range q.factors {
 		if weight != nil && f.weight == weight {
@@ -66,12 +66,12 @@ func (q *MeanField) of(weight *graph.Node) *factor {
 	return nil
 }
 
-// varianceFloor is added to the variance of a product, because its root has no finite slope
+// varianceFloor is added to the variance of a product, because the gradient of its root is infinite
 // where all inputs of an example are 0.
 const varianceFloor = 1e-12
 
-// product draws the product of x with the weights from its own distribution, independently for each
-// example:
+// product draws the product of x with the weights from the product's own distribution,
+// independently for each example:
 //
 //	y = x mu + sqrt(x^2 sigma^2) epsilon,    epsilon ~ N(0, 1)
 func (f *factor) product(b *graph.Builder, product op.MatMul, x *graph.Node) *graph.Node {
@@ -82,8 +82,8 @@ func (f *factor) product(b *graph.Builder, product op.MatMul, x *graph.Node) *gr
 	return b.Apply(op.Add{}, mean, b.Apply(op.Multiply{}, std, noise))
 }
 
-// divergence is the node of KL(q || prior): by formula, which exists for Gaussian priors, or as log
-// q(w) - log p(w) at the step's weights, of which it is the expectation.
+// divergence returns the node of KL(q || prior): by formula, for Gaussian priors, or as log q(w) -
+// log p(w) at the step's weights, of which it is the expectation.
 func (q *MeanField) divergence(b *graph.Builder, closedForm bool) *graph.Node {
 	var total *graph.Node
 	for _, f := range q.factors {
@@ -125,9 +125,9 @@ func (f *factor) divergence(b *graph.Builder) *graph.Node {
 
 func sumOf(b *graph.Builder, n *graph.Node) *graph.Node { return b.Apply(op.Sum{}, n) }
 
-// Draw draws weights from q, as it now is in a chain of a session whose program has this q, as a
-// sample of the plain network's parameters. Different draw numbers from one state give independent
-// samples; the sample's step is the session's plus the draw's number. The weight is 1.
+// Draw draws weights from q, as it is now in a chain of a session whose program has this q, and
+// returns them as a sample of the plain network's parameters, of weight 1. Different draw numbers
+// from one state give independent samples; the sample's step is the session's plus the draw number.
 func (q *MeanField) Draw(s *graph.Session, chain, draw int) (samples.Sample, error) {
 	if draw < 0 || uint64(draw) > random.MaxStep-s.Steps() {
 		return samples.Sample{}, errors.Errorf("approximate: mean field: the draw must be at least 0, got %d", draw)
@@ -158,7 +158,7 @@ func (q *MeanField) Draw(s *graph.Session, chain, draw int) (samples.Sample, err
 	return sample, errors.Wrap(sample.Validate(), "approximate: mean field")
 }
 
-// drawAddress is the address of the random numbers of a draw from a chain's present state.
+// drawAddress returns the address of the random numbers of a draw from a chain's present state.
 func drawAddress(s *graph.Session, chain, draw int) (random.Address, error) {
 	header, err := s.Header(chain)
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 )
 
 // SWAG is a Gaussian around the mean of the states that stochastic gradient descent with a constant
-// learning rate passes through (Maddox et al. 2019, algorithm 1): theta_1, ..., theta_T, collected
-// at a plan's sample times, have
+// learning rate visits (Maddox et al. 2019, algorithm 1). The states theta_1, ..., theta_T,
+// collected at a plan's sample times, have
 //
 //	mean = 1/T sum of theta_i,    Sigma = 1/T sum of theta_i^2 - mean^2, elementwise,
 //	D_i = theta_i - 1/i sum up to i of theta_j
 //
-// and a draw is, with D the last Rank columns D_i and z1, z2 standard normal,
+// and a draw is, where D are the last Rank columns D_i and z1, z2 are standard normal,
 //
 //	theta = mean + sqrt(Sigma/2) z1 + D z2 / sqrt(2 (Rank - 1))
 //
-// With Rank 0 it is the paper's SWAG-diagonal, mean + sqrt(Sigma) z1. How wide the Gaussian is
-// depends on the learning rate and the batch, not on any temperature. It collects samples of one
-// chain and ignores their weights. Memory is 4 (Rank + 4) bytes for each parameter.
+// Rank 0 is the paper's SWAG-diagonal, mean + sqrt(Sigma) z1. The width of the Gaussian depends on
+// the learning rate and the batch size, not on any temperature. It collects samples of one chain
+// and ignores their weights. Memory is 4 (Rank + 4) bytes for each parameter.
 type SWAG struct {
 	seed          uint64
 	rank          int
@@ -31,11 +31,11 @@ type SWAG struct {
 	chain, step   int
 	parameters    []samples.Parameter // without values
 	mean, squares []float64           // squares: sum of (theta_i - mean)^2
-	columns       [][]float32         // column i is the deviation of the samples i, i + rank, ...
+	columns       [][]float32         // column i is D of the samples i, i + rank, ...
 }
 
-// NewSWAG returns an empty Gaussian. The seed is for its draws. A negative rank, and 1, for which
-// the formula divides by 0, are errors.
+// NewSWAG returns an empty Gaussian. The seed is for draws. A negative rank is an error, and so is
+// 1, for which the formula divides by 0.
 func NewSWAG(seed uint64, rank int) (*SWAG, error) {
 	if rank < 0 || rank == 1 {
 		return nil, errors.Errorf("approximate: swag: Rank must be at least 2, or 0 for a diagonal covariance, got %d", rank)
@@ -43,8 +43,8 @@ func NewSWAG(seed uint64, rank int) (*SWAG, error) {
 	return &SWAG{seed: seed, rank: rank, columns: make([][]float32, rank)}, nil
 }
 
-// Collect adds a state. It must have the same chain and parameters as those before, and a later
-// step.
+// Collect adds a state. It must have the chain and the parameters of the previous states, and a
+// later step.
 func (g *SWAG) Collect(s samples.Sample) error {
 	if err := g.check(s); err != nil {
 		return errors.Wrap(err, "approximate: swag")
@@ -98,12 +98,12 @@ func (g *SWAG) check(s samples.Sample) error {
 	return nil
 }
 
-// Collected is how many states were collected.
+// Collected returns the number of collected states.
 func (g *SWAG) Collected() int { return g.count }
 
 // Draw draws a sample of weight 1. Different draw numbers give independent samples; the sample's
-// step is the last state's plus the draw's number. Fewer than two states, or fewer than the rank,
-// are an error.
+// step is the last state's plus the draw number. Fewer than two states, or fewer than the rank, are
+// an error.
 func (g *SWAG) Draw(draw int) (samples.Sample, error) {
 	if want := max(2, g.rank); g.count < want {
 		return samples.Sample{}, errors.Errorf("approximate: swag: a draw needs at least %d collected states, got %d", want, g.count)

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// StepConvention says what a learning rate multiplies. With the potential U of N examples, without
+// StepConvention is what a learning rate multiplies. With the potential U of N examples, without
 // weight decay, and a batch of n:
 //
 //	convention    loss              drift of a step       step size h
@@ -34,24 +34,24 @@ func StepConventions() []StepConvention {
 	return []StepConvention{MeanLoss, SumLoss, BatchSum, WellingTeh}
 }
 
-// Audit is what a program for stochastic gradient Langevin dynamics does in a step,
+// Audit is the step of a program for stochastic gradient Langevin dynamics,
 //
 //	theta <- theta - m (grad loss + WeightDecay theta) + Noise xi,    xi ~ N(0, 1),
 //	m = Rate, or Rate/2 with WellingTeh
 //
-// in the program's own convention. It samples from exp(-U/T), with the T of Temperature and the
-// prior of Prior. With a preconditioner G, Noise is the value where G = 1.
+// in the program's own convention. The program samples from exp(-U/T), with the T of Temperature
+// and the prior of Prior. With a preconditioner G, Noise is the value where G = 1.
 type Audit struct {
 	Rate        float64 // learning rate, or epsilon
 	Noise       float64 // standard deviation of what a step adds to each parameter
 	DataSize    int     // N
 	BatchSize   int     // n, with BatchSum only
 	Convention  StepConvention
-	WeightDecay float64 // what multiplies theta beside the gradient of the loss; 0 where the prior is in the loss
+	WeightDecay float64 // factor of theta next to the gradient of the loss; 0 where the prior is in the loss
 }
 
-// Validate refuses settings out of range, a batch size where it has no effect, and values so
-// extreme that the temperature is not finite.
+// Validate reports settings that are out of range, a batch size where it has no effect, and values
+// so extreme that the temperature is not finite.
 func (a Audit) Validate() error {
 	switch {
 	case !slices.Contains(StepConventions(), a.Convention):
@@ -75,7 +75,7 @@ func (a Audit) Validate() error {
 	return nil
 }
 
-// share is c of loss = c U.
+// lossFactor returns c of loss = c U.
 func (a Audit) lossFactor() float64 {
 	switch a.Convention {
 	case MeanLoss:
@@ -87,7 +87,7 @@ func (a Audit) lossFactor() float64 {
 	}
 }
 
-// StepSize is h, which multiplies the gradient of U.
+// StepSize returns h, which multiplies the gradient of U.
 func (a Audit) StepSize() float64 {
 	if a.Convention == WellingTeh {
 		return a.Rate / 2
@@ -95,18 +95,18 @@ func (a Audit) StepSize() float64 {
 	return a.Rate * a.lossFactor()
 }
 
-// Temperature is T = Noise^2 / (2 h), from noise of variance 2 h T; with MeanLoss,
+// Temperature returns T = Noise^2 / (2 h), since noise has the variance 2 h T; with MeanLoss it is
 // N Noise^2 / (2 Rate). It leaves out the noise of minibatches, which adds heat.
 func (a Audit) Temperature() float64 { return a.Noise * a.Noise / (2 * a.StepSize()) }
 
-// NoiseFor is the Noise that a temperature requires: sqrt(2 h T).
+// NoiseFor returns the Noise that a temperature requires: sqrt(2 h T).
 func (a Audit) NoiseFor(temperature float64) float64 {
 	return langevin.NoiseScale(a.StepSize(), temperature, 1)
 }
 
-// Prior is the prior that weight decay implies: the normal distribution of variance
-// s^2 = c / WeightDecay where the loss is c U; with MeanLoss, 1/(N WeightDecay). It is flat without
-// weight decay. At temperature T the chain behaves as if s^2 were T times that.
+// Prior returns the prior that weight decay implies: N(0, s^2) with s^2 = c / WeightDecay where the
+// loss is c U, which is 1/(N WeightDecay) with MeanLoss. It is flat without weight decay. At
+// temperature T the chain behaves as if s^2 were T times that.
 func (a Audit) Prior() langevin.Prior {
 	if a.WeightDecay == 0 {
 		return langevin.Flat()
@@ -116,13 +116,13 @@ func (a Audit) Prior() langevin.Prior {
 
 // PublishedSetting is the setting of a public program.
 type PublishedSetting struct {
-	Code     string // who wrote it, and when where it matters
+	Code     string // its author, and the year where it matters
 	Source   string // where the numbers are
 	Settings Audit
 }
 
-// PublishedSettings are the settings of public programs for stochastic gradient Langevin dynamics,
-// taken from their source code.
+// PublishedSettings returns the settings of public programs for stochastic gradient Langevin
+// dynamics, taken from their source code.
 func PublishedSettings() []PublishedSetting {
 	return []PublishedSetting{
 		{"pSGLD's authors (2016)", "github.com/ChunyuanLI/pSGLD: SGLD_RMSprop.m, test_FNN_mnist.m: noise sqrt(2 rate)/N, for MNIST",
@@ -142,8 +142,8 @@ func PublishedSettings() []PublishedSetting {
 	}
 }
 
-// Verdict says in a sentence what is sampled. Settings are often rounded: it ignores deviations of
-// a hundredth.
+// Verdict states in a sentence what the settings sample. It ignores differences of a hundredth,
+// because settings are often rounded.
 func (a Audit) Verdict() string {
 	temperature, prior := a.Temperature(), a.Prior()
 	switch {
@@ -154,7 +154,7 @@ func (a Audit) Verdict() string {
 	}
 	sentence := fmt.Sprintf("This samples a posterior in which each example counts %.5g times", 1/temperature)
 	if prior != langevin.Flat() {
-		sentence += fmt.Sprintf(" and the prior's deviation is %.4g", prior.Scale*math.Sqrt(temperature))
+		sentence += fmt.Sprintf(" and the prior's standard deviation is %.4g", prior.Scale*math.Sqrt(temperature))
 	}
 	if temperature < 1 {
 		return sentence + ": it is too cold, more certain than the data allow."

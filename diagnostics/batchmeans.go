@@ -2,14 +2,14 @@ package diagnostics
 
 import "math"
 
-// minBatches is the least number of batches a long trace is cut into; there are at most twice as
-// many.
+// minBatches is the minimal number of batches of a long trace; there are at most twice as many.
 const minBatches = 10
 
-// batchMeans cuts the trace of one chain into batches of equal length, which doubles when there are
-// too many. Means of batches longer than the chain's memory are nearly independent.
+// batchMeans divides the trace of one chain into batches of equal length, which doubles when there
+// are too many. The means of batches that are longer than the chain's memory are nearly
+// independent.
 type batchMeans struct {
-	length, made int // steps of a batch, and of the last one so far
+	length, made int // steps of a batch, and steps of the last batch so far
 	sums         []float64
 }
 
@@ -25,7 +25,7 @@ func (m *batchMeans) add(value float64) {
 	m.made++
 }
 
-// merge joins batches in pairs when the greatest number is reached.
+// merge joins batches in pairs when there are 2 minBatches.
 func (m *batchMeans) merge() {
 	if len(m.sums) < 2*minBatches {
 		return
@@ -37,8 +37,8 @@ func (m *batchMeans) merge() {
 	m.length *= 2
 }
 
-// moments are the mean of a step's values in whole batches, and the variance of that mean; NaN for
-// fewer than two batches.
+// moments returns the mean of a step's values over whole batches, and the variance of that mean;
+// NaN for fewer than two batches.
 func (m *batchMeans) moments() (mean, variance float64) {
 	whole := m.sums
 	if m.made < m.length {
@@ -49,10 +49,10 @@ func (m *batchMeans) moments() (mean, variance float64) {
 	return mean / length, variance / (length * length * float64(len(whole)))
 }
 
-// standardError is the standard error of the mean over the chains and their steps, by the method of
-// batch means: the larger of the estimates from the batches of each chain and from the chains'
-// means, which shows when chains stay in different places. It is NaN for a single chain of fewer
-// than two batches.
+// standardError returns the standard error of the mean over the chains and their steps, by the
+// method of batch means. It is the larger of two estimates: one from the batches of each chain, and
+// one from the chains' means, which notices chains that stay in different places. It is NaN for a
+// single chain of fewer than two batches.
 func standardError(chains []batchMeans) float64 {
 	var means, variances []float64
 	for i := range chains {
@@ -67,7 +67,8 @@ func standardError(chains []batchMeans) float64 {
 	return math.Sqrt(within / float64(len(chains)))
 }
 
-// meanAndVariance has the unbiased estimate of the variance, NaN for one value.
+// meanAndVariance returns the mean and the unbiased estimate of the variance, which is NaN for one
+// value.
 func meanAndVariance(values []float64) (mean, variance float64) {
 	n := float64(len(values))
 	mean, variance = 0/n, 0/(n-1)

@@ -8,12 +8,12 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// SplitRHat is the rank-normalised split-R-hat of a quantity's traces, one for each chain, all of
-// one length: the larger of the R-hats of the values and of their distances from the median
-// (Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021). Below 1.01 the chains have mixed. Each
-// chain is split in two, without its middle value when their number is odd, so that one chain is
-// enough. It is 1 when all values are the same, and infinite when each half-chain stays at its own
-// value.
+// SplitRHat returns the rank-normalised split R-hat of a quantity's traces, one for each chain, all
+// of one length of at least 4: the larger of the R-hats of the values and of their distances from
+// the median (Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021). Below 1.01 the chains have
+// mixed. Each chain is split in two, without its middle value if the length is odd, so that one
+// chain is enough. It is 1 when all values are equal, and infinite when each half-chain stays at
+// its own value. Chains that are too short, of different lengths or not finite are errors.
 func SplitRHat(chains [][]float64) (float64, error) {
 	halves, err := split("split R-hat", chains, 4)
 	if err != nil {
@@ -30,8 +30,8 @@ func SplitRHat(chains [][]float64) (float64, error) {
 	return math.Max(rHat(normalRanks(halves)), rHat(normalRanks(folded))), nil
 }
 
-// split cuts each chain in two halves. A middle value is left out. Errors name the requested
-// statistic.
+// split divides each chain in two halves, without the middle value of an odd length. Errors name
+// the statistic.
 func split(statistic string, chains [][]float64, minLength int) ([][]float64, error) {
 	var halves [][]float64
 	for i, chain := range chains {
@@ -68,8 +68,8 @@ func sortedValues(chains [][]float64) []float64 {
 	return all
 }
 
-// normalRanks replaces values by the normal scores of their ranks among all chains, ties sharing
-// their mean rank.
+// normalRanks replaces values by the normal scores of their ranks among all chains. Ties have their
+// mean rank.
 func normalRanks(chains [][]float64) [][]float64 {
 	type place struct{ chain, index int }
 	var order []place
@@ -99,8 +99,8 @@ func normalRanks(chains [][]float64) [][]float64 {
 	return scores
 }
 
-// rHat is sqrt(((n-1)/n W + B/n) / W), W the mean variance within chains, B/n the variance of their
-// means.
+// rHat returns sqrt(((n-1)/n W + B/n) / W), where W is the mean variance within chains, and B/n the
+// variance of the chains' means.
 func rHat(chains [][]float64) float64 {
 	n := float64(len(chains[0]))
 	within, center := 0.0, 0.0

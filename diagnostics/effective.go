@@ -9,19 +9,19 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// minChainLength is the shortest chain, in values, from which autocorrelations can be estimated:
-// halves of six.
+// minChainLength is the minimal number of values of a chain from which autocorrelations can be
+// estimated: halves of six.
 const minChainLength = 12
 
-// EffectiveSampleSize is the number of independent draws worth as much as a quantity's traces, one
-// for each chain, all of one length of at least 12. bulk is for the centre of the distribution: the
-// size for the normal scores of the values' ranks, which exists for any distribution. tail is for
-// its ends: the smaller of the sizes for the indicators that a value is at most the 5 % quantile,
-// and at most the 95 % quantile. Estimates from the traces are reliable where sizes are above about
-// 100 times the number of chains.
+// EffectiveSampleSize returns the number of independent draws that would be worth as much as a
+// quantity's traces, one for each chain, all of one length of at least 12. bulk is for the centre
+// of the distribution: the effective size of the normal scores of the values' ranks, which exists
+// for any distribution. tail is for its ends: the smaller of the sizes of the indicators that a
+// value is at most the 5 % quantile, and at most the 95 % quantile. Estimates are reliable where
+// sizes are above about 100 times the number of chains.
 //
 // With m half-chains of n values, and rho(t) their autocorrelation at lag t, in which differences
-// between the half-chains count as correlation, it is
+// between the half-chains count as correlation, the size is
 //
 //	m n / tau,    tau = -1 + 2 sum over k < K of P(k) + max(0, rho(2K)),
 //	P(k) = min(P(k-1), rho(2k) + rho(2k+1))
@@ -29,7 +29,7 @@ const minChainLength = 12
 // where K is the first k whose pair is not positive (Geyer's initial monotone sequence, 1992), and
 // tau is at least 1/log10(m n). Source: Vehtari, Gelman, Simpson, Carpenter and Buerkner,
 // Rank-normalization, folding, and localization: an improved R-hat, 2021, sections 3 and 4. Chains
-// that are too short, of different lengths or not finite, and values that are all the same, are
+// that are too short, of different lengths or not finite, and values that are all equal, are
 // errors.
 func EffectiveSampleSize(chains [][]float64) (bulk, tail float64, err error) {
 	const statistic = "effective sample size"
@@ -52,10 +52,10 @@ func EffectiveSampleSize(chains [][]float64) (bulk, tail float64, err error) {
 	return bulk, tail, nil
 }
 
-// MeanStandardError is the Monte Carlo standard error of the mean of a quantity's traces, one for
-// each chain, all of one length of at least 12: the values' standard deviation over the square root
-// of the effective sample size of the values as they are (Vehtari et al. 2021, section 4). The
-// distribution must have a variance. The error is 0 when all values are the same.
+// MeanStandardError returns the Monte Carlo standard error of the mean of a quantity's traces, one
+// for each chain, all of one length of at least 12: the values' standard deviation over the square
+// root of the effective sample size of the values themselves (Vehtari et al. 2021, section 4). The
+// distribution must have a variance. The error is 0 when all values are equal.
 func MeanStandardError(chains [][]float64) (float64, error) {
 	halves, err := split("standard error of the mean", chains, minChainLength)
 	if err != nil {
@@ -72,8 +72,8 @@ func MeanStandardError(chains [][]float64) (float64, error) {
 	return stat.StdDev(sorted, nil) / math.Sqrt(size), nil
 }
 
-// belowQuantile is 1 where a value is at most the quantile, else 0. If ties at the largest value
-// make that 1 everywhere, it is 1 where a value is below the quantile.
+// belowQuantile returns 1 where a value is at most the quantile, else 0. If ties at the largest
+// value make that 1 everywhere, it returns 1 where a value is below the quantile.
 func belowQuantile(chains [][]float64, sorted []float64, percent int) [][]float64 {
 	position := (len(sorted) - 1) * percent
 	lo := position / 100
@@ -122,12 +122,12 @@ func integratedTime(rho []float64) float64 {
 	}
 }
 
-// autocorrelation is, for each lag t,
+// autocorrelation returns, for each lag t,
 //
 //	rho(t) = 1 - (W - mean of the chains' autocovariances at t) / V,
 //	V = (n-1)/n W + variance of the chains' means
 //
-// with W the mean of the chains' variances, and autocovariances divided by n.
+// where W is the mean of the chains' variances, and autocovariances are divided by n.
 func autocorrelation(chains [][]float64) []float64 {
 	n, m := float64(len(chains[0])), float64(len(chains))
 	covariance := make([]float64, len(chains[0]))
@@ -149,9 +149,9 @@ func autocorrelation(chains [][]float64) []float64 {
 	return rho
 }
 
-// autocovariance is the sum over i of (x_i - mean)(x_{i+t} - mean) / n for each lag t, and the
-// mean. It is the Fourier transform of the centred chain's power spectrum; zeros after the chain
-// keep its ends from meeting.
+// autocovariance returns the sum over i of (x_i - mean)(x_{i+t} - mean) / n for each lag t, and the
+// mean. It is the Fourier transform of the centred chain's power spectrum; the zeros after the
+// chain keep its ends from meeting.
 func autocovariance(chain []float64) (covariance []float64, mean float64) {
 	length := 1
 	for length < 2*len(chain) {

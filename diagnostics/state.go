@@ -2,8 +2,8 @@ package diagnostics
 
 import "github.com/pkg/errors"
 
-// State is all that the Thermometer has observed, as numbers that Restore takes back: a run that
-// goes on in another process measures as if it had never stopped.
+// State returns all that the Thermometer has observed, as numbers for Restore, so that a resumed
+// run measures as if it had never stopped.
 func (t *Thermometer) State() []float64 {
 	state := []float64{t.steps}
 	for _, g := range t.averages() {
@@ -22,8 +22,8 @@ func (t *Thermometer) State() []float64 {
 	return state
 }
 
-// Restore makes the Thermometer what it was when State returned these numbers, for a program of the
-// same layers. On an error it is as it was.
+// Restore sets the Thermometer to a State, which must be of a program with the same layers. After
+// an error the Thermometer is unchanged.
 func (t *Thermometer) Restore(state []float64) error {
 	r := stateReader{left: state}
 	steps := r.number()
@@ -59,7 +59,7 @@ func (t *Thermometer) Restore(state []float64) error {
 
 func (t *Thermometer) averages() []*average { return []*average{&t.configurational, &t.kinetic} }
 
-// stateReader takes numbers off a state, and remembers whether they were there.
+// stateReader reads numbers off a state, and records whether any were missing.
 type stateReader struct {
 	left   []float64
 	failed bool
@@ -75,7 +75,7 @@ func (r *stateReader) number() float64 {
 	return v
 }
 
-// count is a number that counts what follows, or things like it.
+// count reads a number that counts what follows.
 func (r *stateReader) count() int {
 	v := r.number()
 	if !(v >= 0 && v < 1<<53) || v != float64(int(v)) {

@@ -16,7 +16,7 @@ type InverseMultiquadric struct {
 	Exponent float64
 }
 
-// Validate refuses scales that are not positive and exponents that are not between -1 and 0.
+// Validate reports scales that are not positive and exponents that are not between -1 and 0.
 func (k InverseMultiquadric) Validate() error {
 	if !(k.Scale > 0 && k.Scale < math.Inf(1)) || !(k.Exponent > -1 && k.Exponent < 0) {
 		return errors.Errorf("diagnostics: inverse multiquadric kernel: Scale must be positive and Exponent between -1 and 0, got %v and %v",
@@ -25,9 +25,9 @@ func (k InverseMultiquadric) Validate() error {
 	return nil
 }
 
-// SteinDiscrepancy measures how far n samples are from a distribution known only by its score, the
-// gradient of its log density: -gradient of U / T for the posterior at temperature T. It estimates
-// the square of the kernelised Stein discrepancy, the mean over independent x, y of
+// SteinDiscrepancy measures how far n samples are from a distribution that is known only by its
+// score, the gradient of its log density: -gradient of U / T for the posterior at temperature T. It
+// estimates the square of the kernelised Stein discrepancy, the mean over independent x, y of
 //
 //	k0(x, y) = s(x).s(y) k + s(x).dk/dy + s(y).dk/dx + sum over i of d2k/dx_i dy_i
 //
@@ -36,10 +36,9 @@ func (k InverseMultiquadric) Validate() error {
 // root is the discrepancy of Gorham and Mackey, and it has a bias of order 1/n. uStatistic averages
 // over the n (n-1) pairs of different samples: it has no bias for independent samples and may be
 // negative (Liu, Lee and Jordan, 2016; Chwialkowski, Strathmann and Gretton, 2016). The time is of
-// order n^2 d. Modes far from all samples go unseen.
+// order n^2 d. The trap: modes far from all samples go unnoticed.
 //
-// Fewer than two samples, and samples and scores that are not finite or not of one size, are
-// errors.
+// Fewer than two samples, and samples and scores that are not finite or differ in size, are errors.
 func SteinDiscrepancy(kernel InverseMultiquadric, samples, scores [][]float64) (vStatistic, uStatistic float64, err error) {
 	if err := kernel.Validate(); err != nil {
 		return 0, 0, err

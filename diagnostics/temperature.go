@@ -12,13 +12,13 @@ import (
 // theta . grad U / d has the expectation T in equilibrium, whatever the posterior, as long as U
 // grows without bound. It means nothing for parameters with a flat prior that the loss does not
 // bound. The kinetic temperature v.v/(h d) of samplers with momentum also has the expectation T, up
-// to what their comments say; at each step its variance is 2 T^2/d. Configurations take longer than
-// velocities to reach equilibrium.
+// to what their comments state; at each step its variance is 2 T^2/d. Configurations take longer
+// than velocities to reach equilibrium.
 //
-// A configurational temperature means little without its standard error. Over a time t, steps times
-// the step size h at which SGLD would move as far, the error is about sqrt(2 T |theta|^2/(d^2 t))
-// in equilibrium: weights that the data leave to a prior N(0, s^2), whose variance is then T s^2,
-// take the time 2 s^2/(d e^2) until the error is e T.
+// A configurational temperature means little without its standard error. Over a time t, the number
+// of steps times the effective step size, the error is about sqrt(2 T |theta|^2/(d^2 t)) in
+// equilibrium. Weights that the data leave to a prior N(0, s^2), whose variance is then T s^2, take
+// the time 2 s^2/(d e^2) until the error is e T.
 type Thermometer struct {
 	Layers          []string // in the network's order
 	dataSize        float64
@@ -27,15 +27,15 @@ type Thermometer struct {
 	steps           float64
 }
 
-// gauge sums metrics by layer.
+// average sums metrics by layer.
 type average struct {
 	sizes   []float64  // elements of each layer
 	metrics [][]string // of each layer
 	sums    []float64
-	batches [][]batchMeans // by layer, all of them together last, and by chain
+	batches [][]batchMeans // by layer, with all layers together last, and by chain
 }
 
-// NewThermometer reads the metrics that Attach has the program record.
+// NewThermometer returns a Thermometer for the metrics that langevin.Attach has the program record.
 func NewThermometer(p *graph.Program, dataSize int) *Thermometer {
 	t := &Thermometer{dataSize: float64(dataSize)}
 	elements := map[string]int{}
@@ -72,7 +72,7 @@ func (g *average) addLayer() {
 	g.sizes, g.metrics, g.sums = append(g.sizes, 0), append(g.metrics, nil), append(g.sums, 0)
 }
 
-// Observe adds the steps of the session's last Run, for all its chains.
+// Observe adds the steps from to to-1 of the session's last Run, for all its chains.
 func (t *Thermometer) Observe(s *graph.Session, from, to int) {
 	chains := make([]int, s.Chains())
 	for i := range chains {
@@ -82,7 +82,8 @@ func (t *Thermometer) Observe(s *graph.Session, from, to int) {
 }
 
 // ObserveChains is Observe for some chains, always the same number, such as the coldest of
-// Replicas: each continues the trace of the one previously in its place.
+// langevin.Replicas. Each chain continues the trace of the chain that was at its position in the
+// previous call.
 func (t *Thermometer) ObserveChains(s *graph.Session, from, to int, chains []int) {
 	for step := from; step < to; step++ {
 		for place, chain := range chains {
@@ -124,40 +125,41 @@ func (t *Thermometer) Reset() {
 	t.steps = 0
 }
 
-// Steps is the number of steps, times chains, observed.
+// Steps returns the number of observed steps, times chains.
 func (t *Thermometer) Steps() int { return int(t.steps) }
 
-// Layer is the mean configurational temperature of layer i.
+// Layer returns the mean configurational temperature of layer i.
 func (t *Thermometer) Layer(i int) float64 {
 	return t.dataSize * t.configurational.sums[i] / t.configurational.sizes[i] / t.steps
 }
 
-// Temperature is the mean configurational temperature of all parameters together.
+// Temperature returns the mean configurational temperature of all parameters together.
 func (t *Thermometer) Temperature() float64 { return t.dataSize * t.configurational.mean() / t.steps }
 
-// LayerError is the standard error of Layer, by batch means within chains or by the spread of
+// LayerError returns the standard error of Layer, by batch means within chains or by the spread of
 // chains, whichever is larger; NaN for fewer than two steps. It is too small for runs shorter than
 // about ten times the layer's memory of its state.
 func (t *Thermometer) LayerError(i int) float64 {
 	return t.dataSize * t.configurational.standardError(i) / t.configurational.sizes[i]
 }
 
-// TemperatureError is the standard error of Temperature, computed as LayerError is.
+// TemperatureError returns the standard error of Temperature, computed as LayerError is.
 func (t *Thermometer) TemperatureError() float64 {
 	_, size := t.configurational.total()
 	return t.dataSize * t.configurational.standardError(len(t.Layers)) / size
 }
 
-// KineticLayer is the mean kinetic temperature of layer i, NaN when the sampler has no momentum.
+// KineticLayer returns the mean kinetic temperature of layer i, NaN when the sampler has no
+// momentum.
 func (t *Thermometer) KineticLayer(i int) float64 {
 	return t.kinetic.sums[i] / t.kinetic.sizes[i] / t.steps
 }
 
-// KineticTemperature is the mean kinetic temperature of all parameters together, NaN when the
+// KineticTemperature returns the mean kinetic temperature of all parameters together, NaN when the
 // sampler has no momentum.
 func (t *Thermometer) KineticTemperature() float64 { return t.kinetic.mean() / t.steps }
 
-// total is the sum over all layers, and the number of their elements.
+// total returns the sum over all layers, and the number of their elements.
 func (g *average) total() (sum, size float64) {
 	for i := range g.sums {
 		sum += g.sums[i]
@@ -166,13 +168,13 @@ func (g *average) total() (sum, size float64) {
 	return sum, size
 }
 
-// mean is the sum over all layers divided by the number of their elements.
+// mean returns the sum over all layers divided by the number of their elements.
 func (g *average) mean() float64 {
 	sum, size := g.total()
 	return sum / size
 }
 
-// standardError is the standard error of a step's sum over a layer, or over all layers.
+// standardError returns the standard error of a step's sum over a layer, or over all layers.
 func (g *average) standardError(layer int) float64 {
 	if len(g.batches) == 0 {
 		return math.NaN()

@@ -9,14 +9,14 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// algebra makes expressions of values: numbers are computed at once, in float64, and nodes become
+// algebra builds expressions of values: numbers are computed at once, in float64, and nodes become
 // ops.
 type algebra struct {
 	b    *graph.Builder
 	name string // of the distribution or bijection, for errors
 }
 
-// enter gives the nodes that follow the name until leave is called.
+// enter scopes the nodes that follow by name until leave is called.
 func enter(b *graph.Builder, name string) (a algebra, leave func()) {
 	return algebra{b, name}, b.Scope(name)
 }
@@ -26,7 +26,7 @@ func (a algebra) fail(format string, arguments ...any) {
 	a.b.Fail(errors.Errorf("distributions: "+a.name+": "+format, arguments...))
 }
 
-// finite is v, which must be a finite number or a node of the graph's float type.
+// finite returns v, which must be a finite number or a node of the graph's float type.
 func (a algebra) finite(field string, v Value) Value {
 	if a.b.Err() != nil {
 		return v
@@ -42,7 +42,7 @@ func (a algebra) finite(field string, v Value) Value {
 	return v
 }
 
-// positive is finite, and a number must also be above 0.
+// positive returns v, of which a number must also be above 0.
 func (a algebra) positive(field string, v Value) Value {
 	if !v.isNode && v.number <= 0 && a.b.Err() == nil {
 		a.fail("%s must be positive, got %v", field, v.number)
@@ -50,10 +50,10 @@ func (a algebra) positive(field string, v Value) Value {
 	return a.finite(field, v)
 }
 
-// argument is the node x of a density or a bijection.
+// argument returns the node x of a density or a bijection as a Value.
 func (a algebra) argument(x *graph.Node) Value { return a.finite("the argument", Node(x)) }
 
-// within is an argument that lies in a support.
+// inSupport returns x as a Value that is NaN outside a support.
 func (a algebra) inSupport(low, high float64, x *graph.Node) Value {
 	return Node(a.b.Apply(op.Restrict{Low: low, High: high}, a.argument(x).node))
 }
@@ -75,8 +75,8 @@ func (a algebra) squared(v Value) Value {
 	return a.apply(op.Squared{}, func(x float64) float64 { return x * x }, v)
 }
 
-// lgamma is ln Gamma(v) of a positive v: NaN where a node is negative, although the gamma function
-// has values there.
+// lgamma returns ln Gamma(v) of a positive v. It is NaN where a node is negative, although the
+// gamma function has values there.
 func (a algebra) lgamma(v Value) Value {
 	if v.isNode {
 		v = Node(a.b.Apply(op.Restrict{Low: 0, High: math.Inf(1)}, v.node))
@@ -87,7 +87,7 @@ func (a algebra) lgamma(v Value) Value {
 	}, v)
 }
 
-// scaled is factor v + offset.
+// scaled returns factor v + offset.
 func (a algebra) scaled(factor float64, v Value, offset float64) Value {
 	switch {
 	case !v.isNode:
@@ -118,7 +118,7 @@ func (a algebra) subtract(x, y Value) Value {
 	return Node(a.b.Apply(op.Subtract{}, x.node, y.node))
 }
 
-// multiply is x y. If one is the number 0, so is the product.
+// multiply returns x y. If one is the number 0, so is the product.
 func (a algebra) multiply(x, y Value) Value {
 	if !x.isNode {
 		x, y = y, x
@@ -132,7 +132,7 @@ func (a algebra) multiply(x, y Value) Value {
 	return Node(a.b.Apply(op.Multiply{}, x.node, y.node))
 }
 
-// divide is the node x over y.
+// divide returns the node x over y.
 func (a algebra) divide(x, y Value) Value {
 	if !y.isNode {
 		return a.scaled(1/y.number, x, 0)
@@ -140,7 +140,7 @@ func (a algebra) divide(x, y Value) Value {
 	return Node(a.b.Apply(op.Divide{}, x.node, y.node))
 }
 
-// logAddExp is ln(e^x + e^y).
+// logAddExp returns ln(e^x + e^y).
 func (a algebra) logAddExp(x, y Value) Value {
 	if !x.isNode {
 		x, y = y, x
@@ -154,12 +154,13 @@ func (a algebra) logAddExp(x, y Value) Value {
 	return Node(a.b.Apply(op.LogAddExp{}, x.node, y.node))
 }
 
-// standardised is (x - location) / scale, of a node x.
+// standardised returns (x - location) / scale of a node x.
 func (a algebra) standardised(x, location, scale Value) Value {
 	return a.divide(a.subtract(x, location), scale)
 }
 
-// over is v as a node of at least the shape of the node x; NaN where x is NaN or infinite.
+// broadcastOver returns v as a node of at least the shape of the node x; NaN where x is NaN or
+// infinite.
 func (a algebra) broadcastOver(v, x Value) *graph.Node {
 	if v.isNode && graph.ShapeOf(v.node).Equal(graph.ShapeOf(x.node)) {
 		return v.node
@@ -167,13 +168,13 @@ func (a algebra) broadcastOver(v, x Value) *graph.Node {
 	return a.add(v, Node(a.b.Apply(op.Subtract{}, x.node, x.node))).node
 }
 
-// noise is a node of random numbers, new in each step.
+// noise returns a node of random numbers, new ones in each step.
 func (a algebra) noise(kind op.NoiseKind, shape []int) Value {
 	return Node(a.b.Apply(op.Noise{Kind: kind, Stream: a.b.Stream(), As: op.ViewAs(shape...)}, a.b.Header()))
 }
 
-// exponential is a node of standard exponential random numbers. They are finite: the uniform ones
-// are above 0.
+// exponential returns a node of standard exponential random numbers. They are finite, because the
+// uniform numbers are above 0.
 func (a algebra) exponential(shape []int) Value {
 	return a.scaled(-1, a.log(a.noise(op.UniformNoise, shape)), 0)
 }

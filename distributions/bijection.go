@@ -9,17 +9,17 @@ import (
 
 // Bijection is a smooth one-to-one function y(x) of a number, applied element by element.
 type Bijection interface {
-	// Forward is y, for every real x.
+	// Forward returns y, for every real x.
 	Forward(b *graph.Builder, x *graph.Node) *graph.Node
-	// Inverse is x; NaN where there is none.
+	// Inverse returns x, NaN where there is none.
 	Inverse(b *graph.Builder, y *graph.Node) *graph.Node
-	// LogDeterminant is ln |dy/dx| at x, of the shape of y.
+	// LogDeterminant returns ln |dy/dx| at x, of the shape of y.
 	LogDeterminant(b *graph.Builder, x *graph.Node) *graph.Node
 }
 
-// Constrained is a parameter in the range of a bijection, as a function of an unconstrained one:
-// the constrained value y = f(x), which priors and likelihoods take, and ln |dy/dx|, to be added to
-// the log posterior to make it the density of x.
+// Constrained returns a parameter in the range of a bijection as a function of an unconstrained
+// one: the constrained value y = f(x), for priors and likelihoods, and ln |dy/dx|, which must be
+// added to the log posterior to make it a density of x.
 func Constrained(b *graph.Builder, parameter *graph.Node, bijection Bijection) (value, logJacobian *graph.Node) {
 	return bijection.Forward(b, parameter), bijection.LogDeterminant(b, parameter)
 }
@@ -36,7 +36,7 @@ func (Exp) Inverse(b *graph.Builder, y *graph.Node) *graph.Node { return b.Apply
 // LogDeterminant implements Bijection: it is x.
 func (Exp) LogDeterminant(_ *graph.Builder, x *graph.Node) *graph.Node { return x }
 
-// Softplus is y = ln(1 + e^x), which is positive, and near x where x is large.
+// Softplus is y = ln(1 + e^x), which is positive, and close to x where x is large.
 type Softplus struct{}
 
 // Forward implements Bijection.

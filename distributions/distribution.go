@@ -8,10 +8,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Distribution is the distribution of a number, or of many that are independent.
+// Distribution is the distribution of a number, or of several independent ones.
 type Distribution interface {
-	// LogProb is the logarithm of the density, or of the probability when x is discrete, element by
-	// element: x [...] -> [...], the broadcast shape of x and the parameters.
+	// LogProb returns the logarithm of the density, or of the probability when x is discrete,
+	// element by element: x [...] -> [...], the broadcast shape of x and the parameters.
 	LogProb(b *graph.Builder, x *graph.Node) *graph.Node
 }
 
@@ -20,13 +20,13 @@ type Distribution interface {
 // Bayes (2014), section 2.4.
 type Reparameterised interface {
 	Distribution
-	// RSample draws a node of that shape, to which parameters broadcast: new in each chain and
-	// step.
+	// RSample returns a node of samples of the given shape, to which parameters broadcast. The
+	// samples are new in each chain and step.
 	RSample(b *graph.Builder, shape ...int) *graph.Node
 }
 
-// Total is the sum of all elements of all terms, a scalar: a log posterior from its log densities
-// and log Jacobians.
+// Total returns the sum of all elements of all terms, a scalar: a log posterior from its log
+// densities and log Jacobians.
 func Total(b *graph.Builder, terms ...*graph.Node) *graph.Node {
 	if len(terms) == 0 {
 		b.Fail(errors.New("distributions: total: there must be at least one term, got none"))
@@ -44,7 +44,7 @@ func Total(b *graph.Builder, terms ...*graph.Node) *graph.Node {
 	return total
 }
 
-// sample checks that a sample has the shape asked for.
+// sample checks that a sample has the requested shape.
 func (a algebra) sample(v Value, shape []int) *graph.Node {
 	if got := graph.ShapeOf(v.node); a.b.Err() == nil && !got.Equal(tensor.Shape(shape)) {
 		a.fail("sample: must have shape %v after broadcasting, got %v", tensor.Shape(shape), got)

@@ -1,15 +1,16 @@
-// Package distributions holds probability distributions whose log densities are nodes of a graph,
-// so that Builder.Gradients differentiates them, and bijections through which an unconstrained
-// parameter represents a constrained one.
+// Package distributions has probability distributions whose log densities are nodes of a graph, so
+// that Builder.Gradients differentiates them, and bijections with which an unconstrained parameter
+// represents a constrained one.
 //
-// Nouns. A Value is a parameter of a distribution: a known number, or a node. A Distribution gives
-// the log density of a node, element by element; a Reparameterised one also draws samples that
-// gradients pass through. A Bijection maps one range of numbers to another, with the logarithm of
-// its derivative: Transformed makes distributions with it, Constrained makes parameters. Total adds
-// up the terms of a log posterior.
+// A Value is a parameter of a distribution: a known number, or a node. A Distribution gives the log
+// density of a node, element by element; a Reparameterised one also draws samples that gradients
+// pass through. A Bijection maps one range of numbers to another, with the logarithm of its
+// derivative: Transformed makes distributions with it, Constrained makes parameters. Total adds up
+// the terms of a log posterior.
 //
-// Policy: elements are independent, shapes broadcast as NumPy's do, and normalising constants are
-// complete. Computations with numbers are done when the graph is built. A number out of its range
-// is the builder's error; so is a sample of another shape than requested. An argument outside the
-// support of a density, and a node out of its range, make the log density NaN, which stops a run.
+// Elements are independent, shapes broadcast as NumPy's do, and normalising constants are complete.
+// Computations with numbers are done when the graph is built. A number that is out of range is the
+// builder's error, and so is a sample of another shape than requested. An argument outside the
+// support of a density, and a node that is out of range, make the log density NaN, which stops a
+// run.
 package distributions

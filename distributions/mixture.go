@@ -2,16 +2,16 @@ package distributions
 
 import "github.com/pollen-ml/pollen/graph"
 
-// Mixture is the distribution of numbers each drawn from one of several distributions,
+// Mixture is the distribution of numbers that are each drawn from one of several distributions,
 // independently:
 //
 //	p(x) = sum over k of w_k p_k(x),    w_k = exp(logit_k) / sum over j of exp(logit_j)
 //
-// It is computed from log densities, which may lie below the logarithm of the smallest number. The
-// components' log densities broadcast.
+// It is computed from log densities, so that densities may be smaller than the smallest float. The
+// log densities of the components broadcast.
 type Mixture struct {
 	Components []Distribution
-	Logits     []Value // one for each component; none: equal weights
+	Logits     []Value // one for each component; empty for equal weights
 }
 
 // LogProb implements Distribution.

@@ -9,7 +9,7 @@ import (
 
 // Normal is the normal distribution:
 //
-//	ln p(x) = -((x - mean) / deviation)^2 / 2 - ln deviation - ln(2 pi) / 2
+//	ln p(x) = -((x - mean) / std)^2 / 2 - ln std - ln(2 pi) / 2
 type Normal struct {
 	Mean Value
 	Std  Value // the standard deviation, above 0
@@ -27,7 +27,7 @@ func (d Normal) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	return a.subtract(constant, a.scaled(0.5, a.squared(z), 0)).node
 }
 
-// RSample implements Reparameterised: mean + deviation z with z standard normal.
+// RSample implements Reparameterised: mean + std z, with z standard normal.
 func (d Normal) RSample(b *graph.Builder, shape ...int) *graph.Node {
 	a, leave := enter(b, "normal")
 	defer leave()

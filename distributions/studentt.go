@@ -5,8 +5,8 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// StudentT is Student's t-distribution, moved and scaled, with v = freedom and
-// z = (x - location) / scale:
+// StudentT is Student's t-distribution, shifted and scaled, with v = dof and z = (x - location) /
+// scale:
 //
 //	ln p(x) = -(v+1)/2 ln(1 + z^2/v) + ln Gamma((v+1)/2) - ln Gamma(v/2) - ln(pi v)/2 - ln scale
 //

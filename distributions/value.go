@@ -10,8 +10,8 @@ type Value struct {
 	isNode bool
 }
 
-// Number is a value that is known when the graph is built.
+// Number returns a value that is known when the graph is built.
 func Number(number float64) Value { return Value{number: number} }
 
-// Node is a value that the graph computes: a parameter, a function of others, a table.
+// Node returns a value that the graph computes: a parameter, a function of others, a table.
 func Node(node *graph.Node) Value { return Value{node: node, isNode: true} }

@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// Adadelta has no learning rate: the root mean square of its own steps takes its place, so that a
-// step has the parameter's unit (Zeiler 2012, algorithm 1):
+// Adadelta has no learning rate: the root mean square of its own steps replaces it, so that a step
+// has the parameter's unit (Zeiler 2012, algorithm 1):
 //
 //	g     = gradient + WeightDecay*theta
 //	s     = Decay*s + (1-Decay)*g^2
@@ -16,7 +16,7 @@ import (
 //	u     = Decay*u + (1-Decay)*d^2
 //	theta = theta - d
 //
-// Update takes nil for the table of rates.
+// Its Update takes nil for the table of rates.
 type Adadelta struct {
 	Decay       float64 // memory of both mean squares, in [0, 1)
 	Epsilon     float64 // above 0, in units of g^2 and theta^2; its root is the size of the first steps

@@ -45,7 +45,7 @@ func (o Adam) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
 }
 
 // AdamW is Adam whose weight decay does not pass through the moments (Loshchilov and Hutter 2019,
-// algorithm 2, the schedule's factor being part of the rate):
+// algorithm 2, with the schedule's factor as part of the rate):
 //
 //	g     = gradient
 //	m, v  = as Adam
@@ -80,16 +80,16 @@ func (o AdamW) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
 	return lowerAdam(l, n, decayed{Adam: Adam(o), inStep: o.WeightDecay})
 }
 
-// decayed is both rules: Adam with weight decay in the gradient, in the step, or nowhere.
+// decayed is Adam with weight decay in the gradient (Adam), in the step (AdamW), or nowhere.
 type decayed struct {
 	Adam
 	inGradient, inStep float64
 	log1, log2         float64 // the betas' logarithms
 }
 
-// lowerAdam passes, besides the hyperparameters, the logarithms of the betas, after these are
-// rounded to the program's float type: 1 - beta^t is -expm1(t log beta), which is computed in
-// float64.
+// lowerAdam passes the logarithms of the betas in addition to the hyperparameters. 1 - beta^t is
+// -expm1(t log beta), which is computed in float64 from the betas as rounded to the program's float
+// type.
 func lowerAdam(l *graph.Lowering, n int, o decayed) (tensor.HostKernel, []float64) {
 	o.log1, o.log2 = math.Log(o.Beta1), math.Log(o.Beta2)
 	if l.DType == tensor.Float32 {

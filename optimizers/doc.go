@@ -1,15 +1,16 @@
-// Package optimizers moves parameters down the gradient of a loss: the textbook rules as updates in
-// the graph, and schedules of their step sizes.
+// Package optimizers has the textbook rules of gradient descent as update ops of the graph, and
+// schedules of their learning rates.
 //
-// Nouns. An Optimizer is a comparable struct of a rule's hyperparameters; its Update attaches to
-// one parameter the op that changes it at every step, and the states the rule remembers. theta is
-// the parameter, g the gradient of the mean loss, rate the step size or learning rate on the mean
-// loss, held in a table by step. A Schedule makes that table.
+// An Optimizer is a comparable struct of a rule's hyperparameters. Its Update attaches to one
+// parameter the op that changes it at every step, and the states that the rule keeps. In the
+// formulae theta is the parameter, g the gradient of the mean loss, and rate the learning rate on
+// the mean loss, from a table by step. A Schedule makes that table.
 //
 // WeightDecay always refers to the mean loss: g is the gradient plus WeightDecay*theta, which for a
-// data set of N examples is a prior N(0, 1/(N*WeightDecay)) on theta. Only AdamW takes it out of g.
+// data set of N examples is a prior N(0, 1/(N*WeightDecay)) on theta. AdamW is the exception: its
+// decay is not part of g.
 //
-// Policy: an update reads and writes each parameter and each state once, does not allocate, and
-// rounds after every operation, so that no architecture fuses a product with a sum and all give the
-// same bits. A hyperparameter or rate that is negative, not finite or beyond float32 is an error.
+// An update reads and writes each parameter and each state once and does not allocate. It rounds
+// after every operation, so that no architecture fuses a product with a sum and all give the same
+// bits. A hyperparameter or rate that is negative, not finite or beyond float32 is an error.
 package optimizers

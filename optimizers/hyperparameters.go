@@ -6,11 +6,11 @@ import (
 	"github.com/pkg/errors"
 )
 
-// smallest is the least positive number that float32 holds with all its digits, and whose inverse
-// it also holds.
+// minNormal is the smallest positive number that float32 holds with all its digits and whose
+// inverse it also holds.
 const minNormal = 0x1p-126
 
-// check is the first error of an optimizer's hyperparameters.
+// check returns the first error of an optimizer's hyperparameters.
 func check(o Optimizer, errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -34,7 +34,7 @@ func positive(field string, v float64) error {
 	return errors.Errorf("%s must be above 0 and normal in float32, got %v", field, v)
 }
 
-// belowOne also refuses what float32 rounds to 1: a memory without end.
+// belowOne also refuses numbers that float32 rounds to 1: their memory would never fade.
 func belowOne(field string, v float64) error {
 	if v >= 0 && float32(v) < 1 {
 		return nil

@@ -13,9 +13,9 @@ import (
 //	v     = Decay*v + rate*g
 //	theta = theta - v
 //
-// In the long run it moves as SGD does at rate/(1-Decay).
+// In the long run it moves as far as SGD at the rate rate/(1-Decay).
 type Momentum struct {
-	Decay       float64 // of the velocity v in one step, in [0, 1)
+	Decay       float64 // factor of the velocity v in one step, in [0, 1)
 	WeightDecay float64 // at least 0
 }
 
@@ -44,15 +44,15 @@ func momentum[T float32 | float64](o Momentum, a *tensor.Args, lo, hi int) float
 }
 
 // Nesterov is gradient descent with the accelerated gradient's momentum (Nesterov 1983; Sutskever,
-// Martens, Dahl and Hinton 2013, equations 3 and 4), whose gradient is taken where the velocity by
-// itself would lead. Here the parameter is that point, so that forward and backward passes need no
+// Martens, Dahl and Hinton 2013, equations 3 and 4), whose gradient is taken at the point to which
+// the velocity leads. Here the parameter is that point, so that forward and backward passes need no
 // second copy (Bengio, Boulanger-Lewandowski and Pascanu 2013, equation 7):
 //
 //	g     = gradient + WeightDecay*theta
 //	v     = Decay*v + rate*g
 //	theta = theta - (rate*g + Decay*v)
 type Nesterov struct {
-	Decay       float64 // of the velocity v in one step, in [0, 1)
+	Decay       float64 // factor of the velocity v in one step, in [0, 1)
 	WeightDecay float64 // at least 0
 }
 

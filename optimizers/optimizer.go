@@ -10,24 +10,25 @@ import (
 
 // Optimizer is a rule that changes parameters at every step.
 type Optimizer interface {
-	// Name is the rule's name in lower case.
+	// Name returns the rule's name in lower case.
 	Name() string
 	// Validate reports the first hyperparameter that is out of range.
 	Validate() error
-	// Update attaches a parameter's update; its states are named after name. gradient is of the
-	// mean loss, rates a table by step (nil unless UsesRates), whose last entry holds after its
-	// end. It returns the statistic: theta*g before the move, summed per tile, see op.UpdateShape.
+	// Update attaches a parameter's update. Its states are named after name. gradient is that of
+	// the mean loss. rates is a table by step, whose last entry holds for all later steps; it is
+	// nil unless UsesRates. Update returns the statistic theta*g before the step, summed by tile,
+	// see op.UpdateShape.
 	Update(b *graph.Builder, name string, parameter, gradient, rates *graph.Node) *graph.Node
 }
 
-// UsesRates reports whether a rule takes rates; Adadelta finds its own.
+// UsesRates reports whether a rule takes rates. Adadelta finds its own.
 func UsesRates(o Optimizer) bool {
 	_, own := o.(Adadelta)
 	return !own
 }
 
 // Update attaches the updates of all parameters, each named after its node, and returns their
-// statistics.
+// statistics. Errors go to b.Fail.
 func Update(b *graph.Builder, o Optimizer, parameters, gradients []*graph.Node, rates *graph.Node) []*graph.Node {
 	statistics := make([]*graph.Node, len(parameters))
 	if len(parameters) != len(gradients) {
@@ -49,14 +50,15 @@ func Update(b *graph.Builder, o Optimizer, parameters, gradients []*graph.Node, 
 // rule is what the update op needs from an optimizer.
 type rule interface {
 	Optimizer
-	// states names what the rule remembers: each has the parameter's shape and starts at 0.
+	// states returns the names of the rule's states. Each has the parameter's shape and starts at
+	// 0.
 	states() []string
-	// lower is the rule for n parameters, and its scalars in the order in which kernels take them,
-	// always as float64, whatever float type the program uses.
+	// lower returns the host kernel for n parameters and the rule's scalars in the order in which
+	// kernels take them, as float64 whatever the program's float type.
 	lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64)
 }
 
-// attach implements every rule's Update.
+// attach implements Update for every rule.
 func attach(b *graph.Builder, r rule, name string, parameter, gradient, rates *graph.Node) *graph.Node {
 	if err := r.Validate(); err != nil {
 		b.Fail(err)
@@ -85,8 +87,8 @@ func attach(b *graph.Builder, r rule, name string, parameter, gradient, rates *g
 	return b.Apply(update{r}, append(inputs, b.Header())...)
 }
 
-// update is a rule's step of one parameter: w, dw and the rule's states of w's shape, rates by step
-// unless the rule has none, header -> statistics, see op.UpdateShape.
+// update is the op of a rule's step of one parameter: w, dw and the rule's states of w's shape,
+// rates by step unless the rule has none, header -> statistics, see op.UpdateShape.
 type update struct{ rule rule }
 
 func (u update) Name() string { return u.rule.Name() + " update" }
@@ -132,13 +134,13 @@ func (u update) Lower(l *graph.Lowering) {
 	l.Emit(u.rule.Name()+"_update", op.UpdateGrid(n), host, arguments...)
 }
 
-// operands are parameters lo to hi and their gradients.
+// operands returns the parameters lo to hi and their gradients.
 func operands[T float32 | float64](a *tensor.Args, lo, hi int) (w, dw []T) {
 	return tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
 }
 
-// rateAt is the learning rate of the step; rates is the table's place among the launch's arguments;
-// the header comes right after it.
+// rateAt returns the learning rate of the step. rates is the position of the table among the
+// launch's arguments; the header follows it.
 func rateAt[T float32 | float64](a *tensor.Args, rates int) T {
 	return op.Entry(tensor.Slice[T](a, rates), tensor.Slice[uint64](a, rates+1))
 }

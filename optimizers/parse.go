@@ -9,8 +9,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// schedules are the kinds of schedule that a list of numbers describes: how to make one, and which
-// number is a count. WarmUp, which takes another schedule, is not among them.
+// schedules are the kinds of schedule that a list of numbers describes. WarmUp, which takes another
+// schedule, is not among them.
 var schedules = []struct {
 	name, fields string
 	whole        int // the index of the number that is an integer; -1 for none
@@ -26,7 +26,7 @@ var schedules = []struct {
 
 const warmUp = "warmup"
 
-// ScheduleForms are the forms that ParseSchedule reads, with words in capitals for numbers.
+// ScheduleForms returns the forms that ParseSchedule reads, with words in capitals for numbers.
 func ScheduleForms() []string {
 	var forms []string
 	for _, s := range schedules {
@@ -35,9 +35,9 @@ func ScheduleForms() []string {
 	return append(forms, warmUp+":STEPS,SCHEDULE")
 }
 
-// ParseSchedule reads a schedule: "constant:0.1", "step:5e-4,0.5,12000", "power:0.2,15,0.55",
+// ParseSchedule parses a schedule: "constant:0.1", "step:5e-4,0.5,12000", "power:0.2,15,0.55",
 // "polynomial:0.01,0.0001,0.55", "cosine:0.1,0", "cyclical:0.2,4", "warmup:500,cosine:0.1,0". For
-// any other text, the error lists what is accepted.
+// any other text the error lists what is accepted.
 func ParseSchedule(text string) (Schedule, error) {
 	s, err := parseSchedule(text)
 	if err == nil {
@@ -80,10 +80,10 @@ func parseSchedule(text string) (Schedule, error) {
 	return nil, errors.Errorf("optimizers: no schedule %q; there are %s", text, strings.Join(ScheduleForms(), ", "))
 }
 
-// isCount reports whether v is an integer that can be a number of steps on every machine.
+// isCount reports whether v is an integer that is a valid number of steps on every machine.
 func isCount(v float64) bool { return v == math.Trunc(v) && math.Abs(v) <= math.MaxInt32 }
 
-// format is the text of a schedule; its numbers are read back exactly.
+// format returns the text of a schedule. Its numbers parse back exactly.
 func format(name string, numbers ...float64) string {
 	texts := make([]string, len(numbers))
 	for i, v := range numbers {
@@ -95,7 +95,7 @@ func format(name string, numbers ...float64) string {
 // String implements Schedule.
 func (s WarmUp) String() string { return fmt.Sprintf("%s:%d,%v", warmUp, s.Steps, s.Then) }
 
-// parseNumbers reads numbers separated by commas.
+// parseNumbers parses numbers separated by commas.
 func parseNumbers(text string) ([]float64, error) {
 	parts := strings.Split(text, ",")
 	numbers := make([]float64, len(parts))

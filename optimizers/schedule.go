@@ -6,14 +6,15 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Schedule is a step size that changes from step to step. t is the step, from 0; K the run's number
-// of steps.
+// Schedule is a learning rate that changes from step to step. In the formulae t is the step, from
+// 0, and K the number of steps of the run.
 type Schedule interface {
-	// Rates are a run's rates by step, for graph.Builder's Table: finite in float32, at least 0.
+	// Rates returns a run's rates by step, for graph.Builder's Table: finite in float32, at least
+	// 0.
 	Rates(steps int) ([]float64, error)
 	// Validate reports the first number that no run can use.
 	Validate() error
-	// String is the text that ParseSchedule reads as this schedule.
+	// String returns the text that ParseSchedule reads as this schedule.
 	String() string
 }
 
@@ -95,7 +96,7 @@ func (s Polynomial) Validate() error {
 	return nil
 }
 
-// growth is how much b+t grows over the run, in units of b.
+// growth returns by how much b+t grows over the run, in units of b.
 func (s Polynomial) growth() float64 { return math.Expm1(math.Log(s.First/s.Last) / s.Exponent) }
 
 // Rates implements Schedule.
@@ -160,8 +161,8 @@ func (s Cyclical) Rates(steps int) ([]float64, error) {
 func (s Cyclical) String() string { return format("cyclical", s.Initial, float64(s.Cycles)) }
 
 // WarmUp rises in Steps equal steps to the first rate of another schedule, (t+1)/Steps of it at
-// step t, and from there on follows that schedule as in a run of K - Steps steps (Goyal et al.
-// 2017, section 2.2).
+// step t, and then follows that schedule as in a run of K - Steps steps (Goyal et al. 2017, section
+// 2.2).
 type WarmUp struct {
 	Steps int // 1 to K-1
 	Then  Schedule
@@ -198,10 +199,11 @@ func (s WarmUp) Rates(steps int) ([]float64, error) {
 	return rates, nil
 }
 
-// progress is the share of a run that is over at step t: 0 at its first, 1 at its last.
+// progress returns the fraction of a run that is over at step t: 0 at its first step, 1 at its
+// last.
 func progress(t, steps int) float64 { return float64(t) / float64(max(1, steps-1)) }
 
-// table checks a schedule and computes the rates of a run.
+// table validates a schedule and computes the rates of a run.
 func table(s Schedule, steps int, rate func(t int) float64) ([]float64, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err

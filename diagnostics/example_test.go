@@ -1,0 +1,48 @@
+package diagnostics_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/pollen-ml/pollen/diagnostics"
+)
+
+// Four chains of an autoregression, each draw of which keeps 0.8 of the one before: 1000 draws of it
+// are worth about 1000 (1 - 0.8)/(1 + 0.8) independent ones. A fifth chain that stays elsewhere is
+// noticed by R-hat.
+func ExampleSplitRHat() {
+	r := rand.New(rand.NewPCG(1, 2))
+	chain := func(mean float64) []float64 {
+		draws, x := make([]float64, 1000), 0.0
+		for i := range draws {
+			x = 0.8*x + 0.6*r.NormFloat64()
+			draws[i] = mean + x
+		}
+		return draws
+	}
+	chains := [][]float64{chain(0), chain(0), chain(0), chain(0)}
+	rHat, _ := diagnostics.SplitRHat(chains)
+	bulk, tail, _ := diagnostics.EffectiveSampleSize(chains)
+	standardError, _ := diagnostics.MeanStandardError(chains)
+	fmt.Printf("mixed: R-hat %.2f, about %.0f of 4000 draws, %.0f in the tails, standard error %.2f\n",
+		rHat, 100*math.Round(bulk/100), 100*math.Round(tail/100), standardError)
+
+	rHat, _ = diagnostics.SplitRHat(append(chains, chain(3)))
+	fmt.Printf("one chain elsewhere: R-hat %.1f\n", rHat)
+	// Output:
+	// mixed: R-hat 1.01, about 400 of 4000 draws, 1100 in the tails, standard error 0.05
+	// one chain elsewhere: R-hat 1.4
+}
+
+// The settings of a public program, which adds noise of variance 2 rate to a step along the gradient
+// of the mean loss: it forgets that the step size is rate/N.
+func ExampleAudit() {
+	a := diagnostics.Audit{Rate: 0.001, Noise: 0.0447, DataSize: 60000, Convention: diagnostics.MeanLoss, WeightDecay: 1e-4}
+	fmt.Printf("T = %.0f\n%s\n", a.Temperature(), a.Verdict())
+	fmt.Printf("noise for T = 1: %.2g\n", a.NoiseFor(1))
+	// Output:
+	// T = 59943
+	// This samples a posterior in which each example counts 1.6683e-05 times and the prior's standard deviation is 99.95: it is too hot, less certain than the data allow.
+	// noise for T = 1: 0.00018
+}
