@@ -17,7 +17,7 @@ import (
 )
 
 // ensemble trains chains of an optimizer, which start at different values, and stores their last
-// states in a bank.
+// states in a store.
 func ensemble(t *testing.T, first, chains int) (dir string) {
 	t.Helper()
 	const steps = 30
@@ -32,9 +32,9 @@ func ensemble(t *testing.T, first, chains int) (dir string) {
 	return dir
 }
 
-// TestDeepEnsemble: the last states of independently trained networks form a bank, over which
-// predictions are averaged as over any other. A member is the same whether it was trained alone or
-// with the others.
+// TestDeepEnsemble: the last states of independently trained networks form a store, over which
+// predictions are averaged as over any other. A member is the same whether it was trained by itself
+// or with the others.
 func TestDeepEnsemble(t *testing.T) {
 	const members, images = 4, 7
 	dir := ensemble(t, 0, members)

@@ -246,7 +246,7 @@ func TestDrawElsewhere(t *testing.T) {
 	}
 }
 
-// TestDrawsPredict: a network fitted by Bayes by Backprop leaves a bank of samples with which the
+// TestDrawsPredict: a network fitted by Bayes by Backprop gives a store of samples with which the
 // plain network predicts.
 func TestDrawsPredict(t *testing.T) {
 	v := approximate.BayesByBackprop{Posterior: mixed(), InitialStd: 0.05}

@@ -73,7 +73,7 @@ func drift(a diagnostics.Audit, theta float64) float64 {
 	return a.Rate * (gradient + a.WeightDecay*theta)
 }
 
-// A program must do what the audit says: on a quadratic, the stationary variance of
+// A program must do what the audit computes: on a quadratic, the stationary variance of
 // theta <- (1 - c) theta + noise is noise^2/(1 - (1 - c)^2), and by temperature, step size and
 // prior it is T/(k (1 - hk/2)), k = N + 1/s^2.
 func TestAuditForetellsTheStationaryVariance(t *testing.T) {

@@ -174,7 +174,7 @@ func TestSteinDiscrepancyRefuses(t *testing.T) {
 
 // TestSteinInManyDimensions: of samples of N(0, T) measured by the score of N(0, 1), which are off
 // by e = T - 1, a pair has the mean d (2 d T)^-1.5 e^2 and the deviation T sqrt(d/(2 d T)), with
-// the customary kernel: e^2/(2 sqrt d) of it, for small e. So a discrepancy tells nothing of
+// the customary kernel: e^2/(2 sqrt d) of it, for small e. So a discrepancy shows nothing of
 // networks; theta.gU/d has it from a single sample.
 func TestSteinInManyDimensions(t *testing.T) {
 	const n, d, temperature = 1500, 120, 1.5

@@ -129,7 +129,7 @@ func TestThermometer(t *testing.T) {
 
 // TestKineticMetric compares the recorded kinetic temperatures with their definition: Mass v.v/(h
 // d) of the velocities that a step begins with, h being the step size they were made with, by layer
-// and overall; of samplers that are kicked, the mean of that and of it after the step's force.
+// and overall; of samplers that are kicked, the mean of that and of it after the step's kick.
 func TestKineticMetric(t *testing.T) {
 	h := []float64{0.1, 0.3, 0, 0.2}
 	for _, c := range []struct {

@@ -14,7 +14,7 @@ import (
 var bijections = []struct {
 	Bijection
 	low, high float64 // the range of y
-	far       float64 // from where on y is not told from the ends of its range
+	far       float64 // from where on y equals an end of its range in float
 }{
 	{Exp{}, 0, math.Inf(1), 300},
 	{Softplus{}, 0, math.Inf(1), 300},

@@ -129,7 +129,7 @@ var families = []family{
 	},
 }
 
-// columns are the points of all parameters below each other, and the parameters beside them.
+// columns are the points of all parameters below each other, and the parameters next to them.
 func (f family) columns() [][]float64 {
 	columns := make([][]float64, 1+len(f.parameters[0]))
 	for _, v := range f.parameters {

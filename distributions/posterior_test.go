@@ -129,7 +129,7 @@ func TestTiedMeansMoments(t *testing.T) {
 // volatility is the log posterior of the stochastic volatility model: deviation ~ Exp(10),
 // freedom ~ Exp(0.1), s_0 ~ N(0, 100), s_i ~ N(s_{i-1}, deviation^2),
 // return_i ~ Student-t(freedom, 0, exp(s_i)); the second arguments of N are variances. It is a
-// density of the logarithms of deviation and freedom, and of x: the walk s itself when centred,
+// density of the logarithms of std and dof, and of x: the walk s itself when centred,
 // else its innovations (s_i - s_{i-1}) / deviation.
 func volatility(b *graph.Builder, logStd, logFreedom, x *graph.Node, returns []float64, centred bool) *graph.Node {
 	n := len(returns)

@@ -51,6 +51,8 @@ func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
 		}
 		anchors[chain] = anchor
 	}
+	// The sum needs an epoch of steps at fixed anchors. They are undone by restart, so that the
+	// chains do not notice.
 	sums, err := sumEpoch(a, s, states, anchors)
 	err = cmp.Or(err, restart(s, states, steps))
 	for chain := 0; err == nil && chain < s.Chains(); chain++ {

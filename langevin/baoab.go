@@ -45,8 +45,8 @@ func (r BAOAB) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h flo
 func (s BAOAB) Validate() error { return checkFriction(s.Name(), s.Friction) }
 
 // Update implements Sampler.
-func (s BAOAB) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
-	return attachMomentum(b, s, f, parameter, gradient, 1)
+func (s BAOAB) Update(b *graph.Builder, in UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+	return attachMomentum(b, s, in, parameter, gradient, 1)
 }
 
 func (BAOAB) states(int) []momentumState { return nil }
@@ -79,7 +79,9 @@ func kickDriftTile[T float32 | float64](u kickDriftUpdate, a *tensor.Args, lo, h
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
 		w, v, g := s.nextBlock(from, &gradients, &z)
+		// B, A, O and A in one pass: both A move theta by drift times v, before and after friction.
 		kernel.BAOAB(w, v, g, z[:], keep, rate, scale, drift)
+		// z is used up: it is drawn again for theta's own noise, from another stream.
 		if u.positionNoise > 0 && s.start.Step > 0 && s.temperature > 0 {
 			random.NormalBlock(s.start, s.first+from/random.BlockSize, len(w), &z)
 			for i := range w {

@@ -33,8 +33,8 @@ func (given) Gradients(_ *graph.Builder, in []*graph.Node, _, _ *graph.Node) []*
 	return gradients
 }
 
-// BenchmarkUpdate measures the samplers' steps of a million parameters on one thread, beside a copy
-// that moves as many bytes. Time and allocations are per step.
+// BenchmarkUpdate measures the samplers' steps of a million parameters on one thread, next to a
+// copy that moves the same number of bytes. Time and allocations are per step.
 func BenchmarkUpdate(b *testing.B) {
 	const parameters, steps = 1 << 20, 16
 	for _, c := range []struct {

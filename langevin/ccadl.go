@@ -71,9 +71,9 @@ func (s CCAdL) Validate() error {
 }
 
 // Update implements Sampler.
-func (s CCAdL) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
-	s.Coupling, s.Couplings = s.Couplings.of(f.Name, s.Coupling), ""
-	return attachMomentum(b, s, f, parameter, gradient, 1)
+func (s CCAdL) Update(b *graph.Builder, in UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+	s.Coupling, s.Couplings = s.Couplings.of(in.Name, s.Coupling), ""
+	return attachMomentum(b, s, in, parameter, gradient, 1)
 }
 
 func (CCAdL) kickFirst() bool { return true }

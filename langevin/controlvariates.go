@@ -67,6 +67,8 @@ func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
+	// The loss is differentiated at the parameters and, with these replaced by the anchors, at the
+	// anchors. Both use the same minibatch: that is what makes the difference small.
 	both, places := append([]*graph.Node{}, parameters...), map[*graph.Node]*graph.Node{}
 	for _, parameter := range parameters {
 		anchor := b.State(parameter.Name()+anchorSuffix, nil, graph.ShapeOf(parameter)...)

@@ -97,7 +97,7 @@ func (m method) load(t *testing.T, o graph.LoadOptions, threads int) (*graph.Ses
 	return session, hooks
 }
 
-// sample runs the plan from where the session stands, and puts all chains' states into a bank.
+// sample runs the plan from where the session stands, and adds all chains' states to a store.
 func (m method) sample(t *testing.T, s *graph.Session, hooks []langevin.Hook, most int) map[string][]byte {
 	t.Helper()
 	store, dir := trial.NewStore(t)
@@ -150,7 +150,7 @@ func TestMethodsSameBits(t *testing.T) {
 	}
 }
 
-// resume runs to a step, and goes on from there in another session.
+// resume runs to a step, and continues from there in another session.
 func (m method) resume(t *testing.T, at, chains int) map[string][]byte {
 	t.Helper()
 	first, hooks := m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 2)

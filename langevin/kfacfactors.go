@@ -140,6 +140,7 @@ func (u factorsUpdate) calls(l *graph.Lowering) []tensor.Call {
 func factorsHost[T float32 | float64](u factorsUpdate, shapes []tensor.Shape) tensor.HostKernel {
 	var host tensor.HostKernel
 	plans, sizes := make([]kernel.Routine, u.sides()), make([]int, u.sides())
+	// Phases of one side after the other share the routine's own workspace; their results do not.
 	own, scratch, results, rows := 0, 0, 0, 0
 	for s := range plans {
 		plans[s], sizes[s] = products(shapes[sideInputs*s+2]), shapes[sideInputs*s][0]

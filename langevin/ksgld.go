@@ -78,8 +78,8 @@ func (k KSGLD) Freeze(step int) Sampler {
 
 // Update implements Sampler. It fails, because it does not know the parameter's layer: Attach calls
 // the Update of boundKSGLD instead.
-func (k KSGLD) Update(b *graph.Builder, f UpdateInputs, _, _ *graph.Node) *graph.Node {
-	b.Fail(errors.Errorf("langevin: ksgld: the layer of %s is unknown: the sampler must be attached by Attach, which finds the layers", f.Name))
+func (k KSGLD) Update(b *graph.Builder, in UpdateInputs, _, _ *graph.Node) *graph.Node {
+	b.Fail(errors.Errorf("langevin: ksgld: the layer of %s is unknown: the sampler must be attached by Attach, which finds the layers", in.Name))
 	return nil
 }
 
@@ -164,13 +164,13 @@ type boundKSGLD struct {
 }
 
 // Update implements Sampler.
-func (k boundKSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+func (k boundKSGLD) Update(b *graph.Builder, in UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	if b.Err() != nil {
 		return nil
 	}
 	layer, ok := k.layers[parameter]
 	if !ok {
-		return k.Rest.Update(b, f, parameter, gradient)
+		return k.Rest.Update(b, in, parameter, gradient)
 	}
 	shape, slopes := graph.ShapeOf(parameter), graph.ShapeOf(layer.outputGradients)
 	examples, outputs := float64(slopes[0]), shape[0]
@@ -180,8 +180,8 @@ func (k boundKSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient
 	factors := factorsUpdate{Alpha: k.Alpha, Damping: k.Damping, Refresh: k.Refresh, FreezeAt: k.FreezeAt}
 	var inputs []*graph.Node
 	side := func(name string, n int, data *graph.Node) (whitener *graph.Node) {
-		factor := b.State(f.Name+"."+name+" factor", nil, n, n)
-		whitener = b.State(f.Name+"."+name+" whitener", nil, n, n)
+		factor := b.State(in.Name+"."+name+" factor", nil, n, n)
+		whitener = b.State(in.Name+"."+name+" whitener", nil, n, n)
 		inputs = append(inputs, factor, whitener, data)
 		return whitener
 	}
@@ -195,12 +195,12 @@ func (k boundKSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient
 	p := side("output", outputs, layer.outputGradients)
 	b.Apply(factors, append(inputs, b.Header())...)
 
-	g := b.Apply(posteriorGradient{f.Prior, f.DataSize}, parameter, gradient)
+	g := b.Apply(posteriorGradient{in.Prior, in.DataSize}, parameter, gradient)
 	move := b.Apply(op.MatMul{}, p, b.Apply(op.ViewAs(outputs, shape.Elements()/outputs), g))
 	if q != nil {
 		move = b.Apply(op.MatMul{TransposeB: true}, move, q)
 	}
-	move = b.Apply(whitenedMove{f.DataSize, b.Stream()}, move, f.Rates, f.Temperatures, b.Header())
+	move = b.Apply(whitenedMove{in.DataSize, b.Stream()}, move, in.Rates, in.Temperatures, b.Header())
 	move = b.Apply(op.MatMul{TransposeA: true}, p, move)
 	if q != nil {
 		move = b.Apply(op.MatMul{}, move, q)

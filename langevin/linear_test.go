@@ -116,7 +116,7 @@ func sgnhtChain(s langevin.SGNHT, a *mat.Dense, h, temperature, noise float64) (
 	return chains[0], chi
 }
 
-// sgnhtChains is sgnhtChain for elements of several noises, as many of each, which share one chi.
+// sgnhtChains is sgnhtChain for equal numbers of elements of several noises, which share one chi.
 func sgnhtChains(s langevin.SGNHT, a *mat.Dense, h, temperature float64, noises ...float64) (chains []linear, chi float64) {
 	lo, hi := 0.0, 2.0
 	for range 60 {

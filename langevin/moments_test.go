@@ -237,7 +237,7 @@ func checkOtherTheories(t *testing.T, row row, g gaussianRun, out outcome, right
 // gross are the wrong theories that are refuted on every device.
 var gross = map[string]bool{"half the noise": true, "twice the drift": true}
 
-// tampered is a sampler that gets another force than it should.
+// tampered is a sampler that gets wrong inputs.
 type tampered struct {
 	langevin.Sampler
 	change func(*langevin.UpdateInputs)

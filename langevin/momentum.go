@@ -51,19 +51,20 @@ type kickFirst interface{ kickFirst() bool }
 
 // attachMomentum is the Update of all samplers with momentum. mass is the factor from v v/h to the
 // kinetic temperature.
-func attachMomentum(b *graph.Builder, r momentumRule, f UpdateInputs, parameter, gradient *graph.Node, mass float64) *graph.Node {
+func attachMomentum(b *graph.Builder, r momentumRule, in UpdateInputs, parameter, gradient *graph.Node, mass float64) *graph.Node {
 	shape := graph.ShapeOf(parameter)
 	states := r.states(shape.Elements())
-	u := momentumUpdate{rule: r, states: len(states), dataSize: f.DataSize, prior: f.Prior, noise: b.Stream(), start: b.Stream()}
-	v := b.State(f.Name+".momentum", nil, shape...)
+	u := momentumUpdate{rule: r, states: len(states), dataSize: in.DataSize, prior: in.Prior, noise: b.Stream(), start: b.Stream()}
+	v := b.State(in.Name+".momentum", nil, shape...)
+	// The kinetic temperature is an op of its own, which reads v before the update overwrites it.
 	if k, ok := r.(kickFirst); ok && k.kickFirst() {
-		b.Record(KineticPrefix+f.Name, b.Apply(kickedKinetic{Prior: f.Prior, DataSize: f.DataSize}, v, parameter, gradient, f.Rates, b.Header()))
+		b.Record(KineticPrefix+in.Name, b.Apply(kickedKinetic{Prior: in.Prior, DataSize: in.DataSize}, v, parameter, gradient, in.Rates, b.Header()))
 	} else {
-		b.Record(KineticPrefix+f.Name, b.Apply(kinetic{Mass: mass, DataSize: f.DataSize}, v, f.Rates, b.Header()))
+		b.Record(KineticPrefix+in.Name, b.Apply(kinetic{Mass: mass, DataSize: in.DataSize}, v, in.Rates, b.Header()))
 	}
-	inputs := []*graph.Node{parameter, gradient, v, f.Rates, f.Temperatures}
+	inputs := []*graph.Node{parameter, gradient, v, in.Rates, in.Temperatures}
 	for _, m := range states {
-		inputs = append(inputs, b.State(f.Name+m.suffix, m.start, m.size))
+		inputs = append(inputs, b.State(in.Name+m.suffix, m.start, m.size))
 	}
 	return b.Apply(u, append(inputs, b.Header())...)
 }
@@ -110,6 +111,8 @@ const (
 func (u momentumUpdate) Name() string { return u.rule.Name() + " update" }
 
 func (u momentumUpdate) Updates() []int {
+	// The rule changes its own states, too: the compiler orders readers of these inputs before the
+	// update.
 	updates := []int{momentumW, momentumV}
 	for i := range u.states {
 		updates = append(updates, momentumStates+i)
@@ -142,6 +145,8 @@ func (u momentumUpdate) Lower(l *graph.Lowering) {
 	for _, v := range scalars {
 		arguments = append(arguments, tensor.Float(tensor.Float64, v))
 	}
+	// Attributes are passed as float64 whatever the program's float: kernels round products of
+	// them, such as 1 - friction, once.
 	stem, arguments := u.rule.Name()+"_update"+suffix, append(arguments, u.prior.KernelArguments(l.DType, u.dataSize)...)
 	calls := []tensor.Call{l.Call(stem, op.UpdateGrid(n), arguments...)}
 	if several, ok := u.rule.(severalCalls); ok {
@@ -206,6 +211,7 @@ func (s *momentumTile[T]) gradientBlock(from int, gradients *[random.BlockSize]T
 	s.virial += s.term.fill(g, w, s.dw[from:])
 	if s.start.Step == 0 && s.temperature > 0 {
 		random.NormalBlock(s.start, s.first+from/random.BlockSize, len(w), z)
+		// A strength of 1/2 is the variance 2 h T/2 = h T of velocities in equilibrium.
 		scale := s.scale(0.5)
 		for i := range v {
 			v[i] = T(scale * T(z[i]))

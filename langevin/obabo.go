@@ -42,8 +42,8 @@ func (r OBABO) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h flo
 func (s OBABO) Validate() error { return checkFriction(s.Name(), s.Friction) }
 
 // Update implements Sampler.
-func (s OBABO) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
-	return attachMomentum(b, s, f, parameter, gradient, 1)
+func (s OBABO) Update(b *graph.Builder, in UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+	return attachMomentum(b, s, in, parameter, gradient, 1)
 }
 
 func (OBABO) states(int) []momentumState { return nil }

@@ -38,8 +38,8 @@ var (
 	_ langevin.EffectiveStepSizer = ownSampler{}
 )
 
-// TestOwnFreezer: FrozenAt, alone and through KSGLD's Rest, sets a step that is not set, and a plan
-// refuses samples before that step.
+// TestOwnFreezer: FrozenAt, directly and through KSGLD's Rest, sets a step that is not set, and a
+// plan refuses samples before that step.
 func TestOwnFreezer(t *testing.T) {
 	if got := langevin.FrozenAt(ownSampler{}, 7); got != (ownSampler{FreezeAt: 7}) {
 		t.Errorf("FrozenAt(own, 7) = %+v, want FreezeAt 7", got)

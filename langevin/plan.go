@@ -142,6 +142,7 @@ func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(
 					return err
 				}
 			}
+			// A hook that is due within the window ends the window there.
 			for next := 1; next < steps; next++ {
 				if hook.Due(step + next) {
 					steps = next

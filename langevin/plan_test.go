@@ -87,7 +87,7 @@ func TestPlanRefusesSamplers(t *testing.T) {
 	}
 }
 
-// TestPlanWindows walks through plans by their windows: every step once, and a stop at every
+// TestPlanWindows steps through plans by their windows: every step once, and a stop at every
 // sample.
 func TestPlanWindows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

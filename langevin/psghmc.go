@@ -69,8 +69,8 @@ func (p PSGHMC) Freeze(step int) Sampler {
 }
 
 // Update implements Sampler.
-func (p PSGHMC) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
-	return attachMomentum(b, p, f, parameter, gradient, 1-p.Friction/2)
+func (p PSGHMC) Update(b *graph.Builder, in UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+	return attachMomentum(b, p, in, parameter, gradient, 1-p.Friction/2)
 }
 
 func (PSGHMC) states(n int) []momentumState { return []momentumState{{secondMomentSuffix, n, nil}} }
@@ -93,6 +93,8 @@ func psghmcTile[T float32 | float64](update momentumUpdate, a *tensor.Args, lo, 
 		v := second[from:][:len(w)]
 		for i, theta := range w {
 			v[i] = T(keep*v[i]) + T(T((1-keep)*g[i])*g[i])
+			// T(...) around each product keeps the compiler from fusing it with the sum that
+			// follows, which would round differently between processors.
 			root := T(math.Sqrt(float64(1 / (lambda + T(math.Sqrt(float64(v[i])))))))
 			u[i] = op.Descend(T(stay*u[i]), s.rate, T(root*g[i])) + T(scale*T(z[i]))
 			w[i] = theta + T(root*u[i])

@@ -29,7 +29,7 @@ func psghmcRows() []row {
 
 func psghmcRule(p langevin.PSGHMC) rule { return psghmcBy(p, 1, 1) }
 
-// psghmcBy is the rule with other powers of sqrt G before the force and before what theta moves by.
+// psghmcBy is the rule with other powers of sqrt G in the kick and in the drift.
 func psghmcBy(p langevin.PSGHMC, inputs, move float64) rule {
 	adapting := langevin.PSGLD{Alpha: p.Alpha, Lambda: p.Lambda, Gamma: p.Gamma, FreezeAt: p.FreezeAt}
 	return func(e element) float64 {

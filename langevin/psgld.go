@@ -112,14 +112,14 @@ func (p PSGLD) Freeze(step int) Sampler {
 }
 
 // Update implements Sampler.
-func (p PSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+func (p PSGLD) Update(b *graph.Builder, in UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
 	if p.Gamma.needsCurvature() {
-		b.Fail(p.errNoCurvature(f.Name))
+		b.Fail(p.errNoCurvature(in.Name))
 		return nil
 	}
-	update := psgldUpdate{psgld: p, dataSize: f.DataSize, prior: f.Prior, stream: b.Stream()}
-	second := b.State(f.Name+secondMomentSuffix, nil, graph.ShapeOf(parameter)...)
-	return b.Apply(update, parameter, gradient, second, f.Rates, f.Temperatures, b.Header())
+	update := psgldUpdate{psgld: p, dataSize: in.DataSize, prior: in.Prior, stream: b.Stream()}
+	second := b.State(in.Name+secondMomentSuffix, nil, graph.ShapeOf(parameter)...)
+	return b.Apply(update, parameter, gradient, second, in.Rates, in.Temperatures, b.Header())
 }
 
 // psgldUpdate is the op that moves w and V. Inputs: w, dw and V of w's shape, rates and

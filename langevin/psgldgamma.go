@@ -60,12 +60,12 @@ type curvedPSGLD struct {
 }
 
 // Update implements Sampler.
-func (p curvedPSGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
-	update := curvedUpdate{psgldUpdate{psgld: p.PSGLD, dataSize: f.DataSize, prior: f.Prior, stream: b.Stream()}}
+func (p curvedPSGLD) Update(b *graph.Builder, in UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+	update := curvedUpdate{psgldUpdate{psgld: p.PSGLD, dataSize: in.DataSize, prior: in.Prior, stream: b.Stream()}}
 	shape := graph.ShapeOf(parameter)
-	second := b.State(f.Name+secondMomentSuffix, nil, shape...)
-	slope := b.State(f.Name+".slope of the second moment", nil, shape...)
-	return b.Apply(update, parameter, gradient, second, slope, p.diagonals[parameter], f.Rates, f.Temperatures, b.Header())
+	second := b.State(in.Name+secondMomentSuffix, nil, shape...)
+	slope := b.State(in.Name+".slope of the second moment", nil, shape...)
+	return b.Apply(update, parameter, gradient, second, slope, p.diagonals[parameter], in.Rates, in.Temperatures, b.Header())
 }
 
 // errNoCurvature returns the error of an Update that has no estimates of the parameter's Hessian.
@@ -93,6 +93,7 @@ func (u curvedUpdate) Lower(l *graph.Lowering) {
 
 func curvedTile[T float32 | float64](u curvedUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := preconditionedTileOf[T](u.psgldUpdate, a, 6, lo, hi)
+	// Until V has its full memory, Gamma is left out, see PSGLD.
 	drift := T(s.h * s.temperature)
 	if s.keep != T(u.psgld.Alpha) {
 		drift = 0

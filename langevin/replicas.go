@@ -45,6 +45,7 @@ func (r *Replicas) OnStep(_ context.Context, s *graph.Session) error {
 	if err != nil {
 		return err
 	}
+	// Neighbouring pairs share a chain, so that only every second pair can swap at one time.
 	first := 0
 	if rungs := len(r.exchange.Temperatures); rungs > 2 {
 		first = int(s.Steps()) / r.exchange.Every % 2
@@ -194,6 +195,7 @@ func (r *Replicas) attempt(s *graph.Session, ladder []int, rung int, energies []
 	if err != nil {
 		return err
 	}
+	// The address has the ladder's first chain: all of the ladder's decisions come from one place.
 	var draw [1]float64
 	random.Fractions(draw[:], rung, address)
 	there, err := readPlace(s, cold)

@@ -16,7 +16,7 @@ var reproducePlan = langevin.Plan{Steps: 7, BurnIn: 1, Thinning: 5}
 
 const manyChains = 8
 
-// TestSameBits: however the chains are run, the bank's files are the same, byte for byte.
+// TestSameBits: however the chains are run, the store's files are the same, byte for byte.
 func TestSameBits(t *testing.T) {
 	for _, row := range rows() {
 		t.Run(row.name, func(t *testing.T) {

@@ -50,7 +50,7 @@ func fuseSession(t *testing.T, f fuse, chains int) *graph.Session {
 }
 
 // TestRunKeepsSamplesBeforeNaN: a loss that breaks in the middle of a run stops it with an error
-// that says where; the samples so far are in the bank.
+// that says where; the samples so far are in the store.
 func TestRunKeepsSamplesBeforeNaN(t *testing.T) {
 	session := fuseSession(t, fuse{At: 16, Chain: 1}, 3)
 	store, _ := trial.NewStore(t)

@@ -27,8 +27,9 @@ import (
 type SGHMC struct {
 	Friction float64 // a, above 0, at most 1
 
-	// NoiseEstimate is b, from 0 to a: h Var(gU)/(2T), where Var(gU) is the variance of the elements
-	// of gU over minibatches. Runs report this number divided by a, by layer, as the noise.
+	// NoiseEstimate is b, from 0 to a: h Var(gU)/(2T), where Var(gU) is the variance of the
+	// elements of gU over minibatches. Runs report this number divided by a, by layer, as the
+	// noise.
 	NoiseEstimate float64
 
 	// NoiseEstimates is b of single layers or parameters, instead of NoiseEstimate.
@@ -58,9 +59,9 @@ func (s SGHMC) Validate() error {
 func (s SGHMC) byLayer() []ByLayer { return []ByLayer{s.NoiseEstimates} }
 
 // Update implements Sampler.
-func (s SGHMC) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
-	s.NoiseEstimate, s.NoiseEstimates = s.NoiseEstimates.of(f.Name, s.NoiseEstimate), ""
-	return attachMomentum(b, s, f, parameter, gradient, 1-s.Friction/2)
+func (s SGHMC) Update(b *graph.Builder, in UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+	s.NoiseEstimate, s.NoiseEstimates = s.NoiseEstimates.of(in.Name, s.NoiseEstimate), ""
+	return attachMomentum(b, s, in, parameter, gradient, 1-s.Friction/2)
 }
 
 func (SGHMC) states(int) []momentumState { return nil }

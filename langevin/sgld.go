@@ -36,9 +36,9 @@ func (SGLD) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float6
 func (SGLD) Validate() error { return nil }
 
 // Update implements Sampler.
-func (SGLD) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
-	update := sgldUpdate{dataSize: f.DataSize, prior: f.Prior, stream: b.Stream()}
-	return b.Apply(update, parameter, gradient, f.Rates, f.Temperatures, b.Header())
+func (SGLD) Update(b *graph.Builder, in UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+	update := sgldUpdate{dataSize: in.DataSize, prior: in.Prior, stream: b.Stream()}
+	return b.Apply(update, parameter, gradient, in.Rates, in.Temperatures, b.Header())
 }
 
 // sgldUpdate is the op of SGLD's step. Inputs: w, dw of w's shape, rates and temperatures by step,
@@ -77,6 +77,7 @@ func (u sgldUpdate) Lower(l *graph.Lowering) {
 func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) float64 {
 	slope, header := priorTermOf[T](u.prior, u.dataSize), tensor.Slice[uint64](a, 5)
 	rate, temperature := op.Entry(tensor.Slice[T](a, 3), header), op.Entry(tensor.Slice[T](a, 4), header)
+	// The table holds the rate h N, which multiplies g, the gradient of U/N. The noise needs h.
 	scale := T(NoiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
 	w, dw := tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
 	address := op.AddressOf(header, u.stream)
@@ -88,6 +89,7 @@ func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) flo
 		if temperature > 0 {
 			random.NormalBlock(address, (lo+from)/random.BlockSize, len(w), &z)
 		}
+		// One pass over memory: the decay, the step and the statistic.
 		if slope.linear() {
 			statistic += kernel.DecayedSGLD(w, dw[:len(w)], z[:], slope.strength, rate, scale)
 			continue

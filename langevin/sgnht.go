@@ -87,9 +87,9 @@ func (s SGNHT) Validate() error {
 }
 
 // Update implements Sampler.
-func (s SGNHT) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
-	s.Coupling, s.Couplings = s.Couplings.of(f.Name, s.Coupling), ""
-	return attachMomentum(b, s, f, parameter, gradient, 1)
+func (s SGNHT) Update(b *graph.Builder, in UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+	s.Coupling, s.Couplings = s.Couplings.of(in.Name, s.Coupling), ""
+	return attachMomentum(b, s, in, parameter, gradient, 1)
 }
 
 func (s SGNHT) kickFirst() bool { return s.Splitting == SplittingBADODAB }
@@ -214,6 +214,7 @@ func adapt[T float32 | float64](u momentumUpdate, a *tensor.Args, n int, couplin
 	chi := tensor.Slice[T](a, 1+momentumStates)
 	gain, loss, most := s.adaptation(coupling)
 	adapted := sharedChi(chi) + min(float64(gain*(squares/float64(n)))-loss, most)
+	// The second number is what rounding chi to the program's float lost.
 	chi[0] = T(adapted)
 	chi[1] = T(adapted - float64(chi[0]))
 }
@@ -242,6 +243,7 @@ func eulerTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 	squares := 0.0
 	for from := 0; from < len(s.w); from += random.BlockSize {
 		w, v, g := s.nextBlock(from, &gradients, &z)
+		// SGHMC's pass with the friction chi: chi is constant within a step.
 		kernel.SGHMC(w, v, g, z[:], keep, s.rate, scale)
 		squares += virial(v, v)
 	}
@@ -316,6 +318,7 @@ func badodabElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, 
 		v, g, chi := v[:len(w)], g[:len(w)], chis[from:][:len(w)]
 		for i := range w {
 			kicked := op.Descend(v[i], rate, g[i])
+			// All of BADODAB's parts for one element: its chi depends on no other.
 			half := chi[i] + min(T(gain*T(kicked*kicked))-loss, most)
 			c, strength := relaxation(float64(half), friction)
 			v[i] = T(T(c)*kicked) + T(s.scale(strength)*T(z[i]))

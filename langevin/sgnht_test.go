@@ -173,7 +173,7 @@ func TestSGNHTTemperatures(t *testing.T) {
 }
 
 // TestSGNHTAtRealSteps is of the step sizes of all of MNIST, and of minibatches' noise that no one
-// told the sampler: it doubles BAOAB's temperature, in all elements or in every second one alone.
+// told the sampler: it doubles BAOAB's temperature, in all elements or only in every second one.
 // What remains with one chi is the bias that SGNHT's comment states; a chi for each element has
 // none. With the paper's thermostat, whose coupling is h T, the same check fails.
 func TestSGNHTAtRealSteps(t *testing.T) {
@@ -310,7 +310,7 @@ func TestSGNHTWindup(t *testing.T) {
 	}
 }
 
-// slopeOnly is the potential force times the sum of theta.
+// slopeOnly is the potential force times the sum of theta, whose gradient is constant.
 type slopeOnly float64
 
 func (f slopeOnly) At(theta, slope []float64) float64 {

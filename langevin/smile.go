@@ -57,8 +57,8 @@ func (m SMILE) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h flo
 func (m SMILE) Validate() error { return checkFriction(m.Name(), m.Friction) }
 
 // Update implements Sampler.
-func (m SMILE) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
-	return attachMomentum(b, m, f, parameter, gradient, 1)
+func (m SMILE) Update(b *graph.Builder, in UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+	return attachMomentum(b, m, in, parameter, gradient, 1)
 }
 
 func (SMILE) states(int) []momentumState { return nil }
@@ -96,6 +96,7 @@ func smileTurn[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Args
 		for _, v := range workspace[:op.UpdateTiles(n)] {
 			squares += v
 		}
+		// r stays 1 at temperature 0 and for a single element, which have no length to keep.
 		r := 1.0
 		if length := float64(n-1) * s.h * s.temperature; length > 0 && squares > 0 {
 			r = math.Sqrt(length / squares)

@@ -20,7 +20,7 @@ type turning struct {
 	friction float64
 	v        []float64
 	less     float64 // what d is less in the length: 1
-	free     bool    // the length is what forces make it
+	free     bool    // velocities keep the length that the kick gives them
 	even     bool    // q is 1
 }
 
@@ -230,7 +230,7 @@ func TestSMILEAtRealSteps(t *testing.T) {
 }
 
 // TestSMILEInFewDimensions: with small steps theta has the density exp(-U/T) in any number of
-// dimensions; with d in the place of d - 1 it would have the temperature T d/(d-1).
+// dimensions; with d instead of d - 1 it would have the temperature T d/(d-1).
 func TestSMILEInFewDimensions(t *testing.T) {
 	const chains, k, h, temperature = 60, 1.7, 0.005, 0.8
 	steps := trial.StepsOf(t, 4000)

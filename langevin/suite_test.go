@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// row is a sampler with what the suite knows about it. To test a new sampler, add its row: every
+// row is a sampler with what the suite expects of it. To test a new sampler, add its row: every
 // test over rows then covers it.
 type row struct {
 	name string
@@ -28,7 +28,7 @@ type row struct {
 	plain  func(weightDecay float64) optimizers.Optimizer
 	states []string
 	// decay is c where the rule is Momentum at temperature 0, with the decay c and the rate h N
-	// pace, but for rounding; else 0. A pace of 0 is (1 + c)/2.
+	// pace, up to rounding; else 0. A pace of 0 is (1 + c)/2.
 	decay, pace float64
 
 	// inertia is set when the noise of a step also moves the next steps.

@@ -45,8 +45,8 @@ func (r UBU) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float
 func (s UBU) Validate() error { return checkFriction(s.Name(), s.Friction) }
 
 // Update implements Sampler.
-func (s UBU) Update(b *graph.Builder, f UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
-	return attachMomentum(b, s, f, parameter, gradient, 1)
+func (s UBU) Update(b *graph.Builder, in UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+	return attachMomentum(b, s, in, parameter, gradient, 1)
 }
 
 func (UBU) states(int) []momentumState { return nil }

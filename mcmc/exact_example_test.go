@@ -12,12 +12,12 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The mean and the deviation of a normal, given five observations, by HMC. With mcmc.NUTS in
-// place of Metropolis nothing else changes.
+// The mean and the standard deviation of a normal, given five observations, by HMC. With mcmc.NUTS
+// instead of Metropolis nothing else changes.
 func ExampleMetropolis() {
 	b := graph.New(tensor.Float64)
 	mean := b.Parameter("mean", nil)
-	std, jacobian := distributions.Constrained(b, b.Parameter("log deviation", nil), distributions.Exp{})
+	std, jacobian := distributions.Constrained(b, b.Parameter("log std", nil), distributions.Exp{})
 	likelihood := distributions.Normal{Mean: distributions.Node(mean), Std: distributions.Node(std)}
 	posterior := distributions.Total(b,
 		distributions.Normal{Std: distributions.Number(10)}.LogProb(b, mean),
@@ -27,7 +27,7 @@ func ExampleMetropolis() {
 	sampler := mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 8, Jitter: 0.2}, StepSize: 0.1, Warmup: 300, TargetAcceptance: 0.8}
 	chains, err := sampler.Attach(b, mcmc.Target{
 		Potential: b.Apply(op.Negate{}, posterior), Temperature: 1,
-		Quantities: []mcmc.Quantity{{Name: "mean", Node: mean}, {Name: "deviation", Node: std}},
+		Quantities: []mcmc.Quantity{{Name: "mean", Node: mean}, {Name: "std", Node: std}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -51,12 +51,12 @@ func ExampleMetropolis() {
 		fmt.Println(err)
 		return
 	}
-	for _, name := range []string{"mean", "deviation"} {
+	for _, name := range []string{"mean", "std"} {
 		chains, _ := traces.Of(name, 0)
 		convergence, _ := diagnostics.SplitRHat(chains)
 		fmt.Printf("%s %.1f, R-hat below 1.02: %v\n", name, meanOf(chains), convergence < 1.02)
 	}
 	// Output:
 	// mean 5.0, R-hat below 1.02: true
-	// deviation 0.7, R-hat below 1.02: true
+	// std 0.7, R-hat below 1.02: true
 }

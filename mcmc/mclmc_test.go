@@ -288,7 +288,7 @@ func TestMCLMCMoments(t *testing.T) {
 }
 
 // TestMCLMCInFewDimensions: with small steps theta has the density exp(-U/T) in any number of
-// dimensions; with d in the place of d - 1 in B it would have the temperature T (d-1)/d.
+// dimensions; with d instead of d - 1 in B it would have the temperature T (d-1)/d.
 func TestMCLMCInFewDimensions(t *testing.T) {
 	const chains, temperature, k = 60, 0.8, 1.7
 	for _, dimensions := range []int{2, 3, 5} {

@@ -152,7 +152,7 @@ func TestMetropolisInterpreted(t *testing.T) {
 }
 
 // TestMetropolisMetrics: the metrics of each step, and dual averaging against the formula, from the
-// probabilities alone.
+// probabilities only.
 func TestMetropolisMetrics(t *testing.T) {
 	const warmup, steps = 60, 100
 	sampler := mcmc.Metropolis{Proposal: mcmc.MALA{}, StepSize: 0.07, Warmup: warmup, TargetAcceptance: 0.5}
@@ -243,7 +243,7 @@ func TestMetropolisThermometer(t *testing.T) {
 	}
 }
 
-// TestMetropolisTake: a walk's sample is its draw, in a bank's form.
+// TestMetropolisTake: Current is the last draw, as a sample of a store.
 func TestMetropolisTake(t *testing.T) {
 	e := bowlRun(adaptiveRows(5)["HMC"], 5)
 	session, chains := e.load(t, graph.LoadOptions{Seed: 3, FirstChain: 5}, 0)

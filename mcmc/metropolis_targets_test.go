@@ -223,7 +223,7 @@ func TestMixtureCoverage(t *testing.T) {
 // TestTargetsOfMetropolis checks the field of these tests.
 func TestTargetsOfMetropolis(t *testing.T) { trial.CheckFields(t, twins{1.5}) }
 
-// twins is the mixture of N(Distance, 1), with a share of 2/3, and N(-Distance, 1).
+// twins is the mixture of N(Distance, 1), with the weight 2/3, and N(-Distance, 1).
 type twins struct{ Distance float64 }
 
 func (f twins) At(theta, slope []float64) float64 {

@@ -57,7 +57,7 @@ type exactRow struct {
 // fall is -(U(theta') - U(theta))/T.
 func (a attempt) fall() float64 { return -(a.to.u - a.from.u) / a.temperature }
 
-// logDensity is MALA's log q(to|from) but for a constant.
+// logDensity is MALA's log q(to|from) up to a constant.
 func (a attempt) logDensity(from, to point) float64 {
 	sum := 0.0
 	for i := range from.x {
@@ -240,7 +240,7 @@ func uniformAt(address random.Address, i int) float64 {
 }
 
 // TestMetropolisFormula: proposals, their probabilities and what becomes of them are what the
-// formulas say, for the same random numbers.
+// formulae do, for the same random numbers.
 func TestMetropolisFormula(t *testing.T) {
 	const proposals, chain = 25, 1
 	for _, row := range exactRows() {

@@ -163,7 +163,7 @@ func TestNUTSSameBits(t *testing.T) {
 	}
 }
 
-// patience ends a context after it was asked for its error that many times.
+// patience is a context that ends after its error was asked for a number of times.
 type patience struct {
 	context.Context
 	left int
@@ -176,9 +176,9 @@ func (p *patience) Err() error {
 	return nil
 }
 
-// TestNUTSResumes: a walk in another session, with the states of one that was stopped in the middle
-// of a trajectory, goes on bit for bit: in the warm-up before, within and after a window in which
-// masses are learnt, and later. A plan makes the draws that Draw makes.
+// TestNUTSResumes: chains in another session, with the states of a session that was stopped in the
+// middle of a trajectory, continue bit for bit: in the warm-up before, within and after a window in
+// which masses are learnt, and later. A plan makes the draws that Draw makes.
 func TestNUTSResumes(t *testing.T) {
 	const dimensions, warmup, draws = 30, 45, 5
 	e := bowlRun(mcmc.NUTS{Warmup: warmup}, dimensions)

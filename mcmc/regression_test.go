@@ -137,7 +137,7 @@ func loadMean(t *testing.T, images []byte, batch op.Batch, mala mcmc.MALA, step 
 }
 
 // TestMALAOnMinibatch: with batches of all data it is MALA; with small ones it is not, and still
-// does what the formula says: both potentials of a test are of the same batch.
+// follows the formula: both potentials of a test are of the same batch.
 func TestMALAOnMinibatch(t *testing.T) {
 	const examples = 60
 	images, x := byteMean(examples)
