@@ -52,7 +52,7 @@ func NewLaplaceApproximation(seed uint64, mode samples.Sample, layer string, pri
 	}
 	l := &LaplaceApproximation{seed: seed, mode: mode, weight: named(".weight"), bias: named(".bias")}
 	if l.weight < 0 || len(mode.Parameters[l.weight].Shape) != 2 || len(priors) != len(mode.Parameters) {
-		return nil, errors.Errorf("approximate: laplace: there must be a prior for each parameter, and %[3]s must be a linear layer with weights [K F], got %[1]d priors of %[2]d parameters",
+		return nil, errors.Errorf("approximate: laplace: %[3]s must be a linear layer with weights [K F], with a prior for each of %[2]d parameters, got %[1]d",
 			len(priors), len(mode.Parameters), layer)
 	}
 	shape := mode.Parameters[l.weight].Shape

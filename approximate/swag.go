@@ -87,7 +87,7 @@ func (g *SWAG) check(s samples.Sample) error {
 		return err
 	}
 	if s.Chain != g.chain || s.Step <= g.step || len(s.Parameters) != len(g.parameters) {
-		return errors.Errorf("a state must be of the same chain and network and of a later step, got chain %d, step %d, %d parameters after chain %d, step %d, %d parameters",
+		return errors.Errorf("states must be of one chain and network and of rising steps, got chain %d, step %d, %d parameters after %d, %d and %d",
 			s.Chain, s.Step, len(s.Parameters), g.chain, g.step, len(g.parameters))
 	}
 	for i, p := range s.Parameters {

@@ -47,7 +47,8 @@ func EffectiveSampleSize(chains [][]float64) (bulk, tail float64, err error) {
 		tail = math.Min(tail, effectiveSize(belowQuantile(halves, sorted, percent)))
 	}
 	if math.IsNaN(bulk) || math.IsNaN(tail) {
-		return 0, 0, errors.Errorf("diagnostics: %s: chains must be longer: all values, except the middle ones of odd chains, are on one side of a quantile", statistic)
+		return 0, 0, errors.Errorf("diagnostics: %s: chains must be longer: all values, except the middle ones of odd chains, are on one side of a quantile",
+			statistic)
 	}
 	return bulk, tail, nil
 }

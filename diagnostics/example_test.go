@@ -38,11 +38,11 @@ func ExampleSplitRHat() {
 // The settings of a public program, which adds noise of variance 2 rate to a step along the gradient
 // of the mean loss: it forgets that the step size is rate/N.
 func ExampleAudit() {
-	a := diagnostics.Audit{Rate: 0.001, Noise: 0.0447, DataSize: 60000, Convention: diagnostics.MeanLoss, WeightDecay: 1e-4}
+	a := diagnostics.Audit{Rate: 0.001, Noise: 0.0447, DataSize: 60000, Convention: diagnostics.MeanLoss}
 	fmt.Printf("T = %.0f\n%s\n", a.Temperature(), a.Verdict())
 	fmt.Printf("noise for T = 1: %.2g\n", a.NoiseFor(1))
 	// Output:
 	// T = 59943
-	// This samples a posterior in which each example counts 1.6683e-05 times and the prior's standard deviation is 99.95: it is too hot, less certain than the data allow.
+	// This samples a posterior in which each example counts 1.6683e-05 times: it is too hot, less certain than the data allow.
 	// noise for T = 1: 0.00018
 }

@@ -56,11 +56,13 @@ func TestFaults(t *testing.T) {
 		"base without samples": {func(b *graph.Builder, _ *graph.Node) {
 			Transformed{Base: StudentT{DoF: one, Scale: one}, Bijection: Exp{}}.RSample(b, 3)
 		}, "transformed: sample: Base must be Reparameterised, got distributions.StudentT"},
-		"interval":      {func(b *graph.Builder, x *graph.Node) { Interval{Low: 1}.Forward(b, x) }, "interval: Low and High must be finite, Low below High, got 1 and 0"},
-		"open interval": {func(b *graph.Builder, x *graph.Node) { Interval{High: math.Inf(1)}.Inverse(b, x) }, "interval: Low and High must be finite, Low below High, got 0 and +Inf"},
-		"no scale":      {func(b *graph.Builder, x *graph.Node) { Affine{Shift: one}.LogDeterminant(b, x) }, "affine: Scale must not be 0"},
-		"NaN shift":     {func(b *graph.Builder, x *graph.Node) { Affine{Shift: nan, Scale: one}.Forward(b, x) }, "affine: Shift must be finite, got NaN"},
-		"no terms":      {func(b *graph.Builder, _ *graph.Node) { Total(b) }, "distributions: total: there must be at least one term"},
+		"interval": {func(b *graph.Builder, x *graph.Node) { Interval{Low: 1}.Forward(b, x) },
+			"interval: Low and High must be finite, Low below High, got 1 and 0"},
+		"open interval": {func(b *graph.Builder, x *graph.Node) { Interval{High: math.Inf(1)}.Inverse(b, x) },
+			"interval: Low and High must be finite, Low below High, got 0 and +Inf"},
+		"no scale":  {func(b *graph.Builder, x *graph.Node) { Affine{Shift: one}.LogDeterminant(b, x) }, "affine: Scale must not be 0"},
+		"NaN shift": {func(b *graph.Builder, x *graph.Node) { Affine{Shift: nan, Scale: one}.Forward(b, x) }, "affine: Shift must be finite, got NaN"},
+		"no terms":  {func(b *graph.Builder, _ *graph.Node) { Total(b) }, "distributions: total: there must be at least one term"},
 		"wider parameter": {func(b *graph.Builder, x *graph.Node) { Normal{Mean: Node(x), Std: one}.RSample(b) },
 			"normal: sample: must have shape [] after broadcasting, got [3]"},
 		"empty sample": {func(b *graph.Builder, _ *graph.Node) { Normal{Std: one}.RSample(b, 0, 3) },

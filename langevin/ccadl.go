@@ -95,7 +95,8 @@ func (s CCAdL) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	n := l.Shapes[0].Elements()
 	host := op.UpdateHost(l, n, u, ccadlKick[float32], ccadlKick[float64])
 	host.Workspace = 8 * host.Phases[0].Tiles
-	drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, sumOfSquaresPhase(u, n, ccadlDrift[float32]), sumOfSquaresPhase(u, n, ccadlDrift[float64]))}
+	run := graph.Pick(l, sumOfSquaresPhase(u, n, ccadlDrift[float32]), sumOfSquaresPhase(u, n, ccadlDrift[float64]))
+	drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: run}
 	host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling/2), drift, adaptation(l, u, n, s.Coupling/2))
 	return "", host, []float64{s.Friction, s.Coupling, maxExcess, s.Alpha}
 }

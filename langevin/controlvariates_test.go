@@ -24,7 +24,8 @@ type table struct {
 
 func newTable(rows, columns, size int, shuffled, logistic bool) table {
 	d := table{
-		rows: rows, columns: columns, x: trial.NormalDraws(rows*columns, 1), y: trial.NormalDraws(rows, 2), logistic: logistic, batch: op.Batch{Size: size, Shuffled: shuffled},
+		rows: rows, columns: columns, x: trial.NormalDraws(rows*columns, 1), y: trial.NormalDraws(rows, 2), logistic: logistic,
+		batch: op.Batch{Size: size, Shuffled: shuffled},
 	}
 	for i := range d.y {
 		if logistic {

@@ -48,7 +48,8 @@ func checkFreezing(name string, alpha, damping float64, freezeAt int) error {
 	case !positive(damping):
 		return errors.Errorf("langevin: %s: Damping must be positive, got %v", name, damping)
 	case freezeAt < 1 || freezeAt > math.MaxInt32:
-		return errors.Errorf("langevin: %s: FreezeAt must be 1 to %d, got %d: the Fisher information is estimated from at least one step", name, math.MaxInt32, freezeAt)
+		return errors.Errorf("langevin: %s: FreezeAt must be 1 to %d, got %d: the Fisher information is estimated from at least one step",
+			name, math.MaxInt32, freezeAt)
 	}
 	return nil
 }

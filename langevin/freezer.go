@@ -12,9 +12,9 @@ func HasMomentum(sampler Sampler) bool {
 }
 
 // Freezer is an optional interface of a Sampler whose preconditioner stops adapting at a step.
-// While a preconditioner adapts, chains do not target exp(-U/T). Runs therefore freeze it at the end
-// of burn-in, and Plan.Temperatures refuses a sampler that would still adapt when samples are drawn.
-// Samplers of other packages may implement it, too.
+// While a preconditioner adapts, chains do not target exp(-U/T). Runs therefore freeze it at the
+// end of burn-in, and Plan.Temperatures refuses a sampler that would still adapt when samples are
+// drawn. Samplers of other packages may implement it, too.
 type Freezer interface {
 	Sampler
 	// FreezeStep returns the step from which the preconditioner stays as it is, 0 if no step is

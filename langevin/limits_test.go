@@ -25,7 +25,8 @@ func TestColdIsTheOptimizer(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%v/%v", row.name, prior, dtype), func(t *testing.T) {
 					e := experiment{
-						sampler: row.sampler, dtype: dtype, field: trial.DiagonalGaussian{Smallest: 0.5, Largest: 3}, noise: 2, dimensions: dimensions, prior: prior, dataSize: dataSize,
+						sampler: row.sampler, dtype: dtype, field: trial.DiagonalGaussian{Smallest: 0.5, Largest: 3}, noise: 2,
+						dimensions: dimensions, prior: prior, dataSize: dataSize,
 						start: trial.Normal(func(i int) float64 { return float64(i % 5) }), // zeros among them
 					}
 					sampler := e.loadSchedule(t, h, make([]float64, len(h)))
@@ -103,7 +104,8 @@ func narrow(values []float64) []float32 {
 func noiseOf(t *testing.T, row row, dtype tensor.DType, dataSize, dimensions int, h, temperature float64) []float64 {
 	t.Helper()
 	session := experiment{
-		sampler: row.sampler, dtype: dtype, field: trial.DiagonalGaussian{Smallest: 1, Largest: 1}, dimensions: dimensions, dataSize: dataSize, step: h, temperature: temperature,
+		sampler: row.sampler, dtype: dtype, field: trial.DiagonalGaussian{Smallest: 1, Largest: 1}, dimensions: dimensions,
+		dataSize: dataSize, step: h, temperature: temperature,
 	}.load(t)
 	trial.Advance(t, session, 1)
 	return trial.Values(t, session, trial.ParameterName, 0, dimensions)

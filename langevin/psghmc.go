@@ -15,7 +15,7 @@ import (
 // 2021, SGHMC-CLR-Prec, whose mass is 1/G). With the gradient of the mean loss g = gU/N, V as in
 // PSGLD, and u the velocity in units of sqrt G:
 //
-//	V     <- m V + (1 - m) g^2,    m = min(Alpha, t/(t+1)) at step t = 0, 1 ..., 1 from FreezeAt on
+//	V     <- m V + (1 - m) g^2,    m = min(Alpha, t/(t+1)) at step t = 0, 1 ..., 1 from FreezeAt
 //	G     =  1 / (Lambda + sqrt V)
 //	u     <- (1 - a) u - h sqrt(G) gU + sqrt(2 a h T) xi,    u ~ N(0, h T) at the start
 //	theta <- theta + sqrt(G) u

@@ -80,7 +80,7 @@ func (r *Replicas) ladders(s *graph.Session) ([][]int, error) {
 			}
 			rung := int(place[placeRung])
 			if rung < 0 || rung >= rungs || ladders[i][rung] >= 0 {
-				return nil, errors.Errorf("langevin: replica exchange: chain %d has rung %d of %d, which is out of range or taken: the state is not from a run with this ladder",
+				return nil, errors.Errorf("langevin: replica exchange: chain %d has rung %d of %d, which is out of range or taken: the state has another ladder",
 					chain, rung, rungs)
 			}
 			ladders[i][rung] = chain

@@ -137,7 +137,8 @@ func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	default:
 		host := op.UpdateHost(l, n, u, badodabKick[float32], badodabKick[float64])
 		host.Workspace = 8 * host.Phases[0].Tiles
-		drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, sumOfSquaresPhase(u, n, badodabDrift[float32]), sumOfSquaresPhase(u, n, badodabDrift[float64]))}
+		run := graph.Pick(l, sumOfSquaresPhase(u, n, badodabDrift[float32]), sumOfSquaresPhase(u, n, badodabDrift[float64]))
+		drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: run}
 		host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling/2), drift, adaptation(l, u, n, s.Coupling/2))
 		return "_badodab", host, scalars
 	}

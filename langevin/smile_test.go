@@ -208,8 +208,9 @@ func TestSMILEAtRealSteps(t *testing.T) {
 	}{{"even", []float64{heated, heated}}, {"uneven", []float64{0, math.Sqrt2 * heated}}} {
 		t.Run(c.name, func(t *testing.T) {
 			e := experiment{
-				sampler: langevin.SMILE{Friction: friction}, field: trial.DiagonalGaussian{Smallest: k, Largest: k}, noise: c.noises[1], uneven: c.noises[0] == 0, dimensions: n,
-				dataSize: dataSize, step: h, temperature: temperature, start: trial.Normal(func(int) float64 { return math.Sqrt(temperature / k) }),
+				sampler: langevin.SMILE{Friction: friction}, field: trial.DiagonalGaussian{Smallest: k, Largest: k}, noise: c.noises[1], uneven: c.noises[0] == 0,
+				dimensions: n,
+				dataSize:   dataSize, step: h, temperature: temperature, start: trial.Normal(func(int) float64 { return math.Sqrt(temperature / k) }),
 			}
 			by, r := smileTemperatures(friction, []float64{k}, c.noises, h, temperature, documented)
 			want := append([]float64{(by[0] + by[1]) / 2}, by...)

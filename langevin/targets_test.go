@@ -12,7 +12,8 @@ import (
 // TestTargets checks the fields of these tests.
 func TestTargets(t *testing.T) {
 	trial.CheckFields(
-		t, trial.DiagonalGaussian{Smallest: 2, Largest: 2}, trial.DiagonalGaussian{Smallest: 1, Largest: 1000}, trial.CorrelatedGaussian{A: 2, B: 1.2, C: 1}, trial.LogGamma{Shape: 1.5},
+		t, trial.DiagonalGaussian{Smallest: 2, Largest: 2}, trial.DiagonalGaussian{Smallest: 1, Largest: 1000},
+		trial.CorrelatedGaussian{A: 2, B: 1.2, C: 1}, trial.LogGamma{Shape: 1.5},
 		bent{0.7, 0}, bent{0.7, 0.3}, wells{1.2, 0.4},
 	)
 }

@@ -107,7 +107,8 @@ type expectation struct {
 func normalLine(k, temperature float64) equilibrium {
 	variance := temperature / k
 	return equilibrium{
-		field: trial.DiagonalGaussian{Smallest: k, Largest: k}, curvature: k, temperature: temperature, start: trial.Normal(func(int) float64 { return math.Sqrt(variance) }),
+		field: trial.DiagonalGaussian{Smallest: k, Largest: k}, curvature: k, temperature: temperature,
+		start: trial.Normal(func(int) float64 { return math.Sqrt(variance) }),
 		moments: map[string]expectation{
 			"mean":     {identity, 0},
 			"variance": {square, variance},

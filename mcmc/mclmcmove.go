@@ -209,9 +209,9 @@ func (t *turning) kick(step float64) float64 {
 
 // The adaptation of the step size. mclmcTrust is the factor of the step size, as a logarithm, by
 // which an error may be off before it has less weight, as in Robnik and others. In the first third
-// of a warm-up an error below the wanted one makes the step size larger by mclmcGrow. An error above
-// it, which is half as frequent for a normal distribution of that variance, makes it smaller by
-// twice as much.
+// of a warm-up an error below the wanted one makes the step size larger by mclmcGrow. An error
+// above it, which is half as frequent for a normal distribution of that variance, makes it smaller
+// by twice as much.
 const (
 	mclmcTrust = 1.5
 	mclmcGrow  = 0.2

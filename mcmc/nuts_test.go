@@ -243,8 +243,9 @@ func TestNUTSMetrics(t *testing.T) {
 					t.Errorf("%s is %v, want %v", name, got, want)
 				}
 			}
-			if leapfrogSteps := session.Metric(chain, mcmc.TraceLeapfrogSteps, uint64(step)); leapfrogSteps < 1 || session.Metric(chain, mcmc.TraceStepSize, uint64(step)) != 0.7 {
-				t.Errorf("%v leaps of %v", leapfrogSteps, session.Metric(chain, mcmc.TraceStepSize, uint64(step)))
+			n, size := session.Metric(chain, mcmc.TraceLeapfrogSteps, uint64(step)), session.Metric(chain, mcmc.TraceStepSize, uint64(step))
+			if n < 1 || size != 0.7 {
+				t.Errorf("%v leapfrog steps of %v", n, size)
 			}
 		}
 	}

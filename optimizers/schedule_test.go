@@ -126,9 +126,12 @@ func TestParseSchedule(t *testing.T) {
 	for text, says := range map[string]string{
 		"": "cyclical:INITIAL,CYCLES", "linear:1,2": "warmup:STEPS,SCHEDULE", "0.1": "constant:RATE", "Constant:1": "constant:RATE",
 		"constant": "constant:RATE", "constant:": "constant:RATE", "constant:1,2": "constant:RATE", "constant:x": "constant:RATE",
-		"constant:-1": "RATE must be at least 0 and finite in float32, got -1", "constant:NaN": "RATE must be at least 0 and finite in float32, got NaN", "constant:inf": "RATE must be at least 0 and finite in float32, got +Inf", "step:1,0.5": "step:INITIAL,FACTOR,EVERY",
-		"step:1,0.5,2.5": "with an integer count, got 2.5", "step:1,0.5,1e300": "with an integer count", "step:1,0.5,nan": "with an integer count", "step:1,0.5,0": "EVERY must be at least 1, got 0",
-		"cyclical:1,0": "CYCLES must be at least 1, got 0", "polynomial:1,2,3": "FIRST must be above LAST", "warmup": "STEPS,SCHEDULE", "warmup:5": "cosine:FIRST,LAST",
+		"constant:-1": "RATE must be at least 0 and finite in float32, got -1", "constant:NaN": "RATE must be at least 0 and finite in float32, got NaN",
+		"constant:inf": "RATE must be at least 0 and finite in float32, got +Inf", "step:1,0.5": "step:INITIAL,FACTOR,EVERY",
+		"step:1,0.5,2.5": "with an integer count, got 2.5", "step:1,0.5,1e300": "with an integer count",
+		"step:1,0.5,nan": "with an integer count", "step:1,0.5,0": "EVERY must be at least 1, got 0",
+		"cyclical:1,0": "CYCLES must be at least 1, got 0", "polynomial:1,2,3": "FIRST must be above LAST",
+		"warmup": "STEPS,SCHEDULE", "warmup:5": "cosine:FIRST,LAST",
 		"warmup:x,constant:1": `got "x" for STEPS`, "warmup:0,constant:1": "STEPS must be at least 1, got 0", "warmup:5,warmup:5,constant:1": "one warmup",
 		"warmup:5,constant:-1": "RATE must be at least 0 and finite in float32, got -1",
 	} {

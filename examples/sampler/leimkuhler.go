@@ -72,8 +72,8 @@ func (LeimkuhlerMatthews) EffectiveStepSize(_ *graph.Session, _ int, _ string, n
 	return slices.Repeat([]float64{h}, n), nil
 }
 
-// Update implements langevin.Sampler. It is called once for each parameter of the network, while the
-// graph is built, and attaches the op that moves the parameter in each step.
+// Update implements langevin.Sampler. It is called once for each parameter of the network, while
+// the graph is built, and attaches the op that moves the parameter in each step.
 //
 // The op's inputs are all that may differ between chains or steps; what is constant is a field of
 // the op. A State is memory that belongs to the chain: it is kept in checkpoints, and each chain of
@@ -90,8 +90,8 @@ func normals(seed uint64, chain uint32, stream uint16, _ tensor.Shape, values []
 }
 
 // leimkuhlerUpdate is the op. The convention for its comment is inputs -> outputs: w, dw and the
-// noise before of w's shape, rates and temperatures by step, header -> statistics, one for each tile
-// of parameters, see op.UpdateShape.
+// noise before of w's shape, rates and temperatures by step, header -> statistics, one for each
+// tile of parameters, see op.UpdateShape.
 //
 // Its fields must be comparable: two ops with equal fields do the same.
 type leimkuhlerUpdate struct {

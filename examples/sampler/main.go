@@ -1,5 +1,5 @@
-// Command sampler trains digits by a custom sampler, the method of Leimkuhler and Matthews. It is the
-// skeleton to copy for a sampler of your own:
+// Command sampler trains digits by a custom sampler, the method of Leimkuhler and Matthews. It is
+// the skeleton to copy for a sampler of your own:
 //
 //   - leimkuhler.go has the rule: its attributes, the op that makes a step, the host's loop;
 //   - leimkuhler.cu has the same step for a GPU, and leimkuhler.ptx is what clang makes of it

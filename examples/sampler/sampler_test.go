@@ -26,7 +26,8 @@ func load(t *testing.T, device tensor.Device, dtype tensor.DType, s LeimkuhlerMa
 	t.Helper()
 	b := graph.New(dtype)
 	w := b.Parameter("w", normals, n)
-	// The prior N(0, 1) has the curvature 1, the likelihood the rest. The loss is a mean over the data.
+	// The prior N(0, 1) has the curvature 1, the likelihood the rest. The loss is a mean over the
+	// data.
 	loss := b.Apply(op.Scale{Factor: (curvature - 1) / 2 / dataSize}, b.Apply(op.Sum{}, b.Apply(op.Squared{}, w)))
 	posterior := langevin.Posterior{DataSize: dataSize, Prior: langevin.Gaussian(1)}
 	if err := langevin.Attach(b, s, posterior, loss, []float64{stepSize}, []float64{temperature}); err != nil {
