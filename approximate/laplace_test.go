@@ -255,7 +255,7 @@ func TestLaplaceErrors(t *testing.T) {
 		priors []langevin.Prior
 	}{
 		"hat must be a linear layer":               {"hat", gaussian},
-		"for each of 3 parameters, got 2":                 {"head", gaussian[:2]},
+		"for each of 3 parameters, got 2":          {"head", gaussian[:2]},
 		"body must be a linear layer with weights": {"body", gaussian},
 		"the prior of head.bias must be Gaussian":  {"head", []langevin.Prior{gaussian[0], gaussian[0], langevin.Laplace(1)}},
 	} {

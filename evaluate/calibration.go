@@ -121,7 +121,8 @@ func (c *Calibration) check(what string) error {
 	for j := range m {
 		if !(c.Label[j] >= 0 && c.Label[j] <= 1+rowTolerance) || !(c.Entropy[j] >= 0) ||
 			j > 0 && (c.Label[j] > c.Label[j-1] || c.Entropy[j] < c.Entropy[j-1]) {
-			return errors.Errorf("evaluate: %s: calibration: probabilities must be descending and entropies ascending, got %[3]v and %[4]v at %[2]d", what, j, c.Label[j], c.Entropy[j])
+			return errors.Errorf("evaluate: %s: calibration: probabilities must be descending and entropies ascending, "+
+				"got %[3]v and %[4]v at %[2]d", what, j, c.Label[j], c.Entropy[j])
 		}
 	}
 	return nil

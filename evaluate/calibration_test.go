@@ -178,8 +178,8 @@ func TestThresholdsAreOrderStatistics(t *testing.T) {
 	}
 }
 
-// PredictionSets are nested: the set of a level lies in the sets of higher levels; classes have falling
-// probability, each once.
+// PredictionSets are nested: the set of a level lies in the sets of higher levels; classes have
+// falling probability, each once.
 func TestSetsProperties(t *testing.T) {
 	held := world(t, rand.New(rand.NewPCG(14, 1)), 300, 1, 20)
 	c, err := Calibrate(held)

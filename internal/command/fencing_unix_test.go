@@ -17,8 +17,8 @@ import (
 
 // TestDelayedTasks stops the process of a task, as a machine does that is cut off, and lets another
 // one take the task over. Where machines do not share locks, or their server lost them, nothing but
-// the turn tells the first one when it wakes up: it must leave the directory as it is, and report that
-// another writes there, whether that is done by then or not.
+// the turn tells the first one when it wakes up: it must leave the directory as it is, and report
+// that another writes there, whether that is done by then or not.
 func TestDelayedTasks(t *testing.T) {
 	p := newProcesses(t)
 	slow := slowFit("whole")

@@ -78,7 +78,7 @@ Exit codes:
 		return usage("pollen: unknown command %q; the commands are %s", arguments[0], strings.Join(names, ", "))
 	}
 	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), command.Flags(), c) }
-	root.SetFlagErrorFunc(config.FlagError)
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return config.FlagError(command.Flags(), err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	for _, group := range []struct {
 		title    string

@@ -36,7 +36,8 @@ func TestServeReportsWhatIsMissing(t *testing.T) {
 	c, _, remarks, _ := testConsole()
 	s := serveFlags{device: deviceFlags{pollen.DeviceOptions{Name: "cpu"}}, address: "localhost:0", level: 0.9, inDistributionRate: 0.95}
 	check(s.run(ended, dir, c))
-	const want = "has no in-distribution decisions: --in-distribution-rate 0.95 needs 19 held-out images, got 15; use --in-distribution-rate 0.93, or a run with more images held out\n"
+	const want = "has no in-distribution decisions: --in-distribution-rate 0.95 needs 19 held-out images, got 15; " +
+		"use --in-distribution-rate 0.93, or a run with more images held out\n"
 	if strings.Count(remarks.String(), "has no ") != 1 || !strings.Contains(remarks.String(), want) {
 		t.Errorf("remarks are %q, want once %q", remarks, want)
 	}

@@ -6,21 +6,20 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// FlagError turns an error of pflag into a UsageError that lists the flags, if the flag is unknown,
+// FlagError turns an error of pflag into a UsageError that lists the flags if the flag is unknown,
 // or states what the flag's value must be.
-func FlagError(command *cobra.Command, err error) error {
+func FlagError(flags *pflag.FlagSet, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown):
 		var names []string
-		command.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		flags.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		return Usagef("pollen: %v; the flags are %s", err, strings.Join(names, ", "))
 	case errors.As(err, &invalid):
 		return Usagef("pollen: --%s must be %s, got %q", invalid.GetFlag().Name, TypeName(invalid.GetFlag()), invalid.GetValue())

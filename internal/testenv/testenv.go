@@ -8,8 +8,8 @@ import (
 // Variable is the environment variable that asks for all tests.
 const Variable = "POLLEN_TEST_ALL"
 
-// All reports whether every test is to run in full: with POLLEN_TEST_ALL=1, and on a real GPU, which
-// is fast.
+// All reports whether every test is to run in full: with POLLEN_TEST_ALL=1, and on a real GPU,
+// which is fast.
 func All() bool { return os.Getenv(Variable) == "1" || os.Getenv("POLLEN_TEST_DEVICE") == "cuda" }
 
 // NeedsAll skips t unless All. The reason says what takes long.
