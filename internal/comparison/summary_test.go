@@ -1,7 +1,6 @@
 package comparison
 
 import (
-	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/report"
@@ -28,9 +28,9 @@ func runOf(t *testing.T, spec pollen.Spec, d *pollen.Diagnostics) *pollen.Run {
 	data := pollen.Data{
 		Name: "squares", Size: 100, Channels: 1, Height: 2, Width: 2, ClassNames: []string{"a", "b"}, Mean: []float64{0.5}, Std: []float64{0.5},
 	}
-	manifest := pollen.Manifest{Format: 2, Spec: resolved, Data: data, Steps: 8, Parameters: 10}
+	manifest := pollen.Manifest{Format: 1, Spec: resolved, Data: data, Steps: 8, Parameters: 10}
 	for name, content := range map[string]any{"diagnostics.json": d, config.ManifestFile: manifest} {
-		text, err := json.Marshal(content)
+		text, err := checksum.JSON(content, "")
 		if err != nil {
 			t.Fatal(err)
 		}
