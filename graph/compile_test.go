@@ -234,10 +234,10 @@ func TestBuilderErrors(t *testing.T) {
 			b.Apply(op.ReLU{}, graph.New(tensor.Float64).State("x", nil, 2))
 		}, []string{"relu", "input 0 is a node of another builder"}},
 		{"an output of another builder", func(b *graph.Builder) { b.Output("y", graph.New(tensor.Float64).State("x", nil, 2)) }, []string{`"y"`, "another builder"}},
-		{"labels in the place of numbers", func(b *graph.Builder) {
+		{"labels instead of numbers", func(b *graph.Builder) {
 			b.Apply(op.SquaredError{}, b.State("x", nil, 2), b.Data("y", tensor.Int32, 2))
 		}, []string{"squared error", "input 1 must be of float64, got int32"}},
-		{"numbers in the place of labels", func(b *graph.Builder) {
+		{"numbers instead of labels", func(b *graph.Builder) {
 			b.Apply(op.LogProbability{}, b.State("x", nil, 2, 3), b.State("y", nil, 2))
 		}, []string{"log probability", "input 1 must be of int32, got float64"}},
 		{"another float", func(b *graph.Builder) {

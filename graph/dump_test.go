@@ -23,7 +23,7 @@ func TestDump(t *testing.T) {
 	got := strings.Split(p.Dump(), "\n")
 	for i, line := range strings.Split(string(want), "\n") {
 		if i >= len(got) || got[i] != line {
-			t.Fatalf("line %d of the dump differs from %s (-update writes it anew): got\n%s\nwants\n%s", i+1, path, strings.Join(got[min(i, len(got)):], "\n"), line)
+			t.Fatalf("line %d of the dump differs from %s (-update writes it again): got\n%s\nwant\n%s", i+1, path, strings.Join(got[min(i, len(got)):], "\n"), line)
 		}
 	}
 	if again, _ := newCNN(tensor.Float32).train(0.1).builder.Compile(); again.Dump() != p.Dump() {

@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-var updateGolden = flag.Bool("update", false, "write the golden files anew")
+var updateGolden = flag.Bool("update", false, "write the golden files again")
 
 // normal initialises with normals of a deviation.
 func normal(std float64) graph.Initializer {

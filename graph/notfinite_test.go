@@ -90,7 +90,7 @@ func TestNotFinite(t *testing.T) {
 			if s.Steps() != uint64(test.before) {
 				t.Errorf("%s: %d steps, wants %d", test.name, s.Steps(), test.before)
 			}
-			// The session can go on from there: up to the bad step, and beyond it with another
+			// The session can continue from there: up to the bad step, and beyond it with another
 			// parameter.
 			must(t, s.Run(int(test.step)-test.before))
 			if again := s.Run(1); !errors.As(again, &fault) {

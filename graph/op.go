@@ -49,8 +49,8 @@ type Mixed interface {
 }
 
 // Updater is an Op that changes some of its inputs in place; Updates returns their indices. They
-// must be parameters or state, and no two updaters may change the same one. The output is a value
-// of its own, usually a statistic, and never an alias of a changed input: Gorgonia's machines,
+// must be parameters or state, and no two updaters may change the same one. The output is a
+// separate value, usually a statistic, and never an alias of a changed input: Gorgonia's machines,
 // which know nothing of in-place updates, can then consume it safely.
 type Updater interface {
 	Op

@@ -45,10 +45,10 @@ func TestChainsTogetherEqualEachAlone(t *testing.T) {
 				must(t, alone.Run(steps-3))
 				state := save(t, alone, 0)
 				if !bytes.Equal(save(t, together, chain), state) {
-					t.Errorf("%v, %d threads: chain %d among %d differs from chain %d alone", dtype, threads, chain, chains, chain)
+					t.Errorf("%v, %d threads: chain %d among %d differs from chain %d in a separate session", dtype, threads, chain, chains, chain)
 				}
 				if got, want := together.Metric(chain, "loss", steps-1), alone.Metric(0, "loss", steps-1); got != want {
-					t.Errorf("%v, %d threads: chain %d: loss is %v, alone %v", dtype, threads, chain, got, want)
+					t.Errorf("%v, %d threads: chain %d: loss is %v, in a separate session %v", dtype, threads, chain, got, want)
 				}
 				if other, ok := states[string(state)]; ok {
 					t.Errorf("chains %d and %d are the same", other, chain)
@@ -298,7 +298,7 @@ func TestOutputsOfInputs(t *testing.T) {
 	b.Apply(descend{1}, w, b.State("dw", constant(1), 2))
 	s := load(t, b, newHost(t, 1), graph.LoadOptions{})
 	if n := len(s.Program().Launches()); n != 1 {
-		t.Errorf("%d launches, wants the update alone", n)
+		t.Errorf("%d launches, want only the update", n)
 	}
 	must(t, s.Run(1))
 	sameBits(t, "after", read(t, s, "after", 0, 2), []float64{2, 2})

@@ -156,7 +156,7 @@ func TestChainsStartApart(t *testing.T) {
 	}
 	three := load(1, 3)
 	if d := cmp.Diff(three[:2], load(1, 1)); d != "" {
-		t.Errorf("chain 0 alone differs:\n%s", d)
+		t.Errorf("only chain 0: values differ:\n%s", d)
 	}
 	all := append(three, load(2, 1)...)
 	for i := range all {

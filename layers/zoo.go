@@ -54,7 +54,7 @@ func Names() []string {
 //   - mnist-64-64-256: two padded 5x5 convolutions of 64 filters, each followed by ReLU and
 //     max-pooling, then linear layers of 256 and of classes; 909 770 parameters for images of
 //     28x28 and 10 classes.
-//   - cnn: for images from 16x16 on; 7.4 million flops for one of 3x32x32, four times as many for
+//   - cnn: for images from 16x16 on; 7.4 million flops for one of 3x32x32, four times that for
 //     one of 3x64x64. It standardises each image, then has five padded 3x3 convolutions of 16, 32,
 //     64, 64 and 128 filters, the first four followed by max-pooling and ReLU, the last by ReLU
 //     and global average pooling, and a linear layer; 139 921 parameters for 3 channels and 43

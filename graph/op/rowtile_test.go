@@ -59,7 +59,7 @@ func (s *strict) Load(w tensor.Workload) (tensor.Runner, error) {
 			rowTile.Handle(a, lo, hi)
 			for j, part := range spoilt {
 				if slices.ContainsFunc(part, func(v byte) bool { return v != spoiling }) {
-					s.failed = errors.Errorf("%s: rows %d to %d write outside their strip", l.Kernel, lo, hi)
+					s.failed = errors.Errorf("%s: rows %d to %d write outside their row tile", l.Kernel, lo, hi)
 				}
 				copy(part, kept[j])
 			}
@@ -78,8 +78,8 @@ func bytesOf(a *tensor.Args, argument int, dtype tensor.DType) []byte {
 	return tensor.Bytes(tensor.Slice[float32](a, argument))
 }
 
-// TestRowTiles: what says that it keeps to strips does, and the launches that are run together
-// because of that compute what they do one by one.
+// TestRowTiles: launches with a RowTile keep to its rows, and launches that are fused over row tiles
+// compute the same as one by one.
 func TestRowTiles(t *testing.T) {
 	checkRowTiles(t, func(b *graph.Builder, parameter func(shape ...int) *graph.Node) *graph.Node {
 		const channels = 6
@@ -155,7 +155,7 @@ func checkRowTiles(t *testing.T, graphOf func(b *graph.Builder, parameter func(s
 	}
 	for _, name := range names {
 		if !alone.kernels[name+"_f32"] {
-			t.Errorf("%s does not keep to strips; those that do are %v", name, alone.kernels)
+			t.Errorf("%s does not keep to row tiles; those that do are %v", name, alone.kernels)
 		}
 	}
 	for _, threads := range []int{1, 3} {

@@ -136,8 +136,10 @@ func maximumCases() []Case {
 				}
 				return [][]float64{dx}
 			},
-		}, Case{Name: fmt.Sprint("row maximum ", size), Op: array.RowMaximum{}, Inputs: []Input{Float(Distinct, size[:]...)},
-			Naive: naive, Terms: 1, NoGradient: true})
+		}, Case{
+			Name: fmt.Sprint("row maximum ", size), Op: array.RowMaximum{}, Inputs: []Input{Float(Distinct, size[:]...)},
+			Naive: naive, Terms: 1, NoGradient: true,
+		})
 	}
 	return cases
 }

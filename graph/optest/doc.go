@@ -4,12 +4,13 @@
 // again as a naive loop over float64. Run tests each row on a device, and Benchmark measures those
 // with Speed. Run compares
 //
-//  1. the outputs with the naive loop, in float32 and float64. Memory that the op must fill begins as
-//     NaN, and every buffer lies between sentinels: a launch may change only its written arguments;
+//  1. the outputs with the naive loop, in float32 and float64. Memory that the op must fill begins
+//     as NaN, and every buffer lies between sentinels: a launch may change only its written
+//     arguments;
 //  2. the gradients with central finite differences in float64, for a random cotangent, or with the
 //     row's own formula;
-//  3. the device with the host, and bits with bits: a second run, a run with other chains, and on the
-//     host runs with other numbers of threads. On the host a step must not allocate.
+//  3. the device with the host, and bits with bits: a second run, a run with other chains, and on
+//     the host runs with other numbers of threads. On the host a step must not allocate.
 //
 // To add an op, add rows to the cases_*.go file of its family: a name, the op, its inputs and the
 // naive loop. Terms is the number of terms in the sum behind an output element, from which the

@@ -196,7 +196,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"sum in the order of arrival", threadDependent, "bits of"},
 		{"another rounding every other time", stateful, "bits of"},
 		{"allocation", allocating, "must not allocate"},
-		{"float32 alone", onlyFloat32Wrong, "float32: step 0, output: optest: close: 1 of 33"},
+		{"only float32", onlyFloat32Wrong, "float32: step 0, output: optest: close: 1 of 33"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			host := tensor.NewHost(2)

@@ -21,8 +21,8 @@ type Options struct {
 // Machine runs a stock graph instead of Gorgonia's TapeMachine. RunAll computes and stores
 //
 //   - the loss that gorgonia.Grad was called with, if it was;
-//   - its gradients by the inputs that Grad was called with, as the inputs' Grad and as the values of
-//     the nodes that Grad returned;
+//   - its gradients by the inputs that Grad was called with, as the inputs' Grad and as the values
+//     of the nodes that Grad returned;
 //   - the values that Read reads;
 //   - the values of all nodes that have a name (WithName) or no user.
 //

@@ -9,7 +9,7 @@ import (
 	dense "gorgonia.org/tensor"
 )
 
-// naive computes every node of a graph by its own op, with values in memory of their own, in
+// naive computes every node of a graph by its own op, with values in separate memory, in
 // Gorgonia's order.
 func naive(g *gorgonia.ExprGraph) (map[*gorgonia.Node]gorgonia.Value, error) {
 	sorted, err := gorgonia.Sort(g)

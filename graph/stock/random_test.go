@@ -292,7 +292,7 @@ func TestRandomGraphs(t *testing.T) {
 	t.Logf("%d graphs; %d that Gorgonia could not make or run; %d that its TapeMachine had wrong", made, unmade, wrongTapes)
 	least := 500
 	if testing.Short() {
-		least = 100 // of a fifth as many tries
+		least = 100 // of a fifth of the tries
 	}
 	if made < least {
 		t.Errorf("%d graphs, wants %d", made, least)

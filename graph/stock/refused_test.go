@@ -103,7 +103,7 @@ func TestRefused(t *testing.T) {
 		}, []string{"parsemax", "not an op that is known", "docs/gorgonia.md"}},
 		{"a function without a translation", func(g *gorgonia.ExprGraph) { must(gorgonia.Sin(matrix(g, "x"))) },
 			[]string{"op sin", "no translation", "docs/gorgonia.md"}},
-		{"Im2Col by itself", func(g *gorgonia.ExprGraph) {
+		{"only Im2Col", func(g *gorgonia.ExprGraph) {
 			must(gorgonia.Im2Col(images(g), dense.Shape{2, 2}, dense.Shape{0, 0}, dense.Shape{1, 1}, dense.Shape{1, 1}))
 		}, []string{"im2col", "use Conv2d"}},
 		{"an assignment", func(g *gorgonia.ExprGraph) { gorgonia.Set(matrix(g, "x"), must(gorgonia.Neg(matrix(g, "y")))) },
