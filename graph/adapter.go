@@ -105,7 +105,10 @@ func (a *application) DiffWRT(int) []bool {
 	return wrt
 }
 
-// SymDiff implements gorgonia.SDOp.
+// SymDiff implements gorgonia.SDOp: Gorgonia calls it, during Gradients, with grad, the sum of the
+// gradients from all consumers of output. The gradients' nodes get the scope and the float of the
+// op that they belong to. SymDiff checks what Gorgonia does not: that grad is really the sum of all
+// terms, and that each gradient has its input's shape.
 func (a *application) SymDiff(inputs gorgonia.Nodes, output, grad *Node) (gorgonia.Nodes, error) {
 	op, ok := a.Op.(Differentiable)
 	if !ok { // its own gradient is requested; Gorgonia visits its inputs all the same

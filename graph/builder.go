@@ -217,6 +217,7 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 	if b.err != nil {
 		return nil
 	}
+	// The output has the builder's float, unless the op declares another type, or is a view.
 	if typed, ok := op.(Typed); ok {
 		a.dtype = typed.DType()
 	} else if _, ok := op.(Viewer); ok && len(a.types) > 0 {
@@ -361,7 +362,7 @@ func (b *Builder) keep(list []namedNode, name string, n *Node) []namedNode {
 	return append(list, namedNode{name, n})
 }
 
-// childrenOf returns the inputs of a node in order.
+// childrenOf returns the inputs of a node in order. A node that is an input twice occurs twice.
 func childrenOf(g *gorgonia.ExprGraph, n *Node) []*Node {
 	var children []*Node
 	for it := g.From(n.ID()); it.Next(); {

@@ -29,7 +29,7 @@ func (b *Builder) Compile() (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.fuse()
+	m.fuse() // before order, which then sees only the ops that remain
 	if err := m.order(); err != nil {
 		return nil, err
 	}

@@ -198,7 +198,7 @@ func (p *Interpreter) Step() error {
 		return errors.Wrap(err, "graph: interpreter")
 	}
 	p.last = map[*Node]gorgonia.Value{}
-	changes := map[*dense.Dense]*dense.Dense{}
+	changes := map[*dense.Dense]*dense.Dense{} // by updated input
 	for i := len(sorted) - 1; i >= 0; i-- {
 		n := sorted[i]
 		if in, ok := p.inputs[n]; ok {

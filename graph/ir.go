@@ -200,6 +200,8 @@ func (m *module) fuse() {
 			continue
 		}
 		producer := v.inputs[0]
+		// Only a producer without another consumer may disappear, and only the first input of an
+		// op of the same shape can be fused.
 		fuser, ok := producer.op.(Fuser)
 		if !ok || count[producer] != 1 || !producer.shape.Equal(v.shape) {
 			continue
@@ -236,6 +238,7 @@ func fits(fused Op, inputs []*value) bool {
 	return other == last
 }
 
+// nameAfterScope returns "relu" for the label "layer1: relu".
 func nameAfterScope(label string) string {
 	for i := len(label) - 2; i > 0; i-- {
 		if label[i] == ':' {
@@ -274,6 +277,7 @@ func (m *module) order() error {
 			}
 		}
 	}
+	// A depth-first topological sort; meeting an open value again is a cycle.
 	const open, done = 1, 2
 	state := map[*value]int{}
 	sorted := make([]*value, 0, len(m.values))

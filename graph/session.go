@@ -93,6 +93,8 @@ func (b *Builder) OnHost(o LoadOptions, use func(s *Session) error) (err error) 
 	return use(s)
 }
 
+// initialize writes a chain's header and the initial values of its inputs. Shared inputs are
+// written again for each chain, with the same values.
 func (s *Session) initialize(chain int, o LoadOptions) error {
 	if s.program.header != nil {
 		words := []uint64{HeaderSeed: o.Seed, HeaderChain: uint64(o.FirstChain + chain), HeaderStep: 0}
@@ -164,6 +166,8 @@ func (s *Session) Run(steps int) error {
 	if steps > MetricRows {
 		return errors.Errorf("graph: run: steps must be at most %d in a program with metrics, got %d", MetricRows, steps)
 	}
+	// The device keeps a copy of the chains' state, to which locate returns if a metric is not
+	// finite.
 	if err := s.runner.Keep(); err != nil {
 		return errors.Wrap(err, "graph: run")
 	}
@@ -210,6 +214,7 @@ func (s *Session) Evaluate() error {
 // Evaluations returns the number of calls of Evaluate that computed the outputs.
 func (s *Session) Evaluations() uint64 { return s.evaluations }
 
+// readRing copies a chain's ring of metrics from the device, converted to float64.
 func (s *Session) readRing(chain int) error {
 	ring := s.rings[chain]
 	if err := s.runner.Read(s.program.ring, chain, 0, s.raw); err != nil {
@@ -308,7 +313,7 @@ func finite(dtype tensor.DType, raw []byte) bool {
 		return true
 	}
 	for _, v := range view[float32](raw) {
-		if v-v != 0 {
+		if v-v != 0 { // NaN for an infinity and for NaN
 			return false
 		}
 	}

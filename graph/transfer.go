@@ -78,6 +78,7 @@ func (s *Session) Restore(chain int, state []byte, steps uint64) error {
 	return s.runner.Write(s.chainArena, chain, 0, state)
 }
 
+// view returns bytes as floats, without a copy. raw must be aligned for T.
 func view[T tensor.FloatElement](raw []byte) []T {
 	var zero T
 	if len(raw) == 0 {

@@ -94,12 +94,13 @@ func (Add) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []
 	return []*graph.Node{unbroadcast(b, dout, in[0]), unbroadcast(b, dout, in[1])}
 }
 
-// Gradients implements graph.Differentiable.
+// Gradients implements graph.Differentiable: da = dout, db = -dout. It sums before it negates,
+// because the sum may be much smaller.
 func (Subtract) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
 	return []*graph.Node{unbroadcast(b, dout, in[0]), b.Apply(Negate{}, unbroadcast(b, dout, in[1]))}
 }
 
-// Gradients implements graph.Differentiable.
+// Gradients implements graph.Differentiable: da = dout b, db = dout a.
 func (Multiply) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
 	return []*graph.Node{
 		unbroadcast(b, b.Apply(Multiply{}, dout, in[1]), in[0]),
@@ -189,6 +190,9 @@ func lowerArithmetic(l *graph.Lowering, stem string, f32 func(y, a, b []float32)
 	l.Emit(stem+"_broadcast_fwd", tensor.Threads(n), host, append(append(arguments, a.arguments()...), b.arguments()...)...)
 }
 
+// arithmetic returns the loop over elements lo to hi of the output. It calls f for one run of the
+// operands at a time, in which each is contiguous or a single number; f gets slices of equal length
+// in both cases, since copies of a single number are made in private memory.
 func arithmetic[T float32 | float64](a, b runs, f func(y, a, b []T)) func(args *tensor.Args, lo, hi int) {
 	return func(args *tensor.Args, lo, hi int) {
 		y, copies := tensor.Slice[T](args, 0), tensor.Private[T](args)

@@ -219,6 +219,7 @@ func (c transform[T]) rotate(to, from []T, height, width int) {
 			if v < T(j) {
 				j--
 			}
+			// Bilinear weights. The fast path has all four pixels within the image.
 			down, right := u-T(i), v-T(j)
 			up, left := 1-down, 1-right
 			if i >= 0 && i < height-1 && j >= 0 && j < width-1 {

@@ -73,6 +73,8 @@ func (biasBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return tensor.Shape{in[0][1]}, nil
 }
 
+// Lower implements graph.Op. For vectors, width 1, the terms of a channel are a row apart, and
+// whole rows are added; for images each plane is contiguous and is added up first.
 func (biasBackward) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shapes[0])
 	channels := l.Shape[0]

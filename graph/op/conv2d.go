@@ -75,7 +75,10 @@ func (c Conv2D) Fuse(consumer graph.Op) (graph.Op, bool) {
 	return nil, false
 }
 
-// Lower implements graph.Op.
+// Lower implements graph.Op. A GPU computes the convolution as an implicit matrix product [K, C R
+// S] x [C R S, B P Q]: its grid is that of a product, and the second factor is read from the images
+// without im2col in memory. The host chooses between Winograd's and direct algorithms, in float64
+// always a direct one.
 func (c Conv2D) Lower(l *graph.Lowering) {
 	k := c.kernel(l.Shapes[0], l.Shapes[1])
 	k.Direct = l.DType == tensor.Float64
@@ -143,6 +146,7 @@ func (g conv2DBackwardInput) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return x, checkEqual(y, in[0])
 }
 
+// Lower implements graph.Op, on a GPU as an implicit product [C, K R S] x [K R S, B H W].
 func (g conv2DBackwardInput) Lower(l *graph.Lowering) {
 	k := g.conv.kernel(l.Shape, l.Shapes[1])
 	k.Direct = l.DType == tensor.Float64
@@ -173,6 +177,8 @@ func (g conv2DBackwardFilter) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return w, checkEqual(y, in[0])
 }
 
+// Lower implements graph.Op, on a GPU as an implicit product [K, B P Q] x [B P Q, C R S]. Its inner
+// dimension is long, its result small: package cuda may split the sum over blocks.
 func (g conv2DBackwardFilter) Lower(l *graph.Lowering) {
 	k := g.conv.kernel(l.Shapes[1], l.Shape)
 	k.Direct = l.DType == tensor.Float64

@@ -38,7 +38,9 @@ func checkLabels(in []tensor.Shape) error {
 	return nil
 }
 
-// Lower implements graph.Op.
+// Lower implements graph.Op. The first phase on the host writes the loss of each row to the
+// workspace, in float64; the second adds them up in order, so that the bits do not depend on
+// threads.
 func (CrossEntropy) Lower(l *graph.Lowering) {
 	batch, classes := l.Shapes[0][0], l.Shapes[0][1]
 	host := tensor.HostKernel{Workspace: 8 * batch}
@@ -71,7 +73,7 @@ func meanOfRows[T float32 | float64](rows int) func(a *tensor.Args) {
 	}
 }
 
-// Gradients implements graph.Differentiable.
+// Gradients implements graph.Differentiable. Labels have none.
 func (CrossEntropy) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
 	return []*graph.Node{b.Apply(crossEntropyBackward{}, in[0], in[1], dout), nil}
 }

@@ -43,6 +43,8 @@ func (d Dropout) Lower(l *graph.Lowering) {
 		tensor.Int(n), tensor.Float(l.DType, d.Rate), tensor.Float(l.DType, 1/(1-d.Rate)), tensor.Uint(uint32(d.Stream)))
 }
 
+// dropout returns the loop over elements. It generates the uniform numbers of a block at a time,
+// which stay in the cache until they are compared with the rate.
 func dropout[T float32 | float64](d Dropout) func(a *tensor.Args, lo, hi int) {
 	rate, scale := float32(d.Rate), T(1/(1-d.Rate))
 	return func(a *tensor.Args, lo, hi int) {

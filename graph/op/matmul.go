@@ -106,7 +106,9 @@ func maskProduct[T float32 | float64](a *tensor.Args, lo, hi int) {
 	kernel.PassAbove(out, out, tensor.Slice[T](a, 3)[lo:hi], 0)
 }
 
-// Gradients implements graph.Differentiable.
+// Gradients implements graph.Differentiable: of c = a b they are da = dc b' and db = a' dc. A
+// transposed operand gets the transpose of its gradient, again as one product without a copy: for
+// c = a' b it is da = b dc'.
 func (m MatMul) Gradients(build *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
 	a, b := in[0], in[1]
 	var da, db *graph.Node

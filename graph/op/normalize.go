@@ -243,6 +243,10 @@ func (g normalizeBackward) Lower(l *graph.Lowering) {
 		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}, g.normalization.arguments(l, m, l.Shape)...)...)
 }
 
+// normalizeGradient returns the loop over groups of an image. It reads x and dout twice: the first
+// pass computes the moments and, from a sum and a sum of products for each plane, the two means of
+// the formula; the second combines them as dx = A dout - ((x - Mean) B + C), see
+// kernel.WideCombinePlanes.
 func normalizeGradient[T float32 | float64](n normalization, m groupLayout) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dx, dout, x, gamma := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)

@@ -34,6 +34,9 @@ type reduction struct {
 	terms        int // of one sum, counted in runs when the run is kept
 }
 
+// newReduction plans the sum of a tensor of the given shape. The innermost group of axes becomes
+// the run; the other groups become the layouts of kept and summed offsets. Then units are grouped
+// or split so that a tile adds up about reduceTile elements.
 func newReduction(shape tensor.Shape, over Axes) reduction {
 	var r reduction
 	groups := collapse(shape, func(axis int) int {

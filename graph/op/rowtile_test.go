@@ -78,8 +78,8 @@ func bytesOf(a *tensor.Args, argument int, dtype tensor.DType) []byte {
 	return tensor.Bytes(tensor.Slice[float32](a, argument))
 }
 
-// TestRowTiles: launches with a RowTile keep to its rows, and launches that are fused over row tiles
-// compute the same as one by one.
+// TestRowTiles: launches with a RowTile keep to its rows, and launches that are fused over row
+// tiles compute the same as one by one.
 func TestRowTiles(t *testing.T) {
 	checkRowTiles(t, func(b *graph.Builder, parameter func(shape ...int) *graph.Node) *graph.Node {
 		const channels = 6

@@ -62,8 +62,8 @@ func (Threshold) Gradients(b *graph.Builder, in []*graph.Node, y, dout *graph.No
 	return []*graph.Node{dx, b.Apply(thresholdBackwardBound{}, dout, dx)}
 }
 
-// thresholdBackward is dx = dout where y > tau, else 0: dout [B C ...], y [B C ...],
-// tau [C] -> dx [B C ...].
+// thresholdBackward is the gradient by x, dx = dout where y > tau, else 0: dout [B C ...], y [B C
+// ...], tau [C] -> dx [B C ...].
 type thresholdBackward struct{}
 
 func (thresholdBackward) Name() string { return "threshold gradient" }

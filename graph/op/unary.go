@@ -65,12 +65,15 @@ func (c unary) arguments(l *graph.Lowering, buffers ...tensor.Argument) []tensor
 	return arguments
 }
 
+// lowerUnary emits the launch name_fwd. Each element depends only on the same element of x, so that
+// it can be fused over row tiles with its neighbours.
 func lowerUnary(l *graph.Lowering, c unary) {
 	n := l.Shape.Elements()
 	run := graph.Pick(l, unaryForward(c.value, c.values), unaryForward[float64](c.value, nil))
 	l.Emit(c.name+"_fwd", tensor.Threads(n), tensor.RowTiles(n, 1, 1, run), c.arguments(l, l.Out(), l.In(0))...)
 }
 
+// unaryForward returns the loop y = value(x), by values if that is not nil.
 func unaryForward[T float32 | float64](value func(x float64) float64, values func(y, x []T)) func(a *tensor.Args, lo, hi int) {
 	if values == nil {
 		values = func(y, x []T) {
@@ -84,6 +87,7 @@ func unaryForward[T float32 | float64](value func(x float64) float64, values fun
 	}
 }
 
+// unaryGradients applies the op's gradient to dout and to y or x, whichever the derivative needs.
 func unaryGradients(b *graph.Builder, op unaryOp, x, y, dout *graph.Node) []*graph.Node {
 	from := x
 	if op.unary().fromOutput {
@@ -110,6 +114,7 @@ func (g unaryBackward) Lower(l *graph.Lowering) {
 	l.Emit(c.name+"_bwd", tensor.Threads(n), tensor.RowTiles(n, 1, 1, run), c.arguments(l, l.Out(), l.In(0), l.In(1))...)
 }
 
+// unaryVJP returns the loop dx = dout derivative(v), by gradients if that is not nil.
 func unaryVJP[T float32 | float64](slope func(v float64) float64, gradients func(dx, dout, v []T)) func(a *tensor.Args, lo, hi int) {
 	if gradients == nil {
 		gradients = func(dx, dout, v []T) {
