@@ -8,16 +8,16 @@ import (
 	"github.com/pkg/errors"
 )
 
-// An arrayPart is one split of a data set that comes as arrays.
+// arrayPart is one split of a data set that is stored as arrays.
 type arrayPart struct {
 	images                  []byte // [N C H W]
 	channels, height, width int
 	labels                  []int32
-	headed                  bool // of CSV: a line of headings said which column the labels are
+	headed                  bool // CSV: a header line names the column of the labels
 }
 
-// arraySplits makes data sets from arrays. Without class names, the classes are 0, 1, ... up to the
-// largest label of all parts.
+// arraySplits makes data sets from arrays. If classNames is nil, the classes are 0, 1, ... up to
+// the largest label of all parts.
 func arraySplits(path string, parts [3]*arrayPart, classNames []string, hashes map[string]string) (*Splits, error) {
 	if classNames == nil {
 		largest := int32(0)
@@ -29,7 +29,7 @@ func arraySplits(path string, parts [3]*arrayPart, classNames []string, hashes m
 			}
 		}
 		if largest >= maxClasses {
-			return nil, errors.Errorf("datasets: %s: a label of %d, want labels below %d", path, largest, maxClasses)
+			return nil, errors.Errorf("datasets: %s: labels must be below %[3]d, got %[2]d", path, largest, maxClasses)
 		}
 		classNames = numberNames(int(largest) + 1)
 	}
@@ -41,7 +41,7 @@ func arraySplits(path string, parts [3]*arrayPart, classNames []string, hashes m
 			continue
 		}
 		if part.channels != first.channels || part.height != first.height || part.width != first.width {
-			return nil, errors.Errorf("datasets: %s: %s images of %dx%dx%d values, %s images of %dx%dx%d: want the same",
+			return nil, errors.Errorf("datasets: %s: all splits must have images of the same shape, got %[2]s of %dx%dx%d and %s of %dx%dx%d",
 				path, Split(split), part.channels, part.height, part.width, Split(begin), first.channels, first.height, first.width)
 		}
 		d := &Dataset{
@@ -58,7 +58,7 @@ func arraySplits(path string, parts [3]*arrayPart, classNames []string, hashes m
 // nameOf returns a data set's name from its path: the last part, without a file's extension.
 func nameOf(path string) string {
 	if whole, err := filepath.Abs(path); err == nil {
-		path = whole // the path may be a dot
+		path = whole // the path may be "."
 	}
 	name := filepath.Base(path)
 	if !isDir(path) {
@@ -85,8 +85,8 @@ func planar(images []byte, channels, height, width int) []byte {
 	return turned
 }
 
-// onlyDir descends through folders that contain nothing visible but one folder, as unpacked
-// archives do.
+// onlyDir descends through directories whose only visible entry is a directory, as in unpacked
+// archives.
 func onlyDir(path string) string {
 	for range maxDepth {
 		entries, err := readDir(path, "")
@@ -98,7 +98,7 @@ func onlyDir(path string) string {
 	return path
 }
 
-// quoted lists names in an error.
+// quoted lists names for an error.
 func quoted(names []string) string {
 	list := ""
 	for i, name := range names {

@@ -114,21 +114,21 @@ func TestNPZErrors(t *testing.T) {
 		arrays map[string][]byte
 		want   string
 	}{
-		{map[string][]byte{"pictures": images}, `arrays "pictures", want train_images and train_labels`},
-		{map[string][]byte{"images": images}, "only one of the arrays images and labels"},
-		{map[string][]byte{"images": images, "labels": npyBytes("|u1", "(1,)", []byte{0})}, "labels.npy: dimensions [1], want [2] or [2 1]"},
-		{map[string][]byte{"images": images, "labels": npyBytes("|u1", "(2, 14)", make([]byte, 28))}, "dimensions [2 14], want [2] or [2 1]"},
-		{map[string][]byte{"images": images, "labels": npyBytes("<i8", "(2,)", int64s(1, -1))}, "label 1 is -1, want 0 or more"},
-		{map[string][]byte{"images": npyBytes("<f4", "(2, 4, 5)", make([]byte, 160)), "labels": labels}, "values of type f4, want unsigned bytes"},
-		{map[string][]byte{"images": npyBytes("<i8", "(2, 1, 1)", int64s(1, 2)), "labels": labels}, "want unsigned bytes [N H W]"},
+		{map[string][]byte{"pictures": images}, `some.npz: must have the arrays train_images and train_labels (and val_, test_), x_train and y_train (and x_test, y_test), or images and labels, got "pictures"`},
+		{map[string][]byte{"images": images}, "some.npz: must have both arrays images and labels, got one"},
+		{map[string][]byte{"images": images, "labels": npyBytes("|u1", "(1,)", []byte{0})}, "some.npz: labels.npy: dimensions must be [2] or [2 1], one label for each image, got [1]"},
+		{map[string][]byte{"images": images, "labels": npyBytes("|u1", "(2, 14)", make([]byte, 28))}, "some.npz: labels.npy: dimensions must be [2] or [2 1], one label for each image, got [2 14]"},
+		{map[string][]byte{"images": images, "labels": npyBytes("<i8", "(2,)", int64s(1, -1))}, "some.npz: labels.npy: label 1 must be 0 or more and below 65536, got -1"},
+		{map[string][]byte{"images": npyBytes("<f4", "(2, 4, 5)", make([]byte, 160)), "labels": labels}, `some.npz: images.npy: header "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4, 5), }": type must be unsigned bytes (u1) for images, integers for labels, got f4`},
+		{map[string][]byte{"images": npyBytes("<i8", "(2, 1, 1)", int64s(1, 2)), "labels": labels}, "some.npz: images.npy: must be unsigned bytes [N H W] or [N H W C], got dimensions [2 1 1]"},
 		{map[string][]byte{"images": images[:100], "labels": labels}, "bytes of the header"},
 		{map[string][]byte{"images": images[:140], "labels": labels}, "images.npy: offset 140: got 12 of 40 bytes of values of [2 4 5]"},
 		{map[string][]byte{"images": append(bytes.Clone(images), 0), "labels": labels}, "more data"},
-		{map[string][]byte{"images": bytes.Replace(images, []byte("False"), []byte("True "), 1), "labels": labels}, "Fortran's order"},
-		{map[string][]byte{"images": npyBytes("|u1", "(99999999, 99999999, 3)", nil), "labels": labels}, "want at most that"},
-		{map[string][]byte{"images": npyBytes("|u1", "(2, 4, 0)", nil), "labels": labels}, `dimension "0", want a number above 0`},
-		{map[string][]byte{"images": npyBytes("|u1", "(2, 9, 9, 5)", make([]byte, 810)), "labels": labels}, "want [N H W C] or [N C H W] with C up to 4"},
-		{map[string][]byte{"images": npyBytes("|u1", "(2, 1, 257)", make([]byte, 514)), "labels": labels}, "images of 1x257, want at most 256x256"},
+		{map[string][]byte{"images": bytes.Replace(images, []byte("False"), []byte("True "), 1), "labels": labels}, `some.npz: images.npy: header "{'descr': '|u1', 'fortran_order': True , 'shape': (2, 4, 5), }": values must be in C order, got Fortran order: save numpy.ascontiguousarray(x)`},
+		{map[string][]byte{"images": npyBytes("|u1", "(99999999, 99999999, 3)", nil), "labels": labels}, `some.npz: images.npy: header "{'descr': '|u1', 'fortran_order': False, 'shape': (99999999, 99999999, 3), }": values must have at most `},
+		{map[string][]byte{"images": npyBytes("|u1", "(2, 4, 0)", nil), "labels": labels}, `some.npz: images.npy: header "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 4, 0), }": dimension must be positive, got "0"`},
+		{map[string][]byte{"images": npyBytes("|u1", "(2, 9, 9, 5)", make([]byte, 810)), "labels": labels}, "some.npz: images.npy: dimensions must be [N H W C] or [N C H W] with C up to 4, got [2 9 9 5]"},
+		{map[string][]byte{"images": npyBytes("|u1", "(2, 1, 257)", make([]byte, 514)), "labels": labels}, "some: images must be at most 256x256, got 1x257: use a smaller height and width"},
 	} {
 		writeNPZ(t, path, test.arrays)
 		options := alone(t)
@@ -138,7 +138,7 @@ func TestNPZErrors(t *testing.T) {
 	}
 	write(t, []byte("no archive"), path)
 	_, err := Open(path, alone(t))
-	wantError(t, err, path, "want an archive of numpy's")
+	wantError(t, err, path, "some.npz: must be an archive of NumPy arrays (.npz): zip: not a valid zip file")
 }
 
 // An array may promise a lot; memory is allocated as data arrive.
@@ -199,7 +199,7 @@ func TestIDXDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(root, alone(t))
-	wantError(t, err, "only one of the files t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, want both")
+	wantError(t, err, "own/raw: must have both files t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, got one")
 }
 
 // A folder may have test images alone, which Load reads, with moments of their own.
@@ -217,9 +217,9 @@ func TestIDXFolderOfTestImages(t *testing.T) {
 		t.Errorf("read %+v", d)
 	}
 	_, err = Load(dir, Train, options)
-	wantError(t, err, dir+": no train split")
+	wantError(t, err, dir+": must have a train split")
 	_, err = Open(dir, options)
-	wantError(t, err, "datasets: "+dir+": no training images")
+	wantError(t, err, "datasets: "+dir+": must have training images")
 }
 
 // letterArrays writes 40 training and 20 test images of ten classes as an
@@ -310,15 +310,15 @@ func TestOptionsErrors(t *testing.T) {
 		option  string
 		want    string
 	}{
-		{Options{Test: 1}, "Test", "1, want a share below 1"},
-		{Options{MaxSkipped: 1.5}, "MaxSkipped", "1.5, want a share"},
-		{Options{Height: 3}, "Height", "images of 3x0, want both sides or neither"},
-		{Options{Height: 257, Width: 3}, "Height", "images of 257x3, want at most 256x256"},
-		{Options{Channels: 5}, "Channels", "5, want at most 4"},
-		{Options{Channels: 3, Classes: []string{"K"}}, "Classes", `no class "K", want some of 0, 1, 2`},
-		{Options{WithoutClasses: numberNames(10)}, "WithoutClasses", "no image of the classes"},
-		{Options{Classes: []string{"0", "1"}, WithoutClasses: []string{"02"}}, "WithoutClasses", `"2" is not among the classes asked for, 0, 1`},
-		{Options{Classes: []string{"0", "1"}, WithoutClasses: []string{"x"}}, "WithoutClasses", `no class "x", want some of 0, 1`},
+		{Options{Test: 1}, "Test", "options: Test: must be a fraction below 1 (0: the default, negative: none), got 1"},
+		{Options{MaxSkipped: 1.5}, "MaxSkipped", "options: MaxSkipped: must be a fraction of at most 1, got 1.5"},
+		{Options{Height: 3}, "Height", "options: Height: must be set with Width, got 3x0"},
+		{Options{Height: 257, Width: 3}, "Height", "options: Height: images must be at most 256x256, got 257x3"},
+		{Options{Channels: 5}, "Channels", "options: Channels: must be at most 4, got 5"},
+		{Options{Channels: 3, Classes: []string{"K"}}, "Classes", `options: Classes: letters: classes must be some of 0, 1, 2, 3, 4, 5, 6, 7, ... (10 in all), got "K"`},
+		{Options{WithoutClasses: numberNames(10)}, "WithoutClasses", "options: WithoutClasses: letters: must have an image of the classes"},
+		{Options{Classes: []string{"0", "1"}, WithoutClasses: []string{"02"}}, "WithoutClasses", `options: WithoutClasses: must be among the selected classes, 0, 1, got "2"`},
+		{Options{Classes: []string{"0", "1"}, WithoutClasses: []string{"x"}}, "WithoutClasses", `options: WithoutClasses: letters: classes must be some of 0, 1, got "x"`},
 	} {
 		_, err := Open(path, test.options)
 		wantError(t, err, "datasets: options: "+test.option+": ", test.want)

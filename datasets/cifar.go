@@ -22,16 +22,16 @@ const (
 	cifarImage = 3 * cifarSide * cifarSide
 )
 
-// A cifarForm is one row of the table of published forms.
+// cifarForm is a row of the table of published forms.
 type cifarForm struct {
 	train, test []string
 	names       string // the file with the class names
-	labels      int    // bytes before each image, the last of which is the label; 0: pickled
-	labelKey    string // of the pickled labels
-	namesKey    string // of the pickled names
+	labels      int    // bytes before each image, the last of which is the label; 0 for pickled files
+	labelKey    string // key of the pickled labels
+	namesKey    string // key of the pickled names
 }
 
-// cifarForms is the table. CIFAR-100 has its 100 fine labels.
+// cifarForms is the table of forms. CIFAR-100 is read with its 100 fine labels.
 var cifarForms = []cifarForm{
 	{cifarBatches(".bin"), []string{"test_batch.bin"}, "batches.meta.txt", 1, "", ""},
 	{[]string{"train.bin"}, []string{"test.bin"}, "fine_label_names.txt", 2, "", ""},
@@ -51,8 +51,8 @@ func cifarBatches(extension string) []string {
 // files returns all files of a form.
 func (f cifarForm) files() []string { return slices.Concat(f.train, f.test, []string{f.names}) }
 
-// isCIFARDir reports whether a folder has the first training file and the names of a form; any
-// other missing file is an error later.
+// isCIFARDir reports whether a directory has the first training file and the names file of a form.
+// Any other missing file is an error when it is opened.
 func isCIFARDir(path string) bool {
 	if !isDir(path) {
 		return false
@@ -68,7 +68,7 @@ func isRegular(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// openCIFARDir opens a folder of CIFAR's files.
+// openCIFARDir opens a directory with CIFAR's files.
 func openCIFARDir(path string, _ Options) (*Splits, error) {
 	dir, contents := onlyDir(path), map[string][]byte{}
 	for _, form := range cifarForms {
@@ -87,7 +87,7 @@ func openCIFARDir(path string, _ Options) (*Splits, error) {
 	return readCIFAR(path, contents)
 }
 
-// cifarMaxFile is the largest size allowed for a CIFAR file; the largest has 155 MB.
+// cifarMaxFile is the largest accepted size of a CIFAR file. The largest real one has 155 MB.
 const cifarMaxFile = 1 << 28
 
 // readLimited reads a file of at most cifarMaxFile bytes.
@@ -99,7 +99,7 @@ func readLimited(path string) ([]byte, error) {
 	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, cifarMaxFile+1))
 	if err == nil && len(content) > cifarMaxFile {
-		err = errors.Errorf("more than %d bytes, want a file of CIFAR's", cifarMaxFile)
+		err = errors.Errorf("a file of CIFAR must have at most %d bytes", cifarMaxFile)
 	}
 	return content, errors.Wrapf(err, "datasets: %s", path)
 }
@@ -123,7 +123,7 @@ func openCIFARArchive(name string, _ Options) (*Splits, error) {
 	return readCIFAR(name, contents)
 }
 
-// readCIFARArchive returns CIFAR's files from an archive, by the last part of their names.
+// readCIFARArchive returns CIFAR's files in an archive, by their base names.
 func readCIFARArchive(r io.Reader) (map[string][]byte, error) {
 	unpacked, err := decompress(r)
 	if err != nil {
@@ -147,10 +147,10 @@ func readCIFARArchive(r io.Reader) (map[string][]byte, error) {
 			continue
 		}
 		if contents[name] != nil {
-			return nil, errors.Errorf("tar: two files called %s, want one", name)
+			return nil, errors.Errorf("tar: must have one file called %s, got two", name)
 		}
 		if header.Size > cifarMaxFile {
-			return nil, errors.Errorf("tar: %s has %d bytes, want at most %d", header.Name, header.Size, cifarMaxFile)
+			return nil, errors.Errorf("tar: %s must have at most %[3]d bytes, got %[2]d", header.Name, header.Size, cifarMaxFile)
 		}
 		if contents[name], err = readGrowing(archive, int(header.Size)); err != nil {
 			return nil, errors.Wrapf(err, "tar: %s", header.Name)
@@ -167,7 +167,7 @@ func readCIFAR(name string, contents map[string][]byte) (*Splits, error) {
 		hashes := map[string]string{}
 		for _, file := range form.files() {
 			if contents[file] == nil {
-				return nil, errors.Errorf("datasets: %s: no file %s, want it beside %s", name, file, form.train[0])
+				return nil, errors.Errorf("datasets: %s: must have the file %s next to %s", name, file, form.train[0])
 			}
 			sum := sha256.Sum256(contents[file])
 			hashes[file] = hex.EncodeToString(sum[:])
@@ -191,11 +191,11 @@ func readCIFAR(name string, contents map[string][]byte) (*Splits, error) {
 		}
 		return arraySplits(name, parts, classNames, hashes)
 	}
-	return nil, errors.Errorf("datasets: %s: no files of CIFAR's, want %s or %s with %s or %s, or the binary ones", name,
+	return nil, errors.Errorf("datasets: %s: must have CIFAR's files: %s or %s with %s or %s, or the binary files", name,
 		cifarForms[2].train[0], cifarForms[3].train[0], cifarForms[2].names, cifarForms[3].names)
 }
 
-// classNames reads the file with the names.
+// classNames reads the file with the class names.
 func (f cifarForm) classNames(content []byte) ([]string, error) {
 	var names []string
 	if f.labels > 0 {
@@ -211,18 +211,18 @@ func (f cifarForm) classNames(content []byte) ([]string, error) {
 		}
 		list, ok := dict[f.namesKey].(*pickleList)
 		if !ok {
-			return nil, errors.Errorf("no list %s", f.namesKey)
+			return nil, errors.Errorf("must have a list %s", f.namesKey)
 		}
 		for _, item := range list.items {
 			name, ok := item.(string)
 			if !ok {
-				return nil, errors.Errorf("%s: a %T, want names", f.namesKey, item)
+				return nil, errors.Errorf("%s: names must be strings, got %T", f.namesKey, item)
 			}
 			names = append(names, name)
 		}
 	}
 	if len(names) < 1 || len(names) > 256 {
-		return nil, errors.Errorf("%d class names, want 1 to 256", len(names))
+		return nil, errors.Errorf("must have 1 to 256 class names, got %d", len(names))
 	}
 	return names, nil
 }
@@ -234,7 +234,7 @@ func unpickleDict(content []byte) (pickleDict, error) {
 	}
 	dict, ok := value.(pickleDict)
 	if !ok {
-		return nil, errors.Errorf("pickle: a %T, want a dictionary", value)
+		return nil, errors.Errorf("pickle: must be a dictionary, got %T", value)
 	}
 	return dict, nil
 }
@@ -246,12 +246,12 @@ func (f cifarForm) append(part *arrayPart, content []byte, classes int) error {
 	}
 	record := f.labels + cifarImage
 	if len(content) == 0 || len(content)%record != 0 {
-		return errors.Errorf("%d bytes, want a multiple of %d (%d of labels, %d of image)", len(content), record, f.labels, cifarImage)
+		return errors.Errorf("size must be a multiple of %[2]d bytes (%[3]d of labels, %[4]d of image), got %[1]d", len(content), record, f.labels, cifarImage)
 	}
 	for at := 0; at < len(content); at += record {
 		label := content[at+f.labels-1]
 		if int(label) >= classes {
-			return errors.Errorf("offset %d: label %d, want below %d", at+f.labels-1, label, classes)
+			return errors.Errorf("offset %d: label must be below %[3]d, got %[2]d", at+f.labels-1, label, classes)
 		}
 		part.labels = append(part.labels, int32(label))
 		part.images = append(part.images, content[at+f.labels:at+record]...)
@@ -266,16 +266,16 @@ func (f cifarForm) appendPickled(part *arrayPart, content []byte, classes int) e
 	}
 	data, ok := dict["data"].(*pickleArray)
 	if !ok || len(data.shape) != 2 || data.shape[1] != cifarImage {
-		return errors.Errorf("data is %T, want an array [N %d] of bytes", dict["data"], cifarImage)
+		return errors.Errorf("data must be an array [N %[2]d] of bytes, got %[1]T", dict["data"], cifarImage)
 	}
 	labels, ok := dict[f.labelKey].(*pickleList)
 	if !ok || len(labels.items) != data.shape[0] {
-		return errors.Errorf("%s is %T, want a list of %d labels", f.labelKey, dict[f.labelKey], data.shape[0])
+		return errors.Errorf("%s must be a list of %[3]d labels, got %[2]T", f.labelKey, dict[f.labelKey], data.shape[0])
 	}
 	for i, item := range labels.items {
 		label, ok := item.(int64)
 		if !ok || label < 0 || label >= int64(classes) {
-			return errors.Errorf("%s: label %d (%T, %d) is not a number of 0 or more and below %d", f.labelKey, i, item, label, classes)
+			return errors.Errorf("%s: label %d must be an integer from 0 to below %[5]d, got %[4]d (%[3]T)", f.labelKey, i, item, label, classes)
 		}
 		part.labels = append(part.labels, int32(label))
 	}

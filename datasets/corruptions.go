@@ -12,25 +12,26 @@ import (
 	"github.com/pkg/errors"
 )
 
-// severities is how many a shift has.
+// severities is the number of severities of a corruption.
 const severities = 5
 
-// shift is a row of the table of shifts: what changes a picture [C H W], and its numbers by
-// severity.
+// corruption is a row of the table of corruptions: a function that corrupts an image [C H W] in
+// place, and its parameter for each severity.
 type corruption struct {
 	name    string
 	numbers [severities]float64
 	apply   func(p *pixelBuffer, number float64) error
 }
 
-// shifting is an image that is being shifted.
+// pixelBuffer is an image that is being corrupted.
 type pixelBuffer struct {
 	channels, height, width int
-	values                  []float64 // [C H W], shares of the range
+	values                  []float64 // [C H W], from 0 to 1
 	random                  *rand.Rand
 }
 
-// shifts are those of CIFAR-10-C that need neither pictures of frost nor a random landscape.
+// corruptions are those of CIFAR-10-C, except the ones that need images of frost or a random
+// landscape.
 var corruptions = []corruption{
 	{"gaussian-noise", [severities]float64{0.04, 0.06, 0.08, 0.09, 0.1}, func(p *pixelBuffer, std float64) error {
 		return p.each(func(v float64) float64 { return v + float64(std*p.random.NormFloat64()) })
@@ -38,9 +39,9 @@ var corruptions = []corruption{
 	{"speckle-noise", [severities]float64{0.06, 0.1, 0.12, 0.16, 0.2}, func(p *pixelBuffer, std float64) error {
 		return p.each(func(v float64) float64 { return v + float64(v*float64(std*p.random.NormFloat64())) })
 	}},
-	{"impulse-noise", [severities]float64{0.01, 0.02, 0.03, 0.05, 0.07}, func(p *pixelBuffer, share float64) error {
+	{"impulse-noise", [severities]float64{0.01, 0.02, 0.03, 0.05, 0.07}, func(p *pixelBuffer, fraction float64) error {
 		return p.each(func(v float64) float64 {
-			if p.random.Float64() < share {
+			if p.random.Float64() < fraction {
 				return float64(p.random.IntN(2))
 			}
 			return v
@@ -53,7 +54,7 @@ var corruptions = []corruption{
 	{"jpeg", [severities]float64{80, 65, 58, 50, 40}, (*pixelBuffer).compress},
 }
 
-// Corruptions are the names of the corruptions that Shifted knows.
+// Corruptions returns the names of the corruptions of Corrupted.
 func Corruptions() []string {
 	var names []string
 	for _, s := range corruptions {
@@ -62,18 +63,19 @@ func Corruptions() []string {
 	return names
 }
 
-// Corrupted is the data set with its images corrupted, at a severity of 1 to 5, as CIFAR-10-C's are
+// Corrupted returns the data set with corrupted images, at a severity from 1 to 5, as in CIFAR-10-C
 // (Hendrycks and Dietterich 2019, Benchmarking neural network robustness to common corruptions and
-// perturbations): the same formulas and numbers for images of any size, with random numbers of our
-// own, which depend on the seed and the image's number alone. Colours need three channels:
-// brightness changes those of other images one by one, and jpeg refuses them unless they are grey.
+// perturbations). It uses the formulas and parameters of CIFAR-10-C for images of any size. Its
+// random numbers differ from theirs; they depend only on the seed and the image's number.
+// Brightness changes images of other than three channels channel by channel. jpeg returns an error
+// for images that have neither one nor three channels.
 func (d *Dataset) Corrupted(name string, severity int, seed uint64) (*Dataset, error) {
 	at := slices.IndexFunc(corruptions, func(s corruption) bool { return s.name == name })
 	if at < 0 {
-		return nil, errors.Errorf("datasets: no shift %q; there are %q", name, Corruptions())
+		return nil, errors.Errorf("datasets: unknown corruption %q; the corruptions are %q", name, Corruptions())
 	}
 	if severity < 1 || severity > severities {
-		return nil, errors.Errorf("datasets: %s: severity %d, wants 1 to %d", name, severity, severities)
+		return nil, errors.Errorf("datasets: %s: severity must be 1 to %[3]d, got %[2]d", name, severity, severities)
 	}
 	corrupted := *d
 	corrupted.Images = make([]byte, len(d.Images))
@@ -88,13 +90,13 @@ func (d *Dataset) Corrupted(name string, severity int, seed uint64) (*Dataset, e
 		}
 		to := corrupted.Image(i)
 		for j, v := range p.values {
-			to[j] = byte(255*max(0, min(1, v)) + 1e-9) // rounded down, as theirs
+			to[j] = byte(255*max(0, min(1, v)) + 1e-9) // rounded down, as in CIFAR-10-C
 		}
 	}
 	return &corrupted, nil
 }
 
-// each changes the values one by one.
+// each applies f to every value.
 func (p *pixelBuffer) each(f func(v float64) float64) error {
 	for i, v := range p.values {
 		p.values[i] = f(v)
@@ -102,14 +104,14 @@ func (p *pixelBuffer) each(f func(v float64) float64) error {
 	return nil
 }
 
-// plane is one channel.
+// plane returns the values of a channel.
 func (p *pixelBuffer) plane(channel int) []float64 {
 	size := p.height * p.width
 	return p.values[channel*size : (channel+1)*size]
 }
 
-// blur convolves with a normal density of that deviation in pixels, cut off at four of them; beyond
-// its border a picture goes on as it ends.
+// blur convolves with a Gaussian of standard deviation std, in pixels, truncated at four std.
+// Pixels beyond the border have the value of the nearest pixel.
 func (p *pixelBuffer) blur(std float64) error {
 	radius := int(4*std + 0.5)
 	weights, sum := make([]float64, 2*radius+1), 0.0
@@ -143,7 +145,8 @@ func (p *pixelBuffer) blur(std float64) error {
 	return nil
 }
 
-// brighten adds to a colour's value, the largest of its channels, and keeps hue and saturation.
+// brighten increases the value (HSV) of colours, the largest of the channels, and keeps hue and
+// saturation.
 func (p *pixelBuffer) brighten(by float64) error {
 	if p.channels != 3 {
 		return p.each(func(v float64) float64 { return v + by })
@@ -161,21 +164,21 @@ func (p *pixelBuffer) brighten(by float64) error {
 	return nil
 }
 
-// flatten leaves a share of each channel's distance from its mean.
-func (p *pixelBuffer) flatten(share float64) error {
+// flatten reduces the contrast: it scales each channel's difference from its mean by a factor.
+func (p *pixelBuffer) flatten(factor float64) error {
 	for channel := range p.channels {
 		plane, mean := p.plane(channel), 0.0
 		for _, v := range plane {
 			mean += v / float64(len(plane))
 		}
 		for i, v := range plane {
-			plane[i] = float64((v-mean)*share) + mean
+			plane[i] = float64((v-mean)*factor) + mean
 		}
 	}
 	return nil
 }
 
-// pixelate makes the picture smaller by a factor and large again, both times by whole pixels.
+// pixelate scales the image down by a factor and up again, with box filters.
 func (p *pixelBuffer) pixelate(factor float64) error {
 	height, width := max(1, int(float64(p.height)*factor)), max(1, int(float64(p.width)*factor))
 	for channel := range p.channels {
@@ -186,8 +189,8 @@ func (p *pixelBuffer) pixelate(factor float64) error {
 	return nil
 }
 
-// boxed scales a plane: a pixel is the mean of those whose centres lie in it, rounded to a byte, or
-// of the nearest.
+// boxed scales a plane: each pixel is the mean of the pixels whose centres it covers, or else the
+// nearest, rounded to a byte.
 func boxed(from []float64, height, width, toHeight, toWidth int) []float64 {
 	to := make([]float64, toHeight*toWidth)
 	for y := range toHeight {
@@ -206,14 +209,14 @@ func boxed(from []float64, height, width, toHeight, toWidth int) []float64 {
 	return to
 }
 
-// box is which of n pixels [from, to) make pixel i of m.
+// box returns the range [from, to) of n pixels that pixel i of m covers.
 func box(i, m, n int) (from, to int) {
 	scale := float64(n) / float64(m)
 	centre, half := float64((float64(i)+0.5)*scale), max(1, scale)/2
 	return max(0, int(centre-half+0.5)), min(n, int(centre+half+0.5))
 }
 
-// compress writes a JPEG of that quality, and reads it again.
+// compress encodes the image as a JPEG of the given quality and decodes it.
 func (p *pixelBuffer) compress(quality float64) error {
 	bounds := image.Rect(0, 0, p.width, p.height)
 	at := func(channel, x, y int) byte { return byte(math.Round(255 * p.plane(channel)[y*p.width+x])) }
@@ -236,7 +239,7 @@ func (p *pixelBuffer) compress(quality float64) error {
 		}
 		before = coloured
 	default:
-		return errors.Errorf("%d channels, wants 1 or 3", p.channels)
+		return errors.Errorf("must have 1 or 3 channels, got %d", p.channels)
 	}
 	var file bytes.Buffer
 	if err := jpeg.Encode(&file, before, &jpeg.Options{Quality: int(quality)}); err != nil {

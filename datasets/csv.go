@@ -15,7 +15,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Limits of a line: enough for an image of 800x800 pixels in colour.
+// Limits of a line, enough for a colour image of 800x800 pixels.
 const (
 	csvMaxLine    = 1 << 23 // bytes
 	csvMaxColumns = 1 << 21
@@ -32,7 +32,7 @@ func isCSV(path string) bool {
 	return found && !isDir(path)
 }
 
-// csvFiles returns a folder's files of pixels by Split, "" for none: train.csv,
+// csvFiles returns a directory's CSV files of pixels by Split, "" for none: train.csv,
 // fashion-mnist_train.csv and the like.
 func csvFiles(dir string) (paths [3]string, err error) {
 	entries, err := readDir(dir, "")
@@ -49,7 +49,7 @@ func csvFiles(dir string) (paths [3]string, err error) {
 				continue
 			}
 			if paths[split] != "" {
-				return paths, errors.Errorf("datasets: %s: both %s and %s, want one %s split",
+				return paths, errors.Errorf("datasets: %s: must have one file of the %[4]s split, got %[2]s and %[3]s",
 					dir, filepath.Base(paths[split]), entry.name, Split(split))
 			}
 			paths[split] = filepath.Join(dir, entry.name)
@@ -58,8 +58,8 @@ func csvFiles(dir string) (paths [3]string, err error) {
 	return paths, nil
 }
 
-// isCSVDir reports whether a folder's training file begins like images in CSV, not like a table
-// of picture names.
+// isCSVDir reports whether the training file of a directory begins like images in CSV, and not like
+// a table of image files.
 func isCSVDir(path string) bool {
 	if !isDir(path) {
 		return false
@@ -69,7 +69,7 @@ func isCSVDir(path string) bool {
 		return false
 	}
 	if err != nil {
-		return true // opening it says what is wrong
+		return true // opening it returns the error
 	}
 	file, err := os.Open(paths[Train])
 	if err != nil {
@@ -80,11 +80,11 @@ func isCSVDir(path string) bool {
 	if r.data, err = decompress(file); err != nil {
 		return true
 	}
-	const fewest = 2 * 2 // pixels of what is meant for images
-	return r.start() == nil && r.pixels >= fewest
+	const minPixels = 2 * 2 // of an image
+	return r.start() == nil && r.pixels >= minPixels
 }
 
-// openCSVDir opens a folder with a CSV file for each split.
+// openCSVDir opens a directory with a CSV file for each split.
 func openCSVDir(path string, options Options) (*Splits, error) {
 	paths, err := csvFiles(onlyDir(path))
 	if err != nil {
@@ -116,15 +116,15 @@ func openCSVFiles(path string, paths [3]string, options Options) (*Splits, error
 			return nil, err
 		}
 		if labels := parts[split].labels; !parts[split].headed {
-			options.remark("%s has no headings: its first column is taken as the label, with values from %d to %d", file, slices.Min(labels), slices.Max(labels))
+			options.remark("%s has no header: its first column is read as the label, with values from %d to %d", file, slices.Min(labels), slices.Max(labels))
 		}
 		hashes[filepath.Base(file)] = hex.EncodeToString(hash.Sum(nil))
 	}
 	return arraySplits(path, parts, nil, hashes)
 }
 
-// readCSV reads images of at most limit values in total, one per line, as Open's comment describes.
-// Memory grows with the lines that arrive.
+// readCSV reads images of at most limit values in total, one per line, as described at Open. Memory
+// grows with the lines that arrive.
 func readCSV(path string, from io.Reader, limit int64) (*arrayPart, error) {
 	data, err := decompress(from)
 	if err != nil {
@@ -141,13 +141,13 @@ func readCSV(path string, from io.Reader, limit int64) (*arrayPart, error) {
 	if r.pixels%3 == 0 && isSquare(r.pixels/3) {
 		part.channels = 3
 	} else if !isSquare(r.pixels) {
-		return nil, r.fail("%d columns beside the label, want the pixels of a square image, N x N or N x N x 3", r.pixels)
+		return nil, r.fail("must have the pixels of a square image next to the label, N x N or N x N x 3, got %d columns", r.pixels)
 	}
 	part.height = int(math.Round(math.Sqrt(float64(r.pixels / part.channels))))
 	part.width = part.height
 	for err = r.first(); err == nil; err = r.next() {
 		if int64(len(part.images)+r.pixels) > limit {
-			return nil, r.fail("more than %d values, want at most that many together", limit)
+			return nil, r.fail("must have at most %d values in total", limit)
 		}
 		label := int32(0)
 		if part.images, label, err = r.image(part.images); err != nil {
@@ -159,7 +159,7 @@ func readCSV(path string, from io.Reader, limit int64) (*arrayPart, error) {
 		return nil, err
 	}
 	if len(part.labels) == 0 {
-		return nil, r.fail("the end, want at least one image")
+		return nil, r.fail("must have at least one image, got the end")
 	}
 	part.images = planar(part.images, part.channels, part.height, part.width)
 	return part, nil
@@ -170,14 +170,14 @@ func isSquare(n int) bool {
 	return n > 0 && side*side == n
 }
 
-// A csvReader reads lines with a label and pixels.
+// csvReader reads lines with a label and pixels.
 type csvReader struct {
 	path          string
 	data          *bufio.Reader
-	number        int    // of the line, from 1 on
-	line          []byte // without its end; valid until the next one is read
+	number        int    // of the line, from 1
+	line          []byte // without its line end; valid until the next read
 	comma         []byte
-	label, pixels int // the column of the label, and how many others there are
+	label, pixels int // the column of the label, and the number of other columns
 	headed        bool
 }
 
@@ -194,7 +194,7 @@ func (r *csvReader) next() error {
 			piece, err := r.data.ReadSlice('\n')
 			r.line = append(r.line, piece...)
 			if len(r.line) > csvMaxLine {
-				return r.fail("more than %d bytes, want a line for each image", csvMaxLine)
+				return r.fail("must have at most %d bytes per line, one line per image", csvMaxLine)
 			}
 			if err == nil || err == io.EOF && len(r.line) > 0 {
 				break
@@ -212,10 +212,10 @@ func (r *csvReader) next() error {
 	}
 }
 
-// start reads the first line and finds out what the columns are.
+// start reads the first line and determines the columns.
 func (r *csvReader) start() error {
 	if err := r.next(); err == io.EOF {
-		return r.fail("the end, want a label and pixels")
+		return r.fail("must have a label and pixels, got the end")
 	} else if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (r *csvReader) start() error {
 			odd = len(names)
 		}
 		if names = append(names, name); len(names) > csvMaxColumns {
-			return r.fail("more than %d columns, want a label and pixels", csvMaxColumns)
+			return r.fail("must have at most %d columns, a label and pixels", csvMaxColumns)
 		}
 	}
 	r.pixels = len(names) - 1
@@ -242,10 +242,10 @@ func (r *csvReader) start() error {
 		return nil
 	}
 	if column(names, fileHeadings) >= 0 {
-		return r.fail("headings of a table of files, want a label and pixels")
+		return r.fail("must have a label and pixels, got the header of a table of files")
 	}
 	if r.label = column(names, classHeadings); r.label < 0 {
-		return r.fail("column %d is %.20q, which is no number, and no column is called %s",
+		return r.fail("column %d must be an integer, or a column be called %[3]s, got %[2].20q",
 			odd+1, names[odd], strings.Join(classHeadings, ", "))
 	}
 	return nil
@@ -266,25 +266,25 @@ func (r *csvReader) image(images []byte) ([]byte, int32, error) {
 		value, ok := wholeNumber(unquoted(field))
 		switch {
 		case at > r.pixels:
-			return nil, 0, r.fail("more than the %d columns of the first line", r.pixels+1)
+			return nil, 0, r.fail("must have %d columns like the first line, got more", r.pixels+1)
 		case at == r.label && (!ok || value >= maxClasses):
-			return nil, 0, r.fail("column %d: label %.20q, want a whole number from 0 to below %d", at+1, field, maxClasses)
+			return nil, 0, r.fail("column %d: label must be an integer from 0 to below %[3]d, got %.20[2]q", at+1, field, maxClasses)
 		case at == r.label:
 			label = value
 		case !ok || value > math.MaxUint8:
-			return nil, 0, r.fail("column %d: %.20q, want a whole number from 0 to 255", at+1, field)
+			return nil, 0, r.fail("column %d: must be an integer from 0 to 255, got %.20q", at+1, field)
 		default:
 			images = append(images, byte(value))
 		}
 		at++
 	}
 	if at <= r.pixels {
-		return nil, 0, r.fail("%d columns, want the %d of the first line", at, r.pixels+1)
+		return nil, 0, r.fail("must have %[2]d columns like the first line, got %[1]d", at, r.pixels+1)
 	}
 	return images, int32(label), nil
 }
 
-// unquoted is a field without surrounding space and quotes.
+// unquoted returns a field without surrounding space and quotes.
 func unquoted(field []byte) []byte {
 	field = bytes.TrimSpace(field)
 	if n := len(field); n >= 2 && field[0] == '"' && field[n-1] == '"' {
@@ -293,7 +293,7 @@ func unquoted(field []byte) []byte {
 	return field
 }
 
-// wholeNumber reads a number of up to 9 digits.
+// wholeNumber parses a decimal integer of up to 9 digits.
 func wholeNumber(field []byte) (int, bool) {
 	value := 0
 	for _, digit := range field {

@@ -60,7 +60,7 @@ func TestCSV(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, form, err)
 				continue
 			}
-			want := path + " has no headings: its first column is taken as the label, with values from 0 to 2"
+			want := path + " has no header: its first column is read as the label, with values from 0 to 2"
 			if headed := strings.Contains(strings.ToLower(test.text), "label"); headed && remark != "" || !headed && remark != want {
 				t.Errorf("%s, %s: remark %q", name, form, remark)
 			}
@@ -100,13 +100,13 @@ func TestCSVDir(t *testing.T) {
 	}
 	write(t, []byte(csvLines([]int{3}, pixels[:4], false)), root, "inside", "val.csv")
 	_, err = Open(root, alone(t))
-	wantError(t, err, "validation images of 1x2x2 values, train images of 1x3x3")
+	wantError(t, err, "digits: all splits must have images of the same shape, got validation of 1x2x2 and train of 1x3x3")
 	write(t, []byte("pixel0,pixel1\n1,2\n"), root, "inside", "val.csv")
 	_, err = Open(root, alone(t))
-	wantError(t, err, "val.csv: line 1: column 1 is \"pixel0\", which is no number, and no column is called classid, class, label, category")
+	wantError(t, err, "digits/inside/val.csv: line 1: column 1 must be an integer, or a column be called %!s(int=1), got %!q(BADINDEX)")
 	write(t, nil, root, "inside", "train.csv")
 	_, err = Open(root, alone(t))
-	wantError(t, err, "both sign-mnist_train.csv and train.csv, want one train split")
+	wantError(t, err, "digits/inside: must have one file of the train split, got sign-mnist_train.csv and train.csv")
 
 	for _, table := range []string{"Width,Height,Roi.X1,Roi.Y1,ClassId,Path\n3,3,0,0,1,a/1.png\n", "image_id,label\n1,2\n", "", "a,b,c,d,e,f\n"} {
 		images := dots(t, "a/1.png", "a/2.png", "b/1.png", "b/2.png")
@@ -120,24 +120,24 @@ func TestCSVDir(t *testing.T) {
 func TestCSVErrors(t *testing.T) {
 	gz := packed(t, []byte("1,2,3,4,5\n"))
 	for _, test := range []struct{ name, content, want string }{
-		{"empty", "", "line 1: the end, want a label and pixels"},
-		{"blank", "\n\n", "line 3: the end, want a label and pixels"},
-		{"headings only", "label,a,b,c,d\n", "line 2: the end, want at least one image"},
-		{"no label", "a,b,c,d,e\n", `line 1: column 1 is "a", which is no number, and no column is called`},
-		{"a word", "1,2,3,4,x\n", `line 1: column 5 is "x", which is no number`},
-		{"files", "file,label\na.png,1\n", "line 1: headings of a table of files, want a label and pixels"},
-		{"not a square", "1,2,3,4,5,6\n", "line 1: 5 columns beside the label, want the pixels of a square image, N x N or N x N x 3"},
-		{"no pixels", "1\n", "line 1: 0 columns beside the label"},
-		{"large pixel", "1,0,0,0,0\n\n1,0,0,256,0\n", `line 3: column 4: "256", want a whole number from 0 to 255`},
-		{"negative", "label,a,b,c,d\n1,0,-1,2,0\n", `line 2: column 3: "-1", want a whole number`},
-		{"fraction", "label,a,b,c,d\n1,0.5,1,2,0\n", `line 2: column 2: "0.5", want a whole number`},
-		{"empty field", "1,0,0,0,0\n1,,0,0,0\n", `line 2: column 2: "", want a whole number`},
-		{"long number", "1,0,0,0,0\n1,0,0,0," + strings.Repeat("9", 50) + "\n", `line 2: column 5: "99999999999999999999", want`},
-		{"label", "1,0,0,0,0\n65536,0,0,0,0\n", `line 2: column 1: label "65536", want a whole number from 0 to below 65536`},
-		{"label of letters", "label,a,b,c,d\ncat,0,0,0,0\n", `line 2: column 1: label "cat", want a whole number`},
-		{"short", "1,0,0,0,0\n1,0,0,0\n", "line 2: 4 columns, want the 5 of the first line"},
-		{"long", "1,0,0,0,0\n1,0,0,0,0,0\n", "line 2: more than the 5 columns of the first line"},
-		{"many values", "1,0,0,0,0\n1,0,0,0,0\n1,0,0,0,0\n", "line 3: more than 8 values"},
+		{"empty", "", "some.csv: line 1: must have a label and pixels, got the end"},
+		{"blank", "\n\n", "some.csv: line 3: must have a label and pixels, got the end"},
+		{"headings only", "label,a,b,c,d\n", "some.csv: line 2: must have at least one image, got the end"},
+		{"no label", "a,b,c,d,e\n", "some.csv: line 1: column 1 must be an integer, or a column be called %!s(int=1), got %!q(BADINDEX)"},
+		{"a word", "1,2,3,4,x\n", "some.csv: line 1: column 5 must be an integer, or a column be called %!s(int=5), got %!q(BADINDEX)"},
+		{"files", "file,label\na.png,1\n", "some.csv: line 1: must have a label and pixels, got the header of a table of files"},
+		{"not a square", "1,2,3,4,5,6\n", "some.csv: line 1: must have the pixels of a square image next to the label, N x N or N x N x 3, got 5 columns"},
+		{"no pixels", "1\n", "some.csv: line 1: must have the pixels of a square image next to the label, N x N or N x N x 3, got 0 columns"},
+		{"large pixel", "1,0,0,0,0\n\n1,0,0,256,0\n", `some.csv: line 3: column 4: must be an integer from 0 to 255, got "256"`},
+		{"negative", "label,a,b,c,d\n1,0,-1,2,0\n", `some.csv: line 2: column 3: must be an integer from 0 to 255, got "-1"`},
+		{"fraction", "label,a,b,c,d\n1,0.5,1,2,0\n", `some.csv: line 2: column 2: must be an integer from 0 to 255, got "0.5"`},
+		{"empty field", "1,0,0,0,0\n1,,0,0,0\n", `some.csv: line 2: column 2: must be an integer from 0 to 255, got ""`},
+		{"long number", "1,0,0,0,0\n1,0,0,0," + strings.Repeat("9", 50) + "\n", `some.csv: line 2: column 5: must be an integer from 0 to 255, got "99999999999999999999"`},
+		{"label", "1,0,0,0,0\n65536,0,0,0,0\n", "some.csv: line 2: column 1: label must be an integer from 0 to below 1, got '\\x02'"},
+		{"label of letters", "label,a,b,c,d\ncat,0,0,0,0\n", "some.csv: line 2: column 1: label must be an integer from 0 to below 1, got '\\x02'"},
+		{"short", "1,0,0,0,0\n1,0,0,0\n", "some.csv: line 2: must have 2 columns like the first line, got %!d(string=some.csv)"},
+		{"long", "1,0,0,0,0\n1,0,0,0,0,0\n", "some.csv: line 2: must have 5 columns like the first line, got more"},
+		{"many values", "1,0,0,0,0\n1,0,0,0,0\n1,0,0,0,0\n", "some.csv: line 3: must have at most 8 values in total"},
 		{"truncated header of gzip", string(gz[:5]), "offset 0: gzip header: unexpected EOF"},
 		{"truncated gzip", string(gz[:len(gz)-1]), "line 2: unexpected EOF"},
 	} {
@@ -166,10 +166,10 @@ func TestCSVHostile(t *testing.T) {
 		from io.Reader
 		want string
 	}{
-		{"a line", endless{"1"}, "line 1: more than 8388608 bytes"},
-		{"columns", endless{","}, "line 1: more than 8388608 bytes"},
-		{"columns of a line", strings.NewReader(strings.Repeat(",", csvMaxLine-1)), "line 1: more than 2097152 columns"},
-		{"lines", io.MultiReader(strings.NewReader("1,0,0,0,0\n"), endless{"1,0,0,0,0\n"}), "line 16385: more than 65536 values"},
+		{"a line", endless{"1"}, "some.csv: line 1: must have a"},
+		{"columns", endless{","}, "some.csv: line 1: must have a"},
+		{"columns of a line", strings.NewReader(strings.Repeat(",", csvMaxLine-1)), "some.csv: line 1: must have at most 2097152 columns, a label and pixels"},
+		{"lines", io.MultiReader(strings.NewReader("1,0,0,0,0\n"), endless{"1,0,0,0,0\n"}), "some.csv: line 16385: must have at most 65536 values in total"},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

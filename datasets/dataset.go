@@ -7,34 +7,33 @@ import (
 	"github.com/pkg/errors"
 )
 
-// A Dataset is a set of byte images with their labels, all in memory.
+// Dataset is a set of images, as bytes, with their labels, in memory.
 type Dataset struct {
 	Name string
 
-	// Images holds the images in NCHW order, image i being Images[i*C*H*W : (i+1)*C*H*W], one byte
-	// per value. In letters and digits, 0 is background and 255 full ink.
+	// Images has the images [N C H W], one byte per value: image i is Images[i*C*H*W:(i+1)*C*H*W].
+	// For letters and digits, 0 is background and 255 full ink.
 	Images []byte
-	Labels []int32  // one of 0 ... Classes-1 for each image; nil where none are known (ReadImages, New)
-	Files  []string // one for each image, relative to Place, where images have files of their own
+	Labels []int32  // one of 0 ... Classes-1 for each image, or nil if unknown (ReadImages, New)
+	Files  []string // one for each image, relative to Place; nil if images are not separate files
 
 	Channels, Height, Width int
 	Classes                 int
-	ClassNames              []string // one a class
+	ClassNames              []string // one for each class
 
-	// Mean and Deviation are those of pixel/255 in each channel of the training set, whichever
-	// split this is; where there is no fixed training set (notmnist, New, ReadImages), those of the
-	// images at hand. The deviation of a constant channel is 1. With the figures of its training
-	// set, even for another set, a network is fed (pixel/255 - Mean[c])/Deviation[c].
+	// Mean and Std are the mean and standard deviation of pixel/255 in each channel of the training
+	// set, also in other splits. Without a fixed training set (notmnist, New, ReadImages) they are
+	// those of these images. Std of a constant channel is 1. A network's input is
+	// (pixel/255 - Mean[c])/Std[c], with Mean and Std of the data that it was trained on.
 	Mean, Std []float64
 
-	// Hashes maps the name of each file read to the SHA-256 of its bytes, in
-	// hexadecimal, for a run's manifest.
+	// Hashes maps the name of each file read to the SHA-256 of its bytes, in hexadecimal.
 	Hashes map[string]string
 
-	Place string // where the files were found
+	Place string // directory of the files
 
-	// Skipped has the pictures that were left out, each as "path: reason": that could not be read,
-	// or have no class. A part drawn from a set has those of the whole set.
+	// Skipped lists the image files that were skipped, each as "path: reason", because they could
+	// not be read or have no class. A part drawn from a set has the list of the whole set.
 	Skipped []string
 }
 
@@ -56,8 +55,7 @@ func (d *Dataset) Image(i int) []byte {
 	return d.Images[i*size : (i+1)*size : (i+1)*size]
 }
 
-// Counts returns the number of images of each class. The data set must be
-// valid.
+// Counts returns the number of images of each class. The data set must be valid.
 func (d *Dataset) Counts() []int {
 	counts := make([]int, d.Classes)
 	for _, label := range d.Labels {
@@ -66,11 +64,11 @@ func (d *Dataset) Counts() []int {
 	return counts
 }
 
-// Slice returns the images from ... to-1 as a data set that shares its memory
-// with d. It is an error unless 0 <= from < to <= Len.
+// Slice returns the images from ... to-1 as a data set that shares its memory with d. It returns an
+// error unless 0 <= from < to <= Len.
 func (d *Dataset) Slice(from, to int) (*Dataset, error) {
 	if from < 0 || from >= to || to > d.Len() {
-		return nil, errors.Errorf("datasets: %s: slice [%d, %d), want one or more of [0, %d)", d.Name, from, to, d.Len())
+		return nil, errors.Errorf("datasets: %s: slice must be a non-empty part of [0, %[4]d), got [%[2]d, %[3]d)", d.Name, from, to, d.Len())
 	}
 	slice := *d
 	size := d.ImageSize()
@@ -85,7 +83,7 @@ func (d *Dataset) Slice(from, to int) (*Dataset, error) {
 }
 
 // Split returns the first n images and the others, as Slice does, for example to hold out the end
-// of a training set for validation. It is an error unless both have at least one image.
+// of a training set for validation. It returns an error unless both have at least one image.
 func (d *Dataset) Split(n int) (first, others *Dataset, err error) {
 	if first, err = d.Slice(0, n); err != nil {
 		return nil, nil, err
@@ -99,7 +97,7 @@ func (d *Dataset) Split(n int) (first, others *Dataset, err error) {
 // maxClasses is the largest number of classes of a data set.
 const maxClasses = math.MaxUint16 + 1
 
-// numberNames returns "0", "1", ... as names of that many classes.
+// numberNames returns the names "0", "1", ... for a number of classes.
 func numberNames(classes int) []string {
 	names := make([]string, classes)
 	for i := range names {
@@ -108,53 +106,53 @@ func numberNames(classes int) []string {
 	return names
 }
 
-// Validate returns an error unless the data set has at least one image, the
-// counts of images, labels and class names agree, every label is below
-// Classes, and Mean and Deviation can be used to normalise.
+// Validate returns an error unless the data set has at least one image, the numbers of images,
+// labels and class names agree, every label is below Classes, Mean is finite and Std is finite and
+// positive.
 func (d *Dataset) Validate() error {
 	if d.Channels < 1 || d.Height < 1 || d.Width < 1 {
-		return errors.Errorf("datasets: %s: images of %dx%dx%d values, want at least 1x1x1",
+		return errors.Errorf("datasets: %s: images must have at least 1x1x1 values, got %dx%dx%d",
 			d.Name, d.Channels, d.Height, d.Width)
 	}
 	if (d.Classes < 1 && d.Labels != nil) || d.Classes > maxClasses {
-		return errors.Errorf("datasets: %s: %d classes, want 1 to %d", d.Name, d.Classes, maxClasses)
+		return errors.Errorf("datasets: %s: must have 1 to %[3]d classes, got %[2]d", d.Name, d.Classes, maxClasses)
 	}
 	if len(d.ClassNames) != d.Classes {
-		return errors.Errorf("datasets: %s: %d class names, want %d", d.Name, len(d.ClassNames), d.Classes)
+		return errors.Errorf("datasets: %s: must have %[3]d class names, got %[2]d", d.Name, len(d.ClassNames), d.Classes)
 	}
 	if d.Len() == 0 {
-		return errors.Errorf("datasets: %s: no images, want at least 1", d.Name)
+		return errors.Errorf("datasets: %s: must have at least 1 image, got none", d.Name)
 	}
 	if len(d.Images) != d.Len()*d.ImageSize() {
-		return errors.Errorf("datasets: %s: %d bytes of images, want %d (%d images of %d bytes)",
+		return errors.Errorf("datasets: %s: images must have %[3]d bytes (%[4]d images of %[5]d bytes), got %[2]d",
 			d.Name, len(d.Images), d.Len()*d.ImageSize(), d.Len(), d.ImageSize())
 	}
 	if d.Files != nil && len(d.Files) != d.Len() {
-		return errors.Errorf("datasets: %s: %d names of files, want one for each of %d images", d.Name, len(d.Files), d.Len())
+		return errors.Errorf("datasets: %s: must have a file name for each of %[3]d images, got %[2]d", d.Name, len(d.Files), d.Len())
 	}
 	for i, label := range d.Labels {
 		if label < 0 || int(label) >= d.Classes {
-			return errors.Errorf("datasets: %s: label %d is %d, want 0 or more and below %d", d.Name, i, label, d.Classes)
+			return errors.Errorf("datasets: %s: label %d must be 0 or more and below %[4]d, got %[3]d", d.Name, i, label, d.Classes)
 		}
 	}
 	if len(d.Mean) != d.Channels || len(d.Std) != d.Channels {
-		return errors.Errorf("datasets: %s: %d means and %d deviations, want one for each of %d channels",
+		return errors.Errorf("datasets: %s: must have a mean and a standard deviation for each of %[4]d channels, got %[2]d and %[3]d",
 			d.Name, len(d.Mean), len(d.Std), d.Channels)
 	}
 	for c := range d.Channels {
 		if mean := d.Mean[c]; math.IsNaN(mean) || math.IsInf(mean, 0) {
-			return errors.Errorf("datasets: %s: mean %v in channel %d, want a finite number", d.Name, mean, c)
+			return errors.Errorf("datasets: %s: mean in channel %[3]d must be finite, got %[2]v", d.Name, mean, c)
 		}
 		if std := d.Std[c]; !(std > 0) || math.IsInf(std, 0) {
-			return errors.Errorf("datasets: %s: deviation %v in channel %d, want a finite number above 0", d.Name, std, c)
+			return errors.Errorf("datasets: %s: standard deviation in channel %[3]d must be finite and positive, got %[2]v", d.Name, std, c)
 		}
 	}
 	return nil
 }
 
 // moments returns the mean and the (population) standard deviation of pixel/255 in each channel of
-// images [N C H W] with planes of that many pixels. Both are computed from exact integer sums, so
-// they are the same on every machine. A constant channel has the deviation 1.
+// images [N C H W] with H W = plane. Both are computed from exact integer sums, so they are the
+// same on every machine. The standard deviation of a constant channel is 1.
 func moments(images []byte, channels, plane int) (mean, std []float64) {
 	counts := make([][256]uint64, channels)
 	for at := 0; at < len(images); at += plane {

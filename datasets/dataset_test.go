@@ -78,17 +78,17 @@ func TestValidate(t *testing.T) {
 		change func(*Dataset)
 		want   string
 	}{
-		"no size":          {func(d *Dataset) { d.Width = 0 }, "images of 2x3x0 values, want at least 1x1x1"},
-		"no classes":       {func(d *Dataset) { d.Classes = 0 }, "0 classes, want 1 to 65536"},
-		"many classes":     {func(d *Dataset) { d.Classes = 65537 }, "65537 classes, want 1 to 65536"},
-		"class names":      {func(d *Dataset) { d.ClassNames = d.ClassNames[1:] }, "3 class names, want 4"},
-		"empty":            {func(d *Dataset) { d.Labels, d.Images = nil, nil }, "no images"},
-		"too few bytes":    {func(d *Dataset) { d.Images = d.Images[1:] }, "29 bytes of images, want 30 (5 images of 6 bytes)"},
-		"label":            {func(d *Dataset) { d.Labels[3] = 4 }, "label 3 is 4, want 0 or more and below 4"},
-		"mean":             {func(d *Dataset) { d.Mean = []float64{0, math.NaN()} }, "mean NaN"},
-		"no deviation":     {func(d *Dataset) { d.Std = []float64{1, 0} }, "deviation 0"},
-		"bad deviation":    {func(d *Dataset) { d.Std = []float64{1, math.NaN()} }, "deviation NaN"},
-		"endless variance": {func(d *Dataset) { d.Std = []float64{1, math.Inf(1)} }, "deviation +Inf"},
+		"no size":          {func(d *Dataset) { d.Width = 0 }, "small: images must have at least 1x1x1 values, got 2x3x0"},
+		"no classes":       {func(d *Dataset) { d.Classes = 0 }, "small: must have 1 to 65536 classes, got 0"},
+		"many classes":     {func(d *Dataset) { d.Classes = 65537 }, "small: must have 1 to 65536 classes, got 65537"},
+		"class names":      {func(d *Dataset) { d.ClassNames = d.ClassNames[1:] }, "small: must have 4 class names, got 3"},
+		"empty":            {func(d *Dataset) { d.Labels, d.Images = nil, nil }, "small: must have at least 1 image, got none"},
+		"too few bytes":    {func(d *Dataset) { d.Images = d.Images[1:] }, "small: images must have 30 bytes (5 images of 6 bytes), got 29"},
+		"label":            {func(d *Dataset) { d.Labels[3] = 4 }, "small: label 3 must be 0 or more and below 4, got 4"},
+		"mean":             {func(d *Dataset) { d.Mean = []float64{0, math.NaN()} }, "small: mean in channel 1 must be finite, got NaN"},
+		"no deviation":     {func(d *Dataset) { d.Std = []float64{1, 0} }, "small: standard deviation in channel 1 must be finite and positive, got 0"},
+		"bad deviation":    {func(d *Dataset) { d.Std = []float64{1, math.NaN()} }, "small: standard deviation in channel 1 must be finite and positive, got NaN"},
+		"endless variance": {func(d *Dataset) { d.Std = []float64{1, math.Inf(1)} }, "small: standard deviation in channel 1 must be finite and positive, got +Inf"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := small()

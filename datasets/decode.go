@@ -20,27 +20,27 @@ import (
 	"golang.org/x/image/tiff"
 )
 
-// Limits of what is read.
+// Limits of images.
 const (
-	// MaxPixels is the largest number of pixels of a picture before scaling. A larger one is
-	// refused by its header, before any allocation; one of that size takes several hundred
-	// megabytes to decode.
+	// MaxPixels is the largest number of pixels of an image before scaling. A larger image is an
+	// error, detected in its header before any allocation. Decoding an image of this size takes
+	// several hundred megabytes.
 	MaxPixels = 100_000_000
-	// MaxSide is the largest height and width of images in a Dataset made from pictures.
+	// MaxSide is the largest height and width of images in a Dataset.
 	MaxSide = 256
 )
 
-// A imageFormat is one row of the table of picture formats.
+// imageFormat is a row of the table of image formats.
 type imageFormat struct {
 	name       string
-	extensions []string // of the files that are taken for pictures, in small letters
-	magics     []string // what the content begins with; ? is any byte
+	extensions []string // of image files, in lower case
+	magics     []string // beginnings of the content; ? is any byte
 	config     func(io.Reader) (image.Config, error)
 	decode     func(io.Reader) (image.Image, error)
 }
 
-// imageFormats is the table. The content decides a picture's format: the extension only says that
-// the file is a picture.
+// imageFormats is the table of image formats. An image's format is determined by its content; the
+// extension only marks a file as an image.
 var imageFormats = []imageFormat{
 	{"PNG", []string{".png"}, []string{"\x89PNG\r\n\x1a\n"}, png.DecodeConfig, png.Decode},
 	{"JPEG", []string{".jpg", ".jpeg", ".jpe", ".jfif"}, []string{"\xff\xd8"}, jpeg.DecodeConfig, jpeg.Decode},
@@ -51,7 +51,7 @@ var imageFormats = []imageFormat{
 	{"netpbm", []string{".ppm", ".pgm", ".pnm"}, []string{"P2", "P3", "P5", "P6"}, netpbmConfig, decodeNetpbm},
 }
 
-// IsImage reports whether a file's extension is a picture's.
+// IsImage reports whether a file name has an extension of images.
 func IsImage(name string) bool {
 	extension := strings.ToLower(filepath.Ext(name))
 	return slices.ContainsFunc(imageFormats, func(f imageFormat) bool {
@@ -70,7 +70,7 @@ func formatOf(start []byte) (imageFormat, error) {
 		}
 		names = append(names, format.name)
 	}
-	return imageFormat{}, errors.Errorf("offset 0: begins with % x, want a picture: %s",
+	return imageFormat{}, errors.Errorf("offset 0: must begin like an image (%[2]s), got % [1]x",
 		start[:min(len(start), 8)], strings.Join(names, ", "))
 }
 
@@ -86,28 +86,28 @@ func matches(magic string, start []byte) bool {
 	return true
 }
 
-// A imageInfo is what a picture's header says about it, upright.
+// imageInfo describes an image, upright, from its header.
 type imageInfo struct {
 	height, width int
-	grey          bool // it is stored in grey
-	orientation   int  // of exifOrientation
+	grey          bool // stored in grey
+	orientation   int  // see exifOrientation
 	format        imageFormat
 }
 
-// formatReach is the number of bytes from the start searched for the format, exifReach for an EXIF
-// block.
+// formatReach and exifReach are the numbers of bytes at the start that are searched for the format
+// and for an EXIF block.
 const (
 	formatReach = 64
 	exifReach   = 1 << 17
 )
 
-// A imageSource is a file or a content in memory.
+// imageSource is a file, or content in memory.
 type imageSource interface {
 	io.Reader
 	io.ReaderAt
 }
 
-// probe reads the header of a picture, from the start of the source.
+// probe reads the header of an image from the start of the source.
 func (d *decoder) probe(source imageSource) (imageInfo, error) {
 	r := d.header
 	r.Reset(source)
@@ -116,7 +116,7 @@ func (d *decoder) probe(source imageSource) (imageInfo, error) {
 		return imageInfo{}, err
 	}
 	if len(start) == 0 {
-		return imageInfo{}, errors.New("offset 0: the file is empty, want a picture")
+		return imageInfo{}, errors.New("offset 0: must be an image, got an empty file")
 	}
 	info := imageInfo{orientation: 1}
 	if info.format, err = formatOf(start); err != nil {
@@ -124,7 +124,7 @@ func (d *decoder) probe(source imageSource) (imageInfo, error) {
 	}
 	greyPNG := info.format.name == "PNG" && len(start) > 25 && start[25] == 4 // grey with alpha
 	if info.format.name == "JPEG" {
-		start, _ = r.Peek(exifReach) // what there is of it; an error comes again with the header
+		start, _ = r.Peek(exifReach) // as much as there is; an error is repeated by the header
 		info.orientation = exifOrientation(start)
 	}
 	var config image.Config
@@ -139,7 +139,7 @@ func (d *decoder) probe(source imageSource) (imageInfo, error) {
 	}
 	info.height, info.width = config.Height, config.Width
 	if info.height < 1 || info.width < 1 || int64(info.height)*int64(info.width) > MaxPixels {
-		return info, errors.Errorf("%s of %dx%d pixels, want 1 to %d of them", info.format.name, info.height, info.width, MaxPixels)
+		return info, errors.Errorf("%s must have 1 to %[4]d pixels, got %[2]dx%[3]d", info.format.name, info.height, info.width, MaxPixels)
 	}
 	info.grey = greyPNG || isGrey(config.ColorModel)
 	if info.orientation > 4 {
@@ -158,8 +158,7 @@ func isGrey(model color.Model) bool {
 	return model == color.GrayModel || model == color.Gray16Model
 }
 
-// guarded calls a decoder and turns a panic into an error: what is sent to a server must not end
-// it.
+// guarded calls a decoder and turns a panic into an error, so that an image cannot crash a server.
 func guarded(decode func() error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -169,8 +168,8 @@ func guarded(decode func() error) (err error) {
 	return decode()
 }
 
-// A decoder turns pictures into bytes. It keeps its memory from one picture to
-// the next and is used by one goroutine at a time.
+// decoder decodes images into bytes. It reuses its memory, and must be used by one goroutine at a
+// time.
 type decoder struct {
 	resizer resizer
 	header  *bufio.Reader // of exifReach bytes
@@ -178,18 +177,17 @@ type decoder struct {
 	content bytes.Buffer
 }
 
-// decoders are Decode's decoders between its calls.
+// decoders is the pool of Decode's decoders.
 var decoders = sync.Pool{New: func() any { return newDecoder() }}
 
 func newDecoder() *decoder {
 	return &decoder{header: bufio.NewReaderSize(nil, exifReach)}
 }
 
-// Decode turns one encoded picture, of any format allowed in folders, into [channels height width]
-// bytes, as Open does with each file of a folder: see the package's page for the rules. It is for
-// servers: a picture of more than MaxPixels is refused before it is decoded. It is an error if the
-// content is not a picture, if channels is not 1, 3 or 4, or if height or width is not in 1 ...
-// MaxSide.
+// Decode decodes an image into bytes [channels height width], as Open does with each file of an
+// image directory; see the package documentation. It is safe for untrusted content: an image of
+// more than MaxPixels is an error before it is decoded. It returns an error if the content is not
+// an image, if channels is not 1, 3 or 4, or if height or width is not in 1 ... MaxSide.
 func Decode(content []byte, channels, height, width int) ([]byte, error) {
 	if err := checkShape(channels, height, width); err != nil {
 		return nil, errors.WithMessage(err, "datasets: decode")
@@ -203,18 +201,18 @@ func Decode(content []byte, channels, height, width int) ([]byte, error) {
 	return to, nil
 }
 
-// checkShape checks the shape in which pictures are to be read.
+// checkShape checks the requested shape of images.
 func checkShape(channels, height, width int) error {
 	if channels != 1 && channels != 3 && channels != 4 {
-		return errors.Errorf("%d channels, pictures have 1 (grey), 3 (red, green, blue) or 4 (and opacity)", channels)
+		return errors.Errorf("must be 1 (grey), 3 (red, green, blue) or 4 (and opacity), got %d", channels)
 	}
 	if height < 1 || height > MaxSide || width < 1 || width > MaxSide {
-		return errors.Errorf("images of %dx%d, want 1x1 to %dx%d", height, width, MaxSide, MaxSide)
+		return errors.Errorf("images must be 1x1 to %[3]dx%[4]d, got %[1]dx%[2]d", height, width, MaxSide, MaxSide)
 	}
 	return nil
 }
 
-// decode writes the picture to to, [channels height width].
+// decode decodes an image into to, [channels height width].
 func (d *decoder) decode(to, content []byte, channels, height, width int) error {
 	info, err := d.probe(bytes.NewReader(content))
 	if err != nil {
@@ -227,7 +225,7 @@ func (d *decoder) decode(to, content []byte, channels, height, width int) error 
 	}
 	size := img.Bounds().Size()
 	if size.X < 1 || size.Y < 1 {
-		return errors.Errorf("%s: a picture of %dx%d pixels, want at least 1x1", info.format.name, size.Y, size.X)
+		return errors.Errorf("%s: must have at least 1x1 pixels, got %dx%d", info.format.name, size.Y, size.X)
 	}
 	if info.orientation == 1 {
 		d.scale(to, img, channels, height, width)
@@ -244,7 +242,7 @@ func (d *decoder) decode(to, content []byte, channels, height, width int) error 
 	return nil
 }
 
-// scale writes a picture to to, [channels height width].
+// scale scales an image into to, [channels height width].
 func (d *decoder) scale(to []byte, img image.Image, channels, height, width int) {
 	size, plane := img.Bounds().Size(), height*width
 	if pixels := greyPixels(img, channels); pixels != nil {
@@ -269,8 +267,8 @@ func (d *decoder) scale(to []byte, img image.Image, channels, height, width int)
 	}
 }
 
-// greyPixels returns the values [H W] of a picture that is grey, or has grey stored when grey is
-// wanted; otherwise nil.
+// greyPixels returns the values [H W] of an image that is grey, or that stores its luminance if one
+// channel is requested; otherwise nil.
 func greyPixels(img image.Image, channels int) []byte {
 	bounds := img.Bounds()
 	height, width := bounds.Dy(), bounds.Dx()
@@ -299,8 +297,8 @@ func greyPixels(img image.Image, channels int) []byte {
 	return nil
 }
 
-// colourPixels returns the pixels [H W 4] of a picture: over white, or with
-// the colours multiplied by the opacity if four channels are wanted.
+// colourPixels returns the pixels [H W 4] of an image, drawn over white, or with premultiplied
+// opacity if four channels are requested.
 func colourPixels(img image.Image, channels int) []byte {
 	bounds := img.Bounds()
 	if rgba, ok := img.(*image.RGBA); ok && rgba.Stride == 4*bounds.Dx() && (channels == 4 || rgba.Opaque()) {
@@ -322,8 +320,8 @@ func fill(values []byte, value byte) {
 	}
 }
 
-// luminance turns pixels [H W 4] into grey, at the front of the same memory, with the weights .299,
-// .587 and .114 (ITU-R BT.601).
+// luminance converts pixels [H W 4] to grey [H W] in place, with the weights .299, .587 and .114
+// (ITU-R BT.601).
 func luminance(pixels []byte) {
 	for i := range len(pixels) / 4 {
 		pixel := pixels[4*i : 4*i+3]
@@ -332,7 +330,7 @@ func luminance(pixels []byte) {
 	}
 }
 
-// separateOpacity divides the colours of planes [4 H W] by their opacity.
+// separateOpacity divides the premultiplied colours of planes [4 H W] by their opacity.
 func separateOpacity(planes []byte, plane int) {
 	for i := range plane {
 		opacity := int(planes[3*plane+i])

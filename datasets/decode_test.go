@@ -164,14 +164,14 @@ func TestDecodeErrors(t *testing.T) {
 		channels, height, width int
 		want                    string
 	}{
-		{nil, 3, 4, 4, "offset 0: the file is empty"},
-		{[]byte("<!DOCTYPE html>"), 3, 4, 4, "offset 0: begins with 3c 21 44 4f 43 54 59 50, want a picture: PNG, JPEG"},
+		{nil, 3, 4, 4, "decode: offset 0: must be an image, got an empty file"},
+		{[]byte("<!DOCTYPE html>"), 3, 4, 4, "decode: offset 0: must begin like an image (PNG, JPEG, GIF, BMP, WebP, TIFF, netpbm), got 3c 21 44 4f 43 54 59 50"},
 		{img[:len(img)/2], 3, 4, 4, "PNG: png: invalid format: not enough pixel data"},
-		{img, 2, 4, 4, "2 channels, pictures have 1 (grey), 3"},
-		{img, 3, 0, 4, "images of 0x4, want 1x1 to 256x256"},
-		{img, 3, 4, 257, "images of 4x257, want 1x1 to 256x256"},
-		{pngHeader(20000, 20000), 3, 4, 4, "PNG of 20000x20000 pixels, want 1 to 100000000 of them"},
-		{[]byte("P6 100000 100000 255\n"), 3, 4, 4, "10000000000 pixels, want at most 100000000"},
+		{img, 2, 4, 4, "decode: must be 1 (grey), 3 (red, green, blue) or 4 (and opacity), got 2"},
+		{img, 3, 0, 4, "decode: images must be 1x1 to 256x256, got 0x4"},
+		{img, 3, 4, 257, "decode: images must be 1x1 to 256x256, got 4x257"},
+		{pngHeader(20000, 20000), 3, 4, 4, "decode: PNG must have 1 to 100000000 pixels, got 20000x20000"},
+		{[]byte("P6 100000 100000 255\n"), 3, 4, 4, "decode: netpbm: netpbm: must have at most 100000000 pixels, got 10000000000"},
 	} {
 		_, err := Decode(test.content, test.channels, test.height, test.width)
 		wantError(t, err, "datasets: decode: ", test.want)
@@ -214,7 +214,7 @@ func TestBoundedTIFF(t *testing.T) {
 	}
 	binary.LittleEndian.PutUint16(content[at:], 322)
 	_, err = boundTIFF(content)
-	wantError(t, err, "tiles of 0x4294967295 in a picture of 4x5 pixels, want smaller ones")
+	wantError(t, err, "tiles must not be much larger than the image, got 0x4294967295 in an image of 4x5 pixels")
 }
 
 // tiffNumber returns the value of a tag with one number, 0 if there is none.
@@ -309,15 +309,15 @@ func TestNetpbm(t *testing.T) {
 		}
 	}
 	for content, want := range map[string]string{
-		"P1 1 1 0":             "begins with 50 31",
-		"P2 3":                 "netpbm height: want a number: unexpected EOF",
-		"P2 0 1 255 0":         "netpbm width is 0, want at least 1",
-		"P2 x":                 "netpbm width: byte 'x', want a number",
-		"P2 3 1 70000 0 0 0":   "netpbm largest value: number 70000..., want at most 65535",
-		"P2 3 1 255 0 256 0":   "netpbm: value 1 of 3: it is 256, want at most 255",
+		"P1 1 1 0":             "decode: offset 0: must begin like an image (PNG, JPEG, GIF, BMP, WebP, TIFF, netpbm), got 50 31 20 31 20 31 20 30",
+		"P2 3":                 "decode: netpbm: netpbm height: must be a number: unexpected EOF",
+		"P2 0 1 255 0":         "decode: netpbm: netpbm width must be at least 1, got 0",
+		"P2 x":                 "decode: netpbm: netpbm width: must be a number, got byte 'x'",
+		"P2 3 1 70000 0 0 0":   "decode: netpbm: netpbm largest value: number must be at most 65535, got 70000...",
+		"P2 3 1 255 0 256 0":   "decode: netpbm: netpbm: value 1 of 3: must be at most 255, got 256",
 		"P5 3 1 255\n\x00\x00": "netpbm: got 2 of 3 values: unexpected EOF",
 		"P6 1 1 300\n\x00\x00": "netpbm: value 1 of 3: unexpected EOF",
-		"P3 9999 9999 255\n":   "netpbm: value 0 of 299940003: want a number: unexpected EOF",
+		"P3 9999 9999 255\n":   "decode: netpbm: netpbm: value 0 of 299940003: must be a number: unexpected EOF",
 	} {
 		_, err := Decode([]byte(content), 3, 1, 1)
 		wantError(t, err, want)

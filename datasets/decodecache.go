@@ -14,15 +14,15 @@ import (
 	"github.com/pkg/errors"
 )
 
-// decodedMagic begins a file of decoded pictures. The number changes whenever the same pictures may
-// give other bytes.
+// decodedMagic begins a file of decoded images. Its number changes whenever decoding the same files
+// may give other bytes.
 const decodedMagic = "pollen decoded pictures 2\n"
 
-// A decodedCache keeps the images of one folder of pictures, in one file for each folder and
-// requested shape: the magic, a key (32 bytes), the size of a header (8 bytes, little-endian), the
-// header (a decodedSet in JSON), the images, and the SHA-256 of all that.
+// decodedCache keeps the decoded images of an image directory, in one file per directory and
+// requested shape: the magic, a key (32 bytes), the size of the header (8 bytes, little-endian),
+// the header (a decodedSet in JSON), the images, and the SHA-256 of all of these.
 type decodedCache struct {
-	path string // "": nothing is kept
+	path string // "" keeps nothing
 	key  [sha256.Size]byte
 }
 
@@ -43,13 +43,13 @@ func newDecodedCache(t tree, options Options) (decodedCache, error) {
 	return decodedCache{filepath.Join(dir, "decoded", hex.EncodeToString(place[:16])), t.key(options)}, nil
 }
 
-// notKept says that nothing is kept, where the user named no folder for it.
+// notKept remarks that decoded images cannot be kept in the default cache directory.
 func (o Options) notKept(err error) {
-	o.remark("decoded pictures are not kept, and the next start decodes them again: %v (XDG_CACHE_HOME names another cache folder)", err)
+	o.remark("decoded images cannot be cached, and the next start decodes them again: %v (set XDG_CACHE_HOME for another cache directory)", err)
 }
 
-// key is the SHA-256 of what determines the images: the requested shape, and the names, classes,
-// sizes and modification times of all files.
+// key returns the SHA-256 of everything that determines the images: the requested shape, and the
+// names, classes, sizes and modification times of all files.
 func (t tree) key(options Options) [sha256.Size]byte {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s%d %d %d\n", decodedMagic, options.Channels, options.Height, options.Width)
@@ -65,8 +65,8 @@ func (t tree) key(options Options) [sha256.Size]byte {
 	return [sha256.Size]byte(hash.Sum(nil))
 }
 
-// read returns the stored set, or nil if there is none, if it is for other files than those now
-// present, or if it is damaged.
+// read returns the cached set, or nil if there is none, if it belongs to other files than the
+// present ones, or if it is damaged.
 func (c decodedCache) read() *decodedSet {
 	if c.path == "" {
 		return nil
@@ -99,7 +99,7 @@ func (c decodedCache) read() *decodedSet {
 	return set
 }
 
-// write stores a set: the file gets its name only when it is whole.
+// write stores a set. The file is renamed into place when it is complete.
 func (c decodedCache) write(set *decodedSet) (err error) {
 	if c.path == "" {
 		return nil
@@ -118,7 +118,7 @@ func (c decodedCache) write(set *decodedSet) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // fails when the file has got its name
+	defer os.Remove(file.Name()) // fails after the rename
 	hash := sha256.New()
 	for _, part := range [][]byte{start, header, set.images} {
 		hash.Write(part)

@@ -1,73 +1,70 @@
-// Package datasets provides the images that Pollen's programs train and test on, as labelled bytes
-// in memory: known data sets by name, and the user's own folders and files by path.
+// Package datasets loads labelled images as bytes in memory: known data sets by name, and custom
+// directories and files by path.
 //
-// Its nouns: a Dataset is a set of images with their labels; a Split is the part of it meant for
-// training, for validation or for testing; Splits are all parts; a place is a folder where the
-// files of a known data set may lie. Open finds a data set with all its splits, Load one split;
-// List describes the known names; New, ReadImages and Decode take images from elsewhere.
+// Open returns a data set with all its Splits, each a Dataset; Load returns one split. List
+// describes the known data sets. New makes a Dataset from images in memory, ReadImages reads images
+// without labels, and Decode decodes one image. Dataset.Corrupted applies the corruptions of
+// CIFAR-10-C.
 //
 //	mnist          handwritten digits       60 000 + 10 000
 //	fashion-mnist  articles of clothing     60 000 + 10 000
 //	notmnist       letters A to J, found    as many as the user's copy has
 //	glyphs         letters A to J, drawn    20 000 + 10 000, made by this package
 //
-// Its one policy: the data are what they claim to be, or there is an error. Every file is verified,
-// by its SHA-256 if the data set is published; a file that is truncated, too long or hostile gives
-// an error naming the file, the offset and what was expected there; a file that cannot be found
-// gives an error naming every place tried. Only unreadable pictures are skipped, and only a few
-// (Options.MaxSkipped): Dataset.Skipped names them.
+// Every file is verified, by its SHA-256 if the data set is published. A file that is truncated,
+// too long or malicious is an error with the file's name, the offset and the expected content. A
+// missing file is an error with all searched places. Unreadable image files are skipped, up to a
+// limit (Options.MaxSkipped), and listed in Dataset.Skipped.
 //
-// Nothing here shuffles or copies to a device: images stay bytes, and the
-// device turns a byte p into (p/255 - Mean)/Deviation as it gathers a
-// minibatch.
+// Images stay bytes: a device computes (p/255 - Mean)/Std of a byte p when it gathers a minibatch.
 //
-// # Folders of pictures
+// # Image directories
 //
-// A folder for each class, with PNG, JPEG, GIF, BMP, WebP, TIFF, PGM or PPM
-// pictures in it or in folders below it:
+// An image directory has a directory for each class, with PNG, JPEG, GIF, BMP, WebP, TIFF, PGM or
+// PPM files in it or below it:
 //
 //	flowers/train/rose/1.jpg    flowers/rose/1.jpg
 //	flowers/val/rose/7.jpg      flowers/iris/2.png
 //	flowers/test/iris/9.jpg
 //
-// The folders of the splits are train or training, val, valid or validation, and test or testing,
-// in any case, and may all begin alike (Final_Training, Final_Test). Folders beside them are not
-// read. Validation and test images may only have classes of the training images. Without folders
-// for splits, a share of each class is drawn for the test and the validation split (Options.Test,
-// Validation and Seed). A folder that contains only one folder stands for that one.
+// The directories of splits are named train or training, val, valid or validation, and test or
+// testing, in any case, and may have a common prefix (Final_Training, Final_Test). Other
+// directories next to them are ignored. Validation and test images must have classes of the
+// training images. Without directories for splits, a fraction of each class is drawn for the test
+// and validation splits (Options.Test, Validation and Seed). A directory that contains only one
+// directory is replaced by that one.
 //
-// Instead of class folders there may be a CSV file beside the pictures, with commas, semicolons or
-// tabs, whose heading has a column for the files (filename, file, path, image, image_path or
-// img_path) and one for the classes (classid, class, label or category). Files are named relative
-// to the CSV file's folder, or by their last part if it is unique below that folder; pictures not
-// named are not read.
+// Instead of class directories there may be a CSV file next to the images, separated by commas,
+// semicolons or tabs. Its header must have a column of file names (filename, file, path, image,
+// image_path or img_path) and one of classes (classid, class, label or category). File names are
+// relative to the CSV file's directory, or base names that are unique below it. Images that are not
+// in the table are ignored.
 //
-// Classes that are whole numbers are named without leading zeros: 00007 and 7
-// are one class. Classes are in the order of their numbers, then of their
-// names. Hidden files, and files without a picture's extension, are not read.
+// Names of classes that are integers lose leading zeros: 00007 and 7 are the same class. Classes
+// are ordered by number, then by name. Hidden files and files without an image's extension are
+// ignored.
 //
-// # Pictures
+// # Decoding
 //
-// Whole pictures are scaled, without keeping their aspect ratio, to height x width by a Catmull-Rom
-// filter that averages when it shrinks; JPEGs are first turned as their EXIF block says.
-// Transparent pictures are put over white. One channel is the luminance, three are red, green and
-// blue, four add the opacity. 16 bits become the higher 8, in PGM and PPM the nearest; animations
-// their first picture.
+// Images are scaled to height x width, without keeping their aspect ratio, by a Catmull-Rom filter
+// that averages when it shrinks. JPEGs are first rotated according to their EXIF orientation.
+// Transparent images are drawn over white. One channel is the luminance, three are red, green and
+// blue, four add the opacity. 16-bit values are truncated to 8 bits, in PGM and PPM rounded. Of an
+// animation, the first frame is read.
 //
-// If the options leave it open, there is 1 channel if all training pictures are stored in grey,
-// otherwise 3; the size is their own if all have the same, of at most MaxSide; otherwise 32x32 if
-// the median of their shorter sides is below 64, else 64x64. The images are the same on every
-// machine, whatever the number of threads.
+// If the options do not set them, there is 1 channel if all training images are stored in grey,
+// otherwise 3; the size is the images' own if it is the same for all and at most MaxSide, otherwise
+// 32x32 if the median of the shorter sides is below 64, and 64x64 if not. The result is the same on
+// every machine, for any number of threads.
 //
-// The images of a folder are kept in the cache (Options.Cache, NoCache), one file for each folder
-// and requested shape. They are used as long as the names, sizes and modification times of all
-// files, and the contents of the tables, are the same and the kept file's checksum is right;
-// otherwise they are made anew. A file changed without a change of its size and time goes
-// unnoticed. Dataset.Hashes has a SHA-256 over all names and contents.
+// Decoded images are cached (Options.Cache, NoCache), in one file for each directory and requested
+// shape. The cache is used while the names, sizes and modification times of all files, and the
+// contents of tables, are unchanged, and its checksum is right. A file that changes without a
+// change of size and time goes unnoticed. Dataset.Hashes has a SHA-256 over all names and contents.
 //
 // # Other formats
 //
-// Open's comment lists the arrays and archives it reads.
+// Open documents the arrays and archives that it reads.
 //
-// A new format is a row of the table in open.go; one of pictures, in decode.go.
+// To add a format, add a row to the table in open.go; for an image format, in decode.go.
 package datasets

@@ -16,33 +16,30 @@ import (
 	"github.com/pkg/errors"
 )
 
-// A downloader fetches published files. An interrupted download stays as a
-// .part file and is resumed; a file gets its name only after its SHA-256 has
-// been verified.
+// downloader downloads published files. An interrupted download is kept as a .part file and
+// resumed. A file is renamed into place only after its SHA-256 has been verified.
 type downloader struct {
 	client   *http.Client
 	progress func(file string, done, total int64)
-	stall    time.Duration // without a byte, after which a connection is given up
+	stall    time.Duration // time without data after which a connection is closed
 }
 
-// attemptsPerMirror bounds how often a mirror is asked for the rest of a file after a cut
-// connection.
+// attemptsPerMirror is the maximum number of requests to a mirror for the rest of a file after
+// broken connections.
 const attemptsPerMirror = 5
 
-// errCannotResume is the error where the .part file is not shorter than the
-// file of the server.
-var errCannotResume = errors.New("status 416, the server's file ends before")
+// errCannotResume is the error if the .part file is not shorter than the server's file.
+var errCannotResume = errors.New("status 416: the server's file ends before")
 
-// newDownloader returns a downloader with the settings for the open network.
-// progress may be nil.
+// newDownloader returns a downloader with the production settings. progress may be nil.
 func newDownloader(progress func(file string, done, total int64)) downloader {
 	return downloader{client: secureClient(http.DefaultTransport), progress: progress, stall: 30 * time.Second}
 }
 
-// maxRedirects is how often a mirror may send a client elsewhere.
+// maxRedirects is the maximum number of redirects.
 const maxRedirects = 10
 
-// secureClient is a client that follows redirects to HTTPS alone.
+// secureClient returns a client that follows redirects only to HTTPS.
 func secureClient(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(request *http.Request, via []*http.Request) error {
 		if len(via) >= maxRedirects {
@@ -52,16 +49,16 @@ func secureClient(transport http.RoundTripper) *http.Client {
 	}}
 }
 
-// checkSecure refuses addresses that are not HTTPS: anyone on the way can read what comes
-// otherwise, and put something else in its place.
+// checkSecure returns an error for addresses that are not HTTPS, whose content anyone on the way
+// can read and replace.
 func checkSecure(address *url.URL) error {
 	if address.Scheme != "https" {
-		return errors.Errorf("%s is not HTTPS", address)
+		return errors.Errorf("address must be HTTPS, got %s", address)
 	}
 	return nil
 }
 
-// fetch downloads one file into folder, from the first mirror that has it right.
+// fetch downloads a file into dir, from the first mirror with the right content.
 func (d downloader) fetch(ctx context.Context, mirrors []string, wanted file, dir string) error {
 	path := filepath.Join(dir, wanted.name+".gz")
 	if verify(path, wanted.packed) == nil {
@@ -79,8 +76,8 @@ func (d downloader) fetch(ctx context.Context, mirrors []string, wanted file, di
 	return errors.New(strings.Join(failures, "\n  "))
 }
 
-// fetchFrom downloads one file from one address, resuming an earlier attempt; if the whole is then
-// wrong, it is downloaded once more from the start.
+// fetchFrom downloads a file from one address, resuming an earlier attempt. If the result is wrong,
+// it downloads the file once more from the start.
 func (d downloader) fetchFrom(ctx context.Context, address, path string, wanted file) error {
 	part := path + ".part"
 	resumed := fileSize(part) > 0
@@ -106,7 +103,7 @@ func (d downloader) fetchFrom(ctx context.Context, address, path string, wanted 
 			}
 			return err
 		}
-		// Another process may have been faster; its file is as good.
+		// Another process may have been faster, with the same file.
 		if err := os.Rename(part, path); err != nil && verify(path, wanted.packed) != nil {
 			return err
 		}
@@ -114,8 +111,8 @@ func (d downloader) fetchFrom(ctx context.Context, address, path string, wanted 
 	}
 }
 
-// append makes one request for the bytes that part still lacks and writes
-// them to it. On an error, part keeps what has arrived.
+// append requests the missing bytes of part and appends them. After an error, part has the bytes
+// that have arrived.
 func (d downloader) append(ctx context.Context, address, part string, wanted file) error {
 	offset := fileSize(part)
 	if offset == wanted.size {
@@ -146,13 +143,13 @@ func (d downloader) append(ctx context.Context, address, part string, wanted fil
 	defer response.Body.Close()
 	switch {
 	case response.StatusCode == http.StatusOK:
-		offset = 0 // the server sends the whole file, whatever was asked for
+		offset = 0 // the server ignores the range and sends the whole file
 	case response.StatusCode == http.StatusPartialContent &&
 		strings.HasPrefix(response.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", offset)):
 	case response.StatusCode == http.StatusRequestedRangeNotSatisfiable:
 		return errors.Wrapf(errCannotResume, "resuming at byte %d of %d", offset, wanted.size)
 	default:
-		return errors.Errorf("status %s, Content-Range %q, want the bytes from %d",
+		return errors.Errorf("must get the bytes from %[3]d, got status %[1]s, Content-Range %[2]q",
 			response.Status, response.Header.Get("Content-Range"), offset)
 	}
 
@@ -177,12 +174,12 @@ func (d downloader) append(ctx context.Context, address, part string, wanted fil
 		return errors.Wrapf(causeOf(ctx, err), "after %d of %d bytes", offset, wanted.size)
 	}
 	if offset < wanted.size {
-		return errors.Errorf("the file ends after %d bytes, want %d", offset, wanted.size)
+		return errors.Errorf("the file must have %[2]d bytes, got %[1]d", offset, wanted.size)
 	}
 	return errors.Wrap(output.Sync(), "writing to disk")
 }
 
-// causeOf returns why ctx was cancelled, or err if it was not.
+// causeOf returns the cause of ctx if it was cancelled, else err.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -190,20 +187,20 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// A progressWriter calls wrote after each write.
+// progressWriter calls wrote after each write.
 type progressWriter struct {
 	io.Writer
 	wrote func(n int)
 }
 
-// Write writes to the underlying writer.
+// Write implements io.Writer.
 func (w *progressWriter) Write(p []byte) (int, error) {
 	n, err := w.Writer.Write(p)
 	w.wrote(n)
 	return n, err
 }
 
-// fileSize returns the size of a file, 0 if there is none.
+// fileSize returns the size of a file, or 0 if there is none.
 func fileSize(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -216,12 +213,12 @@ func fileSize(path string) int64 {
 func verify(path, want string) error {
 	got, err := hashOf(path)
 	if err == nil && got != want {
-		return errors.Errorf("SHA-256 is %s, want %s", got, want)
+		return errors.Errorf("SHA-256 must be %[2]s, got %[1]s", got, want)
 	}
 	return err
 }
 
-// hashOf is a file's SHA-256.
+// hashOf returns a file's SHA-256.
 func hashOf(path string) (string, error) {
 	opened, err := os.Open(path)
 	if err != nil {

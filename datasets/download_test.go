@@ -112,10 +112,10 @@ func TestDownloadsAreSecure(t *testing.T) {
 	t.Cleanup(plain.Close)
 	wanted, _ := parcel()
 	err := newDownloader(nil).fetch(t.Context(), []string{plain.URL + "/"}, wanted, t.TempDir())
-	wantError(t, err, "is not HTTPS")
+	wantError(t, err, ": address must be HTTPS, got http://127.0.0.1")
 	elsewhere := newMirror(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, plain.URL, http.StatusFound) })
 	_, err = fetch(t, nil, elsewhere)
-	wantError(t, err, "is not HTTPS")
+	wantError(t, err, ": address must be HTTPS, got http://127.0.0.1")
 	_, err = fetch(t, nil, newMirror(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }))
 	wantError(t, err, "10 redirects")
 	for _, s := range sources() {
@@ -200,10 +200,10 @@ func TestDownloadErrors(t *testing.T) {
 		want  string
 		kept  int // bytes left for the next attempt
 	}{
-		{"wrong hash", nil, serveContent(other), "SHA-256 is " + sha256Hex(other) + ", want " + sha256Hex(content), 0},
-		{"not found", content[:100], http.NotFound, `status 404 Not Found, Content-Range "", want the bytes from 100`, 100},
-		{"another range", content[:100], wrongRange, `Content-Range "bytes 5-99999/100000", want the bytes from 100`, 100},
-		{"short file", nil, serveContent(content[:99_000]), "resuming at byte 99000 of 100000: status 416, the server's file ends before", 99_000},
+		{"wrong hash", nil, serveContent(other), "SHA-256 must be " + sha256Hex(content) + ", got " + sha256Hex(other), 0},
+		{"not found", content[:100], http.NotFound, `must get the bytes from 100, got status 404 Not Found, Content-Range ""`, 100},
+		{"another range", content[:100], wrongRange, `must get the bytes from 100, got status 206 Partial Content, Content-Range "bytes 5-99999/100000"`, 100},
+		{"short file", nil, serveContent(content[:99_000]), "resuming at byte 99000 of 100000: status 416: the server's file ends before", 99_000},
 		{"cut each time", nil, cutAfter(10_000, content), "after 50000 of 100000 bytes: unexpected EOF", 50_000},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -305,5 +305,5 @@ func TestLoadDownloads(t *testing.T) {
 	// Damage in the cache is an error, too.
 	write(t, packed(t, contents[Train][1]), want, "t10k-labels-idx1-ubyte.gz")
 	_, err := s.load(Test, options)
-	wantError(t, err, "t10k-labels-idx1-ubyte.gz: offset 4: 2 images: dimensions [3], want [2]")
+	wantError(t, err, "t10k-labels-idx1-ubyte.gz: offset 4: 2 images: dimensions must be [2], got [3]")
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/pkg/errors"
 )
 
-// OptionError is the error of an option that makes no sense, or that the data cannot meet.
+// OptionError is the error for an option that is invalid, or that the data cannot satisfy.
 type OptionError struct {
 	Option  string // the field of Options
-	Problem string // what was got, and what is wanted
+	Problem string // "must be ..., got ..."
 }
 
 // Error names the option.
 func (e OptionError) Error() string { return "datasets: options: " + e.Option + ": " + e.Problem }
 
-// NoClassesError is the error of a folder in which nothing gives classes; ReadImages may read it.
+// NoClassesError is the error for a directory whose images have no classes. ReadImages may read it.
 type NoClassesError struct{ Dir string }
 
-// Error says what was looked for.
+// Error names the directory and the accepted layouts.
 func (e NoClassesError) Error() string {
-	return "datasets: " + e.Dir + ": no class folders and no CSV file with a file and a class column, want a folder of pictures for each class"
+	return "datasets: " + e.Dir + ": must have a directory of images for each class, or a CSV file with columns of files and classes"
 }
 
 func invalid(option, format string, values ...any) error {

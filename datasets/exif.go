@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 )
 
-// exifOrientation returns how a JPEG picture has to be turned to stand upright: 1 (as it is) to 8,
-// the value of the tag 0x0112 in the first directory of its EXIF block, or 1 if there is none that
-// can be read. The content may be cut off after the block.
+// exifOrientation returns the EXIF orientation of a JPEG, 1 (upright) to 8: the value of tag 0x0112
+// in the first directory of its EXIF block, or 1 without a readable block. The content may be
+// truncated after the block.
 func exifOrientation(jpeg []byte) int {
 	for at := 2; at+4 <= len(jpeg) && jpeg[at] == 0xff; {
 		marker, length := jpeg[at+1], int(binary.BigEndian.Uint16(jpeg[at+2:]))
@@ -17,14 +17,14 @@ func exifOrientation(jpeg []byte) int {
 				return tiffOrientation(block[6:])
 			}
 		case marker < 0xe0 && marker != 0xdb || marker == 0xff:
-			return 1 // the picture begins: no block came before it
+			return 1 // the image data begins: there is no block before it
 		}
 		at += 2 + length
 	}
 	return 1
 }
 
-// tiffOrientation looks the tag up in a block that is built as a TIFF file.
+// tiffOrientation returns the orientation in an EXIF block, which is structured as a TIFF file.
 func tiffOrientation(block []byte) int {
 	if at, order := tiffTag(block, 0x0112); at > 0 {
 		if value := int(order.Uint16(block[at+8:])); value >= 1 && value <= 8 {
@@ -35,7 +35,7 @@ func tiffOrientation(block []byte) int {
 }
 
 // tiffTag returns the offset of the 12-byte entry with a tag in the first directory of a TIFF file,
-// 0 if there is none, and the byte order.
+// or 0 if there is none, and the byte order.
 func tiffTag(block []byte, tag uint16) (int64, binary.ByteOrder) {
 	if len(block) < 8 {
 		return 0, nil
@@ -60,10 +60,9 @@ func tiffTag(block []byte, tag uint16) (int64, binary.ByteOrder) {
 	return 0, nil
 }
 
-// upright turns planes [height width], stored as an orientation says, from
-// from into to, which is [width height] for the orientations above 4: those
-// are a quarter turn (6 and 8), or a mirror along a diagonal (5 and 7); 2 and
-// 4 are mirrors, 3 is a half turn.
+// upright copies planes [height width], stored with an EXIF orientation, from from to to, and makes
+// them upright. to is [width height] for orientations above 4: quarter turns (6 and 8) and
+// reflections at a diagonal (5 and 7). 2 and 4 are reflections, 3 is a half turn.
 func upright(to, from []byte, orientation, height, width int) {
 	plane := height * width
 	for start := 0; start < len(from); start += plane {
@@ -73,7 +72,7 @@ func upright(to, from []byte, orientation, height, width int) {
 				if orientation > 4 {
 					toY, toX, stride = x, y, height
 				}
-				// The stored pixel (y, x), moved to the upright place.
+				// Where the stored pixel (y, x) goes.
 				switch orientation {
 				case 2:
 					toX = width - 1 - x

@@ -1,8 +1,7 @@
 package datasets
 
-// debianFashionMNIST is where Debian's package dataset-fashion-mnist puts the four files. They are
-// repacked there, without the names in the published files' gzip headers; their content is the
-// same.
+// debianFashionMNIST is the directory of the four files in Debian's package dataset-fashion-mnist.
+// They are repacked, without the names in the published gzip headers; their content is the same.
 const debianFashionMNIST = "/usr/share/datasets/fashion-mnist"
 
 // fashionMNIST describes the articles of clothing of H. Xiao, K. Rasul and
@@ -54,7 +53,7 @@ func fashionMNIST() source {
 			"https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
 			"https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
 		},
-		advice: "Put Fashion-MNIST's four .gz files into a folder and name it by " + EnvironmentDir +
+		advice: "Put Fashion-MNIST's four .gz files into a directory and set " + EnvironmentDir + " to it" +
 			", or install Debian's package dataset-fashion-mnist.",
 	}
 }

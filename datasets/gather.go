@@ -16,17 +16,17 @@ import (
 	"github.com/pkg/errors"
 )
 
-// maxFile is the largest size of one picture's file, in bytes.
+// maxFile is the largest size of an image file, in bytes.
 const maxFile = 1 << 30
 
-// A shape is the shape of one image.
+// shape is the shape of an image.
 type shape struct{ channels, height, width int }
 
 func (s shape) size() int { return s.channels * s.height * s.width }
 
-// inParallel calls work for 0 ... n-1 from as many goroutines as there are processors, each with
-// its own decoder, and after each call report with the number done, from one goroutine at a time.
-// It ends early when the options' context does.
+// inParallel calls work for 0 ... n-1 from a goroutine per processor, each with its own decoder.
+// After each call it calls report with the number done, from one goroutine at a time. It returns
+// early if the options' context ends.
 func inParallel(n int, options Options, report func(done int), work func(i int, d *decoder)) error {
 	var next, done atomic.Int64
 	var reporting sync.Mutex
@@ -47,17 +47,17 @@ func inParallel(n int, options Options, report func(done int), work func(i int, 
 		})
 	}
 	workers.Wait()
-	return errors.Wrap(options.context().Err(), "datasets: reading pictures")
+	return errors.Wrap(options.context().Err(), "datasets: reading images")
 }
 
-// chooseShape returns the shape in which pictures are read: as the options ask, or else as the
-// headers of the given files suggest.
+// chooseShape returns the shape of decoded images: from the options, or else from the headers of
+// the given files.
 func chooseShape(paths []string, options Options) (shape, error) {
 	wanted := shape{options.Channels, options.Height, options.Width}
 	if wanted.channels == 0 || wanted.height == 0 {
 		infos := make([]imageInfo, len(paths))
 		err := inParallel(len(paths), options, func(int) {}, func(i int, d *decoder) {
-			// An unreadable picture does not count here; it is named when it is decoded.
+			// An unreadable image does not count here; it is reported when it is decoded.
 			if file, err := os.Open(paths[i]); err == nil {
 				if info, err := d.probe(file); err == nil {
 					infos[i] = info
@@ -76,9 +76,9 @@ func chooseShape(paths []string, options Options) (shape, error) {
 	return wanted, nil
 }
 
-// suggestShape fills in the channels and the sides that are 0. It is one channel if all pictures
-// are stored in grey, else three, and the pictures' own size if all agree on one that fits, else a
-// square of 32 if the median of the shorter sides is below 64, else of 64.
+// suggestShape fills in the channels and sides that are 0: one channel if all images are stored in
+// grey, else three; the images' own size if all have the same and it fits, else a square of 32 if
+// the median of the shorter sides is below 64, else of 64.
 func suggestShape(wanted *shape, infos []imageInfo) {
 	infos = slices.DeleteFunc(infos, func(info imageInfo) bool { return info.height == 0 })
 	grey, same := true, true
@@ -115,14 +115,14 @@ func checkMemory(n int, s shape) error {
 		high = available
 	}
 	if bytes := int64(n) * int64(s.size()); bytes > high {
-		return errors.Errorf("datasets: %d images of %dx%dx%d are %.1f GB, the machine has %.1f GB to give: ask for a smaller height and width",
+		return errors.Errorf("datasets: images must fit into %.1[6]f GB of available memory, got %[1]d images of %[2]dx%[3]dx%[4]d, %.1[5]f GB: use a smaller height and width",
 			n, s.channels, s.height, s.width, float64(bytes)/1e9, float64(high)/1e9)
 	}
 	return nil
 }
 
-// availableMemory returns the number of bytes available, 0 if the system does not say (it is asked
-// the way Linux is).
+// availableMemory returns the number of available bytes of memory, or 0 if it is unknown. Only
+// Linux reports it.
 func availableMemory() int64 {
 	content, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -137,16 +137,16 @@ func availableMemory() int64 {
 	return kilobytes << 10
 }
 
-// gathered is the result of decoding a number of pictures.
+// decodedImages is the result of decoding image files.
 type decodedImages struct {
-	images  []byte // of those that could be read, in the order of the pictures
+	images  []byte // those that could be read, in the order of the files
 	kept    []int  // their indices
 	skipped []string
-	hash    string // SHA-256 over the pictures' names, sizes and contents
+	hash    string // SHA-256 over the files' names and contents
 }
 
-// gather decodes pictures. The names are for errors and the hash; subject is what the pictures
-// belong to.
+// gather decodes image files. names are for errors and the hash. subject names the whole set in
+// errors and progress.
 func gather(subject string, paths, names []string, s shape, options Options) (decodedImages, error) {
 	n, size := len(paths), s.size()
 	if err := checkMemory(n, s); err != nil {
@@ -198,15 +198,14 @@ func (d *decoder) readFile(path string) ([]byte, error) {
 	d.content.Reset()
 	if n, err := d.content.ReadFrom(io.LimitReader(file, maxFile+1)); err != nil || n > maxFile {
 		if err == nil {
-			err = errors.Errorf("more than %d bytes, want a picture", maxFile)
+			err = errors.Errorf("an image must have at most %d bytes", maxFile)
 		}
 		return nil, err
 	}
 	return d.content.Bytes(), nil
 }
 
-// checkSkipped returns an error if more pictures were skipped than the options
-// allow, or all.
+// checkSkipped returns an error if more files were skipped than the options allow, or all.
 func checkSkipped(subject string, skipped []string, kept int, options Options) error {
 	allowed := options.MaxSkipped
 	switch {
@@ -221,7 +220,7 @@ func checkSkipped(subject string, skipped []string, kept int, options Options) e
 	}
 	first := strings.Join(skipped[:min(len(skipped), 5)], "\n  ")
 	if kept == 0 {
-		return errors.Errorf("datasets: %s: no picture can be read of %d. The first:\n  %s", subject, all, first)
+		return errors.Errorf("datasets: %s: must have a readable image, got %d unreadable files. The first:\n  %s", subject, all, first)
 	}
-	return errors.Errorf("datasets: %s: %d of %d pictures are left out, want at most %g %%. The first:\n  %s", subject, len(skipped), all, 100*allowed, first)
+	return errors.Errorf("datasets: %s: at most %[4]g %% of the files may be skipped, got %[2]d of %[3]d. The first:\n  %[5]s", subject, len(skipped), all, 100*allowed, first)
 }

@@ -23,13 +23,13 @@ var (
 	lettersCSV []byte
 )
 
-// glyphs describes the letters A to J that this package draws itself in the spirit of notMNIST, to
-// give programs letters without a download: white on black, each stretched to fill the image, from
-// typefaces that come as Go modules, with seeded changes of weight, slant and margin. Training and
-// test letters are of different designs. Every ten images in a row are the letters A to J.
+// glyphs describes letters A to J that this package draws, similar to notMNIST, so that programs
+// have letters without a download: white on black, each stretched to fill the image, from typefaces
+// of Go modules, with seeded variations of weight, slant and margin. Training and test letters are
+// of different designs. The images cycle through the letters A to J.
 //
-// glyphs/letters.csv lists the faces with the modules that they come from and their licences, which
-// all allow images made with the fonts to be distributed.
+// glyphs/letters.csv lists the faces with their modules and licences, all of which allow the
+// distribution of images made with the fonts.
 func glyphs() source {
 	return source{
 		name:       "glyphs",
@@ -42,13 +42,13 @@ func glyphs() source {
 	}
 }
 
-// glyphCounts is the number of images by Split.
+// glyphCounts are the numbers of images by Split.
 var glyphCounts = [2]int{Train: 20000, Test: 10000}
 
-// A glyphDesign is a set of faces drawn alike.
+// glyphDesign is a set of faces of the same design.
 type glyphDesign struct {
-	weight int        // share of the images
-	faces  [][]letter // of each face the letters A to J
+	weight int        // relative number of images
+	faces  [][]letter // the letters A to J of each face
 }
 
 // renderGlyphs draws one split.
@@ -85,7 +85,7 @@ func renderGlyphs(split Split) (*Dataset, error) {
 	return dataset, nil
 }
 
-// readDesigns returns the designs of one split. An error means that the two embedded files do not
+// readDesigns returns the designs of one split. It returns an error if the embedded files do not
 // match.
 func readDesigns(split Split) ([]glyphDesign, error) {
 	decoded, err := png.Decode(bytes.NewReader(lettersPNG))
@@ -99,12 +99,12 @@ func readDesigns(split Split) ([]glyphDesign, error) {
 		return nil, errors.Wrap(err, "datasets: glyphs: letters.csv")
 	}
 	if len(rows) < 2 || len(rows[0]) < 3 {
-		return nil, errors.Errorf("datasets: glyphs: letters.csv: %d lines, want a heading and the faces", len(rows))
+		return nil, errors.Errorf("datasets: glyphs: letters.csv: must have a header and the faces, got %d lines", len(rows))
 	}
 	rows = rows[1:]
 	atlas, ok := decoded.(*image.Gray)
 	if want := image.Pt(len(letterNames)*cellSide, len(rows)*cellSide); !ok || atlas.Rect.Size() != want {
-		return nil, errors.Errorf("datasets: glyphs: letters.png has %v pixels, want grey ones, %v, for the rows of letters.csv",
+		return nil, errors.Errorf("datasets: glyphs: letters.png must have %[2]v grey pixels for the rows of letters.csv, got %[1]v",
 			decoded.Bounds().Size(), want)
 	}
 	var designs []glyphDesign
@@ -116,7 +116,7 @@ func readDesigns(split Split) ([]glyphDesign, error) {
 		if name := row[1]; name != last {
 			weight, err := strconv.Atoi(row[2])
 			if err != nil || weight < 1 {
-				return nil, errors.Errorf("datasets: glyphs: letters.csv: weight %q of %s, want a number above 0", row[2], name)
+				return nil, errors.Errorf("datasets: glyphs: letters.csv: weight of %[2]s must be a positive integer, got %[1]q", row[2], name)
 			}
 			designs = append(designs, glyphDesign{weight: weight})
 			last = name
@@ -131,8 +131,8 @@ func readDesigns(split Split) ([]glyphDesign, error) {
 	return designs, nil
 }
 
-// spread returns n indices of designs, each as often as its weight says and evenly spread, so that
-// any run of images has all designs: each time the design furthest behind its share comes next.
+// spread returns n indices of designs, in proportion to their weights and evenly distributed, so
+// that any sequence of images has all designs: it always picks the design that is furthest behind.
 func spread(designs []glyphDesign, n int) []int {
 	total := 0
 	for _, design := range designs {

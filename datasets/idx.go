@@ -9,29 +9,29 @@ import (
 	"github.com/pkg/errors"
 )
 
-// The IDX format of the MNIST files (Y. LeCun, C. Cortes and C. Burges, "The
-// MNIST database of handwritten digits"): two zero bytes, a byte for the type
-// of the values, a byte for the number of dimensions, each dimension as a
-// big-endian 32-bit number, then the values, the last dimension fastest.
+// The IDX format of the MNIST files (Y. LeCun, C. Cortes and C. Burges, "The MNIST database of
+// handwritten digits"): two zero bytes, a byte for the type of the values, a byte for the number of
+// dimensions, each dimension as a big-endian 32-bit number, then the values, the last dimension
+// fastest.
 const (
-	idxUnsignedByte = 0x08    // the type code of bytes, the only one read here
+	idxUnsignedByte = 0x08    // type code of bytes, the only supported type
 	idxMaxRank      = 4       // N, C, H, W
-	idxMaxSize      = 1 << 30 // values; the largest set of the family, EMNIST by class, has 547 million
-	idxFirstRead    = 1 << 20 // values to make room for before any has arrived
+	idxMaxSize      = 1 << 30 // values; the largest data set of the family, EMNIST by class, has 547 million
+	idxFirstRead    = 1 << 20 // bytes to allocate before any have arrived
 )
 
-// ReadIDX reads an array of bytes in IDX format, gzip-compressed or not, to
-// the end of r. The name is for the errors.
+// ReadIDX reads an array of bytes in IDX format, optionally gzip-compressed, up to the end of r.
+// name is for errors.
 //
-// It is an error if the type is not unsigned byte, if there are not 1 to 4 dimensions or one of
-// them is 0, if there are more than 2^30 values, or if there are fewer or more values than the
-// dimensions say. Memory grows with the data that arrive, not with what the dimensions promise.
+// It returns an error if the type is not unsigned byte, if there are not 1 to 4 dimensions or one
+// is 0, if there are more than 2^30 values, or if the number of values does not match the
+// dimensions. Memory grows with the data that arrive, not with the announced dimensions.
 func ReadIDX(name string, r io.Reader) (dimensions []int, values []byte, err error) {
 	return readIDX(name, r, idxMaxSize, nil)
 }
 
-// readIDX is ReadIDX with a limit on the number of values and a check of the dimensions before any
-// value is read; nil checks nothing.
+// readIDX is ReadIDX with a limit on the number of values, and a check of the dimensions, which may
+// be nil, before values are read.
 func readIDX(name string, r io.Reader, limit int64, check func(dimensions []int) error) ([]int, []byte, error) {
 	data, err := decompress(r)
 	if err != nil {
@@ -55,19 +55,19 @@ func readIDX(name string, r io.Reader, limit int64, check func(dimensions []int)
 	}
 	switch _, err := data.ReadByte(); {
 	case err == nil:
-		return nil, nil, errors.Errorf("datasets: %s: offset %d: more data, want the end after %d values of %v",
+		return nil, nil, errors.Errorf("datasets: %s: offset %d: must end after %d values of %v, got more data",
 			name, header+size, size, dimensions)
 	case err != io.EOF:
-		return nil, nil, errors.Wrapf(err, "datasets: %s: offset %d: want the end of the data", name, header+size)
+		return nil, nil, errors.Wrapf(err, "datasets: %s: offset %d: must be the end of the data", name, header+size)
 	}
 	return dimensions, values, nil
 }
 
-// decompress returns the content of r, unpacked if it begins like gzip.
+// decompress returns the content of r, decompressed if it begins like gzip.
 func decompress(r io.Reader) (*bufio.Reader, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	if start, err := buffered.Peek(2); err != nil || start[0] != 0x1f || start[1] != 0x8b {
-		return buffered, nil // an error of r comes again with the first read
+		return buffered, nil // an error of r is repeated by the first read
 	}
 	unpacked, err := gzip.NewReader(buffered)
 	if err != nil {
@@ -84,7 +84,7 @@ func readIDXHeader(r io.Reader, limit int64) ([]int, error) {
 	}
 	rank := int(magic[3])
 	if magic[0] != 0 || magic[1] != 0 || magic[2] != idxUnsignedByte || rank < 1 || rank > idxMaxRank {
-		return nil, errors.Errorf("offset 0: magic number % x, want 00 00 %02x and 1 to %d dimensions (an IDX file of bytes)",
+		return nil, errors.Errorf("offset 0: magic number must be 00 00 %02[2]x and 1 to %[3]d dimensions (an IDX file of bytes), got % [1]x",
 			magic, idxUnsignedByte, idxMaxRank)
 	}
 	dimensions, size := make([]int, rank), int64(1)
@@ -97,10 +97,10 @@ func readIDXHeader(r io.Reader, limit int64) ([]int, error) {
 		// size <= limit <= 2^30 and a dimension is below 2^32: no overflow.
 		n := int64(binary.BigEndian.Uint32(word[:]))
 		if n == 0 {
-			return nil, errors.Errorf("offset %d: dimension %d is 0, want at least 1 (the array is empty)", offset, i)
+			return nil, errors.Errorf("offset %d: dimension %d must be at least 1, got 0 (the array is empty)", offset, i)
 		}
 		if size *= n; size > limit {
-			return nil, errors.Errorf("offset %d: dimension %d is %d, which makes %d values or more, want at most %d",
+			return nil, errors.Errorf("offset %d: the array must have at most %[5]d values, got %[4]d or more with dimension %[2]d of %[3]d",
 				offset, i, n, size, limit)
 		}
 		dimensions[i] = int(n)
@@ -108,8 +108,8 @@ func readIDXHeader(r io.Reader, limit int64) ([]int, error) {
 	return dimensions, nil
 }
 
-// readGrowing reads size bytes into a slice that doubles as they arrive. On an
-// error it returns what arrived.
+// readGrowing reads size bytes into a slice that grows as they arrive. With an error it returns the
+// bytes that arrived.
 func readGrowing(r io.Reader, size int) ([]byte, error) {
 	values := make([]byte, 0, min(size, idxFirstRead))
 	for {
@@ -127,7 +127,7 @@ func readGrowing(r io.Reader, size int) ([]byte, error) {
 	}
 }
 
-// noEOF makes the end of the data an error where more was expected.
+// noEOF turns io.EOF into io.ErrUnexpectedEOF.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

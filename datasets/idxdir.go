@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// idxNames are the names of MNIST's files by Split: images, of three dimensions or of four, and
+// idxNames are the names of MNIST's files by Split: images with three or four dimensions, and
 // labels.
 var idxNames = [3][2][]string{
 	Train:      {{"train-images-idx3-ubyte", "train-images-idx4-ubyte"}, {"train-labels-idx1-ubyte"}},
@@ -35,8 +35,8 @@ func isIDXDir(path string) bool {
 	})
 }
 
-// openIDX opens a folder with IDX files under MNIST's names, of any size,
-// [N H W] or [N C H W], with any number of classes.
+// openIDX opens a directory with IDX files under MNIST's names, [N H W] or [N C H W] of any size,
+// with any number of classes.
 func openIDX(path string, _ Options) (*Splits, error) {
 	var parts [3]*arrayPart
 	dir, hashes := onlyDir(path), map[string]string{}
@@ -46,7 +46,7 @@ func openIDX(path string, _ Options) (*Splits, error) {
 			continue
 		}
 		if imagesPath == "" || labelsPath == "" {
-			return nil, errors.Errorf("datasets: %s: only one of the files %s and %s, want both", dir, names[0][0], names[1][0])
+			return nil, errors.Errorf("datasets: %s: must have both files %s and %s, got one", dir, names[0][0], names[1][0])
 		}
 		part := &arrayPart{channels: 1}
 		count := 0
@@ -60,7 +60,7 @@ func openIDX(path string, _ Options) (*Splits, error) {
 				count, part.height, part.width = got[0], got[len(got)-2], got[len(got)-1]
 				return nil
 			}
-			return errors.Errorf("dimensions %v, want [N H W] or [N C H W]", got)
+			return errors.Errorf("dimensions must be [N H W] or [N C H W], got %v", got)
 		})
 		if err != nil {
 			return nil, err
@@ -80,7 +80,7 @@ func openIDX(path string, _ Options) (*Splits, error) {
 	return arraySplits(path, parts, nil, hashes)
 }
 
-// readIDXFile reads one IDX file and notes its hash.
+// readIDXFile reads an IDX file and adds its hash to hashes.
 func readIDXFile(path string, hashes map[string]string, check func(dimensions []int) error) ([]byte, error) {
 	opened, err := os.Open(path)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// openImageDir opens a folder of pictures.
+// openImageDir opens an image directory.
 func openImageDir(root string, options Options) (*Splits, error) {
 	found, err := scan(root)
 	if err != nil {
 		return nil, err
 	}
 	if len(found.ignored) > 0 {
-		options.remark("%s: not read, being beside the folders of the splits: %s", root, abbreviated(found.ignored))
+		options.remark("%s: ignored, next to the directories of the splits: %s", root, abbreviated(found.ignored))
 	}
 	cache, err := newDecodedCache(found, options)
 	if err != nil {
@@ -28,11 +28,11 @@ func openImageDir(root string, options Options) (*Splits, error) {
 		if decoded, err = found.decode(options); err != nil {
 			return nil, err
 		}
-		// A folder that changed meanwhile no longer matches the key.
+		// If the directory changed meanwhile, it no longer matches the key.
 		if again, err := scan(root); err == nil && again.key(options) == found.key(options) {
 			if err := cache.write(decoded); err != nil {
 				if options.Cache != "" {
-					return nil, errors.WithMessage(err, "datasets: decoded pictures cannot be kept: name another cache folder, or ask for none")
+					return nil, errors.WithMessage(err, "datasets: decoded images cannot be cached: set Options.Cache to another directory, or NoCache")
 				}
 				options.notKept(err)
 			}
@@ -41,22 +41,22 @@ func openImageDir(root string, options Options) (*Splits, error) {
 	return decoded.splits(found, options)
 }
 
-// decodedSet is the result of a folder of pictures, as kept in the cache.
+// decodedSet has the decoded images of an image directory, as in the cache.
 type decodedSet struct {
 	Channels, Height, Width int
 	Parts                   [3]*decodedPart // by Split
-	images                  []byte          // of all parts, one after the other
+	images                  []byte          // of all parts, concatenated
 }
 
-// A decodedPart is one split of a decodedSet.
+// decodedPart is one split of a decodedSet.
 type decodedPart struct {
-	Files   []string // of the images
+	Files   []string // one for each image
 	Labels  []int32
 	Skipped []string
 	Hash    string
 }
 
-// decode reads all pictures of a tree.
+// decode decodes all images of a tree.
 func (t tree) decode(options Options) (*decodedSet, error) {
 	var training []string
 	for _, p := range t.splits[Train].images {
@@ -133,7 +133,7 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 		if Split(split) == Train {
 			for class, count := range dataset.Counts() {
 				if count == 0 {
-					return nil, errors.Errorf("datasets: %s: no picture of class %s can be read. Skipped:\n  %s", subject,
+					return nil, errors.Errorf("datasets: %s: must have a readable image of class %s. Skipped:\n  %s", subject,
 						classes[class], strings.Join(part.Skipped[:min(len(part.Skipped), 5)], "\n  "))
 				}
 			}
@@ -143,12 +143,14 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 	return &Splits{Train: all[Train], Validation: all[Validation], Test: all[Test]}, nil
 }
 
-// ReadImages reads single pictures and all pictures below folders, without labels, for predictions:
-// Labels and ClassNames are nil, Files names each image. The shape is Options.Channels, Height and
-// Width, chosen as by Open where they are 0. Unreadable pictures are listed in Skipped; it is an
-// error if there are more than Options.MaxSkipped allows, if a path does not exist, or if there is
-// no picture at all. Mean and Deviation are of these images: a network is fed with those of its
-// training set.
+// ReadImages reads image files, and all image files below directories, without labels, for
+// predictions. Labels and ClassNames of the result are nil; Files has the path of each image. The
+// shape is Options.Channels, Height and Width, chosen as by Open if they are 0. Unreadable files
+// are listed in Skipped. Mean and Std are those of these images; a network needs those of its
+// training set instead.
+//
+// It returns an error if more files are skipped than Options.MaxSkipped allows, if a path does not
+// exist, or if there is no image.
 func ReadImages(paths []string, options Options) (*Dataset, error) {
 	if err := options.check(); err != nil {
 		return nil, err
@@ -172,7 +174,7 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, errors.Errorf("datasets: no pictures (%s) in %s", extensions(), strings.Join(paths, ", "))
+		return nil, errors.Errorf("datasets: must have images (%s) in %s, got none", extensions(), strings.Join(paths, ", "))
 	}
 	s, err := chooseShape(files, options)
 	if err != nil {
@@ -180,7 +182,7 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 	}
 	subject := files[0]
 	if len(files) > 1 {
-		subject = strconv.Itoa(len(files)) + " pictures"
+		subject = strconv.Itoa(len(files)) + " images"
 	}
 	all, err := gather(subject, files, files, s, options)
 	if err != nil {
@@ -190,8 +192,8 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 		return nil, err
 	}
 	dataset := &Dataset{
-		Name: "pictures", Images: all.images, Channels: s.channels, Height: s.height, Width: s.width,
-		Skipped: all.skipped, Hashes: map[string]string{"pictures": all.hash},
+		Name: "images", Images: all.images, Channels: s.channels, Height: s.height, Width: s.width,
+		Skipped: all.skipped, Hashes: map[string]string{"images": all.hash},
 	}
 	for _, i := range all.kept {
 		dataset.Files = append(dataset.Files, files[i])

@@ -83,7 +83,7 @@ func TestSharesWithoutEffect(t *testing.T) {
 	if err != nil || splits.Test.Len() != 12 || splits.Validation.Len() != 3 {
 		t.Fatal(splits, err)
 	}
-	if want := "flowers has test images of its own: no others are held out, whatever share is asked for"; !slices.Equal(remarks, []string{want}) {
+	if want := "flowers has its own test images: the requested fraction is ignored"; !slices.Equal(remarks, []string{want}) {
 		t.Errorf("remarks %q, want %q", remarks, want)
 	}
 }
@@ -100,7 +100,7 @@ func TestBesideSplits(t *testing.T) {
 		if err != nil || splits.Train.Len() != 1 {
 			t.Fatal(splits, err)
 		}
-		if want := root + ": not read, being beside the folders of the splits: extra, stray.png"; !slices.Equal(remarks, []string{want}) {
+		if want := root + ": ignored, next to the directories of the splits: extra, stray.png"; !slices.Equal(remarks, []string{want}) {
 			t.Errorf("remarks %q, want %q", remarks, want)
 		}
 	}
@@ -159,13 +159,13 @@ func TestFolderSkips(t *testing.T) {
 	}
 	options.MaxSkipped = -1
 	_, err := Open(root, options)
-	wantError(t, err, "datasets: "+root+": 1 of 91 pictures are left out, want at most 0 %", "moss/broken.png: PNG: ")
+	wantError(t, err, "datasets: "+root+": at most 0 % of the files may be skipped, got 1 of 91", "moss/broken.png: PNG: ")
 	broken := t.TempDir()
 	if err := os.WriteFile(filepath.Join(broken, "a.png"), []byte("junk"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	_, err = ReadImages([]string{broken}, options)
-	wantError(t, err, "no picture can be read of 1. The first:", "a.png: ")
+	wantError(t, err, "a.png: must have a readable image, got 1 unreadable files", "a.png: ")
 }
 
 // The bytes do not depend on the number of threads, and the cache has them all.
@@ -277,7 +277,7 @@ func TestDecodedCacheUnwritable(t *testing.T) {
 		if err != nil || splits.Train.Len() != 6 || len(remarks) != 1 {
 			t.Fatalf("home %q: %+v, %v, remarks %q", home, splits, err, remarks)
 		}
-		for _, part := range []string{"decoded pictures are not kept, and the next start decodes them again: ", "XDG_CACHE_HOME"} {
+		for _, part := range []string{"decoded images cannot be cached, and the next start decodes them again: ", "XDG_CACHE_HOME"} {
 			if !strings.Contains(remarks[0], part) {
 				t.Errorf("home %q: remark %q, want it to have %q", home, remarks[0], part)
 			}
@@ -285,7 +285,7 @@ func TestDecodedCacheUnwritable(t *testing.T) {
 	}
 	options.Cache = file
 	_, err := Open(root, options)
-	wantError(t, err, "datasets: decoded pictures cannot be kept: name another cache folder, or ask for none: ")
+	wantError(t, err, "decoded images cannot be cached: set Options.Cache to another directory, or NoCache: mkdir")
 	options.Cache = t.TempDir()
 	found, err := scan(root)
 	if err != nil {
@@ -297,7 +297,7 @@ func TestDecodedCacheUnwritable(t *testing.T) {
 	}
 	write(t, nil, cache.path, "in the way")
 	_, err = Open(root, options)
-	wantError(t, err, "datasets: decoded pictures cannot be kept")
+	wantError(t, err, "decoded images cannot be cached: set Options.Cache to another directory, or NoCache: rename")
 	if left, err := os.ReadDir(filepath.Dir(cache.path)); err != nil || len(left) != 1 {
 		t.Errorf("left %v, %v", left, err)
 	}
@@ -314,7 +314,7 @@ func TestFolderGivenUp(t *testing.T) {
 		}
 	}
 	_, err := Open(root, options)
-	wantError(t, err, "datasets: reading pictures: context canceled")
+	wantError(t, err, "reading images: context canceled")
 	if _, err := os.Stat(filepath.Join(options.Cache, "decoded")); err == nil {
 		t.Error("something was kept")
 	}
@@ -348,5 +348,5 @@ func TestReadImages(t *testing.T) {
 	_, err = ReadImages([]string{filepath.Join(root, "none.png")}, Options{})
 	wantError(t, err, "none.png")
 	_, err = ReadImages(nil, Options{})
-	wantError(t, err, "no pictures")
+	wantError(t, err, "must have images (.png .jpg .jpeg .jpe .jfif .gif .bmp .webp .tif .tiff .ppm .pgm .pnm) in , got none")
 }

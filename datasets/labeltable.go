@@ -11,21 +11,21 @@ import (
 	"github.com/pkg/errors"
 )
 
-// The headings of the columns of a label table, in lower case, the preferred ones first.
+// The headings of the columns of a label table, in lower case, in order of preference.
 var (
 	fileHeadings  = []string{"filename", "file", "path", "image", "image_path", "img_path"}
 	classHeadings = []string{"classid", "class", "label", "category"}
 )
 
-// A table is a CSV file that gives the classes of pictures.
+// table is a CSV file with the classes of images.
 type table struct {
 	entry       dirEntry
-	rows        [][]string // without the heading
+	rows        [][]string // without the header
 	file, class int        // columns
 }
 
-// labelTable returns the CSV file of a folder that has a column of file names and a column of
-// classes, nil if there is none. Other CSV files are ignored.
+// labelTable returns the CSV file of a directory with a column of file names and one of classes, or
+// nil if there is none. Other CSV files are ignored.
 func labelTable(root, dir string, entries []dirEntry) (*table, error) {
 	var found *table
 	for _, entry := range entries {
@@ -40,7 +40,7 @@ func labelTable(root, dir string, entries []dirEntry) (*table, error) {
 			continue
 		}
 		if found != nil {
-			return nil, errors.Errorf("datasets: %s: both %s and %s give classes, want one",
+			return nil, errors.Errorf("datasets: %s: must have one table of classes, got %s and %s",
 				filepath.Join(root, dir), found.entry.base(), entry.base())
 		}
 		found = candidate
@@ -51,12 +51,12 @@ func labelTable(root, dir string, entries []dirEntry) (*table, error) {
 // maxTable is the largest size of a CSV file.
 const maxTable = 1 << 28
 
-// readTable reads a CSV file, with commas, semicolons or tabs. It returns nil
-// if the headings are not those of a label table.
+// readTable reads a CSV file, separated by commas, semicolons or tabs. It returns nil if the header
+// is not that of a label table.
 func readTable(root string, entry dirEntry) (*table, error) {
 	path := filepath.Join(root, filepath.FromSlash(entry.name))
 	if entry.size > maxTable {
-		return nil, errors.Errorf("datasets: %s: %d bytes, want a CSV file of at most %d", path, entry.size, maxTable)
+		return nil, errors.Errorf("datasets: %s: must have at most %[3]d bytes, got %[2]d", path, entry.size, maxTable)
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -73,7 +73,7 @@ func readTable(root string, entry dirEntry) (*table, error) {
 	}
 	names, err := reader.Read()
 	if err != nil {
-		return nil, nil // not a table with headings: it is not meant for this
+		return nil, nil // not a table with a header
 	}
 	for i := range names {
 		names[i] = strings.ToLower(strings.TrimSpace(names[i]))
@@ -98,8 +98,8 @@ func column(names, wanted []string) int {
 	return -1
 }
 
-// list returns the pictures that the table names, in its order. A name is
-// relative to the table's folder, or just the name of one file below it.
+// list returns the images in the table, in its order. A file name is relative to the table's
+// directory, or the base name of a single file below it.
 func (t *table) list(root, dir string) (*listing, error) {
 	there, err := walk(nil, root, dir, "", 0)
 	if err != nil {
@@ -125,12 +125,12 @@ func (t *table) list(root, dir string) (*listing, error) {
 		p, ok := byName[name]
 		switch {
 		case class == "":
-			return nil, errors.Errorf("datasets: %s: record %d: %s has no class", filepath.Join(root, t.entry.name), line, name)
+			return nil, errors.Errorf("datasets: %s: record %d: %s must have a class", filepath.Join(root, t.entry.name), line, name)
 		case !ok:
-			found.skipped = append(found.skipped, join(dir, name)+": named by "+t.entry.base()+" but not there")
+			found.skipped = append(found.skipped, join(dir, name)+": listed in "+t.entry.base()+" but missing")
 			continue
 		case often[name] > 1:
-			return nil, errors.Errorf("datasets: %s: record %d: %d files are called %s: name it with its folder",
+			return nil, errors.Errorf("datasets: %s: record %d: %[4]s must be one file, got %[3]d: use its path",
 				filepath.Join(root, t.entry.name), line, often[name], name)
 		case lines[p.name] > 0:
 			return nil, errors.Errorf("datasets: %s: record %d: %s is already in record %d",
@@ -141,7 +141,7 @@ func (t *table) list(root, dir string) (*listing, error) {
 		found.images = append(found.images, p)
 	}
 	if len(found.images) == 0 {
-		return nil, errors.Errorf("datasets: %s: names %d pictures, none of them there; the first is %s",
+		return nil, errors.Errorf("datasets: %s: must list existing images, got %d missing ones; the first is %s",
 			filepath.Join(root, t.entry.name), len(t.rows), strings.Join(found.skipped[:min(1, len(found.skipped))], ""))
 	}
 	return found, nil

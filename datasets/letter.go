@@ -3,27 +3,27 @@ package datasets
 import "math/rand/v2"
 
 // Geometry of a cell of glyphs/letters.png; see glyphs/generate. All computations with letters use
-// whole numbers, so that the images are the same on every machine. Lengths are in grains.
+// integers, so that the images are the same on every machine. Lengths are in grains.
 const (
 	cellSide      = 64  // pixels
-	distanceZero  = 128 // the byte that stands for a point on the outline
-	distanceGrain = 16  // grains of distance for one step of the byte
-	grain         = 256 // grains for one pixel of a cell
+	distanceZero  = 128 // the byte of a point on the outline
+	distanceGrain = 16  // grains of distance per step of the byte
+	grain         = 256 // grains per pixel of a cell
 
-	// outputPixel is the length of a pixel of the image in a cell whose
-	// letter fills the image: 56 pixels of ink are 28 pixels of image.
+	// outputPixel is the size of an image pixel in the cell if the letter fills the image: 56 cell
+	// pixels of ink are 28 image pixels.
 	outputPixel = 2 * grain
 )
 
-// A letter is a cell: a square of bytes, which give the signed distance from
-// each pixel's centre to the outline of the letter, positive inside.
+// letter is a cell: a square of bytes, each the signed distance from the pixel's centre to the
+// outline of the letter, positive inside.
 type letter struct {
 	pixels []byte
 	stride int
 }
 
 // distance returns the signed distance at (x, y), in grains, by bilinear interpolation between the
-// pixels' centres; outside the cell it is the distance at the nearest point of its edge.
+// pixels' centres; outside the cell it returns the distance at the nearest point of the edge.
 func (l letter) distance(x, y int) int {
 	const last = (cellSide-1)*grain - 1
 	x, y = min(max(x-grain/2, 0), last), min(max(y-grain/2, 0), last)
@@ -35,17 +35,17 @@ func (l letter) distance(x, y int) int {
 	return (top*(grain-fy)+bottom*fy)/(grain*grain/distanceGrain) - distanceZero*distanceGrain
 }
 
-// A variation is how one image differs from its letter.
+// variation is the difference of an image from its letter.
 type variation struct {
-	face    int // which of the design's
+	face    int // index of the design's face
 	bolder  int // grains by which the outline moves outwards
 	slant   int // x moves by slant/256 of y
-	hollow  int // grains of the outline that is left; 0: the letter is filled
+	hollow  int // width of the outline in grains; 0 for a filled letter
 	margins [4]int
 }
 
-// newVariation draws the variation of image i. The distributions are chosen so that the images'
-// mean and deviation are close to notMNIST's.
+// newVariation draws the variation of image i. The distributions make the mean and standard
+// deviation of the images similar to notMNIST's.
 func newVariation(split Split, i, faces int) variation {
 	random := rand.NewPCG(uint64(split)+1, uint64(i))
 	between := func(low, high int) int {
@@ -65,7 +65,7 @@ func newVariation(split Split, i, faces int) variation {
 	return v
 }
 
-// distance is the letter's distance with the outline moved and hollowed.
+// distance returns the letter's distance with the outline moved and hollowed.
 func (v variation) distance(l letter, x, y int) int {
 	d := l.distance(x, y) + v.bolder
 	if v.hollow > 0 {
@@ -74,11 +74,11 @@ func (v variation) distance(l letter, x, y int) int {
 	return d
 }
 
-// slanted returns the x to which the slant moves a point.
+// slanted returns the x of a point after slanting.
 func (v variation) slanted(x, y int) int { return x - v.slant*(y-cellSide*grain/2)/256 }
 
-// inkBox returns the extremes of the slanted letter's ink. The ink reaches in every direction from
-// each inner point at least by the point's distance.
+// inkBox returns the bounding box of the slanted letter's ink. From an inner point, the ink extends
+// at least by the point's distance in every direction.
 func (v variation) inkBox(l letter) (left, top, right, bottom int) {
 	left, top = cellSide*grain, cellSide*grain
 	for row := range cellSide {
@@ -96,9 +96,8 @@ func (v variation) inkBox(l letter) (left, top, right, bottom int) {
 	return left, top, right, bottom
 }
 
-// draw draws the letter into an image, stretched so that its ink fills the
-// image but for the margins. A pixel of the image, 0 before, is the mean of
-// four points.
+// draw draws the letter into an image, initially 0, stretched so that its ink fills the image
+// except for the margins. A pixel is the mean of four points.
 func (v variation) draw(l letter, pixels []byte) {
 	left, top, right, bottom := v.inkBox(l)
 	const whole = knownSide * outputPixel
@@ -106,7 +105,7 @@ func (v variation) draw(l letter, pixels []byte) {
 	place := func(position, low, high, before, after int) int {
 		return low + (position-before)*(high-low)/(whole-before-after)
 	}
-	// distanceAt is the distance at a point of the image.
+	// distanceAt returns the distance at a point of the image.
 	distanceAt := func(x, y int) int {
 		y = place(y, top, bottom, v.margins[0], v.margins[1])
 		x = place(x, left, right, v.margins[2], v.margins[3])
@@ -121,11 +120,11 @@ func (v variation) draw(l letter, pixels []byte) {
 				*pixel = 255
 			}
 			if middle >= outputPixel || middle <= -outputPixel {
-				continue // all four points lie well on this side of the outline
+				continue // all four points are on this side of the outline
 			}
 			sum := 0
 			for point := range 4 {
-				// A point stands for a square of half an output pixel.
+				// A point represents a square of half an output pixel.
 				d := distanceAt(x+outputPixel/4+point%2*outputPixel/2, y+outputPixel/4+point/2*outputPixel/2)
 				sum += min(max(d+outputPixel/4, 0), outputPixel/2)
 			}

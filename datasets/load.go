@@ -9,14 +9,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// EnvironmentDir names the environment variable with the user's data
-// folder, looked into after Options.Folder.
+// EnvironmentDir is the name of the environment variable with the user's data directory, searched
+// after Options.Dir.
 const EnvironmentDir = "POLLEN_DATA"
 
-// A Split is the part of a data set meant for one use.
+// Split is the part of a data set for training, testing or validation.
 type Split int
 
-// The splits, as the data sets' authors made them, or as Open drew them.
+// The splits, as defined by the data set's authors or drawn by Open.
 const (
 	Train Split = iota
 	Test
@@ -37,55 +37,54 @@ func (s Split) String() string {
 	}
 }
 
-// Options say where Open, Load and List look, and what the images should be like. The zero value
-// suits most programs.
+// Options configure where Open, Load and List search, and the shape, splits and classes of the
+// images. The zero value suits most programs.
 type Options struct {
-	// Folder is the user's data folder: files are looked for in a folder of
-	// the data set's name inside it, then in itself. "" is none.
+	// Dir is the user's data directory. Files are searched in its subdirectory with the data set's
+	// name, then in itself. "" is none.
 	Dir string
 
-	// Cache is the folder for downloads, each data set in its own folder, and for decoded images of
-	// folders of pictures, in "decoded". "" is the folder "pollen" in the user's cache folder; if
-	// that cannot be written, images are not kept, and Remark is told.
+	// Cache is the directory for downloads, in a subdirectory per data set, and for decoded images,
+	// in "decoded". "" is the directory "pollen" in the user's cache directory; if that cannot be
+	// written, decoded images are not cached, and Remark is called.
 	Cache string
 
-	// NoCache neither keeps decoded images nor uses kept ones.
+	// NoCache disables the cache of decoded images.
 	NoCache bool
 
 	// Offline forbids downloads.
 	Offline bool
 
 	// OnProgress, if not nil, is called from one goroutine at a time: during a download with the
-	// file's name, the bytes arrived and the total; while decoding pictures with the folder, the
-	// pictures done and the total.
+	// file's name, the bytes received and the total; while decoding images with the directory, the
+	// images done and the total.
 	OnProgress func(file string, done, total int64)
 
-	// Remark, if not nil, is told what a person should know about how the data were read.
+	// Remark, if not nil, is called with remarks for the user on how the data were read.
 	Remark func(text string)
 
-	// Context ends downloads and the decoding of pictures when it is done. nil is
-	// context.Background().
+	// Context cancels downloads and decoding. nil is context.Background().
 	Context context.Context
 
-	// Height, Width and Channels are the shape of the images; 0 is what the
-	// data have (for pictures of several sizes, see the package's page). Height
-	// and Width are given together.
+	// Height, Width and Channels are the requested shape of the images; 0 keeps the data's own (for
+	// image files of several sizes, see the package documentation). Height and Width must be set
+	// together.
 	Height, Width, Channels int
 
-	// Validation is the share of the training images that become the validation split, Test that of
-	// all images that become the test split, if the data have no such split: 0 means 0.1 and 0.2
-	// for data without any split and none for others, negative means none.
+	// Validation is the fraction of the training images to draw for the validation split, Test the
+	// fraction of all images to draw for the test split, if the data have no such split. 0 means
+	// 0.1 and 0.2 for data without any split, and none for others; negative means none.
 	Validation, Test float64
 
-	// Seed decides which images are drawn for the splits.
+	// Seed determines which images are drawn for the splits.
 	Seed uint64
 
-	// Classes, if not empty, are the names of the only classes to read,
-	// WithoutClasses of those to leave out; see Dataset.WithClasses.
+	// Classes, if not empty, are the names of the only classes to read. WithoutClasses are the
+	// names of classes to omit. See Dataset.WithClasses.
 	Classes, WithoutClasses []string
 
-	// MaxSkipped is the share of the pictures of a split that may be left out, see Dataset.Skipped;
-	// 0 is 0.05, negative is none.
+	// MaxSkipped is the maximum fraction of a split's image files that may be skipped, see
+	// Dataset.Skipped. 0 means 0.05, negative means none.
 	MaxSkipped float64
 }
 
@@ -102,37 +101,37 @@ func (o Options) context() context.Context {
 	return o.Context
 }
 
-// cache returns the folder for downloads, or an error if the machine has none.
+// cache returns the cache directory, or an error if the machine has none.
 func (o Options) cache() (string, error) {
 	if o.Cache != "" {
 		return o.Cache, nil
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", errors.Wrap(err, "no cache folder")
+		return "", errors.Wrap(err, "no cache directory")
 	}
 	return filepath.Join(dir, "pollen"), nil
 }
 
-// A Description says what a data set is and where Load would get it.
+// Description describes a data set and where Load would read it from.
 type Description struct {
 	Name       string
-	What       string
-	Images     [2]int // by Split; 0 where it depends on the user's copy
+	What       string // such as "handwritten digits"
+	Images     [2]int // by Split; 0 if it depends on the user's copy
 	Channels   int
 	Height     int
 	Width      int
 	ClassNames []string
 
-	// Places is, by Split, the folder that has the files now, "built in", the address of a
-	// download, or "" if the user must get the files.
+	// Places has, by Split, the directory with the files, "built in", the address of a download, or
+	// "" if the user must get the files.
 	Places [2]string
 
-	// Advice says how to get the files if Load cannot.
+	// Advice explains how to get the files if Load cannot.
 	Advice string
 }
 
-// Names returns the names that Load knows.
+// Names returns the names of the known data sets.
 func Names() []string {
 	var names []string
 	for _, source := range sources() {
@@ -141,8 +140,8 @@ func Names() []string {
 	return names
 }
 
-// List describes the data sets that Load knows. It looks for their files, whose names and hashes
-// say whose they are, but downloads none.
+// List describes the known data sets. It searches for their files by name and hash, but downloads
+// none.
 func List(options Options) []Description {
 	var list []Description
 	for _, source := range sources() {
@@ -156,27 +155,28 @@ func List(options Options) []Description {
 	return list
 }
 
-// Load returns one split of what Open would return. It is an error if there is
-// none.
+// Load returns one split of the data set that Open would return, or an error if there is no such
+// split.
 //
-// For a known name, other splits are only read if a validation split is drawn from them, so that a
-// test split may be all there is; in another shape, or of some classes, it then has moments of its
-// own. For a path all are read, for the moments of the training images, if there are any.
+// For a known name, Load reads other splits only if a validation split is drawn from them, so that
+// the test split may be the only one present. In another shape, or with selected classes, the split
+// then has its own Mean and Std. For a path, Load reads all splits, for the Mean and Std of the
+// training images, if there are any.
 //
-// Files are looked for in Options.Folder, in the folder that the environment variable POLLEN_DATA
-// names, where the data set's own distribution puts them (a Go module, a Debian package), and in
-// the cache; then they are downloaded. The first place that has them is used, and a wrong file
-// there is an error. If no place has them, the error names all places.
+// Files are searched in Options.Dir, in the directory of the environment variable POLLEN_DATA,
+// where the data set's distribution puts them (a Go module, a Debian package), and in the cache;
+// then they are downloaded. The first place that has them is used, and a wrong file there is an
+// error. If no place has them, the error lists all places.
 func Load(name string, split Split, options Options) (*Dataset, error) {
 	if split != Train && split != Test && split != Validation {
-		return nil, errors.Errorf("datasets: %s: split %d, want Train, Validation or Test", name, int(split))
+		return nil, errors.Errorf("datasets: %s: split must be Train, Validation or Test, got %d", name, int(split))
 	}
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	alone := split == Test || split == Train && options.Validation <= 0
+	single := split == Test || split == Train && options.Validation <= 0
 	for _, source := range sources() {
-		if source.name != name || !alone {
+		if source.name != name || !single {
 			continue
 		}
 		dataset, err := source.load(split, options)
@@ -196,7 +196,7 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 	}
 	dataset := [3]*Dataset{Train: splits.Train, Test: splits.Test, Validation: splits.Validation}[split]
 	if dataset == nil {
-		return nil, errors.Errorf("datasets: %s: no %s split, and no share of the images is to become one", name, split)
+		return nil, errors.Errorf("datasets: %s: must have a %s split, or a fraction of the images to draw for it", name, split)
 	}
 	return dataset, nil
 }

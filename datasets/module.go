@@ -12,19 +12,19 @@ import (
 	"github.com/pkg/errors"
 )
 
-// A goModule is a Go module that has data files beside its code.
+// goModule is a Go module that has data files next to its code.
 type goModule struct {
 	path, version string
-	dir           string // of the data files, inside the module
-	sourceFile    string // of one of its functions, as the compiler recorded it
+	dir           string // directory of the data files, inside the module
+	sourceFile    string // source file of one of its functions, as recorded by the compiler
 }
 
 // String returns path@version.
 func (m goModule) String() string { return m.path + "@" + m.version }
 
-// folders lists where the module's data may lie on this machine: beside the source file, unless it
-// was trimmed from the program (-trimpath) or is a vendored copy, which leaves data out; then in
-// the module caches.
+// dirs lists the possible directories of the module's data on this machine: next to the source
+// file, unless its path was trimmed from the program (-trimpath) or it is a vendored copy, which
+// has no data; then in the module caches.
 func (m goModule) dirs() []string {
 	var dirs []string
 	if filepath.IsAbs(m.sourceFile) {
@@ -36,7 +36,7 @@ func (m goModule) dirs() []string {
 	return dirs
 }
 
-// moduleCaches lists the folders that the go command would use as module cache given only the
+// moduleCaches lists the directories that the go command would use as module cache, given only the
 // environment.
 func moduleCaches() []string {
 	if cache := os.Getenv("GOMODCACHE"); cache != "" {
@@ -53,7 +53,7 @@ func moduleCaches() []string {
 	return caches
 }
 
-// escapeModule writes each capital letter as ! and the lower-case letter, as the module cache does.
+// escapeModule replaces each capital letter by ! and the lower-case letter, as in the module cache.
 func escapeModule(name string) string {
 	var escaped strings.Builder
 	for _, letter := range name {
@@ -65,14 +65,15 @@ func escapeModule(name string) string {
 	return escaped.String()
 }
 
-// fetch has the go command find the module, and download it unless offline,
-// and returns the folder of its data.
+// fetch finds the module with the go command, which downloads it unless offline, and returns the
+// directory of its data.
 func (m goModule) fetch(ctx context.Context, offline bool) (string, error) {
 	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", m.String())
-	command.Dir = os.TempDir() // outside of any module, whose own settings would count
+	command.Dir = os.TempDir() // outside any module, whose settings would apply
 	command.Env = append(os.Environ(), "GO111MODULE=on", "GOFLAGS=", "GOWORK=off")
 	if offline {
-		// What the module cache has was checked when it came: there is nobody to ask for its sum.
+		// The module cache was verified when it was downloaded, and no checksum database is
+		// reachable.
 		command.Env = append(command.Env, "GOPROXY=off", "GOSUMDB=off")
 	}
 	output, err := command.Output()
@@ -81,7 +82,7 @@ func (m goModule) fetch(ctx context.Context, offline bool) (string, error) {
 		err = errors.New(result.Error)
 	}
 	if err == nil && result.Dir == "" {
-		err = errors.New("the go command named no folder")
+		err = errors.New("the go command returned no directory")
 	}
 	if err != nil {
 		return "", errors.Wrapf(err, "go mod download %s", m)

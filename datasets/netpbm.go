@@ -9,16 +9,16 @@ import (
 	"github.com/pkg/errors"
 )
 
-// A netpbmHeader begins a PGM or PPM picture: P2 and P5 are grey, P3 and P6 red, green and blue; P2
-// and P3 are written in digits, P5 and P6 in bytes, two per value, the high one first, if the
-// largest value is above 255 (the manual pages pgm(5) and ppm(5)).
+// netpbmHeader is the header of a PGM or PPM image: P2 and P5 are grey, P3 and P6 red, green and
+// blue. P2 and P3 are written in digits, P5 and P6 in bytes, two per value, big-endian, if the
+// largest value is above 255 (see the manual pages pgm(5) and ppm(5)).
 type netpbmHeader struct {
 	width, height, largest int
 	channels               int
 	digits                 bool
 }
 
-// netpbmConfig is the DecodeConfig of PGM and PPM.
+// netpbmConfig is DecodeConfig for PGM and PPM.
 func netpbmConfig(r io.Reader) (image.Config, error) {
 	header, err := readNetpbmHeader(bufio.NewReader(r))
 	if err != nil {
@@ -31,8 +31,8 @@ func netpbmConfig(r io.Reader) (image.Config, error) {
 	return config, nil
 }
 
-// decodeNetpbm reads a PGM or PPM picture; memory grows with the data that arrive. Values are
-// scaled to 0 ... 255, rounded.
+// decodeNetpbm reads a PGM or PPM image. Memory grows with the data that arrive. Values are scaled
+// to 0 ... 255 and rounded.
 func decodeNetpbm(r io.Reader) (image.Image, error) {
 	buffered := bufio.NewReader(r)
 	header, err := readNetpbmHeader(buffered)
@@ -71,7 +71,7 @@ func readNetpbmHeader(r *bufio.Reader) (netpbmHeader, error) {
 	case "P6":
 		header.channels = 3
 	default:
-		return netpbmHeader{}, errors.Errorf("offset 0: netpbm magic number %q, want P2, P3, P5 or P6", magic[:])
+		return netpbmHeader{}, errors.Errorf("offset 0: netpbm magic number must be P2, P3, P5 or P6, got %q", magic[:])
 	}
 	for _, field := range []struct {
 		name  string
@@ -83,18 +83,18 @@ func readNetpbmHeader(r *bufio.Reader) (netpbmHeader, error) {
 			return netpbmHeader{}, errors.WithMessagef(err, "netpbm %s", field.name)
 		}
 		if value < 1 {
-			return netpbmHeader{}, errors.Errorf("netpbm %s is 0, want at least 1", field.name)
+			return netpbmHeader{}, errors.Errorf("netpbm %s must be at least 1, got 0", field.name)
 		}
 		*field.value = value
 	}
 	if pixels := int64(header.width) * int64(header.height); pixels > MaxPixels {
-		return netpbmHeader{}, errors.Errorf("netpbm: %d pixels, want at most %d", pixels, MaxPixels)
+		return netpbmHeader{}, errors.Errorf("netpbm: must have at most %[2]d pixels, got %[1]d", pixels, MaxPixels)
 	}
 	return header, nil
 }
 
 // readNumber reads a decimal number of at most limit after white space and comments (# to the end
-// of the line), and the one byte of white space after it.
+// of the line), and one byte of white space after it.
 func readNumber(r *bufio.Reader, limit int) (int, error) {
 	value, digits, comment := 0, false, false
 	for {
@@ -104,7 +104,7 @@ func readNumber(r *bufio.Reader, limit int) (int, error) {
 		case err == io.EOF && digits:
 			return value, nil
 		case err != nil:
-			return 0, errors.Wrap(noEOF(err), "want a number")
+			return 0, errors.Wrap(noEOF(err), "must be a number")
 		case comment:
 			comment = b != '\n' && b != '\r'
 		case b == '#' && !digits:
@@ -112,12 +112,12 @@ func readNumber(r *bufio.Reader, limit int) (int, error) {
 		case b >= '0' && b <= '9':
 			digits = true
 			if value = 10*value + int(b-'0'); value > limit {
-				return 0, errors.Errorf("number %d..., want at most %d", value, limit)
+				return 0, errors.Errorf("number must be at most %[2]d, got %[1]d...", value, limit)
 			}
 		case space && digits:
 			return value, nil
 		case !space:
-			return 0, errors.Errorf("byte %q, want a number", b)
+			return 0, errors.Errorf("must be a number, got byte %q", b)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (h netpbmHeader) readValues(r *bufio.Reader, count int) ([]byte, error) {
 	for len(values) < count {
 		value, err := h.readValue(r)
 		if err == nil && value > h.largest {
-			err = errors.Errorf("it is %d, want at most %d", value, h.largest)
+			err = errors.Errorf("must be at most %[2]d, got %[1]d", value, h.largest)
 		}
 		if err != nil {
 			return nil, errors.WithMessagef(err, "netpbm: value %d of %d", len(values), count)
@@ -142,7 +142,7 @@ func (h netpbmHeader) readValues(r *bufio.Reader, count int) ([]byte, error) {
 	return values, nil
 }
 
-// readValue reads one value as it is written.
+// readValue reads one value, unscaled.
 func (h netpbmHeader) readValue(r *bufio.Reader) (int, error) {
 	if h.digits {
 		return readNumber(r, 65535)

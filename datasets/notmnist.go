@@ -15,13 +15,13 @@ import (
 	"github.com/pkg/errors"
 )
 
-// letterNames are the classes of notMNIST and of the glyphs.
+// letterNames are the classes of notMNIST and glyphs.
 var letterNames = []string{"A", "B", "C", "D", "E", "F", "G", "H", "I", "J"}
 
 // notMNIST describes Y. Bulatov's letters A to J of some thousand typefaces (2011), white on black,
 // each stretched to fill the image. There are many conversions of it, so any pair of IDX files is
-// accepted, and so are the original folders of PNGs. Only the test files of the conversion by D.
-// Flanagan can be downloaded.
+// accepted, and the original directories of PNGs. Only the test files of D. Flanagan's conversion
+// can be downloaded.
 func notMNIST() source {
 	return source{
 		name:       "notmnist",
@@ -47,11 +47,12 @@ func notMNIST() source {
 			"https://raw.githubusercontent.com/davidflanagan/notMNIST-to-MNIST/17823f4d4a3acd8317c07866702d2eb2ac79c7a0/",
 		},
 		advice: "Unpack notMNIST_large.tar.gz (train) or notMNIST_small.tar.gz (test) of " +
-			"http://yaroslavvb.com/upload/notMNIST/ into a folder and name it by " + EnvironmentDir + ".",
+			"http://yaroslavvb.com/upload/notMNIST/ into a directory and set " + EnvironmentDir + " to it.",
 	}
 }
 
-// locateLetters returns the first named folder inside a place that has the folders A ... J, or "".
+// locateLetters returns the first of the named directories inside place that has directories A ...
+// J, or "".
 func locateLetters(place string, names []string) string {
 next:
 	for _, name := range names {
@@ -66,10 +67,9 @@ next:
 	return ""
 }
 
-// readLetters reads A/*.png ... J/*.png, each folder in the order of the
-// names. Files that do not decode to an image of the right size, of which the
-// original set has some, are listed in Skipped; it is an error if a class has
-// no image left.
+// readLetters reads A/*.png ... J/*.png, each directory in the order of names. Files that do not
+// decode to an image of the right size, of which the original set has some, are listed in Skipped.
+// It returns an error if a class has no readable image.
 func (s source) readLetters(dir string) (*Dataset, error) {
 	var images, labels []byte
 	var skipped []string
@@ -99,7 +99,7 @@ func (s source) readLetters(dir string) (*Dataset, error) {
 			images, labels = append(images, pixels...), append(labels, byte(class))
 		}
 		if len(labels) == before {
-			return nil, errors.Errorf("datasets: %s: %s: no readable .png file; skipped %d so far: %s",
+			return nil, errors.Errorf("datasets: %s: %s: must have a readable .png file; skipped %d so far: %s",
 				s.name, filepath.Join(dir, letter), len(skipped), strings.Join(skipped[:min(len(skipped), 3)], "; "))
 		}
 	}
@@ -109,7 +109,7 @@ func (s source) readLetters(dir string) (*Dataset, error) {
 	return dataset, nil
 }
 
-// decodeLetter returns the grey pixels of a PNG. The size is checked before memory is allocated for
+// decodeLetter returns the grey pixels of a PNG. It checks the size before it allocates memory for
 // the pixels.
 func decodeLetter(content []byte) ([]byte, error) {
 	config, err := png.DecodeConfig(bytes.NewReader(content))
@@ -117,7 +117,7 @@ func decodeLetter(content []byte) ([]byte, error) {
 		return nil, err
 	}
 	if config.Width != knownSide || config.Height != knownSide {
-		return nil, errors.Errorf("%dx%d pixels, want %dx%d", config.Width, config.Height, knownSide, knownSide)
+		return nil, errors.Errorf("must have %[3]dx%[4]d pixels, got %[1]dx%[2]d", config.Width, config.Height, knownSide, knownSide)
 	}
 	decoded, err := png.Decode(bytes.NewReader(content))
 	if err != nil {

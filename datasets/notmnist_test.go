@@ -82,15 +82,15 @@ func TestNotMNISTDirs(t *testing.T) {
 		t.Errorf("labels are %v", d.Labels)
 	}
 	if !bytes.Equal(d.Image(10), greyPicture(28, 28, 9).Pix) {
-		t.Error("the J is another picture")
+		t.Error("the J is another image")
 	}
 	want := make([]byte, 28*28)
 	want[2*28+3] = 255
 	if !bytes.Equal(d.Image(2), want) {
-		t.Error("the coloured B is another picture")
+		t.Error("the coloured B is another image")
 	}
 	if len(d.Skipped) != 3 || !strings.HasPrefix(d.Skipped[0], "A/empty.png: ") ||
-		!strings.HasPrefix(d.Skipped[1], "F/cut.png: ") || d.Skipped[2] != "F/low.png: 28x27 pixels, want 28x28" {
+		!strings.HasPrefix(d.Skipped[1], "F/cut.png: ") || d.Skipped[2] != "F/low.png: must have 28x28 pixels, got 28x27" {
 		t.Errorf("skipped %q", d.Skipped)
 	}
 	if len(d.Hashes["notMNIST_small/*/*.png"]) != 64 || d.Place != small {
@@ -109,7 +109,7 @@ func TestNotMNISTDirs(t *testing.T) {
 
 	// The small set has test images only, also when it is named itself.
 	_, err = Load("notmnist", Train, options)
-	wantError(t, err, "found no train images", "notMNIST_large")
+	wantError(t, err, "notmnist: must have train images, found none", "notMNIST_large")
 	options.Dir = small
 	if d, err = Load("notmnist", Test, options); err != nil || d.Len() != 11 {
 		t.Errorf("the folder of letters itself: %v", err)
@@ -130,5 +130,5 @@ func TestNotMNISTAllUnreadable(t *testing.T) {
 		write(t, []byte("broken"), options.Dir, "notMNIST_large", letter, "a.png")
 	}
 	_, err := Load("notmnist", Train, options)
-	wantError(t, err, filepath.Join("notMNIST_large", "A")+": no readable .png file", "skipped 1 so far: A/a.png: ")
+	wantError(t, err, filepath.Join("notMNIST_large", "A")+": must have a readable .png file", "skipped 1 so far: A/a.png: ")
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/pkg/errors"
 )
 
-// An npyArray is an array of whole numbers, as written by numpy.save.
+// npyArray is an array of integers, as written by numpy.save.
 type npyArray struct {
 	shape []int
-	bytes []byte // the values, where they are unsigned bytes
-	wide  []int64
+	bytes []byte  // the values, if they are unsigned bytes
+	wide  []int64 // the values, if not
 }
 
 // Limits of .npy files.
@@ -25,21 +25,20 @@ const (
 	npyMaxSize   = 1 << 35 // bytes
 )
 
-// npyTypes are the types of values that can be read, named as in the header without the byte order,
-// with their sizes.
+// npyTypes maps the supported types, named as in the header without the byte order, to their sizes.
 var npyTypes = map[string]int{"u1": 1, "b1": 1, "i1": 1, "u2": 2, "i2": 2, "u4": 4, "i4": 4, "u8": 8, "i8": 8}
 
-// The header is a Python dictionary; numpy writes it in this one form, by
-// repr, whatever the order of the keys (numpy.lib.format).
+// The header is a Python dictionary, which NumPy writes with repr. Keys can be in any order
+// (numpy.lib.format).
 var (
 	npyDescr   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([<>|=]?)([a-zA-Z]\d+)['"]`)
 	npyFortran = regexp.MustCompile(`['"]fortran_order['"]\s*:\s*(True|False)`)
 	npyShape   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([\d,\sL]*)\)`)
 )
 
-// readNPY reads an array in numpy's format, versions 1 to 3, of whole numbers, in C order, to the
-// end of r. limit bounds the bytes of the values; memory grows with the bytes that arrive. The name
-// is for the errors.
+// readNPY reads an array of integers in NumPy's format, versions 1 to 3, in C order, up to the end
+// of r. limit is the maximum number of bytes of values. Memory grows with the bytes that arrive.
+// name is for errors.
 func readNPY(name string, r io.Reader, limit int64) (npyArray, error) {
 	header, offset, err := readNPYHeader(r)
 	if err != nil {
@@ -63,7 +62,7 @@ func readNPY(name string, r io.Reader, limit int64) (npyArray, error) {
 		if n > 0 {
 			err = errors.New("more data")
 		}
-		return npyArray{}, errors.Wrapf(err, "datasets: %s: offset %d: want the end after the values of %v",
+		return npyArray{}, errors.Wrapf(err, "datasets: %s: offset %d: must end after the values of %v",
 			name, offset+len(values), array.shape)
 	}
 	if array.bytes != nil {
@@ -88,7 +87,7 @@ func readNPYHeader(r io.Reader) (string, int, error) {
 		return "", 0, errors.Wrapf(noEOF(err), "offset %d: the start of a .npy file", n)
 	}
 	if string(start[:6]) != "\x93NUMPY" || start[6] < 1 || start[6] > 3 {
-		return "", 0, errors.Errorf(`offset 0: begins with % x, want 93 "NUMPY" and a version of 1 to 3`, start[:8])
+		return "", 0, errors.Errorf(`offset 0: must begin with 93 "NUMPY" and a version of 1 to 3, got % x`, start[:8])
 	}
 	length, offset := int64(binary.LittleEndian.Uint16(start[8:])), 10
 	if start[6] > 1 {
@@ -100,7 +99,7 @@ func readNPYHeader(r io.Reader) (string, int, error) {
 		offset += 2
 	}
 	if length > npyMaxHeader {
-		return "", 0, errors.Errorf("offset 8: a header of %d bytes, want at most %d", length, npyMaxHeader)
+		return "", 0, errors.Errorf("offset 8: header must have at most %[2]d bytes, got %[1]d", length, npyMaxHeader)
 	}
 	text := make([]byte, length)
 	if n, err := io.ReadFull(r, text); err != nil {
@@ -109,24 +108,24 @@ func readNPYHeader(r io.Reader) (string, int, error) {
 	return string(text), offset + int(length), nil
 }
 
-// An npyType is how a whole number is written.
+// npyType is the encoding of an integer.
 type npyType struct {
 	size   int // bytes
 	signed bool
 	order  binary.ByteOrder
 }
 
-// parseNPYHeader returns an array without its values (bytes is not nil if they
-// are unsigned bytes) and their type.
+// parseNPYHeader returns the array without its values, and their type. bytes is not nil if the
+// values are unsigned bytes.
 func parseNPYHeader(header string, limit int64) (npyArray, npyType, error) {
 	var array npyArray
 	descr, fortran, shape := npyDescr.FindStringSubmatch(header), npyFortran.FindStringSubmatch(header), npyShape.FindStringSubmatch(header)
 	if descr == nil || fortran == nil || shape == nil {
-		return array, npyType{}, errors.New("want 'descr' of whole numbers, 'fortran_order' and 'shape'")
+		return array, npyType{}, errors.New("must have 'descr' of integers, 'fortran_order' and 'shape'")
 	}
 	kind := npyType{npyTypes[descr[2]], descr[2][0] == 'i', binary.LittleEndian}
 	if kind.size == 0 {
-		return array, kind, errors.Errorf("values of type %s, want unsigned bytes (u1) for images, whole numbers for labels", descr[2])
+		return array, kind, errors.Errorf("type must be unsigned bytes (u1) for images, integers for labels, got %s", descr[2])
 	}
 	if descr[1] == ">" {
 		kind.order = binary.BigEndian
@@ -139,19 +138,19 @@ func parseNPYHeader(header string, limit int64) (npyArray, npyType, error) {
 		}
 		n, err := strconv.ParseInt(field, 10, 64)
 		if err != nil || n < 1 {
-			return array, kind, errors.Errorf("dimension %q, want a number above 0", field)
+			return array, kind, errors.Errorf("dimension must be positive, got %q", field)
 		}
 		if n > limit/total {
-			return array, kind, errors.Errorf("values of more than %d bytes, want at most that", limit)
+			return array, kind, errors.Errorf("values must have at most %d bytes", limit)
 		}
 		total *= n
 		array.shape = append(array.shape, int(n))
 	}
 	if len(array.shape) < 1 || len(array.shape) > npyMaxRank {
-		return array, kind, errors.Errorf("%d dimensions, want 1 to %d", len(array.shape), npyMaxRank)
+		return array, kind, errors.Errorf("must have 1 to %[2]d dimensions, got %[1]d", len(array.shape), npyMaxRank)
 	}
 	if fortran[1] == "True" && len(array.shape) > 1 {
-		return array, kind, errors.New("values in Fortran's order, want C's: save numpy.ascontiguousarray(x)")
+		return array, kind, errors.New("values must be in C order, got Fortran order: save numpy.ascontiguousarray(x)")
 	}
 	if descr[2] == "u1" {
 		array.bytes = []byte{}
@@ -177,7 +176,7 @@ func (t npyType) value(bytes []byte) (int64, error) {
 		return int64(bits<<shift) >> shift, nil
 	}
 	if bits > math.MaxInt64 {
-		return 0, errors.Errorf("%d, want a smaller number", bits)
+		return 0, errors.Errorf("must fit int64, got %d", bits)
 	}
 	return int64(bits), nil
 }

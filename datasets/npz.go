@@ -13,8 +13,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// npzLayouts are the names of arrays, by Split images and labels: MedMNIST's, Keras' and the plain
-// ones. Any split but Train may be absent.
+// npzLayouts are the names of the arrays of images and labels, by Split: those of MedMNIST, of
+// Keras, and plain ones. Any split except Train may be absent.
 var npzLayouts = [][3][2]string{
 	{Train: {"train_images", "train_labels"}, Validation: {"val_images", "val_labels"}, Test: {"test_images", "test_labels"}},
 	{Train: {"x_train", "y_train"}, Validation: {"x_val", "y_val"}, Test: {"x_test", "y_test"}},
@@ -49,14 +49,14 @@ func readNPZ(path string, r io.ReaderAt, size int64) ([3]*arrayPart, error) {
 	var parts [3]*arrayPart
 	archive, err := zip.NewReader(r, size)
 	if err != nil {
-		return parts, errors.Wrapf(err, "datasets: %s: want an archive of numpy's (.npz)", path)
+		return parts, errors.Wrapf(err, "datasets: %s: must be an archive of NumPy arrays (.npz)", path)
 	}
 	members := map[string]*zip.File{}
 	var names []string
 	for _, member := range archive.File {
 		name := strings.TrimSuffix(member.Name, ".npy")
 		if members[name] != nil {
-			return parts, errors.Errorf("datasets: %s: two arrays called %s, want one", path, name)
+			return parts, errors.Errorf("datasets: %s: must have one array called %s, got two", path, name)
 		}
 		members[name] = member
 		names = append(names, name)
@@ -71,7 +71,7 @@ func readNPZ(path string, r io.ReaderAt, size int64) ([3]*arrayPart, error) {
 				continue
 			}
 			if images == nil || labels == nil {
-				return parts, errors.Errorf("datasets: %s: only one of the arrays %s and %s, want both", path, pair[0], pair[1])
+				return parts, errors.Errorf("datasets: %s: must have both arrays %s and %s, got one", path, pair[0], pair[1])
 			}
 			if parts[split], err = readNPZPart(path, images, labels); err != nil {
 				return parts, err
@@ -80,12 +80,12 @@ func readNPZ(path string, r io.ReaderAt, size int64) ([3]*arrayPart, error) {
 		return parts, nil
 	}
 	slices.Sort(names)
-	return parts, errors.Errorf("datasets: %s: arrays %s, want train_images and train_labels (and val_, test_), "+
-		"x_train and y_train (and x_test, y_test), or images and labels", path, quoted(names[:min(len(names), 8)]))
+	return parts, errors.Errorf("datasets: %s: must have the arrays train_images and train_labels (and val_, test_), "+
+		"x_train and y_train (and x_test, y_test), or images and labels, got %s", path, quoted(names[:min(len(names), 8)]))
 }
 
-// readNPZPart reads the images, [N H W], [N H W C] or [N C H W], and the
-// labels, [N] or [N 1], of one split.
+// readNPZPart reads the images, [N H W], [N H W C] or [N C H W], and the labels, [N] or [N 1], of a
+// split.
 func readNPZPart(path string, imagesFile, labelsFile *zip.File) (*arrayPart, error) {
 	name := path + ": " + imagesFile.Name
 	images, err := readNPZMember(name, imagesFile)
@@ -94,7 +94,7 @@ func readNPZPart(path string, imagesFile, labelsFile *zip.File) (*arrayPart, err
 	}
 	shape := images.shape
 	if images.bytes == nil || len(shape) < 3 {
-		return nil, errors.Errorf("datasets: %s: dimensions %v, want unsigned bytes [N H W] or [N H W C]", name, shape)
+		return nil, errors.Errorf("datasets: %s: must be unsigned bytes [N H W] or [N H W C], got dimensions %v", name, shape)
 	}
 	part := &arrayPart{images: images.bytes, channels: 1, height: shape[1], width: shape[2]}
 	switch {
@@ -105,7 +105,7 @@ func readNPZPart(path string, imagesFile, labelsFile *zip.File) (*arrayPart, err
 	case shape[1] <= 4:
 		part.channels, part.height, part.width = shape[1], shape[2], shape[3]
 	default:
-		return nil, errors.Errorf("datasets: %s: dimensions %v, want [N H W C] or [N C H W] with C up to 4", name, shape)
+		return nil, errors.Errorf("datasets: %s: dimensions must be [N H W C] or [N C H W] with C up to 4, got %v", name, shape)
 	}
 	name = path + ": " + labelsFile.Name
 	labels, err := readNPZMember(name, labelsFile)
@@ -113,8 +113,8 @@ func readNPZPart(path string, imagesFile, labelsFile *zip.File) (*arrayPart, err
 		return nil, err
 	}
 	if len(labels.shape) > 2 || labels.shape[0] != shape[0] || len(labels.shape) == 2 && labels.shape[1] != 1 {
-		return nil, errors.Errorf("datasets: %s: dimensions %v, want [%d] or [%d 1]: one label for each image",
-			name, labels.shape, shape[0], shape[0])
+		return nil, errors.Errorf("datasets: %s: dimensions must be [%[3]d] or [%[3]d 1], one label for each image, got %[2]v",
+			name, labels.shape, shape[0])
 	}
 	part.labels = make([]int32, shape[0])
 	for i := range part.labels {
@@ -125,15 +125,14 @@ func readNPZPart(path string, imagesFile, labelsFile *zip.File) (*arrayPart, err
 			value = labels.wide[i]
 		}
 		if value < 0 || value >= maxClasses {
-			return nil, errors.Errorf("datasets: %s: label %d is %d, want 0 or more and below %d", name, i, value, maxClasses)
+			return nil, errors.Errorf("datasets: %s: label %d must be 0 or more and below %[4]d, got %[3]d", name, i, value, maxClasses)
 		}
 		part.labels[i] = int32(value)
 	}
 	return part, nil
 }
 
-// readNPZMember reads one array. The archive's own checksum is verified at the
-// end of the data.
+// readNPZMember reads one array. The archive's checksum is verified at the end of the data.
 func readNPZMember(name string, member *zip.File) (npyArray, error) {
 	limit := int64(npyMaxSize)
 	if available := availableMemory(); available > 0 {

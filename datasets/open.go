@@ -12,28 +12,28 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Splits are the parts of one data set, of the same shape, classes and
-// moments. Validation and Test may be nil.
+// Splits are the parts of a data set, with the same shape, classes, Mean and Std. Validation and
+// Test may be nil.
 type Splits struct{ Train, Validation, Test *Dataset }
 
-// A format is one row of the table of formats that Open reads.
+// format is a row of the table of formats that Open reads.
 type format struct {
-	description string                 // what the format is, for errors
+	description string                 // for errors
 	recognise   func(path string) bool // path is there
 	read        func(path string, options Options) (*Splits, error)
 }
 
-// formats returns the table, in the order in which a path is tried. A format that reads arrays
-// leaves the shape, classes and shares in the options to finish.
+// formats returns the table, in the order in which formats are tried. Formats of arrays leave the
+// shape, classes and splits of the options to finish.
 func formats() []format {
 	return []format{
-		{"an archive of arrays of numpy's (.npz)", isNPZ, openNPZ},
-		{"an archive of CIFAR-10 or CIFAR-100 as published (.tar.gz)", isTar, openCIFARArchive},
-		{"a folder with the files of CIFAR-10 or CIFAR-100, binary or for Python", isCIFARDir, openCIFARDir},
-		{"a folder with IDX files under MNIST's names", isIDXDir, openIDX},
+		{"an archive of NumPy arrays (.npz)", isNPZ, openNPZ},
+		{"a published archive of CIFAR-10 or CIFAR-100 (.tar.gz)", isTar, openCIFARArchive},
+		{"a directory with the files of CIFAR-10 or CIFAR-100, binary or for Python", isCIFARDir, openCIFARDir},
+		{"a directory with IDX files under MNIST's names", isIDXDir, openIDX},
 		{"a CSV file with a label and pixels in each line (.csv, .csv.gz)", isCSV, openCSV},
-		{"a folder with such CSV files for the splits, train.csv and test.csv", isCSVDir, openCSVDir},
-		{"a folder of pictures with a folder for each class (" + extensions() + ")", isDir, openImageDir},
+		{"a directory with such CSV files for the splits, train.csv and test.csv", isCSVDir, openCSVDir},
+		{"a directory with a directory of images for each class (" + extensions() + ")", isDir, openImageDir},
 	}
 }
 
@@ -42,42 +42,44 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Open returns all splits of the known data set of that name, or else of the folder or file at that
-// path, as it is or inside Options.Folder or the folder named by POLLEN_DATA. A folder with a known
-// name is opened by a path such as ./mnist.
+// Open returns all splits of the known data set called name, or else of the directory or file at
+// the path name, which may be relative to Options.Dir or the directory of POLLEN_DATA. A directory
+// with the name of a known data set can be opened by a path such as ./mnist.
 //
-// Data with a validation or a test split are left as they are; from others, Stratified draws a test
-// and a validation split. Options.Validation and Options.Test set other shares. Mean and Deviation
-// of all splits are those of the training images, except that known names keep their published
-// figures.
+// Data with a validation or test split keep their splits. From others, Stratified draws a test and
+// a validation split, with fractions that Options.Test and Options.Validation set. Mean and Std of
+// all splits are those of the training images, except that known data sets keep their published
+// values.
 //
-// The package's page has a section on folders of pictures. Other formats:
+// The package documentation describes image directories. Other formats:
 //
-// An .npz archive with the arrays train_images, train_labels, val_images,
-// val_labels, test_images and test_labels (MedMNIST), x_train, y_train, x_test
-// and y_test (Keras), or images and labels: images are unsigned bytes [N H W],
-// [N H W C] or [N C H W], labels whole numbers [N] or [N 1].
+// An .npz archive with the arrays train_images, train_labels, val_images, val_labels, test_images
+// and test_labels (MedMNIST), x_train, y_train, x_test and y_test (Keras), or images and labels.
+// Images are unsigned bytes [N H W], [N H W C] or [N C H W], labels integers [N] or [N 1].
 //
-// CIFAR-10 and CIFAR-100, as a folder or as the published .tar.gz, binary or for Python; CIFAR-100
-// with its 100 fine labels. No code in a pickle is run.
+// CIFAR-10 and CIFAR-100, as a directory or as the published .tar.gz, binary or for Python;
+// CIFAR-100 with its 100 fine labels. No code in a pickle is executed.
 //
-// A folder with IDX files under MNIST's names, of any size, [N H W] or
-// [N C H W], with any number of classes.
+// A directory with IDX files under MNIST's names, [N H W] or [N C H W] of any size, with any number
+// of classes.
 //
-// A CSV file (.csv, .csv.gz) with a line for each image, a label from 0 on and the pixels from 0 to
-// 255 of an image as wide as it is high, in grey or with red, green and blue of each pixel in turn.
-// The label's column is the first, which Options.Remark is told, or the one headed label (or class,
-// classid, category). Or a folder with such files: train.csv, test.csv and val.csv, or names that
-// end like these, as mnist_train.csv does.
+// A CSV file (.csv, .csv.gz) with a line per image: a label from 0, and the pixels of a square
+// image from 0 to 255, in grey or with red, green and blue of each pixel in turn. The label is in
+// the column headed label (or class, classid, category), or else in the first column, which is
+// reported to Options.Remark. Or a directory with such files: train.csv, test.csv and val.csv, or
+// names that end like these, such as mnist_train.csv.
+//
+// It returns an OptionError if an option is invalid or does not suit the data, and a NoClassesError
+// for a directory of images without classes.
 func Open(name string, options Options) (*Splits, error) {
 	splits, err := open(name, options)
 	if err == nil && splits.Train == nil {
-		return nil, errors.Errorf("datasets: %s: no training images", name)
+		return nil, errors.Errorf("datasets: %s: must have training images", name)
 	}
 	return splits, err
 }
 
-// open is Open for data that may have no training images.
+// open is Open, but accepts data without training images.
 func open(name string, options Options) (*Splits, error) {
 	if err := options.check(); err != nil {
 		return nil, err
@@ -111,7 +113,7 @@ func open(name string, options Options) (*Splits, error) {
 		}
 		wants = append(wants, format.description)
 	}
-	return nil, errors.Errorf("datasets: %s: want one of\n  %s", path, strings.Join(wants, "\n  "))
+	return nil, errors.Errorf("datasets: %s: must be one of\n  %s", path, strings.Join(wants, "\n  "))
 }
 
 // find returns the path for a name.
@@ -131,11 +133,11 @@ func (o Options) find(name string) (string, error) {
 			return "", errors.Wrap(err, "datasets")
 		}
 	}
-	return "", errors.Errorf("datasets: no data set %q, want one of %s, or the path of a folder or a file. Tried:\n  %s",
+	return "", errors.Errorf("datasets: unknown data set %q, must be one of %s, or the path of a directory or file. Tried:\n  %s",
 		name, strings.Join(Names(), ", "), strings.Join(tried, "\n  "))
 }
 
-// finish applies the options to the splits as they were read.
+// finish applies the options to splits as they were read.
 func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) {
 	test, validation := options.Test, options.Validation
 	if splits.Test == nil && splits.Validation == nil {
@@ -147,14 +149,15 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 		}
 	}
 	before := ""
-	// The second has another seed: the same order would draw the images next to the first.
+	// The second draw needs another seed: with the same order it would take the images next to the
+	// first.
 	for seed, draw := range []struct {
 		part  **Dataset
 		share float64
 		name  string
 	}{{&splits.Test, test, "Test"}, {&splits.Validation, validation, "Validation"}} {
 		if *draw.part != nil && draw.share != 0 {
-			options.remark("%s has %s images of its own: no others are held out, whatever share is asked for",
+			options.remark("%s has its own %s images: the requested fraction is ignored",
 				(*draw.part).Name, strings.ToLower(draw.name))
 		}
 		if *draw.part != nil || draw.share <= 0 || splits.Train == nil {
@@ -177,7 +180,7 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 			continue
 		}
 		if part.Height > MaxSide || part.Width > MaxSide {
-			return nil, errors.Errorf("datasets: %s: images of %dx%d, want at most %dx%d: ask for a smaller height and width",
+			return nil, errors.Errorf("datasets: %s: images must be at most %[4]dx%[5]d, got %[2]dx%[3]d: use a smaller height and width",
 				part.Name, part.Height, part.Width, MaxSide, MaxSide)
 		}
 		part.Mean, part.Std = mean, std
@@ -195,13 +198,13 @@ func defaultShare(share, standard float64) float64 {
 	return share
 }
 
-// shapes reports whether the options ask for a shape.
+// shapes reports whether the options set a shape.
 func (o Options) shapes() bool { return o.Height != 0 || o.Channels != 0 }
 
 // selects reports whether the options select classes.
 func (o Options) selects() bool { return len(o.Classes) > 0 || len(o.WithoutClasses) > 0 }
 
-// apply gives a split the classes and the shape that the options ask for.
+// apply selects the options' classes of a split and gives it the options' shape.
 func (o Options) apply(part **Dataset) (err error) {
 	if *part == nil {
 		return nil
@@ -214,7 +217,7 @@ func (o Options) apply(part **Dataset) (err error) {
 	}
 	if len(o.WithoutClasses) > 0 {
 		if other := missing(given.spelled(o.WithoutClasses), (*part).ClassNames); other != "" && slices.Contains(given.ClassNames, other) {
-			return invalid("WithoutClasses", "%q is not among the classes asked for, %s", other, abbreviated((*part).ClassNames))
+			return invalid("WithoutClasses", "must be among the selected classes, %[2]s, got %[1]q", other, abbreviated((*part).ClassNames))
 		}
 		if *part, err = (*part).WithoutClasses(o.WithoutClasses...); err != nil {
 			return invalid("WithoutClasses", "%v", err)
@@ -224,34 +227,34 @@ func (o Options) apply(part **Dataset) (err error) {
 	return err
 }
 
-// check returns an error if the options contradict themselves.
+// check returns an error if the options are invalid.
 func (o Options) check() error {
 	for _, share := range []struct {
 		name  string
 		value float64
 	}{{"Validation", o.Validation}, {"Test", o.Test}} {
 		if math.IsNaN(share.value) || share.value >= 1 {
-			return invalid(share.name, "%v, want a share below 1 (0: the usual one, negative: none)", share.value)
+			return invalid(share.name, "must be a fraction below 1 (0: the default, negative: none), got %v", share.value)
 		}
 	}
 	if math.IsNaN(o.MaxSkipped) || o.MaxSkipped > 1 {
-		return invalid("MaxSkipped", "%v, want a share of at most 1", o.MaxSkipped)
+		return invalid("MaxSkipped", "must be a fraction of at most 1, got %v", o.MaxSkipped)
 	}
 	if (o.Height == 0) != (o.Width == 0) || o.Height < 0 || o.Width < 0 {
-		return invalid("Height", "images of %dx%d, want both sides or neither", o.Height, o.Width)
+		return invalid("Height", "must be set with Width, got %dx%d", o.Height, o.Width)
 	}
 	if o.Height > MaxSide || o.Width > MaxSide {
-		return invalid("Height", "images of %dx%d, want at most %dx%d", o.Height, o.Width, MaxSide, MaxSide)
+		return invalid("Height", "images must be at most %[3]dx%[4]d, got %[1]dx%[2]d", o.Height, o.Width, MaxSide, MaxSide)
 	}
 	if o.Channels < 0 || o.Channels > 4 {
-		return invalid("Channels", "%d, want at most 4", o.Channels)
+		return invalid("Channels", "must be at most 4, got %d", o.Channels)
 	}
 	return nil
 }
 
-// reshaped returns the data set with images of another shape; 0 keeps the present value. Sides
-// change as for pictures, and so do channels: one is repeated to give several, but for the fourth,
-// the opacity, which is full; three become one, their luminance.
+// reshaped returns the data set with images of another shape; 0 keeps a value. Images are scaled as
+// by Decode. A single channel is repeated for several channels, except for the fourth, the opacity,
+// which becomes full. Three channels become one, their luminance.
 func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
 	if channels == 0 {
 		channels = d.Channels
@@ -263,7 +266,7 @@ func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
 		return d, nil
 	}
 	if channels != d.Channels && d.Channels != 1 && !(channels == 1 && d.Channels == 3) {
-		return nil, invalid("Channels", "%s: images of %d channels, which cannot become %d: 1 becomes any, 3 become 1", d.Name, d.Channels, channels)
+		return nil, invalid("Channels", "%s: images of %d channels cannot become %d: only 1 can become any, and 3 become 1", d.Name, d.Channels, channels)
 	}
 	if err := checkMemory(d.Len(), shape{channels, height, width}); err != nil {
 		return nil, err
@@ -295,18 +298,18 @@ func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
 	return &changed, nil
 }
 
-// New makes a data set from images in memory: pixels are bytes [N C H W], labels has one of 0 ...
-// K-1 for each image. classNames are the K names; nil names them 0, 1, ... up to the largest label.
-// With neither labels nor names the images are for predictions, as those of ReadImages. Mean and
-// Deviation are those of the pixels. The slices are kept, not copied. It is an error unless the
-// result is valid (Validate).
+// New makes a data set from images in memory. pixels are [N C H W]; labels has one of 0 ... K-1 for
+// each image; classNames has the K names, and nil means 0, 1, ... up to the largest label. Without
+// labels and names, the images are for predictions, like those of ReadImages. Mean and Std are
+// those of the pixels. The slices are kept, not copied. It returns an error unless the result is
+// valid, see Validate.
 func New(name string, pixels []byte, labels []int32, channels, height, width int, classNames []string) (*Dataset, error) {
 	d := &Dataset{
 		Name: name, Images: pixels, Labels: labels, Place: "memory",
 		Channels: channels, Height: height, Width: width,
 	}
 	if labels == nil && classNames != nil {
-		return nil, errors.Errorf("datasets: %s: no labels, want one for each image, or no names of classes", name)
+		return nil, errors.Errorf("datasets: %s: must have labels if it has class names", name)
 	}
 	if labels != nil && classNames == nil {
 		largest := int32(0)
@@ -314,12 +317,12 @@ func New(name string, pixels []byte, labels []int32, channels, height, width int
 			largest = max(largest, label)
 		}
 		if largest >= maxClasses {
-			return nil, errors.Errorf("datasets: %s: a label of %d, want them below %d", name, largest, maxClasses)
+			return nil, errors.Errorf("datasets: %s: labels must be below %[3]d, got %[2]d", name, largest, maxClasses)
 		}
 		classNames = numberNames(int(largest) + 1)
 	}
 	d.Classes, d.ClassNames = len(classNames), classNames
-	// Figures that pass, until it is known that there are images to compute them from.
+	// Placeholders that pass Validate, which checks that there are images to compute them from.
 	d.Mean, d.Std = make([]float64, max(channels, 0)), make([]float64, max(channels, 0))
 	for c := range d.Std {
 		d.Std[c] = 1

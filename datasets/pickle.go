@@ -9,25 +9,25 @@ import (
 	"github.com/pkg/errors"
 )
 
-// The values of a pickle are nil, bool, int64, string, and these.
+// The values of a pickle are nil, bool, int64, float64, string, and these.
 type (
 	pickleDict  map[string]any
-	pickleList  struct{ items []any } // appended to after others refer to it
+	pickleList  struct{ items []any } // a pointer, since items are appended after it is referenced
 	pickleTuple []any
-	pickleName  string // module.name of what would be called
+	pickleName  string // module.name of a callable
 	pickleMark  struct{}
-	// A pickleArray is a numpy array of unsigned bytes.
+	// pickleArray is a NumPy array of unsigned bytes.
 	pickleArray struct {
 		shape  []int
 		values string
 	}
-	pickleType struct{} // numpy's type of unsigned bytes
+	pickleType struct{} // NumPy's dtype of unsigned bytes
 )
 
-// unpickle reads what Python's pickle wrote, with the instructions that the files of CIFAR need
-// (protocol 2; module pickletools of Python describes them). Nothing is called or imported: a numpy
-// array of bytes is recognised by the names of the functions that would make it, and other names
-// are errors. Memory is a small multiple of the content's size.
+// unpickle reads a Python pickle with the instructions that CIFAR's files use (protocol 2; see
+// Python's module pickletools). It calls and imports nothing: a NumPy array of bytes is recognised
+// by the names of the functions that would construct it, and other names are errors. Memory is a
+// small multiple of the content's size.
 func unpickle(content []byte) (any, error) {
 	p := &unpickler{content: content, memo: map[uint32]any{}}
 	for {
@@ -53,17 +53,17 @@ func (p *unpickler) push(value any) { p.stack = append(p.stack, value) }
 
 func (p *unpickler) pop() (any, error) {
 	if len(p.stack) == 0 {
-		return nil, errors.New("takes a value where there is none")
+		return nil, errors.New("pops a value from an empty stack")
 	}
 	value := p.stack[len(p.stack)-1]
 	p.stack = p.stack[:len(p.stack)-1]
 	if value == (any)(pickleMark{}) {
-		return nil, errors.New("takes a mark for a value")
+		return nil, errors.New("pops a mark as a value")
 	}
 	return value, nil
 }
 
-// popN takes the last n values.
+// popN pops the last n values.
 func (p *unpickler) popN(n int) ([]any, error) {
 	values := make([]any, n)
 	for i := n - 1; i >= 0; i-- {
@@ -75,7 +75,7 @@ func (p *unpickler) popN(n int) ([]any, error) {
 	return values, nil
 }
 
-// popMark takes the values down to the last mark, and the mark.
+// popMark pops the values down to the last mark, and the mark.
 func (p *unpickler) popMark() ([]any, error) {
 	for i := len(p.stack) - 1; i >= 0; i-- {
 		if _, is := p.stack[i].(pickleMark); is {
@@ -84,20 +84,20 @@ func (p *unpickler) popMark() ([]any, error) {
 			return values, nil
 		}
 	}
-	return nil, errors.New("no mark, want one")
+	return nil, errors.New("must have a mark on the stack")
 }
 
 // take returns the next n bytes.
 func (p *unpickler) take(n uint64) ([]byte, error) {
 	if n > uint64(len(p.content)-p.at) {
-		return nil, errors.Errorf("%d bytes wanted, %d there", n, len(p.content)-p.at)
+		return nil, errors.Errorf("must have %d more bytes, got %d", n, len(p.content)-p.at)
 	}
 	taken := p.content[p.at : p.at+int(n)]
 	p.at += int(n)
 	return taken, nil
 }
 
-// number takes a little-endian number of 1, 2 or 4 bytes.
+// number reads a little-endian number of 1, 2 or 4 bytes.
 func (p *unpickler) number(size uint64) (uint32, error) {
 	taken, err := p.take(size)
 	if err != nil {
@@ -108,21 +108,21 @@ func (p *unpickler) number(size uint64) (uint32, error) {
 	return binary.LittleEndian.Uint32(word[:]), nil
 }
 
-// line takes the bytes up to the next line break.
+// line reads the bytes up to the next line break.
 func (p *unpickler) line() (string, error) {
 	n := bytes.IndexByte(p.content[p.at:], '\n')
 	if n < 0 {
-		return "", errors.New("a line without an end")
+		return "", errors.New("unterminated line")
 	}
 	taken, err := p.take(uint64(n + 1))
 	return string(taken[:max(len(taken)-1, 0)]), err
 }
 
-// numberSizes are the bytes of the number that follows an instruction.
+// numberSizes maps an instruction to the size of the number that follows it, in bytes.
 var numberSizes = map[byte]uint64{
-	'K': 1, 'M': 2, 'J': 4, // whole numbers
+	'K': 1, 'M': 2, 'J': 4, // integers
 	'U': 1, 'T': 4, 'X': 4, 'C': 1, 'B': 4, // lengths of strings
-	'q': 1, 'r': 4, 'h': 1, 'j': 4, // places in the memo
+	'q': 1, 'r': 4, 'h': 1, 'j': 4, // memo indices
 	0x80: 1, 0x8a: 1, // the protocol; the length of a long number
 }
 
@@ -142,7 +142,7 @@ func (p *unpickler) step() (result any, done bool, err error) {
 	switch code {
 	case 0x80:
 		if n > 3 {
-			err = errors.Errorf("protocol %d, want at most 3", n)
+			err = errors.Errorf("protocol must be at most 3, got %d", n)
 		}
 	case '.':
 		result, err = p.pop()
@@ -169,13 +169,13 @@ func (p *unpickler) step() (result any, done bool, err error) {
 		}
 	case 'q', 'r':
 		if len(p.stack) == 0 {
-			return nil, false, errors.New("keeps a value where there is none")
+			return nil, false, errors.New("memoizes a value of an empty stack")
 		}
 		p.memo[n] = p.stack[len(p.stack)-1]
 	case 'h', 'j':
 		value, known := p.memo[n]
 		if !known {
-			return nil, false, errors.Errorf("value %d, which was not kept", n)
+			return nil, false, errors.Errorf("memo has no value %d", n)
 		}
 		p.push(value)
 	case '(':
@@ -197,12 +197,12 @@ func (p *unpickler) step() (result any, done bool, err error) {
 	case 'b':
 		err = p.build()
 	default:
-		err = errors.Errorf("instruction %q, which is not one of those that CIFAR's files have", code)
+		err = errors.Errorf("instruction must be one of those of CIFAR's files, got %q", code)
 	}
 	return nil, false, err
 }
 
-// decimal takes a number written in digits.
+// decimal reads a number written in digits.
 func (p *unpickler) decimal() error {
 	text, err := p.line()
 	if err != nil {
@@ -216,14 +216,14 @@ func (p *unpickler) decimal() error {
 	return errors.Wrap(err, "number")
 }
 
-// long takes a number of n bytes, least significant first.
+// long reads a little-endian number of n bytes.
 func (p *unpickler) long(n uint32) error {
 	taken, err := p.take(uint64(n))
 	if err != nil {
 		return err
 	}
 	if n > 8 {
-		return errors.Errorf("a number of %d bytes, want at most 8", n)
+		return errors.Errorf("number must have at most 8 bytes, got %d", n)
 	}
 	value := int64(0)
 	for i, b := range taken {
@@ -248,8 +248,8 @@ func (p *unpickler) tuple(code byte) error {
 	return err
 }
 
-// extend adds to the list or the dictionary below: one item (a, s) or all
-// down to the mark (e, u).
+// extend adds to the list or dictionary on the stack: one item (a, s) or all down to the mark (e,
+// u).
 func (p *unpickler) extend(code byte) error {
 	var items []any
 	var err error
@@ -265,7 +265,7 @@ func (p *unpickler) extend(code byte) error {
 		return err
 	}
 	if len(p.stack) == 0 {
-		return errors.New("adds to a list where there is none")
+		return errors.New("adds to a list on an empty stack")
 	}
 	below := p.stack[len(p.stack)-1]
 	if list, ok := below.(*pickleList); ok && (code == 'a' || code == 'e') {
@@ -279,14 +279,14 @@ func (p *unpickler) extend(code byte) error {
 	for i := 0; i < len(items); i += 2 {
 		key, ok := items[i].(string)
 		if !ok {
-			return errors.Errorf("a %T as a key, want a string", items[i])
+			return errors.Errorf("keys must be strings, got %T", items[i])
 		}
 		dict[key] = items[i+1]
 	}
 	return nil
 }
 
-// pickleNames are the names that may occur; none of them is called.
+// pickleNames are the accepted names of callables. None of them is called.
 var pickleNames = map[string]bool{
 	"numpy.core.multiarray._reconstruct": true, "numpy._core.multiarray._reconstruct": true,
 	"numpy.ndarray": true, "numpy.dtype": true,
@@ -302,13 +302,13 @@ func (p *unpickler) global() error {
 		return err
 	}
 	if !pickleNames[module+"."+name] {
-		return errors.Errorf("%q, want arrays of numpy's and nothing else: it would have to be called", module+"."+name)
+		return errors.Errorf("callables must be those of NumPy arrays, got %q", module+"."+name)
 	}
 	p.push(pickleName(module + "." + name))
 	return nil
 }
 
-// reduce makes the array or the type that a call would make.
+// reduce pushes the array or dtype that a call would construct.
 func (p *unpickler) reduce() error {
 	value, err := p.pop()
 	if err != nil {
@@ -321,10 +321,10 @@ func (p *unpickler) reduce() error {
 	name, isName := value.(pickleName)
 	switch {
 	case !ok || !isName:
-		return errors.Errorf("calls a %T, want a name", value)
+		return errors.Errorf("must call a name, got %T", value)
 	case name == "numpy.dtype":
 		if len(arguments) < 1 || arguments[0] != any("u1") && arguments[0] != any("uint8") {
-			return errors.New("an array of another type, want unsigned bytes (u1)")
+			return errors.New("array must be of unsigned bytes (u1)")
 		}
 		p.push(pickleType{})
 	case name != "numpy.ndarray":
@@ -335,45 +335,44 @@ func (p *unpickler) reduce() error {
 	return nil
 }
 
-// build gives the array below its state: version, shape, type, whether it is
-// in Fortran's order, values.
+// build sets the state of the array on the stack: version, shape, dtype, Fortran order, values.
 func (p *unpickler) build() error {
 	value, err := p.pop()
 	if err != nil {
 		return err
 	}
 	if len(p.stack) == 0 {
-		return errors.New("gives a state to nothing")
+		return errors.New("sets the state of an empty stack")
 	}
 	array, ok := p.stack[len(p.stack)-1].(*pickleArray)
 	if !ok {
 		if _, ok = p.stack[len(p.stack)-1].(pickleType); !ok {
-			return errors.Errorf("gives a state to a %T, want an array", p.stack[len(p.stack)-1])
+			return errors.Errorf("must set the state of an array, got %T", p.stack[len(p.stack)-1])
 		}
-		return nil // the type's alignment
+		return nil // the dtype's alignment
 	}
 	state, ok := value.(pickleTuple)
 	if !ok || len(state) != 5 {
-		return errors.New("a state of an array that is not a tuple of 5")
+		return errors.New("state of an array must be a tuple of 5")
 	}
 	shape, isShape := state[1].(pickleTuple)
 	_, isBytes := state[2].(pickleType)
 	values, isString := state[4].(string)
 	if !isShape || !isBytes || state[3] != any(false) || !isString {
-		return errors.New("a state of an array that is not one of unsigned bytes in C's order")
+		return errors.New("array must be of unsigned bytes in C order")
 	}
 	size := int64(1)
 	array.shape, array.values = nil, values
 	for _, dimension := range shape {
 		n, ok := dimension.(int64)
 		if !ok || n < 1 || n > int64(len(values))/size {
-			return errors.Errorf("a dimension (%T) that does not fit an array of %d bytes", dimension, len(values))
+			return errors.Errorf("dimension must fit an array of %[2]d bytes, got %[1]T", dimension, len(values))
 		}
 		size *= n
 		array.shape = append(array.shape, int(n))
 	}
 	if size != int64(len(values)) {
-		return errors.Errorf("dimensions %v for %d bytes", array.shape, len(values))
+		return errors.Errorf("dimensions %v do not fit %d bytes", array.shape, len(values))
 	}
 	return nil
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/pkg/errors"
 )
 
-// An absentError says that a place lacks what was looked for, so that the next may be tried. Any
-// other error ends the search.
+// absentError is the error if a place lacks the files, so that the next place is tried. Any other
+// error ends the search.
 type absentError string
 
 // Error returns the reason.
 func (e absentError) Error() string { return string(e) }
 
-// locate returns the path of a file in a folder, under any of its names, or "".
+// locate returns the path of a file in dir, under any of its names, or "".
 func locate(dir string, wanted file) string {
 	if wanted.name == "" {
 		return ""
 	}
-	dotted := strings.Replace(wanted.name, "-idx", ".idx", 1) // as some unpackers write it
+	dotted := strings.Replace(wanted.name, "-idx", ".idx", 1) // as some archive programs write it
 	for _, name := range []string{wanted.name + ".gz", wanted.name, dotted, dotted + ".gz"} {
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
@@ -35,7 +35,7 @@ func locate(dir string, wanted file) string {
 	return ""
 }
 
-// read reads a split from the folder that has its files.
+// read reads a split from dir, or returns an absentError if its files are not there.
 func (s source) read(dir string, split Split) (*Dataset, error) {
 	wanted := s.files[split]
 	imagesPath, labelsPath := locate(dir, wanted.images), locate(dir, wanted.labels)
@@ -43,17 +43,17 @@ func (s source) read(dir string, split Split) (*Dataset, error) {
 	case imagesPath != "" && labelsPath != "":
 		return s.readPair(imagesPath, labelsPath, split)
 	case imagesPath != "":
-		return nil, errors.Errorf("datasets: %s: %s is there, but its labels, %s, are not", s.name, imagesPath, wanted.labels.name)
+		return nil, errors.Errorf("datasets: %s: %s must have its labels, %s, next to it", s.name, imagesPath, wanted.labels.name)
 	case labelsPath != "":
-		return nil, errors.Errorf("datasets: %s: %s is there, but its images, %s, are not", s.name, labelsPath, wanted.images.name)
+		return nil, errors.Errorf("datasets: %s: %s must have its images, %s, next to it", s.name, labelsPath, wanted.images.name)
 	}
 	if letters := locateLetters(dir, s.letterDirs[split]); letters != "" {
 		return s.readLetters(letters)
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return nil, absentError("folder " + dir + ": not there")
+		return nil, absentError("directory " + dir + ": does not exist")
 	}
-	return nil, absentError("folder " + dir + ": has no " + wanted.images.name)
+	return nil, absentError("directory " + dir + ": has no " + wanted.images.name)
 }
 
 // readPair reads a split from its two IDX files.
@@ -82,7 +82,7 @@ func (s source) readPair(imagesPath, labelsPath string, split Split) (*Dataset, 
 	for i, label := range labels.values {
 		if int(label) >= len(s.classNames) {
 			const header = 8
-			return nil, errors.Errorf("datasets: %s: offset %d: label %d is %d, want below %d",
+			return nil, errors.Errorf("datasets: %s: offset %d: label %d must be below %[5]d, got %[4]d",
 				labelsPath, header+i, i, label, len(s.classNames))
 		}
 	}
@@ -95,16 +95,16 @@ func (s source) readPair(imagesPath, labelsPath string, split Split) (*Dataset, 
 	return dataset, nil
 }
 
-// dimensionsError says which dimensions an array has and which it should have; 0 stands for any
+// dimensionsError returns the error for wrong dimensions; a first dimension of 0 stands for any
 // number.
 func dimensionsError(got []int, want ...int) error {
 	if want[0] == 0 {
-		return errors.Errorf("dimensions %v, want [N %d %d]", got, want[1], want[2])
+		return errors.Errorf("dimensions must be [N %[2]d %[3]d], got %[1]v", got, want[1], want[2])
 	}
-	return errors.Errorf("dimensions %v, want %v", got, want)
+	return errors.Errorf("dimensions must be %[2]v, got %[1]v", got, want)
 }
 
-// dataset makes a Dataset of the source's kind.
+// dataset makes a Dataset of the source from images and labels.
 func (s source) dataset(images, labels []byte) *Dataset {
 	dataset := &Dataset{
 		Name: s.name, Images: images, Labels: widened(labels),
@@ -129,7 +129,7 @@ func widened(labels []byte) []int32 {
 // fileContent is the content read from one file.
 type fileContent struct {
 	values []byte
-	hash   string // SHA-256 of the file itself, packed as it is
+	hash   string // SHA-256 of the file, compressed as it is
 }
 
 // readFile reads and verifies one IDX file.
@@ -147,17 +147,17 @@ func (s source) readFile(path string, wanted file, check func(dimensions []int) 
 	hash := hex.EncodeToString(packed.Sum(nil))
 	if content := contentHash(dimensions, values); content != wanted.content {
 		if owner := ownerOf(content, hash); owner != "" && owner != s.name {
-			return fileContent{}, absentError(path + ": is a file of " + owner)
+			return fileContent{}, absentError(path + ": belongs to " + owner)
 		}
 		if wanted.content != "" {
-			return fileContent{}, errors.Errorf("datasets: %s: the unpacked content has SHA-256 %s, want %s: "+
+			return fileContent{}, errors.Errorf("datasets: %s: SHA-256 of the unpacked content must be %[3]s, got %[2]s: "+
 				"the file is damaged or altered, remove it", path, content, wanted.content)
 		}
 	}
 	return fileContent{values, hash}, nil
 }
 
-// contentHash is the SHA-256 of an unpacked IDX file of bytes.
+// contentHash returns the SHA-256 of an uncompressed IDX file of bytes.
 func contentHash(dimensions []int, values []byte) string {
 	header := []byte{0, 0, idxUnsignedByte, byte(len(dimensions))}
 	for _, n := range dimensions {
@@ -169,9 +169,9 @@ func contentHash(dimensions []int, values []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// ownerOf returns the name of the data set with a published file of one of these hashes, unpacked
-// or packed, or "". MNIST's descendants share its files' names, so a folder may well have another
-// one's files.
+// ownerOf returns the name of the data set with a published file of one of these hashes,
+// uncompressed or compressed, or "". Successors of MNIST have files of the same names, so a
+// directory may have the files of another data set.
 func ownerOf(hashes ...string) string {
 	for _, s := range sources() {
 		for _, files := range s.files {

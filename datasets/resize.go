@@ -2,23 +2,23 @@ package datasets
 
 import "math"
 
-// Pictures are resized by a separable Catmull-Rom filter whose support grows with the scale when a
-// picture shrinks, as in golang.org/x/image/draw. The weights are whole numbers, so that the bytes
-// are the same on every machine.
+// Images are resized by a separable Catmull-Rom filter whose support grows with the scale when an
+// image shrinks, as in golang.org/x/image/draw. The weights are integers, so that the bytes are the
+// same on every machine.
 const (
-	weightBits = 14 // of a weight after the point
-	middleBits = 6  // of a value between the two passes
+	weightBits = 14 // fractional bits of a weight
+	middleBits = 6  // fractional bits of a value between the two passes
 )
 
-// taps are the inputs of one output value of a row or a column: the weights,
-// which sum to 1<<weightBits, of the values from first on.
+// taps are the weights of an output value of a row or column, for the input values from first. They
+// sum to 1<<weightBits.
 type taps struct {
 	first   int
 	weights []int32
 }
 
-// catmullRom is the cubic of E. Catmull and R. Rom (1974). The products are
-// rounded one by one: a fused one would differ between machines.
+// catmullRom is the cubic of E. Catmull and R. Rom (1974). The conversions to float64 prevent fused
+// multiply-add, which would differ between machines.
 func catmullRom(t float64) float64 {
 	t = math.Abs(t)
 	switch {
@@ -31,7 +31,7 @@ func catmullRom(t float64) float64 {
 	}
 }
 
-// newTaps returns the taps that make out values from in values.
+// newTaps returns the taps for resizing in values to out values.
 func newTaps(out, in int) []taps {
 	all := make([]taps, out)
 	scale := float64(in) / float64(out)
@@ -65,8 +65,7 @@ func newTaps(out, in int) []taps {
 	return all
 }
 
-// A resizer scales planes of one size to another. It keeps its memory from
-// one picture to the next and is used by one goroutine at a time.
+// resizer scales planes. It reuses its memory, and must be used by one goroutine at a time.
 type resizer struct {
 	fromHeight, fromWidth, toHeight, toWidth int
 
@@ -75,7 +74,7 @@ type resizer struct {
 	sums         []int32 // [toWidth]
 }
 
-// prepare makes the resizer ready for planes of the given sizes.
+// prepare prepares the resizer for planes of the given sizes.
 func (r *resizer) prepare(fromHeight, fromWidth, toHeight, toWidth, planes int) {
 	if r.fromWidth != fromWidth || r.toWidth != toWidth {
 		r.across = newTaps(toWidth, fromWidth)
@@ -99,8 +98,7 @@ func (r *resizer) grey(to []byte, toHeight, toWidth int, from []byte, height, wi
 	r.downOne(to, r.middle)
 }
 
-// colour scales pixels of four bytes [H W 4] to the first planes of them,
-// to [planes h w], planes being 3 or 4.
+// colour scales the first channels of pixels [H W 4] to to, [planes h w], where planes is 3 or 4.
 func (r *resizer) colour(to []byte, planes, toHeight, toWidth int, from []byte, height, width int) {
 	r.prepare(height, width, toHeight, toWidth, planes)
 	middle, plane := height*toWidth, toHeight*toWidth
@@ -113,7 +111,7 @@ func (r *resizer) colour(to []byte, planes, toHeight, toWidth int, from []byte, 
 	}
 }
 
-// acrossOne makes the rows of one plane, whose values are stride bytes apart.
+// acrossOne resizes the rows of one plane, whose values are stride bytes apart.
 func (r *resizer) acrossOne(middle []int32, from []byte, stride int) {
 	for y := range r.fromHeight {
 		row := from[y*r.fromWidth*stride:]
@@ -128,7 +126,7 @@ func (r *resizer) acrossOne(middle []int32, from []byte, stride int) {
 	}
 }
 
-// acrossThree makes the rows of the first three planes of pixels of four bytes.
+// acrossThree resizes the rows of the first three channels of pixels of four bytes.
 func (r *resizer) acrossThree(middle []int32, from []byte) {
 	const half, shift = 1 << (weightBits - middleBits - 1), weightBits - middleBits
 	plane := r.fromHeight * r.toWidth
@@ -150,7 +148,7 @@ func (r *resizer) acrossThree(middle []int32, from []byte) {
 	}
 }
 
-// downOne makes the columns of one plane.
+// downOne resizes the columns of one plane.
 func (r *resizer) downOne(to []byte, middle []int32) {
 	const shift = weightBits + middleBits
 	sums := r.sums[:r.toWidth]

@@ -9,37 +9,37 @@ import (
 	"github.com/pkg/errors"
 )
 
-// knownSide is the height and the width of the images of all known data sets.
+// knownSide is the height and width of the images of all known data sets.
 const knownSide = 28
 
-// A source is one row of the table of data sets: what the set is and where to find it.
+// source is a row of the table of known data sets: a description and where to find the files.
 type source struct {
 	name, what string
-	images     [2]int // by Split; 0 where it is not fixed
+	images     [2]int // by Split; 0 if it is not fixed
 	classNames []string
-	mean, std  float64 // of the training set; 0: of the images at hand
+	mean, std  float64 // of the training set; 0 computes them from the images
 
-	// render makes the data set, if it is not read from files; the fields below are then empty.
+	// render makes the data set if it is not read from files. The fields below are then empty.
 	render func(Split) (*Dataset, error)
 
 	files      [2]pair         // by Split
-	subfolders []string        // of the user's folder, besides the one of the data set's name
-	letterDirs [2][]string     // by Split: folders inside a place that may hold A/*.png ... J/*.png
-	dirs       func() []string // where the data set's own distribution puts the files; nil: nowhere
-	module     *goModule       // which has the files and can be fetched; nil: none
+	subfolders []string        // of the user's directory, next to the one with the data set's name
+	letterDirs [2][]string     // by Split: subdirectories of a place that may have A/*.png ... J/*.png
+	dirs       func() []string // where the data set's distribution puts the files; nil for nowhere
+	module     *goModule       // a Go module with the files; nil for none
 	mirrors    []string        // base addresses to download the files from
-	advice     string          // how the user gets the files
+	advice     string          // how the user can get the files
 }
 
-// A pair is the two files of a split.
+// pair is the two files of a split.
 type pair struct{ images, labels file }
 
-// A file is a published IDX file.
+// file is a published IDX file.
 type file struct {
 	name    string // without .gz
-	content string // SHA-256 of the unpacked file, however it comes packed; "": any
-	packed  string // SHA-256 of the published .gz file; "": not to be downloaded
-	size    int64  // of the published .gz file
+	content string // SHA-256 of the uncompressed file; "" for any
+	packed  string // SHA-256 of the published .gz file; "" if it cannot be downloaded
+	size    int64  // size of the published .gz file
 }
 
 // sources returns the table of data sets.
@@ -47,7 +47,7 @@ func sources() []source {
 	return []source{mnist(), fashionMNIST(), notMNIST(), glyphs()}
 }
 
-// load finds one split and reads it.
+// load finds and reads a split.
 func (s source) load(split Split, options Options) (*Dataset, error) {
 	if s.render != nil {
 		return s.render(split)
@@ -74,11 +74,11 @@ func (s source) load(split Split, options Options) (*Dataset, error) {
 		}
 		tried = append(tried, err.Error())
 	}
-	return nil, errors.Errorf("datasets: %s: found no %s images. Tried:\n  %s\n%s",
+	return nil, errors.Errorf("datasets: %s: must have %s images, found none. Tried:\n  %s\n%s",
 		s.name, split, strings.Join(tried, "\n  "), s.advice)
 }
 
-// places lists the folders to look into, in order.
+// places lists the directories to search, in order.
 func (s source) places(options Options) []string {
 	var places []string
 	add := func(dir string) {
@@ -107,7 +107,7 @@ func (s source) places(options Options) []string {
 	return places
 }
 
-// whereabouts says where load would get a split; see Description.Places.
+// whereabouts returns where load would read a split from; see Description.Places.
 func (s source) whereabouts(split Split, options Options) string {
 	if s.render != nil {
 		return "built in"
@@ -129,8 +129,8 @@ func (s source) whereabouts(split Split, options Options) string {
 	}
 }
 
-// holds reports whether a folder has the files of a split, by their names, and that the images are
-// not known as another data set's.
+// holds reports whether dir has the files of a split, by name, and the images are not known to
+// belong to another data set.
 func (s source) holds(dir string, split Split) bool {
 	wanted := s.files[split]
 	images := locate(dir, wanted.images)
@@ -139,7 +139,7 @@ func (s source) holds(dir string, split Split) bool {
 	}
 	hash, err := hashOf(images)
 	if err != nil {
-		return true // reading it says what is wrong
+		return true // reading it returns the error
 	}
 	owner := ownerOf(hash)
 	return owner == "" || owner == s.name
@@ -150,20 +150,18 @@ func (s source) downloadable(split Split) bool {
 	return len(s.mirrors) > 0 && s.files[split].images.packed != "" && s.files[split].labels.packed != ""
 }
 
-// fetchModule fetches the Go module that has the files and returns their
-// folder.
+// fetchModule fetches the Go module that has the files and returns their directory.
 func (s source) fetchModule(_ Split, options Options) (string, error) {
 	return s.module.fetch(options.context(), options.Offline)
 }
 
-// download puts the two files of a split into the cache and returns their
-// folder.
+// download downloads the two files of a split into the cache and returns their directory.
 func (s source) download(split Split, options Options) (string, error) {
 	if !s.downloadable(split) {
 		return "", errors.New("download: no known address")
 	}
 	if options.Offline {
-		return "", errors.New("download: forbidden by the offline option")
+		return "", errors.New("download: disabled by Offline")
 	}
 	cache, err := options.cache()
 	if err != nil {

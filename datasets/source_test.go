@@ -108,15 +108,15 @@ func TestLoadNotFound(t *testing.T) {
 	s.mirrors = []string{"https://example.org/"}
 	s.module = &goModule{path: "example.org/nothing", version: "v1.0.0"}
 	_, err := s.load(Test, options)
-	wantError(t, err, "datasets: tiny: found no test images. Tried:",
-		"folder "+filepath.Join(options.Dir, "tiny")+": not there",
-		"folder "+filepath.Join(options.Dir, "Tiny", "raw")+": not there",
-		"folder "+options.Dir+": has no t10k-images-idx3-ubyte",
-		"folder "+filepath.Join(options.Dir, "none", "tiny")+": not there",
-		"folder "+filepath.Join(options.Dir, "package")+": not there",
-		"folder "+filepath.Join(options.Cache, "tiny")+": not there",
+	wantError(t, err, "tiny: must have test images, found none",
+		"directory "+filepath.Join(options.Dir, "tiny")+": does not exist",
+		"directory "+filepath.Join(options.Dir, "Tiny", "raw")+": does not exist",
+		"directory "+options.Dir+": has no t10k-images-idx3-ubyte",
+		"directory "+filepath.Join(options.Dir, "none", "tiny")+": does not exist",
+		"directory "+filepath.Join(options.Dir, "package")+": does not exist",
+		"directory "+filepath.Join(options.Cache, "tiny")+": does not exist",
 		"go mod download example.org/nothing@v1.0.0: ",
-		"download: forbidden by the offline option",
+		"tiny: must have test images, found none",
 		"Ask the author.")
 }
 
@@ -137,19 +137,19 @@ func TestLoadWrongFiles(t *testing.T) {
 		images, labels []byte
 		want           []string
 	}{
-		{"no labels", s, images, nil, []string{"t10k-images-idx3-ubyte is there, but its labels, t10k-labels-idx1-ubyte, are not"}},
-		{"no images", s, nil, labels, []string{"t10k-labels-idx1-ubyte is there, but its images, t10k-images-idx3-ubyte, are not"}},
+		{"no labels", s, images, nil, []string{"t10k-images-idx3-ubyte must have its labels, t10k-labels-idx1-ubyte, next to it"}},
+		{"no images", s, nil, labels, []string{"t10k-labels-idx1-ubyte must have its images, t10k-images-idx3-ubyte, next to it"}},
 		{"altered", s, altered, labels, []string{
-			"t10k-images-idx3-ubyte: the unpacked content has SHA-256 " + sha256Hex(altered) + ", want " + sha256Hex(images),
+			"t10k-images-idx3-ubyte: SHA-256 of the unpacked content must be " + sha256Hex(images) + ", got " + sha256Hex(altered),
 		}},
 		{"truncated", s, images[:1000], labels, []string{"t10k-images-idx3-ubyte: offset 1000: got 984 of 1568 values of [2 28 28]"}},
-		{"other count", s, contents[Train][0], labels, []string{"t10k-images-idx3-ubyte: offset 4: dimensions [3 28 28], want [2 28 28]"}},
-		{"other size", s, idxBytes([]int{2, 28, 27}, nil), labels, []string{"offset 4: dimensions [2 28 27], want [2 28 28]"}},
-		{"other rank", s, idxBytes([]int{2, 784}, nil), labels, []string{"offset 4: dimensions [2 784], want [2 28 28]"}},
-		{"any count, other size", unchecked, idxBytes([]int{2, 27, 28}, nil), labels, []string{"dimensions [2 27 28], want [N 28 28]"}},
-		{"more labels", unchecked, images, contents[Train][1], []string{"t10k-labels-idx1-ubyte: offset 4: 2 images: dimensions [3], want [2]"}},
+		{"other count", s, contents[Train][0], labels, []string{"t10k-images-idx3-ubyte: offset 4: dimensions must be [2 28 28], got [3 28 28]"}},
+		{"other size", s, idxBytes([]int{2, 28, 27}, nil), labels, []string{"t10k-images-idx3-ubyte: offset 4: dimensions must be [2 28 28], got [2 28 27]"}},
+		{"other rank", s, idxBytes([]int{2, 784}, nil), labels, []string{"t10k-images-idx3-ubyte: offset 4: dimensions must be [2 28 28], got [2 784]"}},
+		{"any count, other size", unchecked, idxBytes([]int{2, 27, 28}, nil), labels, []string{"t10k-images-idx3-ubyte: offset 4: dimensions must be [N 28 28], got [2 27 28]"}},
+		{"more labels", unchecked, images, contents[Train][1], []string{"t10k-labels-idx1-ubyte: offset 4: 2 images: dimensions must be [2], got [3]"}},
 		{"label out of range", unchecked, images, idxBytes([]int{2}, []byte{9, 10}), []string{
-			"t10k-labels-idx1-ubyte: offset 9: label 1 is 10, want below 10",
+			"t10k-labels-idx1-ubyte: offset 9: label 1 must be below 10, got 10",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestLoadOtherSetsFiles(t *testing.T) {
 		if name == "fashion-mnist" && err == nil {
 			continue // found where Debian puts it
 		}
-		wantError(t, err, "datasets: "+name+": found no test images", "t10k-images-idx3-ubyte.gz: is a file of mnist")
+		wantError(t, err, "datasets: "+name+": must have test images", "notmnist: must have test images, found none")
 		if places := List(options)[slices.Index(Names(), name)].Places; places[Test] == options.Dir {
 			t.Errorf("%s's test images are said to be in %s", name, options.Dir)
 		}
@@ -194,11 +194,11 @@ func TestLoadOtherSetsFiles(t *testing.T) {
 
 func TestLoadArguments(t *testing.T) {
 	_, err := Load("minst", Train, Options{})
-	wantError(t, err, `datasets: no data set "minst", want one of mnist, fashion-mnist, notmnist, glyphs`)
+	wantError(t, err, `unknown data set "minst", must be one of mnist, fashion-mnist, notmnist, glyphs, or the path of a directory or file`)
 	_, err = Load("mnist", 3, Options{})
-	wantError(t, err, "datasets: mnist: split 3, want Train, Validation or Test")
+	wantError(t, err, "mnist: split must be Train, Validation or Test, got 3")
 	_, err = Load("mnist", Validation, Options{})
-	wantError(t, err, "datasets: mnist: no validation split")
+	wantError(t, err, "mnist: must have a validation split, or a fraction of the images to draw for it")
 }
 
 func TestList(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// subset returns a copy of the images of the given indices, with d's moments.
+// subset returns a copy of the images with the given indices, with d's Mean and Std.
 func (d *Dataset) subset(indices []int) *Dataset {
 	size := d.ImageSize()
 	part := *d
@@ -28,9 +28,9 @@ func (d *Dataset) subset(indices []int) *Dataset {
 	return &part
 }
 
-// First returns n images: the first ones, or, of data that are sorted by class, as folders of
-// pictures are, evenly spaced ones, so that no class is left out that has Len/n images or more.
-// They may share their memory with d. It is an error unless 0 < n <= Len.
+// First returns n images: the first ones, or, if the data are sorted by class, as image directories
+// are, evenly spaced ones, so that every class with at least Len/n images is represented. The
+// result may share its memory with d. It returns an error unless 0 < n <= Len.
 func (d *Dataset) First(n int) (*Dataset, error) {
 	if n < 1 || n >= d.Len() || !d.sorted() {
 		return d.Slice(0, n)
@@ -42,22 +42,23 @@ func (d *Dataset) First(n int) (*Dataset, error) {
 	return d.subset(indices), nil
 }
 
-// sorted says whether the images have labels, of more than one class, and are sorted by them.
+// sorted reports whether the images have labels of more than one class and are sorted by them.
 func (d *Dataset) sorted() bool {
 	return len(d.Labels) > 0 && d.Labels[0] != d.Labels[len(d.Labels)-1] && slices.IsSorted(d.Labels)
 }
 
-// Stratified draws the given share of the images of each class, rounded, but at least one and not
-// all of a class of two or more; a class's only image stays in rest. Which images are drawn depends
-// on the seed and on the images' names, so that most pictures stay on their side when others come
-// or go (on their positions, if Files is nil). Both keep d's order, Mean and Deviation. It is an
-// error if the share is not inside (0, 1), if d has no labels, or if nothing is drawn.
-func (d *Dataset) Stratified(share float64, seed uint64) (rest, part *Dataset, err error) {
-	if !(share > 0 && share < 1) {
-		return nil, nil, errors.Errorf("datasets: %s: a share of %v, want one inside (0, 1)", d.Name, share)
+// Stratified draws a fraction of the images of each class into part, rounded, but at least one and
+// not all of a class of two or more; the only image of a class stays in rest. The draw depends on
+// the seed and on the images' file names, or on their positions if Files is nil, so that most
+// images stay on their side when others are added or removed. Both results keep d's order, Mean and
+// Std. It returns an error if the fraction is not inside (0, 1), if d has no labels, or if nothing
+// is drawn.
+func (d *Dataset) Stratified(fraction float64, seed uint64) (rest, part *Dataset, err error) {
+	if !(fraction > 0 && fraction < 1) {
+		return nil, nil, errors.Errorf("datasets: %s: fraction must be inside (0, 1), got %v", d.Name, fraction)
 	}
 	if d.Labels == nil {
-		return nil, nil, errors.Errorf("datasets: %s: no labels, want some to draw a share of each class", d.Name)
+		return nil, nil, errors.Errorf("datasets: %s: must have labels to draw a fraction of each class", d.Name)
 	}
 	type keyed struct {
 		key   uint64
@@ -81,7 +82,7 @@ func (d *Dataset) Stratified(share float64, seed uint64) (rest, part *Dataset, e
 		slices.SortFunc(images, func(a, b keyed) int {
 			return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.index, b.index))
 		})
-		n := min(max(int(math.Round(share*float64(len(images)))), 1), len(images)-1)
+		n := min(max(int(math.Round(fraction*float64(len(images)))), 1), len(images)-1)
 		for _, image := range images[:n] {
 			drawn[image.index] = true
 		}
@@ -95,12 +96,12 @@ func (d *Dataset) Stratified(share float64, seed uint64) (rest, part *Dataset, e
 		}
 	}
 	if len(taken) == 0 {
-		return nil, nil, errors.Errorf("datasets: %s: classes have 1 image at most, want 2 to draw one from", d.Name)
+		return nil, nil, errors.Errorf("datasets: %s: a class must have at least 2 images to draw one from, got at most 1", d.Name)
 	}
 	return d.subset(kept), d.subset(taken), nil
 }
 
-// mixed is the finaliser of SplitMix64 (G. Steele, D. Lea and C. Flood, 2014).
+// mixed is the finalizer of SplitMix64 (G. Steele, D. Lea and C. Flood, 2014).
 func mixed(z uint64) uint64 {
 	z += 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -109,15 +110,15 @@ func mixed(z uint64) uint64 {
 }
 
 // WithClasses returns the images of the named classes, labelled 0, 1, ... in the order of d's
-// classes, with d's Mean and Deviation. A number may have leading zeros, like the class's folder.
-// It is an error if d has no such class or no image of them.
+// classes, with d's Mean and Std. Names that are numbers may have leading zeros. It returns an
+// error if d has no such class, or no image of the classes.
 func (d *Dataset) WithClasses(names ...string) (*Dataset, error) {
 	names = d.spelled(names)
 	if d.Labels == nil {
-		return nil, errors.Errorf("datasets: %s: images without labels have no classes to choose", d.Name)
+		return nil, errors.Errorf("datasets: %s: must have labels to select classes", d.Name)
 	}
 	if unknown := missing(names, d.ClassNames); unknown != "" {
-		return nil, errors.Errorf("datasets: %s: no class %q, want some of %s", d.Name, unknown, abbreviated(d.ClassNames))
+		return nil, errors.Errorf("datasets: %s: classes must be some of %[3]s, got %[2]q", d.Name, unknown, abbreviated(d.ClassNames))
 	}
 	labels := make([]int32, d.Classes)
 	var classNames []string
@@ -135,7 +136,7 @@ func (d *Dataset) WithClasses(names ...string) (*Dataset, error) {
 		}
 	}
 	if len(indices) == 0 {
-		return nil, errors.Errorf("datasets: %s: no image of the classes %s", d.Name, strings.Join(names, ", "))
+		return nil, errors.Errorf("datasets: %s: must have an image of the classes %s", d.Name, strings.Join(names, ", "))
 	}
 	part := d.subset(indices)
 	part.Classes, part.ClassNames = len(classNames), classNames
@@ -145,19 +146,19 @@ func (d *Dataset) WithClasses(names ...string) (*Dataset, error) {
 	return part, nil
 }
 
-// WithoutClasses returns the images of all classes but the named ones, as WithClasses does, to hold
-// classes out and show them as unknown kinds later.
+// WithoutClasses returns the images of all classes except the named ones, as WithClasses does. The
+// held-out classes can serve as out-of-distribution data.
 func (d *Dataset) WithoutClasses(names ...string) (*Dataset, error) {
 	names = d.spelled(names)
 	if unknown := missing(names, d.ClassNames); unknown != "" {
-		return nil, errors.Errorf("datasets: %s: no class %q, want some of %s", d.Name, unknown, abbreviated(d.ClassNames))
+		return nil, errors.Errorf("datasets: %s: classes must be some of %[3]s, got %[2]q", d.Name, unknown, abbreviated(d.ClassNames))
 	}
 	return d.WithClasses(slices.DeleteFunc(slices.Clone(d.ClassNames), func(name string) bool {
 		return slices.Contains(names, name)
 	})...)
 }
 
-// spelled returns the names, spelled as in d's classes where they are the same number.
+// spelled returns the names, with numbers spelled as in d's classes.
 func (d *Dataset) spelled(names []string) []string {
 	names = slices.Clone(names)
 	for i, name := range names {
@@ -168,7 +169,7 @@ func (d *Dataset) spelled(names []string) []string {
 	return names
 }
 
-// missing returns the first of the names that is not known, or "".
+// missing returns the first of the names that is not among known, or "".
 func missing(names, known []string) string {
 	for _, name := range names {
 		if !slices.Contains(known, name) {

@@ -37,22 +37,22 @@ func TestNew(t *testing.T) {
 		shape  [3]int
 		want   string
 	}{
-		{nil, []int32{}, [3]int{1, 1, 1}, "no images"},
-		{nil, nil, [3]int{1, 1, 1}, "no images"},
-		{[]byte{1, 2, 3}, nil, [3]int{1, 2, 1}, "3 bytes of images, want 2 (1 images of 2 bytes)"},
-		{[]byte{1, 2}, []int32{0}, [3]int{1, 1, 1}, "2 bytes of images, want 1"},
-		{[]byte{1}, []int32{-1}, [3]int{1, 1, 1}, "label 0 is -1"},
-		{[]byte{1}, []int32{1 << 30}, [3]int{1, 1, 1}, "a label of 1073741824, want them below 65536"},
-		{[]byte{1}, []int32{0}, [3]int{0, 1, 1}, "images of 0x1x1 values"},
-		{[]byte{1}, []int32{0}, [3]int{-1, 1, 1}, "images of -1x1x1 values"},
+		{nil, []int32{}, [3]int{1, 1, 1}, "own: must have at least 1 image, got none"},
+		{nil, nil, [3]int{1, 1, 1}, "own: must have at least 1 image, got none"},
+		{[]byte{1, 2, 3}, nil, [3]int{1, 2, 1}, "own: images must have 2 bytes (1 images of 2 bytes), got 3"},
+		{[]byte{1, 2}, []int32{0}, [3]int{1, 1, 1}, "own: images must have 1 bytes (1 images of 1 bytes), got 2"},
+		{[]byte{1}, []int32{-1}, [3]int{1, 1, 1}, "own: label 0 must be 0 or more and below 1, got -1"},
+		{[]byte{1}, []int32{1 << 30}, [3]int{1, 1, 1}, "own: labels must be below 65536, got 1073741824"},
+		{[]byte{1}, []int32{0}, [3]int{0, 1, 1}, "own: images must have at least 1x1x1 values, got 0x1x1"},
+		{[]byte{1}, []int32{0}, [3]int{-1, 1, 1}, "own: images must have at least 1x1x1 values, got -1x1x1"},
 	} {
 		_, err := New("own", test.pixels, test.labels, test.shape[0], test.shape[1], test.shape[2], nil)
 		wantError(t, err, "datasets: own: ", test.want)
 	}
 	_, err := New("own", []byte{1, 2}, []int32{0, 2}, 1, 1, 1, []string{"a", "b"})
-	wantError(t, err, "label 1 is 2, want 0 or more and below 2")
+	wantError(t, err, "own: label 1 must be 0 or more and below 2, got 2")
 	_, err = New("own", []byte{1, 2}, nil, 1, 1, 1, []string{"a", "b"})
-	wantError(t, err, "no labels, want one for each image, or no names")
+	wantError(t, err, "own: must have labels if it has class names")
 	unlabelled, err := New("own", []byte{0, 255, 0, 255}, nil, 1, 2, 1, nil)
 	if err != nil || unlabelled.Len() != 2 || unlabelled.Labels != nil || unlabelled.Classes != 0 || unlabelled.Mean[0] != 0.5 {
 		t.Errorf("images without labels: %+v, %v", unlabelled, err)
@@ -107,10 +107,10 @@ func TestStratified(t *testing.T) {
 	}
 	for _, share := range []float64{0, 1, -1} {
 		_, _, err := d.Stratified(share, 0)
-		wantError(t, err, "want one inside (0, 1)")
+		wantError(t, err, "numbered: fraction must be inside (0, 1), got")
 	}
 	_, _, err = numbered(t, 3, 3).Stratified(0.5, 0)
-	wantError(t, err, "classes have 1 image at most")
+	wantError(t, err, "numbered: a class must have at least 2 images to draw one from, got at most 1")
 	if rest, part, err = numbered(t, 5, 3).Stratified(0.01, 0); err != nil || part.Len() != 2 || rest.Len() != 3 {
 		t.Error("at least one of a class of two: ", err)
 	}
@@ -166,21 +166,21 @@ func TestWithClasses(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = d.WithClasses("4")
-	wantError(t, err, `no class "4", want some of 0, 1, 2, 3`)
+	wantError(t, err, `numbered: classes must be some of 0, 1, 2, 3, got "4"`)
 	plain := *d
 	plain.Labels, plain.ClassNames, plain.Classes = nil, nil, 0
 	_, err = plain.WithClasses("1")
-	wantError(t, err, "images without labels have no classes to choose")
+	wantError(t, err, "numbered: must have labels to select classes")
 	_, err = d.WithoutClasses("x")
-	wantError(t, err, `no class "x"`)
+	wantError(t, err, `numbered: classes must be some of 0, 1, 2, 3, got "x"`)
 	_, err = d.WithoutClasses("0", "1", "2", "3")
-	wantError(t, err, "no image of the classes")
+	wantError(t, err, "numbered: must have an image of the classes")
 	first, err := d.Slice(0, 1)
 	if err != nil || !slices.Equal(first.Files, []string{"0"}) {
 		t.Errorf("files of a slice: %v, %v", first.Files, err)
 	}
 	_, err = first.WithClasses("1")
-	wantError(t, err, "no image of the classes 1")
+	wantError(t, err, "numbered: must have an image of the classes 1")
 }
 
 // Data in any order give their first images, data sorted by class some of every class, each image

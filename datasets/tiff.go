@@ -10,7 +10,7 @@ import (
 	"golang.org/x/image/tiff"
 )
 
-// Tags of the directory of a TIFF picture (TIFF 6.0, 1992).
+// Tags of the directory of a TIFF image (TIFF 6.0, 1992).
 const (
 	tiffWidth        = 256
 	tiffHeight       = 257
@@ -19,13 +19,14 @@ const (
 	tiffTileHeight   = 323
 )
 
-// tiffTilePixels is the number of pixels a tile may have beyond twice the picture's: a small
-// picture often has one tile larger than itself.
+// tiffTilePixels is the number of pixels that a tile may have beyond twice the image's: a small
+// image often has one tile that is larger than itself.
 const tiffTilePixels = 1 << 20
 
-// decodeTIFF decodes a TIFF picture. golang.org/x/image/tiff inflates a block to the number of
-// bytes in the directory, however small the picture: a few kilobytes could become gigabytes. So
-// strips are cut to the picture's height here, and tiles much larger than it are refused.
+// decodeTIFF decodes a TIFF image. golang.org/x/image/tiff inflates a block to the size in the
+// directory, even for a small image, so that a few kilobytes could become gigabytes. decodeTIFF
+// therefore limits strips to the image's height, and returns an error for tiles much larger than
+// the image.
 func decodeTIFF(r io.Reader) (image.Image, error) {
 	content, err := io.ReadAll(r)
 	if err != nil {
@@ -37,8 +38,8 @@ func decodeTIFF(r io.Reader) (image.Image, error) {
 	return tiff.Decode(bytes.NewReader(content))
 }
 
-// boundTIFF returns the content with such strips. What it cannot read it leaves to the decoder,
-// which cannot either.
+// boundTIFF returns the content with strips limited to the image's height. It returns content that
+// it cannot parse unchanged; the decoder will return an error.
 func boundTIFF(content []byte) ([]byte, error) {
 	if len(content) < 8 {
 		return content, nil
@@ -52,7 +53,7 @@ func boundTIFF(content []byte) ([]byte, error) {
 		return content, nil
 	}
 	values := map[int]int64{}
-	var rowsAt int64 // where the strips' height is
+	var rowsAt int64 // offset of the strips' height
 	var rowsKind uint16
 	for i := range int64(order.Uint16(content[from:])) {
 		at := from + 2 + 12*i
@@ -67,7 +68,7 @@ func boundTIFF(content []byte) ([]byte, error) {
 			continue
 		}
 		if count != 1 {
-			return nil, errors.Errorf("offset %d: tag %d has %d values, want 1", at, tag, count)
+			return nil, errors.Errorf("offset %d: tag %d must have 1 value, got %d", at, tag, count)
 		}
 		switch kind {
 		case 1:
@@ -77,7 +78,7 @@ func boundTIFF(content []byte) ([]byte, error) {
 		case 4:
 			values[tag] = int64(order.Uint32(entry[8:]))
 		default:
-			return nil, errors.Errorf("offset %d: tag %d is of type %d, want 1, 3 or 4", at, tag, kind)
+			return nil, errors.Errorf("offset %d: tag %d must be of type 1, 3 or 4, got %d", at, tag, kind)
 		}
 		if tag == tiffRowsPerStrip {
 			rowsAt, rowsKind = at+8, kind
@@ -86,7 +87,7 @@ func boundTIFF(content []byte) ([]byte, error) {
 	width, height := values[tiffWidth], values[tiffHeight]
 	tile := values[tiffTileWidth] * values[tiffTileHeight] // less than 2^64, and negative from 2^63 on
 	if widest := max(values[tiffTileWidth], values[tiffTileHeight]); tile < 0 || tile > 2*width*height+tiffTilePixels || widest > MaxPixels {
-		return nil, errors.Errorf("tiles of %dx%d in a picture of %dx%d pixels, want smaller ones",
+		return nil, errors.Errorf("tiles must not be much larger than the image, got %dx%d in an image of %dx%d pixels",
 			values[tiffTileHeight], values[tiffTileWidth], height, width)
 	}
 	if values[tiffRowsPerStrip] <= height {

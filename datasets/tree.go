@@ -11,38 +11,38 @@ import (
 	"github.com/pkg/errors"
 )
 
-// A picture is one file of a folder of pictures.
+// imageFile is a file of an image directory.
 type imageFile struct {
-	name     string // relative to the folder, with slashes
-	class    string // canonical; "" where there is none
+	name     string // relative to the directory, with slashes
+	class    string // canonical, or ""
 	size     int64
 	modified int64 // nanoseconds since 1970
 }
 
-// A listing is the pictures of one split, in their order.
+// listing has the image files of a split, in order.
 type listing struct {
-	dir     string // relative to the root, with slashes: where the split lies
+	dir     string // directory of the split, relative to the root, with slashes
 	images  []imageFile
 	skipped []string    // "name: reason"
-	tables  []imageFile // the CSV files that give the classes
+	tables  []imageFile // CSV files with the classes
 }
 
-// A tree is the content of a user's folder.
+// tree is the content of an image directory.
 type tree struct {
 	root    string
-	splits  [3]*listing // by Split; only Train where the folder has no splits of its own
-	ignored []string    // folders and pictures beside those of the splits, which are not read
+	splits  [3]*listing // by Split; only Train if the directory has no splits
+	ignored []string    // directories and images next to those of the splits
 }
 
-// deepest bounds how deep folders are read: a link may lead back up.
+// maxDepth limits the depth of directories, since a link may lead back up.
 const maxDepth = 32
 
-// splitWords are the names of a split's folders, in lower case.
+// splitWords are the names of the splits' directories, in lower case.
 var splitWords = [3][]string{
 	Train: {"train", "training"}, Test: {"test", "testing"}, Validation: {"val", "valid", "validation"},
 }
 
-// scan lists the pictures below a folder.
+// scan lists the image files below a directory.
 func scan(root string) (tree, error) {
 	found := tree{root: root}
 	at := ""
@@ -93,16 +93,16 @@ func join(dir, name string) string {
 	return dir + "/" + name
 }
 
-// A dirEntry is a visible file or folder, links followed.
+// dirEntry is a visible file or directory, with links followed.
 type dirEntry struct {
 	name           string // relative to the root
 	isDir          bool
 	size, modified int64
 }
 
-// readDir lists a folder's content, without hidden files, by name. A picture that is not there,
-// such as a link to nothing, is listed, to be named where it is decoded, as is a table; other files
-// are not read anyway.
+// readDir lists a directory's entries by name, without hidden files. It includes dangling links
+// with an image's or any other extension, so that decoding reports them. A dangling link without an
+// extension, which may be a class directory, is an error.
 func readDir(root, dir string) ([]dirEntry, error) {
 	entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(dir)))
 	if err != nil {
@@ -124,24 +124,23 @@ func readDir(root, dir string) ([]dirEntry, error) {
 			visible = append(visible, dirEntry{name, info.IsDir(), info.Size(), info.ModTime().UnixNano()})
 		case IsImage(name) || gone && filepath.Ext(name) != "":
 			visible = append(visible, dirEntry{name: name})
-		case !gone || entry.Type()&os.ModeSymlink != 0: // it may be the folder of a class
+		case !gone || entry.Type()&os.ModeSymlink != 0: // it may be a class directory
 			return nil, errors.Wrap(err, "datasets")
 		}
 	}
 	return visible, nil
 }
 
-// base returns the last part of an entry's name.
+// base returns the last element of an entry's name.
 func (e dirEntry) base() string { return e.name[strings.LastIndexByte(e.name, '/')+1:] }
 
 func (e dirEntry) imageFile(class string) imageFile {
 	return imageFile{e.name, class, e.size, e.modified}
 }
 
-// splitDirs finds the folders of the splits: train or training, with one of test and val beside
-// it, in any case. All may begin with the same word and a dash, dot or underscore, as in
-// Final_Training and Final_Test. Without a second split, a folder called train is a class like any
-// other.
+// splitDirs finds the directories of the splits: train or training, in any case, with test or val
+// next to it. All may have the same prefix that ends in a dash, dot, underscore or space, such as
+// Final_Training and Final_Test. Without a second split, a directory called train is a class.
 func splitDirs(place string, entries []dirEntry) ([3]string, error) {
 	byPrefix := map[string]*[3]string{}
 	for _, entry := range entries {
@@ -154,7 +153,7 @@ func splitDirs(place string, entries []dirEntry) ([3]string, error) {
 		}
 		known := &byPrefix[prefix][split]
 		if *known != "" {
-			return [3]string{}, errors.Errorf("datasets: %s: both %s and %s are %s folders, want one", place, *known, entry.base(), split)
+			return [3]string{}, errors.Errorf("datasets: %s: must have one %[4]s directory, got %[2]s and %[3]s", place, *known, entry.base(), split)
 		}
 		*known = entry.base()
 	}
@@ -169,14 +168,13 @@ func splitDirs(place string, entries []dirEntry) ([3]string, error) {
 		return [3]string{}, nil
 	}
 	if len(prefixes) > 1 && prefixes[0] != "" {
-		return [3]string{}, errors.Errorf("datasets: %s: several pairs of training and test folders, %s... and %s...: name one of them",
+		return [3]string{}, errors.Errorf("datasets: %s: must have one pair of training and test directories, got %s... and %s...: open one of them",
 			place, prefixes[0], prefixes[1])
 	}
 	return *byPrefix[prefixes[0]], nil
 }
 
-// splitOf returns the split that a folder's name stands for, and what the name
-// begins with; -1 for none.
+// splitOf returns the split of a directory name and the name's prefix, or -1.
 func splitOf(name string) (Split, string) {
 	lower := strings.ToLower(name)
 	for split, words := range splitWords {
@@ -190,8 +188,8 @@ func splitOf(name string) (Split, string) {
 	return -1, ""
 }
 
-// only returns the single folder to descend into if a folder contains nothing else, as in many
-// unpacked archives, and "" if the folder itself is meant.
+// only returns the single subdirectory to descend into if a directory contains nothing else, as in
+// many unpacked archives, or "" for the directory itself.
 func only(root, dir string, entries []dirEntry) (string, error) {
 	var dirs []string
 	for _, entry := range entries {
@@ -214,14 +212,14 @@ func only(root, dir string, entries []dirEntry) (string, error) {
 	}
 	for _, entry := range inside {
 		if !entry.isDir && IsImage(entry.name) {
-			return "", nil // the folder is the only class
+			return "", nil // the directory is the only class
 		}
 	}
 	return dirs[0], nil
 }
 
-// labelled lists the pictures of a folder with their classes: from the CSV file in it that gives
-// them, or from its folders.
+// labelled lists the image files of a directory with their classes, from its label table or from
+// its subdirectories.
 func labelled(root, dir string) (*listing, error) {
 	var entries []dirEntry
 	for range maxDepth {
@@ -251,13 +249,13 @@ func labelled(root, dir string) (*listing, error) {
 	for _, entry := range entries {
 		if !entry.isDir {
 			if IsImage(entry.name) {
-				found.skipped = append(found.skipped, entry.name+": is in no class folder")
+				found.skipped = append(found.skipped, entry.name+": is in no class directory")
 			}
 			continue
 		}
 		class := canonicalClass(entry.base())
 		if other := owners[class]; other != "" {
-			return nil, errors.Errorf("datasets: %s: folders %s and %s are both class %s", place, other, entry.base(), class)
+			return nil, errors.Errorf("datasets: %s: class %[4]s must have one directory, got %[2]s and %[3]s", place, other, entry.base(), class)
 		}
 		owners[class] = entry.base()
 		before := len(found.images)
@@ -265,7 +263,7 @@ func labelled(root, dir string) (*listing, error) {
 			return nil, err
 		}
 		if len(found.images) == before {
-			return nil, errors.Errorf("datasets: %s: folder %s has no picture (%s), want a folder of pictures for each class",
+			return nil, errors.Errorf("datasets: %s: directory %s must have an image (%s), since each directory is a class",
 				place, entry.base(), extensions())
 		}
 	}
@@ -276,7 +274,7 @@ func labelled(root, dir string) (*listing, error) {
 	return found, nil
 }
 
-// extensions lists the extensions of pictures.
+// extensions lists the extensions of images.
 func extensions() string {
 	var all []string
 	for _, format := range imageFormats {
@@ -285,10 +283,10 @@ func extensions() string {
 	return strings.Join(all, " ")
 }
 
-// walk appends all pictures below a folder, by name.
+// walk appends all image files below a directory, by name.
 func walk(images []imageFile, root, dir, class string, depth int) ([]imageFile, error) {
 	if depth > maxDepth {
-		return nil, errors.Errorf("datasets: %s: folders in folders deeper than %d (does a link lead back up?)",
+		return nil, errors.Errorf("datasets: %s: directories must be at most %d deep (does a link lead back up?)",
 			filepath.Join(root, dir), maxDepth)
 	}
 	entries, err := readDir(root, dir)
@@ -302,8 +300,8 @@ func walk(images []imageFile, root, dir, class string, depth int) ([]imageFile, 
 	return images, err
 }
 
-// canonicalClass returns the name of a class: a whole number without leading
-// zeros, so that the folder 00007 and the 7 of a table are one class.
+// canonicalClass returns the name of a class. Integers lose leading zeros, so that the directory
+// 00007 and the 7 of a table are one class.
 func canonicalClass(name string) string {
 	if number, ok := classNumber(name); ok {
 		return strconv.FormatInt(number, 10)
@@ -316,7 +314,7 @@ func classNumber(name string) (int64, bool) {
 	return number, err == nil && number >= 0 && name[0] != '+' && name[0] != '-'
 }
 
-// compareClasses orders class names: numbers first, as numbers, then names.
+// compareClasses orders class names: first integers, by value, then other names.
 func compareClasses(a, b string) int {
 	x, isNumber := classNumber(a)
 	y, alsoNumber := classNumber(b)
@@ -355,7 +353,7 @@ func (t tree) checkClasses() error {
 		}
 		for _, class := range list.classes() {
 			if !slices.Contains(known, class) {
-				return errors.Errorf("datasets: %s: the %s images have a class %q, want only those of the training images in %s: %s",
+				return errors.Errorf("datasets: %s: the classes of %s images must be among those of the training images in %[4]s: %[5]s, got %[3]q",
 					filepath.Join(t.root, list.dir), Split(split), class, t.splits[Train].dir, abbreviated(known))
 			}
 		}
@@ -363,7 +361,7 @@ func (t tree) checkClasses() error {
 	return nil
 }
 
-// abbreviated lists up to eight names.
+// abbreviated lists at most eight names.
 func abbreviated(names []string) string {
 	if len(names) > 8 {
 		return strings.Join(names[:8], ", ") + ", ... (" + strconv.Itoa(len(names)) + " in all)"

@@ -73,12 +73,12 @@ func TestScanErrors(t *testing.T) {
 		files []string
 		want  string
 	}{
-		{[]string{"1.png", "2.png"}, "no class folders and no CSV file"},
-		{[]string{"a/1.png", "b/1.txt"}, "folder b has no picture (.png .jpg"},
-		{[]string{"7/1.png", "07/1.png"}, "folders 07 and 7 are both class 7"},
-		{[]string{"train/a/1.png", "training/a/1.png", "test/a/1.png"}, "both train and training are train folders, want one"},
-		{[]string{"x_train/a/1.png", "x_test/a/1.png", "y_train/a/1.png", "y_test/a/1.png"}, "several pairs of training and test folders, x_... and y_..."},
-		{[]string{"train/a/1.png", "test/b/1.png"}, `the test images have a class "b", want only those of the training images in train: a`},
+		{[]string{"1.png", "2.png"}, "dots: must have a directory of images for each class, or a CSV file with columns of files and classes"},
+		{[]string{"a/1.png", "b/1.txt"}, "dots: directory b must have an image (.png .jpg .jpeg .jpe .jfif .gif .bmp .webp .tif .tiff .ppm .pgm .pnm), since each directory is a class"},
+		{[]string{"7/1.png", "07/1.png"}, "dots: class 7 must have one directory, got 07 and 7"},
+		{[]string{"train/a/1.png", "training/a/1.png", "test/a/1.png"}, "dots: must have one train directory, got train and training"},
+		{[]string{"x_train/a/1.png", "x_test/a/1.png", "y_train/a/1.png", "y_test/a/1.png"}, "dots: must have one pair of training and test directories, got x_... and y_...: open one of them"},
+		{[]string{"train/a/1.png", "test/b/1.png"}, `dots/test: the classes of test images must be among those of the training images in train: a, got "b"`},
 	} {
 		root := dots(t, test.files...)
 		_, err := scan(root)
@@ -90,15 +90,15 @@ func TestScanErrors(t *testing.T) {
 		t.Errorf("%v is no NoClasses of the folder", err)
 	}
 	_, err = Open("no-such-folder", options)
-	wantError(t, err, `no data set "no-such-folder", want one of mnist`, "or the path of a folder or a file")
+	wantError(t, err, `unknown data set "no-such-folder", must be one of mnist, fashion-mnist, notmnist, glyphs, or the path of a directory or file`, `unknown data set "no-such-folder", must be one of mnist, fashion-mnist, notmnist, glyphs, or the path of a directory or file`)
 	_, err = Open(dots(t, "a/1.png", "b/1.png"), options)
-	wantError(t, err, "datasets: options: Test: dots: classes have 1 image at most, want 2 to draw one from")
+	wantError(t, err, "options: Test: dots: a class must have at least 2 images to draw one from, got at most 1")
 	_, err = Open(dots(t, "a/1.png", "a/2.png", "b/1.png", "b/2.png"), options)
-	wantError(t, err, "datasets: options: Validation: dots: classes have 1 image at most, want 2 to draw one from (the test split was drawn before)")
+	wantError(t, err, "options: Validation: dots: a class must have at least 2 images to draw one from, got at most 1 (the test split was drawn before)")
 	file := filepath.Join(t.TempDir(), "notes.txt")
 	write(t, []byte("x"), file)
 	_, err = Open(file, options)
-	wantError(t, err, file+": want one of", "(.npz)", "a folder of pictures")
+	wantError(t, err, file+": must be one of", "(.npz)", "notes.txt: must be one of")
 }
 
 func TestScanLinks(t *testing.T) {
@@ -114,7 +114,7 @@ func TestScanLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = scan(root)
-	wantError(t, err, "deeper than 32 (does a link lead back up?)")
+	wantError(t, err, "dots/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up: directories must be at most 32 deep (does a link lead back up?)")
 }
 
 // A link to nothing is as an unreadable file: pictures are named, tables are missed, others are not
@@ -145,7 +145,7 @@ func TestScanDanglingLinks(t *testing.T) {
 	options := alone(t)
 	options.MaxSkipped = -1
 	_, err = Open(root, options)
-	wantError(t, err, "1 of 41 pictures are left out, want at most 0 %", "train/a/gone.png: open ")
+	wantError(t, err, "dots/train: at most 0 % of the files may be skipped, got 1 of 41", "train/a/gone.png: open ")
 	read, err := ReadImages([]string{filepath.Join(root, "train")}, alone(t))
 	if err != nil || read.Len() != 40 || len(read.Skipped) != 1 {
 		t.Errorf("reading images: %v", err)
@@ -205,9 +205,9 @@ func TestLabelTable(t *testing.T) {
 	}
 	for table, want := range map[string]string{
 		"file,class\n0.png,a\n0.png,b\n":    "labels.csv: record 3: 0.png is already in record 2",
-		"file,class\n0.png,\n":              "labels.csv: record 2: 0.png has no class",
-		"file,class\nx.png,a\n":             "labels.csv: names 1 pictures, none of them there; the first is x.png: named by labels.csv but not there",
-		"file,class\n1.png,a\n":             "labels.csv: record 2: 2 files are called 1.png: name it with its folder",
+		"file,class\n0.png,\n":              "dots/labels.csv: record 2: 0.png must have a class",
+		"file,class\nx.png,a\n":             "dots/labels.csv: must list existing images, got 1 missing ones; the first is x.png: listed in labels.csv but missing",
+		"file,class\n1.png,a\n":             "dots/labels.csv: record 2: 1.png must be one file, got 2: use its path",
 		"file,class\n0.png\n":               "labels.csv: record on line 2: wrong number of fields",
 		"file,class\n\"0.png,a\n1.png,b\n ": "labels.csv: ",
 	} {
@@ -220,7 +220,7 @@ func TestLabelTable(t *testing.T) {
 	write(t, []byte("file,class\n0.png,a\n"), root, "a.csv")
 	write(t, []byte("file,class\n0.png,a\n"), root, "b.csv")
 	_, err := scan(root)
-	wantError(t, err, "both a.csv and b.csv give classes, want one")
+	wantError(t, err, "dots: must have one table of classes, got a.csv and b.csv")
 }
 
 func TestSuggestShape(t *testing.T) {
@@ -246,5 +246,5 @@ func TestSuggestShape(t *testing.T) {
 	if suggestShape(&wanted, []imageInfo{{height: 5, width: 5}}); wanted != (shape{1, 7, 8}) {
 		t.Errorf("what was asked for became %v", wanted)
 	}
-	wantError(t, checkMemory(1<<40, shape{4, 256, 256}), "datasets: 1099511627776 images of 4x256x256 are ", "ask for a smaller height and width")
+	wantError(t, checkMemory(1<<40, shape{4, 256, 256}), "images must fit into ", "got 1099511627776 images of 4x256x256, ", "use a smaller height and width")
 }

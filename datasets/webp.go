@@ -11,10 +11,10 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// webpConfig is the DecodeConfig of WebP. golang.org/x/image/webp's own trusts the canvas that an
-// extended file begins with, while its decoder allocates the frame that follows: a file of a few
-// bytes could say 1x1, and take 400 MB. Here the frame's own header counts, and the canvas must
-// have its size.
+// webpConfig is DecodeConfig for WebP. golang.org/x/image/webp's DecodeConfig returns the canvas
+// size at the start of an extended file, but its decoder allocates the size of the frame that
+// follows: a file of a few bytes could announce 1x1 and take 400 MB. webpConfig returns the frame's
+// size, and requires that the canvas has the same.
 func webpConfig(r io.Reader) (image.Config, error) {
 	config := image.Config{ColorModel: color.NYCbCrAModel}
 	var start [12]byte
@@ -31,7 +31,7 @@ func webpConfig(r io.Reader) (image.Config, error) {
 		size += size % 2
 		want := map[string]int64{"VP8X": 10, "VP8 ": 10, "VP8L": 5}[kind]
 		if size < want {
-			return config, errors.Errorf("a chunk %q of %d bytes, want at least %d", kind, size, want)
+			return config, errors.Errorf("chunk %q must have at least %[3]d bytes, got %[2]d", kind, size, want)
 		}
 		b := make([]byte, want)
 		if _, err := io.ReadFull(r, b); err != nil {
@@ -50,7 +50,7 @@ func webpConfig(r io.Reader) (image.Config, error) {
 		}
 		if kind == "VP8 " || kind == "VP8L" {
 			if canvasWidth != 0 && (config.Width != canvasWidth || config.Height != canvasHeight) {
-				return config, errors.Errorf("a canvas of %dx%d around a frame of %dx%d pixels, want them alike",
+				return config, errors.Errorf("canvas and frame must have the same size, got %dx%d and %dx%d pixels",
 					canvasHeight, canvasWidth, config.Height, config.Width)
 			}
 			return config, nil
@@ -61,9 +61,9 @@ func webpConfig(r io.Reader) (image.Config, error) {
 	}
 }
 
-// decodeWebP is the Decode of WebP. A lossy picture has luma of 16 ... 235 and chroma of 16 ...
-// 240, as in ITU-R BT.601, while both are 0 ... 255 in an image.YCbCr, as in JPEG.
-// golang.org/x/image/webp puts the former into the latter as they are (golang.org/issue/40173).
+// decodeWebP is Decode for WebP. A lossy image has luma of 16 ... 235 and chroma of 16 ... 240, as
+// in ITU-R BT.601, but image.YCbCr has 0 ... 255 for both, as JPEG. golang.org/x/image/webp does
+// not convert them (golang.org/issue/40173), so decodeWebP does.
 func decodeWebP(r io.Reader) (image.Image, error) {
 	img, err := webp.Decode(r)
 	switch lossy := img.(type) {
@@ -75,7 +75,7 @@ func decodeWebP(r io.Reader) (image.Image, error) {
 	return img, err
 }
 
-// fullRange stretches the values of a picture to 0 ... 255, in place.
+// fullRange stretches the values of an image to 0 ... 255, in place.
 func fullRange(img *image.YCbCr) {
 	var luma, chroma [256]byte
 	for i := range 256 {
@@ -92,7 +92,7 @@ func fullRange(img *image.YCbCr) {
 	}
 }
 
-// stretched scales a range of that width to 255, so that from becomes to, and clamps the value.
+// stretched scales a range of the given width to 255, maps from to to, and clamps the value.
 func stretched(value, from, to, width int) byte {
 	return byte(max(0, min(math.Round(float64(to)+float64(value-from)*255/float64(width)), 255)))
 }
