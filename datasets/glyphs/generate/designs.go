@@ -1,7 +1,7 @@
 package main
 
-// One package of each font module is imported to keep it in go.mod; the font files themselves are
-// read from the modules' folders.
+// One package of each font module is imported to keep the module in go.mod. The font files are read from
+// the modules' directories.
 import (
 	_ "codeberg.org/go-fonts/dejavu/dejavusans"
 	_ "codeberg.org/go-fonts/latin-modern/lmroman10regular"
@@ -10,10 +10,10 @@ import (
 	_ "eliasnaur.com/font/roboto/robotoregular"
 )
 
-// A fontModule is a Go module that holds font files.
+// fontModule is a Go module that has font files.
 type fontModule struct {
 	path    string
-	folder  string // of the font files, as a pattern below the module's root
+	dir     string // directory of the font files, as a pattern below the module's root
 	licence string
 }
 
@@ -27,7 +27,7 @@ var (
 	noto        = fontModule{"eliasnaur.com/font", "noto/sans/jp/regular", "OFL-1.1"}
 )
 
-// The alphabets of Unicode from which the letters A to J are taken.
+// The Unicode alphabets from which the letters A to J are taken.
 const (
 	plain          = "ABCDEFGHIJ"
 	mathBold       = "𝐀𝐁𝐂𝐃𝐄𝐅𝐆𝐇𝐈𝐉"
@@ -42,19 +42,18 @@ const (
 	inverseSquared = "🅰🅱🅲🅳🅴🅵🅶🅷🅸🅹"
 )
 
-// A design is a set of faces drawn alike. All of a design goes to one split,
-// so that the test letters are of designs that training never saw; designs
-// that imitate the same model (Times, Courier) share a split for the same
-// reason.
+// design is a set of faces of the same design. A design belongs to one split, so that the designs of test
+// letters do not occur in training. Designs that imitate the same model (Times, Courier) share a split
+// for the same reason.
 type design struct {
 	split  string
 	name   string
-	weight int // share of the design among its split's images
+	weight int // relative number of the design's images in its split
 	module fontModule
 	faces  []face
 }
 
-// A face is one font file and the alphabet taken from it.
+// face is a font file and the alphabet taken from it.
 type face struct {
 	file    string
 	letters string

@@ -11,16 +11,15 @@ import (
 	"golang.org/x/image/vector"
 )
 
-// Geometry of a cell of letters.png: the ink box of a letter is stretched
-// over inkSide x inkSide pixels, with margin pixels around it.
+// Geometry of a cell of letters.png: the bounding box of a letter's ink is stretched to inkSide x inkSide
+// pixels, with margin pixels around it.
 const (
 	inkSide  = 56
 	margin   = 4
 	cellSide = inkSide + 2*margin
 
-	// A pixel's byte is distanceZero + distanceUnit*d, clamped, where d is
-	// the signed distance in pixels from its centre to the letter's outline,
-	// positive inside.
+	// A pixel's byte is distanceZero + distanceUnit*d, clamped, where d is the signed distance in
+	// pixels from its centre to the letter's outline, positive inside.
 	distanceZero = 128
 	distanceUnit = 16
 
@@ -36,7 +35,7 @@ func renderLetter(font *sfnt.Font, letter rune) ([]byte, error) {
 		return nil, errors.Wrapf(err, "glyph of %q", letter)
 	}
 	if index == 0 {
-		return nil, errors.Errorf("the font has no glyph for %q", letter)
+		return nil, errors.Errorf("the font must have a glyph for %q", letter)
 	}
 	const unitsPerEm = 2048
 	segments, err := font.LoadGlyph(&buffer, index, fixed.I(unitsPerEm), nil)
@@ -46,7 +45,7 @@ func renderLetter(font *sfnt.Font, letter rune) ([]byte, error) {
 	return distanceCell(fill(segments)), nil
 }
 
-// fill rasterises an outline stretched so that its ink box is the inner square of the cell, and
+// fill rasterises an outline, stretched so that its bounding box is the inner square of the cell, and
 // reports for each fine point whether it is ink.
 func fill(segments sfnt.Segments) []bool {
 	box := inkBox(segments)
@@ -58,8 +57,8 @@ func fill(segments sfnt.Segments) []bool {
 	})
 }
 
-// inkBox returns the extremes (least x and y, greatest x and y) of an outline, by evaluating each
-// curve at many points: control points may lie outside the ink.
+// inkBox returns the bounding box (minimum x and y, maximum x and y) of an outline. It evaluates each curve
+// at many points, since control points may lie outside the ink.
 func inkBox(segments sfnt.Segments) [4]float32 {
 	box := [4]float32{math.MaxFloat32, math.MaxFloat32, -math.MaxFloat32, -math.MaxFloat32}
 	var last fixed.Point26_6
@@ -79,7 +78,7 @@ func inkBox(segments sfnt.Segments) [4]float32 {
 	return box
 }
 
-// arguments is the number of points that a segment of an outline carries.
+// arguments returns the number of points of an outline's segment.
 func arguments(op sfnt.SegmentOp) int {
 	switch op {
 	case sfnt.SegmentOpQuadTo:
@@ -91,8 +90,8 @@ func arguments(op sfnt.SegmentOp) int {
 	}
 }
 
-// bezier evaluates the Bezier curve of the given control points at t in
-// [0, 1] by de Casteljau's rule.
+// bezier evaluates the Bezier curve with the given control points at t in [0, 1] by de Casteljau's
+// algorithm.
 func bezier(points []fixed.Point26_6, t float32) (x, y float32) {
 	var px, py [4]float32
 	for i, p := range points {
@@ -138,7 +137,7 @@ func rasterise(segments sfnt.Segments, place func(fixed.Point26_6) (x, y float32
 	return ink
 }
 
-// distanceCell turns the fine mask into the cell's bytes.
+// distanceCell converts the fine mask to the cell's bytes.
 func distanceCell(ink []bool) []byte {
 	inside := squaredDistances(ink, false)
 	outside := squaredDistances(ink, true)
@@ -162,9 +161,8 @@ func distanceCell(ink []bool) []byte {
 	return cell
 }
 
-// squaredDistances gives for each fine point the squared Euclidean distance
-// to the nearest point whose ink is target, by the two passes of lower
-// envelopes of parabolas of Felzenszwalb and Huttenlocher (2012).
+// squaredDistances returns for each fine point the squared Euclidean distance to the nearest point whose
+// ink is target, by two passes of lower envelopes of parabolas (Felzenszwalb and Huttenlocher 2012).
 func squaredDistances(ink []bool, target bool) []float64 {
 	const far = 4 * fineSide * fineSide
 	distances := make([]float64, len(ink))
@@ -194,7 +192,7 @@ func squaredDistances(ink []bool, target bool) []float64 {
 // lowerEnvelope sets result[q] to the minimum over p of (q-p)^2 + f[p].
 func lowerEnvelope(f, result []float64) {
 	vertices := make([]int, 0, len(f))
-	starts := make([]float64, 0, len(f)) // where each vertex's parabola begins to be lowest
+	starts := make([]float64, 0, len(f)) // where each vertex's parabola becomes the lowest
 	for q := range f {
 		start := math.Inf(-1)
 		for len(vertices) > 0 {
