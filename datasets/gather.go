@@ -115,7 +115,8 @@ func checkMemory(n int, s shape) error {
 		high = available
 	}
 	if bytes := int64(n) * int64(s.size()); bytes > high {
-		return errors.Errorf("datasets: images must fit into %.1[6]f GB of available memory, got %[1]d images of %[2]dx%[3]dx%[4]d, %.1[5]f GB: use a smaller height and width",
+		return errors.Errorf("datasets: images must fit into %.1[6]f GB of available memory, "+
+			"got %[1]d images of %[2]dx%[3]dx%[4]d, %.1[5]f GB: use a smaller height and width",
 			n, s.channels, s.height, s.width, float64(bytes)/1e9, float64(high)/1e9)
 	}
 	return nil
@@ -222,5 +223,6 @@ func checkSkipped(subject string, skipped []string, kept int, options Options) e
 	if kept == 0 {
 		return errors.Errorf("datasets: %s: must have a readable image, got %d unreadable files. The first:\n  %s", subject, all, first)
 	}
-	return errors.Errorf("datasets: %s: at most %[4]g %% of the files may be skipped, got %[2]d of %[3]d. The first:\n  %[5]s", subject, len(skipped), all, 100*allowed, first)
+	return errors.Errorf("datasets: %s: at most %[4]g %% of the files may be skipped, got %[2]d of %[3]d. The first:\n  %[5]s",
+		subject, len(skipped), all, 100*allowed, first)
 }

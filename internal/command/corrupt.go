@@ -126,7 +126,7 @@ func (s *perturbFlags) run(ctx context.Context, dirs []string, how string, c *co
 		}
 	}
 	c.endProgress()
-	fmt.Fprintf(c.out, "%s, %s.\nAUROC is by the entropy of the averaged probabilities, "+
-		"with perturbed images as the positive class.\n\n", counted(data.Len(), "test image"), how)
+	fmt.Fprintf(c.out, "%s, %s.\nAUROC is by the entropy of the averaged probabilities, with perturbed images as the positive class.\n\n",
+		counted(data.Len(), "test image"), how)
 	return printTables(c, changed.Tables()...)
 }

@@ -133,16 +133,16 @@ vague                1    1.01 ± 0.02    1.5 ± 0.3  0.96 ± 0.01
   noise                         +0.00        +0.00        +0.00
 old                  1    1.00 ± 0.01  1.00 ± 0.01  1.00 ± 0.01
 
-Predictions are of 50 held-out images: 95 % of split R-hats are below that, the effective sample size (ESS) is the median.
-Measured temperatures, in all and by layer, with standard errors, are configurational, in equilibrium the requested one: the
-kinetic ones, of velocities, and the drift of weights that grow (-) or shrink (+). Noise is how much hotter, as a share, the noise
-of minibatches makes a sampler that does nothing against it; without velocities, the drift is what that estimate leaves.
-In all of them weights count alike; what predictions depend on are a few directions, which that noise heats most.
+Predictions of 50 held-out images: split R-hat is the 95th percentile over images, the effective sample size (ESS) is the median.
+Measured temperatures, in total and by layer, are configurational, with standard errors; in equilibrium they equal the requested one.
+Kinetic: temperature of the velocities. Drift: of weights that still grow (-) or shrink (+). Noise: the relative heating by minibatch
+noise that the sampler does not correct; without velocities, drift is the rest that this estimate does not explain.
+All weights count alike here. Predictions depend on a few directions of weight space, which minibatch noise heats most.
 good: 100 % of the weights are in equilibrium, within 5 % of T = 1.
 cold: 4 % of the weights are in equilibrium, within 5 % of T = 1; still growing: linear1 (the scale of the logits still grows).
-cold: not mixed: split R-hat of predictions above 1.01. A longer run would come closer.
+cold: not mixed: split R-hat of predictions above 1.01. A longer run would mix better.
 hot: 0 % of the weights are in equilibrium, within 5 % of T = 1; heated by the noise of minibatches: conv1, linear1.
-hot: not mixed: split R-hat of conv1.weight[3] above 1.01. A longer run would come closer.
+hot: not mixed: split R-hat of conv1.weight[3] above 1.01. A longer run would mix better.
 vague: 96 % of the weights are in equilibrium, within 5 % of T = 1; in too short a run to tell: conv1.
 `
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -73,7 +73,7 @@ func (s *Settings) Bind(f *pflag.FlagSet) {
 
 // BindDevice binds the flags that select a device.
 func BindDevice(f *pflag.FlagSet, d *pollen.DeviceOptions) {
-	f.StringVar(&d.Name, "device", "auto", "device: "+strings.Join(pollen.DeviceNames(), " or "))
+	f.StringVar(&d.Name, "device", "auto", "device: "+strings.Join(pollen.DeviceNames(), ", "))
 	f.IntVar(&d.Threads, "threads", 0, "threads of the cpu device (default: all)")
 	f.StringVar(&d.Precision, "precision", "", "operands of matrix products on GPUs: "+strings.Join(pollen.Precisions(), ", ")+" (default fp32)")
 }
