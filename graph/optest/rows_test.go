@@ -42,8 +42,8 @@ func TestEveryOpHasARow(t *testing.T) {
 	}
 }
 
-// opsOf returns the exported types of a package's directory that have or embed a method Lower, such as
-// op.ReLU.
+// opsOf returns the exported types of a package's directory that have or embed a method Lower, such
+// as op.ReLU.
 func opsOf(t *testing.T, dir string) (names []string) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
