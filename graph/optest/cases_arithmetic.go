@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// place is the position, in a tensor of shape, of what element i of the output reads or is part of.
-// The shape's axes are the last of the output's; on an axis of extent 1 there is only one element.
+// place returns the index, in a tensor of the given shape, of the element that broadcasts to
+// element i of output or, for a sum, to which element i of output contributes.
 func place(i int, output, shape tensor.Shape) int {
 	at, stride := 0, 1
 	for axis := len(output) - 1; axis >= 0; axis-- {
@@ -118,7 +118,8 @@ func sumCases() []Case {
 	return cases
 }
 
-// raisedSum is max(0, a + b), which is one launch. The second shape is the first one's end.
+// raisedSum is a row of max(0, a + b), which compiles to one launch. The second shape must be the
+// end of the first.
 func raisedSum(kernel string, shapes [2]tensor.Shape) Case {
 	sums := func(in [][]float64) []float64 {
 		y := make([]float64, len(in[0]))

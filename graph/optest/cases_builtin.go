@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// builtinCases are a single element, a graph that computes in the other float in between, and
-// graphs whose gradients need the sum that differentiation puts where a node has several consumers.
+// builtinCases tests a single element, a graph that computes partly in the other float, and graphs
+// whose gradients need the sum that differentiation inserts where a node has several consumers.
 func builtinCases() []Case {
 	m := matrix{33, 33, 33, op.MatMul{}}
 	return []Case{{

@@ -39,7 +39,7 @@ func (v convolution) inputs() []Input {
 
 func (v convolution) terms() int { return v.channels * v.filterHeight * v.filterWide }
 
-// naive is the definition.
+// naive is the convolution by its definition.
 func (v convolution) naive(in [][]float64) []float64 {
 	x, w := in[0], in[1]
 	outHeight, outWidth := v.output()
@@ -117,7 +117,7 @@ func convolutionCases() []Case {
 	return append(cases, v.fused("conv2d_bias_fwd", true, false), v.fused("conv2d_fwd", false, true), v.fused("conv2d_bias_fwd", true, true))
 }
 
-// fused is a row of a convolution with what the compiler fuses into it.
+// fused returns a row of a convolution with a bias or a ReLU, which the compiler fuses into it.
 func (v convolution) fused(kernel string, bias, relu bool) Case {
 	c := Case{
 		Name: "conv2d", Kernel: kernel, Inputs: v.inputs(), Terms: v.terms() + 1,

@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// naiveLogProbability takes row b of logits for label b, or the only row there is.
+// naiveLogProbability uses row b of logits for label b, or the only row.
 func naiveLogProbability(classes int) func(in [][]float64) []float64 {
 	return func(in [][]float64) []float64 {
 		logits, labels := in[0], in[1]
@@ -33,7 +33,7 @@ func naiveLogProbability(classes int) func(in [][]float64) []float64 {
 	}
 }
 
-// naiveDifference moves each element onto its neighbour.
+// naiveDifference subtracts each element from its neighbour.
 func naiveDifference(d array.Difference, shape tensor.Shape) func(in [][]float64) []float64 {
 	stride := shape[d.Axis+1:].Elements()
 	return func(in [][]float64) []float64 {

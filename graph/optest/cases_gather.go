@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// examples returns the examples in a step's batch, from a data set of that size.
+// examples returns the examples in a step's batch, from a data set of the given size.
 func examples(batch op.Batch, size int, header []float64) []int {
 	var list []int
 	for i := range batch.Size {
@@ -62,8 +62,8 @@ func naiveRows(batch op.Batch, size, width int) func(in [][]float64) []float64 {
 // orders are the orders of examples.
 var orders = []op.Batch{{}, {Shuffled: true}, {Shuffled: true, Symmetric: true}}
 
-// gatherRowsCases are batches that straddle two epochs, whole ones, and rows of one number, of
-// several, and of two axes.
+// gatherRowsCases tests batches that straddle two epochs, batches of a whole epoch, and rows of one
+// number, of several, and of two axes.
 func gatherRowsCases() []Case {
 	var cases []Case
 	for _, batch := range orders {

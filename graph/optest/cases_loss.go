@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/graph/op/array"
 )
 
-// exponent is why ops with exponentials need a looser tolerance: the rounding of an argument z is a
-// relative error of z epsilon in exp(z), and z is some tens where exp(z) still counts.
+// exponent is the reason for the looser tolerance of exponentials: rounding the argument z makes a
+// relative error of z epsilon in exp(z), and |z| is some tens before exp(z) becomes negligible.
 const exponent = "the error of an exponent is that of its argument"
 
 func naiveSoftmax(logits []float64, classes int) []float64 {

@@ -73,8 +73,8 @@ func matrixCases() []Case {
 	return cases
 }
 
-// masked is a row of a product that is the gradient of another one's first factor, with the
-// gradient of the ReLU that made that, which the compiler fuses into it.
+// masked returns a row of the gradient of a product by its first factor, the output of a ReLU,
+// whose gradient the compiler fuses into it.
 func (m matrix) masked() Case {
 	return Case{
 		Name: "matmul, relu gradient " + m.String(), Inputs: append(m.inputs(), Float(Normal, m.rows, m.columns)), Terms: m.inner, NoGradient: true,
@@ -94,7 +94,7 @@ func (m matrix) masked() Case {
 	}
 }
 
-// fused is a row of a product with what the compiler fuses into it.
+// fused returns a row of a product with a bias or a ReLU, which the compiler fuses into it.
 func (m matrix) fused(kernel string, bias, relu bool) Case {
 	c := Case{
 		Name: "matmul", Kernel: kernel, Inputs: m.inputs(), Terms: m.inner + 1,

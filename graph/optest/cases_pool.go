@@ -65,7 +65,7 @@ func (p pooling) naiveAverage(in [][]float64) []float64 {
 	})
 }
 
-// firstMaximum is the gradient of the maximum where several elements are the largest.
+// firstMaximum is the gradient of max pooling by its definition, with ties.
 func (p pooling) firstMaximum(in [][]float64, dout []float64) [][]float64 {
 	x, dx, window := in[0], make([]float64, len(in[0])), 0
 	p.windows(func(positions []int) float64 {

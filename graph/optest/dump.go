@@ -122,7 +122,7 @@ func dump(test, dir string, err error, device tensor.Device, about func() []stri
 	return errors.Wrap(failed, "optest: dump")
 }
 
-// reserve makes NAME.txt, or NAME-2.txt and so on if it is there, and returns the name it has.
+// reserve creates NAME.txt or, if it exists, NAME-2.txt and so on, and returns the name.
 func reserve(dir, name string) (*os.File, string, error) {
 	for number := 1; ; number++ {
 		numbered := name
@@ -148,10 +148,10 @@ func write(path string, flag int, content []byte) error {
 	return errors.Wrap(err, "optest: dump")
 }
 
-// dirBytes is the size of a directory's files.
+// dirBytes returns the size of a directory's files.
 func dirBytes(dir string) int {
 	total := 0
-	entries, _ := os.ReadDir(dir) // what cannot be read takes no room
+	entries, _ := os.ReadDir(dir) // an unreadable directory counts as empty
 	for _, entry := range entries {
 		if info, err := entry.Info(); err == nil {
 			total += int(info.Size())
@@ -160,9 +160,9 @@ func dirBytes(dir string) int {
 	return total
 }
 
-// npy is a file of NumPy's format, version 1.0, of the values, as float32 if that changes none, in
-// their shape if they fit. If they take more than most bytes, it has the elements from first up to,
-// not including, last, among which is the one at near.
+// npy returns a file of the values in NumPy's format, version 1.0, as float32 if that is exact, and
+// in their shape if they fit. If they need more than most bytes, the file has only the elements
+// from first to last-1, which include the one at near.
 func npy(values []float64, shape tensor.Shape, near, most int) (content []byte, first, last int, dtype tensor.DType, err error) {
 	dtype = tensor.Float32
 	for _, v := range values {
@@ -188,8 +188,8 @@ func npy(values []float64, shape tensor.Shape, near, most int) (content []byte, 
 	return out.Bytes(), first, last, dtype, err
 }
 
-// Calls describes what a device starts for a step of a program, if the device can tell: each kernel
-// with its blocks, threads and arguments.
+// Calls returns a description of the kernels that a device starts for a step of a program, with
+// blocks, threads and arguments, or nothing if the device does not implement it.
 func Calls(device tensor.Device, program *graph.Program, chains int) []string {
 	d, ok := device.(interface {
 		Describe(tensor.Workload) []string
@@ -198,13 +198,13 @@ func Calls(device tensor.Device, program *graph.Program, chains int) []string {
 		return nil
 	}
 	var r recorder
-	// Load always ends with errRecorded, after it has handed over the schedule.
+	// Load always returns errRecorded, after it has passed the workload to the recorder.
 	_, _ = program.Load(&r, graph.LoadOptions{Chains: chains})
 	lines := []string{fmt.Sprintf("calls of a step for %d chains:", chains)}
 	return append(lines, d.Describe(r.workload)...)
 }
 
-// about describes a row, and what a device starts for it.
+// about describes a row, and the kernels that a device starts for it.
 func (c *Case) about(err error, device tensor.Device) []string {
 	lines := []string{fmt.Sprintf("row: %s, terms %d, loosened by %v, %d steps", c.Name, c.Terms, max(1, c.Loosen), c.steps())}
 	if c.Op != nil {

@@ -140,8 +140,8 @@ func (t *translator) reshaped(m *nodeInfo, operand *gorgonia.Node) *graph.Node {
 	return t.view(x, shape)
 }
 
-// bias is x + y where y has a number for each channel of x, axis 1: a BiasAdd is done in passing by
-// the product before it. It is nil for other y.
+// bias returns x + y as a BiasAdd if y has one number for each channel of x, axis 1: the product or
+// convolution before it fuses a BiasAdd. It returns nil for any other y.
 func (t *translator) bias(m *nodeInfo, x, y *gorgonia.Node) *graph.Node {
 	from, of := tensor.Shape(y.Shape()), tensor.Shape(x.Shape())
 	if !of.Equal(tensor.Shape(m.Shape())) || len(of) < 2 || len(from) != len(of) || from[1] != of[1] ||
