@@ -37,6 +37,8 @@ func (a *Anchor) OnStep(_ context.Context, s *graph.Session) error {
 	return refresh[float32](a, s)
 }
 
+// refresh is OnStep in the program's float. It keeps all chains' states in memory for the time of
+// an epoch.
 func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
 	steps, states := s.Steps(), make([][]byte, s.Chains())
 	anchors := make([][][]T, s.Chains()) // by chain and parameter
@@ -72,6 +74,7 @@ func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
 // steps ended: the caller restores them.
 func sumEpoch[T float32 | float64](a *Anchor, s *graph.Session, states [][]byte, anchors [][][]T) (sums [][][]T, err error) {
 	epoch := uint64(a.epoch)
+	// Begin where an epoch begins, so that its minibatches are all data once.
 	if err := restart(s, states, (s.Steps()+epoch-1)/epoch*epoch); err != nil {
 		return nil, err
 	}
@@ -83,12 +86,15 @@ func sumEpoch[T float32 | float64](a *Anchor, s *graph.Session, states [][]byte,
 		if err := writeAll(s, chain, anchorSuffix, anchor); err != nil {
 			return nil, err
 		}
+		// While the sums are made, the anchor's gradient must be a number: the initial NaN would
+		// stop the run.
 		for _, suffix := range []string{anchorGradientSuffix, anchorSumSuffix} {
 			if err := writeAll(s, chain, suffix, sums[chain]); err != nil {
 				return nil, err
 			}
 		}
 	}
+	// A Run makes at most graph.MetricRows steps.
 	for left := a.epoch; left > 0; left -= graph.MetricRows {
 		if err := s.Run(min(left, graph.MetricRows)); err != nil {
 			return nil, err

@@ -162,6 +162,7 @@ func (d displaced) Lower(l *graph.Lowering) {
 	}, d.Along.arguments()...)...)
 }
 
+// displace is the host's loop of displaced. Signs are blocks of random bits.
 func displace[T float32 | float64](d displaced) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		var z [random.BlockSize]int8
@@ -203,6 +204,7 @@ func (c curvature) Lower(l *graph.Lowering) {
 	l.Emit(stem, tensor.Vec4(n), host, append(arguments, c.Along.arguments()...)...)
 }
 
+// difference is the host's loop of curvature.
 func difference[T float32 | float64](c curvature, rest bool) func(a *tensor.Args, lo, hi int) {
 	scale := T(0.5 / c.Distance)
 	return func(a *tensor.Args, lo, hi int) {

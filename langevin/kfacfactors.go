@@ -114,6 +114,8 @@ func (u factorsUpdate) calls(l *graph.Lowering) []tensor.Call {
 		data, at := l.Shapes[sideInputs*s+2], sideInputs*s
 		batch, n, width := data[0], data[1], data.Elements()/(data[0]*data[1])
 		side := (n + factorTile - 1) / factorTile
+		// A product of few large tiles is divided into parts, each over some of the terms, so that
+		// all of a GPU works on it.
 		parts := max(1, min((batch*width+partTerms-1)/partTerms, maxParts, partBlocks/(side*side)))
 		products := tensor.NewWorkspace(l.DType, parts*n*n)
 		calls = append(calls,
@@ -191,6 +193,7 @@ func averageRow[T float32 | float64](u factorsUpdate, a *tensor.Args, products [
 	if row >= sizes[0] {
 		side, row, products = 1, row-sizes[0], products[sizes[0]*sizes[0]:]
 	}
+	// The first step has no factor to keep: averaging it with zeros would make it too small.
 	keep, scale := T(u.Alpha), T((1-u.Alpha)*u.Scales[side])
 	if step == 0 {
 		keep, scale = 0, T(u.Scales[side])

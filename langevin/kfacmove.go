@@ -26,6 +26,7 @@ func (p posteriorGradient) Lower(l *graph.Lowering) {
 		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)}, p.Prior.KernelArguments(l.DType, p.DataSize)...)...)
 }
 
+// posteriorGradientRows is the host's loop of posteriorGradient.
 func posteriorGradientRows[T float32 | float64](p posteriorGradient) func(a *tensor.Args, lo, hi int) {
 	slope := priorTermOf[T](p.Prior, p.DataSize)
 	return func(a *tensor.Args, lo, hi int) {
@@ -56,6 +57,8 @@ func (m whitenedMove) Lower(l *graph.Lowering) {
 		tensor.Int(l.Shapes[2][0]), tensor.Uint(uint32(m.Stream)), tensor.Int(m.DataSize))
 }
 
+// whitenedStep is the host's loop of whitenedMove. It begins at multiples of random.BlockSize,
+// where blocks of noise begin.
 func whitenedStep[T float32 | float64](m whitenedMove) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		header := tensor.Slice[uint64](a, 4)
@@ -96,6 +99,7 @@ func (u moveUpdate) Lower(l *graph.Lowering) {
 	l.Emit("move_update", op.UpdateGrid(n), op.UpdateHost(l, n, u, moveTile[float32], moveTile[float64]), l.Out(), l.InOut(0), l.In(1), l.In(2), tensor.Int(n))
 }
 
+// moveTile returns the statistic of w before the move, as all updates do.
 func moveTile[T float32 | float64](_ moveUpdate, a *tensor.Args, lo, hi int) float64 {
 	w := tensor.Slice[T](a, 1)[lo:hi]
 	statistic := virial(w, tensor.Slice[T](a, 2)[lo:hi])

@@ -195,6 +195,9 @@ func (k boundKSGLD) Update(b *graph.Builder, in UpdateInputs, parameter, gradien
 	p := side("output", outputs, layer.outputGradients)
 	b.Apply(factors, append(inputs, b.Header())...)
 
+	// The move is P' (-h N P g Q' + sqrt(2 h T) Xi) Q. In the whitened coordinates G is the
+	// identity, so that the noise is independent; transforming back gives the drift -h S^-1 gU A^-1
+	// and the noise P' Xi Q.
 	g := b.Apply(posteriorGradient{in.Prior, in.DataSize}, parameter, gradient)
 	move := b.Apply(op.MatMul{}, p, b.Apply(op.ViewAs(outputs, shape.Elements()/outputs), g))
 	if q != nil {

@@ -85,6 +85,7 @@ func checkBoundedFriction(name string, friction float64) error {
 	return nil
 }
 
+// positive reports whether v is above 0 and finite. It is false for NaN.
 func positive(v float64) bool { return v > 0 && v < math.Inf(1) }
 
 // momentumUpdate is the op that moves w and its velocities. Inputs: w, dw and v of w's shape, rates
@@ -169,6 +170,7 @@ type momentumTile[T float32 | float64] struct {
 	virial      float64
 }
 
+// momentumTileOf reads a launch's arguments for the parameters lo to hi.
 func momentumTileOf[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) momentumTile[T] {
 	header := u.header(a)
 	rate := op.Entry(tensor.Slice[T](a, 1+momentumRates), header)

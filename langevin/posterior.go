@@ -172,6 +172,7 @@ func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradi
 	}
 	for i, parameter := range b.Parameters() {
 		inputs.Name, inputs.Prior = parameter.Name(), priors[i]
+		// The scope names the nodes of the update after the layer, for errors.
 		end := b.Scope(LayerOf(inputs.Name))
 		b.Record(VirialPrefix+inputs.Name, sampler.Update(b, inputs, parameter, gradients[i]))
 		end()
@@ -192,6 +193,7 @@ func checkAttach(sampler Sampler, posterior Posterior, parameters []*graph.Node,
 	return nil
 }
 
+// checkTables reports tables of different lengths, and entries that are negative or not finite.
 func checkTables(stepSizes, temperatures []float64) error {
 	if len(stepSizes) == 0 || len(stepSizes) != len(temperatures) {
 		return errors.Errorf("langevin: there must be a step size and a temperature for each of at least 1 step, got %d and %d", len(stepSizes), len(temperatures))

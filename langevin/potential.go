@@ -54,6 +54,7 @@ func (p Prior) Potential(b *graph.Builder, parameter *graph.Node) *graph.Node {
 	return b.Apply(priorEnergy{p}, parameter)
 }
 
+// checkLoss reports a loss that is not a scalar.
 func checkLoss(loss *graph.Node) error {
 	if loss == nil || len(graph.ShapeOf(loss)) != 0 {
 		return errors.Errorf("langevin: potential: the loss must be a scalar, got shape %v", graph.ShapeOf(loss))
@@ -97,6 +98,8 @@ func (priorEnergy) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (e priorEnergy) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
+	// The host has two phases, a GPU two calls: partial sums of tiles, in float64, and their sum in
+	// a fixed order. The bits then do not depend on the number of threads.
 	host := tensor.HostKernel{
 		Workspace: 8 * op.UpdateTiles(n),
 		Phases: []tensor.Phase{
@@ -117,6 +120,7 @@ func (e priorEnergy) Lower(l *graph.Lowering) {
 	l.EmitCalls("prior_energy_fwd", calls, host, append(append([]tensor.Argument{l.Out()}, energies...), constant)...)
 }
 
+// sumEnergies is the first phase: the sum of log p(0) - log p(theta) over a tile.
 func sumEnergies[T float32 | float64](p Prior, n int) func(a *tensor.Args, tile int) {
 	energy := p.energy()
 	return func(a *tensor.Args, tile int) {
@@ -129,6 +133,8 @@ func sumEnergies[T float32 | float64](p Prior, n int) func(a *tensor.Args, tile 
 	}
 }
 
+// joinEnergies is the second phase: it adds up the tiles, and the constant -log p(0) of every
+// element.
 func joinEnergies[T float32 | float64](p Prior, n int) func(a *tensor.Args, _ int) {
 	constant := -float64(n) * p.LogDensity(0)
 	return func(a *tensor.Args, _ int) {
@@ -164,6 +170,8 @@ func (e priorEnergyGradient) Lower(l *graph.Lowering) {
 		e.prior.KernelArguments(l.DType, 1)...)...)
 }
 
+// fillEnergyGradients computes -(log p)'(theta), which is the prior's part of the gradient of U/N
+// for N = 1 and a loss without a gradient, and multiplies it by dout.
 func fillEnergyGradients[T float32 | float64](p Prior) func(a *tensor.Args, lo, hi int) {
 	slope := priorTermOf[T](p, 1)
 	return func(a *tensor.Args, lo, hi int) {

@@ -104,6 +104,7 @@ func curvedTile[T float32 | float64](u curvedUpdate, a *tensor.Args, lo, hi int)
 		w, v, g := s.nextBlock(from, &gradients, &z)
 		dv, diagonal := tensor.Slice[T](a, 4)[lo+from:], tensor.Slice[T](a, 5)[lo+from:]
 		for i, theta := range w {
+			// The loss's curvature is a node of the graph; the prior's is known in closed form.
 			curvature := diagonal[i] + T(s.term.curvature(float64(theta)))
 			dv[i] = T(s.keep*dv[i]) + T(T(T(2*(1-s.keep))*g[i])*curvature)
 		}

@@ -166,6 +166,7 @@ func restart(s *graph.Session, states [][]byte, step uint64) error {
 	return nil
 }
 
+// energyOf returns the mean of the estimates and the variance of that mean.
 func energyOf(values []float64) energy {
 	n := float64(len(values))
 	var e energy
@@ -189,6 +190,8 @@ func (r *Replicas) logOdds(rung int, cold, hot energy) float64 {
 	return delta * difference
 }
 
+// attempt swaps the rungs of the chains on a rung and on the next one, with the probability of
+// logOdds.
 func (r *Replicas) attempt(s *graph.Session, ladder []int, rung int, energies []energy) error {
 	cold, hot := ladder[rung], ladder[rung+1]
 	address, err := addressOf(s, cold/len(ladder)*len(ladder))
@@ -206,6 +209,7 @@ func (r *Replicas) attempt(s *graph.Session, ladder []int, rung int, energies []
 	if err != nil {
 		return err
 	}
+	// The colder chain counts the attempts, so that each pair is counted once.
 	there[placeAttempts]++
 	if draw[0] < math.Exp(r.logOdds(rung, energies[cold], energies[hot])) {
 		there[placeAccepted]++
@@ -217,6 +221,7 @@ func (r *Replicas) attempt(s *graph.Session, ladder []int, rung int, energies []
 	return writePlace(s, hot, back)
 }
 
+// readPlace reads where on its ladder a chain is.
 func readPlace(s *graph.Session, chain int) ([]float32, error) {
 	place := make([]float32, placeWords)
 	return place, errors.Wrap(s.ReadFloats(placeState, chain, place), "langevin: replica exchange")

@@ -8,6 +8,7 @@ func ScaleMixture(weight, wide, narrow float64) Prior {
 	return Prior{Kind: ScaleMixturePrior, Scale: wide, Narrow: narrow, Weight: weight}
 }
 
+// isScaleMixture reports whether the attributes of a scale mixture are valid.
 func (p Prior) isScaleMixture() bool {
 	return p.Weight > 0 && p.Weight < 1 && p.Narrow > 0 && p.Narrow < p.Scale
 }
@@ -29,6 +30,7 @@ func (p Prior) scaleMixtureEnergy() func(theta float64) float64 {
 	}
 }
 
+// logOnePlusExp returns ln(1 + e^x) without overflow.
 func logOnePlusExp(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
 // fillScaleMixture is priorTerm.fill for scale mixtures.

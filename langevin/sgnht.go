@@ -206,6 +206,7 @@ func adaptation(l *graph.Lowering, u momentumUpdate, n int, coupling float64) te
 	return tensor.Phase{Tiles: 1, Run: func(a *tensor.Args, _ int) { adapt(u, a, n, coupling) }}
 }
 
+// adapt is D on the host.
 func adapt[T float32 | float64](u momentumUpdate, a *tensor.Args, n int, coupling float64) {
 	s := momentumTileOf[T](u, a, 0, 0)
 	squares := 0.0
@@ -234,8 +235,11 @@ func (s *momentumTile[T]) adaptation(coupling float64) (gain, loss, most float64
 // of few weights to several times the temperature, and a bound near that would leave them hot.
 const maxExcess = 20
 
+// sharedChi returns chi with its remainder, see sharedThermostat.
 func sharedChi[T float32 | float64](chi []T) float64 { return float64(chi[0]) + float64(chi[1]) }
 
+// eulerTile is the first phase of SplittingEuler. It leaves the sum of the velocities' squares in
+// the workspace, from which the second phase adapts chi.
 func eulerTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := momentumTileOf[T](u, a, lo, hi)
 	keep, scale := T(1-sharedChi(tensor.Slice[T](a, 1+momentumStates))), s.scale(u.rule.(SGNHT).Friction)
@@ -252,6 +256,8 @@ func eulerTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 	return s.virial
 }
 
+// badodabKick is B. It also serves SMILE, and leaves the sum of the velocities' squares in the
+// workspace.
 func badodabKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := momentumTileOf[T](u, a, lo, hi)
 	rate := s.rate
@@ -286,6 +292,7 @@ func badodabDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi 
 	return squares
 }
 
+// eulerElements is SplittingEuler with a chi for each element: a single phase.
 func eulerElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := momentumTileOf[T](u, a, lo, hi)
 	chis := tensor.Slice[T](a, 1+momentumStates)[lo:hi]
@@ -306,6 +313,7 @@ func eulerElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi
 	return s.virial
 }
 
+// badodabElements is SplittingBADODAB with a chi for each element: a single phase.
 func badodabElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := momentumTileOf[T](u, a, lo, hi)
 	chis := tensor.Slice[T](a, 1+momentumStates)[lo:hi]

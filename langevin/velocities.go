@@ -43,6 +43,7 @@ func kineticTile[T float32 | float64](k kinetic, a *tensor.Args, lo, hi int) flo
 		block := v[from:min(from+random.BlockSize, len(v))]
 		squares += virial(block, block)
 	}
+	// The rate is h N, so that N/rate is 1/h.
 	return squares * k.Mass * float64(k.DataSize) / rate
 }
 
@@ -81,6 +82,8 @@ func (k kickedKinetic) Lower(l *graph.Lowering) {
 
 func kickedTile[T float32 | float64](k kickedKinetic, a *tensor.Args, lo, hi int) float64 {
 	rates, header := tensor.Slice[T](a, 4), tensor.Slice[uint64](a, 5)
+	// The temperature is in units of the step size that made v, as in kinetic; the kick has the
+	// present one.
 	before := rateBefore(rates, header)
 	if before == 0 {
 		return 0
@@ -96,6 +99,7 @@ func kickedTile[T float32 | float64](k kickedKinetic, a *tensor.Args, lo, hi int
 		for i := range g {
 			g[i] = op.Descend(v[i], rate, g[i])
 		}
+		// g now holds the velocities after the kick.
 		squares += virial(v, v) + virial(g, g)
 	}
 	return squares / 2 * float64(k.DataSize) / before
