@@ -20,9 +20,9 @@
 // # What is not corrected
 //
 // No sampler has a Metropolis test, and none corrects for the noise of minibatches unless its
-// comment says so. To catch wrong noise, temperature is a checked quantity: NoiseScale is the only
-// function that computes the scale of the noise, N cannot be left out, and every run records the
-// metrics from which package diagnostics computes its temperature.
+// comment states it. To catch wrong noise, temperature is a checked quantity: NoiseScale is the
+// only function that computes the scale of the noise, N cannot be left out, and every run records
+// the metrics from which package diagnostics computes its temperature.
 //
 // # Samplers of other packages
 //

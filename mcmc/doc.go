@@ -8,5 +8,6 @@
 // Attaching returns Chains, whose Sample runs warm-up and draws, and returns Traces of the target's
 // quantities. What chains have adapted is in the states of their session.
 //
-// Energies are compared in float64. A sampler that is not exact says so in its name.
+// Energies are compared in float64. A sampler that is not exact has a name that shows it:
+// Unadjusted.
 package mcmc
