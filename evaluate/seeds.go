@@ -21,7 +21,7 @@ func MeanAndError(values []float64) (average, standardError float64) {
 }
 
 // Over formats the mean of the score over assessments, such as those of runs that differ in their
-// seed, with its standard error: "0.9912 ± 0.0004". A single assessment has no error. The result is
+// seed, with its standard error: "0.9912 ± 0.0004". A single assessment has no error. Over returns
 // "-" if the score does not apply to all assessments.
 func (s Score) Over(assessments []*Assessment) string {
 	var values []float64
