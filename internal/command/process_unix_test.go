@@ -162,7 +162,7 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 			t.Fatal(err)
 		}
 		// A full disk spoils nothing.
-		p.want(exitFailure, "pollen-without-room", []string{"fit", "--resume", run}, "file too large", "Go on with: pollen fit --resume "+run)
+		p.want(exitFailure, "pollen-without-room", []string{"fit", "--resume", run}, "file too large", "Continue with: pollen fit --resume "+run)
 		after, err := os.ReadFile(p.path(run + "/" + "checkpoint/state.safetensors"))
 		if err != nil || !bytes.Equal(checkpoint, after) {
 			t.Fatalf("the checkpoint of %s was changed (%v)", run, err)
@@ -207,7 +207,7 @@ func TestFullDiskLeavesNoHalfMadeRun(t *testing.T) {
 func TestInterruptedMainJob(t *testing.T) {
 	p := newProcesses(t)
 	code, _, stderr := p.end("pollen", []string{"--folder", "main"}, "main/sgd/"+config.ManifestFile, os.Interrupt)
-	p.check(code, exitInterrupted, stderr, []string{"Go on with: pollen fit --resume main/sgd\n", "pollen: interrupted\n"})
+	p.check(code, exitInterrupted, stderr, []string{"Continue with: pollen fit --resume main/sgd\n", "pollen: interrupted\n"})
 }
 
 // Clusters tell a program that its machine will be taken away; exit codes tell that from failures.
@@ -218,7 +218,7 @@ func TestSignals(t *testing.T) {
 	for signal, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGUSR1: 138, syscall.SIGUSR2: 140} {
 		dir := "stopped" + strconv.Itoa(code)
 		got, _, stderr := p.end("pollen", slowFit(dir), dir+"/"+first, signal)
-		p.check(got, code, stderr, []string{"Go on with: pollen fit --resume " + dir})
+		p.check(got, code, stderr, []string{"Continue with: pollen fit --resume " + dir})
 		p.want(0, "pollen", []string{"fit", "--resume", dir}, "resumed after ")
 		if err := sameRuns(p.path("whole"), p.path(dir)); err != nil {
 			t.Error(err)
