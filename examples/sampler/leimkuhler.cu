@@ -6,7 +6,7 @@
 #include "langevin.cuh"
 
 template <class T>
-INLINE void leimkuhler(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> before, const Schedules<T>& schedules, Share n, unsigned stream,
+INLINE void leimkuhler(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> before, const Schedules<T>& schedules, BlockRange n, unsigned stream,
                        double carry, const Prior<T>& prior) {
   // The block asks for its first parameters while one thread computes the step's numbers.
   prefetch(n, w, dw, before);
@@ -15,7 +15,7 @@ INLINE void leimkuhler(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> before,
   // A thread moves four parameters at a time, i to i+3: the normals of one Philox counter. count is
   // 4 but for the parameter's last ones.
   update(statistics, n, [&](int i, int count) INLINED {
-    const Step<T>& s = again(step);  // read from shared memory again, which is cheaper than registers
+    const Step<T>& s = reload(step);  // read from shared memory again, which is cheaper than registers
     Quad<T> theta = load(w.at(), i, count), g = prior.gradient(load(dw.at(), i, count), theta);
     Quad<T> old = load(before.at(), i, count), xi = draw(s, stream, i);
     T statistic = dot(theta, g);
@@ -31,7 +31,7 @@ INLINE void leimkuhler(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> before,
 // several parameters of a network, which saves launches.
 #define LEIMKUHLER(T, suffix)                                                                                     \
   UPDATE(leimkuhler_update_##suffix, T,                                                                           \
-         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> before, TABLES(T), Share n, ENTRIES, unsigned stream, \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> before, TABLES(T), BlockRange n, ENTRIES, unsigned stream, \
           double carry, PRIOR(T)),                                                                                \
          leimkuhler(statistics, w, dw, before, SCHEDULES_OF(T), n, stream, carry, PRIOR_OF(T)))
 
