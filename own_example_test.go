@@ -29,7 +29,7 @@ func (Tamed) Name() string { return "tamed SGLD" }
 
 func (s Tamed) Validate() error {
 	if !(s.Bound > 0) {
-		return fmt.Errorf("tamed: bound is %v, wants a number above 0", s.Bound)
+		return fmt.Errorf("tamed: bound is %v, want a number above 0", s.Bound)
 	}
 	return nil
 }

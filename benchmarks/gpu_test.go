@@ -43,7 +43,7 @@ func TestGPUWritesARecord(t *testing.T) {
 		"calls of step mlp-10 batch 4 sgld, 2 chains, fp32": 10,
 	} {
 		if cases[name] < least {
-			t.Errorf("%d entries of %q, wants %d: %v", cases[name], name, least, cases)
+			t.Errorf("%d entries of %q, want %d: %v", cases[name], name, least, cases)
 		}
 	}
 	late := r.entry("step mlp-10 batch 4 sgld, 1 chains, fp32", "pollen (late+line)")

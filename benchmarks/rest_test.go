@@ -41,7 +41,7 @@ for line in sys.stdin:
 	}
 	begun := ticks(300)
 	if begun < 10 {
-		t.Fatalf("%v ticks in 300 milliseconds of work, wants many", begun)
+		t.Fatalf("%v ticks in 300 milliseconds of work, want many", begun)
 	}
 	time.Sleep(time.Second)
 	if rested := ticks(1) - begun; rested > 100 {

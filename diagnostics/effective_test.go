@@ -254,7 +254,7 @@ func TestEffectiveSampleSizeRefuses(t *testing.T) {
 	least := lehmer(13, 1, 16)
 	least[0][6] = -1e3
 	if bulk, tail, err := diagnostics.EffectiveSampleSize(least); err == nil {
-		t.Errorf("effective sample size: %v and %v where the halves have nothing below 5 %%, wants an error", bulk, tail)
+		t.Errorf("effective sample size: %v and %v where the halves have nothing below 5 %%, want an error", bulk, tail)
 	}
 	for _, c := range []struct {
 		chains [][]float64

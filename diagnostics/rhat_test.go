@@ -160,7 +160,7 @@ func TestSplitRHatRefuses(t *testing.T) {
 		"infinity":        {{1, 2, 3, 4}, {1, 2, 3, math.Inf(-1)}},
 	} {
 		if got, err := diagnostics.SplitRHat(chains); err == nil {
-			t.Errorf("%s: got %v, wants an error", name, got)
+			t.Errorf("%s: got %v, want an error", name, got)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestBijections(t *testing.T) {
 			y := forward.step(x)
 			for i, v := range y {
 				if !(v >= c.low && v <= c.high) {
-					t.Errorf("f(%v) is %v, wants it from %v to %v", x[i], v, c.low, c.high)
+					t.Errorf("f(%v) is %v, want it from %v to %v", x[i], v, c.low, c.high)
 				}
 			}
 			slope := forward.gradient(0)

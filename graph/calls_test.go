@@ -53,9 +53,9 @@ func TestCallsAreChecked(t *testing.T) {
 		b.Output("y", b.Apply(&called{test.calls}, b.State("x", nil, 4)))
 		switch _, err := b.Compile(); {
 		case test.want == "" && err != nil:
-			t.Errorf("got %v, wants no error", err)
+			t.Errorf("got %v, want no error", err)
 		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
-			t.Errorf("got %v, wants an error with %q", err, test.want)
+			t.Errorf("got %v, want an error with %q", err, test.want)
 		}
 	}
 }

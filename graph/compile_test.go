@@ -29,7 +29,7 @@ func TestDeadCodeIsRemoved(t *testing.T) {
 		"matmul_fwd":        2, // both gradients of the linear layer
 	} {
 		if got := count(names, kernel); got != want {
-			t.Errorf("%d launches of %s, wants %d, in\n%s", got, kernel, want, p.Dump())
+			t.Errorf("%d launches of %s, want %d, in\n%s", got, kernel, want, p.Dump())
 		}
 	}
 	var parameters []string
@@ -38,7 +38,7 @@ func TestDeadCodeIsRemoved(t *testing.T) {
 	}
 	want := []string{"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "linear.weight", "linear.bias"}
 	if !slices.Equal(parameters, want) {
-		t.Errorf("parameters are %q, wants %q", parameters, want)
+		t.Errorf("parameters are %q, want %q", parameters, want)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestFusion(t *testing.T) {
 	must(t, fused.Run(1))
 	y := read(t, fused, "y", 0, elements)
 	if names := kernels(fused.Program()); !slices.Equal(names, []string{"conv2d_bias_fwd"}) {
-		t.Errorf("launches are %q, wants one", names)
+		t.Errorf("launches are %q, want one", names)
 	}
 	if label := fused.Program().Launches()[0].Label; label != "conv2d + bias + relu" {
 		t.Errorf("label is %q", label)
@@ -80,7 +80,7 @@ func TestFusion(t *testing.T) {
 		test.keep(b, p)
 		s := load(t, b, newHost(t, 1), graph.LoadOptions{})
 		if names := kernels(s.Program()); !slices.Equal(names, test.want) {
-			t.Errorf("%s: launches are %q, wants %q", test.name, names, test.want)
+			t.Errorf("%s: launches are %q, want %q", test.name, names, test.want)
 		}
 		must(t, s.Run(1))
 		sameBits(t, test.name, read(t, s, "y", 0, elements), y)
@@ -344,7 +344,7 @@ func TestGradientsBesideOtherNodes(t *testing.T) {
 	must(t, s.Run(1))
 	p0, dw := read(t, s, "p", 0, 6), read(t, s, "dw", 0, 6)
 	if got, want := dw[1], p0[1]/2; got < want-1e-15 || got > want+1e-15 {
-		t.Errorf("dw[0 1] is %v, wants %v", got, want)
+		t.Errorf("dw[0 1] is %v, want %v", got, want)
 	}
 }
 

@@ -142,7 +142,7 @@ func TestOnesOfBothTypes(t *testing.T) {
 				sum += v
 			}
 			if got[row*5] >= 0 || sum > 1e-6 || sum < -1e-6 {
-				t.Errorf("%v: row %d is %v, wants a negative first element and a sum of 0", dtype, row, got[row*5:(row+1)*5])
+				t.Errorf("%v: row %d is %v, want a negative first element and a sum of 0", dtype, row, got[row*5:(row+1)*5])
 			}
 		}
 	}
@@ -206,7 +206,7 @@ func TestFanInsStayApart(t *testing.T) {
 	b.Output("dw", g[1])
 	s := load(t, b, newHost(t, 1), graph.LoadOptions{Seed: 2})
 	if n := count(kernels(s.Program()), "fan_in_fwd"); n != 2 {
-		t.Errorf("got %d sums, wants 2", n)
+		t.Errorf("got %d sums, want 2", n)
 	}
 	must(t, s.Run(1))
 	dx, dw := read(t, s, "dx", 0, 16), read(t, s, "dw", 0, 16)
@@ -232,7 +232,7 @@ func TestHashCollisions(t *testing.T) {
 	}
 	b.SetSerial(0)
 	if n := b.Apply(op.ReLU{}, x); n != nil {
-		t.Errorf("got node %v, wants nil", n)
+		t.Errorf("got node %v, want nil", n)
 	}
 	wantError(t, "eight collisions", b.Err(), "relu", "merges")
 }

@@ -230,12 +230,12 @@ func must(t testing.TB, err error) {
 func wantError(t testing.TB, what string, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
-		t.Errorf("%s: got no error, wants one with %q", what, parts)
+		t.Errorf("%s: got no error, want one with %q", what, parts)
 		return
 	}
 	for _, part := range parts {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%s: got %q, wants an error with %q", what, err, part)
+			t.Errorf("%s: got %q, want an error with %q", what, err, part)
 		}
 	}
 }
@@ -244,11 +244,11 @@ func wantError(t testing.TB, what string, err error, parts ...string) {
 func sameBits(t testing.TB, what string, got, want []float64) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Fatalf("%s: got %d numbers, wants %d", what, len(got), len(want))
+		t.Fatalf("%s: got %d numbers, want %d", what, len(got), len(want))
 	}
 	for i := range want {
 		if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
-			t.Fatalf("%s: element %d: got %v, wants the bits of %v", what, i, got[i], want[i])
+			t.Fatalf("%s: element %d: got %v, want the bits of %v", what, i, got[i], want[i])
 		}
 	}
 }

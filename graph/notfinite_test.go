@@ -73,13 +73,13 @@ func TestNotFinite(t *testing.T) {
 			}
 			var fault *graph.NotFinite
 			if !errors.As(err, &fault) {
-				t.Fatalf("%s: got error %v, wants a NotFinite", test.name, err)
+				t.Fatalf("%s: got error %v, want a NotFinite", test.name, err)
 			}
 			want := graph.NotFinite{
 				Step: test.step, Chain: test.chain, Kernel: "invert_fwd_" + dtype.Suffix(), Label: "layer: invert", Buffer: "layer: invert",
 			}
 			if *fault != want {
-				t.Errorf("%s: got %+v, wants %+v", test.name, *fault, want)
+				t.Errorf("%s: got %+v, want %+v", test.name, *fault, want)
 			}
 			wantError(t, test.name, err, "layer: invert", "invert_fwd", "NaN or an infinity")
 			for chain := range test.starts {
@@ -88,7 +88,7 @@ func TestNotFinite(t *testing.T) {
 				}
 			}
 			if s.Steps() != uint64(test.before) {
-				t.Errorf("%s: %d steps, wants %d", test.name, s.Steps(), test.before)
+				t.Errorf("%s: %d steps, want %d", test.name, s.Steps(), test.before)
 			}
 			// The session can continue from there: up to the bad step, and beyond it with another
 			// parameter.

@@ -153,6 +153,6 @@ func TestInterpreterErrors(t *testing.T) {
 	wantError(t, "an input made later", p.Step(), "later")
 	b.Apply(op.ReLU{}, nil)
 	if _, err := graph.Interpret(b, graph.LoadOptions{}); err == nil || err != b.Err() {
-		t.Errorf("interpreter of a graph with an error: got %v, wants %v", err, b.Err())
+		t.Errorf("interpreter of a graph with an error: got %v, want %v", err, b.Err())
 	}
 }

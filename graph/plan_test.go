@@ -214,7 +214,7 @@ func TestScratchIsReused(t *testing.T) {
 		t.Error(err)
 	}
 	if _, _, scratch := p.Bytes(); scratch != 2*tensor.Align(4000) {
-		t.Errorf("scratch memory is %d bytes, wants that of two values of 4000", scratch)
+		t.Errorf("scratch memory is %d bytes, want that of two values of 4000", scratch)
 	}
 }
 

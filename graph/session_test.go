@@ -109,7 +109,7 @@ func TestRestoreResumes(t *testing.T) {
 		must(t, resumed.Restore(chain, states[chain], 4))
 	}
 	if got := resumed.Steps(); got != 4 {
-		t.Errorf("%d steps after Restore, wants 4", got)
+		t.Errorf("%d steps after Restore, want 4", got)
 	}
 	must(t, resumed.Run(6))
 	for chain := range states {
@@ -123,7 +123,7 @@ func TestRestoreResumes(t *testing.T) {
 		}
 	}
 	if resumed.Steps() != whole.Steps() || whole.Steps() != 10 {
-		t.Errorf("steps are %d and %d, wants 10", resumed.Steps(), whole.Steps())
+		t.Errorf("steps are %d and %d, want 10", resumed.Steps(), whole.Steps())
 	}
 	wantError(t, "a short state", resumed.Restore(0, states[0][1:], 4), "restore", "must have")
 	wantError(t, "a short buffer", resumed.Save(0, states[0][1:]), "save", "must have")
@@ -150,7 +150,7 @@ func TestMetricsRingWraps(t *testing.T) {
 		must(t, s.Run(steps))
 		total += uint64(steps)
 		if s.Steps() != total {
-			t.Fatalf("%d steps, wants %d", s.Steps(), total)
+			t.Fatalf("%d steps, want %d", s.Steps(), total)
 		}
 		for step := total - uint64(steps); step < total; step++ {
 			for chain := range 2 {
@@ -217,7 +217,7 @@ func TestMetricOfVector(t *testing.T) {
 	s := load(t, b, newHost(t, 1), graph.LoadOptions{})
 	must(t, s.Run(2))
 	if got := s.Metric(0, "sum", 1); got != 7 {
-		t.Errorf("the sum is %v, wants 7", got)
+		t.Errorf("the sum is %v, want 7", got)
 	}
 }
 
@@ -273,7 +273,7 @@ func TestReadAndWrite(t *testing.T) {
 			got := make([]float32, 5)
 			must(t, s.ReadFloats("y", chain, got))
 			if fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Errorf("%v: chain %d: y is %v, wants %v", dtype, chain, got, want)
+				t.Errorf("%v: chain %d: y is %v, want %v", dtype, chain, got, want)
 			}
 		}
 		if s.Chains() != 2 || s.Program().DType() != dtype {

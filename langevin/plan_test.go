@@ -100,7 +100,7 @@ func TestPlanWindows(t *testing.T) {
 		for step := 0; step < p.Steps; {
 			n := p.window(step, most)
 			if n < 1 || n > most || step+n > p.Steps {
-				t.Fatalf("%+v: after step %d a window of %d steps, wants 1 to %d within the plan", p, step, n, most)
+				t.Fatalf("%+v: after step %d a window of %d steps, want 1 to %d within the plan", p, step, n, most)
 			}
 			for inside := step + 1; inside < step+n; inside++ {
 				if p.SampleAt(inside) {

@@ -304,7 +304,7 @@ func TestSGNHTWindup(t *testing.T) {
 			trial.Advance(t, session, steps)
 			got := trial.Values(t, session, trial.ParameterName+".thermostat", 0, 2)[0] - 0.1
 			if !(got > 0.5*most && got <= most*(1+1e-9)) {
-				t.Errorf("%s, per element %v: chi rose by %.3g, wants nearly and at most %.3g", splitting, perElement, got, most)
+				t.Errorf("%s, per element %v: chi rose by %.3g, want nearly and at most %.3g", splitting, perElement, got, most)
 			}
 		}
 	}

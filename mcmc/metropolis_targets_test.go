@@ -134,7 +134,7 @@ func TestThousandDimensions(t *testing.T) {
 	}
 	checkExpected(t, "variance of U", potential, dimensions*temperature*temperature/2)
 	if rate := meanOf(traceOf(t, traces, mcmc.TraceAcceptance, 0)); rate < 0.55 || rate > 0.9 {
-		t.Errorf("%.3f of the proposals were accepted, wants about the optimum of 0.651, or more after a warm-up as short as this", rate)
+		t.Errorf("%.3f of the proposals were accepted, want about the optimum of 0.651, or more after a warm-up as short as this", rate)
 	}
 }
 

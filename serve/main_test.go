@@ -166,7 +166,7 @@ func answersOf(t testing.TB, content string) []pollen.Answer {
 func same(t testing.TB, what string, got, want []pollen.Answer) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Fatalf("%s: %d answers, wants %d", what, len(got), len(want))
+		t.Fatalf("%s: %d answers, want %d", what, len(got), len(want))
 	}
 	for i := range got {
 		g, err := json.Marshal(got[i])
@@ -174,7 +174,7 @@ func same(t testing.TB, what string, got, want []pollen.Answer) {
 		w, err := json.Marshal(want[i])
 		check(err)
 		if !bytes.Equal(g, w) {
-			t.Fatalf("%s: answer %d is\n%s, wants\n%s", what, i, g, w)
+			t.Fatalf("%s: answer %d is\n%s, want\n%s", what, i, g, w)
 		}
 	}
 }
@@ -184,6 +184,6 @@ func refused(t testing.TB, what string, code int, body string, wantCode int, wor
 	t.Helper()
 	var e struct{ Error string }
 	if err := json.Unmarshal([]byte(body), &e); err != nil || code != wantCode || !strings.Contains(e.Error, words) {
-		t.Errorf("%s: %d %s, wants %d and %q", what, code, body, wantCode, words)
+		t.Errorf("%s: %d %s, want %d and %q", what, code, body, wantCode, words)
 	}
 }

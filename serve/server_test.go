@@ -29,7 +29,7 @@ func TestPages(t *testing.T) {
 	} {
 		code, header, body := get(s, c.target)
 		if code != 200 || !strings.HasPrefix(header.Get("Content-Type"), c.kind) || !strings.Contains(body, c.words) {
-			t.Errorf("%s: %d %s %s, wants %s", c.target, code, header.Get("Content-Type"), body, c.words)
+			t.Errorf("%s: %d %s %s, want %s", c.target, code, header.Get("Content-Type"), body, c.words)
 		}
 		if c.kind == "text/html" {
 			if policy := header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") {
@@ -108,7 +108,7 @@ func TestHistogram(t *testing.T) {
 	h.write(&text, "h")
 	want := "h_bucket{le=\"1\"} 2\nh_bucket{le=\"2\"} 4\nh_bucket{le=\"+Inf\"} 5\nh_sum 8\nh_count 5\n"
 	if text.String() != want {
-		t.Errorf("got\n%s, wants\n%s", text.String(), want)
+		t.Errorf("got\n%s, want\n%s", text.String(), want)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestQueue(t *testing.T) {
 	}
 	go_ <- true
 	if n := <-started; n != 16 {
-		t.Errorf("%d images together, wants the 16 that there is room for", n)
+		t.Errorf("%d images together, want the 16 that there is room for", n)
 	}
 	closed := make(chan error)
 	go func() { closed <- s.Close() }()
@@ -238,7 +238,7 @@ func TestQueue(t *testing.T) {
 	}
 	go_ <- true
 	if n := <-started; n != 2 {
-		t.Errorf("%d images at last, wants 2: nobody waits for the third", n)
+		t.Errorf("%d images at last, want 2: nobody waits for the third", n)
 	}
 	go_ <- true
 	if err := <-closed; err != nil || !f.closed {
@@ -246,7 +246,7 @@ func TestQueue(t *testing.T) {
 	}
 	asking.Wait()
 	if answered.Load() != 19 {
-		t.Errorf("%d answers, wants 19", answered.Load())
+		t.Errorf("%d answers, want 19", answered.Load())
 	}
 }
 
@@ -267,7 +267,7 @@ func TestWait(t *testing.T) {
 	}
 	asking.Wait()
 	if len(sizes) != 2 || sizes[0] != 16 {
-		t.Errorf("batches of %v, wants two of 16", sizes)
+		t.Errorf("batches of %v, want two of 16", sizes)
 	}
 }
 

@@ -178,7 +178,7 @@ func (s *storm) good(client int) {
 		return
 	}
 	if got := answersOf(s, content); !reflect.DeepEqual(got, want) {
-		s.Errorf("client %d: %+v, wants %+v", client, got, want)
+		s.Errorf("client %d: %+v, want %+v", client, got, want)
 	}
 }
 

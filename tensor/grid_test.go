@@ -17,7 +17,7 @@ func TestGridStrings(t *testing.T) {
 		"product 64x32x25":  tensor.Product{Rows: 64, Columns: 32, Depth: 25},
 	} {
 		if got := grid.String(); got != want {
-			t.Errorf("got %q, wants %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

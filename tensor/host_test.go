@@ -103,7 +103,7 @@ func TestHostRunsChains(t *testing.T) {
 						want += float64(1000 * chain)
 					}
 					if v != want {
-						t.Errorf("%d threads, %d chains: n[%d] of chain %d is %v, wants %v", threads, chains, i, chain, v, want)
+						t.Errorf("%d threads, %d chains: n[%d] of chain %d is %v, want %v", threads, chains, i, chain, v, want)
 					}
 				}
 			}
@@ -139,7 +139,7 @@ func TestHostStep(t *testing.T) {
 			return err
 		}
 		if sum[0] != 9 {
-			t.Errorf("after launch %d the sum is %v, wants 9", launch, sum[0])
+			t.Errorf("after launch %d the sum is %v, want 9", launch, sum[0])
 		}
 		return nil
 	})
@@ -149,7 +149,7 @@ func TestHostStep(t *testing.T) {
 	for chain, want := range []float64{0, 9, 0} {
 		n := make([]float64, 1)
 		if err := r.Read(s.n, chain, 0, Bytes(n)); err != nil || n[0] != want {
-			t.Errorf("n[0] of chain %d is %v, wants %v (%v)", chain, n[0], want, err)
+			t.Errorf("n[0] of chain %d is %v, want %v (%v)", chain, n[0], want, err)
 		}
 	}
 	stop := errors.New("stop")
@@ -164,7 +164,7 @@ func TestHostStep(t *testing.T) {
 func wantError(t *testing.T, what string, err error, part string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), part) {
-		t.Errorf("%s: got error %v, wants one with %q", what, err, part)
+		t.Errorf("%s: got error %v, want one with %q", what, err, part)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestArguments(t *testing.T) {
 		{"float64", Float(Float64, 0.1), Argument{Kind: Float64Kind, Bits: 0x3fb999999999999a}},
 	} {
 		if test.got != test.want {
-			t.Errorf("%s: got %+v, wants %+v", test.name, test.got, test.want)
+			t.Errorf("%s: got %+v, want %+v", test.name, test.got, test.want)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestRowsCoverEachOnce(t *testing.T) {
 		}
 	}
 	if got := Rows(3*elementsPerTile, 1, nil).Phases[0].Tiles; got != 3 {
-		t.Errorf("elementwise has %d tiles, wants 3", got)
+		t.Errorf("elementwise has %d tiles, want 3", got)
 	}
 	calls := 0
 	single := Single(func(*Args) { calls++ })
@@ -67,7 +67,7 @@ func TestSliceOfAnotherTypePanics(t *testing.T) {
 	a := &Args{launch: &Launch{Kernel: "test_f32", Arguments: []Argument{In(placed("x", Scratch, Float32, 2, 0)), Int(3)}}}
 	a.base[Scratch] = make([]byte, 64)
 	if x := Slice[float32](a, 0); len(x) != 2 || cap(x) != 2 {
-		t.Errorf("got %d elements, capacity %d, wants 2", len(x), cap(x))
+		t.Errorf("got %d elements, capacity %d, want 2", len(x), cap(x))
 	}
 	for name, slice := range map[string]func(){
 		"float64 of a float32 buffer": func() { Slice[float64](a, 0) },
@@ -87,7 +87,7 @@ func TestSliceOfAnotherTypePanics(t *testing.T) {
 func TestWorkspaceOfAnyType(t *testing.T) {
 	a := &Args{workspace: make([]byte, 36), private: nil}
 	if n := len(Workspace[float64](a)); n != 4 {
-		t.Errorf("36 bytes hold %d float64, wants 4", n)
+		t.Errorf("36 bytes hold %d float64, want 4", n)
 	}
 	if n := len(Workspace[uint8](a)); n != 36 {
 		t.Errorf("36 bytes hold %d uint8", n)

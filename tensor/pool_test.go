@@ -58,7 +58,7 @@ func TestPoolRoundsAreBarriers(t *testing.T) {
 				}
 			})
 			if want := items * (round + 1); total != want {
-				t.Fatalf("%d workers: total is %d after round %d, wants %d", workers, total, round, want)
+				t.Fatalf("%d workers: total is %d after round %d, want %d", workers, total, round, want)
 			}
 		}
 		p.close()
@@ -120,7 +120,7 @@ func TestPoolWakes(t *testing.T) {
 		p.run(2, work)
 	}
 	if n := done.Load(); n != 2*rounds {
-		t.Errorf("%d items are done, wants %d", n, 2*rounds)
+		t.Errorf("%d items are done, want %d", n, 2*rounds)
 	}
 }
 

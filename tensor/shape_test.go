@@ -71,7 +71,7 @@ func TestDTypes(t *testing.T) {
 	} {
 		d := test.got
 		if d != test.want || d.String() != test.name || d.Suffix() != test.suffix || d.Size() != int(test.size) || d.IsFloat() != test.float {
-			t.Errorf("%v: suffix %q, %d bytes, float %v; wants %+v", d, d.Suffix(), d.Size(), d.IsFloat(), test)
+			t.Errorf("%v: suffix %q, %d bytes, float %v; want %+v", d, d.Suffix(), d.Size(), d.IsFloat(), test)
 		}
 	}
 	if got := DType(77).String(); got != "DType(77)" {

@@ -40,7 +40,7 @@ func (c *caller) gives(want int, name string, arguments ...uintptr) {
 	got, _, _ := purego.SyscallN(f, arguments...)
 	runtime.KeepAlive(c.out)
 	if int(int32(got)) != want {
-		c.t.Fatalf("%s gives %d, wants %d", name, int32(got), want)
+		c.t.Fatalf("%s gives %d, want %d", name, int32(got), want)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestMisuse(t *testing.T) {
 	c.gives(0, "cuInit", 0)
 	c.gives(0, "cuDeviceGetCount", c.result(0))
 	if c.value(0) != 2 {
-		t.Errorf("%d GPUs, wants 2", c.value(0))
+		t.Errorf("%d GPUs, want 2", c.value(0))
 	}
 	c.gives(101, "cuDeviceGet", c.result(0), 2)
 	c.gives(0, "cuCtxSetCurrent", 0)
@@ -110,7 +110,7 @@ func TestCopiesAreLate(t *testing.T) {
 	}
 	c.gives(0, "cuStreamSynchronize", c.value(1))
 	if *host != 2 {
-		t.Errorf("the device was given %d, wants what the memory held at the end, 2", *host)
+		t.Errorf("the device was given %d, want what the memory held at the end, 2", *host)
 	}
 	c.gives(0, "cuMemcpyDtoHAsync_v2", c.value(2), c.value(3), 8, c.value(1))
 	c.gives(0, "cuMemFreeHost", c.value(2))
@@ -172,7 +172,7 @@ func TestSharedMemory(t *testing.T) {
 		c.begin()
 		c.gives(0, "cuDeviceGetAttribute", c.result(2), 97, 0)
 		if got := c.value(2); got != most {
-			t.Errorf("a block has %d bytes at capability %d, wants %d", got, capability, most)
+			t.Errorf("a block has %d bytes at capability %d, want %d", got, capability, most)
 		}
 		text, name := append(file, 0), append([]byte("bias_bwd_f32"), 0)
 		c.gives(0, "cuModuleLoadDataEx", c.result(3), uintptr(unsafe.Pointer(&text[0])), 0, 0, 0)

@@ -129,7 +129,7 @@ func TestGraphs(t *testing.T) {
 		*g.host = [copyPlaces]float32{float32(round)}
 		g.run()
 		if got := g.host[copyPlaces-1]; got != float32(round) {
-			t.Errorf("the end of the line has %v, wants %d", got, round)
+			t.Errorf("the end of the line has %v, want %d", got, round)
 		}
 	}
 	g.end()
@@ -195,7 +195,7 @@ func TestEarlyEdges(t *testing.T) {
 		if dependent {
 			g.run()
 			if got := g.host[copyPlaces-1]; got != 3 {
-				t.Errorf("the end of the line has %v, wants 3", got)
+				t.Errorf("the end of the line has %v, want 3", got)
 			}
 			g.end()
 			continue

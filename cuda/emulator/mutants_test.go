@@ -170,7 +170,7 @@ func (s *subject) check(results [][]byte) error {
 		for i, want := range values {
 			got := math.Float32frombits(binary.LittleEndian.Uint32(results[launch][4*i:]))
 			if !(math.Abs(float64(got)-want) <= s.within) {
-				return errors.Errorf("launch %d: element %d is %v, wants %v", launch, i, got, want)
+				return errors.Errorf("launch %d: element %d is %v, want %v", launch, i, got, want)
 			}
 		}
 	}

@@ -40,7 +40,7 @@ ret;
 	const wait = "griddepcontrol.wait;\ngriddepcontrol.launch_dependents;\n"
 	for _, row := range [][4]string{{"7.8", "sm_70", "7.8", "sm_90"}, {"7.0", "sm_80", "7.8", "sm_90"}, {"8.0", "sm_90a", "8.0", "sm_90a"}} {
 		if got, want := Dependent(text(row[0], row[1], ".nc", "")), text(row[2], row[3], "", wait); got != want {
-			t.Errorf("%v becomes\n%s\nwants\n%s", row, got, want)
+			t.Errorf("%v becomes\n%s\nwant\n%s", row, got, want)
 		}
 	}
 	for _, line := range []string{

@@ -54,7 +54,7 @@ func TestFours(t *testing.T) {
 	for _, want := range byFours {
 		reads, writes := len(fourRead.FindAllString(bodies[want.name], -1)), len(fourWritten.FindAllString(bodies[want.name], -1))
 		if reads < want.read || writes < want.wrote {
-			t.Errorf("%s reads %d fours and writes %d, wants %d and %d", want.name, reads, writes, want.read, want.wrote)
+			t.Errorf("%s reads %d fours and writes %d, want %d and %d", want.name, reads, writes, want.read, want.wrote)
 		}
 	}
 }

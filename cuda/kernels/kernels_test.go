@@ -53,7 +53,7 @@ func TestFiles(t *testing.T) {
 			want = 90
 		}
 		if f.Capability != want || f.Exact != (want == 90) {
-			t.Errorf("%s is for capability %d (exactly: %v), wants %d", name, f.Capability, f.Exact, want)
+			t.Errorf("%s is for capability %d (exactly: %v), want %d", name, f.Capability, f.Exact, want)
 		}
 	}
 	for name := range have {
@@ -77,7 +77,7 @@ func TestParseErrors(t *testing.T) {
 		"arguments of type u64": head + strings.ReplaceAll(entry, ".u32", ".u64"),
 	} {
 		if _, err := parse("x.ptx", text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got error %v, wants %q", err, want)
+			t.Errorf("got error %v, want %q", err, want)
 		}
 	}
 }
@@ -118,11 +118,11 @@ func TestAddRefuses(t *testing.T) {
 		{strings.Replace(relu.Text, ".target sm_70", ".target sm_90a", 1), "relu.ptx has a kernel relu_"},
 	} {
 		if err := Add("own.ptx", c[0]); err == nil || !strings.Contains(err.Error(), c[1]) || !strings.Contains(err.Error(), "own.ptx") {
-			t.Errorf("error %v, wants %q", err, c[1])
+			t.Errorf("error %v, want %q", err, c[1])
 		}
 	}
 	if after := mustFiles(t); len(after) != len(before) {
-		t.Errorf("%d files, wants %d", len(after), len(before))
+		t.Errorf("%d files, want %d", len(after), len(before))
 	}
 }
 

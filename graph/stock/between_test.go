@@ -35,14 +35,14 @@ func TestBetweenInfinities(t *testing.T) {
 		got := adopted(t, must(test.node(b.holding("a", first, len(first)), gorgonia.NewConstant(of(second)))))
 		for i, want := range value.Data().([]float64) {
 			if got[i] != want && !(math.IsNaN(got[i]) && math.IsNaN(want)) {
-				t.Errorf("%s of %v and %v is %v, wants %v", name, first[i], second[i], got[i], want)
+				t.Errorf("%s of %v and %v is %v, want %v", name, first[i], second[i], got[i], want)
 			}
 		}
 	}
 	p := newBench().holding("p", []float64{0, 1}, 2)
 	bounded := must(gorgonia.MaxBetween(must(gorgonia.Log(p)), gorgonia.NewConstant(of([]float64{-100, -100}))))
 	if got := adopted(t, bounded); got[0] != -100 || got[1] != 0 {
-		t.Errorf("logarithms above -100 are %v, wants [-100 0]", got)
+		t.Errorf("logarithms above -100 are %v, want [-100 0]", got)
 	}
 }
 

@@ -89,7 +89,7 @@ func TestFitAdoptedNetwork(t *testing.T) {
 	scores, err := run.Assess(context.Background(), data, nil)
 	must(t, err)
 	if accuracy := scores.Values["accuracy"]; accuracy < 0.95 {
-		t.Errorf("the accuracy is %v, wants at least 0.95", accuracy)
+		t.Errorf("the accuracy is %v, want at least 0.95", accuracy)
 	}
 
 	var ours [][]float32 // of each sample
@@ -101,7 +101,7 @@ func TestFitAdoptedNetwork(t *testing.T) {
 	files, err := run.Samples()
 	must(t, err)
 	if len(files) != 6 || len(ours) != 6 {
-		t.Fatalf("%d samples and %d predictions, wants 6", len(files), len(ours))
+		t.Fatalf("%d samples and %d predictions, want 6", len(files), len(ours))
 	}
 	for i, file := range files {
 		sample, err := samples.ReadSample(file)
@@ -118,7 +118,7 @@ func TestFitAdoptedNetwork(t *testing.T) {
 		must(t, tape.RunAll())
 		for j, p := range probabilities.Value().Data().([]float32) {
 			if math.Abs(float64(p-ours[i][j])) > 1e-5 {
-				t.Fatalf("sample %d, probability %d is %v in Gorgonia's graph, wants the run's %v", i, j, p, ours[i][j])
+				t.Fatalf("sample %d, probability %d is %v in Gorgonia's graph, want the run's %v", i, j, p, ours[i][j])
 			}
 		}
 		must(t, tape.Close())

@@ -157,7 +157,7 @@ func TestValues(t *testing.T) {
 	}
 	for i, v := range numbers(t, read) {
 		if half := numbers(t, named.Value())[i]; v-2*half > 1e-12 || 2*half-v > 1e-12 {
-			t.Errorf("element %d is %v after Set, wants %v", i, v, 2*half)
+			t.Errorf("element %d is %v after Set, want %v", i, v, 2*half)
 		}
 	}
 }

@@ -145,12 +145,12 @@ func TestAdoptedSamplesAreOurs(t *testing.T) {
 			for i, p := range want[chain].Parameters {
 				q, moved := got[chain].Parameters[i], 0.0
 				if q.Name != p.Name {
-					t.Fatalf("%s: parameter %d is %s, wants %s", test.name, i, q.Name, p.Name)
+					t.Fatalf("%s: parameter %d is %s, want %s", test.name, i, q.Name, p.Name)
 				}
 				for j, v := range p.Values {
 					moved = max(moved, math.Abs(float64(v-start[chain].Parameters[i].Values[j])))
 					if math.Abs(float64(q.Values[j]-v)) > 1e-6 {
-						t.Fatalf("%s: chain %d, %s[%d] is %v, wants %v", test.name, chain, p.Name, j, q.Values[j], v)
+						t.Fatalf("%s: chain %d, %s[%d] is %v, want %v", test.name, chain, p.Name, j, q.Values[j], v)
 					}
 				}
 				if moved < 1e-3 {
@@ -173,7 +173,7 @@ func TestLetSample(t *testing.T) {
 	}
 	for i, v := range floatsOf(network.parameters[0].Value()) {
 		if float32(v) != values[i] {
-			t.Fatalf("element %d is %v, wants %v", i, v, values[i])
+			t.Fatalf("element %d is %v, want %v", i, v, values[i])
 		}
 	}
 	wantError(t, network.Let("conv1.weight", values[1:]), "conv1.weight", "74 values")
@@ -221,6 +221,6 @@ func TestAdoptedLoss(t *testing.T) {
 	}
 	// The posterior is N(1.9, 1/15).
 	if mean := sum / n; math.Abs(mean-1.9) > 0.02 {
-		t.Errorf("the mean is %v, wants 1.9", mean)
+		t.Errorf("the mean is %v, want 1.9", mean)
 	}
 }

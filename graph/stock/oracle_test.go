@@ -137,11 +137,11 @@ func taken(t failing, loss gorgonia.Value, parameters gorgonia.Nodes) stepped {
 func wantStep(t failing, name string, got, want stepped, rel, gradRel float64) {
 	t.Helper()
 	if d := math.Abs(got.loss - want.loss); !(d <= rel*max(1, math.Abs(want.loss))) {
-		t.Errorf("%s: loss %v, wants %v", name, got.loss, want.loss)
+		t.Errorf("%s: loss %v, want %v", name, got.loss, want.loss)
 	}
 	for i := range want.gradients {
 		if len(got.gradients[i]) != len(want.gradients[i]) {
-			t.Fatalf("%s: gradient %d has %d elements, wants %d", name, i, len(got.gradients[i]), len(want.gradients[i]))
+			t.Fatalf("%s: gradient %d has %d elements, want %d", name, i, len(got.gradients[i]), len(want.gradients[i]))
 		}
 		largest := 1e-3
 		for _, v := range want.gradients[i] {
@@ -149,7 +149,7 @@ func wantStep(t failing, name string, got, want stepped, rel, gradRel float64) {
 		}
 		for j, v := range want.gradients[i] {
 			if d := math.Abs(got.gradients[i][j] - v); !(d <= gradRel*largest) {
-				t.Errorf("%s: gradient %d, element %d: %v, wants %v", name, i, j, got.gradients[i][j], v)
+				t.Errorf("%s: gradient %d, element %d: %v, want %v", name, i, j, got.gradients[i][j], v)
 				break
 			}
 		}
@@ -174,7 +174,7 @@ func wantError(t failing, err error, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("got error %v, wants one with %q", err, part)
+			t.Errorf("got error %v, want one with %q", err, part)
 			return
 		}
 	}

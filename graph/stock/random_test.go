@@ -295,7 +295,7 @@ func TestRandomGraphs(t *testing.T) {
 		least = 100 // of a fifth of the tries
 	}
 	if made < least {
-		t.Errorf("%d graphs, wants %d", made, least)
+		t.Errorf("%d graphs, want %d", made, least)
 	}
 }
 

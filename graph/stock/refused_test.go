@@ -147,7 +147,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: is not refused", test.name)
 		}
 		if err := vm.RunAll(); err != vm.Err() {
-			t.Errorf("%s: RunAll returns %v, wants %v", test.name, err, vm.Err())
+			t.Errorf("%s: RunAll returns %v, want %v", test.name, err, vm.Err())
 		}
 		if err := vm.Close(); err != nil {
 			t.Errorf("%s: close: %v", test.name, err)
@@ -216,7 +216,7 @@ func TestOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if g, err := x.Grad(); err != nil || floatsOf(g)[0] != want || floatsOf(x.Deriv().Value())[0] != 2 {
-			t.Errorf("the gradient is %v, and Grad's node %v, wants %v and 2 (%v)", g, x.Deriv().Value(), want, err)
+			t.Errorf("the gradient is %v, and Grad's node %v, want %v and 2 (%v)", g, x.Deriv().Value(), want, err)
 		}
 		vm.Reset()
 	}

@@ -34,7 +34,7 @@ func startKubernetes(t *testing.T) *kubernetes {
 	}
 	for _, program := range []string{"etcd", "containerd", "ctr", "runc"} {
 		if _, err := exec.LookPath(program); err != nil || os.Getuid() != 0 {
-			t.Fatalf("Kubernetes wants root and %s (Debian's packages etcd-server, containerd and runc): %v", program, err)
+			t.Fatalf("Kubernetes needs root and %s (Debian's packages etcd-server, containerd and runc): %v", program, err)
 		}
 	}
 	program := builtKubernetes(t)

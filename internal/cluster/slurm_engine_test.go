@@ -26,7 +26,7 @@ func startSlurm(t *testing.T) *slurm {
 	for _, program := range []string{"munged", "slurmctld", "slurmd", "sbatch", "scontrol", "squeue", "scancel"} {
 		if _, err := exec.LookPath(program); err != nil || os.Getuid() != 0 {
 			if os.Getenv(requireSlurm) != "" {
-				t.Fatalf("Slurm wants root and %s: %v", program, err)
+				t.Fatalf("Slurm needs root and %s: %v", program, err)
 			}
 			t.Skipf("no %s, or not root: tasks are not run by Slurm (Debian's packages slurm-wlm and munge)", program)
 		}

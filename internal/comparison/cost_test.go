@@ -23,10 +23,10 @@ func TestCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	if steps != 12 || seen != 8 {
-		t.Errorf("%d steps, and the last one seen is %d, wants 12 and 8", steps, seen)
+		t.Errorf("%d steps, and the last one seen is %d, want 12 and 8", steps, seen)
 	}
 	if want := time.Second * 13 / 24 / 6; step.Round(time.Millisecond) != want.Round(time.Millisecond) {
-		t.Errorf("a step takes %v, wants %v", step, want)
+		t.Errorf("a step takes %v, want %v", step, want)
 	}
 	spec.Batch = 100
 	if _, _, err := Cost(context.Background(), spec, stripes(t).Train, 8, now, nil); err == nil {

@@ -28,14 +28,14 @@ func TestTemperaturesOfAConvolutionalNetwork(t *testing.T) {
 	for _, method := range []string{"sghmc:0.2", "baoab:0.2", "sgnht:0.2"} {
 		long, short := observe(t, method, "400", "150", data), observe(t, method, "10", "0", data)
 		if len(long.Temperatures) != 5 || isNaN(long.Temperatures[0].Kinetic) {
-			t.Fatalf("%s: temperatures %+v, wants kinetic ones of all and of 4 layers", method, long.Temperatures)
+			t.Fatalf("%s: temperatures %+v, want kinetic ones of all and of 4 layers", method, long.Temperatures)
 		}
 		for _, layer := range long.Temperatures[1:] {
 			if !(math.Abs(float64(layer.Kinetic)-1) <= 0.02) {
-				t.Errorf("%s: kinetic temperature %v in %s, wants 1", method, layer.Kinetic, layer.Layer)
+				t.Errorf("%s: kinetic temperature %v in %s, want 1", method, layer.Kinetic, layer.Layer)
 			}
 			if !(math.Abs(float64(layer.Configurational)-1) <= 0.05) {
-				t.Errorf("%s: configurational temperature %s in %s, wants 1", method, withError(layer), layer.Layer)
+				t.Errorf("%s: configurational temperature %s in %s, want 1", method, withError(layer), layer.Layer)
 			}
 		}
 		want := "100 % of the weights are in equilibrium, within 5 % of T = 1; what predictions depend on is at T = "

@@ -59,7 +59,7 @@ func TestAutoOnManyExamples(t *testing.T) {
 		most = math.Max(most, float64(layer.GradientNoise))
 	}
 	if !(most > 4/8 && most < 2*4) {
-		t.Errorf("at the rate %v the noise is %.3g times the friction's in the end, wants about %v", chosen.Schedule, most, 4)
+		t.Errorf("at the rate %v the noise is %.3g times the friction's in the end, want about %v", chosen.Schedule, most, 4)
 	}
 
 	of := spec

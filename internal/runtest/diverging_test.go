@@ -34,10 +34,10 @@ func TestDivergingProposalsAreRejected(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !(line.Loss > 0 && line.Loss < 10 && line.Accuracy >= 0 && line.Accuracy <= 1) {
-			t.Errorf("%s, wants the loss and the accuracy of a draw", text)
+			t.Errorf("%s, want the loss and the accuracy of a draw", text)
 		}
 	}
 	if len(lines) < 8*leaps/10 {
-		t.Errorf("%d lines for %d steps, wants one for each window of at most 10", len(lines), 8*leaps)
+		t.Errorf("%d lines for %d steps, want one for each window of at most 10", len(lines), 8*leaps)
 	}
 }

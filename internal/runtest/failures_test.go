@@ -209,7 +209,7 @@ func TestDamagedRuns(t *testing.T) {
 	_, err = run.Predict(context.Background(), data.Train)
 	wantDamaged(t, err, filepath.Join(dir, "samples/chain00000-step000000010.safetensors"))
 	if strings.Count(err.Error(), dir) != 1 {
-		t.Errorf("%v: wants the path once", err)
+		t.Errorf("%v: want the path once", err)
 	}
 	must(t, os.RemoveAll(filepath.Join(dir, rundir.SamplesDir)))
 	_, err = run.Predict(context.Background(), data.Train)

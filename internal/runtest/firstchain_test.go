@@ -123,7 +123,7 @@ func TestFirstChainOutOfRange(t *testing.T) {
 		_, err := spec.Resolve()
 		var wrong pollen.InvalidError
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), text) {
-			t.Errorf("%v, wants a refusal with %q", err, text)
+			t.Errorf("%v, want a refusal with %q", err, text)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestPlanInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	if resolved.BurnIn != nil || resolved.Samples != 0 {
-		t.Errorf("burn-in of %v epochs and %d samples, wants neither", resolved.BurnIn, resolved.Samples)
+		t.Errorf("burn-in of %v epochs and %d samples, want neither", resolved.BurnIn, resolved.Samples)
 	}
 	content, err := resolved.MarshalJSON()
 	if err != nil {
@@ -159,12 +159,12 @@ func TestPlanInSteps(t *testing.T) {
 		"burn-in-steps applies to sgld":            {Method: optimizers.SGD{}, BurnInSteps: 10},
 	} {
 		if _, err := wrong.Resolve(); err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("%v, wants a refusal with %q", err, text)
+			t.Errorf("%v, want a refusal with %q", err, text)
 		}
 	}
 	data := stripedSplits(t).Train
 	_, err = pollen.Try(context.Background(), pollen.Spec{Batch: 10, Epochs: 2, BurnInSteps: 5, Thinning: 4}, data, 2)
 	if err == nil || !strings.Contains(err.Error(), "thinning of 4 steps gives no sample in 8 steps, burn-in of 5 included") {
-		t.Errorf("%v, wants a refusal: there is no sample", err)
+		t.Errorf("%v, want a refusal: there is no sample", err)
 	}
 }

@@ -31,7 +31,7 @@ func TestMixingOfPredictions(t *testing.T) {
 		d, err := run.Diagnostics()
 		must(t, err)
 		if d.Predicted == nil || d.Predicted.Images != held.Len() || d.Predicted.Values != 16 {
-			t.Fatalf("watched %+v, wants %d images and 16 values", d.Predicted, held.Len())
+			t.Fatalf("watched %+v, want %d images and 16 values", d.Predicted, held.Len())
 		}
 		probabilities := map[int][][]float32{} // by chain
 		files, err := run.Samples()

@@ -65,7 +65,7 @@ func TestPredictor(t *testing.T) {
 			asking.Go(func() {
 				got, err := p.Answer(t.Context(), images.Images[part[0]*64:part[1]*64])
 				if err != nil || !reflect.DeepEqual(got, want[part[0]:part[1]]) {
-					t.Errorf("calibrated %t: images %v: %+v, wants %+v: %v", calibrated, part, got, want[part[0]:part[1]], err)
+					t.Errorf("calibrated %t: images %v: %+v, want %+v: %v", calibrated, part, got, want[part[0]:part[1]], err)
 				}
 			})
 		}
@@ -79,7 +79,7 @@ func TestPredictorOfDropout(t *testing.T) {
 	run, images := striped(t, pollen.Dropout{Rate: 0.5}, false)
 	p := loaded(t, run, 8)
 	if p.Samples() != 4 {
-		t.Errorf("%d samples, wants the 4 passes", p.Samples())
+		t.Errorf("%d samples, want the 4 passes", p.Samples())
 	}
 	first, err := p.Answer(t.Context(), images.Images)
 	must(t, err)

@@ -330,7 +330,7 @@ func TestRunRowsRejectsOthers(t *testing.T) {
 	w := Conv2D{B: 64, C: 9, H: 4, W: 4, K: 17, R: 5, S: 5, StrideH: 1, StrideW: 1, PadH: 2, PadW: 2, DilationH: 1, DilationW: 1}
 	p := w.winograd(cookToom45, false)
 	if p.Unit < 2 || p.Unit > 31 {
-		t.Fatalf("units are of %d images, the test wants some", p.Unit)
+		t.Fatalf("units are of %d images, the test needs some", p.Unit)
 	}
 	gemm, err := Gemm{M: 3, N: 4, K: 5}.Plan()
 	if err != nil {

@@ -71,7 +71,7 @@ func TestCheck(t *testing.T) {
 		}
 		all := strings.ReplaceAll(strings.Join(got, "\n"), dir+string(filepath.Separator), "")
 		if want := strings.Join(c.want, "\n"); !regexp.MustCompile("^" + want + "$").MatchString(all) {
-			t.Errorf("got\n%s\nwants\n%s", all, want)
+			t.Errorf("got\n%s\nwant\n%s", all, want)
 		}
 	}
 }

@@ -133,7 +133,7 @@ func wrongSums(memory []byte, columns int, a, b operand) error {
 				want += 2 * a.element(row, k) * b.element(column, k)
 			}
 			if got := math.Float32frombits(binary.LittleEndian.Uint32(memory[4*(128*i+thread):])); float64(got) != want {
-				return fmt.Errorf("register %d of thread %d is %v, wants %v", i, thread, got, want)
+				return fmt.Errorf("register %d of thread %d is %v, want %v", i, thread, got, want)
 			}
 		}
 	}
@@ -242,7 +242,7 @@ func TestGroupMistakes(t *testing.T) {
 			said = "differs: " + err.Error()
 		}
 		if !strings.Contains(said, row.want) || row.want == "" && said != "" {
-			t.Errorf("%q instead of %q: got %q, wants %q", row.to, row.from, said, row.want)
+			t.Errorf("%q instead of %q: got %q, want %q", row.to, row.from, said, row.want)
 		}
 	}
 }
@@ -276,7 +276,7 @@ func TestUnknownGroups(t *testing.T) {
 		{"fence.proxy.async;", "unknown opcode"},
 	} {
 		if _, err := ptx.Translate("try.ptx", text(row.body)); err == nil || !strings.Contains(err.Error(), row.want) {
-			t.Errorf("%s: got %v, wants %q", row.body, err, row.want)
+			t.Errorf("%s: got %v, want %q", row.body, err, row.want)
 		}
 	}
 }

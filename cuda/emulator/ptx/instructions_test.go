@@ -171,7 +171,7 @@ func TestInstructions(t *testing.T) {
 			}
 			got, want := binary.LittleEndian.Uint64(memory[8*thread:]), ofSize(meaning(c.opcode, reads, x), size)
 			if got != want {
-				t.Errorf("%s of %x is %x, wants %x", c.opcode, x, got, want)
+				t.Errorf("%s of %x is %x, want %x", c.opcode, x, got, want)
 				break
 			}
 		}

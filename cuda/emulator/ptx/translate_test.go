@@ -117,7 +117,7 @@ func TestUnknownIsAnError(t *testing.T) {
 	} {
 		_, err := ptx.Translate("try.ptx", text(row.body))
 		if err == nil || !strings.Contains(err.Error(), row.want) || !strings.HasPrefix(err.Error(), "ptx: try.ptx:27: entry kernel0: ") {
-			t.Errorf("%s: got %v, wants %q in line 27", row.body, err, row.want)
+			t.Errorf("%s: got %v, want %q in line 27", row.body, err, row.want)
 		}
 	}
 	for _, row := range []struct{ from, to, want string }{
@@ -130,7 +130,7 @@ func TestUnknownIsAnError(t *testing.T) {
 		{".visible .entry kernel0", ".visible .func kernel0", "is not supported"},
 	} {
 		if _, err := ptx.Translate("try.ptx", strings.Replace(text(""), row.from, row.to, 1)); err == nil || !strings.Contains(err.Error(), row.want) {
-			t.Errorf("%s: got %v, wants %q", row.to, err, row.want)
+			t.Errorf("%s: got %v, want %q", row.to, err, row.want)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestAccessesAreChecked(t *testing.T) {
 		}
 		found := strings.Contains(said, fmt.Sprintf("kernel%d: block (0, 0, 0)", i)) && strings.Contains(said, row.want)
 		if row.want == "" && err != nil || row.want != "" && !found {
-			t.Errorf("%s\ngot %s, wants %q", row.body, said, row.want)
+			t.Errorf("%s\ngot %s, want %q", row.body, said, row.want)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func TestEarlyLaunches(t *testing.T) {
 			}
 			wrong := early && row.want != ""
 			if !wrong && err != nil || wrong && !strings.Contains(said, row.want) {
-				t.Errorf("%s\nearly: %t, got %s, wants %q", row.body, early, said, row.want)
+				t.Errorf("%s\nearly: %t, got %s, want %q", row.body, early, said, row.want)
 			}
 		}
 	}
@@ -299,7 +299,7 @@ mov.u32 %r1, `+registers[row.matrices-1]+";")
 				return uint32(64*(row.matrices-1) + 8*major + 2*minor + k)
 			}
 			if got, want := binary.LittleEndian.Uint32(memory[4*thread:]), element(0)|element(1)<<16; got != want {
-				t.Fatalf("%s: thread %d has %x, wants %x", row.opcode, thread, got, want)
+				t.Fatalf("%s: thread %d has %x, want %x", row.opcode, thread, got, want)
 			}
 		}
 	}

@@ -98,7 +98,7 @@ func TestGroupWords(t *testing.T) {
 			said = "differs: " + err.Error()
 		}
 		if !strings.Contains(said, row.want) || row.want == "" && said != "" {
-			t.Errorf("%q instead of %q: got %q, wants %q", row.to, row.from, said, row.want)
+			t.Errorf("%q instead of %q: got %q, want %q", row.to, row.from, said, row.want)
 		}
 	}
 }
