@@ -51,7 +51,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// with is a device of that many threads, which the test closes.
+// with is a device of the given number of threads, which the test closes.
 func with(t testing.TB, threads int) Option {
 	host := tensor.NewHost(threads)
 	t.Cleanup(func() { host.Close() })

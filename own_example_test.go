@@ -79,7 +79,7 @@ func tamedTile[T float32 | float64](u tamedUpdate, a *tensor.Args, lo, hi int) (
 	return statistic
 }
 
-// A sampler of one's own is a struct with a rule. Registered, it trains, and a later program that
+// A custom sampler is a struct with a rule. Registered, it trains, and a later program that
 // registers it, too, opens the run again.
 func ExampleRegister() {
 	check(pollen.Register("tamed", Tamed{Bound: 0.1}, optimizers.Constant{Rate: 0.1}))

@@ -84,7 +84,7 @@ var settings = []Setting{
 		func(s *Spec) *int { return &s.Cycles }),
 	number("anchor", "epochs from one anchor of control variates to the next: less noise, twice the work (default: none)", false,
 		func(s *Spec) *int { return &s.Anchor }),
-	{"order", "string", "order of minibatches: " + shuffled + ", anew in each epoch, or " + symmetric + ", every second epoch as the one before in reverse\n" +
+	{"order", "string", "order of minibatches: " + shuffled + ", again in each epoch, or " + symmetric + ", every second epoch as the one before in reverse\n" +
 		"(default " + shuffled + ")", false,
 		func(s *Spec) any {
 			if !s.Symmetric {

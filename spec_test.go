@@ -462,7 +462,7 @@ func TestCustomarySchedules(t *testing.T) {
 	}
 	s, err := Spec{Layers: layers.Sequential{layers.Linear{Outputs: 2}}}.Resolve()
 	if err != nil || s.Network != "" || s.Schedule.String() != "constant:0.05" {
-		t.Errorf("a network of one's own: %+v (%v)", s, err)
+		t.Errorf("a custom network: %+v (%v)", s, err)
 	}
 }
 
@@ -471,7 +471,7 @@ type halving struct{ layers.Linear }
 
 func (h halving) Apply(b *graph.Builder, x *graph.Node) *graph.Node { return h.Linear.Apply(b, x) }
 
-// A network with a layer of one's own is kept by the name under which it is registered.
+// A network with a custom layer is kept by the name under which it is registered.
 func TestRegisterNetwork(t *testing.T) {
 	own := layers.Sequential{layers.Flatten{}, halving{layers.Linear{Outputs: 3}}}
 	data := squares(t, 60, 3, 1)

@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// states are values of a run's session, by name, after so many steps.
+// states are values of a run's session, by name, after the given number of steps.
 func states(t *testing.T, spec Spec, name string, at ...int) [][]float32 {
 	t.Helper()
 	data := squares(t, 100, 4, 1)

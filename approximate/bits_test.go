@@ -64,7 +64,7 @@ func TestVariationalBits(t *testing.T) {
 			}
 			trial.Advance(t, alone, steps-2)
 			if !bytes.Equal(state(alone, q, 0), want) {
-				t.Error("chain 2 alone differs from chain 2 among others")
+				t.Error("chain 2 of a run of one chain differs from chain 2 of several")
 			}
 			resumed, q := session(graph.LoadOptions{Seed: 77, FirstChain: 60}, 3)
 			if err := resumed.Restore(0, saved, 2); err != nil {

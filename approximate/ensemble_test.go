@@ -33,7 +33,7 @@ func ensemble(t *testing.T, first, chains int) (dir string) {
 }
 
 // TestDeepEnsemble: the last states of independently trained networks form a store, over which
-// predictions are averaged as over any other. A member is the same whether it was trained by itself
+// predictions are averaged as over any other. A member is the same whether it was trained on its own
 // or with the others.
 func TestDeepEnsemble(t *testing.T) {
 	const members, images = 4, 7
@@ -45,7 +45,7 @@ func TestDeepEnsemble(t *testing.T) {
 	trial.CheckDifferent(t, files)
 	for name, content := range trial.Contents(t, ensemble(t, 2, 1)) {
 		if !bytes.Equal(content, files[name]) {
-			t.Errorf("%s: trained alone it is another", name)
+			t.Errorf("%s: a run of one chain differs", name)
 		}
 	}
 	average, want := predictive(t, layered, trial.PredictorImages(images), 3), make([]float64, images*trial.NetworkLabels)

@@ -170,7 +170,7 @@ func TestSWAGCovariance(t *testing.T) {
 }
 
 // TestSWAGOfARun collects the states of a run of SGD at the plan's sample times, separately for
-// each chain, and predicts with draws. A chain gives the same draws alone as among others.
+// each chain, and predicts with draws. A chain gives the same draws on its own as with others.
 func TestSWAGOfARun(t *testing.T) {
 	plan := langevin.Plan{Steps: 40, BurnIn: 10, Thinning: 5}
 	drawn := func(first, chains int) map[int][]samples.Sample {
@@ -212,7 +212,7 @@ func TestSWAGOfARun(t *testing.T) {
 	}
 	together, alone := drawn(0, 3), drawn(2, 1)
 	if fmt.Sprint(alone[2]) != fmt.Sprint(together[2]) {
-		t.Error("chain 2 alone differs from chain 2 among others")
+		t.Error("chain 2 of a run of one chain differs from chain 2 of several")
 	}
 	host := tensor.NewHost(1)
 	defer host.Close()

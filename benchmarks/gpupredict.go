@@ -135,7 +135,7 @@ func (r *gpuRun) predictStep(m cuda.Model, t training, chains int, precision str
 	for _, c := range calls {
 		work += c.Seconds
 	}
-	fmt.Printf("%s: %.1f us, %.0f steps/s, %.4g images/s; the calls by themselves %.1f us\n", comparison, 1e6*step, 1/step, images/step, 1e6*work)
+	fmt.Printf("%s: %.1f us, %.0f steps/s, %.4g images/s; the calls only %.1f us\n", comparison, 1e6*step, 1/step, images/step, 1e6*work)
 	fmt.Println("       work            end      slack  GPU    bound         bytes  kernel")
 	for _, c := range calls {
 		r.predictEntry(m, "calls of "+comparison, c.Kernel+" "+c.Label, c.Seconds, c.Bytes/c.Seconds/1e9, "GB")

@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The works whose noise is compared: after that many steps of SGLD the parameters have moved by
+// The works whose noise is compared: after the steps of SGLD the parameters have moved by
 // 2 rate steps/N in the mean square, and little more, since the gradients move them by rate steps
 // times less than 1.
 const (
@@ -28,7 +28,7 @@ func checkNoise(t *testing.T, displacement float64, chains int) {
 	want := 2 * rate * noiseSteps / float64(training{batch: noiseBatch}.examples())
 	// The standard deviation of a chi-square, and a percent for the gradients.
 	if bound := 4.5*math.Sqrt(2/float64(chains*noiseParameters)) + 0.01; !(math.Abs(displacement/want-1) < bound) {
-		t.Errorf("the mean square displacement is %.4g, want %.4g within a share of %.3f", displacement, want, bound)
+		t.Errorf("the mean square displacement is %.4g, want %.4g within a fraction of %.3f", displacement, want, bound)
 	}
 }
 

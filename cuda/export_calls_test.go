@@ -33,10 +33,10 @@ func (p *shard) describeCalls() (lines []string) {
 	for i, line := range inStep {
 		lines = append(lines, fmt.Sprintf("  step %d: %s", i, line))
 	}
-	for _, starts := range p.alone {
+	for _, starts := range p.separate {
 		for _, s := range starts {
 			if line := p.describeCall(s.Call); !slices.Contains(inStep, line) {
-				lines = append(lines, "  alone: "+line)
+				lines = append(lines, "  separate: "+line)
 			}
 		}
 	}

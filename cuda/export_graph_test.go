@@ -33,7 +33,7 @@ type Planner struct {
 	Multiprocessors int // of the GPU; 0 for its own number
 	Chains, Steps   int
 
-	// Of the CUDA graph of that many steps: the calls; how many others they follow directly, in
+	// Of the CUDA graph of n steps: the calls; how many others they follow directly, in
 	// all; the most that follow one another.
 	Nodes, Edges, Path int
 	Workload, Scratch  int // bytes of a chain's scratch memory: asked for by the workload, and taken

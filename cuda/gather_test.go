@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestImagesAreTheHosts gathers batches so large, for so many chains, that a block has several
+// TestImagesAreTheHosts gathers batches large enough, for enough chains, that a block has several
 // images, and the last block fewer.
 func TestImagesAreTheHosts(t *testing.T) {
 	const examples, steps = 1009, 2

@@ -168,7 +168,7 @@ func (c packedCase) check(t *testing.T, symbols string, precision cuda.Precision
 	if c.stride != op.Square(1) {
 		packs = 3
 		if !strings.Contains(symbols, "conv2d_bwd_input_") {
-			t.Errorf("the image's gradient, with strides, is not by itself among %s", symbols)
+			t.Errorf("the image's gradient, with strides, is not a call of its own among %s", symbols)
 		}
 	}
 	if c.padding[0] >= c.taps[0] {

@@ -100,7 +100,7 @@ func TestPoolingInTheEpilogue(t *testing.T) {
 			for chain := range got {
 				got[chain] = outputs(t, session, chain, sizes)
 			}
-			sameAs(t, ", a run against launches by themselves", got, want)
+			sameAs(t, ", a run against single launches", got, want)
 		})
 	}
 }

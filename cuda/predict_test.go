@@ -113,7 +113,7 @@ func TestPredictProduct(t *testing.T) {
 // TestPredictLine: calls end after those that they follow, and may end later by as much as their
 // own followers wait for others.
 func TestPredictLine(t *testing.T) {
-	// 0 is followed by 1, 2; both by 3; 4 stands alone.
+	// 0 is followed by 1, 2; both by 3; 4 has no edges.
 	calls := []Predicted{{Seconds: 1}, {Seconds: 5}, {Seconds: 2}, {Seconds: 1}, {Seconds: 3}}
 	if end := simulate(calls, [][]int{nil, {0}, {0}, {1, 2}, nil}, Model{NodeLatency: 0.5, PDL: 0.5}); end != 8.5 {
 		t.Errorf("the last one ends at %v, want 8.5", end)

@@ -50,7 +50,7 @@ func (r *runner) Step(chain int, visit func(launch int) error) error {
 		return err
 	}
 	for i := range p.launches {
-		if err := p.do(func() error { return p.launchAndWait(p.alone[i], chain-p.first, 1) }); err != nil {
+		if err := p.do(func() error { return p.launchAndWait(p.separate[i], chain-p.first, 1) }); err != nil {
 			return err
 		}
 		if err := visit(i); err != nil {

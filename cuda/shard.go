@@ -24,7 +24,7 @@ type shard struct {
 	first, chains int // the range of the runner's chains
 	launches      []tensor.Launch
 	step          []boundCall   // the calls of a step, in which some do the work of several launches
-	alone         [][]boundCall // for each launch, the calls that compute only it
+	separate      [][]boundCall // for each launch, the calls that compute only it
 
 	// An arena is bytes[a] bytes for each chain. Chain c's copy begins at memory[a] + c*stride[a];
 	// the stride of the arena that all chains share is 0.
@@ -84,12 +84,12 @@ func (p *shard) plan(w tensor.Workload, precision Precision) error {
 	if p.step, err = p.bind(planned.Step); err != nil {
 		return err
 	}
-	for _, calls := range planned.Alone {
+	for _, calls := range planned.Separate {
 		bound, err := p.bind(calls)
 		if err != nil {
 			return err
 		}
-		p.alone = append(p.alone, bound)
+		p.separate = append(p.separate, bound)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (p *shard) stepCalls() []plan.Call {
 // checkBounds returns an error if a buffer of a call is not inside its arena. Kernels do not check
 // their addresses.
 func (p *shard) checkBounds() error {
-	for _, s := range append(slices.Concat(p.alone...), p.step...) {
+	for _, s := range append(slices.Concat(p.separate...), p.step...) {
 		for j, argument := range s.Arguments {
 			b := argument.Buffer
 			if b != nil && (b.Offset < 0 || b.Offset%tensor.Alignment != 0 || b.Offset+b.Bytes() > p.bytes[b.Arena]) {

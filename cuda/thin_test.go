@@ -28,7 +28,7 @@ func TestThinProducts(t *testing.T) {
 			gpu := cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})
 			want := plan.OnlyThin(t, "matmul", number, turns)
 			for _, c := range thinCases(kind, most-most/3) {
-				c.Speed, c.Flops, c.NoGradient = true, 1, true // float32 alone
+				c.Speed, c.Flops, c.NoGradient = true, 1, true // float32 only
 				t.Run(c.Name, func(t *testing.T) {
 					for name, fill := range map[string]optest.Fill{"random": optest.Normal, "integers": optest.Ties} {
 						if name == "integers" && !testenv.All() {

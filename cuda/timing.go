@@ -80,12 +80,12 @@ func (p *shard) timeCall(i, repetitions int) (seconds float64, err error) {
 		}
 		restore = func() error { return p.copyMemory(p.memory[tensor.Chain], p.snapshot) }
 	}
-	alone := p.step[i : i+1]
-	if err := p.launchAndWait(alone, 0, p.chains); err != nil {
+	separate := p.step[i : i+1]
+	if err := p.launchAndWait(separate, 0, p.chains); err != nil {
 		return 0, err
 	}
 	repeated := *p
-	repeated.step, repeated.sequential = alone, true
+	repeated.step, repeated.sequential = separate, true
 	executable, err := repeated.buildGraph(repetitions)
 	if err != nil {
 		return 0, err
@@ -96,7 +96,7 @@ func (p *shard) timeCall(i, repetitions int) (seconds float64, err error) {
 		err = restore()
 	}
 	if err == nil {
-		err = p.launchAndWait(alone, 0, p.chains)
+		err = p.launchAndWait(separate, 0, p.chains)
 	}
 	return seconds / float64(repetitions), err
 }

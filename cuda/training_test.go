@@ -177,13 +177,13 @@ func TestTrainingIsTheHosts(t *testing.T) {
 					t.Errorf("chain %d: losses: %v", chain, err)
 				}
 			}
-			alone, err := train(program, device, 2, 1, 1)
+			separate, err := train(program, device, 2, 1, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := sameResults(alone[0], got[2]); err != nil {
+			if err := sameResults(separate[0], got[2]); err != nil {
 				dump(t, err)
-				t.Errorf("chain 2 alone, step by step, is another than beside others: %v", err)
+				t.Errorf("chain 2 on its own, step by step, differs from chain 2 among others: %v", err)
 			}
 		})
 	}
@@ -197,11 +197,11 @@ func TestTrainingOnTwoGPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone, err := train(program, device, 2, 1, trainSteps)
+	separate, err := train(program, device, 2, 1, trainSteps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sameResults(alone[0], both[2]); err != nil { // one was on the other GPU
+	if err := sameResults(separate[0], both[2]); err != nil { // one was on the other GPU
 		dump(t, err)
 		t.Errorf("chain 2 is another on its own: %v", err)
 	}

@@ -87,7 +87,7 @@ func TestCopiesOfMaxima(t *testing.T) {
 				copies != 3 || groups != c.groups {
 				t.Errorf("%d copies by kernels of their own, want those of the filter, turned too, and of the gradient, and %s, among %s", copies, first, symbols)
 			}
-			sameAs(t, ", launches by themselves", own, want)
+			sameAs(t, ", single launches", own, want)
 			sameAs(t, "", got, want)
 		})
 	}

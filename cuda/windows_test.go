@@ -115,7 +115,7 @@ func TestWindows(t *testing.T) {
 					t.Errorf("there is %s among %s", name, symbols)
 				}
 			}
-			sameAs(t, ", launches by themselves", own, want)
+			sameAs(t, ", single launches", own, want)
 			sameAs(t, "", got, want)
 		})
 	}

@@ -79,7 +79,7 @@ func TestNPZ(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			writeNPZ(t, path, test.arrays)
-			options := alone(t)
+			options := isolated(t)
 			options.Test, options.Validation = -1, -1
 			splits, err := Open(path, options)
 			if err != nil {
@@ -131,13 +131,13 @@ func TestNPZErrors(t *testing.T) {
 		{map[string][]byte{"images": npyBytes("|u1", "(2, 1, 257)", make([]byte, 514)), "labels": labels}, "got 1x257: use a smaller height and width"},
 	} {
 		writeNPZ(t, path, test.arrays)
-		options := alone(t)
+		options := isolated(t)
 		options.Test, options.Validation = -1, -1
 		_, err := Open(path, options)
 		wantError(t, err, "datasets: ", test.want)
 	}
 	write(t, []byte("no archive"), path)
-	_, err := Open(path, alone(t))
+	_, err := Open(path, isolated(t))
 	wantError(t, err, path, "some.npz: must be an archive of NumPy arrays (.npz): zip: not a valid zip file")
 }
 
@@ -186,7 +186,7 @@ func TestIDXDir(t *testing.T) {
 	write(t, packed(t, idxBytes([]int{6}, []byte{0, 1, 2, 3, 4, 11})), dir, "train-labels-idx1-ubyte.gz")
 	write(t, idxBytes([]int{2, 3, 5, 7}, images[:210]), dir, "t10k-images-idx3-ubyte")
 	write(t, idxBytes([]int{2}, []byte{0, 1}), dir, "t10k-labels-idx1-ubyte")
-	splits, err := Open(root, alone(t))
+	splits, err := Open(root, isolated(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,16 +198,16 @@ func TestIDXDir(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "t10k-labels-idx1-ubyte")); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open(root, alone(t))
+	_, err = Open(root, isolated(t))
 	wantError(t, err, "own/raw: must have both files t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, got one")
 }
 
-// A folder may have test images alone, which Load reads, with moments of their own.
+// A folder may have test images only, which Load reads, with moments of their own.
 func TestIDXFolderOfTestImages(t *testing.T) {
 	dir, images := t.TempDir(), randomBytes(3, 4*5*7)
 	write(t, idxBytes([]int{4, 5, 7}, images), dir, "t10k-images-idx3-ubyte")
 	write(t, idxBytes([]int{4}, []byte{0, 1, 2, 1}), dir, "t10k-labels-idx1-ubyte")
-	options := alone(t)
+	options := isolated(t)
 	options.Validation, options.Test = 0.5, 0.5
 	d, err := Load(dir, Test, options)
 	if err != nil {
@@ -240,7 +240,7 @@ func letterArrays(t *testing.T) string {
 
 // Arrays get the requested shape and classes.
 func TestOptionsOfArrays(t *testing.T) {
-	path, options := letterArrays(t), alone(t)
+	path, options := letterArrays(t), isolated(t)
 	options.Channels, options.Height, options.Width = 3, 14, 16
 	options.Classes = []string{"9", "1"}
 	splits, err := Open(path, options)
@@ -270,7 +270,7 @@ func TestOptionsOfArrays(t *testing.T) {
 			t.Fatalf("image %d in four channels: % d", i, image)
 		}
 	}
-	options = alone(t)
+	options = isolated(t)
 	options.Validation = 0.25
 	if splits, err = Open(path, options); err != nil || splits.Validation.Len() != 10 || splits.Train.Len() != 30 {
 		t.Error("a validation split: ", err)
@@ -280,7 +280,7 @@ func TestOptionsOfArrays(t *testing.T) {
 // A known name keeps its figures, even when images are held out, but not when it becomes another
 // set.
 func TestOptionsOfKnownNames(t *testing.T) {
-	options := alone(t)
+	options := isolated(t)
 	options.Validation = 0.25
 	splits, err := Open("mnist", options)
 	if err != nil {
@@ -292,7 +292,7 @@ func TestOptionsOfKnownNames(t *testing.T) {
 	if splits.Train.Mean[0] != mnist().mean || splits.Test.Std[0] != mnist().std {
 		t.Errorf("mean %v, deviation %v", splits.Train.Mean, splits.Test.Std)
 	}
-	options = alone(t)
+	options = isolated(t)
 	options.Height, options.Width, options.Classes = 14, 14, []string{"3"}
 	test, err := Load("mnist", Test, options)
 	if err != nil {

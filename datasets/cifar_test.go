@@ -87,7 +87,7 @@ func TestCIFAR(t *testing.T) {
 		archivePath := filepath.Join(t.TempDir(), form+".tar.gz")
 		write(t, packed(t, archived.Bytes()), archivePath)
 		for _, path := range []string{root, filepath.Join(root, form), archivePath} {
-			splits, err := Open(path, alone(t))
+			splits, err := Open(path, isolated(t))
 			if err != nil {
 				t.Errorf("%s: %v", path, err)
 				continue
@@ -136,7 +136,7 @@ func TestCIFARErrors(t *testing.T) {
 		if test.content != nil {
 			write(t, test.content, path)
 		}
-		_, err := Open(root, alone(t))
+		_, err := Open(root, isolated(t))
 		wantError(t, err, "datasets: "+root+": ", test.want)
 	}
 }

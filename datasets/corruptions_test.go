@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// ramp has n images, each darker at the left, in that many channels.
+// ramp has n images, each darker at the left, in the given number of channels.
 func ramp(t *testing.T, n, channels, height, width int) *Dataset {
 	t.Helper()
 	d := &Dataset{Name: "ramp", Channels: channels, Height: height, Width: width, Classes: 1, ClassNames: []string{"0"}}
@@ -78,7 +78,7 @@ func TestShifts(t *testing.T) {
 	}
 	all, err := d.Corrupted("gaussian-noise", 3, 7)
 	if err != nil || !bytes.Equal(all.Image(0), alone.Image(0)) || bytes.Equal(all.Image(0), all.Image(1)) {
-		t.Errorf("noise does not depend on the image's number alone (%v)", err)
+		t.Errorf("noise does not depend only on the image's number (%v)", err)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestShiftsAreAsPublished(t *testing.T) {
 			impulses++
 		}
 	}
-	near("the share of impulses", float64(impulses)/float64(len(d.Images)), 0.07, 0.005)
+	near("the fraction of impulses", float64(impulses)/float64(len(d.Images)), 0.07, 0.005)
 	flat := corrupted(d, "contrast", 2)
 	near("the contrast left", deviationOf(flat)/deviationOf(d), 0.5, 0.02)
 	// A point becomes a normal density.
@@ -135,7 +135,8 @@ func TestShiftsAreAsPublished(t *testing.T) {
 		channels, severity int
 		name, want         string
 	}{
-		{3, 0, "jpeg", "jpeg: severity must be 1 to 5, got 0"}, {3, 6, "jpeg", "jpeg: severity must be 1 to 5, got 6"}, {3, 1, "fog", `unknown corruption "fog"; the corruptions are ["gaussian-noise"`},
+		{3, 0, "jpeg", "jpeg: severity must be 1 to 5, got 0"}, {3, 6, "jpeg", "jpeg: severity must be 1 to 5, got 6"},
+		{3, 1, "fog", `unknown corruption "fog"; the corruptions are ["gaussian-noise"`},
 		{4, 1, "jpeg", "jpeg: image 0 of ramp: must have 1 or 3 channels, got 4"},
 	} {
 		_, err := ramp(t, 1, c.channels, 8, 8).Corrupted(c.name, c.severity, 1)

@@ -51,7 +51,7 @@ func TestCSV(t *testing.T) {
 		for form, content := range map[string][]byte{"some.csv": []byte(test.text), "some.CSV.gz": packed(t, []byte(test.text))} {
 			path := filepath.Join(t.TempDir(), form)
 			write(t, content, path)
-			options := alone(t)
+			options := isolated(t)
 			options.Test, options.Validation = -1, -1
 			remark := ""
 			options.Remark = func(text string) { remark += text }
@@ -88,7 +88,7 @@ func TestCSVDir(t *testing.T) {
 	write(t, []byte("Id,Label\n1,0\n"), root, "inside", "sample_submission.csv")
 	write(t, []byte(csvLines([]int{1, 0, 4}, pixels, false)), root, "inside", "sign-mnist_train.csv")
 	write(t, packed(t, []byte(csvLines([]int{3}, pixels[9:18], false))), root, "inside", "sign-mnist_test.csv.gz")
-	splits, err := Open(root, alone(t))
+	splits, err := Open(root, isolated(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,20 +99,20 @@ func TestCSVDir(t *testing.T) {
 		t.Errorf("the test split is %+v", d)
 	}
 	write(t, []byte(csvLines([]int{3}, pixels[:4], false)), root, "inside", "val.csv")
-	_, err = Open(root, alone(t))
+	_, err = Open(root, isolated(t))
 	wantError(t, err, "digits: all splits must have images of the same shape, got validation of 1x2x2 and train of 1x3x3")
 	write(t, []byte("pixel0,pixel1\n1,2\n"), root, "inside", "val.csv")
-	_, err = Open(root, alone(t))
+	_, err = Open(root, isolated(t))
 	wantError(t, err, "digits/inside/val.csv: line 1: column 1 must be an integer, or a column be called %!s(int=1), got %!q(BADINDEX)")
 	write(t, nil, root, "inside", "train.csv")
-	_, err = Open(root, alone(t))
+	_, err = Open(root, isolated(t))
 	wantError(t, err, "digits/inside: must have one file of the train split, got sign-mnist_train.csv and train.csv")
 
 	for _, table := range []string{"Width,Height,Roi.X1,Roi.Y1,ClassId,Path\n3,3,0,0,1,a/1.png\n", "image_id,label\n1,2\n", "", "a,b,c,d,e,f\n"} {
 		images := dots(t, "a/1.png", "a/2.png", "b/1.png", "b/2.png")
 		write(t, []byte(table), images, "Train.csv")
 		if isCSVDir(images) {
-			t.Errorf("pictures beside %q count as images in CSV", table)
+			t.Errorf("images next to %q count as images in CSV", table)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func wantParcel(t *testing.T, dir string, err error) {
 		t.Errorf("got %d bytes (%v), want the %d of the parcel", len(got), err, len(content))
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
-		t.Errorf("the folder holds %v, want the parcel alone", entries)
+		t.Errorf("the folder holds %v, want the parcel only", entries)
 	}
 }
 
@@ -274,7 +274,7 @@ func TestLoadDownloads(t *testing.T) {
 	usual := http.DefaultTransport
 	http.DefaultTransport = m.Client().Transport
 	t.Cleanup(func() { http.DefaultTransport = usual })
-	options := alone(t)
+	options := isolated(t)
 	options.Offline = false
 	if got := s.whereabouts(Test, options); got != s.mirrors[0] {
 		t.Errorf("whereabouts are %q, want the mirror", got)

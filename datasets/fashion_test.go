@@ -7,7 +7,7 @@ import (
 )
 
 func TestFashionMNIST(t *testing.T) {
-	options := alone(t)
+	options := isolated(t)
 	options.Dir = developmentData
 	for _, split := range []Split{Train, Test} {
 		if fashionMNIST().whereabouts(split, options) == "" {

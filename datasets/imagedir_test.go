@@ -47,7 +47,7 @@ func flowers(t *testing.T, n int, splits ...string) string {
 
 func TestFolderWithSplits(t *testing.T) {
 	root := flowers(t, 3, "Train", "valid", "TEST")
-	splits, err := Open(root, alone(t))
+	splits, err := Open(root, isolated(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +74,9 @@ func TestFolderWithSplits(t *testing.T) {
 	}
 }
 
-// Splits that the data have are not drawn anew; who asks for that is told.
+// Splits that the data have are not drawn again; asking for that is an error.
 func TestSharesWithoutEffect(t *testing.T) {
-	options, remarks := alone(t), []string{}
+	options, remarks := isolated(t), []string{}
 	options.Remark = func(text string) { remarks = append(remarks, text) }
 	options.Test, options.Validation = 0.5, 0.3
 	splits, err := Open(flowers(t, 4, "train", "test"), options)
@@ -88,9 +88,9 @@ func TestSharesWithoutEffect(t *testing.T) {
 	}
 }
 
-// What lies beside the folders of the splits is not read, which is said.
+// What lies next to the directories of the splits is not read, which is reported.
 func TestBesideSplits(t *testing.T) {
-	options, remarks := alone(t), []string{}
+	options, remarks := isolated(t), []string{}
 	options.Remark = func(text string) { remarks = append(remarks, text) }
 	root := dots(t, "train/a/1.png", "test/a/1.png", "extra/1.png", "stray.png")
 	write(t, nil, root, "notes.txt")
@@ -108,7 +108,7 @@ func TestBesideSplits(t *testing.T) {
 
 func TestFolderWithoutSplits(t *testing.T) {
 	root := flowers(t, 20, ".")
-	options := alone(t)
+	options := isolated(t)
 	splits, err := Open(root, options)
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestFolderSkips(t *testing.T) {
 	write(t, []byte("\x89PNG\r\n\x1a\nand nothing"), root, "moss", "broken.png")
 	write(t, []byte("hidden"), root, "moss", ".hidden.png")
 	write(t, []byte("a note"), root, "moss", "note.txt")
-	options := alone(t)
+	options := isolated(t)
 	options.Test, options.Validation = -1, -1
 	for range 2 { // the second time from the cache
 		d, err := Load(root, Train, options)
@@ -171,7 +171,7 @@ func TestFolderSkips(t *testing.T) {
 // The bytes do not depend on the number of threads, and the cache has them all.
 func TestFolderIsTheSameEveryTime(t *testing.T) {
 	root := flowers(t, 10, "train", "test")
-	options := alone(t)
+	options := isolated(t)
 	fresh := options
 	fresh.NoCache = true
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -196,7 +196,7 @@ func TestFolderIsTheSameEveryTime(t *testing.T) {
 
 func TestDecodedCache(t *testing.T) {
 	root := flowers(t, 4, "train", "test")
-	options := alone(t)
+	options := isolated(t)
 	decoded := 0
 	options.OnProgress = func(_ string, done, total int64) {
 		if decoded++; total != 24 || done < 1 || done > total {
@@ -305,7 +305,7 @@ func TestDecodedCacheUnwritable(t *testing.T) {
 
 // A cancelled run ends with the context's error and keeps nothing.
 func TestFolderGivenUp(t *testing.T) {
-	root, options := flowers(t, 10, "train", "test"), alone(t)
+	root, options := flowers(t, 10, "train", "test"), isolated(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	options.Context = ctx
 	options.OnProgress = func(_ string, done, _ int64) {
@@ -322,7 +322,7 @@ func TestFolderGivenUp(t *testing.T) {
 
 func TestOpenHere(t *testing.T) {
 	t.Chdir(flowers(t, 2, "train", "test"))
-	splits, err := Open(".", alone(t))
+	splits, err := Open(".", isolated(t))
 	if err != nil || splits.Train.Name != "flowers" {
 		t.Errorf("opened %+v, %v", splits, err)
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// alone keeps a test from the user's own data and from the network.
-func alone(t *testing.T) Options {
+// isolated keeps a test from the user's own data and from the network.
+func isolated(t *testing.T) Options {
 	t.Helper()
 	t.Setenv(EnvironmentDir, "")
 	return Options{Cache: t.TempDir(), Offline: true}
 }
 
 func TestMNIST(t *testing.T) {
-	options := alone(t)
+	options := isolated(t)
 	wantCounts := [2][]int{
 		Train: {5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949},
 		Test:  {980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009},

@@ -18,7 +18,7 @@ import (
 var developmentData = filepath.Join("..", "..", "shared", "data")
 
 func TestNotMNIST(t *testing.T) {
-	options := alone(t)
+	options := isolated(t)
 	options.Dir = developmentData
 	if !notMNIST().holds(filepath.Join(developmentData, "notmnist"), Test) {
 		t.Skipf("no notMNIST in %s", developmentData)
@@ -60,7 +60,7 @@ func greyPicture(width, height int, first byte) *image.Gray {
 }
 
 func TestNotMNISTDirs(t *testing.T) {
-	options := alone(t)
+	options := isolated(t)
 	options.Dir = t.TempDir()
 	small := filepath.Join(options.Dir, "notMNIST_small")
 	for class, letter := range letterNames {
@@ -124,7 +124,7 @@ func TestNotMNISTDirs(t *testing.T) {
 }
 
 func TestNotMNISTAllUnreadable(t *testing.T) {
-	options := alone(t)
+	options := isolated(t)
 	options.Dir = t.TempDir()
 	for _, letter := range letterNames {
 		write(t, []byte("broken"), options.Dir, "notMNIST_large", letter, "a.png")

@@ -42,14 +42,14 @@ func TestResize(t *testing.T) {
 		if worst > 1 {
 			t.Errorf("%v: a value is %d away from that of golang.org/x/image/draw, want at most 1", size, worst)
 		}
-		// A plane resized by itself gives the same.
+		// A plane resized on its own gives the same.
 		red, one := make([]byte, height*width), make([]byte, plane)
 		for i := range red {
 			red[i] = img.Pix[4*i]
 		}
 		r.grey(one, toHeight, toWidth, red, height, width)
 		if !bytes.Equal(one, got[:plane]) {
-			t.Errorf("%v: a plane by itself comes to other bytes", size)
+			t.Errorf("%v: a plane on its own gives other bytes", size)
 		}
 	}
 }

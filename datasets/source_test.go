@@ -63,7 +63,7 @@ func TestLoadPlaces(t *testing.T) {
 		{dir: ".", images: "train-images.idx3-ubyte", labels: "train-labels.idx1-ubyte"},
 		{dir: "tiny", images: "train-images-idx3-ubyte.gz", labels: "train-labels-idx1-ubyte.gz", byEnvironment: true},
 	} {
-		options := alone(t)
+		options := isolated(t)
 		root := t.TempDir()
 		images, labels := contents[Train][0], contents[Train][1]
 		if test.packed {
@@ -101,7 +101,7 @@ func TestLoadPlaces(t *testing.T) {
 
 func TestLoadNotFound(t *testing.T) {
 	s, _ := tiny(t)
-	options := alone(t)
+	options := isolated(t)
 	options.Dir = t.TempDir()
 	t.Setenv(EnvironmentDir, filepath.Join(options.Dir, "none"))
 	s.dirs = func() []string { return []string{filepath.Join(options.Dir, "package")} }
@@ -153,7 +153,7 @@ func TestLoadWrongFiles(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			options := alone(t)
+			options := isolated(t)
 			options.Dir = t.TempDir()
 			if test.images != nil {
 				write(t, test.images, options.Dir, "t10k-images-idx3-ubyte")
@@ -172,7 +172,7 @@ func TestLoadWrongFiles(t *testing.T) {
 func TestLoadOtherSetsFiles(t *testing.T) {
 	module := gomnist()
 	for _, name := range []string{"fashion-mnist", "notmnist"} {
-		options := alone(t)
+		options := isolated(t)
 		options.Dir = module.dirs()[0]
 		_, err := Load(name, Test, options)
 		if name == "fashion-mnist" && err == nil {
@@ -202,7 +202,7 @@ func TestLoadArguments(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	options := alone(t)
+	options := isolated(t)
 	list := List(options)
 	names := Names()
 	if len(list) != len(names) {

@@ -84,7 +84,7 @@ func TestScanErrors(t *testing.T) {
 		_, err := scan(root)
 		wantError(t, err, "datasets: "+root, test.want)
 	}
-	options := alone(t)
+	options := isolated(t)
 	_, err := Open(dots(t, "1.png"), options)
 	if flat := (NoClassesError{}); !errors.As(err, &flat) || filepath.Base(flat.Dir) != "dots" {
 		t.Errorf("%v is no NoClasses of the folder", err)
@@ -135,24 +135,24 @@ func TestScanDanglingLinks(t *testing.T) {
 	for _, name := range []string{"train/a/gone.png", "train/a/notes.txt", "train/notes.txt", "notes.txt"} {
 		link(name)
 	}
-	splits, err := Open(root, alone(t))
+	splits, err := Open(root, isolated(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := splits.Train; d.Len() != 40 || len(d.Skipped) != 1 || !strings.HasPrefix(d.Skipped[0], "train/a/gone.png: open ") {
 		t.Errorf("%d images, skipped %q, want 40 and the linked picture", d.Len(), d.Skipped)
 	}
-	options := alone(t)
+	options := isolated(t)
 	options.MaxSkipped = -1
 	_, err = Open(root, options)
 	wantError(t, err, "dots/train: at most 0 % of the files may be skipped, got 1 of 41", "train/a/gone.png: open ")
-	read, err := ReadImages([]string{filepath.Join(root, "train")}, alone(t))
+	read, err := ReadImages([]string{filepath.Join(root, "train")}, isolated(t))
 	if err != nil || read.Len() != 40 || len(read.Skipped) != 1 {
 		t.Errorf("reading images: %v", err)
 	}
 	for _, name := range []string{"train/labels.csv", "train/c", "validation"} {
 		path := link(name)
-		_, err := Open(root, alone(t))
+		_, err := Open(root, isolated(t))
 		wantError(t, err, path+": no such file")
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
@@ -162,7 +162,7 @@ func TestScanDanglingLinks(t *testing.T) {
 
 // Paths are also looked up in the options' data folder.
 func TestOpenInDataDir(t *testing.T) {
-	root, options := dots(t, "train/a/1.png", "train/b/1.png", "test/a/1.png"), alone(t)
+	root, options := dots(t, "train/a/1.png", "train/b/1.png", "test/a/1.png"), isolated(t)
 	options.Dir = filepath.Dir(root)
 	splits, err := Open("dots", options)
 	if err != nil || splits.Train.Place != root {

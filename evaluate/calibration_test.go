@@ -56,8 +56,8 @@ var worlds = []struct {
 	sharpness, grid float64
 }{{"smooth", 1, 0}, {"overconfident", 8, 0}, {"tied", 1, 10}, {"saturated", 100, 4}, {"two values", 30, 1}}
 
-// Over 20 seeds and fresh examples, the share of sets that have the label is not below the level
-// by more than chance allows, and without ties not above it by more either. A share of m fresh
+// Over 20 seeds and fresh examples, the fraction of sets that have the label is not below the level
+// by more than chance allows, and without ties not above it by more either. A fraction of m fresh
 // examples with n held out has a variance of about level (1 - level) (1/m + 1/n).
 func TestSetsCoverAsPromised(t *testing.T) {
 	const seeds, held, fresh = 20, 500, 500

@@ -251,7 +251,7 @@ func TestCCAdLTemperatures(t *testing.T) {
 }
 
 // TestCCAdLAtRealSteps is of the step sizes of all of MNIST, and of minibatches' noise that no one
-// told the sampler and that every second element alone has: it would heat these by 200 %. SGNHT
+// told the sampler and that only every second element has: it would heat these by 200 %. SGNHT
 // leaves them at 1.49 and the others at 0.50 of the temperature; CCAdL has all within 4 % of it,
 // and within 2 % of what its theory says. Theories with another b are refuted.
 func TestCCAdLAtRealSteps(t *testing.T) {

@@ -142,7 +142,7 @@ func TestMethodsSameBits(t *testing.T) {
 			session, hooks = m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 3)
 			check("one step at a time on three threads", m.sample(t, session, hooks, 1))
 			session, hooks = m.load(t, graph.LoadOptions{Seed: 3, Chains: m.ladder, FirstChain: m.ladder}, 1)
-			check("a chain, or a ladder, alone", m.sample(t, session, hooks, 100))
+			check("a chain, or a ladder, on its own", m.sample(t, session, hooks, 100))
 			for _, at := range []int{1, 4, 5, 10} {
 				check("interrupted and resumed", m.resume(t, at, chains))
 			}

@@ -216,7 +216,7 @@ func TestGamma(t *testing.T) {
 			if trial.OnEmulator() {
 				continue
 			}
-			// That is nearly the share of the present step only, 1 - Alpha.
+			// That is nearly the fraction of the present step only, 1 - Alpha.
 			check(langevin.MisjudgedPSGLD{PSGLD: p(langevin.GammaHutchinson), Factor: 0.5}, "half of Gamma", 1, false)
 		}
 	}

@@ -231,7 +231,7 @@ func TestReplicasCross(t *testing.T) {
 		}
 	}
 	if stayed < ladders*5/6 {
-		t.Errorf("of %d cold chains alone %d are where they began, want most", ladders, stayed)
+		t.Errorf("of %d cold chains on their own %d are where they began, want most", ladders, stayed)
 	}
 }
 

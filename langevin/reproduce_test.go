@@ -45,10 +45,10 @@ func TestSameBits(t *testing.T) {
 }
 
 var sameRuns = map[string]func(t *testing.T, row row, store *samples.Store){
-	"chain 5 alone": func(t *testing.T, row row, store *samples.Store) {
+	"only chain 5": func(t *testing.T, row row, store *samples.Store) {
 		trial.SampleInto(t, store, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, FirstChain: 5, Chains: 1}, 1), 100, reproducePlan)
 	},
-	"chain 5 alone on two threads": func(t *testing.T, row row, store *samples.Store) {
+	"only chain 5, on two threads": func(t *testing.T, row row, store *samples.Store) {
 		trial.SampleInto(t, store, trial.Classifier(t, row.sampler, graph.LoadOptions{Seed: 3, FirstChain: 5, Chains: 1}, 2), 100, reproducePlan)
 	},
 	"chains 3 to 5": func(t *testing.T, row row, store *samples.Store) {

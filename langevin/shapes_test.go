@@ -174,7 +174,7 @@ func chainOn(f trial.LogGamma, h, temperature float64) markov {
 // Shape/T = 2: with digamma(2) = 1 - gamma and its derivatives pi^2/6 - 1 and 2 - 2 zeta(3).
 func momentsOf(f trial.LogGamma, temperature float64) []float64 {
 	if f.Shape/temperature != 2 {
-		panic("the digamma function is known here at 2 alone")
+		panic("the digamma function is known here only at 2")
 	}
 	const gamma, zeta3 = 0.57721566490153286, 1.2020569031595943
 	mean, variance, third := math.Log(temperature)+1-gamma, math.Pi*math.Pi/6-1, 2-2*zeta3

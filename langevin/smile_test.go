@@ -197,7 +197,7 @@ func TestSMILETemperatures(t *testing.T) {
 
 // TestSMILEAtRealSteps is of the step sizes of all of MNIST, and of minibatches' noise that no one
 // told the sampler: it doubles BAOAB's temperature, in all elements or, by 200 %, in every second
-// one alone. The bias that stays is what SMILE's comment says. BAOAB fails the same check.
+// only one. The bias that stays is what SMILE's comment says. BAOAB fails the same check.
 func TestSMILEAtRealSteps(t *testing.T) {
 	const n, k, h, temperature, friction, dataSize = 2000, 2e5, 3e-7, 1.0, 0.1, 60000
 	burnIn, steps := 1000, trial.StepsOf(t, 2000)

@@ -244,7 +244,7 @@ func TestMCLMCMoments(t *testing.T) {
 				for range readings {
 					trial.Advance(t, session, 2)
 					if s := session.Metric(0, mcmc.TraceStepSize, session.Steps()-1); s != step {
-						t.Fatalf("the step size goes on from %v to %v after the warm-up", step, s)
+						t.Fatalf("the step size changes from %v to %v after the warm-up", step, s)
 					}
 					failures += square(session.Metric(0, mcmc.TraceEnergyError, session.Steps()-1)) / float64(dimensions*readings)
 					for i, x := range trial.Values(t, session, trial.ParameterName+".position", 0, dimensions) {

@@ -93,7 +93,7 @@ func TestNUTSAdapts(t *testing.T) {
 		}
 	}
 	if n := meanOf(traceOf(t, traces, mcmc.TraceDiverged, 0)); n > 0 {
-		t.Errorf("a share of %v of the trajectories diverged", n)
+		t.Errorf("a fraction of %v of the trajectories diverged", n)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestNUTSDiverges(t *testing.T) {
 		dimensions: trial.Classes, chains: 2, temperature: 1, start: trial.StartAt(1e-3), sampler: mcmc.NUTS{StepSize: 0.1},
 	}.draw(t, 20, 1)
 	if n := meanOf(traceOf(t, traces, mcmc.TraceDiverged, 0)); n < 0.9 {
-		t.Errorf("a share of %v of the trajectories diverged, want nearly all", n)
+		t.Errorf("a fraction of %v of the trajectories diverged, want nearly all", n)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestNUTSDivergenceBound(t *testing.T) {
 				dimensions: dimensions, chains: 2, temperature: temperature, start: trial.StartAt(0), sampler: mcmc.NUTS{StepSize: 1},
 			}.draw(t, 1, 1)
 			if got := meanOf(traceOf(t, traces, mcmc.TraceDiverged, 0)); got != want {
-				t.Errorf("%d dimensions at %v: a share of %v of the trajectories diverged, want %v", dimensions, temperature, got, want)
+				t.Errorf("%d dimensions at %v: a fraction of %v of the trajectories diverged, want %v", dimensions, temperature, got, want)
 			}
 		}
 	}

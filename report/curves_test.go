@@ -110,7 +110,7 @@ func TestThinnedKeepsTheMean(t *testing.T) {
 
 func TestLegendWraps(t *testing.T) {
 	var l legend
-	for _, name := range []string{"SGD", "SGLD average", "pSGLD average", "a method with a name that goes on and on", "SGHMC"} {
+	for _, name := range []string{"SGD", "SGLD average", "pSGLD average", "a method with a name that is far too long", "SGHMC"} {
 		l = append(l, legendEntry{name: name})
 	}
 	wide, wideHeight := l.places(10000)

@@ -210,10 +210,10 @@ b      0.7500                0.500  0.6250
 `},
 		{func() (*Table, error) {
 			return SeedsTable([]Subject{
-				{Name: "a", SeedGroup: "A", Assessment: run(0.5)}, {Name: "alone", SeedGroup: "B", Assessment: run(0.25)},
+				{Name: "a", SeedGroup: "A", Assessment: run(0.5)}, {Name: "single", SeedGroup: "B", Assessment: run(0.25)},
 				{Name: "b", SeedGroup: "C", Assessment: run(0.25)}, {Name: "a2", SeedGroup: "A", Seed: 2, Assessment: run(0.75)},
 				{Name: "no kind", Assessment: run(0)}, {Name: "no kind either", Assessment: run(0)},
-				{Name: "a again", SeedGroup: "A", Assessment: run(0)}, {Name: "alone again", SeedGroup: "B", Assessment: run(0)},
+				{Name: "a again", SeedGroup: "A", Assessment: run(0)}, {Name: "single again", SeedGroup: "B", Assessment: run(0)},
 				{Name: "a3", SeedGroup: "A", Seed: 3, Assessment: run(1)}, {Name: "b2", SeedGroup: "C", Seed: 7, Assessment: run(0.25)}, {Name: "a4", SeedGroup: "A"},
 			})
 		}, `mean over seeds           a, 3 seeds       b, 2 seeds

@@ -85,7 +85,7 @@ func (p *EnsemblePredictor) Predict(pixels []byte, passes int, use func(probabil
 	probabilities := make([]float32, n*p.classes)
 	for pass := range passes {
 		// The step number selects the batch, modulo the batches of the capacity, and addresses the
-		// random numbers: a multiple of that many steps starts at the first image with new noise.
+		// random numbers: a multiple of their number starts at the first image with new noise.
 		start := uint64(pass) * uint64(p.capacity/p.batch)
 		for member := range p.weights {
 			if err := p.session.SetStep(member, start); err != nil {

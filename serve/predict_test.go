@@ -122,7 +122,7 @@ func TestPredictRefuses(t *testing.T) {
 	}
 }
 
-// bomb is a PNG that claims to have that many pixels, and has none.
+// bomb is a PNG that claims to have the given number of pixels, and has none.
 func bomb(width, height uint32) []byte {
 	header := []byte("IHDR")
 	header = binary.BigEndian.AppendUint32(header, width)

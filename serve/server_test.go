@@ -125,7 +125,7 @@ func TestOptions(t *testing.T) {
 }
 
 // TestFailures: failures on the server's side end their requests with 500, and are reported; the
-// server goes on.
+// server continues.
 func TestFailures(t *testing.T) {
 	var reported []string
 	var mu sync.Mutex

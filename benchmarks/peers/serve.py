@@ -2,7 +2,7 @@
 
 It reads requests, one JSON object per line:
   - "work" prepares a piece of work;
-  - "steps" runs that many steps of it, and the answer is the seconds they took;
+  - "steps" runs the number of steps given, and the answer is the seconds they took;
   - "displacement" is answered by the parameters' mean square distance from their initial values.
 
 The work is the same as Pollen's: images are bytes in the memory of the device, and each step draws a

@@ -75,7 +75,7 @@ func TestCommittedFilesAsDependent(t *testing.T) {
 				t.Errorf("%s: %s does not wait once, before all else", f.Name, e.Name)
 			}
 			if apart := Dependent(f.Head + f.Entries[i].Body); apart != changed.Head+e.Body {
-				t.Errorf("%s: %s alone is another text", f.Name, e.Name)
+				t.Errorf("%s: %s generated on its own is another text", f.Name, e.Name)
 			}
 		}
 	}

@@ -55,7 +55,7 @@ struct GradientRows {
   INLINE int total() const { return x.pixels.B * stagesOfImage(); }
   INLINE int shift(int tap) const { return tap / x.across * x.down + tap % x.across * x.right; }
 
-  // lines returns how many lines a stage of so many rows covers in a copy with columns lines per
+  // lines returns how many lines a stage with the given rows covers in a copy with columns lines per
   // row.
   INLINE int lines(int rows, int columns) const { return (rows - 1) * columns + GroupFilter::step * steps; }
 };

@@ -1,7 +1,7 @@
 // theta <- theta - rate g + sqrt(2 h T) ((1 - c) xi + c before),  before <- xi
 //
 // The operations are those of leimkuhlerTile in their order, each rounded: the GPU has the host's
-// bits. Headers are beside Pollen's own kernels: langevin.cuh has the schedules and the noise,
+// bits. Headers are next to Pollen's own kernels: langevin.cuh has the schedules and the noise,
 // update.cuh the loop over parameters.
 #include "langevin.cuh"
 
@@ -13,7 +13,7 @@ INLINE void leimkuhler(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> before,
   const Step<T>& step = schedules.step(prior.dataSize);
   T kept = T(carry), fresh = T(1 - carry);
   // A thread moves four parameters at a time, i to i+3: the normals of one Philox counter. count is
-  // 4 but for the parameter's last ones.
+  // 4 except for the parameter's last ones.
   update(statistics, n, [&](int i, int count) INLINED {
     const Step<T>& s = reload(step);  // read from shared memory again, which is cheaper than registers
     Quad<T> theta = load(w.at(), i, count), g = prior.gradient(load(dw.at(), i, count), theta);

@@ -2,7 +2,7 @@
 // the batch script or manifest that submits them. It also lists the runs below a directory.
 //
 // A Plan numbers the tasks. Each task is one part of the chains in one cell of a grid of settings.
-// Its number alone determines its settings, chains and directory, so that it can be killed, moved
+// Only its number determines its settings, chains and directory, so that it can be killed, moved
 // and restarted anywhere: `pollen fit --task NUMBER` starts or resumes it, or reports that it is
 // finished. Job.ForSlurm and Job.ForKubernetes render a Job for the two schedulers.
 //

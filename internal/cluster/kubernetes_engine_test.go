@@ -157,7 +157,7 @@ func TestKubernetes(t *testing.T) {
 	e := newEvictions(t)
 	d := k.divide(e)
 	k.load(d.program, "docker.io/library/pollen:1")
-	// A process that is killed cannot say that it may go on: this counts as a failure.
+	// A process that is killed cannot say that it may be resumed: this counts as a failure.
 	output(t, d.program, "submit", "kubernetes", d.tasks, "--folder", "/runs/array", "--claim", "runs", "--image", "pollen:1",
 		"--cpus", "1", "--grace", "20", "--retries", fmt.Sprint(2*e.least), "--send")
 	begun := time.Now()

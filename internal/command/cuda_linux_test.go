@@ -18,7 +18,7 @@ func onGPU(dir string, more ...string) []string {
 	return append(append(arguments, "--folder", dir), more...)
 }
 
-// TestRunsOnAGPU uses the emulated GPU: runs train, stop, go on and fail there as on the CPU.
+// TestRunsOnAGPU uses the emulated GPU: runs train, stop, resume and fail there as on the CPU.
 func TestRunsOnAGPU(t *testing.T) {
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
 	p := newProcesses(t)
@@ -48,7 +48,7 @@ func TestRunsOnAGPU(t *testing.T) {
 		p.want(exitFailure, "pollen", onGPU(call, small...), call+": CUDA_ERROR_LAUNCH_FAILED")
 		t.Setenv("POLLEN_EMULATOR_FAIL", "")
 		again := []string{"fit", "--resume", call}
-		if _, err := os.Stat(p.path(call + "/manifest.json")); err != nil { // it failed before there was anything to go on with
+		if _, err := os.Stat(p.path(call + "/manifest.json")); err != nil { // it failed before there was anything to resume
 			again = onGPU(call, small...)
 		}
 		p.want(0, "pollen", again)

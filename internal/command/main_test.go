@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs the program as users do. Besides testscript's own commands, scripts have
 //
 //	exits CODE PROGRAM ARGUMENT...   which must end with that exit code
-//	letters FOLDER TRAIN TEST        which writes that many images of each split as notmnist
+//	letters FOLDER TRAIN TEST        which writes TRAIN and TEST images as notmnist
 //	same RUN RUN                     which must have the same samples and metrics, byte for byte
 //	images DIR CLASSES N             which writes N PNG files for each of the classes a, b, ...
 //	pack FILE                        which replaces FILE by FILE.gz

@@ -101,7 +101,7 @@ func TestMainJob(t *testing.T) {
 	}
 }
 
-// The whole comparison goes on, and ends with the same table.
+// The whole comparison is resumed, and ends with the same table.
 func TestResumedMainJob(t *testing.T) {
 	whole := smallMainJob(t)
 	c, _, _, _ := testConsole()
@@ -160,7 +160,7 @@ func TestMainJobReportsWhatIsDone(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	if !strings.Contains(out.String(), "SGD") || strings.Contains(out.String(), "SGLD") {
-		t.Errorf("results %q, want SGD's alone", out)
+		t.Errorf("results %q, want SGD's only", out)
 	}
 	if !strings.Contains(remarks.String(), filepath.Join(j.dir, "sgld")+": 0 of 60 steps done, 0 samples kept.") {
 		t.Errorf("remarks %q", remarks)

@@ -116,11 +116,11 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	}
 	p.want(0, "pollen", []string{"eval", "interrupted"})
 
-	// The manifest is the last file of a run that can go on.
+	// The manifest is the last file of a run that can be resumed.
 	code, _, stderr = p.end("pollen", slowFit("killed"), "killed/manifest.json", syscall.SIGKILL)
 	p.check(code, -1, stderr, nil)
 
-	// Killed between its samples and their checkpoint, a run is ahead of the step that it goes on
+	// Killed between its samples and their checkpoint, a run is ahead of the step that it resumes
 	// from.
 	if err := os.CopyFS(p.path("ahead"), os.DirFS(p.path("whole"))); err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	}
 }
 
-// A run by NUTS, killed in the middle of a trajectory most likely, goes on from its last draw.
+// A run by NUTS, killed in the middle of a trajectory most likely, resumes from its last draw.
 func TestKilledNUTSGoesOnBitForBit(t *testing.T) {
 	p := newProcesses(t)
 	arguments := func(dir string) []string {

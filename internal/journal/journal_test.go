@@ -17,7 +17,7 @@ type entry struct {
 	N    int    `json:"n"`
 }
 
-// write makes a journal of that many lines, reopened after each third.
+// write makes a journal of n lines, reopened after each third.
 func write(t testing.TB, n int) (path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "a.jsonl")

@@ -23,7 +23,7 @@ type wording struct {
 // words are the patterns of comments, documents, messages and help texts. Patterns that need a
 // reader, such as objects that speak, are in docs/style.md only.
 var words = []wording{
-	{regexp.MustCompile(`(?i)\b(that|so|as) many\b`), "the name of the parameter, or how many there are"},
+	{regexp.MustCompile(`(?i)\b(that|so) many\b`), "the name of the parameter, or how many there are"},
 	{regexp.MustCompile(`(?i)\balone\b`), "only, or without others"},
 	{regexp.MustCompile(`(?i)\bbeside\b`), "next to, or compared with"},
 	{regexp.MustCompile(`(?i)\bbut for\b`), "except"},

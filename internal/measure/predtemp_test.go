@@ -192,7 +192,7 @@ func TestCurvedLogits(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("the divergence is %.4g, by random directions %.4g, by the Fisher information alone %.4g", exact, estimated, fisher)
+	t.Logf("the divergence is %.4g, by random directions %.4g, by the Fisher information only %.4g", exact, estimated, fisher)
 	if !(math.Abs(estimated/exact-1) < 0.05) || !(fisher < 0.8*exact) {
 		t.Error("they are not within 5 %, or the logits are hardly curved")
 	}

@@ -82,7 +82,7 @@ func TestAugmentIsRefused(t *testing.T) {
 	}
 }
 
-// Each change of the images makes another run, in which a chain is the same by itself and among
+// Each change of the images makes another run, in which a chain is the same on its own and among
 // others. The batch may have all images.
 func TestAugmentedRuns(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
@@ -102,7 +102,7 @@ func TestAugmentedRuns(t *testing.T) {
 			spec.Chains, spec.FirstChain = 1, 1
 			for name, content := range contents(t, fit(t, spec, data).Dir()) {
 				if strings.HasPrefix(name, "samples/") && string(content) != string(two[name]) {
-					t.Errorf("%s with %q: %s of a chain alone differs", method, text, name)
+					t.Errorf("%s with %q: %s of a chain on its own differs", method, text, name)
 				}
 			}
 		}

@@ -43,7 +43,7 @@ func TestAutoOnFewExamples(t *testing.T) {
 }
 
 // TestAutoOnManyExamples: SGNHT at a rate that follows from the noise of a pilot, the same for all
-// parts of a run, which goes on after it was stopped.
+// parts of a run, which is resumed after it was stopped.
 func TestAutoOnManyExamples(t *testing.T) {
 	const examples = 2100
 	dir, spec := t.TempDir(), pollen.Spec{Epochs: 40, BurnIn: new(20), Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}

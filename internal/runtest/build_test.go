@@ -14,7 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
-// A run that another build goes on with says which steps that made, and a build whose steps are all
+// A run that another build resumes records which steps that made, and a build whose steps are all
 // made again is forgotten.
 func TestContinuedByAnotherBuild(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))

@@ -11,7 +11,7 @@ import (
 )
 
 // On real digits: prediction sets hold the labels of fresh digits as often as their level says, and
-// the share of these called familiar is the requested one, within what chance allows; letters are
+// the fraction of these classified as in distribution is the requested one, within what chance allows; letters are
 // familiar less often.
 func TestCoverageOfFreshDigits(t *testing.T) {
 	const heldOut, fresh = 3000, 10000

@@ -110,7 +110,7 @@ func TestTemperatureZero(t *testing.T) {
 			}
 		}
 		if len(losses) != 50 || (falls > 0.99) != (c.falls == 1) {
-			t.Errorf("at the temperature %v the loss falls in a share of %v of %d steps", c.temperature, falls, len(losses))
+			t.Errorf("at the temperature %v the loss falls in a fraction of %v of %d steps", c.temperature, falls, len(losses))
 		}
 	}
 }

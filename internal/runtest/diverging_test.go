@@ -13,7 +13,7 @@ import (
 )
 
 // While the step size of HMC adapts, trajectories go where the loss is not finite. These proposals
-// are rejected, and the run goes on; its reports are about the draws.
+// are rejected, and the run continues; its reports are about the draws.
 func TestDivergingProposalsAreRejected(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "hmc")
 	const leaps = 40

@@ -54,7 +54,7 @@ func TestSubsetAndAnchor(t *testing.T) {
 	}
 }
 
-// The symmetric order begins with an epoch as it is without, and goes on with others.
+// The symmetric order begins with an epoch as it is without, and continues with others.
 func TestSymmetricOrder(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := pollen.Spec{Network: "mlp-3", Batch: 20, Epochs: 2, BurnIn: new(0), Samples: 2}

@@ -56,7 +56,7 @@ func samplesOf(t *testing.T, run *pollen.Run) map[string]string {
 	return contents
 }
 
-// Chain 1 run by itself leaves the same samples, to the bit, as one of two, whether or not it is
+// Chain 1 run on its own leaves the same samples, to the bit, as one of two, whether or not it is
 // interrupted.
 func TestFirstChainIsThatOfTheWholeRun(t *testing.T) {
 	constant := optimizers.Constant{Rate: 0.01}
@@ -104,7 +104,7 @@ func TestFirstChainIsThatOfTheWholeRun(t *testing.T) {
 				}
 			}
 			if of1 == 0 || of1 != len(got) || 2*of1 != len(all) {
-				t.Errorf("%d files of the chain alone, %d of it and %d in all as one of two", len(got), of1, len(all))
+				t.Errorf("%d files of the chain on its own, %d of it and %d in all as one of two", len(got), of1, len(all))
 			}
 			if want, err := part.Expected(); err != nil || len(got) != want {
 				t.Errorf("%d samples, the run expects %d (%v)", len(got), want, err)

@@ -25,7 +25,7 @@ type kind struct {
 	name    string
 	spec    pollen.Spec
 	samples int // of all chains
-	states  int // kept beside the samples
+	states  int // kept next to the samples
 }
 
 func kinds(t testing.TB) []kind {
@@ -248,7 +248,7 @@ func TestKilledAtTheEnd(t *testing.T) {
 	}
 }
 
-// Seeds differ; a chain is the same by itself and among others.
+// Seeds differ; a chain is the same on its own and among others.
 func TestSeedsAndChains(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := pollen.Spec{Network: "mlp-3", Batch: 10, Epochs: 2, Samples: 2, BurnIn: new(1), Chains: 2, Seed: 3}

@@ -82,7 +82,7 @@ func TestFilesThatAreNotTheRuns(t *testing.T) {
 }
 
 // A sample that was lost is an error when the run is resumed, and the run then remembers that it
-// went on without.
+// continued without.
 func TestResumeWithoutASample(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := quick()

@@ -112,7 +112,7 @@ func TestGatherSwaps(t *testing.T) {
 	}
 }
 
-// A run that is stopped takes part with what it has, and with all once it went on; copies stay.
+// A run that is stopped takes part with what it has, and with all once it was resumed; copies stay.
 func TestGatherGrowing(t *testing.T) {
 	data, place := squares(t, 100, 3, 1), t.TempDir()
 	spec := chainsFrom(0, 1)
@@ -154,7 +154,7 @@ func TestGatherGrowing(t *testing.T) {
 	}
 }
 
-// A chain and the one that goes on where it ended are of one posterior.
+// A chain and the one that starts where it ended are of one posterior.
 func TestGatherContinued(t *testing.T) {
 	data, place := squares(t, 100, 3, 1), t.TempDir()
 	spec := chainsFrom(0, 1)

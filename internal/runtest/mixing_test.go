@@ -188,7 +188,7 @@ func TestEquilibriumInWords(t *testing.T) {
 }
 
 // A run that was stopped and resumed has seen as much of its chains' predictions as one that was
-// not; with other held-out images, it says so, and begins to look anew.
+// not; with other held-out images, it says so, and starts again.
 func TestMixingOfAResumedRun(t *testing.T) {
 	splits := datasets.Splits{Train: squares(t, 100, 4, 1), Test: squares(t, 30, 4, 2)}
 	spec := pollen.Spec{

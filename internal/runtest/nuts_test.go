@@ -115,7 +115,7 @@ func momentOf(chains [][]float64, power float64) (mean, variance float64) {
 }
 
 // A run by NUTS that is stopped in the middle of a trajectory has whole draws only, a line of
-// metrics for each, and goes on to the same bits. Images count all passes over the data.
+// metrics for each, and is resumed to the same bits. Images count all passes over the data.
 func TestNUTSStoppedInATrajectory(t *testing.T) {
 	data := trainOn(squares(t, 40, 4, 1))
 	spec := pollen.Spec{Network: "mlp-3", Method: pollen.NUTS{MaxDepth: 6}, Batch: 40, Epochs: 30, BurnIn: new(20), Samples: 5, Chains: 2}
@@ -144,7 +144,7 @@ func TestNUTSStoppedInATrajectory(t *testing.T) {
 	same(t, "resumed", contents(t, whole.Dir()), contents(t, dir))
 }
 
-// asked is a context that ends after so many looks at it.
+// asked is a context that ends after n looks at it.
 type asked struct {
 	context.Context
 	most int

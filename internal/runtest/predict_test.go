@@ -326,7 +326,7 @@ func TestAssess(t *testing.T) {
 	must(t, err)
 	out, err := run.Predictions(context.Background(), other, nil)
 	must(t, err)
-	above := func(in, out []float64) float64 { // the share of pairs with the other kind above
+	above := func(in, out []float64) float64 { // the fraction of pairs with the other kind above
 		pairs := 0.0
 		for _, x := range in {
 			for _, y := range out {

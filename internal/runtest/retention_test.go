@@ -41,7 +41,7 @@ func stepsOf(t testing.TB, run *pollen.Run) (steps []int) {
 	return steps
 }
 
-// stoppedAt is the folder of a run that was stopped after that many steps.
+// stoppedAt is the directory of a run that was stopped after the given number of steps.
 func stoppedAt(t testing.TB, spec pollen.Spec, steps int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "stopped")

@@ -56,7 +56,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// with is a device of that many threads, which the test closes.
+// with is a device of the given number of threads, which the test closes.
 func with(t testing.TB, threads int) pollen.Option {
 	host := tensor.NewHost(threads)
 	t.Cleanup(func() { host.Close() })
@@ -79,7 +79,7 @@ func fit(t testing.TB, spec pollen.Spec, data *datasets.Splits, options ...polle
 	return run
 }
 
-// stopAt ends a context once that many steps are made.
+// stopAt ends a context once the given number of steps is made.
 func stopAt(steps int) (context.Context, pollen.Option) {
 	ctx, stop := context.WithCancel(context.Background())
 	return ctx, pollen.WithObserver(func(e pollen.Event) {

@@ -238,7 +238,7 @@ func TestTilesSideBySide(t *testing.T) {
 			}
 			for i := range alone.Out {
 				if alone.Out[i] != shared.Out[i] {
-					t.Fatalf("%s: element %d is %g alone, %g shared", name, i, alone.Out[i], shared.Out[i])
+					t.Fatalf("%s: element %d is %g on its own, %g shared", name, i, alone.Out[i], shared.Out[i])
 				}
 			}
 		}

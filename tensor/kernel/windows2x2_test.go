@@ -57,7 +57,7 @@ func checkQuads[T Float](t *testing.T, height, width, planes int) {
 		}
 		UnpoolGrad(q, dx, dout, places, positive)
 		if !slices.Equal(dx, gradients[i]) || !intact(all) {
-			t.Fatalf("of positive ones alone %v: the gradient is %v, want %v", positive, dx, gradients[i])
+			t.Fatalf("of positive ones only %v: the gradient is %v, want %v", positive, dx, gradients[i])
 		}
 	}
 }

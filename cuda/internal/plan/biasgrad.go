@@ -15,7 +15,7 @@ type biasGradSum struct {
 	gradient        *tensor.Buffer
 	plane, channels int
 	out             tensor.Argument
-	alone           lowering // of the launch on its own, to the same bits; nil until a call makes the sum
+	separate        lowering // of the launch on its own, to the same bits; nil until a call makes the sum
 }
 
 // deferredSum returns the sum of launch i if a later launch can make it, or nil: if nothing in
@@ -48,7 +48,7 @@ func (p *planner) fusedSum(gradient *tensor.Buffer, plane, channels int) *biasGr
 		p.firstPass[gradient] = p.launch
 	}
 	for _, t := range p.biasGradSums {
-		if t.gradient == gradient && t.plane == plane && t.channels == channels && t.alone == nil {
+		if t.gradient == gradient && t.plane == plane && t.channels == channels && t.separate == nil {
 			return t
 		}
 	}
@@ -73,14 +73,14 @@ func (t *biasGradSum) partialSums(p *planner, rows int) (sums tensor.Argument, c
 // forLaunch returns the sum as a launch on its own makes it.
 func (t *biasGradSum) forLaunch(l *tensor.Launch) *biasGradSum {
 	own := *t
-	own.gradient, own.out, own.alone = l.Arguments[1].Buffer, l.Arguments[0], nil
+	own.gradient, own.out, own.separate = l.Arguments[1].Buffer, l.Arguments[0], nil
 	return &own
 }
 
 // checkSums returns an error if no call makes one of the sums.
 func checkSums(totals []*biasGradSum) error {
 	for _, t := range totals {
-		if t.alone == nil {
+		if t.separate == nil {
 			return errors.Errorf("cuda: no call makes the sums of %v", t.gradient)
 		}
 	}

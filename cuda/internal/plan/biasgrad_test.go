@@ -40,7 +40,7 @@ func TestDeferredSum(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	err := checkSums([]*biasGradSum{{gradient: gradient, alone: lower}, {gradient: other}})
+	err := checkSums([]*biasGradSum{{gradient: gradient, separate: lower}, {gradient: other}})
 	if err == nil || !strings.Contains(err.Error(), "no call makes the sums of") {
 		t.Errorf("got %v", err)
 	}

@@ -178,7 +178,7 @@ func TestOrderIsReduced(t *testing.T) {
 
 // TestPDLCalls: a call begins early if it follows one other and nothing else follows that.
 func TestPDLCalls(t *testing.T) {
-	// 0 forks to 1 and 2, which meet in 3; then 4 and 5 come in line; 6 stands alone.
+	// 0 forks to 1 and 2, which meet in 3; then 4 and 5 come in line; 6 has no edges.
 	follows := [][]int{nil, {0}, {0}, {1, 2}, {3}, {4}, nil}
 	if got, want := PDLCalls(follows), []bool{false, false, false, false, true, true, false}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

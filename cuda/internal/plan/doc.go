@@ -37,7 +37,7 @@
 // cost, in clock cycles of a multiprocessor (tile.go). One rule limits that choice: a chain's bits
 // must not depend on how many other chains there are. So whatever changes the order in which a sum
 // is added up, such as the number of slices of a product's depth, is chosen as for one chain, or by
-// the costs for one chain and for manyChains together. What leaves the order alone, such as the
+// the costs for one chain and for manyChains together. What does not change the order, such as the
 // tile's size, is chosen for the actual number of chains.
 //
 // # Where to begin

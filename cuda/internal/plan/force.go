@@ -205,10 +205,10 @@ func PooledLaunches(launches []tensor.Launch) int {
 
 // Variants returns the calls that a launch has on its own, and those that it has in a step because
 // of pooling in an epilogue, or nil. Workspace begins at base. Scratch buffers stay where they are.
-func Variants(launches []tensor.Launch, i int, t Target, base int) (alone, pooled []Call) {
-	alone = lower(&planner{Target: t, base: base}, &launches[i])
+func Variants(launches []tensor.Launch, i int, t Target, base int) (separate, pooled []Call) {
+	separate = lower(&planner{Target: t, base: base}, &launches[i])
 	if lowering := findPoolings(launches)[i]; lowering != nil {
 		pooled = lowering(&planner{Target: t, base: base}, &launches[i])
 	}
-	return alone, pooled
+	return separate, pooled
 }

@@ -143,7 +143,7 @@ func TestCopiesAreShared(t *testing.T) {
 	}
 	p.copies = nil
 	if got := names(lower(p, filter)); strings.Count(got, "nhwc_pack") != 2 {
-		t.Errorf("by itself, the filter's gradient is %s", got)
+		t.Errorf("on its own, the filter's gradient is %s", got)
 	}
 }
 

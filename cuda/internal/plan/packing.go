@@ -112,7 +112,7 @@ func (p *planner) pack(from tensor.Argument, k packSpec) (*tensor.Buffer, []Call
 	if k.coversOnce() {
 		if t := p.fusedSum(from.Buffer, k.channelStride, k.channels); t != nil {
 			sums, sum = t.partialSums(p, tiles*k.planes)
-			summed, t.alone = 1, t.packedAlone(k, summedBy)
+			summed, t.separate = 1, t.packedSeparately(k, summedBy)
 		}
 	}
 	c.Arguments = append(c.Arguments, sums, tensor.Int(summed))
@@ -138,9 +138,9 @@ func (k packSpec) coversOnce() bool {
 	return inside && k.channelStride == k.height*k.width && k.planeStride == k.channels*k.channelStride
 }
 
-// packedAlone lowers, on its own, the launch of a bias gradient whose sums such a packing call
+// packedSeparately lowers, on its own, the launch of a bias gradient whose sums such a packing call
 // makes in a step. It packs, too, so that the sums have the same order, and ignores the copy.
-func (t *biasGradSum) packedAlone(k packSpec, s *unpoolGrad) lowering {
+func (t *biasGradSum) packedSeparately(k packSpec, s *unpoolGrad) lowering {
 	pack := func(p *planner, l *tensor.Launch) []Call {
 		p.biasGradSums = []*biasGradSum{t.forLaunch(l)}
 		defer func() { p.biasGradSums = nil }()
@@ -150,7 +150,7 @@ func (t *biasGradSum) packedAlone(k packSpec, s *unpoolGrad) lowering {
 	if s == nil {
 		return pack
 	}
-	return func(p *planner, l *tensor.Launch) []Call { return s.alone(p, l, pack) }
+	return func(p *planner, l *tensor.Launch) []Call { return s.separate(p, l, pack) }
 }
 
 // invalidate drops the packed copies of buffers that calls write to, except copies that the same

@@ -60,9 +60,9 @@ type Plan struct {
 	// Step is the calls of a whole step. A call may do the work of several launches, and a launch
 	// may have no call at all.
 	Step []Call
-	// Alone has, for each launch, the calls that compute only this launch, to the same bits. They
+	// Separate has, for each launch, the calls that compute only this launch, to the same bits. They
 	// read and write the buffers where the workload placed them.
-	Alone [][]Call
+	Separate [][]Call
 	// Scratch is the bytes of scratch memory that a chain needs.
 	Scratch int
 }
@@ -75,18 +75,18 @@ const scratchSlack = 8
 // either needs.
 func New(w tensor.Workload, t Target) (*Plan, error) {
 	p := planner{Target: t}
-	step, alone, err := p.planStep(w.Launches)
+	step, separate, err := p.planStep(w.Launches)
 	if err != nil {
 		return nil, err
 	}
 	plan := &Plan{Step: step, Scratch: w.Bytes[tensor.Scratch]}
 	for i := range w.Launches {
 		p.base, p.workspace = tensor.Align(w.Bytes[tensor.Scratch]), 0
-		calls := alone[i](&p, &w.Launches[i])
+		calls := separate[i](&p, &w.Launches[i])
 		for k := range calls {
 			calls[k].Launch = i
 		}
-		plan.Alone = append(plan.Alone, calls)
+		plan.Separate = append(plan.Separate, calls)
 		plan.Scratch = max(plan.Scratch, p.base+p.workspace)
 	}
 	plan.Scratch = max(plan.Scratch, placeScratch(step, plan.Scratch+plan.Scratch/scratchSlack))
@@ -108,12 +108,12 @@ func Step(launches []tensor.Launch, t Target) ([]Call, error) {
 // and a call that reads a gradient anyway can leave its sum over each channel for the bias.
 // The first pass notes which packed copies are requested and which launch first goes through each
 // gradient; the second makes the calls.
-func (p *planner) planStep(launches []tensor.Launch) (calls []Call, alone []lowering, err error) {
+func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []lowering, err error) {
 	for i := range launches {
 		if err := checkCalls(&launches[i]); err != nil {
 			return nil, nil, errors.Wrapf(err, "cuda: launch %s (%s)", launches[i].Kernel, launches[i].Label)
 		}
-		alone = append(alone, lower)
+		separate = append(separate, lower)
 	}
 	own, taken := separateScratch(launches)
 	pooled := findPoolings(own)
@@ -146,12 +146,12 @@ func (p *planner) planStep(launches []tensor.Launch) (calls []Call, alone []lowe
 			calls = append(calls, c)
 		}
 		if u := p.summedUnpool; u != nil {
-			alone[i] = func(p *planner, l *tensor.Launch) []Call { return u.alone(p, l, lower) }
+			separate[i] = func(p *planner, l *tensor.Launch) []Call { return u.separate(p, l, lower) }
 		}
 	})
 	for i, s := range deferred {
-		alone[i] = s.alone
+		separate[i] = s.separate
 	}
 	dropUnread(calls)
-	return fuseRows(calls, p), alone, checkSums(p.biasGradSums)
+	return fuseRows(calls, p), separate, checkSums(p.biasGradSums)
 }

@@ -31,10 +31,10 @@ func (p *planner) unpoolGradOf(gradient *tensor.Buffer, plane int) *unpoolGrad {
 	return nil
 }
 
-// alone lowers a launch, on its own, that sums over windows in a step. First a kernel finds the
+// separate lowers a launch, on its own, that sums over windows in a step. First a kernel finds the
 // windows in the full gradient, the launch's argument 1. Then with sums over them in the same order
 // as in the step.
-func (s *unpoolGrad) alone(p *planner, l *tensor.Launch, with lowering) []Call {
+func (s *unpoolGrad) separate(p *planner, l *tensor.Launch, with lowering) []Call {
 	own := *s
 	own.gradient = l.Arguments[1].Buffer
 	dtype, n := own.gradient.DType, own.gradient.Elements/4

@@ -69,7 +69,7 @@ func TestGroupsShareCopies(t *testing.T) {
 	}
 	for _, l := range []*tensor.Launch{forward, input} {
 		if got := names(lower(p, l)); strings.Count(got, "nhwc_pack_chunks_bf16") != 2 {
-			t.Errorf("a convolution by itself is %s", got)
+			t.Errorf("a convolution on its own is %s", got)
 		}
 	}
 	if got, want := names(lower(p, filter)), "conv2d_nhwc_group_filter_bf16 slices_nhwc_f32"; got != want {

@@ -205,7 +205,7 @@ func (g *product) lowerWindowFilterGrad(p *planner) []Call {
 	t := p.fusedSum(g.operands[0].Buffer, shape.P*shape.Q, shape.K)
 	calls := f.lower(p, s, target, g.operands[1], t)
 	if t != nil {
-		t.alone = f.sumAlone(t, s)
+		t.separate = f.sumSeparately(t, s)
 	}
 	if f.slices > 1 {
 		calls = slices.Insert(calls, 1, g.sumSlices(p, target.Buffer, f.slices))
@@ -218,12 +218,12 @@ func (f *windowFilterGrad) target(p *planner) tensor.Argument {
 	return tensor.Out(p.workBuffer(f.out.Buffer.DType, f.slices*f.rows*f.columns))
 }
 
-// sumAlone lowers, on its own, the launch of a bias gradient whose sums these calls make in a step.
+// sumSeparately lowers, on its own, the launch of a bias gradient whose sums these calls make in a step.
 // It computes the same product, of any images, so that the sums have the same order, and ignores
 // it.
-func (f *windowFilterGrad) sumAlone(t *biasGradSum, s *unpoolGrad) lowering {
+func (f *windowFilterGrad) sumSeparately(t *biasGradSum, s *unpoolGrad) lowering {
 	return func(p *planner, l *tensor.Launch) []Call {
-		return s.alone(p, l, func(p *planner, l *tensor.Launch) []Call {
+		return s.separate(p, l, func(p *planner, l *tensor.Launch) []Call {
 			x := f.operands[1].Buffer
 			return f.lower(p, p.unpoolGrads[0], f.target(p), tensor.In(p.workBuffer(x.DType, x.Elements)), t.forLaunch(l))
 		})
