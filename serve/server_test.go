@@ -290,7 +290,7 @@ func TestMemory(t *testing.T) {
 	s, _ := newFake(t, Options{Memory: 1 << 20, MaxBody: 1 << 20}, ones)
 	s.memory.reserve(1 << 19)
 	code, _, body := post(s, "/predict", "", strings.NewReader(strings.Repeat("x", 1<<19)))
-	refused(t, "not enough memory", code, body, 503, "no room")
+	refused(t, "no room", code, body, 503, "not enough memory")
 	slow, sending := io.Pipe()
 	done := make(chan bool)
 	go func() {

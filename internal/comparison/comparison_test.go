@@ -80,7 +80,7 @@ func TestGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := Begin(dir, entries()[:1], nil); err == nil || !strings.Contains(err.Error(), "compares other entries") {
+	if _, err := Begin(dir, entries()[:1], nil); err == nil || !strings.Contains(err.Error(), "has other entries") {
 		t.Errorf("begun with other entries: %v", err)
 	}
 	for _, place := range []string{dir, filepath.Join(t.TempDir(), "new")} {

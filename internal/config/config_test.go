@@ -74,7 +74,7 @@ func TestOtherKindIsNeverOneTrainedOn(t *testing.T) {
 		{of: held, name: "notmnist", classes: "J,B", known: "A,B", complain: `"B"`},
 		{of: some, name: "notmnist", known: "A,B", wantWithout: "A,B"},
 		{of: some, name: "notmnist", classes: "A", known: "A,B", complain: `"A"`},
-		{of: all, name: "notmnist", known: "A,B", complain: "own kind"},
+		{of: all, name: "notmnist", known: "A,B", complain: "must be other data than the runs' own"},
 	} {
 		other, err := row.of.OOD(row.name, row.classes, strings.Split(row.known, ","))
 		if row.complain != "" {
@@ -104,9 +104,9 @@ func TestRunsAreScoredOnWhatTheyHeldOut(t *testing.T) {
 		{own: []Data{fewer}, place: "mnist", want: Data{Name: "mnist"}},
 		{own: []Data{elsewhere, fewer}, place: "notmnist", want: fewer},
 		{own: []Data{usual, usual}, want: usual},
-		{own: []Data{usual, elsewhere}, complain: "on notmnist, run 1 on glyphs: say which one by --data"},
-		{own: []Data{usual, fewer}, complain: "run 1 held out other images of notmnist for scores than run 0"},
-		{own: []Data{elsewhere, usual, fewer}, place: "notmnist", complain: "run 2 held out other images of notmnist for scores than run 1"},
+		{own: []Data{usual, elsewhere}, complain: "on notmnist, run 1 on glyphs: choose one with --data"},
+		{own: []Data{usual, fewer}, complain: "run 1 held out other test images of notmnist than run 0"},
+		{own: []Data{elsewhere, usual, fewer}, place: "notmnist", complain: "run 2 held out other test images of notmnist than run 1"},
 		{own: []Data{usual, some}, complain: "run 1 was trained on other classes of notmnist than run 0"},
 	} {
 		got, err := TestData([]string{"run 0", "run 1", "run 2"}, row.own, row.place)
