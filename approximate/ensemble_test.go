@@ -33,8 +33,8 @@ func ensemble(t *testing.T, first, chains int) (dir string) {
 }
 
 // TestDeepEnsemble: the last states of independently trained networks form a store, over which
-// predictions are averaged as over any other. A member is the same whether it was trained on its own
-// or with the others.
+// predictions are averaged as over any other. A member is the same whether it was trained on its
+// own or with the others.
 func TestDeepEnsemble(t *testing.T) {
 	const members, images = 4, 7
 	dir := ensemble(t, 0, members)

@@ -14,7 +14,8 @@ import (
 )
 
 // TestAugmentedImagesAreTheHosts changes images on both devices: all bits are the same, as every
-// operation is rounded separately. There are enough batches and chains for several images per block.
+// operation is rounded separately. There are enough batches and chains for several images per
+// block.
 func TestAugmentedImagesAreTheHosts(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	host := tensor.NewHost(1)

@@ -24,7 +24,8 @@ func drawPlan(t *rapid.T) Plan {
 }
 
 // TestPlanCycles compares cyclical plans with the paper: r(k) = mod(k-1, ceil(K/M))/ceil(K/M) is
-// the fraction of the cycle that is over before step k = 1, 2, ..., which explores while r(k) < beta.
+// the fraction of the cycle that is over before step k = 1, 2, ..., which explores while r(k) <
+// beta.
 func TestPlanCycles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cycles := rapid.IntRange(1, 6).Draw(t, "M")

@@ -50,10 +50,10 @@ type node struct {
 // startNodes starts nodes, and a network for all: pods have an address, and that is all.
 func (k *kubernetes) startNodes(count int) {
 	k.t.Helper()
-	for _, plugin := range []string{"alone", "loopback"} {
+	for _, plugin := range []string{"single", "loopback"} {
 		k.write("network/"+plugin, networkPlugin, 0o755)
 	}
-	k.write("network/1.conflist", `{"cniVersion": "0.4.0", "name": "alone", "plugins": [{"type": "alone"}]}`, 0o644)
+	k.write("network/1.conflist", `{"cniVersion": "0.4.0", "name": "single", "plugins": [{"type": "single"}]}`, 0o644)
 	pause := k.path("pause")
 	output(k.t, "go", "build", "-C", "../../tools/kubernetes", "-o", pause, "./pause")
 	for i := range count {

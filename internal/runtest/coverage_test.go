@@ -11,8 +11,8 @@ import (
 )
 
 // On real digits: prediction sets hold the labels of fresh digits as often as their level says, and
-// the fraction of these classified as in distribution is the requested one, within what chance allows; letters are
-// familiar less often.
+// the fraction of these classified as in distribution is the requested one, within what chance
+// allows; letters are familiar less often.
 func TestCoverageOfFreshDigits(t *testing.T) {
 	const heldOut, fresh = 3000, 10000
 	all, err := datasets.Open("mnist", datasets.Options{Offline: true})

@@ -60,8 +60,8 @@ type Plan struct {
 	// Step is the calls of a whole step. A call may do the work of several launches, and a launch
 	// may have no call at all.
 	Step []Call
-	// Separate has, for each launch, the calls that compute only this launch, to the same bits. They
-	// read and write the buffers where the workload placed them.
+	// Separate has, for each launch, the calls that compute only this launch, to the same bits.
+	// They read and write the buffers where the workload placed them.
 	Separate [][]Call
 	// Scratch is the bytes of scratch memory that a chain needs.
 	Scratch int

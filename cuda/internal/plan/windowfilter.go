@@ -218,9 +218,9 @@ func (f *windowFilterGrad) target(p *planner) tensor.Argument {
 	return tensor.Out(p.workBuffer(f.out.Buffer.DType, f.slices*f.rows*f.columns))
 }
 
-// sumSeparately lowers, on its own, the launch of a bias gradient whose sums these calls make in a step.
-// It computes the same product, of any images, so that the sums have the same order, and ignores
-// it.
+// sumSeparately lowers, on its own, the launch of a bias gradient whose sums these calls make in a
+// step. It computes the same product, of any images, so that the sums have the same order, and
+// ignores it.
 func (f *windowFilterGrad) sumSeparately(t *biasGradSum, s *unpoolGrad) lowering {
 	return func(p *planner, l *tensor.Launch) []Call {
 		return s.separate(p, l, func(p *planner, l *tensor.Launch) []Call {
