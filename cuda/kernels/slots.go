@@ -14,8 +14,8 @@ type Loop struct {
 //     layouts of the operands: an upper bound.
 //   - A convolution of packed copies: one tap of a block of channels, 64 in depth in bf16 and 32 in
 //     tf32.
-//   - The gradient of a filter from windows: two windows with 9 taps, or one with 27. On tensor cores
-//     a round has 16 windows, of 32 filters and 32 taps.
+//   - The gradient of its filter: a stage of 64 pixels, with one round of the inner copying loops.
+//   - The gradient of a filter from windows: two windows with 9 taps, or one with 27. On the tensor
 //     cores a round has 16 windows, of 32 filters and 32 taps.
 //   - An update: the fewest slots with which a round makes noise.
 //   - A packed copy: the whole kernel, which has no loop, or a short one for the border; that of
