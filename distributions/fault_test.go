@@ -38,14 +38,14 @@ func TestFaults(t *testing.T) {
 		}, "normal: Mean must be a node of float64, as the graph, got float32"},
 		"shapes": {func(b *graph.Builder, x *graph.Node) {
 			Normal{Mean: Node(b.Parameter("mean", nil, 4)), Std: one}.LogProb(b, x)
-		}, "graph: normal: subtract: got shapes [3] and [4]"},
+		}, "graph: normal: subtract: extents, aligned at the last axis"},
 		"floats as labels": {func(b *graph.Builder, x *graph.Node) { Categorical{Logits: x}.LogProb(b, x) },
 			"categorical: the argument must hold labels of int32, got float64"},
 		"no logits": {func(b *graph.Builder, _ *graph.Node) { Categorical{}.LogProb(b, b.Data("labels", tensor.Int32, 3)) },
 			"categorical: Logits must not be a nil node"},
 		"labels of another batch": {func(b *graph.Builder, _ *graph.Node) {
 			Categorical{Logits: b.Parameter("logits", nil, 4, 5)}.LogProb(b, b.Data("labels", tensor.Int32, 3))
-		}, "categorical: log probability: got shapes [[4 5] [3]]"},
+		}, "categorical: log probability: inputs must be logits"},
 		"no components": {at(Mixture{}), "mixture: there must be at least one component, and a logit for each or none, got 0 and 0"},
 		"logits missing": {at(Mixture{Components: []Distribution{Normal{Std: one}, Normal{Std: one}}, Logits: []Value{one}}),
 			"mixture: there must be at least one component, and a logit for each or none, got 2 and 1"},
@@ -67,7 +67,7 @@ func TestFaults(t *testing.T) {
 			"normal: sample: must have shape [] after broadcasting, got [3]"},
 		"empty sample": {func(b *graph.Builder, _ *graph.Node) { Normal{Std: one}.RSample(b, 0, 3) },
 			"normal: sample: must have shape [0 3] after broadcasting, got [3]"},
-		"negative sample": {func(b *graph.Builder, _ *graph.Node) { Exponential{Rate: one}.RSample(b, -1) }, "axis 0 is -1"},
+		"negative sample": {func(b *graph.Builder, _ *graph.Node) { Exponential{Rate: one}.RSample(b, -1) }, "axis 0 must be at least 1, got -1"},
 		"too many axes":   {func(b *graph.Builder, _ *graph.Node) { Laplace{Scale: one}.RSample(b, 1, 1, 1, 1, 1, 1, 2) }, "laplace: noise"},
 	} {
 		b := graph.New(tensor.Float64)

@@ -260,7 +260,7 @@ func TestBuilderErrors(t *testing.T) {
 		{"a slice of steps beyond any tensor", func(b *graph.Builder) {
 			b.Apply(array.Slice{Step: 1 << 62, Count: 3}, b.State("x", nil, 3))
 		}, []string{"slice", "all within axis 0"}},
-		{"an extent of 0", func(b *graph.Builder) { b.State("x", nil, 3, 0) }, []string{`"x"`, "axis 1 is 0"}},
+		{"an extent of 0", func(b *graph.Builder) { b.State("x", nil, 3, 0) }, []string{`"x"`, "axis 1 must be at least 1, got 0"}},
 		{"too many elements", func(b *graph.Builder) { b.State("x", nil, 1<<40, 1<<40) }, []string{`"x"`, "too many"}},
 		{"elements of no type", func(b *graph.Builder) { b.Data("x", tensor.DType(99), 3) }, []string{`"x"`, "DType(99)"}},
 		{"an output of nothing", func(b *graph.Builder) { b.Output("y", nil) }, []string{`"y"`, "nil"}},

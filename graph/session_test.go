@@ -127,7 +127,7 @@ func TestRestoreResumes(t *testing.T) {
 	}
 	wantError(t, "a short state", resumed.Restore(0, states[0][1:], 4), "restore", "must have")
 	wantError(t, "a short buffer", resumed.Save(0, states[0][1:]), "save", "must have")
-	wantError(t, "a chain too many", resumed.Restore(2, states[0], 4), "chain 2 of 2")
+	wantError(t, "a chain too many", resumed.Restore(2, states[0], 4), "chain must be in [0, 2), got 2")
 }
 
 // counter is a graph whose metric is the number of the step, by way of an update that adds 1.
@@ -240,8 +240,8 @@ func TestSessionErrors(t *testing.T) {
 		{"too long", graph.Write(s, "conv1.weight", 0, 0, make([]float32, 73)), []string{"conv1.weight", "292"}},
 		{"beyond the end", graph.Read(s, "conv1.weight", 0, 70, make([]float32, 3)), []string{"conv1.weight"}},
 		{"before the start", graph.Read(s, "conv1.weight", 0, -1, make([]float32, 3)), []string{"conv1.weight"}},
-		{"a chain too many", graph.Read(s, "conv1.weight", 2, 0, make([]float32, 3)), []string{"chain 2 of 2"}},
-		{"a negative chain", graph.Write(s, "conv1.weight", -1, 0, make([]float32, 3)), []string{"chain -1 of 2"}},
+		{"a chain too many", graph.Read(s, "conv1.weight", 2, 0, make([]float32, 3)), []string{"chain must be in [0, 2), got 2"}},
+		{"a negative chain", graph.Write(s, "conv1.weight", -1, 0, make([]float32, 3)), []string{"chain must be in [0, 2), got -1"}},
 		{"floats of bytes", s.ReadFloats("images", 0, make([]float32, 3)), []string{"images: the values must be of uint8"}},
 	} {
 		wantError(t, test.name, test.err, test.want...)
@@ -258,8 +258,8 @@ func TestSessionErrors(t *testing.T) {
 	closed, err := p.Load(host, graph.LoadOptions{})
 	must(t, err)
 	must(t, closed.Close())
-	wantError(t, "a run after Close", closed.Run(1), "close")
-	wantError(t, "a read after Close", graph.Read(closed, "conv1.bias", 0, 0, make([]float32, 1)), "close")
+	wantError(t, "a run after Close", closed.Run(1), "Close")
+	wantError(t, "a read after Close", graph.Read(closed, "conv1.bias", 0, 0, make([]float32, 1)), "Close")
 }
 
 func TestReadAndWrite(t *testing.T) {

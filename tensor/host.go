@@ -372,8 +372,11 @@ func (r *hostRunner) Keep() error { return r.copyChains(r.kept, r.chains) }
 func (r *hostRunner) Return() error { return r.copyChains(r.chains, r.kept) }
 
 func (r *hostRunner) copyChains(to, from [][]byte) error {
-	if r.closed || r.kept == nil {
-		return errors.Errorf("tensor: host: Keep and Return need a workload with Keeps set (closed: %v)", r.closed)
+	if r.closed {
+		return errors.New("tensor: host: runner used after Close")
+	}
+	if r.kept == nil {
+		return errors.New("tensor: host: Keep and Return need a workload with Keeps set")
 	}
 	for chain := range from {
 		copy(to[chain], from[chain])

@@ -160,7 +160,7 @@ func TestGoesOn(t *testing.T) {
 		made = now
 	}
 	other := &study{posterior: &perceptron, ctx: context.Background(), effort: 0.1}
-	if err := other.begin(dir); err == nil || !strings.Contains(err.Error(), "compares other entries") {
+	if err := other.begin(dir); err == nil || !strings.Contains(err.Error(), "has other entries") {
 		t.Errorf("another effort: %v", err)
 	}
 }

@@ -176,7 +176,7 @@ func TestLetSample(t *testing.T) {
 			t.Fatalf("element %d is %v, want %v", i, v, values[i])
 		}
 	}
-	wantError(t, network.Let("conv1.weight", values[1:]), "conv1.weight", "74 values")
+	wantError(t, network.Let("conv1.weight", values[1:]), "conv1.weight", "got 74")
 	wantError(t, network.Let("conv9.weight", values), "no parameter", "conv9.weight")
 }
 
