@@ -49,11 +49,11 @@ func TestUpdateErrors(t *testing.T) {
 			Momentum{}.Update(b, "w", w, g, r)
 			Momentum{}.Update(b, "w", w, g, r)
 		}},
-		"an update each": {"updates w", func(b *graph.Builder, w, g, r *graph.Node) {
+		"an update each": {"only one op may update w", func(b *graph.Builder, w, g, r *graph.Node) {
 			SGD{}.Update(b, "w", w, g, r)
 			SGD{}.Update(b, "w", w, g, r)
 		}},
-		"no state": {"neither", func(b *graph.Builder, w, g, r *graph.Node) { SGD{}.Update(b, "g", g, w, r) }},
+		"no state": {"must be a parameter or state", func(b *graph.Builder, w, g, r *graph.Node) { SGD{}.Update(b, "g", g, w, r) }},
 		"other shape": {"the parameter's", func(b *graph.Builder, w, _, r *graph.Node) {
 			SGD{}.Update(b, "w", w, b.Data("other", tensor.Float32, 4), r)
 		}},

@@ -299,12 +299,12 @@ func TestInvalidData(t *testing.T) {
 	}
 	for want, data := range map[string]*datasets.Dataset{
 		"no labels":                           changed(func(d *datasets.Dataset) { d.Labels = nil }),
-		"label 0 is 4":                        changed(func(d *datasets.Dataset) { d.Labels[0] = 4 }),
-		"label 0 is -1":                       changed(func(d *datasets.Dataset) { d.Labels[0] = -1 }),
-		"3 class names, want":                 changed(func(d *datasets.Dataset) { d.ClassNames = d.ClassNames[:3] }),
-		"bytes of images":                     changed(func(d *datasets.Dataset) { d.Images = d.Images[1:] }),
-		"deviation 0 in":                      changed(func(d *datasets.Dataset) { d.Std = []float64{0} }),
-		"mean NaN in":                         changed(func(d *datasets.Dataset) { d.Mean = []float64{math.NaN()} }),
+		"below 4, got 4":                      changed(func(d *datasets.Dataset) { d.Labels[0] = 4 }),
+		"below 4, got -1":                     changed(func(d *datasets.Dataset) { d.Labels[0] = -1 }),
+		"must have 4 class names, got 3":      changed(func(d *datasets.Dataset) { d.ClassNames = d.ClassNames[:3] }),
+		"images must have 14400 bytes":        changed(func(d *datasets.Dataset) { d.Images = d.Images[1:] }),
+		"must be finite and positive, got 0":  changed(func(d *datasets.Dataset) { d.Std = []float64{0} }),
+		"must be finite, got NaN":             changed(func(d *datasets.Dataset) { d.Mean = []float64{math.NaN()} }),
 		"must have at least 2 classes, got 1": squares(t, 100, 1, 1),
 	} {
 		refused(want, quick(), trainOn(data))
@@ -324,7 +324,7 @@ func TestInvalidData(t *testing.T) {
 	refused("40 states that swag collects in the 5 steps after burn-in", pollen.Spec{Batch: 20, Epochs: 2, Method: pollen.SWAG{Rank: 20}}, good)
 	refused("mala evaluates all data at each step: batch must be 100, all examples, got 20", pollen.Spec{Batch: 20, Method: methodOf(t, "mala")}, good)
 	refused(`no network "dance"; there are lenet,`, pollen.Spec{Network: "dance", Samples: 1}, good)
-	refused("width \"0\"", pollen.Spec{Network: "mlp-0", Samples: 1}, good)
+	refused("got \"0\"", pollen.Spec{Network: "mlp-0", Samples: 1}, good)
 	refused("output must have shape [B 4], got [B 7]; the last layer is linear1",
 		pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 7}}, Batch: 20, Epochs: 2, Samples: 2}, good)
 	refused("no linear layer after another", pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}},
