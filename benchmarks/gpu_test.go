@@ -14,11 +14,13 @@ import (
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/emulator"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // TestGPUWritesARecord runs the command on the emulated GPU, without peers.
 func TestGPUWritesARecord(t *testing.T) {
+	testenv.NeedsAll(t, "the emulated GPU measures a record")
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
 	path := filepath.Join(t.TempDir(), "record.json")
 	c := command()

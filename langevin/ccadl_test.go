@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
@@ -213,6 +214,7 @@ func TestCCAdLTheory(t *testing.T) {
 // TestCCAdLTemperatures compares the temperatures, the friction and S of a long run with the
 // chain's, on steps so large that their errors show.
 func TestCCAdLTemperatures(t *testing.T) {
+	testenv.NeedsAll(t, "long chains")
 	const n, k, h, temperature, burnIn = 4000, 1.5, 0.1, 0.8, 1500
 	steps := trial.StepsOf(t, 2000)
 	for _, noise := range []float64{0, 2} {
@@ -255,6 +257,7 @@ func TestCCAdLTemperatures(t *testing.T) {
 // leaves them at 1.49 and the others at 0.50 of the temperature; CCAdL has all within 4 % of it,
 // and within 2 % of what its theory says. Theories with another b are refuted.
 func TestCCAdLAtRealSteps(t *testing.T) {
+	testenv.NeedsAll(t, "long chains")
 	const n, k, h, temperature, friction, dataSize = 2000, 2e5, 3e-7, 1.0, 0.1, 60000
 	burnIn, steps := 2000, trial.StepsOf(t, 2500)
 	noises := []float64{0, math.Sqrt(4 * friction * temperature / h)}

@@ -10,6 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
@@ -177,6 +178,7 @@ func TestSGNHTTemperatures(t *testing.T) {
 // What remains with one chi is the bias that SGNHT's comment states; a chi for each element has
 // none. With the paper's thermostat, whose coupling is h T, the same check fails.
 func TestSGNHTAtRealSteps(t *testing.T) {
+	testenv.NeedsAll(t, "long chains")
 	const n, k, h, temperature, friction, dataSize = 2000, 2e5, 3e-7, 1.0, 0.1, 60000
 	burnIn, steps := 1000, trial.StepsOf(t, 2000)
 	variance := 2 * friction * temperature / h // of gU, whose heating is then the temperature itself

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
@@ -233,6 +234,7 @@ func TestSMILEAtRealSteps(t *testing.T) {
 // TestSMILEInFewDimensions: with small steps theta has the density exp(-U/T) in any number of
 // dimensions; with d instead of d - 1 it would have the temperature T d/(d-1).
 func TestSMILEInFewDimensions(t *testing.T) {
+	testenv.NeedsAll(t, "long chains")
 	const chains, k, h, temperature = 60, 1.7, 0.005, 0.8
 	steps := trial.StepsOf(t, 4000)
 	for _, dimensions := range []int{2, 3, 6} {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda/emulator"
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // packedEmulated packs the check with a library of the emulated GPU.
@@ -49,6 +50,7 @@ func packedEmulated(t *testing.T, library string) string {
 // TestRehearsal runs some checks of the first call as on a machine with a GPU: in an empty
 // directory, without Go.
 func TestRehearsal(t *testing.T) {
+	testenv.NeedsAll(t, "packing takes a minute")
 	dir, empty := packedEmulated(t, emulator.Build(t)), t.TempDir()
 	command := exec.Command(filepath.Join(dir, "gpucheck"), "first", "--emulated", "--python", "false", "--only", "devices,rung-open,rung-filter,calls", "out")
 	command.Dir = empty
@@ -76,6 +78,7 @@ func TestRehearsal(t *testing.T) {
 // TestRehearsalOfFaults: with a kernel that is wrong, hangs or faults, the record names the feature
 // that is wrong, and the feature is off in all that follows, which passes.
 func TestRehearsalOfFaults(t *testing.T) {
+	testenv.NeedsAll(t, "packing takes a minute")
 	if os.Getenv(emulator.LibraryVariable) != "" {
 		t.Skip("the emulated GPU is not built here")
 	}

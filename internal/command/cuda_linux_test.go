@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/emulator"
 	"github.com/pollen-ml/pollen/internal/letters"
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // onGPU is a short run on a GPU.
@@ -20,6 +21,7 @@ func onGPU(dir string, more ...string) []string {
 
 // TestRunsOnAGPU uses the emulated GPU: runs train, stop, resume and fail there as on the CPU.
 func TestRunsOnAGPU(t *testing.T) {
+	testenv.NeedsAll(t, "a dozen runs on the emulated GPU")
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
 	p := newProcesses(t)
 	if err := letters.Write(p.path("data/notmnist"), 30, 10); err != nil {

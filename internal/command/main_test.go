@@ -18,6 +18,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/letters"
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -40,6 +41,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv(datasets.EnvironmentDir, filepath.Join(e.WorkDir, "data"))
 			e.Setenv(cuda.DriverVariable, filepath.Join(e.WorkDir, "none.so")) // scripts see the same devices on all machines
 			return letters.Write(filepath.Join(e.WorkDir, "data", "notmnist"), 200, 60)
+		},
+		Condition: func(condition string) (bool, error) {
+			if condition != "all" {
+				return false, errors.Errorf("no condition %q", condition)
+			}
+			return testenv.All(), nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,

@@ -10,6 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/measure"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -157,6 +158,7 @@ func TestPriorGradients(t *testing.T) {
 // TestCurvedLogits compares the divergence of gL with differences of gL along each parameter, where
 // tanh curves the logits.
 func TestCurvedLogits(t *testing.T) {
+	testenv.NeedsAll(t, "long chains")
 	const repetitions, distance = 50, 1e-2 // the latter changes the sums by less than 1 %
 	data := noisy(t, 120)
 	spec := pollen.Spec{

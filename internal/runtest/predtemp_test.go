@@ -10,6 +10,7 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -35,6 +36,7 @@ func softmaxRegression(t *testing.T, method string, temperature float64) pollen.
 // TestTemperatureOfPredictions: steps with all data have the requested one; with minibatches it is
 // far above, also where a thermostat keeps that of the weights.
 func TestTemperatureOfPredictions(t *testing.T) {
+	testenv.NeedsAll(t, "long chains")
 	const size, temperature = 200, 0.2
 	data := noisy(t, size)
 	of := func(method string, batch, epochs int) *pollen.Diagnostics {
