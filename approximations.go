@@ -29,9 +29,9 @@ func (descending) attach(t *job, b *graph.Builder, in inputs) (logits, loss *gra
 	return logits, loss, langevin.Attach(b, langevin.SGLD{}, in.posterior, loss, in.posterior.StepSizes(t.rates), t.temperatures)
 }
 
-// Ensemble is a deep ensemble: the last state of each chain, from different initial values.
-// Source: Lakshminarayanan, Pritzel and Blundell, Simple and scalable predictive uncertainty
-// estimation using deep ensembles (2017).
+// Ensemble is a deep ensemble: the last state of each chain, from different initial values. Source:
+// Lakshminarayanan, Pritzel and Blundell, Simple and scalable predictive uncertainty estimation
+// using deep ensembles (2017).
 type Ensemble struct{ descending }
 
 // Name implements Method.

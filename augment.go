@@ -35,14 +35,19 @@ import (
 // Augment cannot be combined with what needs U as a function of the parameters: samplers on all
 // data, Spec.Anchor and Spec.Temperatures.
 type Augment struct {
-	Flip     bool    // mirror left to right with probability 1/2
-	Shift    int     // shift by whole rows and columns, each uniform on -Shift to Shift pixels
-	Rotation float64 // rotate by an angle uniform on -Rotation to Rotation degrees, at most 180
-	Erase    float64 // erase a square centred on any pixel, with this side over the image's shorter one, below 1
+	// Flip mirrors an image left to right with probability 1/2.
+	Flip bool
+	// Shift moves an image by whole rows and columns, each uniform on -Shift to Shift pixels.
+	Shift int
+	// Rotation turns an image by an angle uniform on -Rotation to Rotation degrees, at most 180.
+	Rotation float64
+	// Erase blanks a square centred on a random pixel. Its side is this fraction, below 1, of the
+	// image's shorter side: 0.25 erases a square of 8 pixels from an image of 32x32.
+	Erase float64
 }
 
 // augmentForm is the text of an Augment with all fields.
-const augmentForm = "flip,shift=PIXELS,rotation=DEGREES,erase=SHARE"
+const augmentForm = "flip,shift=PIXELS,rotation=DEGREES,erase=FRACTION"
 
 // ParseAugment reads a text as String returns it, such as "flip,shift=2,rotation=10,erase=0.25", in
 // any order. An unknown field or value is an InvalidError.

@@ -50,12 +50,14 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 	if t.written, err = t.spec.written(); err != nil {
 		return nil, err
 	}
-	t.watching = t.heldOut(data)
+	t.watching = t.heldOut(data) // before finish, which loads these images
 	t.remarkSteps()
 	return t.finish(ctx, data, t.beginRun)
 }
 
-// checkBeforePilot refuses what a new run cannot do, before the pilot of Auto makes the first step.
+// checkBeforePilot refuses what a new run cannot do, before the pilot of Auto makes the first step:
+// a mistake must not cost minutes of a pilot. newTraining checks most of it again for the method
+// that Auto chose.
 func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
 	spec, err := spec.resolve(data.Train.Len())
 	if err != nil {
@@ -93,6 +95,8 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 	if err != nil {
 		return nil, errors.WithMessage(err, dir)
 	}
+	// The checkpoint has no data: with other images in the same order of minibatches, the chains
+	// would continue on another posterior without notice.
 	if !m.Data.isOf(t.data) {
 		return nil, invalid("resume %s: the data %s are not those of the run", dir, data.Train.Name)
 	}
@@ -105,7 +109,7 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 
 // Try makes some steps of the run that spec describes and keeps nothing, to estimate what the run
 // would cost: it returns how many steps the run would have. The observer is called after every two
-// steps.
+// steps, so that a caller with a clock can time them.
 func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, options ...Option) (total int, err error) {
 	const window = 2
 	if data == nil {
@@ -128,6 +132,7 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 			return err
 		}
 		defer t.session.Close()
+		// 0 bytes: always report the space, since that is a part of the estimate.
 		if err := t.remarkRoom(".", 0); err != nil {
 			return err
 		}
@@ -137,7 +142,8 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 }
 
 // checkHeldOut refuses, before hours of training, held-out data that chains cannot be watched on,
-// and validation data that cannot calibrate the run. There may be neither.
+// and validation data that cannot calibrate the run: other image sizes, classes without a
+// counterpart, missing labels. There may be neither kind of data.
 func checkHeldOut(spec Spec, dir string, splits *datasets.Splits) error {
 	c, err := kindOf(spec.Method)
 	if err != nil {
@@ -160,7 +166,12 @@ func checkHeldOut(spec Spec, dir string, splits *datasets.Splits) error {
 }
 
 // finish makes the run on the environment's device, and records how that ended. open makes the
-// run's directory, or prepares that of an interrupted run.
+// run's directory (Fit) or prepares that of an interrupted run (Resume); it is called after the
+// program is loaded, so that a network that does not compile leaves no directory behind.
+//
+// The order of the deferred calls matters: held-out predictor, then writer, which waits for a
+// checkpoint in flight and releases the lock, then session. Nothing may write after the lock is
+// released.
 func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(tensor.Device) error) (*Run, error) {
 	var run *Run
 	err := t.on(func(device tensor.Device) (err error) {
@@ -172,6 +183,8 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 		defer func() { err = cmp.Or(err, t.writer.Close()) }() // also when an observer panics
 		err = t.begin(device, open)
 		defer t.measured.HeldOut.Close()
+		// Only a run that began has an outcome to record: the directory of another may be locked by
+		// another process.
 		began := err == nil
 		if began {
 			err = t.run(ctx, device)
@@ -193,6 +206,8 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 	return run, nil
 }
 
+// newWriter returns the only writer of the run's directory. The kind of method decides where states
+// go: into samples, or into states from which samples are drawn at the end.
 func (t *training) newWriter() *rundir.Writer {
 	return rundir.NewWriter(t.dir, rundir.Options{
 		FirstChain: t.spec.FirstChain, Chains: t.spec.Chains, Retention: rundir.Retention{Plan: t.plan, Keep: t.spec.Keep},
@@ -200,7 +215,9 @@ func (t *training) newWriter() *rundir.Writer {
 	})
 }
 
-// beginRun makes the directory of a new run.
+// beginRun makes the directory of a new run: a checkpoint at step 0, which has the initial values
+// of all chains, and then the manifest. Even a run that is killed before its first window can
+// therefore be resumed.
 func (t *training) beginRun(device tensor.Device) error {
 	return t.writer.Begin(func() (first rundir.Checkpoint, manifest any, err error) {
 		if err := t.remarkRoom(t.dir, muchRoom); err != nil {
@@ -216,6 +233,7 @@ func (t *training) beginRun(device tensor.Device) error {
 			Format: rundir.Format, Spec: t.written, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
 			Build: thisBuild(),
 		}
+		// The watched weight is the middle one of the first parameter, as in job.watched.
 		for i, p := range t.session.Program().Parameters() {
 			t.manifest.Parameters += p.Shape.Elements()
 			if i == 0 {
@@ -226,7 +244,9 @@ func (t *training) beginRun(device tensor.Device) error {
 	})
 }
 
-// recoverRun prepares the directory and the session of an interrupted run to continue.
+// recoverRun prepares the directory and the session of an interrupted run to continue. If another
+// build or device continues it, the manifest records from which step on: the bits may differ from
+// there.
 func (t *training) recoverRun(device tensor.Device) error {
 	if err := t.writer.Recover(t.restore); err != nil {
 		return err
@@ -259,8 +279,9 @@ func (t *training) remarkResumed(made int, device tensor.Device) {
 	}
 }
 
-// recordOutcome writes how the run ended that has this error, and returns the error, or that of
-// writing. If another process has taken the run over, that is the error, whatever else went wrong.
+// recordOutcome writes how the run that ended with err ended, and returns err, or the error of
+// writing. If another process has taken the run over, that is the error, whatever else went wrong:
+// this process must not write an outcome into a run that is still in progress.
 func (t *training) recordOutcome(ctx context.Context, err error) error {
 	if lost := t.writer.Check(); lost != nil {
 		if err == nil || errors.As(lost, new(*LockedError)) {
@@ -268,6 +289,7 @@ func (t *training) recordOutcome(ctx context.Context, err error) error {
 		}
 		return err
 	}
+	// A context that ended makes any error a stop: the failure is usually its consequence.
 	ended := rundir.Outcome{State: string(Finished)}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -278,7 +300,10 @@ func (t *training) recordOutcome(ctx context.Context, err error) error {
 	return cmp.Or(err, t.writer.Finish(ended))
 }
 
-// start puts the chains of a new run where those of Spec.Start ended, if it is given.
+// start puts the chains of a new run where those of Spec.Start ended, if it is given. Only the
+// parameters are taken over: momenta, preconditioners and thermostats start fresh and adapt during
+// burn-in. It comes before the first checkpoint, from which a resumed run continues without reading
+// Start again.
 func (t *training) start() error {
 	if t.spec.Start == "" {
 		return nil
@@ -301,6 +326,7 @@ func (t *training) start() error {
 		if err != nil {
 			return errors.WithMessage(err, "start")
 		}
+		// Parts of a gathered run may have chains of equal number, hence the directory.
 		chain := fmt.Sprint(filepath.Dir(f.Path), number)
 		if chain != before {
 			last = append(last, f)
@@ -328,8 +354,10 @@ func (t *training) start() error {
 	return nil
 }
 
-// drawsAgain reports whether some chains have the same noise as chains of another run: those with
-// its seed and numbers.
+// drawsAgain reports whether some chains have the same noise as chains of another run, namely those
+// with the same seed and number. Noise depends only on seed, chain and step, so two such chains
+// approach each other where they mix, and the second adds little information. The intervals that
+// are compared are of session chains, with replicas counted.
 func (t *training) drawsAgain(from *Run) (bool, error) {
 	runs, err := from.Parts()
 	if runs == nil {
@@ -342,7 +370,8 @@ func (t *training) drawsAgain(from *Run) (bool, error) {
 	}), err
 }
 
-// startAt gives a chain a sample's parameters.
+// startAt gives a chain a sample's parameters, matched by name and shape, so that the order of
+// layers does not matter.
 func (t *training) startAt(chain int, s samples.Sample) error {
 	for _, p := range t.session.Program().Parameters() {
 		at := slices.IndexFunc(s.Parameters, func(q samples.Parameter) bool { return q.Name == p.Name && q.Shape.Equal(p.Shape) })
@@ -356,8 +385,11 @@ func (t *training) startAt(chain int, s samples.Sample) error {
 	return nil
 }
 
-// run makes the remaining steps. If the context ends, it stops between two windows and keeps its
-// samples.
+// run makes the remaining steps. If the context ends, it stops between two windows, writes a
+// checkpoint there, and keeps its samples.
+//
+// An error of saving takes precedence over a stop, since Resume must not be promised a checkpoint
+// that is not there; diagnostics are written even after a failure, as they often explain it.
 func (t *training) run(ctx context.Context, device tensor.Device) error {
 	err := t.plan.Run(ctx, t.session, t.spacing(), t.observeWindow, t.hooks...)
 	stopped := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
@@ -382,7 +414,7 @@ func (t *training) run(ctx context.Context, device tensor.Device) error {
 	return t.unfinished(err)
 }
 
-// unfinished returns an error with how far the run came before err; nil if err is nil.
+// unfinished wraps err in an UnfinishedError with the progress so far; nil stays nil.
 func (t *training) unfinished(err error) error {
 	if err == nil {
 		return nil
@@ -391,7 +423,8 @@ func (t *training) unfinished(err error) error {
 }
 
 // warn remarks that a run has learnt nothing: large steps can kill all ReLUs of a network while its
-// loss stays finite.
+// loss stays finite. Guessing among K classes has a loss of ln K; a run above 98 % of it gets the
+// remark.
 func (t *training) warn() {
 	const like = 0.98
 	if guessing := math.Log(float64(t.data.Classes)); t.measured.Loss > like*guessing {

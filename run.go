@@ -19,12 +19,14 @@ import (
 )
 
 // Run is the directory of a run, which may be finished, interrupted, or still sampling in another
-// process.
+// process. A Run holds no file open and caches no sample: every call reads the directory as it is
+// then, so that a Run of a growing directory predicts with more and more samples. Use a Predictor
+// to keep samples loaded.
 type Run struct {
 	environment
 	dir      string
-	manifest *Manifest
-	left     *rundir.LeftOut // shared with the Runs that With makes
+	manifest *Manifest       // as it was when the run was opened; it changes only when a run is resumed
+	left     *rundir.LeftOut // shared with the Runs that With makes and with parts, so that each file is remarked once
 }
 
 func newRun(dir string, m *Manifest, e environment) *Run {
@@ -67,6 +69,8 @@ func (r *Run) Expected() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	// Such methods draw exactly Samples at the end; others follow the plan, which may yield a few
+	// more.
 	if t := c.traits(); t.collected || t.drawn {
 		return r.manifest.Spec.Samples * r.manifest.Spec.Chains, nil
 	}
@@ -77,7 +81,9 @@ func (r *Run) Expected() (int, error) {
 	return rundir.Retention{Plan: plan, Keep: r.manifest.Spec.Keep}.Samples() * r.manifest.Spec.Chains, nil
 }
 
-// Finished reports whether the run has all its samples.
+// Finished reports whether the run has all its samples. It uses only the files, not the recorded
+// outcome, so that it is also right for a copy, and for a run whose process was killed after its
+// last sample.
 func (r *Run) Finished() (bool, error) {
 	expected, err := r.Expected()
 	if err != nil {
@@ -110,7 +116,9 @@ func (r *Run) Network() (layers.Sequential, error) {
 	return r.manifest.Spec.Build(r.manifest.Data.Classes())
 }
 
-// images returns the images of a data set for the run's network.
+// images returns the images of a data set for the run's network. They keep the run's mean and
+// standard deviation, not those of the data set: a network must see pixels normalised as in
+// training.
 func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 	d := &r.manifest.Data
 	if data == nil || data.Len() == 0 {
@@ -184,7 +192,8 @@ func (r *Run) sampleFiles(task string) ([]rundir.File, error) {
 	return files, err
 }
 
-// each passes on all samples, each as often as the method predicts with it.
+// each passes each sample to use, in the order of listSamples, as often as the method predicts with
+// it: once, or Spec.Samples times with MC dropout, whose passes differ in their masks.
 func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use func(samples.Sample) error) error {
 	return r.eachOf(ctx, task, data, func(_ string, s samples.Sample) error { return use(s) })
 }
@@ -200,6 +209,7 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 		return err
 	}
 	passes := c.passes(&r.manifest.Spec)
+	// Progress counts files, not passes, and includes damaged ones, so that Done reaches Total.
 	used := 0
 	for i, f := range files {
 		if err := ctx.Err(); err != nil {
@@ -227,8 +237,12 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 }
 
 // Predictions returns the posterior predictive on a data set: probabilities averaged over all
-// samples by Spec.Weights. visit, if not nil, is called with the probabilities [N K] and the weight
-// of each sample. The errors are those of Predict.
+// samples by Spec.Weights,
+//
+//	p(y | x) = sum_s w_s p(y | x, theta_s) / sum_s w_s.
+//
+// visit, if not nil, is called with the probabilities [N K] and the weight of each sample; the
+// slice is reused for the next sample. The errors are those of Predict.
 func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error,
 ) (*evaluate.Predictions, error) {
 	images, err := r.images(data)
@@ -291,8 +305,9 @@ func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evalu
 	return evaluate.Assess(c)
 }
 
-// relabelled returns a data set with labels that number the run's classes. Missing labels and
-// classes that the run was not trained on are errors.
+// relabelled returns a data set with labels that number the run's classes. Each data set numbers
+// its own classes, so that "dog" may be 1 in one and 0 in another: labels are matched by class
+// name. Missing labels and classes that the run was not trained on are errors.
 func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 	known := r.manifest.Data.ClassNames
 	if _, err := r.images(data); err != nil {
@@ -388,8 +403,9 @@ func (r *Run) Calibration() (*evaluate.Calibration, error) {
 	return c, nil
 }
 
-// calibrationIfAny returns the result of Calibrate, or nil. It is also nil if it used samples that
-// are left out now, or is damaged and left out.
+// calibrationIfAny returns the result of Calibrate, or nil. used is the number of samples of the
+// prediction. The result is also nil if the calibration used samples that are left out now, since
+// its quantiles are only valid for the same average, or is damaged and left out.
 func (r *Run) calibrationIfAny(used int) (*evaluate.Calibration, error) {
 	c, err := r.Calibration()
 	if os.IsNotExist(errors.Cause(err)) {

@@ -16,29 +16,39 @@ import (
 )
 
 // Setting is a field of a Spec as text, as it appears in flags, configuration files and manifests.
+// The table of settings is the only list of a Spec's fields: flags, JSON, comparisons of runs and
+// the help are all made from it, so a new field needs only a row.
 type Setting struct {
-	Name  string
-	Kind  string // "string", "int", "float" or "uint64"
-	Usage string // a line, with the default
+	// Name is the name of the flag and of the JSON member, such as "burn-in".
+	Name string
+	// Kind is the type of the value: "string", "int", "float" or "uint64".
+	Kind string
+	// Usage is the text of the help, one or two lines, with the default.
+	Usage string
 
-	everywhere bool              // it applies to every method
+	everywhere bool              // it applies to every method; otherwise methodKind.applies decides
 	get        func(s *Spec) any // returns nil if the field was left out
 	set        func(s *Spec, text string) error
 }
 
-// The orders of minibatches.
+// The values of the setting order.
 const (
 	shuffled  = "shuffled"
 	symmetric = "symmetric"
 )
 
-// settings lists the settings in the order of the help.
+// settings lists the settings in the order of the help, which is also the order of a manifest's
+// JSON. get returns nil for a field that was left out, which JSON then omits. A run's manifest has
+// the resolved Spec, in which no default is left out, so that a later version with other defaults
+// still repeats the run.
 var settings = []Setting{
-	{"model", "string", "network by name, or a network file", true,
+	{"model", "string", "network: a name from the list above, or a network file (default lenet-small)", true,
 		func(s *Spec) any { return orNil(s.Network) }, func(s *Spec, text string) error { s.Network = text; return nil }},
-	number("subset", "number of examples to train on, the first ones, or evenly spaced ones if they are sorted by class (default: all)", true,
+	number("subset", "number of examples to train on: the first ones, or evenly spaced ones if the data are sorted by class\n"+
+		"(default: all)", true,
 		func(s *Spec) *int { return &s.Subset }),
-	{"method", "string", "optimizer, sampler or approximation, with its attributes; auto chooses by the data (default sgld)", true,
+	{"method", "string", "optimizer, sampler or approximation, optionally with attributes, such as sghmc:friction=0.2; auto chooses a\n" +
+		"sampler and its step size by the data (default sgld)", true,
 		func(s *Spec) any {
 			if s.Method == nil {
 				return nil
@@ -46,7 +56,8 @@ var settings = []Setting{
 			return MethodText(s.Method)
 		},
 		func(s *Spec, text string) (err error) { s.Method, err = ParseMethod(text); return err }},
-	{"schedule", "string", "learning rate on the mean loss by step (default by method and network, less for fewer than 10000 examples)", true,
+	{"schedule", "string", "learning-rate schedule for the mean loss of a minibatch, such as constant:0.01 or cosine:0.1,0\n" +
+		"(default: depends on method and network; samplers on fewer than 10000 examples get lower rates)", true,
 		func(s *Spec) any {
 			if s.Schedule == nil {
 				return nil
@@ -54,38 +65,39 @@ var settings = []Setting{
 			return s.Schedule.String()
 		},
 		func(s *Spec, text string) (err error) { s.Schedule, err = optimizers.ParseSchedule(text); return err }},
-	number("batch", "examples per minibatch (default 100, a tenth of fewer than 1000; all for samplers of all data)", true,
+	number("batch", "minibatch size (default 100, or a tenth of the data below 1000 examples; full-batch samplers use all data)", true,
 		func(s *Spec) *int { return &s.Batch }),
-	number("epochs", "passes over the data, burn-in included; nuts: draws (default 8, more of few data, for 1000 steps; 2000 of samplers of\n"+
-		"all data, 500 of nuts)", true,
+	number("epochs", "passes over the training data, burn-in included; for nuts, draws (default 8, or enough for 1000 steps if the\n"+
+		"data are few; 2000 for full-batch samplers, 500 for nuts)", true,
 		func(s *Spec) *int { return &s.Epochs }),
-	{"start", "string", "directory of a run: these chains begin at the last samples of its chains (default: initial values)", true,
+	{"start", "string", "warm start: directory of a run at whose last samples the chains begin (default: fresh initial values)", true,
 		func(s *Spec) any { return orNil(s.Start) }, func(s *Spec, text string) error { s.Start = text; return nil }},
-	{"augment", "string", "change training images at random, as in " + augmentForm + ";\n" +
-		"samples then have another distribution than the posterior, see pollen.Augment (default: none)", true,
+	{"augment", "string", "augment training images at random: " + augmentForm + ", any of these;\n" +
+		"samples then follow a distribution other than the posterior, see pollen.Augment (default: none)", true,
 		func(s *Spec) any { return orNil(s.Augment.String()) },
 		func(s *Spec, text string) (err error) { s.Augment, err = ParseAugment(text); return err }},
-	{"burn-in", "int", "epochs before the first sample, of each cycle (default 3/8 of them, 4/5 of a cycle's)", false,
+	{"burn-in", "int", "epochs before the first sample, in each cycle if there are cycles (default 3/8 of the epochs, or 4/5 of a cycle)", false,
 		func(s *Spec) any { return pointed(s.BurnIn) },
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.BurnIn = &v }) }},
-	number("samples", "least number of samples per chain, evenly spaced after burn-in, or drawn at the end; mc-dropout: passes (default 10)", false,
+	number("samples", "minimum number of samples per chain, evenly spaced after burn-in or drawn at the end; for mc-dropout, forward\n"+
+		"passes per prediction (default 10)", false,
 		func(s *Spec) *int { return &s.Samples }),
-	number("burn-in-steps", "burn-in in steps instead of epochs (default: by burn-in)", false,
+	number("burn-in-steps", "burn-in in steps, instead of --burn-in in epochs (default: set by --burn-in)", false,
 		func(s *Spec) *int { return &s.BurnInSteps }),
-	number("thinning", "steps from one sample to the next, instead of samples (default: by samples)", false,
+	number("thinning", "steps from one sample to the next, instead of --samples (default: set by --samples)", false,
 		func(s *Spec) *int { return &s.Thinning }),
-	number("keep", "most samples per chain to keep: when there are more, every other one is removed, and only every other one\n"+
-		"is drawn from then on (default: all)", false, func(s *Spec) *int { return &s.Keep }),
-	{"weights", "string", "weights of samples in averages: equal, or step-size, in proportion to their step size (default step-size;\n" +
-		"equal with cycles, as in the paper, since the last samples of a cycle would have next to no weight)", false,
+	number("keep", "maximum number of samples per chain on disk: when there are more, every other one is removed and the interval\n"+
+		"between samples doubles (default: all)", false, func(s *Spec) *int { return &s.Keep }),
+	{"weights", "string", "weights of samples in averages: equal, or step-size for weights proportional to the step size (default\n" +
+		"step-size; equal with --cycles, because the last samples of a cycle would have almost no weight)", false,
 		func(s *Spec) any { return orNil(string(s.Weights)) },
 		func(s *Spec, text string) error { s.Weights = Weighting(text); return nil }},
-	number("cycles", "cyclical sampling: each cycle explores without noise for its burn-in, then samples (default: none)", false,
+	number("cycles", "number of cycles of cyclical sampling: each explores without noise during its burn-in, then samples (default: none)", false,
 		func(s *Spec) *int { return &s.Cycles }),
-	number("anchor", "epochs from one anchor of control variates to the next: less noise, twice the work (default: none)", false,
+	number("anchor", "control variates: epochs between two gradients over all data; less gradient noise for twice the work (default: none)", false,
 		func(s *Spec) *int { return &s.Anchor }),
-	{"order", "string", "order of minibatches: " + shuffled + ", again in each epoch, or " + symmetric + ", every second epoch as the one before in reverse\n" +
-		"(default " + shuffled + ")", false,
+	{"order", "string", "order of minibatches: " + shuffled + " shuffles in each epoch; " + symmetric + " makes every second epoch the reverse of\n" +
+		"the one before (default " + shuffled + ")", false,
 		func(s *Spec) any {
 			if !s.Symmetric {
 				return nil
@@ -99,8 +111,8 @@ var settings = []Setting{
 			s.Symmetric = text == symmetric
 			return nil
 		}},
-	number("chains", "Markov chains, started from different initial values (default 1)", true, func(s *Spec) *int { return &s.Chains }),
-	{"first-chain", "int", "number of the first chain, for parts of a run: the chains are those that the whole run has (default 0)", true,
+	number("chains", "number of Markov chains, started from different initial values (default 1)", true, func(s *Spec) *int { return &s.Chains }),
+	{"first-chain", "int", "number of the first chain, to sample some chains of a larger run with identical results (default 0)", true,
 		func(s *Spec) any {
 			if s.FirstChain == 0 {
 				return nil
@@ -108,7 +120,7 @@ var settings = []Setting{
 			return s.FirstChain
 		},
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.FirstChain = v }) }},
-	{"prior", "string", "prior of each parameter: " + langevin.PriorForms + " (default gaussian:0.316)", false,
+	{"prior", "string", "prior of each parameter: " + langevin.PriorForms + "\n(default gaussian:0.316)", false,
 		func(s *Spec) any {
 			if s.Prior == nil {
 				return nil
@@ -120,26 +132,28 @@ var settings = []Setting{
 			s.Prior = &prior
 			return err
 		}},
-	{"priors", "string", "priors of some layers, instead of prior, as conv1=gaussian:0.3/linear2=fan-in:1 (default: none)", false,
+	{"priors", "string", "priors of single layers or parameters, which override --prior, such as conv1=gaussian:0.3/linear2=fan-in:1\n" +
+		"(default: none)", false,
 		func(s *Spec) any { return orNil(joinPriors(s.Priors)) },
 		func(s *Spec, text string) (err error) { s.Priors, err = parsePriors(text); return err }},
-	{"temperature", "float", "temperature of the posterior (default 1)", false,
+	{"temperature", "float", "temperature of the posterior; below 1 gives a cold posterior (default 1)", false,
 		func(s *Spec) any { return pointed(s.Temperature) },
 		func(s *Spec, text string) error {
 			v, err := strconv.ParseFloat(text, 64)
 			s.Temperature = &v
 			return err
 		}},
-	{"temperatures", "string", "replica exchange: rising temperatures that chains swap, as 1,1.02,1.04, of which samples have the first; each\n" +
-		"chain becomes one for each; for swaps, neighbours may differ by some 2/sqrt(weights) relatively (default: none)", false,
+	{"temperatures", "string", "replica exchange: rising temperatures such as 1,1.02,1.04; each chain gets a replica at each, neighbours swap, and\n" +
+		"the first one yields the samples; for frequent swaps, neighbours differ by a relative 2/sqrt(number of weights)\n" +
+		"or less (default: none)", false,
 		func(s *Spec) any { return orNil(joinNumbers(s.Temperatures)) },
 		func(s *Spec, text string) (err error) { s.Temperatures, err = splitNumbers(text); return err }},
-	{"seed", "uint64", "seed of everything random", true,
+	{"seed", "uint64", "random seed of initial values, minibatches and noise (default 0)", true,
 		func(s *Spec) any { return s.Seed },
 		func(s *Spec, text string) (err error) { s.Seed, err = strconv.ParseUint(text, 10, 64); return err }},
 }
 
-// number returns a setting that is a count; 0 means that it was left out.
+// number returns a setting that is a count of at least 1; the field's 0 means that it was left out.
 func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setting {
 	return Setting{name, "int", usage, everywhere,
 		func(s *Spec) any {
@@ -163,8 +177,8 @@ func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setti
 // Settings returns the fields of a Spec as text.
 func Settings() []Setting { return settings }
 
-// Set sets the field with a setting's name from a text. An unknown name and a text that cannot be
-// read are an InvalidError, and leave the Spec as it was.
+// Set sets the field with a setting's name from a text, as in Set("epochs", "20"). An unknown name
+// and a text that cannot be read are an InvalidError, and leave the Spec as it was.
 func (s *Spec) Set(name, text string) error {
 	for _, setting := range settings {
 		if setting.Name == name {
@@ -194,7 +208,8 @@ func (s Spec) Texts() map[string]string {
 	return texts
 }
 
-// difference returns the first setting, except those apart, in which two specifications differ.
+// difference returns the first setting, except those named in apart, in which two specifications
+// differ, with both texts. It compares texts, so that pointers to equal values do not differ.
 func (s Spec) difference(other Spec, apart ...string) (name, ours, theirs string) {
 	texts, others := s.Texts(), other.Texts()
 	for _, setting := range settings {
@@ -205,7 +220,8 @@ func (s Spec) difference(other Spec, apart ...string) (name, ours, theirs string
 	return "", "", ""
 }
 
-// parse sets the field. Its errors name the setting and are InvalidError.
+// parse sets the field. Its errors name the setting and are InvalidError, whatever strconv or the
+// setter returned.
 func (t Setting) parse(s *Spec, text string) error {
 	err := t.set(s, text)
 	var number *strconv.NumError
@@ -219,7 +235,9 @@ func (t Setting) parse(s *Spec, text string) error {
 	return InvalidError{err}
 }
 
-// MarshalJSON returns an object with a member for each setting that was not left out.
+// MarshalJSON returns an object with a member for each setting that was not left out. It is written
+// by hand because encoding/json would sort the members of a map, and readers expect the order of
+// the help.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	var text bytes.Buffer
 	text.WriteByte('{')
@@ -241,7 +259,8 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Other members are errors.
+// UnmarshalJSON reads what MarshalJSON writes. Other members are errors. Numbers are parsed from
+// their JSON text, so that a seed of 64 bits loses no digit in a float64.
 func (s *Spec) UnmarshalJSON(content []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(content, &members); err != nil {
@@ -267,12 +286,14 @@ func (s *Spec) UnmarshalJSON(content []byte) error {
 			return err
 		}
 	}
+	// What is left are unknown members: Set returns the error that lists the known names.
 	for name := range members {
 		return s.Set(name, "")
 	}
 	return nil
 }
 
+// orNil and pointed turn the zero value or nil pointer of a field into "left out".
 func orNil(text string) any {
 	if text == "" {
 		return nil
@@ -287,6 +308,7 @@ func pointed[T any](p *T) any {
 	return *p
 }
 
+// setInt is for fields whose 0 is a value, which number takes for a field that was left out.
 func setInt(text string, set func(v int)) error {
 	v, err := strconv.Atoi(text)
 	if err == nil {
@@ -315,7 +337,8 @@ func splitNumbers(text string) ([]float64, error) {
 	return values, nil
 }
 
-// parsePriors reads the priors of some layers, "conv1=gaussian:0.3/linear2.bias=flat".
+// parsePriors reads the priors of some layers, "conv1=gaussian:0.3/linear2.bias=flat". The
+// separator is a slash because priors have commas and colons.
 func parsePriors(text string) (map[string]langevin.Prior, error) {
 	priors := map[string]langevin.Prior{}
 	for _, item := range strings.Split(text, "/") {
@@ -332,7 +355,8 @@ func parsePriors(text string) (map[string]langevin.Prior, error) {
 	return priors, nil
 }
 
-// joinPriors returns the text from which parsePriors reads priors; empty for none.
+// joinPriors returns the text from which parsePriors reads priors, sorted by name, so that equal
+// maps have equal texts; empty for none.
 func joinPriors(priors map[string]langevin.Prior) string {
 	var items []string
 	for _, name := range slices.Sorted(maps.Keys(priors)) {

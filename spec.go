@@ -12,7 +12,11 @@ import (
 
 // Spec describes what is trained and how. A field that is left out has a default, which may depend
 // on the method and on the number of examples; Resolve fills the defaults in. A field that has no
-// effect with the method is an error. The JSON of a Spec is an object with the names of Settings.
+// effect with the method is an error rather than ignored. The JSON of a Spec is an object with the
+// names of Settings, such as {"method":"psgld","chains":4,"seed":1}.
+//
+// The zero Spec is complete: it trains lenet-small with SGLD for 8 epochs, or 1000 steps if that is
+// more, and keeps 10 samples.
 type Spec struct {
 	// Network is a name of layers.Names or RegisterNetwork, or a text that layers.Parse reads. The
 	// default is lenet-small. Layers is a custom network, instead of Network. If it contains custom
@@ -20,7 +24,8 @@ type Spec struct {
 	Network string
 	Layers  layers.Sequential
 
-	Method Method // default langevin.SGLD
+	// Method is an optimizer, a sampler or an approximation. The default is langevin.SGLD.
+	Method Method
 
 	// Schedule is the learning rate on the mean loss by step. The step size of a sampler is this
 	// rate divided by the number of examples. The default is the method's customary schedule, with
@@ -31,14 +36,21 @@ type Spec struct {
 	// these are fewer than 1000. Samplers on all data use all examples.
 	Batch int
 
-	// Epochs is the number of passes over the data, burn-in included. The default is 8, or more
-	// for 1000 steps, or more for a long BurnIn. For samplers on all data it is 2000, for NUTS
-	// 500 draws.
+	// Epochs is the number of passes over the data, burn-in included. The default is 8, or more for
+	// 1000 steps, or more for a long BurnIn. For samplers on all data it is 2000, for NUTS 500
+	// draws.
 	Epochs int
 
-	Chains int    // Markov chains, from different initial values; default 1
-	Seed   uint64 // of all random numbers
-	Subset int    // number of examples to train on, chosen by datasets.Dataset.First; default all
+	// Chains is the number of Markov chains, which run in parallel from different initial values.
+	// The default is 1. Several are needed to see whether chains agree, and by Ensemble.
+	Chains int
+
+	// Seed determines all random numbers: initial values, the order of minibatches, noise.
+	Seed uint64
+
+	// Subset is the number of examples to train on, chosen by datasets.Dataset.First. The default
+	// is all.
+	Subset int
 
 	// Start is the directory of a run to start from: chain i begins at the last sample of that
 	// run's chain i modulo the number of its chains. A Seed other than that run's gives new noise.
@@ -48,19 +60,22 @@ type Spec struct {
 	// Augment changes training images at random, which also changes the posterior.
 	Augment Augment
 
-	// FirstChain is the number of the first chain. A run of many chains can be divided into runs of
-	// a few, such as the jobs of an array, whose chains are the same bit for bit; see Gather.
+	// FirstChain is the number of the first chain. A run with many chains can be divided into runs
+	// with a few, such as the jobs of an array, whose chains are the same bit for bit: chains 4 to
+	// 7 of a run of 8 are those of a run with FirstChain 4 and Chains 4. See Gather.
 	FirstChain int
 
-	// BurnIn is the number of epochs before the first sample, or of each cycle if there are cycles.
-	// The default is 3/8 of the epochs, or 4/5 of a cycle's, which leaves its last, small steps for
-	// samples. BurnInSteps is the number of steps instead, for samplers on minibatches.
+	// BurnIn is the number of epochs before the first sample; with cycles, before the first sample
+	// of each cycle. The default is 3/8 of the epochs, or 4/5 of a cycle, which leaves the last,
+	// small steps of the cycle for samples. BurnInSteps gives the length in steps instead, for
+	// samplers on minibatches. BurnIn is a pointer because 0, no burn-in, differs from the default.
 	BurnIn      *int
 	BurnInSteps int
 
-	// Samples is the least number of samples of each chain. They are evenly spaced, or drawn at the
-	// end. For MC dropout it is the number of passes. The default is 10. Thinning is the number of
-	// steps between samples instead, for samplers on minibatches.
+	// Samples is the minimum number of samples of each chain. They are evenly spaced, or drawn at
+	// the end; there may be more if the steps after burn-in are not a multiple of Samples. For MC
+	// dropout it is the number of passes. The default is 10. Thinning gives the number of steps
+	// between samples instead, for samplers on minibatches.
 	Samples  int
 	Thinning int
 
@@ -69,20 +84,38 @@ type Spec struct {
 	// with twice the Thinning. The default keeps all.
 	Keep int
 
-	Prior       *langevin.Prior           // of each parameter; default langevin.Gaussian(0.316)
-	Priors      map[string]langevin.Prior // of some layers or parameters, instead of Prior
-	Temperature *float64                  // of the posterior; default 1
+	// Prior is the prior of each parameter. The default is langevin.Gaussian(0.316), a standard
+	// deviation of about sqrt(0.1).
+	Prior *langevin.Prior
+
+	// Priors overrides Prior for some layers or parameters, by name: "conv1" is all parameters of
+	// that layer, "linear2.bias" is only one.
+	Priors map[string]langevin.Prior
+
+	// Temperature is the temperature T of the sampled distribution, proportional to exp(-U/T),
+	// where U is the negative log posterior. The default is 1, the posterior itself; less than 1
+	// gives a "cold posterior".
+	Temperature *float64
 
 	// Weights is how samples are weighted in averages. The default is StepSize, and Equal with
 	// cycles, as in the paper that introduced them.
 	Weights Weighting
 
-	Cycles    int  // cycles, each of which explores at temperature 0 in its burn-in and then samples; default none
-	Anchor    int  // epochs from one anchor of control variates to the next; default no control variates
-	Symmetric bool // every second epoch has the minibatches of the one before in reverse order
+	// Cycles is the number of cycles of cyclical sampling: each explores at temperature 0 during
+	// its burn-in and then samples. The default is no cycles.
+	Cycles int
 
-	// Temperatures are those of replica exchange, rising from the temperature of the samples. Each
-	// chain becomes one chain for each of them.
+	// Anchor turns control variates on: it is the number of epochs from one anchor, a gradient over
+	// all data, to the next. The default is no control variates.
+	Anchor int
+
+	// Symmetric makes every second epoch repeat the minibatches of the one before in reverse order.
+	// By default, each epoch is shuffled independently.
+	Symmetric bool
+
+	// Temperatures turns replica exchange on. The list rises from the temperature of the samples,
+	// as in 1, 1.02, 1.04. Each chain becomes one chain for each temperature, neighbours attempt to
+	// swap, and only the coldest chain yields samples.
 	Temperatures []float64
 }
 
@@ -96,8 +129,8 @@ const (
 	StepSize Weighting = "step-size"
 )
 
-// cycleEpochs returns the number of epochs that burn-in is a part of: those of a cycle, if there
-// are cycles.
+// cycleEpochs returns the number of epochs that burn-in is a part of: the length of a cycle, or the
+// whole run without cycles.
 func (s Spec) cycleEpochs() int {
 	if s.Cycles > 0 {
 		return s.Epochs / s.Cycles
@@ -116,7 +149,8 @@ func (s Spec) temperature() float64 {
 // isNetworkFile reports whether a network is the text of a network file rather than a name.
 func isNetworkFile(text string) bool { return strings.ContainsAny(text, "\n{[:") }
 
-// ownNetworks are the networks of RegisterNetwork.
+// ownNetworks are the networks of RegisterNetwork. Like the registry of methods it has no lock: a
+// program registers at its start, before other goroutines look names up.
 var ownNetworks = map[string]layers.Sequential{}
 
 // RegisterNetwork gives a custom network a name for Spec.Network. A network whose layers are not

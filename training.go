@@ -18,14 +18,18 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// window is the number of steps between two observations of a run; exactWindow is the number for
-// samplers on all data, whose traces have one value for each window.
+// window is the number of steps between two observations of a run. It is below graph.MetricRows,
+// the number of steps whose metrics a session keeps. exactWindow is the number for samplers on all
+// data, whose traces have one value for each window and whose steps take far longer.
 const (
 	window      = 100
 	exactWindow = 10
 )
 
-// training is a run in progress.
+// training is a run in progress: the resolved specification, its session on the device, the writer
+// of its directory and what was measured of it. The embedded job is the part that a methodKind
+// sees. The fields are filled in this order: newTraining (specification, plan), load (session),
+// finish (writer), begin (measured), beginRun or recoverRun (manifest).
 type training struct {
 	environment
 	job
@@ -40,7 +44,8 @@ type training struct {
 	evaluations int             // made by the session so far
 }
 
-// newTraining resolves a specification for data.
+// newTraining resolves a specification for data, and finds the mistakes that can be found without a
+// device. dir is "" for trainings that keep nothing, such as a pilot.
 func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (t *training, err error) {
 	t = &training{environment: e, dir: dir, job: job{data: data}}
 	if t.spec, err = spec.resolve(data.Len()); err != nil {
@@ -63,6 +68,7 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 			return nil, err
 		}
 	}
+	// After Subset: a batch of such a sampler is all examples trained on.
 	if t.kind.traits().exact && t.spec.Batch == 0 {
 		t.spec.Batch = t.data.Len()
 	}
@@ -88,7 +94,11 @@ func (t *training) remarkSteps() {
 	t.remark(strings.Join(append(parts, fmt.Sprintf("%d steps", t.plan.Steps)), ", "))
 }
 
-// load builds the program, and writes the data into its session.
+// load builds the program, and writes the data into its session. All images go to the device once,
+// as bytes; op.Minibatch gathers and normalises a minibatch there at each step, so that a step
+// needs nothing of the host.
+//
+// The network is built within Float32 even if the graph is Float64, see dtype.
 func (t *training) load(device tensor.Device) error {
 	network, err := t.spec.Build(t.data.Classes)
 	if err != nil {
@@ -108,6 +118,7 @@ func (t *training) load(device tensor.Device) error {
 	if err != nil {
 		return InvalidError{err} // such as a prior of a layer that the network does not have
 	}
+	// Samplers on all data record these as quantities of their draws instead, see lossMetric.
 	if t.walk == nil {
 		b.Record(lossMetric, loss)
 		b.Record(accuracyMetric, b.Apply(op.Accuracy{}, logits, labels))
@@ -137,7 +148,8 @@ func (t *training) dtype() tensor.DType {
 	return tensor.Float32
 }
 
-// begin prepares to observe, and prepares the run's directory with open.
+// begin prepares to observe, and then prepares the run's directory with open, which may restore
+// what was observed before.
 func (t *training) begin(device tensor.Device, open func(device tensor.Device) error) error {
 	t.observing()
 	if t.watching != nil {
@@ -152,7 +164,7 @@ func (t *training) begin(device tensor.Device, open func(device tensor.Device) e
 	return open(device)
 }
 
-// observing prepares to observe.
+// observing prepares to observe. The metrics of minibatches are of U/N, and are scaled by N.
 func (t *training) observing() {
 	scale := t.data.Len()
 	if t.kind.traits().exact {
@@ -161,7 +173,9 @@ func (t *training) observing() {
 	t.measured = measure.New(t.session.Program(), t.spec.Chains, scale)
 }
 
-// checkpoint returns the state of all chains, and what was measured of them.
+// checkpoint returns the state of all chains, and what was measured of them. Both belong to the
+// same step: measurements after a resume are those of an uninterrupted run, too. It copies, so that
+// the session can continue while the checkpoint is written.
 func (t *training) checkpoint() (rundir.Checkpoint, error) {
 	s := t.session
 	c := rundir.Checkpoint{Steps: int(s.Steps()), HeldOut: t.measured.HeldOut.Images()}
@@ -178,7 +192,8 @@ func (t *training) checkpoint() (rundir.Checkpoint, error) {
 	return c, nil
 }
 
-// restore puts the session and the measurements back to a checkpoint.
+// restore puts the session and the measurements back to a checkpoint. The size of a chain's state
+// must be the program's: another network or method is an error of Session.Restore.
 func (t *training) restore(c rundir.Checkpoint) error {
 	s := t.session
 	if len(c.Chains) != s.Chains() {

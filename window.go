@@ -18,6 +18,11 @@ import (
 
 // observeWindow observes a window of steps: it records traces, measures temperatures, and saves
 // samples.
+//
+// It is called after at most window steps: a window also ends at a sample and where a hook is due.
+// Everything that decides about files depends on the step only, never on time, so that a resumed
+// run writes the same samples. The exception is a checkpoint at the end of an epoch, which is
+// skipped while the last one is still being written; it has no sample.
 func (t *training) observeWindow(p langevin.Window) error {
 	line := rundir.Metrics{Step: p.To, Epoch: float64(p.To) * float64(t.spec.Batch) / float64(t.data.Len()), Rate: t.rates[p.To-1]}
 	chains, err := t.replicas.Cold(t.session)
@@ -43,6 +48,8 @@ func (t *training) observeWindow(p langevin.Window) error {
 	if err := t.writer.AddMetrics(line); err != nil {
 		return err
 	}
+	// The held-out predictions are observed at some states, samples or not, in the sampling phase
+	// only and, with cycles, only where the temperature is the requested one.
 	var states []samples.Sample
 	due := t.measured.HeldOut.Due(p.To) && p.To > t.plan.BurnIn && t.temperatures[p.To-1] == t.spec.temperature()
 	kept := p.Sample && t.writer.Keeps(p.To)
@@ -59,6 +66,8 @@ func (t *training) observeWindow(p langevin.Window) error {
 	if !kept {
 		states = nil
 	}
+	// A sample is always followed by a checkpoint: a process that is killed afterwards must not
+	// draw it again with other measurements.
 	if kept || p.To == t.plan.Steps || t.endsEpoch(p) && !t.writer.Busy() {
 		if err := t.save(states); err != nil {
 			return err
@@ -79,7 +88,7 @@ func (t *training) endsEpoch(p langevin.Window) bool {
 }
 
 // images returns how many images all chains processed in the steps of a window and in evaluations
-// between them.
+// between them. Observers compute throughput from it.
 func (t *training) images(p langevin.Window) int {
 	evaluations := int(t.session.Evaluations()) - t.evaluations
 	t.evaluations += evaluations
@@ -98,8 +107,8 @@ func (t *training) measure(p langevin.Window, chains []int) float64 {
 }
 
 // traces records the traces of figures and diagnostics; for samplers on all data, one value for
-// each window. It returns the window's mean loss and accuracy, and adds each chain's mean loss to
-// losses.
+// each window, since only the present draw is known. It returns the window's mean loss and
+// accuracy, and adds each chain's mean loss to losses.
 func (t *training) traces(p langevin.Window, chains []int, losses []float64) (loss, accuracy float64, err error) {
 	from := p.From
 	if t.walk != nil {
@@ -132,8 +141,9 @@ func (t *training) metric(chain int, name string, step int) (float64, error) {
 	return t.session.Metric(chain, name, uint64(step)), nil
 }
 
-// save writes samples, and then a checkpoint from which the run can continue, while the next steps
-// run.
+// save writes samples, and then a checkpoint from which the run can continue, in the background
+// while the next steps run. It first waits for the previous one, whose error it returns: at most
+// one is in flight.
 func (t *training) save(states []samples.Sample) error {
 	if err := t.writer.Wait(); err != nil {
 		return err
@@ -156,7 +166,8 @@ func (t *training) saveNow() error {
 	return t.writer.Wait()
 }
 
-// diagnose computes diagnostics from the steps made so far.
+// diagnose computes diagnostics from the steps made so far. Values that the method does not have
+// stay NaN.
 func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnostics, error) {
 	m := t.measured
 	d := &Diagnostics{
@@ -218,7 +229,8 @@ func (t *training) gradientNoise(device tensor.Device) (map[string]float64, erro
 }
 
 // predictionTemperature returns the temperature of what predictions depend on, over some of the
-// samples, see measure.PredictionTemperature; nil for methods without one.
+// samples, see measure.PredictionTemperature; nil for methods whose samples are no states of a
+// chain, at temperature 0, and with Augment, where the potential is no function of the parameters.
 func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*Measured, error) {
 	traits := t.kind.traits()
 	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.temperature() == 0 || !t.spec.Augment.isNone() {
@@ -242,7 +254,8 @@ func (t *training) predictionTemperature(ctx context.Context, device tensor.Devi
 }
 
 // heldOut returns the images to watch: evenly spaced ones of the validation data, or of the test
-// data if there are none; nil without either, and for methods that do not sample.
+// data if there are none; nil without either, and for methods that do not sample. They are used
+// without labels.
 func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
 	data := toWatch(splits)
 	if data == nil || !t.kind.traits().tempered {
@@ -259,7 +272,8 @@ func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
 const spareRoom = 4 << 20
 
 // checkRoom returns DiskFullError unless twice the size of the next checkpoint and samples is free:
-// while a checkpoint is written, the one before and its temporary file exist, too.
+// while a checkpoint is written, the one before and its temporary file exist, too. The run then
+// stops while everything that it has written is whole.
 func (t *training) checkRoom() error {
 	state, sample := t.room()
 	required := 2*(state+sample*uint64(t.spec.Chains)) + spareRoom
@@ -273,7 +287,8 @@ func (t *training) checkRoom() error {
 	return nil
 }
 
-// room returns the size in bytes of a checkpoint now, and of a sample of one chain.
+// room returns the size in bytes of a checkpoint now, and of a sample of one chain, which has 4
+// bytes for each weight. Checkpoints grow with the traces.
 func (t *training) room() (state, sample uint64) {
 	state = uint64(t.session.ChainBytes() * t.session.Chains())
 	if t.measured != nil {
@@ -339,7 +354,9 @@ type watchdog struct {
 }
 
 // watch remarks chains that diverged and temperatures that are far off, while there is time to stop
-// the run.
+// the run. A chain counts as diverged only if others are better than guessing: if all are worse,
+// the network or the rate is wrong, which warn reports. Runs with cycles are not watched: their
+// temperature alternates with 0.
 func (t *training) watch(p langevin.Window, losses []float64) {
 	if !t.kind.traits().tempered || p.From < t.plan.BurnIn || t.spec.temperature() == 0 || t.plan.Cycles > 0 {
 		return
