@@ -44,11 +44,9 @@ const (
 var settings = []Setting{
 	{"model", "string", "network: a name from the list above, or a network file (default lenet-small)", true,
 		func(s *Spec) any { return orNil(s.Network) }, func(s *Spec, text string) error { s.Network = text; return nil }},
-	number("subset", "number of examples to train on: the first ones, or evenly spaced ones if the data are sorted by class\n"+
-		"(default: all)", true,
+	number("subset", "number of examples to train on: the first ones, or evenly spaced ones if the data are sorted by class\n(default: all)", true,
 		func(s *Spec) *int { return &s.Subset }),
-	{"method", "string", "optimizer, sampler or approximation, optionally with attributes, such as sghmc:friction=0.2; auto chooses a\n" +
-		"sampler and its step size by the data (default sgld)", true,
+	{"method", "string", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data (default sgld)", true,
 		func(s *Spec) any {
 			if s.Method == nil {
 				return nil
@@ -56,8 +54,7 @@ var settings = []Setting{
 			return MethodText(s.Method)
 		},
 		func(s *Spec, text string) (err error) { s.Method, err = ParseMethod(text); return err }},
-	{"schedule", "string", "learning-rate schedule for the mean loss of a minibatch, such as constant:0.01 or cosine:0.1,0\n" +
-		"(default: depends on method and network; samplers on fewer than 10000 examples get lower rates)", true,
+	{"schedule", "string", "learning-rate schedule, such as cosine:0.1,0 (default by method and network, lower below 10000 examples for samplers)", true,
 		func(s *Spec) any {
 			if s.Schedule == nil {
 				return nil
@@ -79,8 +76,7 @@ var settings = []Setting{
 	{"burn-in", "int", "epochs before the first sample, in each cycle if there are cycles (default 3/8 of the epochs, or 4/5 of a cycle)", false,
 		func(s *Spec) any { return pointed(s.BurnIn) },
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.BurnIn = &v }) }},
-	number("samples", "minimum number of samples per chain, evenly spaced after burn-in or drawn at the end; for mc-dropout, forward\n"+
-		"passes per prediction (default 10)", false,
+	number("samples", "minimum number of samples per chain, evenly spaced or drawn at the end; for mc-dropout, forward passes (default 10)", false,
 		func(s *Spec) *int { return &s.Samples }),
 	number("burn-in-steps", "burn-in in steps, instead of --burn-in in epochs (default: set by --burn-in)", false,
 		func(s *Spec) *int { return &s.BurnInSteps }),
@@ -132,8 +128,7 @@ var settings = []Setting{
 			s.Prior = &prior
 			return err
 		}},
-	{"priors", "string", "priors of single layers or parameters, which override --prior, such as conv1=gaussian:0.3/linear2=fan-in:1\n" +
-		"(default: none)", false,
+	{"priors", "string", "priors of single layers or parameters, which override --prior, such as conv1=gaussian:0.3/linear2=fan-in:1\n(default: none)", false,
 		func(s *Spec) any { return orNil(joinPriors(s.Priors)) },
 		func(s *Spec, text string) (err error) { s.Priors, err = parsePriors(text); return err }},
 	{"temperature", "float", "temperature of the posterior; below 1 gives a cold posterior (default 1)", false,
@@ -143,9 +138,8 @@ var settings = []Setting{
 			s.Temperature = &v
 			return err
 		}},
-	{"temperatures", "string", "replica exchange: rising temperatures such as 1,1.02,1.04; each chain gets a replica at each, neighbours swap, and\n" +
-		"the first one yields the samples; for frequent swaps, neighbours differ by a relative 2/sqrt(number of weights)\n" +
-		"or less (default: none)", false,
+	{"temperatures", "string", "replica exchange: rising temperatures such as 1,1.02,1.04, with a replica of each chain at each; the first one yields\n" +
+		"the samples; for frequent swaps, neighbours should differ by a relative 2/sqrt(number of weights) (default: none)", false,
 		func(s *Spec) any { return orNil(joinNumbers(s.Temperatures)) },
 		func(s *Spec, text string) (err error) { s.Temperatures, err = splitNumbers(text); return err }},
 	{"seed", "uint64", "random seed of initial values, minibatches and noise (default 0)", true,
