@@ -29,7 +29,7 @@ func TestAugmentText(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                  `augment "": "" must be as in flip,shift=PIXELS,rotation=DEGREES,erase=SHARE`,
+		"":                  `augment "": "" must be as in flip,shift=PIXELS,rotation=DEGREES,erase=FRACTION`,
 		"none":              `"none" must be as in flip,`,
 		"flip,":             `"" must be as in flip,`,
 		"flip,flip":         "flip is given twice",
