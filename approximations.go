@@ -16,7 +16,8 @@ import (
 )
 
 // descending is embedded by the approximations that minimize the potential by SGLD without noise,
-// which is SGD.
+// which is SGD. At temperature 0 SGLD steps along the gradient of U, prior included: Spec.Prior
+// acts as weight decay.
 type descending struct{ plain }
 
 func (descending) traits() kindTraits { return kindTraits{rated: true} }
@@ -51,7 +52,8 @@ func (Ensemble) check(s *Spec) error {
 // Spec.Samples passes. Source: Gal and Ghahramani, Dropout as a Bayesian approximation (2016).
 type Dropout struct {
 	descending
-	Rate float64 // probability that an input is dropped, between 0 and 1
+	// Rate is the probability that an input is dropped, between 0 and 1.
+	Rate float64
 }
 
 // Name implements Method.
@@ -118,7 +120,8 @@ func (d Dropout) within(n layers.Sequential, later bool, dropped *bool) (with la
 // end. Source: Maddox et al., A simple baseline for Bayesian uncertainty in deep learning (2019).
 type SWAG struct {
 	descending
-	Rank int // columns of the low-rank part; 0 is a diagonal covariance
+	// Rank is the number of columns of the low-rank part; 0 is a diagonal covariance.
+	Rank int
 }
 
 // statesPerRank is the number of states that SWAG collects for each column, diagonalStates the
@@ -152,6 +155,9 @@ func (g SWAG) kept(*Spec) int {
 	return diagonalStates
 }
 
+// conclude reads the states from the disk, where they have been safe from kills during the run, and
+// collects them by chain. The draws of a resumed run are the same, since they depend only on the
+// seed and these files.
 func (g SWAG) conclude(_ context.Context, t *job, _ tensor.Device) error {
 	gaussians := make([]*approximate.SWAG, t.spec.Chains)
 	for chain := range gaussians {
@@ -229,13 +235,17 @@ const (
 	probabilitiesOutput = "probabilities" // of the classes
 )
 
-// lastInputs returns a session whose steps go through the training images in order, unchanged.
+// lastInputs returns a session whose steps go through the training images in order, unchanged, and
+// whose outputs are what the Laplace approximation of a last layer needs: its inputs, and the
+// probabilities of the classes. It has parameters without updates, so that lastLayer puts one chain
+// after the other into it.
 func (t *job) lastInputs(device tensor.Device) (*graph.Session, error) {
 	network, err := t.spec.Build(t.data.Classes)
 	if err != nil {
 		return nil, err
 	}
 	b, d := graph.New(tensor.Float32), t.data
+	// No dropout, no augmentation.
 	b.Mode = graph.Prediction
 	pixels := b.Data("images", tensor.Uint8, d.Len(), d.Channels, d.Height, d.Width)
 	gather := op.GatherImages{Batch: op.Batch{Size: t.spec.Batch}, Mean: op.ChannelsOf(d.Mean...), Std: op.ChannelsOf(d.Std...)}
@@ -304,7 +314,8 @@ func (t *job) lastLayer(ctx context.Context, session *graph.Session, chain int) 
 // approximate.BayesByBackprop.
 type BayesByBackprop struct {
 	plain
-	InitialStd float64 // initial standard deviation of each weight, positive
+	// InitialStd is the initial standard deviation of each weight, positive.
+	InitialStd float64
 }
 
 // Name implements Method.
@@ -328,6 +339,9 @@ func (v BayesByBackprop) rule(posterior langevin.Posterior) approximate.BayesByB
 	}
 }
 
+// attach makes the means and standard deviations of the weights the graph's parameters, from which
+// each step draws. It descends along the gradient of the bound, while the recorded loss is only the
+// cross-entropy, which compares with other methods.
 func (v BayesByBackprop) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	rule := v.rule(in.posterior)
 	logits, t.meanField = rule.Apply(b, in.network.Apply, in.x)

@@ -11,9 +11,10 @@ import (
 )
 
 // Auto chooses a sampler and its step size by the data. The manifest records the choice. For up to
-// 2000 examples that are not augmented it is mcmc.MCLMC. Otherwise it is langevin.SGNHT, with the
-// rate at which the noise of minibatches is 4 times the friction's in the noisiest layer, as a
-// pilot run measures it, but at most twice the rate of the pilot, which was stable.
+// 2000 examples that are not augmented it is mcmc.MCLMC, which uses all data at each step and
+// adapts its step size. Otherwise it is langevin.SGNHT, whose thermostat compensates the noise of
+// minibatches, with the rate at which that noise is 4 times the friction's in the noisiest layer,
+// as a pilot run measures it, but at most twice the rate of the pilot, which was stable.
 type Auto struct{}
 
 // Name implements Method.

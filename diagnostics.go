@@ -32,29 +32,42 @@ type (
 // Diagnostics describe the chains of a run, from its first step on, however often it was resumed.
 // Values that were not measured are NaN, null in JSON.
 type Diagnostics struct {
-	Made    int `json:"made"` // steps
-	From    int `json:"from"` // the step at which they begin, 0
+	// Made is the number of steps made, From the step at which the diagnostics begin, 0, and
+	// Samples the number of samples of all chains.
+	Made    int `json:"made"`
+	From    int `json:"from"`
 	Samples int `json:"samples"`
 
-	Watched string    `json:"watched"` // the weight whose trace is recorded
-	Trace   []float64 `json:"trace"`   // of it in the first chain, evenly spaced
+	// Watched is the weight whose trace is recorded, and Trace its values in the first chain, at
+	// evenly spaced steps.
+	Watched string    `json:"watched"`
+	Trace   []float64 `json:"trace"`
 
 	// Predicted is how the chains mix in what they predict for held-out images, by states between
 	// samples, too; nil without held-out images.
-	Predicted  *Mixing `json:"predicted,omitempty"`
-	WeightRHat Number  `json:"weightRHat"` // split R-hat of the watched weight, in the sampling phase
-	LossRHat   Number  `json:"lossRHat"`   // of the minibatch's loss, which on minibatches is mostly their noise
+	Predicted *Mixing `json:"predicted,omitempty"`
+
+	// WeightRHat is split R-hat of the watched weight in the sampling phase, near 1 if the chains
+	// agree. LossRHat is that of the loss, which on minibatches is mostly their noise, and so near
+	// 1 even for chains that do not agree.
+	WeightRHat Number `json:"weightRHat"`
+	LossRHat   Number `json:"lossRHat"`
 
 	// Weights and Losses are values of the watched weight and of the loss, by chain, evenly spaced,
 	// from which the R-hat of a gathered run is computed.
 	Weights [][]float64 `json:"weights,omitempty"`
 	Losses  [][]float64 `json:"losses,omitempty"`
 
-	Temperatures []Temperature `json:"temperatures,omitempty"` // of all weights, then by layer
-	Predictions  *Measured     `json:"predictions,omitempty"`  // temperature of what predictions depend on; nil if it was not measured
-	Acceptance   Number        `json:"acceptance"`             // mean acceptance probability
-	Diverged     Number        `json:"diverged"`               // fraction of NUTS' trajectories that diverged, see mcmc.TraceDiverged
-	Swaps        Number        `json:"swaps"`                  // fraction of swap attempts that succeeded
+	// Temperatures are those of all weights, then by layer.
+	Temperatures []Temperature `json:"temperatures,omitempty"`
+	// Predictions is the temperature of what predictions depend on; nil if it was not measured.
+	Predictions *Measured `json:"predictions,omitempty"`
+	// Acceptance is the mean acceptance probability of a Metropolis test.
+	Acceptance Number `json:"acceptance"`
+	// Diverged is the fraction of NUTS' trajectories that diverged, see mcmc.TraceDiverged.
+	Diverged Number `json:"diverged"`
+	// Swaps is the fraction of replica exchange's swap attempts that succeeded.
+	Swaps Number `json:"swaps"`
 }
 
 // Diagnostics reads the diagnostics of a run that has finished or was stopped; of a gathered run,
@@ -140,6 +153,8 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error
 			}
 			for i := range n {
 				row := probabilities[i*k:][:k]
+				// The traced quantity is the probability of the class that the very first sample
+				// predicts: it must be the same class for all samples and chains.
 				if len(classes) == i {
 					classes = append(classes, slices.Index(row, slices.Max(row)))
 				}
@@ -188,6 +203,8 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		if len(d.Temperatures) != len(all.Temperatures) {
 			return nil, errors.Errorf("pollen: %s has temperatures of %d layers, %s of %d", part.dir, len(d.Temperatures), parts[0].dir, len(all.Temperatures))
 		}
+		// The combined run is as far as its slowest part. Means over parts are weighted by chains
+		// times steps.
 		all.Made, all.From = min(all.Made, d.Made), max(all.From, d.From)
 		weights, losses = append(weights, d.Weights...), append(losses, d.Losses...)
 		traced = traced && len(d.Weights) > 0 && d.Watched == all.Watched
@@ -268,6 +285,7 @@ func (d *Diagnostics) Equilibrium(temperature float64) (verdict string, all bool
 		return "", false
 	}
 	layers := d.Temperatures[1:]
+	// Rounded down, so that "100 %" means all.
 	share := math.Floor(100 * float64(weights[balanced]) / float64(total))
 	verdict = fmt.Sprintf("%.0f %% of the weights are in equilibrium, within %g %% of T = %g", share, 100*equilibriumTolerance, temperature)
 	last := layers[len(layers)-1].Layer
@@ -333,6 +351,11 @@ const (
 
 // stateOf returns the state of a layer. It uses the kinetic temperature, too, which is exact far
 // sooner than the configurational one.
+//
+// The cases are in the order of certainty. Colder than requested is a weight that still grows from
+// its small initial value. Hotter has two causes: the noise of minibatches, if the kinetic
+// temperature, too, is out of tolerance or has more than half of the excess, and otherwise a weight
+// that still shrinks. If the standard error exceeds the tolerance, nothing can be decided.
 func stateOf(t Temperature, requested float64) state {
 	off, tolerance := float64(t.Configurational)-requested, equilibriumTolerance*requested
 	hot := float64(t.Kinetic) - requested

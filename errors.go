@@ -9,7 +9,8 @@ import (
 )
 
 // InvalidError is the error of a specification, data or an option that is not valid. It is a
-// mistake of the caller, found before any work is done.
+// mistake of the caller, found before any work is done, so that nothing needs to be cleaned up or
+// resumed. Test for it with errors.As.
 type InvalidError struct{ error }
 
 // Unwrap returns what is not valid.
@@ -20,12 +21,16 @@ func invalid(format string, values ...any) error {
 }
 
 // UnfinishedError is the error of a run that ended before its last step, because its context ended
-// or something failed. Its samples are kept, and Resume continues it bit for bit.
+// or something failed. Its samples are kept, and Resume continues it bit for bit. errors.Is(err,
+// context.Canceled) distinguishes a stop from a failure.
 type UnfinishedError struct {
-	Dir         string
-	Made, Steps int // made so far, and to be made
-	Samples     int // kept on disk
-	Cause       error
+	// Dir is the directory to pass to Resume.
+	Dir string
+	// Made is the number of steps made so far, of Steps.
+	Made, Steps int
+	// Samples is the number of samples on disk, of all chains.
+	Samples int
+	Cause   error
 }
 
 // Error reports how far the run came, and the cause.

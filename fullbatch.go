@@ -26,8 +26,12 @@ const firstExactRate = 0.01
 // with a BurnIn of 300 give 700 draws. A trajectory of n leapfrog steps takes n + 1 passes over the
 // data; a step of HMC is one pass.
 type NUTS struct {
-	TargetAcceptance float64 // acceptance probability to which the step size adapts in the burn-in; 0 is 0.8
-	MaxDepth         int     // a trajectory has fewer than 2^MaxDepth leapfrog steps; 0 is 10
+	// TargetAcceptance is the acceptance probability to which the step size adapts in the burn-in;
+	// 0 is 0.8. A larger one gives smaller steps.
+	TargetAcceptance float64
+	// MaxDepth bounds the doublings of a trajectory, which has fewer than 2^MaxDepth leapfrog
+	// steps; 0 is 10.
+	MaxDepth int
 }
 
 // Name implements Method.
@@ -101,6 +105,8 @@ func (w fullBatchKind) sampler(burnIn, examples int) (mcmc.Sampler, error) {
 		return nil, errors.Errorf("pollen: %s: burn-in is %d epochs of one step each, must be at least the %d of a proposal, in which the step size adapts",
 			MethodName(w.method), burnIn, leaps)
 	}
+	// h is the step size of Langevin dynamics, theta - h grad U + sqrt(2h) noise. A leapfrog step
+	// of length leap with fresh momenta is such a step with h = leap^2/2.
 	h := firstExactRate / float64(examples)
 	leap := math.Sqrt(2 * h)
 	var sampler mcmc.Sampler
@@ -120,6 +126,7 @@ func (w fullBatchKind) sampler(burnIn, examples int) (mcmc.Sampler, error) {
 // attach records loss, accuracy and the watched weight as quantities of the draws.
 func (w fullBatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	t.temperatures = slices.Repeat([]float64{*t.spec.Temperature}, t.plan.Steps)
+	// Only the network computes in float32; its loss is cast back, and all that follows is float64.
 	narrow := b.Within(tensor.Float32)
 	logits, loss = in.loss(b)
 	accuracy := b.Apply(op.Accuracy{}, logits, in.labels)
@@ -143,11 +150,13 @@ func (w fullBatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 	return logits, loss, nil
 }
 
+// states returns the present draws, which are not the session's parameters: those may be of a
+// proposal that is not accepted yet, or on a trajectory.
 func (fullBatchKind) states(t *job, _ int) ([]samples.Sample, error) {
 	return t.takeEach(func(chain int) (samples.Sample, error) { return t.walk.Current(t.session, chain) })
 }
 
-// drawn returns a quantity of a chain's present draw.
+// drawn returns a quantity of a chain's present draw. name is one of the quantities of attach.
 func (t *job) drawn(chain int, name string) (float64, error) {
 	var value [1]float64
 	err := mcmc.ReadDraw(t.session, chain, name, value[:])

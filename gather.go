@@ -56,7 +56,7 @@ func Gather(dir string, parts []string, copied bool, options ...Option) (*Run, e
 }
 
 // relative returns the path of a place relative to dir, so that both can be moved together, or the
-// absolute path if there is none.
+// absolute path if there is none, such as between two drives of Windows.
 func relative(dir, place string) (string, error) {
 	place, err := filepath.Abs(place)
 	if err != nil {
@@ -77,7 +77,9 @@ type chainOf struct {
 	number int
 }
 
-// gathered returns the manifest of the run that has these parts.
+// gathered returns the manifest of the run that has these parts: that of the first, with the chains
+// of all. It refuses parts of different posteriors, whose samples must not be averaged, and a chain
+// that is given twice, which would count double.
 func gathered(parts []string) (*Manifest, error) {
 	var all *Manifest
 	holder := map[chainOf]string{}
@@ -112,7 +114,8 @@ func gathered(parts []string) (*Manifest, error) {
 	return all, nil
 }
 
-// differsFrom returns what keeps two runs from being parts of one; "" if nothing does.
+// differsFrom describes a difference that keeps two runs from being parts of one; "" if there is
+// none.
 func (m *Manifest) differsFrom(other *Manifest) string {
 	if name, first, second := other.Spec.difference(m.Spec, "seed", "chains", "first-chain", "start"); name != "" {
 		return fmt.Sprintf("%s is %q in the first, %q in the second", name, first, second)
@@ -156,7 +159,7 @@ func (r *Run) Parts() ([]*Run, error) {
 type State string
 
 // The states. A run is Interrupted if no process runs it and it did not record how it ended: its
-// process was killed, or its machine is gone.
+// process was killed, or its machine is gone. Interrupted, Stopped and Failed runs can be resumed.
 const (
 	Running     State = "running"
 	Finished    State = "finished"
@@ -167,14 +170,22 @@ const (
 
 // Progress is how far a run is, by the files in its directory.
 type Progress struct {
-	State             State
-	Error             string // why it failed or was stopped
-	Host              string // of the process that runs it, or ran it last
-	Process           int
-	Made, Steps       int
+	State State
+	// Error is why the run failed or was stopped.
+	Error string
+	// Host and Process identify the process that runs it, or ran it last.
+	Host    string
+	Process int
+	// Made is the number of steps made, of Steps.
+	Made, Steps int
+	// Samples is the number of samples on disk, of all chains, and Expected that of the finished
+	// run.
 	Samples, Expected int
-	Updated           time.Time // when it last wrote metrics
-	PerSecond         float64   // steps per second, by the times of its last two samples; NaN before these
+	// Updated is when it last wrote metrics.
+	Updated time.Time
+	// PerSecond is the number of steps per second, by the times of its last two samples; NaN before
+	// there are two.
+	PerSecond float64
 }
 
 // Progress returns how far the run is, which another process may be running; of a gathered run, its
@@ -211,7 +222,8 @@ func (r *Run) Progress() (p Progress, err error) {
 	return p, err
 }
 
-// progressOf adds up the progress of runs. Their state is the one that most needs attention.
+// progressOf adds up the progress of runs. Their state is the one that most needs attention: a
+// failed part makes the whole failed, and it is finished only if all parts are.
 func progressOf(parts []*Run) (all Progress, err error) {
 	rank := map[State]int{Finished: 0, Running: 1, Stopped: 2, Interrupted: 3, Failed: 4}
 	all.State, all.PerSecond = Finished, math.NaN()
@@ -279,7 +291,8 @@ func describeRun(dir string) (*rundir.Description, error) {
 // leftovers of a process that was killed before its run had a manifest do not count.
 func CheckEmpty(dir string) error { return rundir.CheckEmpty(dir) }
 
-// NewDir returns a directory for a run that does not exist yet: runs/<name>-1, -2, ...
+// NewDir returns a directory for a run that does not exist yet: runs/<name>-1, -2, ... Two
+// processes that call it at the same time get the same name; Fit then refuses the second.
 func NewDir(name string) (string, error) {
 	for i := 1; ; i++ {
 		dir := filepath.Join("runs", fmt.Sprintf("%s-%d", name, i))

@@ -20,8 +20,11 @@ import (
 )
 
 // methodKind is what methods of one kind do in a run: how they are attached to a graph, which
-// states they keep, how they finish. All differences between methods are behind it.
+// states they keep, how they finish. All differences between methods are behind it: Fit, plan and
+// predictions use the kind and not the method. kindOf returns it; there are optimizerKind,
+// minibatchKind, fullBatchKind, autoKind, and the approximations, which are their own kinds.
 type methodKind interface {
+	// traits returns properties that decide about defaults and about what is measured.
 	traits() kindTraits
 	// applies reports whether a setting that only some methods have applies.
 	applies(setting string) bool
@@ -38,35 +41,40 @@ type methodKind interface {
 	attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error)
 	// states returns the states of the chains after step steps, in the order of their numbers.
 	states(t *job, step int) ([]samples.Sample, error)
-	// conclude draws the samples that are drawn after the last step. A resumed run draws them
-	// again, identically.
+	// conclude draws the samples that are drawn after the last step. A run that is killed meanwhile
+	// resumes after its last step and draws all of them again, identically.
 	conclude(ctx context.Context, t *job, device tensor.Device) error
 }
 
-// kindTraits are the properties of a kind of method.
+// kindTraits are the properties of a kind of method. For example, SGLD is rated and tempered, HMC
+// is tempered and exact, SWAG is rated and collected, and Laplace is rated and drawn.
 type kindTraits struct {
-	rated     bool // has a learning rate
-	tempered  bool // samples at a temperature
-	exact     bool // uses energies of all data at each step
+	rated     bool // has a learning rate, from Spec.Schedule
+	tempered  bool // samples at a temperature, so that temperatures and R-hat are measured
+	exact     bool // uses energies of all data at each step; needs float64 parameters
 	epochs    int  // default number of epochs; 0 is 8
 	collected bool // the states that are kept are not samples: conclude draws these from them
 	drawn     bool // no states are kept: conclude draws the samples
 }
 
-// inputs are the inputs of a network's training in a graph.
+// inputs are the inputs of a network's training in a graph. x is a minibatch [B C H W] of
+// normalised and augmented pixels, and labels [B] its classes.
 type inputs struct {
 	network   layers.Sequential
 	x, labels *graph.Node
 	posterior langevin.Posterior
 }
 
-// loss applies the network.
+// loss applies the network, and returns its logits [B K] and the mean cross-entropy of the
+// minibatch. Gradients of the posterior's potential are made from this loss and the prior, see
+// langevin.Posterior.
 func (in inputs) loss(b *graph.Builder) (logits, loss *graph.Node) {
 	logits = in.network.Apply(b, in.x)
 	return logits, b.Apply(op.CrossEntropy{}, logits, in.labels)
 }
 
-// plain is embedded by kinds, and does what most of them do.
+// plain is embedded by kinds, and does what most of them do: no extra layers, Spec.Samples evenly
+// spaced states, one prediction with each, and nothing to conclude.
 type plain struct{}
 
 func (plain) network(n layers.Sequential) (layers.Sequential, error) { return n, nil }
@@ -81,7 +89,8 @@ func (plain) conclude(context.Context, *job, tensor.Device) error { return nil }
 // states returns the state of each chain of the session with weight 1.
 func (plain) states(t *job, _ int) ([]samples.Sample, error) { return t.takeWeighted(1) }
 
-// takeWeighted returns the state of each chain of the session with the same weight.
+// takeWeighted returns the state of each chain of the session with the same weight. Weights are
+// relative: averages divide by their sum.
 func (t *job) takeWeighted(weight float64) ([]samples.Sample, error) {
 	return t.takeEach(func(chain int) (samples.Sample, error) { return samples.FromSession(t.session, chain, weight) })
 }
@@ -122,7 +131,8 @@ func (o optimizerKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 	return logits, loss, b.Err()
 }
 
-// minibatchKind is the kind of a sampler on minibatches.
+// minibatchKind is the kind of a sampler on minibatches. It is used as it is, with control
+// variates, or with replica exchange, depending on the Spec.
 type minibatchKind struct {
 	plain
 	sampler langevin.Sampler
@@ -140,6 +150,8 @@ func (s minibatchKind) applies(setting string) bool {
 	return false
 }
 
+// check makes the table of temperatures of a tiny plan, because Temperatures refuses samplers whose
+// preconditioner freezes too late for burn-in or cycles, whatever the length of the run.
 func (s minibatchKind) check(spec *Spec) error {
 	sampler := langevin.FrozenAt(s.sampler, 1)
 	if err := sampler.Validate(); err != nil {
@@ -159,6 +171,8 @@ func (s minibatchKind) check(spec *Spec) error {
 }
 
 func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+	// A preconditioner that adapts must be constant while samples are drawn: it freezes at the end
+	// of burn-in.
 	sampler := langevin.FrozenAt(s.sampler, max(1, t.plan.BurnIn))
 	if t.temperatures, err = t.plan.Temperatures(sampler, *t.spec.Temperature); err != nil {
 		return nil, nil, err
@@ -180,7 +194,9 @@ func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 	return logits, loss, err
 }
 
-// states returns samples with the weights of Spec.Weights.
+// states returns samples with the weights of Spec.Weights: the step size h = rate/N of the step
+// that led to the state, or 1. With replica exchange, only the replicas at the lowest temperature
+// are samples.
 func (minibatchKind) states(t *job, step int) ([]samples.Sample, error) {
 	weight := 1.0
 	if t.spec.Weights == StepSize {
@@ -200,8 +216,9 @@ const (
 )
 
 // exchange returns the replica exchange of the specification's temperatures, on a number of
-// examples. The energy of a minibatch with all data has no error, and neither has that of all
-// minibatches of an epoch.
+// examples. A swap needs the energy difference of two replicas, which minibatches only estimate;
+// Correction makes up for the error of the estimate. The energy of a minibatch with all data has no
+// error, and neither has that of all minibatches of an epoch.
 func (s Spec) exchange(examples int) langevin.ReplicaExchange {
 	e := langevin.ReplicaExchange{Temperatures: s.Temperatures, Every: swapEvery, Minibatches: 1}
 	if s.Batch >= examples {
@@ -211,6 +228,8 @@ func (s Spec) exchange(examples int) langevin.ReplicaExchange {
 	if s.Batch < 1 {
 		return e
 	}
+	// Minibatches of one epoch are drawn without replacement, which lowers the error; BatchSize is
+	// set only if a swap's minibatches fit into an epoch, with its cut one.
 	cut := 1 // minibatches that contain an epoch's end
 	if examples%s.Batch == 0 {
 		e.Minibatches, cut = min(energyMinibatches, examples/s.Batch), 0
@@ -225,7 +244,8 @@ func (s Spec) exchange(examples int) langevin.ReplicaExchange {
 // temperature.
 func (s Spec) replicasOfEach() int { return max(1, len(s.Temperatures)) }
 
-// job is what a kind of method sees of a training.
+// job is what a kind of method sees of a training: what to attach to, and what attach leaves for
+// the steps that follow. rates and temperatures have one entry for each step of the run.
 type job struct {
 	spec Spec
 	data *datasets.Dataset
@@ -242,7 +262,7 @@ type job struct {
 }
 
 // give writes images into a new session, and labels unless they are nil. It closes the session if
-// that fails.
+// that fails, so that callers can return its error directly.
 func give(s *graph.Session, images []byte, labels []int32) error {
 	err := graph.Write(s, "images", 0, 0, images)
 	if err == nil && labels != nil {
@@ -263,7 +283,8 @@ func (t *job) posterior() langevin.Posterior {
 	return p
 }
 
-// watched returns one weight of the first layer; nil if there is none.
+// watched returns one weight of the first layer, whose trace and R-hat are recorded; nil if there
+// is none. The choice is arbitrary, but every run of a network has the same one.
 func (t *job) watched(b *graph.Builder) *graph.Node {
 	parameters := b.Parameters()
 	if len(parameters) == 0 {

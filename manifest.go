@@ -22,31 +22,49 @@ import (
 
 // Manifest describes a run completely enough to repeat it.
 type Manifest struct {
-	Format     int               `json:"format"`
-	Spec       Spec              `json:"config"`
-	Notes      map[string]string `json:"notes,omitempty"` // the caller's, see WithNotes
-	Data       Data              `json:"data"`
-	Device     string            `json:"device"`
-	Steps      int               `json:"steps"`
-	Parameters int               `json:"parameters"`      // weights of the network
-	Watched    string            `json:"watched"`         // the weight whose trace is recorded
-	Parts      []string          `json:"parts,omitempty"` // directories of a gathered run's parts, relative to its own
+	// Format is rundir.Format; runs of another format cannot be read.
+	Format int `json:"format"`
+	// Spec is the specification with all defaults filled in, so that a later version with other
+	// defaults repeats the same run.
+	Spec Spec `json:"config"`
+	// Notes are the caller's, see WithNotes.
+	Notes map[string]string `json:"notes,omitempty"`
+	Data  Data              `json:"data"`
+	// Device is the text of Describe for the device that began the run.
+	Device string `json:"device"`
+	// Steps is the number of steps of the whole run, and Parameters the number of weights of the
+	// network.
+	Steps      int `json:"steps"`
+	Parameters int `json:"parameters"`
+	// Watched is the weight whose trace is recorded, such as "conv1.weight[125]".
+	Watched string `json:"watched"`
+	// Parts are the directories of a gathered run's parts, relative to its own; none otherwise.
+	Parts []string `json:"parts,omitempty"`
+	// Build is the program that began the run.
 	Build
-	Continued []Continued `json:"continued,omitempty"` // by other builds and devices than those above
+	// Continued lists the parts of the run that were made by other builds or devices.
+	Continued []Continued `json:"continued,omitempty"`
 }
 
 // Data describes what a run is trained on, which is also what it can predict.
 type Data struct {
-	Name       string            `json:"name"`
-	Size       int               `json:"size"` // examples trained on
-	Channels   int               `json:"channels"`
-	Height     int               `json:"height"`
-	Width      int               `json:"width"`
-	ClassNames []string          `json:"classNames"`
-	Mean       []float64         `json:"mean"` // of pixel/255, by channel, over the images trained on
-	Std        []float64         `json:"std"`
-	Content    string            `json:"content,omitempty"` // SHA-256 of the images and labels trained on
-	Hashes     map[string]string `json:"hashes,omitempty"`  // of the files they came from
+	Name string `json:"name"`
+	// Size is the number of examples trained on, after Spec.Subset.
+	Size int `json:"size"`
+	// Images have Channels planes of Height by Width bytes.
+	Channels int `json:"channels"`
+	Height   int `json:"height"`
+	Width    int `json:"width"`
+	// ClassNames are the names of the classes, in the order of the logits.
+	ClassNames []string `json:"classNames"`
+	// Mean and Std, by channel, are those of pixel/255 over the images trained on. Inputs of the
+	// network are (pixel/255 - Mean)/Std, in training and in prediction.
+	Mean []float64 `json:"mean"`
+	Std  []float64 `json:"std"`
+	// Content is the SHA-256 of the images and labels trained on. Resume compares it.
+	Content string `json:"content,omitempty"`
+	// Hashes are those of the files that the data came from, for the record.
+	Hashes map[string]string `json:"hashes,omitempty"`
 }
 
 // Classes returns the number of classes.
@@ -68,14 +86,16 @@ func contentHash(d *datasets.Dataset) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// isOf reports whether d describes data, apart from names.
+// isOf reports whether d describes data, apart from names. The content is compared last, since a
+// hash of all pixels takes the longest.
 func (d Data) isOf(data *datasets.Dataset) bool {
 	return d.Size == data.Len() && d.Channels == data.Channels && d.Height == data.Height && d.Width == data.Width &&
 		slices.Equal(d.ClassNames, data.ClassNames) && slices.Equal(d.Mean, data.Mean) && slices.Equal(d.Std, data.Std) &&
 		d.Content == contentHash(data)
 }
 
-// ButSeed returns a text that is the same for runs that differ only in their seed.
+// ButSeed returns a text that is the same for runs that differ only in their seed, by which a
+// report groups repetitions.
 func (m Manifest) ButSeed() string {
 	texts := m.Spec.Texts()
 	delete(texts, "seed")
@@ -104,7 +124,8 @@ func parseManifest(content []byte) (*Manifest, error) {
 	return m, errors.WithMessage(m.check(), "pollen: manifest")
 }
 
-// check refuses what no run writes, and fills in what the specification leaves out.
+// check refuses what no run writes, and fills in what the specification leaves out. It keeps the
+// network's name as it was written: "" if the manifest had none.
 func (m *Manifest) check() (err error) {
 	network := m.Spec.Network
 	if m.Spec, err = m.Spec.Resolve(); err != nil {
@@ -123,6 +144,7 @@ func (m *Manifest) check() (err error) {
 		return errors.Errorf("data: classNames must be at least 2, got %d", d.Classes())
 	}
 	for c := range d.Channels {
+		// mean-mean is NaN, and so not 0, if mean is NaN or infinite.
 		if mean, std := d.Mean[c], d.Std[c]; mean-mean != 0 || !(std > 0 && std < math.Inf(1)) {
 			return errors.Errorf("data: mean must be finite and std finite and positive, got %v and %v in channel %d", mean, std, c)
 		}
@@ -161,7 +183,9 @@ func (c Continued) note() string {
 }
 
 // continuedBy returns the parts of a run after made steps if build makes the next ones on device.
-// Parts that begin later than made steps are left out, since their steps are made again.
+// Parts that begin at or after made steps are left out, since their steps are made again: a
+// checkpoint before them was restored. A new part is added only if build or device differ from the
+// last part's.
 func (m *Manifest) continuedBy(made int, device string, build Build) []Continued {
 	later := func(c Continued) bool { return c.From >= made }
 	parts := slices.DeleteFunc(slices.Clone(m.Continued), later)
@@ -189,6 +213,8 @@ func buildOf(info *debug.BuildInfo) Build {
 	if info == nil {
 		return b
 	}
+	// A program of another module lists ours among its dependencies, perhaps replaced by a fork or
+	// by a directory, whose version is unknown.
 	var ours *debug.Module
 	if info.Main.Path == ourModule {
 		ours = &info.Main
@@ -231,7 +257,9 @@ func (m Manifest) Difference(asked Spec) (name, ours, theirs string) {
 	return m.Spec.difference(asked.decidedAs(&m, m.Data.Size))
 }
 
-// decidedAs returns the specification for a number of examples, with what Auto chose for a run.
+// decidedAs returns the specification for a number of examples, with what Auto chose for a run. It
+// is for comparisons of a configuration with the run it began: "auto" and the sampler that it chose
+// are then the same.
 func (s Spec) decidedAs(run *Manifest, examples int) Spec {
 	if _, ok := s.Method.(Auto); ok && mayChoose(run.Spec.Method) {
 		s.Method, s.Schedule, s.Batch = run.Spec.Method, run.Spec.Schedule, cmp.Or(s.Batch, run.Spec.Batch)

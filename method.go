@@ -12,9 +12,10 @@ import (
 
 // Method is a way to train: an optimizer of package optimizers; a sampler on minibatches of package
 // langevin; a sampler on all data, which is a proposal of package mcmc, mcmc.MCLMC or NUTS; an
-// approximation of this package, such as Ensemble or SWAG; Auto, which chooses a sampler; or a type
-// of your own that implements optimizers.Optimizer, langevin.Sampler or mcmc.Proposal. Its fields
-// are its attributes. The temperature and the length of a run are fields of a Spec.
+// approximation of this package, such as Ensemble or SWAG; Auto, which chooses a sampler; or a
+// custom type that implements optimizers.Optimizer, langevin.Sampler or mcmc.Proposal. It must be a
+// struct, whose fields are its attributes: the text "sghmc:friction=0.2" is
+// langevin.SGHMC{Friction: 0.2}. The temperature and the length of a run are fields of a Spec.
 type Method interface {
 	// Name returns the method's name in the literature.
 	Name() string
@@ -22,7 +23,8 @@ type Method interface {
 	Validate() error
 }
 
-// registry is all methods by name, filled in registry.go.
+// registry is all methods by name, filled in registry.go. It is a slice rather than a map because
+// the order is that of the help and of error messages.
 var registry []known
 
 // known is a row of the registry.
@@ -33,7 +35,8 @@ type known struct {
 }
 
 // checkText refuses a method that cannot be restored from its text, as it must be when a run is
-// opened.
+// opened. It parses the text and compares, which also catches fields of a custom type that
+// attributesOf does not read.
 func checkText(m Method) error {
 	text := MethodText(m)
 	if knownAs(m) == nil {
@@ -95,6 +98,8 @@ func MethodText(m Method) string {
 		return m.Name()
 	}
 	standard := attributesOf(k.method)
+	// An attribute is left out only if it is zero in both: a zero where the customary value is not
+	// zero must be written, or ParseMethod would restore the customary one.
 	var told []attribute
 	for i, a := range attributesOf(m) {
 		if a.value.IsZero() && standard[i].value.IsZero() {
@@ -140,7 +145,8 @@ func scheduleOf(m Method) optimizers.Schedule {
 	return nil
 }
 
-// attribute is a field of a method that text can set: a number, a word, true or false.
+// attribute is a field of a method that text can set: a number, a word, true or false. value is the
+// field itself, which setValue changes if the struct is addressable.
 type attribute struct {
 	name  string // the field's, as in "weight-decay"
 	value reflect.Value
@@ -159,6 +165,8 @@ func attributesOf(m Method) []attribute {
 	return fieldsOf(v)
 }
 
+// fieldsOf returns the exported fields of a struct that are numbers, words or booleans. Augment
+// uses it, too.
 func fieldsOf(v reflect.Value) []attribute {
 	var list []attribute
 	for i := range v.NumField() {
@@ -207,8 +215,11 @@ func joinAttributes(list []attribute) string {
 }
 
 // withAttributes returns a copy of a method with the attributes that a text gives, by name or in
-// order.
+// order. As with arguments of a Python function, an attribute without a name must not follow a
+// named one.
 func withAttributes(m Method, text string) (Method, error) {
+	// A method is a struct in an interface, which reflection cannot change in place: copy it into
+	// an addressable one.
 	changed := reflect.New(reflect.TypeOf(m)).Elem()
 	changed.Set(reflect.ValueOf(m))
 	fields := fieldsOf(changed)
@@ -257,6 +268,7 @@ func setValue(v reflect.Value, text string) error {
 		v.SetFloat(number)
 	case reflect.Int:
 		number, err := strconv.ParseFloat(text, 64)
+		// "1e3" is an integer here, as it is to people who write configuration files.
 		if err != nil || number != float64(int32(number)) {
 			return errors.Errorf("%s is not an integer", text)
 		}

@@ -18,23 +18,32 @@ type Observer func(Event)
 // Event is what an Observer receives after each window of steps of a fit, and after each sample of
 // a prediction.
 type Event struct {
-	Task        string // "fit", "try", "temperature", "mixing", "predict" or "gradient"
-	On          string // name of the data
-	Done, Total int    // steps of a fit; samples of a prediction
-	Images      int    // processed by all chains, or by the sample, since the event before
+	// Task is "fit", "try", "temperature", "mixing", "predict" or "gradient".
+	Task string
+	// On is the name of the data.
+	On string
+	// Done and Total are steps of a fit, or samples of a prediction.
+	Done, Total int
+	// Images is the number of images processed by all chains, or with the sample, since the event
+	// before. Images over the time between two events is the throughput.
+	Images int
 
-	// Means over the steps and chains of a fit's last window, and split R-hat of the watched weight
-	// so far. They are NaN if they do not apply.
+	// Loss, Accuracy and Temperature are means over the steps and chains of a fit's last window,
+	// and RHat is the split R-hat of the watched weight so far: near 1 if the chains agree. They
+	// are NaN if they do not apply.
 	Loss, Accuracy, Temperature, RHat float64
 
-	Remark string // if not empty, what a person should know; the numbers above are then 0
+	// Remark, if not empty, is a sentence for a person, such as a warning; the numbers above are
+	// then 0.
+	Remark string
 }
 
 // Option sets how a call is made and observed. It does not change samples, apart from rounding by
 // the device.
 type Option func(*environment)
 
-// environment is what options set.
+// environment is what options set: everything about a call that does not belong to the Spec,
+// because the samples do not depend on it.
 type environment struct {
 	device             tensor.Device
 	observe            Observer
@@ -85,6 +94,7 @@ func (e environment) checkLevels() error {
 	return nil
 }
 
+// environmentOf applies options to the defaults; a later option overrides an earlier one.
 func environmentOf(options []Option) environment {
 	e := environment{observe: func(Event) {}, level: 0.9, inDistributionRate: 0.95}
 	for _, option := range options {
@@ -93,7 +103,8 @@ func environmentOf(options []Option) environment {
 	return e
 }
 
-// on calls do with the environment's device or, without one, with the host, which it closes.
+// on calls do with the environment's device or, without one, with a new host device, which it
+// closes.
 func (e environment) on(do func(tensor.Device) error) error {
 	if e.device != nil {
 		return do(e.device)
@@ -114,9 +125,14 @@ func Precisions() []string {
 
 // DeviceOptions name a device and set how it computes.
 type DeviceOptions struct {
-	Name      string // of DeviceNames; "" is auto: the first GPU, or the CPU if there is none or Threads is set
-	Threads   int    // of the CPU; 0 is all
-	Precision string // of Precisions, on GPUs; "" is fp32
+	// Name is one of the forms of DeviceNames, such as "cuda:1". "" is auto: the first GPU, or the
+	// CPU if there is none or Threads is set.
+	Name string
+	// Threads is the number of the CPU's threads; 0 is all. Results do not depend on it.
+	Threads int
+	// Precision is one of Precisions, that of the operands of matrix products on GPUs; "" is fp32.
+	// Others are faster and less exact.
+	Precision string
 }
 
 // Validate returns an InvalidError for options that are not valid on any machine.
@@ -141,7 +157,8 @@ func (o DeviceOptions) Validate() error {
 	return nil
 }
 
-// parseCUDA reads the numbers of GPUs from "cuda", "cuda:1" or "cuda:0,1".
+// parseCUDA reads the numbers of GPUs from "cuda", "cuda:1" or "cuda:0,1". gpus is nil for "cuda",
+// the first GPU.
 func parseCUDA(name string) (gpus []int, isCUDA bool, err error) {
 	list, isCUDA := strings.CutPrefix(name, "cuda:")
 	if !isCUDA {
@@ -178,6 +195,7 @@ func OpenDevice(o DeviceOptions) (device tensor.Device, note string, err error) 
 		host := tensor.NewHost(o.Threads)
 		return host, Describe(host), nil
 	}
+	// auto: a machine without a GPU is no error, unless a precision asks for one.
 	gpu, err := cuda.Open(cuda.Options{Precision: cuda.Precision(o.Precision)})
 	switch {
 	case err == nil:

@@ -15,8 +15,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// decided returns the specification with the method that Auto chooses. Other methods are left as
-// they are.
+// decided returns the specification with the method that Auto chooses, and its schedule and batch
+// size. Other methods are left as they are. The choice depends on the data, the seed and the
+// settings only, so that repeating "auto" repeats the run.
 func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment) (Spec, error) {
 	if _, ok := s.Method.(Auto); !ok {
 		return s, nil
@@ -39,6 +40,7 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 		return s, invalid("auto: minibatches of %d from %d examples have no noise to choose a rate by: use a smaller batch, or the method mclmc without augment",
 			s.Batch, examples)
 	}
+	// Find the mistakes of the run itself before the pilot's steps.
 	mistakes := s
 	mistakes.Schedule = scheduleOf(s.Method)
 	if _, err := newTraining(mistakes, data, "", e); err != nil {
@@ -59,8 +61,12 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 // friction's, as far as that can be reached, and a text about the noise there. A thermostat
 // compensates that much; it would hide what more noise does to layers whose noise differs. The
 // pilot's chain is not kept.
+//
+// The noise of minibatches is proportional to the rate, so that one pilot at a stable rate gives
+// the factor to the rate wanted.
 func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, epochs int) (rate optimizers.Constant, noise string, err error) {
 	s.Chains, s.FirstChain, s.Epochs, s.Start = 1, 0, epochs, ""
+	// All of the pilot's steps are measured, and one sample is the minimum of a plan.
 	s.BurnIn, s.Samples, s.Keep = new(0), 1, 0
 	c, err := kindOf(s.Method)
 	if err != nil {
@@ -77,6 +83,7 @@ func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, 
 			rate.Rate = twoDigits(rate.Rate * factor)
 			return rate, fmt.Sprintf("%.2g times the friction's in %s", factor*float64(most.GradientNoise), most.Layer), nil
 		}
+		// A rate at which numbers do not stay finite was too large. Other errors end the pilot.
 		var wild *graph.NotFinite
 		if !errors.As(err, &wild) {
 			break

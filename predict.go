@@ -20,24 +20,34 @@ import (
 
 // Answer is a run's prediction for one image.
 type Answer struct {
-	File  string `json:"file,omitempty"` // the image's file, if known
-	Class string `json:"class"`          // the most probable class
-	Index int    `json:"index"`          // number of that class
+	// File is the image's file, if known.
+	File string `json:"file,omitempty"`
+	// Class is the most probable class, and Index its number.
+	Class string `json:"class"`
+	Index int    `json:"index"`
 
-	Confidence        float64   `json:"confidence"`              // posterior predictive probability of that class
-	Entropy           float64   `json:"entropy"`                 // of the posterior predictive probabilities, in nats
-	MutualInformation float64   `json:"mutualInformation"`       // between class and weights, by which the samples disagree, in nats; 0 for one sample
-	Probabilities     []float64 `json:"probabilities,omitempty"` // by class
+	// Confidence is the posterior predictive probability of Class.
+	Confidence float64 `json:"confidence"`
+	// Entropy is the entropy of Probabilities, in nats: the total uncertainty. It is at most ln K,
+	// for K equally probable classes.
+	Entropy float64 `json:"entropy"`
+	// MutualInformation is the mutual information between class and weights, in nats: the part of
+	// Entropy that comes from samples that disagree (epistemic uncertainty). The rest is the mean
+	// entropy of the samples (aleatoric uncertainty). It is 0 for one sample.
+	MutualInformation float64 `json:"mutualInformation"`
+	// Probabilities are the posterior predictive probabilities, by class.
+	Probabilities []float64 `json:"probabilities,omitempty"`
 
 	// PredictionSet is the conformal prediction set, the most probable class first. For images like
-	// those of the calibration it contains the true class with the probability of WithLevel. It may
-	// be empty. It is nil if the run was not calibrated on enough images.
+	// those of the calibration it contains the true class with the probability of WithLevel, on
+	// average over images. It may be empty, for an image that looks like no class. It is nil if the
+	// run was not calibrated on enough images for that level.
 	PredictionSet []string `json:"predictionSet,omitzero"`
 	// InDistribution reports whether the image is like those trained on. It is true for a fraction
 	// of these that WithInDistributionRate sets, and nil if the run was not calibrated on enough
 	// images.
 	InDistribution *bool `json:"inDistribution,omitzero"`
-	// Calibrated reports whether there are both.
+	// Calibrated reports whether both PredictionSet and InDistribution are given.
 	Calibrated bool `json:"calibrated"`
 }
 
@@ -91,7 +101,9 @@ func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error)
 	return answers, err
 }
 
-// answers returns the answers for predictions, by a calibration if there is one.
+// answers returns the answers for predictions, by a calibration if there is one. Prediction sets
+// and InDistribution are quantiles of the held-out images, and a quantile such as 0.99 needs enough
+// of them: each is left out if there were too few.
 func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluate.Calibration) ([]Answer, error) {
 	answers := make([]Answer, p.Len())
 	for i := range answers {
@@ -104,6 +116,8 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 	if c == nil {
 		return answers, nil
 	}
+	// Quantiles that were calibrated with one number of samples do not hold for the average over
+	// another.
 	if c.Samples != p.Samples {
 		return nil, invalid("calibrated with %d samples, predicted with %d: calibrate again", c.Samples, p.Samples)
 	}
@@ -133,6 +147,8 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 }
 
 // WriteCSV writes answers as CSV, a row for each, with a column for the probability of each class.
+// The classes of a prediction set are joined by semicolons; in_distribution is empty if it is
+// unknown.
 func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 	rows := csv.NewWriter(to)
 	header := []string{"file", "class", "confidence", "entropy", "mutual_information", "prediction_set", "in_distribution"}
@@ -169,10 +185,11 @@ type Predictor struct {
 	calibration *evaluate.Calibration // nil without one
 	environment environment
 	passes      int
-	samples     int // of which each counts once for each pass
-	room        int
+	samples     int           // times passes, as evaluate.Predictions counts them
+	room        int           // images of one part of Answer
 	host        tensor.Device // nil when the device is the caller's
 
+	// mu serializes Answer and Close: an ensemble has one set of activations on the device.
 	mu       sync.Mutex
 	ensemble *samples.EnsemblePredictor // nil after Close
 }
@@ -222,6 +239,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	p.ensemble, err = samples.NewEnsemblePredictor(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
 	for i := 0; err == nil && i < len(files); i++ {
 		var sample samples.Sample
+		// Intact has read the files only if damaged ones may be left out.
 		if sample, err = files[i].ReadIntact(); err == nil {
 			err = errors.Wrap(p.ensemble.Load(i, sample), files[i].Path)
 		}
@@ -233,9 +251,10 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	return p, nil
 }
 
-// Answer returns an answer for each of n images, whose pixels are [n C H W] with the size and
+// Answer returns an answer for each of n images, whose pixels are [n C H W] bytes with the size and
 // channels of those trained on. It may be called by several goroutines, which wait for each other.
-// It returns the context's error if that ends between two parts of at most Room images.
+// It splits the images into parts of at most Room, and returns the context's error if that ends
+// between two parts.
 func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

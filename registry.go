@@ -12,7 +12,9 @@ import (
 )
 
 // A new method has one row here: samplers on minibatches, samplers on all data, approximations,
-// optimizers.
+// optimizers. A row has the name for flags and manifests, the method with its customary attributes,
+// and its customary schedule. Names are part of the format of manifests and must not change; the
+// order is that of the help.
 func init() {
 	registry = []known{
 		{"sgld", langevin.SGLD{}, optimizers.Constant{Rate: 0.2}},
@@ -56,6 +58,7 @@ func init() {
 // ParseMethod reads. A run keeps its method as text, so a program that trains or opens such a run
 // must register the method at its start. The schedule is nil for a method that finds its own step
 // size. It is an error if the name or the type is taken, or m is not a method of a known kind.
+// Register is not safe for concurrent use.
 func Register(name string, m Method, schedule optimizers.Schedule) error {
 	if m == nil || name == "" || strings.ContainsAny(name, ":, ") {
 		return invalid("register: must have a word for a name and a method, got %q and %T", name, m)
@@ -72,7 +75,8 @@ func Register(name string, m Method, schedule optimizers.Schedule) error {
 	return nil
 }
 
-// kindOf returns the kind of a method.
+// kindOf returns the kind of a method. The order of the cases matters: an approximation is its own
+// kind, whatever else it implements.
 func kindOf(m Method) (methodKind, error) {
 	if kind := reflect.ValueOf(m).Kind(); kind != reflect.Struct {
 		return nil, invalid("method %T is a %s, must be a struct, whose fields are its attributes", m, kind)
@@ -94,8 +98,8 @@ func kindOf(m Method) (methodKind, error) {
 	return nil, invalid("method %T is neither an optimizer, a sampler, a proposal nor an approximation", m)
 }
 
-// notApplicable returns the error that a setting does not apply to a method, with those it applies
-// to.
+// notApplicable returns the error that a setting does not apply to a method, with the methods that
+// it applies to.
 func notApplicable(setting string, m Method, c methodKind) error {
 	var names []string
 	for _, k := range registry {

@@ -14,29 +14,32 @@ import (
 
 // defaultNetwork is the network that samplers' customary schedules are for. Other networks are
 // wider and get wideFraction of these rates: at T = 1 weights grow towards their prior's size, and
-// the more inputs a layer has, the smaller its steps must be.
+// the more inputs a layer has, the smaller its steps must be. Optimizers keep their rates.
 const (
 	defaultNetwork = "lenet-small"
 	wideFraction   = 0.25
 )
 
 // Some defaults depend on the number of examples. Small data sets get smaller batches, enough
-// epochs for minSteps steps, and samplers' rates scaled by the root of the number of examples,
-// since the noise of a sampler is proportional to the root of the rate over that number.
+// epochs for minSteps steps, and samplers' rates scaled by sqrt(n), n examples, since the noise of
+// a sampler is proportional to sqrt(rate/n). 2500 examples halve the rate of 10 000 or more.
 const (
 	standardBatch  = 100
 	standardEpochs = 8
 	minBatches     = 10     // minibatches that the data are divided into
 	minSteps       = 1000   // of a run
 	rateExamples   = 10_000 // number of examples from which on rates are not scaled
-	manyExamples   = 1 << 40
+	// Stands for a large data set: no default is scaled down.
+	manyExamples = 1 << 40
 )
 
-// maxSteps bounds the tables that have an entry for each step of a run.
+// maxSteps bounds the tables that have an entry for each step of a run. 2^26 steps are a week at
+// 100 steps per second.
 const maxSteps = 1 << 26
 
-// Resolve returns the specification with defaults for what was left out, as for many examples. It
-// returns the error of Validate.
+// Resolve returns the specification with defaults for what was left out, assuming so many examples
+// that none is scaled down for a small data set; Fit resolves for its data. It returns the error of
+// Validate.
 func (s Spec) Resolve() (Spec, error) { return s.resolve(manyExamples) }
 
 // Validate returns an InvalidError if a field is out of range or has no effect, as far as that does
@@ -46,7 +49,9 @@ func (s Spec) Validate() error {
 	return err
 }
 
-// resolve is Resolve for a number of examples.
+// resolve is Resolve for a number of examples. The order is essential: names and method first,
+// since everything depends on the kind of method; then fields that do not apply are refused, while
+// a field that was left out still differs from a default; then defaults; then ranges.
 func (s Spec) resolve(examples int) (Spec, error) {
 	s = s.named()
 	c, err := kindOf(s.Method)
@@ -80,8 +85,8 @@ func (s Spec) named() Spec {
 	return s
 }
 
-// checkApplicable refuses fields that would have no effect. It comes before fill, which fills in
-// only those that have one.
+// checkApplicable refuses fields that would have no effect, such as a temperature for Adam. A user
+// who sets one expects an effect. It comes before fill, which fills in only those that have one.
 func (s Spec) checkApplicable(c methodKind) error {
 	if s.Network != "" && s.Layers != nil {
 		return invalid("network: only one of Network and Layers may be given")
@@ -106,11 +111,13 @@ func (s Spec) checkApplicable(c methodKind) error {
 	return nil
 }
 
-// fill sets defaults for what was left out, for a number of examples.
+// fill sets defaults for what was left out, for a number of examples. Later defaults build on
+// earlier ones: Epochs on Batch, BurnIn on Epochs, and Weights on Cycles.
 func (s *Spec) fill(c methodKind, examples int) {
 	if !c.traits().exact {
 		s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
 	}
+	// minSteps*Batch/examples, rounded up: with 100 examples in batches of 10 that is 100 epochs.
 	if s.Epochs == 0 {
 		s.Epochs = cmp.Or(c.traits().epochs, max(standardEpochs, (minSteps*s.Batch+examples-1)/examples))
 		if s.BurnIn != nil && *s.BurnIn >= s.cycleEpochs() {
@@ -131,6 +138,7 @@ func (s *Spec) fill(c methodKind, examples int) {
 		}
 	}
 	if s.BurnIn == nil && s.BurnInSteps == 0 && c.applies("burn-in") {
+		// Rounded to the nearest: 3 of 8 epochs.
 		s.BurnIn = new((3*s.cycleEpochs() + 4) / 8)
 		if s.Cycles > 0 {
 			s.BurnIn = new(min((4*s.cycleEpochs()+2)/5, s.cycleEpochs()-1))
@@ -147,6 +155,8 @@ func (s *Spec) fill(c methodKind, examples int) {
 	}
 }
 
+// customaryBatch returns the default batch size: 100, or a tenth of fewer than 1000 examples, so
+// that even a small data set has the noise of minibatches and more than one step per epoch.
 func customaryBatch(examples int) int {
 	return min(standardBatch, max(1, examples/minBatches))
 }
@@ -179,7 +189,8 @@ func twoDigits(rate float64) float64 {
 	return rounded
 }
 
-// validate refuses values out of range in a specification that fill has completed.
+// validate refuses values out of range in a specification that fill has completed. Comparisons are
+// written so that NaN fails, as in !(x >= 0).
 func (s Spec) validate(c methodKind) error {
 	for _, count := range []struct {
 		name  string
@@ -189,6 +200,7 @@ func (s Spec) validate(c methodKind) error {
 			return invalid("%s must be at least 1, got %d", count.name, count.value)
 		}
 	}
+	// Sessions number chains with 16 bits, and each replica is a chain of the session.
 	most := math.MaxUint16 / s.replicasOfEach()
 	if s.Chains > most {
 		return invalid("chains must be at most %d, got %d", most, s.Chains)
@@ -249,8 +261,9 @@ func (s Spec) validate(c methodKind) error {
 	return nil
 }
 
-// plan returns the steps that the epochs are on a number of examples, and the learning rate of each
-// step, zero without a schedule.
+// plan returns the steps of the run on a number of examples, and the learning rate of each step,
+// zero without a schedule. An epoch has examples/Batch steps, not necessarily an integer; steps are
+// rounded down once, over all epochs.
 func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error) {
 	if c.traits().exact {
 		if err := s.checkExact(examples); err != nil {
@@ -265,6 +278,7 @@ func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error)
 	if steps > maxSteps {
 		return langevin.Plan{}, nil, invalid("%d epochs are %.3g steps, must be at most %d", s.Epochs, steps, maxSteps)
 	}
+	// Without burn-in the plan has one sample, the last state.
 	plan := langevin.Plan{Steps: int(steps), BurnIn: int(steps) - 1, Thinning: 1}
 	if c.applies("burn-in") {
 		if err := s.planSampling(c, perEpoch, &plan); err != nil {
@@ -278,6 +292,7 @@ func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error)
 	if err != nil {
 		return plan, nil, InvalidError{err}
 	}
+	// Weights are proportional to the step size, so a sample at rate 0 would not count.
 	for step, rate := range rates {
 		if rate == 0 && c.traits().tempered && plan.SampleAt(step+1) {
 			return plan, nil, invalid("schedule %s is 0 at step %d, after which a sample is drawn: it would have no weight", s.Schedule, step)
@@ -286,7 +301,8 @@ func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error)
 	return plan, rates, nil
 }
 
-// planSampling sets when chains that burn in are sampled.
+// planSampling sets when chains that burn in are sampled. Thinning is given, or follows from the
+// number of samples, rounded down, so that there are at least that number.
 func (s Spec) planSampling(c methodKind, perEpoch float64, plan *langevin.Plan) error {
 	plan.Cycles, plan.BurnIn = s.Cycles, s.BurnInSteps
 	if s.BurnIn != nil {
@@ -316,7 +332,7 @@ func (s Spec) planSampling(c methodKind, perEpoch float64, plan *langevin.Plan) 
 }
 
 // checkAugment refuses values out of range, and methods that need the potential as a function of
-// the parameters.
+// the parameters: with augmentation, evaluating it twice at the same parameters gives two values.
 func (s Spec) checkAugment(c methodKind) error {
 	if s.Augment.isNone() {
 		return nil
