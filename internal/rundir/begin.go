@@ -17,6 +17,9 @@ import (
 // the manifest that initial returns. initial is called once the directory is locked. The manifest
 // is written last: a directory that has one is a run that can be resumed. After an error the
 // directory is removed.
+//
+// What a kill leaves: before the manifest, a directory that CheckEmpty regards as empty, so that
+// the same command can simply be repeated; after it, a run at step 0 that Recover continues.
 func (w *Writer) Begin(initial func() (first Checkpoint, manifest any, err error)) error {
 	if err := os.MkdirAll(w.dir, 0o755); err != nil {
 		return errors.Wrap(err, "pollen: run directory")
@@ -24,6 +27,8 @@ func (w *Writer) Begin(initial func() (first Checkpoint, manifest any, err error
 	if err := w.acquire(); err != nil {
 		return err
 	}
+	// Only under the lock: otherwise these could be the files of a process that initializes right
+	// now.
 	if err := clearAbandonedInit(w.dir); err != nil {
 		return err
 	}
@@ -33,6 +38,8 @@ func (w *Writer) Begin(initial func() (first Checkpoint, manifest any, err error
 	return nil
 }
 
+// initialize makes everything that a run has before its first step. Both journals are open from
+// here on.
 func (w *Writer) initialize(initial func() (Checkpoint, any, error)) error {
 	for _, store := range w.stores() {
 		if err := store.Create(); err != nil {
@@ -49,6 +56,8 @@ func (w *Writer) initialize(initial func() (Checkpoint, any, error)) error {
 	if w.index, err = journal.Create(filepath.Join(w.dir, index.File)); err != nil {
 		return errors.Wrap(err, "pollen: index")
 	}
+	// Work that may take long, such as loading another run's samples, comes after the lock and
+	// before the manifest.
 	first, manifest, err := initial()
 	if err != nil {
 		return err
@@ -60,6 +69,7 @@ func (w *Writer) initialize(initial func() (Checkpoint, any, error)) error {
 }
 
 // undo removes the directory of a run that could not be made because of an error, which it returns.
+// If another process has taken the directory over, its files stay.
 func (w *Writer) undo(err error) error {
 	if w.Check() != nil {
 		return err
@@ -91,11 +101,14 @@ func notEmpty(dir string) error {
 	return errors.Wrapf(os.ErrExist, "pollen: run directory %s is not empty", dir)
 }
 
-// beforeManifest are the names that a directory may have before its run has a manifest.
+// beforeManifest are the names that a directory may have before its run has a manifest. Any other
+// name is a file of the user's, which must not be removed.
 var beforeManifest = []string{lock.File, lock.Record, SamplesDir, StatesDir, filepath.Dir(CheckpointFile), MetricsFile, index.File}
 
 // isAbandonedInit reports whether dir contains only the leftovers of a process that was killed
-// while it initialized a run, so that nothing is lost when they are removed.
+// while it initialized a run, so that nothing is lost when they are removed. It is deliberately
+// strict: there must be a lock file, the journals must be empty, the directories of samples too,
+// and the checkpoint must be the only one and at step 0.
 func isAbandonedInit(dir string, entries []os.DirEntry) bool {
 	locked := false
 	for _, entry := range entries {
@@ -125,7 +138,8 @@ func isAbandonedInit(dir string, entries []os.DirEntry) bool {
 	return locked
 }
 
-// clearAbandonedInit removes such leftovers, except the lock, which this process holds.
+// clearAbandonedInit removes the leftovers of a killed process, except the lock, which this process
+// holds.
 func clearAbandonedInit(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

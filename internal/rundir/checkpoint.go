@@ -16,10 +16,16 @@ import (
 // Checkpoint is all that the chains of a run keep from one step to the next, and all that was
 // measured of them. A run that was killed continues from it bit for bit.
 type Checkpoint struct {
-	Steps    int           // made so far
-	HeldOut  string        // SHA-256 of the pixels of the held-out images that chains are watched on; "" without any
-	Chains   [][]byte      // the state of each chain of the session
-	Measured []Measurement // in the order in which they are written
+	// Steps is the number of steps made so far.
+	Steps int
+	// HeldOut is the SHA-256 of the pixels of the held-out images that chains are watched on; ""
+	// without any. A resumed run with other images must not continue the traces of these.
+	HeldOut string
+	// Chains are the states of the session's chains, as graph.Session.Save returns them: all chains
+	// have the same length, and replicas of replica exchange count as chains.
+	Chains [][]byte
+	// Measured are traces and sums for the diagnostics, in the order in which they are written.
+	Measured []Measurement
 }
 
 // Measurement is a named list of numbers.
@@ -28,7 +34,8 @@ type Measurement struct {
 	Values []float64
 }
 
-// The keys of a checkpoint's metadata.
+// The keys of a checkpoint's metadata, which safetensors keeps in the header, as text. They are
+// part of the format and must not change.
 const (
 	stepsKey   = "steps"
 	HeldOutKey = "watched"
@@ -36,7 +43,9 @@ const (
 
 func chainName(chain int) string { return "chain" + strconv.Itoa(chain) }
 
-// encode returns the checkpoint as a safetensors file with a checksum.
+// encode returns the checkpoint as a safetensors file with a checksum: chains as U8 tensors chain0,
+// chain1, ..., and then each measurement as an F64 tensor. The checksum is computed over the file
+// with a blank in its place, and is then filled in.
 func (c Checkpoint) encode() ([]byte, error) {
 	f := safetensors.File{Metadata: map[string]string{
 		stepsKey: strconv.Itoa(c.Steps), checksum.Key: checksum.Blank,
@@ -62,7 +71,8 @@ func (c Checkpoint) encode() ([]byte, error) {
 	return content.Bytes(), err
 }
 
-// decodeCheckpoint reads what encode wrote.
+// decodeCheckpoint reads what encode wrote. The checksum comes first, so that nothing is parsed
+// that was not written by encode.
 func decodeCheckpoint(content []byte) (c Checkpoint, err error) {
 	if _, err := checksum.Check(content, checksum.Header(content)); err != nil {
 		return c, err
@@ -97,7 +107,9 @@ func decodeCheckpoint(content []byte) (c Checkpoint, err error) {
 }
 
 // readCheckpoint reads the newest checkpoint that is whole. It returns the damaged ones before it
-// as problems, which are an error if no other is left.
+// as problems, which are an error if no other is left. One missing file is no problem: a run has no
+// older checkpoint at first, and no newer one if its process was killed between the two renames of
+// writeCheckpoint.
 func readCheckpoint(dir string) (c Checkpoint, problems []*DamagedError, err error) {
 	missing := 0
 	for _, name := range []string{CheckpointFile, OlderCheckpoint} {
@@ -120,8 +132,8 @@ func readCheckpoint(dir string) (c Checkpoint, problems []*DamagedError, err err
 	return c, problems, errors.WithStack(problems[0])
 }
 
-// checkpointSteps returns how many steps were made by the newest checkpoint, from its header only;
-// 0 if that cannot be read.
+// checkpointSteps returns how many steps were made by the newest checkpoint, from its header only,
+// since states may be large; 0 if that cannot be read.
 func checkpointSteps(dir string) int {
 	opened, err := os.Open(filepath.Join(dir, CheckpointFile))
 	if err != nil {

@@ -33,6 +33,7 @@ const (
 )
 
 // Format is the number of the format in which runs are written, and the only one that is read.
+// Change it when a program of before would misread a run, not for a new optional member.
 const Format = 1
 
 // ReadManifest reads the manifest of the run in dir, checks its format and checksum, and passes its
@@ -53,7 +54,8 @@ func ReadManifest(dir string, parse func(content []byte) error) error {
 	if err == nil {
 		return nil
 	}
-	// A manifest that was changed is reported as such, whatever else is wrong with it then.
+	// A manifest of another format may have no checksum: its error is then that of the format. A
+	// manifest that was changed is reported as such, whatever else is wrong with it then.
 	if _, changed := checksum.Check(content, len(content)); changed != nil && errors.Cause(changed) != checksum.ErrNone {
 		err = changed
 	}
@@ -82,7 +84,8 @@ func checkFormat(content []byte) error {
 	return nil
 }
 
-// writeJSON replaces a file in dir by the JSON of a value, with a checksum.
+// writeJSON replaces a file in dir by the JSON of a value, with a checksum. The replacement is
+// atomic: a reader, or a process after a kill, finds the old file or the new one.
 func writeJSON(dir, name string, value any, indent string) error {
 	content, err := checksum.JSON(value, indent)
 	if err == nil {
@@ -118,7 +121,7 @@ func ReadFile(dir, name string, value any) error {
 }
 
 // AddFile writes a JSON file into the directory of a run that no process writes, and lists it in
-// the index. The error is LockedError while another process writes.
+// the index. It takes the lock meanwhile. The error is LockedError while another process writes.
 func AddFile(dir, name string, value any, remark func(string)) (err error) {
 	held, err := acquire(dir, remark)
 	if err != nil {
@@ -157,7 +160,9 @@ func WriteGathered(dir string, manifest any) error {
 	return errors.Wrap(listed.Close(), "pollen: gather")
 }
 
-// writeListed writes a JSON file of a run and lists it in an open index.
+// writeListed writes a JSON file of a run and lists it in an open index: in this order, so that
+// after a kill in between the file is merely not listed. Had the index been first, the file would
+// count as missing.
 func writeListed(to *journal.Writer, dir, name string, value any, indent string) error {
 	if err := writeJSON(dir, name, value, indent); err != nil {
 		return err
@@ -188,6 +193,7 @@ func ReadIndex(dir string) (*index.Index, error) {
 }
 
 // acquire locks a directory for this process. The error is LockedError if another one has the lock.
+// remark receives what a person should know about the lock.
 func acquire(dir string, remark func(string)) (*lock.Lock, error) {
 	l, err := lock.Take(dir)
 	var taken *lock.Taken
@@ -203,6 +209,8 @@ func acquire(dir string, remark func(string)) (*lock.Lock, error) {
 	return l, nil
 }
 
+// copyFile copies a file of a run, by a name with slashes as in the index. It reads all of it
+// first, and writes atomically.
 func copyFile(to, from, name string) error {
 	name = filepath.FromSlash(name)
 	content, err := os.ReadFile(filepath.Join(from, name))

@@ -12,20 +12,29 @@ import (
 // Metrics is a line of the journal of metrics: means over the steps of a window and over all
 // chains.
 type Metrics struct {
-	Step        int      `json:"step"` // made by the end of the window
-	Epoch       float64  `json:"epoch"`
-	Loss        float64  `json:"loss"`
-	Accuracy    float64  `json:"accuracy"`
-	Rate        float64  `json:"rate"`                  // learning rate of the last step
-	Temperature *float64 `json:"temperature,omitempty"` // configurational; nil if it is not measured
-	Requested   float64  `json:"requestedTemperature"`
+	// Step is the number of steps made by the end of the window, and Epoch the passes over the
+	// data.
+	Step  int     `json:"step"`
+	Epoch float64 `json:"epoch"`
+	// Loss is the mean negative log-likelihood of a minibatch's examples, in nats.
+	Loss     float64 `json:"loss"`
+	Accuracy float64 `json:"accuracy"`
+	// Rate is the learning rate of the window's last step.
+	Rate float64 `json:"rate"`
+	// Temperature is the configurational temperature; nil if it is not measured.
+	Temperature *float64 `json:"temperature,omitempty"`
+	// Requested is the temperature of the specification.
+	Requested float64 `json:"requestedTemperature"`
 }
 
+// endsEarly is the error of a journal of metrics without the lines up to the checkpoint, which are
+// flushed before the checkpoint is written.
 func endsEarly(last, steps int) error {
 	return errors.Errorf("it ends at step %d, but %d steps were made", last, steps)
 }
 
-// lastMetrics returns the last whole line; the zero value if there is none.
+// lastMetrics returns the last whole line; the zero value if there is none. It reads only the end
+// of the file, and skips a line that another process has written in part.
 func lastMetrics(path string) (line Metrics, err error) {
 	log, err := os.Open(path)
 	if err != nil {

@@ -13,13 +13,21 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// Reader lists the samples of a run, which another process may be writing.
+// Reader lists the samples of a run, which another process may be writing. It takes no lock: it
+// depends on the order in which a Writer writes (file, index, checkpoint, removal) and reads in the
+// opposite order.
 type Reader struct {
-	Dir            string
-	Keep           int               // samples of each chain at most, see Retention; 0 for all
-	WithoutDamaged bool              // leave damaged and missing files out; they are errors otherwise
-	Remark         func(text string) // receives what a person should know
-	LeftOut        *LeftOut
+	// Dir is the directory of the run.
+	Dir string
+	// Keep is the maximum number of samples of each chain, see Retention; 0 for all. If it is
+	// positive, files may vanish while they are read.
+	Keep int
+	// WithoutDamaged leaves damaged and missing files out; they are errors otherwise.
+	WithoutDamaged bool
+	// Remark receives sentences for a person.
+	Remark func(text string)
+	// LeftOut collects the files that were left out. It must not be nil.
+	LeftOut *LeftOut
 }
 
 // LeftOut remembers which files were left out. It may be shared by Readers and goroutines.
@@ -35,7 +43,7 @@ func (l *LeftOut) Files() []string {
 	return slices.Clone(l.files)
 }
 
-// add reports whether the file was not there before.
+// add adds a file, and reports whether it was not there before.
 func (l *LeftOut) add(path string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,6 +98,7 @@ func (f File) ReadIntact() (samples.Sample, error) {
 	return s, err
 }
 
+// The errors of files that do not agree with the index.
 var (
 	errOther     = errors.New("it is not the file that " + index.File + " lists")
 	errNotListed = errors.New(index.File + " does not list it: it does not belong to this run")
@@ -98,6 +107,9 @@ var (
 
 // List returns the samples of the run, by chain and then by step. A sample that the index lists and
 // that is missing is damage, and so is a file that the index should list and does not.
+//
+// It does not read the samples, whose checksums are compared when they are used. An index that is
+// damaged is left out as a whole if the Reader may do so: files then have no Sum.
 func (r *Reader) List() ([]File, error) {
 	dir := filepath.Join(r.Dir, SamplesDir)
 	// In this order: samples that a process lists meanwhile are of later steps than the checkpoint.
@@ -124,14 +136,16 @@ func (r *Reader) List() ([]File, error) {
 		return nil, err
 	}
 	dropped, err := r.checkMissing(x)
+	// The writer dropped samples after the index was read: list again, as the run is now.
 	if dropped {
 		return r.List()
 	}
 	return files, err
 }
 
-// takeListed returns the files that the index lists, and removes their lines from it. Unlisted ones
-// of later steps than the checkpoint are left out.
+// takeListed returns the files that the index lists, and removes their lines from it, so that only
+// those of missing files remain. Unlisted files of later steps than the checkpoint are left out:
+// they are being written.
 func (r *Reader) takeListed(x *index.Index, paths []string, steps int) (files []File, err error) {
 	unlisted := 0
 	for _, path := range paths {
@@ -141,6 +155,7 @@ func (r *Reader) takeListed(x *index.Index, paths []string, steps int) (files []
 		switch {
 		case line.Sum != "":
 			files = append(files, File{path, line.Sum})
+		// About to be removed.
 		case line.Dropped:
 		case laterThan(filepath.Base(path), steps):
 			unlisted++
@@ -156,8 +171,9 @@ func (r *Reader) takeListed(x *index.Index, paths []string, steps int) (files []
 	return files, nil
 }
 
-// checkMissing goes through the samples that the index lists and that have no file. It reports
-// whether one was dropped after the index was read.
+// checkMissing goes through the samples that the index lists and that have no file, after
+// takeListed. It reports whether one was dropped after the index was read. Samples that the run
+// itself lost are left out with a remark, never an error.
 func (r *Reader) checkMissing(x *index.Index) (dropped bool, err error) {
 	for _, name := range x.Names {
 		line, missing := x.Lines[name]
@@ -218,7 +234,8 @@ func (r *Reader) droppedMeanwhile() error {
 }
 
 // sampleLine returns the index's line for a sample's file, and the sample's step. A file that is
-// damaged, misnamed, or not the one that the index lists is an error.
+// damaged, misnamed, or not the one that the index lists is an error. place is the file's path, and
+// name its name in the index.
 func sampleLine(place, name string, before *index.Index) (line index.Line, step int, err error) {
 	s, sum, err := samples.ReadWithChecksum(place)
 	if err != nil {

@@ -20,6 +20,9 @@ import (
 //
 // Samples that are damaged or missing are a DamagedError, unless the Writer may continue without
 // them: damaged ones are then moved into the directory "damaged".
+//
+// Recover may itself be killed at any point and repeated: each of its parts does nothing if it has
+// been done before, and nothing is removed that the checkpoint needs.
 func (w *Writer) Recover(restore func(Checkpoint) error) error {
 	if err := w.acquire(); err != nil {
 		return err
@@ -27,6 +30,7 @@ func (w *Writer) Recover(restore func(Checkpoint) error) error {
 	if err := sweep(w.dir); err != nil {
 		return err
 	}
+	// The run is in progress again, whatever its last outcome was.
 	if err := os.Remove(filepath.Join(w.dir, OutcomeFile)); err != nil && !os.IsNotExist(err) {
 		return errors.Wrap(err, "pollen: run directory")
 	}
@@ -34,6 +38,8 @@ func (w *Writer) Recover(restore func(Checkpoint) error) error {
 	if err != nil {
 		return err
 	}
+	// The damaged file must not be renamed to OlderCheckpoint by the next checkpoint, over the one
+	// that is whole.
 	for _, problem := range problems {
 		w.options.Remark(fmt.Sprintf("%v; continuing from the checkpoint before, after %d steps", problem, c.Steps))
 		if err := file.Move(problem.File, filepath.Join(w.dir, DamagedCheckpoint)); err != nil {
@@ -50,6 +56,7 @@ func (w *Writer) Recover(restore func(Checkpoint) error) error {
 	if err != nil {
 		return err
 	}
+	// What was to be dropped up to this step was dropped just now, see recoverStore.
 	w.count, w.dropped = len(files), c.Steps
 	tail, err := w.cutMetrics(c.Steps)
 	if err != nil {
@@ -59,7 +66,9 @@ func (w *Writer) Recover(restore func(Checkpoint) error) error {
 	return errors.Wrap(err, "pollen: metrics")
 }
 
-// recoverSamples restores samples, states and the index to what they were after made steps.
+// recoverSamples restores samples, states and the index to what they were after made steps. The
+// index is replaced before the later files are removed: a file that is not listed is harmless,
+// while a listed one that is missing would be damage.
 func (w *Writer) recoverSamples(made int) error {
 	before, err := ReadIndex(w.dir)
 	if err != nil {
@@ -76,6 +85,7 @@ func (w *Writer) recoverSamples(made int) error {
 			lines = append(lines, line)
 		}
 	}
+	// Dropped samples stay listed as dropped, so that readers and Verify do not miss them.
 	var later []string
 	for _, store := range w.stores() {
 		kept, removed, err := w.recoverStore(store, made, before)
@@ -99,6 +109,10 @@ func (w *Writer) recoverSamples(made int) error {
 
 // recoverStore checks the samples of a store. It returns the lines of those that stay and the paths
 // of those to remove: later ones, dropped ones, and all that are drawn again at the end of the run.
+//
+// A listed sample up to the checkpoint must be there and whole. A file that the index does not
+// list, of a step up to the checkpoint, is foreign: the checkpoint is written after the index, so
+// this run did not write it. Without an index, every whole file with the right name is accepted.
 func (w *Writer) recoverStore(store *samples.Store, made int, before *index.Index) (lines []index.Line, later []string, err error) {
 	dir, kept := w.nameOf(store), w.options.Retention
 	again := store != w.states || w.options.Drawn // all its samples are drawn again at the end
@@ -112,6 +126,7 @@ func (w *Writer) recoverStore(store *samples.Store, made int, before *index.Inde
 		line, step, err := sampleLine(place, name, before)
 		_, listed := before.Lines[name]
 		foreign := err == nil && step <= made && !listed && len(before.Lines) > 0
+		// Dropping goes by the name only: a dropped sample need not be whole.
 		_, named, misnamed := samples.ParseFileName(place)
 		dropped := misnamed == nil && kept.Plan.SampleAt(named) && named <= made && !kept.Has(named, made)
 		switch {
@@ -139,7 +154,8 @@ func (w *Writer) recoverStore(store *samples.Store, made int, before *index.Inde
 }
 
 // missing returns the lines of the samples that a run has after made steps and that are not
-// present.
+// present. It goes through the plan and not the index, which may itself be lost. A sample that was
+// lost before stays lost without another error.
 func (w *Writer) missing(dir string, made int, before *index.Index, present map[string]bool) (lines []index.Line, err error) {
 	for step := 1; step <= made; step++ {
 		if !w.options.Retention.Has(step, made) {
@@ -173,7 +189,8 @@ func (w *Writer) skip(place string, cause error) error {
 	return nil
 }
 
-// quarantine continues without a file, which it moves to where nothing reads it.
+// quarantine continues without a file, which it moves into the directory "damaged", where nothing
+// reads it and a person can look at it.
 func (w *Writer) quarantine(place string, cause error) error {
 	if err := w.skip(place, cause); err != nil {
 		return err
@@ -208,6 +225,7 @@ func (w *Writer) cutMetrics(steps int) (journal.Tail, error) {
 	if err == nil && last < steps {
 		err = endsEarly(last, steps)
 	}
+	// Damage after the checkpoint does not matter: these lines are written again.
 	if err != nil && last < steps { // otherwise what is damaged comes after
 		if !w.options.WithoutDamaged {
 			return journal.Tail{}, damaged(path, err)
@@ -225,7 +243,8 @@ func (w *Writer) cutMetrics(steps int) (journal.Tail, error) {
 	return tail, errors.Wrap(err, "pollen: metrics")
 }
 
-// sweep removes the temporary files of a process that was killed while it wrote.
+// sweep removes the temporary files of a process that was killed while it wrote. This process holds
+// the lock, so that no other is writing one now.
 func sweep(dir string) error {
 	for _, within := range []string{".", SamplesDir, StatesDir, filepath.Dir(CheckpointFile)} {
 		if err := file.Sweep(filepath.Join(dir, within)); err != nil {

@@ -18,10 +18,12 @@ type Retention struct {
 	Keep int // of each chain; 0 for all
 }
 
-// drawn returns how many samples of each chain the plan has by a step.
+// drawn returns how many samples of each chain the plan has by a step. Plans with cycles cannot
+// have a Keep.
 func (r Retention) drawn(step int) int { return max(0, step-r.Plan.BurnIn) / r.Plan.Thinning }
 
-// interval returns n where one in n of the plan's samples is kept after made steps.
+// interval returns n, a power of 2, where one in n of the plan's samples is kept after made steps.
+// With Keep 10, n is 1 up to 10 samples, 2 from the 11th on, 4 from the 22nd on.
 func (r Retention) interval(made int) int {
 	n := 1
 	for r.Keep > 0 && r.drawn(made)/n > r.Keep {
@@ -38,7 +40,9 @@ func (r Retention) Has(step, made int) bool {
 // Samples returns how many samples of each chain the finished run has.
 func (r Retention) Samples() int { return r.Plan.Samples() / r.interval(r.Plan.Steps) }
 
-// droppedBetween returns the steps of the samples that are dropped between two steps.
+// droppedBetween returns the steps of the samples that are dropped between two steps. When n
+// doubles, the samples are the draws n, 2n, ... Keep n, and those at odd multiples of n are
+// dropped.
 func (r Retention) droppedBetween(from, to int) (steps []int) {
 	last := r.interval(to)
 	for n := r.interval(from); n < last; n *= 2 {

@@ -14,18 +14,26 @@ import (
 
 // Outcome is the content of OutcomeFile: how a run ended.
 type Outcome struct {
+	// State is "finished", "stopped" or "failed".
 	State string `json:"state"`
+	// Error is why the run stopped or failed.
 	Error string `json:"error,omitempty"`
 }
 
 // Status is how far a run is, by the files in its directory.
 type Status struct {
-	Made    int       // steps, by the metrics
-	Updated time.Time // when the metrics were last written
-	Outcome Outcome   // zero if the run has none
-	Host    string    // of the process that writes, or wrote last
+	// Made is the number of steps made, by the last line of metrics. It may be ahead of the
+	// checkpoint.
+	Made int
+	// Updated is when the metrics were last written.
+	Updated time.Time
+	// Outcome is how the run ended; zero while it runs and after a kill.
+	Outcome Outcome
+	// Host and Process identify the process that writes, or wrote last.
+	Host    string
 	Process int
-	Running bool // as far as this machine can tell
+	// Running reports whether that process still writes, as far as this machine can see.
+	Running bool
 }
 
 // ReadStatus reads how far the run in dir is.

@@ -18,12 +18,20 @@ import (
 
 // Verification is the result of Verify.
 type Verification struct {
-	Made, Steps       int             // made by the newest whole checkpoint, and to be made
-	Samples, Expected int             // that are whole, and that the finished run has
-	Checked           int             // files that are as they were written
-	Damaged           []*DamagedError // files that are not, and missing ones
-	Notes             []string        // no damage, but worth knowing
-	Resumable         bool            // it can be resumed, without damaged files if samples are damaged
+	// Made is the number of steps made by the newest whole checkpoint, and Steps the number to be
+	// made, 0 without a whole manifest.
+	Made, Steps int
+	// Samples is the number of whole samples, and Expected that of the finished run.
+	Samples, Expected int
+	// Checked is the number of files that are as they were written.
+	Checked int
+	// Damaged are the files that are not, and missing ones.
+	Damaged []*DamagedError
+	// Notes are findings that are no damage, such as a torn line at the end of a journal.
+	Notes []string
+	// Resumable reports whether the run can be resumed, without damaged files if samples are
+	// damaged.
+	Resumable bool
 }
 
 // String lists the findings in lines of text.
@@ -58,9 +66,13 @@ func (v *Verification) String() string {
 
 // Description is what Verify needs from a manifest.
 type Description struct {
-	Steps, Expected int      // steps to be made, and samples of the finished run
-	Parts           []string // the directories of a gathered run's parts
-	Notes           []string
+	// Steps is the number of steps to be made, and Expected the number of samples of the finished
+	// run.
+	Steps, Expected int
+	// Parts are the directories of a gathered run's parts; none otherwise.
+	Parts []string
+	// Notes are added to those of the Verification.
+	Notes []string
 }
 
 // Verify checks every file of the run in dir and changes nothing; another process may be writing.
@@ -84,6 +96,7 @@ func Verify(dir string, describe func(dir string) (*Description, error), files m
 	if owner, writes := lock.Writing(dir); writes {
 		v.note("process %d on %s is writing", owner.Process, owner.Host)
 	}
+	// As in Reader.List, before the index: what is listed meanwhile is of later steps.
 	whole := v.checkpoints()
 	v.Resumable = whole && d != nil
 	x, err := ReadIndex(dir)
@@ -143,7 +156,8 @@ func (v *verifier) note(format string, values ...any) {
 	v.Notes = append(v.Notes, fmt.Sprintf(format, values...))
 }
 
-// found counts a file if err is nil, and records the damage otherwise.
+// found counts a file if err is nil, and records the damage otherwise. It reports whether err is
+// nil.
 func (v *verifier) found(err error) bool {
 	var at *DamagedError
 	switch {
@@ -187,7 +201,8 @@ func (v *verifier) checkpoints() (whole bool) {
 	return whole
 }
 
-// store checks the samples in a directory.
+// store checks the samples in a directory, reading each of them. A directory of states exists only
+// for methods that collect states.
 func (v *verifier) store(dir string) error {
 	place := v.path(dir)
 	entries, err := os.ReadDir(place)
@@ -215,6 +230,7 @@ func (v *verifier) store(dir string) error {
 	return nil
 }
 
+// errNotUsed marks a file that is whole, but no sample of the run.
 var errNotUsed = errors.New("not used")
 
 // sample checks a sample's file. The error is nil if it is whole and belongs to the run.
@@ -245,7 +261,8 @@ func (v *verifier) sample(dir, path string) error {
 	return err
 }
 
-// missing looks for files that the index lists and that are missing.
+// missing looks for files that the index lists and that are missing. One that was dropped since the
+// index was read is not.
 func (v *verifier) missing() {
 	if v.index == nil {
 		return
@@ -262,6 +279,8 @@ func (v *verifier) missing() {
 	}
 }
 
+// metrics checks the journal of metrics, which must reach the newest checkpoint. A torn last line
+// is what a kill leaves, and Recover removes it.
 func (v *verifier) metrics() {
 	path, last := v.path(MetricsFile), 0
 	tail, err := journal.Read(path, func(object []byte) error {

@@ -16,18 +16,26 @@ import (
 
 // Options describe what a Writer writes.
 type Options struct {
+	// FirstChain is the number of the first of Chains chains, which are in the samples' file names.
 	FirstChain, Chains int
-	Retention          Retention
+	// Retention decides which states are kept.
+	Retention Retention
 
-	States bool // the states that are kept are not samples: these are drawn from them at the end
-	Drawn  bool // samples are drawn at the end, and no states are kept
+	// States means that the states that are kept are not samples: they are written into StatesDir,
+	// and samples are drawn from them at the end.
+	States bool
+	// Drawn means that samples are drawn at the end, and that no states are kept.
+	Drawn bool
 
-	WithoutDamaged bool              // recover without damaged and missing files
-	Remark         func(text string) // receives what a person should know
+	// WithoutDamaged recovers without damaged and missing files; they are errors otherwise.
+	WithoutDamaged bool
+	// Remark receives sentences for a person.
+	Remark func(text string)
 }
 
 // Writer writes the directory of a run. While it is open no other process writes there, and what it
-// lists in the index is on the disk.
+// lists in the index is on the disk. Its methods are called from one goroutine; only Checkpoint
+// works in the background, between its return and Wait.
 type Writer struct {
 	dir     string
 	options Options
@@ -103,7 +111,8 @@ func (w *Writer) AddMetrics(line Metrics) error {
 	return errors.Wrap(w.metrics.Add(line), "pollen: metrics")
 }
 
-// add writes samples into a store and lists them.
+// add writes samples into a store and lists them. store.Write returns once the files are on the
+// disk; a kill before index.Add leaves unlisted files, which readers ignore and Recover removes.
 func (w *Writer) add(store *samples.Store, states ...samples.Sample) error {
 	if err := w.Check(); err != nil {
 		return err
@@ -119,11 +128,15 @@ func (w *Writer) add(store *samples.Store, states ...samples.Sample) error {
 	return index.Add(w.index, lines...)
 }
 
-// Keeps reports whether the state after step steps is a sample that the run keeps then.
+// Keeps reports whether the state after step steps is a sample that the run keeps at that step. It
+// may be dropped later.
 func (w *Writer) Keeps(step int) bool { return w.options.Retention.Has(step, step) }
 
 // Checkpoint writes states of the chains, and then a checkpoint, in the background. Before the next
-// call the caller must have called Wait.
+// call the caller must have called Wait. states and c must not be changed until then.
+//
+// A kill leaves, in the order of writing: unlisted samples; listed samples of later steps than the
+// checkpoint; a new checkpoint, with dropped samples that are still there. Recover handles each.
 func (w *Writer) Checkpoint(states []samples.Sample, c Checkpoint) error {
 	if err := w.metrics.Flush(); err != nil {
 		return errors.Wrap(err, "pollen: metrics")
@@ -170,7 +183,8 @@ func (w *Writer) Wait() error {
 	return err
 }
 
-// Draw writes each samples of every chain at the end of a run, as draw returns them.
+// Draw writes each samples of every chain at the end of a run, as draw returns them. There is no
+// checkpoint in between: a resumed run draws all of them again, over those that exist.
 func (w *Writer) Draw(each int, draw func(chain, draw int) (samples.Sample, error)) error {
 	w.count = 0
 	for chain := range w.options.Chains {
@@ -215,6 +229,7 @@ func (w *Writer) remove(dropped []index.Line) (removed int, err error) {
 	if err := w.Check(); err != nil {
 		return 0, err
 	}
+	// A kill in here leaves dropped samples, which Recover removes.
 	for _, l := range dropped {
 		err := os.Remove(filepath.Join(w.dir, filepath.FromSlash(l.File)))
 		if err == nil {
@@ -229,6 +244,7 @@ func (w *Writer) remove(dropped []index.Line) (removed int, err error) {
 // CloseMetrics closes the metrics, if they are open.
 func (w *Writer) CloseMetrics() error { return closeJournal(&w.metrics, "metrics") }
 
+// closeJournals closes both, and returns the first error.
 func (w *Writer) closeJournals() error {
 	return cmp.Or(w.CloseMetrics(), closeJournal(&w.index, "index"))
 }
