@@ -14,8 +14,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// application is an Op applied to nodes, as a gorgonia.Op. Gorgonia merges nodes of equal hash: the
-// serial number in the hash prevents it from merging two applications, such as two dropouts.
+// application is an Op applied to nodes, as a gorgonia.Op: it is the only op that a Builder puts
+// into Gorgonia's graph. Gorgonia merges nodes of equal hash: the serial number in the hash
+// prevents it from merging two applications, such as two dropouts.
 type application struct {
 	Op
 	builder *Builder
@@ -108,7 +109,8 @@ func (a *application) DiffWRT(int) []bool {
 // SymDiff implements gorgonia.SDOp: Gorgonia calls it, during Gradients, with grad, the sum of the
 // gradients from all consumers of output. The gradients' nodes get the scope and the float of the
 // op that they belong to. SymDiff checks what Gorgonia does not: that grad is really the sum of all
-// terms, and that each gradient has its input's shape.
+// terms, and that each gradient has its input's shape. This check is the only protection against a
+// wrong gradient, see terms.
 func (a *application) SymDiff(inputs gorgonia.Nodes, output, grad *Node) (gorgonia.Nodes, error) {
 	op, ok := a.Op.(Differentiable)
 	if !ok { // its own gradient is requested; Gorgonia visits its inputs all the same

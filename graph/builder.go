@@ -16,17 +16,19 @@ var gorgoniaLock sync.Mutex
 
 // Initializer fills a parameter's values at the start of a chain. The values must depend only on
 // the arguments, so that a chain starts at the same point on every device and after a restart.
+// stream differs between the parameters of a graph, so that two layers of the same shape start
+// differently.
 type Initializer func(seed uint64, chain uint32, stream uint16, shape tensor.Shape, values []float64)
 
 // input is a node without an op: its purpose, and the source of its values.
 type input struct {
 	name       string
 	node       *Node
-	arena      tensor.Arena
+	arena      tensor.Arena // Shared for data and tables, Chain for parameters and state
 	dtype      tensor.DType
 	shape      tensor.Shape
-	parameter  bool
-	stream     uint16
+	parameter  bool        // trainable: Builder.Parameters lists it, and samples keep it
+	stream     uint16      // of random numbers, for initialize
 	initialize Initializer // nil: zeros
 	values     []float64   // of a table
 }
@@ -40,7 +42,15 @@ const (
 	Prediction
 )
 
-// Builder makes the nodes of one graph. It is for one goroutine.
+// Builder makes the nodes of one graph. It is for one goroutine. A training graph is built in this
+// order, which Gradients enforces in part:
+//
+//	x := b.Data(...)                     // inputs
+//	loss := ...                          // layers: b.Parameter and b.Apply
+//	g := b.Gradients(loss, b.Parameters()...)
+//	...                                  // updates: ops that are Updaters
+//	b.Record("loss", loss)               // metrics and outputs
+//	program, err := b.Compile()          // also returns the first error of the above
 type Builder struct {
 	// Mode is Training by default. Set it before the first layer is applied.
 	Mode Mode
@@ -52,11 +62,11 @@ type Builder struct {
 	float                           tensor.DType // of new nodes, see Within
 	inputs                          []*input
 	byName                          map[string]*input
-	header                          *Node
-	scope                           string
-	numbers                         map[string]int
-	serial                          uint64
-	streams                         uint16
+	header                          *Node          // nil until Header is called
+	scope                           string         // see Scope
+	numbers                         map[string]int // of layers by kind, see Number
+	serial                          uint64         // of the last application
+	streams                         uint16         // streams of random numbers so far
 	applications                    []Application
 	updates                         []*Node
 	outputs                         []namedNode
@@ -87,7 +97,8 @@ func (b *Builder) DType() tensor.DType { return b.float }
 // Err returns the first error, or nil.
 func (b *Builder) Err() error { return b.err }
 
-// Fail makes err the builder's error, unless it already has one.
+// Fail makes err the builder's error, unless it already has one: the first error is the cause,
+// later ones its consequences. Layers and ops call it to report their own errors.
 func (b *Builder) Fail(err error) {
 	if b.err == nil {
 		b.err = err
@@ -117,6 +128,7 @@ func (b *Builder) Cast(n *Node) *Node {
 }
 
 // Scope makes name the layer of new nodes until end is called. Labels and errors contain it.
+// Typical use: defer b.Scope("conv1")().
 func (b *Builder) Scope(name string) (end func()) {
 	outer := b.scope
 	b.scope = name
@@ -131,13 +143,16 @@ func (b *Builder) Number(kind string) int {
 }
 
 // Stream returns a number that no other consumer of random numbers in this graph has. Together with
-// seed, chain and step it is the counter of the generator, see package tensor/random.
+// seed, chain and step it is the counter of the generator, see package tensor/random. Streams are
+// numbered in the order of calls: a layer that is added before others changes the random numbers of
+// these.
 func (b *Builder) Stream() uint16 {
 	b.streams++
 	return b.streams
 }
 
-// Data makes an input that all chains share and that the program writes, see Write.
+// Data makes an input that all chains share and that the program writes, see Write. For example,
+// all training images are one input of [N C H W] bytes, from which an op gathers a minibatch.
 func (b *Builder) Data(name string, dtype tensor.DType, shape ...int) *Node {
 	return b.input(&input{name: name, arena: tensor.Shared, dtype: dtype, shape: shape})
 }
@@ -162,7 +177,8 @@ func (b *Builder) Parameter(name string, initialize Initializer, shape ...int) *
 }
 
 // State makes an input that updates change from step to step, such as a momentum or stored
-// predictions. Every chain has its own values; they start as zeros if initialize is nil.
+// predictions. Every chain has its own values; they start as zeros if initialize is nil. Unlike
+// parameters, states are in checkpoints but not in samples.
 func (b *Builder) State(name string, initialize Initializer, shape ...int) *Node {
 	return b.input(&input{name: name, arena: tensor.Chain, dtype: b.float, shape: shape, initialize: initialize})
 }
@@ -188,8 +204,8 @@ func (b *Builder) Header() *Node {
 	return b.header
 }
 
-// Apply makes the node that op computes from inputs. It checks shapes and types; an error names the
-// layer, by Scope, and the op.
+// Apply makes the node that op computes from inputs. It checks shapes and types at once, so that
+// the error names the layer, by Scope, and the op; it computes nothing.
 func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 	if op == nil {
 		b.Fail(errors.New("graph: apply: the op is nil"))
@@ -239,6 +255,7 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 	if n != nil {
 		b.applications = append(b.applications, Application{Scope: a.scope, Op: op, Inputs: slices.Clone(inputs), Output: n})
 	}
+	// Updates have no consumer: without this list extract would drop them as dead code.
 	if _, ok := op.(Updater); ok && n != nil {
 		b.updates = append(b.updates, n)
 	}
@@ -267,7 +284,8 @@ func (b *Builder) add(a *application, inputs []*Node) *Node {
 	return nil
 }
 
-// lock takes gorgoniaLock. Gradients holds it already while it calls ops' Gradients.
+// lock takes gorgoniaLock. Gradients holds it already while it calls ops' Gradients, which apply
+// ops; the lock is not reentrant.
 func (b *Builder) lock() (unlock func()) {
 	if b.differentiating {
 		return func() {}
@@ -276,6 +294,8 @@ func (b *Builder) lock() (unlock func()) {
 	return gorgoniaLock.Unlock
 }
 
+// input adds an input to the graph. Gorgonia distinguishes inputs by a hash, too, and merges two if
+// their hashes are equal: that is an error here, rare enough that another name resolves it.
 func (b *Builder) input(in *input) *Node {
 	if b.err == nil {
 		b.Fail(errors.Wrapf(in.shape.Validate(), "graph: input %q", in.name))
@@ -347,6 +367,8 @@ func (b *Builder) Record(name string, n *Node) {
 	b.metrics = b.keep(b.metrics, name, n)
 }
 
+// keep adds a node to outputs or metrics. A node is kept only once: it has one buffer, in one
+// place.
 func (b *Builder) keep(list []namedNode, name string, n *Node) []namedNode {
 	if b.err == nil && n == nil {
 		b.Fail(errors.Errorf("graph: keep %q: the node is nil", name))

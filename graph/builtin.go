@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// one is the constant 1 that differentiation starts from. It is computed only if it is an output;
-// otherwise hoistConstants makes it an input.
+// one is the constant 1 that differentiation starts from: d loss / d loss. It is computed only if
+// it is an output; otherwise hoistConstants makes it an input.
 type one struct{}
 
 func (one) Name() string                               { return "one" }
@@ -32,7 +32,8 @@ func oneOf(dtype tensor.DType) any {
 }
 
 // fanIn is the sum that Gorgonia's differentiation inserts where a node has several consumers: it
-// adds the gradients from two of them. A SumFuser takes it over.
+// adds the gradients from two of them, and a tree of fanIns the gradients from more. A SumFuser
+// takes it over, which saves a pass over memory.
 type fanIn struct{}
 
 func (fanIn) Name() string                                  { return "fan in" }
@@ -56,7 +57,8 @@ func addTerms[T float32 | float64](a *tensor.Args, lo, hi int) {
 	kernel.Add(sum, x, y)
 }
 
-// cast converts its input, of type from, to the float in which it computes.
+// cast converts its input, of type from, to the float in which it computes. Its kernel is "as_fwd",
+// with the suffix of the output's float.
 type cast struct{ from tensor.DType }
 
 func (cast) Name() string                                  { return "cast" }
@@ -76,6 +78,8 @@ func convertRows[To, From float32 | float64](a *tensor.Args, lo, hi int) {
 	}
 }
 
+// Gradients casts back: the gradient of a float64 parameter is float64, even if the network
+// computes in float32.
 func (c cast) Gradients(b *Builder, _ []*Node, _, dout *Node) []*Node {
 	defer b.Within(c.from)()
 	return []*Node{b.Cast(dout)}
@@ -83,6 +87,7 @@ func (c cast) Gradients(b *Builder, _ []*Node, _, dout *Node) []*Node {
 
 // opOf returns the Op of a node. Two of Gorgonia's own ops occur in a Builder's graph, both made by
 // differentiation: the constant 1 and the sum. Any other would be lowered wrongly and is an error.
+// They are recognised by their text, since Gorgonia does not export their types.
 func opOf(n *Node) (Op, error) {
 	switch op := n.Op().(type) {
 	case *application:

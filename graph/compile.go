@@ -9,7 +9,8 @@ import (
 )
 
 // MetricRows is the number of steps whose metrics are kept, and the maximum for Session.Run in a
-// program with metrics.
+// program with metrics. A longer ring would let the host look less often, at the price of finding a
+// NaN later.
 const MetricRows = 128
 
 // Compile turns the graph into a program, or returns the builder's first error. The builder must
@@ -18,10 +19,14 @@ const MetricRows = 128
 // The passes, in order: extract copies the graph out of Gorgonia and drops what no output, metric
 // or update needs; fuse merges producers with their only consumers; order schedules; assignBuffers
 // gives each value a buffer; lower asks each op for its launches; plan.offsets places the buffers.
+//
+// Compile is deterministic: the same calls of the builder give the same program, and so the same
+// bits.
 func (b *Builder) Compile() (*Program, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
+	// The ring of metrics needs the step counter, which is in the header.
 	if len(b.metrics) > 0 {
 		b.Header()
 	}
@@ -52,6 +57,7 @@ func (b *Builder) Compile() (*Program, error) {
 		p.launches = append(p.launches, l.launches...)
 	}
 	p.finishStep(m, plan)
+	// Launches have pointers to buffers, so that offsets may be set last.
 	p.bytes = plan.offsets()
 	return p, nil
 }
@@ -69,7 +75,8 @@ func (m *module) checkMetrics() error {
 	return nil
 }
 
-// lower emits the launches of one value. Its inputs and its output must have buffers.
+// lower returns the launches of one value, in the float in which the op was applied. Its inputs and
+// its output must have buffers.
 func lower(v *value) *Lowering {
 	l := &Lowering{DType: v.float, Shape: v.shape, label: v.label, output: v.buffer}
 	for _, in := range v.inputs {
@@ -86,6 +93,8 @@ func lower(v *value) *Lowering {
 func (p *Program) assignBuffers(m *module, plan *plan) {
 	pinned := map[*value]bool{}
 	for _, k := range m.outputs {
+		// An output that is a view has its input's memory, so that the input is what must survive
+		// the step.
 		views := k.value.throughViews()
 		pinned[views[len(views)-1]] = true
 	}
@@ -118,7 +127,7 @@ func (p *Program) assignBuffers(m *module, plan *plan) {
 }
 
 // finishStep appends the launches that end every step: they put a row of metrics into the ring and
-// increment the step counter.
+// increment the step counter. They come last, so that every op of the step reads the same counter.
 func (p *Program) finishStep(m *module, plan *plan) {
 	if m.header == nil {
 		return
@@ -148,8 +157,9 @@ const metricsPerLaunch = 16
 const recordThreads = 32
 
 // record emits the launch that puts the sums of some metrics' elements into the step's row of the
-// ring, from column first on; with the last metrics it also increments the step counter. The kernel
-// for GPUs always takes metricsPerLaunch metrics: missing ones have 0 elements.
+// ring, from column first on; with the last metrics it also increments the step counter. The row of
+// a step is step mod MetricRows, with columns metrics each. The kernel for GPUs always takes
+// metricsPerLaunch metrics: missing ones have 0 elements.
 func (l *Lowering) record(ring *tensor.Buffer, metrics []namedValue, first, columns int) {
 	last := first+len(metrics) == columns
 	header, counts := l.In(0), 0
@@ -180,6 +190,7 @@ func (l *Lowering) record(ring *tensor.Buffer, metrics []namedValue, first, colu
 	}), arguments...)
 }
 
+// recordMetrics is the host's kernel. It adds in float64, whatever the type of the metric.
 func recordMetrics[T float32 | float64](a *tensor.Args, count, first, columns int) {
 	ring, header := tensor.Slice[T](a, 0), tensor.Slice[uint64](a, 1)
 	row := ring[int(header[HeaderStep]%MetricRows)*columns+first:]

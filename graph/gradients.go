@@ -7,11 +7,8 @@ import (
 
 // Gradients returns d loss / d n for each of the nodes, by reverse-mode differentiation:
 // parameters, or any other nodes that the loss depends on. loss must be a scalar in the builder's
-// float. It can be called only once, before the first update and the first metric.
-//
-// Gorgonia finds the order and adds the gradients of nodes with several consumers; the gradients
-// themselves come from the ops' Gradients. An op that has none, between the loss and one of the
-// nodes, is an error, never a missing term.
+// float. It can be called only once, before the first update and the first metric. Like the rest of
+// the builder it computes nothing: the gradients are new nodes, to which updates are applied.
 func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 	none := make([]*Node, len(nodes))
 	if b.err != nil {
@@ -73,6 +70,9 @@ func (b *Builder) reach(n *Node, reached map[*Node]bool) {
 // nonDifferentiable returns an application that is neither Differentiable nor a StopGradient and
 // lies on a path from the loss to one of the nodes, or nil. Gorgonia would silently leave its term
 // out of the gradient.
+//
+// A path is a chain of consumers. depends holds, for each visited node, whether one of the nodes is
+// below it, seen through everything except a StopGradient.
 func (b *Builder) nonDifferentiable(loss *Node, nodes []*Node) (found *application) {
 	depends := map[*Node]bool{}
 	for _, n := range nodes {
@@ -105,7 +105,8 @@ func (b *Builder) nonDifferentiable(loss *Node, nodes []*Node) (found *applicati
 
 // terms are the gradients that reach each node from its consumers. Gorgonia adds them up, and
 // distinguishes sums only by a hash of 32 bits: two sums with the same hash would become one, a
-// wrong gradient without an error. So every sum is compared with its terms.
+// wrong gradient without an error. So every sum is compared with its terms. Two of 10 000 sums have
+// the same hash with a probability of 1 %.
 type terms map[*Node][]*Node
 
 func (t terms) add(n, gradient *Node) { t[n] = append(t[n], gradient) }

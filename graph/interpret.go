@@ -9,7 +9,9 @@ import (
 )
 
 // runOnHost computes one application on Gorgonia's values, in separate memory and on one thread.
-// Inputs that the op updates are copied back.
+// Inputs that the op updates are copied back. It lowers the op as Compile does and runs the
+// launches on a host device that it makes for this one op: simple and slow, which is right for the
+// oracle of the tests.
 func runOnHost(a *application, values []gorgonia.Value) (gorgonia.Value, error) {
 	v := &value{label: a.label(), op: a.Op, shape: a.shape, float: a.float, dtype: a.dtype}
 	v.buffer = tensor.NewBuffer("output", tensor.Chain, a.dtype, a.shape.Elements())
@@ -82,7 +84,7 @@ func viewOf(a *application, in gorgonia.Value) (gorgonia.Value, error) {
 	return out, nil
 }
 
-// newValue returns a tensor of zeros and its memory.
+// newValue returns a tensor of zeros and its memory, as bytes that a Runner can read and write.
 func newValue(dtype tensor.DType, shape tensor.Shape) (*dense.Dense, []byte) {
 	switch dtype {
 	case tensor.Float32:
@@ -123,7 +125,8 @@ func scalarOf(d *dense.Dense) gorgonia.Value {
 	return d
 }
 
-// valueBytes returns the memory of one of Gorgonia's values, or a copy for its scalars.
+// valueBytes returns the memory of one of Gorgonia's values, or a copy for its scalars. The number
+// of bytes must be the shape's.
 func valueBytes(v gorgonia.Value, dtype tensor.DType, shape tensor.Shape) ([]byte, error) {
 	var raw []byte
 	switch data := v.Data().(type) {
@@ -153,8 +156,8 @@ func valueBytes(v gorgonia.Value, dtype tensor.DType, shape tensor.Shape) ([]byt
 // the memory plan: tests compare programs with it. It is slow.
 type Interpreter struct {
 	builder *Builder
-	inputs  map[*Node]*dense.Dense
-	last    map[*Node]gorgonia.Value
+	inputs  map[*Node]*dense.Dense   // the current values of inputs, which updates change
+	last    map[*Node]gorgonia.Value // the values of all nodes in the last step
 }
 
 // Interpret returns an interpreter for one chain of the graph, with the initial values that Load
@@ -174,6 +177,7 @@ func Interpret(b *Builder, o LoadOptions) (*Interpreter, error) {
 			copy(raw, tensor.Bytes([]uint64{HeaderSeed: o.Seed, HeaderChain: uint64(o.FirstChain), HeaderStep: 0}))
 		}
 		values := in.values
+		// As Session.initialize: the same seed gives the same start.
 		if in.initialize != nil {
 			values = make([]float64, in.shape.Elements())
 			in.initialize(o.Seed, uint32(o.FirstChain), in.stream, in.shape, values)
@@ -199,6 +203,7 @@ func (p *Interpreter) Step() error {
 	}
 	p.last = map[*Node]gorgonia.Value{}
 	changes := map[*dense.Dense]*dense.Dense{} // by updated input
+	// Gorgonia sorts from outputs to inputs.
 	for i := len(sorted) - 1; i >= 0; i-- {
 		n := sorted[i]
 		if in, ok := p.inputs[n]; ok {
@@ -247,7 +252,8 @@ func (p *Interpreter) apply(n *Node, values []gorgonia.Value, changes map[*dense
 	return err
 }
 
-// Value returns a copy of a node's value in the last step, as float64.
+// Value returns a copy of a node's value in the last step, as float64. Unlike in a Session, every
+// node has one, not only outputs.
 func (p *Interpreter) Value(n *Node) ([]float64, error) {
 	v, ok := p.last[n]
 	if !ok {

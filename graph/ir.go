@@ -11,7 +11,7 @@ import (
 )
 
 // value is a node of the compiler's intermediate representation, which no longer refers to
-// Gorgonia's graph.
+// Gorgonia's graph: passes may rewrite it. It is either an input (source) or the output of an op.
 type value struct {
 	id     int64 // order of creation
 	label  string
@@ -24,7 +24,8 @@ type value struct {
 	buffer *tensor.Buffer
 }
 
-// module is a graph under compilation. Its values are in the order in which they will be computed.
+// module is a graph under compilation. Its values are in the order in which they will be computed;
+// every pass keeps each of them after its inputs.
 type module struct {
 	values  []*value
 	outputs []namedValue
@@ -48,7 +49,8 @@ type extraction struct {
 	err    error
 }
 
-// visit returns the value of a node, after it has visited the node's inputs.
+// visit returns the value of a node, after it has visited the node's inputs. Only nodes that are
+// visited come into the module, which is how dead code goes.
 func (x *extraction) visit(n *Node) *value {
 	if v, ok := x.seen[n]; ok {
 		return v
@@ -80,6 +82,7 @@ func (x *extraction) fail(err error) {
 	}
 }
 
+// keep visits outputs or metrics, the roots of the traversal.
 func (x *extraction) keep(list []namedNode) (all []namedValue) {
 	for _, o := range list {
 		all = append(all, namedValue{o.name, x.visit(o.node)})
@@ -88,7 +91,7 @@ func (x *extraction) keep(list []namedNode) (all []namedValue) {
 }
 
 // extract copies every node that an output, a metric or an update depends on into a module, in the
-// order of segment and before. Everything else is dead code.
+// order of segment and before. Everything else is dead code, such as gradients that no update uses.
 func extract(b *Builder) (*module, error) {
 	x := extraction{graph: b.graph, inputs: map[*Node]*input{}, seen: map[*Node]*value{}}
 	for _, in := range b.inputs {
@@ -141,7 +144,8 @@ func (v *value) segment(float tensor.DType) int {
 }
 
 // before reports whether v is scheduled before w: in order of creation, except that an Early op
-// comes right after the last of its inputs.
+// comes right after the last of its inputs. Ids grow with every node, so that the order of creation
+// is a topological order, and one that keeps a layer's ops together.
 func (v *value) before(w *value) bool {
 	place := func(v *value) (id int64) {
 		if _, is := v.op.(Early); !is {
@@ -176,7 +180,8 @@ func (m *module) hoistConstants() {
 }
 
 // consumers counts, for each value, the values that read it. An output or metric counts as one
-// more, so that a value which is kept is never fused away.
+// more, so that a value which is kept is never fused away. An input that occurs twice in one op
+// counts twice, so that it is not fused into it.
 func (m *module) consumers() map[*value]int {
 	count := map[*value]int{}
 	for _, v := range m.values {
@@ -191,7 +196,8 @@ func (m *module) consumers() map[*value]int {
 }
 
 // fuse merges producers with their only consumers, see Fuser. It goes through the values in order,
-// so that fusions chain: convolution + bias, then + ReLU.
+// so that fusions chain: convolution + bias, then + ReLU. For example, conv2d, bias and ReLU become
+// one launch, which writes the activations once instead of three times.
 func (m *module) fuse() {
 	count := m.consumers()
 	dead := map[*value]bool{}
@@ -200,8 +206,8 @@ func (m *module) fuse() {
 			continue
 		}
 		producer := v.inputs[0]
-		// Only a producer without another consumer may disappear, and only the first input of an
-		// op of the same shape can be fused.
+		// Only a producer without another consumer may disappear, and only the first input of an op
+		// of the same shape can be fused.
 		fuser, ok := producer.op.(Fuser)
 		if !ok || count[producer] != 1 || !producer.shape.Equal(v.shape) {
 			continue
@@ -328,6 +334,7 @@ func (v *value) throughViews() []*value {
 	return all
 }
 
+// Views are a change of shape only, and have neither launch nor memory.
 func isView(v *value) bool {
 	_, ok := v.op.(Viewer)
 	return ok

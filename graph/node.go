@@ -8,7 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Node is a node of Gorgonia's graph. Its value is not used: values live in a Session.
+// Node is a node of Gorgonia's graph. Its value is not used: values live in a Session, one for each
+// chain, and Builder.Output makes one readable.
 type Node = gorgonia.Node
 
 // ShapeOf returns the shape of a node's value, empty for a scalar. It returns nil for a nil node,
@@ -32,6 +33,7 @@ func DTypeOf(n *Node) tensor.DType {
 	return dtype
 }
 
+// gorgoniaTypes are the types of elements that a graph may have, as Gorgonia's.
 var gorgoniaTypes = map[tensor.DType]dense.Dtype{
 	tensor.Float32: dense.Float32,
 	tensor.Float64: dense.Float64,

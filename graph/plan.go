@@ -8,7 +8,8 @@ import (
 
 // plan is the static memory plan: the offset of each buffer in its arena. Pinned buffers, those of
 // the arenas Shared and Chain, keep their values between steps and have separate memory. Scratch
-// buffers share memory if their live ranges do not overlap.
+// buffers share memory if their live ranges do not overlap. The plan is the same for every chain:
+// an arena is one block of memory, and an offset the buffer's place in it.
 type plan struct {
 	pinned  []*tensor.Buffer
 	seen    map[*tensor.Buffer]bool
@@ -64,7 +65,8 @@ func (p *plan) use(first int, launches []tensor.Launch, temps []*tensor.Buffer) 
 
 // offsets sets every buffer's offset and returns the bytes of each arena. Scratch buffers are
 // placed largest first, each at the lowest offset where it overlaps no buffer with an overlapping
-// live range. That is the greedy-by-size heuristic; optimal placement is NP-hard.
+// live range. That is the greedy-by-size heuristic; optimal placement is NP-hard. The sort is
+// stable, so that equal buffers are placed in the order of launches, and plans are reproducible.
 func (p *plan) offsets() [3]int {
 	var bytes [3]int
 	for _, b := range p.pinned {

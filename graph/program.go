@@ -11,15 +11,15 @@ import (
 // device memory and is immutable: any number of sessions, on any devices, may run it.
 type Program struct {
 	dtype    tensor.DType
-	launches []tensor.Launch
-	bytes    [3]int
+	launches []tensor.Launch // of one step, in order
+	bytes    [3]int          // of each arena, by tensor.Arena
 	inputs   []*programInput
 	outputs  []Tensor
 	metrics  []string
-	columns  map[string]int // of the metrics
-	updates  bool           // it has some
-	ring     *tensor.Buffer
-	header   *tensor.Buffer
+	columns  map[string]int // the columns of the metrics in the ring, by name
+	updates  bool           // it has updates, so that only Run may execute it
+	ring     *tensor.Buffer // [MetricRows, metrics]; nil without metrics
+	header   *tensor.Buffer // nil if no op needs seed, chain or step
 }
 
 // Tensor is a named input or output of a program.
@@ -68,7 +68,8 @@ func (p *Program) Parameters() []Tensor {
 func (p *Program) Metrics() []string { return p.metrics }
 
 // Bytes returns the size of one copy of each arena: shared by all chains, kept by each chain from
-// step to step, and needed by each chain while it runs.
+// step to step, and needed by each chain while it runs. A session of C chains keeps shared + C
+// chain bytes, and scratch for each chain that runs at the same time.
 func (p *Program) Bytes() (shared, chain, scratch int) {
 	return p.bytes[tensor.Shared], p.bytes[tensor.Chain], p.bytes[tensor.Scratch]
 }
@@ -135,6 +136,8 @@ func grids(l *tensor.Launch) string {
 	return strings.Join(all, ", ")
 }
 
+// describe returns an argument as text: a buffer by its place, a number as itself or, for floats,
+// by its bits.
 func describe(a tensor.Argument) string {
 	switch {
 	case a.Buffer != nil:

@@ -11,9 +11,13 @@ import (
 
 // LoadOptions selects the chains of a run that a session runs.
 type LoadOptions struct {
-	Seed       uint64 // seed of the run, on which all random numbers depend
-	FirstChain int    // number, in the run, of the session's first chain
-	Chains     int    // number of chains; 0 means 1
+	// Seed is the seed of the run, on which all random numbers depend.
+	Seed uint64
+	// FirstChain is the number, in the run, of the session's first chain. Random numbers depend on
+	// the number in the run, so that a chain is the same in every division of the run.
+	FirstChain int
+	// Chains is the number of chains; 0 means 1.
+	Chains int
 }
 
 // Session is a program in a device's memory, with the state of its chains. Chain 0 of a session is
@@ -35,10 +39,13 @@ type Session struct {
 // launch, in the first such step and chain, that computed such a number. The session is in the
 // state in which that Run began.
 type NotFinite struct {
-	Step   uint64
-	Chain  int
+	// Step and Chain are numbers in the run.
+	Step  uint64
+	Chain int
+	// Kernel and Label are those of the launch, such as "conv2d_fwd_f32" and "conv1: conv2d".
 	Kernel string
 	Label  string
+	// Buffer is what the launch wrote.
 	Buffer string
 }
 
@@ -141,7 +148,8 @@ func (s *Session) Header(chain int) (words [3]uint64, err error) {
 	return words, Read(s, headerName, chain, 0, words[:])
 }
 
-// SetStep sets the number of a chain's next step.
+// SetStep sets the number of a chain's next step. Programs without updates use it to choose a
+// minibatch, which depends on the step.
 func (s *Session) SetStep(chain int, step uint64) error {
 	return Write(s, headerName, chain, HeaderStep, []uint64{step})
 }
@@ -156,6 +164,7 @@ func (s *Session) Run(steps int) error {
 	if steps < 0 {
 		return errors.Errorf("graph: run: steps must be at least 0, got %d", steps)
 	}
+	// Without metrics there is nothing to check, and no limit to the number of steps.
 	if s.rings == nil {
 		if err := s.runner.Run(steps); err != nil {
 			return err
@@ -191,7 +200,8 @@ func (s *Session) Run(steps int) error {
 }
 
 // Evaluate computes the outputs of all chains without counting a step. Metrics are discarded and
-// may be infinite. It returns an error if the program has updates.
+// may be infinite. It returns an error if the program has updates. The program itself increments
+// the step counter, so Evaluate sets it back afterwards.
 func (s *Session) Evaluate() error {
 	if s.program.updates {
 		return errors.New("graph: evaluate: the program has updates, which only Run may make")
@@ -321,7 +331,7 @@ func finite(dtype tensor.DType, raw []byte) bool {
 }
 
 // Metric returns a metric of a chain at a step of the last Run, or NaN if there is none called
-// name.
+// name. Steps are numbered from 0 in the run; the ring may have lost those before.
 func (s *Session) Metric(chain int, name string, step uint64) float64 {
 	column, ok := s.program.columns[name]
 	if !ok {

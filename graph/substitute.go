@@ -15,6 +15,7 @@ func (b *Builder) Substitute(n *Node, places map[*Node]*Node) *Node {
 	if b.err == nil && b.differentiated {
 		b.Fail(errors.New("graph: substitute: Substitute must be called before Gradients"))
 	}
+	// copies starts with the replacements, where applyAgain stops.
 	copies := map[*Node]*Node{}
 	for place, other := range places {
 		if b.err == nil && (place == nil || other == nil || !ShapeOf(place).Equal(ShapeOf(other)) || DTypeOf(place) != DTypeOf(other)) {
@@ -46,6 +47,7 @@ func (b *Builder) applyAgain(n *Node, copies map[*Node]*Node) *Node {
 		inputs[i] = b.applyAgain(child, copies)
 		changed = changed || inputs[i] != child
 	}
+	// The node itself, unless it is applied again below.
 	copies[n] = n
 	if !changed || b.err != nil {
 		return n

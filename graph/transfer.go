@@ -8,14 +8,15 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Write sets values of an input of a chain, from element first on. Inputs made by Builder.Data are
-// shared by all chains: their chain is 0. T must be the input's type.
+// Write sets values of an input of a chain, from element first on, which allows parts of a large
+// input. Inputs made by Builder.Data are shared by all chains: their chain is 0. T must be the
+// input's type.
 func Write[T tensor.Element](s *Session, name string, chain, first int, values []T) error {
 	return transfer(s, name, chain, first, values, s.runner.Write)
 }
 
 // Read fills values with those of an input or output of a chain, from element first on. T must be
-// its type.
+// its type. Outputs have the values of the last step.
 func Read[T tensor.Element](s *Session, name string, chain, first int, values []T) error {
 	return transfer(s, name, chain, first, values, s.runner.Read)
 }
@@ -60,7 +61,8 @@ func (s *Session) WriteFloats(name string, chain int, values []float32) error {
 func (s *Session) ChainBytes() int { return s.chainArena.Bytes() }
 
 // Save copies everything that a chain keeps from step to step, its header included, into state,
-// whose length must be ChainBytes.
+// whose length must be ChainBytes. It also has the ring of metrics, and no shared input: data must
+// be written again into a new session.
 func (s *Session) Save(chain int, state []byte) error {
 	if len(state) != s.ChainBytes() {
 		return errors.Errorf("graph: save: the state must have %d bytes, got %d", s.ChainBytes(), len(state))
