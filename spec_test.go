@@ -8,6 +8,7 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -103,8 +104,8 @@ func TestParseMethod(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                                "there are sgld, psgld,",
-		"dance":                           `no method "dance"; there are ` + strings.Join(MethodNames(), ", "),
+		"":                                `no method ""; there are `,
+		"dance":                           `no method "dance"; there are `,
 		"SGD":                             `no method "SGD"`,
 		"sgd:1,2":                         `"2": must be of weight-decay=0`,
 		"adam:,0.9":                       `beta1: "" is not a number`,
@@ -332,8 +333,6 @@ func TestPlan(t *testing.T) {
 // Specifications that make no sense, and settings that would have no effect.
 func TestInvalidSpecs(t *testing.T) {
 	m := func(text string) Method { return methodOf(t, text) }
-	names := MethodNames()
-	samplers := names[:slices.Index(names, "nuts")+1]
 	for want, s := range map[string]Spec{
 		"batch must be at least 1, got -1":                               {Batch: -1},
 		"epochs must be at least 1, got -1":                              {Epochs: -1},
@@ -366,7 +365,7 @@ func TestInvalidSpecs(t *testing.T) {
 		"nuts: burn-in is 0 epochs of one step each, must be at least":   {Method: m("nuts"), BurnIn: new(0)},
 		"mcmc.NUTS has a warm-up, which is a Spec's burn-in":             {Method: mcmc.NUTS{Warmup: 10}},
 		"schedule does not apply to nuts":                                {Method: m("nuts"), Schedule: optimizers.Constant{Rate: 1}},
-		"thinning applies to sgld":                                       {Method: m("nuts"), Thinning: 2},
+		"thinning applies to ":                                           {Method: m("nuts"), Thinning: 2},
 		"mala: temperature must be positive, got 0":                      {Method: m("mala"), Temperature: new(0.0)},
 		"burn-in is 19 epochs of one step each, must be at least the 20": {Method: m("hmc"), Epochs: 100, BurnIn: new(19)},
 		"ensemble: chains must be at least 2, got 1":                     {Method: m("ensemble")},
@@ -375,18 +374,13 @@ func TestInvalidSpecs(t *testing.T) {
 		"scale must be":                 {Prior: new(langevin.Gaussian(-1))},
 		"at least 2":                    {Temperatures: []float64{1}},
 		"temperatures must be positive": {Temperatures: []float64{2, 1}},
-		"temperature must be 1, the first of temperatures 1,2, got 2":     {Temperatures: []float64{1, 2}, Temperature: new(2.0)},
-		"replica exchange cannot be combined with cycles or an anchor":    {Temperatures: []float64{1, 2}, Cycles: 2},
-		"temperatures applies to sgld, psgld, fsgld, ksgld, not to baoab": {Method: m("baoab"), Temperatures: []float64{1, 2}},
-		"temperature applies to " + strings.Join(samplers, ", ") + ", not to sgd": {
-			Method: m("sgd"), Temperature: new(1.0)},
+		"temperature must be 1, the first of temperatures 1,2, got 2":  {Temperatures: []float64{1, 2}, Temperature: new(2.0)},
+		"replica exchange cannot be combined with cycles or an anchor": {Temperatures: []float64{1, 2}, Cycles: 2},
 		"prior applies to ":                           {Method: m("adam"), Prior: new(langevin.Flat())},
 		"burn-in applies to ":                         {Method: m("adam"), BurnIn: new(1)},
 		"samples applies to ":                         {Method: m("adam"), Samples: 1},
 		"anchor applies to ":                          {Method: m("adam"), Anchor: 1},
 		"cycles applies to ":                          {Method: m("swag"), Cycles: 2},
-		"temperature applies to sgld, ":               {Method: m("bbb"), Temperature: new(1.0)},
-		"burn-in applies to sgld, ":                   {Method: m("mc-dropout"), BurnIn: new(1)},
 		"not to ensemble":                             {Method: m("ensemble"), Chains: 2, Samples: 3},
 		"schedule does not apply to adadelta":         {Method: m("adadelta"), Schedule: optimizers.Constant{Rate: 1}},
 		"schedule does not apply to mala":             {Method: m("mala"), Schedule: optimizers.Constant{Rate: 1}},
@@ -397,6 +391,67 @@ func TestInvalidSpecs(t *testing.T) {
 		if err != nil && strings.Count(err.Error(), "pollen: ") > 1 {
 			t.Errorf("%q says pollen twice", err)
 		}
+	}
+}
+
+// The errors for an unknown method and for a setting that does not apply list the right methods, in
+// any order.
+func TestErrorsListMethods(t *testing.T) {
+	_, err := ParseMethod("dance")
+	wantMethods(t, err, `there are (.*)$`, func(methodKind) bool { return true })
+
+	for _, c := range []struct {
+		setting, method string
+		spec            Spec
+		applies         func(methodKind) bool
+	}{
+		{"temperature", "sgd", Spec{Temperature: new(1.0)}, isSampler},
+		{"temperature", "bbb", Spec{Temperature: new(1.0)}, isSampler},
+		{"temperatures", "baoab", Spec{Temperatures: []float64{1, 2}}, func(k methodKind) bool {
+			s, ok := k.(minibatchKind)
+			return ok && !langevin.HasMomentum(s.sampler)
+		}},
+		{"burn-in", "mc-dropout", Spec{BurnIn: new(1)}, func(k methodKind) bool {
+			_, ok := k.(SWAG)
+			return ok || isSampler(k)
+		}},
+	} {
+		c.spec.Method = methodOf(t, c.method)
+		_, err := c.spec.Resolve()
+		wantMethods(t, err, "pollen: "+c.setting+" applies to (.*), not to "+c.method, c.applies)
+	}
+}
+
+func isSampler(k methodKind) bool {
+	switch k.(type) {
+	case minibatchKind, fullBatchKind, autoKind:
+		return true
+	}
+	return false
+}
+
+// wantMethods compares the names that an error lists, which pattern captures, with the methods whose
+// kinds are wanted.
+func wantMethods(t *testing.T, err error, pattern string, wanted func(methodKind) bool) {
+	t.Helper()
+	var want []string
+	for _, k := range registry {
+		kind, err := kindOf(k.method)
+		must(t, err)
+		if wanted(kind) {
+			want = append(want, k.name)
+		}
+	}
+	match := regexp.MustCompile(pattern).FindStringSubmatch(fmt.Sprint(err))
+	if match == nil {
+		t.Errorf("error %v, want a match of %q", err, pattern)
+		return
+	}
+	got := strings.Split(match[1], ", ")
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%v: lists %v, want %v", err, got, want)
 	}
 }
 

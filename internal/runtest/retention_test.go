@@ -100,7 +100,7 @@ func TestKeep(t *testing.T) {
 		t.Errorf("samples of %v", steps)
 	}
 	for want, s := range map[string]pollen.Spec{
-		"keep applies to sgld":            {Method: methodOf(t, "swag:2"), Keep: 3},
+		"keep applies to ":                {Method: methodOf(t, "swag:2"), Keep: 3},
 		"keep must be at least 1, got -1": {Keep: -1},
 		"keep is 3 with 2 cycles:":        {Keep: 3, Cycles: 2},
 	} {
