@@ -128,25 +128,6 @@ func (st *Store) Create() error {
 	return nil
 }
 
-// RemoveAfter removes the samples of later steps, which a run that resumes from the given step
-// draws again.
-func (st *Store) RemoveAfter(step int) error {
-	files, err := st.Files()
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		s, err := ReadSample(file)
-		if err == nil && s.Step > step {
-			err = errors.Wrap(os.Remove(file), "samples: store")
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // OpenStore opens an existing store. It returns an error if the directory contains no samples.
 func OpenStore(dir string) (*Store, error) {
 	st := &Store{dir: dir}

@@ -185,29 +185,6 @@ func TestStoreUnwritable(t *testing.T) {
 	}
 }
 
-func TestStoreCut(t *testing.T) {
-	store := newTestStore(t)
-	for _, s := range []Sample{aSample(0, 5), aSample(0, 10), aSample(1, 5), aSample(1, 10), aSample(1, 15)} {
-		if err := store.Add(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, c := range []struct{ step, left int }{{20, 5}, {10, 4}, {9, 2}, {0, 0}} {
-		if err := store.RemoveAfter(c.step); err != nil {
-			t.Fatal(err)
-		}
-		if files, err := store.Files(); err != nil || len(files) != c.left {
-			t.Errorf("cut at %d: %d files (%v), want %d", c.step, len(files), err, c.left)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(store.dir, "chain00000-step000000001.safetensors"), []byte("not one"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.RemoveAfter(3); err == nil {
-		t.Error("a file that is no sample: no error")
-	}
-}
-
 // badSamples are samples that no run can draw.
 func badSamples() map[string]Sample {
 	bad := map[string]Sample{}

@@ -47,7 +47,7 @@ func Open(t testing.TB, o Options) *Driver {
 // Reset releases everything and cancels injected failures. Options that are 0 take their defaults.
 func (d *Driver) Reset(o Options) {
 	defaults := Options{GPUs: 1, Capability: 90, Memory: 1 << 30, CUDA: 13000, Multiprocessors: 4}
-	if n, err := strconv.Atoi(os.Getenv(MultiprocessorsVariable)); err == nil {
+	if n, err := strconv.Atoi(os.Getenv(multiprocessorsVariable)); err == nil {
 		defaults.Multiprocessors = n
 	}
 	or := func(v, otherwise int) uintptr {

@@ -8,10 +8,10 @@ import (
 )
 
 // DependentCapability is the first compute capability with programmatic dependent launch, and
-// DependentVersion the first version of PTX with its instructions, both as 10 major + minor.
+// dependentVersion the first version of PTX with its instructions, both as 10 major + minor.
 const (
 	DependentCapability = 90
-	DependentVersion    = 78
+	dependentVersion    = 78
 )
 
 // Dependent returns PTX for programmatic dependent launch, where a kernel may begin while the
@@ -26,7 +26,7 @@ func Dependent(text string) string {
 		word := strings.TrimSuffix(line, "\n")
 		switch {
 		case strings.HasPrefix(word, ".version "):
-			line = atLeast(line, versionLine, DependentVersion, ".version %d.%d\n")
+			line = atLeast(line, versionLine, dependentVersion, ".version %d.%d\n")
 		case strings.HasPrefix(word, ".target "):
 			line = atLeast(line, targetLine, DependentCapability, ".target sm_%d%d\n")
 		case strings.HasPrefix(word, ".visible .entry "):

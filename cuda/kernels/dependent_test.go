@@ -63,7 +63,7 @@ func TestCommittedFilesAsDependent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(changed.Entries) != len(f.Entries) || changed.Capability < DependentCapability || changed.Version < DependentVersion || changed.Exact != f.Exact {
+		if len(changed.Entries) != len(f.Entries) || changed.Capability < DependentCapability || changed.Version < dependentVersion || changed.Exact != f.Exact {
 			t.Errorf("%s: %d entries for %d of PTX %d", f.Name, len(changed.Entries), changed.Capability, changed.Version)
 		}
 		if strings.Contains(whole, "ld.global.nc") {

@@ -21,9 +21,9 @@ type Job struct {
 	Pods     PodOptions
 }
 
-// InterruptedExitCodes are the exit codes of pollen after SIGINT, SIGUSR1, SIGUSR2 and SIGTERM: 128
+// interruptedExitCodes are the exit codes of pollen after SIGINT, SIGUSR1, SIGUSR2 and SIGTERM: 128
 // plus the signal's number. The run is saved, and continues when the task is restarted.
-var InterruptedExitCodes = []int{130, 138, 140, 143}
+var interruptedExitCodes = []int{130, 138, 140, 143}
 
 // exitUSR1 is the exit code after SIGUSR1, which Slurm sends to the batch script before the time
 // limit.

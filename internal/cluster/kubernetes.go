@@ -16,12 +16,12 @@ type PodOptions struct {
 	Namespace string            // "" is the context's
 	Claim     string            // persistent volume claim with data and runs
 	Mount     string            // absolute mount path of the volume
-	Files     map[string]string // small files by name, mounted in the working directory, ConfigDir
+	Files     map[string]string // small files by name, mounted in the working directory, configDir
 	Retries   int               // retries of a task that fails; evictions do not count
 }
 
-// ConfigDir is the containers' working directory, where PodOptions.Files are mounted.
-const ConfigDir = "/config"
+// configDir is the containers' working directory, where PodOptions.Files are mounted.
+const configDir = "/config"
 
 type (
 	object = yaml.MapSlice
@@ -42,8 +42,8 @@ func (j Job) ForKubernetes() (string, error) {
 		return "", errors.New("cluster: kubernetes: Image must not be empty")
 	case p.Claim == "":
 		return "", errors.New("cluster: kubernetes: Claim must not be empty: runs are kept in a volume that all pods share")
-	case !path.IsAbs(p.Mount) || path.Clean(p.Mount) == ConfigDir:
-		return "", errors.Errorf("cluster: kubernetes: Mount must be an absolute path other than %s, got %q", ConfigDir, p.Mount)
+	case !path.IsAbs(p.Mount) || path.Clean(p.Mount) == configDir:
+		return "", errors.Errorf("cluster: kubernetes: Mount must be an absolute path other than %s, got %q", configDir, p.Mount)
 	case p.Retries < 0:
 		return "", errors.Errorf("cluster: kubernetes: Retries must not be negative, got %d", p.Retries)
 	}
@@ -100,7 +100,7 @@ func (j Job) indexed() object {
 	}
 	rules := []object{
 		ignored("onPodConditions", []object{{{Key: "type", Value: "DisruptionTarget"}}}),
-		ignored("onExitCodes", object{{Key: "containerName", Value: "pollen"}, {Key: "operator", Value: "In"}, {Key: "values", Value: InterruptedExitCodes}}),
+		ignored("onExitCodes", object{{Key: "containerName", Value: "pollen"}, {Key: "operator", Value: "In"}, {Key: "values", Value: interruptedExitCodes}}),
 	}
 	return object{
 		{Key: "apiVersion", Value: "batch/v1"}, {Key: "kind", Value: "Job"}, j.metadata(),
@@ -134,11 +134,11 @@ func (j Job) pod() object {
 	container := object{
 		{Key: "name", Value: "pollen"},
 		{Key: "image", Value: j.Pods.Image},
-		{Key: "workingDir", Value: ConfigDir},
+		{Key: "workingDir", Value: configDir},
 		{Key: "args", Value: j.Command},
 		{Key: "env", Value: []object{{{Key: "name", Value: "XDG_CACHE_HOME"}, {Key: "value", Value: path.Join(j.Pods.Mount, ".cache")}}}},
 		{Key: "resources", Value: resources},
-		{Key: "volumeMounts", Value: []object{mount("runs", j.Pods.Mount), mount("config", ConfigDir)}},
+		{Key: "volumeMounts", Value: []object{mount("runs", j.Pods.Mount), mount("config", configDir)}},
 	}
 	return object{
 		{Key: "restartPolicy", Value: "Never"},

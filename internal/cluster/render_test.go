@@ -122,7 +122,7 @@ func TestJobRefuses(t *testing.T) {
 		"Image must not":                       func(j *Job) { j.Pods.Image = "" },
 		"Claim must not":                       func(j *Job) { j.Pods.Claim = "" },
 		"must be an absolute path":             func(j *Job) { j.Pods.Mount = "runs" },
-		"path other than /config":              func(j *Job) { j.Pods.Mount = ConfigDir + "/" },
+		"path other than /config":              func(j *Job) { j.Pods.Mount = configDir + "/" },
 		"Retries must not be negative, got -1": func(j *Job) { j.Pods.Retries = -1 },
 	} {
 		j := job()

@@ -155,9 +155,6 @@ func (c *Comparison) acquireLock() (err error) {
 // Remark returns a remark about the directory's lock for the user, or "".
 func (c *Comparison) Remark() string { return c.lock.Remark() }
 
-// Dir returns the comparison's directory.
-func (c *Comparison) Dir() string { return c.dir }
-
 // Fit trains an entry with pollen.Fit, or continues its run with pollen.Resume.
 func (c *Comparison) Fit(ctx context.Context, e Entry, data *datasets.Splits, options ...pollen.Option) (*pollen.Run, error) {
 	dir := filepath.Join(c.dir, e.Dir())

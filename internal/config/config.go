@@ -14,9 +14,9 @@ import (
 // maxBytes is the size limit of a configuration file. One with all settings has a few kilobytes.
 const maxBytes = 1 << 20
 
-// Set sets flags from YAML text whose keys are their names. Keys in others are not flags; their
+// setFlags sets flags from YAML text whose keys are their names. Keys in others are not flags; their
 // values are passed to the functions.
-func Set(content []byte, flags *pflag.FlagSet, others map[string]func(value any) error) error {
+func setFlags(content []byte, flags *pflag.FlagSet, others map[string]func(value any) error) error {
 	if len(content) > maxBytes {
 		return errors.Errorf("must have at most %[2]d bytes, got %[1]d", len(content), maxBytes)
 	}
@@ -56,7 +56,7 @@ func setField(flags *pflag.FlagSet, name string, value any) error {
 			return nil
 		}
 	}
-	return errors.Errorf("%s must be %s, got %s", name, TypeName(f), text)
+	return errors.Errorf("%s must be %s, got %s", name, typeName(f), text)
 }
 
 // Listing formats items as wrapped lines of a help text, after a title.
@@ -81,8 +81,8 @@ func Listing(title string, items ...string) string {
 	return text
 }
 
-// TypeName describes the values of a flag, for errors: "a number".
-func TypeName(f *pflag.Flag) string {
+// typeName describes the values of a flag, for errors: "a number".
+func typeName(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int":
 		return "an integer"

@@ -45,14 +45,14 @@ func BindDataDir(f *pflag.FlagSet, dir *string) {
 	f.StringVar(dir, "data-folder", "", "directory with data sets, searched first")
 }
 
-// Bind binds the flags that select data.
-func (d *Data) Bind(f *pflag.FlagSet) {
+// bind binds the flags that select data.
+func (d *Data) bind(f *pflag.FlagSet) {
 	f.StringVar(&d.Name, "data", "mnist", "training data: a name from the list above, a directory or a file")
 	BindDataDir(f, &d.Dir)
 }
 
-// BindSplits binds the flags that apply only to training data.
-func (d *Data) BindSplits(f *pflag.FlagSet) {
+// bindSplits binds the flags that apply only to training data.
+func (d *Data) bindSplits(f *pflag.FlagSet) {
 	f.StringVar(&d.Size, "size", "",
 		fmt.Sprintf("size to scale images to, such as 32 or 48x64 (height first), at most %[1]dx%[1]d\n(default: their own, or 32 or 64)", datasets.MaxSide))
 	f.IntVar(&d.Channels, "channels", 0, "1 for grey, 3 for colour (default: the images' own)")

@@ -22,7 +22,7 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 		flags.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		return Usagef("pollen: %v; the flags are %s", err, strings.Join(names, ", "))
 	case errors.As(err, &invalid):
-		return Usagef("pollen: --%s must be %s, got %q", invalid.GetFlag().Name, TypeName(invalid.GetFlag()), invalid.GetValue())
+		return Usagef("pollen: --%s must be %s, got %q", invalid.GetFlag().Name, typeName(invalid.GetFlag()), invalid.GetValue())
 	default:
 		return Usagef("pollen: %v", err)
 	}

@@ -62,8 +62,8 @@ func (s *Settings) Bind(f *pflag.FlagSet) {
 	for i, setting := range pollen.Settings() {
 		f.Var(settingValue{setting, s.Text}, setting.Name, setting.Usage)
 		if i == 0 {
-			s.Data.Bind(f)
-			s.Data.BindSplits(f)
+			s.Data.bind(f)
+			s.Data.bindSplits(f)
 		}
 	}
 	BindDevice(f, &s.Device)
@@ -136,7 +136,7 @@ func (s *Settings) read(path string) error {
 	}
 	content, err := os.ReadFile(path)
 	if err == nil {
-		err = Set(content, s.flags, map[string]func(any) error{"grid": s.readGrid})
+		err = setFlags(content, s.flags, map[string]func(any) error{"grid": s.readGrid})
 	}
 	return errors.Wrapf(err, "pollen: config %s", path)
 }

@@ -15,7 +15,7 @@ type Appended struct {
 
 // Append opens a file to write at its end, and creates it if there is none.
 func Append(path string) (*Appended, error) {
-	if _, err := ask(CallCreate, path, 0); err != nil {
+	if _, err := ask(callCreate, path, 0); err != nil {
 		return nil, errors.Wrapf(err, "file: append to %s", path)
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -33,7 +33,7 @@ func (a *Appended) Write(content []byte) (int, error) {
 
 // Sync returns once all that was written is on the disk.
 func (a *Appended) Sync() error {
-	_, err := ask(CallSync, a.path, 0)
+	_, err := ask(callSync, a.path, 0)
 	if err == nil {
 		err = a.file.Sync()
 	}
@@ -45,7 +45,7 @@ func (a *Appended) Close() error { return errors.Wrapf(a.file.Close(), "file: ap
 
 // write writes to a file, unless a Fault tears it.
 func write(to *os.File, path string, content []byte) (int, error) {
-	if keep, err := ask(CallWrite, path, len(content)); err != nil {
+	if keep, err := ask(callWrite, path, len(content)); err != nil {
 		n, failed := to.Write(content[:min(max(keep, 0), len(content))])
 		if failed != nil {
 			err = failed

@@ -4,11 +4,11 @@ import "sync/atomic"
 
 // The calls that change a disk, by the names that a Fault gets.
 const (
-	CallCreate  = "create"
-	CallWrite   = "write"
-	CallSync    = "sync"
-	CallRename  = "rename"
-	CallSyncDir = "sync folder"
+	callCreate  = "create"
+	callWrite   = "write"
+	callSync    = "sync"
+	callRename  = "rename"
+	callSyncDir = "sync folder"
 )
 
 // Fault simulates a disk that fails. It is called before each call that changes a disk. If it

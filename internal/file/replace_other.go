@@ -17,13 +17,13 @@ func replace(from, to string) error {
 		return err
 	}
 	defer dir.Close()
-	if _, err := ask(CallRename, to, 0); err != nil {
+	if _, err := ask(callRename, to, 0); err != nil {
 		return err
 	}
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	if _, err = ask(CallSyncDir, to, 0); err == nil {
+	if _, err = ask(callSyncDir, to, 0); err == nil {
 		err = dir.Sync()
 	}
 	// Some network file systems cannot synchronise a directory, and report that the call is

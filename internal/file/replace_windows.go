@@ -11,7 +11,7 @@ import (
 // disk. Windows refuses that while another program, such as a virus scanner, has one of them open:
 // it is retried for a second.
 func replace(from, to string) error {
-	if _, err := ask(CallRename, to, 0); err != nil {
+	if _, err := ask(callRename, to, 0); err != nil {
 		return err
 	}
 	old, err := windows.UTF16PtrFromString(from)

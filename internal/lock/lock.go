@@ -101,9 +101,6 @@ func Take(dir string) (*Lock, error) {
 // Remark returns what a person should know about this lock; "" for nothing.
 func (l *Lock) Remark() string { return l.remark }
 
-// Owner returns this process as the owner.
-func (l *Lock) Owner() Owner { return l.owner }
-
 // Check returns Lost if another process has taken the lock since. The caller must not write then.
 func (l *Lock) Check() error {
 	now, err := Who(l.dir)

@@ -21,15 +21,15 @@ func take(t *testing.T, dir string) *Lock {
 func TestOneWriterAtATime(t *testing.T) {
 	dir := t.TempDir()
 	first := take(t, dir)
-	if first.Remark() != "" || first.Owner().Turn != 1 || first.Owner().Process != os.Getpid() {
-		t.Errorf("%+v, remark %q", first.Owner(), first.Remark())
+	if first.Remark() != "" || first.owner.Turn != 1 || first.owner.Process != os.Getpid() {
+		t.Errorf("%+v, remark %q", first.owner, first.Remark())
 	}
-	if owner, writes := Writing(dir); !writes || owner != first.Owner() {
+	if owner, writes := Writing(dir); !writes || owner != first.owner {
 		t.Errorf("%+v writes: %t", owner, writes)
 	}
 	_, err := Take(dir)
 	var taken *Taken
-	if !errors.As(err, &taken) || taken.Owner != first.Owner() || !strings.Contains(err.Error(), dir) {
+	if !errors.As(err, &taken) || taken.Owner != first.owner || !strings.Contains(err.Error(), dir) {
 		t.Fatalf("a second writer: %v", err)
 	}
 	if err := first.Check(); err != nil {
@@ -42,8 +42,8 @@ func TestOneWriterAtATime(t *testing.T) {
 		t.Errorf("%+v writes: %t", owner, writes)
 	}
 	second := take(t, dir)
-	if second.Owner().Turn != 2 {
-		t.Errorf("turn %d, want 2", second.Owner().Turn)
+	if second.owner.Turn != 2 {
+		t.Errorf("turn %d, want 2", second.owner.Turn)
 	}
 	if err := second.Release(); err != nil {
 		t.Error(err)
@@ -60,7 +60,7 @@ func TestFencing(t *testing.T) {
 	}
 	next := take(t, dir)
 	var lost *Lost
-	if err := delayed.Check(); !errors.As(err, &lost) || lost.By != next.Owner() {
+	if err := delayed.Check(); !errors.As(err, &lost) || lost.By != next.owner {
 		t.Errorf("the delayed process: %v", err)
 	}
 	if err := delayed.Release(); err != nil {

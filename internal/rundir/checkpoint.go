@@ -38,7 +38,7 @@ type Measurement struct {
 // part of the format and must not change.
 const (
 	stepsKey   = "steps"
-	HeldOutKey = "watched"
+	heldOutKey = "watched"
 )
 
 func chainName(chain int) string { return "chain" + strconv.Itoa(chain) }
@@ -51,7 +51,7 @@ func (c Checkpoint) encode() ([]byte, error) {
 		stepsKey: strconv.Itoa(c.Steps), checksum.Key: checksum.Blank,
 	}}
 	if c.HeldOut != "" {
-		f.Metadata[HeldOutKey] = c.HeldOut
+		f.Metadata[heldOutKey] = c.HeldOut
 	}
 	for chain, state := range c.Chains {
 		f.Tensors = append(f.Tensors, safetensors.Tensor{
@@ -87,7 +87,7 @@ func decodeCheckpoint(content []byte) (c Checkpoint, err error) {
 	if c.Steps < 0 {
 		return c, errors.Errorf("steps must be at least 0, got %d", c.Steps)
 	}
-	c.HeldOut = f.Metadata[HeldOutKey]
+	c.HeldOut = f.Metadata[heldOutKey]
 	for i, t := range f.Tensors {
 		switch {
 		case t.DType == safetensors.U8 && i == len(c.Chains):
