@@ -155,3 +155,11 @@ func (c *console) json(value any) error {
 func (c *console) progress(name string, done, total int) *progress.Line {
 	return progress.Begin(progress.Options{To: c.err, Live: c.live, Now: c.now}, name, done, total)
 }
+
+// counted returns "1 sample", "2 samples".
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}

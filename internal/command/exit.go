@@ -81,3 +81,6 @@ func canSkip(file string) bool {
 	return slices.Contains([]string{"samples", "states"}, filepath.Base(filepath.Dir(file))) ||
 		slices.Contains([]string{"index.jsonl", "calibration.json"}, filepath.Base(file))
 }
+
+// isCanceled reports whether the user stopped a run.
+func isCanceled(err error) bool { return errors.Is(err, context.Canceled) }

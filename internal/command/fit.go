@@ -236,14 +236,6 @@ func remarkKept(err error, c *console) {
 	c.remark("Continue with: %s fit --resume %s", program(os.Executable()), unfinished.Dir)
 }
 
-// counted returns "1 sample", "2 samples".
-func counted(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}
-
 // printSummary prints the data and the network that are about to be trained.
 func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 	data := splits.Train

@@ -1,11 +1,9 @@
 package command
 
 import (
-	"context"
 	"os"
 	"strings"
 
-	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen/internal/config"
@@ -14,9 +12,6 @@ import (
 
 // Main runs the command line and returns the process's exit code.
 func Main() int { return run(os.Args[1:], newConsole()) }
-
-// usage returns the error for a wrong command line or configuration.
-func usage(format string, values ...any) error { return config.Usagef(format, values...) }
 
 // run executes the command that the arguments name and returns the exit code.
 func run(arguments []string, c *console) int {
@@ -32,9 +27,6 @@ func run(arguments []string, c *console) int {
 	}
 	return exitCode(ctx, err, command, c)
 }
-
-// isCanceled reports whether the user stopped a run.
-func isCanceled(err error) bool { return errors.Is(err, context.Canceled) }
 
 func rootCommand(c *console) *cobra.Command {
 	root := &cobra.Command{
@@ -101,12 +93,4 @@ Exit codes:
 		command.Flags().SortFlags = false
 	}
 	return root
-}
-
-// noArguments returns an error if there are arguments other than flags.
-func noArguments(command *cobra.Command, arguments []string) error {
-	if len(arguments) == 0 {
-		return nil
-	}
-	return usage("pollen: %s takes no arguments, got %q", command.Name(), arguments[0])
 }

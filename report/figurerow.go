@@ -1,0 +1,25 @@
+package report
+
+import "strings"
+
+// FigureRow is a row of the table of figures.
+type FigureRow struct {
+	File  string // name of its PNG file, without the extension
+	Title string
+	// Caption explains the figure. {in} and {out} stand for the names of the data sets.
+	Caption string
+	// Applies reports whether Draw can draw the subjects, of which there must be at least one.
+	Applies func(subjects []Subject) bool
+	Draw    func(subjects []Subject) (*Figure, error)
+}
+
+// CaptionFor returns the caption with the names of the data sets.
+func (r FigureRow) CaptionFor(subjects []Subject) string {
+	in, out := dataNames(subjects)
+	return namedData(r.Caption, in, out)
+}
+
+// namedData replaces {in} and {out} by the names of the data sets.
+func namedData(text, in, out string) string {
+	return strings.NewReplacer("{in}", in, "{out}", out).Replace(text)
+}
