@@ -3,7 +3,6 @@ package datasets
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,10 +10,6 @@ import (
 
 	"github.com/pkg/errors"
 )
-
-// Splits are the parts of a data set, with the same shape, classes, Mean and Std. Validation and
-// Test may be nil.
-type Splits struct{ Train, Validation, Test *Dataset }
 
 // format is a row of the table of formats that Open reads.
 type format struct {
@@ -35,11 +30,6 @@ func formats() []format {
 		{"a directory with such CSV files for the splits, train.csv and test.csv", isCSVDir, openCSVDir},
 		{"a directory with a directory of images for each class (" + extensions() + ")", isDir, openImageDir},
 	}
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }
 
 // Open returns all splits of the known data set called name, or else of the directory or file at
@@ -198,12 +188,6 @@ func defaultShare(share, standard float64) float64 {
 	return share
 }
 
-// shapes reports whether the options set a shape.
-func (o Options) shapes() bool { return o.Height != 0 || o.Channels != 0 }
-
-// selects reports whether the options select classes.
-func (o Options) selects() bool { return len(o.Classes) > 0 || len(o.WithoutClasses) > 0 }
-
 // apply selects the options' classes of a split and gives it the options' shape.
 func (o Options) apply(part **Dataset) (err error) {
 	if *part == nil {
@@ -225,31 +209,6 @@ func (o Options) apply(part **Dataset) (err error) {
 	}
 	*part, err = (*part).reshaped(o.Channels, o.Height, o.Width)
 	return err
-}
-
-// check returns an error if the options are invalid.
-func (o Options) check() error {
-	for _, share := range []struct {
-		name  string
-		value float64
-	}{{"Validation", o.Validation}, {"Test", o.Test}} {
-		if math.IsNaN(share.value) || share.value >= 1 {
-			return invalid(share.name, "must be a fraction below 1 (0: the default, negative: none), got %v", share.value)
-		}
-	}
-	if math.IsNaN(o.MaxSkipped) || o.MaxSkipped > 1 {
-		return invalid("MaxSkipped", "must be a fraction of at most 1, got %v", o.MaxSkipped)
-	}
-	if (o.Height == 0) != (o.Width == 0) || o.Height < 0 || o.Width < 0 {
-		return invalid("Height", "must be set with Width, got %dx%d", o.Height, o.Width)
-	}
-	if o.Height > MaxSide || o.Width > MaxSide {
-		return invalid("Height", "images must be at most %[3]dx%[4]d, got %[1]dx%[2]d", o.Height, o.Width, MaxSide, MaxSide)
-	}
-	if o.Channels < 0 || o.Channels > 4 {
-		return invalid("Channels", "must be at most 4, got %d", o.Channels)
-	}
-	return nil
 }
 
 // reshaped returns the data set with images of another shape; 0 keeps a value. Images are scaled as

@@ -368,3 +368,8 @@ func abbreviated(names []string) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

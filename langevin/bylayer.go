@@ -84,3 +84,11 @@ func checkByLayer(sampler Sampler, parameters []*graph.Node) error {
 	}
 	return nil
 }
+
+// LayerOf returns the layer of a parameter: "conv1" for "conv1.weight".
+func LayerOf(parameter string) string {
+	if i := strings.LastIndexByte(parameter, '.'); i >= 0 {
+		return parameter[:i]
+	}
+	return parameter
+}

@@ -1,8 +1,6 @@
 package langevin
 
 import (
-	"math"
-
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -84,9 +82,6 @@ func checkBoundedFriction(name string, friction float64) error {
 	}
 	return nil
 }
-
-// positive reports whether v is above 0 and finite. It is false for NaN.
-func positive(v float64) bool { return v > 0 && v < math.Inf(1) }
 
 // momentumUpdate is the op that moves w and its velocities. Inputs: w, dw and v of w's shape, rates
 // and temperatures by step, the rule's states, header. Output: statistics, see op.UpdateShape.

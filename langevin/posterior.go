@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 
@@ -102,37 +101,6 @@ func (p Posterior) priorOf(parameter string) Prior {
 		return prior
 	}
 	return p.Prior
-}
-
-// LayerOf returns the layer of a parameter: "conv1" for "conv1.weight".
-func LayerOf(parameter string) string {
-	if i := strings.LastIndexByte(parameter, '.'); i >= 0 {
-		return parameter[:i]
-	}
-	return parameter
-}
-
-// Sampler is a rule that moves parameters so that their stationary distribution is close to
-// exp(-U/T). A sampler is a struct whose exported fields are its attributes. EffectiveStepSizer and
-// Freezer are optional interfaces.
-type Sampler interface {
-	// Name returns the name of the rule in the literature.
-	Name() string
-	// Validate reports attributes that are out of range or have no effect.
-	Validate() error
-	// Update attaches the update of one parameter. gradient is that of the mean loss, without the
-	// prior: the update must add the prior's part, see Gradient. It returns the op's statistics,
-	// theta * g summed by tile, see op.UpdateShape. Errors go to b.Fail.
-	Update(b *graph.Builder, inputs UpdateInputs, parameter, gradient *graph.Node) *graph.Node
-}
-
-// UpdateInputs is what a parameter's update needs besides the parameter and its gradient.
-type UpdateInputs struct {
-	Name         string      // of the parameter; names of states begin with it
-	DataSize     int         // N
-	Prior        Prior       // of the parameter's elements
-	Rates        *graph.Node // learning rates h N by step, or a single entry for the present step
-	Temperatures *graph.Node // T, in the same way
 }
 
 // VirialPrefix begins the names of the metrics that Attach records: for each parameter the sum over

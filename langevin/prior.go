@@ -91,3 +91,6 @@ func (p Prior) LogDensity(theta float64) float64 {
 		return 0
 	}
 }
+
+// positive reports whether v is above 0 and finite. It is false for NaN.
+func positive(v float64) bool { return v > 0 && v < math.Inf(1) }

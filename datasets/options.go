@@ -1,0 +1,122 @@
+package datasets
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+)
+
+// EnvironmentDir is the name of the environment variable with the user's data directory, searched
+// after Options.Dir.
+const EnvironmentDir = "POLLEN_DATA"
+
+// Options configure where Open, Load and List search, and the shape, splits and classes of the
+// images. The zero value suits most programs.
+type Options struct {
+	// Dir is the user's data directory. Files are searched in its subdirectory with the data set's
+	// name, then in itself. "" is none.
+	Dir string
+
+	// Cache is the directory for downloads, in a subdirectory per data set, and for decoded images,
+	// in "decoded". "" is the directory "pollen" in the user's cache directory; if that cannot be
+	// written, decoded images are not cached, and Remark is called.
+	Cache string
+
+	// NoCache disables the cache of decoded images.
+	NoCache bool
+
+	// Offline forbids downloads.
+	Offline bool
+
+	// OnProgress, if not nil, is called from one goroutine at a time: during a download with the
+	// file's name, the bytes received and the total; while decoding images with the directory, the
+	// images done and the total.
+	OnProgress func(file string, done, total int64)
+
+	// Remark, if not nil, is called with remarks for the user on how the data were read.
+	Remark func(text string)
+
+	// Context cancels downloads and decoding. nil is context.Background().
+	Context context.Context
+
+	// Height, Width and Channels are the requested shape of the images; 0 keeps the data's own (for
+	// image files of several sizes, see the package documentation). Height and Width must be set
+	// together.
+	Height, Width, Channels int
+
+	// Validation is the fraction of the training images to draw for the validation split, Test the
+	// fraction of all images to draw for the test split, if the data have no such split. 0 means
+	// 0.1 and 0.2 for data without any split, and none for others; negative means none.
+	Validation, Test float64
+
+	// Seed determines which images are drawn for the splits.
+	Seed uint64
+
+	// Classes, if not empty, are the names of the only classes to read. WithoutClasses are the
+	// names of classes to omit. See Dataset.WithClasses.
+	Classes, WithoutClasses []string
+
+	// MaxSkipped is the maximum fraction of a split's image files that may be skipped, see
+	// Dataset.Skipped. 0 means 0.05, negative means none.
+	MaxSkipped float64
+}
+
+func (o Options) remark(format string, values ...any) {
+	if o.Remark != nil {
+		o.Remark(fmt.Sprintf(format, values...))
+	}
+}
+
+func (o Options) context() context.Context {
+	if o.Context == nil {
+		return context.Background()
+	}
+	return o.Context
+}
+
+// cache returns the cache directory, or an error if the machine has none.
+func (o Options) cache() (string, error) {
+	if o.Cache != "" {
+		return o.Cache, nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", errors.Wrap(err, "no cache directory")
+	}
+	return filepath.Join(dir, "pollen"), nil
+}
+
+// shapes reports whether the options set a shape.
+func (o Options) shapes() bool { return o.Height != 0 || o.Channels != 0 }
+
+// selects reports whether the options select classes.
+func (o Options) selects() bool { return len(o.Classes) > 0 || len(o.WithoutClasses) > 0 }
+
+// check returns an error if the options are invalid.
+func (o Options) check() error {
+	for _, share := range []struct {
+		name  string
+		value float64
+	}{{"Validation", o.Validation}, {"Test", o.Test}} {
+		if math.IsNaN(share.value) || share.value >= 1 {
+			return invalid(share.name, "must be a fraction below 1 (0: the default, negative: none), got %v", share.value)
+		}
+	}
+	if math.IsNaN(o.MaxSkipped) || o.MaxSkipped > 1 {
+		return invalid("MaxSkipped", "must be a fraction of at most 1, got %v", o.MaxSkipped)
+	}
+	if (o.Height == 0) != (o.Width == 0) || o.Height < 0 || o.Width < 0 {
+		return invalid("Height", "must be set with Width, got %dx%d", o.Height, o.Width)
+	}
+	if o.Height > MaxSide || o.Width > MaxSide {
+		return invalid("Height", "images must be at most %[3]dx%[4]d, got %[1]dx%[2]d", o.Height, o.Width, MaxSide, MaxSide)
+	}
+	if o.Channels < 0 || o.Channels > 4 {
+		return invalid("Channels", "must be at most 4, got %d", o.Channels)
+	}
+	return nil
+}
