@@ -136,3 +136,10 @@ var fatal = map[result]bool{
 	contained: true, contextIsDestroyed: true, assertion: true, hardwareStackError: true, illegalInstruction: true, misalignedAddress: true,
 	invalidAddressSpace: true, invalidProgramCount: true, launchFailed: true, systemNotReady: true, unknownError: true,
 }
+
+// edgeData is a CUgraphEdgeData: the port of the first node, the port of the second, and the edge's
+// type.
+type edgeData struct {
+	from, to, kind uint8
+	reserved       [5]uint8
+}

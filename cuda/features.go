@@ -9,9 +9,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// These environment variables and PDLVariable leave features out, to find the one at fault on a GPU
-// that computes wrongly, fails or is slow. Open and Predict read them. docs/cuda.md lists all in
-// one table.
+// These environment variables leave features out, to find the one at fault on a GPU that computes
+// wrongly, fails or is slow. Open and Predict read them. docs/cuda.md lists all in one table.
 const (
 	// CapabilityVariable limits the compute capability that a device assumes: "70", "80" or "90".
 	CapabilityVariable = "POLLEN_CUDA_CAPABILITY"
@@ -24,6 +23,9 @@ const (
 	OrderVariable = "POLLEN_CUDA_ORDER"
 	// PackedVariable set to "off" leaves out convolutions on packed copies, and so also wgmma.
 	PackedVariable = "POLLEN_CUDA_PACKED"
+	// PDLVariable set to "off" leaves out programmatic dependent launch: every call then begins
+	// after those that it follows have ended.
+	PDLVariable = "POLLEN_CUDA_PDL"
 	// WGMMAVariable set to "off" leaves out the kernels that use wgmma.
 	WGMMAVariable = "POLLEN_CUDA_WGMMA"
 	// WindowsVariable set to "off" leaves out the kernels that work on pooling windows: gradients

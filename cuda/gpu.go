@@ -13,9 +13,6 @@ import (
 	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
-// minCapability is the oldest compute capability that the kernels support: Volta.
-const minCapability = 70
-
 // stagingBytes is the size of the pinned host memory through which a GPU's memory is read and
 // written. A copy from pageable memory would not be asynchronous. The memory is used in two halves:
 // while the GPU fills or empties one, the host works on the other.

@@ -123,3 +123,6 @@ func size(bytes uint64) string {
 		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
 	}
 }
+
+// minCapability is the oldest compute capability that the kernels support: Volta.
+const minCapability = 70

@@ -17,19 +17,8 @@ import "github.com/pollen-ml/pollen/cuda/kernels"
 //     H100, a step of mnist-64-64-256 with one chain takes 100 µs in this way, 106 if all calls
 //     begin early, and 102 if none does.
 
-// PDLVariable names the environment variable that, set to "off", leaves out programmatic dependent
-// launch: every call then begins after those that it follows have ended.
-const PDLVariable = "POLLEN_CUDA_PDL"
-
 // minPDLDriver is the first CUDA with programmatic edges in graphs: 12.3.
 const minPDLDriver = 12030
-
-// edgeData is a CUgraphEdgeData: the port of the first node, the port of the second, and the edge's
-// type.
-type edgeData struct {
-	from, to, kind uint8
-	reserved       [5]uint8
-}
 
 // pdlEdge is an edge of type CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC from the port
 // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC: the second kernel may begin once all blocks of the first

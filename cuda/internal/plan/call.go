@@ -1,8 +1,32 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/pollen-ml/pollen/tensor"
 )
+
+// Call is one launch of a kernel. Its grid is Blocks[0] x Blocks[1] x chains.
+type Call struct {
+	Symbol    string // of the kernel
+	Blocks    [2]int // for each chain
+	Threads   int    // of a block
+	Shared    int    // bytes of dynamic shared memory of a block
+	Arguments []tensor.Argument
+	Cycles    float64 // clock cycles that a product is estimated to take, all chains together; 0 for other kernels
+	Launch    int     // index of the launch whose work this is; the last of them if it does several launches' work
+
+	// RowEnds is set for a kernel that takes rows of arguments. Arguments then holds len(RowEnds)
+	// rows of equal length, and row i belongs to the blocks from RowEnds[i-1] to RowEnds[i]-1.
+	RowEnds []int
+
+	droppable *droppable // a result that need not be written, or nil
+}
+
+// Rows returns the rows of a call's arguments.
+func (c Call) Rows() [][]tensor.Argument {
+	return slices.Collect(slices.Chunk(c.Arguments, len(c.Arguments)/len(c.RowEnds)))
+}
 
 // Bytes returns how many bytes a call reads and writes for one chain, counting each buffer once for
 // reading and once for writing. Buffers that all chains share are not counted: a call reads as much

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/pollen-ml/pollen/cuda/kernels"
-	"github.com/pollen-ml/pollen/tensor"
 )
 
 // A kernel that takes rows of arguments (kernels/rows.cuh) does the work of several launches in one
@@ -12,11 +11,6 @@ import (
 // each parameter, instead of by many small calls, each of which would have to wait and to be
 // launched. With rows of 3, 100 and 1 blocks, RowEnds is 3, 103, 104, and block 50 finds that it
 // belongs to row 1.
-
-// Rows returns the rows of a call's arguments.
-func (c Call) Rows() [][]tensor.Argument {
-	return slices.Collect(slices.Chunk(c.Arguments, len(c.Arguments)/len(c.RowEnds)))
-}
 
 // merge returns a call that also does the work of others, whose rows follow its own.
 func (c Call) merge(others []Call) Call {

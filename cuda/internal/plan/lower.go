@@ -39,23 +39,11 @@ func (p *planner) workBuffer(dtype tensor.DType, elements int) *tensor.Buffer {
 	return b
 }
 
-// GridStrideThreads is the block size of kernels with a grid-stride loop. They compute the same
-// bits with any number of blocks.
-const GridStrideThreads = 256
-
-// warp is the number of threads that execute in lockstep.
-const warp = 32
-
 // gridSize returns the blocks of a grid-stride loop over wanted elements: enough for a thread each,
 // but at most 8 blocks of GridStrideThreads for each multiprocessor.
 func gridSize(p *planner, wanted int) int {
 	return max(1, min(ceilDiv(wanted, GridStrideThreads), 8*p.Multiprocessors))
 }
-
-func ceilDiv(n, unit int) int { return (n + unit - 1) / unit }
-
-// roundUpToWarps returns a block size with room for a number of threads.
-func roundUpToWarps(threads int) int { return max(warp, ceilDiv(threads, warp)*warp) }
 
 // blocksPerMultiprocessor is how many blocks of a tensor.Shares grid a multiprocessor should get
 // before blocks are given more than one item each. With more items a block does its setup less

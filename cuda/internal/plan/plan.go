@@ -6,55 +6,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Precision is how matrix products are computed: operands are rounded to it, sums are always
-// float32.
-type Precision string
-
-// The precisions.
-const (
-	FP32 Precision = "fp32"
-	TF32 Precision = "tf32"
-	BF16 Precision = "bf16"
-)
-
-// The compute capabilities at which plans change, 10 major + minor. SM80 is the first with
-// cp.async, ldmatrix and the tensor cores that the kernels use. SM90 is the only one with wgmma:
-// kernels compiled for sm_90a load on no other GPU, not even a later one.
-const (
-	SM80 = 80
-	SM90 = 90
-)
-
-// Target is the GPU that a plan is made for, and what the plan may use of it.
-type Target struct {
-	Precision       Precision
-	Multiprocessors int
-	Capability      int // 10 major + minor
-	Shared          int // the most bytes of shared memory that a block may have
-	Chains          int // each is one more block in the grid's z dimension
-
-	WGMMA     bool // convolutions in bf16 may use wgmma; needs capability SM90
-	NoPacking bool // convolutions do not work on packed copies
-	NoWindows bool // no kernel works on pooling windows
-}
-
-// Call is one launch of a kernel. Its grid is Blocks[0] x Blocks[1] x chains.
-type Call struct {
-	Symbol    string // of the kernel
-	Blocks    [2]int // for each chain
-	Threads   int    // of a block
-	Shared    int    // bytes of dynamic shared memory of a block
-	Arguments []tensor.Argument
-	Cycles    float64 // clock cycles that a product is estimated to take, all chains together; 0 for other kernels
-	Launch    int     // index of the launch whose work this is; the last of them if it does several launches' work
-
-	// RowEnds is set for a kernel that takes rows of arguments. Arguments then holds len(RowEnds)
-	// rows of equal length, and row i belongs to the blocks from RowEnds[i-1] to RowEnds[i]-1.
-	RowEnds []int
-
-	droppable *droppable // a result that need not be written, or nil
-}
-
 // Plan is the calls for a workload.
 type Plan struct {
 	// Step is the calls of a whole step. A call may do the work of several launches, and a launch

@@ -1,0 +1,19 @@
+package cuda
+
+// Options select the GPUs to open, and how to compute on them.
+type Options struct {
+	// GPUs are the driver's numbers of the GPUs. Empty means GPU 0. The chains of a workload are
+	// split over them evenly.
+	GPUs []int
+	// Precision is that of matrix products and convolutions; empty means FP32. Parameters, updates
+	// and noise stay in the program's type.
+	Precision Precision
+	// Driver is the driver library's file. Empty means $POLLEN_CUDA_DRIVER, and if that is empty,
+	// too, the system's library.
+	Driver string
+	// Synchronous waits after each kernel, so that an error names the launch that caused it. It is
+	// slow.
+	Synchronous bool
+
+	sequential bool // makes each call of a CUDA graph follow the one before it; measurements compare with that
+}
