@@ -19,9 +19,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// maxGPUSteps is the maximum number of steps of a round on a GPU, where a step takes microseconds.
-const maxGPUSteps = 4096
-
 // gpuFlags select what is timed on a GPU.
 type gpuFlags struct {
 	gpu                      int

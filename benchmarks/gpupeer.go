@@ -81,3 +81,6 @@ func (s *service) close() {
 type persistent struct{ *peer }
 
 func (persistent) close() error { return nil }
+
+// maxGPUSteps is the maximum number of steps of a round on a GPU, where a step takes microseconds.
+const maxGPUSteps = 4096

@@ -14,16 +14,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// options are the flags that all commands share.
-type options struct {
-	rounds  int
-	threads int
-	json    string
-	python  string
-	quiet   bool
-	model   string // the GPU whose model predicts
-}
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

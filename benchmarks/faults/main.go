@@ -13,33 +13,10 @@ import (
 	"github.com/pollen-ml/pollen/internal/interrupt"
 )
 
-// sizes determine how much is tried.
-type sizes struct {
-	kills, flips, calls, samples, repeats int
-	victims                               string
-	seed                                  uint64
-}
-
 var (
 	whole = sizes{kills: 200, flips: 5000, calls: 1 << 30, samples: 10_000, repeats: 5, seed: 1}
 	short = sizes{kills: 4, flips: 150, calls: 12, samples: 0, repeats: 0, seed: 1}
 )
-
-// harness makes faults and collects failures.
-type harness struct {
-	sizes
-	ctx      context.Context // a signal ends it; the results so far are reported
-	work     string          // directory for runs
-	program  string          // path of pollen
-	report   func(format string, values ...any)
-	failures []string
-}
-
-func (h *harness) fail(format string, values ...any) {
-	text := fmt.Sprintf(format, values...)
-	h.failures = append(h.failures, text)
-	h.report("FAILED: %s", text)
-}
 
 // stage is one kind of fault.
 type stage struct {

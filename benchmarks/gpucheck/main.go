@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 )
 
 const usage = `usage: gpucheck pack [--emulated] FILE.tar.xz    build the check into an archive, or into a directory
@@ -71,28 +69,4 @@ func run(arguments []string) int {
 		return 1
 	}
 	return r.run(call.plan)
-}
-
-// options are a call's options.
-type options struct {
-	call     string
-	seconds  int
-	only     string // names of checks, separated by commas
-	python   string
-	emulated bool
-}
-
-func (o options) limit() time.Duration { return time.Duration(o.seconds) * time.Second }
-
-// wants reports whether a check is selected.
-func (o options) wants(check string) bool {
-	if o.only == "" {
-		return true
-	}
-	for _, name := range strings.Split(o.only, ",") {
-		if strings.HasPrefix(check, name) {
-			return true
-		}
-	}
-	return false
 }

@@ -58,24 +58,6 @@ func documents() ([]string, error) {
 	return paths, errors.Wrap(err, "records")
 }
 
-// Record has a command, and its runs or its output.
-type Record struct {
-	Command  string   `json:"command"`
-	Revision string   `json:"revision,omitempty"` // of the program that printed; a run's revision is in its manifest
-	Printed  []string `json:"printed,omitempty"`  // the lines of the output
-	In       string   `json:"in,omitempty"`       // name of the test data of the scores
-	Out      string   `json:"out,omitempty"`      // name of the out-of-distribution data
-	Runs     []Run    `json:"runs,omitempty"`
-}
-
-// Run is one run of a command.
-type Run struct {
-	Name        string              `json:"name"`
-	Manifest    json.RawMessage     `json:"manifest"`
-	Scores      map[string]float64  `json:"scores,omitempty"`
-	Diagnostics *pollen.Diagnostics `json:"diagnostics,omitempty"` // without the trace
-}
-
 // absolute matches an absolute path, of which a record keeps only the last element.
 var absolute = regexp.MustCompile(`"/[^"]*/([^"/]+)"`)
 
@@ -137,14 +119,6 @@ func addPrinted(name, command string, output io.Reader) error {
 	}
 	r := Record{Command: command, Revision: strings.TrimSpace(string(revision)), Printed: strings.Split(strings.TrimSpace(string(content)), "\n")}
 	return r.write(name)
-}
-
-func (r Record) write(name string) error {
-	content, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return errors.Wrap(err, "records")
-	}
-	return errors.Wrap(os.WriteFile(filepath.Join("docs", "records", name+".json"), append(content, '\n'), 0o644), "records")
 }
 
 // marked matches a table. The groups are the words of its marker, and its indented lines.

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,21 +55,6 @@ func tableOf(words []string) (string, error) {
 		return verdicts(r), nil
 	}
 	return "", errors.New("no such kind of table, or not its arguments")
-}
-
-func read(path string, into any) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return errors.Wrap(err, "read")
-	}
-	return errors.Wrap(json.Unmarshal(content, into), path)
-}
-
-// text formats a table as text.
-func text(t *report.Table) (string, error) {
-	var out strings.Builder
-	err := t.WriteText(&out)
-	return out.String(), err
 }
 
 // scores makes a table with a row for each of keys and a column for each run.

@@ -17,12 +17,6 @@ const (
 	chains = 2
 )
 
-// trajectories has the settings of HMC for a posterior.
-type trajectories struct {
-	leaps         int
-	warmup, draws int
-}
-
 // drawn is the result of a run of HMC, with each draw's probability of each test image's label.
 type drawn struct {
 	half

@@ -21,7 +21,6 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/comparison"
@@ -51,22 +50,6 @@ func main() {
 		os.Exit(1)
 	}
 }
-
-// study has what all methods share.
-type study struct {
-	*posterior
-	ctx    context.Context
-	data   datasets.Splits // training and test images
-	device tensor.Device
-	effort float64
-	runs   *comparison.Comparison
-	dir    string // directory of the runs
-
-	temporary bool // dir is removed at the end
-}
-
-// scaled scales a number of epochs or draws by the effort.
-func (s *study) scaled(n int) int { return max(1, int(s.effort*float64(n))) }
 
 // newStudy takes the first images of both splits, and begins or resumes the runs in dir.
 func (p *posterior) newStudy(ctx context.Context, data string, effort float64, dir string) (*study, error) {
@@ -151,15 +134,6 @@ func (p *posterior) compare(ctx context.Context, out, progress io.Writer, data s
 	return table.WriteText(out)
 }
 
-// row has a method's predictions for the test images, the temperature of what predictions depend
-// on, and how well its chains have mixed. The latter two are nil if they are not measured.
-type row struct {
-	name        string
-	mean        []float64
-	temperature *pollen.Measured
-	mixing      *pollen.Mixing
-}
-
 // add adds a row: how close predictions are to the reference's, and how good they are.
 func (s *study) add(table *report.Table, reference []float64, r row) error {
 	predictions, err := evaluate.NewPredictions(s.data.Test.Name, r.mean, s.data.Test.Labels, classes)
@@ -183,3 +157,6 @@ func (s *study) add(table *report.Table, reference []float64, r row) error {
 	}
 	return table.Add(r.name, near.Agreement, near.TotalVariation, scores.Values["accuracy"], scores.Values["nll"], temperature, rHat)
 }
+
+// posteriors has the posteriors by their number of digits.
+var posteriors = map[int]*posterior{perceptron.examples: &perceptron, convolutional.examples: &convolutional}

@@ -6,12 +6,6 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// method is a way to approximate the posterior's predictions.
-type method struct {
-	name string
-	spec func(s *study) pollen.Spec
-}
-
 // specification returns the settings that methods share. Rates are on the mean loss.
 func (s *study) specification(m pollen.Method, schedule optimizers.Schedule, epochs int) pollen.Spec {
 	return pollen.Spec{
@@ -45,4 +39,13 @@ func (s *study) predict(m method) (r row, err error) {
 		return r, err
 	}
 	return row{m.name, average.Probabilities, found.Predictions, found.Predicted}, nil
+}
+
+// row has a method's predictions for the test images, the temperature of what predictions depend
+// on, and how well its chains have mixed. The latter two are nil if they are not measured.
+type row struct {
+	name        string
+	mean        []float64
+	temperature *pollen.Measured
+	mixing      *pollen.Mixing
 }

@@ -1,8 +1,6 @@
 package main
 
-import (
-	"github.com/pollen-ml/pollen/langevin"
-)
+import "github.com/pollen-ml/pollen/langevin"
 
 // testSize is the number of test images on which predictions are compared.
 const (
@@ -23,5 +21,8 @@ type posterior struct {
 	stored []byte // the reference as JSON; if nil, it is sampled each time
 }
 
-// posteriors has the posteriors by their number of digits.
-var posteriors = map[int]*posterior{perceptron.examples: &perceptron, convolutional.examples: &convolutional}
+// trajectories has the settings of HMC for a posterior.
+type trajectories struct {
+	leaps         int
+	warmup, draws int
+}
