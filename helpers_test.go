@@ -1,8 +1,6 @@
 package pollen
 
 import (
-	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -64,14 +62,6 @@ func methodOf(t testing.TB, text string) Method {
 	m, err := ParseMethod(text)
 	must(t, err)
 	return m
-}
-
-// fit makes a run in a new folder.
-func fit(t testing.TB, spec Spec, data *datasets.Splits, options ...Option) *Run {
-	t.Helper()
-	run, err := Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "run"), options...)
-	must(t, err)
-	return run
 }
 
 // wantError fails the test unless the error has all these texts.

@@ -75,18 +75,6 @@ func (m *module) checkMetrics() error {
 	return nil
 }
 
-// lower returns the launches of one value, in the float in which the op was applied. Its inputs and
-// its output must have buffers.
-func lower(v *value) *Lowering {
-	l := &Lowering{DType: v.float, Shape: v.shape, label: v.label, output: v.buffer}
-	for _, in := range v.inputs {
-		l.Shapes = append(l.Shapes, in.shape)
-		l.inputs = append(l.inputs, in.buffer)
-	}
-	v.op.Lower(l)
-	return l
-}
-
 // assignBuffers gives every value a buffer. Inputs get one in their arena, views share their
 // input's, outputs get one in the chain's arena, where it survives the step, and everything else
 // one in scratch memory, which chains that do not run at the same time share.
@@ -201,9 +189,4 @@ func recordMetrics[T float32 | float64](a *tensor.Args, count, first, columns in
 		}
 		row[i] = T(total)
 	}
-}
-
-// unknownName returns the error for a name that a program does not have.
-func unknownName(what, name string, have []string) error {
-	return errors.Errorf("graph: no %s %q; there are %q", what, name, have)
 }

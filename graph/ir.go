@@ -10,20 +10,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// value is a node of the compiler's intermediate representation, which no longer refers to
-// Gorgonia's graph: passes may rewrite it. It is either an input (source) or the output of an op.
-type value struct {
-	id     int64 // order of creation
-	label  string
-	op     Op // nil for an input
-	source *input
-	inputs []*value
-	shape  tensor.Shape
-	float  tensor.DType // the float in which op computes
-	dtype  tensor.DType // of the elements
-	buffer *tensor.Buffer
-}
-
 // module is a graph under compilation. Its values are in the order in which they will be computed;
 // every pass keeps each of them after its inputs.
 type module struct {
@@ -332,10 +318,4 @@ func (v *value) throughViews() []*value {
 		all = append(all, v)
 	}
 	return all
-}
-
-// Views are a change of shape only, and have neither launch nor memory.
-func isView(v *value) bool {
-	_, ok := v.op.(Viewer)
-	return ok
 }

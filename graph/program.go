@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -147,4 +149,9 @@ func describe(a tensor.Argument) string {
 	default:
 		return fmt.Sprintf("%#x", a.Bits)
 	}
+}
+
+// unknownName returns the error for a name that a program does not have.
+func unknownName(what, name string, have []string) error {
+	return errors.Errorf("graph: no %s %q; there are %q", what, name, have)
 }

@@ -1,0 +1,35 @@
+package graph
+
+import "github.com/pollen-ml/pollen/tensor"
+
+// value is a node of the compiler's intermediate representation, which no longer refers to
+// Gorgonia's graph: passes may rewrite it. It is either an input (source) or the output of an op.
+type value struct {
+	id     int64 // order of creation
+	label  string
+	op     Op // nil for an input
+	source *input
+	inputs []*value
+	shape  tensor.Shape
+	float  tensor.DType // the float in which op computes
+	dtype  tensor.DType // of the elements
+	buffer *tensor.Buffer
+}
+
+// lower returns the launches of one value, in the float in which the op was applied. Its inputs and
+// its output must have buffers.
+func lower(v *value) *Lowering {
+	l := &Lowering{DType: v.float, Shape: v.shape, label: v.label, output: v.buffer}
+	for _, in := range v.inputs {
+		l.Shapes = append(l.Shapes, in.shape)
+		l.inputs = append(l.inputs, in.buffer)
+	}
+	v.op.Lower(l)
+	return l
+}
+
+// Views are a change of shape only, and have neither launch nor memory.
+func isView(v *value) bool {
+	_, ok := v.op.(Viewer)
+	return ok
+}
