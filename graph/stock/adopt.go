@@ -13,6 +13,11 @@ import (
 // the builder that replace them and have the same shape. Every other input becomes a parameter with
 // the input's name, which starts, in every chain, from the input's present value. gorgonia.Grad
 // need not have been called. An error becomes the builder's, and the nodes are nil.
+//
+// Use it to move a part of a Gorgonia program, such as its loss, into a graph of Pollen's own:
+//
+//	x := b.Data("x", tensor.Float32, 32, 10)
+//	loss := stock.Adopt(b, map[*gorgonia.Node]*graph.Node{theirs: x}, theirLoss)[0]
 func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*gorgonia.Node) []*graph.Node {
 	made := make([]*graph.Node, len(outputs))
 	if b.Err() != nil || len(outputs) == 0 {
@@ -39,6 +44,7 @@ func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*
 		}
 		return b.Parameter(givenName(n), start, n.Shape()...)
 	}
+	// Such as the running statistics of a batch norm: nobody could update them later.
 	t.runtimeInput = frozen(b, t)
 	for i, n := range outputs {
 		made[i] = t.visit(n)
@@ -49,15 +55,16 @@ func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*
 	return made
 }
 
-// frozen returns a function that makes tables of values, as they are now, which a Machine reads
-// again for each run.
+// frozen returns a runtimeInput that makes tables of values as they are now. A Machine, in
+// contrast, reads them again for each run.
 func frozen(b *graph.Builder, t *translator) func(string, tensor.Shape, func() []float64) *graph.Node {
 	return func(_ string, shape tensor.Shape, values func() []float64) *graph.Node {
 		return t.literal(shape, values()...)
 	}
 }
 
-// initialValue returns the initializer that copies an input's present value.
+// initialValue returns the initializer that copies an input's present value. All chains start from
+// the same point, unlike those of Pollen's own layers.
 func initialValue(n *gorgonia.Node) (graph.Initializer, error) {
 	if givenName(n) == "" {
 		return nil, refusal(n, "it is a parameter without a name, and samples are stored by name", "make it WithName")
@@ -73,12 +80,13 @@ func initialValue(n *gorgonia.Node) (graph.Initializer, error) {
 }
 
 // Network is a stock graph from its input to its output, both [B ...], as a layer that accepts
-// batches of any size: layers.Sequential{network} is a network for Pollen's methods.
+// batches of any size: layers.Sequential{network} is a network for Pollen's methods. Give it a name
+// by pollen.RegisterNetwork, so that its runs can be opened again.
 type Network struct {
 	survey        *survey
 	input, output *gorgonia.Node
 	parameters    gorgonia.Nodes
-	starts        []graph.Initializer
+	starts        []graph.Initializer // of the parameters
 }
 
 // NewNetwork makes a network of the nodes between an input and an output, whose axis 0 is the
@@ -104,10 +112,12 @@ func NewNetwork(input, output *gorgonia.Node, parameters ...*gorgonia.Node) (*Ne
 		}
 		network.starts = append(network.starts, start)
 	}
+	// [B] without another axis has no logits, and no features.
 	in, out := input.Shape(), output.Shape()
 	if len(in) < 2 || len(out) < 2 || in[0] != out[0] {
 		return nil, errors.Errorf("stock: network: input and output must have shapes [B ...] with the same batch, got %v and %v", in, out)
 	}
+	// A parameter without influence would only be sampled from its prior, most likely by mistake.
 	reached := map[*gorgonia.Node]bool{}
 	s.reach(reached, output)
 	for _, n := range append(append(gorgonia.Nodes{}, parameters...), input) {
@@ -129,7 +139,8 @@ func NewNetwork(input, output *gorgonia.Node, parameters ...*gorgonia.Node) (*Ne
 }
 
 // Apply implements layers.Layer. The examples of x [B ...] must have the number of elements of
-// those of the stock graph's input. Dropout is active in graphs for training only.
+// those of the stock graph's input, whose B was fixed when it was made: shapes are translated for
+// the batch of x, see translator.shape. Dropout is active in graphs for training only.
 func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	shape, want := graph.ShapeOf(x), tensor.Shape(n.input.Shape())
 	if b.Err() != nil || x == nil {
@@ -140,6 +151,7 @@ func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 		return nil
 	}
 	t := newTranslator(n.survey, b, n.output.Dtype())
+	// The translation depends on the mode and on the batch, so that each Apply makes its own.
 	t.evaluating = b.Mode == graph.Prediction
 	t.graphBatch, t.batch = want[0], shape[0]
 	t.batched[n.input] = true
@@ -156,7 +168,7 @@ func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 }
 
 // Let sets the value of a parameter in the stock graph to a sample's, so that existing programs for
-// that graph predict by the sample.
+// that graph predict with the sample. It copies values.
 func (n *Network) Let(name string, values []float32) error {
 	for _, p := range n.parameters {
 		if givenName(p) != name {

@@ -10,7 +10,8 @@ import (
 )
 
 // layouts has the types of Gorgonia v0.9.18 that are read by reflection, with all their fields. In
-// another version a field may have another meaning, so that a type with other fields is an error.
+// another version a field may have another meaning, so that a type with other fields is an error. A
+// text is what attributesOf makes of a type: field and type, joined by commas, in order.
 var layouts = map[string]string{
 	"*gorgonia.BatchNormOp": "momentum float64, epsilon float64, dims int, " +
 		"runningMean *tensor.Dense, runningVariance *tensor.Dense, saveMean *tensor.Dense, " +
@@ -69,14 +70,16 @@ var layouts = map[string]string{
 // gorgoniaPath is the import path of the types in layouts.
 const gorgoniaPath = "gorgonia.org/gorgonia"
 
-// attributes are the fields of one of Gorgonia's values, exported or not.
+// attributes are the fields of one of Gorgonia's values, exported or not, such as the padding of a
+// maxPoolOp. Reflection can read unexported numbers and pointers, but not return them as
+// interfaces.
 type attributes struct {
 	kind   string // the type's name without package and pointer; "" for a type that is not in layouts
 	fields reflect.Value
 }
 
 // attributesOf compares a value's type with layouts and returns its fields. A type that is not in
-// layouts is not an error.
+// layouts is not an error; the translator then refuses the node by its empty kind.
 func attributesOf(value any) (attributes, error) {
 	v := reflect.ValueOf(value)
 	name := v.Type().String()
@@ -107,6 +110,8 @@ func (a attributes) is(kinds ...string) bool {
 	return false
 }
 
+// int, bool, float and ints read a field by its name in Gorgonia. They panic for a field that the
+// type does not have, which layouts excludes.
 func (a attributes) int(name string) int {
 	field := a.fields.FieldByName(name)
 	if field.CanUint() {
@@ -127,7 +132,8 @@ func (a attributes) ints(name string) []int {
 	return list
 }
 
-// nodes reads a field of type gorgonia.Nodes.
+// nodes reads a field of type gorgonia.Nodes. The pointers come from unexported fields, which
+// reflection returns only as unsafe pointers; their type is known from layouts.
 func (a attributes) nodes(name string) gorgonia.Nodes {
 	field := a.fields.FieldByName(name)
 	list := make(gorgonia.Nodes, field.Len())
@@ -137,7 +143,8 @@ func (a attributes) nodes(name string) gorgonia.Nodes {
 	return list
 }
 
-// binary returns the operator of an elemBinOp.
+// binary returns the operator of an elemBinOp. Gorgonia keeps it in an interface whose value, a
+// scalarBinOp or a tBinOp, has its number.
 func (a attributes) binary() (binaryOp, error) {
 	operator := a.fields.FieldByName("ʘBinaryOperator").Elem()
 	inner, err := attributesOfType(operator)
@@ -148,7 +155,8 @@ func (a attributes) binary() (binaryOp, error) {
 }
 
 // attributesOfType is attributesOf for the struct in an unexported field, whose value reflection
-// does not return as an interface.
+// does not return as an interface. It checks a zero value of the same type instead. Here, a type
+// that is not in layouts is an error.
 func attributesOfType(v reflect.Value) (attributes, error) {
 	checked, err := attributesOf(reflect.New(v.Type()).Elem().Interface())
 	if err == nil && checked.kind == "" {
@@ -163,6 +171,7 @@ func (a attributes) into() *gorgonia.Value {
 }
 
 // clearValue removes a node's value, so that a stale one is not taken for that of the last run.
+// Gorgonia has no function for this: it sets the unexported field in place.
 func clearValue(n *gorgonia.Node) {
 	field := reflect.ValueOf(n).Elem().FieldByName("boundTo")
 	reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().SetZero()
@@ -185,15 +194,16 @@ const (
 	notEqual
 )
 
+// compares reports whether the operator's result is a truth value, as bool or as 0 and 1.
 func (r binaryOp) compares() bool { return r >= less }
 
 // product is an operator of linear algebra, in the order of Gorgonia's constants.
 type product int
 
 const (
-	matrixProduct product = iota
-	matrixByVector
-	innerProduct
-	outerProduct
-	batchedProduct
+	matrixProduct  product = iota // [M K] by [K N]
+	matrixByVector                // [M K] by [K]
+	innerProduct                  // [K] by [K]
+	outerProduct                  // [M] by [N]
+	batchedProduct                // [... M K] by [... K N]
 )

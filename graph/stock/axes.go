@@ -12,7 +12,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// checkAlong refuses an op along the axis of the examples in a network.
+// checkAlong refuses, in a network, an op along axis 0 if that is the axis of the examples: a sum
+// over the batch, for example, makes the output of each example depend on all. It returns false if
+// it refuses.
 func (t *translator) checkAlong(m *nodeInfo, x *gorgonia.Node, axes ...int) bool {
 	for _, axis := range axes {
 		if axis == 0 && t.hasBatchAxis(x) && t.refuseMixing(m, "it works along the batch") {
@@ -22,6 +24,8 @@ func (t *translator) checkAlong(m *nodeInfo, x *gorgonia.Node, axes ...int) bool
 	return true
 }
 
+// sum translates the sum over some axes, which drops these axes. A Mean is a sum and a division by
+// a size in Gorgonia's graph.
 func (t *translator) sum(m *nodeInfo) *graph.Node {
 	over := m.ints("along")
 	if !t.checkAlong(m, m.inputs[0], over...) {
@@ -30,7 +34,8 @@ func (t *translator) sum(m *nodeInfo) *graph.Node {
 	return t.apply(op.Sum{Axes: op.AxesOf(over...)}, t.visit(m.inputs[0]))
 }
 
-// max transposes the axes to the end, where they are the rows of a RowMaximum.
+// max translates the maximum over some axes. RowMaximum takes matrices, so the axes are transposed
+// to the end and merged into the rows' elements.
 func (t *translator) max(m *nodeInfo) *graph.Node {
 	over := op.AxesOf(m.ints("along")...)
 	x := t.visit(m.inputs[0])
@@ -64,8 +69,8 @@ func (t *translator) reorder(x *graph.Node, axes []int) *graph.Node {
 	return x
 }
 
-// softmax translates SoftMax and LogSoftMax along any axis. Gorgonia's axis -1 is the last one,
-// except for a column vector, where it is the first.
+// softmax translates SoftMax and LogSoftMax along any axis, by exchanging it with the last one and
+// back. Gorgonia's axis -1 is the last one, except for a column vector, where it is the first.
 func (t *translator) softmax(m *nodeInfo) *graph.Node {
 	shape, axis := m.Shape(), m.int("axis")
 	if axis == -1 {
@@ -80,6 +85,8 @@ func (t *translator) softmax(m *nodeInfo) *graph.Node {
 	if !t.checkAlong(m, m.inputs[0], axis) {
 		return nil
 	}
+	// probabilities: Gorgonia has turned this softmax into a log softmax, but the product that it
+	// belongs to is computed as it was written, see undoLogarithm.
 	var o graph.Op = op.Softmax{}
 	if m.bool("isLog") && !m.probabilities {
 		o = array.LogSoftmax{}
@@ -88,6 +95,7 @@ func (t *translator) softmax(m *nodeInfo) *graph.Node {
 	if x == nil {
 		return nil
 	}
+	// An exchange of two axes is its own inverse.
 	order := exchange(len(shape), axis)
 	moved := t.reorder(x, order)
 	classes := shape[axis]
@@ -106,7 +114,8 @@ func exchange(axes, axis int) []int {
 }
 
 // repeat translates a repetition along an axis. The number of repetitions is the op's second input;
-// it must be constant, or the batch size.
+// it must be constant, or the batch size. A repetition by the batch size is how Gorgonia broadcasts
+// a bias to all examples.
 func (t *translator) repeat(m *nodeInfo) *graph.Node {
 	from, along := m.inputs[0].Shape(), m.int("along")
 	x := t.visit(m.inputs[0])
@@ -116,6 +125,7 @@ func (t *translator) repeat(m *nodeInfo) *graph.Node {
 	if along < len(from) && !t.checkAlong(m, m.inputs[0], along) {
 		return nil
 	}
+	// In a network the stock graph's number of repetitions is wrong if it is the batch.
 	times, known := t.number(m.inputs[1])
 	if !known {
 		size := t.info[m.inputs[1]]
@@ -137,7 +147,7 @@ func (t *translator) repeat(m *nodeInfo) *graph.Node {
 	return t.apply(array.Repeat{Axis: along, Times: int(times)}, x)
 }
 
-// slice translates a range along an axis. A range of one element drops the axis.
+// slice translates a range along an axis. A range of one element drops the axis, as in Gorgonia.
 func (t *translator) slice(m *nodeInfo) *graph.Node {
 	along := m.int("along")
 	x := t.visit(m.inputs[0])
@@ -146,6 +156,7 @@ func (t *translator) slice(m *nodeInfo) *graph.Node {
 	}
 	ranged := m.Op().(interface{ IsSlice() dense.Slice })
 	extent := graph.ShapeOf(x)[along]
+	// A nil slice is the whole axis.
 	s := array.Slice{Axis: along, Step: 1, Count: extent}
 	if r := ranged.IsSlice(); r != nil {
 		s.Start, s.Step, s.Count = r.Start(), max(1, r.Step()), 1
@@ -161,12 +172,14 @@ func (t *translator) slice(m *nodeInfo) *graph.Node {
 }
 
 // hidesAnother reports whether there is another range of the same length whose bounds have the same
-// lowest bytes: Gorgonia's hash contains only these, so that it merges the two.
+// lowest bytes: Gorgonia's hash contains only these, so that it merges the two. For example, [0:10]
+// and [256:266] of an axis of 300 become one node.
 func hidesAnother(r dense.Slice, extent int) bool {
 	return r.Start() >= 256 || r.End()+256 <= extent
 }
 
-// concat translates a concatenation: a sum of Unslices, each input at its offset among zeros.
+// concat translates a concatenation: a sum of Unslices, each input at its offset among zeros. The
+// gradient by an input is then the Slice of its offset.
 func (t *translator) concat(m *nodeInfo) *graph.Node {
 	axis, at := m.int("axis"), 0
 	if !t.checkAlong(m, m.Node, axis) {
@@ -191,6 +204,7 @@ func (t *translator) concat(m *nodeInfo) *graph.Node {
 
 // at translates the access to one element, which has no gradient in Gorgonia either.
 func (t *translator) at(m *nodeInfo) *graph.Node {
+	// The coordinates as an offset in row-major order.
 	index := 0
 	for i, extent := range m.inputs[0].Shape() {
 		index = index*extent + m.ints("coordinates")[i]

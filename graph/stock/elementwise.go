@@ -13,6 +13,10 @@ import (
 
 // elementwise translates operators on two inputs. It skips Gorgonia's repetitions of operands along
 // axes of extent 1: Pollen's operators broadcast.
+//
+// Cheap forms come first: an operation with a constant becomes a Scale, x * (x >= 0) a ReLU, and
+// the addition of a number for each channel a BiasAdd, which the product before it fuses. Only what
+// is left becomes an op with two inputs in memory.
 func (t *translator) elementwise(m *nodeInfo) *graph.Node {
 	r, err := m.binary()
 	if err != nil {
@@ -20,6 +24,7 @@ func (t *translator) elementwise(m *nodeInfo) *graph.Node {
 		return nil
 	}
 	x, y := m.inputs[0], m.inputs[1]
+	// A nil node without an error means that there is no cheap form.
 	if v, ok := t.number(y); ok {
 		if made := t.withConstant(r, x, v); made != nil || t.b.Err() != nil {
 			return made
@@ -37,6 +42,7 @@ func (t *translator) elementwise(m *nodeInfo) *graph.Node {
 			}
 		}
 	}
+	// After the ReLU, whose operands must be the same node.
 	x, y = t.narrow(x), t.narrow(y)
 	if r == add {
 		for _, pair := range [][2]*gorgonia.Node{{x, y}, {y, x}} {
@@ -50,6 +56,7 @@ func (t *translator) elementwise(m *nodeInfo) *graph.Node {
 		return nil
 	}
 	a, b := t.reshaped(m, x), t.reshaped(m, y)
+	// x > y is y < x.
 	if r == greater || r == greaterOrEqual {
 		a, b = b, a
 	}
@@ -61,6 +68,7 @@ func (t *translator) elementwise(m *nodeInfo) *graph.Node {
 }
 
 // operators has the op of each operator. Those for greater are applied to exchanged operands.
+// Comparisons yield 0 or 1 in the graph's float.
 var operators = map[binaryOp]graph.Op{
 	add:      op.Add{},
 	subtract: op.Subtract{},
@@ -76,7 +84,8 @@ var operators = map[binaryOp]graph.Op{
 	notEqual:       op.Compare{Equal: true}, // followed by 1 - y
 }
 
-// withConstant returns x r v as a cheap op, or nil if there is none.
+// withConstant returns x r v as a cheap op, or nil if there is none. Special cases, such as a
+// division by 0, are left to the general op.
 func (t *translator) withConstant(r binaryOp, x *gorgonia.Node, v float64) *graph.Node {
 	switch {
 	case !isFinite(v):
@@ -96,7 +105,8 @@ func (t *translator) withConstant(r binaryOp, x *gorgonia.Node, v float64) *grap
 	return nil
 }
 
-// ofConstant returns v r x as a cheap op, or nil if there is none.
+// ofConstant returns v r x as a cheap op, or nil if there is none. Division and power do not
+// commute.
 func (t *translator) ofConstant(r binaryOp, v float64, x *gorgonia.Node) *graph.Node {
 	switch {
 	case r == add || r == multiply:
@@ -107,7 +117,8 @@ func (t *translator) ofConstant(r binaryOp, v float64, x *gorgonia.Node) *graph.
 	return nil
 }
 
-// isSign reports whether a node is x >= 0 as numbers 0 and 1: gorgonia.Rectify is x times that.
+// isSign reports whether a node is x >= 0 as numbers 0 and 1 (retSame): gorgonia.Rectify is x times
+// that, two nodes that become one ReLU.
 func (t *translator) isSign(n, x *gorgonia.Node) bool {
 	m := t.info[n]
 	if r, err := m.operator(); err != nil || r != greaterOrEqual || !m.bool("retSame") || m.inputs[0] != x {
@@ -118,6 +129,7 @@ func (t *translator) isSign(n, x *gorgonia.Node) bool {
 }
 
 // narrow returns the operand of a repetition, if it has extent 1 along the repeated axis.
+// Repetitions along several axes are nested, hence the loop.
 func (t *translator) narrow(n *gorgonia.Node) *gorgonia.Node {
 	for t.info[n].is("repeatOp") {
 		m := t.info[n]
@@ -131,7 +143,8 @@ func (t *translator) narrow(n *gorgonia.Node) *gorgonia.Node {
 }
 
 // reshaped returns an operand in the shape of the result, if it has the same number of elements:
-// Gorgonia accepts a vector where a column or a row of its length is needed.
+// Gorgonia accepts a vector where a column or a row of its length is needed. Other shapes
+// broadcast.
 func (t *translator) reshaped(m *nodeInfo, operand *gorgonia.Node) *graph.Node {
 	x, shape := t.visit(operand), t.shape(m.Node)
 	if x == nil || graph.ShapeOf(x).Elements() != shape.Elements() {
@@ -141,7 +154,8 @@ func (t *translator) reshaped(m *nodeInfo, operand *gorgonia.Node) *graph.Node {
 }
 
 // bias returns x + y as a BiasAdd if y has one number for each channel of x, axis 1: the product or
-// convolution before it fuses a BiasAdd. It returns nil for any other y.
+// convolution before it fuses a BiasAdd. It returns nil for any other y. The product [B K] or the
+// convolution [B K P Q] is x, and y is [1 K] or [1 K 1 1].
 func (t *translator) bias(m *nodeInfo, x, y *gorgonia.Node) *graph.Node {
 	from, of := tensor.Shape(y.Shape()), tensor.Shape(x.Shape())
 	if !of.Equal(tensor.Shape(m.Shape())) || len(of) < 2 || len(from) != len(of) || from[1] != of[1] ||
@@ -176,7 +190,8 @@ func (t *translator) broadcastBatch(x, like *graph.Node) *graph.Node {
 	return t.apply(array.Repeat{Times: to[0]}, x)
 }
 
-// unary translates functions of one input.
+// unary translates functions of one input. Those without an op of their own are composed of others,
+// with gradients that follow.
 func (t *translator) unary(m *nodeInfo) *graph.Node {
 	x := t.visit(m.inputs[0])
 	if t.b.Err() != nil {

@@ -8,13 +8,15 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// findFetches finds the loss, and the nodes whose values are stored after a run. It clears values
-// that nodes have from an earlier machine.
+// findFetches finds the loss, and the nodes whose values are stored after a run: those that are
+// read, have a name, or have no user. It clears values that nodes have from an earlier machine, so
+// that a program that reads a node without a value fails instead of reading an old one.
 func (m *Machine) findFetches() ([]fetch, error) {
 	s := m.survey
 	if err := m.findLoss(); err != nil {
 		return nil, err
 	}
+	// A Read is a node of the graph, which has the node to read as its input.
 	reads := map[*gorgonia.Node][]*gorgonia.Value{}
 	for _, n := range s.all {
 		switch statement := s.info[n]; statement.kind {
@@ -33,6 +35,7 @@ func (m *Machine) findFetches() ([]fetch, error) {
 		if !node.isInput() {
 			clearValue(n)
 		}
+		// Statements such as Read are no users: they compute nothing.
 		unused := true
 		for _, user := range node.users {
 			unused = unused && s.info[user].isStatement()
@@ -41,9 +44,9 @@ func (m *Machine) findFetches() ([]fetch, error) {
 		switch {
 		case s.gradient[n] && reads[n] != nil:
 			return nil, refusal(n, "it is read, and is computed from Gorgonia's gradients, which Pollen does not use", "read the gradients by Grad after RunAll")
-		case n == m.loss:
+		case n == m.loss: // a metric, see storeLoss
 			m.lossReads = reads[n]
-		case s.gradient[n]:
+		case s.gradient[n]: // Grad's own nodes get Pollen's gradients, see differentiate
 		case reads[n] != nil || named || unused && node.written == nil && !s.isRemnant(node):
 			wanted = append(wanted, fetch{node: n, reads: reads[n]})
 		}
@@ -54,7 +57,8 @@ func (m *Machine) findFetches() ([]fetch, error) {
 	return wanted, nil
 }
 
-// isRemnant reports whether a node is a product whose logarithm Gorgonia has rewritten as a sum.
+// isRemnant reports whether a node is a product whose logarithm Gorgonia has rewritten as a sum. It
+// has no user any more, and is no result of the program.
 func (s *survey) isRemnant(m *nodeInfo) bool {
 	for _, n := range s.all {
 		if s.info[n].written == m.Node {
@@ -65,6 +69,7 @@ func (s *survey) isRemnant(m *nodeInfo) bool {
 }
 
 // findLoss finds the node that Grad was called with: it has a derivative, and its users have none.
+// Gorgonia keeps no record of the call. Without such a node the machine computes no gradients.
 func (m *Machine) findLoss() error {
 	s := m.survey
 	for _, n := range s.all {
@@ -91,6 +96,8 @@ func (m *Machine) findLoss() error {
 	return nil
 }
 
+// differentiatedUser reports whether a user of the node has a derivative: the node is then inside
+// the loss.
 func (s *survey) differentiatedUser(n *gorgonia.Node) bool {
 	for _, user := range s.info[n].users {
 		if user.Deriv() != nil {
@@ -100,9 +107,11 @@ func (s *survey) differentiatedUser(n *gorgonia.Node) bool {
 	return false
 }
 
-// dtype returns the type of the loss or, without one, of the fetched values.
+// dtype returns the type of the loss or, without one, of the fetched values: the float in which all
+// of the graph is computed. A comparison, which is bool, has the type of its operands.
 func (m *Machine) dtype(wanted []fetch) (tensor.DType, error) {
 	n := m.loss
+	// The first node that is not bool; if all are, the operands of the last comparison.
 	for i := 0; n == nil || n.Dtype() == dense.Bool; i++ {
 		n = wanted[min(i, len(wanted)-1)].node
 		if inputs := m.survey.info[n].inputs; n.Dtype() == dense.Bool {

@@ -11,7 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// product translates products of matrices and vectors.
+// product translates products of matrices and vectors. In a network, the axis of the examples may
+// only be the rows of the first factor, or an axis of both in a batched product.
 func (t *translator) product(m *nodeInfo) *graph.Node {
 	x, y := m.inputs[0], m.inputs[1]
 	transposeA, transposeB := m.bool("transA"), m.bool("transB")
@@ -32,13 +33,15 @@ func (t *translator) product(m *nodeInfo) *graph.Node {
 	case outerProduct:
 		a, b := t.visit(x), t.visit(y)
 		return t.apply(op.MatMul{TransposeB: true}, t.column(a), t.column(b))
+	// Examples are not mixed: each pair of matrices has its own product.
 	case batchedProduct:
 		return t.pairs(x, y, array.BatchMatMul{TransposeA: transposeA, TransposeB: transposeB})
 	}
 	return nil
 }
 
-// pairs translates the product of many pairs of matrices, the last two axes.
+// pairs translates the product of many pairs of matrices, the last two axes: [... M K] by [... K
+// N]. The axes before are merged into one.
 func (t *translator) pairs(x, y *gorgonia.Node, o array.BatchMatMul) *graph.Node {
 	a, b := t.visit(x), t.visit(y)
 	if t.b.Err() != nil {
@@ -53,13 +56,14 @@ func matricesOf(shape tensor.Shape) tensor.Shape {
 	return tensor.Shape{tensor.Shape(shape[:last]).Elements(), shape[last], shape[last+1]}
 }
 
-// column returns a vector as a matrix with one column.
+// column returns a vector as a matrix with one column: Pollen multiplies only matrices. visit gives
+// the product the shape of Gorgonia's result.
 func (t *translator) column(x *graph.Node) *graph.Node {
 	return t.view(x, tensor.Shape{graph.ShapeOf(x).Elements(), 1})
 }
 
 // matrices translates a product of matrices. A transposition of the second factor becomes an
-// attribute of the product.
+// attribute of the product, which reads the matrix in either order without a copy.
 func (t *translator) matrices(x, y *gorgonia.Node, transposeA, transposeB bool) *graph.Node {
 	if inner := t.untransposed(y); inner != nil {
 		y, transposeB = inner, !transposeB
@@ -76,7 +80,8 @@ func (t *translator) untransposed(n *gorgonia.Node) *gorgonia.Node {
 	return nil
 }
 
-// transpose translates a permutation of axes. Gorgonia's Conv2d ends with one.
+// transpose translates a permutation of axes. Gorgonia's Conv2d ends with one, and then the whole
+// convolution is translated.
 func (t *translator) transpose(m *nodeInfo) *graph.Node {
 	if conv := t.convolution(m); conv != nil || t.b.Err() != nil {
 		return conv
@@ -92,11 +97,14 @@ func (t *translator) transpose(m *nodeInfo) *graph.Node {
 //
 //	Transpose(Reshape(Reshape(Im2Col(x)) Reshape(filter)'), 0, 3, 1, 2)
 //
-// a matrix product of patches with the filter, [B P Q K], transposed to [B K P Q].
+// a matrix product of patches with the filter, [B P Q K], transposed to [B K P Q]. Every node of
+// the pattern is checked, and the filter's shape, too: a program may multiply patches in another
+// way, which is not a convolution. Such a program is refused at its Im2Col.
 func (t *translator) convolution(m *nodeInfo) *graph.Node {
 	if fmt.Sprint(m.ints("pattern")) != "[0 3 1 2]" {
 		return nil
 	}
+	// From the outside in: m is the transposition of images, [B P Q K].
 	images := t.info[m.inputs[0]]
 	if !images.is("reshapeOp") {
 		return nil
@@ -114,6 +122,7 @@ func (t *translator) convolution(m *nodeInfo) *graph.Node {
 	if !columns.is("im2colOp") || weights.Dims() != 4 {
 		return nil
 	}
+	// x is [B C H W], w [K C h w] and y [B K P Q].
 	x, w, y := tensor.Shape(columns.inputs[0].Shape()), weights.Shape(), m.Shape()
 	if w[1] != x[1] || w[2] != columns.int("h") || w[3] != columns.int("w") || y[0] != x[0] || y[1] != w[0] {
 		return nil
@@ -129,7 +138,8 @@ func (t *translator) convolution(m *nodeInfo) *graph.Node {
 	}, in, t.visit(weights.Node))
 }
 
-// reshape translates a Reshape. The elements of an example stay together, as in memory.
+// reshape translates a Reshape. The elements of an example stay together, as in memory. In a
+// network the first axis must remain a multiple of the batch, so that it scales with it.
 func (t *translator) reshape(m *nodeInfo) *graph.Node {
 	x := t.visit(m.inputs[0])
 	if x == nil {

@@ -14,8 +14,11 @@ import (
 
 // Options are the options of a Machine that Gorgonia does not have.
 type Options struct {
-	Device tensor.Device // nil is the host, with all threads; the caller must close a device
-	Seed   uint64        // seed of dropout
+	// Device runs the graph; nil is the host, with all threads. The caller must close a device
+	// after the machine.
+	Device tensor.Device
+	// Seed is the seed of dropout masks.
+	Seed uint64
 }
 
 // Machine runs a stock graph instead of Gorgonia's TapeMachine. RunAll computes and stores
@@ -29,6 +32,10 @@ type Options struct {
 // Other nodes have no value. Where a TapeMachine computes wrong values a Machine does not, see
 // docs/gorgonia.md. RunAll can be called again without Reset. A Machine must not be used
 // concurrently.
+//
+// A program needs one change:
+//
+//	vm := stock.NewMachine(g, stock.Options{}) // was gorgonia.NewTapeMachine(g)
 type Machine struct {
 	err     error
 	survey  *survey
@@ -36,32 +43,32 @@ type Machine struct {
 	ownHost tensor.Device // the host, if the caller gave no device
 	session *graph.Session
 
-	feeds     []feed
-	fetches   []fetch
-	gradients []fetch
-	loss      *gorgonia.Node
-	lossReads []*gorgonia.Value
+	feeds     []feed            // written before each run
+	fetches   []fetch           // stored after it
+	gradients []fetch           // the gradients by the inputs that Grad was called with
+	loss      *gorgonia.Node    // nil if Grad was not called
+	lossReads []*gorgonia.Value // the variables of Reads of the loss
 }
 
 var _ gorgonia.VM = (*Machine)(nil)
 
 // feed is an input of the program that is written before each run.
 type feed struct {
-	name   string
-	node   *gorgonia.Node   // whose value it is
-	values func() []float64 // the value, if node is nil
+	name   string           // of the input; unique, as it has the node's number
+	node   *gorgonia.Node   // whose value it is; nil if Gorgonia has no node for it
+	values func() []float64 // the value, if node is nil, such as a running mean
 }
 
 // fetch is an output of the program that is stored in a node after each run.
 type fetch struct {
-	name  string // of the output; "" for a node that is an input
-	node  *gorgonia.Node
-	reads []*gorgonia.Value
+	name  string            // of the output; "" for a node that is an input
+	node  *gorgonia.Node    // where the value is stored
+	reads []*gorgonia.Value // the program's variables to which Read copies it
 
 	// For the gradient by node:
 	deriv   *gorgonia.Node // the node that Grad returned
 	adds    bool           // the gradient is added to the present one, as BindDualValues does
-	raw     rawValues
+	raw     rawValues      // memory for the transfer, kept from run to run
 	present gorgonia.Value // the node's gradient after the last run
 }
 
@@ -105,7 +112,9 @@ func (m *Machine) build(g *gorgonia.ExprGraph, o Options, options []gorgonia.VMO
 	return err
 }
 
-// translate builds Pollen's graph of the values that the machine computes.
+// translate builds Pollen's graph of the values that the machine computes. Inputs of the stock
+// graph become Data, which RunAll writes from the nodes' values each time, since a solver changes
+// them between runs.
 func (m *Machine) translate() (*graph.Builder, error) {
 	wanted, err := m.findFetches()
 	if err != nil {
@@ -128,6 +137,7 @@ func (m *Machine) translate() (*graph.Builder, error) {
 		return b.Data(name, dtype, shape...)
 	}
 	outputs := outputs{b: b, names: map[*graph.Node]string{}}
+	// Translate in the order of the graph; visit translates whatever a node depends on first.
 	for i := range wanted {
 		r := &wanted[i]
 		if node := t.visit(r.node); r.node.Op() != nil {
@@ -143,7 +153,8 @@ func (m *Machine) translate() (*graph.Builder, error) {
 	return b, b.Err()
 }
 
-// outputs makes nodes of a builder outputs, each only once.
+// outputs makes nodes of a builder outputs, each only once: two nodes of the stock graph may be one
+// in the builder's, such as a Reshape to the same shape.
 type outputs struct {
 	b     *graph.Builder
 	names map[*graph.Node]string
@@ -162,7 +173,9 @@ func (o *outputs) keep(n *graph.Node) string {
 // lossMetric is the program's metric of the loss.
 const lossMetric = "loss"
 
-// differentiate adds the loss and its gradients.
+// differentiate adds the loss and its gradients by all inputs that have a derivative. Pollen's own
+// differentiation computes them; of Gorgonia's gradient nodes only the identity is used, to store
+// values in.
 func (m *Machine) differentiate(t *translator, o *outputs) error {
 	loss := t.view(t.visit(m.loss), nil)
 	var inputs []*graph.Node
@@ -176,6 +189,7 @@ func (m *Machine) differentiate(t *translator, o *outputs) error {
 	if err := t.b.Err(); err != nil {
 		return err
 	}
+	// owners has the gradient whose value a node of Gorgonia's gets.
 	owners := map[*gorgonia.Node]*graph.Node{}
 	for i := range m.gradients {
 		r := &m.gradients[i]
@@ -200,7 +214,8 @@ func (m *Machine) differentiate(t *translator, o *outputs) error {
 }
 
 // RunAll implements gorgonia.VM. If the loss is not finite, the error names the first op that
-// computed such a number, and gradients and values are unchanged.
+// computed such a number, and gradients and values are unchanged. The order is feeds, one step of
+// the session, then fetches, gradients and the loss.
 func (m *Machine) RunAll() error {
 	if m.err != nil {
 		return m.err
@@ -232,7 +247,8 @@ func (m *Machine) RunAll() error {
 // Reset implements gorgonia.VM. It does nothing: RunAll always computes the whole graph.
 func (m *Machine) Reset() {}
 
-// Close implements gorgonia.VM: it frees the memory.
+// Close implements gorgonia.VM: it frees the memory. It closes the host if the machine opened it,
+// and not the caller's device. A second call does nothing.
 func (m *Machine) Close() error {
 	if m.session == nil {
 		return nil
@@ -254,7 +270,8 @@ func (m *Machine) Let(n *gorgonia.Node, be any) error {
 	return gorgonia.Let(n, be)
 }
 
-// Set sets the value of a to a copy of b's value after a run.
+// Set sets the value of a to a copy of b's value after a run. Gorgonia's own Set adds an assignment
+// to the graph, which a Machine refuses; this is what it does at the end of a run.
 func (m *Machine) Set(a, b *gorgonia.Node) error {
 	for _, n := range []*gorgonia.Node{a, b} {
 		if err := m.has(n); err != nil {
@@ -264,6 +281,7 @@ func (m *Machine) Set(a, b *gorgonia.Node) error {
 	if b.Value() == nil {
 		return refusal(b, "it has no value", "run the machine first, and give it a name so that its value is kept")
 	}
+	// A copy, since the next run stores a new value in b, and a may be changed by a solver.
 	value, err := gorgonia.CloneValue(b.Value())
 	if err != nil {
 		return errors.Wrap(err, "stock: set")

@@ -7,7 +7,8 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// machineOptions are Gorgonia's options as far as a Machine supports them.
+// machineOptions are Gorgonia's options as far as a Machine supports them, by the names of
+// Gorgonia's functions.
 type machineOptions struct {
 	evaluating bool           // EvalMode
 	binds      bool           // BindDualValues
@@ -20,7 +21,8 @@ func (o machineOptions) accumulates(n *gorgonia.Node) bool {
 	return o.binds && (len(o.bound) == 0 || o.bound.Contains(n))
 }
 
-// The bits of a TapeMachine's flags, in Gorgonia's order.
+// The bits of a TapeMachine's flags, in Gorgonia's order. Allocation and tracing have no meaning
+// here and are ignored; other bits are refused.
 const (
 	flagAllocate = 1 << 5
 	flagTrace    = 1 << 6
@@ -28,8 +30,10 @@ const (
 )
 
 // readOptions applies the options, which are opaque functions, to a TapeMachine of a small graph,
-// and reads which fields they have changed.
+// and reads which fields they have changed, compared with a machine without options. No option is
+// silently ignored: one that a Machine cannot follow is an error.
 func readOptions(g *gorgonia.ExprGraph, options []gorgonia.VMOpt) (o machineOptions, err error) {
+	// -x is the smallest graph that Gorgonia compiles.
 	small := gorgonia.NewGraph()
 	if _, err := gorgonia.Neg(gorgonia.NewScalar(small, gorgonia.Float64, gorgonia.WithName("x"))); err != nil {
 		return o, errors.Wrap(err, "stock: options")
@@ -42,6 +46,7 @@ func readOptions(g *gorgonia.ExprGraph, options []gorgonia.VMOpt) (o machineOpti
 	if err != nil {
 		return o, err
 	}
+	// The graph of the program is another one only if WithPrecompiled gave it.
 	program := asked.fields.FieldByName("p").Elem().FieldByName("g").UnsafePointer()
 	if own := plain.fields.FieldByName("p").Elem().FieldByName("g").UnsafePointer(); program != own && (*gorgonia.ExprGraph)(program) != g {
 		return o, errors.New("stock: option WithPrecompiled: the program must be of the whole graph, got one of a part; leave the option out")

@@ -5,7 +5,8 @@ import (
 	dense "gorgonia.org/tensor"
 )
 
-// floatsOf returns a copy of a value's numbers in row-major order, or nil if they are not floats.
+// floatsOf returns a copy of a value's numbers in row-major order, as float64, or nil if they are
+// not floats.
 func floatsOf(v gorgonia.Value) []float64 {
 	switch data := rowMajor(v).(type) {
 	case float32:
@@ -24,8 +25,9 @@ func floatsOf(v gorgonia.Value) []float64 {
 	return nil
 }
 
-// rowMajor returns a value's Data in row-major order. Tensors in another order, those made
-// AsFortran, transposed ones whose elements were not moved, and slices, are copied.
+// rowMajor returns a value's Data in row-major order. Tensors in another order are copied: those
+// made AsFortran, transposed ones whose elements were not moved, and slices. Others share their
+// memory, which must only be read.
 func rowMajor(v gorgonia.Value) any {
 	places := rowMajorOffsets(v)
 	if places == nil {
@@ -41,6 +43,7 @@ func rowMajor(v gorgonia.Value) any {
 	}
 }
 
+// gather returns the elements at places, the opposite of scatter.
 func gather[T any](from []T, places []int) []T {
 	to := make([]T, len(places))
 	for i, at := range places {
@@ -60,6 +63,8 @@ func rowMajorOffsets(v gorgonia.Value) []int {
 	shape, strides := d.Shape(), d.Strides()
 	stride := func(axis int) int { return strides[min(axis, len(strides)-1)] } // a vector's has one
 	ordered, next := true, 1
+	// Row-major: the stride of an axis is the product of the extents after it. The stride of an
+	// axis of extent 1 does not matter.
 	for axis := len(shape) - 1; axis >= 0; axis-- {
 		ordered = ordered && (shape[axis] == 1 || stride(axis) == next)
 		next *= shape[axis]
@@ -67,6 +72,7 @@ func rowMajorOffsets(v gorgonia.Value) []int {
 	if ordered {
 		return nil
 	}
+	// One axis after the other: each place is followed by those along the next axis.
 	places := make([]int, 1, next)
 	for axis, extent := range shape {
 		outer := places

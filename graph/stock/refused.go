@@ -9,10 +9,13 @@ import (
 // Refused is the error for a node of a stock graph that has no translation, or whose translation
 // could be wrong.
 type Refused struct {
-	Node   string // its name, or its number in the graph
-	Op     string // "" for an input
+	// Node is the node's name, or its number in the graph.
+	Node string
+	// Op is Gorgonia's text of the op; "" for an input.
+	Op string
+	// Reason is why it is refused, and Remedy what to write instead.
 	Reason string
-	Remedy string // what to write instead
+	Remedy string
 }
 
 // Error implements error.

@@ -9,10 +9,11 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 )
 
-// survey is a stock graph with what Gorgonia does not export: inputs, users, attributes.
+// survey is a stock graph with what Gorgonia does not export: inputs, users, attributes. It
+// separates the forward graph, which is translated, from the gradient nodes, which are not.
 type survey struct {
 	graph *gorgonia.ExprGraph
-	all   gorgonia.Nodes
+	all   gorgonia.Nodes // in order of creation: inputs come before their users
 	info  map[*gorgonia.Node]*nodeInfo
 
 	// gradient has the nodes that Grad has made, and those that are computed from them.
@@ -33,12 +34,15 @@ type nodeInfo struct {
 	probabilities bool
 }
 
+// An input, parameter or data, has no op; a constant has one in Gorgonia. A statement computes
+// nothing and is executed for its effect.
 func (m *nodeInfo) isInput() bool     { return m.Op() == nil }
 func (m *nodeInfo) isConstant() bool  { return m.is("constantScalar", "constantTensor") }
 func (m *nodeInfo) isStatement() bool { return m.is("readOp", "letOp") }
 
 // surveyOf reads a graph. It does not use ExprGraph.From and To, whose indices are wrong after
-// Gorgonia has removed a node.
+// Gorgonia has removed a node. It is called once for a graph, before anything is translated: nodes
+// that the program adds to the graph later are unknown to the result.
 func surveyOf(g *gorgonia.ExprGraph) (*survey, error) {
 	if g == nil {
 		return nil, errors.New("stock: the graph is nil")
@@ -60,6 +64,8 @@ func surveyOf(g *gorgonia.ExprGraph) (*survey, error) {
 	for _, n := range s.all {
 		for i, input := range s.info[n].inputs {
 			child, ok := s.info[input]
+			// Gorgonia may use a removed node again as a later one, hence the comparison of
+			// numbers.
 			if !ok || input.ID() >= n.ID() {
 				return nil, refusal(n, fmt.Sprintf("its input %d is a node that Gorgonia has removed, as it removes 1 + x where Log(1 + x) is made", i),
 					"take the logarithm by Log1p(x), or make 1 + x a second time, after it")
@@ -75,7 +81,8 @@ func surveyOf(g *gorgonia.ExprGraph) (*survey, error) {
 }
 
 // findGradients separates the nodes that Grad has made from the forward graph. The forward graph is
-// everything that a node with a derivative depends on.
+// everything that a node with a derivative depends on. Grad marks nodes (Deriv), but not which
+// nodes it made: these are the derivatives, what is computed from them, and what only they use.
 func (s *survey) findGradients() {
 	s.gradient = map[*gorgonia.Node]bool{}
 	forward := map[*gorgonia.Node]bool{}
@@ -108,7 +115,8 @@ func (s *survey) findGradients() {
 	}
 }
 
-// userCount returns how many times the forward graph uses a node's value.
+// userCount returns how many times the forward graph uses a node's value. A size does not use the
+// value.
 func (s *survey) userCount(m *nodeInfo) int {
 	count := 0
 	for _, user := range m.users {
@@ -126,6 +134,7 @@ func (s *survey) undoLogarithm(m *nodeInfo) {
 		return
 	}
 	a, b := s.info[m.inputs[0]], s.info[m.inputs[1]]
+	// The softmax has become its own logarithm, so that the sum is a user of a or of b.
 	for _, sum := range append(append(gorgonia.Nodes{}, a.users...), b.users...) {
 		r, err := s.info[sum].operator()
 		if err != nil || r != add || s.info[sum].written != nil {
@@ -143,6 +152,7 @@ func (s *survey) undoLogarithm(m *nodeInfo) {
 
 // explain adds the usual cause to the error of a loss that is not finite.
 func (s *survey) explain(err error) error {
+	// Any such rewriting is a likely cause, since its labels are usually 0 and 1.
 	for _, m := range s.info {
 		if _, ok := err.(*graph.NotFinite); ok && m.written != nil {
 			return errors.WithMessage(err, "the logarithm of 0: Log(softmax * labels) is -Inf where a label is 0, write HadamardProd(labels, Log(softmax))")

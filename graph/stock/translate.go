@@ -13,7 +13,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// translator translates the nodes of a stock graph into nodes of a builder.
+// translator translates the nodes of a stock graph into nodes of a builder. Adopt, Machine and
+// Network differ in what becomes of inputs (input), of values that Gorgonia computes outside the
+// graph (runtimeInput), and in the batch size.
 type translator struct {
 	*survey
 	b     *graph.Builder
@@ -29,9 +31,9 @@ type translator struct {
 	// are 0 if the graph is run as it is.
 	graphBatch, batch int
 
-	nodes     map[*gorgonia.Node]*graph.Node
-	batched   map[*gorgonia.Node]bool // axis 0 is the batch, times an equal number of parts of each example
-	constants int
+	nodes     map[*gorgonia.Node]*graph.Node // translated so far
+	batched   map[*gorgonia.Node]bool        // axis 0 is the batch, times an equal number of parts of each example
+	constants int                            // literals so far, which are numbered
 }
 
 func newTranslator(s *survey, b *graph.Builder, dtype dense.Dtype) *translator {
@@ -44,25 +46,32 @@ func newTranslator(s *survey, b *graph.Builder, dtype dense.Dtype) *translator {
 // translations has the translation of each op, by the name of Gorgonia's type.
 var translations map[string]func(t *translator, m *nodeInfo) *graph.Node
 
+// In an init function, since the translations call visit, which reads the map.
 func init() {
 	translations = map[string]func(t *translator, m *nodeInfo) *graph.Node{
-		"constantScalar":      (*translator).constant,
-		"constantTensor":      (*translator).constant,
-		"sizeOp":              (*translator).constant,
-		"elemBinOp":           (*translator).elementwise,
-		"minBetween":          (*translator).minBetween,
-		"maxBetween":          (*translator).maxBetween,
-		"elemUnaryOp":         (*translator).unary,
-		"linAlgBinOp":         (*translator).product,
-		"reshapeOp":           (*translator).reshape,
-		"transposeOp":         (*translator).transpose,
-		"repeatOp":            (*translator).repeat,
-		"sliceOp":             (*translator).slice,
-		"concatOp":            (*translator).concat,
-		"atOp":                (*translator).at,
-		"sumOp":               (*translator).sum,
-		"maxOp":               (*translator).max,
-		"softmaxOp":           (*translator).softmax,
+		// Numbers that do not depend on inputs.
+		"constantScalar": (*translator).constant,
+		"constantTensor": (*translator).constant,
+		"sizeOp":         (*translator).constant,
+		// Elementwise functions.
+		"elemBinOp":   (*translator).elementwise,
+		"minBetween":  (*translator).minBetween,
+		"maxBetween":  (*translator).maxBetween,
+		"elemUnaryOp": (*translator).unary,
+		// Products, shapes and parts. A convolution is recognised by its last node, a
+		// transposition.
+		"linAlgBinOp": (*translator).product,
+		"reshapeOp":   (*translator).reshape,
+		"transposeOp": (*translator).transpose,
+		"repeatOp":    (*translator).repeat,
+		"sliceOp":     (*translator).slice,
+		"concatOp":    (*translator).concat,
+		"atOp":        (*translator).at,
+		// Reductions.
+		"sumOp":     (*translator).sum,
+		"maxOp":     (*translator).max,
+		"softmaxOp": (*translator).softmax,
+		// Layers.
 		"dropoutOp":           (*translator).dropout,
 		"maxPoolOp":           (*translator).maxPool,
 		"globalAveragePoolOp": (*translator).globalAveragePool,
@@ -72,13 +81,16 @@ func init() {
 	}
 }
 
-// refuse fails the builder with a Refused.
+// refuse fails the builder with a Refused, and returns nil, so that translations can return its
+// result.
 func (t *translator) refuse(m *nodeInfo, reason, remedy string) *graph.Node {
 	t.b.Fail(refusal(m.Node, reason, remedy))
 	return nil
 }
 
-// visit returns the builder's node for one of the graph, which it translates at the first call.
+// visit returns the builder's node for one of the graph, which it translates, after its inputs, at
+// the first call. A translation that returns nil without an error has no rule for the node; one may
+// return another shape with the same elements, such as a matrix for a vector, which visit corrects.
 func (t *translator) visit(n *gorgonia.Node) *graph.Node {
 	if done, ok := t.nodes[n]; ok || t.b.Err() != nil {
 		return done
@@ -109,7 +121,8 @@ func (t *translator) visit(n *gorgonia.Node) *graph.Node {
 	return made
 }
 
-// make is visit without its checks.
+// make is visit without its checks. The scope is the node's label, so that errors of the builder
+// name the node of the stock graph.
 func (t *translator) make(m *nodeInfo) *graph.Node {
 	if m.isInput() {
 		return t.input(m.Node)
@@ -127,7 +140,8 @@ func (t *translator) make(m *nodeInfo) *graph.Node {
 }
 
 // hasBatchAxis reports whether axis 0 of a node is the batch, also for nodes that are not
-// translated yet.
+// translated yet: it is if an input's is, since ops that move or reduce the axis are refused.
+// Outside a network it is always false.
 func (t *translator) hasBatchAxis(n *gorgonia.Node) bool {
 	if spreads, known := t.batched[n]; known || t.batch == 0 {
 		return spreads
@@ -140,7 +154,8 @@ func (t *translator) hasBatchAxis(n *gorgonia.Node) bool {
 	return t.batched[n]
 }
 
-// refuseUnknown refuses an op that has no translation.
+// refuseUnknown refuses an op that has no translation, with the reason and the remedy for those
+// that programs are likely to have.
 func (t *translator) refuseUnknown(m *nodeInfo) *graph.Node {
 	switch m.kind {
 	case "avgPoolOp":
@@ -158,7 +173,8 @@ func (t *translator) refuseUnknown(m *nodeInfo) *graph.Node {
 	return t.refuse(m, "the op has no translation", "write it with the ops of docs/gorgonia.md")
 }
 
-// checkType refuses a node whose type is not that of the graph. Comparisons may be bool.
+// checkType refuses a node whose type is not that of the graph: a translation has no conversions.
+// Comparisons may be bool, since Pollen's are numbers, 0 and 1, of the graph's type.
 func (t *translator) checkType(m *nodeInfo) bool {
 	got := m.Dtype()
 	if got == t.dtype {
@@ -171,6 +187,7 @@ func (t *translator) checkType(m *nodeInfo) bool {
 	return false
 }
 
+// gorgoniaType returns Gorgonia's name for one of the two floats.
 func gorgoniaType(dtype tensor.DType) dense.Dtype {
 	if dtype == tensor.Float32 {
 		return dense.Float32
@@ -178,7 +195,8 @@ func gorgoniaType(dtype tensor.DType) dense.Dtype {
 	return dense.Float64
 }
 
-// shape returns a node's shape for the present batch size.
+// shape returns a node's shape for the present batch size. If a graph for a batch of 8 has a node
+// [16 5], two rows for each example, it is [64 5] for a batch of 32.
 func (t *translator) shape(n *gorgonia.Node) tensor.Shape {
 	shape := tensor.Shape(n.Shape())
 	if t.batch > 0 && t.batched[n] && len(shape) > 0 {
@@ -187,7 +205,8 @@ func (t *translator) shape(n *gorgonia.Node) tensor.Shape {
 	return shape
 }
 
-// refuseMixing refuses, in a network, an op that makes one example's output depend on others.
+// refuseMixing refuses, in a network, an op that makes one example's output depend on others. It
+// returns true if it refuses; a graph that is run as it is may mix examples.
 func (t *translator) refuseMixing(m *nodeInfo, how string) bool {
 	if t.batch == 0 {
 		return false
@@ -201,7 +220,8 @@ func (t *translator) apply(o graph.Op, inputs ...*graph.Node) *graph.Node {
 	return t.b.Apply(o, inputs...)
 }
 
-// view gives a node another shape.
+// view gives a node another shape with the same number of elements, without moving them. A nil
+// node, the result of an error, stays nil.
 func (t *translator) view(x *graph.Node, shape tensor.Shape) *graph.Node {
 	if x == nil || graph.ShapeOf(x).Equal(shape) {
 		return x
@@ -209,13 +229,14 @@ func (t *translator) view(x *graph.Node, shape tensor.Shape) *graph.Node {
 	return t.apply(op.ViewAs(shape...), x)
 }
 
-// literal returns a constant.
+// literal returns a constant, as a table of the program.
 func (t *translator) literal(shape tensor.Shape, values ...float64) *graph.Node {
 	t.constants++
 	return t.view(t.b.Table(fmt.Sprintf("constant.%d", t.constants), values), shape)
 }
 
-// constant translates constants, and numbers that are known from shapes.
+// constant translates constants, and numbers that are known from shapes. Their values become a part
+// of the program, and later changes of the node's value have no effect.
 func (t *translator) constant(m *nodeInfo) *graph.Node {
 	if v, ok := t.number(m.Node); ok {
 		return t.literal(nil, v)
@@ -230,7 +251,8 @@ func (t *translator) constant(m *nodeInfo) *graph.Node {
 	return t.literal(tensor.Shape(m.Shape()), values...)
 }
 
-// number returns the value of a constant scalar, of a size, or of an expression of only these.
+// number returns the value of a constant scalar, of a size, or of an expression of only these, such
+// as 1/(H*W). The size of a batch is none: it differs from run to run in a network.
 func (t *translator) number(n *gorgonia.Node) (float64, bool) {
 	m := t.info[n]
 	switch {

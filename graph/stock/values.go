@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// rawValues is memory for an output, in one of the two types.
+// rawValues is memory for an output, in one of the two types; the other slice is nil.
 type rawValues struct {
 	f32 []float32
 	f64 []float64
@@ -21,7 +21,8 @@ func (r *rawValues) copied() rawValues {
 	return rawValues{f32: slices.Clone(r.f32), f64: slices.Clone(r.f64)}
 }
 
-// read fills the memory with an output's values.
+// read fills the memory with an output's values, and allocates it at the first call. The type is
+// the program's, which all nodes share.
 func (r *rawValues) read(s *graph.Session, name string, elements int) error {
 	if s.Program().DType() == tensor.Float32 {
 		if r.f32 == nil {
@@ -35,7 +36,8 @@ func (r *rawValues) read(s *graph.Session, name string, elements int) error {
 	return graph.Read(s, name, 0, 0, r.f64)
 }
 
-// write writes an input.
+// write writes an input from its node's value or, without a node, from values that are computed
+// now.
 func (m *Machine) write(f feed) error {
 	if f.node == nil {
 		values := f.values()
@@ -53,6 +55,7 @@ func (m *Machine) write(f feed) error {
 		return refusal(f.node, "it is an input without a value", "Let it have one before RunAll")
 	}
 	var err error
+	// Pollen's memory is always row-major.
 	switch data := rowMajor(value).(type) {
 	case float32:
 		err = upload(m.session, f, []float32{data})
@@ -68,6 +71,8 @@ func (m *Machine) write(f feed) error {
 	return errors.WithMessagef(err, "stock: %s", labelOf(f.node))
 }
 
+// upload writes a node's numbers. Those of another type than the program's are an error of
+// graph.Write.
 func upload[T float32 | float64](s *graph.Session, f feed, values []T) error {
 	if want := f.node.Shape().TotalSize(); len(values) != want {
 		return errors.Errorf("there must be %d values for shape %v, got %d", want, f.node.Shape(), len(values))
@@ -97,6 +102,7 @@ func (m *Machine) store(r *fetch) error {
 }
 
 // copyInto copies a value to a variable of Read, into the value that it has, as a TapeMachine does.
+// A program that reads with the same variable in each iteration so keeps one memory.
 func copyInto(into *gorgonia.Value, value gorgonia.Value) error {
 	var err error
 	if *into != nil {
@@ -107,7 +113,8 @@ func copyInto(into *gorgonia.Value, value gorgonia.Value) error {
 	return err
 }
 
-// storeLoss binds the loss to its node.
+// storeLoss binds the loss to its node. It is a metric of the program rather than an output, so
+// that a loss that is not finite is found and located, see graph.NotFinite.
 func (m *Machine) storeLoss() error {
 	if m.loss == nil {
 		return nil
@@ -127,7 +134,7 @@ func (m *Machine) storeLoss() error {
 }
 
 // valueOf returns values as a value of Gorgonia for a node: a scalar or a tensor, of bool for a
-// comparison.
+// comparison. The tensor shares the memory of v, which must not be used for anything else.
 func valueOf(n *gorgonia.Node, v rawValues) gorgonia.Value {
 	if n.Dtype() == dense.Bool {
 		truth := make([]bool, max(len(v.f32), len(v.f64)))
@@ -150,7 +157,9 @@ func valueOf(n *gorgonia.Node, v rawValues) gorgonia.Value {
 	return dense.New(dense.WithShape(n.Shape()...), dense.WithBacking(v.f64))
 }
 
-// storeGradient stores a gradient where Gorgonia's solvers read it, in the input's dual value.
+// storeGradient stores a gradient where Gorgonia's solvers read it, in the input's dual value. It
+// writes into the memory of an existing gradient, to which a program or a solver may have a
+// reference.
 func (m *Machine) storeGradient(r *fetch) error {
 	if err := r.raw.read(m.session, r.name, r.node.Shape().TotalSize()); err != nil {
 		return err
@@ -173,7 +182,7 @@ func (m *Machine) storeGradient(r *fetch) error {
 	return errors.Wrap(gorgonia.UnsafeLet(r.deriv, valueOf(r.node, r.raw.copied())), "stock: gradient")
 }
 
-// isDual reports whether the input has a gradient next to its value.
+// isDual reports whether the input has a gradient next to its value: Gorgonia's dualValue.
 func (r *fetch) isDual() bool {
 	a, err := attributesOf(r.node)
 	if err != nil {
@@ -183,8 +192,10 @@ func (r *fetch) isDual() bool {
 	return !bound.IsNil() && bound.Elem().Type().String() == "*gorgonia.dualValue"
 }
 
-// writeGradient overwrites the present gradient, or adds to it.
+// writeGradient overwrites the present gradient in place, or adds to it, in whatever order its
+// memory has. v is row-major.
 func writeGradient(present gorgonia.Value, v rawValues, adds bool) error {
+	// The present gradient's memory may have any order, such as that of a transposed matrix.
 	order := rowMajorOffsets(present)
 	switch data := present.Data().(type) {
 	case []float32:
