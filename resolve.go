@@ -37,8 +37,8 @@ const (
 // 100 steps per second.
 const maxSteps = 1 << 26
 
-// Resolve returns the specification with defaults for what was left out, assuming so many examples
-// that none is scaled down for a small data set; Fit resolves for its data. It returns the error of
+// Resolve returns the specification with defaults for what was left out, as for a large data set;
+// Fit resolves for its data, and may scale batches, epochs and rates. It returns the error of
 // Validate.
 func (s Spec) Resolve() (Spec, error) { return s.resolve(manyExamples) }
 
