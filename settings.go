@@ -62,14 +62,14 @@ var settings = []Setting{
 			return s.Schedule.String()
 		},
 		func(s *Spec, text string) (err error) { s.Schedule, err = optimizers.ParseSchedule(text); return err }},
-	number("batch", "minibatch size (default 100, or a tenth of the data below 1000 examples; full-batch samplers use all data)", true,
+	number("batch", "minibatch size (default 100, or a tenth of a data set of fewer than 1000; full-batch samplers use all data)", true,
 		func(s *Spec) *int { return &s.Batch }),
 	number("epochs", "passes over the training data, burn-in included; for nuts, draws (default 8, or enough for 1000 steps if the\n"+
 		"data are few; 2000 for full-batch samplers, 500 for nuts)", true,
 		func(s *Spec) *int { return &s.Epochs }),
-	{"start", "string", "warm start: directory of a run at whose last samples the chains begin (default: fresh initial values)", true,
+	{"start", "string", "warm start: directory of a run; the chains begin at its last samples (default: fresh initial values)", true,
 		func(s *Spec) any { return orNil(s.Start) }, func(s *Spec, text string) error { s.Start = text; return nil }},
-	{"augment", "string", "augment training images at random: " + augmentForm + ", any of these;\n" +
+	{"augment", "string", "augment training images at random, with any of " + augmentForm + ";\n" +
 		"samples then follow a distribution other than the posterior, see pollen.Augment (default: none)", true,
 		func(s *Spec) any { return orNil(s.Augment.String()) },
 		func(s *Spec, text string) (err error) { s.Augment, err = ParseAugment(text); return err }},
@@ -92,8 +92,8 @@ var settings = []Setting{
 		func(s *Spec) *int { return &s.Cycles }),
 	number("anchor", "control variates: epochs between two gradients over all data; less gradient noise for twice the work (default: none)", false,
 		func(s *Spec) *int { return &s.Anchor }),
-	{"order", "string", "order of minibatches: " + shuffled + " shuffles in each epoch; " + symmetric + " makes every second epoch the reverse of\n" +
-		"the one before (default " + shuffled + ")", false,
+	{"order", "string", "order of minibatches: " + shuffled + " (again in each epoch), or " + symmetric + " (every second epoch is the\n" +
+		"reverse of the one before) (default " + shuffled + ")", false,
 		func(s *Spec) any {
 			if !s.Symmetric {
 				return nil
