@@ -32,25 +32,6 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// writeError writes an error response. It reports a server error to Options.Report, and hides the
-// details from the client.
-func (s *Server) writeError(w http.ResponseWriter, err error) {
-	code, text := statusOf(err), err.Error()
-	switch code {
-	case statusClientClosed:
-		w.WriteHeader(statusClientClosed) // for the metrics
-		return
-	case http.StatusInternalServerError:
-		s.options.Report(err)
-		text = "the prediction failed; the error was reported to the operator"
-	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", "1")
-	case http.StatusRequestTimeout:
-		w.Header().Set("Connection", "close")
-	}
-	writeJSON(w, code, map[string]string{"error": text})
-}
-
 // writeJSON writes a JSON response. It panics if value cannot be encoded.
 func writeJSON(w http.ResponseWriter, code int, value any) {
 	content, err := json.Marshal(value)

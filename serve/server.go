@@ -208,3 +208,22 @@ func (c errorHandler) WithAttrs([]slog.Attr) slog.Handler { return c }
 
 // WithGroup implements slog.Handler.
 func (c errorHandler) WithGroup(string) slog.Handler { return c }
+
+// writeError writes an error response. It reports a server error to Options.Report, and hides the
+// details from the client.
+func (s *Server) writeError(w http.ResponseWriter, err error) {
+	code, text := statusOf(err), err.Error()
+	switch code {
+	case statusClientClosed:
+		w.WriteHeader(statusClientClosed) // for the metrics
+		return
+	case http.StatusInternalServerError:
+		s.options.Report(err)
+		text = "the prediction failed; the error was reported to the operator"
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+	case http.StatusRequestTimeout:
+		w.Header().Set("Connection", "close")
+	}
+	writeJSON(w, code, map[string]string{"error": text})
+}

@@ -42,11 +42,11 @@
 //
 // # Where to begin
 //
-// plan.go has the types and planStep, which goes through a step. lower.go lowers one launch.
-// product.go and tile.go lower a matrix product, and show all that the other products do in less
-// simple ways: thin.go (few rows or columns), packing.go, packed.go and packedfilter.go
-// (convolutions on packed copies, by mma.sync), wgmma.go and wgmmafilter.go, windowforward.go and
-// windowfilter.go (first layers). pooling.go, unpool.go, biasgrad.go, droppable.go and fuse.go
-// change a step as a whole. dependencies.go and scratch.go find the order and the memory. force.go
-// is for tests.
+// target.go and call.go have the types, plan.go planStep, which goes through a step. lower.go
+// lowers one launch. product.go and tile.go lower a matrix product, and show all that the other
+// products do in less simple ways: thin.go (few rows or columns), packing.go, packed.go and
+// packedfilter.go (convolutions on packed copies, by mma.sync), wgmma.go and wgmmafilter.go,
+// windowforward.go and windowfilter.go (first layers). pooling.go, unpool.go, biasgrad.go,
+// droppable.go and fuse.go change a step as a whole. dependencies.go and scratch.go find the order
+// and the memory. force.go is for tests.
 package plan
