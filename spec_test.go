@@ -430,8 +430,8 @@ func isSampler(k methodKind) bool {
 	return false
 }
 
-// wantMethods compares the names that an error lists, which pattern captures, with the methods whose
-// kinds are wanted.
+// wantMethods compares the names that an error lists, which pattern captures, with the methods
+// whose kinds are wanted.
 func wantMethods(t *testing.T, err error, pattern string, wanted func(methodKind) bool) {
 	t.Helper()
 	var want []string

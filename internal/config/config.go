@@ -14,8 +14,8 @@ import (
 // maxBytes is the size limit of a configuration file. One with all settings has a few kilobytes.
 const maxBytes = 1 << 20
 
-// setFlags sets flags from YAML text whose keys are their names. Keys in others are not flags; their
-// values are passed to the functions.
+// setFlags sets flags from YAML text whose keys are their names. Keys in others are not flags;
+// their values are passed to the functions.
 func setFlags(content []byte, flags *pflag.FlagSet, others map[string]func(value any) error) error {
 	if len(content) > maxBytes {
 		return errors.Errorf("must have at most %[2]d bytes, got %[1]d", len(content), maxBytes)
