@@ -261,7 +261,7 @@ func ReadSample(path string) (Sample, error) {
 // ReadWithChecksum is ReadSample, and also returns the file's checksum, "" if it has none. Its
 // errors do not name the file.
 func ReadWithChecksum(path string) (s Sample, sum string, err error) {
-	content, err := os.ReadFile(path)
+	content, err := checksum.ReadFile(path)
 	var named *os.PathError
 	if errors.As(err, &named) {
 		err = named.Err

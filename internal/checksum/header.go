@@ -4,8 +4,12 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"io"
+	"math"
+	"os"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
 )
 
 // prefix is the size in bytes of the length of the header, with which a safetensors file begins.
@@ -38,4 +42,55 @@ func Metadata(from io.Reader) (map[string]string, error) {
 	}
 	err := json.NewDecoder(io.LimitReader(from, int64(n))).Decode(&header)
 	return header.Metadata, errors.Wrap(err, "checksum: header")
+}
+
+// unchecked is the size in bytes up to which ReadFile reads a file whatever its header describes.
+const unchecked = file.MaxJSON
+
+// ReadFile returns the content of a safetensors file. A large one must have exactly the values that
+// its header describes, so that a file with holes, which takes no room on the disk, does not take
+// all memory. The error's cause is os.ErrNotExist if there is no file.
+func ReadFile(path string) ([]byte, error) {
+	opened, err := file.Open(path, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	info, err := opened.Stat()
+	if err != nil {
+		return nil, errors.WithStack(err)
+	}
+	if info.Size() > unchecked {
+		if err := checkSize(opened, uint64(info.Size())); err != nil {
+			return nil, file.Irregular(path, "%v", err)
+		}
+	}
+	return file.ReadOpened(opened, max(info.Size(), unchecked))
+}
+
+// checkSize compares the size of a safetensors file with its header, and returns to its beginning.
+func checkSize(from *os.File, size uint64) error {
+	var prefixed [prefix]byte
+	if _, err := io.ReadFull(from, prefixed[:]); err != nil {
+		return errors.Wrap(err, "checksum: header")
+	}
+	n := binary.LittleEndian.Uint64(prefixed[:])
+	if n > longestHeader {
+		return errors.Errorf("checksum: the header must have at most %d bytes, got %d", longestHeader, n)
+	}
+	var header map[string]struct {
+		Offsets [2]uint64 `json:"data_offsets"`
+	}
+	if err := json.NewDecoder(io.LimitReader(from, int64(n))).Decode(&header); err != nil {
+		return errors.Wrap(err, "checksum: header")
+	}
+	end := uint64(0)
+	for _, tensor := range header {
+		end = max(end, tensor.Offsets[1])
+	}
+	if end > math.MaxInt64 || size != prefix+n+end {
+		return errors.Errorf("checksum: the header describes %d bytes of values, got %d bytes after it", end, size-prefix-min(n, size-prefix))
+	}
+	_, err := from.Seek(0, io.SeekStart)
+	return errors.WithStack(err)
 }

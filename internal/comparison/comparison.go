@@ -102,7 +102,7 @@ func Begin(dir string, entries []Entry, notes map[string]string) (*Comparison, e
 // process writes there, and a pollen.DamagedError if the record's checksum does not match.
 func Open(dir string) (*Comparison, error) {
 	path := filepath.Join(dir, recordFile)
-	content, err := os.ReadFile(path)
+	content, err := file.Read(path, file.MaxJSON)
 	if err != nil {
 		return nil, errors.Wrapf(err, "comparison: %s is not a comparison's directory", dir)
 	}

@@ -13,12 +13,16 @@ type Appended struct {
 	file *os.File
 }
 
-// Append opens a file to write at its end, and creates it if there is none.
+// Append opens a regular file to write at its end, and creates it if there is none. A symbolic link
+// is an error, since it may lead out of the directory.
 func Append(path string) (*Appended, error) {
 	if _, err := ask(callCreate, path, 0); err != nil {
 		return nil, errors.Wrapf(err, "file: append to %s", path)
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.Errorf("file: append to %s: must be a regular file, got a %s", path, kind(info.Mode()))
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|noWait|noFollow, 0o644)
 	if err != nil {
 		return nil, errors.Wrapf(err, "file: append to %s", path)
 	}

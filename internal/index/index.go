@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/internal/checksum"
+	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/journal"
 )
 
@@ -63,8 +64,8 @@ func (x *Index) add(l Line) {
 // leaves.
 func Read(dir string) (*Index, error) {
 	place := filepath.Join(dir, File)
-	opened, err := os.Open(place)
-	if os.IsNotExist(err) {
+	opened, err := file.Open(place, file.MaxJournal)
+	if os.IsNotExist(errors.Cause(err)) {
 		return nil, errors.New("there is no such file")
 	}
 	if err != nil {
@@ -138,7 +139,7 @@ func Add(to *journal.Writer, lines ...Line) error {
 
 // OfJSON returns the line of a JSON file that has a checksum.
 func OfJSON(dir, name string) (Line, error) {
-	content, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+	content, err := file.Read(filepath.Join(dir, filepath.FromSlash(name)), file.MaxJSON)
 	if err != nil {
 		return Line{}, errors.Wrap(err, "pollen: index")
 	}

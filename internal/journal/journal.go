@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 
 	"github.com/pkg/errors"
 
@@ -69,7 +68,7 @@ func hasChecksum(line []byte) bool {
 // Read passes the intact lines to use, without their last member, and returns where they end. At a
 // changed line it stops with Damaged.
 func Read(path string, use func(object []byte) error) (tail Tail, err error) {
-	opened, err := os.Open(path)
+	opened, err := file.Open(path, file.MaxJournal)
 	if err != nil {
 		return tail, errors.Wrap(err, "journal")
 	}

@@ -64,7 +64,10 @@ type Lock struct {
 // process has it.
 func Take(dir string) (*Lock, error) {
 	l := &Lock{dir: dir}
-	system := flock.New(filepath.Join(dir, File), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
+	if err := checkFile(dir); err != nil {
+		return nil, err
+	}
+	system := flock.New(filepath.Join(dir, File), flock.SetFlag(os.O_CREATE|os.O_RDWR|openFlags), flock.SetPermissions(0o644))
 	got, failed := system.TryLock()
 	before, err := Who(dir)
 	switch {
@@ -96,6 +99,16 @@ func Take(dir string) (*Lock, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// checkFile refuses a lock that is not a regular file: the target of a link would be created
+// outside the directory, and opening a FIFO waits for another process.
+func checkFile(dir string) error {
+	path := filepath.Join(dir, File)
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return errors.Errorf("lock: %s must be a regular file, got %v; remove it", path, info.Mode())
+	}
+	return nil
 }
 
 // Remark returns what a person should know about this lock; "" for nothing.
@@ -145,8 +158,8 @@ func (l *Lock) record() error {
 // Who returns the owner by a directory's record; the zero Owner if there is none.
 func Who(dir string) (Owner, error) {
 	path := filepath.Join(dir, Record)
-	content, err := os.ReadFile(path)
-	if os.IsNotExist(err) {
+	content, err := file.Read(path, file.MaxRecord)
+	if os.IsNotExist(errors.Cause(err)) {
 		return Owner{}, nil
 	}
 	var o Owner
@@ -160,10 +173,10 @@ func Who(dir string) (Owner, error) {
 // returns the owner.
 func Writing(dir string) (Owner, bool) {
 	owner, err := Who(dir)
-	if err != nil || !owner.Writes {
+	if err != nil || !owner.Writes || checkFile(dir) != nil {
 		return owner, false
 	}
-	system := flock.New(filepath.Join(dir, File), flock.SetFlag(os.O_RDONLY))
+	system := flock.New(filepath.Join(dir, File), flock.SetFlag(os.O_RDONLY|openFlags))
 	got, err := system.TryRLock()
 	if err == nil && got {
 		_ = system.Unlock() // nothing depends on it: the file is closed

@@ -104,3 +104,24 @@ func TestEndedProcesses(t *testing.T) {
 		t.Error("a process that may run is said to be no more")
 	}
 }
+
+// A lock that is a link, dangling or not, must not make this process create or lock a file
+// elsewhere.
+func TestLockIsALink(t *testing.T) {
+	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "outside")
+	if err := os.Symlink(outside, filepath.Join(dir, File)); err != nil {
+		t.Skip(err)
+	}
+	if l, err := Take(dir); err == nil || !strings.Contains(err.Error(), "must be a regular file") {
+		t.Errorf("Take = %v, %v, want an error for a link", l, err)
+	}
+	if _, err := os.Lstat(outside); !os.IsNotExist(err) {
+		t.Errorf("the link's target was created (%v)", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, Record), []byte(`{"host":"other","process":1,"turn":1,"writes":true}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, writes := Writing(dir); writes {
+		t.Error("Writing = true, want false")
+	}
+}

@@ -2,6 +2,9 @@
 
 package lock
 
+// openFlags do not exist here.
+const openFlags = 0
+
 // unsupported reports whether an error means that a file system has no locks, which is not known
 // here.
 func unsupported(error) bool { return false }

@@ -9,6 +9,10 @@ import (
 	"github.com/pkg/errors"
 )
 
+// openFlags open the lock only if it is no symbolic link, and a FIFO without waiting for its other
+// end.
+const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
 // unsupported reports whether an error means that a file system has no locks.
 func unsupported(err error) bool {
 	for _, known := range []error{syscall.ENOSYS, syscall.ENOLCK, syscall.ENOTSUP, syscall.EOPNOTSUPP, syscall.EINVAL} {

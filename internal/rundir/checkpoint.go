@@ -10,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/internal/checksum"
+	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -114,10 +115,10 @@ func readCheckpoint(dir string) (c Checkpoint, problems []*DamagedError, err err
 	missing := 0
 	for _, name := range []string{CheckpointFile, OlderCheckpoint} {
 		path := filepath.Join(dir, name)
-		content, err := os.ReadFile(path)
+		content, err := checksum.ReadFile(path)
 		if err == nil {
 			c, err = decodeCheckpoint(content)
-		} else if os.IsNotExist(err) {
+		} else if os.IsNotExist(errors.Cause(err)) {
 			missing++
 			continue
 		}
@@ -135,7 +136,7 @@ func readCheckpoint(dir string) (c Checkpoint, problems []*DamagedError, err err
 // checkpointSteps returns how many steps were made by the newest checkpoint, from its header only,
 // since states may be large; 0 if that cannot be read.
 func checkpointSteps(dir string) int {
-	opened, err := os.Open(filepath.Join(dir, CheckpointFile))
+	opened, err := file.Open(filepath.Join(dir, CheckpointFile), 0)
 	if err != nil {
 		return 0
 	}

@@ -2,6 +2,7 @@ package rundir
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -41,7 +42,7 @@ const Format = 1
 // has another format, or parse returns an error.
 func ReadManifest(dir string, parse func(content []byte) error) error {
 	path := filepath.Join(dir, ManifestFile)
-	content, err := os.ReadFile(path)
+	content, err := file.Read(path, file.MaxJSON)
 	if err != nil {
 		return &NotARunError{dir, err}
 	}
@@ -98,7 +99,10 @@ func writeJSON(dir, name string, value any, indent string) error {
 // the error is DamagedError if it was changed.
 func readJSON(dir, name string, value any) error {
 	path := filepath.Join(dir, name)
-	content, err := os.ReadFile(path)
+	content, err := file.Read(path, file.MaxJSON)
+	if errors.As(err, new(*file.IrregularError)) {
+		return damaged(path, err)
+	}
 	if err != nil {
 		return errors.Wrap(err, "pollen")
 	}
@@ -213,9 +217,18 @@ func acquire(dir string, remark func(string)) (*lock.Lock, error) {
 // first, and writes atomically.
 func copyFile(to, from, name string) error {
 	name = filepath.FromSlash(name)
-	content, err := os.ReadFile(filepath.Join(from, name))
-	if err == nil {
-		err = file.Write(filepath.Join(to, name), content)
+	opened, err := file.Open(filepath.Join(from, name), 0)
+	if err != nil {
+		return errors.Wrap(err, "pollen: gather")
+	}
+	defer opened.Close()
+	pending, err := file.Create(filepath.Join(to, name))
+	if err != nil {
+		return errors.Wrap(err, "pollen: gather")
+	}
+	defer pending.Close()
+	if _, err = io.Copy(pending, opened); err == nil {
+		err = pending.Commit()
 	}
 	return errors.Wrap(err, "pollen: gather")
 }

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"os"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
 )
 
 // Metrics is a line of the journal of metrics: means over the steps of a window and over all
@@ -36,7 +37,7 @@ func endsEarly(last, steps int) error {
 // lastMetrics returns the last whole line; the zero value if there is none. It reads only the end
 // of the file, and skips a line that another process has written in part.
 func lastMetrics(path string) (line Metrics, err error) {
-	log, err := os.Open(path)
+	log, err := file.Open(path, 0)
 	if err != nil {
 		return line, errors.Wrap(err, "pollen: progress")
 	}
@@ -47,7 +48,7 @@ func lastMetrics(path string) (line Metrics, err error) {
 			return line, errors.Wrap(err, "pollen: progress")
 		}
 	}
-	content, err := io.ReadAll(log)
+	content, err := io.ReadAll(io.LimitReader(log, tail))
 	if err != nil {
 		return line, errors.Wrap(err, "pollen: progress")
 	}

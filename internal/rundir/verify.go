@@ -9,6 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/journal"
@@ -179,8 +180,8 @@ func (v *verifier) path(name string) string {
 func (v *verifier) checkpoints() (whole bool) {
 	missing := 0
 	for _, name := range []string{CheckpointFile, OlderCheckpoint} {
-		content, err := os.ReadFile(v.path(name))
-		if os.IsNotExist(err) {
+		content, err := checksum.ReadFile(v.path(name))
+		if os.IsNotExist(errors.Cause(err)) {
 			missing++
 			continue
 		}

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package file
+
+// These flags do not exist here.
+const noWait, noFollow = 0, 0
