@@ -91,6 +91,9 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 	if data == nil || data.Train == nil {
 		return nil, invalid("resume: no data to train on")
 	}
+	if _, err := newRun(dir, m, environment{}).Network(); err != nil {
+		return nil, errors.WithMessage(err, dir)
+	}
 	t, err := newTraining(m.Spec, data.Train, dir, environmentOf(options))
 	if err != nil {
 		return nil, errors.WithMessage(err, dir)

@@ -146,6 +146,10 @@ func (r *Run) Parts() ([]*Run, error) {
 	var parts []*Run
 	for _, place := range r.places() {
 		part, err := Open(place)
+		if err == nil && len(part.manifest.Parts) > 0 {
+			// Gather makes no such run. If it were read, it might be a part of itself.
+			err = &DamagedError{File: filepath.Join(r.dir, rundir.ManifestFile), Cause: rundir.NestedError(place)}
+		}
 		if err != nil {
 			return nil, errors.WithMessagef(err, "%s was gathered", r.dir)
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"path"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -142,6 +143,26 @@ func (m *Manifest) check() (err error) {
 		return errors.Errorf("data: mean and std must have a number for each of %d channels, got %d and %d", d.Channels, len(d.Mean), len(d.Std))
 	case d.Classes() < 2:
 		return errors.Errorf("data: classNames must be at least 2, got %d", d.Classes())
+	case m.Steps < 1 || m.Parameters < 1:
+		return errors.Errorf("steps and parameters must be at least 1, got %d and %d", m.Steps, m.Parameters)
+	case m.Spec.Batch > 0 && !m.Spec.hasSteps(m.Steps, d.Size):
+		return errors.Errorf("steps must be those of %d epochs with batches of %d of %d examples, got %d", m.Spec.Epochs, m.Spec.Batch, d.Size, m.Steps)
+	case len(m.Parts) > m.Spec.Chains:
+		return errors.Errorf("parts must be at most %d, the number of chains, got %d", m.Spec.Chains, len(m.Parts))
+	}
+	classes := map[string]bool{}
+	for _, name := range d.ClassNames {
+		if classes[name] {
+			return errors.Errorf("data: classNames must differ, got %q twice", name)
+		}
+		classes[name] = true
+	}
+	parts := map[string]bool{}
+	for _, place := range m.Parts {
+		if place = path.Clean(place); parts[place] {
+			return errors.Errorf("parts must differ, got %q twice", place)
+		}
+		parts[place] = true
 	}
 	for c := range d.Channels {
 		// mean-mean is NaN, and so not 0, if mean is NaN or infinite.
@@ -150,6 +171,11 @@ func (m *Manifest) check() (err error) {
 		}
 	}
 	return nil
+}
+
+// hasSteps reports whether the epochs are a number of steps on a number of examples.
+func (s *Spec) hasSteps(steps, examples int) bool {
+	return float64(steps) == math.Floor(float64(examples)/float64(s.Batch)*float64(s.Epochs))
 }
 
 // ourModule is the module whose revision a manifest records.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
@@ -111,9 +112,48 @@ func (r *Run) Finished() (bool, error) {
 	return true, nil
 }
 
-// Network returns the trained network, from images to logits.
+// Network returns the trained network, from images to logits. The error is DamagedError if it has
+// more parameters than the run.
 func (r *Run) Network() (layers.Sequential, error) {
-	return r.manifest.Spec.Build(r.manifest.Data.Classes())
+	network, err := r.manifest.Spec.Build(r.manifest.Data.Classes())
+	if err != nil {
+		return nil, err
+	}
+	return network, r.checkParameters(network)
+}
+
+// checkParameters refuses a network with more parameters than the run and its largest sample have,
+// before memory is allocated for it.
+func (r *Run) checkParameters(network layers.Sequential) error {
+	d, limit, made := &r.manifest.Data, r.manifest.Parameters, 0
+	dir := append(r.places(), r.dir)[0]
+	largest := int64(0)
+	if files, err := samples.NewStore(filepath.Join(dir, rundir.SamplesDir)).Files(); err == nil {
+		for _, file := range files {
+			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+				largest = max(largest, info.Size())
+			}
+		}
+	}
+	if largest > 0 {
+		limit = min(limit, int(largest/4)) // they are float32
+	}
+	var excess error
+	b := graph.New(tensor.Float32)
+	b.Hooks.Parameter = func(name string, initialize graph.Initializer, shape ...int) *graph.Node {
+		if s := tensor.Shape(shape); s.Validate() != nil || s.Elements() > limit-made {
+			excess = errors.Errorf("the network has more parameters than the %d of the run's samples", limit)
+			b.Fail(excess)
+			return nil
+		}
+		made += tensor.Shape(shape).Elements()
+		return b.Parameter(name, initialize, shape...)
+	}
+	network.Apply(b, b.Data("input", tensor.Float32, 1, d.Channels, d.Height, d.Width))
+	if excess == nil {
+		return nil // any other error is reported where the network is used
+	}
+	return errors.WithStack(&DamagedError{File: filepath.Join(r.dir, rundir.ManifestFile), Cause: excess})
 }
 
 // images returns the images of a data set for the run's network. They keep the run's mean and

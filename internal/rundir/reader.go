@@ -80,13 +80,25 @@ type File struct {
 	Sum  string // the checksum that the index lists; "" if the index was left out
 }
 
-// Read reads the sample, and checks that it is the one that the index lists.
+// Read reads the sample, and checks that it is the one that the index lists, and of the chain and
+// step in its name.
 func (f File) Read() (samples.Sample, error) {
 	s, sum, err := samples.ReadWithChecksum(f.Path)
 	if err == nil && f.Sum != "" && sum != f.Sum {
 		err = errOther
 	}
+	if err == nil {
+		err = checkNamed(f.Path, s)
+	}
 	return s, err
+}
+
+// checkNamed refuses a sample whose chain or step is not that of its file's name.
+func checkNamed(path string, s samples.Sample) error {
+	if want := samples.FileName(s.Chain, s.Step); filepath.Base(path) != want {
+		return errors.Errorf("it is the sample %s", want)
+	}
+	return nil
 }
 
 // ReadIntact is Read for a File that must be whole: its error is DamagedError.
@@ -244,8 +256,8 @@ func sampleLine(place, name string, before *index.Index) (line index.Line, step 
 	if err := checkListed(name, sum, before); err != nil {
 		return line, 0, err
 	}
-	if want := samples.FileName(s.Chain, s.Step); filepath.Base(place) != want {
-		return line, 0, errors.Errorf("it is the sample %s", want)
+	if err := checkNamed(place, s); err != nil {
+		return line, 0, err
 	}
 	info, err := os.Stat(place)
 	if err != nil {

@@ -125,7 +125,7 @@ func (v *verifier) parts(d *Description, describe func(string) (*Description, er
 	v.Resumable = true
 	v.json()
 	for _, place := range d.Parts {
-		part, err := Verify(place, describe, v.files)
+		part, err := v.part(place, describe)
 		if err != nil {
 			v.found(damaged(place, err))
 			v.Steps, v.Resumable = v.Steps+d.Steps, false
@@ -143,6 +143,20 @@ func (v *verifier) parts(d *Description, describe func(string) (*Description, er
 	if v.Made < v.Steps {
 		v.note("it is a gathered run: its parts can be resumed")
 	}
+}
+
+// part checks a part of a gathered run, which must not be gathered itself: it might be a part of
+// itself.
+func (v *verifier) part(place string, describe func(string) (*Description, error)) (*Verification, error) {
+	if d, err := describe(place); err == nil && len(d.Parts) > 0 {
+		return nil, NestedError(place)
+	}
+	return Verify(place, describe, v.files)
+}
+
+// NestedError returns the error of a gathered run whose part is a gathered run.
+func NestedError(place string) error {
+	return errors.Errorf("its part %s must not be a gathered run", place)
 }
 
 // verifier is a Verification in progress.
