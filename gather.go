@@ -10,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
@@ -28,7 +29,7 @@ func Gather(dir string, parts []string, copied bool, options ...Option) (*Run, e
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := file.MakeDir(dir); err != nil {
 		return nil, errors.Wrap(err, "pollen: gather")
 	}
 	for i, part := range parts {

@@ -115,7 +115,7 @@ func NewStore(dir string) *Store { return &Store{dir: dir} }
 
 // Create creates the directory. It returns an error if the directory already contains samples.
 func (st *Store) Create() error {
-	if err := os.MkdirAll(st.dir, 0o755); err != nil {
+	if err := whole.MakeDir(st.dir); err != nil {
 		return errors.Wrap(err, "samples: store")
 	}
 	files, err := st.Files()

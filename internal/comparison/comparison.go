@@ -57,7 +57,7 @@ func Create(dir string, entries []Entry, notes map[string]string) (*Comparison, 
 	if err := pollen.CheckEmpty(dir); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := file.MakeDir(dir); err != nil {
 		return nil, errors.Wrap(err, "comparison")
 	}
 	if err := c.acquireLock(); err != nil {

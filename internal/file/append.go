@@ -37,7 +37,7 @@ func (a *Appended) Write(content []byte) (int, error) {
 
 // Sync returns once all that was written is on the disk.
 func (a *Appended) Sync() error {
-	_, err := ask(callSync, a.path, 0)
+	_, err := ask(CallSync, a.path, 0)
 	if err == nil {
 		err = a.file.Sync()
 	}
@@ -49,7 +49,7 @@ func (a *Appended) Close() error { return errors.Wrapf(a.file.Close(), "file: ap
 
 // write writes to a file, unless a Fault tears it.
 func write(to *os.File, path string, content []byte) (int, error) {
-	if keep, err := ask(callWrite, path, len(content)); err != nil {
+	if keep, err := ask(CallWrite, path, len(content)); err != nil {
 		n, failed := to.Write(content[:min(max(keep, 0), len(content))])
 		if failed != nil {
 			err = failed

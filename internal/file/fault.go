@@ -5,10 +5,10 @@ import "sync/atomic"
 // The calls that change a disk, by the names that a Fault gets.
 const (
 	callCreate  = "create"
-	callWrite   = "write"
-	callSync    = "sync"
-	callRename  = "rename"
-	callSyncDir = "sync folder"
+	CallWrite   = "write"
+	CallSync    = "sync"
+	CallRename  = "rename"
+	CallSyncDir = "sync folder"
 )
 
 // Fault simulates a disk that fails. It is called before each call that changes a disk. If it

@@ -104,7 +104,7 @@ func (p *Pending) commit(older string, may func() error) error {
 		return errors.Errorf("file: commit %s: it is committed or closed already", p.path)
 	}
 	name := p.file.Name()
-	_, err := ask(callSync, p.path, 0)
+	_, err := ask(CallSync, p.path, 0)
 	if err == nil {
 		err = p.file.Sync()
 	}

@@ -17,13 +17,32 @@ func replace(from, to string) error {
 		return err
 	}
 	defer dir.Close()
-	if _, err := ask(callRename, to, 0); err != nil {
+	if _, err := ask(CallRename, to, 0); err != nil {
 		return err
 	}
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	if _, err = ask(callSyncDir, to, 0); err == nil {
+	return syncOpened(dir, to)
+}
+
+// syncDir puts the names in a directory on the disk, of which changed is new.
+func syncDir(path, changed string) error {
+	dir, err := os.Open(path)
+	if os.IsPermission(err) {
+		return nil // a directory that may be written but not read cannot be synchronised
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return syncOpened(dir, changed)
+}
+
+// syncOpened is syncDir of an open directory.
+func syncOpened(dir *os.File, changed string) error {
+	_, err := ask(CallSyncDir, changed, 0)
+	if err == nil {
 		err = dir.Sync()
 	}
 	// Some network file systems cannot synchronise a directory, and report that the call is

@@ -7,11 +7,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// syncDir does nothing: Windows has no such call.
+func syncDir(string, string) error { return nil }
+
 // replace moves a file over another in the same directory, and returns once the move is on the
 // disk. Windows refuses that while another program, such as a virus scanner, has one of them open:
 // it is retried for a second.
 func replace(from, to string) error {
-	if _, err := ask(callRename, to, 0); err != nil {
+	if _, err := ask(CallRename, to, 0); err != nil {
 		return err
 	}
 	old, err := windows.UTF16PtrFromString(from)

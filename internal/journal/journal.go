@@ -175,8 +175,14 @@ func (w *Writer) Flush() error { return w.buffer.Flush() }
 // Sync returns once all lines that were flushed are on the disk. Others may be added meanwhile.
 func (w *Writer) Sync() error { return w.file.Sync() }
 
-// Close flushes and closes the file.
-func (w *Writer) Close() error { return cmp.Or(w.buffer.Flush(), w.file.Close()) }
+// Close flushes, returns once all lines are on the disk, and closes the file.
+func (w *Writer) Close() error {
+	err := w.buffer.Flush()
+	if err == nil {
+		err = w.file.Sync()
+	}
+	return cmp.Or(err, w.file.Close())
+}
 
 // Rewrite replaces a journal atomically by the lines that add passes to its argument.
 func Rewrite(path string, add func(line func(value any) error) error) (Tail, error) {

@@ -21,7 +21,7 @@ import (
 // What a kill leaves: before the manifest, a directory that CheckEmpty regards as empty, so that
 // the same command can simply be repeated; after it, a run at step 0 that Recover continues.
 func (w *Writer) Begin(initial func() (first Checkpoint, manifest any, err error)) error {
-	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+	if err := file.MakeDir(w.dir); err != nil {
 		return errors.Wrap(err, "pollen: run directory")
 	}
 	if err := w.acquire(); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -281,7 +282,7 @@ func checkListed(name, sum string, x *index.Index) error {
 // index lists and the files about it, the manifest last. The run may be sampling.
 func Copy(to string, from *Reader) error {
 	for _, dir := range []string{filepath.Dir(CheckpointFile), SamplesDir} {
-		if err := os.MkdirAll(filepath.Join(to, dir), 0o755); err != nil {
+		if err := file.MakeDir(filepath.Join(to, dir)); err != nil {
 			return errors.Wrap(err, "pollen: gather")
 		}
 	}

@@ -196,7 +196,7 @@ func (w *Writer) quarantine(place string, cause error) error {
 		return err
 	}
 	aside := filepath.Join(w.dir, damagedDir)
-	if err := os.MkdirAll(aside, 0o755); err != nil {
+	if err := file.MakeDir(aside); err != nil {
 		return errors.Wrap(err, "pollen: run directory")
 	}
 	return errors.Wrap(os.Rename(place, filepath.Join(aside, filepath.Base(place))), "pollen: run directory")

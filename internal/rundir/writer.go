@@ -103,8 +103,14 @@ func (w *Writer) Write(name string, value any, indent string) error {
 	return writeListed(w.index, w.dir, name, value, indent)
 }
 
-// Finish writes how the run ended, which the index does not list. The caller has called Check.
-func (w *Writer) Finish(o Outcome) error { return writeJSON(w.dir, OutcomeFile, o, "") }
+// Finish writes how the run ended, which the index does not list, once all lines of the index are
+// on the disk. The caller has called Check.
+func (w *Writer) Finish(o Outcome) error {
+	if err := w.index.Sync(); err != nil {
+		return errors.Wrap(err, "pollen: index")
+	}
+	return writeJSON(w.dir, OutcomeFile, o, "")
+}
 
 // AddMetrics appends a line to the metrics.
 func (w *Writer) AddMetrics(line Metrics) error {
@@ -298,7 +304,7 @@ func (w *Writer) writeCheckpoint(c Checkpoint) error {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
 	path := filepath.Join(w.dir, CheckpointFile)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := file.MakeDir(filepath.Dir(path)); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
 	pending, err := file.Create(path)
