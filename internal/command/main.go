@@ -39,8 +39,8 @@ Without a command it compares four methods: it trains a network on MNIST with SG
 all four on digits and on letters, which are out of distribution. Results go to stdout, progress to stderr; figures,
 samples and report.html go to the run directory.
 
-The first Ctrl-C, SIGTERM, SIGUSR1 or SIGUSR2 stops a run so that --resume can continue it; the second ends the program
-at once.
+The first Ctrl-C, SIGHUP, SIGTERM, SIGUSR1 or SIGUSR2 stops a run so that --resume can continue it; the second ends the
+program at once.
 
 Exit codes:
   0        success
@@ -49,7 +49,7 @@ Exit codes:
   3        a file of a run is damaged or missing
   4        another process writes in the run directory
   5        stopped before the disk was full
-  128 + n  stopped by signal n: 130 Ctrl-C, 143 SIGTERM, 138 SIGUSR1, 140 SIGUSR2`,
+  128 + n  stopped by signal n: 129 SIGHUP, 130 Ctrl-C, 143 SIGTERM, 138 SIGUSR1, 140 SIGUSR2`,
 		Example: `  pollen                                   # compare four methods on MNIST, in a few minutes
   pollen fit --data flowers --model cnn    # train on a directory of images, flowers/CLASS/*.jpg
   pollen fit --method psgld --chains 4     # sample four Markov chains of a network on MNIST

@@ -214,7 +214,7 @@ func TestSignals(t *testing.T) {
 	p := newProcesses(t)
 	p.want(0, "pollen", slowFit("whole"))
 	const first = "samples/chain00000-step000000020.safetensors"
-	for signal, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGUSR1: 138, syscall.SIGUSR2: 140} {
+	for signal, code := range map[syscall.Signal]int{syscall.SIGHUP: 129, syscall.SIGTERM: 143, syscall.SIGUSR1: 138, syscall.SIGUSR2: 140} {
 		dir := "stopped" + strconv.Itoa(code)
 		got, _, stderr := p.end("pollen", slowFit(dir), dir+"/"+first, signal)
 		p.check(got, code, stderr, []string{"Continue with: pollen fit --resume " + dir})
@@ -223,4 +223,9 @@ func TestSignals(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	// Where it was ignored at the start, as by nohup, a closed terminal stops nothing.
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	got, _, stderr := p.end("pollen", slowFit("ignored"), "ignored/"+first, syscall.SIGHUP)
+	p.check(got, 0, stderr, nil)
 }

@@ -25,17 +25,18 @@ func (s *Stop) ExitCode() int {
 	return 128 + int(syscall.SIGINT)
 }
 
-// Context returns a context that the first signal cancels: Ctrl-C, SIGTERM and, on Unix, SIGUSR1
-// and SIGUSR2. Later signals have their default effect. release stops listening for signals.
+// Context returns a context that the first signal cancels: Ctrl-C, SIGTERM and, on Unix, SIGHUP,
+// SIGUSR1 and SIGUSR2. A SIGHUP that was ignored when the program started stays ignored. Later signals have their default effect. release stops listening for signals.
 func Context() (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	received := make(chan os.Signal, 1)
-	signal.Notify(received, signals...)
+	listened := signals()
+	signal.Notify(received, listened...)
 	done := make(chan struct{})
 	go func() {
 		select {
 		case s := <-received:
-			signal.Reset(signals...)
+			signal.Reset(listened...)
 			cancel(&Stop{s})
 		case <-done:
 			signal.Stop(received)

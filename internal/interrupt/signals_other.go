@@ -7,4 +7,5 @@ import (
 	"syscall"
 )
 
-var signals = []os.Signal{os.Interrupt, syscall.SIGTERM}
+// signals returns those that users send to stop a program.
+func signals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
