@@ -15,6 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -237,6 +238,9 @@ func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 		return errors.Wrap(err, "pollen: page")
 	}
 	page, err := writePage(dir, o.runs, o.in, o.out)
+	if s.page == "" && file.IsReadOnly(err) { // the scores are printed
+		page, err = fmt.Sprintf("no page: %v; choose its directory with --page", err), nil
+	}
 	c.remark("%s", page)
 	return err
 }

@@ -1,7 +1,9 @@
 package file
 
 import (
+	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/pkg/errors"
 )
@@ -65,4 +67,10 @@ func Move(from, to string) error {
 		return err
 	}
 	return errors.Wrapf(replace(from, to), "file: move %s to %s", from, to)
+}
+
+// IsReadOnly reports whether an error means that a process must not write at a path: it lacks the
+// permission, or the file system is read-only.
+func IsReadOnly(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }

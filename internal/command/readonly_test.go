@@ -1,0 +1,54 @@
+package command
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/letters"
+	"github.com/pollen-ml/pollen/internal/progress"
+)
+
+// runInProcess runs a command line in this process.
+func runInProcess(arguments ...string) (code int, stdout, stderr string) {
+	var out, remarks bytes.Buffer
+	code = run(arguments, &console{out: &progress.Results{To: &out}, err: &remarks, now: time.Now})
+	return code, out.String(), remarks.String()
+}
+
+// A run on a read-only file system is scored, without a page in its directory.
+func TestEvalOfReadOnlyRun(t *testing.T) {
+	dir := t.TempDir()
+	if err := letters.Write(filepath.Join(dir, "notmnist"), 200, 60); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("POLLEN_DATA", dir)
+	place := filepath.Join(dir, "run")
+	if code, _, stderr := runInProcess("fit", "--data", "notmnist", "--model", "mlp-10", "--epochs", "2", "--burn-in", "1", "--folder", place); code != 0 {
+		t.Fatalf("fit: exit code %d: %s", code, stderr)
+	}
+	_, want, _ := runInProcess("eval", place)
+	end := file.Inject(func(call, _ string, _ int) (int, error) {
+		if call == file.CallCreate {
+			return 0, syscall.EROFS
+		}
+		return 0, nil
+	})
+	defer end()
+	code, got, stderr := runInProcess("eval", place)
+	if code != 0 || got != want || !strings.Contains(stderr, "no page: ") {
+		t.Errorf("eval: exit code %d, %q, %s, want the scores %q and no page", code, got, stderr, want)
+	}
+	if code, _, stderr := runInProcess("eval", place, "--page", filepath.Join(dir, "page")); code != exitFailure {
+		t.Errorf("eval --page where nothing can be written: exit code %d, %s, want %d", code, stderr, exitFailure)
+	}
+	for _, arguments := range [][]string{{"verify", place}, {"status", place}} {
+		if code, _, stderr := runInProcess(arguments...); code != 0 {
+			t.Errorf("%s: exit code %d: %s", arguments[0], code, stderr)
+		}
+	}
+}
