@@ -126,17 +126,9 @@ func (r *Run) Network() (layers.Sequential, error) {
 // before memory is allocated for it.
 func (r *Run) checkParameters(network layers.Sequential) error {
 	d, limit, made := &r.manifest.Data, r.manifest.Parameters, 0
-	dir := append(r.places(), r.dir)[0]
-	largest := int64(0)
-	if files, err := samples.NewStore(filepath.Join(dir, rundir.SamplesDir)).Files(); err == nil {
-		for _, file := range files {
-			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
-				largest = max(largest, info.Size())
-			}
-		}
-	}
-	if largest > 0 {
-		limit = min(limit, int(largest/4)) // they are float32
+	largest, size := r.largestSample()
+	if size > 0 {
+		limit = min(limit, int(size/4)) // they are float32
 	}
 	var excess error
 	b := graph.New(tensor.Float32)
@@ -153,7 +145,29 @@ func (r *Run) checkParameters(network layers.Sequential) error {
 	if excess == nil {
 		return nil // any other error is reported where the network is used
 	}
+	if _, _, err := samples.ReadWithChecksum(largest); size > 0 && err != nil { // cut, and so are the others
+		if r.withoutDamaged {
+			return errors.Errorf("pollen: all samples of %s are damaged", r.dir)
+		}
+		return errors.WithStack(&DamagedError{File: largest, Cause: err})
+	}
 	return errors.WithStack(&DamagedError{File: filepath.Join(r.dir, rundir.ManifestFile), Cause: excess})
+}
+
+// largestSample returns the path and the size in bytes of the largest sample of the run, or of its
+// first part; 0 if there is none.
+func (r *Run) largestSample() (path string, size int64) {
+	dir := append(r.places(), r.dir)[0]
+	files, err := samples.NewStore(filepath.Join(dir, rundir.SamplesDir)).Files()
+	if err != nil {
+		return "", 0 // which is reported where the samples are used
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Size() > size {
+			path, size = file, info.Size()
+		}
+	}
+	return path, size
 }
 
 // images returns the images of a data set for the run's network. They keep the run's mean and
