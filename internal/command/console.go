@@ -46,7 +46,7 @@ func program(file string, err error) string {
 	return "pollen"
 }
 
-func (c *console) remark(format string, values ...any) { fmt.Fprintf(c.err, format+"\n", values...) }
+func (c *console) remark(text string, values ...any) { progress.Remark(c.err, text, values...) }
 
 // observer returns an Observer that shows a progress line for each task of the named run.
 func (c *console) observer(name string) pollen.Observer {

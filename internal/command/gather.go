@@ -115,7 +115,7 @@ func statusCommand(c *console) *cobra.Command {
 		}
 		for {
 			if every > 0 && c.live {
-				fmt.Fprint(c.out, "\x1b[H\x1b[2J") // home, and clear
+				fmt.Fprint(c.out.To, "\x1b[H\x1b[2J") // home, and clear
 			}
 			table, summary, err := cluster.Status(dirs, c.now())
 			if table == nil {

@@ -20,6 +20,21 @@ func runInProcess(arguments ...string) (code int, stdout, stderr string) {
 	return code, out.String(), remarks.String()
 }
 
+// Names in a foreign run reach the terminal without the sequences that control it.
+func TestEscapesInNames(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "\x1b[2Jrun")
+	code, stdout, stderr := runInProcess("predict", dir, "image.png")
+	if code == 0 || strings.Contains(stdout+stderr, "\x1b") || !strings.Contains(stderr, `\u001b[2Jrun`) {
+		t.Errorf("predict: exit code %d, %q, %q, want the name with escapes", code, stdout, stderr)
+	}
+	c, out, remarks, _ := testConsole()
+	c.out.Write([]byte("\x1b[2J"))
+	c.remark("%s", "\x1b[2J")
+	if want := `\u001b[2J`; out.String() != want || remarks.String() != want+"\n" {
+		t.Errorf("console: %q and %q, want %q", out, remarks, want)
+	}
+}
+
 // A run on a read-only file system is scored, without a page in its directory.
 func TestEvalOfReadOnlyRun(t *testing.T) {
 	dir := t.TempDir()

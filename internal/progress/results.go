@@ -6,8 +6,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Results is the writer for a program's results. It keeps the first write error, so that the
-// program can exit with an error if results were lost.
+// Results is the writer for a program's results, which it makes Printable. It keeps the first write
+// error, so that the program can exit with an error if results were lost.
 type Results struct {
 	To  io.Writer
 	Err error
@@ -15,9 +15,12 @@ type Results struct {
 
 // Write implements io.Writer.
 func (r *Results) Write(p []byte) (int, error) {
-	n, err := r.To.Write(p)
+	_, err := io.WriteString(r.To, Printable(string(p)))
 	if r.Err == nil {
 		r.Err = errors.Wrap(err, "results")
 	}
-	return n, err
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
