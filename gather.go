@@ -282,6 +282,10 @@ func describeRun(dir string) (*rundir.Description, error) {
 		return nil, err
 	}
 	r := newRun(dir, m, environment{})
+	var at *DamagedError
+	if _, err := r.Network(); errors.As(err, &at) && filepath.Base(at.File) == rundir.ManifestFile {
+		return nil, err
+	}
 	d := &rundir.Description{Steps: m.Steps, Parts: r.places()}
 	if d.Parts == nil {
 		d.Expected, err = r.Expected()

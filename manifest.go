@@ -125,6 +125,9 @@ func parseManifest(content []byte) (*Manifest, error) {
 	return m, errors.WithMessage(m.check(), "pollen: manifest")
 }
 
+// maxClasses is the largest number of classes of a data set, which package datasets allows.
+const maxClasses = math.MaxUint16 + 1
+
 // check refuses what no run writes, and fills in what the specification leaves out. It keeps the
 // network's name as it was written: "" if the manifest had none.
 func (m *Manifest) check() (err error) {
@@ -141,8 +144,8 @@ func (m *Manifest) check() (err error) {
 		return errors.Errorf("data: images must be at least 1x1x1, got %dx%dx%d", d.Channels, d.Height, d.Width)
 	case len(d.Mean) != d.Channels || len(d.Std) != d.Channels:
 		return errors.Errorf("data: mean and std must have a number for each of %d channels, got %d and %d", d.Channels, len(d.Mean), len(d.Std))
-	case d.Classes() < 2:
-		return errors.Errorf("data: classNames must be at least 2, got %d", d.Classes())
+	case d.Classes() < 2 || d.Classes() > maxClasses:
+		return errors.Errorf("data: classNames must be at least 2 and at most %d, got %d", maxClasses, d.Classes())
 	case m.Steps < 1 || m.Parameters < 1:
 		return errors.Errorf("steps and parameters must be at least 1, got %d and %d", m.Steps, m.Parameters)
 	case m.Spec.Batch > 0 && !m.Spec.hasSteps(m.Steps, d.Size):

@@ -5,5 +5,6 @@
 // and put at its path by Commit. Until then its content is in a temporary file in the same
 // directory, named by the path's last element between "." and ".<process>-<number>.partial". A
 // killed process leaves it there, and a later one removes it with Sweep. Append opens a file that
-// grows, Open and Read read only regular files of bounded size, Free returns the free space of a disk, and Inject makes disks fail, for tests.
+// grows, Open and Read read only regular files of bounded size, Free returns the free space of a
+// disk, and Inject makes disks fail, for tests.
 package file

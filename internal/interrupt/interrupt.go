@@ -26,7 +26,8 @@ func (s *Stop) ExitCode() int {
 }
 
 // Context returns a context that the first signal cancels: Ctrl-C, SIGTERM and, on Unix, SIGHUP,
-// SIGUSR1 and SIGUSR2. A SIGHUP that was ignored when the program started stays ignored. Later signals have their default effect. release stops listening for signals.
+// SIGUSR1 and SIGUSR2. A SIGHUP that was ignored when the program started stays ignored. Later
+// signals have their default effect. release stops listening for signals.
 func Context() (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	received := make(chan os.Signal, 1)

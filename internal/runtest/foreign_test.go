@@ -99,7 +99,7 @@ func renamed(set func(s *samples.Sample)) func(t testing.TB, dir string) {
 	}
 }
 
-// instead puts something in the place of a file of a run; first names the first sample.
+// instead replaces a file of a run; first names the first sample.
 func instead(name string, put func(path string) error) func(t testing.TB, dir string) {
 	return func(t testing.TB, dir string) {
 		t.Helper()
@@ -149,12 +149,13 @@ var hostileRuns = []hostile{
 	all("equal classes", classNames("a", "b", "a", "c"), `classNames must differ, got "a" twice`),
 	{
 		name: "a huge network", make: config("model", "mlp-60000-60000"), predict: "more parameters than the", assess: "more parameters than the",
-		resumes: "more parameters than the",
+		verify: "more parameters than the", resumes: "more parameters than the",
 	},
 	{
-		name: "too many classes", make: classNames(numbered(100000)...), predict: "more parameters than the", assess: "which",
-		resumes: "more parameters than the",
+		name: "too many classes", make: classNames(numbered(60000)...), predict: "more parameters than the", assess: "which",
+		verify: "more parameters than the", resumes: "more parameters than the",
 	},
+	all("more classes than data can have", classNames(numbered(100000)...), "must be at least 2 and at most 65536, got 100000"),
 	{name: "a sample of another step", make: renamed(func(s *samples.Sample) { s.Step++ }),
 		predict: "it is the sample chain00000-step", assess: "it is the sample chain00000-step", verify: "it is the sample chain00000-step",
 		resumes: "it is the sample chain00000-step"},
