@@ -46,6 +46,9 @@ func (w *Writer) Recover(restore func(Checkpoint) error) error {
 			return errors.Wrap(err, "pollen: checkpoint")
 		}
 	}
+	if limit := w.options.Retention.Plan.Steps; c.Steps > limit {
+		return damaged(filepath.Join(w.dir, CheckpointFile), errors.Errorf("checkpoint: steps must be at most %d, got %d", limit, c.Steps))
+	}
 	if err := restore(c); err != nil {
 		return damaged(filepath.Join(w.dir, CheckpointFile), errors.WithMessage(err, "checkpoint"))
 	}

@@ -203,6 +203,9 @@ func (v *verifier) checkpoints() (whole bool) {
 		if err == nil {
 			c, err = decodeCheckpoint(content)
 		}
+		if err == nil && v.Steps > 0 && c.Steps > v.Steps {
+			err = errors.Errorf("steps must be at most %d, got %d", v.Steps, c.Steps)
+		}
 		if err != nil {
 			err = damaged(v.path(name), errors.WithMessage(err, "checkpoint"))
 		}

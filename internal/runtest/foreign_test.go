@@ -123,6 +123,22 @@ func sparse(path string) error {
 
 func aDir(path string) error { return os.Mkdir(path, 0o755) }
 
+// laterCheckpoint changes the number of steps in a run's checkpoint.
+func laterCheckpoint(t testing.TB, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, rundir.CheckpointFile)
+	content := []byte(strings.Replace(readFile(t, path), `"steps":"10"`, `"steps":"99"`, 1))
+	sum, err := checksum.Check(content, checksum.Header(content))
+	if err == nil {
+		t.Fatalf("the checkpoint is not changed (%s)", sum)
+	}
+	at := strings.Index(string(content), `"sha256":"`) + len(`"sha256":"`)
+	copy(content[at:], checksum.Blank)
+	_, err = checksum.Fill(content, checksum.Header(content))
+	must(t, err)
+	must(t, os.WriteFile(path, content, 0o644))
+}
+
 // hostile is a change of a run as a stranger could make it, with right checksums, and a part of the
 // error that each use of the run must have; "" if it must succeed.
 type hostile struct {
@@ -178,6 +194,8 @@ var hostileRuns = []hostile{
 		must(t, os.Remove(filepath.Join(dir, rundir.OlderCheckpoint)))
 		instead(rundir.CheckpointFile, sparse)(t, dir)
 	}, verify: "header", resumes: "header"},
+	{name: "a checkpoint after the last step", make: laterCheckpoint, verify: "steps must be at most 10, got 99",
+		resumes: "steps must be at most 10, got 99"},
 	{name: "a sparse outcome", make: instead(rundir.OutcomeFile, sparse), verify: "must have at most", status: "must have at most"},
 }
 
