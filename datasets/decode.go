@@ -3,6 +3,7 @@ package datasets
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"image"
 	"image/color"
 	"image/draw"
@@ -24,8 +25,11 @@ import (
 const (
 	// MaxPixels is the largest number of pixels of an image before scaling. A larger image is an
 	// error, detected in its header before any allocation. Decoding an image of this size takes
-	// several hundred megabytes.
+	// several hundred megabytes; Measure returns an upper bound.
 	MaxPixels = 100_000_000
+	// MaxScans is the largest number of scans of a JPEG image. Encoders write some 10 for a
+	// progressive image; each takes time for all pixels, however few bytes it has.
+	MaxScans = 100
 	// MaxSide is the largest height and width of images in a Dataset.
 	MaxSide = 256
 )
@@ -36,19 +40,25 @@ type imageFormat struct {
 	extensions []string // of image files, in lower case
 	magics     []string // beginnings of the content; ? is any byte
 	config     func(io.Reader) (image.Config, error)
-	decode     func(io.Reader) (image.Image, error)
+	decode     func(io.Reader) (image.Image, error) // gets a stoppable
+	// inspect, if not nil, checks the whole content before it is decoded, and sets info.memory.
+	inspect func(content []byte, info *imageInfo) error
+	// perPixel is the number of bytes per pixel that decode allocates at most, if inspect does not
+	// set info.memory. PNG has 8 bytes per pixel, twice if it is interlaced; netpbm has 3 and 4,
+	// and a buffer that is doubled.
+	perPixel int
 }
 
 // imageFormats is the table of image formats. An image's format is determined by its content; the
 // extension only marks a file as an image.
 var imageFormats = []imageFormat{
-	{"PNG", []string{".png"}, []string{"\x89PNG\r\n\x1a\n"}, png.DecodeConfig, png.Decode},
-	{"JPEG", []string{".jpg", ".jpeg", ".jpe", ".jfif"}, []string{"\xff\xd8"}, jpeg.DecodeConfig, jpeg.Decode},
-	{"GIF", []string{".gif"}, []string{"GIF8"}, gif.DecodeConfig, gif.Decode},
-	{"BMP", []string{".bmp"}, []string{"BM"}, bmp.DecodeConfig, bmp.Decode},
-	{"WebP", []string{".webp"}, []string{"RIFF????WEBP"}, webpConfig, decodeWebP},
-	{"TIFF", []string{".tif", ".tiff"}, []string{"II*\x00", "MM\x00*"}, tiff.DecodeConfig, decodeTIFF},
-	{"netpbm", []string{".ppm", ".pgm", ".pnm"}, []string{"P2", "P3", "P5", "P6"}, netpbmConfig, decodeNetpbm},
+	{"PNG", []string{".png"}, []string{"\x89PNG\r\n\x1a\n"}, png.DecodeConfig, png.Decode, nil, 16},
+	{"JPEG", []string{".jpg", ".jpeg", ".jpe", ".jfif"}, []string{"\xff\xd8"}, jpeg.DecodeConfig, jpeg.Decode, inspectJPEG, 0},
+	{"GIF", []string{".gif"}, []string{"GIF8"}, gif.DecodeConfig, gif.Decode, nil, 1},
+	{"BMP", []string{".bmp"}, []string{"BM"}, bmp.DecodeConfig, bmp.Decode, nil, 4},
+	{"WebP", []string{".webp"}, []string{"RIFF????WEBP"}, webpConfig, decodeWebP, inspectWebP, 12},
+	{"TIFF", []string{".tif", ".tiff"}, []string{"II*\x00", "MM\x00*"}, tiff.DecodeConfig, decodeTIFF, inspectTIFF, 0},
+	{"netpbm", []string{".ppm", ".pgm", ".pnm"}, []string{"P2", "P3", "P5", "P6"}, netpbmConfig, decodeNetpbm, nil, 12},
 }
 
 // IsImage reports whether a file name has an extension of images.
@@ -91,6 +101,7 @@ type imageInfo struct {
 	height, width int
 	grey          bool // stored in grey
 	orientation   int  // see exifOrientation
+	memory        int  // upper bound of the bytes that decoding allocates; see inspect
 	format        imageFormat
 }
 
@@ -108,7 +119,12 @@ type imageSource interface {
 }
 
 // probe reads the header of an image from the start of the source.
-func (d *decoder) probe(source imageSource) (imageInfo, error) {
+func (d *decoder) probe(source imageSource) (info imageInfo, err error) {
+	err = guarded(func() (err error) { info, err = d.readHeader(source); return err })
+	return info, err
+}
+
+func (d *decoder) readHeader(source imageSource) (imageInfo, error) {
 	r := d.header
 	r.Reset(source)
 	start, err := r.Peek(formatReach)
@@ -134,7 +150,7 @@ func (d *decoder) probe(source imageSource) (imageInfo, error) {
 		io.Reader
 		io.ReaderAt
 	}{r, source}
-	if err := guarded(func() (err error) { config, err = info.format.config(both); return err }); err != nil {
+	if config, err = info.format.config(both); err != nil {
 		return info, errors.WithMessage(noEOF(err), info.format.name)
 	}
 	info.height, info.width = config.Height, config.Width
@@ -158,7 +174,60 @@ func isGrey(model color.Model) bool {
 	return model == color.GrayModel || model == color.Gray16Model
 }
 
-// guarded calls a decoder and turns a panic into an error, so that an image cannot crash a server.
+// inspect reads the header of an encoded image and checks, before anything of its size is
+// allocated, what makes decoding slow or large. It sets info.memory.
+func (d *decoder) inspect(content []byte) (imageInfo, error) {
+	info, err := d.probe(bytes.NewReader(content))
+	if err != nil {
+		return info, err
+	}
+	if check := info.format.inspect; check != nil {
+		if err := guarded(func() error { return check(content, &info) }); err != nil {
+			return info, errors.WithMessage(err, info.format.name)
+		}
+	}
+	pixels := info.height * info.width
+	if info.memory == 0 {
+		info.memory = info.format.perPixel * pixels
+	}
+	const canvas, taps = 4, 16 // bytes per pixel of colourPixels, and per row and column of newTaps
+	info.memory += canvas*pixels + taps*(info.height+info.width)
+	return info, nil
+}
+
+// stoppable is an encoded image in memory as a file. Reading returns the error of a context that
+// has ended. This is the only way to stop a decoder, so reads are short: few decoders take long for
+// 1 KiB.
+type stoppable struct {
+	context context.Context
+	content []byte
+	at      int
+}
+
+const stoppableRead = 1 << 10
+
+// Read implements io.Reader.
+func (s *stoppable) Read(to []byte) (int, error) {
+	if err := s.context.Err(); err != nil {
+		return 0, err
+	}
+	if s.at == len(s.content) && len(to) > 0 {
+		return 0, io.EOF
+	}
+	n := copy(to[:min(len(to), stoppableRead)], s.content[s.at:])
+	s.at += n
+	return n, nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (s *stoppable) ReadAt(to []byte, at int64) (int, error) {
+	if err := s.context.Err(); err != nil {
+		return 0, err
+	}
+	return bytes.NewReader(s.content).ReadAt(to, at)
+}
+
+// guarded calls a decoder and turns a panic into an error, so that an image cannot crash a program.
 func guarded(decode func() error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -186,18 +255,24 @@ func newDecoder() *decoder {
 
 // Decode decodes an image into bytes [channels height width], as Open does with each file of an
 // image directory; see the package documentation. It is safe for untrusted content: an image of
-// more than MaxPixels is an error before it is decoded. It returns an error if the content is not
-// an image, if channels is not 1, 3 or 4, or if height or width is not in 1 ... MaxSide.
-func Decode(content []byte, channels, height, width int) ([]byte, error) {
+// more than MaxPixels or MaxScans is an error before it is decoded, and so is a TIFF image whose
+// blocks are much larger than its pixels or its file; a panic of a decoder is an error, too.
+//
+// Decoding stops with the context's error soon after the context ends. Some decoders read all bytes
+// before they compute pixels, and do not stop in the seconds that a large image takes after that.
+//
+// Decode returns an error if the content is not an image, if channels is not 1, 3 or 4, or if
+// height or width is not in 1 ... MaxSide.
+func Decode(ctx context.Context, content []byte, channels, height, width int) ([]byte, error) {
 	if err := checkShape(channels, height, width); err != nil {
 		return nil, errors.WithMessage(err, "datasets: decode")
 	}
 	to := make([]byte, channels*height*width)
 	d := decoders.Get().(*decoder)
-	defer decoders.Put(d)
-	if err := d.decode(to, content, channels, height, width); err != nil {
+	if err := d.decode(ctx, to, content, channels, height, width); err != nil {
 		return nil, errors.WithMessage(err, "datasets: decode")
 	}
+	decoders.Put(d) // not after a panic, whose memory may be in an unknown state
 	return to, nil
 }
 
@@ -212,20 +287,28 @@ func checkShape(channels, height, width int) error {
 	return nil
 }
 
-// decode decodes an image into to, [channels height width].
-func (d *decoder) decode(to, content []byte, channels, height, width int) error {
-	info, err := d.probe(bytes.NewReader(content))
+// decode decodes an image into to, [channels height width]. All image files are decoded by it.
+func (d *decoder) decode(ctx context.Context, to, content []byte, channels, height, width int) error {
+	info, err := d.inspect(content)
 	if err != nil {
 		return err
 	}
-	var img image.Image
-	err = guarded(func() (err error) { img, err = info.format.decode(bytes.NewReader(content)); return err })
+	err = guarded(func() error { return d.decodeAs(info, to, &stoppable{ctx, content, 0}, channels, height, width) })
+	if ctx.Err() != nil {
+		return errors.Wrap(ctx.Err(), "decoding was stopped")
+	}
+	return errors.WithMessage(noEOF(err), info.format.name)
+}
+
+// decodeAs decodes an image whose header was read. It panics where a decoder does.
+func (d *decoder) decodeAs(info imageInfo, to []byte, source *stoppable, channels, height, width int) error {
+	img, err := info.format.decode(source)
 	if err != nil {
-		return errors.WithMessage(noEOF(err), info.format.name)
+		return err
 	}
 	size := img.Bounds().Size()
 	if size.X < 1 || size.Y < 1 {
-		return errors.Errorf("%s: must have at least 1x1 pixels, got %dx%d", info.format.name, size.Y, size.X)
+		return errors.Errorf("must have at least 1x1 pixels, got %dx%d", size.Y, size.X)
 	}
 	if info.orientation == 1 {
 		d.scale(to, img, channels, height, width)

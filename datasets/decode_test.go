@@ -73,7 +73,7 @@ func TestDecodeFormats(t *testing.T) {
 		})},
 		{"PPM", colours, ppm},
 	} {
-		got, err := Decode(test.content, 3, 7, 9)
+		got, err := Decode(t.Context(), test.content, 3, 7, 9)
 		if err != nil {
 			t.Errorf("%s: %v", test.name, err)
 			continue
@@ -83,7 +83,7 @@ func TestDecodeFormats(t *testing.T) {
 		}
 	}
 	content := written(t, func(w io.Writer) error { return jpeg.Encode(w, colourPicture(9, 7, color.RGBA{200, 90, 10, 255}), nil) })
-	got, err := Decode(content, 3, 7, 9)
+	got, err := Decode(t.Context(), content, 3, 7, 9)
 	if err != nil || got[30] < 195 || got[30] > 205 || got[63+30] < 85 || got[63+30] > 95 {
 		t.Errorf("JPEG: % d, %v", got[:9], err)
 	}
@@ -106,11 +106,11 @@ func TestDecodeWebP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Decode(content, 4, 1, 1)
+	got, err := Decode(t.Context(), content, 4, 1, 1)
 	if err != nil || !slices.Equal(got, []byte{0, 0, 0, 0}) {
 		t.Errorf("a clear pixel is % d, %v", got, err)
 	}
-	if got, err = Decode(content, 1, 2, 1); err != nil || !slices.Equal(got, []byte{255, 255}) {
+	if got, err = Decode(t.Context(), content, 1, 2, 1); err != nil || !slices.Equal(got, []byte{255, 255}) {
 		t.Errorf("a clear pixel over white is % d, %v", got, err)
 	}
 }
@@ -125,7 +125,7 @@ func TestDecodeChannels(t *testing.T) {
 		3: {177, 100, 202, 150, 227, 200},
 		4: {100, 100, 149, 150, 199, 200, 128, 255},
 	} {
-		got, err := Decode(content, channels, 1, 2)
+		got, err := Decode(t.Context(), content, channels, 1, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestDecodeChannels(t *testing.T) {
 			}
 		}
 	}
-	got, err := Decode(encoded(t, greyPicture(2, 1, 7)), 4, 1, 2)
+	got, err := Decode(t.Context(), encoded(t, greyPicture(2, 1, 7)), 4, 1, 2)
 	if err != nil || !slices.Equal(got, []byte{7, 8, 7, 8, 7, 8, 255, 255}) {
 		t.Errorf("grey in four channels: % d, %v", got, err)
 	}
@@ -173,7 +173,7 @@ func TestDecodeErrors(t *testing.T) {
 		{pngHeader(20000, 20000), 3, 4, 4, "decode: PNG must have 1 to 100000000 pixels, got 20000x20000"},
 		{[]byte("P6 100000 100000 255\n"), 3, 4, 4, "decode: netpbm: netpbm: must have at most 100000000 pixels, got 10000000000"},
 	} {
-		_, err := Decode(test.content, test.channels, test.height, test.width)
+		_, err := Decode(t.Context(), test.content, test.channels, test.height, test.width)
 		wantError(t, err, "datasets: decode: ", test.want)
 	}
 }
@@ -184,7 +184,7 @@ func TestDecodeHostileTIFF(t *testing.T) {
 	binary.LittleEndian.PutUint32(content[4:], 0xfffffff0) // where the directory is
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := Decode(content, 3, 4, 4)
+	_, err := Decode(t.Context(), content, 3, 4, 4)
 	runtime.ReadMemStats(&after)
 	wantError(t, err, "datasets: decode: TIFF: ")
 	if used := after.TotalAlloc - before.TotalAlloc; used > 1<<22 {
@@ -209,7 +209,7 @@ func TestBoundedTIFF(t *testing.T) {
 	if err != nil || tiffNumber(bounded, 278) != 4 || tiffNumber(content, 278) != 0xffffffff {
 		t.Errorf("%d rows in a strip, want 4, %v", tiffNumber(bounded, 278), err)
 	}
-	if got, err := Decode(content, 3, 4, 5); err != nil || !bytes.Equal(got, planes(img)) {
+	if got, err := Decode(t.Context(), content, 3, 4, 5); err != nil || !bytes.Equal(got, planes(img)) {
 		t.Error("one strip of any height: ", err)
 	}
 	binary.LittleEndian.PutUint16(content[at:], 322)
@@ -264,7 +264,7 @@ func TestOrientation(t *testing.T) {
 		}
 		for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
 			turned := withOrientation(content, byte(orientation), order)
-			got, err := Decode(turned, 1, 4, 6)
+			got, err := Decode(t.Context(), turned, 1, 4, 6)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -303,7 +303,7 @@ func TestNetpbm(t *testing.T) {
 		if content[1] == '3' || content[1] == '6' {
 			channels, width = 3, 1
 		}
-		got, err := Decode([]byte(content), channels, 1, width)
+		got, err := Decode(t.Context(), []byte(content), channels, 1, width)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%q: % d, %v, want % d", content, got, err, want)
 		}
@@ -319,7 +319,7 @@ func TestNetpbm(t *testing.T) {
 		"P6 1 1 300\n\x00\x00": "netpbm: value 1 of 3: unexpected EOF",
 		"P3 9999 9999 255\n":   "decode: netpbm: netpbm: value 0 of 299940003: must be a number: unexpected EOF",
 	} {
-		_, err := Decode([]byte(content), 3, 1, 1)
+		_, err := Decode(t.Context(), []byte(content), 3, 1, 1)
 		wantError(t, err, want)
 	}
 }
@@ -363,7 +363,7 @@ func FuzzDecode(f *testing.F) {
 		if info, err := newDecoder().probe(bytes.NewReader(content)); err == nil && info.height*info.width > 1<<16 {
 			return // large pictures take long
 		}
-		if got, err := Decode(content, 3, 4, 4); err == nil && len(got) != 48 {
+		if got, err := Decode(t.Context(), content, 3, 4, 4); err == nil && len(got) != 48 {
 			t.Errorf("%d bytes", len(got))
 		}
 	})

@@ -164,7 +164,7 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 		content, err := d.readFile(paths[i])
 		if err == nil {
 			digests[i] = sha256.Sum256(content)
-			err = d.decode(images[i*size:(i+1)*size], content, s.channels, s.height, s.width)
+			err = d.decode(options.context(), images[i*size:(i+1)*size], content, s.channels, s.height, s.width)
 		}
 		reasons[i] = err
 	})

@@ -1,17 +1,21 @@
 package datasets
 
 import (
-	"bytes"
-
 	"github.com/pkg/errors"
 )
 
-// Measure returns the height and width of an encoded image after EXIF rotation. It reads only the
-// header, so that a program can decide whether it has the memory for Decode. It returns an error if
-// the content is not an image or has more than MaxPixels.
-func Measure(content []byte) (height, width int, err error) {
+// Measurement describes an encoded image.
+type Measurement struct {
+	Height, Width int // after EXIF rotation
+	Memory        int // upper bound of the bytes that Decode allocates
+}
+
+// Measure measures an encoded image without decoding it, so that a program can decide whether it
+// has the memory for Decode. It returns an error if the content is not an image, or is one that
+// Decode does not accept by its size or number of scans.
+func Measure(content []byte) (Measurement, error) {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
-	info, err := d.probe(bytes.NewReader(content))
-	return info.height, info.width, errors.WithMessage(err, "datasets: measure")
+	info, err := d.inspect(content)
+	return Measurement{info.height, info.width, info.memory}, errors.WithMessage(err, "datasets: measure")
 }

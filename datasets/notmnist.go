@@ -91,7 +91,8 @@ func (s source) readLetters(dir string) (*Dataset, error) {
 			}
 			fmt.Fprintf(hash, "%s\n%d\n", name, len(content))
 			hash.Write(content)
-			pixels, err := decodeLetter(content)
+			var pixels []byte
+			err = guarded(func() (err error) { pixels, err = decodeLetter(content); return err })
 			if err != nil {
 				skipped = append(skipped, name+": "+err.Error())
 				continue

@@ -1,6 +1,9 @@
 package datasets
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Images are resized by a separable Catmull-Rom filter whose support grows with the scale when an
 // image shrinks, as in golang.org/x/image/draw. The weights are integers, so that the bytes are the
@@ -31,21 +34,27 @@ func catmullRom(t float64) float64 {
 	}
 }
 
-// newTaps returns the taps for resizing in values to out values.
+// newTaps returns the taps for resizing in values to out values. Its memory does not grow with in,
+// except for buffers of one output value: an image can have one column and MaxPixels rows.
 func newTaps(out, in int) []taps {
 	all := make([]taps, out)
+	var exactBuffer []float64
+	var weightBuffer []int32
 	scale := float64(in) / float64(out)
 	width := max(scale, 1)
 	for i := range all {
 		centre := float64((float64(i) + 0.5) * scale)
 		first := max(int(math.Ceil(centre-float64(2*width)-0.5)), 0)
 		last := min(int(math.Floor(centre+float64(2*width)-0.5)), in-1)
-		exact, sum := make([]float64, last-first+1), 0.0
+		if n := last - first + 1; n > cap(exactBuffer) {
+			exactBuffer, weightBuffer = make([]float64, n), make([]int32, n)
+		}
+		exact, sum := exactBuffer[:last-first+1], 0.0
 		for j := range exact {
 			exact[j] = catmullRom((float64(first+j) + 0.5 - centre) / width)
 			sum += exact[j]
 		}
-		weights, left, largest := make([]int32, len(exact)), int32(1<<weightBits), 0
+		weights, left, largest := weightBuffer[:len(exact)], int32(1<<weightBits), 0
 		for j, weight := range exact {
 			weights[j] = int32(math.RoundToEven(weight / sum * (1 << weightBits)))
 			left -= weights[j]
@@ -60,18 +69,23 @@ func newTaps(out, in int) []taps {
 		for len(weights) > 1 && weights[len(weights)-1] == 0 {
 			weights = weights[:len(weights)-1]
 		}
-		all[i] = taps{first, weights}
+		all[i] = taps{first, slices.Clone(weights)}
 	}
 	return all
 }
 
 // resizer scales planes. It reuses its memory, and must be used by one goroutine at a time.
+//
+// It resizes each row and adds it to the sums of the output rows that it contributes to, so that
+// its memory depends on the size of the output only. The sums of integers are the same in any
+// order.
 type resizer struct {
 	fromHeight, fromWidth, toHeight, toWidth int
 
 	across, down []taps
-	middle       []int32 // planes [fromHeight toWidth]
-	sums         []int32 // [toWidth]
+	starts, ends []int   // see active
+	row          []int32 // planes [toWidth]
+	sums         []int32 // planes [toHeight toWidth]
 }
 
 // prepare prepares the resizer for planes of the given sizes.
@@ -81,89 +95,114 @@ func (r *resizer) prepare(fromHeight, fromWidth, toHeight, toWidth, planes int) 
 	}
 	if r.fromHeight != fromHeight || r.toHeight != toHeight {
 		r.down = newTaps(toHeight, fromHeight)
+		r.starts, r.ends = active(r.down)
 	}
 	r.fromHeight, r.fromWidth, r.toHeight, r.toWidth = fromHeight, fromWidth, toHeight, toWidth
-	if n := planes * fromHeight * toWidth; cap(r.middle) < n {
-		r.middle = make([]int32, n)
+	r.row = slices.Grow(r.row[:0], planes*toWidth)[:planes*toWidth]
+	n := planes * toHeight * toWidth
+	r.sums = slices.Grow(r.sums[:0], n)[:n]
+	for i := range r.sums {
+		r.sums[i] = 1 << (weightBits + middleBits - 1)
 	}
-	if cap(r.sums) < toWidth {
-		r.sums = make([]int32, toWidth)
+}
+
+// active returns for each output value the first input value that it or a later one depends on, and
+// the end of those that it or an earlier one depends on. Both ascend.
+func active(all []taps) (starts, ends []int) {
+	starts, ends = make([]int, len(all)), make([]int, len(all))
+	for i, tap := range all {
+		starts[i], ends[i] = tap.first, tap.first+len(tap.weights)
+		if i > 0 {
+			ends[i] = max(ends[i], ends[i-1])
+		}
 	}
+	for i := len(all) - 2; i >= 0; i-- {
+		starts[i] = min(starts[i], starts[i+1])
+	}
+	return starts, ends
 }
 
 // grey scales one plane from [H W] to to [h w].
 func (r *resizer) grey(to []byte, toHeight, toWidth int, from []byte, height, width int) {
 	r.prepare(height, width, toHeight, toWidth, 1)
-	r.acrossOne(r.middle, from, 1)
-	r.downOne(to, r.middle)
+	r.resize(to, 1, func(y int) { r.acrossOne(r.row, from[y*width:], 1) })
 }
 
 // colour scales the first channels of pixels [H W 4] to to, [planes h w], where planes is 3 or 4.
 func (r *resizer) colour(to []byte, planes, toHeight, toWidth int, from []byte, height, width int) {
 	r.prepare(height, width, toHeight, toWidth, planes)
-	middle, plane := height*toWidth, toHeight*toWidth
-	r.acrossThree(r.middle, from)
-	if planes == 4 {
-		r.acrossOne(r.middle[3*middle:], from[3:], 4)
+	r.resize(to, planes, func(y int) {
+		row := from[4*y*width : 4*(y+1)*width]
+		r.acrossThree(r.row, row)
+		if planes == 4 {
+			r.acrossOne(r.row[3*toWidth:], row[3:], 4)
+		}
+	})
+}
+
+// resize calls across, which resizes an input row into r.row, for each row that has a weight, and
+// writes planes [toHeight toWidth].
+func (r *resizer) resize(to []byte, planes int, across func(y int)) {
+	from := 0
+	for y := range r.fromHeight {
+		for from < len(r.ends) && r.ends[from] <= y {
+			from++
+		}
+		resized := false
+		for out := from; out < len(r.down) && r.starts[out] <= y; out++ {
+			tap := r.down[out]
+			k := y - tap.first
+			if k < 0 || k >= len(tap.weights) || tap.weights[k] == 0 {
+				continue
+			}
+			if !resized {
+				across(y)
+				resized = true
+			}
+			r.add(out, planes, tap.weights[k])
+		}
 	}
+	for i, sum := range r.sums {
+		to[i] = byte(min(max(sum>>(weightBits+middleBits), 0), 255))
+	}
+}
+
+// add adds the weighted row to the sums of an output row.
+func (r *resizer) add(out, planes int, weight int32) {
 	for c := range planes {
-		r.downOne(to[c*plane:(c+1)*plane], r.middle[c*middle:])
-	}
-}
-
-// acrossOne resizes the rows of one plane, whose values are stride bytes apart.
-func (r *resizer) acrossOne(middle []int32, from []byte, stride int) {
-	for y := range r.fromHeight {
-		row := from[y*r.fromWidth*stride:]
-		for x, tap := range r.across {
-			sum, at := int32(1<<(weightBits-middleBits-1)), tap.first*stride
-			for _, weight := range tap.weights {
-				sum += weight * int32(row[at])
-				at += stride
-			}
-			middle[y*r.toWidth+x] = sum >> (weightBits - middleBits)
+		row := r.row[c*r.toWidth:][:r.toWidth]
+		sums := r.sums[(c*r.toHeight+out)*r.toWidth:][:len(row)]
+		for x, value := range row {
+			sums[x] += weight * value
 		}
 	}
 }
 
-// acrossThree resizes the rows of the first three channels of pixels of four bytes.
-func (r *resizer) acrossThree(middle []int32, from []byte) {
+// acrossOne resizes a row of one plane, whose values are stride bytes apart.
+func (r *resizer) acrossOne(to []int32, row []byte, stride int) {
+	for x, tap := range r.across {
+		sum, at := int32(1<<(weightBits-middleBits-1)), tap.first*stride
+		for _, weight := range tap.weights {
+			sum += weight * int32(row[at])
+			at += stride
+		}
+		to[x] = sum >> (weightBits - middleBits)
+	}
+}
+
+// acrossThree resizes the first three channels of a row of pixels of four bytes.
+func (r *resizer) acrossThree(to []int32, row []byte) {
 	const half, shift = 1 << (weightBits - middleBits - 1), weightBits - middleBits
-	plane := r.fromHeight * r.toWidth
-	for y := range r.fromHeight {
-		row := from[y*r.fromWidth*4 : (y+1)*r.fromWidth*4]
-		for x, tap := range r.across {
-			red, green, blue := int32(half), int32(half), int32(half)
-			pixels := row[tap.first*4:]
-			for _, weight := range tap.weights {
-				pixel := pixels[:4]
-				red += weight * int32(pixel[0])
-				green += weight * int32(pixel[1])
-				blue += weight * int32(pixel[2])
-				pixels = pixels[4:]
-			}
-			at := y*r.toWidth + x
-			middle[at], middle[plane+at], middle[2*plane+at] = red>>shift, green>>shift, blue>>shift
+	for x, tap := range r.across {
+		red, green, blue := int32(half), int32(half), int32(half)
+		pixels := row[tap.first*4:]
+		for _, weight := range tap.weights {
+			pixel := pixels[:4]
+			red += weight * int32(pixel[0])
+			green += weight * int32(pixel[1])
+			blue += weight * int32(pixel[2])
+			pixels = pixels[4:]
 		}
-	}
-}
-
-// downOne resizes the columns of one plane.
-func (r *resizer) downOne(to []byte, middle []int32) {
-	const shift = weightBits + middleBits
-	sums := r.sums[:r.toWidth]
-	for y, tap := range r.down {
-		for x := range sums {
-			sums[x] = 1 << (shift - 1)
-		}
-		for k, weight := range tap.weights {
-			row := middle[(tap.first+k)*r.toWidth:][:len(sums)]
-			for x, value := range row {
-				sums[x] += weight * value
-			}
-		}
-		for x, sum := range sums {
-			to[y*r.toWidth+x] = byte(min(max(sum>>shift, 0), 255))
-		}
+		to[x], to[r.toWidth+x], to[2*r.toWidth+x] = red>>shift, green>>shift, blue>>shift
 	}
 }

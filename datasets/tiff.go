@@ -17,25 +17,74 @@ const (
 	tiffRowsPerStrip = 278
 	tiffTileWidth    = 322
 	tiffTileHeight   = 323
+	tiffStripBytes   = 279
+	tiffTileBytes    = 325
 )
 
 // tiffTilePixels is the number of pixels that a tile may have beyond twice the image's: a small
-// image often has one tile that is larger than itself.
+// image often has one tile that is larger than itself. All tiles together, each of which takes the
+// time of a whole one, may have four times this beyond eight times the image's.
 const tiffTilePixels = 1 << 20
 
 // decodeTIFF decodes a TIFF image. golang.org/x/image/tiff inflates a block to the size in the
 // directory, even for a small image, so that a few kilobytes could become gigabytes. decodeTIFF
-// therefore limits strips to the image's height, and returns an error for tiles much larger than
-// the image.
+// therefore limits strips to the image's height. inspectTIFF checks the tiles.
 func decodeTIFF(r io.Reader) (image.Image, error) {
-	content, err := io.ReadAll(r)
+	source := r.(*stoppable)
+	content, err := boundTIFF(source.content)
 	if err != nil {
 		return nil, err
 	}
-	if content, err = boundTIFF(content); err != nil {
-		return nil, err
+	return tiff.Decode(&stoppable{source.context, content, 0})
+}
+
+// inspectTIFF returns an error for a TIFF image with tiles much larger than the image, or whose
+// strips or tiles have together more bytes than its file: a decoder would read the same bytes for
+// each.
+func inspectTIFF(content []byte, info *imageInfo) error {
+	if _, err := boundTIFF(content); err != nil {
+		return err
 	}
-	return tiff.Decode(bytes.NewReader(content))
+	// The image in 8 bytes per pixel, and a strip or tile, inflated into a buffer that is doubled.
+	tile := tiffSum(content, tiffTileWidth) * tiffSum(content, tiffTileHeight)
+	pixels := info.height * info.width
+	info.memory = 8*pixels + 3*8*max(pixels, int(tile))
+	for _, tag := range []uint16{tiffStripBytes, tiffTileBytes} {
+		if sum := tiffSum(content, tag); sum > int64(len(content)) {
+			return errors.Errorf("strips or tiles must have at most the %[2]d bytes of the file, got %[1]d", sum, len(content))
+		}
+	}
+	return nil
+}
+
+// tiffSum returns the sum of a tag's values, of those that the content has if there are fewer than
+// counted, or 0 if the tag is absent or has values that the decoder does not accept.
+func tiffSum(content []byte, tag uint16) int64 {
+	at, order := tiffTag(content, tag)
+	if at == 0 {
+		return 0
+	}
+	size := map[uint16]int64{1: 1, 3: 2, 4: 4}[order.Uint16(content[at+2:])]
+	count := int64(order.Uint32(content[at+4:]))
+	from := at + 8
+	if size*count > 4 {
+		from = int64(order.Uint32(content[from:]))
+	}
+	if size == 0 {
+		return 0
+	}
+	sum := int64(0)
+	for i := range min(count, (int64(len(content))-from)/size) { // none if from is beyond the end
+		switch value := content[from+i*size:]; size {
+		case 1:
+			sum += int64(value[0])
+		case 2:
+			sum += int64(order.Uint16(value))
+		case 4:
+			sum += int64(order.Uint32(value))
+		}
+	}
+	return sum
 }
 
 // boundTIFF returns the content with strips limited to the image's height. It returns content that
@@ -89,6 +138,13 @@ func boundTIFF(content []byte) ([]byte, error) {
 	if widest := max(values[tiffTileWidth], values[tiffTileHeight]); tile < 0 || tile > 2*width*height+tiffTilePixels || widest > MaxPixels {
 		return nil, errors.Errorf("tiles must not be much larger than the image, got %dx%d in an image of %dx%d pixels",
 			values[tiffTileHeight], values[tiffTileWidth], height, width)
+	}
+	if tile > 0 {
+		across := (width + values[tiffTileWidth] - 1) / values[tiffTileWidth]
+		down := (height + values[tiffTileHeight] - 1) / values[tiffTileHeight]
+		if padded := across * down * tile; padded > 8*width*height+4*tiffTilePixels {
+			return nil, errors.Errorf("tiles must not have many more pixels than the image, got %d in an image of %dx%d pixels", padded, height, width)
+		}
 	}
 	if values[tiffRowsPerStrip] <= height {
 		return content, nil

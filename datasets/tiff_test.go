@@ -58,7 +58,7 @@ func TestTIFF(t *testing.T) {
 	}
 	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
 		for _, c := range [][2]uint32{{0, 0}, {16, 0}, {17, 0}, {1<<32 - 1, 0}, {0, 16}} {
-			got, err := Decode(tiffOf(order, 16, 16, c[0], c[1], pixels), 1, 16, 16)
+			got, err := Decode(t.Context(), tiffOf(order, 16, 16, c[0], c[1], pixels), 1, 16, 16)
 			if err != nil || !bytes.Equal(got, pixels) {
 				t.Errorf("%v, rows and tile of %d: %v, %v", order, c, err, got)
 			}
@@ -66,7 +66,7 @@ func TestTIFF(t *testing.T) {
 	}
 	whole := tiffOf(binary.LittleEndian, 16, 16, 17, 0, pixels)
 	for n := range len(whole) - 4 {
-		if _, err := Decode(whole[:n], 1, 16, 16); err == nil {
+		if _, err := Decode(t.Context(), whole[:n], 1, 16, 16); err == nil {
 			t.Errorf("%d bytes of %d: no error", n, len(whole))
 		}
 	}
@@ -82,7 +82,7 @@ func TestTIFFBomb(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := Decode(content, 1, 16, 16)
+		_, err := Decode(t.Context(), content, 1, 16, 16)
 		runtime.ReadMemStats(&after)
 		if taken := after.TotalAlloc - before.TotalAlloc; taken > 4<<20 {
 			t.Errorf("%s: %d bytes took %d", name, len(content), taken)

@@ -61,6 +61,18 @@ func webpConfig(r io.Reader) (image.Config, error) {
 	}
 }
 
+// inspectWebP estimates the memory for a WebP image. A lossless image has up to 2600 groups of five
+// Huffman trees, one group per 4x4 pixels at most, however small its file: golang.org/x/image/vp8l
+// allocates a table of 512 bytes for each tree, and 16 bytes for each of a group's up to 3136
+// symbols, six of which take at least 3 bits of the file.
+func inspectWebP(content []byte, info *imageInfo) error {
+	const maxGroups, tables, nodes = 2600, 5 * 512, 3136 * 16
+	groups := min(maxGroups, (info.height+3)/4*((info.width+3)/4))
+	trees := groups*tables + min(groups*nodes, 8*len(content)/3*6*16)
+	info.memory = info.height*info.width*info.format.perPixel + trees
+	return nil
+}
+
 // decodeWebP is Decode for WebP. A lossy image has luma of 16 ... 235 and chroma of 16 ... 240, as
 // in ITU-R BT.601, but image.YCbCr has 0 ... 255 for both, as JPEG. golang.org/x/image/webp does
 // not convert them (golang.org/issue/40173), so decodeWebP does.

@@ -40,20 +40,20 @@ func TestWebPMeasure(t *testing.T) {
 	for _, lossless := range []bool{true, false} {
 		for _, canvas := range []int{0, 300} {
 			for _, between := range []string{"", "profil"} {
-				height, width, err := Measure(webpOf(canvas, 300, 300, lossless, between))
-				if err != nil || height != 300 || width != 300 {
-					t.Errorf("lossless %t, canvas %d: %dx%d, %v", lossless, canvas, height, width, err)
+				m, err := Measure(webpOf(canvas, 300, 300, lossless, between))
+				if err != nil || m.Height != 300 || m.Width != 300 {
+					t.Errorf("lossless %t, canvas %d: %+v, %v", lossless, canvas, m, err)
 				}
 			}
 		}
-		height, width, err := Measure(webpOf(0, 31, 257, lossless, ""))
-		if err != nil || height != 257 || width != 31 {
-			t.Errorf("lossless %t: %dx%d, %v", lossless, height, width, err)
+		m, err := Measure(webpOf(0, 31, 257, lossless, ""))
+		if err != nil || m.Height != 257 || m.Width != 31 {
+			t.Errorf("lossless %t: %+v, %v", lossless, m, err)
 		}
 		bomb := webpOf(1, 16383, 16383, lossless, "")
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err = Decode(bomb, 1, 8, 8)
+		_, err = Decode(t.Context(), bomb, 1, 8, 8)
 		runtime.ReadMemStats(&after)
 		if err == nil || !strings.Contains(err.Error(), "got 1x1 and 16383x16383 pixels") {
 			t.Errorf("a bomb, lossless %t: %v", lossless, err)
@@ -63,7 +63,7 @@ func TestWebPMeasure(t *testing.T) {
 		}
 		whole := webpOf(300, 300, 300, lossless, "profil")
 		for n := range len(whole) - 390 {
-			if _, err := Decode(whole[:n], 1, 8, 8); err == nil {
+			if _, err := Decode(t.Context(), whole[:n], 1, 8, 8); err == nil {
 				t.Errorf("%d bytes of a picture: no error", n)
 			}
 		}
@@ -97,7 +97,7 @@ func TestDecodeLossyWebP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Decode(content, c.channels, c.height, c.width)
+		got, err := Decode(t.Context(), content, c.channels, c.height, c.width)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,18 +62,18 @@ func (s *Server) decode(ctx context.Context, uploads []upload, h *reservation) (
 		if u.file != "" {
 			name += fmt.Sprintf(" (%.80s)", u.file)
 		}
-		height, width, err := datasets.Measure(u.content)
+		m, err := datasets.Measure(u.content)
 		if err != nil {
 			return nil, refuse(http.StatusBadRequest, "%s: %v", name, err)
 		}
-		if height > s.options.MaxPixels/width {
-			return nil, refuse(http.StatusRequestEntityTooLarge, "%s must have at most %d pixels, got %dx%d", name, s.options.MaxPixels, width, height)
+		if m.Height > s.options.MaxPixels/m.Width {
+			return nil, refuse(http.StatusRequestEntityTooLarge, "%s must have at most %d pixels, got %dx%d", name, s.options.MaxPixels, m.Width, m.Height)
 		}
-		units := max(height*width, s.options.MaxPixels/maxDecoding)
+		units := max(m.Height*m.Width, s.options.MaxPixels/maxDecoding)
 		if err := s.decoding.acquire(ctx, units); err != nil {
 			return nil, contextError(ctx)
 		}
-		image, err := s.decodeOne(u.content, units)
+		image, err := s.decodeOne(ctx, u.content, units)
 		if err != nil {
 			return nil, refuse(http.StatusBadRequest, "%s: %v", name, err)
 		}
@@ -86,7 +86,7 @@ func (s *Server) decode(ctx context.Context, uploads []upload, h *reservation) (
 const maxDecoding = 32
 
 // decodeOne decodes an image and releases its units of the semaphore.
-func (s *Server) decodeOne(content []byte, units int) ([]byte, error) {
+func (s *Server) decodeOne(ctx context.Context, content []byte, units int) ([]byte, error) {
 	defer s.decoding.release(units)
-	return datasets.Decode(content, s.data.Channels, s.data.Height, s.data.Width)
+	return datasets.Decode(ctx, content, s.data.Channels, s.data.Height, s.data.Width)
 }
