@@ -8,6 +8,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"os"
+	"sync/atomic"
 
 	"github.com/pkg/errors"
 )
@@ -24,11 +25,21 @@ type predictRequest struct {
 	probabilities bool
 }
 
-// reservation is the memory that a request has reserved from the budget.
+// reservation is the memory that a request has reserved from the budget. It is released when the
+// request and all its decoders, which may outlive it, have called release.
 type reservation struct {
 	budget *budget
 	bytes  int
+	users  atomic.Int32
 }
+
+func newReservation(b *budget) *reservation {
+	h := &reservation{budget: b}
+	h.share()
+	return h
+}
+
+func (h *reservation) share() { h.users.Add(1) }
 
 func (h *reservation) reserve(bytes int) error {
 	if !h.budget.reserve(bytes) {
@@ -38,7 +49,11 @@ func (h *reservation) reserve(bytes int) error {
 	return nil
 }
 
-func (h *reservation) release() { h.budget.release(h.bytes) }
+func (h *reservation) release() {
+	if h.users.Add(-1) == 0 {
+		h.budget.release(h.bytes)
+	}
+}
 
 // firstRoom is the memory for a body before its first byte arrives. A client that announces many
 // bytes and sends none reserves no more.

@@ -12,7 +12,7 @@ func TestBodyTakesWhatItHas(t *testing.T) {
 	const most = 5*firstRoom + 3
 	for _, size := range []int{0, 1, firstRoom, 3 * firstRoom, most} {
 		s := &Server{options: Options{MaxBody: most}, memory: budget{limit: 1 << 30}}
-		h := &reservation{budget: &s.memory}
+		h := newReservation(&s.memory)
 		request := httptest.NewRequest("POST", "/predict", bytes.NewReader(make([]byte, size)))
 		request.ContentLength = -1
 		body, err := s.readBody(httptest.NewRecorder(), request, h)

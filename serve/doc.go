@@ -5,10 +5,11 @@
 // queue batches the images of concurrent requests.
 //
 //	POST /predict   body: an image, a form with files, or {"images": ["base64", ...]}
-//	                answer: {"answers": [...]}, a pollen.Answer for each image, in order
+//	                answer: {"answers": [...]}, for each image, in order, a pollen.Answer, or
+//	                {"file": "...", "error": "..."} if it cannot be decoded
 //	GET  /          a web page for dropping images on
 //	GET  /run       the network, its training data and number of samples
-//	GET  /health    whether the server is ready
+//	GET  /health    {"status": "ready"}, or 503 and "closing" or "stuck"
 //	GET  /metrics   requests, latencies, batches and the queue, in Prometheus's text format
 //
 // An answer has "predictionSet", which can be empty, if the run is calibrated on enough images for
@@ -20,10 +21,20 @@
 // all classes only on request: /predict?probabilities=true, or "probabilities": true in JSON.
 // Errors are {"error": "..."}, with status 400 for invalid input, 408 for a body that does not
 // arrive in time, 413 for input beyond the limits of Options, 500 for a failure of the server, and
-// 503 with Retry-After if the server is busy.
+// 503 with Retry-After if the server is busy. If all images of a request have errors, the status
+// and the error are those of the first.
 //
 // Clients can use only a bounded amount of memory and time. Bodies, queue and images being decoded
-// have limits over all requests together, an image's size is read before memory is allocated for
-// it, and a panic ends only one request. The package prints nothing and reads the clock only to
-// measure latencies (clock.go).
+// have limits over all requests together, and a panic ends only one request. The memory that
+// decoding an image takes and the scans of a JPEG image are determined before it is decoded. Small
+// images have their own workers, so that large ones do not delay them.
+//
+// A decoder stops soon after Options.DecodeTimeout, or when its client is gone. One that does not
+// stop keeps its worker and memory; the others continue. After twice that time it is stuck, and so
+// is a prediction after two Timeouts: this is reported, counted in /metrics, and /health has the
+// status "stuck", so that an orchestrator restarts the server. When Serve's context ends, requests
+// have a Timeout to end, and Close waits half a Timeout for a prediction: with the default of 20 s
+// a process ends within 30 s.
+//
+// The package prints nothing and reads the clock only to measure latencies (clock.go).
 package serve

@@ -19,14 +19,19 @@ type Options struct {
 	MaxBody   int // maximum bytes of a request; 0 is 16 MiB
 	Memory    int // maximum bytes of bodies and images of all concurrent requests; 0 is 256 MiB
 
-	// MaxPixels is the maximum number of pixels of an image, and of all images that are decoded at
-	// the same time. Decoding needs up to some 30 bytes per pixel. 0 is 25 million; the limit is
-	// datasets.MaxPixels.
+	// MaxPixels is the maximum number of pixels of an image. It also determines the memory for
+	// decoding, over all requests: 36 bytes per pixel and 256 MiB for large images together, where
+	// each takes what datasets.Measure returns, and 16 MiB for each of up to two small images per
+	// processor. 0 is 25 million; the limit is datasets.MaxPixels.
 	MaxPixels int
 
 	// Timeout is the maximum time to receive a request, and again to answer it; 0 is 20 s. Serve
-	// closes the connection after it.
+	// closes the connection after it. When Serve ends, requests have this time to end, too.
 	Timeout time.Duration
+	// DecodeTimeout is the maximum time to decode an image, after which it is an error; 0 is a
+	// quarter of Timeout, and at least 1 s. A decoder that has not stopped after twice this time is
+	// stuck.
+	DecodeTimeout time.Duration
 
 	// Report, if not nil, gets server errors: failed predictions, panics, and errors of the HTTP
 	// server. It is called from several goroutines.
@@ -73,9 +78,14 @@ func (o Options) resolve() (Options, error) {
 	if o.Timeout == 0 {
 		o.Timeout = 20 * time.Second
 	}
+	if o.DecodeTimeout == 0 {
+		o.DecodeTimeout = max(o.Timeout/4, time.Second)
+	}
 	switch {
 	case o.Timeout < 0:
 		return o, invalid("Timeout", "must be positive, got %v", o.Timeout)
+	case o.DecodeTimeout < 0:
+		return o, invalid("DecodeTimeout", "must be positive, got %v", o.DecodeTimeout)
 	case o.MaxImages > o.Queue:
 		return o, invalid("MaxImages", "must be at most Queue, %d, got %d", o.Queue, o.MaxImages)
 	case o.MaxBody > o.Memory:

@@ -25,6 +25,8 @@ type queue struct {
 	predictor predictor
 	capacity  int           // maximum number of waiting images
 	wait      time.Duration // for more images of a batch
+	timeout   time.Duration // of a prediction, after which it is stuck, and half of it for close
+	watchdog  *watchdog
 	counts    *counts
 
 	waiting atomic.Int64 // number of waiting images
@@ -47,8 +49,11 @@ type result struct {
 	err     error
 }
 
-func newQueue(p predictor, most int, wait time.Duration, c *counts) *queue {
-	q := &queue{predictor: p, capacity: most, wait: wait, counts: c, jobs: make(chan *job, most), ended: make(chan struct{})}
+func newQueue(p predictor, o Options, w *watchdog, c *counts) *queue {
+	q := &queue{
+		predictor: p, capacity: o.Queue, wait: o.Wait, timeout: o.Timeout, watchdog: w, counts: c,
+		jobs: make(chan *job, o.Queue), ended: make(chan struct{}),
+	}
 	go q.serve()
 	return q
 }
@@ -168,10 +173,12 @@ func (q *queue) predict(pixels []byte) (answers []pollen.Answer, err error) {
 			err = errors.Errorf("serve: predict: panic: %v\n%s", reason, debug.Stack())
 		}
 	}()
+	defer q.watchdog.watch("a prediction", 2*q.timeout)()
 	return q.predictor.Answer(context.Background(), pixels)
 }
 
-// close answers waiting requests, rejects new ones, and closes the predictor.
+// close answers waiting requests, rejects new ones, and closes the predictor. It returns an error
+// and does not close the predictor if a prediction does not end within half of the timeout.
 func (q *queue) close() error {
 	q.mu.Lock()
 	first := !q.closed
@@ -180,7 +187,11 @@ func (q *queue) close() error {
 		close(q.jobs)
 	}
 	q.mu.Unlock()
-	<-q.ended
+	select {
+	case <-q.ended:
+	case <-time.After(q.timeout / 2):
+		return errors.Errorf("serve: close: a prediction has not ended after %v", q.timeout/2)
+	}
 	if !first {
 		return nil
 	}

@@ -23,7 +23,8 @@ type Server struct {
 	info     runInfo
 	queue    *queue
 	memory   budget
-	decoding semaphore
+	pool     *decodePool
+	watchdog *watchdog
 	counts   *counts
 	routes   *http.ServeMux
 }
@@ -80,8 +81,9 @@ func newServer(p predictor, data pollen.Data, a runInfo, options Options) *Serve
 	a.MaxImages, a.MaxBody, a.MaxPixels = options.MaxImages, options.MaxBody, options.MaxPixels
 	s := &Server{options: options, data: data, info: a, counts: newCounts(), routes: http.NewServeMux()}
 	s.memory.limit = int64(options.Memory)
-	s.decoding.free = options.MaxPixels
-	s.queue = newQueue(p, options.Queue, options.Wait, s.counts)
+	s.watchdog = &watchdog{report: options.Report}
+	s.pool = newDecodePool(options, &s.data, s.watchdog)
+	s.queue = newQueue(p, options, s.watchdog, s.counts)
 	s.routes.HandleFunc(predictRoute, func(w http.ResponseWriter, r *http.Request) {
 		if err := s.predict(w, r); err != nil {
 			s.writeError(w, err)
@@ -138,8 +140,11 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	status, code := "ready", http.StatusOK
-	if !s.queue.open() {
+	switch {
+	case !s.queue.open():
 		status, code = "closing", http.StatusServiceUnavailable
+	case s.watchdog.stuck.Load() > 0:
+		status, code = "stuck", http.StatusServiceUnavailable
 	}
 	writeJSON(w, code, struct {
 		Status  string `json:"status"`
@@ -153,6 +158,7 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	s.counts.write(&text,
 		metric{"pollen_samples", "gauge", "Posterior samples that are averaged.", int64(s.info.Samples)},
 		metric{"pollen_queue_images", "gauge", "Images waiting for an answer.", s.queue.waiting.Load()},
+		metric{"pollen_stuck", "gauge", "Decoders and predictions that have not ended in time.", s.watchdog.stuck.Load()},
 		metric{"pollen_memory_bytes", "gauge", "Bytes reserved for bodies and images.", s.memory.used.Load()},
 	)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
@@ -160,11 +166,15 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 }
 
 // Serve serves on a listener until the context ends. It then answers pending requests, rejects new
-// ones, and returns nil. It closes connections of slow clients after a few Timeouts. It closes the
+// ones, and returns nil. Requests that have not ended after a Timeout are cancelled, and Serve
+// returns an error. It closes connections of slow clients after a few Timeouts. It closes the
 // listener, but not the Server.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	requests, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	web := &http.Server{
 		Handler:           s,
+		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: min(s.options.Timeout, 10*time.Second),
 		ReadTimeout:       s.options.Timeout,
 		WriteTimeout:      3 * s.options.Timeout, // for reading the body, answering, and writing
@@ -179,16 +189,18 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		return errors.Wrap(err, "serve")
 	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.Background(), 2*s.options.Timeout)
-	defer cancel()
+	grace, end := context.WithTimeout(context.Background(), s.options.Timeout)
+	defer end()
 	err := web.Shutdown(grace)
-	if err != nil {
-		web.Close() // requests did not end in time
+	if err != nil { // requests did not end in time
+		cancel()
+		web.Close()
 	}
 	return errors.Wrap(err, "serve: shutdown")
 }
 
-// Close answers waiting requests, rejects new ones, and frees the network's memory.
+// Close answers waiting requests, rejects new ones, and frees the network's memory. It returns an
+// error if a prediction has not ended after half a Timeout; it does not wait for stuck decoders.
 func (s *Server) Close() error { return s.queue.close() }
 
 // errorHandler passes the log of an http.Server to Report.

@@ -82,6 +82,12 @@ function show(file, answer) {
   const card = find("card").content.cloneNode(true);
   const set = answer.predictionSet || [];
   preview(card, file);
+  if (answer.error) {
+    card.querySelector("h2").textContent = file.name || "pasted image";
+    card.querySelector(".set").textContent = answer.error;
+    find("answers").append(card);
+    return;
+  }
   card.querySelector("h2").textContent = answer.class + (answer.inDistribution === false ? "?" : "");
   const badges = card.querySelector(".badges");
   badges.append(make("span", percent(answer.confidence) + " confidence", "badge"));
@@ -119,7 +125,9 @@ async function predict(list) {
     const { answers } = await request("predict?probabilities=true", { method: "POST", body: form });
     if (mine !== latest) return;
     files.forEach((file, i) => show(file, answers[i]));
-    showStatus(files.length === 1 ? "Prediction: " + answers[0].class + "." : answers.length + " predictions.");
+    const failed = answers.filter((answer) => answer.error).length;
+    if (failed > 0) showStatus((answers.length - failed) + " predictions, " + failed + (failed === 1 ? " error." : " errors."), true);
+    else showStatus(files.length === 1 ? "Prediction: " + answers[0].class + "." : answers.length + " predictions.");
   } catch (error) {
     if (mine === latest) showStatus(error.message, true);
   }

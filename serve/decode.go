@@ -1,0 +1,164 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+)
+
+// Memory of images that are being decoded.
+const (
+	// smallMemory is the most bytes that decoding a small image allocates, of some 800 x 800
+	// pixels.
+	smallMemory = 16 << 20
+	// memoryPerPixel and memoryBase bound the bytes that decoding all other images allocates: with
+	// an image of MaxPixels in any format, or a small lossless WebP image of many Huffman trees.
+	memoryPerPixel = 36
+	memoryBase     = 256 << 20
+)
+
+// decodePool decodes images in goroutines of its own, so that a request does not wait for a decoder
+// that does not stop. Small images have their own workers and memory: a large one, which can take
+// seconds, does not delay them.
+type decodePool struct {
+	small, large semaphore // of workers; of bytes
+	memory       int       // of large
+	workers      int       // of each
+	timeout      time.Duration
+	maxPixels    int
+	watchdog     *watchdog
+	decode       func(ctx context.Context, content []byte) ([]byte, error)
+}
+
+func newDecodePool(options Options, d *pollen.Data, w *watchdog) *decodePool {
+	p := &decodePool{
+		workers: 2 * runtime.GOMAXPROCS(0), memory: memoryPerPixel*options.MaxPixels + memoryBase,
+		timeout: options.DecodeTimeout, maxPixels: options.MaxPixels, watchdog: w,
+	}
+	p.small.free, p.large.free = p.workers, p.memory
+	p.decode = func(ctx context.Context, content []byte) ([]byte, error) {
+		return datasets.Decode(ctx, content, d.Channels, d.Height, d.Width)
+	}
+	return p
+}
+
+// lane returns the semaphore of an image and the units that it takes, or an error if the image is
+// larger than the limits.
+func (p *decodePool) lane(content []byte) (*semaphore, int, error) {
+	m, err := datasets.Measure(content)
+	switch {
+	case err != nil:
+		return nil, 0, refuse(http.StatusBadRequest, ": %v", err)
+	case m.Height > p.maxPixels/m.Width:
+		return nil, 0, refuse(http.StatusRequestEntityTooLarge, " must have at most %d pixels, got %dx%d", p.maxPixels, m.Width, m.Height)
+	case m.Memory > p.memory:
+		return nil, 0, refuse(http.StatusRequestEntityTooLarge, " must take at most %d bytes to decode, got %d", p.memory, m.Memory)
+	case m.Memory <= smallMemory:
+		return &p.small, 1, nil
+	}
+	return &p.large, max(m.Memory, p.memory/p.workers), nil
+}
+
+// run decodes an image. Its error is about the image, unless ctx has ended. A decoder that has not
+// stopped when run returns keeps its worker, its memory and the request's.
+func (p *decodePool) run(ctx context.Context, content []byte, h *reservation) ([]byte, error) {
+	lane, units, err := p.lane(content)
+	if err != nil {
+		return nil, err
+	}
+	if err := lane.acquire(ctx, units); err != nil {
+		return nil, err
+	}
+	type decoded struct {
+		pixels []byte
+		err    error
+	}
+	limited, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	result := make(chan decoded, 1)
+	h.share()
+	go func() {
+		ended := p.watchdog.watch("decoding an image", 2*p.timeout)
+		pixels, err := p.guarded(limited, content)
+		ended()
+		lane.release(units)
+		h.release()
+		result <- decoded{pixels, err}
+	}()
+	select {
+	case r := <-result:
+		if r.err == nil {
+			return r.pixels, nil
+		}
+		err = r.err
+	case <-limited.Done():
+		err = limited.Err()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, refuse(http.StatusRequestEntityTooLarge, " must be decoded within %v", p.timeout)
+	}
+	return nil, refuse(http.StatusBadRequest, ": %v", err)
+}
+
+// guarded decodes, and turns a panic into an error: outside of a request it would end the program.
+func (p *decodePool) guarded(ctx context.Context, content []byte) (pixels []byte, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = errors.Errorf("the decoder failed: %v", reason)
+		}
+	}()
+	return p.decode(ctx, content)
+}
+
+// decode decodes uploads into the network's input, [n C H W], without those that have an error. It
+// returns the error of each upload, and an error if the request ends.
+func (s *Server) decode(ctx context.Context, uploads []upload, h *reservation) (pixels []byte, failed []error, err error) {
+	size := s.data.Channels * s.data.Height * s.data.Width
+	if err := h.reserve(2 * size * len(uploads)); err != nil { // pixels, and their copy in a batch
+		return nil, nil, err
+	}
+	pixels = make([]byte, 0, size*len(uploads))
+	failed = make([]error, len(uploads))
+	for i, u := range uploads {
+		image, err := s.pool.run(ctx, u.content, h)
+		if ctx.Err() != nil {
+			return nil, nil, contextError(ctx)
+		}
+		if err != nil {
+			name := fmt.Sprintf("image %d", i)
+			if u.file != "" {
+				name += fmt.Sprintf(" (%.80s)", u.file)
+			}
+			failed[i] = &statusError{statusOf(err), errors.New(name + err.Error())}
+		}
+		pixels = append(pixels, image...)
+	}
+	return pixels, failed, nil
+}
+
+// watchdog counts the work that has not ended in its time.
+type watchdog struct {
+	stuck  atomic.Int64
+	report func(error)
+}
+
+// watch reports work that has not ended after a time. The caller must call ended when it has.
+func (w *watchdog) watch(work string, after time.Duration) (ended func()) {
+	timer := time.AfterFunc(after, func() {
+		w.stuck.Add(1)
+		w.report(errors.Errorf("serve: %s has not ended after %v; /health reports it", work, after))
+	})
+	return func() {
+		if !timer.Stop() {
+			w.stuck.Add(-1)
+		}
+	}
+}
