@@ -196,15 +196,15 @@ func (d *decoder) inspect(content []byte) (imageInfo, error) {
 }
 
 // stoppable is an encoded image in memory as a file. Reading returns the error of a context that
-// has ended. This is the only way to stop a decoder, so reads are short: few decoders take long for
-// 1 KiB.
+// has ended. This is the only way to stop a decoder, so reads are short: a JPEG image can have three
+// scans in 128 bytes, of tens of milliseconds each.
 type stoppable struct {
 	context context.Context
 	content []byte
 	at      int
 }
 
-const stoppableRead = 1 << 10
+const stoppableRead = 128
 
 // Read implements io.Reader.
 func (s *stoppable) Read(to []byte) (int, error) {

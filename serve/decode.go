@@ -19,10 +19,12 @@ const (
 	// smallMemory is the most bytes that decoding a small image allocates, of some 800 x 800
 	// pixels.
 	smallMemory = 16 << 20
-	// memoryPerPixel and memoryBase bound the bytes that decoding all other images allocates: with
-	// an image of MaxPixels in any format, or a small lossless WebP image of many Huffman trees.
+	// memoryPerPixel is for an image of MaxPixels in any format; treesPerPixel and treesBase are for a
+	// lossless WebP image, which has up to 137 MiB of Huffman trees. The larger bounds the bytes that
+	// decoding all images but small ones allocates.
 	memoryPerPixel = 36
-	memoryBase     = 256 << 20
+	treesPerPixel  = 16
+	treesBase      = 256 << 20
 )
 
 // decodePool decodes images in goroutines of its own, so that a request does not wait for a decoder
@@ -40,8 +42,9 @@ type decodePool struct {
 
 func newDecodePool(options Options, d *pollen.Data, w *watchdog) *decodePool {
 	p := &decodePool{
-		workers: 2 * runtime.GOMAXPROCS(0), memory: memoryPerPixel*options.MaxPixels + memoryBase,
-		timeout: options.DecodeTimeout, maxPixels: options.MaxPixels, watchdog: w,
+		workers: 2 * runtime.GOMAXPROCS(0), timeout: options.DecodeTimeout,
+		memory:    max(memoryPerPixel*options.MaxPixels, treesPerPixel*options.MaxPixels+treesBase),
+		maxPixels: options.MaxPixels, watchdog: w,
 	}
 	p.small.free, p.large.free = p.workers, p.memory
 	p.decode = func(ctx context.Context, content []byte) ([]byte, error) {

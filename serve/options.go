@@ -20,16 +20,16 @@ type Options struct {
 	Memory    int // maximum bytes of bodies and images of all concurrent requests; 0 is 256 MiB
 
 	// MaxPixels is the maximum number of pixels of an image. It also determines the memory for
-	// decoding, over all requests: 36 bytes per pixel and 256 MiB for large images together, where
-	// each takes what datasets.Measure returns, and 16 MiB for each of up to two small images per
-	// processor. 0 is 25 million; the limit is datasets.MaxPixels.
+	// decoding, over all requests: 36 bytes per pixel, or 16 and 256 MiB if this is more, for large
+	// images together, where each takes what datasets.Measure returns, and 16 MiB for each of up to
+	// two small images per processor. 0 is 25 million; the limit is datasets.MaxPixels.
 	MaxPixels int
 
 	// Timeout is the maximum time to receive a request, and again to answer it; 0 is 20 s. Serve
 	// closes the connection after it. When Serve ends, requests have this time to end, too.
 	Timeout time.Duration
-	// DecodeTimeout is the maximum time to decode an image, after which it is an error; 0 is a
-	// quarter of Timeout, and at least 1 s. A decoder that has not stopped after twice this time is
+	// DecodeTimeout is the maximum time to decode an image, after which it is an error; 0 is
+	// half of Timeout, and at least 1 s. A decoder that has not stopped after twice this time is
 	// stuck.
 	DecodeTimeout time.Duration
 
@@ -79,7 +79,7 @@ func (o Options) resolve() (Options, error) {
 		o.Timeout = 20 * time.Second
 	}
 	if o.DecodeTimeout == 0 {
-		o.DecodeTimeout = max(o.Timeout/4, time.Second)
+		o.DecodeTimeout = max(o.Timeout/2, time.Second)
 	}
 	switch {
 	case o.Timeout < 0:
