@@ -19,9 +19,9 @@ const (
 	// smallMemory is the most bytes that decoding a small image allocates, of some 800 x 800
 	// pixels.
 	smallMemory = 16 << 20
-	// memoryPerPixel is for an image of MaxPixels in any format; treesPerPixel and treesBase are for a
-	// lossless WebP image, which has up to 137 MiB of Huffman trees. The larger bounds the bytes that
-	// decoding all images but small ones allocates.
+	// memoryPerPixel is for an image of MaxPixels in any format; treesPerPixel and treesBase are
+	// for a lossless WebP image, which has up to 137 MiB of Huffman trees. The larger bounds the
+	// bytes that decoding all images but small ones allocates.
 	memoryPerPixel = 36
 	treesPerPixel  = 16
 	treesBase      = 256 << 20
