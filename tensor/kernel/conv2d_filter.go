@@ -36,26 +36,6 @@ func (c Conv2D) tapTiles() (together, most int) {
 // partialElements bounds the partial gradients: 512 Ki float32 are 2 MiB.
 const partialElements = 1 << 19
 
-// BackwardFilter prepares the gradient with respect to w,
-//
-//	dw[k c r s] = sum_{b p q} dout[b k p q]
-//	              x[b c p*StrideH+r*DilationH-PadH q*StrideW+s*DilationW-PadW].
-//
-// Operands: A is dout [B K P Q], B is x [B C H W], Out is dw [K C R S]. Phase 0 sums over chunks of
-// the batch, phase 1 adds the chunks in order.
-func (c Conv2D) BackwardFilter() (Routine, error) {
-	if err := c.validateBackward(); err != nil {
-		return Routine{}, err
-	}
-	if a := c.suitsWinogradFilter(); a != nil {
-		return c.filterWinograd(a), nil
-	}
-	if c.suitsLines() {
-		return c.filterLines(), nil
-	}
-	return c.filterPanels(), nil
-}
-
 // filterPanels prepares BackwardFilter as a product: patches of x, transposed, times panels of
 // output channels of dout. The depth is the pixels of the batch.
 func (c Conv2D) filterPanels() Routine {
@@ -83,19 +63,9 @@ func (c Conv2D) filterPanels() Routine {
 		Rows:      c.B,
 		Unit:      p.images,
 		Parts:     p.parts(f.chunks),
-		kind:      kindConv2DBackwardFilter,
-		sizeA:     c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
-		conv: p,
+		kind:      kindConv2DBackwardFilter, plan: &p,
+		sizeA: c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
 	}.withoutParts()
-}
-
-// withoutParts returns the routine with Rows cleared if it has no parts, which means that some
-// chunks start within an image.
-func (p Routine) withoutParts() Routine {
-	if p.Parts == nil {
-		p.Rows, p.Unit = 0, 0
-	}
-	return p
 }
 
 // parts returns the first image of each chunk of tiles, and the end; nil if tiles are not whole

@@ -73,9 +73,8 @@ func (c Conv2D) filterLines() Routine {
 		Rows:      c.B,
 		Unit:      p.images,
 		Parts:     p.parts(p.chunks),
-		kind:      kindConv2DLines,
-		sizeA:     c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
-		lines: p,
+		kind:      kindConv2DLines, plan: &p,
+		sizeA: c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
 	}
 }
 

@@ -84,9 +84,8 @@ func (c Conv2D) scatter() Routine {
 		Unit:      p.images,
 		Workspace: c.sizeW(),
 		Scratch:   scratch,
-		kind:      kindConv2DScatter,
-		sizeA:     c.sizeY(), sizeB: c.sizeW(), sizeOut: c.sizeX(),
-		scatter: p,
+		kind:      kindConv2DScatter, plan: &p,
+		sizeA: c.sizeY(), sizeB: c.sizeW(), sizeOut: c.sizeX(),
 	}
 }
 

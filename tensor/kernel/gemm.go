@@ -116,8 +116,8 @@ func (g Gemm) Plan() (Routine, error) {
 	}
 	plan := Routine{
 		Scratch: each * depth * panelColumns,
-		kind:    kindGemm,
-		sizeA:   g.M * g.K, sizeB: g.K * g.N, sizeBias: bias, sizeOut: g.M * g.N,
+		kind:    kindGemm, plan: &p,
+		sizeA: g.M * g.K, sizeB: g.K * g.N, sizeBias: bias, sizeOut: g.M * g.N,
 	}
 	if 2*g.M*g.N*g.K > gemmPackFlops {
 		// A is packed in a phase of its own if its rows, read in place, would compete for few cache
@@ -141,7 +141,6 @@ func (g Gemm) Plan() (Routine, error) {
 		plan.Phases = append(plan.Phases, p.packTiles)
 	}
 	plan.Phases = append(plan.Phases, p.rowBlocks*p.columnBlocks)
-	plan.gemm = p
 	return plan, nil
 }
 

@@ -44,7 +44,11 @@ func packColumns[T Float](panel, source []T, stride, depth, columns int) {
 // packWindow packs a panel of image patches, one column per output pixel: panel[k*16+j] =
 // padded[pixels[j]+taps[k]].
 func packWindow[T Float](panel, padded []T, p *pixelPanel, taps []int32) {
-	if packWindowFast(panel, padded, p, taps) {
+	runs := &p.runs
+	if !p.simple {
+		runs = nil
+	}
+	if packWindowFast(panel, padded, &p.pixels, runs, taps) {
 		return
 	}
 	for k, tap := range taps {

@@ -15,9 +15,18 @@ const (
 	maxRows      = 14 // microRows of AVX-512
 )
 
-// vector is the smallest number of float32 that the assembly processes: a register of AVX2, two of
-// NEON.
-const vector = 8
+// microRows and tableRows are the heights of the register tiles of the instruction set in use. Only
+// tests change them.
+var microRows, tableRows = isa.rows()
+
+// rows returns the rows of a full register tile: in general, and with a left factor given by
+// tables, whose addresses also need registers.
+func (i instructionSet) rows() (panel, table int) {
+	if i == avx512 {
+		return maxRows, 10
+	}
+	return minRows, minRows
+}
 
 // maxDepth is the maximum depth of a packed panel: 256 x 16 float32 are half of a first-level cache
 // of 32 KiB, and the left factor's rows take 6 or 14 KiB more.

@@ -173,3 +173,11 @@ func (p *pass) runAVX512(r rule) {
 		wideCombineAVX512(at)
 	}
 }
+
+func (p *pass) run(r rule) {
+	if isa == avx512 {
+		p.runAVX512(r)
+	} else {
+		p.runAVX2(r)
+	}
+}

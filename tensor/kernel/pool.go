@@ -85,7 +85,7 @@ func (p Pool2D) plan(k kind) (Routine, error) {
 		pool.table = pairSegments(p.W, pool.outH, pool.outW)
 	}
 	x, y := planes*p.H*p.W, planes*pool.outH*pool.outW
-	plan := Routine{Phases: []int{pool.tiles}, Rows: planes, Unit: 1, kind: k, pool: pool}
+	plan := Routine{Phases: []int{pool.tiles}, Rows: planes, Unit: 1, kind: k, plan: &pool}
 	switch k {
 	case kindMaxPoolForward, kindAveragePoolForward:
 		plan.sizeA, plan.sizeOut = x, y
@@ -98,16 +98,16 @@ func (p Pool2D) plan(k kind) (Routine, error) {
 }
 
 // poolPlanes pools planes [lo, hi).
-func poolPlanes[T Float](p *Routine, lo, hi int, o Operands[T]) {
-	switch p.kind {
+func poolPlanes[T Float](p *poolPlan, k kind, lo, hi int, o Operands[T]) {
+	switch k {
 	case kindMaxPoolForward:
-		maxPoolForward(&p.pool, lo, hi, o.A, o.Out)
+		maxPoolForward(p, lo, hi, o.A, o.Out)
 	case kindMaxPoolBackward:
-		maxPoolBackward(&p.pool, lo, hi, o.A, o.B, o.Out)
+		maxPoolBackward(p, lo, hi, o.A, o.B, o.Out)
 	case kindAveragePoolForward:
-		averagePoolForward(&p.pool, lo, hi, o.A, o.Out)
+		averagePoolForward(p, lo, hi, o.A, o.Out)
 	case kindAveragePoolBackward:
-		averagePoolBackward(&p.pool, lo, hi, o.A, o.Out)
+		averagePoolBackward(p, lo, hi, o.A, o.Out)
 	}
 }
 

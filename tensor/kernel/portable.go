@@ -32,7 +32,9 @@ func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) boo
 
 func packGroupFast[T Float](to, from []T, rows, depth int) int { return 0 }
 
-func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) bool { return false }
+func packWindowFast[T Float](panel, padded []T, pixels *[panelColumns]int32, runs *[6]int32, taps []int32) bool {
+	return false
+}
 
 func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool { return false }
 

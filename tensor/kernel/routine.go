@@ -1,8 +1,6 @@
 package kernel
 
-import (
-	"github.com/pkg/errors"
-)
+import "github.com/pkg/errors"
 
 // Float constrains tensor elements: float32 for training, float64 for reference computations.
 type Float interface{ ~float32 | ~float64 }
@@ -19,16 +17,13 @@ type Routine struct {
 	Parts      []int // of a filter's gradient: the first row of each partial sum, and the end
 
 	kind                            kind
+	plan                            any // see kind
 	sizeA, sizeB, sizeBias, sizeOut int
-	gemm                            gemmPlan
-	conv                            convPlan
-	scatter                         scatterPlan
-	lines                           linesPlan
-	winograd                        winogradPlan
-	gradient                        winogradGradient
-	pool                            poolPlan
 }
 
+// kind is the algorithm of a routine, which determines the type of its plan and the functions that
+// [Run] calls with it: a pointer to gemmPlan, convPlan (the direct convolutions), scatterPlan,
+// linesPlan, winogradPlan, winogradGradient or poolPlan.
 type kind uint8
 
 const (
@@ -61,109 +56,6 @@ type Operands[T Float] struct {
 	Workspace, Scratch []T
 	Add                bool // RunRows adds to the sums in Workspace
 }
-
-// Run computes one tile of one phase. It panics if the tile or a slice's length does not match the
-// routine. Concurrent tiles share all operands except Scratch.
-func Run[T Float](p *Routine, phase, tile int, o Operands[T]) {
-	p.check(phase, tile, len(o.A), len(o.B), len(o.Bias), len(o.Out), len(o.Workspace), len(o.Scratch))
-	runTile(p, phase, tile, p.Rows, o)
-}
-
-// runTile computes a tile of a phase. rows is the number of rows that the operands hold, if the
-// routine has rows.
-func runTile[T Float](p *Routine, phase, tile, rows int, o Operands[T]) {
-	switch p.kind {
-	case kindGemm:
-		gemmRun(&p.gemm, phase, tile, o)
-	case kindConv2DForward:
-		convTile(&p.conv, tile, rows, o.A, o.B, o.Bias, o.Out, o.Scratch)
-	case kindConv2DBackwardInput:
-		if phase == 0 {
-			flipFilter(&p.conv, tile, o.B, o.Workspace)
-		} else {
-			convTile(&p.conv, tile, rows, o.A, o.Workspace, nil, o.Out, o.Scratch)
-		}
-	case kindConv2DScatter:
-		if phase == 0 {
-			packFilter(&p.scatter, tile, o.B, o.Workspace)
-		} else {
-			scatterTile(&p.scatter, tile, rows, o)
-		}
-	case kindConv2DBackwardFilter:
-		if phase == 0 {
-			filterTile(&p.conv, tile, o)
-		} else {
-			combineFilter(&p.conv, tile, o.Workspace, o.Out)
-		}
-	case kindConv2DLines:
-		if phase == 0 {
-			linesTile(&p.lines, tile, o)
-		} else {
-			combineLines(&p.lines, tile, o.Workspace, o.Out)
-		}
-	case kindConv2DWinograd:
-		if phase == 0 {
-			winogradFilter(&p.winograd, tile, o.B, o.Workspace, o.Scratch)
-		} else {
-			winogradTile(&p.winograd, tile, rows, o.A, o.Workspace, o.Bias, o.Out, o.Scratch)
-		}
-	case kindConv2DWinogradFilter:
-		if phase == 0 {
-			winogradTileSums(&p.gradient, tile, o)
-		} else {
-			winogradCombine(&p.gradient, tile, o)
-		}
-	default:
-		lo, hi := splitRange(p.Rows, p.pool.tiles, tile)
-		poolPlanes(p, lo, hi, o)
-	}
-}
-
-// RunRows computes some rows of the last phase or, for a filter's gradient, of the first. The
-// operands hold only these rows: a multiple of Unit, or fewer at the end of a part. For a filter's
-// gradient, Workspace is the partial sum of the part, to which Add adds. The bits are those of
-// [Run].
-func RunRows[T Float](p *Routine, rows int, o Operands[T]) {
-	if rows < 1 || rows > p.Rows {
-		panic(errors.Errorf("kernel: run: rows must be in [1, %d], got %d", p.Rows, rows))
-	}
-	a, b, out, workspace := p.sizeA/p.Rows*rows, p.sizeB, p.sizeOut, p.Workspace
-	if p.rowsOfB() {
-		b = b / p.Rows * rows
-	}
-	if p.Parts == nil {
-		out = out / p.Rows * rows
-	} else {
-		workspace /= len(p.Parts) - 1
-	}
-	p.checkSizes(a, b, p.sizeBias, out, len(o.A), len(o.B), len(o.Bias), len(o.Out))
-	p.checkMemory(workspace, p.Scratch, len(o.Workspace), len(o.Scratch))
-	switch p.kind {
-	case kindConv2DBackwardFilter:
-		for i := range p.conv.filter.ranges {
-			filterSums(&p.conv, 0, ceilDiv(rows, p.Unit), rows, i, o.Workspace, o)
-		}
-	case kindConv2DLines:
-		for i := range p.lines.ranges {
-			linesSums(&p.lines, 0, ceilDiv(rows, p.Unit), rows, i, o.Workspace, o)
-		}
-	case kindConv2DWinogradFilter:
-		for i := range p.gradient.ranges {
-			winogradSums(&p.gradient, 0, ceilDiv(rows, p.Unit), rows, i, o.Workspace, o)
-		}
-	case kindConv2DForward, kindConv2DBackwardInput, kindConv2DScatter, kindConv2DWinograd:
-		last := len(p.Phases) - 1
-		tiles := p.Phases[last] / ceilDiv(p.Rows, p.Unit) // of a unit
-		for tile := range ceilDiv(rows, p.Unit) * tiles {
-			runTile(p, last, tile, rows, o)
-		}
-	default:
-		poolPlanes(p, 0, rows, o)
-	}
-}
-
-// rowsOfB reports whether B consists of rows, as A does.
-func (p *Routine) rowsOfB() bool { return p.Parts != nil || p.kind >= kindMaxPoolForward }
 
 // check panics if a tile or a length does not match the routine. The assembly checks nothing, so it
 // must not be reached with wrong sizes.
@@ -210,4 +102,13 @@ func product(sizes ...int) (int, bool) {
 		n *= s
 	}
 	return n, true
+}
+
+// withoutParts returns the routine with Rows cleared if it has no parts, which means that some
+// chunks start within an image.
+func (p Routine) withoutParts() Routine {
+	if p.Parts == nil {
+		p.Rows, p.Unit = 0, 0
+	}
+	return p
 }

@@ -98,9 +98,8 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 		Unit:      p.groups.images,
 		Workspace: panels * points * p.pointFilter,
 		Scratch:   points*(p.pointIn+p.pointOut) + transformTemporary + blocks,
-		kind:      kindConv2DWinograd,
-		sizeA:     c.sizeX(), sizeB: c.sizeW(), sizeOut: c.sizeY(),
-		winograd: p,
+		kind:      kindConv2DWinograd, plan: &p,
+		sizeA: c.sizeX(), sizeB: c.sizeW(), sizeOut: c.sizeY(),
 	}
 	if backward {
 		plan.sizeA, plan.sizeOut = plan.sizeOut, plan.sizeA

@@ -64,9 +64,8 @@ func (c Conv2D) filterWinograd(a *cookToom) Routine {
 		Rows:      c.B,
 		Unit:      p.groups.images,
 		Parts:     p.images,
-		kind:      kindConv2DWinogradFilter,
-		sizeA:     c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
-		gradient: p,
+		kind:      kindConv2DWinogradFilter, plan: &p,
+		sizeA: c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
 	}.withoutParts()
 }
 

@@ -1,5 +1,61 @@
 package kernel
 
+// The three directions of a convolution each choose the cheapest of several algorithms, by the costs
+// at the end of this file.
+
+// Forward prepares y = f(conv(x, w) + bias). Operands: A is x, B is w, Bias is [K] if Bias is set,
+// Out is y.
+func (c Conv2D) Forward() (Routine, error) {
+	if err := c.Validate(); err != nil {
+		return Routine{}, err
+	}
+	if a := c.suitsWinograd(c.C, c.K, c.directCost()); a != nil {
+		return c.winograd(a, false), nil
+	}
+	return c.direct(), nil
+}
+
+// BackwardInput prepares the gradient with respect to x,
+//
+//	dx[b c h w] = sum_{k r s} w[k c r s] dout[b k p q]
+//
+// with p*StrideH = h+PadH-r*DilationH, and q likewise. Operands: A is dout [B K P Q], B is w, Out
+// is dx [B C H W]. Phase 0 packs the filter into the workspace, phase 1 computes dx.
+func (c Conv2D) BackwardInput() (Routine, error) {
+	// The cheapest of three: one of Winograd's algorithms, scattering the products, or convolving
+	// dout, with StrideH-1 and StrideW-1 zeros between its elements, with the flipped filter.
+	if err := c.validateBackward(); err != nil {
+		return Routine{}, err
+	}
+	if a := c.suitsWinograd(c.K, c.C, c.backwardCost()); a != nil {
+		return c.winograd(a, true), nil
+	}
+	if c.scatterCost() < c.convolveCost() {
+		return c.scatter(), nil
+	}
+	return c.convolveBack(), nil
+}
+
+// BackwardFilter prepares the gradient with respect to w,
+//
+//	dw[k c r s] = sum_{b p q} dout[b k p q]
+//	              x[b c p*StrideH+r*DilationH-PadH q*StrideW+s*DilationW-PadW].
+//
+// Operands: A is dout [B K P Q], B is x [B C H W], Out is dw [K C R S]. Phase 0 sums over chunks of
+// the batch, phase 1 adds the chunks in order.
+func (c Conv2D) BackwardFilter() (Routine, error) {
+	if err := c.validateBackward(); err != nil {
+		return Routine{}, err
+	}
+	if a := c.suitsWinogradFilter(); a != nil {
+		return c.filterWinograd(a), nil
+	}
+	if c.suitsLines() {
+		return c.filterLines(), nil
+	}
+	return c.filterPanels(), nil
+}
+
 // The costs are measured cycles per image in AVX2, whatever the instruction set, so that the chosen
 // algorithm, and with it the order of the sums, depends only on the shape. A full register tile of
 // six rows takes six cycles for each depth.

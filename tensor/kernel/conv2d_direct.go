@@ -1,0 +1,153 @@
+package kernel
+
+// convPlan is a direct convolution in any direction.
+type convPlan struct {
+	window
+	outputs int  // output channels of convTile
+	bias    bool // whether convTile adds a bias
+	relu    bool
+	shape   Conv2D
+	filter  filterPlan
+}
+
+// direct prepares Forward as a product of the filter [K, C*R*S] and the matrix of image patches
+// [C*R*S, B*P*Q] (implicit GEMM: the matrix is packed panel by panel and never stored as a whole).
+func (c Conv2D) direct() Routine {
+	p := convPlan{outputs: c.K, bias: c.Bias, relu: c.ReLU, shape: c}
+	p.window = c.imageWindow()
+	vertical, horizontal := c.axes()
+	p.choose(vertical, horizontal)
+	p.build(vertical, horizontal, c.K)
+	bias := 0
+	if c.Bias {
+		bias = c.K
+	}
+	return Routine{
+		Phases:  []int{p.tiles()},
+		Rows:    c.B,
+		Unit:    p.images,
+		Scratch: p.paddedSize() + maxDepth*panelColumns,
+		kind:    kindConv2DForward, plan: &p,
+		sizeA: c.sizeX(), sizeB: c.sizeW(), sizeBias: bias, sizeOut: c.sizeY(),
+	}
+}
+
+// convolveBack prepares BackwardInput as a convolution with the flipped filter.
+func (c Conv2D) convolveBack() Routine {
+	p := convPlan{outputs: c.C, shape: c}
+	p.window = window{
+		channels: c.K, height: c.P(), width: c.Q(),
+		spacingH: c.StrideH, spacingW: c.StrideW,
+		padH: c.DilationH*(c.R-1) - c.PadH, padW: c.DilationW*(c.S-1) - c.PadW,
+		batch: c.B, outH: c.H, outW: c.W,
+	}
+	vertical, horizontal := axis{c.R, c.DilationH, 1}, axis{c.S, c.DilationW, 1}
+	p.choose(vertical, horizontal)
+	p.build(vertical, horizontal, c.C)
+	return Routine{
+		Phases:    []int{min(c.C, tileCount), p.tiles()},
+		Rows:      c.B,
+		Unit:      p.images,
+		Workspace: c.sizeW(),
+		Scratch:   p.paddedSize() + maxDepth*panelColumns,
+		kind:      kindConv2DBackwardInput, plan: &p,
+		sizeA: c.sizeY(), sizeB: c.sizeW(), sizeOut: c.sizeX(),
+	}
+}
+
+// flipFilter writes flipped[c k r s] = w[k c R-1-r S-1-s] for a range of channels c.
+func flipFilter[T Float](p *convPlan, tile int, w, flipped []T) {
+	s := p.shape
+	area := s.R * s.S
+	lo, hi := splitRange(s.C, min(s.C, tileCount), tile)
+	for c := lo; c < hi; c++ {
+		for k := range s.K {
+			from := w[(k*s.C+c)*area:][:area]
+			to := flipped[(c*s.K+k)*area:][:area]
+			for i, v := range from {
+				to[area-1-i] = v
+			}
+		}
+	}
+}
+
+// convTile convolves the pixels of one tile. It pads the images, then packs one panel of patches
+// after another and multiplies each by the whole filter [outputs, taps].
+func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch []T) {
+	at := p.part(tile, batch)
+	padded := scratch[:p.paddedSize()]
+	panel := scratch[len(padded):]
+	// The padded copy makes every tap of every pixel valid, so that no bounds are checked below.
+	pad(&p.window, padded, x, at.image, at.images, 0, p.channels, at.row)
+	depth := len(p.taps)
+	blocks := depthBlocks(depth)
+	pixels := at.images * at.rows * p.outW
+	inPlace := p.inPlace(p.outputs) && at.images*at.rows*p.halves%2 == 0
+	for block := range blocks {
+		k0, k1 := splitRange(depth, blocks, block)
+		f := p.epilogue(block == 0, block == blocks-1)
+		if inPlace && convInPlace(p, at, k0, k1, filter, bias, y, padded, f) {
+			continue
+		}
+		a := leftFactor[T]{data: filter[k0:], rowStride: depth, depthStride: 1}
+		out := y[at.image*p.outputs*p.outH*p.outW+at.row*p.outW:]
+		// Each panel is packed once and multiplied by all output channels while it is in the
+		// first-level cache.
+		for j := 0; j < pixels; j += panelColumns {
+			packWindow(panel, padded, &p.panels[j/panelColumns], p.taps[k0:k1])
+			convPanel(p, a, j, min(j+panelColumns, pixels), k1-k0, panel, bias, out, f)
+		}
+	}
+}
+
+// convInPlace multiplies taps [k0, k1) of all groups of output channels by the windows as they lie
+// in the padded images, with one call per group. It reports false, having done nothing, if there is
+// no assembly for it.
+func convInPlace[T Float](p *convPlan, at part, k0, k1 int, filter, bias, y, padded []T, f flags) bool {
+	depth, plane := len(p.taps), p.outH*p.outW
+	places := p.places[:2*at.images*at.rows*p.halves]
+	groups := splitRows(p.outputs)
+	for group := range groups.count {
+		k, end := groups.rows(group)
+		some := bias
+		if p.bias {
+			some = bias[k:]
+		}
+		a := leftFactor[T]{data: filter[k*depth+k0:], rowStride: depth, depthStride: 1}
+		out := y[(at.image*p.outputs+k)*plane+at.row*p.outW:]
+		if !multiplyWindowsFast(end-k, a, padded, places, p.taps[k0:k1], out, plane, some, f) {
+			return false
+		}
+	}
+	return true
+}
+
+// epilogue is Gemm's, with a bias per row.
+func (p *convPlan) epilogue(first, last bool) flags {
+	kind := NoBias
+	if p.bias {
+		kind = BiasRow
+	}
+	return Gemm{Bias: kind, ReLU: p.relu}.epilogue(first, last)
+}
+
+// convPanel multiplies the filter by the packed panel of pixels [lo, hi) and stores the result. A
+// panel that is not full, or that crosses from one image to the next, is stored in pieces.
+func convPanel[T Float](p *convPlan, filter leftFactor[T], lo, hi, depth int, panel, bias, y []T, f flags) {
+	plane, run := p.outH*p.outW, p.rows*p.outW
+	if place := &p.panels[lo/panelColumns]; place.whole && lo+panelColumns == hi {
+		multiply(p.outputs, depth, filter, panel, y[place.output:], plane, bias, f)
+		return
+	}
+	groups := splitRows(p.outputs)
+	for group := range groups.count {
+		k, end := groups.rows(group)
+		var sums [maxRows * panelColumns]T
+		multiplySums(end-k, depth, filter.tile(groups, group), panel, &sums)
+		for i := lo; i < hi; {
+			n := min(hi, (i/run+1)*run) - i
+			storeTile(end-k, n, sums[i-lo:], y[(i/run*p.outputs+k)*plane+i%run:], plane, biasOf(bias, k, end, f), f)
+			i += n
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package kernel
+
+import "github.com/pkg/errors"
+
+// Run computes one tile of one phase. It panics if the tile or a slice's length does not match the
+// routine. Concurrent tiles share all operands except Scratch.
+func Run[T Float](p *Routine, phase, tile int, o Operands[T]) {
+	p.check(phase, tile, len(o.A), len(o.B), len(o.Bias), len(o.Out), len(o.Workspace), len(o.Scratch))
+	runTile(p, phase, tile, p.Rows, o)
+}
+
+// runTile computes a tile of a phase. rows is the number of rows that the operands hold, if the
+// routine has rows.
+func runTile[T Float](p *Routine, phase, tile, rows int, o Operands[T]) {
+	switch plan := p.plan.(type) {
+	case *gemmPlan:
+		gemmRun(plan, phase, tile, o)
+	case *convPlan:
+		runDirect(plan, p.kind, phase, tile, rows, o)
+	case *scatterPlan:
+		if phase == 0 {
+			packFilter(plan, tile, o.B, o.Workspace)
+		} else {
+			scatterTile(plan, tile, rows, o)
+		}
+	case *linesPlan:
+		if phase == 0 {
+			linesTile(plan, tile, o)
+		} else {
+			combineLines(plan, tile, o.Workspace, o.Out)
+		}
+	case *winogradPlan:
+		if phase == 0 {
+			winogradFilter(plan, tile, o.B, o.Workspace, o.Scratch)
+		} else {
+			winogradTile(plan, tile, rows, o.A, o.Workspace, o.Bias, o.Out, o.Scratch)
+		}
+	case *winogradGradient:
+		if phase == 0 {
+			winogradTileSums(plan, tile, o)
+		} else {
+			winogradCombine(plan, tile, o)
+		}
+	case *poolPlan:
+		lo, hi := splitRange(p.Rows, plan.tiles, tile)
+		poolPlanes(plan, p.kind, lo, hi, o)
+	}
+}
+
+// runDirect is runTile for the direct convolutions.
+func runDirect[T Float](p *convPlan, k kind, phase, tile, rows int, o Operands[T]) {
+	switch {
+	case k == kindConv2DForward:
+		convTile(p, tile, rows, o.A, o.B, o.Bias, o.Out, o.Scratch)
+	case k == kindConv2DBackwardInput && phase == 0:
+		flipFilter(p, tile, o.B, o.Workspace)
+	case k == kindConv2DBackwardInput:
+		convTile(p, tile, rows, o.A, o.Workspace, nil, o.Out, o.Scratch)
+	case phase == 0:
+		filterTile(p, tile, o)
+	default:
+		combineFilter(p, tile, o.Workspace, o.Out)
+	}
+}
+
+// RunRows computes some rows of the last phase or, for a filter's gradient, of the first. The
+// operands hold only these rows: a multiple of Unit, or fewer at the end of a part. For a filter's
+// gradient, Workspace is the partial sum of the part, to which Add adds. The bits are those of
+// [Run].
+func RunRows[T Float](p *Routine, rows int, o Operands[T]) {
+	if rows < 1 || rows > p.Rows {
+		panic(errors.Errorf("kernel: run: rows must be in [1, %d], got %d", p.Rows, rows))
+	}
+	a, b, out, workspace := p.sizeA/p.Rows*rows, p.sizeB, p.sizeOut, p.Workspace
+	if p.rowsOfB() {
+		b = b / p.Rows * rows
+	}
+	if p.Parts == nil {
+		out = out / p.Rows * rows
+	} else {
+		workspace /= len(p.Parts) - 1
+	}
+	p.checkSizes(a, b, p.sizeBias, out, len(o.A), len(o.B), len(o.Bias), len(o.Out))
+	p.checkMemory(workspace, p.Scratch, len(o.Workspace), len(o.Scratch))
+	if pool, is := p.plan.(*poolPlan); is {
+		poolPlanes(pool, p.kind, 0, rows, o)
+		return
+	}
+	units := ceilDiv(rows, p.Unit)
+	if p.Parts != nil {
+		sumRanges(p, units, rows, o)
+		return
+	}
+	last := len(p.Phases) - 1
+	tiles := p.Phases[last] / ceilDiv(p.Rows, p.Unit) // of a unit
+	for tile := range units * tiles {
+		runTile(p, last, tile, rows, o)
+	}
+}
+
+// sumRanges sums all ranges of a filter's gradient over some units of rows.
+func sumRanges[T Float](p *Routine, units, rows int, o Operands[T]) {
+	switch plan := p.plan.(type) {
+	case *convPlan:
+		for i := range plan.filter.ranges {
+			filterSums(plan, 0, units, rows, i, o.Workspace, o)
+		}
+	case *linesPlan:
+		for i := range plan.ranges {
+			linesSums(plan, 0, units, rows, i, o.Workspace, o)
+		}
+	case *winogradGradient:
+		for i := range plan.ranges {
+			winogradSums(plan, 0, units, rows, i, o.Workspace, o)
+		}
+	}
+}
+
+// rowsOfB reports whether B consists of rows, as A does.
+func (p *Routine) rowsOfB() bool { return p.Parts != nil || p.kind >= kindMaxPoolForward }
