@@ -64,10 +64,12 @@ func (t *biasGradSum) partialSums(p *planner, rows int) (sums tensor.Argument, c
 	const columns, threads = 8, 256 // of a block of the kernel
 	dtype := t.out.Buffer.DType
 	table := p.workBuffer(dtype, rows*t.channels)
-	return tensor.Out(table), p.lowerCall(tensor.Call{
-		Kernel: "sum_rows_" + dtype.Suffix(), Grid: tensor.Shares{Items: ceilDiv(t.channels, columns), Most: 1, Threads: threads, Rows: true},
+	c := tensor.Call{
+		Kernel:    "sum_rows_" + dtype.Suffix(),
 		Arguments: []tensor.Argument{t.out, tensor.In(table), tensor.Int(t.channels), tensor.Int(rows)},
-	})
+	}
+	grid := tensor.Shares{Items: ceilDiv(t.channels, columns), Most: 1, Threads: threads, Rows: true}
+	return tensor.Out(table), []Call{p.lowerShares(c, grid)}
 }
 
 // forLaunch returns the sum as a launch on its own makes it.

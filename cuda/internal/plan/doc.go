@@ -34,7 +34,7 @@
 // # How kernels are chosen
 //
 // Where several kernels can compute a product, the plan takes the one with the lowest estimated
-// cost, in clock cycles of a multiprocessor (tile.go). One rule limits that choice: a chain's bits
+// cost, in clock cycles of a multiprocessor (cost.go). One rule limits that choice: a chain's bits
 // must not depend on how many other chains there are. So whatever changes the order in which a sum
 // is added up, such as the number of slices of a product's depth, is chosen as for one chain, or by
 // the costs for one chain and for manyChains together. What does not change the order, such as the
@@ -42,11 +42,12 @@
 //
 // # Where to begin
 //
-// target.go and call.go have the types, plan.go planStep, which goes through a step. lower.go
-// lowers one launch. product.go and tile.go lower a matrix product, and show all that the other
-// products do in less simple ways: thin.go (few rows or columns), packing.go, packed.go and
-// packedfilter.go (convolutions on packed copies, by mma.sync), wgmma.go and wgmmafilter.go,
-// windowforward.go and windowfilter.go (first layers). pooling.go, unpool.go, biasgrad.go,
-// droppable.go and fuse.go change a step as a whole. dependencies.go and scratch.go find the order
-// and the memory. force.go is for tests.
+// target.go and call.go have the types, plan.go planStep, which goes through a step, and planner.go
+// its state. lower.go lowers one launch, and chooses among the ways to compute a product.
+// product.go and tile.go have the plainest of them, and show all that the others do in less simple
+// ways: thin.go (few rows or columns), packspec.go, packing.go, packed.go and packedfilter.go
+// (convolutions on packed copies, by mma.sync), wgmma.go and wgmmafilter.go, windowforward.go and
+// windowfilter.go (first layers). pooling.go, unpool.go, biasgrad.go, droppable.go and fuse.go
+// change a step as a whole. dependencies.go and scratch.go find the order and the memory. force.go
+// is for tests.
 package plan

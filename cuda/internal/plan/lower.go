@@ -8,48 +8,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// lowering makes the calls of a launch.
-type lowering func(p *planner, l *tensor.Launch) []Call
-
-// planner is the state in which launches are lowered, one after the other.
-type planner struct {
-	Target
-
-	// In a step, and nil or empty where a launch is lowered on its own:
-
-	launch       int                           // the launch that is being lowered
-	copies       map[packKey]*tensor.Buffer    // packed copies that later launches may read
-	requested    map[*tensor.Buffer][]packSpec // all packed copies that the step's launches read
-	unpoolGrads  []*unpoolGrad                 // gradients that later launches may read by their windows
-	summedUnpool *unpoolGrad                   // the one over whose windows the current launch sums, if it does
-	firstPass    map[*tensor.Buffer]int        // the first launch that goes through a gradient and could sum it
-	biasGradSums []*biasGradSum                // sums that a later call makes instead of their launch
-
-	base      int // where the workspace begins in the scratch arena
-	workspace int // bytes of workspace that one chain has so far
-}
-
-// workBuffer returns a buffer for intermediate results of the current launch. Its contents are
-// undefined at first. Workspace is only ever added within a step, so that two launches never share
-// it; placeScratch lets buffers share memory afterwards.
-func (p *planner) workBuffer(dtype tensor.DType, elements int) *tensor.Buffer {
-	b := tensor.NewBuffer("workspace", tensor.Scratch, dtype, elements)
-	b.Offset = p.base + p.workspace
-	p.workspace += tensor.Align(b.Bytes())
-	return b
-}
-
-// gridSize returns the blocks of a grid-stride loop over wanted elements: enough for a thread each,
-// but at most 8 blocks of GridStrideThreads for each multiprocessor.
-func gridSize(p *planner, wanted int) int {
-	return max(1, min(ceilDiv(wanted, GridStrideThreads), 8*p.Multiprocessors))
-}
-
-// blocksPerMultiprocessor is how many blocks of a tensor.Shares grid a multiprocessor should get
-// before blocks are given more than one item each. With more items a block does its setup less
-// often, such as computing a step's numbers, but too few blocks leave multiprocessors idle.
-const blocksPerMultiprocessor = 16
-
 // lower returns the calls of a launch on its own, with workspace for their intermediate results.
 func lower(p *planner, l *tensor.Launch) []Call {
 	places := map[*tensor.Buffer]*tensor.Buffer{}
@@ -88,17 +46,78 @@ func (p *planner) lowerCall(c tensor.Call) []Call {
 	case tensor.Blocks:
 		s.Blocks, s.Threads, s.Shared = [2]int{g.Count, max(1, g.Parts)}, roundUpToWarps(g.Threads), g.Shared
 	case tensor.Shares:
-		// As many items for each block as leave blocksPerMultiprocessor blocks, all chains
-		// together.
-		each := max(1, min(g.Items*p.Chains/(blocksPerMultiprocessor*max(1, p.Multiprocessors)), g.Most))
-		s.Blocks[0], s.Threads = ceilDiv(g.Items, each), roundUpToWarps(g.Threads)
-		if g.Rows { // one row so far; fuseRows may add others
-			s.RowEnds = []int{s.Blocks[0]}
-		}
+		s = p.lowerShares(c, g)
 	case tensor.Product:
 		return newProduct(c, g).lower(p)
 	}
 	return []Call{s}
+}
+
+// lower returns the calls of the product by the cheapest kernels that can compute it. The more
+// special ones are asked first, and return nil if a tile would be better.
+func (g *product) lower(p *planner) []Call {
+	// First layers, pooled.
+	if windows := g.lowerWindowFilterGrad(p); windows != nil {
+		return windows
+	}
+	if few := g.lowerWindowForward(p); few != nil {
+		return few
+	}
+	// Other convolutions in tf32 and bf16: by wgmma, or by mma.sync on packed copies.
+	if packed := g.lowerPacked(p); packed != nil {
+		return packed
+	}
+	// Matrices with few rows or columns.
+	if thin := g.lowerThin(p); thin != nil {
+		return thin
+	}
+	return g.lowerTiles(p) // all others
+}
+
+// lowerPacked returns the calls of a convolution on packed copies, or nil if it is better without.
+// The choice changes the order of sums, so it is made as for one chain.
+func (g *product) lowerPacked(p *planner) []Call {
+	if !g.canPack(p) {
+		return nil
+	}
+	// One chain decides whether to pack. Which kernel then multiplies, by wgmma or mma.sync, is
+	// decided by one chain and by many (beats).
+	otherwise := g.costUnpacked(p)
+	if g.filterGrad {
+		on := newPackedFilterGrad(p, g)
+		apart, cycles, fits := on.split(p)
+		grouped := on.asWGMMA(p)
+		if grouped != nil {
+			if grouped.split(p); !grouped.beats(p) {
+				grouped = nil
+			}
+		}
+		switch {
+		case grouped != nil && grouped.costWithPacking(p) < otherwise:
+			return grouped.lower(p)
+		case fits && on.costWithPacking(p) < otherwise:
+			return on.lower(p, apart, cycles)
+		}
+		return nil
+	}
+	on, is := g.asPacked()
+	if !is {
+		return nil
+	}
+	_, least := on.cheapest(p, 1)
+	grouped := on.asWGMMA(p)
+	if grouped != nil && grouped.beats(p) {
+		_, least = grouped.cheapest(p, 1)
+	} else {
+		grouped = nil
+	}
+	switch {
+	case !(least+on.packCost(p) < otherwise):
+		return nil
+	case grouped != nil:
+		return grouped.lower(p)
+	}
+	return on.lower(p)
 }
 
 // checkCalls returns an error if a launch does not describe its calls, as a launch of a test's op
@@ -113,10 +132,4 @@ func checkCalls(l *tensor.Launch) error {
 		}
 	}
 	return nil
-}
-
-// splitSuffix splits "relu_fwd_f32" into "relu_fwd" and "f32".
-func splitSuffix(kernel string) (stem, suffix string) {
-	at := len(kernel) - len("f32")
-	return kernel[:at-1], kernel[at:]
 }

@@ -6,69 +6,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Convolutions in tf32 and bf16 may work on packed copies of their operands (kernels/nhwc.cuh). A
-// copy has channels last, rounded once, in lines of 128 bytes: 32 channels of tf32 or 64 of bf16.
-// An image has a line for each pixel, padding included, and as many blocks of lines as its channels
-// need.
-//
-// For example, a 5 x 5 convolution with padding 2 of 64 channels of 14 x 14 pixels, in bf16, gets a
-// copy of 18 x 18 lines per image. The pixel at (p, q) of the result needs, for tap (r, s), the
-// line (p+r)*18 + q+s: another tap is the same lines, r*18 + s further on. So a block copies a
-// range of lines to shared memory once, for all 25 taps, and looks up no address.
-// kernels/im2col.cuh, which reads images as they are, computes an address and checks the border for
-// every element.
-//
-// A copy is workspace. Launches of a step that read the same copy share it, so that the forward
-// convolution's copy of an image also serves the filter's gradient.
-
-const (
-	lineWords     = 32
-	lineBytes     = 4 * lineWords
-	packedLines   = 32 // lines that a block packs
-	packedWindows = 32 // windows whose elements a block packs in chunks
-)
-
-func channelsPerLine(p Precision) int {
-	if p == BF16 {
-		return 2 * lineWords
-	}
-	return lineWords
-}
-
-// packSpec describes a packed copy of planes x channels x height x width numbers. For images a
-// plane is an image; for filters it is a filter, with its taps as width.
-type packSpec struct {
-	planes, channels           int
-	planeStride, channelStride int  // in elements of what is copied
-	height, width              int  // of a channel
-	top, left                  int  // rows and columns of zeros before a plane's; if negative, rows and columns that are left out
-	rows, columns              int  // of lines in a plane, padding included
-	blocksFirst                bool // lines are ordered by block of channels, then plane; otherwise by plane, then block
-	chunks                     lineLayout
-}
-
-// lineLayout is how the 128 bytes of lines lie in memory. Kernels by wgmma (kernels/nhwcgroup.cuh)
-// need them in chunks of 16 bytes, with the first chunks of many lines one behind the other, then
-// all the second ones. The first chunks of any eight neighbouring lines are then a core matrix, as
-// the PTX ISA calls the 8 x 16 bytes that a matrix descriptor without swizzling is made of,
-// wherever the first of them is.
-type lineLayout int
-
-const (
-	wholeLines   lineLayout = iota
-	imageChunks             // the chunks of all lines of a block of channels
-	filterChunks            // the chunks of wgmmaRows filters, for each tap
-)
-
-// lines is the number of lines of one block of channels.
-func (k packSpec) lines() int { return k.planes * k.rows * k.columns }
-
-// packKey identifies a packed copy.
-type packKey struct {
-	from *tensor.Buffer
-	packSpec
-}
-
 // pack returns an operand's packed copy, and the calls that make it, unless an earlier launch has
 // made it. The packing kernel reads all of a gradient, so it may also leave the sums of its
 // channels (biasgrad.go), and it reads a gradient of pooling by its windows (unpool.go).
@@ -129,13 +66,6 @@ func (p *planner) pack(from tensor.Argument, k packSpec) (*tensor.Buffer, []Call
 		p.requested[from.Buffer] = append(p.requested[from.Buffer], k)
 	}
 	return to, append([]Call{c}, sum...)
-}
-
-// coversOnce reports whether the copy has every element of contiguous planes exactly once, so that
-// sums over it are sums over the original.
-func (k packSpec) coversOnce() bool {
-	inside := min(k.top, k.left) >= 0 && k.top+k.height <= k.rows && k.left+k.width <= k.columns
-	return inside && k.channelStride == k.height*k.width && k.planeStride == k.channels*k.channelStride
 }
 
 // packedSeparately lowers, on its own, the launch of a bias gradient whose sums such a packing call

@@ -11,11 +11,10 @@ type pooling struct {
 	convolution int // index of the convolution's launch
 	pooling     int // index of the pooling's launch; between both there may be one that finds the places
 	gradients   []int
-	pooled      *tensor.Buffer // the maxima
-	argmax      *tensor.Buffer // a byte for each window; nil if there are no gradients
-	epilogue    int
-	height      int // of a plane of windows
-	width       int
+	pooledOutput
+	epilogue int
+	height   int // of a plane of windows
+	width    int
 }
 
 // findPoolings returns the lowerings of the launches that such poolings change.
@@ -141,7 +140,7 @@ func (p *pooling) addLowerings(to map[int]lowering) {
 	to[p.convolution] = func(place *planner, l *tensor.Launch) []Call {
 		convolved, _ := forwardConv(l)
 		g := newProduct(l.Calls[0], convolved)
-		g.pool, g.epilogue = p, g.epilogue|p.epilogue
+		g.pool, g.epilogue = &p.pooledOutput, g.epilogue|p.epilogue
 		return g.lower(place)
 	}
 	for i := p.convolution + 1; i <= p.pooling; i++ {

@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"fmt"
-
-	"github.com/pollen-ml/pollen/tensor"
-)
+import "github.com/pollen-ml/pollen/tensor"
 
 // Bits of the integer by which a kernel selects its epilogue: what it does to the sums in its
 // registers before it writes them. The kernels have the same numbers (kernels/product.cuh).
@@ -30,10 +26,16 @@ type product struct {
 	bias                 *tensor.Argument  // the bias, or the mask with epilogueMask; nil without either
 	biasInner, biasCount int               // element i of out gets bias[i / biasInner % biasCount]
 	epilogue             int
-	forward              bool // the kernel takes a bias and an epilogue
-	conv                 bool // it is a convolution, or a gradient of one
-	filterGrad           bool // it is the gradient of a convolution's filter
-	pool                 *pooling
+	forward              bool          // the kernel takes a bias and an epilogue
+	conv                 bool          // it is a convolution, or a gradient of one
+	filterGrad           bool          // it is the gradient of a convolution's filter
+	pool                 *pooledOutput // of a pooled convolution, or nil
+}
+
+// pooledOutput is what a convolution writes instead of its sums if its epilogue pools them.
+type pooledOutput struct {
+	pooled *tensor.Buffer // the maxima
+	argmax *tensor.Buffer // a byte for each window; nil if there are no gradients
 }
 
 // intValue returns the value of an Int32 argument.
@@ -65,66 +67,6 @@ func newProduct(c tensor.Call, of tensor.Product) *product {
 	}
 	g.bias, g.sizes = &a[3], a[4:]
 	return g
-}
-
-// lower returns the calls of the product by the cheapest kernels that can compute it. The more
-// special ones are asked first, and return nil if a tile would be better.
-func (g *product) lower(p *planner) []Call {
-	// First layers, pooled.
-	if windows := g.lowerWindowFilterGrad(p); windows != nil {
-		return windows
-	}
-	if few := g.lowerWindowForward(p); few != nil {
-		return few
-	}
-	// Other convolutions in tf32 and bf16: by wgmma, or by mma.sync on packed copies.
-	if packed := g.lowerPacked(p); packed != nil {
-		return packed
-	}
-	// Matrices with few rows or columns.
-	if thin := g.lowerThin(p); thin != nil {
-		return thin
-	}
-	// All others, by tiles. A parallel split writes the sums of its slices to workspace, and the
-	// call that adds them has the epilogue. The slices keep only the bit for pooling, by which a
-	// convolution orders its pixels by windows.
-	dtype := g.out.Buffer.DType
-	tiles, ending := g.tilesFor(p)
-	c := g.split(p, tiles)
-	target, epilogue := g.out, g.epilogue
-	switch {
-	case c.parallel:
-		target, epilogue = tensor.Out(p.workBuffer(dtype, c.slices*g.rows*g.columns)), epilogue&epiloguePool
-	case g.pool != nil && c.slices == 1:
-		target = g.operands[0] // not used: only the maxima are written
-	}
-	blocks := [2]int{c.tile.blocks(g), 1}
-	if c.parallel {
-		blocks[1] = c.slices
-	}
-	arguments := append([]tensor.Argument{target}, g.operands...)
-	if g.forward {
-		arguments = append(arguments, g.biasOr(g.operands[0]))
-		if g.conv {
-			pooled, which := g.operands[0], g.operands[0]
-			if g.pool != nil && !c.parallel {
-				pooled, which = tensor.Out(g.pool.pooled), g.argmaxOr(which)
-			}
-			arguments = append(arguments, pooled, which)
-		}
-		arguments = append(append(arguments, g.sizes...), tensor.Int(epilogue))
-	} else {
-		arguments = append(arguments, g.sizes...)
-	}
-	calls := []Call{{
-		Symbol: fmt.Sprintf("%s_%s_%s", g.stem, c.tile.name(), ending),
-		Blocks: blocks, Threads: c.tile.threads, Shared: c.shared(g),
-		Arguments: append(arguments, tensor.Int(c.slices), tensor.Int(c.sliceDepth)), Cycles: g.cost(p, c, p.Chains) - c.sumCost(g, p.Chains),
-	}}
-	if c.parallel {
-		calls = append(calls, g.sumSlices(p, target.Buffer, c.slices))
-	}
-	return calls
 }
 
 // biasOr returns the bias, or other for a kernel that will not read it. A kernel's parameters

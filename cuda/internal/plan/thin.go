@@ -42,11 +42,10 @@ const (
 	shallowThreads = 128
 )
 
-// The cost of a thin product is in the same cycles as a tile's. Both constants come from calls that
-// took an H100 2 to 3 µs; the rest of a call's time is computed from its instructions and bytes.
+// The cost of a thin product is in the same cycles as a tile's. This constant and loadLatency come
+// from calls that took an H100 2 to 3 µs; the rest of a call's time is computed from its
+// instructions and bytes.
 var cyclesPerThinBlock = 1500.0 // for blocks to begin and to write; force.go changes it
-
-const loadLatency = 800.0 // for loads that are issued together to come from the second-level cache
 
 // isThin reports whether these kernels can compute the product. They multiply in float32 in all
 // precisions: a precision is a lower bound.

@@ -19,29 +19,6 @@ type tile struct {
 	sliceGroups            int   // if above 1, groups of the block's threads that each have a slice of the depth; only of matrices
 }
 
-// speed is how fast a multiprocessor goes through a kernel's arithmetic, in units of macsPerCycle,
-// which is what ordinary FP32 cores can do: full with all resident blocks, single with one, which
-// cannot hide its own latencies.
-type speed struct{ full, single float64 }
-
-// limitedTo returns the speed of a tile of which resident blocks fit into a multiprocessor. full
-// was measured or estimated with several.
-func (s speed) limitedTo(resident int) speed {
-	if resident == 1 {
-		s.full = s.single
-	}
-	return s
-}
-
-// cycles estimates the cycles that blocks take, of which resident share a multiprocessor. work is
-// the cycles of one block at speed 1, and bytes is what it reads from the second-level cache. A
-// multiprocessor works through its share of the blocks as fast as its arithmetic or the cache
-// allows, but no faster than a single block; and each wave of resident blocks has an overhead.
-func (s speed) cycles(p *planner, blocks, resident int, work, bytes float64) float64 {
-	share := ceilDiv(blocks, max(1, p.Multiprocessors))
-	return max(work/s.single, float64(share)*max(work/s.full, bytes/bytesPerCycle)) + float64(ceilDiv(share, resident))*cyclesPerWave
-}
-
 func (t tile) speeds(g *product) speed {
 	if g.conv {
 		return t.conv
@@ -176,18 +153,6 @@ type split struct {
 	parallel bool
 }
 
-// The constants of the cost model, in clock cycles. They are estimates for an H200, which has 132
-// multiprocessors at 1.8 GHz.
-const (
-	macsPerCycle        = 128.0  // multiplications and additions, on the ordinary cores of a multiprocessor
-	cyclesPerWave       = 2500.0 // for blocks to begin, to fill their pipeline of stages and to write their sums
-	CyclesPerLaunch     = 3000.0 // for one more kernel that follows another
-	cyclesPerSlice      = 80.0   // to add one more slice: sixteen loads are in flight at once
-	cyclesPerElement    = 0.006  // to write and read an element of the workspace: 8 bytes of the GPU's some 1300 per cycle
-	bytesPerCycle       = 24.0   // that a multiprocessor gets from the second-level cache
-	sharedBytesPerCycle = 128.0  // that a multiprocessor gets from its shared memory
-)
-
 // The number of slices is a power of two, or one and a half times that. Their depth is a multiple
 // of sliceUnit, so that each has whole stages.
 const (
@@ -297,4 +262,47 @@ func (c split) sumCost(g *product, chains int) float64 {
 		return 0
 	}
 	return CyclesPerLaunch + cyclesPerSlice*float64(c.slices) + cyclesPerElement*float64(g.rows*g.columns*c.slices*chains)
+}
+
+// lowerTiles returns the calls of the product by tiles. A parallel split writes the sums of its
+// slices to workspace, and the call that adds them has the epilogue. The slices keep only the bit
+// for pooling, by which a convolution orders its pixels by windows.
+func (g *product) lowerTiles(p *planner) []Call {
+	dtype := g.out.Buffer.DType
+	tiles, ending := g.tilesFor(p)
+	c := g.split(p, tiles)
+	target, epilogue := g.out, g.epilogue
+	switch {
+	case c.parallel:
+		target, epilogue = tensor.Out(p.workBuffer(dtype, c.slices*g.rows*g.columns)), epilogue&epiloguePool
+	case g.pool != nil && c.slices == 1:
+		target = g.operands[0] // not used: only the maxima are written
+	}
+	blocks := [2]int{c.tile.blocks(g), 1}
+	if c.parallel {
+		blocks[1] = c.slices
+	}
+	arguments := append([]tensor.Argument{target}, g.operands...)
+	if g.forward {
+		arguments = append(arguments, g.biasOr(g.operands[0]))
+		if g.conv {
+			pooled, which := g.operands[0], g.operands[0]
+			if g.pool != nil && !c.parallel {
+				pooled, which = tensor.Out(g.pool.pooled), g.argmaxOr(which)
+			}
+			arguments = append(arguments, pooled, which)
+		}
+		arguments = append(append(arguments, g.sizes...), tensor.Int(epilogue))
+	} else {
+		arguments = append(arguments, g.sizes...)
+	}
+	calls := []Call{{
+		Symbol: fmt.Sprintf("%s_%s_%s", g.stem, c.tile.name(), ending),
+		Blocks: blocks, Threads: c.tile.threads, Shared: c.shared(g),
+		Arguments: append(arguments, tensor.Int(c.slices), tensor.Int(c.sliceDepth)), Cycles: g.cost(p, c, p.Chains) - c.sumCost(g, p.Chains),
+	}}
+	if c.parallel {
+		calls = append(calls, g.sumSlices(p, target.Buffer, c.slices))
+	}
+	return calls
 }

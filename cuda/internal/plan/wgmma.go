@@ -31,18 +31,12 @@ var tilesWGMMA = []wgmmaTile{
 
 // Sizes in the kernels.
 const (
-	wgmmaRows   = 64
 	wgmmaStages = 6
 	// wgmmaBarrierBytes is the size of the mbarriers: two for each stage (it is full, it is empty),
 	// four for the arrival of the pixels, and one for their memory being free again.
 	wgmmaBarrierBytes = 8 * (2*wgmmaStages + 4 + 1)
 	stripWidth        = 8
 )
-
-// manyChains is a number of chains that fills a GPU. NVIDIA does not document in which order wgmma
-// adds its products, so which kernel computes a convolution may not depend on the number of chains.
-// It is the one with the lower product of the costs for one chain and for manyChains.
-const manyChains = 64
 
 // wgmmaProduct is a convolution by these kernels.
 type wgmmaProduct struct{ packedProduct }

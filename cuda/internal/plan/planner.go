@@ -1,0 +1,62 @@
+package plan
+
+import "github.com/pollen-ml/pollen/tensor"
+
+// lowering makes the calls of a launch.
+type lowering func(p *planner, l *tensor.Launch) []Call
+
+// planner is the state in which launches are lowered, one after the other.
+type planner struct {
+	Target
+
+	// In a step, and nil or empty where a launch is lowered on its own:
+
+	launch       int                           // the launch that is being lowered
+	copies       map[packKey]*tensor.Buffer    // packed copies that later launches may read
+	requested    map[*tensor.Buffer][]packSpec // all packed copies that the step's launches read
+	unpoolGrads  []*unpoolGrad                 // gradients that later launches may read by their windows
+	summedUnpool *unpoolGrad                   // the one over whose windows the current launch sums, if it does
+	firstPass    map[*tensor.Buffer]int        // the first launch that goes through a gradient and could sum it
+	biasGradSums []*biasGradSum                // sums that a later call makes instead of their launch
+
+	base      int // where the workspace begins in the scratch arena
+	workspace int // bytes of workspace that one chain has so far
+}
+
+// workBuffer returns a buffer for intermediate results of the current launch. Its contents are
+// undefined at first. Workspace is only ever added within a step, so that two launches never share
+// it; placeScratch lets buffers share memory afterwards.
+func (p *planner) workBuffer(dtype tensor.DType, elements int) *tensor.Buffer {
+	b := tensor.NewBuffer("workspace", tensor.Scratch, dtype, elements)
+	b.Offset = p.base + p.workspace
+	p.workspace += tensor.Align(b.Bytes())
+	return b
+}
+
+// gridSize returns the blocks of a grid-stride loop over wanted elements: enough for a thread each,
+// but at most 8 blocks of GridStrideThreads for each multiprocessor.
+func gridSize(p *planner, wanted int) int {
+	return max(1, min(ceilDiv(wanted, GridStrideThreads), 8*p.Multiprocessors))
+}
+
+// splitSuffix splits "relu_fwd_f32" into "relu_fwd" and "f32".
+func splitSuffix(kernel string) (stem, suffix string) {
+	at := len(kernel) - len("f32")
+	return kernel[:at-1], kernel[at:]
+}
+
+// blocksPerMultiprocessor is how many blocks of a tensor.Shares grid a multiprocessor should get
+// before blocks are given more than one item each. With more items a block does its setup less
+// often, such as computing a step's numbers, but too few blocks leave multiprocessors idle.
+const blocksPerMultiprocessor = 16
+
+// lowerShares returns the call of a kernel whose blocks share items.
+func (p *planner) lowerShares(c tensor.Call, g tensor.Shares) Call {
+	// As many items for each block as leave blocksPerMultiprocessor blocks, all chains together.
+	each := max(1, min(g.Items*p.Chains/(blocksPerMultiprocessor*max(1, p.Multiprocessors)), g.Most))
+	s := Call{Symbol: c.Kernel, Blocks: [2]int{ceilDiv(g.Items, each), 1}, Threads: roundUpToWarps(g.Threads), Arguments: c.Arguments}
+	if g.Rows { // one row so far; fuseRows may add others
+		s.RowEnds = []int{s.Blocks[0]}
+	}
+	return s
+}
