@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -172,9 +171,4 @@ func (m *module) entry(name string) (*entry, error) {
 			return nil, errors.Errorf("entry %s: %q is not supported", name, line)
 		}
 	}
-}
-
-func number(digits string) int {
-	n, _ := strconv.Atoi(digits)
-	return n
 }
