@@ -141,11 +141,6 @@ func (a *application) SymDiff(inputs gorgonia.Nodes, output, grad *Node) (gorgon
 	return gradients, nil
 }
 
-// Do implements gorgonia.Op: Pollen's graphs run on Gorgonia's own machines, too.
-func (a *application) Do(values ...gorgonia.Value) (gorgonia.Value, error) {
-	return runOnHost(a, values)
-}
-
 func (a *application) label() string {
 	if a.scope == "" {
 		return a.Name()

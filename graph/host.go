@@ -8,6 +8,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
+// Do implements gorgonia.Op: Pollen's graphs run on Gorgonia's own machines, too.
+func (a *application) Do(values ...gorgonia.Value) (gorgonia.Value, error) {
+	return runOnHost(a, values)
+}
+
 // runOnHost computes one application on Gorgonia's values, in separate memory and on one thread.
 // Inputs that the op updates are copied back. It lowers the op as Compile does and runs the
 // launches on a host device that it makes for this one op: simple and slow, which is right for the
