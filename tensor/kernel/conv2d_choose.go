@@ -1,7 +1,7 @@
 package kernel
 
-// The three directions of a convolution each choose the cheapest of several algorithms, by the costs
-// at the end of this file.
+// Each direction of a convolution uses the cheapest of several algorithms, by the costs at the end
+// of this file.
 
 // Forward prepares y = f(conv(x, w) + bias). Operands: A is x, B is w, Bias is [K] if Bias is set,
 // Out is y.
