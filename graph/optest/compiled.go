@@ -127,6 +127,23 @@ func (s *compiledCase) differentiate(b *graph.Builder, nodes []*graph.Node, y *g
 	}
 }
 
+// weightedSum is the loss of which gradients are tested, sum over i of cotangent_i y_i: y and
+// cotangent of the same shape -> a scalar. It must be the node that is differentiated. Its dout is
+// then 1, so that its gradients are its inputs, and it is dead code: it never becomes a launch, for
+// which a device would need a kernel.
+type weightedSum struct{}
+
+func (weightedSum) Name() string                               { return "weighted sum" }
+func (weightedSum) Shape([]tensor.Shape) (tensor.Shape, error) { return tensor.Shape{}, nil }
+
+func (weightedSum) Lower(*graph.Lowering) {
+	panic(errors.New("optest: the loss is dead code, and the compiler kept it"))
+}
+
+func (weightedSum) Gradients(_ *graph.Builder, in []*graph.Node, _, _ *graph.Node) []*graph.Node {
+	return []*graph.Node{in[1], in[0]}
+}
+
 // cotangent returns the weights of the output in the loss that is differentiated.
 func (s *compiledCase) cotangent(chain int) []float64 {
 	return s.c.draw(cotangentName, chain, s.shape, Normal)

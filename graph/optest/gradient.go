@@ -10,23 +10,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// weightedSum is the loss of which gradients are tested, sum over i of cotangent_i y_i: y and
-// cotangent of the same shape -> a scalar. It must be the node that is differentiated. Its dout is
-// then 1, so that its gradients are its inputs, and it is dead code: it never becomes a launch, for
-// which a device would need a kernel.
-type weightedSum struct{}
-
-func (weightedSum) Name() string                               { return "weighted sum" }
-func (weightedSum) Shape([]tensor.Shape) (tensor.Shape, error) { return tensor.Shape{}, nil }
-
-func (weightedSum) Lower(*graph.Lowering) {
-	panic(errors.New("optest: the loss is dead code, and the compiler kept it"))
-}
-
-func (weightedSum) Gradients(_ *graph.Builder, in []*graph.Node, _, _ *graph.Node) []*graph.Node {
-	return []*graph.Node{in[1], in[0]}
-}
-
 // difference is the step h of central finite differences: the truncation error grows like h^2, and
 // the rounding error like epsilon/h.
 const difference = 1e-5

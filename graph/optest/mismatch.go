@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -49,6 +51,24 @@ func compare(got, want []float64, tol Tol, bits bool) *mismatch {
 	}
 	m.bias, _ = biasOf(got, want)
 	return m
+}
+
+// Close returns an error if an element of got is not within the tolerance of want's. The error has
+// the number of such elements, the index of the worst, its distance in units in the last place (of
+// float32 if all of got are exact in float32), and the bias. NaN is close to nothing, an infinity
+// only to itself.
+func Close(got, want []float64, tol Tol) error {
+	if len(got) != len(want) {
+		return lengths(got, want)
+	}
+	if m := compare(got, want, tol, false); m != nil {
+		return m
+	}
+	return nil
+}
+
+func lengths(got, want []float64) error {
+	return errors.Errorf("optest: close: got %d elements, want %d", len(got), len(want))
 }
 
 // Same returns an error if an element of got does not have the bits of want's. The error has the
