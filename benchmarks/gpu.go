@@ -4,33 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
-	"github.com/pollen-ml/pollen/cuda"
-	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor"
 )
-
-// gpuFlags select what is timed on a GPU.
-type gpuFlags struct {
-	gpu                      int
-	work, steps, samplers    []string
-	precisions, peers        []string
-	variants                 []string
-	chains, updates, batches []int
-	repetitions              int
-	peerDevice               string
-	budget, patience         time.Duration
-	onlyPredict, resume      bool
-}
 
 func gpuCommand(o *options) *cobra.Command {
 	var f gpuFlags
@@ -60,18 +42,6 @@ func gpuCommand(o *options) *cobra.Command {
 	flags.DurationVar(&f.patience, "patience", 90*time.Second, "the time limit of a side to prepare work, and for a round of it")
 	flags.DurationVar(&f.budget, "budget", 8*time.Minute, "the time limit for all work, which is divided among its kinds; nothing is begun after it")
 	return c
-}
-
-// gpuRun is a run of the command.
-type gpuRun struct {
-	gpuFlags
-	options  options
-	record   *record
-	services []*service
-	invited  []*service // the services that take part in the present work
-	end      time.Time
-	deadline time.Time // deadline of the present work
-	failed   error     // error of the first comparison that failed
 }
 
 func (f gpuFlags) run(ctx context.Context, o *options) error {
@@ -114,35 +84,6 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 	return cmp.Or(r.failed, r.record.write(o))
 }
 
-// begin finds the GPU and, to resume, reads the record.
-func (r *gpuRun) begin() error {
-	installed, err := cuda.List("")
-	if err != nil {
-		return err
-	}
-	if r.gpu < 0 || r.gpu >= len(installed.GPUs) {
-		return errors.Errorf("benchmarks: --gpu must be below the number of GPUs, got %d of %d", r.gpu, len(installed.GPUs))
-	}
-	r.record.Machine.GPU = fmt.Sprintf("%v, CUDA %s", installed.GPUs[r.gpu], installed.Version)
-	fmt.Printf("%s; %s\n", r.record.Machine.GPU, r.record.Machine.describe())
-	if r.resume {
-		if err := r.record.resume(r.options.json); err != nil {
-			return err
-		}
-	}
-	all := r.precisions
-	r.precisions = nil
-	for _, p := range all {
-		info, limit := installed.GPUs[r.gpu], os.Getenv(cuda.CapabilityVariable)
-		if (info.Major < 8 || limit == "70") && p != string(cuda.FP32) {
-			r.record.Left = append(r.record.Left, p+", which needs compute capability 8.0")
-			continue
-		}
-		r.precisions = append(r.precisions, p)
-	}
-	return r.record.save(r.options.json)
-}
-
 // share returns the time that the first of these works may take: an equal part of the time left,
 // where steps count three times.
 func share(works []string, left time.Duration) time.Duration {
@@ -157,29 +98,6 @@ func share(works []string, left time.Duration) time.Duration {
 		all += weight(name)
 	}
 	return left * weight(works[0]) / all
-}
-
-// late reports whether there is no time left for a comparison.
-func (r *gpuRun) late(comparison string) bool {
-	if time.Now().Before(r.deadline) {
-		return false
-	}
-	r.record.Left = append(r.record.Left, comparison+": no time was left")
-	return true
-}
-
-func (r *gpuRun) open(precision string) (tensor.Device, error) {
-	return cuda.Open(cuda.Options{GPUs: []int{r.gpu}, Precision: cuda.Precision(precision)})
-}
-
-// parseTraining reads "mnist-64-64-256:100".
-func parseTraining(text, sampler string) (training, error) {
-	network, size, _ := strings.Cut(text, ":")
-	batch, err := strconv.Atoi(size)
-	if err != nil || batch < 1 {
-		return training{}, errors.Errorf("benchmarks: a step must be a network and a batch size, as mlp-100:500, got %q", text)
-	}
-	return training{network, batch, sampler}, nil
 }
 
 // timeSteps times the steps in each precision, and in each starts with the peers that need the
@@ -231,29 +149,6 @@ func (r *gpuRun) timeStepsIn(ctx context.Context, precision string, turn int) er
 	})
 }
 
-// eachStep calls time for each number of chains, step and sampler.
-func (r *gpuRun) eachStep(time func(t training, chains int) error) error {
-	for _, chains := range r.chains {
-		for _, step := range r.steps {
-			for _, sampler := range r.samplers {
-				t, err := parseTraining(step, sampler)
-				if err != nil {
-					return err
-				}
-				if err := time(t, chains); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// comparison names a comparison of the step.
-func (t training) comparison(chains int, precision string) string {
-	return fmt.Sprintf("step %s batch %d %s, %d chains, %s", t.network, t.batch, t.sampler, chains, precision)
-}
-
 // printScaling prints how images per second grow with the number of chains.
 func (r *gpuRun) printScaling() {
 	if len(r.chains) < 3 {
@@ -288,79 +183,3 @@ func (r *gpuRun) invitedNames() string {
 	}
 	return " with " + strings.Join(names, " and ")
 }
-
-// timeUpdates times pSGLD's update, and a copy of memory on the same GPU. The record has its rate
-// as a fraction of the fastest copy's.
-func (r *gpuRun) timeUpdates(ctx context.Context) error {
-	for _, n := range r.updates {
-		copying := fmt.Sprintf("copy of %d floats", n)
-		if r.late(copying) {
-			continue
-		}
-		open := func(device tensor.Device) (contestant, error) { return newGPUCopy(device, 4*n) }
-		if err := r.compare(ctx, copying, "fp32", open, peerRequest{Work: "copy", Parameters: n}, 8*float64(n)/1e9, "GB"); err != nil {
-			return err
-		}
-		const floats = 5 // theta, v and g are read, theta and v written
-		open = func(device tensor.Device) (contestant, error) { return loadUpdate(device, n) }
-		updating, request := fmt.Sprintf("psgld update of %d parameters", n), peerRequest{Work: "update", Parameters: n}
-		if err := r.compare(ctx, updating, "fp32", open, request, 4*floats*float64(n)/1e9, "GB"); err != nil {
-			return err
-		}
-		var copied float64 // of any side: small copies take as long as their launch
-		for _, e := range r.record.Entries {
-			if e.Case == copying {
-				copied = max(copied, e.Rate)
-			}
-		}
-		for i := range r.record.Entries {
-			if e := &r.record.Entries[i]; e.Case == updating && copied > 0 {
-				e.Fraction = e.Rate / copied
-			}
-		}
-	}
-	return r.record.save(r.options.json)
-}
-
-// updateProgram returns a step that is pSGLD's update of n parameters.
-func updateProgram(n int) (*graph.Program, error) {
-	b := graph.New(tensor.Float32)
-	sample(b, langevin.PSGLD{Alpha: psgldAlpha, Lambda: psgldLambda, Gamma: langevin.GammaNone}, b.Parameter("w", nil, n), b.State("gradient", nil, n))
-	return b.Compile()
-}
-
-func loadUpdate(device tensor.Device, n int) (contestant, error) {
-	program, err := updateProgram(n)
-	if err != nil {
-		return nil, err
-	}
-	p := &pollen{device: device}
-	p.session, err = program.Load(device, graph.LoadOptions{Seed: 1})
-	return p, err
-}
-
-// gpuCopy copies memory on the GPU, by keeping the memory of a workload's only chain.
-type gpuCopy struct {
-	device tensor.Device
-	runner tensor.Runner
-}
-
-func newGPUCopy(device tensor.Device, bytes int) (contestant, error) {
-	s := tensor.Workload{Chains: 1, Keeps: true}
-	s.Bytes[tensor.Chain] = bytes
-	runner, err := device.Load(s)
-	return &gpuCopy{device, runner}, err
-}
-
-func (g *gpuCopy) run(steps int) (float64, error) {
-	return timed(func() error {
-		for range steps {
-			if err := g.runner.Keep(); err != nil {
-				return err
-			}
-		}
-		return g.runner.Run(0)
-	})
-}
-
-func (g *gpuCopy) close() error { return cmp.Or(g.runner.Close(), g.device.Close()) }

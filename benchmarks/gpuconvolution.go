@@ -13,15 +13,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// schedule returns a training step's launches.
-func (t training) schedule(chains int) (tensor.Workload, error) {
-	program, err := t.compile()
-	if err != nil {
-		return tensor.Workload{}, err
-	}
-	return scheduleOf(program, chains)
-}
-
 // singleLaunch repeats one launch of a workload, in memory that is zeroed or filled.
 type singleLaunch struct {
 	device tensor.Device // to close, or nil

@@ -176,3 +176,12 @@ func (r *gpuRun) predictEntry(m cuda.Model, comparison, name string, seconds, ra
 	r.record.Entries = append(r.record.Entries, e)
 	return &r.record.Entries[len(r.record.Entries)-1]
 }
+
+// schedule returns a training step's launches.
+func (t training) schedule(chains int) (tensor.Workload, error) {
+	program, err := t.compile()
+	if err != nil {
+		return tensor.Workload{}, err
+	}
+	return scheduleOf(program, chains)
+}
