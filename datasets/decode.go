@@ -196,8 +196,8 @@ func (d *decoder) inspect(content []byte) (imageInfo, error) {
 }
 
 // stoppable is an encoded image in memory as a file. Reading returns the error of a context that
-// has ended. This is the only way to stop a decoder, so reads are short: a JPEG image can have three
-// scans in 128 bytes, of tens of milliseconds each.
+// has ended. This is the only way to stop a decoder, so reads are short: a JPEG image can have
+// three scans in 128 bytes, of tens of milliseconds each.
 type stoppable struct {
 	context context.Context
 	content []byte
