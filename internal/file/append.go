@@ -18,7 +18,7 @@ type Appended struct {
 // Append opens a regular file to write at its end, and creates it if there is none. A symbolic link
 // is an error, since it may lead out of the directory.
 func Append(path string) (*Appended, error) {
-	if _, err := ask(callCreate, path, 0); err != nil {
+	if _, err := ask(CallCreate, path, 0); err != nil {
 		return nil, errors.Wrapf(err, "file: append to %s", path)
 	}
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {

@@ -4,7 +4,7 @@ import "sync/atomic"
 
 // The calls that change a disk, by the names that a Fault gets.
 const (
-	callCreate  = "create"
+	CallCreate  = "create"
 	CallWrite   = "write"
 	CallSync    = "sync"
 	CallRename  = "rename"

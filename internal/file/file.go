@@ -51,7 +51,7 @@ func Create(path string) (*Pending, error) {
 		// A name is taken if a process of the same number was killed, or runs on another machine
 		// that shares the directory.
 		name := stem + strconv.FormatUint(created.Add(1), 10) + partial
-		if _, err := ask(callCreate, path, 0); err != nil {
+		if _, err := ask(CallCreate, path, 0); err != nil {
 			return nil, errors.Wrapf(err, "file: create %s", path)
 		}
 		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
