@@ -66,6 +66,7 @@ func TestGPUWritesARecord(t *testing.T) {
 // TestGPULeavesOutPrecisions: precisions that an older GPU lacks are left out, and the others are
 // timed.
 func TestGPULeavesOutPrecisions(t *testing.T) {
+	testenv.NeedsAll(t, "the emulated GPU measures a record")
 	driver := emulator.Open(t, emulator.Options{Capability: 75})
 	t.Setenv(cuda.DriverVariable, driver.Path)
 	path := filepath.Join(t.TempDir(), "record.json")

@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -39,7 +40,7 @@ func TestGroupedFilters(t *testing.T) {
 	device, host := wgmmaGPU(t), tensor.NewHost(1)
 	defer host.Close()
 	inTurn, apart := 0, 0
-	for _, c := range filterCases {
+	for _, c := range testenv.Some(2, filterCases) {
 		t.Run(c.name, func(t *testing.T) {
 			want, _ := c.results(t, host, 2, exact)
 			var others [][]float64
@@ -81,7 +82,7 @@ func TestGroupedFilters(t *testing.T) {
 			}
 		})
 	}
-	if inTurn == 0 || apart == 0 {
+	if testenv.All() && (inTurn == 0 || apart == 0) {
 		t.Errorf("slices are added in turn %d times, and apart %d times", inTurn, apart)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -91,7 +92,7 @@ var windowsCases = []windowsCase{
 func TestWindows(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()
-	for _, c := range windowsCases {
+	for _, c := range testenv.Some(3, windowsCases) {
 		t.Run(c.name, func(t *testing.T) {
 			needs(t, cuda.WindowsVariable)
 			if c.block == 0 {

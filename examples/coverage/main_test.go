@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // TestPromises: over five splits each promise is kept within three standard errors.
 func TestPromises(t *testing.T) {
+	testenv.NeedsAll(t, "many calibrations")
 	var out bytes.Buffer
 	if err := run(context.Background(), &out, 5, division{2000, 1000, 4000}); err != nil {
 		t.Fatal(err)

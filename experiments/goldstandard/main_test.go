@@ -16,6 +16,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -189,6 +190,7 @@ func TestConvolutionalReference(t *testing.T) {
 // A stored reference gives the same comparison as a sampled one, up to its rounding. The reference
 // of another posterior is an error.
 func TestStoredReference(t *testing.T) {
+	testenv.NeedsAll(t, "long chains")
 	small := convolutional
 	small.examples, small.hmc, small.methods = 100, trajectories{leaps: 3, warmup: 400, draws: 600}, convolutionalMethods[:1]
 	dir := t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -147,9 +148,10 @@ func TestMethods(t *testing.T) {
 
 // The real returns are read, and a short run on the first of them makes sense.
 func TestIndex(t *testing.T) {
+	testenv.NeedsAll(t, "a fit of 2905 returns")
 	path := filepath.Join("..", "..", "..", "shared", "data", "sp500.csv")
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("%s is not here: the test want the daily closes of the S&P 500 from 2008-05-01 to 2019-11-13", path)
+		t.Skipf("%s is not here: the test needs the daily closes of the S&P 500 from 2008-05-01 to 2019-11-13", path)
 	}
 	s, err := read(path)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
@@ -64,6 +65,7 @@ func weightsOf(t testing.TB, run *pollen.Run, chains int) [][][]float64 {
 // all weights of a logistic regression agree, by the spread of chains, at a temperature and with a
 // prior that matter.
 func TestNUTSAgreesWithHMC(t *testing.T) {
+	testenv.NeedsAll(t, "long chains")
 	const chains = 12
 	data := trainOn(dots(t, 24))
 	of := func(method string, epochs, burnIn int) [][][]float64 {
