@@ -201,6 +201,7 @@ func TestPeersLastLines(t *testing.T) {
 // TestStepsByTurns uses peers that answer at once: in each precision those with the longest
 // preparation come last.
 func TestStepsByTurns(t *testing.T) {
+	testenv.NeedsAll(t, "steps that are timed")
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
 	dir := t.TempDir()
 	path, python := filepath.Join(dir, "record.json"), filepath.Join(dir, "python")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
@@ -24,6 +25,7 @@ func (h apart) Load(w tensor.Workload) (tensor.Runner, error) {
 // TestRowTilesOfNetworks: gradients have the same bits whether launches are run together, a few
 // images at a time, or one by one, for batches of more and of fewer images than a row tile has.
 func TestRowTilesOfNetworks(t *testing.T) {
+	testenv.NeedsAll(t, "seven networks")
 	for _, name := range []string{"lenet-small", "mnist-64-64-256", "cnn", "resnet20-frn", "resnet20-frn-silu"} {
 		for _, batch := range []int{3, 37} {
 			gradients := func(device tensor.Device, chains int) (all []float32) {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 )
 
@@ -33,6 +34,7 @@ func TestLattice(t *testing.T) {
 // TestModes: the samplers find the modes, the proportions and the variance that the comment of the
 // program states.
 func TestModes(t *testing.T) {
+	testenv.NeedsAll(t, "long chains")
 	for _, m := range methods() {
 		kept, err := m.sample()
 		if err != nil {

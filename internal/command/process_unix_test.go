@@ -16,6 +16,7 @@ import (
 
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/letters"
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // mainWithoutRoom is main where files cannot grow beyond a few KiB, as on a full disk.
@@ -175,6 +176,7 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 
 // A run by NUTS, killed in the middle of a trajectory most likely, resumes from its last draw.
 func TestKilledNUTSGoesOnBitForBit(t *testing.T) {
+	testenv.NeedsAll(t, "processes that are killed")
 	p := newProcesses(t)
 	arguments := func(dir string) []string {
 		return strings.Fields("fit --data notmnist --model mlp-4 --subset 40 --batch 40 --method nuts:max-depth=4 --epochs 120 --burn-in 60 --samples 60" +
