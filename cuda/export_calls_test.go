@@ -73,7 +73,7 @@ func FitsSlicedK(d tensor.Device, precision Precision, number int) bool {
 	return plan.SlicedKShared(precision, number) <= d.(*device).gpus[0].maxShared
 }
 
-// Capability is that of a device's first GPU, 10 major + minor.
+// Capability returns the compute capability of a device's first GPU: 90 for 9.0.
 func Capability(d tensor.Device) int { return d.(*device).gpus[0].capability() }
 
 // Blocks are those of the kernel of that name in a step of a runner.

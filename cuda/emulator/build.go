@@ -287,7 +287,7 @@ func (c *toolchain) wrapper(include []string, path string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// objects runs tasks that compile objects, as many at a time as there are processors.
+// objects runs tasks that compile objects, one per processor at a time.
 func objects(tasks []func() (string, error)) ([]string, error) {
 	made, failed := make([]string, len(tasks)), make([]error, len(tasks))
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))

@@ -14,12 +14,13 @@ func available() instructionSet {
 	return neon
 }
 
-// multiplyPairFast is not implemented: NEON has registers for the sums of one panel only.
+// multiplyPairFast returns false: NEON has registers for the sums of one panel only, so the caller
+// multiplies panel by panel.
 func multiplyPairFast[T Float](rows, depth int, a leftFactor[T], b []T, panel int, c []T, stride int, bias []T, f flags) bool {
 	return false
 }
 
-// multiplyPointsFast is not implemented: the caller multiplies point by point.
+// multiplyPointsFast returns false, so the caller multiplies point by point.
 func multiplyPointsFast[T Float](p *winogradPlan, rows, panels int, a, b, c []T) bool { return false }
 
 // multiplyTable computes tiles whose rows are single taps.
@@ -27,7 +28,8 @@ func multiplyTable(_, rows, depth int, data *float32, taps, depthOffsets *int32,
 	multiplyTabled(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
 }
 
-// copyLinesFast, zipLinesFast and copyRowsFast are not implemented: Go's copy already uses NEON.
+// copyLinesFast returns false: Go's copy, which the caller then uses, has NEON already. So do
+// zipLinesFast and copyRowsFast.
 func copyLinesFast[T Float](to []T, toLine int, from []T, fromLine, lines, width int) bool {
 	return false
 }
@@ -36,12 +38,11 @@ func zipLinesFast[T Float](to []T, toLine int, even, odd []T, fromLine, lines, p
 	return false
 }
 
-// copyRowsFast has none: Go's copies are NEON's.
 func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whole int) bool {
 	return false
 }
 
-// accumulateFourLinesFast is not implemented: the caller processes two channels at a time.
+// accumulateFourLinesFast returns false, so the caller processes two channels at a time.
 func accumulateFourLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, to []T, each int, add bool) bool {
 	return false
 }

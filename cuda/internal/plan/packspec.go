@@ -4,8 +4,7 @@ import "github.com/pollen-ml/pollen/tensor"
 
 // Convolutions in tf32 and bf16 may work on packed copies of their operands (kernels/nhwc.cuh). A
 // copy has channels last, rounded once, in lines of 128 bytes: 32 channels of tf32 or 64 of bf16.
-// An image has a line for each pixel, padding included, and as many blocks of lines as its channels
-// need.
+// An image has a line for each pixel, padding included, for each block of 32 or 64 channels.
 //
 // For example, a 5 x 5 convolution with padding 2 of 64 channels of 14 x 14 pixels, in bf16, gets a
 // copy of 18 x 18 lines per image. The pixel at (p, q) of the result needs, for tap (r, s), the

@@ -52,7 +52,8 @@ const blocksPerMultiprocessor = 16
 
 // lowerShares returns the call of a kernel whose blocks share items.
 func (p *planner) lowerShares(c tensor.Call, g tensor.Shares) Call {
-	// As many items for each block as leave blocksPerMultiprocessor blocks, all chains together.
+	// The largest number of items per block that still gives every multiprocessor
+	// blocksPerMultiprocessor blocks, counting all chains.
 	each := max(1, min(g.Items*p.Chains/(blocksPerMultiprocessor*max(1, p.Multiprocessors)), g.Most))
 	s := Call{Symbol: c.Kernel, Blocks: [2]int{ceilDiv(g.Items, each), 1}, Threads: roundUpToWarps(g.Threads), Arguments: c.Arguments}
 	if g.Rows { // one row so far; fuseRows may add others

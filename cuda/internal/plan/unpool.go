@@ -10,7 +10,7 @@ import (
 // window's gradient where the maximum was, and 0 at the other three pixels. Most kernels that need
 // it can read it in the compact form, the windows' gradients and the argmax bytes, which is a
 // quarter of the numbers. For example, after a convolution with 64 filters of 28 x 28 images, the
-// gradient of an image is 50 176 numbers, and its windows have 12 544 numbers and as many bytes.
+// gradient of an image has 50 176 numbers; its windows have 12 544 numbers and 12 544 bytes.
 // The full gradient is written only before a call that reads it itself.
 type unpoolGrad struct {
 	gradient      *tensor.Buffer

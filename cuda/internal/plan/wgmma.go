@@ -63,7 +63,7 @@ func (g *wgmmaProduct) stripStart(t wgmmaTile, strip int) int {
 }
 
 // linesPerTile returns the maximum and the mean number of lines that a tile reads. The pattern
-// repeats after as many images as a tile has strips.
+// repeats after t.strips images.
 func (g *wgmmaProduct) linesPerTile(t wgmmaTile) (most int, mean float64) {
 	end := min(g.strips(t), t.strips*g.stripsPerImage(t))
 	for s := 0; s < end; s += t.strips {

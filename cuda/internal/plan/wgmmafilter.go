@@ -33,8 +33,8 @@ const (
 	tapSumBytes = 4 * wgmmaRows * wgmmaRows
 	// stageBarrierBytes is the size of a stage's two mbarriers.
 	stageBarrierBytes = 8 * 2
-	// A block has as many stages as fit into shared memory, up to maxStages. Stages are made so
-	// small that minStages of them fit next to the sums of usualTaps taps.
+	// A block has up to maxStages stages, if they fit into shared memory. A stage is small enough
+	// that minStages of them fit next to the sums of usualTaps taps.
 	minStages, maxStages = 3, 8
 	usualTaps            = 7
 )
