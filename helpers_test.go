@@ -7,36 +7,17 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/letters"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // side is the height and width of the images of squares.
-const side = 12
+const side = letters.Side
 
-// squares are images of noise with a bright square whose place is the class, which a small network
-// learns within a second. Different seeds give different noise.
+// squares are images of noise with a bright square, see letters.Squares.
 func squares(t testing.TB, n, classes int, seed uint32) *datasets.Dataset {
 	t.Helper()
-	var images []byte
-	var labels []int32
-	noise := seed
-	for i := range n {
-		class := i % classes
-		labels = append(labels, int32(class))
-		for y := range side {
-			for x := range side {
-				noise = noise*1664525 + 1013904223
-				pixel := byte(noise >> 26)
-				if y/4 == class/3 && x/4 == class%3 {
-					pixel = 220
-				}
-				images = append(images, pixel)
-			}
-		}
-	}
-	data, err := datasets.New("squares", images, labels, 1, side, side, nil)
-	must(t, err)
-	return data
+	return letters.Squares(t, n, classes, seed)
 }
 
 // trainOn are splits with only training data.

@@ -48,6 +48,7 @@ var mayImport = map[string][]string{
 	"internal/comparison": {".", "datasets", "evaluate", "report", "internal"},
 	"internal/cluster":    {".", "report"},
 	"internal/command":    {"*"},
+	"internal/letters":    {"datasets"},
 	"internal/lint":       {"cuda/kernels/bundle"},
 	"serve":               {".", "datasets"},
 	".": {
