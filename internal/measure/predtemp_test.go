@@ -201,9 +201,6 @@ func TestCurvedLogits(t *testing.T) {
 	}
 }
 
-// side is the height and width of the images of squares.
-const side = letters.Side
-
 // squares are images of noise with a bright square, see letters.Squares.
 func squares(t testing.TB, n, classes int, seed uint32) *datasets.Dataset {
 	t.Helper()
