@@ -310,22 +310,6 @@ func TestFilesAreShortAndFormatted(t *testing.T) {
 	}
 }
 
-// longestCommand is the most lines that internal/command may have.
-const longestCommand = 2500
-
-// TestCommandIsThin: what a Go program could use belongs in the library, not in internal/command.
-func TestCommandIsThin(t *testing.T) {
-	lines := 0
-	for _, s := range sources(t) {
-		if !s.test && s.dir == "internal/command" {
-			lines += bytes.Count(s.content, []byte("\n"))
-		}
-	}
-	if lines == 0 || lines > longestCommand {
-		t.Errorf("internal/command must have at most %d lines, got %d", longestCommand, lines)
-	}
-}
-
 func TestEveryPackageHasDoc(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test || s.file.Name.Name == "main" {
