@@ -6,7 +6,7 @@ import (
 )
 
 // ToDense wraps values as a Gorgonia tensor of the given shape, without copying. It returns an
-// error if the shape has another number of elements.
+// error if the shape has a different number of elements.
 func ToDense[T Element](shape Shape, values []T) (*dense.Dense, error) {
 	if shape.Elements() != len(values) {
 		return nil, errors.Errorf("tensor: to dense: values must have the %d elements of shape %v, got %d", shape.Elements(), shape, len(values))

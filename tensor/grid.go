@@ -34,12 +34,12 @@ type Blocks struct {
 // Block returns a single block of threads.
 func Block(threads int) Blocks { return Blocks{Count: 1, Threads: threads} }
 
-// Shares gives each block of threads at most Most of the items. A device with many multiprocessors
-// uses fewer items per block; results must not depend on that.
+// Shares gives each block of threads at most MaxItems items. A device with many multiprocessors uses
+// fewer items per block; results must not depend on that.
 type Shares struct {
-	Items, Most int
-	Threads     int  // with work in a block; the device rounds up to whole warps
-	Rows        bool // the kernel takes a table of arguments, so that several launches can be merged: cuda/kernels/rows.cuh
+	Items, MaxItems int
+	Threads         int  // with work in a block; the device rounds up to whole warps
+	Rows            bool // the kernel takes a table of arguments, so that several launches can be merged: cuda/kernels/rows.cuh
 }
 
 // Product is a matrix product [Rows Depth] x [Depth Columns], or a convolution expressed as one

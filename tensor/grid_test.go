@@ -13,7 +13,7 @@ func TestGridStrings(t *testing.T) {
 		"96 threads":        tensor.Warps(3),
 		"1 blocks of 40":    tensor.Block(40),
 		"3x2 blocks of 256": tensor.Blocks{Count: 3, Parts: 2, Threads: 256},
-		"100 shares of 196": tensor.Shares{Items: 100, Most: 32, Threads: 196},
+		"100 shares of 196": tensor.Shares{Items: 100, MaxItems: 32, Threads: 196},
 		"product 64x32x25":  tensor.Product{Rows: 64, Columns: 32, Depth: 25},
 	} {
 		if got := grid.String(); got != want {

@@ -101,7 +101,7 @@ const maxAugmented = 32
 func (g Augment) Lower(l *graph.Lowering) {
 	images, channels, height, width := l.Shape[0], l.Shape[1], l.Shape[2], l.Shape[3]
 	run := graph.Pick(l, augment[float32](g, l.Shape), augment[float64](g, l.Shape))
-	grid := tensor.Shares{Items: images, Most: maxAugmented, Threads: min(height*width, 256)}
+	grid := tensor.Shares{Items: images, MaxItems: maxAugmented, Threads: min(height*width, 256)}
 	l.Emit("augment_fwd", grid, tensor.Rows(images, channels*height*width, run), l.Out(), l.In(0), l.In(1),
 		tensor.Int(images), tensor.Int(channels), tensor.Int(height), tensor.Int(width), tensor.Bool(g.Flip), tensor.Int(g.Shift),
 		tensor.Float(l.DType, g.quarter()), tensor.Int(g.side(height, width)), tensor.Uint(uint32(g.Stream)))

@@ -100,7 +100,7 @@ func sumPartial(l *graph.Lowering, out tensor.Argument, partial *tensor.Buffer, 
 // [rows columns]. A GPU may merge the calls of several launches into one.
 func sumRows(l *graph.Lowering, rows, columns int) tensor.Call {
 	const together = 8 // as in cuda/kernels/sum.cu
-	grid := tensor.Shares{Items: ceilDiv(columns, together), Most: 1, Threads: SumThreads, Rows: true}
+	grid := tensor.Shares{Items: ceilDiv(columns, together), MaxItems: 1, Threads: SumThreads, Rows: true}
 	return l.Call("sum_rows", grid, l.Out(), l.In(0), tensor.Int(columns), tensor.Int(rows))
 }
 
@@ -134,5 +134,5 @@ const maxGathered = 32
 // gatherGrid returns the grid of a batch of images: a thread handles four pixels of each image of
 // its block.
 func gatherGrid(size, pixels int) tensor.Grid {
-	return tensor.Shares{Items: size, Most: maxGathered, Threads: min(pixels/4, 256)}
+	return tensor.Shares{Items: size, MaxItems: maxGathered, Threads: min(pixels/4, 256)}
 }

@@ -72,7 +72,7 @@ func updateTile[T float32 | float64, R any](n int, rule R, run func(rule R, a *t
 // UpdateGrid returns the grid of an update of n parameters: a block for several tiles, a thread for
 // four parameters.
 func UpdateGrid(n int) tensor.Grid {
-	return tensor.Shares{Items: UpdateTiles(n), Most: maxTiles, Threads: min(ceilDiv(n, 4), UpdateTile(n)/4, updateThreads), Rows: true}
+	return tensor.Shares{Items: UpdateTiles(n), MaxItems: maxTiles, Threads: min(ceilDiv(n, 4), UpdateTile(n)/4, updateThreads), Rows: true}
 }
 
 // updateThreads is the maximum number of threads of a block, as in cuda/kernels/update.cuh. The

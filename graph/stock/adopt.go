@@ -44,7 +44,7 @@ func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*
 		}
 		return b.Parameter(givenName(n), start, n.Shape()...)
 	}
-	// Such as the running statistics of a batch norm: nobody could update them later.
+	// For example the running statistics of a batch norm, which nothing could update later.
 	t.runtimeInput = frozen(b, t)
 	for i, n := range outputs {
 		made[i] = t.visit(n)

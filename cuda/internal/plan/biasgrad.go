@@ -68,7 +68,7 @@ func (t *biasGradSum) partialSums(p *planner, rows int) (sums tensor.Argument, c
 		Kernel:    "sum_rows_" + dtype.Suffix(),
 		Arguments: []tensor.Argument{t.out, tensor.In(table), tensor.Int(t.channels), tensor.Int(rows)},
 	}
-	grid := tensor.Shares{Items: ceilDiv(t.channels, columns), Most: 1, Threads: threads, Rows: true}
+	grid := tensor.Shares{Items: ceilDiv(t.channels, columns), MaxItems: 1, Threads: threads, Rows: true}
 	return tensor.Out(table), []Call{p.lowerShares(c, grid)}
 }
 

@@ -26,9 +26,9 @@ func TestGrids(t *testing.T) {
 		{tensor.Block(33), 1, 4, [2]int{1, 1}, 64},
 		{tensor.Blocks{Count: 5000, Threads: 512}, 1, 4, [2]int{5000, 1}, 512},
 		{tensor.Blocks{Count: 3, Parts: 7, Threads: 256}, 9, 132, [2]int{3, 7}, 256},
-		{tensor.Shares{Items: 100, Most: 32, Threads: 196}, 1, 132, [2]int{100, 1}, 224},
-		{tensor.Shares{Items: 100, Most: 32, Threads: 196}, 2, 4, [2]int{34, 1}, 224},
-		{tensor.Shares{Items: 100, Most: 32, Threads: 196}, 64, 4, [2]int{4, 1}, 224},
+		{tensor.Shares{Items: 100, MaxItems: 32, Threads: 196}, 1, 132, [2]int{100, 1}, 224},
+		{tensor.Shares{Items: 100, MaxItems: 32, Threads: 196}, 2, 4, [2]int{34, 1}, 224},
+		{tensor.Shares{Items: 100, MaxItems: 32, Threads: 196}, 64, 4, [2]int{4, 1}, 224},
 	} {
 		p := &planner{Target: Target{Multiprocessors: test.multiprocessors, Chains: test.chains}}
 		calls := p.lowerCall(tensor.Call{Kernel: "k_f32", Grid: test.grid})

@@ -54,7 +54,7 @@ const blocksPerMultiprocessor = 16
 func (p *planner) lowerShares(c tensor.Call, g tensor.Shares) Call {
 	// The largest number of items per block that still gives every multiprocessor
 	// blocksPerMultiprocessor blocks, counting all chains.
-	each := max(1, min(g.Items*p.Chains/(blocksPerMultiprocessor*max(1, p.Multiprocessors)), g.Most))
+	each := max(1, min(g.Items*p.Chains/(blocksPerMultiprocessor*max(1, p.Multiprocessors)), g.MaxItems))
 	s := Call{Symbol: c.Kernel, Blocks: [2]int{ceilDiv(g.Items, each), 1}, Threads: roundUpToWarps(g.Threads), Arguments: c.Arguments}
 	if g.Rows { // one row so far; fuseRows may add others
 		s.RowEnds = []int{s.Blocks[0]}

@@ -14,7 +14,7 @@ const (
 	vector       = 8 // half of them
 	lanes        = 4 // float32 per register
 	bytes        = 4
-	mostRows     = 6 // rows of a register tile: with four vectors each, 24 of the 32 registers
+	maxRows      = 6 // rows of a register tile: with four vectors each, 24 of the 32 registers
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 func multiplyTiles(file *File) {
 	f := file.Function("multiplyTiles",
 		"func(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b, c *float32, stride int, bias *float32, f int)",
-		fmt.Sprintf("is multiply for tiles of 1 to %d rows each, whose left factor has a stride of 1 along its depth or from row to row.", mostRows))
+		fmt.Sprintf("is multiply for tiles of 1 to %d rows each, whose left factor has a stride of 1 along its depth or from row to row.", maxRows))
 	byRows(f, func(rows int) {
 		tiles, next := f.Param("tiles"), fmt.Sprintf("tile_%d", rows)
 		f.Label(next)
@@ -128,7 +128,7 @@ func (t tile) across(at place) (scalars []scalar) {
 func multiplyTable(file *File) {
 	f := file.Function("multiplyTabled",
 		"func(rows, depth int, data *float32, rowOffsets, depthOffsets *int32, b, c *float32, stride int, accumulate bool)",
-		fmt.Sprintf("is multiplyTable for a tile of 1 to %d rows.", mostRows))
+		fmt.Sprintf("is multiplyTable for a tile of 1 to %d rows.", maxRows))
 	byRows(f, func(rows int) {
 		data, offsets := f.Param("data"), f.Param("rowOffsets")
 		pointers := make([]X, rows)
@@ -178,7 +178,7 @@ func indexed(f *Function, table, pointer X) X {
 func multiplyWindows(file *File) {
 	f := file.Function("multiplyWindows",
 		"func(rows, panels, depth int, a *float32, rowStride int, padded *float32, places, taps *int32, y *float32, plane int, bias *float32, f int)",
-		fmt.Sprintf("is multiplyWindows for 1 to %d rows. places holds, for each panel, those of its halves in padded and those in y.", mostRows))
+		fmt.Sprintf("is multiplyWindows for 1 to %d rows. places holds, for each panel, those of its halves in padded and those in y.", maxRows))
 	byRows(f, func(rows int) {
 		panels, places := f.Param("panels"), f.Param("places")
 		panel := fmt.Sprintf("panel_%d", rows)

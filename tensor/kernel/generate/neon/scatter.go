@@ -9,7 +9,7 @@ import (
 // scatter writes the products of a panel with all taps of some channels. The left factor is packed.
 func scatter(file *File) {
 	f := file.Function("scatter", "func(rows, depth, taps int, a *float32, skip int, b, c0, c1 *float32, offsets *int32, plane int)",
-		fmt.Sprintf("is scatterPanel for 1 to %d channels; skip is how much of a lies between two taps.", mostRows))
+		fmt.Sprintf("is scatterPanel for 1 to %d channels; skip is how much of a lies between two taps.", maxRows))
 	byRows(f, func(rows int) {
 		taps, a, skip, offsets := f.Param("taps"), f.Param("a"), f.Bytes("skip"), f.Param("offsets")
 		tap := fmt.Sprintf("tap_%d", rows)

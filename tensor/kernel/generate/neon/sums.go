@@ -146,11 +146,11 @@ func (t tile) when(flags X, flag int, then func()) {
 // byRows writes a body for each number of rows, the parameter rows, and the branches to them.
 func byRows(f *Function, body func(rows int)) {
 	rows := f.Param("rows")
-	for n := mostRows; n > 1; n-- {
+	for n := maxRows; n > 1; n-- {
 		f.Go("CMP $%d, R%d", n, rows)
 		f.Go("BEQ %s", fmt.Sprintf("rows_%d", n))
 	}
-	for n := 1; n <= mostRows; n++ {
+	for n := 1; n <= maxRows; n++ {
 		if n > 1 {
 			f.Label(fmt.Sprintf("rows_%d", n))
 		}
