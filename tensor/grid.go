@@ -34,8 +34,8 @@ type Blocks struct {
 // Block returns a single block of threads.
 func Block(threads int) Blocks { return Blocks{Count: 1, Threads: threads} }
 
-// Shares gives each block of threads at most MaxItems items. A device with many multiprocessors uses
-// fewer items per block; results must not depend on that.
+// Shares gives each block of threads at most MaxItems items. A device with many multiprocessors
+// uses fewer items per block; results must not depend on that.
 type Shares struct {
 	Items, MaxItems int
 	Threads         int  // with work in a block; the device rounds up to whole warps
