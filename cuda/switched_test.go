@@ -63,7 +63,7 @@ func TestSwitchedKernels(t *testing.T) {
 		{cuda.CapabilityVariable, "80", "group"}, {cuda.WGMMAVariable, "off", "group"}, {cuda.PackedVariable, "off", "nhwc"},
 		{cuda.WindowsVariable, "off", "windows"}, {cuda.GraphsVariable, "off", ""}, {cuda.GraphsVariable, "slow", ""},
 	}
-	for _, c := range testenv.Some(1, []packedCase{
+	for _, c := range testenv.Some(t, 1, []packedCase{
 		{name: "first layer", batch: 2, channels: 1, height: 12, width: 16, filters: 40, taps: op.Square(5), stride: op.Square(1), padding: op.Square(2),
 			dilation: op.Square(1), pooled: true},
 		{name: "wide layer", batch: 2, channels: 64, height: 17, width: 16, filters: 64, taps: [2]int{2, 3}, stride: op.Square(1), padding: [2]int{0, 1},

@@ -31,7 +31,7 @@ func TestThinProducts(t *testing.T) {
 				c.Speed, c.Flops, c.NoGradient = true, 1, true // float32 only
 				t.Run(c.Name, func(t *testing.T) {
 					for name, fill := range map[string]optest.Fill{"random": optest.Normal, "integers": optest.Ties} {
-						if name == "integers" && !testenv.All() {
+						if name == "integers" && !testenv.All(t) {
 							continue
 						}
 						c, device := c, &catching{Device: gpu}

@@ -25,7 +25,7 @@ import (
 func TestConformance(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	switch {
-	case !testenv.All():
+	case !testenv.All(t):
 		optest.RunCases(t, device, optest.OnePerOp())
 	case os.Getenv(cudatest.Variable) == "cuda" || os.Getenv(emulator.RequireVariable) != "":
 		optest.Run(t, device)

@@ -40,7 +40,7 @@ func TestGroupedFilters(t *testing.T) {
 	device, host := wgmmaGPU(t), tensor.NewHost(1)
 	defer host.Close()
 	inTurn, apart := 0, 0
-	for _, c := range testenv.Some(2, filterCases) {
+	for _, c := range testenv.Some(t, 2, filterCases) {
 		t.Run(c.name, func(t *testing.T) {
 			want, _ := c.results(t, host, 2, exact)
 			var others [][]float64
@@ -82,7 +82,7 @@ func TestGroupedFilters(t *testing.T) {
 			}
 		})
 	}
-	if testenv.All() && (inTurn == 0 || apart == 0) {
+	if testenv.All(t) && (inTurn == 0 || apart == 0) {
 		t.Errorf("slices are added in turn %d times, and apart %d times", inTurn, apart)
 	}
 }

@@ -92,7 +92,7 @@ var windowsCases = []windowsCase{
 func TestWindows(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()
-	for _, c := range testenv.Some(3, windowsCases) {
+	for _, c := range testenv.Some(t, 3, windowsCases) {
 		t.Run(c.name, func(t *testing.T) {
 			needs(t, cuda.WindowsVariable)
 			if c.block == 0 {

@@ -13,7 +13,7 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range stages {
-		if s.name != "flips" && !testenv.All() {
+		if s.name != "flips" && !testenv.All(t) {
 			continue // kills, full disks and second writers take half a minute
 		}
 		t.Run(s.name, func(t *testing.T) {

@@ -317,7 +317,7 @@ func TestMistakesAreFound(t *testing.T) {
 	var lock sync.Mutex
 	tried := map[string]bool{}
 	t.Run("subjects", func(t *testing.T) {
-		for _, s := range testenv.Some(1, []subject{
+		for _, s := range testenv.Some(t, 1, []subject{
 			exponentials(), accuracy(), packing(), packedConvolution(), packedFilter(), filterOfWindows(), forwardOfWindows(), groupedConvolution(), groupedFilter(),
 			product("matmul_32x64_bf16", 0.06, 32, 1), product("matmul_32x64_tf32", 0.01, 32, 1), product("matmul_64x64x2_bf16", 0.1, 64, 2),
 		}) {
@@ -332,7 +332,7 @@ func TestMistakesAreFound(t *testing.T) {
 		}
 	})
 	for _, m := range mistakes {
-		if !tried[m.name] && testenv.All() {
+		if !tried[m.name] && testenv.All(t) {
 			t.Errorf("%s: in no kernel", m.name)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestHost(t *testing.T) {
-	for _, threads := range testenv.Some(1, []int{2, 1}) {
+	for _, threads := range testenv.Some(t, 1, []int{2, 1}) {
 		host := tensor.NewHost(threads)
 		t.Run(host.Name(), func(t *testing.T) { Run(t, host) })
 		if err := host.Close(); err != nil {

@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 			if condition != "all" {
 				return false, errors.Errorf("no condition %q", condition)
 			}
-			return testenv.All(), nil
+			return testenv.All(t), nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,

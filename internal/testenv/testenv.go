@@ -9,20 +9,29 @@ import (
 const Variable = "POLLEN_TEST_ALL"
 
 // All reports whether every test is to run in full: with POLLEN_TEST_ALL=1, and on a real GPU,
-// which is fast.
-func All() bool { return os.Getenv(Variable) == "1" || os.Getenv("POLLEN_TEST_DEVICE") == "cuda" }
+// which is fast. Otherwise it logs that the test has more to run: CI repeats only the tests that
+// log the variable.
+func All(t testing.TB) bool {
+	t.Helper()
+	all := os.Getenv(Variable) == "1" || os.Getenv("POLLEN_TEST_DEVICE") == "cuda"
+	if !all {
+		t.Logf("%s=1 runs more", Variable)
+	}
+	return all
+}
 
 // NeedsAll skips t unless All. The reason says what takes long.
 func NeedsAll(t testing.TB, reason string) {
 	t.Helper()
-	if !All() {
+	if !All(t) {
 		t.Skipf("%s: %s=1 runs it", reason, Variable)
 	}
 }
 
 // Some returns all values if All, otherwise the first n.
-func Some[T any](n int, values []T) []T {
-	if All() || len(values) <= n {
+func Some[T any](t testing.TB, n int, values []T) []T {
+	t.Helper()
+	if len(values) <= n || All(t) {
 		return values
 	}
 	return values[:n]

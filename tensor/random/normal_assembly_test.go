@@ -14,7 +14,7 @@ import (
 func compareWithPortable(t *testing.T) {
 	words := func(i uint32) [4]uint32 { return Philox4x32([4]uint32{i}, [2]uint32{11, 12}) }
 	blocks := 1 << 14
-	if !testenv.All() {
+	if !testenv.All(t) {
 		blocks = 1 << 10
 	}
 	for i := range uint32(blocks) {
