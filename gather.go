@@ -123,7 +123,8 @@ func (m *Manifest) differsFrom(other *Manifest) string {
 	}
 	data, theirs := m.Data, other.Data
 	data.Name = theirs.Name
-	data.Hashes, theirs.Hashes = nil, nil       // the files they came from do not matter
+	data.Hashes, theirs.Hashes = nil, nil // the files they came from do not matter
+	data.Remarks, theirs.Remarks = nil, nil
 	if fmt.Sprint(data) != fmt.Sprint(theirs) { // maps are printed in the order of their keys
 		return fmt.Sprintf("the data %s are not the same in the two", m.Data.Name)
 	}

@@ -66,6 +66,8 @@ type Data struct {
 	Content string `json:"content,omitempty"`
 	// Hashes are those of the files that the data came from, for the record.
 	Hashes map[string]string `json:"hashes,omitempty"`
+	// Remarks are those of the data set, see datasets.Dataset.
+	Remarks []string `json:"remarks,omitempty"`
 }
 
 // Classes returns the number of classes.
@@ -75,7 +77,7 @@ func (d Data) Classes() int { return len(d.ClassNames) }
 func describeData(d *datasets.Dataset) Data {
 	return Data{
 		Name: d.Name, Size: d.Len(), Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
-		Mean: d.Mean, Std: d.Std, Content: contentHash(d), Hashes: d.Hashes,
+		Mean: d.Mean, Std: d.Std, Content: contentHash(d), Hashes: d.Hashes, Remarks: d.Remarks,
 	}
 }
 

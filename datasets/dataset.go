@@ -35,6 +35,10 @@ type Dataset struct {
 	// Skipped lists the image files that were skipped, each as "path: reason", because they could
 	// not be read or have no class. A part drawn from a set has the list of the whole set.
 	Skipped []string
+
+	// Remarks are sentences about the data for the user, such as a count of images that are also in
+	// another split. Each split has the remarks on the whole set.
+	Remarks []string
 }
 
 // Len returns the number of images.

@@ -45,7 +45,7 @@ func newDecodedCache(t tree, options Options) (decodedCache, error) {
 
 // notKept remarks that decoded images cannot be kept in the default cache directory.
 func (o Options) notKept(err error) {
-	o.remark("decoded images cannot be cached, and the next start decodes them again: %v (set XDG_CACHE_HOME for another cache directory)", err)
+	o.tell(fmt.Sprintf("decoded images cannot be cached, and the next start decodes them again: %v (set XDG_CACHE_HOME for another cache directory)", err))
 }
 
 // key returns the SHA-256 of everything that determines the images: the requested shape, and the

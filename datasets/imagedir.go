@@ -155,6 +155,7 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
+	options, remarks := options.recording()
 	var files []string
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -199,5 +200,6 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 		dataset.Files = append(dataset.Files, files[i])
 	}
 	dataset.Mean, dataset.Std = moments(dataset.Images, s.channels, s.height*s.width)
+	dataset.Remarks = *remarks
 	return dataset, nil
 }

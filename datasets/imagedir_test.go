@@ -103,6 +103,9 @@ func TestBesideSplits(t *testing.T) {
 		if want := root + ": ignored, next to the directories of the splits: extra, stray.png"; !slices.Equal(remarks, []string{want}) {
 			t.Errorf("remarks %q, want %q", remarks, want)
 		}
+		if !slices.Equal(splits.Train.Remarks, remarks) || !slices.Equal(splits.Test.Remarks, remarks) {
+			t.Errorf("Remarks of the splits are %q and %q, want %q", splits.Train.Remarks, splits.Test.Remarks, remarks)
+		}
 	}
 }
 

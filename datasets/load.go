@@ -68,6 +68,7 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 		if source.name != name || !single {
 			continue
 		}
+		options, remarks := options.recording()
 		dataset, err := source.load(split, options)
 		if err == nil && (options.shapes() || options.selects()) {
 			if err = options.apply(&dataset); err == nil {
@@ -77,9 +78,10 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 		if err != nil {
 			return nil, err
 		}
+		dataset.Remarks = *remarks
 		return dataset, dataset.Validate()
 	}
-	splits, err := open(name, options)
+	splits, err := openAll(name, options)
 	if err != nil {
 		return nil, err
 	}

@@ -62,14 +62,29 @@ func formats() []format {
 // It returns an OptionError if an option is invalid or does not suit the data, and a NoClassesError
 // for a directory of images without classes.
 func Open(name string, options Options) (*Splits, error) {
-	splits, err := open(name, options)
+	splits, err := openAll(name, options)
 	if err == nil && splits.Train == nil {
 		return nil, errors.Errorf("datasets: %s: must have training images", name)
 	}
 	return splits, err
 }
 
-// open is Open, but accepts data without training images.
+// openAll is Open, but accepts data without training images.
+func openAll(name string, options Options) (*Splits, error) {
+	options, remarks := options.recording()
+	splits, err := open(name, options)
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range []*Dataset{splits.Train, splits.Validation, splits.Test} {
+		if part != nil {
+			part.Remarks = *remarks
+		}
+	}
+	return splits, nil
+}
+
+// open finds the data, reads them, and applies the options.
 func open(name string, options Options) (*Splits, error) {
 	if err := options.check(); err != nil {
 		return nil, err

@@ -37,7 +37,8 @@ type Options struct {
 	// images done and the total.
 	OnProgress func(file string, done, total int64)
 
-	// Remark, if not nil, is called with remarks for the user on how the data were read.
+	// Remark, if not nil, is called with remarks for the user on how the data were read. Those that
+	// depend on the data are also in Dataset.Remarks.
 	Remark func(text string)
 
 	// Context cancels downloads and decoding. nil is context.Background().
@@ -63,11 +64,30 @@ type Options struct {
 	// MaxSkipped is the maximum fraction of a split's image files that may be skipped, see
 	// Dataset.Skipped. 0 means 0.05, negative means none.
 	MaxSkipped float64
+
+	remarks *[]string // for Dataset.Remarks; set by recording
 }
 
+// recording returns options whose remarks on the data are also appended to the list.
+func (o Options) recording() (Options, *[]string) {
+	o.remarks = new([]string)
+	return o, o.remarks
+}
+
+// remark tells the user something about the data, and records it for Dataset.Remarks. The text must
+// depend on the data and the options only, since runs are compared by their bytes.
 func (o Options) remark(format string, values ...any) {
+	text := fmt.Sprintf(format, values...)
+	if o.remarks != nil {
+		*o.remarks = append(*o.remarks, text)
+	}
+	o.tell(text)
+}
+
+// tell tells the user something that is not about the data.
+func (o Options) tell(text string) {
 	if o.Remark != nil {
-		o.Remark(fmt.Sprintf(format, values...))
+		o.Remark(text)
 	}
 }
 

@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
@@ -47,11 +48,26 @@ func writePage(dir string, runs []scoredRun, in, out *datasets.Dataset) (string,
 	if err != nil {
 		return "", err
 	}
+	for _, remarks := range dataRemarks(runs) {
+		sections = append(sections, report.Section{Title: "Remarks on the data", Text: remarks})
+	}
 	subtitle := fmt.Sprintf("%s, %s, %d images", m.Spec.NetworkName(), m.Data.Name, m.Data.Size)
 	if err := report.WritePage(dir, "Accuracy, calibration and out-of-distribution detection", subtitle, subjectsOf(runs, in, out), sections...); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("Page: %s\n", filepath.Join(dir, "report.html")), nil
+}
+
+// dataRemarks returns the remarks on each of the runs' training data that has any.
+func dataRemarks(runs []scoredRun) [][]string {
+	var all [][]string
+	for _, r := range runs {
+		remarks := r.run.Manifest().Data.Remarks
+		if known := func(other []string) bool { return slices.Equal(other, remarks) }; len(remarks) > 0 && !slices.ContainsFunc(all, known) {
+			all = append(all, remarks)
+		}
+	}
+	return all
 }
 
 // chainSections returns the page's sections on chains and temperatures.
