@@ -92,7 +92,7 @@ const cifarMaxFile = 1 << 28
 
 // readLimited reads a file of at most cifarMaxFile bytes.
 func readLimited(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := openFile(path)
 	if err != nil {
 		return nil, errors.Wrap(err, "datasets")
 	}
@@ -111,7 +111,7 @@ func isTar(path string) bool {
 
 // openCIFARArchive opens an archive as published for CIFAR.
 func openCIFARArchive(name string, _ Options) (*Splits, error) {
-	file, err := os.Open(name)
+	file, err := openFile(name)
 	if err != nil {
 		return nil, errors.Wrap(err, "datasets")
 	}

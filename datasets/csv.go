@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,7 +70,7 @@ func isCSVDir(path string) bool {
 	if err != nil {
 		return true // opening it returns the error
 	}
-	file, err := os.Open(paths[Train])
+	file, err := openFile(paths[Train])
 	if err != nil {
 		return false
 	}
@@ -105,7 +104,7 @@ func openCSVFiles(path string, paths [3]string, options Options) (*Splits, error
 		if file == "" {
 			continue
 		}
-		opened, err := os.Open(file)
+		opened, err := openFile(file)
 		if err != nil {
 			return nil, errors.Wrap(err, "datasets")
 		}

@@ -16,7 +16,7 @@ import (
 
 // decodedMagic begins a file of decoded images. Its number changes whenever decoding the same files
 // may give other bytes.
-const decodedMagic = "pollen decoded pictures 2\n"
+const decodedMagic = "pollen decoded pictures 3\n"
 
 // decodedCache keeps the decoded images of an image directory, in one file per directory and
 // requested shape: the magic, a key (32 bytes), the size of the header (8 bytes, little-endian),
@@ -71,7 +71,7 @@ func (c decodedCache) read() *decodedSet {
 	if c.path == "" {
 		return nil
 	}
-	file, err := os.Open(c.path)
+	file, err := openFile(c.path)
 	if err != nil {
 		return nil
 	}

@@ -220,7 +220,7 @@ func verify(path, want string) error {
 
 // hashOf returns a file's SHA-256.
 func hashOf(path string) (string, error) {
-	opened, err := os.Open(path)
+	opened, err := openFile(path)
 	if err != nil {
 		return "", err
 	}

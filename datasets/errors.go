@@ -17,11 +17,39 @@ type OptionError struct {
 func (e OptionError) Error() string { return "datasets: options: " + e.Option + ": " + e.Problem }
 
 // NoClassesError is the error for a directory whose images have no classes. ReadImages may read it.
-type NoClassesError struct{ Dir string }
+type NoClassesError struct {
+	Dir string
+	// Found lists the CSV files that might have had the classes, with their columns, or else the
+	// files and directories in Dir.
+	Found []string
+}
 
-// Error names the directory and the accepted layouts.
+// Error names the directory, the accepted layouts and what was found.
 func (e NoClassesError) Error() string {
-	return "datasets: " + e.Dir + ": must have a directory of images for each class, or a CSV file with columns of files and classes"
+	found := "nothing"
+	if len(e.Found) > 0 {
+		found = abbreviated(e.Found)
+	}
+	return "datasets: " + e.Dir + ": must have a directory of images for each class, or a CSV file with columns of files and classes, got " + found
+}
+
+// SkippedError is the error for more skipped files than Options.MaxSkipped allows.
+type SkippedError struct {
+	Subject string   // the directory, or the number of images
+	Skipped []string // each "path: reason"
+	Kept    int      // number of images that could be read
+	Allowed float64  // the largest fraction that may be skipped
+}
+
+// Error has the first five of the skipped files.
+func (e *SkippedError) Error() string {
+	first := strings.Join(e.Skipped[:min(len(e.Skipped), 5)], "\n  ")
+	all := len(e.Skipped) + e.Kept
+	if e.Kept == 0 {
+		return fmt.Sprintf("datasets: %s: must have a readable image, got %d unreadable files. The first:\n  %s", e.Subject, all, first)
+	}
+	return fmt.Sprintf("datasets: %s: at most %g %% of the files may be skipped, got %d of %d. The first:\n  %s",
+		e.Subject, 100*e.Allowed, len(e.Skipped), all, first)
 }
 
 func invalid(option, format string, values ...any) error {

@@ -50,25 +50,67 @@ func inParallel(n int, options Options, report func(done int), work func(i int, 
 	return errors.Wrap(options.context().Err(), "datasets: reading images")
 }
 
-// chooseShape returns the shape of decoded images: from the options, or else from the headers of
-// the given files.
-func chooseShape(paths []string, options Options) (shape, error) {
-	wanted := shape{options.Channels, options.Height, options.Width}
-	if wanted.channels == 0 || wanted.height == 0 {
-		infos := make([]imageInfo, len(paths))
-		err := inParallel(len(paths), options, func(int) {}, func(i int, d *decoder) {
-			// An unreadable image does not count here; it is reported when it is decoded.
-			if file, err := os.Open(paths[i]); err == nil {
-				if info, err := d.probe(file); err == nil {
-					infos[i] = info
-				}
-				file.Close()
-			}
-		})
-		if err != nil {
-			return wanted, err
+// imageFiles are the files of images to decode.
+type imageFiles struct {
+	subject string   // names the whole set in errors and progress
+	paths   []string // of the files
+	names   []string // of the files, for errors and the hash
+	shaping int      // the headers of the first ones suggest the shape
+}
+
+// decode decodes the images in the shape of the options or, where they set none, in the one that
+// the headers suggest of those that can be decoded.
+func (f imageFiles) decode(options Options) (decodedImages, shape, error) {
+	infos, err := f.headers(options)
+	if err != nil {
+		return decodedImages{}, shape{}, err
+	}
+	s, err := chooseShape(infos, options)
+	if err != nil {
+		return decodedImages{}, s, err
+	}
+	all, err := gather(f.subject, f.paths, f.names, s, options)
+	if err != nil || infos == nil || len(all.kept) == 0 {
+		return all, s, err
+	}
+	// Files that cannot be decoded may have suggested another shape by their headers.
+	decoded := make([]imageInfo, f.shaping)
+	for _, i := range all.kept {
+		if i < f.shaping {
+			decoded[i] = infos[i]
 		}
-		suggestShape(&wanted, infos)
+	}
+	better, err := chooseShape(decoded, options)
+	if err != nil || better == s {
+		return all, s, err
+	}
+	all, err = gather(f.subject, f.paths, f.names, better, options)
+	return all, better, err
+}
+
+// headers reads the headers of the images that suggest a shape, or returns nil if the options set
+// it. The header of an unreadable image is empty; the image is reported when it is decoded.
+func (f imageFiles) headers(options Options) ([]imageInfo, error) {
+	if options.Channels != 0 && options.Height != 0 {
+		return nil, nil
+	}
+	infos := make([]imageInfo, f.shaping)
+	err := inParallel(len(infos), options, func(int) {}, func(i int, d *decoder) {
+		if file, err := openFile(f.paths[i]); err == nil {
+			if info, err := d.probe(file); err == nil {
+				infos[i] = info
+			}
+			file.Close()
+		}
+	})
+	return infos, err
+}
+
+// chooseShape returns the shape of decoded images: from the options, or else from the headers.
+func chooseShape(infos []imageInfo, options Options) (shape, error) {
+	wanted := shape{options.Channels, options.Height, options.Width}
+	if infos != nil {
+		suggestShape(&wanted, slices.Clone(infos))
 	}
 	if err := checkShape(wanted.channels, wanted.height, wanted.width); err != nil {
 		return wanted, invalid("Channels", "%v", err) // check has looked at the sides
@@ -191,7 +233,7 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 
 // readFile returns the content of a file, valid until the next call.
 func (d *decoder) readFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -219,10 +261,5 @@ func checkSkipped(subject string, skipped []string, kept int, options Options) e
 	if all == 0 || kept > 0 && float64(len(skipped)) <= allowed*float64(all) {
 		return nil
 	}
-	first := strings.Join(skipped[:min(len(skipped), 5)], "\n  ")
-	if kept == 0 {
-		return errors.Errorf("datasets: %s: must have a readable image, got %d unreadable files. The first:\n  %s", subject, all, first)
-	}
-	return errors.Errorf("datasets: %s: at most %[4]g %% of the files may be skipped, got %[2]d of %[3]d. The first:\n  %[5]s",
-		subject, len(skipped), all, 100*allowed, first)
+	return errors.WithStack(&SkippedError{subject, skipped, kept, allowed})
 }

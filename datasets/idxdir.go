@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -82,7 +81,7 @@ func openIDX(path string, _ Options) (*Splits, error) {
 
 // readIDXFile reads an IDX file and adds its hash to hashes.
 func readIDXFile(path string, hashes map[string]string, check func(dimensions []int) error) ([]byte, error) {
-	opened, err := os.Open(path)
+	opened, err := openFile(path)
 	if err != nil {
 		return nil, errors.Wrap(err, "datasets")
 	}

@@ -12,12 +12,12 @@ import (
 
 // openImageDir opens an image directory.
 func openImageDir(root string, options Options) (*Splits, error) {
-	found, err := scan(root)
+	found, err := scan(options.context(), root)
 	if err != nil {
 		return nil, err
 	}
-	if len(found.ignored) > 0 {
-		options.remark("%s: ignored, next to the directories of the splits: %s", root, abbreviated(found.ignored))
+	for _, remark := range found.remarks {
+		options.remark("%s", remark)
 	}
 	cache, err := newDecodedCache(found, options)
 	if err != nil {
@@ -29,7 +29,7 @@ func openImageDir(root string, options Options) (*Splits, error) {
 			return nil, err
 		}
 		// If the directory changed meanwhile, it no longer matches the key.
-		if again, err := scan(root); err == nil && again.key(options) == found.key(options) {
+		if again, err := scan(options.context(), root); err == nil && again.key(options) == found.key(options) {
 			if err := cache.write(decoded); err != nil {
 				if options.Cache != "" {
 					return nil, errors.WithMessage(err, "datasets: decoded images cannot be cached: set Options.Cache to another directory, or NoCache")
@@ -58,29 +58,22 @@ type decodedPart struct {
 
 // decode decodes all images of a tree.
 func (t tree) decode(options Options) (*decodedSet, error) {
-	var training []string
-	for _, p := range t.splits[Train].images {
-		training = append(training, t.path(p))
-	}
-	s, err := chooseShape(training, options)
-	if err != nil {
-		return nil, err
-	}
-	decoded := &decodedSet{Channels: s.channels, Height: s.height, Width: s.width}
-	var paths, names, classes []string
+	files := imageFiles{subject: t.root, shaping: len(t.splits[Train].images)} // Train comes first
+	var classes []string
 	for _, list := range t.splits {
 		if list == nil {
 			continue
 		}
 		for _, p := range list.images {
-			paths, names, classes = append(paths, t.path(p)), append(names, p.name), append(classes, p.class)
+			files.paths, files.names, classes = append(files.paths, t.path(p)), append(files.names, p.name), append(classes, p.class)
 		}
 	}
-	all, err := gather(t.root, paths, names, s, options)
+	all, s, err := files.decode(options)
 	if err != nil {
 		return nil, err
 	}
-	decoded.images = all.images
+	names := files.names
+	decoded := &decodedSet{Channels: s.channels, Height: s.height, Width: s.width, images: all.images}
 	labels := map[string]int32{}
 	for i, class := range t.splits[Train].classes() {
 		labels[class] = int32(i)
@@ -166,9 +159,14 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 			files = append(files, path)
 			continue
 		}
-		found, err := walk(nil, path, "", "", 0)
+		s := newScanner(options.context(), path)
+		found, err := s.walk(nil, "", "")
 		if err != nil {
 			return nil, err
+		}
+		s.remarkLeftOut()
+		for _, remark := range s.remarks {
+			options.remark("%s", remark)
 		}
 		for _, p := range found {
 			files = append(files, filepath.Join(path, filepath.FromSlash(p.name)))
@@ -177,15 +175,11 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 	if len(files) == 0 {
 		return nil, errors.Errorf("datasets: must have images (%s) in %s, got none", extensions(), strings.Join(paths, ", "))
 	}
-	s, err := chooseShape(files, options)
-	if err != nil {
-		return nil, err
-	}
 	subject := files[0]
 	if len(files) > 1 {
 		subject = strconv.Itoa(len(files)) + " images"
 	}
-	all, err := gather(subject, files, files, s, options)
+	all, s, err := imageFiles{subject, files, files, len(files)}.decode(options)
 	if err != nil {
 		return nil, err
 	}

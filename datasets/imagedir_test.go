@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/pkg/errors"
 )
 
 // colourPicture returns a picture of one colour.
@@ -38,7 +39,9 @@ func flowers(t *testing.T, n int, splits ...string) string {
 			"rose": color.RGBA{200, 10, 20, 255}, "iris": color.RGBA{30, 40, 180, 255}, "moss": color.RGBA{20, 150, 10, 255},
 		} {
 			for i := range n {
-				write(t, encoded(t, colourPicture(20+i, 30+s, c)), root, split, class, strconv.Itoa(i)+".png")
+				img := colourPicture(20+i, 30+s, c)
+				img.Pix[2] += byte(i + 40*s) // a corner, so that no two are the same
+				write(t, encoded(t, img), root, split, class, strconv.Itoa(i)+".png")
 			}
 		}
 	}
@@ -100,7 +103,7 @@ func TestBesideSplits(t *testing.T) {
 		if err != nil || splits.Train.Len() != 1 {
 			t.Fatal(splits, err)
 		}
-		if want := root + ": ignored, next to the directories of the splits: extra, stray.png"; !slices.Equal(remarks, []string{want}) {
+		if want := "dots: ignored, next to the directories of the splits: extra, stray.png"; !slices.Equal(remarks, []string{want}) {
 			t.Errorf("remarks %q, want %q", remarks, want)
 		}
 		if !slices.Equal(splits.Train.Remarks, remarks) || !slices.Equal(splits.Test.Remarks, remarks) {
@@ -163,12 +166,36 @@ func TestFolderSkips(t *testing.T) {
 	options.MaxSkipped = -1
 	_, err := Open(root, options)
 	wantError(t, err, "datasets: "+root+": at most 0 % of the files may be skipped, got 1 of 91", "moss/broken.png: PNG: ")
+	if skipped := (*SkippedError)(nil); !errors.As(err, &skipped) || skipped.Kept != 90 || len(skipped.Skipped) != 1 {
+		t.Errorf("%v is no SkippedError of 1 of 91 files", err)
+	}
 	broken := t.TempDir()
 	if err := os.WriteFile(filepath.Join(broken, "a.png"), []byte("junk"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	_, err = ReadImages([]string{broken}, options)
 	wantError(t, err, "a.png: must have a readable image, got 1 unreadable files", "a.png: ")
+}
+
+// The headers of images that cannot be decoded do not change the shape of the others.
+func TestShapeOfReadableImages(t *testing.T) {
+	root := t.TempDir()
+	for i := range 40 {
+		write(t, encoded(t, greyPicture(12, 10, byte(i))), root, strconv.Itoa(i%2), strconv.Itoa(i)+".png")
+	}
+	large := encoded(t, colourPicture(90, 70, color.White))
+	write(t, large[:len(large)-20], root, "0", "cut.png")
+	splits, err := Open(root, isolated(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := splits.Train; d.Channels != 1 || d.Height != 10 || d.Width != 12 || len(d.Skipped) != 1 {
+		t.Errorf("%dx%dx%d, skipped %q, want 1x10x12 and a skipped file", d.Channels, d.Height, d.Width, d.Skipped)
+	}
+	read, err := ReadImages([]string{root}, isolated(t))
+	if err != nil || read.Channels != 1 || read.Height != 10 || read.Width != 12 {
+		t.Errorf("%+v, %v", read, err)
+	}
 }
 
 // The bytes do not depend on the number of threads, and the cache has them all.
@@ -290,7 +317,7 @@ func TestDecodedCacheUnwritable(t *testing.T) {
 	_, err := Open(root, options)
 	wantError(t, err, "decoded images cannot be cached: set Options.Cache to another directory, or NoCache: mkdir")
 	options.Cache = t.TempDir()
-	found, err := scan(root)
+	found, err := scan(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,11 @@ package datasets
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
-	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -13,52 +14,102 @@ import (
 
 // The headings of the columns of a label table, in lower case, in order of preference.
 var (
-	fileHeadings  = []string{"filename", "file", "path", "image", "image_path", "img_path"}
-	classHeadings = []string{"classid", "class", "label", "category"}
+	fileHeadings = []string{
+		"filename", "file", "path", "image", "image_path", "img_path", "file_name", "file_path", "filepath", "image_name", "image_file", "image_id", "img",
+	}
+	classHeadings = []string{"classid", "class", "label", "category", "class_id", "class_name", "label_name", "labels", "target"}
+	splitHeadings = []string{"split", "subset", "partition", "set", "fold"}
 )
 
 // table is a CSV file with the classes of images.
 type table struct {
-	entry       dirEntry
-	rows        [][]string // without the header
-	file, class int        // columns
+	entry    dirEntry
+	headings []string // without surrounding space
+	rows     [][]string
+	// Columns; class and split may be -1.
+	file, class, split int
+	// classes are the columns of a table that has one for each class, with a 1 for each image's.
+	classes []int
 }
 
-// labelTable returns the CSV file of a directory with a column of file names and one of classes, or
-// nil if there is none. Other CSV files are ignored.
-func labelTable(root, dir string, entries []dirEntry) (*table, error) {
-	var found *table
+func isTable(entry dirEntry) bool {
+	return !entry.isDir && strings.EqualFold(filepath.Ext(entry.name), ".csv")
+}
+
+// labelTables returns the label tables of a directory: CSV files with a column of file names and
+// one of classes, by their headings or, if guess is set or the directory has no class directories,
+// by their content. Of several, those named as the splits count. Other CSV files are noted in
+// s.looked.
+func (s *scanner) labelTables(dir string, entries []dirEntry, guess bool) ([]*table, error) {
+	var found []*table
 	for _, entry := range entries {
-		if entry.isDir || !strings.EqualFold(filepath.Ext(entry.name), ".csv") {
+		if !isTable(entry) {
 			continue
 		}
-		candidate, err := readTable(root, entry)
+		t, err := s.readTable(entry)
 		if err != nil {
 			return nil, err
 		}
-		if candidate == nil {
-			continue
+		s.tables[entry.name] = true
+		known := t.file >= 0 && t.class >= 0
+		if !known && len(t.rows) > 0 {
+			index, err := s.index(dir)
+			if err != nil {
+				return nil, err
+			}
+			known = (guess || index.flat()) && t.guess(index)
 		}
-		if found != nil {
-			return nil, errors.Errorf("datasets: %s: must have one table of classes, got %s and %s",
-				filepath.Join(root, dir), found.entry.base(), entry.base())
+		if known {
+			found = append(found, t)
+		} else {
+			s.looked[entry.name] = cmp.Or(abbreviated(t.headings), "none")
 		}
-		found = candidate
 	}
-	return found, nil
+	if len(found) < 2 {
+		return found, nil
+	}
+	var names []string
+	var owners [3]*table
+	for _, t := range found {
+		names = append(names, t.entry.base())
+		split := t.splitByName()
+		switch {
+		case split < 0:
+		case owners[split] != nil:
+			return nil, errors.Errorf("datasets: %s: must have one table of the %[4]s split, got %[2]s and %[3]s",
+				s.path(dir), owners[split].entry.base(), t.entry.base(), split)
+		default:
+			owners[split] = t
+		}
+	}
+	if owners[Train] == nil {
+		return nil, errors.Errorf("datasets: %s: must have one table of classes, or one called train.csv, got %s", s.path(dir), strings.Join(names, " and "))
+	}
+	for _, t := range found {
+		if t.splitByName() < 0 {
+			s.remark(t.entry.name, "not read, since %s is", owners[Train].entry.base())
+		}
+	}
+	return slices.DeleteFunc(found, func(t *table) bool { return t.splitByName() < 0 }), nil
+}
+
+// splitByName returns the split that a table's file is named as, or -1.
+func (t *table) splitByName() Split {
+	stem, _ := csvStem(t.entry.name)
+	return splitNamed(stem[strings.LastIndexAny(stem, "-_")+1:])
 }
 
 // maxTable is the largest size of a CSV file.
 const maxTable = 1 << 28
 
-// readTable reads a CSV file, separated by commas, semicolons or tabs. It returns nil if the header
-// is not that of a label table.
-func readTable(root string, entry dirEntry) (*table, error) {
-	path := filepath.Join(root, filepath.FromSlash(entry.name))
-	if entry.size > maxTable {
-		return nil, errors.Errorf("datasets: %s: must have at most %[3]d bytes, got %[2]d", path, entry.size, maxTable)
-	}
-	content, err := os.ReadFile(path)
+// maxGuessed is the largest number of columns of a table whose headings do not name the columns.
+const maxGuessed = 1000
+
+// readTable reads a CSV file, separated by commas, semicolons or tabs. It has no rows if the
+// headings do not name its columns and there are too many to guess.
+func (s *scanner) readTable(entry dirEntry) (*table, error) {
+	path := s.path(entry.name)
+	content, err := readFile(path, maxTable)
 	if err != nil {
 		return nil, errors.Wrap(err, "datasets")
 	}
@@ -71,21 +122,24 @@ func readTable(root string, entry dirEntry) (*table, error) {
 			break
 		}
 	}
-	names, err := reader.Read()
-	if err != nil {
-		return nil, nil // not a table with a header
+	t := &table{entry: entry, file: -1, class: -1, split: -1}
+	if t.headings, err = reader.Read(); err != nil {
+		return t, nil // not a table with a header
 	}
-	for i := range names {
-		names[i] = strings.ToLower(strings.TrimSpace(names[i]))
+	names := make([]string, len(t.headings))
+	for i, heading := range t.headings {
+		t.headings[i] = strings.TrimSpace(heading)
+		names[i] = strings.ToLower(t.headings[i])
 	}
-	found := &table{entry: entry, file: column(names, fileHeadings), class: column(names, classHeadings)}
-	if found.file < 0 || found.class < 0 {
-		return nil, nil
+	t.file, t.class, t.split = column(names, fileHeadings), column(names, classHeadings), column(names, splitHeadings)
+	named := t.file >= 0 && t.class >= 0
+	if !named && len(names) > maxGuessed {
+		return t, nil
 	}
-	if found.rows, err = reader.ReadAll(); err != nil {
+	if t.rows, err = reader.ReadAll(); err != nil && named {
 		return nil, errors.Wrapf(err, "datasets: %s", path)
 	}
-	return found, nil
+	return t, nil
 }
 
 // column returns the column with the first of the wanted headings, or -1.
@@ -98,51 +152,73 @@ func column(names, wanted []string) int {
 	return -1
 }
 
-// list returns the images in the table, in its order. A file name is relative to the table's
-// directory, or the base name of a single file below it.
-func (t *table) list(root, dir string) (*listing, error) {
-	there, err := walk(nil, root, dir, "", 0)
-	if err != nil {
-		return nil, err
-	}
-	byName, often := map[string]imageFile{}, map[string]int{}
-	for _, p := range there {
-		base := p.name[strings.LastIndexByte(p.name, '/')+1:]
-		often[base]++
-		byName[base] = p
-	}
-	for _, p := range there {
-		relative := strings.TrimPrefix(strings.TrimPrefix(p.name, dir), "/")
-		byName[relative], often[relative] = p, 1
-	}
-	found := &listing{dir: dir, tables: []imageFile{t.entry.imageFile("")}}
-	lines := map[string]int{}
-	for i, row := range t.rows {
-		line := i + 2
-		name := strings.TrimSpace(filepath.ToSlash(row[t.file]))
-		name = strings.TrimPrefix(name, "./")
-		class := canonicalClass(strings.TrimSpace(row[t.class]))
-		p, ok := byName[name]
-		switch {
-		case class == "":
-			return nil, errors.Errorf("datasets: %s: record %d: %s must have a class", filepath.Join(root, t.entry.name), line, name)
-		case !ok:
-			found.skipped = append(found.skipped, join(dir, name)+": listed in "+t.entry.base()+" but missing")
-			continue
-		case often[name] > 1:
-			return nil, errors.Errorf("datasets: %s: record %d: %[4]s must be one file, got %[3]d: use its path",
-				filepath.Join(root, t.entry.name), line, often[name], name)
-		case lines[p.name] > 0:
-			return nil, errors.Errorf("datasets: %s: record %d: %s is already in record %d",
-				filepath.Join(root, t.entry.name), line, name, lines[p.name])
+// guess determines the columns that the headings do not, and reports whether they are clear: the
+// first column whose first fields are names of images is that of the files. The only other column
+// is that of the classes; or each of the others is that of a class, with 1 for the images of the
+// class and 0 for others.
+func (t *table) guess(index *imageIndex) bool {
+	for column := 0; t.file < 0 && column < len(t.headings); column++ {
+		if t.namesImages(column, index) {
+			t.file = column
 		}
-		lines[p.name] = line
-		p.class = class
-		found.images = append(found.images, p)
 	}
-	if len(found.images) == 0 {
-		return nil, errors.Errorf("datasets: %s: must list existing images, got %d missing ones; the first is %s",
-			filepath.Join(root, t.entry.name), len(t.rows), strings.Join(found.skipped[:min(1, len(found.skipped))], ""))
+	if t.file < 0 || t.class >= 0 {
+		return t.file >= 0
 	}
-	return found, nil
+	var others []int
+	for column := range t.headings {
+		if column != t.file && column != t.split {
+			others = append(others, column)
+		}
+	}
+	switch {
+	case len(others) == 0:
+		return false
+	case len(others) == 1:
+		t.class = others[0]
+		return true
+	}
+	for _, row := range t.rows {
+		for _, column := range others {
+			if value, err := strconv.ParseFloat(strings.TrimSpace(row[column]), 64); err != nil || value != 0 && value != 1 {
+				return false
+			}
+		}
+	}
+	t.classes = others
+	return true
+}
+
+// namesImages reports whether the first fields of a column are names of images.
+func (t *table) namesImages(column int, index *imageIndex) bool {
+	for _, row := range t.rows[:min(len(t.rows), 10)] {
+		if index.find(row[column], false).count == 0 && index.find(row[column], true).count == 0 {
+			return false
+		}
+	}
+	return len(t.rows) > 0
+}
+
+// classOf returns the class of a row.
+func (t *table) classOf(row []string) (string, error) {
+	if t.classes == nil {
+		class := canonicalClass(row[t.class])
+		if class == "" {
+			return "", errors.New("must have a class")
+		}
+		return class, nil
+	}
+	var names []string
+	for _, column := range t.classes {
+		if value, _ := strconv.ParseFloat(strings.TrimSpace(row[column]), 64); value == 1 {
+			names = append(names, canonicalClass(t.headings[column]))
+		}
+	}
+	switch len(names) {
+	case 0:
+		return "", errors.New("must have a 1 for a class")
+	case 1:
+		return names[0], nil
+	}
+	return "", errors.Errorf("must have a 1 for a single class, got %s", abbreviated(names))
 }

@@ -85,7 +85,7 @@ func (s source) readLetters(dir string) (*Dataset, error) {
 				continue
 			}
 			name := letter + "/" + entry.Name()
-			content, err := os.ReadFile(filepath.Join(dir, letter, entry.Name()))
+			content, err := readFile(filepath.Join(dir, letter, entry.Name()), maxFile)
 			if err != nil {
 				return nil, errors.Wrapf(err, "datasets: %s", s.name)
 			}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,7 +26,7 @@ func isNPZ(path string) bool {
 
 // openNPZ opens an archive of arrays, as written by numpy.savez.
 func openNPZ(path string, _ Options) (*Splits, error) {
-	file, err := os.Open(path)
+	file, err := openFile(path)
 	if err != nil {
 		return nil, errors.Wrap(err, "datasets")
 	}

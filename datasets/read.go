@@ -134,7 +134,7 @@ type fileContent struct {
 
 // readFile reads and verifies one IDX file.
 func (s source) readFile(path string, wanted file, check func(dimensions []int) error) (fileContent, error) {
-	opened, err := os.Open(path)
+	opened, err := openFile(path)
 	if err != nil {
 		return fileContent{}, errors.Wrapf(err, "datasets: %s", s.name)
 	}

@@ -2,22 +2,14 @@ package datasets
 
 import (
 	"cmp"
+	"context"
+	"maps"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
 )
-
-// imageFile is a file of an image directory.
-type imageFile struct {
-	name     string // relative to the directory, with slashes
-	class    string // canonical, or ""
-	size     int64
-	modified int64 // nanoseconds since 1970
-}
 
 // listing has the image files of a split, in order.
 type listing struct {
@@ -31,111 +23,105 @@ type listing struct {
 type tree struct {
 	root    string
 	splits  [3]*listing // by Split; only Train if the directory has no splits
-	ignored []string    // directories and images next to those of the splits
+	remarks []string
 }
-
-// maxDepth limits the depth of directories, since a link may lead back up.
-const maxDepth = 32
 
 // splitWords are the names of the splits' directories, in lower case.
 var splitWords = [3][]string{
-	Train: {"train", "training"}, Test: {"test", "testing"}, Validation: {"val", "valid", "validation"},
+	Train:      {"train", "training"},
+	Test:       {"test", "testing"},
+	Validation: {"val", "valid", "validate", "validation", "dev", "development", "calibration"},
 }
 
 // scan lists the image files below a directory.
-func scan(root string) (tree, error) {
+func scan(ctx context.Context, root string) (tree, error) {
+	s := newScanner(ctx, root)
 	found := tree{root: root}
+	var err error
+	if found.splits, err = s.scan(); err != nil {
+		return found, err
+	}
+	if err := s.checkClasses(found.splits); err != nil {
+		return found, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.looked)) {
+		s.remark(name, "not read: must have a column of files and one of classes, got the columns %s", s.looked[name])
+	}
+	s.remarkLeftOut()
+	found.remarks = s.remarks
+	return found, nil
+}
+
+// scan lists the image files by split.
+func (s *scanner) scan() ([3]*listing, error) {
 	at := ""
 	for range maxDepth {
-		entries, err := readDir(root, at)
+		entries, err := s.readDir(at)
 		if err != nil {
-			return found, err
+			return [3]*listing{}, err
 		}
-		dirs, err := splitDirs(filepath.Join(root, at), entries)
+		dirs, err := splitDirs(s.path(at), entries)
 		if err != nil {
-			return found, err
+			return [3]*listing{}, err
 		}
 		if dirs[Train] != "" {
-			for split, name := range dirs {
-				if name == "" {
-					continue
-				}
-				if found.splits[split], err = labelled(root, join(at, name)); err != nil {
-					return found, err
-				}
-			}
-			for _, entry := range entries {
-				if !slices.Contains(dirs[:], entry.base()) && (entry.isDir || IsImage(entry.name)) {
-					found.ignored = append(found.ignored, entry.base())
-				}
-			}
-			return found, found.checkClasses()
+			return s.splits(at, entries, dirs)
 		}
-		next, err := only(root, at, entries)
+		next, err := s.only(at, entries)
 		if err != nil {
-			return found, err
+			return [3]*listing{}, err
 		}
 		if next == "" {
 			break
 		}
 		at = next
 	}
-	var err error
-	found.splits[Train], err = labelled(root, at)
-	return found, err
+	return s.labelled(at)
 }
 
-// join joins two relative names; the first may be "".
-func join(dir, name string) string {
-	if dir == "" {
-		return name
-	}
-	return dir + "/" + name
-}
-
-// dirEntry is a visible file or directory, with links followed.
-type dirEntry struct {
-	name           string // relative to the root
-	isDir          bool
-	size, modified int64
-}
-
-// readDir lists a directory's entries by name, without hidden files. It includes dangling links
-// with an image's or any other extension, so that decoding reports them. A dangling link without an
-// extension, which may be a class directory, is an error.
-func readDir(root, dir string) ([]dirEntry, error) {
-	entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(dir)))
-	if err != nil {
-		return nil, errors.Wrap(err, "datasets")
-	}
-	var visible []dirEntry
-	for _, entry := range entries {
-		if name := entry.Name(); strings.HasPrefix(name, ".") || name == "__MACOSX" {
+// splits lists the image files in the directories of the splits below a directory.
+func (s *scanner) splits(at string, entries []dirEntry, dirs [3]string) (splits [3]*listing, err error) {
+	for split, name := range dirs {
+		if name == "" {
 			continue
 		}
-		name := join(dir, entry.Name())
-		info, err := entry.Info()
-		if err == nil && info.Mode()&os.ModeSymlink != 0 {
-			info, err = os.Stat(filepath.Join(root, filepath.FromSlash(name)))
+		lists, err := s.labelled(join(at, name))
+		var flat NoClassesError
+		if errors.As(err, &flat) {
+			tables, err := s.labelTables(at, entries, true)
+			if err != nil {
+				return splits, err
+			}
+			named := slices.ContainsFunc(tables, func(t *table) bool { return t.splitByName() == Split(split) })
+			if len(tables) > 0 && Split(split) == Train || len(tables) > 1 && named {
+				return s.listed(at, tables)
+			}
+			if Split(split) != Train {
+				s.remark(join(at, name), "left out, since it has no class directories and no table of classes")
+				continue
+			}
 		}
-		gone := os.IsNotExist(err)
-		switch {
-		case err == nil:
-			visible = append(visible, dirEntry{name, info.IsDir(), info.Size(), info.ModTime().UnixNano()})
-		case IsImage(name) || gone && filepath.Ext(name) != "":
-			visible = append(visible, dirEntry{name: name})
-		case !gone || entry.Type()&os.ModeSymlink != 0: // it may be a class directory
-			return nil, errors.Wrap(err, "datasets")
+		if err != nil {
+			return splits, err
+		}
+		splits[split] = lists[Train]
+		for other, list := range lists {
+			if list != nil && Split(other) != Train {
+				return splits, errors.Errorf("datasets: %s: must be either directories for the splits or a column of splits in %s, got both",
+					s.path(join(at, name)), list.tables[0].name)
+			}
 		}
 	}
-	return visible, nil
-}
-
-// base returns the last element of an entry's name.
-func (e dirEntry) base() string { return e.name[strings.LastIndexByte(e.name, '/')+1:] }
-
-func (e dirEntry) imageFile(class string) imageFile {
-	return imageFile{e.name, class, e.size, e.modified}
+	var ignored []string
+	for _, entry := range entries {
+		if !slices.Contains(dirs[:], entry.base()) && (entry.isDir || IsImage(entry.name) || isTable(entry)) {
+			ignored = append(ignored, entry.base())
+		}
+	}
+	if len(ignored) > 0 {
+		s.remark("", "ignored, next to the directories of the splits: %s", abbreviated(ignored))
+	}
+	return splits, nil
 }
 
 // splitDirs finds the directories of the splits: train or training, in any case, with test or val
@@ -174,9 +160,10 @@ func splitDirs(place string, entries []dirEntry) ([3]string, error) {
 	return *byPrefix[prefixes[0]], nil
 }
 
-// splitOf returns the split of a directory name and the name's prefix, or -1.
+// splitOf returns the split of a directory name and the name's prefix, or -1. The name may end in
+// "images", as in train_images.
 func splitOf(name string) (Split, string) {
-	lower := strings.ToLower(name)
+	lower := strings.TrimRight(strings.TrimSuffix(strings.ToLower(name), "images"), "-_. ")
 	for split, words := range splitWords {
 		for _, word := range words {
 			prefix, ok := strings.CutSuffix(lower, word)
@@ -188,9 +175,18 @@ func splitOf(name string) (Split, string) {
 	return -1, ""
 }
 
+// splitNamed returns the split with a name, in any case, or -1.
+func splitNamed(name string) Split {
+	split, prefix := splitOf(strings.TrimSpace(name))
+	if prefix != "" {
+		return -1
+	}
+	return split
+}
+
 // only returns the single subdirectory to descend into if a directory contains nothing else, as in
 // many unpacked archives, or "" for the directory itself.
-func only(root, dir string, entries []dirEntry) (string, error) {
+func (s *scanner) only(dir string, entries []dirEntry) (string, error) {
 	var dirs []string
 	for _, entry := range entries {
 		if entry.isDir {
@@ -199,15 +195,15 @@ func only(root, dir string, entries []dirEntry) (string, error) {
 			return "", nil
 		}
 	}
-	if table, err := labelTable(root, dir, entries); err != nil || table != nil || len(dirs) != 1 {
+	if tables, err := s.labelTables(dir, entries, false); err != nil || tables != nil || len(dirs) != 1 {
 		return "", err
 	}
-	inside, err := readDir(root, dirs[0])
+	inside, err := s.readDir(dirs[0])
 	if err != nil {
 		return "", err
 	}
-	table, err := labelTable(root, dirs[0], inside)
-	if err != nil || table != nil {
+	tables, err := s.labelTables(dirs[0], inside, false)
+	if err != nil || tables != nil {
 		return dirs[0], err
 	}
 	for _, entry := range inside {
@@ -218,60 +214,89 @@ func only(root, dir string, entries []dirEntry) (string, error) {
 	return dirs[0], nil
 }
 
-// labelled lists the image files of a directory with their classes, from its label table or from
-// its subdirectories.
-func labelled(root, dir string) (*listing, error) {
+// labelled lists the image files of a directory with their classes, from its label tables or from
+// its subdirectories. All are in Train, unless a table has splits.
+func (s *scanner) labelled(dir string) ([3]*listing, error) {
 	var entries []dirEntry
 	for range maxDepth {
 		var err error
-		if entries, err = readDir(root, dir); err != nil {
-			return nil, err
+		if entries, err = s.readDir(dir); err != nil {
+			return [3]*listing{}, err
 		}
-		next, err := only(root, dir, entries)
+		next, err := s.only(dir, entries)
 		if err != nil {
-			return nil, err
+			return [3]*listing{}, err
 		}
 		if next == "" {
 			break
 		}
 		dir = next
 	}
-	table, err := labelTable(root, dir, entries)
+	tables, err := s.labelTables(dir, entries, false)
 	if err != nil {
-		return nil, err
+		return [3]*listing{}, err
 	}
-	if table != nil {
-		return table.list(root, dir)
+	if tables != nil {
+		return s.listed(dir, tables)
 	}
+	list, err := s.classDirs(dir, entries)
+	return [3]*listing{Train: list}, err
+}
+
+// classDirs lists the image files of a directory that has a directory for each class.
+func (s *scanner) classDirs(dir string, entries []dirEntry) (*listing, error) {
 	found := &listing{dir: dir}
-	place := filepath.Join(root, filepath.FromSlash(dir))
 	owners := map[string]string{}
 	for _, entry := range entries {
 		if !entry.isDir {
 			if IsImage(entry.name) {
 				found.skipped = append(found.skipped, entry.name+": is in no class directory")
+			} else {
+				s.leftOut[entry.name] = true
 			}
 			continue
 		}
 		class := canonicalClass(entry.base())
 		if other := owners[class]; other != "" {
-			return nil, errors.Errorf("datasets: %s: class %[4]s must have one directory, got %[2]s and %[3]s", place, other, entry.base(), class)
+			if _, number := classNumber(class); number {
+				return nil, errors.Errorf("datasets: %s: class %[4]s must have one directory, got %[2]s and %[3]s", s.path(dir), other, entry.base(), class)
+			}
+			s.remark(dir, "the directories %+q and %+q are one class", other, entry.base())
 		}
 		owners[class] = entry.base()
+		if splitNamed(class) >= 0 {
+			s.remark(dir, "the directory %s is a class: splits need a training directory and a test or validation directory", entry.base())
+		}
 		before := len(found.images)
-		if found.images, err = walk(found.images, root, entry.name, class, 0); err != nil {
+		var err error
+		if found.images, err = s.walk(found.images, entry.name, class); err != nil {
 			return nil, err
 		}
 		if len(found.images) == before {
-			return nil, errors.Errorf("datasets: %s: directory %s must have an image (%s), since each directory is a class",
-				place, entry.base(), extensions())
+			got := cmp.Or(s.leftOutOf(entry.name), "nothing")
+			return nil, errors.Errorf("datasets: %s: directory %s must have an image (%s), since each directory is a class, got %s",
+				s.path(dir), entry.base(), extensions(), got)
 		}
 	}
 	if len(found.images) == 0 {
-		return nil, errors.WithStack(NoClassesError{place})
+		return nil, s.noClasses(dir, entries)
 	}
 	slices.SortStableFunc(found.images, func(a, b imageFile) int { return compareClasses(a.class, b.class) })
 	return found, nil
+}
+
+// noClasses returns the error for a directory without classes, with what it has instead.
+func (s *scanner) noClasses(dir string, entries []dirEntry) error {
+	flat := NoClassesError{Dir: s.path(dir)}
+	for _, name := range slices.Sorted(maps.Keys(s.looked)) {
+		flat.Found = append(flat.Found, name+" with the columns "+s.looked[name])
+	}
+	if flat.Found == nil {
+		for _, entry := range entries {
+			flat.Found = append(flat.Found, entry.base())
+		}
+	}
+	return errors.WithStack(flat)
 }
 
 // extensions lists the extensions of images.
@@ -281,53 +306,6 @@ func extensions() string {
 		all = append(all, format.extensions...)
 	}
 	return strings.Join(all, " ")
-}
-
-// walk appends all image files below a directory, by name.
-func walk(images []imageFile, root, dir, class string, depth int) ([]imageFile, error) {
-	if depth > maxDepth {
-		return nil, errors.Errorf("datasets: %s: directories must be at most %d deep (does a link lead back up?)",
-			filepath.Join(root, dir), maxDepth)
-	}
-	entries, err := readDir(root, dir)
-	for _, entry := range entries {
-		if err == nil && entry.isDir {
-			images, err = walk(images, root, entry.name, class, depth+1)
-		} else if IsImage(entry.name) {
-			images = append(images, entry.imageFile(class))
-		}
-	}
-	return images, err
-}
-
-// canonicalClass returns the name of a class. Integers lose leading zeros, so that the directory
-// 00007 and the 7 of a table are one class.
-func canonicalClass(name string) string {
-	if number, ok := classNumber(name); ok {
-		return strconv.FormatInt(number, 10)
-	}
-	return name
-}
-
-func classNumber(name string) (int64, bool) {
-	number, err := strconv.ParseInt(name, 10, 64)
-	return number, err == nil && number >= 0 && name[0] != '+' && name[0] != '-'
-}
-
-// compareClasses orders class names: first integers, by value, then other names.
-func compareClasses(a, b string) int {
-	x, isNumber := classNumber(a)
-	y, alsoNumber := classNumber(b)
-	switch {
-	case isNumber && alsoNumber:
-		return cmp.Compare(x, y)
-	case isNumber:
-		return -1
-	case alsoNumber:
-		return 1
-	default:
-		return strings.Compare(a, b)
-	}
 }
 
 // classes returns the class names of the listing, in order.
@@ -344,29 +322,28 @@ func (l *listing) classes() []string {
 	return names
 }
 
-// checkClasses returns an error if a split has a class that training lacks.
-func (t tree) checkClasses() error {
-	known := t.splits[Train].classes()
-	for split, list := range t.splits {
+// checkClasses returns an error if a split has a class that training lacks, and remarks on classes
+// whose names may be mistakes.
+func (s *scanner) checkClasses(splits [3]*listing) error {
+	training := splits[Train]
+	known := training.classes()
+	for split, list := range splits {
 		if list == nil || Split(split) == Train {
 			continue
 		}
 		for _, class := range list.classes() {
 			if !slices.Contains(known, class) {
 				return errors.Errorf("datasets: %s: the classes of %s images must be among those of the training images in %[4]s: %[5]s, got %[3]q",
-					filepath.Join(t.root, list.dir), Split(split), class, t.splits[Train].dir, abbreviated(known))
+					s.path(list.dir), Split(split), class, training.dir, abbreviated(known))
 			}
 		}
 	}
-	return nil
-}
-
-// abbreviated lists at most eight names.
-func abbreviated(names []string) string {
-	if len(names) > 8 {
-		return strings.Join(names[:8], ", ") + ", ... (" + strconv.Itoa(len(names)) + " in all)"
+	if first, second, pairs := twinClasses(known); pairs == 1 {
+		s.remark("", "the classes %q and %q differ only in upper and lower case or in space: are they one?", first, second)
+	} else if pairs > 1 {
+		s.remark("", "%d pairs of classes differ only in upper and lower case or in space, such as %q and %q: are they one each?", pairs, first, second)
 	}
-	return strings.Join(names, ", ")
+	return nil
 }
 
 func isDir(path string) bool {

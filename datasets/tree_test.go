@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"context"
 	"fmt"
 	"image/color"
 	"os"
@@ -44,11 +45,17 @@ func TestScan(t *testing.T) {
 		{"a class called train", []string{"train/1.png", "car/1.png"}, [3][]string{{"car car/1.png", "train train/1.png"}}},
 		{"folders with nothing but a folder", []string{"x/y/train/images/a/1.png", "x/y/train/images/b/1.png", "x/y/test/images/a/1.png"},
 			[3][]string{{"a x/y/train/images/a/1.png", "b x/y/train/images/b/1.png"}, {"a x/y/test/images/a/1.png"}}},
+		{"other names of splits", []string{"train/a/1.png", "Validate/a/1.png"}, [3][]string{Train: {"a train/a/1.png"}, Validation: {"a Validate/a/1.png"}}},
+		{"splits of images", []string{"train_images/a/1.png", "dev-images/a/1.png", "test_images/a/1.png"},
+			[3][]string{Train: {"a train_images/a/1.png"}, Test: {"a test_images/a/1.png"}, Validation: {"a dev-images/a/1.png"}}},
+		{"what systems add", []string{"a/1.png", "b/1.png", "@eaDir/1.png/THUMB.png", "a/@eaDir/1.png/THUMB.png", "#recycle/1.png", "lost+found/1.png",
+			"$RECYCLE.BIN/1.png", "System Volume Information/1.png", "__pycache__/1.png", "a/.ipynb_checkpoints/1.png", ".hidden/1.png"},
+			[3][]string{{"a a/1.png", "b b/1.png"}}},
 		{"one class", []string{"a/1.png"}, [3][]string{{"a a/1.png"}}},
 		{"deeper folders", []string{"a/m/1.png", "a/2.png", "b/n/o/3.png"}, [3][]string{{"a a/2.png", "a a/m/1.png", "b b/n/o/3.png"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			found, err := scan(dots(t, test.files...))
+			found, err := scan(t.Context(), dots(t, test.files...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,15 +80,17 @@ func TestScanErrors(t *testing.T) {
 		files []string
 		want  string
 	}{
-		{[]string{"1.png", "2.png"}, "dots: must have a directory of images for each class, or a CSV file with columns of files and classes"},
-		{[]string{"a/1.png", "b/1.txt"}, "an image (.png .jpg .jpeg .jpe .jfif .gif .bmp .webp .tif .tiff .ppm .pgm .pnm), since each directory is a class"},
+		{[]string{"1.png", "2.png"}, "dots: must have a directory of images for each class, or a CSV file with columns of files and classes, got 1.png, 2.png"},
+		{[]string{".1.png"}, "dots: must have a directory of images for each class, or a CSV file with columns of files and classes, got nothing"},
+		{[]string{"a/1.png", "b/1.txt"},
+			"an image (.png .jpg .jpeg .jpe .jfif .gif .bmp .webp .tif .tiff .ppm .pgm .pnm), since each directory is a class, got 1 .txt"},
 		{[]string{"7/1.png", "07/1.png"}, "dots: class 7 must have one directory, got 07 and 7"},
 		{[]string{"train/a/1.png", "training/a/1.png", "test/a/1.png"}, "dots: must have one train directory, got train and training"},
 		{[]string{"x_train/a/1.png", "x_test/a/1.png", "y_train/a/1.png", "y_test/a/1.png"}, "and test directories, got x_... and y_...: open one of them"},
 		{[]string{"train/a/1.png", "test/b/1.png"}, `dots/test: the classes of test images must be among those of the training images in train: a, got "b"`},
 	} {
 		root := dots(t, test.files...)
-		_, err := scan(root)
+		_, err := scan(t.Context(), root)
 		wantError(t, err, "datasets: "+root, test.want)
 	}
 	options := isolated(t)
@@ -101,19 +110,78 @@ func TestScanErrors(t *testing.T) {
 	wantError(t, err, file+": must be one of", "(.npz)", "notes.txt: must be one of")
 }
 
+// Remarks have what a person may not expect of a directory.
+func TestScanRemarks(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		files, want []string
+	}{
+		{"files without an image's extension", []string{"a/1.png", "a/2.jp2", "a/3.JP2", "b/1.png", "b/c/no-extension", "readme.txt", "b/Thumbs.db", "b/.DS_Store"},
+			[]string{": left out, since they do not have the extension of an image: 2 .jp2, 1 .txt, 1 without an extension"}},
+		{"a class called train", []string{"train/1.png", "holdout/1.png"},
+			[]string{": the directory train is a class: splits need a training directory and a test or validation directory"}},
+		{"test images without classes", []string{"train/a/1.png", "test/1.png"},
+			[]string{"/test: left out, since it has no class directories and no table of classes"}},
+		{"upper and lower case", []string{"rose/1.png", "Rose/1.png"},
+			[]string{`: the classes "Rose" and "rose" differ only in upper and lower case or in space: are they one?`}},
+		{"forms of Unicode", []string{"Gro\u0308\u00dfe/1.png", "Gr\u00f6\u00dfe/1.png"},
+			[]string{`: the directories "Gro\u0308\u00dfe" and "Gr\u00f6\u00dfe" are one class`}},
+		{"space", []string{"rose/1.png", "rose /1.png"},
+			[]string{`: the directories "rose" and "rose " are one class`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if _, remarks := scanned(t, dots(t, test.files...)); !slices.Equal(remarks, test.want) {
+				t.Errorf("remarks %q, want %q", remarks, test.want)
+			}
+		})
+	}
+	if images, _ := scanned(t, dots(t, "train/Gro\u0308\u00dfe/1.png", "test/Gr\u00f6\u00dfe/1.png")); len(images) != 2 {
+		t.Errorf("images %q", images)
+	}
+	read, err := ReadImages([]string{dots(t, "1.png", "2.heic", "a/3.heic")}, Options{})
+	if err != nil || len(read.Remarks) != 1 || !strings.HasSuffix(read.Remarks[0], "dots: left out, since they do not have the extension of an image: 2 .heic") {
+		t.Errorf("remarks %q, %v", read.Remarks, err)
+	}
+}
+
+// A directory of splits whose test images have no classes is trained on; images for the tests are
+// drawn.
+func TestOpenWithoutTestClasses(t *testing.T) {
+	var names []string
+	for i := range 5 {
+		names = append(names, fmt.Sprintf("train/a/%d.png", i), fmt.Sprintf("train/b/%d.png", i), fmt.Sprintf("test/%d.png", i))
+	}
+	splits, err := Open(dots(t, names...), isolated(t))
+	if err != nil || splits.Train.Len()+splits.Validation.Len()+splits.Test.Len() != 10 {
+		t.Errorf("%+v, %v", splits, err)
+	}
+}
+
+// Scanning ends with the context.
+func TestScanStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	root := dots(t, "a/1.png", "b/1.png")
+	_, err := scan(ctx, root)
+	wantError(t, err, "datasets: "+root+": context canceled")
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v is not context.Canceled", err)
+	}
+}
+
 func TestScanLinks(t *testing.T) {
 	root := dots(t, "a/1.png", "b/1.png")
 	if err := os.Symlink(filepath.Join(root, "a", "1.png"), filepath.Join(root, "b", "2.png")); err != nil {
 		t.Skip("no links here: ", err)
 	}
-	found, err := scan(root)
+	found, err := scan(t.Context(), root)
 	if err != nil || len(found.splits[Train].images) != 3 {
 		t.Errorf("a linked picture: %v", err)
 	}
 	if err := os.Symlink(root, filepath.Join(root, "b", "up")); err != nil {
 		t.Fatal(err)
 	}
-	_, err = scan(root)
+	_, err = scan(t.Context(), root)
 	wantError(t, err, "/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up: directories must be at most 32 deep (does a link lead back up?)")
 }
 
@@ -139,13 +207,13 @@ func TestScanDanglingLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := splits.Train; d.Len() != 40 || len(d.Skipped) != 1 || !strings.HasPrefix(d.Skipped[0], "train/a/gone.png: open ") {
+	if d := splits.Train; d.Len() != 40 || len(d.Skipped) != 1 || !strings.HasPrefix(d.Skipped[0], "train/a/gone.png: stat ") {
 		t.Errorf("%d images, skipped %q, want 40 and the linked picture", d.Len(), d.Skipped)
 	}
 	options := isolated(t)
 	options.MaxSkipped = -1
 	_, err = Open(root, options)
-	wantError(t, err, "dots/train: at most 0 % of the files may be skipped, got 1 of 41", "train/a/gone.png: open ")
+	wantError(t, err, "dots/train: at most 0 % of the files may be skipped, got 1 of 41", "train/a/gone.png: stat ")
 	read, err := ReadImages([]string{filepath.Join(root, "train")}, isolated(t))
 	if err != nil || read.Len() != 40 || len(read.Skipped) != 1 {
 		t.Errorf("reading images: %v", err)
@@ -157,6 +225,15 @@ func TestScanDanglingLinks(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A hidden directory is read if it is the one to open, and hidden ones in it are not.
+func TestOpenHidden(t *testing.T) {
+	root := dots(t, ".in/.here/a/1.png", ".in/.here/b/1.png", ".in/.here/.c/1.png", ".in/.here/a/._1.png")
+	found, err := scan(t.Context(), filepath.Join(root, ".in", ".here"))
+	if err != nil || len(found.splits[Train].images) != 2 || found.remarks != nil {
+		t.Errorf("%+v, %v", found, err)
 	}
 }
 
@@ -190,7 +267,7 @@ func TestLabelTable(t *testing.T) {
 			root := dots(t, "train/00002/a.png", "train/00016/a.png", "test/in/00000.png", "test/in/00001.png")
 			write(t, []byte(test.table), root, "test", "labels.csv")
 			write(t, []byte("Filename;Width\n00000.png;3\n"), root, "test", "in", "no-classes.csv")
-			found, err := scan(root)
+			found, err := scan(t.Context(), root)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -213,14 +290,14 @@ func TestLabelTable(t *testing.T) {
 	} {
 		root := dots(t, "0.png", "x/1.png", "y/1.png")
 		write(t, []byte(table), root, "labels.csv")
-		_, err := scan(root)
+		_, err := scan(t.Context(), root)
 		wantError(t, err, "datasets: "+root, want)
 	}
 	root := dots(t, "0.png")
 	write(t, []byte("file,class\n0.png,a\n"), root, "a.csv")
 	write(t, []byte("file,class\n0.png,a\n"), root, "b.csv")
-	_, err := scan(root)
-	wantError(t, err, "dots: must have one table of classes, got a.csv and b.csv")
+	_, err := scan(t.Context(), root)
+	wantError(t, err, "dots: must have one table of classes, or one called train.csv, got a.csv and b.csv")
 }
 
 func TestSuggestShape(t *testing.T) {

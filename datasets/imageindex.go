@@ -1,0 +1,85 @@
+package datasets
+
+import (
+	"path"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// imageIndex finds images by the names that tables have for them. Names are compared in Unicode's
+// normal form NFC, with slashes and backslashes alike.
+type imageIndex struct {
+	dir    string // relative to the root
+	images []imageFile
+	// matches are by the path relative to dir, then by the path's last part; each by the name as it
+	// is, then without an image's extension.
+	matches [2][2]map[string]match
+}
+
+// match is the image of a name, and the number of images that have the name.
+type match struct {
+	image imageFile
+	count int
+	// asIs is false if the image's extension is another than that of the name.
+	asIs bool
+}
+
+func newImageIndex(dir string, images []imageFile) *imageIndex {
+	x := &imageIndex{dir: dir, images: images}
+	for part := range x.matches {
+		x.matches[part] = [2]map[string]match{{}, {}}
+	}
+	for _, image := range images {
+		name := comparedName(strings.TrimPrefix(strings.TrimPrefix(image.name, dir), "/"))
+		for part, name := range []string{name, lastPart(name)} {
+			for form, key := range []string{name, withoutExtension(name)} {
+				x.matches[part][form][key] = match{image, x.matches[part][form][key].count + 1, form == 0}
+			}
+		}
+	}
+	return x
+}
+
+// find returns the images of a name: by its path or, if it has no directory or byLastPart is set,
+// by its last part. If there is none, the image's extension may differ. The match's count is 0 if
+// there is no image of the name.
+func (x *imageIndex) find(name string, byLastPart bool) match {
+	name = comparedName(name)
+	for form, key := range []string{name, withoutExtension(name)} {
+		if found := x.matches[0][form][key]; found.count > 0 && !byLastPart {
+			return found
+		}
+		if byLastPart || !strings.Contains(name, "/") {
+			if found := x.matches[1][form][lastPart(key)]; found.count > 0 {
+				return found
+			}
+		}
+	}
+	return match{}
+}
+
+// flat reports whether the images are in at most one of the directories that are in dir, so that
+// these are not classes.
+func (x *imageIndex) flat() bool {
+	dirs := map[string]bool{}
+	for _, image := range x.images {
+		if first, _, deeper := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(image.name, x.dir), "/"), "/"); deeper {
+			dirs[first] = true
+		}
+	}
+	return len(dirs) <= 1
+}
+
+// comparedName returns a name as imageIndex compares it.
+func comparedName(name string) string {
+	return path.Clean(norm.NFC.String(strings.ReplaceAll(strings.TrimSpace(name), `\`, "/")))
+}
+
+// withoutExtension removes an image's extension.
+func withoutExtension(name string) string {
+	if IsImage(name) {
+		return strings.TrimSuffix(name, path.Ext(name))
+	}
+	return name
+}

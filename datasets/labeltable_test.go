@@ -1,0 +1,232 @@
+package datasets
+
+import (
+	"fmt"
+	"image/color"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// tabled writes six images 0.png ... 5.png into a directory of a new root, and a table at the root
+// with a heading and a row for each of them, and returns the root.
+func tabled(t *testing.T, dir, heading string, row func(i int) string) string {
+	t.Helper()
+	var names []string
+	table := heading + "\n"
+	for i := range 6 {
+		names = append(names, dir+strconv.Itoa(i)+".png")
+		table += row(i) + "\n"
+	}
+	root := dots(t, names...)
+	write(t, []byte(table), root, "labels.csv")
+	return root
+}
+
+// scanned returns the images of a tree as "split class file", and its remarks without its name.
+func scanned(t *testing.T, root string) (images, remarks []string) {
+	t.Helper()
+	found, err := scan(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for split, list := range found.splits {
+		if list == nil {
+			continue
+		}
+		for _, p := range list.images {
+			images = append(images, fmt.Sprintf("%v %s %s", Split(split), p.class, p.name))
+		}
+	}
+	for _, remark := range found.remarks {
+		remarks = append(remarks, strings.TrimPrefix(remark, "dots"))
+	}
+	return images, remarks
+}
+
+// Names in tables find their images as people and programs write them.
+func TestTableNames(t *testing.T) {
+	for _, test := range []struct {
+		name, dir, heading string
+		row                func(i int) string
+		remarks            []string
+	}{
+		{"ids under a known heading", "", "image,label", func(i int) string { return fmt.Sprint(i, ",a", i%2) },
+			[]string{"/labels.csv: 6 of 6 files are found without regard to their extension, such as 0.png for 0"}},
+		{"ids under other headings", "", "id_code,diagnosis", func(i int) string { return fmt.Sprint(i, ",a", i%2) },
+			[]string{"/labels.csv: 6 of 6 files are found without regard to their extension, such as 0.png for 0"}},
+		{"ids in the second column", "images/", "diagnosis;id", func(i int) string { return fmt.Sprint("a", i%2, ";", i) },
+			[]string{"/labels.csv: 6 of 6 files are found without regard to their extension, such as images/0.png for 0"}},
+		{"case of the extension", "", "filename,label", func(i int) string { return fmt.Sprint(i, ".PNG,a", i%2) },
+			[]string{"/labels.csv: 6 of 6 files are found without regard to their extension, such as 0.png for 0.PNG"}},
+		{"another extension", "", "filename,label", func(i int) string { return fmt.Sprint(i, ".jpg,a", i%2) },
+			[]string{"/labels.csv: 6 of 6 files are found without regard to their extension, such as 0.png for 0.jpg"}},
+		{"backslashes", "images/", "path,label", func(i int) string { return fmt.Sprint(`images\`, i, ".png,a", i%2) }, nil},
+		{"paths of another machine", "images/", "path,label", func(i int) string { return fmt.Sprint("/data/x/", i, ".png,a", i%2) },
+			[]string{"/labels.csv: files are found by the last part of their path, such as images/0.png for /data/x/0.png"}},
+		{"a column for each class", "", "image,a0,a1,a2", func(i int) string { return fmt.Sprintf("%d.png,%.1f,%d.0,0", i, float64(1-i%2), i%2) }, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			images, remarks := scanned(t, tabled(t, test.dir, test.heading, test.row))
+			var want []string
+			for i := range 6 {
+				want = append(want, fmt.Sprintf("train a%d %s%d.png", i%2, test.dir, i))
+			}
+			if !slices.Equal(images, want) || !slices.Equal(remarks, test.remarks) {
+				t.Errorf("images %q, remarks %q, want %q, %q", images, remarks, want, test.remarks)
+			}
+		})
+	}
+}
+
+// A table's names and the disk's may have other forms of Unicode.
+func TestTableForms(t *testing.T) {
+	root := dots(t, "e\u0301.png", "u\u0308.png")
+	write(t, []byte("file,class\n\u00e9.png,Gr\u00f6\u00dfe\n\u00fc.png,Gro\u0308\u00dfe\n"), root, "labels.csv")
+	images, remarks := scanned(t, root)
+	if want := []string{"train Gr\u00f6\u00dfe e\u0301.png", "train Gr\u00f6\u00dfe u\u0308.png"}; !slices.Equal(images, want) || remarks != nil {
+		t.Errorf("images %+q, remarks %q, want %+q", images, remarks, want)
+	}
+}
+
+// A column of splits is used, and images that the table does not name are counted.
+func TestTableSplits(t *testing.T) {
+	root := tabled(t, "", "file,class,Split", func(i int) string { return fmt.Sprint(i, ".png,a,", []string{"train", "TEST", "val"}[i%3]) })
+	write(t, encoded(t, colourPicture(1, 1, color.White)), root, "left", "7.png")
+	write(t, encoded(t, colourPicture(1, 1, color.White)), root, "left", "8.png")
+	images, remarks := scanned(t, root)
+	want := []string{"train a 0.png", "train a 3.png", "test a 1.png", "test a 4.png", "validation a 2.png", "validation a 5.png"}
+	if !slices.Equal(images, want) {
+		t.Errorf("images %q, want %q", images, want)
+	}
+	if want := []string{": 2 of 8 images are left out, since they are not in labels.csv, such as left/7.png"}; !slices.Equal(remarks, want) {
+		t.Errorf("remarks %q, want %q", remarks, want)
+	}
+
+	images, remarks = scanned(t, tabled(t, "", "file,class,fold", func(i int) string { return fmt.Sprint(i, ".png,a,", i%3) }))
+	want = []string{"/labels.csv: the column fold is not used, since its values are not train, val or test: 0, 1, 2"}
+	if len(images) != 6 || !slices.Equal(remarks, want) {
+		t.Errorf("images %q, remarks %q, want %q", images, remarks, want)
+	}
+	for row, want := range map[string]string{
+		"extra": `labels.csv: record 3: split must be train, val or test, got "extra"`,
+		"test":  "labels.csv: must have rows whose split is train",
+	} {
+		root := tabled(t, "", "file,class,split", func(i int) string {
+			if i == 0 {
+				return "0.png,a,test"
+			}
+			return fmt.Sprint(i, ".png,a,", row)
+		})
+		_, err := scan(t.Context(), root)
+		wantError(t, err, "datasets: "+root, want)
+	}
+	root = dots(t, "train/0.png", "test/b/1.png")
+	write(t, []byte("file,class,split\n0.png,b,train\n"), root, "train", "a.csv")
+	if images, _ := scanned(t, root); !slices.Equal(images, []string{"train b train/0.png", "test b test/b/1.png"}) {
+		t.Errorf("images %q", images)
+	}
+	write(t, []byte("file,class,split\n0.png,b,train\n1.png,b,test\n"), root, "train", "a.csv")
+	write(t, encoded(t, colourPicture(1, 1, color.White)), root, "train", "1.png")
+	_, err := scan(t.Context(), root)
+	wantError(t, err, "train: must be either directories for the splits or a column of splits in train/a.csv, got both")
+}
+
+// Of several tables, those named as the splits count.
+func TestTablesOfSplits(t *testing.T) {
+	root := dots(t, "images/0.png", "images/1.png", "images/2.png")
+	write(t, []byte("path,label\nimages/0.png,a\n"), root, "train.csv")
+	write(t, []byte("path,label\nimages/1.png,a\n"), root, "my_test.csv")
+	write(t, []byte("path,label\nimages/2.png,a\n"), root, "meta.csv")
+	images, remarks := scanned(t, root)
+	if want := []string{"train a images/0.png", "test a images/1.png"}; !slices.Equal(images, want) {
+		t.Errorf("images %q, want %q", images, want)
+	}
+	want := []string{
+		"/meta.csv: not read, since train.csv is",
+		": 1 of 3 images are left out, since they are not in my_test.csv and train.csv, such as images/2.png",
+	}
+	if !slices.Equal(remarks, want) {
+		t.Errorf("remarks %q, want %q", remarks, want)
+	}
+	write(t, []byte("path,label\nimages/2.png,a\n"), root, "training.csv")
+	_, err := scan(t.Context(), root)
+	wantError(t, err, "dots: must have one table of the train split, got train.csv and training.csv")
+}
+
+// The classes of directories without class directories may be in a table next to them.
+func TestTableNextToSplits(t *testing.T) {
+	root := dots(t, "train/0.png", "train/1.png", "test/2.png")
+	write(t, []byte("id,breed\n0,a\n1,b\n"), root, "labels.csv")
+	images, remarks := scanned(t, root)
+	want := []string{
+		"/labels.csv: 2 of 2 files are found without regard to their extension, such as train/0.png for 0",
+		": 1 of 3 images are left out, since they are not in labels.csv, such as test/2.png",
+	}
+	if !slices.Equal(images, []string{"train a train/0.png", "train b train/1.png"}) || !slices.Equal(remarks, want) {
+		t.Errorf("images %q, remarks %q", images, remarks)
+	}
+
+	root = dots(t, "Train/a/0.png", "Test/1.png")
+	write(t, []byte("Path,ClassId\nTrain/a/0.png,a\n"), root, "Train.csv")
+	write(t, []byte("Path,ClassId\nTest/1.png,a\n"), root, "Test.csv")
+	if images, remarks = scanned(t, root); !slices.Equal(images, []string{"train a Train/a/0.png", "test a Test/1.png"}) || remarks != nil {
+		t.Errorf("images %q, remarks %q", images, remarks)
+	}
+}
+
+// What a table may have wrong is an error or a remark that names it.
+func TestTableMistakes(t *testing.T) {
+	_, remarks := scanned(t, tabled(t, "", "file,class", func(i int) string {
+		return fmt.Sprint(i, ".png,", []string{"rose", "Rose ", " rose", "NaN", "tu lip", "Tulip"}[i])
+	}))
+	want := []string{
+		`/labels.csv: 1 of 6 records have the class "NaN": does it stand for a missing value?`,
+		`: 2 pairs of classes differ only in upper and lower case or in space, such as "Rose" and "rose": are they one each?`,
+	}
+	if !slices.Equal(remarks, want) {
+		t.Errorf("remarks %q, want %q", remarks, want)
+	}
+	for _, test := range []struct {
+		heading string
+		row     func(i int) string
+		want    []string
+	}{
+		{"image,a,b", func(i int) string { return fmt.Sprint(i, ".png,1,", i/3) },
+			[]string{"labels.csv: record 5: 3.png must have a 1 for a single class, got a, b"}},
+		{"image,a,b", func(i int) string { return fmt.Sprint(i, ".png,0,0") },
+			[]string{"labels.csv: record 2: 0.png must have a 1 for a class"}},
+		{"lesion,image_id,dx,age", func(i int) string { return fmt.Sprint("L,", i, ",a,4", i) },
+			[]string{"dots: must have a directory of images for each class", "got labels.csv with the columns lesion, image_id, dx, age"}},
+		{"a,b", func(i int) string { return "x,y" },
+			[]string{"dots: must have a directory of images for each class", "got labels.csv with the columns a, b"}},
+	} {
+		root := tabled(t, "", test.heading, test.row)
+		_, err := scan(t.Context(), root)
+		wantError(t, err, append(test.want, "datasets: "+root)...)
+	}
+}
+
+// A table that cannot be used next to class directories is named.
+func TestTableNotRead(t *testing.T) {
+	root := dots(t, "a/0.png", "b/1.png")
+	write(t, []byte("file,photographer\n0.png,x\n"), root, "meta.csv")
+	write(t, []byte("\"unfinished"), root, "odd.csv")
+	images, remarks := scanned(t, root)
+	want := []string{
+		"/meta.csv: not read: must have a column of files and one of classes, got the columns file, photographer",
+		"/odd.csv: not read: must have a column of files and one of classes, got the columns none",
+	}
+	if len(images) != 2 || !slices.Equal(remarks, want) {
+		t.Errorf("images %q, remarks %q, want %q", images, remarks, want)
+	}
+	root = dots(t, "train/a/0.png", "test/a/0.png")
+	write(t, []byte("file,class\ntrain/a/0.png,x\n"), root, "labels.csv")
+	if _, remarks = scanned(t, root); !slices.Equal(remarks, []string{": ignored, next to the directories of the splits: labels.csv"}) {
+		t.Errorf("remarks %q", remarks)
+	}
+	_, err := scan(t.Context(), filepath.Join(root, "none"))
+	wantError(t, err, "none")
+}

@@ -1,0 +1,196 @@
+package datasets
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// tableRow is a row of a label table, with its image.
+type tableRow struct {
+	record int    // number in the file; the header is 1
+	name   string // as in the table
+	class  string
+	split  Split
+	match  match
+}
+
+// listed lists the images in the label tables of a directory, in their order, by split: that of the
+// table's column of splits, or else that of the table's file if there are several.
+func (s *scanner) listed(dir string, tables []*table) (lists [3]*listing, err error) {
+	index, err := s.index(dir)
+	if err != nil {
+		return lists, err
+	}
+	named := map[string]bool{}
+	var names []string
+	for _, t := range tables {
+		rows, err := s.rowsOf(t, index)
+		if err != nil {
+			return lists, err
+		}
+		if len(tables) > 1 {
+			for i := range rows {
+				rows[i].split = t.splitByName()
+			}
+		} else if err := s.splitByColumn(t, rows); err != nil {
+			return lists, err
+		}
+		if err := s.addRows(&lists, dir, t, rows, named); err != nil {
+			return lists, err
+		}
+		names = append(names, t.entry.base())
+	}
+	if lists[Train] == nil {
+		return lists, errors.Errorf("datasets: %s: must have rows whose %s is train", s.path(tables[0].entry.name), tables[0].headings[tables[0].split])
+	}
+	s.remarkUnnamed(index, named, strings.Join(names, " and "))
+	return lists, nil
+}
+
+// rowsOf finds the images of a table's rows. A file name is relative to the table's directory, or
+// the last part of the path of a single file below it. If no image is found, the last parts of the
+// names are tried.
+func (s *scanner) rowsOf(t *table, index *imageIndex) ([]tableRow, error) {
+	rows := make([]tableRow, len(t.rows))
+	found, missingClass := 0, ""
+	missingClasses := 0
+	for i, fields := range t.rows {
+		row := &rows[i]
+		row.record, row.name = i+2, strings.TrimSpace(fields[t.file])
+		var err error
+		if row.class, err = t.classOf(fields); err != nil {
+			return nil, errors.Errorf("datasets: %s: record %d: %s %v", s.path(t.entry.name), row.record, row.name, err)
+		}
+		if isMissingWord(row.class) {
+			missingClasses++
+			missingClass = row.class
+		}
+		if row.match = index.find(row.name, false); row.match.count > 0 {
+			found++
+		}
+	}
+	if missingClasses > 0 {
+		s.remark(t.entry.name, "%d of %d records have the class %q: does it stand for a missing value?", missingClasses, len(rows), missingClass)
+	}
+	if found == 0 {
+		s.findByLastPart(t, rows, index)
+	}
+	inexact, example := 0, tableRow{}
+	for _, row := range rows {
+		if row.match.count == 1 && !row.match.asIs {
+			if inexact++; inexact == 1 {
+				example = row
+			}
+		}
+	}
+	if inexact > 0 {
+		s.remark(t.entry.name, "%d of %d files are found without regard to their extension, such as %s for %s",
+			inexact, len(rows), example.match.image.name, example.name)
+	}
+	return rows, nil
+}
+
+// findByLastPart finds the images of rows by the last parts of their names, as on a machine where
+// they are in another directory.
+func (s *scanner) findByLastPart(t *table, rows []tableRow, index *imageIndex) {
+	example := -1
+	for i := range rows {
+		rows[i].match = index.find(rows[i].name, true)
+		if rows[i].match.count == 1 && example < 0 {
+			example = i
+		}
+	}
+	if example >= 0 {
+		s.remark(t.entry.name, "files are found by the last part of their path, such as %s for %s", rows[example].match.image.name, rows[example].name)
+	}
+}
+
+// splitByColumn sets the splits of rows from the table's column of splits, if it has one.
+func (s *scanner) splitByColumn(t *table, rows []tableRow) error {
+	if t.split < 0 {
+		return nil
+	}
+	var others []string
+	other, record := "", 0
+	for i, fields := range t.rows {
+		value := strings.TrimSpace(fields[t.split])
+		if rows[i].split = splitNamed(value); rows[i].split >= 0 {
+			continue
+		}
+		if others = append(others, value); len(others) == 1 {
+			other, record = value, rows[i].record
+		}
+	}
+	heading := t.headings[t.split]
+	switch {
+	case len(others) == 0:
+		return nil
+	case len(others) < len(rows):
+		return errors.Errorf("datasets: %s: record %d: %s must be train, val or test, got %q", s.path(t.entry.name), record, heading, other)
+	}
+	slices.SortFunc(others, compareClasses)
+	s.remark(t.entry.name, "the column %s is not used, since its values are not train, val or test: %s", heading, abbreviated(slices.Compact(others)))
+	for i := range rows {
+		rows[i].split = Train
+	}
+	return nil
+}
+
+// addRows adds the images of a table to the lists of their splits, and their names to named.
+func (s *scanner) addRows(lists *[3]*listing, dir string, t *table, rows []tableRow, named map[string]bool) error {
+	records := map[string]int{}
+	table := s.path(t.entry.name)
+	count := 0
+	for _, row := range rows {
+		list := lists[row.split]
+		if list == nil {
+			list = &listing{dir: dir}
+			lists[row.split] = list
+		}
+		if len(list.tables) == 0 || list.tables[len(list.tables)-1].name != t.entry.name {
+			list.tables = append(list.tables, t.entry.imageFile(""))
+		}
+		image := row.match.image
+		switch {
+		case row.match.count == 0:
+			list.skipped = append(list.skipped, join(dir, comparedName(row.name))+": listed in "+t.entry.base()+" but missing")
+			continue
+		case row.match.count > 1:
+			return errors.Errorf("datasets: %s: record %d: %[4]s must be one file, got %[3]d: use its path", table, row.record, row.match.count, row.name)
+		case records[image.name] > 0:
+			return errors.Errorf("datasets: %s: record %d: %s is already in record %d", table, row.record, row.name, records[image.name])
+		}
+		records[image.name] = row.record
+		named[image.name] = true
+		image.class = row.class
+		list.images = append(list.images, image)
+		count++
+	}
+	if count == 0 {
+		first := ""
+		for _, list := range lists {
+			if list != nil && len(list.skipped) > 0 && first == "" {
+				first = "; the first is " + list.skipped[0]
+			}
+		}
+		return errors.Errorf("datasets: %s: must list existing images, got %d missing ones%s", table, len(rows), first)
+	}
+	return nil
+}
+
+// remarkUnnamed counts the images that no table names.
+func (s *scanner) remarkUnnamed(index *imageIndex, named map[string]bool, tables string) {
+	left, first := 0, ""
+	for _, image := range index.images {
+		if !named[image.name] {
+			if left++; left == 1 {
+				first = image.name
+			}
+		}
+	}
+	if left > 0 {
+		s.remark(index.dir, "%d of %d images are left out, since they are not in %s, such as %s", left, len(index.images), tables, first)
+	}
+}

@@ -1,0 +1,196 @@
+package datasets
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// imageFile is a file of an image directory.
+type imageFile struct {
+	name     string // relative to the directory, with slashes
+	class    string // canonical, or ""
+	size     int64
+	modified int64 // nanoseconds since 1970
+}
+
+// maxDepth limits the depth of directories, since a link may lead back up.
+const maxDepth = 32
+
+// scanner lists the files of an image directory, and collects what the user should know about them.
+type scanner struct {
+	context context.Context
+	root    string
+	indices map[string]*imageIndex // by directory, see index
+	leftOut map[string]bool        // names of the files that are not images by their extension
+	looked  map[string]string      // columns of the CSV files that are not label tables, by name
+	tables  map[string]bool        // names of the CSV files that were searched for labels
+	remarks []string
+}
+
+func newScanner(ctx context.Context, root string) *scanner {
+	return &scanner{
+		context: ctx, root: root, indices: map[string]*imageIndex{},
+		leftOut: map[string]bool{}, looked: map[string]string{}, tables: map[string]bool{},
+	}
+}
+
+// path returns the path of a file or directory by its name.
+func (s *scanner) path(name string) string { return filepath.Join(s.root, filepath.FromSlash(name)) }
+
+// remark adds a remark on a file or directory, which does not depend on where the root is.
+func (s *scanner) remark(name, format string, values ...any) {
+	if text := filepath.Join(nameOf(s.root), filepath.FromSlash(name)) + ": " + fmt.Sprintf(format, values...); !slices.Contains(s.remarks, text) {
+		s.remarks = append(s.remarks, text)
+	}
+}
+
+// remarkLeftOut counts the files that are not images by their extension.
+func (s *scanner) remarkLeftOut() {
+	if left := s.leftOutOf(""); left != "" {
+		s.remark("", "left out, since they do not have the extension of an image: %s", left)
+	}
+}
+
+// leftOutOf counts the files below a directory that are not images, by their extension: "20 .jp2, 1
+// without an extension".
+func (s *scanner) leftOutOf(dir string) string {
+	counts := map[string]int{}
+	for name := range s.leftOut {
+		extension := strings.ToLower(filepath.Ext(name))
+		if extension == "" {
+			extension = "without an extension"
+		}
+		if !s.tables[name] && (dir == "" || strings.HasPrefix(name, dir+"/")) {
+			counts[extension]++
+		}
+	}
+	list := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
+	})
+	for i, extension := range list {
+		list[i] = fmt.Sprintf("%d %s", counts[extension], extension)
+	}
+	return abbreviated(list)
+}
+
+// dirEntry is a visible file or directory, with links followed.
+type dirEntry struct {
+	name           string // relative to the root
+	isDir          bool
+	size, modified int64
+}
+
+// base returns the last element of an entry's name.
+func (e dirEntry) base() string { return lastPart(e.name) }
+
+func (e dirEntry) imageFile(class string) imageFile {
+	return imageFile{e.name, class, e.size, e.modified}
+}
+
+// lastPart returns a name after its last slash.
+func lastPart(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+// join joins two relative names; the first may be "".
+func join(dir, name string) string {
+	if dir == "" {
+		return name
+	}
+	return dir + "/" + name
+}
+
+// systemNames are files and directories that operating systems, network drives and programs put
+// next to the user's: thumbnails, trash and caches. They may contain images.
+var systemNames = []string{
+	"__MACOSX", "__pycache__", "@eaDir", "@Recycle", "@Recently-Snapshot", "#recycle", "#snapshot", "lost+found",
+	"$RECYCLE.BIN", "RECYCLER", "System Volume Information", "Thumbs.db", "ehthumbs.db", "desktop.ini",
+}
+
+// isHidden reports whether a name is that of a hidden file or one of systemNames.
+func isHidden(name string) bool {
+	return strings.HasPrefix(name, ".") || slices.ContainsFunc(systemNames, func(system string) bool { return strings.EqualFold(name, system) })
+}
+
+// readDir lists a directory's entries by name, without hidden files. It includes dangling links
+// with an image's or any other extension, so that decoding reports them. A dangling link without an
+// extension, which may be a class directory, is an error.
+func readDir(root, dir string) ([]dirEntry, error) {
+	entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(dir)))
+	if err != nil {
+		return nil, errors.Wrap(err, "datasets")
+	}
+	var visible []dirEntry
+	for _, entry := range entries {
+		if isHidden(entry.Name()) {
+			continue
+		}
+		name := join(dir, entry.Name())
+		info, err := entry.Info()
+		if err == nil && info.Mode()&os.ModeSymlink != 0 {
+			info, err = os.Stat(filepath.Join(root, filepath.FromSlash(name)))
+		}
+		gone := os.IsNotExist(err)
+		switch {
+		case err == nil:
+			visible = append(visible, dirEntry{name, info.IsDir(), info.Size(), info.ModTime().UnixNano()})
+		case IsImage(name) || gone && filepath.Ext(name) != "":
+			visible = append(visible, dirEntry{name: name})
+		case !gone || entry.Type()&os.ModeSymlink != 0: // it may be a class directory
+			return nil, errors.Wrap(err, "datasets")
+		}
+	}
+	return visible, nil
+}
+
+// readDir is the function readDir below the root, unless the context has ended.
+func (s *scanner) readDir(dir string) ([]dirEntry, error) {
+	if err := s.context.Err(); err != nil {
+		return nil, errors.Wrapf(err, "datasets: %s", s.root)
+	}
+	return readDir(s.root, dir)
+}
+
+// walk appends all image files below a directory, by name.
+func (s *scanner) walk(images []imageFile, dir, class string) ([]imageFile, error) {
+	return s.walkDeeper(images, dir, class, 0)
+}
+
+func (s *scanner) walkDeeper(images []imageFile, dir, class string, depth int) ([]imageFile, error) {
+	if depth > maxDepth {
+		return nil, errors.Errorf("datasets: %s: directories must be at most %d deep (does a link lead back up?)", s.path(dir), maxDepth)
+	}
+	entries, err := s.readDir(dir)
+	for _, entry := range entries {
+		switch {
+		case entry.isDir:
+			if images, err = s.walkDeeper(images, entry.name, class, depth+1); err != nil {
+				return nil, err
+			}
+		case IsImage(entry.name):
+			images = append(images, entry.imageFile(class))
+		default:
+			s.leftOut[entry.name] = true
+		}
+	}
+	return images, err
+}
+
+// index returns the images below a directory, to be found by name.
+func (s *scanner) index(dir string) (*imageIndex, error) {
+	if known := s.indices[dir]; known != nil {
+		return known, nil
+	}
+	images, err := s.walk(nil, dir, "")
+	if err != nil {
+		return nil, err
+	}
+	s.indices[dir] = newImageIndex(dir, images)
+	return s.indices[dir], nil
+}
