@@ -2,13 +2,13 @@ package report
 
 import (
 	"bufio"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/file"
 )
 
 // ReadSubject reads another program's predictions for the examples of like: a text file with a line
@@ -32,13 +32,13 @@ func ReadSubject(path string, like *evaluate.Predictions) (Subject, error) {
 
 // readProbabilities reads the [N K] numbers of a file, K in each line.
 func readProbabilities(path string, classes int) ([]float64, error) {
-	file, err := os.Open(path)
+	opened, err := file.Open(path, 0)
 	if err != nil {
-		return nil, errors.Wrap(err, "report")
+		return nil, errors.WithMessage(err, "report")
 	}
-	defer file.Close()
+	defer opened.Close()
 	var probabilities []float64
-	lines := bufio.NewScanner(file)
+	lines := bufio.NewScanner(opened)
 	lines.Buffer(nil, 1<<24)
 	for number := 1; lines.Scan(); number++ {
 		line := strings.TrimSpace(lines.Text())

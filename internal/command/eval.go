@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -40,6 +41,7 @@ func (s *scoreFlags) bind(command *cobra.Command) {
 	f := command.Flags()
 	f.StringVar(&s.data.Name, "data", "", "data set whose test images are scored (default: the run's own)")
 	config.BindDataDir(f, &s.data.Dir)
+	s.data.BindMaxSkipped(f)
 	s.device.bind(f)
 	bindWithoutDamaged(f, &s.withoutDamaged)
 }
@@ -194,6 +196,7 @@ func (s *scoreFlags) testData(runs []scoredRun) (config.Data, error) {
 		names, own = append(names, r.name), append(own, config.DataOf(r.run.Manifest()))
 	}
 	data, err := config.TestData(names, own, s.data.Name)
+	data.MaxSkipped = cmp.Or(s.data.MaxSkipped, data.MaxSkipped)
 	return data.In(s.data.Dir), err
 }
 

@@ -66,6 +66,10 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 		return exitDamaged
 	}
 	c.remark("%v", err)
+	var skipped *datasets.SkippedError
+	if errors.As(err, &skipped) && skipped.Kept > 0 && command.Flags().Lookup("max-skipped") != nil {
+		c.remark("Skip more with: --max-skipped")
+	}
 	switch {
 	case errors.As(err, &busy):
 		return exitLocked

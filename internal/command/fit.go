@@ -6,6 +6,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -252,12 +254,32 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 		first = fmt.Sprintf(", %d of them", spec.Subset)
 	}
 	c.remark("%s, %d images of %dx%dx%d in %d classes%s", data.Name, data.Len(), data.Channels, data.Height, data.Width, data.Classes, first)
+	c.remark("classes: %s", classCounts(data))
 	c.remark("held out: %s for scores, %s for calibration\n%v", imagesOf(splits.Test), imagesOf(splits.Validation), summary)
 	last := summary.Rows[len(summary.Rows)-1]
 	if slices.Contains([]string{"relu", "sigmoid", "softplus", "softsign", "tanh"}, last.Kind) {
 		c.remark("the last layer, %s, limits logits to the range of %s: networks usually end in a linear layer", last.Name, last.Kind)
 	}
 	return nil
+}
+
+// classCounts lists the classes with their numbers of images: all of up to 12, else the first eight
+// and the smallest and largest number.
+func classCounts(data *datasets.Dataset) string {
+	const most, first = 12, 8
+	counts := data.Counts()
+	var list []string
+	for class, count := range counts[:min(len(counts), most)] {
+		name := data.ClassNames[class]
+		if quoted := strconv.Quote(name); quoted[1:len(quoted)-1] != name || strings.Contains(name, ", ") {
+			name = quoted
+		}
+		list = append(list, fmt.Sprintf("%s %d", name, count))
+	}
+	if len(counts) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s, ... (%d to %d images each)", strings.Join(list[:first], ", "), slices.Min(counts), slices.Max(counts))
 }
 
 // imagesOf returns the number of images of a split as text.

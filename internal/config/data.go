@@ -37,12 +37,17 @@ func AsUsageError(err error) error {
 type Data struct {
 	Name, Dir, Size, Classes, WithoutClasses string // lists are separated by commas
 	Channels                                 int
-	Validation, Test                         fraction
+	Validation, Test, MaxSkipped             fraction
 }
 
 // BindDataDir binds the flag for the directory with data sets.
 func BindDataDir(f *pflag.FlagSet, dir *string) {
 	f.StringVar(dir, "data-folder", "", "directory with data sets, searched first")
+}
+
+// BindMaxSkipped binds the flag for the fraction of unreadable images.
+func (d *Data) BindMaxSkipped(f *pflag.FlagSet) {
+	f.Var(&d.MaxSkipped, "max-skipped", "fraction of the image files of each split that may be skipped because they cannot be read (default 0.05)")
 }
 
 // bind binds the flags that select data.
@@ -62,6 +67,7 @@ func (d *Data) bindSplits(f *pflag.FlagSet) {
 		"(default 0.2 if the data have no splits, else 0)")
 	f.StringVar(&d.Classes, "classes", "", "train on these classes only, such as cat,dog")
 	f.StringVar(&d.WithoutClasses, "without-classes", "", "hold out these classes; pollen ood with the same data as --out uses them as out of distribution")
+	d.BindMaxSkipped(f)
 }
 
 // Place returns the data's name, or the absolute path of a directory or file.
@@ -84,7 +90,7 @@ func (d *Data) Notes(into map[string]string) {
 	}
 	for key, value := range map[string]string{
 		"data": d.Place(), "data-folder": d.Dir, "size": d.Size, "classes": d.Classes, "without-classes": d.WithoutClasses,
-		"channels": channels, "validation": d.Validation.String(), "test": d.Test.String(),
+		"channels": channels, "validation": d.Validation.String(), "test": d.Test.String(), "max-skipped": d.MaxSkipped.String(),
 	} {
 		if value != "" {
 			into[key] = value
@@ -92,8 +98,8 @@ func (d *Data) Notes(into map[string]string) {
 	}
 }
 
-// fraction is the fraction of images to hold out, with the values of datasets.Options: 0 for the
-// default, if the flag was not given, and -1 for none.
+// fraction is a fraction of images, with the values of datasets.Options: 0 for the default, if the
+// flag was not given, and -1 for none.
 type fraction float64
 
 // String returns the text that Set reads, "" if the flag was not given.
@@ -130,7 +136,7 @@ func (d *Data) Options(ctx context.Context, progress func(file string, done, tot
 	}
 	o = datasets.Options{
 		Dir: d.Dir, Context: ctx, Channels: d.Channels, OnProgress: progress,
-		Validation: float64(d.Validation), Test: float64(d.Test),
+		Validation: float64(d.Validation), Test: float64(d.Test), MaxSkipped: float64(d.MaxSkipped),
 		Classes: split(d.Classes), WithoutClasses: split(d.WithoutClasses),
 	}
 	o.Height, o.Width, err = parseSize(d.Size)
@@ -212,7 +218,7 @@ func FilesChanged(m pollen.Manifest, d Data, hashes map[string]string) bool {
 // trained on the known classes of d. If name is d itself, OOD selects the classes that were held
 // out.
 func (d Data) OOD(name, classes string, known []string) (Data, error) {
-	other := Data{Name: name, Dir: d.Dir, Classes: classes}
+	other := Data{Name: name, Dir: d.Dir, Classes: classes, MaxSkipped: d.MaxSkipped}
 	if name == "" || other.Place() != d.Place() {
 		return other, nil
 	}
@@ -252,6 +258,7 @@ func DataOf(m pollen.Manifest) Data {
 	d.Channels, _ = strconv.Atoi(n["channels"])
 	_ = d.Validation.Set(n["validation"])
 	_ = d.Test.Set(n["test"])
+	_ = d.MaxSkipped.Set(n["max-skipped"])
 	if d.Name == "" {
 		d.Name = m.Data.Name
 	}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/internal/cluster"
+	"github.com/pollen-ml/pollen/internal/file"
 )
 
 // ManifestFile is the name of a run's manifest, which can be used as a configuration.
@@ -119,11 +119,14 @@ func (s *Settings) Spec() (spec pollen.Spec, err error) {
 	return spec, AsUsageError(err)
 }
 
+// maxFile is the largest size of a configuration or network file, in bytes.
+const maxFile = file.MaxJSON
+
 // networkText returns the content of a network file, or the name of a network.
 func networkText(name string) (string, error) {
 	switch filepath.Ext(name) {
 	case ".yaml", ".yml":
-		content, err := os.ReadFile(name)
+		content, err := file.Read(name, maxFile)
 		return string(content), errors.Wrap(err, "pollen: model")
 	}
 	return name, nil
@@ -134,7 +137,7 @@ func (s *Settings) read(path string) error {
 	if filepath.Base(path) == ManifestFile {
 		return readManifest(filepath.Dir(path), s.flags)
 	}
-	content, err := os.ReadFile(path)
+	content, err := file.Read(path, maxFile)
 	if err == nil {
 		err = setFlags(content, s.flags, map[string]func(any) error{"grid": s.readGrid})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/internal/cluster"
+	"github.com/pollen-ml/pollen/internal/file"
 )
 
 // Submission is a cluster job with the tasks of a configuration.
@@ -109,12 +110,12 @@ func (s *Submission) ForKubernetes() (text string, tool []string, err error) {
 		}
 		files = append(files, network)
 	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
+	for _, name := range files {
+		content, err := file.Read(name, maxFile)
 		if err != nil {
 			return "", nil, errors.Wrap(err, "pollen: submit")
 		}
-		s.Pods.Files[filepath.Base(file)] = string(content)
+		s.Pods.Files[filepath.Base(name)] = string(content)
 	}
 	s.Command = s.fit(nil, filepath.Base(s.Config))
 	text, err = s.Job.ForKubernetes()

@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"internal/rundir":  {"internal", "langevin", "samples", "tensor"},
 	"internal/measure": {"datasets", "diagnostics", "graph", "langevin", "layers", "mcmc", "samples", "tensor"},
 	// What internal/command's flags and files say, as values of the library.
-	"internal/config":     {".", "internal/cluster", "datasets"},
+	"internal/config":     {".", "internal/cluster", "internal/file", "datasets"},
 	"internal/comparison": {".", "datasets", "evaluate", "report", "internal"},
 	"internal/cluster":    {".", "report"},
 	"internal/command":    {"*"},
