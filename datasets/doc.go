@@ -27,22 +27,40 @@
 //	flowers/val/rose/7.jpg      flowers/iris/2.png
 //	flowers/test/iris/9.jpg
 //
-// The directories of splits are named train or training, val, valid or validation, and test or
-// testing, in any case, and may have a common prefix (Final_Training, Final_Test). Other
+// The directories of splits are named train or training; test or testing; and val, valid, validate,
+// validation, dev, development or calibration. Upper and lower case do not matter, "images" may
+// follow (train_images), and all may have a common prefix (Final_Training, Final_Test). Other
 // directories next to them are ignored. Validation and test images must have classes of the
-// training images. Without directories for splits, a fraction of each class is drawn for the test
-// and validation splits (Options.Test, Validation and Seed). A directory that contains only one
-// directory is replaced by that one.
+// training images; a validation or test directory whose images have no classes is left out. Without
+// directories for splits, a fraction of each class is drawn for the test and validation splits
+// (Options.Test, Validation and Seed). A directory that contains only one directory is replaced by
+// that one.
 //
-// Instead of class directories there may be a CSV file next to the images, separated by commas,
-// semicolons or tabs. Its header must have a column of file names (filename, file, path, image,
-// image_path or img_path) and one of classes (classid, class, label or category). File names are
-// relative to the CSV file's directory, or base names that are unique below it. Images that are not
-// in the table are ignored.
+// Instead of class directories there may be a CSV file next to the images, or next to the
+// directories with the images, separated by commas, semicolons or tabs. Its header must have a
+// column of file names (filename, file, path, image, image_path, image_id and the like) and one of
+// classes (classid, class, label, category, target and the like). Where there are no class
+// directories, other headings are understood, too, if the contents are clear: a column of images'
+// names with a single other column, or with a column for each class that has a 1 for its images. A
+// column called split, subset, partition, set or fold whose values are train, val and test (or the
+// names of directories above) assigns the splits. So do several tables with such names: train.csv,
+// test.csv.
 //
-// Names of classes that are integers lose leading zeros: 00007 and 7 are the same class. Classes
-// are ordered by number, then by name. Hidden files and files without an image's extension are
-// ignored.
+// File names are relative to the CSV file's directory, or base names that are unique below it. They
+// may have slashes or backslashes, and another extension than the image or none; if none of them is
+// there, only the last parts of their paths are compared. Images that are not in the table are
+// left out.
+//
+// Names of classes are compared without surrounding space and in Unicode's normal form NFC, and
+// integers lose leading zeros: 00007 and 7 are the same class. Classes are ordered by number, then
+// by name. Hidden files are ignored, and so is what systems add, such as @eaDir, #recycle and
+// __MACOSX. What is neither a regular file nor a directory, such as a named pipe, counts as an
+// unreadable file.
+//
+// Dataset.Remarks has what may be a mistake: how many files were left out, by extension; images
+// that the table does not name; CSV files that were not read; classes that differ only in upper and
+// lower case. For every format it has the number of images with the same pixels in two splits, and
+// with two labels.
 //
 // # Decoding
 //

@@ -153,28 +153,35 @@ func column(names, wanted []string) int {
 }
 
 // guess determines the columns that the headings do not, and reports whether they are clear: the
-// first column whose first fields are names of images is that of the files. The only other column
-// is that of the classes; or each of the others is that of a class, with 1 for the images of the
-// class and 0 for others.
+// only column with different names of images is that of the files. The only other column is that of
+// the classes; or each of the others is that of a class, with 1 for the images of the class and 0
+// for others. Columns without a heading do not count.
 func (t *table) guess(index *imageIndex) bool {
-	for column := 0; t.file < 0 && column < len(t.headings); column++ {
-		if t.namesImages(column, index) {
-			t.file = column
+	if t.file < 0 {
+		var candidates []int
+		for column, heading := range t.headings {
+			if heading != "" && t.namesImages(column, index) {
+				candidates = append(candidates, column)
+			}
 		}
+		if len(candidates) != 1 {
+			return false
+		}
+		t.file = candidates[0]
 	}
-	if t.file < 0 || t.class >= 0 {
-		return t.file >= 0
+	if t.class >= 0 {
+		return t.class != t.file
 	}
 	var others []int
-	for column := range t.headings {
-		if column != t.file && column != t.split {
+	for column, heading := range t.headings {
+		if column != t.file && column != t.split && heading != "" {
 			others = append(others, column)
 		}
 	}
-	switch {
-	case len(others) == 0:
+	switch len(others) {
+	case 0:
 		return false
-	case len(others) == 1:
+	case 1:
 		t.class = others[0]
 		return true
 	}
@@ -189,12 +196,16 @@ func (t *table) guess(index *imageIndex) bool {
 	return true
 }
 
-// namesImages reports whether the first fields of a column are names of images.
+// namesImages reports whether the fields of a column differ, and the first of them are names of
+// images.
 func (t *table) namesImages(column int, index *imageIndex) bool {
-	for _, row := range t.rows[:min(len(t.rows), 10)] {
-		if index.find(row[column], false).count == 0 && index.find(row[column], true).count == 0 {
+	seen := map[string]bool{}
+	for i, row := range t.rows {
+		name := row[column]
+		if seen[name] || i < 10 && index.find(name, false).count == 0 && index.find(name, true).count == 0 {
 			return false
 		}
+		seen[name] = true
 	}
 	return len(t.rows) > 0
 }

@@ -3,6 +3,7 @@ package datasets
 import (
 	"fmt"
 	"image/color"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -57,6 +58,8 @@ func TestTableNames(t *testing.T) {
 			[]string{"/labels.csv: 6 of 6 files are found without regard to their extension, such as 0.png for 0"}},
 		{"ids under other headings", "", "id_code,diagnosis", func(i int) string { return fmt.Sprint(i, ",a", i%2) },
 			[]string{"/labels.csv: 6 of 6 files are found without regard to their extension, such as 0.png for 0"}},
+		{"ids next to numbers of rows and of classes", "", ",id,level", func(i int) string { return fmt.Sprint(i, ",", 5-i, ",", i%2) },
+			[]string{"/labels.csv: 6 of 6 files are found without regard to their extension, such as 5.png for 5"}},
 		{"ids in the second column", "images/", "diagnosis;id", func(i int) string { return fmt.Sprint("a", i%2, ";", i) },
 			[]string{"/labels.csv: 6 of 6 files are found without regard to their extension, such as images/0.png for 0"}},
 		{"case of the extension", "", "filename,label", func(i int) string { return fmt.Sprint(i, ".PNG,a", i%2) },
@@ -72,7 +75,9 @@ func TestTableNames(t *testing.T) {
 			images, remarks := scanned(t, tabled(t, test.dir, test.heading, test.row))
 			var want []string
 			for i := range 6 {
-				want = append(want, fmt.Sprintf("train a%d %s%d.png", i%2, test.dir, i))
+				if want = append(want, fmt.Sprintf("train a%d %s%d.png", i%2, test.dir, i)); strings.HasPrefix(test.heading, ",") {
+					want[i] = fmt.Sprintf("train %d %d.png", i%2, 5-i)
+				}
 			}
 			if !slices.Equal(images, want) || !slices.Equal(remarks, test.remarks) {
 				t.Errorf("images %q, remarks %q, want %q, %q", images, remarks, want, test.remarks)
@@ -200,6 +205,8 @@ func TestTableMistakes(t *testing.T) {
 			[]string{"labels.csv: record 2: 0.png must have a 1 for a class"}},
 		{"lesion,image_id,dx,age", func(i int) string { return fmt.Sprint("L,", i, ",a,4", i) },
 			[]string{"dots: must have a directory of images for each class", "got labels.csv with the columns lesion, image_id, dx, age"}},
+		{"id,number", func(i int) string { return fmt.Sprint(i, ",", 5-i) },
+			[]string{"dots: must have a directory of images for each class", "got labels.csv with the columns id, number"}},
 		{"a,b", func(i int) string { return "x,y" },
 			[]string{"dots: must have a directory of images for each class", "got labels.csv with the columns a, b"}},
 	} {
@@ -229,4 +236,45 @@ func TestTableNotRead(t *testing.T) {
 	}
 	_, err := scan(t.Context(), filepath.Join(root, "none"))
 	wantError(t, err, "none")
+}
+
+// Any content of a table is read or refused without a panic, and images are listed once.
+func FuzzLabelTable(f *testing.F) {
+	for _, content := range []string{
+		"file,class\n0.png,a\n1,b\n", "id;x\n0;a\n1;b\n", "image\ta\tb\n0\t1\t0\n1\t0\t1.0\n", "path,label,split\n/x/0.png,a,train\n/x/1.png,a,test\n",
+		"\ufefffile,class,fold\n\"in\\2.png\",NaN,1\n", "file,class\n", "a\n0\n", "file,file,class\n0.png,,\n",
+	} {
+		f.Add([]byte(content))
+	}
+	root := f.TempDir()
+	for _, name := range []string{"0.png", "1.png", "in/2.png"} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			f.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if err := os.WriteFile(filepath.Join(root, "labels.csv"), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		found, err := scan(t.Context(), root)
+		if err != nil {
+			return
+		}
+		seen := map[string]bool{}
+		for _, list := range found.splits {
+			if list == nil {
+				continue
+			}
+			for _, p := range list.images {
+				if seen[p.name] || p.class == "" {
+					t.Errorf("%q: %s is listed twice or has no class", content, p.name)
+				}
+				seen[p.name] = true
+			}
+		}
+	})
 }
