@@ -58,6 +58,14 @@ func twinClasses(names []string) (first, second string, pairs int) {
 	return first, second, pairs
 }
 
+// joinedClasses returns the class names that join others by a comma, semicolon, bar or plus sign.
+func joinedClasses(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		parts := strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune(",;|+", r) })
+		return len(parts) < 2 || slices.ContainsFunc(parts, func(part string) bool { return !slices.Contains(names, canonicalClass(part)) })
+	})
+}
+
 // missingWords are class names in a table, in lower case, that programs write for a missing value.
 var missingWords = []string{"nan", "null", "na", "n/a", "<na>"}
 

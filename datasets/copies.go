@@ -63,7 +63,7 @@ func remarkCopies(splits *Splits, options Options) {
 		different := false
 		for _, p := range group[1:] {
 			if p.split != from.split {
-				leaked[p.split] = append(leaked[p.split], fmt.Sprintf("%v of %v", p, from))
+				leaked[p.split] = append(leaked[p.split], fmt.Sprintf("%v and %v", p, from))
 			}
 			if p.dataset.Labels != nil && from.dataset.Labels != nil && p.dataset.Labels[p.index] != from.dataset.Labels[from.index] {
 				if !different {
@@ -78,12 +78,12 @@ func remarkCopies(splits *Splits, options Options) {
 	}
 	for split, d := range [3]*Dataset{Train: splits.Train, Validation: splits.Validation, Test: splits.Test} {
 		if n := len(leaked[split]); n > 0 {
-			options.remark("%s: %d of %d %s images are copies of images in other splits, which makes scores too good: %s",
+			options.remark("%s: %d of %d %s images are copies of images in other splits, which makes scores too good, such as %s",
 				d.Name, n, d.Len(), Split(split), firstFew(leaked[split]))
 		}
 	}
 	if unclear > 0 {
-		options.remark("%s: %d images have copies with another label: %s", splits.name(), unclear, firstFew(contradictory))
+		options.remark("%s: %d images have copies with another label, such as %s", splits.name(), unclear, firstFew(contradictory))
 	}
 }
 

@@ -38,12 +38,12 @@ func TestRemarkCopies(t *testing.T) {
 		{"none", [3][]int{Train: {10, 21}, Test: {30}, Validation: {41}}, nil},
 		{"within a split, with the same label", [3][]int{Train: {10, 10, 21}, Test: {30, 30}}, nil},
 		{"across splits", [3][]int{Train: {10, 21}, Test: {30, 21}, Validation: {30, 10, 50}}, []string{
-			"dots: 1 of 2 test images are copies of images in other splits, which makes scores too good: image 1 of test of image 1 of train",
-			"dots: 2 of 3 validation images are copies of images in other splits, which makes scores too good: " +
-				"image 0 of validation of image 0 of test, image 1 of validation of image 0 of train",
+			"dots: 1 of 2 test images are copies of images in other splits, which makes scores too good, such as image 1 of test and image 1 of train",
+			"dots: 2 of 3 validation images are copies of images in other splits, which makes scores too good, such as " +
+				"image 0 of validation and image 0 of test, image 1 of validation and image 0 of train",
 		}},
 		{"with other labels", [3][]int{Train: {10, 11, 10, 20, 21, 30, 40, 41, 50, 51}}, []string{
-			"dots: 9 images have copies with another label: image 0 of train (a) and image 1 of train (b), " +
+			"dots: 9 images have copies with another label, such as image 0 of train (a) and image 1 of train (b), " +
 				"image 3 of train (a) and image 4 of train (b), image 6 of train (a) and image 7 of train (b), ...",
 		}},
 	} {
@@ -66,8 +66,8 @@ func TestOpenRemarksOnCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"flowers: 1 of 7 test images are copies of images in other splits, which makes scores too good: test/iris/z.png of train/iris/x.png",
-		"flowers: 3 images have copies with another label: train/iris/x.png (iris) and train/rose/y.png (rose)",
+		"flowers: 1 of 7 test images are copies of images in other splits, which makes scores too good, such as test/iris/z.png and train/iris/x.png",
+		"flowers: 3 images have copies with another label, such as train/iris/x.png (iris) and train/rose/y.png (rose)",
 	}
 	if !slices.Equal(splits.Test.Remarks, want) {
 		t.Errorf("remarks %q, want %q", splits.Test.Remarks, want)

@@ -185,11 +185,12 @@ func TestTableNextToSplits(t *testing.T) {
 // What a table may have wrong is an error or a remark that names it.
 func TestTableMistakes(t *testing.T) {
 	_, remarks := scanned(t, tabled(t, "", "file,class", func(i int) string {
-		return fmt.Sprint(i, ".png,", []string{"rose", "Rose ", " rose", "NaN", "tu lip", "Tulip"}[i])
+		return fmt.Sprint(i, ".png,", []string{"rose", "Rose ", " rose", "NaN", "tulip", "tulip|rose"}[i])
 	}))
 	want := []string{
 		`/labels.csv: 1 of 6 records have the class "NaN": does it stand for a missing value?`,
-		`: 2 pairs of classes differ only in upper and lower case or in space, such as "Rose" and "rose": are they one each?`,
+		`: the classes "Rose" and "rose" differ only in upper and lower case or in space: are they one?`,
+		": classes that join others are classes of their own, since an image has one: tulip|rose",
 	}
 	if !slices.Equal(remarks, want) {
 		t.Errorf("remarks %q, want %q", remarks, want)
@@ -277,4 +278,22 @@ func FuzzLabelTable(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestClassNames(t *testing.T) {
+	for _, test := range []struct {
+		names  []string
+		pairs  int
+		joined []string
+	}{
+		{[]string{"a", "b", "ab"}, 0, nil},
+		{[]string{"Rose", "rose", "ro se", "tulip"}, 2, nil},
+		{[]string{"\u212b", "\u00e5"}, 1, nil}, // the sign of an Ångström and a letter
+		{[]string{"a", "b", "a|b", "b, a", "a+c", "|", "7;007", "7"}, 0, []string{"a|b", "b, a", "7;007"}},
+	} {
+		_, _, pairs := twinClasses(test.names)
+		if joined := joinedClasses(test.names); pairs != test.pairs || !slices.Equal(joined, test.joined) {
+			t.Errorf("%q: %d pairs, joined %q, want %d, %q", test.names, pairs, joined, test.pairs, test.joined)
+		}
+	}
 }

@@ -343,6 +343,9 @@ func (s *scanner) checkClasses(splits [3]*listing) error {
 	} else if pairs > 1 {
 		s.remark("", "%d pairs of classes differ only in upper and lower case or in space, such as %q and %q: are they one each?", pairs, first, second)
 	}
+	if joined := joinedClasses(known); len(joined) > 0 {
+		s.remark("", "classes that join others are classes of their own, since an image has one: %s", abbreviated(joined))
+	}
 	return nil
 }
 
