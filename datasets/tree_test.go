@@ -130,13 +130,23 @@ func TestScanRemarks(t *testing.T) {
 			[]string{`: the directories "rose" and "rose " are one class`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if _, remarks := scanned(t, dots(t, test.files...)); !slices.Equal(remarks, test.want) {
+			root := dots(t, test.files...)
+			if entries, err := os.ReadDir(root); err != nil || len(entries) < 2 {
+				t.Skip("this file system does not tell such names apart: ", err)
+			}
+			if _, remarks := scanned(t, root); !slices.Equal(remarks, test.want) {
 				t.Errorf("remarks %q, want %q", remarks, test.want)
 			}
 		})
 	}
-	if images, _ := scanned(t, dots(t, "train/Gro\u0308\u00dfe/1.png", "test/Gr\u00f6\u00dfe/1.png")); len(images) != 2 {
+	root := dots(t, "train/Gro\u0308\u00dfe/1.png", "train/Maus/1.png", "test/Gr\u00f6\u00dfe/1.png")
+	if images, _ := scanned(t, root); len(images) != 3 {
 		t.Errorf("images %q", images)
+	}
+	options := isolated(t)
+	options.Classes = []string{"Gro\u0308\u00dfe"}
+	if splits, err := Open(root, options); err != nil || !slices.Equal(splits.Test.ClassNames, []string{"Gr\u00f6\u00dfe"}) {
+		t.Errorf("a selected class: %+v, %v", splits, err)
 	}
 	read, err := ReadImages([]string{dots(t, "1.png", "2.heic", "a/3.heic")}, Options{})
 	if err != nil || len(read.Remarks) != 1 || !strings.HasSuffix(read.Remarks[0], "dots: left out, since they do not have the extension of an image: 2 .heic") {
