@@ -60,7 +60,8 @@
 // Dataset.Remarks has what may be a mistake: how many files were left out, by extension; images
 // that the table does not name; CSV files that were not read; classes that differ only in upper and
 // lower case. For every format it has the number of images with the same pixels in two splits, and
-// with two labels.
+// with two labels; and if splits were drawn, whether the names of files look like sequences of
+// frames.
 //
 // # Decoding
 //

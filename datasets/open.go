@@ -175,6 +175,9 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 		splits.Train, *draw.part = rest, part
 		before = fmt.Sprintf(" (the %s split was drawn before)", strings.ToLower(draw.name))
 	}
+	if before != "" {
+		remarkSequences(splits, options)
+	}
 	remarkCopies(splits, options)
 	of := cmp.Or(splits.Train, splits.Test, splits.Validation)
 	mean, std := of.Mean, of.Std

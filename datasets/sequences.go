@@ -1,0 +1,58 @@
+package datasets
+
+import (
+	"path"
+	"strings"
+)
+
+// sequenceOf returns the part of an image's file name before its last number, such as
+// rose/clip07-frame of rose/clip07-frame12.png, or "" if it has no number there.
+func sequenceOf(file string) string {
+	name := strings.TrimSuffix(file, path.Ext(file))
+	last := strings.TrimRight(name, digits)
+	if last == name || !strings.ContainsAny(last, digits) {
+		return ""
+	}
+	return last
+}
+
+const digits = "0123456789"
+
+// remarkSequences tells whether the names of files look like those of the frames of several videos
+// of each class, or the like, some of which were drawn into several splits.
+func remarkSequences(splits *Splits, options Options) {
+	const shortest, share = 3, 0.9 // images of a sequence; the least fraction of images in sequences
+	counts, spread := map[string][3]int{}, 0
+	all := 0
+	for split, d := range [3]*Dataset{Train: splits.Train, Validation: splits.Validation, Test: splits.Test} {
+		if d == nil {
+			continue
+		}
+		all += d.Len()
+		for _, file := range d.Files {
+			if sequence := sequenceOf(file); sequence != "" {
+				count := counts[sequence]
+				count[split]++
+				counts[sequence] = count
+			}
+		}
+	}
+	sequences, images, first := 0, 0, ""
+	for sequence, count := range counts {
+		sum := count[Train] + count[Test] + count[Validation]
+		if sum < shortest {
+			continue
+		}
+		sequences++
+		images += sum
+		if max(count[Train], count[Test], count[Validation]) < sum {
+			if spread++; first == "" || sequence < first {
+				first = sequence
+			}
+		}
+	}
+	if spread > 0 && float64(images) >= share*float64(all) && sequences >= 2*splits.Train.Classes {
+		options.remark("%s: file names look like %d sequences of images, and %d of them are in several splits, such as %s...: "+
+			"if the images of a sequence are alike, scores are too good; split the data yourself", splits.name(), sequences, spread, first)
+	}
+}
