@@ -1,6 +1,6 @@
 // Elementwise functions: y = f(x), and dx = dout times the derivative, as a function of y or of x,
-// whichever the table's third column names. They compute in the program's float, except the gamma
-// functions, which compute in double.
+// whichever the table's third column names. They compute in the program's float, except those
+// of WIDE_CURVE, which compute in double.
 #include "quad.cuh"
 #include "special.cuh"
 
@@ -11,7 +11,7 @@
     map(dx, n, [](T dout, T of) INLINED -> T { return dout * (expression); }, dout, of);      \
   }
 #define CURVE(stem, T, suffix, value, of, slope) VALUE(map, stem, T, suffix, value) SLOPE(map, stem, T, suffix, of, slope)
-#define GAMMA_CURVE(stem, T, suffix, value, slope) VALUE(mapEach, stem, T, suffix, value) SLOPE(mapEach, stem, T, suffix, x, slope)
+#define WIDE_CURVE(stem, T, suffix, value, slope) VALUE(mapEach, stem, T, suffix, value) SLOPE(mapEach, stem, T, suffix, x, slope)
 
 // s (1 + x (1 - s)) with s = sigmoid(x)
 template <class T>
@@ -34,8 +34,9 @@ INLINE T siluSlope(T x) {
   CURVE(squared, T, suffix, x * x, x, 2 * x)                                                                           \
   CURVE(abs, T, suffix, math::abs(x), x, x == 0 ? T(0) : math::copySign(T(1), x))                                      \
   CURVE(softsign, T, suffix, x / (1 + math::abs(x)), y, (1 - math::abs(y)) * (1 - math::abs(y)))                       \
-  GAMMA_CURVE(lgamma, T, suffix, T(math::lgamma(x)), T(math::digamma(x)))                                              \
-  GAMMA_CURVE(student_t_constant, T, suffix, T(math::studentTConstant(x)), T(math::studentTSlope(x)))                  \
+  WIDE_CURVE(lgamma, T, suffix, T(math::lgamma(x)), T(math::digamma(x)))                                              \
+  WIDE_CURVE(student_t_constant, T, suffix, T(math::studentTConstant(x)), T(math::studentTSlope(x)))                  \
+  WIDE_CURVE(erf, T, suffix, T(math::erf(x)), T(math::erfSlope(x)))                                                   \
   VALUE(map, negate, T, suffix, -x)
 
 CURVES(float, f32)
@@ -63,11 +64,23 @@ INLINE void restrict(Out<T> y, In<T> x, int n, T low, T high) {
   map(y, n, [=](T x) { return low <= x && x <= high ? x : math::nan<T>(); }, x);
 }
 
+// min(max(x, low), high); NaN stays NaN. Its derivative is 1 where low < y < high.
+template <class T>
+INLINE void clipForward(Out<T> y, In<T> x, int n, T low, T high) {
+  map(y, n, [=](T x) { return x < low ? low : x > high ? high : x; }, x);
+}
+template <class T>
+INLINE void clipBackward(Out<T> dx, In<T> dout, In<T> y, int n, T low, T high) {
+  map(dx, n, [=](T dout, T y) { return y > low && y < high ? dout : T(0); }, dout, y);
+}
+
 #define CURVES_WITH_CONSTANTS(T, suffix)                                                                                              \
   KERNEL(elu_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, T alpha) { eluForward(y, x, n, alpha); }                                    \
   KERNEL(elu_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<T> y, int n, T alpha) { eluBackward(dx, dout, y, n, alpha); }               \
   KERNEL(scale_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, T factor, T offset) { scale(y, x, n, factor, offset); }                   \
-  KERNEL(restrict_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, T low, T high) { restrict(y, x, n, low, high); }
+  KERNEL(restrict_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, T low, T high) { restrict(y, x, n, low, high); }                   \
+  KERNEL(clip_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, T low, T high) { clipForward(y, x, n, low, high); }                        \
+  KERNEL(clip_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<T> y, int n, T low, T high) { clipBackward(dx, dout, y, n, low, high); }
 
 CURVES_WITH_CONSTANTS(float, f32)
 CURVES_WITH_CONSTANTS(double, f64)

@@ -3,6 +3,7 @@ package optest
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"gonum.org/v1/gonum/mathext"
 
@@ -68,6 +69,15 @@ func naiveNoise(n op.Noise, count int) func(in [][]float64) []float64 {
 	}
 }
 
+// wide draws from a normal distribution of standard deviation 2, so that both branches of erf are
+// reached.
+func wide(r *rand.Rand, values []float64) {
+	Normal(r, values)
+	for i := range values {
+		values[i] *= 2
+	}
+}
+
 func densityCases() []Case {
 	curve := func(name string, o graph.Op, fill Fill, f func(x float64) float64, shape ...int) Case {
 		return Case{
@@ -91,6 +101,8 @@ func densityCases() []Case {
 			curve("log1p", op.Log1p{}, Uniform, func(x float64) float64 { return math.Log(1 + x) }, shape...),
 			curve("abs", op.Abs{}, Distinct, func(x float64) float64 { return math.Sqrt(x * x) }, shape...),
 			curve("softsign", op.Softsign{}, Distinct, func(x float64) float64 { return x / (1 + math.Sqrt(x*x)) }, shape...),
+			curve("clip", op.Clip{Low: -0.7, High: 1.3}, Distinct, func(x float64) float64 { return math.Min(math.Max(x, -0.7), 1.3) }, shape...),
+			curve("erf", op.Erf{}, wide, math.Erf, shape...),
 			curve("restrict", op.Restrict{High: 2}, Positive, func(x float64) float64 { return x }, shape...),
 			curve("softplus inverse", op.SoftplusInverse{}, Positive, func(x float64) float64 { return math.Log(math.Exp(x) - 1) }, shape...),
 			studentT)

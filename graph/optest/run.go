@@ -15,7 +15,7 @@ func Cases() []Case {
 	var all []Case
 	for _, family := range [][]Case{
 		convolutionCases(), matrixCases(), pointwiseCases(), poolCases(), lossCases(), gatherCases(), builtinCases(), densityCases(),
-		normalizeCases(), cumulativeCases(), likelihoodCases(), functionCases(), arithmeticCases(), sumCases(), patchCases(), augmentCases(),
+		normalizeCases(), cumulativeCases(), likelihoodCases(), functionCases(), arithmeticCases(), sumCases(), patchCases(), groupedCases(), augmentCases(),
 		axesCases(), comparisonCases(), batchMatrixCases(),
 	} {
 		all = append(all, family...)

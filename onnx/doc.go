@@ -1,0 +1,18 @@
+// Package onnx reads networks in the Open Neural Network Exchange format and applies them as layers.
+//
+// Open and Read return a Model. Model.Network makes a Network of it, which is a layers.Layer: it
+// translates each node of the model into differentiable ops of package graph/op. Weights become
+// parameters that start from the file's values, or, if they are frozen, constants that all chains
+// share.
+//
+// A Network accepts any batch size. Whatever a model computes from shapes and constants only, such
+// as the padding that exporters derive from the size of the input, is computed while the graph is
+// built.
+//
+// Files are untrusted: sizes are checked against the bytes that are there before memory is
+// allocated, and an error names the node or the tensor. Operators that have no translation are
+// reported together, before anything is computed.
+//
+// Source: the ONNX specification, https://onnx.ai/onnx/repo-docs/IR.html, and its operators,
+// https://onnx.ai/onnx/operators/, opsets 6 to 25.
+package onnx

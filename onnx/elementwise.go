@@ -1,0 +1,296 @@
+package onnx
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
+)
+
+// unary returns the translation of a function of one input, y = f(x). fold is f for values that are
+// known while the graph is built.
+func unary(fold func(x float64) float64, build func(t *translator, x *graph.Node) (*graph.Node, error)) translation {
+	return func(t *translator) ([]value, error) {
+		if inputs, ok := t.folded(); ok && fold != nil {
+			y := &ndarray{inputs[0].shape, inputs[0].kind, make([]float64, len(inputs[0].values))}
+			for i, v := range inputs[0].values {
+				y.values[i] = fold(v)
+			}
+			return []value{{array: y}}, nil
+		}
+		x, err := t.x(0)
+		if err != nil {
+			return nil, err
+		}
+		y, err := build(t, x)
+		return []value{{node: y}}, err
+	}
+}
+
+// function is a unary without attributes that one op computes.
+func function(fold func(x float64) float64, o graph.Op) translation {
+	return unary(fold, func(t *translator, x *graph.Node) (*graph.Node, error) { return t.b.Apply(o, x), nil })
+}
+
+// curve is a unary whose attributes build reads. It is not computed for known values: networks apply
+// it to images only.
+func curve(build func(t *translator, x *graph.Node) *graph.Node) translation {
+	return unary(nil, func(t *translator, x *graph.Node) (*graph.Node, error) { return build(t, x), nil })
+}
+
+func (t *translator) float(name string, otherwise float64) float64 {
+	if a := t.attributes[name]; a != nil {
+		return a.float
+	}
+	return otherwise
+}
+
+func (t *translator) scaled(x *graph.Node, factor, offset float64) *graph.Node {
+	if factor == 1 && offset == 0 {
+		return x
+	}
+	return t.b.Apply(op.Scale{Factor: factor, Offset: offset}, x)
+}
+
+func (t *translator) relu(x *graph.Node) *graph.Node { return t.b.Apply(op.ReLU{}, x) }
+
+// clipped returns x limited to [low, high], either of which may be infinite.
+func (t *translator) clipped(x *graph.Node, low, high float64) *graph.Node {
+	return t.b.Apply(op.Clip{Low: low, High: high}, x)
+}
+
+func clip(t *translator) ([]value, error) {
+	low, err := t.number("min", 1, math.Inf(-1))
+	if err != nil {
+		return nil, err
+	}
+	high, err := t.number("max", 2, math.Inf(1))
+	if err != nil {
+		return nil, err
+	}
+	return unary(func(v float64) float64 { return min(max(v, low), high) }, func(t *translator, x *graph.Node) (*graph.Node, error) {
+		if math.IsInf(low, -1) && math.IsInf(high, 1) {
+			return x, nil
+		}
+		if low > high { // as the specification has it: every element becomes the maximum
+			return t.clipped(x, high, high), nil
+		}
+		return t.clipped(x, low, high), nil
+	})(t)
+}
+
+// leaky returns relu(x) - slope relu(-x), where slope is a node that broadcasts.
+func (t *translator) leaky(x, slope *graph.Node) *graph.Node {
+	negative := t.relu(t.b.Apply(op.Negate{}, x))
+	return t.b.Apply(op.Subtract{}, t.relu(x), t.b.Apply(op.Multiply{}, negative, slope))
+}
+
+func leakyReLU(t *translator, x *graph.Node) *graph.Node {
+	negative := t.scaled(t.relu(t.b.Apply(op.Negate{}, x)), t.float("alpha", 0.01), 0)
+	return t.b.Apply(op.Subtract{}, t.relu(x), negative)
+}
+
+func prelu(t *translator) ([]value, error) {
+	if err := t.needs(2); err != nil {
+		return nil, err
+	}
+	x, err := t.x(0)
+	if err != nil {
+		return nil, err
+	}
+	slope, err := t.x(1)
+	if err != nil {
+		return nil, err
+	}
+	if shape := graph.ShapeOf(slope); t.model.Opset < 7 && len(shape) == 1 && shape[0] > 1 {
+		slope = t.perChannel(slope, len(graph.ShapeOf(x)))
+	}
+	return []value{{node: t.leaky(x, slope)}}, nil
+}
+
+func celu(t *translator, x *graph.Node) *graph.Node {
+	alpha := t.float("alpha", 1)
+	return t.scaled(t.b.Apply(op.ELU{Alpha: 1}, t.scaled(x, 1/alpha, 0)), alpha, 0)
+}
+
+// The constants of Klambauer et al., Self-normalizing neural networks (2017).
+const (
+	seluAlpha = 1.67326319217681884765625
+	seluGamma = 1.05070102214813232421875
+)
+
+func selu(t *translator, x *graph.Node) *graph.Node {
+	return t.scaled(t.b.Apply(op.ELU{Alpha: t.float("alpha", seluAlpha)}, x), t.float("gamma", seluGamma), 0)
+}
+
+func (t *translator) hardSigmoid(x *graph.Node, alpha, beta float64) *graph.Node {
+	return t.clipped(t.scaled(x, alpha, beta), 0, 1)
+}
+
+func thresholdedReLU(t *translator, x *graph.Node) *graph.Node {
+	threshold, err := t.scalar(t.float("alpha", 1), len(graph.ShapeOf(x)))
+	if err != nil {
+		t.b.Fail(err)
+		return nil
+	}
+	return t.b.Apply(op.Multiply{}, x, t.b.Apply(op.Compare{Less: true}, threshold, x))
+}
+
+// gelu is x Phi(x), with the normal distribution function or, if approximated, by tanh (Hendrycks
+// and Gimpel, Gaussian error linear units, 2016).
+func gelu(t *translator, x *graph.Node) *graph.Node {
+	var phi *graph.Node
+	switch approximate := t.text("approximate", "none"); approximate {
+	case "none":
+		phi = t.b.Apply(op.Erf{}, t.scaled(x, math.Sqrt2/2, 0))
+	case "tanh":
+		cube := t.b.Apply(op.Multiply{}, x, t.b.Apply(op.Squared{}, x))
+		inner := t.b.Apply(op.Add{}, x, t.scaled(cube, 0.044715, 0))
+		phi = t.b.Apply(op.Tanh{}, t.scaled(inner, math.Sqrt(2/math.Pi), 0))
+	default:
+		t.b.Fail(errors.Errorf("approximate must be none or tanh, got %q", approximate))
+		return nil
+	}
+	return t.b.Apply(op.Multiply{}, t.scaled(x, 0.5, 0), t.scaled(phi, 1, 1))
+}
+
+func swish(t *translator, x *graph.Node) *graph.Node {
+	alpha := t.float("alpha", 1)
+	if alpha == 1 {
+		return t.b.Apply(op.SiLU{}, x)
+	}
+	return t.b.Apply(op.Multiply{}, x, t.b.Apply(op.Sigmoid{}, t.scaled(x, alpha, 0)))
+}
+
+func mish(t *translator, x *graph.Node) *graph.Node {
+	return t.b.Apply(op.Multiply{}, x, t.b.Apply(op.Tanh{}, t.b.Apply(op.Softplus{}, x)))
+}
+
+func reciprocal(t *translator, x *graph.Node) (*graph.Node, error) {
+	one, err := t.scalar(1, len(graph.ShapeOf(x)))
+	if err != nil {
+		return nil, err
+	}
+	return t.b.Apply(op.Divide{}, one, x), nil
+}
+
+// twoInputs returns the translation of a function of two inputs with broadcasting. fold is nil if known
+// values are never its inputs.
+func twoInputs(fold func(x, y float64) float64, build func(t *translator, a, b *graph.Node) *graph.Node) translation {
+	return func(t *translator) ([]value, error) { return t.nary(fold, build) }
+}
+
+// nary combines any number of inputs, from the first on.
+func (t *translator) nary(fold func(x, y float64) float64, build func(t *translator, a, b *graph.Node) *graph.Node) ([]value, error) {
+	if err := t.needs(1); err != nil {
+		return nil, err
+	}
+	if inputs, ok := t.folded(); ok && fold != nil {
+		y := inputs[0]
+		for _, next := range inputs[1:] {
+			var err error
+			if y, err = broadcast(y, next, y.kind, fold); err != nil {
+				return nil, err
+			}
+		}
+		return []value{{array: y}}, nil
+	}
+	y, err := t.x(0)
+	for i := 1; err == nil && i < len(t.inputs); i++ {
+		var next *graph.Node
+		if next, err = t.x(i); err == nil {
+			y = build(t, y, t.aligned(next, len(graph.ShapeOf(y))))
+			err = t.b.Err()
+		}
+	}
+	return []value{{node: y}}, err
+}
+
+// aligned applies the attribute axis of opset 6: the first axis of the other operand that the axes of
+// this one stand for.
+func (t *translator) aligned(x *graph.Node, axes int) *graph.Node {
+	axis := t.attributes["axis"]
+	shape := graph.ShapeOf(x)
+	if t.model.Opset >= 7 || axis == nil || len(shape) == 0 {
+		return x
+	}
+	after := axes - int(axis.integer) - len(shape)
+	if axis.integer < 0 || after < 0 || after > axes {
+		return x // the shapes do not broadcast, which the op reports
+	}
+	return t.view(x, slices.Concat([]int(shape), slices.Repeat([]int{1}, after)))
+}
+
+func apply2(o graph.Op) func(t *translator, a, b *graph.Node) *graph.Node {
+	return func(t *translator, a, b *graph.Node) *graph.Node { return t.b.Apply(o, a, b) }
+}
+
+// extremum broadcasts its operands, which array.Extremum does not.
+func extremum(minimum bool) func(t *translator, a, b *graph.Node) *graph.Node {
+	return func(t *translator, a, b *graph.Node) *graph.Node {
+		shape, err := broadcastShape(graph.ShapeOf(a), graph.ShapeOf(b))
+		if err == nil {
+			a, err = t.expanded(a, shape)
+		}
+		if err == nil {
+			b, err = t.expanded(b, shape)
+		}
+		if err != nil {
+			t.b.Fail(err)
+			return nil
+		}
+		return t.b.Apply(array.Extremum{Minimum: minimum}, a, b)
+	}
+}
+
+// expanded broadcasts a node to a shape, to which its own must broadcast.
+func (t *translator) expanded(x *graph.Node, shape []int) (*graph.Node, error) {
+	own := graph.ShapeOf(x)
+	aligned := make([]int, len(shape))
+	for i := range aligned {
+		aligned[i] = extentOf(own, i-len(shape))
+	}
+	x = t.view(x, aligned)
+	for axis, extent := range shape {
+		if aligned[axis] != extent {
+			x = t.b.Apply(array.Repeat{Axis: axis, Times: extent}, x)
+		}
+	}
+	return x, t.b.Err()
+}
+
+func mean(t *translator) ([]value, error) {
+	y, err := t.nary(nil, apply2(op.Add{}))
+	if err != nil {
+		return nil, err
+	}
+	return []value{{node: t.scaled(y[0].node, 1/float64(len(t.inputs)), 0)}}, nil
+}
+
+// quotient divides as Div does: integers are truncated towards zero.
+func div(t *translator) ([]value, error) {
+	fold := func(x, y float64) float64 { return x / y }
+	if inputs, ok := t.folded(); ok && !inputs[0].kind.Floating() {
+		for _, v := range inputs[len(inputs)-1].values {
+			if v == 0 {
+				return nil, errors.New("division of an integer by zero")
+			}
+		}
+		fold = func(x, y float64) float64 { return math.Trunc(x / y) }
+	}
+	return t.nary(fold, apply2(op.Divide{}))
+}
+
+func compare(fold func(x, y float64) bool, build func(t *translator, a, b *graph.Node) *graph.Node) translation {
+	return func(t *translator) ([]value, error) {
+		if inputs, ok := t.folded(); ok && len(inputs) == 2 {
+			y, err := broadcast(inputs[0], inputs[1], Bool, func(x, y float64) float64 { return boolean(fold(x, y)) })
+			return []value{{array: y}}, err
+		}
+		return t.nary(nil, build)
+	}
+}

@@ -1,0 +1,334 @@
+package onnx
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pollen-ml/pollen/internal/file"
+)
+
+// Model is a network as read from a file: nodes in an order in which each follows its inputs, and
+// tensors, which are the weights.
+type Model struct {
+	// Opset is the version of the standard operators that the model uses.
+	Opset int
+	// Producer is the program that wrote the file, with its version.
+	Producer string
+	// Metadata are texts that the producer added.
+	Metadata map[string]string
+	// Inputs and Outputs of the graph, without the weights.
+	Inputs, Outputs []Value
+
+	nodes   []*node
+	tensors map[string]*Tensor
+	names   []string // of tensors, in the order of the file
+}
+
+// Value describes an input or an output of a model.
+type Value struct {
+	Name string
+	Type ElementType
+	// Shape has -1 for an extent that the model leaves open, such as the batch. It is nil if the
+	// model does not declare a shape.
+	Shape []int
+}
+
+// node is an application of an operator. An input that is left out has an empty name.
+type node struct {
+	name, op, domain string
+	inputs, outputs  []string
+	attributes       map[string]*attribute
+}
+
+// String returns how errors name the node.
+func (n *node) String() string {
+	name := n.name
+	if name == "" && len(n.outputs) > 0 {
+		name = "-> " + n.outputs[0]
+	}
+	return fmt.Sprintf("%s (%s)", name, n.op)
+}
+
+// attribute is a named constant of a node.
+type attribute struct {
+	integer  int64
+	float    float64
+	text     string
+	integers []int64
+	floats   []float64
+	texts    []string
+	tensor   *Tensor
+}
+
+// maxFile is the maximum size of a model and of its external data. Protocol buffers end at 2 GiB.
+const maxFile = 1 << 31
+
+// Open reads a model from a file. Weights that the model keeps in other files are read from its
+// directory.
+func Open(path string) (*Model, error) {
+	content, err := file.Read(path, maxFile)
+	if err != nil {
+		return nil, errors.Wrap(err, "onnx")
+	}
+	m, err := Read(content, func(name string) ([]byte, error) {
+		if !filepath.IsLocal(name) {
+			return nil, errors.Errorf("must be a file below the model's directory, got %q", name)
+		}
+		return file.Read(filepath.Join(filepath.Dir(path), name), maxFile)
+	})
+	return m, errors.WithMessage(err, path)
+}
+
+// Read reads a model from the content of a file. external returns the content of another file to
+// which the model refers; if it is nil, such a model is an error. The model keeps content.
+func Read(content []byte, external func(name string) ([]byte, error)) (*Model, error) {
+	m := &Model{Metadata: map[string]string{}, tensors: map[string]*Tensor{}}
+	var graph []byte
+	var version string
+	err := fields(content, func(f field) (err error) {
+		switch f.number {
+		case 2:
+			m.Producer = string(f.bytes)
+		case 3:
+			version = string(f.bytes)
+		case 7:
+			graph = f.bytes
+		case 8:
+			err = m.opset(f.bytes)
+		case 14:
+			var key, value string
+			if key, value, err = pair(f.bytes); err == nil {
+				m.Metadata[key] = value
+			}
+		case 25:
+			err = errors.New("the model has functions of its own, which are not supported: export it without, or inline them by onnx.inliner.inline_local_functions")
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+	case graph == nil:
+		err = errors.New("it has no graph: is it an ONNX model?")
+	case m.Opset < minOpset:
+		err = errors.Errorf("opset must be at least %d, got %d: convert the model by onnx.version_converter", minOpset, m.Opset)
+	default:
+		m.Producer = strings.TrimSpace(m.Producer + " " + version)
+		err = m.graph(graph)
+	}
+	if err == nil {
+		err = m.load(external)
+	}
+	if err != nil {
+		return nil, errors.WithMessage(err, "onnx")
+	}
+	return m, nil
+}
+
+// minOpset is the lowest version of the operators that is read. Operators of opset 6 broadcast only
+// where their attributes request it, see translator.aligned; from 7 on they do as NumPy does.
+const minOpset = 6
+
+func (m *Model) opset(message []byte) error {
+	domain, version := "", int64(0)
+	err := fields(message, func(f field) error {
+		switch f.number {
+		case 1:
+			domain = string(f.bytes)
+		case 2:
+			version = int64(f.value)
+		}
+		return nil
+	})
+	if standardDomain(domain) {
+		m.Opset = int(version)
+	}
+	return err
+}
+
+func standardDomain(domain string) bool { return domain == "" || domain == "ai.onnx" }
+
+// pair reads an entry of strings, key and value.
+func pair(message []byte) (key, value string, err error) {
+	err = fields(message, func(f field) error {
+		switch f.number {
+		case 1:
+			key = string(f.bytes)
+		case 2:
+			value = string(f.bytes)
+		}
+		return nil
+	})
+	return key, value, err
+}
+
+func (m *Model) graph(message []byte) error {
+	var inputs []Value
+	err := fields(message, func(f field) error {
+		switch f.number {
+		case 1:
+			n, err := readNode(f.bytes)
+			if err != nil {
+				return err
+			}
+			m.nodes = append(m.nodes, n)
+		case 5:
+			t, err := readTensor(f.bytes)
+			if err != nil {
+				return err
+			}
+			if t.Name == "" || m.tensors[t.Name] != nil {
+				return errors.Errorf("tensors must have different names, got two called %q, or none", t.Name)
+			}
+			m.tensors[t.Name], m.names = t, append(m.names, t.Name)
+		case 11, 12:
+			v, err := readValue(f.bytes)
+			if err != nil {
+				return err
+			}
+			if f.number == 11 {
+				inputs = append(inputs, v)
+			} else {
+				m.Outputs = append(m.Outputs, v)
+			}
+		case 15:
+			return errors.New("sparse tensors are not supported: store them as dense ones")
+		}
+		return nil
+	})
+	for _, v := range inputs { // until version 3 of the format, weights are listed among the inputs
+		if m.tensors[v.Name] == nil {
+			m.Inputs = append(m.Inputs, v)
+		}
+	}
+	return err
+}
+
+func readNode(message []byte) (*node, error) {
+	n := &node{attributes: map[string]*attribute{}}
+	err := fields(message, func(f field) error {
+		switch f.number {
+		case 1:
+			n.inputs = append(n.inputs, string(f.bytes))
+		case 2:
+			n.outputs = append(n.outputs, string(f.bytes))
+		case 3:
+			n.name = string(f.bytes)
+		case 4:
+			n.op = string(f.bytes)
+		case 5:
+			name, a, err := readAttribute(f.bytes)
+			n.attributes[name] = a
+			return err
+		case 7:
+			n.domain = string(f.bytes)
+		}
+		return nil
+	})
+	return n, errors.WithMessagef(err, "node %s", n)
+}
+
+func readAttribute(message []byte) (string, *attribute, error) {
+	a, name := &attribute{}, ""
+	err := fields(message, func(f field) (err error) {
+		switch f.number {
+		case 1:
+			name = string(f.bytes)
+		case 2:
+			v, _ := f.floats(nil)
+			if len(v) > 0 {
+				a.float = v[0]
+			}
+		case 3:
+			a.integer = int64(f.value)
+		case 4:
+			a.text = string(f.bytes)
+		case 5:
+			a.tensor, err = readTensor(f.bytes)
+		case 7:
+			a.floats, err = f.floats(a.floats)
+		case 8:
+			a.integers, err = f.integers(a.integers)
+		case 9:
+			a.texts = append(a.texts, string(f.bytes))
+		}
+		return err
+	})
+	return name, a, errors.WithMessagef(err, "attribute %s", name)
+}
+
+func readValue(message []byte) (Value, error) {
+	var v Value
+	nested := func(number int, use func(f field) error) func(f field) error {
+		return func(f field) error {
+			if f.number != number || f.kind != protowire.BytesType {
+				return nil
+			}
+			return fields(f.bytes, use)
+		}
+	}
+	dimension := func(f field) error { // one per axis; a name, or nothing, leaves the extent open
+		extent := -1
+		err := fields(f.bytes, func(f field) error {
+			if f.number == 1 {
+				extent = int(f.value)
+			}
+			return nil
+		})
+		v.Shape = append(v.Shape, extent)
+		return err
+	}
+	tensorType := func(f field) error {
+		switch f.number {
+		case 1:
+			v.Type = ElementType(f.value)
+		case 2:
+			v.Shape = []int{}
+			return fields(f.bytes, func(f field) error {
+				if f.number == 1 {
+					return dimension(f)
+				}
+				return nil
+			})
+		}
+		return nil
+	}
+	err := fields(message, func(f field) error {
+		if f.number == 1 {
+			v.Name = string(f.bytes)
+		}
+		return nested(2, nested(1, tensorType))(f)
+	})
+	return v, errors.WithMessagef(err, "value %s", v.Name)
+}
+
+// load reads external data, and checks that every tensor has its values.
+func (m *Model) load(external func(name string) ([]byte, error)) error {
+	files := map[string][]byte{}
+	for _, name := range m.names {
+		t := m.tensors[name]
+		if t.external != nil {
+			if external == nil {
+				return errors.Errorf("tensor %s is in the file %q: use Open, or give a function that reads it", name, t.external.location)
+			}
+			content, ok := files[t.external.location]
+			if !ok {
+				var err error
+				if content, err = external(t.external.location); err != nil {
+					return errors.WithMessagef(err, "tensor %s", name)
+				}
+				files[t.external.location] = content
+			}
+			if err := t.attach(content); err != nil {
+				return errors.WithMessagef(err, "tensor %s", name)
+			}
+		}
+		if err := t.check(); err != nil {
+			return errors.WithMessagef(err, "tensor %s", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package onnx
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
+)
+
+// batchNormalization translates the inference form, with the running mean and variance as
+// constants: y = x s + (bias - mean s), s = scale / sqrt(variance + epsilon), for each channel.
+func batchNormalization(t *translator) ([]value, error) {
+	if err := t.needs(5); err != nil {
+		return nil, err
+	}
+	if t.integer("training_mode", 0) != 0 {
+		return nil, errors.New("batch normalisation must be in inference form, but training_mode is set: export the model in eval mode")
+	}
+	x, err := t.x(0)
+	if err != nil {
+		return nil, err
+	}
+	mean, ok := t.known(3)
+	variance, also := t.known(4)
+	if !ok || !also {
+		return nil, errors.New("the running mean and variance must be constants")
+	}
+	epsilon := t.float("epsilon", 1e-5)
+	inverse, shift := &ndarray{variance.shape, Float32, make([]float64, len(variance.values))}, &ndarray{mean.shape, Float32, make([]float64, len(mean.values))}
+	if len(inverse.values) != len(shift.values) {
+		return nil, errors.Errorf("the running mean and variance must be of one length, got %v and %v", mean.shape, variance.shape)
+	}
+	for i, v := range variance.values {
+		inverse.values[i] = 1 / math.Sqrt(v+epsilon)
+		shift.values[i] = mean.values[i] * inverse.values[i]
+	}
+	var parts [2]*graph.Node // 1/sqrt(variance + epsilon), and the mean times it
+	for i, a := range []*ndarray{inverse, shift} {
+		if parts[i], err = t.constant(a); err != nil {
+			return nil, err
+		}
+	}
+	scale, err := t.x(1)
+	if err != nil {
+		return nil, err
+	}
+	bias, err := t.x(2)
+	if err != nil {
+		return nil, err
+	}
+	channels := t.perChannel(t.b.Apply(op.Multiply{}, scale, parts[0]), len(graph.ShapeOf(x)))
+	offset := t.b.Apply(op.Subtract{}, bias, t.b.Apply(op.Multiply{}, scale, parts[1]))
+	return []value{{node: t.b.Apply(op.BiasAdd{}, t.b.Apply(op.Multiply{}, x, channels), offset)}}, t.b.Err()
+}
+
+// perChannel gives [C] the shape [1 C 1 ...] with the given number of axes.
+func (t *translator) perChannel(v *graph.Node, axes int) *graph.Node {
+	shape := slices.Repeat([]int{1}, max(2, axes))
+	shape[1] = graph.ShapeOf(v).Elements()
+	return t.view(v, shape)
+}
+
+// groupNormalization translates GroupNormalization and, with a group per channel,
+// InstanceNormalization.
+func groupNormalization(t *translator) ([]value, error) {
+	if err := t.needs(3); err != nil {
+		return nil, err
+	}
+	var in [3]*graph.Node
+	for i := range in {
+		var err error
+		if in[i], err = t.x(i); err != nil {
+			return nil, err
+		}
+	}
+	shape := graph.ShapeOf(in[0])
+	if len(shape) < 3 {
+		return nil, errors.Errorf("images must have at least one axis, got %v", shape)
+	}
+	groups := t.integer("num_groups", shape[1])
+	for i := 1; i < 3; i++ { // before opset 21 there was one scale per group
+		if n := graph.ShapeOf(in[i]).Elements(); n != shape[1] && n == groups {
+			in[i] = t.b.Apply(array.Repeat{Axis: 0, Times: shape[1] / groups}, in[i])
+		}
+	}
+	flat := t.view(in[0], []int{shape[0], shape[1], 1, product(shape[2:])})
+	y := t.b.Apply(op.GroupNorm{Groups: groups, Epsilon: t.float("epsilon", 1e-5)}, flat, in[1], in[2])
+	if t.b.Err() != nil {
+		return nil, t.b.Err()
+	}
+	return []value{{node: t.view(y, shape)}}, t.b.Err()
+}
+
+// layerNormalization also returns the mean and 1/sqrt(variance + epsilon), as the operator does.
+func layerNormalization(t *translator) ([]value, error) {
+	if err := t.needs(2); err != nil {
+		return nil, err
+	}
+	x, err := t.x(0)
+	if err != nil {
+		return nil, err
+	}
+	scale, err := t.x(1)
+	if err != nil {
+		return nil, err
+	}
+	shape := graph.ShapeOf(x)
+	axis, err := t.axis(t.integer("axis", -1), len(shape), false)
+	if err != nil {
+		return nil, err
+	}
+	axes, kept := op.AxesOf(span(axis, 1, len(shape)-axis)...), slices.Clone([]int(shape))
+	for i := axis; i < len(kept); i++ {
+		kept[i] = 1
+	}
+	mean := t.view(t.b.Apply(op.Mean{Axes: axes}, x), kept)
+	centred := t.b.Apply(op.Subtract{}, x, mean)
+	variance := t.view(t.b.Apply(op.Mean{Axes: axes}, t.b.Apply(op.Squared{}, centred)), kept)
+	inverse, err := reciprocal(t, t.b.Apply(op.Sqrt{}, t.scaled(variance, 1, t.float("epsilon", 1e-5))))
+	if err != nil {
+		return nil, err
+	}
+	y := t.b.Apply(op.Multiply{}, t.b.Apply(op.Multiply{}, centred, inverse), scale)
+	if t.has(2) {
+		bias, err := t.x(2)
+		if err != nil {
+			return nil, err
+		}
+		y = t.b.Apply(op.Add{}, y, bias)
+	}
+	return []value{{node: y}, {node: mean}, {node: inverse}}, t.b.Err()
+}
+
+// lrn divides by (bias + alpha/size sum of x^2 over size neighbouring channels)^beta (Krizhevsky,
+// Sutskever and Hinton, ImageNet classification with deep convolutional neural networks, 2012).
+func lrn(t *translator, x *graph.Node) *graph.Node {
+	shape, size := graph.ShapeOf(x), t.integer("size", 0)
+	if len(shape) < 2 || size < 1 {
+		t.b.Fail(errors.Errorf("size must be at least 1 and there must be channels, got %d and shape %v", size, shape))
+		return nil
+	}
+	squares := t.view(t.b.Apply(op.Squared{}, x), []int{shape[0], 1, shape[1], product(shape[2:])})
+	around, err := t.filled(value{node: squares}, 2, (size-1)/2, size-1-(size-1)/2, 0)
+	if err != nil {
+		t.b.Fail(err)
+		return nil
+	}
+	mean := t.b.Apply(op.AveragePool2D{Window: [2]int{size, 1}, Stride: op.Square(1)}, around.node)
+	if t.b.Err() != nil {
+		return nil
+	}
+	base := t.scaled(t.view(mean, shape), t.float("alpha", 1e-4), t.float("bias", 1))
+	return t.b.Apply(op.Multiply{}, x, t.b.Apply(op.Exp{}, t.scaled(t.b.Apply(op.Log{}, base), -t.float("beta", 0.75), 0)))
+}

@@ -1,0 +1,96 @@
+package onnx
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// field is one field of a protocol buffer's message. Of a varint or a fixed-size field, number is
+// the value; of a length-delimited one, bytes are the content, which aliases the message.
+type field struct {
+	number int
+	kind   protowire.Type
+	value  uint64
+	bytes  []byte
+}
+
+// fields calls use for each field of a message.
+func fields(message []byte, use func(f field) error) error {
+	for len(message) > 0 {
+		number, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return errors.Wrap(protowire.ParseError(n), "not a protocol buffer's message")
+		}
+		message = message[n:]
+		f := field{number: int(number), kind: kind}
+		switch kind {
+		case protowire.VarintType:
+			f.value, n = protowire.ConsumeVarint(message)
+		case protowire.Fixed32Type:
+			var v uint32
+			v, n = protowire.ConsumeFixed32(message)
+			f.value = uint64(v)
+		case protowire.Fixed64Type:
+			f.value, n = protowire.ConsumeFixed64(message)
+		case protowire.BytesType:
+			f.bytes, n = protowire.ConsumeBytes(message)
+		default:
+			n = protowire.ConsumeFieldValue(number, kind, message)
+		}
+		if n < 0 {
+			return errors.Wrapf(protowire.ParseError(n), "field %d is cut off or damaged", number)
+		}
+		message = message[n:]
+		if err := use(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// integers appends the integers of a repeated field, of which f is one element or a packed part.
+func (f field) integers(to []int64) ([]int64, error) {
+	if f.kind != protowire.BytesType {
+		return append(to, int64(f.value)), nil
+	}
+	for rest := f.bytes; len(rest) > 0; {
+		v, n := protowire.ConsumeVarint(rest)
+		if n < 0 {
+			return nil, errors.Wrapf(protowire.ParseError(n), "field %d", f.number)
+		}
+		to, rest = append(to, int64(v)), rest[n:]
+	}
+	return to, nil
+}
+
+// floats appends the float32 of a repeated field, of which f is one element or a packed part.
+func (f field) floats(to []float64) ([]float64, error) {
+	if f.kind != protowire.BytesType {
+		return append(to, float64(math.Float32frombits(uint32(f.value)))), nil
+	}
+	for rest := f.bytes; len(rest) > 0; {
+		v, n := protowire.ConsumeFixed32(rest)
+		if n < 0 {
+			return nil, errors.Wrapf(protowire.ParseError(n), "field %d", f.number)
+		}
+		to, rest = append(to, float64(math.Float32frombits(v))), rest[n:]
+	}
+	return to, nil
+}
+
+// doubles appends the float64 of a repeated field, of which f is one element or a packed part.
+func (f field) doubles(to []float64) ([]float64, error) {
+	if f.kind != protowire.BytesType {
+		return append(to, math.Float64frombits(f.value)), nil
+	}
+	for rest := f.bytes; len(rest) > 0; {
+		v, n := protowire.ConsumeFixed64(rest)
+		if n < 0 {
+			return nil, errors.Wrapf(protowire.ParseError(n), "field %d", f.number)
+		}
+		to, rest = append(to, math.Float64frombits(v)), rest[n:]
+	}
+	return to, nil
+}
