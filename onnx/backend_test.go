@@ -63,10 +63,11 @@ func TestBackend(t *testing.T) {
 	}
 }
 
-// outOfScope matches cases of translated operators that no image network needs, by name: values with
-// no elements, layers in training, operators that are translated for shapes only, images with three
-// axes, indices as data, and numbers beyond float32.
-var outOfScope = regexp.MustCompile("empty_set|zero_size|allowzero|out_of_bounds|size_one_expanded|training_dropout|reduce_prod_|rotary_embedding|flexattention|"+
+// outOfScope matches cases of translated operators that no image network needs, by name: values
+// with no elements, layers in training, operators that are translated for shapes only, images with
+// three axes, indices as data, and numbers beyond float32.
+var outOfScope = regexp.MustCompile("empty_set|zero_size|allowzero|out_of_bounds|size_one_expanded|training_dropout|" +
+	"reduce_prod_|rotary_embedding|flexattention|" +
 	"Conv3d|Embedding|operator_add_broadcast|operator_add_size1_(right|singleton)_broadcast|operator_addconstant|symbolic_override_nested")
 
 // excluded has single cases that are out of scope, and why.
@@ -166,6 +167,10 @@ func evaluate(m *Model, output string, x *Tensor) (*ndarray, error) {
 	if err != nil {
 		return nil, err
 	}
+	return network.evaluate(output, x)
+}
+
+func (n *Network) evaluate(output string, x *Tensor) (*ndarray, error) {
 	b := graph.New(tensor.Float32)
 	b.Mode = graph.Prediction
 	in := x.array()
@@ -174,7 +179,7 @@ func evaluate(m *Model, output string, x *Tensor) (*ndarray, error) {
 		values[i] = float32(v)
 	}
 	node := b.Data("input data", tensor.Float32, x.Shape...)
-	t, err := network.translate(b, node)
+	t, err := n.translate(b, node)
 	if err != nil {
 		return nil, err
 	}

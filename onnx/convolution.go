@@ -353,8 +353,8 @@ func (p *pool) apply(x *graph.Node) (*graph.Node, error) {
 	return p.byTaps(x)
 }
 
-// byTaps combines the taps of the windows one by one: the general case, for unequal padding, windows
-// that reach beyond it, dilations, and any number of axes.
+// byTaps combines the taps of the windows one by one: the general case, for unequal padding,
+// windows that reach beyond it, dilations, and any number of axes.
 func (p *pool) byTaps(x *graph.Node) (*graph.Node, error) {
 	shape := graph.ShapeOf(x)
 	fill := 0.0

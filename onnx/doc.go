@@ -1,4 +1,5 @@
-// Package onnx reads networks in the Open Neural Network Exchange format and applies them as layers.
+// Package onnx reads networks in the Open Neural Network Exchange format and applies them as
+// layers.
 //
 // Open and Read return a Model. Model.Network makes a Network of it, which is a layers.Layer: it
 // translates each node of the model into differentiable ops of package graph/op. Weights become

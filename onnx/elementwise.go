@@ -36,8 +36,8 @@ func function(fold func(x float64) float64, o graph.Op) translation {
 	return unary(fold, func(t *translator, x *graph.Node) (*graph.Node, error) { return t.b.Apply(o, x), nil })
 }
 
-// curve is a unary whose attributes build reads. It is not computed for known values: networks apply
-// it to images only.
+// curve is a unary whose attributes build reads. It is not computed for known values: networks
+// apply it to images only.
 func curve(build func(t *translator, x *graph.Node) *graph.Node) translation {
 	return unary(nil, func(t *translator, x *graph.Node) (*graph.Node, error) { return build(t, x), nil })
 }
@@ -178,8 +178,8 @@ func reciprocal(t *translator, x *graph.Node) (*graph.Node, error) {
 	return t.b.Apply(op.Divide{}, one, x), nil
 }
 
-// twoInputs returns the translation of a function of two inputs with broadcasting. fold is nil if known
-// values are never its inputs.
+// twoInputs returns the translation of a function of two inputs with broadcasting. fold is nil if
+// known values are never its inputs.
 func twoInputs(fold func(x, y float64) float64, build func(t *translator, a, b *graph.Node) *graph.Node) translation {
 	return func(t *translator) ([]value, error) { return t.nary(fold, build) }
 }
@@ -210,8 +210,8 @@ func (t *translator) nary(fold func(x, y float64) float64, build func(t *transla
 	return []value{{node: y}}, err
 }
 
-// aligned applies the attribute axis of opset 6: the first axis of the other operand that the axes of
-// this one stand for.
+// aligned applies the attribute axis of opset 6: the first axis of the other operand that the axes
+// of this one stand for.
 func (t *translator) aligned(x *graph.Node, axes int) *graph.Node {
 	axis := t.attributes["axis"]
 	shape := graph.ShapeOf(x)

@@ -15,12 +15,12 @@ import (
 
 // Options select a part of a model, and the weights that are sampled.
 type Options struct {
-	// Output is the value that the network returns: an output of the model, or that of any node. The
-	// default is the model's first output.
+	// Output is the value that the network returns: an output of the model, or of any of its nodes.
+	// The default is the first output of the model.
 	Output string
-	// Frozen reports whether the weight with a name is a constant rather than a parameter. It is nil
-	// if all weights are parameters. The running statistics of batch normalisation are constants in
-	// any case.
+	// Frozen reports whether the weight with a name is a constant rather than a parameter. It is
+	// nil if all weights are parameters. The running statistics of batch normalisation are
+	// constants in any case.
 	Frozen func(name string) bool
 }
 
@@ -291,8 +291,8 @@ func (t *translator) known(i int) (*ndarray, bool) {
 	return nil, false
 }
 
-// folded returns all inputs if they are known and none is a weight that is sampled, so that the node
-// can be computed now.
+// folded returns all inputs if they are known and none is a weight that is sampled, so that the
+// node can be computed now.
 func (t *translator) folded() ([]*ndarray, bool) {
 	var inputs []*ndarray
 	for i, name := range t.inputs {

@@ -38,7 +38,8 @@ func init() {
 			return t.b.Apply(op.Multiply{}, x, t.hardSigmoid(x, 1.0/6, 0.5))
 		}),
 		"Swish": curve(swish), "Mish": curve(mish), "Gelu": curve(gelu), "Clip": clip, "PRelu": prelu,
-		"Add": twoInputs(func(x, y float64) float64 { return x + y }, apply2(op.Add{})), "Sum": twoInputs(func(x, y float64) float64 { return x + y }, apply2(op.Add{})),
+		"Add": twoInputs(func(x, y float64) float64 { return x + y }, apply2(op.Add{})),
+		"Sum": twoInputs(func(x, y float64) float64 { return x + y }, apply2(op.Add{})),
 		"Sub": twoInputs(func(x, y float64) float64 { return x - y }, apply2(op.Subtract{})),
 		"Mul": twoInputs(func(x, y float64) float64 { return x * y }, apply2(op.Multiply{})),
 		"Div": div, "Pow": twoInputs(math.Pow, apply2(op.Power{})), "Mean": mean,

@@ -14,9 +14,9 @@ import (
 //	y[b k p q] = sum over c r s of
 //	  w[k c r s] x[b g C/Groups+c p*Stride+r*Dilation-Padding q*Stride+s*Dilation-Padding]
 //
-// with g = floor(k Groups / K): x [B C H W], w [K C/Groups R S] -> y [B K P Q]. Groups must divide C
-// and K. As many groups as channels make a depthwise convolution (Howard et al., MobileNets, 2017);
-// it is for these that the loops are written, which do not share operands between filters.
+// with g = floor(k Groups / K): x [B C H W], w [K C/Groups R S] -> y [B K P Q]. Groups must divide
+// C and K. As many groups as channels make a depthwise convolution (Howard et al., MobileNets,
+// 2017); it is for these that the loops are written, which do not share operands between filters.
 type GroupedConv2D struct {
 	Stride, Padding, Dilation [2]int
 	Groups                    int
@@ -82,8 +82,8 @@ func (g GroupedConv2D) Gradients(b *graph.Builder, in []*graph.Node, _, dout *gr
 }
 
 // groupedConv2DBackwardInput is the gradient by the input: dout [B K P Q], w [K C/Groups R S] -> dx
-// [B C H W]. The image's size is an attribute, since a stride makes several sizes of x have the same
-// y.
+// [B C H W]. The image's size is an attribute, since a stride makes several sizes of x have the
+// same y.
 type groupedConv2DBackwardInput struct {
 	conv          GroupedConv2D
 	height, width int

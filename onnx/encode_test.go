@@ -1,0 +1,137 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// The tests write their models themselves, field by field.
+
+func message(number protowire.Number, content ...[]byte) []byte {
+	var all []byte
+	for _, part := range content {
+		all = append(all, part...)
+	}
+	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), all)
+}
+
+func text(number protowire.Number, s string) []byte { return message(number, []byte(s)) }
+
+func whole(number protowire.Number, v int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(nil, number, protowire.VarintType), uint64(v))
+}
+
+func float(number protowire.Number, v float64) []byte {
+	return protowire.AppendFixed32(protowire.AppendTag(nil, number, protowire.Fixed32Type), math.Float32bits(float32(v)))
+}
+
+// tensorOf is a TensorProto of float32 in raw data.
+func tensorOf(name string, shape []int, values ...float64) []byte {
+	var raw []byte
+	for _, v := range values {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(v)))
+	}
+	return tensorWith(name, Float32, shape, message(9, raw))
+}
+
+// integersOf is a TensorProto of int64.
+func integersOf(name string, values ...int) []byte {
+	var raw []byte
+	for _, v := range values {
+		raw = binary.LittleEndian.AppendUint64(raw, uint64(v))
+	}
+	return tensorWith(name, Int64, []int{len(values)}, message(9, raw))
+}
+
+func tensorWith(name string, kind ElementType, shape []int, rest ...[]byte) []byte {
+	var all []byte
+	for _, extent := range shape {
+		all = append(all, whole(1, extent)...)
+	}
+	all = append(all, whole(2, int(kind))...)
+	all = append(all, text(8, name)...)
+	for _, part := range rest {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// valueOf is a ValueInfoProto of float32; an extent of -1 is open.
+func valueOf(name string, shape ...int) []byte {
+	var dims []byte
+	for _, extent := range shape {
+		dim := text(2, "n")
+		if extent >= 0 {
+			dim = whole(1, extent)
+		}
+		dims = append(dims, message(1, dim)...)
+	}
+	return append(text(1, name), message(2, message(1, whole(1, int(Float32)), message(2, dims)))...)
+}
+
+// nodeOf is a NodeProto called after its operator. Attributes are an int, []int, float64, string or
+// []byte, a tensor.
+func nodeOf(op string, inputs, outputs []string, attributes map[string]any) []byte {
+	var all []byte
+	for _, name := range inputs {
+		all = append(all, text(1, name)...)
+	}
+	for _, name := range outputs {
+		all = append(all, text(2, name)...)
+	}
+	all = append(all, text(3, "my "+op)...)
+	all = append(all, text(4, op)...)
+	for name, v := range attributes {
+		a := text(1, name)
+		switch v := v.(type) {
+		case int:
+			a = append(a, whole(3, v)...)
+		case []int:
+			for _, i := range v {
+				a = append(a, whole(8, i)...)
+			}
+		case float64:
+			a = append(a, float(2, v)...)
+		case string:
+			a = append(a, text(4, v)...)
+		case []byte:
+			a = append(a, message(5, v)...)
+		}
+		all = append(all, message(5, a)...)
+	}
+	return all
+}
+
+// graphOf has parts of a GraphProto.
+type graphOf struct {
+	nodes, tensors, inputs, outputs [][]byte
+}
+
+// modelOf is a ModelProto of an opset.
+func modelOf(opset int, g graphOf) []byte {
+	var graph []byte
+	for number, parts := range map[protowire.Number][][]byte{1: g.nodes, 5: g.tensors, 11: g.inputs, 12: g.outputs} {
+		for _, part := range parts {
+			graph = append(graph, message(number, part)...)
+		}
+	}
+	return append(append(append(whole(1, 8), text(2, "test")...), message(8, whole(2, opset))...), message(7, graph)...)
+}
+
+// single is a model that applies one operator to x and to tensors.
+func single(op string, attributes map[string]any, shape []int, tensors ...[]byte) []byte {
+	inputs := []string{"x"}
+	for _, t := range tensors {
+		parsed, err := readTensor(t)
+		if err != nil {
+			panic(err)
+		}
+		inputs = append(inputs, parsed.Name)
+	}
+	return modelOf(13, graphOf{
+		nodes: [][]byte{nodeOf(op, inputs, []string{"y"}, attributes)}, tensors: tensors,
+		inputs: [][]byte{valueOf("x", shape...)}, outputs: [][]byte{valueOf("y")},
+	})
+}

@@ -1,0 +1,181 @@
+package onnx
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+)
+
+func shapeOf(t *translator) ([]value, error) {
+	x, err := t.anyShape(0)
+	if err != nil {
+		return nil, err
+	}
+	within := func(i int) int {
+		if i < 0 {
+			i += len(x)
+		}
+		return max(0, min(len(x), i))
+	}
+	start, end := within(t.integer("start", 0)), within(t.integer("end", len(x)))
+	return []value{{array: vectorOf(x[start:max(start, end)])}}, nil
+}
+
+// anyShape returns the shape of input i without making a node of it.
+func (t *translator) anyShape(i int) ([]int, error) {
+	if !t.has(i) {
+		return nil, errors.Errorf("input %d is missing", i)
+	}
+	if v, ok := t.values[t.inputs[i]]; ok {
+		return v.shape(), nil
+	}
+	return t.model.tensors[t.inputs[i]].Shape, nil
+}
+
+func sizeOf(t *translator) ([]value, error) {
+	x, err := t.anyShape(0)
+	return []value{{array: &ndarray{[]int{}, Int64, []float64{float64(product(x))}}}}, err
+}
+
+// constantNode translates Constant.
+func constantNode(t *translator) ([]value, error) {
+	for name, a := range t.attributes {
+		var y *ndarray
+		switch name {
+		case "value":
+			if a.tensor == nil {
+				return nil, errors.New("the value must be a tensor")
+			}
+			y = a.tensor.array()
+		case "value_float":
+			y = &ndarray{[]int{}, Float32, []float64{a.float}}
+		case "value_floats":
+			y = &ndarray{[]int{len(a.floats)}, Float32, a.floats}
+		case "value_int":
+			y = &ndarray{[]int{}, Int64, []float64{float64(a.integer)}}
+		case "value_ints":
+			y = &ndarray{[]int{len(a.integers)}, Int64, make([]float64, len(a.integers))}
+			for i, v := range a.integers {
+				y.values[i] = float64(v)
+			}
+		default:
+			continue
+		}
+		return []value{{array: y}}, nil
+	}
+	return nil, errors.New("it must have a value that is a tensor or numbers")
+}
+
+func constantOfShape(t *translator) ([]value, error) {
+	shape, ok, err := t.integersOf("shape", 0)
+	if err != nil || !ok {
+		return nil, errors.WithMessage(err, "it needs a shape")
+	}
+	y, err := newArray(Float32, shape)
+	if err != nil {
+		return nil, err
+	}
+	if a := t.attributes["value"]; a != nil && a.tensor != nil {
+		fill := a.tensor.array()
+		if len(fill.values) != 1 {
+			return nil, errors.Errorf("the value must be one number, got shape %v", fill.shape)
+		}
+		y.kind = fill.kind
+		for i := range y.values {
+			y.values[i] = fill.values[0]
+		}
+	}
+	return []value{{array: y}}, nil
+}
+
+func castTo(t *translator, x value) (value, error) {
+	to := ElementType(t.integer("to", 0))
+	if x.array != nil {
+		return value{array: x.array.converted(to)}, nil
+	}
+	if !to.Floating() {
+		return value{}, errors.Errorf("images and what follows from them stay floats, got a conversion to %v", to)
+	}
+	return x, nil
+}
+
+func rangeOf(t *translator) ([]value, error) {
+	inputs, ok := t.folded()
+	if !ok || len(inputs) != 3 {
+		return nil, errors.New("start, limit and delta must be constant or follow from shapes")
+	}
+	start, limit, delta := inputs[0].values[0], inputs[1].values[0], inputs[2].values[0]
+	count := math.Ceil((limit - start) / delta)
+	if !(count <= maxFolded) || delta == 0 {
+		return nil, errors.Errorf("a range from %v to %v by %v is too long", start, limit, delta)
+	}
+	y := &ndarray{[]int{max(0, int(count))}, inputs[0].kind, make([]float64, max(0, int(count)))}
+	for i := range y.values {
+		y.values[i] = start + float64(i)*delta
+	}
+	return []value{{array: y}}, nil
+}
+
+// where selects between two values: c x + (1 - c) y, where the condition c is 0 or 1. An infinity
+// that is not selected makes NaN of an image; values that are known are selected exactly.
+func where(t *translator) ([]value, error) {
+	if err := t.needs(3); err != nil {
+		return nil, err
+	}
+	if inputs, ok := t.folded(); ok {
+		y, err := selected(inputs[0], inputs[1], inputs[2])
+		return []value{{array: y}}, err
+	}
+	var in [3]*graph.Node
+	for i := range in {
+		var err error
+		if in[i], err = t.x(i); err != nil {
+			return nil, err
+		}
+	}
+	chosen := t.b.Apply(op.Multiply{}, in[0], in[1])
+	other := t.b.Apply(op.Multiply{}, t.scaled(in[0], -1, 1), in[2])
+	return []value{{node: t.b.Apply(op.Add{}, chosen, other)}}, t.b.Err()
+}
+
+// selected returns x where the condition is not 0, else y.
+func selected(condition, x, y *ndarray) (*ndarray, error) {
+	// Where the condition holds, NaN marks the place of an element of x.
+	marked, err := broadcast(y, condition, y.kind, func(y, c float64) float64 {
+		if c != 0 {
+			return math.NaN()
+		}
+		return y
+	})
+	if err != nil {
+		return nil, err
+	}
+	return broadcast(marked, x, x.kind, func(y, x float64) float64 {
+		if math.IsNaN(y) {
+			return x
+		}
+		return y
+	})
+}
+
+// dropout is the identity, as in inference, with a mask of ones.
+func dropout(t *translator) ([]value, error) {
+	if training, ok := t.known(2); ok && training.values[0] != 0 {
+		return nil, errors.New("dropout must be inactive, but training_mode is set: export the model in eval mode")
+	}
+	x, err := t.operand(0)
+	if err != nil || len(t.outputs) < 2 {
+		return []value{x}, err
+	}
+	mask, err := newArray(Bool, x.shape())
+	if err != nil {
+		return nil, err
+	}
+	for i := range mask.values {
+		mask.values[i] = 1
+	}
+	return []value{x, {array: mask}}, nil
+}

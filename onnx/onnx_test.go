@@ -1,0 +1,297 @@
+package onnx
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Operators by hand; TestBackend has ONNX's own cases of all of them.
+func TestOperators(t *testing.T) {
+	gelu := func(x float64) float64 { return x * (1 + math.Erf(x/math.Sqrt2)) / 2 }
+	for _, row := range []struct {
+		name  string
+		model []byte
+		x     []float64
+		shape []int // of x
+		want  []float64
+		to    []int // the shape of y
+	}{
+		{"Relu", single("Relu", nil, []int{-1, 3}), []float64{-1, 0, 2}, []int{1, 3}, []float64{0, 0, 2}, []int{1, 3}},
+		{"Clip", single("Clip", nil, []int{-1, 3}, tensorOf("low", nil, 0), tensorOf("high", nil, 6)),
+			[]float64{-1, 3, 9}, []int{1, 3}, []float64{0, 3, 6}, []int{1, 3}},
+		{"Gelu", single("Gelu", nil, []int{-1, 2}), []float64{-1, 0.5}, []int{1, 2}, []float64{gelu(-1), gelu(0.5)}, []int{1, 2}},
+		{"HardSwish", single("HardSwish", nil, []int{-1, 3}), []float64{-4, 1, 4}, []int{1, 3}, []float64{0, 4.0 / 6, 4}, []int{1, 3}},
+		{"Add broadcasts", single("Add", nil, []int{-1, 2}, tensorOf("b", []int{2}, 10, 20)), []float64{1, 2, 3, 4}, []int{2, 2},
+			[]float64{11, 22, 13, 24}, []int{2, 2}},
+		{"Gemm", single("Gemm", map[string]any{"transB": 1, "alpha": 2.0}, []int{-1, 2}, tensorOf("w", []int{1, 2}, 3, 5), tensorOf("c", []int{1}, 1)),
+			[]float64{1, 1, 2, 0}, []int{2, 2}, []float64{17, 13}, []int{2, 1}},
+		{"depthwise Conv", single("Conv", map[string]any{"group": 2, "kernel_shape": []int{1, 1}}, []int{-1, 2, 1, 2}, tensorOf("w", []int{2, 1, 1, 1}, 2, 3)),
+			[]float64{1, 2, 3, 4}, []int{1, 2, 1, 2}, []float64{2, 4, 9, 12}, []int{1, 2, 1, 2}},
+		{"Conv padded on one side", single("Conv", map[string]any{"pads": []int{0, 1, 0, 0}}, []int{-1, 1, 1, 2}, tensorOf("w", []int{1, 1, 1, 2}, 1, 10)),
+			[]float64{1, 2}, []int{1, 1, 1, 2}, []float64{10, 21}, []int{1, 1, 1, 2}},
+		{"MaxPool rounding up", single("MaxPool", map[string]any{"kernel_shape": []int{1, 2}, "strides": []int{1, 2}, "ceil_mode": 1}, []int{-1, 1, 1, 3}),
+			[]float64{-5, -4, -3}, []int{1, 1, 1, 3}, []float64{-4, -3}, []int{1, 1, 1, 2}},
+		{"AveragePool with padding",
+			single("AveragePool", map[string]any{"kernel_shape": []int{1, 2}, "pads": []int{0, 1, 0, 0}, "count_include_pad": 1}, []int{-1, 1, 1, 2}),
+			[]float64{2, 4}, []int{1, 1, 1, 2}, []float64{1, 3}, []int{1, 1, 1, 2}},
+		{"BatchNormalization", single("BatchNormalization", map[string]any{"epsilon": 0.0}, []int{-1, 2, 1, 1},
+			tensorOf("scale", []int{2}, 2, 1), tensorOf("bias", []int{2}, 1, 0), tensorOf("mean", []int{2}, 1, 3), tensorOf("variance", []int{2}, 4, 9)),
+			[]float64{3, 9}, []int{1, 2, 1, 1}, []float64{3, 2}, []int{1, 2, 1, 1}},
+		{"Reshape", single("Reshape", nil, []int{-1, 4}, integersOf("shape", 0, 2, -1)), []float64{1, 2, 3, 4}, []int{1, 4}, []float64{1, 2, 3, 4}, []int{1, 2, 2}},
+		{"Slice backwards", single("Slice", nil, []int{-1, 3}, integersOf("starts", -1), integersOf("ends", -10), integersOf("axes", 1), integersOf("steps", -1)),
+			[]float64{1, 2, 3}, []int{1, 3}, []float64{3, 2, 1}, []int{1, 3}},
+		{"Pad by reflection", single("Pad", map[string]any{"mode": "reflect"}, []int{-1, 3}, integersOf("pads", 0, 2, 0, 1)),
+			[]float64{1, 2, 3}, []int{1, 3}, []float64{3, 2, 1, 2, 3, 2}, []int{1, 6}},
+		{"ReduceMean", single("ReduceMean", map[string]any{"axes": []int{1}, "keepdims": 0}, []int{-1, 2}), []float64{1, 3}, []int{1, 2}, []float64{2}, []int{1}},
+		{"Softmax", single("Softmax", map[string]any{"axis": 1}, []int{-1, 2, 1}), []float64{0, math.Log(3)}, []int{1, 2, 1}, []float64{0.25, 0.75}, []int{1, 2, 1}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			m, err := Read(row.model, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := evaluate(m, "y", &Tensor{Type: Float32, Shape: row.shape, floats: row.x})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := near(got, &ndarray{row.to, Float32, row.want}, 1e-6, 1e-6); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A convolution, batch normalisation and a linear layer: parameters with their names and starting
+// values, a frozen part, a cut, and batches of any size although the file has 1.
+func small(t *testing.T) *Model {
+	t.Helper()
+	m, err := Read(modelOf(13, graphOf{
+		nodes: [][]byte{
+			nodeOf("Conv", []string{"x", "conv.weight"}, []string{"c"}, map[string]any{"pads": []int{1, 1, 1, 1}}),
+			nodeOf("BatchNormalization", []string{"c", "bn.weight", "bn.bias", "bn.mean", "bn.var"}, []string{"n"}, nil),
+			nodeOf("Relu", []string{"n"}, []string{"r"}, nil),
+			nodeOf("GlobalAveragePool", []string{"r"}, []string{"p"}, nil),
+			nodeOf("Reshape", []string{"p", "flat"}, []string{"features"}, nil),
+			nodeOf("Gemm", []string{"features", "fc.weight"}, []string{"logits"}, nil),
+		},
+		tensors: [][]byte{
+			tensorOf("conv.weight", []int{2, 1, 3, 3}, slices.Repeat([]float64{0.5, -0.25, 1}, 6)...),
+			tensorOf("bn.weight", []int{2}, 1, 2), tensorOf("bn.bias", []int{2}, 0, 1), tensorOf("bn.mean", []int{2}, 0.5, 0), tensorOf("bn.var", []int{2}, 1, 4),
+			integersOf("flat", 1, -1), tensorOf("fc.weight", []int{2, 3}, 1, 2, 3, 4, 5, 6),
+		},
+		inputs: [][]byte{valueOf("x", 1, 1, 4, 4)}, outputs: [][]byte{valueOf("logits", 1, 3)},
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestParameters(t *testing.T) {
+	parameters := func(o Options) string {
+		n, err := small(t).Network(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := graph.New(tensor.Float32)
+		y := n.Apply(b, b.Data("images", tensor.Float32, 5, 1, 4, 4))
+		if b.Err() != nil {
+			t.Fatal(b.Err())
+		}
+		b.Output("y", y)
+		p, err := b.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, q := range p.Parameters() {
+			names = append(names, fmt.Sprint(q.Name, q.Shape))
+		}
+		return strings.Join(names, " ") + fmt.Sprint(" -> ", graph.ShapeOf(y))
+	}
+	for want, o := range map[string]Options{
+		"conv.weight[2 1 3 3] bn.weight[2] bn.bias[2] fc.weight[2 3] -> [5 3]": {},
+		"conv.weight[2 1 3 3] bn.weight[2] bn.bias[2] -> [5 2]":                {Output: "features"},
+		"fc.weight[2 3] -> [5 3]":                                              {Frozen: func(name string) bool { return name != "fc.weight" }},
+	} {
+		if got := parameters(o); got != want {
+			t.Errorf("parameters are %s, want %s", got, want)
+		}
+	}
+}
+
+// Frozen weights give the same outputs as parameters that start from the same values.
+func TestFrozenIsTheSame(t *testing.T) {
+	x := &Tensor{Type: Float32, Shape: []int{2, 1, 4, 4}, floats: make([]float64, 32)}
+	for i := range x.floats {
+		x.floats[i] = math.Sin(float64(i))
+	}
+	want, err := evaluate(small(t), "logits", x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := small(t).Network(Options{Frozen: func(string) bool { return true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := n.evaluate("logits", x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := near(got, want, 1e-6, 1e-7); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	x, y := [][]byte{valueOf("x", -1, 2)}, [][]byte{valueOf("y")}
+	apply := func(op string, attributes map[string]any, inputs ...string) graphOf {
+		return graphOf{nodes: [][]byte{nodeOf(op, append([]string{"x"}, inputs...), []string{"y"}, attributes)}, inputs: x, outputs: y}
+	}
+	with := func(g graphOf, tensors ...[]byte) graphOf {
+		g.tensors = tensors
+		return g
+	}
+	valid := modelOf(13, apply("Relu", nil))
+	constant := func(shape ...int) []byte {
+		g := with(apply("Add", nil, "c"), integersOf("s", shape...))
+		g.nodes = append([][]byte{nodeOf("ConstantOfShape", []string{"s"}, []string{"c"}, nil)}, g.nodes...)
+		return modelOf(13, g)
+	}
+	weight := func(shape []int, values ...float64) []byte {
+		return modelOf(13, with(apply("Relu", nil), tensorOf("w", shape, values...)))
+	}
+	other := func(t []byte) []byte { return modelOf(13, with(apply("Relu", nil), t)) }
+	training := apply("BatchNormalization", map[string]any{"training_mode": 1}, "w", "w", "w", "w")
+	grouped := apply("Conv", map[string]any{"group": 3}, "w")
+	grouped.inputs = [][]byte{valueOf("x", -1, 2, 1, 1)}
+	for name, row := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"empty":            {nil, "it has no graph: is it an ONNX model?"},
+		"text":             {[]byte("<html><body>404</body></html>"), "onnx: "},
+		"cut off":          {valid[:len(valid)-3], "is cut off or damaged"},
+		"old":              {modelOf(3, apply("Relu", nil)), "opset must be at least 6, got 3"},
+		"unknown operator": {modelOf(13, apply("NonMaxSuppression", nil)), "NonMaxSuppression in node my NonMaxSuppression"},
+		"unknown value":    {modelOf(13, apply("Add", nil, "nowhere")), `no node makes the value "nowhere"`},
+		"missing input":    {modelOf(13, apply("Gemm", nil)), "node my Gemm (Gemm): must have at least 2 inputs, got 1"},
+		"training":         {modelOf(13, with(training, tensorOf("w", []int{2}, 1, 1))), "export the model in eval mode"},
+		"wrong size":       {weight([]int{3}, 1, 2), "tensor w: shape [3] needs 3 elements, the file has 2"},
+		"huge":             {weight([]int{1 << 40, 1 << 40}, 1, 2), "at most 2147483648 elements"},
+		"negative":         {weight([]int{-1}, 1, 2), "extents of at least 0"},
+		"1 GB of zeros":    {constant(1<<14, 1<<14), "a constant must have at most"},
+		"100 GB of zeros":  {constant(25000, 1000000), "at most 2147483648 elements"},
+		"100 GB of tiles":  {modelOf(13, with(apply("Tile", nil, "r"), integersOf("r", 1<<20, 1<<20))), "too large"},
+		"another file":     {other(tensorWith("w", Float32, []int{2}, message(13, text(1, "location"), text(2, "w.bin")), whole(14, 1))), `is in the file "w.bin"`},
+		"strings":          {other(tensorWith("w", 8, []int{1})), "elements of type 8 are not supported"},
+		"groups":           {modelOf(13, with(grouped, tensorOf("w", []int{2, 1, 1, 1}, 1, 1))), "groups must divide 2 channels and 2 filters, got 3"},
+	} {
+		m, err := Read(row.content, nil)
+		if err == nil {
+			var n *Network
+			if n, err = m.Network(Options{}); err == nil {
+				shape := []int{3, 2}
+				if len(m.Inputs[0].Shape) == 4 {
+					shape = []int{3, 2, 1, 1}
+				}
+				b := graph.New(tensor.Float32)
+				n.Apply(b, b.Data("images", tensor.Float32, shape...))
+				err = b.Err()
+			}
+		}
+		if err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: error is %v, want it to have %q", name, err, row.want)
+		}
+	}
+}
+
+func TestExternalData(t *testing.T) {
+	dir := t.TempDir()
+	weight := func(location string, entries ...string) []byte {
+		parts := [][]byte{message(13, text(1, "location"), text(2, location)), whole(14, 1)}
+		for i := 0; i < len(entries); i += 2 {
+			parts = append(parts, message(13, text(1, entries[i]), text(2, entries[i+1])))
+		}
+		return tensorWith("w", Float32, []int{2}, parts...)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "w.bin"), []byte("????\x00\x00\x80\x3f\x00\x00\x00\x40"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "model.onnx")
+	open := func(w []byte) (*Model, error) {
+		if err := os.WriteFile(path, modelOf(13, graphOf{
+			nodes: [][]byte{nodeOf("Add", []string{"x", "w"}, []string{"y"}, nil)}, tensors: [][]byte{w},
+			inputs: [][]byte{valueOf("x", -1, 2)}, outputs: [][]byte{valueOf("y")},
+		}), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return Open(path)
+	}
+	m, err := open(weight("w.bin", "offset", "4", "length", "8"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := evaluate(m, "y", &Tensor{Type: Float32, Shape: []int{1, 2}, floats: []float64{10, 20}})
+	if err != nil || !slices.Equal(got.values, []float64{11, 22}) {
+		t.Errorf("x + w = %v, %v, want [11 22]", got, err)
+	}
+	for want, w := range map[string][]byte{
+		"must be a file below the model's directory": weight("../w.bin"),
+		`must be in the file "w.bin", which has 12`:  weight("w.bin", "offset", "8", "length", "8"),
+		"offset must be at least 0":                  weight("w.bin", "offset", "-4"),
+		"no such file":                               weight("v.bin"),
+		"shape [2] needs 2 elements, the file has 3": weight("w.bin"),
+	} {
+		if _, err := open(w); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %v, want it to have %q", err, want)
+		}
+	}
+}
+
+func TestHalfPrecision(t *testing.T) {
+	for bits, want := range map[uint16]float64{
+		0x3c00: 1, 0xc000: -2, 0x0001: 0x1p-24, 0x03ff: 1023 * 0x1p-24, 0x7bff: 65504, 0x7c00: math.Inf(1), 0xfc00: math.Inf(-1), 0: 0,
+	} {
+		if got := halfToFloat(bits); got != want {
+			t.Errorf("halfToFloat(%#x) = %v, want %v", bits, got, want)
+		}
+	}
+	if !math.IsNaN(halfToFloat(0x7e00)) {
+		t.Error("halfToFloat(0x7e00) is not NaN")
+	}
+}
+
+// FuzzRead: any file gives a model or an error, and a model's network applies or gives an error.
+func FuzzRead(f *testing.F) {
+	f.Add(single("Conv", map[string]any{"pads": []int{1, 1, 1, 1}, "group": 1}, []int{-1, 1, 4, 4}, tensorOf("w", []int{1, 1, 3, 3}, make([]float64, 9)...)))
+	f.Add(single("Slice", nil, []int{-1, 3}, integersOf("starts", -1), integersOf("ends", -10), integersOf("axes", 1), integersOf("steps", -1)))
+	f.Add(single("MaxPool", map[string]any{"kernel_shape": []int{1, 2}, "ceil_mode": 1}, []int{-1, 1, 1, 3}))
+	f.Add(single("Reshape", nil, []int{-1, 4}, integersOf("shape", 0, 2, -1)))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		m, err := Read(content, nil)
+		if err != nil {
+			return
+		}
+		n, err := m.Network(Options{})
+		if err != nil {
+			return
+		}
+		shape := slices.Clone(m.Inputs[0].Shape)
+		for i, extent := range shape {
+			if extent < 1 || extent > 8 {
+				shape[i] = 2
+			}
+		}
+		b := graph.New(tensor.Float32)
+		n.Apply(b, b.Data("images", tensor.Float32, shape...))
+	})
+}

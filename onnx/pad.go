@@ -1,0 +1,128 @@
+package onnx
+
+import (
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
+)
+
+func pad(t *translator, x value) (value, error) {
+	axes := len(x.shape())
+	pads, _, err := t.integersOf("pads", 1)
+	if err != nil {
+		return value{}, err
+	}
+	along := span(0, 1, axes)
+	if t.has(3) {
+		if along, _, err = t.integersOf("axes", 3); err != nil {
+			return value{}, err
+		}
+	}
+	if len(pads) != 2*len(along) {
+		return value{}, errors.Errorf("pads must have two numbers for each of %d axes, got %v", len(along), pads)
+	}
+	before, after := make([]int, axes), make([]int, axes)
+	for i, axis := range along {
+		at, err := t.axis(axis, axes, false)
+		if err != nil {
+			return value{}, err
+		}
+		before[at], after[at] = pads[i], pads[i+len(along)]
+	}
+	fill, err := t.number("value", 2, 0)
+	if err != nil {
+		return value{}, err
+	}
+	mode := t.text("mode", "constant")
+	for axis := range axes {
+		if before[axis] == 0 && after[axis] == 0 {
+			continue
+		}
+		if x, err = t.padded(x, axis, before[axis], after[axis], mode, fill); err != nil {
+			return value{}, err
+		}
+	}
+	return x, nil
+}
+
+// padded extends an axis on both sides; negative numbers crop it.
+func (t *translator) padded(x value, axis, before, after int, mode string, fill float64) (value, error) {
+	extent := x.shape()[axis]
+	if total := extent + before + after; total < 1 || max(abs(before), abs(after)) > maxFolded {
+		return value{}, errors.Errorf("pads %d and %d of axis %d of shape %v leave nothing, or are too large", before, after, axis, x.shape())
+	}
+	indices := span(-before, 1, extent+before+after)
+	if mode == "constant" && (before > 0 || after > 0) {
+		return t.filled(x, axis, before, after, fill)
+	}
+	for k, i := range indices {
+		switch mode {
+		case "constant": // only crops
+		case "edge":
+			i = max(0, min(extent-1, i))
+		case "wrap":
+			i = ((i % extent) + extent) % extent
+		case "reflect":
+			if extent == 1 {
+				i = 0
+				break
+			}
+			period := 2 * (extent - 1)
+			if i = ((i % period) + period) % period; i >= extent {
+				i = period - i
+			}
+		default:
+			return value{}, errors.Errorf("mode must be constant, reflect, edge or wrap, got %q", mode)
+		}
+		indices[k] = i
+	}
+	return t.take(x, axis, indices)
+}
+
+// filled pads an axis with a number.
+func (t *translator) filled(x value, axis, before, after int, fill float64) (value, error) {
+	extent := x.shape()[axis]
+	if before < 0 || after < 0 { // crop that side first
+		cropped := span(max(0, -before), 1, extent-max(0, -before)-max(0, -after))
+		var err error
+		if x, err = t.take(x, axis, cropped); err != nil {
+			return value{}, err
+		}
+		extent, before, after = len(cropped), max(0, before), max(0, after)
+	}
+	total := before + extent + after
+	margin := make([]int, len(x.shape()))
+	for i := range margin {
+		margin[i] = 1
+	}
+	margin[axis] = total
+	edges := &ndarray{margin, Float32, make([]float64, total)}
+	for i := range total {
+		if i < before || i >= before+extent {
+			edges.values[i] = fill
+		}
+	}
+	if x.array != nil {
+		side := func(count int) *ndarray {
+			shape := slices.Clone(x.shape())
+			shape[axis] = count
+			return &ndarray{shape, x.array.kind, slices.Repeat([]float64{fill}, product(shape))}
+		}
+		y, err := joined([]*ndarray{side(before), x.array, side(after)}, axis)
+		return value{array: y}, err
+	}
+	y := t.b.Apply(array.Unslice{Slice: array.Slice{Axis: axis, Start: before, Step: 1, Count: extent}, Extent: total}, x.node)
+	if fill != 0 {
+		mask, err := t.constant(edges)
+		if err != nil {
+			return value{}, err
+		}
+		y = t.b.Apply(op.Add{}, y, mask)
+	}
+	return value{node: y}, t.b.Err()
+}
+
+func abs(v int) int { return max(v, -v) }
