@@ -42,7 +42,7 @@ func FuzzNPZ(f *testing.F) {
 	f.Add(archive.Bytes()[:archive.Len()-10])
 	f.Fuzz(func(t *testing.T, content []byte) {
 		used := allocating(func() {
-			parts, err := readNPZ("file.npz", bytes.NewReader(content), int64(len(content)))
+			parts, err := readNPZ("file.npz", bytes.NewReader(content), int64(len(content)), Options{})
 			if err == nil && parts == [3]*arrayPart{} {
 				t.Fatal("no arrays, and no error")
 			}

@@ -4,34 +4,48 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pkg/errors"
 )
 
 // arrayPart is one split of a data set that is stored as arrays.
 type arrayPart struct {
+	name                    string // of the images, for answers and remarks: "file.npz: test_images"
 	images                  []byte // [N C H W]
 	channels, height, width int
-	labels                  []int32
-	headed                  bool // CSV: a header line names the column of the labels
+	labels                  []int32 // nil if there are none
 }
 
-// arraySplits makes data sets from arrays. If classNames is nil, the classes are 0, 1, ... up to
-// the largest label of all parts.
-func arraySplits(path string, parts [3]*arrayPart, classNames []string, hashes map[string]string) (*Splits, error) {
-	if classNames == nil {
-		largest := int32(0)
-		for _, part := range parts {
-			if part != nil {
-				for _, label := range part.labels {
-					largest = max(largest, label)
-				}
-			}
+// count returns the number of images.
+func (p *arrayPart) count() int { return len(p.images) / (p.channels * p.height * p.width) }
+
+// arraySet is a data set that is stored as arrays.
+type arraySet struct {
+	parts      [3]*arrayPart     // by Split
+	classNames []string          // nil if the labels are the names of the classes
+	hashes     map[string]string // of the files, see Dataset.Hashes
+}
+
+// splits makes data sets from the parts that have labels. Others are remarked on and left out,
+// except for the test images if the options accept them without labels. If there are no labels at
+// all, the error is a NoClassesError.
+func (s arraySet) splits(path string, options Options) (*Splits, error) {
+	parts, left, err := s.labelled(path, options)
+	if err != nil {
+		return nil, err
+	}
+	classNames := s.classNames
+	switch {
+	case classNames == nil:
+		if classNames, err = numberLabels(path, parts, options); err != nil {
+			return nil, err
 		}
-		if largest >= maxClasses {
-			return nil, errors.Errorf("datasets: %s: labels must be below %[3]d, got %[2]d", path, largest, maxClasses)
-		}
-		classNames = numberNames(int(largest) + 1)
+	case parts[Train] != nil:
+		remarkClasses(path, parts[Train], classNames, options)
+	}
+	if left != nil {
+		parts[Test] = left
 	}
 	var all [3]*Dataset
 	begin := slices.IndexFunc(parts[:], func(p *arrayPart) bool { return p != nil })
@@ -44,15 +58,57 @@ func arraySplits(path string, parts [3]*arrayPart, classNames []string, hashes m
 			return nil, errors.Errorf("datasets: %s: all splits must have images of the same shape, got %[2]s of %dx%dx%d and %s of %dx%dx%d",
 				path, Split(split), part.channels, part.height, part.width, Split(begin), first.channels, first.height, first.width)
 		}
-		d := &Dataset{
-			Name: nameOf(path), Images: part.images, Labels: part.labels,
-			Channels: part.channels, Height: part.height, Width: part.width,
-			Classes: len(classNames), ClassNames: classNames, Place: filepath.Dir(path), Hashes: hashes,
+		d := part.dataset(path, s.hashes)
+		if part.labels != nil {
+			d.Labels, d.Classes, d.ClassNames = part.labels, len(classNames), classNames
 		}
-		d.Mean, d.Std = moments(part.images, part.channels, part.height*part.width)
 		all[split] = d
 	}
 	return &Splits{Train: all[Train], Validation: all[Validation], Test: all[Test]}, nil
+}
+
+// labelled returns the parts that have labels, and the test images without labels if the options
+// accept them.
+func (s arraySet) labelled(path string, options Options) (parts [3]*arrayPart, test *arrayPart, err error) {
+	var without []string
+	for split, part := range s.parts {
+		switch {
+		case part == nil:
+		case part.labels != nil:
+			parts[split] = part
+		case Split(split) == Test && options.Unlabelled:
+			test = part
+		default:
+			without = append(without, part.name)
+		}
+	}
+	if parts == [3]*arrayPart{} || s.parts[Train] != nil && parts[Train] == nil {
+		if len(without) == 0 && test == nil {
+			return parts, nil, errors.Errorf("datasets: %s: must have arrays of images, got none that can be read", path)
+		}
+		if len(without) == 0 {
+			without = []string{test.name}
+		}
+		problem := "must have a label for each image"
+		if inside := strings.TrimLeft(strings.TrimPrefix(without[0], path), `/\: `); inside != "" {
+			problem += " of " + inside
+		}
+		return parts, nil, errors.WithStack(NoClassesError{path, problem})
+	}
+	for _, name := range without {
+		options.remark("%s has no labels: its images are not used", name)
+	}
+	return parts, test, nil
+}
+
+// dataset makes a data set of images without labels.
+func (p *arrayPart) dataset(path string, hashes map[string]string) *Dataset {
+	d := &Dataset{
+		Name: nameOf(path), Images: p.images, Channels: p.channels, Height: p.height, Width: p.width,
+		Place: filepath.Dir(path), Hashes: hashes,
+	}
+	d.Mean, d.Std = moments(p.images, p.channels, p.height*p.width)
+	return d
 }
 
 // nameOf returns a data set's name from its path: the last part, without a file's extension.

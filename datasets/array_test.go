@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,7 +66,7 @@ func TestNPZ(t *testing.T) {
 		{"MedMNIST", map[string][]byte{
 			"train_images": npyBytes("|u1", "(2, 4, 5, 3)", colours), "train_labels": npyBytes("|u1", "(2, 1)", []byte{1, 0}),
 			"val_images": npyBytes("|u1", "(1, 4, 5, 3)", colours[:60]), "val_labels": npyBytes("|u1", "(1, 1)", []byte{1}),
-			"test_images": npyBytes("|u1", "(1, 4, 5, 3)", colours[60:]), "test_labels": npyBytes("<i8", "(1,)", int64s(2)),
+			"test_images": npyBytes("|u1", "(1, 4, 5, 3)", colours[60:]), "test_labels": npyBytes("<i8", "(1,)", int64s(0)),
 		}, [3]int{3, 4, 5}, []int{2, 1, 1}, []int32{1, 0}},
 		{"Keras", map[string][]byte{
 			"x_train": npyBytes("|u1", "(4, 3, 5)", colours[:60]), "y_train": npyBytes("<i4", "(4,)", []byte{0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0}),
@@ -97,7 +96,7 @@ func TestNPZ(t *testing.T) {
 			if !slices.Equal(d.Labels, test.labels) {
 				t.Errorf("labels %v, want %v", d.Labels, test.labels)
 			}
-			if test.name == "MedMNIST" && (d.Classes != 3 || d.Image(1)[1] != colours[63] || d.Image(1)[20] != colours[61]) {
+			if test.name == "MedMNIST" && (d.Classes != 2 || d.Image(1)[1] != colours[63] || d.Image(1)[20] != colours[61]) {
 				t.Error("channels are not moved to the front, or classes are missing")
 			}
 			if test.name != "MedMNIST" && !bytes.Equal(d.Images, colours[:len(d.Images)]) {
@@ -114,13 +113,14 @@ func TestNPZErrors(t *testing.T) {
 		arrays map[string][]byte
 		want   string
 	}{
-		{map[string][]byte{"pictures": images}, `(and val_, test_), x_train and y_train (and x_test, y_test), or images and labels, got "pictures"`},
-		{map[string][]byte{"images": images}, "some.npz: must have both arrays images and labels, got one"},
+		{map[string][]byte{"pictures": images}, `(and val_, test_), x_train and y_train (and x_val, x_test), or images and labels, got "pictures"`},
+		{map[string][]byte{"images": images}, "some.npz: must have a label for each image of images"},
+		{map[string][]byte{"labels": labels}, "some.npz: must have the array images for the labels labels"},
 		{map[string][]byte{"images": images, "labels": npyBytes("|u1", "(1,)", []byte{0})}, "must be [2] or [2 1], one label for each image, got [1]"},
 		{map[string][]byte{"images": images, "labels": npyBytes("|u1", "(2, 14)", make([]byte, 28))}, "[2] or [2 1], one label for each image, got [2 14]"},
 		{map[string][]byte{"images": images, "labels": npyBytes("<i8", "(2,)", int64s(1, -1))}, "label 1 must be 0 or more and below 65536, got -1"},
-		{map[string][]byte{"images": npyBytes("<f4", "(2, 4, 5)", make([]byte, 160)), "labels": labels}, `(u1) for images, integers for labels, got f4`},
-		{map[string][]byte{"images": npyBytes("<i8", "(2, 1, 1)", int64s(1, 2)), "labels": labels}, "bytes [N H W] or [N H W C], got dimensions [2 1 1]"},
+		{map[string][]byte{"images": npyBytes("<f4", "(2, 4, 5)", make([]byte, 160)), "labels": labels}, "(uint8) or bool, got float32: save (255 * images).round()"},
+		{map[string][]byte{"images": npyBytes("<i8", "(2, 1, 1)", int64s(1, 2)), "labels": labels}, "got int64: save images.astype(numpy.uint8)"},
 		{map[string][]byte{"images": images[:100], "labels": labels}, "bytes of the header"},
 		{map[string][]byte{"images": images[:140], "labels": labels}, "images.npy: offset 140: got 12 of 40 bytes of values of [2 4 5]"},
 		{map[string][]byte{"images": append(bytes.Clone(images), 0), "labels": labels}, "more data"},
@@ -138,14 +138,14 @@ func TestNPZErrors(t *testing.T) {
 	}
 	write(t, []byte("no archive"), path)
 	_, err := Open(path, isolated(t))
-	wantError(t, err, path, "some.npz: must be an archive of NumPy arrays (.npz): zip: not a valid zip file")
+	wantError(t, err, path, `some.npz: must be an archive of NumPy arrays (.npz): a text that begins with "no archive": zip: not a valid zip file`)
 }
 
 // An array may promise a lot; memory is allocated as data arrive.
 func TestNPYHostileHeader(t *testing.T) {
 	content := npyBytes("|u1", "(1000000, 1000, 30)", []byte{1})
 	allocated := testing.AllocsPerRun(1, func() {
-		_, err := readNPY("file", bytes.NewReader(content), npyMaxSize)
+		_, err := readNPY("file", bytes.NewReader(content), npyMaxSize, npyImages)
 		wantError(t, err, "got 1 of 30000000000 bytes")
 	})
 	if allocated > 200 {
@@ -154,14 +154,17 @@ func TestNPYHostileHeader(t *testing.T) {
 }
 
 func FuzzReadNPY(f *testing.F) {
-	f.Add(npyBytes("|u1", "(2, 3)", []byte{1, 2, 3, 4, 5, 6}))
-	f.Add(npyBytes("<i8", "(1,)", int64s(-5)))
-	f.Add(npyBytes(">i4", "(1, 1)", []byte{0, 0, 0, 7}))
-	f.Add(npyBytes("|u1", "()", nil))
-	f.Add([]byte("\x93NUMPY\x02\x00\x10\x00\x00\x00"))
+	f.Add(append([]byte{byte(npyImages)}, npyBytes("|u1", "(2, 3)", []byte{1, 2, 3, 4, 5, 6})...))
+	f.Add(append([]byte{byte(npyLabels)}, npyBytes("<i8", "(1,)", int64s(-5))...))
+	f.Add(append([]byte{byte(npyLabels)}, npyBytes(">i4", "(1, 1)", []byte{0, 0, 0, 7})...))
+	f.Add(append([]byte{byte(npyImages)}, npyBytes("|u1", "()", nil)...))
+	f.Add(append([]byte{byte(npyImages)}, []byte("\x93NUMPY\x02\x00\x10\x00\x00\x00")...))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		const limit = 1 << 16
-		array, err := readNPY("file", bytes.NewReader(content), limit)
+		if len(content) == 0 {
+			return
+		}
+		array, err := readNPY("file", bytes.NewReader(content[1:]), limit, npyUse(content[0]%2))
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "datasets: file: ") {
 				t.Errorf("error %q does not name the file", err)
@@ -191,15 +194,32 @@ func TestIDXDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := splits.Train
-	if d.Len() != 6 || d.Channels != 3 || d.Height != 5 || d.Width != 7 || d.Classes != 12 || d.ClassNames[11] != "11" ||
+	if d.Len() != 6 || d.Channels != 3 || d.Height != 5 || d.Width != 7 || d.Classes != 6 || d.ClassNames[5] != "11" ||
 		!bytes.Equal(d.Images, images) || splits.Test.Len() != 2 || splits.Validation != nil || len(d.Hashes) != 4 {
 		t.Errorf("opened %+v", d)
 	}
-	if err := os.Remove(filepath.Join(dir, "t10k-labels-idx1-ubyte")); err != nil {
-		t.Fatal(err)
+}
+
+// EMNIST's names have a prefix and another word for the test images.
+func TestIDXNames(t *testing.T) {
+	dir, images := t.TempDir(), randomBytes(3, 2*5*7)
+	for i, part := range []string{"train", "test"} {
+		write(t, packed(t, idxBytes([]int{2, 5, 7}, randomBytes(uint64(i), 2*5*7))), dir, "emnist-letters-"+part+"-images-idx3-ubyte.gz")
+		write(t, packed(t, idxBytes([]int{2}, []byte{1, 2})), dir, "emnist-letters-"+part+"-labels-idx1-ubyte.gz")
 	}
-	_, err = Open(root, isolated(t))
-	wantError(t, err, "own/raw: must have both files t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, got one")
+	splits, err := Open(dir, isolated(t))
+	if err != nil || splits.Test.Len() != 2 || !slices.Equal(splits.Train.ClassNames, []string{"1", "2"}) {
+		t.Fatalf("%+v, %v", splits, err)
+	}
+	if got := splits.Train.Remarks; len(got) != 2 || got[0] != dir+": EMNIST stores images transposed, and they are used so" {
+		t.Errorf("remarks %q", got)
+	}
+	write(t, idxBytes([]int{2, 5, 7}, images), dir, "emnist-digits-test-images-idx3-ubyte")
+	_, err = Open(dir, isolated(t))
+	wantError(t, err, dir+": must have the IDX files of one data set, got those of emnist-digits, emnist-letters: use a directory for each")
+	write(t, idxBytes([]int{2}, []byte{1, 2}), dir, "train-labels-idx1-ubyte")
+	_, err = Open(dir, isolated(t))
+	wantError(t, err, "train-labels-idx1-ubyte: must have a file of images for the labels, such as train-images-idx3-ubyte")
 }
 
 // A folder may have test images only, which Load reads, with moments of their own.

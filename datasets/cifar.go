@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"os"
 	"path"
@@ -51,15 +52,16 @@ func cifarBatches(extension string) []string {
 // files returns all files of a form.
 func (f cifarForm) files() []string { return slices.Concat(f.train, f.test, []string{f.names}) }
 
-// isCIFARDir reports whether a directory has the first training file and the names file of a form.
-// Any other missing file is an error when it is opened.
+// isCIFARDir reports whether a directory has the first training file of a form, and its test file
+// or the names of its classes. Any other missing file is an error when it is opened.
 func isCIFARDir(path string) bool {
 	if !isDir(path) {
 		return false
 	}
 	dir := onlyDir(path)
 	return slices.ContainsFunc(cifarForms, func(f cifarForm) bool {
-		return isRegular(filepath.Join(dir, f.train[0])) && isRegular(filepath.Join(dir, f.names))
+		return isRegular(filepath.Join(dir, f.train[0])) &&
+			(isRegular(filepath.Join(dir, f.names)) || isRegular(filepath.Join(dir, f.test[0])))
 	})
 }
 
@@ -68,8 +70,8 @@ func isRegular(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// openCIFARDir opens a directory with CIFAR's files.
-func openCIFARDir(path string, _ Options) (*Splits, error) {
+// readCIFARDir reads a directory with CIFAR's files.
+func readCIFARDir(path string, _ Options) (arraySet, error) {
 	dir, contents := onlyDir(path), map[string][]byte{}
 	for _, form := range cifarForms {
 		for _, name := range form.files() {
@@ -79,7 +81,7 @@ func openCIFARDir(path string, _ Options) (*Splits, error) {
 			}
 			content, err := readLimited(file)
 			if err != nil {
-				return nil, err
+				return arraySet{}, err
 			}
 			contents[name] = content
 		}
@@ -109,16 +111,16 @@ func isTar(path string) bool {
 	return !isDir(path) && (strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar"))
 }
 
-// openCIFARArchive opens an archive as published for CIFAR.
-func openCIFARArchive(name string, _ Options) (*Splits, error) {
+// readCIFARFile reads an archive as published for CIFAR.
+func readCIFARFile(name string, _ Options) (arraySet, error) {
 	file, err := openFile(name)
 	if err != nil {
-		return nil, errors.Wrap(err, "datasets")
+		return arraySet{}, errors.Wrap(err, "datasets")
 	}
 	defer file.Close()
 	contents, err := readCIFARArchive(file)
 	if err != nil {
-		return nil, errors.WithMessagef(err, "datasets: %s", name)
+		return arraySet{}, errors.WithMessagef(err, "datasets: %s", name)
 	}
 	return readCIFAR(name, contents)
 }
@@ -158,40 +160,40 @@ func readCIFARArchive(r io.Reader) (map[string][]byte, error) {
 	}
 }
 
-// readCIFAR makes data sets from CIFAR's files.
-func readCIFAR(name string, contents map[string][]byte) (*Splits, error) {
+// readCIFAR reads the contents of CIFAR's files.
+func readCIFAR(name string, contents map[string][]byte) (arraySet, error) {
 	for _, form := range cifarForms {
-		if contents[form.train[0]] == nil || contents[form.names] == nil {
+		if contents[form.train[0]] == nil || contents[form.names] == nil && contents[form.test[0]] == nil {
 			continue
 		}
-		hashes := map[string]string{}
+		set := arraySet{hashes: map[string]string{}}
 		for _, file := range form.files() {
 			if contents[file] == nil {
-				return nil, errors.Errorf("datasets: %s: must have the file %s next to %s", name, file, form.train[0])
+				return arraySet{}, errors.Errorf("datasets: %s: must have the file %s next to %s", name, file, form.train[0])
 			}
 			sum := sha256.Sum256(contents[file])
-			hashes[file] = hex.EncodeToString(sum[:])
+			set.hashes[file] = hex.EncodeToString(sum[:])
 		}
-		classNames, err := form.classNames(contents[form.names])
+		var err error
+		set.classNames, err = form.classNames(contents[form.names])
 		if err != nil {
-			return nil, errors.WithMessagef(err, "datasets: %s: %s", name, form.names)
+			return arraySet{}, errors.WithMessagef(err, "datasets: %s: %s", name, form.names)
 		}
-		var parts [3]*arrayPart
 		for split, files := range [3][]string{Train: form.train, Test: form.test} {
 			if files == nil {
 				continue
 			}
-			part := &arrayPart{channels: 3, height: cifarSide, width: cifarSide}
+			part := &arrayPart{name: fmt.Sprintf("%s: %s images", name, Split(split)), channels: 3, height: cifarSide, width: cifarSide}
 			for _, file := range files {
-				if err := form.append(part, contents[file], len(classNames)); err != nil {
-					return nil, errors.WithMessagef(err, "datasets: %s: %s", name, file)
+				if err := form.append(part, contents[file], len(set.classNames)); err != nil {
+					return arraySet{}, errors.WithMessagef(err, "datasets: %s: %s", name, file)
 				}
 			}
-			parts[split] = part
+			set.parts[split] = part
 		}
-		return arraySplits(name, parts, classNames, hashes)
+		return set, nil
 	}
-	return nil, errors.Errorf("datasets: %s: must have CIFAR's files: %s or %s with %s or %s, or the binary files", name,
+	return arraySet{}, errors.Errorf("datasets: %s: must have CIFAR's files: %s or %s with %s or %s, or the binary files", name,
 		cifarForms[2].train[0], cifarForms[3].train[0], cifarForms[2].names, cifarForms[3].names)
 }
 

@@ -115,6 +115,8 @@ func TestCIFARErrors(t *testing.T) {
 		want       string
 	}{
 		{"cifar-10-batches-bin", "data_batch_3.bin", nil, "must have the file data_batch_3.bin next to data_batch_1.bin"},
+		{"cifar-10-batches-bin", "batches.meta.txt", nil, "must have the file batches.meta.txt next to data_batch_1.bin"},
+		{"cifar-100-python", "meta", nil, "must have the file meta next to train"},
 		{"cifar-10-batches-bin", "data_batch_2.bin", make([]byte, 3072), "size must be a multiple of 3073 bytes (1 of labels, 3072 of image), got 3072"},
 		{"cifar-100-binary", "test.bin", append([]byte{0, 7}, data[:cifarImage]...), "test.bin: offset 1: label must be below 2, got 7"},
 		{"cifar-100-python", "test", []byte("\x80\x02cos\nsystem\nU\x02ls\x85R."), `2: pickle: callables must be those of NumPy arrays, got "os.system"`},

@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -19,6 +21,10 @@ const (
 	csvMaxLine    = 1 << 23 // bytes
 	csvMaxColumns = 1 << 21
 )
+
+// csvMinUnlabelled is the smallest number of pixels of images without a label: other tables of
+// numbers may have a few columns.
+const csvMinUnlabelled = 4 * 4
 
 // csvStem returns a file's name in lower case without .csv or .csv.gz, and whether it had one.
 func csvStem(path string) (string, bool) {
@@ -57,25 +63,26 @@ func csvFiles(dir string) (paths [3]string, err error) {
 	return paths, nil
 }
 
-// isCSVDir reports whether the training file of a directory begins like images in CSV, and not like
-// a table of image files.
+// isCSVDir reports whether the first file of a directory, by Split, begins like images in CSV, and
+// not like a table of image files.
 func isCSVDir(path string) bool {
 	if !isDir(path) {
 		return false
 	}
 	paths, err := csvFiles(onlyDir(path))
-	if paths[Train] == "" {
+	at := slices.IndexFunc(paths[:], func(path string) bool { return path != "" })
+	if at < 0 {
 		return false
 	}
 	if err != nil {
 		return true // opening it returns the error
 	}
-	file, err := openFile(paths[Train])
+	file, err := openFile(paths[at])
 	if err != nil {
 		return false
 	}
 	defer file.Close()
-	r := csvReader{path: paths[Train]}
+	r := csvReader{path: paths[at]}
 	if r.data, err = decompress(file); err != nil {
 		return true
 	}
@@ -83,85 +90,97 @@ func isCSVDir(path string) bool {
 	return r.start() == nil && r.pixels >= minPixels
 }
 
-// openCSVDir opens a directory with a CSV file for each split.
-func openCSVDir(path string, options Options) (*Splits, error) {
+// readCSVDir reads a directory with a CSV file for each split.
+func readCSVDir(path string, options Options) (arraySet, error) {
 	paths, err := csvFiles(onlyDir(path))
 	if err != nil {
-		return nil, err
+		return arraySet{}, err
 	}
-	return openCSVFiles(path, paths, options)
+	return readCSVFiles(paths, options)
 }
 
-// openCSV opens one CSV file.
-func openCSV(path string, options Options) (*Splits, error) {
-	return openCSVFiles(path, [3]string{Train: path}, options)
+// readCSVFile reads one CSV file.
+func readCSVFile(path string, options Options) (arraySet, error) {
+	return readCSVFiles([3]string{Train: path}, options)
 }
 
-func openCSVFiles(path string, paths [3]string, options Options) (*Splits, error) {
-	var parts [3]*arrayPart
-	hashes := map[string]string{}
+func readCSVFiles(paths [3]string, options Options) (arraySet, error) {
+	set := arraySet{hashes: map[string]string{}}
 	for split, file := range paths {
 		if file == "" {
 			continue
 		}
 		opened, err := openFile(file)
 		if err != nil {
-			return nil, errors.Wrap(err, "datasets")
+			return set, errors.Wrap(err, "datasets")
 		}
 		hash := sha256.New()
-		parts[split], err = readCSV(file, io.TeeReader(opened, hash), idxMaxSize)
+		part, columns, err := readCSV(file, io.TeeReader(opened, hash), idxMaxSize)
 		opened.Close()
 		if err != nil {
-			return nil, err
+			return set, err
 		}
-		if labels := parts[split].labels; !parts[split].headed {
-			options.remark("%s has no header: its first column is read as the label, with values from %d to %d", file, slices.Min(labels), slices.Max(labels))
+		if part.labels != nil && !columns.headed {
+			options.remark("%s has no header: its first column is read as the label, with values from %d to %d", file, slices.Min(part.labels), slices.Max(part.labels))
 		}
-		hashes[filepath.Base(file)] = hex.EncodeToString(hash.Sum(nil))
+		if columns.skipped != "" {
+			options.remark("%s: column %s is not read, since it numbers the images", file, columns.skipped)
+		}
+		set.parts[split] = part
+		set.hashes[filepath.Base(file)] = hex.EncodeToString(hash.Sum(nil))
 	}
-	return arraySplits(path, parts, nil, hashes)
+	return set, nil
 }
 
 // readCSV reads images of at most limit values in total, one per line, as described at Open. Memory
 // grows with the lines that arrive.
-func readCSV(path string, from io.Reader, limit int64) (*arrayPart, error) {
+func readCSV(path string, from io.Reader, limit int64) (*arrayPart, csvColumns, error) {
 	data, err := decompress(from)
 	if err != nil {
-		return nil, errors.Wrapf(err, "datasets: %s: offset 0: gzip header", path)
+		return nil, csvColumns{}, errors.Wrapf(err, "datasets: %s: offset 0: gzip header", path)
 	}
 	if available := availableMemory(); available > 0 {
 		limit = min(limit, available)
 	}
 	r := &csvReader{path: path, data: data}
 	if err := r.start(); err != nil {
-		return nil, err
+		return nil, r.csvColumns, err
 	}
-	part := &arrayPart{channels: 1, headed: r.headed}
-	if r.pixels%3 == 0 && isSquare(r.pixels/3) {
-		part.channels = 3
-	} else if !isSquare(r.pixels) {
-		return nil, r.fail("must have the pixels of a square image next to the label, N x N or N x N x 3, got %d columns", r.pixels)
+	part := &arrayPart{name: path}
+	var fits bool
+	if part.channels, part.height, fits = squareOf(r.pixels); !fits {
+		return nil, r.csvColumns, r.fail("must have the pixels of a square image next to the label, N x N or N x N x 3, got %d columns%s", r.pixels, r.unlike())
 	}
-	part.height = int(math.Round(math.Sqrt(float64(r.pixels / part.channels))))
 	part.width = part.height
 	for err = r.first(); err == nil; err = r.next() {
 		if int64(len(part.images)+r.pixels) > limit {
-			return nil, r.fail("must have at most %d values in total", limit)
+			return nil, r.csvColumns, r.fail("must have at most %d values in total", limit)
 		}
 		label := int32(0)
 		if part.images, label, err = r.image(part.images); err != nil {
-			return nil, err
+			return nil, r.csvColumns, err
 		}
-		part.labels = append(part.labels, label)
+		if r.label >= 0 {
+			part.labels = append(part.labels, label)
+		}
 	}
 	if err != io.EOF {
-		return nil, err
+		return nil, r.csvColumns, err
 	}
-	if len(part.labels) == 0 {
-		return nil, r.fail("must have at least one image, got the end")
+	if len(part.images) == 0 {
+		return nil, r.csvColumns, r.fail("must have at least one image, got the end")
 	}
 	part.images = planar(part.images, part.channels, part.height, part.width)
-	return part, nil
+	return part, r.csvColumns, nil
+}
+
+// squareOf returns the channels and the side of a square image, grey or in colour, and whether a
+// number of values can be one.
+func squareOf(values int) (channels, side int, fits bool) {
+	if values%3 == 0 && isSquare(values/3) {
+		return 3, int(math.Round(math.Sqrt(float64(values / 3)))), true
+	}
+	return 1, int(math.Round(math.Sqrt(float64(values)))), isSquare(values)
 }
 
 func isSquare(n int) bool {
@@ -169,19 +188,29 @@ func isSquare(n int) bool {
 	return n > 0 && side*side == n
 }
 
+// csvColumns are the columns of a file of pixels.
+type csvColumns struct {
+	names   []string // in lower case; numbers without a header
+	headed  bool     // a header names the columns
+	label   int      // -1 for none
+	skip    int      // the column that numbers the images, -1 for none
+	skipped string   // its quoted name
+	pixels  int      // the number of other columns
+}
+
 // csvReader reads lines with a label and pixels.
 type csvReader struct {
-	path          string
-	data          *bufio.Reader
-	number        int    // of the line, from 1
-	line          []byte // without its line end; valid until the next read
-	comma         []byte
-	label, pixels int // the column of the label, and the number of other columns
-	headed        bool
+	csvColumns
+	path   string
+	data   *bufio.Reader
+	end    byte   // of a line: '\n', or '\r' in files of the first Macintosh
+	number int    // of the line, from 1
+	line   []byte // without its line end; valid until the next read
+	comma  []byte
 }
 
 func (r *csvReader) fail(format string, values ...any) error {
-	return errors.Errorf("datasets: %s: line %d: "+format, append([]any{r.path, r.number}, values...)...)
+	return errors.Errorf("datasets: %s: line %d: %s", r.path, r.number, fmt.Sprintf(format, values...))
 }
 
 // next reads the next non-empty line. After the last one it returns a bare io.EOF.
@@ -190,7 +219,7 @@ func (r *csvReader) next() error {
 		r.line = r.line[:0]
 		r.number++
 		for {
-			piece, err := r.data.ReadSlice('\n')
+			piece, err := r.data.ReadSlice(r.end)
 			r.line = append(r.line, piece...)
 			if len(r.line) > csvMaxLine {
 				return r.fail("must have at most %d bytes per line, one line per image", csvMaxLine)
@@ -211,8 +240,19 @@ func (r *csvReader) next() error {
 	}
 }
 
+// findEnd sets the end of lines: the first carriage return or line feed, but not a carriage return
+// before a line feed. A first line longer than the buffer ends in a line feed.
+func (r *csvReader) findEnd() {
+	r.end = '\n'
+	start, _ := r.data.Peek(r.data.Size()) // an error is repeated by the first read
+	if at := bytes.IndexAny(start, "\r\n"); at >= 0 && at+1 < len(start) && start[at] == '\r' && start[at+1] != '\n' {
+		r.end = '\r'
+	}
+}
+
 // start reads the first line and determines the columns.
 func (r *csvReader) start() error {
+	r.findEnd()
 	if err := r.next(); err == io.EOF {
 		return r.fail("must have a label and pixels, got the end")
 	} else if err != nil {
@@ -225,29 +265,74 @@ func (r *csvReader) start() error {
 			r.comma = []byte(other)
 		}
 	}
-	var names []string
 	odd := -1
 	for field := range bytes.SplitSeq(r.line, r.comma) {
 		name := strings.ToLower(string(unquoted(field)))
 		if _, ok := wholeNumber([]byte(name)); !ok && odd < 0 {
-			odd = len(names)
+			odd = len(r.names)
 		}
-		if names = append(names, name); len(names) > csvMaxColumns {
+		if r.names = append(r.names, name); len(r.names) > csvMaxColumns {
 			return r.fail("must have at most %d columns, a label and pixels", csvMaxColumns)
 		}
 	}
-	r.pixels = len(names) - 1
-	if r.headed = odd >= 0; !r.headed {
-		return nil
+	r.headed, r.label, r.skip, r.pixels = odd >= 0, 0, -1, len(r.names)-1
+	if r.headed {
+		return r.header(odd)
 	}
-	if column(names, fileHeadings) >= 0 {
-		return r.fail("must have a label and pixels, got the header of a table of files")
-	}
-	if r.label = column(names, classHeadings); r.label < 0 {
-		return r.fail("column %d must be an integer, or a column be called %[3]s, got %[2].20q",
-			odd+1, names[odd], strings.Join(classHeadings, ", "))
+	_, _, labelled := squareOf(r.pixels)
+	if _, _, fits := squareOf(len(r.names)); !labelled && fits && len(r.names) >= csvMinUnlabelled {
+		r.label, r.pixels = -1, len(r.names)
 	}
 	return nil
+}
+
+// indexHeadings are the names, in lower case, of columns that number the images. pandas writes its
+// index without a name, in the first column.
+var indexHeadings = []string{"", "id", "index", "imageid", "image_id", "unnamed: 0"}
+
+// header determines the columns by their names. odd is the first that is no number.
+func (r *csvReader) header(odd int) error {
+	if column(r.names, fileHeadings) >= 0 {
+		return r.fail("must have a label and pixels, got the header of a table of files")
+	}
+	isIndex := func(name string) bool { return slices.Contains(indexHeadings, name) }
+	if r.skip = slices.IndexFunc(r.names, isIndex); r.skip >= 0 && slices.ContainsFunc(r.names[r.skip+1:], isIndex) {
+		r.skip = -1
+	}
+	if r.skip >= 0 {
+		r.skipped = fmt.Sprintf("%d, %q,", r.skip+1, r.names[r.skip])
+		r.pixels--
+	}
+	if r.label = column(r.names, classHeadings); r.label >= 0 {
+		return nil
+	}
+	r.pixels++
+	_, _, fits := squareOf(r.pixels)
+	fits = fits && r.pixels >= csvMinUnlabelled
+	for at, name := range r.names {
+		fits = fits && (at == r.skip || strings.ContainsAny(name, "0123456789"))
+	}
+	if !fits {
+		return r.fail("column %d must be an integer, or a column be called %s, got %.20q", odd+1, strings.Join(classHeadings, ", "), r.names[odd])
+	}
+	return nil
+}
+
+// unlike lists columns that are not named like pixels, such as "pixel7", for an error.
+func (r *csvReader) unlike() string {
+	if !r.headed {
+		return ""
+	}
+	var names []string
+	for at, name := range r.names {
+		if at != r.label && at != r.skip && !strings.ContainsAny(name, "0123456789") {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 || len(names) > 8 {
+		return ""
+	}
+	return ", with " + quoted(names) + " among them"
 }
 
 // first advances to the first image.
@@ -262,25 +347,37 @@ func (r *csvReader) first() error {
 func (r *csvReader) image(images []byte) ([]byte, int32, error) {
 	label, at := 0, 0
 	for field := range bytes.SplitSeq(r.line, r.comma) {
+		if at == r.skip {
+			at++
+			continue
+		}
 		value, ok := wholeNumber(unquoted(field))
 		switch {
-		case at > r.pixels:
-			return nil, 0, r.fail("must have %d columns like the first line, got more", r.pixels+1)
+		case at >= len(r.names):
+			return nil, 0, r.fail("must have %d columns like the first line, got more", len(r.names))
 		case at == r.label && (!ok || value >= maxClasses):
-			return nil, 0, r.fail("column %d: label must be an integer from 0 to below %[3]d, got %.20[2]q", at+1, field, maxClasses)
+			return nil, 0, r.fail("column %d: label must be an integer from 0 to below %d, got %.20q", at+1, maxClasses, field)
 		case at == r.label:
 			label = value
 		case !ok || value > math.MaxUint8:
-			return nil, 0, r.fail("column %d: must be an integer from 0 to 255, got %.20q", at+1, field)
+			return nil, 0, r.fail("column %d: must be an integer from 0 to 255, got %.20q%s", at+1, field, unitAdvice(field))
 		default:
 			images = append(images, byte(value))
 		}
 		at++
 	}
-	if at <= r.pixels {
-		return nil, 0, r.fail("must have %[2]d columns like the first line, got %[1]d", at, r.pixels+1)
+	if at < len(r.names) {
+		return nil, 0, r.fail("must have %d columns like the first line, got %d", len(r.names), at)
 	}
 	return images, int32(label), nil
+}
+
+// unitAdvice returns what to do about a field that is a fraction between 0 and 1.
+func unitAdvice(field []byte) string {
+	if value, err := strconv.ParseFloat(string(unquoted(field)), 64); err == nil && value > 0 && value < 1 {
+		return ": multiply pixels from 0 to 1 by 255 and round them"
+	}
+	return ""
 }
 
 // unquoted returns a field without surrounding space and quotes.
@@ -292,8 +389,12 @@ func unquoted(field []byte) []byte {
 	return field
 }
 
-// wholeNumber parses a decimal integer of up to 9 digits.
+// wholeNumber parses a decimal integer of up to 9 digits, which may end in ".0", as in columns that
+// pandas keeps as floats.
 func wholeNumber(field []byte) (int, bool) {
+	if point := bytes.IndexByte(field, '.'); point > 0 && len(bytes.Trim(field[point+1:], "0")) == 0 {
+		field = field[:point]
+	}
 	value := 0
 	for _, digit := range field {
 		if digit < '0' || digit > '9' {

@@ -44,6 +44,8 @@ func TestCSV(t *testing.T) {
 		"no headings":        {csvLines(labels, grey, false), 1, grey},
 		"quotes, no end":     {strings.TrimSpace(strings.ReplaceAll(quoted+csvLines(labels, grey, false), ",", " , ")), 1, grey},
 		"Windows":            {"\ufeff" + strings.ReplaceAll(strings.ReplaceAll(kaggle, ",", ";"), "\n", "\r\n\r\n"), 1, grey},
+		"Macintosh":          {strings.ReplaceAll(kaggle, "\n", "\r"), 1, grey},
+		"whole numbers":      {strings.ReplaceAll(strings.ReplaceAll(kaggle, "\n", ".0\n"), ".0\n2,", ".0\n2.0,"), 1, grey},
 		"tabs":               {strings.ReplaceAll(kaggle, ",", "\t"), 1, grey},
 		"label last, colour": {"a,b,c,d,e,f,g,h,i,j,k,l,Label\n" + csvLines(labels, colours, true), 3, colours},
 		"colour":             {csvLines(labels, colours, false), 3, colours},
@@ -87,23 +89,23 @@ func TestCSVDir(t *testing.T) {
 	pixels := randomBytes(13, 3*9)
 	write(t, []byte("Id,Label\n1,0\n"), root, "inside", "sample_submission.csv")
 	write(t, []byte(csvLines([]int{1, 0, 4}, pixels, false)), root, "inside", "sign-mnist_train.csv")
-	write(t, packed(t, []byte(csvLines([]int{3}, pixels[9:18], false))), root, "inside", "sign-mnist_test.csv.gz")
+	write(t, packed(t, []byte(csvLines([]int{4}, pixels[9:18], false))), root, "inside", "sign-mnist_test.csv.gz")
 	splits, err := Open(root, isolated(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if splits.Validation != nil || splits.Test.Len() != 1 || splits.Train.Len() != 3 || splits.Test.Classes != 5 || len(splits.Train.Hashes) != 2 {
+	if splits.Validation != nil || splits.Test.Len() != 1 || splits.Train.Len() != 3 || splits.Test.Classes != 3 || len(splits.Train.Hashes) != 2 {
 		t.Errorf("got %+v", splits)
 	}
-	if d := splits.Test; d.Name != "digits" || d.Labels[0] != 3 || !bytes.Equal(d.Images, pixels[9:18]) {
+	if d := splits.Test; d.Name != "digits" || d.Labels[0] != 2 || !bytes.Equal(d.Images, pixels[9:18]) {
 		t.Errorf("the test split is %+v", d)
 	}
-	write(t, []byte(csvLines([]int{3}, pixels[:4], false)), root, "inside", "val.csv")
+	write(t, []byte(csvLines([]int{4}, pixels[:4], false)), root, "inside", "val.csv")
 	_, err = Open(root, isolated(t))
 	wantError(t, err, "digits: all splits must have images of the same shape, got validation of 1x2x2 and train of 1x3x3")
 	write(t, []byte("pixel0,pixel1\n1,2\n"), root, "inside", "val.csv")
 	_, err = Open(root, isolated(t))
-	wantError(t, err, "digits/inside/val.csv: line 1: column 1 must be an integer, or a column be called %!s(int=1), got %!q(BADINDEX)")
+	wantError(t, err, `digits/inside/val.csv: line 1: column 1 must be an integer, or a column be called classid, class, label, category, class_id, class_name, label_name, labels, target, got "pixel0"`)
 	write(t, nil, root, "inside", "train.csv")
 	_, err = Open(root, isolated(t))
 	wantError(t, err, "digits/inside: must have one file of the train split, got sign-mnist_train.csv and train.csv")
@@ -123,28 +125,49 @@ func TestCSVErrors(t *testing.T) {
 		{"empty", "", "some.csv: line 1: must have a label and pixels, got the end"},
 		{"blank", "\n\n", "some.csv: line 3: must have a label and pixels, got the end"},
 		{"headings only", "label,a,b,c,d\n", "some.csv: line 2: must have at least one image, got the end"},
-		{"no label", "a,b,c,d,e\n", "some.csv: line 1: column 1 must be an integer, or a column be called %!s(int=1), got %!q(BADINDEX)"},
-		{"a word", "1,2,3,4,x\n", "some.csv: line 1: column 5 must be an integer, or a column be called %!s(int=5), got %!q(BADINDEX)"},
+		{"no label", "a,b,c,d,e\n", `some.csv: line 1: column 1 must be an integer, or a column be called classid, class, label, category, class_id, class_name, label_name, labels, target, got "a"`},
+		{"a word", "1,2,3,4,x\n", `some.csv: line 1: column 5 must be an integer, or a column be called classid, class, label, category, class_id, class_name, label_name, labels, target, got "x"`},
 		{"files", "file,label\na.png,1\n", "some.csv: line 1: must have a label and pixels, got the header of a table of files"},
 		{"not a square", "1,2,3,4,5,6\n", "some.csv: line 1: must have the pixels of a square image next to the label, N x N or N x N x 3, got 5 columns"},
 		{"no pixels", "1\n", "some.csv: line 1: must have the pixels of a square image next to the label, N x N or N x N x 3, got 0 columns"},
 		{"large pixel", "1,0,0,0,0\n\n1,0,0,256,0\n", `some.csv: line 3: column 4: must be an integer from 0 to 255, got "256"`},
+		{"an HTML page", "<html>403 Forbidden</html>\n", `some.csv: line 1: column 1 must be an integer, or a column be called`},
+		{"unnamed columns", "label,,a1,a2,a3,a4,\n", `next to the label, N x N or N x N x 3, got 6 columns, with "", "" among them`},
+		{"odd columns", "label,a1,a2,a3,a4,split\n", `next to the label, N x N or N x N x 3, got 5 columns, with "split" among them`},
+		{"negative label", "label,a,b,c,d\n-1,0,1,2,0\n", `some.csv: line 2: column 1: label must be an integer from 0 to below 65536, got "-1"`},
 		{"negative", "label,a,b,c,d\n1,0,-1,2,0\n", `some.csv: line 2: column 3: must be an integer from 0 to 255, got "-1"`},
-		{"fraction", "label,a,b,c,d\n1,0.5,1,2,0\n", `some.csv: line 2: column 2: must be an integer from 0 to 255, got "0.5"`},
+		{"fraction", "label,a,b,c,d\n1,0.5,1,2,0\n", `some.csv: line 2: column 2: must be an integer from 0 to 255, got "0.5": multiply pixels from 0 to 1 by 255`},
 		{"empty field", "1,0,0,0,0\n1,,0,0,0\n", `some.csv: line 2: column 2: must be an integer from 0 to 255, got ""`},
 		{"long number", "1,0,0,0,0\n1,0,0,0," + strings.Repeat("9", 50) + "\n", `2: column 5: must be an integer from 0 to 255, got "99999999999999999999"`},
-		{"label", "1,0,0,0,0\n65536,0,0,0,0\n", "some.csv: line 2: column 1: label must be an integer from 0 to below 1, got '\\x02'"},
-		{"label of letters", "label,a,b,c,d\ncat,0,0,0,0\n", "some.csv: line 2: column 1: label must be an integer from 0 to below 1, got '\\x02'"},
-		{"short", "1,0,0,0,0\n1,0,0,0\n", "some.csv: line 2: must have 2 columns like the first line, got %!d(string=some.csv)"},
+		{"label", "1,0,0,0,0\n65536,0,0,0,0\n", `some.csv: line 2: column 1: label must be an integer from 0 to below 65536, got "65536"`},
+		{"label of letters", "label,a,b,c,d\ncat,0,0,0,0\n", `some.csv: line 2: column 1: label must be an integer from 0 to below 65536, got "cat"`},
+		{"short", "1,0,0,0,0\n1,0,0,0\n", "some.csv: line 2: must have 5 columns like the first line, got 4"},
 		{"long", "1,0,0,0,0\n1,0,0,0,0,0\n", "some.csv: line 2: must have 5 columns like the first line, got more"},
 		{"many values", "1,0,0,0,0\n1,0,0,0,0\n1,0,0,0,0\n", "some.csv: line 3: must have at most 8 values in total"},
 		{"truncated header of gzip", string(gz[:5]), "offset 0: gzip header: unexpected EOF"},
 		{"truncated gzip", string(gz[:len(gz)-1]), "line 2: unexpected EOF"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := readCSV("some.csv", strings.NewReader(test.content), 8)
+			_, _, err := readCSV("some.csv", strings.NewReader(test.content), 8)
 			wantError(t, err, "datasets: some.csv: ", test.want)
 		})
+	}
+}
+
+// A column that numbers the images is no pixel, and is named in a remark.
+func TestCSVIndex(t *testing.T) {
+	pixels := randomBytes(13, 2*4)
+	for heading, name := range map[string]string{",label,p1,p2,p3,p4": `""`, "id,label,p1,p2,p3,p4": `"id"`, "Unnamed: 0,label,p1,p2,p3,p4": `"unnamed: 0"`} {
+		path := filepath.Join(t.TempDir(), "some.csv")
+		lines := strings.SplitAfter(csvLines([]int{0, 1}, pixels, false), "\n")
+		write(t, []byte(heading+"\n0,"+lines[0]+"777,"+lines[1]), path)
+		options := isolated(t)
+		options.Test, options.Validation = -1, -1
+		splits, err := Open(path, options)
+		want := []string{path + ": column 1, " + name + ", is not read, since it numbers the images"}
+		if err != nil || !bytes.Equal(splits.Train.Images, pixels) || !slices.Equal(splits.Train.Labels, []int32{0, 1}) || !slices.Equal(splits.Train.Remarks, want) {
+			t.Errorf("%s: %+v, %v", heading, splits, err)
+		}
 	}
 }
 
@@ -173,7 +196,7 @@ func TestCSVHostile(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := readCSV("some.csv", test.from, 1<<16)
+		_, _, err := readCSV("some.csv", test.from, 1<<16)
 		runtime.ReadMemStats(&after)
 		wantError(t, err, test.want)
 		if used := after.TotalAlloc - before.TotalAlloc; used > 300<<20 {
@@ -188,7 +211,7 @@ func FuzzReadCSV(f *testing.F) {
 	f.Add([]byte("\ufeff\"a\",\"class\"\n7,9\n"))
 	f.Add(packed(f, []byte("1,2,3,4,5\n")))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		part, err := readCSV("file", bytes.NewReader(content), 1<<16)
+		part, _, err := readCSV("file", bytes.NewReader(content), 1<<16)
 		if err != nil {
 			if part != nil || !strings.HasPrefix(err.Error(), "datasets: file: ") {
 				t.Errorf("got %v with error %v", part, err)
@@ -196,18 +219,18 @@ func FuzzReadCSV(f *testing.F) {
 			return
 		}
 		size := part.channels * part.height * part.width
-		if len(part.labels) == 0 || len(part.images) != len(part.labels)*size || len(part.images) > 1<<16 {
+		if part.labels != nil && len(part.images) != len(part.labels)*size || part.count() == 0 || len(part.images)%size != 0 || len(part.images) > 1<<16 {
 			t.Errorf("%d labels, %d bytes of images of %dx%dx%d", len(part.labels), len(part.images), part.channels, part.height, part.width)
 		}
 		// What was read, written again in the plain form, reads back the same.
-		if part.channels > 1 {
+		if part.channels > 1 || part.labels == nil {
 			return
 		}
 		labels := make([]int, len(part.labels))
 		for i, label := range part.labels {
 			labels[i] = int(label)
 		}
-		again, err := readCSV("file", strings.NewReader(csvLines(labels, part.images, false)), 1<<16)
+		again, _, err := readCSV("file", strings.NewReader(csvLines(labels, part.images, false)), 1<<16)
 		if err != nil || !slices.Equal(again.labels, part.labels) || !bytes.Equal(again.images, part.images) {
 			t.Errorf("read again: %+v, %v", again, err)
 		}

@@ -16,22 +16,14 @@ type OptionError struct {
 // Error names the option.
 func (e OptionError) Error() string { return "datasets: options: " + e.Option + ": " + e.Problem }
 
-// NoClassesError is the error for a directory whose images have no classes. ReadImages may read it.
+// NoClassesError is the error for images without classes. ReadImages may read them.
 type NoClassesError struct {
-	Dir string
-	// Found lists the CSV files that might have had the classes, with their columns, or else the
-	// files and directories in Dir.
-	Found []string
+	Path    string // a directory of images, or a file or directory of arrays
+	Problem string // "must have ..."
 }
 
-// Error names the directory, the accepted layouts and what was found.
-func (e NoClassesError) Error() string {
-	found := "nothing"
-	if len(e.Found) > 0 {
-		found = abbreviated(e.Found)
-	}
-	return "datasets: " + e.Dir + ": must have a directory of images for each class, or a CSV file with columns of files and classes, got " + found
-}
+// Error names the path, the accepted layouts and what was found.
+func (e NoClassesError) Error() string { return "datasets: " + e.Path + ": " + e.Problem }
 
 // SkippedError is the error for more skipped files than Options.MaxSkipped allows.
 type SkippedError struct {

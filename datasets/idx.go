@@ -20,6 +20,9 @@ const (
 	idxFirstRead    = 1 << 20 // bytes to allocate before any have arrived
 )
 
+// idxTypes are NumPy's names for the types of values that are not read.
+var idxTypes = map[byte]string{0x09: "int8", 0x0B: "int16", 0x0C: "int32", 0x0D: "float32", 0x0E: "float64"}
+
 // ReadIDX reads an array of bytes in IDX format, optionally gzip-compressed, up to the end of r.
 // name is for errors.
 //
@@ -77,15 +80,20 @@ func decompress(r io.Reader) (*bufio.Reader, error) {
 }
 
 // readIDXHeader reads the magic number and the dimensions.
-func readIDXHeader(r io.Reader, limit int64) ([]int, error) {
+func readIDXHeader(r *bufio.Reader, limit int64) ([]int, error) {
 	var magic [4]byte
 	if n, err := io.ReadFull(r, magic[:]); err != nil {
 		return nil, errors.Wrapf(noEOF(err), "offset %d: got %d of the 4 bytes of the magic number", n, n)
 	}
 	rank := int(magic[3])
 	if magic[0] != 0 || magic[1] != 0 || magic[2] != idxUnsignedByte || rank < 1 || rank > idxMaxRank {
-		return nil, errors.Errorf("offset 0: magic number must be 00 00 %02[2]x and 1 to %[3]d dimensions (an IDX file of bytes), got % [1]x",
-			magic, idxUnsignedByte, idxMaxRank)
+		more, _ := r.Peek(pageStart) // as many as there are
+		what := pageAdvice(append(magic[:], more...))
+		if name := idxTypes[magic[2]]; name != "" && magic[0] == 0 && magic[1] == 0 {
+			what = " (values of " + name + "): save array.astype(numpy.uint8), with values from 0 to 255"
+		}
+		return nil, errors.Errorf("offset 0: magic number must be 00 00 %02[2]x and 1 to %[3]d dimensions (an IDX file of bytes), got % [1]x%[4]s",
+			magic, idxUnsignedByte, idxMaxRank, what)
 	}
 	dimensions, size := make([]int, rank), int64(1)
 	for i := range dimensions {

@@ -4,79 +4,129 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 )
 
-// idxNames are the names of MNIST's files by Split: images with three or four dimensions, and
-// labels.
-var idxNames = [3][2][]string{
-	Train:      {{"train-images-idx3-ubyte", "train-images-idx4-ubyte"}, {"train-labels-idx1-ubyte"}},
-	Validation: {{"val-images-idx3-ubyte", "val-images-idx4-ubyte"}, {"val-labels-idx1-ubyte"}},
-	Test:       {{"t10k-images-idx3-ubyte", "t10k-images-idx4-ubyte"}, {"t10k-labels-idx1-ubyte"}},
-}
+// idxName matches the names of MNIST's files and of those of its family, such as
+// emnist-letters-train-images-idx3-ubyte.gz: a prefix, the split, images or labels.
+var idxName = regexp.MustCompile(`^(?:(.+)[-_])?(train|val|t10k|test)-(images|labels)[-.]idx([134])-ubyte(?:\.gz)?$`)
 
-// locateAny returns the path of the first of the named files, or "".
-func locateAny(dir string, names []string) string {
-	for _, name := range names {
-		if path := locate(dir, file{name: name}); path != "" {
-			return path
+// idxSplits are the splits by the words in names, with the better word for a split last.
+var idxSplits = []struct {
+	word  string
+	split Split
+}{{"train", Train}, {"val", Validation}, {"test", Test}, {"t10k", Test}}
+
+// idxFiles are the files of a data set by Split: of images, and of labels. "" is none.
+type idxFiles [3]struct{ images, labels string }
+
+// findIDX returns the IDX files of a directory, by the prefix of their names. Of several files of
+// the same content it takes the name that locate prefers.
+func findIDX(dir string) map[string]*idxFiles {
+	entries, err := readDir(dir, "")
+	if err != nil {
+		return nil
+	}
+	prefixes := map[string]*idxFiles{}
+	for _, named := range idxSplits {
+		for _, entry := range slices.Backward(entries) { // of idx3 and idx4, the first wins
+			match := idxName.FindStringSubmatch(entry.name)
+			if match == nil || match[2] != named.word || entry.isDir {
+				continue
+			}
+			prefix, images := match[1], match[3] == "images"
+			if images == (match[4] == "1") {
+				continue
+			}
+			if prefixes[prefix] == nil {
+				prefixes[prefix] = &idxFiles{}
+			}
+			found := &prefixes[prefix][named.split]
+			name := strings.TrimSuffix(strings.Replace(entry.name, ".idx", "-idx", 1), ".gz")
+			path := locate(dir, file{name: name})
+			switch {
+			case path == "":
+			case images:
+				found.images = path
+			default:
+				found.labels = path
+			}
 		}
 	}
-	return ""
+	return prefixes
 }
 
-func isIDXDir(path string) bool {
-	return isDir(path) && slices.ContainsFunc(idxNames[:], func(names [2][]string) bool {
-		return locateAny(onlyDir(path), names[0]) != ""
-	})
-}
+func isIDXDir(path string) bool { return isDir(path) && len(findIDX(onlyDir(path))) > 0 }
 
-// openIDX opens a directory with IDX files under MNIST's names, [N H W] or [N C H W] of any size,
-// with any number of classes.
-func openIDX(path string, _ Options) (*Splits, error) {
-	var parts [3]*arrayPart
-	dir, hashes := onlyDir(path), map[string]string{}
-	for split, names := range idxNames {
-		imagesPath, labelsPath := locateAny(dir, names[0]), locateAny(dir, names[1])
-		if imagesPath == "" && labelsPath == "" {
+// readIDXDir reads a directory with IDX files of images [N H W] or [N C H W] of any size, and of
+// labels.
+func readIDXDir(path string, options Options) (arraySet, error) {
+	dir := onlyDir(path)
+	set, prefixes := arraySet{hashes: map[string]string{}}, findIDX(dir)
+	files, prefix := prefixes[""], ""
+	if files == nil {
+		all := slices.Sorted(maps.Keys(prefixes))
+		if len(all) != 1 {
+			return set, errors.Errorf("datasets: %s: must have the IDX files of one data set, got those of %s: use a directory for each",
+				dir, strings.Join(all, ", "))
+		}
+		prefix = all[0]
+		files = prefixes[prefix]
+	}
+	for split, pair := range files {
+		if pair.images == "" && pair.labels == "" {
 			continue
 		}
-		if imagesPath == "" || labelsPath == "" {
-			return nil, errors.Errorf("datasets: %s: must have both files %s and %s, got one", dir, names[0][0], names[1][0])
+		if pair.images == "" {
+			return set, errors.Errorf("datasets: %s: must have a file of images for the labels, such as %s", pair.labels, "train-images-idx3-ubyte")
 		}
-		part := &arrayPart{channels: 1}
-		count := 0
-		var err error
-		part.images, err = readIDXFile(imagesPath, hashes, func(got []int) error {
-			switch len(got) {
-			case 4:
-				part.channels = got[1]
-				fallthrough
-			case 3:
-				count, part.height, part.width = got[0], got[len(got)-2], got[len(got)-1]
+		part, err := readIDXImages(pair.images, set.hashes)
+		if err != nil {
+			return set, err
+		}
+		if pair.labels != "" {
+			count := part.count()
+			labels, err := readIDXFile(pair.labels, set.hashes, func(got []int) error {
+				if len(got) != 1 || got[0] != count {
+					return errors.WithMessagef(dimensionsError(got, count), "%d images", count)
+				}
 				return nil
+			})
+			if err != nil {
+				return set, err
 			}
-			return errors.Errorf("dimensions must be [N H W] or [N C H W], got %v", got)
-		})
-		if err != nil {
-			return nil, err
+			part.labels = widened(labels)
 		}
-		labels, err := readIDXFile(labelsPath, hashes, func(got []int) error {
-			if len(got) != 1 || got[0] != count {
-				return errors.WithMessagef(dimensionsError(got, count), "%d images", count)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		part.labels = widened(labels)
-		parts[split] = part
+		set.parts[split] = part
 	}
-	return arraySplits(path, parts, nil, hashes)
+	if strings.HasPrefix(prefix, "emnist") {
+		options.remark("%s: EMNIST stores images transposed, and they are used so", path)
+	}
+	return set, nil
+}
+
+// readIDXImages reads a file of images.
+func readIDXImages(path string, hashes map[string]string) (*arrayPart, error) {
+	part := &arrayPart{name: path, channels: 1}
+	var err error
+	part.images, err = readIDXFile(path, hashes, func(got []int) error {
+		switch len(got) {
+		case 4:
+			part.channels = got[1]
+			fallthrough
+		case 3:
+			part.height, part.width = got[len(got)-2], got[len(got)-1]
+			return nil
+		}
+		return errors.Errorf("dimensions must be [N H W] or [N C H W], got %v", got)
+	})
+	return part, err
 }
 
 // readIDXFile reads an IDX file and adds its hash to hashes.

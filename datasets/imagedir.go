@@ -19,6 +19,11 @@ func openImageDir(root string, options Options) (*Splits, error) {
 	for _, remark := range found.remarks {
 		options.remark("%s", remark)
 	}
+	for split, dir := range found.flat {
+		if dir != "" && !(Split(split) == Test && options.Unlabelled) {
+			options.remark("%s: left out, since it has no class directories and no table of classes", filepath.Join(root, dir))
+		}
+	}
 	cache, err := newDecodedCache(found, options)
 	if err != nil {
 		return nil, err
@@ -38,7 +43,15 @@ func openImageDir(root string, options Options) (*Splits, error) {
 			}
 		}
 	}
-	return decoded.splits(found, options)
+	splits, err := decoded.splits(found, options)
+	if err != nil || found.flat[Test] == "" || !options.Unlabelled {
+		return splits, err
+	}
+	options.Channels, options.Height, options.Width = decoded.Channels, decoded.Height, decoded.Width
+	if splits.Test, err = ReadImages([]string{filepath.Join(root, filepath.FromSlash(found.flat[Test]))}, options); err == nil {
+		splits.Test.Name, splits.Test.Place = nameOf(root), root
+	}
+	return splits, err
 }
 
 // decodedSet has the decoded images of an image directory, as in the cache.
@@ -137,10 +150,12 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 }
 
 // ReadImages reads image files, and all image files below directories, without labels, for
-// predictions. Labels and ClassNames of the result are nil; Files has the path of each image. The
-// shape is Options.Channels, Height and Width, chosen as by Open if they are 0. Unreadable files
-// are listed in Skipped. Mean and Std are those of these images; a network needs those of its
-// training set instead.
+// predictions. It also reads all images of the arrays that Open reads, with or without labels, of a
+// .npy file with one or several images, and of an IDX file. Labels and ClassNames of the result are
+// nil; Files has the path of each image, with its index in an array, as in "test.csv[0]". The shape
+// is Options.Channels, Height and Width, chosen as by Open if they are 0. Unreadable files are
+// listed in Skipped. Mean and Std are those of these images; a network needs those of its training
+// set instead.
 //
 // It returns an error if more files are skipped than Options.MaxSkipped allows, if a path does not
 // exist, or if there is no image.
@@ -149,6 +164,9 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 		return nil, err
 	}
 	options, remarks := options.recording()
+	if slices.ContainsFunc(paths, func(path string) bool { return arraysAt(path) != nil }) {
+		return readArrays(paths, options, remarks)
+	}
 	var files []string
 	for _, path := range paths {
 		info, err := os.Stat(path)

@@ -11,10 +11,10 @@ import (
 	"github.com/pkg/errors"
 )
 
-// npyArray is an array of integers, as written by numpy.save.
+// npyArray is an array as written by numpy.save.
 type npyArray struct {
 	shape []int
-	bytes []byte  // the values, if they are unsigned bytes
+	bytes []byte  // the values, if they are unsigned bytes, or booleans as 0 and 255
 	wide  []int64 // the values, if not
 }
 
@@ -25,26 +25,27 @@ const (
 	npyMaxSize   = 1 << 35 // bytes
 )
 
-// npyTypes maps the supported types, named as in the header without the byte order, to their sizes.
+// npyTypes maps the supported types of labels, named as in the header without the byte order, to
+// their sizes.
 var npyTypes = map[string]int{"u1": 1, "b1": 1, "i1": 1, "u2": 2, "i2": 2, "u4": 4, "i4": 4, "u8": 8, "i8": 8}
 
 // The header is a Python dictionary, which NumPy writes with repr. Keys can be in any order
 // (numpy.lib.format).
 var (
-	npyDescr   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([<>|=]?)([a-zA-Z]\d+)['"]`)
+	npyDescr   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([<>|=]?)([a-zA-Z]\d*)[^'"]*['"]`)
 	npyFortran = regexp.MustCompile(`['"]fortran_order['"]\s*:\s*(True|False)`)
 	npyShape   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([\d,\sL]*)\)`)
 )
 
-// readNPY reads an array of integers in NumPy's format, versions 1 to 3, in C order, up to the end
-// of r. limit is the maximum number of bytes of values. Memory grows with the bytes that arrive.
-// name is for errors.
-func readNPY(name string, r io.Reader, limit int64) (npyArray, error) {
+// readNPY reads an array in NumPy's format, versions 1 to 3, in C order, up to the end of r. limit
+// is the maximum number of bytes of values. Memory grows with the bytes that arrive. name is for
+// errors.
+func readNPY(name string, r io.Reader, limit int64, use npyUse) (npyArray, error) {
 	header, offset, err := readNPYHeader(r)
 	if err != nil {
 		return npyArray{}, errors.Wrapf(err, "datasets: %s", name)
 	}
-	array, kind, err := parseNPYHeader(header, limit)
+	array, kind, err := parseNPYHeader(header, limit, use)
 	if err != nil {
 		return npyArray{}, errors.WithMessagef(err, "datasets: %s: header %q", name, strings.TrimSpace(header))
 	}
@@ -67,6 +68,9 @@ func readNPY(name string, r io.Reader, limit int64) (npyArray, error) {
 	}
 	if array.bytes != nil {
 		array.bytes = values
+		if kind.boolean {
+			widen(values)
+		}
 		return array, nil
 	}
 	array.wide = make([]int64, count)
@@ -110,22 +114,23 @@ func readNPYHeader(r io.Reader) (string, int, error) {
 
 // npyType is the encoding of an integer.
 type npyType struct {
-	size   int // bytes
-	signed bool
-	order  binary.ByteOrder
+	size    int // bytes
+	signed  bool
+	boolean bool
+	order   binary.ByteOrder
 }
 
 // parseNPYHeader returns the array without its values, and their type. bytes is not nil if the
-// values are unsigned bytes.
-func parseNPYHeader(header string, limit int64) (npyArray, npyType, error) {
+// values are bytes.
+func parseNPYHeader(header string, limit int64, use npyUse) (npyArray, npyType, error) {
 	var array npyArray
 	descr, fortran, shape := npyDescr.FindStringSubmatch(header), npyFortran.FindStringSubmatch(header), npyShape.FindStringSubmatch(header)
 	if descr == nil || fortran == nil || shape == nil {
-		return array, npyType{}, errors.New("must have 'descr' of integers, 'fortran_order' and 'shape'")
+		return array, npyType{}, errors.New("must have 'descr' of numbers, 'fortran_order' and 'shape'")
 	}
-	kind := npyType{npyTypes[descr[2]], descr[2][0] == 'i', binary.LittleEndian}
-	if kind.size == 0 {
-		return array, kind, errors.Errorf("type must be unsigned bytes (u1) for images, integers for labels, got %s", descr[2])
+	kind := npyType{npyTypes[descr[2]], descr[2][0] == 'i', false, binary.LittleEndian}
+	if err := use.check(descr[2]); err != nil {
+		return array, kind, err
 	}
 	if descr[1] == ">" {
 		kind.order = binary.BigEndian
@@ -152,7 +157,8 @@ func parseNPYHeader(header string, limit int64) (npyArray, npyType, error) {
 	if fortran[1] == "True" && len(array.shape) > 1 {
 		return array, kind, errors.New("values must be in C order, got Fortran order: save numpy.ascontiguousarray(x)")
 	}
-	if descr[2] == "u1" {
+	kind.boolean = descr[2] == "b1" && use == npyImages
+	if descr[2] == "u1" || kind.boolean {
 		array.bytes = []byte{}
 	}
 	return array, kind, nil

@@ -13,10 +13,11 @@ import (
 )
 
 // npzLayouts are the names of the arrays of images and labels, by Split: those of MedMNIST, of
-// Keras, and plain ones. Any split except Train may be absent.
+// Keras, of scikit-learn, and plain ones. Any split may be absent.
 var npzLayouts = [][3][2]string{
 	{Train: {"train_images", "train_labels"}, Validation: {"val_images", "val_labels"}, Test: {"test_images", "test_labels"}},
 	{Train: {"x_train", "y_train"}, Validation: {"x_val", "y_val"}, Test: {"x_test", "y_test"}},
+	{Train: {"X_train", "y_train"}, Validation: {"X_val", "y_val"}, Test: {"X_test", "y_test"}},
 	{Train: {"images", "labels"}},
 }
 
@@ -24,31 +25,32 @@ func isNPZ(path string) bool {
 	return !isDir(path) && strings.EqualFold(filepath.Ext(path), ".npz")
 }
 
-// openNPZ opens an archive of arrays, as written by numpy.savez.
-func openNPZ(path string, _ Options) (*Splits, error) {
+// readNPZFile reads an archive of arrays, as written by numpy.savez.
+func readNPZFile(path string, options Options) (arraySet, error) {
 	file, err := openFile(path)
 	if err != nil {
-		return nil, errors.Wrap(err, "datasets")
+		return arraySet{}, errors.Wrap(err, "datasets")
 	}
 	defer file.Close()
 	hash := sha256.New()
 	size, err := io.Copy(hash, file)
 	if err != nil {
-		return nil, errors.Wrapf(err, "datasets: %s", path)
+		return arraySet{}, errors.Wrapf(err, "datasets: %s", path)
 	}
-	parts, err := readNPZ(path, file, size)
-	if err != nil {
-		return nil, err
-	}
-	return arraySplits(path, parts, nil, map[string]string{filepath.Base(path): hex.EncodeToString(hash.Sum(nil))})
+	set := arraySet{hashes: map[string]string{filepath.Base(path): hex.EncodeToString(hash.Sum(nil))}}
+	set.parts, err = readNPZ(path, file, size, options)
+	return set, err
 }
 
 // readNPZ reads the splits of an archive.
-func readNPZ(path string, r io.ReaderAt, size int64) ([3]*arrayPart, error) {
-	var parts [3]*arrayPart
+func readNPZ(path string, r io.ReaderAt, size int64, options Options) (parts [3]*arrayPart, err error) {
 	archive, err := zip.NewReader(r, size)
 	if err != nil {
-		return parts, errors.Wrapf(err, "datasets: %s: must be an archive of NumPy arrays (.npz)", path)
+		start := make([]byte, min(size, pageStart))
+		if _, err := r.ReadAt(start, 0); err != nil {
+			start = nil
+		}
+		return parts, errors.Wrapf(err, "datasets: %s: must be an archive of NumPy arrays (.npz)%s", path, pageAdvice(start))
 	}
 	members := map[string]*zip.File{}
 	var names []string
@@ -60,79 +62,74 @@ func readNPZ(path string, r io.ReaderAt, size int64) ([3]*arrayPart, error) {
 		members[name] = member
 		names = append(names, name)
 	}
-	for _, layout := range npzLayouts {
-		if members[layout[Train][0]] == nil {
-			continue
-		}
-		for split, pair := range layout {
-			images, labels := members[pair[0]], members[pair[1]]
-			if pair[0] == "" || images == nil && labels == nil {
-				continue
-			}
-			if images == nil || labels == nil {
-				return parts, errors.Errorf("datasets: %s: must have both arrays %s and %s, got one", path, pair[0], pair[1])
-			}
-			if parts[split], err = readNPZPart(path, images, labels); err != nil {
+	slices.Sort(names)
+	layout, found := layoutOf(names, options)
+	if !found {
+		return parts, errors.Errorf("datasets: %s: must have the arrays train_images and train_labels (and val_, test_), "+
+			"x_train and y_train (and x_val, x_test), or images and labels, got %s", path, quoted(names[:min(len(names), 8)]))
+	}
+	for split, pair := range layout {
+		images, labels := members[pair[0]], members[pair[1]]
+		switch {
+		case pair[0] == "" || images == nil && labels == nil:
+		case images == nil:
+			return parts, errors.Errorf("datasets: %s: must have the array %s for the labels %s", path, pair[0], pair[1])
+		default:
+			if parts[split], err = readNPZPart(path, images, labels, options); err != nil {
 				return parts, err
 			}
 		}
-		return parts, nil
 	}
-	slices.Sort(names)
-	return parts, errors.Errorf("datasets: %s: must have the arrays train_images and train_labels (and val_, test_), "+
-		"x_train and y_train (and x_test, y_test), or images and labels, got %s", path, quoted(names[:min(len(names), 8)]))
+	return parts, nil
 }
 
-// readNPZPart reads the images, [N H W], [N H W C] or [N C H W], and the labels, [N] or [N 1], of a
-// split.
-func readNPZPart(path string, imagesFile, labelsFile *zip.File) (*arrayPart, error) {
+// layoutOf returns the first layout with one of an archive's arrays. If the options accept images
+// without labels, a single array may have any name.
+func layoutOf(names []string, options Options) (layout [3][2]string, found bool) {
+	for i := range 2 { // an array of images, or else of labels
+		for _, layout := range npzLayouts {
+			if slices.ContainsFunc(layout[:], func(pair [2]string) bool { return pair[i] != "" && slices.Contains(names, pair[i]) }) {
+				return layout, true
+			}
+		}
+	}
+	if options.Unlabelled && len(names) == 1 {
+		return [3][2]string{Test: {names[0], ""}}, true
+	}
+	return layout, false
+}
+
+// readNPZPart reads the images of a split, see imagesOf, and its labels, [N] or [N 1]; labelsFile
+// is nil if there are none.
+func readNPZPart(path string, imagesFile, labelsFile *zip.File, options Options) (*arrayPart, error) {
 	name := path + ": " + imagesFile.Name
-	images, err := readNPZMember(name, imagesFile)
+	images, err := readNPZMember(name, imagesFile, npyImages)
 	if err != nil {
 		return nil, err
 	}
-	shape := images.shape
-	if images.bytes == nil || len(shape) < 3 {
-		return nil, errors.Errorf("datasets: %s: must be unsigned bytes [N H W] or [N H W C], got dimensions %v", name, shape)
+	count := 0
+	var labels npyArray
+	if labelsFile != nil {
+		labelsName := path + ": " + labelsFile.Name
+		if labels, err = readNPZMember(labelsName, labelsFile, npyLabels); err != nil {
+			return nil, err
+		}
+		count = labels.shape[0]
 	}
-	part := &arrayPart{images: images.bytes, channels: 1, height: shape[1], width: shape[2]}
-	switch {
-	case len(shape) == 3:
-	case shape[3] <= 4:
-		part.channels = shape[3]
-		part.images = planar(images.bytes, part.channels, part.height, part.width)
-	case shape[1] <= 4:
-		part.channels, part.height, part.width = shape[1], shape[2], shape[3]
-	default:
-		return nil, errors.Errorf("datasets: %s: dimensions must be [N H W C] or [N C H W] with C up to 4, got %v", name, shape)
-	}
-	name = path + ": " + labelsFile.Name
-	labels, err := readNPZMember(name, labelsFile)
+	part, err := imagesOf(name, images, count, options)
 	if err != nil {
 		return nil, err
 	}
-	if len(labels.shape) > 2 || labels.shape[0] != shape[0] || len(labels.shape) == 2 && labels.shape[1] != 1 {
-		return nil, errors.Errorf("datasets: %s: dimensions must be [%[3]d] or [%[3]d 1], one label for each image, got %[2]v",
-			name, labels.shape, shape[0])
+	part.name = strings.TrimSuffix(part.name, ".npy")
+	if labelsFile == nil {
+		return part, nil
 	}
-	part.labels = make([]int32, shape[0])
-	for i := range part.labels {
-		value := int64(0)
-		if labels.bytes != nil {
-			value = int64(labels.bytes[i])
-		} else {
-			value = labels.wide[i]
-		}
-		if value < 0 || value >= maxClasses {
-			return nil, errors.Errorf("datasets: %s: label %d must be 0 or more and below %[4]d, got %[3]d", name, i, value, maxClasses)
-		}
-		part.labels[i] = int32(value)
-	}
-	return part, nil
+	part.labels, err = labelsOf(path+": "+labelsFile.Name, labels, part.count())
+	return part, err
 }
 
 // readNPZMember reads one array. The archive's checksum is verified at the end of the data.
-func readNPZMember(name string, member *zip.File) (npyArray, error) {
+func readNPZMember(name string, member *zip.File, use npyUse) (npyArray, error) {
 	limit := int64(npyMaxSize)
 	if available := availableMemory(); available > 0 {
 		limit = min(limit, available)
@@ -142,5 +139,5 @@ func readNPZMember(name string, member *zip.File) (npyArray, error) {
 		return npyArray{}, errors.Wrapf(err, "datasets: %s", name)
 	}
 	defer opened.Close()
-	return readNPY(name, opened, limit)
+	return readNPY(name, opened, limit, use)
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/pkg/errors"
 )
 
-// format is a row of the table of formats that Open reads.
+// format is a row of the table of formats that Open reads. It has arrays, or read.
 type format struct {
 	description string                 // for errors
 	recognise   func(path string) bool // path is there
+	arrays      func(path string, options Options) (arraySet, error)
 	read        func(path string, options Options) (*Splits, error)
 }
 
@@ -22,14 +23,28 @@ type format struct {
 // shape, classes and splits of the options to finish.
 func formats() []format {
 	return []format{
-		{"an archive of NumPy arrays (.npz)", isNPZ, openNPZ},
-		{"a published archive of CIFAR-10 or CIFAR-100 (.tar.gz)", isTar, openCIFARArchive},
-		{"a directory with the files of CIFAR-10 or CIFAR-100, binary or for Python", isCIFARDir, openCIFARDir},
-		{"a directory with IDX files under MNIST's names", isIDXDir, openIDX},
-		{"a CSV file with a label and pixels in each line (.csv, .csv.gz)", isCSV, openCSV},
-		{"a directory with such CSV files for the splits, train.csv and test.csv", isCSVDir, openCSVDir},
-		{"a directory with a directory of images for each class (" + extensions() + ")", isDir, openImageDir},
+		{"an archive of NumPy arrays (.npz)", isNPZ, readNPZFile, nil},
+		{"a published archive of CIFAR-10 or CIFAR-100 (.tar.gz)", isTar, readCIFARFile, nil},
+		{"a directory with the files of CIFAR-10 or CIFAR-100, binary or for Python", isCIFARDir, readCIFARDir, nil},
+		{"a directory with IDX files under MNIST's names", isIDXDir, readIDXDir, nil},
+		{"a CSV file with a label and pixels in each line (.csv, .csv.gz)", isCSV, readCSVFile, nil},
+		{"a directory with such CSV files for the splits, train.csv and test.csv", isCSVDir, readCSVDir, nil},
+		{"images without labels in NumPy's format (.npy)", isNPY, readNPYFile, nil},
+		{"an IDX file of images without labels", isIDXFile, readIDXPath, nil},
+		{"a directory with a directory of images for each class (" + extensions() + ")", isDir, nil, openImageDir},
 	}
+}
+
+// open reads the data at a path that the format recognises.
+func (f format) open(path string, options Options) (*Splits, error) {
+	if f.arrays == nil {
+		return f.read(path, options)
+	}
+	set, err := f.arrays(path, options)
+	if err != nil {
+		return nil, err
+	}
+	return set.splits(path, options)
 }
 
 // Open returns all splits of the known data set called name, or else of the directory or file at
@@ -44,23 +59,31 @@ func formats() []format {
 // The package documentation describes image directories. Other formats:
 //
 // An .npz archive with the arrays train_images, train_labels, val_images, val_labels, test_images
-// and test_labels (MedMNIST), x_train, y_train, x_test and y_test (Keras), or images and labels.
-// Images are unsigned bytes [N H W], [N H W C] or [N C H W], labels integers [N] or [N 1].
+// and test_labels (MedMNIST), x_train, y_train, x_test and y_test (Keras; also with a capital X),
+// or images and labels. Images are unsigned bytes or booleans [N H W], [N H W C] or [N C H W],
+// labels integers [N] or [N 1].
 //
 // CIFAR-10 and CIFAR-100, as a directory or as the published .tar.gz, binary or for Python;
 // CIFAR-100 with its 100 fine labels. No code in a pickle is executed.
 //
-// A directory with IDX files under MNIST's names, [N H W] or [N C H W] of any size, with any number
-// of classes.
+// A directory with IDX files under MNIST's names, also with a prefix as in EMNIST, [N H W] or
+// [N C H W] of any size.
 //
 // A CSV file (.csv, .csv.gz) with a line per image: a label from 0, and the pixels of a square
-// image from 0 to 255, in grey or with red, green and blue of each pixel in turn. The label is in
-// the column headed label (or class, classid, category), or else in the first column, which is
-// reported to Options.Remark. Or a directory with such files: train.csv, test.csv and val.csv, or
-// names that end like these, such as mnist_train.csv.
+// image from 0 to 255, in grey or with red, green and blue of each pixel in turn. Whole numbers may
+// end in ".0". The label is in the column headed label (or class, classid, category), or else, in a
+// file without a header, in the first column, which is a remark. A column that numbers the images
+// (pandas' index without a name, id, index) is not read, which is a remark. Or a directory with
+// such files: train.csv, test.csv and val.csv, or names that end like these, such as
+// mnist_train.csv.
+//
+// The classes of arrays are the labels that training images have, in order, and are named after
+// them: labels need not begin at 0, and missing ones are a remark. Labels that no training image
+// has are an error in other splits. Splits other than train that have no labels, such as Kaggle's
+// test.csv, are left out, which is a remark; ReadImages reads them.
 //
 // It returns an OptionError if an option is invalid or does not suit the data, and a NoClassesError
-// for a directory of images without classes.
+// for images without classes.
 func Open(name string, options Options) (*Splits, error) {
 	splits, err := openAll(name, options)
 	if err == nil && splits.Train == nil {
@@ -110,7 +133,10 @@ func open(name string, options Options) (*Splits, error) {
 	var wants []string
 	for _, format := range formats() {
 		if format.recognise(path) {
-			splits, err := format.read(path, options)
+			splits, err := format.open(path, options)
+			if without := new(NoClassesError); options.Unlabelled && !options.selects() && errors.As(err, without) {
+				return options.unlabelled(without.Path)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -119,6 +145,16 @@ func open(name string, options Options) (*Splits, error) {
 		wants = append(wants, format.description)
 	}
 	return nil, errors.Errorf("datasets: %s: must be one of\n  %s", path, strings.Join(wants, "\n  "))
+}
+
+// unlabelled returns all images at a path as a test split without labels.
+func (o Options) unlabelled(path string) (*Splits, error) {
+	images, err := ReadImages([]string{path}, o)
+	if err != nil {
+		return nil, err
+	}
+	images.Name = nameOf(path)
+	return &Splits{Test: images}, nil
 }
 
 // find returns the path for a name.
@@ -179,6 +215,9 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 		remarkSequences(splits, options)
 	}
 	remarkCopies(splits, options)
+	if splits.Train != nil {
+		remarkValues(splits.Train, options)
+	}
 	of := cmp.Or(splits.Train, splits.Test, splits.Validation)
 	mean, std := of.Mean, of.Std
 	if !keepMoments {
@@ -298,6 +337,7 @@ func New(name string, pixels []byte, labels []int32, channels, height, width int
 			return nil, errors.Errorf("datasets: %s: labels must be below %[3]d, got %[2]d", name, largest, maxClasses)
 		}
 		classNames = numberNames(int(largest) + 1)
+		d.Remarks = unusedLabels(name, labels, len(classNames))
 	}
 	d.Classes, d.ClassNames = len(classNames), classNames
 	// Placeholders that pass Validate, which checks that there are images to compute them from.

@@ -61,6 +61,11 @@ type Options struct {
 	// names of classes to omit. See Dataset.WithClasses.
 	Classes, WithoutClasses []string
 
+	// Unlabelled accepts test images without labels, as out-of-distribution data may be: the test
+	// split's Labels and ClassNames are then nil. Without any labels, all images are test images.
+	// It does not combine with Classes and WithoutClasses, which need labels.
+	Unlabelled bool
+
 	// MaxSkipped is the maximum fraction of a split's image files that may be skipped, see
 	// Dataset.Skipped. 0 means 0.05, negative means none.
 	MaxSkipped float64

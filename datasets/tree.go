@@ -24,6 +24,7 @@ type tree struct {
 	root    string
 	splits  [3]*listing // by Split; only Train if the directory has no splits
 	remarks []string
+	flat    [3]string // by Split: a directory of images without classes, "" for none
 }
 
 // splitWords are the names of the splits' directories, in lower case.
@@ -48,7 +49,7 @@ func scan(ctx context.Context, root string) (tree, error) {
 		s.remark(name, "not read: must have a column of files and one of classes, got the columns %s", s.looked[name])
 	}
 	s.remarkLeftOut()
-	found.remarks = s.remarks
+	found.remarks, found.flat = s.remarks, s.flat
 	return found, nil
 }
 
@@ -96,8 +97,12 @@ func (s *scanner) splits(at string, entries []dirEntry, dirs [3]string) (splits 
 			if len(tables) > 0 && Split(split) == Train || len(tables) > 1 && named {
 				return s.listed(at, tables)
 			}
-			if Split(split) != Train {
-				s.remark(join(at, name), "left out, since it has no class directories and no table of classes")
+			images, err := s.walk(nil, join(at, name), "")
+			if err != nil {
+				return splits, err
+			}
+			if Split(split) != Train && len(images) > 0 {
+				s.flat[split] = join(at, name)
 				continue
 			}
 		}
@@ -287,16 +292,21 @@ func (s *scanner) classDirs(dir string, entries []dirEntry) (*listing, error) {
 
 // noClasses returns the error for a directory without classes, with what it has instead.
 func (s *scanner) noClasses(dir string, entries []dirEntry) error {
-	flat := NoClassesError{Dir: s.path(dir)}
+	var names []string
 	for _, name := range slices.Sorted(maps.Keys(s.looked)) {
-		flat.Found = append(flat.Found, name+" with the columns "+s.looked[name])
+		names = append(names, name+" with the columns "+s.looked[name])
 	}
-	if flat.Found == nil {
+	if names == nil {
 		for _, entry := range entries {
-			flat.Found = append(flat.Found, entry.base())
+			names = append(names, entry.base())
 		}
 	}
-	return errors.WithStack(flat)
+	found := "nothing"
+	if len(names) > 0 {
+		found = abbreviated(names)
+	}
+	return errors.WithStack(NoClassesError{s.path(dir),
+		"must have a directory of images for each class, or a CSV file with columns of files and classes, got " + found})
 }
 
 // extensions lists the extensions of images.

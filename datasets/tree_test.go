@@ -20,7 +20,7 @@ func dots(t *testing.T, names ...string) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "dots")
 	for i, name := range names {
-		write(t, encoded(t, colourPicture(1, 1, color.RGBA{byte(i), 0, 0, 255})), root, filepath.FromSlash(name))
+		write(t, encoded(t, colourPicture(1, 1, color.RGBA{byte(i), 0, 255, 255})), root, filepath.FromSlash(name))
 	}
 	return root
 }
@@ -95,7 +95,7 @@ func TestScanErrors(t *testing.T) {
 	}
 	options := isolated(t)
 	_, err := Open(dots(t, "1.png"), options)
-	if flat := (NoClassesError{}); !errors.As(err, &flat) || filepath.Base(flat.Dir) != "dots" {
+	if flat := (NoClassesError{}); !errors.As(err, &flat) || filepath.Base(flat.Path) != "dots" {
 		t.Errorf("%v is no NoClasses of the folder", err)
 	}
 	_, err = Open("no-such-folder", options)
@@ -120,8 +120,6 @@ func TestScanRemarks(t *testing.T) {
 			[]string{": left out, since they do not have the extension of an image: 2 .jp2, 1 .txt, 1 without an extension"}},
 		{"a class called train", []string{"train/1.png", "holdout/1.png"},
 			[]string{": the directory train is a class: splits need a training directory and a test or validation directory"}},
-		{"test images without classes", []string{"train/a/1.png", "test/1.png"},
-			[]string{"/test: left out, since it has no class directories and no table of classes"}},
 		{"upper and lower case", []string{"rose/1.png", "Rose/1.png"},
 			[]string{`: the classes "Rose" and "rose" differ only in upper and lower case or in space: are they one?`}},
 		{"forms of Unicode", []string{"Gro\u0308\u00dfe/1.png", "Gr\u00f6\u00dfe/1.png"},

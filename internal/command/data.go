@@ -3,9 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 
-	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen"
@@ -41,6 +39,7 @@ func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, ood bool, c
 	if err != nil {
 		return nil, err
 	}
+	o.Unlabelled = ood && d.Classes == "" && d.WithoutClasses == ""
 	shaped := o
 	shaped.Height, shaped.Width, shaped.Channels = m.Data.Height, m.Data.Width, m.Data.Channels
 	// The run's own data are requested with the run's own options, so that they are in the cache.
@@ -48,12 +47,6 @@ func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, ood bool, c
 		o = shaped
 	}
 	data, err := datasets.Load(d.Name, datasets.Test, o)
-	var flat datasets.NoClassesError
-	if errors.As(err, &flat) && ood && d.Classes == "" {
-		if data, err = datasets.ReadImages([]string{flat.Dir}, shaped); err == nil {
-			data.Name = filepath.Base(flat.Dir)
-		}
-	}
 	if err == nil && (data.Height != shaped.Height || data.Width != shaped.Width || data.Channels != shaped.Channels) {
 		data, err = datasets.Load(d.Name, datasets.Test, shaped) // images of other sizes were added since
 	}

@@ -1,0 +1,147 @@
+package datasets
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// numberLabels replaces the labels of all parts by class numbers 0, 1, ... and returns the names of
+// the classes: the labels of the training images, in order, or of all images if there are no
+// training images. Labels from 1, and labels that no image has, are remarks. A label that no
+// training image has is an error, as it is for directories of classes.
+func numberLabels(path string, parts [3]*arrayPart, options Options) ([]string, error) {
+	counted := parts[:]
+	if parts[Train] != nil {
+		counted = parts[Train : Train+1]
+	}
+	present := make([]bool, maxClasses)
+	for _, part := range counted {
+		if part == nil {
+			continue
+		}
+		for _, label := range part.labels {
+			if label >= maxClasses {
+				return nil, errors.Errorf("datasets: %s: labels must be below %[3]d, got %[2]d", path, label, maxClasses)
+			}
+			present[label] = true
+		}
+	}
+	numbers := make([]int32, maxClasses)
+	var with, without []int
+	for label, is := range present {
+		if is {
+			numbers[label] = int32(len(with))
+			with = append(with, label)
+		}
+	}
+	for label := range with[len(with)-1] {
+		if !present[label] {
+			without = append(without, label)
+		}
+	}
+	if parts[Train] != nil {
+		remarkLabels(path, with, without, options)
+	}
+	for split, part := range parts {
+		if part == nil {
+			continue
+		}
+		for i, label := range part.labels {
+			if label >= maxClasses || !present[label] {
+				return nil, errors.Errorf("datasets: %s: the labels of %s images must be among those of the training images, %s, got %d for image %d",
+					path, Split(split), ranges(with), label, i)
+			}
+			part.labels[i] = numbers[label]
+		}
+	}
+	names := make([]string, len(with))
+	for class, label := range with {
+		names[class] = strconv.Itoa(label)
+	}
+	return names, nil
+}
+
+// remarkLabels remarks on labels below the largest one that no training image has.
+func remarkLabels(path string, with, without []int, options Options) {
+	if len(without) == 0 {
+		return
+	}
+	ignored := ""
+	if largest := with[len(with)-1]; largest == 255 && without[len(without)-1] == 254 {
+		ignored = "; 255 may be -1 as an unsigned byte: leave this class out if it marks images without a label"
+	}
+	options.remark("%s: no training image has %s: the classes are the labels %s%s", path, labelsText(without), ranges(with), ignored)
+}
+
+// unusedLabels returns a remark if there are labels below the number of classes that no image has.
+func unusedLabels(name string, labels []int32, classes int) []string {
+	present := make([]bool, classes)
+	for _, label := range labels {
+		if label >= 0 {
+			present[label] = true
+		}
+	}
+	var without []int
+	for label, is := range present {
+		if !is {
+			without = append(without, label)
+		}
+	}
+	if len(without) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: no image has %s", name, labelsText(without))}
+}
+
+// labelsText lists labels, as in "the labels 0, 3 to 9".
+func labelsText(labels []int) string {
+	if len(labels) == 1 {
+		return "the label " + ranges(labels)
+	}
+	return "the labels " + ranges(labels)
+}
+
+// remarkClasses remarks on named classes that no training image has.
+func remarkClasses(path string, train *arrayPart, names []string, options Options) {
+	present := make([]bool, len(names))
+	for _, label := range train.labels {
+		present[label] = true
+	}
+	var without []string
+	for class, is := range present {
+		if !is {
+			without = append(without, names[class])
+		}
+	}
+	if len(without) > 0 {
+		options.remark("%s: no training image has the class %s", path, abbreviated(without))
+	}
+}
+
+// ranges lists increasing numbers, with consecutive ones joined, as in "0, 2 to 9, 11".
+func ranges(numbers []int) string {
+	var texts []string
+	for from := 0; from < len(numbers); {
+		to := from
+		for to+1 < len(numbers) && numbers[to+1] == numbers[to]+1 {
+			to++
+		}
+		switch {
+		case to == from:
+			texts = append(texts, strconv.Itoa(numbers[from]))
+		case to == from+1:
+			texts = append(texts, strconv.Itoa(numbers[from]), strconv.Itoa(numbers[to]))
+		default:
+			texts = append(texts, strconv.Itoa(numbers[from])+" to "+strconv.Itoa(numbers[to]))
+		}
+		from = to + 1
+	}
+	const shown = 8
+	if len(texts) > shown {
+		texts = append(texts[:shown], "...")
+	}
+	return strings.Join(texts, ", ")
+}

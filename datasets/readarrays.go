@@ -1,0 +1,189 @@
+package datasets
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// arraysAt returns the function that reads the arrays at a path, or nil if there are none.
+func arraysAt(path string) func(path string, options Options) (arraySet, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil // reported when it is opened
+	}
+	for _, format := range formats() {
+		if format.arrays != nil && format.recognise(path) {
+			return format.arrays
+		}
+	}
+	return nil
+}
+
+// readArrays is ReadImages if a path has arrays.
+func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, error) {
+	var parts []*Dataset
+	options.Unlabelled = true
+	var files []string // paths that are not arrays and follow each other
+	readFiles := func() error {
+		if len(files) == 0 {
+			return nil
+		}
+		images, err := ReadImages(files, options)
+		if err != nil {
+			return err
+		}
+		*remarks = append(*remarks, images.Remarks...)
+		parts, files = append(parts, images), nil
+		return nil
+	}
+	for _, path := range paths {
+		read := arraysAt(path)
+		if read == nil {
+			files = append(files, path)
+			continue
+		}
+		if err := readFiles(); err != nil {
+			return nil, err
+		}
+		set, err := read(path, options)
+		if err != nil {
+			return nil, err
+		}
+		if parts, err = set.appendImages(parts, path, options); err != nil {
+			return nil, err
+		}
+		options.Channels, options.Height, options.Width = parts[0].Channels, parts[0].Height, parts[0].Width
+	}
+	if err := readFiles(); err != nil {
+		return nil, err
+	}
+	return joined(parts, *remarks)
+}
+
+// appendImages appends a data set for each part, in the options' shape.
+func (s arraySet) appendImages(to []*Dataset, path string, options Options) ([]*Dataset, error) {
+	count := 0
+	for _, part := range s.parts {
+		if part != nil {
+			count++
+		}
+	}
+	for _, split := range []Split{Train, Validation, Test} {
+		part := s.parts[split]
+		if part == nil {
+			continue
+		}
+		name := part.name
+		if count == 1 && !isDir(path) {
+			name = path
+		}
+		d := part.dataset(path, s.hashes)
+		for i := range d.Len() {
+			d.Files = append(d.Files, fmt.Sprintf("%s[%d]", name, i))
+		}
+		d, err := d.reshaped(options.Channels, options.Height, options.Width)
+		if err != nil {
+			return nil, err
+		}
+		options.Channels, options.Height, options.Width = d.Channels, d.Height, d.Width
+		to = append(to, d)
+	}
+	return to, nil
+}
+
+// joined joins data sets of one shape without labels.
+func joined(parts []*Dataset, remarks []string) (*Dataset, error) {
+	all := *parts[0]
+	all.Name, all.Place, all.Remarks = "images", "", remarks
+	all.Hashes = map[string]string{}
+	if len(parts) > 1 {
+		all.Images = nil
+		for _, part := range parts {
+			all.Images = append(all.Images, part.Images...)
+		}
+	}
+	all.Files, all.Skipped = nil, nil
+	for _, part := range parts {
+		all.Files, all.Skipped = append(all.Files, part.Files...), append(all.Skipped, part.Skipped...)
+		maps.Copy(all.Hashes, part.Hashes)
+	}
+	all.Mean, all.Std = moments(all.Images, all.Channels, all.Height*all.Width)
+	return &all, all.Validate()
+}
+
+func isNPY(path string) bool { return !isDir(path) && strings.EqualFold(filepath.Ext(path), ".npy") }
+
+// readNPYFile reads the images of a file as written by numpy.save: one image [H W], [H W C] or [C H
+// W], or several, see imagesOf. Three dimensions are one image if the last is 3 or 4, or if the
+// first is 3 or 4 and the options' number of channels; the sides of the image are then more than 4.
+func readNPYFile(path string, options Options) (arraySet, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return arraySet{}, errors.Wrap(err, "datasets")
+	}
+	defer file.Close()
+	limit := int64(npyMaxSize)
+	if available := availableMemory(); available > 0 {
+		limit = min(limit, available)
+	}
+	hash := sha256.New()
+	array, err := readNPY(path, io.TeeReader(file, hash), limit, npyImages)
+	if err != nil {
+		return arraySet{}, err
+	}
+	single := ""
+	shape := array.shape
+	isColour := func(n int) bool { return n == 3 || n == 4 }
+	switch {
+	case len(shape) == 2:
+		array.shape = []int{1, shape[0], shape[1]}
+	case len(shape) == 3 && isColour(shape[2]) && min(shape[0], shape[1]) > 4:
+		single = "[H W C]"
+	case len(shape) == 3 && isColour(shape[0]) && shape[0] == options.Channels && min(shape[1], shape[2]) > 4:
+		single = "[C H W]"
+	}
+	if single != "" {
+		options.remark("%s: dimensions %v are read as one image %s", path, shape, single)
+		array.shape = append([]int{1}, shape...)
+	}
+	part, err := imagesOf(path, array, 0, options)
+	if err != nil {
+		return arraySet{}, err
+	}
+	return arraySet{parts: [3]*arrayPart{Test: part}, hashes: map[string]string{filepath.Base(path): hex.EncodeToString(hash.Sum(nil))}}, nil
+}
+
+// isIDXFile reports whether a file that does not have the name of an image is an IDX file of
+// images.
+func isIDXFile(path string) bool {
+	if !isRegular(path) || IsImage(path) {
+		return false
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	data, err := decompress(file)
+	if err != nil {
+		return false
+	}
+	magic, err := data.Peek(4)
+	return err == nil && bytes.Equal(magic[:3], []byte{0, 0, idxUnsignedByte}) && magic[3] <= idxMaxRank
+}
+
+// readIDXPath reads the images of one IDX file.
+func readIDXPath(path string, _ Options) (arraySet, error) {
+	set := arraySet{hashes: map[string]string{}}
+	part, err := readIDXImages(path, set.hashes)
+	set.parts[Test] = part
+	return set, err
+}

@@ -1,0 +1,136 @@
+package datasets
+
+import (
+	"encoding/binary"
+	"fmt"
+	"image"
+	"image/color"
+	"path/filepath"
+
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Training images with hardly any contrast are remarked on, in every format.
+func TestRemarkValues(t *testing.T) {
+	constant := "all pixels of the training images are 7, and no network can tell them apart: multiply values"
+	for _, test := range []struct {
+		pixels [2]byte // that alternate
+		want   string
+	}{
+		{[2]byte{7, 7}, constant},
+		{[2]byte{0, 1}, "pixels of the training images are only 0 to 1, of 0 to 255: multiply values from 0 to 1 by 255, and stretch 16-bit"},
+		{[2]byte{20, 35}, "only 20 to 35, of 0 to 255"}, {[2]byte{20, 36}, ""}, {[2]byte{0, 255}, ""},
+	} {
+		path, low, high := filepath.Join(t.TempDir(), "some.npz"), test.pixels[0], test.pixels[1]
+		writeNPZ(t, path, map[string][]byte{
+			"train_images": npyBytes("|u1", "(2, 2, 2)", []byte{low, high, low, high, high, low, high, low}), "train_labels": npyBytes("|u1", "(2,)", []byte{0, 1}),
+			"test_images": npyBytes("|u1", "(1, 2, 2)", []byte{0, 100, 200, 255}), "test_labels": npyBytes("|u1", "(1,)", []byte{0}),
+		})
+		splits, err := Open(path, isolated(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(splits.Train.Remarks, "\n"); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("pixels %v: remarks %q, want %q", test.pixels, got, test.want)
+		}
+	}
+}
+
+// 16-bit images whose values all have the same upper byte are images of one colour.
+func TestRemarkDepth(t *testing.T) {
+	root := t.TempDir()
+	for i, class := range []string{"a", "a", "b", "b"} {
+		deep := image.NewGray16(image.Rect(0, 0, 2, 2))
+		for p := range 4 {
+			deep.SetGray16(p%2, p/2, color.Gray16{Y: uint16(60*i + p)})
+		}
+		write(t, encoded(t, deep), root, "deep", class, fmt.Sprintf("%d.png", i))
+	}
+	options := isolated(t)
+	options.Test, options.Validation = 0.5, -1
+	splits, err := Open(filepath.Join(root, "deep"), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(splits.Train.Remarks, "\n"); !strings.Contains(got, "deep: all pixels of the training images are 0,") {
+		t.Errorf("remarks %q", got)
+	}
+}
+
+// Types that are not read are named, with NumPy's line that converts them; booleans are black and
+// white.
+func TestNPZTypes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "some.npz")
+	labels := npyBytes("|u1", "(2,)", []byte{0, 1})
+	for kind, want := range map[string]string{
+		"<u2": "got uint16: save (images // 257).astype(numpy.uint8) if values go up to 65535",
+		"|i1": "got int8: save images.view(numpy.uint8)", "<i2": "got int16: save images.astype(numpy.uint8), with values from 0 to 255",
+		"<i4": "got int32: save images.astype(numpy.uint8)", ">u4": "got uint32: save", "<u8": "got uint64: save", "<i8": "got int64: save",
+		"<f2": "got float16: save (255 * images).round().astype(numpy.uint8) if values are from 0 to 1", "<f4": "got float32: save", "<f8": "got float64: save",
+		"|O": "got object: save numpy.stack(list(images)).astype(numpy.uint8)", "<U5": "got str: save", "<M8[ns]": "got NumPy's M8: save",
+	} {
+		writeNPZ(t, path, map[string][]byte{"images": npyBytes(kind, "(2, 2, 2)", make([]byte, 64)), "labels": labels})
+		_, err := Open(path, isolated(t))
+		wantError(t, err, "some.npz: images.npy: header", "images must be unsigned bytes (uint8) or bool, "+want)
+	}
+	images := npyBytes("|b1", "(2, 2, 2)", []byte{0, 1, 1, 0, 1, 0, 0, 1})
+	for kind, want := range map[string]string{
+		"<f4": "got float32: save labels.astype(numpy.int64)", "<f8": "got float64: save labels.astype(numpy.int64)",
+		"<U5": "got str: save numpy.unique(labels, return_inverse=True)[1]", "|S4": "got str: save", "|O": "got object: save numpy.unique(",
+	} {
+		writeNPZ(t, path, map[string][]byte{"images": images, "labels": npyBytes(kind, "(2,)", make([]byte, 64))})
+		_, err := Open(path, isolated(t))
+		wantError(t, err, "some.npz: labels.npy: header", "labels must be integers, "+want)
+	}
+	wide := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 0), 1)
+	writeNPZ(t, path, map[string][]byte{"images": images, "labels": npyBytes("<u8", "(2,)", wide)})
+	options := isolated(t)
+	options.Test, options.Validation = -1, -1
+	splits, err := Open(path, options)
+	if err != nil || !slices.Equal(splits.Train.Images, []byte{0, 255, 255, 0, 255, 0, 0, 255}) || splits.Train.Remarks != nil {
+		t.Errorf("booleans are %+v, %v", splits, err)
+	}
+}
+
+// Shapes that are not read have NumPy's line that reshapes them.
+func TestNPZShapes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "some.npz")
+	labels := npyBytes("|u1", "(2,)", []byte{0, 1})
+	for shape, want := range map[string]string{
+		"(2, 784)":       "must be [N H W] or [N H W C], got dimensions [2 784]: save images.reshape(-1, 28, 28)",
+		"(2, 783)":       "must be [N H W], [N H W C] or [N C H W], got dimensions [2 783]",
+		"(28, 28, 3, 2)": "must be [N H W C] or [N C H W], got dimensions [28 28 3 2]: save numpy.moveaxis(images, -1, 0)",
+		"(2,)":           "must be [N H W], [N H W C] or [N C H W], got dimensions [2]",
+	} {
+		size := 1
+		for _, n := range parsedShape(shape) {
+			size *= n
+		}
+		writeNPZ(t, path, map[string][]byte{"images": npyBytes("|u1", shape, make([]byte, size)), "labels": labels})
+		_, err := Open(path, isolated(t))
+		wantError(t, err, "some.npz: images.npy: "+want)
+	}
+	hot := npyBytes("|u1", "(2, 3)", make([]byte, 6))
+	writeNPZ(t, path, map[string][]byte{"images": npyBytes("|u1", "(2, 2, 2)", make([]byte, 8)), "labels": hot})
+	_, err := Open(path, isolated(t))
+	wantError(t, err, "one label for each image, got [2 3]: save labels.argmax(1) if they are one-hot")
+	writeNPZ(t, path, map[string][]byte{"images": npyBytes("|u1", "(2, 3, 8, 4)", randomBytes(1, 192)), "labels": labels})
+	options := isolated(t)
+	options.Test, options.Validation = -1, -1
+	splits, err := Open(path, options)
+	if want := []string{path + ": images.npy: dimensions [2 3 8 4] are read as [N H W C], 4 channels"}; err != nil || !slices.Equal(splits.Train.Remarks, want) {
+		t.Errorf("%+v, %v, want the remark %q", splits, err, want)
+	}
+}
+
+func parsedShape(text string) (shape []int) {
+	for field := range strings.SplitSeq(strings.Trim(text, "()"), ",") {
+		n := 0
+		if _, err := fmt.Sscan(field, &n); err == nil {
+			shape = append(shape, n)
+		}
+	}
+	return shape
+}
