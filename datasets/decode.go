@@ -6,7 +6,6 @@ import (
 	"context"
 	"image"
 	"image/color"
-	"image/draw"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/pkg/errors"
 	"golang.org/x/image/bmp"
-	"golang.org/x/image/tiff"
 )
 
 // Limits of images.
@@ -40,25 +38,24 @@ type imageFormat struct {
 	extensions []string // of image files, in lower case
 	magics     []string // beginnings of the content; ? is any byte
 	config     func(io.Reader) (image.Config, error)
-	decode     func(io.Reader) (image.Image, error) // gets a stoppable
-	// inspect, if not nil, checks the whole content before it is decoded, and sets info.memory.
+	// decode returns the image. Its bounds lie within the size in the config, the canvas.
+	decode func(*stoppable) (image.Image, error)
+	// orientation, if not nil, returns the EXIF orientation.
+	orientation func(io.ReaderAt) int
+	// inspect checks the whole content before it is decoded, and sets info.memory.
 	inspect func(content []byte, info *imageInfo) error
-	// perPixel is the number of bytes per pixel that decode allocates at most, if inspect does not
-	// set info.memory. PNG has 8 bytes per pixel, twice if it is interlaced; netpbm has 3 and 4,
-	// and a buffer that is doubled.
-	perPixel int
 }
 
 // imageFormats is the table of image formats. An image's format is determined by its content; the
 // extension only marks a file as an image.
 var imageFormats = []imageFormat{
-	{"PNG", []string{".png"}, []string{"\x89PNG\r\n\x1a\n"}, png.DecodeConfig, png.Decode, nil, 16},
-	{"JPEG", []string{".jpg", ".jpeg", ".jpe", ".jfif"}, []string{"\xff\xd8"}, jpeg.DecodeConfig, jpeg.Decode, inspectJPEG, 0},
-	{"GIF", []string{".gif"}, []string{"GIF8"}, gif.DecodeConfig, gif.Decode, nil, 1},
-	{"BMP", []string{".bmp"}, []string{"BM"}, bmp.DecodeConfig, bmp.Decode, nil, 4},
-	{"WebP", []string{".webp"}, []string{"RIFF????WEBP"}, webpConfig, decodeWebP, inspectWebP, 12},
-	{"TIFF", []string{".tif", ".tiff"}, []string{"II*\x00", "MM\x00*"}, tiff.DecodeConfig, decodeTIFF, inspectTIFF, 0},
-	{"netpbm", []string{".ppm", ".pgm", ".pnm"}, []string{"P2", "P3", "P5", "P6"}, netpbmConfig, decodeNetpbm, nil, 12},
+	{"PNG", []string{".png"}, []string{pngMagic}, png.DecodeConfig, decodePNG, pngOrientation, inspectPNG},
+	{"JPEG", []string{".jpg", ".jpeg", ".jpe", ".jfif"}, []string{"\xff\xd8"}, jpeg.DecodeConfig, decodeJPEG, jpegOrientation, inspectJPEG},
+	{"GIF", []string{".gif"}, []string{"GIF8"}, gif.DecodeConfig, decodeGIF, nil, inspectGIF},
+	{"BMP", []string{".bmp"}, []string{"BM"}, bmp.DecodeConfig, decodeBMP, nil, inspectBMP},
+	{"WebP", []string{".webp"}, []string{"RIFF????WEBP"}, webpConfig, decodeWebP, webpOrientation, inspectWebP},
+	{"TIFF", []string{".tif", ".tiff"}, []string{"II*\x00", "MM\x00*"}, tiffConfig, decodeTIFF, orientation, inspectTIFF},
+	{"netpbm", []string{".ppm", ".pgm", ".pnm"}, []string{"P2", "P3", "P5", "P6"}, netpbmConfig, decodeNetpbm, nil, inspectNetpbm},
 }
 
 // IsImage reports whether a file name has an extension of images.
@@ -80,6 +77,9 @@ func formatOf(start []byte) (imageFormat, error) {
 		}
 		names = append(names, format.name)
 	}
+	if name := foreign(start); name != "" {
+		return imageFormat{}, errors.Errorf("offset 0: must begin like an image (%[2]s), got %[1]s", name, strings.Join(names, ", "))
+	}
 	return imageFormat{}, errors.Errorf("offset 0: must begin like an image (%[2]s), got % [1]x",
 		start[:min(len(start), 8)], strings.Join(names, ", "))
 }
@@ -100,17 +100,14 @@ func matches(magic string, start []byte) bool {
 type imageInfo struct {
 	height, width int
 	grey          bool // stored in grey
-	orientation   int  // see exifOrientation
+	orientation   int  // of EXIF: 1 (upright) to 8, see upright
 	memory        int  // upper bound of the bytes that decoding allocates; see inspect
+	pages         bool // there are more pages; see inspect
 	format        imageFormat
 }
 
-// formatReach and exifReach are the numbers of bytes at the start that are searched for the format
-// and for an EXIF block.
-const (
-	formatReach = 64
-	exifReach   = 1 << 17
-)
+// formatReach is the number of bytes at the start that are searched for the format.
+const formatReach = 160
 
 // imageSource is a file, or content in memory.
 type imageSource interface {
@@ -139,9 +136,8 @@ func (d *decoder) readHeader(source imageSource) (imageInfo, error) {
 		return info, err
 	}
 	greyPNG := info.format.name == "PNG" && len(start) > 25 && start[25] == 4 // grey with alpha
-	if info.format.name == "JPEG" {
-		start, _ = r.Peek(exifReach) // as much as there is; an error is repeated by the header
-		info.orientation = exifOrientation(start)
+	if info.format.orientation != nil {
+		info.orientation = info.format.orientation(source)
 	}
 	var config image.Config
 	// TIFF's decoder reads at an offset: without a ReaderAt it allocates all bytes up to there,
@@ -151,10 +147,10 @@ func (d *decoder) readHeader(source imageSource) (imageInfo, error) {
 		io.ReaderAt
 	}{r, source}
 	if config, err = info.format.config(both); err != nil {
-		return info, errors.WithMessage(noEOF(err), info.format.name)
+		return info, errors.WithMessage(explained(noEOF(err)), info.format.name)
 	}
 	info.height, info.width = config.Height, config.Width
-	if info.height < 1 || info.width < 1 || int64(info.height)*int64(info.width) > MaxPixels {
+	if info.height < 1 || info.width < 1 || info.height > MaxPixels/info.width {
 		return info, errors.Errorf("%s must have 1 to %[4]d pixels, got %[2]dx%[3]d", info.format.name, info.height, info.width, MaxPixels)
 	}
 	info.grey = greyPNG || isGrey(config.ColorModel)
@@ -181,17 +177,11 @@ func (d *decoder) inspect(content []byte) (imageInfo, error) {
 	if err != nil {
 		return info, err
 	}
-	if check := info.format.inspect; check != nil {
-		if err := guarded(func() error { return check(content, &info) }); err != nil {
-			return info, errors.WithMessage(err, info.format.name)
-		}
+	if err := guarded(func() error { return info.format.inspect(content, &info) }); err != nil {
+		return info, errors.WithMessage(err, info.format.name)
 	}
-	pixels := info.height * info.width
-	if info.memory == 0 {
-		info.memory = info.format.perPixel * pixels
-	}
-	const canvas, taps = 4, 16 // bytes per pixel of colourPixels, and per row and column of newTaps
-	info.memory += canvas*pixels + taps*(info.height+info.width)
+	const row, taps = 10, 16 // bytes per pixel of a row (see rows.go), and per row and column of newTaps
+	info.memory += row*max(info.height, info.width) + taps*(info.height+info.width)
 	return info, nil
 }
 
@@ -205,6 +195,9 @@ type stoppable struct {
 }
 
 const stoppableRead = 128
+
+// with returns another content that stops with the same context.
+func (s *stoppable) with(content []byte) *stoppable { return &stoppable{s.context, content, 0} }
 
 // Read implements io.Reader.
 func (s *stoppable) Read(to []byte) (int, error) {
@@ -241,16 +234,23 @@ func guarded(decode func() error) (err error) {
 // time.
 type decoder struct {
 	resizer resizer
-	header  *bufio.Reader // of exifReach bytes
+	header  *bufio.Reader
 	turned  []byte
 	content bytes.Buffer
+	last    imageNotes
+}
+
+// imageNotes are what a user may want to know about a decoded image.
+type imageNotes struct {
+	deep  valueRange
+	pages bool // there are more pages
 }
 
 // decoders is the pool of Decode's decoders.
 var decoders = sync.Pool{New: func() any { return newDecoder() }}
 
 func newDecoder() *decoder {
-	return &decoder{header: bufio.NewReaderSize(nil, exifReach)}
+	return &decoder{header: bufio.NewReader(nil)}
 }
 
 // Decode decodes an image into bytes [channels height width], as Open does with each file of an
@@ -293,11 +293,12 @@ func (d *decoder) decode(ctx context.Context, to, content []byte, channels, heig
 	if err != nil {
 		return err
 	}
+	d.last = imageNotes{pages: info.pages}
 	err = guarded(func() error { return d.decodeAs(info, to, &stoppable{ctx, content, 0}, channels, height, width) })
 	if ctx.Err() != nil {
 		return errors.Wrap(ctx.Err(), "decoding was stopped")
 	}
-	return errors.WithMessage(noEOF(err), info.format.name)
+	return errors.WithMessage(explained(noEOF(err)), info.format.name)
 }
 
 // decodeAs decodes an image whose header was read. It panics where a decoder does.
@@ -306,12 +307,15 @@ func (d *decoder) decodeAs(info imageInfo, to []byte, source *stoppable, channel
 	if err != nil {
 		return err
 	}
-	size := img.Bounds().Size()
-	if size.X < 1 || size.Y < 1 {
-		return errors.Errorf("must have at least 1x1 pixels, got %dx%d", size.Y, size.X)
+	canvas := image.Rect(0, 0, info.width, info.height)
+	if info.orientation > 4 {
+		canvas = image.Rect(0, 0, info.height, info.width)
+	}
+	if bounds := img.Bounds(); !bounds.In(canvas) || bounds.Empty() {
+		return errors.Errorf("pixels must be within %dx%d, got them at %v", canvas.Dy(), canvas.Dx(), bounds)
 	}
 	if info.orientation == 1 {
-		d.scale(to, img, channels, height, width)
+		d.scale(to, img, canvas, channels, height, width)
 		return nil
 	}
 	if info.orientation > 4 {
@@ -320,110 +324,7 @@ func (d *decoder) decodeAs(info imageInfo, to []byte, source *stoppable, channel
 	if cap(d.turned) < len(to) {
 		d.turned = make([]byte, len(to))
 	}
-	d.scale(d.turned[:len(to)], img, channels, height, width)
+	d.scale(d.turned[:len(to)], img, canvas, channels, height, width)
 	upright(to, d.turned[:len(to)], info.orientation, height, width)
 	return nil
-}
-
-// scale scales an image into to, [channels height width].
-func (d *decoder) scale(to []byte, img image.Image, channels, height, width int) {
-	size, plane := img.Bounds().Size(), height*width
-	if pixels := greyPixels(img, channels); pixels != nil {
-		d.resizer.grey(to[:plane], height, width, pixels, size.Y, size.X)
-		for c := 1; c < channels; c++ {
-			copy(to[c*plane:(c+1)*plane], to[:plane])
-		}
-		if channels == 4 {
-			fill(to[3*plane:], 255)
-		}
-		return
-	}
-	pixels := colourPixels(img, channels)
-	if channels == 1 {
-		luminance(pixels)
-		d.resizer.grey(to, height, width, pixels[:size.X*size.Y], size.Y, size.X)
-		return
-	}
-	d.resizer.colour(to, channels, height, width, pixels, size.Y, size.X)
-	if channels == 4 {
-		separateOpacity(to, plane)
-	}
-}
-
-// greyPixels returns the values [H W] of an image that is grey, or that stores its luminance if one
-// channel is requested; otherwise nil.
-func greyPixels(img image.Image, channels int) []byte {
-	bounds := img.Bounds()
-	height, width := bounds.Dy(), bounds.Dx()
-	packed := func(pixels []byte, stride, step int) []byte {
-		if stride == width && step == 1 {
-			return pixels[:height*width]
-		}
-		values := make([]byte, 0, height*width)
-		for y := range height {
-			for x := range width {
-				values = append(values, pixels[y*stride+x*step])
-			}
-		}
-		return values
-	}
-	switch img := img.(type) {
-	case *image.Gray:
-		return packed(img.Pix[img.PixOffset(bounds.Min.X, bounds.Min.Y):], img.Stride, 1)
-	case *image.Gray16: // the high bytes
-		return packed(img.Pix[img.PixOffset(bounds.Min.X, bounds.Min.Y):], img.Stride, 2)
-	case *image.YCbCr: // Y is the luminance
-		if channels == 1 {
-			return packed(img.Y[img.YOffset(bounds.Min.X, bounds.Min.Y):], img.YStride, 1)
-		}
-	}
-	return nil
-}
-
-// colourPixels returns the pixels [H W 4] of an image, drawn over white, or with premultiplied
-// opacity if four channels are requested.
-func colourPixels(img image.Image, channels int) []byte {
-	bounds := img.Bounds()
-	if rgba, ok := img.(*image.RGBA); ok && rgba.Stride == 4*bounds.Dx() && (channels == 4 || rgba.Opaque()) {
-		return rgba.Pix[rgba.PixOffset(bounds.Min.X, bounds.Min.Y):][:4*bounds.Dx()*bounds.Dy()]
-	}
-	canvas := image.NewRGBA(image.Rect(0, 0, bounds.Dx(), bounds.Dy()))
-	operation := draw.Src
-	if opaque, ok := img.(interface{ Opaque() bool }); channels != 4 && !(ok && opaque.Opaque()) {
-		fill(canvas.Pix, 255)
-		operation = draw.Over
-	}
-	draw.Draw(canvas, canvas.Rect, img, bounds.Min, operation)
-	return canvas.Pix
-}
-
-func fill(values []byte, value byte) {
-	for i := range values {
-		values[i] = value
-	}
-}
-
-// luminance converts pixels [H W 4] to grey [H W] in place, with the weights .299, .587 and .114
-// (ITU-R BT.601).
-func luminance(pixels []byte) {
-	for i := range len(pixels) / 4 {
-		pixel := pixels[4*i : 4*i+3]
-		sum := 19595*uint32(pixel[0]) + 38470*uint32(pixel[1]) + 7471*uint32(pixel[2])
-		pixels[i] = byte((sum + 1<<15) >> 16)
-	}
-}
-
-// separateOpacity divides the premultiplied colours of planes [4 H W] by their opacity.
-func separateOpacity(planes []byte, plane int) {
-	for i := range plane {
-		opacity := int(planes[3*plane+i])
-		for c := range 3 {
-			value := &planes[c*plane+i]
-			if opacity == 0 {
-				*value = 0
-				continue
-			}
-			*value = byte(min((int(*value)*255+opacity/2)/opacity, 255))
-		}
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
-	"fmt"
 	"hash/crc32"
 	"image"
 	"image/color"
@@ -14,7 +13,6 @@ import (
 	"io"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 
 	"golang.org/x/image/bmp"
@@ -31,14 +29,14 @@ func written(t testing.TB, encode func(w io.Writer) error) []byte {
 	return buffer.Bytes()
 }
 
-// planes returns the planes [3 H W] of a picture.
+// planes returns the planes [3 H W] of a picture, rounded to bytes.
 func planes(img image.Image) []byte {
 	bounds := img.Bounds()
 	plane := bounds.Dx() * bounds.Dy()
 	values := make([]byte, 3*plane)
 	for i := range plane {
 		r, g, b, _ := img.At(bounds.Min.X+i%bounds.Dx(), bounds.Min.Y+i/bounds.Dx()).RGBA()
-		values[i], values[plane+i], values[2*plane+i] = byte(r>>8), byte(g>>8), byte(b>>8)
+		values[i], values[plane+i], values[2*plane+i] = byte((r+128)/257), byte((g+128)/257), byte((b+128)/257)
 	}
 	return values
 }
@@ -165,7 +163,7 @@ func TestDecodeErrors(t *testing.T) {
 		want                    string
 	}{
 		{nil, 3, 4, 4, "decode: offset 0: must be an image, got an empty file"},
-		{[]byte("<!DOCTYPE html>"), 3, 4, 4, "decode: offset 0: must begin like an image (PNG, JPEG, GIF, BMP, WebP, TIFF, netpbm), got 3c 21 44 4f 43 54 59 50"},
+		{[]byte("<!DOCTYPE html>"), 3, 4, 4, "decode: offset 0: must begin like an image (PNG, JPEG, GIF, BMP, WebP, TIFF, netpbm), got HTML, a web page"},
 		{img[:len(img)/2], 3, 4, 4, "PNG: png: invalid format: not enough pixel data"},
 		{img, 2, 4, 4, "decode: must be 1 (grey), 3 (red, green, blue) or 4 (and opacity), got 2"},
 		{img, 3, 0, 4, "decode: images must be 1x1 to 256x256, got 0x4"},
@@ -198,37 +196,25 @@ func TestBoundedTIFF(t *testing.T) {
 	content := written(t, func(w io.Writer) error {
 		return tiff.Encode(w, img, &tiff.Options{Compression: tiff.Deflate})
 	})
-	same, err := boundTIFF(content)
-	if err != nil || &same[0] != &content[0] {
-		t.Error("a TIFF as usual is changed, or ", err)
-	}
-	at, _ := tiffTag(content, 278)
+	at := tiffEntryAt(t, content, tiffRowsPerStrip)
 	binary.LittleEndian.PutUint16(content[at+2:], 4)
 	binary.LittleEndian.PutUint32(content[at+8:], 0xffffffff)
-	bounded, err := boundTIFF(content)
-	if err != nil || tiffNumber(bounded, 278) != 4 || tiffNumber(content, 278) != 0xffffffff {
-		t.Errorf("%d rows in a strip, want 4, %v", tiffNumber(bounded, 278), err)
-	}
 	if got, err := Decode(t.Context(), content, 3, 4, 5); err != nil || !bytes.Equal(got, planes(img)) {
 		t.Error("one strip of any height: ", err)
 	}
-	binary.LittleEndian.PutUint16(content[at:], 322)
-	_, err = boundTIFF(content)
-	wantError(t, err, "tiles must not be much larger than the image, got 0x4294967295 in an image of 4x5 pixels")
 }
 
-// tiffNumber returns the value of a tag with one number, 0 if there is none.
-func tiffNumber(block []byte, tag uint16) int64 {
-	const short = 3 // the type of two bytes
-	at, order := tiffTag(block, tag)
-	switch {
-	case at == 0:
-		return 0
-	case order.Uint16(block[at+2:]) == short:
-		return int64(order.Uint16(block[at+8:]))
-	default:
-		return int64(order.Uint32(block[at+8:]))
+// tiffEntryAt returns the offset of a tag's entry in a little-endian TIFF.
+func tiffEntryAt(t *testing.T, content []byte, tag uint16) int {
+	t.Helper()
+	from := int(binary.LittleEndian.Uint32(content[4:]))
+	for at := from + 2; at+12 <= len(content); at += 12 {
+		if binary.LittleEndian.Uint16(content[at:]) == tag {
+			return at
+		}
 	}
+	t.Fatalf("no tag %d", tag)
+	return 0
 }
 
 // withOrientation puts an EXIF block with an orientation into a JPEG.
@@ -283,7 +269,7 @@ func TestOrientation(t *testing.T) {
 	}
 	// Unreadable blocks turn nothing.
 	for cut := 2; cut < 60; cut++ {
-		if got := exifOrientation(withOrientation(content, 6, binary.LittleEndian)[:cut]); got != 1 && got != 6 {
+		if got := jpegOrientation(bytes.NewReader(withOrientation(content, 6, binary.LittleEndian)[:cut])); got != 1 && got != 6 {
 			t.Errorf("cut at %d: orientation %d", cut, got)
 		}
 	}
@@ -309,7 +295,7 @@ func TestNetpbm(t *testing.T) {
 		}
 	}
 	for content, want := range map[string]string{
-		"P1 1 1 0":             "decode: offset 0: must begin like an image (PNG, JPEG, GIF, BMP, WebP, TIFF, netpbm), got 50 31 20 31 20 31 20 30",
+		"P1 1 1 0":             "decode: offset 0: must begin like an image (PNG, JPEG, GIF, BMP, WebP, TIFF, netpbm), got PBM: convert it to PNG or JPEG",
 		"P2 3":                 "decode: netpbm: netpbm height: must be a number: unexpected EOF",
 		"P2 0 1 255 0":         "decode: netpbm: netpbm width must be at least 1, got 0",
 		"P2 x":                 "decode: netpbm: netpbm width: must be a number, got byte 'x'",
@@ -322,49 +308,4 @@ func TestNetpbm(t *testing.T) {
 		_, err := Decode(t.Context(), []byte(content), 3, 1, 1)
 		wantError(t, err, want)
 	}
-}
-
-func FuzzNetpbm(f *testing.F) {
-	f.Add([]byte("P2\n# c\n3 1\n255\n0 7 255"))
-	f.Add([]byte("P3 1 1 10 0 5 10"))
-	f.Add([]byte("P5 3 1 65535\n\x00\x00\x80\x00\xff\xff"))
-	f.Add([]byte("P6 1 1 255\n\x00\x01\x00"))
-	f.Add([]byte("P6 99999999 1 255\n"))
-	f.Fuzz(func(t *testing.T, content []byte) {
-		config, configErr := netpbmConfig(bytes.NewReader(content))
-		img, err := decodeNetpbm(bytes.NewReader(content))
-		if err != nil {
-			return
-		}
-		if size := img.Bounds().Size(); configErr != nil || size.X != config.Width || size.Y != config.Height {
-			t.Errorf("a picture of %v, but %+v, %v", size, config, configErr)
-		}
-		if size := img.Bounds().Size(); size.X*size.Y > 3*len(content) {
-			t.Errorf("a picture of %v from %d bytes", size, len(content))
-		}
-	})
-}
-
-// Whatever is sent to a server gives an error or a picture.
-func FuzzDecode(f *testing.F) {
-	img := noisePicture(1, 5, 4)
-	f.Add(written(f, func(w io.Writer) error { return jpeg.Encode(w, img, nil) }))
-	f.Add(written(f, func(w io.Writer) error { return tiff.Encode(w, img, nil) }))
-	f.Add(written(f, func(w io.Writer) error { return bmp.Encode(w, img) }))
-	webp, err := base64.StdEncoding.DecodeString(tinyWebP)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(webp)
-	f.Add(written(f, func(w io.Writer) error { return png.Encode(w, img) }))
-	f.Add(written(f, func(w io.Writer) error { return gif.Encode(w, img, nil) }))
-	f.Add([]byte(fmt.Sprintf("P2 2 2 1 %s", strings.Repeat("1 ", 4))))
-	f.Fuzz(func(t *testing.T, content []byte) {
-		if info, err := newDecoder().probe(bytes.NewReader(content)); err == nil && info.height*info.width > 1<<16 {
-			return // large pictures take long
-		}
-		if got, err := Decode(t.Context(), content, 3, 4, 4); err == nil && len(got) != 48 {
-			t.Errorf("%d bytes", len(got))
-		}
-	})
 }

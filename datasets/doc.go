@@ -66,10 +66,15 @@
 // # Decoding
 //
 // Images are scaled to height x width, without keeping their aspect ratio, by a Catmull-Rom filter
-// that averages when it shrinks. JPEGs are first rotated according to their EXIF orientation.
-// Transparent images are drawn over white. One channel is the luminance, three are red, green and
-// blue, four add the opacity. 16-bit values are truncated to 8 bits, in PGM and PPM rounded. Of an
-// animation, the first frame is read.
+// that averages when it shrinks. Images are first turned as their EXIF orientation requires, in
+// JPEG, PNG, WebP and TIFF. Transparent images are drawn over white. One channel is the luminance,
+// three are red, green and blue, four add the opacity. Images of 16 bits per channel are scaled in
+// 16 bits and rounded to 8 at the end.
+//
+// Of an animation the first frame is read, drawn over a white canvas, and of a TIFF file with
+// several pages the first page. Errors outside of the pixels are ignored: a checksum of a PNG chunk
+// of text, a missing end. Images in other formats, such as HEIC and AVIF, are recognised by their
+// content and named in the error.
 //
 // If the options do not set them, there is 1 channel if all training images are stored in grey,
 // otherwise 3; the size is the images' own if it is the same for all and at most MaxSide, otherwise

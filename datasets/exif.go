@@ -1,63 +1,105 @@
 package datasets
 
 import (
+	"bytes"
 	"encoding/binary"
+	"hash/crc32"
+	"io"
 )
 
-// exifOrientation returns the EXIF orientation of a JPEG, 1 (upright) to 8: the value of tag 0x0112
-// in the first directory of its EXIF block, or 1 without a readable block. The content may be
-// truncated after the block.
-func exifOrientation(jpeg []byte) int {
-	for at := 2; at+4 <= len(jpeg) && jpeg[at] == 0xff; {
-		marker, length := jpeg[at+1], int(binary.BigEndian.Uint16(jpeg[at+2:]))
+// tagOrientation is the tag of the orientation in an EXIF block, which is structured as a TIFF
+// file, and in a TIFF file itself.
+const tagOrientation = 274
+
+// maxEXIF is the largest size of an EXIF block, in bytes; JPEG has at most 64 KiB.
+const maxEXIF = 1 << 20
+
+// orientation returns the orientation in a TIFF structure, 1 (upright) to 8, or 1 if it has none.
+func orientation(block io.ReaderAt) int {
+	directory, err := readTIFFDirectory(block)
+	if err != nil {
+		return 1
+	}
+	if value := directory.value(tagOrientation, 1); value >= 1 && value <= 8 {
+		return int(value)
+	}
+	return 1
+}
+
+// blockOrientation returns the orientation in an EXIF block, which may begin with "Exif" and two
+// more bytes; nil has none.
+func blockOrientation(block []byte) int {
+	if bytes.HasPrefix(block, []byte("Exif\x00")) && len(block) > 6 {
+		block = block[6:]
+	}
+	return orientation(bytes.NewReader(block))
+}
+
+// jpegOrientation returns the orientation in the first EXIF block of a JPEG image. It walks along
+// the segments up to the first scan as image/jpeg does: bytes between segments, and fill bytes
+// before a marker, are skipped.
+func jpegOrientation(source io.ReaderAt) int {
+	w := window{source: source}
+	for at := int64(2); ; {
+		b := w.at(at, 4)
+		if b == nil {
+			return 1
+		}
+		marker, length := b[1], int64(binary.BigEndian.Uint16(b[2:]))
 		switch {
-		case marker == 0xe1:
-			block := jpeg[at+4 : min(max(at+2+length, at+4), len(jpeg))]
-			if len(block) > 6 && string(block[:6]) == "Exif\x00\x00" {
-				return tiffOrientation(block[6:])
+		case b[0] != 0xff || marker == 0xff || marker == 0:
+			at++
+			continue
+		case marker >= jpegRST0 && marker <= jpegRST7:
+			at += 2
+			continue
+		case marker == jpegSOS || marker == jpegEOI || length < 2:
+			return 1
+		case marker == jpegAPP1:
+			if block := w.at(at+4, int(length-2)); len(block) > 6 && string(block[:5]) == "Exif\x00" {
+				return blockOrientation(block)
 			}
-		case marker < 0xe0 && marker != 0xdb || marker == 0xff:
-			return 1 // the image data begins: there is no block before it
 		}
 		at += 2 + length
 	}
-	return 1
 }
 
-// tiffOrientation returns the orientation in an EXIF block, which is structured as a TIFF file.
-func tiffOrientation(block []byte) int {
-	if at, order := tiffTag(block, 0x0112); at > 0 {
-		if value := int(order.Uint16(block[at+8:])); value >= 1 && value <= 8 {
-			return value
+// pngOrientation returns the orientation in the eXIf chunk of a PNG image. It ignores a chunk whose
+// checksum is wrong.
+func pngOrientation(source io.ReaderAt) int {
+	w := window{source: source}
+	for at := int64(len(pngMagic)); ; {
+		b := w.at(at, 8)
+		if b == nil || string(b[4:]) == "IEND" {
+			return 1
 		}
+		length := int64(binary.BigEndian.Uint32(b))
+		if string(b[4:]) == "eXIf" && length <= maxEXIF {
+			if chunk := w.at(at+4, int(length)+8); chunk != nil {
+				body, sum := chunk[:4+length], binary.BigEndian.Uint32(chunk[4+length:])
+				if crc32.ChecksumIEEE(body) == sum {
+					return blockOrientation(body[4:])
+				}
+			}
+		}
+		at += 12 + length
 	}
-	return 1
 }
 
-// tiffTag returns the offset of the 12-byte entry with a tag in the first directory of a TIFF file,
-// or 0 if there is none, and the byte order.
-func tiffTag(block []byte, tag uint16) (int64, binary.ByteOrder) {
-	if len(block) < 8 {
-		return 0, nil
-	}
-	var order binary.ByteOrder = binary.LittleEndian
-	if block[0] == 'M' {
-		order = binary.BigEndian
-	}
-	directory := int64(order.Uint32(block[4:]))
-	if directory+2 > int64(len(block)) {
-		return 0, nil
-	}
-	for i := range int64(order.Uint16(block[directory:])) {
-		at := directory + 2 + 12*i
-		if at+12 > int64(len(block)) {
-			return 0, nil
+// webpOrientation returns the orientation in the EXIF chunk of a WebP image.
+func webpOrientation(source io.ReaderAt) int {
+	w := window{source: source}
+	for at := int64(12); ; {
+		b := w.at(at, 8)
+		if b == nil {
+			return 1
 		}
-		if order.Uint16(block[at:]) == tag {
-			return at, order
+		length := int64(binary.LittleEndian.Uint32(b[4:]))
+		if string(b[:4]) == "EXIF" && length <= maxEXIF {
+			return blockOrientation(w.at(at+8, int(length)))
 		}
+		at += 8 + length + length%2
 	}
-	return 0, nil
 }
 
 // upright copies planes [height width], stored with an EXIF orientation, from from to to, and makes

@@ -136,7 +136,7 @@ func TestTIFFWorkIsBounded(t *testing.T) {
 	_, err := Decode(t.Context(), content, 1, 8, 8)
 	wantError(t, err, "TIFF: strips or tiles must have at most the 66170 bytes of the file, got 4194304")
 	// A count beyond the end is cut by the decoder.
-	at, _ := tiffTag(content, 279)
+	at := tiffEntryAt(t, content, 279)
 	binary.LittleEndian.PutUint32(content[at+4:], 1<<28)
 	_, err = Decode(t.Context(), content, 1, 8, 8)
 	wantError(t, err, "TIFF: strips or tiles must have at most")
@@ -185,14 +185,15 @@ func TestDecodeStops(t *testing.T) {
 // content is long, or whose image panics when it is scaled.
 func withPanicking(t *testing.T) {
 	before := imageFormats
+	unknown := func([]byte, *imageInfo) error { return nil }
 	t.Cleanup(func() { imageFormats = before })
 	size := image.Config{Width: 2, Height: 2, ColorModel: color.RGBAModel}
 	imageFormats = append(slices.Clip(before),
-		imageFormat{name: "Header", magics: []string{"HEADER"}, config: func(io.Reader) (image.Config, error) { panic("header") }},
-		imageFormat{name: "Pixels", magics: []string{"PIXELS"}, config: func(io.Reader) (image.Config, error) { return size, nil },
-			decode: func(io.Reader) (image.Image, error) { panic("pixels") }},
-		imageFormat{name: "Scale", magics: []string{"SCALE"}, config: func(io.Reader) (image.Config, error) { return size, nil },
-			decode: func(io.Reader) (image.Image, error) {
+		imageFormat{name: "Header", inspect: unknown, magics: []string{"HEADER"}, config: func(io.Reader) (image.Config, error) { panic("header") }},
+		imageFormat{name: "Pixels", inspect: unknown, magics: []string{"PIXELS"}, config: func(io.Reader) (image.Config, error) { return size, nil },
+			decode: func(*stoppable) (image.Image, error) { panic("pixels") }},
+		imageFormat{name: "Scale", inspect: unknown, magics: []string{"SCALE"}, config: func(io.Reader) (image.Config, error) { return size, nil },
+			decode: func(*stoppable) (image.Image, error) {
 				// A pixel beyond its palette.
 				return &image.Paletted{Pix: []byte{9, 9, 9, 9}, Stride: 2, Rect: image.Rect(0, 0, 2, 2), Palette: color.Palette{color.Black}}, nil
 			}})

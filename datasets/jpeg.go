@@ -2,33 +2,45 @@ package datasets
 
 import (
 	"encoding/binary"
+	"image"
+	"image/jpeg"
+	"slices"
 
 	"github.com/pkg/errors"
 )
 
 // Markers of JPEG (ITU-T T.81, table B.1).
 const (
-	jpegSOF0 = 0xc0 // sequential, 8 bits
-	jpegSOF2 = 0xc2 // progressive
-	jpegRST0 = 0xd0
-	jpegRST7 = 0xd7
-	jpegEOI  = 0xd9
-	jpegSOS  = 0xda
+	jpegSOF0  = 0xc0 // sequential, 8 bits
+	jpegSOF2  = 0xc2 // progressive
+	jpegRST0  = 0xd0
+	jpegRST7  = 0xd7
+	jpegEOI   = 0xd9
+	jpegSOS   = 0xda
+	jpegAPP1  = 0xe1
+	jpegAPP14 = 0xee
 )
 
-// inspectJPEG counts the scans of a JPEG image and estimates the memory for decoding it. A scan of
-// a progressive image can have a few bytes and visit every block, so the time to decode grows with
-// scans times pixels, not with the size of the file: 2000 scans of 25 million pixels fit into 133
-// KB and take half a minute. It returns an error for more than MaxScans.
-//
-// It walks the segments as image/jpeg does, so that it counts at least the scans that are decoded:
-// data between segments are skipped up to the next marker, and the walk ends at EOI.
-func inspectJPEG(content []byte, info *imageInfo) error {
-	scans := 0
+// jpegOutline is what the segments of a JPEG image show without decoding it.
+type jpegOutline struct {
+	scans       int
+	frame       []byte // contents of the frame header, SOF
+	progressive bool
+	memory      int             // see jpegMemory
+	adobe       bool            // has a segment of Adobe, which tells the colours of four components
+	ended       bool            // has EOI
+	sent        map[byte]uint64 // the coefficients that scans have completed, as bits, by component
+}
+
+// outlineJPEG walks the segments as image/jpeg does, so that it counts at least the scans that are
+// decoded: data between segments are skipped up to the next marker, and the walk ends at EOI.
+func outlineJPEG(content []byte) jpegOutline {
+	o := jpegOutline{sent: map[byte]uint64{}}
 	for at := 2; ; {
 		marker, from := nextMarker(content, at)
 		if from == 0 || marker == jpegEOI || from+2 > len(content) {
-			return nil
+			o.ended = marker == jpegEOI
+			return o
 		}
 		if marker >= jpegRST0 && marker <= jpegRST7 {
 			at = from
@@ -36,18 +48,83 @@ func inspectJPEG(content []byte, info *imageInfo) error {
 		}
 		to := from + int(binary.BigEndian.Uint16(content[from:]))
 		if to < from+2 {
-			return nil // the decoder returns an error
+			return o // the decoder returns an error
 		}
+		segment := content[min(from+2, len(content)):min(to, len(content))]
 		switch {
 		case marker == jpegSOS:
-			if scans++; scans > MaxScans {
-				return errors.Errorf("must have at most %d scans, got more", MaxScans)
-			}
+			o.scans++
+			o.scan(segment)
 		case marker >= jpegSOF0 && marker <= jpegSOF2 && to <= len(content):
-			info.memory = max(info.memory, jpegMemory(content[from+2:to], marker == jpegSOF2))
+			o.frame, o.progressive = segment, marker == jpegSOF2
+			o.memory = max(o.memory, jpegMemory(segment, o.progressive))
+		case marker == jpegAPP14:
+			o.adobe = o.adobe || len(segment) >= 12 && string(segment[:5]) == "Adobe"
 		}
 		at = to
 	}
+}
+
+// scan notes the coefficients that a scan completes, by its header.
+func (o *jpegOutline) scan(header []byte) {
+	if len(header) < 1 || len(header) != 4+2*int(header[0]) {
+		return
+	}
+	n := int(header[0])
+	first, last, bit := header[1+2*n], header[2+2*n], header[3+2*n]&15
+	coefficients := ^uint64(0)
+	if o.progressive {
+		if bit != 0 || first > last || last > 63 {
+			return // a later scan refines them
+		}
+		coefficients = ^uint64(0) >> (63 - last) &^ (1<<first - 1)
+	}
+	for i := range n {
+		o.sent[header[1+2*i]] |= coefficients
+	}
+}
+
+// complete reports whether scans have sent all coefficients of all components.
+func (o *jpegOutline) complete() bool {
+	for at := 6; at+3 <= len(o.frame); at += 3 {
+		if o.sent[o.frame[at]] != ^uint64(0) {
+			return false
+		}
+	}
+	return len(o.frame) > 6
+}
+
+// decodeJPEG decodes a JPEG image. It adds what image/jpeg requires and others do not: the end, if
+// all scans are there, and, for four components, Adobe's segment. Without it they are taken as CMYK
+// in Adobe's convention, as in Pillow.
+func decodeJPEG(source *stoppable) (image.Image, error) {
+	content := source.content
+	outline := outlineJPEG(content)
+	if !outline.adobe && len(outline.frame) > 5 && outline.frame[5] == 4 {
+		adobe := "\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00\x00"
+		content = slices.Concat(content[:2], []byte(adobe), content[2:])
+	}
+	if !outline.ended && outline.complete() {
+		content = append(slices.Clip(content), 0xff, jpegEOI)
+	}
+	return jpeg.Decode(source.with(content))
+}
+
+// inspectJPEG bounds the number of scans of a JPEG image and estimates the memory for decoding it.
+// A scan of a progressive image can have a few bytes and visit every block, so the time to decode
+// grows with scans times pixels, not with the size of the file: 2000 scans of 25 million pixels fit
+// into 133 KB and take half a minute. It returns an error for more than MaxScans, and for an image
+// that has too few bytes for its pixels: each block of 8x8 takes a bit at least.
+func inspectJPEG(content []byte, info *imageInfo) error {
+	outline := outlineJPEG(content)
+	if outline.scans > MaxScans {
+		return errors.Errorf("must have at most %d scans, got more", MaxScans)
+	}
+	if blocks := (info.height + 7) / 8 * ((info.width + 7) / 8); blocks/8 > len(content) {
+		return errors.Errorf("must have enough data for %dx%d pixels, got %d bytes", info.height, info.width, len(content))
+	}
+	info.memory = outline.memory + len(content)
+	return nil
 }
 
 // nextMarker returns the next marker and the offset after it, or an offset of 0 if there is none.

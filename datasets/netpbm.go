@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"bufio"
+	"bytes"
 	"image"
 	"image/color"
 	"io"
@@ -32,28 +33,56 @@ func netpbmConfig(r io.Reader) (image.Config, error) {
 }
 
 // decodeNetpbm reads a PGM or PPM image. Memory grows with the data that arrive. Values are scaled
-// to 0 ... 255 and rounded.
-func decodeNetpbm(r io.Reader) (image.Image, error) {
-	buffered := bufio.NewReader(r)
+// to 0 ... 255, or to 0 ... 65535 if the largest is above 255, and rounded.
+func decodeNetpbm(source *stoppable) (image.Image, error) {
+	buffered := bufio.NewReader(source)
 	header, err := readNetpbmHeader(buffered)
 	if err != nil {
 		return nil, err
 	}
-	count := header.width * header.height * header.channels
-	values, err := header.readValues(buffered, count)
+	values, err := header.readValues(buffered, len(source.content))
 	if err != nil {
 		return nil, err
 	}
 	bounds := image.Rect(0, 0, header.width, header.height)
-	if header.channels == 1 {
-		return &image.Gray{Pix: values, Stride: header.width, Rect: bounds}, nil
+	perValue := header.bytesPerValue()
+	if header.channels == 3 {
+		values = fourSamples(values, 3, perValue)
 	}
-	img := image.NewRGBA(bounds)
-	for i := range header.width * header.height {
-		pixel := img.Pix[4*i : 4*i+4]
-		pixel[0], pixel[1], pixel[2], pixel[3] = values[3*i], values[3*i+1], values[3*i+2], 255
+	stride := len(values) / header.height
+	switch {
+	case header.channels == 1 && perValue == 1:
+		return &image.Gray{Pix: values, Stride: stride, Rect: bounds}, nil
+	case header.channels == 1:
+		return &image.Gray16{Pix: values, Stride: stride, Rect: bounds}, nil
+	case perValue == 1:
+		return &image.RGBA{Pix: values, Stride: stride, Rect: bounds}, nil
+	default:
+		return &image.RGBA64{Pix: values, Stride: stride, Rect: bounds}, nil
 	}
-	return img, nil
+}
+
+// inspectNetpbm sets the memory: the values, each of which takes a byte of the file at least, and
+// for three channels a copy with opacity.
+func inspectNetpbm(content []byte, info *imageInfo) error {
+	header, err := readNetpbmHeader(bufio.NewReader(bytes.NewReader(content)))
+	if err != nil {
+		return err
+	}
+	values := min(header.width*header.height*header.channels, len(content)) * header.bytesPerValue()
+	info.memory = values
+	if header.channels == 3 {
+		info.memory += values / 3 * 4
+	}
+	return nil
+}
+
+// bytesPerValue returns the bytes of a value, in memory and in P5 and P6.
+func (h netpbmHeader) bytesPerValue() int {
+	if h.largest > 255 {
+		return 2
+	}
+	return 1
 }
 
 func readNetpbmHeader(r *bufio.Reader) (netpbmHeader, error) {
@@ -122,22 +151,33 @@ func readNumber(r *bufio.Reader, limit int) (int, error) {
 	}
 }
 
-// readValues reads count values as bytes.
-func (h netpbmHeader) readValues(r *bufio.Reader, count int) ([]byte, error) {
+// readValues reads all values, of bytesPerValue bytes, big-endian. Each takes a byte of the file's
+// size at least.
+func (h netpbmHeader) readValues(r *bufio.Reader, size int) ([]byte, error) {
+	count := h.width * h.height * h.channels
 	if !h.digits && h.largest == 255 {
-		values, err := readGrowing(r, count)
-		return values, errors.Wrapf(err, "netpbm: got %d of %d values", len(values), count)
+		values := make([]byte, min(count, size))
+		n, err := io.ReadFull(r, values)
+		if n < count && err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		return values, errors.Wrapf(noEOF(err), "netpbm: got %d of %d values", n, count)
 	}
-	values := make([]byte, 0, min(count, idxFirstRead))
-	for len(values) < count {
+	full := 1<<(8*h.bytesPerValue()) - 1
+	values := make([]byte, 0, min(count, size)*h.bytesPerValue())
+	for i := range count {
 		value, err := h.readValue(r)
 		if err == nil && value > h.largest {
 			err = errors.Errorf("must be at most %[2]d, got %[1]d", value, h.largest)
 		}
 		if err != nil {
-			return nil, errors.WithMessagef(err, "netpbm: value %d of %d", len(values), count)
+			return nil, errors.WithMessagef(err, "netpbm: value %d of %d", i, count)
 		}
-		values = append(values, byte((value*255+h.largest/2)/h.largest))
+		value = (value*full + h.largest/2) / h.largest
+		if full > 255 {
+			values = append(values, byte(value>>8))
+		}
+		values = append(values, byte(value))
 	}
 	return values, nil
 }

@@ -309,7 +309,7 @@ func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
 				continue
 			}
 			source := image[min(c*from, len(image)-from):][:from]
-			scaler.grey(to[c*plane:(c+1)*plane], height, width, source, d.Height, d.Width)
+			scaler.grey(to[c*plane:(c+1)*plane], height, width, d.Height, d.Width, func(y int) []byte { return source[y*d.Width:] })
 		}
 	}
 	return &changed, nil

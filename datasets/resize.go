@@ -83,13 +83,19 @@ type resizer struct {
 	fromHeight, fromWidth, toHeight, toWidth int
 
 	across, down []taps
-	starts, ends []int   // see active
-	row          []int32 // planes [toWidth]
-	sums         []int32 // planes [toHeight toWidth]
+	starts, ends []int       // see active
+	shallow      sums[int32] // of bytes
+	deep         sums[int64] // of 16-bit values
 }
 
-// prepare prepares the resizer for planes of the given sizes.
-func (r *resizer) prepare(fromHeight, fromWidth, toHeight, toWidth, planes int) {
+// sums are the sums of output values, and a resized row that is added to them.
+type sums[T int32 | int64] struct {
+	row []T // planes [toWidth]
+	all []T // planes [toHeight toWidth]
+}
+
+// prepare prepares the resizer for images of the given sizes.
+func (r *resizer) prepare(fromHeight, fromWidth, toHeight, toWidth int) {
 	if r.fromWidth != fromWidth || r.toWidth != toWidth {
 		r.across = newTaps(toWidth, fromWidth)
 	}
@@ -98,12 +104,6 @@ func (r *resizer) prepare(fromHeight, fromWidth, toHeight, toWidth, planes int) 
 		r.starts, r.ends = active(r.down)
 	}
 	r.fromHeight, r.fromWidth, r.toHeight, r.toWidth = fromHeight, fromWidth, toHeight, toWidth
-	r.row = slices.Grow(r.row[:0], planes*toWidth)[:planes*toWidth]
-	n := planes * toHeight * toWidth
-	r.sums = slices.Grow(r.sums[:0], n)[:n]
-	for i := range r.sums {
-		r.sums[i] = 1 << (weightBits + middleBits - 1)
-	}
 }
 
 // active returns for each output value the first input value that it or a later one depends on, and
@@ -122,27 +122,58 @@ func active(all []taps) (starts, ends []int) {
 	return starts, ends
 }
 
-// grey scales one plane from [H W] to to [h w].
-func (r *resizer) grey(to []byte, toHeight, toWidth int, from []byte, height, width int) {
-	r.prepare(height, width, toHeight, toWidth, 1)
-	r.resize(to, 1, func(y int) { r.acrossOne(r.row, from[y*width:], 1) })
+// grey scales one plane to to, [toHeight toWidth]. row returns the input rows, in ascending order.
+func (r *resizer) grey(to []byte, toHeight, toWidth, height, width int, row func(y int) []byte) {
+	r.prepare(height, width, toHeight, toWidth)
+	r.bytes(to, 1, func(y int) { r.acrossOne(r.shallow.row, row(y), 1) })
 }
 
-// colour scales the first channels of pixels [H W 4] to to, [planes h w], where planes is 3 or 4.
-func (r *resizer) colour(to []byte, planes, toHeight, toWidth int, from []byte, height, width int) {
-	r.prepare(height, width, toHeight, toWidth, planes)
-	r.resize(to, planes, func(y int) {
-		row := from[4*y*width : 4*(y+1)*width]
-		r.acrossThree(r.row, row)
+// colour scales the first channels of rows of pixels [W 4] to to, [planes toHeight toWidth], where
+// planes is 3 or 4.
+func (r *resizer) colour(to []byte, planes, toHeight, toWidth, height, width int, row func(y int) []byte) {
+	r.prepare(height, width, toHeight, toWidth)
+	r.bytes(to, planes, func(y int) {
+		pixels := row(y)
+		r.acrossThree(r.shallow.row, pixels)
 		if planes == 4 {
-			r.acrossOne(r.row[3*toWidth:], row[3:], 4)
+			r.acrossOne(r.shallow.row[3*toWidth:], pixels[3:], 4)
 		}
 	})
 }
 
-// resize calls across, which resizes an input row into r.row, for each row that has a weight, and
-// writes planes [toHeight toWidth].
-func (r *resizer) resize(to []byte, planes int, across func(y int)) {
+// wide scales the first planes channels of rows of 16-bit values, stride values apart, to bytes
+// [planes toHeight toWidth]. It rounds once, at the end.
+func (r *resizer) wide(to []byte, planes, toHeight, toWidth, height, width, stride int, row func(y int) []uint16) {
+	const unit = 257 << (2 * weightBits) // of 1, in bytes: 65535 is 255
+	r.prepare(height, width, toHeight, toWidth)
+	resize(r, &r.deep, planes, unit/2, func(y int) {
+		values := row(y)
+		for c := range planes {
+			r.acrossWide(r.deep.row[c*toWidth:], values[c:], stride)
+		}
+	})
+	for i, sum := range r.deep.all {
+		to[i] = byte(min(max(sum/unit, 0), 255))
+	}
+}
+
+// bytes is resize for bytes, whose result it writes to to.
+func (r *resizer) bytes(to []byte, planes int, across func(y int)) {
+	resize(r, &r.shallow, planes, 1<<(weightBits+middleBits-1), across)
+	for i, sum := range r.shallow.all {
+		to[i] = byte(min(max(sum>>(weightBits+middleBits), 0), 255))
+	}
+}
+
+// resize calls across, which resizes an input row into s.row, for each row that has a weight, and
+// sums planes [toHeight toWidth] into s.all, starting at half.
+func resize[T int32 | int64](r *resizer, s *sums[T], planes int, half T, across func(y int)) {
+	s.row = slices.Grow(s.row[:0], planes*r.toWidth)[:planes*r.toWidth]
+	n := planes * r.toHeight * r.toWidth
+	s.all = slices.Grow(s.all[:0], n)[:n]
+	for i := range s.all {
+		s.all[i] = half
+	}
 	from := 0
 	for y := range r.fromHeight {
 		for from < len(r.ends) && r.ends[from] <= y {
@@ -159,19 +190,16 @@ func (r *resizer) resize(to []byte, planes int, across func(y int)) {
 				across(y)
 				resized = true
 			}
-			r.add(out, planes, tap.weights[k])
+			s.add(r, out, planes, T(tap.weights[k]))
 		}
-	}
-	for i, sum := range r.sums {
-		to[i] = byte(min(max(sum>>(weightBits+middleBits), 0), 255))
 	}
 }
 
 // add adds the weighted row to the sums of an output row.
-func (r *resizer) add(out, planes int, weight int32) {
+func (s *sums[T]) add(r *resizer, out, planes int, weight T) {
 	for c := range planes {
-		row := r.row[c*r.toWidth:][:r.toWidth]
-		sums := r.sums[(c*r.toHeight+out)*r.toWidth:][:len(row)]
+		row := s.row[c*r.toWidth:][:r.toWidth]
+		sums := s.all[(c*r.toHeight+out)*r.toWidth:][:len(row)]
 		for x, value := range row {
 			sums[x] += weight * value
 		}
@@ -187,6 +215,18 @@ func (r *resizer) acrossOne(to []int32, row []byte, stride int) {
 			at += stride
 		}
 		to[x] = sum >> (weightBits - middleBits)
+	}
+}
+
+// acrossWide is acrossOne for 16-bit values, without rounding.
+func (r *resizer) acrossWide(to []int64, row []uint16, stride int) {
+	for x, tap := range r.across {
+		sum, at := int64(0), tap.first*stride
+		for _, weight := range tap.weights {
+			sum += int64(weight) * int64(row[at])
+			at += stride
+		}
+		to[x] = sum
 	}
 }
 

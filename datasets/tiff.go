@@ -2,9 +2,11 @@ package datasets
 
 import (
 	"bytes"
-	"encoding/binary"
+	"fmt"
 	"image"
+	"image/color"
 	"io"
+	"slices"
 
 	"github.com/pkg/errors"
 	"golang.org/x/image/tiff"
@@ -12,13 +14,34 @@ import (
 
 // Tags of the directory of a TIFF image (TIFF 6.0, 1992).
 const (
+	tiffSubfile      = 254
 	tiffWidth        = 256
 	tiffHeight       = 257
+	tiffBits         = 258
+	tiffCompression  = 259
+	tiffPhotometric  = 262
+	tiffStrips       = 273
+	tiffSamples      = 277
 	tiffRowsPerStrip = 278
+	tiffStripBytes   = 279
+	tiffPlanar       = 284
+	tiffPredictor    = 317
+	tiffColours      = 320
 	tiffTileWidth    = 322
 	tiffTileHeight   = 323
-	tiffStripBytes   = 279
+	tiffTiles        = 324
 	tiffTileBytes    = 325
+	tiffExtra        = 338
+	tiffFormat       = 339
+)
+
+// Photometric interpretations.
+const (
+	tiffWhiteIsZero = 0
+	tiffBlackIsZero = 1
+	tiffRGB         = 2
+	tiffPalette     = 3
+	tiffCMYK        = 5
 )
 
 // tiffTilePixels is the number of pixels that a tile may have beyond twice the image's: a small
@@ -26,137 +49,217 @@ const (
 // time of a whole one, may have four times this beyond eight times the image's.
 const tiffTilePixels = 1 << 20
 
-// decodeTIFF decodes a TIFF image. golang.org/x/image/tiff inflates a block to the size in the
-// directory, even for a small image, so that a few kilobytes could become gigabytes. decodeTIFF
-// therefore limits strips to the image's height. inspectTIFF checks the tiles.
-func decodeTIFF(r io.Reader) (image.Image, error) {
-	source := r.(*stoppable)
-	content, err := boundTIFF(source.content)
-	if err != nil {
-		return nil, err
-	}
-	return tiff.Decode(&stoppable{source.context, content, 0})
+// tiffLayout is how the pixels of a TIFF image are stored.
+type tiffLayout struct {
+	tiffDirectory
+	width, height           int
+	bits                    int // per sample
+	samples                 int // per pixel: colours, and 1 for opacity
+	opacity                 int // 0: none, 1: colours are multiplied by it, 2: they are not
+	photometric, compressed int64
+	predictor               int64
+	planar                  bool // each sample has a plane of its own
+	blockWidth, blockHeight int  // of a tile or strip
+	tiled                   bool
 }
 
-// inspectTIFF returns an error for a TIFF image with tiles much larger than the image, or whose
-// strips or tiles have together more bytes than its file: a decoder would read the same bytes for
-// each.
-func inspectTIFF(content []byte, info *imageInfo) error {
-	if _, err := boundTIFF(content); err != nil {
-		return err
+// The names of what is not read, for errors.
+var (
+	tiffCompressions = map[int64]string{
+		0: "", 1: "", 3: "", 4: "", 5: "", 8: "", 32946: "", 32773: "",
+		2: "CCITT RLE", 6: "old JPEG", 7: "JPEG", 34712: "JPEG 2000", 34887: "LERC", 34892: "lossy JPEG",
+		34925: "LZMA", 50000: "ZSTD", 50001: "WebP", 50002: "JPEG XL",
 	}
-	// The image in 8 bytes per pixel, and a strip or tile, inflated into a buffer that is doubled.
-	tile := tiffSum(content, tiffTileWidth) * tiffSum(content, tiffTileHeight)
-	pixels := info.height * info.width
-	info.memory = 8*pixels + 3*8*max(pixels, int(tile))
-	for _, tag := range []uint16{tiffStripBytes, tiffTileBytes} {
-		if sum := tiffSum(content, tag); sum > int64(len(content)) {
-			return errors.Errorf("strips or tiles must have at most the %[2]d bytes of the file, got %[1]d", sum, len(content))
+	tiffPhotometrics = map[int64]string{
+		tiffWhiteIsZero: "", tiffBlackIsZero: "", tiffRGB: "", tiffPalette: "", tiffCMYK: "",
+		4: "a mask", 6: "YCbCr", 8: "CIELab", 9: "ICCLab", 10: "ITULab", 32803: "a colour filter array (camera raw)", 34892: "linear raw",
+	}
+	tiffFormats = map[int64]string{1: "", 2: "signed", 3: "floating-point", 4: "", 5: "complex whole", 6: "complex"}
+)
+
+// named returns an error unless a value is one of those with an empty name.
+func named(what, advice string, value int64, names map[int64]string) error {
+	name, known := names[value]
+	if known && name == "" {
+		return nil
+	}
+	if name == "" {
+		name = fmt.Sprint("number ", value)
+	}
+	return errors.Errorf("%s must be %s, got %s", what, advice, name)
+}
+
+// readTIFFLayout reads the layout of the first image of a TIFF file. It returns an error that names
+// the feature if the layout is not supported.
+func readTIFFLayout(source io.ReaderAt) (tiffLayout, error) {
+	d, err := readTIFFDirectory(source)
+	if err != nil {
+		return tiffLayout{}, err
+	}
+	l := tiffLayout{
+		tiffDirectory: d, width: int(d.value(tiffWidth, 0)), height: int(d.value(tiffHeight, 0)),
+		bits: int(d.value(tiffBits, 1)), compressed: d.value(tiffCompression, 1), predictor: d.value(tiffPredictor, 1),
+		photometric: d.value(tiffPhotometric, tiffWhiteIsZero),
+	}
+	const save = ": save the image as PNG, or as TIFF with LZW compression"
+	if err := named("compression", "none, LZW, Deflate, PackBits or CCITT", l.compressed, tiffCompressions); err != nil {
+		return l, errors.New(err.Error() + save)
+	}
+	if err := named("colours", "grey, RGB, CMYK or a palette", l.photometric, tiffPhotometrics); err != nil {
+		return l, errors.New(err.Error() + ": save the image in RGB")
+	}
+	for _, format := range l.few(tiffFormat) {
+		if err := named("samples", "whole and unsigned", format, tiffFormats); err != nil {
+			return l, errors.New(err.Error() + ": scale the values to 8 or 16 bits")
 		}
+	}
+	return l, l.readSamples()
+}
+
+// few returns the values of a tag that has one for each sample.
+func (l *tiffLayout) few(tag uint16) []int64 {
+	const most = 16
+	v := l.values(tag)
+	var few []int64
+	for i := range min(v.count, most) {
+		if value := l.at(v, i); value >= 0 {
+			few = append(few, value)
+		}
+	}
+	return few
+}
+
+// readSamples reads how many samples a pixel has, and what they are.
+func (l *tiffLayout) readSamples() error {
+	bits := l.few(tiffBits)
+	if slices.ContainsFunc(bits, func(b int64) bool { return b != bits[0] }) {
+		return errors.Errorf("samples must have the same bits, got %v", bits)
+	}
+	if !slices.Contains([]int{1, 2, 4, 8, 16}, l.bits) {
+		return errors.Errorf("samples must have 1, 2, 4, 8 or 16 bits, got %d: scale the values to 8 or 16 bits", l.bits)
+	}
+	colours := map[int64]int{tiffRGB: 3, tiffCMYK: 4}[l.photometric]
+	if colours == 0 {
+		colours = 1
+	}
+	l.samples = int(l.value(tiffSamples, int64(max(len(bits), 1))))
+	extra := l.few(tiffExtra)
+	switch {
+	case l.samples == colours:
+	case l.samples == colours+1 && len(extra) == 1 && (extra[0] == 1 || extra[0] == 2) && l.photometric != tiffPalette && l.photometric != tiffCMYK:
+		l.opacity = int(extra[0])
+	default:
+		return errors.Errorf("pixels must have %d samples, and may have one for opacity, got %d: keep the colours only", colours, l.samples)
+	}
+	if len(bits) > 1 && len(bits) != l.samples {
+		return errors.Errorf("bits must be given for each of %d samples, got %d numbers", l.samples, len(bits))
+	}
+	l.planar = l.samples > 1 && l.value(tiffPlanar, 1) == 2
+	l.blockWidth, l.blockHeight = l.width, int(min(l.value(tiffRowsPerStrip, int64(l.height)), int64(l.height)))
+	if l.blockHeight < 1 {
+		l.blockHeight = l.height
+	}
+	if width := l.value(tiffTileWidth, 0); width > 0 {
+		l.tiled, l.blockWidth, l.blockHeight = true, int(width), int(l.value(tiffTileHeight, 0))
 	}
 	return nil
 }
 
-// tiffSum returns the sum of a tag's values, of those that the content has if there are fewer than
-// counted, or 0 if the tag is absent or has values that the decoder does not accept.
-func tiffSum(content []byte, tag uint16) int64 {
-	at, order := tiffTag(content, tag)
-	if at == 0 {
-		return 0
-	}
-	size := map[uint16]int64{1: 1, 3: 2, 4: 4}[order.Uint16(content[at+2:])]
-	count := int64(order.Uint32(content[at+4:]))
-	from := at + 8
-	if size*count > 4 {
-		from = int64(order.Uint32(content[from:]))
-	}
-	if size == 0 {
-		return 0
-	}
-	sum := int64(0)
-	for i := range min(count, (int64(len(content))-from)/size) { // none if from is beyond the end
-		switch value := content[from+i*size:]; size {
-		case 1:
-			sum += int64(value[0])
-		case 2:
-			sum += int64(order.Uint16(value))
-		case 4:
-			sum += int64(order.Uint32(value))
-		}
-	}
-	return sum
+// ours reports whether golang.org/x/image/tiff does not read the layout, so that unpackTIFF must.
+func (l *tiffLayout) ours() bool {
+	common := l.bits == 8 || l.bits == 16 || l.bits == 1 && l.samples == 1
+	grey := l.photometric == tiffWhiteIsZero || l.photometric == tiffBlackIsZero
+	return !common || l.planar || l.photometric == tiffCMYK || grey && l.opacity > 0 || l.photometric == tiffPalette && l.bits == 16
 }
 
-// boundTIFF returns the content with strips limited to the image's height. It returns content that
-// it cannot parse unchanged; the decoder will return an error.
-func boundTIFF(content []byte) ([]byte, error) {
-	if len(content) < 8 {
-		return content, nil
+// tiffConfig is DecodeConfig for TIFF.
+func tiffConfig(r io.Reader) (image.Config, error) {
+	layout, err := readTIFFLayout(r.(io.ReaderAt))
+	if err != nil {
+		return image.Config{}, err
 	}
-	var order binary.ByteOrder = binary.LittleEndian
-	if content[0] == 'M' {
-		order = binary.BigEndian
+	if !layout.ours() {
+		return tiff.DecodeConfig(r)
 	}
-	from := int64(order.Uint32(content[4:]))
-	if from+2 > int64(len(content)) {
-		return content, nil
+	config := image.Config{Width: layout.width, Height: layout.height, ColorModel: color.NRGBAModel}
+	switch layout.photometric {
+	case tiffWhiteIsZero, tiffBlackIsZero:
+		config.ColorModel = color.GrayModel
+	case tiffPalette:
+		config.ColorModel, err = layout.palette()
 	}
-	values := map[int]int64{}
-	var rowsAt int64 // offset of the strips' height
-	var rowsKind uint16
-	for i := range int64(order.Uint16(content[from:])) {
-		at := from + 2 + 12*i
-		if at+12 > int64(len(content)) {
-			return content, nil
-		}
-		entry := content[at : at+12]
-		tag, kind, count := int(order.Uint16(entry)), order.Uint16(entry[2:]), order.Uint32(entry[4:])
-		switch tag {
-		case tiffWidth, tiffHeight, tiffRowsPerStrip, tiffTileWidth, tiffTileHeight:
-		default:
-			continue
-		}
-		if count != 1 {
-			return nil, errors.Errorf("offset %d: tag %d must have 1 value, got %d", at, tag, count)
-		}
-		switch kind {
-		case 1:
-			values[tag] = int64(entry[8])
-		case 3:
-			values[tag] = int64(order.Uint16(entry[8:]))
-		case 4:
-			values[tag] = int64(order.Uint32(entry[8:]))
-		default:
-			return nil, errors.Errorf("offset %d: tag %d must be of type 1, 3 or 4, got %d", at, tag, kind)
-		}
-		if tag == tiffRowsPerStrip {
-			rowsAt, rowsKind = at+8, kind
-		}
+	return config, err
+}
+
+// decodeTIFF decodes the first image of a TIFF file.
+func decodeTIFF(source *stoppable) (image.Image, error) {
+	layout, err := readTIFFLayout(source)
+	if err != nil {
+		return nil, err
 	}
-	width, height := values[tiffWidth], values[tiffHeight]
-	tile := values[tiffTileWidth] * values[tiffTileHeight] // less than 2^64, and negative from 2^63 on
-	if widest := max(values[tiffTileWidth], values[tiffTileHeight]); tile < 0 || tile > 2*width*height+tiffTilePixels || widest > MaxPixels {
-		return nil, errors.Errorf("tiles must not be much larger than the image, got %dx%d in an image of %dx%d pixels",
-			values[tiffTileHeight], values[tiffTileWidth], height, width)
+	if layout.ours() {
+		return layout.unpack()
 	}
-	if tile > 0 {
-		across := (width + values[tiffTileWidth] - 1) / values[tiffTileWidth]
-		down := (height + values[tiffTileHeight] - 1) / values[tiffTileHeight]
-		if padded := across * down * tile; padded > 8*width*height+4*tiffTilePixels {
-			return nil, errors.Errorf("tiles must not have many more pixels than the image, got %d in an image of %dx%d pixels", padded, height, width)
-		}
+	return tiff.Decode(source)
+}
+
+// inspectTIFF returns an error for a TIFF image with tiles much larger than the image, since a
+// decoder inflates a tile to its size in the directory, and for one whose strips or tiles have
+// together more bytes than its file, since it would read the same bytes for each, or too few for
+// the pixels.
+func inspectTIFF(content []byte, info *imageInfo) error {
+	l, err := readTIFFLayout(bytes.NewReader(content))
+	if err != nil {
+		return err
 	}
-	if values[tiffRowsPerStrip] <= height {
-		return content, nil
+	info.pages = l.hasPages()
+	pixels := int64(l.height) * int64(l.width)
+	if err := l.checkTiles(pixels); err != nil {
+		return err
 	}
-	content = bytes.Clone(content)
-	switch value := content[rowsAt:]; rowsKind {
-	case 1:
-		value[0] = byte(height)
-	case 3:
-		order.PutUint16(value, uint16(height))
-	case 4:
-		order.PutUint32(value, uint32(height))
+	bytesTag := uint16(tiffStripBytes)
+	if l.tiled {
+		bytesTag = tiffTileBytes
 	}
-	return content, nil
+	sum := l.sum(bytesTag)
+	if sum > int64(len(content)) {
+		return errors.Errorf("strips or tiles must have at most the %[2]d bytes of the file, got %[1]d", sum, len(content))
+	}
+	ratio := int64(lzwRatio) // the largest; CCITT has one bit per row
+	switch l.compressed {
+	case 0, 1:
+		ratio = 1
+	case 3, 4:
+		ratio = pixels
+	}
+	if pixels*int64(l.samples*l.bits)/8/ratio > sum {
+		return errors.Errorf("strips or tiles must have enough data for %dx%d pixels, got %d bytes", l.height, l.width, sum)
+	}
+	if l.ours() {
+		info.memory = l.memory()
+		return nil
+	}
+	// The image in 8 bytes per pixel, and a strip or tile, inflated into a buffer that is doubled.
+	info.memory = 8*int(pixels) + 3*8*max(int(pixels), l.blockWidth*l.blockHeight)
+	return nil
+}
+
+// checkTiles bounds the sizes of tiles.
+func (l *tiffLayout) checkTiles(pixels int64) error {
+	if !l.tiled {
+		return nil
+	}
+	width, height := int64(l.blockWidth), int64(l.blockHeight)
+	if height < 1 {
+		return errors.Errorf("tiles must have at least 1 row, got %d", height)
+	}
+	tile := width * height // of less than 2^32 each: negative from 2^63 on
+	if tile < 0 || tile > 2*pixels+tiffTilePixels || max(width, height) > MaxPixels {
+		return errors.Errorf("tiles must not be much larger than the image, got %dx%d in an image of %dx%d pixels", height, width, l.height, l.width)
+	}
+	across, down := (int64(l.width)+width-1)/width, (int64(l.height)+height-1)/height
+	if padded := across * down * tile; padded > 8*pixels+4*tiffTilePixels {
+		return errors.Errorf("tiles must not have many more pixels than the image, got %d in an image of %dx%d pixels", padded, l.height, l.width)
+	}
+	return nil
 }

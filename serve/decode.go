@@ -16,9 +16,10 @@ import (
 
 // Memory of images that are being decoded.
 const (
-	// smallMemory is the most bytes that decoding a small image allocates, of some 800 x 800
-	// pixels.
+	// smallMemory is the most bytes that decoding a small image allocates, and smallPixels the most
+	// pixels that it has: an image of few bytes per pixel still takes the time of its pixels.
 	smallMemory = 16 << 20
+	smallPixels = 900 * 900
 	// memoryPerPixel is for an image of MaxPixels in any format; treesPerPixel and treesBase are
 	// for a lossless WebP image, which has up to 137 MiB of Huffman trees. The larger bounds the
 	// bytes that decoding all images but small ones allocates.
@@ -58,13 +59,13 @@ func newDecodePool(options Options, d *pollen.Data, w *watchdog) *decodePool {
 func (p *decodePool) lane(content []byte) (*semaphore, int, error) {
 	m, err := datasets.Measure(content)
 	switch {
+	case m.Width > 0 && m.Height > p.maxPixels/m.Width: // also if there is an error
+		return nil, 0, refuse(http.StatusRequestEntityTooLarge, " must have at most %d pixels, got %dx%d", p.maxPixels, m.Width, m.Height)
 	case err != nil:
 		return nil, 0, refuse(http.StatusBadRequest, ": %v", err)
-	case m.Height > p.maxPixels/m.Width:
-		return nil, 0, refuse(http.StatusRequestEntityTooLarge, " must have at most %d pixels, got %dx%d", p.maxPixels, m.Width, m.Height)
 	case m.Memory > p.memory:
 		return nil, 0, refuse(http.StatusRequestEntityTooLarge, " must take at most %d bytes to decode, got %d", p.memory, m.Memory)
-	case m.Memory <= smallMemory:
+	case m.Memory <= smallMemory && m.Height*m.Width <= smallPixels:
 		return &p.small, 1, nil
 	}
 	return &p.large, max(m.Memory, p.memory/p.workers), nil

@@ -1,0 +1,97 @@
+package datasets
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// foreignFormat is a format that is recognised, so that an error can name it, but not read.
+type foreignFormat struct {
+	name   string
+	at     int      // offset of the magic
+	magics []string // ? is any byte
+}
+
+// foreignFormats are in the order in which they are tried; ISO files are in isoFormat.
+var foreignFormats = []foreignFormat{
+	{"JPEG 2000", 0, []string{"\x00\x00\x00\x0cjP  \r\n\x87\n", "\xff\x4f\xff\x51"}},
+	{"JPEG XL", 0, []string{"\x00\x00\x00\x0cJXL \r\n\x87\n", "\xff\x0a"}},
+	{"JPEG XR", 0, []string{"II\xbc\x01", "II\xbc\x00"}},
+	{"BigTIFF", 0, []string{"II+\x00", "MM\x00+"}},
+	{"PBM", 0, []string{"P1", "P4"}},
+	{"PAM", 0, []string{"P7\n"}},
+	{"PFM", 0, []string{"PF\n", "Pf\n"}},
+	{"Photoshop's PSD", 0, []string{"8BPS"}},
+	{"OpenEXR", 0, []string{"\x76\x2f\x31\x01"}},
+	{"Radiance HDR", 0, []string{"#?RADIANCE", "#?RGBE"}},
+	{"DICOM", 128, []string{"DICM"}},
+	{"FITS", 0, []string{"SIMPLE  ="}},
+	{"QOI", 0, []string{"qoif"}},
+	{"an icon (ICO)", 0, []string{"\x00\x00\x01\x00?\x00"}},
+	{"TGA", 0, []string{"\x00\x00\x02\x00\x00\x00\x00\x00", "\x00\x00\x03\x00\x00\x00\x00\x00", "\x00\x00\x0a\x00\x00\x00\x00\x00"}},
+	{"SVG", 0, []string{"<svg"}},
+}
+
+// notImages are other content that is found under the names of images.
+var notImages = []foreignFormat{
+	{"PDF", 0, []string{"%PDF"}},
+	{"HTML, a web page", 0, []string{"<!DOCTYPE html", "<!doctype html", "<html", "<HTML"}},
+	{"XML, perhaps SVG", 0, []string{"<?xml"}},
+	{"a video (Matroska, WebM)", 0, []string{"\x1a\x45\xdf\xa3"}},
+	{"a video (AVI)", 0, []string{"RIFF????AVI "}},
+	{"an archive (zip)", 0, []string{"PK\x03\x04"}},
+	{"gzip", 0, []string{"\x1f\x8b"}},
+	{"a pointer to a file in Git LFS (git lfs pull)", 0, []string{"version https://git-lfs"}},
+}
+
+// isoBrands are the formats of ISO base media files (ISO/IEC 14496-12) by their brands.
+var isoBrands = []struct {
+	name   string
+	brands []string
+}{
+	{"AVIF", []string{"avif", "avis"}},
+	{"HEIC", []string{"heic", "heix", "heim", "heis", "hevc", "hevx", "hevm", "hevs", "mif1", "msf1"}},
+	{"a camera's raw file (CR3)", []string{"crx "}},
+}
+
+const convert = ": convert it to PNG or JPEG"
+
+// foreign returns the name of the format of a content by its first bytes, and what to do, or "".
+func foreign(start []byte) string {
+	if len(start) >= 16 && string(start[4:8]) == "ftyp" {
+		return isoFormat(start)
+	}
+	if name := nameOfMagic(foreignFormats, start); name != "" {
+		return name + convert
+	}
+	return nameOfMagic(notImages, start)
+}
+
+func nameOfMagic(formats []foreignFormat, start []byte) string {
+	for _, format := range formats {
+		for _, magic := range format.magics {
+			if len(start) > format.at && matches(magic, start[format.at:]) {
+				return format.name
+			}
+		}
+	}
+	return ""
+}
+
+// isoFormat returns the name of an ISO base media file, as foreign does. The major brand mif1
+// stands for HEIC and for AVIF; the compatible brands, after the version, distinguish them.
+func isoFormat(start []byte) string {
+	size := min(int(binary.BigEndian.Uint32(start)), len(start))
+	var brands []string
+	for at := 8; at+4 <= size; at += 4 {
+		if at != 12 {
+			brands = append(brands, string(start[at:at+4]))
+		}
+	}
+	for _, format := range isoBrands {
+		if slices.ContainsFunc(brands, func(brand string) bool { return slices.Contains(format.brands, brand) }) {
+			return format.name + convert
+		}
+	}
+	return "a video (MP4)"
+}
