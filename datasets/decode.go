@@ -240,12 +240,6 @@ type decoder struct {
 	last    imageNotes
 }
 
-// imageNotes are what a user may want to know about a decoded image.
-type imageNotes struct {
-	deep  valueRange
-	pages bool // there are more pages
-}
-
 // decoders is the pool of Decode's decoders.
 var decoders = sync.Pool{New: func() any { return newDecoder() }}
 

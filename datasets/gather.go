@@ -186,6 +186,7 @@ type decodedImages struct {
 	kept    []int  // their indices
 	skipped []string
 	hash    string // SHA-256 over the files' names and contents
+	remarks []string
 }
 
 // gather decodes image files. names are for errors and the hash. subject names the whole set in
@@ -196,7 +197,7 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 		return decodedImages{}, err
 	}
 	images := make([]byte, n*size)
-	reasons, digests := make([]error, n), make([][sha256.Size]byte, n)
+	reasons, digests, notes := make([]error, n), make([][sha256.Size]byte, n), make([]imageNotes, n)
 	report := func(done int) {
 		if options.OnProgress != nil {
 			options.OnProgress(subject, int64(done), int64(n))
@@ -207,6 +208,7 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 		if err == nil {
 			digests[i] = sha256.Sum256(content)
 			err = d.decode(options.context(), images[i*size:(i+1)*size], content, s.channels, s.height, s.width)
+			notes[i] = d.last
 		}
 		reasons[i] = err
 	})
@@ -227,6 +229,7 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 		result.kept = append(result.kept, i)
 	}
 	result.images = images[:len(result.kept)*size]
+	result.remarks = remarksOn(subject, names, result.kept, notes)
 	result.hash = hex.EncodeToString(hash.Sum(nil))
 	return result, nil
 }

@@ -58,6 +58,7 @@ func openImageDir(root string, options Options) (*Splits, error) {
 type decodedSet struct {
 	Channels, Height, Width int
 	Parts                   [3]*decodedPart // by Split
+	Remarks                 []string        `json:",omitempty"`
 	images                  []byte          // of all parts, concatenated
 }
 
@@ -86,7 +87,7 @@ func (t tree) decode(options Options) (*decodedSet, error) {
 		return nil, err
 	}
 	names := files.names
-	decoded := &decodedSet{Channels: s.channels, Height: s.height, Width: s.width, images: all.images}
+	decoded := &decodedSet{Channels: s.channels, Height: s.height, Width: s.width, images: all.images, Remarks: all.remarks}
 	labels := map[string]int32{}
 	for i, class := range t.splits[Train].classes() {
 		labels[class] = int32(i)
@@ -118,6 +119,9 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 	classes := t.splits[Train].classes()
 	size := d.Channels * d.Height * d.Width
 	images := d.images
+	for _, remark := range d.Remarks {
+		options.remark("%s", remark)
+	}
 	var all [3]*Dataset
 	for split, part := range d.Parts {
 		if part == nil {
@@ -203,6 +207,9 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 	}
 	if err := checkSkipped(subject, all.skipped, len(all.kept), options); err != nil {
 		return nil, err
+	}
+	for _, remark := range all.remarks {
+		options.remark("%s", remark)
 	}
 	dataset := &Dataset{
 		Name: "images", Images: all.images, Channels: s.channels, Height: s.height, Width: s.width,

@@ -12,8 +12,8 @@ type Measurement struct {
 
 // Measure measures an encoded image without decoding it, so that a program can decide whether it
 // has the memory for Decode. It returns an error if the content is not an image, or is one that
-// Decode does not accept by its size or number of scans, or that is too short for its size. The size
-// is returned with the error if it is known.
+// Decode does not accept by its size or number of scans, or that is too short for its size. The
+// size is returned with the error if it is known.
 func Measure(content []byte) (Measurement, error) {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)

@@ -41,7 +41,7 @@ func TestNotMNIST(t *testing.T) {
 }
 
 // encoded returns a picture as PNG.
-func encoded(t *testing.T, img image.Image) []byte {
+func encoded(t testing.TB, img image.Image) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
 	if err := png.Encode(&buffer, img); err != nil {

@@ -93,6 +93,9 @@ func named(what, advice string, value int64, names map[int64]string) error {
 // the feature if the layout is not supported.
 func readTIFFLayout(source io.ReaderAt) (tiffLayout, error) {
 	d, err := readTIFFDirectory(source)
+	if err == nil && d.cut {
+		err = errors.Wrap(io.ErrUnexpectedEOF, "directory")
+	}
 	if err != nil {
 		return tiffLayout{}, err
 	}
@@ -197,10 +200,26 @@ func decodeTIFF(source *stoppable) (image.Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	var img image.Image
 	if layout.ours() {
-		return layout.unpack()
+		img, err = layout.unpack()
+	} else {
+		img, err = tiff.Decode(source)
 	}
-	return tiff.Decode(source)
+	if rgba, ok := img.(*image.RGBA); ok && layout.opacity == 1 {
+		limitToOpacity(rgba.Pix)
+	}
+	return img, err
+}
+
+// limitToOpacity limits colours that should have been multiplied by their opacity, since drawing
+// them over white would overflow.
+func limitToOpacity(pixels []byte) {
+	for at := 0; at+4 <= len(pixels); at += 4 {
+		for c := range 3 {
+			pixels[at+c] = min(pixels[at+c], pixels[at+3])
+		}
+	}
 }
 
 // inspectTIFF returns an error for a TIFF image with tiles much larger than the image, since a

@@ -14,6 +14,7 @@ type tiffDirectory struct {
 	order   binary.ByteOrder
 	entries []byte // 12 each: tag, type, count, and the values or their offset
 	next    int64  // offset of the next directory, or 0
+	cut     bool   // the source ends before the directory does
 }
 
 // tiffValues are the values of a tag.
@@ -54,6 +55,7 @@ func (d *tiffDirectory) read(from int64) error {
 	if n == len(d.entries) {
 		d.next = int64(d.order.Uint32(d.entries[n-4:]))
 	}
+	d.cut = n < len(d.entries)-4
 	d.entries = d.entries[:min(n, len(d.entries)-4)/tiffEntry*tiffEntry]
 	return nil
 }

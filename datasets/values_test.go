@@ -44,7 +44,7 @@ func TestRemarkDepth(t *testing.T) {
 	for i, class := range []string{"a", "a", "b", "b"} {
 		deep := image.NewGray16(image.Rect(0, 0, 2, 2))
 		for p := range 4 {
-			deep.SetGray16(p%2, p/2, color.Gray16{Y: uint16(60*i + p)})
+			deep.SetGray16(p%2, p/2, color.Gray16{Y: uint16(8*i + p)})
 		}
 		write(t, encoded(t, deep), root, "deep", class, fmt.Sprintf("%d.png", i))
 	}
