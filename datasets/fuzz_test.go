@@ -57,7 +57,9 @@ func seeds(t testing.TB) map[string][][]byte {
 	animation := &gif.GIF{Image: []*image.Paletted{palette, palette}, Delay: []int{0, 5}, Config: image.Config{Width: 20, Height: 11}}
 	all["GIF"] = append(all["GIF"], written(t, func(w io.Writer) error { return gif.Encode(w, img, nil) }),
 		written(t, func(w io.Writer) error { return gif.EncodeAll(w, animation) }),
-		written(t, func(w io.Writer) error { return gif.EncodeAll(w, &gif.GIF{Image: animation.Image[:1], Delay: []int{0}, LoopCount: -1}) }))
+		written(t, func(w io.Writer) error {
+			return gif.EncodeAll(w, &gif.GIF{Image: animation.Image[:1], Delay: []int{0}, LoopCount: -1})
+		}))
 	for _, img := range []image.Image{img, grey, clear, palette} {
 		all["BMP"] = append(all["BMP"], written(t, func(w io.Writer) error { return bmp.Encode(w, img) }))
 	}
@@ -66,7 +68,8 @@ func seeds(t testing.TB) map[string][][]byte {
 		l.compression = max(l.compression, 1)
 		all["TIFF"] = append(all["TIFF"], l.content())
 	}
-	all["TIFF"] = append(all["TIFF"], written(t, func(w io.Writer) error { return tiff.Encode(w, img, &tiff.Options{Compression: tiff.Deflate, Predictor: true}) }),
+	predicted := &tiff.Options{Compression: tiff.Deflate, Predictor: true}
+	all["TIFF"] = append(all["TIFF"], written(t, func(w io.Writer) error { return tiff.Encode(w, img, predicted) }),
 		tiffTags([]byte{0xf8, 0x02, 0x00, 0x20}, map[uint16][]uint32{256: {9}, 257: {5}, 259: {4}, 262: {0}, 273: {8}, 277: {1}, 279: {4}}),
 		tiffTags([]byte{0x80, 0x0b, 0x60, 0x50, 0x10}, map[uint16][]uint32{256: {3}, 257: {1}, 258: {8}, 259: {5}, 262: {1}, 273: {8}, 277: {1}, 279: {5}}))
 	for _, content := range []string{"P2\n# c\n3 1\n255\n0 7 255", "P3 1 1 10 0 5 10", "P5 3 1 65535\n\x00\x00\x80\x00\xff\xff", "P6 1 1 255\n\x00\x01\x00",
@@ -84,7 +87,8 @@ func interlacedPNG() []byte {
 			rows = append(append(rows, 0), bytes.Repeat([]byte{7}, pass[1])...)
 		}
 	}
-	return slices.Concat([]byte(pngMagic), pngChunk("IHDR", []byte{0, 0, 0, 3, 0, 0, 0, 3, 8, 0, 0, 0, 1}), pngChunk("IDAT", deflated(rows)), pngChunk("IEND", nil))
+	header := []byte{0, 0, 0, 3, 0, 0, 0, 3, 8, 0, 0, 0, 1}
+	return slices.Concat([]byte(pngMagic), pngChunk("IHDR", header), pngChunk("IDAT", deflated(rows)), pngChunk("IEND", nil))
 }
 
 // Seeds are of the kinds that they should be, so that mutations begin at what is read.
@@ -105,19 +109,19 @@ func TestSeedsAreRead(t *testing.T) {
 
 // checkDecoding fails if decoding panics, takes more memory than Measure returns, or does not end.
 func checkDecoding(t *testing.T, content []byte) {
-	const slack, mostMemory, most = 8 << 20, 32 << 20, time.Minute
+	const slack, maxMemory, maxTime = 8 << 20, 32 << 20, time.Minute
 	m, measureErr := Measure(content)
-	if measureErr == nil && m.Memory > mostMemory {
+	if measureErr == nil && m.Memory > maxMemory {
 		return // it may take that much
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), most)
+	ctx, cancel := context.WithTimeout(t.Context(), maxTime)
 	defer cancel()
 	var got []byte
 	var err error
 	used := allocating(func() { got, err = Decode(ctx, content, 3, 4, 4) })
 	switch {
 	case ctx.Err() != nil:
-		t.Errorf("an image of %dx%d pixels in %d bytes takes more than %v", m.Height, m.Width, len(content), most)
+		t.Errorf("an image of %dx%d pixels in %d bytes takes more than %v", m.Height, m.Width, len(content), maxTime)
 	case err == nil && (len(got) != 48 || measureErr != nil):
 		t.Errorf("%d bytes, though Measure returns %v", len(got), measureErr)
 	case err != nil && strings.Contains(err.Error(), "the decoder failed"):

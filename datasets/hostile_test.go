@@ -60,10 +60,8 @@ func progressiveJPEG(width, height, scans int) []byte {
 		jpegSegment(jpegSOF2, []byte{8}, size, []byte{1, 1, 0x11, 0}),
 		jpegSegment(0xc4, []byte{0}, oneCode, []byte{0}), jpegSegment(0xc4, []byte{0x10}, oneCode, []byte{0xe0}),
 		jpegSegment(jpegSOS, []byte{1, 1, 0, 0, 0, 0}), means)
-	for range scans - 1 {
-		content = slices.Concat(content, jpegSegment(jpegSOS, []byte{1, 1, 0, 1, 63, 0}), others)
-	}
-	return append(content, 0xff, jpegEOI)
+	scan := slices.Concat(jpegSegment(jpegSOS, []byte{1, 1, 0, 1, 63, 0}), others)
+	return slices.Concat(content, bytes.Repeat(scan, scans-1), []byte{0xff, jpegEOI})
 }
 
 // A JPEG image of a few bytes cannot take the time of thousands of scans.
@@ -257,6 +255,15 @@ func TestMeasureBoundsMemory(t *testing.T) {
 		"TIFF":             written(t, func(w io.Writer) error { return tiff.Encode(w, colours, nil) }),
 		"TIFF deflate":     written(t, func(w io.Writer) error { return tiff.Encode(w, wide, &tiff.Options{Compression: tiff.Deflate}) }),
 		"PPM":              append([]byte("P6 1000 1000 255\n"), interleaved(colours)...),
+		"PPM 16 bit":       append([]byte("P6 1000 1000 65535\n"), make([]byte, 6*side*side)...),
+		"PNG with text":    insertPNG(encoded(t, colours), "IDAT", pngChunk("tEXt", []byte("a\x00b"))),
+		"JPEG without end": progressiveJPEG(side, side, 4)[:len(progressiveJPEG(side, side, 4))-2],
+		"WebP":             webpFile(losslessWebP(quarter(side, side))),
+		"WebP animation":   animatedWebP(side, side, 500, 500, quarter(250, 250)),
+		"TIFF CMYK 16 bit": tiffTags(make([]byte, 8*side*side), map[uint16][]uint32{256: {side}, 257: {side}, 258: {16, 16, 16, 16},
+			262: {5}, 273: {8}, 277: {4}, 279: {8 * side * side}}),
+		"TIFF with opacity": tiffTags(deflated(make([]byte, 4*side*side)), map[uint16][]uint32{256: {side}, 257: {side}, 258: {16, 16}, 259: {8},
+			262: {1}, 273: {8}, 277: {2}, 279: {uint32(len(deflated(make([]byte, 4*side*side))))}, 338: {2}}),
 	} {
 		m, err := Measure(content)
 		if err != nil {

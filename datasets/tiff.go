@@ -49,6 +49,10 @@ const (
 // time of a whole one, may have four times this beyond eight times the image's.
 const tiffTilePixels = 1 << 20
 
+// maxTIFFBlocks is the largest number of strips or tiles, each of which takes the time of a new
+// decompressor, however few pixels it has.
+const maxTIFFBlocks = 1 << 16
+
 // tiffLayout is how the pixels of a TIFF image are stored.
 type tiffLayout struct {
 	tiffDirectory
@@ -236,6 +240,9 @@ func inspectTIFF(content []byte, info *imageInfo) error {
 	if err := l.checkTiles(pixels); err != nil {
 		return err
 	}
+	if n := l.blocks(); n > maxTIFFBlocks {
+		return errors.Errorf("must have at most %[2]d strips or tiles, got %[1]d", n, maxTIFFBlocks)
+	}
 	bytesTag := uint16(tiffStripBytes)
 	if l.tiled {
 		bytesTag = tiffTileBytes
@@ -261,6 +268,12 @@ func inspectTIFF(content []byte, info *imageInfo) error {
 	// The image in 8 bytes per pixel, and a strip or tile, inflated into a buffer that is doubled.
 	info.memory = 8*int(pixels) + 3*8*max(int(pixels), l.blockWidth*l.blockHeight)
 	return nil
+}
+
+// blocks returns the number of strips or tiles.
+func (l *tiffLayout) blocks() int {
+	across, down := (l.width+l.blockWidth-1)/l.blockWidth, (l.height+l.blockHeight-1)/l.blockHeight
+	return across * down * (l.samples / l.interleaved())
 }
 
 // checkTiles bounds the sizes of tiles.
