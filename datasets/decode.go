@@ -249,8 +249,9 @@ func newDecoder() *decoder {
 
 // Decode decodes an image into bytes [channels height width], as Open does with each file of an
 // image directory; see the package documentation. It is safe for untrusted content: an image of
-// more than MaxPixels or MaxScans is an error before it is decoded, and so is a TIFF image whose
-// blocks are much larger than its pixels or its file; a panic of a decoder is an error, too.
+// more than MaxPixels or MaxScans is an error before it is decoded, and so are a file that is too
+// short for its pixels and a TIFF image whose blocks are much larger than its pixels or its file; a
+// panic of a decoder is an error, too.
 //
 // Decoding stops with the context's error soon after the context ends. Some decoders read all bytes
 // before they compute pixels, and do not stop in the seconds that a large image takes after that.

@@ -2,12 +2,10 @@ package datasets
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"image"
-	"image/draw"
-	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,7 +71,7 @@ next:
 func (s source) readLetters(dir string) (*Dataset, error) {
 	var images, labels []byte
 	var skipped []string
-	hash := sha256.New()
+	hash, d := sha256.New(), newDecoder()
 	for class, letter := range letterNames {
 		entries, err := os.ReadDir(filepath.Join(dir, letter))
 		if err != nil {
@@ -91,8 +89,7 @@ func (s source) readLetters(dir string) (*Dataset, error) {
 			}
 			fmt.Fprintf(hash, "%s\n%d\n", name, len(content))
 			hash.Write(content)
-			var pixels []byte
-			err = guarded(func() (err error) { pixels, err = decodeLetter(content); return err })
+			pixels, err := d.decodeLetter(content)
 			if err != nil {
 				skipped = append(skipped, name+": "+err.Error())
 				continue
@@ -110,24 +107,15 @@ func (s source) readLetters(dir string) (*Dataset, error) {
 	return dataset, nil
 }
 
-// decodeLetter returns the grey pixels of a PNG. It checks the size before it allocates memory for
-// the pixels.
-func decodeLetter(content []byte) ([]byte, error) {
-	config, err := png.DecodeConfig(bytes.NewReader(content))
+// decodeLetter returns the grey pixels of an image, which must have the size of the letters.
+func (d *decoder) decodeLetter(content []byte) ([]byte, error) {
+	info, err := d.probe(bytes.NewReader(content))
 	if err != nil {
 		return nil, err
 	}
-	if config.Width != knownSide || config.Height != knownSide {
-		return nil, errors.Errorf("must have %[3]dx%[4]d pixels, got %[1]dx%[2]d", config.Width, config.Height, knownSide, knownSide)
+	if info.height != knownSide || info.width != knownSide {
+		return nil, errors.Errorf("must have %[3]dx%[4]d pixels, got %[1]dx%[2]d", info.height, info.width, knownSide, knownSide)
 	}
-	decoded, err := png.Decode(bytes.NewReader(content))
-	if err != nil {
-		return nil, err
-	}
-	if grey, ok := decoded.(*image.Gray); ok && grey.Stride == knownSide {
-		return grey.Pix, nil
-	}
-	grey := image.NewGray(image.Rect(0, 0, knownSide, knownSide))
-	draw.Draw(grey, grey.Rect, decoded, decoded.Bounds().Min, draw.Src)
-	return grey.Pix, nil
+	pixels := make([]byte, knownSide*knownSide)
+	return pixels, d.decode(context.Background(), pixels, content, 1, knownSide, knownSide)
 }
