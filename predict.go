@@ -3,10 +3,8 @@ package pollen
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
+	"encoding/json"
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -22,6 +20,9 @@ import (
 type Answer struct {
 	// File is the image's file, if known.
 	File string `json:"file,omitempty"`
+	// Error is the reason why there is no prediction for File, as its content could not be read. All
+	// other fields are then empty, and absent in JSON. Answers of Predict have none.
+	Error string `json:"error,omitempty"`
 	// Class is the most probable class, and Index its number.
 	Class string `json:"class"`
 	Index int    `json:"index"`
@@ -51,8 +52,23 @@ type Answer struct {
 	Calibrated bool `json:"calibrated"`
 }
 
+// MarshalJSON implements json.Marshaler.
+func (a Answer) MarshalJSON() ([]byte, error) {
+	if a.Error != "" {
+		return json.Marshal(struct {
+			File  string `json:"file,omitempty"`
+			Error string `json:"error"`
+		}{a.File, a.Error})
+	}
+	type plain Answer // without this method
+	return json.Marshal(plain(a))
+}
+
 // String returns the answer in words, as in "rose (0.98) of rose, tulip".
 func (a Answer) String() string {
+	if a.Error != "" {
+		return strings.TrimPrefix(a.File+": "+a.Error, ": ")
+	}
 	text := fmt.Sprintf("%s (%.2f)", a.Class, a.Confidence)
 	if a.File != "" {
 		text = a.File + ": " + text
@@ -144,38 +160,6 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 		}
 	}
 	return answers, nil
-}
-
-// WriteCSV writes answers as CSV, a row for each, with a column for the probability of each class.
-// The classes of a prediction set are joined by semicolons; in_distribution is empty if it is
-// unknown.
-func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
-	rows := csv.NewWriter(to)
-	header := []string{"file", "class", "confidence", "entropy", "mutual_information", "prediction_set", "in_distribution"}
-	for _, class := range classes {
-		header = append(header, "p("+class+")")
-	}
-	if err := rows.Write(header); err != nil {
-		return errors.Wrap(err, "pollen: csv")
-	}
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
-	for i, a := range answers {
-		if len(a.Probabilities) != len(classes) {
-			return invalid("csv: answer %d has %d probabilities, must have one for each of %d classes", i, len(a.Probabilities), len(classes))
-		}
-		row := []string{a.File, a.Class, number(a.Confidence), number(a.Entropy), number(a.MutualInformation), strings.Join(a.PredictionSet, ";"), ""}
-		if a.InDistribution != nil {
-			row[6] = strconv.FormatBool(*a.InDistribution)
-		}
-		for _, p := range a.Probabilities {
-			row = append(row, number(p))
-		}
-		if err := rows.Write(row); err != nil {
-			return errors.Wrap(err, "pollen: csv")
-		}
-	}
-	rows.Flush()
-	return errors.Wrap(rows.Error(), "pollen: csv")
 }
 
 // Predictor predicts as Run.Predict does, but keeps the network and all samples loaded, as servers

@@ -35,6 +35,8 @@ type Dataset struct {
 	// Skipped lists the image files that were skipped, each as "path: reason", because they could
 	// not be read or have no class. A part drawn from a set has the list of the whole set.
 	Skipped []string
+	// Failed has the files of Skipped with their errors, in the result of ReadImages.
+	Failed []ImageError
 
 	// Remarks are sentences about the data for the user, such as a count of images that are also in
 	// another split. Each split has the remarks on the whole set.

@@ -170,7 +170,7 @@ func mutated(content []byte, r *rand.Rand) []byte {
 // A thousand mutations of each kind of image give an image or an error, in bounded memory.
 func TestMutations(t *testing.T) {
 	each := 50
-	if testenv.All() {
+	if testenv.All(t) {
 		each = 1000
 	}
 	all := seeds(t)

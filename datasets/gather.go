@@ -187,6 +187,7 @@ type decodedImages struct {
 	skipped []string
 	hash    string // SHA-256 over the files' names and contents
 	remarks []string
+	failed  []ImageError // the files of skipped
 }
 
 // gather decodes image files. names are for errors and the hash. subject names the whole set in
@@ -220,6 +221,7 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 	for i, reason := range reasons {
 		fmt.Fprintf(hash, "%s\n%x\n", names[i], digests[i])
 		if reason != nil {
+			result.failed = append(result.failed, ImageError{names[i], reason})
 			result.skipped = append(result.skipped, names[i]+": "+reason.Error())
 			continue
 		}

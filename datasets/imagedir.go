@@ -1,7 +1,6 @@
 package datasets
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -157,12 +156,12 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 // predictions. It also reads all images of the arrays that Open reads, with or without labels, of a
 // .npy file with one or several images, and of an IDX file. Labels and ClassNames of the result are
 // nil; Files has the path of each image, with its index in an array, as in "test.csv[0]". The shape
-// is Options.Channels, Height and Width, chosen as by Open if they are 0. Unreadable files are
-// listed in Skipped. Mean and Std are those of these images; a network needs those of its training
-// set instead.
+// is Options.Channels, Height and Width, chosen as by Open if they are 0. Files that cannot be read,
+// paths that do not exist and directories without images are listed in Failed and Skipped. Mean and
+// Std are those of these images; a network needs those of its training set instead.
 //
-// It returns an error if more files are skipped than Options.MaxSkipped allows, if a path does not
-// exist, or if there is no image.
+// It returns an error if more files are skipped than Options.MaxSkipped allows, or if no image can
+// be read.
 func ReadImages(paths []string, options Options) (*Dataset, error) {
 	if err := options.check(); err != nil {
 		return nil, err
@@ -171,31 +170,12 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 	if slices.ContainsFunc(paths, func(path string) bool { return arraysAt(path) != nil }) {
 		return readArrays(paths, options, remarks)
 	}
-	var files []string
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, errors.Wrap(err, "datasets")
-		}
-		if !info.IsDir() {
-			files = append(files, path)
-			continue
-		}
-		s := newScanner(options.context(), path)
-		found, err := s.walk(nil, "", "")
-		if err != nil {
-			return nil, err
-		}
-		s.remarkLeftOut()
-		for _, remark := range s.remarks {
-			options.remark("%s", remark)
-		}
-		for _, p := range found {
-			files = append(files, filepath.Join(path, filepath.FromSlash(p.name)))
-		}
+	files, failed := listFiles(paths, options)
+	if len(files) == 0 && len(failed) > 0 {
+		return nil, errors.WithMessage(failed[0], "datasets")
 	}
 	if len(files) == 0 {
-		return nil, errors.Errorf("datasets: must have images (%s) in %s, got none", extensions(), strings.Join(paths, ", "))
+		return nil, errors.New("datasets: must have the path of at least 1 image or directory of images, got none")
 	}
 	subject := files[0]
 	if len(files) > 1 {
@@ -205,7 +185,12 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkSkipped(subject, all.skipped, len(all.kept), options); err != nil {
+	failed = append(failed, all.failed...)
+	var skipped []string
+	for _, f := range failed {
+		skipped = append(skipped, f.Error())
+	}
+	if err := checkSkipped(subject, skipped, len(all.kept), options); err != nil {
 		return nil, err
 	}
 	for _, remark := range all.remarks {
@@ -213,7 +198,7 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 	}
 	dataset := &Dataset{
 		Name: "images", Images: all.images, Channels: s.channels, Height: s.height, Width: s.width,
-		Skipped: all.skipped, Hashes: map[string]string{"images": all.hash},
+		Skipped: skipped, Failed: failed, Hashes: map[string]string{"images": all.hash},
 	}
 	for _, i := range all.kept {
 		dataset.Files = append(dataset.Files, files[i])

@@ -378,5 +378,38 @@ func TestReadImages(t *testing.T) {
 	_, err = ReadImages([]string{filepath.Join(root, "none.png")}, Options{})
 	wantError(t, err, "none.png")
 	_, err = ReadImages(nil, Options{})
-	wantError(t, err, "must have images (.png .jpg .jpeg .jpe .jfif .gif .bmp .webp .tif .tiff .ppm .pgm .pnm) in , got none")
+	wantError(t, err, "must have the path of at least 1 image or directory of images, got none")
+}
+
+// Whatever cannot be read is named with its reason, and the other images are read.
+func TestReadImagesWithFailures(t *testing.T) {
+	root := t.TempDir()
+	good, html := filepath.Join(root, "good.png"), filepath.Join(root, "a: b.png")
+	write(t, encoded(t, greyPicture(8, 8, 0)), good)
+	write(t, []byte("<html>"), html)
+	missing, empty := filepath.Join(root, "none.png"), filepath.Join(root, "empty")
+	if err := os.Mkdir(empty, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{missing, html, good, empty}
+	d, err := ReadImages(paths, Options{MaxSkipped: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants := []struct{ file, reason string }{{missing, ""}, {empty, "must have images"}, {html, "must begin like an image"}}
+	if len(d.Files) != 1 || d.Files[0] != good || len(d.Failed) != len(wants) || len(d.Skipped) != len(wants) {
+		t.Fatalf("files %v, failed %v, skipped %v, want %d failures", d.Files, d.Failed, d.Skipped, len(wants))
+	}
+	for i, want := range wants {
+		if f := d.Failed[i]; f.File != want.file || !strings.Contains(f.Err.Error(), want.reason) || d.Skipped[i] != f.Error() {
+			t.Errorf("failure %d: %q (%v), skipped %q, want %q (%s)", i, f.File, f.Err, d.Skipped[i], want.file, want.reason)
+		}
+	}
+	if !errors.Is(d.Failed[0], os.ErrNotExist) {
+		t.Errorf("missing file: %v, want that it does not exist", d.Failed[0])
+	}
+	_, err = ReadImages(paths, Options{})
+	wantError(t, err, "at most 5 % of the files may be skipped, got 3 of 4")
+	_, err = ReadImages([]string{empty}, Options{MaxSkipped: 1})
+	wantError(t, err, empty+": must have images")
 }

@@ -83,7 +83,7 @@ func (f format) open(path string, options Options) (*Splits, error) {
 // test.csv, are left out, which is a remark; ReadImages reads them.
 //
 // It returns an OptionError if an option is invalid or does not suit the data, and a NoClassesError
-// for images without classes.
+// for images without classes, a single image among them.
 func Open(name string, options Options) (*Splits, error) {
 	splits, err := openAll(name, options)
 	if err == nil && splits.Train == nil {
@@ -143,6 +143,9 @@ func open(name string, options Options) (*Splits, error) {
 			return finish(splits, options, false)
 		}
 		wants = append(wants, format.description)
+	}
+	if IsImage(path) {
+		return nil, errors.WithStack(NoClassesError{path, "must be a data set, got an image: give the directory that has a directory of images for each class"})
 	}
 	return nil, errors.Errorf("datasets: %s: must be one of\n  %s", path, strings.Join(wants, "\n  "))
 }

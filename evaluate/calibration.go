@@ -17,7 +17,7 @@ const Level = 0.95
 const calibrationPoints = 1000
 
 // maxExamples is the largest number of examples that a file may have, so that ranks fit an int.
-const maxExamples = 1 << 40
+const maxExamples = min(1<<40, math.MaxInt/(2*calibrationPoints))
 
 // Calibration has the quantiles of held-out in-distribution predictions that conformal prediction
 // sets and the test for in-distribution examples use as thresholds, at any level. It can be written

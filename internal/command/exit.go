@@ -22,6 +22,7 @@ const (
 	exitDamaged     = 3 // a file of a run is damaged or missing
 	exitLocked      = 4 // another process writes in the directory
 	exitDiskFull    = 5 // stopped before the disk was full; the run can be resumed
+	exitUnread      = 6 // predict could not read some of the images
 	exitInterrupted = 130
 )
 
@@ -50,6 +51,7 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 		damaged *pollen.DamagedError
 		busy    *pollen.LockedError
 		full    *pollen.DiskFullError
+		unread  unreadError
 	)
 	switch {
 	case errors.As(err, &mistake) || errors.As(err, &invalid):
@@ -75,6 +77,8 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 		return exitLocked
 	case errors.As(err, &full):
 		return exitDiskFull
+	case errors.As(err, &unread):
+		return exitUnread
 	}
 	return exitFailure
 }

@@ -49,6 +49,7 @@ Exit codes:
   3        a file of a run is damaged or missing
   4        another process writes in the run directory
   5        stopped before the disk was full
+  6        predict could not read some of the images, and answered the others
   128 + n  stopped by signal n: 129 SIGHUP, 130 Ctrl-C, 143 SIGTERM, 138 SIGUSR1, 140 SIGUSR2`,
 		Example: `  pollen                                   # compare four methods on MNIST, in a few minutes
   pollen fit --data flowers --model cnn    # train on a directory of images, flowers/CLASS/*.jpg

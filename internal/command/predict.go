@@ -36,7 +36,9 @@ func predictCommand(c *console) *cobra.Command {
 			"distribution.\n\n" +
 			"A prediction set contains the true class with probability --level. A fraction of --in-distribution-rate of images like the\n" +
 			"training images is reported as in distribution. Both hold for images like those that the run was calibrated on; fit\n" +
-			"calibrates automatically on the validation split.",
+			"calibrates automatically on the validation split.\n\n" +
+			"An image that cannot be read is reported with the reason, in JSON and CSV too, and the others are answered. The exit code\n" +
+			"is then 6, or 1 if no image can be read.",
 		Example: "  pollen predict runs/flowers rose.jpg images/\n  pollen predict runs/flowers images/ --level 0.99 --csv > answers.csv",
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) < 2 {
@@ -83,7 +85,6 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	if err != nil {
 		return err
 	}
-	c.skipped(images)
 	device, err := p.device.open(c)
 	if err != nil {
 		return err
@@ -98,7 +99,29 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	if err := remarkLevels(run, p.level, p.inDistributionRate, c); err != nil {
 		return err
 	}
-	return p.print(answers, d.ClassNames, c)
+	return p.finish(answers, images.Failed, d.ClassNames, c)
+}
+
+// unreadError is the error if some of the images could not be read, and the others were answered.
+type unreadError struct{ unread, images int }
+
+// Error returns the numbers.
+func (e unreadError) Error() string {
+	return fmt.Sprintf("pollen: predict: %d of %s could not be read; the others are answered", e.unread, counted(e.images, "image"))
+}
+
+// finish prints the answers, and names the images that could not be read.
+func (p *predictFlags) finish(answers []pollen.Answer, failed []datasets.ImageError, classes []string, c *console) error {
+	for _, f := range failed {
+		answers = append(answers, pollen.Answer{File: f.File, Error: f.Err.Error()})
+	}
+	if err := p.print(answers, classes, c); err != nil || len(failed) == 0 {
+		return err
+	}
+	for _, f := range failed {
+		c.remark("%v", f)
+	}
+	return unreadError{len(failed), len(answers)}
 }
 
 // remarkLevels reports why a run's answers have no prediction sets or no in-distribution decisions
@@ -204,7 +227,7 @@ func (p *predictFlags) print(answers []pollen.Answer, classes []string, c *conso
 	return table.WriteText(c.out)
 }
 
-// answerTable has a row for each image.
+// answerTable has a row for each image with an answer.
 func answerTable(answers []pollen.Answer) (*report.Table, error) {
 	table := report.NewTable("image", report.Column{Title: "class"}, report.Column{Title: "confidence", Format: "%.3f"},
 		report.Column{Title: "entropy", Format: "%.3f"}, report.Column{Title: "mutual information", Format: "%.3f"},
@@ -215,6 +238,9 @@ func answerTable(answers []pollen.Answer) (*report.Table, error) {
 	}
 	names := report.ShortNames(files)
 	for i, a := range answers {
+		if a.Error != "" {
+			continue
+		}
 		set, inDistribution := "-", "-"
 		if a.PredictionSet != nil {
 			set = setText(a.PredictionSet)
@@ -229,11 +255,12 @@ func answerTable(answers []pollen.Answer) (*report.Table, error) {
 	return table, nil
 }
 
-// setText lists the classes of a prediction set, at most maxNamed of them.
+// setText lists the classes of a prediction set, at most maxNamed of them. An empty set is {}, which
+// no class is likely to be called.
 func setText(set []string) string {
 	const maxNamed = 4
 	if len(set) > maxNamed {
 		return fmt.Sprintf("%s and %d more", strings.Join(set[:maxNamed], ", "), len(set)-maxNamed)
 	}
-	return cmp.Or(strings.Join(set, ", "), "none")
+	return cmp.Or(strings.Join(set, ", "), "{}")
 }
