@@ -28,7 +28,8 @@ func TestAnswersToProgramsAreUnambiguous(t *testing.T) {
 	}
 	set, size, failure := slices.Index(rows[0], "prediction_set"), slices.Index(rows[0], "set_size"), slices.Index(rows[0], "error")
 	for i, want := range []struct{ size, failure string }{{"3", ""}, {"0", ""}, {"", ""}, {"", "PNG: unexpected EOF"}} {
-		if row := rows[i+1]; row[0] != answers[i].File || row[size] != want.size || row[failure] != want.failure || (row[1] == "") != (want.failure != "") {
+		row := rows[i+1]
+		if row[0] != answers[i].File || row[size] != want.size || row[failure] != want.failure || (row[1] == "") != (want.failure != "") {
 			t.Errorf("row %q, want size %q and error %q", row, want.size, want.failure)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 type Answer struct {
 	// File is the image's file, if known.
 	File string `json:"file,omitempty"`
-	// Error is the reason why there is no prediction for File, as its content could not be read. All
+	// Error is the reason why there is no prediction for File, whose content could not be read. All
 	// other fields are then empty, and absent in JSON. Answers of Predict have none.
 	Error string `json:"error,omitempty"`
 	// Class is the most probable class, and Index its number.

@@ -255,8 +255,8 @@ func answerTable(answers []pollen.Answer) (*report.Table, error) {
 	return table, nil
 }
 
-// setText lists the classes of a prediction set, at most maxNamed of them. An empty set is {}, which
-// no class is likely to be called.
+// setText lists the classes of a prediction set, at most maxNamed of them. An empty set is {},
+// which no class is likely to be called.
 func setText(set []string) string {
 	const maxNamed = 4
 	if len(set) > maxNamed {
