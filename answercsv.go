@@ -12,8 +12,9 @@ import (
 // WriteCSV writes answers as CSV, a row for each, with a column for the probability of each class.
 //
 // prediction_set has the classes of the set, joined by semicolons and quoted as in CSV where a name
-// has a semicolon or a quote. set_size is their number: 0 for an empty set, and empty if there is no
-// prediction set. in_distribution is empty if it is unknown. A row with an error has only its file.
+// has a semicolon or a quote. set_size is their number: 0 for an empty set, and blank if there is
+// no prediction set. in_distribution is blank if it is unknown. A row with an error has only its
+// file.
 func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 	rows := csv.NewWriter(to)
 	header := []string{"file", "class", "confidence", "entropy", "mutual_information", "prediction_set", "set_size", "in_distribution", "error"}

@@ -38,7 +38,9 @@ func TestAnswersToProgramsAreUnambiguous(t *testing.T) {
 	if got, err := names.Read(); err != nil || !slices.Equal(got, classes) {
 		t.Errorf("prediction set %q is %q (%v), want %q", rows[1][set], got, err, classes)
 	}
-	for i, want := range []string{`"predictionSet":["a;b",`, `"predictionSet":[],`, `"file":"absent","class":"none"`, `{"file":"cut.png","error":"PNG: unexpected EOF"}`} {
+	for i, want := range []string{
+		`"predictionSet":["a;b",`, `"predictionSet":[],`, `"file":"absent","class":"none"`, `{"file":"cut.png","error":"PNG: unexpected EOF"}`,
+	} {
 		got, err := json.Marshal(answers[i])
 		if err != nil || !strings.Contains(string(got), want) || strings.Contains(string(got), "predictionSet") != (answers[i].PredictionSet != nil) {
 			t.Errorf("JSON %s (%v), want %s", got, err, want)
