@@ -23,6 +23,7 @@ type upload struct {
 type predictRequest struct {
 	images        []upload
 	probabilities bool
+	instances     bool // the images were called instances: the answers are called predictions
 }
 
 // reservation is the memory that a request has reserved from the budget. It is released when the
@@ -65,7 +66,10 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation
 	if r.ContentLength > int64(limit) {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "the body must have at most %d bytes, got %d", limit, r.ContentLength)
 	}
-	limited := http.MaxBytesReader(w, r.Body, int64(limit))
+	limited, err := plainBody(w, r, http.MaxBytesReader(w, r.Body, int64(limit)), limit)
+	if err != nil {
+		return nil, bodyError(err, limit)
+	}
 	room := min(firstRoom, limit+1)
 	if r.ContentLength >= 0 {
 		room = min(room, int(r.ContentLength)+1)
@@ -101,6 +105,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation
 func bodyError(err error, limit int) error {
 	var large *http.MaxBytesError
 	switch {
+	case errors.As(err, new(*statusError)):
+		return err
 	case errors.As(err, &large):
 		return refuse(http.StatusRequestEntityTooLarge, "the body must have at most %d bytes, got more", limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -123,7 +129,7 @@ func (s *Server) parse(r *http.Request, body []byte, h *reservation) (predictReq
 	var err error
 	switch kind {
 	case "application/json":
-		if err := h.reserve(3 * len(body)); err != nil { // the decoder's copies, and the images
+		if err := h.reserve(5 * len(body)); err != nil { // the decoder's copies, and the images
 			return q, err
 		}
 		q, err = s.parseJSON(body)
@@ -141,15 +147,7 @@ func (s *Server) parse(r *http.Request, body []byte, h *reservation) (predictReq
 	if len(q.images) == 0 {
 		return q, refuse(http.StatusBadRequest, "the request must have 1 to %d images, got none", s.options.MaxImages)
 	}
-	switch value := r.URL.Query().Get("probabilities"); value {
-	case "":
-	case "true", "1":
-		q.probabilities = true
-	case "false", "0":
-	default:
-		return q, refuse(http.StatusBadRequest, "probabilities must be true or false, got %q", value)
-	}
-	return q, nil
+	return q, q.readQuery(r)
 }
 
 func (s *Server) tooMany() error {
@@ -157,7 +155,7 @@ func (s *Server) tooMany() error {
 }
 
 // parseJSON reads {"images": ["base64", ...], "probabilities": true}, with at most MaxImages
-// images.
+// images, or {"instances": [{"b64": "base64"}, ...]}.
 func (s *Server) parseJSON(body []byte) (predictRequest, error) {
 	var q predictRequest
 	wrong := func(err error) (predictRequest, error) {
@@ -176,7 +174,8 @@ func (s *Server) parseJSON(body []byte) (predictRequest, error) {
 			if err := d.Decode(&q.probabilities); err != nil {
 				return wrong(err)
 			}
-		case name == "images" && q.images == nil:
+		case (name == "images" || name == "instances") && q.images == nil:
+			q.instances = name == "instances"
 			if err := expect(d, json.Delim('[')); err != nil {
 				return wrong(err)
 			}
@@ -185,7 +184,7 @@ func (s *Server) parseJSON(body []byte) (predictRequest, error) {
 				if len(q.images) == s.options.MaxImages {
 					return q, s.tooMany()
 				}
-				var content []byte
+				var content encodedImage
 				if err := d.Decode(&content); err != nil {
 					return wrong(errors.Wrapf(err, "image %d", len(q.images)))
 				}

@@ -45,10 +45,7 @@ func TestBatchErrors(t *testing.T) {
 		t.Helper()
 		var got struct {
 			Error   string
-			Answers []struct {
-				pollen.Answer
-				Error string
-			}
+			Answers []pollen.Answer
 		}
 		if err := json.Unmarshal([]byte(body), &got); err != nil || code != 200 || len(got.Answers) != 4 || got.Error != "" {
 			t.Fatalf("%d %s, %v", code, body, err)

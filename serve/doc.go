@@ -18,11 +18,17 @@
 // both.
 //
 // Images can have any size and the formats of datasets.Decode. Answers have the probabilities of
-// all classes only on request: /predict?probabilities=true, or "probabilities": true in JSON.
+// all classes only on request: /predict?probabilities=true, or "probabilities": true in JSON. Other
+// parameters and members are errors, as levels are options of the server.
+//
+// Base64 may use either alphabet, with or without padding and line breaks, and be a data URI. As
+// for TensorFlow Serving and KServe, images may be called instances, each be {"b64": "base64"}, and
+// the answers are then called predictions. Bodies may be compressed (Content-Encoding: gzip).
+//
 // Errors are {"error": "..."}, with status 400 for invalid input, 408 for a body that does not
-// arrive in time, 413 for input beyond the limits of Options, 500 for a failure of the server, and
-// 503 with Retry-After if the server is busy. If all images of a request have errors, the status
-// and the error are those of the first.
+// arrive in time, 413 for input beyond the limits of Options, 415 for another content encoding, 500
+// for a failure of the server, and 503 with Retry-After if the server is busy. If all images of a
+// request have errors, the status and the error are those of the first.
 //
 // Clients can use only a bounded amount of memory and time. Bodies, queue and images being decoded
 // have limits over all requests together, and a panic ends only one request. The memory that

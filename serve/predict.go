@@ -80,5 +80,12 @@ func writePredictions(w http.ResponseWriter, q predictRequest, answers []pollen.
 		}
 		response.Answers = append(response.Answers, answer)
 	}
+	if q.instances { // as clients of TensorFlow Serving and KServe expect
+		writeJSON(w, code, struct {
+			Error       string `json:"error,omitempty"`
+			Predictions []any  `json:"predictions"`
+		}{response.Error, response.Answers})
+		return
+	}
 	writeJSON(w, code, response)
 }
