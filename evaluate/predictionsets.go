@@ -50,6 +50,25 @@ func (c *Calibration) ProbabilityThreshold(level float64) (float64, error) {
 	return c.Label[c.index(rank(c.Examples, level))], nil
 }
 
+// AllClasses reports whether prediction sets at a level have all classes for every image, because
+// the threshold is a probability of 0: more than 1 - level of the held-out labels have it.
+func (c *Calibration) AllClasses(level float64) bool {
+	threshold, err := c.ProbabilityThreshold(level)
+	return err == nil && threshold == 0
+}
+
+// Impossible returns the fraction of the held-out examples whose label has a predicted probability
+// of 0, to a precision of 0.1 %.
+func (c *Calibration) Impossible() float64 {
+	zeros := 0
+	for _, p := range c.Label {
+		if p == 0 {
+			zeros++
+		}
+	}
+	return float64(zeros) / float64(max(len(c.Label), 1))
+}
+
 var (
 	setCoverageScore = Score{
 		Name: "setCoverage", Title: "coverage of 95 % sets", Format: "%.3f", Needs: NeedsLabels | NeedsCalibration,

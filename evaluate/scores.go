@@ -6,6 +6,6 @@ func Scores() []Score {
 		accuracyScore, likelihoodScore, brierScore, eceScore, eceEqualMassScore, aurcScore,
 		balancedScore, confidenceScore, confidenceOutScore,
 		aurocScore, fpr95Score, auprOutScore, auprInScore,
-		setCoverageScore, setSizeScore, inDistributionScore, inDistributionOutScore,
+		setCoverageScore, worstCoverageScore, setSizeScore, inDistributionScore, inDistributionOutScore,
 	}
 }

@@ -1,0 +1,100 @@
+package evaluate
+
+import (
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// ClassScores are the scores of the examples of one class.
+type ClassScores struct {
+	Class    int     `json:"index"`  // its number
+	Examples int     `json:"images"` // with this label
+	Recall   float64 `json:"recall"` // fraction that is classified correctly
+	// Coverage is the fraction whose prediction set at Level contains the class, and SetSize the
+	// mean number of classes in their sets. Both are nil without a calibration for Level.
+	Coverage *float64 `json:"coverage,omitzero"`
+	SetSize  *float64 `json:"setSize,omitzero"`
+}
+
+// ByClass returns the scores of each class that occurs, in the order of the classes, and nil
+// without labels. Prediction sets have their coverage on average over all images, and a class may
+// have much less. The errors are those of Assess.
+func ByClass(c Case) ([]ClassScores, error) {
+	if err := c.check(); err != nil || c.In.Labels == nil {
+		return nil, err
+	}
+	right, err := c.In.Correct()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]ClassScores, c.In.Classes)
+	covered, size := make([]int, c.In.Classes), make([]int, c.In.Classes)
+	var sets [][]int
+	if setCoverageScore.Applies(c) {
+		if sets, err = c.predictionSets(); err != nil {
+			return nil, err
+		}
+	}
+	for n, label := range c.In.Labels {
+		all[label].Examples++
+		if right[n] {
+			all[label].Recall++ // their number, until they are divided
+		}
+		if sets != nil {
+			size[label] += len(sets[n])
+			if slices.Contains(sets[n], int(label)) {
+				covered[label]++
+			}
+		}
+	}
+	for k := range all {
+		count := float64(all[k].Examples)
+		all[k].Class = k
+		all[k].Recall /= count
+		if sets != nil {
+			all[k].Coverage, all[k].SetSize = new(float64(covered[k])/count), new(float64(size[k])/count)
+		}
+	}
+	return slices.DeleteFunc(all, func(s ClassScores) bool { return s.Examples == 0 }), nil
+}
+
+// WorstCovered returns the class with the lowest coverage, the largest of equals; false if no
+// class has a coverage.
+func WorstCovered(classes []ClassScores) (worst ClassScores, ok bool) {
+	for _, s := range classes {
+		if s.Coverage == nil {
+			continue
+		}
+		if !ok || *s.Coverage < *worst.Coverage || *s.Coverage == *worst.Coverage && s.Examples > worst.Examples {
+			worst, ok = s, true
+		}
+	}
+	return worst, ok
+}
+
+// BelowChance reports whether a class that is the worst of a number of classes has a coverage so
+// far below Level that chance explains it in less than one of 100 data sets: a binomial test, with
+// Bonferroni's correction for the number of classes.
+func (s ClassScores) BelowChance(classes int) bool {
+	if s.Coverage == nil || s.Examples == 0 {
+		return false
+	}
+	covered := distuv.Binomial{N: float64(s.Examples), P: Level}
+	return covered.CDF(*s.Coverage*float64(s.Examples)+0.5)*float64(classes) < 0.01
+}
+
+// worstCoverageScore is the lowest coverage of a class.
+var worstCoverageScore = Score{
+	Name: "setCoverageWorst", Title: "lowest of a class", Format: "%.3f", Needs: NeedsLabels | NeedsCalibration,
+	Meaning: "The coverage of 95 % sets on the images of the class of {in} where it is lowest. The sets promise 95 % only " +
+		"on average over all classes, and the lowest of many classes with few images is lower by chance.",
+	Of: func(c Case) (float64, error) {
+		classes, err := ByClass(c)
+		if err != nil {
+			return 0, err
+		}
+		worst, _ := WorstCovered(classes)
+		return *worst.Coverage, nil
+	},
+}

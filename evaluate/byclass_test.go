@@ -1,0 +1,114 @@
+package evaluate
+
+import (
+	"testing"
+)
+
+// Ten of 200 examples are of a class that is never in its set, so that the average hides it.
+func TestByClassWorkedByHand(t *testing.T) {
+	predictions := func(common, rare int) *Predictions {
+		average, err := NewPredictive(common+rare, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows []float32
+		var labels []int32
+		for i := range common + rare {
+			rows = append(rows, 0.9, 0.1, 0)
+			labels = append(labels, int32(max(0, i-common+1)/max(1, i-common+1)*2))
+		}
+		if err := average.Add(rows, 1); err != nil {
+			t.Fatal(err)
+		}
+		return average.Predictions("roses", labels)
+	}
+	calibration, err := Calibrate(predictions(190, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Case{In: predictions(190, 10), Calibration: calibration}
+	classes, err := ByClass(c)
+	if err != nil || len(classes) != 2 {
+		t.Fatalf("ByClass = %v, %v, want 2 classes", classes, err)
+	}
+	for i, want := range []struct {
+		class, examples        int
+		recall, coverage, size float64
+	}{{0, 190, 1, 1, 1}, {2, 10, 0, 0, 1}} {
+		s := classes[i]
+		if s.Class != want.class || s.Examples != want.examples || s.Recall != want.recall || *s.Coverage != want.coverage || *s.SetSize != want.size {
+			t.Errorf("class %+v with coverage %v of size %v, want %+v", s, *s.Coverage, *s.SetSize, want)
+		}
+	}
+	worst, ok := WorstCovered(classes)
+	if !ok || worst.Class != 2 || !worst.BelowChance(2) {
+		t.Errorf("the worst class is %+v (%v), want class 2, by more than chance", worst, ok)
+	}
+	a, err := Assess(c)
+	if err != nil || a.Values["setCoverage"] != 0.95 || a.Values["setCoverageWorst"] != 0 {
+		t.Errorf("coverage %v, lowest %v (%v), want 0.95 and 0", a.Values["setCoverage"], a.Values["setCoverageWorst"], err)
+	}
+	c.Calibration = nil
+	if classes, err = ByClass(c); err != nil || classes[1].Coverage != nil || classes[1].Recall != 0 {
+		t.Errorf("without a calibration: %+v, %v, want a recall only", classes, err)
+	}
+	if worst, ok := WorstCovered(classes); ok {
+		t.Errorf("without a calibration: the worst class is %+v", worst)
+	}
+	c.In.Labels = nil
+	if classes, err := ByClass(c); classes != nil || err != nil {
+		t.Errorf("without labels: %v, %v, want nothing", classes, err)
+	}
+}
+
+// P(X <= 17) for 20 images at 95 % is 0.0755, P(X <= 14) is 0.00033.
+func TestBelowChance(t *testing.T) {
+	for _, c := range []struct {
+		coverage float64
+		examples int
+		classes  int
+		want     bool
+	}{{0.85, 20, 1, false}, {0.7, 20, 1, true}, {0.7, 20, 29, true}, {0.7, 20, 31, false}, {0, 1, 1, false}, {0, 2, 1, true}, {1, 5, 1, false}} {
+		s := ClassScores{Examples: c.examples, Coverage: &c.coverage}
+		if got := s.BelowChance(c.classes); got != c.want {
+			t.Errorf("coverage %v of %d images, the worst of %d classes: below chance %v, want %v", c.coverage, c.examples, c.classes, got, c.want)
+		}
+	}
+}
+
+// At a level above the fraction of labels with a positive probability, sets have all classes.
+func TestSetsOfAllClasses(t *testing.T) {
+	average, err := NewPredictive(100, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []float32
+	labels := make([]int32, 100)
+	for i := range labels {
+		rows = append(rows, 1, 0, 0)
+		if i < 10 {
+			labels[i] = 2
+		}
+	}
+	if err := average.Add(rows, 1); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Calibrate(average.Predictions("roses", labels))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []struct {
+		level float64
+		want  bool
+	}{{0.8, false}, {0.89, false}, {0.9, true}, {0.95, true}, {0.999, false}} { // the last has no sets
+		if got := c.AllClasses(l.level); got != l.want {
+			t.Errorf("AllClasses(%v) = %v, want %v", l.level, got, l.want)
+		}
+		if sets, err := c.PredictionSets([]float64{1, 0, 0}, 3, l.level); err == nil && (len(sets[0]) == 3) != l.want {
+			t.Errorf("level %v: set %v, want all classes: %v", l.level, sets[0], l.want)
+		}
+	}
+	if got := c.Impossible(); got != 0.1 {
+		t.Errorf("Impossible() = %v, want 0.1", got)
+	}
+}
