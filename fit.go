@@ -12,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
@@ -438,7 +439,17 @@ func (t *training) warn() {
 
 // calibrate calibrates the finished run.
 func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Dataset) error {
-	c, err := run.calibrationOn(ctx, heldOut)
+	var atCentre func(heldOut *datasets.Dataset) (*evaluate.Predictions, error)
+	if kind, ok := t.kind.(centred); ok {
+		atCentre = func(heldOut *datasets.Dataset) (*evaluate.Predictions, error) {
+			spec, states, err := kind.centre(&t.job)
+			if err != nil {
+				return nil, err
+			}
+			return run.atCentres(ctx, heldOut, spec, states)
+		}
+	}
+	c, err := run.calibrationOn(ctx, heldOut, atCentre)
 	if err != nil {
 		return err
 	}

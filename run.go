@@ -299,6 +299,13 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 // slice is reused for the next sample. The errors are those of Predict.
 func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error,
 ) (*evaluate.Predictions, error) {
+	return r.predictions(ctx, data, visit, nil)
+}
+
+// predictions is Predictions, and fills in means, if it is not nil, with predictions at the means
+// of the chains.
+func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error, means *chainMeans,
+) (*evaluate.Predictions, error) {
 	images, err := r.images(data)
 	if err != nil {
 		return nil, err
@@ -318,7 +325,12 @@ func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit fun
 			return err
 		}
 		probabilities := make([]float32, data.Len()*predictor.Classes())
-		return r.each(ctx, "predict", data, func(sample samples.Sample) error {
+		if err := means.begin(predictor, data.Len()); err != nil {
+			return err
+		}
+		defer means.end(data)
+		return r.eachOf(ctx, "predict", data, func(chain string, sample samples.Sample) error {
+			means.add(chain, sample)
 			if err := predictor.Predict(sample, probabilities); err != nil {
 				return err
 			}
@@ -423,20 +435,31 @@ func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []
 // directory the quantiles from which prediction sets and InDistribution are computed. Fit calls it
 // if there are validation data. The error is LockedError while another process writes to the run.
 func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
-	c, err := r.calibrationOn(ctx, heldOut)
+	c, err := r.calibrationOn(ctx, heldOut, nil)
 	if err != nil {
 		return err
 	}
 	return rundir.AddFile(r.dir, rundir.CalibrationFile, c, r.remark)
 }
 
-// calibrationOn returns the calibration by held-out data.
-func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset) (*evaluate.Calibration, error) {
+// calibrationOn returns the calibration by held-out data, and remarks what is wrong with the
+// predictions. atCentre, if not nil, predicts the data at the centre of the samples, which is that
+// of chainMeans otherwise.
+func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCentre func(heldOut *datasets.Dataset) (*evaluate.Predictions, error),
+) (*evaluate.Calibration, error) {
 	heldOut, err := r.relabelled(heldOut)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.Predictions(ctx, heldOut, nil)
+	kind, err := kindOf(r.manifest.Spec.Method)
+	if err != nil {
+		return nil, err
+	}
+	var means *chainMeans
+	if t := kind.traits(); atCentre == nil && (t.tempered || t.collected) {
+		means = &chainMeans{}
+	}
+	p, err := r.predictions(ctx, heldOut, nil, means)
 	if err != nil {
 		return nil, err
 	}
@@ -444,7 +467,18 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset) (*ev
 	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	r.remarkAllClasses(c)
+	var centre *evaluate.Predictions
+	switch {
+	case atCentre != nil:
+		centre, err = atCentre(heldOut)
+	case means != nil:
+		centre = means.predictions
+	}
+	if err == nil {
+		err = r.remarkCentre(p, centre)
+	}
+	return c, err
 }
 
 // Calibration returns the result of Calibrate. If that was not called, the error's cause is

@@ -158,6 +158,24 @@ func (q *MeanField) Draw(s *graph.Session, chain, draw int) (samples.Sample, err
 	return sample, errors.Wrap(sample.Validate(), "approximate: mean field")
 }
 
+// Mean returns the mean of q in a chain of a session whose program has this q, as a sample of the
+// plain network's parameters, of weight 1.
+func (q *MeanField) Mean(s *graph.Session, chain int) (samples.Sample, error) {
+	address, err := drawAddress(s, chain, 0)
+	sample := samples.Sample{Chain: int(address.Chain), Step: int(address.Step), Weight: 1}
+	for _, f := range q.factors {
+		p := samples.Parameter{Name: f.name, Shape: f.shape, Values: make([]float32, f.shape.Elements())}
+		if err == nil {
+			err = errors.Wrap(s.ReadFloats(f.name+meanSuffix, chain, p.Values), "approximate: mean field")
+		}
+		sample.Parameters = append(sample.Parameters, p)
+	}
+	if err != nil {
+		return samples.Sample{}, err
+	}
+	return sample, errors.Wrap(sample.Validate(), "approximate: mean field")
+}
+
 // drawAddress returns the address of the random numbers of a draw from a chain's present state.
 func drawAddress(s *graph.Session, chain, draw int) (random.Address, error) {
 	header, err := s.Header(chain)

@@ -10,8 +10,8 @@ import (
 type Contrast struct {
 	Accuracy, NLL                   float64
 	ReferenceAccuracy, ReferenceNLL float64
-	// Worse is true if the predictions have a lower accuracy or a higher NLL, by more than a small
-	// amount and by three standard errors of the paired difference.
+	// Worse is true if the predictions have a lower accuracy, or a higher NLL at no higher
+	// accuracy, by more than a small amount and by three standard errors of the paired difference.
 	Worse bool
 }
 
@@ -59,7 +59,7 @@ func (p *Predictions) ContrastWith(reference *Predictions) (Contrast, error) {
 	for _, sum := range []*float64{&c.Accuracy, &c.ReferenceAccuracy, &c.NLL, &c.ReferenceNLL} {
 		*sum /= float64(p.Len())
 	}
-	c.Worse = mistakes.above(worseAccuracy) || losses.above(worseNLL)
+	c.Worse = mistakes.above(worseAccuracy) || losses.above(worseNLL) && c.Accuracy <= c.ReferenceAccuracy
 	return c, nil
 }
 

@@ -43,6 +43,7 @@ func TestContrastWith(t *testing.T) {
 		{"4 mistakes of 100 for none, which chance explains", 100, 4, 0.5625, 0, 0.5, 0.96, 1, 0.96*math.Log(16./9) + 0.04*math.Log(16./7), false},
 		{"unsure for sure", 100, 0, 0.5625, 0, 0.9375, 1, 1, math.Log(16. / 9), true},
 		{"a little less sure", 100, 0, 0.9375, 0, 0.96875, 1, 1, math.Log(16. / 15), false},
+		{"unsure, with fewer mistakes", 100, 0, 0.5625, 1, 0.9375, 1, 0.99, math.Log(16. / 9), false},
 		{"sure of a mistake", 100, 1, 1, 1, 1, 0.99, 0.99, 0.01 * math.Log(1e12), false},
 	} {
 		got, err := certain(t, c.n, c.wrong, c.confidence).ContrastWith(certain(t, c.n, c.referenceWrong, c.referenceConfidence))

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -50,23 +51,28 @@ func (c *Calibration) ProbabilityThreshold(level float64) (float64, error) {
 	return c.Label[c.index(rank(c.Examples, level))], nil
 }
 
-// AllClasses reports whether prediction sets at a level have all classes for every image, because
-// the threshold is a probability of 0: more than 1 - level of the held-out labels have it.
-func (c *Calibration) AllClasses(level float64) bool {
-	threshold, err := c.ProbabilityThreshold(level)
-	return err == nil && threshold == 0
-}
-
-// Impossible returns the fraction of the held-out examples whose label has a predicted probability
-// of 0, to a precision of 0.1 %.
-func (c *Calibration) Impossible() float64 {
+// AllClasses returns why prediction sets at a level have all classes for every image, and what to
+// do, or "" if they do not. They do if the threshold is a probability of 0, which more than 1 -
+// level of the held-out labels have.
+func (c *Calibration) AllClasses(level float64) (reason string) {
+	if threshold, err := c.ProbabilityThreshold(level); err != nil || threshold > 0 {
+		return ""
+	}
 	zeros := 0
 	for _, p := range c.Label {
 		if p == 0 {
 			zeros++
 		}
 	}
-	return float64(zeros) / float64(max(len(c.Label), 1))
+	reason = fmt.Sprintf("prediction sets at level %g have all %d classes, since %.1f %% of the held-out labels have a predicted probability of 0: ",
+		level, c.Classes, 100*float64(zeros)/float64(len(c.Label)))
+	for percent := 99; percent >= 50; percent-- {
+		lower := float64(percent) / 100
+		if threshold, err := c.ProbabilityThreshold(lower); err == nil && threshold > 0 {
+			return reason + fmt.Sprintf("use a level of at most %g, or a method that is less certain of its mistakes", lower)
+		}
+	}
+	return reason + "use a method that is less certain of its mistakes"
 }
 
 var (

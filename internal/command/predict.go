@@ -165,6 +165,9 @@ func remarkLevels(run *pollen.Run, level, inDistributionRate float64, c *console
 		c.remark("%s has no %s: --%s %g needs %.0f held-out images, got %d; use %s",
 			run.Dir(), missing.what, missing.flag, missing.level, required, n, how)
 	}
+	if reason := calibration.AllClasses(level); reason != "" {
+		c.remark("%s: %s", run.Dir(), reason)
+	}
 	return nil
 }
 
