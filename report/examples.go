@@ -155,10 +155,13 @@ func exampleNumbers(p *evaluate.Predictions) []int {
 	return append(numbers, others[:count-len(numbers)]...)
 }
 
+// imageNumber is the word before the number of an image without a name, from 1.
+const imageNumber = "number"
+
 // tileOf returns the tile of image i of the given predictions, with the guesses of all subjects.
 func tileOf(subjects []Subject, of func(Subject) *evaluate.Predictions, images *Images, i int) tile {
 	p := of(subjects[0])
-	t := tile{Group: p.Name, Title: fmt.Sprintf("number %d", i+1), Image: images.render(i)}
+	t := tile{Group: p.Name, Title: fmt.Sprintf(imageNumber+" %d", i+1), Image: images.render(i)}
 	if i < len(images.Names) {
 		t.Title = images.Names[i]
 	}

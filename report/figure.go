@@ -84,7 +84,7 @@ type measuredCanvas struct {
 
 // FillString implements vg.Canvas.
 func (c *measuredCanvas) FillString(face font.Face, at vg.Point, text string) {
-	c.widths = append(c.widths, face.Width(text))
+	c.widths = append(c.widths, textWidth(face, text))
 	c.Canvas.FillString(face, at, text)
 }
 

@@ -42,8 +42,9 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 		content, err := f.SVG()
 		return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(content)), err
 	},
-	"titles": func(t *Table) []string { return t.titles() },
-	"rows":   func(t *Table) [][]string { return t.rows },
+	"titles":  func(t *Table) []string { return t.titles() },
+	"rows":    func(t *Table) [][]string { return t.rows },
+	"visible": visible,
 }).Parse(pageSource))
 
 // WriteHTML writes the page, with its figures embedded as SVG. It returns an error if the page or a

@@ -223,6 +223,13 @@ func scoreSections(subjects []Subject) ([]Section, error) {
 		return nil, err
 	}
 	sections := []Section{{Title: "Scores", Table: scores, Notes: Meanings(subjects)}}
+	classes, err := classSection(subjects)
+	if err != nil {
+		return nil, err
+	}
+	if classes != nil {
+		sections = append(sections, *classes)
+	}
 	if detections != nil {
 		_, out := dataNames(subjects)
 		sections = append(sections, Section{

@@ -68,7 +68,7 @@ func translucent(c color.RGBA, opacity float64) color.NRGBA {
 
 func textStyle(size vg.Length, c color.Color, x text.XAlignment, y text.YAlignment) text.Style {
 	return text.Style{
-		Color: c, XAlign: x, YAlign: y, Handler: plot.DefaultTextHandler,
+		Color: c, XAlign: x, YAlign: y, Handler: figureText,
 		Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: size},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/pkg/errors"
 )
@@ -127,7 +126,7 @@ func (t *Table) check() error {
 	return nil
 }
 
-// lines returns header and rows with escaped cells, and the width of each column in characters.
+// lines returns header and rows with escaped cells, and the width of each column in a terminal.
 func (t *Table) lines(escape func(string) string) (lines [][]string, widths []int, err error) {
 	if err := t.check(); err != nil {
 		return nil, nil, err
@@ -136,8 +135,8 @@ func (t *Table) lines(escape func(string) string) (lines [][]string, widths []in
 	for _, row := range append([][]string{t.titles()}, t.rows...) {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = escape(cell)
-			widths[i] = max(widths[i], utf8.RuneCountInString(cells[i]), 3)
+			cells[i] = escape(visible(cell))
+			widths[i] = max(widths[i], cellWidth(cells[i]), 3)
 		}
 		lines = append(lines, cells)
 	}
@@ -148,7 +147,7 @@ func (t *Table) lines(escape func(string) string) (lines [][]string, widths []in
 func padded(cells []string, widths []int) []string {
 	full := make([]string, len(cells))
 	for i, cell := range cells {
-		padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+		padding := strings.Repeat(" ", widths[i]-cellWidth(cell))
 		if i == 0 {
 			full[i] = cell + padding
 		} else {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"path/filepath"
 
 	"github.com/pkg/errors"
@@ -10,13 +11,17 @@ import (
 // scores, every figure that applies and then the given sections, and each figure as a PNG file. It
 // replaces existing files. It returns an error if subjects have no distinct names or invalid
 // images, or if there is nothing to show.
+//
+// Names may be in any script. The page, whose figures are SVG, shows them in the fonts of its
+// reader. PNG files have a font for European scripts: they show other names by number, which the
+// page explains, and figures with such names are also written as SVG files.
 func WritePage(dir, title, subtitle string, subjects []Subject, sections ...Section) error {
 	page, figures, err := newPage(title, subtitle, subjects, sections)
 	if err != nil {
 		return err
 	}
 	for file, figure := range figures {
-		if err := figure.Save(filepath.Join(dir, file+".png")); err != nil {
+		if err := figure.Save(filepath.Join(dir, file)); err != nil {
 			return err
 		}
 	}
@@ -28,26 +33,75 @@ func newPage(title, subtitle string, subjects []Subject, sections []Section) (*P
 	if err := checkSubjects("WritePage", subjects); err != nil {
 		return nil, nil, err
 	}
+	subjects = visibleNames(subjects)
 	page := &Page{Title: title, Subtitle: subtitle}
 	scores, err := scoreSections(subjects)
 	if err != nil {
 		return nil, nil, err
 	}
 	page.Sections = append(page.Sections, scores...)
-	figures := map[string]*Figure{}
+	files := map[string]*Figure{}
+	numbered, names, changed := numberedNames(subjects)
 	for _, row := range Figures() {
 		if !row.Applies(subjects) {
 			continue
 		}
 		figure, err := row.Draw(subjects)
+		if err == nil {
+			files[row.File+".png"] = figure
+			if changed {
+				err = addNumbered(files, row, figure, numbered)
+			}
+		}
 		if err != nil {
 			return nil, nil, errors.Wrapf(err, "report: figure %s", row.File)
 		}
-		figures[row.File] = figure
 		page.Sections = append(page.Sections, Section{
 			Title: row.Title, Figures: []PageFigure{{figure, row.CaptionFor(subjects)}},
 		})
 	}
 	page.Sections = append(page.Sections, sections...)
-	return page, figures, nil
+	if changed {
+		section, err := namesSection(names)
+		if err != nil {
+			return nil, nil, err
+		}
+		page.Sections = append(page.Sections, section)
+	}
+	return page, files, nil
+}
+
+// addNumbered replaces the PNG file of a figure by one with numbers for names, and adds the figure
+// itself as an SVG file, if they differ.
+func addNumbered(files map[string]*Figure, row FigureRow, figure *Figure, numbered []Subject) error {
+	other, err := row.Draw(numbered)
+	if err != nil {
+		return err
+	}
+	want, err := figure.SVG()
+	if err != nil {
+		return err
+	}
+	got, err := other.SVG()
+	if err == nil && !bytes.Equal(got, want) {
+		files[row.File+".png"], files[row.File+".svg"] = other, figure
+	}
+	return err
+}
+
+// namesSection explains the numbers in PNG files.
+func namesSection(names []numberedName) (Section, error) {
+	section := Section{Title: "Names in other scripts", Text: []string{
+		"The PNG files of figures show some names by number, since their font lacks letters of them. The SVG files next to them show the names.",
+	}}
+	if len(names) == 0 { // those of images, which are numbered in their order
+		return section, nil
+	}
+	section.Table = NewTable("in PNG files", Column{Title: "name"})
+	for _, n := range names {
+		if err := section.Table.Add(n.number, n.name); err != nil {
+			return section, err
+		}
+	}
+	return section, nil
 }

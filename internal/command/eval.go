@@ -278,7 +278,19 @@ func printScores(runs []scoredRun, subjects []report.Subject, against string, c 
 	if err := printTables(c, made...); err != nil {
 		return err
 	}
-	for _, r := range runs {
+	for i, r := range runs {
+		worst, err := subjects[i].WorstCoverage()
+		if err != nil {
+			return err
+		}
+		if worst != "" {
+			fmt.Fprintf(c.out, "%s: %s\n", r.name, worst)
+		}
+		if calibration := r.assessment.Calibration; calibration != nil {
+			if reason := calibration.AllClasses(evaluate.Level); reason != "" {
+				c.remark("%s: %s", r.name, reason)
+			}
+		}
 		if left := r.run.LeftOut(); len(left) > 0 {
 			fmt.Fprintf(c.out, "%s: skipped %s, damaged or missing: %s\n", r.name, counted(len(left), "sample"), strings.Join(left, ", "))
 		}
@@ -310,15 +322,20 @@ func printJSON(runs []scoredRun, subjects []report.Subject, against string, c *c
 		Run    string               `json:"run"`
 		Method string               `json:"method"`
 		Scores *evaluate.Assessment `json:"assessment"`
+		Class  []report.ClassRow    `json:"byClass,omitempty"`
 		Near   *evaluate.Comparison `json:"against,omitempty"` // compared with --against
 
 		LeftOut   []string           `json:"skippedSamples,omitempty"` // damaged or missing
 		Continued []pollen.Continued `json:"continued,omitempty"`
 	}
 	list := []scored{}
-	for _, r := range runs {
+	for i, r := range runs {
 		m := r.run.Manifest()
-		list = append(list, scored{r.name, pollen.MethodText(m.Spec.Method), r.assessment, near[r.name], r.run.LeftOut(), m.Continued})
+		classes, err := subjects[i].ByClass()
+		if err != nil {
+			return err
+		}
+		list = append(list, scored{r.name, pollen.MethodText(m.Spec.Method), r.assessment, classes, near[r.name], r.run.LeftOut(), m.Continued})
 	}
 	return c.json(list)
 }

@@ -20,9 +20,10 @@ func subjectsOf(runs []scoredRun, in, out *datasets.Dataset) []report.Subject {
 			Name: r.name, SeedGroup: m.ButSeed(), Seed: m.Spec.Seed, Optimizer: pollen.IsOptimizer(m.Spec.Method), Assessment: r.assessment,
 			InImages: imagesFor(in, m), OutImages: imagesFor(out, m),
 		}
-		if s.InImages != nil {
-			s.InImages.ClassNames = m.Data.ClassNames
+		if s.InImages == nil {
+			s.InImages = &report.Images{}
 		}
+		s.InImages.ClassNames = m.Data.ClassNames
 		if d, err := r.run.Diagnostics(); err == nil { // a run that is still sampling has none
 			s.Watched, s.Trace, s.First, s.Last = d.Watched, d.Trace, d.From, d.Made
 		}

@@ -1,0 +1,133 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/pollen-ml/pollen/evaluate"
+)
+
+// classesShown is the number of classes in the table of classes.
+const classesShown = 30
+
+// ByClass returns the scores of the subject's classes, with their names; nil without labels.
+func (s Subject) ByClass() ([]ClassRow, error) {
+	if s.Assessment == nil || s.In == nil {
+		return nil, nil
+	}
+	scores, err := evaluate.ByClass(s.Case)
+	rows := make([]ClassRow, len(scores))
+	for i, of := range scores {
+		rows[i] = ClassRow{s.InImages.className(of.Class), of}
+	}
+	return rows, err
+}
+
+// ClassRow has the scores of a class.
+type ClassRow struct {
+	Name string `json:"class"`
+	evaluate.ClassScores
+}
+
+// WorstCoverage describes the coverage of the class where it is lowest; it is "" if there is no
+// coverage of several classes.
+func (s Subject) WorstCoverage() (string, error) {
+	rows, err := s.ByClass()
+	if err != nil || len(rows) < 2 {
+		return "", err
+	}
+	scores := make([]evaluate.ClassScores, len(rows))
+	for i, row := range rows {
+		scores[i] = row.ClassScores
+	}
+	worst, ok := evaluate.WorstCovered(scores)
+	if !ok {
+		return "", nil
+	}
+	at := slices.IndexFunc(rows, func(r ClassRow) bool { return r.Class == worst.Class })
+	covered := int(*worst.Coverage*float64(worst.Examples) + 0.5)
+	text := fmt.Sprintf("of %d classes, %s has the lowest coverage of %.0f %% sets, %.3f: %d of %d images", len(rows), rows[at].Name,
+		100*evaluate.Level, *worst.Coverage, covered, worst.Examples)
+	if worst.BelowChance(len(rows)) {
+		text += ", fewer than by chance. The sets hold on average over all images, not for each class"
+	}
+	return text, nil
+}
+
+// classSection returns the section with a table of the classes, those with the lowest coverage
+// first, or the lowest recall without coverage; nil without labels of several classes.
+func classSection(subjects []Subject) (*Section, error) {
+	if !all(subjects, Subject.labelled) || !sameData(subjects) || !sameClasses(subjects) {
+		return nil, nil
+	}
+	type entry struct {
+		rows  []ClassRow // by subject
+		worst float64
+	}
+	var entries []entry
+	covered := true
+	var texts []string
+	for i, s := range subjects {
+		rows, err := s.ByClass()
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			entries = make([]entry, len(rows))
+		}
+		for k, row := range rows { // the labels are the same
+			covered = covered && row.Coverage != nil
+			entries[k].rows = append(entries[k].rows, row)
+		}
+		text, err := s.WorstCoverage()
+		if err != nil {
+			return nil, err
+		}
+		if text != "" {
+			texts = append(texts, s.Name+": "+text+".")
+		}
+	}
+	if len(entries) < 2 {
+		return nil, nil
+	}
+	value := func(r ClassRow) float64 {
+		if covered {
+			return *r.Coverage
+		}
+		return r.Recall
+	}
+	for k := range entries {
+		entries[k].worst = value(slices.MinFunc(entries[k].rows, func(a, b ClassRow) int { return cmp.Compare(value(a), value(b)) }))
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.worst, b.worst) })
+	columns := []Column{{"images", "%.0f"}}
+	for _, s := range subjects {
+		prefix := ""
+		if len(subjects) > 1 {
+			prefix = s.Name + ", "
+		}
+		columns = append(columns, Column{prefix + "recall", "%.3f"})
+		if covered {
+			columns = append(columns, Column{prefix + "coverage", "%.3f"}, Column{prefix + "set size", "%.2f"})
+		}
+	}
+	if n := len(entries); n > classesShown {
+		texts = append(texts, fmt.Sprintf("The %d lowest of %d classes are shown; pollen eval --json lists all.", classesShown, n))
+		entries = entries[:classesShown]
+	}
+	table := NewTable("class", columns...)
+	for _, e := range entries {
+		cells := []any{float64(e.rows[0].Examples)}
+		for _, row := range e.rows {
+			cells = append(cells, row.Recall)
+			if covered {
+				cells = append(cells, *row.Coverage, *row.SetSize)
+			}
+		}
+		if err := table.Add(e.rows[0].Name, cells...); err != nil {
+			return nil, err
+		}
+	}
+	return &Section{Title: "Classes", Table: table, Text: texts}, nil
+}

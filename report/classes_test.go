@@ -1,0 +1,91 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/evaluate"
+)
+
+// rareSubject has 190 images of a common class and 10 of a rare one, all of which are classified as
+// common; 40 others of three classes are right.
+func rareSubject(t *testing.T, name string) Subject {
+	t.Helper()
+	predicted := func(scale int) *evaluate.Predictions {
+		average, err := evaluate.NewPredictive(240*scale, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows []float32
+		var labels []int32
+		for i := range 240 * scale {
+			label, guess := 0, 0
+			switch {
+			case i >= 200*scale:
+				label = 2 + i%2
+				guess = label
+			case i >= 190*scale:
+				label = 1
+			}
+			row := make([]float32, 5)
+			row[guess], row[(guess+1)%5] = 0.875, 0.125
+			rows, labels = append(rows, row...), append(labels, int32(label))
+		}
+		if err := average.Add(rows, 1); err != nil {
+			t.Fatal(err)
+		}
+		return average.Predictions("flowers", labels)
+	}
+	// Of the calibration, 4 % are rare, so that the threshold is 0.875.
+	calibration, err := evaluate.Calibrate(predicted(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := evaluate.Assess(evaluate.Case{In: predicted(1), Calibration: calibration})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Subject{Name: name, Assessment: a, InImages: &Images{ClassNames: []string{"common", "rare", "rose", "tulip", "absent"}}}
+}
+
+// The class whose sets cover least is named, in words and at the top of the table of classes.
+func TestClasses(t *testing.T) {
+	s := rareSubject(t, "a")
+	got, err := s.WorstCoverage()
+	want := "of 4 classes, rare has the lowest coverage of 95 % sets, 0.000: 0 of 10 images, fewer than by chance. " +
+		"The sets hold on average over all images, not for each class"
+	if err != nil || got != want {
+		t.Errorf("WorstCoverage() = %q, %v, want %q", got, err, want)
+	}
+	section, err := classSection([]Subject{s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := section.Table.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	const table = `class   images  recall  coverage  set size
+------------------------------------------
+rare        10   0.000     0.000      1.00
+common     190   1.000     1.000      1.00
+rose        20   1.000     1.000      1.00
+tulip       20   1.000     1.000      1.00
+`
+	if b.String() != table || len(section.Text) != 1 || section.Text[0] != "a: "+want+"." {
+		t.Errorf("table\n%swant\n%stext %q", b.String(), table, section.Text)
+	}
+	other := rareSubject(t, "b")
+	other.Calibration = nil
+	if section, err = classSection([]Subject{s, other}); err != nil {
+		t.Fatal(err)
+	}
+	b.Reset()
+	if err := section.Table.WriteText(&b); err != nil || !strings.HasPrefix(b.String(), "class   images  a, recall  b, recall\n") || len(section.Text) != 1 {
+		t.Errorf("table of two runs, one without calibration:\n%s%q, %v", b.String(), section.Text, err)
+	}
+	s.In.Labels = nil
+	if section, err := classSection([]Subject{s}); section != nil || err != nil {
+		t.Errorf("without labels: %v, %v, want no section", section, err)
+	}
+}
