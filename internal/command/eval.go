@@ -222,6 +222,13 @@ func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 	if err := assess(ctx, o.runs, o.in, o.out, c); err != nil {
 		return err
 	}
+	for _, r := range o.runs {
+		if calibration := r.assessment.Calibration; calibration != nil {
+			if reason := calibration.AllClasses(evaluate.Level); reason != "" {
+				c.remark("%s: %s", r.name, reason)
+			}
+		}
+	}
 	subjects := append(subjectsOf(o.runs, nil, nil), others...)
 	print := printScores
 	if s.json {
@@ -285,11 +292,6 @@ func printScores(runs []scoredRun, subjects []report.Subject, against string, c 
 		}
 		if worst != "" {
 			fmt.Fprintf(c.out, "%s: %s\n", r.name, worst)
-		}
-		if calibration := r.assessment.Calibration; calibration != nil {
-			if reason := calibration.AllClasses(evaluate.Level); reason != "" {
-				c.remark("%s: %s", r.name, reason)
-			}
 		}
 		if left := r.run.LeftOut(); len(left) > 0 {
 			fmt.Fprintf(c.out, "%s: skipped %s, damaged or missing: %s\n", r.name, counted(len(left), "sample"), strings.Join(left, ", "))

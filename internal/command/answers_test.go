@@ -1,0 +1,141 @@
+package command
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/letters"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/serve"
+)
+
+// lettersRun fits a small network to letters, and returns its directory and that of POLLEN_DATA.
+func lettersRun(t *testing.T) (run, data string) {
+	t.Helper()
+	data = t.TempDir()
+	if err := letters.Write(filepath.Join(data, "notmnist"), 200, 60); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeImages(filepath.Join(data, "images"), 2, 5); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("POLLEN_DATA", data)
+	run = filepath.Join(data, "run")
+	if code, _, stderr := runInProcess("fit", "--data", "notmnist", "--validation", "0.2", "--model", "mlp-10", "--epochs", "2", "--burn-in", "1",
+		"--folder", run); code != 0 {
+		t.Fatalf("fit: exit code %d: %s", code, stderr)
+	}
+	return run, data
+}
+
+// Commands that only read a run succeed where nothing can be written.
+func TestReadOnlyRun(t *testing.T) {
+	run, data := lettersRun(t)
+	images := filepath.Join(data, "images")
+	end := file.Inject(func(call, _ string, _ int) (int, error) {
+		if call == file.CallCreate {
+			return 0, syscall.EROFS
+		}
+		return 0, nil
+	})
+	defer end()
+	for _, arguments := range [][]string{
+		{"eval", run}, {"eval", run, "--json"}, {"ood", run, "--out", images}, {"ood", run, "--out", images, "--json"},
+		{"ood", run, "--out", filepath.Join(images, "a", "00.png")},
+		{"predict", run, images}, {"predict", run, images, "--json"}, {"predict", run, images, "--csv"}, {"verify", run}, {"status", run},
+	} {
+		code, stdout, stderr := runInProcess(arguments...)
+		if code != 0 || stdout == "" {
+			t.Errorf("%s: exit code %d, %q, %s, want results", strings.Join(arguments, " "), code, stdout, stderr)
+		}
+		writes := arguments[0] == "eval" || arguments[0] == "ood"
+		if got := strings.Contains(stderr, "no page: "); got != writes {
+			t.Errorf("%s: %s, want a remark that there is no page: %v", strings.Join(arguments, " "), stderr, writes)
+		}
+		if arguments[len(arguments)-1] == "--json" && !json.Valid([]byte(stdout)) {
+			t.Errorf("%s: no JSON: %s", strings.Join(arguments, " "), stdout)
+		}
+	}
+	opened, err := pollen.Open(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := serve.New(opened, serve.Options{})
+	if err != nil {
+		t.Fatalf("serve: %v", err)
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The class whose prediction sets cover least is named in the table and in JSON.
+func TestEvalByClass(t *testing.T) {
+	run, _ := lettersRun(t)
+	_, stdout, _ := runInProcess("eval", run)
+	_, line, found := strings.Cut(stdout, run+": of 10 classes, ")
+	if name, _, _ := strings.Cut(line, " has the lowest coverage of 95 % sets, 0."); !found || len(name) != 1 || name < "A" || name > "J" {
+		t.Errorf("eval: %s, want a line on the worst of 10 classes", stdout)
+	}
+	_, stdout, _ = runInProcess("eval", run, "--json")
+	var runs []struct {
+		ByClass []struct {
+			Class             string
+			Index, Images     int
+			Recall            float64
+			Coverage, SetSize *float64
+		}
+		Assessment struct{ Scores map[string]float64 }
+	}
+	if err := json.Unmarshal([]byte(stdout), &runs); err != nil || len(runs) != 1 || len(runs[0].ByClass) != 10 {
+		t.Fatalf("eval --json: %s (%v), want 10 classes", stdout, err)
+	}
+	images, lowest := 0, 1.0
+	for i, class := range runs[0].ByClass {
+		if class.Index != i || class.Class != string(rune('A'+i)) || class.Coverage == nil || class.SetSize == nil {
+			t.Errorf("class %d: %+v", i, class)
+			continue
+		}
+		images, lowest = images+class.Images, min(lowest, *class.Coverage)
+	}
+	if want := runs[0].Assessment.Scores["setCoverageWorst"]; images != 60 || lowest != want {
+		t.Errorf("%d images, lowest coverage %v, want 60 and %v", images, lowest, want)
+	}
+}
+
+// Sets that always have all classes are remarked wherever they are shown.
+func TestSetsOfAllClasses(t *testing.T) {
+	run, data := lettersRun(t)
+	c := &evaluate.Calibration{}
+	if err := rundir.ReadFile(run, rundir.CalibrationFile, c); err != nil {
+		t.Fatal(err)
+	}
+	for i := len(c.Label) * 8 / 10; i < len(c.Label); i++ {
+		c.Label[i] = 0
+	}
+	if err := rundir.AddFile(run, rundir.CalibrationFile, c, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	const words = "have all 10 classes, since 20.0 % of the held-out labels have a predicted probability of 0: use a level of at most "
+	image := filepath.Join(data, "images", "a", "00.png")
+	for _, c := range []struct {
+		arguments []string
+		want      bool
+	}{
+		{[]string{"predict", run, image}, true},
+		{[]string{"predict", run, image, "--level", "0.7"}, false},
+		{[]string{"eval", run}, true},
+		{[]string{"eval", run, "--json"}, true},
+	} {
+		code, _, stderr := runInProcess(c.arguments...)
+		if got := strings.Contains(stderr, words); code != 0 || got != c.want {
+			t.Errorf("%s: exit code %d, %s, want a remark on sets of all classes: %v", strings.Join(c.arguments, " "), code, stderr, c.want)
+		}
+	}
+}
