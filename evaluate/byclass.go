@@ -86,7 +86,7 @@ func (s ClassScores) BelowChance(classes int) bool {
 
 // worstCoverageScore is the lowest coverage of a class.
 var worstCoverageScore = Score{
-	Name: "setCoverageWorst", Title: "lowest of a class", Format: "%.3f", Needs: NeedsLabels | NeedsCalibration,
+	Name: "setCoverageWorst", Title: "coverage, worst class", Format: "%.3f", Needs: NeedsLabels | NeedsCalibration,
 	Meaning: "The coverage of 95 % sets on the images of the class of {in} where it is lowest. The sets promise 95 % only " +
 		"on average over all classes, and the lowest of many classes with few images is lower by chance.",
 	Of: func(c Case) (float64, error) {

@@ -62,6 +62,10 @@ func TestReadOnlyRun(t *testing.T) {
 			t.Errorf("%s: no JSON: %s", strings.Join(arguments, " "), stdout)
 		}
 	}
+	code, stdout, stderr := runInProcess("predict", run, images, "--samples", filepath.Join(data, "samples.npz"))
+	if code != exitFailure || strings.Count(stdout, ".png") != 10 || !strings.Contains(stderr, "samples.npz") {
+		t.Errorf("predict --samples where nothing can be written: exit code %d, %q, %s, want the answers and an error", code, stdout, stderr)
+	}
 	opened, err := pollen.Open(run)
 	if err != nil {
 		t.Fatal(err)

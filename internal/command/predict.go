@@ -91,15 +91,16 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	}
 	defer device.Close()
 	defer c.endProgress()
-	answers, err := p.answers(ctx, run.With(pollen.WithDevice(device)), images)
-	if err != nil {
-		return err
+	answers, unwritten := p.answers(ctx, run.With(pollen.WithDevice(device)), images)
+	if answers == nil {
+		return unwritten
 	}
 	c.endProgress()
 	if err := remarkLevels(run, p.level, p.inDistributionRate, c); err != nil {
 		return err
 	}
-	return p.finish(answers, images.Failed, d.ClassNames, c)
+	err = p.finish(answers, images.Failed, d.ClassNames, c)
+	return cmp.Or(unwritten, err)
 }
 
 // unreadError is the error if some of the images could not be read, and the others were answered.
@@ -171,7 +172,8 @@ func remarkLevels(run *pollen.Run, level, inDistributionRate float64, c *console
 	return nil
 }
 
-// answers predicts, and writes the files of --samples and --page.
+// answers predicts, and writes the files of --samples and --page. If that fails, it returns the
+// answers with the error.
 func (p *predictFlags) answers(ctx context.Context, run *pollen.Run, images *datasets.Dataset) ([]pollen.Answer, error) {
 	var visit func(probabilities []float32, weight float64) error
 	var kept []float32
@@ -194,22 +196,22 @@ func (p *predictFlags) answers(ctx context.Context, run *pollen.Run, images *dat
 		shape := []int{len(weights), images.Len(), run.Manifest().Data.Classes()}
 		if err := npz.Write(p.samples, npz.Array{Name: "probabilities", Shape: shape, Values: kept},
 			npz.Array{Name: "weights", Shape: shape[:1], Values: weights}); err != nil {
-			return nil, err
+			return answers, err
 		}
 	}
 	if p.page == "" {
 		return answers, nil
 	}
 	if err := os.MkdirAll(p.page, 0o755); err != nil {
-		return nil, errors.Wrap(err, "pollen: page")
+		return answers, errors.Wrap(err, "pollen: page")
 	}
 	table, err := answerTable(answers)
 	if err != nil {
-		return nil, err
+		return answers, err
 	}
 	subject, err := predictedSubject(run, predictions, images)
 	if err != nil {
-		return nil, err
+		return answers, err
 	}
 	m := run.Manifest()
 	return answers, report.WritePage(p.page, "Answers", fmt.Sprintf("%s, trained on %s", pollen.MethodText(m.Spec.Method), m.Data.Name),
