@@ -6,6 +6,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 // MetricRows is the number of steps whose metrics are kept, and the maximum for Session.Run in a
@@ -34,6 +35,9 @@ func (b *Builder) Compile() (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := m.checkSizes(); err != nil {
+		return nil, err
+	}
 	m.fuse() // before order, which then sees only the ops that remain
 	if err := m.order(); err != nil {
 		return nil, err
@@ -60,6 +64,32 @@ func (b *Builder) Compile() (*Program, error) {
 	// Launches have pointers to buffers, so that offsets may be set last.
 	p.bytes = plan.offsets()
 	return p, nil
+}
+
+// maxProgramBytes limits the memory of a program, so that sums of sizes do not overflow: 256 TiB,
+// the address space of a process.
+const maxProgramBytes = 1 << 48
+
+// checkSizes returns an error if the values together need more memory than an address space has, or
+// if the parameters have more elements than a stream of random numbers, from which samplers draw
+// noise for all of them.
+func (m *module) checkSizes() error {
+	bytes, parameters := 0, 0
+	for _, v := range m.values {
+		if isView(v) {
+			continue
+		}
+		n := v.shape.Elements() // of at most 2^59, see tensor.Shape.Validate
+		if bytes += min(n, maxProgramBytes) * v.dtype.Size(); bytes > maxProgramBytes {
+			return errors.Errorf("graph: %s: shape %v takes the program's values beyond the limit of %d GiB", v.label, v.shape, maxProgramBytes>>30)
+		}
+		if v.source != nil && v.source.parameter {
+			if parameters += n; parameters > random.MaxElements {
+				return errors.Errorf("graph: %s: shape %v takes the parameters beyond the limit of %d elements", v.label, v.shape, random.MaxElements)
+			}
+		}
+	}
+	return nil
 }
 
 // checkMetrics returns an error if a metric is an input: metrics are recorded at the end of a step,

@@ -55,21 +55,26 @@ func (u factorsUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		if len(data) != 2 && len(data) != 4 || !factor.Equal(tensor.Shape{data[1], data[1]}) || !whitener.Equal(factor) {
 			return nil, errors.Errorf("side %d must have factor and whitener [n n] and data [B n] or [B n P Q], got %v, %v and %v", s, factor, whitener, data)
 		}
+		if _, err := planProducts(data); err != nil {
+			return nil, err
+		}
 	}
 	return tensor.Shape{sides}, nil
 }
 
-// products returns the plan of x'x.
-func products(data tensor.Shape) kernel.Routine {
-	var plan kernel.Routine
-	var err error
+// planProducts returns the plan of x'x.
+func planProducts(data tensor.Shape) (kernel.Routine, error) {
 	if len(data) == 2 {
-		plan, err = kernel.Gemm{M: data[1], K: data[0], N: data[1], TransposeA: true}.Plan()
-	} else {
-		plan, err = kernel.Conv2D{
-			B: data[0], C: data[1], H: data[2], W: data[3], K: data[1], R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
-		}.BackwardFilter()
+		return kernel.Gemm{M: data[1], K: data[0], N: data[1], TransposeA: true}.Plan()
 	}
+	return kernel.Conv2D{
+		B: data[0], C: data[1], H: data[2], W: data[3], K: data[1], R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+	}.BackwardFilter()
+}
+
+// products returns the plan of x'x for data that Shape has accepted.
+func products(data tensor.Shape) kernel.Routine {
+	plan, err := planProducts(data)
 	if err != nil {
 		panic(errors.Wrap(err, "langevin: kfac: a shape passed Shape that its kernel refuses"))
 	}

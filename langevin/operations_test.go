@@ -192,3 +192,15 @@ func TestOperations(t *testing.T) {
 	defer host.Close()
 	optest.RunCases(t, host, operationCases())
 }
+
+// TestFactorsRefuseShapes: Shape refuses data whose products the kernel cannot compute.
+func TestFactorsRefuseShapes(t *testing.T) {
+	u := factorsUpdate{Alpha: 0.75, Damping: 0.1, Refresh: 100, FreezeAt: 3, Scales: [2]float64{0.5}}
+	for n, refused := range map[int]bool{46340: false, 60000: true} {
+		square := tensor.Shape{n, n}
+		_, err := u.Shape([]tensor.Shape{square, square, {10, n}, {3}})
+		if (err != nil) != refused {
+			t.Errorf("%d inputs: %v", n, err)
+		}
+	}
+}

@@ -239,3 +239,15 @@ func TestZooStartsSanely(t *testing.T) {
 		}
 	}
 }
+
+// TestTooWide: a network with matrices that no kernel can multiply is an error that names the layer.
+func TestTooWide(t *testing.T) {
+	network, err := New("mlp-60000-60000", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Check(network, tensor.Shape{1, 28, 28}, 10)
+	if err == nil || !strings.Contains(err.Error(), "linear2: matmul: kernel: gemm: a matrix must have at most 2147483647 elements, got 60000 x 60000") {
+		t.Error(err)
+	}
+}

@@ -127,11 +127,17 @@ func (h *Host) Load(s Workload) (Runner, error) {
 	return r, nil
 }
 
-// checkBounds returns an error if a launch has a buffer outside its arena. Kernels do not check
-// their memory accesses, so this is the only barrier between a wrong memory plan and silent
-// corruption.
+// checkBounds returns an error if a launch has a buffer outside its arena, or more tiles than the
+// threads can share. Kernels do not check their memory accesses, so this is the only barrier
+// between a wrong memory plan and silent corruption.
 func checkBounds(s Workload) error {
 	for i := range s.Launches {
+		for _, phase := range s.Launches[i].Host.Phases {
+			if phase.Tiles < 1 || phase.Tiles > maxItems {
+				return errors.Errorf("tensor: launch %s (%s): tiles must be 1 to %d, got %d: its tensors are too large",
+					s.Launches[i].Kernel, s.Launches[i].Label, maxItems, phase.Tiles)
+			}
+		}
 		for j, argument := range s.Launches[i].Arguments {
 			b := argument.Buffer
 			if b != nil && (b.Offset < 0 || b.Offset%Alignment != 0 || b.Offset+b.Bytes() > s.Bytes[b.Arena]) {

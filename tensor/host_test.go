@@ -278,3 +278,17 @@ func TestHostName(t *testing.T) {
 		t.Errorf("%d threads by default", all.pool.workers)
 	}
 }
+
+// TestTooManyTiles: a launch with more tiles than a round of the threads can have is an error.
+func TestTooManyTiles(t *testing.T) {
+	host := NewHost(2)
+	defer host.Close()
+	for _, tiles := range []int{0, -1, maxItems + 1} {
+		w := newTally(1).schedule
+		w.Launches = append([]Launch{}, w.Launches...)
+		w.Launches[1].Host.Phases = []Phase{{Tiles: tiles, Run: func(*Args, int) {}}}
+		if _, err := host.Load(w); err == nil || !strings.Contains(err.Error(), "add_f64 (add): tiles must be 1 to") {
+			t.Errorf("%d tiles: %v", tiles, err)
+		}
+	}
+}

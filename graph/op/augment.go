@@ -83,7 +83,7 @@ func (g Augment) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	case g.Erase > 0 && g.side(height, width) == 0:
 		return nil, errors.Errorf("erase must be at least one pixel of images of %dx%d, got %v of their side", height, width, g.Erase)
 	}
-	return in[0], checkStream(g.Stream)
+	return in[0], checkStream(g.Stream, in[0][0], augmentWords)
 }
 
 // side returns the side of the square in pixels.

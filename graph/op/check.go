@@ -28,10 +28,14 @@ func checkEqual(a, b tensor.Shape) error {
 	return nil
 }
 
-// checkStream checks that a stream is not 0, a forgotten attribute, nor the one that orders epochs.
-func checkStream(stream uint16) error {
+// checkStream checks that a stream is not 0, a forgotten attribute, nor the one that orders epochs,
+// and that it has words random numbers for each of count elements.
+func checkStream(stream uint16, count, words int) error {
 	if stream == 0 || stream == random.OrderStream {
 		return errors.Errorf("stream must be one of Builder.Stream, got %d", stream)
+	}
+	if count > random.MaxElements/words {
+		return errors.Errorf("random numbers must be for at most %d elements, got %d", random.MaxElements/words, count)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (d Dropout) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if !(d.Rate >= 0 && d.Rate < 1) {
 		return nil, errors.Errorf("rate must be at least 0 and below 1, got %v", d.Rate)
 	}
-	return in[0], checkStream(d.Stream)
+	return in[0], checkStream(d.Stream, in[0].Elements(), 1)
 }
 
 // Lower implements graph.Op.

@@ -51,7 +51,7 @@ func (m MatMul) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, errors.Errorf("inner sizes must be equal, got %d and %d of shapes %v and %v (transposed: %v, %v)",
 			g.K, inner, in[0], in[1], m.TransposeA, m.TransposeB)
 	}
-	return tensor.Shape{g.M, g.N}, nil
+	return tensor.Shape{g.M, g.N}, g.Validate()
 }
 
 // Fuse implements graph.Fuser.

@@ -40,7 +40,11 @@ func (n Noise) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if n.Kind > UniformNoise {
 		return nil, errors.Errorf("kind must be normal or uniform noise, got %d", n.Kind)
 	}
-	return n.As.shape(), checkStream(n.Stream)
+	shape := n.As.shape()
+	if err := shape.Validate(); err != nil {
+		return nil, err
+	}
+	return shape, checkStream(n.Stream, shape.Elements(), 1)
 }
 
 // Lower implements graph.Op. The kernels are noise_normal_fwd and noise_uniform_fwd.

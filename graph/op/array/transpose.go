@@ -58,7 +58,7 @@ func (t Transpose) Lower(l *graph.Lowering) {
 // Gradients implements graph.Differentiable: the inverse permutation.
 func (t Transpose) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.Node) []*graph.Node {
 	inverse := TransposeBy()
-	for i, axis := range t.Axes {
+	for i, axis := range t.Axes[:len(graph.ShapeOf(dout))] {
 		inverse.Axes[axis] = i
 	}
 	return []*graph.Node{b.Apply(inverse, dout)}
