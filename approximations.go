@@ -183,7 +183,7 @@ func (g SWAG) conclude(_ context.Context, t *job, _ tensor.Device) error {
 			return errors.WithMessage(err, file)
 		}
 	}
-	return t.writer.Draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
+	return t.draw(func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
 }
 
 // LaplaceApproximation trains like Ensemble, and then draws Spec.Samples of the last layer's
@@ -226,7 +226,7 @@ func (LaplaceApproximation) conclude(ctx context.Context, t *job, device tensor.
 			return err
 		}
 	}
-	return t.writer.Draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
+	return t.draw(func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
 }
 
 // The outputs of lastInputs.
@@ -357,5 +357,5 @@ func (v BayesByBackprop) attach(t *job, b *graph.Builder, in inputs) (logits, lo
 }
 
 func (BayesByBackprop) conclude(_ context.Context, t *job, _ tensor.Device) error {
-	return t.writer.Draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return t.meanField.Draw(t.session, chain, draw) })
+	return t.draw(func(chain, draw int) (samples.Sample, error) { return t.meanField.Draw(t.session, chain, draw) })
 }

@@ -59,8 +59,9 @@ func megabytes(bytes uint64) float64 { return float64(bytes) / 1e6 }
 // NotARunError is the error of opening a directory that has no manifest: Dir, because of Cause.
 type NotARunError = rundir.NotARunError
 
-// DamagedError is the error of a file of a run that is missing or was changed: its path, File, and
-// what is wrong with it, Cause. The other files can still be used, see WithoutDamaged and Verify.
+// DamagedError is the error of a file of a run that is missing, was changed, or is a sample of a
+// chain that diverged: its path, File, and what is wrong with it, Cause. The other files can still
+// be used, see WithoutDamaged and Verify.
 type DamagedError = rundir.DamagedError
 
 // LockedError is the error of writing to the directory Dir while another process writes there:

@@ -187,6 +187,7 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 		defer func() { err = cmp.Or(err, t.writer.Close()) }() // also when an observer panics
 		err = t.begin(device, open)
 		defer t.measured.HeldOut.Close()
+		defer t.probe.Close()
 		// Only a run that began has an outcome to record: the directory of another may be locked by
 		// another process.
 		began := err == nil
@@ -403,6 +404,7 @@ func (t *training) run(ctx context.Context, device tensor.Device) error {
 	if err == nil {
 		err = t.kind.conclude(ctx, &t.job, device)
 	}
+	err = t.diverged(err)
 	if stopped {
 		if saving := t.saveNow(); saving != nil {
 			err, stopped = saving, false

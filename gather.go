@@ -269,8 +269,9 @@ func progressOf(parts []*Run) (all Progress, err error) {
 type Verification = rundir.Verification
 
 // Verify checks every file of the run in dir and changes nothing; another process may be writing.
-// Figures and pages, which can be made again, are not checked. The error is NotARunError if there
-// is no manifest.
+// Samples that are whole must also predict finite probabilities for a few images: others, from
+// chains that diverged, are listed as damaged. Figures and pages, which can be made again, are not
+// checked. The error is NotARunError if there is no manifest.
 func Verify(dir string) (*Verification, error) {
 	return rundir.Verify(dir, describeRun, map[string]any{
 		rundir.DiagnosticsFile: &Diagnostics{}, rundir.CalibrationFile: &evaluate.Calibration{},
@@ -287,7 +288,7 @@ func describeRun(dir string) (*rundir.Description, error) {
 	if _, err := r.Network(); errors.As(err, &at) && filepath.Base(at.File) == rundir.ManifestFile {
 		return nil, err
 	}
-	d := &rundir.Description{Steps: m.Steps, Parts: r.places()}
+	d := &rundir.Description{Steps: m.Steps, Parts: r.places(), Prober: r.prober}
 	if d.Parts == nil {
 		d.Expected, err = r.Expected()
 	}

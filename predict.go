@@ -210,6 +210,9 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if files, err = r.finite(files, network); err != nil {
+		return nil, err
+	}
 	passes := c.passes(&r.manifest.Spec)
 	p := &Predictor{data: r.manifest.Data, environment: r.environment, passes: passes, samples: len(files) * passes, room: predictorBatches * batch}
 	if p.calibration, err = r.calibrationIfAny(p.samples); err != nil {

@@ -247,7 +247,8 @@ func (r *Run) sampleFiles(task string) ([]rundir.File, error) {
 }
 
 // each passes each sample to use, in the order of listSamples, as often as the method predicts with
-// it: once, or Spec.Samples times with MC dropout, whose passes differ in their masks.
+// it: once, or Spec.Samples times with MC dropout, whose passes differ in their masks. A sample of
+// which use returns a samples.NotFiniteError counts as damaged.
 func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use func(samples.Sample) error) error {
 	return r.eachOf(ctx, task, data, func(_ string, s samples.Sample) error { return use(s) })
 }
@@ -276,11 +277,19 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 			}
 			continue
 		}
-		used++
-		for range passes {
-			if err := use(fmt.Sprint(filepath.Dir(f.Path), sample.Chain), sample); err != nil {
-				return errors.Wrap(err, f.Path)
+		err = use(fmt.Sprint(filepath.Dir(f.Path), sample.Chain), sample)
+		if isNotFinite(err) { // use has added nothing to its results
+			if err := r.reader().Skip(f.Path, err); err != nil {
+				return err
 			}
+			continue
+		}
+		used++
+		for pass := 1; err == nil && pass < passes; pass++ {
+			err = use(fmt.Sprint(filepath.Dir(f.Path), sample.Chain), sample)
+		}
+		if err != nil {
+			return errors.Wrap(err, f.Path)
 		}
 		r.observe(Event{Task: task, On: data.Name, Done: i + 1, Total: len(files), Images: data.Len() * passes})
 	}

@@ -152,6 +152,9 @@ func (t *training) dtype() tensor.DType {
 // what was observed before.
 func (t *training) begin(device tensor.Device, open func(device tensor.Device) error) error {
 	t.observing()
+	if err := t.newProbe(device); err != nil {
+		return err
+	}
 	if t.watching != nil {
 		network, err := t.spec.Build(t.data.Classes)
 		if err != nil {

@@ -66,6 +66,9 @@ func (t *training) observeWindow(p langevin.Window) error {
 	if !kept {
 		states = nil
 	}
+	if err := t.checkFinite(states); err != nil {
+		return err
+	}
 	// A sample is always followed by a checkpoint: a process that is killed afterwards must not
 	// draw it again with other measurements.
 	if kept || p.To == t.plan.Steps || t.endsEpoch(p) && !t.writer.Busy() {

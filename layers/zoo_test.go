@@ -240,7 +240,7 @@ func TestZooStartsSanely(t *testing.T) {
 	}
 }
 
-// TestTooWide: a network with matrices that no kernel can multiply is an error that names the layer.
+// TestTooWide: a network with matrices that no kernel can multiply is an error naming the layer.
 func TestTooWide(t *testing.T) {
 	network, err := New("mlp-60000-60000", 10)
 	if err != nil {

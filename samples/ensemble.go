@@ -22,7 +22,7 @@ type EnsemblePredictor struct {
 	batch    int    // images per step
 	capacity int    // maximum number of images per call, a multiple of batch
 	classes  int
-	weights  []float64 // of the members; 0 until Load
+	members  []Sample // their chains, steps and weights, without parameters; zero until Load
 }
 
 // NewEnsemblePredictor loads the network, which maps a batch of images to logits, on a device, with
@@ -52,19 +52,19 @@ func NewEnsemblePredictor(device tensor.Device, images Images, batch, capacity, 
 		return nil, err
 	}
 	return &EnsemblePredictor{
-		session: session, images: images, size: size, batch: batch, capacity: capacity, classes: classes, weights: make([]float64, members),
+		session: session, images: images, size: size, batch: batch, capacity: capacity, classes: classes, members: make([]Sample, members),
 	}, nil
 }
 
 // Load makes a sample the given member, replacing the previous one.
 func (p *EnsemblePredictor) Load(member int, s Sample) error {
-	if member < 0 || member >= len(p.weights) {
-		return errors.Errorf("samples: ensemble: member must be in [0, %d), got %d", len(p.weights), member)
+	if member < 0 || member >= len(p.members) {
+		return errors.Errorf("samples: ensemble: member must be in [0, %d), got %d", len(p.members), member)
 	}
 	if err := s.Put(p.session, member); err != nil {
 		return err
 	}
-	p.weights[member] = s.Weight
+	p.members[member] = Sample{Chain: s.Chain, Step: s.Step, Weight: s.Weight}
 	return nil
 }
 
@@ -87,7 +87,7 @@ func (p *EnsemblePredictor) Predict(pixels []byte, passes int, use func(probabil
 		// The step number selects the batch, modulo the batches of the capacity, and addresses the
 		// random numbers: a multiple of their number starts at the first image with new noise.
 		start := uint64(pass) * uint64(p.capacity/p.batch)
-		for member := range p.weights {
+		for member := range p.members {
 			if err := p.session.SetStep(member, start); err != nil {
 				return err
 			}
@@ -95,11 +95,14 @@ func (p *EnsemblePredictor) Predict(pixels []byte, passes int, use func(probabil
 		if err := p.session.Run((n + p.batch - 1) / p.batch); err != nil {
 			return err
 		}
-		for member, weight := range p.weights {
+		for member, s := range p.members {
 			if err := graph.Read(p.session, "probabilities", member, 0, probabilities); err != nil {
 				return err
 			}
-			if err := use(probabilities, weight); err != nil {
+			if err := checkFinite(probabilities, n, s, "probability"); err != nil {
+				return err
+			}
+			if err := use(probabilities, s.Weight); err != nil {
 				return errors.Wrapf(err, "member %d", member)
 			}
 		}

@@ -66,12 +66,16 @@ func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, l
 	}, nil
 }
 
-// Add adds a sample to the average.
+// Add adds a sample to the average. It returns a NotFiniteError, and adds nothing, if the sample's
+// probabilities or their gradient are not finite.
 func (g *InputGradient) Add(s Sample) error {
 	if err := g.predictor.Predict(s, g.probabilities); err != nil {
 		return err
 	}
 	if err := g.predictor.session.ReadFloats("gradient", 0, g.one); err != nil {
+		return err
+	}
+	if err := checkFinite(g.one, len(g.labels), s, "gradient"); err != nil {
 		return err
 	}
 	size := len(g.one) / len(g.labels)

@@ -105,9 +105,10 @@ func predictionProgram(dtype tensor.DType, images Images, n int, order op.Batch,
 	return program, shape[1], err
 }
 
-// Predict writes the probabilities [images, classes] under a sample into probabilities. If the
-// network draws random numbers, as with dropout that stays active in prediction, each call draws
-// new ones; averaging calls with one sample gives Monte Carlo dropout.
+// Predict writes the probabilities [images, classes] under a sample into probabilities. It returns
+// a NotFiniteError if they are not finite. If the network draws random numbers, as with dropout
+// that stays active in prediction, each call draws new ones; averaging calls with one sample gives
+// Monte Carlo dropout.
 func (p *SamplePredictor) Predict(s Sample, probabilities []float32) error {
 	if len(probabilities) != p.images*p.classes {
 		return errors.Errorf("samples: predict: probabilities must have length %d x %d (images x classes), got %d", p.images, p.classes, len(probabilities))
@@ -118,7 +119,10 @@ func (p *SamplePredictor) Predict(s Sample, probabilities []float32) error {
 	if err := p.session.Run(p.steps); err != nil {
 		return err
 	}
-	return p.session.ReadFloats("probabilities", 0, probabilities)
+	if err := p.session.ReadFloats("probabilities", 0, probabilities); err != nil {
+		return err
+	}
+	return checkFinite(probabilities, p.images, s, "probability")
 }
 
 // Classes returns the number of the network's classes.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
-	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/layers"
@@ -230,10 +229,8 @@ func remarkKept(err error, c *console) {
 		return
 	}
 	c.remark("%s: %d of %d steps done, %s kept.", unfinished.Dir, unfinished.Made, unfinished.Steps, counted(unfinished.Samples, "sample"))
-	var notFinite *graph.NotFinite
-	if errors.As(err, &notFinite) {
-		c.remark("Try a smaller learning rate (--schedule), or --method auto, which chooses one.")
-		return
+	if errors.As(err, new(*pollen.DivergedError)) {
+		return // whose text has the advice
 	}
 	c.remark("Continue with: %s fit --resume %s", program(os.Executable()), unfinished.Dir)
 }

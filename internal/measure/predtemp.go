@@ -82,6 +82,10 @@ func PredictionTemperature(ctx context.Context, device tensor.Device, s Subject,
 		if err != nil {
 			return nil, err
 		}
+		if sum := product + divergence; sum-sum != 0 {
+			o.Damaged(&samples.NotFiniteError{Chain: sample.Chain, Step: sample.Step, What: "gradient"})
+			continue
+		}
 		products, divergences = append(products, product), append(divergences, divergence)
 		o.Observe(i+1, n, predictionPasses*len(f.labels))
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// DamagedError is the error of a file of a run that is missing or was changed.
+// DamagedError is the error of a file of a run that is missing, was changed, or is a sample of a
+// chain that diverged.
 type DamagedError struct {
 	File  string // its path
 	Cause error

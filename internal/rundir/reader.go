@@ -246,25 +246,25 @@ func (r *Reader) droppedMeanwhile() error {
 	return errors.Errorf("pollen: %s dropped samples while they were read, to keep no more than %d of a chain: try again", r.Dir, r.Keep)
 }
 
-// sampleLine returns the index's line for a sample's file, and the sample's step. A file that is
-// damaged, misnamed, or not the one that the index lists is an error. place is the file's path, and
-// name its name in the index.
-func sampleLine(place, name string, before *index.Index) (line index.Line, step int, err error) {
+// sampleLine returns the index's line for a sample's file, and the sample. A file that is damaged,
+// misnamed, or not the one that the index lists is an error. place is the file's path, and name its
+// name in the index.
+func sampleLine(place, name string, before *index.Index) (line index.Line, s samples.Sample, err error) {
 	s, sum, err := samples.ReadWithChecksum(place)
 	if err != nil {
-		return line, 0, err
+		return line, s, err
 	}
 	if err := checkListed(name, sum, before); err != nil {
-		return line, 0, err
+		return line, s, err
 	}
 	if err := checkNamed(place, s); err != nil {
-		return line, 0, err
+		return line, s, err
 	}
 	info, err := os.Stat(place)
 	if err != nil {
-		return line, 0, err
+		return line, s, err
 	}
-	return index.Line{File: name, Bytes: int(info.Size()), Sum: sum}, s.Step, nil
+	return index.Line{File: name, Bytes: int(info.Size()), Sum: sum}, s, nil
 }
 
 // checkListed refuses a file without a checksum, and one that is not the index's.

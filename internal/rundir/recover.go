@@ -126,7 +126,8 @@ func (w *Writer) recoverStore(store *samples.Store, made int, before *index.Inde
 	present := map[string]bool{}
 	for _, place := range files {
 		name := dir + "/" + filepath.Base(place)
-		line, step, err := sampleLine(place, name, before)
+		line, s, err := sampleLine(place, name, before)
+		step := s.Step
 		_, listed := before.Lines[name]
 		foreign := err == nil && step <= made && !listed && len(before.Lines) > 0
 		// Dropping goes by the name only: a dropped sample need not be whole.

@@ -74,6 +74,9 @@ type Description struct {
 	Parts []string
 	// Notes are added to those of the Verification.
 	Notes []string
+	// Prober returns a function that checks what a whole sample predicts, and one that frees its
+	// memory. It is called before the first sample.
+	Prober func() (check func(samples.Sample) error, end func(), err error)
 }
 
 // Verify checks every file of the run in dir and changes nothing; another process may be writing.
@@ -105,6 +108,9 @@ func Verify(dir string, describe func(dir string) (*Description, error), files m
 		if v.index = x; x.Tail.Torn {
 			v.note("%s ends in a torn line, of a process that was killed", index.File)
 		}
+	}
+	if d != nil {
+		defer v.probe(d)()
 	}
 	for _, name := range []string{SamplesDir, StatesDir} {
 		if err := v.store(name); err != nil {
@@ -165,6 +171,23 @@ type verifier struct {
 	dir   string
 	files map[string]any
 	index *index.Index // nil without one
+	check func(samples.Sample) error
+}
+
+// probe prepares to check what samples predict, and returns a function that frees the memory for
+// it. Runs whose network cannot be made here get a note.
+func (v *verifier) probe(d *Description) (end func()) {
+	entries, err := os.ReadDir(v.path(SamplesDir))
+	if err != nil || len(entries) == 0 || d.Prober == nil {
+		return func() {}
+	}
+	check, end, err := d.Prober()
+	if err != nil {
+		v.note("what the samples predict was not checked: %v", err)
+		return func() {}
+	}
+	v.check = check
+	return end
 }
 
 func (v *verifier) note(format string, values ...any) {
@@ -268,7 +291,10 @@ func (v *verifier) sample(dir, path string) error {
 		}
 		return errNotUsed
 	}
-	_, _, err := sampleLine(path, name, x)
+	_, s, err := sampleLine(path, name, x)
+	if err == nil && v.check != nil && dir == SamplesDir {
+		err = v.check(s)
+	}
 	if os.IsNotExist(errors.Cause(err)) && wasDropped(path) {
 		return errNotUsed // since the directory was read
 	}
