@@ -217,6 +217,9 @@ func (s Spec) difference(other Spec, apart ...string) (name, ours, theirs string
 // parse sets the field. Its errors name the setting and are InvalidError, whatever strconv or the
 // setter returned.
 func (t Setting) parse(s *Spec, text string) error {
+	if text == "" { // of an unset variable, say, which must not mean the default
+		return invalid("%s must not be empty: leave it out for the default", t.Name)
+	}
 	err := t.set(s, text)
 	var number *strconv.NumError
 	switch {

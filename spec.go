@@ -147,7 +147,9 @@ func (s Spec) temperature() float64 {
 }
 
 // isNetworkFile reports whether a network is the text of a network file rather than a name.
-func isNetworkFile(text string) bool { return strings.ContainsAny(text, "\n{[:") }
+func isNetworkFile(text string) bool {
+	return strings.ContainsAny(text, "\n{[:") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "#")
+}
 
 // ownNetworks are the networks of RegisterNetwork. Like the registry of methods it has no lock: a
 // program registers at its start, before other goroutines look names up.

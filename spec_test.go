@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pkg/errors"
 	"pgregory.net/rapid"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -577,6 +578,17 @@ func TestExchangeEnergies(t *testing.T) {
 		if err := e.Validate(); err != nil || e.Minibatches != c.minibatches || e.BatchSize != c.size {
 			t.Errorf("%d examples in minibatches of %d: %d of size %d, %v, want %d of size %d",
 				c.examples, c.batch, e.Minibatches, e.BatchSize, err, c.minibatches, c.size)
+		}
+	}
+}
+
+// TestEmptySettings: an empty text, as of an unset variable, is an error rather than the default.
+func TestEmptySettings(t *testing.T) {
+	for _, setting := range Settings() {
+		var s Spec
+		err := s.Set(setting.Name, "")
+		if !errors.As(err, new(InvalidError)) || !strings.Contains(err.Error(), setting.Name+" must not be empty") {
+			t.Errorf("%s: %v", setting.Name, err)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func New(name string, classes int) (Sequential, error) {
 	if widths, ok := strings.CutPrefix(name, mlpPrefix); ok {
 		return mlp(name, strings.Split(widths, "-"), classes)
 	}
-	return nil, errors.Errorf("layers: no network %q; there are %s", name, strings.Join(Names(), ", "))
+	return nil, errors.Errorf("layers: no network %q; there are %s", abbreviate(name), strings.Join(Names(), ", "))
 }
 
 // leNet is the network of LeCun et al., Gradient-based learning applied to document recognition

@@ -107,7 +107,7 @@ func (s *Settings) Spec() (spec pollen.Spec, err error) {
 			continue
 		}
 		if setting.Name == "model" {
-			if text, err = networkText(text); err != nil {
+			if text, err = modelText(text); err != nil {
 				return spec, err
 			}
 		}
