@@ -118,6 +118,9 @@ func spaced(data *datasets.Dataset) (pixels []byte) {
 // together. It is nil without such images, for methods that do not sample, and if chains have too
 // few samples. Chains are cut to the length of the shortest.
 func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error) {
+	if err := checkContext(ctx, "mixing"); err != nil {
+		return nil, err
+	}
 	heldOut := toWatch(data)
 	c, err := kindOf(r.manifest.Spec.Method)
 	if err != nil || heldOut == nil || !c.traits().tempered {

@@ -30,6 +30,9 @@ import (
 // run, as it does after a crash. The error is a DiskFullError within it if the disk was about to be
 // full.
 func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, options ...Option) (*Run, error) {
+	if err := checkContext(ctx, "fit"); err != nil {
+		return nil, err
+	}
 	e := environmentOf(options)
 	if data == nil || data.Train == nil {
 		return nil, invalid("fit: no data to train on")
@@ -82,6 +85,9 @@ func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
 //
 // The errors are those of Open and Fit, and LockedError if another process writes to dir.
 func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...Option) (*Run, error) {
+	if err := checkContext(ctx, "resume"); err != nil {
+		return nil, err
+	}
 	m, err := ReadManifest(dir)
 	if err != nil {
 		return nil, err
@@ -115,6 +121,9 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 // would cost: it returns how many steps the run would have. The observer is called after every two
 // steps, so that a caller with a clock can time them.
 func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, options ...Option) (total int, err error) {
+	if err := checkContext(ctx, "try"); err != nil {
+		return 0, err
+	}
 	const window = 2
 	if data == nil {
 		return 0, invalid("try: no data to train on")

@@ -39,7 +39,7 @@ type Event struct {
 }
 
 // Option sets how a call is made and observed. It does not change samples, apart from rounding by
-// the device.
+// the device. A nil Option changes nothing.
 type Option func(*environment)
 
 // environment is what options set: everything about a call that does not belong to the Spec,
@@ -97,10 +97,17 @@ func (e environment) checkLevels() error {
 // environmentOf applies options to the defaults; a later option overrides an earlier one.
 func environmentOf(options []Option) environment {
 	e := environment{observe: func(Event) {}, level: 0.9, inDistributionRate: 0.95}
-	for _, option := range options {
-		option(&e)
-	}
+	e.apply(options)
 	return e
+}
+
+// apply applies options, of which nil ones change nothing.
+func (e *environment) apply(options []Option) {
+	for _, option := range options {
+		if option != nil {
+			option(e)
+		}
+	}
 }
 
 // on calls do with the environment's device or, without one, with a new host device, which it

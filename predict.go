@@ -101,6 +101,12 @@ func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, 
 
 // Answers returns the answers for predictions of the run. files are the images' files, or nil.
 func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error) {
+	if p == nil {
+		return nil, invalid("answers: the predictions must not be nil")
+	}
+	if files != nil && len(files) != p.Len() {
+		return nil, invalid("answers: there must be a file for each of %d predictions, got %d", p.Len(), len(files))
+	}
 	if err := r.checkLevels(); err != nil {
 		return nil, err
 	}
@@ -243,6 +249,9 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 // It splits the images into parts of at most Room, and returns the context's error if that ends
 // between two parts.
 func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error) {
+	if err := checkContext(ctx, "answer"); err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	size := p.data.Channels * p.data.Height * p.data.Width

@@ -209,6 +209,9 @@ func (s Spec) validate(c methodKind) error {
 		return invalid("first-chain must be 0 to %d, got %d: a run has at most %d chains", most-s.Chains, s.FirstChain, most)
 	}
 	if s.Schedule != nil {
+		if err := checkNil("schedule", s.Schedule); err != nil {
+			return err
+		}
 		if err := s.Schedule.Validate(); err != nil {
 			return InvalidError{err}
 		}

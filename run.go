@@ -51,9 +51,7 @@ func Open(dir string, options ...Option) (*Run, error) {
 // With returns the same run with some options changed.
 func (r *Run) With(options ...Option) *Run {
 	other := *r
-	for _, option := range options {
-		option(&other.environment)
-	}
+	other.apply(options)
 	return &other
 }
 
@@ -315,6 +313,9 @@ func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit fun
 // of the chains.
 func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error, means *chainMeans,
 ) (*evaluate.Predictions, error) {
+	if err := checkContext(ctx, "predict"); err != nil {
+		return nil, err
+	}
 	images, err := r.images(data)
 	if err != nil {
 		return nil, err
@@ -413,8 +414,14 @@ func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 // Gradient returns the gradient of -log p(label) by the pixels, [N C H W], where p is the run's
 // posterior predictive; see samples.InputGradient.
 func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []float64, err error) {
+	if err := checkContext(ctx, "gradient"); err != nil {
+		return nil, err
+	}
 	data, err = r.relabelled(data)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkContext(ctx, "predict"); err != nil {
 		return nil, err
 	}
 	images, err := r.images(data)

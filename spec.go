@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -162,6 +163,9 @@ var ownNetworks = map[string]layers.Sequential{}
 func RegisterNetwork(name string, network layers.Sequential) error {
 	if name == "" || isNetworkFile(name) || strings.ContainsAny(name, ", ") || len(network) == 0 {
 		return invalid("register: a network must have a word for a name and at least 1 layer, got %q and %d layers", name, len(network))
+	}
+	if slices.Contains(network, nil) {
+		return invalid("register: network %q must not have a nil layer", name)
 	}
 	if _, err := layers.New(name, 2); err == nil || ownNetworks[name] != nil {
 		return invalid("register: there is a network %q already", name)

@@ -15,7 +15,7 @@ import (
 // the mean negative log-likelihood of N training examples.
 type Posterior struct {
 	DataSize int              // N, the size of the whole data set, not of a batch
-	Prior    Prior            // of all parameters
+	Prior    Prior            // of all parameters; flat if it is left out
 	Layers   map[string]Prior // of single layers ("conv1") or parameters ("conv1.bias"), by name; they override Prior
 }
 
@@ -25,7 +25,7 @@ func (p Posterior) Validate() error {
 	if p.DataSize < 1 || p.DataSize > math.MaxInt32 {
 		return errors.Errorf("langevin: posterior: DataSize must be 1 to %d, got %d", math.MaxInt32, p.DataSize)
 	}
-	if err := p.Prior.Validate(); err != nil {
+	if err := p.common().Validate(); err != nil {
 		return err
 	}
 	for name, prior := range p.Layers {
@@ -36,9 +36,17 @@ func (p Posterior) Validate() error {
 	return nil
 }
 
+// common returns the prior of the parameters that Layers does not name.
+func (p Posterior) common() Prior {
+	if p.Prior == (Prior{}) {
+		return Flat()
+	}
+	return p.Prior
+}
+
 // Gaussian reports whether all priors are Gaussian.
 func (p Posterior) Gaussian() bool {
-	for _, prior := range append(slices.Collect(maps.Values(p.Layers)), p.Prior) {
+	for _, prior := range append(slices.Collect(maps.Values(p.Layers)), p.common()) {
 		if prior.Kind != GaussianPrior && prior.Kind != FanInPrior {
 			return false
 		}
@@ -100,7 +108,7 @@ func (p Posterior) priorOf(parameter string) Prior {
 	if prior, ok := p.Layers[LayerOf(parameter)]; ok {
 		return prior
 	}
-	return p.Prior
+	return p.common()
 }
 
 // VirialPrefix begins the names of the metrics that Attach records: for each parameter the sum over
@@ -150,6 +158,9 @@ func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradi
 
 // checkAttach reports what every way to attach a sampler refuses.
 func checkAttach(sampler Sampler, posterior Posterior, parameters []*graph.Node, stepSizes, temperatures []float64) error {
+	if sampler == nil {
+		return errors.New("langevin: attach: the sampler must not be nil")
+	}
 	for _, err := range []error{
 		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), checkLayers(posterior, parameters),
 		checkByLayer(sampler, parameters),

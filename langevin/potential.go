@@ -108,7 +108,7 @@ func (e priorEnergy) Lower(l *graph.Lowering) {
 		},
 	}
 	partial := tensor.NewWorkspace(tensor.Float64, op.UpdateTiles(n))
-	energies := []tensor.Argument{l.In(0), tensor.Int(n), tensor.Int(int(e.prior.Kind)), tensor.Float(l.DType, e.prior.Scale),
+	energies := []tensor.Argument{l.In(0), tensor.Int(n), tensor.Int(e.prior.Kind.number()), tensor.Float(l.DType, e.prior.Scale),
 		tensor.Float(l.DType, e.prior.DoF), tensor.Float(l.DType, e.prior.Narrow), tensor.Float(l.DType, e.prior.Weight)}
 	constant := tensor.Float(l.DType, -e.prior.LogDensity(0))
 	calls := []tensor.Call{

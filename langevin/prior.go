@@ -7,7 +7,8 @@ import (
 )
 
 // Prior is the prior distribution of a parameter's elements, which are independent and centred on
-// zero. Make one with Gaussian, Laplace, StudentT, ScaleMixture, FanIn or Flat.
+// zero. Make one with Gaussian, Laplace, StudentT, ScaleMixture, FanIn or Flat. The zero Prior has
+// no family and is not valid; only a Posterior that leaves its Prior out has a flat one.
 type Prior struct {
 	Kind   PriorKind
 	Scale  float64 // Gaussian and Student-t: s; Laplace: b; scale mixture: s of the wide Gaussian; fan-in: gain
@@ -17,21 +18,29 @@ type Prior struct {
 }
 
 // PriorKind is a family of priors. The GPU kernels have the same numbers, in
-// cuda/kernels/prior.cuh.
+// cuda/kernels/prior.cuh, except for the flat prior.
 type PriorKind uint8
 
-// The families of priors.
+// The families of priors. 0 is none, so that a forgotten prior is not a flat one.
 const (
-	FlatPrior PriorKind = iota
-	GaussianPrior
+	GaussianPrior PriorKind = 1 + iota
 	LaplacePrior
 	StudentTPrior
 	ScaleMixturePrior
 	FanInPrior
+	FlatPrior
 )
 
+// number returns the family's number in the GPU kernels, where the flat prior is 0.
+func (k PriorKind) number() int {
+	if k == FlatPrior {
+		return 0
+	}
+	return int(k)
+}
+
 // Flat is the improper prior p(theta) = 1: the posterior is then proportional to the likelihood.
-func Flat() Prior { return Prior{} }
+func Flat() Prior { return Prior{Kind: FlatPrior} }
 
 // Gaussian is N(0, sigma^2): p(theta) is proportional to exp(-theta^2 / (2 sigma^2)).
 func Gaussian(sigma float64) Prior { return Prior{Kind: GaussianPrior, Scale: sigma} }
@@ -54,7 +63,9 @@ func StudentT(dof, scale float64) Prior {
 // Validate reports attributes that are not positive, and attributes that the family does not have.
 func (p Prior) Validate() error {
 	switch {
-	case p.Kind > FanInPrior:
+	case p.Kind == 0:
+		return errors.Errorf("langevin: prior: no family: make a prior by Gaussian, Laplace, StudentT, ScaleMixture, FanIn or Flat")
+	case p.Kind > FlatPrior:
 		return errors.Errorf("langevin: prior: unknown family %d", p.Kind)
 	case p.Kind == FlatPrior && p.Scale != 0:
 		return errors.Errorf("langevin: prior: a flat prior must have no scale, got %v", p.Scale)

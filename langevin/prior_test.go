@@ -3,9 +3,12 @@ package langevin
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 var somePriors = []Prior{
@@ -104,7 +107,7 @@ func TestVirial(t *testing.T) {
 func TestPriorValidate(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, p := range []Prior{
-		{Kind: 99}, {Scale: 1}, {Scale: nan}, {DoF: 1},
+		{}, {Kind: 99}, {Kind: FlatPrior, Scale: 1}, {Scale: 1}, {Scale: nan}, {DoF: 1},
 		Gaussian(0), Gaussian(-1), Gaussian(nan), Gaussian(inf), {Kind: GaussianPrior, Scale: 1, DoF: 2},
 		Laplace(0), Laplace(-1), Laplace(nan), {Kind: LaplacePrior, Scale: 1, DoF: 2},
 		StudentT(0, 1), StudentT(-1, 1), StudentT(nan, 1), StudentT(inf, 1), StudentT(3, 0), StudentT(3, nan), StudentT(3, inf),
@@ -131,5 +134,25 @@ func TestPriorString(t *testing.T) {
 		if got, err := ParsePrior(want); err != nil || got != p {
 			t.Errorf("%q reads as %+v, %v, want %+v", want, got, err, p)
 		}
+	}
+}
+
+// TestZeroPrior: a Prior that was forgotten is an error, except as the common one of a Posterior,
+// where it is flat.
+func TestZeroPrior(t *testing.T) {
+	if err := (Prior{}).Validate(); err == nil || !strings.Contains(err.Error(), "no family: make a prior by Gaussian") {
+		t.Error(err)
+	}
+	p := Posterior{DataSize: 3}
+	if err := p.Validate(); err != nil {
+		t.Error(err)
+	}
+	got, err := p.Priors([]string{"linear1.weight"}, []tensor.Shape{{2, 3}})
+	if err != nil || got[0] != Flat() {
+		t.Errorf("priors %v, %v, want a flat one", got, err)
+	}
+	p.Layers = map[string]Prior{"linear1": {}}
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), `layer "linear1"`) {
+		t.Error(err)
 	}
 }

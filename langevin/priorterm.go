@@ -56,7 +56,7 @@ func (p Prior) term(dataSize int) priorTerm[float64] {
 func (p Prior) KernelArguments(dtype tensor.DType, dataSize int) []tensor.Argument {
 	s := p.term(dataSize)
 	return []tensor.Argument{
-		tensor.Int(int(s.family)), tensor.Float(dtype, s.strength), tensor.Float(dtype, s.spread), tensor.Float(tensor.Float64, s.narrow),
+		tensor.Int(s.family.number()), tensor.Float(dtype, s.strength), tensor.Float(dtype, s.spread), tensor.Float(tensor.Float64, s.narrow),
 		tensor.Float(tensor.Float64, s.odds), tensor.Float(tensor.Float64, s.bend), tensor.Int(dataSize),
 	}
 }

@@ -73,7 +73,7 @@ func (g Glorot) Fill(seed uint64, chain uint32, stream uint16, shape tensor.Shap
 	}
 }
 
-// Normal is N(0, Std^2).
+// Normal is N(0, Std^2); Normal{} is zeros.
 type Normal struct {
 	Std float64
 }

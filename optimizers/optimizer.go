@@ -31,6 +31,10 @@ func UsesRates(o Optimizer) bool {
 // statistics. Errors go to b.Fail.
 func Update(b *graph.Builder, o Optimizer, parameters, gradients []*graph.Node, rates *graph.Node) []*graph.Node {
 	statistics := make([]*graph.Node, len(parameters))
+	if o == nil {
+		b.Fail(errors.New("optimizers: update: the optimizer must not be nil"))
+		return statistics
+	}
 	if len(parameters) != len(gradients) {
 		b.Fail(errors.Errorf("optimizers: %s: there must be a gradient for each parameter, got %[3]d for %[2]d", o.Name(), len(parameters), len(gradients)))
 	}
