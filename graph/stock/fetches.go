@@ -1,32 +1,39 @@
 package stock
 
 import (
+	"fmt"
+
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 	dense "gorgonia.org/tensor"
 
+	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // findFetches finds the loss, and the nodes whose values are stored after a run: those that are
-// read, have a name, or have no user. It clears values that nodes have from an earlier machine, so
+// read, have a name, or have no user, and with KeepAll all that can be computed. updates are those
+// that are computed from gradients. It clears values that nodes have from an earlier machine, so
 // that a program that reads a node without a value fails instead of reading an old one.
-func (m *Machine) findFetches() ([]fetch, error) {
+func (m *Machine) findFetches(keepAll bool) (wanted, updates []fetch, err error) {
 	s := m.survey
 	if err := m.findLoss(); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	var kept map[*gorgonia.Node]bool
+	if keepAll {
+		kept = m.computable()
 	}
 	// A Read is a node of the graph, which has the node to read as its input.
 	reads := map[*gorgonia.Node][]*gorgonia.Value{}
 	for _, n := range s.all {
 		switch statement := s.info[n]; statement.kind {
 		case "letOp":
-			return nil, refusal(n, "it is an assignment of the graph", "call the machine's Set after RunAll")
+			return nil, nil, refusal(n, "it is an assignment of the graph", "call the machine's Set after RunAll")
 		case "readOp":
 			reads[statement.inputs[0]] = append(reads[statement.inputs[0]], statement.into())
 		}
 	}
-	var wanted []fetch
 	for _, n := range s.all {
 		node := s.info[n]
 		if node.isInput() && reads[n] == nil || node.isConstant() || node.isStatement() {
@@ -42,19 +49,57 @@ func (m *Machine) findFetches() ([]fetch, error) {
 		}
 		named := givenName(n) != "" && node.kind != ""
 		switch {
-		case s.gradient[n] && reads[n] != nil:
-			return nil, refusal(n, "it is read, and is computed from Gorgonia's gradients, which Pollen does not use", "read the gradients by Grad after RunAll")
 		case n == m.loss: // a metric, see storeLoss
 			m.lossReads = reads[n]
+		case s.update[n] && (named || unused || keepAll), s.gradient[n] && reads[n] != nil:
+			updates = append(updates, fetch{node: n, reads: reads[n]})
 		case s.gradient[n]: // Grad's own nodes get Pollen's gradients, see differentiate
-		case reads[n] != nil || named || unused && node.written == nil && !s.isRemnant(node):
+		case reads[n] != nil || named || unused && node.written == nil && !s.isRemnant(node) || kept[n]:
 			wanted = append(wanted, fetch{node: n, reads: reads[n]})
 		}
 	}
 	if len(wanted) == 0 && m.loss == nil {
-		return nil, errors.New("stock: the graph has no node to compute")
+		return nil, nil, errors.New("stock: the graph has no node to compute")
 	}
-	return wanted, nil
+	return wanted, updates, nil
+}
+
+// computable returns the nodes that can be translated one by one. It leaves out the parts of what
+// is translated as one op, such as a convolution's Im2Col.
+func (m *Machine) computable() map[*gorgonia.Node]bool {
+	s, kept := m.survey, map[*gorgonia.Node]bool{}
+	var t *translator
+	for _, n := range s.all {
+		node := s.info[n]
+		if node.isInput() || node.isStatement() || node.written != nil || s.gradient[n] || s.isRemnant(node) {
+			continue
+		}
+		if t == nil || t.b.Err() != nil { // an error of a builder stays
+			t = m.newTrial(n.Dtype())
+		}
+		if t.visit(n); t.b.Err() == nil {
+			kept[n] = true
+		}
+	}
+	return kept
+}
+
+// newTrial returns a translator whose results are not used.
+func (m *Machine) newTrial(dtype dense.Dtype) *translator {
+	float := tensor.Float32
+	if dtype == dense.Float64 {
+		float = tensor.Float64
+	}
+	b := graph.New(float)
+	t := newTranslator(m.survey, b, dtype)
+	t.evaluating = m.options.evaluating
+	t.input = func(n *gorgonia.Node) *graph.Node {
+		return b.Data(fmt.Sprintf("%s.%d", givenName(n), n.ID()), float, n.Shape()...)
+	}
+	t.runtimeInput = func(name string, shape tensor.Shape, _ func() []float64) *graph.Node {
+		return b.Data(name, float, shape...)
+	}
+	return t
 }
 
 // isRemnant reports whether a node is a product whose logarithm Gorgonia has rewritten as a sum. It

@@ -19,6 +19,10 @@ type Options struct {
 	Device tensor.Device
 	// Seed is the seed of dropout masks.
 	Seed uint64
+	// KeepAll gives all nodes a value, not only those that Machine lists: it is for debugging, as
+	// less can be fused. The parts of a convolution, such as its Im2Col, and the nodes inside
+	// Gorgonia's gradients still have none.
+	KeepAll bool
 }
 
 // Machine runs a stock graph instead of Gorgonia's TapeMachine. RunAll computes and stores
@@ -27,11 +31,12 @@ type Options struct {
 //   - its gradients by the inputs that Grad was called with, as the inputs' Grad and as the values
 //     of the nodes that Grad returned;
 //   - the values that Read reads;
-//   - the values of all nodes that have a name (WithName) or no user.
+//   - the values of all nodes that have a name (WithName) or no user, also of those that the
+//     program computes from gradients, such as w - 0.1 dw.
 //
-// Other nodes have no value. Where a TapeMachine computes wrong values a Machine does not, see
-// docs/gorgonia.md. RunAll can be called again without Reset. A Machine must not be used
-// concurrently.
+// Other nodes have no value, unless Options.KeepAll is set. Where a TapeMachine computes wrong
+// values a Machine does not, see docs/gorgonia.md. RunAll can be called again without Reset. A
+// Machine must not be used concurrently.
 //
 // A program needs one change:
 //
@@ -66,10 +71,11 @@ type fetch struct {
 	reads []*gorgonia.Value // the program's variables to which Read copies it
 
 	// For the gradient by node:
-	deriv   *gorgonia.Node // the node that Grad returned
-	adds    bool           // the gradient is added to the present one, as BindDualValues does
-	raw     rawValues      // memory for the transfer, kept from run to run
-	present gorgonia.Value // the node's gradient after the last run
+	deriv    *gorgonia.Node // the node that Grad returned
+	gradient *graph.Node    // while the graph is translated
+	adds     bool           // the gradient is added to the present one, as BindDualValues does
+	raw      rawValues      // memory for the transfer, kept from run to run
+	present  gorgonia.Value // the node's gradient after the last run
 }
 
 // NewMachine makes a machine for a graph, with the options of gorgonia.NewTapeMachine, whose call
@@ -95,7 +101,7 @@ func (m *Machine) build(g *gorgonia.ExprGraph, o Options, options []gorgonia.VMO
 	if m.options, err = readOptions(g, options); err != nil {
 		return err
 	}
-	b, err := m.translate()
+	b, err := m.translate(o.KeepAll)
 	if err != nil {
 		return err
 	}
@@ -115,8 +121,8 @@ func (m *Machine) build(g *gorgonia.ExprGraph, o Options, options []gorgonia.VMO
 // translate builds Pollen's graph of the values that the machine computes. Inputs of the stock
 // graph become Data, which RunAll writes from the nodes' values each time, since a solver changes
 // them between runs.
-func (m *Machine) translate() (*graph.Builder, error) {
-	wanted, err := m.findFetches()
+func (m *Machine) translate(keepAll bool) (*graph.Builder, error) {
+	wanted, updates, err := m.findFetches(keepAll)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +156,23 @@ func (m *Machine) translate() (*graph.Builder, error) {
 			return nil, err
 		}
 	}
+	m.update(t, &outputs, updates)
 	return b, b.Err()
+}
+
+// update translates nodes that are computed from gradients. The nodes that Grad returned for inputs
+// become Pollen's gradients; others of Gorgonia's gradient nodes are refused.
+func (m *Machine) update(t *translator, o *outputs, updates []fetch) {
+	for _, r := range m.gradients {
+		if r.deriv != nil {
+			t.nodes[r.deriv] = t.view(r.gradient, tensor.Shape(r.deriv.Shape()))
+		}
+	}
+	t.gradients = true
+	for _, r := range updates {
+		r.name = o.keep(t.visit(r.node))
+		m.fetches = append(m.fetches, r)
+	}
 }
 
 // outputs makes nodes of a builder outputs, each only once: two nodes of the stock graph may be one
@@ -193,7 +215,7 @@ func (m *Machine) differentiate(t *translator, o *outputs) error {
 	owners := map[*gorgonia.Node]*graph.Node{}
 	for i := range m.gradients {
 		r := &m.gradients[i]
-		r.name = o.keep(gradients[i])
+		r.name, r.gradient = o.keep(gradients[i]), gradients[i]
 		// Gorgonia may have merged the nodes of two different gradients; such a node gets no value.
 		d := r.node.Deriv()
 		if owner, taken := owners[d]; (!taken || owner == gradients[i]) && !m.survey.info[d].isConstant() {

@@ -42,7 +42,11 @@ func readOptions(g *gorgonia.ExprGraph, options []gorgonia.VMOpt) (o machineOpti
 	if err != nil {
 		return o, err
 	}
-	asked, err := attributesOf(gorgonia.NewTapeMachine(small, options...))
+	machine, err := tapeMachine(small, options)
+	if err != nil {
+		return o, err
+	}
+	asked, err := attributesOf(machine)
 	if err != nil {
 		return o, err
 	}
@@ -64,4 +68,16 @@ func readOptions(g *gorgonia.ExprGraph, options []gorgonia.VMOpt) (o machineOpti
 		return o, errors.New("stock: option WithValueFmt has no effect here, leave it out")
 	}
 	return o, nil
+}
+
+// tapeMachine is gorgonia.NewTapeMachine, with an error where an option panics: those of a
+// LispMachine do, and nil ones.
+func tapeMachine(g *gorgonia.ExprGraph, options []gorgonia.VMOpt) (machine any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.Errorf("stock: options: an option is not one of a TapeMachine, such as LispMachine's ExecuteFwdOnly: leave it out, "+
+				"and call gorgonia.Grad if the program needs gradients (%v)", p)
+		}
+	}()
+	return gorgonia.NewTapeMachine(g, options...), nil
 }

@@ -18,6 +18,8 @@ type survey struct {
 
 	// gradient has the nodes that Grad has made, and those that are computed from them.
 	gradient map[*gorgonia.Node]bool
+	// update has those of them that the program has made of what Grad returned, such as w - 0.1 dw.
+	update map[*gorgonia.Node]bool
 }
 
 // nodeInfo is a node of the graph with what Gorgonia does not export.
@@ -111,6 +113,37 @@ func (s *survey) findGradients() {
 		}
 		if only {
 			s.gradient[m.Node] = true
+		}
+	}
+	s.findUpdates()
+}
+
+// findUpdates separates the nodes that the program has made of gradients from those of Grad: they
+// are computed from the gradient by an input, and no derivative needs them.
+func (s *survey) findUpdates() {
+	s.update = map[*gorgonia.Node]bool{}
+	needed, returned := map[*gorgonia.Node]bool{}, map[*gorgonia.Node]bool{}
+	for _, n := range s.all {
+		if d := n.Deriv(); d != nil && s.gradient[d] {
+			s.reach(needed, d)
+			returned[d] = returned[d] || n.Op() == nil
+		}
+	}
+	for _, n := range s.all { // inputs come first
+		for _, input := range s.info[n].inputs {
+			if (returned[input] || s.update[input]) && s.gradient[n] && !needed[n] && !s.info[n].isStatement() {
+				s.update[n] = true
+			}
+		}
+	}
+	for i := len(s.all) - 1; i >= 0; i-- { // what only these use, such as a decaying rate
+		m := s.info[s.all[i]]
+		only := len(m.users) > 0 && s.gradient[m.Node] && !needed[m.Node]
+		for _, user := range m.users {
+			only = only && s.update[user]
+		}
+		if only {
+			s.update[m.Node] = true
 		}
 	}
 }

@@ -27,6 +27,8 @@ type translator struct {
 	runtimeInput func(name string, shape tensor.Shape, values func() []float64) *graph.Node
 	// evaluating makes dropout the identity.
 	evaluating bool
+	// gradients refuses the nodes of Gorgonia's gradients, except those that nodes has already.
+	gradients bool
 	// In a Network, batch is the present batch size, and graphBatch that of the stock graph. Both
 	// are 0 if the graph is run as it is.
 	graphBatch, batch int
@@ -65,6 +67,9 @@ func (t *translator) visit(n *gorgonia.Node) *graph.Node {
 	if m == nil {
 		t.b.Fail(refusal(n, "it is a node of another graph", "give nodes of one graph"))
 		return nil
+	}
+	if t.gradients && t.gradient[n] && !t.update[n] {
+		return t.refuse(m, "it is a node of Gorgonia's gradients, which Pollen does not use, and not the gradient by one input", "use what Grad returned for inputs")
 	}
 	if !t.checkType(m) {
 		return nil
