@@ -129,6 +129,9 @@ func sumOf(b *graph.Builder, n *graph.Node) *graph.Node { return b.Apply(op.Sum{
 // returns them as a sample of the plain network's parameters, of weight 1. Different draw numbers
 // from one state give independent samples; the sample's step is the session's plus the draw number.
 func (q *MeanField) Draw(s *graph.Session, chain, draw int) (samples.Sample, error) {
+	if s == nil || len(q.factors) == 0 {
+		return samples.Sample{}, errors.New("approximate: mean field: Draw must have a session, and a MeanField of BayesByBackprop.Apply")
+	}
 	if draw < 0 || uint64(draw) > random.MaxStep-s.Steps() {
 		return samples.Sample{}, errors.Errorf("approximate: mean field: the draw must be at least 0, got %d", draw)
 	}

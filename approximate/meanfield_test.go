@@ -297,3 +297,10 @@ func TestDrawsPredict(t *testing.T) {
 		t.Errorf("%d different predictions, want 6", len(seen))
 	}
 }
+
+// The zero MeanField has nothing to draw.
+func TestZeroMeanField(t *testing.T) {
+	if _, err := (&approximate.MeanField{}).Draw(nil, 0, 0); err == nil || !strings.Contains(err.Error(), "a MeanField of BayesByBackprop.Apply") {
+		t.Error(err)
+	}
+}

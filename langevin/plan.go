@@ -128,6 +128,9 @@ func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(
 	if err := p.Validate(); err != nil {
 		return err
 	}
+	if ctx == nil || s == nil || observe == nil {
+		return errors.New("langevin: run: the context, the session and observe must not be nil")
+	}
 	if most < 1 || most > graph.MetricRows {
 		return errors.Errorf("langevin: a window must have 1 to %d steps, got %d", graph.MetricRows, most)
 	}

@@ -28,6 +28,9 @@ func Check(network Layer, input tensor.Shape, classes int) error {
 // applied applies a network to a batch of one example.
 func applied(network Layer, input tensor.Shape) (*graph.Builder, *graph.Node, error) {
 	b := graph.New(tensor.Float32)
+	if network == nil {
+		return b, nil, errors.New("layers: the network must not be nil")
+	}
 	y := network.Apply(b, b.Data("input", tensor.Float32, append([]int{1}, input...)...))
 	return b, y, errors.WithMessagef(b.Err(), "layers: network on inputs %v", input)
 }

@@ -42,6 +42,9 @@ func Parse(content []byte, classes int) (Sequential, error) {
 	if classes < 1 {
 		return nil, errors.Errorf("layers: network file: classes must be at least 1, got %d", classes)
 	}
+	if len(content) > maxFileBytes {
+		return nil, errors.Errorf("layers: network file: the file must have at most %d bytes, got %d", maxFileBytes, len(content))
+	}
 	r := reader{lines: strings.Split(string(content), "\n"), classes: classes}
 	network, err := r.file(content)
 	if err != nil {
@@ -57,9 +60,6 @@ type reader struct {
 }
 
 func (r reader) file(content []byte) (Sequential, error) {
-	if len(content) > maxFileBytes {
-		return nil, errors.Errorf("the file must have at most %d bytes, got %d", maxFileBytes, len(content))
-	}
 	tokens := lexer.Tokenize(string(content))
 	if err := r.checkDepth(tokens); err != nil {
 		return nil, err

@@ -251,3 +251,9 @@ func TestTooWide(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestCheckNil(t *testing.T) {
+	if err := Check(nil, tensor.Shape{1, 28, 28}, 10); err == nil || !strings.Contains(err.Error(), "the network must not be nil") {
+		t.Error(err)
+	}
+}

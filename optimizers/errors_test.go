@@ -94,3 +94,12 @@ func TestLaunches(t *testing.T) {
 		}
 	}
 }
+
+func TestUpdateNil(t *testing.T) {
+	b := graph.New(tensor.Float32)
+	w := b.Parameter("w", nil, 3)
+	Update(b, nil, []*graph.Node{w}, []*graph.Node{w}, nil)
+	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "the optimizer must not be nil") {
+		t.Error(err)
+	}
+}

@@ -2,6 +2,7 @@ package samples_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -67,5 +68,13 @@ func TestNotFinite(t *testing.T) {
 	err = c.Predict(images.Pixels[:2*trial.ImageSize], 1, func([]float32, float64) error { used++; return nil })
 	if wantNotFinite(t, err, "probability of image 0"); used != 1 {
 		t.Errorf("%d members were used, want only the first", used)
+	}
+}
+
+func TestNilNetwork(t *testing.T) {
+	host := tensor.NewHost(1)
+	defer host.Close()
+	if _, err := samples.NewProbe(host, trial.PredictorImages(1), nil); err == nil || !strings.Contains(err.Error(), "the network must not be nil") {
+		t.Error(err)
 	}
 }

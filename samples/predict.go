@@ -84,6 +84,9 @@ func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, orde
 func predictionProgram(dtype tensor.DType, images Images, n int, order op.Batch,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
 ) (program *graph.Program, classes int, err error) {
+	if network == nil {
+		return nil, 0, errors.New("samples: predictor: the network must not be nil")
+	}
 	b := graph.New(dtype)
 	b.Mode = graph.Prediction
 	pixels := b.Data("images", tensor.Uint8, n, images.Channels, images.Height, images.Width)

@@ -9,7 +9,7 @@
 // instead.
 //
 // The forward graph is translated, op by op, and differentiated by Pollen; Gorgonia's gradient
-// nodes, several of which are wrong, are never evaluated. Attributes that an op does not export are read
-// by reflection, from the types of Gorgonia v0.9.18, see layouts. A value that Gorgonia computes
-// wrongly is computed correctly, or the graph is refused; docs/gorgonia.md has the list.
+// nodes, several of which are wrong, are never evaluated. Attributes that an op does not export are
+// read by reflection, from the types of Gorgonia v0.9.18, see layouts. A value that Gorgonia
+// computes wrongly is computed correctly, or the graph is refused; docs/gorgonia.md has the list.
 package stock

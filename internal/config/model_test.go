@@ -26,7 +26,8 @@ func TestNetworkFiles(t *testing.T) {
 		{"- relu", "output must have shape"}, // read, and wrong for the images
 		{"- flatten\n- linear: {outputs: classes}\n", ""},
 		{line, ""},
-		{strings.Repeat("x", 1<<18), "the file must have at most 131072 bytes, got 262145"},
+		{strings.Repeat("x", 1<<18), "a network file must have at most 131072 bytes, got 262144"},
+		{"# " + strings.Repeat("x", 1<<17-2), "at most 131072 bytes, got 131073"}, // a line break is added
 	} {
 		path := filepath.Join(t.TempDir(), "network.yaml")
 		if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {

@@ -20,6 +20,9 @@ type Outcome struct {
 	Error string `json:"error,omitempty"`
 }
 
+// failedState is the State of a run that stopped by an error other than its context's.
+const failedState = "failed"
+
 // Status is how far a run is, by the files in its directory.
 type Status struct {
 	// Made is the number of steps made, by the last line of metrics. It may be ahead of the

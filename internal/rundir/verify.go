@@ -120,8 +120,11 @@ func Verify(dir string, describe func(dir string) (*Description, error), files m
 	v.missing()
 	v.metrics()
 	v.json()
-	if err := readJSON(dir, OutcomeFile, &Outcome{}); !os.IsNotExist(errors.Cause(err)) {
-		v.found(err)
+	outcome := Outcome{}
+	if err := readJSON(dir, OutcomeFile, &outcome); !os.IsNotExist(errors.Cause(err)) {
+		if v.found(err) && outcome.State == failedState {
+			v.note("it failed, and may fail again when it is resumed: %s", outcome.Error)
+		}
 	}
 	return v.Verification, nil
 }

@@ -41,8 +41,8 @@ func TestPoisonedSampleIsNotKept(t *testing.T) {
 			"start a new run with smaller learning rates")
 		v, failed := pollen.Verify(dir)
 		must(t, failed)
-		if len(v.Damaged) != 0 || v.Samples != 100 {
-			t.Errorf("verification %v, want 100 samples and no damage", v)
+		if len(v.Damaged) != 0 || v.Samples != 100 || len(v.Notes) != 1 || !strings.Contains(v.Notes[0], "it failed, and may fail again when it is resumed: ") {
+			t.Errorf("verification %v, want 100 samples, no damage, and a note on the failure", v)
 		}
 		_, err = pollen.Resume(t.Context(), dir, data)
 	}
