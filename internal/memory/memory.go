@@ -1,0 +1,89 @@
+package memory
+
+import (
+	"fmt"
+	"math"
+	"runtime/debug"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// Limit is how much more memory the process can take, and what limits it.
+type Limit struct {
+	Bytes  int64  // math.MaxInt64 if unknown
+	Reason string // such as "memory.max of /sys/fs/cgroup/job"
+}
+
+// unlimited is the limit of a system that reports none.
+var unlimited = Limit{math.MaxInt64, "unknown"}
+
+// Known reports whether the system reports a limit.
+func (l Limit) Known() bool { return l.Bytes < math.MaxInt64 }
+
+// tighter returns the smaller of two limits.
+func (l Limit) tighter(other Limit) Limit {
+	if other.Bytes < l.Bytes {
+		return other
+	}
+	return l
+}
+
+// Available returns the tightest of the limits: the machine's available memory, those of the cgroups
+// of the process (versions 1 and 2), and the limits of its address space and its data (ulimit -v
+// and -d). Memory that Go holds for reuse counts as available if it is returned first, see Release.
+func Available() Limit { return system() }
+
+// Release returns unused memory of Go's heap to the system.
+func Release() { debug.FreeOSMemory() }
+
+// Check returns an Error if work needs more bytes than the process can take. advice is called only
+// then, and returns settings that need less, such as "batch 64".
+func Check(task string, need int64, advice func(available int64) []string) error {
+	limit := Available()
+	if need <= limit.Bytes {
+		return nil
+	}
+	Release()
+	if limit = Available(); need <= limit.Bytes {
+		return nil
+	}
+	e := &Error{Task: task, Need: need, Limit: limit}
+	if advice != nil {
+		e.Advice = advice(limit.Bytes)
+	}
+	return errors.WithStack(e)
+}
+
+// Error is the error of work that needs more memory than the process can take. It is found before
+// anything is allocated.
+type Error struct {
+	Task   string // such as "pollen: fit"
+	Need   int64  // bytes
+	Limit  Limit  // what is available
+	Advice []string
+}
+
+// Error reports what is needed, what is available, and what would need less.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s needs %s of memory, %s are available (%s)", e.Task, Size(e.Need), Size(e.Limit.Bytes), e.Limit.Reason)
+	if len(e.Advice) > 0 {
+		text += "; less is needed with " + strings.Join(e.Advice, ", or ")
+	}
+	return text
+}
+
+// Size returns bytes as text, such as "3.1 GiB" or "512 KiB".
+func Size(bytes int64) string {
+	value, unit := float64(max(bytes, 0)), "B"
+	for _, larger := range []string{"KiB", "MiB", "GiB", "TiB", "PiB"} {
+		if value < 1024 {
+			break
+		}
+		value, unit = value/1024, larger
+	}
+	if value >= 100 || unit == "B" {
+		return fmt.Sprintf("%.0f %s", value, unit)
+	}
+	return fmt.Sprintf("%.3g %s", value, unit)
+}
