@@ -76,6 +76,25 @@ func (p *Program) Bytes() (shared, chain, scratch int) {
 	return p.bytes[tensor.Shared], p.bytes[tensor.Chain], p.bytes[tensor.Scratch]
 }
 
+// workload returns the program for a number of chains.
+func (p *Program) workload(chains int) tensor.Workload {
+	return tensor.Workload{Launches: p.launches, Bytes: p.bytes, Chains: chains, Keeps: p.ring != nil}
+}
+
+// Size returns the memory that Load takes on a device for a number of chains. initial is the part of
+// the host's memory that is free again when Load returns.
+func (p *Program) Size(device tensor.Device, chains int) (size tensor.Footprint, initial int, err error) {
+	size, err = tensor.SizeOn(device, p.workload(chains))
+	if p.ring != nil {
+		size.Host += 8*chains*p.ring.Elements + p.ring.Bytes()
+	}
+	initial = 8 * p.initialValues()
+	for _, in := range p.inputs {
+		size.Host += 8 * len(in.values)
+	}
+	return size, initial, errors.Wrap(err, "graph: size")
+}
+
 // holdsFloat32 reports whether the input or output called name is of float32.
 func (p *Program) holdsFloat32(name string) bool {
 	t, err := p.find(name)

@@ -63,15 +63,16 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	if o.Chains < 0 || o.FirstChain < 0 || o.FirstChain > math.MaxUint16 || o.Chains > math.MaxUint16-o.FirstChain {
 		return nil, errors.Errorf("graph: load: chains must be numbered below %d, got %d chains from number %d", math.MaxUint16, o.Chains, o.FirstChain)
 	}
-	runner, err := device.Load(tensor.Workload{Launches: p.launches, Bytes: p.bytes, Chains: o.Chains, Keeps: p.ring != nil})
+	runner, err := device.Load(p.workload(o.Chains))
 	if err != nil {
 		return nil, errors.Wrap(err, "graph: load")
 	}
 	s := &Session{program: p, runner: runner, chains: o.Chains, first: o.FirstChain}
 	s.chainArena = tensor.NewBuffer("chain", tensor.Chain, tensor.Uint8, p.bytes[tensor.Chain])
 	s.chainArena.Offset = 0
+	work := make([]float64, p.initialValues())
 	for chain := range o.Chains {
-		if err := s.initialize(chain, o); err != nil {
+		if err := s.initialize(chain, o, work); err != nil {
 			runner.Close()
 			return nil, err
 		}
@@ -101,8 +102,8 @@ func (b *Builder) OnHost(o LoadOptions, use func(s *Session) error) (err error) 
 }
 
 // initialize writes a chain's header and the initial values of its inputs. Shared inputs are
-// written again for each chain, with the same values.
-func (s *Session) initialize(chain int, o LoadOptions) error {
+// written again for each chain, with the same values. work has room for the values of one input.
+func (s *Session) initialize(chain int, o LoadOptions, work []float64) error {
 	if s.program.header != nil {
 		words := []uint64{HeaderSeed: o.Seed, HeaderChain: uint64(o.FirstChain + chain), HeaderStep: 0}
 		if err := s.runner.Write(s.program.header, chain, 0, tensor.Bytes(words)); err != nil {
@@ -112,14 +113,31 @@ func (s *Session) initialize(chain int, o LoadOptions) error {
 	for _, in := range s.program.inputs {
 		values := in.values
 		if in.initialize != nil {
-			values = make([]float64, in.Shape.Elements())
+			values = work[:in.Shape.Elements()]
+			clear(values)
 			in.initialize(o.Seed, uint32(o.FirstChain+chain), in.stream, in.Shape, values)
 		}
-		if err := s.runner.Write(in.buffer, chain, 0, floatBytes(in.DType, values)); err != nil {
-			return errors.Wrapf(err, "graph: load: %s", in.Name)
+		for first := 0; first < len(values); first += writtenTogether {
+			part := values[first:min(first+writtenTogether, len(values))]
+			if err := s.runner.Write(in.buffer, chain, first, floatBytes(in.DType, part)); err != nil {
+				return errors.Wrapf(err, "graph: load: %s", in.Name)
+			}
 		}
 	}
 	return nil
+}
+
+// writtenTogether is the number of initial values that are converted and written at once.
+const writtenTogether = 1 << 16
+
+// initialValues returns the largest number of values that an Initializer fills.
+func (p *Program) initialValues() (most int) {
+	for _, in := range p.inputs {
+		if in.initialize != nil {
+			most = max(most, in.Shape.Elements())
+		}
+	}
+	return most
 }
 
 func floatBytes(dtype tensor.DType, values []float64) []byte {

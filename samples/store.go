@@ -239,6 +239,12 @@ func (st *Store) write(s Sample) (File, error) {
 		file.Tensors = append(file.Tensors, t)
 	}
 	var content bytes.Buffer
+	const header, each = 1024, 256 // bytes of the JSON, and of each parameter in it
+	n := header
+	for _, t := range file.Tensors {
+		n += each + len(t.Data)
+	}
+	content.Grow(n)
 	if err := file.Serialize(&content); err != nil {
 		return File{}, err
 	}

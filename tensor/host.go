@@ -70,7 +70,50 @@ type hostRunner struct {
 	stage     *fusedStage  // the stage whose items the workers are running
 	closed    bool
 
+	memory memory // of all of the above; valid while the runner is reachable
+
 	chainWork, tileWork, itemWork func(worker, item int)
+}
+
+// hostLayout is the division of a workload on the host: its stages, and the sizes of the memory that
+// is not in the arenas.
+type hostLayout struct {
+	stages                     []fusedStage
+	offsets                    []int // of each launch's workspace
+	slots                      int   // copies of Scratch and of the workspace
+	workspace, private, passed int   // bytes of each copy
+}
+
+// layout plans the memory of a workload on the host's threads.
+func (h *Host) layout(s Workload) hostLayout {
+	workers := h.pool.workers
+	l := hostLayout{slots: 1}
+	if s.Chains >= workers {
+		l.slots, workers = workers, 1 // each runs whole chains
+	}
+	l.stages, l.offsets = fuseLaunches(s.Launches, workers), make([]int, len(s.Launches))
+	for _, g := range l.stages {
+		end := 0
+		l.passed = max(l.passed, g.localBytes)
+		for i := g.from; i < g.to; i++ {
+			l.offsets[i] = end
+			end += Align(s.Launches[i].Host.Workspace)
+			l.private = max(l.private, s.Launches[i].Host.Private)
+		}
+		l.workspace = max(l.workspace, end)
+	}
+	return l
+}
+
+// Size implements Sizer.
+func (h *Host) Size(s Workload) (Footprint, error) {
+	l := h.layout(s)
+	copies := s.Chains
+	if s.Keeps {
+		copies *= 2
+	}
+	return Footprint{Host: Align(s.Bytes[Shared]) + copies*Align(s.Bytes[Chain]) + l.slots*(Align(s.Bytes[Scratch])+Align(l.workspace)) +
+		h.pool.workers*(Align(l.private)+Align(l.passed))}, nil
 }
 
 // Load implements Device.
@@ -84,42 +127,28 @@ func (h *Host) Load(s Workload) (Runner, error) {
 	if err := checkBounds(s); err != nil {
 		return nil, err
 	}
-	workers := h.pool.workers
-	if s.Chains >= workers {
-		workers = 1 // each runs whole chains
-	}
-	stages, offsets := fuseLaunches(s.Launches, workers), make([]int, len(s.Launches))
-	workspace, private, passed := 0, 0, 0
-	for _, g := range stages {
-		end := 0
-		passed = max(passed, g.localBytes)
-		for i := g.from; i < g.to; i++ {
-			offsets[i] = end
-			end += Align(s.Launches[i].Host.Workspace)
-			private = max(private, s.Launches[i].Host.Private)
-		}
-		workspace = max(workspace, end)
-	}
-	slots := 1
-	if s.Chains >= h.pool.workers {
-		slots = h.pool.workers
-	}
+	l := h.layout(s)
 	r := &hostRunner{
 		host:      h,
 		launches:  s.Launches,
-		shared:    alignedBytes(s.Bytes[Shared]),
-		chains:    alignedSlices(s.Chains, s.Bytes[Chain]),
-		scratch:   alignedSlices(slots, s.Bytes[Scratch]),
-		workspace: alignedSlices(slots, workspace),
-		private:   alignedSlices(h.pool.workers, private),
-		local:     alignedSlices(h.pool.workers, passed),
 		args:      make([]Args, h.pool.workers),
 		remaining: make([]remaining, s.Chains),
-		stages:    stages,
-		offsets:   offsets,
+		stages:    l.stages,
+		offsets:   l.offsets,
 	}
+	r.memory = newMemory(r)
+	r.shared = r.memory.bytes(s.Bytes[Shared])
+	r.chains = r.memory.slices(s.Chains, s.Bytes[Chain])
+	r.scratch = r.memory.slices(l.slots, s.Bytes[Scratch])
+	r.workspace = r.memory.slices(l.slots, l.workspace)
+	r.private = r.memory.slices(h.pool.workers, l.private)
+	r.local = r.memory.slices(h.pool.workers, l.passed)
 	if s.Keeps {
-		r.kept = alignedSlices(s.Chains, s.Bytes[Chain])
+		r.kept = r.memory.slices(s.Chains, s.Bytes[Chain])
+	}
+	if err := r.memory.err(h.Name()); err != nil {
+		r.Close()
+		return nil, err
 	}
 	r.chainWork = r.runChains
 	r.tileWork = func(worker, tile int) { r.phase.Run(&r.args[worker], tile) }
@@ -151,6 +180,7 @@ func checkBounds(s Workload) error {
 
 // Run implements Runner.
 func (r *hostRunner) Run(steps int) error {
+	defer runtime.KeepAlive(r)
 	r.host.mu.Lock()
 	defer r.host.mu.Unlock()
 	if r.closed || r.host.pool.closed.Load() {
@@ -326,6 +356,7 @@ func (r *hostRunner) bindChain(a *Args, worker, slot, chain int) {
 
 // Step implements Runner.
 func (r *hostRunner) Step(chain int, visit func(launch int) error) error {
+	defer runtime.KeepAlive(r)
 	r.host.mu.Lock()
 	defer r.host.mu.Unlock()
 	if closed := r.closed || r.host.pool.closed.Load(); closed || chain < 0 || chain >= len(r.chains) {
@@ -344,6 +375,7 @@ func (r *hostRunner) Step(chain int, visit func(launch int) error) error {
 func (r *hostRunner) Read(b *Buffer, chain, first int, dst []byte) error {
 	src, err := r.region(b, chain, first, len(dst))
 	copy(dst, src)
+	runtime.KeepAlive(r)
 	return err
 }
 
@@ -351,6 +383,7 @@ func (r *hostRunner) Read(b *Buffer, chain, first int, dst []byte) error {
 func (r *hostRunner) Write(b *Buffer, chain, first int, src []byte) error {
 	dst, err := r.region(b, chain, first, len(src))
 	copy(dst, src)
+	runtime.KeepAlive(r)
 	return err
 }
 
@@ -387,13 +420,20 @@ func (r *hostRunner) copyChains(to, from [][]byte) error {
 	for chain := range from {
 		copy(to[chain], from[chain])
 	}
+	runtime.KeepAlive(r)
 	return nil
 }
 
-// Close implements Runner.
+// Close implements Runner. It waits for a Run of another goroutine.
 func (r *hostRunner) Close() error {
+	r.host.mu.Lock()
+	defer r.host.mu.Unlock()
 	r.closed = true
 	r.kept = nil
 	r.shared, r.chains, r.scratch, r.workspace, r.private, r.local = nil, nil, nil, nil, nil, nil
+	for i := range r.args {
+		r.args[i] = Args{}
+	}
+	r.memory.free()
 	return nil
 }

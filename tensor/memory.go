@@ -1,34 +1,125 @@
 package tensor
 
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/pkg/errors"
+)
+
 // hugePageBytes is the size of a huge page on amd64, and on arm64 with base pages of 4 KiB.
 const hugePageBytes = 2 << 20
 
-// alignedSlices returns n zeroed slices of the given size, as alignedBytes makes them, from one
-// allocation.
-func alignedSlices(n, bytes int) [][]byte {
+// OutOfMemory is the error of loading a workload for which the system has no memory.
+type OutOfMemory struct {
+	Device string
+	Bytes  int // of the allocation that failed
+}
+
+// Error implements error.
+func (e *OutOfMemory) Error() string {
+	return fmt.Sprintf("tensor: %s: the system has no %.1f MB of memory for the arenas", e.Device, float64(e.Bytes)/1e6)
+}
+
+// Footprint is the memory in bytes that loading a workload takes: of the host and, for other
+// devices, of the device.
+type Footprint struct{ Host, Device int }
+
+// Sizer is a Device that reports what a workload will take before it is loaded.
+type Sizer interface {
+	// Size returns what Load allocates for a workload.
+	Size(w Workload) (Footprint, error)
+}
+
+// SizeOn returns what loading a workload on a device takes. For a device that is no Sizer it is the
+// size of the arenas, with one Scratch for all chains.
+func SizeOn(device Device, w Workload) (Footprint, error) {
+	if s, ok := device.(Sizer); ok {
+		return s.Size(w)
+	}
+	copies := w.Chains
+	if w.Keeps {
+		copies *= 2
+	}
+	return Footprint{Host: w.Bytes[Shared] + copies*w.Bytes[Chain] + w.Bytes[Scratch]}, nil
+}
+
+// memory allocates the arenas of a runner, and frees them together. Large blocks are mapped outside
+// of Go's heap, where the system has that: a failure is an error instead of the end of the program,
+// and the garbage collector does not let as much garbage accumulate as the arenas have bytes.
+type memory struct {
+	mapped *[][]byte
+	failed int // bytes of the first block that could not be allocated; 0 if none
+}
+
+// newMemory returns a memory that is freed when owner is unreachable, if free was not called before.
+func newMemory[T any](owner *T) memory {
+	m := memory{mapped: new([][]byte)}
+	runtime.AddCleanup(owner, func(mapped *[][]byte) { unmapAll(mapped) }, m.mapped)
+	return m
+}
+
+// free returns the memory to the system. Slices of it must not be used afterwards.
+func (m *memory) free() {
+	if m.mapped != nil {
+		unmapAll(m.mapped)
+	}
+}
+
+func unmapAll(mapped *[][]byte) {
+	for _, block := range *mapped {
+		unmapBlock(block)
+	}
+	*mapped = nil
+}
+
+// err returns the error of the allocations so far.
+func (m *memory) err(device string) error {
+	if m.failed == 0 {
+		return nil
+	}
+	return errors.WithStack(&OutOfMemory{device, m.failed})
+}
+
+// slices returns n zeroed slices of the given size, as bytes makes them, from one allocation.
+func (m *memory) slices(n, bytes int) [][]byte {
 	each := Align(bytes)
-	all := alignedBytes(n * each)
+	all := m.bytes(n * each)
 	many := make([][]byte, n)
 	for i := range many {
-		many[i] = all[i*each:][:bytes:bytes]
+		if all != nil {
+			many[i] = all[i*each:][:bytes:bytes]
+		}
 	}
 	return many
 }
 
-// alignedBytes returns zeroed memory that starts at a multiple of Alignment. Memory of at least
-// hugePageBytes starts on a huge page and asks the system for huge pages: kernels sweep many
-// megabytes in each step, and with base pages of 4 KiB these have more page table entries than the
-// TLB holds.
-func alignedBytes(n int) []byte {
-	alignment := Alignment
-	if n >= hugePageBytes {
-		alignment = hugePageBytes
+// bytes returns zeroed memory that starts at a multiple of Alignment, or nil if there is none.
+// Memory of at least hugePageBytes starts on a huge page and asks the system for huge pages:
+// kernels sweep many megabytes in each step, and with base pages of 4 KiB these have more page
+// table entries than the TLB holds.
+func (m *memory) bytes(n int) []byte {
+	if n < hugePageBytes {
+		return aligned(make([]byte, n+Alignment), n, Alignment)
 	}
-	raw := make([]byte, n+alignment)
+	if m.failed > 0 {
+		return nil
+	}
+	raw, err := mapBlock(n + hugePageBytes)
+	if err != nil {
+		m.failed = n
+		return nil
+	}
+	if isMapped {
+		*m.mapped = append(*m.mapped, raw)
+	}
+	block := aligned(raw, n, hugePageBytes)
+	adviseHugePages(block)
+	return block
+}
+
+// aligned returns the n bytes of raw that start at a multiple of alignment.
+func aligned(raw []byte, n, alignment int) []byte {
 	skip := (alignment - int(addressOf(raw)%uintptr(alignment))) % alignment
-	memory := raw[skip : skip+n : skip+n]
-	if n >= hugePageBytes {
-		adviseHugePages(memory)
-	}
-	return memory
+	return raw[skip : skip+n : skip+n]
 }

@@ -1,30 +1,42 @@
 package tensor
 
-import "testing"
+import (
+	"runtime"
+	"testing"
 
-func TestAlignedBytes(t *testing.T) {
+	"github.com/pkg/errors"
+)
+
+func TestBytes(t *testing.T) {
+	m := newMemory(new(int))
+	defer m.free()
 	for n := range 200 {
-		if memory := alignedBytes(n); len(memory) != n || cap(memory) != n || addressOf(memory)%Alignment != 0 && n > 0 {
-			t.Errorf("%d bytes: length %d, capacity %d, address %#x", n, len(memory), cap(memory), addressOf(memory))
+		if block := m.bytes(n); len(block) != n || cap(block) != n || addressOf(block)%Alignment != 0 && n > 0 {
+			t.Errorf("%d bytes: length %d, capacity %d, address %#x", n, len(block), cap(block), addressOf(block))
 		}
 	}
 	for _, n := range []int{hugePageBytes, 2*hugePageBytes + 5} {
-		memory := alignedBytes(n)
-		if len(memory) != n || cap(memory) != n || addressOf(memory)%hugePageBytes != 0 {
-			t.Errorf("%d bytes: length %d, capacity %d, address %#x", n, len(memory), cap(memory), addressOf(memory))
+		block := m.bytes(n)
+		if len(block) != n || cap(block) != n || addressOf(block)%hugePageBytes != 0 {
+			t.Errorf("%d bytes: length %d, capacity %d, address %#x", n, len(block), cap(block), addressOf(block))
 		}
-		for i, b := range memory {
+		for i, b := range block {
 			if b != 0 {
 				t.Fatalf("byte %d of %d is %d", i, n, b)
 			}
 		}
 	}
+	if err := m.err("a test"); err != nil {
+		t.Error(err)
+	}
 }
 
 // The slices of one allocation do not overlap.
-func TestManyBytes(t *testing.T) {
+func TestSlices(t *testing.T) {
+	m := newMemory(new(int))
+	defer m.free()
 	for _, n := range []int{0, 5, Alignment, hugePageBytes - 1} {
-		many := alignedSlices(3, n)
+		many := m.slices(3, n)
 		for i, part := range many {
 			if len(part) != n || cap(part) != n || n > 0 && addressOf(part)%Alignment != 0 {
 				t.Fatalf("part %d of %d bytes: length %d, capacity %d, address %#x", i, n, len(part), cap(part), addressOf(part))
@@ -40,5 +52,75 @@ func TestManyBytes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What the system does not have is an error, and not the end of the program.
+func TestOutOfMemory(t *testing.T) {
+	if !isMapped {
+		t.Skip("the arenas are in Go's heap")
+	}
+	host := NewHost(2)
+	defer host.Close()
+	_, err := host.Load(Workload{Bytes: [arenas]int{Shared: 100, Chain: 1 << 50}, Chains: 4, Keeps: true})
+	var out *OutOfMemory
+	if !errors.As(err, &out) || out.Bytes != 1<<52 {
+		t.Errorf("Load of 4 PiB: %v, want OutOfMemory", err)
+	}
+}
+
+// A runner that is not closed gives its memory back all the same.
+func TestUnclosedRunner(t *testing.T) {
+	if !isMapped {
+		t.Skip("the arenas are in Go's heap")
+	}
+	host := NewHost(1)
+	defer host.Close()
+	load := func() *[][]byte {
+		r, err := host.Load(Workload{Bytes: [arenas]int{Shared: 3 * hugePageBytes}, Chains: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.(*hostRunner).memory.mapped
+	}
+	mapped := load()
+	for range 100 {
+		if runtime.GC(); len(*mapped) == 0 {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Error("a runner that is unreachable keeps its memory")
+}
+
+// Size is the sum of what Load allocates.
+func TestSize(t *testing.T) {
+	for _, threads := range []int{1, 2, 3} {
+		host := NewHost(threads)
+		for _, w := range []Workload{
+			{Bytes: [arenas]int{Shared: 1000, Chain: 77, Scratch: 5000}, Chains: 1},
+			{Bytes: [arenas]int{Shared: 1000, Chain: 77, Scratch: 5000}, Chains: 5, Keeps: true},
+		} {
+			r, err := host.Load(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, sum := r.(*hostRunner), 0
+			for _, all := range [][][]byte{{h.shared}, h.chains, h.kept, h.scratch, h.workspace, h.private, h.local} {
+				for _, block := range all {
+					sum += Align(len(block))
+				}
+			}
+			if got, err := host.Size(w); err != nil || got.Host != sum || got.Device != 0 {
+				t.Errorf("%d threads, %d chains: Size = %+v, %v, want %d bytes", threads, w.Chains, got, err, sum)
+			}
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		host.Close()
+	}
+	if got, err := SizeOn(struct{ Device }{}, Workload{Bytes: [arenas]int{10, 20, 30}, Chains: 3, Keeps: true}); err != nil || got.Host != 10+6*20+30 {
+		t.Errorf("SizeOn another device = %+v, %v, want %d", got, err, 10+6*20+30)
 	}
 }

@@ -65,11 +65,25 @@ func (c Checkpoint) encode() ([]byte, error) {
 		})
 	}
 	var content bytes.Buffer
+	content.Grow(c.bytes()) // growing would copy what may be most of the memory
 	if err := f.Serialize(&content); err != nil {
 		return nil, err
 	}
 	_, err := checksum.Fill(content.Bytes(), checksum.Header(content.Bytes()))
 	return content.Bytes(), err
+}
+
+// bytes returns about the size of the file, and not less.
+func (c Checkpoint) bytes() int {
+	const header, each = 1024, 256 // of the JSON, and for each tensor in it
+	n := header + each*(len(c.Chains)+len(c.Measured))
+	for _, state := range c.Chains {
+		n += len(state)
+	}
+	for _, m := range c.Measured {
+		n += 8 * len(m.Values)
+	}
+	return n
 }
 
 // decodeCheckpoint reads what encode wrote. The checksum comes first, so that nothing is parsed
