@@ -72,10 +72,7 @@ func (g *gpu) load(s tensor.Workload, first, chains int, o Options) (*shard, err
 // sizes of the arenas. Planning for a shard's own number of chains may choose other kernels than
 // for all of them, and gives the same bits.
 func (p *shard) plan(w tensor.Workload, precision Precision) error {
-	planned, err := plan.New(w, plan.Target{
-		Precision: precision, Multiprocessors: p.Multiprocessors, Capability: p.capability(), Chains: p.chains, Shared: p.maxShared,
-		WGMMA: p.wgmma, NoPacking: !p.packing, NoWindows: !p.windows,
-	})
+	planned, err := plan.New(w, p.target(precision, p.chains))
 	if err != nil {
 		return err
 	}

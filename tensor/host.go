@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -115,6 +116,9 @@ func (h *Host) Size(s Workload) (Footprint, error) {
 	return Footprint{Host: Align(s.Bytes[Shared]) + copies*Align(s.Bytes[Chain]) + l.slots*(Align(s.Bytes[Scratch])+Align(l.workspace)) +
 		h.pool.workers*(Align(l.private)+Align(l.passed))}, nil
 }
+
+// Free implements Sizer: the host's memory is not the device's to report.
+func (h *Host) Free() (bytes int, err error) { return math.MaxInt, nil }
 
 // Load implements Device.
 func (h *Host) Load(s Workload) (Runner, error) {

@@ -29,6 +29,8 @@ type Footprint struct{ Host, Device int }
 type Sizer interface {
 	// Size returns what Load allocates for a workload.
 	Size(w Workload) (Footprint, error)
+	// Free returns how much memory the device has free; math.MaxInt if it has no memory of its own.
+	Free() (bytes int, err error)
 }
 
 // SizeOn returns what loading a workload on a device takes. For a device that is no Sizer it is the
