@@ -421,9 +421,6 @@ func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []
 	if err != nil {
 		return nil, err
 	}
-	if err := checkContext(ctx, "predict"); err != nil {
-		return nil, err
-	}
 	images, err := r.images(data)
 	if err != nil {
 		return nil, err

@@ -288,8 +288,13 @@ func (d *decoder) decode(ctx context.Context, to, content []byte, channels, heig
 	if err != nil {
 		return err
 	}
+	return d.decodeInspected(ctx, info, to, content, channels, height, width)
+}
+
+// decodeInspected decodes an image that inspect has accepted.
+func (d *decoder) decodeInspected(ctx context.Context, info imageInfo, to, content []byte, channels, height, width int) error {
 	d.last = imageNotes{pages: info.pages}
-	err = guarded(func() error { return d.decodeAs(info, to, &stoppable{ctx, content, 0}, channels, height, width) })
+	err := guarded(func() error { return d.decodeAs(info, to, &stoppable{ctx, content, 0}, channels, height, width) })
 	if ctx.Err() != nil {
 		return errors.Wrap(ctx.Err(), "decoding was stopped")
 	}

@@ -1,15 +1,14 @@
 package datasets
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -150,36 +149,6 @@ func suggestShape(wanted *shape, infos []imageInfo) {
 	}
 }
 
-// checkMemory returns an error if n images do not fit into the machine's available memory.
-func checkMemory(n int, s shape) error {
-	high := int64(1 << 40)
-	if available := availableMemory(); available > 0 {
-		high = available
-	}
-	if bytes := int64(n) * int64(s.size()); bytes > high {
-		return errors.Errorf("datasets: images must fit into %.1[6]f GB of available memory, "+
-			"got %[1]d images of %[2]dx%[3]dx%[4]d, %.1[5]f GB: use a smaller height and width",
-			n, s.channels, s.height, s.width, float64(bytes)/1e9, float64(high)/1e9)
-	}
-	return nil
-}
-
-// availableMemory returns the number of available bytes of memory, or 0 if it is unknown. Only
-// Linux reports it.
-func availableMemory() int64 {
-	content, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	_, line, _ := strings.Cut(string(content), "MemAvailable:")
-	line, _, _ = strings.Cut(line, "kB")
-	kilobytes, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return kilobytes << 10
-}
-
 // decodedImages is the result of decoding image files.
 type decodedImages struct {
 	images  []byte // those that could be read, in the order of the files
@@ -204,15 +173,20 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 			options.OnProgress(subject, int64(done), int64(n))
 		}
 	}
+	budget := newBudget(len(images))
+	options, stop := options.stoppable()
+	defer stop(nil)
 	err := inParallel(n, options, report, func(i int, d *decoder) {
-		content, err := d.readFile(paths[i])
-		if err == nil {
-			digests[i] = sha256.Sum256(content)
-			err = d.decode(options.context(), images[i*size:(i+1)*size], content, s.channels, s.height, s.width)
-			notes[i] = d.last
+		var err error
+		digests[i], err = budget.decode(options.context(), d, paths[i], images[i*size:(i+1)*size], s)
+		if isMemory(err) {
+			stop(err) // the machine's, and not the image's: it must not be skipped
 		}
-		reasons[i] = err
+		reasons[i], notes[i] = err, d.last
 	})
+	if cause := context.Cause(options.context()); isMemory(cause) {
+		return decodedImages{}, cause
+	}
 	if err != nil {
 		return decodedImages{}, err
 	}
@@ -244,6 +218,9 @@ func (d *decoder) readFile(path string) ([]byte, error) {
 	}
 	defer file.Close()
 	d.content.Reset()
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+		d.content.Grow(int(min(info.Size(), maxFile)) + bytes.MinRead)
+	}
 	if n, err := d.content.ReadFrom(io.LimitReader(file, maxFile+1)); err != nil || n > maxFile {
 		if err == nil {
 			err = errors.Errorf("an image must have at most %d bytes", maxFile)

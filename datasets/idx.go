@@ -117,7 +117,7 @@ func readIDXHeader(r *bufio.Reader, limit int64) ([]int, error) {
 }
 
 // readGrowing reads size bytes into a slice that grows as they arrive. With an error it returns the
-// bytes that arrived.
+// bytes that arrived. It is a MemoryError if there is no memory for all of them.
 func readGrowing(r io.Reader, size int) ([]byte, error) {
 	values := make([]byte, 0, min(size, idxFirstRead))
 	for {
@@ -128,6 +128,11 @@ func readGrowing(r io.Reader, size int) ([]byte, error) {
 		}
 		if len(values) == size {
 			return values, nil
+		}
+		if len(values) == checkedRead {
+			if err := checkGrowing(size); err != nil {
+				return values, err
+			}
 		}
 		grown := make([]byte, len(values), min(size, 2*cap(values)))
 		copy(grown, values)

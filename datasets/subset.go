@@ -39,6 +39,9 @@ func (d *Dataset) First(n int) (*Dataset, error) {
 	for i := range indices {
 		indices[i] = int(int64(i) * int64(d.Len()) / int64(n))
 	}
+	if err := checkCopy(d, n); err != nil {
+		return nil, err
+	}
 	return d.subset(indices), nil
 }
 
@@ -98,6 +101,9 @@ func (d *Dataset) Stratified(fraction float64, seed uint64) (rest, part *Dataset
 	if len(taken) == 0 {
 		return nil, nil, errors.Errorf("datasets: %s: a class must have at least 2 images to draw one from, got at most 1", d.Name)
 	}
+	if err := checkCopy(d, d.Len()); err != nil {
+		return nil, nil, err
+	}
 	return d.subset(kept), d.subset(taken), nil
 }
 
@@ -137,6 +143,9 @@ func (d *Dataset) WithClasses(names ...string) (*Dataset, error) {
 	}
 	if len(indices) == 0 {
 		return nil, errors.Errorf("datasets: %s: must have an image of the classes %s", d.Name, strings.Join(names, ", "))
+	}
+	if err := checkCopy(d, len(indices)); err != nil {
+		return nil, err
 	}
 	part := d.subset(indices)
 	part.Classes, part.ClassNames = len(classNames), classNames

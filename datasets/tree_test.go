@@ -331,5 +331,5 @@ func TestSuggestShape(t *testing.T) {
 	if suggestShape(&wanted, []imageInfo{{height: 5, width: 5}}); wanted != (shape{1, 7, 8}) {
 		t.Errorf("what was asked for became %v", wanted)
 	}
-	wantError(t, checkMemory(1<<40, shape{4, 256, 256}), "images must fit into ", "got 1099511627776 images of 4x256x256, ", "use a smaller height and width")
+	wantError(t, checkMemory(1<<40, shape{4, 256, 256}), "datasets: reading 1099511627776 images of 4x256x256 needs 256 PiB", "a smaller height and width")
 }

@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"approximate":    {"approximate", "langevin", "samples", "graph", "tensor"},
 	"diagnostics":    {"diagnostics", "langevin", "graph", "tensor"},
 	"distributions":  {"distributions", "graph", "tensor"},
-	"datasets":       {"datasets", "internal/file"},
+	"datasets":       {"datasets", "internal/file", "internal/memory"},
 	"evaluate":       {"evaluate"},
 	"report":         {"report", "evaluate", "internal/file"},
 	"graph/optest":   {"graph", "tensor", "internal/npz"},
@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"internal/command":    {"*"},
 	"internal/letters":    {"datasets"},
 	"internal/lint":       {"cuda/kernels/bundle"},
-	"serve":               {".", "datasets"},
+	"serve":               {".", "datasets", "internal/memory"},
 	".": {
 		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "mcmc", "onnx", "optimizers", "samples", "tensor",
 	},

@@ -11,15 +11,18 @@ import (
 
 // Limit is how much more memory the process can take, and what limits it.
 type Limit struct {
-	Bytes  int64  // math.MaxInt64 if unknown
+	Bytes  int64  // or Unknown
 	Reason string // such as "memory.max of /sys/fs/cgroup/job"
 }
 
+// Unknown is the limit of a system that reports none.
+const Unknown = math.MaxInt64
+
 // unlimited is the limit of a system that reports none.
-var unlimited = Limit{math.MaxInt64, "unknown"}
+var unlimited = Limit{Unknown, "unknown"}
 
 // Known reports whether the system reports a limit.
-func (l Limit) Known() bool { return l.Bytes < math.MaxInt64 }
+func (l Limit) Known() bool { return l.Bytes < Unknown }
 
 // tighter returns the smaller of two limits.
 func (l Limit) tighter(other Limit) Limit {
@@ -29,9 +32,10 @@ func (l Limit) tighter(other Limit) Limit {
 	return l
 }
 
-// Available returns the tightest of the limits: the machine's available memory, those of the cgroups
-// of the process (versions 1 and 2), and the limits of its address space and its data (ulimit -v
-// and -d). Memory that Go holds for reuse counts as available if it is returned first, see Release.
+// Available returns the tightest of the limits: the machine's available memory, those of the
+// cgroups of the process (versions 1 and 2), and the limits of its address space and its data
+// (ulimit -v and -d). Memory that Go holds for reuse counts as available if it is returned first,
+// see Release.
 func Available() Limit { return system() }
 
 // Release returns unused memory of Go's heap to the system.

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"math"
+	"runtime/debug"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -35,5 +36,26 @@ func TestCheck(t *testing.T) {
 	want := "a test needs 1024 PiB of memory, " + Size(e.Limit.Bytes) + " are available (" + e.Limit.Reason + "); less is needed with batch 64, or chains 2"
 	if e.Error() != want {
 		t.Errorf("error %q, want %q", e, want)
+	}
+}
+
+func TestGovern(t *testing.T) {
+	if got := softLimit(100, Limit{Bytes: 1000}); got != 1000 {
+		t.Errorf("softLimit(100, 1000) = %d, want 1000", got)
+	}
+	if got := softLimit(100, unlimited); got != math.MaxInt64 {
+		t.Errorf("softLimit without a limit = %d", got)
+	}
+	if !Available().Known() {
+		t.Skip("this system reports no limit of memory")
+	}
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	limit := govern(0)
+	if got := debug.SetMemoryLimit(-1); got != limit || limit < heapBytes() || limit == math.MaxInt64 {
+		t.Errorf("govern set %d, and the limit is %d", limit, got)
+	}
+	if again := govern(limit + limit/1000); again != limit+limit/1000 {
+		t.Errorf("govern changed the limit from %d to %d, for a fraction of a percent", limit, again)
 	}
 }

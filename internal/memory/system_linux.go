@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heapArena is the address space that Go reserves when its heap grows (heapArenaBytes in the runtime),
-// which a limit of the address space must have in addition.
+// heapArena is the address space that Go reserves when its heap grows (heapArenaBytes in the
+// runtime), which a limit of the address space must have in addition.
 const heapArena = 64 << 20
 
 // system returns the tightest limit.

@@ -76,7 +76,9 @@ func TestCgroups(t *testing.T) {
 		"used up": {map[string]string{
 			"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": mountsTwo, two + "memory.max": "1000\n", two + "memory.current": "1700\n",
 		}, 0, "memory.max of /sys/fs/cgroup"},
-		"no limit":  {map[string]string{"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": mountsTwo, two + "memory.max": "max\n", two + "memory.current": "7\n"}, -1, ""},
+		"no limit": {map[string]string{
+			"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": mountsTwo, two + "memory.max": "max\n", two + "memory.current": "7\n",
+		}, -1, ""},
 		"unmounted": {map[string]string{"proc/self/cgroup": "0::/\n4:memory:/\n", "proc/self/mountinfo": "garbage\n1 2 - x\n"}, -1, ""},
 	} {
 		got := cgroups(files(t, c.files))
