@@ -240,9 +240,22 @@ const (
 // probabilities of the classes. It has parameters without updates, so that lastLayer puts one chain
 // after the other into it.
 func (t *job) lastInputs(device tensor.Device) (*graph.Session, error) {
-	network, err := t.spec.Build(t.data.Classes)
+	program, _, err := t.lastProgram()
 	if err != nil {
 		return nil, err
+	}
+	session, err := program.Load(device, graph.LoadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return session, give(session, t.data.Images, nil)
+}
+
+// lastProgram returns the program of lastInputs, and the number of the last layer's inputs.
+func (t *job) lastProgram() (program *graph.Program, inputs int, err error) {
+	network, err := t.spec.Build(t.data.Classes)
+	if err != nil {
+		return nil, 0, err
 	}
 	b, d := graph.New(tensor.Float32), t.data
 	// No dropout, no augmentation.
@@ -253,15 +266,11 @@ func (t *job) lastInputs(device tensor.Device) (*graph.Session, error) {
 	x := before.Apply(b, b.Apply(gather, pixels, b.Header()))
 	b.Output(inputsOutput, x)
 	b.Output(probabilitiesOutput, b.Apply(op.Softmax{}, last.Apply(b, x)))
-	program, err := b.Compile()
-	if err != nil {
-		return nil, err
+	if b.Err() == nil {
+		inputs = graph.ShapeOf(x)[1]
 	}
-	session, err := program.Load(device, graph.LoadOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return session, give(session, d.Images, nil)
+	program, err = b.Compile()
+	return program, inputs, err
 }
 
 // lastLayer approximates the posterior of a chain's last layer with a session of lastInputs.

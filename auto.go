@@ -5,6 +5,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/mcmc"
@@ -55,7 +56,23 @@ func autoSampler() Method {
 	return langevin.SGNHT{Friction: 0.05, Splitting: langevin.SplittingBADODAB, Coupling: 3e-3}
 }
 
+// exactSampler returns the sampler on all data that Auto chooses.
+func exactSampler() Method { return knownAs(mcmc.MCLMC{}).method }
+
+// examplesOf returns the number of examples of data that a run trains on.
+func (s Spec) examplesOf(data *datasets.Dataset) int {
+	if s.Subset > 0 {
+		return min(s.Subset, data.Len())
+	}
+	return data.Len()
+}
+
+// choosesExact reports whether Auto chooses the sampler on all data for a number of examples.
+func (s Spec) choosesExact(examples int) bool {
+	return examples <= autoExact && s.Augment.isNone() && (s.Batch == 0 || s.Batch == examples)
+}
+
 // mayChoose reports whether Auto may choose a method.
 func mayChoose(m Method) bool {
-	return reflect.DeepEqual(m, knownAs(mcmc.MCLMC{}).method) || reflect.DeepEqual(m, autoSampler())
+	return reflect.DeepEqual(m, exactSampler()) || reflect.DeepEqual(m, autoSampler())
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/memory"
 	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
@@ -67,3 +68,7 @@ type DamagedError = rundir.DamagedError
 // LockedError is the error of writing to the directory Dir while another process writes there:
 // number Process on Host, which is "" if unknown. Reading the directory is no error.
 type LockedError = rundir.LockedError
+
+// MemoryError is the error of a call that needs more memory than the process can take: Need and
+// Limit are bytes, and Advice are settings that need less. It is found before the work begins.
+type MemoryError = memory.Error

@@ -54,7 +54,7 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 	if t.written, err = t.spec.written(); err != nil {
 		return nil, err
 	}
-	t.watching = t.heldOut(data) // before finish, which loads these images
+	t.splits, t.watching = data, t.heldOut(data) // before finish, which loads these images
 	t.remarkSteps()
 	return t.finish(ctx, data, t.beginRun)
 }
@@ -113,7 +113,7 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 	if err := checkHeldOut(t.spec, dir, data); err != nil {
 		return nil, err
 	}
-	t.watching, t.manifest = t.heldOut(data), m
+	t.splits, t.watching, t.manifest = data, t.heldOut(data), m
 	return t.finish(ctx, data, t.recoverRun)
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -25,12 +24,9 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 	if _, err := s.Resolve(); err != nil {
 		return s, err
 	}
-	examples := data.Len()
-	if s.Subset > 0 {
-		examples = min(s.Subset, examples)
-	}
-	if examples <= autoExact && s.Augment.isNone() && (s.Batch == 0 || s.Batch == examples) {
-		s.Method = knownAs(mcmc.MCLMC{}).method
+	examples := s.examplesOf(data)
+	if s.choosesExact(examples) {
+		s.Method = exactSampler()
 		e.remark(fmt.Sprintf("chosen: %s with all %d examples at each step; it finds its steps in the burn-in", MethodText(s.Method), examples))
 		return s, nil
 	}

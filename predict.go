@@ -229,7 +229,9 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		p.host = tensor.NewHost(0)
 		device = p.host
 	}
-	p.ensemble, err = samples.NewEnsemblePredictor(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
+	if err = r.checkPredictor(device, batch, len(files), network); err == nil {
+		p.ensemble, err = samples.NewEnsemblePredictor(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
+	}
 	for i := 0; err == nil && i < len(files); i++ {
 		var sample samples.Sample
 		// Intact has read the files only if damaged ones may be left out.

@@ -326,6 +326,9 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	}
 	var average *evaluate.Predictive
 	err = r.on(func(device tensor.Device) error {
+		if err := r.checkPredictions(device, data.Len(), network); err != nil {
+			return err
+		}
 		predictor, err := samples.NewSamplePredictor(device, tensor.Float32, images, predictBatch, network.Apply)
 		if err != nil {
 			return err

@@ -37,6 +37,7 @@ type training struct {
 	kind     methodKind
 	dir      string
 	manifest *Manifest
+	splits   *datasets.Splits // all data of the run; nil for trainings that keep nothing
 
 	measured    *measure.Measurements
 	watchdog    watchdog
@@ -94,18 +95,39 @@ func (t *training) remarkSteps() {
 	t.remark(strings.Join(append(parts, fmt.Sprintf("%d steps", t.plan.Steps)), ", "))
 }
 
-// load builds the program, and writes the data into its session. All images go to the device once,
-// as bytes; op.Minibatch gathers and normalises a minibatch there at each step, so that a step
-// needs nothing of the host.
-//
-// The network is built within Float32 even if the graph is Float64, see dtype.
+// load builds the program, checks that there is memory for the run, and writes the data into its
+// session. All images go to the device once, as bytes; op.Minibatch gathers and normalises a
+// minibatch there at each step, so that a step needs nothing of the host.
 func (t *training) load(device tensor.Device) error {
-	network, err := t.spec.Build(t.data.Classes)
+	program, err := t.build(device)
 	if err != nil {
 		return err
 	}
-	if err := checkNetwork(network, Data{Channels: t.data.Channels, Height: t.data.Height, Width: t.data.Width, ClassNames: t.data.ClassNames}); err != nil {
+	m, err := t.memory(device, program)
+	if err != nil {
 		return err
+	}
+	if err := m.check("pollen: fit", func(onHost, onDevice int64) []string { return t.advice(device, onHost, onDevice) }); err != nil {
+		return err
+	}
+	t.session, err = program.Load(device, graph.LoadOptions{
+		Seed: t.spec.Seed, FirstChain: t.spec.FirstChain * t.spec.replicasOfEach(), Chains: t.spec.Chains * t.spec.replicasOfEach(),
+	})
+	if err != nil {
+		return err
+	}
+	return give(t.session, t.data.Images, t.data.Labels)
+}
+
+// build compiles the program, for a device that must have memory for the weights at least. The
+// network is built within Float32 even if the graph is Float64, see dtype.
+func (t *training) build(device tensor.Device) (*graph.Program, error) {
+	network, err := t.spec.Build(t.data.Classes)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNetwork(network, Data{Channels: t.data.Channels, Height: t.data.Height, Width: t.data.Width, ClassNames: t.data.ClassNames}); err != nil {
+		return nil, err
 	}
 	b := graph.New(t.dtype())
 	end := b.Within(tensor.Float32)
@@ -116,7 +138,7 @@ func (t *training) load(device tensor.Device) error {
 	end()
 	logits, loss, err := t.kind.attach(&t.job, b, in)
 	if err != nil {
-		return InvalidError{err} // such as a prior of a layer that the network does not have
+		return nil, InvalidError{err} // such as a prior of a layer that the network does not have
 	}
 	// Samplers on all data record these as quantities of their draws instead, see lossMetric.
 	if t.walk == nil {
@@ -126,17 +148,10 @@ func (t *training) load(device tensor.Device) error {
 			b.Record(watchedMetric, watched)
 		}
 	}
-	program, err := b.Compile()
-	if err != nil {
-		return err
+	if err := t.checkWeights(device, b); err != nil {
+		return nil, err
 	}
-	t.session, err = program.Load(device, graph.LoadOptions{
-		Seed: t.spec.Seed, FirstChain: t.spec.FirstChain * t.spec.replicasOfEach(), Chains: t.spec.Chains * t.spec.replicasOfEach(),
-	})
-	if err != nil {
-		return err
-	}
-	return give(t.session, t.data.Images, t.data.Labels)
+	return b.Compile()
 }
 
 // dtype returns the type of a program's parameters and updates. Energies that a Metropolis test

@@ -71,6 +71,15 @@ func NewLaplaceApproximation(seed uint64, mode samples.Sample, layer string, pri
 	return l, nil
 }
 
+// LaplaceBytes returns the memory of an approximation, without its mode, for a layer of inputs F
+// and outputs K that observes batches of examples: the factors, the eigenvectors and the work of
+// finding these, the deviations, a draw, and a batch.
+func LaplaceBytes(inputs, outputs, batch int) int {
+	const each = 4 // matrices of the size of a factor: it, a term, eigenvectors, work
+	f := inputs + 1
+	return 8 * (each*(f*f+outputs*outputs) + 3*f*outputs + 2*batch*f)
+}
+
 // Inputs returns F, the number of the layer's inputs.
 func (l *LaplaceApproximation) Inputs() int { return l.mode.Parameters[l.weight].Shape[1] }
 

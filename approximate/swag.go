@@ -43,6 +43,9 @@ func NewSWAG(seed uint64, rank int) (*SWAG, error) {
 	return &SWAG{seed: seed, rank: rank, columns: make([][]float32, rank)}, nil
 }
 
+// SWAGBytes returns the memory of a SWAG for a number of weights.
+func SWAGBytes(rank, weights int) int { return 4 * (rank + 4) * weights }
+
 // Collect adds a state. It must have the chain and the parameters of the previous states, and a
 // later step.
 func (g *SWAG) Collect(s samples.Sample) error {

@@ -81,8 +81,8 @@ func (p *Program) workload(chains int) tensor.Workload {
 	return tensor.Workload{Launches: p.launches, Bytes: p.bytes, Chains: chains, Keeps: p.ring != nil}
 }
 
-// Size returns the memory that Load takes on a device for a number of chains. initial is the part of
-// the host's memory that is free again when Load returns.
+// Size returns the memory that Load takes on a device for a number of chains. initial is the part
+// of the host's memory that is free again when Load returns.
 func (p *Program) Size(device tensor.Device, chains int) (size tensor.Footprint, initial int, err error) {
 	size, err = tensor.SizeOn(device, p.workload(chains))
 	if p.ring != nil {

@@ -56,6 +56,12 @@ func NewEnsemblePredictor(device tensor.Device, images Images, batch, capacity, 
 	}, nil
 }
 
+// EnsembleSize returns the memory of an EnsemblePredictor.
+func EnsembleSize(device tensor.Device, images Images, batch, capacity, members int, network func(b *graph.Builder, x *graph.Node) *graph.Node,
+) (Size, error) {
+	return sizeOf(device, images, (capacity+batch-1)/batch*batch, batch, members, network)
+}
+
 // Load makes a sample the given member, replacing the previous one.
 func (p *EnsemblePredictor) Load(member int, s Sample) error {
 	if member < 0 || member >= len(p.members) {

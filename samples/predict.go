@@ -79,6 +79,33 @@ func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, orde
 	return &SamplePredictor{session: session, images: images.Len(), classes: classes, steps: (images.Len() + order.Size - 1) / order.Size}, nil
 }
 
+// Size is the memory that a predictor takes on a device, and what determines it.
+type Size struct {
+	tensor.Footprint
+	Classes int
+	Weights int // of the network
+}
+
+// PredictionSize returns the memory of a SamplePredictor of n images. images gives their shape; its
+// Pixels are ignored.
+func PredictionSize(device tensor.Device, images Images, n, batch int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (Size, error) {
+	return sizeOf(device, images, n, min(batch, n), 1, network)
+}
+
+func sizeOf(device tensor.Device, images Images, n, batch, chains int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (s Size, err error) {
+	program, classes, err := predictionProgram(tensor.Float32, images, n, op.Batch{Size: batch}, network, nil)
+	if err != nil {
+		return s, err
+	}
+	size, initial, err := program.Size(device, chains)
+	size.Host += initial
+	s = Size{Footprint: size, Classes: classes}
+	for _, p := range program.Parameters() {
+		s.Weights += p.Shape.Elements()
+	}
+	return s, err
+}
+
 // predictionProgram returns a program that stores the probabilities [n K] of n images with the
 // shape and moments of images, one batch per step. more, unless nil, adds to its graph.
 func predictionProgram(dtype tensor.DType, images Images, n int, order op.Batch,

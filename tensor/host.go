@@ -76,8 +76,8 @@ type hostRunner struct {
 	chainWork, tileWork, itemWork func(worker, item int)
 }
 
-// hostLayout is the division of a workload on the host: its stages, and the sizes of the memory that
-// is not in the arenas.
+// hostLayout is the division of a workload on the host: its stages, and the sizes of the memory
+// that is not in the arenas.
 type hostLayout struct {
 	stages                     []fusedStage
 	offsets                    []int // of each launch's workspace

@@ -54,7 +54,8 @@ type memory struct {
 	failed int // bytes of the first block that could not be allocated; 0 if none
 }
 
-// newMemory returns a memory that is freed when owner is unreachable, if free was not called before.
+// newMemory returns a memory that is freed when owner is unreachable, if free was not called
+// before.
 func newMemory[T any](owner *T) memory {
 	m := memory{mapped: new([][]byte)}
 	runtime.AddCleanup(owner, func(mapped *[][]byte) { unmapAll(mapped) }, m.mapped)

@@ -4,15 +4,18 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/interrupt"
 	"github.com/pollen-ml/pollen/serve"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // Exit codes. After a signal, interrupt.Stop has another one.
@@ -23,6 +26,7 @@ const (
 	exitLocked      = 4 // another process writes in the directory
 	exitDiskFull    = 5 // stopped before the disk was full; the run can be resumed
 	exitUnread      = 6 // predict could not read some of the images
+	exitMemory      = 7 // more memory is needed than available, found before the work began
 	exitInterrupted = 130
 )
 
@@ -67,12 +71,14 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 		}
 		return exitDamaged
 	}
-	c.remark("%v", err)
+	c.remark("%s", withFlags(err, command))
 	var skipped *datasets.SkippedError
 	if errors.As(err, &skipped) && skipped.Kept > 0 && command.Flags().Lookup("max-skipped") != nil {
 		c.remark("Skip more with: --max-skipped")
 	}
 	switch {
+	case isMemory(err):
+		return exitMemory
 	case errors.As(err, &busy):
 		return exitLocked
 	case errors.As(err, &full):
@@ -81,6 +87,27 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 		return exitUnread
 	}
 	return exitFailure
+}
+
+// isMemory reports whether there is too little memory, of the host or of a GPU.
+func isMemory(err error) bool {
+	return errors.As(err, new(*pollen.MemoryError)) || errors.As(err, new(*tensor.OutOfMemory)) || errors.As(err, new(*cuda.OutOfMemory))
+}
+
+// withFlags returns an error's text, in which the settings that a MemoryError advises are flags if
+// the command has them.
+func withFlags(err error, command *cobra.Command) string {
+	text := err.Error()
+	var e *pollen.MemoryError
+	if !errors.As(err, &e) {
+		return text
+	}
+	for _, advice := range e.Advice {
+		if name, _, _ := strings.Cut(advice, " "); command.Flags().Lookup(name) != nil {
+			text = strings.Replace(text, advice, "--"+advice, 1)
+		}
+	}
+	return text
 }
 
 // canSkip reports whether --without-damaged skips a file of a run: a sample, a state that samples

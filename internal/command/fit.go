@@ -52,7 +52,7 @@ func fitCommand(c *console) *cobra.Command {
 	command.Flags().StringVar(&file, "config", "", "YAML file whose keys are the flags above, or a run's "+config.ManifestFile+"; flags override it")
 	command.Flags().StringVar(&dir, "folder", "", "run directory, new or empty (default runs/fit-1, runs/fit-2, ...)")
 	task.bind(command.Flags())
-	command.Flags().BoolVar(&estimate, "estimate", false, "time a few steps, print the estimated cost of the run, and exit")
+	command.Flags().BoolVar(&estimate, "estimate", false, "time a few steps, print the estimated time, disk space and memory of the run, and exit")
 	command.Flags().StringVar(&resume, "resume", "",
 		"directory of a run to continue; combines only with --device, --threads, --precision, --data-folder and\n--without-damaged")
 	bindWithoutDamaged(command.Flags(), &withoutDamaged)
@@ -296,6 +296,14 @@ func runEstimate(ctx context.Context, s *config.Settings, c *console) error {
 	defer p.device.Close()
 	if err := printSummary(p.spec, p.data, c); err != nil {
 		return err
+	}
+	m, err := pollen.EstimateMemory(p.asked, p.data, pollen.WithDevice(p.device))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.out, m)
+	if !m.Fits() {
+		c.remark("the run needs more memory than is available: fit would refuse it")
 	}
 	total, step, err := comparison.Cost(ctx, p.asked, p.data.Train, 8, c.now, func(e pollen.Event) {
 		if e.Remark != "" {

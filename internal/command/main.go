@@ -8,6 +8,7 @@ import (
 
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/interrupt"
+	"github.com/pollen-ml/pollen/internal/memory"
 )
 
 // Main runs the command line and returns the process's exit code.
@@ -17,6 +18,7 @@ func Main() int { return run(os.Args[1:], newConsole()) }
 func run(arguments []string, c *console) int {
 	ctx, release := interrupt.Context()
 	defer release()
+	memory.Govern(ctx)
 	root := rootCommand(c)
 	root.SetArgs(arguments)
 	root.SetOut(c.out)
@@ -50,6 +52,7 @@ Exit codes:
   4        another process writes in the run directory
   5        stopped before the disk was full
   6        predict could not read some of the images, and answered the others
+  7        more memory is needed than available; found before the work began
   128 + n  stopped by signal n: 129 SIGHUP, 130 Ctrl-C, 143 SIGTERM, 138 SIGUSR1, 140 SIGUSR2`,
 		Example: `  pollen                                   # compare four methods on MNIST, in a few minutes
   pollen fit --data flowers --model cnn    # train on a directory of images, flowers/CLASS/*.jpg

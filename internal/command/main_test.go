@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"pollen": func() { os.Exit(Main()) }, "pollen-without-room": mainWithoutRoom})
+	testscript.Main(m, map[string]func(){"pollen": func() { os.Exit(Main()) }, "pollen-without-room": mainWithoutRoom, "pollen-peak": mainWithPeak})
 }
 
 // TestScripts runs the program as users do. Besides testscript's own commands, scripts have

@@ -103,13 +103,11 @@ func gradientVariances(device tensor.Device, s Subject, state samples.Sample) (m
 // lossGradients returns a session whose steps compute the logits of minibatches of some images, and
 // the gradients of their mean loss.
 func lossGradients(device tensor.Device, s Subject, images []byte, labels []int32, batch op.Batch) (*graph.Session, error) {
-	b := graph.New(tensor.Float32)
-	d := s.Data
-	x, y := op.Minibatch(b, batch, tensor.Shape{len(labels), d.Channels, d.Height, d.Width}, d.Mean, d.Std)
-	logits := s.Network.Apply(b, s.Augment(b, x))
-	loss := b.Apply(op.CrossEntropy{}, logits, y)
-	b.Output("logits", logits)
-	session, err := gradients(device, s, b, loss)
+	program, err := lossProgram(s, len(labels), batch)
+	if err != nil {
+		return nil, err
+	}
+	session, err := program.Load(device, graph.LoadOptions{Seed: s.Seed})
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +121,28 @@ func lossGradients(device tensor.Device, s Subject, images []byte, labels []int3
 	return session, nil
 }
 
+// lossProgram returns the program of lossGradients for n images.
+func lossProgram(s Subject, n int, batch op.Batch) (*graph.Program, error) {
+	b := graph.New(tensor.Float32)
+	d := s.Data
+	x, y := op.Minibatch(b, batch, tensor.Shape{n, d.Channels, d.Height, d.Width}, d.Mean, d.Std)
+	logits := s.Network.Apply(b, s.Augment(b, x))
+	loss := b.Apply(op.CrossEntropy{}, logits, y)
+	b.Output("logits", logits)
+	return gradients(b, loss)
+}
+
 // priorGradients returns a session whose steps compute the gradients of the prior's part of U.
 func priorGradients(device tensor.Device, s Subject, parameters []graph.Tensor) (*graph.Session, error) {
+	program, err := priorProgram(s, parameters)
+	if err != nil {
+		return nil, err
+	}
+	return program.Load(device, graph.LoadOptions{Seed: s.Seed})
+}
+
+// priorProgram returns the program of priorGradients.
+func priorProgram(s Subject, parameters []graph.Tensor) (*graph.Program, error) {
 	var names []string
 	var shapes []tensor.Shape
 	for _, p := range parameters {
@@ -143,20 +161,16 @@ func priorGradients(device tensor.Device, s Subject, parameters []graph.Tensor) 
 		}
 		energy = one
 	}
-	return gradients(device, s, b, energy)
+	return gradients(b, energy)
 }
 
-// gradients returns a session whose steps compute the gradients of a node by all parameters.
-func gradients(device tensor.Device, s Subject, b *graph.Builder, of *graph.Node) (*graph.Session, error) {
+// gradients returns a program whose steps compute the gradients of a node by all parameters.
+func gradients(b *graph.Builder, of *graph.Node) (*graph.Program, error) {
 	parameters := b.Parameters()
 	for i, gradient := range b.Gradients(of, parameters...) {
 		b.Output("gradient "+parameters[i].Name(), gradient)
 	}
-	program, err := b.Compile()
-	if err != nil {
-		return nil, err
-	}
-	return program.Load(device, graph.LoadOptions{Seed: s.Seed})
+	return b.Compile()
 }
 
 // readGradients passes on each element of each parameter's gradient that a step has computed.

@@ -121,8 +121,8 @@ type field struct {
 
 func newField(device tensor.Device, s Subject) (f *field, err error) {
 	n, size := s.Data.Len(), s.Data.ImageSize()
-	steps := (n + predictionBatch - 1) / predictionBatch
-	f = &field{batch: n / steps, classes: s.Data.Classes, examples: float64(n), random: rand.New(rand.NewPCG(s.Seed, 0))}
+	steps, batch := fieldSteps(n)
+	f = &field{batch: batch, classes: s.Data.Classes, examples: float64(n), random: rand.New(rand.NewPCG(s.Seed, 0))}
 	f.labels = s.Data.Labels[:steps*f.batch] // all but fewer than steps of them
 	if f.loss, err = lossGradients(device, s, s.Data.Images[:len(f.labels)*size], f.labels, op.Batch{Size: f.batch}); err != nil {
 		return nil, err
@@ -132,6 +132,12 @@ func newField(device tensor.Device, s Subject) (f *field, err error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// fieldSteps returns the number of steps and the batch with which a field goes through n images.
+func fieldSteps(n int) (steps, batch int) {
+	steps = (n + predictionBatch - 1) / predictionBatch
+	return steps, n / steps
 }
 
 func (f *field) close() {

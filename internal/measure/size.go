@@ -1,0 +1,81 @@
+package measure
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Bytes is memory that a measurement takes: of sessions, and of Go's heap.
+type Bytes struct {
+	Session tensor.Footprint
+	Heap    int
+}
+
+// The traces of each chain: of the loss and of the watched weight.
+const tracesEach = 2
+
+// TracesSize returns the bytes of the traces of some chains when they are full, with those of a
+// number of held-out images.
+func TracesSize(chains, images int) int {
+	const value, twice = 8, 2 // a slice that grows has up to twice its values
+	return value * twice * (traceValues + chains*(tracesEach*traceValues+images*heldOutValues))
+}
+
+// NoiseSize returns what GradientNoise takes.
+func NoiseSize(device tensor.Device, s Subject) (Bytes, error) {
+	n := min(noiseBatches*s.Batch, s.Data.Len())
+	program, err := lossProgram(s, n, op.Batch{Size: s.Batch, Shuffled: true})
+	if err != nil {
+		return Bytes{}, err
+	}
+	var b Bytes
+	if err := b.add(device, program); err != nil {
+		return Bytes{}, err
+	}
+	// The state; sums, squares and step sizes in float64; a gradient.
+	weights, largest := sizes(program.Parameters())
+	b.Heap += 2*n*s.Data.ImageSize() + (4+8+8+8)*weights + 4*largest
+	return b, nil
+}
+
+// PredictionSize returns what PredictionTemperature takes.
+func PredictionSize(device tensor.Device, s Subject) (Bytes, error) {
+	steps, batch := fieldSteps(s.Data.Len())
+	loss, err := lossProgram(s, steps*batch, op.Batch{Size: batch})
+	if err != nil {
+		return Bytes{}, err
+	}
+	prior, err := priorProgram(s, loss.Parameters())
+	if err != nil {
+		return Bytes{}, err
+	}
+	var b Bytes
+	for _, program := range []*graph.Program{loss, prior} {
+		if err := b.add(device, program); err != nil {
+			return Bytes{}, err
+		}
+	}
+	// A sample, the bytes of its file, the point next to it; two gradients in float64; a gradient.
+	weights, largest := sizes(loss.Parameters())
+	b.Heap += 2*4*steps*batch*s.Data.Classes + (4+4+4+8+8)*weights + 4*largest
+	return b, nil
+}
+
+// add adds a session of one chain.
+func (b *Bytes) add(device tensor.Device, program *graph.Program) error {
+	size, initial, err := program.Size(device, 1)
+	b.Session.Host += size.Host
+	b.Session.Device += size.Device
+	b.Heap += initial
+	return err
+}
+
+// sizes returns the number of values of all parameters and of the largest.
+func sizes(parameters []graph.Tensor) (all, largest int) {
+	for _, p := range parameters {
+		all += p.Shape.Elements()
+		largest = max(largest, p.Shape.Elements())
+	}
+	return all, largest
+}
