@@ -282,7 +282,17 @@ func (t *training) checkWeights(device tensor.Device, b *graph.Builder) error {
 	if err := m.lookUp(device); err != nil {
 		return err
 	}
-	return m.check("pollen: fit", func(int64, int64) []string { return []string{"a smaller model"} })
+	return t.checkFits(device, m)
+}
+
+// checkFits returns a MemoryError if the run needs more than is available.
+func (t *training) checkFits(device tensor.Device, m *Memory) error {
+	return m.check("pollen: fit", func(onHost, onDevice int64) []string {
+		if t.trial {
+			return nil
+		}
+		return t.advice(device, onHost, onDevice)
+	})
 }
 
 // addConclusion adds what approximations take after the last step.
@@ -360,10 +370,14 @@ func (m *Memory) addPredictions(phase string, device tensor.Device, images sampl
 	if err != nil {
 		return err
 	}
-	// A sample's probabilities in float32; mean, votes and a copy of the mean in float64; five
-	// measures of uncertainty; a sample and its file.
-	const perProbability, perImage, perWeight = 4 + 3*8, 5 * 8, 8
-	m.add(fmt.Sprintf("predictions for %d images", n), phase, size.Footprint, n*(perProbability*size.Classes+perImage)+perWeight*size.Weights)
+	// A sample's probabilities in float32; mean and votes in float64; the mean entropy; a sample and
+	// its file. Once the session is closed, a copy of the mean and five measures of uncertainty.
+	const perProbability, perImage, perWeight = 4 + 2*8, 8, 8
+	const moreProbability, moreImage = 8, 5 * 8
+	average := n * (perProbability*size.Classes + perImage)
+	results := n * (moreProbability*size.Classes + moreImage)
+	heap := max(average+perWeight*size.Weights, average+results-size.Host)
+	m.add(fmt.Sprintf("predictions for %d images", n), phase, size.Footprint, heap)
 	return nil
 }
 
@@ -375,7 +389,7 @@ func (t *training) advice(device tensor.Device, onHost, onDevice int64) (advice 
 		if err != nil {
 			return false
 		}
-		u.splits, u.watching = t.splits, t.watching
+		u.splits, u.watching, u.trial = t.splits, t.watching, true
 		program, err := u.build(device)
 		if err != nil {
 			return false

@@ -38,6 +38,7 @@ type training struct {
 	dir      string
 	manifest *Manifest
 	splits   *datasets.Splits // all data of the run; nil for trainings that keep nothing
+	trial    bool             // only to find out what it would take
 
 	measured    *measure.Measurements
 	watchdog    watchdog
@@ -107,7 +108,7 @@ func (t *training) load(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	if err := m.check("pollen: fit", func(onHost, onDevice int64) []string { return t.advice(device, onHost, onDevice) }); err != nil {
+	if err := t.checkFits(device, m); err != nil {
 		return err
 	}
 	t.session, err = program.Load(device, graph.LoadOptions{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -41,11 +40,9 @@ type decodePool struct {
 	decode       func(ctx context.Context, content []byte) ([]byte, error)
 }
 
-func newDecodePool(options Options, d *pollen.Data, w *watchdog) *decodePool {
+func newDecodePool(options Options, m decoding, d *pollen.Data, w *watchdog) *decodePool {
 	p := &decodePool{
-		workers: 2 * runtime.GOMAXPROCS(0), timeout: options.DecodeTimeout,
-		memory:    max(memoryPerPixel*options.MaxPixels, treesPerPixel*options.MaxPixels+treesBase),
-		maxPixels: options.MaxPixels, watchdog: w,
+		workers: m.workers, memory: m.large, timeout: options.DecodeTimeout, maxPixels: options.MaxPixels, watchdog: w,
 	}
 	p.small.free, p.large.free = p.workers, p.memory
 	p.decode = func(ctx context.Context, content []byte) ([]byte, error) {

@@ -23,6 +23,9 @@ type Options struct {
 	// decoding, over all requests: 36 bytes per pixel, or 16 and 256 MiB if this is more, for large
 	// images together, where each takes what datasets.Measure returns, and 16 MiB for each of up to
 	// two small images per processor. 0 is 25 million; the limit is datasets.MaxPixels.
+	//
+	// Where less memory is available, Memory, MaxBody and the memory for decoding are reduced to
+	// half of it, and Report gets an error with the numbers.
 	MaxPixels int
 
 	// Timeout is the maximum time to receive a request, and again to answer it; 0 is 20 s. Serve

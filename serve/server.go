@@ -13,6 +13,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/memory"
 )
 
 // Server is an http.Handler that serves predictions. The package documentation lists its routes. It
@@ -78,11 +79,12 @@ func New(run *pollen.Run, options Options) (*Server, error) {
 }
 
 func newServer(p predictor, data pollen.Data, a runInfo, options Options) *Server {
+	options, decoding := options.withinMemory(memory.Available())
 	a.MaxImages, a.MaxBody, a.MaxPixels = options.MaxImages, options.MaxBody, options.MaxPixels
 	s := &Server{options: options, data: data, info: a, counts: newCounts(), routes: http.NewServeMux()}
 	s.memory.limit = int64(options.Memory)
 	s.watchdog = &watchdog{report: options.Report}
-	s.pool = newDecodePool(options, &s.data, s.watchdog)
+	s.pool = newDecodePool(options, decoding, &s.data, s.watchdog)
 	s.queue = newQueue(p, options, s.watchdog, s.counts)
 	s.routes.HandleFunc(predictRoute, func(w http.ResponseWriter, r *http.Request) {
 		if err := s.predict(w, r); err != nil {

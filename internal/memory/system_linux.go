@@ -17,6 +17,10 @@ import (
 // runtime), which a limit of the address space must have in addition.
 const heapArena = 64 << 20
 
+// threadStacks is the address space of the stacks of threads to come. The C library, which package
+// cuda needs, makes them of 8 MiB each.
+const threadStacks = 64 << 20
+
 // system returns the tightest limit.
 func system() Limit {
 	return machine("/proc").tighter(cgroups("/")).tighter(addressSpace()).tighter(dataSegment())
@@ -59,7 +63,7 @@ func addressSpace() Limit {
 	if err != nil {
 		return unlimited
 	}
-	return resource(unix.RLIMIT_AS, used*int64(os.Getpagesize())+heapArena, "the address space, ulimit -v")
+	return resource(unix.RLIMIT_AS, used*int64(os.Getpagesize())+heapArena+threadStacks, "the address space, ulimit -v")
 }
 
 // dataSegment returns what RLIMIT_DATA leaves. It counts all private writable memory.

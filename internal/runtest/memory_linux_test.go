@@ -1,0 +1,175 @@
+package runtest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/testenv"
+	"github.com/pollen-ml/pollen/langevin"
+)
+
+// resident returns the memory of this process that is in use.
+func resident(t *testing.T) float64 {
+	t.Helper()
+	debug.FreeOSMemory()
+	content, err := os.ReadFile("/proc/self/statm")
+	must(t, err)
+	var size, pages float64
+	_, err = fmt.Sscan(string(content), &size, &pages)
+	must(t, err)
+	return pages * float64(os.Getpagesize())
+}
+
+// near fails the test unless measured memory is near its estimate.
+func near(t *testing.T, what string, measured float64, m *pollen.Memory) {
+	t.Helper()
+	ratio := measured / float64(m.Host)
+	t.Logf("%s: measured %.1f MB, estimated %.1f MB: %.2f", what, measured/1e6, float64(m.Host)/1e6, ratio)
+	if ratio < 0.7 || ratio > 1.3 {
+		t.Errorf("%s: %.1f MB are %.2f of the estimate\n%v", what, measured/1e6, ratio, m)
+	}
+}
+
+// TestMemoryOfPredictions compares what predictions and predictors take with their estimates.
+func TestMemoryOfPredictions(t *testing.T) {
+	testenv.NeedsAll(t, "writes samples of 150 MB")
+	data := &datasets.Splits{Train: squares(t, 200, 4, 1)}
+	spec := pollen.Spec{Network: "mlp-1000-1000", Batch: 20, Epochs: 2, BurnIn: new(int), Samples: 20, Method: langevin.SGLD{}}
+	run := fit(t, spec, data, with(t, 2)).With(with(t, 2))
+
+	const batch = 64
+	m, err := run.PredictorMemory(batch)
+	must(t, err)
+	before := resident(t)
+	p, err := run.Predictor(batch)
+	must(t, err)
+	_, err = p.Answer(context.Background(), data.Train.Images)
+	must(t, err)
+	near(t, "a predictor", resident(t)-before, m)
+	must(t, p.Close())
+	if left := resident(t) - before; left > 0.2*float64(m.Host) {
+		t.Errorf("%.1f MB are left after Close", left/1e6)
+	}
+
+	many := squares(t, 250000, 4, 2)
+	run = fit(t, pollen.Spec{Network: "mlp-16", Batch: 20, Epochs: 2, BurnIn: new(int), Samples: 2}, data, with(t, 2)).With(with(t, 2))
+	m, err = run.PredictMemory(many.Len())
+	must(t, err)
+	before = resident(t)
+	resetPeak(t)
+	_, err = run.Predictions(context.Background(), many, nil)
+	must(t, err)
+	near(t, "predictions", peak(t)-before, m)
+}
+
+// resetPeak makes the peak of the process what it has now.
+func resetPeak(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		t.Skipf("the peak of the process cannot be reset: %v", err)
+	}
+}
+
+// peak returns the most memory that the process had since resetPeak.
+func peak(t *testing.T) float64 {
+	t.Helper()
+	content, err := os.ReadFile("/proc/self/status")
+	must(t, err)
+	_, line, _ := strings.Cut(string(content), "VmHWM:")
+	var kilobytes float64
+	_, err = fmt.Sscan(line, &kilobytes)
+	must(t, err)
+	return 1024 * kilobytes
+}
+
+// A run that needs more memory than there is, is refused before anything is allocated or written.
+func TestTooLittleMemory(t *testing.T) {
+	data := &datasets.Splits{Train: squares(t, 200, 4, 1), Validation: squares(t, 40, 4, 2)}
+	for name, c := range map[string]struct {
+		spec   pollen.Spec
+		advice string
+	}{
+		"many chains":     {pollen.Spec{Network: "mlp-2000-2000", Chains: 60000, Batch: 20}, "chains "},
+		"a large network": {pollen.Spec{Network: "mlp-60000-60000", Chains: 1000, Batch: 20}, "a smaller model"},
+		"HMC":             {pollen.Spec{Network: "mlp-2000-2000", Chains: 60000, Method: methodOf(t, "hmc")}, "chains "},
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		before := resident(t)
+		_, err := pollen.Fit(context.Background(), c.spec, data, dir)
+		var e *pollen.MemoryError
+		if !errors.As(err, &e) || e.Need <= e.Limit.Bytes || len(e.Advice) == 0 || !strings.HasPrefix(e.Advice[0], c.advice) {
+			t.Errorf("%s: %v, want a MemoryError that advises %s", name, err, c.advice)
+			continue
+		}
+		wantError(t, name, err, "pollen: fit needs ", " of memory, ", " are available (")
+		if took := resident(t) - before; took > 100e6 {
+			t.Errorf("%s: %.0f MB were allocated", name, took/1e6)
+		}
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("%s: the run's directory was made (%v)", name, err)
+		}
+		_, err = pollen.Try(context.Background(), c.spec, data.Train, 2)
+		if !errors.As(err, &e) {
+			t.Errorf("%s: Try: %v, want a MemoryError", name, err)
+		}
+	}
+}
+
+// The peak is what is kept throughout and the largest phase; what needs more, has larger parts.
+func TestEstimateMemory(t *testing.T) {
+	data := &datasets.Splits{Train: squares(t, 200, 4, 1), Validation: squares(t, 40, 4, 2)}
+	estimate := func(change func(s *pollen.Spec)) *pollen.Memory {
+		t.Helper()
+		s := pollen.Spec{Network: "mlp-50", Batch: 20}
+		change(&s)
+		m, err := pollen.EstimateMemory(s, data, with(t, 2))
+		must(t, err)
+		return m
+	}
+	one := estimate(func(*pollen.Spec) {})
+	throughout, training, after := int64(0), int64(0), int64(0)
+	for _, p := range one.Parts {
+		switch p.Phase {
+		case "":
+			throughout += p.Host
+		case "during training":
+			training += p.Host
+		default:
+			after = max(after, p.Host)
+		}
+	}
+	if one.Host != throughout+max(training, after) || one.Device != 0 || !one.Fits() || one.DeviceAvailable != math.MaxInt64 {
+		t.Errorf("%+v: the peak is not %d + max(%d, %d)", one, throughout, training, after)
+	}
+	if bytes := int64(240 * (side*side + 4)); one.Loaded != bytes {
+		t.Errorf("%d bytes are loaded, want the %d of 240 images and labels", one.Loaded, bytes)
+	}
+	for name, change := range map[string]func(s *pollen.Spec){
+		"chains":   func(s *pollen.Spec) { s.Chains = 8 },
+		"network":  func(s *pollen.Spec) { s.Network = "mlp-500" },
+		"batch":    func(s *pollen.Spec) { s.Batch = 200; s.Epochs = 100 },
+		"replicas": func(s *pollen.Spec) { s.Temperatures = []float64{1, 1.1, 1.2, 1.3} },
+		"adam":     func(s *pollen.Spec) { s.Method = methodOf(t, "psgld") },
+	} {
+		if more := estimate(change); more.Host <= one.Host {
+			t.Errorf("%s: %d bytes, want more than %d", name, more.Host, one.Host)
+		}
+	}
+	for _, method := range pollen.MethodNames() {
+		estimate(func(s *pollen.Spec) { s.Method, s.Chains, s.Batch = methodOf(t, method), 2, 0 })
+	}
+	_, err := pollen.EstimateMemory(pollen.Spec{Chains: -1}, data)
+	wantInvalid(t, "EstimateMemory", err, "chains")
+	_, err = pollen.EstimateMemory(pollen.Spec{}, nil)
+	wantInvalid(t, "EstimateMemory", err, "no data")
+}
