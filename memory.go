@@ -295,6 +295,18 @@ func (t *training) checkFits(device tensor.Device, m *Memory) error {
 	})
 }
 
+// checkTables returns a MemoryError if there is no memory for the tables of a run's rates,
+// temperatures and step sizes, which are made before its other memory is estimated.
+func checkTables(steps int) error {
+	const many, tables = 1 << 20, 4
+	if steps < many {
+		return nil
+	}
+	return memory.Check(fmt.Sprintf("pollen: fit: making tables of %d steps", steps), 8*tables*int64(steps), func(int64) []string {
+		return []string{"fewer epochs", "a larger batch"}
+	})
+}
+
 // addConclusion adds what approximations take after the last step.
 func (t *training) addConclusion(m *Memory, device tensor.Device, network layers.Sequential, weights int) error {
 	const file = 8 // bytes per weight of a sample that is read: its file and its values
@@ -370,8 +382,9 @@ func (m *Memory) addPredictions(phase string, device tensor.Device, images sampl
 	if err != nil {
 		return err
 	}
-	// A sample's probabilities in float32; mean and votes in float64; the mean entropy; a sample and
-	// its file. Once the session is closed, a copy of the mean and five measures of uncertainty.
+	// A sample's probabilities in float32; mean and votes in float64; the mean entropy; a sample
+	// and its file. Once the session is closed, a copy of the mean and five measures of
+	// uncertainty.
 	const perProbability, perImage, perWeight = 4 + 2*8, 8, 8
 	const moreProbability, moreImage = 8, 5 * 8
 	average := n * (perProbability*size.Classes + perImage)
@@ -461,6 +474,23 @@ func (r *Run) checkPredictions(device tensor.Device, images int, network layers.
 			}
 		}
 		return nil
+	})
+}
+
+// checkGradient returns a MemoryError if the gradients of some images need more memory than is
+// available.
+func (r *Run) checkGradient(device tensor.Device, images int, network layers.Sequential) error {
+	size, err := samples.GradientSize(device, r.shape(nil), images, predictBatch, network.Apply)
+	if err != nil {
+		return err
+	}
+	m := &Memory{}
+	m.add("gradients", "", size.Footprint, 0)
+	if err := m.sum(device); err != nil {
+		return err
+	}
+	return m.check(fmt.Sprintf("pollen: gradient: %s: differentiating by %d images", r.dir, images), func(int64, int64) []string {
+		return []string{"fewer images"}
 	})
 }
 

@@ -291,6 +291,9 @@ func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error)
 	if s.Schedule == nil {
 		return plan, make([]float64, plan.Steps), nil
 	}
+	if err := checkTables(plan.Steps); err != nil {
+		return plan, nil, err
+	}
 	rates, err := s.Schedule.Rates(plan.Steps)
 	if err != nil {
 		return plan, nil, InvalidError{err}

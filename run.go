@@ -433,6 +433,9 @@ func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []
 		return nil, err
 	}
 	err = r.on(func(device tensor.Device) error {
+		if err := r.checkGradient(device, data.Len(), network); err != nil {
+			return err
+		}
 		g, err := samples.NewInputGradient(device, tensor.Float32, images, data.Labels, predictBatch, network.Apply)
 		if err != nil {
 			return err

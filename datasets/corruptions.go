@@ -77,6 +77,9 @@ func (d *Dataset) Corrupted(name string, severity int, seed uint64) (*Dataset, e
 	if severity < 1 || severity > severities {
 		return nil, errors.Errorf("datasets: %s: severity must be 1 to %[3]d, got %[2]d", name, severity, severities)
 	}
+	if err := checkCopy(d, d.Len()); err != nil {
+		return nil, err
+	}
 	corrupted := *d
 	corrupted.Images = make([]byte, len(d.Images))
 	p := &pixelBuffer{channels: d.Channels, height: d.Height, width: d.Width, values: make([]float64, d.ImageSize())}

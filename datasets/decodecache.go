@@ -80,6 +80,9 @@ func (c decodedCache) read() *decodedSet {
 	if _, err := file.ReadAt(start, 0); err != nil || !bytes.Equal(start[:len(start)-8], append([]byte(decodedMagic), c.key[:]...)) {
 		return nil
 	}
+	if info, err := file.Stat(); err != nil || checkCached(info.Size()) != nil {
+		return nil // decoding returns the error
+	}
 	content, err := os.ReadFile(c.path)
 	if err != nil || len(content) < len(start)+sha256.Size {
 		return nil

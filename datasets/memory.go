@@ -27,10 +27,15 @@ func checkMemory(n int, s shape) error {
 
 // checkCopy returns a MemoryError if there is no memory for a copy of some images.
 func checkCopy(d *Dataset, n int) error {
-	task := fmt.Sprintf("datasets: %s: copying %d images, by split or class,", d.Name, n)
+	task := fmt.Sprintf("datasets: %s: copying %d images", d.Name, n)
 	return memory.Check(task, int64(n)*int64(d.ImageSize()), func(int64) []string {
 		return []string{"a smaller height and width (size)", "data with their own splits"}
 	})
+}
+
+// checkCached returns a MemoryError if a file of decoded images does not fit into the memory.
+func checkCached(size int64) error {
+	return memory.Check("datasets: reading decoded images", size, nil)
 }
 
 // checkedRead is the number of bytes of an array that are read before the memory for all of them is

@@ -130,14 +130,10 @@ func readNPZPart(path string, imagesFile, labelsFile *zip.File, options Options)
 
 // readNPZMember reads one array. The archive's checksum is verified at the end of the data.
 func readNPZMember(name string, member *zip.File, use npyUse) (npyArray, error) {
-	limit := int64(npyMaxSize)
-	if available := availableMemory(); available > 0 {
-		limit = min(limit, available)
-	}
 	opened, err := member.Open()
 	if err != nil {
 		return npyArray{}, errors.Wrapf(err, "datasets: %s", name)
 	}
 	defer opened.Close()
-	return readNPY(name, opened, limit, use)
+	return readNPY(name, opened, npyMaxSize, use) // readGrowing checks the memory
 }

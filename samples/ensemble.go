@@ -59,7 +59,7 @@ func NewEnsemblePredictor(device tensor.Device, images Images, batch, capacity, 
 // EnsembleSize returns the memory of an EnsemblePredictor.
 func EnsembleSize(device tensor.Device, images Images, batch, capacity, members int, network func(b *graph.Builder, x *graph.Node) *graph.Node,
 ) (Size, error) {
-	return sizeOf(device, images, (capacity+batch-1)/batch*batch, batch, members, network)
+	return sizeOf(device, images, (capacity+batch-1)/batch*batch, op.Batch{Size: batch}, members, network, nil)
 }
 
 // Load makes a sample the given member, replacing the previous one.

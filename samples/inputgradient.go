@@ -42,11 +42,7 @@ func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, l
 	batch = min(batch, n)
 	order := op.Batch{Size: batch}
 	size := images.Channels * images.Height * images.Width
-	p, err := loadPredictor(device, dtype, images, order, network, func(b *graph.Builder, x, logits *graph.Node) {
-		classes := b.Apply(op.GatherLabels{Batch: order}, b.Data("labels", tensor.Int32, n), b.Header())
-		gradient := b.Gradients(b.Apply(op.CrossEntropy{}, logits, classes), x)[0]
-		b.Apply(op.StoreRows{Batch: order}, b.Apply(op.ViewAs(batch, size), gradient), b.State("gradient", nil, n, size), b.Header())
-	})
+	p, err := loadPredictor(device, dtype, images, order, network, storeGradient(order, n, size))
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +60,26 @@ func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, l
 		predictor: p, images: images, labels: labels, batch: batch,
 		probabilities: make([]float32, n*p.classes), one: make([]float32, n*size), sum: make([]float64, n*size), weight: make([]float64, n),
 	}, nil
+}
+
+// storeGradient adds to a predictor's graph what stores the gradient of each of n images of some
+// size.
+func storeGradient(order op.Batch, n, size int) func(b *graph.Builder, x, logits *graph.Node) {
+	return func(b *graph.Builder, x, logits *graph.Node) {
+		classes := b.Apply(op.GatherLabels{Batch: order}, b.Data("labels", tensor.Int32, n), b.Header())
+		gradient := b.Gradients(b.Apply(op.CrossEntropy{}, logits, classes), x)[0]
+		b.Apply(op.StoreRows{Batch: order}, b.Apply(op.ViewAs(order.Size, size), gradient), b.State("gradient", nil, n, size), b.Header())
+	}
+}
+
+// GradientSize returns the memory of an InputGradient of n images. images gives their shape; its
+// Pixels are ignored.
+func GradientSize(device tensor.Device, images Images, n, batch int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (Size, error) {
+	size, order := images.Channels*images.Height*images.Width, op.Batch{Size: min(batch, n)}
+	s, err := sizeOf(device, images, n, order, 1, network, storeGradient(order, n, size))
+	// Probabilities and weights; the gradient of a sample, and the sum in float64.
+	s.Host += n * (4*s.Classes + 8 + (4+8)*size)
+	return s, err
 }
 
 // Add adds a sample to the average. It returns a NotFiniteError, and adds nothing, if the sample's

@@ -89,11 +89,13 @@ type Size struct {
 // PredictionSize returns the memory of a SamplePredictor of n images. images gives their shape; its
 // Pixels are ignored.
 func PredictionSize(device tensor.Device, images Images, n, batch int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (Size, error) {
-	return sizeOf(device, images, n, min(batch, n), 1, network)
+	return sizeOf(device, images, n, op.Batch{Size: min(batch, n)}, 1, network, nil)
 }
 
-func sizeOf(device tensor.Device, images Images, n, batch, chains int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (s Size, err error) {
-	program, classes, err := predictionProgram(tensor.Float32, images, n, op.Batch{Size: batch}, network, nil)
+func sizeOf(device tensor.Device, images Images, n int, order op.Batch, chains int,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
+) (s Size, err error) {
+	program, classes, err := predictionProgram(tensor.Float32, images, n, order, network, more)
 	if err != nil {
 		return s, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/internal/memory"
 	"github.com/pollen-ml/pollen/internal/npz"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -180,6 +181,9 @@ func (p *predictFlags) answers(ctx context.Context, run *pollen.Run, images *dat
 	var weights []float64
 	if p.samples != "" {
 		visit = func(probabilities []float32, weight float64) error {
+			if err := checkKept(len(kept) + len(probabilities)); err != nil {
+				return err
+			}
 			kept, weights = append(kept, probabilities...), append(weights, weight)
 			return nil
 		}
@@ -216,6 +220,17 @@ func (p *predictFlags) answers(ctx context.Context, run *pollen.Run, images *dat
 	m := run.Manifest()
 	return answers, report.WritePage(p.page, "Answers", fmt.Sprintf("%s, trained on %s", pollen.MethodText(m.Spec.Method), m.Data.Name),
 		[]report.Subject{subject}, report.Section{Title: "Answers", Table: table})
+}
+
+// checkKept returns a MemoryError if a slice cannot grow to n probabilities, which copies it.
+func checkKept(n int) error {
+	const bytes, copies, few = 4, 2, 1 << 20
+	if n < few {
+		return nil
+	}
+	return memory.Check("pollen: predict: keeping the probabilities of each sample, --samples,", bytes*copies*int64(n), func(int64) []string {
+		return []string{"fewer images at a time"}
+	})
 }
 
 func (p *predictFlags) print(answers []pollen.Answer, classes []string, c *console) error {

@@ -1,0 +1,58 @@
+package command
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestTooLittleMemory runs commands that need more than an address space of 1 GB leaves, some 50
+// MB. They end with an error that names the numbers, not with the crash of a Go program whose
+// memory ends.
+func TestTooLittleMemory(t *testing.T) {
+	p := newProcesses(t)
+	if err := writeArrays(p.path("bomb.npz"), 600000, 10, 28, 10); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"images/a", "images/b"} {
+		if err := os.MkdirAll(p.path(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p.path(dir+"/flat.png"), flatPNG(t, 4900), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.want(0, "pollen", strings.Fields("fit --data notmnist --subset 100 --model mlp-2000-2000 --method sgd --epochs 1 --batch 50 --folder large"))
+	if err := writeImages(p.path("pictures"), 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	p.want(0, "pollen", strings.Fields("fit --data notmnist --subset 100 --model mlp-4 --method sgd --epochs 1 --batch 50 --folder small"))
+	for _, c := range []struct{ arguments, want string }{
+		{"fit --data notmnist --model mlp-60000-60000", "pollen: fit needs "},
+		{"fit --data notmnist --model mlp-2000-2000 --batch 10", "pollen: fit needs "},
+		{"fit --data notmnist --model mlp-4 --batch 10 --chains 1000", "; less is needed with --chains "},
+		{"fit --data notmnist --model mlp-60000-60000 --estimate", "pollen: fit needs "},
+		{"fit --data notmnist --subset 200 --method hmc --model cnn", "; less is needed with --subset "},
+		{"fit --data bomb.npz --model mlp-4", "datasets: reading an array of 470400000 bytes needs "},
+		{"fit --data images --model mlp-4", "datasets: decoding "},
+		{"predict small images", "datasets: decoding "},
+		{"predict large pictures", "pollen: predict: large: predicting "},
+		{"serve large --address 127.0.0.1:0", "pollen: predictor: large: loading 1 samples needs "},
+		{"eval large", "pollen: predict: large: predicting "},
+	} {
+		command := exec.Command("bash", "-c", "ulimit -v 1000000; exec pollen "+c.arguments)
+		command.Dir, command.Env = p.dir, append(os.Environ(), "MALLOC_ARENA_MAX=1", "POLLEN_DATA="+p.path("data"), "XDG_CACHE_HOME="+p.path("cache"))
+		var remarks bytes.Buffer
+		command.Stderr = &remarks
+		if err := command.Start(); err != nil {
+			t.Skip(err)
+		}
+		_ = command.Wait()
+		text := remarks.String()
+		if code := command.ProcessState.ExitCode(); code != exitMemory || !strings.Contains(text, c.want) || !strings.Contains(text, " available (") {
+			t.Errorf("%s: exit code %d, want %d with %q, got %.3000s", c.arguments, code, exitMemory, c.want, text)
+		}
+	}
+}
