@@ -51,31 +51,32 @@ func newDecodePool(options Options, m decoding, d *pollen.Data, w *watchdog) *de
 	return p
 }
 
-// lane returns the semaphore of an image and the units that it takes, or an error if the image is
-// larger than the limits.
-func (p *decodePool) lane(content []byte) (*semaphore, int, error) {
+// lane returns the semaphore of an image, the units that it takes and its cost, or an error if the
+// image is larger than the limits. Of small images, the smallest are decoded first; large ones, of
+// which one may take all units, in the order of their arrival.
+func (p *decodePool) lane(content []byte) (lane *semaphore, units, cost int, err error) {
 	m, err := datasets.Measure(content)
 	switch {
 	case m.Width > 0 && m.Height > p.maxPixels/m.Width: // also if there is an error
-		return nil, 0, refuse(http.StatusRequestEntityTooLarge, " must have at most %d pixels, got %dx%d", p.maxPixels, m.Width, m.Height)
+		return nil, 0, 0, refuse(http.StatusRequestEntityTooLarge, " must have at most %d pixels, got %dx%d", p.maxPixels, m.Width, m.Height)
 	case err != nil:
-		return nil, 0, refuse(http.StatusBadRequest, ": %v", err)
+		return nil, 0, 0, refuse(http.StatusBadRequest, ": %v", err)
 	case m.Memory > p.memory:
-		return nil, 0, refuse(http.StatusRequestEntityTooLarge, " must take at most %d bytes to decode, got %d", p.memory, m.Memory)
+		return nil, 0, 0, refuse(http.StatusRequestEntityTooLarge, " must take at most %d bytes to decode, got %d", p.memory, m.Memory)
 	case m.Memory <= smallMemory && m.Height*m.Width <= smallPixels:
-		return &p.small, 1, nil
+		return &p.small, 1, m.Memory, nil
 	}
-	return &p.large, max(m.Memory, p.memory/p.workers), nil
+	return &p.large, max(m.Memory, p.memory/p.workers), 0, nil
 }
 
 // run decodes an image. Its error is about the image, unless ctx has ended. A decoder that has not
 // stopped when run returns keeps its worker, its memory and the request's.
 func (p *decodePool) run(ctx context.Context, content []byte, h *reservation) ([]byte, error) {
-	lane, units, err := p.lane(content)
+	lane, units, cost, err := p.lane(content)
 	if err != nil {
 		return nil, err
 	}
-	if err := lane.acquire(ctx, units); err != nil {
+	if err := lane.acquire(ctx, units, cost); err != nil {
 		return nil, err
 	}
 	type decoded struct {

@@ -149,7 +149,7 @@ func TestStuckDecoders(t *testing.T) {
 		}
 		return decode(ctx, content)
 	}
-	_, units, err := s.pool.lane(large)
+	_, units, _, err := s.pool.lane(large)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,16 @@ package serve
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
+)
+
+// An eighth of a budget is only for small reservations, so that large bodies do not shut out
+// requests with a few small images.
+const (
+	smallReservation = 64 << 10
+	keptShare        = 8
 )
 
 // budget limits the bytes that all requests use together.
@@ -14,7 +22,11 @@ type budget struct {
 
 // reserve reserves bytes and returns true, or returns false if there are not enough.
 func (b *budget) reserve(bytes int) bool {
-	if b.used.Add(int64(bytes)) <= b.limit {
+	limit := b.limit
+	if bytes > smallReservation {
+		limit -= limit / keptShare
+	}
+	if b.used.Add(int64(bytes)) <= limit {
 		return true
 	}
 	b.used.Add(-int64(bytes))
@@ -23,7 +35,8 @@ func (b *budget) reserve(bytes int) bool {
 
 func (b *budget) release(bytes int) { b.used.Add(-int64(bytes)) }
 
-// semaphore is a weighted semaphore with free units, first come, first served.
+// semaphore is a weighted semaphore with free units. Waiters are served by their cost, those of the
+// same cost first come, first served.
 type semaphore struct {
 	mu      sync.Mutex
 	free    int
@@ -31,13 +44,13 @@ type semaphore struct {
 }
 
 type waiter struct {
-	units int
-	ready chan struct{} // closed when the waiter has its units
+	units, cost int
+	ready       chan struct{} // closed when the waiter has its units
 }
 
 // acquire returns when it has acquired the units, which must not exceed the total, or with the
 // context's error.
-func (t *semaphore) acquire(ctx context.Context, units int) error {
+func (t *semaphore) acquire(ctx context.Context, units, cost int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -47,8 +60,12 @@ func (t *semaphore) acquire(ctx context.Context, units int) error {
 		t.mu.Unlock()
 		return nil
 	}
-	mine := &waiter{units, make(chan struct{})}
-	t.waiting = append(t.waiting, mine)
+	mine := &waiter{units, cost, make(chan struct{})}
+	place := slices.IndexFunc(t.waiting, func(w *waiter) bool { return w.cost > cost })
+	if place < 0 {
+		place = len(t.waiting)
+	}
+	t.waiting = slices.Insert(t.waiting, place, mine)
 	t.mu.Unlock()
 	select {
 	case <-mine.ready:

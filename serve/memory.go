@@ -14,6 +14,7 @@ import (
 const (
 	serverShare = 2
 	partShare   = 4
+	growing     = 2 // a body that arrives is copied when its memory grows
 )
 
 // decoding is the memory for images that are being decoded.
@@ -39,7 +40,7 @@ func (o Options) withinMemory(available memory.Limit) (Options, decoding) {
 		return o, d
 	}
 	o.Memory = min(o.Memory, part)
-	o.MaxBody = min(o.MaxBody, o.Memory)
+	o.MaxBody = min(o.MaxBody, o.Memory/growing)
 	d.workers = max(min(d.workers, part/smallMemory), 1)
 	d.large = min(d.large, max(half-o.Memory-d.workers*smallMemory, part))
 	o.Report(errors.Errorf("serve: %s of memory are available (%s), and requests may use half of it, where all limits together would allow %s: "+

@@ -24,8 +24,8 @@ type Options struct {
 	// images together, where each takes what datasets.Measure returns, and 16 MiB for each of up to
 	// two small images per processor. 0 is 25 million; the limit is datasets.MaxPixels.
 	//
-	// Where less memory is available, Memory, MaxBody and the memory for decoding are reduced to
-	// half of it, and Report gets an error with the numbers.
+	// Where less memory is available, Memory, MaxBody and the memory for decoding are reduced,
+	// together to half of it, and Report gets an error with the numbers.
 	MaxPixels int
 
 	// Timeout is the maximum time to receive a request, and again to answer it; 0 is 20 s. Serve

@@ -312,14 +312,14 @@ func TestTurns(t *testing.T) {
 	turns := semaphore{free: 10}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if err := turns.acquire(gone, 1); !errors.Is(err, context.Canceled) || turns.free != 10 {
+	if err := turns.acquire(gone, 1, 0); !errors.Is(err, context.Canceled) || turns.free != 10 {
 		t.Errorf("a client that has gone: %v, %d left of 10", err, turns.free)
 	}
-	check(turns.acquire(t.Context(), 6))
+	check(turns.acquire(t.Context(), 6, 0))
 	order := make(chan int, 3)
 	wait := func(n int) {
 		go func() {
-			check(turns.acquire(t.Context(), n))
+			check(turns.acquire(t.Context(), n, 7))
 			order <- n
 		}()
 		for waiting := false; !waiting; {
@@ -335,7 +335,7 @@ func TestTurns(t *testing.T) {
 	wait(3) // there would be room, but it is not its turn
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := turns.acquire(over, 5); err != context.Canceled {
+	if err := turns.acquire(over, 5, 0); err != context.Canceled {
 		t.Errorf("a context that has ended: %v", err)
 	}
 	turns.release(6)
@@ -345,6 +345,40 @@ func TestTurns(t *testing.T) {
 	turns.release(10)
 	if n := <-order; n != 3 || turns.free != 7 {
 		t.Errorf("%d came next, %d are free", n, turns.free)
+	}
+}
+
+// What costs less comes first.
+func TestTurnsByCost(t *testing.T) {
+	turns := semaphore{}
+	order := make(chan int, 4)
+	for waiting, cost := range []int{5, 9, 1, 5} {
+		go func() {
+			check(turns.acquire(t.Context(), 1, cost))
+			order <- cost
+		}()
+		await(t, "a waiter", func() bool {
+			turns.mu.Lock()
+			defer turns.mu.Unlock()
+			return len(turns.waiting) == waiting+1
+		})
+	}
+	for _, want := range []int{1, 5, 5, 9} {
+		turns.release(1)
+		if got := <-order; got != want {
+			t.Errorf("cost %d came, want %d", got, want)
+		}
+	}
+}
+
+// Large bodies leave an eighth of the memory to small ones.
+func TestSmallReservations(t *testing.T) {
+	b := budget{limit: 1 << 20}
+	if b.reserve(1<<20 - 1<<17 + 1) {
+		t.Error("a large reservation took the memory that is kept for small ones")
+	}
+	if !b.reserve(1<<20-1<<17) || b.reserve(smallReservation+1) || !b.reserve(smallReservation) || !b.reserve(smallReservation) || b.reserve(1) {
+		t.Errorf("%d bytes of %d are reserved", b.used.Load(), b.limit)
 	}
 }
 
