@@ -31,7 +31,8 @@
 // request have errors, the status and the error are those of the first.
 //
 // Clients can use only a bounded amount of memory and time. Bodies, queue and images being decoded
-// have limits over all requests together, and a panic ends only one request. The memory that
+// have limits over all requests together, which are reduced to half of the memory that is
+// available when the server starts, and a panic ends only one request. The memory that
 // decoding an image takes and the scans of a JPEG image are determined before it is decoded. Small
 // images have their own workers, so that large ones do not delay them.
 //
