@@ -282,12 +282,16 @@ func (t *training) checkWeights(device tensor.Device, b *graph.Builder) error {
 	if err := m.lookUp(device); err != nil {
 		return err
 	}
-	return t.checkFits(device, m)
+	chains := "a chain"
+	if t.spec.Chains > 1 {
+		chains = fmt.Sprintf("%d chains", t.spec.Chains)
+	}
+	return t.checkFits(device, m, "pollen: fit: keeping the weights of "+chains)
 }
 
-// checkFits returns a MemoryError if the run needs more than is available.
-func (t *training) checkFits(device tensor.Device, m *Memory) error {
-	return m.check("pollen: fit", func(onHost, onDevice int64) []string {
+// checkFits returns a MemoryError if a task of the run needs more than is available.
+func (t *training) checkFits(device tensor.Device, m *Memory, task string) error {
+	return m.check(task, func(onHost, onDevice int64) []string {
 		if t.trial {
 			return nil
 		}

@@ -108,7 +108,7 @@ func (t *training) load(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	if err := t.checkFits(device, m); err != nil {
+	if err := t.checkFits(device, m, "pollen: fit"); err != nil {
 		return err
 	}
 	t.session, err = program.Load(device, graph.LoadOptions{

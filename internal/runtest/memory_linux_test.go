@@ -16,6 +16,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // resident returns the memory of this process that is in use.
@@ -111,7 +112,7 @@ func TestTooLittleMemory(t *testing.T) {
 			t.Errorf("%s: %v, want a MemoryError that advises %s", name, err, c.advice)
 			continue
 		}
-		wantError(t, name, err, "pollen: fit needs ", " of memory, ", " are available (")
+		wantError(t, name, err, "pollen: fit: keeping the weights of ", " of memory, ", " are available (")
 		if took := resident(t) - before; took > 100e6 {
 			t.Errorf("%s: %.0f MB were allocated", name, took/1e6)
 		}
@@ -172,4 +173,39 @@ func TestEstimateMemory(t *testing.T) {
 	wantInvalid(t, "EstimateMemory", err, "chains")
 	_, err = pollen.EstimateMemory(pollen.Spec{}, nil)
 	wantInvalid(t, "EstimateMemory", err, "no data")
+}
+
+// gpu is a device whose memory is not the host's, of which some bytes are free.
+type gpu struct {
+	*tensor.Host
+	free int
+}
+
+func (g gpu) Size(w tensor.Workload) (tensor.Footprint, error) {
+	size, err := g.Host.Size(w)
+	return tensor.Footprint{Device: size.Host}, err
+}
+
+func (g gpu) Free() (int, error) { return g.free, nil }
+
+// A GPU's memory is checked like the host's, for all phases of a run.
+func TestTooLittleMemoryOfAGPU(t *testing.T) {
+	host := tensor.NewHost(2)
+	defer host.Close()
+	data := &datasets.Splits{Train: squares(t, 200, 4, 1), Validation: squares(t, 40, 4, 2)}
+	spec := pollen.Spec{Network: "mlp-400-400", Batch: 20, Epochs: 2, BurnIn: new(int), Samples: 2, Chains: 8}
+	m, err := pollen.EstimateMemory(spec, data, pollen.WithDevice(gpu{host, math.MaxInt}))
+	must(t, err)
+	if m.Device < 1<<20 || m.Host-m.Loaded > 128<<20 || !strings.Contains(m.String(), "on the GPU") {
+		t.Errorf("the estimate for a GPU is\n%v", m)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	_, err = pollen.Fit(context.Background(), spec, data, dir, pollen.WithDevice(gpu{host, int(m.Device) * 3 / 4}))
+	var e *pollen.MemoryError
+	if !errors.As(err, &e) || e.Need != m.Device || e.Limit.Bytes != m.Device*3/4 {
+		t.Fatalf("%v, want a MemoryError of %d bytes", err, m.Device)
+	}
+	wantError(t, "less memory", err, "(the GPU's memory)", "less is needed with chains ")
+	_, err = pollen.Fit(context.Background(), spec, data, dir, pollen.WithDevice(gpu{host, int(m.Device)}))
+	must(t, err)
 }
