@@ -75,6 +75,7 @@ Exit codes:
 	}
 	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), command.Flags(), c) }
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return config.FlagError(command.Flags(), err) })
+	addVersion(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	for _, group := range []struct {
 		title    string

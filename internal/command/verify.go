@@ -13,15 +13,27 @@ import (
 )
 
 func verifyCommand(c *console) *cobra.Command {
-	return &cobra.Command{
+	var d digestFlags
+	command := &cobra.Command{
 		Use: "verify DIR...", Short: "Check the files of runs against their checksums",
 		Long: "Checks every file of each run in or below the directories against its checksum and the run's index, and lists damaged,\n" +
 			"missing, foreign and truncated files. It changes nothing, and can be used while a run samples. Figures and pages are not\n" +
-			"checked, since they can be regenerated. The exit code is 3 if a file is damaged.",
-		Example: "  pollen verify runs/fit-1\n  pollen verify runs/*",
-		Args:    requireRuns,
-		RunE:    func(_ *cobra.Command, dirs []string) error { return verify(dirs, c) },
+			"checked, since they can be regenerated. The exit code is 3 if a file is damaged.\n\n" +
+			"Checksums detect damage, not tampering. --digest prints one SHA-256 of all that a run's results depend on: sign it, and\n" +
+			"--expect checks that a run is the one that was signed. See docs/serving.md.",
+		Example: "  pollen verify runs/fit-1\n  pollen verify runs/*\n" +
+			"  pollen verify --digest runs/fit-1 > fit-1.digest\n  pollen verify --expect $(cat fit-1.digest) runs/fit-1",
+		Args: requireRuns,
+		RunE: func(command *cobra.Command, dirs []string) error {
+			if d.print || command.Flags().Changed("expect") {
+				return d.run(dirs, c)
+			}
+			return verify(dirs, c)
+		},
 	}
+	command.Flags().BoolVar(&d.print, "digest", false, "check one run and print its digest")
+	command.Flags().StringVar(&d.expected, "expect", "", "check one run and that it has this digest")
+	return command
 }
 
 // verify checks all runs, even after an error. It returns damage before any other error, and
