@@ -208,7 +208,9 @@ func (s *Server) parseJSON(body []byte) (predictRequest, error) {
 
 func expect(d *json.Decoder, want json.Delim) error {
 	got, err := d.Token()
-	if err == nil && got != want {
+	if err == nil && got == nil {
+		err = errors.Errorf("expected %v, got null", want)
+	} else if err == nil && got != want {
 		err = errors.Errorf("expected %v, got %.40v", want, got)
 	}
 	if err == io.EOF {
@@ -216,6 +218,10 @@ func expect(d *json.Decoder, want json.Delim) error {
 	}
 	return err
 }
+
+// maxFileName is the largest size in bytes of a file name, which the answer repeats: 255 characters
+// in any script.
+const maxFileName = 1024
 
 // parseForm reads each part of a form as an image.
 func (s *Server) parseForm(body []byte, boundary string) (predictRequest, error) {
@@ -239,6 +245,10 @@ func (s *Server) parseForm(body []byte, boundary string) (predictRequest, error)
 		if err != nil {
 			return q, refuse(http.StatusBadRequest, "form: part %d: %v", len(q.images), err)
 		}
-		q.images = append(q.images, upload{part.FileName(), content})
+		name := part.FileName()
+		if len(name) > maxFileName {
+			return q, refuse(http.StatusBadRequest, "form: part %d: the file name must have at most %d bytes, got %d", len(q.images), maxFileName, len(name))
+		}
+		q.images = append(q.images, upload{name, content})
 	}
 }

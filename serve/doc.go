@@ -8,9 +8,10 @@
 //	                answer: {"answers": [...]}, for each image, in order, a pollen.Answer, or
 //	                {"file": "...", "error": "..."} if it cannot be decoded
 //	GET  /          a web page for dropping images on
-//	GET  /run       the network, its training data and number of samples
+//	GET  /run       the network, its training data, number of samples and digest
 //	GET  /health    {"status": "ready"}, or 503 and "closing" or "stuck"
-//	GET  /metrics   requests, latencies, batches and the queue, in Prometheus's text format
+//	GET  /metrics   requests, latencies, batches, the queue, predicted classes and in-distribution
+//	                decisions, in Prometheus's text format
 //
 // An answer has "predictionSet", which can be empty, if the run is calibrated on enough images for
 // the level, and "inDistribution" if on enough for that rate. In /run, "level" and
@@ -19,16 +20,20 @@
 //
 // Images can have any size and the formats of datasets.Decode. Answers have the probabilities of
 // all classes only on request: /predict?probabilities=true, or "probabilities": true in JSON. Other
-// parameters and members are errors, as levels are options of the server.
+// parameters and members are errors, as levels are options of the server. Every answer to POST
+// /predict has the digest of the run that gave it, see pollen.Run.Digest, as "runDigest" and in the
+// header X-Run-Digest. Every response has the X-Request-Id of its request, or a new one.
 //
 // Base64 may use either alphabet, with or without padding and line breaks, and be a data URI. As
 // for TensorFlow Serving and KServe, images may be called instances, each be {"b64": "base64"}, and
 // the answers are then called predictions. Bodies may be compressed (Content-Encoding: gzip).
 //
-// Errors are {"error": "..."}, with status 400 for invalid input, 408 for a body that does not
-// arrive in time, 413 for input beyond the limits of Options, 415 for another content encoding, 500
-// for a failure of the server, and 503 with Retry-After if the server is busy. If all images of a
-// request have errors, the status and the error are those of the first.
+// Errors are {"error": "..."}, with status 400 for invalid input, 401 without the token, 403 for
+// requests of foreign web pages, 404 and 405 for unknown paths and methods, 408 for a body that
+// does not arrive in time, 413 for input beyond the limits of Options, 415 for another content
+// encoding, 421 for a Host that is not the server's, 500 for a failure of the server, and 503 with
+// Retry-After if the server is busy. If all images of a request have errors, the status and the
+// error are those of the first.
 //
 // Clients can use only a bounded amount of memory and time. Bodies, queue and images being decoded
 // have limits over all requests together, which are reduced to half of the memory that is
@@ -43,5 +48,9 @@
 // have a Timeout to end, and Close waits half a Timeout for a prediction: with the default of 20 s
 // a process ends within 30 s.
 //
-// The package prints nothing and reads the clock only to measure latencies (clock.go).
+// Options has TLS, a bearer token, and which names and web pages may reach the server; Reload reads
+// certificate, token and samples again. Without these options anyone who can connect can ask.
+//
+// The package prints nothing, reads the clock only to measure latencies (clock.go), and draws
+// random numbers only for the IDs of requests.
 package serve

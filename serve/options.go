@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/pkg/errors"
@@ -35,6 +36,26 @@ type Options struct {
 	// half of Timeout, and at least 1 s. A decoder that has not stopped after twice this time is
 	// stuck.
 	DecodeTimeout time.Duration
+
+	// TLSCert and TLSKey are PEM files of a certificate chain and its private key. If they are
+	// given, Serve answers by HTTPS only, with TLS 1.2 or later. Reload reads them again.
+	TLSCert, TLSKey string
+	// Token is the bearer token that requests must have, in their header "Authorization: Bearer
+	// TOKEN", except those for GET /health and the files of the web page; "" is none. TokenFile is
+	// a file that has it, which Reload reads again. A token has 16 or more letters, digits and
+	// -._~+/=.
+	Token, TokenFile string
+	// Hosts are the names by which clients reach the server, such as "flowers.example.org". If any
+	// are given, requests must have one of them in their header Host, or localhost, or an IP
+	// address. If Serve listens on a loopback address, Host must be one of the names, localhost or
+	// a loopback address, even without Hosts: otherwise any web page could read answers by a name
+	// that it resolves to 127.0.0.1.
+	Hosts []string
+	// CORSOrigins are the origins, such as "https://viewer.example.org", whose web pages may send
+	// requests and read the answers; "*" is any. Other pages may not.
+	CORSOrigins []string
+	// AccessLog, if not nil, gets a record of each request.
+	AccessLog *slog.Logger
 
 	// Report, if not nil, gets server errors: failed predictions, panics, and errors of the HTTP
 	// server. It is called from several goroutines.
@@ -93,6 +114,9 @@ func (o Options) resolve() (Options, error) {
 		return o, invalid("MaxImages", "must be at most Queue, %d, got %d", o.Queue, o.MaxImages)
 	case o.MaxBody > o.Memory:
 		return o, invalid("MaxBody", "must be at most Memory, %d, got %d", o.Memory, o.MaxBody)
+	}
+	if err := o.checkAccess(); err != nil {
+		return o, err
 	}
 	if o.Report == nil {
 		o.Report = func(error) {}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 	"time"
-
-	"github.com/pollen-ml/pollen"
 )
 
 // predict handles POST /predict.
@@ -40,13 +38,15 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	if good == 0 && len(failed) == 1 {
 		return failed[0]
 	}
-	var answers []pollen.Answer
+	given := result{digest: s.info().Digest}
 	if good > 0 {
-		if answers, err = s.queue.submit(ctx, good, pixels); err != nil {
-			return err
+		if given = s.queue.submit(ctx, good, pixels); given.err != nil {
+			return given.err
 		}
 	}
-	writePredictions(w, q, answers, failed)
+	s.drift.add(given.answers)
+	w.Header().Set(digestHeader, given.digest)
+	writePredictions(w, q, given, failed)
 	return nil
 }
 
@@ -58,12 +58,13 @@ type failure struct {
 
 // writePredictions writes an answer or a failure for each image. If all failed, the status and the
 // error are the first image's.
-func writePredictions(w http.ResponseWriter, q predictRequest, answers []pollen.Answer, failed []error) {
+func writePredictions(w http.ResponseWriter, q predictRequest, given result, failed []error) {
 	response := struct {
 		Error   string `json:"error,omitempty"`
 		Answers []any  `json:"answers"`
-	}{}
-	code := http.StatusOK
+		Digest  string `json:"runDigest"`
+	}{Digest: given.digest}
+	code, answers := http.StatusOK, given.answers
 	if len(answers) == 0 {
 		code, response.Error = statusOf(failed[0]), failed[0].Error()
 	}
@@ -84,7 +85,8 @@ func writePredictions(w http.ResponseWriter, q predictRequest, answers []pollen.
 		writeJSON(w, code, struct {
 			Error       string `json:"error,omitempty"`
 			Predictions []any  `json:"predictions"`
-		}{response.Error, response.Answers})
+			Digest      string `json:"runDigest"`
+		}{response.Error, response.Answers, response.Digest})
 		return
 	}
 	writeJSON(w, code, response)

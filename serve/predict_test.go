@@ -89,7 +89,7 @@ func TestPredictRefuses(t *testing.T) {
 		"bomb":                {"", "", string(bomb(10_000, 10_000)), 413, "image 0 must have at most 1000000 pixels, got 10000x10000"},
 		"larger bomb":         {"", "", string(bomb(1<<30, 1<<30)), 400, "image 0: datasets: measure: PNG"},
 		"JSON garbage":        {"", asJSON, "{]", 400, "JSON: invalid character"},
-		"JSON null":           {"", asJSON, "null", 400, "JSON: expected {"},
+		"JSON null":           {"", asJSON, "null", 400, "JSON: expected {, got null"},
 		"JSON cut":            {"", asJSON, `{"images":["` + good, 400, "JSON: image 0: unexpected EOF"},
 		"JSON cut early":      {"", asJSON, `{"images"`, 400, "JSON: unexpected EOF"},
 		"JSON of none":        {"", asJSON, `{"images":[]}`, 400, "got none"},

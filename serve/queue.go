@@ -22,12 +22,13 @@ type predictor interface {
 
 // queue collects the images of requests and passes them to the predictor in batches.
 type queue struct {
-	predictor predictor
-	capacity  int           // maximum number of waiting images
-	wait      time.Duration // for more images of a batch
-	timeout   time.Duration // of a prediction, after which it is stuck, and half of it for close
-	watchdog  *watchdog
-	counts    *counts
+	served   atomic.Pointer[served]
+	turn     chan struct{} // has an element while the predictor is in use, or replaced
+	capacity int           // maximum number of waiting images
+	wait     time.Duration // for more images of a batch
+	timeout  time.Duration // of a prediction, after which it is stuck, and half of it for close
+	watchdog *watchdog
+	counts   *counts
 
 	waiting atomic.Int64 // number of waiting images
 	mu      sync.RWMutex // guards closed; jobs are sent with the read lock held
@@ -46,29 +47,31 @@ type job struct {
 
 type result struct {
 	answers []pollen.Answer
+	digest  string // of the run that they are of
 	err     error
 }
 
-func newQueue(p predictor, o Options, w *watchdog, c *counts) *queue {
+func newQueue(first *served, o Options, w *watchdog, c *counts) *queue {
 	q := &queue{
-		predictor: p, capacity: o.Queue, wait: o.Wait, timeout: o.Timeout, watchdog: w, counts: c,
-		jobs: make(chan *job, o.Queue), ended: make(chan struct{}),
+		capacity: o.Queue, wait: o.Wait, timeout: o.Timeout, watchdog: w, counts: c,
+		turn: make(chan struct{}, 1), jobs: make(chan *job, o.Queue), ended: make(chan struct{}),
 	}
+	q.served.Store(first)
 	go q.serve()
 	return q
 }
 
 // submit waits for the answers for images, [images C H W].
-func (q *queue) submit(ctx context.Context, images int, pixels []byte) ([]pollen.Answer, error) {
+func (q *queue) submit(ctx context.Context, images int, pixels []byte) result {
 	j := &job{ctx, images, pixels, make(chan result, 1)}
 	if err := q.enqueue(j); err != nil {
-		return nil, err
+		return result{err: err}
 	}
 	select {
 	case r := <-j.result:
-		return r.answers, r.err
+		return r
 	case <-ctx.Done():
-		return nil, contextError(ctx)
+		return result{err: contextError(ctx)}
 	}
 }
 
@@ -113,7 +116,7 @@ func (q *queue) gather(first *job) []*job {
 		defer timer.Stop()
 		over = timer.C
 	}
-	for images < q.predictor.Room() {
+	for images < q.served.Load().Room() {
 		var next *job
 		select {
 		case next = <-q.jobs:
@@ -150,7 +153,10 @@ func (q *queue) answer(together []*job) {
 	if images == 0 {
 		return
 	}
-	answers, err := q.predict(pixels)
+	q.turn <- struct{}{}
+	now := q.served.Load()
+	answers, err := q.predict(now, pixels)
+	<-q.turn
 	if err == nil && len(answers) != images {
 		err = errors.Errorf("serve: %d answers for %d images", len(answers), images)
 	}
@@ -160,13 +166,13 @@ func (q *queue) answer(together []*job) {
 			j.result <- result{err: err}
 			continue
 		}
-		j.result <- result{answers: answers[:j.images:j.images]}
+		j.result <- result{answers: answers[:j.images:j.images], digest: now.info.Digest}
 		answers = answers[j.images:]
 	}
 }
 
 // predict turns a panic into an error, so that it ends only these requests.
-func (q *queue) predict(pixels []byte) (answers []pollen.Answer, err error) {
+func (q *queue) predict(p predictor, pixels []byte) (answers []pollen.Answer, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			q.counts.panics.Add(1)
@@ -174,7 +180,7 @@ func (q *queue) predict(pixels []byte) (answers []pollen.Answer, err error) {
 		}
 	}()
 	defer q.watchdog.watch("a prediction", 2*q.timeout)()
-	return q.predictor.Answer(context.Background(), pixels)
+	return p.Answer(context.Background(), pixels)
 }
 
 // close answers waiting requests, rejects new ones, and closes the predictor. It returns an error
@@ -195,7 +201,7 @@ func (q *queue) close() error {
 	if !first {
 		return nil
 	}
-	return q.predictor.Close()
+	return q.served.Load().Close()
 }
 
 // open reports whether the queue accepts images.

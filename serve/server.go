@@ -3,11 +3,12 @@ package serve
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
@@ -21,12 +22,13 @@ import (
 type Server struct {
 	options  Options
 	data     pollen.Data
-	info     runInfo
 	queue    *queue
 	memory   budget
 	pool     *decodePool
 	watchdog *watchdog
 	counts   *counts
+	drift    *drift
+	secrets  atomic.Pointer[secrets]
 	routes   *http.ServeMux
 }
 
@@ -50,6 +52,7 @@ type runInfo struct {
 	MaxImages          int      `json:"maxImages"`
 	MaxBody            int      `json:"maxBody"`
 	MaxPixels          int      `json:"maxPixels"`
+	Digest             string   `json:"digest"` // see pollen.Run.Digest
 }
 
 // New loads the network of a run and its present samples. The caller must call Close. It returns an
@@ -59,39 +62,34 @@ func New(run *pollen.Run, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	expected, err := run.Expected()
+	secrets, err := options.load()
 	if err != nil {
 		return nil, err
 	}
-	p, err := run.Predictor(options.Batch)
+	p, err := loadRun(run, options)
 	if err != nil {
 		return nil, err
 	}
-	m := run.Manifest()
-	a := runInfo{
-		Name: filepath.Base(run.Dir()), Network: m.Spec.NetworkName(), Method: pollen.MethodText(m.Spec.Method),
-		Data: m.Data.Name, Examples: m.Data.Size, Parameters: m.Parameters,
-		Channels: m.Data.Channels, Height: m.Data.Height, Width: m.Data.Width, ClassNames: m.Data.ClassNames,
-		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(),
-	}
-	a.Level, a.InDistributionRate = p.Levels()
-	return newServer(p, m.Data, a, options), nil
+	s := newServer(p.predictor, run.Manifest().Data, p.info, options)
+	s.secrets.Store(secrets)
+	return s, nil
 }
 
 func newServer(p predictor, data pollen.Data, a runInfo, options Options) *Server {
 	options, decoding := options.withinMemory(memory.Available())
-	a.MaxImages, a.MaxBody, a.MaxPixels = options.MaxImages, options.MaxBody, options.MaxPixels
-	s := &Server{options: options, data: data, info: a, counts: newCounts(), routes: http.NewServeMux()}
+	s := &Server{options: options, data: data, counts: newCounts(), drift: newDrift(data.ClassNames), routes: http.NewServeMux()}
+	s.secrets.Store(&secrets{})
 	s.memory.limit = int64(options.Memory)
 	s.watchdog = &watchdog{report: options.Report}
 	s.pool = newDecodePool(options, decoding, &s.data, s.watchdog)
-	s.queue = newQueue(p, options, s.watchdog, s.counts)
+	a.limits(options)
+	s.queue = newQueue(&served{p, a}, options, s.watchdog, s.counts)
 	s.routes.HandleFunc(predictRoute, func(w http.ResponseWriter, r *http.Request) {
 		if err := s.predict(w, r); err != nil {
 			s.writeError(w, err)
 		}
 	})
-	s.routes.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.info) })
+	s.routes.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.info()) })
 	s.routes.HandleFunc("GET /health", s.health)
 	s.routes.HandleFunc("GET /metrics", s.metrics)
 	s.addPage()
@@ -102,23 +100,30 @@ func newServer(p predictor, data pollen.Data, a runInfo, options Options) *Serve
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	seconds := stopwatch()
 	recorded := &recorder{ResponseWriter: w}
+	id := requestID(r)
+	w.Header().Set(requestIDHeader, id)
 	defer func() {
 		if reason := recover(); reason != nil {
 			s.counts.panics.Add(1)
-			s.options.Report(errors.Errorf("serve: %s: panic: %v\n%s", r.Pattern, reason, debug.Stack()))
+			s.options.Report(errors.Errorf("serve: request %s: %s: panic: %v\n%s", id, r.Pattern, reason, debug.Stack()))
 			if recorded.code == 0 {
 				writeJSON(recorded, http.StatusInternalServerError, map[string]string{"error": "the request failed; the error was reported to the operator"})
 			}
 		}
-		s.counts.request(r.Pattern, recorded.code, seconds())
+		took := seconds()
+		s.counts.request(r.Pattern, recorded.code, took)
+		s.logAccess(r, recorded, id, took)
 	}()
-	s.routes.ServeHTTP(recorded, r)
+	if s.admit(recorded, r) {
+		s.route(recorded, r)
+	}
 }
 
-// recorder records the status of a response.
+// recorder records the status of a response, and how many bytes its body has.
 type recorder struct {
 	http.ResponseWriter
-	code int
+	code  int
+	bytes int
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -134,13 +139,19 @@ func (r *recorder) Write(content []byte) (int, error) {
 	if r.code == 0 {
 		r.code = http.StatusOK
 	}
-	return r.ResponseWriter.Write(content)
+	n, err := r.ResponseWriter.Write(content)
+	r.bytes += n
+	return n, err
 }
 
 // Unwrap returns the underlying writer for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+// info returns the description of the run that is served.
+func (s *Server) info() runInfo { return s.queue.served.Load().info }
+
+// health handles GET /health, which needs no token: without it, the answer has only the status.
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	status, code := "ready", http.StatusOK
 	switch {
 	case !s.queue.open():
@@ -148,39 +159,49 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	case s.watchdog.stuck.Load() > 0:
 		status, code = "stuck", http.StatusServiceUnavailable
 	}
+	if !s.authorized(r) {
+		writeJSON(w, code, map[string]string{"status": status})
+		return
+	}
+	run := s.info()
 	writeJSON(w, code, struct {
 		Status  string `json:"status"`
 		Run     string `json:"run"`
 		Samples int    `json:"samples"`
-	}{status, s.info.Name, s.info.Samples})
+		Digest  string `json:"digest"`
+	}{status, run.Name, run.Samples, run.Digest})
 }
 
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	var text bytes.Buffer
 	s.counts.write(&text,
-		metric{"pollen_samples", "gauge", "Posterior samples that are averaged.", int64(s.info.Samples)},
+		metric{"pollen_samples", "gauge", "Posterior samples that are averaged.", int64(s.info().Samples)},
 		metric{"pollen_queue_images", "gauge", "Images waiting for an answer.", s.queue.waiting.Load()},
 		metric{"pollen_stuck", "gauge", "Decoders and predictions that have not ended in time.", s.watchdog.stuck.Load()},
 		metric{"pollen_memory_bytes", "gauge", "Bytes reserved for bodies and images.", s.memory.used.Load()},
 	)
+	s.drift.write(&text)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.Write(text.Bytes())
 }
 
-// Serve serves on a listener until the context ends. It then answers pending requests, rejects new
-// ones, and returns nil. Requests that have not ended after a Timeout are cancelled, and Serve
-// returns an error. It closes connections of slow clients after a few Timeouts. It closes the
-// listener, but not the Server.
+// Serve serves on a listener until the context ends, by HTTPS if Options has a certificate. It then
+// answers pending requests, rejects new ones, and returns nil. Requests that have not ended after a
+// Timeout are cancelled, and Serve returns an error. It closes connections of slow clients after a
+// few Timeouts. It closes the listener, but not the Server.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	requests, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	if s.secrets.Load().certificate != nil {
+		listener = tls.NewListener(listener, s.tlsConfig())
+	}
 	web := &http.Server{
 		Handler:           s,
-		BaseContext:       func(net.Listener) context.Context { return requests },
+		BaseContext:       func(net.Listener) context.Context { return withLoopback(requests, listener.Addr()) },
 		ReadHeaderTimeout: min(s.options.Timeout, 10*time.Second),
 		ReadTimeout:       s.options.Timeout,
 		WriteTimeout:      3 * s.options.Timeout, // for reading the body, answering, and writing
-		IdleTimeout:       2 * time.Minute,
+		IdleTimeout:       6 * s.options.Timeout,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(errorHandler{s.options.Report}, slog.LevelError),
 	}

@@ -25,7 +25,7 @@ func TestPages(t *testing.T) {
 		{"/page.css", "text/css", "prefers-color-scheme"},
 		{"/run", "application/json", `"name":"patterns","network":"lenet-small","method":"sgld","data":"patterns","examples":300`},
 		{"/run", "application/json", `"classNames":["across","along","checked"],"samples":6,"expected":6,"calibrated":true,"level":0.9,"inDistributionRate":0.95`},
-		{"/health", "application/json", `{"status":"ready","run":"patterns","samples":6}`},
+		{"/health", "application/json", `{"status":"ready","run":"patterns","samples":6,"digest":"`},
 	} {
 		code, header, body := get(s, c.target)
 		if code != 200 || !strings.HasPrefix(header.Get("Content-Type"), c.kind) || !strings.Contains(body, c.words) {
@@ -185,11 +185,11 @@ func TestQueue(t *testing.T) {
 	var asking sync.WaitGroup
 	ask := func(n int) {
 		asking.Go(func() {
-			answers, err := s.queue.submit(t.Context(), n, make([]byte, n*len(image)))
-			if err != nil || len(answers) != n {
-				t.Errorf("%d answers for %d: %v", len(answers), n, err)
+			r := s.queue.submit(t.Context(), n, make([]byte, n*len(image)))
+			if r.err != nil || len(r.answers) != n {
+				t.Errorf("%d answers for %d: %v", len(r.answers), n, r.err)
 			}
-			answered.Add(int64(len(answers)))
+			answered.Add(int64(len(r.answers)))
 		})
 	}
 	ask(1)
@@ -202,15 +202,14 @@ func TestQueue(t *testing.T) {
 	for s.queue.waiting.Load() != 18 {
 		time.Sleep(time.Millisecond)
 	}
-	_, err := s.queue.submit(t.Context(), 3, make([]byte, 3*len(image)))
+	err := s.queue.submit(t.Context(), 3, make([]byte, 3*len(image))).err
 	if code := statusOf(err); code != 503 {
 		t.Errorf("a full queue: %v", err)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	given := make(chan error)
 	go func() {
-		_, err := s.queue.submit(cancelled, 1, image)
-		given <- err
+		given <- s.queue.submit(cancelled, 1, image).err
 	}()
 	for s.queue.waiting.Load() != 19 {
 		time.Sleep(time.Millisecond)
@@ -260,7 +259,7 @@ func TestWait(t *testing.T) {
 	var asking sync.WaitGroup
 	for range 32 {
 		asking.Go(func() {
-			if _, err := s.queue.submit(t.Context(), 1, theTest.Image(0)); err != nil {
+			if err := s.queue.submit(t.Context(), 1, theTest.Image(0)).err; err != nil {
 				t.Error(err)
 			}
 		})

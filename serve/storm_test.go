@@ -190,7 +190,7 @@ func (s *storm) slow(client int) {
 		return
 	}
 	defer connection.Close()
-	fmt.Fprintf(connection, "POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nabc")
+	fmt.Fprintf(connection, "POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nabc")
 	answer, err := io.ReadAll(connection)
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 408") || !strings.Contains(string(answer), "did not arrive in time") {
 		s.Errorf("client %d, slow: %q, %v", client, answer, err)

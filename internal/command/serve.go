@@ -3,12 +3,14 @@ package command
 import (
 	"context"
 	"net"
+	"os"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/internal/interrupt"
 	"github.com/pollen-ml/pollen/serve"
 )
 
@@ -19,7 +21,11 @@ type serveFlags struct {
 	address                   string
 	level, inDistributionRate float64
 	withoutDamaged            bool
+	accessLog                 string
 }
+
+// tokenVariable is the environment variable for the bearer token.
+const tokenVariable = "POLLEN_TOKEN"
 
 func serveCommand(c *console) *cobra.Command {
 	var s serveFlags
@@ -27,8 +33,11 @@ func serveCommand(c *console) *cobra.Command {
 		Use: "serve RUN", Short: "Serve predictions over HTTP, with a web page",
 		Long: "Serves the answers of predict over HTTP. POST /predict takes an image, a form with files, or JSON; GET / is a page for\n" +
 			"dropping images on; GET /run describes the run, /health reports readiness, /metrics has figures for Prometheus. Ctrl-C\n" +
-			"stops the server after the pending requests.",
-		Example: "  pollen serve runs/flowers\n  curl --data-binary @rose.jpg localhost:8080/predict",
+			"stops the server after the pending requests; SIGHUP reloads samples, certificate and token, and opens the access log again.\n\n" +
+			"Without further flags only programs of this machine can connect. To listen elsewhere, use TLS and a token, which is also\n" +
+			"taken from the environment variable POLLEN_TOKEN; GET /health and the page's files need none. See docs/serving.md.",
+		Example: "  pollen serve runs/flowers\n  curl --data-binary @rose.jpg localhost:8080/predict\n" +
+			"  pollen serve runs/flowers --address :8443 --tls-cert cert.pem --tls-key key.pem --token-file token",
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) != 1 {
 				return usage("pollen: serve needs the directory of one run")
@@ -50,6 +59,13 @@ func serveCommand(c *console) *cobra.Command {
 	f.IntVar(&s.options.MaxBody, "max-body", 0, "maximum bytes of a request (default 16 MiB)")
 	f.IntVar(&s.options.MaxPixels, "max-pixels", 0, "maximum pixels of an image (default 25 million)")
 	f.DurationVar(&s.options.Timeout, "timeout", 0, "maximum time to receive a request, and again to answer it (default 20s)")
+	f.StringVar(&s.options.TLSCert, "tls-cert", "", "PEM file of the certificate: answer by HTTPS")
+	f.StringVar(&s.options.TLSKey, "tls-key", "", "PEM file of the certificate's key")
+	f.StringVar(&s.options.TokenFile, "token-file", "", "file of the bearer token that requests must have")
+	f.StringSliceVar(&s.options.Hosts, "host", nil, "name by which clients reach the server; can be repeated (default: on a loopback address localhost,\n"+
+		"elsewhere any)")
+	f.StringSliceVar(&s.options.CORSOrigins, "cors-origin", nil, "origin, such as https://viewer.example.org, whose pages may use the server; can be repeated")
+	f.StringVar(&s.accessLog, "access-log", "", "file to append a JSON record of each request to; \"-\" is the standard output")
 	s.device.bind(f)
 	bindWithoutDamaged(f, &s.withoutDamaged)
 	s.options.Report = func(err error) { c.remark("serve: %v", err) }
@@ -57,13 +73,26 @@ func serveCommand(c *console) *cobra.Command {
 }
 
 func (s *serveFlags) run(ctx context.Context, dir string, c *console) error {
+	hangups := interrupt.Hangups(ctx)
+	if err := s.takeToken(); err != nil {
+		return err
+	}
+	log, err := openAccessLog(s.accessLog, c)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.options.AccessLog = log.logger()
 	opened, err := s.device.open(c)
 	if err != nil {
 		return err
 	}
 	defer opened.Close()
-	run, err := pollen.Open(dir, append(withoutDamagedIf(s.withoutDamaged), pollen.WithDevice(opened), pollen.WithLevel(s.level),
-		pollen.WithInDistributionRate(s.inDistributionRate), pollen.WithObserver(c.observer("serve")))...)
+	open := func() (*pollen.Run, error) {
+		return pollen.Open(dir, append(withoutDamagedIf(s.withoutDamaged), pollen.WithDevice(opened), pollen.WithLevel(s.level),
+			pollen.WithInDistributionRate(s.inDistributionRate), pollen.WithObserver(c.observer("serve")))...)
+	}
+	run, err := open()
 	if err != nil {
 		return err
 	}
@@ -82,10 +111,70 @@ func (s *serveFlags) run(ctx context.Context, dir string, c *console) error {
 	if err != nil {
 		return errors.Wrap(err, "pollen: serve")
 	}
-	c.remark("serving %[2]s at http://%[1]s; stop with Ctrl-C", listener.Addr(), dir)
-	err = server.Serve(ctx, listener)
-	if err == nil {
-		c.remark("pollen: stopped; pending requests were answered")
+	s.remarkExposed(listener.Addr(), c)
+	c.remark("serving %[2]s at %[3]s://%[1]s; stop with Ctrl-C", listener.Addr(), dir, s.scheme())
+	reload := func() error {
+		if err := log.reopen(); err != nil {
+			return err
+		}
+		run, err := open()
+		if err != nil {
+			return err
+		}
+		return server.Reload(run)
 	}
-	return err
+	ended := make(chan error, 1)
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { ended <- server.Serve(serving, listener) }()
+	for {
+		select {
+		case err := <-ended:
+			if err == nil {
+				c.remark("pollen: stopped; pending requests were answered")
+			}
+			return err
+		case <-hangups:
+			if err := reload(); err != nil {
+				c.remark("pollen: reload: %v; serving as before", err)
+			} else {
+				c.remark("pollen: reloaded %s: %s", dir, counted(server.Samples(), "sample"))
+			}
+		}
+	}
+}
+
+// takeToken takes the token from the environment. An empty one is an error, not a server that is
+// open to all.
+func (s *serveFlags) takeToken() error {
+	token, given := os.LookupEnv(tokenVariable)
+	switch {
+	case given && s.options.TokenFile != "":
+		return usage("pollen: --token-file and the environment variable %s exclude each other", tokenVariable)
+	case given && token == "":
+		return usage("pollen: the environment variable %s must be a token, is empty", tokenVariable)
+	}
+	s.options.Token = token
+	return nil
+}
+
+func (s *serveFlags) scheme() string {
+	if s.options.TLSCert != "" {
+		return "https"
+	}
+	return "http"
+}
+
+// remarkExposed warns about a server that others can reach without a token, or with one that they
+// can read.
+func (s *serveFlags) remarkExposed(at net.Addr, c *console) {
+	if tcp, is := at.(*net.TCPAddr); !is || tcp.IP.IsLoopback() {
+		return
+	}
+	switch protected := s.options.Token != "" || s.options.TokenFile != ""; {
+	case !protected:
+		c.remark("anyone who can reach %v can use this server: --token-file protects it, --tls-cert encrypts what is sent", at)
+	case s.options.TLSCert == "":
+		c.remark("the token is sent unencrypted to %v: use --tls-cert, or a proxy with TLS", at)
+	}
 }

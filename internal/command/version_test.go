@@ -13,13 +13,14 @@ func TestVersionText(t *testing.T) {
 		}
 		return info
 	}
+	modified := []string{"vcs.revision", "ab12", "vcs.modified", "true"}
 	arm := []string{"GOOS", "linux", "GOARCH", "arm64"}
 	commit := append([]string{"vcs.revision", "ab12", "vcs.modified", "false", "vcs.time", "2026-11-26T10:00:00Z"}, arm...)
 	for want, info := range map[string]*debug.BuildInfo{
 		"(unknown): the program has no build information":                             nil,
 		"(devel)\nrevision unknown\ngo1.26.8 linux/arm64":                             of("", arm...),
 		"v1.2.3\nrevision unknown\ngo1.26.8 linux/arm64":                              of("v1.2.3", arm...),
-		"v0.1.0+dirty\nrevision ab12, modified\ngo1.26.8 linux/arm64":                 of("v0.1.0+dirty", append(arm, "vcs.revision", "ab12", "vcs.modified", "true")...),
+		"v0.1.0+dirty\nrevision ab12, modified\ngo1.26.8 linux/arm64":                 of("v0.1.0+dirty", append(modified, arm...)...),
 		"v0.1.0\nrevision ab12\ncommitted 2026-11-26T10:00:00Z\ngo1.26.8 linux/arm64": of("v0.1.0", commit...),
 	} {
 		if got := versionText(info); got != want {

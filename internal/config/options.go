@@ -42,12 +42,17 @@ func NameFlag(err error) error {
 	return err
 }
 
-// flagOf returns the name of the flag for a field of options: max-body for MaxBody.
+// flagOf returns the name of the flag for a field of options: max-body for MaxBody,
+// tls-cert for TLSCert.
 func flagOf(field string) string {
-	if field == "Height" {
+	switch field {
+	case "Height":
 		return "size"
+	case "Hosts", "CORSOrigins":
+		field = strings.TrimSuffix(field, "s")
 	}
-	return strings.ToLower(regexp.MustCompile("(.)([A-Z])").ReplaceAllString(field, "$1-$2"))
+	field = regexp.MustCompile("([A-Z])([A-Z][a-z])").ReplaceAllString(field, "$1-$2") // TLSCert
+	return strings.ToLower(regexp.MustCompile("([a-z])([A-Z])").ReplaceAllString(field, "$1-$2"))
 }
 
 // RejectZeros returns an error if a flag of serve was set to 0, which package serve would replace

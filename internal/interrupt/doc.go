@@ -2,5 +2,5 @@
 // context.
 //
 // The first signal cancels the context, so that the program can save its work. The second signal
-// ends the program at once.
+// ends the program at once. A server takes SIGHUP as the request to reload, see Hangups.
 package interrupt

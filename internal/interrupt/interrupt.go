@@ -29,19 +29,25 @@ func (s *Stop) ExitCode() int {
 // SIGUSR1 and SIGUSR2. A SIGHUP that was ignored when the program started stays ignored. Later
 // signals have their default effect. release stops listening for signals.
 func Context() (ctx context.Context, release func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	received := make(chan os.Signal, 1)
+	h := &hangups{received: make(chan os.Signal, 1)}
+	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), hangupsKey{}, h))
 	listened := signals()
-	signal.Notify(received, listened...)
+	signal.Notify(h.received, listened...)
 	done := make(chan struct{})
 	go func() {
-		select {
-		case s := <-received:
-			signal.Reset(listened...)
-			cancel(&Stop{s})
-		case <-done:
-			signal.Stop(received)
-			cancel(nil)
+		for {
+			select {
+			case s := <-h.received:
+				if h.take(s) {
+					continue
+				}
+				signal.Reset(listened...)
+				cancel(&Stop{s})
+			case <-done:
+				signal.Stop(h.received)
+				cancel(nil)
+			}
+			return
 		}
 	}()
 	return ctx, func() { close(done) }

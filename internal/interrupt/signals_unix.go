@@ -17,3 +17,6 @@ func signals() []os.Signal {
 	}
 	return all
 }
+
+// hangup is the signal that a server reloads by.
+var hangup os.Signal = syscall.SIGHUP

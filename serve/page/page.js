@@ -19,12 +19,18 @@ function showStatus(text, error = false) {
   find("status").classList.toggle("error", error);
 }
 
-async function request(path, options) {
+let token = ""; // asked for when the server needs one; it is kept only here
+
+async function request(path, options = {}) {
   let response;
   try {
-    response = await fetch(path, options);
+    response = await fetch(path, { ...options, headers: token ? { Authorization: "Bearer " + token } : {} });
   } catch {
     throw new Error("Cannot reach the server.");
+  }
+  if (response.status === 401) {
+    token = window.prompt(token ? "The server has another token:" : "The server needs a token:") || "";
+    if (token) return request(path, options);
   }
   let content;
   try {

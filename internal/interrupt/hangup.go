@@ -1,0 +1,45 @@
+package interrupt
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync/atomic"
+)
+
+// hangups are the signals of a Context, and where SIGHUP goes once Hangups was called.
+type hangups struct {
+	received chan os.Signal
+	to       atomic.Pointer[chan os.Signal]
+}
+
+type hangupsKey struct{}
+
+// take reports whether it has passed a signal to the program: a SIGHUP that reloads. One that comes
+// while another waits is the same as that.
+func (h *hangups) take(s os.Signal) bool {
+	to := h.to.Load()
+	if to == nil || !isHangup(s) {
+		return false
+	}
+	select {
+	case *to <- s:
+	default:
+	}
+	return true
+}
+
+// Hangups returns a channel that receives SIGHUP, by which operators tell a server to reload. From
+// then on SIGHUP does not cancel the context, which must be one of Context, or made from it: the
+// channel of another context receives nothing, and neither does one where there is no SIGHUP. A
+// SIGHUP that was ignored when the program started is received as well.
+func Hangups(ctx context.Context) <-chan os.Signal {
+	to := make(chan os.Signal, 1)
+	if h, ok := ctx.Value(hangupsKey{}).(*hangups); ok && hangup != nil {
+		h.to.Store(&to)
+		signal.Notify(h.received, hangup)
+	}
+	return to
+}
+
+func isHangup(s os.Signal) bool { return hangup != nil && s == hangup }

@@ -1,0 +1,45 @@
+package serve
+
+import (
+	cryptorand "crypto/rand"
+	"log/slog"
+	"net"
+	"net/http"
+	"regexp"
+)
+
+// Headers of answers.
+const (
+	requestIDHeader = "X-Request-Id"
+	digestHeader    = "X-Run-Digest" // of the run that predicted
+)
+
+// idPattern is what a client's request ID must look like, so that it can be searched for in logs.
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9._:/+=@-]{1,128}$`)
+
+// requestID returns the client's ID of a request or, if it has none, a random one. The ID is for
+// logs: no answer depends on it.
+func requestID(r *http.Request) string {
+	if id := r.Header.Get(requestIDHeader); idPattern.MatchString(id) {
+		return id
+	}
+	return cryptorand.Text()
+}
+
+// logAccess writes the record of a request to the access log.
+func (s *Server) logAccess(r *http.Request, w *recorder, id string, seconds float64) {
+	if s.options.AccessLog == nil {
+		return
+	}
+	client, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		client = r.RemoteAddr
+	}
+	s.options.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request",
+		slog.String("id", id), slog.String("client", client), slog.String("method", shortened(r.Method)), slog.String("host", shortened(r.Host)),
+		slog.String("path", shortened(r.URL.Path)), slog.Int("status", w.code), slog.Int("bytes", w.bytes), slog.Float64("seconds", seconds),
+		slog.String("userAgent", shortened(r.UserAgent())), slog.String("runDigest", w.Header().Get(digestHeader)))
+}
+
+// shortened returns at most 200 bytes of a client's text.
+func shortened(text string) string { return text[:min(len(text), 200)] }

@@ -1,0 +1,80 @@
+package serve
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/pollen-ml/pollen"
+)
+
+// maxClassLabels is how many classes have a time series of their own in GET /metrics; those after
+// them are counted together. A monitoring system keeps every series.
+const maxClassLabels = 100
+
+// maxLabel is the largest size in bytes of a label.
+const maxLabel = 100
+
+// otherClasses is the label of the classes after maxClassLabels.
+const otherClasses = "other"
+
+// drift counts predicted classes and in-distribution decisions: a change of their rates over time
+// means that the images have changed.
+type drift struct {
+	labels []string // by class
+	order  []string // of the labels, each once
+
+	mu              sync.Mutex
+	predicted       map[string]int64 // by label
+	inside, outside int64
+}
+
+func newDrift(classNames []string) *drift {
+	d := &drift{predicted: map[string]int64{}}
+	for class, name := range classNames {
+		if len(name) > maxLabel {
+			name = fmt.Sprintf("%s... (%d)", strings.ToValidUTF8(name[:maxLabel], ""), class)
+		}
+		if class >= maxClassLabels {
+			name = otherClasses
+		}
+		if _, known := d.predicted[name]; !known {
+			d.order = append(d.order, name)
+		}
+		d.labels, d.predicted[name] = append(d.labels, name), 0
+	}
+	return d
+}
+
+func (d *drift) add(answers []pollen.Answer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range answers {
+		d.predicted[d.labels[a.Index]]++
+		switch {
+		case a.InDistribution == nil:
+		case *a.InDistribution:
+			d.inside++
+		default:
+			d.outside++
+		}
+	}
+}
+
+// labelEscapes escapes the value of a label for Prometheus's text format.
+var labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+
+// write writes the counts in Prometheus's text format.
+func (d *drift) write(w io.Writer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fmt.Fprintf(w, "# HELP pollen_predictions_total Images by predicted class; those after the first %d classes together, as %q.\n", maxClassLabels, otherClasses)
+	fmt.Fprint(w, "# TYPE pollen_predictions_total counter\n")
+	for _, label := range d.order {
+		fmt.Fprintf(w, "pollen_predictions_total{class=\"%s\"} %d\n", labelEscapes.Replace(label), d.predicted[label])
+	}
+	fmt.Fprint(w, "# HELP pollen_distribution_total Images with an in-distribution decision, in or out of distribution.\n"+
+		"# TYPE pollen_distribution_total counter\n")
+	fmt.Fprintf(w, "pollen_distribution_total{decision=\"in\"} %d\npollen_distribution_total{decision=\"out\"} %d\n", d.inside, d.outside)
+}

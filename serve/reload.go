@@ -1,0 +1,116 @@
+package serve
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+)
+
+// served is a predictor, and the run that it predicts with.
+type served struct {
+	predictor
+	info runInfo
+}
+
+// loadRun loads a run's network and samples. The digest is of the samples that were loaded: a run
+// that changes meanwhile is loaded again.
+func loadRun(run *pollen.Run, options Options) (*served, error) {
+	expected, err := run.Expected()
+	if err != nil {
+		return nil, err
+	}
+	const tries = 10
+	for range tries {
+		digest, err := run.Digest()
+		if err != nil {
+			return nil, err
+		}
+		p, err := run.Predictor(options.Batch)
+		if err != nil {
+			return nil, err
+		}
+		after, err := run.Digest()
+		if err == nil && after == digest {
+			return &served{p, describe(run, p, expected, digest)}, nil
+		}
+		if closed := p.Close(); err == nil {
+			err = closed
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, errors.Errorf("serve: %s changed while it was loaded, %d times: it gets samples faster than they can be loaded", run.Dir(), tries)
+}
+
+// describe returns the JSON of GET /run.
+func describe(run *pollen.Run, p *pollen.Predictor, expected int, digest string) runInfo {
+	m := run.Manifest()
+	a := runInfo{
+		Name: filepath.Base(run.Dir()), Network: m.Spec.NetworkName(), Method: pollen.MethodText(m.Spec.Method),
+		Data: m.Data.Name, Examples: m.Data.Size, Parameters: m.Parameters,
+		Channels: m.Data.Channels, Height: m.Data.Height, Width: m.Data.Width, ClassNames: m.Data.ClassNames,
+		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(), Digest: digest,
+	}
+	a.Level, a.InDistributionRate = p.Levels()
+	return a
+}
+
+// Reload reads the certificate and the token again, loads the run's present samples, and then
+// answers with them, without losing a request. The run must have the classes and the size of images
+// of the one before; it may be in another directory. Meanwhile both are in memory. After an error
+// the server continues as before.
+func (s *Server) Reload(run *pollen.Run) error {
+	read, err := s.options.load()
+	if err != nil {
+		return err
+	}
+	if d := run.Manifest().Data; d.Channels != s.data.Channels || d.Height != s.data.Height || d.Width != s.data.Width ||
+		!slices.Equal(d.ClassNames, s.data.ClassNames) {
+		return errors.Errorf("serve: reload: %s must have the classes and the size of images of the run before: start another server for it", run.Dir())
+	}
+	next, err := loadRun(run, s.options)
+	if err != nil {
+		return err
+	}
+	next.info.limits(s.options)
+	if err := s.queue.replace(next); err != nil {
+		next.Close()
+		return err
+	}
+	s.secrets.Store(read)
+	return nil
+}
+
+// Samples returns the number of samples that answers average.
+func (s *Server) Samples() int { return s.info().Samples }
+
+// limits fills in the limits of requests.
+func (a *runInfo) limits(o Options) {
+	a.MaxImages, a.MaxBody, a.MaxPixels = o.MaxImages, o.MaxBody, o.MaxPixels
+}
+
+// replace makes the queue answer with another predictor from the next batch on, and closes the one
+// before. It returns an error, and changes nothing, if a prediction does not end in time or the
+// queue is closed.
+func (q *queue) replace(next *served) error {
+	select {
+	case q.turn <- struct{}{}:
+	case <-time.After(q.timeout):
+		return errors.Errorf("serve: reload: a prediction has not ended after %v", q.timeout)
+	}
+	q.mu.RLock() // close waits for it
+	if q.closed {
+		q.mu.RUnlock()
+		<-q.turn
+		return errors.New("serve: reload: the server is closing")
+	}
+	before := q.served.Swap(next)
+	q.mu.RUnlock()
+	<-q.turn
+	return before.Close()
+}
