@@ -3,7 +3,9 @@ package cluster
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -16,9 +18,13 @@ type PodOptions struct {
 	Namespace string            // "" is the context's
 	Claim     string            // persistent volume claim with data and runs
 	Mount     string            // absolute mount path of the volume
+	User      string            // UID:GID of the processes and of what they write, not root
 	Files     map[string]string // small files by name, mounted in the working directory, configDir
 	Retries   int               // retries of a task that fails; evictions do not count
 }
+
+// podUser matches PodOptions.User.
+var podUser = regexp.MustCompile(`^([1-9]\d{0,8}):([1-9]\d{0,8})$`)
 
 // configDir is the containers' working directory, where PodOptions.Files are mounted.
 const configDir = "/config"
@@ -44,6 +50,8 @@ func (j Job) ForKubernetes() (string, error) {
 		return "", errors.New("cluster: kubernetes: Claim must not be empty: runs are kept in a volume that all pods share")
 	case !path.IsAbs(p.Mount) || path.Clean(p.Mount) == configDir:
 		return "", errors.Errorf("cluster: kubernetes: Mount must be an absolute path other than %s, got %q", configDir, p.Mount)
+	case !podUser.MatchString(p.User):
+		return "", errors.Errorf("cluster: kubernetes: User must be UID:GID, numbers and not root's, got %q", p.User)
 	case p.Retries < 0:
 		return "", errors.Errorf("cluster: kubernetes: Retries must not be negative, got %d", p.Retries)
 	}
@@ -131,24 +139,55 @@ func (j Job) pod() object {
 	mount := func(name, at string) object {
 		return object{{Key: "name", Value: name}, {Key: "mountPath", Value: at}}
 	}
+	cache := path.Join(j.Pods.Mount, ".cache")
+	environment := []object{
+		{{Key: "name", Value: "XDG_CACHE_HOME"}, {Key: "value", Value: cache}},
+		{{Key: "name", Value: "CUDA_CACHE_PATH"}, {Key: "value", Value: path.Join(cache, "cuda")}}, // of the GPU driver's compiler
+	}
 	container := object{
 		{Key: "name", Value: "pollen"},
 		{Key: "image", Value: j.Pods.Image},
 		{Key: "workingDir", Value: configDir},
 		{Key: "args", Value: j.Command},
-		{Key: "env", Value: []object{{{Key: "name", Value: "XDG_CACHE_HOME"}, {Key: "value", Value: path.Join(j.Pods.Mount, ".cache")}}}},
+		{Key: "env", Value: environment},
 		{Key: "resources", Value: resources},
-		{Key: "volumeMounts", Value: []object{mount("runs", j.Pods.Mount), mount("config", configDir)}},
+		{Key: "volumeMounts", Value: []object{mount("runs", j.Pods.Mount), mount("config", configDir), mount("tmp", "/tmp")}},
+		{Key: "securityContext", Value: object{
+			{Key: "allowPrivilegeEscalation", Value: false},
+			{Key: "readOnlyRootFilesystem", Value: true},
+			{Key: "capabilities", Value: object{{Key: "drop", Value: []string{"ALL"}}}},
+		}},
 	}
 	return object{
 		{Key: "restartPolicy", Value: "Never"},
 		{Key: "terminationGracePeriodSeconds", Value: j.Grace},
 		{Key: "automountServiceAccountToken", Value: false},
 		{Key: "enableServiceLinks", Value: false},
+		{Key: "securityContext", Value: j.podSecurity()},
 		{Key: "containers", Value: []object{container}},
 		{Key: "volumes", Value: []object{
 			{{Key: "name", Value: "runs"}, {Key: "persistentVolumeClaim", Value: object{{Key: "claimName", Value: j.Pods.Claim}}}},
 			{{Key: "name", Value: "config"}, {Key: "configMap", Value: object{{Key: "name", Value: j.Name}}}},
+			{{Key: "name", Value: "tmp"}, {Key: "emptyDir", Value: object{}}},
 		}},
+	}
+}
+
+// podSecurity returns the security context of a pod, which together with its container's meets the
+// restricted level of Kubernetes's pod security standards. Where the kind of volume supports it, the
+// group may write the volume.
+func (j Job) podSecurity() object {
+	user := podUser.FindStringSubmatch(j.Pods.User)
+	id := func(digits string) int {
+		n, _ := strconv.Atoi(digits) // podUser matched
+		return n
+	}
+	return object{
+		{Key: "runAsNonRoot", Value: true},
+		{Key: "runAsUser", Value: id(user[1])},
+		{Key: "runAsGroup", Value: id(user[2])},
+		{Key: "fsGroup", Value: id(user[2])},
+		{Key: "fsGroupChangePolicy", Value: "OnRootMismatch"},
+		{Key: "seccompProfile", Value: object{{Key: "type", Value: "RuntimeDefault"}}},
 	}
 }

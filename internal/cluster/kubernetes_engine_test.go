@@ -69,9 +69,13 @@ func startKubernetes(t *testing.T) *kubernetes {
 		return strings.Count(ready, "True") == len(k.nodes)
 	})
 	check(t, os.Mkdir(k.path("runs"), 0o755))
+	check(t, os.Chown(k.path("runs"), podUser, podUser))
 	output(t, "kubectl", "apply", "-f", k.write("volume.yaml", volume, 0o644))
 	return k
 }
+
+// podUser is the user and group that pods run as, by the default of --user.
+const podUser = 65532
 
 const kubernetesConfiguration = `apiVersion: v1
 kind: Config

@@ -21,7 +21,7 @@ func job() Job {
 			Dir: "/home/me", Logs: "/scratch/flowers/logs", Time: "4:00:00", Partition: "spot", Extra: []string{"--account=me"},
 		},
 		Pods: PodOptions{
-			Image: "registry.example/pollen:1", Namespace: "lab", Claim: "runs", Mount: "/runs", Retries: 3,
+			Image: "registry.example/pollen:1", Namespace: "lab", Claim: "runs", Mount: "/runs", User: "65532:65532", Retries: 3,
 			Files: map[string]string{"run.yaml": "method: sghmc\nchains: 8\n", "net.yaml": "- flatten\n"},
 		},
 	}
@@ -123,6 +123,8 @@ func TestJobRefuses(t *testing.T) {
 		"Claim must not":                       func(j *Job) { j.Pods.Claim = "" },
 		"must be an absolute path":             func(j *Job) { j.Pods.Mount = "runs" },
 		"path other than /config":              func(j *Job) { j.Pods.Mount = configDir + "/" },
+		`got "0:1"`:                            func(j *Job) { j.Pods.User = "0:1" },
+		`got "1000"`:                           func(j *Job) { j.Pods.User = "1000" },
 		"Retries must not be negative, got -1": func(j *Job) { j.Pods.Retries = -1 },
 	} {
 		j := job()

@@ -47,7 +47,7 @@ func submitCommand(c *console) *cobra.Command {
 // clusterFlags are the flags that apply to one kind of cluster only.
 var clusterFlags = map[string][]string{
 	"slurm":      {"time", "partition", "option", "command"},
-	"kubernetes": {"image", "namespace", "claim", "mount", "retries"},
+	"kubernetes": {"image", "namespace", "claim", "mount", "user", "retries"},
 }
 
 func (s *submitFlags) bind(f *pflag.FlagSet) {
@@ -66,6 +66,7 @@ func (s *submitFlags) bind(f *pflag.FlagSet) {
 	f.StringVar(&s.Pods.Namespace, "namespace", "", "kubernetes: namespace (default: the context's)")
 	f.StringVar(&s.Pods.Claim, "claim", "", "kubernetes: persistent volume claim with data and runs")
 	f.StringVar(&s.Pods.Mount, "mount", "/runs", "kubernetes: mount path of the volume")
+	f.StringVar(&s.Pods.User, "user", "65532:65532", "kubernetes: UID:GID of the processes, which must be able to write in the volume")
 	f.IntVar(&s.Pods.Retries, "retries", 3, "kubernetes: retries of a task that fails; evictions do not count")
 	f.BoolVar(&s.send, "send", false, "submit to sbatch or kubectl, after printing")
 }

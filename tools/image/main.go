@@ -2,10 +2,10 @@
 //
 //	go run -C tools ./image PROGRAM NAME ARCHIVE
 //
-// writes an OCI archive, compressed, of an image called NAME whose entry point is the program. The
-// image has the C library of this machine if the program is linked to it, an empty /tmp, and
-// nothing else. Containerfile makes the same image with an engine. The layers have no times: the
-// same program gives the same image.
+// writes an OCI archive, compressed, of an image called NAME whose entry point is the program, run
+// by the user 65532, not root. The image has the C library of this machine if the program is linked
+// to it, an empty /tmp, and nothing else. Containerfile makes the same image with an engine. The archive has no times: the
+// same program gives the same archive.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -28,6 +29,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
+
+// user is the user and group of the program in the container, as in distroless's images for programs
+// that are not root's. It is a number, which Kubernetes needs to know that it is not root.
+const user = "65532:65532"
 
 func main() {
 	if len(os.Args) != 4 {
@@ -66,6 +71,7 @@ func run(program, name, archive string) error {
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", architecture
 	config.Config.Entrypoint = []string{"/" + filepath.Base(program)}
+	config.Config.User = user
 	// NVIDIA's container runtime reads these; the driver is the host's.
 	config.Config.Env = []string{"PATH=/", "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
@@ -141,12 +147,37 @@ func write(image v1.Image, name, archive string) error {
 	if err != nil {
 		return err
 	}
-	w := tar.NewWriter(to)
-	if err := w.AddFS(os.DirFS(dir)); err != nil {
-		return err
-	}
-	if err := w.Close(); err != nil {
+	defer to.Close()
+	if err := archiveDir(to, dir); err != nil {
 		return err
 	}
 	return to.Close()
+}
+
+// archiveDir writes the files of a directory as an archive, in the order of their names, without
+// times.
+func archiveDir(to io.Writer, dir string) error {
+	w := tar.NewWriter(to)
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := w.WriteHeader(&tar.Header{Name: filepath.ToSlash(name), Mode: 0o644, Size: int64(len(content))}); err != nil {
+			return err
+		}
+		_, err = w.Write(content)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return w.Close()
 }

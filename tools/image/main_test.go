@@ -65,6 +65,9 @@ func TestArchive(t *testing.T) {
 	if config.OS != "linux" || config.Architecture != runtime.GOARCH || fmt.Sprint(config.Config.Entrypoint) != "[/pollen]" {
 		t.Errorf("an image for %s and %s that runs %v", config.OS, config.Architecture, config.Config.Entrypoint)
 	}
+	if config.Config.User != "65532:65532" {
+		t.Errorf("the image's user is %q, want one that is not root", config.Config.User)
+	}
 	layers, err := image.Layers()
 	if err != nil || len(layers) != 1 {
 		t.Fatalf("%d layers (%v), want one", len(layers), err)
