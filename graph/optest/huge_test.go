@@ -23,12 +23,12 @@ func TestHugeShapes(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range Cases() {
 		signature := opSignature(&c)
-		if c.Speed || seen[signature] && !testenv.All() {
+		if c.Speed || seen[signature] && !testenv.All(t) {
 			continue
 		}
 		seen[signature] = true
 		for _, set := range extentSets(&c) {
-			for _, extent := range testenv.Some(4, hugeExtents) {
+			for _, extent := range testenv.Some(t, 4, hugeExtents) {
 				huge := c.withExtents(set, extent)
 				if problem := huge.problem(); problem != "" {
 					t.Errorf("%s of %v: %s", c.Name, huge.shapes(), problem)

@@ -174,8 +174,8 @@ func (j Job) pod() object {
 }
 
 // podSecurity returns the security context of a pod, which together with its container's meets the
-// restricted level of Kubernetes's pod security standards. Where the kind of volume supports it, the
-// group may write the volume.
+// restricted level of the pod security standards of Kubernetes. Where the kind of volume supports
+// it, the group may write in the volume.
 func (j Job) podSecurity() object {
 	user := podUser.FindStringSubmatch(j.Pods.User)
 	id := func(digits string) int {

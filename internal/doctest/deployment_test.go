@@ -31,9 +31,9 @@ type podSpec struct {
 	Automount       *bool `yaml:"automountServiceAccountToken"`
 	Grace           int   `yaml:"terminationGracePeriodSeconds"`
 	SecurityContext struct {
-		RunAsNonRoot   bool `yaml:"runAsNonRoot"`
-		RunAsUser      int  `yaml:"runAsUser"`
-		FSGroup        int  `yaml:"fsGroup"`
+		RunAsNonRoot   bool                  `yaml:"runAsNonRoot"`
+		RunAsUser      int                   `yaml:"runAsUser"`
+		FSGroup        int                   `yaml:"fsGroup"`
 		SeccompProfile struct{ Type string } `yaml:"seccompProfile"`
 	} `yaml:"securityContext"`
 	Containers []podContainer
