@@ -175,8 +175,9 @@ type Predictor struct {
 	calibration *evaluate.Calibration // nil without one
 	environment environment
 	passes      int
-	samples     int           // times passes, as evaluate.Predictions counts them
-	room        int           // images of one part of Answer
+	samples     int // times passes, as evaluate.Predictions counts them
+	room        int // images of one part of Answer
+	digest      string
 	host        tensor.Device // nil when the device is the caller's
 
 	// mu serializes Answer and Close: an ensemble has one set of activations on the device.
@@ -221,8 +222,17 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	}
 	passes := c.passes(&r.manifest.Spec)
 	p := &Predictor{data: r.manifest.Data, environment: r.environment, passes: passes, samples: len(files) * passes, room: predictorBatches * batch}
+	if p.digest, err = r.digestOf(files); err != nil {
+		return nil, err
+	}
 	if p.calibration, err = r.calibrationIfAny(p.samples); err != nil {
 		return nil, err
+	}
+	switch digest, err := r.digestOf(files); {
+	case err != nil:
+		return nil, err
+	case digest != p.digest: // the run ended meanwhile, and has a calibration now
+		return r.Predictor(batch)
 	}
 	device := r.device
 	if device == nil {
@@ -288,6 +298,9 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 
 // Samples returns the number of samples that answers average.
 func (p *Predictor) Samples() int { return p.samples }
+
+// Digest returns the digest of the run with the samples that are loaded, see Run.Digest.
+func (p *Predictor) Digest() string { return p.digest }
 
 // Room returns how many images Answer handles together.
 func (p *Predictor) Room() int { return p.room }

@@ -16,45 +16,27 @@ type served struct {
 	info runInfo
 }
 
-// loadRun loads a run's network and samples. The digest is of the samples that were loaded: a run
-// that changes meanwhile is loaded again.
+// loadRun loads a run's network and samples.
 func loadRun(run *pollen.Run, options Options) (*served, error) {
 	expected, err := run.Expected()
 	if err != nil {
 		return nil, err
 	}
-	const tries = 10
-	for range tries {
-		digest, err := run.Digest()
-		if err != nil {
-			return nil, err
-		}
-		p, err := run.Predictor(options.Batch)
-		if err != nil {
-			return nil, err
-		}
-		after, err := run.Digest()
-		if err == nil && after == digest {
-			return &served{p, describe(run, p, expected, digest)}, nil
-		}
-		if closed := p.Close(); err == nil {
-			err = closed
-		}
-		if err != nil {
-			return nil, err
-		}
+	p, err := run.Predictor(options.Batch)
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.Errorf("serve: %s changed while it was loaded, %d times: it gets samples faster than they can be loaded", run.Dir(), tries)
+	return &served{p, describe(run, p, expected)}, nil
 }
 
 // describe returns the JSON of GET /run.
-func describe(run *pollen.Run, p *pollen.Predictor, expected int, digest string) runInfo {
+func describe(run *pollen.Run, p *pollen.Predictor, expected int) runInfo {
 	m := run.Manifest()
 	a := runInfo{
 		Name: filepath.Base(run.Dir()), Network: m.Spec.NetworkName(), Method: pollen.MethodText(m.Spec.Method),
 		Data: m.Data.Name, Examples: m.Data.Size, Parameters: m.Parameters,
 		Channels: m.Data.Channels, Height: m.Data.Height, Width: m.Data.Width, ClassNames: m.Data.ClassNames,
-		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(), Digest: digest,
+		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(), Digest: p.Digest(),
 	}
 	a.Level, a.InDistributionRate = p.Levels()
 	return a

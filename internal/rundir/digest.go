@@ -22,12 +22,13 @@ import (
 //
 //	CHECKSUM  NAME\n
 //
-// sorted by name. Files that the Reader leaves out are not among them. For a gathered run, which
-// has no samples of its own, parts has the digest of each part by its place in the manifest.
+// sorted by name. files are the run's samples, of List and Intact. Other files that the Reader
+// leaves out are not counted. For a gathered run, which has no samples of its own, parts has the
+// digest of each part by its place in the manifest.
 //
 // Digest reads only the small files. It takes the checksums of samples and states from the index:
 // whoever reads a sample compares it with that.
-func (r *Reader) Digest(parts map[string]string) (string, error) {
+func (r *Reader) Digest(files []File, parts map[string]string) (string, error) {
 	x, err := ReadIndex(r.Dir)
 	if err != nil {
 		if !r.WithoutDamaged {
@@ -38,7 +39,7 @@ func (r *Reader) Digest(parts map[string]string) (string, error) {
 	sums := maps.Clone(parts)
 	if sums == nil {
 		sums = map[string]string{}
-		if err := r.addSamples(sums, x); err != nil {
+		if err := addSamples(sums, files, x); err != nil {
 			return "", err
 		}
 	}
@@ -48,7 +49,7 @@ func (r *Reader) Digest(parts map[string]string) (string, error) {
 		case err == nil:
 			sums[name] = line.Sum
 		case name != ManifestFile && os.IsNotExist(errors.Cause(err)) && x.Lines[name].Sum == "":
-		case name == CalibrationFile && r.WithoutDamaged:
+		case name != ManifestFile && r.WithoutDamaged:
 		default:
 			return "", damaged(filepath.Join(r.Dir, name), err)
 		}
@@ -61,16 +62,10 @@ func (r *Reader) Digest(parts map[string]string) (string, error) {
 }
 
 // addSamples adds the checksums of samples and states by name.
-func (r *Reader) addSamples(sums map[string]string, x *index.Index) error {
-	files, err := r.List()
-	if err == nil && len(files) > 0 {
-		files, err = r.Intact(files)
-	}
-	if err != nil {
-		return err
-	}
+func addSamples(sums map[string]string, files []File, x *index.Index) error {
 	for _, f := range files {
 		if f.Sum == "" { // the index was left out
+			var err error
 			if _, f.Sum, err = samples.ReadWithChecksum(f.Path); err == nil && f.Sum == "" {
 				err = checksum.ErrNone
 			}

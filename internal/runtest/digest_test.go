@@ -172,3 +172,54 @@ func TestDigestOfParts(t *testing.T) {
 		t.Errorf("without a part: %v", err)
 	}
 }
+
+// TestDigestOfAPredictor: a predictor has the digest of the samples that it has loaded, also while
+// the run gets more.
+func TestDigestOfAPredictor(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	data := &datasets.Splits{Train: squares(t, 100, 3, 1), Validation: squares(t, 60, 3, 2)}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := pollen.Fit(context.Background(), pollen.Spec{Network: "mlp-4", Batch: 10, Epochs: 40, Samples: 200}, data, dir)
+		ended <- err
+	}()
+	digests := map[int]string{} // by the number of samples
+	for running := true; running; {
+		select {
+		case err := <-ended:
+			must(t, err)
+			running = false
+		default:
+		}
+		run, err := pollen.Open(dir)
+		if err != nil {
+			continue // it has no manifest yet
+		}
+		p, err := run.Predictor(8)
+		if err != nil {
+			if !strings.Contains(err.Error(), "has no samples yet") {
+				t.Fatal(err)
+			}
+			continue
+		}
+		// With the last sample the run gets diagnostics and a calibration.
+		expected, err := run.Expected()
+		must(t, err)
+		if before := digests[p.Samples()]; before != "" && before != p.Digest() && p.Samples() < expected {
+			t.Fatalf("%d samples have the digests %s and %s", p.Samples(), before, p.Digest())
+		}
+		digests[p.Samples()] = p.Digest()
+		must(t, p.Close())
+		if !running && p.Digest() != digestOf(t, dir) {
+			t.Errorf("the digest at the end is %s, want that of the run, %s", p.Digest(), digestOf(t, dir))
+		}
+	}
+	seen := map[string]int{}
+	for n, digest := range digests {
+		if other, twice := seen[digest]; twice {
+			t.Errorf("%d and %d samples have the same digest", n, other)
+		}
+		seen[digest] = n
+	}
+	t.Logf("%d numbers of samples", len(digests))
+}
