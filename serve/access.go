@@ -51,10 +51,6 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 		s.writeError(w, err)
 		return false
 	}
-	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
-		s.writeError(w, refuse(http.StatusBadRequest, "query: %v", err))
-		return false
-	}
 	if _, route := s.routes.Handler(r); !s.authorized(r) && !slices.Contains(withoutToken, route) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="pollen"`)
 		s.writeError(w, refuse(http.StatusUnauthorized, `the request must have the header "Authorization: Bearer TOKEN" with the server's token`))

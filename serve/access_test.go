@@ -198,7 +198,6 @@ func TestRoutes(t *testing.T) {
 	}{
 		{"GET", "/nothing", 404, ""}, {"GET", "/run/", 404, ""}, {"POST", "/../../etc/passwd", 404, ""}, {"GET", "/manifest.json", 404, ""},
 		{"GET", "/predict", 405, "POST"}, {"DELETE", "/run", 405, "GET, HEAD"}, {"TRACE", "/", 405, "GET, HEAD"}, {"OPTIONS", "/predict", 405, "POST"},
-		{"GET", "/run?%zz", 400, ""},
 	} {
 		response := ask(s, c.method, c.target)
 		if response.StatusCode == 307 { // to the path without dots

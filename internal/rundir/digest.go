@@ -43,7 +43,7 @@ func (r *Reader) Digest(files []File, parts map[string]string) (string, error) {
 			return "", err
 		}
 	}
-	for _, name := range []string{ManifestFile, DiagnosticsFile, CalibrationFile} {
+	for _, name := range append([]string{ManifestFile}, resultFiles...) {
 		line, err := index.OfJSON(r.Dir, name)
 		switch {
 		case err == nil:

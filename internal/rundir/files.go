@@ -33,6 +33,10 @@ const (
 	DamagedCheckpoint = "checkpoint/damaged.safetensors"  // a damaged one, moved aside when the run was resumed
 )
 
+// resultFiles are the JSON files, apart from the manifest, that a run has at its end and that its
+// results depend on. Each is listed in the index.
+var resultFiles = []string{DiagnosticsFile, CalibrationFile}
+
 // Format is the number of the format in which runs are written, and the only one that is read.
 // Change it when a program of before would misread a run, not for a new optional member.
 const Format = 1

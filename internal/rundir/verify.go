@@ -349,7 +349,7 @@ func (v *verifier) metrics() {
 
 // json checks the JSON files that a run has at its end.
 func (v *verifier) json() {
-	for _, name := range []string{DiagnosticsFile, CalibrationFile} {
+	for _, name := range resultFiles {
 		err := readJSON(v.dir, name, v.files[name])
 		if os.IsNotExist(errors.Cause(err)) {
 			continue // missing reports it if the index lists it

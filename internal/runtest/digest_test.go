@@ -180,7 +180,7 @@ func TestDigestOfAPredictor(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 100, 3, 1), Validation: squares(t, 60, 3, 2)}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := pollen.Fit(context.Background(), pollen.Spec{Network: "mlp-4", Batch: 10, Epochs: 40, Samples: 200}, data, dir)
+		_, err := pollen.Fit(context.Background(), pollen.Spec{Network: "mlp-4", Batch: 10, Epochs: 16, Samples: 80}, data, dir)
 		ended <- err
 	}()
 	digests := map[int]string{} // by the number of samples
