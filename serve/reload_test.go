@@ -21,6 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
@@ -72,7 +74,7 @@ func trusting(t testing.TB, cert string, limit uint16) *http.Client {
 		t.Fatalf("%s has no certificate", cert)
 	}
 	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "flowers.example.org", MaxVersion: limit}, ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "flowers.example.org", MinVersion: tls.VersionTLS10, MaxVersion: limit}, ForceAttemptHTTP2: true,
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
@@ -81,7 +83,7 @@ func trusting(t testing.TB, cert string, limit uint16) *http.Client {
 // TestTLS: a server with a certificate speaks TLS 1.2 and 1.3, and nothing else.
 func TestTLS(t *testing.T) {
 	cert, key := writeCertificate(t, t.TempDir(), "flowers.example.org")
-	address := serving(t, newTest(t, Options{TLSCert: cert, TLSKey: key, Report: func(error) {}}))
+	address := serving(t, newTest(t, Options{TLSCert: cert, TLSKey: key, Timeout: time.Second, Report: func(error) {}}))
 	for version, accepted := range map[uint16]bool{tls.VersionTLS13: true, tls.VersionTLS12: true, tls.VersionTLS11: false} {
 		response, err := trusting(t, cert, version).Get("https://" + address + "/health")
 		if (err == nil) != accepted || err == nil && (response.StatusCode != 200 || response.TLS.Version != version || response.ProtoMajor != 1) {
@@ -91,11 +93,18 @@ func TestTLS(t *testing.T) {
 			response.Body.Close()
 		}
 	}
+	silent, err := net.Dial("tcp", address)
+	check(err)
+	defer silent.Close()
+	check(silent.SetDeadline(time.Now().Add(10 * time.Second)))
 	response, err := http.Get("http://" + address + "/health")
 	check(err)
 	defer response.Body.Close()
 	if content, err := io.ReadAll(response.Body); response.StatusCode != 400 || !strings.Contains(string(content), "HTTPS") {
 		t.Errorf("without TLS: %d %s (%v)", response.StatusCode, content, err)
+	}
+	if n, err := silent.Read(make([]byte, 1)); n != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a client that does not begin is not disconnected: %v", err)
 	}
 }
 
