@@ -294,6 +294,8 @@ func (d *decoder) decode(ctx context.Context, to, content []byte, channels, heig
 // decodeInspected decodes an image that inspect has accepted.
 func (d *decoder) decodeInspected(ctx context.Context, info imageInfo, to, content []byte, channels, height, width int) error {
 	d.last = imageNotes{pages: info.pages}
+	d.resizer.stopped = func() bool { return ctx.Err() != nil }
+	defer func() { d.resizer.stopped = nil }()
 	err := guarded(func() error { return d.decodeAs(info, to, &stoppable{ctx, content, 0}, channels, height, width) })
 	if ctx.Err() != nil {
 		return errors.Wrap(ctx.Err(), "decoding was stopped")

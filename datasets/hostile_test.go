@@ -179,6 +179,15 @@ func TestDecodeStops(t *testing.T) {
 	}
 }
 
+// Scaling stops, too: this image has 35 bytes to read and 9999 rows.
+func TestScalingStops(t *testing.T) {
+	ctx := &endingContext{t.Context(), 50}
+	_, err := Decode(ctx, gifHeader(9999, 9999, false), 3, 8, 8)
+	if !errors.Is(err, context.DeadlineExceeded) || ctx.left < -5 {
+		t.Errorf("%v after %d rows more", err, -ctx.left)
+	}
+}
+
 // withPanicking adds a format for the time of a test whose decoder panics, in its header if the
 // content is long, or whose image panics when it is scaled.
 func withPanicking(t *testing.T) {

@@ -84,6 +84,7 @@ type resizer struct {
 
 	across, down []taps
 	starts, ends []int       // see active
+	stopped      func() bool // if not nil, is called before each row: resizing stops if it is true
 	shallow      sums[int32] // of bytes
 	deep         sums[int64] // of 16-bit values
 }
@@ -176,6 +177,9 @@ func resize[T int32 | int64](r *resizer, s *sums[T], planes int, half T, across 
 	}
 	from := 0
 	for y := range r.fromHeight {
+		if r.stopped != nil && r.stopped() {
+			return
+		}
 		for from < len(r.ends) && r.ends[from] <= y {
 			from++
 		}
