@@ -163,7 +163,7 @@ func TestDecodeErrors(t *testing.T) {
 		want                    string
 	}{
 		{nil, 3, 4, 4, "decode: offset 0: must be an image, got an empty file"},
-		{[]byte("<!DOCTYPE html>"), 3, 4, 4, "decode: offset 0: must begin like an image (PNG, JPEG, GIF, BMP, WebP, TIFF, netpbm), got HTML, a web page"},
+		{[]byte("<!DOCTYPE html>"), 3, 4, 4, "decode: offset 0: must begin like an image (PNG, JPEG, GIF, BMP, WebP, TIFF, netpbm), got a file of type text/html"},
 		{img[:len(img)/2], 3, 4, 4, "PNG: png: invalid format: not enough pixel data"},
 		{img, 2, 4, 4, "decode: must be 1 (grey), 3 (red, green, blue) or 4 (and opacity), got 2"},
 		{img, 3, 0, 4, "decode: images must be 1x1 to 256x256, got 0x4"},

@@ -1,8 +1,12 @@
 package datasets
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 )
 
 // foreignFormat is a format that is recognised, so that an error can name it, but not read.
@@ -32,18 +36,6 @@ var foreignFormats = []foreignFormat{
 	{"SVG", 0, []string{"<svg"}},
 }
 
-// notImages are other content that is found under the names of images.
-var notImages = []foreignFormat{
-	{"PDF", 0, []string{"%PDF"}},
-	{"HTML, a web page", 0, []string{"<!DOCTYPE html", "<!doctype html", "<html", "<HTML"}},
-	{"XML, perhaps SVG", 0, []string{"<?xml"}},
-	{"a video (Matroska, WebM)", 0, []string{"\x1a\x45\xdf\xa3"}},
-	{"a video (AVI)", 0, []string{"RIFF????AVI "}},
-	{"an archive (zip)", 0, []string{"PK\x03\x04"}},
-	{"gzip", 0, []string{"\x1f\x8b"}},
-	{"a pointer to a file in Git LFS (git lfs pull)", 0, []string{"version https://git-lfs"}},
-}
-
 // isoBrands are the formats of ISO base media files (ISO/IEC 14496-12) by their brands.
 var isoBrands = []struct {
 	name   string
@@ -61,14 +53,15 @@ func foreign(start []byte) string {
 	if len(start) >= 16 && string(start[4:8]) == "ftyp" {
 		return isoFormat(start)
 	}
-	if name := nameOfMagic(foreignFormats, start); name != "" {
+	if name := nameOfMagic(start); name != "" {
 		return name + convert
 	}
-	return nameOfMagic(notImages, start)
+	return notImage(start)
 }
 
-func nameOfMagic(formats []foreignFormat, start []byte) string {
-	for _, format := range formats {
+// nameOfMagic returns the name of an image format that is not read, or "".
+func nameOfMagic(start []byte) string {
+	for _, format := range foreignFormats {
 		for _, magic := range format.magics {
 			if len(start) > format.at && matches(magic, start[format.at:]) {
 				return format.name
@@ -76,6 +69,22 @@ func nameOfMagic(formats []foreignFormat, start []byte) string {
 		}
 	}
 	return ""
+}
+
+// notImage describes other content that is found under the names of images, such as the page that a
+// server sent instead, or returns "" for unknown bytes.
+func notImage(start []byte) string {
+	if bytes.HasPrefix(start, []byte("version https://git-lfs")) {
+		return "a pointer to a file in Git LFS: run git lfs pull"
+	}
+	kind, _, _ := strings.Cut(http.DetectContentType(start), ";")
+	switch kind {
+	case "application/octet-stream":
+		return ""
+	case "text/plain":
+		return fmt.Sprintf("a text that begins with %q", start[:min(len(start), 20)])
+	}
+	return "a file of type " + kind
 }
 
 // isoFormat returns the name of an ISO base media file, as foreign does. The major brand mif1

@@ -66,7 +66,7 @@ func TestStorm(t *testing.T) {
 			}
 			switch kind {
 			case 0:
-				s.refused(client, []byte("garbage"), "", 400, "got 67 61")
+				s.refused(client, []byte("garbage"), "", 400, `a text that begins with "garbage"`)
 			case 1:
 				s.refused(client, []byte(`{"images":["AAAA"]}`), "application/json", 400, "image 0: datasets")
 			case 2:
