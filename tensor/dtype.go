@@ -25,19 +25,26 @@ type Element interface {
 	float32 | float64 | uint8 | int32 | uint64
 }
 
-var dtypes = map[DType]struct {
-	name, suffix string
-	size         int
-}{
-	Float32: {"float32", "f32", 4},
-	Float64: {"float64", "f64", 8},
-	Uint8:   {"uint8", "u8", 1},
-	Int32:   {"int32", "i32", 4},
-	Uint64:  {"uint64", "u64", 8},
+var dtypes = map[DType]struct{ name, suffix string }{
+	Float32: {"float32", "f32"},
+	Float64: {"float64", "f64"},
+	Uint8:   {"uint8", "u8"},
+	Int32:   {"int32", "i32"},
+	Uint64:  {"uint64", "u64"},
 }
 
-// Size returns the bytes of one element.
-func (d DType) Size() int { return dtypes[d].size }
+// Size returns the bytes of one element. It is no look-up in a map: Slice calls it for each tile.
+func (d DType) Size() int {
+	switch d {
+	case Float64, Uint64:
+		return 8
+	case Float32, Int32:
+		return 4
+	case Uint8:
+		return 1
+	}
+	return 0
+}
 
 // String returns Go's name of the type.
 func (d DType) String() string {

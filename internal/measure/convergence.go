@@ -160,6 +160,9 @@ func (h *HeldOut) restore(state []float64) error {
 	}
 	h.last, h.classes = int(state[0]), nil
 	for _, class := range state[2:][:classes] {
+		if !(class >= 0 && class < float64(h.predictor.Classes())) {
+			return errors.Errorf("class must be 0 to %d, got %v", h.predictor.Classes()-1, class)
+		}
 		h.classes = append(h.classes, int(class))
 	}
 	values := state[2+classes:]
