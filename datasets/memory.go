@@ -59,10 +59,12 @@ func availableMemory() int64 {
 }
 
 // Decoders of all workers together may take a part of what is available, and files another, so that
-// the data themselves and garbage have room. Without a known limit it is unknownBudget each.
+// the data themselves and garbage have room. Without a known limit it is unknownBudget each, and
+// at least leastBudget.
 const (
 	budgetParts   = 3
 	unknownBudget = 4 << 30
+	leastBudget   = 2 * memory.Negligible
 	// overhead is what a worker keeps: buffers of a decoder.
 	overhead = 1 << 20
 )
@@ -78,7 +80,7 @@ type budget struct {
 func newBudget(decoded int) *budget {
 	limit := memory.Available()
 	if limit.Known() {
-		limit.Bytes = max(limit.Bytes-int64(decoded), 0) / budgetParts
+		limit.Bytes = max((limit.Bytes-int64(decoded))/budgetParts, leastBudget)
 	} else {
 		limit.Bytes = unknownBudget
 	}

@@ -41,9 +41,16 @@ func Available() Limit { return system() }
 // Release returns unused memory of Go's heap to the system.
 func Release() { debug.FreeOSMemory() }
 
+// Negligible is memory that is not checked: Go's heap may have it unused, and the limits are not
+// known that well.
+const Negligible = 8 << 20
+
 // Check returns an Error if work needs more bytes than the process can take. advice is called only
 // then, and returns settings that need less, such as "batch 64".
 func Check(task string, need int64, advice func(available int64) []string) error {
+	if need < Negligible {
+		return nil
+	}
 	limit := Available()
 	if need <= limit.Bytes {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 
@@ -63,7 +64,23 @@ func addressSpace() Limit {
 	if err != nil {
 		return unlimited
 	}
-	return resource(unix.RLIMIT_AS, used*int64(os.Getpagesize())+heapArena+threadStacks, "the address space, ulimit -v")
+	return resource(unix.RLIMIT_AS, used*int64(os.Getpagesize())+heapArena-unusedHeap()+threadStacks, "the address space, ulimit -v")
+}
+
+// unusedHeap returns how much of the address space that Go's heap has is unused, at most heapArena.
+// Whether the heap has just grown then makes little difference to what is available.
+func unusedHeap() int64 {
+	classes := []metrics.Sample{
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"},
+	}
+	metrics.Read(classes)
+	var heap int64
+	for _, c := range classes {
+		heap += int64(c.Value.Uint64())
+	}
+	unused := int64(classes[0].Value.Uint64() + classes[1].Value.Uint64())
+	return min(unused+(heapArena-heap%heapArena)%heapArena, heapArena)
 }
 
 // dataSegment returns what RLIMIT_DATA leaves. It counts all private writable memory.

@@ -3,6 +3,7 @@ package memory
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -91,6 +92,20 @@ func TestCgroups(t *testing.T) {
 		if got.Bytes != c.bytes || got.Reason != c.reason {
 			t.Errorf("%s: %v, want %d by %s", name, got, c.bytes, c.reason)
 		}
+	}
+}
+
+// The unused part of the heap is that of its last arena, and what the collector has freed.
+func TestUnusedHeap(t *testing.T) {
+	if n := unusedHeap(); n < 0 || n > heapArena {
+		t.Errorf("unusedHeap() = %d, want 0 to %d", n, heapArena)
+	}
+	block := make([]byte, 3*heapArena)
+	block[len(block)-1] = 1
+	runtime.KeepAlive(block)
+	runtime.GC()
+	if n := unusedHeap(); n != heapArena {
+		t.Errorf("unusedHeap() = %d when three arenas were freed, want %d", n, heapArena)
 	}
 }
 
