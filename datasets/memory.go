@@ -60,11 +60,11 @@ func availableMemory() int64 {
 
 // Decoders of all workers together may take a part of what is available, and files another, so that
 // the data themselves and garbage have room. Without a known limit it is unknownBudget each, and
-// at least leastBudget.
+// at least minBudget.
 const (
 	budgetParts   = 3
 	unknownBudget = 4 << 30
-	leastBudget   = 2 * memory.Negligible
+	minBudget   = 2 * memory.Negligible
 	// overhead is what a worker keeps: buffers of a decoder.
 	overhead = 1 << 20
 )
@@ -80,7 +80,7 @@ type budget struct {
 func newBudget(decoded int) *budget {
 	limit := memory.Available()
 	if limit.Known() {
-		limit.Bytes = max((limit.Bytes-int64(decoded))/budgetParts, leastBudget)
+		limit.Bytes = max((limit.Bytes-int64(decoded))/budgetParts, minBudget)
 	} else {
 		limit.Bytes = unknownBudget
 	}
