@@ -64,7 +64,7 @@ func availableMemory() int64 {
 const (
 	budgetParts   = 3
 	unknownBudget = 4 << 30
-	minBudget   = 2 * memory.Negligible
+	minBudget     = 2 * memory.Negligible
 	// overhead is what a worker keeps: buffers of a decoder.
 	overhead = 1 << 20
 )
