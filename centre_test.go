@@ -13,7 +13,7 @@ func TestRemarkAllClasses(t *testing.T) {
 	for i := range 36 {
 		labels[i] = 1 - float64(i)/100
 	}
-	c := &evaluate.Calibration{Data: "roses", Examples: 40, Classes: 3, Samples: 1, Label: labels, Entropy: make([]float64, 40)}
+	c := &evaluate.Calibration{Data: "roses", Examples: 40, Classes: 3, Samples: 1, Label: labels, Nonconformity: make([]float64, 40)}
 	for _, test := range []struct {
 		level float64
 		want  string

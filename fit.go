@@ -13,6 +13,7 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
@@ -205,9 +206,7 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 		}
 		if err == nil {
 			run = newRun(t.dir, t.manifest, t.environment)
-			if data.Validation != nil {
-				err = t.unfinished(t.calibrate(ctx, run.With(WithDevice(device)), data.Validation))
-			}
+			err = t.unfinished(t.calibrate(ctx, run.With(WithDevice(device)), data.Validation))
 		}
 		if began {
 			err = t.recordOutcome(ctx, err)
@@ -448,8 +447,19 @@ func (t *training) warn() {
 	}
 }
 
-// calibrate calibrates the finished run.
+// calibrate fits the finished run's detector, and calibrates the run if there are held-out images.
 func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Dataset) error {
+	d, err := run.fitDetector(ctx, t.data)
+	if err == nil {
+		err = t.writer.Write(rundir.DetectorFile, d, "")
+	}
+	if errors.As(err, new(*detector.UnfitError)) {
+		t.remark(fmt.Sprintf("no in-distribution decisions: %v", err))
+		err = nil
+	}
+	if err != nil || heldOut == nil {
+		return err
+	}
 	var atCentre func(heldOut *datasets.Dataset) (*evaluate.Predictions, error)
 	if kind, ok := t.kind.(centred); ok {
 		atCentre = func(heldOut *datasets.Dataset) (*evaluate.Predictions, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/rundir"
 )
@@ -274,7 +275,7 @@ type Verification = rundir.Verification
 // checked. The error is NotARunError if there is no manifest.
 func Verify(dir string) (*Verification, error) {
 	return rundir.Verify(dir, describeRun, map[string]any{
-		rundir.DiagnosticsFile: &Diagnostics{}, rundir.CalibrationFile: &evaluate.Calibration{},
+		rundir.DiagnosticsFile: &Diagnostics{}, rundir.DetectorFile: &detector.Detector{}, rundir.CalibrationFile: &evaluate.Calibration{},
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -45,9 +46,12 @@ type Answer struct {
 	// run was not calibrated on enough images for that level.
 	PredictionSet []string `json:"predictionSet,omitzero"`
 	// InDistribution reports whether the image is like those trained on. It is true for a fraction
-	// of these that WithInDistributionRate sets, and nil if the run was not calibrated on enough
-	// images.
+	// of these that WithInDistributionRate sets, and nil if the run has no detector, or was not
+	// calibrated on enough images.
 	InDistribution *bool `json:"inDistribution,omitzero"`
+	// PValue is the conformal p-value from which InDistribution is decided: for images like those
+	// trained on it is at most a with a probability of at most a. It is nil if InDistribution is.
+	PValue *float64 `json:"pValue,omitzero"`
 	// Calibrated reports whether both PredictionSet and InDistribution are given.
 	Calibrated bool `json:"calibrated"`
 }
@@ -143,7 +147,7 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 	if c.Samples != p.Samples {
 		return nil, invalid("calibrated with %d samples, predicted with %d: calibrate again", c.Samples, p.Samples)
 	}
-	hasSets, hasInDistribution := c.Supports(e.level), c.Supports(e.inDistributionRate)
+	hasSets, hasInDistribution := c.Supports(e.level), c.Decides(e.inDistributionRate) && p.Nonconformity != nil
 	if hasSets {
 		sets, err := c.PredictionSets(p.Probabilities, p.Classes, e.level)
 		if err != nil {
@@ -157,12 +161,13 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 		}
 	}
 	if hasInDistribution {
-		inDistribution, err := c.InDistribution(p.Entropy, e.inDistributionRate)
+		inDistribution, err := c.InDistribution(p.Nonconformity, e.inDistributionRate)
 		if err != nil {
 			return nil, err
 		}
 		for i := range answers {
-			answers[i].InDistribution, answers[i].Calibrated = &inDistribution[i], hasSets
+			pValue := c.PValue(p.Nonconformity[i])
+			answers[i].InDistribution, answers[i].PValue, answers[i].Calibrated = &inDistribution[i], &pValue, hasSets
 		}
 	}
 	return answers, nil
@@ -173,6 +178,8 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 type Predictor struct {
 	data        Data
 	calibration *evaluate.Calibration // nil without one
+	detector    *detector.Detector    // nil without one
+	shape       detector.Shape
 	environment environment
 	passes      int
 	samples     int // times passes, as evaluate.Predictions counts them
@@ -221,11 +228,17 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		return nil, err
 	}
 	passes := c.passes(&r.manifest.Spec)
-	p := &Predictor{data: r.manifest.Data, environment: r.environment, passes: passes, samples: len(files) * passes, room: predictorBatches * batch}
+	p := &Predictor{
+		data: r.manifest.Data, environment: r.environment, passes: passes, samples: len(files) * passes, room: predictorBatches * batch,
+		shape: r.detectorShape(),
+	}
 	if p.digest, err = r.digestOf(files); err != nil {
 		return nil, err
 	}
 	if p.calibration, err = r.calibrationIfAny(p.samples); err != nil {
+		return nil, err
+	}
+	if p.detector, err = r.detectorIfAny(len(files)); err != nil {
 		return nil, err
 	}
 	switch digest, err := r.digestOf(files); {
@@ -234,13 +247,17 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	case digest != p.digest: // the run ended meanwhile, and has a calibration now
 		return r.Predictor(batch)
 	}
+	make := samples.NewEnsemblePredictor
+	if p.detector != nil {
+		make = samples.NewFeatureEnsemble
+	}
 	device := r.device
 	if device == nil {
 		p.host = tensor.NewHost(0)
 		device = p.host
 	}
 	if err = r.checkPredictor(device, batch, len(files), network); err == nil {
-		p.ensemble, err = samples.NewEnsemblePredictor(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
+		p.ensemble, err = make(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
 	}
 	for i := 0; err == nil && i < len(files); i++ {
 		var sample samples.Sample
@@ -280,20 +297,45 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 		}
 		part := pixels[:min(len(pixels), p.room*size)]
 		pixels = pixels[len(part):]
-		average, err := evaluate.NewPredictive(len(part)/size, p.ensemble.Classes())
+		predictions, err := p.predict(part, len(part)/size)
 		if err != nil {
 			return nil, err
 		}
-		if err := p.ensemble.Predict(part, p.passes, average.Add); err != nil {
-			return nil, err
-		}
-		answers, err := p.environment.answers(average.Predictions(p.data.Name, nil), p.data.ClassNames, p.calibration)
+		answers, err := p.environment.answers(predictions, p.data.ClassNames, p.calibration)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, answers...)
 	}
 	return all, nil
+}
+
+// predict predicts n images, at most Room.
+func (p *Predictor) predict(pixels []byte, n int) (*evaluate.Predictions, error) {
+	average, err := evaluate.NewPredictive(n, p.ensemble.Classes())
+	if err != nil {
+		return nil, err
+	}
+	if p.detector == nil {
+		err := p.ensemble.Predict(pixels, p.passes, average.Add)
+		return average.Predictions(p.data.Name, nil), err
+	}
+	strange := newStrangeness(p.detector, pixels, p.shape)
+	err = p.ensemble.Predict(pixels, p.passes, func(probabilities []float32, weight float64) error {
+		if member := average.Samples(); member < p.samples/p.passes { // of the first pass
+			read := func(first int, to []float32) error { return p.ensemble.Features(member, first, to) }
+			if err := strange.addFeatures(n, p.ensemble.FeatureCount(), member, read); err != nil {
+				return err
+			}
+		}
+		return average.Add(probabilities, weight)
+	})
+	if err != nil {
+		return nil, err
+	}
+	predictions := average.Predictions(p.data.Name, nil)
+	predictions.Strangeness, err = strange.scores()
+	return predictions, err
 }
 
 // Samples returns the number of samples that answers average.
@@ -318,10 +360,19 @@ func (p *Predictor) Levels() (set, inDistribution float64) {
 	if c := p.calibration; c != nil && c.Supports(p.environment.level) {
 		set = p.environment.level
 	}
-	if c := p.calibration; c != nil && c.Supports(p.environment.inDistributionRate) {
+	if c := p.calibration; c != nil && p.detector != nil && c.Decides(p.environment.inDistributionRate) {
 		inDistribution = p.environment.inDistributionRate
 	}
 	return set, inDistribution
+}
+
+// SelfTest returns the result of the run's test of InDistribution on strange images, or nil if
+// there was none.
+func (p *Predictor) SelfTest() *evaluate.SelfTest {
+	if _, inDistribution := p.Levels(); inDistribution == 0 {
+		return nil
+	}
+	return p.calibration.SelfTest
 }
 
 // Close frees the memory. Answer returns an error afterwards.

@@ -324,12 +324,32 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	if err != nil {
 		return nil, err
 	}
+	files, err := r.sampleFiles("predict")
+	if err != nil {
+		return nil, err
+	}
+	kind, err := kindOf(r.manifest.Spec.Method)
+	if err != nil {
+		return nil, err
+	}
+	passes := kind.passes(&r.manifest.Spec)
+	found, err := r.detectorIfAny(len(files))
+	if err != nil {
+		return nil, err
+	}
 	var average *evaluate.Predictive
+	var strange *strangeness
 	err = r.on(func(device tensor.Device) error {
 		if err := r.checkPredictions(device, data.Len(), network); err != nil {
 			return err
 		}
-		predictor, err := samples.NewSamplePredictor(device, tensor.Float32, images, predictBatch, network.Apply)
+		var predictor *samples.SamplePredictor
+		if found != nil {
+			strange = newStrangeness(found, images.Pixels, r.detectorShape())
+			predictor, err = samples.NewFeaturePredictor(device, images, predictBatch, network.Apply)
+		} else {
+			predictor, err = samples.NewSamplePredictor(device, tensor.Float32, images, predictBatch, network.Apply)
+		}
 		if err != nil {
 			return err
 		}
@@ -352,13 +372,22 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 					return err
 				}
 			}
+			if strange != nil {
+				if err := strange.add(predictor, data.Len(), average.Samples()/passes, average.Samples()%passes, sample.Weight); err != nil {
+					return err
+				}
+			}
 			return average.Add(probabilities, sample.Weight)
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	return average.Predictions(data.Name, data.Labels), nil
+	p := average.Predictions(data.Name, data.Labels)
+	if strange != nil && average.Samples() == len(files)*passes { // none was left out
+		p.Strangeness, err = strange.scores()
+	}
+	return p, err
 }
 
 // Assess scores the run on labelled data like those it was trained on and, if other is not nil, how
@@ -451,8 +480,10 @@ func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []
 }
 
 // Calibrate evaluates the run on held-out data like those it was trained on, and writes to its
-// directory the quantiles from which prediction sets and InDistribution are computed. Fit calls it
-// if there are validation data. The error is LockedError while another process writes to the run.
+// directory the quantiles from which prediction sets and InDistribution are computed, with the
+// result of a test of the latter on strange images. Without a detector, see FitDetector, there is
+// no InDistribution. Fit calls both if there are validation data. The error is LockedError while
+// another process writes to the run.
 func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	c, err := r.calibrationOn(ctx, heldOut, nil)
 	if err != nil {
@@ -497,7 +528,13 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCe
 	if err == nil {
 		err = r.remarkCentre(p, centre)
 	}
-	return c, err
+	if err == nil {
+		c.SelfTest, err = r.selfTest(ctx, c, heldOut)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Calibration returns the result of Calibrate. If that was not called, the error's cause is

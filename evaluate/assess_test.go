@@ -36,7 +36,9 @@ func TestScoresApply(t *testing.T) {
 	unlabelled := *whole.In
 	unlabelled.Labels = nil
 	few := *whole.Calibration
-	few.Examples, few.Label, few.Entropy = 18, few.Label[:18], few.Entropy[:18]
+	few.Examples, few.Label, few.Nonconformity = 18, few.Label[:18], few.Nonconformity[:18]
+	undetected, uncalibrated := unlabelled, *whole.Calibration
+	undetected.Strangeness, uncalibrated.Nonconformity = Strangeness{}, nil
 	for _, c := range []struct {
 		name string
 		has  Needs
@@ -45,9 +47,12 @@ func TestScoresApply(t *testing.T) {
 		{"nothing", 0, Case{In: &unlabelled}},
 		{"labels", NeedsLabels, Case{In: whole.In}},
 		{"out of distribution", NeedsOut, Case{In: &unlabelled, Out: whole.Out}},
-		{"calibration", NeedsCalibration, Case{In: &unlabelled, Calibration: whole.Calibration}},
+		{"calibration", NeedsCalibration | NeedsDetector, Case{In: &unlabelled, Calibration: whole.Calibration}},
+		{"no detector", NeedsCalibration, Case{In: &undetected, Calibration: whole.Calibration}},
+		{"calibrated without one", NeedsCalibration, Case{In: &unlabelled, Calibration: &uncalibrated}},
+		{"none for the others", NeedsCalibration | NeedsOut, Case{In: &unlabelled, Out: &undetected, Calibration: whole.Calibration}},
 		{"too few held out", NeedsLabels, Case{In: whole.In, Calibration: &few}},
-		{"all", NeedsLabels | NeedsOut | NeedsCalibration, whole},
+		{"all", NeedsLabels | NeedsOut | NeedsCalibration | NeedsDetector, whole},
 	} {
 		a, err := Assess(c.Case)
 		if err != nil {
@@ -62,7 +67,7 @@ func TestScoresApply(t *testing.T) {
 			t.Errorf("%s: detections %v", c.name, a.Detections)
 		}
 	}
-	for samples, want := range map[int]int{1: 2, 2: 5} {
+	for samples, want := range map[int]int{1: 3, 2: 6} {
 		c := Case{In: whole.In, Out: whole.Out}
 		c.In.Samples, c.Out.Samples = samples, samples
 		a, err := Assess(c)
@@ -92,7 +97,7 @@ func TestRowsAreComplete(t *testing.T) {
 		}
 	}
 	for _, s := range OODScores() {
-		if s.Name == "" || s.Title == "" || !strings.HasSuffix(s.Meaning, ".") || s.Of == nil {
+		if s.Name == "" || s.Title == "" || !strings.HasSuffix(s.Meaning, ".") || s.Source == "" || s.Of == nil {
 			t.Errorf("OOD score %q is not complete: %+v", s.Name, s)
 		}
 		names = append(names, "by "+s.Name)
@@ -148,12 +153,12 @@ func TestAssessAgainstDefinitions(t *testing.T) {
 	}
 	near(t, "size", a.Values["setSize"], size, 1e-12)
 	near(t, "coverage", a.Values["setCoverage"], covered, 1e-12)
-	threshold, err := whole.Calibration.EntropyThreshold(Level)
+	threshold, err := whole.Calibration.NonconformityThreshold(Level)
 	if err != nil {
 		t.Fatal(err)
 	}
 	accepted := 0.0
-	for _, e := range whole.Out.Entropy {
+	for _, e := range whole.Out.Nonconformity {
 		if e <= threshold {
 			accepted += 1.0 / 100
 		}

@@ -41,10 +41,13 @@ type Calibration struct {
 	Examples int    `json:"examples"` // n
 	Classes  int    `json:"classes"`
 	Samples  int    `json:"samples"` // number of posterior samples that predicted the examples
-	// Label has the predicted probabilities of the labels in descending order, Entropy the
-	// entropies in nats in ascending order. Element j of m has rank ceil((j+1) n/m) among all n.
-	Label   []float64 `json:"label"`
-	Entropy []float64 `json:"entropy"`
+	// Label has the predicted probabilities of the labels in descending order, Nonconformity the
+	// nonconformity scores in ascending order, see OODScores; it is nil for predictions of a run
+	// without a detector. Element j of m has rank ceil((j+1) n/m) among all n.
+	Label         []float64 `json:"label"`
+	Nonconformity []float64 `json:"nonconformity,omitempty"`
+	// SelfTest is the result of testing the decisions; nil if they were not tested.
+	SelfTest *SelfTest `json:"selfTest,omitempty"`
 }
 
 // Calibrate returns the Calibration of predictions on held-out data. It returns an error if labels
@@ -61,10 +64,11 @@ func Calibrate(p *Predictions) (*Calibration, error) {
 		label[n] = p.row(n)[l]
 	}
 	slices.SortFunc(label, func(a, b float64) int { return cmp.Compare(b, a) })
-	return &Calibration{
-		Data: p.Name, Examples: p.Len(), Classes: p.Classes, Samples: p.Samples,
-		Label: quantileSubset(label), Entropy: quantileSubset(slices.Sorted(slices.Values(p.Entropy))),
-	}, nil
+	c := &Calibration{Data: p.Name, Examples: p.Len(), Classes: p.Classes, Samples: p.Samples, Label: quantileSubset(label)}
+	if p.Nonconformity != nil {
+		c.Nonconformity = quantileSubset(slices.Sorted(slices.Values(p.Nonconformity)))
+	}
+	return c, nil
 }
 
 // quantileSubset keeps at most calibrationPoints of sorted values, the last among them.
@@ -114,65 +118,89 @@ func (c *Calibration) check(what string) error {
 	if c.Examples > maxExamples {
 		return errors.Errorf("evaluate: %s: calibration must have at most %[3]d examples, got %[2]d", what, c.Examples, maxExamples)
 	}
-	if c.Classes < 2 || m < 1 || len(c.Label) != m || len(c.Entropy) != m {
+	if c.Classes < 2 || m < 1 || len(c.Label) != m || c.Nonconformity != nil && len(c.Nonconformity) != m {
 		return errors.Errorf("evaluate: %s: calibration of %d examples of %d classes must have %[6]d of each kind of numbers, got %[4]d and %[5]d",
-			what, c.Examples, c.Classes, len(c.Label), len(c.Entropy), m)
+			what, c.Examples, c.Classes, len(c.Label), len(c.Nonconformity), m)
 	}
-	for j := range m {
-		if !(c.Label[j] >= 0 && c.Label[j] <= 1+rowTolerance) || !(c.Entropy[j] >= 0) ||
-			j > 0 && (c.Label[j] > c.Label[j-1] || c.Entropy[j] < c.Entropy[j-1]) {
-			return errors.Errorf("evaluate: %s: calibration: probabilities must be descending and entropies ascending, "+
-				"got %[3]v and %[4]v at %[2]d", what, j, c.Label[j], c.Entropy[j])
+	for j, label := range c.Label {
+		if !(label >= 0 && label <= 1+rowTolerance) || j > 0 && label > c.Label[j-1] {
+			return errors.Errorf("evaluate: %s: calibration: probabilities must be descending, got %[3]v at %[2]d", what, j, label)
 		}
 	}
-	return nil
+	for j, score := range c.Nonconformity {
+		if math.IsNaN(score) || math.IsInf(score, 0) || j > 0 && score < c.Nonconformity[j-1] {
+			return errors.Errorf("evaluate: %s: calibration: nonconformity scores must be finite and ascending, got %[3]v at %[2]d", what, j, score)
+		}
+	}
+	return c.SelfTest.check(what)
 }
 
-// InDistribution reports for each entropy, in nats, whether it is at most the threshold that
+// Decides reports whether there are decisions about what is in distribution at a rate: whether the
+// calibration has nonconformity scores, of enough held-out examples.
+func (c *Calibration) Decides(rate float64) bool { return c.Nonconformity != nil && c.Supports(rate) }
+
+// InDistribution reports for each nonconformity score whether it is at most the threshold that
 // accepts a new in-distribution image with a probability of at least rate, under the conditions of
 // Calibration (Bates et al. 2023, testing for outliers with conformal p-values). It guarantees
-// nothing about the fraction of out-of-distribution images that are detected. It returns an error
-// if rate is not between 0 and 1, if there are too few held-out examples for it (see Supports), and
-// for a NaN.
-func (c *Calibration) InDistribution(entropy []float64, rate float64) ([]bool, error) {
-	threshold, err := c.EntropyThreshold(rate)
+// nothing about the fraction of out-of-distribution images that are detected; SelfTest measures
+// that on some. It returns an error if rate is not between 0 and 1, if the calibration has no
+// nonconformity scores, or too few for the rate (see Supports), and for a NaN.
+func (c *Calibration) InDistribution(nonconformity []float64, rate float64) ([]bool, error) {
+	threshold, err := c.NonconformityThreshold(rate)
 	if err != nil {
 		return nil, err
 	}
-	accepted := make([]bool, len(entropy))
-	for n, e := range entropy {
-		if math.IsNaN(e) {
-			return nil, errors.Errorf("evaluate: InDistribution: entropy %d is NaN", n)
+	accepted := make([]bool, len(nonconformity))
+	for n, score := range nonconformity {
+		if math.IsNaN(score) {
+			return nil, errors.Errorf("evaluate: InDistribution: nonconformity score %d is NaN", n)
 		}
-		accepted[n] = e <= threshold
+		accepted[n] = score <= threshold
 	}
 	return accepted, nil
 }
 
-// EntropyThreshold returns the highest entropy, in nats, that InDistribution accepts, or an error
-// of InDistribution.
-func (c *Calibration) EntropyThreshold(rate float64) (float64, error) {
+// NonconformityThreshold returns the highest nonconformity score that InDistribution accepts, or an
+// error of InDistribution.
+func (c *Calibration) NonconformityThreshold(rate float64) (float64, error) {
 	if err := c.checkLevel("InDistribution", rate); err != nil {
 		return 0, err
 	}
-	return c.Entropy[c.index(rank(c.Examples, rate))], nil
+	if c.Nonconformity == nil {
+		return 0, errors.Errorf("evaluate: InDistribution: %s was calibrated without nonconformity scores", c.Data)
+	}
+	return c.Nonconformity[c.index(rank(c.Examples, rate))], nil
+}
+
+// PValue returns the conformal p-value of a nonconformity score: the probability that a new
+// in-distribution example is at least as strange, (1 + m)/(n + 1) if m of the n held-out ones are.
+// For an in-distribution example it is at most a with a probability of at most a. It is slightly
+// larger than (1 + m)/(n + 1) if the calibration does not have all n scores.
+func (c *Calibration) PValue(nonconformity float64) float64 {
+	n, m := c.Examples, len(c.Nonconformity)
+	below, _ := slices.BinarySearch(c.Nonconformity, nonconformity)
+	least := 0 // of the scores that are below
+	if below > 0 {
+		least = (below*n + m - 1) / m
+	}
+	return float64(1+n-least) / float64(n+1)
 }
 
 var (
 	inDistributionScore = Score{
-		Name: "inDistribution", Title: "in distribution, {in}", Format: "%.3f", Needs: NeedsCalibration,
-		Meaning: "The fraction of {in} accepted as in distribution by its entropy; 95 % are expected.",
+		Name: "inDistribution", Title: "in distribution, {in}", Format: "%.3f", Needs: NeedsDetector,
+		Meaning: "The fraction of {in} accepted as in distribution; 95 % are expected.",
 		Of:      func(c Case) (float64, error) { return c.inDistribution(c.In) },
 	}
 	inDistributionOutScore = Score{
-		Name: "inDistributionOut", Title: "in distribution, {out}", Format: "%.3f", Needs: NeedsCalibration | NeedsOut,
+		Name: "inDistributionOut", Title: "in distribution, {out}", Format: "%.3f", Needs: NeedsDetector | NeedsOut,
 		Meaning: "The fraction of {out} accepted as in distribution. Lower is better.",
 		Of:      func(c Case) (float64, error) { return c.inDistribution(c.Out) },
 	}
 )
 
 func (c Case) inDistribution(p *Predictions) (float64, error) {
-	accepted, err := c.Calibration.InDistribution(p.Entropy, Level)
+	accepted, err := c.Calibration.InDistribution(p.Nonconformity, Level)
 	count := 0.0
 	for _, a := range accepted {
 		if a {

@@ -48,7 +48,9 @@ func world(t *testing.T, random *rand.Rand, examples int, sharpness, grid float6
 		}
 		probabilities = append(probabilities, row...)
 	}
-	return predictionsOf(t, probabilities, labels, classes)
+	p := predictionsOf(t, probabilities, labels, classes)
+	p.Nonconformity = p.Entropy
+	return p
 }
 
 var worlds = []struct {
@@ -104,7 +106,7 @@ func TestFamiliarAcceptsAsPromised(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				inDistribution, err := c.InDistribution(world(t, random, fresh, w.sharpness, w.grid).Entropy, rate)
+				inDistribution, err := c.InDistribution(world(t, random, fresh, w.sharpness, w.grid).Nonconformity, rate)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -131,11 +133,11 @@ func TestThresholdsAreOrderStatistics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m := min(examples, calibrationPoints); len(c.Label) != m || len(c.Entropy) != m {
-			t.Fatalf("%d examples: got %d and %d numbers, want %d", examples, len(c.Label), len(c.Entropy), m)
+		if m := min(examples, calibrationPoints); len(c.Label) != m || len(c.Nonconformity) != m {
+			t.Fatalf("%d examples: got %d and %d numbers, want %d", examples, len(c.Label), len(c.Nonconformity), m)
 		}
-		entropy := slices.Sorted(slices.Values(p.Entropy))
-		if least, err := c.EntropyThreshold(1e-12); err != nil || least != entropy[(examples+len(c.Label)-1)/len(c.Label)-1] {
+		entropy := slices.Sorted(slices.Values(p.Nonconformity))
+		if least, err := c.NonconformityThreshold(1e-12); err != nil || least != entropy[(examples+len(c.Label)-1)/len(c.Label)-1] {
 			t.Errorf("%d examples, next to no level: %v (%v), want the least of those kept", examples, least, err)
 		}
 		for percent := 1; percent < 100; percent++ {
@@ -145,7 +147,7 @@ func TestThresholdsAreOrderStatistics(t *testing.T) {
 			if got, want := c.Supports(level), rank <= examples; got != want {
 				t.Fatalf("%d examples, level %v: supported %v, want %v", examples, level, got, want)
 			}
-			threshold, err := c.EntropyThreshold(level)
+			threshold, err := c.NonconformityThreshold(level)
 			if rank > examples {
 				if err == nil {
 					t.Errorf("%d examples, level %v: got %v, want an error", examples, level, threshold)
@@ -263,6 +265,7 @@ func TestCalibrationIsTheSameAfterJSON(t *testing.T) {
 
 func TestCalibrationRefuses(t *testing.T) {
 	good := predictionsOf(t, []float64{0.9, 0.1, 0.2, 0.8}, []int32{0, 1}, 2)
+	good.Nonconformity = good.Entropy
 	c, err := Calibrate(good)
 	if err != nil {
 		t.Fatal(err)
@@ -280,27 +283,38 @@ func TestCalibrationRefuses(t *testing.T) {
 	for _, level := range []float64{-1, 0, 1, math.NaN()} {
 		_, err = c.PredictionSets(good.Probabilities, 2, level)
 		refused(t, "level", err, "must be between 0 and 1")
-		_, err = c.InDistribution(good.Entropy, level)
+		_, err = c.InDistribution(good.Nonconformity, level)
 		refused(t, "rate", err, "must be between 0 and 1")
 	}
 	_, err = c.PredictionSets(good.Probabilities, 2, 0.95)
 	refused(t, "few", err, "level 0.95 needs at least 19 held-out examples, data has 2")
-	_, err = c.InDistribution(good.Entropy, 0.9)
+	_, err = c.InDistribution(good.Nonconformity, 0.9)
 	refused(t, "few", err, "level 0.9 needs at least 9 held-out")
 	_, err = c.PredictionSets([]float64{1, 0, 0}, 3, 0.5)
 	refused(t, "classes", err, "must have the calibration's 2 classes, got 3")
 	_, err = c.PredictionSets([]float64{1, 0.5}, 2, 0.5)
 	refused(t, "row", err, "sum to 1 within 0.0001, got 1.5")
 	_, err = c.InDistribution([]float64{0, math.NaN()}, 0.5)
-	refused(t, "NaN", err, "entropy 1 is NaN")
+	refused(t, "NaN", err, "score 1 is NaN")
+	without := *c
+	without.Nonconformity = nil
+	_, err = without.InDistribution(good.Nonconformity, 0.5)
+	refused(t, "no detector", err, "calibrated without nonconformity scores")
+	untested := *c
+	untested.SelfTest = &SelfTest{}
+	_, err = untested.InDistribution(good.Nonconformity, 0.5)
+	refused(t, "self-test", err, "at least one kind")
+	untested.SelfTest = &SelfTest{Kinds: []StrangeImages{{"noise", 2, 3}}}
+	_, err = untested.InDistribution(good.Nonconformity, 0.5)
+	refused(t, "self-test", err, "of noise, the accepted images must be from 0 to 2")
 	for name, broken := range map[string]Calibration{
 		"nothing":  {},
-		"short":    {Examples: 2, Classes: 2, Label: []float64{1}, Entropy: []float64{1}},
-		"unsorted": {Examples: 2, Classes: 2, Label: []float64{0.1, 0.9}, Entropy: []float64{0, 1}},
-		"NaN":      {Examples: 1, Classes: 2, Label: []float64{0.1}, Entropy: []float64{math.NaN()}},
-		"range":    {Examples: 1, Classes: 2, Label: []float64{1.5}, Entropy: []float64{0}},
+		"short":    {Examples: 2, Classes: 2, Label: []float64{1}, Nonconformity: []float64{1}},
+		"unsorted": {Examples: 2, Classes: 2, Label: []float64{0.1, 0.9}, Nonconformity: []float64{0, 1}},
+		"NaN":      {Examples: 1, Classes: 2, Label: []float64{0.1}, Nonconformity: []float64{math.NaN()}},
+		"range":    {Examples: 1, Classes: 2, Label: []float64{1.5}, Nonconformity: []float64{0}},
 		"vast": {
-			Examples: math.MaxInt, Classes: 2, Label: make([]float64, calibrationPoints), Entropy: make([]float64, calibrationPoints),
+			Examples: math.MaxInt, Classes: 2, Label: make([]float64, calibrationPoints), Nonconformity: make([]float64, calibrationPoints),
 		},
 	} {
 		_, err = broken.InDistribution([]float64{0}, 0.5)

@@ -29,6 +29,9 @@ func (c Case) has() (has Needs) {
 	}
 	if c.Calibration != nil && c.Calibration.Supports(Level) {
 		has |= NeedsCalibration
+		if c.Calibration.Decides(Level) && c.In.Nonconformity != nil && (c.Out == nil || c.Out.Nonconformity != nil) {
+			has |= NeedsDetector
+		}
 	}
 	return has
 }

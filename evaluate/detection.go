@@ -24,8 +24,12 @@ type Detection struct {
 	// FPR95 is the false positive rate at a true positive rate of 95 %: the fraction of
 	// in-distribution examples with score >= t, where t is the largest threshold that at least 95 %
 	// of the out-of-distribution examples reach. This is OpenOOD's convention. Papers whose
-	// positive class is in-distribution report another figure under the same name.
+	// positive class is in-distribution report FPR95In under the same name.
 	FPR95 float64 `json:"fpr95"`
+	// FPR95In is the same with in-distribution as the positive class and the score negated: the
+	// fraction of out-of-distribution examples that is accepted where at least 95 % of the
+	// in-distribution ones are.
+	FPR95In float64 `json:"fpr95In"`
 }
 
 // String formats the figures and the positive class.
@@ -50,7 +54,7 @@ func Detect(in, out []float64) (Detection, error) {
 	for i := range groups {
 		groups[i].in, groups[i].out = groups[i].out, groups[i].in
 	}
-	d.AUPRIn = averagePrecision(groups, len(in))
+	d.AUPRIn, d.FPR95In = averagePrecision(groups, len(in)), fpr95(groups, len(out), len(in))
 	return d, nil
 }
 

@@ -159,15 +159,17 @@ func TestDetectWorkedByHand(t *testing.T) {
 		in, out []float64
 		want    Detection
 	}{
-		{"apart", []float64{1, 2}, []float64{3, 4}, Detection{1, 1, 1, 0}},
-		{"reversed", []float64{3, 4}, []float64{1, 2}, Detection{0, (1.0/3 + 2.0/4) / 2, (1.0/3 + 2.0/4) / 2, 1}},
-		{"all tied", []float64{7, 7, 7}, []float64{7}, Detection{0.5, 0.25, 0.75, 1}},
+		{"apart", []float64{1, 2}, []float64{3, 4}, Detection{1, 1, 1, 0, 0}},
+		{"reversed", []float64{3, 4}, []float64{1, 2}, Detection{0, (1.0/3 + 2.0/4) / 2, (1.0/3 + 2.0/4) / 2, 1, 1}},
+		{"all tied", []float64{7, 7, 7}, []float64{7}, Detection{0.5, 0.25, 0.75, 1, 1}},
 		// Descending: 3 out, then 2 (one of each), then 1 in.
-		{"one tie", []float64{1, 2}, []float64{2, 3}, Detection{3.5 / 4, (1 + 2.0/3) / 2, (1 + 2.0/3) / 2, 0.5}},
+		{"one tie", []float64{1, 2}, []float64{2, 3}, Detection{3.5 / 4, (1 + 2.0/3) / 2, (1 + 2.0/3) / 2, 0.5, 0.5}},
 		// 19 of 20 are exactly 95 %: the threshold is 2, the example at 1 may be missed.
-		{"exactly 95 %", []float64{1.5, 2, 30}, upTo(20), Detection{37.5 / 60, -1, -1, 2.0 / 3}},
+		{"exactly 95 %", []float64{1.5, 2, 30}, upTo(20), Detection{37.5 / 60, -1, -1, 2.0 / 3, 1}},
 		// 18 of 19 are 94.7 %: all must be found.
-		{"finite n", []float64{1.5, 0, 30}, upTo(19), Detection{37.0 / 57, -1, -1, 2.0 / 3}},
+		{"finite n", []float64{1.5, 0, 30}, upTo(19), Detection{37.0 / 57, -1, -1, 2.0 / 3, 1}},
+		// 19 of 20 in-distribution examples are accepted up to 19, the others' 18.5 with them.
+		{"in exactly 95 %", upTo(20), []float64{18.5, 19.5}, Detection{37.0 / 40, -1, -1, 2.0 / 20, 0.5}},
 	} {
 		d, err := Detect(c.in, c.out)
 		if err != nil {
@@ -175,6 +177,7 @@ func TestDetectWorkedByHand(t *testing.T) {
 		}
 		near(t, c.name+": AUROC", d.AUROC, c.want.AUROC, 1e-15)
 		near(t, c.name+": FPR95", d.FPR95, c.want.FPR95, 1e-15)
+		near(t, c.name+": FPR95 in", d.FPR95In, c.want.FPR95In, 1e-15)
 		if c.want.AUPROut >= 0 {
 			near(t, c.name+": AUPR-out", d.AUPROut, c.want.AUPROut, 1e-15)
 			near(t, c.name+": AUPR-in", d.AUPRIn, c.want.AUPRIn, 1e-15)

@@ -55,6 +55,7 @@ func ExampleCalibrate() {
 		fmt.Println(err)
 		return
 	}
+	held.Nonconformity = held.Entropy // any score may decide what is in distribution
 	calibration, err := evaluate.Calibrate(held)
 	if err != nil {
 		fmt.Println(err)

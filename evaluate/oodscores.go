@@ -2,19 +2,24 @@ package evaluate
 
 import "github.com/pkg/errors"
 
-// OODScore is a row of the table of uncertainties that can detect out-of-distribution examples.
+// OODScore is a row of the table of scores that can detect out-of-distribution examples.
 type OODScore struct {
 	Name    string // "mutualInformation", the key in JSON
 	Title   string // "mutual information"
 	Meaning string // an explanation
+	Source  string // of the score as a detector
 	// Samples is true for scores that need at least two posterior samples.
 	Samples bool
-	// Of returns a value for each example. Higher means more uncertain.
+	// Detector is true for scores that only predictions of a run with a detector have.
+	Detector bool
+	// Of returns a value for each example. Higher means more uncertain, or stranger.
 	Of func(p *Predictions) []float64
 }
 
-// Applies reports whether the predictions have enough samples for the score.
-func (s OODScore) Applies(p *Predictions) bool { return !s.Samples || p.Samples > 1 }
+// Applies reports whether the predictions have the score, and enough samples for it.
+func (s OODScore) Applies(p *Predictions) bool {
+	return (!s.Samples || p.Samples > 1) && (!s.Detector || s.Of(p) != nil)
+}
 
 // DefaultOODScore is the uncertainty used for a Case that names none.
 const DefaultOODScore = "entropy"
@@ -22,39 +27,96 @@ const DefaultOODScore = "entropy"
 // OODScores returns the table of OOD scores.
 func OODScores() []OODScore {
 	return []OODScore{
-		{
-			"confidence", "1 - confidence",
-			"1 minus the largest probability.", false,
-			func(p *Predictions) []float64 {
-				rest := make([]float64, len(p.Confidence))
-				for n, c := range p.Confidence {
-					rest[n] = 1 - c
-				}
-				return rest
-			},
-		},
-		{
-			"entropy", "entropy",
-			"The entropy of the averaged probabilities, in nats: the total uncertainty.", false,
-			func(p *Predictions) []float64 { return p.Entropy },
-		},
-		{
-			"expectedEntropy", "expected entropy",
-			"The mean entropy of single samples, in nats: the aleatoric uncertainty.", true,
-			func(p *Predictions) []float64 { return p.ExpectedEntropy },
-		},
-		{
-			"mutualInformation", "mutual information",
-			"Entropy minus expected entropy, in nats: the epistemic uncertainty, on which samples disagree.", true,
-			func(p *Predictions) []float64 { return p.MutualInformation },
-		},
-		{
-			"variationRatio", "variation ratio",
-			"The weighted fraction of samples that do not vote for the most voted class.", true,
-			func(p *Predictions) []float64 { return p.VariationRatio },
-		},
+		confidenceOOD, entropyOOD, expectedEntropyOOD, mutualInformationOOD, variationRatioOOD,
+		maxLogitOOD, energyOOD,
+		imageStatisticsOOD, neighboursOOD, mahalanobisOOD, nonconformityOOD,
 	}
 }
+
+// The scores of probabilities.
+var (
+	confidenceOOD = OODScore{
+		Name: "confidence", Title: "1 - confidence",
+		Meaning: "1 minus the largest probability.",
+		Source:  "Hendrycks and Gimpel, A baseline for detecting misclassified and out-of-distribution examples (2017)",
+		Of: func(p *Predictions) []float64 {
+			rest := make([]float64, len(p.Confidence))
+			for n, c := range p.Confidence {
+				rest[n] = 1 - c
+			}
+			return rest
+		},
+	}
+	entropyOOD = OODScore{
+		Name: "entropy", Title: "entropy",
+		Meaning: "The entropy of the averaged probabilities, in nats: the total uncertainty.",
+		Source:  "Lakshminarayanan, Pritzel and Blundell, Simple and scalable predictive uncertainty estimation using deep ensembles (2017)",
+		Of:      func(p *Predictions) []float64 { return p.Entropy },
+	}
+	expectedEntropyOOD = OODScore{
+		Name: "expectedEntropy", Title: "expected entropy", Samples: true,
+		Meaning: "The mean entropy of single samples, in nats: the aleatoric uncertainty.",
+		Source:  "Malinin and Gales, Predictive uncertainty estimation via prior networks (2018)",
+		Of:      func(p *Predictions) []float64 { return p.ExpectedEntropy },
+	}
+	mutualInformationOOD = OODScore{
+		Name: "mutualInformation", Title: "mutual information", Samples: true,
+		Meaning: "Entropy minus expected entropy, in nats: the epistemic uncertainty, on which samples disagree.",
+		Source:  "Houlsby, Huszar, Ghahramani and Lengyel, Bayesian active learning for classification and preference learning (2011)",
+		Of:      func(p *Predictions) []float64 { return p.MutualInformation },
+	}
+	variationRatioOOD = OODScore{
+		Name: "variationRatio", Title: "variation ratio", Samples: true,
+		Meaning: "The weighted fraction of samples that do not vote for the most voted class.",
+		Source:  "Freeman, Elementary applied statistics (1965); Gal, Uncertainty in deep learning (2016)",
+		Of:      func(p *Predictions) []float64 { return p.VariationRatio },
+	}
+)
+
+// The scores of logits.
+var (
+	maxLogitOOD = OODScore{
+		Name: "maxLogit", Title: "- maximum logit", Detector: true,
+		Meaning: "Minus the largest logit, averaged over samples.",
+		Source:  "Hendrycks et al., Scaling out-of-distribution detection for real-world settings (2022)",
+		Of:      func(p *Predictions) []float64 { return p.MaxLogit },
+	}
+	energyOOD = OODScore{
+		Name: "energy", Title: "energy", Detector: true,
+		Meaning: "Minus the logarithm of the sum of the logits' exponentials, averaged over samples.",
+		Source:  "Liu, Wang, Owens and Li, Energy-based out-of-distribution detection (2020)",
+		Of:      func(p *Predictions) []float64 { return p.Energy },
+	}
+)
+
+// The scores of a detector.
+var (
+	imageStatisticsOOD = OODScore{
+		Name: "imageStatistics", Title: "image statistics", Detector: true,
+		Meaning: "The distance of means, deviations and octaves of the spectrum of the channels from those of the nearest training images.",
+		Source:  "Torralba and Oliva, Statistics of natural image categories (2003), for the statistics",
+		Of:      func(p *Predictions) []float64 { return p.ImageStatistics },
+	}
+	neighboursOOD = OODScore{
+		Name: "neighbours", Title: "nearest neighbours", Detector: true,
+		Meaning: "The distance of the features of all layers from those of the nearest training images, averaged over samples.",
+		Source:  "Sun, Ming, Zhu and Li, Out-of-distribution detection with deep nearest neighbors (2022), for the last layer",
+		Of:      func(p *Predictions) []float64 { return p.Neighbours },
+	}
+	mahalanobisOOD = OODScore{
+		Name: "mahalanobis", Title: "Mahalanobis", Detector: true,
+		Meaning: "The Mahalanobis distance of the features of all layers from those of the training images, averaged over samples.",
+		Source:  "Lee, Lee, Lee and Shin, A simple unified framework for detecting out-of-distribution samples and adversarial attacks (2018), by class",
+		Of:      func(p *Predictions) []float64 { return p.Mahalanobis },
+	}
+	nonconformityOOD = OODScore{
+		Name: "nonconformity", Title: "nonconformity", Detector: true,
+		Meaning: "The largest of image statistics, nearest neighbours and Mahalanobis, scaled by their medians and 95th percentiles " +
+			"on training images. It decides what counts as in distribution.",
+		Source: "Bates, Candes, Lei, Romano and Sesia, Testing for outliers with conformal p-values (2023), for the decision",
+		Of:     func(p *Predictions) []float64 { return p.Nonconformity },
+	}
+)
 
 // oodScoreByName returns the row with a name; "" is DefaultOODScore.
 func oodScoreByName(name string) (OODScore, error) {

@@ -20,6 +20,16 @@ type Predictions struct {
 	// Samples is the number of posterior samples averaged.
 	Samples int
 	Uncertainty
+	Strangeness
+}
+
+// Strangeness has scores of how unlike the training images each example is, each [N]. They are nil
+// for predictions of a run without a detector.
+type Strangeness struct {
+	MaxLogit, Energy []float64 // minus the largest logit, and the energy, averaged over samples
+	// ImageStatistics, Neighbours and Mahalanobis are distances from the training images, and
+	// Nonconformity combines them, see OODScores.
+	ImageStatistics, Neighbours, Mahalanobis, Nonconformity []float64
 }
 
 // Predictions returns the average so far as predictions on the named data. labels may be nil.
@@ -100,6 +110,9 @@ func (p *Predictions) check(what string) error {
 	}
 	for _, s := range OODScores() {
 		values := s.Of(p)
+		if s.Detector && values == nil {
+			continue
+		}
 		if len(values) != p.Len() {
 			return errors.Errorf("evaluate: %s: %[3]s must have one value for each of %[4]d examples, got %[2]d",
 				what, len(values), s.Name, p.Len())

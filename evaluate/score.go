@@ -28,6 +28,7 @@ const (
 	NeedsLabels      Needs = 1 << iota // the labels of Case.In
 	NeedsOut                           // Case.Out
 	NeedsCalibration                   // Case.Calibration, with enough examples for Level
+	NeedsDetector                      // nonconformity scores of the predictions and of the calibration
 )
 
 // Applies reports whether the case meets the score's needs. It is false without In.

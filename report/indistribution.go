@@ -16,18 +16,19 @@ import (
 
 var inDistributionRow = FigureRow{
 	File: "indistribution", Title: "In and out of distribution",
-	Caption: "Histograms of the entropy of the averaged probabilities, from 0 to the logarithm of the " +
-		"number of classes, on a square-root scale. The black line, if the run is calibrated, is the " +
-		"threshold: images with lower entropy are classified as in distribution.",
+	Caption: "Histograms, on a square-root scale, of the nonconformity score: how unlike the training images " +
+		"an image is. Scores beyond the right edge count at it. Images up to the black line are classified as in " +
+		"distribution. For runs without a detector or a calibration: the entropy of the averaged " +
+		"probabilities, up to the logarithm of the number of classes, which decides nothing.",
 	Applies: func(subjects []Subject) bool {
 		return sameData(subjects) && sameClasses(subjects) && sameOut(subjects) &&
-			subjects[0].In.Len() >= minExamples && (subjects[0].Out != nil || calibrated(subjects))
+			subjects[0].In.Len() >= minExamples && (subjects[0].Out != nil || decided(subjects))
 	},
 	Draw: func(subjects []Subject) (*Figure, error) {
 		in, out := dataNames(subjects)
 		panels := make([]*plot.Plot, len(subjects))
 		for i, s := range subjects {
-			p, err := inDistributionPanel(s, i, in, out)
+			p, err := inDistributionPanel(s, i, in, out, decided(subjects))
 			if err != nil {
 				return nil, err
 			}
@@ -40,7 +41,7 @@ var inDistributionRow = FigureRow{
 		if subjects[0].Out != nil {
 			key = append(key, legendEntry{out, []plot.Thumbnailer{line(nil, outLine(muted))}})
 		}
-		if calibrated(subjects) {
+		if decided(subjects) {
 			key = append(key, legendEntry{
 				fmt.Sprintf("in-distribution threshold, %.0f %%", 100*evaluate.Level), []plot.Thumbnailer{line(nil, thresholdLine)},
 			})
@@ -60,32 +61,49 @@ func calibrated(subjects []Subject) bool {
 	})
 }
 
-func inDistributionPanel(s Subject, i int, in, out string) (*plot.Plot, error) {
-	p := newPlot("entropy, nats", "fraction")
+// decided reports whether all subjects have decisions about what is in distribution.
+func decided(subjects []Subject) bool {
+	return calibrated(subjects) && all(subjects, func(s Subject) bool {
+		return s.Calibration.Decides(evaluate.Level) && s.In.Nonconformity != nil && (s.Out == nil || s.Out.Nonconformity != nil)
+	})
+}
+
+// The range of nonconformity scores that is drawn, up to a multiple of the threshold. The median of
+// training images is near 0.
+const (
+	lowestNonconformity   = -1
+	nonconformityMultiple = 3
+)
+
+func inDistributionPanel(s Subject, i int, in, out string, decided bool) (*plot.Plot, error) {
+	score := func(p *evaluate.Predictions) []float64 { return p.Entropy }
+	p, low, top, threshold := newPlot("entropy, nats", "fraction"), 0.0, math.Log(float64(s.In.Classes)), math.NaN()
+	if decided {
+		var err error
+		if threshold, err = s.Calibration.NonconformityThreshold(evaluate.Level); err != nil {
+			return nil, err
+		}
+		score = func(p *evaluate.Predictions) []float64 { return p.Nonconformity }
+		p, low, top = newPlot("nonconformity", "fraction"), lowestNonconformity, nonconformityMultiple*max(threshold, 1)
+	}
 	p.Y.Tick.Marker = plot.TickerFunc(rootTicks)
-	top := math.Log(float64(s.In.Classes))
-	shares := roots(histogram(s.In.Entropy, 0, top, entropyBins))
+	shares := roots(histogram(score(s.In), low, top, inDistributionBins))
 	p.Y.Max = highest(shares)
 	known := &plotter.Line{XYs: shares, LineStyle: draw.LineStyle{Color: methodColor(i), Width: 1.6}, StepStyle: plotter.PostStep}
 	known.FillColor = translucent(methodColor(i), 0.15)
 	p.Add(known)
 	if s.Out != nil {
-		shares = roots(histogram(s.Out.Entropy, 0, top, entropyBins))
+		shares = roots(histogram(score(s.Out), low, top, inDistributionBins))
 		p.Y.Max = max(p.Y.Max, highest(shares))
 		p.Add(&plotter.Line{XYs: shares, LineStyle: outLine(mix(methodColor(i), ink, 0.35)), StepStyle: plotter.PostStep})
 	}
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, top, 0, 1.05*p.Y.Max
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = low, top, 0, 1.05*p.Y.Max
 	var remarks []remark
-	if s.Calibration != nil && s.Calibration.Supports(evaluate.Level) {
-		threshold, err := s.Calibration.EntropyThreshold(evaluate.Level)
-		if err != nil {
-			return nil, err
-		}
-		x := min(threshold, top)
-		p.Add(line(plotter.XYs{{X: x, Y: 0}, {X: x, Y: p.Y.Max}}, thresholdLine))
-		accepted := fmt.Sprintf("in distribution: %.1f %% of %s", 100*shareUpTo(s.In.Entropy, threshold), in)
+	if decided {
+		p.Add(line(plotter.XYs{{X: threshold, Y: 0}, {X: threshold, Y: p.Y.Max}}, thresholdLine))
+		accepted := fmt.Sprintf("in distribution: %.1f %% of %s", 100*shareUpTo(s.In.Nonconformity, threshold), in)
 		if s.Out != nil {
-			accepted += fmt.Sprintf(", %.1f %% of %s", 100*shareUpTo(s.Out.Entropy, threshold), out)
+			accepted += fmt.Sprintf(", %.1f %% of %s", 100*shareUpTo(s.Out.Nonconformity, threshold), out)
 		}
 		remarks = append(remarks, remark{accepted, muted})
 	}
@@ -98,7 +116,7 @@ func outLine(c color.RGBA) draw.LineStyle {
 	return draw.LineStyle{Color: c, Width: 1.6, Dashes: []vg.Length{4, 2}}
 }
 
-const entropyBins = 40
+const inDistributionBins = 40
 
 func shareUpTo(values []float64, threshold float64) float64 {
 	count := 0
@@ -119,8 +137,8 @@ func histogram(values []float64, low, high float64, bins int) plotter.XYs {
 		shares[b].X = low + (high-low)*float64(b)/float64(bins)
 	}
 	for _, v := range values {
-		b := int((v - low) / (high - low) * float64(bins))
-		shares[min(max(b, 0), bins-1)].Y += 1 / float64(len(values))
+		b := int(min(max((v-low)/(high-low), 0), 1) * float64(bins)) // a conversion of large numbers is undefined
+		shares[min(b, bins-1)].Y += 1 / float64(len(values))
 	}
 	shares[bins].Y = shares[bins-1].Y
 	return shares

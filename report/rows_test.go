@@ -131,7 +131,7 @@ func TestWritePage(t *testing.T) {
 	at := 0
 	for _, part := range []string{
 		"<title>Roses</title>", ">Scores</h2>", `<th scope="row">accuracy</th>`, `<th scope="row">confidence on weeds</th>`, "<details>",
-		">Out-of-distribution detection</h2>", "a, mutual information", ">Examples</h2>", "Calibration on roses: accuracy against", ">Chains</h2>",
+		">Out-of-distribution detection</h2>", ">mutual information<", ">Examples</h2>", "Calibration on roses: accuracy against", ">Chains</h2>",
 	} {
 		next := strings.Index(html[at:], part)
 		if next < 0 {
@@ -248,6 +248,30 @@ confidence on roses    0.500 ± 0.000    0.500 ± 0.000
 	refused(t, "no predictions", err, `"not assessed" must have predictions`)
 	_, err = AgreementTable(subjects[:2], "a")
 	refused(t, "nothing to compare", err, `another subject than "a" must have predictions`)
+}
+
+// The table of detection has the columns of one run, a column for each of a few, a row for each of
+// many.
+func TestDetectionTable(t *testing.T) {
+	for runs, want := range map[int]string{
+		1: "OOD score AUROC AUPR out AUPR in FPR95 FPR95 in; 1 - confidence",
+		4: "AUROC by a b long long long c d long long long; 1 - confidence",
+		5: "run, AUROC by 1 - confidence entropy expected entropy mutual information variation ratio nonconformity; a",
+	} {
+		table, err := DetectionTable(drawn{runs: runs, classes: 3, examples: 20, labels: true, out: true}.subjects(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		if err := table.WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(text.String(), "\n")
+		got := strings.Join(strings.Fields(lines[0]), " ") + "; " + strings.Join(strings.Fields(lines[2]), " ")
+		if !strings.HasPrefix(got, want+" ") {
+			t.Errorf("%d runs: %q, want %q", runs, got, want)
+		}
+	}
 }
 
 // The surest wrong answers come first, whoever gave them.

@@ -170,25 +170,67 @@ func scoresOver(corner string, names []string, groups [][]*evaluate.Assessment) 
 }
 
 // DetectionTable returns the out-of-distribution detection of each OOD score that applies: AUROC,
-// AUPR and FPR95, with Out as the positive class. It returns nil if no subject has an Out.
+// AUPR and FPR95 of one subject, or, so that the table is short, the AUROC of each of several. The
+// positive class is Out, except where "in" is added. It returns nil if no subject has an Out.
 func DetectionTable(subjects []Subject) (*Table, error) {
-	var table *Table
-	for _, s := range subjects {
-		if s.out() == nil {
-			continue
-		}
-		if table == nil {
-			table = NewTable("run, OOD score", Column{"AUROC", "%.4f"}, Column{"AUPR out", "%.4f"},
-				Column{"AUPR in", "%.4f"}, Column{"FPR95", "%.3f"})
-		}
-		for _, score := range evaluate.OODScores() {
-			d, ok := s.Detections[score.Name]
-			if !ok {
-				continue
-			}
-			if err := table.Add(s.Name+", "+score.Title, d.AUROC, d.AUPROut, d.AUPRIn, d.FPR95); err != nil {
+	subjects = slices.DeleteFunc(slices.Clone(subjects), func(s Subject) bool { return s.out() == nil })
+	scores := slices.DeleteFunc(evaluate.OODScores(), func(score evaluate.OODScore) bool {
+		return all(subjects, func(s Subject) bool { _, has := s.Detections[score.Name]; return !has })
+	})
+	switch {
+	case len(subjects) == 0:
+		return nil, nil
+	case len(subjects) == 1:
+		table := NewTable("OOD score", Column{"AUROC", "%.4f"}, Column{"AUPR out", "%.4f"}, Column{"AUPR in", "%.4f"},
+			Column{"FPR95", "%.3f"}, Column{"FPR95 in", "%.3f"})
+		for _, score := range scores {
+			d := subjects[0].Detections[score.Name]
+			if err := table.Add(score.Title, d.AUROC, d.AUPROut, d.AUPRIn, d.FPR95, d.FPR95In); err != nil {
 				return nil, err
 			}
+		}
+		return table, nil
+	}
+	return aurocTable(subjects, scores)
+}
+
+// aurocTable returns the AUROC of each subject by each score: a column for each of up to four
+// subjects, or a row for each of more.
+func aurocTable(subjects []Subject, scores []evaluate.OODScore) (*Table, error) {
+	auroc := func(s Subject, score evaluate.OODScore) any {
+		if d, has := s.Detections[score.Name]; has {
+			return d.AUROC
+		}
+		return "-"
+	}
+	var columns []Column
+	if len(subjects) > maxColumns {
+		for _, score := range scores {
+			columns = append(columns, Column{score.Title, "%.4f"})
+		}
+		table := NewTable("run, AUROC by", columns...)
+		for _, s := range subjects {
+			var cells []any
+			for _, score := range scores {
+				cells = append(cells, auroc(s, score))
+			}
+			if err := table.Add(s.Name, cells...); err != nil {
+				return nil, err
+			}
+		}
+		return table, nil
+	}
+	for _, s := range subjects {
+		columns = append(columns, Column{s.Name, "%.4f"})
+	}
+	table := NewTable("AUROC by", columns...)
+	for _, score := range scores {
+		var cells []any
+		for _, s := range subjects {
+			cells = append(cells, auroc(s, score))
+		}
+		if err := table.Add(score.Title, cells...); err != nil {
+			return nil, err
 		}
 	}
 	return table, nil
@@ -234,8 +276,12 @@ func scoreSections(subjects []Subject) ([]Section, error) {
 		_, out := dataNames(subjects)
 		sections = append(sections, Section{
 			Title: "Out-of-distribution detection", Table: detections,
-			Text: []string{"How well each uncertainty detects " + out + " as out of distribution (the positive class)."},
+			Text: []string{"How well each score detects " + out + " as out of distribution (the positive class)."},
 		})
 	}
-	return sections, nil
+	test, err := selfTestSection(subjects)
+	if err == nil && test != nil {
+		sections = append(sections, *test)
+	}
+	return sections, err
 }

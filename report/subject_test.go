@@ -44,7 +44,12 @@ func made(t *testing.T, random *rand.Rand, name string, labels []int32, classes 
 			t.Fatal(err)
 		}
 	}
-	return p.Predictions(name, labels)
+	all := p.Predictions(name, labels)
+	all.Nonconformity = make([]float64, len(labels))
+	for n, entropy := range all.Entropy {
+		all.Nonconformity[n] = 2*entropy - 1
+	}
+	return all
 }
 
 func (d drawn) subjects(t *testing.T) []Subject {

@@ -23,6 +23,8 @@ type EnsemblePredictor struct {
 	capacity int    // maximum number of images per call, a multiple of batch
 	classes  int
 	members  []Sample // their chains, steps and weights, without parameters; zero until Load
+
+	features featureStores // empty unless it is of NewFeatureEnsemble
 }
 
 // NewEnsemblePredictor loads the network, which maps a batch of images to logits, on a device, with
@@ -33,6 +35,18 @@ type EnsemblePredictor struct {
 func NewEnsemblePredictor(device tensor.Device, images Images, batch, capacity, members int,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node,
 ) (*EnsemblePredictor, error) {
+	return newEnsemble(device, images, batch, roundUp(capacity, batch), members, network, nil)
+}
+
+// roundUp returns capacity rounded up to a multiple of batch, if that is positive.
+func roundUp(capacity, batch int) int {
+	return (capacity + max(batch, 1) - 1) / max(batch, 1) * max(batch, 1)
+}
+
+// newEnsemble makes an EnsemblePredictor. more, unless nil, adds to its graph.
+func newEnsemble(device tensor.Device, images Images, batch, capacity, members int,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
+) (*EnsemblePredictor, error) {
 	if batch < 1 || capacity < 1 || members < 1 {
 		return nil, errors.Errorf("samples: ensemble: batch, capacity and members must be at least 1, got %d, %d and %d", batch, capacity, members)
 	}
@@ -42,8 +56,7 @@ func NewEnsemblePredictor(device tensor.Device, images Images, batch, capacity, 
 		return nil, err
 	}
 	images.Pixels = nil
-	capacity = (capacity + batch - 1) / batch * batch
-	program, classes, err := predictionProgram(tensor.Float32, images, capacity, op.Batch{Size: batch}, network, nil)
+	program, classes, err := predictionProgram(tensor.Float32, images, capacity, op.Batch{Size: batch}, network, more)
 	if err != nil {
 		return nil, err
 	}

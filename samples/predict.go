@@ -47,6 +47,8 @@ type SamplePredictor struct {
 	images  int
 	classes int
 	steps   int
+
+	features featureStores // empty unless it is of NewFeaturePredictor
 }
 
 // NewSamplePredictor loads images and the network, which maps a batch of images to logits, on a

@@ -16,7 +16,8 @@
 // An answer has "predictionSet", which can be empty, if the run is calibrated on enough images for
 // the level, and "inDistribution" if on enough for that rate. In /run, "level" and
 // "inDistributionRate" are absent if the answers lack these, and "calibrated" is true if they have
-// both.
+// both. "selfTest" has how many strange images the run rejects; the page has a badge "in
+// distribution" only if the run passed this test.
 //
 // Images can have any size and the formats of datasets.Decode. Answers have the probabilities of
 // all classes only on request: /predict?probabilities=true, or "probabilities": true in JSON. Other

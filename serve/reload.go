@@ -39,6 +39,9 @@ func describe(run *pollen.Run, p *pollen.Predictor, expected int) runInfo {
 		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(), Digest: p.Digest(),
 	}
 	a.Level, a.InDistributionRate = p.Levels()
+	if t := p.SelfTest(); t != nil {
+		a.SelfTest = &selfTest{t.Passed(), t.String(), t.Images(), t.Rejected()}
+	}
 	return a
 }
 

@@ -49,10 +49,20 @@ type runInfo struct {
 	Calibrated         bool     `json:"calibrated"`                  // both of the following are present
 	Level              float64  `json:"level,omitzero"`              // see pollen.Predictor.Levels
 	InDistributionRate float64  `json:"inDistributionRate,omitzero"` // likewise
-	MaxImages          int      `json:"maxImages"`
-	MaxBody            int      `json:"maxBody"`
-	MaxPixels          int      `json:"maxPixels"`
-	Digest             string   `json:"digest"` // see pollen.Run.Digest
+	// SelfTest is the run's test of in-distribution decisions on strange images, if there was one.
+	SelfTest  *selfTest `json:"selfTest,omitempty"`
+	MaxImages int       `json:"maxImages"`
+	MaxBody   int       `json:"maxBody"`
+	MaxPixels int       `json:"maxPixels"`
+	Digest    string    `json:"digest"` // see pollen.Run.Digest
+}
+
+// selfTest is an evaluate.SelfTest.
+type selfTest struct {
+	Passed   bool    `json:"passed"`
+	Result   string  `json:"result"` // in words, as in "rejects 97 % of 600 strange images"
+	Images   int     `json:"images"`
+	Rejected float64 `json:"rejected"` // the fraction of Images
 }
 
 // New loads the network of a run and its present samples. The caller must call Close. It returns an

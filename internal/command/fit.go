@@ -211,6 +211,9 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 		}
 		fmt.Fprintln(c.out)
 	}
+	if err := printSelfTest(run, c); err != nil {
+		return err
+	}
 	if _, err := printChains(compared, c); err != nil {
 		return err
 	}

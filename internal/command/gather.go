@@ -92,6 +92,9 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 	case unfinished > 0 && !copied:
 		c.remark("%s is not calibrated, since its parts are unfinished: gather again when they are finished, or use --copy", dir)
 	default:
+		if err := run.FitDetector(ctx, splits.Train); err != nil {
+			return err
+		}
 		if err := run.Calibrate(ctx, splits.Validation); err != nil {
 			return err
 		}

@@ -148,12 +148,16 @@ func remarkLevels(run *pollen.Run, level, inDistributionRate float64, c *console
 		return err
 	}
 	n := calibration.Examples
+	if calibration.Nonconformity == nil {
+		c.remark("%s has no in-distribution decisions: it was calibrated without a detector of strange images, as by earlier versions of fit; train it again",
+			run.Dir())
+	}
 	for _, missing := range []struct {
 		flag  string
 		level float64
 		what  string
 	}{{"level", level, "prediction sets"}, {"in-distribution-rate", inDistributionRate, "in-distribution decisions"}} {
-		if calibration.Supports(missing.level) {
+		if calibration.Supports(missing.level) || missing.flag == "in-distribution-rate" && calibration.Nonconformity == nil {
 			continue
 		}
 		required := math.Ceil(missing.level/(1-missing.level) - 1e-9) // see evaluate.Calibration.Supports

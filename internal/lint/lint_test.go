@@ -50,6 +50,7 @@ var mayImport = map[string][]string{
 	"internal/cluster":    {".", "report"},
 	"internal/command":    {"*"},
 	"internal/letters":    {"datasets"},
+	"internal/strange":    {"datasets", "tensor"},
 	"internal/lint":       {"cuda/kernels/bundle"},
 	"serve":               {".", "datasets", "internal/memory"},
 	".": {

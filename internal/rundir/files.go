@@ -20,6 +20,7 @@ const (
 	ManifestFile    = "manifest.json"
 	MetricsFile     = "metrics.jsonl"
 	DiagnosticsFile = "diagnostics.json"
+	DetectorFile    = "detector.json"
 	CalibrationFile = "calibration.json"
 	OutcomeFile     = "outcome.json" // how the run ended; absent while it runs and after a kill
 
@@ -35,7 +36,7 @@ const (
 
 // resultFiles are the JSON files, apart from the manifest, that a run has at its end and that its
 // results depend on. Each is listed in the index.
-var resultFiles = []string{DiagnosticsFile, CalibrationFile}
+var resultFiles = []string{DiagnosticsFile, DetectorFile, CalibrationFile}
 
 // Format is the number of the format in which runs are written, and the only one that is read.
 // Change it when a program of before would misread a run, not for a new optional member.

@@ -144,7 +144,7 @@ func TestPredict(t *testing.T) {
 		must(t, err)
 		least, err := c.ProbabilityThreshold(level)
 		must(t, err)
-		most, err := c.EntropyThreshold(level / 2)
+		most, err := c.NonconformityThreshold(level / 2)
 		must(t, err)
 		for i, a := range answers {
 			row := p.Probabilities[i*4 : i*4+4]
@@ -162,8 +162,8 @@ func TestPredict(t *testing.T) {
 			if !slices.Equal(sorted, set) || len(set) > 0 && a.PredictionSet[0] != a.Class {
 				t.Errorf("image %d: the set %v of %v, want %v", i, a.PredictionSet, row, set)
 			}
-			if !a.Calibrated || *a.InDistribution != (a.Entropy <= most) {
-				t.Errorf("image %d: familiar %v with the entropy %v, want at most %v", i, *a.InDistribution, a.Entropy, most)
+			if score := p.Nonconformity[i]; !a.Calibrated || *a.InDistribution != (score <= most) || *a.PValue != c.PValue(score) {
+				t.Errorf("image %d: in distribution %v, p-value %v with the score %v, want at most %v", i, *a.InDistribution, *a.PValue, score, most)
 			}
 		}
 	}
@@ -221,8 +221,15 @@ func TestPredict(t *testing.T) {
 	must(t, run.Calibrate(context.Background(), squares(t, 60, 4, 4)))
 	answers, err = run.Predict(context.Background(), data)
 	must(t, err)
+	if answers[0].PredictionSet == nil || answers[0].InDistribution != nil {
+		t.Errorf("after Calibrate, with a detector of other samples: %+v", answers[0])
+	}
+	must(t, run.FitDetector(context.Background(), data))
+	must(t, run.Calibrate(context.Background(), squares(t, 60, 4, 4)))
+	answers, err = run.Predict(context.Background(), data)
+	must(t, err)
 	if !answers[0].Calibrated {
-		t.Error("not calibrated after Calibrate")
+		t.Error("not calibrated after FitDetector and Calibrate")
 	}
 }
 

@@ -53,7 +53,8 @@ async function showRun() {
   const shown = names.length <= 12 ? names.join(", ") : names.slice(0, 11).join(", ") + " and " + (names.length - 11) + " others";
   document.title = run.name + " – Pollen";
   find("about").textContent = run.network + " by " + run.method + ", trained on " + run.data + ", " + run.samples +
-    (run.samples === 1 ? " sample" : " samples") + "; classes: " + shown + ".";
+    (run.samples === 1 ? " sample" : " samples") + "; classes: " + shown + "." +
+    (run.selfTest ? " Tested on images that are none of these, it " + run.selfTest.result + "." : "");
 }
 
 function bar(name, probability, inSet) {
@@ -98,7 +99,9 @@ function show(file, answer) {
   const badges = card.querySelector(".badges");
   badges.append(make("span", percent(answer.confidence) + " confidence", "badge"));
   if (answer.inDistribution !== undefined) {
-    badges.append(answer.inDistribution ? make("span", "in distribution", "badge", "good") : make("span", "out of distribution", "badge", "ood"));
+    if (!answer.inDistribution) badges.append(make("span", "out of distribution", "badge", "ood"));
+    // A run that cannot tell strange images from its own must not vouch for one.
+    else if (run.selfTest && run.selfTest.passed) badges.append(make("span", "in distribution", "badge", "good"));
   }
   const order = answer.probabilities.map((_, i) => i).sort((a, b) => answer.probabilities[b] - answer.probabilities[a]);
   for (const i of order.slice(0, bars)) {

@@ -1,0 +1,254 @@
+package detector
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/pkg/errors"
+)
+
+// Shape is the shape of images.
+type Shape struct{ Channels, Height, Width int }
+
+func (s Shape) size() int { return s.Channels * s.Height * s.Width }
+
+// Detector is fitted by a Fitter, and scores images by a Scorer. It is written as JSON.
+type Detector struct {
+	// Samples is the number of samples that the run had.
+	Samples int `json:"samples"`
+	// Statistics compares statistics of images, and Members features of the network.
+	Statistics *space   `json:"statistics"`
+	Members    []Member `json:"members"`
+	// Scales make the scores comparable.
+	Scales [3]scale `json:"scales"`
+}
+
+// Member compares the features of the network under one posterior sample.
+type Member struct {
+	// Position is the sample's position among the samples of the run, from 0.
+	Position int    `json:"position"`
+	Space    *space `json:"space"`
+}
+
+// scale maps a score's median on training images to 0, and its 95th percentile to 1.
+type scale struct {
+	Median float64 `json:"median"`
+	Upper  float64 `json:"upper"`
+}
+
+// upperQuantile is the quantile that a scale maps to 1.
+const upperQuantile = 0.95
+
+func scaleOf(scores []float64) scale {
+	sorted := slices.Sorted(slices.Values(scores))
+	return scale{sorted[len(sorted)/2], sorted[int(upperQuantile*float64(len(sorted)))]}
+}
+
+func (s scale) of(v float64) float64 {
+	return (v - s.Median) / max(s.Upper-s.Median, 1e-3*math.Abs(s.Median), 1e-9)
+}
+
+// Scores has the scores of images, each [n]. Higher is stranger.
+type Scores struct {
+	// Neighbours is the mean distance of the features from the nearest training images, and
+	// Mahalanobis the Mahalanobis distance from all, both averaged over the members.
+	Neighbours, Mahalanobis []float64
+	// Statistics is the mean distance of the image's statistics from the nearest training images.
+	Statistics []float64
+	// Combined is the maximum of the three, each scaled.
+	Combined []float64
+}
+
+// MaxBank is the maximum number of training images that images are compared with, and MaxReference
+// that of further ones, from which the scales are computed.
+const (
+	MaxBank      = 1000
+	MaxReference = 500
+)
+
+// Split returns into how many images of each kind a Fitter divides n training images: two thirds
+// and one third of few.
+func Split(n int) (bank, reference int) {
+	bank = min(MaxBank, n-max(1, n/3))
+	return bank, min(MaxReference, n-bank)
+}
+
+// Fitter fits a Detector.
+type Fitter struct {
+	detector  Detector
+	bank      int
+	reference *Scorer
+}
+
+// NewFitter begins to fit a detector to training images in random order, as many as Split returns
+// in sum, [n C H W].
+func NewFitter(pixels []byte, shape Shape, samples int) (*Fitter, error) {
+	n := len(pixels) / shape.size()
+	bank, reference := Split(n)
+	if n < 2 {
+		return nil, &UnfitError{fmt.Sprintf("there must be at least 2 training images, got %d", n)}
+	}
+	if bank+reference != n {
+		return nil, errors.Errorf("detector: must have %d training images for comparisons and %d for scales, got %d", bank, reference, n)
+	}
+	f := &Fitter{bank: bank, detector: Detector{Samples: samples}}
+	rows := statisticsOf(pixels[:bank*shape.size()], shape)
+	var err error
+	if f.detector.Statistics, err = fitSpace(rows, len(rows)/bank); err != nil {
+		return nil, err
+	}
+	f.reference = f.detector.Scorer(pixels[bank*shape.size():], shape)
+	return f, nil
+}
+
+// Add adds a member by the features of all training images, [n width].
+func (f *Fitter) Add(position int, features []float32) error {
+	width := len(features) / (f.bank + f.reference.n)
+	s, err := fitSpace(features[:f.bank*width], width)
+	if err != nil {
+		return err
+	}
+	f.detector.Members = append(f.detector.Members, Member{position, s})
+	return f.reference.Add(len(f.detector.Members)-1, 0, features[f.bank*width:])
+}
+
+// Detector returns the detector.
+func (f *Fitter) Detector() (*Detector, error) {
+	if len(f.detector.Members) == 0 {
+		return nil, errors.New("detector: must have at least one sample's features")
+	}
+	scores, err := f.reference.Scores()
+	if err != nil {
+		return nil, err
+	}
+	f.detector.Scales = [3]scale{scaleOf(scores.Neighbours), scaleOf(scores.Mahalanobis), scaleOf(scores.Statistics)}
+	return &f.detector, nil
+}
+
+// Prepare checks a detector that was read for a run of images of the given shape, and computes what
+// is not stored.
+func (d *Detector) Prepare(shape Shape) error {
+	if d.Statistics == nil || len(d.Members) == 0 {
+		return errors.New("detector: must have statistics and members")
+	}
+	if err := d.Statistics.check(); err != nil {
+		return err
+	}
+	if want := len(statistics(make([]byte, shape.size()), shape.Channels, shape.Height, shape.Width)); d.Statistics.features() != want {
+		return errors.Errorf("detector: images have %d statistics, got %d", want, d.Statistics.features())
+	}
+	d.Statistics.prepare()
+	last := -1
+	for _, m := range d.Members {
+		if m.Position <= last || m.Position >= d.Samples {
+			return errors.Errorf("detector: positions must ascend below %d, got %d after %d", d.Samples, m.Position, last)
+		}
+		last = m.Position
+		if m.Space == nil {
+			return errors.New("detector: a member has no features")
+		}
+		if err := m.Space.check(); err != nil {
+			return err
+		}
+		m.Space.prepare()
+	}
+	return nil
+}
+
+// At returns which member is the sample at a position, or -1.
+func (d *Detector) At(position int) int {
+	return slices.IndexFunc(d.Members, func(m Member) bool { return m.Position == position })
+}
+
+// Scorer accumulates the scores of images.
+type Scorer struct {
+	detector                            *Detector
+	n, added                            int // images, and rows of features
+	statistics, neighbours, mahalanobis []float64
+}
+
+// Scorer begins to score images [n C H W].
+func (d *Detector) Scorer(pixels []byte, shape Shape) *Scorer {
+	size := shape.size()
+	n := len(pixels) / size
+	s := &Scorer{detector: d, n: n, statistics: make([]float64, n), neighbours: make([]float64, n), mahalanobis: make([]float64, n)}
+	inParts(n, func(lo, hi int) {
+		rows := statisticsOf(pixels[lo*size:hi*size], shape)
+		copy(s.statistics[lo:], d.Statistics.nearest(d.Statistics.project(rows)))
+	})
+	return s
+}
+
+// statisticsOf returns the statistics of images [n C H W], a row for each.
+func statisticsOf(pixels []byte, shape Shape) []float32 {
+	var rows []float32
+	for size := shape.size(); len(pixels) > 0; pixels = pixels[size:] {
+		rows = append(rows, statistics(pixels[:size], shape.Channels, shape.Height, shape.Width)...)
+	}
+	return rows
+}
+
+// Add adds the features under the sample of a member, [... width], of images from the given one on.
+// The features of an image must be added once for each member.
+func (s *Scorer) Add(member, first int, features []float32) error {
+	space := s.detector.Members[member].Space
+	width := space.features()
+	if len(features)%width != 0 || first+len(features)/width > s.n {
+		return errors.Errorf("detector: must have %d features of each of %d images, got %d numbers from image %d on", width, s.n, len(features), first)
+	}
+	s.added += len(features) / width
+	inParts(len(features)/width, func(lo, hi int) {
+		rows := space.project(features[lo*width : hi*width])
+		for i, v := range space.nearest(rows) {
+			s.neighbours[first+lo+i] += v
+		}
+		for i, v := range space.mahalanobis(rows) {
+			s.mahalanobis[first+lo+i] += v
+		}
+	})
+	return nil
+}
+
+// Scores returns the scores of the images. It returns an error unless the features of each were
+// added for each member.
+func (s *Scorer) Scores() (Scores, error) {
+	if want := s.n * len(s.detector.Members); s.added != want {
+		return Scores{}, errors.Errorf("detector: must have features of %d images under %d samples, %d in total, got %d",
+			s.n, len(s.detector.Members), want, s.added)
+	}
+	members, scales := float64(len(s.detector.Members)), s.detector.Scales
+	scores := Scores{
+		Neighbours: slices.Clone(s.neighbours), Mahalanobis: slices.Clone(s.mahalanobis), Statistics: slices.Clone(s.statistics),
+		Combined: make([]float64, s.n),
+	}
+	for i := range s.n {
+		scores.Neighbours[i] /= members
+		scores.Mahalanobis[i] /= members
+		scores.Combined[i] = max(scales[0].of(scores.Neighbours[i]), scales[1].of(scores.Mahalanobis[i]), scales[2].of(scores.Statistics[i]))
+	}
+	return scores, nil
+}
+
+// part is the number of images that a thread handles together.
+const part = 64
+
+// inParts calls do for parts of n images, in several threads.
+func inParts(n int, do func(lo, hi int)) {
+	parts := make(chan int)
+	var working sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), (n+part-1)/part) {
+		working.Go(func() {
+			for lo := range parts {
+				do(lo, min(lo+part, n))
+			}
+		})
+	}
+	for lo := 0; lo < n; lo += part {
+		parts <- lo
+	}
+	close(parts)
+	working.Wait()
+}

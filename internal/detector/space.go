@@ -1,0 +1,243 @@
+package detector
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/pollen-ml/pollen/tensor/kernel"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// The constants of a space.
+const (
+	maxDimensions = 64   // of projected features
+	neighbours    = 5    // averaged over
+	minScale      = 0.01 // of a feature, as a fraction of the mean scale
+	maxStandard   = 1e6  // of a standardised feature, so that no distance overflows
+	shrinkage     = 1e-3 // of the covariance towards a multiple of the identity
+	projection    = 47   // seed of the random projection
+
+	maxFeatures = 1 << 18 // whose projection takes 64 MiB
+)
+
+// UnfitError is returned for features that no detector can be fitted to.
+type UnfitError struct{ cause string }
+
+// Error implements error.
+func (e *UnfitError) Error() string { return "detector: " + e.cause }
+
+// space is where feature vectors of one kind are compared. They are standardised by the training
+// images and, if they are long, projected to maxDimensions random directions, which approximately
+// preserves distances (Johnson and Lindenstrauss 1984).
+type space struct {
+	// Center and Scale are the mean and standard deviation of each feature.
+	Center vector `json:"center"`
+	Scale  vector `json:"scale"`
+	// Bank has the projected features of training images, [n d].
+	Bank vector `json:"bank"`
+	// Whitening is the inverse of the Cholesky factor of their covariance, [d d].
+	Whitening vector `json:"whitening"`
+
+	directions []float32 // [features d]; nil if features are not projected
+	squares    []float32 // of the rows of Bank
+}
+
+// features returns the number of features, dimensions that of projected ones.
+func (s *space) features() int   { return len(s.Center) }
+func (s *space) dimensions() int { return min(len(s.Center), maxDimensions) }
+
+// fitSpace fits a space to the features of training images, [n features].
+func fitSpace(rows []float32, features int) (*space, error) {
+	if features > maxFeatures {
+		return nil, &UnfitError{fmt.Sprintf("the network must have at most %d features, got %d", maxFeatures, features)}
+	}
+	n := len(rows) / features
+	s := &space{Center: make(vector, features), Scale: make(vector, features)}
+	total := 0.0
+	for j := range features {
+		mean, sum := 0.0, 0.0
+		for i := range n {
+			v := float64(rows[i*features+j])
+			delta := v - mean
+			mean += delta / float64(i+1)
+			sum += delta * (v - mean)
+		}
+		std := math.Sqrt(sum / float64(n))
+		s.Center[j], s.Scale[j] = float32(mean), float32(std)
+		total += std
+	}
+	if !(total < math.MaxFloat32) {
+		return nil, &UnfitError{"the features of the training images are not finite"}
+	}
+	// A feature that is constant on the training images, such as that of a ReLU that is never
+	// positive, gets a small scale, so that other values count as far.
+	for j := range s.Scale {
+		s.Scale[j] = max(s.Scale[j], float32(minScale*total/float64(features)), 1e-6)
+	}
+	s.prepare()
+	s.Bank = s.project(rows)
+	s.prepare()
+	return s, s.whiten()
+}
+
+// prepare computes what is not stored.
+func (s *space) prepare() {
+	f, d := s.features(), s.dimensions()
+	if d < f && s.directions == nil {
+		s.directions = make([]float32, f*d)
+		random.Normals(s.directions, 0, random.Address{Seed: projection})
+		for i := range s.directions {
+			s.directions[i] /= float32(math.Sqrt(float64(d)))
+		}
+	}
+	s.squares = make([]float32, len(s.Bank)/d)
+	for i := range s.squares {
+		s.squares[i] = square(s.Bank[i*d : (i+1)*d])
+	}
+}
+
+// check refuses what fitSpace cannot have made.
+func (s *space) check() error {
+	f, d := s.features(), s.dimensions()
+	if f < 1 || f > maxFeatures || len(s.Scale) != f || len(s.Bank) == 0 || len(s.Bank)%d != 0 || len(s.Whitening) != d*d {
+		return errors.Errorf("detector: %d features must have as many scales, projected features of training images and a %dx%d matrix, got %d, %d and %d numbers",
+			f, d, d, len(s.Scale), len(s.Bank), len(s.Whitening))
+	}
+	if !(slices.Min(s.Scale) > 0) {
+		return errors.Errorf("detector: scales must be positive, got %v", slices.Min(s.Scale))
+	}
+	return nil
+}
+
+// project standardises and projects features, [n features] to [n d].
+func (s *space) project(rows []float32) []float32 {
+	f, d := s.features(), s.dimensions()
+	n := len(rows) / f
+	standard := make([]float32, len(rows))
+	for i := range n {
+		to := standard[i*f : (i+1)*f]
+		for j, v := range rows[i*f : (i+1)*f] {
+			to[j] = min(max((v-s.Center[j])/s.Scale[j], -maxStandard), maxStandard)
+		}
+	}
+	if s.directions == nil {
+		return standard
+	}
+	return product(kernel.Gemm{M: n, N: d, K: f}, standard, s.directions)
+}
+
+// whiten computes Whitening from Bank.
+func (s *space) whiten() error {
+	d := s.dimensions()
+	n := len(s.Bank) / d
+	mean := make([]float64, d)
+	for i := range n {
+		for j, v := range s.Bank[i*d : (i+1)*d] {
+			mean[j] += float64(v) / float64(n)
+		}
+	}
+	covariance, row, trace := mat.NewSymDense(d, nil), mat.NewVecDense(d, nil), 0.0
+	for i := range n {
+		for j, v := range s.Bank[i*d : (i+1)*d] {
+			row.SetVec(j, float64(v)-mean[j])
+		}
+		covariance.SymRankOne(covariance, 1/float64(n), row)
+	}
+	for j := range d {
+		trace += covariance.At(j, j)
+	}
+	for j := range d {
+		covariance.SetSym(j, j, covariance.At(j, j)+max(shrinkage*trace/float64(d), 1e-9))
+	}
+	var cholesky mat.Cholesky
+	if !cholesky.Factorize(covariance) {
+		return &UnfitError{"the covariance of the features has no Cholesky factor"}
+	}
+	var lower, inverse mat.TriDense
+	cholesky.LTo(&lower)
+	if err := inverse.InverseTri(&lower); err != nil && !errors.As(err, new(mat.Condition)) {
+		return errors.Wrap(err, "detector")
+	}
+	s.Whitening = make(vector, d*d)
+	for j := range d {
+		for k := range j + 1 {
+			s.Whitening[j*d+k] = float32(inverse.At(j, k))
+		}
+	}
+	return nil
+}
+
+// nearest returns the mean distance of each projected row from its nearest neighbours in the bank.
+// Source: Sun, Ming, Zhu and Li, Out-of-distribution detection with deep nearest neighbors (2022).
+func (s *space) nearest(rows []float32) []float64 {
+	d, bank := s.dimensions(), len(s.squares)
+	n := len(rows) / d
+	inner := product(kernel.Gemm{M: n, N: bank, K: d, TransposeB: true}, rows, s.Bank)
+	distances, least := make([]float64, n), make([]float32, min(neighbours, bank))
+	for i := range n {
+		for j := range least {
+			least[j] = math.MaxFloat32
+		}
+		for j, v := range inner[i*bank : (i+1)*bank] {
+			if v := s.squares[j] - 2*v; v < least[len(least)-1] {
+				insert(least, v)
+			}
+		}
+		own := square(rows[i*d : (i+1)*d])
+		for _, v := range least {
+			distances[i] += math.Sqrt(max(0, float64(v)+float64(own))) / float64(len(least))
+		}
+	}
+	return distances
+}
+
+// insert puts v, less than the last, into ascending numbers, and drops the last.
+func insert(ascending []float32, v float32) {
+	at := len(ascending) - 1
+	for ; at > 0 && ascending[at-1] > v; at-- {
+		ascending[at] = ascending[at-1]
+	}
+	ascending[at] = v
+}
+
+// mahalanobis returns the Mahalanobis distance of each projected row from the mean of the training
+// images, which is the origin. Source: Lee, Lee, Lee and Shin, A simple unified framework for
+// detecting out-of-distribution samples and adversarial attacks (2018), with a single class.
+func (s *space) mahalanobis(rows []float32) []float64 {
+	d := s.dimensions()
+	n := len(rows) / d
+	white := product(kernel.Gemm{M: n, N: d, K: d, TransposeB: true}, rows, s.Whitening)
+	distances := make([]float64, n)
+	for i := range distances {
+		distances[i] = math.Sqrt(float64(square(white[i*d : (i+1)*d])))
+	}
+	return distances
+}
+
+func square(row []float32) (sum float32) {
+	for _, v := range row {
+		sum += v * v
+	}
+	return sum
+}
+
+// product returns a matrix product. Its sizes have been checked.
+func product(g kernel.Gemm, a, b []float32) []float32 {
+	plan, err := g.Plan()
+	if err != nil {
+		panic(err)
+	}
+	operands := kernel.Operands[float32]{
+		A: a, B: b, Out: make([]float32, g.M*g.N), Workspace: make([]float32, plan.Workspace), Scratch: make([]float32, plan.Scratch),
+	}
+	for phase, tiles := range plan.Phases {
+		for tile := range tiles {
+			kernel.Run(&plan, phase, tile, operands)
+		}
+	}
+	return operands.Out
+}

@@ -1,0 +1,95 @@
+package detector
+
+import "math"
+
+// maxOctaves is the maximum number of octaves of the spectrum in the statistics.
+const maxOctaves = 4
+
+// statistics returns statistics of an image, [C H W] bytes, that need no network:
+//
+//   - of each channel: the mean, the logarithm of the standard deviation, and the logarithm of the
+//     root mean square of the differences of horizontal and of vertical neighbours, for the image
+//     and for its halvings. These are the powers of Haar wavelets, in octaves of the spectrum.
+//   - of neighbouring channels: the mean of their difference, and the logarithm of its standard
+//     deviation.
+func statistics(pixels []byte, channels, height, width int) []float32 {
+	size := height * width
+	var all []float32
+	add := func(v float64) { all = append(all, float32(v)) }
+	addLogarithm := func(v float64) { all = append(all, float32(math.Log(v+1.0/255))) }
+	plane := make([]float32, size)
+	for c := range channels {
+		for i, v := range pixels[c*size : (c+1)*size] {
+			plane[i] = float32(v) / 255
+		}
+		mean, std := moments(plane)
+		add(mean)
+		addLogarithm(std)
+		octave, h, w := plane, height, width
+		for range maxOctaves {
+			if h < 2 || w < 2 {
+				break
+			}
+			across, down := roughness(octave, h, w)
+			addLogarithm(across)
+			addLogarithm(down)
+			octave, h, w = halve(octave, h, w), h/2, w/2
+		}
+	}
+	for c := range channels - 1 {
+		next := pixels[(c+1)*size:]
+		for i, v := range pixels[c*size : (c+1)*size] {
+			plane[i] = (float32(next[i]) - float32(v)) / 255
+		}
+		mean, std := moments(plane)
+		add(mean)
+		addLogarithm(std)
+	}
+	return all
+}
+
+// moments returns the mean and the standard deviation.
+func moments(x []float32) (mean, std float64) {
+	for _, v := range x {
+		mean += float64(v)
+	}
+	mean /= float64(len(x))
+	sum := 0.0
+	for _, v := range x {
+		d := float64(v) - mean
+		sum += d * d
+	}
+	return mean, math.Sqrt(sum / float64(len(x)))
+}
+
+// roughness returns the root mean squares of the differences of horizontal and vertical neighbours.
+func roughness(x []float32, h, w int) (across, down float64) {
+	var sumAcross, sumDown float32
+	for i := range h {
+		row := x[i*w : (i+1)*w]
+		for j, v := range row[1:] {
+			d := v - row[j]
+			sumAcross += d * d
+		}
+		if i+1 < h {
+			for j, v := range x[(i+1)*w : (i+2)*w] {
+				d := v - row[j]
+				sumDown += d * d
+			}
+		}
+	}
+	return math.Sqrt(float64(sumAcross) / float64(h*(w-1))), math.Sqrt(float64(sumDown) / float64((h-1)*w))
+}
+
+// halve averages blocks of 2x2, without an odd last row or column.
+func halve(x []float32, h, w int) []float32 {
+	half := make([]float32, (h/2)*(w/2))
+	for i := range h / 2 {
+		upper, lower := x[2*i*w:(2*i+1)*w], x[(2*i+1)*w:(2*i+2)*w]
+		row := half[i*(w/2) : (i+1)*(w/2)]
+		for j := range row {
+			row[j] = (upper[2*j] + upper[2*j+1] + lower[2*j] + lower[2*j+1]) / 4
+		}
+	}
+	return half
+}

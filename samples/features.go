@@ -1,0 +1,166 @@
+package samples
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// featureStores are the states of a prediction program that the logits and features are stored in.
+type featureStores struct {
+	widths []int // numbers of values per image of the stores of features
+}
+
+// The names of the stores.
+const logitsStore = "logits"
+
+func featureStore(i int) string { return "features" + strconv.Itoa(i) }
+
+// count returns the number of features of an image.
+func (f featureStores) count() int {
+	total := 0
+	for _, w := range f.widths {
+		total += w
+	}
+	return total
+}
+
+// add makes a program store the logits and features of n images, see [SamplePredictor.Features]. A
+// layer that reads an image flattened counts as reading [C H W].
+func (f *featureStores) add(b *graph.Builder, n int, order op.Batch, logits *graph.Node) {
+	store := func(name string, rows *graph.Node) {
+		if b.Err() == nil {
+			b.Apply(op.StoreRows{Batch: order}, rows, b.State(name, nil, n, graph.ShapeOf(rows)[1]), b.Header())
+		}
+	}
+	feature := func(rows *graph.Node) {
+		store(featureStore(len(f.widths)), rows)
+		if b.Err() == nil {
+			f.widths = append(f.widths, graph.ShapeOf(rows)[1])
+		}
+	}
+	store(logitsStore, logits)
+	if b.Err() != nil {
+		return
+	}
+	for _, x := range layerInputs(b) {
+		if len(graph.ShapeOf(x)) == 2 {
+			feature(x)
+			continue
+		}
+		positions := op.AxesOf(2, 3)
+		feature(b.Apply(op.Mean{Axes: positions}, x))
+		feature(b.Apply(op.Mean{Axes: positions}, b.Apply(op.Squared{}, x)))
+	}
+}
+
+// layerInputs returns the nodes [B C H W] and [B D] that convolutions and linear layers read, in
+// order, each once. Inputs are taken before dropout, so that fewer of them are random.
+func layerInputs(b *graph.Builder) []*graph.Node {
+	var inputs []*graph.Node
+	before := map[*graph.Node]*graph.Node{}
+	for _, a := range b.Applications() {
+		switch a.Op.(type) {
+		case op.View, op.Dropout:
+			before[a.Output] = a.Inputs[0]
+		case op.Conv2D, op.MatMul:
+			x := a.Inputs[0]
+			for before[x] != nil {
+				x = before[x]
+			}
+			if axes := len(graph.ShapeOf(x)); (axes == 2 || axes == 4) && !slices.Contains(inputs, x) {
+				inputs = append(inputs, x)
+			}
+		}
+	}
+	return inputs
+}
+
+// read reads rows of the stores from that of image first on into to, [rows count].
+func (f featureStores) read(s *graph.Session, chain, first int, to []float32) error {
+	count := f.count()
+	if count == 0 || len(to)%count != 0 {
+		return errors.Errorf("samples: features must be rows of %d numbers, got %d", count, len(to))
+	}
+	at := 0
+	for i, width := range f.widths {
+		rows := make([]float32, len(to)/count*width)
+		if err := graph.Read(s, featureStore(i), chain, first*width, rows); err != nil {
+			return err
+		}
+		for row := 0; row*count < len(to); row++ {
+			copy(to[row*count+at:], rows[row*width:(row+1)*width])
+		}
+		at += width
+	}
+	return nil
+}
+
+// NewFeaturePredictor is [NewSamplePredictor] of float32, whose predictions also store logits and
+// features.
+func NewFeaturePredictor(device tensor.Device, images Images, batch int,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node,
+) (*SamplePredictor, error) {
+	if err := images.validate(); err != nil {
+		return nil, err
+	}
+	var stores featureStores
+	order := op.Batch{Size: min(batch, images.Len())}
+	p, err := loadPredictor(device, tensor.Float32, images, order, network, func(b *graph.Builder, _, logits *graph.Node) {
+		stores.add(b, images.Len(), order, logits)
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.features = stores
+	return p, nil
+}
+
+// Features writes the features of the last call of Predict, from image first on, into to: rows of
+// FeatureCount numbers. They are the activations that each convolution and linear layer reads. Of
+// activations [C H W] these are C means over the positions, and C means of their squares. It is an
+// error unless the predictor is of NewFeaturePredictor.
+func (p *SamplePredictor) Features(first int, to []float32) error {
+	return p.features.read(p.session, 0, first, to)
+}
+
+// Logits writes the logits of the last call of Predict, [images classes], into to. It is an error
+// unless the predictor is of NewFeaturePredictor.
+func (p *SamplePredictor) Logits(to []float32) error {
+	return graph.Read(p.session, logitsStore, 0, 0, to)
+}
+
+// FeatureCount returns the number of features of an image; 0 unless the predictor is of
+// NewFeaturePredictor.
+func (p *SamplePredictor) FeatureCount() int { return p.features.count() }
+
+// NewFeatureEnsemble is [NewEnsemblePredictor], whose predictions also store features.
+func NewFeatureEnsemble(device tensor.Device, images Images, batch, capacity, members int,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node,
+) (*EnsemblePredictor, error) {
+	var stores featureStores
+	capacity = roundUp(capacity, batch)
+	p, err := newEnsemble(device, images, batch, capacity, members, network, func(b *graph.Builder, _, logits *graph.Node) {
+		stores.add(b, capacity, op.Batch{Size: batch}, logits)
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.features = stores
+	return p, nil
+}
+
+// Features writes the features of a member and the latest pass of Predict into to, as
+// [SamplePredictor.Features] does. Predict's argument use may call it.
+func (p *EnsemblePredictor) Features(member, first int, to []float32) error {
+	return p.features.read(p.session, member, first, to)
+}
+
+// FeatureCount returns the number of features of an image; 0 unless the predictor is of
+// NewFeatureEnsemble.
+func (p *EnsemblePredictor) FeatureCount() int { return p.features.count() }
