@@ -47,7 +47,7 @@ func (r *Run) fitDetector(ctx context.Context, train *datasets.Dataset) (*detect
 	if err != nil {
 		return nil, err
 	}
-	files, err := r.sampleFiles("detector")
+	files, err := r.intactFiles("detector")
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func detectorImages(train *datasets.Dataset) (pixels []byte) {
 
 // features passes the features of images under the samples at the given positions to use, in order.
 func (r *Run) features(ctx context.Context, images samples.Images, positions []int, use func(position int, features []float32) error) error {
-	files, err := r.sampleFiles("detector")
+	files, err := r.intactFiles("detector")
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (r *Run) features(ctx context.Context, images samples.Images, positions []i
 			}
 			sample, err := files[position].Read()
 			if err != nil {
-				return err
+				return r.reader().Skip(files[position].Path, err)
 			}
 			if err := predictor.Predict(sample, probabilities); err != nil {
 				return errors.Wrap(err, files[position].Path)
@@ -258,7 +258,7 @@ func (r *Run) selfTest(ctx context.Context, c *evaluate.Calibration, own *datase
 // nonconformity returns the nonconformity scores of images, for which only the samples of the
 // detector predict.
 func (r *Run) nonconformity(ctx context.Context, pixels []byte) ([]float64, error) {
-	files, err := r.sampleFiles("detector")
+	files, err := r.intactFiles("detector")
 	if err != nil {
 		return nil, err
 	}

@@ -453,7 +453,8 @@ func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Da
 	if err == nil {
 		err = t.writer.Write(rundir.DetectorFile, d, "")
 	}
-	if errors.As(err, new(*detector.UnfitError)) {
+	// Without a calibration, which needs all samples, a damaged one is no reason to fail.
+	if errors.As(err, new(*detector.UnfitError)) || heldOut == nil && errors.As(err, new(*DamagedError)) {
 		t.remark(fmt.Sprintf("no in-distribution decisions: %v", err))
 		err = nil
 	}

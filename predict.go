@@ -213,10 +213,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := r.sampleFiles("predictor")
-	if err == nil {
-		files, err = r.reader().Intact(files)
-	}
+	files, err := r.intactFiles("predictor")
 	if err != nil {
 		return nil, err
 	}

@@ -244,6 +244,15 @@ func (r *Run) sampleFiles(task string) ([]rundir.File, error) {
 	return files, err
 }
 
+// intactFiles returns the samples so far without those that are damaged, if they may be left out.
+func (r *Run) intactFiles(task string) ([]rundir.File, error) {
+	files, err := r.sampleFiles(task)
+	if err != nil {
+		return nil, err
+	}
+	return r.reader().Intact(files)
+}
+
 // each passes each sample to use, in the order of listSamples, as often as the method predicts with
 // it: once, or Spec.Samples times with MC dropout, whose passes differ in their masks. A sample of
 // which use returns a samples.NotFiniteError counts as damaged.
@@ -324,7 +333,7 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	if err != nil {
 		return nil, err
 	}
-	files, err := r.sampleFiles("predict")
+	files, err := r.intactFiles("predict")
 	if err != nil {
 		return nil, err
 	}
