@@ -145,6 +145,9 @@ func open(name string, options Options) (*Splits, error) {
 		wants = append(wants, format.description)
 	}
 	if IsImage(path) {
+		if options.Unlabelled && !options.selects() {
+			return options.unlabelled(path)
+		}
 		return nil, errors.WithStack(NoClassesError{path, "must be a data set, got an image: give the directory that has a directory of images for each class"})
 	}
 	return nil, errors.Errorf("datasets: %s: must be one of\n  %s", path, strings.Join(wants, "\n  "))
