@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -156,9 +157,9 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 // predictions. It also reads all images of the arrays that Open reads, with or without labels, of a
 // .npy file with one or several images, and of an IDX file. Labels and ClassNames of the result are
 // nil; Files has the path of each image, with its index in an array, as in "test.csv[0]". The shape
-// is Options.Channels, Height and Width, chosen as by Open if they are 0. Files that cannot be read,
-// paths that do not exist and directories without images are listed in Failed and Skipped. Mean and
-// Std are those of these images; a network needs those of its training set instead.
+// is Options.Channels, Height and Width, chosen as by Open if they are 0. Files that cannot be
+// read, paths that do not exist and directories without images are listed in Failed and Skipped.
+// Mean and Std are those of these images; a network needs those of its training set instead.
 //
 // It returns an error if more files are skipped than Options.MaxSkipped allows, or if no image can
 // be read.
@@ -170,12 +171,27 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 	if slices.ContainsFunc(paths, func(path string) bool { return arraysAt(path) != nil }) {
 		return readArrays(paths, options, remarks)
 	}
-	files, failed := listFiles(paths, options)
-	if len(files) == 0 && len(failed) > 0 {
+	if len(paths) == 0 {
+		return nil, errors.New("datasets: must have the path of at least 1 image or directory of images, got none")
+	}
+	images, failed, listed, err := readFiles(paths, options)
+	if err != nil {
+		return nil, err
+	}
+	if listed == 0 {
 		return nil, errors.WithMessage(failed[0], "datasets")
 	}
+	images.Remarks = *remarks
+	return images.without(failed, options)
+}
+
+// readFiles reads the images at paths without arrays, the number of which is listed. The data set
+// has no images if none can be read.
+func readFiles(paths []string, options Options) (images *Dataset, failed []ImageError, listed int, err error) {
+	files, failed := listFiles(paths, options)
+	images = &Dataset{Name: "images"}
 	if len(files) == 0 {
-		return nil, errors.New("datasets: must have the path of at least 1 image or directory of images, got none")
+		return images, failed, 0, nil
 	}
 	subject := files[0]
 	if len(files) > 1 {
@@ -183,27 +199,32 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 	}
 	all, s, err := imageFiles{subject, files, files, len(files)}.decode(options)
 	if err != nil {
-		return nil, err
-	}
-	failed = append(failed, all.failed...)
-	var skipped []string
-	for _, f := range failed {
-		skipped = append(skipped, f.Error())
-	}
-	if err := checkSkipped(subject, skipped, len(all.kept), options); err != nil {
-		return nil, err
+		return nil, nil, 0, err
 	}
 	for _, remark := range all.remarks {
 		options.remark("%s", remark)
 	}
-	dataset := &Dataset{
-		Name: "images", Images: all.images, Channels: s.channels, Height: s.height, Width: s.width,
-		Skipped: skipped, Failed: failed, Hashes: map[string]string{"images": all.hash},
-	}
+	images.Images, images.Channels, images.Height, images.Width = all.images, s.channels, s.height, s.width
+	images.Hashes = map[string]string{"images": all.hash}
 	for _, i := range all.kept {
-		dataset.Files = append(dataset.Files, files[i])
+		images.Files = append(images.Files, files[i])
 	}
-	dataset.Mean, dataset.Std = moments(dataset.Images, s.channels, s.height*s.width)
-	dataset.Remarks = *remarks
-	return dataset, nil
+	if len(all.kept) > 0 {
+		images.Mean, images.Std = moments(images.Images, s.channels, s.height*s.width)
+	}
+	return images, append(failed, all.failed...), len(files), nil
+}
+
+// without returns the data set with the files that could not be read, or an error if these are more
+// than the options allow.
+func (d *Dataset) without(failed []ImageError, options Options) (*Dataset, error) {
+	for _, f := range failed {
+		d.Skipped = append(d.Skipped, f.Error())
+	}
+	d.Failed = failed
+	subject := fmt.Sprintf("%d images", len(d.Files)+len(failed))
+	if len(d.Files) == 0 && len(failed) == 1 {
+		subject = failed[0].File
+	}
+	return d, checkSkipped(subject, d.Skipped, len(d.Files), options)
 }

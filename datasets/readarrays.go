@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -27,21 +28,23 @@ func arraysAt(path string) func(path string, options Options) (arraySet, error) 
 	return nil
 }
 
-// readArrays is ReadImages if a path has arrays.
+// readArrays is ReadImages if a path has arrays. Arrays that cannot be read are one failure.
 func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, error) {
 	var parts []*Dataset
+	var failed []ImageError
 	options.Unlabelled = true
 	var files []string // paths that are not arrays and follow each other
 	readFiles := func() error {
 		if len(files) == 0 {
 			return nil
 		}
-		images, err := ReadImages(files, options)
+		images, broken, _, err := readFiles(files, options)
 		if err != nil {
 			return err
 		}
-		*remarks = append(*remarks, images.Remarks...)
-		parts, files = append(parts, images), nil
+		if files, failed = nil, append(failed, broken...); len(images.Files) > 0 {
+			parts = append(parts, images)
+		}
 		return nil
 	}
 	for _, path := range paths {
@@ -53,19 +56,35 @@ func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, e
 		if err := readFiles(); err != nil {
 			return nil, err
 		}
+		more := parts
 		set, err := read(path, options)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			more, err = set.appendImages(parts, path, options)
 		}
-		if parts, err = set.appendImages(parts, path, options); err != nil {
-			return nil, err
+		if ended := options.context().Err(); ended != nil || isMemory(err) {
+			return nil, cmp.Or(err, ended)
 		}
-		options.Channels, options.Height, options.Width = parts[0].Channels, parts[0].Height, parts[0].Width
+		if err == nil {
+			parts = more
+		} else {
+			text := strings.TrimPrefix(err.Error(), "datasets: ")
+			failed = append(failed, ImageError{path, errors.New(strings.TrimPrefix(text, path+": "))})
+		}
+		if len(parts) > 0 {
+			options.Channels, options.Height, options.Width = parts[0].Channels, parts[0].Height, parts[0].Width
+		}
 	}
 	if err := readFiles(); err != nil {
 		return nil, err
 	}
-	return joined(parts, *remarks)
+	if len(parts) == 0 {
+		return (&Dataset{}).without(failed, options)
+	}
+	all, err := joined(parts, *remarks)
+	if err != nil {
+		return nil, err
+	}
+	return all.without(failed, options)
 }
 
 // appendImages appends a data set for each part, in the options' shape.
@@ -110,9 +129,9 @@ func joined(parts []*Dataset, remarks []string) (*Dataset, error) {
 			all.Images = append(all.Images, part.Images...)
 		}
 	}
-	all.Files, all.Skipped = nil, nil
+	all.Files = nil
 	for _, part := range parts {
-		all.Files, all.Skipped = append(all.Files, part.Files...), append(all.Skipped, part.Skipped...)
+		all.Files = append(all.Files, part.Files...)
 		maps.Copy(all.Hashes, part.Hashes)
 	}
 	all.Mean, all.Std = moments(all.Images, all.Channels, all.Height*all.Width)

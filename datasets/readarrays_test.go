@@ -225,3 +225,31 @@ func remove(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 }
+
+// Arrays that cannot be read are named as other files are, and the rest is read.
+func TestReadArraysWithFailures(t *testing.T) {
+	root := t.TempDir()
+	good, broken, html := filepath.Join(root, "good.csv"), filepath.Join(root, "broken.npy"), filepath.Join(root, "html.png")
+	write(t, []byte("label,a,b,c,d\n0,1,2,3,4\n1,5,6,7,8\n"), good)
+	write(t, []byte("junk"), broken)
+	write(t, []byte("<html>"), html)
+	missing := filepath.Join(root, "none.npz")
+	for _, paths := range [][]string{{broken, html, good, missing}, {good, missing, broken, html}} {
+		d, err := ReadImages(paths, Options{MaxSkipped: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(d.Files) != 2 || d.Len() != 2 || len(d.Failed) != 3 || len(d.Skipped) != 3 {
+			t.Errorf("%v: files %v, failed %v, want 2 images and 3 failures", paths, d.Files, d.Failed)
+		}
+		for _, f := range d.Failed {
+			if !slices.Contains(paths, f.File) || f.File == good || strings.Contains(f.Err.Error(), root) {
+				t.Errorf("failure of %s: %v", f.File, f.Err)
+			}
+		}
+	}
+	_, err := ReadImages([]string{broken}, Options{MaxSkipped: 1})
+	wantError(t, err, broken+": must have a readable image")
+	_, err = ReadImages([]string{good, broken}, Options{})
+	wantError(t, err, "at most 5 % of the files may be skipped, got 1 of 3")
+}
