@@ -73,6 +73,20 @@ func (t *job) checkFinite(states []samples.Sample) error {
 	return nil
 }
 
+// checkStart refuses a sample of another run to start from, as it is in a chain now, that does not
+// predict finite probabilities.
+func (t *training) checkStart(chain int, s samples.Sample) error {
+	state, err := samples.FromSession(t.session, chain, 1) // in the order of this network's parameters
+	if err != nil {
+		return err
+	}
+	state.Chain, state.Step = s.Chain, s.Step
+	if err := t.probe.Check(state); err != nil {
+		return InvalidError{err}
+	}
+	return nil
+}
+
 // draw writes Spec.Samples samples of every chain at the end of a run, as take returns them.
 func (t *job) draw(take func(chain, draw int) (samples.Sample, error)) error {
 	return t.writer.Draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) {

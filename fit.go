@@ -360,6 +360,9 @@ func (t *training) start() error {
 		if err == nil {
 			err = t.startAt(chain, s)
 		}
+		if err == nil {
+			err = t.checkStart(chain, s)
+		}
 		if err != nil {
 			return errors.WithMessagef(err, "start %s", t.spec.Start)
 		}

@@ -131,6 +131,14 @@ func TestPoisonedSample(t *testing.T) {
 		}
 	}
 
+	// No run starts from one.
+	last := poison(t, run, 7)
+	_, err = pollen.Fit(t.Context(), pollen.Spec{Network: "mlp-3-3", Batch: 20, Epochs: 10, Start: run.Dir(), Seed: 2}, data, filepath.Join(t.TempDir(), "run"))
+	wantInvalid(t, "start", err, "start "+run.Dir(), "the sample of chain 0 at step 50 has a probability of image")
+	if filepath.Base(last) != samples.FileName(0, 50) {
+		t.Errorf("the last sample is %s", last)
+	}
+
 	// If all samples are such, there is nothing to average.
 	for i := range 8 {
 		poison(t, run, i)
