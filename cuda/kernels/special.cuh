@@ -113,14 +113,14 @@ INLINE double erf(double x) {
   if (size > 6) return copySign(1.0, x);
   if (size < 2.5) {
     double term = size, sum = size;
-    for (int n = 1; term > 0x1p-54 * sum; n++) {
-      term *= 2 * square / (2 * n + 1);
+    for (double odd = 3; term > 0x1p-54 * sum; odd += 2) {
+      term *= 2 * square / odd;
       sum += term;
     }
     return copySign(2 / rootOfPi * exp(-square) * sum, x);
   }
   double fraction = size;
-  for (int k = 30; k > 0; k--) fraction = size + 0.5 * k / fraction;
+  for (double half = 15; half > 0; half -= 0.5) fraction = size + half / fraction;
   return copySign(1 - exp(-square) / (rootOfPi * fraction), x);
 }
 INLINE double erfSlope(double x) { return 1.1283791670955125739 * exp(-x * x); }
