@@ -184,25 +184,30 @@ type confusion struct {
 	total         int
 }
 
-// topConfusions returns the pairs that all subjects together confuse most often.
+// topConfusions returns the pairs that all subjects together confuse most often, and pairs confused
+// equally often in the order of their classes. Time and memory are linear in the images.
 func topConfusions(subjects []Subject, count int) []confusion {
 	var pairs []confusion
-	of := make([][][]int, len(subjects))
+	at := map[[2]int]int{} // index in pairs
 	for i, s := range subjects {
-		of[i] = confusions(s)
-	}
-	for label := range subjects[0].In.Classes {
-		for answer := range subjects[0].In.Classes {
-			pair := confusion{label: label, answer: answer}
-			for i := range subjects {
-				pair.counts = append(pair.counts, of[i][label][answer])
-				pair.total += of[i][label][answer]
+		for n, label := range s.In.Labels {
+			answer, _ := s.In.Guess(n)
+			if answer == int(label) {
+				continue
 			}
-			if label != answer && pair.total > 0 {
-				pairs = append(pairs, pair)
+			classes := [2]int{int(label), answer}
+			j, known := at[classes]
+			if !known {
+				j = len(pairs)
+				at[classes] = j
+				pairs = append(pairs, confusion{label: classes[0], answer: answer, counts: make([]int, len(subjects))})
 			}
+			pairs[j].counts[i]++
+			pairs[j].total++
 		}
 	}
-	slices.SortStableFunc(pairs, func(a, b confusion) int { return cmp.Compare(b.total, a.total) })
+	slices.SortFunc(pairs, func(a, b confusion) int {
+		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.label, b.label), cmp.Compare(a.answer, b.answer))
+	})
 	return pairs[:min(count, len(pairs))]
 }

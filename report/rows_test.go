@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -315,6 +317,32 @@ func TestMistakes(t *testing.T) {
 	}
 	if got := exampleNumbers(unlabelled); !slices.Equal(got, []int{0, 4, 8, 12, 16}) {
 		t.Errorf("examples %v, want them spread over 20", got)
+	}
+}
+
+// Memory is linear in the images and classes: with thousands of classes, a matrix of all pairs would
+// take most of the machine.
+func TestConfusionsOfManyClasses(t *testing.T) {
+	const classes = 1 << 12
+	probabilities := make([]float64, 3*classes)
+	for i, answer := range []int{7, 7, classes - 1} {
+		probabilities[i*classes+answer] = 1
+	}
+	p, err := evaluate.NewPredictions("many", probabilities, []int32{5, 5, 5}, classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subjects := []Subject{{Assessment: &evaluate.Assessment{Case: evaluate.Case{In: p}}}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	pairs := topConfusions(subjects, 5)
+	runtime.ReadMemStats(&after)
+	want := []confusion{{5, 7, []int{2}, 2}, {5, classes - 1, []int{1}, 1}}
+	if !reflect.DeepEqual(pairs, want) {
+		t.Errorf("pairs %+v, want %+v", pairs, want)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 1<<20 {
+		t.Errorf("%d bytes were allocated, want at most 1 MiB", used)
 	}
 }
 

@@ -247,7 +247,7 @@ func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return errors.Wrap(err, "pollen: page")
 	}
-	page, err := writePage(dir, o.runs, o.in, o.out)
+	page, err := writePage(ctx, dir, o.runs, o.in, o.out)
 	if s.page == "" && file.IsReadOnly(err) { // the scores are printed
 		page, err = fmt.Sprintf("no page: %v; choose its directory with --page", err), nil
 	}

@@ -217,8 +217,9 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 	if _, err := printChains(compared, c); err != nil {
 		return err
 	}
-	page, err := writePage(run.Dir(), compared, data.Test, nil)
+	page, err := writePage(ctx, run.Dir(), compared, data.Test, nil)
 	if err != nil {
+		c.remark("%s: all steps are done; write its page with: pollen eval %s", run.Dir(), run.Dir())
 		return err
 	}
 	fmt.Fprintf(c.out, "\nRun directory: %s\n%s", run.Dir(), page)

@@ -224,7 +224,8 @@ func (j *mainJob) report(runs []scoredRun, data mainData, c *console) (notInEqui
 	if err != nil {
 		return nil, err
 	}
-	if _, err := writePage(j.dir, runs, data.digits, data.letters); err != nil {
+	// A run that was stopped also has its page.
+	if _, err := writePage(context.Background(), j.dir, runs, data.digits, data.letters); err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(c.out, "\nRun directory: %s (open report.html there)\n", j.dir)

@@ -1,9 +1,12 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
+
+	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
@@ -42,8 +45,21 @@ func imagesFor(d *datasets.Dataset, m pollen.Manifest) *report.Images {
 	}
 }
 
+// untilCanceled calls f and returns its error, or at once that of a context that ends before. What f
+// does then ends with the program.
+func untilCanceled(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errors.Wrap(ctx.Err(), "pollen: page")
+	}
+}
+
 // writePage writes the page and figures of runs into dir, and returns a line with the page's path.
-func writePage(dir string, runs []scoredRun, in, out *datasets.Dataset) (string, error) {
+func writePage(ctx context.Context, dir string, runs []scoredRun, in, out *datasets.Dataset) (string, error) {
 	m := runs[0].run.Manifest()
 	sections, err := chainSections(runs)
 	if err != nil {
@@ -53,7 +69,10 @@ func writePage(dir string, runs []scoredRun, in, out *datasets.Dataset) (string,
 		sections = append(sections, report.Section{Title: "Remarks on the data", Text: remarks})
 	}
 	subtitle := fmt.Sprintf("%s, %s, %d images", m.Spec.NetworkName(), m.Data.Name, m.Data.Size)
-	if err := report.WritePage(dir, "Accuracy, calibration and out-of-distribution detection", subtitle, subjectsOf(runs, in, out), sections...); err != nil {
+	subjects := subjectsOf(runs, in, out)
+	if err := untilCanceled(ctx, func() error {
+		return report.WritePage(dir, "Accuracy, calibration and out-of-distribution detection", subtitle, subjects, sections...)
+	}); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("Page: %s\n", filepath.Join(dir, "report.html")), nil

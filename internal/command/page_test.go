@@ -1,11 +1,33 @@
 package command
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pkg/errors"
 )
+
+// A signal while a page is drawn ends the command, however long the drawing takes.
+func TestUntilCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	endless := make(chan struct{})
+	defer close(endless)
+	err := untilCanceled(ctx, func() error {
+		cancel()
+		<-endless
+		return nil
+	})
+	if !isCanceled(err) {
+		t.Errorf("error %v, want that of a canceled context", err)
+	}
+	want := errors.New("full")
+	if err := untilCanceled(t.Context(), func() error { return want }); err != want {
+		t.Errorf("error %v, want %v", err, want)
+	}
+}
 
 // A run has its page on images of two and of four channels, with those that can be drawn.
 func TestPageOfChannels(t *testing.T) {

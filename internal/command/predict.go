@@ -222,8 +222,10 @@ func (p *predictFlags) answers(ctx context.Context, run *pollen.Run, images *dat
 		return answers, err
 	}
 	m := run.Manifest()
-	return answers, report.WritePage(p.page, "Answers", fmt.Sprintf("%s, trained on %s", pollen.MethodText(m.Spec.Method), m.Data.Name),
-		[]report.Subject{subject}, report.Section{Title: "Answers", Table: table})
+	return answers, untilCanceled(ctx, func() error {
+		return report.WritePage(p.page, "Answers", fmt.Sprintf("%s, trained on %s", pollen.MethodText(m.Spec.Method), m.Data.Name),
+			[]report.Subject{subject}, report.Section{Title: "Answers", Table: table})
+	})
 }
 
 // checkKept returns a MemoryError if a slice cannot grow to n probabilities, which copies it.
