@@ -320,8 +320,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// Memory is linear in the images and classes: with thousands of classes, a matrix of all pairs would
-// take most of the machine.
+// Memory is linear in the images and classes: with thousands of classes, a matrix of all pairs
+// would take most of the machine.
 func TestConfusionsOfManyClasses(t *testing.T) {
 	const classes = 1 << 12
 	probabilities := make([]float64, 3*classes)

@@ -88,7 +88,7 @@ func (s source) read() ([]float64, error) {
 	if sum := fmt.Sprintf("%x", sha256.Sum256(content)); !strings.HasPrefix(sum, s.sum) {
 		return nil, errors.Errorf("cifar: %s: the SHA-256 must begin with %s, got %s", s.reference, s.sum, sum)
 	}
-	published, err := report.ReadSubject(s.reference, &evaluate.Predictions{Classes: classes})
+	published, _, err := report.ReadSubject(s.reference, &evaluate.Predictions{Classes: classes}, nil, nil)
 	if err != nil {
 		return nil, err
 	}

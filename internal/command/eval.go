@@ -65,7 +65,10 @@ func evalCommand(c *console) *cobra.Command {
 		RunE: func(command *cobra.Command, runs []string) error { return s.run(command.Context(), runs, c) },
 	}
 	command.Flags().StringVar(&s.against, "against", "", "reference for agreement and total variation: a run, such as one of hmc, or a text file with a\n"+
-		"line of class probabilities for each test image")
+		"line of class probabilities for each test image. A first line may name the columns: the classes,\n"+
+		"and file for the images' files, which match columns and lines by name. Without it, columns are\n"+
+		"the classes in the order of their numbers, then names, and lines the test images in the order\n"+
+		"of the data: in a directory by class, then by file name, as text")
 	s.bind(command)
 	s.bindOutput(command)
 	return command
@@ -212,10 +215,14 @@ func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 	defer o.device.Close()
 	var others []report.Subject
 	if isFile(s.against) {
-		like := &evaluate.Predictions{Name: o.in.Name, Labels: o.in.Labels, Classes: len(o.runs[0].run.Manifest().Data.ClassNames)}
-		other, err := report.ReadSubject(s.against, like)
+		names := o.runs[0].run.Manifest().Data.ClassNames
+		like := &evaluate.Predictions{Name: o.in.Name, Labels: labelsAmong(names, o.in), Classes: len(names)}
+		other, remark, err := report.ReadSubject(s.against, like, names, o.in.Files)
 		if err != nil {
 			return err
+		}
+		if remark != "" {
+			c.remark("%s", remark)
 		}
 		others = append(others, other)
 	}
@@ -253,6 +260,20 @@ func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 	}
 	c.remark("%s", page)
 	return err
+}
+
+// labelsAmong returns a data set's labels as numbers of the named classes, or nil if it has others,
+// which is an error of assess.
+func labelsAmong(names []string, d *datasets.Dataset) []int32 {
+	labels := make([]int32, len(d.Labels))
+	for i, label := range d.Labels {
+		class := slices.Index(names, d.ClassNames[label])
+		if class < 0 {
+			return nil
+		}
+		labels[i] = int32(class)
+	}
+	return labels
 }
 
 // assess scores each run; out may be nil.

@@ -45,8 +45,8 @@ func imagesFor(d *datasets.Dataset, m pollen.Manifest) *report.Images {
 	}
 }
 
-// untilCanceled calls f and returns its error, or at once that of a context that ends before. What f
-// does then ends with the program.
+// untilCanceled calls f and returns its error, or at once that of a context that ends before. What
+// f does then ends with the program.
 func untilCanceled(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
