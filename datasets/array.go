@@ -59,6 +59,7 @@ func (s arraySet) splits(path string, options Options) (*Splits, error) {
 				path, Split(split), part.channels, part.height, part.width, Split(begin), first.channels, first.height, first.width)
 		}
 		d := part.dataset(path, s.hashes)
+		d.Name = nameOf(path)
 		if part.labels != nil {
 			d.Labels, d.Classes, d.ClassNames = part.labels, len(classNames), classNames
 		}
@@ -104,7 +105,7 @@ func (s arraySet) labelled(path string, options Options) (parts [3]*arrayPart, t
 // dataset makes a data set of images without labels.
 func (p *arrayPart) dataset(path string, hashes map[string]string) *Dataset {
 	d := &Dataset{
-		Name: nameOf(path), Images: p.images, Channels: p.channels, Height: p.height, Width: p.width,
+		Images: p.images, Channels: p.channels, Height: p.height, Width: p.width,
 		Place: filepath.Dir(path), Hashes: hashes,
 	}
 	d.Mean, d.Std = moments(p.images, p.channels, p.height*p.width)

@@ -113,20 +113,24 @@ func readIDXDir(path string, options Options) (arraySet, error) {
 
 // readIDXImages reads a file of images.
 func readIDXImages(path string, hashes map[string]string) (*arrayPart, error) {
-	part := &arrayPart{name: path, channels: 1}
+	part := &arrayPart{name: path}
 	var err error
-	part.images, err = readIDXFile(path, hashes, func(got []int) error {
-		switch len(got) {
-		case 4:
-			part.channels = got[1]
-			fallthrough
-		case 3:
-			part.height, part.width = got[len(got)-2], got[len(got)-1]
-			return nil
-		}
-		return errors.Errorf("dimensions must be [N H W] or [N C H W], got %v", got)
-	})
+	part.images, err = readIDXFile(path, hashes, part.shape)
 	return part, err
+}
+
+// shape sets the shape of images of the given dimensions.
+func (p *arrayPart) shape(dimensions []int) error {
+	p.channels = 1
+	switch n := len(dimensions); n {
+	case 4:
+		p.channels = dimensions[1]
+		fallthrough
+	case 3:
+		p.height, p.width = dimensions[n-2], dimensions[n-1]
+		return nil
+	}
+	return errors.Errorf("dimensions must be [N H W] or [N C H W], got %v", dimensions)
 }
 
 // readIDXFile reads an IDX file and adds its hash to hashes.

@@ -103,7 +103,7 @@ func layoutOf(names []string, options Options) (layout [3][2]string, found bool)
 // is nil if there are none.
 func readNPZPart(path string, imagesFile, labelsFile *zip.File, options Options) (*arrayPart, error) {
 	name := path + ": " + imagesFile.Name
-	images, err := readNPZMember(name, imagesFile, npyImages)
+	images, err := readNPZMember(name, imagesFile, npyImages, options.limit(npyMaxSize))
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func readNPZPart(path string, imagesFile, labelsFile *zip.File, options Options)
 	var labels npyArray
 	if labelsFile != nil {
 		labelsName := path + ": " + labelsFile.Name
-		if labels, err = readNPZMember(labelsName, labelsFile, npyLabels); err != nil {
+		if labels, err = readNPZMember(labelsName, labelsFile, npyLabels, options.limit(npyMaxSize)); err != nil {
 			return nil, err
 		}
 		count = labels.shape[0]
@@ -129,11 +129,11 @@ func readNPZPart(path string, imagesFile, labelsFile *zip.File, options Options)
 }
 
 // readNPZMember reads one array. The archive's checksum is verified at the end of the data.
-func readNPZMember(name string, member *zip.File, use npyUse) (npyArray, error) {
+func readNPZMember(name string, member *zip.File, use npyUse, limit int64) (npyArray, error) {
 	opened, err := member.Open()
 	if err != nil {
 		return npyArray{}, errors.Wrapf(err, "datasets: %s", name)
 	}
 	defer opened.Close()
-	return readNPY(name, opened, npyMaxSize, use) // readGrowing checks the memory
+	return readNPY(name, opened, limit, use) // readGrowing checks the memory
 }

@@ -70,7 +70,17 @@ type Options struct {
 	// Dataset.Skipped. 0 means 0.05, negative means none.
 	MaxSkipped float64
 
-	remarks *[]string // for Dataset.Remarks; set by recording
+	limits  ArrayLimits // 0 is no limit
+	remarks *[]string   // for Dataset.Remarks; set by recording
+}
+
+// limit returns the largest number of bytes of values to read: at most that of the format and of
+// the options.
+func (o Options) limit(most int64) int64 {
+	if o.limits.Bytes > 0 {
+		most = min(most, int64(o.limits.Bytes))
+	}
+	return most
 }
 
 // recording returns options whose remarks on the data are also appended to the list.

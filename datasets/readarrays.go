@@ -89,11 +89,15 @@ func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, e
 
 // appendImages appends a data set for each part, in the options' shape.
 func (s arraySet) appendImages(to []*Dataset, path string, options Options) ([]*Dataset, error) {
-	count := 0
+	count, images := 0, 0
 	for _, part := range s.parts {
 		if part != nil {
 			count++
+			images += part.count()
 		}
+	}
+	if most := options.limits.Images; most > 0 && images > most {
+		return nil, errors.Errorf("datasets: %s: must have at most %[3]d images, got %[2]d", path, images, most)
 	}
 	for _, split := range []Split{Train, Validation, Test} {
 		part := s.parts[split]
@@ -101,7 +105,7 @@ func (s arraySet) appendImages(to []*Dataset, path string, options Options) ([]*
 			continue
 		}
 		name := part.name
-		if count == 1 && !isDir(path) {
+		if count == 1 && strings.HasPrefix(name, path+": ") {
 			name = path
 		}
 		d := part.dataset(path, s.hashes)
@@ -120,6 +124,9 @@ func (s arraySet) appendImages(to []*Dataset, path string, options Options) ([]*
 
 // joined joins data sets of one shape without labels.
 func joined(parts []*Dataset, remarks []string) (*Dataset, error) {
+	if len(parts) == 0 {
+		return nil, errors.New("datasets: arrays: must have images, got none")
+	}
 	all := *parts[0]
 	all.Name, all.Place, all.Remarks = "images", "", remarks
 	all.Hashes = map[string]string{}
@@ -149,12 +156,13 @@ func readNPYFile(path string, options Options) (arraySet, error) {
 		return arraySet{}, errors.Wrap(err, "datasets")
 	}
 	defer file.Close()
-	limit := int64(npyMaxSize)
-	if available := availableMemory(); available > 0 {
-		limit = min(limit, available)
-	}
+	return readNPYImages(path, file, options)
+}
+
+// readNPYImages reads the images of a .npy file from a reader.
+func readNPYImages(path string, from io.Reader, options Options) (arraySet, error) {
 	hash := sha256.New()
-	array, err := readNPY(path, io.TeeReader(file, hash), limit, npyImages)
+	array, err := readNPY(path, io.TeeReader(from, hash), options.limit(npyMaxSize), npyImages)
 	if err != nil {
 		return arraySet{}, err
 	}
@@ -191,7 +199,13 @@ func isIDXFile(path string) bool {
 		return false
 	}
 	defer file.Close()
-	data, err := decompress(file)
+	return beginsLikeIDX(file)
+}
+
+// beginsLikeIDX reports whether data, which may be compressed, begin with the magic number of
+// bytes.
+func beginsLikeIDX(from io.Reader) bool {
+	data, err := decompress(from)
 	if err != nil {
 		return false
 	}

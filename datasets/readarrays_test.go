@@ -79,6 +79,35 @@ func TestReadImagesOfArrays(t *testing.T) {
 	}
 }
 
+// Content in memory is read like files, and is bounded whatever it promises.
+func TestDecodeArrays(t *testing.T) {
+	root, pixels, paths := unlabelledArrays(t)
+	limits := ArrayLimits{Bytes: 1000, Images: 10}
+	for _, name := range paths {
+		if name == "idx" {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := DecodeArrays(name, content, limits, Options{})
+		if err != nil || !bytes.Equal(d.Images, pixels) || d.Labels != nil || !slices.Equal(d.Files, []string{name + "[0]", name + "[1]"}) {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+		_, err = DecodeArrays(name, content, ArrayLimits{Bytes: 20, Images: 10}, Options{})
+		wantError(t, err, name, "at most 20")
+		_, err = DecodeArrays(name, content, ArrayLimits{Bytes: 1000, Images: 1}, Options{})
+		wantError(t, err, "datasets: "+name+": must have at most 1 images, got 2")
+	}
+	lines := packed(t, bytes.Repeat([]byte("\n"), 1<<20))
+	for name, content := range map[string][]byte{"a.png": encoded(t, greyPicture(2, 2, 0)), "a.csv.gz": lines, "a.csv": lines, "": nil} {
+		if _, err := DecodeArrays(name, content, limits, Options{}); IsArrays(name, content) || err == nil {
+			t.Errorf("%s counts as arrays, error %v", name, err)
+		}
+	}
+}
+
 // A .npy file may have one image.
 func TestReadOneNPY(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "one.npy")

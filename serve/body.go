@@ -144,6 +144,9 @@ func (s *Server) parse(r *http.Request, body []byte, h *reservation) (predictReq
 	if err != nil {
 		return q, err
 	}
+	if q.images, err = s.expand(q.images, kind, h); err != nil {
+		return q, err
+	}
 	if len(q.images) == 0 {
 		return q, refuse(http.StatusBadRequest, "the request must have 1 to %d images, got none", s.options.MaxImages)
 	}

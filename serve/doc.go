@@ -19,11 +19,14 @@
 // both. "selfTest" has how many strange images the run rejects; the page has a badge "in
 // distribution" only if the run passed this test.
 //
-// Images can have any size and the formats of datasets.Decode. Answers have the probabilities of
-// all classes only on request: /predict?probabilities=true, or "probabilities": true in JSON. Other
-// parameters and members are errors, as levels are options of the server. Every answer to POST
-// /predict has the digest of the run that gave it, see pollen.Run.Digest, as "runDigest" and in the
-// header X-Run-Digest. Every response has the X-Request-Id of its request, or a new one.
+// Images can have any size and the formats of datasets.Decode. Files of arrays, see
+// datasets.DecodeArrays, count as their images, and an answer's file has the index:
+// "digits.npy[3]". CSV is recognised by the file's name, or as the body by the content type
+// text/csv. Answers have the probabilities of all classes only on request:
+// /predict?probabilities=true, or "probabilities": true in JSON. Other parameters and members are
+// errors, as levels are options of the server. Every answer to POST /predict has the digest of the
+// run that gave it, see pollen.Run.Digest, as "runDigest" and in the header X-Run-Digest. Every
+// response has the X-Request-Id of its request, or a new one.
 //
 // Base64 may use either alphabet, with or without padding and line breaks, and be a data URI. As
 // for TensorFlow Serving and KServe, images may be called instances, each be {"b64": "base64"}, and

@@ -1,0 +1,78 @@
+package serve
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+
+	"github.com/pollen-ml/pollen/datasets"
+)
+
+// expand replaces each upload that is a file of arrays by its images, as uploads in netpbm's
+// formats. kind is the content type of the request.
+func (s *Server) expand(uploads []upload, kind string, h *reservation) ([]upload, error) {
+	var expanded []upload
+	for i, u := range uploads {
+		name := u.file
+		if name == "" && kind == "text/csv" {
+			name = "body.csv"
+		}
+		if !datasets.IsArrays(name, u.content) {
+			expanded = append(expanded, u)
+			continue
+		}
+		images, err := s.decodeArrays(name, u.content, s.options.MaxImages-len(expanded), h)
+		if statusOf(err) == http.StatusServiceUnavailable {
+			return nil, err
+		}
+		if err != nil {
+			return nil, refuse(http.StatusBadRequest, "image %d (%.80s): %v", i, name, err)
+		}
+		expanded = append(expanded, images...)
+	}
+	if len(expanded) > s.options.MaxImages {
+		return nil, s.tooMany()
+	}
+	return expanded, nil
+}
+
+// decodeArrays returns the images of a file of arrays, at most a number of them.
+func (s *Server) decodeArrays(name string, content []byte, most int, h *reservation) ([]upload, error) {
+	if most < 1 {
+		return nil, s.tooMany()
+	}
+	if s.data.Channels != 1 && s.data.Channels != 3 {
+		return nil, fmt.Errorf("arrays must be for a network of 1 or 3 channels, this one has %d", s.data.Channels)
+	}
+	// Compressed arrays take what they unpack to, up to three of them, and the images are copied.
+	const arrays = 4
+	limit := min(s.options.MaxBody, s.options.Memory/(2*arrays))
+	images := 2 * most * s.data.Channels * s.data.Height * s.data.Width
+	if err := h.reserve(arrays*limit + images); err != nil {
+		return nil, err
+	}
+	d, err := datasets.DecodeArrays(name, content, datasets.ArrayLimits{Bytes: limit, Images: most},
+		datasets.Options{Channels: s.data.Channels, Height: s.data.Height, Width: s.data.Width})
+	if err != nil {
+		return nil, err
+	}
+	uploads := make([]upload, d.Len())
+	for i := range uploads {
+		uploads[i] = upload{d.Files[i], netpbm(d.Image(i), d.Channels, d.Height, d.Width)}
+	}
+	return uploads, nil
+}
+
+// netpbm encodes an image [C H W] as PGM or, of three channels, as PPM.
+func netpbm(pixels []byte, channels, height, width int) []byte {
+	var b bytes.Buffer
+	kind := map[int]string{1: "P5", 3: "P6"}[channels]
+	fmt.Fprintf(&b, "%s %d %d 255\n", kind, width, height)
+	plane := height * width
+	for p := range plane {
+		for c := range channels {
+			b.WriteByte(pixels[c*plane+p])
+		}
+	}
+	return b.Bytes()
+}

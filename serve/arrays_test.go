@@ -1,0 +1,129 @@
+package serve
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"mime/multipart"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// npyOf is a file as written by numpy.save.
+func npyOf(shape string, values []byte) []byte {
+	header := fmt.Sprintf("{'descr': '|u1', 'fortran_order': False, 'shape': %s, }\n", shape)
+	content := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
+	return slices.Concat(content, []byte(header), values)
+}
+
+// npzOf is a compressed archive of one array.
+func npzOf(name string, array []byte) []byte {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	member, err := w.Create(name + ".npy")
+	check(err)
+	_, err = member.Write(array)
+	check(err)
+	check(w.Close())
+	return b.Bytes()
+}
+
+// linesOf is CSV without a label.
+func linesOf(images []byte, size int) []byte {
+	var heads []string
+	for i := range size {
+		heads = append(heads, fmt.Sprint("pixel", i))
+	}
+	text := strings.Join(heads, ",")
+	for i, pixel := range images {
+		text += map[bool]string{true: "\n", false: ","}[i%size == 0] + fmt.Sprint(pixel)
+	}
+	return []byte(text + "\n")
+}
+
+// The images of arrays get the answers of Run.Predict.
+func TestPredictArrays(t *testing.T) {
+	s := newTest(t, Options{})
+	d := theTest
+	n := min(d.Len(), 5)
+	pixels := d.Images[:n*d.ImageSize()]
+	want := expected(t, 8)[:n]
+	shape := fmt.Sprintf("(%d, %d, %d)", n, d.Height, d.Width)
+	idx := []byte{0, 0, 8, 3}
+	for _, size := range []int{n, d.Height, d.Width} {
+		idx = binary.BigEndian.AppendUint32(idx, uint32(size))
+	}
+	arrays := map[string][]byte{
+		"a.npy": npyOf(shape, pixels), "a.npz": npzOf("images", npyOf(shape, pixels)), "a-idx3-ubyte": append(idx, pixels...),
+		"a.csv": linesOf(pixels, d.ImageSize()),
+	}
+	named := func(name string) {
+		for i := range want {
+			want[i].File = fmt.Sprintf("%s[%d]", name, i)
+		}
+	}
+	for name, content := range arrays {
+		var form bytes.Buffer
+		parts := multipart.NewWriter(&form)
+		part, err := parts.CreateFormFile("images", name)
+		check(err)
+		part.Write(content)
+		check(parts.Close())
+		code, _, body := post(s, "/predict?probabilities=true", parts.FormDataContentType(), &form)
+		if code != 200 {
+			t.Fatalf("%s: %d %s", name, code, body)
+		}
+		named(name)
+		same(t, name, answersOf(t, body), want)
+	}
+	for kind, content := range map[string][]byte{"application/octet-stream": arrays["a.npz"], "text/csv; charset=utf-8": arrays["a.csv"]} {
+		code, _, body := post(s, "/predict?probabilities=true", kind, bytes.NewReader(content))
+		if code != 200 {
+			t.Fatalf("%s: %d %s", kind, code, body)
+		}
+		named(map[bool]string{true: "body.csv"}[strings.HasPrefix(kind, "text")])
+		same(t, kind, answersOf(t, body), want)
+	}
+	if used := s.memory.used.Load(); used != 0 {
+		t.Errorf("%d bytes of the budget are not given back", used)
+	}
+}
+
+func TestPredictArraysRefuses(t *testing.T) {
+	s := newTest(t, Options{MaxImages: 2, MaxBody: 100_000, MaxPixels: 1_000_000})
+	object := func(contents ...[]byte) string {
+		var images []string
+		for _, content := range contents {
+			images = append(images, base64.StdEncoding.EncodeToString(content))
+		}
+		content, err := json.Marshal(map[string]any{"images": images})
+		check(err)
+		return string(content)
+	}
+	for name, c := range map[string]struct {
+		kind, body string
+		code       int
+		words      string
+	}{
+		"cut":         {"", string(npyOf("(1, 4, 4)", make([]byte, 15))), 400, "got 15 of 16 bytes of values of [1 4 4]"},
+		"many":        {"", string(npyOf("(3, 4, 4)", make([]byte, 48))), 400, "must have at most 2 images, got 3"},
+		"many, small": {"", string(npzOf("images", npyOf("(90000, 1, 1)", make([]byte, 90000)))), 400, "must have at most 2 images, got 90000"},
+		"with others": {"application/json", object(npyOf("(2, 4, 4)", make([]byte, 32)), pngOf(theTest.Image(0))), 413, "at most 2 images, got more"},
+		"bomb":        {"", string(npzOf("images", npyOf("(1, 10000, 10000)", make([]byte, 100_000_000)))), 400, "values must have at most"},
+		"promise":     {"", string(npyOf("(1, 60000, 60000)", nil)), 400, "values must have at most"},
+		"floats":      {"", strings.Replace(string(npyOf("(1, 4, 4)", make([]byte, 64))), "|u1", "<f4", 1), 400, "got float32: save (255 * images)"},
+		"CSV":         {"text/csv", "a,b\n1,2\n", 400, "body.csv: line 1: column 1 must be an integer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, body := post(s, "/predict", c.kind, strings.NewReader(c.body))
+			refused(t, name, code, body, c.code, c.words)
+		})
+	}
+	if used := s.memory.used.Load(); used != 0 {
+		t.Errorf("%d bytes of the budget are not given back", used)
+	}
+}
