@@ -292,9 +292,6 @@ var indexHeadings = []string{"", "id", "index", "imageid", "image_id", "unnamed:
 
 // header determines the columns by their names. odd is the first that is no number.
 func (r *csvReader) header(odd int) error {
-	if column(r.names, fileHeadings) >= 0 {
-		return r.fail("must have a label and pixels, got the header of a table of files")
-	}
 	isIndex := func(name string) bool { return slices.Contains(indexHeadings, name) }
 	if r.skip = slices.IndexFunc(r.names, isIndex); r.skip >= 0 && slices.ContainsFunc(r.names[r.skip+1:], isIndex) {
 		r.skip = -1
@@ -303,12 +300,18 @@ func (r *csvReader) header(odd int) error {
 		r.skipped = fmt.Sprintf("%d, %q,", r.skip+1, r.names[r.skip])
 		r.pixels--
 	}
-	if r.label = column(r.names, classHeadings); r.label >= 0 {
-		return nil
+	r.label = column(r.names, classHeadings)
+	if r.label < 0 {
+		r.pixels++
 	}
-	r.pixels++
 	_, _, fits := squareOf(r.pixels)
 	fits = fits && r.pixels >= csvMinUnlabelled
+	if file := column(r.names, fileHeadings); file >= 0 && !(fits && file == r.skip) { // image_id may be either
+		return r.fail("must have a label and pixels, got the header of a table of files")
+	}
+	if r.label >= 0 {
+		return nil
+	}
 	for at, name := range r.names {
 		fits = fits && (at == r.skip || strings.ContainsAny(name, "0123456789"))
 	}

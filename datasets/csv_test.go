@@ -171,6 +171,17 @@ func TestCSVIndex(t *testing.T) {
 	}
 }
 
+// A column image_id is that of a table of files, unless all other columns are pixels.
+func TestCSVImageID(t *testing.T) {
+	heading := "image_id,label" + strings.Repeat(",p1", 16) + "\n"
+	part, columns, err := readCSV("some.csv", strings.NewReader(heading+"5,1"+strings.Repeat(",7", 16)+"\n"), 100)
+	if err != nil || part.count() != 1 || columns.skipped != `1, "image_id",` {
+		t.Errorf("%+v, %+v, %v", part, columns, err)
+	}
+	_, _, err = readCSV("some.csv", strings.NewReader("image_id,label,x,y,w,h\na,1,2,3,4,5\n"), 100)
+	wantError(t, err, "got the header of a table of files")
+}
+
 // endless repeats a text.
 type endless struct{ text string }
 
