@@ -97,7 +97,7 @@ func (s arraySet) labelled(path string, options Options) (parts [3]*arrayPart, t
 		return parts, nil, errors.WithStack(NoClassesError{path, problem})
 	}
 	for _, name := range without {
-		options.remark("%s has no labels: its images are not used", name)
+		options.remark("%s: left out, since it has no labels", filepath.Base(name))
 	}
 	return parts, test, nil
 }

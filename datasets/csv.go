@@ -121,10 +121,11 @@ func readCSVFiles(paths [3]string, options Options) (arraySet, error) {
 			return set, err
 		}
 		if part.labels != nil && !columns.headed {
-			options.remark("%s has no header: its first column is read as the label, with values from %d to %d", file, slices.Min(part.labels), slices.Max(part.labels))
+			options.remark("%s has no header: its first column is read as the label, with values from %d to %d",
+				filepath.Base(file), slices.Min(part.labels), slices.Max(part.labels))
 		}
 		if columns.skipped != "" {
-			options.remark("%s: column %s is not read, since it numbers the images", file, columns.skipped)
+			options.remark("%s: column %s is not read, since it numbers the images", filepath.Base(file), columns.skipped)
 		}
 		set.parts[split] = part
 		set.hashes[filepath.Base(file)] = hex.EncodeToString(hash.Sum(nil))

@@ -62,7 +62,7 @@ func TestCSV(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, form, err)
 				continue
 			}
-			want := path + " has no header: its first column is read as the label, with values from 0 to 2"
+			want := filepath.Base(path) + " has no header: its first column is read as the label, with values from 0 to 2"
 			if headed := strings.Contains(strings.ToLower(test.text), "label"); headed && remark != "" || !headed && remark != want {
 				t.Errorf("%s, %s: remark %q", name, form, remark)
 			}
@@ -105,7 +105,7 @@ func TestCSVDir(t *testing.T) {
 	wantError(t, err, "digits: all splits must have images of the same shape, got validation of 1x2x2 and train of 1x3x3")
 	write(t, []byte("pixel0,pixel1\n1,2\n"), root, "inside", "val.csv")
 	_, err = Open(root, isolated(t))
-	wantError(t, err, `digits/inside/val.csv: line 1: column 1 must be an integer, or a column be called classid, class, label, category, class_id, class_name, label_name, labels, target, got "pixel0"`)
+	wantError(t, err, "digits/inside/val.csv: line 1: column 1 must be an integer, or a column be called classid, class,", `target, got "pixel0"`)
 	write(t, nil, root, "inside", "train.csv")
 	_, err = Open(root, isolated(t))
 	wantError(t, err, "digits/inside: must have one file of the train split, got sign-mnist_train.csv and train.csv")
@@ -125,8 +125,8 @@ func TestCSVErrors(t *testing.T) {
 		{"empty", "", "some.csv: line 1: must have a label and pixels, got the end"},
 		{"blank", "\n\n", "some.csv: line 3: must have a label and pixels, got the end"},
 		{"headings only", "label,a,b,c,d\n", "some.csv: line 2: must have at least one image, got the end"},
-		{"no label", "a,b,c,d,e\n", `some.csv: line 1: column 1 must be an integer, or a column be called classid, class, label, category, class_id, class_name, label_name, labels, target, got "a"`},
-		{"a word", "1,2,3,4,x\n", `some.csv: line 1: column 5 must be an integer, or a column be called classid, class, label, category, class_id, class_name, label_name, labels, target, got "x"`},
+		{"no label", "a,b,c,d,e\n", `1: column 1 must be an integer, or a column be called ` + strings.Join(classHeadings, ", ") + `, got "a"`},
+		{"a word", "1,2,3,4,x\n", `1: column 5 must be an integer, or a column be called ` + strings.Join(classHeadings, ", ") + `, got "x"`},
 		{"files", "file,label\na.png,1\n", "some.csv: line 1: must have a label and pixels, got the header of a table of files"},
 		{"not a square", "1,2,3,4,5,6\n", "some.csv: line 1: must have the pixels of a square image next to the label, N x N or N x N x 3, got 5 columns"},
 		{"no pixels", "1\n", "some.csv: line 1: must have the pixels of a square image next to the label, N x N or N x N x 3, got 0 columns"},
@@ -164,7 +164,7 @@ func TestCSVIndex(t *testing.T) {
 		options := isolated(t)
 		options.Test, options.Validation = -1, -1
 		splits, err := Open(path, options)
-		want := []string{path + ": column 1, " + name + ", is not read, since it numbers the images"}
+		want := []string{"some.csv: column 1, " + name + ", is not read, since it numbers the images"}
 		if err != nil || !bytes.Equal(splits.Train.Images, pixels) || !slices.Equal(splits.Train.Labels, []int32{0, 1}) || !slices.Equal(splits.Train.Remarks, want) {
 			t.Errorf("%s: %+v, %v", heading, splits, err)
 		}

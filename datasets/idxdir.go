@@ -106,7 +106,7 @@ func readIDXDir(path string, options Options) (arraySet, error) {
 		set.parts[split] = part
 	}
 	if strings.HasPrefix(prefix, "emnist") {
-		options.remark("%s: EMNIST stores images transposed, and they are used so", path)
+		options.remark("%s: EMNIST stores images transposed, and they are used so", nameOf(path))
 	}
 	return set, nil
 }

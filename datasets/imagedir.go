@@ -21,7 +21,7 @@ func openImageDir(root string, options Options) (*Splits, error) {
 	}
 	for split, dir := range found.flat {
 		if dir != "" && !(Split(split) == Test && options.Unlabelled) {
-			options.remark("%s: left out, since it has no class directories and no table of classes", filepath.Join(root, dir))
+			options.remark("%s: left out, since it has no class directories and no table of classes", filepath.Join(nameOf(root), filepath.FromSlash(dir)))
 		}
 	}
 	cache, err := newDecodedCache(found, options)

@@ -73,7 +73,7 @@ func remarkLabels(path string, with, without []int, options Options) {
 	if largest := with[len(with)-1]; largest == 255 && without[len(without)-1] == 254 {
 		ignored = "; 255 may be -1 as an unsigned byte: leave this class out if it marks images without a label"
 	}
-	options.remark("%s: no training image has %s: the classes are the labels %s%s", path, labelsText(without), ranges(with), ignored)
+	options.remark("%s: no training image has %s: the classes are the labels %s%s", nameOf(path), labelsText(without), ranges(with), ignored)
 }
 
 // unusedLabels returns a remark if there are labels below the number of classes that no image has.
@@ -117,7 +117,7 @@ func remarkClasses(path string, train *arrayPart, names []string, options Option
 		}
 	}
 	if len(without) > 0 {
-		options.remark("%s: no training image has the class %s", path, abbreviated(without))
+		options.remark("%s: no training image has the class %s", nameOf(path), abbreviated(without))
 	}
 }
 

@@ -1,6 +1,8 @@
 package datasets
 
 import (
+	"path/filepath"
+
 	"github.com/pkg/errors"
 )
 
@@ -81,7 +83,7 @@ func imagesOf(name string, images npyArray, count int, options Options) (*arrayP
 	case len(shape) == 3:
 	case shape[3] <= most:
 		if shape[1] <= most && shape[1] != shape[3] {
-			options.remark("%s: dimensions %v are read as [N H W C], %d channels", name, shape, shape[3])
+			options.remark("%s: dimensions %v are read as [N H W C], %d channels", filepath.Base(name), shape, shape[3])
 		}
 		part.channels = shape[3]
 		part.images = planar(images.bytes, part.channels, part.height, part.width)

@@ -160,6 +160,9 @@ func (o Options) unlabelled(path string) (*Splits, error) {
 		return nil, err
 	}
 	images.Name = nameOf(path)
+	if IsImage(path) && !isDir(path) {
+		images.Name = filepath.Base(path)
+	}
 	return &Splits{Test: images}, nil
 }
 

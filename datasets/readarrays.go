@@ -97,7 +97,7 @@ func (s arraySet) appendImages(to []*Dataset, path string, options Options) ([]*
 		}
 	}
 	if most := options.limits.Images; most > 0 && images > most {
-		return nil, errors.Errorf("datasets: %s: must have at most %[3]d images, got %[2]d", path, images, most)
+		return to, errors.Errorf("datasets: %s: must have at most %[3]d images, got %[2]d", path, images, most)
 	}
 	for _, split := range []Split{Train, Validation, Test} {
 		part := s.parts[split]
@@ -114,7 +114,7 @@ func (s arraySet) appendImages(to []*Dataset, path string, options Options) ([]*
 		}
 		d, err := d.reshaped(options.Channels, options.Height, options.Width)
 		if err != nil {
-			return nil, err
+			return to, err
 		}
 		options.Channels, options.Height, options.Width = d.Channels, d.Height, d.Width
 		to = append(to, d)
@@ -151,7 +151,7 @@ func isNPY(path string) bool { return !isDir(path) && strings.EqualFold(filepath
 // W], or several, see imagesOf. Three dimensions are one image if the last is 3 or 4, or if the
 // first is 3 or 4 and the options' number of channels; the sides of the image are then more than 4.
 func readNPYFile(path string, options Options) (arraySet, error) {
-	file, err := os.Open(path)
+	file, err := openFile(path)
 	if err != nil {
 		return arraySet{}, errors.Wrap(err, "datasets")
 	}
@@ -178,7 +178,7 @@ func readNPYImages(path string, from io.Reader, options Options) (arraySet, erro
 		single = "[C H W]"
 	}
 	if single != "" {
-		options.remark("%s: dimensions %v are read as one image %s", path, shape, single)
+		options.remark("%s: dimensions %v are read as one image %s", filepath.Base(path), shape, single)
 		array.shape = append([]int{1}, shape...)
 	}
 	part, err := imagesOf(path, array, 0, options)
@@ -194,7 +194,7 @@ func isIDXFile(path string) bool {
 	if !isRegular(path) || IsImage(path) {
 		return false
 	}
-	file, err := os.Open(path)
+	file, err := openFile(path)
 	if err != nil {
 		return false
 	}

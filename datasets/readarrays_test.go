@@ -48,7 +48,7 @@ func TestReadImagesOfArrays(t *testing.T) {
 		}
 		want := ""
 		if name == "ids.csv" {
-			want = path + `: column 1, "id", is not read, since it numbers the images`
+			want = name + `: column 1, "id", is not read, since it numbers the images`
 		}
 		if strings.Join(d.Remarks, "\n") != want {
 			t.Errorf("%s: remarks %q", name, d.Remarks)
@@ -105,6 +105,33 @@ func TestDecodeArrays(t *testing.T) {
 		if _, err := DecodeArrays(name, content, limits, Options{}); IsArrays(name, content) || err == nil {
 			t.Errorf("%s counts as arrays, error %v", name, err)
 		}
+	}
+}
+
+// Files that cannot be read do not keep the others from being answered, if all may be skipped.
+func TestReadArraysFailures(t *testing.T) {
+	root, pixels, _ := unlabelledArrays(t)
+	write(t, []byte("no image"), root, "bad.png")
+	write(t, []byte("no archive"), root, "bad.npz")
+	var paths []string
+	for _, name := range []string{"bad.npz", "test.csv", "bad.png", "missing.png"} {
+		paths = append(paths, filepath.Join(root, name))
+	}
+	options := isolated(t)
+	options.MaxSkipped = 1
+	d, err := ReadImages(paths, options)
+	if err != nil || !bytes.Equal(d.Images, pixels) || len(d.Failed) != 3 || len(d.Skipped) != 3 || d.Failed[0].File != paths[0] {
+		t.Errorf("%+v, %v", d, err)
+	}
+	_, err = ReadImages(paths[:1], options)
+	wantError(t, err, "bad.npz: must be an archive of NumPy arrays")
+	_, err = ReadImages(paths, isolated(t))
+	wantError(t, err, "bad.npz: must be an archive of NumPy arrays")
+	// One image is out-of-distribution data.
+	write(t, encoded(t, greyPicture(4, 4, 9)), root, "one.png")
+	options.Unlabelled = true
+	if d, err = Load(filepath.Join(root, "one.png"), Test, options); err != nil || d.Len() != 1 || d.Labels != nil {
+		t.Errorf("one image: %+v, %v", d, err)
 	}
 }
 
@@ -168,7 +195,7 @@ func TestUnlabelledTestImages(t *testing.T) {
 				"train_images": npyBytes("|u1", "(10, 2, 2)", randomBytes(1, 40)), "train_labels": npyBytes("|u1", "(10,)", labels),
 				"test_images": npyBytes("|u1", "(2, 2, 2)", randomBytes(2, 8)),
 			})
-			left = path + ": test_images"
+			left = "npz.npz: test_images"
 		case 1:
 			root, _, _ := unlabelledArrays(t)
 			left = filepath.Join(path, "test.csv")
@@ -190,7 +217,7 @@ func TestUnlabelledTestImages(t *testing.T) {
 			t.Errorf("%s: %+v, %v", path, splits, err)
 			continue
 		}
-		if want := left + " has no labels: its images are not used"; !slices.Contains(splits.Train.Remarks, want) {
+		if want := filepath.Base(left) + ": left out, since it has no labels"; !slices.Contains(splits.Train.Remarks, want) {
 			t.Errorf("remarks %q, want %q", splits.Train.Remarks, want)
 		}
 		options := isolated(t)
@@ -218,8 +245,8 @@ func TestUnlabelledTestDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		filepath.Join(root, "test") + ": left out, since it has no class directories and no table of classes",
-		filepath.Join(root, "val") + ": left out, since it has no class directories and no table of classes",
+		filepath.Join("dots", "test") + ": left out, since it has no class directories and no table of classes",
+		filepath.Join("dots", "val") + ": left out, since it has no class directories and no table of classes",
 	}
 	if splits.Train.Len() != 14 || splits.Test.Len() != 4 || splits.Validation.Len() != 2 || !slices.Equal(splits.Train.Remarks, want) {
 		t.Errorf("%d, %d and %d images, remarks %q", splits.Train.Len(), splits.Test.Len(), splits.Validation.Len(), splits.Train.Remarks)
