@@ -15,13 +15,15 @@ import (
 	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/strange"
+	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 // detectorSamples is the maximum number of posterior samples whose features a detector compares.
-const detectorSamples = 8
+// More of them detect little more, and take longer.
+const detectorSamples = 6
 
 // FitDetector fits the run's detector of strange images to the images that the run was trained on,
 // and writes it to the run's directory. train is what Fit was given; Spec.Subset applies.
@@ -145,6 +147,52 @@ func (r *Run) detectorIfAny(present int) (*detector.Detector, error) {
 	return d, nil
 }
 
+// predictors are one of samples whose features a detector needs, and one of the others, which is
+// faster.
+type predictors struct {
+	plain, featured *samples.SamplePredictor // nil if not used
+	detector        *detector.Detector
+	classes         int
+}
+
+// newPredictors loads the predictors for as many samples as a run has; d may be nil. Passes of one
+// sample differ only if one predictor makes all of them.
+func newPredictors(device tensor.Device, images samples.Images, network layers.Sequential, d *detector.Detector, files, passes int) (p *predictors, err error) {
+	p = &predictors{detector: d}
+	if d != nil {
+		if p.featured, err = samples.NewFeaturePredictor(device, images, predictBatch, network.Apply); err != nil {
+			return nil, err
+		}
+		p.classes = p.featured.Classes()
+	}
+	if d == nil || passes == 1 && len(d.Members) < files {
+		if p.plain, err = samples.NewSamplePredictor(device, tensor.Float32, images, predictBatch, network.Apply); err != nil {
+			p.close()
+			return nil, err
+		}
+		p.classes = p.plain.Classes()
+	}
+	return p, nil
+}
+
+// of returns the predictor of the sample at a position, and whether it has features that the
+// detector needs.
+func (p *predictors) of(position int) (predictor *samples.SamplePredictor, featured bool) {
+	featured = p.detector != nil && p.detector.At(position) >= 0
+	if featured || p.plain == nil {
+		return p.featured, featured
+	}
+	return p.plain, false
+}
+
+func (p *predictors) close() {
+	for _, predictor := range []*samples.SamplePredictor{p.plain, p.featured} {
+		if predictor != nil {
+			predictor.Close()
+		}
+	}
+}
+
 // strangeness accumulates what a detector needs of predictions.
 type strangeness struct {
 	scorer   *detector.Scorer
@@ -162,8 +210,8 @@ func newStrangeness(d *detector.Detector, pixels []byte, shape detector.Shape) *
 // featureRows is the number of images whose features are read together.
 const featureRows = 1024
 
-// add reads the logits of a prediction of n images by the sample at a position and, if the detector
-// has the sample, the features of its first pass.
+// add reads the logits of a prediction of n images by a sample that the detector has, at a
+// position, and the features of its first pass.
 func (s *strangeness) add(p *samples.SamplePredictor, n, position, pass int, weight float64) error {
 	if pass == 0 {
 		if err := s.addFeatures(n, p.FeatureCount(), position, p.Features); err != nil {

@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -352,27 +353,26 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 		if err := r.checkPredictions(device, data.Len(), network); err != nil {
 			return err
 		}
-		var predictor *samples.SamplePredictor
-		if found != nil {
-			strange = newStrangeness(found, images.Pixels, r.detectorShape())
-			predictor, err = samples.NewFeaturePredictor(device, images, predictBatch, network.Apply)
-		} else {
-			predictor, err = samples.NewSamplePredictor(device, tensor.Float32, images, predictBatch, network.Apply)
-		}
+		predictors, err := newPredictors(device, images, network, found, len(files), passes)
 		if err != nil {
 			return err
 		}
-		defer predictor.Close()
-		if average, err = evaluate.NewPredictive(data.Len(), predictor.Classes()); err != nil {
+		defer predictors.close()
+		if average, err = evaluate.NewPredictive(data.Len(), predictors.classes); err != nil {
 			return err
 		}
-		probabilities := make([]float32, data.Len()*predictor.Classes())
-		if err := means.begin(predictor, data.Len()); err != nil {
+		if found != nil {
+			strange = newStrangeness(found, images.Pixels, r.detectorShape())
+		}
+		probabilities := make([]float32, data.Len()*predictors.classes)
+		if err := means.begin(cmp.Or(predictors.plain, predictors.featured), data.Len()); err != nil {
 			return err
 		}
 		defer means.end(data)
 		return r.eachOf(ctx, "predict", data, func(chain string, sample samples.Sample) error {
 			means.add(chain, sample)
+			position, pass := average.Samples()/passes, average.Samples()%passes
+			predictor, featured := predictors.of(position)
 			if err := predictor.Predict(sample, probabilities); err != nil {
 				return err
 			}
@@ -381,8 +381,8 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 					return err
 				}
 			}
-			if strange != nil {
-				if err := strange.add(predictor, data.Len(), average.Samples()/passes, average.Samples()%passes, sample.Weight); err != nil {
+			if featured {
+				if err := strange.add(predictor, data.Len(), position, pass, sample.Weight); err != nil {
 					return err
 				}
 			}

@@ -77,13 +77,13 @@ var (
 var (
 	maxLogitOOD = OODScore{
 		Name: "maxLogit", Title: "- maximum logit", Detector: true,
-		Meaning: "Minus the largest logit, averaged over samples.",
+		Meaning: "Minus the largest logit, averaged over the samples of the detector.",
 		Source:  "Hendrycks et al., Scaling out-of-distribution detection for real-world settings (2022)",
 		Of:      func(p *Predictions) []float64 { return p.MaxLogit },
 	}
 	energyOOD = OODScore{
 		Name: "energy", Title: "energy", Detector: true,
-		Meaning: "Minus the logarithm of the sum of the logits' exponentials, averaged over samples.",
+		Meaning: "Minus the logarithm of the sum of the logits' exponentials, averaged over the samples of the detector.",
 		Source:  "Liu, Wang, Owens and Li, Energy-based out-of-distribution detection (2020)",
 		Of:      func(p *Predictions) []float64 { return p.Energy },
 	}

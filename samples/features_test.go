@@ -58,19 +58,7 @@ func TestFeatures(t *testing.T) {
 	if err := p.Features(0, features); err != nil {
 		t.Fatal(err)
 	}
-	positions := trial.ImageSize / trial.ImageChannels
 	for i := range n {
-		for c := range trial.ImageChannels {
-			mean, square := 0.0, 0.0
-			for _, pixel := range images.Pixels[i*trial.ImageSize+c*positions:][:positions] {
-				v := (float64(pixel)/255 - trial.ImageMean) / trial.ImageSpread
-				mean += v / float64(positions)
-				square += v * v / float64(positions)
-			}
-			if a, b := features[i*count+c], features[i*count+trial.ImageChannels+c]; math.Abs(float64(a)-mean) > 1e-5 || math.Abs(float64(b)-square) > 1e-5 {
-				t.Errorf("image %d, channel %d: moments %v and %v, want %v and %v", i, c, a, b, mean, square)
-			}
-		}
 		// The units give the logits.
 		output, bias := s.Parameters[2].Values, s.Parameters[3].Values
 		logit := float64(bias[0])
@@ -119,26 +107,60 @@ func checkEnsembleFeatures(t *testing.T, host tensor.Device, s samples.Sample, i
 	}
 }
 
-// TestFeaturesOfConvolutions: features are taken before dropout, of each input once.
+// TestFeaturesOfConvolutions: features are the moments of the image and of what the second layer
+// reads, taken before dropout and once.
 func TestFeaturesOfConvolutions(t *testing.T) {
 	start := trial.Normal(func(int) float64 { return 0.2 })
-	network := func(b *graph.Builder, x *graph.Node) *graph.Node {
-		conv := op.Conv2D{Stride: op.Square(1), Dilation: op.Square(1)}
-		h := b.Apply(op.ReLU{}, b.Apply(conv, x, b.Parameter("conv.weight", start, 5, trial.ImageChannels, 2, 2)))
-		h = b.Apply(op.Dropout{Rate: 0.5, Stream: b.Stream()}, b.Apply(op.Flatten(h), h), b.Header())
+	linear := func(b *graph.Builder, x *graph.Node) *graph.Node {
+		h := b.Apply(op.Dropout{Rate: 0.5, Stream: b.Stream()}, b.Apply(op.Flatten(x), x), b.Header())
 		weight := func(name string) *graph.Node {
 			return b.Parameter(name, start, trial.NetworkLabels, graph.ShapeOf(h)[1])
 		}
 		return b.Apply(op.Add{}, b.Apply(op.MatMul{TransposeB: true}, h, weight("a")), b.Apply(op.MatMul{TransposeB: true}, h, weight("b")))
 	}
-	host := tensor.NewHost(1)
+	const filters = 5
+	convolution := func(b *graph.Builder, x *graph.Node) *graph.Node {
+		conv := op.Conv2D{Stride: op.Square(1), Dilation: op.Square(1)}
+		return linear(b, b.Apply(op.ReLU{}, b.Apply(conv, x, b.Parameter("conv.weight", start, filters, trial.ImageChannels, 2, 2))))
+	}
+	host, images := tensor.NewHost(1), trial.PredictorImages(3)
 	defer host.Close()
-	p, err := samples.NewFeaturePredictor(host, trial.PredictorImages(3), 3, network)
+	wide, err := samples.NewFeaturePredictor(host, images, 3, convolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wide.Close()
+	if got, want := wide.FeatureCount(), 2*trial.ImageChannels+2*filters; got != want {
+		t.Errorf("%d features, want %d: moments of the image and of the filters", got, want)
+	}
+	p, err := samples.NewFeaturePredictor(host, images, 3, linear)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if got, want := p.FeatureCount(), 2*trial.ImageChannels+2*5; got != want {
-		t.Errorf("%d features, want %d: moments of the image and of the filters", got, want)
+	values := make([]float32, trial.NetworkLabels*trial.ImageSize)
+	shape := tensor.Shape{trial.NetworkLabels, trial.ImageSize}
+	s := samples.Sample{Weight: 1, Parameters: []samples.Parameter{{Name: "a", Shape: shape, Values: values}, {Name: "b", Shape: shape, Values: values}}}
+	if err := p.Predict(s, make([]float32, 3*trial.NetworkLabels)); err != nil {
+		t.Fatal(err)
+	}
+	features := make([]float32, 3*2*trial.ImageChannels)
+	if err := p.Features(0, features); err != nil {
+		t.Fatal(err)
+	}
+	positions := trial.ImageSize / trial.ImageChannels
+	for i := range 3 {
+		for c := range trial.ImageChannels {
+			mean, square := 0.0, 0.0
+			for _, pixel := range images.Pixels[i*trial.ImageSize+c*positions:][:positions] {
+				v := (float64(pixel)/255 - trial.ImageMean) / trial.ImageSpread
+				mean += v / float64(positions)
+				square += v * v / float64(positions)
+			}
+			row := features[i*2*trial.ImageChannels:]
+			if a, b := row[c], row[trial.ImageChannels+c]; math.Abs(float64(a)-mean) > 1e-5 || math.Abs(float64(b)-square) > 1e-5 {
+				t.Errorf("image %d, channel %d: moments %v and %v, want %v and %v", i, c, a, b, mean, square)
+			}
+		}
 	}
 }

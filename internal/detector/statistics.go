@@ -17,29 +17,29 @@ func statistics(pixels []byte, channels, height, width int) []float32 {
 	var all []float32
 	add := func(v float64) { all = append(all, float32(v)) }
 	addLogarithm := func(v float64) { all = append(all, float32(math.Log(v+1.0/255))) }
-	plane := make([]float32, size)
+	plane := make([]int32, size)
 	for c := range channels {
 		for i, v := range pixels[c*size : (c+1)*size] {
-			plane[i] = float32(v) / 255
+			plane[i] = int32(v)
 		}
 		mean, std := moments(plane)
 		add(mean)
 		addLogarithm(std)
-		octave, h, w := plane, height, width
+		octave, h, w, unit := plane, height, width, 255.0
 		for range maxOctaves {
 			if h < 2 || w < 2 {
 				break
 			}
 			across, down := roughness(octave, h, w)
-			addLogarithm(across)
-			addLogarithm(down)
-			octave, h, w = halve(octave, h, w), h/2, w/2
+			addLogarithm(across / unit)
+			addLogarithm(down / unit)
+			octave, h, w, unit = halve(octave, h, w), h/2, w/2, 4*unit
 		}
 	}
 	for c := range channels - 1 {
 		next := pixels[(c+1)*size:]
 		for i, v := range pixels[c*size : (c+1)*size] {
-			plane[i] = (float32(next[i]) - float32(v)) / 255
+			plane[i] = int32(next[i]) - int32(v)
 		}
 		mean, std := moments(plane)
 		add(mean)
@@ -48,32 +48,30 @@ func statistics(pixels []byte, channels, height, width int) []float32 {
 	return all
 }
 
-// moments returns the mean and the standard deviation.
-func moments(x []float32) (mean, std float64) {
+// moments returns the mean and the standard deviation of bytes, as fractions of 255. Sums of
+// integers are exact, and faster than those of floats.
+func moments(x []int32) (mean, std float64) {
+	var sum, squares int64
 	for _, v := range x {
-		mean += float64(v)
+		sum += int64(v)
+		squares += int64(v) * int64(v)
 	}
-	mean /= float64(len(x))
-	sum := 0.0
-	for _, v := range x {
-		d := float64(v) - mean
-		sum += d * d
-	}
-	return mean, math.Sqrt(sum / float64(len(x)))
+	n := int64(len(x))
+	return float64(sum) / float64(n) / 255, math.Sqrt(float64(n*squares-sum*sum)) / float64(n) / 255
 }
 
 // roughness returns the root mean squares of the differences of horizontal and vertical neighbours.
-func roughness(x []float32, h, w int) (across, down float64) {
-	var sumAcross, sumDown float32
+func roughness(x []int32, h, w int) (across, down float64) {
+	var sumAcross, sumDown int64
 	for i := range h {
 		row := x[i*w : (i+1)*w]
 		for j, v := range row[1:] {
-			d := v - row[j]
+			d := int64(v - row[j])
 			sumAcross += d * d
 		}
 		if i+1 < h {
 			for j, v := range x[(i+1)*w : (i+2)*w] {
-				d := v - row[j]
+				d := int64(v - row[j])
 				sumDown += d * d
 			}
 		}
@@ -81,14 +79,14 @@ func roughness(x []float32, h, w int) (across, down float64) {
 	return math.Sqrt(float64(sumAcross) / float64(h*(w-1))), math.Sqrt(float64(sumDown) / float64((h-1)*w))
 }
 
-// halve averages blocks of 2x2, without an odd last row or column.
-func halve(x []float32, h, w int) []float32 {
-	half := make([]float32, (h/2)*(w/2))
+// halve sums blocks of 2x2, without an odd last row or column.
+func halve(x []int32, h, w int) []int32 {
+	half := make([]int32, (h/2)*(w/2))
 	for i := range h / 2 {
 		upper, lower := x[2*i*w:(2*i+1)*w], x[(2*i+1)*w:(2*i+2)*w]
 		row := half[i*(w/2) : (i+1)*(w/2)]
 		for j := range row {
-			row[j] = (upper[2*j] + upper[2*j+1] + lower[2*j] + lower[2*j+1]) / 4
+			row[j] = upper[2*j] + upper[2*j+1] + lower[2*j] + lower[2*j+1]
 		}
 	}
 	return half

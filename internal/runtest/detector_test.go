@@ -194,7 +194,7 @@ func TestDetectorOfGatheredRun(t *testing.T) {
 	}
 }
 
-// TestFitWithoutDetector: a run trained on a single image cannot have one, and goes on.
+// TestFitWithoutDetector: a run trained on a single image cannot have one, and continues.
 func TestFitWithoutDetector(t *testing.T) {
 	data := squares(t, 40, 4, 1)
 	remarks := ""
