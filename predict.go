@@ -13,7 +13,6 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/detector"
-	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -179,7 +178,6 @@ type Predictor struct {
 	data        Data
 	calibration *evaluate.Calibration // nil without one
 	detector    *detector.Detector    // nil without one
-	shape       detector.Shape
 	environment environment
 	passes      int
 	samples     int // times passes, as evaluate.Predictions counts them
@@ -188,8 +186,8 @@ type Predictor struct {
 	host        tensor.Device // nil when the device is the caller's
 
 	// mu serializes Answer and Close: an ensemble has one set of activations on the device.
-	mu       sync.Mutex
-	ensemble *samples.EnsemblePredictor // nil after Close
+	mu        sync.Mutex
+	ensembles *ensembles // nil after Close
 }
 
 // predictorBatches is how many batches a Predictor handles together, so that the host's threads
@@ -227,7 +225,6 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	passes := c.passes(&r.manifest.Spec)
 	p := &Predictor{
 		data: r.manifest.Data, environment: r.environment, passes: passes, samples: len(files) * passes, room: predictorBatches * batch,
-		shape: r.detectorShape(),
 	}
 	if p.digest, err = r.digestOf(files); err != nil {
 		return nil, err
@@ -244,24 +241,13 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	case digest != p.digest: // the run ended meanwhile, and has a calibration now
 		return r.Predictor(batch)
 	}
-	make := samples.NewEnsemblePredictor
-	if p.detector != nil {
-		make = samples.NewFeatureEnsemble
-	}
 	device := r.device
 	if device == nil {
 		p.host = tensor.NewHost(0)
 		device = p.host
 	}
 	if err = r.checkPredictor(device, batch, len(files), network); err == nil {
-		p.ensemble, err = make(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
-	}
-	for i := 0; err == nil && i < len(files); i++ {
-		var sample samples.Sample
-		// Intact has read the files only if damaged ones may be left out.
-		if sample, err = files[i].ReadIntact(); err == nil {
-			err = errors.Wrap(p.ensemble.Load(i, sample), files[i].Path)
-		}
+		p.ensembles, err = loadEnsembles(device, r.shape(nil), batch, files, network, p.detector, r.detectorShape(), passes)
 	}
 	if err != nil {
 		p.Close()
@@ -282,7 +268,7 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 	defer p.mu.Unlock()
 	size := p.data.Channels * p.data.Height * p.data.Width
 	switch {
-	case p.ensemble == nil:
+	case p.ensembles == nil:
 		return nil, errors.New("pollen: answer: the predictor is closed")
 	case len(pixels) == 0 || len(pixels)%size != 0:
 		return nil, invalid("answer: %d bytes are not one or more images of %dx%dx%d", len(pixels), p.data.Channels, p.data.Height, p.data.Width)
@@ -294,7 +280,7 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 		}
 		part := pixels[:min(len(pixels), p.room*size)]
 		pixels = pixels[len(part):]
-		predictions, err := p.predict(part, len(part)/size)
+		predictions, err := p.ensembles.predict(p.data.Name, part, len(part)/size)
 		if err != nil {
 			return nil, err
 		}
@@ -305,34 +291,6 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 		all = append(all, answers...)
 	}
 	return all, nil
-}
-
-// predict predicts n images, at most Room.
-func (p *Predictor) predict(pixels []byte, n int) (*evaluate.Predictions, error) {
-	average, err := evaluate.NewPredictive(n, p.ensemble.Classes())
-	if err != nil {
-		return nil, err
-	}
-	if p.detector == nil {
-		err := p.ensemble.Predict(pixels, p.passes, average.Add)
-		return average.Predictions(p.data.Name, nil), err
-	}
-	strange := newStrangeness(p.detector, pixels, p.shape)
-	err = p.ensemble.Predict(pixels, p.passes, func(probabilities []float32, weight float64) error {
-		if member := average.Samples(); member < p.samples/p.passes { // of the first pass
-			read := func(first int, to []float32) error { return p.ensemble.Features(member, first, to) }
-			if err := strange.addFeatures(n, p.ensemble.FeatureCount(), member, read); err != nil {
-				return err
-			}
-		}
-		return average.Add(probabilities, weight)
-	})
-	if err != nil {
-		return nil, err
-	}
-	predictions := average.Predictions(p.data.Name, nil)
-	predictions.Strangeness, err = strange.scores()
-	return predictions, err
 }
 
 // Samples returns the number of samples that answers average.
@@ -377,9 +335,9 @@ func (p *Predictor) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var err error
-	if p.ensemble != nil {
-		err = p.ensemble.Close()
-		p.ensemble = nil
+	if p.ensembles != nil {
+		err = p.ensembles.close()
+		p.ensembles = nil
 	}
 	if p.host != nil {
 		err = cmp.Or(err, p.host.Close())
