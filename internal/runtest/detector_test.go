@@ -57,7 +57,7 @@ func TestDetectorOfEveryKind(t *testing.T) {
 				must(t, err)
 				served, err := p.Answer(t.Context(), c.data.Images)
 				must(t, err)
-				// With more samples than a detector compares there are two ensembles, whose order counts.
+				// With more samples than a detector compares there are two ensembles.
 				if k.name != "dropout" && !reflect.DeepEqual(answers, served) {
 					t.Errorf("%s: the Predictor has other answers", c.data.Name)
 				}
