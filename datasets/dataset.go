@@ -17,6 +17,10 @@ type Dataset struct {
 	Labels []int32  // one of 0 ... Classes-1 for each image, or nil if unknown (ReadImages, New)
 	Files  []string // one for each image, relative to Place; nil if images are not separate files
 
+	// Groups has the group of each image, such as a patient or a video, whose images are alike. nil
+	// if there are no groups. Stratified keeps the images of a group together.
+	Groups []string
+
 	Channels, Height, Width int
 	Classes                 int
 	ClassNames              []string // one for each class
@@ -85,6 +89,9 @@ func (d *Dataset) Slice(from, to int) (*Dataset, error) {
 	if d.Files != nil {
 		slice.Files = d.Files[from:to:to]
 	}
+	if d.Groups != nil {
+		slice.Groups = d.Groups[from:to:to]
+	}
 	return &slice, nil
 }
 
@@ -135,6 +142,9 @@ func (d *Dataset) Validate() error {
 	}
 	if d.Files != nil && len(d.Files) != d.Len() {
 		return errors.Errorf("datasets: %s: must have a file name for each of %[3]d images, got %[2]d", d.Name, len(d.Files), d.Len())
+	}
+	if d.Groups != nil && len(d.Groups) != d.Len() {
+		return errors.Errorf("datasets: %s: must have a group for each of %[3]d images, got %[2]d", d.Name, len(d.Groups), d.Len())
 	}
 	for i, label := range d.Labels {
 		if label < 0 || int(label) >= d.Classes {

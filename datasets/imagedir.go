@@ -12,7 +12,7 @@ import (
 
 // openImageDir opens an image directory.
 func openImageDir(root string, options Options) (*Splits, error) {
-	found, err := scan(options.context(), root)
+	found, err := options.scan(root)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func openImageDir(root string, options Options) (*Splits, error) {
 			return nil, err
 		}
 		// If the directory changed meanwhile, it no longer matches the key.
-		if again, err := scan(options.context(), root); err == nil && again.key(options) == found.key(options) {
+		if again, err := options.scan(root); err == nil && again.key(options) == found.key(options) {
 			if err := cache.write(decoded); err != nil {
 				if options.Cache != "" {
 					return nil, errors.WithMessage(err, "datasets: decoded images cannot be cached: set Options.Cache to another directory, or NoCache")
@@ -136,7 +136,7 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 			Name: nameOf(t.root), Images: images[:n:n], Labels: part.Labels,
 			Channels: d.Channels, Height: d.Height, Width: d.Width,
 			Classes: len(classes), ClassNames: classes,
-			Files: part.Files, Skipped: part.Skipped, Place: t.root,
+			Files: part.Files, Groups: t.splits[split].groups(part.Files), Skipped: part.Skipped, Place: t.root,
 			Hashes: map[string]string{nameOf(t.root) + "/...": part.Hash},
 		}
 		images = images[n:]

@@ -26,8 +26,8 @@ type table struct {
 	entry    dirEntry
 	headings []string // without surrounding space
 	rows     [][]string
-	// Columns; class and split may be -1.
-	file, class, split int
+	// Columns; class, split and group may be -1.
+	file, class, split, group int
 	// classes are the columns of a table that has one for each class, with a 1 for each image's.
 	classes []int
 }
@@ -122,7 +122,7 @@ func (s *scanner) readTable(entry dirEntry) (*table, error) {
 			break
 		}
 	}
-	t := &table{entry: entry, file: -1, class: -1, split: -1}
+	t := &table{entry: entry, file: -1, class: -1, split: -1, group: -1}
 	if t.headings, err = reader.Read(); err != nil {
 		return t, nil // not a table with a header
 	}
@@ -132,6 +132,7 @@ func (s *scanner) readTable(entry dirEntry) (*table, error) {
 		names[i] = strings.ToLower(t.headings[i])
 	}
 	t.file, t.class, t.split = column(names, fileHeadings), column(names, classHeadings), column(names, splitHeadings)
+	t.group = slices.IndexFunc(t.headings, func(heading string) bool { return s.group != "" && strings.EqualFold(heading, s.group) })
 	named := t.file >= 0 && t.class >= 0
 	if !named && len(names) > maxGuessed {
 		return t, nil
@@ -160,7 +161,7 @@ func (t *table) guess(index *imageIndex) bool {
 	if t.file < 0 {
 		var candidates []int
 		for column, heading := range t.headings {
-			if heading != "" && t.namesImages(column, index) {
+			if heading != "" && column != t.group && t.namesImages(column, index) {
 				candidates = append(candidates, column)
 			}
 		}
@@ -174,7 +175,7 @@ func (t *table) guess(index *imageIndex) bool {
 	}
 	var others []int
 	for column, heading := range t.headings {
-		if column != t.file && column != t.split && heading != "" {
+		if column != t.file && column != t.split && column != t.group && heading != "" {
 			others = append(others, column)
 		}
 	}
@@ -232,4 +233,20 @@ func (t *table) classOf(row []string) (string, error) {
 		return names[0], nil
 	}
 	return "", errors.Errorf("must have a 1 for a single class, got %s", abbreviated(names))
+}
+
+// groupOf returns the group of a row in the column that has the groups, "" if groups are not
+// requested.
+func (t *table) groupOf(row []string, column string) (string, error) {
+	if column == "" {
+		return "", nil
+	}
+	if t.group < 0 {
+		return "", errors.Errorf("must have the column %s with the groups of images, got the columns %s", column, abbreviated(t.headings))
+	}
+	group := strings.TrimSpace(row[t.group])
+	if group == "" {
+		return "", errors.Errorf("%s must not be empty, since it is the group of the image", column)
+	}
+	return group, nil
 }

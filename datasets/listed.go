@@ -13,6 +13,7 @@ type tableRow struct {
 	name   string // as in the table
 	class  string
 	split  Split
+	group  string
 	match  match
 }
 
@@ -62,6 +63,9 @@ func (s *scanner) rowsOf(t *table, index *imageIndex) ([]tableRow, error) {
 		var err error
 		if row.class, err = t.classOf(fields); err != nil {
 			return nil, errors.Errorf("datasets: %s: record %d: %s %v", s.path(t.entry.name), row.record, row.name, err)
+		}
+		if row.group, err = t.groupOf(fields, s.group); err != nil {
+			return nil, invalid("Group", "%s: record %d: %v", s.path(t.entry.name), row.record, err)
 		}
 		if isMissingWord(row.class) {
 			missingClasses++
@@ -164,7 +168,7 @@ func (s *scanner) addRows(lists *[3]*listing, dir string, t *table, rows []table
 		}
 		records[image.name] = row.record
 		named[image.name] = true
-		image.class = row.class
+		image.class, image.group = row.class, row.group
 		list.images = append(list.images, image)
 		count++
 	}

@@ -52,7 +52,8 @@ func (f format) open(path string, options Options) (*Splits, error) {
 // with the name of a known data set can be opened by a path such as ./mnist.
 //
 // Data with a validation or test split keep their splits. From others, Stratified draws a test and
-// a validation split, with fractions that Options.Test and Options.Validation set. Mean and Std of
+// a validation split, with fractions that Options.Test and Options.Validation set, and keeps groups
+// together (Options.Group). Mean and Std of
 // all splits are those of the training images, except that known data sets keep their published
 // values.
 //
@@ -198,6 +199,9 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 			return nil, err
 		}
 	}
+	if err := options.groups(splits); err != nil {
+		return nil, err
+	}
 	before := ""
 	// The second draw needs another seed: with the same order it would take the images next to the
 	// first.
@@ -220,7 +224,7 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 		splits.Train, *draw.part = rest, part
 		before = fmt.Sprintf(" (the %s split was drawn before)", strings.ToLower(draw.name))
 	}
-	if before != "" {
+	if before != "" && options.Group == "" {
 		remarkSequences(splits, options)
 	}
 	remarkCopies(splits, options)

@@ -57,6 +57,15 @@ type Options struct {
 	// Seed determines which images are drawn for the splits.
 	Seed uint64
 
+	// Group keeps images together that are alike, such as those of a patient, a video or a track:
+	// images of one group are drawn into the same split, while the classes keep their fractions as
+	// well as groups allow. It is "parent" for the directory that a file is in; "column=NAME" for a
+	// column of the label table; or a regular expression on the path of a file below the data's
+	// directory, with slashes, whose first capture group is the image's group, such as ^(.*)_ for
+	// 00007/00003_00029.ppm. Each training image must have a group; groups must not be in several
+	// splits that the data have. "" is no groups.
+	Group string
+
 	// Classes, if not empty, are the names of the only classes to read. WithoutClasses are the
 	// names of classes to omit. See Dataset.WithClasses.
 	Classes, WithoutClasses []string
@@ -140,6 +149,9 @@ func (o Options) check() error {
 		if math.IsNaN(share.value) || share.value >= 1 {
 			return invalid(share.name, "must be a fraction below 1 (0: the default, negative: none), got %v", share.value)
 		}
+	}
+	if _, err := o.groupPattern(); err != nil {
+		return err
 	}
 	if math.IsNaN(o.MaxSkipped) || o.MaxSkipped > 1 {
 		return invalid("MaxSkipped", "must be a fraction of at most 1, got %v", o.MaxSkipped)

@@ -18,7 +18,8 @@ type imageFile struct {
 	name     string // relative to the directory, with slashes
 	class    string // canonical, or ""
 	size     int64
-	modified int64 // nanoseconds since 1970
+	modified int64  // nanoseconds since 1970
+	group    string // in the label table, or ""
 }
 
 // maxDepth limits the depth of directories, since a link may lead back up.
@@ -28,6 +29,7 @@ const maxDepth = 32
 type scanner struct {
 	context context.Context
 	root    string
+	group   string                 // the column of label tables with the groups, or ""
 	indices map[string]*imageIndex // by directory, see index
 	leftOut map[string]bool        // names of the files that are not images by their extension
 	looked  map[string]string      // columns of the CSV files that are not label tables, by name
@@ -93,7 +95,7 @@ type dirEntry struct {
 func (e dirEntry) base() string { return lastPart(e.name) }
 
 func (e dirEntry) imageFile(class string) imageFile {
-	return imageFile{e.name, class, e.size, e.modified}
+	return imageFile{name: e.name, class: class, size: e.size, modified: e.modified}
 }
 
 // lastPart returns a name after its last slash.

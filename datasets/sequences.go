@@ -18,6 +18,9 @@ func sequenceOf(file string) string {
 
 const digits = "0123456789"
 
+// sequencePattern is the Options.Group of the sequences that sequenceOf finds.
+const sequencePattern = `^(.*\D)\d+\.`
+
 // remarkSequences tells whether the names of files look like those of the frames of several videos
 // of each class, or the like, some of which were drawn into several splits.
 func remarkSequences(splits *Splits, options Options) {
@@ -53,6 +56,7 @@ func remarkSequences(splits *Splits, options Options) {
 	}
 	if spread > 0 && float64(images) >= share*float64(all) && sequences >= 2*splits.Train.Classes {
 		options.remark("%s: file names look like %d sequences of images, and %d of them are in several splits, such as %s...: "+
-			"if the images of a sequence are alike, scores are too good; split the data yourself", splits.name(), sequences, spread, first)
+			"if the images of a sequence are alike, scores are too good; keep each in one split with the group %s",
+			splits.name(), sequences, spread, first, sequencePattern)
 	}
 }

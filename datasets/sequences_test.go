@@ -25,7 +25,7 @@ func TestRemarkSequences(t *testing.T) {
 	}{
 		{"frames", func(class string, i int) string { return fmt.Sprintf("%s/clip%d-frame%d.png", class, i/6, i%6) }, []string{
 			"dots: file names look like 4 sequences of images, and 4 of them are in several splits, such as 1/clip0-frame...: " +
-				"if the images of a sequence are alike, scores are too good; split the data yourself",
+				"if the images of a sequence are alike, scores are too good; keep each in one split with the group " + sequencePattern,
 		}},
 		{"numbers", func(class string, i int) string { return fmt.Sprintf("%s/%d.png", class, i) }, nil},
 		{"a sequence for each class", func(class string, i int) string { return fmt.Sprintf("%s/n%s_%d.png", class, class, i) }, nil},

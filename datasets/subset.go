@@ -15,7 +15,7 @@ func (d *Dataset) subset(indices []int) *Dataset {
 	size := d.ImageSize()
 	part := *d
 	part.Images = make([]byte, 0, len(indices)*size)
-	part.Labels, part.Files = nil, nil
+	part.Labels, part.Files, part.Groups = nil, nil, nil
 	for _, i := range indices {
 		part.Images = append(part.Images, d.Image(i)...)
 		if d.Labels != nil {
@@ -23,6 +23,9 @@ func (d *Dataset) subset(indices []int) *Dataset {
 		}
 		if d.Files != nil {
 			part.Files = append(part.Files, d.Files[i])
+		}
+		if d.Groups != nil {
+			part.Groups = append(part.Groups, d.Groups[i])
 		}
 	}
 	return &part
@@ -56,12 +59,23 @@ func (d *Dataset) sorted() bool {
 // images stay on their side when others are added or removed. Both results keep d's order, Mean and
 // Std. It returns an error if the fraction is not inside (0, 1), if d has no labels, or if nothing
 // is drawn.
+//
+// If d has Groups, whole groups are drawn, in an order by the seed and their names: those that
+// bring the numbers of images of their classes closer to the fraction, and at least one of a class
+// with several groups. Each class keeps a group in rest.
 func (d *Dataset) Stratified(fraction float64, seed uint64) (rest, part *Dataset, err error) {
 	if !(fraction > 0 && fraction < 1) {
 		return nil, nil, errors.Errorf("datasets: %s: fraction must be inside (0, 1), got %v", d.Name, fraction)
 	}
 	if d.Labels == nil {
 		return nil, nil, errors.Errorf("datasets: %s: must have labels to draw a fraction of each class", d.Name)
+	}
+	if d.Groups != nil {
+		drawn, err := d.drawGroups(fraction, seed)
+		if err != nil {
+			return nil, nil, err
+		}
+		return d.divided(drawn)
 	}
 	type keyed struct {
 		key   uint64
@@ -77,7 +91,7 @@ func (d *Dataset) Stratified(fraction float64, seed uint64) (rest, part *Dataset
 		}
 		byClass[label] = append(byClass[label], keyed{mixed(mixed(key) ^ mixed(^seed)), i})
 	}
-	drawn := make([]bool, d.Len())
+	drawn, some := make([]bool, d.Len()), false
 	for _, images := range byClass {
 		if len(images) < 2 {
 			continue
@@ -87,9 +101,17 @@ func (d *Dataset) Stratified(fraction float64, seed uint64) (rest, part *Dataset
 		})
 		n := min(max(int(math.Round(fraction*float64(len(images)))), 1), len(images)-1)
 		for _, image := range images[:n] {
-			drawn[image.index] = true
+			drawn[image.index], some = true, true
 		}
 	}
+	if !some {
+		return nil, nil, errors.Errorf("datasets: %s: a class must have at least 2 images to draw one from, got at most 1", d.Name)
+	}
+	return d.divided(drawn)
+}
+
+// divided returns the images that are not drawn and those that are.
+func (d *Dataset) divided(drawn []bool) (rest, part *Dataset, err error) {
 	var kept, taken []int
 	for i, is := range drawn {
 		if is {
@@ -97,9 +119,6 @@ func (d *Dataset) Stratified(fraction float64, seed uint64) (rest, part *Dataset
 		} else {
 			kept = append(kept, i)
 		}
-	}
-	if len(taken) == 0 {
-		return nil, nil, errors.Errorf("datasets: %s: a class must have at least 2 images to draw one from, got at most 1", d.Name)
 	}
 	if err := checkCopy(d, d.Len()); err != nil {
 		return nil, nil, err

@@ -2,7 +2,6 @@ package datasets
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"os"
 	"slices"
@@ -35,8 +34,9 @@ var splitWords = [3][]string{
 }
 
 // scan lists the image files below a directory.
-func scan(ctx context.Context, root string) (tree, error) {
-	s := newScanner(ctx, root)
+func (o Options) scan(root string) (tree, error) {
+	s := newScanner(o.context(), root)
+	s.group = o.groupColumn()
 	found := tree{root: root}
 	var err error
 	if found.splits, err = s.scan(); err != nil {

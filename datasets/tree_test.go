@@ -25,6 +25,9 @@ func dots(t *testing.T, names ...string) string {
 	return root
 }
 
+// scan lists the files of a directory without options.
+func scan(ctx context.Context, root string) (tree, error) { return Options{Context: ctx}.scan(root) }
+
 // Which folders are splits and which are classes.
 func TestScan(t *testing.T) {
 	for _, test := range []struct {
