@@ -28,12 +28,12 @@ func copies(splits *Splits) [][]place {
 	seed := maphash.MakeSeed() // the result does not depend on it
 	first, groupOf := map[uint64]place{}, map[uint64]int{}
 	var groups [][]place
-	for split, d := range [3]*Dataset{Train: splits.Train, Validation: splits.Validation, Test: splits.Test} {
+	for split, d := range splits.all() {
 		if d == nil {
 			continue
 		}
 		for i := range d.Len() {
-			here, hash := place{d, Split(split), i}, maphash.Bytes(seed, d.Image(i))
+			here, hash := place{d, split, i}, maphash.Bytes(seed, d.Image(i))
 			other, known := first[hash]
 			switch {
 			case !known:
@@ -50,41 +50,6 @@ func copies(splits *Splits) [][]place {
 		}
 	}
 	return groups
-}
-
-// remarkCopies counts the images that are in several splits, whose scores are too high, and those
-// that have several labels.
-func remarkCopies(splits *Splits, options Options) {
-	var leaked [3][]string // by Split
-	var contradictory []string
-	unclear := 0
-	for _, group := range copies(splits) {
-		from := group[0]
-		different := false
-		for _, p := range group[1:] {
-			if p.split != from.split {
-				leaked[p.split] = append(leaked[p.split], fmt.Sprintf("%v and %v", p, from))
-			}
-			if p.dataset.Labels != nil && from.dataset.Labels != nil && p.dataset.Labels[p.index] != from.dataset.Labels[from.index] {
-				if !different {
-					contradictory = append(contradictory, fmt.Sprintf("%v (%s) and %v (%s)", from, from.class(), p, p.class()))
-				}
-				different = true
-			}
-		}
-		if different {
-			unclear += len(group)
-		}
-	}
-	for split, d := range [3]*Dataset{Train: splits.Train, Validation: splits.Validation, Test: splits.Test} {
-		if n := len(leaked[split]); n > 0 {
-			options.remark("%s: %d of %d %s images are copies of images in other splits, which makes scores too good, such as %s",
-				d.Name, n, d.Len(), Split(split), firstFew(leaked[split]))
-		}
-	}
-	if unclear > 0 {
-		options.remark("%s: %d images have copies with another label, such as %s", splits.name(), unclear, firstFew(contradictory))
-	}
 }
 
 // class returns the name of an image's class.

@@ -48,7 +48,9 @@ func TestRemarkCopies(t *testing.T) {
 		}},
 	} {
 		options, remarks := Options{}.recording()
-		remarkCopies(splitsOf(t, test.parts), options)
+		if err := options.checkDuplicates(splitsOf(t, test.parts)); err != nil {
+			t.Error(err)
+		}
 		if !slices.Equal(*remarks, test.want) {
 			t.Errorf("%s: remarks %q, want %q", test.name, *remarks, test.want)
 		}

@@ -227,7 +227,9 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 	if before != "" && options.Group == "" {
 		remarkSequences(splits, options)
 	}
-	remarkCopies(splits, options)
+	if err := options.checkDuplicates(splits); err != nil {
+		return nil, err
+	}
 	if splits.Train != nil {
 		remarkValues(splits.Train, options)
 	}

@@ -66,6 +66,10 @@ type Options struct {
 	// splits that the data have. "" is no groups.
 	Group string
 
+	// Duplicates is what to do about images that are copies, or nearly copies, of images in another
+	// split, and about copies with another label. "" is AllowDuplicates.
+	Duplicates Duplicates
+
 	// Classes, if not empty, are the names of the only classes to read. WithoutClasses are the
 	// names of classes to omit. See Dataset.WithClasses.
 	Classes, WithoutClasses []string
@@ -152,6 +156,9 @@ func (o Options) check() error {
 	}
 	if _, err := o.groupPattern(); err != nil {
 		return err
+	}
+	if o.duplicates() != AllowDuplicates && o.Duplicates != DropDuplicates && o.Duplicates != RejectDuplicates {
+		return invalid("Duplicates", "must be %s, %s or %s, got %q", AllowDuplicates, DropDuplicates, RejectDuplicates, o.Duplicates)
 	}
 	if math.IsNaN(o.MaxSkipped) || o.MaxSkipped > 1 {
 		return invalid("MaxSkipped", "must be a fraction of at most 1, got %v", o.MaxSkipped)

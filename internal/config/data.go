@@ -36,7 +36,7 @@ func AsUsageError(err error) error {
 // Data holds the flags that name a data set and configure how it is read.
 type Data struct {
 	Name, Dir, Size, Classes, WithoutClasses string // lists are separated by commas
-	Group                                    string
+	Group, Duplicates                        string
 	Channels                                 int
 	Validation, Test, MaxSkipped             fraction
 }
@@ -69,10 +69,15 @@ func (d *Data) bindSplits(f *pflag.FlagSet) {
 	f.StringVar(&d.Group, "group", "", "keep images of a patient, video or track in the same split: parent for the directory that a file is in,\n"+
 		"column=NAME for a column of the label table, or a regular expression on file names whose first group\n"+
 		"is the image's, such as '^(.*)_' (default: no groups)")
+	f.StringVar(&d.Duplicates, "duplicates", "", "images that are copies, or nearly copies, of images in another split, and copies with another label:\n"+
+		"allow, drop or reject; each of these counts and names them (default allow)")
 	f.StringVar(&d.Classes, "classes", "", "train on these classes only, such as cat,dog")
 	f.StringVar(&d.WithoutClasses, "without-classes", "", "hold out these classes; pollen ood with the same data as --out uses them as out of distribution")
 	d.BindMaxSkipped(f)
 }
+
+// drops reports whether duplicates are removed from the splits.
+func (d *Data) drops() bool { return datasets.Duplicates(d.Duplicates) == datasets.DropDuplicates }
 
 // Place returns the data's name, or the absolute path of a directory or file.
 func (d *Data) Place() string {
@@ -93,8 +98,9 @@ func (d *Data) Notes(into map[string]string) {
 		channels = strconv.Itoa(d.Channels)
 	}
 	for key, value := range map[string]string{
+		"group": d.Group, "duplicates": d.Duplicates,
 		"data": d.Place(), "data-folder": d.Dir, "size": d.Size, "classes": d.Classes, "without-classes": d.WithoutClasses,
-		"group": d.Group, "channels": channels, "validation": d.Validation.String(), "test": d.Test.String(), "max-skipped": d.MaxSkipped.String(),
+		"channels": channels, "validation": d.Validation.String(), "test": d.Test.String(), "max-skipped": d.MaxSkipped.String(),
 	} {
 		if value != "" {
 			into[key] = value
@@ -142,6 +148,7 @@ func (d *Data) Options(ctx context.Context, progress func(file string, done, tot
 		Dir: d.Dir, Context: ctx, Channels: d.Channels, OnProgress: progress,
 		Validation: float64(d.Validation), Test: float64(d.Test), MaxSkipped: float64(d.MaxSkipped),
 		Classes: split(d.Classes), WithoutClasses: split(d.WithoutClasses), Group: d.Group,
+		Duplicates: datasets.Duplicates(d.Duplicates),
 	}
 	o.Height, o.Width, err = parseSize(d.Size)
 	return o, err
@@ -199,8 +206,9 @@ func TestData(runs []string, own []Data, place string) (Data, error) {
 			return d, Usagef("pollen: %s was trained on %s, %s on %s: choose one with --data", runs[first], tested.Name, runs[i], d.Name)
 		case d.Classes != tested.Classes || d.WithoutClasses != tested.WithoutClasses:
 			return d, Usagef("pollen: %s was trained on other classes of %s than %s: score them separately", runs[i], d.Name, runs[first])
-		case d.Test != tested.Test || d.Group != tested.Group:
-			return d, Usagef("pollen: %s held out other test images of %s than %s (--test, --group): score them separately", runs[i], d.Name, runs[first])
+		case d.Test != tested.Test || d.Group != tested.Group || d.drops() != tested.drops():
+			return d, Usagef("pollen: %s held out other test images of %s than %s (--test, --group, --duplicates): score them separately",
+				runs[i], d.Name, runs[first])
 		}
 	}
 	return tested, nil
@@ -257,7 +265,7 @@ func DataOf(m pollen.Manifest) Data {
 	n := m.Notes
 	d := Data{
 		Name: n["data"], Dir: n["data-folder"], Size: n["size"], Classes: n["classes"], WithoutClasses: n["without-classes"],
-		Group: n["group"],
+		Group: n["group"], Duplicates: n["duplicates"],
 	}
 	// Missing notes leave 0.
 	d.Channels, _ = strconv.Atoi(n["channels"])

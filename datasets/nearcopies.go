@@ -1,0 +1,171 @@
+package datasets
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// Two images are nearly the same if their difference hashes differ in at most nearBits bits, and
+// the root mean square of the difference of their thumbnails is at most nearShare of the contrast
+// of either. docs/splits.md has the measurements behind both.
+const (
+	nearBits  = 3
+	nearShare = 0.08
+)
+
+// sketch is what images are compared by before their pixels are.
+type sketch struct {
+	at   place
+	hash uint64
+	// mean is the mean of the thumbnail, and contrast the standard deviation of its values around
+	// the mean of their channel.
+	mean, contrast float64
+}
+
+// sketches returns the sketches of the images of all splits, except for those without any contrast.
+func sketches(splits *Splits) []sketch {
+	var all []sketch
+	for split, d := range splits.all() {
+		if d == nil {
+			continue
+		}
+		for i := range d.Len() {
+			all = append(all, sketch{at: place{d, split, i}})
+		}
+	}
+	var workers sync.WaitGroup
+	size := max(1, (len(all)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	for part := range slices.Chunk(all, size) {
+		workers.Go(func() {
+			var small []byte
+			for i := range part {
+				s := &part[i]
+				d := s.at.dataset
+				image := d.Image(s.at.index)
+				small = thumbnail(small[:0], image, d.Channels, d.Height, d.Width)
+				s.hash = differenceHash(small, d.Channels, min(d.Height, thumbnailSide), min(d.Width, thumbnailSide))
+				s.mean, s.contrast = contrastOf(small, d.Channels)
+			}
+		})
+	}
+	workers.Wait()
+	return slices.DeleteFunc(all, func(s sketch) bool { return s.contrast == 0 })
+}
+
+// contrastOf returns the mean and the contrast of a thumbnail.
+func contrastOf(values []byte, channels int) (mean, contrast float64) {
+	plane := len(values) / channels
+	variance := 0.0
+	for c := range channels {
+		sum, squares := 0, 0
+		for _, v := range values[c*plane:][:plane] {
+			sum += int(v)
+			squares += int(v) * int(v)
+		}
+		mean += float64(sum)
+		variance += float64(squares*plane-sum*sum) / float64(plane)
+	}
+	n := float64(len(values))
+	return mean / n, math.Sqrt(variance / n)
+}
+
+// nearCopies finds the images that are nearly the same as one in a split before their own, in the
+// order train, test, validation. It returns pairs of such an image
+// and the first of those that it resembles, in the order of the splits.
+//
+// Hashes that differ in at most nearBits bits agree in at least one of nearBits+1 bands. Only
+// images whose bands agree are compared, and of these only images whose means differ by at most
+// nearShare of their contrast, as those of images that are nearly the same do.
+func nearCopies(splits *Splits) [][2]place {
+	all := sketches(splits)
+	first := map[place]place{}
+	thumbnails := map[place][]byte{}
+	const width = 64 / (nearBits + 1)
+	for band := range nearBits + 1 {
+		key := func(s sketch) uint64 { return s.hash >> (band * width) & (1<<width - 1) }
+		slices.SortFunc(all, func(a, b sketch) int {
+			return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(a.mean, b.mean), a.at.compare(b.at))
+		})
+		for i := range all {
+			a := &all[i]
+			bound := a.mean + nearShare*a.contrast
+			for k := i + 1; k < len(all) && all[k].mean <= bound && key(all[k]) == key(*a); k++ {
+				b := &all[k]
+				difference := a.hash ^ b.hash
+				if a.at.split == b.at.split || bits.OnesCount64(difference) > nearBits || firstBand(difference, width) < band {
+					continue
+				}
+				later, earlier := a.at, b.at
+				if later.split < earlier.split {
+					later, earlier = earlier, later
+				}
+				if other, known := first[later]; known && other.compare(earlier) <= 0 {
+					continue
+				}
+				if nearlySame(a, b, thumbnails) {
+					first[later] = earlier
+				}
+			}
+		}
+	}
+	var pairs [][2]place
+	for later, earlier := range first {
+		pairs = append(pairs, [2]place{later, earlier})
+	}
+	slices.SortFunc(pairs, func(a, b [2]place) int { return a[0].compare(b[0]) })
+	return pairs
+}
+
+// firstBand returns the number of the first band in which a difference of hashes is 0.
+func firstBand(difference uint64, width int) int {
+	band := 0
+	for difference>>(band*width)&(1<<width-1) != 0 {
+		band++
+	}
+	return band
+}
+
+// compare orders places by split and number.
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(p.split, q.split), cmp.Compare(p.index, q.index))
+}
+
+// nearlySame compares the thumbnails of two images, which it keeps.
+func nearlySame(a, b *sketch, thumbnails map[place][]byte) bool {
+	least := min(a.contrast, b.contrast)
+	if math.Abs(a.contrast-b.contrast) > nearShare*least {
+		return false
+	}
+	x, y := a.at.thumbnail(thumbnails), b.at.thumbnail(thumbnails)
+	limit, sum := int(nearShare*nearShare*least*least*float64(len(x))), 0
+	for len(x) > 0 {
+		n := min(len(x), 64)
+		for i, v := range x[:n] {
+			d := int(v) - int(y[i])
+			sum += d * d
+		}
+		if sum > limit {
+			return false
+		}
+		x, y = x[n:], y[n:]
+	}
+	return true
+}
+
+// thumbnail returns an image's thumbnail, which is the image if it is small.
+func (p place) thumbnail(known map[place][]byte) []byte {
+	d := p.dataset
+	if max(d.Height, d.Width) <= thumbnailSide {
+		return d.Image(p.index)
+	}
+	small := known[p]
+	if small == nil {
+		small = thumbnail(nil, d.Image(p.index), d.Channels, d.Height, d.Width)
+		known[p] = small
+	}
+	return small
+}
