@@ -24,7 +24,7 @@ import (
 //
 // If data.Validation is not nil, Fit calibrates the run's prediction sets and its
 // out-of-distribution test on it. Samplers' convergence is watched on some of the validation
-// images, or of the test images if there are none, see Mixing.
+// images, or of the test images if there are none, see Mixing. Run.Splits lists all images.
 //
 // An invalid specification, data or option is an InvalidError. If ctx ends or something fails
 // during training, the error is an UnfinishedError, the samples are kept, and Resume continues the
@@ -202,11 +202,17 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 		// another process.
 		began := err == nil
 		if began {
+			err = t.unfinished(t.beginSplits(data))
+		}
+		if err == nil {
 			err = t.run(ctx, device)
 		}
 		if err == nil {
 			run = newRun(t.dir, t.manifest, t.environment)
 			err = t.unfinished(t.calibrate(ctx, run.With(WithDevice(device)), data.Validation))
+		}
+		if err == nil {
+			err = t.unfinished(t.endSplits(data))
 		}
 		if began {
 			err = t.recordOutcome(ctx, err)
@@ -478,5 +484,6 @@ func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Da
 	if err != nil {
 		return err
 	}
+	t.validated = run.calibratedOn
 	return t.writer.Write(rundir.CalibrationFile, c, "")
 }

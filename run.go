@@ -27,8 +27,10 @@ import (
 type Run struct {
 	environment
 	dir      string
-	manifest *Manifest       // as it was when the run was opened; it changes only when a run is resumed
-	left     *rundir.LeftOut // shared with the Runs that With makes and with parts, so that each file is remarked once
+	manifest *Manifest // as it was when the run was opened; it changes only when a run is resumed
+	// calibratedOn has the predictions of the last calibration by this Run.
+	calibratedOn *evaluate.Predictions
+	left         *rundir.LeftOut // shared with the Runs that With makes and with parts, so that each file is remarked once
 }
 
 func newRun(dir string, m *Manifest, e environment) *Run {
@@ -522,6 +524,7 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCe
 	if err != nil {
 		return nil, err
 	}
+	r.calibratedOn = p
 	c, err := evaluate.Calibrate(p)
 	if err != nil {
 		return nil, err

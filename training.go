@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/internal/measure"
@@ -44,6 +45,8 @@ type training struct {
 	watchdog    watchdog
 	watching    *samples.Images // held-out images that chains are watched on
 	evaluations int             // made by the session so far
+
+	validated *evaluate.Predictions // for the validation images, by the calibration
 }
 
 // newTraining resolves a specification for data, and finds the mistakes that can be found without a

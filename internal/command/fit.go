@@ -206,6 +206,9 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 			c.remark("%s: all steps are done; score them with: pollen eval %s", run.Dir(), run.Dir())
 			return err
 		}
+		if err := run.RecordTest(compared[0].assessment.In); err != nil {
+			return err
+		}
 		if err := printScores(compared, subjectsOf(compared, nil, nil), "", c); err != nil {
 			return err
 		}
@@ -255,7 +258,9 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 		first = fmt.Sprintf(", %d of them", spec.Subset)
 	}
 	c.remark("%s, %d images of %dx%dx%d in %d classes%s", data.Name, data.Len(), data.Channels, data.Height, data.Width, data.Classes, first)
-	c.remark("classes: %s", classCounts(data))
+	if err := printClasses(splits, c); err != nil {
+		return err
+	}
 	c.remark("held out: %s for scores, %s for calibration\n%v", imagesOf(splits.Test), imagesOf(splits.Validation), summary)
 	last := summary.Rows[len(summary.Rows)-1]
 	if slices.Contains([]string{"relu", "sigmoid", "softplus", "softsign", "tanh"}, last.Kind) {
@@ -271,16 +276,20 @@ func classCounts(data *datasets.Dataset) string {
 	counts := data.Counts()
 	var list []string
 	for class, count := range counts[:min(len(counts), most)] {
-		name := data.ClassNames[class]
-		if quoted := strconv.Quote(name); quoted[1:len(quoted)-1] != name || strings.Contains(name, ", ") {
-			name = quoted
-		}
-		list = append(list, fmt.Sprintf("%s %d", name, count))
+		list = append(list, fmt.Sprintf("%s %d", quotedName(data.ClassNames[class]), count))
 	}
 	if len(counts) <= most {
 		return strings.Join(list, ", ")
 	}
 	return fmt.Sprintf("%s, ... (%d to %d images each)", strings.Join(list[:first], ", "), slices.Min(counts), slices.Max(counts))
+}
+
+// quotedName returns the name of a class, in quotes if it has a comma or is not printable.
+func quotedName(name string) string {
+	if quoted := strconv.Quote(name); quoted[1:len(quoted)-1] != name || strings.Contains(name, ", ") {
+		return quoted
+	}
+	return name
 }
 
 // imagesOf returns the number of images of a split as text.

@@ -1,7 +1,9 @@
 package index
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path"
@@ -145,4 +147,9 @@ func OfJSON(dir, name string) (Line, error) {
 	}
 	sum, err := checksum.Check(content, len(content))
 	return Line{File: name, Bytes: len(content), Sum: sum}, err
+}
+
+// OfContent returns the line of a file without a checksum inside: that of its whole content.
+func OfContent(name string, content []byte) Line {
+	return Line{File: name, Bytes: len(content), Sum: fmt.Sprintf("%x", sha256.Sum256(content))}
 }

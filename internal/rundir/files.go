@@ -22,6 +22,7 @@ const (
 	DiagnosticsFile = "diagnostics.json"
 	DetectorFile    = "detector.json"
 	CalibrationFile = "calibration.json"
+	SplitsFile      = "splits.csv"   // the images of each split, with predictions for those held out
 	OutcomeFile     = "outcome.json" // how the run ended; absent while it runs and after a kill
 
 	SamplesDir = "samples"
@@ -131,7 +132,12 @@ func ReadFile(dir, name string, value any) error {
 
 // AddFile writes a JSON file into the directory of a run that no process writes, and lists it in
 // the index. It takes the lock meanwhile. The error is LockedError while another process writes.
-func AddFile(dir, name string, value any, remark func(string)) (err error) {
+func AddFile(dir, name string, value any, remark func(string)) error {
+	return addListed(dir, remark, func(to *journal.Writer) error { return writeListed(to, dir, name, value, "") })
+}
+
+// addListed calls write with the open index of a run that no process writes.
+func addListed(dir string, remark func(string), write func(to *journal.Writer) error) (err error) {
 	held, err := acquire(dir, remark)
 	if err != nil {
 		return err
@@ -149,7 +155,7 @@ func AddFile(dir, name string, value any, remark func(string)) (err error) {
 	if err != nil {
 		return err
 	}
-	err = writeListed(to, dir, name, value, "")
+	err = write(to)
 	if closed := errors.Wrap(to.Close(), "pollen: index"); err == nil {
 		err = closed
 	}

@@ -287,7 +287,7 @@ func Copy(to string, from *Reader) error {
 		}
 	}
 	// In this order: a process that writes lists only samples of later steps than its checkpoint.
-	for _, name := range []string{CheckpointFile, index.File, MetricsFile, DiagnosticsFile, DetectorFile, CalibrationFile, OutcomeFile} {
+	for _, name := range []string{CheckpointFile, index.File, MetricsFile, DiagnosticsFile, DetectorFile, CalibrationFile, SplitsFile, OutcomeFile} {
 		if err := copyFile(to, from.Dir, name); err != nil && !os.IsNotExist(errors.Cause(err)) {
 			return err
 		}

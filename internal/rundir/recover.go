@@ -83,7 +83,7 @@ func (w *Writer) recoverSamples(made int) error {
 		return err
 	}
 	lines := []index.Line{manifest}
-	for _, name := range []string{DiagnosticsFile, CalibrationFile} {
+	for _, name := range []string{DiagnosticsFile, CalibrationFile, SplitsFile} {
 		if line, listed := before.Lines[name]; listed {
 			lines = append(lines, line)
 		}

@@ -120,6 +120,7 @@ func Verify(dir string, describe func(dir string) (*Description, error), files m
 	v.missing()
 	v.metrics()
 	v.json()
+	v.splits()
 	outcome := Outcome{}
 	if err := readJSON(dir, OutcomeFile, &outcome); !os.IsNotExist(errors.Cause(err)) {
 		if v.found(err) && outcome.State == failedState {

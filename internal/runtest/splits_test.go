@@ -1,0 +1,199 @@
+package runtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// wantImages fails the test unless a run lists a number of images of each split.
+func wantImages(t *testing.T, run *pollen.Run, want map[string]int) []pollen.SplitImage {
+	t.Helper()
+	images, err := run.Splits()
+	must(t, err)
+	counts := map[string]int{}
+	for _, image := range images {
+		counts[image.Split]++
+	}
+	if fmt.Sprint(counts) != fmt.Sprint(want) { // maps are printed in the order of their keys
+		t.Errorf("images %v, want %v", counts, want)
+	}
+	return images
+}
+
+// A run lists its images, and the predictions for those that are held out.
+func TestSplitsOfARun(t *testing.T) {
+	all := squares(t, 90, 3, 1)
+	all.Groups = make([]string, all.Len())
+	for i := range all.Groups {
+		all.Groups[i] = fmt.Sprint("group ", i)
+	}
+	train, others, err := all.Split(50)
+	must(t, err)
+	validation, test, err := others.Split(30)
+	must(t, err)
+	data := &datasets.Splits{Train: train, Validation: validation, Test: test}
+	spec := pollen.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Epochs: 4, Batch: 10, Samples: 2, Subset: 40}
+	run := fit(t, spec, data)
+	ctx := context.Background()
+	answers, err := run.Predict(ctx, validation)
+	must(t, err)
+	images := wantImages(t, run, map[string]int{"train": 40, "unused": 10, "validation": 30, "test": 10})
+	for i, image := range images {
+		want := pollen.SplitImage{File: fmt.Sprint(i), Split: image.Split, Class: all.ClassNames[all.Labels[i]], Group: all.Groups[i]}
+		switch {
+		case i >= 80:
+			want.File = fmt.Sprint(i - 80)
+		case i >= 50:
+			want.File, want.Prediction, want.Confidence = fmt.Sprint(i-50), answers[i-50].Class, image.Confidence
+			if difference := image.Confidence - answers[i-50].Confidence; difference > 1e-6 || difference < -1e-6 {
+				t.Errorf("image %d has confidence %v, want %v", i, image.Confidence, answers[i-50].Confidence)
+			}
+		}
+		if image != want {
+			t.Errorf("image %d: %+v, want %+v", i, image, want)
+		}
+	}
+
+	// Predictions for the test images stay, also if the run is resumed.
+	predictions, err := run.Predictions(ctx, test, nil)
+	must(t, err)
+	must(t, run.RecordTest(predictions))
+	if err := run.RecordTest(predictions); err != nil {
+		t.Error("a second time: ", err)
+	}
+	_, err = pollen.Resume(ctx, run.Dir(), data)
+	must(t, err)
+	for _, image := range wantImages(t, run, map[string]int{"train": 40, "unused": 10, "validation": 30, "test": 10}) {
+		if held := image.Split == "test" || image.Split == "validation"; held != (image.Prediction != "") {
+			t.Errorf("%+v", image)
+		}
+	}
+	v, err := pollen.Verify(run.Dir())
+	must(t, err)
+	if len(v.Damaged) > 0 {
+		t.Error(v)
+	}
+	predictions, err = run.Predictions(ctx, validation, nil)
+	must(t, err)
+	wantInvalid(t, "predictions of other images", run.RecordTest(predictions), "must have predictions for the 10 test images of the run, got 30")
+
+	// A changed list is found, and a lost one is written again.
+	path := filepath.Join(run.Dir(), rundir.SplitsFile)
+	content, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, []byte(strings.Replace(string(content), "train", "test", 1)), 0o644))
+	if _, err := run.Splits(); !errors.As(err, new(*pollen.DamagedError)) {
+		t.Errorf("a changed list: %v", err)
+	}
+	if v, err := pollen.Verify(run.Dir()); err != nil || len(v.Damaged) != 1 || v.Damaged[0].File != path {
+		t.Errorf("a changed list: %v, %v", v, err)
+	}
+	must(t, os.Remove(path))
+	_, err = pollen.Resume(ctx, run.Dir(), data)
+	must(t, err)
+	wantImages(t, run, map[string]int{"train": 40, "unused": 10, "validation": 30, "test": 10})
+}
+
+// The list names the images that a stopped run is trained on, and is the same when it is resumed.
+func TestSplitsOfAStoppedRun(t *testing.T) {
+	train, validation, err := squares(t, 60, 3, 1).Split(40)
+	must(t, err)
+	data := &datasets.Splits{Train: train, Validation: validation}
+	spec := pollen.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Epochs: 6, Batch: 10, Samples: 2}
+	whole := wantImages(t, fit(t, spec, data), map[string]int{"train": 40, "validation": 20})
+	ctx, stop := stopAt(5)
+	dir := filepath.Join(t.TempDir(), "run")
+	if _, err := pollen.Fit(ctx, spec, data, dir, stop); !errors.As(err, new(*pollen.UnfinishedError)) {
+		t.Fatal(err)
+	}
+	run, err := pollen.Open(dir)
+	must(t, err)
+	for _, image := range wantImages(t, run, map[string]int{"train": 40, "validation": 20}) {
+		if image.Prediction != "" {
+			t.Errorf("predicted before the end: %+v", image)
+		}
+	}
+	run, err = pollen.Resume(context.Background(), dir, data)
+	must(t, err)
+	if images := wantImages(t, run, map[string]int{"train": 40, "validation": 20}); !slices.Equal(images, whole) {
+		t.Error("the list differs from that of a run that was not stopped")
+	}
+}
+
+// tracks are frames of objects of three classes: the frames of a track are nearly the same, and
+// tracks of a class have little in common.
+func tracks(t *testing.T, name string, seed uint64, count, frames int) *datasets.Dataset {
+	t.Helper()
+	const size, classes = 36, 3
+	r := rand.New(rand.NewPCG(seed, 0))
+	var pixels []byte
+	var labels []int32
+	var groups []string
+	for track := range count {
+		class := track % classes
+		var look [size]float64
+		for i := range look {
+			look[i] = 128 + 40*r.NormFloat64()
+			if i%classes == class {
+				look[i] += 22
+			}
+		}
+		for range frames {
+			for _, v := range look {
+				pixels = append(pixels, byte(max(0, min(255, v+3*r.NormFloat64()))))
+			}
+			labels, groups = append(labels, int32(class)), append(groups, fmt.Sprint(name, track))
+		}
+	}
+	d, err := datasets.New(name, pixels, labels, 1, 6, 6, nil)
+	must(t, err)
+	d.Groups = groups
+	return d
+}
+
+// Prediction sets cover new tracks as promised if the calibration images are drawn by track, and do
+// not if frames of the same tracks are trained on.
+func TestCoverageByGroup(t *testing.T) {
+	const level, repetitions = 0.95, 12
+	covered := func(all, fresh *datasets.Dataset) float64 {
+		train, validation, err := all.Stratified(0.4, 1)
+		must(t, err)
+		spec := pollen.Spec{Network: "mlp-32", Method: optimizers.Momentum{Decay: 0.9}, Schedule: optimizers.Constant{Rate: 0.02}, Epochs: 30, Batch: 50}
+		run := fit(t, spec, &datasets.Splits{Train: train, Validation: validation})
+		answers, err := run.With(pollen.WithLevel(level)).Predict(context.Background(), fresh)
+		must(t, err)
+		hits := 0
+		for i, answer := range answers {
+			if slices.Contains(answer.PredictionSet, fresh.ClassNames[fresh.Labels[i]]) {
+				hits++
+			}
+		}
+		return float64(hits) / float64(len(answers))
+	}
+	var byTrack, byFrame float64
+	for seed := range uint64(repetitions) {
+		all, fresh := tracks(t, "tracks", seed, 360, 6), tracks(t, "fresh", 100+seed, 600, 2)
+		byTrack += covered(all, fresh) / repetitions
+		all.Groups = nil
+		byFrame += covered(all, fresh) / repetitions
+	}
+	t.Logf("coverage %.3f by track, %.3f by frame", byTrack, byFrame)
+	// The means of 12 draws of 144 calibration tracks have a standard deviation of 0.006.
+	if byTrack < level-0.02 || byTrack > level+0.02 || byFrame > level-0.1 {
+		t.Errorf("coverage %.3f by track, %.3f by frame, want %.2f and at most %.2f", byTrack, byFrame, level, level-0.1)
+	}
+}
