@@ -59,8 +59,9 @@
 //
 // Dataset.Remarks has what may be a mistake: how many files were left out, by extension; images
 // that the table does not name; CSV files that were not read; classes that differ only in upper and
-// lower case. For every format it has the number of images with the same pixels in two splits, and
-// with two labels; and if splits were drawn, whether the names of files look like sequences of
+// lower case. For every format it has the number of images with the same pixels, or nearly so, in
+// two splits, and with the same pixels and two labels (Options.Duplicates drops or refuses them);
+// and if splits were drawn without groups, whether the names of files look like sequences of
 // frames.
 //
 // # Decoding

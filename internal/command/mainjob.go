@@ -198,7 +198,9 @@ func (j *mainJob) fit(ctx context.Context, all *comparison.Comparison, m compari
 		return scoredRun{}, err
 	}
 	scored := []scoredRun{{name: m.Title, run: run}}
-	err = assess(ctx, scored, data.digits, data.letters, c)
+	if err = assess(ctx, scored, data.digits, data.letters, c); err == nil {
+		err = run.RecordTest(scored[0].assessment.In)
+	}
 	return scored[0], err
 }
 
