@@ -229,3 +229,29 @@ func TestDifferenceHash(t *testing.T) {
 		t.Errorf("plain images differ: %016x", hash)
 	}
 }
+
+func TestThumbnail(t *testing.T) {
+	image := make([]byte, 2*33*48)
+	for i := range image {
+		image[i] = byte(mixed(uint64(i)))
+	}
+	small := thumbnail([]byte{7}, image, 2, 33, 48)
+	if len(small) != 1+2*32*32 || small[0] != 7 {
+		t.Fatalf("%d values", len(small))
+	}
+	for _, at := range [][3]int{{0, 0, 0}, {1, 31, 31}, {1, 5, 20}} {
+		c, row, column := at[0], at[1], at[2]
+		sum, n := 0, 0
+		for y := row * 33 / 32; y < (row+1)*33/32; y++ {
+			for x := column * 48 / 32; x < (column+1)*48/32; x++ {
+				sum, n = sum+int(image[(c*33+y)*48+x]), n+1
+			}
+		}
+		if got := small[1+(c*32+row)*32+column]; int(got) != sum/n {
+			t.Errorf("cell %v is %d, want %d", at, got, sum/n)
+		}
+	}
+	if same := thumbnail(nil, image[:20*30], 1, 20, 30); !bytes.Equal(same, image[:20*30]) {
+		t.Error("a small image changes")
+	}
+}

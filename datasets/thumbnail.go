@@ -49,19 +49,25 @@ func thumbnail(to []byte, image []byte, channels, height, width int) []byte {
 	if rows == height && columns == width {
 		return append(to, image...)
 	}
+	sums := make([]uint32, width) // of the rows of a cell, by column
 	for c := range channels {
 		plane := image[c*height*width:][:height*width]
 		for row := range rows {
 			top, bottom := row*height/rows, (row+1)*height/rows
-			for column := range columns {
-				from, end := column*width/columns, (column+1)*width/columns
-				sum := 0
-				for y := top; y < bottom; y++ {
-					for _, v := range plane[y*width+from : y*width+end] {
-						sum += int(v)
-					}
+			clear(sums)
+			for y := top; y < bottom; y++ {
+				for x, v := range plane[y*width:][:len(sums)] {
+					sums[x] += uint32(v)
 				}
-				to = append(to, byte(sum/((bottom-top)*(end-from))))
+			}
+			from := 0
+			for column := range columns {
+				end, sum := (column+1)*width/columns, uint32(0)
+				for _, v := range sums[from:end] {
+					sum += v
+				}
+				to = append(to, byte(sum/uint32((bottom-top)*(end-from))))
+				from = end
 			}
 		}
 	}
