@@ -47,10 +47,10 @@ func List(options Options) []Description {
 // Load returns one split of the data set that Open would return, or an error if there is no such
 // split.
 //
-// For a known name, Load reads other splits only if a validation split is drawn from them, so that
-// the test split may be the only one present. In another shape, or with selected classes, the split
-// then has its own Mean and Std. For a path, Load reads all splits, for the Mean and Std of the
-// training images, if there are any.
+// For a known name, Load reads other splits only if a validation split is drawn from them, or if
+// copies are dropped or refused, so that the test split may be the only one present. In another
+// shape, or with selected classes, the split then has its own Mean and Std. For a path, Load reads
+// all splits, for the Mean and Std of the training images, if there are any.
 //
 // Files are searched in Options.Dir, in the directory of the environment variable POLLEN_DATA,
 // where the data set's distribution puts them (a Go module, a Debian package), and in the cache;
