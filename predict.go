@@ -219,7 +219,11 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if files, err = r.finite(files, network); err != nil {
+	err = r.on(func(device tensor.Device) error { return r.checkPredictor(device, batch, len(files), network) })
+	if err == nil {
+		files, err = r.finite(files, network)
+	}
+	if err != nil {
 		return nil, err
 	}
 	passes := c.passes(&r.manifest.Spec)
@@ -246,9 +250,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		p.host = tensor.NewHost(0)
 		device = p.host
 	}
-	if err = r.checkPredictor(device, batch, len(files), network); err == nil {
-		p.ensembles, err = loadEnsembles(device, r.shape(nil), batch, files, network, p.detector, r.detectorShape(), passes)
-	}
+	p.ensembles, err = loadEnsembles(device, r.shape(nil), batch, files, network, p.detector, r.detectorShape(), passes)
 	if err != nil {
 		p.Close()
 		return nil, err

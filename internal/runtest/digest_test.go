@@ -38,7 +38,9 @@ func listedDigest(t *testing.T, dir string) string {
 	for line := range strings.Lines(string(content)) {
 		var l struct{ File, SHA256 string }
 		must(t, json.Unmarshal([]byte(line), &l))
-		sums[l.File] = l.SHA256
+		if l.File != rundir.SplitsFile { // it lists the images, and no result depends on it
+			sums[l.File] = l.SHA256
+		}
 	}
 	var lines []string
 	for name, sum := range sums {

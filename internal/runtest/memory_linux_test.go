@@ -101,7 +101,7 @@ func TestTooLittleMemory(t *testing.T) {
 		advice string
 	}{
 		"many chains":     {pollen.Spec{Network: "mlp-2000-2000", Chains: 60000, Batch: 20}, "chains "},
-		"a large network": {pollen.Spec{Network: "mlp-60000-60000", Chains: 1000, Batch: 20}, "a smaller model"},
+		"a large network": {pollen.Spec{Network: "mlp-40000-40000", Chains: 1000, Batch: 20}, "a smaller model"},
 		"HMC":             {pollen.Spec{Network: "mlp-2000-2000", Chains: 60000, Method: methodOf(t, "hmc")}, "chains "},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
