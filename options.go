@@ -2,7 +2,9 @@ package pollen
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -220,4 +222,20 @@ func Describe(device tensor.Device) string {
 		return device.Name()
 	}
 	return fmt.Sprintf("%s, %s kernels", device.Name(), kernel.InstructionSet())
+}
+
+// checkContext refuses a nil context, which would be a panic later.
+func checkContext(ctx context.Context, task string) error {
+	if ctx == nil {
+		return invalid("%s: the context must not be nil: use context.Background", task)
+	}
+	return nil
+}
+
+// checkNil refuses nil pointers among methods and schedules, of which interfaces are not nil.
+func checkNil(what string, value any) error {
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && v.IsNil() {
+		return invalid("%s must not be a nil %T", what, value)
+	}
+	return nil
 }

@@ -1,11 +1,15 @@
 package pollen
 
 import (
+	"encoding/csv"
+	"encoding/json"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor"
@@ -107,5 +111,80 @@ func TestWatchdog(t *testing.T) {
 	}
 	if len(remarks) > 0 {
 		t.Errorf("remarks %q", remarks)
+	}
+}
+
+// A calibration whose sets have all classes is remarked, at the level of answers or of scores.
+func TestRemarkAllClasses(t *testing.T) {
+	labels := make([]float64, 40)
+	for i := range 36 {
+		labels[i] = 1 - float64(i)/100
+	}
+	c := &evaluate.Calibration{Data: "roses", Examples: 40, Classes: 3, Samples: 1, Label: labels, Nonconformity: make([]float64, 40)}
+	for _, test := range []struct {
+		level float64
+		want  string
+	}{
+		{0.5, "prediction sets at level 0.95 have all 3 classes, since 10.0 % of the held-out labels"},
+		{0.96, "prediction sets at level 0.96 have all 3 classes"},
+	} {
+		var remarks []string
+		run := newRun("", &Manifest{}, environmentOf([]Option{WithLevel(test.level), WithObserver(func(e Event) { remarks = append(remarks, e.Remark) })}))
+		run.remarkAllClasses(c)
+		if len(remarks) != 1 || !strings.HasPrefix(remarks[0], test.want) || !strings.Contains(remarks[0], "use a level of at most 0.87, ") {
+			t.Errorf("level %v: remarks %q, want %q and the level 0.87", test.level, remarks, test.want)
+		}
+		labels := append([]float64(nil), c.Label...)
+		for i := range labels {
+			labels[i] = max(labels[i], 0.01)
+		}
+		other := *c
+		other.Label, remarks = labels, nil
+		if run.remarkAllClasses(&other); len(remarks) > 0 {
+			t.Errorf("level %v, no label of probability 0: remarks %q", test.level, remarks)
+		}
+	}
+}
+
+// An empty prediction set, no prediction set and an image that cannot be read are told apart, and
+// names with separators can be read back.
+func TestAnswersToProgramsAreUnambiguous(t *testing.T) {
+	classes := []string{"a;b", "花\"", "none"}
+	answer := func(file string, set []string) Answer {
+		return Answer{File: file, Class: "none", Confidence: 0.5, Probabilities: []float64{0.25, 0.25, 0.5}, PredictionSet: set}
+	}
+	answers := []Answer{
+		answer("all", classes), answer("empty", []string{}), answer("absent", nil), {File: "cut.png", Error: "PNG: unexpected EOF"},
+	}
+	var text strings.Builder
+	if err := WriteCSV(&text, answers, classes); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(text.String())).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, size, failure := slices.Index(rows[0], "prediction_set"), slices.Index(rows[0], "set_size"), slices.Index(rows[0], "error")
+	for i, want := range []struct{ size, failure string }{{"3", ""}, {"0", ""}, {"", ""}, {"", "PNG: unexpected EOF"}} {
+		row := rows[i+1]
+		if row[0] != answers[i].File || row[size] != want.size || row[failure] != want.failure || (row[1] == "") != (want.failure != "") {
+			t.Errorf("row %q, want size %q and error %q", row, want.size, want.failure)
+		}
+	}
+	names := csv.NewReader(strings.NewReader(rows[1][set]))
+	names.Comma = ';'
+	if got, err := names.Read(); err != nil || !slices.Equal(got, classes) {
+		t.Errorf("prediction set %q is %q (%v), want %q", rows[1][set], got, err, classes)
+	}
+	for i, want := range []string{
+		`"predictionSet":["a;b",`, `"predictionSet":[],`, `"file":"absent","class":"none"`, `{"file":"cut.png","error":"PNG: unexpected EOF"}`,
+	} {
+		got, err := json.Marshal(answers[i])
+		if err != nil || !strings.Contains(string(got), want) || strings.Contains(string(got), "predictionSet") != (answers[i].PredictionSet != nil) {
+			t.Errorf("JSON %s (%v), want %s", got, err, want)
+		}
+	}
+	if got, want := answers[3].String(), "cut.png: PNG: unexpected EOF"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
