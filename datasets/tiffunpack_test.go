@@ -9,11 +9,11 @@ import (
 
 // layout is a TIFF image to be written.
 type layout struct {
-	name                        string
-	photometric, bits, colours  int
-	extra                       int // of opacity, or 0
-	planar, tiled, bigEndian    bool
-	compression, predictor, top int
+	name                       string
+	photometric, bits, colours int
+	extra                      int // of opacity, or 0
+	planar, tiled, bigEndian   bool
+	compression, predictor     int
 }
 
 const layoutWidth, layoutHeight, layoutTile = 21, 19, 16

@@ -175,7 +175,7 @@ func TestAnyRate(t *testing.T) {
 				change(&spec)
 			}
 			dir := filepath.Join(t.TempDir(), "run")
-			run, err := pollen.Fit(t.Context(), spec, data, dir)
+			_, err := pollen.Fit(t.Context(), spec, data, dir)
 			var diverged *pollen.DivergedError
 			if err != nil && (!errors.As(err, &diverged) || diverged.Method != name) {
 				t.Errorf("%s at rate %v: %v, want a DivergedError", what, rate, err)
@@ -186,7 +186,8 @@ func TestAnyRate(t *testing.T) {
 			if len(v.Damaged) > 0 {
 				t.Errorf("%s at rate %v: %v", what, rate, v)
 			}
-			if run, failed = pollen.Open(dir); v.Samples == 0 {
+			run, failed := pollen.Open(dir)
+			if v.Samples == 0 {
 				continue
 			}
 			must(t, failed)
