@@ -377,7 +377,7 @@ func (t *training) addPredictions(m *Memory, device tensor.Device, network layer
 	}
 	d := t.data
 	images := samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std}
-	return m.addPredictions(afterTraining, device, images, n, network)
+	return m.addPredictions(afterTraining, device, images, n, network, t.spec.Samples*max(1, t.spec.Chains), true)
 }
 
 // advice returns settings with which the run would need at most some bytes of the host, in addition
@@ -422,18 +422,36 @@ func (t *training) advice(device tensor.Device, onHost, onDevice int64) (advice 
 	return advice
 }
 
-// addPredictions adds what Run.Predictions of n images takes.
-func (m *Memory) addPredictions(phase string, device tensor.Device, images samples.Images, n int, network layers.Sequential) error {
+// addPredictions adds what Run.Predictions of n images takes, for a run of some samples. The samples
+// of a detector have a predictor of their own.
+func (m *Memory) addPredictions(phase string, device tensor.Device, images samples.Images, n int, network layers.Sequential, files int, detects bool) error {
 	size, err := samples.PredictionSize(device, images, n, predictBatch, network.Apply)
 	if err != nil {
 		return err
+	}
+	const perLogit, perScore = 4, 8
+	scores := 0
+	if detects {
+		featured, err := samples.FeaturePredictionSize(device, images, n, predictBatch, network.Apply)
+		if err != nil {
+			return err
+		}
+		if files > detectorSamples {
+			m.add(fmt.Sprintf("features of %d images", n), phase, featured.Footprint, 0)
+		} else {
+			size.Footprint = featured.Footprint
+		}
+		scores = n * (perLogit*size.Classes + 5*perScore)
 	}
 	// A sample's probabilities in float32; mean and votes in float64; the mean entropy; a sample
 	// and its file. Once the session is closed, a copy of the mean and five measures of
 	// uncertainty.
 	const perProbability, perImage, perWeight = 4 + 2*8, 8, 8
 	const moreProbability, moreImage = 8, 5 * 8
-	average := n * (perProbability*size.Classes + perImage)
+	average := n*(perProbability*size.Classes+perImage) + scores
+	if detects {
+		average *= 2 // comparing features leaves garbage, which is collected when the heap has doubled
+	}
 	results := n * (moreProbability*size.Classes + moreImage)
 	heap := max(average+perWeight*size.Weights, average+results-size.Host)
 	m.add(fmt.Sprintf("predictions for %d images", n), phase, size.Footprint, heap)
@@ -447,9 +465,17 @@ func (r *Run) PredictMemory(images int) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
+	files, err := r.sampleFiles("predict")
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.detectorIfAny(len(files))
+	if err != nil {
+		return nil, err
+	}
 	m := &Memory{}
 	err = r.on(func(device tensor.Device) error {
-		if err := m.addPredictions("", device, r.shape(nil), images, network); err != nil {
+		if err := m.addPredictions("", device, r.shape(nil), images, network, len(files), found != nil); err != nil {
 			return err
 		}
 		return m.sum(device)
@@ -459,10 +485,10 @@ func (r *Run) PredictMemory(images int) (*Memory, error) {
 
 // checkPredictions returns a MemoryError if predictions for some images need more memory than is
 // available.
-func (r *Run) checkPredictions(device tensor.Device, images int, network layers.Sequential) error {
+func (r *Run) checkPredictions(device tensor.Device, images int, network layers.Sequential, files int, detects bool) error {
 	size := func(n int) (*Memory, error) {
 		m := &Memory{}
-		if err := m.addPredictions("", device, r.shape(nil), n, network); err != nil {
+		if err := m.addPredictions("", device, r.shape(nil), n, network, files, detects); err != nil {
 			return nil, err
 		}
 		return m, m.sum(device)

@@ -352,7 +352,7 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	var average *evaluate.Predictive
 	var strange *strangeness
 	err = r.on(func(device tensor.Device) error {
-		if err := r.checkPredictions(device, data.Len(), network); err != nil {
+		if err := r.checkPredictions(device, data.Len(), network, len(files), found != nil); err != nil {
 			return err
 		}
 		predictors, err := newPredictors(device, images, network, found, len(files), passes)

@@ -121,6 +121,15 @@ func NewFeaturePredictor(device tensor.Device, images Images, batch int,
 	return p, nil
 }
 
+// FeaturePredictionSize returns the memory of a predictor of NewFeaturePredictor for n images. images
+// gives their shape; its Pixels are ignored.
+func FeaturePredictionSize(device tensor.Device, images Images, n, batch int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (Size, error) {
+	order := op.Batch{Size: min(batch, n)}
+	return sizeOf(device, images, n, order, 1, network, func(b *graph.Builder, _, logits *graph.Node) {
+		new(featureStores).add(b, n, order, logits)
+	})
+}
+
 // Features writes the features of the last call of Predict, from image first on, into to: rows of
 // FeatureCount numbers. They are the activations that each convolution and linear layer reads. Of
 // activations [C H W] these are C means over the positions, and C means of their squares. It is an

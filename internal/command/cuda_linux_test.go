@@ -60,7 +60,8 @@ func TestRunsOnAGPU(t *testing.T) {
 	}
 
 	t.Setenv("POLLEN_EMULATOR_MEMORY", "33554432")
-	p.want(exitFailure, "pollen", onGPU("large", "--batch", "30", "--samples", "1", "--chains", "1000"), "do not fit on GPU 0 (Emulated GPU)", "chains fit")
+	p.want(exitMemory, "pollen", onGPU("large", "--batch", "30", "--samples", "1", "--chains", "1000"),
+		"keeping the weights of 1000 chains needs", "are available (the GPU's memory); less is needed with --chains ")
 	t.Setenv("POLLEN_EMULATOR_MEMORY", "")
 	t.Setenv("POLLEN_EMULATOR_DEVICES", "0")
 	p.want(exitFailure, "pollen", onGPU("nowhere"), "finds no GPU")

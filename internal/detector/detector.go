@@ -137,7 +137,7 @@ func (d *Detector) Prepare(shape Shape) error {
 	if err := d.Statistics.check(); err != nil {
 		return err
 	}
-	if want := len(statistics(make([]byte, shape.size()), shape.Channels, shape.Height, shape.Width)); d.Statistics.features() != want {
+	if want := len(statisticsOf(make([]byte, shape.size()), shape)); d.Statistics.features() != want {
 		return errors.Errorf("detector: images have %d statistics, got %d", want, d.Statistics.features())
 	}
 	d.Statistics.prepare()
@@ -184,9 +184,9 @@ func (d *Detector) Scorer(pixels []byte, shape Shape) *Scorer {
 
 // statisticsOf returns the statistics of images [n C H W], a row for each.
 func statisticsOf(pixels []byte, shape Shape) []float32 {
-	var rows []float32
+	rows, plane := []float32(nil), make([]int32, shape.Height*shape.Width)
 	for size := shape.size(); len(pixels) > 0; pixels = pixels[size:] {
-		rows = append(rows, statistics(pixels[:size], shape.Channels, shape.Height, shape.Width)...)
+		rows = statistics(rows, plane, pixels[:size], shape.Channels, shape.Height, shape.Width)
 	}
 	return rows
 }

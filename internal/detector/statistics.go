@@ -5,19 +5,19 @@ import "math"
 // maxOctaves is the maximum number of octaves of the spectrum in the statistics.
 const maxOctaves = 4
 
-// statistics returns statistics of an image, [C H W] bytes, that need no network:
+// statistics appends statistics of an image to all, [C H W] bytes, that need no network:
 //
 //   - of each channel: the mean, the logarithm of the standard deviation, and the logarithm of the
 //     root mean square of the differences of horizontal and of vertical neighbours, for the image
 //     and for its halvings. These are the powers of Haar wavelets, in octaves of the spectrum.
 //   - of neighbouring channels: the mean of their difference, and the logarithm of its standard
 //     deviation.
-func statistics(pixels []byte, channels, height, width int) []float32 {
+//
+// plane is a buffer of H*W numbers.
+func statistics(all []float32, plane []int32, pixels []byte, channels, height, width int) []float32 {
 	size := height * width
-	var all []float32
 	add := func(v float64) { all = append(all, float32(v)) }
 	addLogarithm := func(v float64) { all = append(all, float32(math.Log(v+1.0/255))) }
-	plane := make([]int32, size)
 	for c := range channels {
 		for i, v := range pixels[c*size : (c+1)*size] {
 			plane[i] = int32(v)
@@ -79,9 +79,10 @@ func roughness(x []int32, h, w int) (across, down float64) {
 	return math.Sqrt(float64(sumAcross) / float64(h*(w-1))), math.Sqrt(float64(sumDown) / float64((h-1)*w))
 }
 
-// halve sums blocks of 2x2, without an odd last row or column.
+// halve sums blocks of 2x2, without an odd last row or column, in place: no sum is written behind the
+// numbers that are read next.
 func halve(x []int32, h, w int) []int32 {
-	half := make([]int32, (h/2)*(w/2))
+	half := x[:(h/2)*(w/2)]
 	for i := range h / 2 {
 		upper, lower := x[2*i*w:(2*i+1)*w], x[(2*i+1)*w:(2*i+2)*w]
 		row := half[i*(w/2) : (i+1)*(w/2)]

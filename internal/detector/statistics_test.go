@@ -20,7 +20,7 @@ func TestStatisticsWorkedByHand(t *testing.T) {
 		1, log(0), log(0), log(0), // white
 		0.5, log(0.5), // the difference
 	}
-	got := statistics(pixels, 2, 2, 4)
+	got := statistics(nil, make([]int32, 8), pixels, 2, 2, 4)
 	if len(got) != len(want) {
 		t.Fatalf("got %d statistics, want %d", len(got), len(want))
 	}
@@ -38,7 +38,7 @@ func TestStatisticsOfOctaves(t *testing.T) {
 		for i := range pixels {
 			pixels[i] = byte(255 * (i % 16 / width % 2))
 		}
-		return statistics(pixels, 1, 16, 16)
+		return statistics(nil, make([]int32, 256), pixels, 1, 16, 16)
 	}
 	narrow, wide := stripes(1), stripes(4)
 	if len(narrow) != 2+2*maxOctaves {
@@ -48,7 +48,7 @@ func TestStatisticsOfOctaves(t *testing.T) {
 	if !(narrow[first] > wide[first] && narrow[third] < wide[third]) {
 		t.Errorf("narrow %v, wide %v", narrow, wide)
 	}
-	if tiny := statistics([]byte{7}, 1, 1, 1); len(tiny) != 2 {
+	if tiny := statistics(nil, make([]int32, 1), []byte{7}, 1, 1, 1); len(tiny) != 2 {
 		t.Errorf("an image of one pixel has statistics %v", tiny)
 	}
 }

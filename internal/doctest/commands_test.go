@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -105,10 +106,50 @@ var smaller = []struct{ piece, flags string }{
 	{"--estimate", ""},
 	{"--resume", ""},
 	{"pollen fit --data flowers", "--size 16 --epochs 4"},
+	{"pollen fit --data digits", "--epochs 4 --burn-in 2 --samples 2"},
 	{"--method auto", "--subset 100 --epochs 30 --burn-in 10 --samples 5"},
 	{"--method momentum", "--subset 300 --epochs 5"},
 	{"--method ensemble", "--subset 300 --epochs 4 --chains 2"},
 	{"pollen fit", "--subset 300 --epochs 4 --burn-in 2 --samples 2 --chains 2"},
+}
+
+// writeArrays writes the files of the tutorial's section on arrays: 90 small digits of three classes
+// with labels, of which fit draws 18 for tests, some without, and probabilities for the 18.
+func writeArrays(t *testing.T, dir string) {
+	t.Helper()
+	const side, pixels = 28, 28 * 28
+	columns := make([]string, pixels)
+	line := func(label int) string {
+		values := make([]string, pixels)
+		for i := range values {
+			values[i] = strconv.Itoa(85 * (i / side % (label + 2) % 4))
+		}
+		return strings.Join(values, ",")
+	}
+	for i := range columns {
+		columns[i] = "pixel" + strconv.Itoa(i)
+	}
+	header := strings.Join(columns, ",") + "\n"
+	train, test, theirs := "label,"+header, header, "0,1,2\n"
+	for i := range 90 {
+		train += strconv.Itoa(i%3) + "," + line(i%3) + "\n"
+	}
+	for i := range 18 {
+		test += line(i%3) + "\n"
+		theirs += "0.5,0.25,0.25\n"
+	}
+	more := append([]byte("\x93NUMPY\x01\x00\x76\x00"), fmt.Appendf(nil, "%-117s\n", "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 28, 28), }")...)
+	more = append(more, make([]byte, 2*pixels)...)
+	if err := os.MkdirAll(filepath.Join(dir, "digits"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"digits/train.csv": train, "digits/test.csv": test, "theirs.csv": theirs, "more.npy": string(more),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // runPage runs the commands of a page, or of one of its sections, one after the other in a
@@ -133,6 +174,7 @@ func runPage(t *testing.T, path, section string) {
 	if err := os.Rename(filepath.Join(dir, "unknown", "0.png"), filepath.Join(dir, "rose.jpg")); err != nil {
 		t.Fatal(err)
 	}
+	writeArrays(t, dir)
 	if network := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(p.text); network != nil {
 		if err := os.WriteFile(filepath.Join(dir, "net.yaml"), []byte(network[1]), 0o644); err != nil {
 			t.Fatal(err)
