@@ -422,8 +422,8 @@ func (t *training) advice(device tensor.Device, onHost, onDevice int64) (advice 
 	return advice
 }
 
-// addPredictions adds what Run.Predictions of n images takes, for a run of some samples. The samples
-// of a detector have a predictor of their own.
+// addPredictions adds what Run.Predictions of n images takes, for a run of some samples. The
+// samples of a detector have a predictor of their own.
 func (m *Memory) addPredictions(phase string, device tensor.Device, images samples.Images, n int, network layers.Sequential, files int, detects bool) error {
 	size, err := samples.PredictionSize(device, images, n, predictBatch, network.Apply)
 	if err != nil {

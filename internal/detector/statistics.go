@@ -79,8 +79,8 @@ func roughness(x []int32, h, w int) (across, down float64) {
 	return math.Sqrt(float64(sumAcross) / float64(h*(w-1))), math.Sqrt(float64(sumDown) / float64((h-1)*w))
 }
 
-// halve sums blocks of 2x2, without an odd last row or column, in place: no sum is written behind the
-// numbers that are read next.
+// halve sums blocks of 2x2, without an odd last row or column, in place: no sum is written behind
+// the numbers that are read next.
 func halve(x []int32, h, w int) []int32 {
 	half := x[:(h/2)*(w/2)]
 	for i := range h / 2 {

@@ -113,8 +113,8 @@ var smaller = []struct{ piece, flags string }{
 	{"pollen fit", "--subset 300 --epochs 4 --burn-in 2 --samples 2 --chains 2"},
 }
 
-// writeArrays writes the files of the tutorial's section on arrays: 90 small digits of three classes
-// with labels, of which fit draws 18 for tests, some without, and probabilities for the 18.
+// writeArrays writes the files of the tutorial's section on arrays: 90 small digits of three
+// classes with labels, of which fit draws 18 for tests, some without, and probabilities for the 18.
 func writeArrays(t *testing.T, dir string) {
 	t.Helper()
 	const side, pixels = 28, 28 * 28
