@@ -95,11 +95,17 @@ func (f imageFiles) headers(options Options) ([]imageInfo, error) {
 	}
 	infos := make([]imageInfo, f.shaping)
 	err := inParallel(len(infos), options, func(int) {}, func(i int, d *decoder) {
-		if file, err := openFile(f.paths[i]); err == nil {
-			if info, err := d.probe(file); err == nil {
-				infos[i] = info
-			}
-			file.Close()
+		file, err := openFile(f.paths[i])
+		if err != nil {
+			return
+		}
+		defer file.Close()
+		// A sparse file of 50 GB would be searched for metadata from chunk to chunk.
+		if stat, err := file.Stat(); err != nil || stat.Size() > maxFile {
+			return
+		}
+		if info, err := d.probe(file); err == nil {
+			infos[i] = info
 		}
 	})
 	return infos, err

@@ -55,3 +55,25 @@ func TestNamedPipes(t *testing.T) {
 		t.Error("a named pipe for an IDX file: no error")
 	}
 }
+
+// TestSparseImage: a file of 64 GB that begins like a PNG image is skipped by its size, and not
+// searched for chunks.
+func TestSparseImage(t *testing.T) {
+	root := flowers(t, 30, "train", "test")
+	path := filepath.Join(root, "train", "moss", "z.png")
+	write(t, []byte("\x89PNG\r\n\x1a\n"), path)
+	if err := os.Truncate(path, 64<<30); err != nil {
+		t.Skip("this file system has no sparse files: ", err)
+	}
+	begin := time.Now()
+	splits, err := Open(root, isolated(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := splits.Train.Skipped; len(got) != 1 || !strings.HasPrefix(got[0], "train/moss/z.png: ") {
+		t.Errorf("skipped %q, want the sparse file", got)
+	}
+	if took := time.Since(begin); took > 30*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
