@@ -70,8 +70,8 @@ func (r *Run) fitDetector(ctx context.Context, train *datasets.Dataset) (*detect
 	return fitter.Detector()
 }
 
-// detectorImages returns the pixels of as many images as a detector is fitted to, in an order that
-// only depends on their number.
+// detectorImages returns the pixels of the training images that a detector is fitted to, in an
+// order that only depends on their number.
 func detectorImages(train *datasets.Dataset) (pixels []byte) {
 	n := train.Len()
 	bank, reference := detector.Split(n)
@@ -156,8 +156,8 @@ type predictors struct {
 	classes         int
 }
 
-// newPredictors loads the predictors for as many samples as a run has; d may be nil. Passes of one
-// sample differ only if one predictor makes all of them.
+// newPredictors loads the predictors for a run with the given number of sample files; d may be nil.
+// Passes of one sample differ only if one predictor makes all of them.
 func newPredictors(device tensor.Device, images samples.Images, network layers.Sequential, d *detector.Detector, files, passes int) (p *predictors, err error) {
 	p = &predictors{detector: d}
 	if d != nil {

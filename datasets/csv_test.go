@@ -171,7 +171,7 @@ func TestCSVIndex(t *testing.T) {
 	}
 }
 
-// A column image_id is that of a table of files, unless all other columns are pixels.
+// A column image_id has the file names of a label table, unless all other columns are pixels.
 func TestCSVImageID(t *testing.T) {
 	heading := "image_id,label" + strings.Repeat(",p1", 16) + "\n"
 	part, columns, err := readCSV("some.csv", strings.NewReader(heading+"5,1"+strings.Repeat(",7", 16)+"\n"), 100)

@@ -87,7 +87,7 @@ func readIDXHeader(r *bufio.Reader, limit int64) ([]int, error) {
 	}
 	rank := int(magic[3])
 	if magic[0] != 0 || magic[1] != 0 || magic[2] != idxUnsignedByte || rank < 1 || rank > idxMaxRank {
-		more, _ := r.Peek(pageStart) // as many as there are
+		more, _ := r.Peek(pageStart) // fewer if the file is shorter
 		what := pageAdvice(append(magic[:], more...))
 		if name := idxTypes[magic[2]]; name != "" && magic[0] == 0 && magic[1] == 0 {
 			what = " (values of " + name + "): save array.astype(numpy.uint8), with values from 0 to 255"

@@ -154,9 +154,9 @@ func column(names, wanted []string) int {
 }
 
 // guess determines the columns that the headings do not, and reports whether they are clear: the
-// only column with different names of images is that of the files. The only other column is that of
-// the classes; or each of the others is that of a class, with 1 for the images of the class and 0
-// for others. Columns without a heading do not count.
+// files are in the only column whose values are different names of images. The classes are in the
+// only other column, or each other column stands for a class, with 1 for the images of the class
+// and 0 for others. Columns without a heading do not count.
 func (t *table) guess(index *imageIndex) bool {
 	if t.file < 0 {
 		var candidates []int

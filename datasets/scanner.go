@@ -116,7 +116,7 @@ var systemNames = []string{
 	"$RECYCLE.BIN", "RECYCLER", "System Volume Information", "Thumbs.db", "ehthumbs.db", "desktop.ini",
 }
 
-// isHidden reports whether a name is that of a hidden file or one of systemNames.
+// isHidden reports whether a file with this name is skipped: it is hidden, or one of systemNames.
 func isHidden(name string) bool {
 	return strings.HasPrefix(name, ".") || slices.ContainsFunc(systemNames, func(system string) bool { return strings.EqualFold(name, system) })
 }

@@ -50,7 +50,7 @@ func (a *ndarray) integers() []int {
 // reshaped returns the values with another shape.
 func (a *ndarray) reshaped(shape []int) *ndarray { return &ndarray{shape, a.kind, a.values} }
 
-// take returns the elements at the given indices of an axis, as many as there are indices.
+// take returns the elements at the given indices of an axis, whose extent becomes len(indices).
 func (a *ndarray) take(axis int, indices []int) (*ndarray, error) {
 	shape := append([]int{}, a.shape...)
 	shape[axis] = len(indices)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/pollen-ml/pollen/internal/command"
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // TestMain makes the test's program the command pollen when it is called by that name.
@@ -94,9 +95,7 @@ func TestReadme(t *testing.T) { runPage(t, "README.md", "Your own images") }
 
 // TestTutorial: the tutorial's commands run, on small data.
 func TestTutorial(t *testing.T) {
-	if os.Getenv("POLLEN_TEST_ALL") != "1" {
-		t.Skip("fifteen trainings and evaluations: POLLEN_TEST_ALL=1 runs it")
-	}
+	testenv.NeedsAll(t, "fifteen trainings and evaluations")
 	runPage(t, "docs/tutorial.md", "")
 }
 
