@@ -94,17 +94,11 @@ func pair2(v []int) [2]int { return [2]int{v[0], v[1]} }
 
 // conv translates Conv, over images with one or two axes.
 func conv(t *translator) ([]value, error) {
-	if err := t.needs(2); err != nil {
-		return nil, err
-	}
-	x, err := t.x(0)
+	in, err := t.xs(2)
 	if err != nil {
 		return nil, err
 	}
-	filter, err := t.x(1)
-	if err != nil {
-		return nil, err
-	}
+	x, filter := in[0], in[1]
 	shape, size := graph.ShapeOf(x), graph.ShapeOf(filter)
 	if len(shape) != len(size) || len(shape) != 3 && len(shape) != 4 {
 		return nil, errors.Errorf("images must have one or two axes, and filters as many: got %v and %v", shape, size)
@@ -120,6 +114,12 @@ func conv(t *translator) ([]value, error) {
 	if err != nil {
 		return nil, err
 	}
+	return t.biased(y, len(shape) == 3)
+}
+
+// biased adds the bias of a convolution, if it has one, and if line is set removes the axis that
+// was inserted into one-dimensional images.
+func (t *translator) biased(y *graph.Node, line bool) ([]value, error) {
 	if t.has(2) {
 		bias, err := t.x(2)
 		if err != nil {
@@ -127,8 +127,7 @@ func conv(t *translator) ([]value, error) {
 		}
 		y = t.b.Apply(op.BiasAdd{}, y, bias)
 	}
-	if len(shape) == 3 {
-		out := graph.ShapeOf(y)
+	if out := graph.ShapeOf(y); line && t.b.Err() == nil {
 		y = t.view(y, []int{out[0], out[1], out[3]})
 	}
 	return []value{{node: y}}, t.b.Err()
@@ -239,17 +238,7 @@ func convTranspose(t *translator) ([]value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.has(2) {
-		bias, err := t.x(2)
-		if err != nil {
-			return nil, err
-		}
-		y = t.b.Apply(op.BiasAdd{}, y, bias)
-	}
-	if out := graph.ShapeOf(y); line && t.b.Err() == nil {
-		y = t.view(y, []int{out[0], out[1], out[3]})
-	}
-	return []value{{node: y}}, t.b.Err()
+	return t.biased(y, line)
 }
 
 // transposedPadding sets the padding of a transposed convolution from its output's shape, if that

@@ -95,17 +95,11 @@ func leakyReLU(t *translator, x *graph.Node) *graph.Node {
 }
 
 func prelu(t *translator) ([]value, error) {
-	if err := t.needs(2); err != nil {
-		return nil, err
-	}
-	x, err := t.x(0)
+	in, err := t.xs(2)
 	if err != nil {
 		return nil, err
 	}
-	slope, err := t.x(1)
-	if err != nil {
-		return nil, err
-	}
+	x, slope := in[0], in[1]
 	if shape := graph.ShapeOf(slope); t.model.Opset < 7 && len(shape) == 1 && shape[0] > 1 {
 		slope = t.perChannel(slope, len(graph.ShapeOf(x)))
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
@@ -129,12 +128,9 @@ func where(t *translator) ([]value, error) {
 		y, err := selected(inputs[0], inputs[1], inputs[2])
 		return []value{{array: y}}, err
 	}
-	var in [3]*graph.Node
-	for i := range in {
-		var err error
-		if in[i], err = t.x(i); err != nil {
-			return nil, err
-		}
+	in, err := t.xs(3)
+	if err != nil {
+		return nil, err
 	}
 	chosen := t.b.Apply(op.Multiply{}, in[0], in[1])
 	other := t.b.Apply(op.Multiply{}, t.scaled(in[0], -1, 1), in[2])

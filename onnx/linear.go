@@ -12,17 +12,11 @@ import (
 
 // gemm translates y = alpha op(a) op(b) + beta c.
 func gemm(t *translator) ([]value, error) {
-	if err := t.needs(2); err != nil {
-		return nil, err
-	}
-	a, err := t.x(0)
+	in, err := t.xs(2)
 	if err != nil {
 		return nil, err
 	}
-	b, err := t.x(1)
-	if err != nil {
-		return nil, err
-	}
+	a, b := in[0], in[1]
 	y := t.b.Apply(op.MatMul{TransposeA: t.integer("transA", 0) != 0, TransposeB: t.integer("transB", 0) != 0}, a, b)
 	if t.b.Err() != nil {
 		return nil, t.b.Err()
@@ -45,17 +39,11 @@ func gemm(t *translator) ([]value, error) {
 
 // matMul translates NumPy's matmul: vectors get an axis of extent 1, and leading axes broadcast.
 func matMul(t *translator) ([]value, error) {
-	if err := t.needs(2); err != nil {
-		return nil, err
-	}
-	a, err := t.x(0)
+	in, err := t.xs(2)
 	if err != nil {
 		return nil, err
 	}
-	b, err := t.x(1)
-	if err != nil {
-		return nil, err
-	}
+	a, b := in[0], in[1]
 	left, right := []int(graph.ShapeOf(a)), []int(graph.ShapeOf(b))
 	if len(left) == 0 || len(right) == 0 {
 		return nil, errors.Errorf("operands must have at least one axis, got %v and %v", left, right)

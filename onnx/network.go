@@ -241,6 +241,21 @@ func (t *translator) x(i int) (*graph.Node, error) {
 	return t.nodeOf(t.inputs[i])
 }
 
+// xs returns the first n inputs as nodes, all of which the node must have.
+func (t *translator) xs(n int) ([]*graph.Node, error) {
+	if err := t.needs(n); err != nil {
+		return nil, err
+	}
+	nodes := make([]*graph.Node, n)
+	for i := range nodes {
+		var err error
+		if nodes[i], err = t.x(i); err != nil {
+			return nil, err
+		}
+	}
+	return nodes, nil
+}
+
 // nodeOf returns the node of a value. A weight becomes a parameter or, if it is frozen, a constant.
 func (t *translator) nodeOf(name string) (*graph.Node, error) {
 	v, ok := t.values[name]

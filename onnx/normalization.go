@@ -67,15 +67,9 @@ func (t *translator) perChannel(v *graph.Node, axes int) *graph.Node {
 // groupNormalization translates GroupNormalization and, with a group per channel,
 // InstanceNormalization.
 func groupNormalization(t *translator) ([]value, error) {
-	if err := t.needs(3); err != nil {
+	in, err := t.xs(3)
+	if err != nil {
 		return nil, err
-	}
-	var in [3]*graph.Node
-	for i := range in {
-		var err error
-		if in[i], err = t.x(i); err != nil {
-			return nil, err
-		}
 	}
 	shape := graph.ShapeOf(in[0])
 	if len(shape) < 3 {
@@ -97,17 +91,11 @@ func groupNormalization(t *translator) ([]value, error) {
 
 // layerNormalization also returns the mean and 1/sqrt(variance + epsilon), as the operator does.
 func layerNormalization(t *translator) ([]value, error) {
-	if err := t.needs(2); err != nil {
-		return nil, err
-	}
-	x, err := t.x(0)
+	in, err := t.xs(2)
 	if err != nil {
 		return nil, err
 	}
-	scale, err := t.x(1)
-	if err != nil {
-		return nil, err
-	}
+	x, scale := in[0], in[1]
 	shape := graph.ShapeOf(x)
 	axis, err := t.axis(t.integer("axis", -1), len(shape), false)
 	if err != nil {
