@@ -30,8 +30,8 @@ type ClassRow struct {
 	evaluate.ClassScores
 }
 
-// WorstCoverage describes the coverage of the class where it is lowest; it is "" if there is no
-// coverage of several classes.
+// WorstCoverage describes the coverage of the class where it is lowest. It is "" if no class is
+// covered less often than promised, or if there is no coverage of several classes.
 func (s Subject) WorstCoverage() (string, error) {
 	rows, err := s.ByClass()
 	if err != nil || len(rows) < 2 {
@@ -42,7 +42,7 @@ func (s Subject) WorstCoverage() (string, error) {
 		scores[i] = row.ClassScores
 	}
 	worst, ok := evaluate.WorstCovered(scores)
-	if !ok {
+	if !ok || *worst.Coverage >= evaluate.Level {
 		return "", nil
 	}
 	at := slices.IndexFunc(rows, func(r ClassRow) bool { return r.Class == worst.Class })

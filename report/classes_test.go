@@ -89,3 +89,23 @@ tulip       20   1.000     1.000      1.00
 		t.Errorf("without labels: %v, %v, want no section", section, err)
 	}
 }
+
+// Nothing is named where every class is covered as often as promised.
+func TestNoWorstCoverage(t *testing.T) {
+	s := rareSubject(t, "a")
+	probabilities := []float32{0.875, 0.125, 0, 0, 0, 0.125, 0.875, 0, 0, 0}
+	average, err := evaluate.NewPredictive(2, 5)
+	if err == nil {
+		err = average.Add(probabilities, 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Assessment, err = evaluate.Assess(evaluate.Case{In: average.Predictions("flowers", []int32{0, 1}), Calibration: s.Calibration})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.WorstCoverage(); err != nil || got != "" {
+		t.Errorf("WorstCoverage() = %q, %v, want nothing", got, err)
+	}
+}
