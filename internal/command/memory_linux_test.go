@@ -8,12 +8,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // TestTooLittleMemory runs commands that need more than an address space of 1 GB leaves, some 100
 // MB. They end with an error that names the numbers, not with the crash of a Go program whose
 // memory ends.
 func TestTooLittleMemory(t *testing.T) {
+	testenv.NeedsAll(t, "fifteen programs, and data of 500 MB")
 	p := newProcesses(t)
 	if err := writeArrays(p.path("bomb.npz"), 600000, 10, 28, 10); err != nil {
 		t.Fatal(err)
