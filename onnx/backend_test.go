@@ -85,7 +85,7 @@ type backendCase struct {
 	name            string
 	model           *Model
 	operators       []string
-	inputs, outputs []*Tensor
+	inputs, outputs []*storedTensor
 }
 
 // readCase returns nil for a case with an operator that has no translation.
@@ -110,7 +110,7 @@ func readCase(dir string) (*backendCase, error) {
 			c.operators = append(c.operators, n.op)
 		}
 	}
-	for kind, to := range map[string]*[]*Tensor{"input": &c.inputs, "output": &c.outputs} {
+	for kind, to := range map[string]*[]*storedTensor{"input": &c.inputs, "output": &c.outputs} {
 		for i := 0; ; i++ {
 			content, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("%s_%d.pb", kind, i)))
 			if os.IsNotExist(err) {
@@ -141,13 +141,13 @@ func (c *backendCase) run() error {
 			m.tensors[v.Name], m.names = w, append(m.names, v.Name)
 		}
 	}
-	var x *Tensor
+	var x *storedTensor
 	if fed >= 0 {
 		m.Inputs = m.Inputs[fed : fed+1]
 		x = c.inputs[fed]
 	} else {
 		m.Inputs = []Value{{Name: "no input", Type: Float32, Shape: []int{1}}}
-		x = &Tensor{Type: Float32, Shape: []int{1}, floats: []float64{0}}
+		x = &storedTensor{Type: Float32, Shape: []int{1}, floats: []float64{0}}
 	}
 	for i, output := range m.Outputs {
 		got, err := evaluate(m, output.Name, x)
@@ -162,7 +162,7 @@ func (c *backendCase) run() error {
 }
 
 // evaluate returns an output of a model for one input.
-func evaluate(m *Model, output string, x *Tensor) (*ndarray, error) {
+func evaluate(m *Model, output string, x *storedTensor) (*ndarray, error) {
 	network, err := m.Network(Options{Output: output})
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func evaluate(m *Model, output string, x *Tensor) (*ndarray, error) {
 	return network.evaluate(output, x)
 }
 
-func (n *Network) evaluate(output string, x *Tensor) (*ndarray, error) {
+func (n *Network) evaluate(output string, x *storedTensor) (*ndarray, error) {
 	b := graph.New(tensor.Float32)
 	b.Mode = graph.Prediction
 	in := x.array()

@@ -330,7 +330,7 @@ func (p *pool) apply(x *graph.Node) (*graph.Node, error) {
 	}
 	plain := p.symmetric() && slices.Max(p.beyond) == 0 && slices.Max(p.dilation) == 1
 	for i := range p.before {
-		plain = plain && p.before[i] < p.kernel[i] && p.before[i] <= p.kernel[i]/2
+		plain = plain && p.before[i] < p.kernel[i] // as the ops require
 	}
 	padded := slices.Max(p.before) > 0
 	if plain && len(shape) == 4 && !(p.average && p.countPadding && padded) {

@@ -265,7 +265,7 @@ func mean(t *translator) ([]value, error) {
 	return []value{{node: t.scaled(y[0].node, 1/float64(len(t.inputs)), 0)}}, nil
 }
 
-// quotient divides as Div does: integers are truncated towards zero.
+// div translates Div: quotients of integers are truncated towards zero.
 func div(t *translator) ([]value, error) {
 	fold := func(x, y float64) float64 { return x / y }
 	if inputs, ok := t.folded(); ok && !inputs[0].kind.Floating() {

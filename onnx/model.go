@@ -24,7 +24,7 @@ type Model struct {
 	Inputs, Outputs []Value
 
 	nodes   []*node
-	tensors map[string]*Tensor
+	tensors map[string]*storedTensor
 	names   []string // of tensors, in the order of the file
 }
 
@@ -61,7 +61,7 @@ type attribute struct {
 	integers []int64
 	floats   []float64
 	texts    []string
-	tensor   *Tensor
+	tensor   *storedTensor
 }
 
 // maxFile is the maximum size of a model and of its external data. Protocol buffers end at 2 GiB.
@@ -86,7 +86,7 @@ func Open(path string) (*Model, error) {
 // Read reads a model from the content of a file. external returns the content of another file to
 // which the model refers; if it is nil, such a model is an error. The model keeps content.
 func Read(content []byte, external func(name string) ([]byte, error)) (*Model, error) {
-	m := &Model{Metadata: map[string]string{}, tensors: map[string]*Tensor{}}
+	m := &Model{Metadata: map[string]string{}, tensors: map[string]*storedTensor{}}
 	var graph []byte
 	var version string
 	err := fields(content, func(f field) (err error) {

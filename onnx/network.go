@@ -131,7 +131,7 @@ func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 
 // translate translates all nodes for a builder and an input.
 func (n *Network) translate(b *graph.Builder, x *graph.Node) (*translator, error) {
-	t := &translator{Network: n, b: b, values: map[string]value{n.input: {node: x}}, scope: "onnx"}
+	t := &translator{Network: n, b: b, values: map[string]value{n.input: {node: x}}}
 	if declared, shape := n.model.Inputs[0].Shape, graph.ShapeOf(x); len(declared) > 0 && len(shape) > 0 {
 		t.batch, t.fixedBatch = shape[0], max(0, declared[0])
 	}
@@ -158,7 +158,6 @@ type translator struct {
 	*Network
 	b      *graph.Builder
 	values map[string]value
-	scope  string
 	// batch is the present batch size, fixedBatch the one that the model declares, or 0.
 	batch, fixedBatch int
 	constants         int // made so far, which are numbered
@@ -283,7 +282,7 @@ func (t *translator) nodeOf(name string) (*graph.Node, error) {
 
 // constantWeight reports whether a weight is a constant rather than a parameter: it is frozen, or a
 // single number, or not of floats.
-func (t *translator) constantWeight(w *Tensor) bool {
+func (t *translator) constantWeight(w *storedTensor) bool {
 	return !w.Type.Floating() || len(w.Shape) == 0 || t.frozen != nil && t.frozen(w.Name)
 }
 
@@ -386,7 +385,7 @@ func (t *translator) axis(axis, axes int, end bool) (int, error) {
 // constant makes a node of an array.
 func (t *translator) constant(a *ndarray) (*graph.Node, error) {
 	t.constants++
-	return t.constantOf(fmt.Sprintf("%s.constant%d", t.scope, t.constants), a)
+	return t.constantOf(fmt.Sprintf("onnx.constant%d", t.constants), a)
 }
 
 func (t *translator) constantOf(name string, a *ndarray) (*graph.Node, error) {
@@ -397,7 +396,7 @@ func (t *translator) constantOf(name string, a *ndarray) (*graph.Node, error) {
 	return t.view(table, a.shape), t.b.Err()
 }
 
-// full makes a scalar constant with enough axes of extent 1 to broadcast.
+// scalar makes a constant of one number, with enough axes of extent 1 to broadcast.
 func (t *translator) scalar(v float64, axes int) (*graph.Node, error) {
 	shape := make([]int, axes)
 	for i := range shape {

@@ -58,7 +58,7 @@ func TestOperators(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := evaluate(m, "y", &Tensor{Type: Float32, Shape: row.shape, floats: row.x})
+			got, err := evaluate(m, "y", &storedTensor{Type: Float32, Shape: row.shape, floats: row.x})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestParameters(t *testing.T) {
 
 // Frozen weights give the same outputs as parameters that start from the same values.
 func TestFrozenIsTheSame(t *testing.T) {
-	x := &Tensor{Type: Float32, Shape: []int{2, 1, 4, 4}, floats: make([]float64, 32)}
+	x := &storedTensor{Type: Float32, Shape: []int{2, 1, 4, 4}, floats: make([]float64, 32)}
 	for i := range x.floats {
 		x.floats[i] = math.Sin(float64(i))
 	}
@@ -240,7 +240,7 @@ func TestExternalData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := evaluate(m, "y", &Tensor{Type: Float32, Shape: []int{1, 2}, floats: []float64{10, 20}})
+	got, err := evaluate(m, "y", &storedTensor{Type: Float32, Shape: []int{1, 2}, floats: []float64{10, 20}})
 	if err != nil || !slices.Equal(got.values, []float64{11, 22}) {
 		t.Errorf("x + w = %v, %v, want [11 22]", got, err)
 	}

@@ -51,8 +51,9 @@ func (t ElementType) Floating() bool {
 	return t == Float32 || t == Float64 || t == Float16 || t == BFloat16
 }
 
-// Tensor is a constant of a model. Its values stay in the bytes of the file until they are needed.
-type Tensor struct {
+// storedTensor is a constant of a model. Its values stay in the bytes of the file until they are
+// needed.
+type storedTensor struct {
 	Name  string
 	Type  ElementType
 	Shape []int
@@ -71,8 +72,8 @@ type location struct {
 	offset, length int64 // a length of -1 extends to the end of the file
 }
 
-func readTensor(message []byte) (*Tensor, error) {
-	t := &Tensor{}
+func readTensor(message []byte) (*storedTensor, error) {
+	t := &storedTensor{}
 	var dims []int64
 	elsewhere := false
 	entries := map[string]string{}
@@ -139,7 +140,7 @@ func readLocation(entries map[string]string) (*location, error) {
 }
 
 // attach makes a part of a file the tensor's values.
-func (t *Tensor) attach(content []byte) error {
+func (t *storedTensor) attach(content []byte) error {
 	l, size := t.external, int64(len(content))
 	if l.length < 0 {
 		l.length = size - l.offset
@@ -152,7 +153,7 @@ func (t *Tensor) attach(content []byte) error {
 }
 
 // check returns an error unless the shape has as many elements as there are values.
-func (t *Tensor) check() error {
+func (t *storedTensor) check() error {
 	known, ok := elementTypes[t.Type]
 	if !ok {
 		return errors.Errorf("elements of %v are not supported", t.Type)
@@ -190,7 +191,7 @@ func elements(shape []int) (int, error) {
 }
 
 // values decodes the elements to dst, which must have room for all of them.
-func (t *Tensor) values(dst []float64) {
+func (t *storedTensor) values(dst []float64) {
 	switch {
 	case t.raw == nil && t.floats != nil:
 		copy(dst, t.floats)
@@ -211,7 +212,7 @@ func (t *Tensor) values(dst []float64) {
 	}
 }
 
-func (t *Tensor) decodeRaw(dst []float64) {
+func (t *storedTensor) decodeRaw(dst []float64) {
 	raw, size := t.raw, elementTypes[t.Type].size
 	for i := range len(raw) / size {
 		b := raw[i*size : (i+1)*size]
@@ -264,7 +265,7 @@ func halfToFloat(h uint16) float64 {
 }
 
 // array decodes the tensor.
-func (t *Tensor) array() *ndarray {
+func (t *storedTensor) array() *ndarray {
 	n, _ := elements(t.Shape)
 	a := &ndarray{shape: t.Shape, kind: t.Type, values: make([]float64, n)}
 	t.values(a.values)
