@@ -248,22 +248,16 @@ func (t *job) lastInputs(device tensor.Device) (*graph.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return session, give(session, t.data.Images, nil)
+	return session, give(session, t.inputs, nil)
 }
 
 // lastProgram returns the program of lastInputs, and the number of the last layer's inputs.
 func (t *job) lastProgram() (program *graph.Program, inputs int, err error) {
-	network, err := t.spec.Build(t.data.Classes)
-	if err != nil {
-		return nil, 0, err
-	}
-	b, d := graph.New(tensor.Float32), t.data
+	network, b := t.trained, graph.New(tensor.Float32)
 	// No dropout, no augmentation.
 	b.Mode = graph.Prediction
-	pixels := b.Data("images", tensor.Uint8, d.Len(), d.Channels, d.Height, d.Width)
-	gather := op.GatherImages{Batch: op.Batch{Size: t.spec.Batch}, Mean: op.ChannelsOf(d.Mean...), Std: op.ChannelsOf(d.Std...)}
 	before, last := network[:len(network)-1], network[len(network)-1]
-	x := before.Apply(b, b.Apply(gather, pixels, b.Header()))
+	x := before.Apply(b, t.inputs.Input(b, op.Batch{Size: t.spec.Batch}, t.data.Len()))
 	b.Output(inputsOutput, x)
 	b.Output(probabilitiesOutput, b.Apply(op.Softmax{}, last.Apply(b, x)))
 	if b.Err() == nil {

@@ -167,7 +167,7 @@ func (s Spec) pilotNoise(ctx context.Context, data *datasets.Dataset, e environm
 		return nil, err
 	}
 	err = t.on(func(device tensor.Device) error {
-		if err := t.load(device); err != nil {
+		if err := t.load(ctx, device); err != nil {
 			return err
 		}
 		defer t.session.Close()

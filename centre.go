@@ -129,13 +129,17 @@ func (r *Run) atCentres(ctx context.Context, data *datasets.Dataset, spec Spec, 
 	if err != nil {
 		return nil, err
 	}
-	network, err := spec.Build(data.Classes)
+	p, err := spec.parts(images, data.Classes)
 	if err != nil {
 		return nil, err
 	}
 	var average *evaluate.Predictive
 	err = r.on(func(device tensor.Device) error {
-		predictor, err := samples.NewSamplePredictor(device, tensor.Float32, images, predictBatch, network.Apply)
+		inputs, err := r.inputs(ctx, device, p, images)
+		if err != nil {
+			return err
+		}
+		predictor, err := samples.NewSamplePredictor(device, tensor.Float32, inputs, predictBatch, p.network.Apply)
 		if err != nil {
 			return err
 		}

@@ -88,12 +88,16 @@ func (r *Run) features(ctx context.Context, images samples.Images, positions []i
 	if err != nil {
 		return err
 	}
-	network, err := r.Network()
+	p, err := r.parts()
 	if err != nil {
 		return err
 	}
 	return r.on(func(device tensor.Device) error {
-		predictor, err := samples.NewFeaturePredictor(device, images, predictBatch, network.Apply)
+		inputs, err := r.inputs(ctx, device, p, images)
+		if err != nil {
+			return err
+		}
+		predictor, err := samples.NewFeaturePredictor(device, inputs, predictBatch, p.network.Apply)
 		if err != nil {
 			return err
 		}
@@ -323,7 +327,9 @@ func (r *Run) nonconformity(ctx context.Context, pixels []byte) ([]float64, erro
 		positions = append(positions, m.Position)
 	}
 	scorer, member := d.Scorer(pixels, r.detectorShape()), 0
-	err = r.features(ctx, r.shape(pixels), positions, func(_ int, features []float32) error {
+	images := r.shape()
+	images.Pixels = pixels
+	err = r.features(ctx, images, positions, func(_ int, features []float32) error {
 		member++
 		return scorer.Add(member-1, 0, features)
 	})
@@ -338,6 +344,7 @@ func (r *Run) nonconformity(ctx context.Context, pixels []byte) ([]float64, erro
 // one ensemble, the others of another, which is faster. positions has the positions of their
 // members among the samples of the run.
 type ensembles struct {
+	extractor *extractor
 	detector  *detector.Detector // nil without one
 	shape     detector.Shape
 	all       []*samples.EnsemblePredictor
@@ -348,10 +355,10 @@ type ensembles struct {
 
 // loadEnsembles loads samples. Passes of one sample differ only within an ensemble, so that all
 // samples are in one if there are several passes.
-func loadEnsembles(device tensor.Device, images samples.Images, batch int, files []rundir.File, network layers.Sequential,
-	d *detector.Detector, shape detector.Shape, passes int,
+func loadEnsembles(device tensor.Device, p parts, batch int, files []rundir.File, d *detector.Detector, shape detector.Shape, passes int,
 ) (e *ensembles, err error) {
-	e = &ensembles{detector: d, shape: shape, passes: passes, samples: len(files)}
+	images, network := p.inputs(), p.network
+	e = &ensembles{extractor: p.extractor(device), detector: d, shape: shape, passes: passes, samples: len(files)}
 	var featured, plain []int
 	for i := range files {
 		if d != nil && (passes > 1 || d.At(i) >= 0) {
@@ -395,7 +402,11 @@ func loadEnsembles(device tensor.Device, images samples.Images, batch int, files
 
 // predict predicts n images. The average has the samples in the order of the run, since sums depend
 // on it.
-func (e *ensembles) predict(name string, pixels []byte, n int) (*evaluate.Predictions, error) {
+func (e *ensembles) predict(ctx context.Context, name string, pixels []byte, n int) (*evaluate.Predictions, error) {
+	inputs, err := e.extractor.of(ctx, pixels)
+	if err != nil {
+		return nil, err
+	}
 	average, err := evaluate.NewPredictive(n, e.all[0].Classes())
 	if err != nil {
 		return nil, err
@@ -414,7 +425,7 @@ func (e *ensembles) predict(name string, pixels []byte, n int) (*evaluate.Predic
 	}
 	for i, ensemble := range e.all {
 		call := 0
-		err := ensemble.Predict(pixels, e.passes, func(probabilities []float32, weight float64) error {
+		err := ensemble.Predict(inputs, e.passes, func(probabilities []float32, weight float64) error {
 			member := call
 			call++
 			if featured := ensemble.FeatureCount(); featured > 0 && member < len(e.positions[i]) { // of the first pass
@@ -446,6 +457,7 @@ func (e *ensembles) predict(name string, pixels []byte, n int) (*evaluate.Predic
 }
 
 func (e *ensembles) close() (err error) {
+	err = e.extractor.close()
 	for _, ensemble := range e.all {
 		err = cmp.Or(err, ensemble.Close())
 	}

@@ -132,7 +132,7 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error
 	}
 	images.Pixels = spaced(heldOut)
 	n := images.Len()
-	network, err := r.Network()
+	p, err := r.parts()
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,11 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error
 	var names []string
 	var classes []int
 	err = r.on(func(device tensor.Device) error {
-		predictor, err := samples.NewSamplePredictor(device, tensor.Float32, images, n, network.Apply)
+		inputs, err := r.inputs(ctx, device, p, images)
+		if err != nil {
+			return err
+		}
+		predictor, err := samples.NewSamplePredictor(device, tensor.Float32, inputs, n, p.network.Apply)
 		if err != nil {
 			return err
 		}

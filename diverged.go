@@ -7,7 +7,6 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/rundir"
-	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -51,14 +50,8 @@ func (t *training) diverged(err error) error {
 }
 
 // newProbe loads the probe that samples must pass before they are kept.
-func (t *training) newProbe(device tensor.Device) error {
-	network, err := t.spec.Build(t.data.Classes)
-	if err != nil {
-		return err
-	}
-	t.probe, err = samples.NewProbe(device, samples.Images{
-		Channels: t.data.Channels, Height: t.data.Height, Width: t.data.Width, Mean: t.data.Mean, Std: t.data.Std,
-	}, network.Apply)
+func (t *training) newProbe(device tensor.Device) (err error) {
+	t.probe, err = samples.NewProbe(device, t.predicted.inputs(), t.predicted.network.Apply)
 	return err
 }
 
@@ -100,9 +93,9 @@ func (t *job) draw(take func(chain, draw int) (samples.Sample, error)) error {
 
 // finite returns those of some samples whose predictions are finite. Any other is a DamagedError,
 // unless damaged samples may be left out.
-func (r *Run) finite(files []rundir.File, network layers.Sequential) (finite []rundir.File, err error) {
+func (r *Run) finite(files []rundir.File, p parts) (finite []rundir.File, err error) {
 	err = r.on(func(device tensor.Device) error {
-		probe, err := samples.NewProbe(device, r.shape(nil), network.Apply)
+		probe, err := samples.NewProbe(device, p.inputs(), p.network.Apply)
 		if err != nil {
 			return err
 		}
@@ -143,12 +136,12 @@ func (r *Run) prober() (check func(samples.Sample) error, end func(), err error)
 	if d.Channels > maxProbed || d.Height > maxProbed/d.Channels || d.Width > maxProbed/d.Channels/d.Height {
 		return nil, nil, errors.Errorf("images of %dx%dx%d are too large", d.Channels, d.Height, d.Width)
 	}
-	network, err := r.Network()
+	p, err := r.parts()
 	if err != nil {
 		return nil, nil, err
 	}
 	host := tensor.NewHost(0)
-	probe, err := samples.NewProbe(host, r.shape(nil), network.Apply)
+	probe, err := samples.NewProbe(host, p.inputs(), p.network.Apply)
 	if err != nil {
 		host.Close()
 		return nil, nil, err

@@ -17,6 +17,14 @@ type InvalidError struct{ error }
 // Unwrap returns what is not valid.
 func (e InvalidError) Unwrap() error { return e.error }
 
+// asInvalid returns err as an InvalidError, unless it is one, or a damaged file.
+func asInvalid(err error) error {
+	if errors.As(err, new(InvalidError)) || errors.As(err, new(*DamagedError)) {
+		return err
+	}
+	return InvalidError{err}
+}
+
 func invalid(format string, values ...any) error {
 	return InvalidError{errors.Errorf("pollen: "+format, values...)}
 }

@@ -99,7 +99,7 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 	if data == nil || data.Train == nil {
 		return nil, invalid("resume: no data to train on")
 	}
-	if _, err := newRun(dir, m, environment{}).Network(); err != nil {
+	if _, err := newRun(dir, m, environment{}).parts(); err != nil {
 		return nil, errors.WithMessage(err, dir)
 	}
 	t, err := newTraining(m.Spec, data.Train, dir, environmentOf(options))
@@ -142,7 +142,7 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 	}
 	t.remarkSteps()
 	err = t.on(func(device tensor.Device) error {
-		if err := t.load(device); err != nil {
+		if err := t.load(ctx, device); err != nil {
 			return err
 		}
 		defer t.session.Close()
@@ -189,13 +189,13 @@ func checkHeldOut(spec Spec, dir string, splits *datasets.Splits) error {
 func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(tensor.Device) error) (*Run, error) {
 	var run *Run
 	err := t.on(func(device tensor.Device) (err error) {
-		if err := t.load(device); err != nil {
+		if err := t.load(ctx, device); err != nil {
 			return err
 		}
 		defer t.session.Close()
 		t.writer = t.newWriter()
 		defer func() { err = cmp.Or(err, t.writer.Close()) }() // also when an observer panics
-		err = t.begin(device, open)
+		err = t.begin(ctx, device, open)
 		defer t.measured.HeldOut.Close()
 		defer t.probe.Close()
 		// Only a run that began has an outcome to record: the directory of another may be locked by
@@ -251,6 +251,9 @@ func (t *training) beginRun(device tensor.Device) error {
 		t.manifest = &Manifest{
 			Format: rundir.Format, Spec: t.written, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
 			Build: thisBuild(),
+		}
+		if t.manifest.Model, err = t.spec.copyModel(t.dir); err != nil {
+			return first, nil, err
 		}
 		// The watched weight is the middle one of the first parameter, as in job.watched.
 		for i, p := range t.session.Program().Parameters() {

@@ -33,6 +33,9 @@ func Gather(dir string, parts []string, copied bool, options ...Option) (*Run, e
 	if err := file.MakeDir(dir); err != nil {
 		return nil, errors.Wrap(err, "pollen: gather")
 	}
+	if err := rundir.CopyModel(dir, parts[0]); err != nil {
+		return nil, err
+	}
 	for i, part := range parts {
 		place := part
 		if copied {
@@ -119,7 +122,14 @@ func gathered(parts []string) (*Manifest, error) {
 // differsFrom describes a difference that keeps two runs from being parts of one; "" if there is
 // none.
 func (m *Manifest) differsFrom(other *Manifest) string {
-	if name, first, second := other.Spec.difference(m.Spec, "seed", "chains", "first-chain", "start"); name != "" {
+	apart := []string{"seed", "chains", "first-chain", "start"}
+	if m.Model != nil && other.Model != nil {
+		if m.Model.Digest != other.Model.Digest {
+			return "they began with different models"
+		}
+		apart = append(apart, "model") // the place of the file
+	}
+	if name, first, second := other.Spec.difference(m.Spec, apart...); name != "" {
 		return fmt.Sprintf("%s is %q in the first, %q in the second", name, first, second)
 	}
 	data, theirs := m.Data, other.Data
@@ -290,6 +300,10 @@ func describeRun(dir string) (*rundir.Description, error) {
 		return nil, err
 	}
 	d := &rundir.Description{Steps: m.Steps, Parts: r.places(), Prober: r.prober}
+	if m.Model != nil {
+		_, err := m.Spec.file.load()
+		d.Others = append(d.Others, err)
+	}
 	if d.Parts == nil {
 		d.Expected, err = r.Expected()
 	}

@@ -251,6 +251,13 @@ type job struct {
 	data *datasets.Dataset
 	plan langevin.Plan
 
+	// trained is the network that is trained and inputs are the training images as it reads them,
+	// whose values are there once the session is loaded. predicted is the same network in the
+	// stages in which it predicts; it differs from trained if images are augmented.
+	trained   layers.Sequential
+	inputs    samples.Images
+	predicted parts
+
 	rates        []float64              // by step, on the mean loss
 	temperatures []float64              // by step; nil for optimizers
 	hooks        []langevin.Hook        // called between steps
@@ -264,8 +271,8 @@ type job struct {
 
 // give writes images into a new session, and labels unless they are nil. It closes the session if
 // that fails, so that callers can return its error directly.
-func give(s *graph.Session, images []byte, labels []int32) error {
-	err := graph.Write(s, "images", 0, 0, images)
+func give(s *graph.Session, images samples.Images, labels []int32) error {
+	err := images.Write(s)
 	if err == nil && labels != nil {
 		err = graph.Write(s, "labels", 0, 0, labels)
 	}

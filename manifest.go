@@ -32,6 +32,8 @@ type Manifest struct {
 	// Notes are the caller's, see WithNotes.
 	Notes map[string]string `json:"notes,omitempty"`
 	Data  Data              `json:"data"`
+	// Model is the ONNX file of the network, nil for other networks.
+	Model *ModelFile `json:"model,omitempty"`
 	// Device is the text of Describe for the device that began the run.
 	Device string `json:"device"`
 	// Steps is the number of steps of the whole run, and Parameters the number of weights of the
@@ -114,6 +116,9 @@ func ReadManifest(dir string) (m *Manifest, err error) {
 		m, err = parseManifest(content)
 		return err
 	})
+	if err == nil && m.Spec.isPretrained() {
+		m.Spec.file, err = m.copiedModel(dir)
+	}
 	if err != nil {
 		return nil, err
 	}

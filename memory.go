@@ -213,25 +213,24 @@ func (t *training) memory(device tensor.Device, program *graph.Program) (*Memory
 	const copies, writers = 2, 8
 	m.add("checkpoints", duringTraining, tensor.Footprint{}, copies*(chains*chain+traces/2))
 	m.add("samples being written", duringTraining, tensor.Footprint{}, sample*(copies*t.spec.Chains+min(writers, t.spec.Chains)))
-	network, err := t.spec.Build(t.data.Classes)
-	if err != nil {
+	if err := m.addFeatures(atStart, device, t.predicted, t.data.Len()+t.heldOutLen()); err != nil {
 		return nil, err
 	}
 	if t.watching != nil {
 		n := t.heldOutLen()
-		held, err := samples.PredictionSize(device, *t.watching, n, n, network.Apply)
+		held, err := samples.PredictionSize(device, t.predicted.inputs(), n, n, t.predicted.network.Apply)
 		if err != nil {
 			return nil, err
 		}
 		m.add("held-out images", "", held.Footprint, len(t.watching.Pixels)+4*n*held.Classes)
 	}
-	if err := t.addConclusion(m, device, network, weights); err != nil {
+	if err := t.addConclusion(m, device, weights); err != nil {
 		return nil, err
 	}
-	if err := t.addDiagnostics(m, device, network); err != nil {
+	if err := t.addDiagnostics(m, device); err != nil {
 		return nil, err
 	}
-	if err := t.addPredictions(m, device, network); err != nil {
+	if err := t.addPredictions(m, device); err != nil {
 		return nil, err
 	}
 	return m, m.sum(device)
@@ -312,14 +311,14 @@ func checkTables(steps int) error {
 }
 
 // addConclusion adds what approximations take after the last step.
-func (t *training) addConclusion(m *Memory, device tensor.Device, network layers.Sequential, weights int) error {
+func (t *training) addConclusion(m *Memory, device tensor.Device, weights int) error {
 	const file = 8 // bytes per weight of a sample that is read: its file and its values
 	switch method := t.kind.(type) {
 	case SWAG:
 		each := approximate.SWAGBytes(method.Rank, weights)
 		m.add("moments of states", afterTraining, tensor.Footprint{}, t.spec.Chains*each+file*weights+each/2)
 	case LaplaceApproximation:
-		last, ok := network[len(network)-1].(layers.Linear)
+		last, ok := t.trained[len(t.trained)-1].(layers.Linear)
 		if !ok {
 			return nil // which is refused elsewhere
 		}
@@ -338,13 +337,14 @@ func (t *training) addConclusion(m *Memory, device tensor.Device, network layers
 }
 
 // addDiagnostics adds what the measurements at the end take.
-func (t *training) addDiagnostics(m *Memory, device tensor.Device, network layers.Sequential) error {
+func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 	traits := t.kind.traits()
 	if !traits.tempered || t.spec.temperature() == 0 {
 		return nil
 	}
 	subject := measure.Subject{
-		Network: network, Posterior: t.posterior(), Temperature: t.spec.temperature(), Data: t.data, Batch: t.spec.Batch, Augment: t.spec.Augment.apply,
+		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.temperature(), Images: t.inputs, Labels: t.data.Labels,
+		Classes: t.data.Classes, Batch: t.spec.Batch, Augment: t.spec.Augment.apply,
 	}
 	if _, ok := t.kind.(minibatchKind); ok && t.spec.Anchor == 0 {
 		b, err := measure.NoiseSize(device, subject)
@@ -365,7 +365,7 @@ func (t *training) addDiagnostics(m *Memory, device tensor.Device, network layer
 }
 
 // addPredictions adds what predictions for the calibration and the scores take, whichever is more.
-func (t *training) addPredictions(m *Memory, device tensor.Device, network layers.Sequential) error {
+func (t *training) addPredictions(m *Memory, device tensor.Device) error {
 	n := 0
 	for _, d := range []*datasets.Dataset{t.splits.Validation, t.splits.Test} {
 		if d != nil {
@@ -375,9 +375,7 @@ func (t *training) addPredictions(m *Memory, device tensor.Device, network layer
 	if n == 0 {
 		return nil
 	}
-	d := t.data
-	images := samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std}
-	return m.addPredictions(afterTraining, device, images, n, network, t.spec.Samples*max(1, t.spec.Chains), true)
+	return m.addPredictions(afterTraining, device, t.predicted, n, t.spec.Samples*max(1, t.spec.Chains), true)
 }
 
 // advice returns settings with which the run would need at most some bytes of the host, in addition
@@ -424,7 +422,11 @@ func (t *training) advice(device tensor.Device, onHost, onDevice int64) (advice 
 
 // addPredictions adds what Run.Predictions of n images takes, for a run of some samples. The
 // samples of a detector have a predictor of their own.
-func (m *Memory) addPredictions(phase string, device tensor.Device, images samples.Images, n int, network layers.Sequential, files int, detects bool) error {
+func (m *Memory) addPredictions(phase string, device tensor.Device, p parts, n int, files int, detects bool) error {
+	if err := m.addFeatures(phase, device, p, n); err != nil {
+		return err
+	}
+	images, network := p.inputs(), p.network
 	size, err := samples.PredictionSize(device, images, n, predictBatch, network.Apply)
 	if err != nil {
 		return err
@@ -461,7 +463,7 @@ func (m *Memory) addPredictions(phase string, device tensor.Device, images sampl
 // PredictMemory estimates the memory of Predict and Predictions for a number of images in addition
 // to these.
 func (r *Run) PredictMemory(images int) (*Memory, error) {
-	network, err := r.Network()
+	p, err := r.parts()
 	if err != nil {
 		return nil, err
 	}
@@ -475,7 +477,7 @@ func (r *Run) PredictMemory(images int) (*Memory, error) {
 	}
 	m := &Memory{}
 	err = r.on(func(device tensor.Device) error {
-		if err := m.addPredictions("", device, r.shape(nil), images, network, len(files), found != nil); err != nil {
+		if err := m.addPredictions("", device, p, images, len(files), found != nil); err != nil {
 			return err
 		}
 		return m.sum(device)
@@ -485,10 +487,10 @@ func (r *Run) PredictMemory(images int) (*Memory, error) {
 
 // checkPredictions returns a MemoryError if predictions for some images need more memory than is
 // available.
-func (r *Run) checkPredictions(device tensor.Device, images int, network layers.Sequential, files int, detects bool) error {
+func (r *Run) checkPredictions(device tensor.Device, images int, p parts, files int, detects bool) error {
 	size := func(n int) (*Memory, error) {
 		m := &Memory{}
-		if err := m.addPredictions("", device, r.shape(nil), n, network, files, detects); err != nil {
+		if err := m.addPredictions("", device, p, n, files, detects); err != nil {
 			return nil, err
 		}
 		return m, m.sum(device)
@@ -510,7 +512,7 @@ func (r *Run) checkPredictions(device tensor.Device, images int, network layers.
 // checkGradient returns a MemoryError if the gradients of some images need more memory than is
 // available.
 func (r *Run) checkGradient(device tensor.Device, images int, network layers.Sequential) error {
-	size, err := samples.GradientSize(device, r.shape(nil), images, predictBatch, network.Apply)
+	size, err := samples.GradientSize(device, r.shape(), images, predictBatch, network.Apply)
 	if err != nil {
 		return err
 	}
@@ -533,39 +535,41 @@ func (r *Run) PredictorMemory(batch int) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	network, err := r.Network()
+	p, err := r.parts()
 	if err != nil {
 		return nil, err
 	}
 	var m *Memory
 	err = r.on(func(device tensor.Device) error {
-		m, err = r.predictorMemory(device, batch, len(files), network)
+		m, err = r.predictorMemory(device, batch, len(files), p)
 		return err
 	})
 	return m, err
 }
 
-func (r *Run) predictorMemory(device tensor.Device, batch, members int, network layers.Sequential) (*Memory, error) {
-	images := r.shape(nil)
-	size, err := samples.EnsembleSize(device, images, batch, predictorBatches*batch, members, network.Apply)
+func (r *Run) predictorMemory(device tensor.Device, batch, members int, p parts) (*Memory, error) {
+	size, err := samples.EnsembleSize(device, p.inputs(), batch, predictorBatches*batch, members, p.network.Apply)
 	if err != nil {
 		return nil, err
 	}
 	const perWeight = 8 // a sample that is read and its file
 	m := &Memory{}
 	m.add(fmt.Sprintf("network and %d samples", members), "", size.Footprint, perWeight*size.Weights)
+	if err := m.addFeatures("", device, p, predictorBatches*batch); err != nil {
+		return nil, err
+	}
 	return m, m.sum(device)
 }
 
 // checkPredictor returns a MemoryError if a Predictor needs more memory than is available.
-func (r *Run) checkPredictor(device tensor.Device, batch, members int, network layers.Sequential) error {
-	m, err := r.predictorMemory(device, batch, members, network)
+func (r *Run) checkPredictor(device tensor.Device, batch, members int, p parts) error {
+	m, err := r.predictorMemory(device, batch, members, p)
 	if err != nil {
 		return err
 	}
 	return m.check(fmt.Sprintf("pollen: predictor: %s: loading %d samples", r.dir, members), func(onHost, onDevice int64) (advice []string) {
 		fits := func(batch, members int) bool {
-			m, err := r.predictorMemory(device, batch, members, network)
+			m, err := r.predictorMemory(device, batch, members, p)
 			return err == nil && m.Host <= onHost && m.Device <= onDevice
 		}
 		for n := batch / 2; n >= 1; n /= 2 {

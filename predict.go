@@ -218,13 +218,13 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	network, err := r.Network()
+	parts, err := r.parts()
 	if err != nil {
 		return nil, err
 	}
-	err = r.on(func(device tensor.Device) error { return r.checkPredictor(device, batch, len(files), network) })
+	err = r.on(func(device tensor.Device) error { return r.checkPredictor(device, batch, len(files), parts) })
 	if err == nil {
-		files, err = r.finite(files, network)
+		files, err = r.finite(files, parts)
 	}
 	if err != nil {
 		return nil, err
@@ -253,7 +253,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		p.host = tensor.NewHost(0)
 		device = p.host
 	}
-	p.ensembles, err = loadEnsembles(device, r.shape(nil), batch, files, network, p.detector, r.detectorShape(), passes)
+	p.ensembles, err = loadEnsembles(device, parts, batch, files, p.detector, r.detectorShape(), passes)
 	if err != nil {
 		p.Close()
 		return nil, err
@@ -285,7 +285,7 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 		}
 		part := pixels[:min(len(pixels), p.room*size)]
 		pixels = pixels[len(part):]
-		predictions, err := p.ensembles.predict(p.data.Name, part, len(part)/size)
+		predictions, err := p.ensembles.predict(ctx, p.data.Name, part, len(part)/size)
 		if err != nil {
 			return nil, err
 		}

@@ -82,6 +82,9 @@ func (s Spec) named() Spec {
 	if s.Method == nil {
 		s.Method = langevin.SGLD{}
 	}
+	if s.isPretrained() && s.file == nil {
+		s.file = newNetworkFile(s.Network, "")
+	}
 	return s
 }
 
@@ -93,6 +96,9 @@ func (s Spec) checkApplicable(c methodKind) error {
 	}
 	if s.Layers != nil && len(s.Layers) == 0 {
 		return invalid("network: Layers must be at least 1")
+	}
+	if err := s.checkPretrained(); err != nil {
+		return err
 	}
 	if s.Schedule != nil && !c.traits().rated {
 		return invalid("schedule does not apply to %s, which finds its own step size", MethodName(s.Method))
@@ -114,6 +120,9 @@ func (s Spec) checkApplicable(c methodKind) error {
 // fill sets defaults for what was left out, for a number of examples. Later defaults build on
 // earlier ones: Epochs on Batch, BurnIn on Epochs, and Weights on Cycles.
 func (s *Spec) fill(c methodKind, examples int) {
+	if s.isPretrained() {
+		s.Head, s.Freeze = cmp.Or(s.Head, headLinear), cmp.Or(s.Freeze, freezeAll)
+	}
 	if !c.traits().exact {
 		s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
 	}
@@ -379,14 +388,32 @@ func (s Spec) checkLadder() error {
 // the method adds to it.
 func (s Spec) Build(classes int) (network layers.Sequential, err error) {
 	s = s.named()
+	switch {
+	case s.Layers != nil:
+		network = s.Layers
+	case s.isPretrained():
+		s.Head = cmp.Or(s.Head, headLinear)
+		var stem *stem
+		if stem, err = s.stem(); err != nil {
+			return nil, err
+		}
+		network, err = s.headNetwork(classes)
+		network = append(layers.Sequential{stem}, network...)
+	default:
+		network, err = namedNetwork(s.Network, classes)
+	}
+	return s.completed(network, err)
+}
+
+// completed returns a network with the layers that the method adds to it, or the error of making
+// it.
+func (s Spec) completed(network layers.Sequential, err error) (layers.Sequential, error) {
+	if err != nil {
+		return nil, asInvalid(err)
+	}
 	c, err := kindOf(s.Method)
 	if err != nil {
 		return nil, err
-	}
-	if network = s.Layers; network == nil {
-		if network, err = namedNetwork(s.Network, classes); err != nil {
-			return nil, InvalidError{err}
-		}
 	}
 	if network, err = c.network(network); err != nil {
 		return nil, InvalidError{errors.WithMessage(err, "pollen: network")}

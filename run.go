@@ -116,17 +116,16 @@ func (r *Run) Finished() (bool, error) {
 // Network returns the trained network, from images to logits. The error is DamagedError if it has
 // more parameters than the run.
 func (r *Run) Network() (layers.Sequential, error) {
-	network, err := r.manifest.Spec.Build(r.manifest.Data.Classes())
-	if err != nil {
+	if _, err := r.parts(); err != nil {
 		return nil, err
 	}
-	return network, r.checkParameters(network)
+	return r.manifest.Spec.Build(r.manifest.Data.Classes())
 }
 
 // checkParameters refuses a network with more parameters than the run and its largest sample have,
 // before memory is allocated for it.
-func (r *Run) checkParameters(network layers.Sequential) error {
-	d, limit, made := &r.manifest.Data, r.manifest.Parameters, 0
+func (r *Run) checkParameters(p parts) error {
+	limit, made := r.manifest.Parameters, 0
 	largest, size := r.largestSample()
 	if size > 0 {
 		limit = min(limit, int(size/4)) // they are float32
@@ -142,7 +141,7 @@ func (r *Run) checkParameters(network layers.Sequential) error {
 		made += tensor.Shape(shape).Elements()
 		return b.Parameter(name, initialize, shape...)
 	}
-	network.Apply(b, b.Data("input", tensor.Float32, 1, d.Channels, d.Height, d.Width))
+	p.network.Apply(b, b.Data("input", tensor.Float32, append([]int{1}, p.inputs().Shape()...)...))
 	if excess == nil {
 		return nil // any other error is reported where the network is used
 	}
@@ -183,14 +182,16 @@ func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 		return samples.Images{}, invalid("%s has images of %dx%dx%d, must have the %dx%dx%d of %s, which was trained on %s", data.Name,
 			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, r.dir, d.Name)
 	}
-	return r.shape(data.Images), nil
+	images := r.shape()
+	images.Pixels = data.Images
+	return images, nil
 }
 
-// shape returns pixels as images for the run's network.
-func (r *Run) shape(pixels []byte) samples.Images {
+// shape returns the shape and moments of images for the run's network.
+func (r *Run) shape() samples.Images {
 	d := &r.manifest.Data
 	return samples.Images{
-		Pixels: pixels, Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std,
+		Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std,
 	}
 }
 
@@ -332,7 +333,7 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	if err != nil {
 		return nil, err
 	}
-	network, err := r.Network()
+	p, err := r.parts()
 	if err != nil {
 		return nil, err
 	}
@@ -352,10 +353,14 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	var average *evaluate.Predictive
 	var strange *strangeness
 	err = r.on(func(device tensor.Device) error {
-		if err := r.checkPredictions(device, data.Len(), network, len(files), found != nil); err != nil {
+		if err := r.checkPredictions(device, data.Len(), p, len(files), found != nil); err != nil {
 			return err
 		}
-		predictors, err := newPredictors(device, images, network, found, len(files), passes)
+		inputs, err := r.inputs(ctx, device, p, images)
+		if err != nil {
+			return err
+		}
+		predictors, err := newPredictors(device, inputs, p.network, found, len(files), passes)
 		if err != nil {
 			return err
 		}
@@ -394,11 +399,11 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	if err != nil {
 		return nil, err
 	}
-	p := average.Predictions(data.Name, data.Labels)
+	predictions := average.Predictions(data.Name, data.Labels)
 	if strange != nil && average.Samples() == len(files)*passes { // none was left out
-		p.Strangeness, err = strange.scores()
+		predictions.Strangeness, err = strange.scores()
 	}
-	return p, err
+	return predictions, err
 }
 
 // Assess scores the run on labelled data like those it was trained on and, if other is not nil, how

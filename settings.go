@@ -42,8 +42,17 @@ const (
 // the resolved Spec, in which no default is left out, so that a later version with other defaults
 // still repeats the run.
 var settings = []Setting{
-	{"model", "string", "network: a name from the list above, or a network file (default lenet-small)", true,
+	{"model", "string", "network: a name from the list above, a network file, or an ONNX file (default lenet-small)", true,
 		func(s *Spec) any { return orNil(s.Network) }, func(s *Spec, text string) error { s.Network = text; return nil }},
+	{"cut", "string", "value or node of an ONNX file that the head reads (default: what the last fully connected layer reads)", true,
+		func(s *Spec) any { return orNil(s.Cut) }, func(s *Spec, text string) error { s.Cut = text; return nil }},
+	{"head", "string", "network after the cut of an ONNX file: linear, mlp:WIDTH or mlp:WIDTH-WIDTH, or a network as of --model (default linear)", true,
+		func(s *Spec) any { return orNil(s.Head) }, func(s *Spec, text string) error { s.Head = text; return nil }},
+	{"freeze", "string", "weights of an ONNX file that are not sampled: all, none, or names of weights or layers, separated by commas\n(default all)", true,
+		func(s *Spec) any { return orNil(s.Freeze) }, func(s *Spec, text string) error { s.Freeze = text; return nil }},
+	{"input", "string", "input of an ONNX file: imagenet, inception, none, bytes or caffe, or " + inputForm + "\n" +
+		"(default: by the file's metadata, or imagenet)", true,
+		func(s *Spec) any { return orNil(s.Input) }, func(s *Spec, text string) error { s.Input = text; return nil }},
 	number("subset", "number of examples to train on: the first ones, or evenly spaced ones if the data are sorted by class\n(default: all)", true,
 		func(s *Spec) *int { return &s.Subset }),
 	{"method", "string", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data (default sgld)", true,

@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,8 +23,30 @@ type Spec struct {
 	// Network is a name of layers.Names or RegisterNetwork, or a text that layers.Parse reads. The
 	// default is lenet-small. Layers is a custom network, instead of Network. If it contains custom
 	// layers, use RegisterNetwork, so that the run can be opened again.
+	//
+	// Network may also be the path of an ONNX file, as model.onnx. It is cut at a value, and a new
+	// head follows; the next four fields say how. A run keeps a copy of the file.
 	Network string
 	Layers  layers.Sequential
+
+	// Cut is the value of the ONNX file that the head reads, or the node that makes it. The default
+	// is what the last fully connected layer reads. The value must be a vector [B D].
+	Cut string
+
+	// Head is the network after the cut: "linear", which is the default; "mlp:64" or "mlp:64-32",
+	// with hidden layers of these widths; or a network as in Network.
+	Head string
+
+	// Freeze is which weights of the ONNX file stay as they are: "all", which is the default,
+	// "none", or names of weights or layers, separated by commas. A frozen weight is not a
+	// parameter: it has no prior and no noise, and all chains share it. If all are frozen, the
+	// features of an image at the cut are computed once.
+	Freeze string
+
+	// Input is how images become the input of the ONNX file: a name of InputNames, or a text such
+	// as "mean=0.5,std=0.25,order=bgr" for (pixel/255 - mean)/std of the channels blue, green, red.
+	// The default is what the file's metadata describe, or else "imagenet".
+	Input string
 
 	// Method is an optimizer, a sampler or an approximation. The default is langevin.SGLD.
 	Method Method
@@ -118,6 +141,8 @@ type Spec struct {
 	// as in 1, 1.02, 1.04. Each chain becomes one chain for each temperature, neighbours attempt to
 	// swap, and only the coldest chain yields samples.
 	Temperatures []float64
+
+	file *networkFile // of Network, if that is an ONNX file
 }
 
 // Weighting is how samples are weighted in averages.
@@ -149,7 +174,7 @@ func (s Spec) temperature() float64 {
 
 // isNetworkFile reports whether a network is the text of a network file rather than a name.
 func isNetworkFile(text string) bool {
-	return strings.ContainsAny(text, "\n{[:") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "#")
+	return !isONNX(text) && strings.ContainsAny(text, "\n{[:") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "#")
 }
 
 // ownNetworks are the networks of RegisterNetwork. Like the registry of methods it has no lock: a
@@ -190,6 +215,8 @@ func (s Spec) NetworkName() string {
 	switch {
 	case s.Layers != nil:
 		return "own layers"
+	case s.isPretrained():
+		return filepath.Base(s.Network)
 	case isNetworkFile(s.Network):
 		return "network file"
 	}

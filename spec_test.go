@@ -209,7 +209,7 @@ func TestSpecRoundTrip(t *testing.T) {
 func TestSpecErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`[]`:                                "pollen: specification",
-		`{"batchSize": 3}`:                  `no setting "batchSize"; there are model, subset, method,`,
+		`{"batchSize": 3}`:                  `no setting "batchSize"; there are model, cut,`,
 		`{"batch": 1.5}`:                    `batch must be an integer, got "1.5"`,
 		`{"batch": "many"}`:                 `batch must be an integer, got "\"many\""`,
 		`{"batch": null}`:                   `batch must be an integer, got "null"`,
@@ -231,7 +231,7 @@ func TestSpecErrors(t *testing.T) {
 		wantError(t, text, json.Unmarshal([]byte(text), &s), want)
 	}
 	var s Spec
-	wantInvalid(t, "setting", s.Set("dance", "1"), `no setting "dance"; there are model, subset, method,`)
+	wantInvalid(t, "setting", s.Set("dance", "1"), `no setting "dance"; there are model, cut,`)
 	for _, name := range []string{"batch", "burn-in", "temperature", "seed", "cycles"} {
 		wantInvalid(t, name, s.Set(name, "x"), name)
 	}

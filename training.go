@@ -80,8 +80,60 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 	if err := t.spec.Augment.checkFits(t.data); err != nil {
 		return nil, err
 	}
+	if err := t.prepareNetwork(); err != nil {
+		return nil, err
+	}
 	t.plan, t.rates, err = t.spec.plan(t.kind, t.data.Len())
 	return t, err
+}
+
+// prepareNetwork makes the network. That of an ONNX file has its own moments of pixels, instead of
+// the data's. With augmentation, features cannot be computed once: the whole network is then
+// applied at each step.
+func (t *training) prepareNetwork() (err error) {
+	if t.spec, err = t.spec.withModel(); err != nil {
+		return err
+	}
+	if t.spec.isPretrained() {
+		format, err := parseInput(t.spec.Input)
+		if err != nil {
+			return err
+		}
+		data := *t.data
+		data.Mean, data.Std = format.moments(data.Channels)
+		t.data = &data
+	}
+	d := t.data
+	images := samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std}
+	if t.predicted, err = t.spec.parts(images, d.Classes); err != nil {
+		return err
+	}
+	t.trained, t.inputs = t.predicted.network, t.predicted.inputs()
+	if t.predicted.stem != nil && !t.spec.Augment.isNone() {
+		t.inputs = images
+		t.trained, err = t.spec.Build(d.Classes)
+	}
+	return err
+}
+
+// loadInputs fills in the training images as the network reads them.
+func (t *training) loadInputs(ctx context.Context, device tensor.Device) (err error) {
+	if t.inputs.Features == 0 {
+		t.inputs.Pixels = t.data.Images
+		return nil
+	}
+	t.inputs, err = t.features(ctx, device, t.data.Images)
+	return err
+}
+
+// features returns images as the network predicts them.
+func (t *training) features(ctx context.Context, device tensor.Device, pixels []byte) (samples.Images, error) {
+	e := t.predicted.extractor(device)
+	defer e.close()
+	e.observe = func(done, total int) {
+		t.observe(Event{Task: "features", On: t.data.Name, Done: done, Total: total, Images: min(done, featureBatch)})
+	}
+	return e.of(ctx, pixels)
 }
 
 // remarkSteps reports what the run is going to do.
@@ -102,7 +154,7 @@ func (t *training) remarkSteps() {
 // load builds the program, checks that there is memory for the run, and writes the data into its
 // session. All images go to the device once, as bytes; op.Minibatch gathers and normalises a
 // minibatch there at each step, so that a step needs nothing of the host.
-func (t *training) load(device tensor.Device) error {
+func (t *training) load(ctx context.Context, device tensor.Device) error {
 	program, err := t.build(device)
 	if err != nil {
 		return err
@@ -114,31 +166,30 @@ func (t *training) load(device tensor.Device) error {
 	if err := t.checkFits(device, m, "pollen: fit"); err != nil {
 		return err
 	}
+	if err := t.loadInputs(ctx, device); err != nil {
+		return err
+	}
 	t.session, err = program.Load(device, graph.LoadOptions{
 		Seed: t.spec.Seed, FirstChain: t.spec.FirstChain * t.spec.replicasOfEach(), Chains: t.spec.Chains * t.spec.replicasOfEach(),
 	})
 	if err != nil {
 		return err
 	}
-	return give(t.session, t.data.Images, t.data.Labels)
+	return give(t.session, t.inputs, t.data.Labels)
 }
 
 // build compiles the program, for a device that must have memory for the weights at least. The
 // network is built within Float32 even if the graph is Float64, see dtype.
 func (t *training) build(device tensor.Device) (*graph.Program, error) {
-	network, err := t.spec.Build(t.data.Classes)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkNetwork(network, Data{Channels: t.data.Channels, Height: t.data.Height, Width: t.data.Width, ClassNames: t.data.ClassNames}); err != nil {
+	if err := checkNetwork(t.trained, t.inputs, t.data.Classes); err != nil {
 		return nil, err
 	}
 	b := graph.New(t.dtype())
 	end := b.Within(tensor.Float32)
-	shape := tensor.Shape{t.data.Len(), t.data.Channels, t.data.Height, t.data.Width}
 	batch := op.Batch{Size: t.spec.Batch, Shuffled: !t.kind.traits().exact, Symmetric: t.spec.Symmetric}
-	x, labels := op.Minibatch(b, batch, shape, t.data.Mean, t.data.Std)
-	in := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: labels, posterior: t.posterior()}
+	x := t.inputs.Input(b, batch, t.data.Len())
+	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Int32, t.data.Len()), b.Header())
+	in := inputs{network: t.trained, x: t.spec.Augment.apply(b, x), labels: labels, posterior: t.posterior()}
 	end()
 	logits, loss, err := t.kind.attach(&t.job, b, in)
 	if err != nil {
@@ -169,17 +220,17 @@ func (t *training) dtype() tensor.DType {
 
 // begin prepares to observe, and then prepares the run's directory with open, which may restore
 // what was observed before.
-func (t *training) begin(device tensor.Device, open func(device tensor.Device) error) error {
+func (t *training) begin(ctx context.Context, device tensor.Device, open func(device tensor.Device) error) error {
 	t.observing()
 	if err := t.newProbe(device); err != nil {
 		return err
 	}
 	if t.watching != nil {
-		network, err := t.spec.Build(t.data.Classes)
+		inputs, err := t.features(ctx, device, t.watching.Pixels)
 		if err != nil {
 			return err
 		}
-		if t.measured.HeldOut, err = measure.NewHeldOut(device, *t.watching, network, t.spec.Chains, t.spacing()); err != nil {
+		if t.measured.HeldOut, err = measure.NewHeldOut(device, inputs, t.predicted.network, t.spec.Chains, t.spacing()); err != nil {
 			return err
 		}
 	}
@@ -255,8 +306,8 @@ func (t *training) try(ctx context.Context, steps, window int) error {
 }
 
 // checkNetwork refuses a network that does not map the images to one logit for each class.
-func checkNetwork(network layers.Sequential, d Data) error {
-	if err := layers.Check(network, tensor.Shape{d.Channels, d.Height, d.Width}, d.Classes()); err != nil {
+func checkNetwork(network layers.Sequential, images samples.Images, classes int) error {
+	if err := layers.Check(network, images.Shape(), classes); err != nil {
 		return InvalidError{err}
 	}
 	return nil

@@ -23,7 +23,7 @@ func states(t *testing.T, spec Spec, name string, at ...int) [][]float32 {
 	must(t, err)
 	host := tensor.NewHost(1)
 	defer host.Close()
-	must(t, tr.load(host))
+	must(t, tr.load(t.Context(), host))
 	defer tr.session.Close()
 	var all [][]float32
 	for _, steps := range at {
@@ -93,7 +93,7 @@ func TestWatchdog(t *testing.T) {
 	must(t, err)
 	host := with(t, 1)
 	e := environmentOf([]Option{host})
-	must(t, tr.load(e.device))
+	must(t, tr.load(t.Context(), e.device))
 	defer tr.session.Close()
 	tr.observing()
 	p := langevin.Window{From: tr.plan.BurnIn, To: tr.plan.BurnIn + 1}

@@ -196,12 +196,11 @@ func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnos
 }
 
 // subject is the training for package measure.
-func (t *training) subject() (measure.Subject, error) {
-	network, err := t.spec.Build(t.data.Classes)
+func (t *training) subject() measure.Subject {
 	return measure.Subject{
-		Network: network, Posterior: t.posterior(), Temperature: t.spec.temperature(), Data: t.data, Batch: t.spec.Batch, Seed: t.spec.Seed,
-		Session: t.session, Augment: t.spec.Augment.apply,
-	}, err
+		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.temperature(), Images: t.inputs, Labels: t.data.Labels,
+		Classes: t.data.Classes, Batch: t.spec.Batch, Seed: t.spec.Seed, Session: t.session, Augment: t.spec.Augment.apply,
+	}
 }
 
 // temperaturesByLayer returns the temperatures of all parameters, and then by layer.
@@ -224,11 +223,7 @@ func (t *training) gradientNoise(device tensor.Device) (map[string]float64, erro
 	if err != nil {
 		return nil, err
 	}
-	subject, err := t.subject()
-	if err != nil {
-		return nil, err
-	}
-	return measure.GradientNoise(device, subject, s.sampler, cold[0], t.rates[t.session.Steps()-1])
+	return measure.GradientNoise(device, t.subject(), s.sampler, cold[0], t.rates[t.session.Steps()-1])
 }
 
 // predictionTemperature returns the temperature of what predictions depend on, over some of the
@@ -243,11 +238,7 @@ func (t *training) predictionTemperature(ctx context.Context, device tensor.Devi
 	if err != nil {
 		return nil, err
 	}
-	subject, err := t.subject()
-	if err != nil {
-		return nil, err
-	}
-	return measure.PredictionTemperature(ctx, device, subject, measure.PredictionOptions{
+	return measure.PredictionTemperature(ctx, device, t.subject(), measure.PredictionOptions{
 		Files: files, Passes: float64(t.session.Steps()) * float64(t.spec.Batch*t.spec.Chains) / float64(t.data.Len()),
 		Damaged: func(err error) { t.remark(fmt.Sprintf("%v; left out of the temperature of predictions", err)) },
 		Observe: func(done, total, images int) {

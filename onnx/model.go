@@ -22,6 +22,8 @@ type Model struct {
 	Metadata map[string]string
 	// Inputs and Outputs of the graph, without the weights.
 	Inputs, Outputs []Value
+	// External are the names of the other files that the weights are in, relative to the model's.
+	External []string
 
 	nodes   []*node
 	tensors map[string]*storedTensor
@@ -321,6 +323,7 @@ func (m *Model) load(external func(name string) ([]byte, error)) error {
 					return errors.WithMessagef(err, "tensor %s", name)
 				}
 				files[t.external.location] = content
+				m.External = append(m.External, t.external.location)
 			}
 			if err := t.attach(content); err != nil {
 				return errors.WithMessagef(err, "tensor %s", name)

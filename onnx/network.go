@@ -37,6 +37,15 @@ type Network struct {
 // Network selects the part of a model that an output depends on. It returns an error that lists
 // every operator without a translation, with its nodes.
 func (m *Model) Network(o Options) (*Network, error) {
+	n, err := m.part(o)
+	if err != nil {
+		return nil, err
+	}
+	return n, n.checkOperators()
+}
+
+// part selects the nodes that an output depends on.
+func (m *Model) part(o Options) (*Network, error) {
 	if len(m.Inputs) != 1 {
 		return nil, errors.Errorf("onnx: the model must have one input, got %d", len(m.Inputs))
 	}
@@ -72,7 +81,7 @@ func (m *Model) Network(o Options) (*Network, error) {
 			n.nodes = append(n.nodes, node)
 		}
 	}
-	return n, n.checkOperators()
+	return n, nil
 }
 
 // checkOperators returns an error that names each operator without a translation.

@@ -18,7 +18,6 @@ import (
 type EnsemblePredictor struct {
 	session  *graph.Session
 	images   Images // without pixels
-	size     int    // bytes per image
 	batch    int    // images per step
 	capacity int    // maximum number of images per call, a multiple of batch
 	classes  int
@@ -50,12 +49,10 @@ func newEnsemble(device tensor.Device, images Images, batch, capacity, members i
 	if batch < 1 || capacity < 1 || members < 1 {
 		return nil, errors.Errorf("samples: ensemble: batch, capacity and members must be at least 1, got %d, %d and %d", batch, capacity, members)
 	}
-	size := images.Channels * images.Height * images.Width
-	images.Pixels = make([]byte, max(size, 1)) // one image, so that validate checks only the shape
-	if err := images.validate(); err != nil {
+	images = images.Empty()
+	if err := images.validateShape(); err != nil {
 		return nil, err
 	}
-	images.Pixels = nil
 	program, classes, err := predictionProgram(tensor.Float32, images, capacity, op.Batch{Size: batch}, network, more)
 	if err != nil {
 		return nil, err
@@ -65,7 +62,7 @@ func newEnsemble(device tensor.Device, images Images, batch, capacity, members i
 		return nil, err
 	}
 	return &EnsemblePredictor{
-		session: session, images: images, size: size, batch: batch, capacity: capacity, classes: classes, members: make([]Sample, members),
+		session: session, images: images, batch: batch, capacity: capacity, classes: classes, members: make([]Sample, members),
 	}, nil
 }
 
@@ -87,18 +84,21 @@ func (p *EnsemblePredictor) Load(member int, s Sample) error {
 	return nil
 }
 
-// Predict computes the probabilities of n images, given as bytes [n C H W], with n at most
-// Capacity. For each pass it calls use with the probabilities [n K] and the weight of each member,
-// in the members' order. Passes differ only if the network draws random numbers (Monte Carlo
-// dropout); otherwise one is enough. The same pixels and passes give the same bits. use must not
+// Predict computes the probabilities of n images of the ensemble's shape, with n at most Capacity.
+// For each pass it calls use with the probabilities [n K] and the weight of each member, in the
+// members' order. Passes differ only if the network draws random numbers (Monte Carlo
+// dropout); otherwise one is enough. The same images and passes give the same bits. use must not
 // keep the slice.
-func (p *EnsemblePredictor) Predict(pixels []byte, passes int, use func(probabilities []float32, weight float64) error) error {
-	n := len(pixels) / p.size
-	if len(pixels) == 0 || len(pixels)%p.size != 0 || n > p.capacity || passes < 1 {
-		return errors.Errorf("samples: ensemble: must have 1 to %d images of %d bytes and at least 1 pass, got %d bytes and %d passes",
-			p.capacity, p.size, len(pixels), passes)
+func (p *EnsemblePredictor) Predict(images Images, passes int, use func(probabilities []float32, weight float64) error) error {
+	if err := images.validate(); err != nil {
+		return err
 	}
-	if err := graph.Write(p.session, "images", 0, 0, pixels); err != nil {
+	n := images.Len()
+	if !images.Shape().Equal(p.images.Shape()) || n > p.capacity || passes < 1 {
+		return errors.Errorf("samples: ensemble: must have 1 to %d images of shape %v and at least 1 pass, got %d of shape %v and %d passes",
+			p.capacity, p.images.Shape(), n, images.Shape(), passes)
+	}
+	if err := images.Write(p.session); err != nil {
 		return err
 	}
 	probabilities := make([]float32, n*p.classes)

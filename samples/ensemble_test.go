@@ -58,7 +58,7 @@ func TestEnsemble(t *testing.T) {
 			for _, part := range [][2]int{{0, 37}, {5, 6}, {0, 16}, {30, 37}, {0, 37}} {
 				from, to := part[0], part[1]
 				member := 0
-				err := c.Predict(images.Pixels[from*trial.ImageSize:to*trial.ImageSize], 1, func(p []float32, weight float64) error {
+				err := c.Predict(images.Slice(from, to), 1, func(p []float32, weight float64) error {
 					if !slices.Equal(p, want[member][from*trial.NetworkLabels:to*trial.NetworkLabels]) || weight != float64(member+1) {
 						t.Errorf("%v: member %d of weight %v differs for images %d to %d", shape, member, weight, from, to)
 					}
@@ -84,7 +84,7 @@ func TestEnsemblePasses(t *testing.T) {
 	images := trial.PredictorImages(9)
 	ask := func(from, to, passes int) []string {
 		var seen []string
-		err := c.Predict(images.Pixels[from*trial.ImageSize:to*trial.ImageSize], passes, func(p []float32, _ float64) error {
+		err := c.Predict(images.Slice(from, to), passes, func(p []float32, _ float64) error {
 			seen = append(seen, fmt.Sprint(p))
 			return nil
 		})
@@ -120,8 +120,16 @@ func TestEnsembleErrors(t *testing.T) {
 	s := networkSample(t, 3)
 	c := ensemble(t, 2, 4, []samples.Sample{s}, trial.Network)
 	none := func([]float32, float64) error { return nil }
-	for _, bad := range []struct{ bytes, passes int }{{0, 1}, {trial.ImageSize - 1, 1}, {5 * trial.ImageSize, 1}, {trial.ImageSize, 0}} {
-		if err := c.Predict(make([]byte, bad.bytes), bad.passes, none); err == nil || !strings.Contains(err.Error(), "must have 1 to 4 images") {
+	for _, bad := range []struct {
+		bytes, passes int
+		want          string
+	}{
+		{0, 1, "whole images"}, {trial.ImageSize - 1, 1, "whole images"}, {5 * trial.ImageSize, 1, "must have 1 to 4 images"},
+		{trial.ImageSize, 0, "must have 1 to 4 images"},
+	} {
+		images := trial.PredictorImages(1)
+		images.Pixels = make([]byte, bad.bytes)
+		if err := c.Predict(images, bad.passes, none); err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}

@@ -122,7 +122,7 @@ func NewFeaturePredictor(device tensor.Device, images Images, batch int,
 }
 
 // FeaturePredictionSize returns the memory of a predictor of NewFeaturePredictor for n images.
-// images gives their shape; its Pixels are ignored.
+// images gives their shape only.
 func FeaturePredictionSize(device tensor.Device, images Images, n, batch int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (Size, error) {
 	order := op.Batch{Size: min(batch, n)}
 	return sizeOf(device, images, n, order, 1, network, func(b *graph.Builder, _, logits *graph.Node) {

@@ -93,7 +93,7 @@ func checkEnsembleFeatures(t *testing.T, host tensor.Device, s samples.Sample, i
 		}
 	}
 	member := 0
-	err = c.Predict(images.Pixels, 1, func([]float32, float64) error {
+	err = c.Predict(images, 1, func([]float32, float64) error {
 		got := make([]float32, len(want))
 		err := c.Features(member, 0, got)
 		if slices.Equal(got, want) != (member == 1) {

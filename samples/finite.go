@@ -3,6 +3,7 @@ package samples
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
@@ -43,22 +44,32 @@ type Probe struct {
 const noiseProbes = 2
 
 // NewProbe loads the network, which maps a batch of images to logits, on a device. images gives the
-// shape and moments of the images; its Pixels are ignored.
+// shape and moments of the images only.
 func NewProbe(device tensor.Device, images Images, network func(b *graph.Builder, x *graph.Node) *graph.Node) (*Probe, error) {
-	size := max(0, images.Channels) * max(0, images.Height) * max(0, images.Width)
-	black, white, random := make([]byte, size), make([]byte, size), rand.New(rand.NewPCG(0, 0))
-	for i := range white {
-		white[i] = 255
-	}
-	images.Pixels = append(black, white...)
-	for range noiseProbes * size {
-		images.Pixels = append(images.Pixels, byte(random.Uint32()))
-	}
+	images = probes(images)
 	predictor, err := NewSamplePredictor(device, tensor.Float32, images, 1, network)
 	if err != nil {
 		return nil, err
 	}
 	return &Probe{predictor, make([]float32, images.Len()*predictor.Classes())}, nil
+}
+
+// probes returns the images of a Probe. Vectors are zeros, ones, and normal random numbers.
+func probes(images Images) Images {
+	random := rand.New(rand.NewPCG(0, 0))
+	if size := max(0, images.Features); size > 0 {
+		images.Rows = append(make([]float32, size), slices.Repeat([]float32{1}, size)...)
+		for range noiseProbes * size {
+			images.Rows = append(images.Rows, float32(random.NormFloat64()))
+		}
+		return images
+	}
+	size := max(0, images.Channels) * max(0, images.Height) * max(0, images.Width)
+	images.Pixels = append(make([]byte, size), slices.Repeat([]byte{255}, size)...)
+	for range noiseProbes * size {
+		images.Pixels = append(images.Pixels, byte(random.Uint32()))
+	}
+	return images
 }
 
 // Check returns a NotFiniteError if a weight of the sample or a probability that it predicts is not

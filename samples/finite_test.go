@@ -65,7 +65,7 @@ func TestNotFinite(t *testing.T) {
 
 	c := ensemble(t, 2, 4, []samples.Sample{good, huge}, trial.Network)
 	used := 0
-	err = c.Predict(images.Pixels[:2*trial.ImageSize], 1, func([]float32, float64) error { used++; return nil })
+	err = c.Predict(images.Slice(0, 2), 1, func([]float32, float64) error { used++; return nil })
 	if wantNotFinite(t, err, "probability of image 0"); used != 1 {
 		t.Errorf("%d members were used, want only the first", used)
 	}

@@ -1,44 +1,12 @@
 package samples
 
 import (
-	"math"
-
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 )
-
-// Images are images to predict, as bytes: image i starts at Pixels[i*C*H*W], and the network's
-// input in channel c is (byte/255 - Mean[c])/Std[c].
-type Images struct {
-	Pixels                  []byte
-	Channels, Height, Width int
-	Mean, Std               []float64 // one per channel, or one for all
-}
-
-// Len returns the number of images.
-func (i Images) Len() int { return len(i.Pixels) / (i.Channels * i.Height * i.Width) }
-
-func (i Images) validate() error {
-	extents := tensor.Shape{i.Channels, i.Height, i.Width}
-	if err := extents.Validate(); err != nil {
-		return errors.Wrap(err, "samples: predictor: images")
-	}
-	if len(i.Pixels) == 0 || len(i.Pixels)%extents.Elements() != 0 {
-		return errors.Errorf("samples: predictor: Pixels must be whole images of shape %v, got %d bytes", extents, len(i.Pixels))
-	}
-	finite := len(i.Mean) == len(i.Std)
-	for c := 0; finite && c < len(i.Mean); c++ {
-		finite = i.Std[c] > 0 && i.Std[c] < math.Inf(1) && i.Mean[c]-i.Mean[c] == 0
-	}
-	if !finite {
-		return errors.Errorf("samples: predictor: Mean and Std must have the same number of finite values, and Std positive ones, got %v and %v",
-			i.Mean, i.Std)
-	}
-	return nil
-}
 
 // SamplePredictor computes a network's class probabilities for a fixed set of images, for one
 // sample after another. Images keep their order.
@@ -74,7 +42,7 @@ func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, orde
 	if err != nil {
 		return nil, err
 	}
-	if err := graph.Write(session, "images", 0, 0, images.Pixels); err != nil {
+	if err := images.Write(session); err != nil {
 		session.Close()
 		return nil, err
 	}
@@ -88,8 +56,8 @@ type Size struct {
 	Weights int // of the network
 }
 
-// PredictionSize returns the memory of a SamplePredictor of n images. images gives their shape; its
-// Pixels are ignored.
+// PredictionSize returns the memory of a SamplePredictor of n images. images gives their shape
+// only.
 func PredictionSize(device tensor.Device, images Images, n, batch int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (Size, error) {
 	return sizeOf(device, images, n, op.Batch{Size: min(batch, n)}, 1, network, nil)
 }
@@ -120,8 +88,7 @@ func predictionProgram(dtype tensor.DType, images Images, n int, order op.Batch,
 	}
 	b := graph.New(dtype)
 	b.Mode = graph.Prediction
-	pixels := b.Data("images", tensor.Uint8, n, images.Channels, images.Height, images.Width)
-	x := b.Apply(op.GatherImages{Batch: order, Mean: op.ChannelsOf(images.Mean...), Std: op.ChannelsOf(images.Std...)}, pixels, b.Header())
+	x := images.Input(b, order, n)
 	logits := network(b, x)
 	p := b.Apply(op.Softmax{}, logits)
 	shape := graph.ShapeOf(p)

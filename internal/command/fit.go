@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -109,7 +110,10 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 	if p.device, err = (deviceFlags{s.Device}).open(c); err != nil {
 		return p, err
 	}
-	if p.data, err = openData(ctx, s.Data, c); err != nil {
+	if err = shapeFor(p.asked, &s.Data); err == nil {
+		p.data, err = openData(ctx, s.Data, c)
+	}
+	if err != nil {
 		p.device.Close()
 		return p, err
 	}
@@ -117,6 +121,23 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 	s.Data.Notes(p.notes)
 	maps.DeleteFunc(p.notes, emptyNote)
 	return p, nil
+}
+
+// shapeFor requests images as the network of an ONNX file reads them, unless their size and
+// channels are given: colour images of the file's size, or of 224x224 if it leaves that open.
+func shapeFor(spec pollen.Spec, d *config.Data) error {
+	channels, height, width, err := spec.ImageShape()
+	if err != nil || channels == 0 {
+		return err
+	}
+	if d.Channels == 0 {
+		d.Channels = channels
+	}
+	if d.Size == "" {
+		const customary = 224
+		d.Size = fmt.Sprintf("%dx%d", cmp.Or(height, customary), cmp.Or(width, customary))
+	}
+	return nil
 }
 
 // emptyNote reports whether a note has no text.
@@ -253,6 +274,7 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 	if err != nil {
 		return config.AsUsageError(err)
 	}
+	summary = withoutFrozen(summary, spec)
 	first := ""
 	if spec.Subset > 0 && spec.Subset < data.Len() {
 		first = fmt.Sprintf(", %d of them", spec.Subset)
@@ -267,6 +289,20 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 		c.remark("the last layer, %s, limits logits to the range of %s: networks usually end in a linear layer", last.Name, last.Kind)
 	}
 	return nil
+}
+
+// withoutFrozen returns a summary with one row for the frozen network of an ONNX file.
+func withoutFrozen(s layers.Summary, spec pollen.Spec) layers.Summary {
+	head := slices.IndexFunc(s.Rows, func(r layers.Row) bool { return r.Parameters > 0 })
+	if !spec.Frozen() || head < 1 {
+		return s
+	}
+	frozen := layers.Row{Name: spec.NetworkName(), Kind: "frozen", Output: s.Rows[head-1].Output}
+	for _, row := range s.Rows[:head] {
+		frozen.Flops += row.Flops
+	}
+	s.Rows = append([]layers.Row{frozen}, s.Rows[head:]...)
+	return s
 }
 
 // classCounts lists the classes with their numbers of images: all of up to 12, else the first eight

@@ -20,7 +20,7 @@ func Cost(ctx context.Context, spec pollen.Spec, data *datasets.Dataset, some in
 		if observe != nil {
 			observe(e)
 		}
-		if e.Remark != "" {
+		if e.Task != "try" {
 			return
 		}
 		if last, to = now(), e.Done; first.IsZero() {

@@ -106,7 +106,7 @@ func (s *Settings) Spec() (spec pollen.Spec, err error) {
 		if !given {
 			continue
 		}
-		if setting.Name == "model" {
+		if setting.Name == "model" || setting.Name == "head" {
 			if text, err = modelText(text); err != nil {
 				return spec, err
 			}

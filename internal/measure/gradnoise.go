@@ -3,7 +3,6 @@ package measure
 import (
 	"math"
 
-	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
@@ -17,8 +16,10 @@ import (
 type Subject struct {
 	Network     layers.Sequential
 	Posterior   langevin.Posterior
-	Temperature float64 // 0 for methods that do not sample
-	Data        *datasets.Dataset
+	Temperature float64        // 0 for methods that do not sample
+	Images      samples.Images // trained on, as the network reads them
+	Labels      []int32
+	Classes     int
 	Batch       int
 	Seed        uint64
 	Session     *graph.Session
@@ -45,7 +46,7 @@ func GradientNoise(device tensor.Device, s Subject, sampler langevin.Sampler, ch
 	if err != nil {
 		return nil, err
 	}
-	n := float64(s.Data.Len())
+	n := float64(len(s.Labels))
 	noise := map[string]float64{}
 	for name, variance := range variances {
 		h, err := langevin.EffectiveStepSize(sampler, s.Session, chain, name, len(variance), rate/n)
@@ -62,7 +63,7 @@ func GradientNoise(device tensor.Device, s Subject, sampler langevin.Sampler, ch
 // gradientVariances returns the variances over minibatches of the elements of the mean loss's
 // gradient at a state, by parameter.
 func gradientVariances(device tensor.Device, s Subject, state samples.Sample) (map[string][]float64, error) {
-	images, labels := evenlySpaced(s.Data, noiseBatches*s.Batch)
+	images, labels := evenlySpaced(s, noiseBatches*s.Batch)
 	session, err := lossGradients(device, s, images, labels, op.Batch{Size: s.Batch, Shuffled: true})
 	if err != nil {
 		return nil, err
@@ -87,8 +88,8 @@ func gradientVariances(device tensor.Device, s Subject, state samples.Sample) (m
 	// Minibatches are drawn without replacement, so that they vary less than independent ones.
 	// Those of a part of the data have to be corrected for that; those of all data show it already.
 	correction := 1.0
-	if len(labels) < s.Data.Len() {
-		correction -= float64(s.Batch) / float64(s.Data.Len())
+	if len(labels) < len(s.Labels) {
+		correction -= float64(s.Batch) / float64(len(s.Labels))
 	}
 	variances := map[string][]float64{}
 	for p, sum := range sums {
@@ -102,7 +103,7 @@ func gradientVariances(device tensor.Device, s Subject, state samples.Sample) (m
 
 // lossGradients returns a session whose steps compute the logits of minibatches of some images, and
 // the gradients of their mean loss.
-func lossGradients(device tensor.Device, s Subject, images []byte, labels []int32, batch op.Batch) (*graph.Session, error) {
+func lossGradients(device tensor.Device, s Subject, images samples.Images, labels []int32, batch op.Batch) (*graph.Session, error) {
 	program, err := lossProgram(s, len(labels), batch)
 	if err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func lossGradients(device tensor.Device, s Subject, images []byte, labels []int3
 	if err != nil {
 		return nil, err
 	}
-	if err = graph.Write(session, "images", 0, 0, images); err == nil {
+	if err = images.Write(session); err == nil {
 		err = graph.Write(session, "labels", 0, 0, labels)
 	}
 	if err != nil {
@@ -124,8 +125,8 @@ func lossGradients(device tensor.Device, s Subject, images []byte, labels []int3
 // lossProgram returns the program of lossGradients for n images.
 func lossProgram(s Subject, n int, batch op.Batch) (*graph.Program, error) {
 	b := graph.New(tensor.Float32)
-	d := s.Data
-	x, y := op.Minibatch(b, batch, tensor.Shape{n, d.Channels, d.Height, d.Width}, d.Mean, d.Std)
+	x := s.Images.Input(b, batch, n)
+	y := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Int32, n), b.Header())
 	logits := s.Network.Apply(b, s.Augment(b, x))
 	loss := b.Apply(op.CrossEntropy{}, logits, y)
 	b.Output("logits", logits)
@@ -195,12 +196,13 @@ func zeros(sample samples.Sample) (all [][]float64) {
 	return all
 }
 
-// evenlySpaced returns at most n images of a data set, evenly spaced, and their labels.
-func evenlySpaced(d *datasets.Dataset, n int) (images []byte, labels []int32) {
-	n = min(n, d.Len())
+// evenlySpaced returns at most n images, evenly spaced, and their labels.
+func evenlySpaced(s Subject, n int) (images samples.Images, labels []int32) {
+	n = min(n, len(s.Labels))
+	indices := make([]int, n)
 	for i := range n {
-		at := i * d.Len() / n
-		images, labels = append(images, d.Image(at)...), append(labels, d.Labels[at])
+		indices[i] = i * len(s.Labels) / n
+		labels = append(labels, s.Labels[indices[i]])
 	}
-	return images, labels
+	return s.Images.Select(indices), labels
 }

@@ -120,11 +120,11 @@ type field struct {
 }
 
 func newField(device tensor.Device, s Subject) (f *field, err error) {
-	n, size := s.Data.Len(), s.Data.ImageSize()
+	n := len(s.Labels)
 	steps, batch := fieldSteps(n)
-	f = &field{batch: batch, classes: s.Data.Classes, examples: float64(n), random: rand.New(rand.NewPCG(s.Seed, 0))}
-	f.labels = s.Data.Labels[:steps*f.batch] // all but fewer than steps of them
-	if f.loss, err = lossGradients(device, s, s.Data.Images[:len(f.labels)*size], f.labels, op.Batch{Size: f.batch}); err != nil {
+	f = &field{batch: batch, classes: s.Classes, examples: float64(n), random: rand.New(rand.NewPCG(s.Seed, 0))}
+	f.labels = s.Labels[:steps*f.batch] // all but fewer than steps of them
+	if f.loss, err = lossGradients(device, s, s.Images.Slice(0, len(f.labels)), f.labels, op.Batch{Size: f.batch}); err != nil {
 		return nil, err
 	}
 	if f.prior, err = priorGradients(device, s, f.loss.Program().Parameters()); err != nil {

@@ -41,7 +41,11 @@ func subjectOf(t *testing.T, spec pollen.Spec, data *datasets.Dataset) measure.S
 	network, err := spec.Build(data.Classes)
 	must(t, err)
 	return measure.Subject{
-		Network: network, Posterior: langevin.Posterior{DataSize: data.Len(), Prior: *spec.Prior, Layers: spec.Priors}, Data: data,
+		Network: network, Posterior: langevin.Posterior{DataSize: data.Len(), Prior: *spec.Prior, Layers: spec.Priors},
+		Images: samples.Images{
+			Pixels: data.Images, Channels: data.Channels, Height: data.Height, Width: data.Width, Mean: data.Mean, Std: data.Std,
+		},
+		Labels: data.Labels, Classes: data.Classes,
 		Batch: spec.Batch, Seed: spec.Seed, Augment: func(_ *graph.Builder, x *graph.Node) *graph.Node { return x },
 	}
 }

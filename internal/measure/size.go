@@ -24,7 +24,7 @@ func TracesSize(chains, images int) int {
 
 // NoiseSize returns what GradientNoise takes.
 func NoiseSize(device tensor.Device, s Subject) (Bytes, error) {
-	n := min(noiseBatches*s.Batch, s.Data.Len())
+	n := min(noiseBatches*s.Batch, len(s.Labels))
 	program, err := lossProgram(s, n, op.Batch{Size: s.Batch, Shuffled: true})
 	if err != nil {
 		return Bytes{}, err
@@ -35,13 +35,13 @@ func NoiseSize(device tensor.Device, s Subject) (Bytes, error) {
 	}
 	// The state; sums, squares and step sizes in float64; a gradient.
 	weights, largest := sizes(program.Parameters())
-	b.Heap += 2*n*s.Data.ImageSize() + (4+8+8+8)*weights + 4*largest
+	b.Heap += 2*n*s.Images.Bytes(1) + (4+8+8+8)*weights + 4*largest
 	return b, nil
 }
 
 // PredictionSize returns what PredictionTemperature takes.
 func PredictionSize(device tensor.Device, s Subject) (Bytes, error) {
-	steps, batch := fieldSteps(s.Data.Len())
+	steps, batch := fieldSteps(len(s.Labels))
 	loss, err := lossProgram(s, steps*batch, op.Batch{Size: batch})
 	if err != nil {
 		return Bytes{}, err
@@ -58,7 +58,7 @@ func PredictionSize(device tensor.Device, s Subject) (Bytes, error) {
 	}
 	// A sample, the bytes of its file, the point next to it; two gradients in float64; a gradient.
 	weights, largest := sizes(loss.Parameters())
-	b.Heap += 2*4*steps*batch*s.Data.Classes + (4+4+4+8+8)*weights + 4*largest
+	b.Heap += 2*4*steps*batch*s.Classes + (4+4+4+8+8)*weights + 4*largest
 	return b, nil
 }
 

@@ -103,7 +103,7 @@ func notEmpty(dir string) error {
 
 // beforeManifest are the names that a directory may have before its run has a manifest. Any other
 // name is a file of the user's, which must not be removed.
-var beforeManifest = []string{lock.File, lock.Record, SamplesDir, StatesDir, filepath.Dir(CheckpointFile), MetricsFile, index.File}
+var beforeManifest = []string{lock.File, lock.Record, SamplesDir, StatesDir, ModelDir, filepath.Dir(CheckpointFile), MetricsFile, index.File}
 
 // isAbandonedInit reports whether dir contains only the leftovers of a process that was killed
 // while it initialized a run, so that nothing is lost when they are removed. It is deliberately
@@ -120,6 +120,7 @@ func isAbandonedInit(dir string, entries []os.DirEntry) bool {
 			if _, err := os.Stat(filepath.Join(dir, OlderCheckpoint)); !os.IsNotExist(err) || checkpointSteps(dir) > 0 {
 				return false
 			}
+		case name == ModelDir: // a copy
 		case entry.IsDir():
 			if within, err := os.ReadDir(place); err != nil || len(within) > 0 {
 				return false

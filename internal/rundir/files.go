@@ -27,6 +27,7 @@ const (
 
 	SamplesDir = "samples"
 	StatesDir  = "states" // the states that a method draws its samples from at the end
+	ModelDir   = "model"  // a copy of the ONNX file of the network
 	PartsDir   = "parts"  // copies of the parts of a gathered run
 	damagedDir = "damaged"
 

@@ -278,6 +278,27 @@ func checkListed(name, sum string, x *index.Index) error {
 	return nil
 }
 
+// CopyModel copies the ONNX file of a run's network, if there is one.
+func CopyModel(to, from string) error {
+	err := filepath.WalkDir(filepath.Join(from, ModelDir), func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return file.MakeDir(filepath.Join(to, name))
+		}
+		return copyFile(to, from, filepath.ToSlash(name))
+	})
+	if os.IsNotExist(errors.Cause(err)) {
+		return nil
+	}
+	return errors.WithMessage(err, "pollen: gather")
+}
+
 // Copy copies into the directory to what is needed to predict with the run: the samples that its
 // index lists and the files about it, the manifest last. The run may be sampling.
 func Copy(to string, from *Reader) error {
@@ -291,6 +312,9 @@ func Copy(to string, from *Reader) error {
 		if err := copyFile(to, from.Dir, name); err != nil && !os.IsNotExist(errors.Cause(err)) {
 			return err
 		}
+	}
+	if err := CopyModel(to, from.Dir); err != nil {
+		return err
 	}
 	files, err := from.List()
 	if err != nil {

@@ -74,6 +74,8 @@ type Description struct {
 	Parts []string
 	// Notes are added to those of the Verification.
 	Notes []string
+	// Others are the results of checking files that Verify does not know: a DamagedError, or nil.
+	Others []error
 	// Prober returns a function that checks what a whole sample predicts, and one that frees its
 	// memory. It is called before the first sample.
 	Prober func() (check func(samples.Sample) error, end func(), err error)
@@ -96,6 +98,9 @@ func Verify(dir string, describe func(dir string) (*Description, error), files m
 			return v.Verification, nil
 		}
 		v.Steps, v.Expected, v.Notes = d.Steps, d.Expected, d.Notes
+		for _, err := range d.Others {
+			v.found(err)
+		}
 	}
 	if owner, writes := lock.Writing(dir); writes {
 		v.note("process %d on %s is writing", owner.Process, owner.Host)

@@ -1,0 +1,175 @@
+package runtest
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/onnxtest"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// pretrained is a specification with the network of an ONNX file for images of squares.
+func pretrained(t *testing.T, n onnxtest.Backbone) pollen.Spec {
+	n.Channels, n.Side, n.Filters = 1, side, 12
+	return pollen.Spec{Network: n.Write(t), Method: methodOf(t, "hmc"), Epochs: 120, Chains: 2, Samples: 4, Seed: 3}
+}
+
+// splitsOf are squares for all purposes.
+func splitsOf(t *testing.T) *datasets.Splits {
+	return &datasets.Splits{Train: squares(t, 60, 4, 1), Validation: squares(t, 60, 4, 2), Test: squares(t, 20, 4, 3)}
+}
+
+// TestFrozenFeatures: a run of a frozen network has the samples of its head only, and predicts what
+// the head predicts of features that a loop in float64 computes.
+func TestFrozenFeatures(t *testing.T) {
+	data := splitsOf(t)
+	for name, backbone := range map[string]onnxtest.Backbone{"open batch": {}, "fixed batch, external weights": {Batch: 1, External: "weights.bin"}} {
+		t.Run(name, func(t *testing.T) {
+			run := fit(t, pretrained(t, backbone), data, with(t, 2))
+			files, err := run.Samples()
+			must(t, err)
+			s, err := samples.ReadSample(files[0])
+			must(t, err)
+			var names []string
+			for _, p := range s.Parameters {
+				names = append(names, p.Name)
+			}
+			if want := []string{"head.weight", "head.bias"}; !slices.Equal(names, want) {
+				t.Fatalf("a sample has %v, want %v", names, want)
+			}
+			want := make([]float64, data.Test.Len()*4)
+			for _, file := range files {
+				s, err := samples.ReadSample(file)
+				must(t, err)
+				for i := range data.Test.Len() {
+					for k, p := range headProbabilities(s, naiveFeatures(onnxtest.Backbone{Channels: 1, Filters: 12}, data.Test.Image(i))) {
+						want[i*4+k] += p / float64(len(files))
+					}
+				}
+			}
+			must(t, os.Remove(run.Manifest().Spec.Network)) // the run has a copy
+			run, err = pollen.Open(run.Dir(), with(t, 1))
+			must(t, err)
+			got, err := run.Predictions(context.Background(), data.Test, nil)
+			must(t, err)
+			for i, p := range got.Probabilities {
+				if !(math.Abs(p-want[i]) < 1e-5) {
+					t.Fatalf("probability %d is %v, want %v", i, p, want[i])
+				}
+			}
+			answers, err := run.Predict(context.Background(), data.Test)
+			must(t, err)
+			predictor, err := run.Predictor(8)
+			must(t, err)
+			defer predictor.Close()
+			served, err := predictor.Answer(context.Background(), data.Test.Images)
+			must(t, err)
+			for i, a := range answers {
+				if served[i].Class != a.Class || math.Abs(served[i].Confidence-a.Confidence) > 1e-6 || a.InDistribution == nil {
+					t.Errorf("image %d: served %+v, predicted %+v", i, served[i], a)
+				}
+			}
+		})
+	}
+}
+
+// naiveFeatures are the features of a network of package onnxtest, in float64, with the moments of
+// ImageNet for grey images.
+func naiveFeatures(n onnxtest.Backbone, image []byte) []float64 {
+	weight, bias := n.Kernels()
+	features := make([]float64, n.Filters)
+	for f := range features {
+		for y := range side {
+			for x := range side {
+				sum := float64(bias[f])
+				for r := range 3 {
+					for c := range 3 {
+						if i, j := y+r-1, x+c-1; i >= 0 && i < side && j >= 0 && j < side {
+							sum += float64(weight[f*9+r*3+c]) * (float64(image[i*side+j])/255 - 0.456) / 0.224
+						}
+					}
+				}
+				features[f] += max(sum, 0) / side / side
+			}
+		}
+	}
+	return features
+}
+
+// headProbabilities are the probabilities of a linear head with the parameters of a sample.
+func headProbabilities(s samples.Sample, features []float64) []float64 {
+	weight, bias := s.Parameters[0].Values, s.Parameters[1].Values
+	logits := make([]float64, len(bias))
+	total := 0.0
+	for k := range logits {
+		logits[k] = float64(bias[k])
+		for j, v := range features {
+			logits[k] += float64(weight[k*len(features)+j]) * v
+		}
+		logits[k] = math.Exp(logits[k])
+		total += logits[k]
+	}
+	for k := range logits {
+		logits[k] /= total
+	}
+	return logits
+}
+
+// TestPretrainedRunsAreRuns: a run of a frozen network can be stopped and resumed, gathered by
+// reference and as a copy, and verified, also when the file that it began with is gone.
+func TestPretrainedRunsAreRuns(t *testing.T) {
+	data := splitsOf(t)
+	spec := pretrained(t, onnxtest.Backbone{})
+	whole := fit(t, spec, data, with(t, 1))
+	ctx, stop := stopAt(40)
+	dir := filepath.Join(t.TempDir(), "stopped")
+	if _, err := pollen.Fit(ctx, spec, data, dir, stop, with(t, 1)); err == nil {
+		t.Fatal("the run was not stopped")
+	}
+	other := spec
+	other.FirstChain = 2
+	second := fit(t, other, data, with(t, 1))
+	must(t, os.Remove(spec.Network))
+	resumed, err := pollen.Resume(context.Background(), dir, data, with(t, 1))
+	must(t, err)
+	if !reflect.DeepEqual(contents(t, whole.Dir()), contents(t, resumed.Dir())) {
+		t.Error("a resumed run differs from one that was not interrupted")
+	}
+	for _, copied := range []bool{false, true} {
+		gathered, err := pollen.Gather(filepath.Join(t.TempDir(), "gathered"), []string{whole.Dir(), second.Dir()}, copied)
+		must(t, err)
+		p, err := gathered.Predictions(context.Background(), data.Test, nil)
+		must(t, err)
+		if p.Samples != 16 {
+			t.Errorf("a gathered run predicts with %d samples, want 16", p.Samples)
+		}
+	}
+	v, err := pollen.Verify(whole.Dir())
+	must(t, err)
+	if len(v.Damaged) > 0 {
+		t.Errorf("verify finds damage: %v", v)
+	}
+	model := filepath.Join(whole.Dir(), rundir.ModelDir, "backbone.onnx")
+	content, err := os.ReadFile(model)
+	must(t, err)
+	content[len(content)/2]++
+	must(t, os.WriteFile(model, content, 0o600))
+	if v, err = pollen.Verify(whole.Dir()); err != nil || len(v.Damaged) != 1 || v.Damaged[0].File != model {
+		t.Errorf("verify of a changed model: %v, %v, want that file", v, err)
+	}
+	if again, err := pollen.Open(whole.Dir()); err != nil {
+		t.Error(err)
+	} else if _, err = again.Predict(context.Background(), data.Test); !errors.As(err, new(*pollen.DamagedError)) {
+		t.Errorf("predictions with a changed model: %v, want DamagedError", err)
+	}
+}

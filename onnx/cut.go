@@ -1,0 +1,76 @@
+package onnx
+
+import (
+	"slices"
+
+	"github.com/pkg/errors"
+)
+
+// LastLinear returns the value that the last fully connected layer reads: the features from which a
+// classifier computes its logits. It is an input of the last Gemm or MatMul with a weight, among
+// the nodes that the first output depends on.
+func (m *Model) LastLinear() (value string, err error) {
+	n, err := m.part(Options{})
+	if err != nil {
+		return "", err
+	}
+	for _, node := range slices.Backward(n.nodes) {
+		if node.op != "Gemm" && node.op != "MatMul" || len(node.inputs) < 2 {
+			continue
+		}
+		if m.isWeight(n, node.inputs[1]) && !m.isWeight(n, node.inputs[0]) {
+			return node.inputs[0], nil
+		}
+	}
+	return "", errors.New("onnx: the model has no fully connected layer (Gemm or MatMul) with a weight")
+}
+
+// isWeight reports whether a value is a tensor, or a rearranged one, such as a transposed matrix.
+func (m *Model) isWeight(n *Network, name string) bool {
+	for m.tensors[name] == nil {
+		maker := slices.IndexFunc(n.nodes, func(x *node) bool { return slices.Contains(x.outputs, name) })
+		if maker < 0 || len(n.nodes[maker].inputs) == 0 {
+			return false
+		}
+		switch n.nodes[maker].op {
+		case "Transpose", "Reshape", "Cast", "Identity", "DequantizeLinear":
+			name = n.nodes[maker].inputs[0]
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Value returns the value with a name, which may also be the name of the node that makes it.
+func (m *Model) Value(name string) (string, error) {
+	for _, n := range m.nodes {
+		if slices.Contains(n.outputs, name) {
+			return name, nil
+		}
+	}
+	for _, n := range m.nodes {
+		if n.name == name && len(n.outputs) > 0 {
+			return n.outputs[0], nil
+		}
+	}
+	return "", errors.Errorf("onnx: the model has no node and no value %q", name)
+}
+
+// Weights returns the names of the tensors that are weights of a network, those of floats with at
+// least one axis, in the order of the file.
+func (n *Network) Weights() []string {
+	used := map[string]bool{}
+	for _, node := range n.nodes {
+		for _, name := range node.inputs {
+			used[name] = true
+		}
+	}
+	var names []string
+	for _, name := range n.model.names {
+		if t := n.model.tensors[name]; used[name] && t.Type.Floating() && len(t.Shape) > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
