@@ -57,7 +57,7 @@ func addTerms[T float32 | float64](a *tensor.Args, lo, hi int) {
 	kernel.Add(sum, x, y)
 }
 
-// cast converts its input, of type from, to the float in which it computes. Its kernel is "as_fwd",
+// cast converts its input, of type from, to the float in which it computes. Its kernel is "cast_fwd",
 // with the suffix of the output's float.
 type cast struct{ from tensor.DType }
 
@@ -68,7 +68,7 @@ func (c cast) InputType(int) tensor.DType                  { return c.from }
 func (c cast) Lower(l *Lowering) {
 	n := l.Shape.Elements()
 	convert := Pick(l, convertRows[float32, float64], convertRows[float64, float32])
-	l.Emit("as_fwd", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, convert), l.Out(), l.In(0), tensor.Int(n))
+	l.Emit("cast_fwd", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, convert), l.Out(), l.In(0), tensor.Int(n))
 }
 
 func convertRows[To, From float32 | float64](a *tensor.Args, lo, hi int) {

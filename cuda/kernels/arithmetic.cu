@@ -1,5 +1,5 @@
 // Elementwise arithmetic: the four operations, ln(e^a + e^b), a^b and comparisons, with NumPy's
-// broadcasting where the operands' shapes differ. Larger and Smaller require equal shapes.
+// broadcasting where the operands' shapes differ. Maximum and Minimum require equal shapes.
 #include "math.cuh"
 #include "quad.cuh"
 #include "layout.cuh"
@@ -87,14 +87,14 @@ struct Equal {
 };
 
 // b if it is larger, else a: a also if one of them is NaN.
-struct Larger {
+struct Maximum {
   template <class T>
   INLINE T operator()(T a, T b) const {
     return b > a ? b : a;
   }
 };
 
-struct Smaller {
+struct Minimum {
   template <class T>
   INLINE T operator()(T a, T b) const {
     return b < a ? b : a;
@@ -129,8 +129,8 @@ INLINE void broadcast(Out<T> y, In<T> a, In<T> b, int n, const Layout<6>& ofA, c
   ARITHMETIC(less, Less, T, suffix)            \
   ARITHMETIC(less_equal, LessEqual, T, suffix) \
   ARITHMETIC(equal, Equal, T, suffix)          \
-  ELEMENTWISE(larger, Larger, T, suffix)       \
-  ELEMENTWISE(smaller, Smaller, T, suffix)
+  ELEMENTWISE(maximum, Maximum, T, suffix)     \
+  ELEMENTWISE(minimum, Minimum, T, suffix)
 
 ARITHMETICS(float, f32)
 ARITHMETICS(double, f64)

@@ -60,7 +60,7 @@ INLINE void record(InOut<T> ring, InOut<unsigned long long> header, const In<T> 
 #define BUILTIN(T, other, suffix)                                                                                         \
   KERNEL(one_fwd_##suffix, 256)(Out<T> y) { one(y); }                                                                     \
   KERNEL(fan_in_fwd_##suffix, 256)(Out<T> y, In<T> a, In<T> b, int n) { fanIn(y, a, b, n); }                              \
-  KERNEL(as_fwd_##suffix, 256)(Out<T> y, In<other> x, int n) { cast(y, x, n); }                                             \
+  KERNEL(cast_fwd_##suffix, 256)(Out<T> y, In<other> x, int n) { cast(y, x, n); }                                         \
   KERNEL(record_fwd_##suffix, 512)                                                                                        \
   (InOut<T> ring, InOut<unsigned long long> header, METRICS(T), ELEMENTS, int first, int columns, int rows, int counts) { \
     const In<T> values[] = {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15};                        \

@@ -36,9 +36,9 @@ func (Extremum) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // Lower implements graph.Op.
 func (c Extremum) Lower(l *graph.Lowering) {
-	n, stem := l.Shape.Elements(), "larger_fwd"
+	n, stem := l.Shape.Elements(), "maximum_fwd"
 	if c.Minimum {
-		stem = "smaller_fwd"
+		stem = "minimum_fwd"
 	}
 	run := graph.Pick(l, extremum[float32](c.Minimum), extremum[float64](c.Minimum))
 	l.Emit(stem, tensor.Vec4(n), tensor.RowTiles(n, 1, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
