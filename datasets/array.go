@@ -14,7 +14,8 @@ type arrayPart struct {
 	name                    string // of the images, for answers and remarks: "file.npz: test_images"
 	images                  []byte // [N C H W]
 	channels, height, width int
-	labels                  []int32 // nil if there are none
+	labels                  []int32  // nil if there are none
+	groups                  []string // nil if there are none
 }
 
 // count returns the number of images.
@@ -105,7 +106,7 @@ func (s arraySet) labelled(path string, options Options) (parts [3]*arrayPart, t
 // dataset makes a data set of images without labels.
 func (p *arrayPart) dataset(path string, hashes map[string]string) *Dataset {
 	d := &Dataset{
-		Images: p.images, Channels: p.channels, Height: p.height, Width: p.width,
+		Images: p.images, Channels: p.channels, Height: p.height, Width: p.width, Groups: p.groups,
 		Place: filepath.Dir(path), Hashes: hashes,
 	}
 	d.Mean, d.Std = moments(p.images, p.channels, p.height*p.width)

@@ -128,8 +128,9 @@ func bombs(t testing.TB) []bomb {
 	const pixels, data = "must have 1 to 100000000 pixels", "must have enough data"
 	return []bomb{
 		{"PNG of 65535x65535", fixed(zerosPNG(65535, 65535, 8, 0, 0, 0, 0)), pixels, 1, false},
-		{"PNG header", fixed(zerosPNG(9999, 9999, 16, 6, 0, 0, 0)), data, 1, false},
-		{"PNG header, interlaced", fixed(zerosPNG(9999, 9999, 16, 6, 1, 0, 0)), data, 1, false},
+		{"PNG header, 16 bits", fixed(zerosPNG(9999, 9999, 16, 6, 0, 0, 0)), "must have 1 to 50000000 pixels of 16 bits per channel", 1, false},
+		{"PNG header", fixed(zerosPNG(7000, 7000, 16, 6, 0, 0, 0)), data, 1, false},
+		{"PNG header, interlaced", fixed(zerosPNG(7000, 7000, 16, 6, 1, 0, 0)), data, 1, false},
 		{"PNG of zeros", func() []byte { return zerosPNG(4000, 4000, 16, 6, 0, 4000, 0) }, "", 140, true},
 		{"PNG of zeros of one bit", func() []byte { return zerosPNG(9999, 9999, 1, 3, 0, 9999, 0) }, "", 110, true},
 		{"PNG with more behind the pixels", func() []byte { return zerosPNG(28, 28, 8, 0, 0, 28, 50<<20) }, "too much pixel data", 1, false},

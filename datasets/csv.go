@@ -115,7 +115,7 @@ func readCSVFiles(paths [3]string, options Options) (arraySet, error) {
 			return set, errors.Wrap(err, "datasets")
 		}
 		hash := sha256.New()
-		part, columns, err := readCSV(file, io.TeeReader(opened, hash), idxMaxSize)
+		part, columns, err := readCSV(file, io.TeeReader(opened, hash), idxMaxSize, options.groupColumn())
 		opened.Close()
 		if err != nil {
 			return set, err
@@ -133,9 +133,9 @@ func readCSVFiles(paths [3]string, options Options) (arraySet, error) {
 	return set, nil
 }
 
-// readCSV reads images of at most limit values in total, one per line, as described at Open. Memory
-// grows with the lines that arrive.
-func readCSV(path string, from io.Reader, limit int64) (*arrayPart, csvColumns, error) {
+// readCSV reads images of at most limit values in total, one per line, as described at Open. group
+// names the column of the images' groups, if it is not "". Memory grows with the lines that arrive.
+func readCSV(path string, from io.Reader, limit int64, group string) (*arrayPart, csvColumns, error) {
 	data, err := decompress(from)
 	if err != nil {
 		return nil, csvColumns{}, errors.Wrapf(err, "datasets: %s: offset 0: gzip header", path)
@@ -143,9 +143,12 @@ func readCSV(path string, from io.Reader, limit int64) (*arrayPart, csvColumns, 
 	if available := availableMemory(); available > 0 {
 		limit = min(limit, available)
 	}
-	r := &csvReader{path: path, data: data}
+	r := &csvReader{path: path, data: data, groupName: strings.ToLower(group)}
 	if err := r.start(); err != nil {
 		return nil, r.csvColumns, err
+	}
+	if group != "" && r.group < 0 {
+		return nil, r.csvColumns, invalid("Group", "%s: must have a header with the column %s, got none", path, group)
 	}
 	part := &arrayPart{name: path}
 	var fits bool
@@ -153,6 +156,7 @@ func readCSV(path string, from io.Reader, limit int64) (*arrayPart, csvColumns, 
 		return nil, r.csvColumns, r.fail("must have the pixels of a square image next to the label, N x N or N x N x 3, got %d columns%s", r.pixels, r.unlike())
 	}
 	part.width = part.height
+	names := map[string]string{} // of groups, each stored once
 	for err = r.first(); err == nil; err = r.next() {
 		if int64(len(part.images)+r.pixels) > limit {
 			return nil, r.csvColumns, r.fail("must have at most %d values in total", limit)
@@ -163,6 +167,14 @@ func readCSV(path string, from io.Reader, limit int64) (*arrayPart, csvColumns, 
 		}
 		if r.label >= 0 {
 			part.labels = append(part.labels, label)
+		}
+		if r.group >= 0 {
+			name, known := names[string(r.ofGroup)]
+			if !known {
+				name = string(r.ofGroup)
+				names[name] = name
+			}
+			part.groups = append(part.groups, name)
 		}
 	}
 	if err != io.EOF {
@@ -196,18 +208,21 @@ type csvColumns struct {
 	label   int      // -1 for none
 	skip    int      // the column that numbers the images, -1 for none
 	skipped string   // its quoted name
+	group   int      // the column of the images' groups, -1 for none
 	pixels  int      // the number of other columns
 }
 
 // csvReader reads lines with a label and pixels.
 type csvReader struct {
 	csvColumns
-	path   string
-	data   *bufio.Reader
-	end    byte   // of a line: '\n', or '\r' in files of the first Macintosh
-	number int    // of the line, from 1
-	line   []byte // without its line end; valid until the next read
-	comma  []byte
+	path, groupName string
+	data            *bufio.Reader
+	end             byte   // of a line: '\n', or '\r' in files of the first Macintosh
+	number          int    // of the line, from 1
+	line            []byte // without its line end; valid until the next read
+	comma           []byte
+
+	ofGroup []byte // the group of the line's image
 }
 
 func (r *csvReader) fail(format string, values ...any) error {
@@ -276,7 +291,7 @@ func (r *csvReader) start() error {
 			return r.fail("must have at most %d columns, a label and pixels", csvMaxColumns)
 		}
 	}
-	r.headed, r.label, r.skip, r.pixels = odd >= 0, 0, -1, len(r.names)-1
+	r.headed, r.label, r.skip, r.group, r.pixels = odd >= 0, 0, -1, -1, len(r.names)-1
 	if r.headed {
 		return r.header(odd)
 	}
@@ -305,6 +320,12 @@ func (r *csvReader) header(odd int) error {
 	if r.label < 0 {
 		r.pixels++
 	}
+	if r.group = slices.Index(r.names, r.groupName); r.groupName == "" {
+		r.group = -1
+	}
+	if r.group >= 0 && r.group != r.skip && r.group != r.label {
+		r.pixels--
+	}
 	_, _, fits := squareOf(r.pixels)
 	fits = fits && r.pixels >= csvMinUnlabelled
 	if file := column(r.names, fileHeadings); file >= 0 && !(fits && file == r.skip) { // image_id may be either
@@ -314,7 +335,7 @@ func (r *csvReader) header(odd int) error {
 		return nil
 	}
 	for at, name := range r.names {
-		fits = fits && (at == r.skip || strings.ContainsAny(name, "0123456789"))
+		fits = fits && (at == r.skip || at == r.group || strings.ContainsAny(name, "0123456789"))
 	}
 	if !fits {
 		return r.fail("column %d must be an integer, or a column be called %s, got %.20q", odd+1, strings.Join(classHeadings, ", "), r.names[odd])
@@ -329,7 +350,7 @@ func (r *csvReader) unlike() string {
 	}
 	var names []string
 	for at, name := range r.names {
-		if at != r.label && at != r.skip && !strings.ContainsAny(name, "0123456789") {
+		if at != r.label && at != r.skip && at != r.group && !strings.ContainsAny(name, "0123456789") {
 			names = append(names, name)
 		}
 	}
@@ -347,11 +368,16 @@ func (r *csvReader) first() error {
 	return nil
 }
 
-// image appends the line's pixels to images and returns its label.
+// image appends the line's pixels to images, sets ofGroup, and returns the image's label.
 func (r *csvReader) image(images []byte) ([]byte, int32, error) {
 	label, at := 0, 0
 	for field := range bytes.SplitSeq(r.line, r.comma) {
-		if at == r.skip {
+		if at == r.group {
+			if r.ofGroup = unquoted(field); len(r.ofGroup) == 0 {
+				return nil, 0, r.fail("column %d: must have the image's group, got nothing", at+1)
+			}
+		}
+		if at == r.skip || at == r.group && at != r.label {
 			at++
 			continue
 		}

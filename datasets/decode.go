@@ -21,9 +21,10 @@ import (
 
 // Limits of images.
 const (
-	// MaxPixels is the largest number of pixels of an image before scaling. A larger image is an
-	// error, detected in its header before any allocation. Decoding an image of this size takes
-	// several hundred megabytes; Measure returns an upper bound.
+	// MaxPixels is the largest number of pixels of an image before scaling; a colour image with 16
+	// bits per channel, which takes 8 bytes per pixel when decoded, may have half as many. A larger
+	// image is an error, detected in its header before any allocation. Decoding an image of this
+	// size takes several hundred megabytes; Measure returns an upper bound.
 	MaxPixels = 100_000_000
 	// MaxScans is the largest number of scans of a JPEG image. Encoders write some 10 for a
 	// progressive image; each takes time for all pixels, however few bytes it has.
@@ -150,8 +151,12 @@ func (d *decoder) readHeader(source imageSource) (imageInfo, error) {
 		return info, errors.WithMessage(explained(noEOF(err)), info.format.name)
 	}
 	info.height, info.width = config.Height, config.Width
-	if info.height < 1 || info.width < 1 || info.height > MaxPixels/info.width {
-		return info, errors.Errorf("%s must have 1 to %[4]d pixels, got %[2]dx%[3]d", info.format.name, info.height, info.width, MaxPixels)
+	limit, of := MaxPixels, ""
+	if config.ColorModel == color.RGBA64Model || config.ColorModel == color.NRGBA64Model {
+		limit, of = MaxPixels/2, " of 16 bits per channel"
+	}
+	if info.height < 1 || info.width < 1 || info.height > limit/info.width {
+		return info, errors.Errorf("%s must have 1 to %[4]d pixels%[5]s, got %[2]dx%[3]d", info.format.name, info.height, info.width, limit, of)
 	}
 	info.grey = greyPNG || isGrey(config.ColorModel)
 	if info.orientation > 4 {
