@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/pkg/errors"
@@ -9,11 +10,21 @@ import (
 	"github.com/pollen-ml/pollen"
 )
 
-// NoRunError is the error for a directory without a run in or below it.
-type NoRunError struct{ Dir string }
+// NoRunError is the error for a directory without a run in or below it. Cause is nil, or why
+// something called manifest.json there is not the manifest of a run.
+type NoRunError struct {
+	Dir   string
+	Cause error
+}
 
-// Error names the directory.
-func (n *NoRunError) Error() string { return "cluster: no run in or below " + n.Dir }
+// Error names the directory and the cause.
+func (n *NoRunError) Error() string {
+	text := "cluster: no run in or below " + n.Dir
+	if n.Cause != nil {
+		text += ": " + n.Cause.Error()
+	}
+	return text
+}
 
 // Walk calls visit for each run in or below the directories, in the order of their paths, with the
 // run and its progress. If a run cannot be read, visit gets the error, and run is nil if it cannot
@@ -21,13 +32,16 @@ func (n *NoRunError) Error() string { return "cluster: no run in or below " + n.
 // without runs, and the first error of visit.
 func Walk(dirs []string, visit func(dir string, run *pollen.Run, p pollen.Progress, err error) error) error {
 	for _, dir := range dirs {
-		found := false
+		found, why := false, error(nil)
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.IsDir() {
 				return err
 			}
 			run, err := pollen.Open(path)
 			if errors.As(err, new(*pollen.NotARunError)) {
+				if why == nil && !errors.Is(err, os.ErrNotExist) {
+					why = err
+				}
 				return nil
 			}
 			var p pollen.Progress
@@ -44,7 +58,7 @@ func Walk(dirs []string, visit func(dir string, run *pollen.Run, p pollen.Progre
 			return errors.Wrap(err, "cluster: walk")
 		}
 		if !found {
-			return errors.WithStack(&NoRunError{dir})
+			return errors.WithStack(&NoRunError{dir, why})
 		}
 	}
 	return nil

@@ -91,7 +91,19 @@ func (f File) Read() (samples.Sample, error) {
 	if err == nil {
 		err = checkNamed(f.Path, s)
 	}
+	if err == nil {
+		err = checkWeight(s)
+	}
 	return s, err
+}
+
+// checkWeight refuses a sample of no weight in averages. States, which are no samples of the
+// posterior, may have none.
+func checkWeight(s samples.Sample) error {
+	if s.Weight > 0 {
+		return nil
+	}
+	return errors.Errorf("its weight must be positive, got %v", s.Weight)
 }
 
 // checkNamed refuses a sample whose chain or step is not that of its file's name.

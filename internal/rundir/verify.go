@@ -301,6 +301,9 @@ func (v *verifier) sample(dir, path string) error {
 		return errNotUsed
 	}
 	_, s, err := sampleLine(path, name, x)
+	if err == nil && dir == SamplesDir {
+		err = checkWeight(s)
+	}
 	if err == nil && v.check != nil && dir == SamplesDir {
 		err = v.check(s)
 	}

@@ -178,6 +178,11 @@ var hostileRuns = []hostile{
 	{name: "a sample of another chain", make: renamed(func(s *samples.Sample) { s.Chain = 7 }),
 		predict: "it is the sample chain00007-step", assess: "it is the sample chain00007-step", verify: "it is the sample chain00007-step",
 		resumes: "it is the sample chain00007-step"},
+	{name: "a sample without weight", make: renamed(func(s *samples.Sample) { s.Weight = 0 }),
+		predict: "its weight must be positive, got 0", assess: "its weight must be positive, got 0", verify: "its weight must be positive, got 0",
+		resumes: "its weight must be positive, got 0"},
+	{name: "a network that nobody has", make: config("model", "mlp--5"), predict: `network "mlp--5"`, assess: `network "mlp--5"`,
+		resumes: `network "mlp--5"`},
 	all("a sparse manifest", instead(rundir.ManifestFile, sparse), "must have at most"),
 	all("a directory as manifest", instead(rundir.ManifestFile, aDir), "must be a regular file, got a directory"),
 	{
