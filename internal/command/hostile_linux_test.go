@@ -130,7 +130,30 @@ func (h hostileCases) largest(all []watched) {
 
 var triesPattern = regexp.MustCompile(`(?m)^(\d+) tries, (\d+) to look at$`)
 
-// generate runs a generator, and reports the tries that it marks by "<<<".
+// sound are the run directories of runs.py whose files are those of a run, for which verify's exit
+// code is 0, and why. The generator marks them.
+var sound = map[string]string{
+	"model-path":      "a program may have a network of that name; a note says that the samples were not tried",
+	"model-up":        "the same",
+	"model-neg":       "the same",
+	"resnet-huge":     "the same",
+	"resnet-nan":      "the same",
+	"height-1e9":      "the same, for lack of memory",
+	"height-2^62":     "the same",
+	"classes-html":    "names may have any letters, and pages escape them",
+	"classes-escape":  "the same, and terminals get no escapes",
+	"name-html":       "the same",
+	"parts-good":      "another run's directory",
+	"format-1":        "today's format",
+	"parameters-1e18": "a number for people, with which nothing is computed",
+	"notes-deep":      "fields that are not known are ignored",
+	"samples-link":    "a link to the samples of the same run",
+	"zero-values":     "weights of 0 with a right checksum",
+	"weight-1e308":    "one sample that outweighs the others",
+	"line-drop-all":   "a run that has kept no sample",
+}
+
+// generate runs a generator, and reports the tries that it marks by "<<<" and that are not sound.
 func (h hostileCases) generate(script string, arguments ...string) {
 	h.t.Helper()
 	out, all := h.run(h.python, append([]string{filepath.Join(h.generators, script)}, arguments...)...)
@@ -145,7 +168,9 @@ func (h hostileCases) generate(script string, arguments ...string) {
 		if !strings.HasPrefix(line, " ") {
 			name, _, _ = strings.Cut(line, " ")
 		}
-		if strings.Contains(line, "<<<") {
+		_, isSound := sound[name]
+		isSound = isSound && strings.Contains(line, "<<< verify is content")
+		if strings.Contains(line, "<<<") && !isSound {
 			h.t.Errorf("%s: %s", name, line)
 		}
 		if strings.Contains(line, "not made:") || strings.Contains(line, "PWNED") && !strings.Contains(line, "PWNED\\'") {
@@ -161,7 +186,7 @@ func TestHostileRunDirectories(t *testing.T) {
 	if err := os.Mkdir(work, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	h.generate("runs.py", "pollen-watched", h.path("run"), h.path("pictures/a/0.png"), work)
+	h.generate("runs.py", "pollen-watched", h.path("run"), h.path("pictures/a/00.png"), work)
 }
 
 // TestHostileData tries fit with 80 data sets, network files and options.
@@ -214,7 +239,7 @@ func TestHostileWeb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(h.python, filepath.Join(h.generators, "web.py"), port, h.path("pictures/a/0.png")).CombinedOutput()
+	out, err := exec.Command(h.python, filepath.Join(h.generators, "web.py"), port, h.path("pictures/a/00.png")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
