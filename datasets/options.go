@@ -60,10 +60,10 @@ type Options struct {
 	// Group keeps images together that are alike, such as those of a patient, a video or a track:
 	// images of one group are drawn into the same split, while the classes keep their fractions as
 	// well as groups allow. It is "parent" for the directory that a file is in; "column=NAME" for a
-	// column of the label table or of a CSV file of pixels; or a regular expression on the path of a
-	// file below the data's directory, with slashes, whose first capture group is the image's group,
-	// such as ^(.*)_ for 00007/00003_00029.ppm. Each training image must have a group; groups must
-	// not be in several splits that the data have. "" is no groups.
+	// column of the label table or of a CSV file of pixels; or a regular expression on the path of
+	// a file below the data's directory, with slashes, whose first capture group is the group, such
+	// as ^(.*)_ for 00007/00003_00029.ppm. Each training image must have a group; groups must not
+	// be in several splits that the data have. "" is no groups.
 	Group string
 
 	// Duplicates is what to do about images that are copies, or nearly copies, of images in another

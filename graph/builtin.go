@@ -57,8 +57,8 @@ func addTerms[T float32 | float64](a *tensor.Args, lo, hi int) {
 	kernel.Add(sum, x, y)
 }
 
-// cast converts its input, of type from, to the float in which it computes. Its kernel is "cast_fwd",
-// with the suffix of the output's float.
+// cast converts its input, of type from, to the float in which it computes. Its kernel is
+// "cast_fwd", with the suffix of the output's float.
 type cast struct{ from tensor.DType }
 
 func (cast) Name() string                                  { return "cast" }

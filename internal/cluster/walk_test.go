@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen"
 )
 
-// The error of a directory without runs names what is in the place of a manifest.
+// The error of a directory without runs names what is there instead of a manifest.
 func TestWalkNamesTheCause(t *testing.T) {
 	dir := t.TempDir()
 	visit := func(string, *pollen.Run, pollen.Progress, error) error { return nil }
