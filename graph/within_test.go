@@ -75,7 +75,7 @@ func TestWithinIsTogether(t *testing.T) {
 	order := ""
 	for _, l := range program.Launches() {
 		switch {
-		case strings.HasPrefix(l.Kernel, "as_"):
+		case strings.HasPrefix(l.Kernel, "cast_"):
 			order += "a" // from one float to the other
 		case strings.HasSuffix(l.Kernel, "_f32"):
 			order += "n"
