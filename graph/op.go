@@ -87,9 +87,10 @@ type RedundantInput interface {
 	RedundantInput()
 }
 
-// Early is an Op that the compiler schedules right after its inputs, although a gradient applies it
-// much later. It keeps the little that a gradient needs of a large input, such as one byte for each
-// pooling window, so that the memory of the input is free during the rest of the step.
+// Early is an Op that the compiler schedules right after its inputs, although it is applied much
+// later. It keeps the little that is needed of a large input, such as one byte for each pooling window
+// for a gradient, while the input is in cache; the input's memory is then free during the rest of
+// the step.
 type Early interface {
 	Op
 	Early()

@@ -53,9 +53,7 @@ func (f *featureStores) add(b *graph.Builder, n int, order op.Batch, logits *gra
 			feature(x)
 			continue
 		}
-		positions := op.AxesOf(2, 3)
-		feature(b.Apply(op.Mean{Axes: positions}, x))
-		feature(b.Apply(op.Mean{Axes: positions}, b.Apply(op.Squared{}, x)))
+		feature(b.Apply(op.Moments{}, x))
 	}
 }
 

@@ -1,5 +1,6 @@
 // Sums and means over axes, y = scale sum of x, in double; their gradient, which broadcasts dout to
-// all summed elements; and the sums of tables of partial sums that other kernels write.
+// all summed elements; the first two moments of channels; and the sums of tables of partial sums
+// that other kernels write.
 #include "quad.cuh"
 #include "reduce.cuh"
 #include "rows.cuh"
@@ -59,6 +60,29 @@ INLINE void sumRows(Out<T> y, In<T> x, BlockRange columns, int rows) {
   }
 }
 
+// moments writes the mean of each plane of x [images channels, width] and the mean of its squares
+// to y [images, 2 channels]: first the means of all channels of an image, then those of their
+// squares. A warp reads a plane once, and adds in double.
+template <class T>
+INLINE void moments(Out<T> y, In<T> x, int planes, int channels, int width) {
+  for (int plane = first() / 32; plane < planes; plane += step() / 32) {
+    const T* from = x.at() + (long long)plane * width;
+    double sum = 0, squares = 0;
+#pragma unroll 4
+    for (int i = threadIdx.x % 32; i < width; i += 32) {
+      double v = from[i];
+      sum += v;
+      squares += v * v;
+    }
+    sum = warpSum(sum);
+    squares = warpSum(squares);
+    if (threadIdx.x % 32 > 0) continue;
+    T* to = y.at() + (long long)(plane / channels) * 2 * channels + plane % channels;
+    to[0] = T(sum / width);
+    to[channels] = T(squares / width);
+  }
+}
+
 #define SUM_KERNEL(name, T, Y)                                                                              \
   (Out<Y> y, In<T> x, int sums, int elements, LAYOUT3(k), LAYOUT3(s), T scale) {                                \
     name(y, x, sums, elements, LAYOUT3_OF(k), LAYOUT3_OF(s), scale);                                            \
@@ -71,6 +95,9 @@ INLINE void sumRows(Out<T> y, In<T> x, BlockRange columns, int rows) {
   KERNEL(sum_fwd_runs_partial_##suffix, 256) SUM_KERNEL(sumRuns, T, double)                                 \
   KERNEL(sum_bwd_##suffix, 256)(Out<T> dx, In<T> dout, int n, LAYOUT6(a), T scale) {                          \
     sumBackward(dx, dout, n, LAYOUT6_OF(a), scale);                                                           \
+  }                                                                                                         \
+  KERNEL(moments_fwd_##suffix, 256)(Out<T> y, In<T> x, int planes, int channels, int width) {               \
+    moments(y, x, planes, channels, width);                                                                 \
   }                                                                                                         \
   KERNEL(sum_partial_##suffix, 256)(Out<T> y, In<double> partial, int rows, int columns, double scale) {    \
     sumPartial(y, partial, rows, columns, scale);                                                           \

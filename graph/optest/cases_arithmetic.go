@@ -75,6 +75,18 @@ func arithmeticCases() []Case {
 	})
 }
 
+// naiveMoments returns the mean of each channel of images of a shape [B C H W], and of its squares.
+func naiveMoments(x []float64, shape tensor.Shape) []float64 {
+	channels, width := shape[1], shape[2]*shape[3]
+	y := make([]float64, 2*shape[0]*channels)
+	for i, v := range x {
+		image, channel := i/(channels*width), i/width%channels
+		y[2*image*channels+channel] += v / float64(width)
+		y[(2*image+1)*channels+channel] += v * v / float64(width)
+	}
+	return y
+}
+
 func sumCases() []Case {
 	var cases []Case
 	for _, s := range []struct {
@@ -114,6 +126,12 @@ func sumCases() []Case {
 		cases = append(cases,
 			Case{Name: fmt.Sprint("sum ", s.shape, " over ", s.axes), Op: op.Sum{Axes: op.AxesOf(s.axes...)}, Inputs: inputs, Naive: add, Terms: terms},
 			Case{Name: fmt.Sprint("mean ", s.shape, " over ", s.axes), Op: op.Mean{Axes: op.AxesOf(s.axes...)}, Inputs: inputs, Naive: mean, Terms: terms})
+	}
+	for _, shape := range []tensor.Shape{{1, 1, 1, 1}, {2, 3, 5, 7}, {3, 33, 2, 9}, {2, 5, 31, 33}} {
+		cases = append(cases, Case{
+			Name: fmt.Sprint("moments ", shape), Op: op.Moments{}, NoGradient: true, Inputs: []Input{Float(Normal, shape...)}, Terms: shape[2] * shape[3],
+			Naive: func(in [][]float64) []float64 { return naiveMoments(in[0], shape) },
+		})
 	}
 	return cases
 }
