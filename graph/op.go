@@ -88,9 +88,9 @@ type RedundantInput interface {
 }
 
 // Early is an Op that the compiler schedules right after its inputs, although it is applied much
-// later. It keeps the little that is needed of a large input, such as one byte for each pooling window
-// for a gradient, while the input is in cache; the input's memory is then free during the rest of
-// the step.
+// later. It keeps the little that is needed of a large input, such as one byte for each pooling
+// window for a gradient, while the input is in cache; the input's memory is then free during the
+// rest of the step.
 type Early interface {
 	Op
 	Early()
