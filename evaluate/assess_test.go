@@ -36,7 +36,7 @@ func TestScoresApply(t *testing.T) {
 	unlabelled := *whole.In
 	unlabelled.Labels = nil
 	few := *whole.Calibration
-	few.Examples, few.Label, few.Nonconformity = 18, few.Label[:18], few.Nonconformity[:18]
+	few.Examples, few.HeldOut, few.Nonconformity = 18, newHeldOut(whole.In, keptExamples(18)), few.Nonconformity[:18]
 	undetected, uncalibrated := unlabelled, *whole.Calibration
 	undetected.Strangeness, uncalibrated.Nonconformity = Strangeness{}, nil
 	for _, c := range []struct {
@@ -140,7 +140,7 @@ func TestAssessAgainstDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	near(t, "AURC", a.Values["aurc"], curve.AURC, 0)
-	sets, err := whole.Calibration.PredictionSets(whole.In.Probabilities, whole.In.Classes, Level)
+	sets, err := whole.Calibration.PredictionSets(whole.In.Probabilities, whole.In.Classes, Level, SetRule{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestAssessRefuses(t *testing.T) {
 		{"classes", func(c *Case) {
 			c.Out = predictionsOf(t, []float64{1, 0}, nil, 2)
 		}, "got 5 for roses and 2 for data"},
-		{"calibration", func(c *Case) { c.Calibration.Label = nil }, "got 0 and 200"},
+		{"calibration", func(c *Case) { c.Calibration.Label = nil }, "must have a label for each of 200 examples, got 0: calibrate again"},
 		{"samples", func(c *Case) { c.In.Samples = 7 }, "got 1 samples and 5 classes, and 7 and 5"},
 		{"OOD score", func(c *Case) { c.OODScore = "smell" }, `got "smell"`},
 		{"samples for the OOD score", func(c *Case) { c.OODScore = "mutualInformation" }, "needs at least 2 samples, roses was predicted with 1"},

@@ -14,6 +14,8 @@ type Case struct {
 	Out *Predictions
 	// Calibration is the conformal calibration on held-out data; it may be nil.
 	Calibration *Calibration
+	// Sets is the rule of prediction sets, which have the level Level.
+	Sets SetRule
 	// OODScore names the uncertainty for detection and selective prediction. Empty means
 	// DefaultOODScore.
 	OODScore string
@@ -67,6 +69,9 @@ func (c Case) check() error {
 				"got %d samples and %d classes, and %d and %d",
 				c.Calibration.Samples, c.Calibration.Classes, c.In.Samples, c.In.Classes)
 		}
+	}
+	if err := c.Sets.Validate(); err != nil {
+		return err
 	}
 	score, err := oodScoreByName(c.OODScore)
 	if err == nil && !score.Applies(c.In) {

@@ -69,7 +69,7 @@ func ExampleCalibrate() {
 		fmt.Println(err)
 		return
 	}
-	sets, err := calibration.PredictionSets(fresh.Probabilities, fresh.Classes, 0.6)
+	sets, err := calibration.PredictionSets(fresh.Probabilities, fresh.Classes, 0.6, evaluate.SetRule{AllowEmpty: true})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -81,7 +81,7 @@ func ExampleCalibrate() {
 	}
 	fmt.Println("prediction sets:", sets)
 	fmt.Println("in distribution:", inDistribution)
-	_, err = calibration.PredictionSets(fresh.Probabilities, fresh.Classes, 0.95)
+	_, err = calibration.PredictionSets(fresh.Probabilities, fresh.Classes, 0.95, evaluate.SetRule{AllowEmpty: true})
 	fmt.Println(err)
 	// Output:
 	// prediction sets: [[0] []]

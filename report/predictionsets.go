@@ -16,7 +16,8 @@ import (
 var setsRow = FigureRow{
 	File: "sets", Title: "Conformal prediction sets",
 	Caption: "Conformal prediction sets for {in}: their sizes at level 95 % and, if labels are known, " +
-		"the difference between coverage and level, which should be near 0.",
+		"the difference between coverage and level, which should be near 0 (of sets that may be empty; others cover more " +
+		"at levels below the accuracy).",
 	Applies: func(subjects []Subject) bool {
 		return calibrated(subjects) && all(subjects, func(s Subject) bool { return s.In.Len() >= minExamples })
 	},
@@ -53,7 +54,7 @@ func sizesPanel(subjects []Subject) (*plot.Plot, error) {
 	largest := 2
 	remarks := []remark{{"mean", muted}}
 	for i, s := range subjects {
-		sets, err := s.Calibration.PredictionSets(s.In.Probabilities, s.In.Classes, evaluate.Level)
+		sets, err := s.Calibration.PredictionSets(s.In.Probabilities, s.In.Classes, evaluate.Level, s.Sets)
 		if err != nil {
 			return nil, err
 		}
@@ -140,28 +141,10 @@ func chanceBand(subjects []Subject) plotter.XYs {
 }
 
 // coverageByLevel returns the coverage at the levels from .5 to .99 that the calibration supports.
-func coverageByLevel(s Subject) (plotter.XYs, error) {
-	labels := make([]float64, s.In.Len())
-	for n, label := range s.In.Labels {
-		labels[n] = s.In.Probabilities[n*s.In.Classes+int(label)]
+func coverageByLevel(s Subject) (points plotter.XYs, err error) {
+	levels, coverage, err := evaluate.CoverageByLevel(s.Case)
+	for i, level := range levels {
+		points = append(points, plotter.XY{X: level, Y: coverage[i]})
 	}
-	var points plotter.XYs
-	for percent := 50; percent < 100; percent++ {
-		level := float64(percent) / 100
-		if !s.Calibration.Supports(level) {
-			break
-		}
-		threshold, err := s.Calibration.ProbabilityThreshold(level)
-		if err != nil {
-			return nil, err
-		}
-		covered := 0
-		for _, p := range labels {
-			if p >= threshold {
-				covered++
-			}
-		}
-		points = append(points, plotter.XY{X: level, Y: float64(covered) / float64(len(labels))})
-	}
-	return points, nil
+	return points, err
 }

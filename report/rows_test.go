@@ -408,7 +408,7 @@ func TestCoverageByLevel(t *testing.T) {
 		t.Fatalf("%d levels, want those from .50 to .98", len(points))
 	}
 	for _, p := range points {
-		sets, err := s.Calibration.PredictionSets(s.In.Probabilities, s.In.Classes, p.X)
+		sets, err := s.Calibration.PredictionSets(s.In.Probabilities, s.In.Classes, p.X, evaluate.SetRule{AllowEmpty: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,266 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+var rules = []SetRule{
+	{}, {Score: AdaptiveSets}, {Score: AdaptiveSets, Randomized: true}, {Score: RegularizedSets, Lambda: 0.1, KReg: 2},
+	{Score: RegularizedSets, Randomized: true},
+}
+
+// splits calls use with the calibration on one part of some predictions, and with the others, for
+// random splits of fresh draws.
+func splits(t *testing.T, seeds, held, fresh int, draw func(random *rand.Rand, n int) *Predictions, use func(c *Calibration, p *Predictions)) {
+	t.Helper()
+	for seed := range uint64(seeds) {
+		random := rand.New(rand.NewPCG(21, seed))
+		c, err := Calibrate(draw(random, held))
+		if err != nil {
+			t.Fatal(err)
+		}
+		use(c, draw(random, fresh))
+	}
+}
+
+// Every rule covers with the level, within four standard errors of the fractions over splits, and
+// not with more than (n+1) level, rounded up, over n+1 where sets may be empty and scores do not
+// tie.
+func TestRulesCoverAsPromised(t *testing.T) {
+	const seeds, held, fresh = 40, 199, 200
+	draw := func(random *rand.Rand, n int) *Predictions { return world(t, random, n, 1.5, 0) }
+	for _, level := range []float64{0.6, 0.9} {
+		covered, size := map[string]float64{}, map[string]float64{}
+		splits(t, seeds, held, fresh, draw, func(c *Calibration, p *Predictions) {
+			for _, rule := range rules {
+				for _, rule.AllowEmpty = range []bool{false, true} {
+					sets, err := c.PredictionSets(p.Probabilities, p.Classes, level, rule)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for n, set := range sets {
+						if slices.Contains(set, int(p.Labels[n])) {
+							covered[fmt.Sprint(rule, rule.AllowEmpty)]++
+						}
+						if set == nil && !rule.AllowEmpty {
+							t.Fatalf("%v: set %d is empty", rule, n)
+						}
+						size[fmt.Sprint(rule, rule.AllowEmpty)] += float64(len(set)) / (seeds * fresh)
+					}
+				}
+			}
+		})
+		for _, rule := range rules {
+			for _, rule.AllowEmpty = range []bool{false, true} {
+				key := fmt.Sprint(rule, rule.AllowEmpty)
+				share := covered[key] / (seeds * fresh)
+				error4 := 4 * math.Sqrt(level*(1-level)*(1.0/(seeds*fresh)+1.0/(seeds*held)))
+				if share < level-error4 {
+					t.Errorf("%s: coverage %v at level %v, want at least the level within %v", key, share, level, error4)
+				}
+				// APS without randomization has ties: all labels that are the most probable class have
+				// the score 0.
+				if ties := rule.Score != "" && !rule.Randomized; rule.AllowEmpty && !ties && share > level+1.0/(held+1)+error4 {
+					t.Errorf("%s: coverage %v, want at most %v", key, share, level+1.0/(held+1)+error4)
+				}
+			}
+		}
+		t.Logf("level %v: sizes %v", level, size)
+	}
+}
+
+// uneven draws predictions of three classes: two thirds of the images are of class 0, and those of
+// class 2, a ninth, are mistaken for class 1 half of the time.
+func uneven(t *testing.T, random *rand.Rand, n int) *Predictions {
+	var probabilities []float64
+	labels := make([]int32, n)
+	for i := range labels {
+		labels[i] = []int32{0, 0, 0, 0, 0, 0, 1, 1, 2}[random.IntN(9)]
+		z := [3]float64{random.NormFloat64(), random.NormFloat64(), random.NormFloat64()}
+		z[labels[i]] += 4
+		if labels[i] == 2 && random.IntN(2) == 0 {
+			z[1], z[2] = z[1]+5, z[2]-4
+		}
+		sum := 0.0
+		for k := range z {
+			z[k] = math.Exp(z[k])
+			sum += z[k]
+		}
+		for k := range z {
+			probabilities = append(probabilities, z[k]/sum)
+		}
+	}
+	return predictionsOf(t, probabilities, labels, 3)
+}
+
+// Class-conditional sets cover each class as promised; sets with one threshold do not cover the
+// third one.
+func TestClassesAreCovered(t *testing.T) {
+	const seeds, held, fresh, level = 40, 450, 450, 0.9
+	draw := func(random *rand.Rand, n int) *Predictions { return uneven(t, random, n) }
+	for _, rule := range append([]SetRule{{AllowEmpty: true}}, rules...) {
+		var plain, conditional, images [3]float64
+		splits(t, seeds, held, fresh, draw, func(c *Calibration, p *Predictions) {
+			for covered, perClass := range map[*[3]float64]bool{&plain: false, &conditional: true} {
+				rule.PerClass = perClass
+				s, err := c.Sets(level, rule)
+				if err != nil || s.Fallbacks() != nil {
+					t.Fatal(s, err)
+				}
+				sets, err := s.Of(p.Probabilities, p.Classes)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for n, set := range sets {
+					if slices.Contains(set, int(p.Labels[n])) {
+						covered[p.Labels[n]]++
+					}
+				}
+			}
+			for _, label := range p.Labels {
+				images[label]++
+			}
+		})
+		for k, n := range images {
+			error4 := 4 * math.Sqrt(level*(1-level)*(1/n+float64(fresh)/held/n))
+			if share := conditional[k] / n; share < level-error4 {
+				t.Errorf("%+v: class %d is covered with %v, want at least %v within %v", rule, k, share, level, error4)
+			}
+		}
+		if share := plain[2] / images[2]; share > level-0.05 {
+			t.Errorf("%+v: with one threshold class 2 is covered with %v: the test shows nothing", rule, share)
+		}
+	}
+}
+
+// A class has a threshold of its own exactly from ceil((n+1) level) <= n examples on.
+func TestFewExamplesOfAClass(t *testing.T) {
+	for _, level := range []float64{0.5, 0.8, 0.9, 0.95, 0.99} {
+		needed := NeededExamples(level)
+		if math.Ceil(float64(needed+1)*level-1e-9) > float64(needed) || math.Ceil(float64(needed)*level-1e-9) <= float64(needed-1) {
+			t.Errorf("NeededExamples(%v) = %d, which is not the smallest n with ceil((n+1) level) <= n", level, needed)
+		}
+		for _, few := range []int{0, needed - 1, needed} {
+			var probabilities []float64
+			var labels []int32
+			for i := range 200 {
+				p := float64(i+1) / 250
+				probabilities, labels = append(probabilities, p, 1-p), append(labels, 0)
+			}
+			for range few {
+				probabilities, labels = append(probabilities, 0.25, 0.75), append(labels, 1)
+			}
+			c, err := Calibrate(predictionsOf(t, probabilities, labels, 2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := c.Sets(level, SetRule{PerClass: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := ClassThreshold{Class: 1, Examples: few, Needed: needed, Score: s.Marginal, Marginal: true}
+			if few == needed {
+				want.Score, want.Marginal = -0.75, false
+			}
+			if got := s.Thresholds[1]; got != want || len(s.Fallbacks()) != 1 && few < needed {
+				t.Errorf("level %v, %d examples: %+v, want %+v", level, few, got, want)
+			}
+		}
+	}
+}
+
+func TestAdaptiveSetsWorkedByHand(t *testing.T) {
+	// Of the labels, ranks are 1, 2, 3 and 1; the classes above have 0, .5, .8 and 0.
+	c, err := Calibrate(predictionsOf(t, []float64{
+		0.9, 0.1, 0,
+		0.5, 0.3, 0.2,
+		0.5, 0.3, 0.2,
+		0.6, 0.4, 0,
+	}, []int32{0, 1, 2, 0}, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.Class, c.Label, c.Rank, c.Above, c.Confidence); got != "[0 0 1 2] [0.9 0.6 0.3 0.2] [1 1 2 3] [0 0 0.5 0.8] [0.9 0.6 0.5 0.5]" {
+		t.Errorf("columns %s", got)
+	}
+	rows := []float64{0.45, 0.35, 0.2, 0.3, 0.6, 0.1}
+	for _, test := range []struct {
+		rule  string
+		level float64
+		want  string
+		score float64
+	}{
+		{"aps", 0.5, "[[0 1] [1]]", 0.5}, // rank 3 of 0, 0, .5, .8: classes with at most .5 above them
+		{"aps", 0.4, "[[0] [1]]", 0},
+		{"raps:lambda=0.2,kreg=1", 0.5, "[[0 1] [1]]", 0.7}, // .5 + .2; scores are 0, .65, 1.2 and 0, .8, 1.3
+		{"raps:lambda=0.2,kreg=1", 0.8, "[[0 1 2] [1 0]]", 1.2},
+	} {
+		rule, err := ParseSetScore(test.rule)
+		if err != nil || rule.String() != test.rule {
+			t.Fatal(rule, err)
+		}
+		s, err := c.Sets(test.level, rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets, err := s.Of(rows, 3)
+		if got := fmt.Sprint(sets); err != nil || got != test.want || math.Abs(s.Marginal-test.score) > 1e-15 {
+			t.Errorf("%s at %v: %s at scores up to %v (%v), want %s up to %v", test.rule, test.level, got, s.Marginal, err, test.want, test.score)
+		}
+	}
+}
+
+func TestParseSetScore(t *testing.T) {
+	for text, message := range map[string]string{
+		"cumulative": `must be threshold, aps or raps, got "cumulative"`, "threshold:randomized": "Randomized applies to aps and raps",
+		"aps:lambda=1": "apply to raps, not to aps", "raps:lambda=-1,kreg=2": "must not be negative, got -1 and 2", "raps:kreg=x": "invalid syntax",
+		"raps:k=2": `no attribute "k=2"`, "aps:": `no attribute ""`,
+	} {
+		_, err := ParseSetScore(text)
+		refused(t, text, err, message)
+	}
+	for _, rule := range rules {
+		if back, err := ParseSetScore(rule.String()); err != nil || back.String() != rule.String() {
+			t.Errorf("%v: read as %v, %v", rule, back, err)
+		}
+	}
+}
+
+// The u of randomized sets is uniform, and the same for the same probabilities.
+func TestUniform(t *testing.T) {
+	random := rand.New(rand.NewPCG(22, 0))
+	const n = 4000
+	var values []float64
+	for range n {
+		p := random.Float64()
+		row := []float64{p, 1 - p}
+		values = append(values, uniform(row))
+		if again := uniform(slices.Clone(row)); again != values[len(values)-1] {
+			t.Fatalf("uniform(%v) is %v and %v", row, values[len(values)-1], again)
+		}
+	}
+	slices.Sort(values)
+	furthest := 0.0
+	for i, v := range values {
+		furthest = max(furthest, math.Abs(v-float64(i)/n), math.Abs(v-float64(i+1)/n))
+	}
+	if limit := 1.63 / math.Sqrt(n); furthest > limit { // Kolmogorov and Smirnov at 1 %
+		t.Errorf("the distribution deviates by %v, want at most %v", furthest, limit)
+	}
+}
+
+// Of more examples than are kept, a subset is used that does not depend on what they are.
+func TestManyHeldOutExamples(t *testing.T) {
+	kept := keptExamples(maxHeldOut + 10_000)
+	slices.Sort(kept)
+	if kept = slices.Compact(kept); len(kept) != maxHeldOut || kept[len(kept)-1] < maxHeldOut {
+		t.Errorf("%d different examples up to %d, want %d of all", len(kept), kept[len(kept)-1], maxHeldOut)
+	}
+	if kept := keptExamples(3); !slices.Equal(kept, []int{0, 1, 2}) {
+		t.Errorf("of 3 examples got %v", kept)
+	}
+}
