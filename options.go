@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
@@ -54,6 +55,10 @@ type environment struct {
 	level              float64
 	withoutDamaged     bool
 	inDistributionRate float64
+	setRule            evaluate.SetRule
+	// risk is the largest certified error rate among the images that are answered, or 0: none is
+	// referred. riskConfidence is the confidence of the certificate.
+	risk, riskConfidence float64
 }
 
 // WithDevice makes a call compute on a device, which the caller closes. The default is the host
@@ -69,11 +74,25 @@ func WithObserver(o Observer) Option {
 	}
 }
 
-// WithNotes adds notes to the manifest of a new run, such as where its data came from.
+// WithNotes adds notes to the manifest of a new run, such as where its data came from. Run.Calibrate
+// adds them to the calibration.
 func WithNotes(notes map[string]string) Option { return func(e *environment) { e.notes = notes } }
 
 // WithLevel sets the probability with which prediction sets contain the true class; 0.9 by default.
 func WithLevel(level float64) Option { return func(e *environment) { e.level = level } }
+
+// WithSetRule sets how prediction sets are formed: by which score, with a threshold for each class or
+// one for all, and whether they may be empty. By default they have the most probable classes by one
+// threshold, and are never empty.
+func WithSetRule(rule evaluate.SetRule) Option { return func(e *environment) { e.setRule = rule } }
+
+// WithRisk makes answers have Refer, by the lowest confidence threshold from which on the error rate
+// is at most risk, with a probability of at least confidence over the images that the run was
+// calibrated on; see evaluate.Calibration.Certify. risk 0, the default, is none, and confidence 0 is
+// evaluate.RiskConfidence.
+func WithRisk(risk, confidence float64) Option {
+	return func(e *environment) { e.risk, e.riskConfidence = risk, cmp.Or(confidence, evaluate.RiskConfidence) }
+}
 
 // WithoutDamaged makes a call continue without samples and a calibration that are damaged or
 // missing, which are errors otherwise. Run.LeftOut lists these samples, and the observer gets a
@@ -93,13 +112,20 @@ func (e environment) checkLevels() error {
 		return invalid("level must be between 0 and 1, got %v", e.level)
 	case !(e.inDistributionRate > 0 && e.inDistributionRate < 1):
 		return invalid("in-distribution rate must be between 0 and 1, got %v", e.inDistributionRate)
+	case !(e.risk >= 0 && e.risk < 1):
+		return invalid("risk must be between 0 and 1, got %v", e.risk)
+	case !(e.riskConfidence > 0 && e.riskConfidence < 1):
+		return invalid("confidence of the risk must be between 0 and 1, got %v", e.riskConfidence)
+	}
+	if err := e.setRule.Validate(); err != nil {
+		return InvalidError{err}
 	}
 	return nil
 }
 
 // environmentOf applies options to the defaults; a later option overrides an earlier one.
 func environmentOf(options []Option) environment {
-	e := environment{observe: func(Event) {}, level: 0.9, inDistributionRate: 0.95}
+	e := environment{observe: func(Event) {}, level: 0.9, inDistributionRate: 0.95, riskConfidence: evaluate.RiskConfidence}
 	e.apply(options)
 	return e
 }

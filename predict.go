@@ -44,9 +44,17 @@ type Answer struct {
 
 	// PredictionSet is the conformal prediction set, the most probable class first. For images like
 	// those of the calibration it contains the true class with the probability of WithLevel, on
-	// average over images. It may be empty, for an image that looks like no class. It is nil if the
-	// run was not calibrated on enough images for that level.
+	// average over images. WithSetRule sets how it is formed, and whether it may be empty. It is nil
+	// if the run was not calibrated on enough images for that level.
 	PredictionSet []string `json:"predictionSet,omitzero"`
+	// MarginalClasses are the classes whose images PredictionSet does not cover with the probability
+	// of WithLevel, for a rule with a threshold for each class: they have the threshold of all
+	// classes, since the run was calibrated on too few images of them. It is nil for other rules.
+	MarginalClasses []string `json:"marginalClasses,omitzero"`
+	// Refer reports whether the image is to be referred to a person, because Confidence is below the
+	// threshold from which on the error rate is certified to be at most that of WithRisk. It is true
+	// for all images if no threshold can be certified, and nil without WithRisk.
+	Refer *bool `json:"refer,omitzero"`
 	// InDistribution reports whether the image is like those trained on. It is true for a fraction
 	// of these that WithInDistributionRate sets, and nil if the run has no detector, or was not
 	// calibrated on enough images.
@@ -88,6 +96,9 @@ func (a Answer) String() string {
 	if a.InDistribution != nil && !*a.InDistribution {
 		text += "; out of distribution"
 	}
+	if a.Refer != nil && *a.Refer {
+		text += "; refer to a person"
+	}
 	return text
 }
 
@@ -120,7 +131,11 @@ func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error)
 	if err != nil {
 		return nil, err
 	}
-	answers, err := r.answers(p, r.manifest.Data.ClassNames, c)
+	d, err := r.decisionsBy(c)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := d.answers(p, r.manifest.Data.ClassNames)
 	for i := range answers {
 		if files != nil {
 			answers[i].File = files[i]
@@ -129,64 +144,17 @@ func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error)
 	return answers, err
 }
 
-// answers returns the answers for predictions, by a calibration if there is one. Prediction sets
-// and InDistribution are quantiles of the held-out images, and a quantile such as 0.99 needs enough
-// of them: each is left out if there were too few.
-func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluate.Calibration) ([]Answer, error) {
-	answers := make([]Answer, p.Len())
-	for i := range answers {
-		class, confidence := p.Guess(i)
-		answers[i] = Answer{
-			Class: names[class], Index: class, Confidence: confidence, Entropy: p.Entropy[i], MutualInformation: p.MutualInformation[i],
-			Probabilities: p.Probabilities[i*p.Classes : (i+1)*p.Classes : (i+1)*p.Classes],
-		}
-	}
-	if c == nil {
-		return answers, nil
-	}
-	// Quantiles that were calibrated with one number of samples do not hold for the average over
-	// another.
-	if c.Samples != p.Samples {
-		return nil, invalid("calibrated with %d samples, predicted with %d: calibrate again", c.Samples, p.Samples)
-	}
-	hasSets, hasInDistribution := c.Supports(e.level), c.Decides(e.inDistributionRate) && p.Nonconformity != nil
-	if hasSets {
-		sets, err := c.PredictionSets(p.Probabilities, p.Classes, e.level)
-		if err != nil {
-			return nil, err
-		}
-		for i := range answers {
-			answers[i].PredictionSet = []string{}
-			for _, class := range sets[i] {
-				answers[i].PredictionSet = append(answers[i].PredictionSet, names[class])
-			}
-		}
-	}
-	if hasInDistribution {
-		inDistribution, err := c.InDistribution(p.Nonconformity, e.inDistributionRate)
-		if err != nil {
-			return nil, err
-		}
-		for i := range answers {
-			pValue := c.PValue(p.Nonconformity[i])
-			answers[i].InDistribution, answers[i].PValue, answers[i].Calibrated = &inDistribution[i], &pValue, hasSets
-		}
-	}
-	return answers, nil
-}
-
 // Predictor predicts as Run.Predict does, but keeps the network and all samples loaded, as servers
 // need, which get many requests for a few images each. Close frees the memory.
 type Predictor struct {
-	data        Data
-	calibration *evaluate.Calibration // nil without one
-	detector    *detector.Detector    // nil without one
-	environment environment
-	passes      int
-	samples     int // times passes, as evaluate.Predictions counts them
-	room        int // images of one part of Answer
-	digest      string
-	host        tensor.Device // nil when the device is the caller's
+	data      Data
+	decisions *decisions
+	detector  *detector.Detector // nil without one
+	passes    int
+	samples   int // times passes, as evaluate.Predictions counts them
+	room      int // images of one part of Answer
+	digest    string
+	host      tensor.Device // nil when the device is the caller's
 
 	// mu serializes Answer and Close: an ensemble has one set of activations on the device.
 	mu        sync.Mutex
@@ -230,13 +198,15 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		return nil, err
 	}
 	passes := c.passes(&r.manifest.Spec)
-	p := &Predictor{
-		data: r.manifest.Data, environment: r.environment, passes: passes, samples: len(files) * passes, room: predictorBatches * batch,
-	}
+	p := &Predictor{data: r.manifest.Data, passes: passes, samples: len(files) * passes, room: predictorBatches * batch}
 	if p.digest, err = r.digestOf(files); err != nil {
 		return nil, err
 	}
-	if p.calibration, err = r.calibrationIfAny(p.samples); err != nil {
+	calibration, err := r.calibrationIfAny(p.samples)
+	if err != nil {
+		return nil, err
+	}
+	if p.decisions, err = r.decisionsBy(calibration); err != nil {
 		return nil, err
 	}
 	if p.detector, err = r.detectorIfAny(len(files)); err != nil {
@@ -289,7 +259,7 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 		if err != nil {
 			return nil, err
 		}
-		answers, err := p.environment.answers(predictions, p.data.ClassNames, p.calibration)
+		answers, err := p.decisions.answers(predictions, p.data.ClassNames)
 		if err != nil {
 			return nil, err
 		}
@@ -317,14 +287,24 @@ func (p *Predictor) Calibrated() bool {
 // the fraction of in-distribution images that are recognized as such, see WithLevel and
 // WithInDistributionRate; 0 for what answers do not have.
 func (p *Predictor) Levels() (set, inDistribution float64) {
-	if c := p.calibration; c != nil && c.Supports(p.environment.level) {
-		set = p.environment.level
+	if p.decisions.sets != nil {
+		set = p.decisions.sets.Level
 	}
-	if c := p.calibration; c != nil && p.detector != nil && c.Decides(p.environment.inDistributionRate) {
-		inDistribution = p.environment.inDistributionRate
+	if p.detector != nil {
+		inDistribution = p.decisions.rate
 	}
 	return set, inDistribution
 }
+
+// Calibration returns the calibration of the run that answers are decided by, or nil.
+func (p *Predictor) Calibration() *evaluate.Calibration { return p.decisions.calibration }
+
+// Sets returns how prediction sets are formed, or nil if answers have none.
+func (p *Predictor) Sets() *evaluate.Sets { return p.decisions.sets }
+
+// Certificate returns the threshold by which images are answered or referred to a person, or nil
+// without WithRisk.
+func (p *Predictor) Certificate() *evaluate.Certificate { return p.decisions.certificate }
 
 // SelfTest returns the result of the run's test of InDistribution on strange images, or nil if
 // there was none.
@@ -332,7 +312,7 @@ func (p *Predictor) SelfTest() *evaluate.SelfTest {
 	if _, inDistribution := p.Levels(); inDistribution == 0 {
 		return nil
 	}
-	return p.calibration.SelfTest
+	return p.decisions.calibration.SelfTest
 }
 
 // Close frees the memory. Answer returns an error afterwards.
@@ -354,11 +334,11 @@ func (p *Predictor) Close() error {
 //
 // prediction_set has the classes of the set, joined by semicolons and quoted as in CSV where a name
 // has a semicolon or a quote. set_size is their number: 0 for an empty set, and blank if there is
-// no prediction set. in_distribution is blank if it is unknown. A row with an error has only its
+// no prediction set. in_distribution and refer are blank if they are unknown. A row with an error has only its
 // file.
 func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 	rows := csv.NewWriter(to)
-	header := []string{"file", "class", "confidence", "entropy", "mutual_information", "prediction_set", "set_size", "in_distribution", "error"}
+	header := []string{"file", "class", "confidence", "entropy", "mutual_information", "prediction_set", "set_size", "in_distribution", "refer", "error"}
 	fixed := len(header)
 	for _, class := range classes {
 		header = append(header, "p("+class+")")
@@ -369,7 +349,7 @@ func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
 	for i, a := range answers {
 		row := make([]string, fixed, len(header))
-		row[0], row[8] = a.File, a.Error
+		row[0], row[fixed-1] = a.File, a.Error
 		if a.Error != "" {
 			row = row[:len(header)]
 		} else {
@@ -382,6 +362,9 @@ func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 			}
 			if a.InDistribution != nil {
 				row[7] = strconv.FormatBool(*a.InDistribution)
+			}
+			if a.Refer != nil {
+				row[8] = strconv.FormatBool(*a.Refer)
 			}
 			for _, p := range a.Probabilities {
 				row = append(row, number(p))

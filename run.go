@@ -410,7 +410,10 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 // well it detects that other is out of distribution. The labels of other are not used. The errors
 // are those of Predict; labels that are missing or of unknown classes are an InvalidError.
 func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evaluate.Assessment, error) {
-	c := evaluate.Case{}
+	c := evaluate.Case{Sets: r.setRule, RiskConfidence: r.riskConfidence}
+	if r.risk > 0 {
+		c.Risks = []float64{r.risk}
+	}
 	test, err := r.relabelled(test)
 	if err != nil {
 		return nil, err
@@ -495,16 +498,24 @@ func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []
 	return gradient, err
 }
 
-// Calibrate evaluates the run on held-out data like those it was trained on, and writes to its
-// directory the quantiles from which prediction sets and InDistribution are computed, with the
-// result of a test of the latter on strange images. Without a detector, see FitDetector, there is
-// no InDistribution. Fit calls both if there are validation data. The error is LockedError while
-// another process writes to the run.
+// Calibrate evaluates the run on labelled images that it was not trained on, and writes to its
+// directory the scores from which prediction sets, InDistribution and Refer are computed, with the
+// result of a test of InDistribution on strange images. What is guaranteed then holds for images
+// like heldOut. Fit calls Calibrate if there are validation data; calling it again replaces the
+// calibration, for example by one for another camera.
+//
+// InDistribution is calibrated, too: by the scores of heldOut from the run's detector, which
+// compares images with those trained on and stays as it is. Since heldOut was used for neither, a
+// new image like heldOut is accepted with the promised rate. Without a detector, see FitDetector,
+// there is no InDistribution.
+//
+// The error is LockedError while another process writes to the run.
 func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	c, err := r.calibrationOn(ctx, heldOut, nil)
 	if err != nil {
 		return err
 	}
+	c.Notes = r.notes
 	return rundir.AddFile(r.dir, rundir.CalibrationFile, c, r.remark)
 }
 
@@ -516,6 +527,10 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCe
 	heldOut, err := r.relabelled(heldOut)
 	if err != nil {
 		return nil, err
+	}
+	content := contentHash(heldOut)
+	if content == r.manifest.Data.Content {
+		return nil, invalid("calibrate: %s has the images that %s was trained on: guarantees need images that it has not seen", heldOut.Name, r.dir)
 	}
 	kind, err := kindOf(r.manifest.Spec.Method)
 	if err != nil {
@@ -534,6 +549,7 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCe
 	if err != nil {
 		return nil, err
 	}
+	c.Content = content
 	r.remarkAllClasses(c)
 	var centre *evaluate.Predictions
 	switch {
@@ -573,11 +589,11 @@ func (r *Run) calibrationIfAny(used int) (*evaluate.Calibration, error) {
 		return nil, nil
 	}
 	if r.withoutDamaged && errors.As(err, new(*DamagedError)) {
-		r.remark(fmt.Sprintf("continuing without the calibration: no prediction sets and no out-of-distribution test: %v", err))
+		r.remark(fmt.Sprintf("continuing without the calibration: no prediction sets, no out-of-distribution test and no certified risk: %v", err))
 		return nil, nil
 	}
 	if left := r.LeftOut(); err == nil && len(left) > 0 && c.Samples != used {
-		r.remark(fmt.Sprintf("%s was calibrated with %d samples, and %d are left: no prediction sets and no out-of-distribution test", r.dir, c.Samples, used))
+		r.remark(fmt.Sprintf("%s was calibrated with %d samples, and %d are left: no prediction sets, no out-of-distribution test and no certified risk", r.dir, c.Samples, used))
 		return nil, nil
 	}
 	return c, err

@@ -116,11 +116,22 @@ func TestWatchdog(t *testing.T) {
 
 // A calibration whose sets have all classes is remarked, at the level of answers or of scores.
 func TestRemarkAllClasses(t *testing.T) {
-	labels := make([]float64, 40)
-	for i := range 36 {
-		labels[i] = 1 - float64(i)/100
+	var probabilities []float64
+	for i := range 40 {
+		p := 0.0
+		if i < 36 {
+			p = 1 - float64(i)/100
+		}
+		probabilities = append(probabilities, p, 1-p, 0)
 	}
-	c := &evaluate.Calibration{Data: "roses", Examples: 40, Classes: 3, Samples: 1, Label: labels, Nonconformity: make([]float64, 40)}
+	predictions, err := evaluate.NewPredictions("roses", probabilities, make([]int32, 40), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := evaluate.Calibrate(predictions)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		level float64
 		want  string

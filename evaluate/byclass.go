@@ -15,11 +15,14 @@ type ClassScores struct {
 	// mean number of classes in their sets. Both are nil without a calibration for Level.
 	Coverage *float64 `json:"coverage,omitzero"`
 	SetSize  *float64 `json:"setSize,omitzero"`
+	// Threshold is the class's threshold of class-conditional sets, and nil for others. If it is that
+	// of all classes, its field Marginal, the class's coverage is not guaranteed.
+	Threshold *ClassThreshold `json:"threshold,omitzero"`
 }
 
 // ByClass returns the scores of each class that occurs, in the order of the classes, and nil
 // without labels. Prediction sets have their coverage on average over all images, and a class may
-// have much less. The errors are those of Assess.
+// have much less, unless Case.Sets has PerClass. The errors are those of Assess.
 func ByClass(c Case) ([]ClassScores, error) {
 	if err := c.check(); err != nil || c.In.Labels == nil {
 		return nil, err
@@ -31,10 +34,16 @@ func ByClass(c Case) ([]ClassScores, error) {
 	all := make([]ClassScores, c.In.Classes)
 	covered, size := make([]int, c.In.Classes), make([]int, c.In.Classes)
 	var sets [][]int
+	var thresholds []ClassThreshold
 	if setCoverageScore.Applies(c) {
-		if sets, err = c.predictionSets(); err != nil {
+		by, err := c.Calibration.Sets(Level, c.Sets)
+		if err != nil {
 			return nil, err
 		}
+		if sets, err = by.Of(c.In.Probabilities, c.In.Classes); err != nil {
+			return nil, err
+		}
+		thresholds = by.Thresholds
 	}
 	for n, label := range c.In.Labels {
 		all[label].Examples++
@@ -52,6 +61,9 @@ func ByClass(c Case) ([]ClassScores, error) {
 		count := float64(all[k].Examples)
 		all[k].Class = k
 		all[k].Recall /= count
+		if thresholds != nil {
+			all[k].Threshold = &thresholds[k]
+		}
 		if sets != nil {
 			all[k].Coverage, all[k].SetSize = new(float64(covered[k])/count), new(float64(size[k])/count)
 		}

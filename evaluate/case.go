@@ -16,6 +16,10 @@ type Case struct {
 	Calibration *Calibration
 	// Sets is the rule of prediction sets, which have the level Level.
 	Sets SetRule
+	// Risks are those that Select certifies, with RiskConfidence; nil is DefaultRisks, and 0 is the
+	// constant RiskConfidence.
+	Risks          []float64
+	RiskConfidence float64
 	// OODScore names the uncertainty for detection and selective prediction. Empty means
 	// DefaultOODScore.
 	OODScore string

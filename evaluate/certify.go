@@ -155,12 +155,16 @@ type Selected struct {
 	TestRisk     *float64 `json:"testRisk,omitzero"`
 }
 
-// Select certifies risks with a case's calibration, and applies the certificates to its
+// Select certifies the risks of a case with its calibration, and applies the certificates to its
 // in-distribution predictions. It returns nil without a calibration. The errors are those of Assess
 // and Certify.
-func Select(c Case, confidence float64, risks ...float64) ([]Selected, error) {
+func Select(c Case) ([]Selected, error) {
 	if err := c.check(); err != nil || c.Calibration == nil {
 		return nil, err
+	}
+	risks := c.Risks
+	if risks == nil {
+		risks = DefaultRisks()
 	}
 	var right []bool
 	if c.In.Labels != nil {
@@ -171,7 +175,7 @@ func Select(c Case, confidence float64, risks ...float64) ([]Selected, error) {
 	}
 	var all []Selected
 	for _, risk := range risks {
-		certificate, err := c.Calibration.Certify(risk, confidence)
+		certificate, err := c.Calibration.Certify(risk, cmp.Or(c.RiskConfidence, RiskConfidence))
 		if err != nil {
 			return nil, err
 		}

@@ -4,9 +4,37 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pollen-ml/pollen/evaluate"
 )
+
+// Fallbacks names the classes that have no threshold of their own for class-conditional sets, or
+// returns "".
+func (s Subject) Fallbacks() (string, error) {
+	if s.Assessment == nil || s.Calibration == nil || !s.Calibration.Supports(evaluate.Level) {
+		return "", nil
+	}
+	sets, err := s.Calibration.Sets(evaluate.Level, s.Sets)
+	if err != nil {
+		return "", err
+	}
+	return FallbackText(sets, s.InImages.className), nil
+}
+
+// FallbackText names the classes that have no threshold of their own for class-conditional sets, or
+// returns "". name returns the name of a class.
+func FallbackText(sets *evaluate.Sets, name func(class int) string) string {
+	var classes []string
+	for _, t := range sets.Fallbacks() {
+		classes = append(classes, fmt.Sprintf("%s (%d of %d)", name(t.Class), t.Examples, t.Needed))
+	}
+	if classes == nil {
+		return ""
+	}
+	return fmt.Sprintf("too few images of these classes are held out for a threshold of their own at level %g, so they have that of all classes, "+
+		"which promises nothing for each of them: %s", sets.Level, strings.Join(classes, ", "))
+}
 
 // classesShown is the number of classes in the table of classes.
 const classesShown = 30
@@ -49,15 +77,15 @@ func (s Subject) WorstCoverage() (string, error) {
 	covered := int(*worst.Coverage*float64(worst.Examples) + 0.5)
 	text := fmt.Sprintf("of %d classes, %s has the lowest coverage of %.0f %% sets, %.3f: %d of %d images", len(rows), rows[at].Name,
 		100*evaluate.Level, *worst.Coverage, covered, worst.Examples)
-	if worst.BelowChance(len(rows)) {
+	if worst.Threshold == nil && worst.BelowChance(len(rows)) {
 		text += ", fewer than by chance. The sets hold on average over all images, not for each class"
 	}
 	return text, nil
 }
 
-// classSection returns the section with a table of the classes, those with the lowest coverage
+// ClassSection returns the section with a table of the classes, those with the lowest coverage
 // first, or the lowest recall without coverage; nil without labels of several classes.
-func classSection(subjects []Subject) (*Section, error) {
+func ClassSection(subjects []Subject) (*Section, error) {
 	if !all(subjects, Subject.labelled) || !sameData(subjects) || !sameClasses(subjects) {
 		return nil, nil
 	}
@@ -82,6 +110,12 @@ func classSection(subjects []Subject) (*Section, error) {
 		}
 		text, err := s.WorstCoverage()
 		if err != nil {
+			return nil, err
+		}
+		if text != "" {
+			texts = append(texts, s.Name+": "+text+".")
+		}
+		if text, err = s.Fallbacks(); err != nil {
 			return nil, err
 		}
 		if text != "" {

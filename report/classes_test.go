@@ -57,7 +57,7 @@ func TestClasses(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("WorstCoverage() = %q, %v, want %q", got, err, want)
 	}
-	section, err := classSection([]Subject{s})
+	section, err := ClassSection([]Subject{s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ tulip       20   1.000     1.000      1.00
 	}
 	other := rareSubject(t, "b")
 	other.Calibration = nil
-	if section, err = classSection([]Subject{s, other}); err != nil {
+	if section, err = ClassSection([]Subject{s, other}); err != nil {
 		t.Fatal(err)
 	}
 	b.Reset()
@@ -85,7 +85,7 @@ tulip       20   1.000     1.000      1.00
 		t.Errorf("table of two runs, one without calibration:\n%s%q, %v", b.String(), section.Text, err)
 	}
 	s.In.Labels = nil
-	if section, err := classSection([]Subject{s}); section != nil || err != nil {
+	if section, err := ClassSection([]Subject{s}); section != nil || err != nil {
 		t.Errorf("without labels: %v, %v, want no section", section, err)
 	}
 }

@@ -265,12 +265,19 @@ func scoreSections(subjects []Subject) ([]Section, error) {
 		return nil, err
 	}
 	sections := []Section{{Title: "Scores", Table: scores, Notes: Meanings(subjects)}}
-	classes, err := classSection(subjects)
+	classes, err := ClassSection(subjects)
 	if err != nil {
 		return nil, err
 	}
 	if classes != nil {
 		sections = append(sections, *classes)
+	}
+	risks, err := riskSection(subjects)
+	if err != nil {
+		return nil, err
+	}
+	if risks != nil {
+		sections = append(sections, *risks)
 	}
 	if detections != nil {
 		_, out := dataNames(subjects)

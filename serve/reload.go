@@ -39,13 +39,23 @@ func describe(run *pollen.Run, p *pollen.Predictor, expected int) runInfo {
 		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(), Digest: p.Digest(),
 	}
 	a.Level, a.InDistributionRate = p.Levels()
+	a.Risk = p.Certificate()
+	if c := p.Calibration(); c != nil {
+		a.Calibration = &calibration{c.Data, c.Examples, c.Content}
+	}
+	if sets := p.Sets(); sets != nil {
+		a.SetRule = &sets.Rule
+		for _, t := range sets.Thresholds {
+			a.Thresholds = append(a.Thresholds, classThreshold{m.Data.ClassNames[t.Class], t})
+		}
+	}
 	if t := p.SelfTest(); t != nil {
 		a.SelfTest = &selfTest{t.Passed(), t.String(), t.Images(), t.Rejected()}
 	}
 	return a
 }
 
-// Reload reads the certificate and the token again, loads the run's present samples, and then
+// Reload reads the certificate and the token again, loads the run's present samples and calibration, and then
 // answers with them, without losing a request. The run must have the classes and the size of images
 // of the one before; it may be in another directory. Meanwhile both are in memory. After an error
 // the server continues as before.

@@ -14,6 +14,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/memory"
 )
 
@@ -49,12 +50,33 @@ type runInfo struct {
 	Calibrated         bool     `json:"calibrated"`                  // both of the following are present
 	Level              float64  `json:"level,omitzero"`              // see pollen.Predictor.Levels
 	InDistributionRate float64  `json:"inDistributionRate,omitzero"` // likewise
+	// SetRule is how prediction sets are formed, and Thresholds are those of class-conditional sets.
+	SetRule    *evaluate.SetRule `json:"setRule,omitempty"`
+	Thresholds []classThreshold  `json:"classThresholds,omitempty"`
+	// Risk is the certificate by which images are answered or referred to a person, if Refer is
+	// asked for.
+	Risk *evaluate.Certificate `json:"risk,omitempty"`
+	// Calibration is what the run was calibrated on.
+	Calibration *calibration `json:"calibration,omitempty"`
 	// SelfTest is the run's test of in-distribution decisions on strange images, if there was one.
 	SelfTest  *selfTest `json:"selfTest,omitempty"`
 	MaxImages int       `json:"maxImages"`
 	MaxBody   int       `json:"maxBody"`
 	MaxPixels int       `json:"maxPixels"`
 	Digest    string    `json:"digest"` // see pollen.Run.Digest
+}
+
+// classThreshold is a threshold with the name of its class.
+type classThreshold struct {
+	Class string `json:"class"`
+	evaluate.ClassThreshold
+}
+
+// calibration describes an evaluate.Calibration.
+type calibration struct {
+	Data    string `json:"data"`
+	Images  int    `json:"images"`
+	Content string `json:"content,omitempty"` // SHA-256 of images and labels
 }
 
 // selfTest is an evaluate.SelfTest.

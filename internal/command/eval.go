@@ -30,8 +30,9 @@ type scoredRun struct {
 
 // scoreFlags are the flags of the commands that score runs.
 type scoreFlags struct {
-	data   config.Data
-	device deviceFlags
+	data       config.Data
+	device     deviceFlags
+	guarantees guaranteeFlags
 
 	other, page, against string
 	json, withoutDamaged bool
@@ -46,8 +47,9 @@ func (s *scoreFlags) bind(command *cobra.Command) {
 	bindWithoutDamaged(f, &s.withoutDamaged)
 }
 
-// bindOutput binds the output flags.
+// bindOutput binds the flags of guarantees and of the output.
 func (s *scoreFlags) bindOutput(command *cobra.Command) {
+	s.guarantees.bind(command.Flags())
 	command.Flags().StringVar(&s.page, "page", "", "directory for report.html and figures (default: the run's own; none with several runs or --data)")
 	command.Flags().BoolVar(&s.json, "json", false, "print the scores as JSON")
 }
@@ -57,8 +59,9 @@ func evalCommand(c *console) *cobra.Command {
 	command := &cobra.Command{
 		Use: "eval RUN...", Short: "Score runs on test data: accuracy, likelihood, calibration",
 		Long: "Averages the probabilities of all samples of a run (the posterior predictive) and scores them on test images: accuracy,\n" +
-			"negative log likelihood, calibration errors, coverage of conformal prediction sets. For runs that differ only in their\n" +
-			"seed it also prints means and standard errors.",
+			"negative log likelihood, calibration errors, coverage of conformal prediction sets at level 95 %, over all images and for\n" +
+			"each class, and how many images can be answered with a certified error rate. For runs that differ only in their seed it\n" +
+			"also prints means and standard errors.",
 		Example: "  pollen eval runs/main-1/sgd runs/main-1/sgld\n  pollen eval runs/fit-1 --data flowers-of-last-year\n" +
 			"  pollen eval runs/sgld runs/auto --against runs/hmc",
 		Args: requireRuns,
@@ -132,8 +135,13 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 	if s.against != "" && !isFile(s.against) && !slices.Contains(dirs, s.against) {
 		dirs = append(dirs, s.against)
 	}
+	options, err := s.guarantees.options()
+	if err != nil {
+		return o, err
+	}
+	options = append(append(options, withoutDamagedIf(s.withoutDamaged)...), pollen.WithObserver(c.observer("scores")))
 	for _, dir := range dirs {
-		run, err := pollen.Open(dir, append(withoutDamagedIf(s.withoutDamaged), pollen.WithObserver(c.observer("scores")))...)
+		run, err := pollen.Open(dir, options...)
 		if err != nil {
 			return o, err
 		}
@@ -244,6 +252,11 @@ func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 	if err := print(o.runs, subjects, s.against, c); err != nil {
 		return err
 	}
+	if !s.json && s.other == "" {
+		if err := printByClass(subjects, c); err != nil {
+			return err
+		}
+	}
 	dir := s.page
 	if dir == "" && len(o.runs) == 1 && s.data.Name == "" {
 		dir = o.runs[0].run.Dir()
@@ -296,6 +309,7 @@ func printScores(runs []scoredRun, subjects []report.Subject, against string, c 
 		func() (*report.Table, error) { return report.SeedsTable(subjects) },
 		func() (*report.Table, error) { return report.DetectionTable(subjects) },
 		func() (*report.Table, error) { return report.AgreementTable(subjects, against) },
+		func() (*report.Table, error) { return report.RiskTable(subjects) },
 	} {
 		table, err := make()
 		if err != nil {
@@ -314,11 +328,28 @@ func printScores(runs []scoredRun, subjects []report.Subject, against string, c 
 		if worst != "" {
 			fmt.Fprintf(c.out, "%s: %s\n", r.name, worst)
 		}
+		fallbacks, err := subjects[i].Fallbacks()
+		if err != nil {
+			return err
+		}
+		if fallbacks != "" {
+			fmt.Fprintf(c.out, "%s: %s\n", r.name, fallbacks)
+		}
 		if left := r.run.LeftOut(); len(left) > 0 {
 			fmt.Fprintf(c.out, "%s: skipped %s, damaged or missing: %s\n", r.name, counted(len(left), "sample"), strings.Join(left, ", "))
 		}
 	}
 	return nil
+}
+
+// printByClass prints the scores of each class.
+func printByClass(subjects []report.Subject, c *console) error {
+	section, err := report.ClassSection(subjects)
+	if err != nil || section == nil {
+		return err
+	}
+	fmt.Fprintln(c.out)
+	return section.Table.WriteText(c.out)
 }
 
 // printTables prints the tables that are not nil.
@@ -346,6 +377,8 @@ func printJSON(runs []scoredRun, subjects []report.Subject, against string, c *c
 		Method string               `json:"method"`
 		Scores *evaluate.Assessment `json:"assessment"`
 		Class  []report.ClassRow    `json:"byClass,omitempty"`
+		Sets   *evaluate.SetRule    `json:"setRule,omitempty"` // of calibrated runs
+		Risks  []evaluate.Selected  `json:"risks,omitempty"`
 		Near   *evaluate.Comparison `json:"against,omitempty"` // compared with --against
 
 		LeftOut   []string           `json:"skippedSamples,omitempty"` // damaged or missing
@@ -358,7 +391,15 @@ func printJSON(runs []scoredRun, subjects []report.Subject, against string, c *c
 		if err != nil {
 			return err
 		}
-		list = append(list, scored{r.name, pollen.MethodText(m.Spec.Method), r.assessment, classes, near[r.name], r.run.LeftOut(), m.Continued})
+		risks, err := evaluate.Select(r.assessment.Case)
+		if err != nil {
+			return err
+		}
+		one := scored{r.name, pollen.MethodText(m.Spec.Method), r.assessment, classes, nil, risks, near[r.name], r.run.LeftOut(), m.Continued}
+		if r.assessment.Calibration != nil {
+			one.Sets = &r.assessment.Sets
+		}
+		list = append(list, one)
 	}
 	return c.json(list)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/layers"
@@ -156,6 +157,7 @@ func runFit(ctx context.Context, s *config.Settings, dir string, c *console) err
 	if err := printSummary(p.spec, p.data, c); err != nil {
 		return err
 	}
+	remarkCalibration(p.data, dir, c)
 	name := pollen.MethodName(p.spec.Method)
 	run, err := pollen.Fit(ctx, p.asked, p.data, dir, pollen.WithDevice(p.device), pollen.WithObserver(c.observer(name)), pollen.WithNotes(p.notes))
 	return finishFit(ctx, run, err, name, p.data, c)
@@ -303,6 +305,20 @@ func withoutFrozen(s layers.Summary, spec pollen.Spec) layers.Summary {
 	}
 	s.Rows = append([]layers.Row{frozen}, s.Rows[head:]...)
 	return s
+}
+
+// remarkCalibration warns, before a run begins, that it will have no guarantees or not all of them.
+func remarkCalibration(splits *datasets.Splits, dir string, c *console) {
+	needed := evaluate.NeededExamples(evaluate.Level)
+	switch held := splits.Validation; {
+	case held == nil:
+		c.remark("no images are held out for calibration: the run will have no prediction sets, in-distribution decisions and certified risk. "+
+			"--validation 0.1 holds out a tenth of the training images; images that it has not seen calibrate it later: %s calibrate %s --data DIR",
+			program(os.Executable()), dir)
+	case held.Len() < needed:
+		c.remark("%s held out for calibration: prediction sets and in-distribution decisions at level %g need at least %d; hold out more with --validation, "+
+			"or calibrate later: %s calibrate %s --data DIR", counted(held.Len(), "image"), evaluate.Level, needed, program(os.Executable()), dir)
+	}
 }
 
 // classCounts lists the classes with their numbers of images: all of up to 12, else the first eight

@@ -60,6 +60,7 @@ Exit codes:
   pollen fit --resume runs/fit-1           # continue a run that was stopped
   pollen eval runs/fit-1                   # accuracy and calibration of the posterior predictive
   pollen ood runs/fit-1 --out notmnist     # are letters detected as out of distribution?
+  pollen calibrate runs/fit-1 --data new   # guarantees for images of another camera
   pollen predict runs/fit-1 image.png      # class, confidence and conformal prediction set of an image`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -81,7 +82,7 @@ Exit codes:
 		title    string
 		commands []func(*console) *cobra.Command
 	}{
-		{"Train and predict:", []func(*console) *cobra.Command{fitCommand, predictCommand, serveCommand}},
+		{"Train and predict:", []func(*console) *cobra.Command{fitCommand, calibrateCommand, predictCommand, serveCommand}},
 		{"Evaluate:", []func(*console) *cobra.Command{evalCommand, oodCommand, attackCommand, corruptCommand, auditCommand}},
 		{"Runs and clusters:", []func(*console) *cobra.Command{statusCommand, verifyCommand, gatherCommand, submitCommand}},
 		{"Environment:", []func(*console) *cobra.Command{devicesCommand, datasetsCommand}},

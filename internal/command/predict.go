@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -21,11 +21,11 @@ import (
 
 // predictFlags are the flags of predict.
 type predictFlags struct {
-	device                    deviceFlags
-	level, inDistributionRate float64
-	json, csv                 bool
-	samples, page             string
-	withoutDamaged            bool
+	device         deviceFlags
+	guarantees     guaranteeFlags
+	json, csv      bool
+	samples, page  string
+	withoutDamaged bool
 }
 
 func predictCommand(c *console) *cobra.Command {
@@ -36,11 +36,13 @@ func predictCommand(c *console) *cobra.Command {
 			"confidence, the entropy and mutual information in nats, the conformal prediction set, and whether the image is in\n" +
 			"distribution. Files are images, or arrays with or without labels (NPY, NPZ, CSV, IDX).\n\n" +
 			"A prediction set contains the true class with probability --level. A fraction of --in-distribution-rate of images like the\n" +
-			"training images is reported as in distribution. Both hold for images like those that the run was calibrated on; fit\n" +
-			"calibrates automatically on the validation split.\n\n" +
+			"training images is reported as in distribution. With --risk, images are answered whose confidence is high enough that the\n" +
+			"error rate of these is certified; the others are to be referred to a person. All of this holds for images like those that\n" +
+			"the run was calibrated on; fit calibrates automatically on the validation split, and calibrate does on other images.\n\n" +
 			"An image that cannot be read is reported with the reason, in JSON and CSV too, and the others are answered. The exit code\n" +
 			"is then 6, or 1 if no image can be read.",
-		Example: "  pollen predict runs/flowers rose.jpg images/\n  pollen predict runs/flowers images/ --level 0.99 --csv > answers.csv",
+		Example: "  pollen predict runs/flowers rose.jpg images/\n  pollen predict runs/flowers images/ --level 0.99 --csv > answers.csv\n" +
+			"  pollen predict runs/flowers images/ --risk 0.02    # at most 2 % errors among the images that are answered",
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) < 2 {
 				return usage("pollen: predict needs the directory of a run, and at least one image or directory of images")
@@ -52,8 +54,8 @@ func predictCommand(c *console) *cobra.Command {
 		},
 	}
 	f := command.Flags()
-	f.Float64Var(&p.level, "level", 0.9, "probability that a prediction set contains the true class")
-	f.Float64Var(&p.inDistributionRate, "in-distribution-rate", 0.95, "fraction of images like the training images to report as in distribution")
+	p.guarantees.bindLevels(f)
+	p.guarantees.bind(f)
 	f.BoolVar(&p.json, "json", false, "print JSON, with the probabilities of all classes")
 	f.BoolVar(&p.csv, "csv", false, "print CSV, with the probabilities of all classes")
 	f.StringVar(&p.samples, "samples", "", "also write each sample's probabilities to this NPZ file: probabilities [S N K], weights [S]")
@@ -70,8 +72,11 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	if err := config.CheckPage(p.page, paths...); err != nil {
 		return err
 	}
-	run, err := pollen.Open(dir, append(withoutDamagedIf(p.withoutDamaged), pollen.WithLevel(p.level), pollen.WithInDistributionRate(p.inDistributionRate),
-		pollen.WithObserver(c.observer("predict")))...)
+	options, err := p.guarantees.options()
+	if err != nil {
+		return err
+	}
+	run, err := pollen.Open(dir, append(append(options, withoutDamagedIf(p.withoutDamaged)...), pollen.WithObserver(c.observer("predict")))...)
 	if err != nil {
 		return err
 	}
@@ -97,7 +102,7 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 		return unwritten
 	}
 	c.endProgress()
-	if err := remarkLevels(run, p.level, p.inDistributionRate, c); err != nil {
+	if err := p.guarantees.remark(run, c); err != nil {
 		return err
 	}
 	err = p.finish(answers, images.Failed, d.ClassNames, c)
@@ -124,57 +129,6 @@ func (p *predictFlags) finish(answers []pollen.Answer, failed []datasets.ImageEr
 		c.remark("%v", f)
 	}
 	return unreadError{len(failed), len(answers)}
-}
-
-// remarkLevels reports why a run's answers have no prediction sets or no in-distribution decisions
-// at these levels, and how to get them.
-func remarkLevels(run *pollen.Run, level, inDistributionRate float64, c *console) error {
-	m, train := run.Manifest(), program(os.Executable())
-	calibration, err := run.Calibration()
-	if errors.As(err, new(*pollen.DamagedError)) {
-		return nil // it was skipped, which was reported before
-	}
-	if os.IsNotExist(errors.Cause(err)) {
-		how := "hold out images with " + train + " fit --validation 0.1"
-		if len(m.Parts) > 0 {
-			how = train + " gather calibrates it when all parts are done, or with --copy, if images are held out"
-		} else if finished, err := run.Finished(); err == nil && !finished {
-			how = "it will be calibrated when it is finished, if images are held out"
-		}
-		c.remark("%s is not calibrated, so it has no prediction sets and detects nothing out of distribution: %s", run.Dir(), how)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	n := calibration.Examples
-	if calibration.Nonconformity == nil {
-		c.remark("%s has no in-distribution decisions: it was calibrated without a detector of strange images, as by earlier versions of fit; train it again",
-			run.Dir())
-	}
-	for _, missing := range []struct {
-		flag  string
-		level float64
-		what  string
-	}{{"level", level, "prediction sets"}, {"in-distribution-rate", inDistributionRate, "in-distribution decisions"}} {
-		if calibration.Supports(missing.level) || missing.flag == "in-distribution-rate" && calibration.Nonconformity == nil {
-			continue
-		}
-		required := math.Ceil(missing.level/(1-missing.level) - 1e-9) // see evaluate.Calibration.Supports
-		how := "or a run with more images held out"
-		if share := math.Ceil(20*required/float64(m.Data.Size+n)) / 20; share < 0.5 {
-			how += fmt.Sprintf(", such as %s fit --validation %g", train, share)
-		}
-		if best := math.Floor(100*float64(n)/float64(n+1)) / 100; calibration.Supports(best) {
-			how = fmt.Sprintf("--%s %g, ", missing.flag, best) + how
-		}
-		c.remark("%s has no %s: --%s %g needs %.0f held-out images, got %d; use %s",
-			run.Dir(), missing.what, missing.flag, missing.level, required, n, how)
-	}
-	if reason := calibration.AllClasses(level); reason != "" {
-		c.remark("%s: %s", run.Dir(), reason)
-	}
-	return nil
 }
 
 // answers predicts, and writes the files of --samples and --page. If that fails, it returns the
@@ -221,10 +175,14 @@ func (p *predictFlags) answers(ctx context.Context, run *pollen.Run, images *dat
 	if err != nil {
 		return answers, err
 	}
+	guarantees, err := p.guarantees.sentences(run)
+	if err != nil {
+		return answers, err
+	}
 	m := run.Manifest()
 	return answers, untilCanceled(ctx, func() error {
 		return report.WritePage(p.page, "Answers", fmt.Sprintf("%s, trained on %s", pollen.MethodText(m.Spec.Method), m.Data.Name),
-			[]report.Subject{subject}, report.Section{Title: "Answers", Table: table})
+			[]report.Subject{subject}, report.Section{Title: "Answers", Table: table, Text: guarantees})
 	})
 }
 
@@ -255,9 +213,13 @@ func (p *predictFlags) print(answers []pollen.Answer, classes []string, c *conso
 
 // answerTable has a row for each image with an answer.
 func answerTable(answers []pollen.Answer) (*report.Table, error) {
-	table := report.NewTable("image", report.Column{Title: "class"}, report.Column{Title: "confidence", Format: "%.3f"},
-		report.Column{Title: "entropy", Format: "%.3f"}, report.Column{Title: "mutual information", Format: "%.3f"},
-		report.Column{Title: "prediction set"}, report.Column{Title: "in distribution"})
+	referring := slices.ContainsFunc(answers, func(a pollen.Answer) bool { return a.Refer != nil })
+	columns := []report.Column{{Title: "class"}, {Title: "confidence", Format: "%.3f"}, {Title: "entropy", Format: "%.3f"},
+		{Title: "mutual information", Format: "%.3f"}, {Title: "prediction set"}, {Title: "in distribution"}, {Title: "decision"}}
+	if !referring {
+		columns = columns[:len(columns)-1]
+	}
+	table := report.NewTable("image", columns...)
 	files := make([]string, len(answers))
 	for i, a := range answers {
 		files[i] = a.File
@@ -274,7 +236,11 @@ func answerTable(answers []pollen.Answer) (*report.Table, error) {
 		if a.InDistribution != nil {
 			inDistribution = map[bool]string{true: "yes", false: "no"}[*a.InDistribution]
 		}
-		if err := table.Add(names[i], a.Class, a.Confidence, a.Entropy, a.MutualInformation, set, inDistribution); err != nil {
+		cells := []any{a.Class, a.Confidence, a.Entropy, a.MutualInformation, set, inDistribution}
+		if referring {
+			cells = append(cells, map[bool]string{true: "refer to a person", false: "answer"}[*a.Refer])
+		}
+		if err := table.Add(names[i], cells...); err != nil {
 			return nil, err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func printSelfTest(run *pollen.Run, c *console) error {
 	calibration, err := run.Calibration()
 	if os.IsNotExist(errors.Cause(err)) {
-		return nil // printSummary has reported that no images are held out
+		return nil // runFit has reported that no images are held out
 	}
 	if err != nil {
 		return err

@@ -16,12 +16,12 @@ import (
 
 // serveFlags are the flags of serve.
 type serveFlags struct {
-	device                    deviceFlags
-	options                   serve.Options
-	address                   string
-	level, inDistributionRate float64
-	withoutDamaged            bool
-	accessLog                 string
+	device         deviceFlags
+	options        serve.Options
+	address        string
+	guarantees     guaranteeFlags
+	withoutDamaged bool
+	accessLog      string
 }
 
 // tokenVariable is the environment variable for the bearer token.
@@ -33,7 +33,8 @@ func serveCommand(c *console) *cobra.Command {
 		Use: "serve RUN", Short: "Serve predictions over HTTP, with a web page",
 		Long: "Serves the answers of predict over HTTP. POST /predict takes an image, a form with files, or JSON; GET / is a page for\n" +
 			"dropping images on; GET /run describes the run, /health reports readiness, /metrics has figures for Prometheus. Ctrl-C\n" +
-			"stops the server after the pending requests; SIGHUP reloads samples, certificate and token, and opens the access log again.\n\n" +
+			"stops the server after the pending requests; SIGHUP reloads samples, calibration, certificate and token, and opens the access\n" +
+			"log again.\n\n" +
 			"Without further flags only programs of this machine can connect. To listen elsewhere, use TLS and a token, which is also\n" +
 			"taken from the environment variable POLLEN_TOKEN; GET /health and the page's files need none. See docs/serving.md.",
 		Example: "  pollen serve runs/flowers\n  curl --data-binary @rose.jpg localhost:8080/predict\n" +
@@ -53,8 +54,8 @@ func serveCommand(c *console) *cobra.Command {
 	}
 	f := command.Flags()
 	f.StringVar(&s.address, "address", "localhost:8080", "host and port to listen on; \":8080\" listens on all interfaces")
-	f.Float64Var(&s.level, "level", 0.9, "probability that a prediction set contains the true class")
-	f.Float64Var(&s.inDistributionRate, "in-distribution-rate", 0.95, "fraction of images like the training images to report as in distribution")
+	s.guarantees.bindLevels(f)
+	s.guarantees.bind(f)
 	f.IntVar(&s.options.Batch, "batch", 0, "images per forward pass (default 8)")
 	f.IntVar(&s.options.MaxBody, "max-body", 0, "maximum bytes of a request (default 16 MiB)")
 	f.IntVar(&s.options.MaxPixels, "max-pixels", 0, "maximum pixels of an image (default 25 million)")
@@ -88,10 +89,12 @@ func (s *serveFlags) run(ctx context.Context, dir string, c *console) error {
 		return err
 	}
 	defer opened.Close()
-	open := func() (*pollen.Run, error) {
-		return pollen.Open(dir, append(withoutDamagedIf(s.withoutDamaged), pollen.WithDevice(opened), pollen.WithLevel(s.level),
-			pollen.WithInDistributionRate(s.inDistributionRate), pollen.WithObserver(c.observer("serve")))...)
+	options, err := s.guarantees.options()
+	if err != nil {
+		return err
 	}
+	options = append(append(options, withoutDamagedIf(s.withoutDamaged)...), pollen.WithDevice(opened), pollen.WithObserver(c.observer("serve")))
+	open := func() (*pollen.Run, error) { return pollen.Open(dir, options...) }
 	run, err := open()
 	if err != nil {
 		return err
@@ -104,7 +107,7 @@ func (s *serveFlags) run(ctx context.Context, dir string, c *console) error {
 		return err
 	}
 	defer server.Close()
-	if err := remarkLevels(run, s.level, s.inDistributionRate, c); err != nil {
+	if err := s.guarantees.remark(run, c); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", s.address)
@@ -121,7 +124,13 @@ func (s *serveFlags) run(ctx context.Context, dir string, c *console) error {
 		if err != nil {
 			return err
 		}
-		return server.Reload(run)
+		if err := server.Reload(run); err != nil {
+			return err
+		}
+		if err := s.guarantees.remark(run, c); err != nil { // which does not concern the answers
+			c.remark("serve: %v", err)
+		}
+		return nil
 	}
 	ended := make(chan error, 1)
 	serving, stop := context.WithCancel(ctx)

@@ -158,6 +158,9 @@ func TestPredict(t *testing.T) {
 					set = append(set, data.ClassNames[class])
 				}
 			}
+			if set == nil {
+				set = []string{a.Class}
+			}
 			sorted := slices.Sorted(slices.Values(a.PredictionSet))
 			if !slices.Equal(sorted, set) || len(set) > 0 && a.PredictionSet[0] != a.Class {
 				t.Errorf("image %d: the set %v of %v, want %v", i, a.PredictionSet, row, set)

@@ -54,7 +54,22 @@ async function showRun() {
   document.title = run.name + " – Pollen";
   find("about").textContent = run.network + " by " + run.method + ", trained on " + run.data + ", " + run.samples +
     (run.samples === 1 ? " sample" : " samples") + "; classes: " + shown + "." +
+    (run.risk ? " " + riskText(run.risk) : "") + (run.classThresholds ? fallbackText(run.classThresholds) : "") +
     (run.selfTest ? " Tested on images that are none of these, it " + run.selfTest.result + "." : "");
+}
+
+function riskText(risk) {
+  const errors = "at most " + level(risk.risk) + " errors, with " + level(risk.confidence) + " confidence";
+  return risk.certified ? "Images with a confidence of at least " + risk.threshold.toFixed(3) + " are answered with " + errors + "; the others are to be referred to a person."
+    : "It cannot be certified that answers have " + errors + ": all images are to be referred to a person.";
+}
+
+// Classes that have too few calibration images for a guarantee of their own.
+function fallbackText(thresholds) {
+  const classes = thresholds.filter((t) => t.marginal).map((t) => t.class + " (" + t.images + " of " + t.needed + " images)");
+  return classes.length === 0 ? " Prediction sets hold for the images of each class."
+    : " Prediction sets hold for the images of each class, except for these, with too few calibration images, which have the threshold of all classes: " +
+      classes.join(", ") + ".";
 }
 
 function bar(name, probability, inSet) {
@@ -103,6 +118,7 @@ function show(file, answer) {
     // A run that cannot tell strange images from its own must not vouch for one.
     else if (run.selfTest && run.selfTest.passed) badges.append(make("span", "in distribution", "badge", "good"));
   }
+  if (answer.refer !== undefined) badges.append(answer.refer ? make("span", "refer to a person", "badge", "ood") : make("span", "answer", "badge", "good"));
   const order = answer.probabilities.map((_, i) => i).sort((a, b) => answer.probabilities[b] - answer.probabilities[a]);
   for (const i of order.slice(0, bars)) {
     card.querySelector(".bars").append(bar(run.classNames[i], answer.probabilities[i], set.includes(run.classNames[i])));

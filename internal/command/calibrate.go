@@ -1,0 +1,172 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/report"
+)
+
+// calibrateFlags are the flags of calibrate.
+type calibrateFlags struct {
+	data           config.Data
+	device         deviceFlags
+	withoutDamaged bool
+}
+
+func calibrateCommand(c *console) *cobra.Command {
+	var k calibrateFlags
+	command := &cobra.Command{
+		Use: "calibrate RUN", Short: "Calibrate a run on images that it was not trained on",
+		Long: "Predicts labelled images that the run was not trained on, and keeps their scores in the run: prediction sets, in-distribution\n" +
+			"decisions and certified risks then hold for images like these. fit does it automatically on the validation split. Calibrate\n" +
+			"again when other images are to be predicted, such as those of another camera, or when none were held out. The new\n" +
+			"calibration replaces the one before; pollen serve uses it after a SIGHUP.\n\n" +
+			"The images must be drawn at random from those to be predicted: as varied, with the same mixture of classes. If the data have a\n" +
+			"validation split, it is used, otherwise all their training images. Without --data, or with the run's own data, it is the\n" +
+			"validation split that the run held out. The detector of strange images stays as it is, compared with the training images;\n" +
+			"the threshold of its decisions is calibrated.",
+		Example: "  pollen calibrate runs/flowers --data greenhouse\n  pollen calibrate runs/digits --data scans.npz\n" +
+			"  pollen calibrate runs/flowers         # again, on the images that fit held out",
+		Args: func(_ *cobra.Command, arguments []string) error {
+			if len(arguments) != 1 {
+				return usage("pollen: calibrate needs the directory of one run")
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return k.run(command.Context(), arguments[0], c)
+		},
+	}
+	f := command.Flags()
+	f.StringVar(&k.data.Name, "data", "", "labelled images: a name, a directory or a file (default: the run's validation images)")
+	config.BindDataDir(f, &k.data.Dir)
+	k.data.BindMaxSkipped(f)
+	k.device.bind(f)
+	bindWithoutDamaged(f, &k.withoutDamaged)
+	return command
+}
+
+func (k *calibrateFlags) run(ctx context.Context, dir string, c *console) error {
+	if k.data.Name != "" {
+		if err := config.Check("data", k.data.Name, k.data.Dir); err != nil {
+			return err
+		}
+	}
+	run, err := pollen.Open(dir, append(withoutDamagedIf(k.withoutDamaged), pollen.WithObserver(c.observer("calibrate")))...)
+	if err != nil {
+		return err
+	}
+	if err := remarkUnfinished(run, c); err != nil {
+		return err
+	}
+	heldOut, notes, err := k.heldOut(ctx, run.Manifest(), c)
+	if err != nil {
+		return err
+	}
+	device, err := k.device.open(c)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	defer c.endProgress()
+	before := "not calibrated"
+	if calibration, err := run.Calibration(); err == nil {
+		before = fmt.Sprintf("calibrated on %s of %s", counted(calibration.Examples, "image"), calibration.Data)
+	} else if !os.IsNotExist(errors.Cause(err)) {
+		c.remark("%v", err)
+	}
+	run = run.With(pollen.WithDevice(device), pollen.WithNotes(notes))
+	if err := run.Calibrate(ctx, heldOut); err != nil {
+		return err
+	}
+	c.endProgress()
+	calibration, err := run.Calibration()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "%s is calibrated on %s of %s; it was %s.\n\n", dir, counted(calibration.Examples, "image"), calibration.Data, before)
+	if err := printGuarantees(calibration, run.Manifest().Data.ClassNames, c); err != nil {
+		return err
+	}
+	return printSelfTest(run, c)
+}
+
+// heldOut opens the images to calibrate on, and returns notes on where they came from.
+func (k *calibrateFlags) heldOut(ctx context.Context, m pollen.Manifest, c *console) (*datasets.Dataset, map[string]string, error) {
+	own := config.DataOf(m).In(k.data.Dir)
+	data := k.data
+	isOwn := data.Name == "" || data.Place() == own.Place()
+	if isOwn {
+		data = own
+	} else {
+		data.Whole()
+		data.Size, data.Channels = fmt.Sprintf("%dx%d", m.Data.Height, m.Data.Width), m.Data.Channels
+	}
+	splits, err := openData(ctx, data, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if config.FilesChanged(m, data, splits.Train.Hashes) {
+		c.remark("%s has changed since the run was trained: the run may have been trained on some of today's validation images", splits.Train.Name)
+	}
+	notes := map[string]string{}
+	data.Notes(notes)
+	maps.DeleteFunc(notes, emptyNote)
+	switch {
+	case splits.Validation != nil:
+		return splits.Validation, notes, nil
+	case isOwn:
+		return nil, nil, usage("pollen: calibrate: no images of %s are held out for calibration, and the run was trained on the others: "+
+			"give other images with --data, or train again with %s fit --validation 0.1", splits.Train.Name, program(os.Executable()))
+	}
+	return splits.Train, notes, nil
+}
+
+// printGuarantees prints what a calibration is good for: the classes with a threshold of their own,
+// and the certified risks.
+func printGuarantees(calibration *evaluate.Calibration, names []string, c *console) error {
+	if calibration.Supports(evaluate.Level) {
+		sets, err := calibration.Sets(evaluate.Level, evaluate.SetRule{PerClass: true})
+		if err != nil {
+			return err
+		}
+		if text := fallbackText(sets, names); text != "" {
+			fmt.Fprintf(c.out, "Class-conditional sets, --per-class: %s.\n\n", text)
+		}
+	} else {
+		fmt.Fprintf(c.out, "Prediction sets at level %g need at least %d images, got %d.\n\n",
+			evaluate.Level, evaluate.NeededExamples(evaluate.Level), calibration.Examples)
+	}
+	table := report.NewTable("answers with a certified error", report.Column{Title: "confidence from", Format: "%.4f"},
+		report.Column{Title: "answered", Format: "%.3f"})
+	for _, risk := range evaluate.DefaultRisks() {
+		certificate, err := calibration.Certify(risk, evaluate.RiskConfidence)
+		if err != nil {
+			return err
+		}
+		cells := []any{"none", 0.0}
+		if certificate.Certified {
+			cells = []any{certificate.Threshold, float64(certificate.Answered) / float64(certificate.Images)}
+		}
+		if err := table.Add(fmt.Sprintf("--risk %g", risk), cells...); err != nil {
+			return err
+		}
+	}
+	var text strings.Builder
+	if err := table.WriteText(&text); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.out, text.String())
+	return nil
+}

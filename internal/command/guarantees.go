@@ -1,0 +1,160 @@
+package command
+
+import (
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/report"
+)
+
+// guaranteeFlags are the flags that choose what is guaranteed of answers.
+type guaranteeFlags struct {
+	level, inDistributionRate float64
+	sets                      string
+	perClass, allowEmpty      bool
+	risk, riskConfidence      float64
+}
+
+// bindLevels binds the levels of commands that answer.
+func (g *guaranteeFlags) bindLevels(f *pflag.FlagSet) {
+	f.Float64Var(&g.level, "level", 0.9, "probability that a prediction set contains the true class")
+	f.Float64Var(&g.inDistributionRate, "in-distribution-rate", 0.95, "fraction of images like the training images to report as in distribution")
+}
+
+func (g *guaranteeFlags) bind(f *pflag.FlagSet) {
+	f.StringVar(&g.sets, "sets", string(evaluate.ThresholdSets), "how prediction sets are formed: threshold, the classes with a high enough probability;\n"+
+		"aps, adaptive sets, larger for harder images; raps:lambda=0.01,kreg=5, adaptive sets without\nimprobable classes; aps:randomized")
+	f.BoolVar(&g.perClass, "per-class", false, "a threshold for each class: sets contain the true class with the same probability for the images of each\n"+
+		"class, not only on average")
+	f.BoolVar(&g.allowEmpty, "allow-empty", false, "keep empty prediction sets, instead of the most probable class")
+	f.Float64Var(&g.risk, "risk", 0, "largest error rate among the images that are answered, such as 0.02; the others are to be referred to a\n"+
+		"person (default: no such decision; eval lists 0.01, 0.02 and 0.05)")
+	f.Float64Var(&g.riskConfidence, "risk-confidence", evaluate.RiskConfidence, "probability that the error rate is at most --risk, over the calibration images")
+}
+
+// options returns the flags as options of a run.
+func (g *guaranteeFlags) options() ([]pollen.Option, error) {
+	rule, err := evaluate.ParseSetScore(g.sets)
+	if err != nil {
+		return nil, usage("pollen: --sets: %v", err)
+	}
+	rule.PerClass, rule.AllowEmpty = g.perClass, g.allowEmpty
+	options := []pollen.Option{pollen.WithSetRule(rule), pollen.WithRisk(g.risk, g.riskConfidence)}
+	if g.level != 0 || g.inDistributionRate != 0 { // bound by bindLevels
+		options = append(options, pollen.WithLevel(g.level), pollen.WithInDistributionRate(g.inDistributionRate))
+	}
+	return options, nil
+}
+
+// remark reports what the answers of a run do not have at these levels, why, and how to get it, and
+// which guarantees are weaker than they seem.
+func (g *guaranteeFlags) remark(run *pollen.Run, c *console) error {
+	m, train := run.Manifest(), program(os.Executable())
+	calibration, err := run.Calibration()
+	if errors.As(err, new(*pollen.DamagedError)) {
+		return nil // it was skipped, which was reported before
+	}
+	if os.IsNotExist(errors.Cause(err)) {
+		how := fmt.Sprintf("hold out images with %[1]s fit --validation 0.1, or use others: %[1]s calibrate %[2]s --data DIR", train, run.Dir())
+		if len(m.Parts) > 0 {
+			how = train + " gather calibrates it when all parts are done, or with --copy, if images are held out"
+		} else if finished, err := run.Finished(); err == nil && !finished {
+			how = "it will be calibrated when it is finished, if images are held out"
+		}
+		c.remark("%s is not calibrated, so it has no prediction sets, detects nothing out of distribution, and certifies no risk: %s", run.Dir(), how)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	n := calibration.Examples
+	if calibration.Nonconformity == nil {
+		c.remark("%s has no in-distribution decisions: it was calibrated without a detector of strange images, as by earlier versions of fit; train it again",
+			run.Dir())
+	}
+	for _, missing := range []struct {
+		flag  string
+		level float64
+		what  string
+	}{{"level", g.level, "prediction sets"}, {"in-distribution-rate", g.inDistributionRate, "in-distribution decisions"}} {
+		if calibration.Supports(missing.level) || missing.flag == "in-distribution-rate" && calibration.Nonconformity == nil {
+			continue
+		}
+		required := float64(evaluate.NeededExamples(missing.level))
+		how := "or calibrate with more images"
+		if share := math.Ceil(20*required/float64(m.Data.Size+n)) / 20; share < 0.5 {
+			how += fmt.Sprintf(", such as %s fit --validation %g", train, share)
+		}
+		if best := math.Floor(100*float64(n)/float64(n+1)) / 100; calibration.Supports(best) {
+			how = fmt.Sprintf("--%s %g, ", missing.flag, best) + how
+		}
+		c.remark("%s has no %s: --%s %g needs %.0f held-out images, got %d; use %s",
+			run.Dir(), missing.what, missing.flag, missing.level, required, n, how)
+	}
+	if reason := calibration.AllClasses(g.level); reason != "" {
+		c.remark("%s: %s", run.Dir(), reason)
+	}
+	sentences, err := g.sentences(run)
+	for _, sentence := range sentences {
+		c.remark("%s: %s", run.Dir(), sentence)
+	}
+	return err
+}
+
+// sentences describes the guarantees of --per-class and --risk: which classes have no threshold of
+// their own, and which images are answered.
+func (g *guaranteeFlags) sentences(run *pollen.Run) (sentences []string, err error) {
+	calibration, err := run.Calibration()
+	if os.IsNotExist(errors.Cause(err)) || errors.As(err, new(*pollen.DamagedError)) {
+		if g.risk > 0 {
+			sentences = append(sentences, "no risk is certified without a calibration: all images are to be referred to a person")
+		}
+		return sentences, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if g.perClass && calibration.Supports(g.level) {
+		rule, err := evaluate.ParseSetScore(g.sets)
+		if err != nil {
+			return nil, err
+		}
+		rule.PerClass = true
+		sets, err := calibration.Sets(g.level, rule)
+		if err != nil {
+			return nil, err
+		}
+		if text := fallbackText(sets, run.Manifest().Data.ClassNames); text != "" {
+			sentences = append(sentences, text)
+		}
+	}
+	if g.risk > 0 {
+		certificate, err := calibration.Certify(g.risk, g.riskConfidence)
+		if err != nil {
+			return nil, err
+		}
+		sentences = append(sentences, certificateText(certificate))
+	}
+	return sentences, nil
+}
+
+// fallbackText names the classes that have no threshold of their own, or returns "".
+func fallbackText(sets *evaluate.Sets, names []string) string {
+	return report.FallbackText(sets, func(class int) string { return quotedName(names[class]) })
+}
+
+// certificateText describes which images are answered.
+func certificateText(c evaluate.Certificate) string {
+	if !c.Certified {
+		return fmt.Sprintf("%v with %.4g %% confidence, which needs at least %d held-out images that are answered without an error, of %d: "+
+			"all images are to be referred to a person", c, 100*c.Confidence, c.Needed, c.Images)
+	}
+	return fmt.Sprintf("%v, certified with %.4g %% confidence: those with a confidence of at least %.4g; the others are to be referred to a person",
+		c, 100*c.Confidence, c.Threshold)
+}
