@@ -44,6 +44,9 @@ func (g *guaranteeFlags) options() ([]pollen.Option, error) {
 	if err != nil {
 		return nil, usage("pollen: --sets: %v", err)
 	}
+	if !(g.riskConfidence > 0 && g.riskConfidence < 1) { // 0 is the default of WithRisk
+		return nil, usage("pollen: --risk-confidence must be between 0 and 1, got %v", g.riskConfidence)
+	}
 	rule.PerClass, rule.AllowEmpty = g.perClass, g.allowEmpty
 	options := []pollen.Option{pollen.WithSetRule(rule), pollen.WithRisk(g.risk, g.riskConfidence)}
 	if g.level != 0 || g.inDistributionRate != 0 { // bound by bindLevels
@@ -68,6 +71,9 @@ func (g *guaranteeFlags) remark(run *pollen.Run, c *console) error {
 			how = "it will be calibrated when it is finished, if images are held out"
 		}
 		c.remark("%s is not calibrated, so it has no prediction sets, detects nothing out of distribution, and certifies no risk: %s", run.Dir(), how)
+		if g.risk > 0 {
+			c.remark("%s: all images are to be referred to a person", run.Dir())
+		}
 		return nil
 	}
 	if err != nil {

@@ -1,0 +1,79 @@
+package runtest
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+)
+
+// A run that was trained without held-out images is calibrated later, and again: answers, the
+// digest and a Predictor that is loaded then use the new calibration, which records its images.
+func TestCalibrateLater(t *testing.T) {
+	ctx := context.Background()
+	spec := pollen.Spec{Network: "mlp-8", Method: methodOf(t, "sghmc"), Epochs: 6, Batch: 20, BurnIn: new(3), Samples: 3, Seed: 1}
+	train, fresh := squares(t, 100, 4, 1), squares(t, 60, 4, 3)
+	run := fit(t, spec, &datasets.Splits{Train: train})
+	risky := run.With(pollen.WithRisk(0.5, 0), pollen.WithSetRule(evaluate.SetRule{Score: evaluate.AdaptiveSets, PerClass: true}), pollen.WithLevel(0.8))
+	answers, err := risky.Predict(ctx, fresh)
+	must(t, err)
+	if a := answers[0]; a.PredictionSet != nil || a.InDistribution != nil || a.MarginalClasses != nil || a.Refer == nil || !*a.Refer {
+		t.Errorf("without a calibration: %+v, want an image that is referred to a person, and nothing else", a)
+	}
+	wantInvalid(t, "calibrated on training images", run.Calibrate(ctx, train), "has the images that")
+	unlabelled := *fresh
+	unlabelled.Labels = nil
+	wantInvalid(t, "calibrated without labels", run.Calibrate(ctx, &unlabelled), "has no labels")
+	if _, err := run.Calibration(); !os.IsNotExist(errors.Cause(err)) {
+		t.Fatalf("calibration: %v, want none yet", err)
+	}
+	digests := map[string]bool{}
+	for i, held := range []*datasets.Dataset{squares(t, 80, 4, 2), squares(t, 30, 4, 4)} {
+		notes := map[string]string{"data": "camera"}
+		must(t, run.With(pollen.WithNotes(notes)).Calibrate(ctx, held))
+		c, err := run.Calibration()
+		must(t, err)
+		if c.Examples != held.Len() || c.Notes["data"] != "camera" || len(c.Content) != 64 || c.Nonconformity == nil || c.SelfTest == nil {
+			t.Errorf("calibration %d: %+v", i, c)
+		}
+		answers, err := risky.Predict(ctx, fresh)
+		must(t, err)
+		certificate, err := c.Certify(0.5, evaluate.RiskConfidence)
+		must(t, err)
+		sets, err := c.Sets(0.8, evaluate.SetRule{Score: evaluate.AdaptiveSets, PerClass: true})
+		must(t, err)
+		for _, a := range answers {
+			if !a.Calibrated || *a.Refer == certificate.Answers(a.Confidence) || len(a.MarginalClasses) != len(sets.Fallbacks()) || a.MarginalClasses == nil {
+				t.Errorf("calibration %d: %+v by %+v and %+v", i, a, certificate, sets)
+			}
+		}
+		digest, err := run.Digest()
+		must(t, err)
+		digests[digest] = true
+		p, err := risky.Predictor(4)
+		must(t, err)
+		if p.Digest() != digest || p.Calibration().Content != c.Content || *p.Certificate() != certificate || p.Sets().Level != 0.8 {
+			t.Errorf("calibration %d: a predictor has another one", i)
+		}
+		must(t, p.Close())
+		v, err := pollen.Verify(run.Dir())
+		must(t, err)
+		if len(v.Damaged) > 0 {
+			t.Errorf("calibration %d: %v", i, v)
+		}
+	}
+	if len(digests) != 2 {
+		t.Errorf("%d digests, want another one for each calibration", len(digests))
+	}
+	for _, option := range []pollen.Option{pollen.WithRisk(1, 0), pollen.WithRisk(-1, 0), pollen.WithRisk(0.1, 2)} {
+		_, err := run.With(option).Predict(ctx, fresh)
+		wantInvalid(t, "predict", err, "must be between 0 and 1")
+	}
+	_, err = run.With(pollen.WithSetRule(evaluate.SetRule{Score: "x"})).Predict(ctx, fresh)
+	wantInvalid(t, "predict", err, "Score must be")
+}
