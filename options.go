@@ -74,22 +74,22 @@ func WithObserver(o Observer) Option {
 	}
 }
 
-// WithNotes adds notes to the manifest of a new run, such as where its data came from. Run.Calibrate
-// adds them to the calibration.
+// WithNotes adds notes to the manifest of a new run, such as where its data came from.
+// Run.Calibrate adds them to the calibration.
 func WithNotes(notes map[string]string) Option { return func(e *environment) { e.notes = notes } }
 
 // WithLevel sets the probability with which prediction sets contain the true class; 0.9 by default.
 func WithLevel(level float64) Option { return func(e *environment) { e.level = level } }
 
-// WithSetRule sets how prediction sets are formed: by which score, with a threshold for each class or
-// one for all, and whether they may be empty. By default they have the most probable classes by one
-// threshold, and are never empty.
+// WithSetRule sets how prediction sets are formed: by which score, with a threshold for each class
+// or one for all, and whether they may be empty. By default they have the most probable classes by
+// one threshold, and are never empty.
 func WithSetRule(rule evaluate.SetRule) Option { return func(e *environment) { e.setRule = rule } }
 
-// WithRisk makes answers have Refer, by the lowest confidence threshold from which on the error rate
-// is at most risk, with a probability of at least confidence over the images that the run was
-// calibrated on; see evaluate.Calibration.Certify. risk 0, the default, is none, and confidence 0 is
-// evaluate.RiskConfidence.
+// WithRisk makes answers have Refer, by the lowest confidence threshold from which on the error
+// rate is at most risk, with a probability of at least confidence over the images that the run was
+// calibrated on; see evaluate.Calibration.Certify. risk 0, the default, is none, and confidence 0
+// is evaluate.RiskConfidence.
 func WithRisk(risk, confidence float64) Option {
 	return func(e *environment) { e.risk, e.riskConfidence = risk, cmp.Or(confidence, evaluate.RiskConfidence) }
 }

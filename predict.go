@@ -44,16 +44,17 @@ type Answer struct {
 
 	// PredictionSet is the conformal prediction set, the most probable class first. For images like
 	// those of the calibration it contains the true class with the probability of WithLevel, on
-	// average over images. WithSetRule sets how it is formed, and whether it may be empty. It is nil
-	// if the run was not calibrated on enough images for that level.
+	// average over images. WithSetRule sets how it is formed, and whether it may be empty. It is
+	// nil if the run was not calibrated on enough images for that level.
 	PredictionSet []string `json:"predictionSet,omitzero"`
-	// MarginalClasses are the classes whose images PredictionSet does not cover with the probability
-	// of WithLevel, for a rule with a threshold for each class: they have the threshold of all
-	// classes, since the run was calibrated on too few images of them. It is nil for other rules.
+	// MarginalClasses are the classes whose images PredictionSet does not cover with the
+	// probability of WithLevel, for a rule with a threshold for each class: they have the threshold
+	// of all classes, since the run was calibrated on too few images of them. It is nil for other
+	// rules.
 	MarginalClasses []string `json:"marginalClasses,omitzero"`
-	// Refer reports whether the image is to be referred to a person, because Confidence is below the
-	// threshold from which on the error rate is certified to be at most that of WithRisk. It is true
-	// for all images if no threshold can be certified, and nil without WithRisk.
+	// Refer reports whether the image is to be referred to a person, because Confidence is below
+	// the threshold from which on the error rate is certified to be at most that of WithRisk. It is
+	// true for all images if no threshold can be certified, and nil without WithRisk.
 	Refer *bool `json:"refer,omitzero"`
 	// InDistribution reports whether the image is like those trained on. It is true for a fraction
 	// of these that WithInDistributionRate sets, and nil if the run has no detector, or was not
@@ -334,8 +335,8 @@ func (p *Predictor) Close() error {
 //
 // prediction_set has the classes of the set, joined by semicolons and quoted as in CSV where a name
 // has a semicolon or a quote. set_size is their number: 0 for an empty set, and blank if there is
-// no prediction set. in_distribution and refer are blank if they are unknown. A row with an error has only its
-// file.
+// no prediction set. in_distribution and refer are blank if they are unknown. A row with an error
+// has only its file.
 func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 	rows := csv.NewWriter(to)
 	header := []string{"file", "class", "confidence", "entropy", "mutual_information", "prediction_set", "set_size", "in_distribution", "refer", "error"}

@@ -15,8 +15,8 @@ type ClassScores struct {
 	// mean number of classes in their sets. Both are nil without a calibration for Level.
 	Coverage *float64 `json:"coverage,omitzero"`
 	SetSize  *float64 `json:"setSize,omitzero"`
-	// Threshold is the class's threshold of class-conditional sets, and nil for others. If it is that
-	// of all classes, its field Marginal, the class's coverage is not guaranteed.
+	// Threshold is the class's threshold of class-conditional sets, and nil for others. If it is
+	// that of all classes, its field Marginal, the class's coverage is not guaranteed.
 	Threshold *ClassThreshold `json:"threshold,omitzero"`
 }
 

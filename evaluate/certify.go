@@ -60,8 +60,8 @@ func (c Certificate) String() string {
 // is at most risk with a probability of at least confidence over these draws, for any network and
 // any distribution.
 //
-// The probability of being answered and wrong falls with t; R(t), which matters to a user, need not.
-// So the method is not a bound on a monotone risk (Bates et al. 2021, distribution-free,
+// The probability of being answered and wrong falls with t; R(t), which matters to a user, need
+// not. So the method is not a bound on a monotone risk (Bates et al. 2021, distribution-free,
 // risk-controlling prediction sets), but Learn then Test (Angelopoulos, Bates, Candès, Jordan, Lei
 // 2021): the hypotheses R(t) > risk are tested with control of the family-wise error. Given that m
 // examples have a confidence of at least t, their number of errors is binomial with probability

@@ -62,8 +62,8 @@ func TestRulesCoverAsPromised(t *testing.T) {
 				if share < level-error4 {
 					t.Errorf("%s: coverage %v at level %v, want at least the level within %v", key, share, level, error4)
 				}
-				// APS without randomization has ties: all labels that are the most probable class have
-				// the score 0.
+				// APS without randomization has ties: all labels that are the most probable class
+				// have the score 0.
 				if ties := rule.Score != "" && !rule.Randomized; rule.AllowEmpty && !ties && share > level+1.0/(held+1)+error4 {
 					t.Errorf("%s: coverage %v, want at most %v", key, share, level+1.0/(held+1)+error4)
 				}

@@ -15,11 +15,12 @@
 //
 // An answer has "predictionSet" if the run is calibrated on enough images for the level,
 // "inDistribution" if on enough for that rate, and "refer", whether a person should look at the
-// image, if pollen.WithRisk asks for it. In /run, "level" and "inDistributionRate" are absent if the
-// answers lack these, and "calibrated" is true if they have both. "setRule" is how sets are formed,
-// "classThresholds" has the thresholds of class-conditional sets, "risk" the certified threshold of
-// "refer", and "calibration" what the run was calibrated on. "selfTest" has how many strange images the run rejects; the page has a badge "in
-// distribution" only if the run passed this test.
+// image, if pollen.WithRisk asks for it. In /run, "level" and "inDistributionRate" are absent if
+// the answers lack these, and "calibrated" is true if they have both. "setRule" is how sets are
+// formed, "classThresholds" has the thresholds of class-conditional sets, "risk" the certified
+// threshold of "refer", and "calibration" what the run was calibrated on. "selfTest" has how many
+// strange images the run rejects; the page has a badge "in distribution" only if the run passed
+// this test.
 //
 // Images can have any size and the formats of datasets.Decode. Files of arrays, see
 // datasets.DecodeArrays, count as their images, and an answer's file has the index:

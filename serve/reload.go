@@ -55,10 +55,10 @@ func describe(run *pollen.Run, p *pollen.Predictor, expected int) runInfo {
 	return a
 }
 
-// Reload reads the certificate and the token again, loads the run's present samples and calibration, and then
-// answers with them, without losing a request. The run must have the classes and the size of images
-// of the one before; it may be in another directory. Meanwhile both are in memory. After an error
-// the server continues as before.
+// Reload reads the certificate and the token again, loads the run's present samples and
+// calibration, and then answers with them, without losing a request. The run must have the classes
+// and the size of images of the one before; it may be in another directory. Meanwhile both are in
+// memory. After an error the server continues as before.
 func (s *Server) Reload(run *pollen.Run) error {
 	read, err := s.options.load()
 	if err != nil {

@@ -50,7 +50,8 @@ type runInfo struct {
 	Calibrated         bool     `json:"calibrated"`                  // both of the following are present
 	Level              float64  `json:"level,omitzero"`              // see pollen.Predictor.Levels
 	InDistributionRate float64  `json:"inDistributionRate,omitzero"` // likewise
-	// SetRule is how prediction sets are formed, and Thresholds are those of class-conditional sets.
+	// SetRule is how prediction sets are formed, and Thresholds are those of class-conditional
+	// sets.
 	SetRule    *evaluate.SetRule `json:"setRule,omitempty"`
 	Thresholds []classThreshold  `json:"classThresholds,omitempty"`
 	// Risk is the certificate by which images are answered or referred to a person, if Refer is

@@ -6,9 +6,9 @@
 // SGHMC, 2000 calibrate it, 4000 are fresh. It prints the fraction of fresh digits for which each
 // guarantee holds, with the standard error of its mean, its standard deviation over the splits, and
 // the standard deviation that chance predicts: about 0.95 ± 0.006 at 95 %. The guarantees are
-// marginal, averages over calibration sets: one split may lie a little below. The sets may be empty:
-// sets that always have the most probable class contain the true one at least as often as that is
-// right, which can be more.
+// marginal, averages over calibration sets: one split may lie a little below. The sets may be
+// empty: sets that always have the most probable class contain the true one at least as often as
+// that is right, which can be more.
 package main
 
 import (

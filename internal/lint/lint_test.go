@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"internal/letters":    {"datasets"},
 	"internal/strange":    {"datasets", "tensor"},
 	"internal/lint":       {"cuda/kernels/bundle"},
-	"serve":               {".", "datasets", "internal/memory"},
+	"serve":               {".", "datasets", "evaluate", "internal/memory"},
 	".": {
 		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "mcmc", "onnx", "optimizers", "samples", "tensor",
 	},
