@@ -60,6 +60,9 @@ func (r *Run) fitDetector(ctx context.Context, train *datasets.Dataset) (*detect
 		return nil, err
 	}
 	n := min(detectorSamples, len(files))
+	if s := r.manifest.Spec; s.Frozen() && s.Head == headLinear {
+		n = 1 // all samples have the same features, those of the frozen network
+	}
 	var positions []int
 	for i := range n {
 		positions = append(positions, (i+1)*len(files)/n-1)

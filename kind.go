@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"context"
+	"maps"
 
 	"github.com/pkg/errors"
 
@@ -257,6 +258,7 @@ type job struct {
 	trained   layers.Sequential
 	inputs    samples.Images
 	predicted parts
+	headNames []string // of the parameters after the cut of an ONNX file
 
 	rates        []float64              // by step, on the mean loss
 	temperatures []float64              // by step; nil for optimizers
@@ -287,6 +289,17 @@ func (t *job) posterior() langevin.Posterior {
 	p := langevin.Posterior{DataSize: t.data.Len(), Layers: t.spec.Priors}
 	if t.spec.Prior != nil {
 		p.Prior = *t.spec.Prior
+	}
+	if p.Prior.Kind == langevin.StartPrior {
+		p.Layers = maps.Clone(p.Layers)
+		if p.Layers == nil {
+			p.Layers = map[string]langevin.Prior{}
+		}
+		for _, name := range t.headNames {
+			if _, own := t.spec.Priors[langevin.LayerOf(name)]; p.Layers[name] == (langevin.Prior{}) && !own {
+				p.Layers[name] = customaryPrior
+			}
+		}
 	}
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,8 +18,10 @@ import (
 	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/onnx"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -194,6 +197,60 @@ func (s Spec) withModel() (Spec, error) {
 	return s, nil
 }
 
+// startsAt reports whether the prior of a weight of an ONNX file is one around its value. Its
+// parameter is then the offset from that.
+func (s Spec) startsAt(weight string) bool {
+	p := langevin.Posterior{Layers: s.Priors}
+	if s.Prior != nil {
+		p.Prior = *s.Prior
+	}
+	return p.PriorOf(weight).Kind == langevin.StartPrior
+}
+
+// headParameters returns the names of the parameters after the cut, which start at random. A prior
+// around their starting values is refused, since these differ between chains.
+func (s Spec) headParameters(images samples.Images, classes int) (names []string, err error) {
+	if !s.isPretrained() {
+		if s.hasStartPrior() {
+			return nil, invalid("the prior start:S applies to networks of ONNX files, not to %s: other networks start at random values", s.NetworkName())
+		}
+		return nil, nil
+	}
+	stem, err := s.stem()
+	if err != nil {
+		return nil, err
+	}
+	width, err := s.file.width(stem, images.Shape())
+	if err != nil {
+		return nil, err
+	}
+	head, err := s.completed(s.headNetwork(classes))
+	if err != nil {
+		return nil, err
+	}
+	b := graph.New(tensor.Float32)
+	head.Apply(b, b.Data("input", tensor.Float32, 1, width))
+	for _, parameter := range b.Parameters() {
+		name := parameter.Name()
+		for _, layer := range []string{name, langevin.LayerOf(name)} {
+			if s.Priors[layer].Kind == langevin.StartPrior {
+				return nil, invalid("priors: %s is after the cut and starts at random values, so that its prior cannot be start:S", layer)
+			}
+		}
+		names = append(names, name)
+	}
+	if b.Err() != nil {
+		return nil, InvalidError{errors.WithMessagef(b.Err(), "pollen: head %s", s.Head)}
+	}
+	return names, nil
+}
+
+// hasStartPrior reports whether a prior is one around starting values.
+func (s Spec) hasStartPrior() bool {
+	is := func(p langevin.Prior) bool { return p.Kind == langevin.StartPrior }
+	return s.Prior != nil && is(*s.Prior) || slices.ContainsFunc(slices.Collect(maps.Values(s.Priors)), is)
+}
+
 // headNetwork returns the layers after the cut.
 func (s Spec) headNetwork(classes int) (layers.Sequential, error) {
 	sizes, isMLP := strings.CutPrefix(s.Head, headMLP)
@@ -246,7 +303,7 @@ func (s Spec) stem() (*stem, error) {
 	if err != nil {
 		return nil, err
 	}
-	if network, err = model.Network(onnx.Options{Output: s.Cut, Frozen: frozen}); err != nil {
+	if network, err = model.Network(onnx.Options{Output: s.Cut, Frozen: frozen, Offset: s.startsAt}); err != nil {
 		return nil, err
 	}
 	_, _, _, last := inputShape(model)

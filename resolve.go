@@ -20,6 +20,10 @@ const (
 	wideFraction   = 0.25
 )
 
+// customaryPrior is the default prior, and that of weights which start at random where others have
+// a prior around their starting values.
+var customaryPrior = langevin.Gaussian(0.316)
+
 // Some defaults depend on the number of examples. Small data sets get smaller batches, enough
 // epochs for minSteps steps, and samplers' rates scaled by sqrt(n), n examples, since the noise of
 // a sampler is proportional to sqrt(rate/n). 2500 examples halve the rate of 10 000 or more.
@@ -138,7 +142,7 @@ func (s *Spec) fill(c methodKind, examples int) {
 		s.Schedule = s.customarySchedule(c, examples)
 	}
 	if s.Prior == nil && c.applies("prior") {
-		s.Prior = new(langevin.Gaussian(0.316))
+		s.Prior = new(customaryPrior)
 	}
 	if s.Temperature == nil && c.applies("temperature") {
 		s.Temperature = new(1.0)

@@ -125,7 +125,7 @@ var settings = []Setting{
 			return s.FirstChain
 		},
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.FirstChain = v }) }},
-	{"prior", "string", "prior of each parameter: " + langevin.PriorForms + "\n(default gaussian:0.316)", false,
+	{"prior", "string", "prior of each parameter: " + langevin.PriorForms + ";\nstart is a Gaussian around the weights of an ONNX file (default gaussian:0.316)", false,
 		func(s *Spec) any {
 			if s.Prior == nil {
 				return nil

@@ -109,7 +109,9 @@ type Spec struct {
 	Keep int
 
 	// Prior is the prior of each parameter. The default is langevin.Gaussian(0.316), a standard
-	// deviation of about sqrt(0.1).
+	// deviation of about sqrt(0.1). langevin.Start(0.01) is a Gaussian around the weights of an ONNX
+	// file; samples then have the offsets from these. The head, whose weights start at random, has
+	// the default instead, unless Priors has another.
 	Prior *langevin.Prior
 
 	// Priors overrides Prior for some layers or parameters, by name: "conv1" is all parameters of

@@ -109,6 +109,9 @@ func (t *training) prepareNetwork() (err error) {
 		return err
 	}
 	t.trained, t.inputs = t.predicted.network, t.predicted.inputs()
+	if t.headNames, err = t.spec.headParameters(images, d.Classes); err != nil {
+		return err
+	}
 	if t.predicted.stem != nil && !t.spec.Augment.isNone() {
 		t.inputs = images
 		t.trained, err = t.spec.Build(d.Classes)

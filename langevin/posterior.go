@@ -47,7 +47,7 @@ func (p Posterior) common() Prior {
 // Gaussian reports whether all priors are Gaussian.
 func (p Posterior) Gaussian() bool {
 	for _, prior := range append(slices.Collect(maps.Values(p.Layers)), p.common()) {
-		if prior.Kind != GaussianPrior && prior.Kind != FanInPrior {
+		if prior.Kind != GaussianPrior && prior.Kind != FanInPrior && prior.Kind != StartPrior {
 			return false
 		}
 	}
@@ -67,7 +67,7 @@ func (p Posterior) StepSizes(rates []float64) []float64 {
 }
 
 // Priors returns the priors of parameters, given their names and shapes in the same order. FanIn
-// becomes the Gaussian that it stands for. A layer of p.Layers that has no parameter is an error.
+// and Start become the Gaussians that they stand for. A layer of p.Layers that has no parameter is an error.
 func (p Posterior) Priors(names []string, shapes []tensor.Shape) ([]Prior, error) {
 	if err := p.checkNames(names); err != nil {
 		return nil, err
@@ -82,7 +82,10 @@ func (p Posterior) Priors(names []string, shapes []tensor.Shape) ([]Prior, error
 	}
 	priors := make([]Prior, len(names))
 	for i, name := range names {
-		priors[i] = p.priorOf(name)
+		priors[i] = p.PriorOf(name)
+		if priors[i].Kind == StartPrior {
+			priors[i] = Gaussian(priors[i].Scale)
+		}
 		if priors[i].Kind == FanInPrior {
 			priors[i] = Gaussian(math.Sqrt(priors[i].Scale / float64(max(1, fanIns[LayerOf(name)]))))
 		}
@@ -100,8 +103,8 @@ func (p Posterior) priorsOf(parameters []*graph.Node) ([]Prior, error) {
 	return p.Priors(names, shapes)
 }
 
-// priorOf returns the prior of a parameter: its own, else its layer's, else the common one.
-func (p Posterior) priorOf(parameter string) Prior {
+// PriorOf returns the prior of a parameter: its own, else its layer's, else the common one.
+func (p Posterior) PriorOf(parameter string) Prior {
 	if prior, ok := p.Layers[parameter]; ok {
 		return prior
 	}

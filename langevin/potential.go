@@ -47,7 +47,7 @@ func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 
 // Potential returns the scalar node of the sum of -log p(theta) over a parameter's elements.
 func (p Prior) Potential(b *graph.Builder, parameter *graph.Node) *graph.Node {
-	if p.Kind == FanInPrior {
+	if p.Kind == FanInPrior || p.Kind == StartPrior {
 		b.Fail(errors.Errorf("langevin: potential: the prior of a parameter must be one of Posterior.Priors, got %s", p))
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Prior is the prior distribution of a parameter's elements, which are independent and centred on
-// zero. Make one with Gaussian, Laplace, StudentT, ScaleMixture, FanIn or Flat. The zero Prior has
+// zero. Make one with Gaussian, Laplace, StudentT, ScaleMixture, FanIn, Start or Flat. The zero Prior has
 // no family and is not valid; only a Posterior that leaves its Prior out has a flat one.
 type Prior struct {
 	Kind   PriorKind
@@ -29,6 +29,7 @@ const (
 	ScaleMixturePrior
 	FanInPrior
 	FlatPrior
+	StartPrior
 )
 
 // number returns the family's number in the GPU kernels, where the flat prior is 0.
@@ -51,6 +52,11 @@ func Gaussian(sigma float64) Prior { return Prior{Kind: GaussianPrior, Scale: si
 // first step on. Its density depends on the parameter: Posterior.Priors returns the Gaussian.
 func FanIn(gain float64) Prior { return Prior{Kind: FanInPrior, Scale: gain} }
 
+// Start stands for N(start, sigma^2), with the starting values of a weight as its mean. The
+// parameter must be the offset from these values, as onnx.Options has it, so that
+// Posterior.Priors returns Gaussian(sigma) for it.
+func Start(sigma float64) Prior { return Prior{Kind: StartPrior, Scale: sigma} }
+
 // Laplace is the Laplace distribution: p(theta) is proportional to exp(-|theta| / scale).
 func Laplace(scale float64) Prior { return Prior{Kind: LaplacePrior, Scale: scale} }
 
@@ -64,8 +70,8 @@ func StudentT(dof, scale float64) Prior {
 func (p Prior) Validate() error {
 	switch {
 	case p.Kind == 0:
-		return errors.Errorf("langevin: prior: no family: make a prior by Gaussian, Laplace, StudentT, ScaleMixture, FanIn or Flat")
-	case p.Kind > FlatPrior:
+		return errors.Errorf("langevin: prior: no family: make a prior by Gaussian, Laplace, StudentT, ScaleMixture, FanIn, Start or Flat")
+	case p.Kind > StartPrior:
 		return errors.Errorf("langevin: prior: unknown family %d", p.Kind)
 	case p.Kind == FlatPrior && p.Scale != 0:
 		return errors.Errorf("langevin: prior: a flat prior must have no scale, got %v", p.Scale)
@@ -81,10 +87,10 @@ func (p Prior) Validate() error {
 }
 
 // LogDensity returns the logarithm of the normalised density at theta: 0 for the flat prior, NaN
-// for FanIn, whose density depends on the parameter.
+// for FanIn, whose density depends on the parameter. For Start, theta is the offset.
 func (p Prior) LogDensity(theta float64) float64 {
 	switch p.Kind {
-	case GaussianPrior:
+	case GaussianPrior, StartPrior:
 		z := theta / p.Scale
 		return -0.5*z*z - math.Log(p.Scale) - 0.5*math.Log(2*math.Pi)
 	case LaplacePrior:

@@ -8,10 +8,11 @@ import (
 )
 
 // PriorForms lists the texts that ParsePrior reads, with words in capitals for numbers.
-const PriorForms = "flat, gaussian:S, laplace:B, student-t:DOF,S, scale-mixture:WEIGHT,WIDE,NARROW or fan-in:GAIN"
+const PriorForms = "flat, gaussian:S, laplace:B, student-t:DOF,S, scale-mixture:WEIGHT,WIDE,NARROW, fan-in:GAIN or start:S"
 
 // ParsePrior parses a prior, such as "flat", "gaussian:0.3", "laplace:0.1", "student-t:3,0.1",
-// "scale-mixture:0.5,1,0.0025" or "fan-in:2".
+// "scale-mixture:0.5,1,0.0025",
+// "fan-in:2" or "start:0.01".
 func ParsePrior(text string) (Prior, error) {
 	family, arguments, _ := strings.Cut(text, ":")
 	var numbers []float64
@@ -38,6 +39,8 @@ func ParsePrior(text string) (Prior, error) {
 		p = ScaleMixture(numbers[0], numbers[1], numbers[2])
 	case family == "fan-in" && len(numbers) == 1:
 		p = FanIn(numbers[0])
+	case family == "start" && len(numbers) == 1:
+		p = Start(numbers[0])
 	default:
 		return p, errors.Errorf("langevin: prior must be %s, got %q", PriorForms, text)
 	}
@@ -66,6 +69,8 @@ func (p Prior) String() string {
 		return text("scale-mixture", p.Weight, p.Scale, p.Narrow)
 	case FanInPrior:
 		return text("fan-in", p.Scale)
+	case StartPrior:
+		return text("start", p.Scale)
 	}
 	return "prior of family " + strconv.Itoa(int(p.Kind))
 }

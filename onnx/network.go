@@ -22,6 +22,10 @@ type Options struct {
 	// nil if all weights are parameters. The running statistics of batch normalisation are
 	// constants in any case.
 	Frozen func(name string) bool
+	// Offset reports whether the weight with a name is the file's value plus a parameter that
+	// starts at 0. A prior of the parameter is then one around the file's value. It is nil if there
+	// is none.
+	Offset func(name string) bool
 }
 
 // Network is a model from its input to one value, as a layer: x [B ...] -> y [B ...]. It may be
@@ -31,6 +35,7 @@ type Network struct {
 	input  string
 	output string
 	frozen func(name string) bool
+	offset func(name string) bool
 	nodes  []*node // that the output depends on, in order
 }
 
@@ -49,7 +54,7 @@ func (m *Model) part(o Options) (*Network, error) {
 	if len(m.Inputs) != 1 {
 		return nil, errors.Errorf("onnx: the model must have one input, got %d", len(m.Inputs))
 	}
-	n := &Network{model: m, input: m.Inputs[0].Name, output: o.Output, frozen: o.Frozen}
+	n := &Network{model: m, input: m.Inputs[0].Name, output: o.Output, frozen: o.Frozen, offset: o.Offset}
 	if n.output == "" {
 		if len(m.Outputs) == 0 {
 			return nil, errors.New("onnx: the model has no output")
@@ -283,6 +288,14 @@ func (t *translator) nodeOf(name string) (*graph.Node, error) {
 		node, err := t.constantOf(name, w.array())
 		t.values[name] = value{node: node}
 		return node, err
+	}
+	if t.offset != nil && t.offset(name) {
+		start, err := t.constantOf(name+" (start)", w.array())
+		if err != nil {
+			return nil, err
+		}
+		t.values[name] = value{node: t.b.Apply(op.Add{}, start, t.b.Parameter(name, nil, w.Shape...))}
+		return t.values[name].node, t.b.Err()
 	}
 	start := func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { w.values(values) }
 	t.values[name] = value{node: t.b.Parameter(name, start, w.Shape...)}

@@ -15,6 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/onnxtest"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
 )
 
@@ -171,5 +172,100 @@ func TestPretrainedRunsAreRuns(t *testing.T) {
 		t.Error(err)
 	} else if _, err = again.Predict(context.Background(), data.Test); !errors.As(err, new(*pollen.DamagedError)) {
 		t.Errorf("predictions with a changed model: %v, want DamagedError", err)
+	}
+}
+
+// TestFineTuning: with a prior around the starting weights all weights are sampled, as offsets from
+// the file's values. The run resumes to the same bits.
+func TestFineTuning(t *testing.T) {
+	data := splitsOf(t)
+	spec := pretrained(t, onnxtest.Backbone{})
+	spec.Freeze, spec.Head, spec.Prior = "none", "mlp:8", new(langevin.Start(0.01))
+	spec.Priors = map[string]langevin.Prior{"features.0.bias": langevin.Gaussian(1), "hidden1": langevin.Laplace(0.3)}
+	spec.Method, spec.Epochs, spec.Batch = methodOf(t, "mclmc"), 300, 0
+	text := spec.Texts()
+	if text["prior"] != "start:0.01" {
+		t.Errorf("the prior is written as %q", text["prior"])
+	}
+	ctx, stop := stopAt(100)
+	dir := filepath.Join(t.TempDir(), "stopped")
+	if _, err := pollen.Fit(ctx, spec, data, dir, stop, with(t, 1)); err == nil {
+		t.Fatal("the run was not stopped")
+	}
+	resumed, err := pollen.Resume(context.Background(), dir, data, with(t, 1))
+	must(t, err)
+	whole := fit(t, spec, data, with(t, 1))
+	if !reflect.DeepEqual(contents(t, whole.Dir()), contents(t, resumed.Dir())) {
+		t.Error("a resumed run differs from one that was not interrupted")
+	}
+	files, err := whole.Samples()
+	must(t, err)
+	spread := map[string]float64{}
+	for _, file := range files {
+		s, err := samples.ReadSample(file)
+		must(t, err)
+		for _, p := range s.Parameters {
+			for _, v := range p.Values {
+				spread[p.Name] += float64(v) * float64(v) / float64(len(p.Values)*len(files))
+			}
+		}
+	}
+	for name, want := range map[string]float64{
+		"features.0.weight": 0.01, "features.0.bias": 1, "hidden1.weight": 0.3 * math.Sqrt2, "hidden1.bias": 0.3 * math.Sqrt2, "head.weight": 0.316, "head.bias": 0.316,
+	} {
+		// The prior dominates, with 60 images: the offsets have about its size.
+		if got := math.Sqrt(spread[name]); !(got > want/4 && got < 4*want) {
+			t.Errorf("%s spreads by %.3g, want about %.3g, of its prior", name, got, want)
+		}
+	}
+	if len(spread) != 6 {
+		t.Errorf("samples have the parameters %v", spread)
+	}
+}
+
+// TestPretrainedErrors: mistakes name the file, the node or the setting, before a run begins.
+func TestPretrainedErrors(t *testing.T) {
+	data := splitsOf(t)
+	for name, row := range map[string]struct {
+		network onnxtest.Backbone
+		change  func(s *pollen.Spec)
+		want    string
+	}{
+		"not a vector":     {change: func(s *pollen.Spec) { s.Cut = "pool" }, want: `a head reads vectors [B D], got [1 12 1 1] at the value "c"`},
+		"no such value":    {change: func(s *pollen.Spec) { s.Cut = "elsewhere" }, want: `no node and no value "elsewhere"`},
+		"unknown operator": {network: onnxtest.Backbone{Operator: "Wobble"}, want: "Wobble in node act (Wobble)"},
+		"a name":           {change: func(s *pollen.Spec) { s.Freeze = "features.1" }, want: `freeze must be all, none or names of weights`},
+		"a head":           {change: func(s *pollen.Spec) { s.Head = "mlp:many" }, want: "head must be linear, mlp:WIDTH"},
+		"another head":     {change: func(s *pollen.Spec) { s.Head = "- conv2d: {filters: 3, kernel: 3}" }, want: "input must have shape [B C H W]"},
+		"an input":         {change: func(s *pollen.Spec) { s.Input = "std=0" }, want: "input must be imagenet"},
+		"no ONNX file":     {change: func(s *pollen.Spec) { s.Network, s.Head = "lenet-small", "linear" }, want: "head applies to networks of ONNX files"},
+		"a prior": {change: func(s *pollen.Spec) {
+			s.Network, s.Prior = "mlp-5", new(langevin.Start(1))
+		}, want: "the prior start:S applies to networks of ONNX files, not to mlp-5"},
+		"a prior of the head": {change: func(s *pollen.Spec) {
+			s.Priors = map[string]langevin.Prior{"head": langevin.Start(1)}
+		}, want: "head is after the cut"},
+		"no file": {change: func(s *pollen.Spec) { s.Network = "absent.onnx" }, want: "absent.onnx"},
+		"half a file": {change: func(s *pollen.Spec) {
+			content, err := os.ReadFile(s.Network)
+			must(t, err)
+			must(t, os.WriteFile(s.Network, content[:len(content)/2], 0o600))
+		}, want: "backbone.onnx"},
+		"another size": {change: func(s *pollen.Spec) {
+			s.Network = onnxtest.Backbone{Channels: 1, Side: 2 * side, Filters: 3}.Write(t)
+		}, want: "input images must have shape [B 1 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := pretrained(t, row.network)
+			if row.change != nil {
+				row.change(&spec)
+			}
+			dir := filepath.Join(t.TempDir(), "run")
+			_, err := pollen.Fit(context.Background(), spec, data, dir, with(t, 1))
+			wantInvalid(t, name, err, row.want)
+			if _, err := os.Stat(dir); !os.IsNotExist(err) {
+				t.Errorf("there is a directory: %v", err)
+			}
+		})
 	}
 }

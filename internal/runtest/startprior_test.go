@@ -1,0 +1,113 @@
+package runtest
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/onnxtest"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/mcmc"
+	"github.com/pollen-ml/pollen/onnx"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// TestStartPriorIsExact: the output of a convolution of an ONNX file is linear in its weights, so
+// that with a Gaussian likelihood and a prior around the file's weights w0 the posterior is
+// Gaussian: of covariance C = (A'A + I/s^2)^-1 and mean w0 + C A'(y - A w0).
+func TestStartPriorIsExact(t *testing.T) {
+	const examples, length, sigma = 6, 3, 0.5
+	n := onnxtest.Backbone{Channels: 1, Side: length, Filters: 1}
+	model, err := onnx.Open(n.Write(t))
+	must(t, err)
+	network, err := model.Network(onnx.Options{Output: "a", Offset: func(string) bool { return true }})
+	must(t, err)
+	weight, bias := n.Kernels()
+	var start []float64
+	for _, v := range append(weight, bias...) {
+		start = append(start, float64(v))
+	}
+	pixel := func(i int) float64 { return math.Sin(float64(3 * i)) }
+	rows := examples * length * length
+	a, y := mat.NewDense(rows, len(start), nil), mat.NewVecDense(rows, nil)
+	x, target := make([]float64, rows), make([]float64, rows)
+	for at := range rows {
+		x[at], target[at] = pixel(at), math.Cos(float64(5*at))
+		row, column := at%(length*length)/length, at%length
+		for k := range 9 {
+			if i, j := row+k/3-1, column+k%3-1; i >= 0 && i < length && j >= 0 && j < length {
+				a.Set(at, k, pixel(at/(length*length)*length*length+i*length+j))
+			}
+		}
+		a.Set(at, 9, 1)
+		y.SetVec(at, target[at])
+	}
+	mean, covariance := exactPosterior(t, a, y, start, sigma)
+
+	b := graph.New(tensor.Float64)
+	images := b.Apply(op.ViewAs(examples, 1, length, length), b.Table("x", x))
+	targets := b.Apply(op.ViewAs(examples, 1, length, length), b.Table("y", target))
+	residual := b.Apply(op.Squared{}, b.Apply(op.Subtract{}, network.Apply(b, images), targets))
+	loss := b.Apply(op.Scale{Factor: 0.5 / examples}, b.Apply(op.Sum{Axes: op.AxesOf(0, 1, 2, 3)}, residual))
+	posterior := langevin.Posterior{DataSize: examples, Prior: langevin.Start(sigma)}
+	goal := mcmc.Target{Potential: posterior.Potential(b, loss), Temperature: 1}
+	for _, parameter := range b.Parameters() {
+		goal.Quantities = append(goal.Quantities, mcmc.Quantity{Name: parameter.Name(), Node: parameter})
+	}
+	walk, err := mcmc.NUTS{Warmup: 200}.Attach(b, goal)
+	must(t, err)
+	const draws = 1500
+	err = b.OnHost(graph.LoadOptions{Seed: 7, Chains: 2}, func(session *graph.Session) error {
+		drawn, err := walk.Sample(context.Background(), session, draws, 1)
+		if err != nil {
+			return err
+		}
+		for i := range start {
+			name, at := "features.0.weight", i
+			if i == 9 {
+				name, at = "features.0.bias", 0
+			}
+			chains, err := drawn.Of(name, at)
+			if err != nil {
+				return err
+			}
+			var all []float64
+			for _, chain := range chains {
+				all = append(all, chain...)
+			}
+			got, variance := stat.MeanVariance(all, nil)
+			std := math.Sqrt(covariance.At(i, i))
+			if got += start[i]; !(math.Abs(got-mean.AtVec(i)) < 0.12*std) {
+				t.Errorf("%s[%d]: mean %.4f, want %.4f within 0.12 of %.4f", name, at, got, mean.AtVec(i), std)
+			}
+			if !(math.Abs(math.Sqrt(variance)/std-1) < 0.1) {
+				t.Errorf("%s[%d]: standard deviation %.4f, want %.4f", name, at, math.Sqrt(variance), std)
+			}
+		}
+		return nil
+	})
+	must(t, err)
+}
+
+// exactPosterior is that of linear regression with noise of variance 1 and the prior N(start, s^2).
+func exactPosterior(t *testing.T, a *mat.Dense, y *mat.VecDense, start []float64, sigma float64) (mean *mat.VecDense, covariance *mat.Dense) {
+	var precision mat.Dense
+	precision.Mul(a.T(), a)
+	for i := range start {
+		precision.Set(i, i, precision.At(i, i)+1/(sigma*sigma))
+	}
+	covariance, mean = &mat.Dense{}, &mat.VecDense{}
+	must(t, covariance.Inverse(&precision))
+	var residual, slope mat.VecDense
+	residual.MulVec(a, mat.NewVecDense(len(start), start))
+	residual.SubVec(y, &residual)
+	slope.MulVec(a.T(), &residual)
+	mean.MulVec(covariance, &slope)
+	mean.AddVec(mean, mat.NewVecDense(len(start), start))
+	return mean, covariance
+}
