@@ -59,6 +59,8 @@ type Data struct {
 	Channels int `json:"channels"`
 	Height   int `json:"height"`
 	Width    int `json:"width"`
+	// Crop is datasets.Options.Crop: images are cropped to the aspect ratio before they are scaled.
+	Crop bool `json:"crop,omitempty"`
 	// ClassNames are the names of the classes, in the order of the logits.
 	ClassNames []string `json:"classNames"`
 	// Mean and Std, by channel, are those of pixel/255 over the images trained on. Inputs of the
@@ -79,7 +81,7 @@ func (d Data) Classes() int { return len(d.ClassNames) }
 // describeData returns a manifest's description of data.
 func describeData(d *datasets.Dataset) Data {
 	return Data{
-		Name: d.Name, Size: d.Len(), Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
+		Name: d.Name, Size: d.Len(), Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Cropped, ClassNames: d.ClassNames,
 		Mean: d.Mean, Std: d.Std, Content: contentHash(d), Hashes: d.Hashes, Remarks: d.Remarks,
 	}
 }

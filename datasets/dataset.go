@@ -22,6 +22,7 @@ type Dataset struct {
 	Groups []string
 
 	Channels, Height, Width int
+	Cropped                 bool // Options.Crop was set
 	Classes                 int
 	ClassNames              []string // one for each class
 

@@ -264,11 +264,21 @@ func newDecoder() *decoder {
 // Decode returns an error if the content is not an image, if channels is not 1, 3 or 4, or if
 // height or width is not in 1 ... MaxSide.
 func Decode(ctx context.Context, content []byte, channels, height, width int) ([]byte, error) {
+	return decodeImage(ctx, content, channels, height, width, false)
+}
+
+// DecodeCropped is Decode with Options.Crop.
+func DecodeCropped(ctx context.Context, content []byte, channels, height, width int) ([]byte, error) {
+	return decodeImage(ctx, content, channels, height, width, true)
+}
+
+func decodeImage(ctx context.Context, content []byte, channels, height, width int, crop bool) ([]byte, error) {
 	if err := checkShape(channels, height, width); err != nil {
 		return nil, errors.WithMessage(err, "datasets: decode")
 	}
 	to := make([]byte, channels*height*width)
 	d := decoders.Get().(*decoder)
+	d.resizer = d.resizer.cropping(crop)
 	if err := d.decode(ctx, to, content, channels, height, width); err != nil {
 		return nil, errors.WithMessage(err, "datasets: decode")
 	}

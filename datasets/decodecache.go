@@ -39,8 +39,16 @@ func newDecodedCache(t tree, options Options) (decodedCache, error) {
 	if err != nil {
 		return decodedCache{}, errors.Wrap(err, "datasets")
 	}
-	place := sha256.Sum256(fmt.Appendf(nil, "%s\n%d %d %d", root, options.Channels, options.Height, options.Width))
+	place := sha256.Sum256(fmt.Appendf(nil, "%s\n%d %d %d%s", root, options.Channels, options.Height, options.Width, options.cropText()))
 	return decodedCache{filepath.Join(dir, "decoded", hex.EncodeToString(place[:16])), t.key(options)}, nil
+}
+
+// cropText distinguishes cropped images from others.
+func (o Options) cropText() string {
+	if o.Crop {
+		return " crop"
+	}
+	return ""
 }
 
 // notKept remarks that decoded images cannot be kept in the default cache directory.
@@ -52,7 +60,7 @@ func (o Options) notKept(err error) {
 // names, classes, sizes and modification times of all files.
 func (t tree) key(options Options) [sha256.Size]byte {
 	hash := sha256.New()
-	fmt.Fprintf(hash, "%s%d %d %d\n", decodedMagic, options.Channels, options.Height, options.Width)
+	fmt.Fprintf(hash, "%s%d %d %d%s\n", decodedMagic, options.Channels, options.Height, options.Width, options.cropText())
 	for split, list := range t.splits {
 		if list == nil {
 			continue

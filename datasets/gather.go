@@ -33,6 +33,7 @@ func inParallel(n int, options Options, report func(done int), work func(i int, 
 	for range min(runtime.GOMAXPROCS(0), n) {
 		workers.Go(func() {
 			d := newDecoder()
+			d.resizer.crop = options.Crop
 			for options.context().Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= n {

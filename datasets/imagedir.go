@@ -134,7 +134,7 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 		n := len(part.Files) * size
 		dataset := &Dataset{
 			Name: nameOf(t.root), Images: images[:n:n], Labels: part.Labels,
-			Channels: d.Channels, Height: d.Height, Width: d.Width,
+			Channels: d.Channels, Height: d.Height, Width: d.Width, Cropped: options.Crop,
 			Classes: len(classes), ClassNames: classes,
 			Files: part.Files, Groups: t.splits[split].groups(part.Files), Skipped: part.Skipped, Place: t.root,
 			Hashes: map[string]string{nameOf(t.root) + "/...": part.Hash},
@@ -204,6 +204,7 @@ func readFiles(paths []string, options Options) (images *Dataset, failed []Image
 	for _, remark := range all.remarks {
 		options.remark("%s", remark)
 	}
+	images.Cropped = options.Crop
 	images.Images, images.Channels, images.Height, images.Width = all.images, s.channels, s.height, s.width
 	images.Hashes = map[string]string{"images": all.hash}
 	for _, i := range all.kept {

@@ -280,14 +280,14 @@ func (o Options) apply(part **Dataset) (err error) {
 			return invalid("WithoutClasses", "%v", err)
 		}
 	}
-	*part, err = (*part).reshaped(o.Channels, o.Height, o.Width)
+	*part, err = (*part).reshaped(o.Channels, o.Height, o.Width, o.Crop)
 	return err
 }
 
 // reshaped returns the data set with images of another shape; 0 keeps a value. Images are scaled as
 // by Decode. A single channel is repeated for several channels, except for the fourth, the opacity,
 // which becomes full. Three channels become one, their luminance.
-func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
+func (d *Dataset) reshaped(channels, height, width int, crop bool) (*Dataset, error) {
 	if channels == 0 {
 		channels = d.Channels
 	}
@@ -295,7 +295,12 @@ func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
 		height, width = d.Height, d.Width
 	}
 	if channels == d.Channels && height == d.Height && width == d.Width {
-		return d, nil
+		if d.Cropped == crop {
+			return d, nil
+		}
+		same := *d
+		same.Cropped = crop
+		return &same, nil
 	}
 	if channels != d.Channels && d.Channels != 1 && !(channels == 1 && d.Channels == 3) {
 		return nil, invalid("Channels", "%s: images of %d channels cannot become %d: only 1 can become any, and 3 become 1", d.Name, d.Channels, channels)
@@ -306,7 +311,8 @@ func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
 	changed := *d
 	changed.Channels, changed.Height, changed.Width = channels, height, width
 	changed.Images = make([]byte, d.Len()*changed.ImageSize())
-	var scaler resizer
+	scaler := resizer{crop: crop}
+	changed.Cropped = crop
 	plane, from := height*width, d.Height*d.Width
 	for i := range d.Len() {
 		to, image := changed.Image(i), d.Image(i)

@@ -49,6 +49,11 @@ type Options struct {
 	// together.
 	Height, Width, Channels int
 
+	// Crop keeps the aspect ratio of images that are scaled: the largest part in the middle that has
+	// the aspect ratio of Height and Width is scaled. Otherwise the whole image is, in both
+	// directions independently. See Dataset.Cropped.
+	Crop bool
+
 	// Validation is the fraction of the training images to draw for the validation split, Test the
 	// fraction of all images to draw for the test split, if the data have no such split. 0 means
 	// 0.1 and 0.2 for data without any split, and none for others; negative means none.

@@ -112,7 +112,7 @@ func (s arraySet) appendImages(to []*Dataset, path string, options Options) ([]*
 		for i := range d.Len() {
 			d.Files = append(d.Files, fmt.Sprintf("%s[%d]", name, i))
 		}
-		d, err := d.reshaped(options.Channels, options.Height, options.Width)
+		d, err := d.reshaped(options.Channels, options.Height, options.Width, options.Crop)
 		if err != nil {
 			return to, err
 		}

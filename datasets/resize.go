@@ -82,6 +82,8 @@ func newTaps(out, in int) []taps {
 type resizer struct {
 	fromHeight, fromWidth, toHeight, toWidth int
 
+	crop bool // scale only the centre of an image, of the output's aspect ratio
+
 	across, down []taps
 	starts, ends []int       // see active
 	stopped      func() bool // if not nil, is called before each row: resizing stops if it is true
@@ -95,16 +97,44 @@ type sums[T int32 | int64] struct {
 	all []T // planes [toHeight toWidth]
 }
 
+// cropping returns the resizer with crop. Taps are made again if that changes them.
+func (r resizer) cropping(crop bool) resizer {
+	if r.crop != crop {
+		r.crop, r.toHeight = crop, 0
+	}
+	return r
+}
+
 // prepare prepares the resizer for images of the given sizes.
 func (r *resizer) prepare(fromHeight, fromWidth, toHeight, toWidth int) {
-	if r.fromWidth != fromWidth || r.toWidth != toWidth {
-		r.across = newTaps(toWidth, fromWidth)
+	if r.fromHeight == fromHeight && r.fromWidth == fromWidth && r.toHeight == toHeight && r.toWidth == toWidth {
+		return
 	}
-	if r.fromHeight != fromHeight || r.toHeight != toHeight {
-		r.down = newTaps(toHeight, fromHeight)
-		r.starts, r.ends = active(r.down)
+	height, width := fromHeight, fromWidth
+	if r.crop {
+		height, width = centre(fromHeight, fromWidth, toHeight, toWidth)
 	}
+	r.across = shifted(newTaps(toWidth, width), (fromWidth-width)/2)
+	r.down = shifted(newTaps(toHeight, height), (fromHeight-height)/2)
+	r.starts, r.ends = active(r.down)
 	r.fromHeight, r.fromWidth, r.toHeight, r.toWidth = fromHeight, fromWidth, toHeight, toWidth
+}
+
+// centre returns the size of the largest part of an image with the aspect ratio of the output,
+// rounded.
+func centre(height, width, toHeight, toWidth int) (h, w int) {
+	if height*toWidth > width*toHeight {
+		return max(1, (width*toHeight+toWidth/2)/toWidth), width
+	}
+	return height, max(1, (height*toWidth+toHeight/2)/toHeight)
+}
+
+// shifted moves taps by a number of input values.
+func shifted(all []taps, by int) []taps {
+	for i := range all {
+		all[i].first += by
+	}
+	return all
 }
 
 // active returns for each output value the first input value that it or a later one depends on, and

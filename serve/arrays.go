@@ -52,7 +52,7 @@ func (s *Server) decodeArrays(name string, content []byte, most int, h *reservat
 		return nil, err
 	}
 	d, err := datasets.DecodeArrays(name, content, datasets.ArrayLimits{Bytes: limit, Images: most},
-		datasets.Options{Channels: s.data.Channels, Height: s.data.Height, Width: s.data.Width})
+		datasets.Options{Channels: s.data.Channels, Height: s.data.Height, Width: s.data.Width, Crop: s.data.Crop})
 	if err != nil {
 		return nil, err
 	}

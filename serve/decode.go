@@ -46,6 +46,9 @@ func newDecodePool(options Options, m decoding, d *pollen.Data, w *watchdog) *de
 	}
 	p.small.free, p.large.free = p.workers, p.memory
 	p.decode = func(ctx context.Context, content []byte) ([]byte, error) {
+		if d.Crop {
+			return datasets.DecodeCropped(ctx, content, d.Channels, d.Height, d.Width)
+		}
 		return datasets.Decode(ctx, content, d.Channels, d.Height, d.Width)
 	}
 	return p

@@ -41,9 +41,9 @@ func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, ood bool, c
 	}
 	o.Unlabelled = ood && d.Classes == "" && d.WithoutClasses == ""
 	shaped := o
-	shaped.Height, shaped.Width, shaped.Channels = m.Data.Height, m.Data.Width, m.Data.Channels
+	shaped.Height, shaped.Width, shaped.Channels, shaped.Crop = m.Data.Height, m.Data.Width, m.Data.Channels, m.Data.Crop
 	// The run's own data are requested with the run's own options, so that they are in the cache.
-	if own := config.DataOf(m); d.Place() != own.Place() || d.Size != own.Size || d.Channels != own.Channels {
+	if own := config.DataOf(m); d.Place() != own.Place() || d.Size != own.Size || d.Channels != own.Channels || d.Resize != own.Resize {
 		o = shaped
 	}
 	data, err := datasets.Load(d.Name, datasets.Test, o)

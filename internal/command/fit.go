@@ -134,6 +134,9 @@ func shapeFor(spec pollen.Spec, d *config.Data) error {
 	if d.Channels == 0 {
 		d.Channels = channels
 	}
+	if d.Resize == "" {
+		d.Resize = config.Crop
+	}
 	if d.Size == "" {
 		const customary = 224
 		d.Size = fmt.Sprintf("%dx%d", cmp.Or(height, customary), cmp.Or(width, customary))

@@ -85,7 +85,7 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	}
 	d := run.Manifest().Data
 	images, err := datasets.ReadImages(paths, datasets.Options{
-		Context: ctx, Height: d.Height, Width: d.Width, Channels: d.Channels, OnProgress: c.reading(), MaxSkipped: 1,
+		Context: ctx, Height: d.Height, Width: d.Width, Channels: d.Channels, Crop: d.Crop, OnProgress: c.reading(), MaxSkipped: 1,
 		Remark: func(text string) { c.remark("%s", text) },
 	})
 	if err != nil {

@@ -36,10 +36,17 @@ func AsUsageError(err error) error {
 // Data holds the flags that name a data set and configure how it is read.
 type Data struct {
 	Name, Dir, Size, Classes, WithoutClasses string // lists are separated by commas
+	Resize                                   string // Stretch or Crop
 	Group, Duplicates                        string
 	Channels                                 int
 	Validation, Test, MaxSkipped             fraction
 }
+
+// The values of Data.Resize.
+const (
+	Stretch = "stretch"
+	Crop    = "crop"
+)
 
 // BindDataDir binds the flag for the directory with data sets.
 func BindDataDir(f *pflag.FlagSet, dir *string) {
@@ -61,6 +68,8 @@ func (d *Data) bind(f *pflag.FlagSet) {
 func (d *Data) bindSplits(f *pflag.FlagSet) {
 	f.StringVar(&d.Size, "size", "",
 		fmt.Sprintf("size to scale images to, such as 32 or 48x64 (height first), at most %[1]dx%[1]d\n(default: their own, or 32 or 64)", datasets.MaxSide))
+	f.StringVar(&d.Resize, "resize", "", "how images are scaled to --size: "+Stretch+", or "+Crop+", which keeps the aspect ratio of the largest part in\n"+
+		"the middle (default "+Stretch+"; "+Crop+" for an ONNX file)")
 	f.IntVar(&d.Channels, "channels", 0, "1 for grey, 3 for colour (default: the images' own)")
 	f.Var(&d.Validation, "validation", "fraction of the training images to hold out for calibration, if the data have no validation\n"+
 		"split; 0 for none (default 0.1 if the data have no splits, else 0)")
@@ -99,7 +108,7 @@ func (d *Data) Notes(into map[string]string) {
 	}
 	for key, value := range map[string]string{
 		"group": d.Group, "duplicates": d.Duplicates,
-		"data": d.Place(), "data-folder": d.Dir, "size": d.Size, "classes": d.Classes, "without-classes": d.WithoutClasses,
+		"data": d.Place(), "data-folder": d.Dir, "size": d.Size, "resize": d.Resize, "classes": d.Classes, "without-classes": d.WithoutClasses,
 		"channels": channels, "validation": d.Validation.String(), "test": d.Test.String(), "max-skipped": d.MaxSkipped.String(),
 	} {
 		if value != "" {
@@ -153,6 +162,10 @@ func (d *Data) Options(ctx context.Context, progress func(file string, done, tot
 		Classes: split(d.Classes), WithoutClasses: split(d.WithoutClasses), Group: d.Group,
 		Duplicates: datasets.Duplicates(d.Duplicates),
 	}
+	if d.Resize != "" && d.Resize != Stretch && d.Resize != Crop {
+		return o, Usagef("pollen: --resize must be %s or %s, got %q", Stretch, Crop, d.Resize)
+	}
+	o.Crop = d.Resize == Crop
 	o.Height, o.Width, err = parseSize(d.Size)
 	return o, err
 }
@@ -237,7 +250,7 @@ func (d Data) OOD(name, classes string, known []string) (Data, error) {
 	if name == "" || other.Place() != d.Place() {
 		return other, nil
 	}
-	other.Size, other.Channels = d.Size, d.Channels
+	other.Size, other.Channels, other.Resize = d.Size, d.Channels, d.Resize
 	switch {
 	case classes != "":
 	case d.WithoutClasses != "":
@@ -267,7 +280,7 @@ func (d Data) In(dir string) Data {
 func DataOf(m pollen.Manifest) Data {
 	n := m.Notes
 	d := Data{
-		Name: n["data"], Dir: n["data-folder"], Size: n["size"], Classes: n["classes"], WithoutClasses: n["without-classes"],
+		Name: n["data"], Dir: n["data-folder"], Size: n["size"], Resize: n["resize"], Classes: n["classes"], WithoutClasses: n["without-classes"],
 		Group: n["group"], Duplicates: n["duplicates"],
 	}
 	// Missing notes leave 0.
