@@ -87,6 +87,7 @@ func mayChoose(m Method) bool {
 // size. Other methods are left as they are. The choice depends on the data, the seed and the
 // settings only, so that repeating "auto" repeats the run.
 func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment) (Spec, error) {
+	s = s.named()
 	if _, ok := s.Method.(Auto); !ok {
 		return s, nil
 	}

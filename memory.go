@@ -175,6 +175,7 @@ func EstimateMemory(spec Spec, data *datasets.Splits, options ...Option) (*Memor
 
 // assumed returns the specification with the method that Auto chooses, and a schedule of a pilot.
 func (s Spec) assumed(data *datasets.Dataset) Spec {
+	s = s.named()
 	if _, ok := s.Method.(Auto); !ok {
 		return s
 	}

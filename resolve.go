@@ -83,11 +83,17 @@ func (s Spec) named() Spec {
 	if s.Network == "" && s.Layers == nil {
 		s.Network = defaultNetwork
 	}
+	if s.isPretrained() {
+		s.Head, s.Freeze = cmp.Or(s.Head, headLinear), cmp.Or(s.Freeze, freezeAll)
+		if s.file == nil {
+			s.file = newNetworkFile(s.Network, "")
+		}
+	}
 	if s.Method == nil {
 		s.Method = langevin.SGLD{}
-	}
-	if s.isPretrained() && s.file == nil {
-		s.file = newNetworkFile(s.Network, "")
+		if s.Frozen() {
+			s.Method = Auto{} // a head is cheap enough for samplers on all data
+		}
 	}
 	return s
 }
@@ -124,9 +130,6 @@ func (s Spec) checkApplicable(c methodKind) error {
 // fill sets defaults for what was left out, for a number of examples. Later defaults build on
 // earlier ones: Epochs on Batch, BurnIn on Epochs, and Weights on Cycles.
 func (s *Spec) fill(c methodKind, examples int) {
-	if s.isPretrained() {
-		s.Head, s.Freeze = cmp.Or(s.Head, headLinear), cmp.Or(s.Freeze, freezeAll)
-	}
 	if !c.traits().exact {
 		s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
 	}
@@ -396,7 +399,6 @@ func (s Spec) Build(classes int) (network layers.Sequential, err error) {
 	case s.Layers != nil:
 		network = s.Layers
 	case s.isPretrained():
-		s.Head = cmp.Or(s.Head, headLinear)
 		var stem *stem
 		if stem, err = s.stem(); err != nil {
 			return nil, err

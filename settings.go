@@ -46,7 +46,7 @@ var settings = []Setting{
 		func(s *Spec) any { return orNil(s.Network) }, func(s *Spec, text string) error { s.Network = text; return nil }},
 	{"cut", "string", "value or node of an ONNX file that the head reads (default: what the last fully connected layer reads)", true,
 		func(s *Spec) any { return orNil(s.Cut) }, func(s *Spec, text string) error { s.Cut = text; return nil }},
-	{"head", "string", "network after the cut of an ONNX file: linear, mlp:WIDTH or mlp:WIDTH-WIDTH, or a network as of --model (default linear)", true,
+	{"head", "string", "network after the cut of an ONNX file: linear, mlp:WIDTH or mlp:WIDTH-WIDTH, or a network file\n(default linear)", true,
 		func(s *Spec) any { return orNil(s.Head) }, func(s *Spec, text string) error { s.Head = text; return nil }},
 	{"freeze", "string", "weights of an ONNX file that are not sampled: all, none, or names of weights or layers, separated by commas\n(default all)", true,
 		func(s *Spec) any { return orNil(s.Freeze) }, func(s *Spec, text string) error { s.Freeze = text; return nil }},
@@ -55,7 +55,8 @@ var settings = []Setting{
 		func(s *Spec) any { return orNil(s.Input) }, func(s *Spec, text string) error { s.Input = text; return nil }},
 	number("subset", "number of examples to train on: the first ones, or evenly spaced ones if the data are sorted by class\n(default: all)", true,
 		func(s *Spec) *int { return &s.Subset }),
-	{"method", "string", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data (default sgld)", true,
+	{"method", "string", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data (default sgld;\n" +
+		"auto with an ONNX file)", true,
 		func(s *Spec) any {
 			if s.Method == nil {
 				return nil
@@ -125,7 +126,8 @@ var settings = []Setting{
 			return s.FirstChain
 		},
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.FirstChain = v }) }},
-	{"prior", "string", "prior of each parameter: " + langevin.PriorForms + ";\nstart is a Gaussian around the weights of an ONNX file (default gaussian:0.316)", false,
+	{"prior", "string", "prior of each parameter: " + langevin.PriorForms + ";\n" +
+		"start is a Gaussian around the weights of an ONNX file (default gaussian:0.316)", false,
 		func(s *Spec) any {
 			if s.Prior == nil {
 				return nil

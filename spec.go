@@ -48,7 +48,8 @@ type Spec struct {
 	// The default is what the file's metadata describe, or else "imagenet".
 	Input string
 
-	// Method is an optimizer, a sampler or an approximation. The default is langevin.SGLD.
+	// Method is an optimizer, a sampler or an approximation. The default is langevin.SGLD, and Auto
+	// for the head of a frozen ONNX network.
 	Method Method
 
 	// Schedule is the learning rate on the mean loss by step. The step size of a sampler is this
@@ -109,9 +110,9 @@ type Spec struct {
 	Keep int
 
 	// Prior is the prior of each parameter. The default is langevin.Gaussian(0.316), a standard
-	// deviation of about sqrt(0.1). langevin.Start(0.01) is a Gaussian around the weights of an ONNX
-	// file; samples then have the offsets from these. The head, whose weights start at random, has
-	// the default instead, unless Priors has another.
+	// deviation of about sqrt(0.1). langevin.Start(0.01) is a Gaussian around the weights of an
+	// ONNX file; samples then have the offsets from these. The head, whose weights start at random,
+	// has the default instead, unless Priors has another.
 	Prior *langevin.Prior
 
 	// Priors overrides Prior for some layers or parameters, by name: "conv1" is all parameters of

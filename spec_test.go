@@ -220,7 +220,7 @@ func TestSpecErrors(t *testing.T) {
 		`{"model": {"a": 1}}`:               `model must be a string, got {"a": 1}`,
 		`{"method": "dance"}`:               `no method "dance"`,
 		`{"schedule": "dance"}`:             `no schedule "dance"`,
-		`{"prior": "dance"}`:                `fan-in:GAIN, got "dance"`,
+		`{"prior": "dance"}`:                `fan-in:GAIN or start:S, got "dance"`,
 		`{"temperatures": "1,hot"}`:         `"hot" is not a number`,
 		`{"temperature": 1e999}`:            `temperature must be a number, got "1e999"`,
 		`{"seed": -1}`:                      `seed must be an integer of at least 0, got "-1"`,

@@ -49,9 +49,8 @@ type Options struct {
 	// together.
 	Height, Width, Channels int
 
-	// Crop keeps the aspect ratio of images that are scaled: the largest part in the middle that has
-	// the aspect ratio of Height and Width is scaled. Otherwise the whole image is, in both
-	// directions independently. See Dataset.Cropped.
+	// Crop keeps the aspect ratio of images that are scaled: the largest part in the middle that
+	// has that of Height and Width is scaled. Otherwise the whole image is, in each direction.
 	Crop bool
 
 	// Validation is the fraction of the training images to draw for the validation split, Test the

@@ -67,7 +67,8 @@ func (p Posterior) StepSizes(rates []float64) []float64 {
 }
 
 // Priors returns the priors of parameters, given their names and shapes in the same order. FanIn
-// and Start become the Gaussians that they stand for. A layer of p.Layers that has no parameter is an error.
+// and Start become the Gaussians that they stand for. A layer of p.Layers that has no parameter is
+// an error.
 func (p Posterior) Priors(names []string, shapes []tensor.Shape) ([]Prior, error) {
 	if err := p.checkNames(names); err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 )
 
 // Prior is the prior distribution of a parameter's elements, which are independent and centred on
-// zero. Make one with Gaussian, Laplace, StudentT, ScaleMixture, FanIn, Start or Flat. The zero Prior has
-// no family and is not valid; only a Posterior that leaves its Prior out has a flat one.
+// zero. Make one with Gaussian, Laplace, StudentT, ScaleMixture, FanIn, Start or Flat. The zero
+// Prior has no family and is not valid; only a Posterior that leaves its Prior out has a flat one.
 type Prior struct {
 	Kind   PriorKind
 	Scale  float64 // Gaussian and Student-t: s; Laplace: b; scale mixture: s of the wide Gaussian; fan-in: gain

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/pollen-ml/pollen/internal/command"
+	"github.com/pollen-ml/pollen/internal/onnxtest"
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
@@ -93,6 +94,9 @@ func TestCommands(t *testing.T) {
 // TestReadme: the README's commands on the reader's own images run as they are, on small images.
 func TestReadme(t *testing.T) { runPage(t, "README.md", "Your own images") }
 
+// TestPretrained: the commands for pretrained networks run, on a small network.
+func TestPretrained(t *testing.T) { runPage(t, "docs/pretrained.md", "") }
+
 // TestTutorial: the tutorial's commands run, on small data.
 func TestTutorial(t *testing.T) {
 	testenv.NeedsAll(t, "fifteen trainings and evaluations")
@@ -104,6 +108,9 @@ func TestTutorial(t *testing.T) {
 var smaller = []struct{ piece, flags string }{
 	{"--estimate", ""},
 	{"--resume", ""},
+	{"--freeze none", "--subset 100 --epochs 2"},
+	{"--head mlp:64", "--subset 60 --epochs 20 --samples 2"},
+	{"--model backbone.onnx", "--subset 100 --epochs 100 --samples 4"},
 	{"pollen fit --data flowers", "--size 16 --epochs 4"},
 	{"pollen fit --data digits", "--epochs 4 --burn-in 2 --samples 2"},
 	{"--method auto", "--subset 100 --epochs 30 --burn-in 10 --samples 5"},
@@ -174,6 +181,10 @@ func runPage(t *testing.T, path, section string) {
 		t.Fatal(err)
 	}
 	writeArrays(t, dir)
+	backbone := onnxtest.Backbone{Channels: 3, Side: 16, Filters: 8}.Write(t)
+	if err := os.Rename(backbone, filepath.Join(dir, "backbone.onnx")); err != nil {
+		t.Fatal(err)
+	}
 	if network := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(p.text); network != nil {
 		if err := os.WriteFile(filepath.Join(dir, "net.yaml"), []byte(network[1]), 0o644); err != nil {
 			t.Fatal(err)

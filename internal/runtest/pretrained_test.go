@@ -211,7 +211,8 @@ func TestFineTuning(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]float64{
-		"features.0.weight": 0.01, "features.0.bias": 1, "hidden1.weight": 0.3 * math.Sqrt2, "hidden1.bias": 0.3 * math.Sqrt2, "head.weight": 0.316, "head.bias": 0.316,
+		"features.0.weight": 0.01, "features.0.bias": 1, "hidden1.weight": 0.3 * math.Sqrt2, "hidden1.bias": 0.3 * math.Sqrt2,
+		"head.weight": 0.316, "head.bias": 0.316,
 	} {
 		// The prior dominates, with 60 images: the offsets have about its size.
 		if got := math.Sqrt(spread[name]); !(got > want/4 && got < 4*want) {
