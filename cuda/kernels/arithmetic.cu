@@ -4,6 +4,9 @@
 #include "quad.cuh"
 #include "layout.cuh"
 
+// Each operation is a struct whose operator() computes one element. A kernel is a template over
+// such a struct, so that the compiler inlines the operation into the loop of loads and stores,
+// which takes nearly all of the time.
 struct Add {
   template <class T>
   INLINE T operator()(T a, T b) const {
@@ -65,6 +68,8 @@ struct Power {
   }
 };
 
+// Comparisons return 1 or 0 in the operands' type. NaN is neither less than, nor equal to,
+// anything.
 struct Less {
   template <class T>
   INLINE T operator()(T a, T b) const {
@@ -118,6 +123,9 @@ INLINE void broadcast(Out<T> y, In<T> a, In<T> b, int n, const Layout<6>& ofA, c
     broadcast<F>(y, a, b, n, LAYOUT6_OF(a), LAYOUT6_OF(b));                                                                             \
   }
 
+// With equal shapes the kernel needs no index arithmetic and loads four elements at a time. With
+// broadcasting each element costs up to five integer divisions per operand, and neighbouring
+// threads may read addresses that are far apart.
 #define ARITHMETICS(T, suffix)                 \
   ARITHMETIC(add, Add, T, suffix)              \
   ARITHMETIC(add_relu, AddReLU, T, suffix)     \

@@ -22,6 +22,9 @@ INLINE int uniformBelow(unsigned word, int n) { return (int)((unsigned long long
 
 // cosSinOf4 computes cos(4 t) and sin(4 t) with the same operations as graph/op/augment.go: Taylor
 // series for t, then two doublings of the angle.
+//
+// The host and the GPU must rotate by the same angle to the bit, and the sines of C libraries
+// differ in the last digit. So the functions are written out, in operations that IEEE 754 defines.
 template <class T>
 INLINE void cosSinOf4(T t, T* cosine, T* sine) {
   T square = t * t, even = 1, odd = 1;
@@ -40,6 +43,9 @@ INLINE void cosSinOf4(T t, T* cosine, T* sine) {
   *sine = s;
 }
 
+// transformOf draws the transform of an image from two blocks of Philox words, whose address is
+// the image's place in the minibatch. All words are drawn whatever the options are, so that
+// switching one option off leaves the other choices as they were.
 template <class T>
 INLINE Transform<T> transformOf(const Address& a, int image, int H, int W, int flip, int shift, T quarter, int side) {
   Quad<unsigned> w = philox(a, 2 * image), v = philox(a, 2 * image + 1);
@@ -62,6 +68,9 @@ INLINE int floorToInt(T x) {
   return x < T(i) ? i - 1 : i;
 }
 
+// augment gives each block a range of consecutive images. The transform costs some hundred
+// operations, so one thread computes it for all pixels of the image and passes it on in shared
+// memory.
 template <class T>
 INLINE void augment(Out<T> y, In<T> x, Header header, int B, int C, int H, int W, int flip, int shift, T quarter, int side, unsigned stream) {
   SHARED(Transform<T>, transforms, maxRows);

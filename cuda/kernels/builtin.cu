@@ -3,16 +3,23 @@
 #include "philox.cuh"
 #include "reduce.cuh"
 
+// one is the constant 1, the gradient of the loss with respect to itself. Like every tensor it
+// lies in an arena, and is written at each step because the memory is reused for others.
 template <class T>
 INLINE void one(Out<T> y) {
   if (first() == 0) y.at()[0] = 1;
 }
 
+// fanIn adds the gradients of a node that has two users. A node with more users takes several
+// launches, in the order of the graph: float addition is not associative, and the host adds in the
+// same order.
 template <class T>
 INLINE void fanIn(Out<T> y, In<T> a, In<T> b, int n) {
   map(y, n, [](T a, T b) { return a + b; }, a, b);
 }
 
+// cast rounds to nearest from double to float, and is exact from float to double. It connects a
+// network in float with a sampler whose parameters are in double.
 template <class T, class From>
 INLINE void cast(Out<T> y, In<From> x, int n) {
   map(y, n, [](From x) { return T(x); }, x);
@@ -51,6 +58,9 @@ INLINE void record(InOut<T> ring, InOut<unsigned long long> header, const In<T> 
   count(header);
 }
 
+// Sixteen metrics are arguments by value: a kernel's parameters lie in constant memory, and an
+// array of pointers in global memory would have to be uploaded whenever the plan of memory
+// changes.
 #define METRICS(T)                                                                                                                                \
   In<T> a0, In<T> a1, In<T> a2, In<T> a3, In<T> a4, In<T> a5, In<T> a6, In<T> a7, In<T> a8, In<T> a9, In<T> a10, In<T> a11, In<T> a12, In<T> a13, \
       In<T> a14, In<T> a15

@@ -8,6 +8,9 @@
 // chi, as it does for SGNHT.
 #include "velocities.cuh"
 
+// ccadlKick estimates S from differences of consecutive gradients. The parameters hardly move
+// between two steps, so that the true gradient nearly cancels and the noise of the two minibatches
+// remains.
 template <class T>
 INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> chi, InOut<T> variance, InOut<T> before, const Schedules<T>& schedules,
                       const MomentumState<T>& state, double alpha) {
@@ -39,6 +42,9 @@ struct ChiAndGain {
   double chi, gain;
 };
 
+// ccadlDrift moves half a step, lets velocities relax with the friction of the thermostat plus
+// that which compensates the gradient noise, and moves the other half. The friction differs by
+// element, since S does; the exponential is therefore computed per element, in double.
 template <class T>
 INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, In<T> variance, BlockRange n,
                        unsigned stream, double friction, int dataSize) {

@@ -46,6 +46,8 @@ INLINE void gatherImages(Out<T> y, In<unsigned char> images, Header header, int 
   }
 }
 
+// Labels, and rows of floats, are gathered by one thread per element, each of which finds the
+// example itself: a step has few of them.
 INLINE void gatherLabels(Out<int> y, In<int> labels, Header header, int examples, int size, int order) {
   for (int i = first(); i < size; i += step()) y.at()[i] = labels.at()[exampleOf(header, i, size, examples, order)];
 }

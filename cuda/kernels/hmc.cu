@@ -4,6 +4,9 @@
 #include "metropolis.cuh"
 
 // NoMasses and Masses provide the diagonal of M.
+//
+// Everything is in double, since the acceptance test needs the error of an energy: the difference
+// of two numbers of the size of the number of parameters, which must be right to a fraction of 1.
 struct NoMasses {
   INLINE Quad<double> at(int, int) const { return {{1, 1, 1, 1}}; }
 };
@@ -82,6 +85,8 @@ INLINE void move(Out<double> statistics, InOut<double> w, In<double> dw, InOut<d
   });
 }
 
+// The macros list arguments that four kernels share. Their order is that of the launches in
+// mcmc/hmc.go, which cuda/signature.go compares with the PTX when a program is loaded.
 #define HMC_SCALARS Header header, BlockRange n, int evaluations, double temperature, unsigned stream
 #define HMC_STATE Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, InOut<double> p, In<double> words
 

@@ -11,10 +11,15 @@
 #include "philox.cuh"
 #include "reduce.cuh"
 
+// A tile of x is stored with rows of 33 numbers: with 32, the elements of a column would lie in
+// the same bank of shared memory, and 32 lanes reading a column would wait for one another.
 constexpr int tileSide = 32, tileThreads = 256, tileRows = tileSide * tileSide / tileThreads;
 
 // products writes the sums of part blockIdx.y of the terms (b, w) of x[b i w] x[b j w] to partial
 // [parts n n].
+//
+// The terms are split among blockIdx.y because few factors would leave most of the GPU idle: a
+// layer of 64 inputs has four tiles, and a GPU more than a hundred multiprocessors.
 template <class T>
 INLINE void products(Out<T> partial, In<T> data, Header header, int batch, int n, int width, int freezeAt) {
   if (stepOf(header) >= (unsigned long long)freezeAt) return;
@@ -75,6 +80,10 @@ INLINE double diagonalMean(In<T> factor, int n) {
 
 // cholesky writes the Cholesky factor L of a + damping I into the lower half of p, column by
 // column, one warp per row. Pivots are at least damping.
+//
+// The factorisation is done in place of the result, so that no workspace is needed. Column j needs
+// all columns before it; only the elements below the pivot are computed in parallel, one warp
+// each.
 template <class T>
 INLINE void cholesky(T* p, const T* a, int n, double damping) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
@@ -101,6 +110,9 @@ INLINE void cholesky(T* p, const T* a, int n, double damping) {
 
 // invert replaces L by its inverse, row by row: row i is (e_i - sum over k < i of L[i k] row k)/L[i
 // i].
+//
+// Multiplying by the inverse of a triangular matrix is a product, which the update makes at every
+// step with the kernels for products; solving with L would be a sequence of n dependent steps.
 template <class T>
 INLINE void invert(T* p, T* row, int n) {
   for (int i = 0; i < n; i++) {

@@ -5,6 +5,10 @@
 #include "quad.cuh"
 #include "reduce.cuh"
 
+// A loss is a struct of three static functions, in double for either program type. NaN is the
+// value for a target outside of the loss's range: it reaches the metrics, and the run stops with
+// an error that names the step.
+
 // (p - t)^2 / 2
 struct SquaredError {
   INLINE static double value(double p, double t) { return (p - t) * (p - t) / 2; }
@@ -28,6 +32,8 @@ INLINE void likelihood(Out<Y> y, In<T> prediction, In<T> target, int batch, int 
   if (threadIdx.x == 0) y.at()[blockIdx.x] = Y(sum / divisor);
 }
 
+// The gradient is elementwise, scaled by the gradient dout of the loss, a single number that all
+// threads read from the same address.
 template <class L, class T>
 INLINE void likelihoodBackward(Out<T> d, In<T> prediction, In<T> target, In<T> dout, int n, int batch, int ofTarget) {
   double scale = (double)dout.at()[0] / batch;

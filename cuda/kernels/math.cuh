@@ -142,6 +142,10 @@ INLINE T expm1Series(T r) {
 
 // reduceArgument returns r = x - n ln 2 for the nearest integer n. ln 2 is the sum of two
 // constants, of which the first is short, so that its product with n is exact.
+//
+// e^x = 2^n e^r, where r is so small that a short series suffices and 2^n only changes the
+// exponent. The subtraction x - n ln 2 cancels leading digits, so ln 2 must have more digits than
+// a number holds.
 template <class T>
 INLINE T reduceArgument(T x, int* n) {
   using F = Format<T>;

@@ -62,6 +62,10 @@ struct Thin {
 // ..., to, and leaves each lane an equal part of the totals, at least one. With 32 sums and all
 // five bits, lane l gets total l. A lane's totals begin at (its bits from..to) * count / (2 from /
 // to). The order of each sum does not depend on count.
+//
+// The usual reduction leaves each total in all lanes, and takes five exchanges per sum.
+// reduceScatter halves the number of sums at each exchange: 32 sums take 31 exchanges instead of
+// 160.
 template <int count, int from, int to>
 INLINE void reduceScatter(float* v) {
   if constexpr (count > 1) {
@@ -92,6 +96,10 @@ INLINE void fetch(float (&to)[4], const Side& side, int x, int k) {
 // addDots adds the products of every parts-th run of 128 depths. together is how many elements of
 // the few side are loaded at once: all of them for a single row, otherwise what the registers
 // allow.
+//
+// All loads of a stretch of depth are issued before the first multiplication. A thread then waits
+// for memory once, not once per product; the price is registers, which bounds how many elements it
+// takes at once.
 template <int maxFew, int rows, bool fours>
 INLINE void addDots(float (&sums)[maxFew * rows], const Thin& p, int x, int part, int parts) {
   constexpr int together = rows * maxFew == 16 ? 16 : rows * maxFew == 32 ? 8 : 4;

@@ -34,6 +34,10 @@ UPDATE(mclmc_share_f64, double,
 
 // mclmc_sum adds a parameter's dot products over its tiles to the totals, which the first parameter
 // (begins) initialises. It runs as one block.
+//
+// The dot products are needed for the whole vector of parameters, which lies in several buffers.
+// So a step takes four kinds of launches: dots per tile, sums per parameter, one decision, and
+// moves.
 KERNEL(mclmc_sum_f64, 256)(InOut<double> total, In<double> dots, int tiles, int begins) {
   for (int k = 0; k < mclmcSums; k++) {
     double sum = 0;
@@ -44,6 +48,9 @@ KERNEL(mclmc_sum_f64, 256)(InOut<double> total, In<double> dots, int tiles, int 
 }
 
 // DirectionState is a direction as a combination of u and g: along is its component along -g/|g|.
+//
+// The direction u has length 1, so that a rotation in the plane of u and g is all that a kick does
+// to it. Two coefficients describe it; the vectors themselves are combined once, by mclmc_move.
 struct DirectionState {
   double u, g, along, slope, rate;
 

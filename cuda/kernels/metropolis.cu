@@ -2,6 +2,9 @@
 // and mala.go.
 #include "metropolis.cuh"
 
+// The test is made on the GPU, by one thread per chain, so that the host need not read energies
+// back and wait for them at every step.
+
 // uniform53 makes a multiple of 2^-53 in [0, 1) of two words.
 INLINE double uniform53(unsigned high, unsigned low) {
   return (double)((unsigned long long)high << 21 | (unsigned long long)(low >> 11)) * 0x1p-53;

@@ -43,6 +43,8 @@ struct UBUCoefficients {
   T fraction, spread;
 };
 
+// ubu needs two normals per element, of two streams. At step 0 the second stream has drawn the
+// first velocities, and theta gets no noise of its own; a later step has another address.
 template <class T>
 INLINE void ubu(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, double friction, double fraction, double wander) {
   state.prefetchAll();
@@ -72,6 +74,8 @@ struct OBABOCoefficients {
   T keep, rate, scale;
 };
 
+// obabo merges the halves of O and of B that two neighbouring steps have in common, so that a step
+// reads every element once.
 template <class T>
 INLINE void obabo(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, double friction) {
   state.prefetchAll();

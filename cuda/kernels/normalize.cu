@@ -40,6 +40,10 @@ INLINE Group<T> groupOf(In<T> x, int channels, int width, int allChannels, int c
 }
 
 // normalize sets y to after(c, gamma[c] z + beta[c]).
+//
+// The kernels read x two or three times, once for each sum. A group of an image has often some
+// tens of kilobytes, so that all reads except the first hit the cache; keeping z for the backward
+// pass would cost more memory than reading x again.
 template <class T, class F>
 INLINE void normalize(Out<T> y, In<T> gamma, In<T> beta, const Group<T>& g, F after) {
   T* to = y.at() + (long long)blockIdx.x * g.size;

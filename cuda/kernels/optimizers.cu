@@ -4,6 +4,10 @@
 
 // optimize calls rule(theta, g, s) for each element, which returns the new theta and updates the
 // states s.
+//
+// A rule is a struct with the constants of a step and an operator() for one element. It is passed
+// by value, so that its constants live in registers. Where a rule has two states, they lie in two
+// buffers, since each has its own place in a checkpoint.
 template <int states, class T, class Rule>
 INLINE void optimize(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state)[states], BlockRange n, T decay, Rule rule) {
   update(statistics, n, [&](int i, int count) INLINED {

@@ -39,6 +39,10 @@ struct Window {
 
 // maximum returns the position of a window's first maximum in reading order, and stores its value,
 // which is NaN if the window has a NaN.
+//
+// A window overlaps its neighbours if the stride is smaller than its size. Each thread reads its
+// window from global memory all the same: the overlap is in the cache, and shared memory would
+// cost two barriers per tile.
 template <class T>
 __device__ inline int maximum(const T* plane, const Window& window, int width, T* value) {
   int at = window.rows.lo * width + window.columns.lo;

@@ -20,6 +20,9 @@ INLINE const Mixture& mixtureOf(double narrow, double odds, double bend) {
 }
 
 // Prior computes the gradient of U/N: dw plus the prior's slope over N.
+//
+// The arguments are those of langevin.Prior, prepared on the host: strength is the slope's factor
+// over N, such as 1/(sigma^2 N) for a Gaussian; spread is nu s^2 for Student's t.
 template <class T>
 struct Prior {
   int family;

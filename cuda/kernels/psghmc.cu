@@ -5,6 +5,8 @@
 // It moves 28 bytes of memory per parameter.
 #include "velocities.cuh"
 
+// Square roots and reciprocals are correctly rounded, as on the host. All states are loaded before
+// any arithmetic, so that the loads are in flight together.
 template <class T>
 INLINE void psghmc(Out<T> statistics, InOut<T> second, const Schedules<T>& schedules, const MomentumState<T>& state, double friction, T alpha, T lambda,
                    int freezeAt) {

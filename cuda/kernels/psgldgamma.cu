@@ -8,6 +8,8 @@
 // gradients over steps, for control variates.
 #include "langevin.cuh"
 
+// gammaOf is dG/dtheta by the chain rule, with dv the derivative of V: G depends on theta through
+// V only, and V through the squares of gradients that it remembers.
 template <class T>
 INLINE T gammaOf(T v, T dv, T lambda) {
   if (v == 0) return 0;

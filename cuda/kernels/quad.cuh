@@ -52,6 +52,10 @@ INLINE void quads(int n, F f) {
 }
 
 // mapEach sets y[i] to f(x[i]...) for all i below n, one element per thread.
+//
+// A grid-stride loop lets the host choose any grid: each thread takes elements first(), first() +
+// step() and so on. Neighbouring threads access neighbouring elements, which the hardware combines
+// into transactions of 32 bytes.
 template <class T, class F, class... X>
 INLINE void mapEach(Out<T> y, int n, F f, Buffer<X>... x) {
   for (int i = first(); i < n; i += step()) y.at()[i] = f(x.at()[i]...);

@@ -30,6 +30,10 @@ constexpr int maxRows = 12;
 // Rows is the only parameter of such a kernel; cuda/rows.go writes it. Row i has the blocks from
 // ends[i - 1] up to, not including, ends[i]. Example: ends = {4, 6} gives blocks 0-3 to row 0 and
 // blocks 4-5 to row 1.
+//
+// An update's kernel is memory-bound, so that its time is proportional to its elements. The host
+// gives each row a number of blocks in proportion, and a block finds its row by a short search at
+// its start.
 template <class... A>
 struct Rows {
   // place returns the offset of argument i in a row; place(number of arguments) is the row's size.

@@ -46,6 +46,9 @@ struct FisherMetric {
   }
 };
 
+// psgld scales step and noise by G. A weight with large gradients moves in small steps, and with
+// little noise, so that all weights mix at a similar pace; the stationary distribution stays the
+// same as far as G changes slowly (psgldgamma.cu has the correction for what remains).
 template <class T, class Metric>
 INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, const Schedules<T>& schedules, BlockRange n, unsigned stream, T alpha,
                   Metric metric, int freezeAt, const Prior<T>& prior) {
@@ -84,6 +87,8 @@ INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, cons
   });
 }
 
+// The three kernels differ in their rule only. UPDATE makes a kernel of each that serves several
+// parameters in one launch: a network has many small ones, and a launch takes some microseconds.
 #define SGLD(T, suffix)                                                                                                        \
   UPDATE(sgld_update_##suffix, T,                                                                                              \
          (Out<T> statistics, InOut<T> w, In<T> dw, TABLES(T), BlockRange n, ENTRIES, unsigned stream, PRIOR(T)),                    \

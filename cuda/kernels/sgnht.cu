@@ -13,6 +13,10 @@
 #include "velocities.cuh"
 
 // Adaptation is chi's change: gain (v.v/d) - loss, at most maxRise.
+//
+// chi is feedback: it grows while the velocities are hotter than the temperature, and shrinks
+// while they are colder. It so absorbs gradient noise of unknown strength, as long as that is the
+// same for all elements that share the chi.
 struct Adaptation {
   double gain, loss, maxRise;
 };

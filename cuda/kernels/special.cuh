@@ -39,6 +39,10 @@ INLINE double lgammaAtTwo(double d) {
 
 // lgammaPositive returns ln Gamma(x) for x > 0. From 8 on it uses Stirling's series, (x - 1/2) (ln
 // x - 1) + (ln(2 pi) - 1)/2 + 1/(12 x) - ...
+//
+// No series covers all x. Near 1 and 2, where ln Gamma has zeros, a Taylor series around 2 keeps
+// the relative error small; above 8 Stirling's series converges fast; the recurrence connects
+// them.
 INLINE double lgammaPositive(double x) {
   if (x < 0.5) return lgammaAtTwo(x) - log(x * (1 + x));
   if (x < 1.5) return lgammaAtTwo(x - 1) - log1p(x - 1);

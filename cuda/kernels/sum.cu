@@ -18,6 +18,7 @@ INLINE void sumRuns(Out<Y> y, In<T> x, int sums, int elements, const Layout<3>& 
   rowSums(y, sums, elements / sums, scale, [&](int s, int t) { return (double)x.at()[kept.at(s) + summed.at(t)]; });
 }
 
+// from has stride 0 along the summed axes: each of their elements gets the same dout.
 template <class T>
 INLINE void sumBackward(Out<T> dx, In<T> dout, int n, const Layout<6>& from, T scale) {
   for (int i = first(); i < n; i += step()) dx.at()[i] = dout.at()[from.at(i)] * scale;
@@ -83,6 +84,9 @@ INLINE void moments(Out<T> y, In<T> x, int planes, int channels, int width) {
   }
 }
 
+// The host chooses the variant by the strides (graph/op/grids.go): fwd if neighbouring sums are
+// neighbours in memory, runs if the terms of a sum are, partial if there are too few sums to
+// occupy the GPU.
 #define SUM_KERNEL(name, T, Y)                                                                              \
   (Out<Y> y, In<T> x, int sums, int elements, LAYOUT3(k), LAYOUT3(s), T scale) {                                \
     name(y, x, sums, elements, LAYOUT3_OF(k), LAYOUT3_OF(s), scale);                                            \

@@ -28,6 +28,9 @@ INLINE void biasOfWindows(Out<Y> db, Windows<T> from, int n, int channels, int w
 
 // windowsOf is the inverse of unpooling (pool.cu): from x, whose windows have at most one element
 // that is not 0, to windows and argmaxes. Q is the number of windows per row.
+//
+// The gradient that unpooling would write has three zeros for each number. Working on windows
+// avoids both the memory and the multiplications by zero.
 template <class T>
 INLINE void windowsOf(T* windows, unsigned char* argmax, const T* x, int n, int Q) {
   for (int i = first(); i < n; i += step()) {
