@@ -19,6 +19,9 @@ import (
 // translated returns tasks that translate PTX to C++ and compile it: all PTX, or only files that
 // were added. It translates the variant for programmatic dependent launch, whose instructions
 // include those of the plain one.
+//
+// Texts are cut into units of some 150 KB, since a compiler needs more than linear time for a
+// large file, and units compile in parallel.
 func (c *toolchain) translated(source string, all bool) (tasks []func() (string, error), err error) {
 	headers, err := contents(source, "*.h", "ptx/*.h")
 	if err != nil {
@@ -145,6 +148,9 @@ func contents(dir string, patterns ...string) ([]byte, error) {
 
 // compileUnit compiles a unit, unless it was compiled before with the same headers. Unlike compile,
 // it decides that without running the preprocessor.
+//
+// The name of the object has a digest of the text, so that a change of one kernel recompiles its
+// unit only, and branches that are tested in turn share the cache.
 func (c *toolchain) compileUnit(source string, unit ptx.Unit, headers []byte) (string, error) {
 	object := filepath.Join(c.cache, unit.Name+"-"+digest(unit.Text, headers)+".o")
 	if _, err := os.Stat(object); err == nil {

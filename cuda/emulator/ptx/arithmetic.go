@@ -13,6 +13,10 @@ type rule struct{ opcode, types, reads, gives, code string }
 // rules has the arithmetic instructions. Adding one takes a row here and its meaning in
 // meaning_test.go: for example max.NaN.f32, which the C++ operators give only with care for NaN and
 // for zeros of both signs.
+//
+// The C++ of a rule must have the PTX ISA's meaning for all operands. canonical turns every NaN
+// into the one that GPUs produce. Products and sums are not contracted: the compiler is told so,
+// and fma is an instruction of its own.
 var rules = []rule{
 	{"mov", "b16 b32 b64 u16 u32 u64 f32 f64 pred", "t", "t", "$1"},
 	{"selp", "b16 b32 b64 u16 u32 u64 s32 s64 f32 f64", "t t pred", "t", "$3 ? $1 : $2"},
@@ -147,6 +151,9 @@ var operations = func() map[string]operation {
 }()
 
 // compute translates one of the operations.
+//
+// Conversions may read and write registers that are wider than their type, as the PTX ISA allows;
+// other instructions must match exactly, which finds mistakes of the translation itself.
 func (e *entry) compute(opcode string, o operation, operands []string) (string, error) {
 	if len(operands) != len(o.reads)+1 {
 		return "", errors.Errorf("%d operands, must be %d", len(operands), len(o.reads)+1)

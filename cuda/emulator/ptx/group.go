@@ -74,6 +74,8 @@ var groupForms = map[string]struct {
 	},
 }
 
+// Only products of bfloat16 with sums in float are known, m64nNk16, of a whole warpgroup of 128
+// threads.
 var asyncProduct = regexp.MustCompile(`^wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.bf16\.bf16$`)
 
 // multiplyAsync translates wgmma.mma_async {d}, a, b, scale-d, 1, 1, 0, 0, with matrix descriptors

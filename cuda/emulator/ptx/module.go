@@ -21,6 +21,9 @@ const unitBytes = 150 << 10
 
 // Translate returns C++ for a file of PTX, in units that belong together. others are equivalent
 // texts, which the emulated driver then accepts, too.
+//
+// It reads line by line, which suffices for clang's output: one instruction, label or directive
+// per line.
 func Translate(name, text string, others ...string) ([]Unit, error) {
 	m := &module{name: name, lines: strings.Split(text, "\n"), arrays: map[string]array{}}
 	var units []Unit

@@ -34,6 +34,9 @@ var specials = map[string]string{
 }
 
 // initial is the value of a register before it is written to.
+//
+// Reading such a register is no error in PTX. On a GPU it gives whatever the register held before;
+// here it gives NaN or a large number, in every run.
 var initial = map[string]string{
 	"pred": "false", "b16": "(U16)unwritten32", "b32": "unwritten32", "b64": "unwritten64", "f32": "number(unwritten32)", "f64": "number(unwritten64)",
 }
@@ -42,6 +45,9 @@ func variable(register string) string { return "v_" + strings.TrimPrefix(registe
 
 // register returns the type and the variable of a register, and declares the variable at its first
 // use.
+//
+// PTX declares ranges, such as %r<40> for %r0 to %r39, which are far more than most entries use.
+// Variables that are declared at their first use keep the C++ short.
 func (e *entry) register(name string) (kind, code string, err error) {
 	if kind, found := e.inner[name]; found {
 		return kind, variable(name), nil
@@ -106,6 +112,9 @@ func (e *entry) value(operand, kind string, low bool) (string, error) {
 }
 
 // immediate returns the value of a literal.
+//
+// PTX writes floating-point literals as bits, 0f3F800000 for 1, so that no digits are lost in
+// decimal.
 func immediate(text, kind string) (string, error) {
 	for _, form := range []struct {
 		prefix string
@@ -174,6 +183,9 @@ func (e *entry) writeSame(register, kind, value string) (string, error) {
 }
 
 // address translates [base], [base+offset] or [name+offset].
+//
+// Global addresses are pointers of this machine. Shared, local and parameter memory have small
+// numbers of their own as addresses, which the accessors of ptx/memory.h translate and check.
 func (e *entry) address(operand string) (string, error) {
 	if !strings.HasPrefix(operand, "[") || !strings.HasSuffix(operand, "]") {
 		return "", errors.Errorf("%s is not an address", operand)

@@ -9,6 +9,9 @@ import (
 )
 
 // operation translates an instruction without a guard predicate.
+//
+// An opcode that is not listed is an error at translation, with the line: the emulator never
+// guesses what an instruction does.
 func (e *entry) operation(opcode string, operands []string) (string, error) {
 	wants := func(n int) error {
 		if len(operands) != n {
@@ -124,6 +127,9 @@ var spaces = map[string]struct {
 }
 
 // access translates loads and stores: ld.space.vector.type register(s), [address].
+//
+// The combinations of space and type are those that the kernels use. Others exist, but no test
+// would show that they are translated correctly.
 func (e *entry) access(opcode string, operands []string) (string, error) {
 	parts := strings.Split(opcode, ".")
 	kind, parts := parts[len(parts)-1], parts[:len(parts)-1]
@@ -197,6 +203,9 @@ func (e *entry) parameterPlace(place, address string, bytes int) string {
 
 // copyAsync translates cp.async [to], [from], bytes, ignore. If the predicate ignore is set, it
 // writes zeros and does not access from.
+//
+// The copy is performed when the thread waits for its group. Until then the destination holds NaN,
+// so that a missing wait is found.
 func (e *entry) copyAsync(opcode string, operands []string) (string, error) {
 	if len(operands) != 4 {
 		return "", errors.Errorf("%d operands, must be 4", len(operands))

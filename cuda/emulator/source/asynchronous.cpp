@@ -35,6 +35,9 @@ void Block::arrive(const void* place, int bytes) {
 }
 
 // tryWait may return false although the phase will end soon: a thread must ask again.
+//
+// Hardware suspends a waiting thread for some time and then lets it ask again. Here it waits until
+// the phase has ended, so that an endless wait is found as a deadlock.
 bool Block::tryWait(const void* place, int odd) {
   Thread& t = running();
   auto passed = [&] { return (int)(barrierAt(place).phase & 1) != odd; };
@@ -55,6 +58,9 @@ bool Block::tryWait(const void* place, int odd) {
   return true;
 }
 
+// The destination is filled with NaN and the copy is performed later, at random among those under
+// way: a kernel that reads without waiting, or overwrites the source too early, computes NaN or
+// wrong numbers in every run.
 void Block::copyBulk(void* to, const void* from, size_t bytes, const void* place) {
   Phases::Barrier& b = barrierAt(place);
   if (!b.known) fault("copies with an mbarrier that copies may not see: there was no fence after it was initialised");

@@ -124,6 +124,9 @@ void Block::place(int thread) {
 }
 
 // next returns the next thread to run: another of the same warp, or of a later warp.
+//
+// The order is that of lanes, then of warps, always the same: a run of the emulator can be
+// repeated exactly. Races are found by the sanitizers, not by trying orders.
 int Block::next() const {
   int w = current / 32;
   uint32_t lanes = warp[w].ready;
@@ -199,6 +202,9 @@ void Block::wait(Wait kind) {
 }
 
 // fail ends the block with a message. It does not return.
+//
+// The fiber of the failed thread is left in the middle of the kernel; run resets it before the
+// next block.
 void Block::fail(const std::string& what) {
   if (failure.empty()) failure = what;
   ownSanitizer.resume();
@@ -222,6 +228,10 @@ Exchanged* Block::exchange(Wait kind, const void* mine, size_t bytes) {
 }
 
 // stuck describes which threads wait for what when none can run.
+//
+// On a GPU a barrier that some threads do not reach hangs, or is passed by accident. Here nothing
+// can run any more, which is detected at once and reported with the threads and what they wait
+// for.
 std::string Block::stuck() const {
   int first = -1;
   for (int i = count - 1; i >= 0; i--)

@@ -7,6 +7,8 @@
 
 namespace pollen {
 
+// After an operation has failed, the context is lost as a real one is: the other operations of the
+// stream are dropped, and every later call returns the same error.
 Result Driver::drain(Stream& s) {
   while (!s.queue.empty() && !s.context->lost) {
     Operation operation = s.queue.front();
@@ -50,6 +52,9 @@ static Stream* streamOf(Handle h) {
 // anyOrder returns an order that a graph's edges allow: of the nodes that may begin, the one with
 // the highest random number is next. So a node that depends on others without an edge comes before
 // them in some order.
+//
+// The generator is seeded by the number of graphs launched so far: orders differ from launch to
+// launch, and the same program sees the same ones again.
 static std::vector<size_t> anyOrder(const Graph& g, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<uint64_t> drawn(g.nodes.size());

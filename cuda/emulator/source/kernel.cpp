@@ -42,6 +42,9 @@ struct Grid {
 
 // runBlocks runs blocks until there are none left, or one fails. Of several failures the one of the
 // lowest block counts, so that messages do not depend on timing.
+//
+// A grid's blocks are independent, so that they run on all processors. Threads of one block stay
+// on one processor, since they switch stacks.
 void runBlocks(Grid& g) {
   here.blocks = g.blocks;
   here.threads = g.threads;
@@ -129,6 +132,9 @@ bool addPTX(unsigned long long digest) { return translated().insert(digest), tru
 
 // The text is compared entry by entry, by digest: a module that the device makes of one entry has
 // the file's head and that entry only.
+//
+// This check keeps the tests honest: a module whose text differs from what was compiled for the
+// CPU would otherwise run, with the kernels of another text.
 bool knowsPTX(const std::string& text) {
   const std::string entry = "\n.visible .entry ";
   bool all = true;

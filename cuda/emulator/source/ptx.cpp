@@ -37,6 +37,9 @@ std::vector<std::string> words(const std::string& text) {
 }
 
 // parameterOf parses one parameter: .param .align 8 .b8 name[16], or .param .u32 name.
+//
+// Sizes and kinds are compared with those of the kernel that was compiled, because a driver reads
+// as many bytes per argument as the PTX declares, whatever the caller passed.
 bool readParameter(const std::vector<std::string>& w, size_t from, size_t to, Parameter& p) {
   for (size_t i = from; i < to; i++) {
     const std::string& word = w[i];
