@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"image/png"
 	"path/filepath"
 	"strings"
 
@@ -34,19 +35,15 @@ type Figure struct {
 	draw          func(draw.Canvas)
 }
 
-func (f *Figure) drawOn(canvas vg.CanvasSizer) {
-	c := draw.New(canvas)
-	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
-	f.draw(draw.Crop(c, marginX, -marginX, marginY, -marginY))
-}
+func (f *Figure) drawOn(c draw.Canvas) { f.draw(draw.Crop(c, marginX, -marginX, marginY, -marginY)) }
 
-// PNG returns the figure as a PNG file with 200 dots per inch.
+// PNG returns the figure as a PNG file with 200 dots per inch. Compression is fast: half of the
+// time of a figure is for its file, which gets 5 % smaller with twice the effort.
 func (f *Figure) PNG() ([]byte, error) {
-	canvas := vgimg.NewWith(vgimg.UseWH(f.width, f.height), vgimg.UseDPI(dotsPerInch))
-	f.drawOn(canvas)
+	canvas := vgimg.NewWith(vgimg.UseWH(f.width, f.height), vgimg.UseDPI(dotsPerInch), vgimg.UseBackgroundColor(color.White))
+	f.drawOn(draw.New(canvas))
 	var b bytes.Buffer
-	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(&b); err != nil {
+	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, canvas.Image()); err != nil {
 		return nil, errors.Wrap(err, "report: PNG")
 	}
 	return b.Bytes(), nil
@@ -56,7 +53,10 @@ func (f *Figure) PNG() ([]byte, error) {
 // missing, in another font stretched to the same width.
 func (f *Figure) SVG() ([]byte, error) {
 	canvas := &measuredCanvas{Canvas: vgsvg.New(f.width, f.height)}
-	f.drawOn(canvas)
+	c := draw.New(canvas)
+	c.SetColor(color.White)
+	c.Fill(c.Rectangle.Path())
+	f.drawOn(c)
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
 		return nil, errors.Wrap(err, "report: SVG")
