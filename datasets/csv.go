@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/memory"
 )
 
 // Limits of a line, enough for a colour image of 800x800 pixels.
@@ -140,9 +142,7 @@ func readCSV(path string, from io.Reader, limit int64, group string) (*arrayPart
 	if err != nil {
 		return nil, csvColumns{}, errors.Wrapf(err, "datasets: %s: offset 0: gzip header", path)
 	}
-	if available := availableMemory(); available > 0 {
-		limit = min(limit, available)
-	}
+	available := memory.Available()
 	r := &csvReader{path: path, data: data, groupName: strings.ToLower(group)}
 	if err := r.start(); err != nil {
 		return nil, r.csvColumns, err
@@ -158,8 +158,8 @@ func readCSV(path string, from io.Reader, limit int64, group string) (*arrayPart
 	part.width = part.height
 	names := map[string]string{} // of groups, each stored once
 	for err = r.first(); err == nil; err = r.next() {
-		if int64(len(part.images)+r.pixels) > limit {
-			return nil, r.csvColumns, r.fail("must have at most %d values in total", limit)
+		if err := r.checkRoom(int64(len(part.images)+r.pixels), limit, available); err != nil {
+			return nil, r.csvColumns, err
 		}
 		label := int32(0)
 		if part.images, label, err = r.image(part.images); err != nil {
@@ -185,6 +185,22 @@ func readCSV(path string, from io.Reader, limit int64, group string) (*arrayPart
 	}
 	part.images = planar(part.images, part.channels, part.height, part.width)
 	return part, r.csvColumns, nil
+}
+
+// checkRoom returns an error if the values that were read so far are more than limit, and a
+// MemoryError if they do not fit into the available memory: they lie in a slice that grows, which is
+// copied from one of half its size.
+func (r *csvReader) checkRoom(values, limit int64, available memory.Limit) error {
+	if values > limit {
+		return r.fail("must have at most %d values in total, got more: divide it into several files, such as train.csv and test.csv", limit)
+	}
+	if !available.Known() || values <= available.Bytes/2 {
+		return nil
+	}
+	return errors.WithStack(&MemoryError{
+		Task: fmt.Sprintf("datasets: %s: reading the images of more than %d lines", r.path, r.number-1), Need: 2 * values, Limit: available,
+		Advice: []string{"fewer lines", "the same images as an NPZ file"},
+	})
 }
 
 // squareOf returns the channels and the side of a square image, grey or in colour, and whether a

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pollen-ml/pollen/internal/memory"
 )
 
 // csvLines are lines with a label and pixels, in either order of columns.
@@ -152,6 +154,22 @@ func TestCSVErrors(t *testing.T) {
 			wantError(t, err, "datasets: some.csv: ", test.want)
 		})
 	}
+}
+
+// A file that does not fit into the memory is a MemoryError, with what needs less.
+func TestCSVMemory(t *testing.T) {
+	r := &csvReader{path: "some.csv", number: 8}
+	if err := r.checkRoom(500, 1000, memory.Limit{Bytes: 1000, Reason: "a test"}); err != nil {
+		t.Error(err)
+	}
+	err := r.checkRoom(501, 1000, memory.Limit{Bytes: 1000, Reason: "a test"})
+	if !isMemory(err) {
+		t.Errorf("error %v is no MemoryError", err)
+	}
+	wantError(t, err, "datasets: some.csv: reading the images of more than 7 lines needs 1002 B of memory, 1000 B are available (a test); "+
+		"less is needed with fewer lines, or the same images as an NPZ file")
+	err = r.checkRoom(1001, 1000, memory.Limit{Bytes: 10, Reason: "a test"})
+	wantError(t, err, "some.csv: line 8: must have at most 1000 values in total, got more: divide it into several files")
 }
 
 // A column that numbers the images is no pixel, and is named in a remark.

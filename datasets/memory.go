@@ -48,16 +48,6 @@ func checkGrowing(size int) error {
 	return memory.Check(fmt.Sprintf("datasets: reading an array of %d bytes", size), int64(size)+int64(size)/2, nil)
 }
 
-// availableMemory returns the most bytes that an array can have which grows while it is read, half
-// of what is available; 0 if that is unknown.
-func availableMemory() int64 {
-	limit := memory.Available()
-	if !limit.Known() {
-		return 0
-	}
-	return limit.Bytes / 2
-}
-
 // Decoders of all workers together may take a part of what is available, and files another, so that
 // the data themselves and garbage have room. Without a known limit it is unknownBudget each, and
 // at least minBudget.
