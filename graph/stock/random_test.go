@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"gorgonia.org/gorgonia"
@@ -12,14 +13,9 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	_ "github.com/pollen-ml/pollen/internal/fixedseed"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/tensor"
 )
-
-func init() {
-	if err := flag.Set("rapid.checks", "520"); err != nil {
-		panic(err)
-	}
-}
 
 // recipe is choices from which the same graph can be made again and again.
 type recipe struct {
@@ -265,6 +261,16 @@ func attempt(f func()) (caught any) {
 // adopted into a builder without Grad; and by a TapeMachine, where that is not wrong.
 func TestRandomGraphs(t *testing.T) {
 	made, unmade, wrongTapes := 0, 0, 0
+	tries, least := 120, 100
+	if testenv.All(t) {
+		tries, least = 520, 500
+	}
+	if testing.Short() { // rapid tries a fifth of them
+		least /= 5
+	}
+	if err := flag.Set("rapid.checks", strconv.Itoa(tries)); err != nil {
+		t.Fatal(err)
+	}
 	rapid.Check(t, func(r *rapid.T) {
 		choices := rapid.SliceOfN(rapid.IntRange(0, 1<<20), 48, 48).Draw(r, "choices")
 		var loss *gorgonia.Node
@@ -290,10 +296,6 @@ func TestRandomGraphs(t *testing.T) {
 		wantStep(r, "adopted", onBuilder(r, plain, inputs), want, 1e-12, 1e-10)
 	})
 	t.Logf("%d graphs; %d that Gorgonia could not make or run; %d that its TapeMachine had wrong", made, unmade, wrongTapes)
-	least := 500
-	if testing.Short() {
-		least = 100 // of a fifth of the tries
-	}
 	if made < least {
 		t.Errorf("%d graphs, want %d", made, least)
 	}
