@@ -188,8 +188,8 @@ func readCSV(path string, from io.Reader, limit int64, group string) (*arrayPart
 }
 
 // checkRoom returns an error if the values that were read so far are more than limit, and a
-// MemoryError if they do not fit into the available memory: they lie in a slice that grows, which is
-// copied from one of half its size.
+// MemoryError if they do not fit into the available memory: they lie in a slice that grows, which
+// is copied from one of half its size.
 func (r *csvReader) checkRoom(values, limit int64, available memory.Limit) error {
 	if values > limit {
 		return r.fail("must have at most %d values in total, got more: divide it into several files, such as train.csv and test.csv", limit)
