@@ -14,6 +14,9 @@ import (
 // resumed. Test for it with errors.As.
 type InvalidError struct{ error }
 
+// NewInvalidError returns an InvalidError with a cause.
+func NewInvalidError(cause error) error { return InvalidError{cause} }
+
 // Unwrap returns what is not valid.
 func (e InvalidError) Unwrap() error { return e.error }
 

@@ -1,5 +1,5 @@
 // Package onnx reads networks in the Open Neural Network Exchange format and applies them as
-// layers.
+// layers, and writes such files.
 //
 // Open and Read return a Model. Model.Network makes a Network of it, which is a layers.Layer: it
 // translates each node of the model into differentiable ops of package graph/op. Weights become
@@ -13,6 +13,9 @@
 // Files are untrusted: sizes are checked against the bytes that are there before memory is
 // allocated, and an error names the node or the tensor. Operators that have no translation are
 // reported together, before anything is computed.
+//
+// A Writer builds a model node by node. Writer.Emit adds a network of package graph/op, under one
+// or several samples of its weights.
 //
 // Source: the ONNX specification, https://onnx.ai/onnx/repo-docs/IR.html, and its operators,
 // https://onnx.ai/onnx/operators/, opsets 6 to 25.

@@ -9,24 +9,6 @@ import (
 
 // The tests write their models themselves, field by field.
 
-func message(number protowire.Number, content ...[]byte) []byte {
-	var all []byte
-	for _, part := range content {
-		all = append(all, part...)
-	}
-	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), all)
-}
-
-func text(number protowire.Number, s string) []byte { return message(number, []byte(s)) }
-
-func whole(number protowire.Number, v int) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(nil, number, protowire.VarintType), uint64(v))
-}
-
-func float(number protowire.Number, v float64) []byte {
-	return protowire.AppendFixed32(protowire.AppendTag(nil, number, protowire.Fixed32Type), math.Float32bits(float32(v)))
-}
-
 // tensorOf is a TensorProto of float32 in raw data.
 func tensorOf(name string, shape []int, values ...float64) []byte {
 	var raw []byte

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/pkg/errors"
@@ -93,4 +94,31 @@ func (f field) doubles(to []float64) ([]float64, error) {
 		to, rest = append(to, math.Float64frombits(v)), rest[n:]
 	}
 	return to, nil
+}
+
+// message returns a field whose content is a message, or bytes, given in parts.
+func message(number protowire.Number, content ...[]byte) []byte {
+	size := 0
+	for _, part := range content {
+		size += len(part)
+	}
+	all := protowire.AppendTag(make([]byte, 0, size+2*binary.MaxVarintLen64), number, protowire.BytesType)
+	all = protowire.AppendVarint(all, uint64(size))
+	for _, part := range content {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// text returns a field with a string.
+func text(number protowire.Number, s string) []byte { return message(number, []byte(s)) }
+
+// whole returns a field with an integer.
+func whole(number protowire.Number, v int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(nil, number, protowire.VarintType), uint64(v))
+}
+
+// float returns a field with a float32.
+func float(number protowire.Number, v float64) []byte {
+	return protowire.AppendFixed32(protowire.AppendTag(nil, number, protowire.Fixed32Type), math.Float32bits(float32(v)))
 }

@@ -48,7 +48,7 @@ func (f *featureStores) add(b *graph.Builder, n int, order op.Batch, logits *gra
 	if b.Err() != nil {
 		return
 	}
-	for _, x := range layerInputs(b) {
+	for _, x := range LayerInputs(b) {
 		if len(graph.ShapeOf(x)) == 2 {
 			feature(x)
 			continue
@@ -57,9 +57,9 @@ func (f *featureStores) add(b *graph.Builder, n int, order op.Batch, logits *gra
 	}
 }
 
-// layerInputs returns the nodes [B C H W] and [B D] that convolutions and linear layers read, in
+// LayerInputs returns the nodes [B C H W] and [B D] that convolutions and linear layers read, in
 // order, each once. Inputs are taken before dropout, so that fewer of them are random.
-func layerInputs(b *graph.Builder) []*graph.Node {
+func LayerInputs(b *graph.Builder) []*graph.Node {
 	var inputs []*graph.Node
 	before := map[*graph.Node]*graph.Node{}
 	for _, a := range b.Applications() {

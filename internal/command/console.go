@@ -26,8 +26,9 @@ type console struct {
 	live bool // err is a terminal whose last line can be rewritten
 	now  func() time.Time
 
-	shown  *progress.Line // the work in progress
-	looked time.Time      // time of its last event
+	shown  *progress.Line  // the work in progress
+	looked time.Time       // time of its last event
+	also   pollen.Observer // receives the events of runs, too, unless it is nil
 }
 
 func newConsole() *console {
@@ -52,6 +53,9 @@ func (c *console) remark(text string, values ...any) { progress.Remark(c.err, te
 func (c *console) observer(name string) pollen.Observer {
 	task := ""
 	return func(e pollen.Event) {
+		if c.also != nil {
+			c.also(e)
+		}
 		if e.Remark != "" {
 			c.remark("%s: %s", name, e.Remark)
 			return

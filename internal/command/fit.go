@@ -18,6 +18,7 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/export"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/layers"
@@ -56,9 +57,19 @@ func fitCommand(c *console) *cobra.Command {
 	task.bind(command.Flags())
 	command.Flags().BoolVar(&estimate, "estimate", false, "time a few steps, print the estimated time, disk space and memory of the run, and exit")
 	command.Flags().StringVar(&resume, "resume", "",
-		"directory of a run to continue; combines only with --device, --threads, --precision, --data-folder and\n--without-damaged")
+		"directory of a run to continue; combines only with --device, --threads, --precision, --data-folder,\n--without-damaged and --tensorboard")
 	bindWithoutDamaged(command.Flags(), &withoutDamaged)
-	command.RunE = func(command *cobra.Command, _ []string) error {
+	var board string
+	command.Flags().StringVar(&board, "tensorboard", "", "directory in which TensorBoard's event files are written during the run (default: none)")
+	command.RunE = func(command *cobra.Command, _ []string) (err error) {
+		if board != "" && !estimate {
+			live, failed := export.NewLive(board, c.now)
+			if failed != nil {
+				return failed
+			}
+			c.also = live.Observe
+			defer func() { err = cmp.Or(err, live.Close()) }()
+		}
 		if resume != "" {
 			return resumeFit(command.Context(), command.Flags(), flags, resume, withoutDamagedIf(withoutDamaged), c)
 		}
@@ -210,7 +221,7 @@ func resumeRun(ctx context.Context, m pollen.Manifest, device deviceFlags, dataD
 
 // checkResumeFlags returns an error for flags that cannot be combined with --resume.
 func checkResumeFlags(given *pflag.FlagSet, what string) (err error) {
-	may := []string{"resume", "threads", "device", "precision", "data-folder", "without-damaged"}
+	may := []string{"resume", "threads", "device", "precision", "data-folder", "without-damaged", "tensorboard"}
 	given.Visit(func(f *pflag.Flag) {
 		if !slices.Contains(may, f.Name) {
 			err = usage("pollen: --%s cannot be combined with --resume: the %s keeps its configuration", f.Name, what)

@@ -84,7 +84,7 @@ Exit codes:
 	}{
 		{"Train and predict:", []func(*console) *cobra.Command{fitCommand, calibrateCommand, predictCommand, serveCommand}},
 		{"Evaluate:", []func(*console) *cobra.Command{evalCommand, oodCommand, attackCommand, corruptCommand, auditCommand}},
-		{"Runs and clusters:", []func(*console) *cobra.Command{statusCommand, verifyCommand, gatherCommand, submitCommand}},
+		{"Runs and clusters:", []func(*console) *cobra.Command{statusCommand, verifyCommand, gatherCommand, submitCommand, exportCommand}},
 		{"Environment:", []func(*console) *cobra.Command{devicesCommand, datasetsCommand}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})

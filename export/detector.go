@@ -1,0 +1,217 @@
+package export
+
+import (
+	"slices"
+
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/detector"
+	"github.com/pollen-ml/pollen/onnx"
+)
+
+// members returns which samples of a group, by their places in it, the detector compares.
+func (p *predictive) members(group []int) (places []int) {
+	if p.detector == nil {
+		return nil
+	}
+	for place, position := range group {
+		if p.detector.At(position) >= 0 {
+			places = append(places, place)
+		}
+	}
+	return places
+}
+
+// featuresOf returns the features of the members of an emission of several samples, [M batch F]:
+// see samples.SamplePredictor.Features.
+func (p *predictive) featuresOf(e *onnx.Emission, members []int, samples int) (string, error) {
+	w := p.w
+	var parts []string // [batch M width]
+	for _, n := range p.features {
+		x, stacked, err := e.Value(n)
+		if err != nil {
+			return "", err
+		}
+		shape := graph.ShapeOf(n)
+		if stacked && len(members) < samples {
+			x = pick(w, x, members, shape[1], len(shape) == 4)
+		}
+		var rows []string
+		switch {
+		case len(shape) == 2 && stacked:
+			rows = []string{w.Node("Transpose", onnx.Attributes{"perm": []int{1, 0, 2}}, x)}
+		case len(shape) == 2:
+			rows = []string{w.Node("Unsqueeze", nil, x, w.Integers("axis", 1))}
+		default:
+			count := 1
+			if stacked {
+				count = len(members)
+			}
+			over := onnx.Attributes{"axes": []int{2, 3}, "keepdims": 0}
+			for _, moment := range []string{x, w.Node("Mul", nil, x, x)} {
+				rows = append(rows, w.Node("Reshape", nil, w.Node("ReduceMean", over, moment), w.Integers("shape", -1, count, shape[1])))
+			}
+		}
+		for _, row := range rows {
+			if !stacked && len(members) > 1 {
+				row = w.Node("Expand", nil, row, w.Integers("members", 1, len(members), 1))
+			}
+			parts = append(parts, row)
+		}
+	}
+	return w.Node("Transpose", onnx.Attributes{"perm": []int{1, 0, 2}}, p.concat(2, parts)), nil
+}
+
+// pick returns the members of stacked activations: [batch nC H W], or [n batch D].
+func pick(w *onnx.Writer, x string, members []int, channels int, spatial bool) string {
+	if !spatial {
+		return w.Node("Gather", onnx.Attributes{"axis": 0}, x, w.Integers("members", members...))
+	}
+	var indices []int
+	for _, m := range members {
+		for c := range channels {
+			indices = append(indices, m*channels+c)
+		}
+	}
+	return w.Node("Gather", onnx.Attributes{"axis": 1}, x, w.Integers("members", indices...))
+}
+
+// inDistribution adds the output that decides whether images are like those trained on.
+func (p *predictive) inDistribution(pixels, features string, c *evaluate.Calibration) error {
+	threshold, err := c.NonconformityThreshold(p.o.Rate)
+	if err != nil {
+		return err
+	}
+	w, d := p.w, p.detector
+	w.Scope("detector")
+	defer w.Scope("")
+	var spaces []detector.Weights
+	for _, m := range d.Members {
+		spaces = append(spaces, m.Space.Weights())
+	}
+	z := p.projected(features, spaces)
+	neighbours := w.Node("ReduceMean", onnx.Attributes{"axes": []int{0}, "keepdims": 0}, p.nearest(z, spaces))
+	white := w.Node("MatMul", nil, z, w.Floats("whitening", eachTransposed(spaces), len(spaces), spaces[0].Dimensions, spaces[0].Dimensions))
+	mahalanobis := w.Node("ReduceMean", onnx.Attributes{"axes": []int{0}, "keepdims": 0},
+		w.Node("ReduceL2", onnx.Attributes{"axes": []int{2}, "keepdims": 0}, white))
+	own := []detector.Weights{d.Statistics.Weights()}
+	row := w.Node("Unsqueeze", nil, p.statistics(pixels), w.Integers("axis", 0)) // [1 batch F]
+	statistics := w.Node("Squeeze", nil, p.nearest(p.projected(row, own), own), w.Integers("axis", 0))
+	var scores []string
+	for i, score := range []string{neighbours, mahalanobis, statistics} {
+		scale := d.Scales[i]
+		centred := w.Node("Sub", nil, score, w.Float("median", scale.Median))
+		scores = append(scores, w.Node("Div", nil, centred, w.Float("width", scale.Width())))
+	}
+	w.Output(inDistributionOutput, w.Node("LessOrEqual", nil, w.Node("Max", nil, scores...), w.Float("threshold", threshold)), onnx.Bool, -1)
+	return nil
+}
+
+// projected standardises and projects features [M batch F] to [M batch d].
+func (p *predictive) projected(features string, spaces []detector.Weights) string {
+	w, s := p.w, spaces[0]
+	var centers, scales []float32
+	for _, space := range spaces {
+		centers, scales = append(centers, space.Center...), append(scales, space.Scale...)
+	}
+	z := w.Node("Sub", nil, features, w.Floats("center", centers, len(spaces), 1, s.Features))
+	z = w.Node("Div", nil, z, w.Floats("scale", scales, len(spaces), 1, s.Features))
+	z = w.Node("Clip", nil, z, w.Float("low", -s.MaxStandard), w.Float("high", s.MaxStandard))
+	if s.Directions != nil { // which depend on their number only
+		z = w.Node("MatMul", nil, z, w.Floats("directions", s.Directions, s.Features, s.Dimensions))
+	}
+	return z
+}
+
+// nearest returns the mean distance of rows [M batch d] from their nearest neighbours, [M batch].
+func (p *predictive) nearest(z string, spaces []detector.Weights) string {
+	w, s := p.w, spaces[0]
+	var banks, squares []float32
+	for _, space := range spaces {
+		banks = append(banks, transposed(space.Bank, space.Rows, space.Dimensions)...)
+		for row := range slices.Chunk(space.Bank, space.Dimensions) {
+			sum := float32(0)
+			for _, v := range row {
+				sum += v * v
+			}
+			squares = append(squares, sum)
+		}
+	}
+	inner := w.Node("MatMul", nil, z, w.Floats("bank", banks, len(spaces), s.Dimensions, s.Rows))
+	relative := w.Node("Sub", nil, w.Floats("squares", squares, len(spaces), 1, s.Rows), w.Node("Mul", nil, inner, w.Float("two", 2)))
+	least := w.NodeOf("TopK", 2, onnx.Attributes{"axis": -1, "largest": 0, "sorted": 0}, relative, w.Integers("neighbours", s.Neighbours))[0]
+	own := w.Node("ReduceSumSquare", onnx.Attributes{"axes": []int{2}, "keepdims": 1}, z)
+	distances := w.Node("Sqrt", nil, w.Node("Max", nil, w.Node("Add", nil, least, own), w.Float("zero", 0)))
+	return w.Node("ReduceMean", onnx.Attributes{"axes": []int{2}, "keepdims": 0}, distances)
+}
+
+// eachTransposed returns the transposes of the whitening matrices, one after the other.
+func eachTransposed(spaces []detector.Weights) (all []float32) {
+	for _, s := range spaces {
+		all = append(all, transposed(s.Whitening, s.Dimensions, s.Dimensions)...)
+	}
+	return all
+}
+
+// transposed returns the transpose of a matrix [rows columns].
+func transposed(values []float32, rows, columns int) []float32 {
+	to := make([]float32, len(values))
+	for i := range rows {
+		for j := range columns {
+			to[j*rows+i] = values[i*columns+j]
+		}
+	}
+	return to
+}
+
+// statistics returns the statistics of images [batch C H W] of bytes, see package detector, [batch
+// F].
+func (p *predictive) statistics(pixels string) string {
+	w, d := p.w, &p.m.Data
+	small := w.Float("small", 1.0/255)
+	toUnit := w.Float("unit", 1.0/255)
+	logarithm := func(x string) string { // of a deviation of bytes
+		return w.Node("Log", nil, w.Node("Add", nil, w.Node("Mul", nil, x, toUnit), small))
+	}
+	over := func(keep int) onnx.Attributes { return onnx.Attributes{"axes": []int{2, 3}, "keepdims": keep} }
+	// moments returns the mean and the logarithm of the standard deviation, [batch C].
+	moments := func(x string) []string {
+		centred := w.Node("Sub", nil, x, w.Node("ReduceMean", over(1), x))
+		variance := w.Node("ReduceMean", over(0), w.Node("Mul", nil, centred, centred))
+		mean := w.Node("Mul", nil, w.Node("ReduceMean", over(0), x), toUnit)
+		return []string{mean, logarithm(w.Node("Sqrt", nil, variance))}
+	}
+	// slice returns elements [from, to) of an axis.
+	slice := func(x string, axis, from, to int) string {
+		return w.Node("Slice", nil, x, w.Integers("from", from), w.Integers("to", to), w.Integers("axis", axis))
+	}
+	// rows joins values [batch C] as [batch C n] and returns them as [batch Cn].
+	rows := func(values []string, channels int) string {
+		var wide []string
+		for _, v := range values {
+			wide = append(wide, w.Node("Unsqueeze", nil, v, w.Integers("axis", 2)))
+		}
+		return w.Node("Reshape", nil, p.concat(2, wide), w.Integers("shape", -1, channels*len(values)))
+	}
+	values := moments(pixels)
+	octave, h, width := pixels, d.Height, d.Width
+	for range detector.MaxOctaves {
+		if h < 2 || width < 2 {
+			break
+		}
+		for _, axis := range []int{3, 2} {
+			extent := map[int]int{2: h, 3: width}[axis]
+			difference := w.Node("Sub", nil, slice(octave, axis, 1, extent), slice(octave, axis, 0, extent-1))
+			root := w.Node("Sqrt", nil, w.Node("ReduceMean", over(0), w.Node("Mul", nil, difference, difference)))
+			values = append(values, logarithm(root))
+		}
+		octave = w.Node("AveragePool", onnx.Attributes{"kernel_shape": []int{2, 2}, "strides": []int{2, 2}}, octave)
+		h, width = h/2, width/2
+	}
+	all := []string{rows(values, d.Channels)}
+	if d.Channels > 1 {
+		difference := w.Node("Sub", nil, slice(pixels, 1, 1, d.Channels), slice(pixels, 1, 0, d.Channels-1))
+		all = append(all, rows(moments(difference), d.Channels-1))
+	}
+	return p.concat(1, all)
+}

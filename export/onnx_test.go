@@ -1,0 +1,241 @@
+package export
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/npz"
+	"github.com/pollen-ml/pollen/onnx"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// strangers are images of noise of different contrast, of which some are out of distribution, after
+// those of a data set.
+func strangers(t testing.TB, d *datasets.Dataset, n int) *datasets.Dataset {
+	t.Helper()
+	noise := make([]float32, n*d.ImageSize())
+	random.Uniforms(noise, 0, random.Address{Seed: 8})
+	pixels := slices.Clone(d.Images)
+	for i, v := range noise {
+		pixels = append(pixels, byte(float32(i/d.ImageSize()%256)*v))
+	}
+	all, err := datasets.New("strangers", pixels, make([]int32, d.Len()+n), d.Channels, d.Height, d.Width, d.ClassNames)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestONNXRuntime compares the outputs of onnxruntime with the run's answers for 1000 images.
+func TestONNXRuntime(t *testing.T) {
+	needsPython(t)
+	for _, network := range []string{"lenet-small", "cnn", "resnet20-frn-silu"} {
+		for _, together := range []int{1, 4} {
+			t.Run(fmt.Sprint(network, together), func(t *testing.T) {
+				channels := map[string]int{"cnn": 3}[network]
+				run, data := fitted(t, network, max(channels, 1), 3)
+				dir := t.TempDir()
+				path, reference := filepath.Join(dir, "model.onnx"), filepath.Join(dir, "reference.npz")
+				remarks, err := ONNX(t.Context(), run, path, ONNXOptions{Together: together})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(remarks) > 0 {
+					t.Errorf("remarks: %v", remarks)
+				}
+				images := strangers(t, data.Test, 1000-data.Test.Len())
+				answers, err := run.Predict(t.Context(), images)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var probabilities, entropy, mutual []float64
+				var set, inside []bool
+				for _, a := range answers {
+					probabilities, entropy, mutual = append(probabilities, a.Probabilities...), append(entropy, a.Entropy), append(mutual, a.MutualInformation)
+					for _, class := range data.Test.ClassNames {
+						set = append(set, slices.Contains(a.PredictionSet, class))
+					}
+					inside = append(inside, *a.InDistribution)
+				}
+				n, k := images.Len(), images.Classes
+				if err := npz.Write(reference,
+					npz.Array{Name: "images", Shape: []int{n, images.Channels, side, side}, Values: images.Images},
+					npz.Array{Name: "probabilities", Shape: []int{n, k}, Values: probabilities},
+					npz.Array{Name: "entropy", Shape: []int{n}, Values: entropy},
+					npz.Array{Name: "mutual_information", Shape: []int{n}, Values: mutual},
+					npz.Array{Name: "prediction_set", Shape: []int{n, k}, Values: set},
+					npz.Array{Name: "in_distribution", Shape: []int{n}, Values: inside},
+				); err != nil {
+					t.Fatal(err)
+				}
+				python(t, "onnx_check.py", path, reference)
+			})
+		}
+	}
+}
+
+// TestONNXReadBack computes an exported file by Pollen's own reader of ONNX.
+func TestONNXReadBack(t *testing.T) {
+	run, data := fitted(t, "lenet-small", 1, 3)
+	answers, err := run.Predict(t.Context(), data.Test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pixels := make([]float32, len(data.Test.Images))
+	for i, v := range data.Test.Images {
+		pixels[i] = float32(v) / 255
+	}
+	for _, together := range []int{1, 4, 6} {
+		path := filepath.Join(t.TempDir(), "model.onnx")
+		if _, err := ONNX(t.Context(), run, path, ONNXOptions{Float: true, Together: together}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := onnx.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var outputs []string
+		for _, o := range m.Outputs {
+			outputs = append(outputs, fmt.Sprint(o.Name, " ", o.Type, " ", o.Shape))
+		}
+		want := "probabilities float32 [-1 3], entropy float32 [-1], mutual_information float32 [-1], prediction_set bool [-1 3], in_distribution bool [-1]"
+		if got := strings.Join(outputs, ", "); got != want {
+			t.Errorf("outputs are %s, want %s", got, want)
+		}
+		digest, err := run.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Metadata["run_digest"] != digest || m.Metadata["classes"] != `["across","along","checked"]` ||
+			m.Metadata["level"] != "0.9" || m.Opset != onnx.WrittenOpset {
+			t.Errorf("metadata are %v", m.Metadata)
+		}
+		for output, of := range map[string]func(a pollen.Answer) []float64{
+			"probabilities":      func(a pollen.Answer) []float64 { return a.Probabilities },
+			"entropy":            func(a pollen.Answer) []float64 { return []float64{a.Entropy} },
+			"mutual_information": func(a pollen.Answer) []float64 { return []float64{a.MutualInformation} },
+		} {
+			var want []float64
+			for _, a := range answers {
+				want = append(want, of(a)...)
+			}
+			got := computed(t, m, output, pixels, tensor.Shape{data.Test.Len(), 1, side, side})
+			if len(got) != len(want) {
+				t.Fatalf("%s: %d numbers, want %d", output, len(got), len(want))
+			}
+			for i, v := range got {
+				if math.Abs(float64(v)-want[i]) > 1e-5 {
+					t.Fatalf("together %d: %s %d is %v, want %v", together, output, i, v, want[i])
+				}
+			}
+		}
+	}
+}
+
+// computed returns an output of a model.
+func computed(t *testing.T, m *onnx.Model, output string, pixels []float32, shape tensor.Shape) []float32 {
+	t.Helper()
+	network, err := m.Network(onnx.Options{Output: output})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := graph.New(tensor.Float32)
+	b.Mode = graph.Prediction
+	y := network.Apply(b, b.Data("x", tensor.Float32, shape...))
+	if b.Err() != nil {
+		t.Fatal(b.Err())
+	}
+	b.Output("y", y)
+	got := make([]float32, graph.ShapeOf(y).Elements())
+	err = b.OnHost(graph.LoadOptions{}, func(s *graph.Session) error {
+		if err := graph.Write(s, "x", 0, 0, pixels); err != nil {
+			return err
+		}
+		if err := s.Run(1); err != nil {
+			return err
+		}
+		return graph.Read(s, "y", 0, 0, got)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// TestONNXRefuses: options that cannot be met are errors, and what a file leaves out is remarked.
+func TestONNXRefuses(t *testing.T) {
+	run, data := fitted(t, "mlp-8", 1, 3)
+	path := filepath.Join(t.TempDir(), "model.onnx")
+	for want, o := range map[string]ONNXOptions{
+		"samples must be at most the ": {Samples: 70}, "samples must be at least 1, got -1": {Samples: -1},
+		"must be between 0 and 1, got 2 and 0.95": {Level: 2}, "must be at least 1, got -2": {Together: -2},
+	} {
+		if _, err := ONNX(t.Context(), run, path, o); err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, new(pollen.InvalidError)) {
+			t.Errorf("%+v: error %v, want %s", o, err, want)
+		}
+	}
+	for want, o := range map[string]ONNXOptions{
+		"no held-out images are given to calibrate 2 again": {Samples: 2}, "not among the 2 of the file": {Samples: 2, HeldOut: data.Validation},
+		"prediction sets at level 0.999 need more than 60 held-out images": {Level: 0.999},
+		"decisions at a rate of 0.999 need more than 60 held-out images":   {Rate: 0.999},
+	} {
+		remarks, err := ONNX(t.Context(), run, path, o)
+		if err != nil || !strings.Contains(strings.Join(remarks, " "), want) {
+			t.Errorf("%+v: remarks %v, want %s (error %v)", o, remarks, want, err)
+		}
+	}
+}
+
+// TestONNXOfFewerSamples: prediction sets are calibrated for the average that the file has.
+func TestONNXOfFewerSamples(t *testing.T) {
+	run, data := fitted(t, "mlp-8", 1, 3)
+	path := filepath.Join(t.TempDir(), "model.onnx")
+	if _, err := ONNX(t.Context(), run, path, ONNXOptions{Samples: 2, HeldOut: data.Validation}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := onnx.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	average, err := evaluate.NewPredictive(data.Test.Len(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	draws, err := run.Draws()
+	if err != nil {
+		t.Fatal(err)
+	}
+	position, all := 0, draws.Len()
+	if _, err := run.Predictions(t.Context(), data.Test, func(p []float32, weight float64) error {
+		if position++; position != all/2 && position != all {
+			return nil
+		}
+		return average.Add(p, weight)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// The model's input has bytes; Pollen's reader computes with floats.
+	pixels := make([]float32, len(data.Test.Images))
+	for i, v := range data.Test.Images {
+		pixels[i] = float32(v)
+	}
+	for i, v := range computed(t, m, "probabilities", pixels, tensor.Shape{data.Test.Len(), 1, side, side}) {
+		if want := average.Mean()[i]; math.Abs(float64(v)-want) > 1e-5 {
+			t.Fatalf("probability %d is %v, want %v", i, v, want)
+		}
+	}
+	if m.Metadata["samples"] != "2" || m.Metadata["level"] != "0.9" || len(m.Outputs) != 4 {
+		t.Errorf("metadata are %v, with %d outputs", m.Metadata, len(m.Outputs))
+	}
+}

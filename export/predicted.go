@@ -1,0 +1,67 @@
+package export
+
+import (
+	"context"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+)
+
+// predicted has what a run predicts for images, by sample.
+type predicted struct {
+	images *datasets.Dataset
+	draws  *pollen.Draws
+	passes int
+	// probabilities are [S N K] of S predictions: each pass of each sample.
+	probabilities []float32
+	weights       []float64 // [S]
+	average       *evaluate.Predictions
+}
+
+// predict returns what a run predicts for images, with the labels as numbers of the run's classes,
+// if there are any.
+func predict(ctx context.Context, run *pollen.Run, images *datasets.Dataset) (p *predicted, err error) {
+	if images == nil || images.Len() == 0 {
+		return nil, invalid("no images to predict")
+	}
+	p = &predicted{images: images}
+	if p.draws, err = run.Draws(); err != nil {
+		return nil, err
+	}
+	if p.passes, err = p.draws.Passes(); err != nil {
+		return nil, err
+	}
+	p.average, err = run.Predictions(ctx, images, func(probabilities []float32, weight float64) error {
+		p.probabilities, p.weights = append(p.probabilities, probabilities...), append(p.weights, weight)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(p.weights) != p.draws.Len()*p.passes {
+		return nil, invalid("%s got new samples while it was read: try again", run.Dir())
+	}
+	p.average.Labels = nil
+	if images.Labels != nil {
+		if p.average.Labels, err = run.Labels(images); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// size returns the numbers of predictions by sample, of images and of classes.
+func (p *predicted) size() (s, n, k int) { return len(p.weights), p.images.Len(), p.average.Classes }
+
+// place returns the sample of a prediction, its chain, its number in the chain and its step.
+func (p *predicted) place(prediction int) (chain, draw, step int) {
+	sample := prediction / p.passes
+	chain = p.draws.Chain(sample)
+	for i := range sample {
+		if p.draws.Chain(i) == chain {
+			draw++
+		}
+	}
+	return chain, draw*p.passes + prediction%p.passes, p.draws.Step(sample)
+}

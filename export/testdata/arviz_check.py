@@ -1,0 +1,42 @@
+"""Opens an exported directory with ArviZ and xarray, and compares their diagnostics with Pollen's."""
+
+import json
+import sys
+import warnings
+
+import matplotlib
+
+matplotlib.use("Agg")
+warnings.simplefilter("ignore")
+import arviz as az
+import numpy as np
+import xarray as xr
+import zarr
+
+path, expected = sys.argv[1], json.loads(sys.argv[2])
+tree = xr.open_datatree(path, engine="zarr")
+if int(zarr.__version__.split(".")[0]) < 3:  # the version that from_zarr of ArviZ 0.x is for
+    data = az.from_zarr(path)
+else:
+    data = az.InferenceData.from_datatree(tree)
+assert set(data.groups()) == {"posterior", "sample_stats", "posterior_predictive", "log_likelihood", "observed_data"}, data.groups()
+assert set(tree.children) == set(data.groups()), tree
+assert json.loads(tree.posterior.attrs["manifest"])["format"] == 1 and tree.posterior.attrs["method"].startswith("sgld")
+
+weight = data.posterior["linear1.weight"].values[:, :, 0, 3].astype(np.float64)
+got = {"rhat": az.rhat(weight), "bulk": az.ess(weight, method="bulk"), "tail": az.ess(weight, method="tail")}
+for name, want in expected.items():
+    assert abs(got[name] - want) <= 1e-6 * max(1, abs(want)), (name, got[name], want)
+
+likelihood = data.log_likelihood["label"].values
+probabilities = data.posterior_predictive["probabilities"].values
+labels = data.observed_data["label"].values
+assert np.issubdtype(labels.dtype, np.integer)
+picked = np.log(probabilities[:, :, np.arange(len(labels)), labels])
+assert np.abs(likelihood - picked).max() < 1e-6
+loo = az.loo(data)
+az.plot_trace(data, var_names=["linear2.bias"])
+az.plot_rank(data, var_names=["linear2.bias"])
+assert np.isfinite(loo.elpd_loo)
+assert data.sample_stats["loss"].shape == weight.shape and np.isfinite(data.sample_stats["loss"]).all()
+print("R-hat %(rhat).6f, bulk ESS %(bulk).4f, tail ESS %(tail).4f" % got, "elpd_loo %.2f" % loo.elpd_loo)

@@ -1,0 +1,66 @@
+package export
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/maruel/safetensors"
+
+	"github.com/pollen-ml/pollen/internal/npz"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// TestTorch: PyTorch computes the run's probabilities.
+func TestTorch(t *testing.T) {
+	run, data := fitted(t, "lenet-small", 1, 3)
+	dir := t.TempDir()
+	path, reference := filepath.Join(dir, "posterior.safetensors"), filepath.Join(dir, "reference.npz")
+	if err := Torch(run, path); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := safetensors.Parse(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	draws, err := run.Draws()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := draws.Read(draws.Len() - 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := map[string]safetensors.Tensor{}
+	for _, x := range f.Tensors {
+		stored[x.Name] = x
+	}
+	for _, p := range last.Parameters {
+		x := stored[p.Name]
+		values := make([]float32, len(x.Data)/4)
+		copy(tensor.Bytes(values), x.Data)
+		if len(values) != draws.Len()*len(p.Values) || int(x.Shape[0]) != draws.Len() || len(x.Shape) != 1+len(p.Shape) {
+			t.Fatalf("%s has shape %v and %d values", p.Name, x.Shape, len(values))
+		}
+		for i, v := range values[len(values)-len(p.Values):] {
+			if v != p.Values[i] {
+				t.Fatalf("%s: value %d of the last sample is %v, want %v", p.Name, i, v, p.Values[i])
+			}
+		}
+	}
+	p, err := predict(t.Context(), run, data.Test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, n, k := p.size()
+	if err := npz.Write(reference, npz.Array{Name: "images", Shape: []int{n, 1, side, side}, Values: data.Test.Images},
+		npz.Array{Name: "probabilities", Shape: []int{s, n, k}, Values: p.probabilities},
+		npz.Array{Name: "mean", Shape: []int{n, k}, Values: p.average.Probabilities}); err != nil {
+		t.Fatal(err)
+	}
+	python(t, "torch_check.py", path, reference)
+}

@@ -1,0 +1,193 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/export"
+	"github.com/pollen-ml/pollen/internal/config"
+)
+
+// exportFlags are the flags of export.
+type exportFlags struct {
+	to, out               string
+	samples, together     int
+	level, rate           float64
+	float, withoutDamaged bool
+	device                deviceFlags
+	data                  config.Data
+}
+
+// format is a format of export: its name, the ending of the default path, whether test images are
+// needed, and what writes it.
+type format struct {
+	name, ending string
+	images       bool
+	write        func(x *exportFlags, ctx context.Context, e exported) (remarks []string, err error)
+}
+
+// exported is what is exported.
+type exported struct {
+	run    *pollen.Run
+	images *datasets.Dataset // nil if the format needs none
+	c      *console
+}
+
+var formats = []format{
+	{"onnx", ".onnx", false, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
+		o, err := x.onnx(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		return export.ONNX(ctx, e.run, x.out, o)
+	}},
+	{"arviz", ".zarr", true, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
+		return export.ArviZ(ctx, e.run, e.images, x.out)
+	}},
+	{"npz", ".npz", true, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
+		return nil, export.NPZ(ctx, e.run, e.images, x.out)
+	}},
+	{"torch", ".safetensors", false, func(x *exportFlags, _ context.Context, e exported) ([]string, error) {
+		return nil, export.Torch(e.run, x.out)
+	}},
+	{"tensorboard", "-tensorboard", false, func(x *exportFlags, _ context.Context, e exported) ([]string, error) {
+		return nil, export.TensorBoard(e.run, x.out, e.c.now())
+	}},
+	{"card", "-card", true, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
+		o, err := x.onnx(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		return export.Card(ctx, e.run, e.images, x.out, o, e.c.now())
+	}},
+}
+
+func formatNames() string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func exportCommand(c *console) *cobra.Command {
+	var x exportFlags
+	command := &cobra.Command{
+		Use: "export RUN", Short: "Write a run in the formats of other programs",
+		Long: `Writes a run in the format of another program:
+
+  onnx         one ONNX file: from images to probabilities, entropy, mutual information, prediction set and whether the
+               image is in distribution, averaged over the samples
+  arviz        Zarr groups for ArviZ and xarray: samples, statistics, predictions and likelihoods of the test images
+  npz          NumPy's arrays: predictions for the test images by sample
+  torch        one safetensors file with the samples, with PyTorch's names and layouts
+  tensorboard  event files: scalars by step, histograms of weights, figures; fit --tensorboard writes them during a run
+  card         a directory with all of these, and a README with data, method, scores and limits of use
+
+The formats are described in docs/export.md.`,
+		Example: "  pollen export runs/fit-1 --to onnx\n  pollen export runs/fit-1 --to onnx --samples 6 --out flowers.onnx\n" +
+			"  pollen export runs/fit-1 --to card",
+		Args: requireRuns,
+	}
+	f := command.Flags()
+	f.StringVar(&x.to, "to", "", "format: "+formatNames())
+	f.StringVar(&x.out, "out", "", "file or directory to write (default: RUN and the ending of the format, such as RUN.onnx)")
+	f.IntVar(&x.samples, "samples", 0, "number of samples in the file, evenly spaced (default: all)")
+	f.IntVar(&x.together, "together", 0, "samples that the same nodes compute: more take less time for one image, and more for many (default 1)")
+	f.Float64Var(&x.level, "level", 0.9, "probability that a prediction set contains the true class")
+	f.Float64Var(&x.rate, "in-distribution-rate", 0.95, "fraction of in-distribution images that are recognized as such")
+	f.BoolVar(&x.float, "float", false, "images are float32 in [0, 1] rather than bytes")
+	f.StringVar(&x.data.Name, "data", "", "data set whose test images are predicted (default: the run's own)")
+	config.BindDataDir(f, &x.data.Dir)
+	x.data.BindMaxSkipped(f)
+	x.device.bind(f)
+	bindWithoutDamaged(f, &x.withoutDamaged)
+	command.RunE = func(command *cobra.Command, runs []string) error {
+		if len(runs) != 1 {
+			return usage("pollen: export needs one run, got %d", len(runs))
+		}
+		var unused []string
+		command.Flags().Visit(func(f *pflag.Flag) {
+			if slices.Contains([]string{"samples", "together", "float"}, f.Name) && x.to != "onnx" && x.to != "card" ||
+				slices.Contains([]string{"data", "max-skipped"}, f.Name) && (x.to == "torch" || x.to == "tensorboard" || x.to == "onnx") {
+				unused = append(unused, "--"+f.Name)
+			}
+		})
+		if len(unused) > 0 {
+			return usage("pollen: export: --to %s does not use %s", x.to, strings.Join(unused, ", "))
+		}
+		return x.run(command.Context(), runs[0], c)
+	}
+	return command
+}
+
+func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
+	var to *format
+	for i := range formats {
+		if formats[i].name == x.to {
+			to = &formats[i]
+		}
+	}
+	if to == nil {
+		return usage("pollen: export: --to must be one of %s, got %q", formatNames(), x.to)
+	}
+	device, err := x.device.open(c)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	options := append(withoutDamagedIf(x.withoutDamaged), pollen.WithDevice(device), pollen.WithObserver(c.observer("export")),
+		pollen.WithLevel(x.level), pollen.WithInDistributionRate(x.rate))
+	run, err := pollen.Open(dir, options...)
+	if err != nil {
+		return err
+	}
+	if err := remarkUnfinished(run, c); err != nil {
+		return err
+	}
+	x.out = cmp.Or(x.out, filepath.Clean(dir)+to.ending)
+	e := exported{run: run, c: c}
+	if to.images {
+		flags := scoreFlags{data: x.data}
+		data, err := flags.testData([]scoredRun{{name: dir, run: run}})
+		if err != nil {
+			return err
+		}
+		if e.images, err = loadTest(ctx, data, run.Manifest(), false, c); err != nil {
+			return err
+		}
+	}
+	remarks, err := to.write(x, ctx, e)
+	c.endProgress()
+	if err != nil {
+		return err
+	}
+	for _, remark := range remarks {
+		c.remark("%s", remark)
+	}
+	c.remark("Written: %s", x.out)
+	return nil
+}
+
+// onnx returns the options of an ONNX file. Prediction sets of fewer samples than the run has are
+// calibrated again, for which the run's held-out images are read.
+func (x *exportFlags) onnx(ctx context.Context, e exported) (export.ONNXOptions, error) {
+	o := export.ONNXOptions{Samples: x.samples, Float: x.float, Level: x.level, Rate: x.rate, Together: x.together}
+	if x.samples == 0 {
+		return o, nil
+	}
+	splits, err := openData(ctx, config.DataOf(e.run.Manifest()).In(x.data.Dir), e.c)
+	if err != nil {
+		return o, err
+	}
+	o.HeldOut = splits.Validation
+	return o, nil
+}

@@ -1,0 +1,474 @@
+package onnx
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Emission is a network that a Writer has, under several samples of its weights at once.
+//
+// With one sample, values have the shapes that they have in the graph, with an open batch. With n
+// samples, those that depend on the weights are stacked: activations [B C H W] become [B nC H W],
+// so that convolutions are convolutions of n groups, and [B D] become [n B D], so that matrix
+// products are batched. Values that do not depend on the weights are computed once.
+type Emission struct {
+	w       *Writer
+	samples int
+	values  map[*graph.Node]emitted
+	users   map[*graph.Node]int
+	scope   string
+	layer   string // being emitted
+}
+
+// emitted is a node of the graph as the model has it.
+type emitted struct {
+	name    string
+	shape   tensor.Shape // in the graph: of one sample, for a batch of 1
+	stacked bool
+	// values of a parameter, for each sample; the model has it only in the layouts of its uses.
+	values [][]float32
+	// unbiased is a convolution or product whose node was not added yet, since a bias may follow.
+	unbiased func(bias string) string
+}
+
+// Emit adds the network that a graph has to the model. The graph's batch must be 1. value is the
+// name of its input in the model, and samples has the values of b.Parameters() under each sample.
+// Names in the model begin with scope. It is an error if an op has no translation.
+func (w *Writer) Emit(b *graph.Builder, input *graph.Node, value string, samples [][][]float32, scope string) (*Emission, error) {
+	e := &Emission{w: w, samples: len(samples), values: map[*graph.Node]emitted{}, users: map[*graph.Node]int{}, scope: scope}
+	e.values[input] = emitted{name: value, shape: graph.ShapeOf(input)}
+	for i, p := range b.Parameters() {
+		v := emitted{shape: graph.ShapeOf(p), stacked: true}
+		for n, sample := range samples {
+			if len(sample) != len(b.Parameters()) || len(sample[i]) != v.shape.Elements() {
+				return nil, errors.Errorf("onnx: sample %d must have the %d parameters of the network, and for number %d the values of shape %v",
+					n, len(b.Parameters()), i, v.shape)
+			}
+			v.values = append(v.values, sample[i])
+		}
+		e.values[p] = v
+	}
+	defer w.Scope(w.scope)
+	all := b.Applications()
+	for _, a := range all {
+		for _, in := range a.Inputs {
+			e.users[in]++
+		}
+	}
+	for _, a := range all {
+		e.layer = a.Scope
+		w.Scope(joinScope(scope, a.Scope))
+		v, err := e.emit(a)
+		if err != nil {
+			return nil, errors.WithMessagef(err, "onnx: layer %s: %s", a.Scope, a.Op.Name())
+		}
+		v.shape = graph.ShapeOf(a.Output)
+		e.values[a.Output] = v
+	}
+	return e, nil
+}
+
+func joinScope(outer, inner string) string {
+	if outer == "" || inner == "" {
+		return outer + inner
+	}
+	return outer + "/" + inner
+}
+
+// Value returns the model's name for a node of the graph, and whether it is stacked.
+func (e *Emission) Value(n *graph.Node) (name string, stacked bool, err error) {
+	v, err := e.of(n)
+	if err == nil && v.name == "" {
+		err = errors.New("onnx: a parameter is not a value of the model")
+	}
+	return v.name, v.stacked && e.samples > 1, err
+}
+
+// of returns a node's value. A node that waits for a bias gets none.
+func (e *Emission) of(n *graph.Node) (emitted, error) {
+	v, ok := e.values[n]
+	if !ok {
+		return v, errors.New("constants, such as the frozen weights of a network from an ONNX file, cannot be written yet")
+	}
+	if v.unbiased != nil {
+		v.name, v.unbiased = v.unbiased(""), nil
+		e.values[n] = v
+	}
+	return v, nil
+}
+
+// emit adds an op to the model.
+func (e *Emission) emit(a graph.Application) (emitted, error) {
+	var in []emitted
+	for i, n := range a.Inputs {
+		if v := e.values[n]; i == 0 && v.unbiased != nil && a.Op == (op.BiasAdd{}) && e.users[n] == 1 {
+			in = append(in, v)
+			continue
+		}
+		v, err := e.of(n)
+		if err != nil {
+			return v, err
+		}
+		in = append(in, v)
+	}
+	if len(in) > 0 && in[0].values != nil {
+		return e.fold(a.Op, in[0])
+	}
+	switch o := a.Op.(type) {
+	case op.Conv2D:
+		return e.convolution(in[0], in[1], 1, o.Stride, o.Padding, o.Dilation)
+	case op.GroupedConv2D:
+		return e.convolution(in[0], in[1], o.Groups, o.Stride, o.Padding, o.Dilation)
+	case op.MatMul:
+		return e.product(o, in[0], in[1])
+	case op.BiasAdd:
+		return e.biasAdd(in[0], in[1])
+	case op.View:
+		return e.view(o, in[0], graph.ShapeOf(a.Output))
+	case op.MaxPool2D:
+		return e.same(in[0], "MaxPool", poolAttributes(o.Window, o.Stride, o.Padding)), nil
+	case op.AveragePool2D:
+		attributes := poolAttributes(o.Window, o.Stride, o.Padding)
+		attributes["count_include_pad"] = 0
+		return e.same(in[0], "AveragePool", attributes), nil
+	case op.Mean:
+		return e.mean(o, in[0])
+	case op.FilterResponseNorm:
+		return e.responseNorm(o, in)
+	case op.GroupNorm:
+		return e.groupNorm(o, in)
+	case op.Threshold:
+		return e.perChannel("Max", in[0], in[1])
+	case op.Add:
+		return e.both("Add", in[0], in[1])
+	case op.Subtract:
+		return e.both("Sub", in[0], in[1])
+	case op.Multiply:
+		return e.both("Mul", in[0], in[1])
+	case op.Divide:
+		return e.both("Div", in[0], in[1])
+	}
+	return e.elementwise(a.Op, in)
+}
+
+// elementwise adds an op of one input that keeps shapes.
+func (e *Emission) elementwise(o graph.Op, in []emitted) (emitted, error) {
+	if len(in) != 1 {
+		return emitted{}, errors.New("the op has no translation to ONNX")
+	}
+	x := in[0]
+	switch o := o.(type) {
+	case op.SiLU:
+		return e.with(x, e.w.Node("Mul", nil, x.name, e.w.Node("Sigmoid", nil, x.name))), nil
+	case op.Squared:
+		return e.with(x, e.w.Node("Mul", nil, x.name, x.name)), nil
+	case op.ELU:
+		return e.same(x, "Elu", Attributes{"alpha": o.Alpha}), nil
+	case op.Scale:
+		return e.with(x, e.w.Node("Mul", nil, x.name, e.w.Float("factor", o.Factor))), nil
+	case op.Clip:
+		return e.with(x, e.w.Node("Clip", nil, x.name, e.w.Float("low", o.Low), e.w.Float("high", o.High))), nil
+	}
+	if name, ok := plain[o]; ok {
+		return e.same(x, name, nil), nil
+	}
+	return emitted{}, errors.New("the op has no translation to ONNX")
+}
+
+// plain has the ops that ONNX has, too.
+var plain = map[graph.Op]string{
+	op.ReLU{}: "Relu", op.Tanh{}: "Tanh", op.Sigmoid{}: "Sigmoid", op.Softplus{}: "Softplus", op.Softsign{}: "Softsign",
+	op.Abs{}: "Abs", op.Negate{}: "Neg", op.Exp{}: "Exp", op.Log{}: "Log", op.Sqrt{}: "Sqrt", op.Erf{}: "Erf",
+}
+
+// fold computes an op of a parameter.
+func (e *Emission) fold(o graph.Op, x emitted) (emitted, error) {
+	if o != (op.ReLU{}) {
+		return emitted{}, errors.New("the op has no translation to ONNX for a parameter")
+	}
+	folded := x
+	folded.values = nil
+	for _, values := range x.values {
+		values = slices.Clone(values)
+		for i, v := range values {
+			values[i] = max(v, 0)
+		}
+		folded.values = append(folded.values, values)
+	}
+	return folded, nil
+}
+
+// with returns a value that is stacked as x is.
+func (e *Emission) with(x emitted, name string) emitted {
+	return emitted{name: name, stacked: x.stacked}
+}
+
+func (e *Emission) same(x emitted, op string, attributes Attributes) emitted {
+	return e.with(x, e.w.Node(op, attributes, x.name))
+}
+
+// several reports whether a value is stacked over more than one sample.
+func (e *Emission) several(v emitted) bool { return v.stacked && e.samples > 1 }
+
+// stack returns x stacked: copies of it if it does not depend on the weights.
+func (e *Emission) stack(x emitted) emitted {
+	if x.stacked || e.samples == 1 {
+		x.stacked = true
+		return x
+	}
+	x.stacked = true
+	switch {
+	case len(x.shape) == 2:
+		x.name = e.w.Node("Expand", nil, x.name, e.w.Integers("samples", e.samples, 1, 1))
+	default:
+		x.name = e.w.Node("Concat", Attributes{"axis": 1}, slices.Repeat([]string{x.name}, e.samples)...)
+	}
+	return x
+}
+
+// both adds an elementwise op of two values of equal shapes.
+func (e *Emission) both(name string, x, y emitted) (emitted, error) {
+	if x.values != nil || y.values != nil || !x.shape.Equal(y.shape) {
+		return emitted{}, errors.Errorf("an op of shapes %v and %v has no translation to ONNX", x.shape, y.shape)
+	}
+	if x.stacked != y.stacked {
+		x, y = e.stack(x), e.stack(y)
+	}
+	return e.with(x, e.w.Node(name, nil, x.name, y.name)), nil
+}
+
+// parameter adds the values of all samples, one after the other, as a constant.
+func (e *Emission) parameter(name string, p emitted, shape ...int) (string, error) {
+	if p.values == nil {
+		return "", errors.New("an op whose weights are computed has no translation to ONNX")
+	}
+	return e.w.Floats(name, slices.Concat(p.values...), shape...), nil
+}
+
+// channels adds a parameter [C] in the shape in which it is broadcast over x.
+func (e *Emission) channels(name string, p, x emitted) (string, error) {
+	c := p.shape.Elements()
+	if len(x.shape) != 4 {
+		if e.samples > 1 {
+			return e.parameter(name, p, e.samples, 1, c)
+		}
+		return e.parameter(name, p, c)
+	}
+	return e.parameter(name, p, e.samples*c, 1, 1)
+}
+
+// perChannel adds an op of x and of a parameter with a number for each channel.
+func (e *Emission) perChannel(name string, x, p emitted) (emitted, error) {
+	if len(x.shape) != 2 && len(x.shape) != 4 {
+		return emitted{}, errors.Errorf("values of shape %v have no translation to ONNX, only [B C H W] and [B D]", x.shape)
+	}
+	if len(x.shape) == 4 && x.shape[1] > 1 { // one channel is broadcast over those of the parameter
+		x = e.stack(x)
+	}
+	constant, err := e.channels(name, p, x)
+	return emitted{name: e.w.Node(name, nil, x.name, constant), stacked: true}, err
+}
+
+func (e *Emission) biasAdd(x, bias emitted) (emitted, error) {
+	if x.unbiased == nil {
+		return e.perChannel("Add", x, bias)
+	}
+	shape := []int{e.samples * bias.shape.Elements()}
+	if len(x.shape) == 2 && e.samples > 1 { // added after a product
+		shape = []int{e.samples, 1, bias.shape.Elements()}
+	}
+	name, err := e.parameter("bias", bias, shape...)
+	if err != nil {
+		return emitted{}, err
+	}
+	return emitted{name: x.unbiased(name), stacked: true}, nil
+}
+
+// convolution adds a convolution of groups.
+func (e *Emission) convolution(x, w emitted, groups int, stride, padding, dilation [2]int) (emitted, error) {
+	k, c, r, s := w.shape[0], w.shape[1], w.shape[2], w.shape[3]
+	filters, err := e.parameter("weight", w, e.samples*k, c, r, s)
+	if err != nil {
+		return emitted{}, err
+	}
+	switch {
+	case e.several(x):
+		groups *= e.samples
+	case groups > 1 && e.samples > 1:
+		x = e.stack(x)
+		groups *= e.samples
+	}
+	attributes := Attributes{
+		"kernel_shape": []int{r, s}, "strides": stride[:], "dilations": dilation[:],
+		"pads": []int{padding[0], padding[1], padding[0], padding[1]}, "group": groups,
+	}
+	add := e.within(func(bias string) string {
+		if bias == "" {
+			return e.w.Node("Conv", attributes, x.name, filters)
+		}
+		return e.w.Node("Conv", attributes, x.name, filters, bias)
+	})
+	return emitted{stacked: true, unbiased: add}, nil
+}
+
+// within returns a function that adds nodes in the scope of the present layer.
+func (e *Emission) within(add func(bias string) string) func(bias string) string {
+	layer := e.layer
+	return func(bias string) string {
+		before := e.w.scope
+		e.w.Scope(joinScope(e.scope, layer))
+		defer e.w.Scope(before)
+		return add(bias)
+	}
+}
+
+// product adds x w or, if o transposes it, x w'.
+func (e *Emission) product(o op.MatMul, x, w emitted) (emitted, error) {
+	if o.TransposeA || len(x.shape) != 2 || len(w.shape) != 2 {
+		return emitted{}, errors.Errorf("a product of shapes %v and %v has no translation to ONNX", x.shape, w.shape)
+	}
+	if w.values == nil {
+		return emitted{}, errors.New("a product with weights that are computed has no translation to ONNX")
+	}
+	inputs, outputs := w.shape[0], w.shape[1]
+	if e.samples == 1 {
+		weight, err := e.parameter("weight", w, w.shape...)
+		transposed := 0
+		if o.TransposeB {
+			transposed = 1
+		}
+		add := e.within(func(bias string) string {
+			if bias == "" {
+				return e.w.Node("Gemm", Attributes{"transB": transposed}, x.name, weight)
+			}
+			return e.w.Node("Gemm", Attributes{"transB": transposed}, x.name, weight, bias)
+		})
+		return emitted{stacked: true, unbiased: add}, err
+	}
+	if o.TransposeB {
+		inputs, outputs = outputs, inputs
+		transposed := w
+		transposed.values = nil
+		for _, values := range w.values {
+			transposed.values = append(transposed.values, transposedMatrix(values, outputs, inputs))
+		}
+		w = transposed
+	}
+	weight, err := e.parameter("weight", w, e.samples, inputs, outputs)
+	add := e.within(func(bias string) string {
+		y := e.w.Node("MatMul", nil, x.name, weight)
+		if bias != "" {
+			y = e.w.Node("Add", nil, y, bias)
+		}
+		return y
+	})
+	return emitted{stacked: true, unbiased: add}, err
+}
+
+// transposedMatrix returns the transpose of a matrix [rows columns].
+func transposedMatrix(values []float32, rows, columns int) []float32 {
+	to := make([]float32, len(values))
+	for i := range rows {
+		for j := range columns {
+			to[j*rows+i] = values[i*columns+j]
+		}
+	}
+	return to
+}
+
+// view adds a change of shape, which must keep the batch.
+func (e *Emission) view(o op.View, x emitted, to tensor.Shape) (emitted, error) {
+	if x.shape.Equal(to) {
+		return x, nil
+	}
+	if len(x.shape) == 0 || len(to) == 0 || x.shape[0] != to[0] || e.several(x) && !(len(x.shape) == 4 && len(to) == 2) {
+		return emitted{}, errors.Errorf("a view of shape %v as %v has no translation to ONNX", x.shape, to)
+	}
+	if e.several(x) {
+		return e.with(x, e.flat(x.name, to[1])), nil
+	}
+	return e.with(x, e.w.Node("Reshape", nil, x.name, e.w.Integers("shape", append([]int{-1}, to[1:]...)...))), nil
+}
+
+// flat returns stacked activations [B nC ...], with width elements for each sample, as [n B width].
+func (e *Emission) flat(x string, width int) string {
+	split := e.w.Node("Reshape", nil, x, e.w.Integers("shape", -1, e.samples, width))
+	return e.w.Node("Transpose", Attributes{"perm": []int{1, 0, 2}}, split)
+}
+
+// mean adds a mean over positions.
+func (e *Emission) mean(o op.Mean, x emitted) (emitted, error) {
+	if len(x.shape) != 4 || o.Axes != op.AxesOf(2, 3) {
+		return emitted{}, errors.Errorf("a mean over some axes of shape %v has no translation to ONNX", x.shape)
+	}
+	y := e.w.Node("ReduceMean", Attributes{"axes": []int{2, 3}, "keepdims": 0}, x.name)
+	if e.several(x) {
+		y = e.flat(y, x.shape[1])
+	}
+	return e.with(x, y), nil
+}
+
+// responseNorm divides each channel by its root mean square, and scales and shifts it.
+func (e *Emission) responseNorm(o op.FilterResponseNorm, in []emitted) (emitted, error) {
+	x := in[0]
+	positions := x.shape[2] * x.shape[3]
+	if x.shape[1] > 1 {
+		x = e.stack(x)
+	}
+	// gamma / sqrt(S/n + epsilon) = gamma sqrt(n) / sqrt(S + n epsilon), for a sum S of n squares.
+	gamma := in[1]
+	gamma.values = nil
+	for _, values := range in[1].values {
+		scaled := make([]float32, len(values))
+		for i, v := range values {
+			scaled[i] = float32(float64(v) * math.Sqrt(float64(positions)))
+		}
+		gamma.values = append(gamma.values, scaled)
+	}
+	scale, err := e.channels("scale", gamma, x)
+	if err != nil {
+		return emitted{}, err
+	}
+	sum := e.w.Node("ReduceSumSquare", Attributes{"axes": []int{2, 3}, "keepdims": 1}, x.name)
+	root := e.w.Node("Sqrt", nil, e.w.Node("Add", nil, sum, e.w.Float("epsilon", o.Epsilon*float64(positions))))
+	y := emitted{name: e.w.Node("Mul", nil, x.name, e.w.Node("Div", nil, scale, root)), shape: x.shape, stacked: true}
+	return e.perChannel("Add", y, in[2])
+}
+
+// groupNorm standardises groups of channels, and scales and shifts each channel.
+func (e *Emission) groupNorm(o op.GroupNorm, in []emitted) (emitted, error) {
+	x := in[0]
+	groups, extents := o.Groups, x.shape[1:]
+	if e.several(x) {
+		groups *= e.samples
+		extents = tensor.Shape{e.samples * x.shape[1], x.shape[2], x.shape[3]}
+	}
+	ones := slices.Repeat([]float32{1}, groups)
+	rows := e.w.Node("Reshape", nil, x.name, e.w.Integers("groups", -1, groups, extents.Elements()/groups))
+	// Runtimes compute the mean in float32, which is not enough where it is much larger than the
+	// deviations from it, as in images of little contrast: those of a rough mean are standardised.
+	rows = e.w.Node("Sub", nil, rows, e.w.Node("ReduceMean", Attributes{"axes": []int{2}, "keepdims": 1}, rows))
+	rows = e.w.Node("InstanceNormalization", Attributes{"epsilon": o.Epsilon}, rows, e.w.Floats("ones", ones, groups),
+		e.w.Floats("zeros", make([]float32, groups), groups))
+	y := e.with(x, e.w.Node("Reshape", nil, rows, e.w.Integers("shape", append([]int{-1}, extents...)...)))
+	y.shape = x.shape
+	y, err := e.perChannel("Mul", y, in[1])
+	if err != nil {
+		return y, err
+	}
+	y.shape = x.shape
+	return e.perChannel("Add", y, in[2])
+}
+
+// poolAttributes returns the attributes of a pooling op.
+func poolAttributes(size, stride, padding [2]int) Attributes {
+	return Attributes{
+		"kernel_shape": size[:], "strides": stride[:], "pads": []int{padding[0], padding[1], padding[0], padding[1]},
+	}
+}
