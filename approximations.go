@@ -8,6 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/approximate"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -201,6 +202,9 @@ func (LaplaceApproximation) applies(setting string) bool {
 }
 
 func (LaplaceApproximation) check(s *Spec) error {
+	if !s.ClassWeights.isNone() {
+		return errors.New("pollen: laplace: class-weights do not apply, since the curvature of the last layer is of a loss without them")
+	}
 	if p := (langevin.Posterior{Prior: *s.Prior, Layers: s.Priors}); !p.Gaussian() {
 		return errors.New("pollen: laplace: all priors must be Gaussian")
 	}
@@ -351,7 +355,7 @@ func (v BayesByBackprop) attach(t *job, b *graph.Builder, in inputs) (logits, lo
 	if b.Err() != nil {
 		return nil, nil, b.Err()
 	}
-	loss = b.Apply(op.CrossEntropy{}, logits, in.labels)
+	loss = measure.Loss(b, logits, in.labels, in.weights)
 	bound, _ := rule.Loss(b, t.meanField, loss)
 	parameters := b.Parameters()
 	adam := optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}

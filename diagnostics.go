@@ -43,6 +43,9 @@ type Diagnostics struct {
 	Watched string    `json:"watched"`
 	Trace   []float64 `json:"trace"`
 
+	// WarmStart is where the chains began; nil without a warm start, and of a gathered run.
+	WarmStart *WarmStart `json:"warmStart,omitempty"`
+
 	// Predicted is how the chains mix in what they predict for held-out images, by states between
 	// samples, too; nil without held-out images.
 	Predicted *Mixing `json:"predicted,omitempty"`

@@ -85,7 +85,7 @@ func ExampleRun_Predict() {
 	defer os.RemoveAll(dir)
 
 	ctx := context.Background()
-	spec := pollen.Spec{Network: "mlp-16", Epochs: 20}
+	spec := pollen.Spec{Network: "mlp-16", Method: langevin.SGLD{}, Epochs: 20}
 	run, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: train, Validation: validation}, filepath.Join(dir, "run"))
 	check(err)
 	run = run.With(pollen.WithLevel(0.95))

@@ -41,6 +41,7 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 	if dir == "" {
 		return nil, invalid("fit: no directory for the run")
 	}
+	spec = spec.recommendedFor(data.Train, e)
 	if err := checkBeforePilot(spec, data, dir); err != nil {
 		return nil, err
 	}
@@ -56,6 +57,9 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 		return nil, err
 	}
 	t.splits, t.watching = data, t.heldOut(data) // before finish, which loads these images
+	if err := t.chooseValidation(data); err != nil {
+		return nil, err
+	}
 	t.remarkSteps()
 	return t.finish(ctx, data, t.beginRun)
 }
@@ -70,6 +74,14 @@ func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
 	}
 	if err := checkText(spec.Method); err != nil {
 		return err
+	}
+	if spec.WarmStart != nil {
+		if err := checkText(spec.WarmStart); err != nil {
+			return err
+		}
+		if _, _, err := spec.divided(data.Train); err != nil {
+			return err
+		}
 	}
 	if _, err := spec.written(); err != nil {
 		return err
@@ -115,12 +127,15 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 		return nil, err
 	}
 	t.splits, t.watching, t.manifest = data, t.heldOut(data), m
+	if err := t.chooseValidation(data); err != nil {
+		return nil, err
+	}
 	return t.finish(ctx, data, t.recoverRun)
 }
 
 // Try makes some steps of the run that spec describes and keeps nothing, to estimate what the run
-// would cost: it returns how many steps the run would have. The observer is called after every two
-// steps, so that a caller with a clock can time them.
+// would cost: it returns how many steps the run would have, with those that a warm start has at
+// most. The observer is called after every two steps, so that a caller with a clock can time them.
 func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, options ...Option) (total int, err error) {
 	if err := checkContext(ctx, "try"); err != nil {
 		return 0, err
@@ -133,7 +148,7 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 		return 0, invalid("try: steps must be at least 1, got %d", steps)
 	}
 	e := environmentOf(options)
-	if spec, err = spec.decided(ctx, data, e); err != nil {
+	if spec, err = spec.recommendedFor(data, e).decided(ctx, data, e); err != nil {
 		return 0, err
 	}
 	t, err := newTraining(spec, data, "", e)
@@ -141,6 +156,9 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 		return 0, err
 	}
 	t.remarkSteps()
+	if t.warmUp != nil {
+		total = t.warmUp.training.plan.Steps
+	}
 	err = t.on(func(device tensor.Device) error {
 		if err := t.load(ctx, device); err != nil {
 			return err
@@ -152,7 +170,7 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 		}
 		return t.try(ctx, steps, window)
 	})
-	return t.plan.Steps, err
+	return total + t.plan.Steps, err
 }
 
 // checkHeldOut refuses, before hours of training, held-out data that chains cannot be watched on,
@@ -197,6 +215,7 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 		defer func() { err = cmp.Or(err, t.writer.Close()) }() // also when an observer panics
 		err = t.begin(ctx, device, open)
 		defer t.measured.HeldOut.Close()
+		defer t.measured.Validation.Close()
 		defer t.probe.Close()
 		// Only a run that began has an outcome to record: the directory of another may be locked by
 		// another process.
@@ -416,7 +435,10 @@ func (t *training) startAt(chain int, s samples.Sample) error {
 // An error of saving takes precedence over a stop, since Resume must not be promised a checkpoint
 // that is not there; diagnostics are written even after a failure, as they often explain it.
 func (t *training) run(ctx context.Context, device tensor.Device) error {
-	err := t.plan.Run(ctx, t.session, t.spacing(), t.observeWindow, t.hooks...)
+	err := t.warm(ctx, device)
+	if err == nil {
+		err = t.plan.Run(ctx, t.session, t.spacing(), t.observeWindow, t.hooks...)
+	}
 	stopped := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 	if saving := t.writer.Wait(); saving != nil && (err == nil || stopped) {
 		err, stopped = saving, false

@@ -65,7 +65,7 @@ func (w fullBatchKind) traits() kindTraits {
 }
 
 func (fullBatchKind) applies(setting string) bool {
-	return slices.Contains([]string{"prior", "priors", "temperature", "burn-in", "samples", "keep"}, setting)
+	return slices.Contains([]string{"prior", "priors", "temperature", "burn-in", "samples", "keep", "warm-start", "warm-epochs", "warm-patience"}, setting)
 }
 
 func (w fullBatchKind) check(s *Spec) error {

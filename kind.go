@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/approximate"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/op/array"
+	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
@@ -63,15 +63,16 @@ type kindTraits struct {
 type inputs struct {
 	network   layers.Sequential
 	x, labels *graph.Node
+	weights   *graph.Node // of the labels, [B]; nil without class weights
 	posterior langevin.Posterior
 }
 
 // loss applies the network, and returns its logits [B K] and the mean cross-entropy of the
-// minibatch. Gradients of the posterior's potential are made from this loss and the prior, see
-// langevin.Posterior.
+// minibatch, weighted by class if the classes have weights. Gradients of the posterior's potential
+// are made from this loss and the prior, see langevin.Posterior.
 func (in inputs) loss(b *graph.Builder) (logits, loss *graph.Node) {
 	logits = in.network.Apply(b, in.x)
-	return logits, b.Apply(op.CrossEntropy{}, logits, in.labels)
+	return logits, measure.Loss(b, logits, in.labels, in.weights)
 }
 
 // plain is embedded by kinds, and does what most of them do: no extra layers, Spec.Samples evenly
@@ -143,7 +144,8 @@ func (minibatchKind) traits() kindTraits { return kindTraits{rated: true, temper
 
 func (s minibatchKind) applies(setting string) bool {
 	switch setting {
-	case "prior", "priors", "temperature", "burn-in", "samples", "burn-in-steps", "thinning", "keep", "weights", "cycles", "anchor", "order":
+	case "prior", "priors", "temperature", "burn-in", "samples", "burn-in-steps", "thinning", "keep", "weights", "cycles", "anchor", "order",
+		"warm-start", "warm-epochs", "warm-patience":
 		return true
 	case "temperatures":
 		return !langevin.HasMomentum(s.sampler)
@@ -259,6 +261,8 @@ type job struct {
 	inputs    samples.Images
 	predicted parts
 	headNames []string // of the parameters after the cut of an ONNX file
+
+	classWeights []float64 // by class, with the mean 1 over the images; nil without any
 
 	rates        []float64              // by step, on the mean loss
 	temperatures []float64              // by step; nil for optimizers

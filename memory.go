@@ -156,11 +156,14 @@ func EstimateMemory(spec Spec, data *datasets.Splits, options ...Option) (*Memor
 		return nil, invalid("estimate: no data to train on")
 	}
 	e := environmentOf(options)
-	t, err := newTraining(spec.assumed(data.Train), data.Train, "", e)
+	t, err := newTraining(spec.recommendedFor(data.Train, e).assumed(data.Train), data.Train, "", e)
 	if err != nil {
 		return nil, err
 	}
 	t.splits, t.watching = data, t.heldOut(data)
+	if err := t.chooseValidation(data); err != nil {
+		return nil, err
+	}
 	var m *Memory
 	err = t.on(func(device tensor.Device) error {
 		program, err := t.build(device)
@@ -204,6 +207,9 @@ func (t *training) memory(device tensor.Device, program *graph.Program) (*Memory
 	if t.splits == nil {
 		return m, m.sum(device)
 	}
+	if err := t.addWarmStart(m, device); err != nil {
+		return nil, err
+	}
 	weights := parametersOf(program)
 	sample := 4 * weights
 	_, chain, _ := program.Bytes()
@@ -214,7 +220,7 @@ func (t *training) memory(device tensor.Device, program *graph.Program) (*Memory
 	const copies, writers = 2, 8
 	m.add("checkpoints", duringTraining, tensor.Footprint{}, copies*(chains*chain+traces/2))
 	m.add("samples being written", duringTraining, tensor.Footprint{}, sample*(copies*t.spec.Chains+min(writers, t.spec.Chains)))
-	if err := m.addFeatures(atStart, device, t.predicted, t.data.Len()+t.heldOutLen()); err != nil {
+	if err := m.addFeatures(atStart, device, t.predicted, t.data.Len()+t.heldOutLen()+t.validationLen()); err != nil {
 		return nil, err
 	}
 	if t.watching != nil {
@@ -224,6 +230,9 @@ func (t *training) memory(device tensor.Device, program *graph.Program) (*Memory
 			return nil, err
 		}
 		m.add("held-out images", "", held.Footprint, len(t.watching.Pixels)+4*n*held.Classes)
+	}
+	if err := t.addValidation(m, device); err != nil {
+		return nil, err
 	}
 	if err := t.addConclusion(m, device, weights); err != nil {
 		return nil, err
@@ -346,6 +355,7 @@ func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 	subject := measure.Subject{
 		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.temperature(), Images: t.inputs, Labels: t.data.Labels,
 		Classes: t.data.Classes, Batch: t.spec.Batch, Augment: t.spec.Augment.apply,
+		ClassWeights: t.classWeights,
 	}
 	if _, ok := t.kind.(minibatchKind); ok && t.spec.Anchor == 0 {
 		b, err := measure.NoiseSize(device, subject)
@@ -354,7 +364,7 @@ func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 		}
 		m.add("noise of gradients", afterTraining, b.Session, b.Heap)
 	}
-	if traits.collected || traits.drawn || !t.spec.Augment.isNone() {
+	if traits.collected || traits.drawn || !t.spec.Augment.isNone() || t.classWeights != nil {
 		return nil
 	}
 	b, err := measure.PredictionSize(device, subject)
@@ -388,6 +398,7 @@ func (t *training) advice(device tensor.Device, onHost, onDevice int64) (advice 
 			return false
 		}
 		u.splits, u.watching, u.trial = t.splits, t.watching, true
+		u.validation, u.labels = t.validation, t.labels
 		program, err := u.build(device)
 		if err != nil {
 			return false

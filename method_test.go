@@ -121,7 +121,7 @@ func TestDropoutInBlocks(t *testing.T) {
 // them, and nil options change nothing.
 func TestNil(t *testing.T) {
 	data := &datasets.Splits{Train: letters.Squares(t, 60, 3, 1)}
-	spec := Spec{Network: "mlp-3", Epochs: 2, Samples: 2, Batch: 20}
+	spec := Spec{Network: "mlp-3", Method: langevin.SGLD{}, Epochs: 2, Samples: 2, Batch: 20}
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "run")
 	run, err := Fit(ctx, spec, data, dir, nil, WithObserver(nil), WithDevice(nil), WithNotes(nil))
 	if err != nil {

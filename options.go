@@ -21,12 +21,13 @@ type Observer func(Event)
 // Event is what an Observer receives after each window of steps of a fit, and after each sample of
 // a prediction.
 type Event struct {
-	// Task is "fit", "try", "features", "temperature", "mixing", "predict" or "gradient".
+	// Task is "fit", "warm start", "try", "features", "temperature", "mixing", "predict" or
+	// "gradient".
 	Task string
 	// On is the name of the data.
 	On string
-	// Done and Total are steps of a fit, samples of a prediction, or images of which a frozen
-	// network computes features.
+	// Done and Total are steps of a fit or, at most, of a warm start, samples of a prediction, or
+	// images of which a frozen network computes features.
 	Done, Total int
 	// Images is the number of images processed by all chains, or with the sample, since the event
 	// before. Images over the time between two events is the throughput.
@@ -36,6 +37,10 @@ type Event struct {
 	// and RHat is the split R-hat of the watched weight so far: near 1 if the chains agree. They
 	// are NaN if they do not apply.
 	Loss, Accuracy, Temperature, RHat float64
+	// ValidationLoss and ValidationAccuracy are the mean scores of the chains on some of the
+	// validation images, and ValidationNLL the negative log-likelihood of the average of the
+	// samples so far or, before the first, of the chains. They are NaN if they were not measured.
+	ValidationLoss, ValidationAccuracy, ValidationNLL float64
 
 	// Remark, if not empty, is a sentence for a person, such as a warning; the numbers above are
 	// then 0.

@@ -89,13 +89,7 @@ func (s Spec) named() Spec {
 			s.file = newNetworkFile(s.Network, "")
 		}
 	}
-	if s.Method == nil {
-		s.Method = langevin.SGLD{}
-		if s.Frozen() {
-			s.Method = Auto{} // a head is cheap enough for samplers on all data
-		}
-	}
-	return s
+	return s.recommended(true)
 }
 
 // checkApplicable refuses fields that would have no effect, such as a temperature for Adam. A user
@@ -119,6 +113,9 @@ func (s Spec) checkApplicable(c methodKind) error {
 	if s.Samples != 0 && s.Thinning != 0 {
 		return invalid("samples is %d and thinning is %d: only one of them may be given", s.Samples, s.Thinning)
 	}
+	if err := s.checkWarmStart(); err != nil {
+		return err
+	}
 	for _, setting := range settings {
 		if !setting.everywhere && setting.get(&s) != nil && !c.applies(setting.Name) {
 			return notApplicable(setting.Name, s.Method, c)
@@ -133,9 +130,9 @@ func (s *Spec) fill(c methodKind, examples int) {
 	if !c.traits().exact {
 		s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
 	}
-	// minSteps*Batch/examples, rounded up: with 100 examples in batches of 10 that is 100 epochs.
+	s.fillWarmStart(examples)
 	if s.Epochs == 0 {
-		s.Epochs = cmp.Or(c.traits().epochs, max(standardEpochs, (minSteps*s.Batch+examples-1)/examples))
+		s.Epochs = cmp.Or(c.traits().epochs, customaryEpochs(s.Batch, examples))
 		if s.BurnIn != nil && *s.BurnIn >= s.cycleEpochs() {
 			s.Epochs = max(1, s.Cycles) * (8**s.BurnIn + 2) / 3 // so that burn-in is the usual 3/8 of them
 		}
@@ -175,6 +172,12 @@ func (s *Spec) fill(c methodKind, examples int) {
 // that even a small data set has the noise of minibatches and more than one step per epoch.
 func customaryBatch(examples int) int {
 	return min(standardBatch, max(1, examples/minBatches))
+}
+
+// customaryEpochs returns the default number of epochs: 8, or as many as minSteps steps are.
+// minSteps*batch/examples, rounded up: with 100 examples in batches of 10 that is 100 epochs.
+func customaryEpochs(batch, examples int) int {
+	return max(standardEpochs, (minSteps*batch+examples-1)/examples)
 }
 
 // customarySchedule returns the method's schedule for the network, the number of examples and the
@@ -253,6 +256,10 @@ func (s Spec) validate(c methodKind) error {
 		return invalid("samples must be at least 1, got %d", s.Samples)
 	case s.Thinning < 0:
 		return invalid("thinning must be at least 1, got %d", s.Thinning)
+	case s.WarmEpochs < 0:
+		return invalid("warm-epochs must be at least 1, got %d", s.WarmEpochs)
+	case s.WarmPatience < 0:
+		return invalid("warm-patience must be at least 1, got %d", s.WarmPatience)
 	case s.Keep < 0:
 		return invalid("keep must be at least 1, got %d", s.Keep)
 	case s.Keep > 0 && s.Cycles > 0:
@@ -269,6 +276,9 @@ func (s Spec) validate(c methodKind) error {
 		}
 	}
 	if err := s.checkLadder(); err != nil {
+		return err
+	}
+	if err := s.ClassWeights.validate(); err != nil {
 		return err
 	}
 	if err := s.checkAugment(c); err != nil {

@@ -55,8 +55,9 @@ var settings = []Setting{
 		func(s *Spec) any { return orNil(s.Input) }, func(s *Spec, text string) error { s.Input = text; return nil }},
 	number("subset", "number of examples to train on: the first ones, or evenly spaced ones if the data are sorted by class\n(default: all)", true,
 		func(s *Spec) *int { return &s.Subset }),
-	{"method", "string", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data (default sgld;\n" +
-		"auto with an ONNX file)", true,
+	{"method", "string", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data\n" +
+		"(default: sghmc with 4 chains, 4 cycles and a warm start by adam, as far as the other flags\n" +
+		"allow; auto with a frozen ONNX file)", true,
 		func(s *Spec) any {
 			if s.Method == nil {
 				return nil
@@ -79,10 +80,27 @@ var settings = []Setting{
 		func(s *Spec) *int { return &s.Epochs }),
 	{"start", "string", "warm start: directory of a run; the chains begin at its last samples (default: fresh initial values)", true,
 		func(s *Spec) any { return orNil(s.Start) }, func(s *Spec, text string) error { s.Start = text; return nil }},
+	{"warm-start", "string", "optimizer that each chain begins with, such as adam: it is stopped by its loss on a fifth of the training images,\n" +
+		"which are held out from it, and sampling begins from its best weights (default: adam without\n--method, else none)", false,
+		func(s *Spec) any {
+			if s.WarmStart == nil {
+				return nil
+			}
+			return MethodText(s.WarmStart)
+		},
+		func(s *Spec, text string) (err error) { s.WarmStart, err = parseWarmStart(text); return err }},
+	number("warm-epochs", "maximum number of epochs of the warm start (default 2, or enough for 1000 steps if the data are few)", false,
+		func(s *Spec) *int { return &s.WarmEpochs }),
+	number("warm-patience", "epochs without a lower loss after which the warm start of a chain stops (default a fifth of --warm-epochs)", false,
+		func(s *Spec) *int { return &s.WarmPatience }),
 	{"augment", "string", "augment training images at random, with any of " + augmentForm + ";\n" +
 		"samples then follow a distribution other than the posterior, see pollen.Augment (default: none)", true,
 		func(s *Spec) any { return orNil(s.Augment.String()) },
 		func(s *Spec, text string) (err error) { s.Augment, err = ParseAugment(text); return err }},
+	{"class-weights", "string", "weights of classes in the loss: balanced, for the same total weight of each class, or by class, such as cat=2,dog=0.5;\n" +
+		"probabilities are then calibrated for data with classes so weighted, see pollen.ClassWeights (default: all 1)", true,
+		func(s *Spec) any { return orNil(s.ClassWeights.String()) },
+		func(s *Spec, text string) (err error) { s.ClassWeights, err = ParseClassWeights(text); return err }},
 	{"burn-in", "int", "epochs before the first sample, in each cycle if there are cycles (default 3/8 of the epochs, or 4/5 of a cycle)", false,
 		func(s *Spec) any { return pointed(s.BurnIn) },
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.BurnIn = &v }) }},
@@ -98,7 +116,8 @@ var settings = []Setting{
 		"step-size; equal with --cycles, because the last samples of a cycle would have almost no weight)", false,
 		func(s *Spec) any { return orNil(string(s.Weights)) },
 		func(s *Spec, text string) error { s.Weights = Weighting(text); return nil }},
-	number("cycles", "number of cycles of cyclical sampling: each explores without noise during its burn-in, then samples (default: none)", false,
+	number("cycles", "number of cycles of cyclical sampling: each explores without noise during its burn-in, then samples\n"+
+		"(default: 4 without --method, else none)", false,
 		func(s *Spec) *int { return &s.Cycles }),
 	number("anchor", "control variates: epochs between two gradients over all data; less gradient noise for twice the work (default: none)", false,
 		func(s *Spec) *int { return &s.Anchor }),
@@ -117,7 +136,8 @@ var settings = []Setting{
 			s.Symmetric = text == symmetric
 			return nil
 		}},
-	number("chains", "number of Markov chains, started from different initial values (default 1)", true, func(s *Spec) *int { return &s.Chains }),
+	number("chains", "number of Markov chains, started from different initial values (default 4 without --method, else 1)", true,
+		func(s *Spec) *int { return &s.Chains }),
 	{"first-chain", "int", "number of the first chain, to sample some chains of a larger run with identical results (default 0)", true,
 		func(s *Spec) any {
 			if s.FirstChain == 0 {

@@ -510,13 +510,16 @@ func TestCustomarySchedules(t *testing.T) {
 		{Spec{BurnIn: new(7)}, 60_000, 100, 8, "constant:0.2"}, {Spec{BurnIn: new(30)}, 60_000, 100, 80, "constant:0.2"},
 		{Spec{Cycles: 2}, 2500, 100, 40, "cyclical:0.2,2"}, {Spec{Network: "lenet"}, 2500, 100, 40, "constant:0.025"},
 	} {
+		if c.spec.Method == nil {
+			c.spec.Method = langevin.SGLD{}
+		}
 		s, err := c.spec.resolve(c.examples)
 		if err != nil || s.Batch != c.batch || s.Epochs != c.epochs || s.Schedule.String() != c.schedule {
 			t.Errorf("%+v, %d examples: batch %d, %d epochs, %v, want %d, %d, %s (%v)", c.spec, c.examples, s.Batch, s.Epochs, s.Schedule,
 				c.batch, c.epochs, c.schedule, err)
 		}
 	}
-	s, err := Spec{Layers: layers.Sequential{layers.Linear{Outputs: 2}}}.Resolve()
+	s, err := Spec{Layers: layers.Sequential{layers.Linear{Outputs: 2}}, Method: langevin.SGLD{}}.Resolve()
 	if err != nil || s.Network != "" || s.Schedule.String() != "constant:0.05" {
 		t.Errorf("a custom network: %+v (%v)", s, err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
-// SplitImage is an image of a run's data: a line of splits.csv.
+// SplitImage is an image of a run's data: a line of splits.csv.gz.
 type SplitImage struct {
 	// File is the image's file, or its number in its split if images are not files.
 	File string
@@ -114,7 +114,7 @@ func predicted(images []SplitImage, split datasets.Split, p *evaluate.Prediction
 	return nil
 }
 
-// formatSplits returns the content of splits.csv.
+// formatSplits returns the content of splits.csv.gz.
 func formatSplits(images []SplitImage) ([]byte, error) {
 	var b bytes.Buffer
 	rows := csv.NewWriter(&b)
@@ -134,7 +134,7 @@ func formatSplits(images []SplitImage) ([]byte, error) {
 	return b.Bytes(), errors.Wrap(err, "pollen: "+rundir.SplitsFile)
 }
 
-// parseSplits reads the content of splits.csv.
+// parseSplits reads the content of splits.csv.gz.
 func parseSplits(content []byte) ([]SplitImage, error) {
 	rows, err := csv.NewReader(bytes.NewReader(content)).ReadAll()
 	if err != nil {
@@ -192,7 +192,7 @@ func (r *Run) RecordTest(p *evaluate.Predictions) error {
 	return rundir.AddSplits(r.dir, content, r.remark)
 }
 
-// beginSplits writes splits.csv without predictions, unless a resumed run has it.
+// beginSplits writes splits.csv.gz without predictions, unless a resumed run has it.
 func (t *training) beginSplits(data *datasets.Splits) error {
 	if _, err := rundir.ReadSplits(t.dir); err == nil {
 		return nil
@@ -204,7 +204,7 @@ func (t *training) beginSplits(data *datasets.Splits) error {
 	return t.writeSplits(images)
 }
 
-// endSplits adds the predictions for the validation images to splits.csv. It keeps those for the
+// endSplits adds the predictions for the validation images to splits.csv.gz. It keeps those for the
 // test images of a run that was finished before.
 func (t *training) endSplits(data *datasets.Splits) error {
 	images, err := splitImages(data, t.data.Len())
@@ -226,7 +226,7 @@ func (t *training) endSplits(data *datasets.Splits) error {
 	return t.writeSplits(images)
 }
 
-// writeSplits writes splits.csv.
+// writeSplits writes splits.csv.gz.
 func (t *training) writeSplits(images []SplitImage) error {
 	content, err := formatSplits(images)
 	if err != nil {

@@ -44,7 +44,12 @@ type training struct {
 	measured    *measure.Measurements
 	watchdog    watchdog
 	watching    *samples.Images // held-out images that chains are watched on
-	evaluations int             // made by the session so far
+	validation  *samples.Images // validation images that chains are scored on, with their labels
+	labels      []int32
+	evaluations int // made by the session so far
+
+	warmUp     *warmUp  // nil without a warm start
+	warmStates [][]byte // that a resumed run continues its warm start from
 
 	validated *evaluate.Predictions // for the validation images, by the calibration
 }
@@ -83,7 +88,13 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 	if err := t.prepareNetwork(); err != nil {
 		return nil, err
 	}
-	t.plan, t.rates, err = t.spec.plan(t.kind, t.data.Len())
+	if t.classWeights, err = t.spec.ClassWeights.of(t.data); err != nil {
+		return nil, err
+	}
+	if t.plan, t.rates, err = t.spec.plan(t.kind, t.data.Len()); err != nil {
+		return nil, err
+	}
+	t.warmUp, err = t.newWarmUp()
 	return t, err
 }
 
@@ -152,6 +163,7 @@ func (t *training) remarkSteps() {
 		parts = append(parts, fmt.Sprintf("minibatches of %d, %d epochs", s.Batch, s.Epochs))
 	}
 	t.remark(strings.Join(append(parts, fmt.Sprintf("%d steps", t.plan.Steps)), ", "))
+	t.remarkClassWeights()
 }
 
 // load builds the program, checks that there is memory for the run, and writes the data into its
@@ -178,7 +190,14 @@ func (t *training) load(ctx context.Context, device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	return give(t.session, t.inputs, t.data.Labels)
+	if err := give(t.session, t.inputs, t.data.Labels); err != nil || t.classWeights == nil {
+		return err
+	}
+	if err := measure.WriteWeights(t.session, t.data.Labels, t.classWeights); err != nil {
+		t.session.Close()
+		return err
+	}
+	return nil
 }
 
 // build compiles the program, for a device that must have memory for the weights at least. The
@@ -193,6 +212,9 @@ func (t *training) build(device tensor.Device) (*graph.Program, error) {
 	x := t.inputs.Input(b, batch, t.data.Len())
 	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Int32, t.data.Len()), b.Header())
 	in := inputs{network: t.trained, x: t.spec.Augment.apply(b, x), labels: labels, posterior: t.posterior()}
+	if t.classWeights != nil {
+		in.weights = measure.GatherWeights(b, batch, t.data.Len())
+	}
 	end()
 	logits, loss, err := t.kind.attach(&t.job, b, in)
 	if err != nil {
@@ -237,6 +259,9 @@ func (t *training) begin(ctx context.Context, device tensor.Device, open func(de
 			return err
 		}
 	}
+	if err := t.newValidation(ctx, device); err != nil {
+		return err
+	}
 	return open(device)
 }
 
@@ -258,6 +283,13 @@ func (t *training) checkpoint() (rundir.Checkpoint, error) {
 	t.measured.State(func(name string, values []float64) {
 		c.Measured = append(c.Measured, rundir.Measurement{Name: name, Values: values})
 	})
+	if t.warmUp != nil {
+		c.Measured = append(c.Measured, rundir.Measurement{Name: warmName, Values: t.warmUp.numbers()})
+		var err error
+		if c.Warm, err = t.warmUp.save(); err != nil {
+			return c, err
+		}
+	}
 	for chain := range s.Chains() {
 		state := make([]byte, s.ChainBytes())
 		if err := s.Save(chain, state); err != nil {
@@ -283,6 +315,12 @@ func (t *training) restore(c rundir.Checkpoint) error {
 	numbers := map[string][]float64{}
 	for _, m := range c.Measured {
 		numbers[m.Name] = m.Values
+	}
+	if t.warmUp != nil {
+		if err := t.warmUp.setNumbers(numbers[warmName]); err != nil {
+			return err
+		}
+		t.warmStates = c.Warm
 	}
 	other, err := t.measured.Restore(numbers, c.HeldOut)
 	if other {

@@ -87,7 +87,7 @@ func TestMeanOfMeasured(t *testing.T) {
 func TestWatchdog(t *testing.T) {
 	data := squares(t, 100, 4, 1)
 	var remarks []string
-	tr, err := newTraining(Spec{Network: "mlp-3", Batch: 10, Epochs: 6, Chains: 3}, data, "", environmentOf([]Option{
+	tr, err := newTraining(Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 6, Chains: 3}, data, "", environmentOf([]Option{
 		WithObserver(func(e Event) { remarks = append(remarks, e.Remark) }),
 	}))
 	must(t, err)

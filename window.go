@@ -37,6 +37,7 @@ func (t *training) observeWindow(p langevin.Window) error {
 	event := Event{
 		Task: "fit", On: t.data.Name, Done: p.To, Total: t.plan.Steps, Images: t.images(p),
 		Loss: line.Loss, Accuracy: line.Accuracy, Temperature: math.NaN(),
+		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(),
 	}
 	if t.kind.traits().tempered {
 		event.Temperature = t.measure(p, chains)
@@ -45,15 +46,12 @@ func (t *training) observeWindow(p langevin.Window) error {
 			line.Temperature = &event.Temperature
 		}
 	}
-	if err := t.writer.AddMetrics(line); err != nil {
-		return err
-	}
 	// The held-out predictions are observed at some states, samples or not, in the sampling phase
 	// only and, with cycles, only where the temperature is the requested one.
 	var states []samples.Sample
 	due := t.measured.HeldOut.Due(p.To) && p.To > t.plan.BurnIn && t.temperatures[p.To-1] == t.spec.temperature()
-	kept := p.Sample && t.writer.Keeps(p.To)
-	if kept && !t.kind.traits().drawn || due {
+	kept, scored := p.Sample && t.writer.Keeps(p.To), t.measured.Validation.Due(p.To) || t.measured.Validation != nil && p.To == t.plan.Steps
+	if kept && !t.kind.traits().drawn || due || scored {
 		if states, err = t.kind.states(&t.job, p.To); err != nil {
 			return err
 		}
@@ -63,7 +61,15 @@ func (t *training) observeWindow(p langevin.Window) error {
 			return err
 		}
 	}
-	if !kept {
+	if scored {
+		if err := t.score(&line, &event, states, kept); err != nil {
+			return err
+		}
+	}
+	if err := t.writer.AddMetrics(line); err != nil {
+		return err
+	}
+	if !kept || t.kind.traits().drawn {
 		states = nil
 	}
 	if err := t.checkFinite(states); err != nil {
@@ -177,6 +183,9 @@ func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnos
 		Made: int(t.session.Steps()), Samples: t.writer.Samples(), Watched: t.manifest.Watched, Trace: m.Trace(),
 		Predicted: m.HeldOut.Mixing(), LossRHat: Number(math.NaN()), WeightRHat: Number(math.NaN()), Swaps: Number(math.NaN()),
 	}
+	if t.warmUp != nil && t.warmUp.done {
+		d.WarmStart = t.warmUp.result()
+	}
 	d.Acceptance, d.Diverged = m.Acceptance()
 	if t.replicas != nil {
 		if v, err := t.replicas.AcceptanceRate(t.session); err == nil {
@@ -200,6 +209,7 @@ func (t *training) subject() measure.Subject {
 	return measure.Subject{
 		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.temperature(), Images: t.inputs, Labels: t.data.Labels,
 		Classes: t.data.Classes, Batch: t.spec.Batch, Seed: t.spec.Seed, Session: t.session, Augment: t.spec.Augment.apply,
+		ClassWeights: t.classWeights,
 	}
 }
 
@@ -228,10 +238,11 @@ func (t *training) gradientNoise(device tensor.Device) (map[string]float64, erro
 
 // predictionTemperature returns the temperature of what predictions depend on, over some of the
 // samples, see measure.PredictionTemperature; nil for methods whose samples are no states of a
-// chain, at temperature 0, and with Augment, where the potential is no function of the parameters.
+// chain, at temperature 0, with Augment, where the potential is no function of the parameters, and
+// with ClassWeights, by which likelihoods are no probabilities.
 func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*Measured, error) {
 	traits := t.kind.traits()
-	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.temperature() == 0 || !t.spec.Augment.isNone() {
+	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.temperature() == 0 || !t.spec.Augment.isNone() || t.classWeights != nil {
 		return nil, nil
 	}
 	files, err := t.writer.SampleFiles()

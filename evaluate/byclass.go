@@ -11,6 +11,10 @@ type ClassScores struct {
 	Class    int     `json:"index"`  // its number
 	Examples int     `json:"images"` // with this label
 	Recall   float64 `json:"recall"` // fraction that is classified correctly
+	// Precision is the fraction of the examples classified as this class that are of it, 0 if there
+	// are none, and F1 the harmonic mean of precision and recall.
+	Precision float64 `json:"precision"`
+	F1        float64 `json:"f1"`
 	// Coverage is the fraction whose prediction set at Level contains the class, and SetSize the
 	// mean number of classes in their sets. Both are nil without a calibration for Level.
 	Coverage *float64 `json:"coverage,omitzero"`
@@ -32,6 +36,7 @@ func ByClass(c Case) ([]ClassScores, error) {
 		return nil, err
 	}
 	all := make([]ClassScores, c.In.Classes)
+	guessed := make([]int, c.In.Classes)
 	covered, size := make([]int, c.In.Classes), make([]int, c.In.Classes)
 	var sets [][]int
 	var thresholds []ClassThreshold
@@ -47,6 +52,8 @@ func ByClass(c Case) ([]ClassScores, error) {
 	}
 	for n, label := range c.In.Labels {
 		all[label].Examples++
+		guess, _ := c.In.Guess(n)
+		guessed[guess]++
 		if right[n] {
 			all[label].Recall++ // their number, until they are divided
 		}
@@ -60,6 +67,9 @@ func ByClass(c Case) ([]ClassScores, error) {
 	for k := range all {
 		count := float64(all[k].Examples)
 		all[k].Class = k
+		// 2 right/(images + guesses) is the harmonic mean; 0/0 of a class without images is
+		// dropped.
+		all[k].Precision, all[k].F1 = all[k].Recall/float64(max(guessed[k], 1)), 2*all[k].Recall/(count+float64(guessed[k]))
 		all[k].Recall /= count
 		if thresholds != nil {
 			all[k].Threshold = &thresholds[k]

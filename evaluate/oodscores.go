@@ -24,6 +24,9 @@ func (s OODScore) Applies(p *Predictions) bool {
 // DefaultOODScore is the uncertainty used for a Case that names none.
 const DefaultOODScore = "entropy"
 
+// DecisionOODScore is the name of the score that decides what is in distribution.
+const DecisionOODScore = "nonconformity"
+
 // OODScores returns the table of OOD scores.
 func OODScores() []OODScore {
 	return []OODScore{

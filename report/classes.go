@@ -141,7 +141,7 @@ func ClassSection(subjects []Subject) (*Section, error) {
 		if len(subjects) > 1 {
 			prefix = s.Name + ", "
 		}
-		columns = append(columns, Column{prefix + "recall", "%.3f"})
+		columns = append(columns, Column{prefix + "precision", "%.3f"}, Column{prefix + "recall", "%.3f"}, Column{prefix + "F1", "%.3f"})
 		if covered {
 			columns = append(columns, Column{prefix + "coverage", "%.3f"}, Column{prefix + "set size", "%.2f"})
 		}
@@ -154,7 +154,7 @@ func ClassSection(subjects []Subject) (*Section, error) {
 	for _, e := range entries {
 		cells := []any{float64(e.rows[0].Examples)}
 		for _, row := range e.rows {
-			cells = append(cells, row.Recall)
+			cells = append(cells, row.Precision, row.Recall, row.F1)
 			if covered {
 				cells = append(cells, *row.Coverage, *row.SetSize)
 			}

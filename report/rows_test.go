@@ -34,22 +34,22 @@ func TestFiguresApply(t *testing.T) {
 		subjects []Subject
 		want     string
 	}{
-		{"all", whole.subjects(t), "examples mistakes confidence indistribution coverage reliability sets confusion confusions auroc weight loss"},
-		{"no labels", without(func(d *drawn) { d.labels = false }), "examples confidence indistribution sets auroc weight loss"},
+		{"all", whole.subjects(t), "examples mistakes confidence indistribution coverage reliability sets confusion confusions auroc weight loss validation"},
+		{"no labels", without(func(d *drawn) { d.labels = false }), "examples confidence indistribution sets auroc weight loss validation"},
 		{"nothing out of distribution", without(func(d *drawn) { d.out = false }),
-			"examples mistakes confidence indistribution coverage reliability sets confusion confusions weight loss"},
+			"examples mistakes confidence indistribution coverage reliability sets confusion confusions weight loss validation"},
 		{"nothing held out", without(func(d *drawn) { d.calibration = false }),
-			"examples mistakes confidence indistribution coverage reliability confusion confusions auroc weight loss"},
+			"examples mistakes confidence indistribution coverage reliability confusion confusions auroc weight loss validation"},
 		{"neither", without(func(d *drawn) { d.calibration, d.out = false, false }),
-			"examples mistakes confidence coverage reliability confusion confusions weight loss"},
+			"examples mistakes confidence coverage reliability confusion confusions weight loss validation"},
 		{"no images", without(func(d *drawn) { d.images = false }),
-			"confidence indistribution coverage reliability sets confusion confusions auroc weight loss"},
+			"confidence indistribution coverage reliability sets confusion confusions auroc weight loss validation"},
 		{"no traces", without(func(d *drawn) { d.trace = false }),
 			"examples mistakes confidence indistribution coverage reliability sets confusion confusions auroc"},
 		{"many classes", without(func(d *drawn) { d.classes = 51 }),
-			"examples mistakes confidence indistribution coverage reliability sets confusions auroc weight loss"},
+			"examples mistakes confidence indistribution coverage reliability sets confusions auroc weight loss validation"},
 		{"one example", drawn{runs: 1, classes: 2, examples: 1, labels: true}.subjects(t), "confidence"},
-		{"different data", different, "reliability weight loss"},
+		{"different data", different, "reliability weight loss validation"},
 		{"not assessed", []Subject{{Name: "a", Watched: "w", Trace: ramp(40, 1)}}, "weight"},
 		{"nothing", []Subject{{Name: "a"}}, ""},
 	} {
@@ -239,7 +239,7 @@ confidence on roses    0.500 ± 0.000    0.500 ± 0.000
 	for _, none := range []func() (*Table, error){
 		func() (*Table, error) { return AgreementTable(subjects, "") },
 		func() (*Table, error) { return ScoreTable(subjects[1:2]) },
-		func() (*Table, error) { return DetectionTable(subjects[:2]) },
+		func() (*Table, error) { return DetectionTable(subjects[:2], true) },
 		func() (*Table, error) { return SeedsTable(subjects) },
 	} {
 		if table, err := none(); table != nil || err != nil {
@@ -260,7 +260,7 @@ func TestDetectionTable(t *testing.T) {
 		4: "AUROC by a b long long long c d long long long; 1 - confidence",
 		5: "run, AUROC by 1 - confidence entropy expected entropy mutual information variation ratio nonconformity; a",
 	} {
-		table, err := DetectionTable(drawn{runs: runs, classes: 3, examples: 20, labels: true, out: true}.subjects(t))
+		table, err := DetectionTable(drawn{runs: runs, classes: 3, examples: 20, labels: true, out: true}.subjects(t), true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -171,12 +172,16 @@ func scoresOver(corner string, names []string, groups [][]*evaluate.Assessment) 
 
 // DetectionTable returns the out-of-distribution detection of each OOD score that applies: AUROC,
 // AUPR and FPR95 of one subject, or, so that the table is short, the AUROC of each of several. The
-// positive class is Out, except where "in" is added. It returns nil if no subject has an Out.
-func DetectionTable(subjects []Subject) (*Table, error) {
+// positive class is Out, except where "in" is added. Unless every score is requested, these are the
+// one that decides, entropy and the few best. It returns nil if no subject has an Out.
+func DetectionTable(subjects []Subject, every bool) (*Table, error) {
 	subjects = slices.DeleteFunc(slices.Clone(subjects), func(s Subject) bool { return s.out() == nil })
 	scores := slices.DeleteFunc(evaluate.OODScores(), func(score evaluate.OODScore) bool {
 		return all(subjects, func(s Subject) bool { _, has := s.Detections[score.Name]; return !has })
 	})
+	if !every {
+		scores = fewScores(subjects, scores)
+	}
 	switch {
 	case len(subjects) == 0:
 		return nil, nil
@@ -192,6 +197,27 @@ func DetectionTable(subjects []Subject) (*Table, error) {
 		return table, nil
 	}
 	return aurocTable(subjects, scores)
+}
+
+// bestScores is the number of scores that fewScores takes for their AUROC.
+const bestScores = 3
+
+// fewScores returns, in their order, the score that decides what is in distribution, entropy, and
+// the few with the highest mean AUROC over the subjects.
+func fewScores(subjects []Subject, scores []evaluate.OODScore) []evaluate.OODScore {
+	mean := func(score evaluate.OODScore) (sum float64) {
+		for _, s := range subjects {
+			sum += s.Detections[score.Name].AUROC
+		}
+		return sum
+	}
+	best := slices.Clone(scores)
+	slices.SortStableFunc(best, func(a, b evaluate.OODScore) int { return cmp.Compare(mean(b), mean(a)) })
+	best = best[:min(bestScores, len(best))]
+	return slices.DeleteFunc(slices.Clone(scores), func(score evaluate.OODScore) bool {
+		same := func(other evaluate.OODScore) bool { return other.Name == score.Name }
+		return score.Name != evaluate.DecisionOODScore && score.Name != evaluate.DefaultOODScore && !slices.ContainsFunc(best, same)
+	})
 }
 
 // aurocTable returns the AUROC of each subject by each score: a column for each of up to four
@@ -260,7 +286,7 @@ func scoreSections(subjects []Subject) ([]Section, error) {
 	if err != nil || scores == nil {
 		return nil, err
 	}
-	detections, err := DetectionTable(subjects)
+	detections, err := DetectionTable(subjects, true)
 	if err != nil {
 		return nil, err
 	}

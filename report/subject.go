@@ -31,6 +31,9 @@ type Subject struct {
 	// Losses has the loss trace of each chain, one value every LossEvery steps; 0 counts as 1.
 	Losses    [][]float64
 	LossEvery int
+	// ValidationNLL and ValidationLoss are scores on validation images after ValidationSteps steps:
+	// of the average of the samples so far, and the mean of the chains, each on its own.
+	ValidationSteps, ValidationNLL, ValidationLoss []float64
 }
 
 // checkSubjects returns an error unless there are subjects with distinct names and valid images.

@@ -102,6 +102,11 @@ func (d drawn) subjects(t *testing.T) []Subject {
 					s.Losses[chain] = append(s.Losses[chain], 2/float64(1+step)+0.1*random.Float64())
 				}
 			}
+			for step := range 10 {
+				decay := 1 / float64(1+step)
+				s.ValidationSteps = append(s.ValidationSteps, float64(100*(step+1)))
+				s.ValidationNLL, s.ValidationLoss = append(s.ValidationNLL, decay+0.2), append(s.ValidationLoss, decay+0.4)
+			}
 			for range 60 {
 				s.Trace = append(s.Trace, random.NormFloat64())
 			}

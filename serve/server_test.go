@@ -15,6 +15,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/langevin"
 )
 
 func TestPages(t *testing.T) {
@@ -51,7 +52,7 @@ func TestPages(t *testing.T) {
 // A network file is called that, in place of its text.
 func TestNetworkFile(t *testing.T) {
 	data := &datasets.Splits{Train: patterns(30, 1)}
-	spec := pollen.Spec{Network: "- flatten\n- linear: {outputs: classes}\n", Batch: 30, Epochs: 2, Samples: 1}
+	spec := pollen.Spec{Network: "- flatten\n- linear: {outputs: classes}\n", Method: langevin.SGLD{}, Batch: 30, Epochs: 2, Samples: 1}
 	run, err := pollen.Fit(t.Context(), spec, data, filepath.Join(t.TempDir(), "own"))
 	check(err)
 	s, err := New(run, Options{})

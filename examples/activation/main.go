@@ -23,6 +23,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 )
 
@@ -65,7 +66,7 @@ func run(ctx context.Context, out io.Writer, name string, epochs int, digits *da
 		return err
 	}
 	defer os.RemoveAll(dir)
-	spec := pollen.Spec{Network: "mish", Epochs: epochs}
+	spec := pollen.Spec{Network: "mish", Method: langevin.SGLD{}, Epochs: epochs}
 	trained, err := pollen.Fit(ctx, spec, digits, filepath.Join(dir, "run"), pollen.WithDevice(device))
 	if err != nil {
 		return err

@@ -27,7 +27,8 @@ func lettersRun(t *testing.T) (run, data string) {
 	}
 	t.Setenv("POLLEN_DATA", data)
 	run = filepath.Join(data, "run")
-	if code, _, stderr := runInProcess("fit", "--data", "notmnist", "--validation", "0.2", "--model", "mlp-10", "--epochs", "2", "--burn-in", "1",
+	if code, _, stderr := runInProcess("fit", "--method", "sgld", "--data", "notmnist", "--validation", "0.2", "--model", "mlp-10",
+		"--epochs", "2", "--burn-in", "1",
 		"--folder", run); code != 0 {
 		t.Fatalf("fit: exit code %d: %s", code, stderr)
 	}

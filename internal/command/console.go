@@ -72,7 +72,7 @@ func (c *console) observer(name string) pollen.Observer {
 			c.looked = now
 		}
 		status := "on " + e.On
-		if e.Task == "fit" {
+		if e.Task == "fit" || e.Task == "warm start" {
 			status = fitStatus(e)
 		}
 		if seconds := now.Sub(c.looked).Seconds(); seconds > 0 {
@@ -89,6 +89,9 @@ func (c *console) observer(name string) pollen.Observer {
 // fitStatus formats the metrics of the last window of steps.
 func fitStatus(e pollen.Event) string {
 	status := fmt.Sprintf("loss %.4f  acc %.4f", e.Loss, e.Accuracy)
+	if !math.IsNaN(e.ValidationNLL) {
+		status += fmt.Sprintf("  validation NLL %.3f acc %.3f", e.ValidationNLL, e.ValidationAccuracy)
+	}
 	if !math.IsNaN(e.Temperature) {
 		status += fmt.Sprintf("  T %.3g", e.Temperature)
 	}

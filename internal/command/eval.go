@@ -36,6 +36,7 @@ type scoreFlags struct {
 
 	other, page, against string
 	json, withoutDamaged bool
+	every                bool // all OOD scores
 }
 
 func (s *scoreFlags) bind(command *cobra.Command) {
@@ -60,7 +61,7 @@ func evalCommand(c *console) *cobra.Command {
 		Use: "eval RUN...", Short: "Score runs on test data: accuracy, likelihood, calibration",
 		Long: "Averages the probabilities of all samples of a run (the posterior predictive) and scores them on test images: accuracy,\n" +
 			"negative log likelihood, calibration errors, coverage of conformal prediction sets at level 95 %, over all images and for\n" +
-			"each class, and how many images can be answered with a certified error rate. For runs that differ only in their seed it\n" +
+			"each class, with precision, recall and F1, and how many images can be answered with a certified error rate. For runs that differ only in their seed it\n" +
 			"also prints means and standard errors.",
 		Example: "  pollen eval runs/main-1/sgd runs/main-1/sgld\n  pollen eval runs/fit-1 --data flowers-of-last-year\n" +
 			"  pollen eval runs/sgld runs/auto --against runs/hmc",
@@ -91,6 +92,8 @@ func oodCommand(c *console) *cobra.Command {
 	}
 	command.Flags().StringVar(&s.other, "out", "glyphs", "out-of-distribution data: a name, a directory or a file")
 	command.Flags().StringVar(&s.data.Classes, "classes", "", "use only these classes of --out (default: all; of the run's own data set, those held out)")
+	command.Flags().BoolVar(&s.every, "all-scores", false,
+		"print all OOD scores (default: the one that decides what is in distribution, entropy, and the three best)")
 	s.bind(command)
 	s.bindOutput(command)
 	return command
@@ -245,11 +248,12 @@ func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 		}
 	}
 	subjects := append(subjectsOf(o.runs, nil, nil), others...)
-	print := printScores
 	if s.json {
-		print = printJSON
+		err = printJSON(o.runs, subjects, s.against, c)
+	} else {
+		err = printScores(o.runs, subjects, s.against, s.every, c)
 	}
-	if err := print(o.runs, subjects, s.against, c); err != nil {
+	if err != nil {
 		return err
 	}
 	if !s.json && s.other == "" {
@@ -302,12 +306,12 @@ func assess(ctx context.Context, runs []scoredRun, in, out *datasets.Dataset, c 
 }
 
 // printScores prints the tables of scores, seeds, detection and agreement that apply.
-func printScores(runs []scoredRun, subjects []report.Subject, against string, c *console) error {
+func printScores(runs []scoredRun, subjects []report.Subject, against string, every bool, c *console) error {
 	var made []*report.Table
 	for _, make := range []func() (*report.Table, error){
 		func() (*report.Table, error) { return report.FittingTable(subjects) },
 		func() (*report.Table, error) { return report.SeedsTable(subjects) },
-		func() (*report.Table, error) { return report.DetectionTable(subjects) },
+		func() (*report.Table, error) { return report.DetectionTable(subjects, every) },
 		func() (*report.Table, error) { return report.AgreementTable(subjects, against) },
 		func() (*report.Table, error) { return report.RiskTable(subjects) },
 	} {

@@ -173,8 +173,9 @@ func runFit(ctx context.Context, s *config.Settings, dir string, c *console) err
 	}
 	remarkCalibration(p.data, dir, c)
 	name := pollen.MethodName(p.spec.Method)
+	began := c.now()
 	run, err := pollen.Fit(ctx, p.asked, p.data, dir, pollen.WithDevice(p.device), pollen.WithObserver(c.observer(name)), pollen.WithNotes(p.notes))
-	return finishFit(ctx, run, err, name, p.data, c)
+	return finishFit(ctx, run, err, name, p.data, c.now().Sub(began), c)
 }
 
 // newRunDir returns the given directory, or else the next numbered one for name, and checks that it
@@ -216,7 +217,7 @@ func resumeRun(ctx context.Context, m pollen.Manifest, device deviceFlags, dataD
 	}
 	name := pollen.MethodName(m.Spec.Method)
 	run, err := pollen.Resume(ctx, dir, splits, append(more, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)))...)
-	return finishFit(ctx, run, err, name, splits, c)
+	return finishFit(ctx, run, err, name, splits, 0, c)
 }
 
 // checkResumeFlags returns an error for flags that cannot be combined with --resume.
@@ -231,7 +232,7 @@ func checkResumeFlags(given *pflag.FlagSet, what string) (err error) {
 }
 
 // finishFit scores a finished run, or reports the samples of a failed or stopped one.
-func finishFit(ctx context.Context, run *pollen.Run, err error, name string, data *datasets.Splits, c *console) error {
+func finishFit(ctx context.Context, run *pollen.Run, err error, name string, data *datasets.Splits, took time.Duration, c *console) error {
 	c.endProgress()
 	if err != nil {
 		remarkKept(err, c)
@@ -246,7 +247,7 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 		if err := run.RecordTest(compared[0].assessment.In); err != nil {
 			return err
 		}
-		if err := printScores(compared, subjectsOf(compared, nil, nil), "", c); err != nil {
+		if err := printScores(compared, subjectsOf(compared, nil, nil), "", false, c); err != nil {
 			return err
 		}
 		fmt.Fprintln(c.out)
@@ -254,7 +255,7 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 	if err := printSelfTest(run, c); err != nil {
 		return err
 	}
-	if _, err := printChains(compared, c); err != nil {
+	if _, err := printChains(compared, true, c); err != nil {
 		return err
 	}
 	page, err := writePage(ctx, run.Dir(), compared, data.Test, nil)
@@ -263,7 +264,10 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 		return err
 	}
 	fmt.Fprintf(c.out, "\nRun directory: %s\n%s", run.Dir(), page)
-	return nil
+	if data.Test == nil || len(run.Manifest().Parts) > 0 {
+		return nil
+	}
+	return printAdvice(compared[0], data.Test, took, c)
 }
 
 // remarkKept reports the samples of a failed or stopped run and how to continue it.

@@ -86,7 +86,7 @@ func newHostileCases(t *testing.T) hostileCases {
 	}
 	h := hostileCases{newProcesses(t), generators, python}
 	h.want(0, "pollen", strings.Fields(
-		"fit --data notmnist --model lenet-small --validation 0.2 --batch 20 --epochs 3 --burn-in 1 --samples 4 --chains 2 --folder run"))
+		"fit --method sgld --data notmnist --model lenet-small --validation 0.2 --batch 20 --epochs 3 --burn-in 1 --samples 4 --chains 2 --folder run"))
 	if err := writeImages(h.path("pictures"), 1, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -34,6 +36,7 @@ func TestMain(m *testing.M) { testscript.Main(m, programs) }
 //	images DIR CLASSES N             which writes N PNG files for each of the classes a, b, ...
 //	pack FILE                        which replaces FILE by FILE.gz
 //	poke FILE OFFSET BYTE            which changes a byte
+//	unpack FILE.gz FILE              which decompresses
 //	shorten FILE SIZE                which cuts a file off
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -73,6 +76,13 @@ func TestScripts(t *testing.T) {
 				content := []byte(ts.ReadFile(args[0]))
 				content[number(ts, args[1])] = byte(number(ts, args[2]))
 				ts.Check(os.WriteFile(ts.MkAbs(args[0]), content, 0o644))
+			},
+			"unpack": func(ts *testscript.TestScript, _ bool, args []string) {
+				z, err := gzip.NewReader(strings.NewReader(ts.ReadFile(args[0])))
+				ts.Check(err)
+				content, err := io.ReadAll(z)
+				ts.Check(err)
+				ts.Check(os.WriteFile(ts.MkAbs(args[1]), content, 0o644))
 			},
 			"shorten": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(os.Truncate(ts.MkAbs(args[0]), int64(number(ts, args[1]))))

@@ -207,7 +207,7 @@ func (j *mainJob) fit(ctx context.Context, all *comparison.Comparison, m compari
 // report writes the figures, the page and the tables of the finished methods. It returns the names
 // of samplers that are not in equilibrium.
 func (j *mainJob) report(runs []scoredRun, data mainData, c *console) (notInEquilibrium []string, err error) {
-	if err := printScores(runs, subjectsOf(runs, nil, nil), "", c); err != nil {
+	if err := printScores(runs, subjectsOf(runs, nil, nil), "", false, c); err != nil {
 		return nil, err
 	}
 	table, err := report.ScoreTable(subjectsOf(runs, nil, nil))
@@ -222,7 +222,7 @@ func (j *mainJob) report(runs []scoredRun, data mainData, c *console) (notInEqui
 		return nil, errors.Wrap(err, "pollen: table")
 	}
 	fmt.Fprintln(c.out)
-	notInEquilibrium, err = printChains(runs, c)
+	notInEquilibrium, err = printChains(runs, false, c)
 	if err != nil {
 		return nil, err
 	}

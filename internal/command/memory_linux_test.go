@@ -35,13 +35,13 @@ func TestTooLittleMemory(t *testing.T) {
 	}
 	p.want(0, "pollen", strings.Fields("fit --data notmnist --subset 100 --model mlp-4 --method sgd --epochs 1 --batch 50 --folder small"))
 	for _, c := range []struct{ arguments, want string }{
-		{"fit --data notmnist --model mlp-40000-40000", "pollen: fit: keeping the weights of a chain needs "},
-		{"fit --data notmnist --model mlp-2000-2000 --batch 10", "pollen: fit"},
-		{"fit --data notmnist --model mlp-4 --batch 10 --chains 1000", "; less is needed with --chains "},
-		{"fit --data notmnist --model mlp-40000-40000 --estimate", "pollen: fit: keeping the weights of a chain needs "},
+		{"fit --method sgld --data notmnist --model mlp-40000-40000", "pollen: fit: keeping the weights of a chain needs "},
+		{"fit --method sgld --data notmnist --model mlp-2000-2000 --batch 10", "pollen: fit"},
+		{"fit --method sgld --data notmnist --model mlp-4 --batch 10 --chains 1000", "; less is needed with --chains "},
+		{"fit --method sgld --data notmnist --model mlp-40000-40000 --estimate", "pollen: fit: keeping the weights of a chain needs "},
 		{"fit --data notmnist --subset 200 --method hmc --model resnet20-frn", "pollen: fit needs "},
-		{"fit --data bomb.npz --model mlp-4", "datasets: reading an array of 470400000 bytes needs "},
-		{"fit --data images --model mlp-4", "datasets: decoding "},
+		{"fit --method sgld --data bomb.npz --model mlp-4", "datasets: reading an array of 470400000 bytes needs "},
+		{"fit --method sgld --data images --model mlp-4", "datasets: decoding "},
 		{"predict small images", "datasets: decoding "},
 		{"predict large pictures", "pollen: predict: large: predicting "},
 		{"serve large --address 127.0.0.1:0", "pollen: predictor: large: loading 1 samples needs "},

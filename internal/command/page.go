@@ -30,6 +30,12 @@ func subjectsOf(runs []scoredRun, in, out *datasets.Dataset) []report.Subject {
 		if d, err := r.run.Diagnostics(); err == nil { // a run that is still sampling has none
 			s.Watched, s.Trace, s.First, s.Last = d.Watched, d.Trace, d.From, d.Made
 		}
+		if v, err := r.run.ValidationTrace(); err == nil { // verify reports a damaged journal
+			s.ValidationNLL, s.ValidationLoss = v.NLL, v.Loss
+			for _, step := range v.Steps {
+				s.ValidationSteps = append(s.ValidationSteps, float64(step))
+			}
+		}
 		subjects = append(subjects, s)
 	}
 	return subjects

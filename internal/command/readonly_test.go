@@ -43,7 +43,8 @@ func TestEvalOfReadOnlyRun(t *testing.T) {
 	}
 	t.Setenv("POLLEN_DATA", dir)
 	place := filepath.Join(dir, "run")
-	if code, _, stderr := runInProcess("fit", "--data", "notmnist", "--model", "mlp-10", "--epochs", "2", "--burn-in", "1", "--folder", place); code != 0 {
+	flags := []string{"fit", "--method", "sgld", "--data", "notmnist", "--model", "mlp-10", "--epochs", "2", "--burn-in", "1", "--folder", place}
+	if code, _, stderr := runInProcess(flags...); code != 0 {
 		t.Fatalf("fit: exit code %d: %s", code, stderr)
 	}
 	_, want, _ := runInProcess("eval", place)

@@ -180,7 +180,7 @@ func TestServerUnderALimit(t *testing.T) {
 	testenv.NeedsAll(t, "40 clients send images of up to 800 MB")
 	const together, rounds, limit = 40, 4, "1000000"
 	p := newProcesses(t)
-	p.want(0, "pollen", strings.Fields("fit --data notmnist --model lenet-small --batch 20 --epochs 2 --samples 5 --folder run"))
+	p.want(0, "pollen", strings.Fields("fit --method sgld --data notmnist --model lenet-small --batch 20 --epochs 2 --samples 5 --folder run"))
 	images := hostileImages(t)
 	s := startLimited(t, p, limit)
 	good := images["grey 200"]

@@ -21,8 +21,8 @@ import (
 // log again, and SIGTERM ends it.
 func TestServeReloads(t *testing.T) {
 	p := newProcesses(t)
-	p.want(0, "pollen", strings.Fields("fit --data notmnist --model mlp-4 --batch 20 --epochs 2 --samples 2 --folder run"))
-	p.want(0, "pollen", strings.Fields("fit --data notmnist --model mlp-4 --batch 20 --epochs 2 --samples 3 --folder longer"))
+	p.want(0, "pollen", strings.Fields("fit --method sgld --data notmnist --model mlp-4 --batch 20 --epochs 2 --samples 2 --folder run"))
+	p.want(0, "pollen", strings.Fields("fit --method sgld --data notmnist --model mlp-4 --batch 20 --epochs 2 --samples 3 --folder longer"))
 	const first, second = "token-0123456789-a", "token-0123456789-b"
 	write := func(token string) {
 		t.Helper()

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/internal/comparison"
@@ -17,17 +18,22 @@ func summarize(runs []scoredRun) (comparison.Summary, error) {
 	return comparison.Summarize(names, all)
 }
 
-// printChains prints the tables of the runs' chains: length, convergence and temperatures. It
-// returns the names of samplers that are not in equilibrium.
-func printChains(runs []scoredRun, c *console) (notInEquilibrium []string, err error) {
+// printChains prints the tables of the runs' chains: length, convergence and, unless short is set,
+// temperatures, of which short prints a line. It returns the names of samplers that are not in
+// equilibrium.
+func printChains(runs []scoredRun, short bool, c *console) (notInEquilibrium []string, err error) {
 	s, err := summarize(runs)
 	if err != nil || s.Chains == nil {
 		return nil, err
 	}
-	if err := printTables(c, append([]*report.Table{s.Chains}, s.Temperatures...)...); err != nil {
+	tables, notes := append([]*report.Table{s.Chains}, s.Temperatures...), s.Notes
+	if short {
+		tables, notes = tables[:1], append(slices.Clone(s.Ranges), s.Verdicts...)
+	}
+	if err := printTables(c, tables...); err != nil {
 		return nil, err
 	}
-	for _, note := range s.Notes {
+	for _, note := range notes {
 		fmt.Fprintln(c.out, note)
 	}
 	return s.NotInEquilibrium, nil

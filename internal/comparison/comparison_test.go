@@ -13,6 +13,7 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/checksum"
+	"github.com/pollen-ml/pollen/langevin"
 )
 
 // stripes are images whose class is the place of a bright row.
@@ -34,7 +35,7 @@ func stripes(t testing.TB) *datasets.Splits {
 }
 
 func entries() []Entry {
-	spec := pollen.Spec{Network: "mlp-2", Batch: 10, Epochs: 3, Samples: 2}
+	spec := pollen.Spec{Network: "mlp-2", Method: langevin.SGLD{}, Batch: 10, Epochs: 3, Samples: 2}
 	other := spec
 	other.Seed = 3
 	return []Entry{{"SGLD", spec}, {"Other", other}}

@@ -20,6 +20,8 @@ type Summary struct {
 	Chains           *report.Table   // a row for each run; nil if none has diagnostics
 	Temperatures     []*report.Table // measured temperatures of samplers, by layer
 	Notes            []string        // explanations of the tables, and how close each run is to equilibrium
+	Verdicts         []string        // of Notes, those on how close each run is to equilibrium
+	Ranges           []string        // a line on the temperatures of each run, instead of its table
 	NotInEquilibrium []string        // names of samplers that are not in equilibrium, or whose predictions have not mixed
 }
 
@@ -54,6 +56,9 @@ func Summarize(names []string, runs []*pollen.Run) (s Summary, err error) {
 				"is the 95th percentile over images, the effective sample size (ESS) is the median.", m.Images))
 		}
 		verdicts = append(verdicts, o.verdict()...)
+		if line := o.temperatureRange(); line != "" {
+			s.Ranges = append(s.Ranges, line)
+		}
 		if o.notInEquilibrium() {
 			s.NotInEquilibrium = append(s.NotInEquilibrium, o.name)
 		}
@@ -64,7 +69,7 @@ func Summarize(names []string, runs []*pollen.Run) (s Summary, err error) {
 	if s.Temperatures != nil {
 		s.Notes = append(s.Notes, notesOnTemperatures...)
 	}
-	s.Notes = append(s.Notes, verdicts...)
+	s.Notes, s.Verdicts = append(s.Notes, verdicts...), verdicts
 	return s, nil
 }
 

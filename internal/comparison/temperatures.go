@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -129,4 +130,19 @@ func withError(t pollen.Temperature) string {
 		return orDash("%.3g", t.Configurational)
 	}
 	return pollen.Measured{Value: t.Configurational, StandardError: t.StandardError}.String()
+}
+
+// temperatureRange describes the measured temperatures of a run in a line; "" if there are none.
+func (o observed) temperatureRange() string {
+	if len(o.Temperatures) < 2 || isNaN(o.Temperatures[0].Configurational) {
+		return ""
+	}
+	layers := slices.DeleteFunc(slices.Clone(o.Temperatures[1:]), func(t pollen.Temperature) bool { return isNaN(t.Configurational) })
+	if len(layers) == 0 {
+		return ""
+	}
+	compare := func(a, b pollen.Temperature) int { return cmp.Compare(a.Configurational, b.Configurational) }
+	least, most := slices.MinFunc(layers, compare), slices.MaxFunc(layers, compare)
+	return fmt.Sprintf("%s: temperature %s of %.3g, by layer %.3g (%s) to %.3g (%s): see the page.", o.name, withError(o.Temperatures[0]), o.requested(),
+		float64(least.Configurational), least.Layer, float64(most.Configurational), most.Layer)
 }

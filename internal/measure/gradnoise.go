@@ -26,6 +26,8 @@ type Subject struct {
 
 	// Augment changes the images of a minibatch as training does; it may return them as they are.
 	Augment func(b *graph.Builder, x *graph.Node) *graph.Node
+	// ClassWeights are the weights of the classes in the loss; nil for the weight 1.
+	ClassWeights []float64
 }
 
 // noiseBatches is how many minibatches the variance of gradients is estimated from.
@@ -115,6 +117,9 @@ func lossGradients(device tensor.Device, s Subject, images samples.Images, label
 	if err = images.Write(session); err == nil {
 		err = graph.Write(session, "labels", 0, 0, labels)
 	}
+	if err == nil && s.ClassWeights != nil {
+		err = WriteWeights(session, labels, s.ClassWeights)
+	}
 	if err != nil {
 		session.Close()
 		return nil, err
@@ -128,7 +133,11 @@ func lossProgram(s Subject, n int, batch op.Batch) (*graph.Program, error) {
 	x := s.Images.Input(b, batch, n)
 	y := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Int32, n), b.Header())
 	logits := s.Network.Apply(b, s.Augment(b, x))
-	loss := b.Apply(op.CrossEntropy{}, logits, y)
+	var weights *graph.Node
+	if s.ClassWeights != nil {
+		weights = GatherWeights(b, batch, n)
+	}
+	loss := Loss(b, logits, y, weights)
 	b.Output("logits", logits)
 	return gradients(b, loss)
 }

@@ -16,6 +16,7 @@ type Measurements struct {
 	Loss        float64                  // mean of the last window
 	Thermometer *diagnostics.Thermometer // of the whole sampling phase
 	HeldOut     *HeldOut                 // nil without held-out images
+	Validation  *Validation              // nil without validation images
 
 	trace     thinnedTrace   // of the watched weight in the first chain, one value for each step
 	weights   []thinnedTrace // of the watched weight, by chain, in the sampling phase
@@ -118,6 +119,7 @@ const (
 	lossPrefix      = "loss "       // of each chain's minibatch loss
 	weightPrefix    = "weight "     // of each chain's watched weight
 	predictedName   = "predicted"   // see HeldOut.state; only with held-out images
+	validationName  = "validation"  // see Validation.state; only with validation images
 )
 
 // traces returns all traces and their names, that of the first chain's weight first.
@@ -141,6 +143,9 @@ func (m *Measurements) State(add func(name string, values []float64)) {
 	if m.HeldOut != nil {
 		add(predictedName, m.HeldOut.state())
 	}
+	if m.Validation != nil {
+		add(validationName, m.Validation.state())
+	}
 }
 
 // TraceBytes returns how many bytes the traces take in a checkpoint.
@@ -148,6 +153,9 @@ func (m *Measurements) TraceBytes() (n uint64) {
 	_, all := m.traces()
 	for _, s := range all {
 		n += 8 * uint64(len(s.values))
+	}
+	if m.Validation != nil {
+		n += 8 * uint64(len(m.Validation.sum))
 	}
 	return n
 }
@@ -169,6 +177,7 @@ func (m *Measurements) Restore(numbers map[string][]float64, heldOut string) (ot
 			return false, errors.WithMessage(err, names[i])
 		}
 	}
+	m.Validation.restore(numbers[validationName])
 	predicted := numbers[predictedName]
 	if m.HeldOut != nil && len(predicted) > 0 && heldOut != m.HeldOut.images {
 		return true, nil

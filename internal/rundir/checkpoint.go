@@ -25,6 +25,9 @@ type Checkpoint struct {
 	// Chains are the states of the session's chains, as graph.Session.Save returns them: all chains
 	// have the same length, and replicas of replica exchange count as chains.
 	Chains [][]byte
+	// Warm are the states of the chains' warm start while that is in progress, all of the same
+	// length; nil before and after it.
+	Warm [][]byte
 	// Measured are traces and sums for the diagnostics, in the order in which they are written.
 	Measured []Measurement
 }
@@ -44,9 +47,12 @@ const (
 
 func chainName(chain int) string { return "chain" + strconv.Itoa(chain) }
 
+func warmName(chain int) string { return "warm" + strconv.Itoa(chain) }
+
 // encode returns the checkpoint as a safetensors file with a checksum: chains as U8 tensors chain0,
-// chain1, ..., and then each measurement as an F64 tensor. The checksum is computed over the file
-// with a blank in its place, and is then filled in.
+// chain1, ..., states of a warm start as U8 tensors warm0, warm1, ..., and then each measurement as
+// an F64 tensor. The checksum is computed over the file with a blank in its place, and is then
+// filled in.
 func (c Checkpoint) encode() ([]byte, error) {
 	f := safetensors.File{Metadata: map[string]string{
 		stepsKey: strconv.Itoa(c.Steps), checksum.Key: checksum.Blank,
@@ -55,9 +61,10 @@ func (c Checkpoint) encode() ([]byte, error) {
 		f.Metadata[heldOutKey] = c.HeldOut
 	}
 	for chain, state := range c.Chains {
-		f.Tensors = append(f.Tensors, safetensors.Tensor{
-			Name: chainName(chain), DType: safetensors.U8, Shape: []uint64{uint64(len(state))}, Data: state,
-		})
+		f.Tensors = append(f.Tensors, stateTensor(chainName(chain), state))
+	}
+	for chain, state := range c.Warm {
+		f.Tensors = append(f.Tensors, stateTensor(warmName(chain), state))
 	}
 	for _, m := range c.Measured {
 		f.Tensors = append(f.Tensors, safetensors.Tensor{
@@ -73,11 +80,18 @@ func (c Checkpoint) encode() ([]byte, error) {
 	return content.Bytes(), err
 }
 
+func stateTensor(name string, state []byte) safetensors.Tensor {
+	return safetensors.Tensor{Name: name, DType: safetensors.U8, Shape: []uint64{uint64(len(state))}, Data: state}
+}
+
 // bytes returns about the size of the file, and not less.
 func (c Checkpoint) bytes() int {
 	const header, each = 1024, 256 // of the JSON, and for each tensor in it
-	n := header + each*(len(c.Chains)+len(c.Measured))
+	n := header + each*(len(c.Chains)+len(c.Warm)+len(c.Measured))
 	for _, state := range c.Chains {
+		n += len(state)
+	}
+	for _, state := range c.Warm {
 		n += len(state)
 	}
 	for _, m := range c.Measured {
@@ -105,11 +119,10 @@ func decodeCheckpoint(content []byte) (c Checkpoint, err error) {
 	c.HeldOut = f.Metadata[heldOutKey]
 	for i, t := range f.Tensors {
 		switch {
-		case t.DType == safetensors.U8 && i == len(c.Chains):
-			if t.Name != chainName(i) {
-				return c, errors.Errorf("tensor %d must be %q, got %q", i, chainName(i), t.Name)
-			}
+		case t.DType == safetensors.U8 && t.Name == chainName(i) && len(c.Warm) == 0:
 			c.Chains = append(c.Chains, t.Data)
+		case t.DType == safetensors.U8 && t.Name == warmName(len(c.Warm)):
+			c.Warm = append(c.Warm, t.Data)
 		case t.DType == safetensors.F64:
 			values := make([]float64, len(t.Data)/8)
 			copy(tensor.Bytes(values), t.Data)

@@ -22,8 +22,8 @@ const (
 	DiagnosticsFile = "diagnostics.json"
 	DetectorFile    = "detector.json"
 	CalibrationFile = "calibration.json"
-	SplitsFile      = "splits.csv"   // the images of each split, with predictions for those held out
-	OutcomeFile     = "outcome.json" // how the run ended; absent while it runs and after a kill
+	SplitsFile      = "splits.csv.gz" // the images of each split, with predictions for those held out
+	OutcomeFile     = "outcome.json"  // how the run ended; absent while it runs and after a kill
 
 	SamplesDir = "samples"
 	StatesDir  = "states" // the states that a method draws its samples from at the end

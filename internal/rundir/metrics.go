@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"path/filepath"
 
 	"github.com/pkg/errors"
 
@@ -24,6 +25,12 @@ type Metrics struct {
 	Rate float64 `json:"rate"`
 	// Temperature is the configurational temperature; nil if it is not measured.
 	Temperature *float64 `json:"temperature,omitempty"`
+	// ValidationLoss and ValidationAccuracy are the mean scores of the chains' states at the end of
+	// the window, each on its own, on some of the validation images. ValidationNLL is that of the
+	// average of the samples so far or, before the first, of the chains. nil if not measured.
+	ValidationLoss     *float64 `json:"validationLoss,omitempty"`
+	ValidationAccuracy *float64 `json:"validationAccuracy,omitempty"`
+	ValidationNLL      *float64 `json:"validationNLL,omitempty"`
 	// Requested is the temperature of the specification.
 	Requested float64 `json:"requestedTemperature"`
 }
@@ -33,6 +40,25 @@ type Metrics struct {
 func endsEarly(last, steps int) error {
 	return errors.Errorf("it ends at step %d, but %d steps were made", last, steps)
 }
+
+// ReadMetrics returns the lines of a run's journal of metrics. A line that another process has
+// written in part is left out. The error's cause is os.ErrNotExist if there is no journal.
+func ReadMetrics(dir string) (lines []Metrics, err error) {
+	content, err := file.Read(filepath.Join(dir, MetricsFile), maxMetrics)
+	if err != nil {
+		return nil, errors.Wrap(err, "pollen: metrics")
+	}
+	for _, text := range bytes.Split(content, []byte("\n")) {
+		var line Metrics
+		if json.Unmarshal(text, &line) == nil {
+			lines = append(lines, line)
+		}
+	}
+	return lines, nil
+}
+
+// maxMetrics is the largest size of a journal of metrics.
+const maxMetrics = 1 << 30
 
 // lastMetrics returns the last whole line; the zero value if there is none. It reads only the end
 // of the file, and skips a line that another process has written in part.

@@ -1,6 +1,9 @@
 package rundir
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -11,10 +14,10 @@ import (
 	"github.com/pollen-ml/pollen/internal/journal"
 )
 
-// maxSplits is the largest size of SplitsFile, which has a line for each image.
+// maxSplits is the largest size of SplitsFile and of its content, which has a line for each image.
 const maxSplits = 1 << 30
 
-// WriteSplits writes SplitsFile and lists it in the index with the SHA-256 of its content, since a
+// WriteSplits writes SplitsFile, compressed, and lists it in the index with its SHA-256, since a
 // CSV file has no place for a checksum.
 func (w *Writer) WriteSplits(content []byte) error {
 	if err := w.Check(); err != nil {
@@ -30,14 +33,29 @@ func AddSplits(dir string, content []byte, remark func(string)) error {
 }
 
 func writeSplits(to *journal.Writer, dir string, content []byte) error {
+	content, err := compressed(content)
+	if err != nil {
+		return errors.Wrap(err, "pollen: "+SplitsFile)
+	}
 	if err := file.Write(filepath.Join(dir, SplitsFile), content); err != nil {
 		return errors.Wrap(err, "pollen: "+SplitsFile)
 	}
 	return index.Add(to, index.OfContent(SplitsFile, content))
 }
 
-// ReadSplits returns the content of SplitsFile. The error's cause is os.ErrNotExist if the run has
-// none, and the error is DamagedError if it is not what the index lists.
+// compressed returns a gzip file. It has no time, so that equal contents make equal files.
+func compressed(content []byte) ([]byte, error) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write(content); err != nil {
+		return nil, err
+	}
+	err := z.Close()
+	return b.Bytes(), err
+}
+
+// ReadSplits returns the content of SplitsFile, decompressed. The error's cause is os.ErrNotExist
+// if the run has none, and the error is DamagedError if it is not what the index lists.
 func ReadSplits(dir string) ([]byte, error) {
 	x, err := ReadIndex(dir)
 	if err != nil {
@@ -48,7 +66,7 @@ func ReadSplits(dir string) ([]byte, error) {
 
 func readSplits(dir string, x *index.Index) ([]byte, error) {
 	path, line := filepath.Join(dir, SplitsFile), x.Lines[SplitsFile]
-	content, err := file.Read(path, maxSplits)
+	packed, err := file.Read(path, maxSplits)
 	switch {
 	case os.IsNotExist(errors.Cause(err)) && line.Sum != "":
 		return nil, damaged(path, errMissing)
@@ -58,8 +76,19 @@ func readSplits(dir string, x *index.Index) ([]byte, error) {
 		return nil, errors.Wrap(err, "pollen")
 	case line.Sum == "":
 		return nil, damaged(path, errNotListed)
-	case index.OfContent(SplitsFile, content).Sum != line.Sum:
+	case index.OfContent(SplitsFile, packed).Sum != line.Sum:
 		return nil, damaged(path, errOther)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, damaged(path, err)
+	}
+	content, err := io.ReadAll(io.LimitReader(z, maxSplits))
+	if err == nil && len(content) == maxSplits {
+		err = errors.Errorf("it unpacks to %d bytes or more", maxSplits)
+	}
+	if err != nil {
+		return nil, damaged(path, err)
 	}
 	return content, nil
 }

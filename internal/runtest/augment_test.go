@@ -9,6 +9,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
 )
 
 func TestAugmentText(t *testing.T) {
@@ -67,7 +68,7 @@ func TestAugmentIsRefused(t *testing.T) {
 		"augment does not apply to hmc: its test compares":          {Augment: flip, Method: methodOf(t, "hmc"), Epochs: 100},
 		"augment does not apply to mala: its test compares":         {Augment: flip, Method: methodOf(t, "mala")},
 		"augment does not apply to random-walk: its test":           {Augment: flip, Method: methodOf(t, "random-walk")},
-		"augment cannot be combined with temperatures: swaps":       {Augment: flip, Temperatures: []float64{1, 2}},
+		"augment cannot be combined with temperatures: swaps":       {Augment: flip, Method: langevin.SGLD{}, Temperatures: []float64{1, 2}},
 		"augment cannot be combined with an anchor, which is the g": {Augment: flip, Anchor: 1},
 	} {
 		_, err := s.Resolve()
@@ -77,7 +78,7 @@ func TestAugmentIsRefused(t *testing.T) {
 		"augment: shift must be below the side of the images, 12x12":   {Shift: 12},
 		"augment: erase must be at least one pixel of images of 12x12": {Erase: 0.03},
 	} {
-		_, err := pollen.Try(context.Background(), pollen.Spec{Network: "mlp-3", Batch: 20, Augment: a}, squares(t, 100, 4, 1), 1)
+		_, err := pollen.Try(context.Background(), pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Augment: a}, squares(t, 100, 4, 1), 1)
 		wantInvalid(t, want, err, want)
 	}
 }
@@ -113,7 +114,8 @@ func TestAugmentedRuns(t *testing.T) {
 // another run.
 func TestAugmentLeavesPredictions(t *testing.T) {
 	data := squares(t, 100, 4, 1)
-	spec := pollen.Spec{Network: "mlp-3", Batch: 20, Epochs: 8, Samples: 3, Seed: 3, Augment: pollen.Augment{Flip: true, Shift: 2, Rotation: 20, Erase: 0.4}}
+	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 8, Samples: 3, Seed: 3,
+		Augment: pollen.Augment{Flip: true, Shift: 2, Rotation: 20, Erase: 0.4}}
 	run := fit(t, spec, trainOn(data))
 	if got := run.Manifest().Spec.Augment; got != spec.Augment {
 		t.Errorf("the manifest has %+v, want %+v", got, spec.Augment)

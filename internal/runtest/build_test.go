@@ -12,13 +12,14 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
 )
 
 // A run that another build resumes records which steps that made, and a build whose steps are all
 // made again is forgotten.
 func TestContinuedByAnotherBuild(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
-	spec := pollen.Spec{Network: "mlp-3", Batch: 10, Epochs: 6, Samples: 4}
+	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 6, Samples: 4}
 	whole := fit(t, spec, data, with(t, 1))
 	if c := whole.Manifest().Continued; c != nil {
 		t.Errorf("a run by one build: %+v", c)

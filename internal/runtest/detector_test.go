@@ -15,6 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
 )
 
 // flat returns n images of one grey level each, which no run of squares was trained on.
@@ -175,7 +176,7 @@ func TestDetectorOfGatheredRun(t *testing.T) {
 	var parts []string
 	for i := range 2 {
 		parts = append(parts, filepath.Join(place, string(rune('a'+i))))
-		spec := pollen.Spec{Network: "mlp-3", Batch: 20, Epochs: 4, Samples: 3, FirstChain: i}
+		spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 4, Samples: 3, FirstChain: i}
 		_, err := pollen.Fit(t.Context(), spec, &datasets.Splits{Train: train}, parts[i])
 		must(t, err)
 	}

@@ -97,7 +97,7 @@ func TestTemperatureZero(t *testing.T) {
 	data := trainOn(squares(t, 60, 4, 1))
 	for _, c := range []struct{ temperature, falls float64 }{{0, 1}, {100, 0.9}} {
 		var losses []float64
-		spec := pollen.Spec{Network: "mlp-3", Batch: 60, Epochs: 50, BurnIn: new(0), Samples: 50, Temperature: &c.temperature}
+		spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 60, Epochs: 50, BurnIn: new(0), Samples: 50, Temperature: &c.temperature}
 		fit(t, spec, data, pollen.WithObserver(func(e pollen.Event) {
 			if e.Task == "fit" {
 				losses = append(losses, e.Loss)

@@ -18,6 +18,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
 )
 
 func digestOf(t *testing.T, dir string, options ...pollen.Option) string {
@@ -60,7 +61,7 @@ func listedDigest(t *testing.T, dir string) string {
 // where all checksums are right.
 func TestDigest(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 100, 3, 1), Validation: squares(t, 60, 3, 2)}
-	spec := pollen.Spec{Network: "mlp-4", Batch: 20, Epochs: 4, Samples: 3, Chains: 2}
+	spec := pollen.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 4, Samples: 3, Chains: 2}
 	run := fit(t, spec, data)
 	want, err := run.Digest()
 	must(t, err)
@@ -130,7 +131,7 @@ func TestDigest(t *testing.T) {
 
 // A calibration that is not listed is used, so that it counts.
 func TestDigestCountsWhatIsNotListed(t *testing.T) {
-	run := fit(t, pollen.Spec{Network: "mlp-4", Batch: 20, Epochs: 2, Samples: 1}, trainOn(squares(t, 100, 3, 1)))
+	run := fit(t, pollen.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, Samples: 1}, trainOn(squares(t, 100, 3, 1)))
 	before, err := run.Digest()
 	must(t, err)
 	x, err := os.ReadFile(filepath.Join(run.Dir(), index.File))
@@ -182,7 +183,7 @@ func TestDigestOfAPredictor(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 100, 3, 1), Validation: squares(t, 60, 3, 2)}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := pollen.Fit(context.Background(), pollen.Spec{Network: "mlp-4", Batch: 10, Epochs: 16, Samples: 80}, data, dir)
+		_, err := pollen.Fit(context.Background(), pollen.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 10, Epochs: 16, Samples: 80}, data, dir)
 		ended <- err
 	}()
 	digests := map[int]string{} // by the number of samples

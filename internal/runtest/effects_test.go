@@ -45,7 +45,7 @@ func TestSubsetAndAnchor(t *testing.T) {
 	spec.Subset = 40
 	same(t, "a subset", want, contents(t, fit(t, spec, trainOn(data)).Dir()))
 
-	spec = pollen.Spec{Network: "mlp-3", Batch: 20, Epochs: 6, Samples: 3, Anchor: 1}
+	spec = pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 6, Samples: 3, Anchor: 1}
 	each := contents(t, fit(t, spec, trainOn(data)).Dir())
 	spec.Anchor = 2
 	second := contents(t, fit(t, spec, trainOn(data)).Dir())
@@ -57,7 +57,7 @@ func TestSubsetAndAnchor(t *testing.T) {
 // The symmetric order begins with an epoch as it is without, and continues with others.
 func TestSymmetricOrder(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
-	spec := pollen.Spec{Network: "mlp-3", Batch: 20, Epochs: 2, BurnIn: new(0), Samples: 2}
+	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, BurnIn: new(0), Samples: 2}
 	var after [2][2]samples.Sample
 	for i := range after {
 		spec.Symmetric = i == 1

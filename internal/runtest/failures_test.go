@@ -22,13 +22,15 @@ import (
 )
 
 // quick is a run of 10 steps.
-func quick() pollen.Spec { return pollen.Spec{Network: "mlp-3", Batch: 20, Epochs: 2, Samples: 2} }
+func quick() pollen.Spec {
+	return pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, Samples: 2}
+}
 
 // A run whose numbers overflow says where, keeps the samples before, and comes to the same end
 // again.
 func TestNotFinite(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
-	spec := pollen.Spec{Network: "mlp-3", Batch: 10, Epochs: 20, BurnIn: new(0), Samples: 20, Chains: 2}
+	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 20, BurnIn: new(0), Samples: 20, Chains: 2}
 	var err error
 	spec.Schedule, err = optimizers.ParseSchedule("step:0.05,1e30,100")
 	must(t, err)
@@ -318,13 +320,13 @@ func TestInvalidData(t *testing.T) {
 	refused(`validation: pollen: squares has a class "4", which `, quick(), &datasets.Splits{Train: good.Train, Validation: squares(t, 40, 5, 1)})
 	refused("subset must be at most 100, the number of examples of squares, got 101", pollen.Spec{Subset: 101}, good)
 	refused("batch must be at most 100, the number of examples, got 101", pollen.Spec{Batch: 101}, good)
-	refused("100 samples in the 5 steps after burn-in", pollen.Spec{Batch: 20, Epochs: 2, Samples: 100}, good)
+	refused("100 samples in the 5 steps after burn-in", pollen.Spec{Method: langevin.SGLD{}, Batch: 20, Epochs: 2, Samples: 100}, good)
 	refused("burn-in is 10 of 10 steps, must be less", pollen.Spec{Batch: 20, Epochs: 2, BurnInSteps: 10}, good)
 	refused("epochs are 1e+08 steps, must be at most", pollen.Spec{Batch: 20, Epochs: 20000000}, good)
 	refused("40 states that swag collects in the 5 steps after burn-in", pollen.Spec{Batch: 20, Epochs: 2, Method: pollen.SWAG{Rank: 20}}, good)
 	refused("mala evaluates all data at each step: batch must be 100, all examples, got 20", pollen.Spec{Batch: 20, Method: methodOf(t, "mala")}, good)
-	refused(`no network "dance"; there are lenet,`, pollen.Spec{Network: "dance", Samples: 1}, good)
-	refused("got \"0\"", pollen.Spec{Network: "mlp-0", Samples: 1}, good)
+	refused(`no network "dance"; there are lenet,`, pollen.Spec{Network: "dance", Method: langevin.SGLD{}, Samples: 1}, good)
+	refused("got \"0\"", pollen.Spec{Network: "mlp-0", Method: langevin.SGLD{}, Samples: 1}, good)
 	refused("output must have shape [B 4], got [B 7]; the last layer is linear1",
 		pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 7}}, Batch: 20, Epochs: 2, Samples: 2}, good)
 	refused("no linear layer after another", pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}},
@@ -387,8 +389,9 @@ func TestNoGoroutineStays(t *testing.T) {
 	_, err := run.Predict(context.Background(), data.Train)
 	must(t, err)
 	ctx, stop := stopAt(1)
-	pollen.Fit(ctx, pollen.Spec{Network: "mlp-3", Batch: 5, Epochs: 20}, data, filepath.Join(t.TempDir(), "stopped"), stop)
-	pollen.Fit(context.Background(), pollen.Spec{Network: "mlp-3", Schedule: optimizers.Constant{Rate: 1e10}}, data, filepath.Join(t.TempDir(), "nan"))
+	pollen.Fit(ctx, pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 5, Epochs: 20}, data, filepath.Join(t.TempDir(), "stopped"), stop)
+	wild := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Schedule: optimizers.Constant{Rate: 1e10}}
+	pollen.Fit(context.Background(), wild, data, filepath.Join(t.TempDir(), "nan"))
 	pollen.Fit(context.Background(), pollen.Spec{Network: "dance"}, data, filepath.Join(t.TempDir(), "none"))
 	deadline := time.Now().Add(5 * time.Second)
 	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {

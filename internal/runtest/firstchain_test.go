@@ -116,9 +116,9 @@ func TestFirstChainIsThatOfTheWholeRun(t *testing.T) {
 // Chains whose numbers no run has are refused before any work.
 func TestFirstChainOutOfRange(t *testing.T) {
 	for text, spec := range map[string]pollen.Spec{
-		"first-chain must be 0 to 65534, got -1":    {FirstChain: -1},
-		"first-chain must be 0 to 65534, got 65535": {FirstChain: 65535},
-		"first-chain must be 0 to 32766, got 32767": {FirstChain: 32767, Temperatures: []float64{1, 2}},
+		"first-chain must be 0 to 65534, got -1":    {Chains: 1, FirstChain: -1},
+		"first-chain must be 0 to 65534, got 65535": {Chains: 1, FirstChain: 65535},
+		"first-chain must be 0 to 32766, got 32767": {Chains: 1, FirstChain: 32767, Temperatures: []float64{1, 2}},
 	} {
 		_, err := spec.Resolve()
 		var wrong pollen.InvalidError

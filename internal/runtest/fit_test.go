@@ -16,6 +16,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -251,7 +252,7 @@ func TestKilledAtTheEnd(t *testing.T) {
 // Seeds differ; a chain is the same on its own and among others.
 func TestSeedsAndChains(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
-	spec := pollen.Spec{Network: "mlp-3", Batch: 10, Epochs: 2, Samples: 2, BurnIn: new(1), Chains: 2, Seed: 3}
+	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 2, Samples: 2, BurnIn: new(1), Chains: 2, Seed: 3}
 	two := contents(t, fit(t, spec, data).Dir())
 	spec.Chains = 1
 	one := contents(t, fit(t, spec, data).Dir())
@@ -324,7 +325,7 @@ func TestObserver(t *testing.T) {
 // Try makes no folder, and some steps.
 func TestTry(t *testing.T) {
 	done := 0
-	spec := pollen.Spec{Network: "mlp-3", Batch: 20, Epochs: 40, Anchor: 2, Chains: 2}
+	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 40, Anchor: 2, Chains: 2}
 	total, err := pollen.Try(context.Background(), spec, squares(t, 100, 4, 1), 7, pollen.WithObserver(func(e pollen.Event) {
 		if e.Remark == "" && (e.Task != "try" || e.Total != 7) {
 			t.Errorf("event %+v", e)

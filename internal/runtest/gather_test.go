@@ -24,7 +24,7 @@ import (
 
 // chainsFrom is a small run of some chains, of which Gather makes parts.
 func chainsFrom(first, chains int) pollen.Spec {
-	return pollen.Spec{Network: "mlp-4", Batch: 20, Epochs: 4, Samples: 2, Seed: 1, FirstChain: first, Chains: chains}
+	return pollen.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 4, Samples: 2, Seed: 1, FirstChain: first, Chains: chains}
 }
 
 // Parts gathered are the whole run: its samples, in order, and its predictions, to the bit.

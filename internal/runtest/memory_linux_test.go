@@ -63,7 +63,8 @@ func TestMemoryOfPredictions(t *testing.T) {
 	}
 
 	many := squares(t, 250000, 4, 2)
-	run = fit(t, pollen.Spec{Network: "mlp-16", Batch: 20, Epochs: 2, BurnIn: new(int), Samples: 2}, data, with(t, 2)).With(with(t, 2))
+	spec = pollen.Spec{Network: "mlp-16", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, BurnIn: new(int), Samples: 2}
+	run = fit(t, spec, data, with(t, 2)).With(with(t, 2))
 	m, err = run.PredictMemory(many.Len())
 	must(t, err)
 	before = resident(t)
@@ -100,8 +101,8 @@ func TestTooLittleMemory(t *testing.T) {
 		spec   pollen.Spec
 		advice string
 	}{
-		"many chains":     {pollen.Spec{Network: "mlp-2000-2000", Chains: 60000, Batch: 20}, "chains "},
-		"a large network": {pollen.Spec{Network: "mlp-40000-40000", Chains: 1000, Batch: 20}, "a smaller model"},
+		"many chains":     {pollen.Spec{Network: "mlp-2000-2000", Method: langevin.SGLD{}, Chains: 60000, Batch: 20}, "chains "},
+		"a large network": {pollen.Spec{Network: "mlp-40000-40000", Method: langevin.SGLD{}, Chains: 1000, Batch: 20}, "a smaller model"},
 		"HMC":             {pollen.Spec{Network: "mlp-2000-2000", Chains: 60000, Method: methodOf(t, "hmc")}, "chains "},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -131,7 +132,7 @@ func TestEstimateMemory(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 200, 4, 1), Validation: squares(t, 40, 4, 2)}
 	estimate := func(change func(s *pollen.Spec)) *pollen.Memory {
 		t.Helper()
-		s := pollen.Spec{Network: "mlp-50", Batch: 20}
+		s := pollen.Spec{Network: "mlp-50", Method: langevin.SGLD{}, Batch: 20}
 		change(&s)
 		m, err := pollen.EstimateMemory(s, data, with(t, 2))
 		must(t, err)
@@ -193,7 +194,7 @@ func TestTooLittleMemoryOfAGPU(t *testing.T) {
 	host := tensor.NewHost(2)
 	defer host.Close()
 	data := &datasets.Splits{Train: squares(t, 200, 4, 1), Validation: squares(t, 40, 4, 2)}
-	spec := pollen.Spec{Network: "mlp-400-400", Batch: 20, Epochs: 2, BurnIn: new(int), Samples: 2, Chains: 8}
+	spec := pollen.Spec{Network: "mlp-400-400", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, BurnIn: new(int), Samples: 2, Chains: 8}
 	m, err := pollen.EstimateMemory(spec, data, pollen.WithDevice(gpu{host, math.MaxInt}))
 	must(t, err)
 	if m.Device < 1<<20 || m.Host-m.Loaded > 128<<20 || !strings.Contains(m.String(), "on the GPU") {

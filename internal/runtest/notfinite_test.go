@@ -17,6 +17,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/testenv"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -25,7 +26,7 @@ import (
 // stops before it is written, and what was kept before predicts.
 func TestPoisonedSampleIsNotKept(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
-	spec := pollen.Spec{Network: "mlp-3-3-3", Batch: 10, Epochs: 11, BurnIn: new(0), Thinning: 1}
+	spec := pollen.Spec{Network: "mlp-3-3-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 11, BurnIn: new(0), Thinning: 1}
 	var err error
 	spec.Schedule, err = optimizers.ParseSchedule("step:0.05,1e25,100")
 	must(t, err)
@@ -87,7 +88,7 @@ func poison(t *testing.T, run *pollen.Run, at int) (path string) {
 // or leave it out.
 func TestPoisonedSample(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 100, 4, 1), Test: squares(t, 40, 4, 2)}
-	run := fit(t, pollen.Spec{Network: "mlp-3-3", Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 8}, data)
+	run := fit(t, pollen.Spec{Network: "mlp-3-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 8}, data)
 	intact, err := run.Predict(t.Context(), data.Test)
 	must(t, err)
 	bad := poison(t, run, 3)
@@ -133,7 +134,8 @@ func TestPoisonedSample(t *testing.T) {
 
 	// No run starts from one.
 	last := poison(t, run, 7)
-	_, err = pollen.Fit(t.Context(), pollen.Spec{Network: "mlp-3-3", Batch: 20, Epochs: 10, Start: run.Dir(), Seed: 2}, data, filepath.Join(t.TempDir(), "run"))
+	started := pollen.Spec{Network: "mlp-3-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, Start: run.Dir(), Seed: 2}
+	_, err = pollen.Fit(t.Context(), started, data, filepath.Join(t.TempDir(), "run"))
 	wantInvalid(t, "start", err, "start "+run.Dir(), "the sample of chain 0 at step 50 has a probability of image")
 	if filepath.Base(last) != samples.FileName(0, 50) {
 		t.Errorf("the last sample is %s", last)

@@ -15,13 +15,15 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 )
 
 // uneven is a run whose samples have weights that differ.
 func uneven(t *testing.T, options ...pollen.Option) *pollen.Run {
-	spec := pollen.Spec{Network: "mlp-3", Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 5, Chains: 2, Schedule: optimizers.Cosine{First: 0.3, Last: 0.01}}
+	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 5, Chains: 2,
+		Schedule: optimizers.Cosine{First: 0.3, Last: 0.01}}
 	return fit(t, spec, &datasets.Splits{Train: squares(t, 100, 4, 1), Validation: squares(t, 60, 4, 2)}, options...)
 }
 
@@ -61,7 +63,7 @@ func TestWeights(t *testing.T) {
 // A schedule that ends at 0 would make a sample that counts for nothing.
 func TestSampleWithoutWeight(t *testing.T) {
 	data := squares(t, 100, 4, 1)
-	spec := pollen.Spec{Network: "mlp-3", Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 5, Schedule: optimizers.Cosine{First: 0.3}}
+	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 5, Schedule: optimizers.Cosine{First: 0.3}}
 	_, err := pollen.Fit(context.Background(), spec, trainOn(data), t.TempDir())
 	wantInvalid(t, "a sample at rate 0", err, "schedule cosine:0.3,0 is 0 at step 49, after which a sample is drawn: it would have no weight")
 	spec.Method = pollen.SWAG{Rank: 2}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -96,7 +95,7 @@ func TestSplitsOfARun(t *testing.T) {
 	path := filepath.Join(run.Dir(), rundir.SplitsFile)
 	content, err := os.ReadFile(path)
 	must(t, err)
-	must(t, os.WriteFile(path, []byte(strings.Replace(string(content), "train", "test", 1)), 0o644))
+	must(t, os.WriteFile(path, content[:len(content)-1], 0o644))
 	if _, err := run.Splits(); !errors.As(err, new(*pollen.DamagedError)) {
 		t.Errorf("a changed list: %v", err)
 	}

@@ -1,0 +1,107 @@
+package command
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+)
+
+// The limits of a run that is good enough: chains disagree above maxAdviceRHat, and probabilities
+// are off above maxAdviceECE.
+const (
+	maxAdviceRHat = 1.05
+	maxAdviceECE  = 0.1
+)
+
+// judgement is whether a run is good enough, and what would improve it.
+type judgement struct {
+	verdict string
+	command string  // that would improve it, without the program
+	cost    float64 // of the command, relative to the run's
+}
+
+// judge judges a run by its scores on test images and its chains. d is nil without diagnostics.
+func judge(run *pollen.Run, a *evaluate.Assessment, test *datasets.Dataset, d *pollen.Diagnostics) judgement {
+	m := run.Manifest()
+	accuracy, n := a.Values["accuracy"], float64(test.Len())
+	most := slices.Max(test.Counts())
+	half := 1.96 * math.Sqrt(accuracy*(1-accuracy)/n)
+	right := fmt.Sprintf("right on %.1f %% of %d test images (95 %% interval %.1f to %.1f %%)", 100*accuracy, test.Len(),
+		100*max(0, accuracy-half), 100*min(1, accuracy+half))
+	rHat := math.NaN()
+	if d != nil && d.Predicted != nil {
+		rHat = float64(d.Predicted.RHat)
+	}
+	var j judgement
+	switch ece := a.Values["ece"]; {
+	case accuracy-half <= float64(most)/n:
+		j.verdict = fmt.Sprintf("not good enough: %s, where one class has %.1f %%", right, 100*float64(most)/n)
+	case ece > maxAdviceECE:
+		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are off by %.0f points on average", right, 100*ece)
+	case rHat > maxAdviceRHat:
+		j.verdict = fmt.Sprintf("good enough for its answers, not for their probabilities: %s, but chains disagree on predictions (split R-hat %.2f)", right, rHat)
+	default:
+		j.verdict = "good enough, as far as these images show: " + right
+	}
+	into := " --folder " + shellQuoted(run.Dir()+"-2")
+	switch again := "fit --config " + shellQuoted(run.Dir()+"/manifest.json"); {
+	case pollen.IsOptimizer(m.Spec.Method):
+		j.command, j.cost = "fit"+dataFlags(m)+into, 2*4/float64(max(1, m.Spec.Chains)) // as many steps for each of 4 chains, and a warm start
+	case m.Spec.Chains == 1:
+		j.command, j.cost = again+" --chains 4"+into, 4
+	default:
+		j.command, j.cost = fmt.Sprintf("%s --epochs %d%s", again, 2*m.Spec.Epochs, into), 2
+	}
+	return j
+}
+
+// dataFlags returns the flags of a run's data and network, for a run with the default method.
+func dataFlags(m pollen.Manifest) string {
+	var flags strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(m.Notes)) {
+		if key != "device" && key != "precision" && key != "model" {
+			fmt.Fprintf(&flags, " --%s %s", key, shellQuoted(m.Notes[key]))
+		}
+	}
+	if m.Spec.Network != "" && !strings.Contains(m.Spec.Network, "\n") {
+		fmt.Fprintf(&flags, " --model %s", shellQuoted(m.Spec.Network))
+	}
+	return flags.String()
+}
+
+// shellQuoted quotes a word for a POSIX shell if it needs that.
+func shellQuoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./,:=@+", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// printAdvice prints whether a run is good enough, and the command that would improve it. took is
+// the time of its steps, 0 if they were not made in one go.
+func printAdvice(r scoredRun, test *datasets.Dataset, took time.Duration, c *console) error {
+	d, err := r.run.Diagnostics()
+	if err != nil && !os.IsNotExist(errors.Cause(err)) {
+		return err
+	}
+	j := judge(r.run, r.assessment, test, d)
+	cost := fmt.Sprintf("about %.0f times the time of this run", j.cost)
+	if took > 0 {
+		cost = fmt.Sprintf("about %v", time.Duration(j.cost*float64(took)).Round(time.Second))
+	}
+	fmt.Fprintf(c.out, "\nThe run is %s. To improve it, %s: %s %s\n", j.verdict, cost, program(os.Executable()), j.command)
+	return nil
+}

@@ -1,0 +1,114 @@
+package measure
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Validation scores the chains of a run on validation images while it trains. Nothing that the run
+// does depends on these scores. The methods of a nil Validation do nothing.
+type Validation struct {
+	predictor *samples.SamplePredictor
+	images    float64 // a hash of their pixels
+	labels    []int32
+	spacing   int // steps between two scores at least
+	last      int // step
+
+	probabilities []float32
+	sum           []float64 // of the samples' probabilities, by their weights
+	weight        float64
+}
+
+// ValidationScores are scores on validation images.
+type ValidationScores struct {
+	// Loss and Accuracy are means over the chains as they are, each on its own.
+	Loss, Accuracy float64
+	// NLL is the negative log-likelihood of the average of the samples so far; before the first
+	// sample, of the average of the chains as they are.
+	NLL float64
+}
+
+// NewValidation loads labelled images on a device, to score chains at most once in spacing steps.
+// batch is the number of images that are predicted at a time.
+func NewValidation(device tensor.Device, images samples.Images, labels []int32, network layers.Sequential, batch, spacing int) (*Validation, error) {
+	predictor, err := samples.NewSamplePredictor(device, tensor.Float32, images, batch, network.Apply)
+	if err != nil {
+		return nil, err
+	}
+	pixels := images.Pixels
+	if images.Features > 0 {
+		pixels = tensor.Bytes(images.Rows)
+	}
+	n, hash := len(labels)*predictor.Classes(), sha256.Sum256(pixels)
+	const bits = 53 // that a float64 holds
+	return &Validation{images: float64(binary.LittleEndian.Uint64(hash[:]) >> (64 - bits)), predictor: predictor, labels: labels, spacing: spacing, last: -spacing,
+		probabilities: make([]float32, n), sum: make([]float64, n)}, nil
+}
+
+// ValidationBytes is what Validation takes for each probability: the last, and three sums.
+const ValidationBytes = 4 + 3*8
+
+// Due reports whether the chains are to be scored after step steps.
+func (v *Validation) Due(step int) bool { return v != nil && step-v.last >= v.spacing }
+
+// Score scores the states of the chains after step steps. If they are samples, their predictions
+// are added to the average.
+func (v *Validation) Score(states []samples.Sample, step int, sampled bool) (ValidationScores, error) {
+	v.last = step
+	var s ValidationScores
+	sum, weight := slices.Clone(v.sum), v.weight
+	now := make([]float64, len(v.sum))
+	for _, state := range states {
+		if err := v.predictor.Predict(state, v.probabilities); err != nil {
+			v.sum, v.weight = sum, weight // as before
+			return s, err
+		}
+		loss, accuracy := Scores(v.probabilities, v.labels)
+		s.Loss, s.Accuracy = s.Loss+loss/float64(len(states)), s.Accuracy+accuracy/float64(len(states))
+		for i, p := range v.probabilities {
+			now[i] += float64(p) / float64(len(states))
+			if sampled {
+				v.sum[i] += state.Weight * float64(p)
+			}
+		}
+		if sampled {
+			v.weight += state.Weight
+		}
+	}
+	if v.weight > 0 {
+		for i, sum := range v.sum {
+			now[i] = sum / v.weight
+		}
+	}
+	s.NLL, _ = Scores(now, v.labels)
+	return s, nil
+}
+
+// state returns the average as numbers, which restore reads.
+func (v *Validation) state() []float64 {
+	return append([]float64{v.images, float64(v.last), v.weight}, v.sum...)
+}
+
+// restore reads a state. Without one of these images, as of a run that was begun without or with
+// others, the average begins here.
+func (v *Validation) restore(state []float64) {
+	const numbers = 3
+	if v == nil || len(state) != numbers+len(v.sum) || state[0] != v.images {
+		return
+	}
+	v.last, v.weight = int(state[1]), state[2]
+	copy(v.sum, state[numbers:])
+}
+
+// Close frees the images.
+func (v *Validation) Close() error {
+	if v == nil {
+		return nil
+	}
+	return v.predictor.Close()
+}

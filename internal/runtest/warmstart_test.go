@@ -1,0 +1,106 @@
+package runtest
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/mcmc"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// adam is the optimizer of warm starts.
+func adam() optimizers.Optimizer { return optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8} }
+
+// TestWarmStart: chains of every kind of sampler begin where the optimizer was best, with the bits
+// of a run that was stopped within the warm start and resumed, and a part of a run has the chains
+// of the whole.
+func TestWarmStart(t *testing.T) {
+	ctx, data := context.Background(), trainOn(squares(t, 60, 3, 1))
+	rate := optimizers.Constant{Rate: 1e-30}
+	for name, spec := range map[string]pollen.Spec{
+		"minibatches": {Method: langevin.SGLD{}, Temperature: new(0.0), Schedule: rate, Epochs: 2, BurnIn: new(1)},
+		"replicas":    {Method: langevin.SGLD{}, Temperatures: []float64{1, 1.5}, Schedule: rate, Epochs: 2, BurnIn: new(1)},
+		"all data":    {Method: mcmc.HMC{LeapfrogSteps: 1}, Epochs: 2, BurnIn: new(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			spec.Network, spec.Samples, spec.Chains, spec.Seed = "mlp-5", 1, 3, 7
+			spec.WarmStart, spec.WarmEpochs, spec.WarmPatience = adam(), 30, 4
+			whole, err := pollen.Fit(ctx, spec, data, filepath.Join(dir, "whole"), with(t, 2))
+			must(t, err)
+			d, err := whole.Diagnostics()
+			must(t, err)
+			w := d.WarmStart
+			if w == nil || w.HeldOut != 12 || len(w.Epoch) != 3 || w.Epochs < 5 || slices.Min(w.Epoch) < 1 {
+				t.Fatalf("warm start %+v, want one of 3 chains scored on 12 images", w)
+			}
+
+			stopping, stop := context.WithCancel(ctx)
+			epochs := 0
+			_, err = pollen.Fit(stopping, spec, data, filepath.Join(dir, "stopped"), with(t, 1), pollen.WithObserver(func(e pollen.Event) {
+				if e.Task == "warm start" {
+					epochs++
+				}
+				if epochs == 3 {
+					stop()
+				}
+			}))
+			wantError(t, "a stop within the warm start", err, "warm start: stopped after")
+			resumed, err := pollen.Resume(ctx, filepath.Join(dir, "stopped"), data, with(t, 2))
+			must(t, err)
+			same(t, "resumed within the warm start", contents(t, whole.Dir()), contents(t, resumed.Dir()))
+
+			part := spec
+			part.FirstChain, part.Chains = 1, 2
+			of, err := pollen.Fit(ctx, part, data, filepath.Join(dir, "part"), with(t, 1))
+			must(t, err)
+			of1, whole1 := lastOf(t, of), lastOf(t, whole)
+			for chain := 1; chain < 3; chain++ {
+				if !slices.Equal(of1[chain], whole1[chain]) {
+					t.Errorf("chain %d of a part differs from that of the whole", chain)
+				}
+			}
+		})
+	}
+}
+
+// TestWarmStartKeepsTheBest: a chain begins with the best of all epochs, not the last: one that an
+// optimizer only spoils stays at its initial values.
+func TestWarmStartKeepsTheBest(t *testing.T) {
+	data := trainOn(squares(t, 60, 3, 1))
+	spoiling := pollen.Spec{
+		Network: "mlp-5", Method: langevin.SGLD{}, Temperature: new(0.0), Schedule: optimizers.Constant{Rate: 1e-30}, Epochs: 1, BurnIn: new(0),
+		Samples: 1, WarmStart: optimizers.Momentum{Decay: 0.9999}, WarmEpochs: 60, WarmPatience: 60,
+	}
+	remarks := ""
+	run := fit(t, spoiling, data, with(t, 1), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" }))
+	d, err := run.Diagnostics()
+	must(t, err)
+	if w := d.WarmStart; w.Epochs != 60 || w.Epoch[0] == 60 {
+		t.Errorf("began after epoch %d of %d, want an earlier one than the last", w.Epoch[0], w.Epochs)
+	}
+	if !strings.Contains(remarks, "warm start: the chains begin where 60 epochs of the optimizer were best, after epoch") {
+		t.Errorf("remarks %q, want one on the warm start", remarks)
+	}
+}
+
+// TestWarmStartRefused are settings that do not fit.
+func TestWarmStartRefused(t *testing.T) {
+	for want, spec := range map[string]pollen.Spec{
+		"apply to a warm-start":                         {Method: langevin.SGLD{}, WarmEpochs: 3},
+		"only one of them may be given":                 {Method: langevin.SGLD{}, WarmStart: adam(), Start: "run"},
+		"warm-start applies to sgld":                    {Method: optimizers.SGD{}, WarmStart: adam()},
+		"Beta1 must be":                                 {Method: langevin.SGLD{}, WarmStart: optimizers.Adam{Beta1: 2}},
+		"warm-patience must be at least 1, got -1":      {Method: langevin.SGLD{}, WarmStart: adam(), WarmPatience: -1},
+		"warm-start must not be a nil *optimizers.Adam": {Method: langevin.SGLD{}, WarmStart: (*optimizers.Adam)(nil)},
+	} {
+		wantInvalid(t, want, spec.Validate(), want)
+	}
+	var spec pollen.Spec
+	wantInvalid(t, "a sampler", spec.Set("warm-start", "sgld"), "warm-start must be an optimizer, such as adam, got sgld")
+}
