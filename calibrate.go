@@ -59,6 +59,7 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCe
 		return nil, err
 	}
 	r.calibratedOn = p
+	p.Groups = heldOut.Groups
 	c, err := evaluate.Calibrate(p)
 	if err != nil {
 		return nil, err

@@ -53,6 +53,9 @@ func Calibrate(p *Predictions) (*Calibration, error) {
 	if err := p.checkLabels("Calibrate"); err != nil {
 		return nil, err
 	}
+	if p.Groups != nil && len(p.Groups) != p.Len() {
+		return nil, errors.Errorf("evaluate: Calibrate: Groups must be nil or have one for each of %d examples, got %d", p.Len(), len(p.Groups))
+	}
 	kept := keptExamples(p.Len())
 	c := &Calibration{Data: p.Name, Examples: len(kept), Classes: p.Classes, Samples: p.Samples, HeldOut: newHeldOut(p, kept)}
 	if p.Nonconformity != nil {

@@ -31,7 +31,7 @@ type Certificate struct {
 	Certified bool `json:"certified"`
 	// Threshold is the lowest confidence of an image that is answered.
 	Threshold float64 `json:"threshold"`
-	// Images is the number of held-out examples, Answered the number of those whose confidence is
+	// Images is the number of held-out examples, or of their groups if they have any, Answered the number of those whose confidence is
 	// at least Threshold, and Wrong the number of errors among these.
 	Images   int `json:"images"`
 	Answered int `json:"answered"`
@@ -81,11 +81,14 @@ func (c *Calibration) Certify(risk, confidence float64) (Certificate, error) {
 	if err := c.check(what); err != nil {
 		return Certificate{}, err
 	}
-	wrong := make([]bool, c.Examples)
+	var confidences []float64
+	var wrong []bool
 	for i, rank := range c.Rank {
-		wrong[i] = rank != 1
+		if c.independent(i) {
+			confidences, wrong = append(confidences, c.Confidence[i]), append(wrong, rank != 1)
+		}
 	}
-	return certify(c.Confidence, wrong, risk, confidence, RiskPValue), nil
+	return certify(confidences, wrong, risk, confidence, RiskPValue), nil
 }
 
 // certify is Certify by any p-values.

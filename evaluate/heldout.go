@@ -29,7 +29,17 @@ type HeldOut struct {
 	// Uniform is a pseudo-random number in [0, 1) that is a function of the probabilities: the u of
 	// randomized adaptive sets.
 	Uniform []float64 `json:"uniform"`
+	// Single reports for each example whether it is the one, drawn at random, that represents its
+	// group. It is nil if the examples have no groups. Class-conditional thresholds and certified
+	// risks use only these examples, which are independent: hundreds of frames of three videos say
+	// little more about a new video than three frames. Thresholds of all classes use all examples.
+	// Source: Dunn, Wasserman, Ramdas 2023, distribution-free prediction sets for two-layer
+	// hierarchical models, single subsampling and pooling.
+	Single []bool `json:"single,omitempty"`
 }
+
+// independent reports whether example i counts where examples must be independent.
+func (h *HeldOut) independent(i int) bool { return h.Single == nil || h.Single[i] }
 
 // newHeldOut returns the columns for labelled predictions, of the examples with the given numbers.
 func newHeldOut(p *Predictions, examples []int) HeldOut {
@@ -43,6 +53,10 @@ func newHeldOut(p *Predictions, examples []int) HeldOut {
 		return cmp.Or(cmp.Compare(p.row(b)[p.Labels[b]], p.row(a)[p.Labels[a]]), cmp.Compare(p.Labels[a], p.Labels[b]),
 			slices.Compare(p.row(a), p.row(b)))
 	})
+	single := singles(p.Groups)
+	if single != nil {
+		h.Single = make([]bool, n)
+	}
 	var ranked ranking
 	for i, example := range order {
 		row, label := p.row(example), p.Labels[example]
@@ -50,8 +64,28 @@ func newHeldOut(p *Predictions, examples []int) HeldOut {
 		h.Class[i], h.Label[i], h.Confidence[i], h.Uniform[i] = label, row[label], row[ranked.order[0]], uniform(row)
 		at := slices.Index(ranked.order, int(label))
 		h.Rank[i], h.Above[i] = at+1, ranked.above[at]
+		if single != nil {
+			h.Single[i] = single[example]
+		}
 	}
 	return h
+}
+
+// subsetSeed is the seed of subsets of examples: any fixed number, since they must not depend on
+// the predictions.
+const subsetSeed = 47
+
+// singles draws one example of each group; nil without groups.
+func singles(groups []string) []bool {
+	if groups == nil {
+		return nil
+	}
+	single, seen := make([]bool, len(groups)), map[string]bool{}
+	for _, i := range rand.New(rand.NewPCG(subsetSeed, 0)).Perm(len(groups)) {
+		single[i] = !seen[groups[i]]
+		seen[groups[i]] = true
+	}
+	return single
 }
 
 // keptExamples returns the numbers of the examples, of n, that a Calibration keeps.
@@ -61,8 +95,7 @@ func keptExamples(n int) []int {
 		kept[i] = i
 	}
 	if n > maxHeldOut {
-		const seed = 47 // any fixed number: the subset must not depend on the predictions
-		random := rand.New(rand.NewPCG(seed, uint64(n)))
+		random := rand.New(rand.NewPCG(subsetSeed, uint64(n)))
 		random.Shuffle(n, func(i, j int) { kept[i], kept[j] = kept[j], kept[i] })
 		kept = kept[:maxHeldOut]
 	}
@@ -117,6 +150,9 @@ func (h *HeldOut) check(what string, n, classes int) error {
 		if size != n {
 			return errors.Errorf("evaluate: %s: calibration must have a %[2]s for each of %[3]d examples, got %[4]d: calibrate again", what, name, n, size)
 		}
+	}
+	if h.Single != nil && len(h.Single) != n {
+		return errors.Errorf("evaluate: %s: calibration must have a single for each of %d examples, got %d: calibrate again", what, n, len(h.Single))
 	}
 	share := func(p float64) bool { return p >= 0 && p <= 1+rowTolerance }
 	for i := range n {

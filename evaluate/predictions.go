@@ -15,6 +15,9 @@ type Predictions struct {
 	// Labels are [N], or nil if unknown. For out-of-distribution data they may number other
 	// classes; no score uses them.
 	Labels []int32
+	// Groups are [N], or nil: examples of equal group, such as frames of one video, are not
+	// independent. Only Calibrate uses them.
+	Groups []string
 	// Classes is K.
 	Classes int
 	// Samples is the number of posterior samples averaged.

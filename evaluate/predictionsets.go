@@ -143,8 +143,8 @@ func (r SetRule) score(p, above float64, rank int, u float64) float64 {
 
 // ClassThreshold is the threshold for one class.
 type ClassThreshold struct {
-	// Class is the number of the class, Examples the number of its held-out examples, and Needed
-	// the number that a threshold of its own needs.
+	// Class is the number of the class, Examples the number of its held-out examples, or of their
+	// groups if they have any, and Needed the number that a threshold of its own needs.
 	Class    int `json:"index"`
 	Examples int `json:"images"`
 	Needed   int `json:"needed"`
@@ -185,7 +185,9 @@ func (c *Calibration) Sets(level float64, rule SetRule) (*Sets, error) {
 	byClass := make([][]float64, c.Classes)
 	for i := range scores {
 		scores[i] = rule.score(c.Label[i], c.Above[i], c.Rank[i], c.Uniform[i])
-		byClass[c.Class[i]] = append(byClass[c.Class[i]], scores[i])
+		if c.independent(i) {
+			byClass[c.Class[i]] = append(byClass[c.Class[i]], scores[i])
+		}
 	}
 	quantile := func(scores []float64) float64 {
 		slices.Sort(scores)

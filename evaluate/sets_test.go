@@ -264,3 +264,85 @@ func TestManyHeldOutExamples(t *testing.T) {
 		t.Errorf("of 3 examples got %v", kept)
 	}
 }
+
+// Frames of a video have the same prediction and are right or wrong together. Counting one frame of
+// each keeps the promises of class-conditional sets and of certified risks, and counting all of
+// them does not.
+func TestGroupsCountOnce(t *testing.T) {
+	const seeds, videos, frames, level, risk = 200, 60, 10, 0.9, 0.1
+	draw := func(random *rand.Rand, groups bool) *Predictions {
+		var probabilities []float64
+		var labels []int32
+		var names []string
+		for video := range videos {
+			p := 0.5 + random.Float64()/2
+			label := int32(0)
+			if random.Float64() < 0.11 { // of any confidence
+				label = 1
+			}
+			for range frames {
+				probabilities, labels, names = append(probabilities, p, 1-p), append(labels, label), append(names, fmt.Sprint(video))
+			}
+		}
+		p := predictionsOf(t, probabilities, labels, 2)
+		if groups {
+			p.Groups = names
+		}
+		return p
+	}
+	for groups, most := range map[bool]int{true: 2 * seeds * (100 - 90) / 100, false: seeds} {
+		violations, covered, images := 0, 0, 0
+		for seed := range uint64(seeds) {
+			random := rand.New(rand.NewPCG(23, seed))
+			c, err := Calibrate(draw(random, groups))
+			if err != nil {
+				t.Fatal(err)
+			}
+			certificate, err := c.Certify(risk, 0.9)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if certificate.Certified { // the risk is .11 at every threshold
+				violations++
+			}
+			s, err := c.Sets(level, SetRule{PerClass: true, AllowEmpty: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := map[bool]int{true: videos, false: videos * frames}[groups]; s.Thresholds[0].Examples+s.Thresholds[1].Examples != want || certificate.Images != want {
+				t.Fatalf("%+v and %+v count other than %d", s.Thresholds, certificate, want)
+			}
+			p := draw(random, false)
+			sets, err := s.Of(p.Probabilities, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n, set := range sets {
+				if p.Labels[n] == 0 {
+					images++
+					if slices.Contains(set, 0) {
+						covered++
+					}
+				}
+			}
+		}
+		t.Logf("groups %v: %d of %d certified, class 0 is covered with %.4f", groups, violations, seeds, float64(covered)/float64(images))
+		if violations > most || !groups && violations < seeds/4 {
+			t.Errorf("groups %v: %d of %d risks are certified wrongly", groups, violations, seeds)
+		}
+		if share := float64(covered) / float64(images); groups && share < level-0.015 {
+			t.Errorf("class 0 is covered with %v, want %v", share, level)
+		}
+	}
+	c, err := Calibrate(draw(rand.New(rand.NewPCG(23, 0)), true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Single = c.Single[:1]
+	_, err = c.Certify(risk, 0.9)
+	refused(t, "single", err, "must have a single for each of 600 examples, got 1")
+	p := draw(rand.New(rand.NewPCG(23, 0)), true)
+	p.Groups = p.Groups[1:]
+	_, err = Calibrate(p)
+	refused(t, "groups", err, "one for each of 600 examples, got 599")
+}

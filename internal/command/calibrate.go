@@ -37,6 +37,7 @@ func calibrateCommand(c *console) *cobra.Command {
 			"validation split that the run held out. The detector of strange images stays as it is, compared with the training images;\n" +
 			"the threshold of its decisions is calibrated.",
 		Example: "  pollen calibrate runs/flowers --data greenhouse\n  pollen calibrate runs/digits --data scans.npz\n" +
+			"  pollen calibrate runs/skin --data clinic --group column=patient\n" +
 			"  pollen calibrate runs/flowers         # again, on the images that fit held out",
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) != 1 {
@@ -51,6 +52,8 @@ func calibrateCommand(c *console) *cobra.Command {
 	f := command.Flags()
 	f.StringVar(&k.data.Name, "data", "", "labelled images: a name, a directory or a file (default: the run's validation images)")
 	config.BindDataDir(f, &k.data.Dir)
+	f.StringVar(&k.data.Group, "group", "", "images of a patient, video or track count as one where images must be independent: parent, column=NAME or a\n"+
+		"regular expression, as for fit")
 	k.data.BindMaxSkipped(f)
 	k.device.bind(f)
 	bindWithoutDamaged(f, &k.withoutDamaged)
@@ -108,6 +111,9 @@ func (k *calibrateFlags) heldOut(ctx context.Context, m pollen.Manifest, c *cons
 	data := k.data
 	isOwn := data.Name == "" || data.Place() == own.Place()
 	if isOwn {
+		if k.data.Group != "" && k.data.Group != own.Group {
+			return nil, nil, usage("pollen: calibrate: --group must be that of the run for its own data, %q, got %q", own.Group, k.data.Group)
+		}
 		data = own
 	} else {
 		data.Whole()
