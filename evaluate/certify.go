@@ -31,8 +31,9 @@ type Certificate struct {
 	Certified bool `json:"certified"`
 	// Threshold is the lowest confidence of an image that is answered.
 	Threshold float64 `json:"threshold"`
-	// Images is the number of held-out examples, or of their groups if they have any, Answered the number of those whose confidence is
-	// at least Threshold, and Wrong the number of errors among these.
+	// Images is the number of held-out examples, or of their groups if they have any, Answered the
+	// number of those whose confidence is at least Threshold, and Wrong the number of errors among
+	// these.
 	Images   int `json:"images"`
 	Answered int `json:"answered"`
 	Wrong    int `json:"wrong"`

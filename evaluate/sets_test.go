@@ -309,7 +309,8 @@ func TestGroupsCountOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := map[bool]int{true: videos, false: videos * frames}[groups]; s.Thresholds[0].Examples+s.Thresholds[1].Examples != want || certificate.Images != want {
+			want := map[bool]int{true: videos, false: videos * frames}[groups]
+			if s.Thresholds[0].Examples+s.Thresholds[1].Examples != want || certificate.Images != want {
 				t.Fatalf("%+v and %+v count other than %d", s.Thresholds, certificate, want)
 			}
 			p := draw(random, false)
