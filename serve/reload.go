@@ -64,7 +64,7 @@ func (s *Server) Reload(run *pollen.Run) error {
 	if err != nil {
 		return err
 	}
-	if d := run.Manifest().Data; d.Channels != s.data.Channels || d.Height != s.data.Height || d.Width != s.data.Width ||
+	if d := run.Manifest().Data; d.Channels != s.data.Channels || d.Height != s.data.Height || d.Width != s.data.Width || d.Crop != s.data.Crop ||
 		!slices.Equal(d.ClassNames, s.data.ClassNames) {
 		return errors.Errorf("serve: reload: %s must have the classes and the size of images of the run before: start another server for it", run.Dir())
 	}
