@@ -92,14 +92,32 @@ func (w *window) flat() *window {
 
 func pair2(v []int) [2]int { return [2]int{v[0], v[1]} }
 
+// convolution is a convolution of images with two axes as it was applied.
+type convolution struct {
+	x            *graph.Node
+	window       *window // whose padding includes a margin
+	groups       int
+	filter, bias string // names of values; no bias is ""
+}
+
 // conv translates Conv, over images with one or two axes.
 func conv(t *translator) ([]value, error) {
-	in, err := t.xs(2)
+	if err := t.needs(2); err != nil {
+		return nil, err
+	}
+	images := t.values[t.inputs[0]]
+	if images.margin == nil {
+		x, err := t.x(0)
+		if err != nil {
+			return nil, err
+		}
+		images = value{node: x}
+	}
+	filter, err := t.x(1)
 	if err != nil {
 		return nil, err
 	}
-	x, filter := in[0], in[1]
-	shape, size := graph.ShapeOf(x), graph.ShapeOf(filter)
+	shape, size := images.shape(), graph.ShapeOf(filter)
 	if len(shape) != len(size) || len(shape) != 3 && len(shape) != 4 {
 		return nil, errors.Errorf("images must have one or two axes, and filters as many: got %v and %v", shape, size)
 	}
@@ -107,14 +125,34 @@ func conv(t *translator) ([]value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m := images.margin; m != nil {
+		for i := range 2 {
+			w.before[i] += m.before[i]
+			w.after[i] += m.after[i]
+		}
+	}
+	x, groups := images.node, t.integer("group", 1)
 	if len(shape) == 3 {
 		x, filter, w = t.view(x, []int{shape[0], shape[1], 1, shape[2]}), t.view(filter, []int{size[0], size[1], 1, size[2]}), w.flat()
+		y, err := t.convolved(x, filter, w, groups)
+		if err != nil {
+			return nil, err
+		}
+		return t.biased(y, true)
 	}
-	y, err := t.convolved(x, filter, w, t.integer("group", 1))
+	c := &convolution{x: x, window: w, groups: groups, filter: t.inputs[1]}
+	if t.has(2) {
+		c.bias = t.inputs[2]
+	}
+	y, err := t.convolved(x, filter, w, groups)
 	if err != nil {
 		return nil, err
 	}
-	return t.biased(y, len(shape) == 3)
+	made, err := t.biased(y, false)
+	if err == nil {
+		made[0].conv = c
+	}
+	return made, err
 }
 
 // biased adds the bias of a convolution, if it has one, and if line is set removes the axis that
@@ -135,20 +173,10 @@ func (t *translator) biased(y *graph.Node, line bool) ([]value, error) {
 
 // convolved returns a convolution x [B C H W], filter [K C/groups R S] -> [B K P Q].
 func (t *translator) convolved(x, filter *graph.Node, w *window, groups int) (*graph.Node, error) {
-	padding := pair2(w.before)
-	if !w.symmetric() {
-		padded := value{node: x}
-		for i := range w.before {
-			var err error
-			if w.before[i]+w.after[i] > 0 {
-				if padded, err = t.filled(padded, 2+i, w.before[i], w.after[i], 0); err != nil {
-					return nil, err
-				}
-			}
-		}
-		x, padding = padded.node, [2]int{}
+	c := op.Conv2D{Stride: pair2(w.stride), Padding: pair2(w.before), Dilation: pair2(w.dilation)}
+	for i := range c.Trailing {
+		c.Trailing[i] = w.after[i] - w.before[i]
 	}
-	c := op.Conv2D{Stride: pair2(w.stride), Padding: padding, Dilation: pair2(w.dilation)}
 	channels, filters := graph.ShapeOf(x)[1], graph.ShapeOf(filter)[0]
 	switch {
 	case groups < 1 || channels%groups != 0 || filters%groups != 0:
@@ -156,7 +184,8 @@ func (t *translator) convolved(x, filter *graph.Node, w *window, groups int) (*g
 	case groups == 1:
 		return t.b.Apply(c, x, filter), t.b.Err()
 	}
-	return t.b.Apply(op.GroupedConv2D{Stride: c.Stride, Padding: c.Padding, Dilation: c.Dilation, Groups: groups}, x, filter), t.b.Err()
+	g := op.GroupedConv2D{Stride: c.Stride, Padding: c.Padding, Dilation: c.Dilation, Trailing: c.Trailing, Groups: groups}
+	return t.b.Apply(g, x, filter), t.b.Err()
 }
 
 // convTranspose translates ConvTranspose: the input's elements are moved apart by the stride, with

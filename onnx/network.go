@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -165,6 +166,10 @@ func (n *Network) translate(b *graph.Builder, x *graph.Node) (*translator, error
 type value struct {
 	node  *graph.Node
 	array *ndarray
+	// margin, if not nil, surrounds the images of node with zeros. A convolution takes it over as
+	// its padding; before any other reader, padding is applied.
+	margin *margin
+	conv   *convolution // that made the node, into which a batch normalisation may be folded
 }
 
 // translator translates the nodes of a model for one builder.
@@ -273,11 +278,16 @@ func (t *translator) xs(n int) ([]*graph.Node, error) {
 func (t *translator) nodeOf(name string) (*graph.Node, error) {
 	v, ok := t.values[name]
 	if ok && v.node != nil {
-		return v.node, t.b.Err()
+		var err error
+		if v.margin != nil {
+			v, err = t.surrounded(v)
+			t.values[name] = v
+		}
+		return v.node, cmp.Or(err, t.b.Err())
 	}
 	if ok {
 		node, err := t.constant(v.array)
-		t.values[name] = value{node, v.array}
+		t.values[name] = value{node: node, array: v.array}
 		return node, err
 	}
 	w := t.model.tensors[name]

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"math"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -10,52 +9,6 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/op/array"
 )
-
-// batchNormalization translates the inference form, with the running mean and variance as
-// constants: y = x s + (bias - mean s), s = scale / sqrt(variance + epsilon), for each channel.
-func batchNormalization(t *translator) ([]value, error) {
-	if err := t.needs(5); err != nil {
-		return nil, err
-	}
-	if t.integer("training_mode", 0) != 0 {
-		return nil, errors.New("batch normalisation must be in inference form, but training_mode is set: export the model in eval mode")
-	}
-	x, err := t.x(0)
-	if err != nil {
-		return nil, err
-	}
-	mean, ok := t.known(3)
-	variance, also := t.known(4)
-	if !ok || !also {
-		return nil, errors.New("the running mean and variance must be constants")
-	}
-	epsilon := t.float("epsilon", 1e-5)
-	inverse, shift := &ndarray{variance.shape, Float32, make([]float64, len(variance.values))}, &ndarray{mean.shape, Float32, make([]float64, len(mean.values))}
-	if len(inverse.values) != len(shift.values) {
-		return nil, errors.Errorf("the running mean and variance must be of one length, got %v and %v", mean.shape, variance.shape)
-	}
-	for i, v := range variance.values {
-		inverse.values[i] = 1 / math.Sqrt(v+epsilon)
-		shift.values[i] = mean.values[i] * inverse.values[i]
-	}
-	var parts [2]*graph.Node // 1/sqrt(variance + epsilon), and the mean times it
-	for i, a := range []*ndarray{inverse, shift} {
-		if parts[i], err = t.constant(a); err != nil {
-			return nil, err
-		}
-	}
-	scale, err := t.x(1)
-	if err != nil {
-		return nil, err
-	}
-	bias, err := t.x(2)
-	if err != nil {
-		return nil, err
-	}
-	channels := t.perChannel(t.b.Apply(op.Multiply{}, scale, parts[0]), len(graph.ShapeOf(x)))
-	offset := t.b.Apply(op.Subtract{}, bias, t.b.Apply(op.Multiply{}, scale, parts[1]))
-	return []value{{node: t.b.Apply(op.BiasAdd{}, t.b.Apply(op.Multiply{}, x, channels), offset)}}, t.b.Err()
-}
 
 // perChannel gives [C] the shape [1 C 1 ...] with the given number of axes.
 func (t *translator) perChannel(v *graph.Node, axes int) *graph.Node {

@@ -37,6 +37,9 @@ func pad(t *translator, x value) (value, error) {
 		return value{}, err
 	}
 	mode := t.text("mode", "constant")
+	if m := imageMargin(x, before, after); m != nil && mode == "constant" && fill == 0 {
+		return value{node: x.node, margin: m}, nil
+	}
 	for axis := range axes {
 		if before[axis] == 0 && after[axis] == 0 {
 			continue
@@ -46,6 +49,39 @@ func pad(t *translator, x value) (value, error) {
 		}
 	}
 	return x, nil
+}
+
+// margin is rows and columns of zeros around images, for each axis.
+type margin struct{ before, after [2]int }
+
+// imageMargin returns the margin that pads images on their last two axes, and nil if the padding is
+// of another kind, or large enough to be worth checking.
+func imageMargin(x value, before, after []int) *margin {
+	if x.node == nil || len(before) != 4 || slices.Min(before) < 0 || slices.Min(after) < 0 {
+		return nil
+	}
+	if before[0]+before[1]+after[0]+after[1] > 0 || max(slices.Max(before), slices.Max(after)) > maxMargin {
+		return nil
+	}
+	return &margin{[2]int(before[2:]), [2]int(after[2:])}
+}
+
+// maxMargin is the maximum width of a margin.
+const maxMargin = 1 << 10
+
+// surrounded puts the margin around the images.
+func (t *translator) surrounded(v value) (value, error) {
+	y := value{node: v.node}
+	for i := range 2 {
+		if v.margin.before[i]+v.margin.after[i] == 0 {
+			continue
+		}
+		var err error
+		if y, err = t.filled(y, 2+i, v.margin.before[i], v.margin.after[i], 0); err != nil {
+			return value{}, err
+		}
+	}
+	return y, nil
 }
 
 // padded extends an axis on both sides; negative numbers crop it.

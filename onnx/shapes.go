@@ -15,20 +15,20 @@ func (t *translator) operand(i int) (value, error) {
 	if !t.has(i) {
 		return value{}, errors.Errorf("input %d is missing", i)
 	}
-	name := t.inputs[i]
-	if v, ok := t.values[name]; ok {
-		if v.array != nil {
-			return value{array: v.array}, nil
-		}
-		return v, nil
+	return t.weightOrNode(t.inputs[i])
+}
+
+// weightOrNode returns a value as an array if it is known and not a sampled weight, otherwise as a
+// node.
+func (t *translator) weightOrNode(name string) (value, error) {
+	v, ok := t.values[name]
+	if ok && v.array != nil {
+		return value{array: v.array}, nil
 	}
-	if w := t.model.tensors[name]; w == nil || t.constantWeight(w) {
-		if w == nil {
-			return value{}, errors.Errorf("no node makes the value %q", name)
-		}
+	if w := t.model.tensors[name]; w != nil && t.constantWeight(w) {
 		return value{array: w.array()}, nil
 	}
-	node, err := t.x(i)
+	node, err := t.nodeOf(name)
 	return value{node: node}, err
 }
 
@@ -36,7 +36,13 @@ func (v value) shape() []int {
 	if v.array != nil {
 		return v.array.shape
 	}
-	return graph.ShapeOf(v.node)
+	shape := slices.Clone(graph.ShapeOf(v.node))
+	if v.margin != nil {
+		for i := range 2 {
+			shape[2+i] += v.margin.before[i] + v.margin.after[i]
+		}
+	}
+	return shape
 }
 
 // moved is the translation of an operator that only rearranges the elements of its first input:

@@ -13,7 +13,7 @@ struct Group {
 
 // A thread per output: it reads the window of each channel of the group.
 template <class T>
-INLINE void groupedForward(Out<T> y, In<T> x, In<T> w, const Group& g) {
+INLINE void groupedForward(Out<T> y, In<T> x, In<T> w, const T* bias, const Group& g, T low, T high) {
   int filters = g.groups * g.K, n = g.B * filters * g.P * g.Q;
   for (int i = first(); i < n; i += step()) {
     int q = i % g.Q, p = i / g.Q % g.P, plane = i / g.Q / g.P, k = plane % filters, b = plane / filters;
@@ -31,6 +31,10 @@ INLINE void groupedForward(Out<T> y, In<T> x, In<T> w, const Group& g) {
         }
       }
     }
+    if (bias) sum += bias[k];
+    // Comparisons, not minima: NaN stays.
+    if (sum < low) sum = low;
+    if (sum > high) sum = high;
     y.at()[i] = sum;
   }
 }
@@ -78,7 +82,12 @@ INLINE void groupedBackwardFilter(Out<T> dw, In<T> dout, In<T> x, const Group& g
 #define GROUP_OF (Group{B, C, H, W, K, R, S, P, Q, sH, sW, pH, pW, dH, dW, groups})
 
 #define GROUPED(T, suffix)                                                                                                                \
-  KERNEL(grouped_conv2d_fwd_##suffix, 256)(Out<T> y, In<T> x, In<T> w, GROUP) { groupedForward(y, x, w, GROUP_OF); }                      \
+  KERNEL(grouped_conv2d_fwd_##suffix, 256)(Out<T> y, In<T> x, In<T> w, GROUP, T low, T high) {                                            \
+    groupedForward(y, x, w, (const T*)nullptr, GROUP_OF, low, high);                                                                      \
+  }                                                                                                                                       \
+  KERNEL(grouped_conv2d_bias_fwd_##suffix, 256)(Out<T> y, In<T> x, In<T> w, In<T> bias, GROUP, T low, T high) {                           \
+    groupedForward(y, x, w, bias.at(), GROUP_OF, low, high);                                                                              \
+  }                                                                                                                                       \
   KERNEL(grouped_conv2d_bwd_input_##suffix, 256)(Out<T> dx, In<T> dout, In<T> w, GROUP) { groupedBackwardInput(dx, dout, w, GROUP_OF); }  \
   KERNEL(grouped_conv2d_bwd_filter_##suffix, 256)(Out<T> dw, In<T> dout, In<T> x, GROUP) { groupedBackwardFilter(dw, dout, x, GROUP_OF); }
 

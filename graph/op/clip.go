@@ -5,11 +5,13 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // Clip is y = min(max(x, Low), High), elementwise: x [...] -> y [...]. Low must not be above High;
 // either may be infinite. NaN stays NaN. Gradients pass where Low < y < High and are 0 elsewhere.
-// With Low = 0 and High = 6 it is ReLU6 (Howard et al., MobileNets, 2017).
+// With Low = 0 and High = 6 it is ReLU6 (Howard et al., MobileNets, 2017). Convolutions fuse a Clip
+// whose Low is 0.
 type Clip struct {
 	Low, High float64
 }
@@ -47,17 +49,10 @@ func (c Clip) unary() unary {
 		fromOutput: true,
 		constants:  []float64{c.Low, c.High},
 		values: func(y, x []float32) {
-			for i, v := range x {
-				y[i] = min(max(v, low), high)
-			}
+			kernel.Clip(y, x, low, high)
 		},
 		gradients: func(dx, dout, y []float32) {
-			for i, v := range y {
-				dx[i] = 0
-				if v > low && v < high {
-					dx[i] = dout[i]
-				}
-			}
+			kernel.PassWithin(dx, dout, y, low, high)
 		},
 	}
 }

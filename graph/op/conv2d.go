@@ -18,14 +18,48 @@ func Square(n int) [2]int { return [2]int{n, n} }
 //
 // with zeros outside x: x [B C H W], w [K C R S] -> y [B K P Q], where
 //
-//	P = floor((H + 2 Padding - Dilation (R-1) - 1) / Stride) + 1
+//	P = floor((H + 2 Padding + Trailing - Dilation (R-1) - 1) / Stride) + 1
 //
-// and Q likewise. The pairs are height, width. A bias and a ReLU that follow are fused into it.
-// Source: Dumoulin and Visin, A guide to convolution arithmetic (2016).
+// and Q likewise. The pairs are height, width. A bias, and a ReLU or a Clip from 0 that follow, are
+// fused into it. Source: Dumoulin and Visin, A guide to convolution arithmetic (2016).
 type Conv2D struct {
 	Stride, Padding, Dilation [2]int
+	// Trailing is the number of zeros after the end of an axis in addition to Padding, which is on
+	// both sides: a padding of 0 before and 1 after is Padding 0 and Trailing 1. It may be negative,
+	// down to -Padding.
+	Trailing [2]int
 
+	epilogue
+}
+
+// epilogue is what a convolution does to its sums: it adds a bias, and clips them from below at 0
+// and from above at a ceiling, if that is not 0.
+type epilogue struct {
 	bias, relu bool
+	ceiling    float32
+}
+
+// with returns the epilogue that also does the work of an op that follows, if it can.
+func (e epilogue) with(consumer graph.Op) (epilogue, bool) {
+	switch next := consumer.(type) {
+	case BiasAdd:
+		if !e.bias && !e.relu {
+			e.bias = true
+			return e, true
+		}
+	case ReLU:
+		if !e.relu {
+			e.relu = true
+			return e, true
+		}
+	case Clip:
+		high := float32(next.High)
+		if !e.relu && next.Low == 0 && high > 0 && float64(high) == next.High {
+			e.relu, e.ceiling = true, high
+			return e, true
+		}
+	}
+	return e, false
 }
 
 // Name implements graph.Op.
@@ -54,25 +88,16 @@ func (c Conv2D) kernel(x, w tensor.Shape) kernel.Conv2D {
 	return kernel.Conv2D{
 		B: x[0], C: x[1], H: x[2], W: x[3], K: w[0], R: w[2], S: w[3],
 		StrideH: c.Stride[0], StrideW: c.Stride[1], PadH: c.Padding[0], PadW: c.Padding[1],
-		DilationH: c.Dilation[0], DilationW: c.Dilation[1], Bias: c.bias, ReLU: c.relu,
+		DilationH: c.Dilation[0], DilationW: c.Dilation[1], TrailH: c.Trailing[0], TrailW: c.Trailing[1],
+		Bias: c.bias, ReLU: c.relu, Ceiling: c.ceiling,
 	}
 }
 
 // Fuse implements graph.Fuser.
 func (c Conv2D) Fuse(consumer graph.Op) (graph.Op, bool) {
-	switch consumer.(type) {
-	case BiasAdd:
-		if !c.bias && !c.relu {
-			c.bias = true
-			return c, true
-		}
-	case ReLU:
-		if !c.relu {
-			c.relu = true
-			return c, true
-		}
-	}
-	return nil, false
+	var ok bool
+	c.epilogue, ok = c.with(consumer)
+	return c, ok
 }
 
 // Lower implements graph.Op. A GPU computes the convolution as an implicit matrix product [K, C R
@@ -94,10 +119,19 @@ func (c Conv2D) Lower(l *graph.Lowering) {
 	arguments = append(arguments, convSizes(k)...)
 	product := tensor.Product{
 		Rows: k.K, Columns: k.B * k.P() * k.Q(), Depth: k.C * k.R * k.S,
-		Images: true, Forward: true, ReLU: c.relu, Height: k.P(), Width: k.Q(),
+		Images: true, Forward: true, ReLU: c.relu && c.ceiling == 0, Height: k.P(), Width: k.Q(),
 	}
-	l.EmitCalls(stem, []tensor.Call{l.Call("conv2d_fwd", product, arguments...)},
-		hostRoutine(l, plan, err, at), append(arguments, tensor.Bool(c.relu))...)
+	host := hostRoutine(l, plan, err, at)
+	if c.ceiling == 0 {
+		l.EmitCalls(stem, []tensor.Call{l.Call("conv2d_fwd", product, arguments...)}, host, append(arguments, tensor.Bool(c.relu))...)
+		return
+	}
+	// A GPU clips in a kernel of its own.
+	n := l.Shape.Elements()
+	sums, high := tensor.NewWorkspace(l.DType, n), tensor.Float(l.DType, float64(c.ceiling))
+	clip := l.Call("clip_fwd", tensor.Threads(n), l.Out(), tensor.In(sums), tensor.Int(n), tensor.Float(l.DType, 0), high)
+	into := append([]tensor.Argument{tensor.Out(sums)}, arguments[1:]...)
+	l.EmitCalls(stem, []tensor.Call{l.Call("conv2d_fwd", product, into...), clip}, host, append(arguments, high)...)
 }
 
 func convSizes(k kernel.Conv2D) []tensor.Argument {

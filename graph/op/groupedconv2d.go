@@ -1,6 +1,8 @@
 package op
 
 import (
+	"math"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -16,10 +18,13 @@ import (
 //
 // with g = floor(k Groups / K): x [B C H W], w [K C/Groups R S] -> y [B K P Q]. Groups must divide
 // C and K. As many groups as channels make a depthwise convolution (Howard et al., MobileNets,
-// 2017); it is for these that the loops are written, which do not share operands between filters.
+// 2017).
 type GroupedConv2D struct {
 	Stride, Padding, Dilation [2]int
+	Trailing                  [2]int // as in Conv2D
 	Groups                    int
+
+	epilogue
 }
 
 // Name implements graph.Op.
@@ -27,7 +32,11 @@ func (GroupedConv2D) Name() string { return "grouped conv2d" }
 
 // Shape implements graph.Op.
 func (g GroupedConv2D) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := checkRanks(in, 4, 4); err != nil {
+	ranks := []int{4, 4}
+	if g.bias {
+		ranks = append(ranks, 1)
+	}
+	if err := checkRanks(in, ranks...); err != nil {
 		return nil, err
 	}
 	channels, filters := in[0][1], in[1][0]
@@ -37,39 +46,50 @@ func (g GroupedConv2D) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if in[1][1] != channels/g.Groups {
 		return nil, errors.Errorf("filter must have %d channels, those of a group, got %d", channels/g.Groups, in[1][1])
 	}
-	k := g.sizes(in[0], in[1]).Conv2D
+	k := g.kernel(in[0], in[1])
 	if err := k.Validate(); err != nil {
 		return nil, err
 	}
 	return tensor.Shape{k.B, filters, k.P(), k.Q()}, nil
 }
 
-// groupedSizes has the sizes of one group's convolution, and the number of groups. Bodies of the
-// host's loops are its methods.
-type groupedSizes struct {
-	kernel.Conv2D
-	groups int
+func (g GroupedConv2D) kernel(x, w tensor.Shape) kernel.GroupedConv2D {
+	c := Conv2D{Stride: g.Stride, Padding: g.Padding, Dilation: g.Dilation, Trailing: g.Trailing, epilogue: g.epilogue}
+	return kernel.GroupedConv2D{Conv2D: c.kernel(x, w), Groups: g.Groups}
 }
 
-func (g GroupedConv2D) sizes(x, w tensor.Shape) groupedSizes {
-	return groupedSizes{kernel.Conv2D{
-		B: x[0], C: x[1] / g.Groups, H: x[2], W: x[3], K: w[0] / g.Groups, R: w[2], S: w[3],
-		StrideH: g.Stride[0], StrideW: g.Stride[1], PadH: g.Padding[0], PadW: g.Padding[1],
-		DilationH: g.Dilation[0], DilationW: g.Dilation[1],
-	}, g.Groups}
+// groupArguments are the sizes of a group's convolution, as for Conv2D, and the number of groups.
+func groupArguments(k kernel.GroupedConv2D) []tensor.Argument {
+	group := k.Conv2D
+	group.C, group.K = k.C/k.Groups, k.K/k.Groups
+	return append(convSizes(group), tensor.Int(k.Groups))
 }
 
-// arguments are those of a group's convolution, as for Conv2D, and the number of groups.
-func (s groupedSizes) arguments() []tensor.Argument {
-	return append(convSizes(s.Conv2D), tensor.Int(s.groups))
+// Fuse implements graph.Fuser.
+func (g GroupedConv2D) Fuse(consumer graph.Op) (graph.Op, bool) {
+	var ok bool
+	g.epilogue, ok = g.with(consumer)
+	return g, ok
 }
 
 // Lower implements graph.Op.
 func (g GroupedConv2D) Lower(l *graph.Lowering) {
-	s := g.sizes(l.Shapes[0], l.Shapes[1])
-	run := graph.Pick(l, groupedForward[float32](s), groupedForward[float64](s))
-	host := tensor.Rows(s.B*s.groups*s.K, s.P()*s.Q()*s.C*s.R*s.S, run)
-	l.Emit("grouped_conv2d_fwd", tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, s.arguments()...)...)
+	k := g.kernel(l.Shapes[0], l.Shapes[1])
+	k.Direct = l.DType == tensor.Float64
+	plan, err := k.Forward()
+	stem, at, arguments := "grouped_conv2d_fwd", operandIndex{out: 0, a: 1, b: 2, bias: absent}, []tensor.Argument{l.Out(), l.In(0), l.In(1)}
+	if g.bias {
+		stem, at.bias, arguments = "grouped_conv2d_bias_fwd", 3, append(arguments, l.In(2))
+	}
+	low, high := math.Inf(-1), math.Inf(1)
+	if g.relu {
+		low = 0
+	}
+	if g.ceiling > 0 {
+		high = float64(g.ceiling)
+	}
+	arguments = append(append(arguments, groupArguments(k)...), tensor.Float(l.DType, low), tensor.Float(l.DType, high))
+	l.Emit(stem, tensor.Threads(l.Shape.Elements()), hostRoutine(l, plan, err, at), arguments...)
 }
 
 // Gradients implements graph.Differentiable.
@@ -104,11 +124,11 @@ func (g groupedConv2DBackwardInput) Shape(in []tensor.Shape) (tensor.Shape, erro
 }
 
 func (g groupedConv2DBackwardInput) Lower(l *graph.Lowering) {
-	s := g.conv.sizes(l.Shape, l.Shapes[1])
-	run := graph.Pick(l, groupedBackwardInput[float32](s), groupedBackwardInput[float64](s))
-	host := tensor.Rows(s.B*s.groups*s.C, s.P()*s.Q()*s.K*s.R*s.S, run)
-	l.Emit("grouped_conv2d_bwd_input", tensor.Threads(l.Shape.Elements()), host,
-		append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, s.arguments()...)...)
+	k := g.conv.kernel(l.Shape, l.Shapes[1])
+	k.Direct = l.DType == tensor.Float64
+	plan, err := k.BackwardInput()
+	l.Emit("grouped_conv2d_bwd_input", tensor.Threads(l.Shape.Elements()), hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: 2, bias: absent}),
+		append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, groupArguments(k)...)...)
 }
 
 // groupedConv2DBackwardFilter is the gradient by the filter: dout [B K P Q], x [B C H W] -> dw [K
@@ -136,125 +156,10 @@ func (g groupedConv2DBackwardFilter) Shape(in []tensor.Shape) (tensor.Shape, err
 }
 
 func (g groupedConv2DBackwardFilter) Lower(l *graph.Lowering) {
-	s := g.conv.sizes(l.Shapes[1], l.Shape)
-	run := graph.Pick(l, groupedBackwardFilter[float32](s), groupedBackwardFilter[float64](s))
-	host := tensor.Rows(s.groups*s.K*s.C, s.B*s.P()*s.Q()*s.R*s.S, run)
-	l.Emit("grouped_conv2d_bwd_filter", tensor.Blocks{Count: l.Shape.Elements(), Threads: SumThreads}, host,
-		append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, s.arguments()...)...)
-}
-
-// taps calls use for each row p of the output and each tap (r, s), with the row of the input that
-// the tap reads, its first column there, and the range of columns q of the output whose taps are
-// inside the input. Rows outside are left out.
-func (s groupedSizes) taps(use func(p, r, tap, row, left, first, last int)) {
-	for r := range s.R {
-		for tap := range s.S {
-			left := tap*s.DilationW - s.PadW
-			first, last := 0, s.Q()
-			for first < last && first*s.StrideW+left < 0 {
-				first++
-			}
-			for first < last && (last-1)*s.StrideW+left >= s.W {
-				last--
-			}
-			for p := range s.P() {
-				if row := p*s.StrideH + r*s.DilationH - s.PadH; row >= 0 && row < s.H {
-					use(p, r, tap, row, left, first, last)
-				}
-			}
-		}
-	}
-}
-
-// groupedForward computes planes of y, one for each example and filter.
-func groupedForward[T float32 | float64](s groupedSizes) func(a *tensor.Args, lo, hi int) {
-	filters, P, Q := s.groups*s.K, s.P(), s.Q()
-	return func(a *tensor.Args, lo, hi int) {
-		y, x, w := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
-		for plane := lo; plane < hi; plane++ {
-			k, b := plane%filters, plane/filters
-			to := y[plane*P*Q:][:P*Q]
-			clear(to)
-			for c := range s.C {
-				from := x[((b*s.groups+k/s.K)*s.C+c)*s.H*s.W:][:s.H*s.W]
-				taps := w[(k*s.C+c)*s.R*s.S:][:s.R*s.S]
-				s.taps(func(p, r, tap, row, left, first, last int) {
-					factor, line, pixels := taps[r*s.S+tap], to[p*Q:][:Q], from[row*s.W:][:s.W]
-					if s.StrideW == 1 {
-						pixels = pixels[first+left:][:last-first]
-						for i, v := range pixels {
-							line[first+i] += factor * v
-						}
-						return
-					}
-					for q := first; q < last; q++ {
-						line[q] += factor * pixels[q*s.StrideW+left]
-					}
-				})
-			}
-		}
-	}
-}
-
-// groupedBackwardInput computes planes of dx, one for each example and channel.
-func groupedBackwardInput[T float32 | float64](s groupedSizes) func(a *tensor.Args, lo, hi int) {
-	channels, P, Q := s.groups*s.C, s.P(), s.Q()
-	return func(a *tensor.Args, lo, hi int) {
-		dx, dout, w := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
-		for plane := lo; plane < hi; plane++ {
-			channel, b := plane%channels, plane/channels
-			group, c := channel/s.C, channel%s.C
-			to := dx[plane*s.H*s.W:][:s.H*s.W]
-			clear(to)
-			for k := group * s.K; k < (group+1)*s.K; k++ {
-				from := dout[(b*s.groups*s.K+k)*P*Q:][:P*Q]
-				taps := w[(k*s.C+c)*s.R*s.S:][:s.R*s.S]
-				s.taps(func(p, r, tap, row, left, first, last int) {
-					factor, line, pixels := taps[r*s.S+tap], from[p*Q:][:Q], to[row*s.W:][:s.W]
-					for q := first; q < last; q++ {
-						pixels[q*s.StrideW+left] += factor * line[q]
-					}
-				})
-			}
-		}
-	}
-}
-
-// groupedBackwardFilter computes the taps of a filter for one channel, in float64.
-func groupedBackwardFilter[T float32 | float64](s groupedSizes) func(a *tensor.Args, lo, hi int) {
-	P, Q := s.P(), s.Q()
-	return func(a *tensor.Args, lo, hi int) {
-		dw, dout, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
-		for at := lo; at < hi; at++ {
-			c, k := at%s.C, at/s.C
-			for i := range s.R * s.S {
-				r, tap := i/s.S, i%s.S
-				total := 0.0
-				for b := range s.B {
-					from := dout[(b*s.groups*s.K+k)*P*Q:][:P*Q]
-					image := x[((b*s.groups+k/s.K)*s.C+c)*s.H*s.W:][:s.H*s.W]
-					total += correlation(s, from, image, r, tap)
-				}
-				dw[at*s.R*s.S+i] = T(total)
-			}
-		}
-	}
-}
-
-// correlation returns the sum of an output's gradient times the pixels that the tap (r, tap) reads.
-func correlation[T float32 | float64](s groupedSizes, dout, image []T, r, tap int) (total float64) {
-	top, left, Q := r*s.DilationH-s.PadH, tap*s.DilationW-s.PadW, s.Q()
-	for p := range s.P() {
-		row := p*s.StrideH + top
-		if row < 0 || row >= s.H {
-			continue
-		}
-		line, pixels := dout[p*Q:][:Q], image[row*s.W:][:s.W]
-		for q, v := range line {
-			if at := q*s.StrideW + left; at >= 0 && at < s.W {
-				total += float64(v) * float64(pixels[at])
-			}
-		}
-	}
-	return total
+	k := g.conv.kernel(l.Shapes[1], l.Shape)
+	k.Direct = l.DType == tensor.Float64
+	plan, err := k.BackwardFilter()
+	l.Emit("grouped_conv2d_bwd_filter", tensor.Blocks{Count: l.Shape.Elements(), Threads: SumThreads},
+		hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: 2, bias: absent}),
+		append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, groupArguments(k)...)...)
 }

@@ -18,16 +18,26 @@ func convolve(b, c, h, w, k, r, s int, stride, padding, dilation [2]int) convolu
 	return convolution{b, c, h, w, k, r, s, op.Conv2D{Stride: stride, Padding: padding, Dilation: dilation}}
 }
 
+// trailing returns the convolution with more padding after the end of its axes.
+func (v convolution) trailing(height, width int) convolution {
+	v.conv.Trailing = [2]int{height, width}
+	return v
+}
+
 func (v convolution) output() (height, width int) {
 	extent := func(size, taps, i int) int {
-		return (size+2*v.conv.Padding[i]-v.conv.Dilation[i]*(taps-1)-1)/v.conv.Stride[i] + 1
+		return (size+2*v.conv.Padding[i]+v.conv.Trailing[i]-v.conv.Dilation[i]*(taps-1)-1)/v.conv.Stride[i] + 1
 	}
 	return extent(v.height, v.filterHeight, 0), extent(v.width, v.filterWide, 1)
 }
 
 func (v convolution) String() string {
-	return fmt.Sprintf("%dx%dx%dx%d with %dx%dx%d stride %d padding %d dilation %d", v.batch, v.channels, v.height, v.width,
+	text := fmt.Sprintf("%dx%dx%dx%d with %dx%dx%d stride %d padding %d dilation %d", v.batch, v.channels, v.height, v.width,
 		v.filters, v.filterHeight, v.filterWide, v.conv.Stride, v.conv.Padding, v.conv.Dilation)
+	if v.conv.Trailing != [2]int{} {
+		text += fmt.Sprintf(" trailing %d", v.conv.Trailing)
+	}
+	return text
 }
 
 func (v convolution) inputs() []Input {
@@ -96,6 +106,8 @@ func convolutionCases() []Case {
 		convolve(1, 1, 3, 257, 2, 3, 5, one, [2]int{1, 4}, one), // long rows, padding most of a filter
 		convolve(2, 1, 2, 2, 3, 5, 5, one, op.Square(4), one),   // filter larger than the image
 		convolve(5, 17, 13, 13, 19, 3, 3, two, none, op.Square(2)),
+		convolve(2, 3, 12, 14, 5, 3, 3, two, none, one).trailing(1, 1),
+		convolve(2, 3, 12, 9, 5, 5, 4, two, two, one).trailing(1, -2),
 		convolve(8, 31, 7, 7, 32, 5, 5, one, two, one), // Winograd's algorithms, in these two
 		convolve(12, 31, 8, 8, 32, 3, 3, one, one, one),
 	} {
@@ -114,7 +126,8 @@ func convolutionCases() []Case {
 		cases = append(cases, c)
 	}
 	v := convolve(3, 2, 9, 7, 5, 3, 3, one, one, one)
-	return append(cases, v.fused("conv2d_bias_fwd", true, false), v.fused("conv2d_fwd", false, true), v.fused("conv2d_bias_fwd", true, true))
+	return append(cases, v.fused("conv2d_bias_fwd", true, false), v.fused("conv2d_fwd", false, true), v.fused("conv2d_bias_fwd", true, true),
+		v.clipped("conv2d_bias_fwd", true), v.clipped("conv2d_fwd", false), convolve(12, 31, 8, 8, 32, 3, 3, one, one, one).clipped("conv2d_bias_fwd", true))
 }
 
 // fused returns a row of a convolution with a bias or a ReLU, which the compiler fuses into it.
@@ -151,5 +164,25 @@ func (v convolution) fused(kernel string, bias, relu bool) Case {
 		c.Name += ", relu"
 	}
 	c.Name += " " + v.String()
+	return c
+}
+
+// clipped returns a row of a convolution with a clip from 0, and a bias before it, which the
+// compiler fuses into it. The bound is such that some outputs are above it.
+func (v convolution) clipped(kernel string, bias bool) Case {
+	const high = 1.25
+	c := v.fused(kernel, bias, false)
+	c.Name += ", clip"
+	build, naive := c.Build, c.Naive
+	c.Build = func(b *graph.Builder, in []*graph.Node) *graph.Node {
+		return b.Apply(op.Clip{High: high}, build(b, in))
+	}
+	c.Naive = func(in [][]float64) []float64 {
+		y := naive(in)
+		for i, sum := range y {
+			y[i] = min(max(sum, 0), high)
+		}
+		return y
+	}
 	return c
 }

@@ -67,3 +67,17 @@ func sumRows(y, x *float32, columns, rows, stride int)
 
 //go:noescape
 func scaleBytes(y *float32, x *uint8, n int, scale, shift float32)
+
+//go:noescape
+func tapSums(to *float32, blocks int, from *float32, offsets *int32, weights *float32, taps int, epilogue *float32)
+
+//go:noescape
+func tapProductsOf(sums, line *float32, blocks int, from *float32, offsets *int32, rows int, add bool)
+
+// tapsTogether returns the number of taps that one call of tapProductsOf takes.
+func tapsTogether() int {
+	if isa == avx512 {
+		return 9
+	}
+	return minRows
+}

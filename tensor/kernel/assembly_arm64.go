@@ -38,6 +38,19 @@ func zipLinesFast[T Float](to []T, toLine int, even, odd []T, fromLine, lines, p
 	return false
 }
 
+// unzipLinesFast separates the even and odd elements of lines of at least four pairs.
+func unzipLinesFast[T Float](even, odd []T, toLine int, from []T, fromLine, lines, pairs int) bool {
+	if !useAssembly[T]() || pairs < vector/2 || lines < 1 {
+		return false
+	}
+	reach := (lines-1)*toLine + pairs
+	unzipLines(addressOf(even, reach), addressOf(odd, reach), toLine, addressOf(from, (lines-1)*fromLine+2*pairs), fromLine, lines, pairs)
+	return true
+}
+
+// tapsTogether returns the number of taps that one call of tapProductsOf takes.
+func tapsTogether() int { return minRows }
+
 func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whole int) bool {
 	return false
 }

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func multiplyTilesAVX2(rows int, tiles int, depth int, a *float32, rowStride int, depthStride int, tileStride int, b *float32, c *float32, stride int, bias *float32, f int)
-// Requires: AVX, FMA3, MMX+
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·multiplyTilesAVX2(SB), NOSPLIT, $0-96
 	MOVQ rows+0(FP), AX
 	CMPQ AX, $0x06
@@ -99,6 +99,15 @@ after_flag4_1:
 	VMAXPS Y1, Y2, Y1
 
 after_flag8_1:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_1
+	SHRQ         $0x20, AX
+	VMOVD        AX, X2
+	VBROADCASTSS X2, Y2
+	VMINPS       Y0, Y2, Y0
+	VMINPS       Y1, Y2, Y1
+
+after_flag16_1:
 	MOVQ    SI, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -225,6 +234,17 @@ after_flag4_2:
 	VMAXPS Y3, Y4, Y3
 
 after_flag8_2:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_2
+	SHRQ         $0x20, AX
+	VMOVD        AX, X4
+	VBROADCASTSS X4, Y4
+	VMINPS       Y0, Y4, Y0
+	VMINPS       Y1, Y4, Y1
+	VMINPS       Y2, Y4, Y2
+	VMINPS       Y3, Y4, Y3
+
+after_flag16_2:
 	MOVQ    DI, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -378,6 +398,19 @@ after_flag4_3:
 	VMAXPS Y5, Y6, Y5
 
 after_flag8_3:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_3
+	SHRQ         $0x20, AX
+	VMOVD        AX, X6
+	VBROADCASTSS X6, Y6
+	VMINPS       Y0, Y6, Y0
+	VMINPS       Y1, Y6, Y1
+	VMINPS       Y2, Y6, Y2
+	VMINPS       Y3, Y6, Y3
+	VMINPS       Y4, Y6, Y4
+	VMINPS       Y5, Y6, Y5
+
+after_flag16_3:
 	MOVQ    DI, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -562,6 +595,21 @@ after_flag4_4:
 	VMAXPS Y7, Y8, Y7
 
 after_flag8_4:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_4
+	SHRQ         $0x20, AX
+	VMOVD        AX, X8
+	VBROADCASTSS X8, Y8
+	VMINPS       Y0, Y8, Y0
+	VMINPS       Y1, Y8, Y1
+	VMINPS       Y2, Y8, Y2
+	VMINPS       Y3, Y8, Y3
+	VMINPS       Y4, Y8, Y4
+	VMINPS       Y5, Y8, Y5
+	VMINPS       Y6, Y8, Y6
+	VMINPS       Y7, Y8, Y7
+
+after_flag16_4:
 	MOVQ    R8, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -773,6 +821,23 @@ after_flag4_5:
 	VMAXPS Y9, Y10, Y9
 
 after_flag8_5:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_5
+	SHRQ         $0x20, AX
+	VMOVD        AX, X10
+	VBROADCASTSS X10, Y10
+	VMINPS       Y0, Y10, Y0
+	VMINPS       Y1, Y10, Y1
+	VMINPS       Y2, Y10, Y2
+	VMINPS       Y3, Y10, Y3
+	VMINPS       Y4, Y10, Y4
+	VMINPS       Y5, Y10, Y5
+	VMINPS       Y6, Y10, Y6
+	VMINPS       Y7, Y10, Y7
+	VMINPS       Y8, Y10, Y8
+	VMINPS       Y9, Y10, Y9
+
+after_flag16_5:
 	MOVQ    R8, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -1011,6 +1076,25 @@ after_flag4_6:
 	VMAXPS Y11, Y12, Y11
 
 after_flag8_6:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_6
+	SHRQ         $0x20, AX
+	VMOVD        AX, X12
+	VBROADCASTSS X12, Y12
+	VMINPS       Y0, Y12, Y0
+	VMINPS       Y1, Y12, Y1
+	VMINPS       Y2, Y12, Y2
+	VMINPS       Y3, Y12, Y3
+	VMINPS       Y4, Y12, Y4
+	VMINPS       Y5, Y12, Y5
+	VMINPS       Y6, Y12, Y6
+	VMINPS       Y7, Y12, Y7
+	VMINPS       Y8, Y12, Y8
+	VMINPS       Y9, Y12, Y9
+	VMINPS       Y10, Y12, Y10
+	VMINPS       Y11, Y12, Y11
+
+after_flag16_6:
 	MOVQ    R8, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -1763,7 +1847,7 @@ accumulated_6:
 	RET
 
 // func multiplyWindowsAVX2(rows int, panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
-// Requires: AVX, FMA3
+// Requires: AVX, AVX2, FMA3
 TEXT ·multiplyWindowsAVX2(SB), NOSPLIT, $0-96
 	MOVQ rows+0(FP), AX
 	CMPQ AX, $0x06
@@ -1857,6 +1941,15 @@ after_flag2_1:
 	VMAXPS Y1, Y2, Y1
 
 after_flag8_1:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_1
+	SHRQ         $0x20, DX
+	VMOVD        DX, X2
+	VBROADCASTSS X2, Y2
+	VMINPS       Y0, Y2, Y0
+	VMINPS       Y1, Y2, Y1
+
+after_flag16_1:
 	MOVQ    BX, DX
 	MOVQ    SI, BX
 	VMOVUPS Y0, (DX)
@@ -1968,6 +2061,17 @@ after_flag2_2:
 	VMAXPS Y3, Y4, Y3
 
 after_flag8_2:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_2
+	SHRQ         $0x20, DX
+	VMOVD        DX, X4
+	VBROADCASTSS X4, Y4
+	VMINPS       Y0, Y4, Y0
+	VMINPS       Y1, Y4, Y1
+	VMINPS       Y2, Y4, Y2
+	VMINPS       Y3, Y4, Y3
+
+after_flag16_2:
 	MOVQ    SI, DX
 	MOVQ    DI, SI
 	VMOVUPS Y0, (DX)
@@ -2103,6 +2207,19 @@ after_flag2_3:
 	VMAXPS Y5, Y6, Y5
 
 after_flag8_3:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_3
+	SHRQ         $0x20, DX
+	VMOVD        DX, X6
+	VBROADCASTSS X6, Y6
+	VMINPS       Y0, Y6, Y0
+	VMINPS       Y1, Y6, Y1
+	VMINPS       Y2, Y6, Y2
+	VMINPS       Y3, Y6, Y3
+	VMINPS       Y4, Y6, Y4
+	VMINPS       Y5, Y6, Y5
+
+after_flag16_3:
 	MOVQ    SI, DX
 	MOVQ    DI, SI
 	VMOVUPS Y0, (DX)
@@ -2265,6 +2382,21 @@ after_flag2_4:
 	VMAXPS Y7, Y8, Y7
 
 after_flag8_4:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_4
+	SHRQ         $0x20, DX
+	VMOVD        DX, X8
+	VBROADCASTSS X8, Y8
+	VMINPS       Y0, Y8, Y0
+	VMINPS       Y1, Y8, Y1
+	VMINPS       Y2, Y8, Y2
+	VMINPS       Y3, Y8, Y3
+	VMINPS       Y4, Y8, Y4
+	VMINPS       Y5, Y8, Y5
+	VMINPS       Y6, Y8, Y6
+	VMINPS       Y7, Y8, Y7
+
+after_flag16_4:
 	MOVQ    SI, DX
 	MOVQ    DI, SI
 	VMOVUPS Y0, (DX)
@@ -2451,6 +2583,23 @@ after_flag2_5:
 	VMAXPS Y9, Y10, Y9
 
 after_flag8_5:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_5
+	SHRQ         $0x20, DX
+	VMOVD        DX, X10
+	VBROADCASTSS X10, Y10
+	VMINPS       Y0, Y10, Y0
+	VMINPS       Y1, Y10, Y1
+	VMINPS       Y2, Y10, Y2
+	VMINPS       Y3, Y10, Y3
+	VMINPS       Y4, Y10, Y4
+	VMINPS       Y5, Y10, Y5
+	VMINPS       Y6, Y10, Y6
+	VMINPS       Y7, Y10, Y7
+	VMINPS       Y8, Y10, Y8
+	VMINPS       Y9, Y10, Y9
+
+after_flag16_5:
 	MOVQ    SI, DX
 	MOVQ    DI, SI
 	VMOVUPS Y0, (DX)
@@ -2661,6 +2810,25 @@ after_flag2_6:
 	VMAXPS Y11, Y12, Y11
 
 after_flag8_6:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_6
+	SHRQ         $0x20, DX
+	VMOVD        DX, X12
+	VBROADCASTSS X12, Y12
+	VMINPS       Y0, Y12, Y0
+	VMINPS       Y1, Y12, Y1
+	VMINPS       Y2, Y12, Y2
+	VMINPS       Y3, Y12, Y3
+	VMINPS       Y4, Y12, Y4
+	VMINPS       Y5, Y12, Y5
+	VMINPS       Y6, Y12, Y6
+	VMINPS       Y7, Y12, Y7
+	VMINPS       Y8, Y12, Y8
+	VMINPS       Y9, Y12, Y9
+	VMINPS       Y10, Y12, Y10
+	VMINPS       Y11, Y12, Y11
+
+after_flag16_6:
 	MOVQ    SI, DX
 	MOVQ    DI, SI
 	VMOVUPS Y0, (DX)
@@ -4771,6 +4939,103 @@ loop:
 	VZEROUPPER
 	RET
 
+// func clipAVX2(p *byte)
+// Requires: AVX, MMX+
+TEXT ·clipAVX2(SB), NOSPLIT, $64-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSS (SI), Y0
+	VMOVUPS      Y0, (SP)
+	VBROADCASTSS 4(SI), Y0
+	VMOVUPS      Y0, 32(SP)
+	ADDQ         $0x08, 56(AX)
+	XORQ         SI, SI
+
+loop:
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Y0
+	VMOVUPS    (SP), Y1
+	VMAXPS     Y0, Y1, Y0
+	VMOVUPS    32(SP), Y1
+	VMINPS     Y0, Y1, Y0
+	VXORPS     Y1, Y1, Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (CX)(SI*1)
+	VMOVUPS    32(DX)(SI*1), Y0
+	VMOVUPS    (SP), Y1
+	VMAXPS     Y0, Y1, Y0
+	VMOVUPS    32(SP), Y1
+	VMINPS     Y0, Y1, Y0
+	VXORPS     Y1, Y1, Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 32(CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
+	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
+	VZEROUPPER
+	RET
+
+// func passWithinAVX2(p *byte)
+// Requires: AVX, MMX+
+TEXT ·passWithinAVX2(SB), NOSPLIT, $64-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Y0
+	VMOVUPS      Y0, (SP)
+	VBROADCASTSS 4(DI), Y0
+	VMOVUPS      Y0, 32(SP)
+	ADDQ         $0x08, 56(AX)
+	XORQ         DI, DI
+
+loop:
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (BX)(DI*1), Y0
+	VMOVUPS    32(SP), Y1
+	VCMPPS     $0x01, Y1, Y0, Y0
+	VANDPS     (DX)(DI*1), Y0, Y0
+	VMOVUPS    (SP), Y1
+	VCMPPS     $0x01, (BX)(DI*1), Y1, Y1
+	VANDPS     Y0, Y1, Y1
+	VMOVUPS    Y1, (CX)(DI*1)
+	VMOVUPS    32(BX)(DI*1), Y0
+	VMOVUPS    32(SP), Y1
+	VCMPPS     $0x01, Y1, Y0, Y0
+	VANDPS     32(DX)(DI*1), Y0, Y0
+	VMOVUPS    (SP), Y1
+	VCMPPS     $0x01, 32(BX)(DI*1), Y1, Y1
+	VANDPS     Y0, Y1, Y1
+	VMOVUPS    Y1, 32(CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
+	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
+	VZEROUPPER
+	RET
+
 // func keepAVX2(p *byte)
 // Requires: AVX, MMX+
 TEXT ·keepAVX2(SB), NOSPLIT, $64-8
@@ -6385,6 +6650,577 @@ loop:
 	VZEROUPPER
 	RET
 
+// func tapSumsAVX2(to *float32, blocks int, from *float32, offsets *int32, weights *float32, taps int, epilogue *float32)
+// Requires: AVX, FMA3
+TEXT ·tapSumsAVX2(SB), NOSPLIT, $0-56
+	MOVQ         to+0(FP), AX
+	MOVQ         from+16(FP), CX
+	MOVQ         blocks+8(FP), DX
+	MOVQ         offsets+24(FP), BX
+	MOVQ         weights+32(FP), SI
+	MOVQ         taps+40(FP), DI
+	MOVQ         epilogue+48(FP), R8
+	VBROADCASTSS (R8), Y0
+	VBROADCASTSS 4(R8), Y1
+	VBROADCASTSS 8(R8), Y2
+
+blocks_4:
+	CMPQ   DX, $0x04
+	JL     end_4
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	XORQ   R8, R8
+
+tap_4:
+	MOVLQSX      (BX)(R8*4), R9
+	VBROADCASTSS (SI)(R8*4), Y11
+	VFMADD231PS  (CX)(R9*4), Y11, Y3
+	VFMADD231PS  32(CX)(R9*4), Y11, Y4
+	VFMADD231PS  64(CX)(R9*4), Y11, Y5
+	VFMADD231PS  96(CX)(R9*4), Y11, Y6
+	VFMADD231PS  128(CX)(R9*4), Y11, Y7
+	VFMADD231PS  160(CX)(R9*4), Y11, Y8
+	VFMADD231PS  192(CX)(R9*4), Y11, Y9
+	VFMADD231PS  224(CX)(R9*4), Y11, Y10
+	INCQ         R8
+	CMPQ         R8, DI
+	JL           tap_4
+	VADDPS       Y0, Y3, Y3
+	VMAXPS       Y3, Y1, Y3
+	VMINPS       Y3, Y2, Y3
+	VMOVUPS      Y3, (AX)
+	VADDPS       Y0, Y4, Y4
+	VMAXPS       Y4, Y1, Y4
+	VMINPS       Y4, Y2, Y4
+	VMOVUPS      Y4, 32(AX)
+	VADDPS       Y0, Y5, Y5
+	VMAXPS       Y5, Y1, Y5
+	VMINPS       Y5, Y2, Y5
+	VMOVUPS      Y5, 64(AX)
+	VADDPS       Y0, Y6, Y6
+	VMAXPS       Y6, Y1, Y6
+	VMINPS       Y6, Y2, Y6
+	VMOVUPS      Y6, 96(AX)
+	VADDPS       Y0, Y7, Y7
+	VMAXPS       Y7, Y1, Y7
+	VMINPS       Y7, Y2, Y7
+	VMOVUPS      Y7, 128(AX)
+	VADDPS       Y0, Y8, Y8
+	VMAXPS       Y8, Y1, Y8
+	VMINPS       Y8, Y2, Y8
+	VMOVUPS      Y8, 160(AX)
+	VADDPS       Y0, Y9, Y9
+	VMAXPS       Y9, Y1, Y9
+	VMINPS       Y9, Y2, Y9
+	VMOVUPS      Y9, 192(AX)
+	VADDPS       Y0, Y10, Y10
+	VMAXPS       Y10, Y1, Y10
+	VMINPS       Y10, Y2, Y10
+	VMOVUPS      Y10, 224(AX)
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000100, CX
+	SUBQ         $0x04, DX
+	JMP          blocks_4
+
+end_4:
+blocks_1:
+	CMPQ   DX, $0x01
+	JL     end_1
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	XORQ   R8, R8
+
+tap_1:
+	MOVLQSX      (BX)(R8*4), R9
+	VBROADCASTSS (SI)(R8*4), Y5
+	VFMADD231PS  (CX)(R9*4), Y5, Y3
+	VFMADD231PS  32(CX)(R9*4), Y5, Y4
+	INCQ         R8
+	CMPQ         R8, DI
+	JL           tap_1
+	VADDPS       Y0, Y3, Y3
+	VMAXPS       Y3, Y1, Y3
+	VMINPS       Y3, Y2, Y3
+	VMOVUPS      Y3, (AX)
+	VADDPS       Y0, Y4, Y4
+	VMAXPS       Y4, Y1, Y4
+	VMINPS       Y4, Y2, Y4
+	VMOVUPS      Y4, 32(AX)
+	ADDQ         $0x00000040, AX
+	ADDQ         $0x00000040, CX
+	SUBQ         $0x01, DX
+	JMP          blocks_1
+
+end_1:
+	VZEROUPPER
+	RET
+
+// func tapProductsOfAVX2(sums *float32, line *float32, blocks int, from *float32, offsets *int32, rows int, add bool)
+// Requires: AVX, FMA3
+TEXT ·tapProductsOfAVX2(SB), NOSPLIT, $0-49
+	MOVQ    rows+40(FP), AX
+	CMPQ    AX, $0x06
+	JE      rows_6
+	CMPQ    AX, $0x05
+	JE      rows_5
+	CMPQ    AX, $0x04
+	JE      rows_4
+	CMPQ    AX, $0x03
+	JE      rows_3
+	CMPQ    AX, $0x02
+	JE      rows_2
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), DX
+	XORQ    BX, BX
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+
+block_1:
+	VMOVUPS      (AX)(BX*1), Y2
+	VFMADD231PS  (CX)(BX*1), Y2, Y0
+	VMOVUPS      32(AX)(BX*1), Y2
+	VFMADD231PS  32(CX)(BX*1), Y2, Y1
+	ADDQ         $0x40, BX
+	DECQ         DX
+	JNZ          block_1
+	MOVQ         sums+0(FP), AX
+	MOVB         add+48(FP), CL
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x01, X0, X1
+	VADDSS       X1, X0, X0
+	TESTB        CL, CL
+	JZ           added_1
+	VADDSS       (AX), X0, X0
+
+added_1:
+	VMOVSS X0, (AX)
+	VZEROUPPER
+	RET
+
+rows_2:
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), DX
+	LEAQ    (AX)(DX*4), DX
+	MOVLQSX 4(CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), BX
+	XORQ    SI, SI
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+
+block_2:
+	VMOVUPS      (AX)(SI*1), Y4
+	VFMADD231PS  (DX)(SI*1), Y4, Y0
+	VFMADD231PS  (CX)(SI*1), Y4, Y2
+	VMOVUPS      32(AX)(SI*1), Y4
+	VFMADD231PS  32(DX)(SI*1), Y4, Y1
+	VFMADD231PS  32(CX)(SI*1), Y4, Y3
+	ADDQ         $0x40, SI
+	DECQ         BX
+	JNZ          block_2
+	MOVQ         sums+0(FP), AX
+	MOVB         add+48(FP), CL
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x01, X0, X1
+	VADDSS       X1, X0, X0
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPS       X1, X2, X2
+	VPERMILPS    $0x0e, X2, X1
+	VADDPS       X1, X2, X2
+	VPERMILPS    $0x01, X2, X1
+	VADDSS       X1, X2, X2
+	TESTB        CL, CL
+	JZ           added_2
+	VADDSS       (AX), X0, X0
+	VADDSS       4(AX), X2, X2
+
+added_2:
+	VMOVSS X0, (AX)
+	VMOVSS X2, 4(AX)
+	VZEROUPPER
+	RET
+
+rows_3:
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), DX
+	LEAQ    (AX)(DX*4), DX
+	MOVLQSX 4(CX), BX
+	LEAQ    (AX)(BX*4), BX
+	MOVLQSX 8(CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), SI
+	XORQ    DI, DI
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+
+block_3:
+	VMOVUPS      (AX)(DI*1), Y6
+	VFMADD231PS  (DX)(DI*1), Y6, Y0
+	VFMADD231PS  (BX)(DI*1), Y6, Y2
+	VFMADD231PS  (CX)(DI*1), Y6, Y4
+	VMOVUPS      32(AX)(DI*1), Y6
+	VFMADD231PS  32(DX)(DI*1), Y6, Y1
+	VFMADD231PS  32(BX)(DI*1), Y6, Y3
+	VFMADD231PS  32(CX)(DI*1), Y6, Y5
+	ADDQ         $0x40, DI
+	DECQ         SI
+	JNZ          block_3
+	MOVQ         sums+0(FP), AX
+	MOVB         add+48(FP), CL
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x01, X0, X1
+	VADDSS       X1, X0, X0
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPS       X1, X2, X2
+	VPERMILPS    $0x0e, X2, X1
+	VADDPS       X1, X2, X2
+	VPERMILPS    $0x01, X2, X1
+	VADDSS       X1, X2, X2
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X1
+	VADDPS       X1, X4, X4
+	VPERMILPS    $0x0e, X4, X1
+	VADDPS       X1, X4, X4
+	VPERMILPS    $0x01, X4, X1
+	VADDSS       X1, X4, X4
+	TESTB        CL, CL
+	JZ           added_3
+	VADDSS       (AX), X0, X0
+	VADDSS       4(AX), X2, X2
+	VADDSS       8(AX), X4, X4
+
+added_3:
+	VMOVSS X0, (AX)
+	VMOVSS X2, 4(AX)
+	VMOVSS X4, 8(AX)
+	VZEROUPPER
+	RET
+
+rows_4:
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), DX
+	LEAQ    (AX)(DX*4), DX
+	MOVLQSX 4(CX), BX
+	LEAQ    (AX)(BX*4), BX
+	MOVLQSX 8(CX), SI
+	LEAQ    (AX)(SI*4), SI
+	MOVLQSX 12(CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), DI
+	XORQ    R8, R8
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+
+block_4:
+	VMOVUPS      (AX)(R8*1), Y8
+	VFMADD231PS  (DX)(R8*1), Y8, Y0
+	VFMADD231PS  (BX)(R8*1), Y8, Y2
+	VFMADD231PS  (SI)(R8*1), Y8, Y4
+	VFMADD231PS  (CX)(R8*1), Y8, Y6
+	VMOVUPS      32(AX)(R8*1), Y8
+	VFMADD231PS  32(DX)(R8*1), Y8, Y1
+	VFMADD231PS  32(BX)(R8*1), Y8, Y3
+	VFMADD231PS  32(SI)(R8*1), Y8, Y5
+	VFMADD231PS  32(CX)(R8*1), Y8, Y7
+	ADDQ         $0x40, R8
+	DECQ         DI
+	JNZ          block_4
+	MOVQ         sums+0(FP), AX
+	MOVB         add+48(FP), CL
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x01, X0, X1
+	VADDSS       X1, X0, X0
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPS       X1, X2, X2
+	VPERMILPS    $0x0e, X2, X1
+	VADDPS       X1, X2, X2
+	VPERMILPS    $0x01, X2, X1
+	VADDSS       X1, X2, X2
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X1
+	VADDPS       X1, X4, X4
+	VPERMILPS    $0x0e, X4, X1
+	VADDPS       X1, X4, X4
+	VPERMILPS    $0x01, X4, X1
+	VADDSS       X1, X4, X4
+	VADDPS       Y7, Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X1
+	VADDPS       X1, X6, X6
+	VPERMILPS    $0x0e, X6, X1
+	VADDPS       X1, X6, X6
+	VPERMILPS    $0x01, X6, X1
+	VADDSS       X1, X6, X6
+	TESTB        CL, CL
+	JZ           added_4
+	VADDSS       (AX), X0, X0
+	VADDSS       4(AX), X2, X2
+	VADDSS       8(AX), X4, X4
+	VADDSS       12(AX), X6, X6
+
+added_4:
+	VMOVSS X0, (AX)
+	VMOVSS X2, 4(AX)
+	VMOVSS X4, 8(AX)
+	VMOVSS X6, 12(AX)
+	VZEROUPPER
+	RET
+
+rows_5:
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), DX
+	LEAQ    (AX)(DX*4), DX
+	MOVLQSX 4(CX), BX
+	LEAQ    (AX)(BX*4), BX
+	MOVLQSX 8(CX), SI
+	LEAQ    (AX)(SI*4), SI
+	MOVLQSX 12(CX), DI
+	LEAQ    (AX)(DI*4), DI
+	MOVLQSX 16(CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), R8
+	XORQ    R9, R9
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+
+block_5:
+	VMOVUPS      (AX)(R9*1), Y10
+	VFMADD231PS  (DX)(R9*1), Y10, Y0
+	VFMADD231PS  (BX)(R9*1), Y10, Y2
+	VFMADD231PS  (SI)(R9*1), Y10, Y4
+	VFMADD231PS  (DI)(R9*1), Y10, Y6
+	VFMADD231PS  (CX)(R9*1), Y10, Y8
+	VMOVUPS      32(AX)(R9*1), Y10
+	VFMADD231PS  32(DX)(R9*1), Y10, Y1
+	VFMADD231PS  32(BX)(R9*1), Y10, Y3
+	VFMADD231PS  32(SI)(R9*1), Y10, Y5
+	VFMADD231PS  32(DI)(R9*1), Y10, Y7
+	VFMADD231PS  32(CX)(R9*1), Y10, Y9
+	ADDQ         $0x40, R9
+	DECQ         R8
+	JNZ          block_5
+	MOVQ         sums+0(FP), AX
+	MOVB         add+48(FP), CL
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x01, X0, X1
+	VADDSS       X1, X0, X0
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPS       X1, X2, X2
+	VPERMILPS    $0x0e, X2, X1
+	VADDPS       X1, X2, X2
+	VPERMILPS    $0x01, X2, X1
+	VADDSS       X1, X2, X2
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X1
+	VADDPS       X1, X4, X4
+	VPERMILPS    $0x0e, X4, X1
+	VADDPS       X1, X4, X4
+	VPERMILPS    $0x01, X4, X1
+	VADDSS       X1, X4, X4
+	VADDPS       Y7, Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X1
+	VADDPS       X1, X6, X6
+	VPERMILPS    $0x0e, X6, X1
+	VADDPS       X1, X6, X6
+	VPERMILPS    $0x01, X6, X1
+	VADDSS       X1, X6, X6
+	VADDPS       Y9, Y8, Y8
+	VEXTRACTF128 $0x01, Y8, X1
+	VADDPS       X1, X8, X8
+	VPERMILPS    $0x0e, X8, X1
+	VADDPS       X1, X8, X8
+	VPERMILPS    $0x01, X8, X1
+	VADDSS       X1, X8, X8
+	TESTB        CL, CL
+	JZ           added_5
+	VADDSS       (AX), X0, X0
+	VADDSS       4(AX), X2, X2
+	VADDSS       8(AX), X4, X4
+	VADDSS       12(AX), X6, X6
+	VADDSS       16(AX), X8, X8
+
+added_5:
+	VMOVSS X0, (AX)
+	VMOVSS X2, 4(AX)
+	VMOVSS X4, 8(AX)
+	VMOVSS X6, 12(AX)
+	VMOVSS X8, 16(AX)
+	VZEROUPPER
+	RET
+
+rows_6:
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), DX
+	LEAQ    (AX)(DX*4), DX
+	MOVLQSX 4(CX), BX
+	LEAQ    (AX)(BX*4), BX
+	MOVLQSX 8(CX), SI
+	LEAQ    (AX)(SI*4), SI
+	MOVLQSX 12(CX), DI
+	LEAQ    (AX)(DI*4), DI
+	MOVLQSX 16(CX), R8
+	LEAQ    (AX)(R8*4), R8
+	MOVLQSX 20(CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), R9
+	XORQ    R10, R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+	VXORPS  Y10, Y10, Y10
+	VXORPS  Y11, Y11, Y11
+
+block_6:
+	VMOVUPS      (AX)(R10*1), Y12
+	VFMADD231PS  (DX)(R10*1), Y12, Y0
+	VFMADD231PS  (BX)(R10*1), Y12, Y2
+	VFMADD231PS  (SI)(R10*1), Y12, Y4
+	VFMADD231PS  (DI)(R10*1), Y12, Y6
+	VFMADD231PS  (R8)(R10*1), Y12, Y8
+	VFMADD231PS  (CX)(R10*1), Y12, Y10
+	VMOVUPS      32(AX)(R10*1), Y12
+	VFMADD231PS  32(DX)(R10*1), Y12, Y1
+	VFMADD231PS  32(BX)(R10*1), Y12, Y3
+	VFMADD231PS  32(SI)(R10*1), Y12, Y5
+	VFMADD231PS  32(DI)(R10*1), Y12, Y7
+	VFMADD231PS  32(R8)(R10*1), Y12, Y9
+	VFMADD231PS  32(CX)(R10*1), Y12, Y11
+	ADDQ         $0x40, R10
+	DECQ         R9
+	JNZ          block_6
+	MOVQ         sums+0(FP), AX
+	MOVB         add+48(FP), CL
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x01, X0, X1
+	VADDSS       X1, X0, X0
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPS       X1, X2, X2
+	VPERMILPS    $0x0e, X2, X1
+	VADDPS       X1, X2, X2
+	VPERMILPS    $0x01, X2, X1
+	VADDSS       X1, X2, X2
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X1
+	VADDPS       X1, X4, X4
+	VPERMILPS    $0x0e, X4, X1
+	VADDPS       X1, X4, X4
+	VPERMILPS    $0x01, X4, X1
+	VADDSS       X1, X4, X4
+	VADDPS       Y7, Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X1
+	VADDPS       X1, X6, X6
+	VPERMILPS    $0x0e, X6, X1
+	VADDPS       X1, X6, X6
+	VPERMILPS    $0x01, X6, X1
+	VADDSS       X1, X6, X6
+	VADDPS       Y9, Y8, Y8
+	VEXTRACTF128 $0x01, Y8, X1
+	VADDPS       X1, X8, X8
+	VPERMILPS    $0x0e, X8, X1
+	VADDPS       X1, X8, X8
+	VPERMILPS    $0x01, X8, X1
+	VADDSS       X1, X8, X8
+	VADDPS       Y11, Y10, Y10
+	VEXTRACTF128 $0x01, Y10, X1
+	VADDPS       X1, X10, X10
+	VPERMILPS    $0x0e, X10, X1
+	VADDPS       X1, X10, X10
+	VPERMILPS    $0x01, X10, X1
+	VADDSS       X1, X10, X10
+	TESTB        CL, CL
+	JZ           added_6
+	VADDSS       (AX), X0, X0
+	VADDSS       4(AX), X2, X2
+	VADDSS       8(AX), X4, X4
+	VADDSS       12(AX), X6, X6
+	VADDSS       16(AX), X8, X8
+	VADDSS       20(AX), X10, X10
+
+added_6:
+	VMOVSS X0, (AX)
+	VMOVSS X2, 4(AX)
+	VMOVSS X4, 8(AX)
+	VMOVSS X6, 12(AX)
+	VMOVSS X8, 16(AX)
+	VMOVSS X10, 20(AX)
+	VZEROUPPER
+	RET
+
 // func multiplyAddsAVX2(loops int)
 // Requires: AVX, FMA3
 TEXT ·multiplyAddsAVX2(SB), NOSPLIT, $0-8
@@ -6601,6 +7437,84 @@ next:
 	ADDQ BX, DX
 	DECQ DI
 	JNZ  line
+	VZEROUPPER
+	RET
+
+// func unzipLines(even *float32, odd *float32, toLine int, from *float32, fromLine int, lines int, width int)
+// Requires: AVX, AVX2
+TEXT ·unzipLines(SB), NOSPLIT, $0-56
+	MOVQ even+0(FP), AX
+	MOVQ odd+8(FP), CX
+	MOVQ from+24(FP), DX
+	MOVQ toLine+16(FP), BX
+	SHLQ $0x02, BX
+	MOVQ fromLine+32(FP), SI
+	SHLQ $0x02, SI
+	MOVQ lines+40(FP), DI
+
+line:
+	MOVQ width+48(FP), R11
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ DX, R10
+
+eight:
+	VMOVUPS (R10), Y0
+	VMOVUPS 32(R10), Y1
+	VSHUFPS $0x88, Y1, Y0, Y2
+	VPERMPD $0xd8, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VSHUFPS $0xdd, Y1, Y0, Y2
+	VPERMPD $0xd8, Y2, Y2
+	VMOVUPS Y2, (R9)
+	SUBQ    $0x08, R11
+	JZ      next
+	CMPQ    R11, $0x08
+	JGE     whole
+	IMUL3Q  $0x04, R11, R12
+	ADDQ    R12, R8
+	IMUL3Q  $0x04, R11, R12
+	ADDQ    R12, R9
+	IMUL3Q  $0x08, R11, R11
+	ADDQ    R11, R10
+	MOVQ    $0x00000008, R11
+	JMP     eight
+
+whole:
+	ADDQ $0x20, R8
+	ADDQ $0x20, R9
+	ADDQ $0x40, R10
+	JMP  eight
+
+next:
+	ADDQ BX, AX
+	ADDQ BX, CX
+	ADDQ SI, DX
+	DECQ DI
+	JNZ  line
+	VZEROUPPER
+	RET
+
+// func copyNarrow(to *float32, toLine int, from *float32, fromLine int, lines int, mask *[8]int32)
+// Requires: AVX
+TEXT ·copyNarrow(SB), NOSPLIT, $0-48
+	MOVQ    to+0(FP), AX
+	MOVQ    from+16(FP), CX
+	MOVQ    lines+32(FP), DX
+	MOVQ    toLine+8(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    fromLine+24(FP), SI
+	SHLQ    $0x02, SI
+	MOVQ    mask+40(FP), DI
+	VMOVUPS (DI), Y0
+
+line:
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+	ADDQ       BX, AX
+	ADDQ       SI, CX
+	DECQ       DX
+	JNZ        line
 	VZEROUPPER
 	RET
 

@@ -114,6 +114,16 @@ func raiseAVX2(p *byte)
 //go:noescape
 func passAboveAVX2(p *byte)
 
+// clipAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func clipAVX2(p *byte)
+
+// passWithinAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func passWithinAVX2(p *byte)
+
 // keepAVX2 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape
@@ -249,6 +259,16 @@ func wideAffineAVX2(p *byte)
 //go:noescape
 func wideCombineAVX2(p *byte)
 
+// tapSumsAVX2 is tapLine for blocks of sixteen outputs. epilogue holds the bias, the floor and the ceiling.
+//
+//go:noescape
+func tapSumsAVX2(to *float32, blocks int, from *float32, offsets *int32, weights *float32, taps int, epilogue *float32)
+
+// tapProductsOfAVX2 is tapProducts for 1 to 6 taps, the parameter rows.
+//
+//go:noescape
+func tapProductsOfAVX2(sums *float32, line *float32, blocks int, from *float32, offsets *int32, rows int, add bool)
+
 // multiplyAddsAVX2 executes twelve fused multiply-adds in each loop.
 func multiplyAddsAVX2(loops int)
 
@@ -267,6 +287,16 @@ func copyLines(to *float32, toLine int, from *float32, fromLine int, lines int, 
 //
 //go:noescape
 func zipLines(to *float32, toLine int, even *float32, odd *float32, fromLine int, lines int, width int)
+
+// unzipLines separates the even and odd elements of lines of width pairs, at least eight. Lines are toLine and fromLine elements apart.
+//
+//go:noescape
+func unzipLines(even *float32, odd *float32, toLine int, from *float32, fromLine int, lines int, width int)
+
+// copyNarrow copies the elements of lines, at least one, whose lanes of the mask are negative.
+//
+//go:noescape
+func copyNarrow(to *float32, toLine int, from *float32, fromLine int, lines int, mask *[8]int32)
 
 // maxPlanesAVX2 is maxPlanes.
 //

@@ -99,6 +99,14 @@ after_flag4_1:
 	VMAXPS Z0, Z1, Z0
 
 after_flag8_1:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_1
+	SHRQ         $0x20, AX
+	VMOVD        AX, X1
+	VBROADCASTSS X1, Z1
+	VMINPS       Z0, Z1, Z0
+
+after_flag16_1:
 	MOVQ    SI, AX
 	VMOVUPS Z0, (AX)
 	MOVQ    tileStride+48(FP), AX
@@ -197,6 +205,15 @@ after_flag4_2:
 	VMAXPS Z1, Z2, Z1
 
 after_flag8_2:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_2
+	SHRQ         $0x20, AX
+	VMOVD        AX, X2
+	VBROADCASTSS X2, Z2
+	VMINPS       Z0, Z2, Z0
+	VMINPS       Z1, Z2, Z1
+
+after_flag16_2:
 	MOVQ    DI, AX
 	VMOVUPS Z0, (AX)
 	ADDQ    R8, AX
@@ -310,6 +327,16 @@ after_flag4_3:
 	VMAXPS Z2, Z3, Z2
 
 after_flag8_3:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_3
+	SHRQ         $0x20, AX
+	VMOVD        AX, X3
+	VBROADCASTSS X3, Z3
+	VMINPS       Z0, Z3, Z0
+	VMINPS       Z1, Z3, Z1
+	VMINPS       Z2, Z3, Z2
+
+after_flag16_3:
 	MOVQ    DI, AX
 	VMOVUPS Z0, (AX)
 	ADDQ    R8, AX
@@ -442,6 +469,17 @@ after_flag4_4:
 	VMAXPS Z3, Z4, Z3
 
 after_flag8_4:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_4
+	SHRQ         $0x20, AX
+	VMOVD        AX, X4
+	VBROADCASTSS X4, Z4
+	VMINPS       Z0, Z4, Z0
+	VMINPS       Z1, Z4, Z1
+	VMINPS       Z2, Z4, Z2
+	VMINPS       Z3, Z4, Z3
+
+after_flag16_4:
 	MOVQ    R8, AX
 	VMOVUPS Z0, (AX)
 	ADDQ    R9, AX
@@ -589,6 +627,18 @@ after_flag4_5:
 	VMAXPS Z4, Z5, Z4
 
 after_flag8_5:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_5
+	SHRQ         $0x20, AX
+	VMOVD        AX, X5
+	VBROADCASTSS X5, Z5
+	VMINPS       Z0, Z5, Z0
+	VMINPS       Z1, Z5, Z1
+	VMINPS       Z2, Z5, Z2
+	VMINPS       Z3, Z5, Z3
+	VMINPS       Z4, Z5, Z4
+
+after_flag16_5:
 	MOVQ    R8, AX
 	VMOVUPS Z0, (AX)
 	ADDQ    R9, AX
@@ -751,6 +801,19 @@ after_flag4_6:
 	VMAXPS Z5, Z6, Z5
 
 after_flag8_6:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_6
+	SHRQ         $0x20, AX
+	VMOVD        AX, X6
+	VBROADCASTSS X6, Z6
+	VMINPS       Z0, Z6, Z0
+	VMINPS       Z1, Z6, Z1
+	VMINPS       Z2, Z6, Z2
+	VMINPS       Z3, Z6, Z3
+	VMINPS       Z4, Z6, Z4
+	VMINPS       Z5, Z6, Z5
+
+after_flag16_6:
 	MOVQ    R8, AX
 	VMOVUPS Z0, (AX)
 	ADDQ    R9, AX
@@ -932,6 +995,20 @@ after_flag4_7:
 	VMAXPS Z6, Z7, Z6
 
 after_flag8_7:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_7
+	SHRQ         $0x20, AX
+	VMOVD        AX, X7
+	VBROADCASTSS X7, Z7
+	VMINPS       Z0, Z7, Z0
+	VMINPS       Z1, Z7, Z1
+	VMINPS       Z2, Z7, Z2
+	VMINPS       Z3, Z7, Z3
+	VMINPS       Z4, Z7, Z4
+	VMINPS       Z5, Z7, Z5
+	VMINPS       Z6, Z7, Z6
+
+after_flag16_7:
 	MOVQ    R9, AX
 	VMOVUPS Z0, (AX)
 	ADDQ    R10, AX
@@ -1128,6 +1205,21 @@ after_flag4_8:
 	VMAXPS Z7, Z8, Z7
 
 after_flag8_8:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_8
+	SHRQ         $0x20, AX
+	VMOVD        AX, X8
+	VBROADCASTSS X8, Z8
+	VMINPS       Z0, Z8, Z0
+	VMINPS       Z1, Z8, Z1
+	VMINPS       Z2, Z8, Z2
+	VMINPS       Z3, Z8, Z3
+	VMINPS       Z4, Z8, Z4
+	VMINPS       Z5, Z8, Z5
+	VMINPS       Z6, Z8, Z6
+	VMINPS       Z7, Z8, Z7
+
+after_flag16_8:
 	MOVQ    R9, AX
 	VMOVUPS Z0, (AX)
 	ADDQ    R10, AX
@@ -1339,6 +1431,22 @@ after_flag4_9:
 	VMAXPS Z8, Z9, Z8
 
 after_flag8_9:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_9
+	SHRQ         $0x20, AX
+	VMOVD        AX, X9
+	VBROADCASTSS X9, Z9
+	VMINPS       Z0, Z9, Z0
+	VMINPS       Z1, Z9, Z1
+	VMINPS       Z2, Z9, Z2
+	VMINPS       Z3, Z9, Z3
+	VMINPS       Z4, Z9, Z4
+	VMINPS       Z5, Z9, Z5
+	VMINPS       Z6, Z9, Z6
+	VMINPS       Z7, Z9, Z7
+	VMINPS       Z8, Z9, Z8
+
+after_flag16_9:
 	MOVQ    R9, AX
 	VMOVUPS Z0, (AX)
 	ADDQ    R10, AX
@@ -1569,6 +1677,23 @@ after_flag4_10:
 	VMAXPS Z9, Z10, Z9
 
 after_flag8_10:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_10
+	SHRQ         $0x20, AX
+	VMOVD        AX, X10
+	VBROADCASTSS X10, Z10
+	VMINPS       Z0, Z10, Z0
+	VMINPS       Z1, Z10, Z1
+	VMINPS       Z2, Z10, Z2
+	VMINPS       Z3, Z10, Z3
+	VMINPS       Z4, Z10, Z4
+	VMINPS       Z5, Z10, Z5
+	VMINPS       Z6, Z10, Z6
+	VMINPS       Z7, Z10, Z7
+	VMINPS       Z8, Z10, Z8
+	VMINPS       Z9, Z10, Z9
+
+after_flag16_10:
 	MOVQ    R10, AX
 	VMOVUPS Z0, (AX)
 	ADDQ    R11, AX
@@ -1814,6 +1939,24 @@ after_flag4_11:
 	VMAXPS Z10, Z11, Z10
 
 after_flag8_11:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_11
+	SHRQ         $0x20, AX
+	VMOVD        AX, X11
+	VBROADCASTSS X11, Z11
+	VMINPS       Z0, Z11, Z0
+	VMINPS       Z1, Z11, Z1
+	VMINPS       Z2, Z11, Z2
+	VMINPS       Z3, Z11, Z3
+	VMINPS       Z4, Z11, Z4
+	VMINPS       Z5, Z11, Z5
+	VMINPS       Z6, Z11, Z6
+	VMINPS       Z7, Z11, Z7
+	VMINPS       Z8, Z11, Z8
+	VMINPS       Z9, Z11, Z9
+	VMINPS       Z10, Z11, Z10
+
+after_flag16_11:
 	MOVQ    R10, AX
 	VMOVUPS Z0, (AX)
 	ADDQ    R11, AX
@@ -2074,6 +2217,25 @@ after_flag4_12:
 	VMAXPS Z11, Z12, Z11
 
 after_flag8_12:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_12
+	SHRQ         $0x20, AX
+	VMOVD        AX, X12
+	VBROADCASTSS X12, Z12
+	VMINPS       Z0, Z12, Z0
+	VMINPS       Z1, Z12, Z1
+	VMINPS       Z2, Z12, Z2
+	VMINPS       Z3, Z12, Z3
+	VMINPS       Z4, Z12, Z4
+	VMINPS       Z5, Z12, Z5
+	VMINPS       Z6, Z12, Z6
+	VMINPS       Z7, Z12, Z7
+	VMINPS       Z8, Z12, Z8
+	VMINPS       Z9, Z12, Z9
+	VMINPS       Z10, Z12, Z10
+	VMINPS       Z11, Z12, Z11
+
+after_flag16_12:
 	MOVQ    R10, AX
 	VMOVUPS Z0, (AX)
 	ADDQ    R11, AX
@@ -2353,6 +2515,26 @@ after_flag4_13:
 	VMAXPS Z12, Z13, Z12
 
 after_flag8_13:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_13
+	SHRQ         $0x20, AX
+	VMOVD        AX, X13
+	VBROADCASTSS X13, Z13
+	VMINPS       Z0, Z13, Z0
+	VMINPS       Z1, Z13, Z1
+	VMINPS       Z2, Z13, Z2
+	VMINPS       Z3, Z13, Z3
+	VMINPS       Z4, Z13, Z4
+	VMINPS       Z5, Z13, Z5
+	VMINPS       Z6, Z13, Z6
+	VMINPS       Z7, Z13, Z7
+	VMINPS       Z8, Z13, Z8
+	VMINPS       Z9, Z13, Z9
+	VMINPS       Z10, Z13, Z10
+	VMINPS       Z11, Z13, Z11
+	VMINPS       Z12, Z13, Z12
+
+after_flag16_13:
 	MOVQ    R11, AX
 	VMOVUPS Z0, (AX)
 	ADDQ    R12, AX
@@ -2647,6 +2829,27 @@ after_flag4_14:
 	VMAXPS Z13, Z14, Z13
 
 after_flag8_14:
+	TESTQ        $0x00000010, AX
+	JZ           after_flag16_14
+	SHRQ         $0x20, AX
+	VMOVD        AX, X14
+	VBROADCASTSS X14, Z14
+	VMINPS       Z0, Z14, Z0
+	VMINPS       Z1, Z14, Z1
+	VMINPS       Z2, Z14, Z2
+	VMINPS       Z3, Z14, Z3
+	VMINPS       Z4, Z14, Z4
+	VMINPS       Z5, Z14, Z5
+	VMINPS       Z6, Z14, Z6
+	VMINPS       Z7, Z14, Z7
+	VMINPS       Z8, Z14, Z8
+	VMINPS       Z9, Z14, Z9
+	VMINPS       Z10, Z14, Z10
+	VMINPS       Z11, Z14, Z11
+	VMINPS       Z12, Z14, Z12
+	VMINPS       Z13, Z14, Z13
+
+after_flag16_14:
 	MOVQ    R11, AX
 	VMOVUPS Z0, (AX)
 	ADDQ    R12, AX
@@ -3902,6 +4105,14 @@ after_flag2_1:
 	VMAXPS Z0, Z5, Z0
 
 after_flag8_1:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_1
+	SHRQ         $0x20, DX
+	VMOVD        DX, X1
+	VBROADCASTSS X1, Z5
+	VMINPS       Z0, Z5, Z0
+
+after_flag16_1:
 	MOVQ          BX, DX
 	MOVQ          SI, BX
 	VMOVUPS       Y0, (DX)
@@ -3997,6 +4208,15 @@ after_flag2_2:
 	VMAXPS Z1, Z7, Z1
 
 after_flag8_2:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_2
+	SHRQ         $0x20, DX
+	VMOVD        DX, X2
+	VBROADCASTSS X2, Z7
+	VMINPS       Z0, Z7, Z0
+	VMINPS       Z1, Z7, Z1
+
+after_flag16_2:
 	MOVQ          SI, DX
 	MOVQ          DI, SI
 	VMOVUPS       Y0, (DX)
@@ -4108,6 +4328,16 @@ after_flag2_3:
 	VMAXPS Z2, Z9, Z2
 
 after_flag8_3:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_3
+	SHRQ         $0x20, DX
+	VMOVD        DX, X3
+	VBROADCASTSS X3, Z9
+	VMINPS       Z0, Z9, Z0
+	VMINPS       Z1, Z9, Z1
+	VMINPS       Z2, Z9, Z2
+
+after_flag16_3:
 	MOVQ          SI, DX
 	MOVQ          DI, SI
 	VMOVUPS       Y0, (DX)
@@ -4238,6 +4468,17 @@ after_flag2_4:
 	VMAXPS Z3, Z11, Z3
 
 after_flag8_4:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_4
+	SHRQ         $0x20, DX
+	VMOVD        DX, X4
+	VBROADCASTSS X4, Z11
+	VMINPS       Z0, Z11, Z0
+	VMINPS       Z1, Z11, Z1
+	VMINPS       Z2, Z11, Z2
+	VMINPS       Z3, Z11, Z3
+
+after_flag16_4:
 	MOVQ          SI, DX
 	MOVQ          DI, SI
 	VMOVUPS       Y0, (DX)
@@ -4384,6 +4625,18 @@ after_flag2_5:
 	VMAXPS Z4, Z13, Z4
 
 after_flag8_5:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_5
+	SHRQ         $0x20, DX
+	VMOVD        DX, X5
+	VBROADCASTSS X5, Z13
+	VMINPS       Z0, Z13, Z0
+	VMINPS       Z1, Z13, Z1
+	VMINPS       Z2, Z13, Z2
+	VMINPS       Z3, Z13, Z3
+	VMINPS       Z4, Z13, Z4
+
+after_flag16_5:
 	MOVQ          SI, DX
 	MOVQ          DI, SI
 	VMOVUPS       Y0, (DX)
@@ -4546,6 +4799,19 @@ after_flag2_6:
 	VMAXPS Z5, Z15, Z5
 
 after_flag8_6:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_6
+	SHRQ         $0x20, DX
+	VMOVD        DX, X6
+	VBROADCASTSS X6, Z15
+	VMINPS       Z0, Z15, Z0
+	VMINPS       Z1, Z15, Z1
+	VMINPS       Z2, Z15, Z2
+	VMINPS       Z3, Z15, Z3
+	VMINPS       Z4, Z15, Z4
+	VMINPS       Z5, Z15, Z5
+
+after_flag16_6:
 	MOVQ          SI, DX
 	MOVQ          DI, SI
 	VMOVUPS       Y0, (DX)
@@ -4727,6 +4993,20 @@ after_flag2_7:
 	VMAXPS Z6, Z17, Z6
 
 after_flag8_7:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_7
+	SHRQ         $0x20, DX
+	VMOVD        DX, X7
+	VBROADCASTSS X7, Z17
+	VMINPS       Z0, Z17, Z0
+	VMINPS       Z1, Z17, Z1
+	VMINPS       Z2, Z17, Z2
+	VMINPS       Z3, Z17, Z3
+	VMINPS       Z4, Z17, Z4
+	VMINPS       Z5, Z17, Z5
+	VMINPS       Z6, Z17, Z6
+
+after_flag16_7:
 	MOVQ          SI, DX
 	MOVQ          DI, SI
 	VMOVUPS       Y0, (DX)
@@ -4924,6 +5204,21 @@ after_flag2_8:
 	VMAXPS Z7, Z19, Z7
 
 after_flag8_8:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_8
+	SHRQ         $0x20, DX
+	VMOVD        DX, X8
+	VBROADCASTSS X8, Z19
+	VMINPS       Z0, Z19, Z0
+	VMINPS       Z1, Z19, Z1
+	VMINPS       Z2, Z19, Z2
+	VMINPS       Z3, Z19, Z3
+	VMINPS       Z4, Z19, Z4
+	VMINPS       Z5, Z19, Z5
+	VMINPS       Z6, Z19, Z6
+	VMINPS       Z7, Z19, Z7
+
+after_flag16_8:
 	MOVQ          SI, DX
 	MOVQ          DI, SI
 	VMOVUPS       Y0, (DX)
@@ -5137,6 +5432,22 @@ after_flag2_9:
 	VMAXPS Z8, Z21, Z8
 
 after_flag8_9:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_9
+	SHRQ         $0x20, DX
+	VMOVD        DX, X9
+	VBROADCASTSS X9, Z21
+	VMINPS       Z0, Z21, Z0
+	VMINPS       Z1, Z21, Z1
+	VMINPS       Z2, Z21, Z2
+	VMINPS       Z3, Z21, Z3
+	VMINPS       Z4, Z21, Z4
+	VMINPS       Z5, Z21, Z5
+	VMINPS       Z6, Z21, Z6
+	VMINPS       Z7, Z21, Z7
+	VMINPS       Z8, Z21, Z8
+
+after_flag16_9:
 	MOVQ          SI, DX
 	MOVQ          DI, SI
 	VMOVUPS       Y0, (DX)
@@ -5369,6 +5680,23 @@ after_flag2_10:
 	VMAXPS Z9, Z23, Z9
 
 after_flag8_10:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_10
+	SHRQ         $0x20, DX
+	VMOVD        DX, X10
+	VBROADCASTSS X10, Z23
+	VMINPS       Z0, Z23, Z0
+	VMINPS       Z1, Z23, Z1
+	VMINPS       Z2, Z23, Z2
+	VMINPS       Z3, Z23, Z3
+	VMINPS       Z4, Z23, Z4
+	VMINPS       Z5, Z23, Z5
+	VMINPS       Z6, Z23, Z6
+	VMINPS       Z7, Z23, Z7
+	VMINPS       Z8, Z23, Z8
+	VMINPS       Z9, Z23, Z9
+
+after_flag16_10:
 	MOVQ          SI, DX
 	MOVQ          DI, SI
 	VMOVUPS       Y0, (DX)
@@ -5617,6 +5945,24 @@ after_flag2_11:
 	VMAXPS Z10, Z25, Z10
 
 after_flag8_11:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_11
+	SHRQ         $0x20, DX
+	VMOVD        DX, X11
+	VBROADCASTSS X11, Z25
+	VMINPS       Z0, Z25, Z0
+	VMINPS       Z1, Z25, Z1
+	VMINPS       Z2, Z25, Z2
+	VMINPS       Z3, Z25, Z3
+	VMINPS       Z4, Z25, Z4
+	VMINPS       Z5, Z25, Z5
+	VMINPS       Z6, Z25, Z6
+	VMINPS       Z7, Z25, Z7
+	VMINPS       Z8, Z25, Z8
+	VMINPS       Z9, Z25, Z9
+	VMINPS       Z10, Z25, Z10
+
+after_flag16_11:
 	MOVQ          SI, DX
 	MOVQ          DI, SI
 	VMOVUPS       Y0, (DX)
@@ -5881,6 +6227,25 @@ after_flag2_12:
 	VMAXPS Z11, Z27, Z11
 
 after_flag8_12:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_12
+	SHRQ         $0x20, DX
+	VMOVD        DX, X12
+	VBROADCASTSS X12, Z27
+	VMINPS       Z0, Z27, Z0
+	VMINPS       Z1, Z27, Z1
+	VMINPS       Z2, Z27, Z2
+	VMINPS       Z3, Z27, Z3
+	VMINPS       Z4, Z27, Z4
+	VMINPS       Z5, Z27, Z5
+	VMINPS       Z6, Z27, Z6
+	VMINPS       Z7, Z27, Z7
+	VMINPS       Z8, Z27, Z8
+	VMINPS       Z9, Z27, Z9
+	VMINPS       Z10, Z27, Z10
+	VMINPS       Z11, Z27, Z11
+
+after_flag16_12:
 	MOVQ          SI, DX
 	MOVQ          DI, SI
 	VMOVUPS       Y0, (DX)
@@ -6164,6 +6529,26 @@ after_flag2_13:
 	VMAXPS Z12, Z29, Z12
 
 after_flag8_13:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_13
+	SHRQ         $0x20, DX
+	VMOVD        DX, X13
+	VBROADCASTSS X13, Z29
+	VMINPS       Z0, Z29, Z0
+	VMINPS       Z1, Z29, Z1
+	VMINPS       Z2, Z29, Z2
+	VMINPS       Z3, Z29, Z3
+	VMINPS       Z4, Z29, Z4
+	VMINPS       Z5, Z29, Z5
+	VMINPS       Z6, Z29, Z6
+	VMINPS       Z7, Z29, Z7
+	VMINPS       Z8, Z29, Z8
+	VMINPS       Z9, Z29, Z9
+	VMINPS       Z10, Z29, Z10
+	VMINPS       Z11, Z29, Z11
+	VMINPS       Z12, Z29, Z12
+
+after_flag16_13:
 	MOVQ          SI, DX
 	MOVQ          DI, SI
 	VMOVUPS       Y0, (DX)
@@ -6463,6 +6848,27 @@ after_flag2_14:
 	VMAXPS Z13, Z31, Z13
 
 after_flag8_14:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_14
+	SHRQ         $0x20, DX
+	VMOVD        DX, X14
+	VBROADCASTSS X14, Z31
+	VMINPS       Z0, Z31, Z0
+	VMINPS       Z1, Z31, Z1
+	VMINPS       Z2, Z31, Z2
+	VMINPS       Z3, Z31, Z3
+	VMINPS       Z4, Z31, Z4
+	VMINPS       Z5, Z31, Z5
+	VMINPS       Z6, Z31, Z6
+	VMINPS       Z7, Z31, Z7
+	VMINPS       Z8, Z31, Z8
+	VMINPS       Z9, Z31, Z9
+	VMINPS       Z10, Z31, Z10
+	VMINPS       Z11, Z31, Z11
+	VMINPS       Z12, Z31, Z12
+	VMINPS       Z13, Z31, Z13
+
+after_flag16_14:
 	MOVQ          SI, DX
 	MOVQ          DI, SI
 	VMOVUPS       Y0, (DX)
@@ -9291,6 +9697,79 @@ loop:
 	VZEROUPPER
 	RET
 
+// func clipAVX512(p *byte)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·clipAVX512(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS 4(SI), Z1
+	ADDQ         $0x08, 56(AX)
+	XORQ         SI, SI
+
+loop:
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z2
+	VMAXPS     Z2, Z0, Z2
+	VMINPS     Z2, Z1, Z2
+	VXORPS     Z3, Z3, Z3
+	VADDPS     Z3, Z2, Z2
+	VMOVUPS    Z2, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
+	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
+	VZEROUPPER
+	RET
+
+// func passWithinAVX512(p *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·passWithinAVX512(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	ADDQ         $0x08, 56(AX)
+	XORQ         DI, DI
+
+loop:
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (BX)(DI*1), Z2
+	VCMPPS     $0x01, Z1, Z2, K1
+	VMOVUPS.Z  (DX)(DI*1), K1, Z2
+	VCMPPS     $0x01, (BX)(DI*1), Z0, K1
+	VMOVUPS.Z  Z2, K1, Z2
+	VMOVUPS    Z2, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
+	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
+	VZEROUPPER
+	RET
+
 // func keepAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·keepAVX512(SB), NOSPLIT, $0-8
@@ -10497,6 +10976,925 @@ loop:
 	VZEROUPPER
 	RET
 
+// func tapSumsAVX512(to *float32, blocks int, from *float32, offsets *int32, weights *float32, taps int, epilogue *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·tapSumsAVX512(SB), NOSPLIT, $0-56
+	MOVQ         to+0(FP), AX
+	MOVQ         from+16(FP), CX
+	MOVQ         blocks+8(FP), DX
+	MOVQ         offsets+24(FP), BX
+	MOVQ         weights+32(FP), SI
+	MOVQ         taps+40(FP), DI
+	MOVQ         epilogue+48(FP), R8
+	VBROADCASTSS (R8), Z0
+	VBROADCASTSS 4(R8), Z1
+	VBROADCASTSS 8(R8), Z2
+
+blocks_4:
+	CMPQ   DX, $0x04
+	JL     end_4
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	XORQ   R8, R8
+
+tap_4:
+	MOVLQSX      (BX)(R8*4), R9
+	VBROADCASTSS (SI)(R8*4), Z7
+	VFMADD231PS  (CX)(R9*4), Z7, Z3
+	VFMADD231PS  64(CX)(R9*4), Z7, Z4
+	VFMADD231PS  128(CX)(R9*4), Z7, Z5
+	VFMADD231PS  192(CX)(R9*4), Z7, Z6
+	INCQ         R8
+	CMPQ         R8, DI
+	JL           tap_4
+	VADDPS       Z0, Z3, Z3
+	VMAXPS       Z3, Z1, Z3
+	VMINPS       Z3, Z2, Z3
+	VMOVUPS      Z3, (AX)
+	VADDPS       Z0, Z4, Z4
+	VMAXPS       Z4, Z1, Z4
+	VMINPS       Z4, Z2, Z4
+	VMOVUPS      Z4, 64(AX)
+	VADDPS       Z0, Z5, Z5
+	VMAXPS       Z5, Z1, Z5
+	VMINPS       Z5, Z2, Z5
+	VMOVUPS      Z5, 128(AX)
+	VADDPS       Z0, Z6, Z6
+	VMAXPS       Z6, Z1, Z6
+	VMINPS       Z6, Z2, Z6
+	VMOVUPS      Z6, 192(AX)
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000100, CX
+	SUBQ         $0x04, DX
+	JMP          blocks_4
+
+end_4:
+blocks_1:
+	CMPQ   DX, $0x01
+	JL     end_1
+	VXORPS Z3, Z3, Z3
+	XORQ   R8, R8
+
+tap_1:
+	MOVLQSX      (BX)(R8*4), R9
+	VBROADCASTSS (SI)(R8*4), Z4
+	VFMADD231PS  (CX)(R9*4), Z4, Z3
+	INCQ         R8
+	CMPQ         R8, DI
+	JL           tap_1
+	VADDPS       Z0, Z3, Z3
+	VMAXPS       Z3, Z1, Z3
+	VMINPS       Z3, Z2, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         $0x00000040, AX
+	ADDQ         $0x00000040, CX
+	SUBQ         $0x01, DX
+	JMP          blocks_1
+
+end_1:
+	VZEROUPPER
+	RET
+
+// func tapProductsOfAVX512(sums *float32, line *float32, blocks int, from *float32, offsets *int32, rows int, add bool)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·tapProductsOfAVX512(SB), NOSPLIT, $0-49
+	MOVQ    rows+40(FP), AX
+	CMPQ    AX, $0x09
+	JE      rows_9
+	CMPQ    AX, $0x08
+	JE      rows_8
+	CMPQ    AX, $0x07
+	JE      rows_7
+	CMPQ    AX, $0x06
+	JE      rows_6
+	CMPQ    AX, $0x05
+	JE      rows_5
+	CMPQ    AX, $0x04
+	JE      rows_4
+	CMPQ    AX, $0x03
+	JE      rows_3
+	CMPQ    AX, $0x02
+	JE      rows_2
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), DX
+	XORQ    BX, BX
+	VXORPS  Z0, Z0, Z0
+
+block_1:
+	VMOVUPS       (AX)(BX*1), Z1
+	VFMADD231PS   (CX)(BX*1), Z1, Z0
+	ADDQ          $0x40, BX
+	DECQ          DX
+	JNZ           block_1
+	MOVQ          sums+0(FP), AX
+	MOVB          add+48(FP), CL
+	VEXTRACTF32X8 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	VPERMILPS     $0x0e, X0, X1
+	VADDPS        X1, X0, X0
+	VPERMILPS     $0x01, X0, X1
+	VADDSS        X1, X0, X0
+	TESTB         CL, CL
+	JZ            added_1
+	VADDSS        (AX), X0, X0
+
+added_1:
+	VMOVSS X0, (AX)
+	VZEROUPPER
+	RET
+
+rows_2:
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), DX
+	LEAQ    (AX)(DX*4), DX
+	MOVLQSX 4(CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), BX
+	XORQ    SI, SI
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+
+block_2:
+	VMOVUPS       (AX)(SI*1), Z2
+	VFMADD231PS   (DX)(SI*1), Z2, Z0
+	VFMADD231PS   (CX)(SI*1), Z2, Z1
+	ADDQ          $0x40, SI
+	DECQ          BX
+	JNZ           block_2
+	MOVQ          sums+0(FP), AX
+	MOVB          add+48(FP), CL
+	VEXTRACTF32X8 $0x01, Z0, Y2
+	VADDPS        Y2, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X2
+	VADDPS        X2, X0, X0
+	VPERMILPS     $0x0e, X0, X2
+	VADDPS        X2, X0, X0
+	VPERMILPS     $0x01, X0, X2
+	VADDSS        X2, X0, X0
+	VEXTRACTF32X8 $0x01, Z1, Y2
+	VADDPS        Y2, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X2
+	VADDPS        X2, X1, X1
+	VPERMILPS     $0x0e, X1, X2
+	VADDPS        X2, X1, X1
+	VPERMILPS     $0x01, X1, X2
+	VADDSS        X2, X1, X1
+	TESTB         CL, CL
+	JZ            added_2
+	VADDSS        (AX), X0, X0
+	VADDSS        4(AX), X1, X1
+
+added_2:
+	VMOVSS X0, (AX)
+	VMOVSS X1, 4(AX)
+	VZEROUPPER
+	RET
+
+rows_3:
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), DX
+	LEAQ    (AX)(DX*4), DX
+	MOVLQSX 4(CX), BX
+	LEAQ    (AX)(BX*4), BX
+	MOVLQSX 8(CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), SI
+	XORQ    DI, DI
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+
+block_3:
+	VMOVUPS       (AX)(DI*1), Z3
+	VFMADD231PS   (DX)(DI*1), Z3, Z0
+	VFMADD231PS   (BX)(DI*1), Z3, Z1
+	VFMADD231PS   (CX)(DI*1), Z3, Z2
+	ADDQ          $0x40, DI
+	DECQ          SI
+	JNZ           block_3
+	MOVQ          sums+0(FP), AX
+	MOVB          add+48(FP), CL
+	VEXTRACTF32X8 $0x01, Z0, Y3
+	VADDPS        Y3, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X3
+	VADDPS        X3, X0, X0
+	VPERMILPS     $0x0e, X0, X3
+	VADDPS        X3, X0, X0
+	VPERMILPS     $0x01, X0, X3
+	VADDSS        X3, X0, X0
+	VEXTRACTF32X8 $0x01, Z1, Y3
+	VADDPS        Y3, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X3
+	VADDPS        X3, X1, X1
+	VPERMILPS     $0x0e, X1, X3
+	VADDPS        X3, X1, X1
+	VPERMILPS     $0x01, X1, X3
+	VADDSS        X3, X1, X1
+	VEXTRACTF32X8 $0x01, Z2, Y3
+	VADDPS        Y3, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X3
+	VADDPS        X3, X2, X2
+	VPERMILPS     $0x0e, X2, X3
+	VADDPS        X3, X2, X2
+	VPERMILPS     $0x01, X2, X3
+	VADDSS        X3, X2, X2
+	TESTB         CL, CL
+	JZ            added_3
+	VADDSS        (AX), X0, X0
+	VADDSS        4(AX), X1, X1
+	VADDSS        8(AX), X2, X2
+
+added_3:
+	VMOVSS X0, (AX)
+	VMOVSS X1, 4(AX)
+	VMOVSS X2, 8(AX)
+	VZEROUPPER
+	RET
+
+rows_4:
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), DX
+	LEAQ    (AX)(DX*4), DX
+	MOVLQSX 4(CX), BX
+	LEAQ    (AX)(BX*4), BX
+	MOVLQSX 8(CX), SI
+	LEAQ    (AX)(SI*4), SI
+	MOVLQSX 12(CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), DI
+	XORQ    R8, R8
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+
+block_4:
+	VMOVUPS       (AX)(R8*1), Z4
+	VFMADD231PS   (DX)(R8*1), Z4, Z0
+	VFMADD231PS   (BX)(R8*1), Z4, Z1
+	VFMADD231PS   (SI)(R8*1), Z4, Z2
+	VFMADD231PS   (CX)(R8*1), Z4, Z3
+	ADDQ          $0x40, R8
+	DECQ          DI
+	JNZ           block_4
+	MOVQ          sums+0(FP), AX
+	MOVB          add+48(FP), CL
+	VEXTRACTF32X8 $0x01, Z0, Y4
+	VADDPS        Y4, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X4
+	VADDPS        X4, X0, X0
+	VPERMILPS     $0x0e, X0, X4
+	VADDPS        X4, X0, X0
+	VPERMILPS     $0x01, X0, X4
+	VADDSS        X4, X0, X0
+	VEXTRACTF32X8 $0x01, Z1, Y4
+	VADDPS        Y4, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X4
+	VADDPS        X4, X1, X1
+	VPERMILPS     $0x0e, X1, X4
+	VADDPS        X4, X1, X1
+	VPERMILPS     $0x01, X1, X4
+	VADDSS        X4, X1, X1
+	VEXTRACTF32X8 $0x01, Z2, Y4
+	VADDPS        Y4, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X4
+	VADDPS        X4, X2, X2
+	VPERMILPS     $0x0e, X2, X4
+	VADDPS        X4, X2, X2
+	VPERMILPS     $0x01, X2, X4
+	VADDSS        X4, X2, X2
+	VEXTRACTF32X8 $0x01, Z3, Y4
+	VADDPS        Y4, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X4
+	VADDPS        X4, X3, X3
+	VPERMILPS     $0x0e, X3, X4
+	VADDPS        X4, X3, X3
+	VPERMILPS     $0x01, X3, X4
+	VADDSS        X4, X3, X3
+	TESTB         CL, CL
+	JZ            added_4
+	VADDSS        (AX), X0, X0
+	VADDSS        4(AX), X1, X1
+	VADDSS        8(AX), X2, X2
+	VADDSS        12(AX), X3, X3
+
+added_4:
+	VMOVSS X0, (AX)
+	VMOVSS X1, 4(AX)
+	VMOVSS X2, 8(AX)
+	VMOVSS X3, 12(AX)
+	VZEROUPPER
+	RET
+
+rows_5:
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), DX
+	LEAQ    (AX)(DX*4), DX
+	MOVLQSX 4(CX), BX
+	LEAQ    (AX)(BX*4), BX
+	MOVLQSX 8(CX), SI
+	LEAQ    (AX)(SI*4), SI
+	MOVLQSX 12(CX), DI
+	LEAQ    (AX)(DI*4), DI
+	MOVLQSX 16(CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), R8
+	XORQ    R9, R9
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+
+block_5:
+	VMOVUPS       (AX)(R9*1), Z5
+	VFMADD231PS   (DX)(R9*1), Z5, Z0
+	VFMADD231PS   (BX)(R9*1), Z5, Z1
+	VFMADD231PS   (SI)(R9*1), Z5, Z2
+	VFMADD231PS   (DI)(R9*1), Z5, Z3
+	VFMADD231PS   (CX)(R9*1), Z5, Z4
+	ADDQ          $0x40, R9
+	DECQ          R8
+	JNZ           block_5
+	MOVQ          sums+0(FP), AX
+	MOVB          add+48(FP), CL
+	VEXTRACTF32X8 $0x01, Z0, Y5
+	VADDPS        Y5, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X5
+	VADDPS        X5, X0, X0
+	VPERMILPS     $0x0e, X0, X5
+	VADDPS        X5, X0, X0
+	VPERMILPS     $0x01, X0, X5
+	VADDSS        X5, X0, X0
+	VEXTRACTF32X8 $0x01, Z1, Y5
+	VADDPS        Y5, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X5
+	VADDPS        X5, X1, X1
+	VPERMILPS     $0x0e, X1, X5
+	VADDPS        X5, X1, X1
+	VPERMILPS     $0x01, X1, X5
+	VADDSS        X5, X1, X1
+	VEXTRACTF32X8 $0x01, Z2, Y5
+	VADDPS        Y5, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X5
+	VADDPS        X5, X2, X2
+	VPERMILPS     $0x0e, X2, X5
+	VADDPS        X5, X2, X2
+	VPERMILPS     $0x01, X2, X5
+	VADDSS        X5, X2, X2
+	VEXTRACTF32X8 $0x01, Z3, Y5
+	VADDPS        Y5, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X5
+	VADDPS        X5, X3, X3
+	VPERMILPS     $0x0e, X3, X5
+	VADDPS        X5, X3, X3
+	VPERMILPS     $0x01, X3, X5
+	VADDSS        X5, X3, X3
+	VEXTRACTF32X8 $0x01, Z4, Y5
+	VADDPS        Y5, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X5
+	VADDPS        X5, X4, X4
+	VPERMILPS     $0x0e, X4, X5
+	VADDPS        X5, X4, X4
+	VPERMILPS     $0x01, X4, X5
+	VADDSS        X5, X4, X4
+	TESTB         CL, CL
+	JZ            added_5
+	VADDSS        (AX), X0, X0
+	VADDSS        4(AX), X1, X1
+	VADDSS        8(AX), X2, X2
+	VADDSS        12(AX), X3, X3
+	VADDSS        16(AX), X4, X4
+
+added_5:
+	VMOVSS X0, (AX)
+	VMOVSS X1, 4(AX)
+	VMOVSS X2, 8(AX)
+	VMOVSS X3, 12(AX)
+	VMOVSS X4, 16(AX)
+	VZEROUPPER
+	RET
+
+rows_6:
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), DX
+	LEAQ    (AX)(DX*4), DX
+	MOVLQSX 4(CX), BX
+	LEAQ    (AX)(BX*4), BX
+	MOVLQSX 8(CX), SI
+	LEAQ    (AX)(SI*4), SI
+	MOVLQSX 12(CX), DI
+	LEAQ    (AX)(DI*4), DI
+	MOVLQSX 16(CX), R8
+	LEAQ    (AX)(R8*4), R8
+	MOVLQSX 20(CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), R9
+	XORQ    R10, R10
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+
+block_6:
+	VMOVUPS       (AX)(R10*1), Z6
+	VFMADD231PS   (DX)(R10*1), Z6, Z0
+	VFMADD231PS   (BX)(R10*1), Z6, Z1
+	VFMADD231PS   (SI)(R10*1), Z6, Z2
+	VFMADD231PS   (DI)(R10*1), Z6, Z3
+	VFMADD231PS   (R8)(R10*1), Z6, Z4
+	VFMADD231PS   (CX)(R10*1), Z6, Z5
+	ADDQ          $0x40, R10
+	DECQ          R9
+	JNZ           block_6
+	MOVQ          sums+0(FP), AX
+	MOVB          add+48(FP), CL
+	VEXTRACTF32X8 $0x01, Z0, Y6
+	VADDPS        Y6, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X6
+	VADDPS        X6, X0, X0
+	VPERMILPS     $0x0e, X0, X6
+	VADDPS        X6, X0, X0
+	VPERMILPS     $0x01, X0, X6
+	VADDSS        X6, X0, X0
+	VEXTRACTF32X8 $0x01, Z1, Y6
+	VADDPS        Y6, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X6
+	VADDPS        X6, X1, X1
+	VPERMILPS     $0x0e, X1, X6
+	VADDPS        X6, X1, X1
+	VPERMILPS     $0x01, X1, X6
+	VADDSS        X6, X1, X1
+	VEXTRACTF32X8 $0x01, Z2, Y6
+	VADDPS        Y6, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X6
+	VADDPS        X6, X2, X2
+	VPERMILPS     $0x0e, X2, X6
+	VADDPS        X6, X2, X2
+	VPERMILPS     $0x01, X2, X6
+	VADDSS        X6, X2, X2
+	VEXTRACTF32X8 $0x01, Z3, Y6
+	VADDPS        Y6, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X6
+	VADDPS        X6, X3, X3
+	VPERMILPS     $0x0e, X3, X6
+	VADDPS        X6, X3, X3
+	VPERMILPS     $0x01, X3, X6
+	VADDSS        X6, X3, X3
+	VEXTRACTF32X8 $0x01, Z4, Y6
+	VADDPS        Y6, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X6
+	VADDPS        X6, X4, X4
+	VPERMILPS     $0x0e, X4, X6
+	VADDPS        X6, X4, X4
+	VPERMILPS     $0x01, X4, X6
+	VADDSS        X6, X4, X4
+	VEXTRACTF32X8 $0x01, Z5, Y6
+	VADDPS        Y6, Y5, Y5
+	VEXTRACTF128  $0x01, Y5, X6
+	VADDPS        X6, X5, X5
+	VPERMILPS     $0x0e, X5, X6
+	VADDPS        X6, X5, X5
+	VPERMILPS     $0x01, X5, X6
+	VADDSS        X6, X5, X5
+	TESTB         CL, CL
+	JZ            added_6
+	VADDSS        (AX), X0, X0
+	VADDSS        4(AX), X1, X1
+	VADDSS        8(AX), X2, X2
+	VADDSS        12(AX), X3, X3
+	VADDSS        16(AX), X4, X4
+	VADDSS        20(AX), X5, X5
+
+added_6:
+	VMOVSS X0, (AX)
+	VMOVSS X1, 4(AX)
+	VMOVSS X2, 8(AX)
+	VMOVSS X3, 12(AX)
+	VMOVSS X4, 16(AX)
+	VMOVSS X5, 20(AX)
+	VZEROUPPER
+	RET
+
+rows_7:
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), DX
+	LEAQ    (AX)(DX*4), DX
+	MOVLQSX 4(CX), BX
+	LEAQ    (AX)(BX*4), BX
+	MOVLQSX 8(CX), SI
+	LEAQ    (AX)(SI*4), SI
+	MOVLQSX 12(CX), DI
+	LEAQ    (AX)(DI*4), DI
+	MOVLQSX 16(CX), R8
+	LEAQ    (AX)(R8*4), R8
+	MOVLQSX 20(CX), R9
+	LEAQ    (AX)(R9*4), R9
+	MOVLQSX 24(CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), R10
+	XORQ    R11, R11
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+
+block_7:
+	VMOVUPS       (AX)(R11*1), Z7
+	VFMADD231PS   (DX)(R11*1), Z7, Z0
+	VFMADD231PS   (BX)(R11*1), Z7, Z1
+	VFMADD231PS   (SI)(R11*1), Z7, Z2
+	VFMADD231PS   (DI)(R11*1), Z7, Z3
+	VFMADD231PS   (R8)(R11*1), Z7, Z4
+	VFMADD231PS   (R9)(R11*1), Z7, Z5
+	VFMADD231PS   (CX)(R11*1), Z7, Z6
+	ADDQ          $0x40, R11
+	DECQ          R10
+	JNZ           block_7
+	MOVQ          sums+0(FP), AX
+	MOVB          add+48(FP), CL
+	VEXTRACTF32X8 $0x01, Z0, Y7
+	VADDPS        Y7, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X7
+	VADDPS        X7, X0, X0
+	VPERMILPS     $0x0e, X0, X7
+	VADDPS        X7, X0, X0
+	VPERMILPS     $0x01, X0, X7
+	VADDSS        X7, X0, X0
+	VEXTRACTF32X8 $0x01, Z1, Y7
+	VADDPS        Y7, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X7
+	VADDPS        X7, X1, X1
+	VPERMILPS     $0x0e, X1, X7
+	VADDPS        X7, X1, X1
+	VPERMILPS     $0x01, X1, X7
+	VADDSS        X7, X1, X1
+	VEXTRACTF32X8 $0x01, Z2, Y7
+	VADDPS        Y7, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X7
+	VADDPS        X7, X2, X2
+	VPERMILPS     $0x0e, X2, X7
+	VADDPS        X7, X2, X2
+	VPERMILPS     $0x01, X2, X7
+	VADDSS        X7, X2, X2
+	VEXTRACTF32X8 $0x01, Z3, Y7
+	VADDPS        Y7, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X7
+	VADDPS        X7, X3, X3
+	VPERMILPS     $0x0e, X3, X7
+	VADDPS        X7, X3, X3
+	VPERMILPS     $0x01, X3, X7
+	VADDSS        X7, X3, X3
+	VEXTRACTF32X8 $0x01, Z4, Y7
+	VADDPS        Y7, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X7
+	VADDPS        X7, X4, X4
+	VPERMILPS     $0x0e, X4, X7
+	VADDPS        X7, X4, X4
+	VPERMILPS     $0x01, X4, X7
+	VADDSS        X7, X4, X4
+	VEXTRACTF32X8 $0x01, Z5, Y7
+	VADDPS        Y7, Y5, Y5
+	VEXTRACTF128  $0x01, Y5, X7
+	VADDPS        X7, X5, X5
+	VPERMILPS     $0x0e, X5, X7
+	VADDPS        X7, X5, X5
+	VPERMILPS     $0x01, X5, X7
+	VADDSS        X7, X5, X5
+	VEXTRACTF32X8 $0x01, Z6, Y7
+	VADDPS        Y7, Y6, Y6
+	VEXTRACTF128  $0x01, Y6, X7
+	VADDPS        X7, X6, X6
+	VPERMILPS     $0x0e, X6, X7
+	VADDPS        X7, X6, X6
+	VPERMILPS     $0x01, X6, X7
+	VADDSS        X7, X6, X6
+	TESTB         CL, CL
+	JZ            added_7
+	VADDSS        (AX), X0, X0
+	VADDSS        4(AX), X1, X1
+	VADDSS        8(AX), X2, X2
+	VADDSS        12(AX), X3, X3
+	VADDSS        16(AX), X4, X4
+	VADDSS        20(AX), X5, X5
+	VADDSS        24(AX), X6, X6
+
+added_7:
+	VMOVSS X0, (AX)
+	VMOVSS X1, 4(AX)
+	VMOVSS X2, 8(AX)
+	VMOVSS X3, 12(AX)
+	VMOVSS X4, 16(AX)
+	VMOVSS X5, 20(AX)
+	VMOVSS X6, 24(AX)
+	VZEROUPPER
+	RET
+
+rows_8:
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), DX
+	LEAQ    (AX)(DX*4), DX
+	MOVLQSX 4(CX), BX
+	LEAQ    (AX)(BX*4), BX
+	MOVLQSX 8(CX), SI
+	LEAQ    (AX)(SI*4), SI
+	MOVLQSX 12(CX), DI
+	LEAQ    (AX)(DI*4), DI
+	MOVLQSX 16(CX), R8
+	LEAQ    (AX)(R8*4), R8
+	MOVLQSX 20(CX), R9
+	LEAQ    (AX)(R9*4), R9
+	MOVLQSX 24(CX), R10
+	LEAQ    (AX)(R10*4), R10
+	MOVLQSX 28(CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), R11
+	XORQ    R12, R12
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+
+block_8:
+	VMOVUPS       (AX)(R12*1), Z8
+	VFMADD231PS   (DX)(R12*1), Z8, Z0
+	VFMADD231PS   (BX)(R12*1), Z8, Z1
+	VFMADD231PS   (SI)(R12*1), Z8, Z2
+	VFMADD231PS   (DI)(R12*1), Z8, Z3
+	VFMADD231PS   (R8)(R12*1), Z8, Z4
+	VFMADD231PS   (R9)(R12*1), Z8, Z5
+	VFMADD231PS   (R10)(R12*1), Z8, Z6
+	VFMADD231PS   (CX)(R12*1), Z8, Z7
+	ADDQ          $0x40, R12
+	DECQ          R11
+	JNZ           block_8
+	MOVQ          sums+0(FP), AX
+	MOVB          add+48(FP), CL
+	VEXTRACTF32X8 $0x01, Z0, Y8
+	VADDPS        Y8, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X8
+	VADDPS        X8, X0, X0
+	VPERMILPS     $0x0e, X0, X8
+	VADDPS        X8, X0, X0
+	VPERMILPS     $0x01, X0, X8
+	VADDSS        X8, X0, X0
+	VEXTRACTF32X8 $0x01, Z1, Y8
+	VADDPS        Y8, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X8
+	VADDPS        X8, X1, X1
+	VPERMILPS     $0x0e, X1, X8
+	VADDPS        X8, X1, X1
+	VPERMILPS     $0x01, X1, X8
+	VADDSS        X8, X1, X1
+	VEXTRACTF32X8 $0x01, Z2, Y8
+	VADDPS        Y8, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X8
+	VADDPS        X8, X2, X2
+	VPERMILPS     $0x0e, X2, X8
+	VADDPS        X8, X2, X2
+	VPERMILPS     $0x01, X2, X8
+	VADDSS        X8, X2, X2
+	VEXTRACTF32X8 $0x01, Z3, Y8
+	VADDPS        Y8, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X8
+	VADDPS        X8, X3, X3
+	VPERMILPS     $0x0e, X3, X8
+	VADDPS        X8, X3, X3
+	VPERMILPS     $0x01, X3, X8
+	VADDSS        X8, X3, X3
+	VEXTRACTF32X8 $0x01, Z4, Y8
+	VADDPS        Y8, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X8
+	VADDPS        X8, X4, X4
+	VPERMILPS     $0x0e, X4, X8
+	VADDPS        X8, X4, X4
+	VPERMILPS     $0x01, X4, X8
+	VADDSS        X8, X4, X4
+	VEXTRACTF32X8 $0x01, Z5, Y8
+	VADDPS        Y8, Y5, Y5
+	VEXTRACTF128  $0x01, Y5, X8
+	VADDPS        X8, X5, X5
+	VPERMILPS     $0x0e, X5, X8
+	VADDPS        X8, X5, X5
+	VPERMILPS     $0x01, X5, X8
+	VADDSS        X8, X5, X5
+	VEXTRACTF32X8 $0x01, Z6, Y8
+	VADDPS        Y8, Y6, Y6
+	VEXTRACTF128  $0x01, Y6, X8
+	VADDPS        X8, X6, X6
+	VPERMILPS     $0x0e, X6, X8
+	VADDPS        X8, X6, X6
+	VPERMILPS     $0x01, X6, X8
+	VADDSS        X8, X6, X6
+	VEXTRACTF32X8 $0x01, Z7, Y8
+	VADDPS        Y8, Y7, Y7
+	VEXTRACTF128  $0x01, Y7, X8
+	VADDPS        X8, X7, X7
+	VPERMILPS     $0x0e, X7, X8
+	VADDPS        X8, X7, X7
+	VPERMILPS     $0x01, X7, X8
+	VADDSS        X8, X7, X7
+	TESTB         CL, CL
+	JZ            added_8
+	VADDSS        (AX), X0, X0
+	VADDSS        4(AX), X1, X1
+	VADDSS        8(AX), X2, X2
+	VADDSS        12(AX), X3, X3
+	VADDSS        16(AX), X4, X4
+	VADDSS        20(AX), X5, X5
+	VADDSS        24(AX), X6, X6
+	VADDSS        28(AX), X7, X7
+
+added_8:
+	VMOVSS X0, (AX)
+	VMOVSS X1, 4(AX)
+	VMOVSS X2, 8(AX)
+	VMOVSS X3, 12(AX)
+	VMOVSS X4, 16(AX)
+	VMOVSS X5, 20(AX)
+	VMOVSS X6, 24(AX)
+	VMOVSS X7, 28(AX)
+	VZEROUPPER
+	RET
+
+rows_9:
+	MOVQ    from+24(FP), AX
+	MOVQ    offsets+32(FP), CX
+	MOVLQSX (CX), DX
+	LEAQ    (AX)(DX*4), DX
+	MOVLQSX 4(CX), BX
+	LEAQ    (AX)(BX*4), BX
+	MOVLQSX 8(CX), SI
+	LEAQ    (AX)(SI*4), SI
+	MOVLQSX 12(CX), DI
+	LEAQ    (AX)(DI*4), DI
+	MOVLQSX 16(CX), R8
+	LEAQ    (AX)(R8*4), R8
+	MOVLQSX 20(CX), R9
+	LEAQ    (AX)(R9*4), R9
+	MOVLQSX 24(CX), R10
+	LEAQ    (AX)(R10*4), R10
+	MOVLQSX 28(CX), R11
+	LEAQ    (AX)(R11*4), R11
+	MOVLQSX 32(CX), CX
+	LEAQ    (AX)(CX*4), CX
+	MOVQ    line+8(FP), AX
+	MOVQ    blocks+16(FP), R12
+	XORQ    R13, R13
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	VXORPS  Z8, Z8, Z8
+
+block_9:
+	VMOVUPS       (AX)(R13*1), Z9
+	VFMADD231PS   (DX)(R13*1), Z9, Z0
+	VFMADD231PS   (BX)(R13*1), Z9, Z1
+	VFMADD231PS   (SI)(R13*1), Z9, Z2
+	VFMADD231PS   (DI)(R13*1), Z9, Z3
+	VFMADD231PS   (R8)(R13*1), Z9, Z4
+	VFMADD231PS   (R9)(R13*1), Z9, Z5
+	VFMADD231PS   (R10)(R13*1), Z9, Z6
+	VFMADD231PS   (R11)(R13*1), Z9, Z7
+	VFMADD231PS   (CX)(R13*1), Z9, Z8
+	ADDQ          $0x40, R13
+	DECQ          R12
+	JNZ           block_9
+	MOVQ          sums+0(FP), AX
+	MOVB          add+48(FP), CL
+	VEXTRACTF32X8 $0x01, Z0, Y9
+	VADDPS        Y9, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X9
+	VADDPS        X9, X0, X0
+	VPERMILPS     $0x0e, X0, X9
+	VADDPS        X9, X0, X0
+	VPERMILPS     $0x01, X0, X9
+	VADDSS        X9, X0, X0
+	VEXTRACTF32X8 $0x01, Z1, Y9
+	VADDPS        Y9, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X9
+	VADDPS        X9, X1, X1
+	VPERMILPS     $0x0e, X1, X9
+	VADDPS        X9, X1, X1
+	VPERMILPS     $0x01, X1, X9
+	VADDSS        X9, X1, X1
+	VEXTRACTF32X8 $0x01, Z2, Y9
+	VADDPS        Y9, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X9
+	VADDPS        X9, X2, X2
+	VPERMILPS     $0x0e, X2, X9
+	VADDPS        X9, X2, X2
+	VPERMILPS     $0x01, X2, X9
+	VADDSS        X9, X2, X2
+	VEXTRACTF32X8 $0x01, Z3, Y9
+	VADDPS        Y9, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X9
+	VADDPS        X9, X3, X3
+	VPERMILPS     $0x0e, X3, X9
+	VADDPS        X9, X3, X3
+	VPERMILPS     $0x01, X3, X9
+	VADDSS        X9, X3, X3
+	VEXTRACTF32X8 $0x01, Z4, Y9
+	VADDPS        Y9, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X9
+	VADDPS        X9, X4, X4
+	VPERMILPS     $0x0e, X4, X9
+	VADDPS        X9, X4, X4
+	VPERMILPS     $0x01, X4, X9
+	VADDSS        X9, X4, X4
+	VEXTRACTF32X8 $0x01, Z5, Y9
+	VADDPS        Y9, Y5, Y5
+	VEXTRACTF128  $0x01, Y5, X9
+	VADDPS        X9, X5, X5
+	VPERMILPS     $0x0e, X5, X9
+	VADDPS        X9, X5, X5
+	VPERMILPS     $0x01, X5, X9
+	VADDSS        X9, X5, X5
+	VEXTRACTF32X8 $0x01, Z6, Y9
+	VADDPS        Y9, Y6, Y6
+	VEXTRACTF128  $0x01, Y6, X9
+	VADDPS        X9, X6, X6
+	VPERMILPS     $0x0e, X6, X9
+	VADDPS        X9, X6, X6
+	VPERMILPS     $0x01, X6, X9
+	VADDSS        X9, X6, X6
+	VEXTRACTF32X8 $0x01, Z7, Y9
+	VADDPS        Y9, Y7, Y7
+	VEXTRACTF128  $0x01, Y7, X9
+	VADDPS        X9, X7, X7
+	VPERMILPS     $0x0e, X7, X9
+	VADDPS        X9, X7, X7
+	VPERMILPS     $0x01, X7, X9
+	VADDSS        X9, X7, X7
+	VEXTRACTF32X8 $0x01, Z8, Y9
+	VADDPS        Y9, Y8, Y8
+	VEXTRACTF128  $0x01, Y8, X9
+	VADDPS        X9, X8, X8
+	VPERMILPS     $0x0e, X8, X9
+	VADDPS        X9, X8, X8
+	VPERMILPS     $0x01, X8, X9
+	VADDSS        X9, X8, X8
+	TESTB         CL, CL
+	JZ            added_9
+	VADDSS        (AX), X0, X0
+	VADDSS        4(AX), X1, X1
+	VADDSS        8(AX), X2, X2
+	VADDSS        12(AX), X3, X3
+	VADDSS        16(AX), X4, X4
+	VADDSS        20(AX), X5, X5
+	VADDSS        24(AX), X6, X6
+	VADDSS        28(AX), X7, X7
+	VADDSS        32(AX), X8, X8
+
+added_9:
+	VMOVSS X0, (AX)
+	VMOVSS X1, 4(AX)
+	VMOVSS X2, 8(AX)
+	VMOVSS X3, 12(AX)
+	VMOVSS X4, 16(AX)
+	VMOVSS X5, 20(AX)
+	VMOVSS X6, 24(AX)
+	VMOVSS X7, 28(AX)
+	VMOVSS X8, 32(AX)
+	VZEROUPPER
+	RET
+
 // func multiplyAddsAVX512(loops int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·multiplyAddsAVX512(SB), NOSPLIT, $0-8
@@ -10649,6 +12047,15 @@ after_flag4_1:
 	VMAXPS Z1, Z2, Z1
 
 after_flag8_1:
+	TESTQ        $0x00000010, CX
+	JZ           after_flag16_1
+	SHRQ         $0x20, CX
+	VMOVD        CX, X2
+	VBROADCASTSS X2, Z2
+	VMINPS       Z0, Z2, Z0
+	VMINPS       Z1, Z2, Z1
+
+after_flag16_1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	MOVQ    tileStride+48(FP), AX
@@ -10780,6 +12187,17 @@ after_flag4_2:
 	VMAXPS Z3, Z4, Z3
 
 after_flag8_2:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_2
+	SHRQ         $0x20, DX
+	VMOVD        DX, X4
+	VBROADCASTSS X4, Z4
+	VMINPS       Z0, Z4, Z0
+	VMINPS       Z1, Z4, Z1
+	VMINPS       Z2, Z4, Z2
+	VMINPS       Z3, Z4, Z3
+
+after_flag16_2:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -10939,6 +12357,19 @@ after_flag4_3:
 	VMAXPS Z5, Z6, Z5
 
 after_flag8_3:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_3
+	SHRQ         $0x20, DX
+	VMOVD        DX, X6
+	VBROADCASTSS X6, Z6
+	VMINPS       Z0, Z6, Z0
+	VMINPS       Z1, Z6, Z1
+	VMINPS       Z2, Z6, Z2
+	VMINPS       Z3, Z6, Z3
+	VMINPS       Z4, Z6, Z4
+	VMINPS       Z5, Z6, Z5
+
+after_flag16_3:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -11131,6 +12562,21 @@ after_flag4_4:
 	VMAXPS Z7, Z8, Z7
 
 after_flag8_4:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_4
+	SHRQ         $0x20, DX
+	VMOVD        DX, X8
+	VBROADCASTSS X8, Z8
+	VMINPS       Z0, Z8, Z0
+	VMINPS       Z1, Z8, Z1
+	VMINPS       Z2, Z8, Z2
+	VMINPS       Z3, Z8, Z3
+	VMINPS       Z4, Z8, Z4
+	VMINPS       Z5, Z8, Z5
+	VMINPS       Z6, Z8, Z6
+	VMINPS       Z7, Z8, Z7
+
+after_flag16_4:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -11351,6 +12797,23 @@ after_flag4_5:
 	VMAXPS Z9, Z10, Z9
 
 after_flag8_5:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_5
+	SHRQ         $0x20, DX
+	VMOVD        DX, X10
+	VBROADCASTSS X10, Z10
+	VMINPS       Z0, Z10, Z0
+	VMINPS       Z1, Z10, Z1
+	VMINPS       Z2, Z10, Z2
+	VMINPS       Z3, Z10, Z3
+	VMINPS       Z4, Z10, Z4
+	VMINPS       Z5, Z10, Z5
+	VMINPS       Z6, Z10, Z6
+	VMINPS       Z7, Z10, Z7
+	VMINPS       Z8, Z10, Z8
+	VMINPS       Z9, Z10, Z9
+
+after_flag16_5:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -11599,6 +13062,25 @@ after_flag4_6:
 	VMAXPS Z11, Z12, Z11
 
 after_flag8_6:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_6
+	SHRQ         $0x20, DX
+	VMOVD        DX, X12
+	VBROADCASTSS X12, Z12
+	VMINPS       Z0, Z12, Z0
+	VMINPS       Z1, Z12, Z1
+	VMINPS       Z2, Z12, Z2
+	VMINPS       Z3, Z12, Z3
+	VMINPS       Z4, Z12, Z4
+	VMINPS       Z5, Z12, Z5
+	VMINPS       Z6, Z12, Z6
+	VMINPS       Z7, Z12, Z7
+	VMINPS       Z8, Z12, Z8
+	VMINPS       Z9, Z12, Z9
+	VMINPS       Z10, Z12, Z10
+	VMINPS       Z11, Z12, Z11
+
+after_flag16_6:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -11880,6 +13362,27 @@ after_flag4_7:
 	VMAXPS Z13, Z14, Z13
 
 after_flag8_7:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_7
+	SHRQ         $0x20, DX
+	VMOVD        DX, X14
+	VBROADCASTSS X14, Z14
+	VMINPS       Z0, Z14, Z0
+	VMINPS       Z1, Z14, Z1
+	VMINPS       Z2, Z14, Z2
+	VMINPS       Z3, Z14, Z3
+	VMINPS       Z4, Z14, Z4
+	VMINPS       Z5, Z14, Z5
+	VMINPS       Z6, Z14, Z6
+	VMINPS       Z7, Z14, Z7
+	VMINPS       Z8, Z14, Z8
+	VMINPS       Z9, Z14, Z9
+	VMINPS       Z10, Z14, Z10
+	VMINPS       Z11, Z14, Z11
+	VMINPS       Z12, Z14, Z12
+	VMINPS       Z13, Z14, Z13
+
+after_flag16_7:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -12189,6 +13692,29 @@ after_flag4_8:
 	VMAXPS Z15, Z16, Z15
 
 after_flag8_8:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_8
+	SHRQ         $0x20, DX
+	VMOVD        DX, X16
+	VBROADCASTSS X16, Z16
+	VMINPS       Z0, Z16, Z0
+	VMINPS       Z1, Z16, Z1
+	VMINPS       Z2, Z16, Z2
+	VMINPS       Z3, Z16, Z3
+	VMINPS       Z4, Z16, Z4
+	VMINPS       Z5, Z16, Z5
+	VMINPS       Z6, Z16, Z6
+	VMINPS       Z7, Z16, Z7
+	VMINPS       Z8, Z16, Z8
+	VMINPS       Z9, Z16, Z9
+	VMINPS       Z10, Z16, Z10
+	VMINPS       Z11, Z16, Z11
+	VMINPS       Z12, Z16, Z12
+	VMINPS       Z13, Z16, Z13
+	VMINPS       Z14, Z16, Z14
+	VMINPS       Z15, Z16, Z15
+
+after_flag16_8:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -12526,6 +14052,31 @@ after_flag4_9:
 	VMAXPS Z17, Z18, Z17
 
 after_flag8_9:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_9
+	SHRQ         $0x20, DX
+	VMOVD        DX, X18
+	VBROADCASTSS X18, Z18
+	VMINPS       Z0, Z18, Z0
+	VMINPS       Z1, Z18, Z1
+	VMINPS       Z2, Z18, Z2
+	VMINPS       Z3, Z18, Z3
+	VMINPS       Z4, Z18, Z4
+	VMINPS       Z5, Z18, Z5
+	VMINPS       Z6, Z18, Z6
+	VMINPS       Z7, Z18, Z7
+	VMINPS       Z8, Z18, Z8
+	VMINPS       Z9, Z18, Z9
+	VMINPS       Z10, Z18, Z10
+	VMINPS       Z11, Z18, Z11
+	VMINPS       Z12, Z18, Z12
+	VMINPS       Z13, Z18, Z13
+	VMINPS       Z14, Z18, Z14
+	VMINPS       Z15, Z18, Z15
+	VMINPS       Z16, Z18, Z16
+	VMINPS       Z17, Z18, Z17
+
+after_flag16_9:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -12896,6 +14447,33 @@ after_flag4_10:
 	VMAXPS Z19, Z20, Z19
 
 after_flag8_10:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_10
+	SHRQ         $0x20, DX
+	VMOVD        DX, X20
+	VBROADCASTSS X20, Z20
+	VMINPS       Z0, Z20, Z0
+	VMINPS       Z1, Z20, Z1
+	VMINPS       Z2, Z20, Z2
+	VMINPS       Z3, Z20, Z3
+	VMINPS       Z4, Z20, Z4
+	VMINPS       Z5, Z20, Z5
+	VMINPS       Z6, Z20, Z6
+	VMINPS       Z7, Z20, Z7
+	VMINPS       Z8, Z20, Z8
+	VMINPS       Z9, Z20, Z9
+	VMINPS       Z10, Z20, Z10
+	VMINPS       Z11, Z20, Z11
+	VMINPS       Z12, Z20, Z12
+	VMINPS       Z13, Z20, Z13
+	VMINPS       Z14, Z20, Z14
+	VMINPS       Z15, Z20, Z15
+	VMINPS       Z16, Z20, Z16
+	VMINPS       Z17, Z20, Z17
+	VMINPS       Z18, Z20, Z18
+	VMINPS       Z19, Z20, Z19
+
+after_flag16_10:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -13294,6 +14872,35 @@ after_flag4_11:
 	VMAXPS Z21, Z22, Z21
 
 after_flag8_11:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_11
+	SHRQ         $0x20, DX
+	VMOVD        DX, X22
+	VBROADCASTSS X22, Z22
+	VMINPS       Z0, Z22, Z0
+	VMINPS       Z1, Z22, Z1
+	VMINPS       Z2, Z22, Z2
+	VMINPS       Z3, Z22, Z3
+	VMINPS       Z4, Z22, Z4
+	VMINPS       Z5, Z22, Z5
+	VMINPS       Z6, Z22, Z6
+	VMINPS       Z7, Z22, Z7
+	VMINPS       Z8, Z22, Z8
+	VMINPS       Z9, Z22, Z9
+	VMINPS       Z10, Z22, Z10
+	VMINPS       Z11, Z22, Z11
+	VMINPS       Z12, Z22, Z12
+	VMINPS       Z13, Z22, Z13
+	VMINPS       Z14, Z22, Z14
+	VMINPS       Z15, Z22, Z15
+	VMINPS       Z16, Z22, Z16
+	VMINPS       Z17, Z22, Z17
+	VMINPS       Z18, Z22, Z18
+	VMINPS       Z19, Z22, Z19
+	VMINPS       Z20, Z22, Z20
+	VMINPS       Z21, Z22, Z21
+
+after_flag16_11:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -13720,6 +15327,37 @@ after_flag4_12:
 	VMAXPS Z23, Z24, Z23
 
 after_flag8_12:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_12
+	SHRQ         $0x20, DX
+	VMOVD        DX, X24
+	VBROADCASTSS X24, Z24
+	VMINPS       Z0, Z24, Z0
+	VMINPS       Z1, Z24, Z1
+	VMINPS       Z2, Z24, Z2
+	VMINPS       Z3, Z24, Z3
+	VMINPS       Z4, Z24, Z4
+	VMINPS       Z5, Z24, Z5
+	VMINPS       Z6, Z24, Z6
+	VMINPS       Z7, Z24, Z7
+	VMINPS       Z8, Z24, Z8
+	VMINPS       Z9, Z24, Z9
+	VMINPS       Z10, Z24, Z10
+	VMINPS       Z11, Z24, Z11
+	VMINPS       Z12, Z24, Z12
+	VMINPS       Z13, Z24, Z13
+	VMINPS       Z14, Z24, Z14
+	VMINPS       Z15, Z24, Z15
+	VMINPS       Z16, Z24, Z16
+	VMINPS       Z17, Z24, Z17
+	VMINPS       Z18, Z24, Z18
+	VMINPS       Z19, Z24, Z19
+	VMINPS       Z20, Z24, Z20
+	VMINPS       Z21, Z24, Z21
+	VMINPS       Z22, Z24, Z22
+	VMINPS       Z23, Z24, Z23
+
+after_flag16_12:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -14179,6 +15817,39 @@ after_flag4_13:
 	VMAXPS Z25, Z26, Z25
 
 after_flag8_13:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_13
+	SHRQ         $0x20, DX
+	VMOVD        DX, X26
+	VBROADCASTSS X26, Z26
+	VMINPS       Z0, Z26, Z0
+	VMINPS       Z1, Z26, Z1
+	VMINPS       Z2, Z26, Z2
+	VMINPS       Z3, Z26, Z3
+	VMINPS       Z4, Z26, Z4
+	VMINPS       Z5, Z26, Z5
+	VMINPS       Z6, Z26, Z6
+	VMINPS       Z7, Z26, Z7
+	VMINPS       Z8, Z26, Z8
+	VMINPS       Z9, Z26, Z9
+	VMINPS       Z10, Z26, Z10
+	VMINPS       Z11, Z26, Z11
+	VMINPS       Z12, Z26, Z12
+	VMINPS       Z13, Z26, Z13
+	VMINPS       Z14, Z26, Z14
+	VMINPS       Z15, Z26, Z15
+	VMINPS       Z16, Z26, Z16
+	VMINPS       Z17, Z26, Z17
+	VMINPS       Z18, Z26, Z18
+	VMINPS       Z19, Z26, Z19
+	VMINPS       Z20, Z26, Z20
+	VMINPS       Z21, Z26, Z21
+	VMINPS       Z22, Z26, Z22
+	VMINPS       Z23, Z26, Z23
+	VMINPS       Z24, Z26, Z24
+	VMINPS       Z25, Z26, Z25
+
+after_flag16_13:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -14666,6 +16337,41 @@ after_flag4_14:
 	VMAXPS Z27, Z28, Z27
 
 after_flag8_14:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_14
+	SHRQ         $0x20, DX
+	VMOVD        DX, X28
+	VBROADCASTSS X28, Z28
+	VMINPS       Z0, Z28, Z0
+	VMINPS       Z1, Z28, Z1
+	VMINPS       Z2, Z28, Z2
+	VMINPS       Z3, Z28, Z3
+	VMINPS       Z4, Z28, Z4
+	VMINPS       Z5, Z28, Z5
+	VMINPS       Z6, Z28, Z6
+	VMINPS       Z7, Z28, Z7
+	VMINPS       Z8, Z28, Z8
+	VMINPS       Z9, Z28, Z9
+	VMINPS       Z10, Z28, Z10
+	VMINPS       Z11, Z28, Z11
+	VMINPS       Z12, Z28, Z12
+	VMINPS       Z13, Z28, Z13
+	VMINPS       Z14, Z28, Z14
+	VMINPS       Z15, Z28, Z15
+	VMINPS       Z16, Z28, Z16
+	VMINPS       Z17, Z28, Z17
+	VMINPS       Z18, Z28, Z18
+	VMINPS       Z19, Z28, Z19
+	VMINPS       Z20, Z28, Z20
+	VMINPS       Z21, Z28, Z21
+	VMINPS       Z22, Z28, Z22
+	VMINPS       Z23, Z28, Z23
+	VMINPS       Z24, Z28, Z24
+	VMINPS       Z25, Z28, Z25
+	VMINPS       Z26, Z28, Z26
+	VMINPS       Z27, Z28, Z27
+
+after_flag16_14:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -14838,6 +16544,15 @@ after_flag4_1:
 	VMAXPS Z1, Z2, Z1
 
 after_flag8_1:
+	TESTQ        $0x00000010, CX
+	JZ           after_flag16_1
+	SHRQ         $0x20, CX
+	VMOVD        CX, X2
+	VBROADCASTSS X2, Z2
+	VMINPS       Z0, Z2, Z0
+	VMINPS       Z1, Z2, Z1
+
+after_flag16_1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	MOVQ    tileStride+32(FP), AX
@@ -14966,6 +16681,17 @@ after_flag4_2:
 	VMAXPS Z3, Z4, Z3
 
 after_flag8_2:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_2
+	SHRQ         $0x20, DX
+	VMOVD        DX, X4
+	VBROADCASTSS X4, Z4
+	VMINPS       Z0, Z4, Z0
+	VMINPS       Z1, Z4, Z1
+	VMINPS       Z2, Z4, Z2
+	VMINPS       Z3, Z4, Z3
+
+after_flag16_2:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -15122,6 +16848,19 @@ after_flag4_3:
 	VMAXPS Z5, Z6, Z5
 
 after_flag8_3:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_3
+	SHRQ         $0x20, DX
+	VMOVD        DX, X6
+	VBROADCASTSS X6, Z6
+	VMINPS       Z0, Z6, Z0
+	VMINPS       Z1, Z6, Z1
+	VMINPS       Z2, Z6, Z2
+	VMINPS       Z3, Z6, Z3
+	VMINPS       Z4, Z6, Z4
+	VMINPS       Z5, Z6, Z5
+
+after_flag16_3:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -15306,6 +17045,21 @@ after_flag4_4:
 	VMAXPS Z7, Z8, Z7
 
 after_flag8_4:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_4
+	SHRQ         $0x20, DX
+	VMOVD        DX, X8
+	VBROADCASTSS X8, Z8
+	VMINPS       Z0, Z8, Z0
+	VMINPS       Z1, Z8, Z1
+	VMINPS       Z2, Z8, Z2
+	VMINPS       Z3, Z8, Z3
+	VMINPS       Z4, Z8, Z4
+	VMINPS       Z5, Z8, Z5
+	VMINPS       Z6, Z8, Z6
+	VMINPS       Z7, Z8, Z7
+
+after_flag16_4:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -15518,6 +17272,23 @@ after_flag4_5:
 	VMAXPS Z9, Z10, Z9
 
 after_flag8_5:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_5
+	SHRQ         $0x20, DX
+	VMOVD        DX, X10
+	VBROADCASTSS X10, Z10
+	VMINPS       Z0, Z10, Z0
+	VMINPS       Z1, Z10, Z1
+	VMINPS       Z2, Z10, Z2
+	VMINPS       Z3, Z10, Z3
+	VMINPS       Z4, Z10, Z4
+	VMINPS       Z5, Z10, Z5
+	VMINPS       Z6, Z10, Z6
+	VMINPS       Z7, Z10, Z7
+	VMINPS       Z8, Z10, Z8
+	VMINPS       Z9, Z10, Z9
+
+after_flag16_5:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -15758,6 +17529,25 @@ after_flag4_6:
 	VMAXPS Z11, Z12, Z11
 
 after_flag8_6:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_6
+	SHRQ         $0x20, DX
+	VMOVD        DX, X12
+	VBROADCASTSS X12, Z12
+	VMINPS       Z0, Z12, Z0
+	VMINPS       Z1, Z12, Z1
+	VMINPS       Z2, Z12, Z2
+	VMINPS       Z3, Z12, Z3
+	VMINPS       Z4, Z12, Z4
+	VMINPS       Z5, Z12, Z5
+	VMINPS       Z6, Z12, Z6
+	VMINPS       Z7, Z12, Z7
+	VMINPS       Z8, Z12, Z8
+	VMINPS       Z9, Z12, Z9
+	VMINPS       Z10, Z12, Z10
+	VMINPS       Z11, Z12, Z11
+
+after_flag16_6:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -16026,6 +17816,27 @@ after_flag4_7:
 	VMAXPS Z13, Z14, Z13
 
 after_flag8_7:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_7
+	SHRQ         $0x20, DX
+	VMOVD        DX, X14
+	VBROADCASTSS X14, Z14
+	VMINPS       Z0, Z14, Z0
+	VMINPS       Z1, Z14, Z1
+	VMINPS       Z2, Z14, Z2
+	VMINPS       Z3, Z14, Z3
+	VMINPS       Z4, Z14, Z4
+	VMINPS       Z5, Z14, Z5
+	VMINPS       Z6, Z14, Z6
+	VMINPS       Z7, Z14, Z7
+	VMINPS       Z8, Z14, Z8
+	VMINPS       Z9, Z14, Z9
+	VMINPS       Z10, Z14, Z10
+	VMINPS       Z11, Z14, Z11
+	VMINPS       Z12, Z14, Z12
+	VMINPS       Z13, Z14, Z13
+
+after_flag16_7:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -16322,6 +18133,29 @@ after_flag4_8:
 	VMAXPS Z15, Z16, Z15
 
 after_flag8_8:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_8
+	SHRQ         $0x20, DX
+	VMOVD        DX, X16
+	VBROADCASTSS X16, Z16
+	VMINPS       Z0, Z16, Z0
+	VMINPS       Z1, Z16, Z1
+	VMINPS       Z2, Z16, Z2
+	VMINPS       Z3, Z16, Z3
+	VMINPS       Z4, Z16, Z4
+	VMINPS       Z5, Z16, Z5
+	VMINPS       Z6, Z16, Z6
+	VMINPS       Z7, Z16, Z7
+	VMINPS       Z8, Z16, Z8
+	VMINPS       Z9, Z16, Z9
+	VMINPS       Z10, Z16, Z10
+	VMINPS       Z11, Z16, Z11
+	VMINPS       Z12, Z16, Z12
+	VMINPS       Z13, Z16, Z13
+	VMINPS       Z14, Z16, Z14
+	VMINPS       Z15, Z16, Z15
+
+after_flag16_8:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -16646,6 +18480,31 @@ after_flag4_9:
 	VMAXPS Z17, Z18, Z17
 
 after_flag8_9:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_9
+	SHRQ         $0x20, DX
+	VMOVD        DX, X18
+	VBROADCASTSS X18, Z18
+	VMINPS       Z0, Z18, Z0
+	VMINPS       Z1, Z18, Z1
+	VMINPS       Z2, Z18, Z2
+	VMINPS       Z3, Z18, Z3
+	VMINPS       Z4, Z18, Z4
+	VMINPS       Z5, Z18, Z5
+	VMINPS       Z6, Z18, Z6
+	VMINPS       Z7, Z18, Z7
+	VMINPS       Z8, Z18, Z8
+	VMINPS       Z9, Z18, Z9
+	VMINPS       Z10, Z18, Z10
+	VMINPS       Z11, Z18, Z11
+	VMINPS       Z12, Z18, Z12
+	VMINPS       Z13, Z18, Z13
+	VMINPS       Z14, Z18, Z14
+	VMINPS       Z15, Z18, Z15
+	VMINPS       Z16, Z18, Z16
+	VMINPS       Z17, Z18, Z17
+
+after_flag16_9:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -16998,6 +18857,33 @@ after_flag4_10:
 	VMAXPS Z19, Z20, Z19
 
 after_flag8_10:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_10
+	SHRQ         $0x20, DX
+	VMOVD        DX, X20
+	VBROADCASTSS X20, Z20
+	VMINPS       Z0, Z20, Z0
+	VMINPS       Z1, Z20, Z1
+	VMINPS       Z2, Z20, Z2
+	VMINPS       Z3, Z20, Z3
+	VMINPS       Z4, Z20, Z4
+	VMINPS       Z5, Z20, Z5
+	VMINPS       Z6, Z20, Z6
+	VMINPS       Z7, Z20, Z7
+	VMINPS       Z8, Z20, Z8
+	VMINPS       Z9, Z20, Z9
+	VMINPS       Z10, Z20, Z10
+	VMINPS       Z11, Z20, Z11
+	VMINPS       Z12, Z20, Z12
+	VMINPS       Z13, Z20, Z13
+	VMINPS       Z14, Z20, Z14
+	VMINPS       Z15, Z20, Z15
+	VMINPS       Z16, Z20, Z16
+	VMINPS       Z17, Z20, Z17
+	VMINPS       Z18, Z20, Z18
+	VMINPS       Z19, Z20, Z19
+
+after_flag16_10:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -17378,6 +19264,35 @@ after_flag4_11:
 	VMAXPS Z21, Z22, Z21
 
 after_flag8_11:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_11
+	SHRQ         $0x20, DX
+	VMOVD        DX, X22
+	VBROADCASTSS X22, Z22
+	VMINPS       Z0, Z22, Z0
+	VMINPS       Z1, Z22, Z1
+	VMINPS       Z2, Z22, Z2
+	VMINPS       Z3, Z22, Z3
+	VMINPS       Z4, Z22, Z4
+	VMINPS       Z5, Z22, Z5
+	VMINPS       Z6, Z22, Z6
+	VMINPS       Z7, Z22, Z7
+	VMINPS       Z8, Z22, Z8
+	VMINPS       Z9, Z22, Z9
+	VMINPS       Z10, Z22, Z10
+	VMINPS       Z11, Z22, Z11
+	VMINPS       Z12, Z22, Z12
+	VMINPS       Z13, Z22, Z13
+	VMINPS       Z14, Z22, Z14
+	VMINPS       Z15, Z22, Z15
+	VMINPS       Z16, Z22, Z16
+	VMINPS       Z17, Z22, Z17
+	VMINPS       Z18, Z22, Z18
+	VMINPS       Z19, Z22, Z19
+	VMINPS       Z20, Z22, Z20
+	VMINPS       Z21, Z22, Z21
+
+after_flag16_11:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -17786,6 +19701,37 @@ after_flag4_12:
 	VMAXPS Z23, Z24, Z23
 
 after_flag8_12:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_12
+	SHRQ         $0x20, DX
+	VMOVD        DX, X24
+	VBROADCASTSS X24, Z24
+	VMINPS       Z0, Z24, Z0
+	VMINPS       Z1, Z24, Z1
+	VMINPS       Z2, Z24, Z2
+	VMINPS       Z3, Z24, Z3
+	VMINPS       Z4, Z24, Z4
+	VMINPS       Z5, Z24, Z5
+	VMINPS       Z6, Z24, Z6
+	VMINPS       Z7, Z24, Z7
+	VMINPS       Z8, Z24, Z8
+	VMINPS       Z9, Z24, Z9
+	VMINPS       Z10, Z24, Z10
+	VMINPS       Z11, Z24, Z11
+	VMINPS       Z12, Z24, Z12
+	VMINPS       Z13, Z24, Z13
+	VMINPS       Z14, Z24, Z14
+	VMINPS       Z15, Z24, Z15
+	VMINPS       Z16, Z24, Z16
+	VMINPS       Z17, Z24, Z17
+	VMINPS       Z18, Z24, Z18
+	VMINPS       Z19, Z24, Z19
+	VMINPS       Z20, Z24, Z20
+	VMINPS       Z21, Z24, Z21
+	VMINPS       Z22, Z24, Z22
+	VMINPS       Z23, Z24, Z23
+
+after_flag16_12:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -18222,6 +20168,39 @@ after_flag4_13:
 	VMAXPS Z25, Z26, Z25
 
 after_flag8_13:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_13
+	SHRQ         $0x20, DX
+	VMOVD        DX, X26
+	VBROADCASTSS X26, Z26
+	VMINPS       Z0, Z26, Z0
+	VMINPS       Z1, Z26, Z1
+	VMINPS       Z2, Z26, Z2
+	VMINPS       Z3, Z26, Z3
+	VMINPS       Z4, Z26, Z4
+	VMINPS       Z5, Z26, Z5
+	VMINPS       Z6, Z26, Z6
+	VMINPS       Z7, Z26, Z7
+	VMINPS       Z8, Z26, Z8
+	VMINPS       Z9, Z26, Z9
+	VMINPS       Z10, Z26, Z10
+	VMINPS       Z11, Z26, Z11
+	VMINPS       Z12, Z26, Z12
+	VMINPS       Z13, Z26, Z13
+	VMINPS       Z14, Z26, Z14
+	VMINPS       Z15, Z26, Z15
+	VMINPS       Z16, Z26, Z16
+	VMINPS       Z17, Z26, Z17
+	VMINPS       Z18, Z26, Z18
+	VMINPS       Z19, Z26, Z19
+	VMINPS       Z20, Z26, Z20
+	VMINPS       Z21, Z26, Z21
+	VMINPS       Z22, Z26, Z22
+	VMINPS       Z23, Z26, Z23
+	VMINPS       Z24, Z26, Z24
+	VMINPS       Z25, Z26, Z25
+
+after_flag16_13:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -18686,6 +20665,41 @@ after_flag4_14:
 	VMAXPS Z27, Z28, Z27
 
 after_flag8_14:
+	TESTQ        $0x00000010, DX
+	JZ           after_flag16_14
+	SHRQ         $0x20, DX
+	VMOVD        DX, X28
+	VBROADCASTSS X28, Z28
+	VMINPS       Z0, Z28, Z0
+	VMINPS       Z1, Z28, Z1
+	VMINPS       Z2, Z28, Z2
+	VMINPS       Z3, Z28, Z3
+	VMINPS       Z4, Z28, Z4
+	VMINPS       Z5, Z28, Z5
+	VMINPS       Z6, Z28, Z6
+	VMINPS       Z7, Z28, Z7
+	VMINPS       Z8, Z28, Z8
+	VMINPS       Z9, Z28, Z9
+	VMINPS       Z10, Z28, Z10
+	VMINPS       Z11, Z28, Z11
+	VMINPS       Z12, Z28, Z12
+	VMINPS       Z13, Z28, Z13
+	VMINPS       Z14, Z28, Z14
+	VMINPS       Z15, Z28, Z15
+	VMINPS       Z16, Z28, Z16
+	VMINPS       Z17, Z28, Z17
+	VMINPS       Z18, Z28, Z18
+	VMINPS       Z19, Z28, Z19
+	VMINPS       Z20, Z28, Z20
+	VMINPS       Z21, Z28, Z21
+	VMINPS       Z22, Z28, Z22
+	VMINPS       Z23, Z28, Z23
+	VMINPS       Z24, Z28, Z24
+	VMINPS       Z25, Z28, Z25
+	VMINPS       Z26, Z28, Z26
+	VMINPS       Z27, Z28, Z27
+
+after_flag16_14:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX

@@ -114,6 +114,16 @@ func raiseAVX512(p *byte)
 //go:noescape
 func passAboveAVX512(p *byte)
 
+// clipAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func clipAVX512(p *byte)
+
+// passWithinAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func passWithinAVX512(p *byte)
+
 // keepAVX512 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape
@@ -248,6 +258,16 @@ func wideAffineAVX512(p *byte)
 //
 //go:noescape
 func wideCombineAVX512(p *byte)
+
+// tapSumsAVX512 is tapLine for blocks of sixteen outputs. epilogue holds the bias, the floor and the ceiling.
+//
+//go:noescape
+func tapSumsAVX512(to *float32, blocks int, from *float32, offsets *int32, weights *float32, taps int, epilogue *float32)
+
+// tapProductsOfAVX512 is tapProducts for 1 to 9 taps, the parameter rows.
+//
+//go:noescape
+func tapProductsOfAVX512(sums *float32, line *float32, blocks int, from *float32, offsets *int32, rows int, add bool)
 
 // multiplyAddsAVX512 executes twelve fused multiply-adds in each loop.
 func multiplyAddsAVX512(loops int)

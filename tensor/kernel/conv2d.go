@@ -8,22 +8,27 @@ import "github.com/pkg/errors"
 //	             x[b c p*StrideH+r*DilationH-PadH q*StrideW+s*DilationW-PadW])
 //
 // with x [B C H W], w [K C R S], y [B K P Q]. x is zero outside its bounds, and f is the ReLU if
-// ReLU is set. Bias and ReLU belong to the forward direction; the backward directions refuse them.
+// ReLU is set, with the upper bound Ceiling if that is not 0. Bias, ReLU and Ceiling belong to the
+// forward direction; the backward directions refuse them.
 type Conv2D struct {
 	B, C, H, W, K, R, S  int
 	StrideH, StrideW     int
 	PadH, PadW           int
 	DilationH, DilationW int
-	Bias, ReLU           bool
+	// TrailH and TrailW are added to the padding below and to the right of images: there are PadH
+	// rows of zeros above an image, and PadH+TrailH below.
+	TrailH, TrailW int
+	Bias, ReLU     bool
+	Ceiling        float32
 	// Direct excludes Winograd's algorithms, whose rounding errors are two to four times as large.
 	Direct bool
 }
 
 // P returns the height of the output, 0 if the filter does not fit once.
-func (c Conv2D) P() int { return outputSize(c.H, c.R, c.StrideH, c.PadH, c.DilationH) }
+func (c Conv2D) P() int { return outputSize(c.H+c.TrailH, c.R, c.StrideH, c.PadH, c.DilationH) }
 
 // Q returns the width of the output, 0 if the filter does not fit once.
-func (c Conv2D) Q() int { return outputSize(c.W, c.S, c.StrideW, c.PadW, c.DilationW) }
+func (c Conv2D) Q() int { return outputSize(c.W+c.TrailW, c.S, c.StrideW, c.PadW, c.DilationW) }
 
 // outputSize returns the number of positions of a window along one axis.
 func outputSize(size, taps, stride, pad, dilation int) int {
@@ -48,13 +53,19 @@ func (c Conv2D) Validate() error {
 	if max(c.StrideH, c.StrideW, c.DilationH, c.DilationW, c.PadH, c.PadW, c.R, c.S) > 1<<20 {
 		return errors.Errorf("kernel: conv2d: filter sizes, strides, dilations and padding must be at most %d", 1<<20)
 	}
+	if c.PadH+c.TrailH < 0 || c.PadW+c.TrailW < 0 || max(c.TrailH, c.TrailW) > 1<<20 {
+		return errors.Errorf("kernel: conv2d: padding after images must be in [0, %d], got %d x %d", 1<<20, c.PadH+c.TrailH, c.PadW+c.TrailW)
+	}
+	if !(c.Ceiling >= 0) || c.Ceiling > 0 && !c.ReLU {
+		return errors.Errorf("kernel: conv2d: Ceiling must be at least 0, and 0 without ReLU, got %v", c.Ceiling)
+	}
 	if c.P() < 1 || c.Q() < 1 {
-		return errors.Errorf("kernel: conv2d: a filter of %d x %d with dilation %d x %d does not fit into an image of %d x %d with padding %d x %d",
-			c.R, c.S, c.DilationH, c.DilationW, c.H, c.W, c.PadH, c.PadW)
+		return errors.Errorf("kernel: conv2d: a filter of %d x %d with dilation %d x %d does not fit into an image of %d x %d with padding %d x %d and %d x %d after it",
+			c.R, c.S, c.DilationH, c.DilationW, c.H, c.W, c.PadH, c.PadW, c.PadH+c.TrailH, c.PadW+c.TrailW)
 	}
 	for _, s := range [][]int{
 		{c.B, c.C, c.H, c.W}, {c.K, c.C, c.R, c.S}, {c.B, c.K, c.P(), c.Q()},
-		{c.C, c.H + 2*c.PadH, c.W + 2*c.PadW},
+		{c.C, c.H + 2*c.PadH + c.TrailH, c.W + 2*c.PadW + c.TrailW},
 		{c.K, c.H + 2*c.DilationH*c.R, c.W + 2*c.DilationW*c.S},
 	} {
 		if _, ok := product(s...); !ok {

@@ -6,6 +6,7 @@ type convPlan struct {
 	outputs int  // output channels of convTile
 	bias    bool // whether convTile adds a bias
 	relu    bool
+	ceiling float32 // 0 for none
 	shape   Conv2D
 	filter  filterPlan
 }
@@ -13,7 +14,7 @@ type convPlan struct {
 // direct prepares Forward as a product of the filter [K, C*R*S] and the matrix of image patches
 // [C*R*S, B*P*Q] (implicit GEMM: the matrix is packed panel by panel and never stored as a whole).
 func (c Conv2D) direct() Routine {
-	p := convPlan{outputs: c.K, bias: c.Bias, relu: c.ReLU, shape: c}
+	p := convPlan{outputs: c.K, bias: c.Bias, relu: c.ReLU, ceiling: c.Ceiling, shape: c}
 	p.window = c.imageWindow()
 	vertical, horizontal := c.axes()
 	p.choose(vertical, horizontal)
@@ -128,7 +129,11 @@ func (p *convPlan) epilogue(first, last bool) flags {
 	if p.bias {
 		kind = BiasRow
 	}
-	return Gemm{Bias: kind, ReLU: p.relu}.epilogue(first, last)
+	f := Gemm{Bias: kind, ReLU: p.relu}.epilogue(first, last)
+	if last && p.ceiling > 0 {
+		f |= ceilingFlags(p.ceiling)
+	}
+	return f
 }
 
 // convPanel multiplies the filter by the packed panel of pixels [lo, hi) and stores the result. A

@@ -41,6 +41,9 @@ func forwardTerms[T Float](c Conv2D) func(in inputs[T]) []sum {
 			if c.ReLU {
 				out[y].value = max(out[y].value, 0)
 			}
+			if c.Ceiling > 0 {
+				out[y].value = min(out[y].value, float64(c.Ceiling))
+			}
 		}
 		return out
 	}
@@ -68,7 +71,7 @@ func checkConv[T Float](t *testing.T, c Conv2D) {
 		t.Fatal(err)
 	}
 	check(t, c.direct(), false, forwardTerms[T](c))
-	c.Bias, c.ReLU = false, false
+	c.Bias, c.ReLU, c.Ceiling = false, false, 0
 	if _, err := c.BackwardInput(); err != nil {
 		t.Fatal(err)
 	}
@@ -126,12 +129,22 @@ func TestConv2D(t *testing.T) {
 		},
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.StrideH, c.StrideW = 2, 3, 18, 46, 5, 2, 2 },
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.StrideH, c.StrideW = 2, 3, 9, 47, 5, 2, 2 },
+		func(c *Conv2D) { // padded below and to the right only
+			c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.StrideH, c.StrideW = 2, 3, 16, 18, 5, 3, 3, 2, 2
+			c.TrailH, c.TrailW = 1, 1
+		},
+		func(c *Conv2D) {
+			c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW, c.TrailH, c.TrailW = 9, 17, 8, 9, 18, 3, 3, 1, 2, 1, -1
+		},
 	}
 	onEachInstructionSet(t, func(t *testing.T) {
 		for i, set := range cases {
 			c := plain
 			set(&c)
 			c.Bias, c.ReLU = i%2 == 0, i%3 == 0
+			if i%6 == 0 {
+				c.Ceiling = 2
+			}
 			t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 				checkConv[float32](t, c)
 				checkConv[float64](t, c)
@@ -158,6 +171,9 @@ func TestConv2DValidate(t *testing.T) {
 		func(c *Conv2D) { c.StrideW = 0 },
 		func(c *Conv2D) { c.DilationH = -1 },
 		func(c *Conv2D) { c.PadH = -1 },
+		func(c *Conv2D) { c.PadH, c.TrailH = 1, -2 },
+		func(c *Conv2D) { c.Ceiling = 6 },
+		func(c *Conv2D) { c.ReLU, c.Ceiling = true, -1 },
 		func(c *Conv2D) { c.R = 6 },
 		func(c *Conv2D) { c.DilationW = 3 },
 		func(c *Conv2D) { c.B, c.C = 1<<20, 1<<20 },

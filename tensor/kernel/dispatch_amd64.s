@@ -92,3 +92,19 @@ TEXT ·scaleBytes(SB), NOSPLIT, $0-32
 
 wide:
 	JMP ·scaleBytesAVX512(SB)
+
+TEXT ·tapSums(SB), NOSPLIT, $0-56
+	CMPQ ·isa(SB), $const_avx512
+	JEQ  wide
+	JMP  ·tapSumsAVX2(SB)
+
+wide:
+	JMP ·tapSumsAVX512(SB)
+
+TEXT ·tapProductsOf(SB), NOSPLIT, $0-49
+	CMPQ ·isa(SB), $const_avx512
+	JEQ  wide
+	JMP  ·tapProductsOfAVX2(SB)
+
+wide:
+	JMP ·tapProductsOfAVX512(SB)

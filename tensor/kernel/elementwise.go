@@ -74,6 +74,25 @@ func passAbove64(dx, dout, y []float64, bound float64) {
 	}
 }
 
+// Clip computes y = min(max(x, low), high), where low is at most high. A zero result is positive,
+// and NaN stays NaN.
+func Clip[T Float](y, x []T, low, high T) {
+	for i := accelerate(ruleClip, nil, coefficients[T]{low, high}, nil, y, x); i < len(y); i++ {
+		y[i] = min(max(x[i], low), high) + 0 // -0 becomes 0
+	}
+}
+
+// PassWithin computes dx = dout where low < y < high and 0 elsewhere, the gradient of Clip.
+func PassWithin[T Float](dx, dout, y []T, low, high T) {
+	for i := accelerate(rulePassWithin, nil, coefficients[T]{low, high}, nil, dx, dout, y); i < len(y); i++ {
+		passed := dout[i]
+		if !(y[i] > low && y[i] < high) {
+			passed = 0
+		}
+		dx[i] = passed
+	}
+}
+
 // Keep computes dropout: y = scale x where the uniform u is above rate, and 0 elsewhere.
 func Keep[T Float](y, x []T, u []float32, rate float32, scale T) {
 	for i := accelerate(ruleKeep, nil, coefficients[T]{scale, T(rate)}, u, y, x); i < len(y); i++ {

@@ -53,6 +53,14 @@ func checkElementwise[T Float](t *testing.T) {
 			}},
 			"raise":      {func(y []T) { Raise(y, a, 0.5) }, func(a, _ T) T { return max(a, 0.5) }},
 			"raise to 0": {func(y []T) { Raise(y, a, 0) }, func(a, _ T) T { return max(a, 0) + 0 }},
+			"clip":       {func(y []T) { Clip(y, a, -0.5, 0.5) }, func(a, _ T) T { return min(max(a, -0.5), 0.5) + 0 }},
+			"clip to 6":  {func(y []T) { Clip(y, a, 0, 6) }, func(a, _ T) T { return min(max(a, 0), 6) + 0 }},
+			"pass within": {func(y []T) { PassWithin(y, a, b, -0.5, 0.5) }, func(a, b T) T {
+				if -0.5 < b && b < 0.5 {
+					return a
+				}
+				return 0
+			}},
 			"pass above": {func(y []T) { PassAbove(y, a, b, 0.5) }, func(a, b T) T {
 				if b > 0.5 {
 					return a

@@ -42,34 +42,43 @@ func TestInstructionSetIsLowered(t *testing.T) {
 // bits are checksums of the results of bitPlans with the instruction sets that have fused
 // multiply-adds, by kind: AVX2, AVX-512 and NEON, each tested on machines of its own, agree.
 var bits = map[string]uint32{
-	"average pool backward":    0x05e2cf68,
-	"average pool forward":     0x439b4fa9,
-	"conv2d backward filter":   0xc7aeedc1,
-	"conv2d backward input":    0x97399343,
-	"conv2d forward":           0xf3e973be,
-	"convolved back":           0x0a89c4ab,
-	"filter":                   0x5fb1cefb,
-	"filter of patches 4":      0x8e19bb66,
-	"filter of patches 7":      0x2c7cc03a,
-	"forward":                  0xfb7d8cd3,
-	"gemm":                     0xfca548b4,
-	"gemm transposed false":    0xf8a2c371,
-	"gemm transposed true":     0x4dd8fc96,
-	"lines":                    0xfc7ec782,
-	"max pool backward":        0x2940fa72,
-	"max pool forward":         0x2f0419b4,
-	"patches 4":                0x9c41df0d,
-	"patches 7":                0xb1f65a42,
-	"patches back 4":           0x422092a6,
-	"patches back 7":           0x13c704b2,
-	"pooled":                   0xce7b32d8,
-	"pooled back":              0xb1612069,
-	"short gemm":               0xd73c70c7,
-	"scattered":                0x68d84513,
-	"windows":                  0xd281ca8a,
-	"winograd backward filter": 0x294ee43b,
-	"winograd backward input":  0xad4e0aaf,
-	"winograd forward":         0x5160e730,
+	"average pool backward":     0x05e2cf68,
+	"average pool forward":      0x439b4fa9,
+	"conv2d backward filter":    0xc7aeedc1,
+	"conv2d backward input":     0x97399343,
+	"conv2d forward":            0xf3e973be,
+	"convolved back":            0x0a89c4ab,
+	"depthwise backward filter": 0xe6b77a2f,
+	"depthwise backward input":  0xf771d6c8,
+	"depthwise forward":         0x57fb8e7d,
+	"filter":                    0x5fb1cefb,
+	"filter of patches 4":       0x8e19bb66,
+	"filter of patches 7":       0x2c7cc03a,
+	"forward":                   0xb351292d,
+	"gemm":                      0xfca548b4,
+	"gemm transposed false":     0xf8a2c371,
+	"gemm transposed true":      0x4dd8fc96,
+	"grouped backward filter":   0xfcc0172e,
+	"grouped backward input":    0x14aafe73,
+	"grouped forward":           0xa2e92093,
+	"in groups":                 0x2001c602,
+	"in groups, back":           0x354b0114,
+	"in groups, filter":         0x6dfa0ac3,
+	"lines":                     0xfc7ec782,
+	"max pool backward":         0x2940fa72,
+	"max pool forward":          0x2f0419b4,
+	"patches 4":                 0xf39d0856,
+	"patches 7":                 0x5ea12057,
+	"patches back 4":            0x422092a6,
+	"patches back 7":            0x13c704b2,
+	"pooled":                    0xce7b32d8,
+	"pooled back":               0xb1612069,
+	"scattered":                 0x68d84513,
+	"short gemm":                0xd73c70c7,
+	"windows":                   0xd281ca8a,
+	"winograd backward filter":  0x294ee43b,
+	"winograd backward input":   0xad4e0aaf,
+	"winograd forward":          0x5160e730,
 }
 
 // Portable Go rounds products differently, unless its compiler fuses them.
@@ -130,12 +139,15 @@ func bitPlans(t *testing.T) map[string]Routine {
 		c := Conv2D{B: 2, C: 1 + rows%4, H: 7, W: 11 + rows%6, K: rows, R: 2, S: 1 + rows%5, PadH: 1, PadW: rows % 2}
 		c.StrideH, c.StrideW, c.DilationH, c.DilationW = 1, 1, 1, 1
 		c.Bias, c.ReLU = rows%2 == 0, rows%4 < 2
+		if rows%4 == 1 {
+			c.Ceiling = 2
+		}
 		p, err = c.Forward()
 		put(fmt.Sprintf("forward %+v", c), p, err)
 		c.Direct = true
 		p, err = c.Forward()
 		put(fmt.Sprintf("forward %+v", c), p, err)
-		c.Bias, c.ReLU = false, false
+		c.Bias, c.ReLU, c.Ceiling = false, false, 0
 		q := Pool2D{B: 2, C: 3, H: 6, W: rows + 7, R: 2, S: 2, StrideH: 2, StrideW: 2, ReLU: rows%2 == 0}
 		p, err = q.MaxForward()
 		put(fmt.Sprintf("pooled %+v", q), p, err)
@@ -165,14 +177,23 @@ func bitPlans(t *testing.T) map[string]Routine {
 			put(fmt.Sprintf("windows %+v", c), p, err)
 		}
 	}
+	for i := range groupedCases {
+		forward, input, filter, g := groupedRoutines(t, i)
+		put(fmt.Sprintf("in groups %+v", g), forward, nil)
+		put(fmt.Sprintf("in groups, back %+v", g), input, nil)
+		put(fmt.Sprintf("in groups, filter %+v", g), filter, nil)
+	}
 	for _, v := range winogradCases {
 		c := winogradCase(v)
 		for _, a := range c.algorithms() {
 			put(fmt.Sprintf("filter of patches %d %+v", a.patch, c), c.filterWinograd(a), nil)
 			put(fmt.Sprintf("patches back %d %+v", a.patch, c), c.winograd(a, true), nil)
-			c.Bias, c.ReLU = true, v[1]%2 == 0
+			c.Bias, c.ReLU, c.Ceiling = true, v[1]%2 == 0, 0
+			if c.ReLU {
+				c.Ceiling = 1
+			}
 			put(fmt.Sprintf("patches %d %+v", a.patch, c), c.winograd(a, false), nil)
-			c.Bias, c.ReLU = false, false
+			c.Bias, c.ReLU, c.Ceiling = false, false, 0
 		}
 	}
 	return plans

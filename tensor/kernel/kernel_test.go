@@ -274,6 +274,12 @@ func samplePlans(t *testing.T) map[string]Routine {
 	put("conv2d backward input", p, err)
 	p, err = c.BackwardFilter()
 	put("conv2d backward filter", p, err)
+	for i, name := range map[int]string{5: "depthwise", 14: "grouped"} {
+		forward, input, filter, _ := groupedRoutines(t, i)
+		put(name+" forward", forward, nil)
+		put(name+" backward input", input, nil)
+		put(name+" backward filter", filter, nil)
+	}
 	w := Conv2D{B: 17, C: 9, H: 8, W: 9, K: 17, R: 5, S: 5, StrideH: 1, StrideW: 1, PadH: 2, PadW: 1, DilationH: 1, DilationW: 1}
 	put("winograd forward", w.winograd(cookToom75, false), nil)
 	put("winograd backward input", w.winograd(cookToom45, true), nil)

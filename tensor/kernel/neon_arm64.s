@@ -511,1872 +511,2064 @@ after_flag2_1:
 	WORD $0x4ea0e879 // fcmlt v25.4s, v3.4s, #0.0
 	WORD $0x4e791c63 // bic v3.16b, v3.16b, v25.16b
 after_flag3_1:
-	MOVD R7, R14
+	TBZ $4, R9, after_flag4_1
+	LSR $32, R9, R14
+	WORD $0x4e040ddb // dup v27.4s, w14
+	WORD $0x6ebbe41c // fcmgt v28.4s, v0.4s, v27.4s
+	WORD $0x6ebc1f60 // bit v0.16b, v27.16b, v28.16b
+	WORD $0x6ebbe43d // fcmgt v29.4s, v1.4s, v27.4s
+	WORD $0x6ebd1f61 // bit v1.16b, v27.16b, v29.16b
+	WORD $0x6ebbe45a // fcmgt v26.4s, v2.4s, v27.4s
+	WORD $0x6eba1f62 // bit v2.16b, v27.16b, v26.16b
+	WORD $0x6ebbe47e // fcmgt v30.4s, v3.4s, v27.4s
+	WORD $0x6ebe1f63 // bit v3.16b, v27.16b, v30.16b
+after_flag4_1:
 	MOVD R7, R15
-	WORD $0xad0005c0 // stp q0, q1, [x14, #0]
-	WORD $0xad010de2 // stp q2, q3, [x15, #32]
-	MOVD tileStride+48(FP), R16
-	LSL $2, R16
-	MOVD a+24(FP), R17
-	ADD R16, R17
-	MOVD R17, a+24(FP)
-	MOVD stride+72(FP), R19
-	LSL $2, R19
-	MOVD $1, R20
-	MUL R19, R20
-	MOVD c+64(FP), R21
-	ADD R20, R21
-	MOVD R21, c+64(FP)
+	MOVD R7, R16
+	WORD $0xad0005e0 // stp q0, q1, [x15, #0]
+	WORD $0xad010e02 // stp q2, q3, [x16, #32]
+	MOVD tileStride+48(FP), R17
+	LSL $2, R17
+	MOVD a+24(FP), R19
+	ADD R17, R19
+	MOVD R19, a+24(FP)
+	MOVD stride+72(FP), R20
+	LSL $2, R20
+	MOVD $1, R21
+	MUL R20, R21
+	MOVD c+64(FP), R22
+	ADD R21, R22
+	MOVD R22, c+64(FP)
 	SUBS $1, R1
 	BNE tile_1
 	RET
 rows_2:
-	MOVD tiles+8(FP), R22
+	MOVD tiles+8(FP), R23
 tile_2:
-	MOVD depth+16(FP), R23
-	MOVD a+24(FP), R24
-	MOVD rowStride+32(FP), R25
-	LSL $2, R25
-	MOVD depthStride+40(FP), R26
+	MOVD depth+16(FP), R24
+	MOVD a+24(FP), R25
+	MOVD rowStride+32(FP), R26
 	LSL $2, R26
-	MOVD b+56(FP), R0
-	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x6f00e41c // movi v28.2d, #0
-	WORD $0x6f00e41d // movi v29.2d, #0
-	WORD $0x6f00e41a // movi v26.2d, #0
-	WORD $0x6f00e41e // movi v30.2d, #0
+	MOVD depthStride+40(FP), R0
+	LSL $2, R0
+	MOVD b+56(FP), R4
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
-	CMP $4, R26
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	CMP $4, R0
 	BNE across_2
-	ADD R25, R24, R4
-	SUBS $4, R23
+	ADD R26, R25, R2
+	SUBS $4, R24
 	BLT along_2_rest
 along_2:
-	WORD $0x3cc1071f // ldr q31, [x24], #16
-	WORD $0x3cc10488 // ldr q8, [x4], #16
-	WORD $0xad402c0a // ldp q10, q11, [x0, #0]
-	WORD $0x4f9f115b // fmla v27.4s, v10.4s, v31.s[0]
-	WORD $0x4f9f117c // fmla v28.4s, v11.4s, v31.s[0]
-	WORD $0x4f88115e // fmla v30.4s, v10.4s, v8.s[0]
-	WORD $0x4f881165 // fmla v5.4s, v11.4s, v8.s[0]
-	WORD $0xad41240c // ldp q12, q9, [x0, #32]
-	WORD $0x4f9f119d // fmla v29.4s, v12.4s, v31.s[0]
-	WORD $0x4f9f113a // fmla v26.4s, v9.4s, v31.s[0]
-	WORD $0x4f881186 // fmla v6.4s, v12.4s, v8.s[0]
-	WORD $0x4f881127 // fmla v7.4s, v9.4s, v8.s[0]
-	WORD $0xad42380d // ldp q13, q14, [x0, #64]
-	WORD $0x4fbf11bb // fmla v27.4s, v13.4s, v31.s[1]
-	WORD $0x4fbf11dc // fmla v28.4s, v14.4s, v31.s[1]
-	WORD $0x4fa811be // fmla v30.4s, v13.4s, v8.s[1]
-	WORD $0x4fa811c5 // fmla v5.4s, v14.4s, v8.s[1]
-	WORD $0xad43400f // ldp q15, q16, [x0, #96]
-	WORD $0x4fbf11fd // fmla v29.4s, v15.4s, v31.s[1]
-	WORD $0x4fbf121a // fmla v26.4s, v16.4s, v31.s[1]
-	WORD $0x4fa811e6 // fmla v6.4s, v15.4s, v8.s[1]
-	WORD $0x4fa81207 // fmla v7.4s, v16.4s, v8.s[1]
-	WORD $0xad444811 // ldp q17, q18, [x0, #128]
-	WORD $0x4f9f1a3b // fmla v27.4s, v17.4s, v31.s[2]
-	WORD $0x4f9f1a5c // fmla v28.4s, v18.4s, v31.s[2]
-	WORD $0x4f881a3e // fmla v30.4s, v17.4s, v8.s[2]
-	WORD $0x4f881a45 // fmla v5.4s, v18.4s, v8.s[2]
-	WORD $0xad451013 // ldp q19, q4, [x0, #160]
-	WORD $0x4f9f1a7d // fmla v29.4s, v19.4s, v31.s[2]
-	WORD $0x4f9f189a // fmla v26.4s, v4.4s, v31.s[2]
-	WORD $0x4f881a66 // fmla v6.4s, v19.4s, v8.s[2]
-	WORD $0x4f881887 // fmla v7.4s, v4.4s, v8.s[2]
-	WORD $0xad465814 // ldp q20, q22, [x0, #192]
-	WORD $0x4fbf1a9b // fmla v27.4s, v20.4s, v31.s[3]
-	WORD $0x4fbf1adc // fmla v28.4s, v22.4s, v31.s[3]
-	WORD $0x4fa81a9e // fmla v30.4s, v20.4s, v8.s[3]
-	WORD $0x4fa81ac5 // fmla v5.4s, v22.4s, v8.s[3]
-	WORD $0xad476017 // ldp q23, q24, [x0, #224]
-	WORD $0x4fbf1afd // fmla v29.4s, v23.4s, v31.s[3]
-	WORD $0x4fbf1b1a // fmla v26.4s, v24.4s, v31.s[3]
-	WORD $0x4fa81ae6 // fmla v6.4s, v23.4s, v8.s[3]
-	WORD $0x4fa81b07 // fmla v7.4s, v24.4s, v8.s[3]
-	ADD $256, R0
-	SUBS $4, R23
+	WORD $0x3cc10729 // ldr q9, [x25], #16
+	WORD $0x3cc1044d // ldr q13, [x2], #16
+	WORD $0xad403c8e // ldp q14, q15, [x4, #0]
+	WORD $0x4f8911c5 // fmla v5.4s, v14.4s, v9.s[0]
+	WORD $0x4f8911e6 // fmla v6.4s, v15.4s, v9.s[0]
+	WORD $0x4f8d11c8 // fmla v8.4s, v14.4s, v13.s[0]
+	WORD $0x4f8d11ea // fmla v10.4s, v15.4s, v13.s[0]
+	WORD $0xad414490 // ldp q16, q17, [x4, #32]
+	WORD $0x4f891207 // fmla v7.4s, v16.4s, v9.s[0]
+	WORD $0x4f89123f // fmla v31.4s, v17.4s, v9.s[0]
+	WORD $0x4f8d120b // fmla v11.4s, v16.4s, v13.s[0]
+	WORD $0x4f8d122c // fmla v12.4s, v17.4s, v13.s[0]
+	WORD $0xad424c92 // ldp q18, q19, [x4, #64]
+	WORD $0x4fa91245 // fmla v5.4s, v18.4s, v9.s[1]
+	WORD $0x4fa91266 // fmla v6.4s, v19.4s, v9.s[1]
+	WORD $0x4fad1248 // fmla v8.4s, v18.4s, v13.s[1]
+	WORD $0x4fad126a // fmla v10.4s, v19.4s, v13.s[1]
+	WORD $0xad435084 // ldp q4, q20, [x4, #96]
+	WORD $0x4fa91087 // fmla v7.4s, v4.4s, v9.s[1]
+	WORD $0x4fa9129f // fmla v31.4s, v20.4s, v9.s[1]
+	WORD $0x4fad108b // fmla v11.4s, v4.4s, v13.s[1]
+	WORD $0x4fad128c // fmla v12.4s, v20.4s, v13.s[1]
+	WORD $0xad445c96 // ldp q22, q23, [x4, #128]
+	WORD $0x4f891ac5 // fmla v5.4s, v22.4s, v9.s[2]
+	WORD $0x4f891ae6 // fmla v6.4s, v23.4s, v9.s[2]
+	WORD $0x4f8d1ac8 // fmla v8.4s, v22.4s, v13.s[2]
+	WORD $0x4f8d1aea // fmla v10.4s, v23.4s, v13.s[2]
+	WORD $0xad455498 // ldp q24, q21, [x4, #160]
+	WORD $0x4f891b07 // fmla v7.4s, v24.4s, v9.s[2]
+	WORD $0x4f891abf // fmla v31.4s, v21.4s, v9.s[2]
+	WORD $0x4f8d1b0b // fmla v11.4s, v24.4s, v13.s[2]
+	WORD $0x4f8d1aac // fmla v12.4s, v21.4s, v13.s[2]
+	WORD $0xad467099 // ldp q25, q28, [x4, #192]
+	WORD $0x4fa91b25 // fmla v5.4s, v25.4s, v9.s[3]
+	WORD $0x4fa91b86 // fmla v6.4s, v28.4s, v9.s[3]
+	WORD $0x4fad1b28 // fmla v8.4s, v25.4s, v13.s[3]
+	WORD $0x4fad1b8a // fmla v10.4s, v28.4s, v13.s[3]
+	WORD $0xad47689d // ldp q29, q26, [x4, #224]
+	WORD $0x4fa91ba7 // fmla v7.4s, v29.4s, v9.s[3]
+	WORD $0x4fa91b5f // fmla v31.4s, v26.4s, v9.s[3]
+	WORD $0x4fad1bab // fmla v11.4s, v29.4s, v13.s[3]
+	WORD $0x4fad1b4c // fmla v12.4s, v26.4s, v13.s[3]
+	ADD $256, R4
+	SUBS $4, R24
 	BGE along_2
 along_2_rest:
-	ADDS $4, R23
+	ADDS $4, R24
 	BEQ along_2_end
 along_2_one:
-	WORD $0xbc404715 // ldr s21, [x24], #4
-	WORD $0xbc404499 // ldr s25, [x4], #4
-	WORD $0xad400400 // ldp q0, q1, [x0, #0]
-	WORD $0x4f95101b // fmla v27.4s, v0.4s, v21.s[0]
-	WORD $0x4f95103c // fmla v28.4s, v1.4s, v21.s[0]
-	WORD $0x4f99101e // fmla v30.4s, v0.4s, v25.s[0]
-	WORD $0x4f991025 // fmla v5.4s, v1.4s, v25.s[0]
-	WORD $0xad410c02 // ldp q2, q3, [x0, #32]
-	WORD $0x4f95105d // fmla v29.4s, v2.4s, v21.s[0]
-	WORD $0x4f95107a // fmla v26.4s, v3.4s, v21.s[0]
-	WORD $0x4f991046 // fmla v6.4s, v2.4s, v25.s[0]
-	WORD $0x4f991067 // fmla v7.4s, v3.4s, v25.s[0]
-	ADD $64, R0
-	SUBS $1, R23
+	WORD $0xbc40473b // ldr s27, [x25], #4
+	WORD $0xbc40445e // ldr s30, [x2], #4
+	WORD $0xad400480 // ldp q0, q1, [x4, #0]
+	WORD $0x4f9b1005 // fmla v5.4s, v0.4s, v27.s[0]
+	WORD $0x4f9b1026 // fmla v6.4s, v1.4s, v27.s[0]
+	WORD $0x4f9e1008 // fmla v8.4s, v0.4s, v30.s[0]
+	WORD $0x4f9e102a // fmla v10.4s, v1.4s, v30.s[0]
+	WORD $0xad410c82 // ldp q2, q3, [x4, #32]
+	WORD $0x4f9b1047 // fmla v7.4s, v2.4s, v27.s[0]
+	WORD $0x4f9b107f // fmla v31.4s, v3.4s, v27.s[0]
+	WORD $0x4f9e104b // fmla v11.4s, v2.4s, v30.s[0]
+	WORD $0x4f9e106c // fmla v12.4s, v3.4s, v30.s[0]
+	ADD $64, R4
+	SUBS $1, R24
 	BNE along_2_one
 along_2_end:
 	B end_2
 across_2:
-	SUBS $2, R23
+	SUBS $2, R24
 	BLT deep_2_rest
 deep_2:
-	WORD $0xfd40030a // ldr d10, [x24, #0]
-	WORD $0xad40300b // ldp q11, q12, [x0, #0]
-	WORD $0x4f8a117b // fmla v27.4s, v11.4s, v10.s[0]
-	WORD $0x4f8a119c // fmla v28.4s, v12.4s, v10.s[0]
-	WORD $0x4faa117e // fmla v30.4s, v11.4s, v10.s[1]
-	WORD $0x4faa1185 // fmla v5.4s, v12.4s, v10.s[1]
-	WORD $0xad413409 // ldp q9, q13, [x0, #32]
-	WORD $0x4f8a113d // fmla v29.4s, v9.4s, v10.s[0]
-	WORD $0x4f8a11ba // fmla v26.4s, v13.4s, v10.s[0]
-	WORD $0x4faa1126 // fmla v6.4s, v9.4s, v10.s[1]
-	WORD $0x4faa11a7 // fmla v7.4s, v13.4s, v10.s[1]
-	ADD R26, R24
-	WORD $0xfd40030e // ldr d14, [x24, #0]
-	WORD $0xad42400f // ldp q15, q16, [x0, #64]
-	WORD $0x4f8e11fb // fmla v27.4s, v15.4s, v14.s[0]
-	WORD $0x4f8e121c // fmla v28.4s, v16.4s, v14.s[0]
-	WORD $0x4fae11fe // fmla v30.4s, v15.4s, v14.s[1]
-	WORD $0x4fae1205 // fmla v5.4s, v16.4s, v14.s[1]
-	WORD $0xad434811 // ldp q17, q18, [x0, #96]
-	WORD $0x4f8e123d // fmla v29.4s, v17.4s, v14.s[0]
-	WORD $0x4f8e125a // fmla v26.4s, v18.4s, v14.s[0]
-	WORD $0x4fae1226 // fmla v6.4s, v17.4s, v14.s[1]
-	WORD $0x4fae1247 // fmla v7.4s, v18.4s, v14.s[1]
-	ADD R26, R24
-	ADD $128, R0
-	SUBS $2, R23
+	WORD $0xfd40032e // ldr d14, [x25, #0]
+	WORD $0xad40408f // ldp q15, q16, [x4, #0]
+	WORD $0x4f8e11e5 // fmla v5.4s, v15.4s, v14.s[0]
+	WORD $0x4f8e1206 // fmla v6.4s, v16.4s, v14.s[0]
+	WORD $0x4fae11e8 // fmla v8.4s, v15.4s, v14.s[1]
+	WORD $0x4fae120a // fmla v10.4s, v16.4s, v14.s[1]
+	WORD $0xad414891 // ldp q17, q18, [x4, #32]
+	WORD $0x4f8e1227 // fmla v7.4s, v17.4s, v14.s[0]
+	WORD $0x4f8e125f // fmla v31.4s, v18.4s, v14.s[0]
+	WORD $0x4fae122b // fmla v11.4s, v17.4s, v14.s[1]
+	WORD $0x4fae124c // fmla v12.4s, v18.4s, v14.s[1]
+	ADD R0, R25
+	WORD $0xfd400333 // ldr d19, [x25, #0]
+	WORD $0xad425084 // ldp q4, q20, [x4, #64]
+	WORD $0x4f931085 // fmla v5.4s, v4.4s, v19.s[0]
+	WORD $0x4f931286 // fmla v6.4s, v20.4s, v19.s[0]
+	WORD $0x4fb31088 // fmla v8.4s, v4.4s, v19.s[1]
+	WORD $0x4fb3128a // fmla v10.4s, v20.4s, v19.s[1]
+	WORD $0xad435c96 // ldp q22, q23, [x4, #96]
+	WORD $0x4f9312c7 // fmla v7.4s, v22.4s, v19.s[0]
+	WORD $0x4f9312ff // fmla v31.4s, v23.4s, v19.s[0]
+	WORD $0x4fb312cb // fmla v11.4s, v22.4s, v19.s[1]
+	WORD $0x4fb312ec // fmla v12.4s, v23.4s, v19.s[1]
+	ADD R0, R25
+	ADD $128, R4
+	SUBS $2, R24
 	BGE deep_2
 deep_2_rest:
-	ADDS $2, R23
+	ADDS $2, R24
 	BEQ deep_2_end
 deep_2_one:
-	WORD $0xfd400313 // ldr d19, [x24, #0]
-	WORD $0xad405004 // ldp q4, q20, [x0, #0]
-	WORD $0x4f93109b // fmla v27.4s, v4.4s, v19.s[0]
-	WORD $0x4f93129c // fmla v28.4s, v20.4s, v19.s[0]
-	WORD $0x4fb3109e // fmla v30.4s, v4.4s, v19.s[1]
-	WORD $0x4fb31285 // fmla v5.4s, v20.4s, v19.s[1]
-	WORD $0xad417c16 // ldp q22, q31, [x0, #32]
-	WORD $0x4f9312dd // fmla v29.4s, v22.4s, v19.s[0]
-	WORD $0x4f9313fa // fmla v26.4s, v31.4s, v19.s[0]
-	WORD $0x4fb312c6 // fmla v6.4s, v22.4s, v19.s[1]
-	WORD $0x4fb313e7 // fmla v7.4s, v31.4s, v19.s[1]
-	ADD R26, R24
-	ADD $64, R0
-	SUBS $1, R23
+	WORD $0xfd400338 // ldr d24, [x25, #0]
+	WORD $0xad406495 // ldp q21, q25, [x4, #0]
+	WORD $0x4f9812a5 // fmla v5.4s, v21.4s, v24.s[0]
+	WORD $0x4f981326 // fmla v6.4s, v25.4s, v24.s[0]
+	WORD $0x4fb812a8 // fmla v8.4s, v21.4s, v24.s[1]
+	WORD $0x4fb8132a // fmla v10.4s, v25.4s, v24.s[1]
+	WORD $0xad41249c // ldp q28, q9, [x4, #32]
+	WORD $0x4f981387 // fmla v7.4s, v28.4s, v24.s[0]
+	WORD $0x4f98113f // fmla v31.4s, v9.4s, v24.s[0]
+	WORD $0x4fb8138b // fmla v11.4s, v28.4s, v24.s[1]
+	WORD $0x4fb8112c // fmla v12.4s, v9.4s, v24.s[1]
+	ADD R0, R25
+	ADD $64, R4
+	SUBS $1, R24
 	BNE deep_2_one
 deep_2_end:
 end_2:
-	MOVD c+64(FP), R2
-	MOVD stride+72(FP), R3
-	LSL $2, R3
-	MOVD f+88(FP), R5
-	TBZ $0, R5, after_flag0_2
-	MOVD R2, R6
-	MOVD R2, R8
-	WORD $0xad4020d7 // ldp q23, q8, [x6, #0]
-	WORD $0x4e37d77b // fadd v27.4s, v27.4s, v23.4s
-	WORD $0x4e28d79c // fadd v28.4s, v28.4s, v8.4s
-	ADD R3, R6
-	WORD $0xad410118 // ldp q24, q0, [x8, #32]
-	WORD $0x4e38d7bd // fadd v29.4s, v29.4s, v24.4s
-	WORD $0x4e20d75a // fadd v26.4s, v26.4s, v0.4s
-	ADD R3, R8
-	WORD $0xad4054c1 // ldp q1, q21, [x6, #0]
-	WORD $0x4e21d7de // fadd v30.4s, v30.4s, v1.4s
-	WORD $0x4e35d4a5 // fadd v5.4s, v5.4s, v21.4s
-	WORD $0xad416502 // ldp q2, q25, [x8, #32]
-	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
-	WORD $0x4e39d4e7 // fadd v7.4s, v7.4s, v25.4s
+	MOVD c+64(FP), R3
+	MOVD stride+72(FP), R5
+	LSL $2, R5
+	MOVD f+88(FP), R6
+	TBZ $0, R6, after_flag0_2
+	MOVD R3, R8
+	MOVD R3, R10
+	WORD $0xad40351d // ldp q29, q13, [x8, #0]
+	WORD $0x4e3dd4a5 // fadd v5.4s, v5.4s, v29.4s
+	WORD $0x4e2dd4c6 // fadd v6.4s, v6.4s, v13.4s
+	ADD R5, R8
+	WORD $0xad41015a // ldp q26, q0, [x10, #32]
+	WORD $0x4e3ad4e7 // fadd v7.4s, v7.4s, v26.4s
+	WORD $0x4e20d7ff // fadd v31.4s, v31.4s, v0.4s
+	ADD R5, R10
+	WORD $0xad406d01 // ldp q1, q27, [x8, #0]
+	WORD $0x4e21d508 // fadd v8.4s, v8.4s, v1.4s
+	WORD $0x4e3bd54a // fadd v10.4s, v10.4s, v27.4s
+	WORD $0xad417942 // ldp q2, q30, [x10, #32]
+	WORD $0x4e22d56b // fadd v11.4s, v11.4s, v2.4s
+	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
 after_flag0_2:
-	TBZ $1, R5, after_flag1_2
-	MOVD bias+80(FP), R10
-	WORD $0x4ddfc943 // ld1r {v3.4s}, [x10], #4
-	WORD $0x4e23d77b // fadd v27.4s, v27.4s, v3.4s
-	WORD $0x4e23d79c // fadd v28.4s, v28.4s, v3.4s
-	WORD $0x4e23d7bd // fadd v29.4s, v29.4s, v3.4s
-	WORD $0x4e23d75a // fadd v26.4s, v26.4s, v3.4s
-	WORD $0x4ddfc94b // ld1r {v11.4s}, [x10], #4
-	WORD $0x4e2bd7de // fadd v30.4s, v30.4s, v11.4s
-	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
-	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
-	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	MOVD R10, bias+80(FP)
-after_flag1_2:
-	TBZ $2, R5, after_flag2_2
+	TBZ $1, R6, after_flag1_2
 	MOVD bias+80(FP), R11
-	WORD $0xad40256c // ldp q12, q9, [x11, #0]
-	WORD $0x4e2cd77b // fadd v27.4s, v27.4s, v12.4s
-	WORD $0x4e29d79c // fadd v28.4s, v28.4s, v9.4s
-	WORD $0x4e2cd7de // fadd v30.4s, v30.4s, v12.4s
-	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	WORD $0xad41356a // ldp q10, q13, [x11, #32]
-	WORD $0x4e2ad7bd // fadd v29.4s, v29.4s, v10.4s
-	WORD $0x4e2dd75a // fadd v26.4s, v26.4s, v13.4s
-	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
-	WORD $0x4e2dd4e7 // fadd v7.4s, v7.4s, v13.4s
+	WORD $0x4ddfc963 // ld1r {v3.4s}, [x11], #4
+	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
+	WORD $0x4e23d4c6 // fadd v6.4s, v6.4s, v3.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	WORD $0x4e23d7ff // fadd v31.4s, v31.4s, v3.4s
+	WORD $0x4ddfc96f // ld1r {v15.4s}, [x11], #4
+	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
+	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
+	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
+	WORD $0x4e2fd58c // fadd v12.4s, v12.4s, v15.4s
+	MOVD R11, bias+80(FP)
+after_flag1_2:
+	TBZ $2, R6, after_flag2_2
+	MOVD bias+80(FP), R12
+	WORD $0xad404590 // ldp q16, q17, [x12, #0]
+	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
+	WORD $0x4e31d4c6 // fadd v6.4s, v6.4s, v17.4s
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	WORD $0x4e31d54a // fadd v10.4s, v10.4s, v17.4s
+	WORD $0xad41498e // ldp q14, q18, [x12, #32]
+	WORD $0x4e2ed4e7 // fadd v7.4s, v7.4s, v14.4s
+	WORD $0x4e32d7ff // fadd v31.4s, v31.4s, v18.4s
+	WORD $0x4e2ed56b // fadd v11.4s, v11.4s, v14.4s
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
 after_flag2_2:
-	TBZ $3, R5, after_flag3_2
-	WORD $0x4ea0eb6f // fcmlt v15.4s, v27.4s, #0.0
-	WORD $0x4e6f1f7b // bic v27.16b, v27.16b, v15.16b
-	WORD $0x4ea0eb90 // fcmlt v16.4s, v28.4s, #0.0
-	WORD $0x4e701f9c // bic v28.16b, v28.16b, v16.16b
-	WORD $0x4ea0ebb1 // fcmlt v17.4s, v29.4s, #0.0
-	WORD $0x4e711fbd // bic v29.16b, v29.16b, v17.16b
-	WORD $0x4ea0eb4e // fcmlt v14.4s, v26.4s, #0.0
-	WORD $0x4e6e1f5a // bic v26.16b, v26.16b, v14.16b
-	WORD $0x4ea0ebd2 // fcmlt v18.4s, v30.4s, #0.0
-	WORD $0x4e721fde // bic v30.16b, v30.16b, v18.16b
+	TBZ $3, R6, after_flag3_2
 	WORD $0x4ea0e8a4 // fcmlt v4.4s, v5.4s, #0.0
 	WORD $0x4e641ca5 // bic v5.16b, v5.16b, v4.16b
 	WORD $0x4ea0e8d4 // fcmlt v20.4s, v6.4s, #0.0
 	WORD $0x4e741cc6 // bic v6.16b, v6.16b, v20.16b
 	WORD $0x4ea0e8f6 // fcmlt v22.4s, v7.4s, #0.0
 	WORD $0x4e761ce7 // bic v7.16b, v7.16b, v22.16b
+	WORD $0x4ea0ebf3 // fcmlt v19.4s, v31.4s, #0.0
+	WORD $0x4e731fff // bic v31.16b, v31.16b, v19.16b
+	WORD $0x4ea0e917 // fcmlt v23.4s, v8.4s, #0.0
+	WORD $0x4e771d08 // bic v8.16b, v8.16b, v23.16b
+	WORD $0x4ea0e955 // fcmlt v21.4s, v10.4s, #0.0
+	WORD $0x4e751d4a // bic v10.16b, v10.16b, v21.16b
+	WORD $0x4ea0e979 // fcmlt v25.4s, v11.4s, #0.0
+	WORD $0x4e791d6b // bic v11.16b, v11.16b, v25.16b
+	WORD $0x4ea0e99c // fcmlt v28.4s, v12.4s, #0.0
+	WORD $0x4e7c1d8c // bic v12.16b, v12.16b, v28.16b
 after_flag3_2:
-	MOVD R2, R12
-	MOVD R2, R13
-	WORD $0xad00719b // stp q27, q28, [x12, #0]
-	ADD R3, R12
-	WORD $0xad0169bd // stp q29, q26, [x13, #32]
-	ADD R3, R13
-	WORD $0xad00159e // stp q30, q5, [x12, #0]
-	WORD $0xad011da6 // stp q6, q7, [x13, #32]
-	MOVD tileStride+48(FP), R9
-	LSL $2, R9
-	MOVD a+24(FP), R7
-	ADD R9, R7
-	MOVD R7, a+24(FP)
-	MOVD stride+72(FP), R14
-	LSL $2, R14
-	MOVD $2, R15
-	MUL R14, R15
-	MOVD c+64(FP), R16
-	ADD R15, R16
-	MOVD R16, c+64(FP)
-	SUBS $1, R22
+	TBZ $4, R6, after_flag4_2
+	LSR $32, R6, R13
+	WORD $0x4e040db8 // dup v24.4s, w13
+	WORD $0x6eb8e4a9 // fcmgt v9.4s, v5.4s, v24.4s
+	WORD $0x6ea91f05 // bit v5.16b, v24.16b, v9.16b
+	WORD $0x6eb8e4dd // fcmgt v29.4s, v6.4s, v24.4s
+	WORD $0x6ebd1f06 // bit v6.16b, v24.16b, v29.16b
+	WORD $0x6eb8e4ed // fcmgt v13.4s, v7.4s, v24.4s
+	WORD $0x6ead1f07 // bit v7.16b, v24.16b, v13.16b
+	WORD $0x6eb8e7fa // fcmgt v26.4s, v31.4s, v24.4s
+	WORD $0x6eba1f1f // bit v31.16b, v24.16b, v26.16b
+	WORD $0x6eb8e500 // fcmgt v0.4s, v8.4s, v24.4s
+	WORD $0x6ea01f08 // bit v8.16b, v24.16b, v0.16b
+	WORD $0x6eb8e541 // fcmgt v1.4s, v10.4s, v24.4s
+	WORD $0x6ea11f0a // bit v10.16b, v24.16b, v1.16b
+	WORD $0x6eb8e57b // fcmgt v27.4s, v11.4s, v24.4s
+	WORD $0x6ebb1f0b // bit v11.16b, v24.16b, v27.16b
+	WORD $0x6eb8e582 // fcmgt v2.4s, v12.4s, v24.4s
+	WORD $0x6ea21f0c // bit v12.16b, v24.16b, v2.16b
+after_flag4_2:
+	MOVD R3, R9
+	MOVD R3, R14
+	WORD $0xad001925 // stp q5, q6, [x9, #0]
+	ADD R5, R9
+	WORD $0xad017dc7 // stp q7, q31, [x14, #32]
+	ADD R5, R14
+	WORD $0xad002928 // stp q8, q10, [x9, #0]
+	WORD $0xad0131cb // stp q11, q12, [x14, #32]
+	MOVD tileStride+48(FP), R7
+	LSL $2, R7
+	MOVD a+24(FP), R15
+	ADD R7, R15
+	MOVD R15, a+24(FP)
+	MOVD stride+72(FP), R16
+	LSL $2, R16
+	MOVD $2, R17
+	MUL R16, R17
+	MOVD c+64(FP), R19
+	ADD R17, R19
+	MOVD R19, c+64(FP)
+	SUBS $1, R23
 	BNE tile_2
 	RET
 rows_3:
-	MOVD tiles+8(FP), R17
+	MOVD tiles+8(FP), R20
 tile_3:
-	MOVD depth+16(FP), R19
-	MOVD a+24(FP), R20
-	MOVD rowStride+32(FP), R21
-	LSL $2, R21
-	MOVD depthStride+40(FP), R1
+	MOVD depth+16(FP), R21
+	MOVD a+24(FP), R22
+	MOVD rowStride+32(FP), R1
 	LSL $2, R1
-	MOVD b+56(FP), R25
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x6f00e41f // movi v31.2d, #0
-	WORD $0x6f00e417 // movi v23.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e418 // movi v24.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e415 // movi v21.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e419 // movi v25.2d, #0
+	MOVD depthStride+40(FP), R26
+	LSL $2, R26
+	MOVD b+56(FP), R2
+	WORD $0x6f00e41e // movi v30.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	CMP $4, R1
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	CMP $4, R26
 	BNE across_3
-	ADD R21, R20, R4
-	ADD R21, R4, R23
-	SUBS $4, R19
+	ADD R1, R22, R24
+	ADD R1, R24, R25
+	SUBS $4, R21
 	BLT along_3_rest
 along_3:
-	WORD $0x3cc1068c // ldr q12, [x20], #16
-	WORD $0x3cc10489 // ldr q9, [x4], #16
-	WORD $0x3cc106ea // ldr q10, [x23], #16
-	WORD $0xad403f2d // ldp q13, q15, [x25, #0]
-	WORD $0x4f8c11b3 // fmla v19.4s, v13.4s, v12.s[0]
-	WORD $0x4f8c11ff // fmla v31.4s, v15.4s, v12.s[0]
-	WORD $0x4f8911b8 // fmla v24.4s, v13.4s, v9.s[0]
-	WORD $0x4f8911e0 // fmla v0.4s, v15.4s, v9.s[0]
-	WORD $0x4f8a11a2 // fmla v2.4s, v13.4s, v10.s[0]
-	WORD $0x4f8a11f9 // fmla v25.4s, v15.4s, v10.s[0]
-	WORD $0xad414730 // ldp q16, q17, [x25, #32]
-	WORD $0x4f8c1217 // fmla v23.4s, v16.4s, v12.s[0]
-	WORD $0x4f8c1228 // fmla v8.4s, v17.4s, v12.s[0]
-	WORD $0x4f891201 // fmla v1.4s, v16.4s, v9.s[0]
-	WORD $0x4f891235 // fmla v21.4s, v17.4s, v9.s[0]
-	WORD $0x4f8a1203 // fmla v3.4s, v16.4s, v10.s[0]
-	WORD $0x4f8a122b // fmla v11.4s, v17.4s, v10.s[0]
-	WORD $0xad424b2e // ldp q14, q18, [x25, #64]
-	WORD $0x4fac11d3 // fmla v19.4s, v14.4s, v12.s[1]
-	WORD $0x4fac125f // fmla v31.4s, v18.4s, v12.s[1]
-	WORD $0x4fa911d8 // fmla v24.4s, v14.4s, v9.s[1]
-	WORD $0x4fa91240 // fmla v0.4s, v18.4s, v9.s[1]
-	WORD $0x4faa11c2 // fmla v2.4s, v14.4s, v10.s[1]
-	WORD $0x4faa1259 // fmla v25.4s, v18.4s, v10.s[1]
-	WORD $0xad435324 // ldp q4, q20, [x25, #96]
-	WORD $0x4fac1097 // fmla v23.4s, v4.4s, v12.s[1]
-	WORD $0x4fac1288 // fmla v8.4s, v20.4s, v12.s[1]
-	WORD $0x4fa91081 // fmla v1.4s, v4.4s, v9.s[1]
-	WORD $0x4fa91295 // fmla v21.4s, v20.4s, v9.s[1]
-	WORD $0x4faa1083 // fmla v3.4s, v4.4s, v10.s[1]
-	WORD $0x4faa128b // fmla v11.4s, v20.4s, v10.s[1]
-	WORD $0xad446f36 // ldp q22, q27, [x25, #128]
-	WORD $0x4f8c1ad3 // fmla v19.4s, v22.4s, v12.s[2]
-	WORD $0x4f8c1b7f // fmla v31.4s, v27.4s, v12.s[2]
-	WORD $0x4f891ad8 // fmla v24.4s, v22.4s, v9.s[2]
-	WORD $0x4f891b60 // fmla v0.4s, v27.4s, v9.s[2]
-	WORD $0x4f8a1ac2 // fmla v2.4s, v22.4s, v10.s[2]
-	WORD $0x4f8a1b79 // fmla v25.4s, v27.4s, v10.s[2]
-	WORD $0xad45773c // ldp q28, q29, [x25, #160]
-	WORD $0x4f8c1b97 // fmla v23.4s, v28.4s, v12.s[2]
-	WORD $0x4f8c1ba8 // fmla v8.4s, v29.4s, v12.s[2]
-	WORD $0x4f891b81 // fmla v1.4s, v28.4s, v9.s[2]
-	WORD $0x4f891bb5 // fmla v21.4s, v29.4s, v9.s[2]
-	WORD $0x4f8a1b83 // fmla v3.4s, v28.4s, v10.s[2]
-	WORD $0x4f8a1bab // fmla v11.4s, v29.4s, v10.s[2]
-	WORD $0xad467b3a // ldp q26, q30, [x25, #192]
-	WORD $0x4fac1b53 // fmla v19.4s, v26.4s, v12.s[3]
-	WORD $0x4fac1bdf // fmla v31.4s, v30.4s, v12.s[3]
-	WORD $0x4fa91b58 // fmla v24.4s, v26.4s, v9.s[3]
-	WORD $0x4fa91bc0 // fmla v0.4s, v30.4s, v9.s[3]
-	WORD $0x4faa1b42 // fmla v2.4s, v26.4s, v10.s[3]
-	WORD $0x4faa1bd9 // fmla v25.4s, v30.4s, v10.s[3]
-	WORD $0xad471b25 // ldp q5, q6, [x25, #224]
-	WORD $0x4fac18b7 // fmla v23.4s, v5.4s, v12.s[3]
-	WORD $0x4fac18c8 // fmla v8.4s, v6.4s, v12.s[3]
-	WORD $0x4fa918a1 // fmla v1.4s, v5.4s, v9.s[3]
-	WORD $0x4fa918d5 // fmla v21.4s, v6.4s, v9.s[3]
-	WORD $0x4faa18a3 // fmla v3.4s, v5.4s, v10.s[3]
-	WORD $0x4faa18cb // fmla v11.4s, v6.4s, v10.s[3]
-	ADD $256, R25
-	SUBS $4, R19
+	WORD $0x3cc106d5 // ldr q21, [x22], #16
+	WORD $0x3cc10719 // ldr q25, [x24], #16
+	WORD $0x3cc1073c // ldr q28, [x25], #16
+	WORD $0xad407449 // ldp q9, q29, [x2, #0]
+	WORD $0x4f95113e // fmla v30.4s, v9.4s, v21.s[0]
+	WORD $0x4f9513a3 // fmla v3.4s, v29.4s, v21.s[0]
+	WORD $0x4f991131 // fmla v17.4s, v9.4s, v25.s[0]
+	WORD $0x4f9913ae // fmla v14.4s, v29.4s, v25.s[0]
+	WORD $0x4f9c1134 // fmla v20.4s, v9.4s, v28.s[0]
+	WORD $0x4f9c13b6 // fmla v22.4s, v29.4s, v28.s[0]
+	WORD $0xad41684d // ldp q13, q26, [x2, #32]
+	WORD $0x4f9511af // fmla v15.4s, v13.4s, v21.s[0]
+	WORD $0x4f951350 // fmla v16.4s, v26.4s, v21.s[0]
+	WORD $0x4f9911b2 // fmla v18.4s, v13.4s, v25.s[0]
+	WORD $0x4f991344 // fmla v4.4s, v26.4s, v25.s[0]
+	WORD $0x4f9c11b3 // fmla v19.4s, v13.4s, v28.s[0]
+	WORD $0x4f9c1357 // fmla v23.4s, v26.4s, v28.s[0]
+	WORD $0xad420440 // ldp q0, q1, [x2, #64]
+	WORD $0x4fb5101e // fmla v30.4s, v0.4s, v21.s[1]
+	WORD $0x4fb51023 // fmla v3.4s, v1.4s, v21.s[1]
+	WORD $0x4fb91011 // fmla v17.4s, v0.4s, v25.s[1]
+	WORD $0x4fb9102e // fmla v14.4s, v1.4s, v25.s[1]
+	WORD $0x4fbc1014 // fmla v20.4s, v0.4s, v28.s[1]
+	WORD $0x4fbc1036 // fmla v22.4s, v1.4s, v28.s[1]
+	WORD $0xad43605b // ldp q27, q24, [x2, #96]
+	WORD $0x4fb5136f // fmla v15.4s, v27.4s, v21.s[1]
+	WORD $0x4fb51310 // fmla v16.4s, v24.4s, v21.s[1]
+	WORD $0x4fb91372 // fmla v18.4s, v27.4s, v25.s[1]
+	WORD $0x4fb91304 // fmla v4.4s, v24.4s, v25.s[1]
+	WORD $0x4fbc1373 // fmla v19.4s, v27.4s, v28.s[1]
+	WORD $0x4fbc1317 // fmla v23.4s, v24.4s, v28.s[1]
+	WORD $0xad441442 // ldp q2, q5, [x2, #128]
+	WORD $0x4f95185e // fmla v30.4s, v2.4s, v21.s[2]
+	WORD $0x4f9518a3 // fmla v3.4s, v5.4s, v21.s[2]
+	WORD $0x4f991851 // fmla v17.4s, v2.4s, v25.s[2]
+	WORD $0x4f9918ae // fmla v14.4s, v5.4s, v25.s[2]
+	WORD $0x4f9c1854 // fmla v20.4s, v2.4s, v28.s[2]
+	WORD $0x4f9c18b6 // fmla v22.4s, v5.4s, v28.s[2]
+	WORD $0xad451c46 // ldp q6, q7, [x2, #160]
+	WORD $0x4f9518cf // fmla v15.4s, v6.4s, v21.s[2]
+	WORD $0x4f9518f0 // fmla v16.4s, v7.4s, v21.s[2]
+	WORD $0x4f9918d2 // fmla v18.4s, v6.4s, v25.s[2]
+	WORD $0x4f9918e4 // fmla v4.4s, v7.4s, v25.s[2]
+	WORD $0x4f9c18d3 // fmla v19.4s, v6.4s, v28.s[2]
+	WORD $0x4f9c18f7 // fmla v23.4s, v7.4s, v28.s[2]
+	WORD $0xad46205f // ldp q31, q8, [x2, #192]
+	WORD $0x4fb51bfe // fmla v30.4s, v31.4s, v21.s[3]
+	WORD $0x4fb51903 // fmla v3.4s, v8.4s, v21.s[3]
+	WORD $0x4fb91bf1 // fmla v17.4s, v31.4s, v25.s[3]
+	WORD $0x4fb9190e // fmla v14.4s, v8.4s, v25.s[3]
+	WORD $0x4fbc1bf4 // fmla v20.4s, v31.4s, v28.s[3]
+	WORD $0x4fbc1916 // fmla v22.4s, v8.4s, v28.s[3]
+	WORD $0xad472c4a // ldp q10, q11, [x2, #224]
+	WORD $0x4fb5194f // fmla v15.4s, v10.4s, v21.s[3]
+	WORD $0x4fb51970 // fmla v16.4s, v11.4s, v21.s[3]
+	WORD $0x4fb91952 // fmla v18.4s, v10.4s, v25.s[3]
+	WORD $0x4fb91964 // fmla v4.4s, v11.4s, v25.s[3]
+	WORD $0x4fbc1953 // fmla v19.4s, v10.4s, v28.s[3]
+	WORD $0x4fbc1977 // fmla v23.4s, v11.4s, v28.s[3]
+	ADD $256, R2
+	SUBS $4, R21
 	BGE along_3
 along_3_rest:
-	ADDS $4, R19
+	ADDS $4, R21
 	BEQ along_3_end
 along_3_one:
-	WORD $0xbc404687 // ldr s7, [x20], #4
-	WORD $0xbc40448d // ldr s13, [x4], #4
-	WORD $0xbc4046ef // ldr s15, [x23], #4
-	WORD $0xad404730 // ldp q16, q17, [x25, #0]
-	WORD $0x4f871213 // fmla v19.4s, v16.4s, v7.s[0]
-	WORD $0x4f87123f // fmla v31.4s, v17.4s, v7.s[0]
-	WORD $0x4f8d1218 // fmla v24.4s, v16.4s, v13.s[0]
-	WORD $0x4f8d1220 // fmla v0.4s, v17.4s, v13.s[0]
-	WORD $0x4f8f1202 // fmla v2.4s, v16.4s, v15.s[0]
-	WORD $0x4f8f1239 // fmla v25.4s, v17.4s, v15.s[0]
-	WORD $0xad414b2e // ldp q14, q18, [x25, #32]
-	WORD $0x4f8711d7 // fmla v23.4s, v14.4s, v7.s[0]
-	WORD $0x4f871248 // fmla v8.4s, v18.4s, v7.s[0]
-	WORD $0x4f8d11c1 // fmla v1.4s, v14.4s, v13.s[0]
-	WORD $0x4f8d1255 // fmla v21.4s, v18.4s, v13.s[0]
-	WORD $0x4f8f11c3 // fmla v3.4s, v14.4s, v15.s[0]
-	WORD $0x4f8f124b // fmla v11.4s, v18.4s, v15.s[0]
-	ADD $64, R25
-	SUBS $1, R19
+	WORD $0xbc4046cc // ldr s12, [x22], #4
+	WORD $0xbc404709 // ldr s9, [x24], #4
+	WORD $0xbc40473d // ldr s29, [x25], #4
+	WORD $0xad40684d // ldp q13, q26, [x2, #0]
+	WORD $0x4f8c11be // fmla v30.4s, v13.4s, v12.s[0]
+	WORD $0x4f8c1343 // fmla v3.4s, v26.4s, v12.s[0]
+	WORD $0x4f8911b1 // fmla v17.4s, v13.4s, v9.s[0]
+	WORD $0x4f89134e // fmla v14.4s, v26.4s, v9.s[0]
+	WORD $0x4f9d11b4 // fmla v20.4s, v13.4s, v29.s[0]
+	WORD $0x4f9d1356 // fmla v22.4s, v26.4s, v29.s[0]
+	WORD $0xad410440 // ldp q0, q1, [x2, #32]
+	WORD $0x4f8c100f // fmla v15.4s, v0.4s, v12.s[0]
+	WORD $0x4f8c1030 // fmla v16.4s, v1.4s, v12.s[0]
+	WORD $0x4f891012 // fmla v18.4s, v0.4s, v9.s[0]
+	WORD $0x4f891024 // fmla v4.4s, v1.4s, v9.s[0]
+	WORD $0x4f9d1013 // fmla v19.4s, v0.4s, v29.s[0]
+	WORD $0x4f9d1037 // fmla v23.4s, v1.4s, v29.s[0]
+	ADD $64, R2
+	SUBS $1, R21
 	BNE along_3_one
 along_3_end:
 	B end_3
 across_3:
-	SUBS $2, R19
+	SUBS $2, R21
 	BLT deep_3_rest
 deep_3:
-	WORD $0xfd400284 // ldr d4, [x20, #0]
-	WORD $0xbd400a94 // ldr s20, [x20, #8]
-	WORD $0xad406f36 // ldp q22, q27, [x25, #0]
-	WORD $0x4f8412d3 // fmla v19.4s, v22.4s, v4.s[0]
-	WORD $0x4f84137f // fmla v31.4s, v27.4s, v4.s[0]
-	WORD $0x4fa412d8 // fmla v24.4s, v22.4s, v4.s[1]
-	WORD $0x4fa41360 // fmla v0.4s, v27.4s, v4.s[1]
-	WORD $0x4f9412c2 // fmla v2.4s, v22.4s, v20.s[0]
-	WORD $0x4f941379 // fmla v25.4s, v27.4s, v20.s[0]
-	WORD $0xad41773c // ldp q28, q29, [x25, #32]
-	WORD $0x4f841397 // fmla v23.4s, v28.4s, v4.s[0]
-	WORD $0x4f8413a8 // fmla v8.4s, v29.4s, v4.s[0]
-	WORD $0x4fa41381 // fmla v1.4s, v28.4s, v4.s[1]
-	WORD $0x4fa413b5 // fmla v21.4s, v29.4s, v4.s[1]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f9413ab // fmla v11.4s, v29.4s, v20.s[0]
-	ADD R1, R20
-	WORD $0xfd40029a // ldr d26, [x20, #0]
-	WORD $0xbd400a9e // ldr s30, [x20, #8]
-	WORD $0xad42272c // ldp q12, q9, [x25, #64]
-	WORD $0x4f9a1193 // fmla v19.4s, v12.4s, v26.s[0]
-	WORD $0x4f9a113f // fmla v31.4s, v9.4s, v26.s[0]
-	WORD $0x4fba1198 // fmla v24.4s, v12.4s, v26.s[1]
-	WORD $0x4fba1120 // fmla v0.4s, v9.4s, v26.s[1]
-	WORD $0x4f9e1182 // fmla v2.4s, v12.4s, v30.s[0]
-	WORD $0x4f9e1139 // fmla v25.4s, v9.4s, v30.s[0]
-	WORD $0xad432b25 // ldp q5, q10, [x25, #96]
-	WORD $0x4f9a10b7 // fmla v23.4s, v5.4s, v26.s[0]
-	WORD $0x4f9a1148 // fmla v8.4s, v10.4s, v26.s[0]
-	WORD $0x4fba10a1 // fmla v1.4s, v5.4s, v26.s[1]
-	WORD $0x4fba1155 // fmla v21.4s, v10.4s, v26.s[1]
-	WORD $0x4f9e10a3 // fmla v3.4s, v5.4s, v30.s[0]
-	WORD $0x4f9e114b // fmla v11.4s, v10.4s, v30.s[0]
-	ADD R1, R20
-	ADD $128, R25
-	SUBS $2, R19
+	WORD $0xfd4002db // ldr d27, [x22, #0]
+	WORD $0xbd400ad8 // ldr s24, [x22, #8]
+	WORD $0xad401442 // ldp q2, q5, [x2, #0]
+	WORD $0x4f9b105e // fmla v30.4s, v2.4s, v27.s[0]
+	WORD $0x4f9b10a3 // fmla v3.4s, v5.4s, v27.s[0]
+	WORD $0x4fbb1051 // fmla v17.4s, v2.4s, v27.s[1]
+	WORD $0x4fbb10ae // fmla v14.4s, v5.4s, v27.s[1]
+	WORD $0x4f981054 // fmla v20.4s, v2.4s, v24.s[0]
+	WORD $0x4f9810b6 // fmla v22.4s, v5.4s, v24.s[0]
+	WORD $0xad411c46 // ldp q6, q7, [x2, #32]
+	WORD $0x4f9b10cf // fmla v15.4s, v6.4s, v27.s[0]
+	WORD $0x4f9b10f0 // fmla v16.4s, v7.4s, v27.s[0]
+	WORD $0x4fbb10d2 // fmla v18.4s, v6.4s, v27.s[1]
+	WORD $0x4fbb10e4 // fmla v4.4s, v7.4s, v27.s[1]
+	WORD $0x4f9810d3 // fmla v19.4s, v6.4s, v24.s[0]
+	WORD $0x4f9810f7 // fmla v23.4s, v7.4s, v24.s[0]
+	ADD R26, R22
+	WORD $0xfd4002df // ldr d31, [x22, #0]
+	WORD $0xbd400ac8 // ldr s8, [x22, #8]
+	WORD $0xad426455 // ldp q21, q25, [x2, #64]
+	WORD $0x4f9f12be // fmla v30.4s, v21.4s, v31.s[0]
+	WORD $0x4f9f1323 // fmla v3.4s, v25.4s, v31.s[0]
+	WORD $0x4fbf12b1 // fmla v17.4s, v21.4s, v31.s[1]
+	WORD $0x4fbf132e // fmla v14.4s, v25.4s, v31.s[1]
+	WORD $0x4f8812b4 // fmla v20.4s, v21.4s, v8.s[0]
+	WORD $0x4f881336 // fmla v22.4s, v25.4s, v8.s[0]
+	WORD $0xad43704a // ldp q10, q28, [x2, #96]
+	WORD $0x4f9f114f // fmla v15.4s, v10.4s, v31.s[0]
+	WORD $0x4f9f1390 // fmla v16.4s, v28.4s, v31.s[0]
+	WORD $0x4fbf1152 // fmla v18.4s, v10.4s, v31.s[1]
+	WORD $0x4fbf1384 // fmla v4.4s, v28.4s, v31.s[1]
+	WORD $0x4f881153 // fmla v19.4s, v10.4s, v8.s[0]
+	WORD $0x4f881397 // fmla v23.4s, v28.4s, v8.s[0]
+	ADD R26, R22
+	ADD $128, R2
+	SUBS $2, R21
 	BGE deep_3
 deep_3_rest:
-	ADDS $2, R19
+	ADDS $2, R21
 	BEQ deep_3_end
 deep_3_one:
-	WORD $0xfd400286 // ldr d6, [x20, #0]
-	WORD $0xbd400a90 // ldr s16, [x20, #8]
-	WORD $0xad401f31 // ldp q17, q7, [x25, #0]
-	WORD $0x4f861233 // fmla v19.4s, v17.4s, v6.s[0]
-	WORD $0x4f8610ff // fmla v31.4s, v7.4s, v6.s[0]
-	WORD $0x4fa61238 // fmla v24.4s, v17.4s, v6.s[1]
-	WORD $0x4fa610e0 // fmla v0.4s, v7.4s, v6.s[1]
-	WORD $0x4f901222 // fmla v2.4s, v17.4s, v16.s[0]
-	WORD $0x4f9010f9 // fmla v25.4s, v7.4s, v16.s[0]
-	WORD $0xad413b2d // ldp q13, q14, [x25, #32]
-	WORD $0x4f8611b7 // fmla v23.4s, v13.4s, v6.s[0]
-	WORD $0x4f8611c8 // fmla v8.4s, v14.4s, v6.s[0]
-	WORD $0x4fa611a1 // fmla v1.4s, v13.4s, v6.s[1]
-	WORD $0x4fa611d5 // fmla v21.4s, v14.4s, v6.s[1]
-	WORD $0x4f9011a3 // fmla v3.4s, v13.4s, v16.s[0]
-	WORD $0x4f9011cb // fmla v11.4s, v14.4s, v16.s[0]
-	ADD R1, R20
-	ADD $64, R25
-	SUBS $1, R19
+	WORD $0xfd4002cb // ldr d11, [x22, #0]
+	WORD $0xbd400acd // ldr s13, [x22, #8]
+	WORD $0xad40305a // ldp q26, q12, [x2, #0]
+	WORD $0x4f8b135e // fmla v30.4s, v26.4s, v11.s[0]
+	WORD $0x4f8b1183 // fmla v3.4s, v12.4s, v11.s[0]
+	WORD $0x4fab1351 // fmla v17.4s, v26.4s, v11.s[1]
+	WORD $0x4fab118e // fmla v14.4s, v12.4s, v11.s[1]
+	WORD $0x4f8d1354 // fmla v20.4s, v26.4s, v13.s[0]
+	WORD $0x4f8d1196 // fmla v22.4s, v12.4s, v13.s[0]
+	WORD $0xad410049 // ldp q9, q0, [x2, #32]
+	WORD $0x4f8b112f // fmla v15.4s, v9.4s, v11.s[0]
+	WORD $0x4f8b1010 // fmla v16.4s, v0.4s, v11.s[0]
+	WORD $0x4fab1132 // fmla v18.4s, v9.4s, v11.s[1]
+	WORD $0x4fab1004 // fmla v4.4s, v0.4s, v11.s[1]
+	WORD $0x4f8d1133 // fmla v19.4s, v9.4s, v13.s[0]
+	WORD $0x4f8d1017 // fmla v23.4s, v0.4s, v13.s[0]
+	ADD R26, R22
+	ADD $64, R2
+	SUBS $1, R21
 	BNE deep_3_one
 deep_3_end:
 end_3:
-	MOVD c+64(FP), R24
-	MOVD stride+72(FP), R26
-	LSL $2, R26
-	MOVD f+88(FP), R0
-	TBZ $0, R0, after_flag0_3
-	MOVD R24, R6
-	MOVD R24, R8
-	WORD $0xad4048cf // ldp q15, q18, [x6, #0]
-	WORD $0x4e2fd673 // fadd v19.4s, v19.4s, v15.4s
-	WORD $0x4e32d7ff // fadd v31.4s, v31.4s, v18.4s
-	ADD R26, R6
-	WORD $0xad416d16 // ldp q22, q27, [x8, #32]
-	WORD $0x4e36d6f7 // fadd v23.4s, v23.4s, v22.4s
-	WORD $0x4e3bd508 // fadd v8.4s, v8.4s, v27.4s
-	ADD R26, R8
-	WORD $0xad4070c4 // ldp q4, q28, [x6, #0]
-	WORD $0x4e24d718 // fadd v24.4s, v24.4s, v4.4s
-	WORD $0x4e3cd400 // fadd v0.4s, v0.4s, v28.4s
-	ADD R26, R6
-	WORD $0xad417514 // ldp q20, q29, [x8, #32]
-	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
-	WORD $0x4e3dd6b5 // fadd v21.4s, v21.4s, v29.4s
-	ADD R26, R8
-	WORD $0xad4024cc // ldp q12, q9, [x6, #0]
-	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x4e29d739 // fadd v25.4s, v25.4s, v9.4s
-	WORD $0xad41151a // ldp q26, q5, [x8, #32]
-	WORD $0x4e3ad463 // fadd v3.4s, v3.4s, v26.4s
-	WORD $0x4e25d56b // fadd v11.4s, v11.4s, v5.4s
+	MOVD c+64(FP), R0
+	MOVD stride+72(FP), R4
+	LSL $2, R4
+	MOVD f+88(FP), R8
+	TBZ $0, R8, after_flag0_3
+	MOVD R0, R10
+	MOVD R0, R11
+	WORD $0xad40055d // ldp q29, q1, [x10, #0]
+	WORD $0x4e3dd7de // fadd v30.4s, v30.4s, v29.4s
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
+	ADD R4, R10
+	WORD $0xad411562 // ldp q2, q5, [x11, #32]
+	WORD $0x4e22d5ef // fadd v15.4s, v15.4s, v2.4s
+	WORD $0x4e25d610 // fadd v16.4s, v16.4s, v5.4s
+	ADD R4, R11
+	WORD $0xad40195b // ldp q27, q6, [x10, #0]
+	WORD $0x4e3bd631 // fadd v17.4s, v17.4s, v27.4s
+	WORD $0x4e26d5ce // fadd v14.4s, v14.4s, v6.4s
+	ADD R4, R10
+	WORD $0xad411d78 // ldp q24, q7, [x11, #32]
+	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
+	ADD R4, R11
+	WORD $0xad406555 // ldp q21, q25, [x10, #0]
+	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
+	WORD $0x4e39d6d6 // fadd v22.4s, v22.4s, v25.4s
+	WORD $0xad41297f // ldp q31, q10, [x11, #32]
+	WORD $0x4e3fd673 // fadd v19.4s, v19.4s, v31.4s
+	WORD $0x4e2ad6f7 // fadd v23.4s, v23.4s, v10.4s
 after_flag0_3:
-	TBZ $1, R0, after_flag1_3
-	MOVD bias+80(FP), R10
-	WORD $0x4ddfc95e // ld1r {v30.4s}, [x10], #4
-	WORD $0x4e3ed673 // fadd v19.4s, v19.4s, v30.4s
-	WORD $0x4e3ed7ff // fadd v31.4s, v31.4s, v30.4s
-	WORD $0x4e3ed6f7 // fadd v23.4s, v23.4s, v30.4s
-	WORD $0x4e3ed508 // fadd v8.4s, v8.4s, v30.4s
-	WORD $0x4ddfc94a // ld1r {v10.4s}, [x10], #4
-	WORD $0x4e2ad718 // fadd v24.4s, v24.4s, v10.4s
-	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	WORD $0x4e2ad6b5 // fadd v21.4s, v21.4s, v10.4s
-	WORD $0x4ddfc951 // ld1r {v17.4s}, [x10], #4
-	WORD $0x4e31d442 // fadd v2.4s, v2.4s, v17.4s
-	WORD $0x4e31d739 // fadd v25.4s, v25.4s, v17.4s
-	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
-	WORD $0x4e31d56b // fadd v11.4s, v11.4s, v17.4s
-	MOVD R10, bias+80(FP)
+	TBZ $1, R8, after_flag1_3
+	MOVD bias+80(FP), R12
+	WORD $0x4ddfc988 // ld1r {v8.4s}, [x12], #4
+	WORD $0x4e28d7de // fadd v30.4s, v30.4s, v8.4s
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	WORD $0x4e28d5ef // fadd v15.4s, v15.4s, v8.4s
+	WORD $0x4e28d610 // fadd v16.4s, v16.4s, v8.4s
+	WORD $0x4ddfc99c // ld1r {v28.4s}, [x12], #4
+	WORD $0x4e3cd631 // fadd v17.4s, v17.4s, v28.4s
+	WORD $0x4e3cd5ce // fadd v14.4s, v14.4s, v28.4s
+	WORD $0x4e3cd652 // fadd v18.4s, v18.4s, v28.4s
+	WORD $0x4e3cd484 // fadd v4.4s, v4.4s, v28.4s
+	WORD $0x4ddfc99a // ld1r {v26.4s}, [x12], #4
+	WORD $0x4e3ad694 // fadd v20.4s, v20.4s, v26.4s
+	WORD $0x4e3ad6d6 // fadd v22.4s, v22.4s, v26.4s
+	WORD $0x4e3ad673 // fadd v19.4s, v19.4s, v26.4s
+	WORD $0x4e3ad6f7 // fadd v23.4s, v23.4s, v26.4s
+	MOVD R12, bias+80(FP)
 after_flag1_3:
-	TBZ $2, R0, after_flag2_3
-	MOVD bias+80(FP), R11
-	WORD $0xad401967 // ldp q7, q6, [x11, #0]
-	WORD $0x4e27d673 // fadd v19.4s, v19.4s, v7.4s
-	WORD $0x4e26d7ff // fadd v31.4s, v31.4s, v6.4s
-	WORD $0x4e27d718 // fadd v24.4s, v24.4s, v7.4s
-	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
-	WORD $0x4e26d739 // fadd v25.4s, v25.4s, v6.4s
-	WORD $0xad41416d // ldp q13, q16, [x11, #32]
+	TBZ $2, R8, after_flag2_3
+	MOVD bias+80(FP), R6
+	WORD $0xad402ccc // ldp q12, q11, [x6, #0]
+	WORD $0x4e2cd7de // fadd v30.4s, v30.4s, v12.4s
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	WORD $0x4e2cd631 // fadd v17.4s, v17.4s, v12.4s
+	WORD $0x4e2bd5ce // fadd v14.4s, v14.4s, v11.4s
+	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
+	WORD $0x4e2bd6d6 // fadd v22.4s, v22.4s, v11.4s
+	WORD $0xad4134c9 // ldp q9, q13, [x6, #32]
+	WORD $0x4e29d5ef // fadd v15.4s, v15.4s, v9.4s
+	WORD $0x4e2dd610 // fadd v16.4s, v16.4s, v13.4s
+	WORD $0x4e29d652 // fadd v18.4s, v18.4s, v9.4s
+	WORD $0x4e2dd484 // fadd v4.4s, v4.4s, v13.4s
+	WORD $0x4e29d673 // fadd v19.4s, v19.4s, v9.4s
 	WORD $0x4e2dd6f7 // fadd v23.4s, v23.4s, v13.4s
-	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	WORD $0x4e30d6b5 // fadd v21.4s, v21.4s, v16.4s
-	WORD $0x4e2dd463 // fadd v3.4s, v3.4s, v13.4s
-	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
 after_flag2_3:
-	TBZ $3, R0, after_flag3_3
-	WORD $0x4ea0ea6e // fcmlt v14.4s, v19.4s, #0.0
-	WORD $0x4e6e1e73 // bic v19.16b, v19.16b, v14.16b
-	WORD $0x4ea0ebef // fcmlt v15.4s, v31.4s, #0.0
-	WORD $0x4e6f1fff // bic v31.16b, v31.16b, v15.16b
-	WORD $0x4ea0eaf2 // fcmlt v18.4s, v23.4s, #0.0
-	WORD $0x4e721ef7 // bic v23.16b, v23.16b, v18.16b
-	WORD $0x4ea0e916 // fcmlt v22.4s, v8.4s, #0.0
-	WORD $0x4e761d08 // bic v8.16b, v8.16b, v22.16b
-	WORD $0x4ea0eb1b // fcmlt v27.4s, v24.4s, #0.0
-	WORD $0x4e7b1f18 // bic v24.16b, v24.16b, v27.16b
-	WORD $0x4ea0e804 // fcmlt v4.4s, v0.4s, #0.0
-	WORD $0x4e641c00 // bic v0.16b, v0.16b, v4.16b
-	WORD $0x4ea0e83c // fcmlt v28.4s, v1.4s, #0.0
-	WORD $0x4e7c1c21 // bic v1.16b, v1.16b, v28.16b
-	WORD $0x4ea0eab4 // fcmlt v20.4s, v21.4s, #0.0
-	WORD $0x4e741eb5 // bic v21.16b, v21.16b, v20.16b
-	WORD $0x4ea0e85d // fcmlt v29.4s, v2.4s, #0.0
-	WORD $0x4e7d1c42 // bic v2.16b, v2.16b, v29.16b
-	WORD $0x4ea0eb2c // fcmlt v12.4s, v25.4s, #0.0
-	WORD $0x4e6c1f39 // bic v25.16b, v25.16b, v12.16b
-	WORD $0x4ea0e869 // fcmlt v9.4s, v3.4s, #0.0
-	WORD $0x4e691c63 // bic v3.16b, v3.16b, v9.16b
-	WORD $0x4ea0e97a // fcmlt v26.4s, v11.4s, #0.0
-	WORD $0x4e7a1d6b // bic v11.16b, v11.16b, v26.16b
+	TBZ $3, R8, after_flag3_3
+	WORD $0x4ea0ebc0 // fcmlt v0.4s, v30.4s, #0.0
+	WORD $0x4e601fde // bic v30.16b, v30.16b, v0.16b
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	WORD $0x4e7d1c63 // bic v3.16b, v3.16b, v29.16b
+	WORD $0x4ea0e9e1 // fcmlt v1.4s, v15.4s, #0.0
+	WORD $0x4e611def // bic v15.16b, v15.16b, v1.16b
+	WORD $0x4ea0ea02 // fcmlt v2.4s, v16.4s, #0.0
+	WORD $0x4e621e10 // bic v16.16b, v16.16b, v2.16b
+	WORD $0x4ea0ea25 // fcmlt v5.4s, v17.4s, #0.0
+	WORD $0x4e651e31 // bic v17.16b, v17.16b, v5.16b
+	WORD $0x4ea0e9db // fcmlt v27.4s, v14.4s, #0.0
+	WORD $0x4e7b1dce // bic v14.16b, v14.16b, v27.16b
+	WORD $0x4ea0ea46 // fcmlt v6.4s, v18.4s, #0.0
+	WORD $0x4e661e52 // bic v18.16b, v18.16b, v6.16b
+	WORD $0x4ea0e898 // fcmlt v24.4s, v4.4s, #0.0
+	WORD $0x4e781c84 // bic v4.16b, v4.16b, v24.16b
+	WORD $0x4ea0ea87 // fcmlt v7.4s, v20.4s, #0.0
+	WORD $0x4e671e94 // bic v20.16b, v20.16b, v7.16b
+	WORD $0x4ea0ead5 // fcmlt v21.4s, v22.4s, #0.0
+	WORD $0x4e751ed6 // bic v22.16b, v22.16b, v21.16b
+	WORD $0x4ea0ea79 // fcmlt v25.4s, v19.4s, #0.0
+	WORD $0x4e791e73 // bic v19.16b, v19.16b, v25.16b
+	WORD $0x4ea0eaff // fcmlt v31.4s, v23.4s, #0.0
+	WORD $0x4e7f1ef7 // bic v23.16b, v23.16b, v31.16b
 after_flag3_3:
-	MOVD R24, R5
-	MOVD R24, R2
-	WORD $0xad007cb3 // stp q19, q31, [x5, #0]
-	ADD R26, R5
-	WORD $0xad012057 // stp q23, q8, [x2, #32]
-	ADD R26, R2
-	WORD $0xad0000b8 // stp q24, q0, [x5, #0]
-	ADD R26, R5
-	WORD $0xad015441 // stp q1, q21, [x2, #32]
-	ADD R26, R2
-	WORD $0xad0064a2 // stp q2, q25, [x5, #0]
-	WORD $0xad012c43 // stp q3, q11, [x2, #32]
-	MOVD tileStride+48(FP), R3
-	LSL $2, R3
-	MOVD a+24(FP), R12
-	ADD R3, R12
-	MOVD R12, a+24(FP)
-	MOVD stride+72(FP), R13
-	LSL $2, R13
-	MOVD $3, R9
-	MUL R13, R9
-	MOVD c+64(FP), R7
-	ADD R9, R7
-	MOVD R7, c+64(FP)
-	SUBS $1, R17
+	TBZ $4, R8, after_flag4_3
+	LSR $32, R8, R13
+	WORD $0x4e040daa // dup v10.4s, w13
+	WORD $0x6eaae7c8 // fcmgt v8.4s, v30.4s, v10.4s
+	WORD $0x6ea81d5e // bit v30.16b, v10.16b, v8.16b
+	WORD $0x6eaae47c // fcmgt v28.4s, v3.4s, v10.4s
+	WORD $0x6ebc1d43 // bit v3.16b, v10.16b, v28.16b
+	WORD $0x6eaae5fa // fcmgt v26.4s, v15.4s, v10.4s
+	WORD $0x6eba1d4f // bit v15.16b, v10.16b, v26.16b
+	WORD $0x6eaae60c // fcmgt v12.4s, v16.4s, v10.4s
+	WORD $0x6eac1d50 // bit v16.16b, v10.16b, v12.16b
+	WORD $0x6eaae62b // fcmgt v11.4s, v17.4s, v10.4s
+	WORD $0x6eab1d51 // bit v17.16b, v10.16b, v11.16b
+	WORD $0x6eaae5c9 // fcmgt v9.4s, v14.4s, v10.4s
+	WORD $0x6ea91d4e // bit v14.16b, v10.16b, v9.16b
+	WORD $0x6eaae64d // fcmgt v13.4s, v18.4s, v10.4s
+	WORD $0x6ead1d52 // bit v18.16b, v10.16b, v13.16b
+	WORD $0x6eaae480 // fcmgt v0.4s, v4.4s, v10.4s
+	WORD $0x6ea01d44 // bit v4.16b, v10.16b, v0.16b
+	WORD $0x6eaae69d // fcmgt v29.4s, v20.4s, v10.4s
+	WORD $0x6ebd1d54 // bit v20.16b, v10.16b, v29.16b
+	WORD $0x6eaae6c1 // fcmgt v1.4s, v22.4s, v10.4s
+	WORD $0x6ea11d56 // bit v22.16b, v10.16b, v1.16b
+	WORD $0x6eaae662 // fcmgt v2.4s, v19.4s, v10.4s
+	WORD $0x6ea21d53 // bit v19.16b, v10.16b, v2.16b
+	WORD $0x6eaae6e5 // fcmgt v5.4s, v23.4s, v10.4s
+	WORD $0x6ea51d57 // bit v23.16b, v10.16b, v5.16b
+after_flag4_3:
+	MOVD R0, R3
+	MOVD R0, R5
+	WORD $0xad000c7e // stp q30, q3, [x3, #0]
+	ADD R4, R3
+	WORD $0xad0140af // stp q15, q16, [x5, #32]
+	ADD R4, R5
+	WORD $0xad003871 // stp q17, q14, [x3, #0]
+	ADD R4, R3
+	WORD $0xad0110b2 // stp q18, q4, [x5, #32]
+	ADD R4, R5
+	WORD $0xad005874 // stp q20, q22, [x3, #0]
+	WORD $0xad015cb3 // stp q19, q23, [x5, #32]
+	MOVD tileStride+48(FP), R9
+	LSL $2, R9
+	MOVD a+24(FP), R14
+	ADD R9, R14
+	MOVD R14, a+24(FP)
+	MOVD stride+72(FP), R7
+	LSL $2, R7
+	MOVD $3, R15
+	MUL R7, R15
+	MOVD c+64(FP), R16
+	ADD R15, R16
+	MOVD R16, c+64(FP)
+	SUBS $1, R20
 	BNE tile_3
 	RET
 rows_4:
-	MOVD tiles+8(FP), R14
+	MOVD tiles+8(FP), R17
 tile_4:
-	MOVD depth+16(FP), R15
-	MOVD a+24(FP), R16
-	MOVD rowStride+32(FP), R22
-	LSL $2, R22
-	MOVD depthStride+40(FP), R21
-	LSL $2, R21
-	MOVD b+56(FP), R4
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e41e // movi v30.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e416 // movi v22.2d, #0
+	MOVD depth+16(FP), R19
+	MOVD a+24(FP), R23
+	MOVD rowStride+32(FP), R1
+	LSL $2, R1
+	MOVD depthStride+40(FP), R24
+	LSL $2, R24
+	MOVD b+56(FP), R25
 	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	WORD $0x6f00e41c // movi v28.2d, #0
-	WORD $0x6f00e414 // movi v20.2d, #0
-	CMP $4, R21
+	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e41d // movi v29.2d, #0
+	CMP $4, R24
 	BNE across_4
-	ADD R22, R16, R23
-	ADD R22, R23, R19
-	ADD R22, R19, R20
-	SUBS $4, R15
+	ADD R1, R23, R21
+	ADD R1, R21, R22
+	ADD R1, R22, R26
+	SUBS $4, R19
 	BLT along_4_rest
 along_4:
-	WORD $0x3cc1061d // ldr q29, [x16], #16
-	WORD $0x3cc106ec // ldr q12, [x23], #16
-	WORD $0x3cc10669 // ldr q9, [x19], #16
-	WORD $0x3cc1069a // ldr q26, [x20], #16
-	WORD $0xad407c93 // ldp q19, q31, [x4, #0]
-	WORD $0x4f9d1265 // fmla v5.4s, v19.4s, v29.s[0]
-	WORD $0x4f9d13fe // fmla v30.4s, v31.4s, v29.s[0]
-	WORD $0x4f8c1267 // fmla v7.4s, v19.4s, v12.s[0]
-	WORD $0x4f8c13e6 // fmla v6.4s, v31.4s, v12.s[0]
-	WORD $0x4f89126e // fmla v14.4s, v19.4s, v9.s[0]
-	WORD $0x4f8913ef // fmla v15.4s, v31.4s, v9.s[0]
-	WORD $0x4f9a127b // fmla v27.4s, v19.4s, v26.s[0]
-	WORD $0x4f9a13e4 // fmla v4.4s, v31.4s, v26.s[0]
-	WORD $0xad412097 // ldp q23, q8, [x4, #32]
-	WORD $0x4f9d12ea // fmla v10.4s, v23.4s, v29.s[0]
-	WORD $0x4f9d1111 // fmla v17.4s, v8.4s, v29.s[0]
-	WORD $0x4f8c12ed // fmla v13.4s, v23.4s, v12.s[0]
-	WORD $0x4f8c1110 // fmla v16.4s, v8.4s, v12.s[0]
-	WORD $0x4f8912f2 // fmla v18.4s, v23.4s, v9.s[0]
-	WORD $0x4f891116 // fmla v22.4s, v8.4s, v9.s[0]
-	WORD $0x4f9a12fc // fmla v28.4s, v23.4s, v26.s[0]
-	WORD $0x4f9a1114 // fmla v20.4s, v8.4s, v26.s[0]
-	WORD $0xad420098 // ldp q24, q0, [x4, #64]
-	WORD $0x4fbd1305 // fmla v5.4s, v24.4s, v29.s[1]
-	WORD $0x4fbd101e // fmla v30.4s, v0.4s, v29.s[1]
-	WORD $0x4fac1307 // fmla v7.4s, v24.4s, v12.s[1]
-	WORD $0x4fac1006 // fmla v6.4s, v0.4s, v12.s[1]
-	WORD $0x4fa9130e // fmla v14.4s, v24.4s, v9.s[1]
-	WORD $0x4fa9100f // fmla v15.4s, v0.4s, v9.s[1]
-	WORD $0x4fba131b // fmla v27.4s, v24.4s, v26.s[1]
-	WORD $0x4fba1004 // fmla v4.4s, v0.4s, v26.s[1]
-	WORD $0xad435481 // ldp q1, q21, [x4, #96]
-	WORD $0x4fbd102a // fmla v10.4s, v1.4s, v29.s[1]
-	WORD $0x4fbd12b1 // fmla v17.4s, v21.4s, v29.s[1]
-	WORD $0x4fac102d // fmla v13.4s, v1.4s, v12.s[1]
-	WORD $0x4fac12b0 // fmla v16.4s, v21.4s, v12.s[1]
-	WORD $0x4fa91032 // fmla v18.4s, v1.4s, v9.s[1]
-	WORD $0x4fa912b6 // fmla v22.4s, v21.4s, v9.s[1]
-	WORD $0x4fba103c // fmla v28.4s, v1.4s, v26.s[1]
-	WORD $0x4fba12b4 // fmla v20.4s, v21.4s, v26.s[1]
-	WORD $0xad446482 // ldp q2, q25, [x4, #128]
-	WORD $0x4f9d1845 // fmla v5.4s, v2.4s, v29.s[2]
-	WORD $0x4f9d1b3e // fmla v30.4s, v25.4s, v29.s[2]
-	WORD $0x4f8c1847 // fmla v7.4s, v2.4s, v12.s[2]
-	WORD $0x4f8c1b26 // fmla v6.4s, v25.4s, v12.s[2]
-	WORD $0x4f89184e // fmla v14.4s, v2.4s, v9.s[2]
-	WORD $0x4f891b2f // fmla v15.4s, v25.4s, v9.s[2]
-	WORD $0x4f9a185b // fmla v27.4s, v2.4s, v26.s[2]
-	WORD $0x4f9a1b24 // fmla v4.4s, v25.4s, v26.s[2]
-	WORD $0xad452c83 // ldp q3, q11, [x4, #160]
-	WORD $0x4f9d186a // fmla v10.4s, v3.4s, v29.s[2]
-	WORD $0x4f9d1971 // fmla v17.4s, v11.4s, v29.s[2]
-	WORD $0x4f8c186d // fmla v13.4s, v3.4s, v12.s[2]
-	WORD $0x4f8c1970 // fmla v16.4s, v11.4s, v12.s[2]
-	WORD $0x4f891872 // fmla v18.4s, v3.4s, v9.s[2]
-	WORD $0x4f891976 // fmla v22.4s, v11.4s, v9.s[2]
-	WORD $0x4f9a187c // fmla v28.4s, v3.4s, v26.s[2]
-	WORD $0x4f9a1974 // fmla v20.4s, v11.4s, v26.s[2]
-	WORD $0xad467c93 // ldp q19, q31, [x4, #192]
-	WORD $0x4fbd1a65 // fmla v5.4s, v19.4s, v29.s[3]
-	WORD $0x4fbd1bfe // fmla v30.4s, v31.4s, v29.s[3]
-	WORD $0x4fac1a67 // fmla v7.4s, v19.4s, v12.s[3]
-	WORD $0x4fac1be6 // fmla v6.4s, v31.4s, v12.s[3]
-	WORD $0x4fa91a6e // fmla v14.4s, v19.4s, v9.s[3]
-	WORD $0x4fa91bef // fmla v15.4s, v31.4s, v9.s[3]
-	WORD $0x4fba1a7b // fmla v27.4s, v19.4s, v26.s[3]
-	WORD $0x4fba1be4 // fmla v4.4s, v31.4s, v26.s[3]
-	WORD $0xad472097 // ldp q23, q8, [x4, #224]
-	WORD $0x4fbd1aea // fmla v10.4s, v23.4s, v29.s[3]
-	WORD $0x4fbd1911 // fmla v17.4s, v8.4s, v29.s[3]
-	WORD $0x4fac1aed // fmla v13.4s, v23.4s, v12.s[3]
-	WORD $0x4fac1910 // fmla v16.4s, v8.4s, v12.s[3]
-	WORD $0x4fa91af2 // fmla v18.4s, v23.4s, v9.s[3]
-	WORD $0x4fa91916 // fmla v22.4s, v8.4s, v9.s[3]
-	WORD $0x4fba1afc // fmla v28.4s, v23.4s, v26.s[3]
-	WORD $0x4fba1914 // fmla v20.4s, v8.4s, v26.s[3]
-	ADD $256, R4
-	SUBS $4, R15
+	WORD $0x3cc106e1 // ldr q1, [x23], #16
+	WORD $0x3cc106a2 // ldr q2, [x21], #16
+	WORD $0x3cc106ca // ldr q10, [x22], #16
+	WORD $0x3cc10745 // ldr q5, [x26], #16
+	WORD $0xad400f3e // ldp q30, q3, [x25, #0]
+	WORD $0x4f8113db // fmla v27.4s, v30.4s, v1.s[0]
+	WORD $0x4f811066 // fmla v6.4s, v3.4s, v1.s[0]
+	WORD $0x4f8213d5 // fmla v21.4s, v30.4s, v2.s[0]
+	WORD $0x4f821079 // fmla v25.4s, v3.4s, v2.s[0]
+	WORD $0x4f8a13dc // fmla v28.4s, v30.4s, v10.s[0]
+	WORD $0x4f8a107a // fmla v26.4s, v3.4s, v10.s[0]
+	WORD $0x4f8513c9 // fmla v9.4s, v30.4s, v5.s[0]
+	WORD $0x4f85106d // fmla v13.4s, v3.4s, v5.s[0]
+	WORD $0xad41432f // ldp q15, q16, [x25, #32]
+	WORD $0x4f8111f8 // fmla v24.4s, v15.4s, v1.s[0]
+	WORD $0x4f811207 // fmla v7.4s, v16.4s, v1.s[0]
+	WORD $0x4f8211ff // fmla v31.4s, v15.4s, v2.s[0]
+	WORD $0x4f821208 // fmla v8.4s, v16.4s, v2.s[0]
+	WORD $0x4f8a11ec // fmla v12.4s, v15.4s, v10.s[0]
+	WORD $0x4f8a120b // fmla v11.4s, v16.4s, v10.s[0]
+	WORD $0x4f8511e0 // fmla v0.4s, v15.4s, v5.s[0]
+	WORD $0x4f85121d // fmla v29.4s, v16.4s, v5.s[0]
+	WORD $0xad423b31 // ldp q17, q14, [x25, #64]
+	WORD $0x4fa1123b // fmla v27.4s, v17.4s, v1.s[1]
+	WORD $0x4fa111c6 // fmla v6.4s, v14.4s, v1.s[1]
+	WORD $0x4fa21235 // fmla v21.4s, v17.4s, v2.s[1]
+	WORD $0x4fa211d9 // fmla v25.4s, v14.4s, v2.s[1]
+	WORD $0x4faa123c // fmla v28.4s, v17.4s, v10.s[1]
+	WORD $0x4faa11da // fmla v26.4s, v14.4s, v10.s[1]
+	WORD $0x4fa51229 // fmla v9.4s, v17.4s, v5.s[1]
+	WORD $0x4fa511cd // fmla v13.4s, v14.4s, v5.s[1]
+	WORD $0xad431332 // ldp q18, q4, [x25, #96]
+	WORD $0x4fa11258 // fmla v24.4s, v18.4s, v1.s[1]
+	WORD $0x4fa11087 // fmla v7.4s, v4.4s, v1.s[1]
+	WORD $0x4fa2125f // fmla v31.4s, v18.4s, v2.s[1]
+	WORD $0x4fa21088 // fmla v8.4s, v4.4s, v2.s[1]
+	WORD $0x4faa124c // fmla v12.4s, v18.4s, v10.s[1]
+	WORD $0x4faa108b // fmla v11.4s, v4.4s, v10.s[1]
+	WORD $0x4fa51240 // fmla v0.4s, v18.4s, v5.s[1]
+	WORD $0x4fa5109d // fmla v29.4s, v4.4s, v5.s[1]
+	WORD $0xad445b34 // ldp q20, q22, [x25, #128]
+	WORD $0x4f811a9b // fmla v27.4s, v20.4s, v1.s[2]
+	WORD $0x4f811ac6 // fmla v6.4s, v22.4s, v1.s[2]
+	WORD $0x4f821a95 // fmla v21.4s, v20.4s, v2.s[2]
+	WORD $0x4f821ad9 // fmla v25.4s, v22.4s, v2.s[2]
+	WORD $0x4f8a1a9c // fmla v28.4s, v20.4s, v10.s[2]
+	WORD $0x4f8a1ada // fmla v26.4s, v22.4s, v10.s[2]
+	WORD $0x4f851a89 // fmla v9.4s, v20.4s, v5.s[2]
+	WORD $0x4f851acd // fmla v13.4s, v22.4s, v5.s[2]
+	WORD $0xad455f33 // ldp q19, q23, [x25, #160]
+	WORD $0x4f811a78 // fmla v24.4s, v19.4s, v1.s[2]
+	WORD $0x4f811ae7 // fmla v7.4s, v23.4s, v1.s[2]
+	WORD $0x4f821a7f // fmla v31.4s, v19.4s, v2.s[2]
+	WORD $0x4f821ae8 // fmla v8.4s, v23.4s, v2.s[2]
+	WORD $0x4f8a1a6c // fmla v12.4s, v19.4s, v10.s[2]
+	WORD $0x4f8a1aeb // fmla v11.4s, v23.4s, v10.s[2]
+	WORD $0x4f851a60 // fmla v0.4s, v19.4s, v5.s[2]
+	WORD $0x4f851afd // fmla v29.4s, v23.4s, v5.s[2]
+	WORD $0xad460f3e // ldp q30, q3, [x25, #192]
+	WORD $0x4fa11bdb // fmla v27.4s, v30.4s, v1.s[3]
+	WORD $0x4fa11866 // fmla v6.4s, v3.4s, v1.s[3]
+	WORD $0x4fa21bd5 // fmla v21.4s, v30.4s, v2.s[3]
+	WORD $0x4fa21879 // fmla v25.4s, v3.4s, v2.s[3]
+	WORD $0x4faa1bdc // fmla v28.4s, v30.4s, v10.s[3]
+	WORD $0x4faa187a // fmla v26.4s, v3.4s, v10.s[3]
+	WORD $0x4fa51bc9 // fmla v9.4s, v30.4s, v5.s[3]
+	WORD $0x4fa5186d // fmla v13.4s, v3.4s, v5.s[3]
+	WORD $0xad47432f // ldp q15, q16, [x25, #224]
+	WORD $0x4fa119f8 // fmla v24.4s, v15.4s, v1.s[3]
+	WORD $0x4fa11a07 // fmla v7.4s, v16.4s, v1.s[3]
+	WORD $0x4fa219ff // fmla v31.4s, v15.4s, v2.s[3]
+	WORD $0x4fa21a08 // fmla v8.4s, v16.4s, v2.s[3]
+	WORD $0x4faa19ec // fmla v12.4s, v15.4s, v10.s[3]
+	WORD $0x4faa1a0b // fmla v11.4s, v16.4s, v10.s[3]
+	WORD $0x4fa519e0 // fmla v0.4s, v15.4s, v5.s[3]
+	WORD $0x4fa51a1d // fmla v29.4s, v16.4s, v5.s[3]
+	ADD $256, R25
+	SUBS $4, R19
 	BGE along_4
 along_4_rest:
-	ADDS $4, R15
+	ADDS $4, R19
 	BEQ along_4_end
 along_4_one:
-	WORD $0xbc404618 // ldr s24, [x16], #4
-	WORD $0xbc4046e0 // ldr s0, [x23], #4
-	WORD $0xbc404661 // ldr s1, [x19], #4
-	WORD $0xbc404695 // ldr s21, [x20], #4
-	WORD $0xad406482 // ldp q2, q25, [x4, #0]
-	WORD $0x4f981045 // fmla v5.4s, v2.4s, v24.s[0]
-	WORD $0x4f98133e // fmla v30.4s, v25.4s, v24.s[0]
-	WORD $0x4f801047 // fmla v7.4s, v2.4s, v0.s[0]
-	WORD $0x4f801326 // fmla v6.4s, v25.4s, v0.s[0]
-	WORD $0x4f81104e // fmla v14.4s, v2.4s, v1.s[0]
-	WORD $0x4f81132f // fmla v15.4s, v25.4s, v1.s[0]
-	WORD $0x4f95105b // fmla v27.4s, v2.4s, v21.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0xad412c83 // ldp q3, q11, [x4, #32]
-	WORD $0x4f98106a // fmla v10.4s, v3.4s, v24.s[0]
-	WORD $0x4f981171 // fmla v17.4s, v11.4s, v24.s[0]
-	WORD $0x4f80106d // fmla v13.4s, v3.4s, v0.s[0]
-	WORD $0x4f801170 // fmla v16.4s, v11.4s, v0.s[0]
-	WORD $0x4f811072 // fmla v18.4s, v3.4s, v1.s[0]
-	WORD $0x4f811176 // fmla v22.4s, v11.4s, v1.s[0]
-	WORD $0x4f95107c // fmla v28.4s, v3.4s, v21.s[0]
-	WORD $0x4f951174 // fmla v20.4s, v11.4s, v21.s[0]
-	ADD $64, R4
-	SUBS $1, R15
+	WORD $0xbc4046f1 // ldr s17, [x23], #4
+	WORD $0xbc4046ae // ldr s14, [x21], #4
+	WORD $0xbc4046d2 // ldr s18, [x22], #4
+	WORD $0xbc404744 // ldr s4, [x26], #4
+	WORD $0xad405b34 // ldp q20, q22, [x25, #0]
+	WORD $0x4f91129b // fmla v27.4s, v20.4s, v17.s[0]
+	WORD $0x4f9112c6 // fmla v6.4s, v22.4s, v17.s[0]
+	WORD $0x4f8e1295 // fmla v21.4s, v20.4s, v14.s[0]
+	WORD $0x4f8e12d9 // fmla v25.4s, v22.4s, v14.s[0]
+	WORD $0x4f92129c // fmla v28.4s, v20.4s, v18.s[0]
+	WORD $0x4f9212da // fmla v26.4s, v22.4s, v18.s[0]
+	WORD $0x4f841289 // fmla v9.4s, v20.4s, v4.s[0]
+	WORD $0x4f8412cd // fmla v13.4s, v22.4s, v4.s[0]
+	WORD $0xad415f33 // ldp q19, q23, [x25, #32]
+	WORD $0x4f911278 // fmla v24.4s, v19.4s, v17.s[0]
+	WORD $0x4f9112e7 // fmla v7.4s, v23.4s, v17.s[0]
+	WORD $0x4f8e127f // fmla v31.4s, v19.4s, v14.s[0]
+	WORD $0x4f8e12e8 // fmla v8.4s, v23.4s, v14.s[0]
+	WORD $0x4f92126c // fmla v12.4s, v19.4s, v18.s[0]
+	WORD $0x4f9212eb // fmla v11.4s, v23.4s, v18.s[0]
+	WORD $0x4f841260 // fmla v0.4s, v19.4s, v4.s[0]
+	WORD $0x4f8412fd // fmla v29.4s, v23.4s, v4.s[0]
+	ADD $64, R25
+	SUBS $1, R19
 	BNE along_4_one
 along_4_end:
 	B end_4
 across_4:
-	SUBS $2, R15
+	SUBS $2, R19
 	BLT deep_4_rest
 deep_4:
-	WORD $0x3dc00213 // ldr q19, [x16, #0]
-	WORD $0xad40749f // ldp q31, q29, [x4, #0]
-	WORD $0x4f9313e5 // fmla v5.4s, v31.4s, v19.s[0]
-	WORD $0x4f9313be // fmla v30.4s, v29.4s, v19.s[0]
-	WORD $0x4fb313e7 // fmla v7.4s, v31.4s, v19.s[1]
-	WORD $0x4fb313a6 // fmla v6.4s, v29.4s, v19.s[1]
-	WORD $0x4f931bee // fmla v14.4s, v31.4s, v19.s[2]
-	WORD $0x4f931baf // fmla v15.4s, v29.4s, v19.s[2]
-	WORD $0x4fb31bfb // fmla v27.4s, v31.4s, v19.s[3]
-	WORD $0x4fb31ba4 // fmla v4.4s, v29.4s, v19.s[3]
-	WORD $0xad41248c // ldp q12, q9, [x4, #32]
-	WORD $0x4f93118a // fmla v10.4s, v12.4s, v19.s[0]
-	WORD $0x4f931131 // fmla v17.4s, v9.4s, v19.s[0]
-	WORD $0x4fb3118d // fmla v13.4s, v12.4s, v19.s[1]
-	WORD $0x4fb31130 // fmla v16.4s, v9.4s, v19.s[1]
-	WORD $0x4f931992 // fmla v18.4s, v12.4s, v19.s[2]
-	WORD $0x4f931936 // fmla v22.4s, v9.4s, v19.s[2]
-	WORD $0x4fb3199c // fmla v28.4s, v12.4s, v19.s[3]
-	WORD $0x4fb31934 // fmla v20.4s, v9.4s, v19.s[3]
-	ADD R21, R16
-	WORD $0x3dc00217 // ldr q23, [x16, #0]
-	WORD $0xad42209a // ldp q26, q8, [x4, #64]
-	WORD $0x4f971345 // fmla v5.4s, v26.4s, v23.s[0]
-	WORD $0x4f97111e // fmla v30.4s, v8.4s, v23.s[0]
-	WORD $0x4fb71347 // fmla v7.4s, v26.4s, v23.s[1]
-	WORD $0x4fb71106 // fmla v6.4s, v8.4s, v23.s[1]
-	WORD $0x4f971b4e // fmla v14.4s, v26.4s, v23.s[2]
-	WORD $0x4f97190f // fmla v15.4s, v8.4s, v23.s[2]
-	WORD $0x4fb71b5b // fmla v27.4s, v26.4s, v23.s[3]
-	WORD $0x4fb71904 // fmla v4.4s, v8.4s, v23.s[3]
-	WORD $0xad436482 // ldp q2, q25, [x4, #96]
-	WORD $0x4f97104a // fmla v10.4s, v2.4s, v23.s[0]
-	WORD $0x4f971331 // fmla v17.4s, v25.4s, v23.s[0]
-	WORD $0x4fb7104d // fmla v13.4s, v2.4s, v23.s[1]
-	WORD $0x4fb71330 // fmla v16.4s, v25.4s, v23.s[1]
-	WORD $0x4f971852 // fmla v18.4s, v2.4s, v23.s[2]
-	WORD $0x4f971b36 // fmla v22.4s, v25.4s, v23.s[2]
-	WORD $0x4fb7185c // fmla v28.4s, v2.4s, v23.s[3]
-	WORD $0x4fb71b34 // fmla v20.4s, v25.4s, v23.s[3]
-	ADD R21, R16
-	ADD $128, R4
-	SUBS $2, R15
+	WORD $0x3dc002fe // ldr q30, [x23, #0]
+	WORD $0xad400723 // ldp q3, q1, [x25, #0]
+	WORD $0x4f9e107b // fmla v27.4s, v3.4s, v30.s[0]
+	WORD $0x4f9e1026 // fmla v6.4s, v1.4s, v30.s[0]
+	WORD $0x4fbe1075 // fmla v21.4s, v3.4s, v30.s[1]
+	WORD $0x4fbe1039 // fmla v25.4s, v1.4s, v30.s[1]
+	WORD $0x4f9e187c // fmla v28.4s, v3.4s, v30.s[2]
+	WORD $0x4f9e183a // fmla v26.4s, v1.4s, v30.s[2]
+	WORD $0x4fbe1869 // fmla v9.4s, v3.4s, v30.s[3]
+	WORD $0x4fbe182d // fmla v13.4s, v1.4s, v30.s[3]
+	WORD $0xad412b22 // ldp q2, q10, [x25, #32]
+	WORD $0x4f9e1058 // fmla v24.4s, v2.4s, v30.s[0]
+	WORD $0x4f9e1147 // fmla v7.4s, v10.4s, v30.s[0]
+	WORD $0x4fbe105f // fmla v31.4s, v2.4s, v30.s[1]
+	WORD $0x4fbe1148 // fmla v8.4s, v10.4s, v30.s[1]
+	WORD $0x4f9e184c // fmla v12.4s, v2.4s, v30.s[2]
+	WORD $0x4f9e194b // fmla v11.4s, v10.4s, v30.s[2]
+	WORD $0x4fbe1840 // fmla v0.4s, v2.4s, v30.s[3]
+	WORD $0x4fbe195d // fmla v29.4s, v10.4s, v30.s[3]
+	ADD R24, R23
+	WORD $0x3dc002ef // ldr q15, [x23, #0]
+	WORD $0xad424325 // ldp q5, q16, [x25, #64]
+	WORD $0x4f8f10bb // fmla v27.4s, v5.4s, v15.s[0]
+	WORD $0x4f8f1206 // fmla v6.4s, v16.4s, v15.s[0]
+	WORD $0x4faf10b5 // fmla v21.4s, v5.4s, v15.s[1]
+	WORD $0x4faf1219 // fmla v25.4s, v16.4s, v15.s[1]
+	WORD $0x4f8f18bc // fmla v28.4s, v5.4s, v15.s[2]
+	WORD $0x4f8f1a1a // fmla v26.4s, v16.4s, v15.s[2]
+	WORD $0x4faf18a9 // fmla v9.4s, v5.4s, v15.s[3]
+	WORD $0x4faf1a0d // fmla v13.4s, v16.4s, v15.s[3]
+	WORD $0xad435b34 // ldp q20, q22, [x25, #96]
+	WORD $0x4f8f1298 // fmla v24.4s, v20.4s, v15.s[0]
+	WORD $0x4f8f12c7 // fmla v7.4s, v22.4s, v15.s[0]
+	WORD $0x4faf129f // fmla v31.4s, v20.4s, v15.s[1]
+	WORD $0x4faf12c8 // fmla v8.4s, v22.4s, v15.s[1]
+	WORD $0x4f8f1a8c // fmla v12.4s, v20.4s, v15.s[2]
+	WORD $0x4f8f1acb // fmla v11.4s, v22.4s, v15.s[2]
+	WORD $0x4faf1a80 // fmla v0.4s, v20.4s, v15.s[3]
+	WORD $0x4faf1add // fmla v29.4s, v22.4s, v15.s[3]
+	ADD R24, R23
+	ADD $128, R25
+	SUBS $2, R19
 	BGE deep_4
 deep_4_rest:
-	ADDS $2, R15
+	ADDS $2, R19
 	BEQ deep_4_end
 deep_4_one:
-	WORD $0x3dc00218 // ldr q24, [x16, #0]
-	WORD $0xad400480 // ldp q0, q1, [x4, #0]
-	WORD $0x4f981005 // fmla v5.4s, v0.4s, v24.s[0]
-	WORD $0x4f98103e // fmla v30.4s, v1.4s, v24.s[0]
-	WORD $0x4fb81007 // fmla v7.4s, v0.4s, v24.s[1]
-	WORD $0x4fb81026 // fmla v6.4s, v1.4s, v24.s[1]
-	WORD $0x4f98180e // fmla v14.4s, v0.4s, v24.s[2]
-	WORD $0x4f98182f // fmla v15.4s, v1.4s, v24.s[2]
-	WORD $0x4fb8181b // fmla v27.4s, v0.4s, v24.s[3]
-	WORD $0x4fb81824 // fmla v4.4s, v1.4s, v24.s[3]
-	WORD $0xad415483 // ldp q3, q21, [x4, #32]
-	WORD $0x4f98106a // fmla v10.4s, v3.4s, v24.s[0]
-	WORD $0x4f9812b1 // fmla v17.4s, v21.4s, v24.s[0]
-	WORD $0x4fb8106d // fmla v13.4s, v3.4s, v24.s[1]
-	WORD $0x4fb812b0 // fmla v16.4s, v21.4s, v24.s[1]
-	WORD $0x4f981872 // fmla v18.4s, v3.4s, v24.s[2]
-	WORD $0x4f981ab6 // fmla v22.4s, v21.4s, v24.s[2]
-	WORD $0x4fb8187c // fmla v28.4s, v3.4s, v24.s[3]
-	WORD $0x4fb81ab4 // fmla v20.4s, v21.4s, v24.s[3]
-	ADD R21, R16
-	ADD $64, R4
-	SUBS $1, R15
+	WORD $0x3dc002f1 // ldr q17, [x23, #0]
+	WORD $0xad404b2e // ldp q14, q18, [x25, #0]
+	WORD $0x4f9111db // fmla v27.4s, v14.4s, v17.s[0]
+	WORD $0x4f911246 // fmla v6.4s, v18.4s, v17.s[0]
+	WORD $0x4fb111d5 // fmla v21.4s, v14.4s, v17.s[1]
+	WORD $0x4fb11259 // fmla v25.4s, v18.4s, v17.s[1]
+	WORD $0x4f9119dc // fmla v28.4s, v14.4s, v17.s[2]
+	WORD $0x4f911a5a // fmla v26.4s, v18.4s, v17.s[2]
+	WORD $0x4fb119c9 // fmla v9.4s, v14.4s, v17.s[3]
+	WORD $0x4fb11a4d // fmla v13.4s, v18.4s, v17.s[3]
+	WORD $0xad411333 // ldp q19, q4, [x25, #32]
+	WORD $0x4f911278 // fmla v24.4s, v19.4s, v17.s[0]
+	WORD $0x4f911087 // fmla v7.4s, v4.4s, v17.s[0]
+	WORD $0x4fb1127f // fmla v31.4s, v19.4s, v17.s[1]
+	WORD $0x4fb11088 // fmla v8.4s, v4.4s, v17.s[1]
+	WORD $0x4f911a6c // fmla v12.4s, v19.4s, v17.s[2]
+	WORD $0x4f91188b // fmla v11.4s, v4.4s, v17.s[2]
+	WORD $0x4fb11a60 // fmla v0.4s, v19.4s, v17.s[3]
+	WORD $0x4fb1189d // fmla v29.4s, v4.4s, v17.s[3]
+	ADD R24, R23
+	ADD $64, R25
+	SUBS $1, R19
 	BNE deep_4_one
 deep_4_end:
 end_4:
-	MOVD c+64(FP), R1
-	MOVD stride+72(FP), R25
-	LSL $2, R25
-	MOVD f+88(FP), R6
-	TBZ $0, R6, after_flag0_4
-	MOVD R1, R8
-	MOVD R1, R10
-	WORD $0xad407d0b // ldp q11, q31, [x8, #0]
-	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
-	WORD $0x4e3fd7de // fadd v30.4s, v30.4s, v31.4s
-	ADD R25, R8
-	WORD $0xad41315d // ldp q29, q12, [x10, #32]
-	WORD $0x4e3dd54a // fadd v10.4s, v10.4s, v29.4s
-	WORD $0x4e2cd631 // fadd v17.4s, v17.4s, v12.4s
-	ADD R25, R10
-	WORD $0xad402513 // ldp q19, q9, [x8, #0]
-	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
-	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	ADD R25, R8
-	WORD $0xad41215a // ldp q26, q8, [x10, #32]
-	WORD $0x4e3ad5ad // fadd v13.4s, v13.4s, v26.4s
-	WORD $0x4e28d610 // fadd v16.4s, v16.4s, v8.4s
-	ADD R25, R10
-	WORD $0xad405d02 // ldp q2, q23, [x8, #0]
-	WORD $0x4e22d5ce // fadd v14.4s, v14.4s, v2.4s
-	WORD $0x4e37d5ef // fadd v15.4s, v15.4s, v23.4s
-	ADD R25, R8
-	WORD $0xad410159 // ldp q25, q0, [x10, #32]
-	WORD $0x4e39d652 // fadd v18.4s, v18.4s, v25.4s
-	WORD $0x4e20d6d6 // fadd v22.4s, v22.4s, v0.4s
-	ADD R25, R10
-	WORD $0xad400d01 // ldp q1, q3, [x8, #0]
-	WORD $0x4e21d77b // fadd v27.4s, v27.4s, v1.4s
-	WORD $0x4e23d484 // fadd v4.4s, v4.4s, v3.4s
-	WORD $0xad415558 // ldp q24, q21, [x10, #32]
-	WORD $0x4e38d79c // fadd v28.4s, v28.4s, v24.4s
-	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
+	MOVD c+64(FP), R2
+	MOVD stride+72(FP), R10
+	LSL $2, R10
+	MOVD f+88(FP), R11
+	TBZ $0, R11, after_flag0_4
+	MOVD R2, R12
+	MOVD R2, R6
+	WORD $0xad400d97 // ldp q23, q3, [x12, #0]
+	WORD $0x4e37d77b // fadd v27.4s, v27.4s, v23.4s
+	WORD $0x4e23d4c6 // fadd v6.4s, v6.4s, v3.4s
+	ADD R10, R12
+	WORD $0xad4108c1 // ldp q1, q2, [x6, #32]
+	WORD $0x4e21d718 // fadd v24.4s, v24.4s, v1.4s
+	WORD $0x4e22d4e7 // fadd v7.4s, v7.4s, v2.4s
+	ADD R10, R6
+	WORD $0xad40299e // ldp q30, q10, [x12, #0]
+	WORD $0x4e3ed6b5 // fadd v21.4s, v21.4s, v30.4s
+	WORD $0x4e2ad739 // fadd v25.4s, v25.4s, v10.4s
+	ADD R10, R12
+	WORD $0xad4140c5 // ldp q5, q16, [x6, #32]
+	WORD $0x4e25d7ff // fadd v31.4s, v31.4s, v5.4s
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	ADD R10, R6
+	WORD $0xad403d94 // ldp q20, q15, [x12, #0]
+	WORD $0x4e34d79c // fadd v28.4s, v28.4s, v20.4s
+	WORD $0x4e2fd75a // fadd v26.4s, v26.4s, v15.4s
+	ADD R10, R12
+	WORD $0xad4138d6 // ldp q22, q14, [x6, #32]
+	WORD $0x4e36d58c // fadd v12.4s, v12.4s, v22.4s
+	WORD $0x4e2ed56b // fadd v11.4s, v11.4s, v14.4s
+	ADD R10, R6
+	WORD $0xad404d92 // ldp q18, q19, [x12, #0]
+	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
+	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
+	WORD $0xad4110d1 // ldp q17, q4, [x6, #32]
+	WORD $0x4e31d400 // fadd v0.4s, v0.4s, v17.4s
+	WORD $0x4e24d7bd // fadd v29.4s, v29.4s, v4.4s
 after_flag0_4:
-	TBZ $1, R6, after_flag1_4
-	MOVD bias+80(FP), R11
-	WORD $0x4ddfc96b // ld1r {v11.4s}, [x11], #4
-	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
-	WORD $0x4e2bd7de // fadd v30.4s, v30.4s, v11.4s
-	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	WORD $0x4e2bd631 // fadd v17.4s, v17.4s, v11.4s
-	WORD $0x4ddfc97f // ld1r {v31.4s}, [x11], #4
-	WORD $0x4e3fd4e7 // fadd v7.4s, v7.4s, v31.4s
-	WORD $0x4e3fd4c6 // fadd v6.4s, v6.4s, v31.4s
-	WORD $0x4e3fd5ad // fadd v13.4s, v13.4s, v31.4s
-	WORD $0x4e3fd610 // fadd v16.4s, v16.4s, v31.4s
-	WORD $0x4ddfc97d // ld1r {v29.4s}, [x11], #4
-	WORD $0x4e3dd5ce // fadd v14.4s, v14.4s, v29.4s
-	WORD $0x4e3dd5ef // fadd v15.4s, v15.4s, v29.4s
-	WORD $0x4e3dd652 // fadd v18.4s, v18.4s, v29.4s
-	WORD $0x4e3dd6d6 // fadd v22.4s, v22.4s, v29.4s
-	WORD $0x4ddfc96c // ld1r {v12.4s}, [x11], #4
-	WORD $0x4e2cd77b // fadd v27.4s, v27.4s, v12.4s
-	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x4e2cd79c // fadd v28.4s, v28.4s, v12.4s
-	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
-	MOVD R11, bias+80(FP)
+	TBZ $1, R11, after_flag1_4
+	MOVD bias+80(FP), R8
+	WORD $0x4ddfc917 // ld1r {v23.4s}, [x8], #4
+	WORD $0x4e37d77b // fadd v27.4s, v27.4s, v23.4s
+	WORD $0x4e37d4c6 // fadd v6.4s, v6.4s, v23.4s
+	WORD $0x4e37d718 // fadd v24.4s, v24.4s, v23.4s
+	WORD $0x4e37d4e7 // fadd v7.4s, v7.4s, v23.4s
+	WORD $0x4ddfc903 // ld1r {v3.4s}, [x8], #4
+	WORD $0x4e23d6b5 // fadd v21.4s, v21.4s, v3.4s
+	WORD $0x4e23d739 // fadd v25.4s, v25.4s, v3.4s
+	WORD $0x4e23d7ff // fadd v31.4s, v31.4s, v3.4s
+	WORD $0x4e23d508 // fadd v8.4s, v8.4s, v3.4s
+	WORD $0x4ddfc901 // ld1r {v1.4s}, [x8], #4
+	WORD $0x4e21d79c // fadd v28.4s, v28.4s, v1.4s
+	WORD $0x4e21d75a // fadd v26.4s, v26.4s, v1.4s
+	WORD $0x4e21d58c // fadd v12.4s, v12.4s, v1.4s
+	WORD $0x4e21d56b // fadd v11.4s, v11.4s, v1.4s
+	WORD $0x4ddfc902 // ld1r {v2.4s}, [x8], #4
+	WORD $0x4e22d529 // fadd v9.4s, v9.4s, v2.4s
+	WORD $0x4e22d5ad // fadd v13.4s, v13.4s, v2.4s
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e22d7bd // fadd v29.4s, v29.4s, v2.4s
+	MOVD R8, bias+80(FP)
 after_flag1_4:
-	TBZ $2, R6, after_flag2_4
-	MOVD bias+80(FP), R0
-	WORD $0xad402413 // ldp q19, q9, [x0, #0]
-	WORD $0x4e33d4a5 // fadd v5.4s, v5.4s, v19.4s
-	WORD $0x4e29d7de // fadd v30.4s, v30.4s, v9.4s
-	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
-	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	WORD $0x4e33d5ce // fadd v14.4s, v14.4s, v19.4s
-	WORD $0x4e29d5ef // fadd v15.4s, v15.4s, v9.4s
-	WORD $0x4e33d77b // fadd v27.4s, v27.4s, v19.4s
-	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
-	WORD $0xad41201a // ldp q26, q8, [x0, #32]
-	WORD $0x4e3ad54a // fadd v10.4s, v10.4s, v26.4s
-	WORD $0x4e28d631 // fadd v17.4s, v17.4s, v8.4s
-	WORD $0x4e3ad5ad // fadd v13.4s, v13.4s, v26.4s
-	WORD $0x4e28d610 // fadd v16.4s, v16.4s, v8.4s
-	WORD $0x4e3ad652 // fadd v18.4s, v18.4s, v26.4s
-	WORD $0x4e28d6d6 // fadd v22.4s, v22.4s, v8.4s
-	WORD $0x4e3ad79c // fadd v28.4s, v28.4s, v26.4s
-	WORD $0x4e28d694 // fadd v20.4s, v20.4s, v8.4s
+	TBZ $2, R11, after_flag2_4
+	MOVD bias+80(FP), R13
+	WORD $0xad4029be // ldp q30, q10, [x13, #0]
+	WORD $0x4e3ed77b // fadd v27.4s, v27.4s, v30.4s
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	WORD $0x4e3ed6b5 // fadd v21.4s, v21.4s, v30.4s
+	WORD $0x4e2ad739 // fadd v25.4s, v25.4s, v10.4s
+	WORD $0x4e3ed79c // fadd v28.4s, v28.4s, v30.4s
+	WORD $0x4e2ad75a // fadd v26.4s, v26.4s, v10.4s
+	WORD $0x4e3ed529 // fadd v9.4s, v9.4s, v30.4s
+	WORD $0x4e2ad5ad // fadd v13.4s, v13.4s, v10.4s
+	WORD $0xad4141a5 // ldp q5, q16, [x13, #32]
+	WORD $0x4e25d718 // fadd v24.4s, v24.4s, v5.4s
+	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
+	WORD $0x4e25d7ff // fadd v31.4s, v31.4s, v5.4s
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	WORD $0x4e25d58c // fadd v12.4s, v12.4s, v5.4s
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
+	WORD $0x4e30d7bd // fadd v29.4s, v29.4s, v16.4s
 after_flag2_4:
-	TBZ $3, R6, after_flag3_4
-	WORD $0x4ea0e8a2 // fcmlt v2.4s, v5.4s, #0.0
-	WORD $0x4e621ca5 // bic v5.16b, v5.16b, v2.16b
-	WORD $0x4ea0ebd7 // fcmlt v23.4s, v30.4s, #0.0
-	WORD $0x4e771fde // bic v30.16b, v30.16b, v23.16b
-	WORD $0x4ea0e959 // fcmlt v25.4s, v10.4s, #0.0
-	WORD $0x4e791d4a // bic v10.16b, v10.16b, v25.16b
-	WORD $0x4ea0ea20 // fcmlt v0.4s, v17.4s, #0.0
-	WORD $0x4e601e31 // bic v17.16b, v17.16b, v0.16b
-	WORD $0x4ea0e8e1 // fcmlt v1.4s, v7.4s, #0.0
-	WORD $0x4e611ce7 // bic v7.16b, v7.16b, v1.16b
-	WORD $0x4ea0e8c3 // fcmlt v3.4s, v6.4s, #0.0
-	WORD $0x4e631cc6 // bic v6.16b, v6.16b, v3.16b
-	WORD $0x4ea0e9b8 // fcmlt v24.4s, v13.4s, #0.0
-	WORD $0x4e781dad // bic v13.16b, v13.16b, v24.16b
-	WORD $0x4ea0ea15 // fcmlt v21.4s, v16.4s, #0.0
-	WORD $0x4e751e10 // bic v16.16b, v16.16b, v21.16b
-	WORD $0x4ea0e9cb // fcmlt v11.4s, v14.4s, #0.0
-	WORD $0x4e6b1dce // bic v14.16b, v14.16b, v11.16b
-	WORD $0x4ea0e9ff // fcmlt v31.4s, v15.4s, #0.0
-	WORD $0x4e7f1def // bic v15.16b, v15.16b, v31.16b
-	WORD $0x4ea0ea5d // fcmlt v29.4s, v18.4s, #0.0
-	WORD $0x4e7d1e52 // bic v18.16b, v18.16b, v29.16b
-	WORD $0x4ea0eacc // fcmlt v12.4s, v22.4s, #0.0
-	WORD $0x4e6c1ed6 // bic v22.16b, v22.16b, v12.16b
-	WORD $0x4ea0eb73 // fcmlt v19.4s, v27.4s, #0.0
-	WORD $0x4e731f7b // bic v27.16b, v27.16b, v19.16b
-	WORD $0x4ea0e889 // fcmlt v9.4s, v4.4s, #0.0
-	WORD $0x4e691c84 // bic v4.16b, v4.16b, v9.16b
-	WORD $0x4ea0eb9a // fcmlt v26.4s, v28.4s, #0.0
-	WORD $0x4e7a1f9c // bic v28.16b, v28.16b, v26.16b
-	WORD $0x4ea0ea88 // fcmlt v8.4s, v20.4s, #0.0
-	WORD $0x4e681e94 // bic v20.16b, v20.16b, v8.16b
+	TBZ $3, R11, after_flag3_4
+	WORD $0x4ea0eb74 // fcmlt v20.4s, v27.4s, #0.0
+	WORD $0x4e741f7b // bic v27.16b, v27.16b, v20.16b
+	WORD $0x4ea0e8cf // fcmlt v15.4s, v6.4s, #0.0
+	WORD $0x4e6f1cc6 // bic v6.16b, v6.16b, v15.16b
+	WORD $0x4ea0eb16 // fcmlt v22.4s, v24.4s, #0.0
+	WORD $0x4e761f18 // bic v24.16b, v24.16b, v22.16b
+	WORD $0x4ea0e8ee // fcmlt v14.4s, v7.4s, #0.0
+	WORD $0x4e6e1ce7 // bic v7.16b, v7.16b, v14.16b
+	WORD $0x4ea0eab2 // fcmlt v18.4s, v21.4s, #0.0
+	WORD $0x4e721eb5 // bic v21.16b, v21.16b, v18.16b
+	WORD $0x4ea0eb33 // fcmlt v19.4s, v25.4s, #0.0
+	WORD $0x4e731f39 // bic v25.16b, v25.16b, v19.16b
+	WORD $0x4ea0ebf1 // fcmlt v17.4s, v31.4s, #0.0
+	WORD $0x4e711fff // bic v31.16b, v31.16b, v17.16b
+	WORD $0x4ea0e904 // fcmlt v4.4s, v8.4s, #0.0
+	WORD $0x4e641d08 // bic v8.16b, v8.16b, v4.16b
+	WORD $0x4ea0eb97 // fcmlt v23.4s, v28.4s, #0.0
+	WORD $0x4e771f9c // bic v28.16b, v28.16b, v23.16b
+	WORD $0x4ea0eb43 // fcmlt v3.4s, v26.4s, #0.0
+	WORD $0x4e631f5a // bic v26.16b, v26.16b, v3.16b
+	WORD $0x4ea0e981 // fcmlt v1.4s, v12.4s, #0.0
+	WORD $0x4e611d8c // bic v12.16b, v12.16b, v1.16b
+	WORD $0x4ea0e962 // fcmlt v2.4s, v11.4s, #0.0
+	WORD $0x4e621d6b // bic v11.16b, v11.16b, v2.16b
+	WORD $0x4ea0e93e // fcmlt v30.4s, v9.4s, #0.0
+	WORD $0x4e7e1d29 // bic v9.16b, v9.16b, v30.16b
+	WORD $0x4ea0e9aa // fcmlt v10.4s, v13.4s, #0.0
+	WORD $0x4e6a1dad // bic v13.16b, v13.16b, v10.16b
+	WORD $0x4ea0e805 // fcmlt v5.4s, v0.4s, #0.0
+	WORD $0x4e651c00 // bic v0.16b, v0.16b, v5.16b
+	WORD $0x4ea0ebb0 // fcmlt v16.4s, v29.4s, #0.0
+	WORD $0x4e701fbd // bic v29.16b, v29.16b, v16.16b
 after_flag3_4:
-	MOVD R1, R24
-	MOVD R1, R26
-	WORD $0xad007b05 // stp q5, q30, [x24, #0]
-	ADD R25, R24
-	WORD $0xad01474a // stp q10, q17, [x26, #32]
-	ADD R25, R26
-	WORD $0xad001b07 // stp q7, q6, [x24, #0]
-	ADD R25, R24
-	WORD $0xad01434d // stp q13, q16, [x26, #32]
-	ADD R25, R26
-	WORD $0xad003f0e // stp q14, q15, [x24, #0]
-	ADD R25, R24
-	WORD $0xad015b52 // stp q18, q22, [x26, #32]
-	ADD R25, R26
-	WORD $0xad00131b // stp q27, q4, [x24, #0]
-	WORD $0xad01535c // stp q28, q20, [x26, #32]
+	TBZ $4, R11, after_flag4_4
+	LSR $32, R11, R0
+	WORD $0x4e040c14 // dup v20.4s, w0
+	WORD $0x6eb4e76f // fcmgt v15.4s, v27.4s, v20.4s
+	WORD $0x6eaf1e9b // bit v27.16b, v20.16b, v15.16b
+	WORD $0x6eb4e4d6 // fcmgt v22.4s, v6.4s, v20.4s
+	WORD $0x6eb61e86 // bit v6.16b, v20.16b, v22.16b
+	WORD $0x6eb4e70e // fcmgt v14.4s, v24.4s, v20.4s
+	WORD $0x6eae1e98 // bit v24.16b, v20.16b, v14.16b
+	WORD $0x6eb4e4f2 // fcmgt v18.4s, v7.4s, v20.4s
+	WORD $0x6eb21e87 // bit v7.16b, v20.16b, v18.16b
+	WORD $0x6eb4e6b3 // fcmgt v19.4s, v21.4s, v20.4s
+	WORD $0x6eb31e95 // bit v21.16b, v20.16b, v19.16b
+	WORD $0x6eb4e731 // fcmgt v17.4s, v25.4s, v20.4s
+	WORD $0x6eb11e99 // bit v25.16b, v20.16b, v17.16b
+	WORD $0x6eb4e7e4 // fcmgt v4.4s, v31.4s, v20.4s
+	WORD $0x6ea41e9f // bit v31.16b, v20.16b, v4.16b
+	WORD $0x6eb4e517 // fcmgt v23.4s, v8.4s, v20.4s
+	WORD $0x6eb71e88 // bit v8.16b, v20.16b, v23.16b
+	WORD $0x6eb4e783 // fcmgt v3.4s, v28.4s, v20.4s
+	WORD $0x6ea31e9c // bit v28.16b, v20.16b, v3.16b
+	WORD $0x6eb4e741 // fcmgt v1.4s, v26.4s, v20.4s
+	WORD $0x6ea11e9a // bit v26.16b, v20.16b, v1.16b
+	WORD $0x6eb4e582 // fcmgt v2.4s, v12.4s, v20.4s
+	WORD $0x6ea21e8c // bit v12.16b, v20.16b, v2.16b
+	WORD $0x6eb4e57e // fcmgt v30.4s, v11.4s, v20.4s
+	WORD $0x6ebe1e8b // bit v11.16b, v20.16b, v30.16b
+	WORD $0x6eb4e52a // fcmgt v10.4s, v9.4s, v20.4s
+	WORD $0x6eaa1e89 // bit v9.16b, v20.16b, v10.16b
+	WORD $0x6eb4e5a5 // fcmgt v5.4s, v13.4s, v20.4s
+	WORD $0x6ea51e8d // bit v13.16b, v20.16b, v5.16b
+	WORD $0x6eb4e410 // fcmgt v16.4s, v0.4s, v20.4s
+	WORD $0x6eb01e80 // bit v0.16b, v20.16b, v16.16b
+	WORD $0x6eb4e7af // fcmgt v15.4s, v29.4s, v20.4s
+	WORD $0x6eaf1e9d // bit v29.16b, v20.16b, v15.16b
+after_flag4_4:
+	MOVD R2, R4
+	MOVD R2, R3
+	WORD $0xad00189b // stp q27, q6, [x4, #0]
+	ADD R10, R4
+	WORD $0xad011c78 // stp q24, q7, [x3, #32]
+	ADD R10, R3
+	WORD $0xad006495 // stp q21, q25, [x4, #0]
+	ADD R10, R4
+	WORD $0xad01207f // stp q31, q8, [x3, #32]
+	ADD R10, R3
+	WORD $0xad00689c // stp q28, q26, [x4, #0]
+	ADD R10, R4
+	WORD $0xad012c6c // stp q12, q11, [x3, #32]
+	ADD R10, R3
+	WORD $0xad003489 // stp q9, q13, [x4, #0]
+	WORD $0xad017460 // stp q0, q29, [x3, #32]
 	MOVD tileStride+48(FP), R5
 	LSL $2, R5
-	MOVD a+24(FP), R2
-	ADD R5, R2
-	MOVD R2, a+24(FP)
-	MOVD stride+72(FP), R3
-	LSL $2, R3
-	MOVD $4, R12
-	MUL R3, R12
-	MOVD c+64(FP), R13
-	ADD R12, R13
-	MOVD R13, c+64(FP)
-	SUBS $1, R14
+	MOVD a+24(FP), R9
+	ADD R5, R9
+	MOVD R9, a+24(FP)
+	MOVD stride+72(FP), R14
+	LSL $2, R14
+	MOVD $4, R7
+	MUL R14, R7
+	MOVD c+64(FP), R15
+	ADD R7, R15
+	MOVD R15, c+64(FP)
+	SUBS $1, R17
 	BNE tile_4
 	RET
 rows_5:
-	MOVD tiles+8(FP), R9
+	MOVD tiles+8(FP), R16
 tile_5:
-	MOVD depth+16(FP), R7
-	MOVD a+24(FP), R17
-	MOVD rowStride+32(FP), R22
+	MOVD depth+16(FP), R20
+	MOVD a+24(FP), R1
+	MOVD rowStride+32(FP), R21
+	LSL $2, R21
+	MOVD depthStride+40(FP), R22
 	LSL $2, R22
-	MOVD depthStride+40(FP), R23
-	LSL $2, R23
-	MOVD b+56(FP), R19
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e417 // movi v23.2d, #0
-	WORD $0x6f00e419 // movi v25.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e418 // movi v24.2d, #0
-	WORD $0x6f00e415 // movi v21.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e41f // movi v31.2d, #0
-	WORD $0x6f00e41d // movi v29.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
+	MOVD b+56(FP), R26
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x6f00e41a // movi v26.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e41e // movi v30.2d, #0
 	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	CMP $4, R23
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	CMP $4, R22
 	BNE across_5
-	ADD R22, R17, R20
-	ADD R22, R20, R15
-	ADD R22, R15, R16
-	ADD R22, R16, R21
-	SUBS $4, R7
+	ADD R21, R1, R19
+	ADD R21, R19, R23
+	ADD R21, R23, R24
+	ADD R21, R24, R25
+	SUBS $4, R20
 	BLT along_5_rest
 along_5:
-	WORD $0x3cc10627 // ldr q7, [x17], #16
-	WORD $0x3cc10686 // ldr q6, [x20], #16
-	WORD $0x3cc105ed // ldr q13, [x15], #16
-	WORD $0x3cc10610 // ldr q16, [x16], #16
-	WORD $0x3cc106ae // ldr q14, [x21], #16
-	WORD $0xad404a6f // ldp q15, q18, [x19, #0]
-	WORD $0x4f8711e2 // fmla v2.4s, v15.4s, v7.s[0]
-	WORD $0x4f871257 // fmla v23.4s, v18.4s, v7.s[0]
-	WORD $0x4f8611e1 // fmla v1.4s, v15.4s, v6.s[0]
-	WORD $0x4f861243 // fmla v3.4s, v18.4s, v6.s[0]
-	WORD $0x4f8d11eb // fmla v11.4s, v15.4s, v13.s[0]
-	WORD $0x4f8d125f // fmla v31.4s, v18.4s, v13.s[0]
-	WORD $0x4f9011f3 // fmla v19.4s, v15.4s, v16.s[0]
-	WORD $0x4f901249 // fmla v9.4s, v18.4s, v16.s[0]
-	WORD $0x4f8e11e5 // fmla v5.4s, v15.4s, v14.s[0]
-	WORD $0x4f8e125e // fmla v30.4s, v18.4s, v14.s[0]
-	WORD $0xad416e76 // ldp q22, q27, [x19, #32]
-	WORD $0x4f8712d9 // fmla v25.4s, v22.4s, v7.s[0]
-	WORD $0x4f871360 // fmla v0.4s, v27.4s, v7.s[0]
-	WORD $0x4f8612d8 // fmla v24.4s, v22.4s, v6.s[0]
-	WORD $0x4f861375 // fmla v21.4s, v27.4s, v6.s[0]
-	WORD $0x4f8d12dd // fmla v29.4s, v22.4s, v13.s[0]
-	WORD $0x4f8d136c // fmla v12.4s, v27.4s, v13.s[0]
-	WORD $0x4f9012da // fmla v26.4s, v22.4s, v16.s[0]
-	WORD $0x4f901368 // fmla v8.4s, v27.4s, v16.s[0]
-	WORD $0x4f8e12ca // fmla v10.4s, v22.4s, v14.s[0]
-	WORD $0x4f8e1371 // fmla v17.4s, v27.4s, v14.s[0]
-	WORD $0xad427264 // ldp q4, q28, [x19, #64]
-	WORD $0x4fa71082 // fmla v2.4s, v4.4s, v7.s[1]
-	WORD $0x4fa71397 // fmla v23.4s, v28.4s, v7.s[1]
-	WORD $0x4fa61081 // fmla v1.4s, v4.4s, v6.s[1]
-	WORD $0x4fa61383 // fmla v3.4s, v28.4s, v6.s[1]
-	WORD $0x4fad108b // fmla v11.4s, v4.4s, v13.s[1]
-	WORD $0x4fad139f // fmla v31.4s, v28.4s, v13.s[1]
-	WORD $0x4fb01093 // fmla v19.4s, v4.4s, v16.s[1]
-	WORD $0x4fb01389 // fmla v9.4s, v28.4s, v16.s[1]
-	WORD $0x4fae1085 // fmla v5.4s, v4.4s, v14.s[1]
-	WORD $0x4fae139e // fmla v30.4s, v28.4s, v14.s[1]
-	WORD $0xad433e74 // ldp q20, q15, [x19, #96]
-	WORD $0x4fa71299 // fmla v25.4s, v20.4s, v7.s[1]
-	WORD $0x4fa711e0 // fmla v0.4s, v15.4s, v7.s[1]
-	WORD $0x4fa61298 // fmla v24.4s, v20.4s, v6.s[1]
-	WORD $0x4fa611f5 // fmla v21.4s, v15.4s, v6.s[1]
-	WORD $0x4fad129d // fmla v29.4s, v20.4s, v13.s[1]
-	WORD $0x4fad11ec // fmla v12.4s, v15.4s, v13.s[1]
-	WORD $0x4fb0129a // fmla v26.4s, v20.4s, v16.s[1]
-	WORD $0x4fb011e8 // fmla v8.4s, v15.4s, v16.s[1]
-	WORD $0x4fae128a // fmla v10.4s, v20.4s, v14.s[1]
-	WORD $0x4fae11f1 // fmla v17.4s, v15.4s, v14.s[1]
-	WORD $0xad445a72 // ldp q18, q22, [x19, #128]
-	WORD $0x4f871a42 // fmla v2.4s, v18.4s, v7.s[2]
-	WORD $0x4f871ad7 // fmla v23.4s, v22.4s, v7.s[2]
-	WORD $0x4f861a41 // fmla v1.4s, v18.4s, v6.s[2]
-	WORD $0x4f861ac3 // fmla v3.4s, v22.4s, v6.s[2]
-	WORD $0x4f8d1a4b // fmla v11.4s, v18.4s, v13.s[2]
-	WORD $0x4f8d1adf // fmla v31.4s, v22.4s, v13.s[2]
-	WORD $0x4f901a53 // fmla v19.4s, v18.4s, v16.s[2]
-	WORD $0x4f901ac9 // fmla v9.4s, v22.4s, v16.s[2]
-	WORD $0x4f8e1a45 // fmla v5.4s, v18.4s, v14.s[2]
-	WORD $0x4f8e1ade // fmla v30.4s, v22.4s, v14.s[2]
-	WORD $0xad45127b // ldp q27, q4, [x19, #160]
-	WORD $0x4f871b79 // fmla v25.4s, v27.4s, v7.s[2]
-	WORD $0x4f871880 // fmla v0.4s, v4.4s, v7.s[2]
-	WORD $0x4f861b78 // fmla v24.4s, v27.4s, v6.s[2]
-	WORD $0x4f861895 // fmla v21.4s, v4.4s, v6.s[2]
-	WORD $0x4f8d1b7d // fmla v29.4s, v27.4s, v13.s[2]
-	WORD $0x4f8d188c // fmla v12.4s, v4.4s, v13.s[2]
-	WORD $0x4f901b7a // fmla v26.4s, v27.4s, v16.s[2]
-	WORD $0x4f901888 // fmla v8.4s, v4.4s, v16.s[2]
-	WORD $0x4f8e1b6a // fmla v10.4s, v27.4s, v14.s[2]
-	WORD $0x4f8e1891 // fmla v17.4s, v4.4s, v14.s[2]
-	WORD $0xad46527c // ldp q28, q20, [x19, #192]
-	WORD $0x4fa71b82 // fmla v2.4s, v28.4s, v7.s[3]
-	WORD $0x4fa71a97 // fmla v23.4s, v20.4s, v7.s[3]
-	WORD $0x4fa61b81 // fmla v1.4s, v28.4s, v6.s[3]
-	WORD $0x4fa61a83 // fmla v3.4s, v20.4s, v6.s[3]
-	WORD $0x4fad1b8b // fmla v11.4s, v28.4s, v13.s[3]
-	WORD $0x4fad1a9f // fmla v31.4s, v20.4s, v13.s[3]
-	WORD $0x4fb01b93 // fmla v19.4s, v28.4s, v16.s[3]
-	WORD $0x4fb01a89 // fmla v9.4s, v20.4s, v16.s[3]
-	WORD $0x4fae1b85 // fmla v5.4s, v28.4s, v14.s[3]
-	WORD $0x4fae1a9e // fmla v30.4s, v20.4s, v14.s[3]
-	WORD $0xad474a6f // ldp q15, q18, [x19, #224]
-	WORD $0x4fa719f9 // fmla v25.4s, v15.4s, v7.s[3]
-	WORD $0x4fa71a40 // fmla v0.4s, v18.4s, v7.s[3]
-	WORD $0x4fa619f8 // fmla v24.4s, v15.4s, v6.s[3]
-	WORD $0x4fa61a55 // fmla v21.4s, v18.4s, v6.s[3]
-	WORD $0x4fad19fd // fmla v29.4s, v15.4s, v13.s[3]
-	WORD $0x4fad1a4c // fmla v12.4s, v18.4s, v13.s[3]
-	WORD $0x4fb019fa // fmla v26.4s, v15.4s, v16.s[3]
-	WORD $0x4fb01a48 // fmla v8.4s, v18.4s, v16.s[3]
-	WORD $0x4fae19ea // fmla v10.4s, v15.4s, v14.s[3]
-	WORD $0x4fae1a51 // fmla v17.4s, v18.4s, v14.s[3]
-	ADD $256, R19
-	SUBS $4, R7
+	WORD $0x3cc10435 // ldr q21, [x1], #16
+	WORD $0x3cc10679 // ldr q25, [x19], #16
+	WORD $0x3cc106ff // ldr q31, [x23], #16
+	WORD $0x3cc10708 // ldr q8, [x24], #16
+	WORD $0x3cc1073c // ldr q28, [x25], #16
+	WORD $0xad40335a // ldp q26, q12, [x26, #0]
+	WORD $0x4f951356 // fmla v22.4s, v26.4s, v21.s[0]
+	WORD $0x4f95118e // fmla v14.4s, v12.4s, v21.s[0]
+	WORD $0x4f991351 // fmla v17.4s, v26.4s, v25.s[0]
+	WORD $0x4f991184 // fmla v4.4s, v12.4s, v25.s[0]
+	WORD $0x4f9f1341 // fmla v1.4s, v26.4s, v31.s[0]
+	WORD $0x4f9f1182 // fmla v2.4s, v12.4s, v31.s[0]
+	WORD $0x4f881345 // fmla v5.4s, v26.4s, v8.s[0]
+	WORD $0x4f881190 // fmla v16.4s, v12.4s, v8.s[0]
+	WORD $0x4f9c135b // fmla v27.4s, v26.4s, v28.s[0]
+	WORD $0x4f9c1186 // fmla v6.4s, v12.4s, v28.s[0]
+	WORD $0xad41274b // ldp q11, q9, [x26, #32]
+	WORD $0x4f951172 // fmla v18.4s, v11.4s, v21.s[0]
+	WORD $0x4f951133 // fmla v19.4s, v9.4s, v21.s[0]
+	WORD $0x4f991177 // fmla v23.4s, v11.4s, v25.s[0]
+	WORD $0x4f991123 // fmla v3.4s, v9.4s, v25.s[0]
+	WORD $0x4f9f117e // fmla v30.4s, v11.4s, v31.s[0]
+	WORD $0x4f9f112a // fmla v10.4s, v9.4s, v31.s[0]
+	WORD $0x4f881174 // fmla v20.4s, v11.4s, v8.s[0]
+	WORD $0x4f88112f // fmla v15.4s, v9.4s, v8.s[0]
+	WORD $0x4f9c1178 // fmla v24.4s, v11.4s, v28.s[0]
+	WORD $0x4f9c1127 // fmla v7.4s, v9.4s, v28.s[0]
+	WORD $0xad42034d // ldp q13, q0, [x26, #64]
+	WORD $0x4fb511b6 // fmla v22.4s, v13.4s, v21.s[1]
+	WORD $0x4fb5100e // fmla v14.4s, v0.4s, v21.s[1]
+	WORD $0x4fb911b1 // fmla v17.4s, v13.4s, v25.s[1]
+	WORD $0x4fb91004 // fmla v4.4s, v0.4s, v25.s[1]
+	WORD $0x4fbf11a1 // fmla v1.4s, v13.4s, v31.s[1]
+	WORD $0x4fbf1002 // fmla v2.4s, v0.4s, v31.s[1]
+	WORD $0x4fa811a5 // fmla v5.4s, v13.4s, v8.s[1]
+	WORD $0x4fa81010 // fmla v16.4s, v0.4s, v8.s[1]
+	WORD $0x4fbc11bb // fmla v27.4s, v13.4s, v28.s[1]
+	WORD $0x4fbc1006 // fmla v6.4s, v0.4s, v28.s[1]
+	WORD $0xad436b5d // ldp q29, q26, [x26, #96]
+	WORD $0x4fb513b2 // fmla v18.4s, v29.4s, v21.s[1]
+	WORD $0x4fb51353 // fmla v19.4s, v26.4s, v21.s[1]
+	WORD $0x4fb913b7 // fmla v23.4s, v29.4s, v25.s[1]
+	WORD $0x4fb91343 // fmla v3.4s, v26.4s, v25.s[1]
+	WORD $0x4fbf13be // fmla v30.4s, v29.4s, v31.s[1]
+	WORD $0x4fbf134a // fmla v10.4s, v26.4s, v31.s[1]
+	WORD $0x4fa813b4 // fmla v20.4s, v29.4s, v8.s[1]
+	WORD $0x4fa8134f // fmla v15.4s, v26.4s, v8.s[1]
+	WORD $0x4fbc13b8 // fmla v24.4s, v29.4s, v28.s[1]
+	WORD $0x4fbc1347 // fmla v7.4s, v26.4s, v28.s[1]
+	WORD $0xad442f4c // ldp q12, q11, [x26, #128]
+	WORD $0x4f951996 // fmla v22.4s, v12.4s, v21.s[2]
+	WORD $0x4f95196e // fmla v14.4s, v11.4s, v21.s[2]
+	WORD $0x4f991991 // fmla v17.4s, v12.4s, v25.s[2]
+	WORD $0x4f991964 // fmla v4.4s, v11.4s, v25.s[2]
+	WORD $0x4f9f1981 // fmla v1.4s, v12.4s, v31.s[2]
+	WORD $0x4f9f1962 // fmla v2.4s, v11.4s, v31.s[2]
+	WORD $0x4f881985 // fmla v5.4s, v12.4s, v8.s[2]
+	WORD $0x4f881970 // fmla v16.4s, v11.4s, v8.s[2]
+	WORD $0x4f9c199b // fmla v27.4s, v12.4s, v28.s[2]
+	WORD $0x4f9c1966 // fmla v6.4s, v11.4s, v28.s[2]
+	WORD $0xad453749 // ldp q9, q13, [x26, #160]
+	WORD $0x4f951932 // fmla v18.4s, v9.4s, v21.s[2]
+	WORD $0x4f9519b3 // fmla v19.4s, v13.4s, v21.s[2]
+	WORD $0x4f991937 // fmla v23.4s, v9.4s, v25.s[2]
+	WORD $0x4f9919a3 // fmla v3.4s, v13.4s, v25.s[2]
+	WORD $0x4f9f193e // fmla v30.4s, v9.4s, v31.s[2]
+	WORD $0x4f9f19aa // fmla v10.4s, v13.4s, v31.s[2]
+	WORD $0x4f881934 // fmla v20.4s, v9.4s, v8.s[2]
+	WORD $0x4f8819af // fmla v15.4s, v13.4s, v8.s[2]
+	WORD $0x4f9c1938 // fmla v24.4s, v9.4s, v28.s[2]
+	WORD $0x4f9c19a7 // fmla v7.4s, v13.4s, v28.s[2]
+	WORD $0xad467740 // ldp q0, q29, [x26, #192]
+	WORD $0x4fb51816 // fmla v22.4s, v0.4s, v21.s[3]
+	WORD $0x4fb51bae // fmla v14.4s, v29.4s, v21.s[3]
+	WORD $0x4fb91811 // fmla v17.4s, v0.4s, v25.s[3]
+	WORD $0x4fb91ba4 // fmla v4.4s, v29.4s, v25.s[3]
+	WORD $0x4fbf1801 // fmla v1.4s, v0.4s, v31.s[3]
+	WORD $0x4fbf1ba2 // fmla v2.4s, v29.4s, v31.s[3]
+	WORD $0x4fa81805 // fmla v5.4s, v0.4s, v8.s[3]
+	WORD $0x4fa81bb0 // fmla v16.4s, v29.4s, v8.s[3]
+	WORD $0x4fbc181b // fmla v27.4s, v0.4s, v28.s[3]
+	WORD $0x4fbc1ba6 // fmla v6.4s, v29.4s, v28.s[3]
+	WORD $0xad47335a // ldp q26, q12, [x26, #224]
+	WORD $0x4fb51b52 // fmla v18.4s, v26.4s, v21.s[3]
+	WORD $0x4fb51993 // fmla v19.4s, v12.4s, v21.s[3]
+	WORD $0x4fb91b57 // fmla v23.4s, v26.4s, v25.s[3]
+	WORD $0x4fb91983 // fmla v3.4s, v12.4s, v25.s[3]
+	WORD $0x4fbf1b5e // fmla v30.4s, v26.4s, v31.s[3]
+	WORD $0x4fbf198a // fmla v10.4s, v12.4s, v31.s[3]
+	WORD $0x4fa81b54 // fmla v20.4s, v26.4s, v8.s[3]
+	WORD $0x4fa8198f // fmla v15.4s, v12.4s, v8.s[3]
+	WORD $0x4fbc1b58 // fmla v24.4s, v26.4s, v28.s[3]
+	WORD $0x4fbc1987 // fmla v7.4s, v12.4s, v28.s[3]
+	ADD $256, R26
+	SUBS $4, R20
 	BGE along_5
 along_5_rest:
-	ADDS $4, R7
+	ADDS $4, R20
 	BEQ along_5_end
 along_5_one:
-	WORD $0xbc404636 // ldr s22, [x17], #4
-	WORD $0xbc40469b // ldr s27, [x20], #4
-	WORD $0xbc4045e4 // ldr s4, [x15], #4
-	WORD $0xbc40461c // ldr s28, [x16], #4
-	WORD $0xbc4046b4 // ldr s20, [x21], #4
-	WORD $0xad401a67 // ldp q7, q6, [x19, #0]
-	WORD $0x4f9610e2 // fmla v2.4s, v7.4s, v22.s[0]
-	WORD $0x4f9610d7 // fmla v23.4s, v6.4s, v22.s[0]
-	WORD $0x4f9b10e1 // fmla v1.4s, v7.4s, v27.s[0]
-	WORD $0x4f9b10c3 // fmla v3.4s, v6.4s, v27.s[0]
-	WORD $0x4f8410eb // fmla v11.4s, v7.4s, v4.s[0]
-	WORD $0x4f8410df // fmla v31.4s, v6.4s, v4.s[0]
-	WORD $0x4f9c10f3 // fmla v19.4s, v7.4s, v28.s[0]
-	WORD $0x4f9c10c9 // fmla v9.4s, v6.4s, v28.s[0]
-	WORD $0x4f9410e5 // fmla v5.4s, v7.4s, v20.s[0]
-	WORD $0x4f9410de // fmla v30.4s, v6.4s, v20.s[0]
-	WORD $0xad41426d // ldp q13, q16, [x19, #32]
-	WORD $0x4f9611b9 // fmla v25.4s, v13.4s, v22.s[0]
-	WORD $0x4f961200 // fmla v0.4s, v16.4s, v22.s[0]
-	WORD $0x4f9b11b8 // fmla v24.4s, v13.4s, v27.s[0]
-	WORD $0x4f9b1215 // fmla v21.4s, v16.4s, v27.s[0]
-	WORD $0x4f8411bd // fmla v29.4s, v13.4s, v4.s[0]
-	WORD $0x4f84120c // fmla v12.4s, v16.4s, v4.s[0]
-	WORD $0x4f9c11ba // fmla v26.4s, v13.4s, v28.s[0]
-	WORD $0x4f9c1208 // fmla v8.4s, v16.4s, v28.s[0]
-	WORD $0x4f9411aa // fmla v10.4s, v13.4s, v20.s[0]
-	WORD $0x4f941211 // fmla v17.4s, v16.4s, v20.s[0]
-	ADD $64, R19
-	SUBS $1, R7
+	WORD $0xbc40442b // ldr s11, [x1], #4
+	WORD $0xbc404669 // ldr s9, [x19], #4
+	WORD $0xbc4046ed // ldr s13, [x23], #4
+	WORD $0xbc404700 // ldr s0, [x24], #4
+	WORD $0xbc40473d // ldr s29, [x25], #4
+	WORD $0xad406755 // ldp q21, q25, [x26, #0]
+	WORD $0x4f8b12b6 // fmla v22.4s, v21.4s, v11.s[0]
+	WORD $0x4f8b132e // fmla v14.4s, v25.4s, v11.s[0]
+	WORD $0x4f8912b1 // fmla v17.4s, v21.4s, v9.s[0]
+	WORD $0x4f891324 // fmla v4.4s, v25.4s, v9.s[0]
+	WORD $0x4f8d12a1 // fmla v1.4s, v21.4s, v13.s[0]
+	WORD $0x4f8d1322 // fmla v2.4s, v25.4s, v13.s[0]
+	WORD $0x4f8012a5 // fmla v5.4s, v21.4s, v0.s[0]
+	WORD $0x4f801330 // fmla v16.4s, v25.4s, v0.s[0]
+	WORD $0x4f9d12bb // fmla v27.4s, v21.4s, v29.s[0]
+	WORD $0x4f9d1326 // fmla v6.4s, v25.4s, v29.s[0]
+	WORD $0xad41235f // ldp q31, q8, [x26, #32]
+	WORD $0x4f8b13f2 // fmla v18.4s, v31.4s, v11.s[0]
+	WORD $0x4f8b1113 // fmla v19.4s, v8.4s, v11.s[0]
+	WORD $0x4f8913f7 // fmla v23.4s, v31.4s, v9.s[0]
+	WORD $0x4f891103 // fmla v3.4s, v8.4s, v9.s[0]
+	WORD $0x4f8d13fe // fmla v30.4s, v31.4s, v13.s[0]
+	WORD $0x4f8d110a // fmla v10.4s, v8.4s, v13.s[0]
+	WORD $0x4f8013f4 // fmla v20.4s, v31.4s, v0.s[0]
+	WORD $0x4f80110f // fmla v15.4s, v8.4s, v0.s[0]
+	WORD $0x4f9d13f8 // fmla v24.4s, v31.4s, v29.s[0]
+	WORD $0x4f9d1107 // fmla v7.4s, v8.4s, v29.s[0]
+	ADD $64, R26
+	SUBS $1, R20
 	BNE along_5_one
 along_5_end:
 	B end_5
 across_5:
-	SUBS $2, R7
+	SUBS $2, R20
 	BLT deep_5_rest
 deep_5:
-	WORD $0x3dc0022f // ldr q15, [x17, #0]
-	WORD $0xbd40122e // ldr s14, [x17, #16]
-	WORD $0xad401e72 // ldp q18, q7, [x19, #0]
-	WORD $0x4f8f1242 // fmla v2.4s, v18.4s, v15.s[0]
-	WORD $0x4f8f10f7 // fmla v23.4s, v7.4s, v15.s[0]
-	WORD $0x4faf1241 // fmla v1.4s, v18.4s, v15.s[1]
-	WORD $0x4faf10e3 // fmla v3.4s, v7.4s, v15.s[1]
-	WORD $0x4f8f1a4b // fmla v11.4s, v18.4s, v15.s[2]
-	WORD $0x4f8f18ff // fmla v31.4s, v7.4s, v15.s[2]
-	WORD $0x4faf1a53 // fmla v19.4s, v18.4s, v15.s[3]
-	WORD $0x4faf18e9 // fmla v9.4s, v7.4s, v15.s[3]
-	WORD $0x4f8e1245 // fmla v5.4s, v18.4s, v14.s[0]
-	WORD $0x4f8e10fe // fmla v30.4s, v7.4s, v14.s[0]
-	WORD $0xad415a66 // ldp q6, q22, [x19, #32]
-	WORD $0x4f8f10d9 // fmla v25.4s, v6.4s, v15.s[0]
-	WORD $0x4f8f12c0 // fmla v0.4s, v22.4s, v15.s[0]
-	WORD $0x4faf10d8 // fmla v24.4s, v6.4s, v15.s[1]
-	WORD $0x4faf12d5 // fmla v21.4s, v22.4s, v15.s[1]
-	WORD $0x4f8f18dd // fmla v29.4s, v6.4s, v15.s[2]
-	WORD $0x4f8f1acc // fmla v12.4s, v22.4s, v15.s[2]
-	WORD $0x4faf18da // fmla v26.4s, v6.4s, v15.s[3]
-	WORD $0x4faf1ac8 // fmla v8.4s, v22.4s, v15.s[3]
-	WORD $0x4f8e10ca // fmla v10.4s, v6.4s, v14.s[0]
-	WORD $0x4f8e12d1 // fmla v17.4s, v22.4s, v14.s[0]
-	ADD R23, R17
-	WORD $0x3dc0023b // ldr q27, [x17, #0]
-	WORD $0xbd401224 // ldr s4, [x17, #16]
-	WORD $0xad42367c // ldp q28, q13, [x19, #64]
-	WORD $0x4f9b1382 // fmla v2.4s, v28.4s, v27.s[0]
-	WORD $0x4f9b11b7 // fmla v23.4s, v13.4s, v27.s[0]
-	WORD $0x4fbb1381 // fmla v1.4s, v28.4s, v27.s[1]
-	WORD $0x4fbb11a3 // fmla v3.4s, v13.4s, v27.s[1]
-	WORD $0x4f9b1b8b // fmla v11.4s, v28.4s, v27.s[2]
-	WORD $0x4f9b19bf // fmla v31.4s, v13.4s, v27.s[2]
-	WORD $0x4fbb1b93 // fmla v19.4s, v28.4s, v27.s[3]
-	WORD $0x4fbb19a9 // fmla v9.4s, v13.4s, v27.s[3]
-	WORD $0x4f841385 // fmla v5.4s, v28.4s, v4.s[0]
-	WORD $0x4f8411be // fmla v30.4s, v13.4s, v4.s[0]
-	WORD $0xad434274 // ldp q20, q16, [x19, #96]
-	WORD $0x4f9b1299 // fmla v25.4s, v20.4s, v27.s[0]
-	WORD $0x4f9b1200 // fmla v0.4s, v16.4s, v27.s[0]
-	WORD $0x4fbb1298 // fmla v24.4s, v20.4s, v27.s[1]
-	WORD $0x4fbb1215 // fmla v21.4s, v16.4s, v27.s[1]
-	WORD $0x4f9b1a9d // fmla v29.4s, v20.4s, v27.s[2]
-	WORD $0x4f9b1a0c // fmla v12.4s, v16.4s, v27.s[2]
-	WORD $0x4fbb1a9a // fmla v26.4s, v20.4s, v27.s[3]
-	WORD $0x4fbb1a08 // fmla v8.4s, v16.4s, v27.s[3]
-	WORD $0x4f84128a // fmla v10.4s, v20.4s, v4.s[0]
-	WORD $0x4f841211 // fmla v17.4s, v16.4s, v4.s[0]
-	ADD R23, R17
-	ADD $128, R19
-	SUBS $2, R7
+	WORD $0x3dc0003a // ldr q26, [x1, #0]
+	WORD $0xbd40103c // ldr s28, [x1, #16]
+	WORD $0xad40574c // ldp q12, q21, [x26, #0]
+	WORD $0x4f9a1196 // fmla v22.4s, v12.4s, v26.s[0]
+	WORD $0x4f9a12ae // fmla v14.4s, v21.4s, v26.s[0]
+	WORD $0x4fba1191 // fmla v17.4s, v12.4s, v26.s[1]
+	WORD $0x4fba12a4 // fmla v4.4s, v21.4s, v26.s[1]
+	WORD $0x4f9a1981 // fmla v1.4s, v12.4s, v26.s[2]
+	WORD $0x4f9a1aa2 // fmla v2.4s, v21.4s, v26.s[2]
+	WORD $0x4fba1985 // fmla v5.4s, v12.4s, v26.s[3]
+	WORD $0x4fba1ab0 // fmla v16.4s, v21.4s, v26.s[3]
+	WORD $0x4f9c119b // fmla v27.4s, v12.4s, v28.s[0]
+	WORD $0x4f9c12a6 // fmla v6.4s, v21.4s, v28.s[0]
+	WORD $0xad412f59 // ldp q25, q11, [x26, #32]
+	WORD $0x4f9a1332 // fmla v18.4s, v25.4s, v26.s[0]
+	WORD $0x4f9a1173 // fmla v19.4s, v11.4s, v26.s[0]
+	WORD $0x4fba1337 // fmla v23.4s, v25.4s, v26.s[1]
+	WORD $0x4fba1163 // fmla v3.4s, v11.4s, v26.s[1]
+	WORD $0x4f9a1b3e // fmla v30.4s, v25.4s, v26.s[2]
+	WORD $0x4f9a196a // fmla v10.4s, v11.4s, v26.s[2]
+	WORD $0x4fba1b34 // fmla v20.4s, v25.4s, v26.s[3]
+	WORD $0x4fba196f // fmla v15.4s, v11.4s, v26.s[3]
+	WORD $0x4f9c1338 // fmla v24.4s, v25.4s, v28.s[0]
+	WORD $0x4f9c1167 // fmla v7.4s, v11.4s, v28.s[0]
+	ADD R22, R1
+	WORD $0x3dc00029 // ldr q9, [x1, #0]
+	WORD $0xbd40102d // ldr s13, [x1, #16]
+	WORD $0xad427f40 // ldp q0, q31, [x26, #64]
+	WORD $0x4f891016 // fmla v22.4s, v0.4s, v9.s[0]
+	WORD $0x4f8913ee // fmla v14.4s, v31.4s, v9.s[0]
+	WORD $0x4fa91011 // fmla v17.4s, v0.4s, v9.s[1]
+	WORD $0x4fa913e4 // fmla v4.4s, v31.4s, v9.s[1]
+	WORD $0x4f891801 // fmla v1.4s, v0.4s, v9.s[2]
+	WORD $0x4f891be2 // fmla v2.4s, v31.4s, v9.s[2]
+	WORD $0x4fa91805 // fmla v5.4s, v0.4s, v9.s[3]
+	WORD $0x4fa91bf0 // fmla v16.4s, v31.4s, v9.s[3]
+	WORD $0x4f8d101b // fmla v27.4s, v0.4s, v13.s[0]
+	WORD $0x4f8d13e6 // fmla v6.4s, v31.4s, v13.s[0]
+	WORD $0xad43235d // ldp q29, q8, [x26, #96]
+	WORD $0x4f8913b2 // fmla v18.4s, v29.4s, v9.s[0]
+	WORD $0x4f891113 // fmla v19.4s, v8.4s, v9.s[0]
+	WORD $0x4fa913b7 // fmla v23.4s, v29.4s, v9.s[1]
+	WORD $0x4fa91103 // fmla v3.4s, v8.4s, v9.s[1]
+	WORD $0x4f891bbe // fmla v30.4s, v29.4s, v9.s[2]
+	WORD $0x4f89190a // fmla v10.4s, v8.4s, v9.s[2]
+	WORD $0x4fa91bb4 // fmla v20.4s, v29.4s, v9.s[3]
+	WORD $0x4fa9190f // fmla v15.4s, v8.4s, v9.s[3]
+	WORD $0x4f8d13b8 // fmla v24.4s, v29.4s, v13.s[0]
+	WORD $0x4f8d1107 // fmla v7.4s, v8.4s, v13.s[0]
+	ADD R22, R1
+	ADD $128, R26
+	SUBS $2, R20
 	BGE deep_5
 deep_5_rest:
-	ADDS $2, R7
+	ADDS $2, R20
 	BEQ deep_5_end
 deep_5_one:
-	WORD $0x3dc00232 // ldr q18, [x17, #0]
-	WORD $0xbd401227 // ldr s7, [x17, #16]
-	WORD $0xad401a6f // ldp q15, q6, [x19, #0]
-	WORD $0x4f9211e2 // fmla v2.4s, v15.4s, v18.s[0]
-	WORD $0x4f9210d7 // fmla v23.4s, v6.4s, v18.s[0]
-	WORD $0x4fb211e1 // fmla v1.4s, v15.4s, v18.s[1]
-	WORD $0x4fb210c3 // fmla v3.4s, v6.4s, v18.s[1]
-	WORD $0x4f9219eb // fmla v11.4s, v15.4s, v18.s[2]
-	WORD $0x4f9218df // fmla v31.4s, v6.4s, v18.s[2]
-	WORD $0x4fb219f3 // fmla v19.4s, v15.4s, v18.s[3]
-	WORD $0x4fb218c9 // fmla v9.4s, v6.4s, v18.s[3]
-	WORD $0x4f8711e5 // fmla v5.4s, v15.4s, v7.s[0]
-	WORD $0x4f8710de // fmla v30.4s, v6.4s, v7.s[0]
-	WORD $0xad415a6e // ldp q14, q22, [x19, #32]
-	WORD $0x4f9211d9 // fmla v25.4s, v14.4s, v18.s[0]
-	WORD $0x4f9212c0 // fmla v0.4s, v22.4s, v18.s[0]
-	WORD $0x4fb211d8 // fmla v24.4s, v14.4s, v18.s[1]
-	WORD $0x4fb212d5 // fmla v21.4s, v22.4s, v18.s[1]
-	WORD $0x4f9219dd // fmla v29.4s, v14.4s, v18.s[2]
-	WORD $0x4f921acc // fmla v12.4s, v22.4s, v18.s[2]
-	WORD $0x4fb219da // fmla v26.4s, v14.4s, v18.s[3]
-	WORD $0x4fb21ac8 // fmla v8.4s, v22.4s, v18.s[3]
-	WORD $0x4f8711ca // fmla v10.4s, v14.4s, v7.s[0]
-	WORD $0x4f8712d1 // fmla v17.4s, v22.4s, v7.s[0]
-	ADD R23, R17
-	ADD $64, R19
-	SUBS $1, R7
+	WORD $0x3dc0002c // ldr q12, [x1, #0]
+	WORD $0xbd401035 // ldr s21, [x1, #16]
+	WORD $0xad40675a // ldp q26, q25, [x26, #0]
+	WORD $0x4f8c1356 // fmla v22.4s, v26.4s, v12.s[0]
+	WORD $0x4f8c132e // fmla v14.4s, v25.4s, v12.s[0]
+	WORD $0x4fac1351 // fmla v17.4s, v26.4s, v12.s[1]
+	WORD $0x4fac1324 // fmla v4.4s, v25.4s, v12.s[1]
+	WORD $0x4f8c1b41 // fmla v1.4s, v26.4s, v12.s[2]
+	WORD $0x4f8c1b22 // fmla v2.4s, v25.4s, v12.s[2]
+	WORD $0x4fac1b45 // fmla v5.4s, v26.4s, v12.s[3]
+	WORD $0x4fac1b30 // fmla v16.4s, v25.4s, v12.s[3]
+	WORD $0x4f95135b // fmla v27.4s, v26.4s, v21.s[0]
+	WORD $0x4f951326 // fmla v6.4s, v25.4s, v21.s[0]
+	WORD $0xad412f5c // ldp q28, q11, [x26, #32]
+	WORD $0x4f8c1392 // fmla v18.4s, v28.4s, v12.s[0]
+	WORD $0x4f8c1173 // fmla v19.4s, v11.4s, v12.s[0]
+	WORD $0x4fac1397 // fmla v23.4s, v28.4s, v12.s[1]
+	WORD $0x4fac1163 // fmla v3.4s, v11.4s, v12.s[1]
+	WORD $0x4f8c1b9e // fmla v30.4s, v28.4s, v12.s[2]
+	WORD $0x4f8c196a // fmla v10.4s, v11.4s, v12.s[2]
+	WORD $0x4fac1b94 // fmla v20.4s, v28.4s, v12.s[3]
+	WORD $0x4fac196f // fmla v15.4s, v11.4s, v12.s[3]
+	WORD $0x4f951398 // fmla v24.4s, v28.4s, v21.s[0]
+	WORD $0x4f951167 // fmla v7.4s, v11.4s, v21.s[0]
+	ADD R22, R1
+	ADD $64, R26
+	SUBS $1, R20
 	BNE deep_5_one
 deep_5_end:
 end_5:
-	MOVD c+64(FP), R4
-	MOVD stride+72(FP), R8
-	LSL $2, R8
-	MOVD f+88(FP), R10
-	TBZ $0, R10, after_flag0_5
-	MOVD R4, R11
-	MOVD R4, R0
-	WORD $0xad40357c // ldp q28, q13, [x11, #0]
+	MOVD c+64(FP), R12
+	MOVD stride+72(FP), R6
+	LSL $2, R6
+	MOVD f+88(FP), R8
+	TBZ $0, R8, after_flag0_5
+	MOVD R12, R13
+	MOVD R12, R11
+	WORD $0xad407da0 // ldp q0, q31, [x13, #0]
+	WORD $0x4e20d6d6 // fadd v22.4s, v22.4s, v0.4s
+	WORD $0x4e3fd5ce // fadd v14.4s, v14.4s, v31.4s
+	ADD R6, R13
+	WORD $0xad417569 // ldp q9, q29, [x11, #32]
+	WORD $0x4e29d652 // fadd v18.4s, v18.4s, v9.4s
+	WORD $0x4e3dd673 // fadd v19.4s, v19.4s, v29.4s
+	ADD R6, R11
+	WORD $0xad4021ad // ldp q13, q8, [x13, #0]
+	WORD $0x4e2dd631 // fadd v17.4s, v17.4s, v13.4s
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	ADD R6, R13
+	WORD $0xad41657a // ldp q26, q25, [x11, #32]
+	WORD $0x4e3ad6f7 // fadd v23.4s, v23.4s, v26.4s
+	WORD $0x4e39d463 // fadd v3.4s, v3.4s, v25.4s
+	ADD R6, R11
+	WORD $0xad4071ac // ldp q12, q28, [x13, #0]
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
 	WORD $0x4e3cd442 // fadd v2.4s, v2.4s, v28.4s
-	WORD $0x4e2dd6f7 // fadd v23.4s, v23.4s, v13.4s
-	ADD R8, R11
-	WORD $0xad41501b // ldp q27, q20, [x0, #32]
-	WORD $0x4e3bd739 // fadd v25.4s, v25.4s, v27.4s
-	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
-	ADD R8, R0
-	WORD $0xad404164 // ldp q4, q16, [x11, #0]
-	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	ADD R8, R11
-	WORD $0xad41180f // ldp q15, q6, [x0, #32]
-	WORD $0x4e2fd718 // fadd v24.4s, v24.4s, v15.4s
-	WORD $0x4e26d6b5 // fadd v21.4s, v21.4s, v6.4s
-	ADD R8, R0
-	WORD $0xad403972 // ldp q18, q14, [x11, #0]
-	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
-	WORD $0x4e2ed7ff // fadd v31.4s, v31.4s, v14.4s
-	ADD R8, R11
-	WORD $0xad415807 // ldp q7, q22, [x0, #32]
-	WORD $0x4e27d7bd // fadd v29.4s, v29.4s, v7.4s
-	WORD $0x4e36d58c // fadd v12.4s, v12.4s, v22.4s
-	ADD R8, R0
-	WORD $0xad40357c // ldp q28, q13, [x11, #0]
-	WORD $0x4e3cd673 // fadd v19.4s, v19.4s, v28.4s
-	WORD $0x4e2dd529 // fadd v9.4s, v9.4s, v13.4s
-	ADD R8, R11
-	WORD $0xad41501b // ldp q27, q20, [x0, #32]
-	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
-	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
-	ADD R8, R0
-	WORD $0xad404164 // ldp q4, q16, [x11, #0]
-	WORD $0x4e24d4a5 // fadd v5.4s, v5.4s, v4.4s
-	WORD $0x4e30d7de // fadd v30.4s, v30.4s, v16.4s
-	WORD $0xad41180f // ldp q15, q6, [x0, #32]
-	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
-	WORD $0x4e26d631 // fadd v17.4s, v17.4s, v6.4s
+	ADD R6, R13
+	WORD $0xad412d75 // ldp q21, q11, [x11, #32]
+	WORD $0x4e35d7de // fadd v30.4s, v30.4s, v21.4s
+	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
+	ADD R6, R11
+	WORD $0xad407da0 // ldp q0, q31, [x13, #0]
+	WORD $0x4e20d4a5 // fadd v5.4s, v5.4s, v0.4s
+	WORD $0x4e3fd610 // fadd v16.4s, v16.4s, v31.4s
+	ADD R6, R13
+	WORD $0xad417569 // ldp q9, q29, [x11, #32]
+	WORD $0x4e29d694 // fadd v20.4s, v20.4s, v9.4s
+	WORD $0x4e3dd5ef // fadd v15.4s, v15.4s, v29.4s
+	ADD R6, R11
+	WORD $0xad4021ad // ldp q13, q8, [x13, #0]
+	WORD $0x4e2dd77b // fadd v27.4s, v27.4s, v13.4s
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0xad41657a // ldp q26, q25, [x11, #32]
+	WORD $0x4e3ad718 // fadd v24.4s, v24.4s, v26.4s
+	WORD $0x4e39d4e7 // fadd v7.4s, v7.4s, v25.4s
 after_flag0_5:
-	TBZ $1, R10, after_flag1_5
-	MOVD bias+80(FP), R6
-	WORD $0x4ddfc8d2 // ld1r {v18.4s}, [x6], #4
-	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
-	WORD $0x4e32d6f7 // fadd v23.4s, v23.4s, v18.4s
-	WORD $0x4e32d739 // fadd v25.4s, v25.4s, v18.4s
-	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
-	WORD $0x4ddfc8ce // ld1r {v14.4s}, [x6], #4
-	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
-	WORD $0x4e2ed463 // fadd v3.4s, v3.4s, v14.4s
-	WORD $0x4e2ed718 // fadd v24.4s, v24.4s, v14.4s
-	WORD $0x4e2ed6b5 // fadd v21.4s, v21.4s, v14.4s
-	WORD $0x4ddfc8c7 // ld1r {v7.4s}, [x6], #4
-	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
-	WORD $0x4e27d7ff // fadd v31.4s, v31.4s, v7.4s
-	WORD $0x4e27d7bd // fadd v29.4s, v29.4s, v7.4s
-	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
-	WORD $0x4ddfc8d6 // ld1r {v22.4s}, [x6], #4
-	WORD $0x4e36d673 // fadd v19.4s, v19.4s, v22.4s
-	WORD $0x4e36d529 // fadd v9.4s, v9.4s, v22.4s
-	WORD $0x4e36d75a // fadd v26.4s, v26.4s, v22.4s
-	WORD $0x4e36d508 // fadd v8.4s, v8.4s, v22.4s
-	WORD $0x4ddfc8dc // ld1r {v28.4s}, [x6], #4
-	WORD $0x4e3cd4a5 // fadd v5.4s, v5.4s, v28.4s
-	WORD $0x4e3cd7de // fadd v30.4s, v30.4s, v28.4s
-	WORD $0x4e3cd54a // fadd v10.4s, v10.4s, v28.4s
+	TBZ $1, R8, after_flag1_5
+	MOVD bias+80(FP), R0
+	WORD $0x4ddfc80c // ld1r {v12.4s}, [x0], #4
+	WORD $0x4e2cd6d6 // fadd v22.4s, v22.4s, v12.4s
+	WORD $0x4e2cd5ce // fadd v14.4s, v14.4s, v12.4s
+	WORD $0x4e2cd652 // fadd v18.4s, v18.4s, v12.4s
+	WORD $0x4e2cd673 // fadd v19.4s, v19.4s, v12.4s
+	WORD $0x4ddfc81c // ld1r {v28.4s}, [x0], #4
 	WORD $0x4e3cd631 // fadd v17.4s, v17.4s, v28.4s
-	MOVD R6, bias+80(FP)
+	WORD $0x4e3cd484 // fadd v4.4s, v4.4s, v28.4s
+	WORD $0x4e3cd6f7 // fadd v23.4s, v23.4s, v28.4s
+	WORD $0x4e3cd463 // fadd v3.4s, v3.4s, v28.4s
+	WORD $0x4ddfc815 // ld1r {v21.4s}, [x0], #4
+	WORD $0x4e35d421 // fadd v1.4s, v1.4s, v21.4s
+	WORD $0x4e35d442 // fadd v2.4s, v2.4s, v21.4s
+	WORD $0x4e35d7de // fadd v30.4s, v30.4s, v21.4s
+	WORD $0x4e35d54a // fadd v10.4s, v10.4s, v21.4s
+	WORD $0x4ddfc80b // ld1r {v11.4s}, [x0], #4
+	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
+	WORD $0x4e2bd610 // fadd v16.4s, v16.4s, v11.4s
+	WORD $0x4e2bd694 // fadd v20.4s, v20.4s, v11.4s
+	WORD $0x4e2bd5ef // fadd v15.4s, v15.4s, v11.4s
+	WORD $0x4ddfc800 // ld1r {v0.4s}, [x0], #4
+	WORD $0x4e20d77b // fadd v27.4s, v27.4s, v0.4s
+	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
+	WORD $0x4e20d718 // fadd v24.4s, v24.4s, v0.4s
+	WORD $0x4e20d4e7 // fadd v7.4s, v7.4s, v0.4s
+	MOVD R0, bias+80(FP)
 after_flag1_5:
-	TBZ $2, R10, after_flag2_5
-	MOVD bias+80(FP), R1
-	WORD $0xad406c2d // ldp q13, q27, [x1, #0]
-	WORD $0x4e2dd442 // fadd v2.4s, v2.4s, v13.4s
-	WORD $0x4e3bd6f7 // fadd v23.4s, v23.4s, v27.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	WORD $0x4e3bd463 // fadd v3.4s, v3.4s, v27.4s
-	WORD $0x4e2dd56b // fadd v11.4s, v11.4s, v13.4s
-	WORD $0x4e3bd7ff // fadd v31.4s, v31.4s, v27.4s
+	TBZ $2, R8, after_flag2_5
+	MOVD bias+80(FP), R2
+	WORD $0xad40245f // ldp q31, q9, [x2, #0]
+	WORD $0x4e3fd6d6 // fadd v22.4s, v22.4s, v31.4s
+	WORD $0x4e29d5ce // fadd v14.4s, v14.4s, v9.4s
+	WORD $0x4e3fd631 // fadd v17.4s, v17.4s, v31.4s
+	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
+	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
+	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
+	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
+	WORD $0x4e29d610 // fadd v16.4s, v16.4s, v9.4s
+	WORD $0x4e3fd77b // fadd v27.4s, v27.4s, v31.4s
+	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
+	WORD $0xad41345d // ldp q29, q13, [x2, #32]
+	WORD $0x4e3dd652 // fadd v18.4s, v18.4s, v29.4s
 	WORD $0x4e2dd673 // fadd v19.4s, v19.4s, v13.4s
-	WORD $0x4e3bd529 // fadd v9.4s, v9.4s, v27.4s
-	WORD $0x4e2dd4a5 // fadd v5.4s, v5.4s, v13.4s
-	WORD $0x4e3bd7de // fadd v30.4s, v30.4s, v27.4s
-	WORD $0xad411034 // ldp q20, q4, [x1, #32]
-	WORD $0x4e34d739 // fadd v25.4s, v25.4s, v20.4s
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x4e34d718 // fadd v24.4s, v24.4s, v20.4s
-	WORD $0x4e24d6b5 // fadd v21.4s, v21.4s, v4.4s
-	WORD $0x4e34d7bd // fadd v29.4s, v29.4s, v20.4s
-	WORD $0x4e24d58c // fadd v12.4s, v12.4s, v4.4s
-	WORD $0x4e34d75a // fadd v26.4s, v26.4s, v20.4s
-	WORD $0x4e24d508 // fadd v8.4s, v8.4s, v4.4s
-	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
-	WORD $0x4e24d631 // fadd v17.4s, v17.4s, v4.4s
+	WORD $0x4e3dd6f7 // fadd v23.4s, v23.4s, v29.4s
+	WORD $0x4e2dd463 // fadd v3.4s, v3.4s, v13.4s
+	WORD $0x4e3dd7de // fadd v30.4s, v30.4s, v29.4s
+	WORD $0x4e2dd54a // fadd v10.4s, v10.4s, v13.4s
+	WORD $0x4e3dd694 // fadd v20.4s, v20.4s, v29.4s
+	WORD $0x4e2dd5ef // fadd v15.4s, v15.4s, v13.4s
+	WORD $0x4e3dd718 // fadd v24.4s, v24.4s, v29.4s
+	WORD $0x4e2dd4e7 // fadd v7.4s, v7.4s, v13.4s
 after_flag2_5:
-	TBZ $3, R10, after_flag3_5
-	WORD $0x4ea0e850 // fcmlt v16.4s, v2.4s, #0.0
-	WORD $0x4e701c42 // bic v2.16b, v2.16b, v16.16b
-	WORD $0x4ea0eaef // fcmlt v15.4s, v23.4s, #0.0
-	WORD $0x4e6f1ef7 // bic v23.16b, v23.16b, v15.16b
-	WORD $0x4ea0eb26 // fcmlt v6.4s, v25.4s, #0.0
-	WORD $0x4e661f39 // bic v25.16b, v25.16b, v6.16b
-	WORD $0x4ea0e812 // fcmlt v18.4s, v0.4s, #0.0
-	WORD $0x4e721c00 // bic v0.16b, v0.16b, v18.16b
-	WORD $0x4ea0e82e // fcmlt v14.4s, v1.4s, #0.0
-	WORD $0x4e6e1c21 // bic v1.16b, v1.16b, v14.16b
-	WORD $0x4ea0e867 // fcmlt v7.4s, v3.4s, #0.0
-	WORD $0x4e671c63 // bic v3.16b, v3.16b, v7.16b
-	WORD $0x4ea0eb16 // fcmlt v22.4s, v24.4s, #0.0
-	WORD $0x4e761f18 // bic v24.16b, v24.16b, v22.16b
-	WORD $0x4ea0eabc // fcmlt v28.4s, v21.4s, #0.0
-	WORD $0x4e7c1eb5 // bic v21.16b, v21.16b, v28.16b
-	WORD $0x4ea0e96d // fcmlt v13.4s, v11.4s, #0.0
-	WORD $0x4e6d1d6b // bic v11.16b, v11.16b, v13.16b
-	WORD $0x4ea0ebfb // fcmlt v27.4s, v31.4s, #0.0
-	WORD $0x4e7b1fff // bic v31.16b, v31.16b, v27.16b
-	WORD $0x4ea0ebb4 // fcmlt v20.4s, v29.4s, #0.0
-	WORD $0x4e741fbd // bic v29.16b, v29.16b, v20.16b
-	WORD $0x4ea0e984 // fcmlt v4.4s, v12.4s, #0.0
-	WORD $0x4e641d8c // bic v12.16b, v12.16b, v4.16b
-	WORD $0x4ea0ea70 // fcmlt v16.4s, v19.4s, #0.0
-	WORD $0x4e701e73 // bic v19.16b, v19.16b, v16.16b
-	WORD $0x4ea0e92f // fcmlt v15.4s, v9.4s, #0.0
-	WORD $0x4e6f1d29 // bic v9.16b, v9.16b, v15.16b
-	WORD $0x4ea0eb46 // fcmlt v6.4s, v26.4s, #0.0
-	WORD $0x4e661f5a // bic v26.16b, v26.16b, v6.16b
-	WORD $0x4ea0e912 // fcmlt v18.4s, v8.4s, #0.0
-	WORD $0x4e721d08 // bic v8.16b, v8.16b, v18.16b
-	WORD $0x4ea0e8ae // fcmlt v14.4s, v5.4s, #0.0
-	WORD $0x4e6e1ca5 // bic v5.16b, v5.16b, v14.16b
-	WORD $0x4ea0ebc7 // fcmlt v7.4s, v30.4s, #0.0
-	WORD $0x4e671fde // bic v30.16b, v30.16b, v7.16b
-	WORD $0x4ea0e956 // fcmlt v22.4s, v10.4s, #0.0
-	WORD $0x4e761d4a // bic v10.16b, v10.16b, v22.16b
+	TBZ $3, R8, after_flag3_5
+	WORD $0x4ea0eac8 // fcmlt v8.4s, v22.4s, #0.0
+	WORD $0x4e681ed6 // bic v22.16b, v22.16b, v8.16b
+	WORD $0x4ea0e9da // fcmlt v26.4s, v14.4s, #0.0
+	WORD $0x4e7a1dce // bic v14.16b, v14.16b, v26.16b
+	WORD $0x4ea0ea59 // fcmlt v25.4s, v18.4s, #0.0
+	WORD $0x4e791e52 // bic v18.16b, v18.16b, v25.16b
+	WORD $0x4ea0ea6c // fcmlt v12.4s, v19.4s, #0.0
+	WORD $0x4e6c1e73 // bic v19.16b, v19.16b, v12.16b
 	WORD $0x4ea0ea3c // fcmlt v28.4s, v17.4s, #0.0
 	WORD $0x4e7c1e31 // bic v17.16b, v17.16b, v28.16b
+	WORD $0x4ea0e895 // fcmlt v21.4s, v4.4s, #0.0
+	WORD $0x4e751c84 // bic v4.16b, v4.16b, v21.16b
+	WORD $0x4ea0eaeb // fcmlt v11.4s, v23.4s, #0.0
+	WORD $0x4e6b1ef7 // bic v23.16b, v23.16b, v11.16b
+	WORD $0x4ea0e860 // fcmlt v0.4s, v3.4s, #0.0
+	WORD $0x4e601c63 // bic v3.16b, v3.16b, v0.16b
+	WORD $0x4ea0e83f // fcmlt v31.4s, v1.4s, #0.0
+	WORD $0x4e7f1c21 // bic v1.16b, v1.16b, v31.16b
+	WORD $0x4ea0e849 // fcmlt v9.4s, v2.4s, #0.0
+	WORD $0x4e691c42 // bic v2.16b, v2.16b, v9.16b
+	WORD $0x4ea0ebdd // fcmlt v29.4s, v30.4s, #0.0
+	WORD $0x4e7d1fde // bic v30.16b, v30.16b, v29.16b
+	WORD $0x4ea0e94d // fcmlt v13.4s, v10.4s, #0.0
+	WORD $0x4e6d1d4a // bic v10.16b, v10.16b, v13.16b
+	WORD $0x4ea0e8a8 // fcmlt v8.4s, v5.4s, #0.0
+	WORD $0x4e681ca5 // bic v5.16b, v5.16b, v8.16b
+	WORD $0x4ea0ea1a // fcmlt v26.4s, v16.4s, #0.0
+	WORD $0x4e7a1e10 // bic v16.16b, v16.16b, v26.16b
+	WORD $0x4ea0ea99 // fcmlt v25.4s, v20.4s, #0.0
+	WORD $0x4e791e94 // bic v20.16b, v20.16b, v25.16b
+	WORD $0x4ea0e9ec // fcmlt v12.4s, v15.4s, #0.0
+	WORD $0x4e6c1def // bic v15.16b, v15.16b, v12.16b
+	WORD $0x4ea0eb7c // fcmlt v28.4s, v27.4s, #0.0
+	WORD $0x4e7c1f7b // bic v27.16b, v27.16b, v28.16b
+	WORD $0x4ea0e8d5 // fcmlt v21.4s, v6.4s, #0.0
+	WORD $0x4e751cc6 // bic v6.16b, v6.16b, v21.16b
+	WORD $0x4ea0eb0b // fcmlt v11.4s, v24.4s, #0.0
+	WORD $0x4e6b1f18 // bic v24.16b, v24.16b, v11.16b
+	WORD $0x4ea0e8e0 // fcmlt v0.4s, v7.4s, #0.0
+	WORD $0x4e601ce7 // bic v7.16b, v7.16b, v0.16b
 after_flag3_5:
-	MOVD R4, R25
-	MOVD R4, R24
-	WORD $0xad005f22 // stp q2, q23, [x25, #0]
-	ADD R8, R25
-	WORD $0xad010319 // stp q25, q0, [x24, #32]
-	ADD R8, R24
-	WORD $0xad000f21 // stp q1, q3, [x25, #0]
-	ADD R8, R25
-	WORD $0xad015718 // stp q24, q21, [x24, #32]
-	ADD R8, R24
-	WORD $0xad007f2b // stp q11, q31, [x25, #0]
-	ADD R8, R25
-	WORD $0xad01331d // stp q29, q12, [x24, #32]
-	ADD R8, R24
-	WORD $0xad002733 // stp q19, q9, [x25, #0]
-	ADD R8, R25
-	WORD $0xad01231a // stp q26, q8, [x24, #32]
-	ADD R8, R24
-	WORD $0xad007b25 // stp q5, q30, [x25, #0]
-	WORD $0xad01470a // stp q10, q17, [x24, #32]
-	MOVD tileStride+48(FP), R26
-	LSL $2, R26
-	MOVD a+24(FP), R5
-	ADD R26, R5
-	MOVD R5, a+24(FP)
-	MOVD stride+72(FP), R2
-	LSL $2, R2
-	MOVD $5, R3
-	MUL R2, R3
-	MOVD c+64(FP), R12
-	ADD R3, R12
-	MOVD R12, c+64(FP)
-	SUBS $1, R9
+	TBZ $4, R8, after_flag4_5
+	LSR $32, R8, R10
+	WORD $0x4e040d5f // dup v31.4s, w10
+	WORD $0x6ebfe6c9 // fcmgt v9.4s, v22.4s, v31.4s
+	WORD $0x6ea91ff6 // bit v22.16b, v31.16b, v9.16b
+	WORD $0x6ebfe5dd // fcmgt v29.4s, v14.4s, v31.4s
+	WORD $0x6ebd1fee // bit v14.16b, v31.16b, v29.16b
+	WORD $0x6ebfe64d // fcmgt v13.4s, v18.4s, v31.4s
+	WORD $0x6ead1ff2 // bit v18.16b, v31.16b, v13.16b
+	WORD $0x6ebfe668 // fcmgt v8.4s, v19.4s, v31.4s
+	WORD $0x6ea81ff3 // bit v19.16b, v31.16b, v8.16b
+	WORD $0x6ebfe63a // fcmgt v26.4s, v17.4s, v31.4s
+	WORD $0x6eba1ff1 // bit v17.16b, v31.16b, v26.16b
+	WORD $0x6ebfe499 // fcmgt v25.4s, v4.4s, v31.4s
+	WORD $0x6eb91fe4 // bit v4.16b, v31.16b, v25.16b
+	WORD $0x6ebfe6ec // fcmgt v12.4s, v23.4s, v31.4s
+	WORD $0x6eac1ff7 // bit v23.16b, v31.16b, v12.16b
+	WORD $0x6ebfe47c // fcmgt v28.4s, v3.4s, v31.4s
+	WORD $0x6ebc1fe3 // bit v3.16b, v31.16b, v28.16b
+	WORD $0x6ebfe435 // fcmgt v21.4s, v1.4s, v31.4s
+	WORD $0x6eb51fe1 // bit v1.16b, v31.16b, v21.16b
+	WORD $0x6ebfe44b // fcmgt v11.4s, v2.4s, v31.4s
+	WORD $0x6eab1fe2 // bit v2.16b, v31.16b, v11.16b
+	WORD $0x6ebfe7c0 // fcmgt v0.4s, v30.4s, v31.4s
+	WORD $0x6ea01ffe // bit v30.16b, v31.16b, v0.16b
+	WORD $0x6ebfe549 // fcmgt v9.4s, v10.4s, v31.4s
+	WORD $0x6ea91fea // bit v10.16b, v31.16b, v9.16b
+	WORD $0x6ebfe4bd // fcmgt v29.4s, v5.4s, v31.4s
+	WORD $0x6ebd1fe5 // bit v5.16b, v31.16b, v29.16b
+	WORD $0x6ebfe60d // fcmgt v13.4s, v16.4s, v31.4s
+	WORD $0x6ead1ff0 // bit v16.16b, v31.16b, v13.16b
+	WORD $0x6ebfe688 // fcmgt v8.4s, v20.4s, v31.4s
+	WORD $0x6ea81ff4 // bit v20.16b, v31.16b, v8.16b
+	WORD $0x6ebfe5fa // fcmgt v26.4s, v15.4s, v31.4s
+	WORD $0x6eba1fef // bit v15.16b, v31.16b, v26.16b
+	WORD $0x6ebfe779 // fcmgt v25.4s, v27.4s, v31.4s
+	WORD $0x6eb91ffb // bit v27.16b, v31.16b, v25.16b
+	WORD $0x6ebfe4cc // fcmgt v12.4s, v6.4s, v31.4s
+	WORD $0x6eac1fe6 // bit v6.16b, v31.16b, v12.16b
+	WORD $0x6ebfe71c // fcmgt v28.4s, v24.4s, v31.4s
+	WORD $0x6ebc1ff8 // bit v24.16b, v31.16b, v28.16b
+	WORD $0x6ebfe4f5 // fcmgt v21.4s, v7.4s, v31.4s
+	WORD $0x6eb51fe7 // bit v7.16b, v31.16b, v21.16b
+after_flag4_5:
+	MOVD R12, R4
+	MOVD R12, R3
+	WORD $0xad003896 // stp q22, q14, [x4, #0]
+	ADD R6, R4
+	WORD $0xad014c72 // stp q18, q19, [x3, #32]
+	ADD R6, R3
+	WORD $0xad001091 // stp q17, q4, [x4, #0]
+	ADD R6, R4
+	WORD $0xad010c77 // stp q23, q3, [x3, #32]
+	ADD R6, R3
+	WORD $0xad000881 // stp q1, q2, [x4, #0]
+	ADD R6, R4
+	WORD $0xad01287e // stp q30, q10, [x3, #32]
+	ADD R6, R3
+	WORD $0xad004085 // stp q5, q16, [x4, #0]
+	ADD R6, R4
+	WORD $0xad013c74 // stp q20, q15, [x3, #32]
+	ADD R6, R3
+	WORD $0xad00189b // stp q27, q6, [x4, #0]
+	WORD $0xad011c78 // stp q24, q7, [x3, #32]
+	MOVD tileStride+48(FP), R5
+	LSL $2, R5
+	MOVD a+24(FP), R9
+	ADD R5, R9
+	MOVD R9, a+24(FP)
+	MOVD stride+72(FP), R14
+	LSL $2, R14
+	MOVD $5, R7
+	MUL R14, R7
+	MOVD c+64(FP), R15
+	ADD R7, R15
+	MOVD R15, c+64(FP)
+	SUBS $1, R16
 	BNE tile_5
 	RET
 rows_6:
-	MOVD tiles+8(FP), R13
+	MOVD tiles+8(FP), R17
 tile_6:
-	MOVD depth+16(FP), R14
-	MOVD a+24(FP), R22
-	MOVD rowStride+32(FP), R20
-	LSL $2, R20
-	MOVD depthStride+40(FP), R15
-	LSL $2, R15
-	MOVD b+56(FP), R16
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e416 // movi v22.2d, #0
-	WORD $0x6f00e41c // movi v28.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e417 // movi v23.2d, #0
-	WORD $0x6f00e419 // movi v25.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e418 // movi v24.2d, #0
-	WORD $0x6f00e415 // movi v21.2d, #0
+	MOVD depth+16(FP), R21
+	MOVD a+24(FP), R19
+	MOVD rowStride+32(FP), R23
+	LSL $2, R23
+	MOVD depthStride+40(FP), R24
+	LSL $2, R24
+	MOVD b+56(FP), R25
 	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
 	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
-	CMP $4, R15
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	CMP $4, R24
 	BNE across_6
-	ADD R20, R22, R21
-	ADD R20, R21, R7
-	ADD R20, R7, R17
-	ADD R20, R17, R23
-	ADD R20, R23, R19
-	SUBS $4, R14
+	ADD R23, R19, R20
+	ADD R23, R20, R1
+	ADD R23, R1, R22
+	ADD R23, R22, R26
+	ADD R23, R26, R13
+	SUBS $4, R21
 	BLT along_6_rest
 along_6:
-	WORD $0x3cc106d3 // ldr q19, [x22], #16
-	WORD $0x3cc106a9 // ldr q9, [x21], #16
-	WORD $0x3cc104fa // ldr q26, [x7], #16
-	WORD $0x3cc10628 // ldr q8, [x17], #16
-	WORD $0x3cc106e5 // ldr q5, [x23], #16
-	WORD $0x3cc1067e // ldr q30, [x19], #16
-	WORD $0xad40460a // ldp q10, q17, [x16, #0]
-	WORD $0x4f93114d // fmla v13.4s, v10.4s, v19.s[0]
-	WORD $0x4f93123b // fmla v27.4s, v17.4s, v19.s[0]
-	WORD $0x4f891150 // fmla v16.4s, v10.4s, v9.s[0]
-	WORD $0x4f89122f // fmla v15.4s, v17.4s, v9.s[0]
-	WORD $0x4f9a114e // fmla v14.4s, v10.4s, v26.s[0]
-	WORD $0x4f9a1227 // fmla v7.4s, v17.4s, v26.s[0]
-	WORD $0x4f881142 // fmla v2.4s, v10.4s, v8.s[0]
-	WORD $0x4f881237 // fmla v23.4s, v17.4s, v8.s[0]
-	WORD $0x4f851141 // fmla v1.4s, v10.4s, v5.s[0]
-	WORD $0x4f851223 // fmla v3.4s, v17.4s, v5.s[0]
-	WORD $0x4f9e114b // fmla v11.4s, v10.4s, v30.s[0]
-	WORD $0x4f9e123f // fmla v31.4s, v17.4s, v30.s[0]
-	WORD $0xad41460a // ldp q10, q17, [x16, #32]
-	WORD $0x4f931154 // fmla v20.4s, v10.4s, v19.s[0]
-	WORD $0x4f931224 // fmla v4.4s, v17.4s, v19.s[0]
-	WORD $0x4f891146 // fmla v6.4s, v10.4s, v9.s[0]
-	WORD $0x4f891232 // fmla v18.4s, v17.4s, v9.s[0]
-	WORD $0x4f9a1156 // fmla v22.4s, v10.4s, v26.s[0]
-	WORD $0x4f9a123c // fmla v28.4s, v17.4s, v26.s[0]
-	WORD $0x4f881159 // fmla v25.4s, v10.4s, v8.s[0]
-	WORD $0x4f881220 // fmla v0.4s, v17.4s, v8.s[0]
-	WORD $0x4f851158 // fmla v24.4s, v10.4s, v5.s[0]
-	WORD $0x4f851235 // fmla v21.4s, v17.4s, v5.s[0]
-	WORD $0x4f9e115d // fmla v29.4s, v10.4s, v30.s[0]
-	WORD $0x4f9e122c // fmla v12.4s, v17.4s, v30.s[0]
-	WORD $0xad42460a // ldp q10, q17, [x16, #64]
-	WORD $0x4fb3114d // fmla v13.4s, v10.4s, v19.s[1]
-	WORD $0x4fb3123b // fmla v27.4s, v17.4s, v19.s[1]
-	WORD $0x4fa91150 // fmla v16.4s, v10.4s, v9.s[1]
-	WORD $0x4fa9122f // fmla v15.4s, v17.4s, v9.s[1]
-	WORD $0x4fba114e // fmla v14.4s, v10.4s, v26.s[1]
-	WORD $0x4fba1227 // fmla v7.4s, v17.4s, v26.s[1]
-	WORD $0x4fa81142 // fmla v2.4s, v10.4s, v8.s[1]
-	WORD $0x4fa81237 // fmla v23.4s, v17.4s, v8.s[1]
-	WORD $0x4fa51141 // fmla v1.4s, v10.4s, v5.s[1]
-	WORD $0x4fa51223 // fmla v3.4s, v17.4s, v5.s[1]
-	WORD $0x4fbe114b // fmla v11.4s, v10.4s, v30.s[1]
-	WORD $0x4fbe123f // fmla v31.4s, v17.4s, v30.s[1]
-	WORD $0xad43460a // ldp q10, q17, [x16, #96]
-	WORD $0x4fb31154 // fmla v20.4s, v10.4s, v19.s[1]
-	WORD $0x4fb31224 // fmla v4.4s, v17.4s, v19.s[1]
-	WORD $0x4fa91146 // fmla v6.4s, v10.4s, v9.s[1]
-	WORD $0x4fa91232 // fmla v18.4s, v17.4s, v9.s[1]
-	WORD $0x4fba1156 // fmla v22.4s, v10.4s, v26.s[1]
-	WORD $0x4fba123c // fmla v28.4s, v17.4s, v26.s[1]
-	WORD $0x4fa81159 // fmla v25.4s, v10.4s, v8.s[1]
-	WORD $0x4fa81220 // fmla v0.4s, v17.4s, v8.s[1]
-	WORD $0x4fa51158 // fmla v24.4s, v10.4s, v5.s[1]
-	WORD $0x4fa51235 // fmla v21.4s, v17.4s, v5.s[1]
-	WORD $0x4fbe115d // fmla v29.4s, v10.4s, v30.s[1]
-	WORD $0x4fbe122c // fmla v12.4s, v17.4s, v30.s[1]
-	WORD $0xad44460a // ldp q10, q17, [x16, #128]
-	WORD $0x4f93194d // fmla v13.4s, v10.4s, v19.s[2]
-	WORD $0x4f931a3b // fmla v27.4s, v17.4s, v19.s[2]
-	WORD $0x4f891950 // fmla v16.4s, v10.4s, v9.s[2]
-	WORD $0x4f891a2f // fmla v15.4s, v17.4s, v9.s[2]
-	WORD $0x4f9a194e // fmla v14.4s, v10.4s, v26.s[2]
-	WORD $0x4f9a1a27 // fmla v7.4s, v17.4s, v26.s[2]
-	WORD $0x4f881942 // fmla v2.4s, v10.4s, v8.s[2]
-	WORD $0x4f881a37 // fmla v23.4s, v17.4s, v8.s[2]
-	WORD $0x4f851941 // fmla v1.4s, v10.4s, v5.s[2]
-	WORD $0x4f851a23 // fmla v3.4s, v17.4s, v5.s[2]
-	WORD $0x4f9e194b // fmla v11.4s, v10.4s, v30.s[2]
-	WORD $0x4f9e1a3f // fmla v31.4s, v17.4s, v30.s[2]
-	WORD $0xad45460a // ldp q10, q17, [x16, #160]
-	WORD $0x4f931954 // fmla v20.4s, v10.4s, v19.s[2]
-	WORD $0x4f931a24 // fmla v4.4s, v17.4s, v19.s[2]
-	WORD $0x4f891946 // fmla v6.4s, v10.4s, v9.s[2]
-	WORD $0x4f891a32 // fmla v18.4s, v17.4s, v9.s[2]
-	WORD $0x4f9a1956 // fmla v22.4s, v10.4s, v26.s[2]
-	WORD $0x4f9a1a3c // fmla v28.4s, v17.4s, v26.s[2]
-	WORD $0x4f881959 // fmla v25.4s, v10.4s, v8.s[2]
-	WORD $0x4f881a20 // fmla v0.4s, v17.4s, v8.s[2]
-	WORD $0x4f851958 // fmla v24.4s, v10.4s, v5.s[2]
-	WORD $0x4f851a35 // fmla v21.4s, v17.4s, v5.s[2]
-	WORD $0x4f9e195d // fmla v29.4s, v10.4s, v30.s[2]
-	WORD $0x4f9e1a2c // fmla v12.4s, v17.4s, v30.s[2]
-	WORD $0xad46460a // ldp q10, q17, [x16, #192]
-	WORD $0x4fb3194d // fmla v13.4s, v10.4s, v19.s[3]
-	WORD $0x4fb31a3b // fmla v27.4s, v17.4s, v19.s[3]
-	WORD $0x4fa91950 // fmla v16.4s, v10.4s, v9.s[3]
-	WORD $0x4fa91a2f // fmla v15.4s, v17.4s, v9.s[3]
-	WORD $0x4fba194e // fmla v14.4s, v10.4s, v26.s[3]
-	WORD $0x4fba1a27 // fmla v7.4s, v17.4s, v26.s[3]
-	WORD $0x4fa81942 // fmla v2.4s, v10.4s, v8.s[3]
-	WORD $0x4fa81a37 // fmla v23.4s, v17.4s, v8.s[3]
-	WORD $0x4fa51941 // fmla v1.4s, v10.4s, v5.s[3]
-	WORD $0x4fa51a23 // fmla v3.4s, v17.4s, v5.s[3]
-	WORD $0x4fbe194b // fmla v11.4s, v10.4s, v30.s[3]
-	WORD $0x4fbe1a3f // fmla v31.4s, v17.4s, v30.s[3]
-	WORD $0xad47460a // ldp q10, q17, [x16, #224]
-	WORD $0x4fb31954 // fmla v20.4s, v10.4s, v19.s[3]
-	WORD $0x4fb31a24 // fmla v4.4s, v17.4s, v19.s[3]
-	WORD $0x4fa91946 // fmla v6.4s, v10.4s, v9.s[3]
-	WORD $0x4fa91a32 // fmla v18.4s, v17.4s, v9.s[3]
-	WORD $0x4fba1956 // fmla v22.4s, v10.4s, v26.s[3]
-	WORD $0x4fba1a3c // fmla v28.4s, v17.4s, v26.s[3]
-	WORD $0x4fa81959 // fmla v25.4s, v10.4s, v8.s[3]
-	WORD $0x4fa81a20 // fmla v0.4s, v17.4s, v8.s[3]
-	WORD $0x4fa51958 // fmla v24.4s, v10.4s, v5.s[3]
-	WORD $0x4fa51a35 // fmla v21.4s, v17.4s, v5.s[3]
-	WORD $0x4fbe195d // fmla v29.4s, v10.4s, v30.s[3]
-	WORD $0x4fbe1a2c // fmla v12.4s, v17.4s, v30.s[3]
-	ADD $256, R16
-	SUBS $4, R14
+	WORD $0x3cc10665 // ldr q5, [x19], #16
+	WORD $0x3cc10690 // ldr q16, [x20], #16
+	WORD $0x3cc10434 // ldr q20, [x1], #16
+	WORD $0x3cc106cf // ldr q15, [x22], #16
+	WORD $0x3cc1075b // ldr q27, [x26], #16
+	WORD $0x3cc105a6 // ldr q6, [x13], #16
+	WORD $0xad401f38 // ldp q24, q7, [x25, #0]
+	WORD $0x4f85130b // fmla v11.4s, v24.4s, v5.s[0]
+	WORD $0x4f8510e0 // fmla v0.4s, v7.4s, v5.s[0]
+	WORD $0x4f90130d // fmla v13.4s, v24.4s, v16.s[0]
+	WORD $0x4f9010e8 // fmla v8.4s, v7.4s, v16.s[0]
+	WORD $0x4f94130c // fmla v12.4s, v24.4s, v20.s[0]
+	WORD $0x4f9410fc // fmla v28.4s, v7.4s, v20.s[0]
+	WORD $0x4f8f1316 // fmla v22.4s, v24.4s, v15.s[0]
+	WORD $0x4f8f10ee // fmla v14.4s, v7.4s, v15.s[0]
+	WORD $0x4f9b1311 // fmla v17.4s, v24.4s, v27.s[0]
+	WORD $0x4f9b10e4 // fmla v4.4s, v7.4s, v27.s[0]
+	WORD $0x4f861301 // fmla v1.4s, v24.4s, v6.s[0]
+	WORD $0x4f8610e2 // fmla v2.4s, v7.4s, v6.s[0]
+	WORD $0xad411f38 // ldp q24, q7, [x25, #32]
+	WORD $0x4f851309 // fmla v9.4s, v24.4s, v5.s[0]
+	WORD $0x4f8510fd // fmla v29.4s, v7.4s, v5.s[0]
+	WORD $0x4f90131a // fmla v26.4s, v24.4s, v16.s[0]
+	WORD $0x4f9010f9 // fmla v25.4s, v7.4s, v16.s[0]
+	WORD $0x4f94131f // fmla v31.4s, v24.4s, v20.s[0]
+	WORD $0x4f9410f5 // fmla v21.4s, v7.4s, v20.s[0]
+	WORD $0x4f8f1312 // fmla v18.4s, v24.4s, v15.s[0]
+	WORD $0x4f8f10f3 // fmla v19.4s, v7.4s, v15.s[0]
+	WORD $0x4f9b1317 // fmla v23.4s, v24.4s, v27.s[0]
+	WORD $0x4f9b10e3 // fmla v3.4s, v7.4s, v27.s[0]
+	WORD $0x4f86131e // fmla v30.4s, v24.4s, v6.s[0]
+	WORD $0x4f8610ea // fmla v10.4s, v7.4s, v6.s[0]
+	WORD $0xad421f38 // ldp q24, q7, [x25, #64]
+	WORD $0x4fa5130b // fmla v11.4s, v24.4s, v5.s[1]
+	WORD $0x4fa510e0 // fmla v0.4s, v7.4s, v5.s[1]
+	WORD $0x4fb0130d // fmla v13.4s, v24.4s, v16.s[1]
+	WORD $0x4fb010e8 // fmla v8.4s, v7.4s, v16.s[1]
+	WORD $0x4fb4130c // fmla v12.4s, v24.4s, v20.s[1]
+	WORD $0x4fb410fc // fmla v28.4s, v7.4s, v20.s[1]
+	WORD $0x4faf1316 // fmla v22.4s, v24.4s, v15.s[1]
+	WORD $0x4faf10ee // fmla v14.4s, v7.4s, v15.s[1]
+	WORD $0x4fbb1311 // fmla v17.4s, v24.4s, v27.s[1]
+	WORD $0x4fbb10e4 // fmla v4.4s, v7.4s, v27.s[1]
+	WORD $0x4fa61301 // fmla v1.4s, v24.4s, v6.s[1]
+	WORD $0x4fa610e2 // fmla v2.4s, v7.4s, v6.s[1]
+	WORD $0xad431f38 // ldp q24, q7, [x25, #96]
+	WORD $0x4fa51309 // fmla v9.4s, v24.4s, v5.s[1]
+	WORD $0x4fa510fd // fmla v29.4s, v7.4s, v5.s[1]
+	WORD $0x4fb0131a // fmla v26.4s, v24.4s, v16.s[1]
+	WORD $0x4fb010f9 // fmla v25.4s, v7.4s, v16.s[1]
+	WORD $0x4fb4131f // fmla v31.4s, v24.4s, v20.s[1]
+	WORD $0x4fb410f5 // fmla v21.4s, v7.4s, v20.s[1]
+	WORD $0x4faf1312 // fmla v18.4s, v24.4s, v15.s[1]
+	WORD $0x4faf10f3 // fmla v19.4s, v7.4s, v15.s[1]
+	WORD $0x4fbb1317 // fmla v23.4s, v24.4s, v27.s[1]
+	WORD $0x4fbb10e3 // fmla v3.4s, v7.4s, v27.s[1]
+	WORD $0x4fa6131e // fmla v30.4s, v24.4s, v6.s[1]
+	WORD $0x4fa610ea // fmla v10.4s, v7.4s, v6.s[1]
+	WORD $0xad441f38 // ldp q24, q7, [x25, #128]
+	WORD $0x4f851b0b // fmla v11.4s, v24.4s, v5.s[2]
+	WORD $0x4f8518e0 // fmla v0.4s, v7.4s, v5.s[2]
+	WORD $0x4f901b0d // fmla v13.4s, v24.4s, v16.s[2]
+	WORD $0x4f9018e8 // fmla v8.4s, v7.4s, v16.s[2]
+	WORD $0x4f941b0c // fmla v12.4s, v24.4s, v20.s[2]
+	WORD $0x4f9418fc // fmla v28.4s, v7.4s, v20.s[2]
+	WORD $0x4f8f1b16 // fmla v22.4s, v24.4s, v15.s[2]
+	WORD $0x4f8f18ee // fmla v14.4s, v7.4s, v15.s[2]
+	WORD $0x4f9b1b11 // fmla v17.4s, v24.4s, v27.s[2]
+	WORD $0x4f9b18e4 // fmla v4.4s, v7.4s, v27.s[2]
+	WORD $0x4f861b01 // fmla v1.4s, v24.4s, v6.s[2]
+	WORD $0x4f8618e2 // fmla v2.4s, v7.4s, v6.s[2]
+	WORD $0xad451f38 // ldp q24, q7, [x25, #160]
+	WORD $0x4f851b09 // fmla v9.4s, v24.4s, v5.s[2]
+	WORD $0x4f8518fd // fmla v29.4s, v7.4s, v5.s[2]
+	WORD $0x4f901b1a // fmla v26.4s, v24.4s, v16.s[2]
+	WORD $0x4f9018f9 // fmla v25.4s, v7.4s, v16.s[2]
+	WORD $0x4f941b1f // fmla v31.4s, v24.4s, v20.s[2]
+	WORD $0x4f9418f5 // fmla v21.4s, v7.4s, v20.s[2]
+	WORD $0x4f8f1b12 // fmla v18.4s, v24.4s, v15.s[2]
+	WORD $0x4f8f18f3 // fmla v19.4s, v7.4s, v15.s[2]
+	WORD $0x4f9b1b17 // fmla v23.4s, v24.4s, v27.s[2]
+	WORD $0x4f9b18e3 // fmla v3.4s, v7.4s, v27.s[2]
+	WORD $0x4f861b1e // fmla v30.4s, v24.4s, v6.s[2]
+	WORD $0x4f8618ea // fmla v10.4s, v7.4s, v6.s[2]
+	WORD $0xad461f38 // ldp q24, q7, [x25, #192]
+	WORD $0x4fa51b0b // fmla v11.4s, v24.4s, v5.s[3]
+	WORD $0x4fa518e0 // fmla v0.4s, v7.4s, v5.s[3]
+	WORD $0x4fb01b0d // fmla v13.4s, v24.4s, v16.s[3]
+	WORD $0x4fb018e8 // fmla v8.4s, v7.4s, v16.s[3]
+	WORD $0x4fb41b0c // fmla v12.4s, v24.4s, v20.s[3]
+	WORD $0x4fb418fc // fmla v28.4s, v7.4s, v20.s[3]
+	WORD $0x4faf1b16 // fmla v22.4s, v24.4s, v15.s[3]
+	WORD $0x4faf18ee // fmla v14.4s, v7.4s, v15.s[3]
+	WORD $0x4fbb1b11 // fmla v17.4s, v24.4s, v27.s[3]
+	WORD $0x4fbb18e4 // fmla v4.4s, v7.4s, v27.s[3]
+	WORD $0x4fa61b01 // fmla v1.4s, v24.4s, v6.s[3]
+	WORD $0x4fa618e2 // fmla v2.4s, v7.4s, v6.s[3]
+	WORD $0xad471f38 // ldp q24, q7, [x25, #224]
+	WORD $0x4fa51b09 // fmla v9.4s, v24.4s, v5.s[3]
+	WORD $0x4fa518fd // fmla v29.4s, v7.4s, v5.s[3]
+	WORD $0x4fb01b1a // fmla v26.4s, v24.4s, v16.s[3]
+	WORD $0x4fb018f9 // fmla v25.4s, v7.4s, v16.s[3]
+	WORD $0x4fb41b1f // fmla v31.4s, v24.4s, v20.s[3]
+	WORD $0x4fb418f5 // fmla v21.4s, v7.4s, v20.s[3]
+	WORD $0x4faf1b12 // fmla v18.4s, v24.4s, v15.s[3]
+	WORD $0x4faf18f3 // fmla v19.4s, v7.4s, v15.s[3]
+	WORD $0x4fbb1b17 // fmla v23.4s, v24.4s, v27.s[3]
+	WORD $0x4fbb18e3 // fmla v3.4s, v7.4s, v27.s[3]
+	WORD $0x4fa61b1e // fmla v30.4s, v24.4s, v6.s[3]
+	WORD $0x4fa618ea // fmla v10.4s, v7.4s, v6.s[3]
+	ADD $256, R25
+	SUBS $4, R21
 	BGE along_6
 along_6_rest:
-	ADDS $4, R14
+	ADDS $4, R21
 	BEQ along_6_end
 along_6_one:
-	WORD $0xbc4046d3 // ldr s19, [x22], #4
-	WORD $0xbc4046a9 // ldr s9, [x21], #4
-	WORD $0xbc4044fa // ldr s26, [x7], #4
-	WORD $0xbc404628 // ldr s8, [x17], #4
-	WORD $0xbc4046e5 // ldr s5, [x23], #4
-	WORD $0xbc40466a // ldr s10, [x19], #4
-	WORD $0xad40461e // ldp q30, q17, [x16, #0]
-	WORD $0x4f9313cd // fmla v13.4s, v30.4s, v19.s[0]
-	WORD $0x4f93123b // fmla v27.4s, v17.4s, v19.s[0]
-	WORD $0x4f8913d0 // fmla v16.4s, v30.4s, v9.s[0]
-	WORD $0x4f89122f // fmla v15.4s, v17.4s, v9.s[0]
-	WORD $0x4f9a13ce // fmla v14.4s, v30.4s, v26.s[0]
-	WORD $0x4f9a1227 // fmla v7.4s, v17.4s, v26.s[0]
-	WORD $0x4f8813c2 // fmla v2.4s, v30.4s, v8.s[0]
-	WORD $0x4f881237 // fmla v23.4s, v17.4s, v8.s[0]
-	WORD $0x4f8513c1 // fmla v1.4s, v30.4s, v5.s[0]
-	WORD $0x4f851223 // fmla v3.4s, v17.4s, v5.s[0]
-	WORD $0x4f8a13cb // fmla v11.4s, v30.4s, v10.s[0]
-	WORD $0x4f8a123f // fmla v31.4s, v17.4s, v10.s[0]
-	WORD $0xad41461e // ldp q30, q17, [x16, #32]
-	WORD $0x4f9313d4 // fmla v20.4s, v30.4s, v19.s[0]
-	WORD $0x4f931224 // fmla v4.4s, v17.4s, v19.s[0]
-	WORD $0x4f8913c6 // fmla v6.4s, v30.4s, v9.s[0]
-	WORD $0x4f891232 // fmla v18.4s, v17.4s, v9.s[0]
-	WORD $0x4f9a13d6 // fmla v22.4s, v30.4s, v26.s[0]
-	WORD $0x4f9a123c // fmla v28.4s, v17.4s, v26.s[0]
-	WORD $0x4f8813d9 // fmla v25.4s, v30.4s, v8.s[0]
-	WORD $0x4f881220 // fmla v0.4s, v17.4s, v8.s[0]
-	WORD $0x4f8513d8 // fmla v24.4s, v30.4s, v5.s[0]
-	WORD $0x4f851235 // fmla v21.4s, v17.4s, v5.s[0]
-	WORD $0x4f8a13dd // fmla v29.4s, v30.4s, v10.s[0]
-	WORD $0x4f8a122c // fmla v12.4s, v17.4s, v10.s[0]
-	ADD $64, R16
-	SUBS $1, R14
+	WORD $0xbc404665 // ldr s5, [x19], #4
+	WORD $0xbc404690 // ldr s16, [x20], #4
+	WORD $0xbc404434 // ldr s20, [x1], #4
+	WORD $0xbc4046cf // ldr s15, [x22], #4
+	WORD $0xbc40475b // ldr s27, [x26], #4
+	WORD $0xbc4045b8 // ldr s24, [x13], #4
+	WORD $0xad401f26 // ldp q6, q7, [x25, #0]
+	WORD $0x4f8510cb // fmla v11.4s, v6.4s, v5.s[0]
+	WORD $0x4f8510e0 // fmla v0.4s, v7.4s, v5.s[0]
+	WORD $0x4f9010cd // fmla v13.4s, v6.4s, v16.s[0]
+	WORD $0x4f9010e8 // fmla v8.4s, v7.4s, v16.s[0]
+	WORD $0x4f9410cc // fmla v12.4s, v6.4s, v20.s[0]
+	WORD $0x4f9410fc // fmla v28.4s, v7.4s, v20.s[0]
+	WORD $0x4f8f10d6 // fmla v22.4s, v6.4s, v15.s[0]
+	WORD $0x4f8f10ee // fmla v14.4s, v7.4s, v15.s[0]
+	WORD $0x4f9b10d1 // fmla v17.4s, v6.4s, v27.s[0]
+	WORD $0x4f9b10e4 // fmla v4.4s, v7.4s, v27.s[0]
+	WORD $0x4f9810c1 // fmla v1.4s, v6.4s, v24.s[0]
+	WORD $0x4f9810e2 // fmla v2.4s, v7.4s, v24.s[0]
+	WORD $0xad411f26 // ldp q6, q7, [x25, #32]
+	WORD $0x4f8510c9 // fmla v9.4s, v6.4s, v5.s[0]
+	WORD $0x4f8510fd // fmla v29.4s, v7.4s, v5.s[0]
+	WORD $0x4f9010da // fmla v26.4s, v6.4s, v16.s[0]
+	WORD $0x4f9010f9 // fmla v25.4s, v7.4s, v16.s[0]
+	WORD $0x4f9410df // fmla v31.4s, v6.4s, v20.s[0]
+	WORD $0x4f9410f5 // fmla v21.4s, v7.4s, v20.s[0]
+	WORD $0x4f8f10d2 // fmla v18.4s, v6.4s, v15.s[0]
+	WORD $0x4f8f10f3 // fmla v19.4s, v7.4s, v15.s[0]
+	WORD $0x4f9b10d7 // fmla v23.4s, v6.4s, v27.s[0]
+	WORD $0x4f9b10e3 // fmla v3.4s, v7.4s, v27.s[0]
+	WORD $0x4f9810de // fmla v30.4s, v6.4s, v24.s[0]
+	WORD $0x4f9810ea // fmla v10.4s, v7.4s, v24.s[0]
+	ADD $64, R25
+	SUBS $1, R21
 	BNE along_6_one
 along_6_end:
 	B end_6
 across_6:
-	SUBS $2, R14
+	SUBS $2, R21
 	BLT deep_6_rest
 deep_6:
-	WORD $0x3dc002d3 // ldr q19, [x22, #0]
-	WORD $0xfd400ac9 // ldr d9, [x22, #16]
-	WORD $0xad40221a // ldp q26, q8, [x16, #0]
-	WORD $0x4f93134d // fmla v13.4s, v26.4s, v19.s[0]
-	WORD $0x4f93111b // fmla v27.4s, v8.4s, v19.s[0]
-	WORD $0x4fb31350 // fmla v16.4s, v26.4s, v19.s[1]
-	WORD $0x4fb3110f // fmla v15.4s, v8.4s, v19.s[1]
-	WORD $0x4f931b4e // fmla v14.4s, v26.4s, v19.s[2]
-	WORD $0x4f931907 // fmla v7.4s, v8.4s, v19.s[2]
-	WORD $0x4fb31b42 // fmla v2.4s, v26.4s, v19.s[3]
-	WORD $0x4fb31917 // fmla v23.4s, v8.4s, v19.s[3]
-	WORD $0x4f891341 // fmla v1.4s, v26.4s, v9.s[0]
-	WORD $0x4f891103 // fmla v3.4s, v8.4s, v9.s[0]
-	WORD $0x4fa9134b // fmla v11.4s, v26.4s, v9.s[1]
-	WORD $0x4fa9111f // fmla v31.4s, v8.4s, v9.s[1]
-	WORD $0xad417a05 // ldp q5, q30, [x16, #32]
-	WORD $0x4f9310b4 // fmla v20.4s, v5.4s, v19.s[0]
-	WORD $0x4f9313c4 // fmla v4.4s, v30.4s, v19.s[0]
-	WORD $0x4fb310a6 // fmla v6.4s, v5.4s, v19.s[1]
-	WORD $0x4fb313d2 // fmla v18.4s, v30.4s, v19.s[1]
-	WORD $0x4f9318b6 // fmla v22.4s, v5.4s, v19.s[2]
-	WORD $0x4f931bdc // fmla v28.4s, v30.4s, v19.s[2]
-	WORD $0x4fb318b9 // fmla v25.4s, v5.4s, v19.s[3]
-	WORD $0x4fb31bc0 // fmla v0.4s, v30.4s, v19.s[3]
-	WORD $0x4f8910b8 // fmla v24.4s, v5.4s, v9.s[0]
-	WORD $0x4f8913d5 // fmla v21.4s, v30.4s, v9.s[0]
-	WORD $0x4fa910bd // fmla v29.4s, v5.4s, v9.s[1]
-	WORD $0x4fa913cc // fmla v12.4s, v30.4s, v9.s[1]
-	ADD R15, R22
-	WORD $0x3dc002ca // ldr q10, [x22, #0]
-	WORD $0xfd400ad1 // ldr d17, [x22, #16]
-	WORD $0xad42221a // ldp q26, q8, [x16, #64]
-	WORD $0x4f8a134d // fmla v13.4s, v26.4s, v10.s[0]
-	WORD $0x4f8a111b // fmla v27.4s, v8.4s, v10.s[0]
-	WORD $0x4faa1350 // fmla v16.4s, v26.4s, v10.s[1]
-	WORD $0x4faa110f // fmla v15.4s, v8.4s, v10.s[1]
-	WORD $0x4f8a1b4e // fmla v14.4s, v26.4s, v10.s[2]
-	WORD $0x4f8a1907 // fmla v7.4s, v8.4s, v10.s[2]
-	WORD $0x4faa1b42 // fmla v2.4s, v26.4s, v10.s[3]
-	WORD $0x4faa1917 // fmla v23.4s, v8.4s, v10.s[3]
-	WORD $0x4f911341 // fmla v1.4s, v26.4s, v17.s[0]
-	WORD $0x4f911103 // fmla v3.4s, v8.4s, v17.s[0]
-	WORD $0x4fb1134b // fmla v11.4s, v26.4s, v17.s[1]
-	WORD $0x4fb1111f // fmla v31.4s, v8.4s, v17.s[1]
-	WORD $0xad431613 // ldp q19, q5, [x16, #96]
-	WORD $0x4f8a1274 // fmla v20.4s, v19.4s, v10.s[0]
-	WORD $0x4f8a10a4 // fmla v4.4s, v5.4s, v10.s[0]
-	WORD $0x4faa1266 // fmla v6.4s, v19.4s, v10.s[1]
-	WORD $0x4faa10b2 // fmla v18.4s, v5.4s, v10.s[1]
-	WORD $0x4f8a1a76 // fmla v22.4s, v19.4s, v10.s[2]
-	WORD $0x4f8a18bc // fmla v28.4s, v5.4s, v10.s[2]
-	WORD $0x4faa1a79 // fmla v25.4s, v19.4s, v10.s[3]
-	WORD $0x4faa18a0 // fmla v0.4s, v5.4s, v10.s[3]
-	WORD $0x4f911278 // fmla v24.4s, v19.4s, v17.s[0]
-	WORD $0x4f9110b5 // fmla v21.4s, v5.4s, v17.s[0]
-	WORD $0x4fb1127d // fmla v29.4s, v19.4s, v17.s[1]
-	WORD $0x4fb110ac // fmla v12.4s, v5.4s, v17.s[1]
-	ADD R15, R22
-	ADD $128, R16
-	SUBS $2, R14
+	WORD $0x3dc00265 // ldr q5, [x19, #0]
+	WORD $0xfd400a70 // ldr d16, [x19, #16]
+	WORD $0xad403f34 // ldp q20, q15, [x25, #0]
+	WORD $0x4f85128b // fmla v11.4s, v20.4s, v5.s[0]
+	WORD $0x4f8511e0 // fmla v0.4s, v15.4s, v5.s[0]
+	WORD $0x4fa5128d // fmla v13.4s, v20.4s, v5.s[1]
+	WORD $0x4fa511e8 // fmla v8.4s, v15.4s, v5.s[1]
+	WORD $0x4f851a8c // fmla v12.4s, v20.4s, v5.s[2]
+	WORD $0x4f8519fc // fmla v28.4s, v15.4s, v5.s[2]
+	WORD $0x4fa51a96 // fmla v22.4s, v20.4s, v5.s[3]
+	WORD $0x4fa519ee // fmla v14.4s, v15.4s, v5.s[3]
+	WORD $0x4f901291 // fmla v17.4s, v20.4s, v16.s[0]
+	WORD $0x4f9011e4 // fmla v4.4s, v15.4s, v16.s[0]
+	WORD $0x4fb01281 // fmla v1.4s, v20.4s, v16.s[1]
+	WORD $0x4fb011e2 // fmla v2.4s, v15.4s, v16.s[1]
+	WORD $0xad411b3b // ldp q27, q6, [x25, #32]
+	WORD $0x4f851369 // fmla v9.4s, v27.4s, v5.s[0]
+	WORD $0x4f8510dd // fmla v29.4s, v6.4s, v5.s[0]
+	WORD $0x4fa5137a // fmla v26.4s, v27.4s, v5.s[1]
+	WORD $0x4fa510d9 // fmla v25.4s, v6.4s, v5.s[1]
+	WORD $0x4f851b7f // fmla v31.4s, v27.4s, v5.s[2]
+	WORD $0x4f8518d5 // fmla v21.4s, v6.4s, v5.s[2]
+	WORD $0x4fa51b72 // fmla v18.4s, v27.4s, v5.s[3]
+	WORD $0x4fa518d3 // fmla v19.4s, v6.4s, v5.s[3]
+	WORD $0x4f901377 // fmla v23.4s, v27.4s, v16.s[0]
+	WORD $0x4f9010c3 // fmla v3.4s, v6.4s, v16.s[0]
+	WORD $0x4fb0137e // fmla v30.4s, v27.4s, v16.s[1]
+	WORD $0x4fb010ca // fmla v10.4s, v6.4s, v16.s[1]
+	ADD R24, R19
+	WORD $0x3dc00278 // ldr q24, [x19, #0]
+	WORD $0xfd400a67 // ldr d7, [x19, #16]
+	WORD $0xad423f34 // ldp q20, q15, [x25, #64]
+	WORD $0x4f98128b // fmla v11.4s, v20.4s, v24.s[0]
+	WORD $0x4f9811e0 // fmla v0.4s, v15.4s, v24.s[0]
+	WORD $0x4fb8128d // fmla v13.4s, v20.4s, v24.s[1]
+	WORD $0x4fb811e8 // fmla v8.4s, v15.4s, v24.s[1]
+	WORD $0x4f981a8c // fmla v12.4s, v20.4s, v24.s[2]
+	WORD $0x4f9819fc // fmla v28.4s, v15.4s, v24.s[2]
+	WORD $0x4fb81a96 // fmla v22.4s, v20.4s, v24.s[3]
+	WORD $0x4fb819ee // fmla v14.4s, v15.4s, v24.s[3]
+	WORD $0x4f871291 // fmla v17.4s, v20.4s, v7.s[0]
+	WORD $0x4f8711e4 // fmla v4.4s, v15.4s, v7.s[0]
+	WORD $0x4fa71281 // fmla v1.4s, v20.4s, v7.s[1]
+	WORD $0x4fa711e2 // fmla v2.4s, v15.4s, v7.s[1]
+	WORD $0xad436f25 // ldp q5, q27, [x25, #96]
+	WORD $0x4f9810a9 // fmla v9.4s, v5.4s, v24.s[0]
+	WORD $0x4f98137d // fmla v29.4s, v27.4s, v24.s[0]
+	WORD $0x4fb810ba // fmla v26.4s, v5.4s, v24.s[1]
+	WORD $0x4fb81379 // fmla v25.4s, v27.4s, v24.s[1]
+	WORD $0x4f9818bf // fmla v31.4s, v5.4s, v24.s[2]
+	WORD $0x4f981b75 // fmla v21.4s, v27.4s, v24.s[2]
+	WORD $0x4fb818b2 // fmla v18.4s, v5.4s, v24.s[3]
+	WORD $0x4fb81b73 // fmla v19.4s, v27.4s, v24.s[3]
+	WORD $0x4f8710b7 // fmla v23.4s, v5.4s, v7.s[0]
+	WORD $0x4f871363 // fmla v3.4s, v27.4s, v7.s[0]
+	WORD $0x4fa710be // fmla v30.4s, v5.4s, v7.s[1]
+	WORD $0x4fa7136a // fmla v10.4s, v27.4s, v7.s[1]
+	ADD R24, R19
+	ADD $128, R25
+	SUBS $2, R21
 	BGE deep_6
 deep_6_rest:
-	ADDS $2, R14
+	ADDS $2, R21
 	BEQ deep_6_end
 deep_6_one:
-	WORD $0x3dc002c9 // ldr q9, [x22, #0]
-	WORD $0xfd400ade // ldr d30, [x22, #16]
-	WORD $0xad40221a // ldp q26, q8, [x16, #0]
-	WORD $0x4f89134d // fmla v13.4s, v26.4s, v9.s[0]
-	WORD $0x4f89111b // fmla v27.4s, v8.4s, v9.s[0]
-	WORD $0x4fa91350 // fmla v16.4s, v26.4s, v9.s[1]
-	WORD $0x4fa9110f // fmla v15.4s, v8.4s, v9.s[1]
-	WORD $0x4f891b4e // fmla v14.4s, v26.4s, v9.s[2]
-	WORD $0x4f891907 // fmla v7.4s, v8.4s, v9.s[2]
-	WORD $0x4fa91b42 // fmla v2.4s, v26.4s, v9.s[3]
-	WORD $0x4fa91917 // fmla v23.4s, v8.4s, v9.s[3]
-	WORD $0x4f9e1341 // fmla v1.4s, v26.4s, v30.s[0]
-	WORD $0x4f9e1103 // fmla v3.4s, v8.4s, v30.s[0]
-	WORD $0x4fbe134b // fmla v11.4s, v26.4s, v30.s[1]
-	WORD $0x4fbe111f // fmla v31.4s, v8.4s, v30.s[1]
-	WORD $0xad414e0a // ldp q10, q19, [x16, #32]
-	WORD $0x4f891154 // fmla v20.4s, v10.4s, v9.s[0]
-	WORD $0x4f891264 // fmla v4.4s, v19.4s, v9.s[0]
-	WORD $0x4fa91146 // fmla v6.4s, v10.4s, v9.s[1]
-	WORD $0x4fa91272 // fmla v18.4s, v19.4s, v9.s[1]
-	WORD $0x4f891956 // fmla v22.4s, v10.4s, v9.s[2]
-	WORD $0x4f891a7c // fmla v28.4s, v19.4s, v9.s[2]
-	WORD $0x4fa91959 // fmla v25.4s, v10.4s, v9.s[3]
-	WORD $0x4fa91a60 // fmla v0.4s, v19.4s, v9.s[3]
-	WORD $0x4f9e1158 // fmla v24.4s, v10.4s, v30.s[0]
-	WORD $0x4f9e1275 // fmla v21.4s, v19.4s, v30.s[0]
-	WORD $0x4fbe115d // fmla v29.4s, v10.4s, v30.s[1]
-	WORD $0x4fbe126c // fmla v12.4s, v19.4s, v30.s[1]
-	ADD R15, R22
-	ADD $64, R16
-	SUBS $1, R14
+	WORD $0x3dc00270 // ldr q16, [x19, #0]
+	WORD $0xfd400a66 // ldr d6, [x19, #16]
+	WORD $0xad403f34 // ldp q20, q15, [x25, #0]
+	WORD $0x4f90128b // fmla v11.4s, v20.4s, v16.s[0]
+	WORD $0x4f9011e0 // fmla v0.4s, v15.4s, v16.s[0]
+	WORD $0x4fb0128d // fmla v13.4s, v20.4s, v16.s[1]
+	WORD $0x4fb011e8 // fmla v8.4s, v15.4s, v16.s[1]
+	WORD $0x4f901a8c // fmla v12.4s, v20.4s, v16.s[2]
+	WORD $0x4f9019fc // fmla v28.4s, v15.4s, v16.s[2]
+	WORD $0x4fb01a96 // fmla v22.4s, v20.4s, v16.s[3]
+	WORD $0x4fb019ee // fmla v14.4s, v15.4s, v16.s[3]
+	WORD $0x4f861291 // fmla v17.4s, v20.4s, v6.s[0]
+	WORD $0x4f8611e4 // fmla v4.4s, v15.4s, v6.s[0]
+	WORD $0x4fa61281 // fmla v1.4s, v20.4s, v6.s[1]
+	WORD $0x4fa611e2 // fmla v2.4s, v15.4s, v6.s[1]
+	WORD $0xad411738 // ldp q24, q5, [x25, #32]
+	WORD $0x4f901309 // fmla v9.4s, v24.4s, v16.s[0]
+	WORD $0x4f9010bd // fmla v29.4s, v5.4s, v16.s[0]
+	WORD $0x4fb0131a // fmla v26.4s, v24.4s, v16.s[1]
+	WORD $0x4fb010b9 // fmla v25.4s, v5.4s, v16.s[1]
+	WORD $0x4f901b1f // fmla v31.4s, v24.4s, v16.s[2]
+	WORD $0x4f9018b5 // fmla v21.4s, v5.4s, v16.s[2]
+	WORD $0x4fb01b12 // fmla v18.4s, v24.4s, v16.s[3]
+	WORD $0x4fb018b3 // fmla v19.4s, v5.4s, v16.s[3]
+	WORD $0x4f861317 // fmla v23.4s, v24.4s, v6.s[0]
+	WORD $0x4f8610a3 // fmla v3.4s, v5.4s, v6.s[0]
+	WORD $0x4fa6131e // fmla v30.4s, v24.4s, v6.s[1]
+	WORD $0x4fa610aa // fmla v10.4s, v5.4s, v6.s[1]
+	ADD R24, R19
+	ADD $64, R25
+	SUBS $1, R21
 	BNE deep_6_one
 deep_6_end:
 end_6:
 	MOVD c+64(FP), R11
 	MOVD stride+72(FP), R0
 	LSL $2, R0
-	MOVD f+88(FP), R6
-	TBZ $0, R6, after_flag0_6
-	MOVD R11, R1
+	MOVD f+88(FP), R2
+	TBZ $0, R2, after_flag0_6
+	MOVD R11, R8
 	MOVD R11, R10
-	WORD $0xad401431 // ldp q17, q5, [x1, #0]
-	WORD $0x4e31d5ad // fadd v13.4s, v13.4s, v17.4s
-	WORD $0x4e25d77b // fadd v27.4s, v27.4s, v5.4s
-	ADD R0, R1
-	WORD $0xad41215a // ldp q26, q8, [x10, #32]
-	WORD $0x4e3ad694 // fadd v20.4s, v20.4s, v26.4s
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0xad406d07 // ldp q7, q27, [x8, #0]
+	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
+	WORD $0x4e3bd400 // fadd v0.4s, v0.4s, v27.4s
+	ADD R0, R8
+	WORD $0xad413d54 // ldp q20, q15, [x10, #32]
+	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
+	WORD $0x4e2fd7bd // fadd v29.4s, v29.4s, v15.4s
 	ADD R0, R10
-	WORD $0xad402829 // ldp q9, q10, [x1, #0]
-	WORD $0x4e29d610 // fadd v16.4s, v16.4s, v9.4s
-	WORD $0x4e2ad5ef // fadd v15.4s, v15.4s, v10.4s
-	ADD R0, R1
-	WORD $0xad414d5e // ldp q30, q19, [x10, #32]
-	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	WORD $0x4e33d652 // fadd v18.4s, v18.4s, v19.4s
+	WORD $0xad406110 // ldp q16, q24, [x8, #0]
+	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	ADD R0, R8
+	WORD $0xad411546 // ldp q6, q5, [x10, #32]
+	WORD $0x4e26d75a // fadd v26.4s, v26.4s, v6.4s
+	WORD $0x4e25d739 // fadd v25.4s, v25.4s, v5.4s
 	ADD R0, R10
-	WORD $0xad401431 // ldp q17, q5, [x1, #0]
-	WORD $0x4e31d5ce // fadd v14.4s, v14.4s, v17.4s
-	WORD $0x4e25d4e7 // fadd v7.4s, v7.4s, v5.4s
-	ADD R0, R1
-	WORD $0xad41215a // ldp q26, q8, [x10, #32]
-	WORD $0x4e3ad6d6 // fadd v22.4s, v22.4s, v26.4s
-	WORD $0x4e28d79c // fadd v28.4s, v28.4s, v8.4s
+	WORD $0xad406d07 // ldp q7, q27, [x8, #0]
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x4e3bd79c // fadd v28.4s, v28.4s, v27.4s
+	ADD R0, R8
+	WORD $0xad413d54 // ldp q20, q15, [x10, #32]
+	WORD $0x4e34d7ff // fadd v31.4s, v31.4s, v20.4s
+	WORD $0x4e2fd6b5 // fadd v21.4s, v21.4s, v15.4s
 	ADD R0, R10
-	WORD $0xad402829 // ldp q9, q10, [x1, #0]
-	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	WORD $0x4e2ad6f7 // fadd v23.4s, v23.4s, v10.4s
-	ADD R0, R1
-	WORD $0xad414d5e // ldp q30, q19, [x10, #32]
-	WORD $0x4e3ed739 // fadd v25.4s, v25.4s, v30.4s
-	WORD $0x4e33d400 // fadd v0.4s, v0.4s, v19.4s
+	WORD $0xad406110 // ldp q16, q24, [x8, #0]
+	WORD $0x4e30d6d6 // fadd v22.4s, v22.4s, v16.4s
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
+	ADD R0, R8
+	WORD $0xad411546 // ldp q6, q5, [x10, #32]
+	WORD $0x4e26d652 // fadd v18.4s, v18.4s, v6.4s
+	WORD $0x4e25d673 // fadd v19.4s, v19.4s, v5.4s
 	ADD R0, R10
-	WORD $0xad401431 // ldp q17, q5, [x1, #0]
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
-	ADD R0, R1
-	WORD $0xad41215a // ldp q26, q8, [x10, #32]
-	WORD $0x4e3ad718 // fadd v24.4s, v24.4s, v26.4s
-	WORD $0x4e28d6b5 // fadd v21.4s, v21.4s, v8.4s
+	WORD $0xad406d07 // ldp q7, q27, [x8, #0]
+	WORD $0x4e27d631 // fadd v17.4s, v17.4s, v7.4s
+	WORD $0x4e3bd484 // fadd v4.4s, v4.4s, v27.4s
+	ADD R0, R8
+	WORD $0xad413d54 // ldp q20, q15, [x10, #32]
+	WORD $0x4e34d6f7 // fadd v23.4s, v23.4s, v20.4s
+	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
 	ADD R0, R10
-	WORD $0xad402829 // ldp q9, q10, [x1, #0]
-	WORD $0x4e29d56b // fadd v11.4s, v11.4s, v9.4s
-	WORD $0x4e2ad7ff // fadd v31.4s, v31.4s, v10.4s
-	WORD $0xad414d5e // ldp q30, q19, [x10, #32]
-	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
-	WORD $0x4e33d58c // fadd v12.4s, v12.4s, v19.4s
+	WORD $0xad406110 // ldp q16, q24, [x8, #0]
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
+	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
+	WORD $0xad411546 // ldp q6, q5, [x10, #32]
+	WORD $0x4e26d7de // fadd v30.4s, v30.4s, v6.4s
+	WORD $0x4e25d54a // fadd v10.4s, v10.4s, v5.4s
 after_flag0_6:
-	TBZ $1, R6, after_flag1_6
-	MOVD bias+80(FP), R4
-	WORD $0x4ddfc891 // ld1r {v17.4s}, [x4], #4
-	WORD $0x4e31d5ad // fadd v13.4s, v13.4s, v17.4s
-	WORD $0x4e31d77b // fadd v27.4s, v27.4s, v17.4s
-	WORD $0x4e31d694 // fadd v20.4s, v20.4s, v17.4s
-	WORD $0x4e31d484 // fadd v4.4s, v4.4s, v17.4s
-	WORD $0x4ddfc885 // ld1r {v5.4s}, [x4], #4
-	WORD $0x4e25d610 // fadd v16.4s, v16.4s, v5.4s
-	WORD $0x4e25d5ef // fadd v15.4s, v15.4s, v5.4s
-	WORD $0x4e25d4c6 // fadd v6.4s, v6.4s, v5.4s
-	WORD $0x4e25d652 // fadd v18.4s, v18.4s, v5.4s
-	WORD $0x4ddfc89a // ld1r {v26.4s}, [x4], #4
-	WORD $0x4e3ad5ce // fadd v14.4s, v14.4s, v26.4s
-	WORD $0x4e3ad4e7 // fadd v7.4s, v7.4s, v26.4s
-	WORD $0x4e3ad6d6 // fadd v22.4s, v22.4s, v26.4s
-	WORD $0x4e3ad79c // fadd v28.4s, v28.4s, v26.4s
-	WORD $0x4ddfc888 // ld1r {v8.4s}, [x4], #4
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x4e28d6f7 // fadd v23.4s, v23.4s, v8.4s
-	WORD $0x4e28d739 // fadd v25.4s, v25.4s, v8.4s
-	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x4ddfc889 // ld1r {v9.4s}, [x4], #4
-	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	WORD $0x4e29d718 // fadd v24.4s, v24.4s, v9.4s
-	WORD $0x4e29d6b5 // fadd v21.4s, v21.4s, v9.4s
-	WORD $0x4ddfc88a // ld1r {v10.4s}, [x4], #4
-	WORD $0x4e2ad56b // fadd v11.4s, v11.4s, v10.4s
-	WORD $0x4e2ad7ff // fadd v31.4s, v31.4s, v10.4s
-	WORD $0x4e2ad7bd // fadd v29.4s, v29.4s, v10.4s
-	WORD $0x4e2ad58c // fadd v12.4s, v12.4s, v10.4s
-	MOVD R4, bias+80(FP)
+	TBZ $1, R2, after_flag1_6
+	MOVD bias+80(FP), R12
+	WORD $0x4ddfc987 // ld1r {v7.4s}, [x12], #4
+	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
+	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
+	WORD $0x4e27d529 // fadd v9.4s, v9.4s, v7.4s
+	WORD $0x4e27d7bd // fadd v29.4s, v29.4s, v7.4s
+	WORD $0x4ddfc99b // ld1r {v27.4s}, [x12], #4
+	WORD $0x4e3bd5ad // fadd v13.4s, v13.4s, v27.4s
+	WORD $0x4e3bd508 // fadd v8.4s, v8.4s, v27.4s
+	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
+	WORD $0x4e3bd739 // fadd v25.4s, v25.4s, v27.4s
+	WORD $0x4ddfc994 // ld1r {v20.4s}, [x12], #4
+	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
+	WORD $0x4e34d79c // fadd v28.4s, v28.4s, v20.4s
+	WORD $0x4e34d7ff // fadd v31.4s, v31.4s, v20.4s
+	WORD $0x4e34d6b5 // fadd v21.4s, v21.4s, v20.4s
+	WORD $0x4ddfc98f // ld1r {v15.4s}, [x12], #4
+	WORD $0x4e2fd6d6 // fadd v22.4s, v22.4s, v15.4s
+	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
+	WORD $0x4e2fd652 // fadd v18.4s, v18.4s, v15.4s
+	WORD $0x4e2fd673 // fadd v19.4s, v19.4s, v15.4s
+	WORD $0x4ddfc990 // ld1r {v16.4s}, [x12], #4
+	WORD $0x4e30d631 // fadd v17.4s, v17.4s, v16.4s
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	WORD $0x4e30d6f7 // fadd v23.4s, v23.4s, v16.4s
+	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
+	WORD $0x4ddfc998 // ld1r {v24.4s}, [x12], #4
+	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
+	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
+	WORD $0x4e38d7de // fadd v30.4s, v30.4s, v24.4s
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	MOVD R12, bias+80(FP)
 after_flag1_6:
-	TBZ $2, R6, after_flag2_6
-	MOVD bias+80(FP), R8
-	WORD $0xad404d1e // ldp q30, q19, [x8, #0]
-	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
-	WORD $0x4e33d77b // fadd v27.4s, v27.4s, v19.4s
-	WORD $0x4e3ed610 // fadd v16.4s, v16.4s, v30.4s
-	WORD $0x4e33d5ef // fadd v15.4s, v15.4s, v19.4s
-	WORD $0x4e3ed5ce // fadd v14.4s, v14.4s, v30.4s
-	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
-	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
-	WORD $0x4e33d6f7 // fadd v23.4s, v23.4s, v19.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
-	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
-	WORD $0x4e33d7ff // fadd v31.4s, v31.4s, v19.4s
-	WORD $0xad411511 // ldp q17, q5, [x8, #32]
-	WORD $0x4e31d694 // fadd v20.4s, v20.4s, v17.4s
-	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
-	WORD $0x4e31d4c6 // fadd v6.4s, v6.4s, v17.4s
-	WORD $0x4e25d652 // fadd v18.4s, v18.4s, v5.4s
-	WORD $0x4e31d6d6 // fadd v22.4s, v22.4s, v17.4s
-	WORD $0x4e25d79c // fadd v28.4s, v28.4s, v5.4s
-	WORD $0x4e31d739 // fadd v25.4s, v25.4s, v17.4s
+	TBZ $2, R2, after_flag2_6
+	MOVD bias+80(FP), R6
+	WORD $0xad4014c6 // ldp q6, q5, [x6, #0]
+	WORD $0x4e26d56b // fadd v11.4s, v11.4s, v6.4s
 	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
-	WORD $0x4e31d718 // fadd v24.4s, v24.4s, v17.4s
-	WORD $0x4e25d6b5 // fadd v21.4s, v21.4s, v5.4s
-	WORD $0x4e31d7bd // fadd v29.4s, v29.4s, v17.4s
-	WORD $0x4e25d58c // fadd v12.4s, v12.4s, v5.4s
+	WORD $0x4e26d5ad // fadd v13.4s, v13.4s, v6.4s
+	WORD $0x4e25d508 // fadd v8.4s, v8.4s, v5.4s
+	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x4e25d79c // fadd v28.4s, v28.4s, v5.4s
+	WORD $0x4e26d6d6 // fadd v22.4s, v22.4s, v6.4s
+	WORD $0x4e25d5ce // fadd v14.4s, v14.4s, v5.4s
+	WORD $0x4e26d631 // fadd v17.4s, v17.4s, v6.4s
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
+	WORD $0xad416cc7 // ldp q7, q27, [x6, #32]
+	WORD $0x4e27d529 // fadd v9.4s, v9.4s, v7.4s
+	WORD $0x4e3bd7bd // fadd v29.4s, v29.4s, v27.4s
+	WORD $0x4e27d75a // fadd v26.4s, v26.4s, v7.4s
+	WORD $0x4e3bd739 // fadd v25.4s, v25.4s, v27.4s
+	WORD $0x4e27d7ff // fadd v31.4s, v31.4s, v7.4s
+	WORD $0x4e3bd6b5 // fadd v21.4s, v21.4s, v27.4s
+	WORD $0x4e27d652 // fadd v18.4s, v18.4s, v7.4s
+	WORD $0x4e3bd673 // fadd v19.4s, v19.4s, v27.4s
+	WORD $0x4e27d6f7 // fadd v23.4s, v23.4s, v7.4s
+	WORD $0x4e3bd463 // fadd v3.4s, v3.4s, v27.4s
+	WORD $0x4e27d7de // fadd v30.4s, v30.4s, v7.4s
+	WORD $0x4e3bd54a // fadd v10.4s, v10.4s, v27.4s
 after_flag2_6:
-	TBZ $3, R6, after_flag3_6
-	WORD $0x4ea0e9ba // fcmlt v26.4s, v13.4s, #0.0
-	WORD $0x4e7a1dad // bic v13.16b, v13.16b, v26.16b
-	WORD $0x4ea0eb68 // fcmlt v8.4s, v27.4s, #0.0
-	WORD $0x4e681f7b // bic v27.16b, v27.16b, v8.16b
-	WORD $0x4ea0ea89 // fcmlt v9.4s, v20.4s, #0.0
-	WORD $0x4e691e94 // bic v20.16b, v20.16b, v9.16b
-	WORD $0x4ea0e88a // fcmlt v10.4s, v4.4s, #0.0
-	WORD $0x4e6a1c84 // bic v4.16b, v4.16b, v10.16b
-	WORD $0x4ea0ea1e // fcmlt v30.4s, v16.4s, #0.0
-	WORD $0x4e7e1e10 // bic v16.16b, v16.16b, v30.16b
-	WORD $0x4ea0e9f3 // fcmlt v19.4s, v15.4s, #0.0
-	WORD $0x4e731def // bic v15.16b, v15.16b, v19.16b
-	WORD $0x4ea0e8d1 // fcmlt v17.4s, v6.4s, #0.0
-	WORD $0x4e711cc6 // bic v6.16b, v6.16b, v17.16b
-	WORD $0x4ea0ea45 // fcmlt v5.4s, v18.4s, #0.0
-	WORD $0x4e651e52 // bic v18.16b, v18.16b, v5.16b
-	WORD $0x4ea0e9da // fcmlt v26.4s, v14.4s, #0.0
-	WORD $0x4e7a1dce // bic v14.16b, v14.16b, v26.16b
-	WORD $0x4ea0e8e8 // fcmlt v8.4s, v7.4s, #0.0
-	WORD $0x4e681ce7 // bic v7.16b, v7.16b, v8.16b
-	WORD $0x4ea0eac9 // fcmlt v9.4s, v22.4s, #0.0
-	WORD $0x4e691ed6 // bic v22.16b, v22.16b, v9.16b
-	WORD $0x4ea0eb8a // fcmlt v10.4s, v28.4s, #0.0
-	WORD $0x4e6a1f9c // bic v28.16b, v28.16b, v10.16b
-	WORD $0x4ea0e85e // fcmlt v30.4s, v2.4s, #0.0
-	WORD $0x4e7e1c42 // bic v2.16b, v2.16b, v30.16b
-	WORD $0x4ea0eaf3 // fcmlt v19.4s, v23.4s, #0.0
-	WORD $0x4e731ef7 // bic v23.16b, v23.16b, v19.16b
-	WORD $0x4ea0eb31 // fcmlt v17.4s, v25.4s, #0.0
-	WORD $0x4e711f39 // bic v25.16b, v25.16b, v17.16b
-	WORD $0x4ea0e805 // fcmlt v5.4s, v0.4s, #0.0
-	WORD $0x4e651c00 // bic v0.16b, v0.16b, v5.16b
-	WORD $0x4ea0e83a // fcmlt v26.4s, v1.4s, #0.0
-	WORD $0x4e7a1c21 // bic v1.16b, v1.16b, v26.16b
-	WORD $0x4ea0e868 // fcmlt v8.4s, v3.4s, #0.0
-	WORD $0x4e681c63 // bic v3.16b, v3.16b, v8.16b
-	WORD $0x4ea0eb09 // fcmlt v9.4s, v24.4s, #0.0
-	WORD $0x4e691f18 // bic v24.16b, v24.16b, v9.16b
-	WORD $0x4ea0eaaa // fcmlt v10.4s, v21.4s, #0.0
-	WORD $0x4e6a1eb5 // bic v21.16b, v21.16b, v10.16b
-	WORD $0x4ea0e97e // fcmlt v30.4s, v11.4s, #0.0
-	WORD $0x4e7e1d6b // bic v11.16b, v11.16b, v30.16b
-	WORD $0x4ea0ebf3 // fcmlt v19.4s, v31.4s, #0.0
-	WORD $0x4e731fff // bic v31.16b, v31.16b, v19.16b
-	WORD $0x4ea0ebb1 // fcmlt v17.4s, v29.4s, #0.0
-	WORD $0x4e711fbd // bic v29.16b, v29.16b, v17.16b
-	WORD $0x4ea0e985 // fcmlt v5.4s, v12.4s, #0.0
-	WORD $0x4e651d8c // bic v12.16b, v12.16b, v5.16b
+	TBZ $3, R2, after_flag3_6
+	WORD $0x4ea0e974 // fcmlt v20.4s, v11.4s, #0.0
+	WORD $0x4e741d6b // bic v11.16b, v11.16b, v20.16b
+	WORD $0x4ea0e80f // fcmlt v15.4s, v0.4s, #0.0
+	WORD $0x4e6f1c00 // bic v0.16b, v0.16b, v15.16b
+	WORD $0x4ea0e930 // fcmlt v16.4s, v9.4s, #0.0
+	WORD $0x4e701d29 // bic v9.16b, v9.16b, v16.16b
+	WORD $0x4ea0ebb8 // fcmlt v24.4s, v29.4s, #0.0
+	WORD $0x4e781fbd // bic v29.16b, v29.16b, v24.16b
+	WORD $0x4ea0e9a6 // fcmlt v6.4s, v13.4s, #0.0
+	WORD $0x4e661dad // bic v13.16b, v13.16b, v6.16b
+	WORD $0x4ea0e905 // fcmlt v5.4s, v8.4s, #0.0
+	WORD $0x4e651d08 // bic v8.16b, v8.16b, v5.16b
+	WORD $0x4ea0eb47 // fcmlt v7.4s, v26.4s, #0.0
+	WORD $0x4e671f5a // bic v26.16b, v26.16b, v7.16b
+	WORD $0x4ea0eb3b // fcmlt v27.4s, v25.4s, #0.0
+	WORD $0x4e7b1f39 // bic v25.16b, v25.16b, v27.16b
+	WORD $0x4ea0e994 // fcmlt v20.4s, v12.4s, #0.0
+	WORD $0x4e741d8c // bic v12.16b, v12.16b, v20.16b
+	WORD $0x4ea0eb8f // fcmlt v15.4s, v28.4s, #0.0
+	WORD $0x4e6f1f9c // bic v28.16b, v28.16b, v15.16b
+	WORD $0x4ea0ebf0 // fcmlt v16.4s, v31.4s, #0.0
+	WORD $0x4e701fff // bic v31.16b, v31.16b, v16.16b
+	WORD $0x4ea0eab8 // fcmlt v24.4s, v21.4s, #0.0
+	WORD $0x4e781eb5 // bic v21.16b, v21.16b, v24.16b
+	WORD $0x4ea0eac6 // fcmlt v6.4s, v22.4s, #0.0
+	WORD $0x4e661ed6 // bic v22.16b, v22.16b, v6.16b
+	WORD $0x4ea0e9c5 // fcmlt v5.4s, v14.4s, #0.0
+	WORD $0x4e651dce // bic v14.16b, v14.16b, v5.16b
+	WORD $0x4ea0ea47 // fcmlt v7.4s, v18.4s, #0.0
+	WORD $0x4e671e52 // bic v18.16b, v18.16b, v7.16b
+	WORD $0x4ea0ea7b // fcmlt v27.4s, v19.4s, #0.0
+	WORD $0x4e7b1e73 // bic v19.16b, v19.16b, v27.16b
+	WORD $0x4ea0ea34 // fcmlt v20.4s, v17.4s, #0.0
+	WORD $0x4e741e31 // bic v17.16b, v17.16b, v20.16b
+	WORD $0x4ea0e88f // fcmlt v15.4s, v4.4s, #0.0
+	WORD $0x4e6f1c84 // bic v4.16b, v4.16b, v15.16b
+	WORD $0x4ea0eaf0 // fcmlt v16.4s, v23.4s, #0.0
+	WORD $0x4e701ef7 // bic v23.16b, v23.16b, v16.16b
+	WORD $0x4ea0e878 // fcmlt v24.4s, v3.4s, #0.0
+	WORD $0x4e781c63 // bic v3.16b, v3.16b, v24.16b
+	WORD $0x4ea0e826 // fcmlt v6.4s, v1.4s, #0.0
+	WORD $0x4e661c21 // bic v1.16b, v1.16b, v6.16b
+	WORD $0x4ea0e845 // fcmlt v5.4s, v2.4s, #0.0
+	WORD $0x4e651c42 // bic v2.16b, v2.16b, v5.16b
+	WORD $0x4ea0ebc7 // fcmlt v7.4s, v30.4s, #0.0
+	WORD $0x4e671fde // bic v30.16b, v30.16b, v7.16b
+	WORD $0x4ea0e95b // fcmlt v27.4s, v10.4s, #0.0
+	WORD $0x4e7b1d4a // bic v10.16b, v10.16b, v27.16b
 after_flag3_6:
-	MOVD R11, R25
-	MOVD R11, R24
-	WORD $0xad006f2d // stp q13, q27, [x25, #0]
-	ADD R0, R25
-	WORD $0xad011314 // stp q20, q4, [x24, #32]
-	ADD R0, R24
-	WORD $0xad003f30 // stp q16, q15, [x25, #0]
-	ADD R0, R25
-	WORD $0xad014b06 // stp q6, q18, [x24, #32]
-	ADD R0, R24
-	WORD $0xad001f2e // stp q14, q7, [x25, #0]
-	ADD R0, R25
-	WORD $0xad017316 // stp q22, q28, [x24, #32]
-	ADD R0, R24
-	WORD $0xad005f22 // stp q2, q23, [x25, #0]
-	ADD R0, R25
-	WORD $0xad010319 // stp q25, q0, [x24, #32]
-	ADD R0, R24
-	WORD $0xad000f21 // stp q1, q3, [x25, #0]
-	ADD R0, R25
-	WORD $0xad015718 // stp q24, q21, [x24, #32]
-	ADD R0, R24
-	WORD $0xad007f2b // stp q11, q31, [x25, #0]
-	WORD $0xad01331d // stp q29, q12, [x24, #32]
-	MOVD tileStride+48(FP), R26
-	LSL $2, R26
-	MOVD a+24(FP), R5
-	ADD R26, R5
-	MOVD R5, a+24(FP)
-	MOVD stride+72(FP), R2
-	LSL $2, R2
-	MOVD $6, R3
-	MUL R2, R3
-	MOVD c+64(FP), R12
-	ADD R3, R12
-	MOVD R12, c+64(FP)
-	SUBS $1, R13
+	TBZ $4, R2, after_flag4_6
+	LSR $32, R2, R4
+	WORD $0x4e040c94 // dup v20.4s, w4
+	WORD $0x6eb4e56f // fcmgt v15.4s, v11.4s, v20.4s
+	WORD $0x6eaf1e8b // bit v11.16b, v20.16b, v15.16b
+	WORD $0x6eb4e410 // fcmgt v16.4s, v0.4s, v20.4s
+	WORD $0x6eb01e80 // bit v0.16b, v20.16b, v16.16b
+	WORD $0x6eb4e538 // fcmgt v24.4s, v9.4s, v20.4s
+	WORD $0x6eb81e89 // bit v9.16b, v20.16b, v24.16b
+	WORD $0x6eb4e7a6 // fcmgt v6.4s, v29.4s, v20.4s
+	WORD $0x6ea61e9d // bit v29.16b, v20.16b, v6.16b
+	WORD $0x6eb4e5a5 // fcmgt v5.4s, v13.4s, v20.4s
+	WORD $0x6ea51e8d // bit v13.16b, v20.16b, v5.16b
+	WORD $0x6eb4e507 // fcmgt v7.4s, v8.4s, v20.4s
+	WORD $0x6ea71e88 // bit v8.16b, v20.16b, v7.16b
+	WORD $0x6eb4e75b // fcmgt v27.4s, v26.4s, v20.4s
+	WORD $0x6ebb1e9a // bit v26.16b, v20.16b, v27.16b
+	WORD $0x6eb4e72f // fcmgt v15.4s, v25.4s, v20.4s
+	WORD $0x6eaf1e99 // bit v25.16b, v20.16b, v15.16b
+	WORD $0x6eb4e590 // fcmgt v16.4s, v12.4s, v20.4s
+	WORD $0x6eb01e8c // bit v12.16b, v20.16b, v16.16b
+	WORD $0x6eb4e798 // fcmgt v24.4s, v28.4s, v20.4s
+	WORD $0x6eb81e9c // bit v28.16b, v20.16b, v24.16b
+	WORD $0x6eb4e7e6 // fcmgt v6.4s, v31.4s, v20.4s
+	WORD $0x6ea61e9f // bit v31.16b, v20.16b, v6.16b
+	WORD $0x6eb4e6a5 // fcmgt v5.4s, v21.4s, v20.4s
+	WORD $0x6ea51e95 // bit v21.16b, v20.16b, v5.16b
+	WORD $0x6eb4e6c7 // fcmgt v7.4s, v22.4s, v20.4s
+	WORD $0x6ea71e96 // bit v22.16b, v20.16b, v7.16b
+	WORD $0x6eb4e5db // fcmgt v27.4s, v14.4s, v20.4s
+	WORD $0x6ebb1e8e // bit v14.16b, v20.16b, v27.16b
+	WORD $0x6eb4e64f // fcmgt v15.4s, v18.4s, v20.4s
+	WORD $0x6eaf1e92 // bit v18.16b, v20.16b, v15.16b
+	WORD $0x6eb4e670 // fcmgt v16.4s, v19.4s, v20.4s
+	WORD $0x6eb01e93 // bit v19.16b, v20.16b, v16.16b
+	WORD $0x6eb4e638 // fcmgt v24.4s, v17.4s, v20.4s
+	WORD $0x6eb81e91 // bit v17.16b, v20.16b, v24.16b
+	WORD $0x6eb4e486 // fcmgt v6.4s, v4.4s, v20.4s
+	WORD $0x6ea61e84 // bit v4.16b, v20.16b, v6.16b
+	WORD $0x6eb4e6e5 // fcmgt v5.4s, v23.4s, v20.4s
+	WORD $0x6ea51e97 // bit v23.16b, v20.16b, v5.16b
+	WORD $0x6eb4e467 // fcmgt v7.4s, v3.4s, v20.4s
+	WORD $0x6ea71e83 // bit v3.16b, v20.16b, v7.16b
+	WORD $0x6eb4e43b // fcmgt v27.4s, v1.4s, v20.4s
+	WORD $0x6ebb1e81 // bit v1.16b, v20.16b, v27.16b
+	WORD $0x6eb4e44f // fcmgt v15.4s, v2.4s, v20.4s
+	WORD $0x6eaf1e82 // bit v2.16b, v20.16b, v15.16b
+	WORD $0x6eb4e7d0 // fcmgt v16.4s, v30.4s, v20.4s
+	WORD $0x6eb01e9e // bit v30.16b, v20.16b, v16.16b
+	WORD $0x6eb4e558 // fcmgt v24.4s, v10.4s, v20.4s
+	WORD $0x6eb81e8a // bit v10.16b, v20.16b, v24.16b
+after_flag4_6:
+	MOVD R11, R3
+	MOVD R11, R5
+	WORD $0xad00006b // stp q11, q0, [x3, #0]
+	ADD R0, R3
+	WORD $0xad0174a9 // stp q9, q29, [x5, #32]
+	ADD R0, R5
+	WORD $0xad00206d // stp q13, q8, [x3, #0]
+	ADD R0, R3
+	WORD $0xad0164ba // stp q26, q25, [x5, #32]
+	ADD R0, R5
+	WORD $0xad00706c // stp q12, q28, [x3, #0]
+	ADD R0, R3
+	WORD $0xad0154bf // stp q31, q21, [x5, #32]
+	ADD R0, R5
+	WORD $0xad003876 // stp q22, q14, [x3, #0]
+	ADD R0, R3
+	WORD $0xad014cb2 // stp q18, q19, [x5, #32]
+	ADD R0, R5
+	WORD $0xad001071 // stp q17, q4, [x3, #0]
+	ADD R0, R3
+	WORD $0xad010cb7 // stp q23, q3, [x5, #32]
+	ADD R0, R5
+	WORD $0xad000861 // stp q1, q2, [x3, #0]
+	WORD $0xad0128be // stp q30, q10, [x5, #32]
+	MOVD tileStride+48(FP), R9
+	LSL $2, R9
+	MOVD a+24(FP), R14
+	ADD R9, R14
+	MOVD R14, a+24(FP)
+	MOVD stride+72(FP), R7
+	LSL $2, R7
+	MOVD $6, R15
+	MUL R7, R15
+	MOVD c+64(FP), R16
+	ADD R15, R16
+	MOVD R16, c+64(FP)
+	SUBS $1, R17
 	BNE tile_6
 	RET
 
@@ -3427,1391 +3619,1583 @@ after_flag1_1:
 	WORD $0x4ea0e867 // fcmlt v7.4s, v3.4s, #0.0
 	WORD $0x4e671c63 // bic v3.16b, v3.16b, v7.16b
 after_flag3_1:
-	MOVD R5, R14
-	MOVD R10, R15
-	WORD $0xad0005c0 // stp q0, q1, [x14, #0]
-	WORD $0xad000de2 // stp q2, q3, [x15, #0]
+	TBZ $4, R4, after_flag4_1
+	LSR $32, R4, R14
+	WORD $0x4e040dc8 // dup v8.4s, w14
+	WORD $0x6ea8e409 // fcmgt v9.4s, v0.4s, v8.4s
+	WORD $0x6ea91d00 // bit v0.16b, v8.16b, v9.16b
+	WORD $0x6ea8e42a // fcmgt v10.4s, v1.4s, v8.4s
+	WORD $0x6eaa1d01 // bit v1.16b, v8.16b, v10.16b
+	WORD $0x6ea8e44b // fcmgt v11.4s, v2.4s, v8.4s
+	WORD $0x6eab1d02 // bit v2.16b, v8.16b, v11.16b
+	WORD $0x6ea8e46c // fcmgt v12.4s, v3.4s, v8.4s
+	WORD $0x6eac1d03 // bit v3.16b, v8.16b, v12.16b
+after_flag4_1:
+	MOVD R5, R15
+	MOVD R10, R16
+	WORD $0xad0005e0 // stp q0, q1, [x15, #0]
+	WORD $0xad000e02 // stp q2, q3, [x16, #0]
 	SUBS $1, R1
 	BNE panel_1
 	RET
 rows_2:
-	MOVD panels+8(FP), R16
-	MOVD places+48(FP), R17
+	MOVD panels+8(FP), R17
+	MOVD places+48(FP), R19
 panel_2:
-	MOVD a+24(FP), R19
-	MOVD rowStride+32(FP), R20
-	LSL $2, R20
-	ADD R20, R19, R21
-	MOVD padded+40(FP), R22
-	MOVW.P 4(R17), R23
-	ADD R23<<2, R22, R23
-	MOVW.P 4(R17), R24
-	ADD R24<<2, R22, R24
-	MOVD taps+56(FP), R25
-	MOVD depth+16(FP), R3
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
+	MOVD a+24(FP), R20
+	MOVD rowStride+32(FP), R21
+	LSL $2, R21
+	ADD R21, R20, R22
+	MOVD padded+40(FP), R23
+	MOVW.P 4(R19), R24
+	ADD R24<<2, R23, R24
+	MOVW.P 4(R19), R25
+	ADD R25<<2, R23, R25
+	MOVD taps+56(FP), R3
+	MOVD depth+16(FP), R6
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
-	SUBS $4, R3
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	SUBS $4, R6
 	BLT along_2_rest
 along_2:
-	WORD $0x3cc10670 // ldr q16, [x19], #16
-	WORD $0x3cc106b1 // ldr q17, [x21], #16
-	MOVW.P 4(R25), R6
-	ADD R6<<2, R23, R7
-	ADD R6<<2, R24, R8
-	WORD $0xad404cf2 // ldp q18, q19, [x7, #0]
-	WORD $0x4f901248 // fmla v8.4s, v18.4s, v16.s[0]
-	WORD $0x4f901269 // fmla v9.4s, v19.4s, v16.s[0]
-	WORD $0x4f91124c // fmla v12.4s, v18.4s, v17.s[0]
-	WORD $0x4f91126d // fmla v13.4s, v19.4s, v17.s[0]
-	WORD $0xad405104 // ldp q4, q20, [x8, #0]
-	WORD $0x4f90108a // fmla v10.4s, v4.4s, v16.s[0]
-	WORD $0x4f90128b // fmla v11.4s, v20.4s, v16.s[0]
-	WORD $0x4f91108e // fmla v14.4s, v4.4s, v17.s[0]
-	WORD $0x4f91128f // fmla v15.4s, v20.4s, v17.s[0]
-	MOVW.P 4(R25), R9
-	ADD R9<<2, R23, R0
-	ADD R9<<2, R24, R26
-	WORD $0xad405c16 // ldp q22, q23, [x0, #0]
-	WORD $0x4fb012c8 // fmla v8.4s, v22.4s, v16.s[1]
-	WORD $0x4fb012e9 // fmla v9.4s, v23.4s, v16.s[1]
-	WORD $0x4fb112cc // fmla v12.4s, v22.4s, v17.s[1]
-	WORD $0x4fb112ed // fmla v13.4s, v23.4s, v17.s[1]
-	WORD $0xad405758 // ldp q24, q21, [x26, #0]
-	WORD $0x4fb0130a // fmla v10.4s, v24.4s, v16.s[1]
-	WORD $0x4fb012ab // fmla v11.4s, v21.4s, v16.s[1]
-	WORD $0x4fb1130e // fmla v14.4s, v24.4s, v17.s[1]
-	WORD $0x4fb112af // fmla v15.4s, v21.4s, v17.s[1]
-	MOVW.P 4(R25), R11
-	ADD R11<<2, R23, R12
-	ADD R11<<2, R24, R13
-	WORD $0xad406999 // ldp q25, q26, [x12, #0]
-	WORD $0x4f901b28 // fmla v8.4s, v25.4s, v16.s[2]
-	WORD $0x4f901b49 // fmla v9.4s, v26.4s, v16.s[2]
-	WORD $0x4f911b2c // fmla v12.4s, v25.4s, v17.s[2]
-	WORD $0x4f911b4d // fmla v13.4s, v26.4s, v17.s[2]
-	WORD $0xad4071bb // ldp q27, q28, [x13, #0]
-	WORD $0x4f901b6a // fmla v10.4s, v27.4s, v16.s[2]
-	WORD $0x4f901b8b // fmla v11.4s, v28.4s, v16.s[2]
-	WORD $0x4f911b6e // fmla v14.4s, v27.4s, v17.s[2]
-	WORD $0x4f911b8f // fmla v15.4s, v28.4s, v17.s[2]
-	MOVW.P 4(R25), R4
-	ADD R4<<2, R23, R5
-	ADD R4<<2, R24, R10
-	WORD $0xad4078bd // ldp q29, q30, [x5, #0]
-	WORD $0x4fb01ba8 // fmla v8.4s, v29.4s, v16.s[3]
-	WORD $0x4fb01bc9 // fmla v9.4s, v30.4s, v16.s[3]
-	WORD $0x4fb11bac // fmla v12.4s, v29.4s, v17.s[3]
-	WORD $0x4fb11bcd // fmla v13.4s, v30.4s, v17.s[3]
-	WORD $0xad40155f // ldp q31, q5, [x10, #0]
-	WORD $0x4fb01bea // fmla v10.4s, v31.4s, v16.s[3]
-	WORD $0x4fb018ab // fmla v11.4s, v5.4s, v16.s[3]
-	WORD $0x4fb11bee // fmla v14.4s, v31.4s, v17.s[3]
-	WORD $0x4fb118af // fmla v15.4s, v5.4s, v17.s[3]
-	SUBS $4, R3
+	WORD $0x3cc10694 // ldr q20, [x20], #16
+	WORD $0x3cc106d6 // ldr q22, [x22], #16
+	MOVW.P 4(R3), R7
+	ADD R7<<2, R24, R8
+	ADD R7<<2, R25, R9
+	WORD $0xad406117 // ldp q23, q24, [x8, #0]
+	WORD $0x4f9412ed // fmla v13.4s, v23.4s, v20.s[0]
+	WORD $0x4f94130e // fmla v14.4s, v24.4s, v20.s[0]
+	WORD $0x4f9612f1 // fmla v17.4s, v23.4s, v22.s[0]
+	WORD $0x4f961312 // fmla v18.4s, v24.4s, v22.s[0]
+	WORD $0xad406535 // ldp q21, q25, [x9, #0]
+	WORD $0x4f9412af // fmla v15.4s, v21.4s, v20.s[0]
+	WORD $0x4f941330 // fmla v16.4s, v25.4s, v20.s[0]
+	WORD $0x4f9612b3 // fmla v19.4s, v21.4s, v22.s[0]
+	WORD $0x4f961324 // fmla v4.4s, v25.4s, v22.s[0]
+	MOVW.P 4(R3), R0
+	ADD R0<<2, R24, R26
+	ADD R0<<2, R25, R11
+	WORD $0xad406f5a // ldp q26, q27, [x26, #0]
+	WORD $0x4fb4134d // fmla v13.4s, v26.4s, v20.s[1]
+	WORD $0x4fb4136e // fmla v14.4s, v27.4s, v20.s[1]
+	WORD $0x4fb61351 // fmla v17.4s, v26.4s, v22.s[1]
+	WORD $0x4fb61372 // fmla v18.4s, v27.4s, v22.s[1]
+	WORD $0xad40757c // ldp q28, q29, [x11, #0]
+	WORD $0x4fb4138f // fmla v15.4s, v28.4s, v20.s[1]
+	WORD $0x4fb413b0 // fmla v16.4s, v29.4s, v20.s[1]
+	WORD $0x4fb61393 // fmla v19.4s, v28.4s, v22.s[1]
+	WORD $0x4fb613a4 // fmla v4.4s, v29.4s, v22.s[1]
+	MOVW.P 4(R3), R12
+	ADD R12<<2, R24, R13
+	ADD R12<<2, R25, R4
+	WORD $0xad407dbe // ldp q30, q31, [x13, #0]
+	WORD $0x4f941bcd // fmla v13.4s, v30.4s, v20.s[2]
+	WORD $0x4f941bee // fmla v14.4s, v31.4s, v20.s[2]
+	WORD $0x4f961bd1 // fmla v17.4s, v30.4s, v22.s[2]
+	WORD $0x4f961bf2 // fmla v18.4s, v31.4s, v22.s[2]
+	WORD $0xad401885 // ldp q5, q6, [x4, #0]
+	WORD $0x4f9418af // fmla v15.4s, v5.4s, v20.s[2]
+	WORD $0x4f9418d0 // fmla v16.4s, v6.4s, v20.s[2]
+	WORD $0x4f9618b3 // fmla v19.4s, v5.4s, v22.s[2]
+	WORD $0x4f9618c4 // fmla v4.4s, v6.4s, v22.s[2]
+	MOVW.P 4(R3), R14
+	ADD R14<<2, R24, R5
+	ADD R14<<2, R25, R10
+	WORD $0xad4024a7 // ldp q7, q9, [x5, #0]
+	WORD $0x4fb418ed // fmla v13.4s, v7.4s, v20.s[3]
+	WORD $0x4fb4192e // fmla v14.4s, v9.4s, v20.s[3]
+	WORD $0x4fb618f1 // fmla v17.4s, v7.4s, v22.s[3]
+	WORD $0x4fb61932 // fmla v18.4s, v9.4s, v22.s[3]
+	WORD $0xad402d4a // ldp q10, q11, [x10, #0]
+	WORD $0x4fb4194f // fmla v15.4s, v10.4s, v20.s[3]
+	WORD $0x4fb41970 // fmla v16.4s, v11.4s, v20.s[3]
+	WORD $0x4fb61953 // fmla v19.4s, v10.4s, v22.s[3]
+	WORD $0x4fb61964 // fmla v4.4s, v11.4s, v22.s[3]
+	SUBS $4, R6
 	BGE along_2
 along_2_rest:
-	ADDS $4, R3
+	ADDS $4, R6
 	BEQ along_2_end
 along_2_one:
-	WORD $0xbc404666 // ldr s6, [x19], #4
-	WORD $0xbc4046a7 // ldr s7, [x21], #4
-	MOVW.P 4(R25), R14
-	ADD R14<<2, R23, R15
-	ADD R14<<2, R24, R1
-	WORD $0xad4005e0 // ldp q0, q1, [x15, #0]
-	WORD $0x4f861008 // fmla v8.4s, v0.4s, v6.s[0]
-	WORD $0x4f861029 // fmla v9.4s, v1.4s, v6.s[0]
-	WORD $0x4f87100c // fmla v12.4s, v0.4s, v7.s[0]
-	WORD $0x4f87102d // fmla v13.4s, v1.4s, v7.s[0]
+	WORD $0xbc404688 // ldr s8, [x20], #4
+	WORD $0xbc4046cc // ldr s12, [x22], #4
+	MOVW.P 4(R3), R15
+	ADD R15<<2, R24, R16
+	ADD R15<<2, R25, R1
+	WORD $0xad400600 // ldp q0, q1, [x16, #0]
+	WORD $0x4f88100d // fmla v13.4s, v0.4s, v8.s[0]
+	WORD $0x4f88102e // fmla v14.4s, v1.4s, v8.s[0]
+	WORD $0x4f8c1011 // fmla v17.4s, v0.4s, v12.s[0]
+	WORD $0x4f8c1032 // fmla v18.4s, v1.4s, v12.s[0]
 	WORD $0xad400c22 // ldp q2, q3, [x1, #0]
-	WORD $0x4f86104a // fmla v10.4s, v2.4s, v6.s[0]
-	WORD $0x4f86106b // fmla v11.4s, v3.4s, v6.s[0]
-	WORD $0x4f87104e // fmla v14.4s, v2.4s, v7.s[0]
-	WORD $0x4f87106f // fmla v15.4s, v3.4s, v7.s[0]
-	SUBS $1, R3
+	WORD $0x4f88104f // fmla v15.4s, v2.4s, v8.s[0]
+	WORD $0x4f881070 // fmla v16.4s, v3.4s, v8.s[0]
+	WORD $0x4f8c1053 // fmla v19.4s, v2.4s, v12.s[0]
+	WORD $0x4f8c1064 // fmla v4.4s, v3.4s, v12.s[0]
+	SUBS $1, R6
 	BNE along_2_one
 along_2_end:
 	MOVD y+64(FP), R2
-	MOVD plane+72(FP), R20
-	LSL $2, R20
-	MOVD f+88(FP), R22
-	MOVW.P 4(R17), R6
-	ADD R6<<2, R2, R6
-	MOVW.P 4(R17), R7
-	ADD R7<<2, R2, R7
-	TBZ $0, R22, after_flag0_2
-	MOVD R6, R8
-	MOVD R7, R9
-	WORD $0xad404d12 // ldp q18, q19, [x8, #0]
-	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
-	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
-	ADD R20, R8
-	WORD $0xad405124 // ldp q4, q20, [x9, #0]
-	WORD $0x4e24d54a // fadd v10.4s, v10.4s, v4.4s
-	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	ADD R20, R9
-	WORD $0xad405d16 // ldp q22, q23, [x8, #0]
-	WORD $0x4e36d58c // fadd v12.4s, v12.4s, v22.4s
-	WORD $0x4e37d5ad // fadd v13.4s, v13.4s, v23.4s
-	WORD $0xad405538 // ldp q24, q21, [x9, #0]
-	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
-	WORD $0x4e35d5ef // fadd v15.4s, v15.4s, v21.4s
-after_flag0_2:
-	TBZ $1, R22, after_flag1_2
-	MOVD bias+80(FP), R0
-	WORD $0x4ddfc819 // ld1r {v25.4s}, [x0], #4
-	WORD $0x4e39d508 // fadd v8.4s, v8.4s, v25.4s
-	WORD $0x4e39d529 // fadd v9.4s, v9.4s, v25.4s
-	WORD $0x4e39d54a // fadd v10.4s, v10.4s, v25.4s
-	WORD $0x4e39d56b // fadd v11.4s, v11.4s, v25.4s
-	WORD $0x4ddfc81a // ld1r {v26.4s}, [x0], #4
-	WORD $0x4e3ad58c // fadd v12.4s, v12.4s, v26.4s
-	WORD $0x4e3ad5ad // fadd v13.4s, v13.4s, v26.4s
-	WORD $0x4e3ad5ce // fadd v14.4s, v14.4s, v26.4s
-	WORD $0x4e3ad5ef // fadd v15.4s, v15.4s, v26.4s
-after_flag1_2:
-	TBZ $3, R22, after_flag3_2
-	WORD $0x4ea0e91b // fcmlt v27.4s, v8.4s, #0.0
-	WORD $0x4e7b1d08 // bic v8.16b, v8.16b, v27.16b
-	WORD $0x4ea0e93c // fcmlt v28.4s, v9.4s, #0.0
-	WORD $0x4e7c1d29 // bic v9.16b, v9.16b, v28.16b
-	WORD $0x4ea0e95d // fcmlt v29.4s, v10.4s, #0.0
-	WORD $0x4e7d1d4a // bic v10.16b, v10.16b, v29.16b
-	WORD $0x4ea0e97e // fcmlt v30.4s, v11.4s, #0.0
-	WORD $0x4e7e1d6b // bic v11.16b, v11.16b, v30.16b
-	WORD $0x4ea0e990 // fcmlt v16.4s, v12.4s, #0.0
-	WORD $0x4e701d8c // bic v12.16b, v12.16b, v16.16b
-	WORD $0x4ea0e9bf // fcmlt v31.4s, v13.4s, #0.0
-	WORD $0x4e7f1dad // bic v13.16b, v13.16b, v31.16b
-	WORD $0x4ea0e9d1 // fcmlt v17.4s, v14.4s, #0.0
-	WORD $0x4e711dce // bic v14.16b, v14.16b, v17.16b
-	WORD $0x4ea0e9e5 // fcmlt v5.4s, v15.4s, #0.0
-	WORD $0x4e651def // bic v15.16b, v15.16b, v5.16b
-after_flag3_2:
-	MOVD R6, R26
-	MOVD R7, R11
-	WORD $0xad002748 // stp q8, q9, [x26, #0]
-	ADD R20, R26
-	WORD $0xad002d6a // stp q10, q11, [x11, #0]
-	ADD R20, R11
-	WORD $0xad00374c // stp q12, q13, [x26, #0]
-	WORD $0xad003d6e // stp q14, q15, [x11, #0]
-	SUBS $1, R16
-	BNE panel_2
-	RET
-rows_3:
-	MOVD panels+8(FP), R12
-	MOVD places+48(FP), R13
-panel_3:
-	MOVD a+24(FP), R4
-	MOVD rowStride+32(FP), R5
-	LSL $2, R5
-	ADD R5, R4, R10
-	ADD R5, R10, R14
-	MOVD padded+40(FP), R15
-	MOVW.P 4(R13), R1
-	ADD R1<<2, R15, R1
-	MOVW.P 4(R13), R19
-	ADD R19<<2, R15, R19
-	MOVD taps+56(FP), R21
-	MOVD depth+16(FP), R23
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x6f00e416 // movi v22.2d, #0
-	WORD $0x6f00e417 // movi v23.2d, #0
-	SUBS $4, R23
-	BLT along_3_rest
-along_3:
-	WORD $0x3cc10498 // ldr q24, [x4], #16
-	WORD $0x3cc10555 // ldr q21, [x10], #16
-	WORD $0x3cc105d9 // ldr q25, [x14], #16
-	MOVW.P 4(R21), R24
-	ADD R24<<2, R1, R25
-	ADD R24<<2, R19, R3
-	WORD $0xad406f3a // ldp q26, q27, [x25, #0]
-	WORD $0x4f981340 // fmla v0.4s, v26.4s, v24.s[0]
-	WORD $0x4f981361 // fmla v1.4s, v27.4s, v24.s[0]
-	WORD $0x4f951347 // fmla v7.4s, v26.4s, v21.s[0]
-	WORD $0x4f951363 // fmla v3.4s, v27.4s, v21.s[0]
-	WORD $0x4f991344 // fmla v4.4s, v26.4s, v25.s[0]
-	WORD $0x4f991374 // fmla v20.4s, v27.4s, v25.s[0]
-	WORD $0xad40747c // ldp q28, q29, [x3, #0]
-	WORD $0x4f981386 // fmla v6.4s, v28.4s, v24.s[0]
-	WORD $0x4f9813a2 // fmla v2.4s, v29.4s, v24.s[0]
-	WORD $0x4f951392 // fmla v18.4s, v28.4s, v21.s[0]
-	WORD $0x4f9513b3 // fmla v19.4s, v29.4s, v21.s[0]
-	WORD $0x4f991396 // fmla v22.4s, v28.4s, v25.s[0]
-	WORD $0x4f9913b7 // fmla v23.4s, v29.4s, v25.s[0]
-	MOVW.P 4(R21), R2
-	ADD R2<<2, R1, R8
-	ADD R2<<2, R19, R9
-	WORD $0xad40411e // ldp q30, q16, [x8, #0]
-	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
-	WORD $0x4fb81201 // fmla v1.4s, v16.4s, v24.s[1]
-	WORD $0x4fb513c7 // fmla v7.4s, v30.4s, v21.s[1]
-	WORD $0x4fb51203 // fmla v3.4s, v16.4s, v21.s[1]
-	WORD $0x4fb913c4 // fmla v4.4s, v30.4s, v25.s[1]
-	WORD $0x4fb91214 // fmla v20.4s, v16.4s, v25.s[1]
-	WORD $0xad40453f // ldp q31, q17, [x9, #0]
-	WORD $0x4fb813e6 // fmla v6.4s, v31.4s, v24.s[1]
-	WORD $0x4fb81222 // fmla v2.4s, v17.4s, v24.s[1]
-	WORD $0x4fb513f2 // fmla v18.4s, v31.4s, v21.s[1]
-	WORD $0x4fb51233 // fmla v19.4s, v17.4s, v21.s[1]
-	WORD $0x4fb913f6 // fmla v22.4s, v31.4s, v25.s[1]
-	WORD $0x4fb91237 // fmla v23.4s, v17.4s, v25.s[1]
-	MOVW.P 4(R21), R0
-	ADD R0<<2, R1, R22
-	ADD R0<<2, R19, R6
-	WORD $0xad4022c5 // ldp q5, q8, [x22, #0]
-	WORD $0x4f9818a0 // fmla v0.4s, v5.4s, v24.s[2]
-	WORD $0x4f981901 // fmla v1.4s, v8.4s, v24.s[2]
-	WORD $0x4f9518a7 // fmla v7.4s, v5.4s, v21.s[2]
-	WORD $0x4f951903 // fmla v3.4s, v8.4s, v21.s[2]
-	WORD $0x4f9918a4 // fmla v4.4s, v5.4s, v25.s[2]
-	WORD $0x4f991914 // fmla v20.4s, v8.4s, v25.s[2]
-	WORD $0xad4028c9 // ldp q9, q10, [x6, #0]
-	WORD $0x4f981926 // fmla v6.4s, v9.4s, v24.s[2]
-	WORD $0x4f981942 // fmla v2.4s, v10.4s, v24.s[2]
-	WORD $0x4f951932 // fmla v18.4s, v9.4s, v21.s[2]
-	WORD $0x4f951953 // fmla v19.4s, v10.4s, v21.s[2]
-	WORD $0x4f991936 // fmla v22.4s, v9.4s, v25.s[2]
-	WORD $0x4f991957 // fmla v23.4s, v10.4s, v25.s[2]
-	MOVW.P 4(R21), R7
-	ADD R7<<2, R1, R20
-	ADD R7<<2, R19, R26
-	WORD $0xad40328b // ldp q11, q12, [x20, #0]
-	WORD $0x4fb81960 // fmla v0.4s, v11.4s, v24.s[3]
-	WORD $0x4fb81981 // fmla v1.4s, v12.4s, v24.s[3]
-	WORD $0x4fb51967 // fmla v7.4s, v11.4s, v21.s[3]
-	WORD $0x4fb51983 // fmla v3.4s, v12.4s, v21.s[3]
-	WORD $0x4fb91964 // fmla v4.4s, v11.4s, v25.s[3]
-	WORD $0x4fb91994 // fmla v20.4s, v12.4s, v25.s[3]
-	WORD $0xad403b4d // ldp q13, q14, [x26, #0]
-	WORD $0x4fb819a6 // fmla v6.4s, v13.4s, v24.s[3]
-	WORD $0x4fb819c2 // fmla v2.4s, v14.4s, v24.s[3]
-	WORD $0x4fb519b2 // fmla v18.4s, v13.4s, v21.s[3]
-	WORD $0x4fb519d3 // fmla v19.4s, v14.4s, v21.s[3]
-	WORD $0x4fb919b6 // fmla v22.4s, v13.4s, v25.s[3]
-	WORD $0x4fb919d7 // fmla v23.4s, v14.4s, v25.s[3]
-	SUBS $4, R23
-	BGE along_3
-along_3_rest:
-	ADDS $4, R23
-	BEQ along_3_end
-along_3_one:
-	WORD $0xbc40448f // ldr s15, [x4], #4
-	WORD $0xbc40455a // ldr s26, [x10], #4
-	WORD $0xbc4045db // ldr s27, [x14], #4
-	MOVW.P 4(R21), R11
-	ADD R11<<2, R1, R16
-	ADD R11<<2, R19, R17
-	WORD $0xad40761c // ldp q28, q29, [x16, #0]
-	WORD $0x4f8f1380 // fmla v0.4s, v28.4s, v15.s[0]
-	WORD $0x4f8f13a1 // fmla v1.4s, v29.4s, v15.s[0]
-	WORD $0x4f9a1387 // fmla v7.4s, v28.4s, v26.s[0]
-	WORD $0x4f9a13a3 // fmla v3.4s, v29.4s, v26.s[0]
-	WORD $0x4f9b1384 // fmla v4.4s, v28.4s, v27.s[0]
-	WORD $0x4f9b13b4 // fmla v20.4s, v29.4s, v27.s[0]
-	WORD $0xad40423e // ldp q30, q16, [x17, #0]
-	WORD $0x4f8f13c6 // fmla v6.4s, v30.4s, v15.s[0]
-	WORD $0x4f8f1202 // fmla v2.4s, v16.4s, v15.s[0]
-	WORD $0x4f9a13d2 // fmla v18.4s, v30.4s, v26.s[0]
-	WORD $0x4f9a1213 // fmla v19.4s, v16.4s, v26.s[0]
-	WORD $0x4f9b13d6 // fmla v22.4s, v30.4s, v27.s[0]
-	WORD $0x4f9b1217 // fmla v23.4s, v16.4s, v27.s[0]
-	SUBS $1, R23
-	BNE along_3_one
-along_3_end:
-	MOVD y+64(FP), R5
-	MOVD plane+72(FP), R15
-	LSL $2, R15
-	MOVD f+88(FP), R24
-	MOVW.P 4(R13), R25
-	ADD R25<<2, R5, R25
-	MOVW.P 4(R13), R3
-	ADD R3<<2, R5, R3
-	TBZ $0, R24, after_flag0_3
-	MOVD R25, R2
-	MOVD R3, R8
-	WORD $0xad40445f // ldp q31, q17, [x2, #0]
-	WORD $0x4e3fd400 // fadd v0.4s, v0.4s, v31.4s
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	ADD R15, R2
-	WORD $0xad402105 // ldp q5, q8, [x8, #0]
-	WORD $0x4e25d4c6 // fadd v6.4s, v6.4s, v5.4s
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	ADD R15, R8
-	WORD $0xad402849 // ldp q9, q10, [x2, #0]
-	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
-	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	ADD R15, R2
-	WORD $0xad40310b // ldp q11, q12, [x8, #0]
-	WORD $0x4e2bd652 // fadd v18.4s, v18.4s, v11.4s
-	WORD $0x4e2cd673 // fadd v19.4s, v19.4s, v12.4s
-	ADD R15, R8
-	WORD $0xad405458 // ldp q24, q21, [x2, #0]
-	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
-	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
-	WORD $0xad40650d // ldp q13, q25, [x8, #0]
-	WORD $0x4e2dd6d6 // fadd v22.4s, v22.4s, v13.4s
-	WORD $0x4e39d6f7 // fadd v23.4s, v23.4s, v25.4s
-after_flag0_3:
-	TBZ $1, R24, after_flag1_3
-	MOVD bias+80(FP), R9
-	WORD $0x4ddfc92e // ld1r {v14.4s}, [x9], #4
-	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
-	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
-	WORD $0x4e2ed4c6 // fadd v6.4s, v6.4s, v14.4s
-	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
-	WORD $0x4ddfc93c // ld1r {v28.4s}, [x9], #4
-	WORD $0x4e3cd4e7 // fadd v7.4s, v7.4s, v28.4s
-	WORD $0x4e3cd463 // fadd v3.4s, v3.4s, v28.4s
-	WORD $0x4e3cd652 // fadd v18.4s, v18.4s, v28.4s
-	WORD $0x4e3cd673 // fadd v19.4s, v19.4s, v28.4s
-	WORD $0x4ddfc93d // ld1r {v29.4s}, [x9], #4
-	WORD $0x4e3dd484 // fadd v4.4s, v4.4s, v29.4s
-	WORD $0x4e3dd694 // fadd v20.4s, v20.4s, v29.4s
-	WORD $0x4e3dd6d6 // fadd v22.4s, v22.4s, v29.4s
-	WORD $0x4e3dd6f7 // fadd v23.4s, v23.4s, v29.4s
-after_flag1_3:
-	TBZ $3, R24, after_flag3_3
-	WORD $0x4ea0e80f // fcmlt v15.4s, v0.4s, #0.0
-	WORD $0x4e6f1c00 // bic v0.16b, v0.16b, v15.16b
-	WORD $0x4ea0e83a // fcmlt v26.4s, v1.4s, #0.0
-	WORD $0x4e7a1c21 // bic v1.16b, v1.16b, v26.16b
-	WORD $0x4ea0e8de // fcmlt v30.4s, v6.4s, #0.0
-	WORD $0x4e7e1cc6 // bic v6.16b, v6.16b, v30.16b
-	WORD $0x4ea0e85b // fcmlt v27.4s, v2.4s, #0.0
-	WORD $0x4e7b1c42 // bic v2.16b, v2.16b, v27.16b
-	WORD $0x4ea0e8f0 // fcmlt v16.4s, v7.4s, #0.0
-	WORD $0x4e701ce7 // bic v7.16b, v7.16b, v16.16b
-	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
-	WORD $0x4e7f1c63 // bic v3.16b, v3.16b, v31.16b
-	WORD $0x4ea0ea51 // fcmlt v17.4s, v18.4s, #0.0
-	WORD $0x4e711e52 // bic v18.16b, v18.16b, v17.16b
-	WORD $0x4ea0ea65 // fcmlt v5.4s, v19.4s, #0.0
-	WORD $0x4e651e73 // bic v19.16b, v19.16b, v5.16b
-	WORD $0x4ea0e888 // fcmlt v8.4s, v4.4s, #0.0
-	WORD $0x4e681c84 // bic v4.16b, v4.16b, v8.16b
-	WORD $0x4ea0ea89 // fcmlt v9.4s, v20.4s, #0.0
-	WORD $0x4e691e94 // bic v20.16b, v20.16b, v9.16b
-	WORD $0x4ea0eaca // fcmlt v10.4s, v22.4s, #0.0
-	WORD $0x4e6a1ed6 // bic v22.16b, v22.16b, v10.16b
-	WORD $0x4ea0eaeb // fcmlt v11.4s, v23.4s, #0.0
-	WORD $0x4e6b1ef7 // bic v23.16b, v23.16b, v11.16b
-after_flag3_3:
-	MOVD R25, R0
-	MOVD R3, R22
-	WORD $0xad000400 // stp q0, q1, [x0, #0]
-	ADD R15, R0
-	WORD $0xad000ac6 // stp q6, q2, [x22, #0]
-	ADD R15, R22
-	WORD $0xad000c07 // stp q7, q3, [x0, #0]
-	ADD R15, R0
-	WORD $0xad004ed2 // stp q18, q19, [x22, #0]
-	ADD R15, R22
-	WORD $0xad005004 // stp q4, q20, [x0, #0]
-	WORD $0xad005ed6 // stp q22, q23, [x22, #0]
-	SUBS $1, R12
-	BNE panel_3
-	RET
-rows_4:
-	MOVD panels+8(FP), R6
-	MOVD places+48(FP), R7
-panel_4:
-	MOVD a+24(FP), R20
-	MOVD rowStride+32(FP), R26
-	LSL $2, R26
-	ADD R26, R20, R11
-	ADD R26, R11, R16
-	ADD R26, R16, R17
-	MOVD padded+40(FP), R4
-	MOVW.P 4(R7), R10
-	ADD R10<<2, R4, R10
-	MOVW.P 4(R7), R14
-	ADD R14<<2, R4, R14
-	MOVD taps+56(FP), R1
-	MOVD depth+16(FP), R19
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e418 // movi v24.2d, #0
-	WORD $0x6f00e415 // movi v21.2d, #0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e419 // movi v25.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e41c // movi v28.2d, #0
-	WORD $0x6f00e41d // movi v29.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e41a // movi v26.2d, #0
-	WORD $0x6f00e41e // movi v30.2d, #0
-	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e41f // movi v31.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	SUBS $4, R19
-	BLT along_4_rest
-along_4:
-	WORD $0x3cc10688 // ldr q8, [x20], #16
-	WORD $0x3cc10569 // ldr q9, [x11], #16
-	WORD $0x3cc1060a // ldr q10, [x16], #16
-	WORD $0x3cc1062b // ldr q11, [x17], #16
-	MOVW.P 4(R1), R21
-	ADD R21<<2, R10, R23
-	ADD R21<<2, R14, R5
-	WORD $0xad4006e0 // ldp q0, q1, [x23, #0]
-	WORD $0x4f88100c // fmla v12.4s, v0.4s, v8.s[0]
-	WORD $0x4f881038 // fmla v24.4s, v1.4s, v8.s[0]
-	WORD $0x4f891019 // fmla v25.4s, v0.4s, v9.s[0]
-	WORD $0x4f89102e // fmla v14.4s, v1.4s, v9.s[0]
-	WORD $0x4f8a100f // fmla v15.4s, v0.4s, v10.s[0]
-	WORD $0x4f8a103a // fmla v26.4s, v1.4s, v10.s[0]
-	WORD $0x4f8b1010 // fmla v16.4s, v0.4s, v11.s[0]
-	WORD $0x4f8b103f // fmla v31.4s, v1.4s, v11.s[0]
-	WORD $0xad4008a6 // ldp q6, q2, [x5, #0]
-	WORD $0x4f8810d5 // fmla v21.4s, v6.4s, v8.s[0]
-	WORD $0x4f88104d // fmla v13.4s, v2.4s, v8.s[0]
-	WORD $0x4f8910dc // fmla v28.4s, v6.4s, v9.s[0]
-	WORD $0x4f89105d // fmla v29.4s, v2.4s, v9.s[0]
-	WORD $0x4f8a10de // fmla v30.4s, v6.4s, v10.s[0]
-	WORD $0x4f8a105b // fmla v27.4s, v2.4s, v10.s[0]
-	WORD $0x4f8b10d1 // fmla v17.4s, v6.4s, v11.s[0]
-	WORD $0x4f8b1045 // fmla v5.4s, v2.4s, v11.s[0]
-	MOVW.P 4(R1), R2
-	ADD R2<<2, R10, R8
-	ADD R2<<2, R14, R9
-	WORD $0xad400d07 // ldp q7, q3, [x8, #0]
-	WORD $0x4fa810ec // fmla v12.4s, v7.4s, v8.s[1]
-	WORD $0x4fa81078 // fmla v24.4s, v3.4s, v8.s[1]
-	WORD $0x4fa910f9 // fmla v25.4s, v7.4s, v9.s[1]
-	WORD $0x4fa9106e // fmla v14.4s, v3.4s, v9.s[1]
-	WORD $0x4faa10ef // fmla v15.4s, v7.4s, v10.s[1]
-	WORD $0x4faa107a // fmla v26.4s, v3.4s, v10.s[1]
-	WORD $0x4fab10f0 // fmla v16.4s, v7.4s, v11.s[1]
-	WORD $0x4fab107f // fmla v31.4s, v3.4s, v11.s[1]
-	WORD $0xad404d32 // ldp q18, q19, [x9, #0]
-	WORD $0x4fa81255 // fmla v21.4s, v18.4s, v8.s[1]
-	WORD $0x4fa8126d // fmla v13.4s, v19.4s, v8.s[1]
-	WORD $0x4fa9125c // fmla v28.4s, v18.4s, v9.s[1]
-	WORD $0x4fa9127d // fmla v29.4s, v19.4s, v9.s[1]
-	WORD $0x4faa125e // fmla v30.4s, v18.4s, v10.s[1]
-	WORD $0x4faa127b // fmla v27.4s, v19.4s, v10.s[1]
-	WORD $0x4fab1251 // fmla v17.4s, v18.4s, v11.s[1]
-	WORD $0x4fab1265 // fmla v5.4s, v19.4s, v11.s[1]
-	MOVW.P 4(R1), R24
-	ADD R24<<2, R10, R25
-	ADD R24<<2, R14, R3
-	WORD $0xad405324 // ldp q4, q20, [x25, #0]
-	WORD $0x4f88188c // fmla v12.4s, v4.4s, v8.s[2]
-	WORD $0x4f881a98 // fmla v24.4s, v20.4s, v8.s[2]
-	WORD $0x4f891899 // fmla v25.4s, v4.4s, v9.s[2]
-	WORD $0x4f891a8e // fmla v14.4s, v20.4s, v9.s[2]
-	WORD $0x4f8a188f // fmla v15.4s, v4.4s, v10.s[2]
-	WORD $0x4f8a1a9a // fmla v26.4s, v20.4s, v10.s[2]
-	WORD $0x4f8b1890 // fmla v16.4s, v4.4s, v11.s[2]
-	WORD $0x4f8b1a9f // fmla v31.4s, v20.4s, v11.s[2]
-	WORD $0xad405c76 // ldp q22, q23, [x3, #0]
-	WORD $0x4f881ad5 // fmla v21.4s, v22.4s, v8.s[2]
-	WORD $0x4f881aed // fmla v13.4s, v23.4s, v8.s[2]
-	WORD $0x4f891adc // fmla v28.4s, v22.4s, v9.s[2]
-	WORD $0x4f891afd // fmla v29.4s, v23.4s, v9.s[2]
-	WORD $0x4f8a1ade // fmla v30.4s, v22.4s, v10.s[2]
-	WORD $0x4f8a1afb // fmla v27.4s, v23.4s, v10.s[2]
-	WORD $0x4f8b1ad1 // fmla v17.4s, v22.4s, v11.s[2]
-	WORD $0x4f8b1ae5 // fmla v5.4s, v23.4s, v11.s[2]
-	MOVW.P 4(R1), R15
-	ADD R15<<2, R10, R0
-	ADD R15<<2, R14, R22
-	WORD $0xad400400 // ldp q0, q1, [x0, #0]
-	WORD $0x4fa8180c // fmla v12.4s, v0.4s, v8.s[3]
-	WORD $0x4fa81838 // fmla v24.4s, v1.4s, v8.s[3]
-	WORD $0x4fa91819 // fmla v25.4s, v0.4s, v9.s[3]
-	WORD $0x4fa9182e // fmla v14.4s, v1.4s, v9.s[3]
-	WORD $0x4faa180f // fmla v15.4s, v0.4s, v10.s[3]
-	WORD $0x4faa183a // fmla v26.4s, v1.4s, v10.s[3]
-	WORD $0x4fab1810 // fmla v16.4s, v0.4s, v11.s[3]
-	WORD $0x4fab183f // fmla v31.4s, v1.4s, v11.s[3]
-	WORD $0xad400ac6 // ldp q6, q2, [x22, #0]
-	WORD $0x4fa818d5 // fmla v21.4s, v6.4s, v8.s[3]
-	WORD $0x4fa8184d // fmla v13.4s, v2.4s, v8.s[3]
-	WORD $0x4fa918dc // fmla v28.4s, v6.4s, v9.s[3]
-	WORD $0x4fa9185d // fmla v29.4s, v2.4s, v9.s[3]
-	WORD $0x4faa18de // fmla v30.4s, v6.4s, v10.s[3]
-	WORD $0x4faa185b // fmla v27.4s, v2.4s, v10.s[3]
-	WORD $0x4fab18d1 // fmla v17.4s, v6.4s, v11.s[3]
-	WORD $0x4fab1845 // fmla v5.4s, v2.4s, v11.s[3]
-	SUBS $4, R19
-	BGE along_4
-along_4_rest:
-	ADDS $4, R19
-	BEQ along_4_end
-along_4_one:
-	WORD $0xbc404687 // ldr s7, [x20], #4
-	WORD $0xbc404563 // ldr s3, [x11], #4
-	WORD $0xbc404612 // ldr s18, [x16], #4
-	WORD $0xbc404633 // ldr s19, [x17], #4
-	MOVW.P 4(R1), R12
-	ADD R12<<2, R10, R13
-	ADD R12<<2, R14, R26
-	WORD $0xad4051a4 // ldp q4, q20, [x13, #0]
-	WORD $0x4f87108c // fmla v12.4s, v4.4s, v7.s[0]
-	WORD $0x4f871298 // fmla v24.4s, v20.4s, v7.s[0]
-	WORD $0x4f831099 // fmla v25.4s, v4.4s, v3.s[0]
-	WORD $0x4f83128e // fmla v14.4s, v20.4s, v3.s[0]
-	WORD $0x4f92108f // fmla v15.4s, v4.4s, v18.s[0]
-	WORD $0x4f92129a // fmla v26.4s, v20.4s, v18.s[0]
-	WORD $0x4f931090 // fmla v16.4s, v4.4s, v19.s[0]
-	WORD $0x4f93129f // fmla v31.4s, v20.4s, v19.s[0]
-	WORD $0xad405f56 // ldp q22, q23, [x26, #0]
-	WORD $0x4f8712d5 // fmla v21.4s, v22.4s, v7.s[0]
-	WORD $0x4f8712ed // fmla v13.4s, v23.4s, v7.s[0]
-	WORD $0x4f8312dc // fmla v28.4s, v22.4s, v3.s[0]
-	WORD $0x4f8312fd // fmla v29.4s, v23.4s, v3.s[0]
-	WORD $0x4f9212de // fmla v30.4s, v22.4s, v18.s[0]
-	WORD $0x4f9212fb // fmla v27.4s, v23.4s, v18.s[0]
-	WORD $0x4f9312d1 // fmla v17.4s, v22.4s, v19.s[0]
-	WORD $0x4f9312e5 // fmla v5.4s, v23.4s, v19.s[0]
-	SUBS $1, R19
-	BNE along_4_one
-along_4_end:
-	MOVD y+64(FP), R4
 	MOVD plane+72(FP), R21
 	LSL $2, R21
 	MOVD f+88(FP), R23
-	MOVW.P 4(R7), R5
-	ADD R5<<2, R4, R5
-	MOVW.P 4(R7), R2
-	ADD R2<<2, R4, R2
-	TBZ $0, R23, after_flag0_4
-	MOVD R5, R8
-	MOVD R2, R9
-	WORD $0xad400500 // ldp q0, q1, [x8, #0]
-	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
-	WORD $0x4e21d718 // fadd v24.4s, v24.4s, v1.4s
-	ADD R21, R8
-	WORD $0xad402528 // ldp q8, q9, [x9, #0]
-	WORD $0x4e28d6b5 // fadd v21.4s, v21.4s, v8.4s
-	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
+	MOVW.P 4(R19), R7
+	ADD R7<<2, R2, R7
+	MOVW.P 4(R19), R8
+	ADD R8<<2, R2, R8
+	TBZ $0, R23, after_flag0_2
+	MOVD R7, R9
+	MOVD R8, R0
+	WORD $0xad406137 // ldp q23, q24, [x9, #0]
+	WORD $0x4e37d5ad // fadd v13.4s, v13.4s, v23.4s
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
 	ADD R21, R9
-	WORD $0xad40190a // ldp q10, q6, [x8, #0]
-	WORD $0x4e2ad739 // fadd v25.4s, v25.4s, v10.4s
-	WORD $0x4e26d5ce // fadd v14.4s, v14.4s, v6.4s
-	ADD R21, R8
-	WORD $0xad40092b // ldp q11, q2, [x9, #0]
-	WORD $0x4e2bd79c // fadd v28.4s, v28.4s, v11.4s
+	WORD $0xad406415 // ldp q21, q25, [x0, #0]
+	WORD $0x4e35d5ef // fadd v15.4s, v15.4s, v21.4s
+	WORD $0x4e39d610 // fadd v16.4s, v16.4s, v25.4s
+	ADD R21, R0
+	WORD $0xad406d3a // ldp q26, q27, [x9, #0]
+	WORD $0x4e3ad631 // fadd v17.4s, v17.4s, v26.4s
+	WORD $0x4e3bd652 // fadd v18.4s, v18.4s, v27.4s
+	WORD $0xad40741c // ldp q28, q29, [x0, #0]
+	WORD $0x4e3cd673 // fadd v19.4s, v19.4s, v28.4s
+	WORD $0x4e3dd484 // fadd v4.4s, v4.4s, v29.4s
+after_flag0_2:
+	TBZ $1, R23, after_flag1_2
+	MOVD bias+80(FP), R26
+	WORD $0x4ddfcb5e // ld1r {v30.4s}, [x26], #4
+	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
+	WORD $0x4e3ed5ce // fadd v14.4s, v14.4s, v30.4s
+	WORD $0x4e3ed5ef // fadd v15.4s, v15.4s, v30.4s
+	WORD $0x4e3ed610 // fadd v16.4s, v16.4s, v30.4s
+	WORD $0x4ddfcb5f // ld1r {v31.4s}, [x26], #4
+	WORD $0x4e3fd631 // fadd v17.4s, v17.4s, v31.4s
+	WORD $0x4e3fd652 // fadd v18.4s, v18.4s, v31.4s
+	WORD $0x4e3fd673 // fadd v19.4s, v19.4s, v31.4s
+	WORD $0x4e3fd484 // fadd v4.4s, v4.4s, v31.4s
+after_flag1_2:
+	TBZ $3, R23, after_flag3_2
+	WORD $0x4ea0e9a5 // fcmlt v5.4s, v13.4s, #0.0
+	WORD $0x4e651dad // bic v13.16b, v13.16b, v5.16b
+	WORD $0x4ea0e9c6 // fcmlt v6.4s, v14.4s, #0.0
+	WORD $0x4e661dce // bic v14.16b, v14.16b, v6.16b
+	WORD $0x4ea0e9e7 // fcmlt v7.4s, v15.4s, #0.0
+	WORD $0x4e671def // bic v15.16b, v15.16b, v7.16b
+	WORD $0x4ea0ea09 // fcmlt v9.4s, v16.4s, #0.0
+	WORD $0x4e691e10 // bic v16.16b, v16.16b, v9.16b
+	WORD $0x4ea0ea34 // fcmlt v20.4s, v17.4s, #0.0
+	WORD $0x4e741e31 // bic v17.16b, v17.16b, v20.16b
+	WORD $0x4ea0ea4a // fcmlt v10.4s, v18.4s, #0.0
+	WORD $0x4e6a1e52 // bic v18.16b, v18.16b, v10.16b
+	WORD $0x4ea0ea76 // fcmlt v22.4s, v19.4s, #0.0
+	WORD $0x4e761e73 // bic v19.16b, v19.16b, v22.16b
+	WORD $0x4ea0e88b // fcmlt v11.4s, v4.4s, #0.0
+	WORD $0x4e6b1c84 // bic v4.16b, v4.16b, v11.16b
+after_flag3_2:
+	TBZ $4, R23, after_flag4_2
+	LSR $32, R23, R11
+	WORD $0x4e040d60 // dup v0.4s, w11
+	WORD $0x6ea0e5a1 // fcmgt v1.4s, v13.4s, v0.4s
+	WORD $0x6ea11c0d // bit v13.16b, v0.16b, v1.16b
+	WORD $0x6ea0e5c8 // fcmgt v8.4s, v14.4s, v0.4s
+	WORD $0x6ea81c0e // bit v14.16b, v0.16b, v8.16b
+	WORD $0x6ea0e5e2 // fcmgt v2.4s, v15.4s, v0.4s
+	WORD $0x6ea21c0f // bit v15.16b, v0.16b, v2.16b
+	WORD $0x6ea0e60c // fcmgt v12.4s, v16.4s, v0.4s
+	WORD $0x6eac1c10 // bit v16.16b, v0.16b, v12.16b
+	WORD $0x6ea0e623 // fcmgt v3.4s, v17.4s, v0.4s
+	WORD $0x6ea31c11 // bit v17.16b, v0.16b, v3.16b
+	WORD $0x6ea0e657 // fcmgt v23.4s, v18.4s, v0.4s
+	WORD $0x6eb71c12 // bit v18.16b, v0.16b, v23.16b
+	WORD $0x6ea0e678 // fcmgt v24.4s, v19.4s, v0.4s
+	WORD $0x6eb81c13 // bit v19.16b, v0.16b, v24.16b
+	WORD $0x6ea0e495 // fcmgt v21.4s, v4.4s, v0.4s
+	WORD $0x6eb51c04 // bit v4.16b, v0.16b, v21.16b
+after_flag4_2:
+	MOVD R7, R12
+	MOVD R8, R13
+	WORD $0xad00398d // stp q13, q14, [x12, #0]
+	ADD R21, R12
+	WORD $0xad0041af // stp q15, q16, [x13, #0]
+	ADD R21, R13
+	WORD $0xad004991 // stp q17, q18, [x12, #0]
+	WORD $0xad0011b3 // stp q19, q4, [x13, #0]
+	SUBS $1, R17
+	BNE panel_2
+	RET
+rows_3:
+	MOVD panels+8(FP), R4
+	MOVD places+48(FP), R14
+panel_3:
+	MOVD a+24(FP), R5
+	MOVD rowStride+32(FP), R10
+	LSL $2, R10
+	ADD R10, R5, R15
+	ADD R10, R15, R16
+	MOVD padded+40(FP), R1
+	MOVW.P 4(R14), R20
+	ADD R20<<2, R1, R20
+	MOVW.P 4(R14), R22
+	ADD R22<<2, R1, R22
+	MOVD taps+56(FP), R24
+	MOVD depth+16(FP), R25
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	SUBS $4, R25
+	BLT along_3_rest
+along_3:
+	WORD $0x3cc104aa // ldr q10, [x5], #16
+	WORD $0x3cc105f6 // ldr q22, [x15], #16
+	WORD $0x3cc1060b // ldr q11, [x16], #16
+	MOVW.P 4(R24), R3
+	ADD R3<<2, R20, R6
+	ADD R3<<2, R22, R2
+	WORD $0xad4020c1 // ldp q1, q8, [x6, #0]
+	WORD $0x4f8a1039 // fmla v25.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a111a // fmla v26.4s, v8.4s, v10.s[0]
+	WORD $0x4f96103d // fmla v29.4s, v1.4s, v22.s[0]
+	WORD $0x4f96111e // fmla v30.4s, v8.4s, v22.s[0]
+	WORD $0x4f8b1026 // fmla v6.4s, v1.4s, v11.s[0]
+	WORD $0x4f8b1107 // fmla v7.4s, v8.4s, v11.s[0]
+	WORD $0xad403042 // ldp q2, q12, [x2, #0]
+	WORD $0x4f8a105b // fmla v27.4s, v2.4s, v10.s[0]
+	WORD $0x4f8a119c // fmla v28.4s, v12.4s, v10.s[0]
+	WORD $0x4f96105f // fmla v31.4s, v2.4s, v22.s[0]
+	WORD $0x4f961185 // fmla v5.4s, v12.4s, v22.s[0]
+	WORD $0x4f8b1049 // fmla v9.4s, v2.4s, v11.s[0]
+	WORD $0x4f8b1194 // fmla v20.4s, v12.4s, v11.s[0]
+	MOVW.P 4(R24), R9
+	ADD R9<<2, R20, R0
+	ADD R9<<2, R22, R26
+	WORD $0xad405c03 // ldp q3, q23, [x0, #0]
+	WORD $0x4faa1079 // fmla v25.4s, v3.4s, v10.s[1]
+	WORD $0x4faa12fa // fmla v26.4s, v23.4s, v10.s[1]
+	WORD $0x4fb6107d // fmla v29.4s, v3.4s, v22.s[1]
+	WORD $0x4fb612fe // fmla v30.4s, v23.4s, v22.s[1]
+	WORD $0x4fab1066 // fmla v6.4s, v3.4s, v11.s[1]
+	WORD $0x4fab12e7 // fmla v7.4s, v23.4s, v11.s[1]
+	WORD $0xad400358 // ldp q24, q0, [x26, #0]
+	WORD $0x4faa131b // fmla v27.4s, v24.4s, v10.s[1]
+	WORD $0x4faa101c // fmla v28.4s, v0.4s, v10.s[1]
+	WORD $0x4fb6131f // fmla v31.4s, v24.4s, v22.s[1]
+	WORD $0x4fb61005 // fmla v5.4s, v0.4s, v22.s[1]
+	WORD $0x4fab1309 // fmla v9.4s, v24.4s, v11.s[1]
+	WORD $0x4fab1014 // fmla v20.4s, v0.4s, v11.s[1]
+	MOVW.P 4(R24), R23
+	ADD R23<<2, R20, R11
+	ADD R23<<2, R22, R7
+	WORD $0xad403575 // ldp q21, q13, [x11, #0]
+	WORD $0x4f8a1ab9 // fmla v25.4s, v21.4s, v10.s[2]
+	WORD $0x4f8a19ba // fmla v26.4s, v13.4s, v10.s[2]
+	WORD $0x4f961abd // fmla v29.4s, v21.4s, v22.s[2]
+	WORD $0x4f9619be // fmla v30.4s, v13.4s, v22.s[2]
+	WORD $0x4f8b1aa6 // fmla v6.4s, v21.4s, v11.s[2]
+	WORD $0x4f8b19a7 // fmla v7.4s, v13.4s, v11.s[2]
+	WORD $0xad403cee // ldp q14, q15, [x7, #0]
+	WORD $0x4f8a19db // fmla v27.4s, v14.4s, v10.s[2]
+	WORD $0x4f8a19fc // fmla v28.4s, v15.4s, v10.s[2]
+	WORD $0x4f9619df // fmla v31.4s, v14.4s, v22.s[2]
+	WORD $0x4f9619e5 // fmla v5.4s, v15.4s, v22.s[2]
+	WORD $0x4f8b19c9 // fmla v9.4s, v14.4s, v11.s[2]
+	WORD $0x4f8b19f4 // fmla v20.4s, v15.4s, v11.s[2]
+	MOVW.P 4(R24), R8
+	ADD R8<<2, R20, R21
+	ADD R8<<2, R22, R12
+	WORD $0xad4046b0 // ldp q16, q17, [x21, #0]
+	WORD $0x4faa1a19 // fmla v25.4s, v16.4s, v10.s[3]
+	WORD $0x4faa1a3a // fmla v26.4s, v17.4s, v10.s[3]
+	WORD $0x4fb61a1d // fmla v29.4s, v16.4s, v22.s[3]
+	WORD $0x4fb61a3e // fmla v30.4s, v17.4s, v22.s[3]
+	WORD $0x4fab1a06 // fmla v6.4s, v16.4s, v11.s[3]
+	WORD $0x4fab1a27 // fmla v7.4s, v17.4s, v11.s[3]
+	WORD $0xad404d92 // ldp q18, q19, [x12, #0]
+	WORD $0x4faa1a5b // fmla v27.4s, v18.4s, v10.s[3]
+	WORD $0x4faa1a7c // fmla v28.4s, v19.4s, v10.s[3]
+	WORD $0x4fb61a5f // fmla v31.4s, v18.4s, v22.s[3]
+	WORD $0x4fb61a65 // fmla v5.4s, v19.4s, v22.s[3]
+	WORD $0x4fab1a49 // fmla v9.4s, v18.4s, v11.s[3]
+	WORD $0x4fab1a74 // fmla v20.4s, v19.4s, v11.s[3]
+	SUBS $4, R25
+	BGE along_3
+along_3_rest:
+	ADDS $4, R25
+	BEQ along_3_end
+along_3_one:
+	WORD $0xbc4044a4 // ldr s4, [x5], #4
+	WORD $0xbc4045e1 // ldr s1, [x15], #4
+	WORD $0xbc404608 // ldr s8, [x16], #4
+	MOVW.P 4(R24), R13
+	ADD R13<<2, R20, R17
+	ADD R13<<2, R22, R19
+	WORD $0xad403222 // ldp q2, q12, [x17, #0]
+	WORD $0x4f841059 // fmla v25.4s, v2.4s, v4.s[0]
+	WORD $0x4f84119a // fmla v26.4s, v12.4s, v4.s[0]
+	WORD $0x4f81105d // fmla v29.4s, v2.4s, v1.s[0]
+	WORD $0x4f81119e // fmla v30.4s, v12.4s, v1.s[0]
+	WORD $0x4f881046 // fmla v6.4s, v2.4s, v8.s[0]
+	WORD $0x4f881187 // fmla v7.4s, v12.4s, v8.s[0]
+	WORD $0xad405e63 // ldp q3, q23, [x19, #0]
+	WORD $0x4f84107b // fmla v27.4s, v3.4s, v4.s[0]
+	WORD $0x4f8412fc // fmla v28.4s, v23.4s, v4.s[0]
+	WORD $0x4f81107f // fmla v31.4s, v3.4s, v1.s[0]
+	WORD $0x4f8112e5 // fmla v5.4s, v23.4s, v1.s[0]
+	WORD $0x4f881069 // fmla v9.4s, v3.4s, v8.s[0]
+	WORD $0x4f8812f4 // fmla v20.4s, v23.4s, v8.s[0]
+	SUBS $1, R25
+	BNE along_3_one
+along_3_end:
+	MOVD y+64(FP), R10
+	MOVD plane+72(FP), R1
+	LSL $2, R1
+	MOVD f+88(FP), R3
+	MOVW.P 4(R14), R6
+	ADD R6<<2, R10, R6
+	MOVW.P 4(R14), R2
+	ADD R2<<2, R10, R2
+	TBZ $0, R3, after_flag0_3
+	MOVD R6, R9
+	MOVD R2, R0
+	WORD $0xad400138 // ldp q24, q0, [x9, #0]
+	WORD $0x4e38d739 // fadd v25.4s, v25.4s, v24.4s
+	WORD $0x4e20d75a // fadd v26.4s, v26.4s, v0.4s
+	ADD R1, R9
+	WORD $0xad403415 // ldp q21, q13, [x0, #0]
+	WORD $0x4e35d77b // fadd v27.4s, v27.4s, v21.4s
+	WORD $0x4e2dd79c // fadd v28.4s, v28.4s, v13.4s
+	ADD R1, R0
+	WORD $0xad403d2e // ldp q14, q15, [x9, #0]
+	WORD $0x4e2ed7bd // fadd v29.4s, v29.4s, v14.4s
+	WORD $0x4e2fd7de // fadd v30.4s, v30.4s, v15.4s
+	ADD R1, R9
+	WORD $0xad404410 // ldp q16, q17, [x0, #0]
+	WORD $0x4e30d7ff // fadd v31.4s, v31.4s, v16.4s
+	WORD $0x4e31d4a5 // fadd v5.4s, v5.4s, v17.4s
+	ADD R1, R0
+	WORD $0xad40592a // ldp q10, q22, [x9, #0]
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	WORD $0x4e36d4e7 // fadd v7.4s, v7.4s, v22.4s
+	WORD $0xad402c12 // ldp q18, q11, [x0, #0]
+	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
+	WORD $0x4e2bd694 // fadd v20.4s, v20.4s, v11.4s
+after_flag0_3:
+	TBZ $1, R3, after_flag1_3
+	MOVD bias+80(FP), R26
+	WORD $0x4ddfcb53 // ld1r {v19.4s}, [x26], #4
+	WORD $0x4e33d739 // fadd v25.4s, v25.4s, v19.4s
+	WORD $0x4e33d75a // fadd v26.4s, v26.4s, v19.4s
+	WORD $0x4e33d77b // fadd v27.4s, v27.4s, v19.4s
+	WORD $0x4e33d79c // fadd v28.4s, v28.4s, v19.4s
+	WORD $0x4ddfcb42 // ld1r {v2.4s}, [x26], #4
 	WORD $0x4e22d7bd // fadd v29.4s, v29.4s, v2.4s
-	ADD R21, R9
-	WORD $0xad405104 // ldp q4, q20, [x8, #0]
-	WORD $0x4e24d5ef // fadd v15.4s, v15.4s, v4.4s
-	WORD $0x4e34d75a // fadd v26.4s, v26.4s, v20.4s
-	ADD R21, R8
-	WORD $0xad400d27 // ldp q7, q3, [x9, #0]
-	WORD $0x4e27d7de // fadd v30.4s, v30.4s, v7.4s
-	WORD $0x4e23d77b // fadd v27.4s, v27.4s, v3.4s
-	ADD R21, R9
-	WORD $0xad405912 // ldp q18, q22, [x8, #0]
-	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
-	WORD $0x4e36d7ff // fadd v31.4s, v31.4s, v22.4s
-	WORD $0xad405d33 // ldp q19, q23, [x9, #0]
-	WORD $0x4e33d631 // fadd v17.4s, v17.4s, v19.4s
-	WORD $0x4e37d4a5 // fadd v5.4s, v5.4s, v23.4s
-after_flag0_4:
-	TBZ $1, R23, after_flag1_4
-	MOVD bias+80(FP), R24
-	WORD $0x4ddfcb00 // ld1r {v0.4s}, [x24], #4
-	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
-	WORD $0x4e20d718 // fadd v24.4s, v24.4s, v0.4s
-	WORD $0x4e20d6b5 // fadd v21.4s, v21.4s, v0.4s
-	WORD $0x4e20d5ad // fadd v13.4s, v13.4s, v0.4s
-	WORD $0x4ddfcb01 // ld1r {v1.4s}, [x24], #4
-	WORD $0x4e21d739 // fadd v25.4s, v25.4s, v1.4s
-	WORD $0x4e21d5ce // fadd v14.4s, v14.4s, v1.4s
-	WORD $0x4e21d79c // fadd v28.4s, v28.4s, v1.4s
-	WORD $0x4e21d7bd // fadd v29.4s, v29.4s, v1.4s
-	WORD $0x4ddfcb08 // ld1r {v8.4s}, [x24], #4
-	WORD $0x4e28d5ef // fadd v15.4s, v15.4s, v8.4s
-	WORD $0x4e28d75a // fadd v26.4s, v26.4s, v8.4s
-	WORD $0x4e28d7de // fadd v30.4s, v30.4s, v8.4s
-	WORD $0x4e28d77b // fadd v27.4s, v27.4s, v8.4s
-	WORD $0x4ddfcb09 // ld1r {v9.4s}, [x24], #4
-	WORD $0x4e29d610 // fadd v16.4s, v16.4s, v9.4s
-	WORD $0x4e29d7ff // fadd v31.4s, v31.4s, v9.4s
-	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
-	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-after_flag1_4:
-	TBZ $3, R23, after_flag3_4
-	WORD $0x4ea0e98a // fcmlt v10.4s, v12.4s, #0.0
-	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
-	WORD $0x4ea0eb06 // fcmlt v6.4s, v24.4s, #0.0
-	WORD $0x4e661f18 // bic v24.16b, v24.16b, v6.16b
-	WORD $0x4ea0eaab // fcmlt v11.4s, v21.4s, #0.0
-	WORD $0x4e6b1eb5 // bic v21.16b, v21.16b, v11.16b
-	WORD $0x4ea0e9a2 // fcmlt v2.4s, v13.4s, #0.0
-	WORD $0x4e621dad // bic v13.16b, v13.16b, v2.16b
+	WORD $0x4e22d7de // fadd v30.4s, v30.4s, v2.4s
+	WORD $0x4e22d7ff // fadd v31.4s, v31.4s, v2.4s
+	WORD $0x4e22d4a5 // fadd v5.4s, v5.4s, v2.4s
+	WORD $0x4ddfcb4c // ld1r {v12.4s}, [x26], #4
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
+after_flag1_3:
+	TBZ $3, R3, after_flag3_3
 	WORD $0x4ea0eb24 // fcmlt v4.4s, v25.4s, #0.0
 	WORD $0x4e641f39 // bic v25.16b, v25.16b, v4.16b
-	WORD $0x4ea0e9d4 // fcmlt v20.4s, v14.4s, #0.0
-	WORD $0x4e741dce // bic v14.16b, v14.16b, v20.16b
-	WORD $0x4ea0eb87 // fcmlt v7.4s, v28.4s, #0.0
-	WORD $0x4e671f9c // bic v28.16b, v28.16b, v7.16b
-	WORD $0x4ea0eba3 // fcmlt v3.4s, v29.4s, #0.0
-	WORD $0x4e631fbd // bic v29.16b, v29.16b, v3.16b
-	WORD $0x4ea0e9f2 // fcmlt v18.4s, v15.4s, #0.0
-	WORD $0x4e721def // bic v15.16b, v15.16b, v18.16b
-	WORD $0x4ea0eb56 // fcmlt v22.4s, v26.4s, #0.0
-	WORD $0x4e761f5a // bic v26.16b, v26.16b, v22.16b
-	WORD $0x4ea0ebd3 // fcmlt v19.4s, v30.4s, #0.0
-	WORD $0x4e731fde // bic v30.16b, v30.16b, v19.16b
-	WORD $0x4ea0eb77 // fcmlt v23.4s, v27.4s, #0.0
-	WORD $0x4e771f7b // bic v27.16b, v27.16b, v23.16b
-	WORD $0x4ea0ea00 // fcmlt v0.4s, v16.4s, #0.0
-	WORD $0x4e601e10 // bic v16.16b, v16.16b, v0.16b
-	WORD $0x4ea0ebe1 // fcmlt v1.4s, v31.4s, #0.0
-	WORD $0x4e611fff // bic v31.16b, v31.16b, v1.16b
-	WORD $0x4ea0ea28 // fcmlt v8.4s, v17.4s, #0.0
-	WORD $0x4e681e31 // bic v17.16b, v17.16b, v8.16b
-	WORD $0x4ea0e8a9 // fcmlt v9.4s, v5.4s, #0.0
-	WORD $0x4e691ca5 // bic v5.16b, v5.16b, v9.16b
+	WORD $0x4ea0eb41 // fcmlt v1.4s, v26.4s, #0.0
+	WORD $0x4e611f5a // bic v26.16b, v26.16b, v1.16b
+	WORD $0x4ea0eb63 // fcmlt v3.4s, v27.4s, #0.0
+	WORD $0x4e631f7b // bic v27.16b, v27.16b, v3.16b
+	WORD $0x4ea0eb88 // fcmlt v8.4s, v28.4s, #0.0
+	WORD $0x4e681f9c // bic v28.16b, v28.16b, v8.16b
+	WORD $0x4ea0ebb7 // fcmlt v23.4s, v29.4s, #0.0
+	WORD $0x4e771fbd // bic v29.16b, v29.16b, v23.16b
+	WORD $0x4ea0ebd8 // fcmlt v24.4s, v30.4s, #0.0
+	WORD $0x4e781fde // bic v30.16b, v30.16b, v24.16b
+	WORD $0x4ea0ebe0 // fcmlt v0.4s, v31.4s, #0.0
+	WORD $0x4e601fff // bic v31.16b, v31.16b, v0.16b
+	WORD $0x4ea0e8b5 // fcmlt v21.4s, v5.4s, #0.0
+	WORD $0x4e751ca5 // bic v5.16b, v5.16b, v21.16b
+	WORD $0x4ea0e8cd // fcmlt v13.4s, v6.4s, #0.0
+	WORD $0x4e6d1cc6 // bic v6.16b, v6.16b, v13.16b
+	WORD $0x4ea0e8ee // fcmlt v14.4s, v7.4s, #0.0
+	WORD $0x4e6e1ce7 // bic v7.16b, v7.16b, v14.16b
+	WORD $0x4ea0e92f // fcmlt v15.4s, v9.4s, #0.0
+	WORD $0x4e6f1d29 // bic v9.16b, v9.16b, v15.16b
+	WORD $0x4ea0ea90 // fcmlt v16.4s, v20.4s, #0.0
+	WORD $0x4e701e94 // bic v20.16b, v20.16b, v16.16b
+after_flag3_3:
+	TBZ $4, R3, after_flag4_3
+	LSR $32, R3, R23
+	WORD $0x4e040ef1 // dup v17.4s, w23
+	WORD $0x6eb1e72a // fcmgt v10.4s, v25.4s, v17.4s
+	WORD $0x6eaa1e39 // bit v25.16b, v17.16b, v10.16b
+	WORD $0x6eb1e756 // fcmgt v22.4s, v26.4s, v17.4s
+	WORD $0x6eb61e3a // bit v26.16b, v17.16b, v22.16b
+	WORD $0x6eb1e772 // fcmgt v18.4s, v27.4s, v17.4s
+	WORD $0x6eb21e3b // bit v27.16b, v17.16b, v18.16b
+	WORD $0x6eb1e78b // fcmgt v11.4s, v28.4s, v17.4s
+	WORD $0x6eab1e3c // bit v28.16b, v17.16b, v11.16b
+	WORD $0x6eb1e7b3 // fcmgt v19.4s, v29.4s, v17.4s
+	WORD $0x6eb31e3d // bit v29.16b, v17.16b, v19.16b
+	WORD $0x6eb1e7c2 // fcmgt v2.4s, v30.4s, v17.4s
+	WORD $0x6ea21e3e // bit v30.16b, v17.16b, v2.16b
+	WORD $0x6eb1e7ec // fcmgt v12.4s, v31.4s, v17.4s
+	WORD $0x6eac1e3f // bit v31.16b, v17.16b, v12.16b
+	WORD $0x6eb1e4a4 // fcmgt v4.4s, v5.4s, v17.4s
+	WORD $0x6ea41e25 // bit v5.16b, v17.16b, v4.16b
+	WORD $0x6eb1e4c1 // fcmgt v1.4s, v6.4s, v17.4s
+	WORD $0x6ea11e26 // bit v6.16b, v17.16b, v1.16b
+	WORD $0x6eb1e4e3 // fcmgt v3.4s, v7.4s, v17.4s
+	WORD $0x6ea31e27 // bit v7.16b, v17.16b, v3.16b
+	WORD $0x6eb1e528 // fcmgt v8.4s, v9.4s, v17.4s
+	WORD $0x6ea81e29 // bit v9.16b, v17.16b, v8.16b
+	WORD $0x6eb1e697 // fcmgt v23.4s, v20.4s, v17.4s
+	WORD $0x6eb71e34 // bit v20.16b, v17.16b, v23.16b
+after_flag4_3:
+	MOVD R6, R11
+	MOVD R2, R7
+	WORD $0xad006979 // stp q25, q26, [x11, #0]
+	ADD R1, R11
+	WORD $0xad0070fb // stp q27, q28, [x7, #0]
+	ADD R1, R7
+	WORD $0xad00797d // stp q29, q30, [x11, #0]
+	ADD R1, R11
+	WORD $0xad0014ff // stp q31, q5, [x7, #0]
+	ADD R1, R7
+	WORD $0xad001d66 // stp q6, q7, [x11, #0]
+	WORD $0xad0050e9 // stp q9, q20, [x7, #0]
+	SUBS $1, R4
+	BNE panel_3
+	RET
+rows_4:
+	MOVD panels+8(FP), R8
+	MOVD places+48(FP), R21
+panel_4:
+	MOVD a+24(FP), R12
+	MOVD rowStride+32(FP), R13
+	LSL $2, R13
+	ADD R13, R12, R17
+	ADD R13, R17, R19
+	ADD R13, R19, R5
+	MOVD padded+40(FP), R15
+	MOVW.P 4(R21), R16
+	ADD R16<<2, R15, R16
+	MOVW.P 4(R21), R20
+	ADD R20<<2, R15, R20
+	MOVD taps+56(FP), R22
+	MOVD depth+16(FP), R24
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	SUBS $4, R24
+	BLT along_4_rest
+along_4:
+	WORD $0x3cc10583 // ldr q3, [x12], #16
+	WORD $0x3cc10628 // ldr q8, [x17], #16
+	WORD $0x3cc10671 // ldr q17, [x19], #16
+	WORD $0x3cc104b7 // ldr q23, [x5], #16
+	MOVW.P 4(R22), R25
+	ADD R25<<2, R16, R10
+	ADD R25<<2, R20, R9
+	WORD $0xad406959 // ldp q25, q26, [x10, #0]
+	WORD $0x4f831338 // fmla v24.4s, v25.4s, v3.s[0]
+	WORD $0x4f831340 // fmla v0.4s, v26.4s, v3.s[0]
+	WORD $0x4f88132e // fmla v14.4s, v25.4s, v8.s[0]
+	WORD $0x4f88134f // fmla v15.4s, v26.4s, v8.s[0]
+	WORD $0x4f911336 // fmla v22.4s, v25.4s, v17.s[0]
+	WORD $0x4f911352 // fmla v18.4s, v26.4s, v17.s[0]
+	WORD $0x4f971322 // fmla v2.4s, v25.4s, v23.s[0]
+	WORD $0x4f97134c // fmla v12.4s, v26.4s, v23.s[0]
+	WORD $0xad40713b // ldp q27, q28, [x9, #0]
+	WORD $0x4f831375 // fmla v21.4s, v27.4s, v3.s[0]
+	WORD $0x4f83138d // fmla v13.4s, v28.4s, v3.s[0]
+	WORD $0x4f881370 // fmla v16.4s, v27.4s, v8.s[0]
+	WORD $0x4f88138a // fmla v10.4s, v28.4s, v8.s[0]
+	WORD $0x4f91136b // fmla v11.4s, v27.4s, v17.s[0]
+	WORD $0x4f911393 // fmla v19.4s, v28.4s, v17.s[0]
+	WORD $0x4f971364 // fmla v4.4s, v27.4s, v23.s[0]
+	WORD $0x4f971381 // fmla v1.4s, v28.4s, v23.s[0]
+	MOVW.P 4(R22), R0
+	ADD R0<<2, R16, R26
+	ADD R0<<2, R20, R3
+	WORD $0xad407b5d // ldp q29, q30, [x26, #0]
+	WORD $0x4fa313b8 // fmla v24.4s, v29.4s, v3.s[1]
+	WORD $0x4fa313c0 // fmla v0.4s, v30.4s, v3.s[1]
+	WORD $0x4fa813ae // fmla v14.4s, v29.4s, v8.s[1]
+	WORD $0x4fa813cf // fmla v15.4s, v30.4s, v8.s[1]
+	WORD $0x4fb113b6 // fmla v22.4s, v29.4s, v17.s[1]
+	WORD $0x4fb113d2 // fmla v18.4s, v30.4s, v17.s[1]
+	WORD $0x4fb713a2 // fmla v2.4s, v29.4s, v23.s[1]
+	WORD $0x4fb713cc // fmla v12.4s, v30.4s, v23.s[1]
+	WORD $0xad40147f // ldp q31, q5, [x3, #0]
+	WORD $0x4fa313f5 // fmla v21.4s, v31.4s, v3.s[1]
+	WORD $0x4fa310ad // fmla v13.4s, v5.4s, v3.s[1]
+	WORD $0x4fa813f0 // fmla v16.4s, v31.4s, v8.s[1]
+	WORD $0x4fa810aa // fmla v10.4s, v5.4s, v8.s[1]
+	WORD $0x4fb113eb // fmla v11.4s, v31.4s, v17.s[1]
+	WORD $0x4fb110b3 // fmla v19.4s, v5.4s, v17.s[1]
+	WORD $0x4fb713e4 // fmla v4.4s, v31.4s, v23.s[1]
+	WORD $0x4fb710a1 // fmla v1.4s, v5.4s, v23.s[1]
+	MOVW.P 4(R22), R23
+	ADD R23<<2, R16, R6
+	ADD R23<<2, R20, R2
+	WORD $0xad401cc6 // ldp q6, q7, [x6, #0]
+	WORD $0x4f8318d8 // fmla v24.4s, v6.4s, v3.s[2]
+	WORD $0x4f8318e0 // fmla v0.4s, v7.4s, v3.s[2]
+	WORD $0x4f8818ce // fmla v14.4s, v6.4s, v8.s[2]
+	WORD $0x4f8818ef // fmla v15.4s, v7.4s, v8.s[2]
+	WORD $0x4f9118d6 // fmla v22.4s, v6.4s, v17.s[2]
+	WORD $0x4f9118f2 // fmla v18.4s, v7.4s, v17.s[2]
+	WORD $0x4f9718c2 // fmla v2.4s, v6.4s, v23.s[2]
+	WORD $0x4f9718ec // fmla v12.4s, v7.4s, v23.s[2]
+	WORD $0xad405049 // ldp q9, q20, [x2, #0]
+	WORD $0x4f831935 // fmla v21.4s, v9.4s, v3.s[2]
+	WORD $0x4f831a8d // fmla v13.4s, v20.4s, v3.s[2]
+	WORD $0x4f881930 // fmla v16.4s, v9.4s, v8.s[2]
+	WORD $0x4f881a8a // fmla v10.4s, v20.4s, v8.s[2]
+	WORD $0x4f91192b // fmla v11.4s, v9.4s, v17.s[2]
+	WORD $0x4f911a93 // fmla v19.4s, v20.4s, v17.s[2]
+	WORD $0x4f971924 // fmla v4.4s, v9.4s, v23.s[2]
+	WORD $0x4f971a81 // fmla v1.4s, v20.4s, v23.s[2]
+	MOVW.P 4(R22), R1
+	ADD R1<<2, R16, R11
+	ADD R1<<2, R20, R7
+	WORD $0xad406979 // ldp q25, q26, [x11, #0]
+	WORD $0x4fa31b38 // fmla v24.4s, v25.4s, v3.s[3]
+	WORD $0x4fa31b40 // fmla v0.4s, v26.4s, v3.s[3]
+	WORD $0x4fa81b2e // fmla v14.4s, v25.4s, v8.s[3]
+	WORD $0x4fa81b4f // fmla v15.4s, v26.4s, v8.s[3]
+	WORD $0x4fb11b36 // fmla v22.4s, v25.4s, v17.s[3]
+	WORD $0x4fb11b52 // fmla v18.4s, v26.4s, v17.s[3]
+	WORD $0x4fb71b22 // fmla v2.4s, v25.4s, v23.s[3]
+	WORD $0x4fb71b4c // fmla v12.4s, v26.4s, v23.s[3]
+	WORD $0xad4070fb // ldp q27, q28, [x7, #0]
+	WORD $0x4fa31b75 // fmla v21.4s, v27.4s, v3.s[3]
+	WORD $0x4fa31b8d // fmla v13.4s, v28.4s, v3.s[3]
+	WORD $0x4fa81b70 // fmla v16.4s, v27.4s, v8.s[3]
+	WORD $0x4fa81b8a // fmla v10.4s, v28.4s, v8.s[3]
+	WORD $0x4fb11b6b // fmla v11.4s, v27.4s, v17.s[3]
+	WORD $0x4fb11b93 // fmla v19.4s, v28.4s, v17.s[3]
+	WORD $0x4fb71b64 // fmla v4.4s, v27.4s, v23.s[3]
+	WORD $0x4fb71b81 // fmla v1.4s, v28.4s, v23.s[3]
+	SUBS $4, R24
+	BGE along_4
+along_4_rest:
+	ADDS $4, R24
+	BEQ along_4_end
+along_4_one:
+	WORD $0xbc40459d // ldr s29, [x12], #4
+	WORD $0xbc40463e // ldr s30, [x17], #4
+	WORD $0xbc40467f // ldr s31, [x19], #4
+	WORD $0xbc4044a5 // ldr s5, [x5], #4
+	MOVW.P 4(R22), R4
+	ADD R4<<2, R16, R14
+	ADD R4<<2, R20, R13
+	WORD $0xad401dc6 // ldp q6, q7, [x14, #0]
+	WORD $0x4f9d10d8 // fmla v24.4s, v6.4s, v29.s[0]
+	WORD $0x4f9d10e0 // fmla v0.4s, v7.4s, v29.s[0]
+	WORD $0x4f9e10ce // fmla v14.4s, v6.4s, v30.s[0]
+	WORD $0x4f9e10ef // fmla v15.4s, v7.4s, v30.s[0]
+	WORD $0x4f9f10d6 // fmla v22.4s, v6.4s, v31.s[0]
+	WORD $0x4f9f10f2 // fmla v18.4s, v7.4s, v31.s[0]
+	WORD $0x4f8510c2 // fmla v2.4s, v6.4s, v5.s[0]
+	WORD $0x4f8510ec // fmla v12.4s, v7.4s, v5.s[0]
+	WORD $0xad4051a9 // ldp q9, q20, [x13, #0]
+	WORD $0x4f9d1135 // fmla v21.4s, v9.4s, v29.s[0]
+	WORD $0x4f9d128d // fmla v13.4s, v20.4s, v29.s[0]
+	WORD $0x4f9e1130 // fmla v16.4s, v9.4s, v30.s[0]
+	WORD $0x4f9e128a // fmla v10.4s, v20.4s, v30.s[0]
+	WORD $0x4f9f112b // fmla v11.4s, v9.4s, v31.s[0]
+	WORD $0x4f9f1293 // fmla v19.4s, v20.4s, v31.s[0]
+	WORD $0x4f851124 // fmla v4.4s, v9.4s, v5.s[0]
+	WORD $0x4f851281 // fmla v1.4s, v20.4s, v5.s[0]
+	SUBS $1, R24
+	BNE along_4_one
+along_4_end:
+	MOVD y+64(FP), R15
+	MOVD plane+72(FP), R25
+	LSL $2, R25
+	MOVD f+88(FP), R10
+	MOVW.P 4(R21), R9
+	ADD R9<<2, R15, R9
+	MOVW.P 4(R21), R0
+	ADD R0<<2, R15, R0
+	TBZ $0, R10, after_flag0_4
+	MOVD R9, R26
+	MOVD R0, R3
+	WORD $0xad406b59 // ldp q25, q26, [x26, #0]
+	WORD $0x4e39d718 // fadd v24.4s, v24.4s, v25.4s
+	WORD $0x4e3ad400 // fadd v0.4s, v0.4s, v26.4s
+	ADD R25, R26
+	WORD $0xad402063 // ldp q3, q8, [x3, #0]
+	WORD $0x4e23d6b5 // fadd v21.4s, v21.4s, v3.4s
+	WORD $0x4e28d5ad // fadd v13.4s, v13.4s, v8.4s
+	ADD R25, R3
+	WORD $0xad406f51 // ldp q17, q27, [x26, #0]
+	WORD $0x4e31d5ce // fadd v14.4s, v14.4s, v17.4s
+	WORD $0x4e3bd5ef // fadd v15.4s, v15.4s, v27.4s
+	ADD R25, R26
+	WORD $0xad407077 // ldp q23, q28, [x3, #0]
+	WORD $0x4e37d610 // fadd v16.4s, v16.4s, v23.4s
+	WORD $0x4e3cd54a // fadd v10.4s, v10.4s, v28.4s
+	ADD R25, R3
+	WORD $0xad401f46 // ldp q6, q7, [x26, #0]
+	WORD $0x4e26d6d6 // fadd v22.4s, v22.4s, v6.4s
+	WORD $0x4e27d652 // fadd v18.4s, v18.4s, v7.4s
+	ADD R25, R26
+	WORD $0xad40787d // ldp q29, q30, [x3, #0]
+	WORD $0x4e3dd56b // fadd v11.4s, v11.4s, v29.4s
+	WORD $0x4e3ed673 // fadd v19.4s, v19.4s, v30.4s
+	ADD R25, R3
+	WORD $0xad40275f // ldp q31, q9, [x26, #0]
+	WORD $0x4e3fd442 // fadd v2.4s, v2.4s, v31.4s
+	WORD $0x4e29d58c // fadd v12.4s, v12.4s, v9.4s
+	WORD $0xad405065 // ldp q5, q20, [x3, #0]
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
+after_flag0_4:
+	TBZ $1, R10, after_flag1_4
+	MOVD bias+80(FP), R23
+	WORD $0x4ddfcaf9 // ld1r {v25.4s}, [x23], #4
+	WORD $0x4e39d718 // fadd v24.4s, v24.4s, v25.4s
+	WORD $0x4e39d400 // fadd v0.4s, v0.4s, v25.4s
+	WORD $0x4e39d6b5 // fadd v21.4s, v21.4s, v25.4s
+	WORD $0x4e39d5ad // fadd v13.4s, v13.4s, v25.4s
+	WORD $0x4ddfcafa // ld1r {v26.4s}, [x23], #4
+	WORD $0x4e3ad5ce // fadd v14.4s, v14.4s, v26.4s
+	WORD $0x4e3ad5ef // fadd v15.4s, v15.4s, v26.4s
+	WORD $0x4e3ad610 // fadd v16.4s, v16.4s, v26.4s
+	WORD $0x4e3ad54a // fadd v10.4s, v10.4s, v26.4s
+	WORD $0x4ddfcae3 // ld1r {v3.4s}, [x23], #4
+	WORD $0x4e23d6d6 // fadd v22.4s, v22.4s, v3.4s
+	WORD $0x4e23d652 // fadd v18.4s, v18.4s, v3.4s
+	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
+	WORD $0x4e23d673 // fadd v19.4s, v19.4s, v3.4s
+	WORD $0x4ddfcae8 // ld1r {v8.4s}, [x23], #4
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x4e28d58c // fadd v12.4s, v12.4s, v8.4s
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+after_flag1_4:
+	TBZ $3, R10, after_flag3_4
+	WORD $0x4ea0eb11 // fcmlt v17.4s, v24.4s, #0.0
+	WORD $0x4e711f18 // bic v24.16b, v24.16b, v17.16b
+	WORD $0x4ea0e81b // fcmlt v27.4s, v0.4s, #0.0
+	WORD $0x4e7b1c00 // bic v0.16b, v0.16b, v27.16b
+	WORD $0x4ea0eab7 // fcmlt v23.4s, v21.4s, #0.0
+	WORD $0x4e771eb5 // bic v21.16b, v21.16b, v23.16b
+	WORD $0x4ea0e9bc // fcmlt v28.4s, v13.4s, #0.0
+	WORD $0x4e7c1dad // bic v13.16b, v13.16b, v28.16b
+	WORD $0x4ea0e9c6 // fcmlt v6.4s, v14.4s, #0.0
+	WORD $0x4e661dce // bic v14.16b, v14.16b, v6.16b
+	WORD $0x4ea0e9e7 // fcmlt v7.4s, v15.4s, #0.0
+	WORD $0x4e671def // bic v15.16b, v15.16b, v7.16b
+	WORD $0x4ea0ea1d // fcmlt v29.4s, v16.4s, #0.0
+	WORD $0x4e7d1e10 // bic v16.16b, v16.16b, v29.16b
+	WORD $0x4ea0e95e // fcmlt v30.4s, v10.4s, #0.0
+	WORD $0x4e7e1d4a // bic v10.16b, v10.16b, v30.16b
+	WORD $0x4ea0eadf // fcmlt v31.4s, v22.4s, #0.0
+	WORD $0x4e7f1ed6 // bic v22.16b, v22.16b, v31.16b
+	WORD $0x4ea0ea49 // fcmlt v9.4s, v18.4s, #0.0
+	WORD $0x4e691e52 // bic v18.16b, v18.16b, v9.16b
+	WORD $0x4ea0e965 // fcmlt v5.4s, v11.4s, #0.0
+	WORD $0x4e651d6b // bic v11.16b, v11.16b, v5.16b
+	WORD $0x4ea0ea74 // fcmlt v20.4s, v19.4s, #0.0
+	WORD $0x4e741e73 // bic v19.16b, v19.16b, v20.16b
+	WORD $0x4ea0e859 // fcmlt v25.4s, v2.4s, #0.0
+	WORD $0x4e791c42 // bic v2.16b, v2.16b, v25.16b
+	WORD $0x4ea0e99a // fcmlt v26.4s, v12.4s, #0.0
+	WORD $0x4e7a1d8c // bic v12.16b, v12.16b, v26.16b
+	WORD $0x4ea0e883 // fcmlt v3.4s, v4.4s, #0.0
+	WORD $0x4e631c84 // bic v4.16b, v4.16b, v3.16b
+	WORD $0x4ea0e828 // fcmlt v8.4s, v1.4s, #0.0
+	WORD $0x4e681c21 // bic v1.16b, v1.16b, v8.16b
 after_flag3_4:
-	MOVD R5, R25
-	MOVD R2, R3
-	WORD $0xad00632c // stp q12, q24, [x25, #0]
-	ADD R21, R25
-	WORD $0xad003475 // stp q21, q13, [x3, #0]
-	ADD R21, R3
-	WORD $0xad003b39 // stp q25, q14, [x25, #0]
-	ADD R21, R25
-	WORD $0xad00747c // stp q28, q29, [x3, #0]
-	ADD R21, R3
-	WORD $0xad006b2f // stp q15, q26, [x25, #0]
-	ADD R21, R25
-	WORD $0xad006c7e // stp q30, q27, [x3, #0]
-	ADD R21, R3
-	WORD $0xad007f30 // stp q16, q31, [x25, #0]
-	WORD $0xad001471 // stp q17, q5, [x3, #0]
-	SUBS $1, R6
+	TBZ $4, R10, after_flag4_4
+	LSR $32, R10, R6
+	WORD $0x4e040cd1 // dup v17.4s, w6
+	WORD $0x6eb1e71b // fcmgt v27.4s, v24.4s, v17.4s
+	WORD $0x6ebb1e38 // bit v24.16b, v17.16b, v27.16b
+	WORD $0x6eb1e417 // fcmgt v23.4s, v0.4s, v17.4s
+	WORD $0x6eb71e20 // bit v0.16b, v17.16b, v23.16b
+	WORD $0x6eb1e6bc // fcmgt v28.4s, v21.4s, v17.4s
+	WORD $0x6ebc1e35 // bit v21.16b, v17.16b, v28.16b
+	WORD $0x6eb1e5a6 // fcmgt v6.4s, v13.4s, v17.4s
+	WORD $0x6ea61e2d // bit v13.16b, v17.16b, v6.16b
+	WORD $0x6eb1e5c7 // fcmgt v7.4s, v14.4s, v17.4s
+	WORD $0x6ea71e2e // bit v14.16b, v17.16b, v7.16b
+	WORD $0x6eb1e5fd // fcmgt v29.4s, v15.4s, v17.4s
+	WORD $0x6ebd1e2f // bit v15.16b, v17.16b, v29.16b
+	WORD $0x6eb1e61e // fcmgt v30.4s, v16.4s, v17.4s
+	WORD $0x6ebe1e30 // bit v16.16b, v17.16b, v30.16b
+	WORD $0x6eb1e55f // fcmgt v31.4s, v10.4s, v17.4s
+	WORD $0x6ebf1e2a // bit v10.16b, v17.16b, v31.16b
+	WORD $0x6eb1e6c9 // fcmgt v9.4s, v22.4s, v17.4s
+	WORD $0x6ea91e36 // bit v22.16b, v17.16b, v9.16b
+	WORD $0x6eb1e645 // fcmgt v5.4s, v18.4s, v17.4s
+	WORD $0x6ea51e32 // bit v18.16b, v17.16b, v5.16b
+	WORD $0x6eb1e574 // fcmgt v20.4s, v11.4s, v17.4s
+	WORD $0x6eb41e2b // bit v11.16b, v17.16b, v20.16b
+	WORD $0x6eb1e679 // fcmgt v25.4s, v19.4s, v17.4s
+	WORD $0x6eb91e33 // bit v19.16b, v17.16b, v25.16b
+	WORD $0x6eb1e45a // fcmgt v26.4s, v2.4s, v17.4s
+	WORD $0x6eba1e22 // bit v2.16b, v17.16b, v26.16b
+	WORD $0x6eb1e583 // fcmgt v3.4s, v12.4s, v17.4s
+	WORD $0x6ea31e2c // bit v12.16b, v17.16b, v3.16b
+	WORD $0x6eb1e488 // fcmgt v8.4s, v4.4s, v17.4s
+	WORD $0x6ea81e24 // bit v4.16b, v17.16b, v8.16b
+	WORD $0x6eb1e43b // fcmgt v27.4s, v1.4s, v17.4s
+	WORD $0x6ebb1e21 // bit v1.16b, v17.16b, v27.16b
+after_flag4_4:
+	MOVD R9, R2
+	MOVD R0, R1
+	WORD $0xad000058 // stp q24, q0, [x2, #0]
+	ADD R25, R2
+	WORD $0xad003435 // stp q21, q13, [x1, #0]
+	ADD R25, R1
+	WORD $0xad003c4e // stp q14, q15, [x2, #0]
+	ADD R25, R2
+	WORD $0xad002830 // stp q16, q10, [x1, #0]
+	ADD R25, R1
+	WORD $0xad004856 // stp q22, q18, [x2, #0]
+	ADD R25, R2
+	WORD $0xad004c2b // stp q11, q19, [x1, #0]
+	ADD R25, R1
+	WORD $0xad003042 // stp q2, q12, [x2, #0]
+	WORD $0xad000424 // stp q4, q1, [x1, #0]
+	SUBS $1, R8
 	BNE panel_4
 	RET
 rows_5:
-	MOVD panels+8(FP), R15
-	MOVD places+48(FP), R0
+	MOVD panels+8(FP), R11
+	MOVD places+48(FP), R7
 panel_5:
-	MOVD a+24(FP), R22
-	MOVD rowStride+32(FP), R12
-	LSL $2, R12
-	ADD R12, R22, R13
-	ADD R12, R13, R26
-	ADD R12, R26, R20
-	ADD R12, R20, R11
-	MOVD padded+40(FP), R16
-	MOVW.P 4(R0), R17
-	ADD R17<<2, R16, R17
-	MOVW.P 4(R0), R10
-	ADD R10<<2, R16, R10
-	MOVD taps+56(FP), R14
-	MOVD depth+16(FP), R1
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e416 // movi v22.2d, #0
-	WORD $0x6f00e413 // movi v19.2d, #0
+	MOVD a+24(FP), R4
+	MOVD rowStride+32(FP), R14
+	LSL $2, R14
+	ADD R14, R4, R13
+	ADD R14, R13, R12
+	ADD R14, R12, R17
+	ADD R14, R17, R19
+	MOVD padded+40(FP), R5
+	MOVW.P 4(R7), R16
+	ADD R16<<2, R5, R16
+	MOVW.P 4(R7), R20
+	ADD R20<<2, R5, R20
+	MOVD taps+56(FP), R22
+	MOVD depth+16(FP), R24
 	WORD $0x6f00e417 // movi v23.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
 	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e41b // movi v27.2d, #0
 	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e415 // movi v21.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
-	SUBS $4, R1
+	SUBS $4, R24
 	BLT along_5_rest
 along_5:
-	WORD $0x3cc106d9 // ldr q25, [x22], #16
-	WORD $0x3cc105ae // ldr q14, [x13], #16
-	WORD $0x3cc1075c // ldr q28, [x26], #16
-	WORD $0x3cc1069d // ldr q29, [x20], #16
-	WORD $0x3cc1056f // ldr q15, [x11], #16
-	MOVW.P 4(R14), R19
-	ADD R19<<2, R17, R4
-	ADD R19<<2, R10, R8
-	WORD $0xad40789a // ldp q26, q30, [x4, #0]
-	WORD $0x4f99134a // fmla v10.4s, v26.4s, v25.s[0]
-	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
-	WORD $0x4f8e1344 // fmla v4.4s, v26.4s, v14.s[0]
-	WORD $0x4f8e13d4 // fmla v20.4s, v30.4s, v14.s[0]
-	WORD $0x4f9c1352 // fmla v18.4s, v26.4s, v28.s[0]
-	WORD $0x4f9c13d6 // fmla v22.4s, v30.4s, v28.s[0]
-	WORD $0x4f9d1340 // fmla v0.4s, v26.4s, v29.s[0]
-	WORD $0x4f9d13c1 // fmla v1.4s, v30.4s, v29.s[0]
-	WORD $0x4f8f134c // fmla v12.4s, v26.4s, v15.s[0]
-	WORD $0x4f8f13d8 // fmla v24.4s, v30.4s, v15.s[0]
-	WORD $0xad40411b // ldp q27, q16, [x8, #0]
-	WORD $0x4f99136b // fmla v11.4s, v27.4s, v25.s[0]
-	WORD $0x4f991202 // fmla v2.4s, v16.4s, v25.s[0]
-	WORD $0x4f8e1367 // fmla v7.4s, v27.4s, v14.s[0]
-	WORD $0x4f8e1203 // fmla v3.4s, v16.4s, v14.s[0]
-	WORD $0x4f9c1373 // fmla v19.4s, v27.4s, v28.s[0]
-	WORD $0x4f9c1217 // fmla v23.4s, v16.4s, v28.s[0]
-	WORD $0x4f9d1368 // fmla v8.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d1209 // fmla v9.4s, v16.4s, v29.s[0]
-	WORD $0x4f8f1375 // fmla v21.4s, v27.4s, v15.s[0]
-	WORD $0x4f8f120d // fmla v13.4s, v16.4s, v15.s[0]
-	MOVW.P 4(R14), R9
-	ADD R9<<2, R17, R24
-	ADD R9<<2, R10, R23
-	WORD $0xad40471f // ldp q31, q17, [x24, #0]
-	WORD $0x4fb913ea // fmla v10.4s, v31.4s, v25.s[1]
-	WORD $0x4fb91226 // fmla v6.4s, v17.4s, v25.s[1]
-	WORD $0x4fae13e4 // fmla v4.4s, v31.4s, v14.s[1]
-	WORD $0x4fae1234 // fmla v20.4s, v17.4s, v14.s[1]
-	WORD $0x4fbc13f2 // fmla v18.4s, v31.4s, v28.s[1]
-	WORD $0x4fbc1236 // fmla v22.4s, v17.4s, v28.s[1]
-	WORD $0x4fbd13e0 // fmla v0.4s, v31.4s, v29.s[1]
-	WORD $0x4fbd1221 // fmla v1.4s, v17.4s, v29.s[1]
-	WORD $0x4faf13ec // fmla v12.4s, v31.4s, v15.s[1]
-	WORD $0x4faf1238 // fmla v24.4s, v17.4s, v15.s[1]
-	WORD $0xad406ae5 // ldp q5, q26, [x23, #0]
-	WORD $0x4fb910ab // fmla v11.4s, v5.4s, v25.s[1]
-	WORD $0x4fb91342 // fmla v2.4s, v26.4s, v25.s[1]
-	WORD $0x4fae10a7 // fmla v7.4s, v5.4s, v14.s[1]
-	WORD $0x4fae1343 // fmla v3.4s, v26.4s, v14.s[1]
-	WORD $0x4fbc10b3 // fmla v19.4s, v5.4s, v28.s[1]
-	WORD $0x4fbc1357 // fmla v23.4s, v26.4s, v28.s[1]
-	WORD $0x4fbd10a8 // fmla v8.4s, v5.4s, v29.s[1]
-	WORD $0x4fbd1349 // fmla v9.4s, v26.4s, v29.s[1]
-	WORD $0x4faf10b5 // fmla v21.4s, v5.4s, v15.s[1]
-	WORD $0x4faf134d // fmla v13.4s, v26.4s, v15.s[1]
-	MOVW.P 4(R14), R5
-	ADD R5<<2, R17, R2
-	ADD R5<<2, R10, R21
-	WORD $0xad406c5e // ldp q30, q27, [x2, #0]
-	WORD $0x4f991bca // fmla v10.4s, v30.4s, v25.s[2]
-	WORD $0x4f991b66 // fmla v6.4s, v27.4s, v25.s[2]
-	WORD $0x4f8e1bc4 // fmla v4.4s, v30.4s, v14.s[2]
-	WORD $0x4f8e1b74 // fmla v20.4s, v27.4s, v14.s[2]
-	WORD $0x4f9c1bd2 // fmla v18.4s, v30.4s, v28.s[2]
-	WORD $0x4f9c1b76 // fmla v22.4s, v27.4s, v28.s[2]
-	WORD $0x4f9d1bc0 // fmla v0.4s, v30.4s, v29.s[2]
-	WORD $0x4f9d1b61 // fmla v1.4s, v27.4s, v29.s[2]
-	WORD $0x4f8f1bcc // fmla v12.4s, v30.4s, v15.s[2]
-	WORD $0x4f8f1b78 // fmla v24.4s, v27.4s, v15.s[2]
-	WORD $0xad407eb0 // ldp q16, q31, [x21, #0]
-	WORD $0x4f991a0b // fmla v11.4s, v16.4s, v25.s[2]
-	WORD $0x4f991be2 // fmla v2.4s, v31.4s, v25.s[2]
-	WORD $0x4f8e1a07 // fmla v7.4s, v16.4s, v14.s[2]
-	WORD $0x4f8e1be3 // fmla v3.4s, v31.4s, v14.s[2]
-	WORD $0x4f9c1a13 // fmla v19.4s, v16.4s, v28.s[2]
-	WORD $0x4f9c1bf7 // fmla v23.4s, v31.4s, v28.s[2]
-	WORD $0x4f9d1a08 // fmla v8.4s, v16.4s, v29.s[2]
-	WORD $0x4f9d1be9 // fmla v9.4s, v31.4s, v29.s[2]
-	WORD $0x4f8f1a15 // fmla v21.4s, v16.4s, v15.s[2]
-	WORD $0x4f8f1bed // fmla v13.4s, v31.4s, v15.s[2]
-	MOVW.P 4(R14), R25
-	ADD R25<<2, R17, R3
-	ADD R25<<2, R10, R6
-	WORD $0xad401471 // ldp q17, q5, [x3, #0]
-	WORD $0x4fb91a2a // fmla v10.4s, v17.4s, v25.s[3]
-	WORD $0x4fb918a6 // fmla v6.4s, v5.4s, v25.s[3]
-	WORD $0x4fae1a24 // fmla v4.4s, v17.4s, v14.s[3]
-	WORD $0x4fae18b4 // fmla v20.4s, v5.4s, v14.s[3]
-	WORD $0x4fbc1a32 // fmla v18.4s, v17.4s, v28.s[3]
-	WORD $0x4fbc18b6 // fmla v22.4s, v5.4s, v28.s[3]
-	WORD $0x4fbd1a20 // fmla v0.4s, v17.4s, v29.s[3]
-	WORD $0x4fbd18a1 // fmla v1.4s, v5.4s, v29.s[3]
-	WORD $0x4faf1a2c // fmla v12.4s, v17.4s, v15.s[3]
-	WORD $0x4faf18b8 // fmla v24.4s, v5.4s, v15.s[3]
-	WORD $0xad4078da // ldp q26, q30, [x6, #0]
-	WORD $0x4fb91b4b // fmla v11.4s, v26.4s, v25.s[3]
-	WORD $0x4fb91bc2 // fmla v2.4s, v30.4s, v25.s[3]
-	WORD $0x4fae1b47 // fmla v7.4s, v26.4s, v14.s[3]
-	WORD $0x4fae1bc3 // fmla v3.4s, v30.4s, v14.s[3]
-	WORD $0x4fbc1b53 // fmla v19.4s, v26.4s, v28.s[3]
-	WORD $0x4fbc1bd7 // fmla v23.4s, v30.4s, v28.s[3]
-	WORD $0x4fbd1b48 // fmla v8.4s, v26.4s, v29.s[3]
-	WORD $0x4fbd1bc9 // fmla v9.4s, v30.4s, v29.s[3]
-	WORD $0x4faf1b55 // fmla v21.4s, v26.4s, v15.s[3]
-	WORD $0x4faf1bcd // fmla v13.4s, v30.4s, v15.s[3]
-	SUBS $4, R1
+	WORD $0x3cc1048e // ldr q14, [x4], #16
+	WORD $0x3cc105af // ldr q15, [x13], #16
+	WORD $0x3cc10590 // ldr q16, [x12], #16
+	WORD $0x3cc1062a // ldr q10, [x17], #16
+	WORD $0x3cc10676 // ldr q22, [x19], #16
+	MOVW.P 4(R22), R15
+	ADD R15<<2, R16, R26
+	ADD R15<<2, R20, R3
+	WORD $0xad402f52 // ldp q18, q11, [x26, #0]
+	WORD $0x4f8e1257 // fmla v23.4s, v18.4s, v14.s[0]
+	WORD $0x4f8e117c // fmla v28.4s, v11.4s, v14.s[0]
+	WORD $0x4f8f125d // fmla v29.4s, v18.4s, v15.s[0]
+	WORD $0x4f8f117e // fmla v30.4s, v11.4s, v15.s[0]
+	WORD $0x4f901245 // fmla v5.4s, v18.4s, v16.s[0]
+	WORD $0x4f901174 // fmla v20.4s, v11.4s, v16.s[0]
+	WORD $0x4f8a1243 // fmla v3.4s, v18.4s, v10.s[0]
+	WORD $0x4f8a1168 // fmla v8.4s, v11.4s, v10.s[0]
+	WORD $0x4f961258 // fmla v24.4s, v18.4s, v22.s[0]
+	WORD $0x4f961160 // fmla v0.4s, v11.4s, v22.s[0]
+	WORD $0xad400873 // ldp q19, q2, [x3, #0]
+	WORD $0x4f8e1266 // fmla v6.4s, v19.4s, v14.s[0]
+	WORD $0x4f8e1047 // fmla v7.4s, v2.4s, v14.s[0]
+	WORD $0x4f8f127f // fmla v31.4s, v19.4s, v15.s[0]
+	WORD $0x4f8f1049 // fmla v9.4s, v2.4s, v15.s[0]
+	WORD $0x4f901279 // fmla v25.4s, v19.4s, v16.s[0]
+	WORD $0x4f90105a // fmla v26.4s, v2.4s, v16.s[0]
+	WORD $0x4f8a1271 // fmla v17.4s, v19.4s, v10.s[0]
+	WORD $0x4f8a105b // fmla v27.4s, v2.4s, v10.s[0]
+	WORD $0x4f961275 // fmla v21.4s, v19.4s, v22.s[0]
+	WORD $0x4f96104d // fmla v13.4s, v2.4s, v22.s[0]
+	MOVW.P 4(R22), R23
+	ADD R23<<2, R16, R10
+	ADD R23<<2, R20, R6
+	WORD $0xad40114c // ldp q12, q4, [x10, #0]
+	WORD $0x4fae1197 // fmla v23.4s, v12.4s, v14.s[1]
+	WORD $0x4fae109c // fmla v28.4s, v4.4s, v14.s[1]
+	WORD $0x4faf119d // fmla v29.4s, v12.4s, v15.s[1]
+	WORD $0x4faf109e // fmla v30.4s, v4.4s, v15.s[1]
+	WORD $0x4fb01185 // fmla v5.4s, v12.4s, v16.s[1]
+	WORD $0x4fb01094 // fmla v20.4s, v4.4s, v16.s[1]
+	WORD $0x4faa1183 // fmla v3.4s, v12.4s, v10.s[1]
+	WORD $0x4faa1088 // fmla v8.4s, v4.4s, v10.s[1]
+	WORD $0x4fb61198 // fmla v24.4s, v12.4s, v22.s[1]
+	WORD $0x4fb61080 // fmla v0.4s, v4.4s, v22.s[1]
+	WORD $0xad4048c1 // ldp q1, q18, [x6, #0]
+	WORD $0x4fae1026 // fmla v6.4s, v1.4s, v14.s[1]
+	WORD $0x4fae1247 // fmla v7.4s, v18.4s, v14.s[1]
+	WORD $0x4faf103f // fmla v31.4s, v1.4s, v15.s[1]
+	WORD $0x4faf1249 // fmla v9.4s, v18.4s, v15.s[1]
+	WORD $0x4fb01039 // fmla v25.4s, v1.4s, v16.s[1]
+	WORD $0x4fb0125a // fmla v26.4s, v18.4s, v16.s[1]
+	WORD $0x4faa1031 // fmla v17.4s, v1.4s, v10.s[1]
+	WORD $0x4faa125b // fmla v27.4s, v18.4s, v10.s[1]
+	WORD $0x4fb61035 // fmla v21.4s, v1.4s, v22.s[1]
+	WORD $0x4fb6124d // fmla v13.4s, v18.4s, v22.s[1]
+	MOVW.P 4(R22), R9
+	ADD R9<<2, R16, R0
+	ADD R9<<2, R20, R25
+	WORD $0xad404c0b // ldp q11, q19, [x0, #0]
+	WORD $0x4f8e1977 // fmla v23.4s, v11.4s, v14.s[2]
+	WORD $0x4f8e1a7c // fmla v28.4s, v19.4s, v14.s[2]
+	WORD $0x4f8f197d // fmla v29.4s, v11.4s, v15.s[2]
+	WORD $0x4f8f1a7e // fmla v30.4s, v19.4s, v15.s[2]
+	WORD $0x4f901965 // fmla v5.4s, v11.4s, v16.s[2]
+	WORD $0x4f901a74 // fmla v20.4s, v19.4s, v16.s[2]
+	WORD $0x4f8a1963 // fmla v3.4s, v11.4s, v10.s[2]
+	WORD $0x4f8a1a68 // fmla v8.4s, v19.4s, v10.s[2]
+	WORD $0x4f961978 // fmla v24.4s, v11.4s, v22.s[2]
+	WORD $0x4f961a60 // fmla v0.4s, v19.4s, v22.s[2]
+	WORD $0xad403322 // ldp q2, q12, [x25, #0]
+	WORD $0x4f8e1846 // fmla v6.4s, v2.4s, v14.s[2]
+	WORD $0x4f8e1987 // fmla v7.4s, v12.4s, v14.s[2]
+	WORD $0x4f8f185f // fmla v31.4s, v2.4s, v15.s[2]
+	WORD $0x4f8f1989 // fmla v9.4s, v12.4s, v15.s[2]
+	WORD $0x4f901859 // fmla v25.4s, v2.4s, v16.s[2]
+	WORD $0x4f90199a // fmla v26.4s, v12.4s, v16.s[2]
+	WORD $0x4f8a1851 // fmla v17.4s, v2.4s, v10.s[2]
+	WORD $0x4f8a199b // fmla v27.4s, v12.4s, v10.s[2]
+	WORD $0x4f961855 // fmla v21.4s, v2.4s, v22.s[2]
+	WORD $0x4f96198d // fmla v13.4s, v12.4s, v22.s[2]
+	MOVW.P 4(R22), R2
+	ADD R2<<2, R16, R1
+	ADD R2<<2, R20, R8
+	WORD $0xad400424 // ldp q4, q1, [x1, #0]
+	WORD $0x4fae1897 // fmla v23.4s, v4.4s, v14.s[3]
+	WORD $0x4fae183c // fmla v28.4s, v1.4s, v14.s[3]
+	WORD $0x4faf189d // fmla v29.4s, v4.4s, v15.s[3]
+	WORD $0x4faf183e // fmla v30.4s, v1.4s, v15.s[3]
+	WORD $0x4fb01885 // fmla v5.4s, v4.4s, v16.s[3]
+	WORD $0x4fb01834 // fmla v20.4s, v1.4s, v16.s[3]
+	WORD $0x4faa1883 // fmla v3.4s, v4.4s, v10.s[3]
+	WORD $0x4faa1828 // fmla v8.4s, v1.4s, v10.s[3]
+	WORD $0x4fb61898 // fmla v24.4s, v4.4s, v22.s[3]
+	WORD $0x4fb61820 // fmla v0.4s, v1.4s, v22.s[3]
+	WORD $0xad402d12 // ldp q18, q11, [x8, #0]
+	WORD $0x4fae1a46 // fmla v6.4s, v18.4s, v14.s[3]
+	WORD $0x4fae1967 // fmla v7.4s, v11.4s, v14.s[3]
+	WORD $0x4faf1a5f // fmla v31.4s, v18.4s, v15.s[3]
+	WORD $0x4faf1969 // fmla v9.4s, v11.4s, v15.s[3]
+	WORD $0x4fb01a59 // fmla v25.4s, v18.4s, v16.s[3]
+	WORD $0x4fb0197a // fmla v26.4s, v11.4s, v16.s[3]
+	WORD $0x4faa1a51 // fmla v17.4s, v18.4s, v10.s[3]
+	WORD $0x4faa197b // fmla v27.4s, v11.4s, v10.s[3]
+	WORD $0x4fb61a55 // fmla v21.4s, v18.4s, v22.s[3]
+	WORD $0x4fb6196d // fmla v13.4s, v11.4s, v22.s[3]
+	SUBS $4, R24
 	BGE along_5
 along_5_rest:
-	ADDS $4, R1
+	ADDS $4, R24
 	BEQ along_5_end
 along_5_one:
-	WORD $0xbc4046db // ldr s27, [x22], #4
-	WORD $0xbc4045b0 // ldr s16, [x13], #4
-	WORD $0xbc40475f // ldr s31, [x26], #4
-	WORD $0xbc404691 // ldr s17, [x20], #4
-	WORD $0xbc404565 // ldr s5, [x11], #4
-	MOVW.P 4(R14), R7
-	ADD R7<<2, R17, R12
-	ADD R7<<2, R10, R16
-	WORD $0xad403999 // ldp q25, q14, [x12, #0]
-	WORD $0x4f9b132a // fmla v10.4s, v25.4s, v27.s[0]
-	WORD $0x4f9b11c6 // fmla v6.4s, v14.4s, v27.s[0]
-	WORD $0x4f901324 // fmla v4.4s, v25.4s, v16.s[0]
-	WORD $0x4f9011d4 // fmla v20.4s, v14.4s, v16.s[0]
-	WORD $0x4f9f1332 // fmla v18.4s, v25.4s, v31.s[0]
-	WORD $0x4f9f11d6 // fmla v22.4s, v14.4s, v31.s[0]
-	WORD $0x4f911320 // fmla v0.4s, v25.4s, v17.s[0]
-	WORD $0x4f9111c1 // fmla v1.4s, v14.4s, v17.s[0]
-	WORD $0x4f85132c // fmla v12.4s, v25.4s, v5.s[0]
-	WORD $0x4f8511d8 // fmla v24.4s, v14.4s, v5.s[0]
-	WORD $0xad40761c // ldp q28, q29, [x16, #0]
-	WORD $0x4f9b138b // fmla v11.4s, v28.4s, v27.s[0]
-	WORD $0x4f9b13a2 // fmla v2.4s, v29.4s, v27.s[0]
-	WORD $0x4f901387 // fmla v7.4s, v28.4s, v16.s[0]
-	WORD $0x4f9013a3 // fmla v3.4s, v29.4s, v16.s[0]
-	WORD $0x4f9f1393 // fmla v19.4s, v28.4s, v31.s[0]
-	WORD $0x4f9f13b7 // fmla v23.4s, v29.4s, v31.s[0]
-	WORD $0x4f911388 // fmla v8.4s, v28.4s, v17.s[0]
-	WORD $0x4f9113a9 // fmla v9.4s, v29.4s, v17.s[0]
-	WORD $0x4f851395 // fmla v21.4s, v28.4s, v5.s[0]
-	WORD $0x4f8513ad // fmla v13.4s, v29.4s, v5.s[0]
-	SUBS $1, R1
+	WORD $0xbc404493 // ldr s19, [x4], #4
+	WORD $0xbc4045a2 // ldr s2, [x13], #4
+	WORD $0xbc40458c // ldr s12, [x12], #4
+	WORD $0xbc404624 // ldr s4, [x17], #4
+	WORD $0xbc404661 // ldr s1, [x19], #4
+	MOVW.P 4(R22), R21
+	ADD R21<<2, R16, R14
+	ADD R21<<2, R20, R5
+	WORD $0xad403dce // ldp q14, q15, [x14, #0]
+	WORD $0x4f9311d7 // fmla v23.4s, v14.4s, v19.s[0]
+	WORD $0x4f9311fc // fmla v28.4s, v15.4s, v19.s[0]
+	WORD $0x4f8211dd // fmla v29.4s, v14.4s, v2.s[0]
+	WORD $0x4f8211fe // fmla v30.4s, v15.4s, v2.s[0]
+	WORD $0x4f8c11c5 // fmla v5.4s, v14.4s, v12.s[0]
+	WORD $0x4f8c11f4 // fmla v20.4s, v15.4s, v12.s[0]
+	WORD $0x4f8411c3 // fmla v3.4s, v14.4s, v4.s[0]
+	WORD $0x4f8411e8 // fmla v8.4s, v15.4s, v4.s[0]
+	WORD $0x4f8111d8 // fmla v24.4s, v14.4s, v1.s[0]
+	WORD $0x4f8111e0 // fmla v0.4s, v15.4s, v1.s[0]
+	WORD $0xad4028b0 // ldp q16, q10, [x5, #0]
+	WORD $0x4f931206 // fmla v6.4s, v16.4s, v19.s[0]
+	WORD $0x4f931147 // fmla v7.4s, v10.4s, v19.s[0]
+	WORD $0x4f82121f // fmla v31.4s, v16.4s, v2.s[0]
+	WORD $0x4f821149 // fmla v9.4s, v10.4s, v2.s[0]
+	WORD $0x4f8c1219 // fmla v25.4s, v16.4s, v12.s[0]
+	WORD $0x4f8c115a // fmla v26.4s, v10.4s, v12.s[0]
+	WORD $0x4f841211 // fmla v17.4s, v16.4s, v4.s[0]
+	WORD $0x4f84115b // fmla v27.4s, v10.4s, v4.s[0]
+	WORD $0x4f811215 // fmla v21.4s, v16.4s, v1.s[0]
+	WORD $0x4f81114d // fmla v13.4s, v10.4s, v1.s[0]
+	SUBS $1, R24
 	BNE along_5_one
 along_5_end:
-	MOVD y+64(FP), R19
-	MOVD plane+72(FP), R4
-	LSL $2, R4
-	MOVD f+88(FP), R8
-	MOVW.P 4(R0), R9
-	ADD R9<<2, R19, R9
-	MOVW.P 4(R0), R24
-	ADD R24<<2, R19, R24
-	TBZ $0, R8, after_flag0_5
-	MOVD R9, R23
-	MOVD R24, R5
-	WORD $0xad403efa // ldp q26, q15, [x23, #0]
-	WORD $0x4e3ad54a // fadd v10.4s, v10.4s, v26.4s
-	WORD $0x4e2fd4c6 // fadd v6.4s, v6.4s, v15.4s
-	ADD R4, R23
-	WORD $0xad4064be // ldp q30, q25, [x5, #0]
-	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
-	WORD $0x4e39d442 // fadd v2.4s, v2.4s, v25.4s
-	ADD R4, R5
-	WORD $0xad406eee // ldp q14, q27, [x23, #0]
-	WORD $0x4e2ed484 // fadd v4.4s, v4.4s, v14.4s
-	WORD $0x4e3bd694 // fadd v20.4s, v20.4s, v27.4s
-	ADD R4, R23
-	WORD $0xad407cb0 // ldp q16, q31, [x5, #0]
-	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	WORD $0x4e3fd463 // fadd v3.4s, v3.4s, v31.4s
-	ADD R4, R5
-	WORD $0xad4072f1 // ldp q17, q28, [x23, #0]
-	WORD $0x4e31d652 // fadd v18.4s, v18.4s, v17.4s
-	WORD $0x4e3cd6d6 // fadd v22.4s, v22.4s, v28.4s
-	ADD R4, R23
-	WORD $0xad4074a5 // ldp q5, q29, [x5, #0]
-	WORD $0x4e25d673 // fadd v19.4s, v19.4s, v5.4s
-	WORD $0x4e3dd6f7 // fadd v23.4s, v23.4s, v29.4s
-	ADD R4, R5
-	WORD $0xad403efa // ldp q26, q15, [x23, #0]
-	WORD $0x4e3ad400 // fadd v0.4s, v0.4s, v26.4s
-	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
-	ADD R4, R23
-	WORD $0xad4064be // ldp q30, q25, [x5, #0]
-	WORD $0x4e3ed508 // fadd v8.4s, v8.4s, v30.4s
-	WORD $0x4e39d529 // fadd v9.4s, v9.4s, v25.4s
-	ADD R4, R5
-	WORD $0xad406eee // ldp q14, q27, [x23, #0]
-	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
-	WORD $0x4e3bd718 // fadd v24.4s, v24.4s, v27.4s
-	WORD $0xad407cb0 // ldp q16, q31, [x5, #0]
-	WORD $0x4e30d6b5 // fadd v21.4s, v21.4s, v16.4s
-	WORD $0x4e3fd5ad // fadd v13.4s, v13.4s, v31.4s
+	MOVD y+64(FP), R15
+	MOVD plane+72(FP), R26
+	LSL $2, R26
+	MOVD f+88(FP), R3
+	MOVW.P 4(R7), R23
+	ADD R23<<2, R15, R23
+	MOVW.P 4(R7), R10
+	ADD R10<<2, R15, R10
+	TBZ $0, R3, after_flag0_5
+	MOVD R23, R6
+	MOVD R10, R9
+	WORD $0xad4058d2 // ldp q18, q22, [x6, #0]
+	WORD $0x4e32d6f7 // fadd v23.4s, v23.4s, v18.4s
+	WORD $0x4e36d79c // fadd v28.4s, v28.4s, v22.4s
+	ADD R26, R6
+	WORD $0xad40392b // ldp q11, q14, [x9, #0]
+	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
+	WORD $0x4e2ed4e7 // fadd v7.4s, v7.4s, v14.4s
+	ADD R26, R9
+	WORD $0xad404ccf // ldp q15, q19, [x6, #0]
+	WORD $0x4e2fd7bd // fadd v29.4s, v29.4s, v15.4s
+	WORD $0x4e33d7de // fadd v30.4s, v30.4s, v19.4s
+	ADD R26, R6
+	WORD $0xad403122 // ldp q2, q12, [x9, #0]
+	WORD $0x4e22d7ff // fadd v31.4s, v31.4s, v2.4s
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	ADD R26, R9
+	WORD $0xad4040c4 // ldp q4, q16, [x6, #0]
+	WORD $0x4e24d4a5 // fadd v5.4s, v5.4s, v4.4s
+	WORD $0x4e30d694 // fadd v20.4s, v20.4s, v16.4s
+	ADD R26, R6
+	WORD $0xad402921 // ldp q1, q10, [x9, #0]
+	WORD $0x4e21d739 // fadd v25.4s, v25.4s, v1.4s
+	WORD $0x4e2ad75a // fadd v26.4s, v26.4s, v10.4s
+	ADD R26, R9
+	WORD $0xad4058d2 // ldp q18, q22, [x6, #0]
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x4e36d508 // fadd v8.4s, v8.4s, v22.4s
+	ADD R26, R6
+	WORD $0xad40392b // ldp q11, q14, [x9, #0]
+	WORD $0x4e2bd631 // fadd v17.4s, v17.4s, v11.4s
+	WORD $0x4e2ed77b // fadd v27.4s, v27.4s, v14.4s
+	ADD R26, R9
+	WORD $0xad404ccf // ldp q15, q19, [x6, #0]
+	WORD $0x4e2fd718 // fadd v24.4s, v24.4s, v15.4s
+	WORD $0x4e33d400 // fadd v0.4s, v0.4s, v19.4s
+	WORD $0xad403122 // ldp q2, q12, [x9, #0]
+	WORD $0x4e22d6b5 // fadd v21.4s, v21.4s, v2.4s
+	WORD $0x4e2cd5ad // fadd v13.4s, v13.4s, v12.4s
 after_flag0_5:
-	TBZ $1, R8, after_flag1_5
-	MOVD bias+80(FP), R2
-	WORD $0x4ddfc851 // ld1r {v17.4s}, [x2], #4
-	WORD $0x4e31d54a // fadd v10.4s, v10.4s, v17.4s
-	WORD $0x4e31d4c6 // fadd v6.4s, v6.4s, v17.4s
-	WORD $0x4e31d56b // fadd v11.4s, v11.4s, v17.4s
-	WORD $0x4e31d442 // fadd v2.4s, v2.4s, v17.4s
-	WORD $0x4ddfc85c // ld1r {v28.4s}, [x2], #4
-	WORD $0x4e3cd484 // fadd v4.4s, v4.4s, v28.4s
-	WORD $0x4e3cd694 // fadd v20.4s, v20.4s, v28.4s
-	WORD $0x4e3cd4e7 // fadd v7.4s, v7.4s, v28.4s
-	WORD $0x4e3cd463 // fadd v3.4s, v3.4s, v28.4s
-	WORD $0x4ddfc845 // ld1r {v5.4s}, [x2], #4
-	WORD $0x4e25d652 // fadd v18.4s, v18.4s, v5.4s
-	WORD $0x4e25d6d6 // fadd v22.4s, v22.4s, v5.4s
-	WORD $0x4e25d673 // fadd v19.4s, v19.4s, v5.4s
-	WORD $0x4e25d6f7 // fadd v23.4s, v23.4s, v5.4s
-	WORD $0x4ddfc85d // ld1r {v29.4s}, [x2], #4
-	WORD $0x4e3dd400 // fadd v0.4s, v0.4s, v29.4s
-	WORD $0x4e3dd421 // fadd v1.4s, v1.4s, v29.4s
-	WORD $0x4e3dd508 // fadd v8.4s, v8.4s, v29.4s
-	WORD $0x4e3dd529 // fadd v9.4s, v9.4s, v29.4s
-	WORD $0x4ddfc85a // ld1r {v26.4s}, [x2], #4
-	WORD $0x4e3ad58c // fadd v12.4s, v12.4s, v26.4s
-	WORD $0x4e3ad718 // fadd v24.4s, v24.4s, v26.4s
-	WORD $0x4e3ad6b5 // fadd v21.4s, v21.4s, v26.4s
-	WORD $0x4e3ad5ad // fadd v13.4s, v13.4s, v26.4s
+	TBZ $1, R3, after_flag1_5
+	MOVD bias+80(FP), R0
+	WORD $0x4ddfc804 // ld1r {v4.4s}, [x0], #4
+	WORD $0x4e24d6f7 // fadd v23.4s, v23.4s, v4.4s
+	WORD $0x4e24d79c // fadd v28.4s, v28.4s, v4.4s
+	WORD $0x4e24d4c6 // fadd v6.4s, v6.4s, v4.4s
+	WORD $0x4e24d4e7 // fadd v7.4s, v7.4s, v4.4s
+	WORD $0x4ddfc810 // ld1r {v16.4s}, [x0], #4
+	WORD $0x4e30d7bd // fadd v29.4s, v29.4s, v16.4s
+	WORD $0x4e30d7de // fadd v30.4s, v30.4s, v16.4s
+	WORD $0x4e30d7ff // fadd v31.4s, v31.4s, v16.4s
+	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
+	WORD $0x4ddfc801 // ld1r {v1.4s}, [x0], #4
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+	WORD $0x4e21d694 // fadd v20.4s, v20.4s, v1.4s
+	WORD $0x4e21d739 // fadd v25.4s, v25.4s, v1.4s
+	WORD $0x4e21d75a // fadd v26.4s, v26.4s, v1.4s
+	WORD $0x4ddfc80a // ld1r {v10.4s}, [x0], #4
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	WORD $0x4e2ad631 // fadd v17.4s, v17.4s, v10.4s
+	WORD $0x4e2ad77b // fadd v27.4s, v27.4s, v10.4s
+	WORD $0x4ddfc812 // ld1r {v18.4s}, [x0], #4
+	WORD $0x4e32d718 // fadd v24.4s, v24.4s, v18.4s
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	WORD $0x4e32d6b5 // fadd v21.4s, v21.4s, v18.4s
+	WORD $0x4e32d5ad // fadd v13.4s, v13.4s, v18.4s
 after_flag1_5:
-	TBZ $3, R8, after_flag3_5
-	WORD $0x4ea0e94f // fcmlt v15.4s, v10.4s, #0.0
-	WORD $0x4e6f1d4a // bic v10.16b, v10.16b, v15.16b
-	WORD $0x4ea0e8de // fcmlt v30.4s, v6.4s, #0.0
-	WORD $0x4e7e1cc6 // bic v6.16b, v6.16b, v30.16b
-	WORD $0x4ea0e979 // fcmlt v25.4s, v11.4s, #0.0
-	WORD $0x4e791d6b // bic v11.16b, v11.16b, v25.16b
-	WORD $0x4ea0e84e // fcmlt v14.4s, v2.4s, #0.0
-	WORD $0x4e6e1c42 // bic v2.16b, v2.16b, v14.16b
-	WORD $0x4ea0e89b // fcmlt v27.4s, v4.4s, #0.0
-	WORD $0x4e7b1c84 // bic v4.16b, v4.16b, v27.16b
-	WORD $0x4ea0ea90 // fcmlt v16.4s, v20.4s, #0.0
-	WORD $0x4e701e94 // bic v20.16b, v20.16b, v16.16b
-	WORD $0x4ea0e8ff // fcmlt v31.4s, v7.4s, #0.0
-	WORD $0x4e7f1ce7 // bic v7.16b, v7.16b, v31.16b
-	WORD $0x4ea0e871 // fcmlt v17.4s, v3.4s, #0.0
-	WORD $0x4e711c63 // bic v3.16b, v3.16b, v17.16b
-	WORD $0x4ea0ea5c // fcmlt v28.4s, v18.4s, #0.0
-	WORD $0x4e7c1e52 // bic v18.16b, v18.16b, v28.16b
-	WORD $0x4ea0eac5 // fcmlt v5.4s, v22.4s, #0.0
-	WORD $0x4e651ed6 // bic v22.16b, v22.16b, v5.16b
-	WORD $0x4ea0ea7d // fcmlt v29.4s, v19.4s, #0.0
-	WORD $0x4e7d1e73 // bic v19.16b, v19.16b, v29.16b
-	WORD $0x4ea0eafa // fcmlt v26.4s, v23.4s, #0.0
-	WORD $0x4e7a1ef7 // bic v23.16b, v23.16b, v26.16b
-	WORD $0x4ea0e80f // fcmlt v15.4s, v0.4s, #0.0
-	WORD $0x4e6f1c00 // bic v0.16b, v0.16b, v15.16b
-	WORD $0x4ea0e83e // fcmlt v30.4s, v1.4s, #0.0
-	WORD $0x4e7e1c21 // bic v1.16b, v1.16b, v30.16b
-	WORD $0x4ea0e919 // fcmlt v25.4s, v8.4s, #0.0
-	WORD $0x4e791d08 // bic v8.16b, v8.16b, v25.16b
-	WORD $0x4ea0e92e // fcmlt v14.4s, v9.4s, #0.0
-	WORD $0x4e6e1d29 // bic v9.16b, v9.16b, v14.16b
-	WORD $0x4ea0e99b // fcmlt v27.4s, v12.4s, #0.0
-	WORD $0x4e7b1d8c // bic v12.16b, v12.16b, v27.16b
-	WORD $0x4ea0eb10 // fcmlt v16.4s, v24.4s, #0.0
-	WORD $0x4e701f18 // bic v24.16b, v24.16b, v16.16b
-	WORD $0x4ea0eabf // fcmlt v31.4s, v21.4s, #0.0
-	WORD $0x4e7f1eb5 // bic v21.16b, v21.16b, v31.16b
-	WORD $0x4ea0e9b1 // fcmlt v17.4s, v13.4s, #0.0
-	WORD $0x4e711dad // bic v13.16b, v13.16b, v17.16b
+	TBZ $3, R3, after_flag3_5
+	WORD $0x4ea0eaf6 // fcmlt v22.4s, v23.4s, #0.0
+	WORD $0x4e761ef7 // bic v23.16b, v23.16b, v22.16b
+	WORD $0x4ea0eb8b // fcmlt v11.4s, v28.4s, #0.0
+	WORD $0x4e6b1f9c // bic v28.16b, v28.16b, v11.16b
+	WORD $0x4ea0e8ce // fcmlt v14.4s, v6.4s, #0.0
+	WORD $0x4e6e1cc6 // bic v6.16b, v6.16b, v14.16b
+	WORD $0x4ea0e8ef // fcmlt v15.4s, v7.4s, #0.0
+	WORD $0x4e6f1ce7 // bic v7.16b, v7.16b, v15.16b
+	WORD $0x4ea0ebb3 // fcmlt v19.4s, v29.4s, #0.0
+	WORD $0x4e731fbd // bic v29.16b, v29.16b, v19.16b
+	WORD $0x4ea0ebc2 // fcmlt v2.4s, v30.4s, #0.0
+	WORD $0x4e621fde // bic v30.16b, v30.16b, v2.16b
+	WORD $0x4ea0ebec // fcmlt v12.4s, v31.4s, #0.0
+	WORD $0x4e6c1fff // bic v31.16b, v31.16b, v12.16b
+	WORD $0x4ea0e924 // fcmlt v4.4s, v9.4s, #0.0
+	WORD $0x4e641d29 // bic v9.16b, v9.16b, v4.16b
+	WORD $0x4ea0e8b0 // fcmlt v16.4s, v5.4s, #0.0
+	WORD $0x4e701ca5 // bic v5.16b, v5.16b, v16.16b
+	WORD $0x4ea0ea81 // fcmlt v1.4s, v20.4s, #0.0
+	WORD $0x4e611e94 // bic v20.16b, v20.16b, v1.16b
+	WORD $0x4ea0eb2a // fcmlt v10.4s, v25.4s, #0.0
+	WORD $0x4e6a1f39 // bic v25.16b, v25.16b, v10.16b
+	WORD $0x4ea0eb52 // fcmlt v18.4s, v26.4s, #0.0
+	WORD $0x4e721f5a // bic v26.16b, v26.16b, v18.16b
+	WORD $0x4ea0e876 // fcmlt v22.4s, v3.4s, #0.0
+	WORD $0x4e761c63 // bic v3.16b, v3.16b, v22.16b
+	WORD $0x4ea0e90b // fcmlt v11.4s, v8.4s, #0.0
+	WORD $0x4e6b1d08 // bic v8.16b, v8.16b, v11.16b
+	WORD $0x4ea0ea2e // fcmlt v14.4s, v17.4s, #0.0
+	WORD $0x4e6e1e31 // bic v17.16b, v17.16b, v14.16b
+	WORD $0x4ea0eb6f // fcmlt v15.4s, v27.4s, #0.0
+	WORD $0x4e6f1f7b // bic v27.16b, v27.16b, v15.16b
+	WORD $0x4ea0eb13 // fcmlt v19.4s, v24.4s, #0.0
+	WORD $0x4e731f18 // bic v24.16b, v24.16b, v19.16b
+	WORD $0x4ea0e802 // fcmlt v2.4s, v0.4s, #0.0
+	WORD $0x4e621c00 // bic v0.16b, v0.16b, v2.16b
+	WORD $0x4ea0eaac // fcmlt v12.4s, v21.4s, #0.0
+	WORD $0x4e6c1eb5 // bic v21.16b, v21.16b, v12.16b
+	WORD $0x4ea0e9a4 // fcmlt v4.4s, v13.4s, #0.0
+	WORD $0x4e641dad // bic v13.16b, v13.16b, v4.16b
 after_flag3_5:
-	MOVD R9, R21
-	MOVD R24, R25
-	WORD $0xad001aaa // stp q10, q6, [x21, #0]
-	ADD R4, R21
-	WORD $0xad000b2b // stp q11, q2, [x25, #0]
-	ADD R4, R25
-	WORD $0xad0052a4 // stp q4, q20, [x21, #0]
-	ADD R4, R21
-	WORD $0xad000f27 // stp q7, q3, [x25, #0]
-	ADD R4, R25
-	WORD $0xad005ab2 // stp q18, q22, [x21, #0]
-	ADD R4, R21
-	WORD $0xad005f33 // stp q19, q23, [x25, #0]
-	ADD R4, R25
-	WORD $0xad0006a0 // stp q0, q1, [x21, #0]
-	ADD R4, R21
-	WORD $0xad002728 // stp q8, q9, [x25, #0]
-	ADD R4, R25
-	WORD $0xad0062ac // stp q12, q24, [x21, #0]
-	WORD $0xad003735 // stp q21, q13, [x25, #0]
-	SUBS $1, R15
+	TBZ $4, R3, after_flag4_5
+	LSR $32, R3, R25
+	WORD $0x4e040f30 // dup v16.4s, w25
+	WORD $0x6eb0e6e1 // fcmgt v1.4s, v23.4s, v16.4s
+	WORD $0x6ea11e17 // bit v23.16b, v16.16b, v1.16b
+	WORD $0x6eb0e78a // fcmgt v10.4s, v28.4s, v16.4s
+	WORD $0x6eaa1e1c // bit v28.16b, v16.16b, v10.16b
+	WORD $0x6eb0e4d2 // fcmgt v18.4s, v6.4s, v16.4s
+	WORD $0x6eb21e06 // bit v6.16b, v16.16b, v18.16b
+	WORD $0x6eb0e4f6 // fcmgt v22.4s, v7.4s, v16.4s
+	WORD $0x6eb61e07 // bit v7.16b, v16.16b, v22.16b
+	WORD $0x6eb0e7ab // fcmgt v11.4s, v29.4s, v16.4s
+	WORD $0x6eab1e1d // bit v29.16b, v16.16b, v11.16b
+	WORD $0x6eb0e7ce // fcmgt v14.4s, v30.4s, v16.4s
+	WORD $0x6eae1e1e // bit v30.16b, v16.16b, v14.16b
+	WORD $0x6eb0e7ef // fcmgt v15.4s, v31.4s, v16.4s
+	WORD $0x6eaf1e1f // bit v31.16b, v16.16b, v15.16b
+	WORD $0x6eb0e533 // fcmgt v19.4s, v9.4s, v16.4s
+	WORD $0x6eb31e09 // bit v9.16b, v16.16b, v19.16b
+	WORD $0x6eb0e4a2 // fcmgt v2.4s, v5.4s, v16.4s
+	WORD $0x6ea21e05 // bit v5.16b, v16.16b, v2.16b
+	WORD $0x6eb0e68c // fcmgt v12.4s, v20.4s, v16.4s
+	WORD $0x6eac1e14 // bit v20.16b, v16.16b, v12.16b
+	WORD $0x6eb0e724 // fcmgt v4.4s, v25.4s, v16.4s
+	WORD $0x6ea41e19 // bit v25.16b, v16.16b, v4.16b
+	WORD $0x6eb0e741 // fcmgt v1.4s, v26.4s, v16.4s
+	WORD $0x6ea11e1a // bit v26.16b, v16.16b, v1.16b
+	WORD $0x6eb0e46a // fcmgt v10.4s, v3.4s, v16.4s
+	WORD $0x6eaa1e03 // bit v3.16b, v16.16b, v10.16b
+	WORD $0x6eb0e512 // fcmgt v18.4s, v8.4s, v16.4s
+	WORD $0x6eb21e08 // bit v8.16b, v16.16b, v18.16b
+	WORD $0x6eb0e636 // fcmgt v22.4s, v17.4s, v16.4s
+	WORD $0x6eb61e11 // bit v17.16b, v16.16b, v22.16b
+	WORD $0x6eb0e76b // fcmgt v11.4s, v27.4s, v16.4s
+	WORD $0x6eab1e1b // bit v27.16b, v16.16b, v11.16b
+	WORD $0x6eb0e70e // fcmgt v14.4s, v24.4s, v16.4s
+	WORD $0x6eae1e18 // bit v24.16b, v16.16b, v14.16b
+	WORD $0x6eb0e40f // fcmgt v15.4s, v0.4s, v16.4s
+	WORD $0x6eaf1e00 // bit v0.16b, v16.16b, v15.16b
+	WORD $0x6eb0e6b3 // fcmgt v19.4s, v21.4s, v16.4s
+	WORD $0x6eb31e15 // bit v21.16b, v16.16b, v19.16b
+	WORD $0x6eb0e5a2 // fcmgt v2.4s, v13.4s, v16.4s
+	WORD $0x6ea21e0d // bit v13.16b, v16.16b, v2.16b
+after_flag4_5:
+	MOVD R23, R2
+	MOVD R10, R1
+	WORD $0xad007057 // stp q23, q28, [x2, #0]
+	ADD R26, R2
+	WORD $0xad001c26 // stp q6, q7, [x1, #0]
+	ADD R26, R1
+	WORD $0xad00785d // stp q29, q30, [x2, #0]
+	ADD R26, R2
+	WORD $0xad00243f // stp q31, q9, [x1, #0]
+	ADD R26, R1
+	WORD $0xad005045 // stp q5, q20, [x2, #0]
+	ADD R26, R2
+	WORD $0xad006839 // stp q25, q26, [x1, #0]
+	ADD R26, R1
+	WORD $0xad002043 // stp q3, q8, [x2, #0]
+	ADD R26, R2
+	WORD $0xad006c31 // stp q17, q27, [x1, #0]
+	ADD R26, R1
+	WORD $0xad000058 // stp q24, q0, [x2, #0]
+	WORD $0xad003435 // stp q21, q13, [x1, #0]
+	SUBS $1, R11
 	BNE panel_5
 	RET
 rows_6:
-	MOVD panels+8(FP), R3
-	MOVD places+48(FP), R6
+	MOVD panels+8(FP), R8
+	MOVD places+48(FP), R21
 panel_6:
-	MOVD a+24(FP), R7
-	MOVD rowStride+32(FP), R12
-	LSL $2, R12
-	ADD R12, R7, R16
-	ADD R12, R16, R22
-	ADD R12, R22, R13
-	ADD R12, R13, R26
-	ADD R12, R26, R20
-	MOVD padded+40(FP), R11
-	MOVW.P 4(R6), R17
-	ADD R17<<2, R11, R17
-	MOVW.P 4(R6), R10
-	ADD R10<<2, R11, R10
-	MOVD taps+56(FP), R14
-	MOVD depth+16(FP), R1
-	WORD $0x6f00e41c // movi v28.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e41d // movi v29.2d, #0
-	WORD $0x6f00e41a // movi v26.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e41e // movi v30.2d, #0
-	WORD $0x6f00e419 // movi v25.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e41f // movi v31.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	MOVD a+24(FP), R14
+	MOVD rowStride+32(FP), R5
+	LSL $2, R5
+	ADD R5, R14, R4
+	ADD R5, R4, R13
+	ADD R5, R13, R12
+	ADD R5, R12, R17
+	ADD R5, R17, R19
+	MOVD padded+40(FP), R16
+	MOVW.P 4(R21), R20
+	ADD R20<<2, R16, R20
+	MOVW.P 4(R21), R22
+	ADD R22<<2, R16, R22
+	MOVD taps+56(FP), R24
+	MOVD depth+16(FP), R15
+	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
 	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e417 // movi v23.2d, #0
-	SUBS $4, R1
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+	SUBS $4, R15
 	BLT along_6_rest
 along_6:
-	WORD $0x3cc104e0 // ldr q0, [x7], #16
-	WORD $0x3cc10601 // ldr q1, [x16], #16
-	WORD $0x3cc106c8 // ldr q8, [x22], #16
-	WORD $0x3cc105a9 // ldr q9, [x13], #16
-	WORD $0x3cc1074c // ldr q12, [x26], #16
-	WORD $0x3cc10698 // ldr q24, [x20], #16
-	MOVW.P 4(R14), R19
-	ADD R19<<2, R17, R23
-	ADD R19<<2, R10, R5
-	WORD $0xad4036f5 // ldp q21, q13, [x23, #0]
-	WORD $0x4f8012bc // fmla v28.4s, v21.4s, v0.s[0]
-	WORD $0x4f8011a5 // fmla v5.4s, v13.4s, v0.s[0]
-	WORD $0x4f8112af // fmla v15.4s, v21.4s, v1.s[0]
-	WORD $0x4f8111be // fmla v30.4s, v13.4s, v1.s[0]
-	WORD $0x4f8812bb // fmla v27.4s, v21.4s, v8.s[0]
-	WORD $0x4f8811b0 // fmla v16.4s, v13.4s, v8.s[0]
-	WORD $0x4f8912aa // fmla v10.4s, v21.4s, v9.s[0]
-	WORD $0x4f8911a6 // fmla v6.4s, v13.4s, v9.s[0]
-	WORD $0x4f8c12a4 // fmla v4.4s, v21.4s, v12.s[0]
-	WORD $0x4f8c11b4 // fmla v20.4s, v13.4s, v12.s[0]
-	WORD $0x4f9812b2 // fmla v18.4s, v21.4s, v24.s[0]
-	WORD $0x4f9811b6 // fmla v22.4s, v13.4s, v24.s[0]
-	WORD $0xad4034b5 // ldp q21, q13, [x5, #0]
-	WORD $0x4f8012bd // fmla v29.4s, v21.4s, v0.s[0]
-	WORD $0x4f8011ba // fmla v26.4s, v13.4s, v0.s[0]
-	WORD $0x4f8112b9 // fmla v25.4s, v21.4s, v1.s[0]
-	WORD $0x4f8111ae // fmla v14.4s, v13.4s, v1.s[0]
-	WORD $0x4f8812bf // fmla v31.4s, v21.4s, v8.s[0]
-	WORD $0x4f8811b1 // fmla v17.4s, v13.4s, v8.s[0]
-	WORD $0x4f8912ab // fmla v11.4s, v21.4s, v9.s[0]
-	WORD $0x4f8911a2 // fmla v2.4s, v13.4s, v9.s[0]
-	WORD $0x4f8c12a7 // fmla v7.4s, v21.4s, v12.s[0]
-	WORD $0x4f8c11a3 // fmla v3.4s, v13.4s, v12.s[0]
-	WORD $0x4f9812b3 // fmla v19.4s, v21.4s, v24.s[0]
-	WORD $0x4f9811b7 // fmla v23.4s, v13.4s, v24.s[0]
-	MOVW.P 4(R14), R2
-	ADD R2<<2, R17, R8
-	ADD R2<<2, R10, R9
-	WORD $0xad403515 // ldp q21, q13, [x8, #0]
-	WORD $0x4fa012bc // fmla v28.4s, v21.4s, v0.s[1]
-	WORD $0x4fa011a5 // fmla v5.4s, v13.4s, v0.s[1]
-	WORD $0x4fa112af // fmla v15.4s, v21.4s, v1.s[1]
-	WORD $0x4fa111be // fmla v30.4s, v13.4s, v1.s[1]
-	WORD $0x4fa812bb // fmla v27.4s, v21.4s, v8.s[1]
-	WORD $0x4fa811b0 // fmla v16.4s, v13.4s, v8.s[1]
-	WORD $0x4fa912aa // fmla v10.4s, v21.4s, v9.s[1]
-	WORD $0x4fa911a6 // fmla v6.4s, v13.4s, v9.s[1]
-	WORD $0x4fac12a4 // fmla v4.4s, v21.4s, v12.s[1]
-	WORD $0x4fac11b4 // fmla v20.4s, v13.4s, v12.s[1]
-	WORD $0x4fb812b2 // fmla v18.4s, v21.4s, v24.s[1]
-	WORD $0x4fb811b6 // fmla v22.4s, v13.4s, v24.s[1]
+	WORD $0x3cc105c3 // ldr q3, [x14], #16
+	WORD $0x3cc10488 // ldr q8, [x4], #16
+	WORD $0x3cc105b1 // ldr q17, [x13], #16
+	WORD $0x3cc1059b // ldr q27, [x12], #16
+	WORD $0x3cc10638 // ldr q24, [x17], #16
+	WORD $0x3cc10660 // ldr q0, [x19], #16
+	MOVW.P 4(R24), R6
+	ADD R6<<2, R20, R9
+	ADD R6<<2, R22, R0
 	WORD $0xad403535 // ldp q21, q13, [x9, #0]
-	WORD $0x4fa012bd // fmla v29.4s, v21.4s, v0.s[1]
-	WORD $0x4fa011ba // fmla v26.4s, v13.4s, v0.s[1]
-	WORD $0x4fa112b9 // fmla v25.4s, v21.4s, v1.s[1]
-	WORD $0x4fa111ae // fmla v14.4s, v13.4s, v1.s[1]
-	WORD $0x4fa812bf // fmla v31.4s, v21.4s, v8.s[1]
-	WORD $0x4fa811b1 // fmla v17.4s, v13.4s, v8.s[1]
-	WORD $0x4fa912ab // fmla v11.4s, v21.4s, v9.s[1]
-	WORD $0x4fa911a2 // fmla v2.4s, v13.4s, v9.s[1]
-	WORD $0x4fac12a7 // fmla v7.4s, v21.4s, v12.s[1]
-	WORD $0x4fac11a3 // fmla v3.4s, v13.4s, v12.s[1]
-	WORD $0x4fb812b3 // fmla v19.4s, v21.4s, v24.s[1]
-	WORD $0x4fb811b7 // fmla v23.4s, v13.4s, v24.s[1]
-	MOVW.P 4(R14), R24
-	ADD R24<<2, R17, R4
-	ADD R24<<2, R10, R21
-	WORD $0xad403495 // ldp q21, q13, [x4, #0]
-	WORD $0x4f801abc // fmla v28.4s, v21.4s, v0.s[2]
-	WORD $0x4f8019a5 // fmla v5.4s, v13.4s, v0.s[2]
-	WORD $0x4f811aaf // fmla v15.4s, v21.4s, v1.s[2]
-	WORD $0x4f8119be // fmla v30.4s, v13.4s, v1.s[2]
-	WORD $0x4f881abb // fmla v27.4s, v21.4s, v8.s[2]
-	WORD $0x4f8819b0 // fmla v16.4s, v13.4s, v8.s[2]
-	WORD $0x4f891aaa // fmla v10.4s, v21.4s, v9.s[2]
-	WORD $0x4f8919a6 // fmla v6.4s, v13.4s, v9.s[2]
-	WORD $0x4f8c1aa4 // fmla v4.4s, v21.4s, v12.s[2]
-	WORD $0x4f8c19b4 // fmla v20.4s, v13.4s, v12.s[2]
-	WORD $0x4f981ab2 // fmla v18.4s, v21.4s, v24.s[2]
-	WORD $0x4f9819b6 // fmla v22.4s, v13.4s, v24.s[2]
-	WORD $0xad4036b5 // ldp q21, q13, [x21, #0]
-	WORD $0x4f801abd // fmla v29.4s, v21.4s, v0.s[2]
-	WORD $0x4f8019ba // fmla v26.4s, v13.4s, v0.s[2]
-	WORD $0x4f811ab9 // fmla v25.4s, v21.4s, v1.s[2]
-	WORD $0x4f8119ae // fmla v14.4s, v13.4s, v1.s[2]
-	WORD $0x4f881abf // fmla v31.4s, v21.4s, v8.s[2]
-	WORD $0x4f8819b1 // fmla v17.4s, v13.4s, v8.s[2]
-	WORD $0x4f891aab // fmla v11.4s, v21.4s, v9.s[2]
-	WORD $0x4f8919a2 // fmla v2.4s, v13.4s, v9.s[2]
-	WORD $0x4f8c1aa7 // fmla v7.4s, v21.4s, v12.s[2]
-	WORD $0x4f8c19a3 // fmla v3.4s, v13.4s, v12.s[2]
-	WORD $0x4f981ab3 // fmla v19.4s, v21.4s, v24.s[2]
-	WORD $0x4f9819b7 // fmla v23.4s, v13.4s, v24.s[2]
-	MOVW.P 4(R14), R25
-	ADD R25<<2, R17, R15
-	ADD R25<<2, R10, R0
-	WORD $0xad4035f5 // ldp q21, q13, [x15, #0]
-	WORD $0x4fa01abc // fmla v28.4s, v21.4s, v0.s[3]
-	WORD $0x4fa019a5 // fmla v5.4s, v13.4s, v0.s[3]
-	WORD $0x4fa11aaf // fmla v15.4s, v21.4s, v1.s[3]
-	WORD $0x4fa119be // fmla v30.4s, v13.4s, v1.s[3]
-	WORD $0x4fa81abb // fmla v27.4s, v21.4s, v8.s[3]
-	WORD $0x4fa819b0 // fmla v16.4s, v13.4s, v8.s[3]
-	WORD $0x4fa91aaa // fmla v10.4s, v21.4s, v9.s[3]
-	WORD $0x4fa919a6 // fmla v6.4s, v13.4s, v9.s[3]
-	WORD $0x4fac1aa4 // fmla v4.4s, v21.4s, v12.s[3]
-	WORD $0x4fac19b4 // fmla v20.4s, v13.4s, v12.s[3]
-	WORD $0x4fb81ab2 // fmla v18.4s, v21.4s, v24.s[3]
-	WORD $0x4fb819b6 // fmla v22.4s, v13.4s, v24.s[3]
+	WORD $0x4f8312ac // fmla v12.4s, v21.4s, v3.s[0]
+	WORD $0x4f8311a4 // fmla v4.4s, v13.4s, v3.s[0]
+	WORD $0x4f8812b2 // fmla v18.4s, v21.4s, v8.s[0]
+	WORD $0x4f8811b6 // fmla v22.4s, v13.4s, v8.s[0]
+	WORD $0x4f9112af // fmla v15.4s, v21.4s, v17.s[0]
+	WORD $0x4f9111b3 // fmla v19.4s, v13.4s, v17.s[0]
+	WORD $0x4f9b12b7 // fmla v23.4s, v21.4s, v27.s[0]
+	WORD $0x4f9b11bc // fmla v28.4s, v13.4s, v27.s[0]
+	WORD $0x4f9812bd // fmla v29.4s, v21.4s, v24.s[0]
+	WORD $0x4f9811be // fmla v30.4s, v13.4s, v24.s[0]
+	WORD $0x4f8012a5 // fmla v5.4s, v21.4s, v0.s[0]
+	WORD $0x4f8011b4 // fmla v20.4s, v13.4s, v0.s[0]
 	WORD $0xad403415 // ldp q21, q13, [x0, #0]
-	WORD $0x4fa01abd // fmla v29.4s, v21.4s, v0.s[3]
+	WORD $0x4f8312a1 // fmla v1.4s, v21.4s, v3.s[0]
+	WORD $0x4f8311aa // fmla v10.4s, v13.4s, v3.s[0]
+	WORD $0x4f8812ab // fmla v11.4s, v21.4s, v8.s[0]
+	WORD $0x4f8811ae // fmla v14.4s, v13.4s, v8.s[0]
+	WORD $0x4f9112b0 // fmla v16.4s, v21.4s, v17.s[0]
+	WORD $0x4f9111a2 // fmla v2.4s, v13.4s, v17.s[0]
+	WORD $0x4f9b12a6 // fmla v6.4s, v21.4s, v27.s[0]
+	WORD $0x4f9b11a7 // fmla v7.4s, v13.4s, v27.s[0]
+	WORD $0x4f9812bf // fmla v31.4s, v21.4s, v24.s[0]
+	WORD $0x4f9811a9 // fmla v9.4s, v13.4s, v24.s[0]
+	WORD $0x4f8012b9 // fmla v25.4s, v21.4s, v0.s[0]
+	WORD $0x4f8011ba // fmla v26.4s, v13.4s, v0.s[0]
+	MOVW.P 4(R24), R3
+	ADD R3<<2, R20, R25
+	ADD R3<<2, R22, R23
+	WORD $0xad403735 // ldp q21, q13, [x25, #0]
+	WORD $0x4fa312ac // fmla v12.4s, v21.4s, v3.s[1]
+	WORD $0x4fa311a4 // fmla v4.4s, v13.4s, v3.s[1]
+	WORD $0x4fa812b2 // fmla v18.4s, v21.4s, v8.s[1]
+	WORD $0x4fa811b6 // fmla v22.4s, v13.4s, v8.s[1]
+	WORD $0x4fb112af // fmla v15.4s, v21.4s, v17.s[1]
+	WORD $0x4fb111b3 // fmla v19.4s, v13.4s, v17.s[1]
+	WORD $0x4fbb12b7 // fmla v23.4s, v21.4s, v27.s[1]
+	WORD $0x4fbb11bc // fmla v28.4s, v13.4s, v27.s[1]
+	WORD $0x4fb812bd // fmla v29.4s, v21.4s, v24.s[1]
+	WORD $0x4fb811be // fmla v30.4s, v13.4s, v24.s[1]
+	WORD $0x4fa012a5 // fmla v5.4s, v21.4s, v0.s[1]
+	WORD $0x4fa011b4 // fmla v20.4s, v13.4s, v0.s[1]
+	WORD $0xad4036f5 // ldp q21, q13, [x23, #0]
+	WORD $0x4fa312a1 // fmla v1.4s, v21.4s, v3.s[1]
+	WORD $0x4fa311aa // fmla v10.4s, v13.4s, v3.s[1]
+	WORD $0x4fa812ab // fmla v11.4s, v21.4s, v8.s[1]
+	WORD $0x4fa811ae // fmla v14.4s, v13.4s, v8.s[1]
+	WORD $0x4fb112b0 // fmla v16.4s, v21.4s, v17.s[1]
+	WORD $0x4fb111a2 // fmla v2.4s, v13.4s, v17.s[1]
+	WORD $0x4fbb12a6 // fmla v6.4s, v21.4s, v27.s[1]
+	WORD $0x4fbb11a7 // fmla v7.4s, v13.4s, v27.s[1]
+	WORD $0x4fb812bf // fmla v31.4s, v21.4s, v24.s[1]
+	WORD $0x4fb811a9 // fmla v9.4s, v13.4s, v24.s[1]
+	WORD $0x4fa012b9 // fmla v25.4s, v21.4s, v0.s[1]
+	WORD $0x4fa011ba // fmla v26.4s, v13.4s, v0.s[1]
+	MOVW.P 4(R24), R10
+	ADD R10<<2, R20, R26
+	ADD R10<<2, R22, R2
+	WORD $0xad403755 // ldp q21, q13, [x26, #0]
+	WORD $0x4f831aac // fmla v12.4s, v21.4s, v3.s[2]
+	WORD $0x4f8319a4 // fmla v4.4s, v13.4s, v3.s[2]
+	WORD $0x4f881ab2 // fmla v18.4s, v21.4s, v8.s[2]
+	WORD $0x4f8819b6 // fmla v22.4s, v13.4s, v8.s[2]
+	WORD $0x4f911aaf // fmla v15.4s, v21.4s, v17.s[2]
+	WORD $0x4f9119b3 // fmla v19.4s, v13.4s, v17.s[2]
+	WORD $0x4f9b1ab7 // fmla v23.4s, v21.4s, v27.s[2]
+	WORD $0x4f9b19bc // fmla v28.4s, v13.4s, v27.s[2]
+	WORD $0x4f981abd // fmla v29.4s, v21.4s, v24.s[2]
+	WORD $0x4f9819be // fmla v30.4s, v13.4s, v24.s[2]
+	WORD $0x4f801aa5 // fmla v5.4s, v21.4s, v0.s[2]
+	WORD $0x4f8019b4 // fmla v20.4s, v13.4s, v0.s[2]
+	WORD $0xad403455 // ldp q21, q13, [x2, #0]
+	WORD $0x4f831aa1 // fmla v1.4s, v21.4s, v3.s[2]
+	WORD $0x4f8319aa // fmla v10.4s, v13.4s, v3.s[2]
+	WORD $0x4f881aab // fmla v11.4s, v21.4s, v8.s[2]
+	WORD $0x4f8819ae // fmla v14.4s, v13.4s, v8.s[2]
+	WORD $0x4f911ab0 // fmla v16.4s, v21.4s, v17.s[2]
+	WORD $0x4f9119a2 // fmla v2.4s, v13.4s, v17.s[2]
+	WORD $0x4f9b1aa6 // fmla v6.4s, v21.4s, v27.s[2]
+	WORD $0x4f9b19a7 // fmla v7.4s, v13.4s, v27.s[2]
+	WORD $0x4f981abf // fmla v31.4s, v21.4s, v24.s[2]
+	WORD $0x4f9819a9 // fmla v9.4s, v13.4s, v24.s[2]
+	WORD $0x4f801ab9 // fmla v25.4s, v21.4s, v0.s[2]
+	WORD $0x4f8019ba // fmla v26.4s, v13.4s, v0.s[2]
+	MOVW.P 4(R24), R1
+	ADD R1<<2, R20, R11
+	ADD R1<<2, R22, R7
+	WORD $0xad403575 // ldp q21, q13, [x11, #0]
+	WORD $0x4fa31aac // fmla v12.4s, v21.4s, v3.s[3]
+	WORD $0x4fa319a4 // fmla v4.4s, v13.4s, v3.s[3]
+	WORD $0x4fa81ab2 // fmla v18.4s, v21.4s, v8.s[3]
+	WORD $0x4fa819b6 // fmla v22.4s, v13.4s, v8.s[3]
+	WORD $0x4fb11aaf // fmla v15.4s, v21.4s, v17.s[3]
+	WORD $0x4fb119b3 // fmla v19.4s, v13.4s, v17.s[3]
+	WORD $0x4fbb1ab7 // fmla v23.4s, v21.4s, v27.s[3]
+	WORD $0x4fbb19bc // fmla v28.4s, v13.4s, v27.s[3]
+	WORD $0x4fb81abd // fmla v29.4s, v21.4s, v24.s[3]
+	WORD $0x4fb819be // fmla v30.4s, v13.4s, v24.s[3]
+	WORD $0x4fa01aa5 // fmla v5.4s, v21.4s, v0.s[3]
+	WORD $0x4fa019b4 // fmla v20.4s, v13.4s, v0.s[3]
+	WORD $0xad4034f5 // ldp q21, q13, [x7, #0]
+	WORD $0x4fa31aa1 // fmla v1.4s, v21.4s, v3.s[3]
+	WORD $0x4fa319aa // fmla v10.4s, v13.4s, v3.s[3]
+	WORD $0x4fa81aab // fmla v11.4s, v21.4s, v8.s[3]
+	WORD $0x4fa819ae // fmla v14.4s, v13.4s, v8.s[3]
+	WORD $0x4fb11ab0 // fmla v16.4s, v21.4s, v17.s[3]
+	WORD $0x4fb119a2 // fmla v2.4s, v13.4s, v17.s[3]
+	WORD $0x4fbb1aa6 // fmla v6.4s, v21.4s, v27.s[3]
+	WORD $0x4fbb19a7 // fmla v7.4s, v13.4s, v27.s[3]
+	WORD $0x4fb81abf // fmla v31.4s, v21.4s, v24.s[3]
+	WORD $0x4fb819a9 // fmla v9.4s, v13.4s, v24.s[3]
+	WORD $0x4fa01ab9 // fmla v25.4s, v21.4s, v0.s[3]
 	WORD $0x4fa019ba // fmla v26.4s, v13.4s, v0.s[3]
-	WORD $0x4fa11ab9 // fmla v25.4s, v21.4s, v1.s[3]
-	WORD $0x4fa119ae // fmla v14.4s, v13.4s, v1.s[3]
-	WORD $0x4fa81abf // fmla v31.4s, v21.4s, v8.s[3]
-	WORD $0x4fa819b1 // fmla v17.4s, v13.4s, v8.s[3]
-	WORD $0x4fa91aab // fmla v11.4s, v21.4s, v9.s[3]
-	WORD $0x4fa919a2 // fmla v2.4s, v13.4s, v9.s[3]
-	WORD $0x4fac1aa7 // fmla v7.4s, v21.4s, v12.s[3]
-	WORD $0x4fac19a3 // fmla v3.4s, v13.4s, v12.s[3]
-	WORD $0x4fb81ab3 // fmla v19.4s, v21.4s, v24.s[3]
-	WORD $0x4fb819b7 // fmla v23.4s, v13.4s, v24.s[3]
-	SUBS $4, R1
+	SUBS $4, R15
 	BGE along_6
 along_6_rest:
-	ADDS $4, R1
+	ADDS $4, R15
 	BEQ along_6_end
 along_6_one:
-	WORD $0xbc4044e0 // ldr s0, [x7], #4
-	WORD $0xbc404601 // ldr s1, [x16], #4
-	WORD $0xbc4046c8 // ldr s8, [x22], #4
-	WORD $0xbc4045a9 // ldr s9, [x13], #4
-	WORD $0xbc40474c // ldr s12, [x26], #4
-	WORD $0xbc404695 // ldr s21, [x20], #4
-	MOVW.P 4(R14), R12
-	ADD R12<<2, R17, R11
-	ADD R12<<2, R10, R19
-	WORD $0xad403578 // ldp q24, q13, [x11, #0]
-	WORD $0x4f80131c // fmla v28.4s, v24.4s, v0.s[0]
-	WORD $0x4f8011a5 // fmla v5.4s, v13.4s, v0.s[0]
-	WORD $0x4f81130f // fmla v15.4s, v24.4s, v1.s[0]
-	WORD $0x4f8111be // fmla v30.4s, v13.4s, v1.s[0]
-	WORD $0x4f88131b // fmla v27.4s, v24.4s, v8.s[0]
-	WORD $0x4f8811b0 // fmla v16.4s, v13.4s, v8.s[0]
-	WORD $0x4f89130a // fmla v10.4s, v24.4s, v9.s[0]
-	WORD $0x4f8911a6 // fmla v6.4s, v13.4s, v9.s[0]
-	WORD $0x4f8c1304 // fmla v4.4s, v24.4s, v12.s[0]
-	WORD $0x4f8c11b4 // fmla v20.4s, v13.4s, v12.s[0]
-	WORD $0x4f951312 // fmla v18.4s, v24.4s, v21.s[0]
-	WORD $0x4f9511b6 // fmla v22.4s, v13.4s, v21.s[0]
-	WORD $0xad403678 // ldp q24, q13, [x19, #0]
-	WORD $0x4f80131d // fmla v29.4s, v24.4s, v0.s[0]
-	WORD $0x4f8011ba // fmla v26.4s, v13.4s, v0.s[0]
-	WORD $0x4f811319 // fmla v25.4s, v24.4s, v1.s[0]
-	WORD $0x4f8111ae // fmla v14.4s, v13.4s, v1.s[0]
-	WORD $0x4f88131f // fmla v31.4s, v24.4s, v8.s[0]
-	WORD $0x4f8811b1 // fmla v17.4s, v13.4s, v8.s[0]
-	WORD $0x4f89130b // fmla v11.4s, v24.4s, v9.s[0]
-	WORD $0x4f8911a2 // fmla v2.4s, v13.4s, v9.s[0]
-	WORD $0x4f8c1307 // fmla v7.4s, v24.4s, v12.s[0]
-	WORD $0x4f8c11a3 // fmla v3.4s, v13.4s, v12.s[0]
-	WORD $0x4f951313 // fmla v19.4s, v24.4s, v21.s[0]
-	WORD $0x4f9511b7 // fmla v23.4s, v13.4s, v21.s[0]
-	SUBS $1, R1
+	WORD $0xbc4045c3 // ldr s3, [x14], #4
+	WORD $0xbc404488 // ldr s8, [x4], #4
+	WORD $0xbc4045b1 // ldr s17, [x13], #4
+	WORD $0xbc40459b // ldr s27, [x12], #4
+	WORD $0xbc404638 // ldr s24, [x17], #4
+	WORD $0xbc404675 // ldr s21, [x19], #4
+	MOVW.P 4(R24), R5
+	ADD R5<<2, R20, R16
+	ADD R5<<2, R22, R6
+	WORD $0xad403600 // ldp q0, q13, [x16, #0]
+	WORD $0x4f83100c // fmla v12.4s, v0.4s, v3.s[0]
+	WORD $0x4f8311a4 // fmla v4.4s, v13.4s, v3.s[0]
+	WORD $0x4f881012 // fmla v18.4s, v0.4s, v8.s[0]
+	WORD $0x4f8811b6 // fmla v22.4s, v13.4s, v8.s[0]
+	WORD $0x4f91100f // fmla v15.4s, v0.4s, v17.s[0]
+	WORD $0x4f9111b3 // fmla v19.4s, v13.4s, v17.s[0]
+	WORD $0x4f9b1017 // fmla v23.4s, v0.4s, v27.s[0]
+	WORD $0x4f9b11bc // fmla v28.4s, v13.4s, v27.s[0]
+	WORD $0x4f98101d // fmla v29.4s, v0.4s, v24.s[0]
+	WORD $0x4f9811be // fmla v30.4s, v13.4s, v24.s[0]
+	WORD $0x4f951005 // fmla v5.4s, v0.4s, v21.s[0]
+	WORD $0x4f9511b4 // fmla v20.4s, v13.4s, v21.s[0]
+	WORD $0xad4034c0 // ldp q0, q13, [x6, #0]
+	WORD $0x4f831001 // fmla v1.4s, v0.4s, v3.s[0]
+	WORD $0x4f8311aa // fmla v10.4s, v13.4s, v3.s[0]
+	WORD $0x4f88100b // fmla v11.4s, v0.4s, v8.s[0]
+	WORD $0x4f8811ae // fmla v14.4s, v13.4s, v8.s[0]
+	WORD $0x4f911010 // fmla v16.4s, v0.4s, v17.s[0]
+	WORD $0x4f9111a2 // fmla v2.4s, v13.4s, v17.s[0]
+	WORD $0x4f9b1006 // fmla v6.4s, v0.4s, v27.s[0]
+	WORD $0x4f9b11a7 // fmla v7.4s, v13.4s, v27.s[0]
+	WORD $0x4f98101f // fmla v31.4s, v0.4s, v24.s[0]
+	WORD $0x4f9811a9 // fmla v9.4s, v13.4s, v24.s[0]
+	WORD $0x4f951019 // fmla v25.4s, v0.4s, v21.s[0]
+	WORD $0x4f9511ba // fmla v26.4s, v13.4s, v21.s[0]
+	SUBS $1, R15
 	BNE along_6_one
 along_6_end:
-	MOVD y+64(FP), R23
-	MOVD plane+72(FP), R5
-	LSL $2, R5
-	MOVD f+88(FP), R2
-	MOVW.P 4(R6), R8
-	ADD R8<<2, R23, R8
-	MOVW.P 4(R6), R9
-	ADD R9<<2, R23, R9
-	TBZ $0, R2, after_flag0_6
-	MOVD R8, R24
-	MOVD R9, R4
-	WORD $0xad400700 // ldp q0, q1, [x24, #0]
-	WORD $0x4e20d79c // fadd v28.4s, v28.4s, v0.4s
-	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
-	ADD R5, R24
-	WORD $0xad402488 // ldp q8, q9, [x4, #0]
-	WORD $0x4e28d7bd // fadd v29.4s, v29.4s, v8.4s
-	WORD $0x4e29d75a // fadd v26.4s, v26.4s, v9.4s
-	ADD R5, R4
-	WORD $0xad40630c // ldp q12, q24, [x24, #0]
-	WORD $0x4e2cd5ef // fadd v15.4s, v15.4s, v12.4s
-	WORD $0x4e38d7de // fadd v30.4s, v30.4s, v24.4s
-	ADD R5, R24
-	WORD $0xad403495 // ldp q21, q13, [x4, #0]
-	WORD $0x4e35d739 // fadd v25.4s, v25.4s, v21.4s
-	WORD $0x4e2dd5ce // fadd v14.4s, v14.4s, v13.4s
-	ADD R5, R4
-	WORD $0xad400700 // ldp q0, q1, [x24, #0]
-	WORD $0x4e20d77b // fadd v27.4s, v27.4s, v0.4s
-	WORD $0x4e21d610 // fadd v16.4s, v16.4s, v1.4s
-	ADD R5, R24
-	WORD $0xad402488 // ldp q8, q9, [x4, #0]
-	WORD $0x4e28d7ff // fadd v31.4s, v31.4s, v8.4s
-	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
-	ADD R5, R4
-	WORD $0xad40630c // ldp q12, q24, [x24, #0]
-	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
-	ADD R5, R24
-	WORD $0xad403495 // ldp q21, q13, [x4, #0]
-	WORD $0x4e35d56b // fadd v11.4s, v11.4s, v21.4s
-	WORD $0x4e2dd442 // fadd v2.4s, v2.4s, v13.4s
-	ADD R5, R4
-	WORD $0xad400700 // ldp q0, q1, [x24, #0]
-	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
-	WORD $0x4e21d694 // fadd v20.4s, v20.4s, v1.4s
-	ADD R5, R24
-	WORD $0xad402488 // ldp q8, q9, [x4, #0]
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	ADD R5, R4
-	WORD $0xad40630c // ldp q12, q24, [x24, #0]
-	WORD $0x4e2cd652 // fadd v18.4s, v18.4s, v12.4s
-	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
-	WORD $0xad403495 // ldp q21, q13, [x4, #0]
-	WORD $0x4e35d673 // fadd v19.4s, v19.4s, v21.4s
-	WORD $0x4e2dd6f7 // fadd v23.4s, v23.4s, v13.4s
-after_flag0_6:
-	TBZ $1, R2, after_flag1_6
-	MOVD bias+80(FP), R21
-	WORD $0x4ddfcaa0 // ld1r {v0.4s}, [x21], #4
-	WORD $0x4e20d79c // fadd v28.4s, v28.4s, v0.4s
-	WORD $0x4e20d4a5 // fadd v5.4s, v5.4s, v0.4s
-	WORD $0x4e20d7bd // fadd v29.4s, v29.4s, v0.4s
-	WORD $0x4e20d75a // fadd v26.4s, v26.4s, v0.4s
-	WORD $0x4ddfcaa1 // ld1r {v1.4s}, [x21], #4
-	WORD $0x4e21d5ef // fadd v15.4s, v15.4s, v1.4s
-	WORD $0x4e21d7de // fadd v30.4s, v30.4s, v1.4s
-	WORD $0x4e21d739 // fadd v25.4s, v25.4s, v1.4s
-	WORD $0x4e21d5ce // fadd v14.4s, v14.4s, v1.4s
-	WORD $0x4ddfcaa8 // ld1r {v8.4s}, [x21], #4
-	WORD $0x4e28d77b // fadd v27.4s, v27.4s, v8.4s
-	WORD $0x4e28d610 // fadd v16.4s, v16.4s, v8.4s
-	WORD $0x4e28d7ff // fadd v31.4s, v31.4s, v8.4s
-	WORD $0x4e28d631 // fadd v17.4s, v17.4s, v8.4s
-	WORD $0x4ddfcaa9 // ld1r {v9.4s}, [x21], #4
-	WORD $0x4e29d54a // fadd v10.4s, v10.4s, v9.4s
-	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	WORD $0x4e29d56b // fadd v11.4s, v11.4s, v9.4s
-	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	WORD $0x4ddfcaac // ld1r {v12.4s}, [x21], #4
-	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	WORD $0x4ddfcab8 // ld1r {v24.4s}, [x21], #4
+	MOVD y+64(FP), R9
+	MOVD plane+72(FP), R0
+	LSL $2, R0
+	MOVD f+88(FP), R3
+	MOVW.P 4(R21), R25
+	ADD R25<<2, R9, R25
+	MOVW.P 4(R21), R23
+	ADD R23<<2, R9, R23
+	TBZ $0, R3, after_flag0_6
+	MOVD R25, R10
+	MOVD R23, R26
+	WORD $0xad402143 // ldp q3, q8, [x10, #0]
+	WORD $0x4e23d58c // fadd v12.4s, v12.4s, v3.4s
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	ADD R0, R10
+	WORD $0xad406f51 // ldp q17, q27, [x26, #0]
+	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
+	WORD $0x4e3bd54a // fadd v10.4s, v10.4s, v27.4s
+	ADD R0, R26
+	WORD $0xad400158 // ldp q24, q0, [x10, #0]
 	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
-	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
-	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
+	WORD $0x4e20d6d6 // fadd v22.4s, v22.4s, v0.4s
+	ADD R0, R10
+	WORD $0xad403755 // ldp q21, q13, [x26, #0]
+	WORD $0x4e35d56b // fadd v11.4s, v11.4s, v21.4s
+	WORD $0x4e2dd5ce // fadd v14.4s, v14.4s, v13.4s
+	ADD R0, R26
+	WORD $0xad402143 // ldp q3, q8, [x10, #0]
+	WORD $0x4e23d5ef // fadd v15.4s, v15.4s, v3.4s
+	WORD $0x4e28d673 // fadd v19.4s, v19.4s, v8.4s
+	ADD R0, R10
+	WORD $0xad406f51 // ldp q17, q27, [x26, #0]
+	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
+	WORD $0x4e3bd442 // fadd v2.4s, v2.4s, v27.4s
+	ADD R0, R26
+	WORD $0xad400158 // ldp q24, q0, [x10, #0]
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	WORD $0x4e20d79c // fadd v28.4s, v28.4s, v0.4s
+	ADD R0, R10
+	WORD $0xad403755 // ldp q21, q13, [x26, #0]
+	WORD $0x4e35d4c6 // fadd v6.4s, v6.4s, v21.4s
+	WORD $0x4e2dd4e7 // fadd v7.4s, v7.4s, v13.4s
+	ADD R0, R26
+	WORD $0xad402143 // ldp q3, q8, [x10, #0]
+	WORD $0x4e23d7bd // fadd v29.4s, v29.4s, v3.4s
+	WORD $0x4e28d7de // fadd v30.4s, v30.4s, v8.4s
+	ADD R0, R10
+	WORD $0xad406f51 // ldp q17, q27, [x26, #0]
+	WORD $0x4e31d7ff // fadd v31.4s, v31.4s, v17.4s
+	WORD $0x4e3bd529 // fadd v9.4s, v9.4s, v27.4s
+	ADD R0, R26
+	WORD $0xad400158 // ldp q24, q0, [x10, #0]
+	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
+	WORD $0x4e20d694 // fadd v20.4s, v20.4s, v0.4s
+	WORD $0xad403755 // ldp q21, q13, [x26, #0]
+	WORD $0x4e35d739 // fadd v25.4s, v25.4s, v21.4s
+	WORD $0x4e2dd75a // fadd v26.4s, v26.4s, v13.4s
+after_flag0_6:
+	TBZ $1, R3, after_flag1_6
+	MOVD bias+80(FP), R2
+	WORD $0x4ddfc843 // ld1r {v3.4s}, [x2], #4
+	WORD $0x4e23d58c // fadd v12.4s, v12.4s, v3.4s
+	WORD $0x4e23d484 // fadd v4.4s, v4.4s, v3.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	WORD $0x4e23d54a // fadd v10.4s, v10.4s, v3.4s
+	WORD $0x4ddfc848 // ld1r {v8.4s}, [x2], #4
+	WORD $0x4e28d652 // fadd v18.4s, v18.4s, v8.4s
+	WORD $0x4e28d6d6 // fadd v22.4s, v22.4s, v8.4s
+	WORD $0x4e28d56b // fadd v11.4s, v11.4s, v8.4s
+	WORD $0x4e28d5ce // fadd v14.4s, v14.4s, v8.4s
+	WORD $0x4ddfc851 // ld1r {v17.4s}, [x2], #4
+	WORD $0x4e31d5ef // fadd v15.4s, v15.4s, v17.4s
+	WORD $0x4e31d673 // fadd v19.4s, v19.4s, v17.4s
+	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
+	WORD $0x4e31d442 // fadd v2.4s, v2.4s, v17.4s
+	WORD $0x4ddfc85b // ld1r {v27.4s}, [x2], #4
+	WORD $0x4e3bd6f7 // fadd v23.4s, v23.4s, v27.4s
+	WORD $0x4e3bd79c // fadd v28.4s, v28.4s, v27.4s
+	WORD $0x4e3bd4c6 // fadd v6.4s, v6.4s, v27.4s
+	WORD $0x4e3bd4e7 // fadd v7.4s, v7.4s, v27.4s
+	WORD $0x4ddfc858 // ld1r {v24.4s}, [x2], #4
+	WORD $0x4e38d7bd // fadd v29.4s, v29.4s, v24.4s
+	WORD $0x4e38d7de // fadd v30.4s, v30.4s, v24.4s
+	WORD $0x4e38d7ff // fadd v31.4s, v31.4s, v24.4s
+	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
+	WORD $0x4ddfc840 // ld1r {v0.4s}, [x2], #4
+	WORD $0x4e20d4a5 // fadd v5.4s, v5.4s, v0.4s
+	WORD $0x4e20d694 // fadd v20.4s, v20.4s, v0.4s
+	WORD $0x4e20d739 // fadd v25.4s, v25.4s, v0.4s
+	WORD $0x4e20d75a // fadd v26.4s, v26.4s, v0.4s
 after_flag1_6:
-	TBZ $3, R2, after_flag3_6
-	WORD $0x4ea0eb95 // fcmlt v21.4s, v28.4s, #0.0
-	WORD $0x4e751f9c // bic v28.16b, v28.16b, v21.16b
-	WORD $0x4ea0e8ad // fcmlt v13.4s, v5.4s, #0.0
-	WORD $0x4e6d1ca5 // bic v5.16b, v5.16b, v13.16b
-	WORD $0x4ea0eba0 // fcmlt v0.4s, v29.4s, #0.0
-	WORD $0x4e601fbd // bic v29.16b, v29.16b, v0.16b
-	WORD $0x4ea0eb41 // fcmlt v1.4s, v26.4s, #0.0
-	WORD $0x4e611f5a // bic v26.16b, v26.16b, v1.16b
-	WORD $0x4ea0e9e8 // fcmlt v8.4s, v15.4s, #0.0
-	WORD $0x4e681def // bic v15.16b, v15.16b, v8.16b
-	WORD $0x4ea0ebc9 // fcmlt v9.4s, v30.4s, #0.0
-	WORD $0x4e691fde // bic v30.16b, v30.16b, v9.16b
-	WORD $0x4ea0eb2c // fcmlt v12.4s, v25.4s, #0.0
-	WORD $0x4e6c1f39 // bic v25.16b, v25.16b, v12.16b
-	WORD $0x4ea0e9d8 // fcmlt v24.4s, v14.4s, #0.0
-	WORD $0x4e781dce // bic v14.16b, v14.16b, v24.16b
-	WORD $0x4ea0eb75 // fcmlt v21.4s, v27.4s, #0.0
-	WORD $0x4e751f7b // bic v27.16b, v27.16b, v21.16b
-	WORD $0x4ea0ea0d // fcmlt v13.4s, v16.4s, #0.0
-	WORD $0x4e6d1e10 // bic v16.16b, v16.16b, v13.16b
-	WORD $0x4ea0ebe0 // fcmlt v0.4s, v31.4s, #0.0
-	WORD $0x4e601fff // bic v31.16b, v31.16b, v0.16b
-	WORD $0x4ea0ea21 // fcmlt v1.4s, v17.4s, #0.0
-	WORD $0x4e611e31 // bic v17.16b, v17.16b, v1.16b
+	TBZ $3, R3, after_flag3_6
+	WORD $0x4ea0e995 // fcmlt v21.4s, v12.4s, #0.0
+	WORD $0x4e751d8c // bic v12.16b, v12.16b, v21.16b
+	WORD $0x4ea0e88d // fcmlt v13.4s, v4.4s, #0.0
+	WORD $0x4e6d1c84 // bic v4.16b, v4.16b, v13.16b
+	WORD $0x4ea0e823 // fcmlt v3.4s, v1.4s, #0.0
+	WORD $0x4e631c21 // bic v1.16b, v1.16b, v3.16b
 	WORD $0x4ea0e948 // fcmlt v8.4s, v10.4s, #0.0
 	WORD $0x4e681d4a // bic v10.16b, v10.16b, v8.16b
-	WORD $0x4ea0e8c9 // fcmlt v9.4s, v6.4s, #0.0
-	WORD $0x4e691cc6 // bic v6.16b, v6.16b, v9.16b
-	WORD $0x4ea0e96c // fcmlt v12.4s, v11.4s, #0.0
-	WORD $0x4e6c1d6b // bic v11.16b, v11.16b, v12.16b
-	WORD $0x4ea0e858 // fcmlt v24.4s, v2.4s, #0.0
-	WORD $0x4e781c42 // bic v2.16b, v2.16b, v24.16b
-	WORD $0x4ea0e895 // fcmlt v21.4s, v4.4s, #0.0
-	WORD $0x4e751c84 // bic v4.16b, v4.16b, v21.16b
-	WORD $0x4ea0ea8d // fcmlt v13.4s, v20.4s, #0.0
-	WORD $0x4e6d1e94 // bic v20.16b, v20.16b, v13.16b
+	WORD $0x4ea0ea51 // fcmlt v17.4s, v18.4s, #0.0
+	WORD $0x4e711e52 // bic v18.16b, v18.16b, v17.16b
+	WORD $0x4ea0eadb // fcmlt v27.4s, v22.4s, #0.0
+	WORD $0x4e7b1ed6 // bic v22.16b, v22.16b, v27.16b
+	WORD $0x4ea0e978 // fcmlt v24.4s, v11.4s, #0.0
+	WORD $0x4e781d6b // bic v11.16b, v11.16b, v24.16b
+	WORD $0x4ea0e9c0 // fcmlt v0.4s, v14.4s, #0.0
+	WORD $0x4e601dce // bic v14.16b, v14.16b, v0.16b
+	WORD $0x4ea0e9f5 // fcmlt v21.4s, v15.4s, #0.0
+	WORD $0x4e751def // bic v15.16b, v15.16b, v21.16b
+	WORD $0x4ea0ea6d // fcmlt v13.4s, v19.4s, #0.0
+	WORD $0x4e6d1e73 // bic v19.16b, v19.16b, v13.16b
+	WORD $0x4ea0ea03 // fcmlt v3.4s, v16.4s, #0.0
+	WORD $0x4e631e10 // bic v16.16b, v16.16b, v3.16b
+	WORD $0x4ea0e848 // fcmlt v8.4s, v2.4s, #0.0
+	WORD $0x4e681c42 // bic v2.16b, v2.16b, v8.16b
+	WORD $0x4ea0eaf1 // fcmlt v17.4s, v23.4s, #0.0
+	WORD $0x4e711ef7 // bic v23.16b, v23.16b, v17.16b
+	WORD $0x4ea0eb9b // fcmlt v27.4s, v28.4s, #0.0
+	WORD $0x4e7b1f9c // bic v28.16b, v28.16b, v27.16b
+	WORD $0x4ea0e8d8 // fcmlt v24.4s, v6.4s, #0.0
+	WORD $0x4e781cc6 // bic v6.16b, v6.16b, v24.16b
 	WORD $0x4ea0e8e0 // fcmlt v0.4s, v7.4s, #0.0
 	WORD $0x4e601ce7 // bic v7.16b, v7.16b, v0.16b
-	WORD $0x4ea0e861 // fcmlt v1.4s, v3.4s, #0.0
-	WORD $0x4e611c63 // bic v3.16b, v3.16b, v1.16b
-	WORD $0x4ea0ea48 // fcmlt v8.4s, v18.4s, #0.0
-	WORD $0x4e681e52 // bic v18.16b, v18.16b, v8.16b
-	WORD $0x4ea0eac9 // fcmlt v9.4s, v22.4s, #0.0
-	WORD $0x4e691ed6 // bic v22.16b, v22.16b, v9.16b
-	WORD $0x4ea0ea6c // fcmlt v12.4s, v19.4s, #0.0
-	WORD $0x4e6c1e73 // bic v19.16b, v19.16b, v12.16b
-	WORD $0x4ea0eaf8 // fcmlt v24.4s, v23.4s, #0.0
-	WORD $0x4e781ef7 // bic v23.16b, v23.16b, v24.16b
+	WORD $0x4ea0ebb5 // fcmlt v21.4s, v29.4s, #0.0
+	WORD $0x4e751fbd // bic v29.16b, v29.16b, v21.16b
+	WORD $0x4ea0ebcd // fcmlt v13.4s, v30.4s, #0.0
+	WORD $0x4e6d1fde // bic v30.16b, v30.16b, v13.16b
+	WORD $0x4ea0ebe3 // fcmlt v3.4s, v31.4s, #0.0
+	WORD $0x4e631fff // bic v31.16b, v31.16b, v3.16b
+	WORD $0x4ea0e928 // fcmlt v8.4s, v9.4s, #0.0
+	WORD $0x4e681d29 // bic v9.16b, v9.16b, v8.16b
+	WORD $0x4ea0e8b1 // fcmlt v17.4s, v5.4s, #0.0
+	WORD $0x4e711ca5 // bic v5.16b, v5.16b, v17.16b
+	WORD $0x4ea0ea9b // fcmlt v27.4s, v20.4s, #0.0
+	WORD $0x4e7b1e94 // bic v20.16b, v20.16b, v27.16b
+	WORD $0x4ea0eb38 // fcmlt v24.4s, v25.4s, #0.0
+	WORD $0x4e781f39 // bic v25.16b, v25.16b, v24.16b
+	WORD $0x4ea0eb40 // fcmlt v0.4s, v26.4s, #0.0
+	WORD $0x4e601f5a // bic v26.16b, v26.16b, v0.16b
 after_flag3_6:
-	MOVD R8, R25
-	MOVD R9, R15
-	WORD $0xad00173c // stp q28, q5, [x25, #0]
-	ADD R5, R25
-	WORD $0xad0069fd // stp q29, q26, [x15, #0]
-	ADD R5, R15
-	WORD $0xad007b2f // stp q15, q30, [x25, #0]
-	ADD R5, R25
-	WORD $0xad0039f9 // stp q25, q14, [x15, #0]
-	ADD R5, R15
-	WORD $0xad00433b // stp q27, q16, [x25, #0]
-	ADD R5, R25
-	WORD $0xad0045ff // stp q31, q17, [x15, #0]
-	ADD R5, R15
-	WORD $0xad001b2a // stp q10, q6, [x25, #0]
-	ADD R5, R25
-	WORD $0xad0009eb // stp q11, q2, [x15, #0]
-	ADD R5, R15
-	WORD $0xad005324 // stp q4, q20, [x25, #0]
-	ADD R5, R25
-	WORD $0xad000de7 // stp q7, q3, [x15, #0]
-	ADD R5, R15
-	WORD $0xad005b32 // stp q18, q22, [x25, #0]
-	WORD $0xad005df3 // stp q19, q23, [x15, #0]
-	SUBS $1, R3
+	TBZ $4, R3, after_flag4_6
+	LSR $32, R3, R1
+	WORD $0x4e040c35 // dup v21.4s, w1
+	WORD $0x6eb5e58d // fcmgt v13.4s, v12.4s, v21.4s
+	WORD $0x6ead1eac // bit v12.16b, v21.16b, v13.16b
+	WORD $0x6eb5e483 // fcmgt v3.4s, v4.4s, v21.4s
+	WORD $0x6ea31ea4 // bit v4.16b, v21.16b, v3.16b
+	WORD $0x6eb5e428 // fcmgt v8.4s, v1.4s, v21.4s
+	WORD $0x6ea81ea1 // bit v1.16b, v21.16b, v8.16b
+	WORD $0x6eb5e551 // fcmgt v17.4s, v10.4s, v21.4s
+	WORD $0x6eb11eaa // bit v10.16b, v21.16b, v17.16b
+	WORD $0x6eb5e65b // fcmgt v27.4s, v18.4s, v21.4s
+	WORD $0x6ebb1eb2 // bit v18.16b, v21.16b, v27.16b
+	WORD $0x6eb5e6d8 // fcmgt v24.4s, v22.4s, v21.4s
+	WORD $0x6eb81eb6 // bit v22.16b, v21.16b, v24.16b
+	WORD $0x6eb5e560 // fcmgt v0.4s, v11.4s, v21.4s
+	WORD $0x6ea01eab // bit v11.16b, v21.16b, v0.16b
+	WORD $0x6eb5e5cd // fcmgt v13.4s, v14.4s, v21.4s
+	WORD $0x6ead1eae // bit v14.16b, v21.16b, v13.16b
+	WORD $0x6eb5e5e3 // fcmgt v3.4s, v15.4s, v21.4s
+	WORD $0x6ea31eaf // bit v15.16b, v21.16b, v3.16b
+	WORD $0x6eb5e668 // fcmgt v8.4s, v19.4s, v21.4s
+	WORD $0x6ea81eb3 // bit v19.16b, v21.16b, v8.16b
+	WORD $0x6eb5e611 // fcmgt v17.4s, v16.4s, v21.4s
+	WORD $0x6eb11eb0 // bit v16.16b, v21.16b, v17.16b
+	WORD $0x6eb5e45b // fcmgt v27.4s, v2.4s, v21.4s
+	WORD $0x6ebb1ea2 // bit v2.16b, v21.16b, v27.16b
+	WORD $0x6eb5e6f8 // fcmgt v24.4s, v23.4s, v21.4s
+	WORD $0x6eb81eb7 // bit v23.16b, v21.16b, v24.16b
+	WORD $0x6eb5e780 // fcmgt v0.4s, v28.4s, v21.4s
+	WORD $0x6ea01ebc // bit v28.16b, v21.16b, v0.16b
+	WORD $0x6eb5e4cd // fcmgt v13.4s, v6.4s, v21.4s
+	WORD $0x6ead1ea6 // bit v6.16b, v21.16b, v13.16b
+	WORD $0x6eb5e4e3 // fcmgt v3.4s, v7.4s, v21.4s
+	WORD $0x6ea31ea7 // bit v7.16b, v21.16b, v3.16b
+	WORD $0x6eb5e7a8 // fcmgt v8.4s, v29.4s, v21.4s
+	WORD $0x6ea81ebd // bit v29.16b, v21.16b, v8.16b
+	WORD $0x6eb5e7d1 // fcmgt v17.4s, v30.4s, v21.4s
+	WORD $0x6eb11ebe // bit v30.16b, v21.16b, v17.16b
+	WORD $0x6eb5e7fb // fcmgt v27.4s, v31.4s, v21.4s
+	WORD $0x6ebb1ebf // bit v31.16b, v21.16b, v27.16b
+	WORD $0x6eb5e538 // fcmgt v24.4s, v9.4s, v21.4s
+	WORD $0x6eb81ea9 // bit v9.16b, v21.16b, v24.16b
+	WORD $0x6eb5e4a0 // fcmgt v0.4s, v5.4s, v21.4s
+	WORD $0x6ea01ea5 // bit v5.16b, v21.16b, v0.16b
+	WORD $0x6eb5e68d // fcmgt v13.4s, v20.4s, v21.4s
+	WORD $0x6ead1eb4 // bit v20.16b, v21.16b, v13.16b
+	WORD $0x6eb5e723 // fcmgt v3.4s, v25.4s, v21.4s
+	WORD $0x6ea31eb9 // bit v25.16b, v21.16b, v3.16b
+	WORD $0x6eb5e748 // fcmgt v8.4s, v26.4s, v21.4s
+	WORD $0x6ea81eba // bit v26.16b, v21.16b, v8.16b
+after_flag4_6:
+	MOVD R25, R11
+	MOVD R23, R7
+	WORD $0xad00116c // stp q12, q4, [x11, #0]
+	ADD R0, R11
+	WORD $0xad0028e1 // stp q1, q10, [x7, #0]
+	ADD R0, R7
+	WORD $0xad005972 // stp q18, q22, [x11, #0]
+	ADD R0, R11
+	WORD $0xad0038eb // stp q11, q14, [x7, #0]
+	ADD R0, R7
+	WORD $0xad004d6f // stp q15, q19, [x11, #0]
+	ADD R0, R11
+	WORD $0xad0008f0 // stp q16, q2, [x7, #0]
+	ADD R0, R7
+	WORD $0xad007177 // stp q23, q28, [x11, #0]
+	ADD R0, R11
+	WORD $0xad001ce6 // stp q6, q7, [x7, #0]
+	ADD R0, R7
+	WORD $0xad00797d // stp q29, q30, [x11, #0]
+	ADD R0, R11
+	WORD $0xad0024ff // stp q31, q9, [x7, #0]
+	ADD R0, R7
+	WORD $0xad005165 // stp q5, q20, [x11, #0]
+	WORD $0xad0068f9 // stp q25, q26, [x7, #0]
+	SUBS $1, R8
 	BNE panel_6
 	RET
 
@@ -7680,6 +8064,113 @@ loop:
 	BNE plane
 	RET
 
+// func clipNEON(p *byte)
+TEXT ·clipNEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 72(R0), R4
+plane:
+	WORD $0x4ddfc860 // ld1r {v0.4s}, [x3], #4
+	WORD $0x4ddfc861 // ld1r {v1.4s}, [x3], #4
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
+loop:
+	WORD $0x3dc00042 // ldr q2, [x2, #0]
+	WORD $0x4e20f443 // fmax v3.4s, v2.4s, v0.4s
+	WORD $0x4ea1f464 // fmin v4.4s, v3.4s, v1.4s
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x4e25d486 // fadd v6.4s, v4.4s, v5.4s
+	WORD $0x3d800026 // str q6, [x1, #0]
+	WORD $0x3dc00447 // ldr q7, [x2, #16]
+	WORD $0x4e20f4e8 // fmax v8.4s, v7.4s, v0.4s
+	WORD $0x4ea1f509 // fmin v9.4s, v8.4s, v1.4s
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x4e2ad52b // fadd v11.4s, v9.4s, v10.4s
+	WORD $0x3d80042b // str q11, [x1, #16]
+	WORD $0x3dc0084c // ldr q12, [x2, #32]
+	WORD $0x4e20f58d // fmax v13.4s, v12.4s, v0.4s
+	WORD $0x4ea1f5ae // fmin v14.4s, v13.4s, v1.4s
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x4e2fd5d0 // fadd v16.4s, v14.4s, v15.4s
+	WORD $0x3d800830 // str q16, [x1, #32]
+	WORD $0x3dc00c51 // ldr q17, [x2, #48]
+	WORD $0x4e20f632 // fmax v18.4s, v17.4s, v0.4s
+	WORD $0x4ea1f653 // fmin v19.4s, v18.4s, v1.4s
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x4e34d675 // fadd v21.4s, v19.4s, v20.4s
+	WORD $0x3d800c35 // str q21, [x1, #48]
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R5
+	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
+	RET
+
+// func passWithinNEON(p *byte)
+TEXT ·passWithinNEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 72(R0), R5
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	WORD $0x4ddfc881 // ld1r {v1.4s}, [x4], #4
+	MOVD 48(R0), R6
+	MOVD 80(R0), R7
+	SUB R6<<2, R7, R7
+loop:
+	WORD $0x3dc00062 // ldr q2, [x3, #0]
+	WORD $0x3dc00043 // ldr q3, [x2, #0]
+	WORD $0x6ea2e424 // fcmgt v4.4s, v1.4s, v2.4s
+	WORD $0x4e241c65 // and v5.16b, v3.16b, v4.16b
+	WORD $0x3dc00066 // ldr q6, [x3, #0]
+	WORD $0x6ea0e4c7 // fcmgt v7.4s, v6.4s, v0.4s
+	WORD $0x4e271ca8 // and v8.16b, v5.16b, v7.16b
+	WORD $0x3d800028 // str q8, [x1, #0]
+	WORD $0x3dc00469 // ldr q9, [x3, #16]
+	WORD $0x3dc0044a // ldr q10, [x2, #16]
+	WORD $0x6ea9e42b // fcmgt v11.4s, v1.4s, v9.4s
+	WORD $0x4e2b1d4c // and v12.16b, v10.16b, v11.16b
+	WORD $0x3dc0046d // ldr q13, [x3, #16]
+	WORD $0x6ea0e5ae // fcmgt v14.4s, v13.4s, v0.4s
+	WORD $0x4e2e1d8f // and v15.16b, v12.16b, v14.16b
+	WORD $0x3d80042f // str q15, [x1, #16]
+	WORD $0x3dc00870 // ldr q16, [x3, #32]
+	WORD $0x3dc00851 // ldr q17, [x2, #32]
+	WORD $0x6eb0e432 // fcmgt v18.4s, v1.4s, v16.4s
+	WORD $0x4e321e33 // and v19.16b, v17.16b, v18.16b
+	WORD $0x3dc00874 // ldr q20, [x3, #32]
+	WORD $0x6ea0e695 // fcmgt v21.4s, v20.4s, v0.4s
+	WORD $0x4e351e76 // and v22.16b, v19.16b, v21.16b
+	WORD $0x3d800836 // str q22, [x1, #32]
+	WORD $0x3dc00c77 // ldr q23, [x3, #48]
+	WORD $0x3dc00c58 // ldr q24, [x2, #48]
+	WORD $0x6eb7e439 // fcmgt v25.4s, v1.4s, v23.4s
+	WORD $0x4e391f1a // and v26.16b, v24.16b, v25.16b
+	WORD $0x3dc00c7b // ldr q27, [x3, #48]
+	WORD $0x6ea0e77c // fcmgt v28.4s, v27.4s, v0.4s
+	WORD $0x4e3c1f5d // and v29.16b, v26.16b, v28.16b
+	WORD $0x3d800c3d // str q29, [x1, #48]
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R6
+	BNE loop
+	ADD R7, R1
+	ADD R7, R2
+	ADD R7, R3
+	SUBS $1, R5
+	BNE plane
+	RET
+
 // func keepNEON(p *byte)
 TEXT ·keepNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
@@ -9874,6 +10365,859 @@ loop:
 	BNE loop
 	RET
 
+// func tapSums(to *float32, blocks int, from *float32, offsets *int32, weights *float32, taps int, epilogue *float32)
+TEXT ·tapSums(SB), NOSPLIT, $0-56
+	MOVD to+0(FP), R0
+	MOVD from+16(FP), R1
+	MOVD blocks+8(FP), R2
+	MOVD epilogue+48(FP), R3
+	WORD $0x4ddfc860 // ld1r {v0.4s}, [x3], #4
+	WORD $0x4ddfc861 // ld1r {v1.4s}, [x3], #4
+	WORD $0x4ddfc862 // ld1r {v2.4s}, [x3], #4
+blocks_4:
+	CMP $4, R2
+	BLT end_4
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	MOVD offsets+24(FP), R4
+	MOVD weights+32(FP), R5
+	MOVD taps+40(FP), R6
+tap_4:
+	MOVW.P 4(R4), R7
+	ADD R7<<2, R1, R7
+	WORD $0x4ddfc8b3 // ld1r {v19.4s}, [x5], #4
+	WORD $0xad4054f4 // ldp q20, q21, [x7, #0]
+	WORD $0x4e33ce83 // fmla v3.4s, v20.4s, v19.4s
+	WORD $0x4e33cea4 // fmla v4.4s, v21.4s, v19.4s
+	WORD $0xad415cf6 // ldp q22, q23, [x7, #32]
+	WORD $0x4e33cec5 // fmla v5.4s, v22.4s, v19.4s
+	WORD $0x4e33cee6 // fmla v6.4s, v23.4s, v19.4s
+	WORD $0xad4264f8 // ldp q24, q25, [x7, #64]
+	WORD $0x4e33cf07 // fmla v7.4s, v24.4s, v19.4s
+	WORD $0x4e33cf28 // fmla v8.4s, v25.4s, v19.4s
+	WORD $0xad436cfa // ldp q26, q27, [x7, #96]
+	WORD $0x4e33cf49 // fmla v9.4s, v26.4s, v19.4s
+	WORD $0x4e33cf6a // fmla v10.4s, v27.4s, v19.4s
+	WORD $0xad4474fc // ldp q28, q29, [x7, #128]
+	WORD $0x4e33cf8b // fmla v11.4s, v28.4s, v19.4s
+	WORD $0x4e33cfac // fmla v12.4s, v29.4s, v19.4s
+	WORD $0xad457cfe // ldp q30, q31, [x7, #160]
+	WORD $0x4e33cfcd // fmla v13.4s, v30.4s, v19.4s
+	WORD $0x4e33cfee // fmla v14.4s, v31.4s, v19.4s
+	WORD $0xad4654f4 // ldp q20, q21, [x7, #192]
+	WORD $0x4e33ce8f // fmla v15.4s, v20.4s, v19.4s
+	WORD $0x4e33ceb0 // fmla v16.4s, v21.4s, v19.4s
+	WORD $0xad475cf6 // ldp q22, q23, [x7, #224]
+	WORD $0x4e33ced1 // fmla v17.4s, v22.4s, v19.4s
+	WORD $0x4e33cef2 // fmla v18.4s, v23.4s, v19.4s
+	SUBS $1, R6
+	BNE tap_4
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x6ea3e438 // fcmgt v24.4s, v1.4s, v3.4s
+	WORD $0x6eb81c23 // bit v3.16b, v1.16b, v24.16b
+	WORD $0x6ea2e479 // fcmgt v25.4s, v3.4s, v2.4s
+	WORD $0x6eb91c43 // bit v3.16b, v2.16b, v25.16b
+	WORD $0x3d800003 // str q3, [x0, #0]
+	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
+	WORD $0x6ea4e43a // fcmgt v26.4s, v1.4s, v4.4s
+	WORD $0x6eba1c24 // bit v4.16b, v1.16b, v26.16b
+	WORD $0x6ea2e49b // fcmgt v27.4s, v4.4s, v2.4s
+	WORD $0x6ebb1c44 // bit v4.16b, v2.16b, v27.16b
+	WORD $0x3d800404 // str q4, [x0, #16]
+	WORD $0x4e20d4a5 // fadd v5.4s, v5.4s, v0.4s
+	WORD $0x6ea5e43c // fcmgt v28.4s, v1.4s, v5.4s
+	WORD $0x6ebc1c25 // bit v5.16b, v1.16b, v28.16b
+	WORD $0x6ea2e4bd // fcmgt v29.4s, v5.4s, v2.4s
+	WORD $0x6ebd1c45 // bit v5.16b, v2.16b, v29.16b
+	WORD $0x3d800805 // str q5, [x0, #32]
+	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
+	WORD $0x6ea6e43e // fcmgt v30.4s, v1.4s, v6.4s
+	WORD $0x6ebe1c26 // bit v6.16b, v1.16b, v30.16b
+	WORD $0x6ea2e4df // fcmgt v31.4s, v6.4s, v2.4s
+	WORD $0x6ebf1c46 // bit v6.16b, v2.16b, v31.16b
+	WORD $0x3d800c06 // str q6, [x0, #48]
+	WORD $0x4e20d4e7 // fadd v7.4s, v7.4s, v0.4s
+	WORD $0x6ea7e434 // fcmgt v20.4s, v1.4s, v7.4s
+	WORD $0x6eb41c27 // bit v7.16b, v1.16b, v20.16b
+	WORD $0x6ea2e4f5 // fcmgt v21.4s, v7.4s, v2.4s
+	WORD $0x6eb51c47 // bit v7.16b, v2.16b, v21.16b
+	WORD $0x3d801007 // str q7, [x0, #64]
+	WORD $0x4e20d508 // fadd v8.4s, v8.4s, v0.4s
+	WORD $0x6ea8e436 // fcmgt v22.4s, v1.4s, v8.4s
+	WORD $0x6eb61c28 // bit v8.16b, v1.16b, v22.16b
+	WORD $0x6ea2e513 // fcmgt v19.4s, v8.4s, v2.4s
+	WORD $0x6eb31c48 // bit v8.16b, v2.16b, v19.16b
+	WORD $0x3d801408 // str q8, [x0, #80]
+	WORD $0x4e20d529 // fadd v9.4s, v9.4s, v0.4s
+	WORD $0x6ea9e437 // fcmgt v23.4s, v1.4s, v9.4s
+	WORD $0x6eb71c29 // bit v9.16b, v1.16b, v23.16b
+	WORD $0x6ea2e538 // fcmgt v24.4s, v9.4s, v2.4s
+	WORD $0x6eb81c49 // bit v9.16b, v2.16b, v24.16b
+	WORD $0x3d801809 // str q9, [x0, #96]
+	WORD $0x4e20d54a // fadd v10.4s, v10.4s, v0.4s
+	WORD $0x6eaae439 // fcmgt v25.4s, v1.4s, v10.4s
+	WORD $0x6eb91c2a // bit v10.16b, v1.16b, v25.16b
+	WORD $0x6ea2e543 // fcmgt v3.4s, v10.4s, v2.4s
+	WORD $0x6ea31c4a // bit v10.16b, v2.16b, v3.16b
+	WORD $0x3d801c0a // str q10, [x0, #112]
+	WORD $0x4e20d56b // fadd v11.4s, v11.4s, v0.4s
+	WORD $0x6eabe43a // fcmgt v26.4s, v1.4s, v11.4s
+	WORD $0x6eba1c2b // bit v11.16b, v1.16b, v26.16b
+	WORD $0x6ea2e57b // fcmgt v27.4s, v11.4s, v2.4s
+	WORD $0x6ebb1c4b // bit v11.16b, v2.16b, v27.16b
+	WORD $0x3d80200b // str q11, [x0, #128]
+	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
+	WORD $0x6eace424 // fcmgt v4.4s, v1.4s, v12.4s
+	WORD $0x6ea41c2c // bit v12.16b, v1.16b, v4.16b
+	WORD $0x6ea2e59c // fcmgt v28.4s, v12.4s, v2.4s
+	WORD $0x6ebc1c4c // bit v12.16b, v2.16b, v28.16b
+	WORD $0x3d80240c // str q12, [x0, #144]
+	WORD $0x4e20d5ad // fadd v13.4s, v13.4s, v0.4s
+	WORD $0x6eade43d // fcmgt v29.4s, v1.4s, v13.4s
+	WORD $0x6ebd1c2d // bit v13.16b, v1.16b, v29.16b
+	WORD $0x6ea2e5a5 // fcmgt v5.4s, v13.4s, v2.4s
+	WORD $0x6ea51c4d // bit v13.16b, v2.16b, v5.16b
+	WORD $0x3d80280d // str q13, [x0, #160]
+	WORD $0x4e20d5ce // fadd v14.4s, v14.4s, v0.4s
+	WORD $0x6eaee43e // fcmgt v30.4s, v1.4s, v14.4s
+	WORD $0x6ebe1c2e // bit v14.16b, v1.16b, v30.16b
+	WORD $0x6ea2e5df // fcmgt v31.4s, v14.4s, v2.4s
+	WORD $0x6ebf1c4e // bit v14.16b, v2.16b, v31.16b
+	WORD $0x3d802c0e // str q14, [x0, #176]
+	WORD $0x4e20d5ef // fadd v15.4s, v15.4s, v0.4s
+	WORD $0x6eafe426 // fcmgt v6.4s, v1.4s, v15.4s
+	WORD $0x6ea61c2f // bit v15.16b, v1.16b, v6.16b
+	WORD $0x6ea2e5f4 // fcmgt v20.4s, v15.4s, v2.4s
+	WORD $0x6eb41c4f // bit v15.16b, v2.16b, v20.16b
+	WORD $0x3d80300f // str q15, [x0, #192]
+	WORD $0x4e20d610 // fadd v16.4s, v16.4s, v0.4s
+	WORD $0x6eb0e435 // fcmgt v21.4s, v1.4s, v16.4s
+	WORD $0x6eb51c30 // bit v16.16b, v1.16b, v21.16b
+	WORD $0x6ea2e607 // fcmgt v7.4s, v16.4s, v2.4s
+	WORD $0x6ea71c50 // bit v16.16b, v2.16b, v7.16b
+	WORD $0x3d803410 // str q16, [x0, #208]
+	WORD $0x4e20d631 // fadd v17.4s, v17.4s, v0.4s
+	WORD $0x6eb1e436 // fcmgt v22.4s, v1.4s, v17.4s
+	WORD $0x6eb61c31 // bit v17.16b, v1.16b, v22.16b
+	WORD $0x6ea2e633 // fcmgt v19.4s, v17.4s, v2.4s
+	WORD $0x6eb31c51 // bit v17.16b, v2.16b, v19.16b
+	WORD $0x3d803811 // str q17, [x0, #224]
+	WORD $0x4e20d652 // fadd v18.4s, v18.4s, v0.4s
+	WORD $0x6eb2e428 // fcmgt v8.4s, v1.4s, v18.4s
+	WORD $0x6ea81c32 // bit v18.16b, v1.16b, v8.16b
+	WORD $0x6ea2e657 // fcmgt v23.4s, v18.4s, v2.4s
+	WORD $0x6eb71c52 // bit v18.16b, v2.16b, v23.16b
+	WORD $0x3d803c12 // str q18, [x0, #240]
+	ADD $256, R0
+	ADD $256, R1
+	SUB $4, R2
+	B blocks_4
+end_4:
+blocks_1:
+	CMP $1, R2
+	BLT end_1
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	MOVD offsets+24(FP), R8
+	MOVD weights+32(FP), R9
+	MOVD taps+40(FP), R10
+tap_1:
+	MOVW.P 4(R8), R11
+	ADD R11<<2, R1, R11
+	WORD $0x4ddfc92a // ld1r {v10.4s}, [x9], #4
+	WORD $0xad406d7a // ldp q26, q27, [x11, #0]
+	WORD $0x4e2acf58 // fmla v24.4s, v26.4s, v10.4s
+	WORD $0x4e2acf69 // fmla v9.4s, v27.4s, v10.4s
+	WORD $0xad41116b // ldp q11, q4, [x11, #32]
+	WORD $0x4e2acd79 // fmla v25.4s, v11.4s, v10.4s
+	WORD $0x4e2acc83 // fmla v3.4s, v4.4s, v10.4s
+	SUBS $1, R10
+	BNE tap_1
+	WORD $0x4e20d718 // fadd v24.4s, v24.4s, v0.4s
+	WORD $0x6eb8e43c // fcmgt v28.4s, v1.4s, v24.4s
+	WORD $0x6ebc1c38 // bit v24.16b, v1.16b, v28.16b
+	WORD $0x6ea2e70c // fcmgt v12.4s, v24.4s, v2.4s
+	WORD $0x6eac1c58 // bit v24.16b, v2.16b, v12.16b
+	WORD $0x3d800018 // str q24, [x0, #0]
+	WORD $0x4e20d529 // fadd v9.4s, v9.4s, v0.4s
+	WORD $0x6ea9e43d // fcmgt v29.4s, v1.4s, v9.4s
+	WORD $0x6ebd1c29 // bit v9.16b, v1.16b, v29.16b
+	WORD $0x6ea2e525 // fcmgt v5.4s, v9.4s, v2.4s
+	WORD $0x6ea51c49 // bit v9.16b, v2.16b, v5.16b
+	WORD $0x3d800409 // str q9, [x0, #16]
+	WORD $0x4e20d739 // fadd v25.4s, v25.4s, v0.4s
+	WORD $0x6eb9e42d // fcmgt v13.4s, v1.4s, v25.4s
+	WORD $0x6ead1c39 // bit v25.16b, v1.16b, v13.16b
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	WORD $0x6ebe1c59 // bit v25.16b, v2.16b, v30.16b
+	WORD $0x3d800819 // str q25, [x0, #32]
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x6ea3e43f // fcmgt v31.4s, v1.4s, v3.4s
+	WORD $0x6ebf1c23 // bit v3.16b, v1.16b, v31.16b
+	WORD $0x6ea2e46e // fcmgt v14.4s, v3.4s, v2.4s
+	WORD $0x6eae1c43 // bit v3.16b, v2.16b, v14.16b
+	WORD $0x3d800c03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUB $1, R2
+	B blocks_1
+end_1:
+	RET
+
+// func tapProductsOf(sums, line *float32, blocks int, from *float32, offsets *int32, rows int, add bool)
+TEXT ·tapProductsOf(SB), NOSPLIT, $0-49
+	MOVD rows+40(FP), R0
+	CMP $6, R0
+	BEQ rows_6
+	CMP $5, R0
+	BEQ rows_5
+	CMP $4, R0
+	BEQ rows_4
+	CMP $3, R0
+	BEQ rows_3
+	CMP $2, R0
+	BEQ rows_2
+	MOVD from+24(FP), R1
+	MOVD offsets+32(FP), R2
+	MOVW.P 4(R2), R3
+	ADD R3<<2, R1, R3
+	MOVD line+8(FP), R4
+	MOVD blocks+16(FP), R5
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+block_1:
+	WORD $0xad401484 // ldp q4, q5, [x4, #0]
+	WORD $0xad401c66 // ldp q6, q7, [x3, #0]
+	WORD $0x4e24ccc0 // fmla v0.4s, v6.4s, v4.4s
+	WORD $0x4e25cce1 // fmla v1.4s, v7.4s, v5.4s
+	WORD $0xad412488 // ldp q8, q9, [x4, #32]
+	WORD $0xad412c6a // ldp q10, q11, [x3, #32]
+	WORD $0x4e28cd42 // fmla v2.4s, v10.4s, v8.4s
+	WORD $0x4e29cd63 // fmla v3.4s, v11.4s, v9.4s
+	ADD $64, R3
+	ADD $64, R4
+	SUBS $1, R5
+	BNE block_1
+	MOVD sums+0(FP), R6
+	MOVBU add+48(FP), R7
+	WORD $0x4e22d40c // fadd v12.4s, v0.4s, v2.4s
+	WORD $0x4e23d42d // fadd v13.4s, v1.4s, v3.4s
+	WORD $0x4e2dd58e // fadd v14.4s, v12.4s, v13.4s
+	WORD $0x6e0e41cf // ext v15.16b, v14.16b, v14.16b, #8
+	WORD $0x0e2fd5ce // fadd v14.2s, v14.2s, v15.2s
+	WORD $0x7e30d9ce // faddp s14, v14.2s
+	TBZ $0, R7, added_1_0
+	WORD $0xbd4000d0 // ldr s16, [x6]
+	WORD $0x1e2e2a0e // fadd s14, s16, s14
+added_1_0:
+	WORD $0xbc0044ce // str s14, [x6], #4
+	RET
+rows_2:
+	MOVD from+24(FP), R8
+	MOVD offsets+32(FP), R9
+	MOVW.P 4(R9), R10
+	ADD R10<<2, R8, R10
+	MOVW.P 4(R9), R11
+	ADD R11<<2, R8, R11
+	MOVD line+8(FP), R12
+	MOVD blocks+16(FP), R13
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+block_2:
+	WORD $0xad406999 // ldp q25, q26, [x12, #0]
+	WORD $0xad40715b // ldp q27, q28, [x10, #0]
+	WORD $0x4e39cf71 // fmla v17.4s, v27.4s, v25.4s
+	WORD $0x4e3acf92 // fmla v18.4s, v28.4s, v26.4s
+	WORD $0xad40797d // ldp q29, q30, [x11, #0]
+	WORD $0x4e39cfb5 // fmla v21.4s, v29.4s, v25.4s
+	WORD $0x4e3acfd6 // fmla v22.4s, v30.4s, v26.4s
+	WORD $0xad41119f // ldp q31, q4, [x12, #32]
+	WORD $0xad411546 // ldp q6, q5, [x10, #32]
+	WORD $0x4e3fccd3 // fmla v19.4s, v6.4s, v31.4s
+	WORD $0x4e24ccb4 // fmla v20.4s, v5.4s, v4.4s
+	WORD $0xad412167 // ldp q7, q8, [x11, #32]
+	WORD $0x4e3fccf7 // fmla v23.4s, v7.4s, v31.4s
+	WORD $0x4e24cd18 // fmla v24.4s, v8.4s, v4.4s
+	ADD $64, R10
+	ADD $64, R11
+	ADD $64, R12
+	SUBS $1, R13
+	BNE block_2
+	MOVD sums+0(FP), R14
+	MOVBU add+48(FP), R15
+	WORD $0x4e33d62a // fadd v10.4s, v17.4s, v19.4s
+	WORD $0x4e34d649 // fadd v9.4s, v18.4s, v20.4s
+	WORD $0x4e29d54b // fadd v11.4s, v10.4s, v9.4s
+	WORD $0x6e0b4160 // ext v0.16b, v11.16b, v11.16b, #8
+	WORD $0x0e20d56b // fadd v11.2s, v11.2s, v0.2s
+	WORD $0x7e30d96b // faddp s11, v11.2s
+	TBZ $0, R15, added_2_0
+	WORD $0xbd4001c2 // ldr s2, [x14]
+	WORD $0x1e2b284b // fadd s11, s2, s11
+added_2_0:
+	WORD $0xbc0045cb // str s11, [x14], #4
+	WORD $0x4e37d6a1 // fadd v1.4s, v21.4s, v23.4s
+	WORD $0x4e38d6c3 // fadd v3.4s, v22.4s, v24.4s
+	WORD $0x4e23d42c // fadd v12.4s, v1.4s, v3.4s
+	WORD $0x6e0c418d // ext v13.16b, v12.16b, v12.16b, #8
+	WORD $0x0e2dd58c // fadd v12.2s, v12.2s, v13.2s
+	WORD $0x7e30d98c // faddp s12, v12.2s
+	TBZ $0, R15, added_2_1
+	WORD $0xbd4001cf // ldr s15, [x14]
+	WORD $0x1e2c29ec // fadd s12, s15, s12
+added_2_1:
+	WORD $0xbc0045cc // str s12, [x14], #4
+	RET
+rows_3:
+	MOVD from+24(FP), R16
+	MOVD offsets+32(FP), R17
+	MOVW.P 4(R17), R19
+	ADD R19<<2, R16, R19
+	MOVW.P 4(R17), R20
+	ADD R20<<2, R16, R20
+	MOVW.P 4(R17), R21
+	ADD R21<<2, R16, R21
+	MOVD line+8(FP), R22
+	MOVD blocks+16(FP), R23
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+block_3:
+	WORD $0xad4022c4 // ldp q4, q8, [x22, #0]
+	WORD $0xad404e71 // ldp q17, q19, [x19, #0]
+	WORD $0x4e24ce30 // fmla v16.4s, v17.4s, v4.4s
+	WORD $0x4e28ce6e // fmla v14.4s, v19.4s, v8.4s
+	WORD $0xad405292 // ldp q18, q20, [x20, #0]
+	WORD $0x4e24ce59 // fmla v25.4s, v18.4s, v4.4s
+	WORD $0x4e28ce9d // fmla v29.4s, v20.4s, v8.4s
+	WORD $0xad4026aa // ldp q10, q9, [x21, #0]
+	WORD $0x4e24cd46 // fmla v6.4s, v10.4s, v4.4s
+	WORD $0x4e28cd25 // fmla v5.4s, v9.4s, v8.4s
+	WORD $0xad410ac0 // ldp q0, q2, [x22, #32]
+	WORD $0xad41566b // ldp q11, q21, [x19, #32]
+	WORD $0x4e20cd7b // fmla v27.4s, v11.4s, v0.4s
+	WORD $0x4e22cebc // fmla v28.4s, v21.4s, v2.4s
+	WORD $0xad415a97 // ldp q23, q22, [x20, #32]
+	WORD $0x4e20cefa // fmla v26.4s, v23.4s, v0.4s
+	WORD $0x4e22cede // fmla v30.4s, v22.4s, v2.4s
+	WORD $0xad4106b8 // ldp q24, q1, [x21, #32]
+	WORD $0x4e20cf1f // fmla v31.4s, v24.4s, v0.4s
+	WORD $0x4e22cc27 // fmla v7.4s, v1.4s, v2.4s
+	ADD $64, R19
+	ADD $64, R20
+	ADD $64, R21
+	ADD $64, R22
+	SUBS $1, R23
+	BNE block_3
+	MOVD sums+0(FP), R24
+	MOVBU add+48(FP), R25
+	WORD $0x4e3bd603 // fadd v3.4s, v16.4s, v27.4s
+	WORD $0x4e3cd5cd // fadd v13.4s, v14.4s, v28.4s
+	WORD $0x4e2dd46f // fadd v15.4s, v3.4s, v13.4s
+	WORD $0x6e0f41ec // ext v12.16b, v15.16b, v15.16b, #8
+	WORD $0x0e2cd5ef // fadd v15.2s, v15.2s, v12.2s
+	WORD $0x7e30d9ef // faddp s15, v15.2s
+	TBZ $0, R25, added_3_0
+	WORD $0xbd400311 // ldr s17, [x24]
+	WORD $0x1e2f2a2f // fadd s15, s17, s15
+added_3_0:
+	WORD $0xbc00470f // str s15, [x24], #4
+	WORD $0x4e3ad733 // fadd v19.4s, v25.4s, v26.4s
+	WORD $0x4e3ed7b2 // fadd v18.4s, v29.4s, v30.4s
+	WORD $0x4e32d674 // fadd v20.4s, v19.4s, v18.4s
+	WORD $0x6e144284 // ext v4.16b, v20.16b, v20.16b, #8
+	WORD $0x0e24d694 // fadd v20.2s, v20.2s, v4.2s
+	WORD $0x7e30da94 // faddp s20, v20.2s
+	TBZ $0, R25, added_3_1
+	WORD $0xbd40030a // ldr s10, [x24]
+	WORD $0x1e342954 // fadd s20, s10, s20
+added_3_1:
+	WORD $0xbc004714 // str s20, [x24], #4
+	WORD $0x4e3fd4c8 // fadd v8.4s, v6.4s, v31.4s
+	WORD $0x4e27d4a9 // fadd v9.4s, v5.4s, v7.4s
+	WORD $0x4e29d50b // fadd v11.4s, v8.4s, v9.4s
+	WORD $0x6e0b4175 // ext v21.16b, v11.16b, v11.16b, #8
+	WORD $0x0e35d56b // fadd v11.2s, v11.2s, v21.2s
+	WORD $0x7e30d96b // faddp s11, v11.2s
+	TBZ $0, R25, added_3_2
+	WORD $0xbd400317 // ldr s23, [x24]
+	WORD $0x1e2b2aeb // fadd s11, s23, s11
+added_3_2:
+	WORD $0xbc00470b // str s11, [x24], #4
+	RET
+rows_4:
+	MOVD from+24(FP), R26
+	MOVD offsets+32(FP), R0
+	MOVW.P 4(R0), R2
+	ADD R2<<2, R26, R2
+	MOVW.P 4(R0), R1
+	ADD R1<<2, R26, R1
+	MOVW.P 4(R0), R3
+	ADD R3<<2, R26, R3
+	MOVW.P 4(R0), R4
+	ADD R4<<2, R26, R4
+	MOVD line+8(FP), R5
+	MOVD blocks+16(FP), R7
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+block_4:
+	WORD $0xad4078bd // ldp q29, q30, [x5, #0]
+	WORD $0xad404853 // ldp q19, q18, [x2, #0]
+	WORD $0x4e3dce76 // fmla v22.4s, v19.4s, v29.4s
+	WORD $0x4e3ece40 // fmla v0.4s, v18.4s, v30.4s
+	WORD $0xad402824 // ldp q4, q10, [x1, #0]
+	WORD $0x4e3dcc81 // fmla v1.4s, v4.4s, v29.4s
+	WORD $0x4e3ecd50 // fmla v16.4s, v10.4s, v30.4s
+	WORD $0xad401874 // ldp q20, q6, [x3, #0]
+	WORD $0x4e3dce9c // fmla v28.4s, v20.4s, v29.4s
+	WORD $0x4e3eccc3 // fmla v3.4s, v6.4s, v30.4s
+	WORD $0xad40149f // ldp q31, q5, [x4, #0]
+	WORD $0x4e3dcff1 // fmla v17.4s, v31.4s, v29.4s
+	WORD $0x4e3eccaf // fmla v15.4s, v5.4s, v30.4s
+	WORD $0xad4120a7 // ldp q7, q8, [x5, #32]
+	WORD $0xad415449 // ldp q9, q21, [x2, #32]
+	WORD $0x4e27cd38 // fmla v24.4s, v9.4s, v7.4s
+	WORD $0x4e28cea2 // fmla v2.4s, v21.4s, v8.4s
+	WORD $0xad412c37 // ldp q23, q11, [x1, #32]
+	WORD $0x4e27cefb // fmla v27.4s, v23.4s, v7.4s
+	WORD $0x4e28cd6e // fmla v14.4s, v11.4s, v8.4s
+	WORD $0xad414873 // ldp q19, q18, [x3, #32]
+	WORD $0x4e27ce6d // fmla v13.4s, v19.4s, v7.4s
+	WORD $0x4e28ce4c // fmla v12.4s, v18.4s, v8.4s
+	WORD $0xad412884 // ldp q4, q10, [x4, #32]
+	WORD $0x4e27cc99 // fmla v25.4s, v4.4s, v7.4s
+	WORD $0x4e28cd5a // fmla v26.4s, v10.4s, v8.4s
+	ADD $64, R2
+	ADD $64, R1
+	ADD $64, R3
+	ADD $64, R4
+	ADD $64, R5
+	SUBS $1, R7
+	BNE block_4
+	MOVD sums+0(FP), R6
+	MOVBU add+48(FP), R9
+	WORD $0x4e38d6d4 // fadd v20.4s, v22.4s, v24.4s
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e26d69d // fadd v29.4s, v20.4s, v6.4s
+	WORD $0x6e1d43bf // ext v31.16b, v29.16b, v29.16b, #8
+	WORD $0x0e3fd7bd // fadd v29.2s, v29.2s, v31.2s
+	WORD $0x7e30dbbd // faddp s29, v29.2s
+	TBZ $0, R9, added_4_0
+	WORD $0xbd4000de // ldr s30, [x6]
+	WORD $0x1e3d2bdd // fadd s29, s30, s29
+added_4_0:
+	WORD $0xbc0044dd // str s29, [x6], #4
+	WORD $0x4e3bd425 // fadd v5.4s, v1.4s, v27.4s
+	WORD $0x4e2ed609 // fadd v9.4s, v16.4s, v14.4s
+	WORD $0x4e29d4b5 // fadd v21.4s, v5.4s, v9.4s
+	WORD $0x6e1542b7 // ext v23.16b, v21.16b, v21.16b, #8
+	WORD $0x0e37d6b5 // fadd v21.2s, v21.2s, v23.2s
+	WORD $0x7e30dab5 // faddp s21, v21.2s
+	TBZ $0, R9, added_4_1
+	WORD $0xbd4000cb // ldr s11, [x6]
+	WORD $0x1e352975 // fadd s21, s11, s21
+added_4_1:
+	WORD $0xbc0044d5 // str s21, [x6], #4
+	WORD $0x4e2dd793 // fadd v19.4s, v28.4s, v13.4s
+	WORD $0x4e2cd472 // fadd v18.4s, v3.4s, v12.4s
+	WORD $0x4e32d667 // fadd v7.4s, v19.4s, v18.4s
+	WORD $0x6e0740e4 // ext v4.16b, v7.16b, v7.16b, #8
+	WORD $0x0e24d4e7 // fadd v7.2s, v7.2s, v4.2s
+	WORD $0x7e30d8e7 // faddp s7, v7.2s
+	TBZ $0, R9, added_4_2
+	WORD $0xbd4000c8 // ldr s8, [x6]
+	WORD $0x1e272907 // fadd s7, s8, s7
+added_4_2:
+	WORD $0xbc0044c7 // str s7, [x6], #4
+	WORD $0x4e39d62a // fadd v10.4s, v17.4s, v25.4s
+	WORD $0x4e3ad5f6 // fadd v22.4s, v15.4s, v26.4s
+	WORD $0x4e36d558 // fadd v24.4s, v10.4s, v22.4s
+	WORD $0x6e184300 // ext v0.16b, v24.16b, v24.16b, #8
+	WORD $0x0e20d718 // fadd v24.2s, v24.2s, v0.2s
+	WORD $0x7e30db18 // faddp s24, v24.2s
+	TBZ $0, R9, added_4_3
+	WORD $0xbd4000c2 // ldr s2, [x6]
+	WORD $0x1e382858 // fadd s24, s2, s24
+added_4_3:
+	WORD $0xbc0044d8 // str s24, [x6], #4
+	RET
+rows_5:
+	MOVD from+24(FP), R8
+	MOVD offsets+32(FP), R10
+	MOVW.P 4(R10), R11
+	ADD R11<<2, R8, R11
+	MOVW.P 4(R10), R12
+	ADD R12<<2, R8, R12
+	MOVW.P 4(R10), R13
+	ADD R13<<2, R8, R13
+	MOVW.P 4(R10), R15
+	ADD R15<<2, R8, R15
+	MOVW.P 4(R10), R14
+	ADD R14<<2, R8, R14
+	MOVD line+8(FP), R17
+	MOVD blocks+16(FP), R16
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+block_5:
+	WORD $0xad402224 // ldp q4, q8, [x17, #0]
+	WORD $0xad404567 // ldp q7, q17, [x11, #0]
+	WORD $0x4e24ccf4 // fmla v20.4s, v7.4s, v4.4s
+	WORD $0x4e28ce26 // fmla v6.4s, v17.4s, v8.4s
+	WORD $0xad403d99 // ldp q25, q15, [x12, #0]
+	WORD $0x4e24cf3d // fmla v29.4s, v25.4s, v4.4s
+	WORD $0x4e28cde1 // fmla v1.4s, v15.4s, v8.4s
+	WORD $0xad4029ba // ldp q26, q10, [x13, #0]
+	WORD $0x4e24cf4e // fmla v14.4s, v26.4s, v4.4s
+	WORD $0x4e28cd45 // fmla v5.4s, v10.4s, v8.4s
+	WORD $0xad4001f6 // ldp q22, q0, [x15, #0]
+	WORD $0x4e24cecb // fmla v11.4s, v22.4s, v4.4s
+	WORD $0x4e28cc15 // fmla v21.4s, v0.4s, v8.4s
+	WORD $0xad4061c2 // ldp q2, q24, [x14, #0]
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
+	WORD $0x4e28cf0c // fmla v12.4s, v24.4s, v8.4s
+	WORD $0xad414627 // ldp q7, q17, [x17, #32]
+	WORD $0xad413d79 // ldp q25, q15, [x11, #32]
+	WORD $0x4e27cf3f // fmla v31.4s, v25.4s, v7.4s
+	WORD $0x4e31cdfe // fmla v30.4s, v15.4s, v17.4s
+	WORD $0xad41299a // ldp q26, q10, [x12, #32]
+	WORD $0x4e27cf5b // fmla v27.4s, v26.4s, v7.4s
+	WORD $0x4e31cd50 // fmla v16.4s, v10.4s, v17.4s
+	WORD $0xad4101b6 // ldp q22, q0, [x13, #32]
+	WORD $0x4e27cec9 // fmla v9.4s, v22.4s, v7.4s
+	WORD $0x4e31cc17 // fmla v23.4s, v0.4s, v17.4s
+	WORD $0xad4109e4 // ldp q4, q2, [x15, #32]
+	WORD $0x4e27cc9c // fmla v28.4s, v4.4s, v7.4s
+	WORD $0x4e31cc4d // fmla v13.4s, v2.4s, v17.4s
+	WORD $0xad4161c8 // ldp q8, q24, [x14, #32]
+	WORD $0x4e27cd13 // fmla v19.4s, v8.4s, v7.4s
+	WORD $0x4e31cf12 // fmla v18.4s, v24.4s, v17.4s
+	ADD $64, R11
+	ADD $64, R12
+	ADD $64, R13
+	ADD $64, R15
+	ADD $64, R14
+	ADD $64, R17
+	SUBS $1, R16
+	BNE block_5
+	MOVD sums+0(FP), R19
+	MOVBU add+48(FP), R20
+	WORD $0x4e3fd699 // fadd v25.4s, v20.4s, v31.4s
+	WORD $0x4e3ed4cf // fadd v15.4s, v6.4s, v30.4s
+	WORD $0x4e2fd73a // fadd v26.4s, v25.4s, v15.4s
+	WORD $0x6e1a434a // ext v10.16b, v26.16b, v26.16b, #8
+	WORD $0x0e2ad75a // fadd v26.2s, v26.2s, v10.2s
+	WORD $0x7e30db5a // faddp s26, v26.2s
+	TBZ $0, R20, added_5_0
+	WORD $0xbd400276 // ldr s22, [x19]
+	WORD $0x1e3a2ada // fadd s26, s22, s26
+added_5_0:
+	WORD $0xbc00467a // str s26, [x19], #4
+	WORD $0x4e3bd7a0 // fadd v0.4s, v29.4s, v27.4s
+	WORD $0x4e30d424 // fadd v4.4s, v1.4s, v16.4s
+	WORD $0x4e24d402 // fadd v2.4s, v0.4s, v4.4s
+	WORD $0x6e024047 // ext v7.16b, v2.16b, v2.16b, #8
+	WORD $0x0e27d442 // fadd v2.2s, v2.2s, v7.2s
+	WORD $0x7e30d842 // faddp s2, v2.2s
+	TBZ $0, R20, added_5_1
+	WORD $0xbd400268 // ldr s8, [x19]
+	WORD $0x1e222902 // fadd s2, s8, s2
+added_5_1:
+	WORD $0xbc004662 // str s2, [x19], #4
+	WORD $0x4e29d5d1 // fadd v17.4s, v14.4s, v9.4s
+	WORD $0x4e37d4b8 // fadd v24.4s, v5.4s, v23.4s
+	WORD $0x4e38d634 // fadd v20.4s, v17.4s, v24.4s
+	WORD $0x6e14429f // ext v31.16b, v20.16b, v20.16b, #8
+	WORD $0x0e3fd694 // fadd v20.2s, v20.2s, v31.2s
+	WORD $0x7e30da94 // faddp s20, v20.2s
+	TBZ $0, R20, added_5_2
+	WORD $0xbd400266 // ldr s6, [x19]
+	WORD $0x1e3428d4 // fadd s20, s6, s20
+added_5_2:
+	WORD $0xbc004674 // str s20, [x19], #4
+	WORD $0x4e3cd57e // fadd v30.4s, v11.4s, v28.4s
+	WORD $0x4e2dd6b9 // fadd v25.4s, v21.4s, v13.4s
+	WORD $0x4e39d7cf // fadd v15.4s, v30.4s, v25.4s
+	WORD $0x6e0f41ea // ext v10.16b, v15.16b, v15.16b, #8
+	WORD $0x0e2ad5ef // fadd v15.2s, v15.2s, v10.2s
+	WORD $0x7e30d9ef // faddp s15, v15.2s
+	TBZ $0, R20, added_5_3
+	WORD $0xbd400276 // ldr s22, [x19]
+	WORD $0x1e2f2acf // fadd s15, s22, s15
+added_5_3:
+	WORD $0xbc00466f // str s15, [x19], #4
+	WORD $0x4e33d47a // fadd v26.4s, v3.4s, v19.4s
+	WORD $0x4e32d59d // fadd v29.4s, v12.4s, v18.4s
+	WORD $0x4e3dd75b // fadd v27.4s, v26.4s, v29.4s
+	WORD $0x6e1b4361 // ext v1.16b, v27.16b, v27.16b, #8
+	WORD $0x0e21d77b // fadd v27.2s, v27.2s, v1.2s
+	WORD $0x7e30db7b // faddp s27, v27.2s
+	TBZ $0, R20, added_5_4
+	WORD $0xbd400270 // ldr s16, [x19]
+	WORD $0x1e3b2a1b // fadd s27, s16, s27
+added_5_4:
+	WORD $0xbc00467b // str s27, [x19], #4
+	RET
+rows_6:
+	MOVD from+24(FP), R21
+	MOVD offsets+32(FP), R22
+	MOVW.P 4(R22), R23
+	ADD R23<<2, R21, R23
+	MOVW.P 4(R22), R25
+	ADD R25<<2, R21, R25
+	MOVW.P 4(R22), R24
+	ADD R24<<2, R21, R24
+	MOVW.P 4(R22), R0
+	ADD R0<<2, R21, R0
+	MOVW.P 4(R22), R26
+	ADD R26<<2, R21, R26
+	MOVW.P 4(R22), R2
+	ADD R2<<2, R21, R2
+	MOVD line+8(FP), R1
+	MOVD blocks+16(FP), R3
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+block_6:
+	WORD $0xad403033 // ldp q19, q12, [x1, #0]
+	WORD $0xad406af2 // ldp q18, q26, [x23, #0]
+	WORD $0x4e33ce40 // fmla v0.4s, v18.4s, v19.4s
+	WORD $0x4e2ccf44 // fmla v4.4s, v26.4s, v12.4s
+	WORD $0xad40073d // ldp q29, q1, [x25, #0]
+	WORD $0x4e33cfa2 // fmla v2.4s, v29.4s, v19.4s
+	WORD $0x4e2ccc2e // fmla v14.4s, v1.4s, v12.4s
+	WORD $0xad406f10 // ldp q16, q27, [x24, #0]
+	WORD $0x4e33ce17 // fmla v23.4s, v16.4s, v19.4s
+	WORD $0x4e2ccf71 // fmla v17.4s, v27.4s, v12.4s
+	WORD $0xad406812 // ldp q18, q26, [x0, #0]
+	WORD $0x4e33ce46 // fmla v6.4s, v18.4s, v19.4s
+	WORD $0x4e2ccf54 // fmla v20.4s, v26.4s, v12.4s
+	WORD $0xad40075d // ldp q29, q1, [x26, #0]
+	WORD $0x4e33cfb5 // fmla v21.4s, v29.4s, v19.4s
+	WORD $0x4e2ccc2d // fmla v13.4s, v1.4s, v12.4s
+	WORD $0xad406c50 // ldp q16, q27, [x2, #0]
+	WORD $0x4e33ce0a // fmla v10.4s, v16.4s, v19.4s
+	WORD $0x4e2ccf76 // fmla v22.4s, v27.4s, v12.4s
+	WORD $0xad416832 // ldp q18, q26, [x1, #32]
+	WORD $0xad4106fd // ldp q29, q1, [x23, #32]
+	WORD $0x4e32cfa7 // fmla v7.4s, v29.4s, v18.4s
+	WORD $0x4e3acc28 // fmla v8.4s, v1.4s, v26.4s
+	WORD $0xad414333 // ldp q19, q16, [x25, #32]
+	WORD $0x4e32ce69 // fmla v9.4s, v19.4s, v18.4s
+	WORD $0x4e3ace05 // fmla v5.4s, v16.4s, v26.4s
+	WORD $0xad416f0c // ldp q12, q27, [x24, #32]
+	WORD $0x4e32cd98 // fmla v24.4s, v12.4s, v18.4s
+	WORD $0x4e3acf7f // fmla v31.4s, v27.4s, v26.4s
+	WORD $0xad41041d // ldp q29, q1, [x0, #32]
+	WORD $0x4e32cfab // fmla v11.4s, v29.4s, v18.4s
+	WORD $0x4e3acc3c // fmla v28.4s, v1.4s, v26.4s
+	WORD $0xad414353 // ldp q19, q16, [x26, #32]
+	WORD $0x4e32ce7e // fmla v30.4s, v19.4s, v18.4s
+	WORD $0x4e3ace19 // fmla v25.4s, v16.4s, v26.4s
+	WORD $0xad416c4c // ldp q12, q27, [x2, #32]
+	WORD $0x4e32cd8f // fmla v15.4s, v12.4s, v18.4s
+	WORD $0x4e3acf63 // fmla v3.4s, v27.4s, v26.4s
+	ADD $64, R23
+	ADD $64, R25
+	ADD $64, R24
+	ADD $64, R0
+	ADD $64, R26
+	ADD $64, R2
+	ADD $64, R1
+	SUBS $1, R3
+	BNE block_6
+	MOVD sums+0(FP), R4
+	MOVBU add+48(FP), R5
+	WORD $0x4e27d41d // fadd v29.4s, v0.4s, v7.4s
+	WORD $0x4e28d481 // fadd v1.4s, v4.4s, v8.4s
+	WORD $0x4e21d7b3 // fadd v19.4s, v29.4s, v1.4s
+	WORD $0x6e134270 // ext v16.16b, v19.16b, v19.16b, #8
+	WORD $0x0e30d673 // fadd v19.2s, v19.2s, v16.2s
+	WORD $0x7e30da73 // faddp s19, v19.2s
+	TBZ $0, R5, added_6_0
+	WORD $0xbd400092 // ldr s18, [x4]
+	WORD $0x1e332a53 // fadd s19, s18, s19
+added_6_0:
+	WORD $0xbc004493 // str s19, [x4], #4
+	WORD $0x4e29d44c // fadd v12.4s, v2.4s, v9.4s
+	WORD $0x4e25d5da // fadd v26.4s, v14.4s, v5.4s
+	WORD $0x4e3ad59b // fadd v27.4s, v12.4s, v26.4s
+	WORD $0x6e1b4360 // ext v0.16b, v27.16b, v27.16b, #8
+	WORD $0x0e20d77b // fadd v27.2s, v27.2s, v0.2s
+	WORD $0x7e30db7b // faddp s27, v27.2s
+	TBZ $0, R5, added_6_1
+	WORD $0xbd400087 // ldr s7, [x4]
+	WORD $0x1e3b28fb // fadd s27, s7, s27
+added_6_1:
+	WORD $0xbc00449b // str s27, [x4], #4
+	WORD $0x4e38d6e4 // fadd v4.4s, v23.4s, v24.4s
+	WORD $0x4e3fd628 // fadd v8.4s, v17.4s, v31.4s
+	WORD $0x4e28d49d // fadd v29.4s, v4.4s, v8.4s
+	WORD $0x6e1d43a1 // ext v1.16b, v29.16b, v29.16b, #8
+	WORD $0x0e21d7bd // fadd v29.2s, v29.2s, v1.2s
+	WORD $0x7e30dbbd // faddp s29, v29.2s
+	TBZ $0, R5, added_6_2
+	WORD $0xbd400090 // ldr s16, [x4]
+	WORD $0x1e3d2a1d // fadd s29, s16, s29
+added_6_2:
+	WORD $0xbc00449d // str s29, [x4], #4
+	WORD $0x4e2bd4d2 // fadd v18.4s, v6.4s, v11.4s
+	WORD $0x4e3cd693 // fadd v19.4s, v20.4s, v28.4s
+	WORD $0x4e33d642 // fadd v2.4s, v18.4s, v19.4s
+	WORD $0x6e024049 // ext v9.16b, v2.16b, v2.16b, #8
+	WORD $0x0e29d442 // fadd v2.2s, v2.2s, v9.2s
+	WORD $0x7e30d842 // faddp s2, v2.2s
+	TBZ $0, R5, added_6_3
+	WORD $0xbd40008e // ldr s14, [x4]
+	WORD $0x1e2229c2 // fadd s2, s14, s2
+added_6_3:
+	WORD $0xbc004482 // str s2, [x4], #4
+	WORD $0x4e3ed6a5 // fadd v5.4s, v21.4s, v30.4s
+	WORD $0x4e39d5ac // fadd v12.4s, v13.4s, v25.4s
+	WORD $0x4e2cd4ba // fadd v26.4s, v5.4s, v12.4s
+	WORD $0x6e1a4340 // ext v0.16b, v26.16b, v26.16b, #8
+	WORD $0x0e20d75a // fadd v26.2s, v26.2s, v0.2s
+	WORD $0x7e30db5a // faddp s26, v26.2s
+	TBZ $0, R5, added_6_4
+	WORD $0xbd400087 // ldr s7, [x4]
+	WORD $0x1e3a28fa // fadd s26, s7, s26
+added_6_4:
+	WORD $0xbc00449a // str s26, [x4], #4
+	WORD $0x4e2fd55b // fadd v27.4s, v10.4s, v15.4s
+	WORD $0x4e23d6d7 // fadd v23.4s, v22.4s, v3.4s
+	WORD $0x4e37d778 // fadd v24.4s, v27.4s, v23.4s
+	WORD $0x6e184311 // ext v17.16b, v24.16b, v24.16b, #8
+	WORD $0x0e31d718 // fadd v24.2s, v24.2s, v17.2s
+	WORD $0x7e30db18 // faddp s24, v24.2s
+	TBZ $0, R5, added_6_5
+	WORD $0xbd40009f // ldr s31, [x4]
+	WORD $0x1e382bf8 // fadd s24, s31, s24
+added_6_5:
+	WORD $0xbc004498 // str s24, [x4], #4
+	RET
+
+// func unzipLines(even, odd *float32, toLine int, from *float32, fromLine, lines, width int)
+TEXT ·unzipLines(SB), NOSPLIT, $0-56
+	MOVD even+0(FP), R0
+	MOVD odd+8(FP), R1
+	MOVD from+24(FP), R2
+	MOVD lines+40(FP), R3
+	MOVD toLine+16(FP), R4
+	LSL $2, R4
+	MOVD fromLine+32(FP), R5
+	LSL $2, R5
+	MOVD width+48(FP), R6
+line:
+	MOVD $0, R7
+four:
+	ADD R7<<3, R2, R8
+	ADD R7<<2, R0, R9
+	ADD R7<<2, R1, R10
+	WORD $0xad400500 // ldp q0, q1, [x8, #0]
+	WORD $0x4e811802 // uzp1 v2.4s, v0.4s, v1.4s
+	WORD $0x3d800122 // str q2, [x9]
+	WORD $0x4e815803 // uzp2 v3.4s, v0.4s, v1.4s
+	WORD $0x3d800143 // str q3, [x10]
+	ADD $4, R7
+	SUBS R7, R6, R11
+	BEQ next
+	CMP $4, R11
+	BGE four
+	SUB $4, R6, R7
+	B four
+next:
+	ADD R4, R0
+	ADD R4, R1
+	ADD R5, R2
+	SUBS $1, R3
+	BNE line
+	RET
+
 // func multiplyAdds(loops int)
 TEXT ·multiplyAdds(SB), NOSPLIT, $0-8
 	MOVD loops+0(FP), R0
@@ -9943,7 +11287,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $6, R7
 column:
@@ -10026,7 +11370,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $6, R15
 row:
@@ -10128,7 +11472,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $6, R7
 column:
@@ -10199,7 +11543,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $4, R15
 row:
@@ -10226,81 +11570,105 @@ row:
 	WORD $0x3dc0096b // ldr q11, [x11, #32]
 	WORD $0x6ea9e566 // fcmgt v6.4s, v11.4s, v9.4s
 	WORD $0x6ea61d69 // bit v9.16b, v11.16b, v6.16b
+	WORD $0x3dc0116a // ldr q10, [x11, #64]
+	WORD $0x6eaae52f // fcmgt v15.4s, v9.4s, v10.4s
+	WORD $0x6eaf1d49 // bit v9.16b, v10.16b, v15.16b
 	WORD $0x4c8c7a09 // st1 {v9.4s}, [x16], x12
-	WORD $0x4f8090ea // fmul v10.4s, v7.4s, v0.s[0]
-	WORD $0x4fa011aa // fmla v10.4s, v13.4s, v0.s[1]
-	WORD $0x3dc0016f // ldr q15, [x11, #0]
-	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
-	WORD $0x3dc00971 // ldr q17, [x11, #32]
-	WORD $0x6eaae632 // fcmgt v18.4s, v17.4s, v10.4s
-	WORD $0x6eb21e2a // bit v10.16b, v17.16b, v18.16b
-	WORD $0x4c8c7a0a // st1 {v10.4s}, [x16], x12
-	WORD $0x4f809895 // fmul v21.4s, v4.4s, v0.s[2]
-	WORD $0x4fa01995 // fmla v21.4s, v12.4s, v0.s[3]
-	WORD $0x3dc00176 // ldr q22, [x11, #0]
-	WORD $0x4e36d6b5 // fadd v21.4s, v21.4s, v22.4s
-	WORD $0x3dc00970 // ldr q16, [x11, #32]
-	WORD $0x6eb5e61a // fcmgt v26.4s, v16.4s, v21.4s
-	WORD $0x6eba1e15 // bit v21.16b, v16.16b, v26.16b
-	WORD $0x4c8c7a15 // st1 {v21.4s}, [x16], x12
-	WORD $0x4ea51cbb // mov v27.16b, v5.16b
-	WORD $0x4f8110fb // fmla v27.4s, v7.4s, v1.s[0]
-	WORD $0x4fa111bb // fmla v27.4s, v13.4s, v1.s[1]
+	WORD $0x4f8090f1 // fmul v17.4s, v7.4s, v0.s[0]
+	WORD $0x4fa011b1 // fmla v17.4s, v13.4s, v0.s[1]
+	WORD $0x3dc00172 // ldr q18, [x11, #0]
+	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
+	WORD $0x3dc00975 // ldr q21, [x11, #32]
+	WORD $0x6eb1e6b6 // fcmgt v22.4s, v21.4s, v17.4s
+	WORD $0x6eb61eb1 // bit v17.16b, v21.16b, v22.16b
+	WORD $0x3dc01170 // ldr q16, [x11, #64]
+	WORD $0x6eb0e63a // fcmgt v26.4s, v17.4s, v16.4s
+	WORD $0x6eba1e11 // bit v17.16b, v16.16b, v26.16b
+	WORD $0x4c8c7a11 // st1 {v17.4s}, [x16], x12
+	WORD $0x4f80989b // fmul v27.4s, v4.4s, v0.s[2]
+	WORD $0x4fa0199b // fmla v27.4s, v12.4s, v0.s[3]
 	WORD $0x3dc00173 // ldr q19, [x11, #0]
 	WORD $0x4e33d77b // fadd v27.4s, v27.4s, v19.4s
 	WORD $0x3dc00977 // ldr q23, [x11, #32]
 	WORD $0x6ebbe6fc // fcmgt v28.4s, v23.4s, v27.4s
 	WORD $0x6ebc1efb // bit v27.16b, v23.16b, v28.16b
+	WORD $0x3dc01179 // ldr q25, [x11, #64]
+	WORD $0x6eb9e774 // fcmgt v20.4s, v27.4s, v25.4s
+	WORD $0x6eb41f3b // bit v27.16b, v25.16b, v20.16b
 	WORD $0x4c8c7a1b // st1 {v27.4s}, [x16], x12
+	WORD $0x4ea51cb8 // mov v24.16b, v5.16b
+	WORD $0x4f8110f8 // fmla v24.4s, v7.4s, v1.s[0]
+	WORD $0x4fa111b8 // fmla v24.4s, v13.4s, v1.s[1]
+	WORD $0x3dc0017d // ldr q29, [x11, #0]
+	WORD $0x4e3dd718 // fadd v24.4s, v24.4s, v29.4s
+	WORD $0x3dc0097f // ldr q31, [x11, #32]
+	WORD $0x6eb8e7e3 // fcmgt v3.4s, v31.4s, v24.4s
+	WORD $0x6ea31ff8 // bit v24.16b, v31.16b, v3.16b
+	WORD $0x3dc01168 // ldr q8, [x11, #64]
+	WORD $0x6ea8e702 // fcmgt v2.4s, v24.4s, v8.4s
+	WORD $0x6ea21d18 // bit v24.16b, v8.16b, v2.16b
+	WORD $0x4c8c7a18 // st1 {v24.4s}, [x16], x12
 	ADD $16, R14, R17
-	WORD $0x3dc005b9 // ldr q25, [x13, #16]
-	WORD $0x3dc00db4 // ldr q20, [x13, #48]
-	WORD $0x3dc015b8 // ldr q24, [x13, #80]
-	WORD $0x4eb81f1d // mov v29.16b, v24.16b
-	WORD $0x4e34d7bd // fadd v29.4s, v29.4s, v20.4s
-	WORD $0x4eb41e9f // mov v31.16b, v20.16b
-	WORD $0x4eb8d7ff // fsub v31.4s, v31.4s, v24.4s
-	WORD $0x3dc01da3 // ldr q3, [x13, #112]
-	WORD $0x3dc025a8 // ldr q8, [x13, #144]
-	WORD $0x4ea81d02 // mov v2.16b, v8.16b
-	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	WORD $0x4ea31c7e // mov v30.16b, v3.16b
-	WORD $0x4ea8d7de // fsub v30.4s, v30.4s, v8.4s
-	WORD $0x3dc02dae // ldr q14, [x13, #176]
-	WORD $0x4ea21c4b // mov v11.16b, v2.16b
-	WORD $0x4e39d56b // fadd v11.4s, v11.4s, v25.4s
-	WORD $0x4e3dd56b // fadd v11.4s, v11.4s, v29.4s
-	WORD $0x3dc00566 // ldr q6, [x11, #16]
-	WORD $0x4e26d56b // fadd v11.4s, v11.4s, v6.4s
-	WORD $0x3dc00d69 // ldr q9, [x11, #48]
-	WORD $0x6eabe52f // fcmgt v15.4s, v9.4s, v11.4s
-	WORD $0x6eaf1d2b // bit v11.16b, v9.16b, v15.16b
-	WORD $0x4c8c7a2b // st1 {v11.4s}, [x17], x12
-	WORD $0x4f8093f1 // fmul v17.4s, v31.4s, v0.s[0]
-	WORD $0x4fa013d1 // fmla v17.4s, v30.4s, v0.s[1]
-	WORD $0x3dc00572 // ldr q18, [x11, #16]
-	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
-	WORD $0x3dc00d6a // ldr q10, [x11, #48]
-	WORD $0x6eb1e544 // fcmgt v4.4s, v10.4s, v17.4s
-	WORD $0x6ea41d51 // bit v17.16b, v10.16b, v4.16b
-	WORD $0x4c8c7a31 // st1 {v17.4s}, [x17], x12
-	WORD $0x4f809bac // fmul v12.4s, v29.4s, v0.s[2]
-	WORD $0x4fa0184c // fmla v12.4s, v2.4s, v0.s[3]
-	WORD $0x3dc00576 // ldr q22, [x11, #16]
-	WORD $0x4e36d58c // fadd v12.4s, v12.4s, v22.4s
-	WORD $0x3dc00d70 // ldr q16, [x11, #48]
-	WORD $0x6eace61a // fcmgt v26.4s, v16.4s, v12.4s
-	WORD $0x6eba1e0c // bit v12.16b, v16.16b, v26.16b
-	WORD $0x4c8c7a2c // st1 {v12.4s}, [x17], x12
-	WORD $0x4eae1dd5 // mov v21.16b, v14.16b
-	WORD $0x4f8113f5 // fmla v21.4s, v31.4s, v1.s[0]
-	WORD $0x4fa113d5 // fmla v21.4s, v30.4s, v1.s[1]
-	WORD $0x3dc00565 // ldr q5, [x11, #16]
-	WORD $0x4e25d6b5 // fadd v21.4s, v21.4s, v5.4s
-	WORD $0x3dc00d67 // ldr q7, [x11, #48]
-	WORD $0x6eb5e4ed // fcmgt v13.4s, v7.4s, v21.4s
-	WORD $0x6ead1cf5 // bit v21.16b, v7.16b, v13.16b
-	WORD $0x4c8c7a35 // st1 {v21.4s}, [x17], x12
+	WORD $0x3dc005be // ldr q30, [x13, #16]
+	WORD $0x3dc00dae // ldr q14, [x13, #48]
+	WORD $0x3dc015ab // ldr q11, [x13, #80]
+	WORD $0x4eab1d66 // mov v6.16b, v11.16b
+	WORD $0x4e2ed4c6 // fadd v6.4s, v6.4s, v14.4s
+	WORD $0x4eae1dca // mov v10.16b, v14.16b
+	WORD $0x4eabd54a // fsub v10.4s, v10.4s, v11.4s
+	WORD $0x3dc01daf // ldr q15, [x13, #112]
+	WORD $0x3dc025a9 // ldr q9, [x13, #144]
+	WORD $0x4ea91d32 // mov v18.16b, v9.16b
+	WORD $0x4e2fd652 // fadd v18.4s, v18.4s, v15.4s
+	WORD $0x4eaf1df5 // mov v21.16b, v15.16b
+	WORD $0x4ea9d6b5 // fsub v21.4s, v21.4s, v9.4s
+	WORD $0x3dc02db6 // ldr q22, [x13, #176]
+	WORD $0x4eb21e50 // mov v16.16b, v18.16b
+	WORD $0x4e3ed610 // fadd v16.4s, v16.4s, v30.4s
+	WORD $0x4e26d610 // fadd v16.4s, v16.4s, v6.4s
+	WORD $0x3dc0057a // ldr q26, [x11, #16]
+	WORD $0x4e3ad610 // fadd v16.4s, v16.4s, v26.4s
+	WORD $0x3dc00d71 // ldr q17, [x11, #48]
+	WORD $0x6eb0e624 // fcmgt v4.4s, v17.4s, v16.4s
+	WORD $0x6ea41e30 // bit v16.16b, v17.16b, v4.16b
+	WORD $0x3dc0156c // ldr q12, [x11, #80]
+	WORD $0x6eace613 // fcmgt v19.4s, v16.4s, v12.4s
+	WORD $0x6eb31d90 // bit v16.16b, v12.16b, v19.16b
+	WORD $0x4c8c7a30 // st1 {v16.4s}, [x17], x12
+	WORD $0x4f809157 // fmul v23.4s, v10.4s, v0.s[0]
+	WORD $0x4fa012b7 // fmla v23.4s, v21.4s, v0.s[1]
+	WORD $0x3dc0057c // ldr q28, [x11, #16]
+	WORD $0x4e3cd6f7 // fadd v23.4s, v23.4s, v28.4s
+	WORD $0x3dc00d79 // ldr q25, [x11, #48]
+	WORD $0x6eb7e734 // fcmgt v20.4s, v25.4s, v23.4s
+	WORD $0x6eb41f37 // bit v23.16b, v25.16b, v20.16b
+	WORD $0x3dc0157b // ldr q27, [x11, #80]
+	WORD $0x6ebbe6e5 // fcmgt v5.4s, v23.4s, v27.4s
+	WORD $0x6ea51f77 // bit v23.16b, v27.16b, v5.16b
+	WORD $0x4c8c7a37 // st1 {v23.4s}, [x17], x12
+	WORD $0x4f8098c7 // fmul v7.4s, v6.4s, v0.s[2]
+	WORD $0x4fa01a47 // fmla v7.4s, v18.4s, v0.s[3]
+	WORD $0x3dc0056d // ldr q13, [x11, #16]
+	WORD $0x4e2dd4e7 // fadd v7.4s, v7.4s, v13.4s
+	WORD $0x3dc00d7d // ldr q29, [x11, #48]
+	WORD $0x6ea7e7bf // fcmgt v31.4s, v29.4s, v7.4s
+	WORD $0x6ebf1fa7 // bit v7.16b, v29.16b, v31.16b
+	WORD $0x3dc01563 // ldr q3, [x11, #80]
+	WORD $0x6ea3e4e8 // fcmgt v8.4s, v7.4s, v3.4s
+	WORD $0x6ea81c67 // bit v7.16b, v3.16b, v8.16b
+	WORD $0x4c8c7a27 // st1 {v7.4s}, [x17], x12
+	WORD $0x4eb61ec2 // mov v2.16b, v22.16b
+	WORD $0x4f811142 // fmla v2.4s, v10.4s, v1.s[0]
+	WORD $0x4fa112a2 // fmla v2.4s, v21.4s, v1.s[1]
+	WORD $0x3dc00578 // ldr q24, [x11, #16]
+	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
+	WORD $0x3dc00d6e // ldr q14, [x11, #48]
+	WORD $0x6ea2e5cb // fcmgt v11.4s, v14.4s, v2.4s
+	WORD $0x6eab1dc2 // bit v2.16b, v14.16b, v11.16b
+	WORD $0x3dc0156f // ldr q15, [x11, #80]
+	WORD $0x6eafe449 // fcmgt v9.4s, v2.4s, v15.4s
+	WORD $0x6ea91de2 // bit v2.16b, v15.16b, v9.16b
+	WORD $0x4c8c7a22 // st1 {v2.4s}, [x17], x12
 	MOVD toRow+24(FP), R19
 	LSL $2, R19
 	ADD R19, R14
@@ -10330,7 +11698,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $3, R7
 column:
@@ -10395,7 +11763,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $6, R15
 row:
@@ -10479,7 +11847,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $4, R7
 column:
@@ -10550,7 +11918,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $6, R15
 row:
@@ -10640,7 +12008,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $6, R7
 column:
@@ -10723,7 +12091,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $6, R15
 row:
@@ -10849,7 +12217,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $6, R7
 column:
@@ -10914,7 +12282,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $3, R15
 row:
@@ -11000,7 +12368,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $8, R7
 column:
@@ -11125,7 +12493,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $9, R15
 row:
@@ -11269,7 +12637,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $9, R7
 column:
@@ -11362,7 +12730,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $4, R15
 row:
@@ -11397,95 +12765,119 @@ row:
 	WORD $0x3dc0097f // ldr q31, [x11, #32]
 	WORD $0x6ea3e7f5 // fcmgt v21.4s, v31.4s, v3.4s
 	WORD $0x6eb51fe3 // bit v3.16b, v31.16b, v21.16b
+	WORD $0x3dc0116d // ldr q13, [x11, #64]
+	WORD $0x6eade46e // fcmgt v14.4s, v3.4s, v13.4s
+	WORD $0x6eae1da3 // bit v3.16b, v13.16b, v14.16b
 	WORD $0x4c8c7a03 // st1 {v3.4s}, [x16], x12
-	WORD $0x4ebb1f6d // mov v13.16b, v27.16b
-	WORD $0x4f8011ed // fmla v13.4s, v15.4s, v0.s[0]
-	WORD $0x4fa0114d // fmla v13.4s, v10.4s, v0.s[1]
-	WORD $0x3dc0016e // ldr q14, [x11, #0]
-	WORD $0x4e2ed5ad // fadd v13.4s, v13.4s, v14.4s
-	WORD $0x3dc00978 // ldr q24, [x11, #32]
-	WORD $0x6eade71c // fcmgt v28.4s, v24.4s, v13.4s
-	WORD $0x6ebc1f0d // bit v13.16b, v24.16b, v28.16b
-	WORD $0x4c8c7a0d // st1 {v13.4s}, [x16], x12
-	WORD $0x4f809927 // fmul v7.4s, v9.4s, v0.s[2]
-	WORD $0x4fa018c7 // fmla v7.4s, v6.4s, v0.s[3]
-	WORD $0x4ebad4e7 // fsub v7.4s, v7.4s, v26.4s
-	WORD $0x3dc0016c // ldr q12, [x11, #0]
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	WORD $0x3dc0097e // ldr q30, [x11, #32]
-	WORD $0x6ea7e7d9 // fcmgt v25.4s, v30.4s, v7.4s
-	WORD $0x6eb91fc7 // bit v7.16b, v30.16b, v25.16b
-	WORD $0x4c8c7a07 // st1 {v7.4s}, [x16], x12
-	WORD $0x4eb01e1d // mov v29.16b, v16.16b
-	WORD $0x4f8111fd // fmla v29.4s, v15.4s, v1.s[0]
-	WORD $0x4fa1115d // fmla v29.4s, v10.4s, v1.s[1]
-	WORD $0x4ebbd7bd // fsub v29.4s, v29.4s, v27.4s
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4f8011f8 // fmla v24.4s, v15.4s, v0.s[0]
+	WORD $0x4fa01158 // fmla v24.4s, v10.4s, v0.s[1]
+	WORD $0x3dc0017c // ldr q28, [x11, #0]
+	WORD $0x4e3cd718 // fadd v24.4s, v24.4s, v28.4s
+	WORD $0x3dc00967 // ldr q7, [x11, #32]
+	WORD $0x6eb8e4ec // fcmgt v12.4s, v7.4s, v24.4s
+	WORD $0x6eac1cf8 // bit v24.16b, v7.16b, v12.16b
+	WORD $0x3dc0117e // ldr q30, [x11, #64]
+	WORD $0x6ebee719 // fcmgt v25.4s, v24.4s, v30.4s
+	WORD $0x6eb91fd8 // bit v24.16b, v30.16b, v25.16b
+	WORD $0x4c8c7a18 // st1 {v24.4s}, [x16], x12
+	WORD $0x4f80993d // fmul v29.4s, v9.4s, v0.s[2]
+	WORD $0x4fa018dd // fmla v29.4s, v6.4s, v0.s[3]
+	WORD $0x4ebad7bd // fsub v29.4s, v29.4s, v26.4s
 	WORD $0x3dc00168 // ldr q8, [x11, #0]
 	WORD $0x4e28d7bd // fadd v29.4s, v29.4s, v8.4s
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
 	WORD $0x6ebde452 // fcmgt v18.4s, v2.4s, v29.4s
 	WORD $0x6eb21c5d // bit v29.16b, v2.16b, v18.16b
+	WORD $0x3dc01165 // ldr q5, [x11, #64]
+	WORD $0x6ea5e7b3 // fcmgt v19.4s, v29.4s, v5.4s
+	WORD $0x6eb31cbd // bit v29.16b, v5.16b, v19.16b
 	WORD $0x4c8c7a1d // st1 {v29.4s}, [x16], x12
+	WORD $0x4eb01e0b // mov v11.16b, v16.16b
+	WORD $0x4f8111eb // fmla v11.4s, v15.4s, v1.s[0]
+	WORD $0x4fa1114b // fmla v11.4s, v10.4s, v1.s[1]
+	WORD $0x4ebbd56b // fsub v11.4s, v11.4s, v27.4s
+	WORD $0x3dc00176 // ldr q22, [x11, #0]
+	WORD $0x4e36d56b // fadd v11.4s, v11.4s, v22.4s
+	WORD $0x3dc00977 // ldr q23, [x11, #32]
+	WORD $0x6eabe6f4 // fcmgt v20.4s, v23.4s, v11.4s
+	WORD $0x6eb41eeb // bit v11.16b, v23.16b, v20.16b
+	WORD $0x3dc01171 // ldr q17, [x11, #64]
+	WORD $0x6eb1e564 // fcmgt v4.4s, v11.4s, v17.4s
+	WORD $0x6ea41e2b // bit v11.16b, v17.16b, v4.16b
+	WORD $0x4c8c7a0b // st1 {v11.4s}, [x16], x12
 	ADD $16, R14, R17
-	WORD $0x3dc005a5 // ldr q5, [x13, #16]
-	WORD $0x3dc00db3 // ldr q19, [x13, #48]
-	WORD $0x3dc015ab // ldr q11, [x13, #80]
-	WORD $0x4eab1d76 // mov v22.16b, v11.16b
-	WORD $0x4e33d6d6 // fadd v22.4s, v22.4s, v19.4s
-	WORD $0x4eb31e77 // mov v23.16b, v19.16b
-	WORD $0x4eabd6f7 // fsub v23.4s, v23.4s, v11.4s
-	WORD $0x3dc01db4 // ldr q20, [x13, #112]
-	WORD $0x3dc025b1 // ldr q17, [x13, #144]
-	WORD $0x4eb11e24 // mov v4.16b, v17.16b
-	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
-	WORD $0x4eb41e9f // mov v31.16b, v20.16b
-	WORD $0x4eb1d7ff // fsub v31.4s, v31.4s, v17.4s
-	WORD $0x3dc02db5 // ldr q21, [x13, #176]
-	WORD $0x3dc035a3 // ldr q3, [x13, #208]
-	WORD $0x3dc03dae // ldr q14, [x13, #240]
-	WORD $0x3dc045b8 // ldr q24, [x13, #272]
-	WORD $0x4eae1ddc // mov v28.16b, v14.16b
-	WORD $0x4e23d79c // fadd v28.4s, v28.4s, v3.4s
-	WORD $0x4eb81f0d // mov v13.16b, v24.16b
-	WORD $0x4e23d5ad // fadd v13.4s, v13.4s, v3.4s
-	WORD $0x4ebc1f89 // mov v9.16b, v28.16b
-	WORD $0x4e25d529 // fadd v9.4s, v9.4s, v5.4s
-	WORD $0x4e36d529 // fadd v9.4s, v9.4s, v22.4s
-	WORD $0x4e24d529 // fadd v9.4s, v9.4s, v4.4s
-	WORD $0x3dc00566 // ldr q6, [x11, #16]
-	WORD $0x4e26d529 // fadd v9.4s, v9.4s, v6.4s
-	WORD $0x3dc00d7a // ldr q26, [x11, #48]
-	WORD $0x6ea9e74c // fcmgt v12.4s, v26.4s, v9.4s
-	WORD $0x6eac1f49 // bit v9.16b, v26.16b, v12.16b
-	WORD $0x4c8c7a29 // st1 {v9.4s}, [x17], x12
-	WORD $0x4ead1dbe // mov v30.16b, v13.16b
-	WORD $0x4f8012fe // fmla v30.4s, v23.4s, v0.s[0]
-	WORD $0x4fa013fe // fmla v30.4s, v31.4s, v0.s[1]
-	WORD $0x3dc00579 // ldr q25, [x11, #16]
-	WORD $0x4e39d7de // fadd v30.4s, v30.4s, v25.4s
-	WORD $0x3dc00d67 // ldr q7, [x11, #48]
-	WORD $0x6ebee4f0 // fcmgt v16.4s, v7.4s, v30.4s
-	WORD $0x6eb01cfe // bit v30.16b, v7.16b, v16.16b
-	WORD $0x4c8c7a3e // st1 {v30.4s}, [x17], x12
-	WORD $0x4f809acf // fmul v15.4s, v22.4s, v0.s[2]
-	WORD $0x4fa0188f // fmla v15.4s, v4.4s, v0.s[3]
-	WORD $0x4ebcd5ef // fsub v15.4s, v15.4s, v28.4s
+	WORD $0x3dc005bf // ldr q31, [x13, #16]
+	WORD $0x3dc00db5 // ldr q21, [x13, #48]
+	WORD $0x3dc015ad // ldr q13, [x13, #80]
+	WORD $0x4ead1dae // mov v14.16b, v13.16b
+	WORD $0x4e35d5ce // fadd v14.4s, v14.4s, v21.4s
+	WORD $0x4eb51ea3 // mov v3.16b, v21.16b
+	WORD $0x4eadd463 // fsub v3.4s, v3.4s, v13.4s
+	WORD $0x3dc01dbc // ldr q28, [x13, #112]
+	WORD $0x3dc025a7 // ldr q7, [x13, #144]
+	WORD $0x4ea71cec // mov v12.16b, v7.16b
+	WORD $0x4e3cd58c // fadd v12.4s, v12.4s, v28.4s
+	WORD $0x4ebc1f9e // mov v30.16b, v28.16b
+	WORD $0x4ea7d7de // fsub v30.4s, v30.4s, v7.4s
+	WORD $0x3dc02db9 // ldr q25, [x13, #176]
+	WORD $0x3dc035b8 // ldr q24, [x13, #208]
+	WORD $0x3dc03da9 // ldr q9, [x13, #240]
+	WORD $0x3dc045a6 // ldr q6, [x13, #272]
+	WORD $0x4ea91d3a // mov v26.16b, v9.16b
+	WORD $0x4e38d75a // fadd v26.4s, v26.4s, v24.4s
+	WORD $0x4ea61cc8 // mov v8.16b, v6.16b
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x4eba1f42 // mov v2.16b, v26.16b
+	WORD $0x4e3fd442 // fadd v2.4s, v2.4s, v31.4s
+	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x3dc00572 // ldr q18, [x11, #16]
+	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
+	WORD $0x3dc00d65 // ldr q5, [x11, #48]
+	WORD $0x6ea2e4b3 // fcmgt v19.4s, v5.4s, v2.4s
+	WORD $0x6eb31ca2 // bit v2.16b, v5.16b, v19.16b
+	WORD $0x3dc0157d // ldr q29, [x11, #80]
+	WORD $0x6ebde450 // fcmgt v16.4s, v2.4s, v29.4s
+	WORD $0x6eb01fa2 // bit v2.16b, v29.16b, v16.16b
+	WORD $0x4c8c7a22 // st1 {v2.4s}, [x17], x12
+	WORD $0x4ea81d0f // mov v15.16b, v8.16b
+	WORD $0x4f80106f // fmla v15.4s, v3.4s, v0.s[0]
+	WORD $0x4fa013cf // fmla v15.4s, v30.4s, v0.s[1]
 	WORD $0x3dc0056a // ldr q10, [x11, #16]
 	WORD $0x4e2ad5ef // fadd v15.4s, v15.4s, v10.4s
 	WORD $0x3dc00d7b // ldr q27, [x11, #48]
-	WORD $0x6eafe768 // fcmgt v8.4s, v27.4s, v15.4s
-	WORD $0x6ea81f6f // bit v15.16b, v27.16b, v8.16b
+	WORD $0x6eafe776 // fcmgt v22.4s, v27.4s, v15.4s
+	WORD $0x6eb61f6f // bit v15.16b, v27.16b, v22.16b
+	WORD $0x3dc01577 // ldr q23, [x11, #80]
+	WORD $0x6eb7e5f4 // fcmgt v20.4s, v15.4s, v23.4s
+	WORD $0x6eb41eef // bit v15.16b, v23.16b, v20.16b
 	WORD $0x4c8c7a2f // st1 {v15.4s}, [x17], x12
-	WORD $0x4eb51ea2 // mov v2.16b, v21.16b
-	WORD $0x4f8112e2 // fmla v2.4s, v23.4s, v1.s[0]
-	WORD $0x4fa113e2 // fmla v2.4s, v31.4s, v1.s[1]
-	WORD $0x4eadd442 // fsub v2.4s, v2.4s, v13.4s
-	WORD $0x3dc00572 // ldr q18, [x11, #16]
-	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
-	WORD $0x3dc00d7d // ldr q29, [x11, #48]
-	WORD $0x6ea2e7b3 // fcmgt v19.4s, v29.4s, v2.4s
-	WORD $0x6eb31fa2 // bit v2.16b, v29.16b, v19.16b
-	WORD $0x4c8c7a22 // st1 {v2.4s}, [x17], x12
+	WORD $0x4f8099d1 // fmul v17.4s, v14.4s, v0.s[2]
+	WORD $0x4fa01991 // fmla v17.4s, v12.4s, v0.s[3]
+	WORD $0x4ebad631 // fsub v17.4s, v17.4s, v26.4s
+	WORD $0x3dc00564 // ldr q4, [x11, #16]
+	WORD $0x4e24d631 // fadd v17.4s, v17.4s, v4.4s
+	WORD $0x3dc00d6b // ldr q11, [x11, #48]
+	WORD $0x6eb1e575 // fcmgt v21.4s, v11.4s, v17.4s
+	WORD $0x6eb51d71 // bit v17.16b, v11.16b, v21.16b
+	WORD $0x3dc0156d // ldr q13, [x11, #80]
+	WORD $0x6eade63c // fcmgt v28.4s, v17.4s, v13.4s
+	WORD $0x6ebc1db1 // bit v17.16b, v13.16b, v28.16b
+	WORD $0x4c8c7a31 // st1 {v17.4s}, [x17], x12
+	WORD $0x4eb91f27 // mov v7.16b, v25.16b
+	WORD $0x4f811067 // fmla v7.4s, v3.4s, v1.s[0]
+	WORD $0x4fa113c7 // fmla v7.4s, v30.4s, v1.s[1]
+	WORD $0x4ea8d4e7 // fsub v7.4s, v7.4s, v8.4s
+	WORD $0x3dc00569 // ldr q9, [x11, #16]
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	WORD $0x3dc00d66 // ldr q6, [x11, #48]
+	WORD $0x6ea7e4d8 // fcmgt v24.4s, v6.4s, v7.4s
+	WORD $0x6eb81cc7 // bit v7.16b, v6.16b, v24.16b
+	WORD $0x3dc0157f // ldr q31, [x11, #80]
+	WORD $0x6ebfe4f2 // fcmgt v18.4s, v7.4s, v31.4s
+	WORD $0x6eb21fe7 // bit v7.16b, v31.16b, v18.16b
+	WORD $0x4c8c7a27 // st1 {v7.4s}, [x17], x12
 	MOVD toRow+24(FP), R19
 	LSL $2, R19
 	ADD R19, R14
@@ -11516,7 +12908,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $5, R7
 column:
@@ -11619,7 +13011,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $9, R15
 row:
@@ -11741,7 +13133,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $4, R7
 column:
@@ -11834,7 +13226,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $9, R15
 row:
@@ -11948,7 +13340,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $9, R7
 column:
@@ -12073,7 +13465,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $8, R15
 row:
@@ -12251,7 +13643,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $9, R7
 column:
@@ -12354,7 +13746,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $5, R15
 row:
@@ -12487,7 +13879,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $11, R7
 column:
@@ -12702,7 +14094,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $13, R15
 row:
@@ -12942,7 +14334,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $13, R7
 column:
@@ -13109,7 +14501,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $7, R15
 row:
@@ -13157,186 +14549,228 @@ row:
 	WORD $0x3dc0097e // ldr q30, [x11, #32]
 	WORD $0x6eace7d2 // fcmgt v18.4s, v30.4s, v12.4s
 	WORD $0x6eb21fcc // bit v12.16b, v30.16b, v18.16b
+	WORD $0x3dc0116a // ldr q10, [x11, #64]
+	WORD $0x6eaae597 // fcmgt v23.4s, v12.4s, v10.4s
+	WORD $0x6eb71d4c // bit v12.16b, v10.16b, v23.16b
 	WORD $0x4c8c7a0c // st1 {v12.4s}, [x16], x12
-	WORD $0x4f8091ca // fmul v10.4s, v14.4s, v0.s[0]
-	WORD $0x4fa012ca // fmla v10.4s, v22.4s, v0.s[1]
-	WORD $0x4f801b6a // fmla v10.4s, v27.4s, v0.s[2]
-	WORD $0x4fa019ea // fmla v10.4s, v15.4s, v0.s[3]
-	WORD $0x4f81130a // fmla v10.4s, v24.4s, v1.s[0]
-	WORD $0x3dc00177 // ldr q23, [x11, #0]
-	WORD $0x4e37d54a // fadd v10.4s, v10.4s, v23.4s
-	WORD $0x3dc0097c // ldr q28, [x11, #32]
-	WORD $0x6eaae794 // fcmgt v20.4s, v28.4s, v10.4s
-	WORD $0x6eb41f8a // bit v10.16b, v28.16b, v20.16b
-	WORD $0x4c8c7a0a // st1 {v10.4s}, [x16], x12
-	WORD $0x4fa1927d // fmul v29.4s, v19.4s, v1.s[1]
-	WORD $0x4f811a3d // fmla v29.4s, v17.4s, v1.s[2]
-	WORD $0x4fa11b5d // fmla v29.4s, v26.4s, v1.s[3]
-	WORD $0x4f82113d // fmla v29.4s, v9.4s, v2.s[0]
-	WORD $0x4fa2121d // fmla v29.4s, v16.4s, v2.s[1]
-	WORD $0x3dc0016b // ldr q11, [x11, #0]
-	WORD $0x4e2bd7bd // fadd v29.4s, v29.4s, v11.4s
-	WORD $0x3dc0097f // ldr q31, [x11, #32]
-	WORD $0x6ebde7ed // fcmgt v13.4s, v31.4s, v29.4s
-	WORD $0x6ead1ffd // bit v29.16b, v31.16b, v13.16b
-	WORD $0x4c8c7a1d // st1 {v29.4s}, [x16], x12
-	WORD $0x4f8299d5 // fmul v21.4s, v14.4s, v2.s[2]
-	WORD $0x4fa21ad5 // fmla v21.4s, v22.4s, v2.s[3]
-	WORD $0x4f831375 // fmla v21.4s, v27.4s, v3.s[0]
-	WORD $0x4fa311f5 // fmla v21.4s, v15.4s, v3.s[1]
-	WORD $0x4f831b15 // fmla v21.4s, v24.4s, v3.s[2]
+	WORD $0x4f8091dc // fmul v28.4s, v14.4s, v0.s[0]
+	WORD $0x4fa012dc // fmla v28.4s, v22.4s, v0.s[1]
+	WORD $0x4f801b7c // fmla v28.4s, v27.4s, v0.s[2]
+	WORD $0x4fa019fc // fmla v28.4s, v15.4s, v0.s[3]
+	WORD $0x4f81131c // fmla v28.4s, v24.4s, v1.s[0]
+	WORD $0x3dc00174 // ldr q20, [x11, #0]
+	WORD $0x4e34d79c // fadd v28.4s, v28.4s, v20.4s
+	WORD $0x3dc0097d // ldr q29, [x11, #32]
+	WORD $0x6ebce7ab // fcmgt v11.4s, v29.4s, v28.4s
+	WORD $0x6eab1fbc // bit v28.16b, v29.16b, v11.16b
+	WORD $0x3dc0117f // ldr q31, [x11, #64]
+	WORD $0x6ebfe78d // fcmgt v13.4s, v28.4s, v31.4s
+	WORD $0x6ead1ffc // bit v28.16b, v31.16b, v13.16b
+	WORD $0x4c8c7a1c // st1 {v28.4s}, [x16], x12
+	WORD $0x4fa19275 // fmul v21.4s, v19.4s, v1.s[1]
+	WORD $0x4f811a35 // fmla v21.4s, v17.4s, v1.s[2]
+	WORD $0x4fa11b55 // fmla v21.4s, v26.4s, v1.s[3]
+	WORD $0x4f821135 // fmla v21.4s, v9.4s, v2.s[0]
+	WORD $0x4fa21215 // fmla v21.4s, v16.4s, v2.s[1]
 	WORD $0x3dc00179 // ldr q25, [x11, #0]
 	WORD $0x4e39d6b5 // fadd v21.4s, v21.4s, v25.4s
 	WORD $0x3dc0097e // ldr q30, [x11, #32]
 	WORD $0x6eb5e7d2 // fcmgt v18.4s, v30.4s, v21.4s
 	WORD $0x6eb21fd5 // bit v21.16b, v30.16b, v18.16b
+	WORD $0x3dc0116a // ldr q10, [x11, #64]
+	WORD $0x6eaae6b7 // fcmgt v23.4s, v21.4s, v10.4s
+	WORD $0x6eb71d55 // bit v21.16b, v10.16b, v23.16b
 	WORD $0x4c8c7a15 // st1 {v21.4s}, [x16], x12
-	WORD $0x4fa39a6c // fmul v12.4s, v19.4s, v3.s[3]
-	WORD $0x4f84122c // fmla v12.4s, v17.4s, v4.s[0]
-	WORD $0x4fa4134c // fmla v12.4s, v26.4s, v4.s[1]
-	WORD $0x4f84192c // fmla v12.4s, v9.4s, v4.s[2]
-	WORD $0x4fa41a0c // fmla v12.4s, v16.4s, v4.s[3]
-	WORD $0x3dc00177 // ldr q23, [x11, #0]
-	WORD $0x4e37d58c // fadd v12.4s, v12.4s, v23.4s
-	WORD $0x3dc0097c // ldr q28, [x11, #32]
-	WORD $0x6eace794 // fcmgt v20.4s, v28.4s, v12.4s
-	WORD $0x6eb41f8c // bit v12.16b, v28.16b, v20.16b
+	WORD $0x4f8299cc // fmul v12.4s, v14.4s, v2.s[2]
+	WORD $0x4fa21acc // fmla v12.4s, v22.4s, v2.s[3]
+	WORD $0x4f83136c // fmla v12.4s, v27.4s, v3.s[0]
+	WORD $0x4fa311ec // fmla v12.4s, v15.4s, v3.s[1]
+	WORD $0x4f831b0c // fmla v12.4s, v24.4s, v3.s[2]
+	WORD $0x3dc00174 // ldr q20, [x11, #0]
+	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
+	WORD $0x3dc0097d // ldr q29, [x11, #32]
+	WORD $0x6eace7ab // fcmgt v11.4s, v29.4s, v12.4s
+	WORD $0x6eab1fac // bit v12.16b, v29.16b, v11.16b
+	WORD $0x3dc0117f // ldr q31, [x11, #64]
+	WORD $0x6ebfe58d // fcmgt v13.4s, v12.4s, v31.4s
+	WORD $0x6ead1fec // bit v12.16b, v31.16b, v13.16b
 	WORD $0x4c8c7a0c // st1 {v12.4s}, [x16], x12
-	WORD $0x4f8591ca // fmul v10.4s, v14.4s, v5.s[0]
-	WORD $0x4fa512ca // fmla v10.4s, v22.4s, v5.s[1]
-	WORD $0x4f851b6a // fmla v10.4s, v27.4s, v5.s[2]
-	WORD $0x4fa519ea // fmla v10.4s, v15.4s, v5.s[3]
-	WORD $0x4f86130a // fmla v10.4s, v24.4s, v6.s[0]
-	WORD $0x3dc0016b // ldr q11, [x11, #0]
-	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	WORD $0x3dc0097f // ldr q31, [x11, #32]
-	WORD $0x6eaae7ed // fcmgt v13.4s, v31.4s, v10.4s
-	WORD $0x6ead1fea // bit v10.16b, v31.16b, v13.16b
-	WORD $0x4c8c7a0a // st1 {v10.4s}, [x16], x12
-	WORD $0x4ea81d1d // mov v29.16b, v8.16b
-	WORD $0x4fa6127d // fmla v29.4s, v19.4s, v6.s[1]
-	WORD $0x4f861a3d // fmla v29.4s, v17.4s, v6.s[2]
-	WORD $0x4fa61b5d // fmla v29.4s, v26.4s, v6.s[3]
-	WORD $0x4f87113d // fmla v29.4s, v9.4s, v7.s[0]
-	WORD $0x4fa7121d // fmla v29.4s, v16.4s, v7.s[1]
+	WORD $0x4fa39a7c // fmul v28.4s, v19.4s, v3.s[3]
+	WORD $0x4f84123c // fmla v28.4s, v17.4s, v4.s[0]
+	WORD $0x4fa4135c // fmla v28.4s, v26.4s, v4.s[1]
+	WORD $0x4f84193c // fmla v28.4s, v9.4s, v4.s[2]
+	WORD $0x4fa41a1c // fmla v28.4s, v16.4s, v4.s[3]
 	WORD $0x3dc00179 // ldr q25, [x11, #0]
-	WORD $0x4e39d7bd // fadd v29.4s, v29.4s, v25.4s
+	WORD $0x4e39d79c // fadd v28.4s, v28.4s, v25.4s
 	WORD $0x3dc0097e // ldr q30, [x11, #32]
-	WORD $0x6ebde7d2 // fcmgt v18.4s, v30.4s, v29.4s
-	WORD $0x6eb21fdd // bit v29.16b, v30.16b, v18.16b
-	WORD $0x4c8c7a1d // st1 {v29.4s}, [x16], x12
+	WORD $0x6ebce7d2 // fcmgt v18.4s, v30.4s, v28.4s
+	WORD $0x6eb21fdc // bit v28.16b, v30.16b, v18.16b
+	WORD $0x3dc0116a // ldr q10, [x11, #64]
+	WORD $0x6eaae797 // fcmgt v23.4s, v28.4s, v10.4s
+	WORD $0x6eb71d5c // bit v28.16b, v10.16b, v23.16b
+	WORD $0x4c8c7a1c // st1 {v28.4s}, [x16], x12
+	WORD $0x4f8591d5 // fmul v21.4s, v14.4s, v5.s[0]
+	WORD $0x4fa512d5 // fmla v21.4s, v22.4s, v5.s[1]
+	WORD $0x4f851b75 // fmla v21.4s, v27.4s, v5.s[2]
+	WORD $0x4fa519f5 // fmla v21.4s, v15.4s, v5.s[3]
+	WORD $0x4f861315 // fmla v21.4s, v24.4s, v6.s[0]
+	WORD $0x3dc00174 // ldr q20, [x11, #0]
+	WORD $0x4e34d6b5 // fadd v21.4s, v21.4s, v20.4s
+	WORD $0x3dc0097d // ldr q29, [x11, #32]
+	WORD $0x6eb5e7ab // fcmgt v11.4s, v29.4s, v21.4s
+	WORD $0x6eab1fb5 // bit v21.16b, v29.16b, v11.16b
+	WORD $0x3dc0117f // ldr q31, [x11, #64]
+	WORD $0x6ebfe6ad // fcmgt v13.4s, v21.4s, v31.4s
+	WORD $0x6ead1ff5 // bit v21.16b, v31.16b, v13.16b
+	WORD $0x4c8c7a15 // st1 {v21.4s}, [x16], x12
+	WORD $0x4ea81d0c // mov v12.16b, v8.16b
+	WORD $0x4fa6126c // fmla v12.4s, v19.4s, v6.s[1]
+	WORD $0x4f861a2c // fmla v12.4s, v17.4s, v6.s[2]
+	WORD $0x4fa61b4c // fmla v12.4s, v26.4s, v6.s[3]
+	WORD $0x4f87112c // fmla v12.4s, v9.4s, v7.s[0]
+	WORD $0x4fa7120c // fmla v12.4s, v16.4s, v7.s[1]
+	WORD $0x3dc00179 // ldr q25, [x11, #0]
+	WORD $0x4e39d58c // fadd v12.4s, v12.4s, v25.4s
+	WORD $0x3dc0097e // ldr q30, [x11, #32]
+	WORD $0x6eace7d2 // fcmgt v18.4s, v30.4s, v12.4s
+	WORD $0x6eb21fcc // bit v12.16b, v30.16b, v18.16b
+	WORD $0x3dc0116a // ldr q10, [x11, #64]
+	WORD $0x6eaae597 // fcmgt v23.4s, v12.4s, v10.4s
+	WORD $0x6eb71d4c // bit v12.16b, v10.16b, v23.16b
+	WORD $0x4c8c7a0c // st1 {v12.4s}, [x16], x12
 	ADD $16, R14, R17
-	WORD $0x3dc005b5 // ldr q21, [x13, #16]
-	WORD $0x3dc00db7 // ldr q23, [x13, #48]
-	WORD $0x4eb71efc // mov v28.16b, v23.16b
-	WORD $0x4e35d79c // fadd v28.4s, v28.4s, v21.4s
-	WORD $0x4eb51eb4 // mov v20.16b, v21.16b
-	WORD $0x4eb7d694 // fsub v20.4s, v20.4s, v23.4s
-	WORD $0x3dc015ac // ldr q12, [x13, #80]
-	WORD $0x3dc01dae // ldr q14, [x13, #112]
+	WORD $0x3dc005bc // ldr q28, [x13, #16]
+	WORD $0x3dc00dae // ldr q14, [x13, #48]
 	WORD $0x4eae1dd6 // mov v22.16b, v14.16b
-	WORD $0x4e2cd6d6 // fadd v22.4s, v22.4s, v12.4s
-	WORD $0x4eac1d9b // mov v27.16b, v12.16b
+	WORD $0x4e3cd6d6 // fadd v22.4s, v22.4s, v28.4s
+	WORD $0x4ebc1f9b // mov v27.16b, v28.16b
 	WORD $0x4eaed77b // fsub v27.4s, v27.4s, v14.4s
-	WORD $0x3dc025af // ldr q15, [x13, #144]
-	WORD $0x3dc02db8 // ldr q24, [x13, #176]
-	WORD $0x4eb81f0b // mov v11.16b, v24.16b
-	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
-	WORD $0x4eaf1dff // mov v31.16b, v15.16b
-	WORD $0x4eb8d7ff // fsub v31.4s, v31.4s, v24.4s
-	WORD $0x3dc035ad // ldr q13, [x13, #208]
-	WORD $0x3dc03daa // ldr q10, [x13, #240]
-	WORD $0x3dc045a8 // ldr q8, [x13, #272]
-	WORD $0x3dc04db3 // ldr q19, [x13, #304]
-	WORD $0x4ea81d11 // mov v17.16b, v8.16b
-	WORD $0x4e2ad631 // fadd v17.4s, v17.4s, v10.4s
-	WORD $0x4eb31e7a // mov v26.16b, v19.16b
-	WORD $0x4e2ad75a // fadd v26.4s, v26.4s, v10.4s
-	WORD $0x3dc055a9 // ldr q9, [x13, #336]
-	WORD $0x3dc05db0 // ldr q16, [x13, #368]
-	WORD $0x3dc065b9 // ldr q25, [x13, #400]
-	WORD $0x4eb01e1e // mov v30.16b, v16.16b
-	WORD $0x4e29d7de // fadd v30.4s, v30.4s, v9.4s
-	WORD $0x4eb91f32 // mov v18.16b, v25.16b
-	WORD $0x4e29d652 // fadd v18.4s, v18.4s, v9.4s
-	WORD $0x4ebe1fdd // mov v29.16b, v30.16b
-	WORD $0x4e3cd7bd // fadd v29.4s, v29.4s, v28.4s
-	WORD $0x4e36d7bd // fadd v29.4s, v29.4s, v22.4s
-	WORD $0x4e2bd7bd // fadd v29.4s, v29.4s, v11.4s
-	WORD $0x4e31d7bd // fadd v29.4s, v29.4s, v17.4s
-	WORD $0x3dc00575 // ldr q21, [x11, #16]
-	WORD $0x4e35d7bd // fadd v29.4s, v29.4s, v21.4s
-	WORD $0x3dc00d77 // ldr q23, [x11, #48]
-	WORD $0x6ebde6ec // fcmgt v12.4s, v23.4s, v29.4s
-	WORD $0x6eac1efd // bit v29.16b, v23.16b, v12.16b
-	WORD $0x4c8c7a3d // st1 {v29.4s}, [x17], x12
-	WORD $0x4f80928e // fmul v14.4s, v20.4s, v0.s[0]
-	WORD $0x4fa0136e // fmla v14.4s, v27.4s, v0.s[1]
-	WORD $0x4f801bee // fmla v14.4s, v31.4s, v0.s[2]
-	WORD $0x4fa01b4e // fmla v14.4s, v26.4s, v0.s[3]
-	WORD $0x4f81124e // fmla v14.4s, v18.4s, v1.s[0]
-	WORD $0x3dc0056f // ldr q15, [x11, #16]
-	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
-	WORD $0x3dc00d78 // ldr q24, [x11, #48]
-	WORD $0x6eaee708 // fcmgt v8.4s, v24.4s, v14.4s
-	WORD $0x6ea81f0e // bit v14.16b, v24.16b, v8.16b
-	WORD $0x4c8c7a2e // st1 {v14.4s}, [x17], x12
-	WORD $0x4fa19393 // fmul v19.4s, v28.4s, v1.s[1]
-	WORD $0x4f811ad3 // fmla v19.4s, v22.4s, v1.s[2]
-	WORD $0x4fa11973 // fmla v19.4s, v11.4s, v1.s[3]
-	WORD $0x4f821233 // fmla v19.4s, v17.4s, v2.s[0]
-	WORD $0x4fa213d3 // fmla v19.4s, v30.4s, v2.s[1]
-	WORD $0x3dc0056a // ldr q10, [x11, #16]
-	WORD $0x4e2ad673 // fadd v19.4s, v19.4s, v10.4s
-	WORD $0x3dc00d70 // ldr q16, [x11, #48]
-	WORD $0x6eb3e619 // fcmgt v25.4s, v16.4s, v19.4s
-	WORD $0x6eb91e13 // bit v19.16b, v16.16b, v25.16b
-	WORD $0x4c8c7a33 // st1 {v19.4s}, [x17], x12
-	WORD $0x4f829a89 // fmul v9.4s, v20.4s, v2.s[2]
-	WORD $0x4fa21b69 // fmla v9.4s, v27.4s, v2.s[3]
-	WORD $0x4f8313e9 // fmla v9.4s, v31.4s, v3.s[0]
-	WORD $0x4fa31349 // fmla v9.4s, v26.4s, v3.s[1]
-	WORD $0x4f831a49 // fmla v9.4s, v18.4s, v3.s[2]
-	WORD $0x3dc00575 // ldr q21, [x11, #16]
-	WORD $0x4e35d529 // fadd v9.4s, v9.4s, v21.4s
-	WORD $0x3dc00d77 // ldr q23, [x11, #48]
-	WORD $0x6ea9e6ec // fcmgt v12.4s, v23.4s, v9.4s
-	WORD $0x6eac1ee9 // bit v9.16b, v23.16b, v12.16b
-	WORD $0x4c8c7a29 // st1 {v9.4s}, [x17], x12
-	WORD $0x4fa39b9d // fmul v29.4s, v28.4s, v3.s[3]
-	WORD $0x4f8412dd // fmla v29.4s, v22.4s, v4.s[0]
-	WORD $0x4fa4117d // fmla v29.4s, v11.4s, v4.s[1]
-	WORD $0x4f841a3d // fmla v29.4s, v17.4s, v4.s[2]
-	WORD $0x4fa41bdd // fmla v29.4s, v30.4s, v4.s[3]
-	WORD $0x3dc0056f // ldr q15, [x11, #16]
-	WORD $0x4e2fd7bd // fadd v29.4s, v29.4s, v15.4s
-	WORD $0x3dc00d78 // ldr q24, [x11, #48]
-	WORD $0x6ebde708 // fcmgt v8.4s, v24.4s, v29.4s
-	WORD $0x6ea81f1d // bit v29.16b, v24.16b, v8.16b
-	WORD $0x4c8c7a3d // st1 {v29.4s}, [x17], x12
-	WORD $0x4f85928e // fmul v14.4s, v20.4s, v5.s[0]
-	WORD $0x4fa5136e // fmla v14.4s, v27.4s, v5.s[1]
-	WORD $0x4f851bee // fmla v14.4s, v31.4s, v5.s[2]
-	WORD $0x4fa51b4e // fmla v14.4s, v26.4s, v5.s[3]
-	WORD $0x4f86124e // fmla v14.4s, v18.4s, v6.s[0]
-	WORD $0x3dc0056a // ldr q10, [x11, #16]
-	WORD $0x4e2ad5ce // fadd v14.4s, v14.4s, v10.4s
-	WORD $0x3dc00d70 // ldr q16, [x11, #48]
-	WORD $0x6eaee619 // fcmgt v25.4s, v16.4s, v14.4s
-	WORD $0x6eb91e0e // bit v14.16b, v16.16b, v25.16b
-	WORD $0x4c8c7a2e // st1 {v14.4s}, [x17], x12
-	WORD $0x4ead1db3 // mov v19.16b, v13.16b
-	WORD $0x4fa61393 // fmla v19.4s, v28.4s, v6.s[1]
-	WORD $0x4f861ad3 // fmla v19.4s, v22.4s, v6.s[2]
-	WORD $0x4fa61973 // fmla v19.4s, v11.4s, v6.s[3]
-	WORD $0x4f871233 // fmla v19.4s, v17.4s, v7.s[0]
-	WORD $0x4fa713d3 // fmla v19.4s, v30.4s, v7.s[1]
-	WORD $0x3dc00575 // ldr q21, [x11, #16]
-	WORD $0x4e35d673 // fadd v19.4s, v19.4s, v21.4s
-	WORD $0x3dc00d77 // ldr q23, [x11, #48]
-	WORD $0x6eb3e6ec // fcmgt v12.4s, v23.4s, v19.4s
-	WORD $0x6eac1ef3 // bit v19.16b, v23.16b, v12.16b
-	WORD $0x4c8c7a33 // st1 {v19.4s}, [x17], x12
+	WORD $0x3dc015af // ldr q15, [x13, #80]
+	WORD $0x3dc01db8 // ldr q24, [x13, #112]
+	WORD $0x4eb81f14 // mov v20.16b, v24.16b
+	WORD $0x4e2fd694 // fadd v20.4s, v20.4s, v15.4s
+	WORD $0x4eaf1dfd // mov v29.16b, v15.16b
+	WORD $0x4eb8d7bd // fsub v29.4s, v29.4s, v24.4s
+	WORD $0x3dc025ab // ldr q11, [x13, #144]
+	WORD $0x3dc02dbf // ldr q31, [x13, #176]
+	WORD $0x4ebf1fed // mov v13.16b, v31.16b
+	WORD $0x4e2bd5ad // fadd v13.4s, v13.4s, v11.4s
+	WORD $0x4eab1d75 // mov v21.16b, v11.16b
+	WORD $0x4ebfd6b5 // fsub v21.4s, v21.4s, v31.4s
+	WORD $0x3dc035a8 // ldr q8, [x13, #208]
+	WORD $0x3dc03db3 // ldr q19, [x13, #240]
+	WORD $0x3dc045b1 // ldr q17, [x13, #272]
+	WORD $0x3dc04dba // ldr q26, [x13, #304]
+	WORD $0x4eb11e29 // mov v9.16b, v17.16b
+	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
+	WORD $0x4eba1f50 // mov v16.16b, v26.16b
+	WORD $0x4e33d610 // fadd v16.4s, v16.4s, v19.4s
+	WORD $0x3dc055b9 // ldr q25, [x13, #336]
+	WORD $0x3dc05dbe // ldr q30, [x13, #368]
+	WORD $0x3dc065b2 // ldr q18, [x13, #400]
+	WORD $0x4ebe1fca // mov v10.16b, v30.16b
+	WORD $0x4e39d54a // fadd v10.4s, v10.4s, v25.4s
+	WORD $0x4eb21e57 // mov v23.16b, v18.16b
+	WORD $0x4e39d6f7 // fadd v23.4s, v23.4s, v25.4s
+	WORD $0x4eaa1d4c // mov v12.16b, v10.16b
+	WORD $0x4e36d58c // fadd v12.4s, v12.4s, v22.4s
+	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
+	WORD $0x4e2dd58c // fadd v12.4s, v12.4s, v13.4s
+	WORD $0x4e29d58c // fadd v12.4s, v12.4s, v9.4s
+	WORD $0x3dc0057c // ldr q28, [x11, #16]
+	WORD $0x4e3cd58c // fadd v12.4s, v12.4s, v28.4s
+	WORD $0x3dc00d6e // ldr q14, [x11, #48]
+	WORD $0x6eace5cf // fcmgt v15.4s, v14.4s, v12.4s
+	WORD $0x6eaf1dcc // bit v12.16b, v14.16b, v15.16b
+	WORD $0x3dc01578 // ldr q24, [x11, #80]
+	WORD $0x6eb8e58b // fcmgt v11.4s, v12.4s, v24.4s
+	WORD $0x6eab1f0c // bit v12.16b, v24.16b, v11.16b
+	WORD $0x4c8c7a2c // st1 {v12.4s}, [x17], x12
+	WORD $0x4f80937f // fmul v31.4s, v27.4s, v0.s[0]
+	WORD $0x4fa013bf // fmla v31.4s, v29.4s, v0.s[1]
+	WORD $0x4f801abf // fmla v31.4s, v21.4s, v0.s[2]
+	WORD $0x4fa01a1f // fmla v31.4s, v16.4s, v0.s[3]
+	WORD $0x4f8112ff // fmla v31.4s, v23.4s, v1.s[0]
+	WORD $0x3dc00571 // ldr q17, [x11, #16]
+	WORD $0x4e31d7ff // fadd v31.4s, v31.4s, v17.4s
+	WORD $0x3dc00d7a // ldr q26, [x11, #48]
+	WORD $0x6ebfe753 // fcmgt v19.4s, v26.4s, v31.4s
+	WORD $0x6eb31f5f // bit v31.16b, v26.16b, v19.16b
+	WORD $0x3dc0157e // ldr q30, [x11, #80]
+	WORD $0x6ebee7f2 // fcmgt v18.4s, v31.4s, v30.4s
+	WORD $0x6eb21fdf // bit v31.16b, v30.16b, v18.16b
+	WORD $0x4c8c7a3f // st1 {v31.4s}, [x17], x12
+	WORD $0x4fa192d9 // fmul v25.4s, v22.4s, v1.s[1]
+	WORD $0x4f811a99 // fmla v25.4s, v20.4s, v1.s[2]
+	WORD $0x4fa119b9 // fmla v25.4s, v13.4s, v1.s[3]
+	WORD $0x4f821139 // fmla v25.4s, v9.4s, v2.s[0]
+	WORD $0x4fa21159 // fmla v25.4s, v10.4s, v2.s[1]
+	WORD $0x3dc0057c // ldr q28, [x11, #16]
+	WORD $0x4e3cd739 // fadd v25.4s, v25.4s, v28.4s
+	WORD $0x3dc00d6e // ldr q14, [x11, #48]
+	WORD $0x6eb9e5cf // fcmgt v15.4s, v14.4s, v25.4s
+	WORD $0x6eaf1dd9 // bit v25.16b, v14.16b, v15.16b
+	WORD $0x3dc01578 // ldr q24, [x11, #80]
+	WORD $0x6eb8e72b // fcmgt v11.4s, v25.4s, v24.4s
+	WORD $0x6eab1f19 // bit v25.16b, v24.16b, v11.16b
+	WORD $0x4c8c7a39 // st1 {v25.4s}, [x17], x12
+	WORD $0x4f829b6c // fmul v12.4s, v27.4s, v2.s[2]
+	WORD $0x4fa21bac // fmla v12.4s, v29.4s, v2.s[3]
+	WORD $0x4f8312ac // fmla v12.4s, v21.4s, v3.s[0]
+	WORD $0x4fa3120c // fmla v12.4s, v16.4s, v3.s[1]
+	WORD $0x4f831aec // fmla v12.4s, v23.4s, v3.s[2]
+	WORD $0x3dc00571 // ldr q17, [x11, #16]
+	WORD $0x4e31d58c // fadd v12.4s, v12.4s, v17.4s
+	WORD $0x3dc00d7a // ldr q26, [x11, #48]
+	WORD $0x6eace753 // fcmgt v19.4s, v26.4s, v12.4s
+	WORD $0x6eb31f4c // bit v12.16b, v26.16b, v19.16b
+	WORD $0x3dc0157e // ldr q30, [x11, #80]
+	WORD $0x6ebee592 // fcmgt v18.4s, v12.4s, v30.4s
+	WORD $0x6eb21fcc // bit v12.16b, v30.16b, v18.16b
+	WORD $0x4c8c7a2c // st1 {v12.4s}, [x17], x12
+	WORD $0x4fa39adf // fmul v31.4s, v22.4s, v3.s[3]
+	WORD $0x4f84129f // fmla v31.4s, v20.4s, v4.s[0]
+	WORD $0x4fa411bf // fmla v31.4s, v13.4s, v4.s[1]
+	WORD $0x4f84193f // fmla v31.4s, v9.4s, v4.s[2]
+	WORD $0x4fa4195f // fmla v31.4s, v10.4s, v4.s[3]
+	WORD $0x3dc0057c // ldr q28, [x11, #16]
+	WORD $0x4e3cd7ff // fadd v31.4s, v31.4s, v28.4s
+	WORD $0x3dc00d6e // ldr q14, [x11, #48]
+	WORD $0x6ebfe5cf // fcmgt v15.4s, v14.4s, v31.4s
+	WORD $0x6eaf1ddf // bit v31.16b, v14.16b, v15.16b
+	WORD $0x3dc01578 // ldr q24, [x11, #80]
+	WORD $0x6eb8e7eb // fcmgt v11.4s, v31.4s, v24.4s
+	WORD $0x6eab1f1f // bit v31.16b, v24.16b, v11.16b
+	WORD $0x4c8c7a3f // st1 {v31.4s}, [x17], x12
+	WORD $0x4f859379 // fmul v25.4s, v27.4s, v5.s[0]
+	WORD $0x4fa513b9 // fmla v25.4s, v29.4s, v5.s[1]
+	WORD $0x4f851ab9 // fmla v25.4s, v21.4s, v5.s[2]
+	WORD $0x4fa51a19 // fmla v25.4s, v16.4s, v5.s[3]
+	WORD $0x4f8612f9 // fmla v25.4s, v23.4s, v6.s[0]
+	WORD $0x3dc00571 // ldr q17, [x11, #16]
+	WORD $0x4e31d739 // fadd v25.4s, v25.4s, v17.4s
+	WORD $0x3dc00d7a // ldr q26, [x11, #48]
+	WORD $0x6eb9e753 // fcmgt v19.4s, v26.4s, v25.4s
+	WORD $0x6eb31f59 // bit v25.16b, v26.16b, v19.16b
+	WORD $0x3dc0157e // ldr q30, [x11, #80]
+	WORD $0x6ebee732 // fcmgt v18.4s, v25.4s, v30.4s
+	WORD $0x6eb21fd9 // bit v25.16b, v30.16b, v18.16b
+	WORD $0x4c8c7a39 // st1 {v25.4s}, [x17], x12
+	WORD $0x4ea81d0c // mov v12.16b, v8.16b
+	WORD $0x4fa612cc // fmla v12.4s, v22.4s, v6.s[1]
+	WORD $0x4f861a8c // fmla v12.4s, v20.4s, v6.s[2]
+	WORD $0x4fa619ac // fmla v12.4s, v13.4s, v6.s[3]
+	WORD $0x4f87112c // fmla v12.4s, v9.4s, v7.s[0]
+	WORD $0x4fa7114c // fmla v12.4s, v10.4s, v7.s[1]
+	WORD $0x3dc0057c // ldr q28, [x11, #16]
+	WORD $0x4e3cd58c // fadd v12.4s, v12.4s, v28.4s
+	WORD $0x3dc00d6e // ldr q14, [x11, #48]
+	WORD $0x6eace5cf // fcmgt v15.4s, v14.4s, v12.4s
+	WORD $0x6eaf1dcc // bit v12.16b, v14.16b, v15.16b
+	WORD $0x3dc01578 // ldr q24, [x11, #80]
+	WORD $0x6eb8e58b // fcmgt v11.4s, v12.4s, v24.4s
+	WORD $0x6eab1f0c // bit v12.16b, v24.16b, v11.16b
+	WORD $0x4c8c7a2c // st1 {v12.4s}, [x17], x12
 	MOVD toRow+24(FP), R19
 	LSL $2, R19
 	ADD R19, R14
@@ -13370,7 +14804,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $5, R7
 column:
@@ -13517,7 +14951,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $13, R15
 row:
@@ -13687,7 +15121,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $7, R7
 column:
@@ -13854,7 +15288,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $13, R15
 row:
@@ -14051,7 +15485,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $13, R7
 column:
@@ -14266,7 +15700,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $11, R15
 row:
@@ -14549,7 +15983,7 @@ patch:
 	MOVD temporary+16(FP), R4
 	MOVD fromRow+48(FP), R5
 	LSL $2, R5
-	ADD $64, R4
+	ADD $96, R4
 	MOVD R2, R6
 	MOVD $13, R7
 column:
@@ -14696,7 +16130,7 @@ column:
 	MOVD temporary+16(FP), R11
 	MOVD toColumn+32(FP), R12
 	LSL $2, R12
-	ADD $64, R11, R13
+	ADD $96, R11, R13
 	MOVD R1, R14
 	MOVD $5, R15
 row:

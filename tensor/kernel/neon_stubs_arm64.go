@@ -37,6 +37,10 @@ func (p *pass) run(r rule) {
 		raiseNEON(at)
 	case rulePassAbove:
 		passAboveNEON(at)
+	case ruleClip:
+		clipNEON(at)
+	case rulePassWithin:
+		passWithinNEON(at)
 	case ruleKeep:
 		keepNEON(at)
 	case ruleSum:
@@ -215,6 +219,16 @@ func raiseNEON(p *byte)
 //go:noescape
 func passAboveNEON(p *byte)
 
+// clipNEON is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func clipNEON(p *byte)
+
+// passWithinNEON is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func passWithinNEON(p *byte)
+
 // keepNEON is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape
@@ -349,6 +363,21 @@ func sumRows(y, x *float32, columns, rows, stride int)
 //
 //go:noescape
 func scaleBytes(y *float32, x *uint8, n int, scale, shift float32)
+
+// tapSums is tapLine for blocks of sixteen outputs. epilogue holds the bias, the floor and the ceiling.
+//
+//go:noescape
+func tapSums(to *float32, blocks int, from *float32, offsets *int32, weights *float32, taps int, epilogue *float32)
+
+// tapProductsOf is tapProducts for 1 to 6 taps, the parameter rows.
+//
+//go:noescape
+func tapProductsOf(sums, line *float32, blocks int, from *float32, offsets *int32, rows int, add bool)
+
+// unzipLines separates the even and odd elements of lines of width pairs, at least four. Lines are toLine and fromLine elements apart.
+//
+//go:noescape
+func unzipLines(even, odd *float32, toLine int, from *float32, fromLine, lines, width int)
 
 // multiplyAdds makes 24 fused multiply-adds in each loop.
 func multiplyAdds(loops int)

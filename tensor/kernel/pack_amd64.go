@@ -2,12 +2,37 @@
 
 package kernel
 
-// copyLinesFast copies lines of at least eight elements.
+// copyLinesFast copies lines.
 func copyLinesFast[T Float](to []T, toLine int, from []T, fromLine, lines, width int) bool {
-	if !useAssembly[T]() || width < vector || lines < 1 {
+	if !useAssembly[T]() || width < 1 || lines < 1 {
 		return false
 	}
-	copyLines(addressOf(to, (lines-1)*toLine+width), toLine, addressOf(from, (lines-1)*fromLine+width), fromLine, lines, width)
+	target, source := addressOf(to, (lines-1)*toLine+width), addressOf(from, (lines-1)*fromLine+width)
+	if width < vector {
+		copyNarrow(target, toLine, source, fromLine, lines, &narrowMasks[width])
+	} else {
+		copyLines(target, toLine, source, fromLine, lines, width)
+	}
+	return true
+}
+
+// narrowMasks has, for each number of lanes, a mask whose first lanes are negative.
+var narrowMasks = func() (masks [vector][vector]int32) {
+	for width := range masks {
+		for lane := range width {
+			masks[width][lane] = -1
+		}
+	}
+	return masks
+}()
+
+// unzipLinesFast separates the even and odd elements of lines of at least eight pairs.
+func unzipLinesFast[T Float](even, odd []T, toLine int, from []T, fromLine, lines, pairs int) bool {
+	if !useAssembly[T]() || pairs < vector || lines < 1 {
+		return false
+	}
+	reach := (lines-1)*toLine + pairs
+	unzipLines(addressOf(even, reach), addressOf(odd, reach), toLine, addressOf(from, (lines-1)*fromLine+2*pairs), fromLine, lines, pairs)
 	return true
 }
 

@@ -1,5 +1,7 @@
 package kernel
 
+import "math"
+
 // A product is computed one register tile of at most microRows x panelColumns at a time (MR x NR in
 // BLIS): its sums stay in registers over the whole depth. The right factor of a tile is a packed
 // panel, depth rows of panelColumns contiguous elements. The left factor is usually read in place,
@@ -32,15 +34,27 @@ func (i instructionSet) rows() (panel, table int) {
 // of 32 KiB, and the left factor's rows take 6 or 14 KiB more.
 const maxDepth = 256
 
-// flags select the epilogue of a tile, which is applied before its sums are stored.
-type flags int
+// flags select the epilogue of a tile, which is applied before its sums are stored. The upper half
+// has the bits of the ceiling, a float32, if there is one.
+type flags uint64
 
 const (
 	flagAccumulate flags = 1 << iota // add what the output holds
 	flagBiasRow                      // add bias[row]
 	flagBiasColumn                   // add bias[column]
 	flagReLU                         // replace negative values by zero; NaN stays
+	flagCeiling                      // then replace values above the ceiling by it
 )
+
+// ceilingBit is the position of the ceiling in flags.
+const ceilingBit = 32
+
+// ceilingFlags returns the flags for a ceiling.
+func ceilingFlags(ceiling float32) flags {
+	return flagCeiling | flags(math.Float32bits(ceiling))<<ceilingBit
+}
+
+func (f flags) ceiling() float32 { return math.Float32frombits(uint32(f >> ceilingBit)) }
 
 // rowSplit is a division of rows into register tiles of at most microRows rows: first tall tiles of
 // the given height, then tiles one row lower. Equal heights avoid one flat tile at the end, which
@@ -195,6 +209,14 @@ func storeTile[T Float](rows, columns int, sums, c []T, stride int, bias []T, f 
 			for j, v := range to {
 				if v < 0 {
 					to[j] = 0
+				}
+			}
+		}
+		if f&flagCeiling != 0 {
+			ceiling := T(f.ceiling())
+			for j, v := range to {
+				if v > ceiling {
+					to[j] = ceiling
 				}
 			}
 		}

@@ -16,6 +16,8 @@ const (
 	ruleDivide
 	ruleRaise
 	rulePassAbove
+	ruleClip
+	rulePassWithin
 	ruleKeep
 	ruleSum
 	ruleDot

@@ -20,6 +20,10 @@ func (p *pass) runAVX2(r rule) {
 		raiseAVX2(at)
 	case rulePassAbove:
 		passAboveAVX2(at)
+	case ruleClip:
+		clipAVX2(at)
+	case rulePassWithin:
+		passWithinAVX2(at)
 	case ruleKeep:
 		keepAVX2(at)
 	case ruleSum:
@@ -105,6 +109,10 @@ func (p *pass) runAVX512(r rule) {
 		raiseAVX512(at)
 	case rulePassAbove:
 		passAboveAVX512(at)
+	case ruleClip:
+		clipAVX512(at)
+	case rulePassWithin:
+		passWithinAVX512(at)
 	case ruleKeep:
 		keepAVX512(at)
 	case ruleSum:

@@ -28,6 +28,16 @@ func zipLinesFast[T Float](to []T, toLine int, even, odd []T, fromLine, lines, p
 	return false
 }
 
+func unzipLinesFast[T Float](even, odd []T, toLine int, from []T, fromLine, lines, pairs int) bool {
+	return false
+}
+
+func tapLineFast[T Float](line, copies []T, class *tapClass, weights []T, e *epilogue[T]) bool {
+	return false
+}
+
+func tapProductsFast[T Float](sums, line, copies []T, class *tapClass, add bool) bool { return false }
+
 func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) bool { return false }
 
 func packGroupFast[T Float](to, from []T, rows, depth int) int { return 0 }

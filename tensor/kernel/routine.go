@@ -23,7 +23,8 @@ type Routine struct {
 
 // kind is the algorithm of a routine, which determines the type of its plan and the functions that
 // [Run] calls with it: a pointer to gemmPlan, convPlan (the direct convolutions), scatterPlan,
-// linesPlan, winogradPlan, winogradGradient or poolPlan.
+// linesPlan, winogradPlan, winogradGradient, tapsPlan,
+// tapsFilterPlan, groupsPlan or poolPlan.
 type kind uint8
 
 const (
@@ -35,6 +36,10 @@ const (
 	kindConv2DLines
 	kindConv2DWinograd
 	kindConv2DWinogradFilter
+	kindTaps
+	kindTapsFilter
+	kindGroups
+	kindGroupsFilter
 	kindMaxPoolForward
 	kindMaxPoolBackward
 	kindAveragePoolForward

@@ -41,6 +41,17 @@ func runTile[T Float](p *Routine, phase, tile, rows int, o Operands[T]) {
 		} else {
 			winogradCombine(plan, tile, o)
 		}
+	case *tapsPlan:
+		lo, hi := splitRange(p.Rows*plan.shape.Groups, plan.tiles, tile)
+		tapsUnits(plan, lo, hi, o)
+	case *tapsFilterPlan:
+		tapsFilterTile(plan, phase, tile, o)
+	case *groupsPlan:
+		if p.kind == kindGroupsFilter {
+			groupsFilterTile(plan, phase, tile, o)
+		} else {
+			groupsTile(plan, phase, tile, o)
+		}
 	case *poolPlan:
 		lo, hi := splitRange(p.Rows, plan.tiles, tile)
 		poolPlanes(plan, p.kind, lo, hi, o)
@@ -82,8 +93,18 @@ func RunRows[T Float](p *Routine, rows int, o Operands[T]) {
 	}
 	p.checkSizes(a, b, p.sizeBias, out, len(o.A), len(o.B), len(o.Bias), len(o.Out))
 	p.checkMemory(workspace, p.Scratch, len(o.Workspace), len(o.Scratch))
-	if pool, is := p.plan.(*poolPlan); is {
-		poolPlanes(pool, p.kind, 0, rows, o)
+	switch plan := p.plan.(type) {
+	case *poolPlan:
+		poolPlanes(plan, p.kind, 0, rows, o)
+		return
+	case *tapsPlan:
+		tapsUnits(plan, 0, rows*plan.shape.Groups, o)
+		return
+	case *tapsFilterPlan:
+		tapsFilterSums(plan, 0, rows, 0, plan.shape.Groups, o.Workspace, o)
+		return
+	case *groupsPlan:
+		groupsRows(plan, p.kind, rows, o)
 		return
 	}
 	units := ceilDiv(rows, p.Unit)

@@ -226,8 +226,8 @@ func winogradStore[T Float](p *winogradPlan, s rowTile, panel, end int, products
 	}
 }
 
-// setEpilogue stores the biases of up to lanes output channels and their lower bounds (0 for the
-// ReLU) where finishBias reads them.
+// setEpilogue stores the biases of up to lanes output channels and their lower (0 for the ReLU) and
+// upper bounds where finishBias reads them.
 func setEpilogue[T Float](p *winogradPlan, temporary, bias []T, k int) {
 	clear(temporary[:lanes])
 	if p.shape.Bias {
@@ -237,7 +237,11 @@ func setEpilogue[T Float](p *winogradPlan, temporary, bias []T, k int) {
 	if p.shape.ReLU {
 		floor = 0
 	}
+	ceiling := T(math.Inf(1))
+	if p.shape.Ceiling > 0 {
+		ceiling = T(p.shape.Ceiling)
+	}
 	for i := range lanes {
-		temporary[lanes+i] = floor
+		temporary[lanes+i], temporary[2*lanes+i] = floor, ceiling
 	}
 }

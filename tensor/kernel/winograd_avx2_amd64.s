@@ -13,7 +13,7 @@ TEXT ·winogradInput43AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -64,7 +64,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -213,7 +213,7 @@ TEXT ·winogradOutput43AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -258,7 +258,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, DI
 	MOVQ        toColumn+32(FP), R8
 	SHLQ        $0x02, R8
@@ -287,26 +287,34 @@ row:
 	VADDPS      Y3, Y6, Y6
 	VADDPS      (SI), Y6, Y6
 	VMOVUPS     32(SI), Y0
+	VMOVUPS     64(SI), Y7
 	VMAXPS      Y6, Y0, Y6
+	VMINPS      Y6, Y7, Y6
 	VMOVUPS     Y6, (DI)
 	VMULPS      winograd_3f300000<>+0(SB), Y1, Y0
 	VFMADD231PS winograd_3fb80000<>+0(SB), Y2, Y0
 	VADDPS      (SI), Y0, Y0
 	VMOVUPS     32(SI), Y6
+	VMOVUPS     64(SI), Y7
 	VMAXPS      Y0, Y6, Y0
+	VMINPS      Y0, Y7, Y0
 	VMOVUPS     Y0, (DI)(R8*1)
 	VMULPS      winograd_3ef20000<>+0(SB), Y3, Y0
 	VFMADD231PS winograd_40044000<>+0(SB), Y5, Y0
 	VADDPS      (SI), Y0, Y0
 	VMOVUPS     32(SI), Y3
+	VMOVUPS     64(SI), Y5
 	VMAXPS      Y0, Y3, Y0
+	VMINPS      Y0, Y5, Y0
 	VMOVUPS     Y0, (DI)(R8*2)
 	VMOVAPS     Y4, Y0
 	VFMADD231PS winograd_3ea66000<>+0(SB), Y1, Y0
 	VFMADD231PS winograd_403e1c00<>+0(SB), Y2, Y0
 	VADDPS      (SI), Y0, Y0
 	VMOVUPS     32(SI), Y1
+	VMOVUPS     64(SI), Y2
 	VMAXPS      Y0, Y1, Y0
+	VMINPS      Y0, Y2, Y0
 	VMOVUPS     Y0, (DI)(R9*1)
 	ADDQ        R10, DI
 	ADDQ        $0x000000c0, BX
@@ -372,7 +380,7 @@ TEXT ·winogradFilter43AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -412,7 +420,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -562,7 +570,7 @@ TEXT ·winogradSpread43AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -606,7 +614,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -669,7 +677,7 @@ TEXT ·winogradOverlap43AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -720,7 +728,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -815,7 +823,7 @@ TEXT ·winogradGather43AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -857,7 +865,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -915,7 +923,7 @@ TEXT ·winogradInput45AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -988,7 +996,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -1211,7 +1219,7 @@ TEXT ·winogradOutput45AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -1270,7 +1278,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, DI
 	MOVQ        toColumn+32(FP), R8
 	SHLQ        $0x02, R8
@@ -1307,21 +1315,27 @@ row:
 	VADDPS      Y5, Y6, Y6
 	VADDPS      (SI), Y6, Y6
 	VMOVUPS     32(SI), Y0
+	VMOVUPS     64(SI), Y9
 	VMAXPS      Y6, Y0, Y6
+	VMINPS      Y6, Y9, Y6
 	VMOVUPS     Y6, (DI)
 	VMOVAPS     Y8, Y0
 	VFMADD231PS winograd_3f400000<>+0(SB), Y1, Y0
 	VFMADD231PS winograd_3fa80000<>+0(SB), Y2, Y0
 	VADDPS      (SI), Y0, Y0
 	VMOVUPS     32(SI), Y6
+	VMOVUPS     64(SI), Y9
 	VMAXPS      Y0, Y6, Y0
+	VMINPS      Y0, Y9, Y0
 	VMOVUPS     Y0, (DI)(R8*1)
 	VMULPS      winograd_3f100000<>+0(SB), Y3, Y0
 	VFMADD231PS winograd_3fdc8000<>+0(SB), Y5, Y0
 	VSUBPS      Y7, Y0, Y0
 	VADDPS      (SI), Y0, Y0
 	VMOVUPS     32(SI), Y3
+	VMOVUPS     64(SI), Y5
 	VMAXPS      Y0, Y3, Y0
+	VMINPS      Y0, Y5, Y0
 	VMOVUPS     Y0, (DI)(R8*2)
 	VMOVAPS     Y4, Y0
 	VFMADD231PS winograd_3ed80000<>+0(SB), Y1, Y0
@@ -1329,7 +1343,9 @@ row:
 	VSUBPS      Y8, Y0, Y0
 	VADDPS      (SI), Y0, Y0
 	VMOVUPS     32(SI), Y1
+	VMOVUPS     64(SI), Y2
 	VMAXPS      Y0, Y1, Y0
+	VMINPS      Y0, Y2, Y0
 	VMOVUPS     Y0, (DI)(R9*1)
 	ADDQ        R10, DI
 	ADDQ        $0x00000120, BX
@@ -1395,7 +1411,7 @@ TEXT ·winogradFilter45AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -1455,7 +1471,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -1667,7 +1683,7 @@ TEXT ·winogradSpread45AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -1722,7 +1738,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -1799,7 +1815,7 @@ TEXT ·winogradOverlap45AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -1874,7 +1890,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -2013,7 +2029,7 @@ TEXT ·winogradGather45AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -2077,7 +2093,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -2175,7 +2191,7 @@ TEXT ·winogradInput75AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -2295,7 +2311,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -2933,7 +2949,7 @@ TEXT ·winogradOutput75AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -3029,7 +3045,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, DI
 	MOVQ        toColumn+32(FP), R8
 	SHLQ        $0x02, R8
@@ -3080,7 +3096,9 @@ row:
 	VADDPS      Y8, Y7, Y7
 	VADDPS      (SI), Y7, Y7
 	VMOVUPS     32(SI), Y12
+	VMOVUPS     64(SI), Y13
 	VMAXPS      Y7, Y12, Y7
+	VMINPS      Y7, Y13, Y7
 	VMOVUPS     Y7, (DI)
 	VMULPS      winograd_3f000000<>+0(SB), Y0, Y7
 	VFMADD231PS winograd_3f700000<>+0(SB), Y1, Y7
@@ -3089,7 +3107,9 @@ row:
 	VFMADD231PS winograd_3f900000<>+0(SB), Y11, Y7
 	VADDPS      (SI), Y7, Y7
 	VMOVUPS     32(SI), Y12
+	VMOVUPS     64(SI), Y13
 	VMAXPS      Y7, Y12, Y7
+	VMINPS      Y7, Y13, Y7
 	VMOVUPS     Y7, (DI)(R8*1)
 	VMULPS      winograd_3e800000<>+0(SB), Y2, Y7
 	VFMADD231PS winograd_3f610000<>+0(SB), Y4, Y7
@@ -3098,7 +3118,9 @@ row:
 	VFMADD231PS winograd_bfa20000<>+0(SB), Y10, Y7
 	VADDPS      (SI), Y7, Y7
 	VMOVUPS     32(SI), Y12
+	VMOVUPS     64(SI), Y13
 	VMAXPS      Y7, Y12, Y7
+	VMINPS      Y7, Y13, Y7
 	VMOVUPS     Y7, (DI)(R8*2)
 	VMULPS      winograd_3e000000<>+0(SB), Y0, Y7
 	VFMADD231PS winograd_3f52f000<>+0(SB), Y1, Y7
@@ -3107,7 +3129,9 @@ row:
 	VFMADD231PS winograd_bfb64000<>+0(SB), Y11, Y7
 	VADDPS      (SI), Y7, Y7
 	VMOVUPS     32(SI), Y12
+	VMOVUPS     64(SI), Y13
 	VMAXPS      Y7, Y12, Y7
+	VMINPS      Y7, Y13, Y7
 	VMOVUPS     Y7, (DI)(R9*1)
 	VMULPS      winograd_3d800000<>+0(SB), Y2, Y7
 	VFMADD231PS winograd_3f45c100<>+0(SB), Y4, Y7
@@ -3116,7 +3140,9 @@ row:
 	VFMADD231PS winograd_3fcd0800<>+0(SB), Y10, Y7
 	VADDPS      (SI), Y7, Y7
 	VMOVUPS     32(SI), Y12
+	VMOVUPS     64(SI), Y13
 	VMAXPS      Y7, Y12, Y7
+	VMINPS      Y7, Y13, Y7
 	VMOVUPS     Y7, (DI)(R8*4)
 	VMULPS      winograd_3d000000<>+0(SB), Y0, Y0
 	VFMADD231PS winograd_3f3964f0<>+0(SB), Y1, Y0
@@ -3125,7 +3151,9 @@ row:
 	VFMADD231PS winograd_3fe6a900<>+0(SB), Y11, Y0
 	VADDPS      (SI), Y0, Y0
 	VMOVUPS     32(SI), Y1
+	VMOVUPS     64(SI), Y3
 	VMAXPS      Y0, Y1, Y0
+	VMINPS      Y0, Y3, Y0
 	VMOVUPS     Y0, (DI)(R10*1)
 	VMOVAPS     Y5, Y0
 	VFMADD231PS winograd_3c800000<>+0(SB), Y2, Y0
@@ -3135,7 +3163,9 @@ row:
 	VFMADD231PS winograd_c001bf10<>+0(SB), Y10, Y0
 	VADDPS      (SI), Y0, Y0
 	VMOVUPS     32(SI), Y1
+	VMOVUPS     64(SI), Y2
 	VMAXPS      Y0, Y1, Y0
+	VMINPS      Y0, Y2, Y0
 	VMOVUPS     Y0, (DI)(R9*2)
 	ADDQ        R11, DI
 	ADDQ        $0x000001a0, BX
@@ -3431,7 +3461,7 @@ TEXT ·winogradFilter75AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -3513,7 +3543,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -3847,7 +3877,7 @@ TEXT ·winogradSpread75AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -3940,7 +3970,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -4084,7 +4114,7 @@ TEXT ·winogradOverlap75AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -4204,7 +4234,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI
@@ -4433,7 +4463,7 @@ TEXT ·winogradGather75AVX2(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000040, BX
+	ADDQ $0x00000060, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -4519,7 +4549,7 @@ column:
 	JNZ         column
 	MOVQ        temporary+16(FP), BX
 	MOVQ        BX, SI
-	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000060, BX
 	MOVQ        CX, SI
 	MOVQ        toColumn+32(FP), DI
 	SHLQ        $0x02, DI

@@ -13,7 +13,7 @@ TEXT ·winogradInput43AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -64,7 +64,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -157,7 +157,7 @@ TEXT ·winogradOutput43AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -202,7 +202,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, DI
 	MOVQ             toColumn+32(FP), R8
 	SHLQ             $0x02, R8
@@ -231,26 +231,34 @@ row:
 	VADDPS           Z3, Z6, Z6
 	VADDPS           (SI), Z6, Z6
 	VMOVUPS          64(SI), Z0
+	VMOVUPS          128(SI), Z7
 	VMAXPS           Z6, Z0, Z6
+	VMINPS           Z6, Z7, Z6
 	VMOVUPS          Z6, (DI)
 	VMULPS.BCST      winograd_3f300000<>+0(SB), Z1, Z0
 	VFMADD231PS.BCST winograd_3fb80000<>+0(SB), Z2, Z0
 	VADDPS           (SI), Z0, Z0
 	VMOVUPS          64(SI), Z6
+	VMOVUPS          128(SI), Z7
 	VMAXPS           Z0, Z6, Z0
+	VMINPS           Z0, Z7, Z0
 	VMOVUPS          Z0, (DI)(R8*1)
 	VMULPS.BCST      winograd_3ef20000<>+0(SB), Z3, Z0
 	VFMADD231PS.BCST winograd_40044000<>+0(SB), Z5, Z0
 	VADDPS           (SI), Z0, Z0
 	VMOVUPS          64(SI), Z3
+	VMOVUPS          128(SI), Z5
 	VMAXPS           Z0, Z3, Z0
+	VMINPS           Z0, Z5, Z0
 	VMOVUPS          Z0, (DI)(R8*2)
 	VMOVAPS          Z4, Z0
 	VFMADD231PS.BCST winograd_3ea66000<>+0(SB), Z1, Z0
 	VFMADD231PS.BCST winograd_403e1c00<>+0(SB), Z2, Z0
 	VADDPS           (SI), Z0, Z0
 	VMOVUPS          64(SI), Z1
+	VMOVUPS          128(SI), Z2
 	VMAXPS           Z0, Z1, Z0
+	VMINPS           Z0, Z2, Z0
 	VMOVUPS          Z0, (DI)(R9*1)
 	ADDQ             R10, DI
 	ADDQ             $0x00000180, BX
@@ -288,7 +296,7 @@ TEXT ·winogradFilter43AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -328,7 +336,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -415,7 +423,7 @@ TEXT ·winogradSpread43AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -459,7 +467,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -522,7 +530,7 @@ TEXT ·winogradOverlap43AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -573,7 +581,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -654,7 +662,7 @@ TEXT ·winogradGather43AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -696,7 +704,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -754,7 +762,7 @@ TEXT ·winogradInput45AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -827,7 +835,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -959,7 +967,7 @@ TEXT ·winogradOutput45AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -1018,7 +1026,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, DI
 	MOVQ             toColumn+32(FP), R8
 	SHLQ             $0x02, R8
@@ -1055,21 +1063,27 @@ row:
 	VADDPS           Z5, Z6, Z6
 	VADDPS           (SI), Z6, Z6
 	VMOVUPS          64(SI), Z0
+	VMOVUPS          128(SI), Z9
 	VMAXPS           Z6, Z0, Z6
+	VMINPS           Z6, Z9, Z6
 	VMOVUPS          Z6, (DI)
 	VMOVAPS          Z8, Z0
 	VFMADD231PS.BCST winograd_3f400000<>+0(SB), Z1, Z0
 	VFMADD231PS.BCST winograd_3fa80000<>+0(SB), Z2, Z0
 	VADDPS           (SI), Z0, Z0
 	VMOVUPS          64(SI), Z6
+	VMOVUPS          128(SI), Z9
 	VMAXPS           Z0, Z6, Z0
+	VMINPS           Z0, Z9, Z0
 	VMOVUPS          Z0, (DI)(R8*1)
 	VMULPS.BCST      winograd_3f100000<>+0(SB), Z3, Z0
 	VFMADD231PS.BCST winograd_3fdc8000<>+0(SB), Z5, Z0
 	VSUBPS           Z7, Z0, Z0
 	VADDPS           (SI), Z0, Z0
 	VMOVUPS          64(SI), Z3
+	VMOVUPS          128(SI), Z5
 	VMAXPS           Z0, Z3, Z0
+	VMINPS           Z0, Z5, Z0
 	VMOVUPS          Z0, (DI)(R8*2)
 	VMOVAPS          Z4, Z0
 	VFMADD231PS.BCST winograd_3ed80000<>+0(SB), Z1, Z0
@@ -1077,7 +1091,9 @@ row:
 	VSUBPS           Z8, Z0, Z0
 	VADDPS           (SI), Z0, Z0
 	VMOVUPS          64(SI), Z1
+	VMOVUPS          128(SI), Z2
 	VMAXPS           Z0, Z1, Z0
+	VMINPS           Z0, Z2, Z0
 	VMOVUPS          Z0, (DI)(R9*1)
 	ADDQ             R10, DI
 	ADDQ             $0x00000240, BX
@@ -1115,7 +1131,7 @@ TEXT ·winogradFilter45AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -1175,7 +1191,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -1296,7 +1312,7 @@ TEXT ·winogradSpread45AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -1351,7 +1367,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -1428,7 +1444,7 @@ TEXT ·winogradOverlap45AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -1503,7 +1519,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -1614,7 +1630,7 @@ TEXT ·winogradGather45AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -1678,7 +1694,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -1762,7 +1778,7 @@ TEXT ·winogradInput75AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -1882,7 +1898,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -2170,7 +2186,7 @@ TEXT ·winogradOutput75AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -2266,7 +2282,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, DI
 	MOVQ             toColumn+32(FP), R8
 	SHLQ             $0x02, R8
@@ -2317,7 +2333,9 @@ row:
 	VADDPS           Z8, Z7, Z7
 	VADDPS           (SI), Z7, Z7
 	VMOVUPS          64(SI), Z12
+	VMOVUPS          128(SI), Z13
 	VMAXPS           Z7, Z12, Z7
+	VMINPS           Z7, Z13, Z7
 	VMOVUPS          Z7, (DI)
 	VMULPS.BCST      winograd_3f000000<>+0(SB), Z0, Z7
 	VFMADD231PS.BCST winograd_3f700000<>+0(SB), Z1, Z7
@@ -2326,7 +2344,9 @@ row:
 	VFMADD231PS.BCST winograd_3f900000<>+0(SB), Z11, Z7
 	VADDPS           (SI), Z7, Z7
 	VMOVUPS          64(SI), Z12
+	VMOVUPS          128(SI), Z13
 	VMAXPS           Z7, Z12, Z7
+	VMINPS           Z7, Z13, Z7
 	VMOVUPS          Z7, (DI)(R8*1)
 	VMULPS.BCST      winograd_3e800000<>+0(SB), Z2, Z7
 	VFMADD231PS.BCST winograd_3f610000<>+0(SB), Z4, Z7
@@ -2335,7 +2355,9 @@ row:
 	VFMADD231PS.BCST winograd_bfa20000<>+0(SB), Z10, Z7
 	VADDPS           (SI), Z7, Z7
 	VMOVUPS          64(SI), Z12
+	VMOVUPS          128(SI), Z13
 	VMAXPS           Z7, Z12, Z7
+	VMINPS           Z7, Z13, Z7
 	VMOVUPS          Z7, (DI)(R8*2)
 	VMULPS.BCST      winograd_3e000000<>+0(SB), Z0, Z7
 	VFMADD231PS.BCST winograd_3f52f000<>+0(SB), Z1, Z7
@@ -2344,7 +2366,9 @@ row:
 	VFMADD231PS.BCST winograd_bfb64000<>+0(SB), Z11, Z7
 	VADDPS           (SI), Z7, Z7
 	VMOVUPS          64(SI), Z12
+	VMOVUPS          128(SI), Z13
 	VMAXPS           Z7, Z12, Z7
+	VMINPS           Z7, Z13, Z7
 	VMOVUPS          Z7, (DI)(R9*1)
 	VMULPS.BCST      winograd_3d800000<>+0(SB), Z2, Z7
 	VFMADD231PS.BCST winograd_3f45c100<>+0(SB), Z4, Z7
@@ -2353,7 +2377,9 @@ row:
 	VFMADD231PS.BCST winograd_3fcd0800<>+0(SB), Z10, Z7
 	VADDPS           (SI), Z7, Z7
 	VMOVUPS          64(SI), Z12
+	VMOVUPS          128(SI), Z13
 	VMAXPS           Z7, Z12, Z7
+	VMINPS           Z7, Z13, Z7
 	VMOVUPS          Z7, (DI)(R8*4)
 	VMULPS.BCST      winograd_3d000000<>+0(SB), Z0, Z0
 	VFMADD231PS.BCST winograd_3f3964f0<>+0(SB), Z1, Z0
@@ -2362,7 +2388,9 @@ row:
 	VFMADD231PS.BCST winograd_3fe6a900<>+0(SB), Z11, Z0
 	VADDPS           (SI), Z0, Z0
 	VMOVUPS          64(SI), Z1
+	VMOVUPS          128(SI), Z3
 	VMAXPS           Z0, Z1, Z0
+	VMINPS           Z0, Z3, Z0
 	VMOVUPS          Z0, (DI)(R10*1)
 	VMOVAPS          Z5, Z0
 	VFMADD231PS.BCST winograd_3c800000<>+0(SB), Z2, Z0
@@ -2372,7 +2400,9 @@ row:
 	VFMADD231PS.BCST winograd_c001bf10<>+0(SB), Z10, Z0
 	VADDPS           (SI), Z0, Z0
 	VMOVUPS          64(SI), Z1
+	VMOVUPS          128(SI), Z2
 	VMAXPS           Z0, Z1, Z0
+	VMINPS           Z0, Z2, Z0
 	VMOVUPS          Z0, (DI)(R9*2)
 	ADDQ             R11, DI
 	ADDQ             $0x00000340, BX
@@ -2479,7 +2509,7 @@ TEXT ·winogradFilter75AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -2561,7 +2591,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -2734,7 +2764,7 @@ TEXT ·winogradSpread75AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -2827,7 +2857,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -2950,7 +2980,7 @@ TEXT ·winogradOverlap75AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -3070,7 +3100,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI
@@ -3243,7 +3273,7 @@ TEXT ·winogradGather75AVX512(SB), NOSPLIT, $0-80
 
 patch:
 	MOVQ temporary+16(FP), BX
-	ADDQ $0x00000080, BX
+	ADDQ $0x000000c0, BX
 	MOVQ AX, SI
 	MOVQ fromRow+48(FP), R8
 	SHLQ $0x02, R8
@@ -3329,7 +3359,7 @@ column:
 	JNZ              column
 	MOVQ             temporary+16(FP), BX
 	MOVQ             BX, SI
-	ADDQ             $0x00000080, BX
+	ADDQ             $0x000000c0, BX
 	MOVQ             CX, SI
 	MOVQ             toColumn+32(FP), DI
 	SHLQ             $0x02, DI

@@ -27,7 +27,7 @@ func (l patchLayout) reach(rows, columns, count int) int {
 }
 
 // transformTemporary is the number of elements that transform keeps between its two passes.
-const transformTemporary = (2 + maxPoints*maxPoints) * maxLanes
+const transformTemporary = (3 + maxPoints*maxPoints) * maxLanes
 
 // finishing is what a linear map does to its results before storing them.
 type finishing uint8
@@ -35,7 +35,7 @@ type finishing uint8
 const (
 	finishStore finishing = iota
 	finishAdd             // add the previous contents
-	finishBias            // add a bias, then take the maximum with a floor; temporary starts with lanes of each
+	finishBias            // add a bias, then clamp to a floor and a ceiling; temporary starts with lanes of each
 )
 
 // transform writes M x M' for count patches x: first M x, column by column, then its rows times M'.
@@ -49,7 +49,7 @@ func transform[T Float](m *linearMap, to []T, toAt patchLayout, from []T, fromAt
 	for i := range m.rows * m.columns {
 		coefficients[i] = T(m.at[i])
 	}
-	epilogue, half := temporary[:2*lanes], temporary[2*lanes:]
+	epilogue, half := temporary[:3*lanes], temporary[3*lanes:]
 	for patch := range count {
 		x, y := from[patch*fromAt.patch:], to[patch*toAt.patch:]
 		for i := range m.rows {
@@ -96,6 +96,9 @@ func finishPatch[T Float](to, sum, epilogue []T, finish finishing) {
 			v += epilogue[lane]
 			if v < epilogue[lanes+lane] {
 				v = epilogue[lanes+lane]
+			}
+			if v > epilogue[2*lanes+lane] {
+				v = epilogue[2*lanes+lane]
 			}
 			to[lane] = v
 		}

@@ -21,6 +21,8 @@ func AVX2() {
 	transpose()
 	copyLines()
 	zipLines()
+	unzipLines()
+	copyNarrow()
 	maxPlanes()
 	notePlaces()
 	spreadPlaces()
@@ -55,5 +57,7 @@ func all(t target) {
 	scaleBytes(t)
 	passesOf(t, rules.Updates())
 	passesOf(t, rules.Wide())
+	tapSums(t)
+	tapProducts(t, map[int]int{vector: 6, panelColumns: 9}[t.lanes])
 	peak(t)
 }

@@ -84,3 +84,43 @@ func zipLines() {
 		VMOVUPS(second, at[0].Offset(each))
 	})
 }
+
+// unzipLines writes the copy of the even and the odd elements of lines to lines of their own.
+func unzipLines() {
+	TEXT("unzipLines", NOSPLIT, "func(even, odd *float32, toLine int, from *float32, fromLine, lines, width int)")
+	Pragma("noescape")
+	Doc("unzipLines separates the even and odd elements of lines of width pairs, at least eight. Lines are toLine and fromLine elements apart.")
+	even, odd, from := Load(Param("even"), GP64()).(GPVirtual), Load(Param("odd"), GP64()).(GPVirtual), Load(Param("from"), GP64()).(GPVirtual)
+	to := loadBytes("toLine")
+	const each = vector * bytes
+	linesOf([]GPVirtual{even, odd, from}, []GPVirtual{to, to, loadBytes("fromLine")}, []int{each, each, 2 * each}, func(at []Mem) {
+		first, second, v := YMM(), YMM(), YMM()
+		VMOVUPS(at[2], first)
+		VMOVUPS(at[2].Offset(each), second)
+		for i, imm := range []uint64{0b10001000, 0b11011101} { // elements 0 and 2, or 1 and 3, of each half
+			VSHUFPS(Imm(imm), second, first, v)
+			VPERMPD(Imm(0b11011000), v, v)
+			VMOVUPS(v, at[i])
+		}
+	})
+}
+
+// copyNarrow writes the copy of lines shorter than a vector.
+func copyNarrow() {
+	TEXT("copyNarrow", NOSPLIT, "func(to *float32, toLine int, from *float32, fromLine, lines int, mask *[8]int32)")
+	Pragma("noescape")
+	Doc("copyNarrow copies the elements of lines, at least one, whose lanes of the mask are negative.")
+	to, from, lines := Load(Param("to"), GP64()), Load(Param("from"), GP64()), Load(Param("lines"), GP64())
+	toLine, fromLine := loadBytes("toLine"), loadBytes("fromLine")
+	mask, v := YMM(), YMM()
+	VMOVUPS(Mem{Base: Load(Param("mask"), GP64())}, mask)
+	Label("line")
+	VMASKMOVPS(Mem{Base: from}, mask, v)
+	VMASKMOVPS(v, mask, Mem{Base: to})
+	ADDQ(toLine, to)
+	ADDQ(fromLine, from)
+	DECQ(lines)
+	JNZ(LabelRef("line"))
+	VZEROUPPER()
+	RET()
+}

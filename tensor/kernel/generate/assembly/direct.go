@@ -59,6 +59,7 @@ func multiplyWindows(t target) {
 		})
 		ifFlag(f, flagBiasRow, rows, func() { s.addToRows(Load(Param("bias"), GP64())) })
 		ifFlag(f, flagReLU, rows, s.rectify)
+		ifFlag(f, flagCeiling, rows, func() { s.limit(f) })
 		s.eachRow(outputs, plane, s.storeHalves)
 		DECQ(panels)
 		JNZ(LabelRef(panel))

@@ -14,6 +14,8 @@ const (
 	flagBiasRow
 	flagBiasColumn
 	flagReLU
+	flagCeiling
+	ceilingBit = 32 // the ceiling's position
 )
 
 // byRowCount writes a body for each number of rows, up to most, and the jumps to them by the
@@ -229,6 +231,7 @@ func (s accumulators) finish(c, stride GPVirtual, bias, f Register) {
 	})
 	ifFlag(f, flagBiasColumn, len(s.rows), func() { s.addToColumns(bias) })
 	ifFlag(f, flagReLU, len(s.rows), s.rectify)
+	ifFlag(f, flagCeiling, len(s.rows), func() { s.limit(f) })
 	s.each(c, stride, func(sum VecVirtual, at Mem) { VMOVUPS(sum, at) })
 }
 

@@ -152,6 +152,21 @@ func (s accumulators) rectify() {
 	}
 }
 
+// limit replaces sums above the ceiling, the upper half of the flags, by it.
+func (s accumulators) limit(f Register) {
+	bits, scalar, ceiling := GP64(), XMM(), s.new()
+	MOVQ(f, bits)
+	SHRQ(Imm(ceilingBit), bits)
+	VMOVD(bits.As32(), scalar)
+	VBROADCASTSS(scalar, ceiling)
+	for _, row := range s.rows {
+		for _, sum := range row {
+			// VMINPS of a NaN and a number returns the operand written first, so NaN stays.
+			VMINPS(sum, ceiling, sum)
+		}
+	}
+}
+
 // prefetch prefetches the output's cache lines while the sums are computed.
 func (s accumulators) prefetch(c, stride GPVirtual) {
 	at := GP64()

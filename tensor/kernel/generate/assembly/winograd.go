@@ -139,7 +139,7 @@ func transformPatches(t target, transform rules.Transform) {
 	Pragma("noescape")
 	Doc(name + " is transform for one matrix.")
 	height, width := transform.Rows(), transform.Columns()
-	size, epilogue := t.lanes*bytes, 2*t.lanes*bytes
+	size, epilogue := t.lanes*bytes, 3*t.lanes*bytes
 	from, to := Load(Param("from"), GP64()).(GPVirtual), Load(Param("to"), GP64()).(GPVirtual)
 	count := Load(Param("count"), GP64())
 
@@ -183,9 +183,10 @@ func transformPatches(t target, transform rules.Transform) {
 			VADDPS(target.at(j), v, v)
 		case rules.StoreBiased:
 			VADDPS(Mem{Base: biases}, v, v)
-			floor := load(Mem{Base: biases, Disp: size})
-			// VMAXPS of a NaN and a number returns the operand written first, so NaN stays.
+			floor, ceiling := load(Mem{Base: biases, Disp: size}), load(Mem{Base: biases, Disp: 2 * size})
+			// VMAXPS and VMINPS of a NaN and a number return the operand written first, so NaN stays.
 			VMAXPS(v, floor, v)
+			VMINPS(v, ceiling, v)
 		}
 		VMOVUPS(v, target.at(j))
 	})

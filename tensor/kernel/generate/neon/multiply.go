@@ -65,6 +65,7 @@ func multiplyTile(f *Function, rows int) {
 	})
 	t.when(flags, flagBiasColumn, func() { t.addToColumns(f.Param("bias")) })
 	t.when(flags, flagReLU, t.rectify)
+	t.when(flags, flagCeiling, func() { t.limit(flags) })
 	t.store(c, stride)
 }
 
@@ -206,6 +207,7 @@ func multiplyWindows(file *File) {
 		t.when(flags, flagAccumulate, func() { t.add(outputs, plane) })
 		t.when(flags, flagBiasRow, func() { t.addToRows(f.Param("bias")) })
 		t.when(flags, flagReLU, t.rectify)
+	t.when(flags, flagCeiling, func() { t.limit(flags) })
 		t.store(outputs, plane)
 		f.Go("SUBS $1, R%d", panels)
 		f.Go("BNE %s", panel)

@@ -127,12 +127,26 @@ func (t tile) rectify() {
 	}
 }
 
+// limit replaces sums above the ceiling, the upper half of the flags, by it.
+func (t tile) limit(flags X) {
+	bits, ceiling := t.General(), t.Vector()
+	t.Go("LSR $%d, R%d, R%d", ceilingBit, flags, bits)
+	t.Arm("dup v%d.4s, w%d", ceiling, bits)
+	for _, row := range t.rows {
+		for _, sum := range row {
+			t.Arm("bit v%d.16b, v%d.16b, v%d.16b", sum, ceiling, t.Of("fcmgt v%d.4s, v%d.4s, v%d.4s", sum, ceiling))
+		}
+	}
+}
+
 // Bits of flags in package kernel.
 const (
 	flagAccumulate = iota
 	flagBiasRow
 	flagBiasColumn
 	flagReLU
+	flagCeiling
+	ceilingBit = 32 // the ceiling's position
 )
 
 // when writes what is done for a flag.

@@ -71,7 +71,7 @@ func transformPatches(file *File, t rules.Transform) {
 	f := file.Function(t.Name+"NEON",
 		"func(to, from, temporary *float32, toRow, toColumn, toPatch, fromRow, fromColumn, fromPatch, count int)", "is transform for one matrix.")
 	height, width := t.Rows(), t.Columns()
-	const size, part, epilogue = blockLanes * bytes, lanes * bytes, 2 * blockLanes * bytes
+	const size, part, epilogue = blockLanes * bytes, lanes * bytes, 3 * blockLanes * bytes
 	m := newMaps(file, f, t)
 	to, from, count := f.Param("to"), f.Param("from"), f.Param("count")
 	f.Label("patch")
@@ -109,6 +109,8 @@ func transformPatches(file *File, t rules.Transform) {
 				f.Arm("fadd v%d.4s, v%d.4s, v%d.4s", v, v, f.Of("ldr q%d, [x%d, #%d]", biases, p*part))
 				floor := f.Of("ldr q%d, [x%d, #%d]", biases, size+p*part)
 				f.Arm("bit v%d.16b, v%d.16b, v%d.16b", v, floor, f.Of("fcmgt v%d.4s, v%d.4s, v%d.4s", floor, v))
+				ceiling := f.Of("ldr q%d, [x%d, #%d]", biases, 2*size+p*part)
+				f.Arm("bit v%d.16b, v%d.16b, v%d.16b", v, ceiling, f.Of("fcmgt v%d.4s, v%d.4s, v%d.4s", v, ceiling))
 			}
 			f.Arm("st1 {v%d.4s}, [x%d], x%d", v, at, step)
 		})

@@ -16,6 +16,13 @@ func Elementwise() (all []Rule) {
 		Rule{Name: "passAbove", Slices: 3, Coefficients: 1, Operate: func(p Pass) {
 			p.Store(p.WhereLess(p.Held(0), p.Place(2), p.Place(1)), 0)
 		}},
+		Rule{Name: "clip", Slices: 2, Coefficients: 2, Operate: func(p Pass) {
+			p.Store(p.Add(p.Minimum(p.Maximum(p.Load(1), p.Held(0)), p.Held(1)), p.Zero()), 0)
+		}},
+		Rule{Name: "passWithin", Slices: 3, Coefficients: 2, Operate: func(p Pass) {
+			below := p.WhereLess(p.Load(2), p.Held(1), p.Place(1))
+			p.Store(p.WhereLess(p.Held(0), p.Place(2), below), 0)
+		}},
 		Rule{Name: "keep", Slices: 3, Coefficients: 2, Operate: func(p Pass) {
 			p.Store(p.WhereLess(p.Held(1), p.Place(2), p.Multiply(p.Load(1), p.Coefficient(0))), 0)
 		}},

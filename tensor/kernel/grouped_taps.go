@@ -1,0 +1,377 @@
+package kernel
+
+import "math"
+
+// tapsPlan computes a grouped convolution, or its gradient with respect to the input, tap by tap:
+// each tap adds a scalar times a line of pixels to a line of sums.
+//
+// The source planes of a group are first copied among zeros, divided into phases: phase (a, b) has
+// the rows and columns whose numbers are a and b modulo the stride. Within a phase the pixels that
+// a tap reads for consecutive outputs are consecutive, and all lines of outputs, with a few
+// meaningless columns between them, are one long line:
+//
+//	sums[i] += w[tap] * copy[offsets[tap]+i]
+//
+// The gradient with respect to the input is a convolution of dout with some of the taps, others for
+// each class (a, b) of rows and columns of dx modulo the stride. Classes are interleaved at the end.
+type tapsPlan struct {
+	shape                GroupedConv2D
+	sources, targets     int // planes of a group that are read, and written
+	sourceH, sourceW     int
+	targetH, targetW     int
+	splitH, splitW       int // phases of the source
+	mergeH, mergeW       int // classes of the target
+	top, left            int // of the copy, rows and columns before the source's first ones
+	rows                 int // of a class, in a strip; a copy holds what one strip needs
+	strips               int
+	lines, pitch         int // of a phase in the copy
+	spanH, spanW         int // of the copy, that one output needs
+	classes              []tapClass
+	perTarget            int // distance of targets' weights
+	maxTaps              int
+	tiles                int
+	bias                 bool
+	floor, ceiling       float32
+	source, weights, out int // sizes of the parts of the scratch memory
+}
+
+// tapClass is the taps of one class of outputs: where each reads the copy, and its weight.
+type tapClass struct {
+	offsets []int32
+	weights []int32 // of the first target; nil if the taps are all weights in order
+	reach   int     // the largest offset
+}
+
+const (
+	// stripElements bounds a strip's copy of the source, of which a few should fit into a
+	// first-level cache of 48 KiB: 20 KiB.
+	stripElements = 5 << 10
+	// tapLanes is the number of outputs to which a line of sums is rounded up.
+	tapLanes = 16
+)
+
+// forwardTaps prepares the forward direction.
+func (g GroupedConv2D) forwardTaps() *tapsPlan {
+	c := g.group()
+	p := &tapsPlan{
+		shape: g, sources: c.C, targets: c.K, sourceH: c.H, sourceW: c.W, targetH: c.P(), targetW: c.Q(),
+		splitH: c.StrideH, splitW: c.StrideW, mergeH: 1, mergeW: 1, top: c.PadH, left: c.PadW,
+		perTarget: c.C * c.R * c.S, bias: c.Bias, floor: float32(math.Inf(-1)), ceiling: float32(math.Inf(1)),
+	}
+	if c.ReLU {
+		p.floor = 0
+		if c.Ceiling > 0 {
+			p.ceiling = c.Ceiling
+		}
+	}
+	p.layOut((c.R-1)*c.DilationH+1, (c.S-1)*c.DilationW+1)
+	var class tapClass
+	for source := range c.C {
+		for r := range c.R {
+			for s := range c.S {
+				class.offsets = append(class.offsets, p.offset(source, r*c.DilationH, s*c.DilationW))
+			}
+		}
+	}
+	p.classes = []tapClass{class}
+	p.finish()
+	return p
+}
+
+// backwardTaps prepares the gradient with respect to the input.
+func (g GroupedConv2D) backwardTaps() *tapsPlan {
+	c := g.group()
+	p := &tapsPlan{
+		shape: g, sources: c.K, targets: c.C, sourceH: c.P(), sourceW: c.Q(), targetH: c.H, targetW: c.W,
+		splitH: 1, splitW: 1, mergeH: c.StrideH, mergeW: c.StrideW,
+		perTarget: c.R * c.S, floor: float32(math.Inf(-1)), ceiling: float32(math.Inf(1)),
+	}
+	vertical, firstH, lastH := shifts(c.R, c.DilationH, c.StrideH, c.PadH)
+	horizontal, firstW, lastW := shifts(c.S, c.DilationW, c.StrideW, c.PadW)
+	p.top, p.left = -firstH, -firstW
+	p.layOut(lastH-firstH+1, lastW-firstW+1)
+	for a := range p.mergeH {
+		for b := range p.mergeW {
+			class := tapClass{weights: []int32{}}
+			for source := range c.K {
+				for _, r := range vertical[a] {
+					for _, s := range horizontal[b] {
+						class.offsets = append(class.offsets, p.offset(source, r.by-firstH, s.by-firstW))
+						class.weights = append(class.weights, int32((source*c.C*c.R+r.tap)*c.S+s.tap))
+					}
+				}
+			}
+			p.classes = append(p.classes, class)
+		}
+	}
+	p.finish()
+	return p
+}
+
+// shift is a tap and the distance from an element of a class of dx to the element of dout that the
+// tap multiplies, both counted within their lines.
+type shift struct{ tap, by int }
+
+// shifts returns the taps of each class of an axis, and the least and greatest distance.
+func shifts(taps, dilation, stride, pad int) (classes [][]shift, first, last int) {
+	classes = make([][]shift, stride)
+	first, last = math.MaxInt, math.MinInt
+	for a := range stride {
+		for tap := range taps {
+			by := a + pad - tap*dilation
+			if by%stride != 0 {
+				continue
+			}
+			by /= stride
+			classes[a] = append(classes[a], shift{tap, by})
+			first, last = min(first, by), max(last, by)
+		}
+	}
+	return classes, first, last
+}
+
+// layOut chooses the strips and the layout of the copy, where an output needs spanH x spanW
+// elements.
+func (p *tapsPlan) layOut(spanH, spanW int) {
+	classRows, classColumns := ceilDiv(p.targetH, p.mergeH), ceilDiv(p.targetW, p.mergeW)
+	p.spanH, p.spanW = spanH, spanW
+	p.pitch = ceilDiv((classColumns-1)*p.splitW+spanW, p.splitW)
+	size := func(rows int) int {
+		return p.sources * p.splitH * p.splitW * ceilDiv((rows-1)*p.splitH+spanH, p.splitH) * p.pitch
+	}
+	p.rows = classRows
+	for p.rows > 1 && size(p.rows) > stripElements {
+		p.rows = (p.rows + 1) / 2
+	}
+	p.strips = ceilDiv(classRows, p.rows)
+	p.rows = ceilDiv(classRows, p.strips)
+	p.strips = ceilDiv(classRows, p.rows)
+	p.lines = ceilDiv((p.rows-1)*p.splitH+spanH, p.splitH)
+}
+
+// offset returns the place in the copy of an element of a source, given its row and column there.
+func (p *tapsPlan) offset(source, row, column int) int32 {
+	phase := (source*p.splitH+row%p.splitH)*p.splitW + column%p.splitW
+	return int32((phase*p.lines+row/p.splitH)*p.pitch + column/p.splitW)
+}
+
+// length returns the length of the line of sums of some rows.
+func (p *tapsPlan) length(rows int) int { return ceilDiv(rows*p.pitch, tapLanes) * tapLanes }
+
+// finish computes the sizes of memory and the number of tiles.
+func (p *tapsPlan) finish() {
+	for i, class := range p.classes {
+		p.maxTaps = max(p.maxTaps, len(class.offsets))
+		for _, at := range class.offsets {
+			p.classes[i].reach = max(p.classes[i].reach, int(at))
+		}
+	}
+	// A line of sums is rounded up, and the last tap's pixels lie beyond the last phase's end.
+	p.source = ceilDiv(p.sources*p.splitH*p.splitW*p.lines*p.pitch+p.length(p.rows), tapLanes) * tapLanes
+	p.weights = ceilDiv(p.maxTaps, tapLanes) * tapLanes
+	p.out = len(p.classes) * p.length(p.rows)
+	units := p.shape.B * p.shape.Groups
+	work := p.sources*p.sourceH*p.sourceW + p.targets*p.targetH*p.targetW
+	p.tiles = max(min(units, tileCount), units*work>>16)
+	p.tiles = min(p.tiles, units)
+}
+
+func (p *tapsPlan) routine(sizeA, sizeB, sizeOut int) Routine {
+	return Routine{
+		Phases: []int{p.tiles}, Scratch: p.source + p.weights + p.out, Rows: p.shape.B, Unit: 1,
+		kind: kindTaps, plan: p, sizeA: sizeA, sizeB: sizeB, sizeOut: sizeOut,
+	}
+}
+
+// tapsUnits computes groups [lo, hi), which are counted over images.
+func tapsUnits[T Float](p *tapsPlan, lo, hi int, o Operands[T]) {
+	copies, weights := o.Scratch[:p.source], o.Scratch[p.source:][:p.weights]
+	sums := o.Scratch[p.source+p.weights:][:p.out]
+	sourcePlane, targetPlane := p.sourceH*p.sourceW, p.targetH*p.targetW
+	for strip := range p.strips {
+		row := strip * p.rows
+		rows := min(p.rows, ceilDiv(p.targetH, p.mergeH)-row)
+		clear(copies) // what surrounds the sources stays zero for all groups
+		at := p.sourceOf(row, rows)
+		for unit := lo; unit < hi; unit++ {
+			for source := range p.sources {
+				copySource(p, at, copies[p.offset(source, 0, 0):], o.A[(unit*p.sources+source)*sourcePlane:][:sourcePlane])
+			}
+			for target := range p.targets {
+				filter := unit%p.shape.Groups*p.targets + target
+				e := epilogue[T]{floor: T(p.floor), ceiling: T(p.ceiling)}
+				if p.bias {
+					e.bias = o.Bias[filter]
+				}
+				for i := range p.classes {
+					class := &p.classes[i]
+					line := sums[i*p.length(p.rows):][:p.length(rows)]
+					tapLine(line, copies, class, classWeights(p, class, unit%p.shape.Groups, target, o.B, weights), e)
+				}
+				storeClasses(p, row, rows, sums, o.Out[(unit*p.targets+target)*targetPlane:][:targetPlane])
+			}
+		}
+	}
+}
+
+// classWeights returns the weights of a class for one target of a group, in the order of the taps.
+// They are collected in spare unless they are in that order.
+func classWeights[T Float](p *tapsPlan, class *tapClass, group, target int, w, spare []T) []T {
+	of := w[group*p.sources*p.targets*p.shape.R*p.shape.S+target*p.perTarget:]
+	if class.weights == nil {
+		return of[:len(class.offsets)]
+	}
+	for i, at := range class.weights {
+		spare[i] = of[at]
+	}
+	return spare[:len(class.weights)]
+}
+
+// copied is the part of a source plane that a strip's copy holds: rows and columns of the plane,
+// and where the first of them is in the copy.
+type copied struct {
+	row, rows, column, columns int
+	line, place                int
+}
+
+// sourceOf returns the part of a source plane for a strip of some rows of a class.
+func (p *tapsPlan) sourceOf(row, rows int) (c copied) {
+	first, width := row*p.splitH-p.top, (ceilDiv(p.targetW, p.mergeW)-1)*p.splitW+p.spanW
+	c.row, c.column = max(0, first), max(0, -p.left)
+	c.rows = max(0, min(p.sourceH, first+(rows-1)*p.splitH+p.spanH)-c.row)
+	c.columns = max(0, min(p.sourceW, width-p.left)-c.column)
+	c.line, c.place = c.row-first, c.column+p.left
+	return c
+}
+
+// copySource copies a part of a source plane into the phases of a copy.
+func copySource[T Float](p *tapsPlan, c copied, copies, source []T) {
+	if c.columns == 0 {
+		return
+	}
+	for a := range min(p.splitH, c.rows) {
+		line, lines := c.line+a, ceilDiv(c.rows-a, p.splitH)
+		from := source[(c.row+a)*p.sourceW+c.column:]
+		to := copies[(line%p.splitH*p.splitW*p.lines+line/p.splitH)*p.pitch:]
+		switch p.splitW {
+		case 1:
+			copyLinesOf(to[c.place:], p.pitch, from, p.splitH*p.sourceW, lines, c.columns)
+		case 2:
+			phase := p.lines * p.pitch
+			even, odd := to[c.place%2*phase+c.place/2:], to[(c.place+1)%2*phase+(c.place+1)/2:]
+			unzipLinesOf(even, odd, p.pitch, from, p.splitH*p.sourceW, lines, c.columns)
+		default:
+			for b := range min(p.splitW, c.columns) {
+				place := c.place + b
+				to := to[place%p.splitW*p.lines*p.pitch+place/p.splitW:]
+				for i := range lines {
+					for j := range ceilDiv(c.columns-b, p.splitW) {
+						to[i*p.pitch+j] = from[i*p.splitH*p.sourceW+b+j*p.splitW]
+					}
+				}
+			}
+		}
+	}
+}
+
+// storeClasses interleaves the classes of a strip into a plane of the target.
+func storeClasses[T Float](p *tapsPlan, row, rows int, sums, to []T) {
+	length := p.length(p.rows)
+	for a := range p.mergeH {
+		first := row*p.mergeH + a
+		lines := min(rows, ceilDiv(p.targetH-first, p.mergeH))
+		if lines < 1 {
+			break
+		}
+		to, step := to[first*p.targetW:], p.mergeH*p.targetW
+		from := sums[a*p.mergeW*length:]
+		switch p.mergeW {
+		case 1:
+			copyLinesOf(to, step, from, p.pitch, lines, p.targetW)
+		case 2:
+			zipLinesOf(to, step, from, from[length:], p.pitch, lines, p.targetW)
+		default:
+			for b := range min(p.mergeW, p.targetW) {
+				for i := range lines {
+					for j := range ceilDiv(p.targetW-b, p.mergeW) {
+						to[i*step+j*p.mergeW+b] = from[b*length+i*p.pitch+j]
+					}
+				}
+			}
+		}
+	}
+}
+
+// copyLinesOf copies lines, which are toLine and fromLine elements apart.
+func copyLinesOf[T Float](to []T, toLine int, from []T, fromLine, lines, width int) {
+	if copyLinesFast(to, toLine, from, fromLine, lines, width) {
+		return
+	}
+	for i := range lines {
+		copy(to[i*toLine:][:width], from[i*fromLine:][:width])
+	}
+}
+
+// zipLinesOf interleaves even and odd elements into lines of the given width.
+func zipLinesOf[T Float](to []T, toLine int, even, odd []T, fromLine, lines, width int) {
+	fast := zipLinesFast(to, toLine, even, odd, fromLine, lines, width/2)
+	for i := range lines {
+		line, first, second := to[i*toLine:][:width], even[i*fromLine:], odd[i*fromLine:]
+		if !fast {
+			for j := range width / 2 {
+				line[2*j], line[2*j+1] = first[j], second[j]
+			}
+		}
+		if width%2 == 1 {
+			line[width-1] = first[width/2]
+		}
+	}
+}
+
+// unzipLinesOf is the reverse: it separates the elements of lines of the given width.
+func unzipLinesOf[T Float](even, odd []T, toLine int, from []T, fromLine, lines, width int) {
+	fast := unzipLinesFast(even, odd, toLine, from, fromLine, lines, width/2)
+	if fast && width%2 == 0 {
+		return
+	}
+	for i := range lines {
+		line, first, second := from[i*fromLine:][:width], even[i*toLine:], odd[i*toLine:]
+		if !fast {
+			for j := range width / 2 {
+				first[j], second[j] = line[2*j], line[2*j+1]
+			}
+		}
+		if width%2 == 1 {
+			first[width/2] = line[width-1]
+		}
+	}
+}
+
+// epilogue is what is done to sums before they are stored: min(max(sum + bias, floor), ceiling),
+// where NaN stays.
+type epilogue[T Float] struct{ bias, floor, ceiling T }
+
+// tapLine computes a line of sums, whose length is a multiple of tapLanes, over all taps:
+// line[i] = sum of weights[tap] copies[class.offsets[tap]+i].
+func tapLine[T Float](line, copies []T, class *tapClass, weights []T, e epilogue[T]) {
+	if tapLineFast(line, copies, class, weights, &e) {
+		return
+	}
+	clear(line)
+	for tap, at := range class.offsets {
+		w, from := weights[tap], copies[at:][:len(line)]
+		for i, v := range from {
+			line[i] += w * v
+		}
+	}
+	for i, v := range line {
+		v += e.bias
+		if v < e.floor {
+			v = e.floor
+		}
+		if v > e.ceiling {
+			v = e.ceiling
+		}
+		line[i] = v
+	}
+}
