@@ -123,7 +123,7 @@ func groupsTile[T Float](p *groupsPlan, phase, tile int, o Operands[T]) {
 	}
 	tiles := inner.Phases[phase]
 	group := tile / tiles
-	some := Operands[T]{B: fractionOf(o.B, p.shape.Groups, group), Workspace: fractionOf(o.Workspace, p.shape.Groups, group), Scratch: o.Scratch}
+	some := Operands[T]{B: fractionOf(o.B, p.shape.Groups, group), Workspace: o.Workspace[group*inner.Workspace:][:inner.Workspace], Scratch: o.Scratch}
 	runTile(inner, phase, tile%tiles, 1, some)
 }
 
@@ -204,7 +204,7 @@ func groupsFilterSums[T Float](p *groupsPlan, lo, hi, group int, partial []T, o 
 	inner, groups := &p.inner, p.shape.Groups
 	workspace := o.Scratch[inner.Scratch:][:inner.Workspace]
 	gradient := o.Scratch[inner.Scratch+inner.Workspace:][:inner.sizeOut]
-	sum := fractionOf(partial, groups, group)
+	sum := partial[group*inner.sizeOut:][:inner.sizeOut]
 	for image := lo; image < hi; image++ {
 		unit := image*groups + group
 		some := Operands[T]{

@@ -43,7 +43,7 @@ func checkPatches[T Float](t *testing.T, p Routine, terms int, naive func(in inp
 func checkWinograd[T Float](t *testing.T, c Conv2D) {
 	t.Helper()
 	area, plain := c.R*c.S, c
-	plain.Bias, plain.ReLU = false, false
+	plain.Bias, plain.ReLU, plain.Ceiling = false, false, 0
 	for _, a := range c.algorithms() {
 		checkPatches(t, c.winograd(a, false), c.C*area, forwardTerms[T](c))
 		checkPatches(t, plain.winograd(a, true), c.K*area, inputTerms[T](c))
@@ -79,6 +79,9 @@ func TestWinograd(t *testing.T) {
 		for i, v := range winogradCases {
 			c := winogradCase(v)
 			c.Bias, c.ReLU = i%2 == 0, i%3 == 0
+			if i%6 == 0 {
+				c.Ceiling = 20
+			}
 			t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 				checkWinograd[float32](t, c)
 				checkWinograd[float64](t, c)
