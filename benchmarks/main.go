@@ -50,7 +50,7 @@ func command() *cobra.Command {
 		}
 		return nil
 	}
-	root.AddCommand(stepCommand(&o), chainsCommand(&o), predictCommand(&o), kernelsCommand(&o), modelFlag(gpuCommand(&o), &o))
+	root.AddCommand(stepCommand(&o), chainsCommand(&o), predictCommand(&o), pretrainedCommand(&o), kernelsCommand(&o), modelFlag(gpuCommand(&o), &o))
 	return root
 }
 

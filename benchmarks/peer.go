@@ -28,6 +28,9 @@ var torchProgram string
 //go:embed peers/jax_peer.py
 var jaxProgram string
 
+//go:embed peers/pretrained_peer.py
+var pretrainedProgram string
+
 // peers are the other frameworks of a training step, by name.
 var peers = []struct {
 	name string
@@ -91,6 +94,10 @@ type peerRequest struct {
 	Prior   float64 `json:"prior,omitempty"` // standard deviation
 	Steps   int     `json:"steps,omitempty"`
 
+	File  string `json:"file,omitempty"`  // an ONNX file, to write or to read
+	Clock string `json:"clock,omitempty"` // wall or processor
+
+	Memory       bool `json:"memory,omitempty"`       // bytes that the work takes
 	Displacement bool `json:"displacement,omitempty"` // parameters' mean square displacement
 
 	// For the benchmarks on a GPU, where a peer answers many requests for work.
@@ -108,6 +115,7 @@ type peerRequest struct {
 type peerAnswer struct {
 	Seconds      float64 `json:"seconds"`
 	Displacement float64 `json:"displacement"`
+	Memory       int     `json:"memory"`
 	Absent       string  `json:"absent"`
 	Error        string  `json:"error"`
 }

@@ -59,6 +59,7 @@ type entry struct {
 	Rate     float64 `json:"rate,omitempty"`     // Units per second
 	Unit     string  `json:"unit,omitempty"`     // "images", "GFLOP", "GB"
 	Fraction float64 `json:"fraction,omitempty"` // of the machine's measured peak
+	Memory   int     `json:"memory,omitempty"`   // bytes that the work takes, if measured
 	Ratio    float64 `json:"ratio,omitempty"`    // this side's median over Pollen's
 
 	Predicted float64 `json:"predicted,omitempty"` // seconds by the model of a GPU
@@ -213,6 +214,9 @@ func printEntries(entries []entry) {
 		line := fmt.Sprintf("  %-20s %10.3f ms", e.Side, 1e3*e.Seconds.Median)
 		if e.Unit != "" {
 			line += fmt.Sprintf("  %10.4g %s/s", e.Rate, e.Unit)
+		}
+		if e.Memory > 0 {
+			line += fmt.Sprintf("  %6d MiB", e.Memory>>20)
 		}
 		if e.Fraction > 0 {
 			line += fmt.Sprintf("  %5.1f %% of peak", 100*e.Fraction)

@@ -5,6 +5,7 @@ package main
 import (
 	"os/exec"
 	"syscall"
+	"time"
 
 	"github.com/pkg/errors"
 )
@@ -24,4 +25,13 @@ func (p *peer) kill() error { return p.signal(syscall.SIGKILL) }
 
 func (p *peer) signal(s syscall.Signal) error {
 	return errors.Wrapf(syscall.Kill(-p.command.Process.Pid, s), "benchmarks: peer: %v", s)
+}
+
+// timeOfThreads returns the processor time that this program has used.
+func timeOfThreads() (time.Duration, error) {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0, errors.Wrap(err, "benchmarks")
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
 }

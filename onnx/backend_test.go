@@ -183,13 +183,16 @@ func (n *Network) evaluate(output string, x *storedTensor) (*ndarray, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := t.values[output]; v.array != nil || v.node == node {
+	if v := t.values[output]; v.array != nil || v.node == node && v.margin == nil {
 		if v.array == nil {
 			return in, nil
 		}
 		return v.array, nil
 	}
-	y := t.values[output].node
+	y, err := t.nodeOf(output)
+	if err != nil {
+		return nil, err
+	}
 	shape := graph.ShapeOf(y)
 	b.Output("output data", y)
 	got := make([]float32, shape.Elements())

@@ -3,7 +3,8 @@
 It reads requests, one JSON object per line:
   - "work" prepares a piece of work;
   - "steps" runs the number of steps given, and the answer is the seconds they took;
-  - "displacement" is answered by the parameters' mean square distance from their initial values.
+  - "displacement" is answered by the parameters' mean square distance from their initial values,
+    "memory" by the bytes that the work takes, where it measures them.
 
 The work is the same as Pollen's: images are bytes in the memory of the device, and each step draws a
 minibatch for each chain and normalises it; parameters, their updates and the noise are float32.
@@ -173,6 +174,8 @@ def serve(works, version):
                 answer(version=version, seconds=0)
             elif request.get("displacement"):
                 answer(version=version, displacement=work.displacement())
+            elif request.get("memory"):
+                answer(version=version, memory=work.memory())
             else:
                 answer(version=version, seconds=work.steps(request["steps"]))
         except Exception as error:  # the caller prints it and continues without this side

@@ -14,7 +14,7 @@
 //	temperatures RECORD     temperatures by layer, as fit prints them
 //	verdicts RECORD         the verdict on equilibrium of each run that sampled
 //	printed RECORD TITLE    the printed table that begins with TITLE
-//	steps, costs, rates, kernels, gpu-steps, gpu-scaling, gpu-calls
+//	steps, costs, rates, kernels, pretrained, gpu-steps, gpu-scaling, gpu-calls
 //	                        of a record in benchmarks/history
 //
 // Commands:

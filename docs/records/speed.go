@@ -18,6 +18,7 @@ type side struct {
 	Rate       float64 // units per second
 	Fraction   float64 // of the measured peak
 	Ratio      float64 // of its seconds to Pollen's
+	Memory     int     // bytes
 	Predicted  float64 // seconds
 	Call       *struct{ Symbol, Bound string }
 }
@@ -199,4 +200,43 @@ func kernels(name string) (string, error) {
 func threeDigits(v float64) string {
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64)
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}
+
+// pretrained makes a table of networks from ONNX files: Pollen's median milliseconds and memory for
+// each work, and how many times as long, and how much memory, the fastest of the others takes.
+func pretrained(name string) (string, error) {
+	entries, networks, err := sides(name)
+	if err != nil {
+		return "", err
+	}
+	table := report.NewTable("network", report.Column{Title: "work"}, report.Column{Title: "Pollen"}, report.Column{Title: "MiB"},
+		report.Column{Title: "ONNX Runtime"}, report.Column{Title: "PyTorch"}, report.Column{Title: "its MiB"})
+	for _, network := range networks {
+		for _, work := range []string{"features", "train"} {
+			best := map[string]side{}
+			for _, e := range entries {
+				if e.network() != network || !strings.Contains(e.Case, " "+work+",") {
+					continue
+				}
+				if known, ok := best[e.program()]; !ok || e.Seconds.Median < known.Seconds.Median {
+					best[e.program()] = e
+				}
+			}
+			ours, torch := best["pollen"], best["torch"]
+			row := []any{work, fmt.Sprintf("%.0f", 1e3*ours.Seconds.Median), fmt.Sprint(ours.Memory >> 20), "-", "-", "-"}
+			if e, ok := best["onnxruntime"]; ok {
+				row[3] = fmt.Sprintf("%.2fx", e.Ratio)
+			}
+			if torch.Ratio > 0 {
+				row[4] = fmt.Sprintf("%.1fx", torch.Ratio)
+			}
+			if work == "train" { // a forward pass takes no more than making the network did
+				row[5] = fmt.Sprint(torch.Memory >> 20)
+			}
+			if err := table.Add(network, row...); err != nil {
+				return "", err
+			}
+		}
+	}
+	return text(table)
 }

@@ -26,6 +26,8 @@ func tableOf(words []string) (string, error) {
 		return costs(words[1])
 	case "rates":
 		return rates(words[1])
+	case "pretrained":
+		return pretrained(words[1])
 	case "kernels":
 		return kernels(words[1])
 	case "gpu-steps":

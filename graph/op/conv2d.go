@@ -25,8 +25,8 @@ func Square(n int) [2]int { return [2]int{n, n} }
 type Conv2D struct {
 	Stride, Padding, Dilation [2]int
 	// Trailing is the number of zeros after the end of an axis in addition to Padding, which is on
-	// both sides: a padding of 0 before and 1 after is Padding 0 and Trailing 1. It may be negative,
-	// down to -Padding.
+	// both sides: a padding of 0 before and 1 after is Padding 0 and Trailing 1. It may be
+	// negative, down to -Padding.
 	Trailing [2]int
 
 	epilogue

@@ -51,7 +51,8 @@ func groupedCases() []Case {
 		})
 	}
 	v := convolve(2, 6, 9, 7, 12, 3, 3, op.Square(2), op.Square(1), op.Square(1))
-	return append(cases, v.groupedFused(6, "grouped_conv2d_bias_fwd", true, op.Clip{High: 1.25}), v.groupedFused(3, "grouped_conv2d_fwd", false, op.Clip{High: 1.25}),
+	clip := op.Clip{High: 1.25}
+	return append(cases, v.groupedFused(6, "grouped_conv2d_bias_fwd", true, clip), v.groupedFused(3, "grouped_conv2d_fwd", false, clip),
 		v.groupedFused(2, "grouped_conv2d_bias_fwd", true, op.ReLU{}))
 }
 

@@ -7352,30 +7352,42 @@ TEXT ·copyLines(SB), NOSPLIT, $0-48
 	MOVQ fromLine+24(FP), BX
 	SHLQ $0x02, BX
 	MOVQ lines+32(FP), SI
+	MOVQ width+40(FP), DI
+	SHLQ $0x02, DI
+	LEAQ -128(DI), R8
+	LEAQ -32(DI), R9
 
 line:
-	MOVQ width+40(FP), R9
-	MOVQ AX, DI
-	MOVQ CX, R8
+	XORQ R10, R10
+	CMPQ R10, R8
+	JG   rest
 
-eight:
-	VMOVUPS (R8), Y0
-	VMOVUPS Y0, (DI)
-	SUBQ    $0x08, R9
-	JZ      next
-	CMPQ    R9, $0x08
-	JGE     whole
-	IMUL3Q  $0x04, R9, R10
-	ADDQ    R10, DI
-	IMUL3Q  $0x04, R9, R9
-	ADDQ    R9, R8
-	MOVQ    $0x00000008, R9
-	JMP     eight
+several:
+	VMOVUPS (CX)(R10*1), Y0
+	VMOVUPS 32(CX)(R10*1), Y1
+	VMOVUPS 64(CX)(R10*1), Y2
+	VMOVUPS 96(CX)(R10*1), Y3
+	VMOVUPS Y0, (AX)(R10*1)
+	VMOVUPS Y1, 32(AX)(R10*1)
+	VMOVUPS Y2, 64(AX)(R10*1)
+	VMOVUPS Y3, 96(AX)(R10*1)
+	ADDQ    $0x00000080, R10
+	CMPQ    R10, R8
+	JLE     several
 
-whole:
-	ADDQ $0x20, DI
-	ADDQ $0x20, R8
-	JMP  eight
+rest:
+	CMPQ    R10, R9
+	JGE     end
+	VMOVUPS (CX)(R10*1), Y0
+	VMOVUPS Y0, (AX)(R10*1)
+	ADDQ    $0x20, R10
+	JMP     rest
+
+end:
+	CMPQ    R10, DI
+	JE      next
+	VMOVUPS (CX)(R9*1), Y0
+	VMOVUPS Y0, (AX)(R9*1)
 
 next:
 	ADDQ DX, AX

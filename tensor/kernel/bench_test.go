@@ -1,6 +1,9 @@
 package kernel
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // measure runs all tiles of a plan on one thread and reports its speed.
 func measure[T Float](b *testing.B, p Routine, err error, flops float64) {
@@ -131,6 +134,42 @@ func BenchmarkPool2D(b *testing.B) {
 		b.Run(s.name, func(b *testing.B) {
 			p, err := s.plan()
 			measure[float32](b, p, err, float64(q.B*q.C*q.H*q.W))
+		})
+	}
+}
+
+// The convolutions of MobileNetV2 at 224 x 224, one image.
+func BenchmarkMobile(b *testing.B) {
+	plain := Conv2D{B: 1, R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
+	for _, size := range [][3]int{
+		{32, 16, 112}, {16, 96, 112}, {96, 24, 56}, {24, 144, 56}, {144, 32, 28}, {32, 192, 28}, {384, 64, 14}, {64, 384, 14}, {576, 96, 14},
+		{960, 160, 7}, {320, 1280, 7},
+	} {
+		c := plain
+		c.C, c.K, c.H, c.W = size[0], size[1], size[2], size[2]
+		benchmarkDirections(b, fmt.Sprintf("pointwise_%d_%d_%d", c.C, c.K, c.H), c.Forward, c.BackwardInput, c.BackwardFilter, 2*float64(c.sizeY())*float64(c.C))
+	}
+	for _, size := range [][4]int{
+		{32, 112, 3, 1}, {96, 112, 3, 2}, {144, 56, 3, 1}, {144, 56, 5, 2}, {192, 28, 3, 1}, {240, 28, 5, 1}, {576, 14, 3, 1}, {672, 14, 5, 1},
+		{960, 7, 3, 1}, {1152, 7, 5, 1},
+	} {
+		c := plain
+		c.C, c.K, c.H, c.W, c.R, c.S, c.StrideH, c.StrideW = size[0], size[0], size[1], size[1], size[2], size[2], size[3], size[3]
+		c.PadH, c.PadW = c.R/2, c.R/2
+		g := GroupedConv2D{c, c.C}
+		benchmarkDirections(b, fmt.Sprintf("depthwise_%d_%d_%dx%d_by_%d", c.C, c.H, c.R, c.R, c.StrideH), g.Forward, g.BackwardInput, g.BackwardFilter,
+			2*float64(c.sizeY())*float64(c.R*c.S))
+	}
+	stem := plain
+	stem.C, stem.K, stem.H, stem.W, stem.R, stem.S, stem.StrideH, stem.StrideW, stem.PadH, stem.PadW = 3, 32, 224, 224, 3, 3, 2, 2, 1, 1
+	benchmarkDirections(b, "stem", stem.Forward, stem.BackwardInput, stem.BackwardFilter, 2*float64(stem.sizeY())*27)
+}
+
+func benchmarkDirections(b *testing.B, name string, forward, input, filter func() (Routine, error), flops float64) {
+	for direction, prepare := range map[string]func() (Routine, error){"forward": forward, "input": input, "filter": filter} {
+		b.Run(name+"/"+direction, func(b *testing.B) {
+			p, err := prepare()
+			measure[float32](b, p, err, flops)
 		})
 	}
 }

@@ -60,8 +60,8 @@ func (c Conv2D) Validate() error {
 		return errors.Errorf("kernel: conv2d: Ceiling must be at least 0, and 0 without ReLU, got %v", c.Ceiling)
 	}
 	if c.P() < 1 || c.Q() < 1 {
-		return errors.Errorf("kernel: conv2d: a filter of %d x %d with dilation %d x %d does not fit into an image of %d x %d with padding %d x %d and %d x %d after it",
-			c.R, c.S, c.DilationH, c.DilationW, c.H, c.W, c.PadH, c.PadW, c.PadH+c.TrailH, c.PadW+c.TrailW)
+		return errors.Errorf("kernel: conv2d: a filter of %d x %d with dilation %d x %d does not fit into an image of %d x %d "+
+			"with padding %d x %d and %d x %d after it", c.R, c.S, c.DilationH, c.DilationW, c.H, c.W, c.PadH, c.PadW, c.PadH+c.TrailH, c.PadW+c.TrailW)
 	}
 	for _, s := range [][]int{
 		{c.B, c.C, c.H, c.W}, {c.K, c.C, c.R, c.S}, {c.B, c.K, c.P(), c.Q()},

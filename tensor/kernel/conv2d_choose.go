@@ -12,7 +12,21 @@ func (c Conv2D) Forward() (Routine, error) {
 	if a := c.suitsWinograd(c.C, c.K, c.directCost()); a != nil {
 		return c.winograd(a, false), nil
 	}
-	return c.direct(), nil
+	return c.flattened().direct(), nil
+}
+
+// flattened returns a pointwise convolution with longer lines, which fill panels better: the least
+// number of lines together that is a multiple of half a panel, or else the whole image.
+func (c Conv2D) flattened() Conv2D {
+	if c.R*c.S > 1 || c.StrideH*c.StrideW > 1 || c.P() != c.H || c.Q() != c.W || c.PadH+c.PadW > 0 || c.W%(panelColumns/2) == 0 {
+		return c
+	}
+	lines := 2
+	for lines < c.H && (c.H%lines > 0 || lines*c.W%(panelColumns/2) > 0) {
+		lines++
+	}
+	c.H, c.W = ceilDiv(c.H, lines), min(lines, c.H)*c.W
+	return c
 }
 
 // BackwardInput prepares the gradient with respect to x,
@@ -33,7 +47,7 @@ func (c Conv2D) BackwardInput() (Routine, error) {
 	if c.scatterCost() < c.convolveCost() {
 		return c.scatter(), nil
 	}
-	return c.convolveBack(), nil
+	return c.flattened().convolveBack(), nil
 }
 
 // BackwardFilter prepares the gradient with respect to w,
@@ -53,7 +67,7 @@ func (c Conv2D) BackwardFilter() (Routine, error) {
 	if c.suitsLines() {
 		return c.filterLines(), nil
 	}
-	return c.filterPanels(), nil
+	return c.flattened().filterPanels(), nil
 }
 
 // The costs are measured cycles per image in AVX2, whatever the instruction set, so that the chosen

@@ -79,11 +79,15 @@ func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch
 	padded := scratch[:p.paddedSize()]
 	panel := scratch[len(padded):]
 	// The padded copy makes every tap of every pixel valid, so that no bounds are checked below.
-	pad(&p.window, padded, x, at.image, at.images, 0, p.channels, at.row)
+	inPlace := p.inPlace(p.outputs)
+	if inPlace && p.inSource && useAssembly[T]() {
+		padded = x[at.image*p.channels*p.height*p.width+at.row*p.width:]
+	} else {
+		pad(&p.window, padded, x, at.image, at.images, 0, p.channels, at.row)
+	}
 	depth := len(p.taps)
 	blocks := depthBlocks(depth)
 	pixels := at.images * at.rows * p.outW
-	inPlace := p.inPlace(p.outputs) && at.images*at.rows*p.halves%2 == 0
 	for block := range blocks {
 		k0, k1 := splitRange(depth, blocks, block)
 		f := p.epilogue(block == 0, block == blocks-1)
@@ -106,7 +110,13 @@ func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch
 // no assembly for it.
 func convInPlace[T Float](p *convPlan, at part, k0, k1 int, filter, bias, y, padded []T, f flags) bool {
 	depth, plane := len(p.taps), p.outH*p.outW
-	places := p.places[:2*at.images*at.rows*p.halves]
+	halves := at.images * at.rows * p.halves
+	places := p.places[:2*(halves&^1)]
+	var last [4]int32 // of an odd number of halves the last is both halves of a panel
+	if halves%2 == 1 {
+		input, output := p.places[2*(halves-1)], p.places[2*halves]
+		last = [4]int32{input, input, output, output}
+	}
 	groups := splitRows(p.outputs)
 	for group := range groups.count {
 		k, end := groups.rows(group)
@@ -116,7 +126,10 @@ func convInPlace[T Float](p *convPlan, at part, k0, k1 int, filter, bias, y, pad
 		}
 		a := leftFactor[T]{data: filter[k*depth+k0:], rowStride: depth, depthStride: 1}
 		out := y[(at.image*p.outputs+k)*plane+at.row*p.outW:]
-		if !multiplyWindowsFast(end-k, a, padded, places, p.taps[k0:k1], out, plane, some, f) {
+		if len(places) > 0 && !multiplyWindowsFast(end-k, a, padded, places, p.taps[k0:k1], out, plane, some, f) {
+			return false
+		}
+		if halves%2 == 1 && !multiplyWindowsFast(end-k, a, padded, last[:], p.taps[k0:k1], out, plane, some, f) {
 			return false
 		}
 	}

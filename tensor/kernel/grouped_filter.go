@@ -1,8 +1,8 @@
 package kernel
 
-// tapsFilterPlan computes the gradient of the filter of a grouped convolution with small groups: for
-// each tap, the product of the output's gradient, as one long line with zeros between its lines, and
-// the line of the copy of x that the tap reads (see tapsPlan).
+// tapsFilterPlan computes the gradient of the filter of a grouped convolution with small groups:
+// for each tap, the product of the output's gradient, as one long line with zeros between its
+// lines, and the line of the copy of x that the tap reads (see tapsPlan).
 type tapsFilterPlan struct {
 	tapsPlan
 	images   []int // the first image of each partial sum, and the end
@@ -67,7 +67,8 @@ func tapsFilterSums[T Float](p *tapsFilterPlan, first, end, lo, hi int, partial 
 }
 
 // tapProducts computes, or with add adds to, sums[tap] = sum over i of line[i]
-// copies[class.offsets[tap]+i]. Terms are summed in tapLanes partial sums, which are added pairwise.
+// copies[class.offsets[tap]+i]. Terms are summed in tapLanes partial sums, which are added
+// pairwise.
 func tapProducts[T Float](sums, line, copies []T, class *tapClass, add bool) {
 	if tapProductsFast(sums, line, copies, class, add) {
 		return

@@ -13,7 +13,8 @@ import "math"
 //	sums[i] += w[tap] * copy[offsets[tap]+i]
 //
 // The gradient with respect to the input is a convolution of dout with some of the taps, others for
-// each class (a, b) of rows and columns of dx modulo the stride. Classes are interleaved at the end.
+// each class (a, b) of rows and columns of dx modulo the stride. Classes are interleaved at the
+// end.
 type tapsPlan struct {
 	shape                GroupedConv2D
 	sources, targets     int // planes of a group that are read, and written

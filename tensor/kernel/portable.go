@@ -91,3 +91,6 @@ func transformFast[T Float](m *linearMap, to []T, toAt patchLayout, from []T, fr
 func interleaveFast[T Float](to []T, toRow int, from []T, p planes) bool { return false }
 
 func separateFast[T Float](to []T, p planes, from []T, fromRow int) bool { return false }
+
+// useAssembly reports that this build has none.
+func useAssembly[T Float]() bool { return false }

@@ -21,6 +21,7 @@ type window struct {
 	pixels                  []int32      // [images rows outW], padded to a multiple of panelColumns
 	panels                  []pixelPanel // the same pixels, prepared for packing
 	halves                  int          // half panels of a line
+	inSource                bool         // whether images are read where they are, not in a padded copy
 	places                  []int32      // for reading in place, see findPlaces
 }
 
@@ -46,8 +47,12 @@ type axis struct{ taps, dilation, stride int }
 // chosen.
 func (w *window) build(vertical, horizontal axis, outputs int) {
 	w.strideH = vertical.stride
+	w.inSource = w.pointwise(vertical, horizontal)
 	w.paddedH = (w.rows-1)*vertical.stride + (vertical.taps-1)*vertical.dilation + 1
 	w.paddedW = (w.outW-1)*horizontal.stride + (horizontal.taps-1)*horizontal.dilation + 1
+	if w.inSource {
+		w.paddedH, w.paddedW = w.height, w.width
+	}
 	w.taps = make([]int32, 0, w.channels*vertical.taps*horizontal.taps)
 	for c := range w.channels {
 		for r := range vertical.taps {
@@ -82,6 +87,23 @@ func (w *window) build(vertical, horizontal axis, outputs int) {
 	}
 }
 
+// maxInSource bounds the images that are read where they are: without assembly they are copied as a
+// whole.
+const maxInSource = 1 << 21
+
+// pointwise reports whether each output reads one pixel, at the same place, and lines fill the
+// halves of panels well enough to be read in place.
+func (w *window) pointwise(vertical, horizontal axis) bool {
+	const half = panelColumns / 2
+	return vertical == axis{1, vertical.dilation, 1} && horizontal == axis{1, horizontal.dilation, 1} &&
+		w.padH == 0 && w.padW == 0 && w.spacingH == 1 && w.spacingW == 1 && w.outH == w.height && w.outW == w.width &&
+		w.outW >= half && float64(ceilDiv(w.outW, half)*half) <= maxOverlap*float64(w.outW) && w.channels*w.height*w.width <= maxInSource
+}
+
+// maxOverlap bounds the pixels that pointwise convolutions compute twice, where halves overlap,
+// relative to all: 49 pixels take seven halves.
+const maxOverlap = 56.0 / 49
+
 // findPlaces sets places, the table for reading panels in place: for each panel, the offsets of its
 // two halves in the padded copy and in the output. A half is eight pixels of one line. If a line is
 // not a multiple of eight pixels, its last two halves overlap so that none extends beyond its end;
@@ -114,13 +136,16 @@ func (w *window) findPlaces(outputs int) {
 			number++
 		}
 	}
+	if number%2 == 1 {
+		w.places = append(w.places, even[0], even[0], even[2], even[2])
+	}
 }
 
 // inPlace reports whether reading panels in place costs less than packing them. It weighs the
 // pixels that overlapping halves compute twice against packing, which takes three cycles for what
 // takes six in each group of rows, and a call per panel.
 func (w *window) inPlace(outputs int) bool {
-	return len(w.places) > 0 && float64(w.halves*panelColumns/2) <= float64(w.outW)*(1.1+0.5/float64(splitRows(outputs).count))
+	return w.inSource || len(w.places) > 0 && float64(w.halves*panelColumns/2) <= float64(w.outW)*(1.1+0.5/float64(splitRows(outputs).count))
 }
 
 // fill copies sixteen pixels and finds their runs.

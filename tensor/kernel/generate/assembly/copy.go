@@ -50,18 +50,59 @@ func linesOf(pointers []GPVirtual, strides []GPVirtual, each []int, eight func(a
 	RET()
 }
 
-// copyLines writes the copy of short lines.
+// copyAtOnce is the number of vectors that copyLines copies at a time.
+const copyAtOnce = 4
+
+// copyLines writes the copy of lines, several vectors at a time. If a line is not a multiple of
+// eight, its last eight overlap those before them.
 func copyLines() {
 	TEXT("copyLines", NOSPLIT, "func(to *float32, toLine int, from *float32, fromLine, lines, width int)")
 	Pragma("noescape")
 	Doc("copyLines copies lines, at least one, of at least eight elements. Lines are toLine and fromLine elements apart.")
 	to, from := Load(Param("to"), GP64()).(GPVirtual), Load(Param("from"), GP64()).(GPVirtual)
+	toLine, fromLine, lines, width := loadBytes("toLine"), loadBytes("fromLine"), Load(Param("lines"), GP64()), loadBytes("width")
 	const each = vector * bytes
-	linesOf([]GPVirtual{to, from}, []GPVirtual{loadBytes("toLine"), loadBytes("fromLine")}, []int{each, each}, func(at []Mem) {
-		v := YMM()
-		VMOVUPS(at[1], v)
-		VMOVUPS(v, at[0])
-	})
+	move := func(at GPVirtual, count int) {
+		var some []VecVirtual
+		for i := range count {
+			some = append(some, YMM())
+			VMOVUPS(Mem{Base: from, Index: at, Scale: 1, Disp: i * each}, some[i])
+		}
+		for i, v := range some {
+			VMOVUPS(v, Mem{Base: to, Index: at, Scale: 1, Disp: i * each})
+		}
+	}
+	// at counts bytes up; most and last are the positions of the last group of vectors and of the
+	// last vector.
+	most, last, at := GP64(), GP64(), GP64()
+	LEAQ(Mem{Base: width, Disp: -copyAtOnce * each}, most)
+	LEAQ(Mem{Base: width, Disp: -each}, last)
+	Label("line")
+	XORQ(at, at)
+	CMPQ(at, most)
+	JG(LabelRef("rest"))
+	Label("several")
+	move(at, copyAtOnce)
+	ADDQ(U32(copyAtOnce*each), at)
+	CMPQ(at, most)
+	JLE(LabelRef("several"))
+	Label("rest")
+	CMPQ(at, last)
+	JGE(LabelRef("end"))
+	move(at, 1)
+	ADDQ(Imm(each), at)
+	JMP(LabelRef("rest"))
+	Label("end")
+	CMPQ(at, width)
+	JE(LabelRef("next"))
+	move(last, 1)
+	Label("next")
+	ADDQ(toLine, to)
+	ADDQ(fromLine, from)
+	DECQ(lines)
+	JNZ(LabelRef("line"))
+	VZEROUPPER()
+	RET()
 }
 
 // zipLines writes the copy of lines whose even and odd elements are stored separately.

@@ -207,7 +207,7 @@ func multiplyWindows(file *File) {
 		t.when(flags, flagAccumulate, func() { t.add(outputs, plane) })
 		t.when(flags, flagBiasRow, func() { t.addToRows(f.Param("bias")) })
 		t.when(flags, flagReLU, t.rectify)
-	t.when(flags, flagCeiling, func() { t.limit(flags) })
+		t.when(flags, flagCeiling, func() { t.limit(flags) })
 		t.store(outputs, plane)
 		f.Go("SUBS $1, R%d", panels)
 		f.Go("BNE %s", panel)
