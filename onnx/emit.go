@@ -122,9 +122,10 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 	}
 	switch o := a.Op.(type) {
 	case op.Conv2D:
-		return e.convolution(in[0], in[1], 1, o.Stride, o.Padding, o.Dilation)
+		return e.convolution(in[0], in[1], 1, o)
 	case op.GroupedConv2D:
-		return e.convolution(in[0], in[1], o.Groups, o.Stride, o.Padding, o.Dilation)
+		c := op.Conv2D{Stride: o.Stride, Padding: o.Padding, Dilation: o.Dilation, Trailing: o.Trailing}
+		return e.convolution(in[0], in[1], o.Groups, c)
 	case op.MatMul:
 		return e.product(o, in[0], in[1])
 	case op.BiasAdd:
@@ -291,7 +292,7 @@ func (e *Emission) biasAdd(x, bias emitted) (emitted, error) {
 }
 
 // convolution adds a convolution of groups.
-func (e *Emission) convolution(x, w emitted, groups int, stride, padding, dilation [2]int) (emitted, error) {
+func (e *Emission) convolution(x, w emitted, groups int, o op.Conv2D) (emitted, error) {
 	k, c, r, s := w.shape[0], w.shape[1], w.shape[2], w.shape[3]
 	filters, err := e.parameter("weight", w, e.samples*k, c, r, s)
 	if err != nil {
@@ -305,8 +306,8 @@ func (e *Emission) convolution(x, w emitted, groups int, stride, padding, dilati
 		groups *= e.samples
 	}
 	attributes := Attributes{
-		"kernel_shape": []int{r, s}, "strides": stride[:], "dilations": dilation[:],
-		"pads": []int{padding[0], padding[1], padding[0], padding[1]}, "group": groups,
+		"kernel_shape": []int{r, s}, "strides": o.Stride[:], "dilations": o.Dilation[:], "group": groups,
+		"pads": []int{o.Padding[0], o.Padding[1], o.Padding[0] + o.Trailing[0], o.Padding[1] + o.Trailing[1]},
 	}
 	add := e.within(func(bias string) string {
 		if bias == "" {
