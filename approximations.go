@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/pkg/errors"
 
@@ -229,8 +230,26 @@ func (LaplaceApproximation) conclude(ctx context.Context, t *job, device tensor.
 		if gaussians[chain], err = t.lastLayer(ctx, session, chain); err != nil {
 			return err
 		}
+		if err := t.remarkAgreement(gaussians[chain]); err != nil {
+			return err
+		}
 	}
 	return t.draw(func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
+}
+
+// minAgreement is the smallest fraction of training images whose class by the average of Laplace's
+// draws is that of the trained network, below which a remark is made.
+const minAgreement = 0.9
+
+// remarkAgreement remarks that averages over an approximation's draws have lost what the network
+// learned, as they do under a wide prior.
+func (t *job) remarkAgreement(l *approximate.LaplaceApproximation) error {
+	agreement, err := l.Agreement(t.spec.Samples)
+	if err == nil && agreement < minAgreement {
+		t.note(fmt.Sprintf("laplace: the average over %d draws has the class of the trained network on only %.0f %% of the training images: the prior is so wide "+
+			"that the last layer's weights are hardly determined; a narrower prior or more samples would keep more of its accuracy", t.spec.Samples, 100*agreement))
+	}
+	return err
 }
 
 // The outputs of lastInputs.

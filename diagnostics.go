@@ -2,10 +2,8 @@ package pollen
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 
@@ -63,8 +61,13 @@ type Diagnostics struct {
 
 	// Temperatures are those of all weights, then by layer.
 	Temperatures []Temperature `json:"temperatures,omitempty"`
-	// Predictions is the temperature of what predictions depend on; nil if it was not measured.
-	Predictions *Measured `json:"predictions,omitempty"`
+	// Predictions is the temperature of what predictions depend on, with the directions of weight
+	// space weighted by their curvature lambda: an alarm, which the steepest few directions decide.
+	// Determination is the same with each direction weighted by lambda/(lambda + prior), so that
+	// each one that the data determine counts once, as in the spread of predictions. They are nil
+	// if they were not measured, the latter also for networks of more than a million weights.
+	Predictions   *Measured `json:"predictions,omitempty"`
+	Determination *Measured `json:"determination,omitempty"`
 	// Acceptance is the mean acceptance probability of a Metropolis test.
 	Acceptance Number `json:"acceptance"`
 	// Diverged is the fraction of NUTS' trajectories that diverged, see mcmc.TraceDiverged.
@@ -197,9 +200,9 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	var weights, losses [][]float64
 	traced := true
 	var total float64
-	var shares, sharesOfPredictions []float64
+	var shares, sharesOfPredictions, sharesOfDetermination []float64
 	var layers [][]Measured // configurational temperatures, by layer and part
-	var predictions []Measured
+	var predictions, determination []Measured
 	for i, part := range parts {
 		d, err := part.Diagnostics()
 		if err != nil {
@@ -231,6 +234,9 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		if d.Predictions != nil {
 			predictions, sharesOfPredictions = append(predictions, *d.Predictions), append(sharesOfPredictions, share)
 		}
+		if d.Determination != nil {
+			determination, sharesOfDetermination = append(determination, *d.Determination), append(sharesOfDetermination, share)
+		}
 		all.Acceptance += Number(share) * d.Acceptance
 		all.Diverged += Number(share) * d.Diverged
 		all.Swaps += Number(share) * d.Swaps
@@ -247,6 +253,7 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		weights, losses = nil, nil
 	}
 	all.Predictions = meanOf(predictions, sharesOfPredictions)
+	all.Determination = meanOf(determination, sharesOfDetermination)
 	all.WeightRHat, all.LossRHat = measure.RHat(weights), measure.RHat(losses)
 	return all, nil
 }
@@ -259,7 +266,9 @@ func meanOf(measured []Measured, shares []float64) *Measured {
 		return nil
 	}
 	total, mean, within, between := 0.0, 0.0, 0.0, 0.0
+	groups := 0
 	for i, m := range measured {
+		groups += m.Groups
 		total += shares[i]
 		mean += shares[i] * float64(m.Value)
 		within += math.Pow(shares[i]*float64(m.StandardError), 2)
@@ -269,121 +278,7 @@ func meanOf(measured []Measured, shares []float64) *Measured {
 		between += math.Pow(shares[i]*(float64(m.Value)-mean), 2)
 	}
 	if n := float64(len(measured)); n > 1 && !(within > between*n/(n-1)) { // or NaN, of a run too short for one
-		within = between * n / (n - 1)
+		within, groups = between*n/(n-1), len(measured)
 	}
-	return &Measured{Value: Number(mean), StandardError: Number(math.Sqrt(within) / total)}
-}
-
-// equilibriumTolerance is the largest relative difference between a temperature and the requested
-// one in equilibrium, and the largest relative standard error with which that can be decided.
-// Differences below clearErrors standard errors do not count.
-const (
-	equilibriumTolerance = 0.05
-	clearErrors          = 2
-)
-
-// Equilibrium describes how many of the weights are in equilibrium at the requested temperature,
-// within 5 % of it or two standard errors, what keeps the others from it, and the temperature of
-// what predictions depend on, if it was measured. It also reports whether all weights are. The
-// verdict is "" if no temperature was measured.
-func (d *Diagnostics) Equilibrium(temperature float64) (verdict string, all bool) {
-	if temperature == 0 || len(d.Temperatures) < 2 { // there is no equilibrium at temperature 0
-		return "", false
-	}
-	states, weights, total := d.byState(temperature)
-	if total == 0 { // a layer was not measured
-		return "", false
-	}
-	layers := d.Temperatures[1:]
-	// Rounded down, so that "100 %" means all.
-	share := math.Floor(100 * float64(weights[balanced]) / float64(total))
-	verdict = fmt.Sprintf("%.0f %% of the weights are in equilibrium, within %g %% of T = %g", share, 100*equilibriumTolerance, temperature)
-	last := layers[len(layers)-1].Layer
-	for _, s := range []struct {
-		state state
-		text  string
-		scale string // where it is the last layer, whose weights scale the logits
-	}{
-		{growing, "still growing", "the scale of the logits still grows"},
-		{shrinking, "still shrinking", "the scale of the logits still shrinks"},
-		{heated, "heated by the noise of minibatches", ""},
-		{vague, "in too short a run to tell", ""},
-	} {
-		if names := states[s.state]; len(names) > 0 {
-			verdict += fmt.Sprintf("; %s: %s", s.text, listed(names))
-			if s.scale != "" && slices.Contains(names, last) {
-				verdict += " (" + s.scale + ")"
-			}
-		}
-	}
-	if p := d.Predictions; p != nil {
-		verdict += "; what predictions depend on is at T = " + p.String()
-	}
-	return verdict + ".", weights[balanced] == total
-}
-
-// byState returns the layers by their states, and the numbers of weights by state and in total,
-// which is 0 if a layer was not measured.
-func (d *Diagnostics) byState(temperature float64) (layers map[state][]string, weights map[state]int, total int) {
-	layers, weights = map[state][]string{}, map[state]int{}
-	for _, t := range d.Temperatures[1:] {
-		s := stateOf(t, temperature)
-		if s == unmeasured {
-			return nil, nil, 0
-		}
-		layers[s], weights[s] = append(layers[s], t.Layer), weights[s]+t.Weights
-		total += t.Weights
-	}
-	return layers, weights, total
-}
-
-// listed returns the names of a few layers and the number of the others.
-func listed(names []string) string {
-	const most, few = 8, 4
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d other layers", strings.Join(names[:few], ", "), len(names)-few)
-}
-
-// state is the state of a layer, by its temperatures.
-type state int
-
-// The states.
-const (
-	unmeasured state = iota
-	balanced
-	growing
-	shrinking
-	heated
-	vague
-)
-
-// stateOf returns the state of a layer. It uses the kinetic temperature, too, which is exact far
-// sooner than the configurational one.
-//
-// The cases are in the order of certainty. Colder than requested is a weight that still grows from
-// its small initial value. Hotter has two causes: the noise of minibatches, if the kinetic
-// temperature, too, is out of tolerance or has more than half of the excess, and otherwise a weight
-// that still shrinks. If the standard error exceeds the tolerance, nothing can be decided.
-func stateOf(t Temperature, requested float64) state {
-	off, tolerance := float64(t.Configurational)-requested, equilibriumTolerance*requested
-	hot := float64(t.Kinetic) - requested
-	if math.IsNaN(float64(t.Kinetic)) {
-		hot = float64(t.GradientNoise) * requested
-	}
-	clear := math.Abs(off) > tolerance && !(math.Abs(off) <= clearErrors*float64(t.StandardError))
-	switch {
-	case math.IsNaN(float64(t.Configurational)):
-		return unmeasured
-	case clear && off < 0:
-		return growing
-	case hot > tolerance || clear && hot > off/2:
-		return heated
-	case clear:
-		return shrinking
-	case !(float64(t.StandardError) <= tolerance):
-		return vague
-	}
-	return balanced
+	return &Measured{Value: Number(mean), StandardError: Number(math.Sqrt(within) / total), Groups: groups}
 }

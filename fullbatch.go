@@ -13,9 +13,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// maxExact is the largest data set for samplers on all data, which evaluate all of it at each step.
-const maxExact = 10000
-
 // firstExactRate is their initial step size, which adapts during burn-in, as a learning rate on the
 // mean loss.
 const firstExactRate = 0.01
@@ -79,14 +76,9 @@ func (w fullBatchKind) check(s *Spec) error {
 	return err
 }
 
-// checkExact refuses data that are too large for such a sampler, and minibatches, on which its test
-// is not valid.
+// checkExact refuses minibatches, on which the test of such a sampler is not valid.
 func (s Spec) checkExact(examples int) error {
-	switch {
-	case examples > maxExact:
-		return invalid("%s evaluates all data at each step, and %d examples are too many: subset must be at most %d",
-			MethodName(s.Method), examples, maxExact)
-	case s.Batch != examples:
+	if s.Batch != examples {
 		return invalid("%s evaluates all data at each step: batch must be %d, all examples, got %d", MethodName(s.Method), examples, s.Batch)
 	}
 	return nil

@@ -272,7 +272,8 @@ type job struct {
 	meanField    *approximate.MeanField // of Bayes by Backprop
 	session      *graph.Session
 	writer       *rundir.Writer
-	probe        *samples.Probe // that samples must pass before they are kept
+	probe        *samples.Probe    // that samples must pass before they are kept
+	note         func(text string) // makes a remark to the user
 }
 
 // give writes images into a new session, and labels unless they are nil. It closes the session if

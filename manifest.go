@@ -302,7 +302,9 @@ func (m Manifest) Difference(asked Spec) (name, ours, theirs string) {
 func (s Spec) decidedAs(run *Manifest, examples int) Spec {
 	s = s.named()
 	if _, ok := s.Method.(Auto); ok && mayChoose(run.Spec.Method) {
-		s.Method, s.Schedule, s.Batch = run.Spec.Method, run.Spec.Schedule, cmp.Or(s.Batch, run.Spec.Batch)
+		s.Method, s.Schedule, s.Batch, s.Budget = run.Spec.Method, run.Spec.Schedule, cmp.Or(s.Batch, run.Spec.Batch), 0
+		s.Epochs, s.Chains = cmp.Or(s.Epochs, run.Spec.Epochs), cmp.Or(s.Chains, run.Spec.Chains)
+		s.Samples, s.Prior = cmp.Or(s.Samples, run.Spec.Samples), cmp.Or(s.Prior, run.Spec.Prior)
 	}
 	resolved, err := s.resolve(examples)
 	if err != nil {

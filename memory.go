@@ -150,13 +150,18 @@ func datasetBytes(sets ...*datasets.Dataset) int64 {
 
 // EstimateMemory estimates the memory of the run that Fit would make. Nothing is allocated for it
 // except the compiled programs. With the method auto it is that of the method that auto would
-// choose, without the pilot. The errors are those of Fit for an invalid specification or data.
+// choose, without the pilot; a few steps measure the speed. The errors are those of Fit for an
+// invalid specification or data.
 func EstimateMemory(spec Spec, data *datasets.Splits, options ...Option) (*Memory, error) {
 	if data == nil || data.Train == nil {
 		return nil, invalid("estimate: no data to train on")
 	}
 	e := environmentOf(options)
-	t, err := newTraining(spec.recommendedFor(data.Train, e).assumed(data.Train), data.Train, "", e)
+	spec, err := spec.recommendedFor(data.Train, e).assumed(data.Train, e)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTraining(spec, data.Train, "", e)
 	if err != nil {
 		return nil, err
 	}
@@ -174,20 +179,6 @@ func EstimateMemory(spec Spec, data *datasets.Splits, options ...Option) (*Memor
 		return err
 	})
 	return m, err
-}
-
-// assumed returns the specification with the method that Auto chooses, and a schedule of a pilot.
-func (s Spec) assumed(data *datasets.Dataset) Spec {
-	s = s.named()
-	if _, ok := s.Method.(Auto); !ok {
-		return s
-	}
-	if s.choosesExact(s.examplesOf(data)) {
-		s.Method = exactSampler()
-	} else {
-		s.Method = autoSampler()
-	}
-	return s
 }
 
 // memory estimates the memory of a training with its compiled program: of all phases if t.splits

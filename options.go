@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/evaluate"
@@ -64,6 +65,7 @@ type environment struct {
 	// risk is the largest certified error rate among the images that are answered, or 0: none is
 	// referred. riskConfidence is the confidence of the certificate.
 	risk, riskConfidence float64
+	now                  func() time.Time
 }
 
 // WithDevice makes a call compute on a device, which the caller closes. The default is the host
@@ -110,6 +112,10 @@ func WithInDistributionRate(rate float64) Option {
 	return func(e *environment) { e.inDistributionRate = rate }
 }
 
+// WithClock sets the clock by which Auto measures the device's speed; by default it is the
+// system's.
+func WithClock(now func() time.Time) Option { return func(e *environment) { e.now = now } }
+
 // checkLevels refuses a level or a rate that is not a probability.
 func (e environment) checkLevels() error {
 	switch {
@@ -130,7 +136,7 @@ func (e environment) checkLevels() error {
 
 // environmentOf applies options to the defaults; a later option overrides an earlier one.
 func environmentOf(options []Option) environment {
-	e := environment{observe: func(Event) {}, level: 0.9, inDistributionRate: 0.95, riskConfidence: evaluate.RiskConfidence}
+	e := environment{observe: func(Event) {}, level: 0.9, inDistributionRate: 0.95, riskConfidence: evaluate.RiskConfidence, now: clock}
 	e.apply(options)
 	return e
 }

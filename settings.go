@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -55,7 +56,7 @@ var settings = []Setting{
 		func(s *Spec) any { return orNil(s.Input) }, func(s *Spec, text string) error { s.Input = text; return nil }},
 	number("subset", "number of examples to train on: the first ones, or evenly spaced ones if the data are sorted by class\n(default: all)", true,
 		func(s *Spec) *int { return &s.Subset }),
-	{"method", "string", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data\n" +
+	{"method", "string", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data and --budget\n" +
 		"(default: sghmc with 4 chains, 4 cycles and a warm start by adam, as far as the other flags\n" +
 		"allow; auto with a frozen ONNX file)", true,
 		func(s *Spec) any {
@@ -78,6 +79,19 @@ var settings = []Setting{
 	number("epochs", "passes over the training data, burn-in included; for nuts, draws (default 8, or enough for 1000 steps if the\n"+
 		"data are few; 2000 for full-batch samplers, 500 for nuts)", true,
 		func(s *Spec) *int { return &s.Epochs }),
+	{"budget", "string", "for auto, instead of --epochs: how long the steps may take, such as 30m or 2h (default 10m)", false,
+		func(s *Spec) any {
+			if s.Budget == 0 {
+				return nil
+			}
+			return s.Budget.String()
+		},
+		func(s *Spec, text string) (err error) {
+			if s.Budget, err = time.ParseDuration(text); err != nil || s.Budget <= 0 {
+				return errors.Errorf("budget must be a time such as 10m, got %q", text)
+			}
+			return nil
+		}},
 	{"start", "string", "warm start: directory of a run; the chains begin at its last samples (default: fresh initial values)", true,
 		func(s *Spec) any { return orNil(s.Start) }, func(s *Spec, text string) error { s.Start = text; return nil }},
 	{"warm-start", "string", "optimizer that each chain begins with, such as adam: it is stopped by its loss on a fifth of the training images,\n" +
@@ -122,7 +136,8 @@ var settings = []Setting{
 	number("anchor", "control variates: epochs between two gradients over all data; less gradient noise for twice the work (default: none)", false,
 		func(s *Spec) *int { return &s.Anchor }),
 	{"order", "string", "order of minibatches: " + shuffled + " (again in each epoch), or " + symmetric + " (every second epoch is the\n" +
-		"reverse of the one before) (default " + shuffled + ")", false,
+		"reverse of the one before, which cools short epochs and heats where m sqrt(lambda h) is 1.6 to 5, with m minibatches\n" +
+		"per epoch, curvature lambda and step size h) (default " + shuffled + ")", false,
 		func(s *Spec) any {
 			if !s.Symmetric {
 				return nil

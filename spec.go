@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -68,6 +69,10 @@ type Spec struct {
 	// 1000 steps, or more for a long BurnIn. For samplers on all data it is 2000, for NUTS 500
 	// draws.
 	Epochs int
+
+	// Budget is the time that the steps of Auto may take. The default is 10 minutes. Auto replaces
+	// it by Epochs.
+	Budget time.Duration
 
 	// Chains is the number of Markov chains, which run in parallel from different initial values.
 	// The default is 1, and 4 without a Method. Several are needed to see whether chains agree, and

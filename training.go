@@ -57,7 +57,7 @@ type training struct {
 // newTraining resolves a specification for data, and finds the mistakes that can be found without a
 // device. dir is "" for trainings that keep nothing, such as a pilot.
 func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (t *training, err error) {
-	t = &training{environment: e, dir: dir, job: job{data: data}}
+	t = &training{environment: e, dir: dir, job: job{data: data, note: e.remark}}
 	if t.spec, err = spec.resolve(data.Len()); err != nil {
 		return nil, err
 	}

@@ -200,8 +200,35 @@ func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnos
 	if d.Temperatures, err = t.temperaturesByLayer(device); err != nil {
 		return nil, err
 	}
-	d.Predictions, err = t.predictionTemperature(ctx, device)
+	p, err := t.predictionTemperature(ctx, device)
+	if p != nil {
+		d.Predictions, d.Determination = p.Curvature, p.Determination
+		t.remarkResonance(p.Steepness)
+	}
 	return d, err
+}
+
+// Symmetric minibatches heat directions of curvature lambda for which m sqrt(lambda h), the phase
+// of their oscillation in an epoch of m minibatches, is between these values. Measured: T of
+// predictions 5.9 ± .4 with them, 4.6 ± .3 without.
+const (
+	minResonance = 1.6
+	maxResonance = 5
+)
+
+// remarkResonance remarks that symmetric minibatches heat a run, by the curvature of the directions
+// that predictions depend on.
+func (t *training) remarkResonance(curvature float64) {
+	s, ok := t.kind.(minibatchKind)
+	if !ok || !t.spec.Symmetric || !langevin.HasMomentum(s.sampler) {
+		return
+	}
+	n := float64(t.data.Len())
+	h := t.rates[t.session.Steps()-1] / n
+	if phase := n / float64(t.spec.Batch) * math.Sqrt(curvature*h); phase >= minResonance && phase <= maxResonance {
+		t.remark(fmt.Sprintf("symmetric minibatches heat this run: m sqrt(lambda h) is %.2g in the steepest directions, and between %g and %g an epoch and its "+
+			"reverse resonate; use larger minibatches, smaller rates or the order shuffled", phase, minResonance, float64(maxResonance)))
+	}
 }
 
 // subject is the training for package measure.
@@ -237,10 +264,10 @@ func (t *training) gradientNoise(device tensor.Device) (map[string]float64, erro
 }
 
 // predictionTemperature returns the temperature of what predictions depend on, over some of the
-// samples, see measure.PredictionTemperature; nil for methods whose samples are no states of a
+// samples, see measure.PredictionTemperature; nil for methods whose samples are not states of a
 // chain, at temperature 0, with Augment, where the potential is no function of the parameters, and
 // with ClassWeights, by which likelihoods are no probabilities.
-func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*Measured, error) {
+func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*measure.PredictionTemperatures, error) {
 	traits := t.kind.traits()
 	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.temperature() == 0 || !t.spec.Augment.isNone() || t.classWeights != nil {
 		return nil, nil

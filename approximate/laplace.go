@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/pollen-ml/pollen/langevin"
@@ -23,7 +24,12 @@ import (
 // G x A approximates the mean of (diag(p) - p p') x a a', the Hessian of the mean loss. The
 // eigenvectors of the factors diagonalise the whole precision, so that the prior enters exactly and
 // not as a damping of the factors. Around any point other than the posterior's mode the
-// approximation is wrong. Sources: MacKay, A practical Bayesian framework for backpropagation
+// approximation is wrong.
+//
+// The logits are linear in these weights, so that the average over many draws is the linearised
+// predictive of Immer, Korzepa and Bauer (2021). Under a prior far wider than the weights, logits
+// vary so much in directions without curvature that an average over a few draws is close to chance:
+// Agreement measures that. Sources: MacKay, A practical Bayesian framework for backpropagation
 // networks (1992); Ritter, Botev and Barber, A scalable Laplace approximation for neural networks
 // (2018); Daxberger et al., Laplace redux (2021).
 type LaplaceApproximation struct {
@@ -34,6 +40,8 @@ type LaplaceApproximation struct {
 	n            int
 	inputs       *mat.SymDense // sum of a a', scaled
 	outputs      *mat.SymDense // sum of diag(p) - p p'
+	seen         []float32     // inputs of the first examples, up to agreementExamples
+	classes      []int         // that the mode gives them
 
 	// Standard deviations along the eigenvectors [K F], and the eigenvectors themselves, as the
 	// columns of [K K] and [F F].
@@ -77,8 +85,11 @@ func NewLaplaceApproximation(seed uint64, mode samples.Sample, layer string, pri
 func LaplaceBytes(inputs, outputs, batch int) int {
 	const each = 4 // matrices of the size of a factor: it, a term, eigenvectors, work
 	f := inputs + 1
-	return 8 * (each*(f*f+outputs*outputs) + 3*f*outputs + 2*batch*f)
+	return 8*(each*(f*f+outputs*outputs)+3*f*outputs+2*batch*f) + 4*agreementExamples*inputs + 8*agreementExamples*(outputs+1)
 }
+
+// agreementExamples bounds the examples on which draws are compared with the mode.
+const agreementExamples = 256
 
 // Inputs returns F, the number of the layer's inputs.
 func (l *LaplaceApproximation) Inputs() int { return l.mode.Parameters[l.weight].Shape[1] }
@@ -101,6 +112,9 @@ func (l *LaplaceApproximation) Observe(inputs, probabilities []float32) error {
 				x = float64(inputs[i*f+j])
 			}
 			a.Set(j, i, x*scale)
+		}
+		if row := probabilities[i*k:][:k]; len(l.classes) < agreementExamples {
+			l.seen, l.classes = append(l.seen, inputs[i*f:][:f]...), append(l.classes, slices.Index(row, slices.Max(row)))
 		}
 		for r, p := range probabilities[i*k : (i+1)*k] {
 			l.outputs.SetSym(r, r, l.outputs.At(r, r)+float64(p))
@@ -176,4 +190,42 @@ func (l *LaplaceApproximation) Draw(draw int) (samples.Sample, error) {
 		}
 	}
 	return sample, errors.Wrap(sample.Validate(), "approximate: laplace")
+}
+
+// Agreement returns the fraction of up to 256 of the examples to which the average of the first
+// draws gives the class that the mode gives them.
+func (l *LaplaceApproximation) Agreement(draws int) (float64, error) {
+	if l.n == 0 || draws < 1 {
+		return 0, errors.Errorf("approximate: laplace: agreement needs examples and at least 1 draw, got %d and %d", l.n, draws)
+	}
+	k, f := l.outputs.SymmetricDim(), l.Inputs()
+	average, logits := make([]float64, len(l.classes)*k), make([]float64, k)
+	for draw := range draws {
+		s, err := l.Draw(draw)
+		if err != nil {
+			return 0, err
+		}
+		for i := range l.classes {
+			for r := range logits {
+				logits[r] = 0
+				if l.bias >= 0 {
+					logits[r] = float64(s.Parameters[l.bias].Values[r])
+				}
+				for j, x := range l.seen[i*f:][:f] {
+					logits[r] += float64(x) * float64(s.Parameters[l.weight].Values[r*f+j])
+				}
+			}
+			sum := floats.LogSumExp(logits)
+			for r, v := range logits {
+				average[i*k+r] += math.Exp(v - sum)
+			}
+		}
+	}
+	same := 0
+	for i, class := range l.classes {
+		if floats.MaxIdx(average[i*k:][:k]) == class {
+			same++
+		}
+	}
+	return float64(same) / float64(len(l.classes)), nil
 }

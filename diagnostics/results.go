@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Number is a float64 that is null in JSON if it is not finite.
@@ -30,9 +32,29 @@ func (n *Number) UnmarshalJSON(content []byte) error {
 type Measured struct {
 	Value         Number `json:"value"`
 	StandardError Number `json:"standardError"`
+	// Groups is the number of independent parts of the data that the standard error was estimated
+	// from; 0 if they are many.
+	Groups int `json:"groups,omitempty"`
 }
 
-// String rounds both to the first digit of the error, as in "8 ± 2" and "110 ± 40".
+// fewGroups is the number of groups from which on a standard error is good enough to be printed as
+// one. Below it, the 95 % interval by Student's t-distribution is printed.
+const fewGroups = 8
+
+// Interval returns the bounds of the 95 % confidence interval, by Student's t-distribution if
+// Groups is given.
+func (m Measured) Interval() (low, high float64) {
+	quantile := distuv.UnitNormal.Quantile(0.975)
+	if m.Groups > 0 {
+		quantile = distuv.StudentsT{Sigma: 1, Nu: float64(max(1, m.Groups-1))}.Quantile(0.975)
+	}
+	off := quantile * float64(m.StandardError)
+	return float64(m.Value) - off, float64(m.Value) + off
+}
+
+// String rounds both to the first digit of the error, as in "8 ± 2" and "110 ± 40". An error from
+// fewer than eight groups would mislead: the 95 % interval is written instead of it, as in "100
+// (50 to 160)".
 func (m Measured) String() string {
 	place := math.Floor(math.Log10(float64(m.StandardError)))
 	if math.IsInf(place, 0) || math.IsNaN(place) {
@@ -40,7 +62,12 @@ func (m Measured) String() string {
 	}
 	unit := math.Pow(10, place)
 	digits := max(0, -int(place))
-	return fmt.Sprintf("%.*f ± %.*f", digits, math.Round(float64(m.Value)/unit)*unit, digits, math.Round(float64(m.StandardError)/unit)*unit)
+	rounded := func(v float64) string { return fmt.Sprintf("%.*f", digits, math.Round(v/unit)*unit) }
+	if m.Groups > 0 && m.Groups < fewGroups {
+		low, high := m.Interval()
+		return fmt.Sprintf("%s (%s to %s)", rounded(float64(m.Value)), rounded(low), rounded(high))
+	}
+	return fmt.Sprintf("%s ± %s", rounded(float64(m.Value)), rounded(float64(m.StandardError)))
 }
 
 // Temperature is the temperature of the weights of a layer in the sampling phase.
@@ -69,6 +96,7 @@ type Temperature struct {
 // statistics of the probability of one class, always the same, for each of some held-out images.
 type Mixing struct {
 	Images  int    `json:"images"`  // those whose probabilities change at all
+	Chains  int    `json:"chains"`  // that were compared
 	Values  int    `json:"values"`  // of each image and chain
 	RHat    Number `json:"rHat"`    // 95th percentile over images of split R-hat
 	BulkESS Number `json:"bulkESS"` // effective sample size of all chains together, median over images

@@ -7,11 +7,23 @@ import (
 
 func TestMeasuredText(t *testing.T) {
 	for want, m := range map[string]Measured{
-		"8 ± 2": {8.04, 1.71}, "110 ± 40": {112.3, 41}, "0.97 ± 0.05": {0.9735, 0.0514}, "1.04 ± 0.10": {1.04, 0.0996},
-		"1 ± NaN": {1, Number(math.NaN())}, "1.23 ± 0": {1.2345, 0},
+		"8 ± 2": {8.04, 1.71, 0}, "110 ± 40": {112.3, 41, 8}, "0.97 ± 0.05": {0.9735, 0.0514, 16}, "1.04 ± 0.10": {1.04, 0.0996, 0},
+		"1 ± NaN": {1, Number(math.NaN()), 4}, "1.23 ± 0": {1.2345, 0, 0},
+		"100 (50 to 160)": {101.8, 16.8, 4}, "1.0 (0.8 to 1.3)": {1.02, 0.1, 7},
 	} {
 		if got := m.String(); got != want {
 			t.Errorf("%v, want %s", got, want)
+		}
+	}
+}
+
+// The interval of four groups is that of Student's t-distribution with 3 degrees of freedom, whose
+// quantile is 3.182.
+func TestInterval(t *testing.T) {
+	for groups, want := range map[int]float64{0: 1.960, 4: 3.182, 16: 2.131} {
+		low, high := Measured{Value: 10, StandardError: 2, Groups: groups}.Interval()
+		if !(math.Abs(low-10+2*want) < 2e-3) || !(math.Abs(high-10-2*want) < 2e-3) {
+			t.Errorf("%d groups: %v to %v, want 10 ± 2 times %v", groups, low, high, want)
 		}
 	}
 }

@@ -25,3 +25,6 @@ func SlopeAndCurvature(p Prior, dataSize int, theta float64) (slope, curvature f
 	s.fill(g, []float64{theta}, []float64{0})
 	return g[0], s.curvature(theta)
 }
+
+// UBUCoefficients are those of UBU for a friction.
+var UBUCoefficients = ubuCoefficients

@@ -109,3 +109,14 @@ func TestUBUMoments(t *testing.T) {
 		}
 	}
 }
+
+// TestUBUSeries: for small frictions the series of the position's noise is its formula, which has
+// lost only a few of its digits there.
+func TestUBUSeries(t *testing.T) {
+	for _, a := range []float64{0.02, 0.05, 0.08, 0.1} {
+		_, got := langevin.UBUCoefficients(a)
+		if want := (2*a - 4*math.Tanh(a/2)) / (a * a); !(math.Abs(got/want-1) < 3e-11) {
+			t.Errorf("friction %v: %v, want %v", a, got, want)
+		}
+	}
+}

@@ -207,8 +207,8 @@ func orDash(format string, v pollen.Number) string {
 func verdicts(r *Record) string {
 	var lines strings.Builder
 	for _, run := range r.Runs {
-		if verdict, _ := run.Diagnostics.Equilibrium(1); verdict != "" {
-			fmt.Fprintf(&lines, "%s: %s\n", run.Name, verdict)
+		if verdict := run.Diagnostics.Verdict(1).Text; verdict != "" {
+			fmt.Fprintf(&lines, "%s: %s.\n", run.Name, verdict)
 		}
 	}
 	return lines.String()

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/pollen-ml/pollen"
@@ -35,6 +36,9 @@ func printChains(runs []scoredRun, short bool, c *console) (notInEquilibrium []s
 	}
 	for _, note := range notes {
 		fmt.Fprintln(c.out, note)
+	}
+	if s.Next != "" && !short { // else the advice has a command
+		fmt.Fprintf(c.out, "Next: %s %s\n", program(os.Executable()), s.Next)
 	}
 	return s.NotInEquilibrium, nil
 }

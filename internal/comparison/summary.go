@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
 )
-
-// mixedRHat is the split R-hat above which chains have not mixed.
-const mixedRHat = 1.01
 
 // Summary describes the chains of runs: length, convergence and temperatures.
 type Summary struct {
@@ -22,7 +23,8 @@ type Summary struct {
 	Notes            []string        // explanations of the tables, and how close each run is to equilibrium
 	Verdicts         []string        // of Notes, those on how close each run is to equilibrium
 	Ranges           []string        // a line on the temperatures of each run, instead of its table
-	NotInEquilibrium []string        // names of samplers that are not in equilibrium, or whose predictions have not mixed
+	NotInEquilibrium []string        // names of samplers that are not in equilibrium
+	Next             string          // for a single run: the arguments of the command that helps most; "" without a verdict
 }
 
 // Summarize summarizes the diagnostics of runs under the given names. It skips runs without
@@ -41,17 +43,14 @@ func Summarize(names []string, runs []*pollen.Run) (s Summary, err error) {
 	if len(all) == 0 {
 		return s, nil
 	}
-	s.Chains = report.NewTable("run", report.Column{Title: "samples", Format: "%.0f"}, report.Column{Title: "steps", Format: "%.0f"},
-		report.Column{Title: "split R-hat of predictions"}, report.Column{Title: "of " + all[0].Watched},
-		report.Column{Title: "ESS of predictions"}, report.Column{Title: "in the tails"})
+	s.Chains = chainsTable(all)
+	heated := slices.ContainsFunc(all, observed.hasPredictionTemperature)
 	var verdicts []string
 	for _, o := range all {
-		m := o.mixing()
-		if err := s.Chains.Add(o.name, float64(o.Samples), float64(o.Made), orDash("%.3f", m.RHat), orDash("%.3f", o.WeightRHat),
-			orDash("%.0f", m.BulkESS), orDash("%.0f", m.TailESS)); err != nil {
+		if err := o.addChains(s.Chains, heated); err != nil {
 			return s, err
 		}
-		if m.Images > 0 && s.Notes == nil {
+		if m := o.mixing(); m.Images > 0 && s.Notes == nil {
 			s.Notes = append(s.Notes, fmt.Sprintf("Predictions of %d held-out images: split R-hat "+
 				"is the 95th percentile over images, the effective sample size (ESS) is the median.", m.Images))
 		}
@@ -69,8 +68,51 @@ func Summarize(names []string, runs []*pollen.Run) (s Summary, err error) {
 	if s.Temperatures != nil {
 		s.Notes = append(s.Notes, notesOnTemperatures...)
 	}
+	if heated {
+		s.Notes = append(s.Notes, notesOnPredictions...)
+	}
 	s.Notes, s.Verdicts = append(s.Notes, verdicts...), verdicts
+	if len(runs) == 1 && len(runs[0].Manifest().Parts) == 0 {
+		s.Next = all[0].next(runs[0].Dir())
+	}
 	return s, nil
+}
+
+// chainsTable returns an empty table of the runs' chains. Convergence comes first; the temperatures
+// of predictions, which are only an alarm, come last, where a run has measured them.
+func chainsTable(all []observed) *report.Table {
+	columns := []report.Column{
+		{Title: "samples", Format: "%.0f"}, {Title: "steps", Format: "%.0f"},
+		{Title: "split R-hat of predictions"}, {Title: "of " + all[0].Watched}, {Title: "ESS of predictions"}, {Title: "in the tails"},
+	}
+	if slices.ContainsFunc(all, observed.hasPredictionTemperature) {
+		columns = append(columns, report.Column{Title: "T by determination"}, report.Column{Title: "by curvature"})
+	}
+	return report.NewTable("run", columns...)
+}
+
+// addChains adds a run's row to the table of chains, with the temperatures of predictions or
+// without.
+func (o observed) addChains(table *report.Table, temperatures bool) error {
+	m := o.mixing()
+	cells := []any{
+		float64(o.Samples), float64(o.Made), orDash("%.3f", m.RHat), orDash("%.3f", o.WeightRHat), orDash("%.0f", m.BulkESS), orDash("%.0f", m.TailESS),
+	}
+	if temperatures {
+		cells = append(cells, textOrDash(o.Determination), textOrDash(o.Predictions))
+	}
+	return table.Add(o.name, cells...)
+}
+
+// hasPredictionTemperature reports whether the temperature of what predictions depend on was
+// measured.
+func (o observed) hasPredictionTemperature() bool { return o.Predictions != nil }
+
+func textOrDash(m *pollen.Measured) string {
+	if m == nil {
+		return "-"
+	}
+	return m.String()
 }
 
 // observed is a run with the diagnostics of its chains.
@@ -107,8 +149,8 @@ func (o observed) verdict() []string {
 		notes = append(notes, fmt.Sprintf("%s: random augmentation (%s): temperatures are not those of the posterior given the images, see pollen.Augment.",
 			o.name, augment))
 	}
-	if note, _ := o.Equilibrium(o.requested()); note != "" {
-		notes = append(notes, o.name+": "+note)
+	if verdict := o.Verdict(o.requested()).Text; verdict != "" {
+		notes = append(notes, o.name+": "+verdict+".")
 	}
 	if !isNaN(o.Acceptance) {
 		notes = append(notes, fmt.Sprintf("%s: mean acceptance probability %.2f.", o.name, float64(o.Acceptance)))
@@ -120,10 +162,6 @@ func (o observed) verdict() []string {
 		notes = append(notes, fmt.Sprintf("%s: %s %% of the swaps between neighbouring temperatures %s were accepted.", o.name,
 			report.OrDash("%.0f", 100*float64(o.Swaps)), strings.ReplaceAll(strings.Trim(fmt.Sprint(o.spec.Temperatures), "[]"), " ", ", ")))
 	}
-	if unmixed := o.unmixed(); len(unmixed) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: not mixed: split R-hat of %s above %g. A longer run would mix better.", o.name,
-			strings.Join(unmixed, " and "), mixedRHat))
-	}
 	return notes
 }
 
@@ -132,19 +170,30 @@ func (o observed) verdict() []string {
 // never mix.
 func (o observed) notInEquilibrium() bool {
 	t := o.requested()
-	verdict, all := o.Equilibrium(t)
-	return t > 0 && (o.mixing().RHat > mixedRHat || verdict != "" && !all)
+	verdict := o.Verdict(t)
+	return t > 0 && (o.mixing().RHat >= pollen.MixedRHat || verdict.Text != "" && !verdict.InEquilibrium)
 }
 
-// unmixed lists the quantities on which the chains disagree.
-func (o observed) unmixed() (what []string) {
-	if o.mixing().RHat > mixedRHat {
-		what = append(what, "predictions")
+// next returns the arguments of the command that helps most after a verdict on the run in dir: a
+// smaller rate where minibatches heat, several chains where there is only one, and a longer run
+// otherwise. A run in equilibrium is ready to predict.
+func (o observed) next(dir string) string {
+	verdict := o.Verdict(o.requested())
+	again := fmt.Sprintf("fit --config %s", filepath.Join(dir, config.ManifestFile))
+	constant, _ := strings.CutPrefix(o.spec.Texts()["schedule"], "constant:")
+	rate, notConstant := strconv.ParseFloat(constant, 64)
+	switch {
+	case verdict.Text == "":
+		return ""
+	case verdict.InEquilibrium && !verdict.Heated:
+		return fmt.Sprintf("predict %s IMAGE...", dir)
+	case verdict.Heated && notConstant == nil:
+		const slower = 4
+		return fmt.Sprintf("%s --schedule constant:%.2g --epochs %d", again, rate/slower, slower*o.spec.Epochs)
+	case o.spec.Chains == 1:
+		return again + " --chains 4"
 	}
-	if o.WeightRHat > mixedRHat {
-		what = append(what, o.Watched)
-	}
-	return what
+	return fmt.Sprintf("%s --start %s --seed %d", again, dir, o.spec.Seed+1)
 }
 
 func isNaN(n pollen.Number) bool { return math.IsNaN(float64(n)) }

@@ -105,7 +105,7 @@ func TestSummarize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := textOf(t, s)
+	got := strings.NewReplacer("split R-hat of predictions is ", "R-hat ", "not in equilibrium", "no").Replace(textOf(t, s))
 	want := `run      samples  steps  split R-hat of predictions  of conv1.weight[3]  ESS of predictions  in the tails
 ---------------------------------------------------------------------------------------------------------
 SGD            1     12                           -                   -                   -             -
@@ -138,18 +138,75 @@ Measured temperatures, in total and by layer, are configurational, with standard
 Kinetic: temperature of the velocities. Drift: of weights that still grow (-) or shrink (+). Noise: the relative heating by minibatch
 noise that the sampler does not correct; without velocities, drift is the rest that this estimate does not explain.
 All weights count alike here. Predictions depend on a few directions of weight space, which minibatch noise heats most.
-good: 100 % of the weights are in equilibrium, within 5 % of T = 1.
-cold: 4 % of the weights are in equilibrium, within 5 % of T = 1; still growing: linear1 (the scale of the logits still grows).
-cold: not mixed: split R-hat of predictions above 1.01. A longer run would mix better.
-hot: 0 % of the weights are in equilibrium, within 5 % of T = 1; heated by the noise of minibatches: conv1, linear1.
-hot: not mixed: split R-hat of conv1.weight[3] above 1.01. A longer run would mix better.
-vague: 96 % of the weights are in equilibrium, within 5 % of T = 1; in too short a run to tell: conv1.
+good: in equilibrium: R-hat 0.999 (10 effective samples); every layer is within 5 % of T = 1.
+cold: no: R-hat 3.000 (30 effective samples); 4 % of the weights are within 5 % of T = 1; still growing: linear1 (the scale of the logits still grows).
+hot: no: R-hat 0.999 (10 effective samples); 0 % of the weights are within 5 % of T = 1; heated by the noise of minibatches: conv1, linear1.
+vague: no: R-hat 0.999 (10 effective samples); 96 % of the weights are within 5 % of T = 1; in too short a run to tell: conv1.
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"cold", "hot", "vague"}, s.NotInEquilibrium); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The table of chains has the temperatures of predictions last, and a note with their consequence.
+// A single run has the command that helps most.
+func TestPredictionTemperaturesComeLast(t *testing.T) {
+	none := pollen.Number(math.NaN())
+	d := &pollen.Diagnostics{
+		Samples: 40, Made: 9, Watched: "w", WeightRHat: none, LossRHat: none, Acceptance: none, Swaps: none,
+		Temperatures: []pollen.Temperature{
+			{Layer: "all", Weights: 4, Configurational: 1, StandardError: 0.01, Kinetic: 1, Drift: none, GradientNoise: none},
+			{Layer: "linear1", Weights: 4, Configurational: 1, StandardError: 0.01, Kinetic: 1, Drift: none, GradientNoise: none},
+		},
+		Predicted:   &pollen.Mixing{Images: 50, Chains: 4, RHat: 1.2, BulkESS: 12, TailESS: 30},
+		Predictions: &pollen.Measured{Value: 101.8, StandardError: 16.8, Groups: 4}, Determination: &pollen.Measured{Value: 1.42, StandardError: 0.03, Groups: 16},
+	}
+	heated := runOf(t, pollen.Spec{Method: langevin.SGHMC{Friction: 0.1}, Schedule: optimizers.Constant{Rate: 0.02}, Epochs: 8, Chains: 4}, d)
+	s, err := Summarize([]string{"heated"}, []*pollen.Run{heated})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Next != "fit --config "+filepath.Join(heated.Dir(), config.ManifestFile)+" --schedule constant:0.005 --epochs 32" {
+		t.Errorf("next is %q", s.Next)
+	}
+	got, _, _ := strings.Cut(textOf(t, s), "\n\n")
+	want := `run     samples  steps  split R-hat of predictions  of w  ESS of predictions  in the tails  T by determination     by curvature
+-------------------------------------------------------------------------------------------------------------------------------
+heated       40      9                       1.200     -                  12            30         1.42 ± 0.03  100 (50 to 160)`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if notes := strings.Join(s.Notes, " "); !strings.Contains(notes, "total variation of 0.043 to 0.050") || !strings.Contains(notes,
+		"at its temperature within one mode: split R-hat of predictions is 1.200 (12 effective samples); every layer is within 5 % of T = 1; alarm: ") {
+		t.Errorf("notes are %q", notes)
+	}
+}
+
+// The next command is a smaller rate, more chains, a longer run, or predictions.
+func TestNext(t *testing.T) {
+	rate := optimizers.Constant{Rate: 0.1}
+	for want, c := range map[string]struct {
+		spec  pollen.Spec
+		rHat  pollen.Number
+		layer pollen.Temperature
+	}{
+		"predict dir IMAGE...":                                {pollen.Spec{Chains: 4}, 1.01, pollen.Temperature{Configurational: 1, Kinetic: 1}},
+		"fit --config dir/manifest.json --chains 4":           {pollen.Spec{Chains: 1}, 1.2, pollen.Temperature{Configurational: 1, Kinetic: 1}},
+		"fit --config dir/manifest.json --start dir --seed 8": {pollen.Spec{Chains: 4, Seed: 7}, 1.2, pollen.Temperature{Configurational: 0.5, Kinetic: 1}},
+		"fit --config dir/manifest.json --schedule constant:0.025 --epochs 32": {
+			pollen.Spec{Chains: 4, Epochs: 8, Schedule: rate}, 1.01, pollen.Temperature{Configurational: 1.4, Kinetic: 1.4}},
+		"": {pollen.Spec{Chains: 4}, 1.2, pollen.Temperature{Configurational: pollen.Number(math.NaN())}},
+	} {
+		c.layer.Layer, c.layer.Weights, c.layer.StandardError, c.spec.Temperature = "a", 1, 0.01, new(1.0)
+		o := observed{
+			&pollen.Diagnostics{Temperatures: []pollen.Temperature{{}, c.layer}, Predicted: &pollen.Mixing{Chains: c.spec.Chains, RHat: c.rHat}}, "a", c.spec,
+		}
+		if got := filepath.ToSlash(o.next("dir")); got != want {
+			t.Errorf("%+v: %q, want %q", c, got, want)
+		}
 	}
 }
 

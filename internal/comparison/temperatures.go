@@ -20,6 +20,13 @@ var notesOnTemperatures = []string{
 	"All weights count alike here. Predictions depend on a few directions of weight space, which minibatch noise heats most.",
 }
 
+// notesOnPredictions have figures of docs/records/goldstandard-1000.json.
+var notesOnPredictions = []string{
+	"T of what predictions depend on: by determination, each direction that the data determine counts once; by curvature, the steepest",
+	"decide. It is an alarm, after split R-hat, ESS and NLL. On 1000 digits, runs at 5 to 8 by curvature had an NLL of 0.26 to 0.28 and",
+	"a total variation of 0.043 to 0.050 to full-batch sampling, where runs at 1 had 0.25 and 0.022.",
+}
+
 // measure is a kind of temperature. A run has a row or column for it if shown, called with the
 // temperature of all layers, returns true.
 type measure struct {

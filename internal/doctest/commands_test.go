@@ -113,7 +113,7 @@ var smaller = []struct{ piece, flags string }{
 	{"--model backbone.onnx", "--subset 100 --epochs 100 --samples 4"},
 	{"pollen fit --data flowers", "--size 16 --epochs 4"},
 	{"pollen fit --data digits", "--epochs 4 --burn-in 2 --samples 2"},
-	{"--method auto", "--subset 100 --epochs 30 --burn-in 10 --samples 5"},
+	{"--method auto", "--subset 100 --epochs 1500 --burn-in 10 --samples 5"},
 	{"--method momentum", "--subset 300 --epochs 5"},
 	{"--method ensemble", "--subset 300 --epochs 4 --chains 2"},
 	{"pollen fit", "--subset 300 --epochs 4 --burn-in 2 --samples 2 --chains 2"},

@@ -114,7 +114,7 @@ func Mixing(traces [][][]float64) *diagnostics.Mixing {
 	}
 	n := len(rHats)
 	return &diagnostics.Mixing{
-		Images: n, Values: len(traces[0][0]), RHat: diagnostics.Number(rHats[(95*n+99)/100-1]),
+		Images: n, Chains: len(traces[0]), Values: len(traces[0][0]), RHat: diagnostics.Number(rHats[(95*n+99)/100-1]),
 		BulkESS: diagnostics.Number(bulks[n/2]), TailESS: diagnostics.Number(tails[n/2]),
 	}
 }

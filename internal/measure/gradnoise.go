@@ -23,6 +23,7 @@ type Subject struct {
 	Batch       int
 	Seed        uint64
 	Session     *graph.Session
+	Predicting  bool // the network is built for predictions, without dropout
 
 	// Augment changes the images of a minibatch as training does; it may return them as they are.
 	Augment func(b *graph.Builder, x *graph.Node) *graph.Node
@@ -87,12 +88,7 @@ func gradientVariances(device tensor.Device, s Subject, state samples.Sample) (m
 			return nil, err
 		}
 	}
-	// Minibatches are drawn without replacement, so that they vary less than independent ones.
-	// Those of a part of the data have to be corrected for that; those of all data show it already.
-	correction := 1.0
-	if len(labels) < len(s.Labels) {
-		correction -= float64(s.Batch) / float64(len(s.Labels))
-	}
+	correction := finitePopulation(s.Batch, len(labels), len(s.Labels))
 	variances := map[string][]float64{}
 	for p, sum := range sums {
 		for i, v := range sum {
@@ -101,6 +97,17 @@ func gradientVariances(device tensor.Device, s Subject, state samples.Sample) (m
 		variances[state.Parameters[p].Name] = squares[p]
 	}
 	return variances, nil
+}
+
+// finitePopulation returns the factor of the variance of minibatches drawn from n examples, as
+// estimated from some of them. Minibatches are drawn without replacement, so that they vary less
+// than independent ones. Those of a part of the data have to be corrected for that; those of all
+// data show it already.
+func finitePopulation(batch, some, n int) float64 {
+	if some < n {
+		return 1 - float64(batch)/float64(n)
+	}
+	return 1
 }
 
 // lossGradients returns a session whose steps compute the logits of minibatches of some images, and
@@ -130,6 +137,9 @@ func lossGradients(device tensor.Device, s Subject, images samples.Images, label
 // lossProgram returns the program of lossGradients for n images.
 func lossProgram(s Subject, n int, batch op.Batch) (*graph.Program, error) {
 	b := graph.New(tensor.Float32)
+	if s.Predicting {
+		b.Mode = graph.Prediction
+	}
 	x := s.Images.Input(b, batch, n)
 	y := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Int32, n), b.Header())
 	logits := s.Network.Apply(b, s.Augment(b, x))

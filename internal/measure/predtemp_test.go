@@ -4,15 +4,21 @@ import (
 	"context"
 	"math"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/letters"
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
@@ -62,7 +68,7 @@ func fieldOf(t *testing.T, spec pollen.Spec, data *datasets.Dataset) measure.Fie
 // TestField compares gL.gU and the divergence of gL with those of softmax regression, in closed
 // form, in which the prior and the labels' distribution must matter.
 func TestField(t *testing.T) {
-	const size = 1203 // three minibatches of 401
+	const size = 1200 // minibatches of 12
 	data := noisy(t, size)
 	spec := softmaxRegression(t, "sghmc", 0.2)
 	spec.Epochs, spec.Samples, spec.Batch = 3, 1, 20
@@ -121,16 +127,33 @@ func TestField(t *testing.T) {
 	gotProduct, sum := 0.0, 0.0
 	const repetitions = 20 // of the labels that are drawn
 	for range repetitions {
-		var one float64
-		gotProduct, one, err = f.At(t.Context(), sample)
+		one, err := f.At(t.Context(), sample)
 		must(t, err)
-		sum += one / repetitions
+		gotProduct = one[measure.ByCurvature].Product
+		sum += one[measure.ByCurvature].Divergence / repetitions
 	}
 	if off := math.Abs(gotProduct/product - 1); !(off < 1e-3) || math.Abs(without/product-1) < 0.01 {
 		t.Errorf("gL.gU is %.6g, want %.6g, and %.6g without the prior", gotProduct, product, without)
 	}
 	if off := math.Abs(sum/divergence - 1); !(off < 0.05) {
 		t.Errorf("the divergence is %.6g, want %.6g", sum, divergence)
+	}
+
+	// By determination F.gU is that of the field at the sample, wherever it was computed before.
+	at, err := f.At(t.Context(), sample)
+	must(t, err)
+	field, err := f.DeterminedAt(t.Context(), sample)
+	must(t, err)
+	slope, err := f.GradientAt(t.Context(), sample)
+	must(t, err)
+	product = 0
+	for p, parameter := range sample.Parameters {
+		for i, v := range parameter.Values {
+			product += field[p][i] * (slope[p][i] + float64(v)/(0.1*0.1))
+		}
+	}
+	if got := at[measure.ByDetermination].Product; !(math.Abs(got/product-1) < 1e-5) {
+		t.Errorf("by determination F.gU is %v, want %v", got, product)
 	}
 }
 
@@ -175,12 +198,15 @@ func TestCurvedLogits(t *testing.T) {
 	must(t, err)
 	f := fieldOf(t, spec, data)
 	exact, estimated, fisher := 0.0, 0.0, 0.0
+	determined, estimatedDetermined := 0.0, 0.0
 	for _, file := range files {
 		sample, err := samples.ReadSample(file)
 		must(t, err)
 		for range repetitions {
-			_, all, err := f.At(t.Context(), sample)
+			at, err := f.At(t.Context(), sample)
 			must(t, err)
+			all := at[measure.ByCurvature].Divergence
+			estimatedDetermined += at[measure.ByDetermination].Divergence / repetitions
 			part, err := f.Fisher(t.Context(), sample)
 			must(t, err)
 			estimated, fisher = estimated+all/repetitions, fisher+part/repetitions
@@ -191,10 +217,15 @@ func TestCurvedLogits(t *testing.T) {
 				values[i] = v + distance
 				above, err := f.GradientAt(t.Context(), sample)
 				must(t, err)
+				determinedAbove, err := f.DeterminedAt(t.Context(), sample)
+				must(t, err)
 				values[i] = v - distance
 				below, err := f.GradientAt(t.Context(), sample)
 				must(t, err)
+				determinedBelow, err := f.DeterminedAt(t.Context(), sample)
+				must(t, err)
 				values[i] = v
+				determined += (determinedAbove[p][i] - determinedBelow[p][i]) / (2 * distance)
 				exact += (above[p][i] - below[p][i]) / (2 * distance)
 			}
 		}
@@ -202,6 +233,108 @@ func TestCurvedLogits(t *testing.T) {
 	t.Logf("the divergence is %.4g, by random directions %.4g, by the Fisher information only %.4g", exact, estimated, fisher)
 	if !(math.Abs(estimated/exact-1) < 0.05) || !(fisher < 0.8*exact) {
 		t.Error("they are not within 5 %, or the logits are hardly curved")
+	}
+	t.Logf("by determination it is %.4g, by random directions %.4g", determined, estimatedDetermined)
+	if !(math.Abs(estimatedDetermined/determined-1) < 0.05) {
+		t.Error("by determination they are not within 5 %")
+	}
+}
+
+// TestSolve compares the field by determination with a dense inverse.
+func TestSolve(t *testing.T) {
+	const rank, weights, precision, tau = 3, 7, 2.0, 0.5
+	z := trial.NormalDraws(rank*weights+weights, 4)
+	rows, g := mat.NewDense(rank, weights, z[:rank*weights]), z[rank*weights:]
+	var dense mat.Dense
+	dense.Mul(rows.T(), rows)
+	for i := range weights {
+		dense.Set(i, i, dense.At(i, i)+precision+tau)
+	}
+	var want mat.VecDense
+	must(t, want.SolveVec(&dense, mat.NewVecDense(weights, g)))
+	got, err := measure.Solve(rows, precision, tau, g)
+	must(t, err)
+	for i, v := range got {
+		if !(math.Abs(v-want.AtVec(i)) < 1e-12) {
+			t.Errorf("element %d is %v, want %v", i, v, want.AtVec(i))
+		}
+	}
+}
+
+// TestRatio: the jackknife's standard error of a mean is that of the mean, s/sqrt(n).
+func TestRatio(t *testing.T) {
+	over, under := []float64{1, 4, 2, 9}, []float64{1, 1, 1, 1}
+	squares := 0.0
+	for _, v := range over {
+		squares += (v - 4) * (v - 4)
+	}
+	want := math.Sqrt(squares / 3 / 4)
+	if got := measure.Ratio(over, under); got.Value != 4 || !(math.Abs(float64(got.StandardError)-want) < 1e-12) || got.Groups != 4 {
+		t.Errorf("%+v, want 4 with the standard error %v of 4 groups", got, want)
+	}
+	long := slices.Repeat(over, 25)
+	if got := measure.Ratio(long, slices.Repeat(under, 25)); got.Groups != 16 {
+		t.Errorf("%d groups of 100 terms, want 16", got.Groups)
+	}
+}
+
+// TestFinitePopulation: the mean of 2 of the numbers 1 to 5, drawn without replacement, has the
+// variance s^2/2 (1 - 2/5).
+func TestFinitePopulation(t *testing.T) {
+	const n, batch, variance = 5, 2, 2.5 // s^2
+	squares, pairs := 0.0, 0.0
+	for a := 1; a <= n; a++ {
+		for b := a + 1; b <= n; b++ {
+			mean := float64(a+b) / 2
+			squares, pairs = squares+(mean-3)*(mean-3), pairs+1
+		}
+	}
+	if got, want := measure.FinitePopulation(batch, 4, n)*variance/batch, squares/pairs; !(math.Abs(got-want) < 1e-12) {
+		t.Errorf("the variance is %v, want %v", got, want)
+	}
+	if got := measure.FinitePopulation(batch, n, n); got != 1 {
+		t.Errorf("of minibatches of all data the factor is %v, want 1", got)
+	}
+}
+
+// TestWeightedTemperature: samples count as much as they do in predictions, and a network with
+// dropout is measured without it.
+func TestWeightedTemperature(t *testing.T) {
+	data := noisy(t, 60)
+	spec := softmaxRegression(t, "sgld", 0.2)
+	spec.Layers = layers.Sequential{layers.Flatten{}, layers.Dropout{Rate: 0.5, AlsoPredicting: true}, layers.Linear{Outputs: 4}}
+	spec.Schedule, spec.Batch, spec.Epochs, spec.Samples = optimizers.Cosine{First: 0.05, Last: 0.001}, 20, 90, 4
+	run := fit(t, spec, trainOn(data))
+	found, err := run.Diagnostics()
+	must(t, err)
+	files, err := run.Samples()
+	must(t, err)
+	f := fieldOf(t, spec, data)
+	var over, under, unweighted [2][]float64
+	for _, file := range files {
+		sample, err := samples.ReadSample(file)
+		must(t, err)
+		at, err := f.At(t.Context(), sample)
+		must(t, err)
+		once, err := f.GradientAt(t.Context(), sample)
+		must(t, err)
+		again, err := f.GradientAt(t.Context(), sample)
+		must(t, err)
+		if !reflect.DeepEqual(once, again) {
+			t.Fatal("the gradient is random: dropout was not left out")
+		}
+		for w, one := range at {
+			over[w], under[w] = append(over[w], sample.Weight*one.Product), append(under[w], sample.Weight*one.Divergence)
+			unweighted[w] = append(unweighted[w], one.Product)
+		}
+	}
+	for w, got := range []*diagnostics.Measured{found.Predictions, found.Determination} {
+		if want := measure.Ratio(over[w], under[w]); got == nil || *got != *want {
+			t.Errorf("weighting %d: %v, want %v of weighted samples", w, got, want)
+		}
+		if slices.Equal(over[w], unweighted[w]) {
+			t.Error("the samples have equal weights, which tests nothing")
+		}
 	}
 }
 

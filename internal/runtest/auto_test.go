@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
@@ -26,27 +27,78 @@ func automatic(t *testing.T, spec pollen.Spec, examples int, dir string, options
 	return run, remarks
 }
 
-// TestAutoOnFewExamples: MCLMC with all of them, as if it had been asked for.
+// TestAutoOnFewExamples: MCLMC with all of them, as if it had been asked for, with 4 chains, 100
+// samples and a prior by fan-in.
 func TestAutoOnFewExamples(t *testing.T) {
-	dir, spec := t.TempDir(), pollen.Spec{Epochs: 60, Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
-	run, remarks := automatic(t, spec, 80, filepath.Join(dir, "auto"), with(t, 1))
+	dir, spec := t.TempDir(), pollen.Spec{Epochs: 1500, Seed: 3, Temperature: new(3e-3)}
+	run, remarks := automatic(t, spec, 40, filepath.Join(dir, "auto"), with(t, 2))
+	spec.Chains, spec.Samples, spec.Prior = 4, 25, new(langevin.FanIn(2))
 	spec.Method, spec.Network = mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, "mlp-5"
-	asked, err := pollen.Fit(t.Context(), spec, trainOn(noisy(t, 80)), filepath.Join(dir, "asked"), with(t, 1))
+	asked, err := pollen.Fit(t.Context(), spec, trainOn(noisy(t, 40)), filepath.Join(dir, "asked"), with(t, 2))
 	must(t, err)
 	same(t, "samples", contents(t, filepath.Join(asked.Dir(), rundir.SamplesDir)), contents(t, filepath.Join(run.Dir(), rundir.SamplesDir)))
-	if got := run.Manifest().Spec; got.Method != spec.Method || got.Batch != 80 {
+	if got := run.Manifest().Spec; got.Method != spec.Method || got.Batch != 40 {
 		t.Errorf("the manifest has %s with batch %d", pollen.MethodText(got.Method), got.Batch)
 	}
-	if !strings.Contains(remarks, "chosen: mclmc:friction=0.01,energy-variance=2e-05 with all 80 examples at each step") {
+	if !strings.Contains(remarks, "chosen: mclmc:friction=0.01,energy-variance=2e-05 with all 40 examples at each step, 1500 steps; it finds") {
 		t.Errorf("remarks are %q", remarks)
+	}
+}
+
+// ticking is a clock that advances by step at each reading. Auto reads it after every second of six
+// steps on up to 2000 images, so that a pass over n images takes step n/2000/2.
+func ticking(step time.Duration) pollen.Option {
+	now := time.Unix(0, 0)
+	return pollen.WithClock(func() time.Time {
+		now = now.Add(step)
+		return now
+	})
+}
+
+// TestAutoKeepsItsBudget: it takes all data, then a sixth of them, then small minibatches, as steps
+// take longer. 1500 passes of 0.4 s are the default of 10 minutes.
+func TestAutoKeepsItsBudget(t *testing.T) {
+	const examples = 1200
+	for _, c := range []struct {
+		step          time.Duration // twice the time of a pass
+		budget        string
+		method        string
+		batch, epochs int
+		lost          string
+	}{
+		{60 * time.Millisecond, "", "mclmc", examples, 10_000, ""},
+		{799 * time.Millisecond, "", "mclmc", examples, 1500, ""},
+		{801 * time.Millisecond, "", "sgnht", examples / 6, 1400, "1500 steps with 1200 of 1200 examples each, which would take 10 min"},
+		{801 * time.Millisecond, "20m", "mclmc", examples, 2900, ""},
+		{time.Minute, "", "sgnht", 100, 84, "and 4000 steps with 200 of 1200 examples each, which would take 5.6 h"},
+		{time.Hour, "", "sgnht", 100, 84, "and 4000 steps with 200 of 1200 examples each"},
+	} {
+		spec := pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Temperature: new(3e-3)}
+		if c.budget != "" {
+			must(t, spec.Set("budget", c.budget))
+		}
+		remarks, all := "", ""
+		total, err := pollen.Try(t.Context(), spec, noisy(t, examples), 2, with(t, 1), ticking(c.step),
+			pollen.WithObserver(func(e pollen.Event) {
+				all += e.Remark
+				if strings.HasPrefix(e.Remark, "chosen: ") {
+					remarks = e.Remark
+				}
+			}))
+		must(t, err)
+		if want := c.epochs * examples / c.batch; total != want || !strings.HasPrefix(remarks, "chosen: "+c.method) ||
+			strings.Contains(remarks, "lost by the budget") != (c.lost != "") || !strings.Contains(remarks, c.lost) {
+			t.Errorf("passes of %v: %d steps, want %d; remarks %q", c.step/2, total, want, all)
+		}
 	}
 }
 
 // TestAutoOnManyExamples: SGNHT at a rate that follows from the noise of a pilot, the same for all
 // parts of a run, which is resumed after it was stopped.
 func TestAutoOnManyExamples(t *testing.T) {
-	const examples = 2100
-	dir, spec := t.TempDir(), pollen.Spec{Epochs: 40, BurnIn: new(20), Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
+	const examples = 4200
+	dir, spec := t.TempDir(), pollen.Spec{Epochs: 40, BurnIn: new(12), Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
+	spec.Prior = new(langevin.Gaussian(0.316))
 	run, remarks := automatic(t, spec, examples, filepath.Join(dir, "whole"), with(t, 2))
 	chosen := run.Manifest().Spec
 	if _, ok := chosen.Method.(langevin.SGNHT); !ok || !strings.Contains(remarks, "chosen: sgnht:friction=0.05,") {
@@ -70,7 +122,7 @@ func TestAutoOnManyExamples(t *testing.T) {
 		t.Errorf("a part of the run has %v, the whole one %v", got, chosen.Schedule)
 	}
 	total, err := pollen.Try(t.Context(), pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Epochs: 40, Seed: 3}, noisy(t, examples), 2, with(t, 1))
-	if err != nil || total != 840 {
+	if err != nil || total != 1680 {
 		t.Errorf("an estimate is of %d steps, error %v", total, err)
 	}
 
@@ -86,6 +138,18 @@ func TestAutoOnManyExamples(t *testing.T) {
 	same(t, "samples", contents(t, filepath.Join(run.Dir(), rundir.SamplesDir)), contents(t, filepath.Join(resumed.Dir(), rundir.SamplesDir)))
 }
 
+// TestAutoIsAtMostTwiceAsFast as its pilot: where minibatches have hardly any noise, the rate is
+// bounded by that of the pilot, 0.005 for this network.
+func TestAutoIsAtMostTwiceAsFast(t *testing.T) {
+	remarks := ""
+	spec := pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Epochs: 250, Batch: 20, Temperature: new(1e4)}
+	_, err := pollen.Try(t.Context(), spec, noisy(t, 80), 2, with(t, 1), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark }))
+	must(t, err)
+	if !strings.Contains(remarks, "at the rate 0.01, ") {
+		t.Errorf("remarks are %q, want twice the rate 0.005", remarks)
+	}
+}
+
 // TestAutoRefuses what would have no effect, and data that no rate is small enough for.
 func TestAutoRefuses(t *testing.T) {
 	for want, spec := range map[string]pollen.Spec{
@@ -93,17 +157,18 @@ func TestAutoRefuses(t *testing.T) {
 		"cycles applies to":                   {Cycles: 2},
 		"temperature must be positive, got 0": {Temperature: new(0.0)},
 		"burn-in-steps applies to":            {BurnInSteps: 3},
+		"budget must be positive, got -1s":    {Budget: -time.Second},
+		"only one of them may be given":       {Budget: time.Second, Epochs: 2000},
+		"first-chain needs epochs":            {FirstChain: 1},
 	} {
 		spec.Method = pollen.Auto{}
 		_, err := spec.Resolve()
 		wantInvalid(t, want, err, want)
 	}
 	data := squares(t, 2100, 4, 1)
-	_, err := pollen.Fit(t.Context(), pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Batch: 2100}, trainOn(data),
-		filepath.Join(t.TempDir(), "run"), with(t, 1))
-	wantInvalid(t, "all data", err, "auto: minibatches of 2100 from 2100 examples have no noise")
 	data.Std[0] = 1e-30
-	_, err = pollen.Fit(t.Context(), pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}}, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
+	_, err := pollen.Fit(t.Context(), pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Batch: 100, Epochs: 60}, trainOn(data),
+		filepath.Join(t.TempDir(), "run"), with(t, 1))
 	wantError(t, "numbers without bounds", err, "auto", "computed a NaN or an infinity")
 }
 
@@ -118,17 +183,19 @@ func TestAutoRefusesBeforeItsPilot(t *testing.T) {
 		change func(s *pollen.Spec, splits *datasets.Splits)
 		dir    string
 	}{
-		"full is not empty":                                   {func(*pollen.Spec, *datasets.Splits) {}, full},
-		`validation: pollen: squares has`:                     {func(_ *pollen.Spec, splits *datasets.Splits) { splits.Validation = squares(t, 40, 5, 1) }, ""},
-		"squares has images of 1x6x24":                        {func(_ *pollen.Spec, splits *datasets.Splits) { splits.Test = &other }, ""},
-		"burn-in is 9 of 8 epochs":                            {func(s *pollen.Spec, _ *datasets.Splits) { s.BurnIn = new(9) }, ""},
-		"500 samples in the 100 steps":                        {func(s *pollen.Spec, _ *datasets.Splits) { s.Samples = 500 }, ""},
+		"full is not empty":               {func(*pollen.Spec, *datasets.Splits) {}, full},
+		`validation: pollen: squares has`: {func(_ *pollen.Spec, splits *datasets.Splits) { splits.Validation = squares(t, 40, 5, 1) }, ""},
+		"squares has images of 1x6x24":    {func(_ *pollen.Spec, splits *datasets.Splits) { splits.Test = &other }, ""},
+		"burn-in is 90 of 80 epochs":      {func(s *pollen.Spec, _ *datasets.Splits) { s.BurnIn = new(90) }, ""},
+		"5000 samples in the 1000 steps":  {func(s *pollen.Spec, _ *datasets.Splits) { s.Samples = 5000 }, ""},
+		"epochs must be at least 50, for 1000 steps in minibatches of 10 of 200 examples, got 20": {
+			func(s *pollen.Spec, _ *datasets.Splits) { s.Epochs = 20 }, ""},
 		"augment: rotation must be 0 to 180 degrees, got 400": {func(s *pollen.Spec, _ *datasets.Splits) { s.Augment.Rotation = 400 }, ""},
 		"no noise to choose a rate by: use a smaller batch": {func(s *pollen.Spec, _ *datasets.Splits) {
 			s.Batch, s.Subset, s.Augment.Flip = 80, 80, true
 		}, ""},
 	} {
-		spec, splits := pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Batch: 10, Epochs: 8}, trainOn(data)
+		spec, splits := pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Batch: 10, Epochs: 80}, trainOn(data)
 		c.change(&spec, splits)
 		remarks := ""
 		_, err := pollen.Fit(t.Context(), spec, splits, cmp.Or(c.dir, filepath.Join(dir, "run")), with(t, 1),
@@ -142,7 +209,7 @@ func TestAutoRefusesBeforeItsPilot(t *testing.T) {
 
 // MCLMC takes no augmentation: few examples, too, are then sampled in minibatches.
 func TestAutoWithAugmentation(t *testing.T) {
-	spec := pollen.Spec{Epochs: 20, BurnIn: new(10), Samples: 2, Augment: pollen.Augment{Flip: true}, Batch: 20}
+	spec := pollen.Spec{Epochs: 250, BurnIn: new(10), Samples: 2, Augment: pollen.Augment{Flip: true}, Batch: 20}
 	run, remarks := automatic(t, spec, 80, filepath.Join(t.TempDir(), "run"), with(t, 1))
 	if got := run.Manifest().Spec; !strings.Contains(remarks, "chosen: sgnht:") || got.Batch != 20 || !got.Augment.Flip {
 		t.Errorf("remarks are %q, the manifest has %v", remarks, got.Texts())

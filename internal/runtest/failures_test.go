@@ -335,8 +335,6 @@ func TestInvalidData(t *testing.T) {
 		pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}, layers.ReLU{}},
 			Method: pollen.LaplaceApproximation{}, Batch: 20}, good)
 	refused("laplace: all priors must be Gaussian", pollen.Spec{Method: pollen.LaplaceApproximation{}, Batch: 20, Prior: new(langevin.Laplace(0.1))}, good)
-	many := squares(t, 10001, 4, 1)
-	refused("10001 examples are too many: subset must be at most 10000", pollen.Spec{Method: methodOf(t, "mala"), Batch: 10001}, trainOn(many))
 }
 
 // A disk that takes no more files ends the run and spoils nothing. A file in place of a folder

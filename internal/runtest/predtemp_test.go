@@ -47,14 +47,20 @@ func TestTemperatureOfPredictions(t *testing.T) {
 		if d.Predictions == nil {
 			t.Fatalf("%s: not measured", method)
 		}
-		t.Logf("%s, minibatches of %d: %.3g ± %.2g, of the weights %.3g",
-			method, batch, d.Predictions.Value, d.Predictions.StandardError, d.Temperatures[0].Configurational)
+		t.Logf("%s, minibatches of %d: %v, by determination %v, of the weights %.3g", method, batch, d.Predictions, d.Determination,
+			d.Temperatures[0].Configurational)
 		return d
 	}
 	for _, method := range []string{"sghmc:friction=0.1", "sgnht:friction=0.1,coupling=0.01"} {
-		right, heated := of(method, size, 3000).Predictions, of(method, 5, 320)
-		if off := math.Abs(float64(right.Value) - temperature); !(off < 4*float64(right.StandardError)) || !(right.StandardError < 0.25*temperature) {
-			t.Errorf("%s: with all data it is %.3g ± %.2g, want %v", method, right.Value, right.StandardError, temperature)
+		all, heated := of(method, size, 3000), of(method, 5, 320)
+		for _, right := range []*pollen.Measured{all.Predictions, all.Determination} {
+			if off := math.Abs(float64(right.Value) - temperature); !(off < 4*float64(right.StandardError)) || !(right.StandardError < 0.25*temperature) {
+				t.Errorf("%s: with all data it is %.3g ± %.2g, want %v", method, right.Value, right.StandardError, temperature)
+			}
+		}
+		// The steepest directions are the hottest.
+		if d := heated.Determination; !(d.Value > temperature+2*d.StandardError) || !(d.Value < heated.Predictions.Value) {
+			t.Errorf("%s: with minibatches it is %v by determination and %v by curvature", method, d, heated.Predictions)
 		}
 		if p := heated.Predictions; !(p.Value > 2*temperature) || !(float64(p.Value) > temperature+2*float64(p.StandardError)) {
 			t.Errorf("%s: with minibatches it is %.3g ± %.2g", method, p.Value, p.StandardError)
@@ -92,5 +98,28 @@ func TestDamagedSampleHasNoTemperature(t *testing.T) {
 	must(t, err)
 	if d.Predictions == nil || damaged == "" || !strings.Contains(remarks, damaged) || !strings.Contains(remarks, "left out of the temperature of predictions") {
 		t.Errorf("measured %v, remarks %q", d.Predictions, remarks)
+	}
+}
+
+// TestSymmetricRemark: a run whose epochs resonate with the steepest directions has a remark; one
+// of small steps, of shuffled minibatches and without momentum has none.
+func TestSymmetricRemark(t *testing.T) {
+	data := noisy(t, 200)
+	remarks := func(method, order string, rate float64) (all string) {
+		spec := softmaxRegression(t, method, 1)
+		must(t, spec.Set("order", order))
+		spec.Schedule, spec.Batch, spec.Epochs, spec.Samples = optimizers.Constant{Rate: rate}, 20, 120, 4
+		fit(t, spec, trainOn(data), pollen.WithObserver(func(e pollen.Event) { all += e.Remark }))
+		return all
+	}
+	for _, c := range []struct {
+		method, order string
+		rate          float64
+		want          bool
+	}{{"baoab", "symmetric", 3e-2, true}, {"baoab", "symmetric", 1e-3, false}, {"baoab", "shuffled", 3e-2, false}, {"sgld", "symmetric", 3e-2, false}} {
+		got := remarks(c.method, c.order, c.rate)
+		if strings.Contains(got, "symmetric minibatches heat this run: m sqrt(lambda h) is ") != c.want {
+			t.Errorf("%+v: remarks are %q", c, got)
+		}
 	}
 }
