@@ -150,3 +150,37 @@ func TestNPZ(t *testing.T) {
 	}
 	python(t, "npz_check.py", path)
 }
+
+// TestGathered: the chains of all parts are exported.
+func TestGathered(t *testing.T) {
+	first, data := fitted(t, "mlp-8", 1, 3)
+	m := first.Manifest()
+	spec := m.Spec
+	spec.Seed++
+	second, err := pollen.Fit(t.Context(), spec, data, filepath.Join(t.TempDir(), "second"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := pollen.Gather(filepath.Join(t.TempDir(), "gathered"), []string{first.Dir(), second.Dir()}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	draws, err := run.Draws()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := draws.Len(); draws.Chain(n-1) != 3 || draws.Dir(n-1) == draws.Dir(0) {
+		t.Errorf("the last sample is of chain %d in %s", draws.Chain(n-1), draws.Dir(n-1))
+	}
+	dir := filepath.Join(t.TempDir(), "run.zarr")
+	if _, err := ArviZ(t.Context(), run, data.Test, dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "posterior/linear1.weight/3.2.0.0")); err != nil {
+		t.Error(err)
+	}
+	remarks, err := ONNX(t.Context(), run, filepath.Join(t.TempDir(), "model.onnx"), ONNXOptions{})
+	if err != nil || !strings.Contains(strings.Join(remarks, " "), "no calibration") {
+		t.Errorf("remarks %v (%v), want one about the calibration, which a gathered run has only if it is made", remarks, err)
+	}
+}

@@ -53,7 +53,8 @@ const (
 //	probabilities       float [batch K]  the averaged probabilities of the classes
 //	entropy             float [batch]    their entropy, in nats
 //	mutual_information  float [batch]    the part of it that comes from samples that disagree
-//	prediction_set      bool  [batch K]  the classes of the conformal prediction set
+//	prediction_set      bool  [batch K]  the classes of the conformal prediction set, by the rule of
+//	                                     the zero evaluate.SetRule
 //	in_distribution     bool  [batch]    whether the image is like those trained on
 //
 // The last two are there if the run is calibrated for them. The error is pollen.InvalidError for
@@ -392,8 +393,11 @@ func (p *predictive) uncertainty(logits string, c *evaluate.Calibration) error {
 	if err != nil {
 		return err
 	}
-	// Slightly less, so that rounding leaves no class out of a set.
-	w.Output(setOutput, w.Node("GreaterOrEqual", nil, mean, w.Float("threshold", threshold*(1-1e-6))), onnx.Bool, -1, k)
+	// Slightly less, so that rounding leaves no class out of a set. A set that would be empty has
+	// the most probable class.
+	most := w.Node("ReduceMax", onnx.Attributes{"axes": []int{1}, "keepdims": 1}, mean)
+	lowest := w.Node("Min", nil, w.Float("threshold", threshold*(1-1e-6)), most)
+	w.Output(setOutput, w.Node("GreaterOrEqual", nil, mean, lowest), onnx.Bool, -1, k)
 	return nil
 }
 
