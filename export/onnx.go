@@ -53,8 +53,8 @@ const (
 //	probabilities       float [batch K]  the averaged probabilities of the classes
 //	entropy             float [batch]    their entropy, in nats
 //	mutual_information  float [batch]    the part of it that comes from samples that disagree
-//	prediction_set      bool  [batch K]  the classes of the conformal prediction set, by the rule of
-//	                                     the zero evaluate.SetRule
+//	prediction_set      bool  [batch K]  the classes of the conformal prediction set, by the
+//	                                     rule of the zero evaluate.SetRule
 //	in_distribution     bool  [batch]    whether the image is like those trained on
 //
 // The last two are there if the run is calibrated for them. The error is pollen.InvalidError for
