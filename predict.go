@@ -155,6 +155,7 @@ type Predictor struct {
 	samples   int // times passes, as evaluate.Predictions counts them
 	room      int // images of one part of Answer
 	digest    string
+	options   environment   // with which it was loaded
 	host      tensor.Device // nil when the device is the caller's
 
 	// mu serializes Answer and Close: an ensemble has one set of activations on the device.
@@ -199,7 +200,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		return nil, err
 	}
 	passes := c.passes(&r.manifest.Spec)
-	p := &Predictor{data: r.manifest.Data, passes: passes, samples: len(files) * passes, room: predictorBatches * batch}
+	p := &Predictor{data: r.manifest.Data, options: r.environment, passes: passes, samples: len(files) * passes, room: predictorBatches * batch}
 	if p.digest, err = r.digestOf(files); err != nil {
 		return nil, err
 	}
@@ -274,6 +275,16 @@ func (p *Predictor) Samples() int { return p.samples }
 
 // Digest returns the digest of the run with the samples that are loaded, see Run.Digest.
 func (p *Predictor) Digest() string { return p.digest }
+
+// Current reports whether a run still has the samples, the calibration and the options with which
+// the predictor was loaded. The error is that of Run.Digest.
+func (p *Predictor) Current(run *Run) (bool, error) {
+	digest, err := run.Digest()
+	a, b := run.environment, p.options
+	same := a.level == b.level && a.inDistributionRate == b.inDistributionRate && a.setRule == b.setRule && a.risk == b.risk &&
+		a.riskConfidence == b.riskConfidence
+	return err == nil && digest == p.digest && same, err
+}
 
 // Room returns how many images Answer handles together.
 func (p *Predictor) Room() int { return p.room }

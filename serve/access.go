@@ -32,10 +32,6 @@ func (o *Options) checkAccess() error {
 	return nil
 }
 
-// withoutToken are the routes that need no token: a probe has none, and a page must be there to ask
-// for one. They reveal nothing about the run.
-var withoutToken = []string{"GET /health", "GET /{$}", "GET /page.css", "GET /page.js"}
-
 // admit refuses requests that may not be answered, and answers those that ask whether they may. It
 // reports whether the request is to be handled.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
@@ -51,7 +47,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 		s.writeError(w, err)
 		return false
 	}
-	if _, route := s.routes.Handler(r); !s.authorized(r) && !slices.Contains(withoutToken, route) {
+	if _, route := s.routes.Handler(r); !s.authorized(r) && !isPublic(route) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="pollen"`)
 		s.writeError(w, refuse(http.StatusUnauthorized, `the request must have the header "Authorization: Bearer TOKEN" with the server's token`))
 		return false
@@ -95,12 +91,12 @@ func (s *Server) crossOrigin(w http.ResponseWriter, r *http.Request) (preflight 
 		return false
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", requestIDHeader+", "+digestHeader+", Retry-After")
+	h.Set("Access-Control-Expose-Headers", requestIDHeader+", "+digestHeader+", "+inferHeader+", Retry-After")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, "+requestIDHeader)
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, "+inferHeader+", "+requestIDHeader)
 	h.Set("Access-Control-Max-Age", "600")
 	return true
 }

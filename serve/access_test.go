@@ -31,9 +31,7 @@ func ask(s *Server, method, target string, headers ...string) *http.Response {
 }
 
 func asked(s *Server, r *http.Request) *http.Response {
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	return w.Result()
+	return record(s, r).Result()
 }
 
 // wantStatus fails the test unless a response has the status and, if it is an error, a JSON text.
@@ -53,6 +51,10 @@ func TestToken(t *testing.T) {
 		code           int
 	}{
 		{"/run", "", 401}, {"/metrics", "", 401}, {"/predict", "", 401}, {"/nothing", "", 401},
+		{"/v2", "", 401}, {"/v2/models", "", 401}, {"/v2/models/patterns", "", 401}, {"/v2/models/patterns/ready", "", 401},
+		{"/v2/models/nothing", "", 401}, {inferTarget, "", 401}, {"/v2/health/live", "", 200}, {"/v2/health/ready", "", 200},
+		{"/v2/models/patterns", "Bearer " + testToken, 200}, {"/v2/models/nothing", "Bearer " + testToken, 404},
+		{"/v2/models/patterns", "Bearer " + testToken + "x", 401}, {"/openapi.json", "", 200},
 		{"/health", "", 200}, {"/", "", 200}, {"/page.js", "", 200}, {"/page.css", "", 200},
 		{"/run", "Bearer " + testToken, 200}, {"/run", "bearer " + testToken, 200}, {"/metrics", "Bearer " + testToken, 200},
 		{"/nothing", "Bearer " + testToken, 404},
@@ -103,7 +105,7 @@ func TestSecrets(t *testing.T) {
 		`or "*", got "https://viewer.example.org/"`:            {CORSOrigins: []string{"https://viewer.example.org/"}},
 		`must be an origin such as https://viewer.example.org`: {CORSOrigins: []string{"null"}},
 	} {
-		_, err := New(theRun, o)
+		_, err := New([]Model{{Run: theRun}}, o)
 		if !errors.As(err, new(OptionError)) || !strings.Contains(err.Error(), words) {
 			t.Errorf("error %v, want an OptionError with %q", err, words)
 		}
@@ -147,9 +149,11 @@ func TestHost(t *testing.T) {
 			"as a handler of another server":   {open, context.Background(), c.nowhere},
 			"on all addresses, named, by name": {named, everywhere, map[bool]int{true: 200, false: c.named}[c.host == "10.1.2.3:8080"]},
 		} {
-			r := httptest.NewRequest("GET", "/run", nil).WithContext(served.Context)
-			r.Host = c.host
-			wantStatus(t, what+": "+c.host, asked(served.Server, r), served.code)
+			for _, target := range []string{"/run", "/v2/models/patterns"} {
+				r := httptest.NewRequest("GET", target, nil).WithContext(served.Context)
+				r.Host = c.host
+				wantStatus(t, what+": "+c.host+target, asked(served.Server, r), served.code)
+			}
 		}
 	}
 }
@@ -162,7 +166,8 @@ func TestCORS(t *testing.T) {
 		return ask(s, "OPTIONS", "/predict", "Origin", origin, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")
 	}
 	if r := preflight(s, viewer); r.StatusCode != 204 || r.Header.Get("Access-Control-Allow-Origin") != viewer ||
-		!strings.Contains(r.Header.Get("Access-Control-Allow-Headers"), "Authorization") || r.Header.Get("Access-Control-Allow-Methods") != "GET, POST" {
+		!strings.Contains(r.Header.Get("Access-Control-Allow-Headers"), "Authorization") ||
+		!strings.Contains(r.Header.Get("Access-Control-Allow-Headers"), inferHeader) || r.Header.Get("Access-Control-Allow-Methods") != "GET, POST" {
 		t.Errorf("a preflight is answered by %d %v", r.StatusCode, r.Header)
 	}
 	if r := preflight(all, evil); r.StatusCode != 204 || r.Header.Get("Access-Control-Allow-Origin") != evil {
@@ -186,6 +191,12 @@ func TestCORS(t *testing.T) {
 	wantStatus(t, "the own page's image", ask(closed, "POST", "/predict", "Host", "localhost:8080", "Origin", "http://localhost:8080"), 400)
 	wantStatus(t, "a known page's image", ask(s, "POST", "/predict", "Origin", viewer, "Sec-Fetch-Site", "cross-site", "Authorization", "Bearer "+testToken), 400)
 	wantStatus(t, "a program's image", ask(closed, "POST", "/predict"), 400)
+	wantStatus(t, "a foreign page's tensor", ask(closed, "POST", inferTarget, "Origin", evil), 403)
+	wantStatus(t, "a foreign page's tensor", ask(closed, "POST", inferTarget, "Sec-Fetch-Site", "cross-site"), 403)
+	wantStatus(t, "a known page's tensor", ask(s, "POST", inferTarget, "Origin", viewer, "Authorization", "Bearer "+testToken), 400)
+	if exposed := ask(s, "GET", "/run", "Origin", viewer).Header.Get("Access-Control-Expose-Headers"); !strings.Contains(exposed, inferHeader) {
+		t.Errorf("a known page may read %s, want the length of the JSON among it", exposed)
+	}
 }
 
 // TestRoutes: unknown paths and methods are errors in JSON, with the methods that there are.
@@ -198,6 +209,9 @@ func TestRoutes(t *testing.T) {
 	}{
 		{"GET", "/nothing", 404, ""}, {"GET", "/run/", 404, ""}, {"POST", "/../../etc/passwd", 404, ""}, {"GET", "/manifest.json", 404, ""},
 		{"GET", "/predict", 405, "POST"}, {"DELETE", "/run", 405, "GET, HEAD"}, {"TRACE", "/", 405, "GET, HEAD"}, {"OPTIONS", "/predict", 405, "POST"},
+		{"GET", inferTarget, 405, "POST"}, {"POST", "/v2", 405, "GET, HEAD"}, {"POST", "/v2/models/patterns", 405, "GET, HEAD"},
+		{"GET", "/v2/models/patterns/versions", 404, ""}, {"GET", "/v2/models/nothing", 404, ""}, {"GET", "/v2/models//infer", 404, ""},
+		{"GET", "/v2/models/patterns/versions/2", 404, ""}, {"GET", "/v2/models/%2e%2e%2frun", 404, ""}, {"POST", "/openapi.json", 405, "GET, HEAD"},
 	} {
 		response := ask(s, c.method, c.target)
 		if response.StatusCode == 307 { // to the path without dots
@@ -208,7 +222,7 @@ func TestRoutes(t *testing.T) {
 		}
 		wantStatus(t, c.method+" "+c.target, response, c.code)
 	}
-	for _, target := range []string{"/", "/health", "/run", "/metrics"} {
+	for _, target := range []string{"/", "/health", "/run", "/metrics", "/v2", "/v2/models/patterns", "/v2/health/ready", "/openapi.json"} {
 		if response := ask(s, "HEAD", target); response.StatusCode != 200 {
 			t.Errorf("HEAD %s: %d", target, response.StatusCode)
 		}

@@ -117,7 +117,7 @@ func bodyError(err error, limit int) error {
 
 // parse extracts the images from a body by its content type: JSON, a form with files, or else a
 // single image.
-func (s *Server) parse(r *http.Request, body []byte, h *reservation) (predictRequest, error) {
+func (s *Server) parse(r *http.Request, m *model, body []byte, h *reservation) (predictRequest, error) {
 	if len(body) == 0 {
 		return predictRequest{}, refuse(http.StatusBadRequest, "the body must be an image, a form with files, or JSON, got an empty one")
 	}
@@ -144,13 +144,13 @@ func (s *Server) parse(r *http.Request, body []byte, h *reservation) (predictReq
 	if err != nil {
 		return q, err
 	}
-	if q.images, err = s.expand(q.images, kind, h); err != nil {
+	if q.images, err = s.expand(m, q.images, kind, h); err != nil {
 		return q, err
 	}
 	if len(q.images) == 0 {
 		return q, refuse(http.StatusBadRequest, "the request must have 1 to %d images, got none", s.options.MaxImages)
 	}
-	return q, q.readQuery(r)
+	return q, nil
 }
 
 func (s *Server) tooMany() error {

@@ -29,7 +29,7 @@ func TestReloadTakesACalibration(t *testing.T) {
 	run, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: data("train", 40, 0)}, dir)
 	check(err)
 	run = run.With(pollen.WithRisk(0.9, 0.8), pollen.WithSetRule(evaluate.SetRule{PerClass: true}))
-	s, err := New(run, Options{})
+	s, err := New([]Model{{Run: run}}, Options{})
 	check(err)
 	defer s.Close()
 	describe := func() (a runInfo) {
@@ -42,7 +42,7 @@ func TestReloadTakesACalibration(t *testing.T) {
 		t.Errorf("before: %+v", a)
 	}
 	check(run.Calibrate(ctx, data("camera", 30, 1)))
-	check(s.Reload(run))
+	check(s.Reload([]Model{{Run: run}}))
 	a := describe()
 	if a.Calibration == nil || a.Calibration.Data != "camera" || a.Calibration.Images != 30 || a.SetRule == nil || !a.SetRule.PerClass ||
 		len(a.Thresholds) != 2 || a.Thresholds[1].Class != "1" || a.Thresholds[1].Examples != 15 || a.Risk.Images != 30 || a.Risk.Confidence != 0.8 {

@@ -37,15 +37,15 @@ type decodePool struct {
 	timeout      time.Duration
 	maxPixels    int
 	watchdog     *watchdog
-	decode       func(ctx context.Context, content []byte) ([]byte, error)
+	decode       func(ctx context.Context, content []byte, d *pollen.Data) ([]byte, error)
 }
 
-func newDecodePool(options Options, m decoding, d *pollen.Data, w *watchdog) *decodePool {
+func newDecodePool(options Options, m decoding, w *watchdog) *decodePool {
 	p := &decodePool{
 		workers: m.workers, memory: m.large, timeout: options.DecodeTimeout, maxPixels: options.MaxPixels, watchdog: w,
 	}
 	p.small.free, p.large.free = p.workers, p.memory
-	p.decode = func(ctx context.Context, content []byte) ([]byte, error) {
+	p.decode = func(ctx context.Context, content []byte, d *pollen.Data) ([]byte, error) {
 		if d.Crop {
 			return datasets.DecodeCropped(ctx, content, d.Channels, d.Height, d.Width)
 		}
@@ -72,9 +72,10 @@ func (p *decodePool) lane(content []byte) (lane *semaphore, units, cost int, err
 	return &p.large, max(m.Memory, p.memory/p.workers), 0, nil
 }
 
-// run decodes an image. Its error is about the image, unless ctx has ended. A decoder that has not
-// stopped when run returns keeps its worker, its memory and the request's.
-func (p *decodePool) run(ctx context.Context, content []byte, h *reservation) ([]byte, error) {
+// run decodes an image for a network that was trained on some data. Its error is about the image,
+// unless ctx has ended. A decoder that has not stopped when run returns keeps its worker, its
+// memory and the request's.
+func (p *decodePool) run(ctx context.Context, content []byte, d *pollen.Data, h *reservation) ([]byte, error) {
 	lane, units, cost, err := p.lane(content)
 	if err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func (p *decodePool) run(ctx context.Context, content []byte, h *reservation) ([
 	h.share()
 	go func() {
 		ended := p.watchdog.watch("decoding an image", 2*p.timeout)
-		pixels, err := p.guarded(limited, content)
+		pixels, err := p.guarded(limited, content, d)
 		ended()
 		lane.release(units)
 		h.release()
@@ -114,26 +115,26 @@ func (p *decodePool) run(ctx context.Context, content []byte, h *reservation) ([
 }
 
 // guarded decodes, and turns a panic into an error: outside of a request it would end the program.
-func (p *decodePool) guarded(ctx context.Context, content []byte) (pixels []byte, err error) {
+func (p *decodePool) guarded(ctx context.Context, content []byte, d *pollen.Data) (pixels []byte, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = errors.Errorf("the decoder failed: %v", reason)
 		}
 	}()
-	return p.decode(ctx, content)
+	return p.decode(ctx, content, d)
 }
 
-// decode decodes uploads into the network's input, [n C H W], without those that have an error. It
-// returns the error of each upload, and an error if the request ends.
-func (s *Server) decode(ctx context.Context, uploads []upload, h *reservation) (pixels []byte, failed []error, err error) {
-	size := s.data.Channels * s.data.Height * s.data.Width
+// decode decodes uploads into the input of a model's network, [n C H W], without those that have an
+// error. It returns the error of each upload, and an error if the request ends.
+func (s *Server) decode(ctx context.Context, m *model, uploads []upload, h *reservation) (pixels []byte, failed []error, err error) {
+	size := m.imageSize()
 	if err := h.reserve(2 * size * len(uploads)); err != nil { // pixels, and their copy in a batch
 		return nil, nil, err
 	}
 	pixels = make([]byte, 0, size*len(uploads))
 	failed = make([]error, len(uploads))
 	for i, u := range uploads {
-		image, err := s.pool.run(ctx, u.content, h)
+		image, err := s.pool.run(ctx, u.content, &m.data, h)
 		if ctx.Err() != nil {
 			return nil, nil, contextError(ctx)
 		}

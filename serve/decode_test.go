@@ -97,11 +97,13 @@ func TestBatchErrors(t *testing.T) {
 // A JPEG image of thousands of scans is refused before it is decoded.
 func TestScans(t *testing.T) {
 	s, _ := newFake(t, Options{}, ones)
-	s.pool.decode = func(context.Context, []byte) ([]byte, error) { panic("decoded") }
+	s.pool.decode = func(context.Context, []byte, *pollen.Data) ([]byte, error) { panic("decoded") }
 	jpeg := []byte("\xff\xd8\xff\xc2\x00\x0b\x08\x13\x88\x13\x88\x01\x01\x11\x00")
 	jpeg = append(jpeg, bytes.Repeat([]byte("\xff\xda\x00\x08\x01\x01\x00\x01\x3f\x00\x12\x34"), 2000)...)
 	code, _, body := post(s, "/predict", "", bytes.NewReader(jpeg))
 	refused(t, "2000 scans", code, body, 400, "image 0: datasets: measure: JPEG: must have at most 100 scans, got more")
+	code, _, body = post(s, "/v2/models/fake/infer", "", bytes.NewReader(tensorRequest("BYTES", []int{1}, [][]byte{jpeg})))
+	refused(t, "2000 scans in a tensor", code, body, 400, "image 0: datasets: measure: JPEG: must have at most 100 scans, got more")
 	// A panic of a decoder ends one image.
 	code, _, body = post(s, "/predict", "", bytes.NewReader(pngOf(theTest.Image(0))))
 	refused(t, "panic", code, body, 400, "image 0: the decoder failed: decoded")
@@ -111,7 +113,7 @@ func TestScans(t *testing.T) {
 func TestDecodeDeadline(t *testing.T) {
 	s, _ := newFake(t, Options{DecodeTimeout: 10 * time.Millisecond}, ones)
 	started := make(chan bool, 1)
-	s.pool.decode = func(ctx context.Context, _ []byte) ([]byte, error) {
+	s.pool.decode = func(ctx context.Context, _ []byte, _ *pollen.Data) ([]byte, error) {
 		started <- true
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -121,6 +123,10 @@ func TestDecodeDeadline(t *testing.T) {
 	refused(t, "slow", code, body, 413, "image 0 must be decoded within 10ms")
 	await(t, "the decoder", s.pool.idle)
 	<-started
+	code, _, body = post(s, "/v2/models/fake/infer", "", bytes.NewReader(tensorRequest("BYTES", []int{1}, [][]byte{image})))
+	refused(t, "slow, of a tensor", code, body, 413, "image 0 must be decoded within 10ms")
+	await(t, "the decoder", s.pool.idle)
+	<-started
 	s.pool.timeout = time.Hour
 	ctx, leave := context.WithCancel(t.Context())
 	go func() {
@@ -128,7 +134,7 @@ func TestDecodeDeadline(t *testing.T) {
 		leave()
 	}()
 	h := newReservation(&s.memory)
-	if _, _, err := s.decode(ctx, []upload{{"", image}}, h); statusOf(err) != statusClientClosed {
+	if _, _, err := s.decode(ctx, s.first(), []upload{{"", image}}, h); statusOf(err) != statusClientClosed {
 		t.Errorf("a client that has gone: %v", err)
 	}
 	h.release()
@@ -142,12 +148,12 @@ func TestStuckDecoders(t *testing.T) {
 	var reports atomic.Int64
 	s, _ := newFake(t, Options{DecodeTimeout: 200 * time.Millisecond, Report: func(error) { reports.Add(1) }}, ones)
 	decode, release := s.pool.decode, make(chan bool)
-	s.pool.decode = func(ctx context.Context, content []byte) ([]byte, error) {
+	s.pool.decode = func(ctx context.Context, content []byte, d *pollen.Data) ([]byte, error) {
 		if len(content) == len(large) {
 			<-release
 			return make([]byte, side*side), nil
 		}
-		return decode(ctx, content)
+		return decode(ctx, content, d)
 	}
 	_, units, _, err := s.pool.lane(large)
 	if err != nil {

@@ -1,8 +1,10 @@
-// Package serve serves the posterior predictive of a run over HTTP: class, confidence, conformal
+// Package serve serves the posterior predictive of runs over HTTP: class, confidence, conformal
 // prediction set and out-of-distribution decision for images, with a web page and metrics.
 //
-// New loads a run's network and samples once and returns a Server, which is an http.Handler. A
-// queue batches the images of concurrent requests.
+// New loads the networks and samples of one or more runs, the models, once and returns a Server,
+// which is an http.Handler. A queue for each model batches the images of concurrent requests; the
+// models predict one after another. Reload replaces, adds and removes models without losing a
+// request.
 //
 //	POST /predict   body: an image, a form with files, or {"images": ["base64", ...]}
 //	                answer: {"answers": [...]}, for each image, in order, a pollen.Answer, or
@@ -12,6 +14,11 @@
 //	GET  /health    {"status": "ready"}, or 503 and "closing" or "stuck"
 //	GET  /metrics   requests, latencies, batches, the queue, predicted classes and in-distribution
 //	                decisions, in Prometheus's text format
+//	     /v2/...    the Open Inference Protocol, version 2, as KServe and Triton have it
+//	GET  /openapi.json  an OpenAPI 3.1 document of all of these
+//
+// POST /predict and GET /run are about the first model; the parameters model and version select
+// another one.
 //
 // An answer has "predictionSet" if the run is calibrated on enough images for the level,
 // "inDistribution" if on enough for that rate, and "refer", whether a person should look at the
@@ -35,9 +42,21 @@
 // for TensorFlow Serving and KServe, images may be called instances, each be {"b64": "base64"}, and
 // the answers are then called predictions. Bodies may be compressed (Content-Encoding: gzip).
 //
+// The paths of the protocol are /v2, /v2/health/live, /v2/health/ready, /v2/models,
+// /v2/models/NAME, its /ready and its /infer, and the same with /versions/VERSION after the name. A
+// model has one input, "image": UINT8 of values from 0 to 255 or FP32 of values from 0 to 1, of the
+// network's size, [N C H W], [N H W C] or, of one channel, [N H W]; or BYTES, [N], files of images
+// of any size, in base64 if they are in JSON. Values beyond these ranges are errors: they are not
+// scaled by a guess. Its outputs are probabilities, class, index, confidence, entropy,
+// mutual_information, prediction_set (whether each class is in it), in_distribution and p_value,
+// the last three if the run is calibrated, and refer with pollen.WithRisk. Tensors of requests and
+// responses may be bytes after the JSON (the extension binary_tensor_data). One image that cannot
+// be decoded is the error of its request. Parameters, members and outputs that the server does not
+// have are errors.
+//
 // Errors are {"error": "..."}, with status 400 for invalid input, 401 without the token, 403 for
-// requests of foreign web pages, 404 and 405 for unknown paths and methods, 408 for a body that
-// does not arrive in time, 413 for input beyond the limits of Options, 415 for another content
+// requests of foreign web pages, 404 and 405 for unknown paths, models and methods, 408 for a body
+// that does not arrive in time, 413 for input beyond the limits of Options, 415 for another content
 // encoding, 421 for a Host that is not the server's, 500 for a failure of the server, and 503 with
 // Retry-After if the server is busy. If all images of a request have errors, the status and the
 // error are those of the first.

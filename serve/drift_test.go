@@ -14,15 +14,22 @@ func TestDrift(t *testing.T) {
 	d := newDrift([]string{"rose", "a \"b\"\\c\nd", "rose"})
 	d.add([]pollen.Answer{{Index: 0, InDistribution: &in}, {Index: 1, InDistribution: &out}, {Index: 1, InDistribution: &out}, {Index: 2}})
 	var text strings.Builder
-	d.write(&text)
+	write := func() {
+		m := &model{name: "a \"model\"", version: "1", drift: d, queue: &queue{}}
+		m.queue.served.Store(&served{info: runInfo{Samples: 7}})
+		writeModels(&text, []*model{m})
+	}
+	write()
 	var got []string
 	for line := range strings.Lines(text.String()) {
 		if !strings.HasPrefix(line, "#") {
 			got = append(got, line)
 		}
 	}
-	want := "pollen_predictions_total{class=\"rose\"} 2\npollen_predictions_total{class=\"a \\\"b\\\"\\\\c\\nd\"} 2\n" +
-		"pollen_distribution_total{decision=\"in\"} 1\npollen_distribution_total{decision=\"out\"} 2\n"
+	const of = `{model="a \"model\"",version="1"`
+	want := "pollen_samples" + of + "} 7\npollen_predictions_total" + of + ",class=\"rose\"} 2\npollen_predictions_total" + of +
+		",class=\"a \\\"b\\\"\\\\c\\nd\"} 2\n" +
+		"pollen_distribution_total" + of + ",decision=\"in\"} 1\npollen_distribution_total" + of + ",decision=\"out\"} 2\n"
 	if strings.Join(got, "") != want {
 		t.Errorf("got\n%s, want\n%s", strings.Join(got, ""), want)
 	}
@@ -36,9 +43,9 @@ func TestDrift(t *testing.T) {
 		d.add([]pollen.Answer{{Index: i}})
 	}
 	text.Reset()
-	d.write(&text)
+	write()
 	if lines := strings.Count(text.String(), "pollen_predictions_total{"); lines != maxClassLabels+1 || text.Len() > 40_000 ||
-		!strings.Contains(text.String(), `{class="other"} 4900`) || strings.Contains(text.String(), "} 0") && !strings.Contains(text.String(), `"in"} 0`) {
+		!strings.Contains(text.String(), `class="other"} 4900`) || strings.Contains(text.String(), "} 0") && !strings.Contains(text.String(), `"in"} 0`) {
 		t.Errorf("5000 classes have %d lines, %d bytes:\n%.3000s", lines, text.Len(), text.String())
 	}
 }
@@ -62,7 +69,7 @@ func TestDriftOfAnswers(t *testing.T) {
 		}
 		return total
 	}
-	if p, d := sum("pollen_predictions_total"), sum("pollen_distribution_total"); p != 6 || d != 6 || !strings.Contains(body, `{class="checked"} `) {
+	if p, d := sum("pollen_predictions_total"), sum("pollen_distribution_total"); p != 6 || d != 6 || !strings.Contains(body, `class="checked"} `) {
 		t.Errorf("%d predictions and %d decisions for 6 images:\n%s", p, d, body)
 	}
 }

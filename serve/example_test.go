@@ -28,7 +28,7 @@ func answer(ctx context.Context, dir, address string) error {
 	if err != nil {
 		return err
 	}
-	server, err := serve.New(run, serve.Options{Report: func(err error) { fmt.Fprintln(os.Stderr, err) }})
+	server, err := serve.New([]serve.Model{{Run: run}}, serve.Options{Report: func(err error) { fmt.Fprintln(os.Stderr, err) }})
 	if err != nil {
 		return err
 	}

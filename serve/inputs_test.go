@@ -69,7 +69,7 @@ func TestQueryParameters(t *testing.T) {
 	image := pngOf(theTest.Image(0))
 	for query, words := range map[string]string{
 		"level=0.5":                           `unknown parameter "level": the server's option --level`,
-		"probabilities=1&x=2":                 `unknown parameter "x"; the only parameter is probabilities`,
+		"probabilities=1&x=2":                 `unknown parameter "x"; the only parameters are probabilities, model, version`,
 		"Probabilities=true":                  `unknown parameter "Probabilities"`,
 		"probabilities=true&probabilities=no": "probabilities must be given once, got 2 times",
 		"probabilities=%zz":                   "query: invalid URL escape",
@@ -79,22 +79,24 @@ func TestQueryParameters(t *testing.T) {
 	}
 }
 
+// zipped returns content compressed by gzip.
+func zipped(content []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write(content)
+	check(w.Close())
+	return b.Bytes()
+}
+
 // A compressed body is unpacked, within the limit for bodies.
 func TestCompressedBodies(t *testing.T) {
 	const limit = 100_000
 	s := newTest(t, Options{MaxBody: limit})
 	want := expected(t, 8)[:1]
 	want[0].Probabilities = nil
-	packed := func(content []byte) []byte {
-		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		w.Write(content)
-		check(w.Close())
-		return b.Bytes()
-	}
 	image := pngOf(theTest.Image(0))
-	cut := packed(image)
-	damaged := packed(bytes.Repeat(image, 20))
+	cut := zipped(image)
+	damaged := zipped(bytes.Repeat(image, 20))
 	damaged[len(damaged)-5] ^= 0xff // the checksum
 	for name, c := range map[string]struct {
 		encoding string
@@ -102,12 +104,12 @@ func TestCompressedBodies(t *testing.T) {
 		code     int
 		words    string
 	}{
-		"gzip":         {"gzip", packed(image), 200, ""},
-		"capitals":     {"GZIP", packed(image), 200, ""},
+		"gzip":         {"gzip", zipped(image), 200, ""},
+		"capitals":     {"GZIP", zipped(image), 200, ""},
 		"identity":     {"identity", image, 200, ""},
-		"of the limit": {"gzip", packed(append(bytes.Clone(image), make([]byte, limit-len(image))...)), 200, ""},
-		"beyond it":    {"gzip", packed(append(bytes.Clone(image), make([]byte, limit-len(image)+1)...)), 413, "at most 100000 bytes, got more"},
-		"bomb":         {"gzip", packed(make([]byte, 50<<20)), 413, "at most 100000 bytes, got more"},
+		"of the limit": {"gzip", zipped(append(bytes.Clone(image), make([]byte, limit-len(image))...)), 200, ""},
+		"beyond it":    {"gzip", zipped(append(bytes.Clone(image), make([]byte, limit-len(image)+1)...)), 413, "at most 100000 bytes, got more"},
+		"bomb":         {"gzip", zipped(make([]byte, 50<<20)), 413, "at most 100000 bytes, got more"},
 		"not gzip":     {"gzip", image, 400, "the body must be gzip, as its Content-Encoding says"},
 		"damaged":      {"gzip", damaged, 400, "the body must be gzip, as its Content-Encoding says"},
 		"cut":          {"gzip", cut[:len(cut)-20], 400, "the body is incomplete"},
@@ -117,8 +119,7 @@ func TestCompressedBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			request := httptest.NewRequest(http.MethodPost, "/predict", bytes.NewReader(c.body))
 			request.Header.Set("Content-Encoding", c.encoding)
-			w := httptest.NewRecorder()
-			s.ServeHTTP(w, request)
+			w := record(s, request)
 			if c.code == 200 {
 				if w.Code != 200 {
 					t.Fatalf("%d %s", w.Code, w.Body)

@@ -95,7 +95,7 @@ func newTest(t testing.TB, options Options) *Server {
 	if options.Report == nil {
 		options.Report = func(err error) { t.Errorf("reported: %v", err) }
 	}
-	s, err := New(theRun, options)
+	s, err := New([]Model{{Run: theRun}}, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,14 +126,22 @@ func newFake(t testing.TB, options Options, answer func(pixels []byte) ([]pollen
 		t.Fatal(err)
 	}
 	f := &fake{answer: answer}
-	s := newServer(f, theRun.Manifest().Data, runInfo{Name: "fake"}, options)
+	s := newServer(options)
+	s.models.all = []*model{s.newModel("fake", "1", theRun.Manifest().Data, &served{f, runInfo{Name: "fake", ClassNames: theRun.Manifest().Data.ClassNames}})}
 	t.Cleanup(func() { s.Close() })
 	return s, f
 }
 
-// ones answers with class one.
+// first returns the first model of a server.
+func (s *Server) first() *model { return s.models.list()[0] }
+
+// ones answers with the first class.
 func ones(pixels []byte) ([]pollen.Answer, error) {
-	return make([]pollen.Answer, len(pixels)/(side*side)), nil
+	answers := make([]pollen.Answer, len(pixels)/(side*side))
+	for i := range answers {
+		answers[i] = pollen.Answer{Class: "across", Confidence: 1, Probabilities: []float64{1, 0, 0}}
+	}
+	return answers, nil
 }
 
 // post asks a server and returns the status, the header and the body.
@@ -142,14 +150,12 @@ func post(s *Server, target, kind string, body io.Reader) (int, http.Header, str
 	if kind != "" {
 		r.Header.Set("Content-Type", kind)
 	}
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
+	w := record(s, r)
 	return w.Code, w.Result().Header, w.Body.String()
 }
 
 func get(s *Server, target string) (int, http.Header, string) {
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+	w := record(s, httptest.NewRequest("GET", target, nil))
 	return w.Code, w.Result().Header, w.Body.String()
 }
 

@@ -3,8 +3,10 @@ package serve
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -16,7 +18,7 @@ type counts struct {
 
 	mu       sync.Mutex
 	requests map[requestKind]int64
-	seconds  histogram // of POST /predict
+	seconds  histogram // of predictions
 	batches  histogram // images per batch
 }
 
@@ -63,9 +65,6 @@ func (h *histogram) write(w io.Writer, name string) {
 	fmt.Fprintf(w, "%s_sum %v\n%s_count %d\n", name, h.sum, name, total)
 }
 
-// predictRoute is the route whose latency is measured.
-const predictRoute = "POST /predict"
-
 // request counts a request of a route; "" is an unknown route.
 func (c *counts) request(route string, code int, seconds float64) {
 	if route == "" {
@@ -74,7 +73,7 @@ func (c *counts) request(route string, code int, seconds float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests[requestKind{route, code}]++
-	if route == predictRoute {
+	if strings.HasPrefix(route, http.MethodPost) { // all of which predict
 		c.seconds.add(seconds)
 	}
 }

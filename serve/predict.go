@@ -4,28 +4,37 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/pollen-ml/pollen"
 )
 
 // predict handles POST /predict.
 func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
+	query, err := readQuery(r, "probabilities", "model", "version")
+	if err != nil {
+		return err
+	}
+	m, err := s.models.acquire(query.model, query.version)
+	if err != nil {
+		return err
+	}
+	defer m.requests.Done()
 	h := newReservation(&s.memory)
 	defer h.release()
-	if !s.queue.open() {
-		return refuse(http.StatusServiceUnavailable, "the server is closing")
-	}
-	body, err := s.readBody(w, r, h)
+	body, err := s.receive(w, r, h)
 	if err != nil {
 		return err
 	}
-	// The read deadline was for the body. A ResponseWriter without deadlines has none to clear.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	q, err := s.parse(r, body, h)
+	q, err := s.parse(r, m, body, h)
 	if err != nil {
 		return err
+	}
+	if query.probabilities != nil {
+		q.probabilities = *query.probabilities
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.options.Timeout)
 	defer cancel()
-	pixels, failed, err := s.decode(ctx, q.images, h)
+	pixels, failed, err := s.decode(ctx, m, q.images, h)
 	if err != nil {
 		return err
 	}
@@ -38,56 +47,64 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	if good == 0 && len(failed) == 1 {
 		return failed[0]
 	}
-	given := result{digest: s.info().Digest}
+	given := result{digest: m.info().Digest}
 	if good > 0 {
-		if given = s.queue.submit(ctx, good, pixels); given.err != nil {
+		if given = m.queue.submit(ctx, good, pixels); given.err != nil {
 			return given.err
 		}
 	}
-	s.drift.add(given.answers)
+	m.drift.add(given.answers)
 	w.Header().Set(digestHeader, given.digest)
 	writePredictions(w, q, given, failed)
 	return nil
 }
 
-// failure is the answer for an image that could not be decoded.
-type failure struct {
-	File  string `json:"file,omitempty"`
-	Error string `json:"error"`
+// receive returns the body of a request for predictions.
+func (s *Server) receive(w http.ResponseWriter, r *http.Request, h *reservation) ([]byte, error) {
+	if !s.models.open() {
+		return nil, refuse(http.StatusServiceUnavailable, "the server is closing")
+	}
+	body, err := s.readBody(w, r, h)
+	if err != nil {
+		return nil, err
+	}
+	// The read deadline was for the body. A ResponseWriter without deadlines has none to clear.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	return body, nil
 }
 
-// writePredictions writes an answer or a failure for each image. If all failed, the status and the
-// error are the first image's.
+// predictResponse is the JSON of the answer to POST /predict. If no image could be decoded it has
+// the error of the first one, and its status.
+type predictResponse struct {
+	Error       string          `json:"error,omitempty" doc:"The error of the first image, if no image could be decoded."`
+	Answers     []pollen.Answer `json:"answers,omitempty" doc:"An answer or the reason for none for each image, in order."`
+	Predictions []pollen.Answer `json:"predictions,omitempty" doc:"The answers, if the images were called instances."`
+	RunDigest   string          `json:"runDigest" doc:"The digest of the run that predicted."`
+}
+
+// writePredictions writes an answer or an error for each image.
 func writePredictions(w http.ResponseWriter, q predictRequest, given result, failed []error) {
-	response := struct {
-		Error   string `json:"error,omitempty"`
-		Answers []any  `json:"answers"`
-		Digest  string `json:"runDigest"`
-	}{Digest: given.digest}
+	response := predictResponse{RunDigest: given.digest}
 	code, answers := http.StatusOK, given.answers
 	if len(answers) == 0 {
 		code, response.Error = statusOf(failed[0]), failed[0].Error()
 	}
+	all := make([]pollen.Answer, len(q.images))
 	for i, upload := range q.images {
 		if failed[i] != nil {
-			response.Answers = append(response.Answers, failure{upload.file, failed[i].Error()})
-			continue
+			all[i].Error = failed[i].Error()
+		} else {
+			all[i], answers = answers[0], answers[1:]
 		}
-		answer := answers[0]
-		answers = answers[1:]
-		answer.File = upload.file
+		all[i].File = upload.file
 		if !q.probabilities {
-			answer.Probabilities = nil
+			all[i].Probabilities = nil
 		}
-		response.Answers = append(response.Answers, answer)
 	}
 	if q.instances { // as clients of TensorFlow Serving and KServe expect
-		writeJSON(w, code, struct {
-			Error       string `json:"error,omitempty"`
-			Predictions []any  `json:"predictions"`
-			Digest      string `json:"runDigest"`
-		}{response.Error, response.Answers, response.Digest})
-		return
+		response.Predictions = all
+	} else {
+		response.Answers = all
 	}
 	writeJSON(w, code, response)
 }

@@ -4,39 +4,46 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 )
 
-// readQuery reads the query parameters of POST /predict. A parameter that it does not have is an
-// error: the answer would not be what the client asked for.
-func (q *predictRequest) readQuery(r *http.Request) error {
+// query has the query parameters of a request.
+type query struct {
+	model, version string // "" is the first model, and the last version
+	probabilities  *bool  // nil if it is not given
+}
+
+// readQuery reads the query parameters of a request, of which it may have the allowed ones. Others
+// are errors: the answer would not be what the client asked for.
+func readQuery(r *http.Request, allowed ...string) (q query, err error) {
 	parameters, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "query: %v", err)
+		return q, refuse(http.StatusBadRequest, "query: %v", err)
 	}
-	const known = "probabilities"
 	var names []string
 	for name := range parameters {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		switch {
+		known := "the only parameters are " + strings.Join(allowed, ", ")
+		switch value := parameters.Get(name); {
 		case name == "level" || name == "in-distribution-rate":
-			return refuse(http.StatusBadRequest, "unknown parameter %q: the server's option --%[1]s sets it for all requests; the only parameter is %s", name, known)
-		case name != known:
-			return refuse(http.StatusBadRequest, "unknown parameter %.40q; the only parameter is %s", name, known)
+			return q, refuse(http.StatusBadRequest, "unknown parameter %q: the server's option --%[1]s sets it for all requests; %s", name, known)
+		case !slices.Contains(allowed, name):
+			return q, refuse(http.StatusBadRequest, "unknown parameter %.40q; %s", name, known)
 		case len(parameters[name]) > 1:
-			return refuse(http.StatusBadRequest, "%s must be given once, got %d times", name, len(parameters[name]))
+			return q, refuse(http.StatusBadRequest, "%s must be given once, got %d times", name, len(parameters[name]))
+		case name == "model":
+			q.model = value
+		case name == "version":
+			q.version = value
+		case value == "true" || value == "1" || value == "false" || value == "0":
+			wants := value == "true" || value == "1"
+			q.probabilities = &wants
+		case value != "":
+			return q, refuse(http.StatusBadRequest, "%s must be true or false, got %.40q", name, value)
 		}
 	}
-	switch value := parameters.Get(known); value {
-	case "":
-	case "true", "1":
-		q.probabilities = true
-	case "false", "0":
-		q.probabilities = false
-	default:
-		return refuse(http.StatusBadRequest, "%s must be true or false, got %.40q", known, value)
-	}
-	return nil
+	return q, nil
 }

@@ -20,21 +20,26 @@ type predictor interface {
 	Close() error
 }
 
-// queue collects the images of requests and passes them to the predictor in batches.
+// shared is what the queues of all models share: they predict one after another, on one device.
+type shared struct {
+	turn    chan struct{} // has an element while a predictor is in use, or predictors are replaced
+	waiting atomic.Int64  // number of waiting images
+}
+
+// queue collects the images of requests for a model and passes them to its predictor in batches.
 type queue struct {
+	*shared
 	served   atomic.Pointer[served]
-	turn     chan struct{} // has an element while the predictor is in use, or replaced
-	capacity int           // maximum number of waiting images
+	capacity int           // maximum number of waiting images, of all queues
 	wait     time.Duration // for more images of a batch
 	timeout  time.Duration // of a prediction, after which it is stuck, and half of it for close
 	watchdog *watchdog
 	counts   *counts
 
-	waiting atomic.Int64 // number of waiting images
-	mu      sync.RWMutex // guards closed; jobs are sent with the read lock held
-	closed  bool
-	jobs    chan *job // buffers capacity jobs, each of at least one image: sending never blocks
-	ended   chan struct{}
+	mu     sync.RWMutex // guards closed; jobs are sent with the read lock held
+	closed bool
+	jobs   chan *job // buffers capacity jobs, each of at least one image: sending never blocks
+	ended  chan struct{}
 }
 
 // job has the images of a request.
@@ -51,10 +56,10 @@ type result struct {
 	err     error
 }
 
-func newQueue(first *served, o Options, w *watchdog, c *counts) *queue {
+func newQueue(first *served, o Options, sh *shared, w *watchdog, c *counts) *queue {
 	q := &queue{
-		capacity: o.Queue, wait: o.Wait, timeout: o.Timeout, watchdog: w, counts: c,
-		turn: make(chan struct{}, 1), jobs: make(chan *job, o.Queue), ended: make(chan struct{}),
+		shared: sh, capacity: o.Queue, wait: o.Wait, timeout: o.Timeout, watchdog: w, counts: c,
+		jobs: make(chan *job, o.Queue), ended: make(chan struct{}),
 	}
 	q.served.Store(first)
 	go q.serve()

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -16,24 +15,24 @@ type served struct {
 	info runInfo
 }
 
-// loadRun loads a run's network and samples.
-func loadRun(run *pollen.Run, options Options) (*served, error) {
-	expected, err := run.Expected()
+// loadRun loads the network and samples of a model's run.
+func loadRun(m Model, options Options) (*served, error) {
+	expected, err := m.Run.Expected()
 	if err != nil {
 		return nil, err
 	}
-	p, err := run.Predictor(options.Batch)
+	p, err := m.Run.Predictor(options.Batch)
 	if err != nil {
 		return nil, err
 	}
-	return &served{p, describe(run, p, expected)}, nil
+	return &served{p, describe(m, p, expected)}, nil
 }
 
-// describe returns the JSON of GET /run.
-func describe(run *pollen.Run, p *pollen.Predictor, expected int) runInfo {
-	m := run.Manifest()
+// describe returns the JSON of GET /run, without limits.
+func describe(of Model, p *pollen.Predictor, expected int) runInfo {
+	m := of.Run.Manifest()
 	a := runInfo{
-		Name: filepath.Base(run.Dir()), Network: m.Spec.NetworkName(), Method: pollen.MethodText(m.Spec.Method),
+		Name: of.Name, Version: of.Version, Network: m.Spec.NetworkName(), Method: pollen.MethodText(m.Spec.Method),
 		Data: m.Data.Name, Examples: m.Data.Size, Parameters: m.Parameters,
 		Channels: m.Data.Channels, Height: m.Data.Height, Width: m.Data.Width, ClassNames: m.Data.ClassNames,
 		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(), Digest: p.Digest(),
@@ -55,57 +54,104 @@ func describe(run *pollen.Run, p *pollen.Predictor, expected int) runInfo {
 	return a
 }
 
-// Reload reads the certificate and the token again, loads the run's present samples and
-// calibration, and then answers with them, without losing a request. The run must have the classes
-// and the size of images of the one before; it may be in another directory. Meanwhile both are in
-// memory. After an error the server continues as before.
-func (s *Server) Reload(run *pollen.Run) error {
+// Reload reads the certificate and the token again, loads the present samples and calibrations of
+// the models' runs, and then answers with them, without losing a request. Models that are not in
+// the list are removed when their requests are answered, others are added. A run that replaces
+// another one of the same name and version must have the same classes and size of images; it may be
+// in another directory. Runs that have not changed are not loaded again. Meanwhile what is replaced
+// and what replaces it are both in memory. After an error the server continues as before.
+func (s *Server) Reload(list []Model) error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
 	read, err := s.options.load()
 	if err != nil {
 		return err
 	}
-	if d := run.Manifest().Data; d.Channels != s.data.Channels || d.Height != s.data.Height || d.Width != s.data.Width || d.Crop != s.data.Crop ||
-		!slices.Equal(d.ClassNames, s.data.ClassNames) {
-		return errors.Errorf("serve: reload: %s must have the classes and the size of images of the run before: start another server for it", run.Dir())
+	if list, err = named(list); err != nil {
+		return err
 	}
-	next, err := loadRun(run, s.options)
+	before := make([]*model, len(list)) // nil for models that are added
+	keep := func(i int) (bool, error) {
+		m := list[i]
+		if before[i] = s.models.find(m.Name, m.Version); before[i] == nil {
+			return false, nil
+		}
+		if !before[i].accepts(m.Run.Manifest().Data) {
+			return false, errors.Errorf("serve: reload: %s must have the classes and the size of images of the run before: "+
+				"serve it as another version or under another name", m.Run.Dir())
+		}
+		p, is := before[i].queue.served.Load().predictor.(*pollen.Predictor)
+		if !is {
+			return false, nil
+		}
+		return p.Current(m.Run)
+	}
+	next, err := load(list, keep, s.options)
 	if err != nil {
 		return err
 	}
-	next.info.limits(s.options)
-	if err := s.queue.replace(next); err != nil {
-		next.Close()
+	replaced, removed, err := s.replace(list, before, next)
+	if err != nil {
+		closeAll(next)
 		return err
 	}
 	s.secrets.Store(read)
-	return nil
+	for _, m := range removed {
+		go func() {
+			defer s.retiring.Done()
+			m.requests.Wait()
+			if err := m.queue.close(); err != nil {
+				s.options.Report(err)
+			}
+		}()
+	}
+	return closeAll(replaced)
 }
 
-// Samples returns the number of samples that answers average.
-func (s *Server) Samples() int { return s.info().Samples }
+// accepts reports whether a run with some data may replace the model's.
+func (m *model) accepts(d pollen.Data) bool {
+	return d.Crop == m.data.Crop && d.Channels == m.data.Channels && d.Height == m.data.Height && d.Width == m.data.Width &&
+		slices.Equal(d.ClassNames, m.data.ClassNames)
+}
+
+// replace makes the server answer with the next predictors from the next batch on; nil ones stay as
+// they are. It returns the predictors that nobody uses any more, and the models that get no more
+// requests. It returns an error, and changes nothing, if a prediction does not end in time or the
+// server is closed.
+func (s *Server) replace(list []Model, before []*model, next []*served) (replaced []*served, removed []*model, err error) {
+	select {
+	case s.shared.turn <- struct{}{}: // no model predicts until the turn is given back
+		defer func() { <-s.shared.turn }()
+	case <-time.After(s.options.Timeout):
+		return nil, nil, errors.Errorf("serve: reload: a prediction has not ended after %v", s.options.Timeout)
+	}
+	s.models.mu.Lock()
+	defer s.models.mu.Unlock()
+	if s.models.closed {
+		return nil, nil, errors.New("serve: reload: the server is closing")
+	}
+	all := slices.Clone(before)
+	for i, p := range next {
+		switch {
+		case p == nil:
+		case before[i] == nil:
+			all[i] = s.newModel(list[i].Name, list[i].Version, list[i].Run.Manifest().Data, p)
+		default:
+			p.info.limits(s.options)
+			replaced = append(replaced, before[i].queue.served.Swap(p))
+		}
+	}
+	for _, m := range s.models.all {
+		if !slices.Contains(all, m) {
+			removed = append(removed, m)
+		}
+	}
+	s.models.all = all
+	s.retiring.Add(len(removed)) // before Close can wait
+	return replaced, removed, nil
+}
 
 // limits fills in the limits of requests.
 func (a *runInfo) limits(o Options) {
 	a.MaxImages, a.MaxBody, a.MaxPixels = o.MaxImages, o.MaxBody, o.MaxPixels
-}
-
-// replace makes the queue answer with another predictor from the next batch on, and closes the one
-// before. It returns an error, and changes nothing, if a prediction does not end in time or the
-// queue is closed.
-func (q *queue) replace(next *served) error {
-	select {
-	case q.turn <- struct{}{}:
-	case <-time.After(q.timeout):
-		return errors.Errorf("serve: reload: a prediction has not ended after %v", q.timeout)
-	}
-	q.mu.RLock() // close waits for it
-	if q.closed {
-		q.mu.RUnlock()
-		<-q.turn
-		return errors.New("serve: reload: the server is closing")
-	}
-	before := q.served.Swap(next)
-	q.mu.RUnlock()
-	<-q.turn
-	return before.Close()
 }

@@ -154,11 +154,11 @@ func TestReload(t *testing.T) {
 
 	small := patterns(90, 4)
 	small.ClassNames = []string{"across", "along", "other"}
-	if err := s.Reload(other(t, small)); err == nil || !strings.Contains(err.Error(), "must have the classes") {
+	if err := s.Reload([]Model{{Name: "patterns", Run: other(t, small)}}); err == nil || !strings.Contains(err.Error(), "must have the classes") {
 		t.Errorf("another run's classes: %v", err)
 	}
 	check(os.WriteFile(token, nil, 0o600))
-	if err := s.Reload(next); err == nil || !strings.Contains(err.Error(), "must have a token, is empty") {
+	if err := s.Reload([]Model{{Name: "patterns", Run: next}}); err == nil || !strings.Contains(err.Error(), "must have a token, is empty") {
 		t.Errorf("an empty token: %v", err)
 	}
 	expect("after errors", first, testToken, 200, before)
@@ -182,19 +182,19 @@ func TestReload(t *testing.T) {
 	}
 	check(os.WriteFile(token, []byte(testToken+"\n"), 0o600))
 	for _, run := range []*pollen.Run{next, theRun, next} {
-		check(s.Reload(run))
+		check(s.Reload([]Model{{Name: "patterns", Run: run}}))
 	}
 	close(stop)
 	asking.Wait()
 	expect("another run", first, testToken, 200, after)
-	if info := s.info(); info.Samples != 3 || info.MaxImages != 64 || info.Network != "mlp-4" {
+	if info := s.first().info(); info.Samples != 3 || info.MaxImages != 64 || info.Network != "mlp-4" {
 		t.Errorf("the other run is %+v", info)
 	}
 
 	const newToken = testToken + "-2"
 	check(os.WriteFile(token, []byte(newToken), 0o600))
 	writeCertificate(t, dir, "flowers.example.org")
-	check(s.Reload(next))
+	check(s.Reload([]Model{{Name: "patterns", Run: next}}))
 	expect("the token before", first, testToken, 401, "")
 	expect("the new token, by a connection that is open", first, newToken, 200, after)
 	first.CloseIdleConnections()
@@ -204,7 +204,7 @@ func TestReload(t *testing.T) {
 	expect("the new certificate", trusting(t, cert, 0), newToken, 200, after)
 
 	check(s.Close())
-	if err := s.Reload(next); err == nil || !strings.Contains(err.Error(), "closing") {
+	if err := s.Reload([]Model{{Name: "patterns", Run: next}}); err == nil || !strings.Contains(err.Error(), "closing") {
 		t.Errorf("after Close: %v", err)
 	}
 }
@@ -217,9 +217,9 @@ func TestReloadWhileStuck(t *testing.T) {
 		<-end
 		return ones(pixels)
 	})
-	go s.queue.submit(t.Context(), 1, theTest.Image(0))
+	go s.first().queue.submit(t.Context(), 1, theTest.Image(0))
 	<-started
-	if err := s.Reload(theRun); err == nil || !strings.Contains(err.Error(), "a prediction has not ended after 20ms") {
+	if err := s.Reload([]Model{{Name: "patterns", Run: theRun}}); err == nil || !strings.Contains(err.Error(), "a prediction has not ended after 20ms") {
 		t.Errorf("error %v", err)
 	}
 	close(end)

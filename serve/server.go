@@ -2,12 +2,15 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,49 +25,48 @@ import (
 // can be mounted below any path with http.StripPrefix.
 type Server struct {
 	options  Options
-	data     pollen.Data
-	queue    *queue
+	models   models
+	shared   shared
 	memory   budget
 	pool     *decodePool
 	watchdog *watchdog
 	counts   *counts
-	drift    *drift
 	secrets  atomic.Pointer[secrets]
 	routes   *http.ServeMux
+	document func() []byte // OpenAPI's
+
+	reloading sync.Mutex     // held by Reload
+	retiring  sync.WaitGroup // models that were removed, and are not closed yet
 }
 
 // runInfo is the JSON of GET /run.
 type runInfo struct {
-	Name               string   `json:"name"` // base name of the run's directory
-	Network            string   `json:"network"`
-	Method             string   `json:"method"`
-	Data               string   `json:"data"`
-	Examples           int      `json:"examples"` // number of training images
-	Parameters         int      `json:"parameters"`
-	Channels           int      `json:"channels"`
-	Height             int      `json:"height"`
-	Width              int      `json:"width"`
-	ClassNames         []string `json:"classNames"`
-	Samples            int      `json:"samples"` // posterior samples averaged
-	Expected           int      `json:"expected"`
-	Calibrated         bool     `json:"calibrated"`                  // both of the following are present
-	Level              float64  `json:"level,omitzero"`              // see pollen.Predictor.Levels
-	InDistributionRate float64  `json:"inDistributionRate,omitzero"` // likewise
-	// SetRule is how prediction sets are formed, and Thresholds are those of class-conditional
-	// sets.
-	SetRule    *evaluate.SetRule `json:"setRule,omitempty"`
-	Thresholds []classThreshold  `json:"classThresholds,omitempty"`
-	// Risk is the certificate by which images are answered or referred to a person, if Refer is
-	// asked for.
-	Risk *evaluate.Certificate `json:"risk,omitempty"`
-	// Calibration is what the run was calibrated on.
-	Calibration *calibration `json:"calibration,omitempty"`
-	// SelfTest is the run's test of in-distribution decisions on strange images, if there was one.
-	SelfTest  *selfTest `json:"selfTest,omitempty"`
-	MaxImages int       `json:"maxImages"`
-	MaxBody   int       `json:"maxBody"`
-	MaxPixels int       `json:"maxPixels"`
-	Digest    string    `json:"digest"` // see pollen.Run.Digest
+	Name       string   `json:"name" doc:"The name of the model."`
+	Version    string   `json:"version" doc:"The version of the model."`
+	Network    string   `json:"network"`
+	Method     string   `json:"method"`
+	Data       string   `json:"data" doc:"The name of the training data."`
+	Examples   int      `json:"examples" doc:"The number of training images."`
+	Parameters int      `json:"parameters"`
+	Channels   int      `json:"channels"`
+	Height     int      `json:"height"`
+	Width      int      `json:"width"`
+	ClassNames []string `json:"classNames"`
+	Samples    int      `json:"samples" doc:"Posterior samples averaged."`
+	Expected   int      `json:"expected" doc:"Posterior samples when the run is finished."`
+	Calibrated bool     `json:"calibrated" doc:"Whether both level and inDistributionRate are present."`
+	// See pollen.Predictor.Levels.
+	Level              float64               `json:"level,omitzero" doc:"The probability with which a prediction set contains the true class."`
+	InDistributionRate float64               `json:"inDistributionRate,omitzero" doc:"The fraction of in-distribution images that are recognized as such."`
+	SetRule            *evaluate.SetRule     `json:"setRule,omitempty" doc:"How prediction sets are formed."`
+	Thresholds         []classThreshold      `json:"classThresholds,omitempty" doc:"The thresholds of class-conditional sets."`
+	Risk               *evaluate.Certificate `json:"risk,omitempty" doc:"The certificate by which images are answered or referred to a person."`
+	Calibration        *calibration          `json:"calibration,omitempty" doc:"What the run was calibrated on."`
+	SelfTest           *selfTest             `json:"selfTest,omitempty" doc:"The run's test of in-distribution decisions on strange images."`
+	MaxImages          int                   `json:"maxImages" doc:"The maximum number of images of a request."`
+	MaxBody            int                   `json:"maxBody" doc:"The maximum bytes of a request."`
+	MaxPixels          int                   `json:"maxPixels" doc:"The maximum pixels of an image."`
+	Digest             string                `json:"digest" doc:"The digest of the run."`
 }
 
 // classThreshold is a threshold with the name of its class.
@@ -83,14 +85,16 @@ type calibration struct {
 // selfTest is an evaluate.SelfTest.
 type selfTest struct {
 	Passed   bool    `json:"passed"`
-	Result   string  `json:"result"` // in words, as in "rejects 97 % of 600 strange images"
+	Result   string  `json:"result" doc:"The result in words, such as \"rejects 97 % of 600 strange images\"."`
 	Images   int     `json:"images"`
-	Rejected float64 `json:"rejected"` // the fraction of Images
+	Rejected float64 `json:"rejected" doc:"The fraction of the images that is rejected."`
 }
 
-// New loads the network of a run and its present samples. The caller must call Close. It returns an
-// OptionError for an invalid option.
-func New(run *pollen.Run, options Options) (*Server, error) {
+// New loads the networks and the present samples of the models' runs. POST /predict is answered by
+// the first model, requests without a version by the last version of a name. The caller must call
+// Close. It returns an OptionError for an invalid option, and a pollen.MemoryError if the runs need
+// more memory than there is.
+func New(list []Model, options Options) (*Server, error) {
 	options, err := options.resolve()
 	if err != nil {
 		return nil, err
@@ -99,34 +103,41 @@ func New(run *pollen.Run, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := loadRun(run, options)
+	if list, err = named(list); err != nil {
+		return nil, err
+	}
+	all, err := load(list, func(int) (bool, error) { return false, nil }, options)
 	if err != nil {
 		return nil, err
 	}
-	s := newServer(p.predictor, run.Manifest().Data, p.info, options)
+	s := newServer(options)
+	for i, p := range all {
+		s.models.all = append(s.models.all, s.newModel(list[i].Name, list[i].Version, list[i].Run.Manifest().Data, p))
+	}
 	s.secrets.Store(secrets)
 	return s, nil
 }
 
-func newServer(p predictor, data pollen.Data, a runInfo, options Options) *Server {
+// newServer returns a server without models, which must be added before its first request.
+func newServer(options Options) *Server {
 	options, decoding := options.withinMemory(memory.Available())
-	s := &Server{options: options, data: data, counts: newCounts(), drift: newDrift(data.ClassNames), routes: http.NewServeMux()}
+	s := &Server{options: options, counts: newCounts(), routes: http.NewServeMux(), document: sync.OnceValue(openAPIDocument)}
+	s.shared.turn = make(chan struct{}, 1)
 	s.secrets.Store(&secrets{})
 	s.memory.limit = int64(options.Memory)
 	s.watchdog = &watchdog{report: options.Report}
-	s.pool = newDecodePool(options, decoding, &s.data, s.watchdog)
-	a.limits(options)
-	s.queue = newQueue(&served{p, a}, options, s.watchdog, s.counts)
-	s.routes.HandleFunc(predictRoute, func(w http.ResponseWriter, r *http.Request) {
-		if err := s.predict(w, r); err != nil {
-			s.writeError(w, err)
-		}
-	})
-	s.routes.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.info()) })
-	s.routes.HandleFunc("GET /health", s.health)
-	s.routes.HandleFunc("GET /metrics", s.metrics)
-	s.addPage()
+	s.pool = newDecodePool(options, decoding, s.watchdog)
+	s.addRoutes()
 	return s
+}
+
+// newModel returns a model that is answered with a predictor.
+func (s *Server) newModel(name, version string, data pollen.Data, p *served) *model {
+	p.info.limits(s.options)
+	return &model{
+		name: name, version: version, data: data, drift: newDrift(data.ClassNames),
+		queue: newQueue(p, s.options, &s.shared, s.watchdog, s.counts),
+	}
 }
 
 // ServeHTTP implements http.Handler.
@@ -140,7 +151,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.counts.panics.Add(1)
 			s.options.Report(errors.Errorf("serve: request %s: %s: panic: %v\n%s", id, r.Pattern, reason, debug.Stack()))
 			if recorded.code == 0 {
-				writeJSON(recorded, http.StatusInternalServerError, map[string]string{"error": "the request failed; the error was reported to the operator"})
+				writeJSON(recorded, http.StatusInternalServerError, errorInfo{"the request failed; the error was reported to the operator"})
 			}
 		}
 		took := seconds()
@@ -180,42 +191,65 @@ func (r *recorder) Write(content []byte) (int, error) {
 // Unwrap returns the underlying writer for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// info returns the description of the run that is served.
-func (s *Server) info() runInfo { return s.queue.served.Load().info }
-
-// health handles GET /health, which needs no token: without it, the answer has only the status.
-func (s *Server) health(w http.ResponseWriter, r *http.Request) {
-	status, code := "ready", http.StatusOK
-	switch {
-	case !s.queue.open():
-		status, code = "closing", http.StatusServiceUnavailable
-	case s.watchdog.stuck.Load() > 0:
-		status, code = "stuck", http.StatusServiceUnavailable
+// run handles GET /run.
+func (s *Server) run(w http.ResponseWriter, r *http.Request) error {
+	q, err := readQuery(r, "model", "version")
+	if err != nil {
+		return err
 	}
-	if !s.authorized(r) {
-		writeJSON(w, code, map[string]string{"status": status})
-		return
+	m, err := s.models.acquire(q.model, q.version)
+	if err != nil {
+		return err
 	}
-	run := s.info()
-	writeJSON(w, code, struct {
-		Status  string `json:"status"`
-		Run     string `json:"run"`
-		Samples int    `json:"samples"`
-		Digest  string `json:"digest"`
-	}{status, run.Name, run.Samples, run.Digest})
+	defer m.requests.Done()
+	writeJSON(w, http.StatusOK, m.info())
+	return nil
 }
 
-func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
+// state returns the server's state, "ready", "closing" or "stuck", and the status of a response
+// about it.
+func (s *Server) state() (state string, code int) {
+	switch {
+	case !s.models.open():
+		return "closing", http.StatusServiceUnavailable
+	case s.watchdog.stuck.Load() > 0:
+		return "stuck", http.StatusServiceUnavailable
+	}
+	return "ready", http.StatusOK
+}
+
+// healthInfo is the JSON of GET /health; without the token it has only the status.
+type healthInfo struct {
+	Status  string `json:"status"`
+	Run     string `json:"run,omitempty"`
+	Samples int    `json:"samples,omitempty"`
+	Digest  string `json:"digest,omitempty"`
+}
+
+// health handles GET /health, which needs no token.
+func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
+	var h healthInfo
+	var code int
+	if h.Status, code = s.state(); s.authorized(r) {
+		run := s.models.list()[0].info()
+		h.Run, h.Samples, h.Digest = run.Name, run.Samples, run.Digest
+	}
+	writeJSON(w, code, h)
+	return nil
+}
+
+// metrics handles GET /metrics.
+func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) error {
 	var text bytes.Buffer
 	s.counts.write(&text,
-		metric{"pollen_samples", "gauge", "Posterior samples that are averaged.", int64(s.info().Samples)},
-		metric{"pollen_queue_images", "gauge", "Images waiting for an answer.", s.queue.waiting.Load()},
+		metric{"pollen_queue_images", "gauge", "Images waiting for an answer.", s.shared.waiting.Load()},
 		metric{"pollen_stuck", "gauge", "Decoders and predictions that have not ended in time.", s.watchdog.stuck.Load()},
 		metric{"pollen_memory_bytes", "gauge", "Bytes reserved for bodies and images.", s.memory.used.Load()},
 	)
-	s.drift.write(&text)
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	writeModels(&text, s.models.list())
+	w.Header().Set("Content-Type", metricsType)
 	w.Write(text.Bytes())
+	return nil
 }
 
 // Serve serves on a listener until the context ends, by HTTPS if Options has a certificate. It then
@@ -255,9 +289,32 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return errors.Wrap(err, "serve: shutdown")
 }
 
-// Close answers waiting requests, rejects new ones, and frees the network's memory. It returns an
-// error if a prediction has not ended after half a Timeout; it does not wait for stuck decoders.
-func (s *Server) Close() error { return s.queue.close() }
+// Close answers waiting requests, rejects new ones, and frees the memory of the networks. It
+// returns an error if a prediction has not ended after half a Timeout; it does not wait for stuck
+// decoders.
+func (s *Server) Close() error {
+	s.models.mu.Lock()
+	s.models.closed = true
+	all := slices.Clone(s.models.all)
+	s.models.mu.Unlock()
+	failed := make([]error, len(all))
+	var closing sync.WaitGroup
+	for i, m := range all {
+		closing.Go(func() { failed[i] = m.queue.close() })
+	}
+	closing.Wait()
+	retired := make(chan struct{})
+	go func() {
+		s.retiring.Wait()
+		close(retired)
+	}()
+	select {
+	case <-retired:
+	case <-time.After(s.options.Timeout / 2):
+		failed = append(failed, errors.New("serve: close: a model that was removed still has requests"))
+	}
+	return cmp.Or(failed...)
+}
 
 // errorHandler passes the log of an http.Server to Report.
 type errorHandler struct{ report func(error) }
@@ -293,5 +350,5 @@ func (s *Server) writeError(w http.ResponseWriter, err error) {
 	case http.StatusRequestTimeout:
 		w.Header().Set("Connection", "close")
 	}
-	writeJSON(w, code, map[string]string{"error": text})
+	writeJSON(w, code, errorInfo{text})
 }

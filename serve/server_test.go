@@ -24,7 +24,7 @@ func TestPages(t *testing.T) {
 		{"/", "text/html", `<script src="page.js"`},
 		{"/page.js", "text/javascript", "predict?probabilities=true"},
 		{"/page.css", "text/css", "prefers-color-scheme"},
-		{"/run", "application/json", `"name":"patterns","network":"lenet-small","method":"sgld","data":"patterns","examples":300`},
+		{"/run", "application/json", `"name":"patterns","version":"1","network":"lenet-small","method":"sgld","data":"patterns","examples":300`},
 		{"/run", "application/json", `"classNames":["across","along","checked"],"samples":6,"expected":6,"calibrated":true,"level":0.9,"inDistributionRate":0.95`},
 		{"/health", "application/json", `{"status":"ready","run":"patterns","samples":6,"digest":"`},
 	} {
@@ -55,10 +55,10 @@ func TestNetworkFile(t *testing.T) {
 	spec := pollen.Spec{Network: "- flatten\n- linear: {outputs: classes}\n", Method: langevin.SGLD{}, Batch: 30, Epochs: 2, Samples: 1}
 	run, err := pollen.Fit(t.Context(), spec, data, filepath.Join(t.TempDir(), "own"))
 	check(err)
-	s, err := New(run, Options{})
+	s, err := New([]Model{{Run: run}}, Options{})
 	check(err)
 	defer s.Close()
-	if _, _, body := get(s, "/run"); !strings.Contains(body, `"name":"own","network":"network file","method":"sgld"`) {
+	if _, _, body := get(s, "/run"); !strings.Contains(body, `"name":"own","version":"1","network":"network file","method":"sgld"`) {
 		t.Errorf("/run: %s", body)
 	}
 }
@@ -119,7 +119,8 @@ func TestOptions(t *testing.T) {
 		"MaxPixels": {MaxPixels: 100_000_001}, "Memory": {Memory: -1}, "Timeout": {Timeout: -1}, "DecodeTimeout": {DecodeTimeout: -1},
 	} {
 		var invalid OptionError
-		if _, err := New(theRun, o); !errors.As(err, &invalid) || invalid.Option != name || !strings.HasPrefix(err.Error(), "serve: options: "+name+": ") {
+		_, err := New([]Model{{Run: theRun}}, o)
+		if !errors.As(err, &invalid) || invalid.Option != name || !strings.HasPrefix(err.Error(), "serve: options: "+name+": ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -186,7 +187,7 @@ func TestQueue(t *testing.T) {
 	var asking sync.WaitGroup
 	ask := func(n int) {
 		asking.Go(func() {
-			r := s.queue.submit(t.Context(), n, make([]byte, n*len(image)))
+			r := s.first().queue.submit(t.Context(), n, make([]byte, n*len(image)))
 			if r.err != nil || len(r.answers) != n {
 				t.Errorf("%d answers for %d: %v", len(r.answers), n, r.err)
 			}
@@ -200,19 +201,19 @@ func TestQueue(t *testing.T) {
 	for range 18 {
 		ask(1)
 	}
-	for s.queue.waiting.Load() != 18 {
+	for s.first().queue.waiting.Load() != 18 {
 		time.Sleep(time.Millisecond)
 	}
-	err := s.queue.submit(t.Context(), 3, make([]byte, 3*len(image))).err
+	err := s.first().queue.submit(t.Context(), 3, make([]byte, 3*len(image))).err
 	if code := statusOf(err); code != 503 {
 		t.Errorf("a full queue: %v", err)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	given := make(chan error)
 	go func() {
-		given <- s.queue.submit(cancelled, 1, image).err
+		given <- s.first().queue.submit(cancelled, 1, image).err
 	}()
-	for s.queue.waiting.Load() != 19 {
+	for s.first().queue.waiting.Load() != 19 {
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
@@ -225,7 +226,7 @@ func TestQueue(t *testing.T) {
 	}
 	closed := make(chan error)
 	go func() { closed <- s.Close() }()
-	for s.queue.open() {
+	for s.first().queue.open() {
 		time.Sleep(time.Millisecond)
 	}
 	code, header, body := post(s, "/predict", "", strings.NewReader("x"))
@@ -260,7 +261,7 @@ func TestWait(t *testing.T) {
 	var asking sync.WaitGroup
 	for range 32 {
 		asking.Go(func() {
-			if err := s.queue.submit(t.Context(), 1, theTest.Image(0)).err; err != nil {
+			if err := s.first().queue.submit(t.Context(), 1, theTest.Image(0)).err; err != nil {
 				t.Error(err)
 			}
 		})

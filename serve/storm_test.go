@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"runtime"
 	"strings"
@@ -99,8 +100,8 @@ func TestStorm(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if used := server.memory.used.Load(); used != 0 || !server.pool.idle() || server.queue.waiting.Load() != 0 {
-		t.Errorf("%d bytes, %d images are not given back, or workers of the pool", used, server.queue.waiting.Load())
+	if used := server.memory.used.Load(); used != 0 || !server.pool.idle() || server.shared.waiting.Load() != 0 {
+		t.Errorf("%d bytes, %d images are not given back, or workers of the pool", used, server.shared.waiting.Load())
 	}
 }
 
@@ -125,10 +126,14 @@ func (s *storm) watch(until chan bool) {
 	}
 }
 
-// ask asks until the server has time.
+// ask asks for predictions until the server has time.
 func (s *storm) ask(client int, body []byte, kind string) (int, string) {
+	return s.askFor("/predict?probabilities=1", client, body, kind)
+}
+
+func (s *storm) askFor(target string, client int, body []byte, kind string) (int, string) {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		response, err := s.client.Post("http://"+s.address+"/predict?probabilities=1", kind, bytes.NewReader(body))
+		response, err := s.client.Post("http://"+s.address+target, kind, bytes.NewReader(body))
 		if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 			// On a slow machine the server closes, half a second after it refused a long body,
 			// before the client has read that.
@@ -172,6 +177,10 @@ func (s *storm) good(client int) {
 		check(err)
 		kind, want = "application/json", append(want, s.want[second])
 	}
+	if client%4 == 1 {
+		s.tensor(client, kind == "application/json", body, want)
+		return
+	}
 	code, content := s.ask(client, body, kind)
 	if code != 200 {
 		s.Errorf("client %d: %d %s", client, code, content)
@@ -180,6 +189,24 @@ func (s *storm) good(client int) {
 	if got := answersOf(s, content); !reflect.DeepEqual(got, want) {
 		s.Errorf("client %d: %+v, want %+v", client, got, want)
 	}
+}
+
+// tensor sends the images of good by the protocol of KServe.
+func (s *storm) tensor(client int, inJSON bool, body []byte, want []pollen.Answer) {
+	images := [][]byte{body}
+	if inJSON {
+		var request struct{ Images [][]byte }
+		check(json.Unmarshal(body, &request))
+		images = request.Images
+	}
+	code, content := s.askFor(inferTarget, client, tensorRequest("BYTES", []int{len(images)}, images), "")
+	if code != 200 {
+		s.Errorf("client %d, tensor: %d %s", client, code, content)
+		return
+	}
+	w := httptest.NewRecorder()
+	w.WriteString(content)
+	sameTensors(s, fmt.Sprint("client ", client), tensorsOf(s, w), want, allOutputs...)
 }
 
 // slow promises a body, sends some of it, and waits for the outcome.

@@ -71,7 +71,7 @@ func TestReadOnlyRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := serve.New(opened, serve.Options{})
+	server, err := serve.New([]serve.Model{{Run: opened}}, serve.Options{})
 	if err != nil {
 		t.Fatalf("serve: %v", err)
 	}

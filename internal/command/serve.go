@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
@@ -30,18 +31,23 @@ const tokenVariable = "POLLEN_TOKEN"
 func serveCommand(c *console) *cobra.Command {
 	var s serveFlags
 	command := &cobra.Command{
-		Use: "serve RUN", Short: "Serve predictions over HTTP, with a web page",
+		Use: "serve [NAME[:VERSION]=]RUN...", Short: "Serve predictions over HTTP, with a web page",
 		Long: "Serves the answers of predict over HTTP. POST /predict takes an image, a form with files, or JSON; GET / is a page for\n" +
-			"dropping images on; GET /run describes the run, /health reports readiness, /metrics has figures for Prometheus. Ctrl-C\n" +
-			"stops the server after the pending requests; SIGHUP reloads samples, calibration, certificate and token, and opens the access\n" +
-			"log again.\n\n" +
+			"dropping images on; GET /run describes the run, /health reports readiness, /metrics has figures for Prometheus. Paths below\n" +
+			"/v2 follow the Open Inference Protocol of KServe and Triton; GET /openapi.json describes all of them for client generators.\n\n" +
+			"Several runs are served by name and version: flowers:2=runs/flowers-b. The name of a run is that of its directory, its\n" +
+			"version is 1, unless they are given. A directory that has runs but is none serves each as a version, by its name.\n" +
+			"Requests that name no version get the last one, /predict the first model.\n\n" +
+			"Ctrl-C stops the server after the pending requests. SIGHUP reads the directories with their samples and\n" +
+			"calibrations, the certificate and the token again, without losing a request, and opens the access log again.\n\n" +
 			"Without further flags only programs of this machine can connect. To listen elsewhere, use TLS and a token, which is also\n" +
 			"taken from the environment variable POLLEN_TOKEN; GET /health and the page's files need none. See docs/serving.md.",
 		Example: "  pollen serve runs/flowers\n  curl --data-binary @rose.jpg localhost:8080/predict\n" +
+			"  pollen serve flowers=runs/flowers birds:1=runs/birds-a birds:2=runs/birds-b\n" +
 			"  pollen serve runs/flowers --address :8443 --tls-cert cert.pem --tls-key key.pem --token-file token",
 		Args: func(_ *cobra.Command, arguments []string) error {
-			if len(arguments) != 1 {
-				return usage("pollen: serve needs the directory of one run")
+			if len(arguments) == 0 {
+				return usage("pollen: serve needs the directory of a run")
 			}
 			return nil
 		},
@@ -49,7 +55,7 @@ func serveCommand(c *console) *cobra.Command {
 			if err := config.RejectZeros(command.Flags()); err != nil {
 				return err
 			}
-			return s.run(command.Context(), arguments[0], c)
+			return s.run(command.Context(), arguments, c)
 		},
 	}
 	f := command.Flags()
@@ -73,7 +79,7 @@ func serveCommand(c *console) *cobra.Command {
 	return command
 }
 
-func (s *serveFlags) run(ctx context.Context, dir string, c *console) error {
+func (s *serveFlags) run(ctx context.Context, arguments []string, c *console) error {
 	hangups := interrupt.Hangups(ctx)
 	if err := s.takeToken(); err != nil {
 		return err
@@ -94,41 +100,53 @@ func (s *serveFlags) run(ctx context.Context, dir string, c *console) error {
 		return err
 	}
 	options = append(append(options, withoutDamagedIf(s.withoutDamaged)...), pollen.WithDevice(opened), pollen.WithObserver(c.observer("serve")))
-	open := func() (*pollen.Run, error) { return pollen.Open(dir, options...) }
-	run, err := open()
+	open := func() ([]serve.Model, error) {
+		dirs, err := modelDirs(arguments)
+		if err != nil {
+			return nil, err
+		}
+		return openModels(dirs, options)
+	}
+	models, err := open()
 	if err != nil {
 		return err
 	}
-	if err := remarkUnfinished(run, c); err != nil {
-		return err
+	for _, m := range models {
+		if err := remarkUnfinished(m.Run, c); err != nil {
+			return err
+		}
 	}
-	server, err := serve.New(run, s.options)
+	server, err := serve.New(models, s.options)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	if err := s.guarantees.remark(run, c); err != nil {
-		return err
+	for _, m := range models {
+		if err := s.guarantees.remark(m.Run, c); err != nil {
+			return err
+		}
 	}
 	listener, err := net.Listen("tcp", s.address)
 	if err != nil {
 		return errors.Wrap(err, "pollen: serve")
 	}
 	s.remarkExposed(listener.Addr(), c)
-	c.remark("serving %[2]s at %[3]s://%[1]s; stop with Ctrl-C", listener.Addr(), dir, s.scheme())
+	c.remark("serving %s at %s://%s; stop with Ctrl-C", strings.Join(arguments, ", "), s.scheme(), listener.Addr())
 	reload := func() error {
 		if err := log.reopen(); err != nil {
 			return err
 		}
-		run, err := open()
+		models, err := open()
 		if err != nil {
 			return err
 		}
-		if err := server.Reload(run); err != nil {
+		if err := server.Reload(models); err != nil {
 			return err
 		}
-		if err := s.guarantees.remark(run, c); err != nil { // which does not concern the answers
-			c.remark("serve: %v", err)
+		for _, m := range models {
+			if err := s.guarantees.remark(m.Run, c); err != nil { // which does not concern the answers
+				c.remark("serve: %v", err)
+			}
 		}
 		return nil
 	}
@@ -147,7 +165,7 @@ func (s *serveFlags) run(ctx context.Context, dir string, c *console) error {
 			if err := reload(); err != nil {
 				c.remark("pollen: reload: %v; serving as before", err)
 			} else {
-				c.remark("pollen: reloaded %s: %s", dir, counted(server.Samples(), "sample"))
+				c.remark("pollen: reloaded %s", server)
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func TestServeReportsWhatIsMissing(t *testing.T) {
 	c, _, remarks, _ := testConsole()
 	s := serveFlags{device: deviceFlags{pollen.DeviceOptions{Name: "cpu"}}, address: "localhost:0",
 		guarantees: guaranteeFlags{level: 0.9, inDistributionRate: 0.95, sets: "threshold", riskConfidence: 0.9}}
-	check(s.run(ended, dir, c))
+	check(s.run(ended, []string{dir}, c))
 	const want = "has no in-distribution decisions: --in-distribution-rate 0.95 needs 19 held-out images, got 15; " +
 		"use --in-distribution-rate 0.93, or calibrate with more images\n"
 	if strings.Count(remarks.String(), "has no ") != 1 || !strings.Contains(remarks.String(), want) {

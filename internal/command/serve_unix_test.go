@@ -109,7 +109,7 @@ func TestServeReloads(t *testing.T) {
 	}
 	rename("next", "current")
 	signal(syscall.SIGHUP)
-	await(`^pollen: reloaded current: 3 samples$`)
+	await(`^pollen: reloaded current version 1: 3 samples$`)
 	if status, _ := run(first); status != 401 {
 		t.Errorf("with the token before: %d", status)
 	}

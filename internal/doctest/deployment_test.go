@@ -108,7 +108,7 @@ func TestDeployment(t *testing.T) {
 
 	// Flags are parsed before --help is heeded.
 	parse := exec.Command(filepath.Join(pollen(t), "pollen"), append(slices.Clone(c.Args), "--help")...)
-	if out, err := parse.CombinedOutput(); err != nil || !strings.Contains(string(out), "pollen serve RUN") {
+	if out, err := parse.CombinedOutput(); err != nil || !strings.Contains(string(out), "pollen serve [NAME[:VERSION]=]RUN...") {
 		t.Errorf("pollen %v: %v\n%s", c.Args, err, out)
 	}
 	flag := func(name string) string {

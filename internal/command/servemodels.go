@@ -1,0 +1,102 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/serve"
+)
+
+// modelDir is the directory of a run that is served under a name and version.
+type modelDir struct{ name, version, dir string }
+
+// modelDirs returns the models that arguments of the form [NAME[:VERSION]=]DIR name, see serve's
+// help. An argument that is the path of a directory is not split.
+func modelDirs(arguments []string) ([]modelDir, error) {
+	var all []modelDir
+	for _, argument := range arguments {
+		m := modelDir{dir: argument}
+		if before, after, found := strings.Cut(argument, "="); found && !exists(argument) {
+			m.dir = after
+			m.name, m.version, _ = strings.Cut(before, ":")
+			if m.name == "" || m.dir == "" || strings.Contains(before, ":") && m.version == "" {
+				return nil, usage("pollen: serve: a model must be of the form NAME=DIR or NAME:VERSION=DIR, got %q", argument)
+			}
+		}
+		if m.name == "" {
+			path, err := filepath.Abs(m.dir) // it may be "."
+			if err != nil {
+				return nil, errors.Wrap(err, "pollen: serve")
+			}
+			m.name = filepath.Base(path)
+		}
+		versions := versionsIn(m.dir)
+		switch {
+		case versions == nil:
+			all = append(all, m)
+			continue
+		case m.version != "":
+			return nil, usage("pollen: serve: %s has the versions %s: it must be given without a version, got %q", m.dir, strings.Join(versions, ", "), m.version)
+		}
+		for _, version := range versions {
+			all = append(all, modelDir{m.name, version, filepath.Join(m.dir, version)})
+		}
+	}
+	return all, nil
+}
+
+// versionsIn returns the names of the runs in a directory that is none itself, in the order of
+// versions: numbers by their value, then others. It returns nil for a run and for what is neither,
+// which opening it will report.
+func versionsIn(dir string) []string {
+	if exists(filepath.Join(dir, rundir.ManifestFile)) {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var versions []string
+	for _, entry := range entries {
+		if exists(filepath.Join(dir, entry.Name(), rundir.ManifestFile)) {
+			versions = append(versions, entry.Name())
+		}
+	}
+	slices.SortFunc(versions, func(a, b string) int {
+		m, notM := strconv.ParseUint(a, 10, 64)
+		n, notN := strconv.ParseUint(b, 10, 64)
+		switch {
+		case notM == nil && notN == nil && m != n:
+			return map[bool]int{true: -1, false: 1}[m < n]
+		case (notM == nil) != (notN == nil):
+			return map[bool]int{true: -1, false: 1}[notM == nil]
+		}
+		return strings.Compare(a, b)
+	})
+	return versions
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// openModels opens the runs of the models.
+func openModels(all []modelDir, options []pollen.Option) ([]serve.Model, error) {
+	models := make([]serve.Model, len(all))
+	for i, m := range all {
+		run, err := pollen.Open(m.dir, options...)
+		if err != nil {
+			return nil, err
+		}
+		models[i] = serve.Model{Name: m.name, Version: m.version, Run: run}
+	}
+	return models, nil
+}
