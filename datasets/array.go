@@ -16,6 +16,8 @@ type arrayPart struct {
 	channels, height, width int
 	labels                  []int32  // nil if there are none
 	groups                  []string // nil if there are none
+	ids                     []string // nil if they are not kept, or there are none
+	idName                  string   // the name of their column
 }
 
 // count returns the number of images.

@@ -24,6 +24,10 @@ const (
 	csvMaxColumns = 1 << 21
 )
 
+// csvKeptHeadings is how many names of columns are kept as they are written: columns of identifiers
+// come first.
+const csvKeptHeadings = 16
+
 // csvMinUnlabelled is the smallest number of pixels of images without a label: other tables of
 // numbers may have a few columns.
 const csvMinUnlabelled = 4 * 4
@@ -117,7 +121,7 @@ func readCSVFiles(paths [3]string, options Options) (arraySet, error) {
 			return set, errors.Wrap(err, "datasets")
 		}
 		hash := sha256.New()
-		part, columns, err := readCSV(file, io.TeeReader(opened, hash), idxMaxSize, options.groupColumn())
+		part, columns, err := readCSV(file, io.TeeReader(opened, hash), options)
 		opened.Close()
 		if err != nil {
 			return set, err
@@ -126,7 +130,7 @@ func readCSVFiles(paths [3]string, options Options) (arraySet, error) {
 			options.remark("%s has no header: its first column is read as the label, with values from %d to %d",
 				filepath.Base(file), slices.Min(part.labels), slices.Max(part.labels))
 		}
-		if columns.skipped != "" {
+		if columns.skipped != "" && part.ids == nil {
 			options.remark("%s: column %s is not read, since it numbers the images", filepath.Base(file), columns.skipped)
 		}
 		set.parts[split] = part
@@ -135,15 +139,17 @@ func readCSVFiles(paths [3]string, options Options) (arraySet, error) {
 	return set, nil
 }
 
-// readCSV reads images of at most limit values in total, one per line, as described at Open. group
-// names the column of the images' groups, if it is not "". Memory grows with the lines that arrive.
-func readCSV(path string, from io.Reader, limit int64, group string) (*arrayPart, csvColumns, error) {
+// readCSV reads images, one per line, as described at Open. Memory grows with the lines that arrive.
+func readCSV(path string, from io.Reader, options Options) (*arrayPart, csvColumns, error) {
+	limit, group := options.limit(idxMaxSize), options.groupColumn()
 	data, err := decompress(from)
 	if err != nil {
 		return nil, csvColumns{}, errors.Wrapf(err, "datasets: %s: offset 0: gzip header", path)
 	}
 	available := memory.Available()
-	r := &csvReader{path: path, data: data, groupName: strings.ToLower(group)}
+	r := &csvReader{
+		path: path, data: data, groupName: strings.ToLower(group), want: shape{options.Channels, options.Height, options.Width}, floatMax: options.FloatMax,
+	}
 	if err := r.start(); err != nil {
 		return nil, r.csvColumns, err
 	}
@@ -151,11 +157,19 @@ func readCSV(path string, from io.Reader, limit int64, group string) (*arrayPart
 		return nil, r.csvColumns, invalid("Group", "%s: must have a header with the column %s, got none", path, group)
 	}
 	part := &arrayPart{name: path}
-	var fits bool
-	if part.channels, part.height, fits = squareOf(r.pixels); !fits {
-		return nil, r.csvColumns, r.fail("must have the pixels of a square image next to the label, N x N or N x N x 3, got %d columns%s", r.pixels, r.unlike())
+	of, fits := r.shapeOf(r.pixels)
+	if !fits {
+		text := "must have the pixels of a square image next to the label, N x N or N x N x 3, got %d columns%s"
+		if n := r.want.size(); n > 0 {
+			text = fmt.Sprintf("must have the %d pixels of an image of %dx%dx%d, or those of a square one, got %%d columns%%s", n, r.want.height, r.want.width, r.want.channels)
+		}
+		return nil, r.csvColumns, r.fail(text, r.pixels, r.unlike())
 	}
-	part.width = part.height
+	part.channels, part.height, part.width = of.channels, of.height, of.width
+	keepsIDs := options.Unlabelled && r.skip >= 0
+	if keepsIDs {
+		part.idName = r.heading
+	}
 	names := map[string]string{} // of groups, each stored once
 	for err = r.first(); err == nil; err = r.next() {
 		if err := r.checkRoom(int64(len(part.images)+r.pixels), limit, available); err != nil {
@@ -164,6 +178,9 @@ func readCSV(path string, from io.Reader, limit int64, group string) (*arrayPart
 		label := int32(0)
 		if part.images, label, err = r.image(part.images); err != nil {
 			return nil, r.csvColumns, err
+		}
+		if keepsIDs {
+			part.ids = append(part.ids, string(r.id))
 		}
 		if r.label >= 0 {
 			part.labels = append(part.labels, label)
@@ -203,6 +220,16 @@ func (r *csvReader) checkRoom(values, limit int64, available memory.Limit) error
 	})
 }
 
+// shapeOf returns the shape of an image of some values, the requested one or that of a square, and
+// whether it has one.
+func (r *csvReader) shapeOf(values int) (of shape, fits bool) {
+	if values == r.want.size() {
+		return r.want, values > 0
+	}
+	channels, side, fits := squareOf(values)
+	return shape{channels, side, side}, fits
+}
+
 // squareOf returns the channels and the side of a square image, grey or in colour, and whether a
 // number of values can be one.
 func squareOf(values int) (channels, side int, fits bool) {
@@ -219,13 +246,15 @@ func isSquare(n int) bool {
 
 // csvColumns are the columns of a file of pixels.
 type csvColumns struct {
-	names   []string // in lower case; numbers without a header
-	headed  bool     // a header names the columns
-	label   int      // -1 for none
-	skip    int      // the column that numbers the images, -1 for none
-	skipped string   // its quoted name
-	group   int      // the column of the images' groups, -1 for none
-	pixels  int      // the number of other columns
+	names    []string // in lower case; numbers without a header
+	headings []string // the first names as they are written
+	headed   bool     // a header names the columns
+	label    int      // -1 for none
+	skip     int      // the column that numbers the images, -1 for none
+	skipped  string   // its quoted name
+	heading  string   // its name as it is written
+	group    int      // the column of the images' groups, -1 for none
+	pixels   int      // the number of other columns
 }
 
 // csvReader reads lines with a label and pixels.
@@ -236,9 +265,12 @@ type csvReader struct {
 	end             byte   // of a line: '\n', or '\r' in files of the first Macintosh
 	number          int    // of the line, from 1
 	line            []byte // without its line end; valid until the next read
-	comma           []byte
+	id              []byte // of the image, likewise
+	ofGroup         []byte // the group of the image, likewise
 
-	ofGroup []byte // the group of the line's image
+	want     shape   // of the images, if it is requested
+	floatMax float64 // see Options
+	comma    []byte
 }
 
 func (r *csvReader) fail(format string, values ...any) error {
@@ -300,8 +332,11 @@ func (r *csvReader) start() error {
 	odd := -1
 	for field := range bytes.SplitSeq(r.line, r.comma) {
 		name := strings.ToLower(string(unquoted(field)))
-		if _, ok := wholeNumber([]byte(name)); !ok && odd < 0 {
+		if !r.isNumber(name) && odd < 0 {
 			odd = len(r.names)
+		}
+		if len(r.names) < csvKeptHeadings {
+			r.headings = append(r.headings, string(unquoted(field)))
 		}
 		if r.names = append(r.names, name); len(r.names) > csvMaxColumns {
 			return r.fail("must have at most %d columns, a label and pixels", csvMaxColumns)
@@ -311,11 +346,20 @@ func (r *csvReader) start() error {
 	if r.headed {
 		return r.header(odd)
 	}
-	_, _, labelled := squareOf(r.pixels)
-	if _, _, fits := squareOf(len(r.names)); !labelled && fits && len(r.names) >= csvMinUnlabelled {
+	_, labelled := r.shapeOf(r.pixels)
+	if _, fits := r.shapeOf(len(r.names)); !labelled && fits && len(r.names) >= csvMinUnlabelled {
 		r.label, r.pixels = -1, len(r.names)
 	}
 	return nil
+}
+
+// isNumber reports whether a field of the first line is a value, not a heading.
+func (r *csvReader) isNumber(field string) bool {
+	if _, ok := wholeNumber([]byte(field)); ok || r.floatMax == 0 {
+		return ok
+	}
+	_, err := strconv.ParseFloat(field, 64)
+	return err == nil
 }
 
 // indexHeadings are the names, in lower case, of columns that number the images. pandas writes its
@@ -329,7 +373,10 @@ func (r *csvReader) header(odd int) error {
 		r.skip = -1
 	}
 	if r.skip >= 0 {
-		r.skipped = fmt.Sprintf("%d, %q,", r.skip+1, r.names[r.skip])
+		r.skipped, r.heading = fmt.Sprintf("%d, %q,", r.skip+1, r.names[r.skip]), r.names[r.skip]
+		if r.skip < len(r.headings) {
+			r.heading = r.headings[r.skip]
+		}
 		r.pixels--
 	}
 	r.label = column(r.names, classHeadings)
@@ -342,7 +389,7 @@ func (r *csvReader) header(odd int) error {
 	if r.group >= 0 && r.group != r.skip && r.group != r.label {
 		r.pixels--
 	}
-	_, _, fits := squareOf(r.pixels)
+	_, fits := r.shapeOf(r.pixels)
 	fits = fits && r.pixels >= csvMinUnlabelled
 	if file := column(r.names, fileHeadings); file >= 0 && !(fits && file == r.skip) { // image_id may be either
 		return r.fail("must have a label and pixels, got the header of a table of files")
@@ -394,6 +441,18 @@ func (r *csvReader) image(images []byte) ([]byte, int32, error) {
 			}
 		}
 		if at == r.skip || at == r.group && at != r.label {
+			if at == r.skip {
+				r.id = unquoted(field)
+			}
+			at++
+			continue
+		}
+		if r.floatMax > 0 && at != r.label && at < len(r.names) {
+			pixel, err := r.float(field)
+			if err != nil {
+				return nil, 0, r.fail("column %d: %v", at+1, err)
+			}
+			images = append(images, pixel)
 			at++
 			continue
 		}
@@ -418,10 +477,19 @@ func (r *csvReader) image(images []byte) ([]byte, int32, error) {
 	return images, int32(label), nil
 }
 
+// float returns the byte for a pixel that is a number from 0 to floatMax.
+func (r *csvReader) float(field []byte) (byte, error) {
+	value, err := strconv.ParseFloat(string(unquoted(field)), 64)
+	if err != nil {
+		return 0, errors.Errorf("must be a number, got %.20q", field)
+	}
+	return floatByte(value, r.floatMax)
+}
+
 // unitAdvice returns what to do about a field that is a fraction between 0 and 1.
 func unitAdvice(field []byte) string {
 	if value, err := strconv.ParseFloat(string(unquoted(field)), 64); err == nil && value > 0 && value < 1 {
-		return ": multiply pixels from 0 to 1 by 255 and round them"
+		return ": multiply pixels from 0 to 1 by 255 and round them, or state the largest value (FloatMax)"
 	}
 	return ""
 }

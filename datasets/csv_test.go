@@ -150,7 +150,7 @@ func TestCSVErrors(t *testing.T) {
 		{"truncated gzip", string(gz[:len(gz)-1]), "line 2: unexpected EOF"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, _, err := readCSV("some.csv", strings.NewReader(test.content), 8, "")
+			_, _, err := readCSV("some.csv", strings.NewReader(test.content), Options{limits: ArrayLimits{Bytes: 8}})
 			wantError(t, err, "datasets: some.csv: ", test.want)
 		})
 	}
@@ -222,11 +222,11 @@ func TestCSVGroups(t *testing.T) {
 // A column image_id has the file names of a label table, unless all other columns are pixels.
 func TestCSVImageID(t *testing.T) {
 	heading := "image_id,label" + strings.Repeat(",p1", 16) + "\n"
-	part, columns, err := readCSV("some.csv", strings.NewReader(heading+"5,1"+strings.Repeat(",7", 16)+"\n"), 100, "")
+	part, columns, err := readCSV("some.csv", strings.NewReader(heading+"5,1"+strings.Repeat(",7", 16)+"\n"), Options{limits: ArrayLimits{Bytes: 100}})
 	if err != nil || part.count() != 1 || columns.skipped != `1, "image_id",` {
 		t.Errorf("%+v, %+v, %v", part, columns, err)
 	}
-	_, _, err = readCSV("some.csv", strings.NewReader("image_id,label,x,y,w,h\na,1,2,3,4,5\n"), 100, "")
+	_, _, err = readCSV("some.csv", strings.NewReader("image_id,label,x,y,w,h\na,1,2,3,4,5\n"), Options{limits: ArrayLimits{Bytes: 100}})
 	wantError(t, err, "got the header of a table of files")
 }
 
@@ -255,7 +255,7 @@ func TestCSVHostile(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _, err := readCSV("some.csv", test.from, 1<<16, "")
+		_, _, err := readCSV("some.csv", test.from, Options{limits: ArrayLimits{Bytes: 1 << 16}})
 		runtime.ReadMemStats(&after)
 		wantError(t, err, test.want)
 		if used := after.TotalAlloc - before.TotalAlloc; used > 300<<20 {
@@ -270,7 +270,7 @@ func FuzzReadCSV(f *testing.F) {
 	f.Add([]byte("\ufeff\"a\",\"class\"\n7,9\n"))
 	f.Add(packed(f, []byte("1,2,3,4,5\n")))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		part, _, err := readCSV("file", bytes.NewReader(content), 1<<16, "")
+		part, _, err := readCSV("file", bytes.NewReader(content), Options{limits: ArrayLimits{Bytes: 1 << 16}})
 		if err != nil {
 			if part != nil || !strings.HasPrefix(err.Error(), "datasets: file: ") {
 				t.Errorf("got %v with error %v", part, err)
@@ -289,7 +289,7 @@ func FuzzReadCSV(f *testing.F) {
 		for i, label := range part.labels {
 			labels[i] = int(label)
 		}
-		again, _, err := readCSV("file", strings.NewReader(csvLines(labels, part.images, false)), 1<<16, "")
+		again, _, err := readCSV("file", strings.NewReader(csvLines(labels, part.images, false)), Options{limits: ArrayLimits{Bytes: 1 << 16}})
 		if err != nil || !slices.Equal(again.labels, part.labels) || !bytes.Equal(again.images, part.images) {
 			t.Errorf("read again: %+v, %v", again, err)
 		}

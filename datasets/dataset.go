@@ -17,6 +17,12 @@ type Dataset struct {
 	Labels []int32  // one of 0 ... Classes-1 for each image, or nil if unknown (ReadImages, New)
 	Files  []string // one for each image, relative to Place; nil if images are not separate files
 
+	// IDs has the identifier of each image in the table that it is from, and IDName the name of
+	// their column, such as ImageId. IDs is nil without such a column. Only ReadImages and
+	// DecodeArrays keep them.
+	IDs    []string
+	IDName string
+
 	// Groups has the group of each image, such as a patient or a video, whose images are alike. nil
 	// if there are no groups. Stratified keeps the images of a group together.
 	Groups []string

@@ -57,7 +57,7 @@ func arrayReader(name string, content []byte) func(name string, content []byte, 
 		}
 	case isCSV && !zipped:
 		return func(name string, content []byte, options Options) (arraySet, error) {
-			part, _, err := readCSV(name, bytes.NewReader(content), options.limit(idxMaxSize), options.groupColumn())
+			part, _, err := readCSV(name, bytes.NewReader(content), options)
 			return arraySet{parts: [3]*arrayPart{Test: part}}, err
 		}
 	case beginsLikeIDX(bytes.NewReader(content)):

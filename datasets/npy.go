@@ -73,6 +73,16 @@ func readNPY(name string, r io.Reader, limit int64, use npyUse) (npyArray, error
 		}
 		return array, nil
 	}
+	if kind.float {
+		array.bytes = make([]byte, count)
+		for i := range array.bytes {
+			var err error
+			if array.bytes[i], err = floatByte(kind.floatValue(values[i*size:(i+1)*size]), use.floatMax()); err != nil {
+				return npyArray{}, errors.WithMessagef(err, "datasets: %s: value %d", name, i)
+			}
+		}
+		return array, nil
+	}
 	array.wide = make([]int64, count)
 	for i := range array.wide {
 		value, err := kind.value(values[i*size : (i+1)*size])
@@ -112,11 +122,12 @@ func readNPYHeader(r io.Reader) (string, int, error) {
 	return string(text), offset + int(length), nil
 }
 
-// npyType is the encoding of an integer.
+// npyType is the encoding of a number.
 type npyType struct {
 	size    int // bytes
 	signed  bool
 	boolean bool
+	float   bool
 	order   binary.ByteOrder
 }
 
@@ -128,9 +139,12 @@ func parseNPYHeader(header string, limit int64, use npyUse) (npyArray, npyType, 
 	if descr == nil || fortran == nil || shape == nil {
 		return array, npyType{}, errors.New("must have 'descr' of numbers, 'fortran_order' and 'shape'")
 	}
-	kind := npyType{npyTypes[descr[2]], descr[2][0] == 'i', false, binary.LittleEndian}
+	kind := npyType{size: npyTypes[descr[2]], signed: descr[2][0] == 'i', order: binary.LittleEndian}
 	if err := use.check(descr[2]); err != nil {
 		return array, kind, err
+	}
+	if use.floatMax() > 0 && npyFloats[descr[2]] > 0 {
+		kind.size, kind.float = npyFloats[descr[2]], true
 	}
 	if descr[1] == ">" {
 		kind.order = binary.BigEndian
@@ -157,14 +171,22 @@ func parseNPYHeader(header string, limit int64, use npyUse) (npyArray, npyType, 
 	if fortran[1] == "True" && len(array.shape) > 1 {
 		return array, kind, errors.New("values must be in C order, got Fortran order: save numpy.ascontiguousarray(x)")
 	}
-	kind.boolean = descr[2] == "b1" && use == npyImages
+	kind.boolean = descr[2] == "b1" && use != npyLabels
 	if descr[2] == "u1" || kind.boolean {
 		array.bytes = []byte{}
 	}
 	return array, kind, nil
 }
 
-// value returns the number that the bytes represent.
+// floatValue returns the float that the bytes represent.
+func (t npyType) floatValue(bytes []byte) float64 {
+	if t.size == 4 {
+		return float64(math.Float32frombits(t.order.Uint32(bytes)))
+	}
+	return math.Float64frombits(t.order.Uint64(bytes))
+}
+
+// value returns the integer that the bytes represent.
 func (t npyType) value(bytes []byte) (int64, error) {
 	var bits uint64
 	switch t.size {

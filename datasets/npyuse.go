@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"math"
 	"path/filepath"
 
 	"github.com/pkg/errors"
@@ -12,7 +13,42 @@ type npyUse int
 const (
 	npyImages npyUse = iota
 	npyLabels
+	npyUnitImages // or floats from 0 to 1, see Options.FloatMax
+	npyByteImages // or floats from 0 to 255
 )
+
+// imageUse returns the use of an array of images.
+func (o Options) imageUse() npyUse {
+	switch o.FloatMax {
+	case 1:
+		return npyUnitImages
+	case math.MaxUint8:
+		return npyByteImages
+	}
+	return npyImages
+}
+
+// floatMax returns the largest value of floats, or 0 if they are refused.
+func (u npyUse) floatMax() float64 {
+	switch u {
+	case npyUnitImages:
+		return 1
+	case npyByteImages:
+		return math.MaxUint8
+	}
+	return 0
+}
+
+// npyFloats maps the types of floats that images can have to their sizes.
+var npyFloats = map[string]int{"f4": 4, "f8": 8}
+
+// floatByte returns the byte for a pixel that is a float from 0 to most.
+func floatByte(value, most float64) (byte, error) {
+	if !(value >= 0 && value <= most) {
+		return 0, errors.Errorf("must be from 0 to %g, got %g", most, value)
+	}
+	return byte(math.Round(math.MaxUint8 * value / most)), nil
+}
 
 // npyNames are NumPy's names of types that are often saved.
 var npyNames = map[string]string{
@@ -41,14 +77,15 @@ func (u npyUse) check(kind string) error {
 	}
 	advice := "save images.astype(numpy.uint8), with values from 0 to 255"
 	switch {
-	case kind == "u1" || kind == "b1":
+	case kind == "u1" || kind == "b1" || npyFloats[kind] > 0 && u.floatMax() > 0:
 		return nil
 	case kind == "u2":
 		advice = "save (images // 257).astype(numpy.uint8) if values go up to 65535, images.astype(numpy.uint8) if up to 255"
 	case kind == "i1":
 		advice = "save images.view(numpy.uint8) if they were bytes from 0 to 255"
 	case kind[0] == 'f':
-		advice = "save (255 * images).round().astype(numpy.uint8) if values are from 0 to 1, images.round().astype(numpy.uint8) if from 0 to 255"
+		advice = "save (255 * images).round().astype(numpy.uint8) if values are from 0 to 1, images.round().astype(numpy.uint8) if from 0 to 255; " +
+			"or state the largest value, 1 or 255 (FloatMax)"
 	case kind == "O":
 		advice = "save numpy.stack(list(images)).astype(numpy.uint8), of images of one size"
 	}

@@ -103,7 +103,7 @@ func layoutOf(names []string, options Options) (layout [3][2]string, found bool)
 // is nil if there are none.
 func readNPZPart(path string, imagesFile, labelsFile *zip.File, options Options) (*arrayPart, error) {
 	name := path + ": " + imagesFile.Name
-	images, err := readNPZMember(name, imagesFile, npyImages, options.limit(npyMaxSize))
+	images, err := readNPZMember(name, imagesFile, options.imageUse(), options.limit(npyMaxSize))
 	if err != nil {
 		return nil, err
 	}

@@ -83,6 +83,11 @@ type Options struct {
 	// It does not combine with Classes and WithoutClasses, which need labels.
 	Unlabelled bool
 
+	// FloatMax states the largest value of floating-point pixels in arrays (.npy, .npz, CSV): 1 or
+	// 255. They are then rounded to bytes, and values beyond 0 to FloatMax are errors. 0 refuses
+	// them: whether a float of 0.5 is grey or nearly black cannot be known from the file.
+	FloatMax float64
+
 	// MaxSkipped is the maximum fraction of a split's image files that may be skipped, see
 	// Dataset.Skipped. 0 means 0.05, negative means none.
 	MaxSkipped float64
@@ -163,6 +168,9 @@ func (o Options) check() error {
 	}
 	if o.duplicates() != AllowDuplicates && o.Duplicates != DropDuplicates && o.Duplicates != RejectDuplicates {
 		return invalid("Duplicates", "must be %s, %s or %s, got %q", AllowDuplicates, DropDuplicates, RejectDuplicates, o.Duplicates)
+	}
+	if o.FloatMax != 0 && o.FloatMax != 1 && o.FloatMax != math.MaxUint8 {
+		return invalid("FloatMax", "must be 1 or 255, got %v", o.FloatMax)
 	}
 	if math.IsNaN(o.MaxSkipped) || o.MaxSkipped > 1 {
 		return invalid("MaxSkipped", "must be a fraction of at most 1, got %v", o.MaxSkipped)

@@ -112,6 +112,10 @@ func (s arraySet) appendImages(to []*Dataset, path string, options Options) ([]*
 		for i := range d.Len() {
 			d.Files = append(d.Files, fmt.Sprintf("%s[%d]", name, i))
 		}
+		d.IDs, d.IDName = part.ids, part.idName
+		if h, w, c := options.Height, options.Width, options.Channels; h > 0 && (h != d.Height || w != d.Width || c > 0 && c != d.Channels) {
+			options.remark("%s: images of %dx%dx%d become %dx%dx%d", filepath.Base(name), d.Height, d.Width, d.Channels, h, w, cmp.Or(c, d.Channels))
+		}
 		d, err := d.reshaped(options.Channels, options.Height, options.Width, options.Crop)
 		if err != nil {
 			return to, err
@@ -136,10 +140,17 @@ func joined(parts []*Dataset, remarks []string) (*Dataset, error) {
 			all.Images = append(all.Images, part.Images...)
 		}
 	}
-	all.Files = nil
+	all.Files, all.IDs = nil, nil
 	for _, part := range parts {
+		if part.IDs == nil || part.IDName != all.IDName {
+			all.IDName = ""
+		}
+		all.IDs = append(all.IDs, part.IDs...)
 		all.Files = append(all.Files, part.Files...)
 		maps.Copy(all.Hashes, part.Hashes)
+	}
+	if all.IDName == "" && len(parts) > 1 {
+		all.IDs = nil
 	}
 	all.Mean, all.Std = moments(all.Images, all.Channels, all.Height*all.Width)
 	return &all, all.Validate()
@@ -162,7 +173,7 @@ func readNPYFile(path string, options Options) (arraySet, error) {
 // readNPYImages reads the images of a .npy file from a reader.
 func readNPYImages(path string, from io.Reader, options Options) (arraySet, error) {
 	hash := sha256.New()
-	array, err := readNPY(path, io.TeeReader(from, hash), options.limit(npyMaxSize), npyImages)
+	array, err := readNPY(path, io.TeeReader(from, hash), options.limit(npyMaxSize), options.imageUse())
 	if err != nil {
 		return arraySet{}, err
 	}

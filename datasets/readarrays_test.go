@@ -19,7 +19,7 @@ func unlabelledArrays(t *testing.T) (root string, pixels []byte, paths []string)
 	lines := csvLines([]int{0, 0}, pixels, true)
 	lines = strings.ReplaceAll(lines, ",0\n", "\n")
 	write(t, []byte(heading+lines), root, "test.csv")
-	write(t, []byte("id,"+heading+"0,"+strings.Replace(lines, "\n", "\n1,", 1)), root, "ids.csv")
+	write(t, []byte("Id,"+heading+"0,"+strings.Replace(lines, "\n", "\n1,", 1)), root, "ids.csv")
 	write(t, []byte(lines), root, "plain.csv")
 	writeNPZ(t, filepath.Join(root, "images.npz"), map[string][]byte{"images": npyBytes("|u1", "(2, 4, 4)", pixels)})
 	writeNPZ(t, filepath.Join(root, "other.npz"), map[string][]byte{"arr_0": npyBytes("|u1", "(2, 4, 4)", pixels)})
@@ -46,12 +46,11 @@ func TestReadImagesOfArrays(t *testing.T) {
 		if !bytes.Equal(d.Images, pixels) || d.Labels != nil || d.Classes != 0 || !slices.Equal(d.Files, []string{file + "[0]", file + "[1]"}) {
 			t.Errorf("%s: %d bytes, labels %v, files %v", name, len(d.Images), d.Labels, d.Files)
 		}
-		want := ""
-		if name == "ids.csv" {
-			want = name + `: column 1, "id", is not read, since it numbers the images`
-		}
-		if strings.Join(d.Remarks, "\n") != want {
+		if len(d.Remarks) != 0 {
 			t.Errorf("%s: remarks %q", name, d.Remarks)
+		}
+		if ids := slices.Equal(d.IDs, []string{"0", "1"}) && d.IDName == "Id"; ids != (name == "ids.csv") {
+			t.Errorf("%s: identifiers %q in column %q", name, d.IDs, d.IDName)
 		}
 	}
 	// Arrays and images together keep their order, and have the first array's shape.

@@ -15,7 +15,7 @@ func (d *Dataset) subset(indices []int) *Dataset {
 	size := d.ImageSize()
 	part := *d
 	part.Images = make([]byte, 0, len(indices)*size)
-	part.Labels, part.Files, part.Groups = nil, nil, nil
+	part.Labels, part.Files, part.Groups, part.IDs = nil, nil, nil, nil
 	for _, i := range indices {
 		part.Images = append(part.Images, d.Image(i)...)
 		if d.Labels != nil {
@@ -26,6 +26,9 @@ func (d *Dataset) subset(indices []int) *Dataset {
 		}
 		if d.Groups != nil {
 			part.Groups = append(part.Groups, d.Groups[i])
+		}
+		if d.IDs != nil {
+			part.IDs = append(part.IDs, d.IDs[i])
 		}
 	}
 	return &part
