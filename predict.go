@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +24,9 @@ import (
 type Answer struct {
 	// File is the image's file, if known.
 	File string `json:"file,omitempty"`
+	// ID is the image's identifier in the table that it is from, see datasets.Dataset.IDs, if known.
+	// Predict and servers set it.
+	ID string `json:"id,omitempty"`
 	// Error is the reason why there is no prediction for File, whose content could not be read. All
 	// other fields are then empty, and absent in JSON. Answers of Predict have none.
 	Error string `json:"error,omitempty"`
@@ -114,7 +118,14 @@ func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, 
 	if err != nil {
 		return nil, err
 	}
-	return r.Answers(p, images.Files)
+	answers, err := r.Answers(p, images.Files)
+	if err != nil || images.IDs == nil {
+		return answers, err
+	}
+	for i := range answers {
+		answers[i].ID = images.IDs[i]
+	}
+	return answers, nil
 }
 
 // Answers returns the answers for predictions of the run. files are the images' files, or nil.
@@ -344,6 +355,8 @@ func (p *Predictor) Close() error {
 
 // WriteCSV writes answers as CSV, a row for each, with a column for the probability of each class.
 //
+// If any answer has an ID, a column id follows that of the file.
+//
 // prediction_set has the classes of the set, joined by semicolons and quoted as in CSV where a name
 // has a semicolon or a quote. set_size is their number: 0 for an empty set, and blank if there is
 // no prediction set. in_distribution and refer are blank if they are unknown. A row with an error
@@ -351,12 +364,19 @@ func (p *Predictor) Close() error {
 func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 	rows := csv.NewWriter(to)
 	header := []string{"file", "class", "confidence", "entropy", "mutual_information", "prediction_set", "set_size", "in_distribution", "refer", "error"}
+	hasIDs := slices.ContainsFunc(answers, func(a Answer) bool { return a.ID != "" })
 	fixed := len(header)
 	for _, class := range classes {
 		header = append(header, "p("+class+")")
 	}
-	if err := rows.Write(header); err != nil {
-		return errors.Wrap(err, "pollen: csv")
+	write := func(row []string, id string) error {
+		if hasIDs {
+			row = slices.Insert(row, 1, id)
+		}
+		return errors.Wrap(rows.Write(row), "pollen: csv")
+	}
+	if err := write(slices.Clone(header), "id"); err != nil {
+		return err
 	}
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
 	for i, a := range answers {
@@ -382,8 +402,8 @@ func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 				row = append(row, number(p))
 			}
 		}
-		if err := rows.Write(row); err != nil {
-			return errors.Wrap(err, "pollen: csv")
+		if err := write(row, a.ID); err != nil {
+			return err
 		}
 	}
 	rows.Flush()

@@ -332,7 +332,7 @@ func (r *csvReader) start() error {
 	odd := -1
 	for field := range bytes.SplitSeq(r.line, r.comma) {
 		name := strings.ToLower(string(unquoted(field)))
-		if !r.isNumber(name) && odd < 0 {
+		if odd < 0 && !isNumber(name) { // an error of parsing takes memory
 			odd = len(r.names)
 		}
 		if len(r.names) < csvKeptHeadings {
@@ -354,21 +354,20 @@ func (r *csvReader) start() error {
 }
 
 // isNumber reports whether a field of the first line is a value, not a heading.
-func (r *csvReader) isNumber(field string) bool {
-	if _, ok := wholeNumber([]byte(field)); ok || r.floatMax == 0 {
-		return ok
-	}
+func isNumber(field string) bool {
 	_, err := strconv.ParseFloat(field, 64)
-	return err == nil
+	return err == nil && strings.ContainsAny(field, "0123456789") // "nan" may be a heading
 }
 
-// indexHeadings are the names, in lower case, of columns that number the images. pandas writes its
-// index without a name, in the first column.
-var indexHeadings = []string{"", "id", "index", "imageid", "image_id", "unnamed: 0"}
+// indexHeadings are names, in lower case, of columns that number the images; others end in "id".
+// pandas writes its index without a name, in the first column.
+var indexHeadings = []string{"", "index", "unnamed: 0"}
 
 // header determines the columns by their names. odd is the first that is no number.
 func (r *csvReader) header(odd int) error {
-	isIndex := func(name string) bool { return slices.Contains(indexHeadings, name) }
+	isIndex := func(name string) bool {
+		return slices.Contains(indexHeadings, name) || strings.HasSuffix(name, "id") && !slices.Contains(classHeadings, name)
+	}
 	if r.skip = slices.IndexFunc(r.names, isIndex); r.skip >= 0 && slices.ContainsFunc(r.names[r.skip+1:], isIndex) {
 		r.skip = -1
 	}

@@ -96,6 +96,9 @@ func (d *Dataset) Slice(from, to int) (*Dataset, error) {
 	if d.Files != nil {
 		slice.Files = d.Files[from:to:to]
 	}
+	if d.IDs != nil {
+		slice.IDs = d.IDs[from:to:to]
+	}
 	if d.Groups != nil {
 		slice.Groups = d.Groups[from:to:to]
 	}
@@ -149,6 +152,9 @@ func (d *Dataset) Validate() error {
 	}
 	if d.Files != nil && len(d.Files) != d.Len() {
 		return errors.Errorf("datasets: %s: must have a file name for each of %[3]d images, got %[2]d", d.Name, len(d.Files), d.Len())
+	}
+	if d.IDs != nil && len(d.IDs) != d.Len() {
+		return errors.Errorf("datasets: %s: must have an identifier for each of %[3]d images, got %[2]d", d.Name, len(d.IDs), d.Len())
 	}
 	if d.Groups != nil && len(d.Groups) != d.Len() {
 		return errors.Errorf("datasets: %s: must have a group for each of %[3]d images, got %[2]d", d.Name, len(d.Groups), d.Len())

@@ -58,7 +58,10 @@ func (s *Server) decodeArrays(m *model, name string, content []byte, most int, h
 	}
 	uploads := make([]upload, d.Len())
 	for i := range uploads {
-		uploads[i] = upload{d.Files[i], netpbm(d.Image(i), d.Channels, d.Height, d.Width)}
+		uploads[i] = upload{file: d.Files[i], content: netpbm(d.Image(i), d.Channels, d.Height, d.Width)}
+		if d.IDs != nil {
+			uploads[i].id = d.IDs[i]
+		}
 	}
 	return uploads, nil
 }

@@ -16,6 +16,7 @@ import (
 // upload is an encoded image as received.
 type upload struct {
 	file    string // the client's file name, or ""
+	id      string // of the image in its table, or ""
 	content []byte
 }
 
@@ -139,7 +140,7 @@ func (s *Server) parse(r *http.Request, m *model, body []byte, h *reservation) (
 		}
 		q, err = s.parseForm(body, parameters["boundary"])
 	default:
-		q.images = []upload{{"", body}}
+		q.images = []upload{{content: body}}
 	}
 	if err != nil {
 		return q, err
@@ -191,7 +192,7 @@ func (s *Server) parseJSON(body []byte) (predictRequest, error) {
 				if err := d.Decode(&content); err != nil {
 					return wrong(errors.Wrapf(err, "image %d", len(q.images)))
 				}
-				q.images = append(q.images, upload{"", content})
+				q.images = append(q.images, upload{content: content})
 			}
 			if err := expect(d, json.Delim(']')); err != nil {
 				return wrong(err)
@@ -252,6 +253,6 @@ func (s *Server) parseForm(body []byte, boundary string) (predictRequest, error)
 		if len(name) > maxFileName {
 			return q, refuse(http.StatusBadRequest, "form: part %d: the file name must have at most %d bytes, got %d", len(q.images), maxFileName, len(name))
 		}
-		q.images = append(q.images, upload{name, content})
+		q.images = append(q.images, upload{file: name, content: content})
 	}
 }

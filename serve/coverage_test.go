@@ -120,6 +120,10 @@ func coverFields(t *testing.T, s *Server) {
 	ask("/predict", jsonType, encode(object{"images": [][]byte{image}, "probabilities": true}))
 	ask("/predict", jsonType, encode(object{"instances": []any{image}}))
 	ask("/predict", jsonType, encode(object{"images": []string{"AAAA", "AAAA"}})) // an error, and those of all images
+	table := "Id" + strings.Repeat(",p1", side*side) + "\na-7" + strings.Repeat(",0", side*side) + "\n"
+	if text := ask("/predict", "text/csv", []byte(table)); !strings.Contains(text, `{"file":"body.csv[0]","id":"a-7"`) {
+		t.Errorf("a table: %s", text)
+	}
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	for _, content := range [][]byte{image, []byte("garbage")} {

@@ -279,6 +279,7 @@ func fieldsOf(t reflect.Type) (all []reflect.StructField) {
 // answerTexts describe the fields of pollen.Answer.
 var answerTexts = map[string]string{
 	"file":              "The name of the client's file.",
+	"id":                "The identifier of the image in the table that it is from.",
 	"class":             "The most probable class.",
 	"index":             "The number of the class.",
 	"confidence":        "The posterior predictive probability of the class.",

@@ -96,7 +96,7 @@ func writePredictions(w http.ResponseWriter, q predictRequest, given result, fai
 		} else {
 			all[i], answers = answers[0], answers[1:]
 		}
-		all[i].File = upload.file
+		all[i].File, all[i].ID = upload.file, upload.id
 		if !q.probabilities {
 			all[i].Probabilities = nil
 		}

@@ -174,7 +174,7 @@ func (s *Server) imageFiles(ctx context.Context, m *model, in *inferInput, tail 
 			if err := content.UnmarshalJSON(token); err != nil {
 				return errors.WithMessagef(err, "element %d", len(uploads))
 			}
-			uploads = append(uploads, upload{"", content})
+			uploads = append(uploads, upload{content: content})
 			return nil
 		})
 	} else {
@@ -185,7 +185,7 @@ func (s *Server) imageFiles(ctx context.Context, m *model, in *inferInput, tail 
 				break
 			}
 			end := prefix + int(binary.LittleEndian.Uint32(tail))
-			uploads, tail = append(uploads, upload{"", tail[prefix:end]}), tail[end:]
+			uploads, tail = append(uploads, upload{content: tail[prefix:end]}), tail[end:]
 		}
 		if err == nil && len(uploads) != in.Shape[0] {
 			err = errors.Errorf("BYTES of shape %v must have %d elements, got %d", in.Shape, in.Shape[0], len(uploads))

@@ -23,7 +23,8 @@ import (
 type predictFlags struct {
 	device         deviceFlags
 	guarantees     guaranteeFlags
-	json, csv      bool
+	output         outputFlags
+	floatMax       float64
 	samples, page  string
 	withoutDamaged bool
 }
@@ -39,10 +40,14 @@ func predictCommand(c *console) *cobra.Command {
 			"training images is reported as in distribution. With --risk, images are answered whose confidence is high enough that the\n" +
 			"error rate of these is certified; the others are to be referred to a person. All of this holds for images like those that\n" +
 			"the run was calibrated on; fit calibrates automatically on the validation split, and calibrate does on other images.\n\n" +
+			"Tables keep their column of identifiers, such as ImageId. A submission for Kaggle has the class of each image, or the\n" +
+			"columns of --template. Floating-point pixels are refused unless --float-max states whether they go up to 1 or 255.\n\n" +
 			"An image that cannot be read is reported with the reason, in JSON and CSV too, and the others are answered. The exit code\n" +
 			"is then 6, or 1 if no image can be read.",
 		Example: "  pollen predict runs/flowers rose.jpg images/\n  pollen predict runs/flowers images/ --level 0.99 --csv > answers.csv\n" +
-			"  pollen predict runs/flowers images/ --risk 0.02    # at most 2 % errors among the images that are answered",
+			"  pollen predict runs/flowers images/ --risk 0.02    # at most 2 % errors among the images that are answered\n" +
+			"  pollen predict runs/digits test.csv --format submission --out submission.csv\n" +
+			"  pollen predict runs/dogs test/ --template sample_submission.csv --out submission.csv",
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) < 2 {
 				return usage("pollen: predict needs the directory of a run, and at least one image or directory of images")
@@ -56,8 +61,8 @@ func predictCommand(c *console) *cobra.Command {
 	f := command.Flags()
 	p.guarantees.bindLevels(f)
 	p.guarantees.bind(f)
-	f.BoolVar(&p.json, "json", false, "print JSON, with the probabilities of all classes")
-	f.BoolVar(&p.csv, "csv", false, "print CSV, with the probabilities of all classes")
+	p.output.bind(f)
+	f.Float64Var(&p.floatMax, "float-max", 0, "the largest value of floating-point pixels in arrays and tables: 1 or 255 (default: they are refused)")
 	f.StringVar(&p.samples, "samples", "", "also write each sample's probabilities to this NPZ file: probabilities [S N K], weights [S]")
 	f.StringVar(&p.page, "page", "", "also write a page with images and answers into this directory")
 	p.device.bind(f)
@@ -66,8 +71,8 @@ func predictCommand(c *console) *cobra.Command {
 }
 
 func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *console) error {
-	if p.json && p.csv {
-		return usage("pollen: --json and --csv cannot be combined")
+	if err := p.output.resolve(); err != nil {
+		return err
 	}
 	if err := config.CheckPage(p.page, paths...); err != nil {
 		return err
@@ -86,7 +91,7 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	d := run.Manifest().Data
 	images, err := datasets.ReadImages(paths, datasets.Options{
 		Context: ctx, Height: d.Height, Width: d.Width, Channels: d.Channels, Crop: d.Crop, OnProgress: c.reading(), MaxSkipped: 1,
-		Remark: func(text string) { c.remark("%s", text) },
+		Remark: func(text string) { c.remark("%s", text) }, FloatMax: p.floatMax,
 	})
 	if err != nil {
 		return err
@@ -105,7 +110,12 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	if err := p.guarantees.remark(run, c); err != nil {
 		return err
 	}
-	err = p.finish(answers, images.Failed, d.ClassNames, c)
+	if images.IDs != nil {
+		for i := range answers {
+			answers[i].ID = images.IDs[i]
+		}
+	}
+	err = p.finish(answers, images, d.ClassNames, c)
 	return cmp.Or(unwritten, err)
 }
 
@@ -118,11 +128,12 @@ func (e unreadError) Error() string {
 }
 
 // finish prints the answers, and names the images that could not be read.
-func (p *predictFlags) finish(answers []pollen.Answer, failed []datasets.ImageError, classes []string, c *console) error {
+func (p *predictFlags) finish(answers []pollen.Answer, images *datasets.Dataset, classes []string, c *console) error {
+	failed := images.Failed
 	for _, f := range failed {
 		answers = append(answers, pollen.Answer{File: f.File, Error: f.Err.Error()})
 	}
-	if err := p.print(answers, classes, c); err != nil || len(failed) == 0 {
+	if err := p.output.write(answers, classes, images.IDName, c); err != nil || len(failed) == 0 {
 		return err
 	}
 	for _, f := range failed {
@@ -195,20 +206,6 @@ func checkKept(n int) error {
 	return memory.Check("pollen: predict: keeping the probabilities of each sample, --samples,", bytes*copies*int64(n), func(int64) []string {
 		return []string{"fewer images at a time"}
 	})
-}
-
-func (p *predictFlags) print(answers []pollen.Answer, classes []string, c *console) error {
-	switch {
-	case p.json:
-		return c.json(answers)
-	case p.csv:
-		return pollen.WriteCSV(c.out, answers, classes)
-	}
-	table, err := answerTable(answers)
-	if err != nil {
-		return err
-	}
-	return table.WriteText(c.out)
 }
 
 // answerTable has a row for each image with an answer.
