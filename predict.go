@@ -24,8 +24,8 @@ import (
 type Answer struct {
 	// File is the image's file, if known.
 	File string `json:"file,omitempty"`
-	// ID is the image's identifier in the table that it is from, see datasets.Dataset.IDs, if known.
-	// Predict and servers set it.
+	// ID is the image's identifier in the table that it is from, see datasets.Dataset.IDs, if
+	// known. Predict and servers set it.
 	ID string `json:"id,omitempty"`
 	// Error is the reason why there is no prediction for File, whose content could not be read. All
 	// other fields are then empty, and absent in JSON. Answers of Predict have none.

@@ -139,7 +139,8 @@ func readCSVFiles(paths [3]string, options Options) (arraySet, error) {
 	return set, nil
 }
 
-// readCSV reads images, one per line, as described at Open. Memory grows with the lines that arrive.
+// readCSV reads images, one per line, as described at Open. Memory grows with the lines that
+// arrive.
 func readCSV(path string, from io.Reader, options Options) (*arrayPart, csvColumns, error) {
 	limit, group := options.limit(idxMaxSize), options.groupColumn()
 	data, err := decompress(from)
@@ -161,7 +162,8 @@ func readCSV(path string, from io.Reader, options Options) (*arrayPart, csvColum
 	if !fits {
 		text := "must have the pixels of a square image next to the label, N x N or N x N x 3, got %d columns%s"
 		if n := r.want.size(); n > 0 {
-			text = fmt.Sprintf("must have the %d pixels of an image of %dx%dx%d, or those of a square one, got %%d columns%%s", n, r.want.height, r.want.width, r.want.channels)
+			text = fmt.Sprintf("must have the %d pixels of an image of %dx%dx%d, or those of a square one, got %%d columns%%s",
+				n, r.want.height, r.want.width, r.want.channels)
 		}
 		return nil, r.csvColumns, r.fail(text, r.pixels, r.unlike())
 	}
@@ -359,17 +361,26 @@ func isNumber(field string) bool {
 	return err == nil && strings.ContainsAny(field, "0123456789") // "nan" may be a heading
 }
 
-// indexHeadings are names, in lower case, of columns that number the images; others end in "id".
-// pandas writes its index without a name, in the first column.
-var indexHeadings = []string{"", "index", "unnamed: 0"}
+// indexHeadings are the names, in lower case, of columns that number the images. pandas writes its
+// index without a name, in the first column. Without one of them, a column whose name ends in "id"
+// does.
+var indexHeadings = []string{"", "id", "index", "imageid", "image_id", "unnamed: 0"}
 
 // header determines the columns by their names. odd is the first that is no number.
 func (r *csvReader) header(odd int) error {
-	isIndex := func(name string) bool {
-		return slices.Contains(indexHeadings, name) || strings.HasSuffix(name, "id") && !slices.Contains(classHeadings, name)
+	only := func(isIndex func(name string) bool) int {
+		at := slices.IndexFunc(r.names, isIndex)
+		if at >= 0 && slices.ContainsFunc(r.names[at+1:], isIndex) {
+			return -1
+		}
+		return at
 	}
-	if r.skip = slices.IndexFunc(r.names, isIndex); r.skip >= 0 && slices.ContainsFunc(r.names[r.skip+1:], isIndex) {
-		r.skip = -1
+	isIndex := func(name string) bool { return slices.Contains(indexHeadings, name) }
+	r.skip = only(isIndex)
+	if !slices.ContainsFunc(r.names, isIndex) {
+		r.skip = only(func(name string) bool {
+			return strings.HasSuffix(name, "id") && name != r.groupName && !slices.Contains(classHeadings, name)
+		})
 	}
 	if r.skip >= 0 {
 		r.skipped, r.heading = fmt.Sprintf("%d, %q,", r.skip+1, r.names[r.skip]), r.names[r.skip]

@@ -215,7 +215,7 @@ func TestCSVGroups(t *testing.T) {
 	options.Group = "column=video"
 	_, err = Open(path, options)
 	wantError(t, err, "some.csv: must have a header with the column video, got none")
-	_, _, err = readCSV("some.csv", strings.NewReader("label,patient,p1\n1,,5\n"), 100, "patient")
+	_, _, err = readCSV("some.csv", strings.NewReader("label,patient,p1\n1,,5\n"), Options{Group: "column=patient"})
 	wantError(t, err, "some.csv: line 2: column 2: must have the image's group, got nothing")
 }
 
