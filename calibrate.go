@@ -25,6 +25,9 @@ import (
 //
 // The error is LockedError while another process writes to the run.
 func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
+	if err := checkContext(ctx, "calibrate"); err != nil {
+		return err
+	}
 	c, err := r.calibrationOn(ctx, heldOut, nil)
 	if err != nil {
 		return err

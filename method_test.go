@@ -157,7 +157,7 @@ func TestNil(t *testing.T) {
 		"assess, context":    {func() error { _, err := run.Assess(none, data.Train, nil); return err }, "predict: " + context},
 		"gradient, context":  {func() error { _, err := run.Gradient(none, data.Train); return err }, "gradient: " + context},
 		"mixing, context":    {func() error { _, err := run.Mixing(none, data); return err }, "mixing: " + context},
-		"calibrate, context": {func() error { return run.Calibrate(none, data.Train) }, "predict: " + context},
+		"calibrate, context": {func() error { return run.Calibrate(none, data.Train) }, "calibrate: " + context},
 		"answer, context":    {func() error { _, err := predictor.Answer(none, data.Train.Images); return err }, "answer: " + context},
 		"fit, data":          {func() error { _, err := Fit(ctx, spec, nil, "x"); return err }, "fit: no data to train on"},
 		"fit, empty splits":  {func() error { _, err := Fit(ctx, spec, &datasets.Splits{}, "x"); return err }, "fit: no data to train on"},

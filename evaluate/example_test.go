@@ -37,8 +37,9 @@ func Example() {
 	}
 	fmt.Printf("confidence %.2f, mutual information %.2f, accuracy %.2f\n", u.Confidence, u.MutualInformation, scores.Values["accuracy"])
 	fmt.Println(detection)
-	// Output: confidence [0.90 0.45], mutual information [0.00 0.62], accuracy 0.50 AUROC 1.0000,
-	// AUPR-out 1.0000, AUPR-in 1.0000, FPR95 0.0000 (positive class: out of distribution)
+	// Output:
+	// confidence [0.90 0.45], mutual information [0.00 0.62], accuracy 0.50
+	// AUROC 1.0000, AUPR-out 1.0000, AUPR-in 1.0000, FPR95 0.0000 (positive class: out of distribution)
 }
 
 // Held-out examples calibrate conformal prediction sets and the test for in-distribution examples.
