@@ -19,6 +19,8 @@ type guaranteeFlags struct {
 	sets                      string
 	perClass, allowEmpty      bool
 	risk, riskConfidence      float64
+
+	bound bool // false for commands without these flags, whose runs keep their defaults
 }
 
 // bindLevels binds the levels of commands that answer.
@@ -28,6 +30,7 @@ func (g *guaranteeFlags) bindLevels(f *pflag.FlagSet) {
 }
 
 func (g *guaranteeFlags) bind(f *pflag.FlagSet) {
+	g.bound = true
 	f.StringVar(&g.sets, "sets", string(evaluate.ThresholdSets), "how prediction sets are formed: threshold, the classes with a high enough probability;\n"+
 		"aps, adaptive sets, larger for harder images; raps:lambda=0.01,kreg=5, adaptive sets without\nimprobable classes; aps:randomized")
 	f.BoolVar(&g.perClass, "per-class", false, "a threshold for each class: sets contain the true class with the same probability for the images of each\n"+
@@ -40,6 +43,9 @@ func (g *guaranteeFlags) bind(f *pflag.FlagSet) {
 
 // options returns the flags as options of a run.
 func (g *guaranteeFlags) options() ([]pollen.Option, error) {
+	if !g.bound {
+		return nil, nil
+	}
 	rule, err := evaluate.ParseSetScore(g.sets)
 	if err != nil {
 		return nil, usage("pollen: --sets: %v", err)

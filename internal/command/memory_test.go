@@ -128,17 +128,17 @@ func TestMemoryIsAsEstimated(t *testing.T) {
 	_, baseline := peakOf(t, dir, strings.Fields(tiny)...)
 	t.Logf("a tiny run takes %.0f MB", baseline/1e6)
 	for _, arguments := range []string{
-		"--data large.npz --model mlp-400-400 --epochs 1 --burn-in 0 --samples 4 --batch 1000",
-		"--data large.npz --model mlp-400-400 --epochs 1 --burn-in 0 --samples 4 --batch 1000 --chains 4",
-		"--data medium.npz --model cnn --epochs 1 --burn-in 0 --samples 2 --batch 2000",
-		"--data medium.npz --model mlp-2000-2000 --epochs 1 --burn-in 0 --samples 3 --batch 2000 --chains 2",
-		"--data small.npz --model mlp-3000-3000 --epochs 1 --burn-in 0 --samples 2 --batch 500",
+		"--data large.npz --model mlp-400-400 --method sgld --epochs 1 --burn-in 0 --samples 4 --batch 1000",
+		"--data large.npz --model mlp-400-400 --method sgld --epochs 1 --burn-in 0 --samples 4 --batch 1000 --chains 4",
+		"--data medium.npz --model cnn --method sgld --epochs 1 --burn-in 0 --samples 2 --batch 2000",
+		"--data medium.npz --model mlp-2000-2000 --method sgld --epochs 1 --burn-in 0 --samples 3 --batch 2000 --chains 2",
+		"--data small.npz --model mlp-3000-3000 --method sgld --epochs 1 --burn-in 0 --samples 2 --batch 500",
 		"--data small.npz --model mlp-1000-1000 --method psgld --epochs 4 --burn-in 2 --samples 4 --batch 500 --chains 4",
 		"--data small.npz --model mlp-1000 --method hmc --epochs 60 --burn-in 30 --samples 5",
 		"--data small.npz --model lenet --method swag --epochs 4 --samples 2 --batch 20 --chains 2",
 		"--data small.npz --model mlp-2000-1000 --method laplace --epochs 1 --samples 2 --batch 100",
-		"--data images --size 128 --model cnn --epochs 1 --burn-in 0 --samples 2 --batch 100",
-		"--data images --size 128 --model lenet-small --epochs 1 --burn-in 0 --samples 2 --batch 200 --chains 4",
+		"--data images --size 128 --model cnn --method sgld --epochs 1 --burn-in 0 --samples 2 --batch 100",
+		"--data images --size 128 --model lenet-small --method sgld --epochs 1 --burn-in 0 --samples 2 --batch 200 --chains 4",
 	} {
 		t.Run(arguments, func(t *testing.T) {
 			all := append([]string{"fit", "--device", "cpu"}, strings.Fields(arguments)...)

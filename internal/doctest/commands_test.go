@@ -175,6 +175,8 @@ func runPage(t *testing.T, path, section string) {
 	}
 	drawImages(t, filepath.Join(dir, "flowers", "rose"), 130, color.RGBA{R: 220, G: 40, B: 60, A: 255})
 	drawImages(t, filepath.Join(dir, "flowers", "tulip"), 130, color.RGBA{R: 230, G: 200, B: 30, A: 255})
+	drawImages(t, filepath.Join(dir, "greenhouse", "rose"), 30, color.RGBA{R: 210, G: 50, B: 70, A: 255})
+	drawImages(t, filepath.Join(dir, "greenhouse", "tulip"), 30, color.RGBA{R: 220, G: 190, B: 40, A: 255})
 	drawImages(t, filepath.Join(dir, "unknown"), 5, color.RGBA{G: 120, B: 40, A: 255})
 	drawImages(t, filepath.Join(dir, "weeds", "nettle"), 20, color.RGBA{G: 120, B: 40, A: 255})
 	if err := os.Rename(filepath.Join(dir, "unknown", "0.png"), filepath.Join(dir, "rose.jpg")); err != nil {

@@ -279,7 +279,7 @@ func TestObserver(t *testing.T) {
 	run := fit(t, spec, trainOn(data), pollen.WithObserver(func(e pollen.Event) { events = append(events, e) }))
 	after := slices.IndexFunc(events, func(e pollen.Event) bool { return e.Task == "temperature" })
 	for i, e := range events[after:] {
-		if e.Task != "temperature" || e.On != "squares" || e.Done != i+1 || e.Total != len(events)-after || e.Images != 3*100 || e.Remark != "" {
+		if e.Task != "temperature" || e.On != "squares" || e.Done != i+1 || e.Total != len(events)-after || e.Images != 5*100 || e.Remark != "" {
 			t.Errorf("event %+v after the steps, number %d", e, i)
 		}
 	}
