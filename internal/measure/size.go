@@ -60,10 +60,11 @@ func PredictionSize(device tensor.Device, s Subject) (Bytes, error) {
 	// A sample, the bytes of its file, the point next to it; two gradients in float64; a gradient.
 	weights, largest := sizes(loss.Parameters())
 	b.Heap += 2*4*steps*batch*s.Classes + (4+4+4+8+8)*weights + 4*largest
-	// The columns of R, two squares of them; the prior's gradient, both fields and a vector in
-	// float64.
-	rank := rankOf(weights, steps)
-	b.Heap += 8*rank*weights + 2*8*rank*rank + 4*8*weights
+	b.Heap += 8 * weights // the prior's gradient, in float64
+	// By determination: the columns of R, two squares of them; both fields and a vector in float64.
+	if rank := rankOf(weights, steps); rank > 0 {
+		b.Heap += 8*rank*weights + 2*8*rank*rank + 3*8*weights
+	}
 	return b, nil
 }
 
