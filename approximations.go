@@ -237,8 +237,8 @@ func (LaplaceApproximation) conclude(ctx context.Context, t *job, device tensor.
 	return t.draw(func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
 }
 
-// minAgreement is the smallest fraction of training images whose class by the average of Laplace's
-// draws is that of the trained network, below which a remark is made.
+// minAgreement is the fraction of training images to which Laplace's draws, averaged, must give the
+// same class as the trained network. Below it, the run gets a remark.
 const minAgreement = 0.9
 
 // remarkAgreement remarks that averages over an approximation's draws have lost what the network

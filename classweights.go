@@ -17,9 +17,8 @@ import (
 //
 //	U(theta) = -ln prior(theta) - sum over the N images of w(label) ln p(label | image, theta)
 //
-// which is the posterior of data in which class k has w(k) times as many images as the training
-// data have, but no more information in total. Predictions are then calibrated for that mixture of
-// classes. With Balanced, a rare class is found more often and announced wrongly more often; on
+// It is the posterior one would have if class k had w(k) times as many images, in a data set of the
+// same total size. Predictions are then calibrated for that mixture of classes. With Balanced, a rare class is found more often and announced wrongly more often; on
 // test images in which classes are as frequent as in training, accuracy is usually lower and
 // probabilities are too high for rare classes. Guarantees that are calibrated on validation images
 // hold as before.

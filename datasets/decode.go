@@ -21,8 +21,8 @@ import (
 
 // Limits of images.
 const (
-	// MaxPixels is the largest number of pixels of an image before scaling; a colour image with 16
-	// bits per channel, which takes 8 bytes per pixel when decoded, may have half as many. A larger
+	// MaxPixels is the largest number of pixels of an image before scaling. Colour images with 16
+	// bits per channel decode to 8 bytes per pixel, and may have half as many pixels. A larger
 	// image is an error, detected in its header before any allocation. Decoding an image of this
 	// size takes several hundred megabytes; Measure returns an upper bound.
 	MaxPixels = 100_000_000

@@ -17,8 +17,8 @@ func TestMeasuredText(t *testing.T) {
 	}
 }
 
-// The interval of four groups is that of Student's t-distribution with 3 degrees of freedom, whose
-// quantile is 3.182.
+// Four groups leave 3 degrees of freedom, for which the quantile of Student's t-distribution is
+// 3.182.
 func TestInterval(t *testing.T) {
 	for groups, want := range map[int]float64{0: 1.960, 4: 3.182, 16: 2.131} {
 		low, high := Measured{Value: 10, StandardError: 2, Groups: groups}.Interval()

@@ -85,8 +85,9 @@ INLINE void move(Out<double> statistics, InOut<double> w, In<double> dw, InOut<d
   });
 }
 
-// The macros list arguments that four kernels share. Their order is that of the launches in
-// mcmc/hmc.go, which cuda/signature.go compares with the PTX when a program is loaded.
+// These macros hold the arguments that four kernels have in common, in the order in which
+// mcmc/hmc.go passes them. When a program is loaded, cuda/signature.go compares that order with the
+// PTX.
 #define HMC_SCALARS Header header, BlockRange n, int evaluations, double temperature, unsigned stream
 #define HMC_STATE Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, InOut<double> p, In<double> words
 
