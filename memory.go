@@ -355,7 +355,8 @@ func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 		}
 		m.add("noise of gradients", afterTraining, b.Session, b.Heap)
 	}
-	if traits.collected || traits.drawn || !t.spec.Augment.isNone() || t.classWeights != nil {
+	if traits.collected || traits.drawn || !t.spec.Augment.isNone() || t.classWeights != nil ||
+		measure.PredictionSamples(t.spec.Samples*t.spec.Chains, t.passes(t.plan.Steps)) == 0 {
 		return nil
 	}
 	b, err := measure.PredictionSize(device, subject)

@@ -277,12 +277,17 @@ func (t *training) predictionTemperature(ctx context.Context, device tensor.Devi
 		return nil, err
 	}
 	return measure.PredictionTemperature(ctx, device, t.subject(), measure.PredictionOptions{
-		Files: files, Passes: float64(t.session.Steps()) * float64(t.spec.Batch*t.spec.Chains) / float64(t.data.Len()),
+		Files: files, Passes: t.passes(int(t.session.Steps())),
 		Damaged: func(err error) { t.remark(fmt.Sprintf("%v; left out of the temperature of predictions", err)) },
 		Observe: func(done, total, images int) {
 			t.observe(Event{Task: "temperature", On: t.data.Name, Done: done, Total: total, Images: images})
 		},
 	})
+}
+
+// passes returns how often all chains together pass over the data in a number of steps.
+func (t *training) passes(steps int) float64 {
+	return float64(steps) * float64(t.spec.Batch*t.spec.Chains) / float64(t.data.Len())
 }
 
 // heldOut returns the images to watch: evenly spaced ones of the validation data, or of the test

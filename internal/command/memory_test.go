@@ -147,7 +147,7 @@ func TestMemoryIsAsEstimated(t *testing.T) {
 			_, peak := peakOf(t, dir, append(all, "--folder", filepath.Join(t.TempDir(), "run"))...)
 			ratio := (peak - baseline) / estimate
 			t.Logf("measured %.0f MB, estimated %.0f MB: %.2f", (peak-baseline)/1e6, estimate/1e6, ratio)
-			if ratio < 0.5 || ratio > 1.3 { // below 1 the garbage collector came early
+			if ratio < 0.7 || ratio > 1.3 {
 				t.Errorf("the peak is %.2f of the estimate:\n%s", ratio, stdout)
 			}
 		})

@@ -54,12 +54,21 @@ type PredictionTemperatures struct {
 	Steepness float64
 }
 
+// PredictionSamples returns how many of a run's samples PredictionTemperature measures, after a
+// number of passes over the data: 0 if it would take too long for enough of them.
+func PredictionSamples(files int, passes float64) int {
+	if n := min(files, maxPredictionSamples, int(predictionFraction*passes/predictionPasses)); n >= minPredictionSamples {
+		return n
+	}
+	return 0
+}
+
 // PredictionTemperature returns the temperature of what predictions depend on, over some of the
 // samples, weighted as they are in predictions. It is nil if that would take too long for enough of
 // them, or the context ends.
 func PredictionTemperature(ctx context.Context, device tensor.Device, s Subject, o PredictionOptions) (*PredictionTemperatures, error) {
-	n := min(len(o.Files), maxPredictionSamples, int(predictionFraction*o.Passes/predictionPasses))
-	if n < minPredictionSamples {
+	n := PredictionSamples(len(o.Files), o.Passes)
+	if n == 0 {
 		return nil, nil
 	}
 	f, err := newField(device, s)
