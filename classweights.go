@@ -17,11 +17,11 @@ import (
 //
 //	U(theta) = -ln prior(theta) - sum over the N images of w(label) ln p(label | image, theta)
 //
-// This gives the posterior one would have if class k had w(k) times as many images, in a data set of
-// the same total size. Predictions are then calibrated for that mixture of classes. With Balanced,
-// a rare class is found more often and announced wrongly more often; on test images in which
-// classes are as frequent as in training, accuracy is usually lower and probabilities are too high
-// for rare classes. Guarantees that are calibrated on validation images hold as before.
+// This gives the posterior one would have if class k had w(k) times as many images, in a data set
+// of the same total size. Predictions are then calibrated for that mixture of classes. With
+// Balanced, a rare class is found more often and announced wrongly more often; on test images in
+// which classes are as frequent as in training, accuracy is usually lower and probabilities are
+// too high for rare classes. Guarantees that are calibrated on validation images hold as before.
 type ClassWeights struct {
 	// Balanced gives each class the same total weight: w(k) = N/(K n(k)) for n(k) of N images in
 	// one of K classes.

@@ -52,9 +52,9 @@ func TestTemperatureOfPredictions(t *testing.T) {
 		return d
 	}
 	for _, method := range []string{"sghmc:friction=0.1", "sgnht:friction=0.1,coupling=0.01"} {
-		all, heated := of(method, size, 3000), of(method, 5, 320)
+		all, heated := of(method, size, 6000), of(method, 5, 320)
 		for _, right := range []*pollen.Measured{all.Predictions, all.Determination} {
-			if off := math.Abs(float64(right.Value) - temperature); !(off < 4*float64(right.StandardError)) || !(right.StandardError < 0.35*temperature) {
+			if off := math.Abs(float64(right.Value) - temperature); !(off < 4*float64(right.StandardError)) || !(right.StandardError < 0.25*temperature) {
 				t.Errorf("%s: with all data it is %.3g ± %.2g, want %v", method, right.Value, right.StandardError, temperature)
 			}
 		}
