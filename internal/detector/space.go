@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/pkg/errors"
 	"gonum.org/v1/gonum/mat"
@@ -127,7 +128,9 @@ func (s *space) project(rows []float32) []float32 {
 	if s.directions == nil {
 		return standard
 	}
-	return product(kernel.Gemm{M: n, N: d, K: f}, standard, s.directions)
+	var projected []float32
+	product(kernel.Gemm{M: n, N: d, K: f}, standard, s.directions, func(c []float32) { projected = slices.Clone(c) })
+	return projected
 }
 
 // whiten computes Whitening from Bank.
@@ -176,22 +179,23 @@ func (s *space) whiten() error {
 func (s *space) nearest(rows []float32) []float64 {
 	d, bank := s.dimensions(), len(s.squares)
 	n := len(rows) / d
-	inner := product(kernel.Gemm{M: n, N: bank, K: d, TransposeB: true}, rows, s.Bank)
 	distances, least := make([]float64, n), make([]float32, min(neighbours, bank))
-	for i := range n {
-		for j := range least {
-			least[j] = math.MaxFloat32
-		}
-		for j, v := range inner[i*bank : (i+1)*bank] {
-			if v := s.squares[j] - 2*v; v < least[len(least)-1] {
-				insert(least, v)
+	product(kernel.Gemm{M: n, N: bank, K: d, TransposeB: true}, rows, s.Bank, func(inner []float32) {
+		for i := range n {
+			for j := range least {
+				least[j] = math.MaxFloat32
+			}
+			for j, v := range inner[i*bank : (i+1)*bank] {
+				if v := s.squares[j] - 2*v; v < least[len(least)-1] {
+					insert(least, v)
+				}
+			}
+			own := square(rows[i*d : (i+1)*d])
+			for _, v := range least {
+				distances[i] += math.Sqrt(max(0, float64(v)+float64(own))) / float64(len(least))
 			}
 		}
-		own := square(rows[i*d : (i+1)*d])
-		for _, v := range least {
-			distances[i] += math.Sqrt(max(0, float64(v)+float64(own))) / float64(len(least))
-		}
-	}
+	})
 	return distances
 }
 
@@ -210,11 +214,12 @@ func insert(ascending []float32, v float32) {
 func (s *space) mahalanobis(rows []float32) []float64 {
 	d := s.dimensions()
 	n := len(rows) / d
-	white := product(kernel.Gemm{M: n, N: d, K: d, TransposeB: true}, rows, s.Whitening)
 	distances := make([]float64, n)
-	for i := range distances {
-		distances[i] = math.Sqrt(float64(square(white[i*d : (i+1)*d])))
-	}
+	product(kernel.Gemm{M: n, N: d, K: d, TransposeB: true}, rows, s.Whitening, func(white []float32) {
+		for i := range distances {
+			distances[i] = math.Sqrt(float64(square(white[i*d : (i+1)*d])))
+		}
+	})
 	return distances
 }
 
@@ -225,19 +230,27 @@ func square(row []float32) (sum float32) {
 	return sum
 }
 
-// product returns a matrix product. Its sizes have been checked.
-func product(g kernel.Gemm, a, b []float32) []float32 {
+// products has the memory of matrix products, which would otherwise be most of the garbage of
+// predictions.
+var products = sync.Pool{New: func() any { return new([]float32) }}
+
+// product passes a matrix product to use, which must not keep it. Its sizes have been checked.
+func product(g kernel.Gemm, a, b []float32, use func(c []float32)) {
 	plan, err := g.Plan()
 	if err != nil {
 		panic(err)
 	}
-	operands := kernel.Operands[float32]{
-		A: a, B: b, Out: make([]float32, g.M*g.N), Workspace: make([]float32, plan.Workspace), Scratch: make([]float32, plan.Scratch),
-	}
+	memory := products.Get().(*[]float32)
+	defer products.Put(memory)
+	size := g.M*g.N + plan.Workspace + plan.Scratch
+	*memory = slices.Grow((*memory)[:0], size)[:size]
+	clear(*memory)
+	c, rest := (*memory)[:g.M*g.N], (*memory)[g.M*g.N:]
+	operands := kernel.Operands[float32]{A: a, B: b, Out: c, Workspace: rest[:plan.Workspace], Scratch: rest[plan.Workspace:]}
 	for phase, tiles := range plan.Phases {
 		for tile := range tiles {
 			kernel.Run(&plan, phase, tile, operands)
 		}
 	}
-	return operands.Out
+	use(c)
 }
