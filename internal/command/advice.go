@@ -16,8 +16,8 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// The limits of a run that is good enough: chains disagree above maxAdviceRHat, and probabilities
-// are off above maxAdviceECE.
+// A run is good enough for nothing if its probabilities are off by more than maxAdviceECE, and not
+// for its probabilities if R-hat is above maxAdviceRHat. What accuracy is enough is up to the user.
 const (
 	maxAdviceRHat = 1.05
 	maxAdviceECE  = 0.1
@@ -49,9 +49,9 @@ func judge(run *pollen.Run, a *evaluate.Assessment, test *datasets.Dataset, d *p
 	case ece > maxAdviceECE:
 		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are off by %.0f points on average", right, 100*ece)
 	case rHat > maxAdviceRHat:
-		j.verdict = fmt.Sprintf("good enough for its answers, not for their probabilities: %s, but chains disagree on predictions (split R-hat %.2f)", right, rHat)
+		j.verdict = fmt.Sprintf("%s: good enough if that is what you need, except for probabilities: chains disagree (split R-hat %.2f)", right, rHat)
 	default:
-		j.verdict = "good enough, as far as these images show: " + right
+		j.verdict = right + ": good enough if that is what you need"
 	}
 	into := " --folder " + shellQuoted(run.Dir()+"-2")
 	switch again := "fit --config " + shellQuoted(run.Dir()+"/manifest.json"); {

@@ -114,19 +114,41 @@ func TestEvalByClass(t *testing.T) {
 	}
 }
 
-// Sets that always have all classes are remarked wherever they are shown.
-func TestSetsOfAllClasses(t *testing.T) {
-	run, data := lettersRun(t)
+// changeCalibration changes the calibration of a run.
+func changeCalibration(t *testing.T, run string, change func(c *evaluate.Calibration)) {
+	t.Helper()
 	c := &evaluate.Calibration{}
 	if err := rundir.ReadFile(run, rundir.CalibrationFile, c); err != nil {
 		t.Fatal(err)
 	}
-	for i := len(c.Label) * 8 / 10; i < len(c.Label); i++ {
-		c.Label[i] = 0
-	}
+	change(c)
 	if err := rundir.AddFile(run, rundir.CalibrationFile, c, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestDecisionsThatMeanLittle: answers of a run that accepts strange images come with a remark.
+func TestDecisionsThatMeanLittle(t *testing.T) {
+	run, data := lettersRun(t)
+	image := filepath.Join(data, "images", "a", "00.png")
+	for _, accepted := range []int{2, 7} {
+		changeCalibration(t, run, func(c *evaluate.Calibration) {
+			c.SelfTest = &evaluate.SelfTest{Kinds: []evaluate.StrangeImages{{Kind: "noise", Images: 10, Accepted: accepted}}}
+		})
+		const words = "images in distribution need not be like the training images: the run cannot tell strange images from its own: rejects 30 % of 10"
+		code, _, stderr := runInProcess("predict", run, image)
+		if got := strings.Contains(stderr, words); code != 0 || got != (accepted == 7) {
+			t.Errorf("%d of 10 strange images accepted: exit code %d, %s", accepted, code, stderr)
+		}
+	}
+}
+
+// Sets that always have all classes are remarked wherever they are shown.
+func TestSetsOfAllClasses(t *testing.T) {
+	run, data := lettersRun(t)
+	changeCalibration(t, run, func(c *evaluate.Calibration) {
+		clear(c.Label[len(c.Label)*8/10:])
+	})
 	const words = "have all 10 classes, since 20.0 % of the held-out labels have a predicted probability of 0: use a level of at most "
 	image := filepath.Join(data, "images", "a", "00.png")
 	for _, c := range []struct {

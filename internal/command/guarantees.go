@@ -112,6 +112,9 @@ func (g *guaranteeFlags) remark(run *pollen.Run, c *console) error {
 	if reason := calibration.AllClasses(g.level); reason != "" {
 		c.remark("%s: %s", run.Dir(), reason)
 	}
+	if t := calibration.SelfTest; t != nil && !t.Passed() {
+		c.remark("%s: images in distribution need not be like the training images: the run %v", run.Dir(), t)
+	}
 	sentences, err := g.sentences(run)
 	for _, sentence := range sentences {
 		c.remark("%s: %s", run.Dir(), sentence)
