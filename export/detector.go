@@ -7,6 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/onnx"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // members returns which samples of a group, by their places in it, the detector compares.
@@ -128,7 +129,7 @@ func (p *predictive) nearest(z string, spaces []detector.Weights) string {
 	w, s := p.w, spaces[0]
 	var banks, squares []float32
 	for _, space := range spaces {
-		banks = append(banks, transposed(space.Bank, space.Rows, space.Dimensions)...)
+		banks = append(banks, tensor.Transposed(space.Bank, space.Rows, space.Dimensions)...)
 		for row := range slices.Chunk(space.Bank, space.Dimensions) {
 			sum := float32(0)
 			for _, v := range row {
@@ -148,20 +149,9 @@ func (p *predictive) nearest(z string, spaces []detector.Weights) string {
 // eachTransposed returns the transposes of the whitening matrices, one after the other.
 func eachTransposed(spaces []detector.Weights) (all []float32) {
 	for _, s := range spaces {
-		all = append(all, transposed(s.Whitening, s.Dimensions, s.Dimensions)...)
+		all = append(all, tensor.Transposed(s.Whitening, s.Dimensions, s.Dimensions)...)
 	}
 	return all
-}
-
-// transposed returns the transpose of a matrix [rows columns].
-func transposed(values []float32, rows, columns int) []float32 {
-	to := make([]float32, len(values))
-	for i := range rows {
-		for j := range columns {
-			to[j*rows+i] = values[i*columns+j]
-		}
-	}
-	return to
 }
 
 // statistics returns the statistics of images [batch C H W] of bytes, see package detector, [batch

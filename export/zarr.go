@@ -9,10 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/npz"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -86,27 +86,12 @@ func (z *zarr) whole(group, name string, axes []string, shape []int, values any)
 			content = binary.LittleEndian.AppendUint64(content, uint64(x))
 		}
 	case []string:
-		dtype, content = codePoints(v)
+		dtype, content = npz.CodePoints(v)
 	default:
 		panic(fmt.Sprintf("export: zarr: values of type %T", values))
 	}
 	z.array(group, name, dtype, axes, shape, shape)
 	z.chunk(group, name, make([]int, len(shape)), content)
-}
-
-// codePoints returns strings as code points of 4 bytes, all as long as the longest.
-func codePoints(texts []string) (dtype string, content []byte) {
-	longest := 1
-	for _, s := range texts {
-		longest = max(longest, utf8.RuneCountInString(s))
-	}
-	for _, s := range texts {
-		for _, r := range s {
-			content = binary.LittleEndian.AppendUint32(content, uint32(r))
-		}
-		content = append(content, make([]byte, 4*(longest-utf8.RuneCountInString(s)))...)
-	}
-	return fmt.Sprintf("<U%d", longest), content
 }
 
 // close writes the consolidated metadata.

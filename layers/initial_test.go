@@ -104,7 +104,7 @@ func TestOrthogonal(t *testing.T) {
 			columns, _ := fans(shape)
 			rows := len(values) / columns
 			if rows > columns {
-				values = transpose(values, rows, columns)
+				values = tensor.Transposed(values, rows, columns)
 				rows, columns = columns, rows
 			}
 			square := gain * gain

@@ -27,9 +27,9 @@ func (o Orthogonal) Fill(seed uint64, chain uint32, stream uint16, shape tensor.
 	if rows <= columns {
 		orthonormalize(values, columns)
 	} else {
-		transposed := transpose(values, rows, columns)
+		transposed := tensor.Transposed(values, rows, columns)
 		orthonormalize(transposed, rows)
-		copy(values, transpose(transposed, columns, rows))
+		copy(values, tensor.Transposed(transposed, columns, rows))
 	}
 	for i := range values {
 		values[i] *= gain
@@ -66,14 +66,4 @@ func dot(a, b []float64) float64 {
 		total += float64(a[i] * b[i])
 	}
 	return total
-}
-
-func transpose(matrix []float64, rows, columns int) []float64 {
-	out := make([]float64, len(matrix))
-	for i := range rows {
-		for j := range columns {
-			out[j*rows+i] = matrix[i*columns+j]
-		}
-	}
-	return out
 }

@@ -357,7 +357,7 @@ func (e *Emission) product(o op.MatMul, x, w emitted) (emitted, error) {
 		transposed := w
 		transposed.values = nil
 		for _, values := range w.values {
-			transposed.values = append(transposed.values, transposedMatrix(values, outputs, inputs))
+			transposed.values = append(transposed.values, tensor.Transposed(values, outputs, inputs))
 		}
 		w = transposed
 	}
@@ -370,17 +370,6 @@ func (e *Emission) product(o op.MatMul, x, w emitted) (emitted, error) {
 		return y
 	})
 	return emitted{stacked: true, unbiased: add}, err
-}
-
-// transposedMatrix returns the transpose of a matrix [rows columns].
-func transposedMatrix(values []float32, rows, columns int) []float32 {
-	to := make([]float32, len(values))
-	for i := range rows {
-		for j := range columns {
-			to[j*rows+i] = values[i*columns+j]
-		}
-	}
-	return to
 }
 
 // view adds a change of shape, which must keep the batch.

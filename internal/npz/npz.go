@@ -106,22 +106,24 @@ func (a Array) bytes() (kind string, values []byte, count int, err error) {
 		}
 		return "|b1", values, len(v), nil
 	case []string:
-		return strings32(v)
+		dtype, content := CodePoints(v)
+		return dtype, content, len(v), nil
 	}
 	return "", nil, 0, errors.Errorf("Values must be a slice of float32, float64, uint8, int32, int64, bool or string, got %T", a.Values)
 }
 
-// strings32 returns strings as code points of 4 bytes, all as long as the longest.
-func strings32(texts []string) (kind string, values []byte, count int, err error) {
+// CodePoints returns strings as NumPy's type U has them, and Zarr's: code points of 4 bytes, all as
+// long as the longest.
+func CodePoints(texts []string) (dtype string, content []byte) {
 	longest := 1
 	for _, s := range texts {
 		longest = max(longest, utf8.RuneCountInString(s))
 	}
 	for _, s := range texts {
 		for _, r := range s {
-			values = binary.LittleEndian.AppendUint32(values, uint32(r))
+			content = binary.LittleEndian.AppendUint32(content, uint32(r))
 		}
-		values = append(values, make([]byte, 4*(longest-utf8.RuneCountInString(s)))...)
+		content = append(content, make([]byte, 4*(longest-utf8.RuneCountInString(s)))...)
 	}
-	return "<U" + strconv.Itoa(longest), values, len(texts), nil
+	return "<U" + strconv.Itoa(longest), content
 }
