@@ -175,9 +175,6 @@ func (w *Writer) Metadata(key, value string) {
 	w.metadata = append(w.metadata, message(14, text(1, key), text(2, value)))
 }
 
-// Nodes returns the number of nodes so far.
-func (w *Writer) Nodes() int { return len(w.nodes) }
-
 // WriteTo writes the model. It returns an error if the model is larger than 2 GiB, which protocol
 // buffers cannot be.
 func (w *Writer) WriteTo(to io.Writer) (written int64, err error) {
