@@ -17,9 +17,8 @@ const (
 )
 
 // recommended returns the specification with a method if it has none: Auto for the head of a frozen
-// ONNX network, and otherwise SGHMC with several chains,
-// cycles and, if warm, a warm start. A field that is given stays, and excludes what it does not fit
-// with.
+// ONNX network, and otherwise SGHMC with several chains, cycles and, if warm, a warm start. A field
+// that is given stays, and excludes what it does not fit with.
 func (s Spec) recommended(warm bool) Spec {
 	if s.Method != nil {
 		return s
