@@ -246,6 +246,50 @@ func (c *toolchain) compile(include []string, name string, text []byte, flags []
 	return object, errors.Wrap(os.Rename(made, object), "emulator")
 }
 
+// remembered returns the object that make returned when it was last called with the same file at
+// path, the same headers and flags. To preprocess all sources, only to find that they have not
+// changed, takes seconds in every test program.
+func (c *toolchain) remembered(path string, headers []byte, flags []string, make func() (string, error)) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", errors.Wrap(err, "emulator")
+	}
+	note := filepath.Join(c.cache, stem(path)+"-"+digest(text, headers, []byte(strings.Join(flags, " ")))+".object")
+	// A note that was cut short does not end in .o.
+	if name, err := os.ReadFile(note); err == nil && filepath.Ext(string(name)) == ".o" {
+		object := filepath.Join(c.cache, string(name))
+		if _, err := os.Stat(object); err == nil {
+			return object, nil
+		}
+	}
+	object, err := make()
+	if err != nil {
+		return "", err
+	}
+	return object, errors.Wrap(os.WriteFile(note, []byte(filepath.Base(object)), 0o644), "emulator")
+}
+
+// headers returns a digest of all headers that a compilation with these directories can include,
+// and of this file, which determines what is made of a source.
+func headers(include []string) ([]byte, error) {
+	_, own, _, _ := runtime.Caller(0)
+	text, err := os.ReadFile(own)
+	parts := [][]byte{text}
+	for _, dir := range include {
+		parts = append(parts, []byte(filepath.Base(dir)))
+		for _, pattern := range []string{"*.h", "*.cuh", "*/*.h"} {
+			paths, _ := filepath.Glob(filepath.Join(dir, pattern)) // the patterns are well-formed
+			for _, path := range paths {
+				if err == nil {
+					text, err = os.ReadFile(path)
+				}
+				parts = append(parts, text)
+			}
+		}
+	}
+	return []byte(digest(parts...)), errors.Wrap(err, "emulator")
+}
+
 func (c *toolchain) including(dirs []string) []string {
 	var flags []string
 	for _, dir := range dirs {
@@ -311,31 +355,40 @@ func objects(tasks []func() (string, error)) ([]string, error) {
 }
 
 // sources returns tasks that compile C++ files.
-func (c *toolchain) sources(include, paths, flags []string) (tasks []func() (string, error)) {
-	for _, path := range paths {
-		tasks = append(tasks, func() (string, error) {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return "", errors.Wrap(err, "emulator")
-			}
-			return c.compile(include, stem(path), text, flags)
-		})
-	}
-	return tasks
+func (c *toolchain) sources(include, paths, flags []string) ([]func() (string, error), error) {
+	return c.tasks(include, paths, flags, func(path string) (string, error) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return "", errors.Wrap(err, "emulator")
+		}
+		return c.compile(include, stem(path), text, flags)
+	})
 }
 
-// kernels returns tasks that compile files of kernels as C++.
-func (c *toolchain) kernels(include, paths, flags []string) (tasks []func() (string, error)) {
+// kernels returns tasks that compile files of kernels as C++, all of one directory.
+func (c *toolchain) kernels(include, paths, flags []string) ([]func() (string, error), error) {
+	include = append([]string{filepath.Dir(paths[0])}, include...)
+	return c.tasks(include, paths, flags, func(path string) (string, error) {
+		text, err := c.wrapper(include, path)
+		if err != nil {
+			return "", err
+		}
+		return c.compile(include, stem(path), text, flags)
+	})
+}
+
+// tasks returns a task for each file, which compiles it if it or a header has changed.
+func (c *toolchain) tasks(include, paths, flags []string, compile func(path string) (string, error)) (tasks []func() (string, error), err error) {
+	headers, err := headers(include)
+	if err != nil {
+		return nil, err
+	}
 	for _, path := range paths {
 		tasks = append(tasks, func() (string, error) {
-			text, err := c.wrapper(include, path)
-			if err != nil {
-				return "", err
-			}
-			return c.compile(append([]string{filepath.Dir(path)}, include...), stem(path), text, flags)
+			return c.remembered(path, headers, flags, func() (string, error) { return compile(path) })
 		})
 	}
-	return tasks
+	return tasks, nil
 }
 
 func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) }
@@ -366,14 +419,22 @@ func build(compiler string, dirs [2]string, fromPTX bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	tasks = append(tasks, c.sources(dirs[:], paths, nil)...)
+	sources, err := c.sources(dirs[:], paths, nil)
+	if err != nil {
+		return "", err
+	}
+	tasks = append(tasks, sources...)
 	if !fromPTX {
 		name = "libpollen"
 		code, err := files(dirs[1], "*.cu")
 		if err != nil {
 			return "", err
 		}
-		tasks = append(tasks, c.kernels(dirs[:], code, nil)...)
+		kernels, err := c.kernels(dirs[:], code, nil)
+		if err != nil {
+			return "", err
+		}
+		tasks = append(tasks, kernels...)
 	}
 	unlock, err := lock(filepath.Join(c.cache, "lock"))
 	if err != nil {

@@ -89,6 +89,50 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
+// A source is compiled when it or a header has changed, and otherwise the compiler is not started.
+func TestUnchangedSourcesAreNotPreprocessed(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	c, err := newToolchain(findCompiler(t), flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	made := func(name, text string) (string, error) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		tasks, err := c.sources([]string{dir}, []string{filepath.Join(dir, "value.cpp")}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tasks[0]()
+	}
+	const header, source = "#define VALUE 1\n", "#include \"value.h\"\nint value() { return VALUE; }\n"
+	if err := os.WriteFile(filepath.Join(dir, "value.h"), []byte(header), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	first, err := made("value.cpp", source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := c.compiler
+	c.compiler = "no-compiler"
+	if again, err := made("value.h", header); err != nil || again != first {
+		t.Errorf("unchanged: %s, %v, want %s", again, err, first)
+	}
+	for _, changed := range [][2]string{{"value.h", "#define VALUE 2\n"}, {"value.cpp", source + "int other() { return VALUE; }\n"}} {
+		if _, err := made(changed[0], changed[1]); err == nil {
+			t.Errorf("%s has changed, and nothing was compiled", changed[0])
+		}
+		c.compiler = compiler
+		if other, err := made(changed[0], changed[1]); err != nil || other == first {
+			t.Errorf("%s has changed: %s, %v", changed[0], other, err)
+		}
+		c.compiler = "no-compiler"
+	}
+}
+
 // Objects compiled in one checkout are reused in another, unless a header differs.
 func TestCheckoutsShareTheCache(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())

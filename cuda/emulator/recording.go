@@ -153,7 +153,15 @@ func replayer(t testing.TB, s Sanitizer, dir string) string {
 		for _, name := range []string{"asynchronous.cpp", "block.cpp", "fiber.cpp", "kernel.cpp", "replay/replay.cpp"} {
 			sources = append(sources, filepath.Join(from[0], name))
 		}
-		made, err := objects(append(c.sources(from[:], sources, emulatorFlags), c.kernels(from[:], cuda, kernelFlags)...))
+		tasks, err := c.sources(from[:], sources, emulatorFlags)
+		if err != nil {
+			return "", err
+		}
+		kernels, err := c.kernels(from[:], cuda, kernelFlags)
+		if err != nil {
+			return "", err
+		}
+		made, err := objects(append(tasks, kernels...))
 		if err != nil {
 			return "", err
 		}

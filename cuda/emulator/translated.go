@@ -78,7 +78,11 @@ func NewReplay(t testing.TB) *Replay {
 		t.Fatal(err)
 	}
 	defer unlock()
-	if r.objects, err = objects(r.c.sources(from[:], paths, nil)); err != nil {
+	tasks, err := r.c.sources(from[:], paths, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.objects, err = objects(tasks); err != nil {
 		t.Fatal(err)
 	}
 	return r
