@@ -21,18 +21,26 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// The whole study at a hundredth of its length, on letters that need no download. It prints each
-// method's distance from the reference, which is 0 for the reference itself.
+// The study at a hundredth of its length, on letters that need no download. It prints each method's
+// distance from the reference, which is 0 for the reference itself. By default every sixth method
+// runs, one of each kind: an optimizer, two samplers on minibatches and one on all data.
 func TestRun(t *testing.T) {
+	short := perceptron
+	if !testenv.All(t) {
+		short.methods = nil
+		for i := 0; i < len(perceptronMethods); i += 6 {
+			short.methods = append(short.methods, perceptronMethods[i])
+		}
+	}
 	var out bytes.Buffer
-	if err := perceptron.compare(context.Background(), &out, io.Discard, "glyphs", 0.01, "", ""); err != nil {
+	if err := short.compare(context.Background(), &out, io.Discard, "glyphs", 0.01, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	rows := rowsOf(out.String())
 	if got := rows["HMC, both seeds"]; len(got) < 4 || got[0] != 1 || got[1] != 0 {
 		t.Errorf("HMC against itself: %v, want agreement 1 and total variation 0", got)
 	}
-	for _, m := range perceptronMethods {
+	for _, m := range short.methods {
 		got := rows[m.name]
 		if len(got) < 4 || !(got[0] >= 0 && got[0] < 1) || !(got[1] > 0 && got[1] < 1) {
 			t.Errorf("%s: %v, want agreement, total variation, accuracy and NLL", m.name, got)
@@ -40,6 +48,17 @@ func TestRun(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(out.String())
+	}
+}
+
+// The settings of every method are valid.
+func TestMethods(t *testing.T) {
+	for _, p := range []posterior{perceptron, convolutional} {
+		for _, m := range p.methods {
+			if err := m.spec(&study{posterior: &p, effort: 1}).Validate(); err != nil {
+				t.Errorf("%s: %v", m.name, err)
+			}
+		}
 	}
 }
 
