@@ -17,7 +17,9 @@ class Copies {
   void later(void* to, const void* from, int bytes, int size) {
     sanitizedUnwritten(to, size);
     SanitizerIgnore ignore;
-    all.push_back({to, from, bytes, size, group});
+    all.emplace_back();
+    Copy& c = all.back();  // stored field by field: to copy a whole one waits for its fields to be stored
+    c.to = to, c.from = from, c.bytes = bytes, c.size = size, c.group = group;
   }
 
   // commit ends a group.

@@ -46,13 +46,37 @@ inline const uint16_t* groupRow(const char* memory, unsigned long long d, int ro
   return (const uint16_t*)(memory + at);
 }
 
+// digested adds sixteen bytes to a digest.
+inline unsigned long long digested(unsigned long long sum, const uint16_t* eight) {
+  unsigned long long words[2];
+  memcpy(words, eight, sizeof words);
+  for (unsigned long long word : words) sum = (sum ^ word) * 0x9e3779b97f4a7c15ull, sum ^= sum >> 29;
+  return sum;
+}
+
 // groupDigest hashes the operands' memory, to detect changes.
 inline unsigned long long groupDigest(const ProductReads& r) {
   unsigned long long sum = 0;
   for (int side = 0; side < 2; side++)
     for (int row = 0; row < (side ? r.columns : 64); row++)
-      for (int i = 0; i < 16; i++) sum = (sum ^ groupRow((const char*)r.memory, r.operands[side], row, i / 8)[i % 8]) * 0x100000001b3ull;
+      for (int eight = 0; eight < 2; eight++) sum = digested(sum, groupRow((const char*)r.memory, r.operands[side], row, eight));
   return sum;
+}
+
+// Eight are neighbouring sums of a product.
+typedef float Eight __attribute__((vector_size(32), aligned(4)));
+
+// multiplyRow puts a row of a product, which is that of 16 numbers and 16 rows. Every sum adds its
+// products in the order of the depth.
+template <int columns>
+inline void multiplyRow(int row, const float (&left)[16], const float (&right)[16][columns]) {
+  float all[columns];
+  for (int column = 0; column < columns; column += 8) {
+    Eight sum = {};
+    for (int k = 0; k < 16; k++) sum += left[k] * *(const Eight*)&right[k][column];
+    *(Eight*)&all[column] = sum;
+  }
+  putProduct(row * columns, all, columns);
 }
 
 // addToGroup adds the warpgroup's product to a thread's accumulators.
@@ -74,18 +98,17 @@ inline void wgmma(float (&d)[sums], unsigned long long a, unsigned long long b) 
     ProductReads reads = {groupDigest, dynamicShared(), {a, b}, columns, {}};
     productReads(reads);
     float left[64][16], right[16][columns];
-    for (int k = 0; k < 16; k++) {
-      for (int row = 0; row < 64; row++) left[row][k] = wordToFloat((unsigned)groupRow((const char*)reads.memory, a, row, k / 8)[k % 8] << 16);
-      for (int column = 0; column < columns; column++)
-        right[k][column] = wordToFloat((unsigned)groupRow((const char*)reads.memory, b, column, k / 8)[k % 8] << 16);
+    for (int eight = 0; eight < 2; eight++) {
+      for (int row = 0; row < 64; row++) {
+        const uint16_t* from = groupRow((const char*)reads.memory, a, row, eight);
+        for (int k = 0; k < 8; k++) left[row][8 * eight + k] = wordToFloat((unsigned)from[k] << 16);
+      }
+      for (int column = 0; column < columns; column++) {
+        const uint16_t* from = groupRow((const char*)reads.memory, b, column, eight);
+        for (int k = 0; k < 8; k++) right[8 * eight + k][column] = wordToFloat((unsigned)from[k] << 16);
+      }
     }
-    for (int row = 0; row < 64; row++) {
-      float sum[columns];
-      for (int column = 0; column < columns; column++) sum[column] = 0;
-      for (int k = 0; k < 16; k++)
-        for (int column = 0; column < columns; column++) sum[column] += left[row][k] * right[k][column];
-      putProduct(row * columns, sum, columns);
-    }
+    for (int row = 0; row < 64; row++) multiplyRow(row, left[row], right);
   }
   addToGroup(d, columns);
 }
@@ -106,7 +129,7 @@ inline unsigned long long wordsDigest(const ProductReads& r) {
 inline unsigned long long acrossDigest(const ProductReads& r) {
   unsigned long long sum = 0;
   for (int k = 0; k < 16; k++)
-    for (int i = 0; i < r.columns; i++) sum = (sum ^ groupAcross((const char*)r.memory, r.operands[1], k, i / 8)[i % 8]) * 0x100000001b3ull;
+    for (int eight = 0; eight < r.columns / 8; eight++) sum = digested(sum, groupAcross((const char*)r.memory, r.operands[1], k, eight));
   return sum;
 }
 
@@ -118,17 +141,20 @@ inline void wgmma(float (&d)[32], const unsigned (&a)[4], unsigned long long b) 
   if (meetGroup({0, b})) {
     ProductReads reads = {acrossDigest, dynamicShared(), {0, b}, columns, {}};
     productReads(reads);
-    const unsigned(*left)[4] = sharedLeft();
-    for (int row = 0; row < 64; row++) {
-      float sum[columns];
-      for (int column = 0; column < columns; column++) sum[column] = 0;
-      for (int k = 0; k < 16; k++) {
-        unsigned word = left[row / 16 * 32 + row % 8 * 4 + k % 8 / 2][row % 16 / 8 + k / 8 * 2];
-        float x = wordToFloat(k % 2 ? word & 0xffff0000u : word << 16);
-        for (int column = 0; column < columns; column++)
-          sum[column] += x * wordToFloat((unsigned)groupAcross((const char*)reads.memory, b, k, column / 8)[column % 8] << 16);
+    const unsigned(*words)[4] = sharedLeft();
+    float right[16][columns];
+    for (int k = 0; k < 16; k++)
+      for (int eight = 0; eight < columns / 8; eight++) {
+        const uint16_t* from = groupAcross((const char*)reads.memory, b, k, eight);
+        for (int i = 0; i < 8; i++) right[k][8 * eight + i] = wordToFloat((unsigned)from[i] << 16);
       }
-      putProduct(row * columns, sum, columns);
+    for (int row = 0; row < 64; row++) {
+      float left[16];
+      for (int k = 0; k < 16; k++) {
+        unsigned word = words[row / 16 * 32 + row % 8 * 4 + k % 8 / 2][row % 16 / 8 + k / 8 * 2];
+        left[k] = wordToFloat(k % 2 ? word & 0xffff0000u : word << 16);
+      }
+      multiplyRow(row, left, right);
     }
   }
   addToGroup(d, columns);

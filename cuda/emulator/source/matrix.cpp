@@ -71,33 +71,33 @@ F32 elementBF16(const char* registers, int i) {
 // multiply adds to a lane's elements of the 16 x 8 sums: (groupID, threadID_in_group * 2 + (i & 1))
 // for i < 2, and eight rows below for the others. Products are exact; the PTX ISA does not specify
 // the order of their sum.
-template <int depth>
-void multiply(F32 (&d)[4], Exchanged* lanes, const Fragments<depth>& f, F32 (*element)(const char*, int)) {
+template <int depth, F32 (*element)(const char*, int)>
+void multiply(F32 (&d)[4], Exchanged* lanes, const Fragments<depth>& f) {
   int lane = laneNumber(), group = lane / 4, thread = lane % 4;
-  F32 a[2][depth], b[depth][2];
-  for (int k = 0; k < depth; k++)
+  typedef F32 Four __attribute__((vector_size(16)));
+  Four sum = {};
+  for (int k = 0; k < depth; k++) {
+    F32 a[2], b[2];
     for (int i = 0; i < 2; i++) {
       Place left = f.a[group + 8 * i][k], right = f.b[k][2 * thread + i];
-      a[i][k] = element(lanes[left.lane], left.element);
-      b[k][i] = element(lanes[right.lane] + 16, right.element);
+      a[i] = element(lanes[left.lane], left.element);
+      b[i] = element(lanes[right.lane] + 16, right.element);
     }
-  for (int i = 0; i < 4; i++) {
-    F32 sum = 0;
-    for (int k = 0; k < depth; k++) sum += a[i / 2][k] * b[k][i % 2];
-    d[i] = canonical(d[i] + sum);
+    sum += Four{a[0], a[0], a[1], a[1]} * Four{b[0], b[1], b[0], b[1]};
   }
+  for (int i = 0; i < 4; i++) d[i] = canonical(d[i] + sum[i]);
 }
 
 }  // namespace
 
 void multiplyTF32(F32 (&d)[4], const U32 (&ab)[6]) {
   static constexpr Fragments<8> fragments = fragmentsTF32();
-  multiply(d, exchange(Wait::MultiplyTF32, ab, sizeof ab), fragments, elementTF32);
+  multiply<8, elementTF32>(d, exchange(Wait::MultiplyTF32, ab, sizeof ab), fragments);
 }
 
 void multiplyBF16(F32 (&d)[4], const U32 (&ab)[6]) {
   static constexpr Fragments<16> fragments = fragmentsBF16();
-  multiply(d, exchange(Wait::MultiplyBF16, ab, sizeof ab), fragments, elementBF16);
+  multiply<16, elementBF16>(d, exchange(Wait::MultiplyBF16, ab, sizeof ab), fragments);
 }
 
 }  // namespace ptx

@@ -18,19 +18,20 @@ class Products {
 
   // add adds a product's numbers to sums, or replaces these. It returns what is wrong, or null.
   const char* add(float* const* to, const float* product, const int* places, int count, bool keep) {
-    Sums* s = nullptr;
-    for (Sums& one : sums)
-      for (float* v : one.to)
-        if (v == to[0]) s = &one;
+    Sums* s = find(to[0]);
     if (!s) {
       if (!fenced) return "multiplies without a fence between what else its sums' registers were used for and the product";
       sums.push_back({{to, to + count}, {}, group});
       s = &sums.back();
       for (int i = 0; i < count; i++) s->values.push_back(*to[i]), *to[i] = nothing();
     }
-    if (s->to != std::vector<float*>(to, to + count)) return "adds to sums under way by another shape, or in another order";
+    if (s->to.size() != (size_t)count || memcmp(s->to.data(), to, count * sizeof *to) != 0) return "adds to sums under way by another shape, or in another order";
     if (const char* wrong = touched(*s)) return wrong;
-    for (int i = 0; i < count; i++) s->values[i] = keep ? s->values[i] + product[places[i]] : product[places[i]];
+    float* values = s->values.data();
+    if (!keep)
+      for (int i = 0; i < count; i++) values[i] = product[places[i]];
+    else
+      for (int i = 0; i < count; i++) values[i] += product[places[i]];
     s->group = group;
     return nullptr;
   }
@@ -81,6 +82,17 @@ class Products {
     ProductReads reads;
   };
 
+  // find returns the sums that begin at a place, or else any that include it.
+  Sums* find(float* first) {
+    for (Sums& one : sums)
+      if (one.to[0] == first) return &one;
+    Sums* other = nullptr;
+    for (Sums& one : sums)
+      for (float* v : one.to)
+        if (v == first) other = &one;
+    return other;
+  }
+
   static float nothing() {
     unsigned bits = 0x7fffffff;
     float v;
@@ -89,8 +101,10 @@ class Products {
   }
   static const char* touched(const Sums& s) {
     float none = nothing();
-    for (float* v : s.to)
-      if (memcmp(v, &none, 4) != 0) return "changes a sum that a product is adding to";
+    unsigned expected, found;
+    memcpy(&expected, &none, 4);
+    for (float *const *v = s.to.data(), *const* end = v + s.to.size(); v != end; v++)
+      if (memcpy(&found, *v, 4); found != expected) return "changes a sum that a product is adding to";
     return nullptr;
   }
 

@@ -132,26 +132,32 @@ inline void ldmatrixX4Trans(unsigned (&words)[4], void* memory, unsigned bytes) 
   }
 }
 
+// Four are the sums of one thread in a product of a warp: of rows group and group + 8, each of two
+// columns. Every sum adds its products in the order of the depth.
+typedef float Four __attribute__((vector_size(16)));
+
+inline void addFour(Four& sum, unsigned upper, unsigned lower, unsigned left, unsigned right) {
+  float a = wordToFloat(upper), b = wordToFloat(lower), c = wordToFloat(left), d = wordToFloat(right);
+  sum += Four{a, a, b, b} * Four{c, d, c, d};
+}
+
 // mmaTF32_16x8x8 computes d += a b across a warp, a 16 x 8, b 8 x 8, d 16 x 8, in the fragment
 // layout of mma.m16n8k8.
 inline void mmaTF32_16x8x8(float d[4], const unsigned a[4], const unsigned b[2]) {
   struct Lane {
     unsigned a[4], b[2];
-  } mine, lanes[32];
+  } mine;
   memcpy(mine.a, a, sizeof mine.a);
   memcpy(mine.b, b, sizeof mine.b);
-  exchange(Wait::MultiplyTF32, mine, lanes);
-  int group = laneNumber() / 4, pair = laneNumber() % 4;
+  Exchanged* lanes = exchange(Wait::MultiplyTF32, &mine, sizeof mine);
+  int lane = laneNumber(), group = lane / 4, pair = lane % 4;
   const unsigned tf32 = ~((1u << 13) - 1);
-  for (int i = 0; i < 4; i++) {
-    int row = group + 8 * (i / 2), column = 2 * pair + i % 2;
-    float sum = 0;
-    for (int k = 0; k < 8; k++) {
-      unsigned x = lanes[4 * (row % 8) + k % 4].a[row / 8 + 2 * (k / 4)], y = lanes[4 * column + k % 4].b[k / 4];
-      sum += wordToFloat(x & tf32) * wordToFloat(y & tf32);
-    }
-    d[i] += sum;
+  Four sum = {};
+  for (int k = 0; k < 8; k++) {
+    const Lane *x = (const Lane*)lanes[4 * group + k % 4], *left = (const Lane*)lanes[8 * pair + k % 4], *right = (const Lane*)lanes[8 * pair + 4 + k % 4];
+    addFour(sum, x->a[2 * (k / 4)] & tf32, x->a[1 + 2 * (k / 4)] & tf32, left->b[k / 4] & tf32, right->b[k / 4] & tf32);
   }
+  for (int i = 0; i < 4; i++) d[i] += sum[i];
 }
 
 // mmaBF16_16x8x16 computes d += a b across a warp, a 16 x 16, b 16 x 8, d 16 x 8, two bfloat16 to a
@@ -159,21 +165,20 @@ inline void mmaTF32_16x8x8(float d[4], const unsigned a[4], const unsigned b[2])
 inline void mmaBF16_16x8x16(float d[4], const unsigned a[4], const unsigned b[2]) {
   struct Lane {
     unsigned a[4], b[2];
-  } mine, lanes[32];
+  } mine;
   memcpy(mine.a, a, sizeof mine.a);
   memcpy(mine.b, b, sizeof mine.b);
-  exchange(Wait::MultiplyBF16, mine, lanes);
-  int group = laneNumber() / 4, pair = laneNumber() % 4;
-  for (int i = 0; i < 4; i++) {
-    int row = group + 8 * (i / 2), column = 2 * pair + i % 2;
-    float sum = 0;
-    for (int k = 0; k < 16; k++) {
-      unsigned x = lanes[4 * (row % 8) + k % 8 / 2].a[row / 8 + 2 * (k / 8)], y = lanes[4 * column + k % 8 / 2].b[k / 8];
-      int shift = k % 2 ? 0 : 16;
-      sum += wordToFloat((x << shift) & 0xffff0000u) * wordToFloat((y << shift) & 0xffff0000u);
-    }
-    d[i] += sum;
+  Exchanged* lanes = exchange(Wait::MultiplyBF16, &mine, sizeof mine);
+  int lane = laneNumber(), group = lane / 4, pair = lane % 4;
+  const unsigned high = 0xffff0000u;
+  Four sum = {};
+  for (int word = 0; word < 8; word++) {
+    const Lane *x = (const Lane*)lanes[4 * group + word % 4], *left = (const Lane*)lanes[8 * pair + word % 4], *right = (const Lane*)lanes[8 * pair + 4 + word % 4];
+    unsigned upper = x->a[2 * (word / 4)], lower = x->a[1 + 2 * (word / 4)], l = left->b[word / 4], r = right->b[word / 4];
+    addFour(sum, upper << 16, lower << 16, l << 16, r << 16);
+    addFour(sum, upper & high, lower & high, l & high, r & high);
   }
+  for (int i = 0; i < 4; i++) d[i] += sum[i];
 }
 
 }  // namespace pollen
