@@ -13,17 +13,24 @@ import (
 // t*Size + i of an endless sequence of epochs, each of which visits every example once: in the
 // order of the data set or, if Shuffled, in a pseudorandom permutation keyed by (seed, chain,
 // epoch). If also Symmetric, every second epoch visits the examples of the one before in reverse,
-// as symmetric minibatch integrators need. A batch may straddle two epochs. No state is kept: a
-// step number determines its examples, which makes resuming exact.
+// as symmetric minibatch integrators need. A batch may straddle two epochs. If Independent, there
+// are no epochs: each step draws its examples from all, without replacement, by a permutation keyed
+// by (seed, chain, step), so that the loss of a minibatch is an unbiased estimate at parameters
+// that earlier steps have moved. No state is kept: a step number determines its examples, which
+// makes resuming exact.
 type Batch struct {
-	Size                int
-	Shuffled, Symmetric bool
+	Size                             int
+	Shuffled, Symmetric, Independent bool
 }
 
-// orderArgument encodes the order for kernels: 0, 1 if Shuffled, 2 if also Symmetric.
+// orderArgument encodes the order for kernels: 0, 1 if Shuffled, 2 if also Symmetric, 3 if
+// Independent.
 func (s Batch) orderArgument() tensor.Argument {
-	if s.Symmetric {
+	switch {
+	case s.Symmetric:
 		return tensor.Int(2)
+	case s.Independent:
+		return tensor.Int(3)
 	}
 	return tensor.Bool(s.Shuffled)
 }
@@ -31,6 +38,9 @@ func (s Batch) orderArgument() tensor.Argument {
 func (s Batch) check(examples int) error {
 	if s.Symmetric && !s.Shuffled {
 		return errors.New("a Symmetric batch must be Shuffled, too")
+	}
+	if s.Independent && s.Shuffled {
+		return errors.New("an Independent batch must not be Shuffled: it has no epochs")
 	}
 	if s.Size < 1 || s.Size > examples {
 		return errors.Errorf("batch must be 1 to %d, the examples of the data set, got %d", examples, s.Size)
@@ -46,7 +56,10 @@ func (s Batch) forEach(header []uint64, examples, lo, hi int, visit func(i, exam
 	for i := lo; i < hi; i++ {
 		position := header[graph.HeaderStep]*uint64(s.Size) + uint64(i)
 		epoch, example := position/n, position%n
-		if s.Shuffled {
+		if s.Independent {
+			epoch, example = header[graph.HeaderStep], uint64(i)
+		}
+		if s.Shuffled || s.Independent {
 			if s.Symmetric && epoch%2 == 1 {
 				epoch, example = epoch-1, n-1-example
 			}

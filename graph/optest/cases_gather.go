@@ -17,7 +17,10 @@ func examples(batch op.Batch, size int, header []float64) []int {
 		if batch.Symmetric && epoch%2 == 1 {
 			epoch, example = epoch-1, size-1-example
 		}
-		if batch.Shuffled {
+		if batch.Independent {
+			epoch, example = int(header[graph.HeaderStep]), i
+		}
+		if batch.Shuffled || batch.Independent {
 			example = int(random.Permute(uint64(example), uint64(size),
 				uint64(header[graph.HeaderSeed]), uint32(header[graph.HeaderChain]), uint64(epoch)))
 		}
@@ -60,7 +63,7 @@ func naiveRows(batch op.Batch, size, width int) func(in [][]float64) []float64 {
 }
 
 // orders are the orders of examples.
-var orders = []op.Batch{{}, {Shuffled: true}, {Shuffled: true, Symmetric: true}}
+var orders = []op.Batch{{}, {Shuffled: true}, {Shuffled: true, Symmetric: true}, {Independent: true}}
 
 // gatherRowsCases tests batches that straddle two epochs, batches of a whole epoch, and rows of one
 // number, of several, and of two axes.

@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"langevin":       {"langevin", "samples", "graph", "tensor"},
 	"mcmc":           {"mcmc", "langevin", "samples", "graph", "tensor"},
 	"approximate":    {"approximate", "langevin", "samples", "graph", "tensor"},
+	"llc":            {"llc", "diagnostics", "mcmc", "langevin", "samples", "graph", "tensor"},
 	"diagnostics":    {"diagnostics", "langevin", "graph", "tensor"},
 	"distributions":  {"distributions", "graph", "tensor"},
 	"datasets":       {"datasets", "internal/file", "internal/memory"},
@@ -55,7 +56,8 @@ var mayImport = map[string][]string{
 	"serve":               {".", "datasets", "evaluate", "internal/memory"},
 	"export":              {".", "datasets", "diagnostics", "evaluate", "graph", "internal", "layers", "onnx", "report", "samples", "tensor"},
 	".": {
-		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "mcmc", "onnx", "optimizers", "samples", "tensor",
+		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "llc", "mcmc", "onnx", "optimizers",
+		"samples", "tensor",
 	},
 	"cmd":         {"*"},
 	"benchmarks":  {"*"},

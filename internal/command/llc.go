@@ -1,0 +1,295 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/llc"
+	"github.com/pollen-ml/pollen/report"
+)
+
+// llcFlags are the flags of llc.
+type llcFlags struct {
+	options         llc.Options
+	sample, method  string
+	figure, dataDir string
+	json            bool
+	withoutDamaged  bool
+	device          deviceFlags
+}
+
+func llcCommand(c *console) *cobra.Command {
+	var l llcFlags
+	command := &cobra.Command{
+		Use: "llc RUN", Short: "Estimate the local learning coefficient of a run's network",
+		Long: `Estimates the local learning coefficient at a sample w* of a run, lambda = N beta (E[L(w)] - L(w*)), from chains that
+sample the tempered posterior exp(-N beta L(w) - gamma/2 |w - w*|^2) on the training images, with beta = 1/log N. L is the
+mean cross-entropy, without prior, augmentation and dropout.
+
+The table has a row for each step size epsilon, as Lau et al. (2023) and devinterp define it:
+
+  lambda    the estimate with its 95 % interval by the spread of the chains, without the energy that steps add
+  raw       the estimate with that energy, as other programs report it
+  T loss    raw/lambda: the temperature of what the loss depends on; 1 for small steps
+  T         the temperature of all weights; below 1 while they still spread, above it if steps heat them
+  R-hat     below 1.05 where chains agree
+  trend     of lambda, from the first half of the steps after burn-in to the second
+  gamma     derivative of lambda by log gamma, if it is clear: how much the localization still matters
+  verdict   ok, or hot, moving, imprecise, not flat (neighbours differ), unchecked (no neighbour to compare), diverged
+
+The last lines are the verdict and, where something is to be improved, the command to run next. docs/llc.md explains them.`,
+		Example: "  pollen llc runs/fit-1\n  pollen llc runs/fit-1 --descent 20000 --gamma 10\n" +
+			"  pollen llc runs/fit-1 --step-sizes 1e-6,5e-7 --steps 8000 --figure llc.png",
+		Args: func(_ *cobra.Command, arguments []string) error {
+			if len(arguments) != 1 {
+				return usage("pollen: llc needs the directory of one run")
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return l.run(command.Context(), arguments[0], c)
+		},
+	}
+	f, o := command.Flags(), &l.options
+	f.StringVar(&l.sample, "sample", "", "file name of the sample that is w* (default: the last of the first chain)")
+	f.Float64Var(&o.Localization, "gamma", 100, "precision of the Gaussian around w*")
+	f.Float64Var(&o.InverseTemperature, "beta", 0, "inverse temperature (default 1/log N)")
+	f.Float64SliceVar(&o.StepSizes, "step-sizes", nil, "step sizes epsilon, separated by commas (default: five, by the curvature of the loss)")
+	f.StringVar(&l.method, "method", "sgld", "sampler; for others than sgld the energy that steps add is not measured")
+	f.IntVar(&o.Batch, "batch", 0, "images per minibatch (default 100, or all of at most 1000)")
+	f.IntVar(&o.Chains, "chains", 8, "chains of each step size, which all begin at w*")
+	f.IntVar(&o.Steps, "steps", 2000, "steps of each chain")
+	f.IntVar(&o.BurnIn, "burn-in-steps", 0, "steps of each chain before those that count (default: half)")
+	f.IntVar(&o.Descent, "descent", 0, "move w* first, by this number of steps of gradient descent, to a minimum")
+	f.IntVar(&o.Reference, "reference", 0, "also sample with NUTS on all images, this number of draws after as many of warm-up")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the chains")
+	f.StringVar(&l.figure, "figure", "", "draw the traces of the loss in a file, .png or .svg")
+	f.BoolVar(&l.json, "json", false, "print the estimate as JSON")
+	config.BindDataDir(f, &l.dataDir)
+	l.device.bind(f)
+	bindWithoutDamaged(f, &l.withoutDamaged)
+	return command
+}
+
+func (l *llcFlags) run(ctx context.Context, dir string, c *console) error {
+	if l.figure != "" && !strings.HasSuffix(l.figure, ".png") && !strings.HasSuffix(l.figure, ".svg") {
+		return usage("pollen: --figure must end in .png or .svg, got %s", l.figure)
+	}
+	method, err := pollen.ParseMethod(l.method)
+	if err != nil {
+		return config.AsUsageError(err)
+	}
+	sampler, ok := method.(langevin.Sampler)
+	if !ok {
+		return usage("pollen: --method must be a sampler on minibatches, such as sgld, got %s", l.method)
+	}
+	l.options.Sampler = sampler
+	run, err := pollen.Open(dir, append(withoutDamagedIf(l.withoutDamaged), pollen.WithObserver(c.observer("llc")))...)
+	if err != nil {
+		return err
+	}
+	if err := remarkUnfinished(run, c); err != nil {
+		return err
+	}
+	splits, err := openData(ctx, config.DataOf(run.Manifest()).In(l.dataDir), c)
+	if err != nil {
+		return err
+	}
+	device, err := l.device.open(c)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	e, err := run.With(pollen.WithDevice(device)).LearningCoefficient(ctx, splits.Train, l.sample, l.options)
+	c.endProgress()
+	if err != nil {
+		return err
+	}
+	if l.figure != "" {
+		if err := drawTraces(e, l.figure); err != nil {
+			return err
+		}
+	}
+	if l.json {
+		return l.printJSON(e, dir, c)
+	}
+	return l.print(e, dir, c)
+}
+
+// print prints the table, the verdict and the next command.
+func (l *llcFlags) print(e *llc.Estimation, dir string, c *console) error {
+	fmt.Fprintf(c.out, "N = %d, %d weights, beta = %.4f, gamma = %g, L(w*) = %.5f, minibatches of %d, %d chains of %d steps, %d of them burn-in\n\n",
+		e.Examples, e.Weights, e.InverseTemperature, e.Localization, e.Loss, e.Batch, e.Chains, e.Steps, e.BurnIn)
+	table, err := llcTable(e)
+	if err != nil {
+		return err
+	}
+	if err := table.WriteText(c.out); err != nil {
+		return err
+	}
+	verdict := e.Verdict()
+	state := "not accepted: "
+	if verdict.Accepted {
+		state = "accepted: "
+	}
+	fmt.Fprintf(c.out, "\n%s%s.\n", state, verdict.Text)
+	if next := l.next(verdict.Next, dir); next != "" {
+		fmt.Fprintf(c.out, "next: pollen %s\n", next)
+	}
+	return nil
+}
+
+// llcTable returns the table of an estimate, a row for each step size.
+func llcTable(e *llc.Estimation) (*report.Table, error) {
+	var columns []report.Column
+	for _, title := range []string{"lambda", "95 % interval", "raw", "T loss", "T", "R-hat", "trend", "gamma", "verdict"} {
+		columns = append(columns, report.Column{Title: title})
+	}
+	table := report.NewTable("step size", columns...)
+	problems := e.Problems()
+	for i, r := range e.Rows {
+		if err := addLLCRow(table, fmt.Sprintf("%.2g", r.StepSize), r, string(problems[i])); err != nil {
+			return nil, err
+		}
+	}
+	if e.Reference != nil {
+		if err := addLLCRow(table, "NUTS, all data", *e.Reference, "reference"); err != nil {
+			return nil, err
+		}
+	}
+	return table, nil
+}
+
+func addLLCRow(table *report.Table, name string, r llc.Row, verdict string) error {
+	if r.Diverged {
+		return table.Add(name, "-", "-", "-", "-", "-", "-", "-", "-", verdict)
+	}
+	number := func(v diagnostics.Number) string { return report.OrDash("%.4g", float64(v)) }
+	low, high := r.Lambda.Interval()
+	return table.Add(name, number(r.Lambda.Value), fmt.Sprintf("%.4g to %.4g", low, high), number(r.Raw.Value),
+		report.OrDash("%.3f", r.LossTemperature()), report.OrDash("%.3f", float64(r.Temperature.Value)),
+		report.OrDash("%.3f", float64(r.RHat)), report.OrDash("%+.2g", float64(r.Trend.Value)),
+		clearly(r.Localization), verdict)
+}
+
+// clearly returns an estimate, or "unclear" if its 95 % interval includes 0.
+func clearly(m diagnostics.Measured) string {
+	if low, high := m.Interval(); low <= 0 && high >= 0 {
+		return "unclear"
+	}
+	return report.OrDash("%+.2g", float64(m.Value))
+}
+
+// next returns the command, without the program, that makes a change; "" if there is none.
+func (l *llcFlags) next(change llc.Change, dir string) string {
+	o := l.options
+	var flags []string
+	add := func(flag string, value any) { flags = append(flags, fmt.Sprintf("--%s %v", flag, value)) }
+	if change.Steps == 0 && change.Descent == 0 && change.StepSizes == nil && change.Localization == 0 {
+		return ""
+	}
+	if l.sample != "" {
+		add("sample", shellQuoted(l.sample))
+	}
+	if change.Localization > 0 {
+		o.Localization = change.Localization
+	}
+	add("gamma", o.Localization)
+	if o.InverseTemperature != 0 {
+		add("beta", o.InverseTemperature)
+	}
+	if change.StepSizes != nil {
+		o.StepSizes = change.StepSizes
+	}
+	if o.StepSizes != nil {
+		var texts []string
+		for _, step := range o.StepSizes {
+			texts = append(texts, strconv.FormatFloat(step, 'g', 3, 64))
+		}
+		add("step-sizes", strings.Join(texts, ","))
+	}
+	if l.method != "sgld" {
+		add("method", shellQuoted(l.method))
+	}
+	if o.Batch > 0 {
+		add("batch", o.Batch)
+	}
+	add("chains", o.Chains)
+	if change.Steps > 0 {
+		o.Steps = change.Steps
+	}
+	add("steps", o.Steps)
+	if change.Descent > 0 {
+		o.Descent = max(change.Descent, 4*o.Descent)
+	}
+	if o.Descent > 0 {
+		add("descent", o.Descent)
+	}
+	return "llc " + shellQuoted(dir) + " " + strings.Join(flags, " ")
+}
+
+// printJSON prints the estimate with its verdict.
+func (l *llcFlags) printJSON(e *llc.Estimation, dir string, c *console) error {
+	verdict := e.Verdict()
+	low, high := verdict.Lambda.Interval()
+	return c.json(struct {
+		*llc.Estimation
+		Problems []llc.Problem        `json:"problems"` // by row
+		Accepted bool                 `json:"accepted"`
+		Verdict  string               `json:"verdict"`
+		Lambda   diagnostics.Number   `json:"lambda"`
+		Interval []diagnostics.Number `json:"interval"`
+		Next     string               `json:"next,omitempty"` // command, without the program
+	}{e, e.Problems(), verdict.Accepted, verdict.Text, verdict.Lambda.Value,
+		[]diagnostics.Number{diagnostics.Number(low), diagnostics.Number(high)}, l.next(verdict.Next, dir)})
+}
+
+// drawTraces draws the mean over chains of N beta (L(w) - L(w*)) against the step.
+func drawTraces(e *llc.Estimation, path string) error {
+	var curves []report.Curve
+	for _, r := range e.Rows {
+		if r.Diverged {
+			continue
+		}
+		curve := report.Curve{Method: fmt.Sprintf("step size %.2g", r.StepSize)}
+		n := len(r.Trace[0])
+		for i := range n {
+			sum := 0.0
+			for _, chain := range r.Trace {
+				sum += chain[i] / float64(len(r.Trace))
+			}
+			curve.X, curve.Y = append(curve.X, (float64(i)+0.5)*float64(e.Steps)/float64(n)), append(curve.Y, sum)
+		}
+		curves = append(curves, curve)
+	}
+	if len(curves) == 0 {
+		return errors.New("pollen: --figure: all chains diverged: there are no traces to draw")
+	}
+	axes := report.Axes{X: "step", Y: "N beta (L(w) - L(w*)), mean of chains"}
+	if v := e.Verdict(); v.Accepted {
+		axes.Target, axes.TargetName = float64(v.Lambda.Value), "lambda"
+	}
+	figure, err := report.Curves(axes, curves)
+	if err != nil {
+		return err
+	}
+	draw := figure.PNG
+	if strings.HasSuffix(path, ".svg") {
+		draw = figure.SVG
+	}
+	content, err := draw()
+	if err != nil {
+		return err
+	}
+	return errors.Wrap(file.Write(path, content), "pollen: --figure")
+}

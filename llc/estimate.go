@@ -1,0 +1,245 @@
+package llc
+
+import (
+	"context"
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/mcmc"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Estimation is an estimate of the local learning coefficient: a row for each step size of a grid,
+// and what Verdict makes of them.
+type Estimation struct {
+	Examples           int     `json:"examples"` // N
+	Weights            int     `json:"weights"`  // number of parameters, d
+	InverseTemperature float64 `json:"beta"`
+	Localization       float64 `json:"gamma"`
+	Sampler            string  `json:"sampler"`
+	Batch              int     `json:"batch"`
+	Chains             int     `json:"chains"`
+	Steps              int     `json:"steps"`
+	BurnIn             int     `json:"burnIn"`
+	// Loss is L(w*), after Options.Descent steps of descent.
+	Loss float64 `json:"loss"`
+	// Curvature is the largest eigenvalue of the Hessian of a minibatch's loss at w*.
+	Curvature float64 `json:"curvature"`
+	// Slack is N beta times the amount by which a minimum, found by gradient descent, is below
+	// L(w*). An estimate at this minimum would be larger by about Slack.
+	Slack float64 `json:"slack"`
+	// Rows are in the order of falling step sizes.
+	Rows []Row `json:"rows"`
+	// Reference is an estimate by NUTS on all data, without a step size's error; nil without
+	// Options.Reference.
+	Reference *Row `json:"reference,omitempty"`
+}
+
+// Row is what chains of one step size show. Intervals are by the spread of the chains.
+type Row struct {
+	StepSize float64 `json:"epsilon"` // 0 for NUTS
+	// Diverged is whether a chain became infinite; nothing else is then measured.
+	Diverged bool `json:"diverged,omitempty"`
+	// Lambda is the estimate: Raw without Added, if that is measured.
+	Lambda diagnostics.Measured `json:"lambda"`
+	// Raw is N beta (E[L(w)] - L(w*)), by the losses of minibatches minus those of the same
+	// examples at w*.
+	Raw diagnostics.Measured `json:"raw"`
+	// Temperature is the configurational temperature of the chains, in units of the one requested:
+	// 1 in equilibrium. All directions count alike in it, those too that the loss does not feel.
+	Temperature diagnostics.Measured `json:"temperature"`
+	// Added is how much of Raw is energy that finite steps and the noise of minibatches add. In
+	// equilibrium SGLD has E[(w - w*).gU] = T d + h/2 E|gU|^2 exactly, and the loss grows with a
+	// power p of the distance, the Exponent: Added is h E[gV.gU]/(2pT), with the part gV of the
+	// loss in gU. That is exact for SGLD on a quadratic loss. It is nil for other samplers.
+	Added *diagnostics.Measured `json:"added,omitempty"`
+	// Exponent is p, by E[(w - w*).gL]/E[L(w) - L(w*)]: 2 for a quadratic loss.
+	Exponent float64 `json:"exponent,omitempty"`
+	// RHat is split R-hat of the loss, over means of consecutive steps. Below 1.05 chains agree.
+	RHat diagnostics.Number `json:"rHat"`
+	// Trend is Lambda of the second half of the steps after burn-in minus that of the first.
+	Trend diagnostics.Measured `json:"trend"`
+	// Localization is the derivative of Lambda by the logarithm of gamma, from the covariance of
+	// loss and distance: Lambda minus this is, to first order, the value without localization.
+	Localization diagnostics.Measured `json:"localization"`
+	// Trace is N beta (L(w) - L(w*)) by chain, at evenly spaced steps, burn-in included.
+	Trace [][]float64 `json:"trace,omitempty"`
+}
+
+// LossTemperature returns the temperature, in units of the one requested, of the directions that
+// the loss depends on: Raw/Lambda. It is NaN for samplers other than SGLD.
+func (r Row) LossTemperature() float64 {
+	if r.Added == nil {
+		return math.NaN()
+	}
+	return float64(r.Raw.Value / r.Lambda.Value)
+}
+
+// estimation is an estimate in progress.
+type estimation struct {
+	model     Model
+	options   Options
+	device    tensor.Device
+	baseline  []float32 // losses of all examples at the centre
+	curvature float64
+}
+
+// Estimate estimates the local learning coefficient of a model at its centre, with chains for each
+// step size of the options. Options and models that are not valid are errors, a step size at which
+// chains diverge is not.
+func Estimate(ctx context.Context, device tensor.Device, m Model, o Options) (*Estimation, error) {
+	if err := m.validate(); err != nil {
+		return nil, err
+	}
+	o = o.filled(m.DataSize)
+	if err := o.validate(m.DataSize); err != nil {
+		return nil, err
+	}
+	e := &estimation{model: m, options: o, device: device}
+	if err := e.centre(ctx); err != nil {
+		return nil, err
+	}
+	out := &Estimation{
+		Examples: m.DataSize, Weights: m.Weights(), InverseTemperature: o.InverseTemperature, Localization: o.Localization,
+		Sampler: o.Sampler.Name(), Batch: o.Batch, Chains: o.Chains, Steps: o.Steps, BurnIn: o.BurnIn,
+		Loss: mean(e.baseline), Curvature: e.curvature,
+	}
+	_, below, err := e.descend(ctx, max(o.Steps, o.Descent))
+	if err != nil {
+		return nil, err
+	}
+	out.Slack = math.Max(0, float64(m.DataSize)*o.InverseTemperature*(out.Loss-mean(below)))
+	steps := o.StepSizes
+	if steps == nil {
+		steps = grid(m.DataSize, o.Batch, o.InverseTemperature, o.Localization, e.curvature)
+	}
+	for _, epsilon := range falling(steps) {
+		row, err := e.row(ctx, epsilon)
+		if err != nil {
+			return nil, err
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	if o.Reference > 0 {
+		row, err := e.reference(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out.Reference = &row
+	}
+	return out, nil
+}
+
+// centre finds the losses and the curvature at the centre, after the descent to it if there is one.
+func (e *estimation) centre(ctx context.Context) (err error) {
+	if e.baseline, err = e.model.lossesAt(e.device, nil); err != nil {
+		return err
+	}
+	if e.curvature, err = e.model.curvature(e.device, e.options.Seed); err != nil || e.options.Descent == 0 {
+		return err
+	}
+	offset, _, err := e.descend(ctx, e.options.Descent)
+	if err != nil {
+		return err
+	}
+	if offset == nil {
+		return errors.Errorf("llc: gradient descent from the centre diverges in %d steps", e.options.Descent)
+	}
+	e.model = e.model.moved(offset)
+	if e.baseline, err = e.model.lossesAt(e.device, nil); err != nil {
+		return err
+	}
+	e.curvature, err = e.model.curvature(e.device, e.options.Seed)
+	return err
+}
+
+// referenceLoss is the traced quantity of NUTS.
+const referenceLoss = "loss"
+
+// reference samples the same tempered posterior by NUTS on all data.
+func (e *estimation) reference(ctx context.Context) (Row, error) {
+	m, o := e.model, e.options
+	b := graph.New(tensor.Float64)
+	end := b.Within(tensor.Float32)
+	loss := b.Apply(op.Mean{}, m.losses(b, op.Batch{Size: m.DataSize}))
+	end()
+	loss = b.Cast(loss)
+	target := mcmc.Target{
+		Potential: o.posterior(m.DataSize).Potential(b, loss), Temperature: o.temperature(),
+		Quantities: []mcmc.Quantity{{Name: referenceLoss, Node: loss}},
+	}
+	chains, err := mcmc.NUTS{Warmup: o.Reference}.Attach(b, target)
+	if err != nil {
+		return Row{}, err
+	}
+	s, err := m.load(e.device, b, graph.LoadOptions{Seed: o.Seed, Chains: o.Chains})
+	if err != nil {
+		return Row{}, err
+	}
+	defer s.Close()
+	o.Observe(Progress{Task: "NUTS", Total: o.Reference})
+	drawn, err := chains.Sample(ctx, s, o.Reference, 1)
+	if err != nil {
+		return Row{}, err
+	}
+	o.Observe(Progress{Task: "NUTS", Done: o.Reference, Total: o.Reference})
+	losses, err := drawn.Of(referenceLoss, 0)
+	if err != nil {
+		return Row{}, err
+	}
+	return e.referenceRow(losses), nil
+}
+
+// referenceRow returns the row of draws of the loss, by chain.
+func (e *estimation) referenceRow(losses [][]float64) Row {
+	scale, at := float64(e.model.DataSize)*e.options.InverseTemperature, mean(e.baseline)
+	var r Row
+	var lambdas, trends []float64
+	for _, values := range losses {
+		var excess []float64
+		for _, v := range values {
+			excess = append(excess, scale*(v-at))
+		}
+		r.Trace = append(r.Trace, blocks(excess, min(len(excess), maxTrace)))
+		half := len(excess) / 2
+		lambdas = append(lambdas, average(excess))
+		trends = append(trends, average(excess[len(excess)-half:])-average(excess[:half]))
+	}
+	nan := diagnostics.Number(math.NaN())
+	r.Lambda, r.Trend = overChains(lambdas), overChains(trends)
+	r.Raw = r.Lambda
+	r.Temperature, r.Localization = diagnostics.Measured{Value: nan, StandardError: nan}, diagnostics.Measured{Value: nan, StandardError: nan}
+	r.RHat = nan
+	if rHat, err := diagnostics.SplitRHat(losses); err == nil {
+		r.RHat = diagnostics.Number(rHat)
+	}
+	return r
+}
+
+// Size returns the memory of a session of a row's chains, the largest that Estimate has at a time
+// without a reference. Models and options that are not valid are errors.
+func Size(device tensor.Device, m Model, o Options) (tensor.Footprint, error) {
+	if err := m.validate(); err != nil {
+		return tensor.Footprint{}, err
+	}
+	o = o.filled(m.DataSize)
+	if err := o.validate(m.DataSize); err != nil {
+		return tensor.Footprint{}, err
+	}
+	e := &estimation{model: m, options: o, device: device}
+	b, err := e.build(o.Sampler, []float64{0}, []float64{0})
+	if err != nil {
+		return tensor.Footprint{}, err
+	}
+	program, err := b.Compile()
+	if err != nil {
+		return tensor.Footprint{}, err
+	}
+	size, initial, err := program.Size(device, o.Chains)
+	size.Host += initial
+	return size, err
+}

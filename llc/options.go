@@ -1,0 +1,130 @@
+package llc
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/langevin"
+)
+
+// Options set how a learning coefficient is estimated. Only Localization has no default.
+type Options struct {
+	// Localization is gamma, the precision of the Gaussian around w*. A direction of curvature k of
+	// the loss contributes N beta k/(N beta k + gamma) of what it would without a localization.
+	Localization float64
+	// InverseTemperature is beta. The default is 1/log N.
+	InverseTemperature float64
+	// StepSizes are the epsilons of the grid, one row each. By default there are five, from the
+	// largest that may do downwards, found from the curvature of the loss and the noise of
+	// minibatches.
+	StepSizes []float64
+	// Sampler moves the chains. The default is SGLD, the only one for which the energy that steps
+	// add is measured.
+	Sampler langevin.Sampler
+	// Batch is the number of examples of a minibatch. The default is 100, or all data if there are
+	// at most 1000 examples.
+	Batch int
+	// Chains is the number of chains of a row, which all begin at w*. It must be at least 2, as the
+	// intervals come from the spread of chains. The default is 8.
+	Chains int
+	// Steps is the number of steps of each chain, of which the first BurnIn are not used. The
+	// defaults are 2000 and half of Steps.
+	Steps, BurnIn int
+	// Descent is the number of steps of gradient descent to a local minimum, which then is the
+	// centre. By default the centre stays where it is, and descent only shows how far below it the
+	// loss has a minimum.
+	Descent int
+	// Reference is the number of draws of each chain of NUTS on all data, with as many for warm-up,
+	// which show the coefficient without an error of the sampler. The default is none.
+	Reference int
+	// Seed determines all random numbers.
+	Seed uint64
+	// Observe, if not nil, is called while chains run.
+	Observe func(Progress)
+}
+
+// Progress is how far an estimate is.
+type Progress struct {
+	Task        string // such as "descent", or "step size 1e-05"
+	Done, Total int    // steps of this task
+	Images      int    // examples evaluated since the last call
+}
+
+// The defaults of Options.
+const (
+	defaultBatch  = 100
+	fullBatch     = 1000 // examples up to which a minibatch has all
+	defaultChains = 8
+	defaultSteps  = 2000
+)
+
+// filled returns the options with their defaults filled in.
+func (o Options) filled(dataSize int) Options {
+	if o.InverseTemperature == 0 {
+		o.InverseTemperature = 1 / math.Log(float64(dataSize))
+	}
+	if o.Batch == 0 {
+		o.Batch = defaultBatch
+		if dataSize <= fullBatch {
+			o.Batch = dataSize
+		}
+	}
+	if o.Chains == 0 {
+		o.Chains = defaultChains
+	}
+	if o.Steps == 0 {
+		o.Steps = defaultSteps
+	}
+	if o.BurnIn == 0 {
+		o.BurnIn = o.Steps / 2
+	}
+	if o.Sampler == nil {
+		o.Sampler = langevin.SGLD{}
+	}
+	if o.Observe == nil {
+		o.Observe = func(Progress) {}
+	}
+	return o
+}
+
+// minMeasured is the minimum number of steps after burn-in, one for each of the blocks that R-hat
+// is computed from.
+const minMeasured = traceBlocks
+
+// validate reports options that are out of range, after their defaults were filled in.
+func (o Options) validate(dataSize int) error {
+	positive := func(v float64) bool { return v > 0 && v < math.Inf(1) }
+	switch {
+	case !positive(o.Localization):
+		return errors.Errorf("llc: Localization must be positive, got %v", o.Localization)
+	case !positive(o.InverseTemperature):
+		return errors.Errorf("llc: InverseTemperature must be positive, got %v", o.InverseTemperature)
+	case o.Batch < 1 || o.Batch > dataSize:
+		return errors.Errorf("llc: Batch must be 1 to %d, the number of examples, got %d", dataSize, o.Batch)
+	case o.Chains < 2:
+		return errors.Errorf("llc: Chains must be at least 2, got %d", o.Chains)
+	case o.BurnIn < 0 || o.Steps-o.BurnIn < minMeasured:
+		return errors.Errorf("llc: there must be at least %d steps after burn-in, got %d of %d with a BurnIn of %d",
+			minMeasured, o.Steps-o.BurnIn, o.Steps, o.BurnIn)
+	case o.Descent < 0 || o.Reference < 0 || o.Reference > 0 && o.Reference < minMeasured:
+		return errors.Errorf("llc: Descent must be at least 0, and Reference 0 or at least %d, got %d and %d", minMeasured, o.Descent, o.Reference)
+	}
+	for _, step := range o.StepSizes {
+		if !positive(step) {
+			return errors.Errorf("llc: StepSizes must be positive, got %v", step)
+		}
+	}
+	return o.Sampler.Validate()
+}
+
+// temperature returns T = 1/beta.
+func (o Options) temperature() float64 { return 1 / o.InverseTemperature }
+
+// stepSize returns the step size of package langevin.
+func (o Options) stepSize(epsilon float64) float64 { return epsilon / (2 * o.temperature()) }
+
+// posterior returns the posterior whose samples at the temperature T are those of the tempered one.
+func (o Options) posterior(dataSize int) langevin.Posterior {
+	return langevin.Posterior{DataSize: dataSize, Prior: langevin.Gaussian(math.Sqrt(1 / (o.Localization * o.temperature())))}
+}

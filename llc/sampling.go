@@ -1,0 +1,284 @@
+package llc
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// The metrics of a step.
+const (
+	excessMetric   = "excess loss"   // of the minibatch, over that of the same examples at the centre
+	distanceMetric = "distance"      // |w - w*|^2
+	slopeMetric    = "squared slope" // |g|^2 of the minibatch's mean loss
+)
+
+// gauged is a sampler that also notes the squares of gradients and parameters.
+type gauged struct {
+	langevin.Sampler
+	slopes, distances []*graph.Node
+}
+
+// Update implements langevin.Sampler.
+func (g *gauged) Update(b *graph.Builder, in langevin.UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
+	square := func(n *graph.Node) *graph.Node { return b.Apply(op.Sum{}, b.Apply(op.Squared{}, n)) }
+	g.slopes, g.distances = append(g.slopes, square(gradient)), append(g.distances, square(parameter))
+	return g.Sampler.Update(b, in, parameter, gradient)
+}
+
+// record records the sum of some nodes as a metric.
+func record(b *graph.Builder, metric string, nodes []*graph.Node) {
+	total := nodes[0]
+	for _, n := range nodes[1:] {
+		total = b.Apply(op.Add{}, total, n)
+	}
+	b.Record(metric, total)
+}
+
+// build returns the graph of chains that make steps of the sizes and temperatures of two tables, by
+// step.
+func (e *estimation) build(sampler langevin.Sampler, stepSizes, temperatures []float64) (*graph.Builder, error) {
+	m, o := e.model, e.options
+	b := graph.New(tensor.Float32)
+	batch := op.Batch{Size: o.Batch, Independent: o.Batch < m.DataSize}
+	losses := m.losses(b, batch)
+	baseline := b.Apply(op.GatherRows{Batch: batch}, b.Data(baselineInput, tensor.Float32, m.DataSize), b.Header())
+	excess := b.Apply(op.Mean{}, b.Apply(op.Subtract{}, losses, baseline))
+	g := &gauged{Sampler: sampler}
+	if err := langevin.Attach(b, g, o.posterior(m.DataSize), b.Apply(op.Mean{}, losses), stepSizes, temperatures); err != nil {
+		return nil, err
+	}
+	b.Record(excessMetric, excess)
+	record(b, slopeMetric, g.slopes)
+	record(b, distanceMetric, g.distances)
+	return b, b.Err()
+}
+
+// chains loads a session whose chains begin at the centre.
+func (e *estimation) chains(sampler langevin.Sampler, chains int, stepSizes, temperatures []float64) (*graph.Session, error) {
+	b, err := e.build(sampler, stepSizes, temperatures)
+	if err != nil {
+		return nil, err
+	}
+	s, err := e.model.load(e.device, b, graph.LoadOptions{Seed: e.options.Seed, Chains: chains})
+	if err != nil {
+		return nil, err
+	}
+	if err := graph.Write(s, baselineInput, 0, 0, e.baseline); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// window is the number of steps between two calls of the observer.
+const window = 100
+
+// traces are the metrics of a row's chains, by chain and step, burn-in included. virial is
+// (w - w*).gU/T, of all of U.
+type traces struct{ excess, slope, distance, virial [][]float64 }
+
+// add adds a step of a chain.
+func (t *traces) add(s *graph.Session, chain int, step uint64, virials []string, scale float64) {
+	t.excess[chain] = append(t.excess[chain], s.Metric(chain, excessMetric, step))
+	t.slope[chain] = append(t.slope[chain], s.Metric(chain, slopeMetric, step))
+	t.distance[chain] = append(t.distance[chain], s.Metric(chain, distanceMetric, step))
+	sum := 0.0
+	for _, name := range virials {
+		sum += s.Metric(chain, name, step)
+	}
+	t.virial[chain] = append(t.virial[chain], scale*sum)
+}
+
+// row samples with a step size.
+func (e *estimation) row(ctx context.Context, epsilon float64) (Row, error) {
+	o := e.options
+	r := Row{StepSize: epsilon}
+	sampler := langevin.FrozenAt(o.Sampler, max(1, o.BurnIn))
+	s, err := e.chains(sampler, o.Chains, []float64{o.stepSize(epsilon)}, []float64{o.temperature()})
+	if err != nil {
+		return r, err
+	}
+	defer s.Close()
+	t := traces{make([][]float64, o.Chains), make([][]float64, o.Chains), make([][]float64, o.Chains), make([][]float64, o.Chains)}
+	var virials []string
+	for _, metric := range s.Program().Metrics() {
+		if strings.HasPrefix(metric, langevin.VirialPrefix) {
+			virials = append(virials, metric)
+		}
+	}
+	scale := float64(e.model.DataSize) * o.InverseTemperature
+	thermometer := diagnostics.NewThermometer(s.Program(), e.model.DataSize)
+	plan := langevin.Plan{Steps: o.Steps, BurnIn: o.BurnIn, Thinning: o.Steps - o.BurnIn}
+	err = plan.Run(ctx, s, window, func(w langevin.Window) error {
+		for step := w.From; step < w.To; step++ {
+			for c := range o.Chains {
+				t.add(s, c, uint64(step), virials, scale)
+			}
+		}
+		if w.From >= o.BurnIn {
+			thermometer.Observe(s, w.From, w.To)
+		}
+		o.Observe(Progress{fmt.Sprintf("step size %.2g", epsilon), w.To, o.Steps, (w.To - w.From) * o.Chains * o.Batch})
+		return nil
+	})
+	var fault *graph.NotFinite
+	if errors.As(err, &fault) {
+		r.Diverged = true
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	e.measure(&r, t)
+	r.Temperature = diagnostics.Measured{
+		Value:         diagnostics.Number(o.InverseTemperature * thermometer.Temperature()),
+		StandardError: diagnostics.Number(o.InverseTemperature * thermometer.TemperatureError()),
+	}
+	return r, nil
+}
+
+// descend returns the offset of a local minimum of the loss that gradient descent finds from the
+// centre in a number of steps, with the localization, and the losses there.
+func (e *estimation) descend(ctx context.Context, steps int) (offset []samples.Parameter, losses []float32, err error) {
+	sizes := make([]float64, steps)
+	// Loss and localization together must be stable.
+	largest := 1 / (float64(e.model.DataSize)*e.curvature + e.options.Localization*e.options.temperature())
+	for i := range sizes { // by half a cosine, so that the noise of minibatches dies out
+		sizes[i] = largest / 2 * (1 + math.Cos(math.Pi*float64(i)/float64(steps)))
+	}
+	s, err := e.chains(langevin.SGLD{}, 1, sizes, make([]float64, steps))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer s.Close()
+	plan := langevin.Plan{Steps: steps, Thinning: steps}
+	err = plan.Run(ctx, s, window, func(w langevin.Window) error {
+		e.options.Observe(Progress{"descent", w.To, steps, (w.To - w.From) * e.options.Batch})
+		return nil
+	})
+	if errors.As(err, new(*graph.NotFinite)) {
+		return nil, e.baseline, nil // no minimum was found
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	end, err := samples.FromSession(s, 0, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	losses, err = e.model.lossesAt(e.device, end.Parameters)
+	return end.Parameters, losses, err
+}
+
+// traceBlocks is the number of blocks whose means R-hat is computed from, so that the noise of
+// single minibatches does not hide differences between chains.
+const traceBlocks = 40
+
+// blocks returns the means of a number of blocks of values, of equal lengths up to one.
+func blocks(values []float64, n int) []float64 {
+	means := make([]float64, n)
+	for i := range means {
+		part := values[i*len(values)/n : (i+1)*len(values)/n]
+		for _, v := range part {
+			means[i] += v / float64(len(part))
+		}
+	}
+	return means
+}
+
+// measure fills in what the traces of a row show.
+func (e *estimation) measure(r *Row, t traces) {
+	o := e.options
+	scale := float64(e.model.DataSize) * o.InverseTemperature // N beta
+	heat := o.stepSize(r.StepSize) * math.Pow(float64(e.model.DataSize), 2) / (2 * o.temperature())
+	var raw, virials, trends, sensitivities, heats []float64
+	var means [][]float64
+	for c := range t.excess {
+		r.Trace = append(r.Trace, scaled(scale, blocks(t.excess[c], min(len(t.excess[c]), maxTrace))))
+		excess, distance := t.excess[c][o.BurnIn:], t.distance[c][o.BurnIn:]
+		means = append(means, blocks(excess, traceBlocks))
+		half := len(excess) / 2
+		raw = append(raw, scale*average(excess))
+		virials = append(virials, average(t.virial[c][o.BurnIn:])-o.Localization*average(distance))
+		heats = append(heats, heat*average(t.slope[c][o.BurnIn:])+o.stepSize(r.StepSize)*o.Localization*o.temperature()/2*virials[c])
+		trends = append(trends, scale*(average(excess[len(excess)-half:])-average(excess[:half])))
+		sensitivities = append(sensitivities, -o.Localization/2*scale*covariance(excess, distance))
+	}
+	r.Raw, r.Trend, r.Localization = overChains(raw), overChains(trends), overChains(sensitivities)
+	r.Lambda = r.Raw
+	if _, ok := o.Sampler.(langevin.SGLD); ok {
+		r.Exponent = exponent(average(virials), average(raw))
+		var lambdas []float64
+		for c, v := range raw {
+			lambdas = append(lambdas, v-heats[c]/r.Exponent)
+		}
+		a := overChains(scaled(1/r.Exponent, heats))
+		r.Added, r.Lambda = &a, overChains(lambdas)
+	}
+	r.RHat = diagnostics.Number(math.NaN())
+	if rHat, err := diagnostics.SplitRHat(means); err == nil {
+		r.RHat = diagnostics.Number(rHat)
+	}
+}
+
+// exponent returns the degree p with which the loss grows from the centre, by E[(w - w*).gL] = p
+// E[L(w) - L(w*)]: 2 for a quadratic loss. It is bounded, as its estimate is wild where the centre
+// is no minimum.
+func exponent(virial, excess float64) float64 {
+	const least, most = 1, 8
+	if !(excess > 0) {
+		return 2
+	}
+	return math.Min(most, math.Max(least, virial/excess))
+}
+
+// maxTrace bounds the values of a chain in Row.Trace.
+const maxTrace = 200
+
+// overChains returns the mean of independent values, one for each chain, with its standard error.
+func overChains(values []float64) diagnostics.Measured {
+	n, m := float64(len(values)), average(values)
+	squares := 0.0
+	for _, v := range values {
+		squares += (v - m) * (v - m)
+	}
+	return diagnostics.Measured{
+		Value: diagnostics.Number(m), StandardError: diagnostics.Number(math.Sqrt(squares / (n - 1) / n)), Groups: len(values),
+	}
+}
+
+func average(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+func covariance(a, b []float64) float64 {
+	meanA, meanB, sum := average(a), average(b), 0.0
+	for i := range a {
+		sum += (a[i] - meanA) * (b[i] - meanB)
+	}
+	return sum / float64(len(a)-1)
+}
+
+func scaled(factor float64, values []float64) []float64 {
+	values = slices.Clone(values)
+	for i := range values {
+		values[i] *= factor
+	}
+	return values
+}
