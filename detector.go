@@ -164,16 +164,18 @@ type predictors struct {
 }
 
 // newPredictors loads the predictors for a run with the given number of sample files; d may be nil.
-// Passes of one sample differ only if one predictor makes all of them.
-func newPredictors(device tensor.Device, images samples.Images, network layers.Sequential, d *detector.Detector, files, passes int) (p *predictors, err error) {
+// Passes of one sample differ only if one predictor makes all of them. With logits, all samples have
+// a predictor that stores these.
+func newPredictors(device tensor.Device, images samples.Images, network layers.Sequential, d *detector.Detector, files, passes int, logits bool,
+) (p *predictors, err error) {
 	p = &predictors{detector: d}
-	if d != nil {
+	if d != nil || logits {
 		if p.featured, err = samples.NewFeaturePredictor(device, images, predictBatch, network.Apply); err != nil {
 			return nil, err
 		}
 		p.classes = p.featured.Classes()
 	}
-	if d == nil || passes == 1 && len(d.Members) < files {
+	if !logits && (d == nil || passes == 1 && len(d.Members) < files) {
 		if p.plain, err = samples.NewSamplePredictor(device, tensor.Float32, images, predictBatch, network.Apply); err != nil {
 			p.close()
 			return nil, err
@@ -354,17 +356,18 @@ type ensembles struct {
 	positions [][]int
 	passes    int
 	samples   int // without passes
+	dirichlet bool
 }
 
 // loadEnsembles loads samples. Passes of one sample differ only within an ensemble, so that all
-// samples are in one if there are several passes.
-func loadEnsembles(device tensor.Device, p parts, batch int, files []rundir.File, d *detector.Detector, shape detector.Shape, passes int,
+// samples are in one if there are several passes. Those of a dirichlet run store their logits.
+func loadEnsembles(device tensor.Device, p parts, batch int, files []rundir.File, d *detector.Detector, shape detector.Shape, passes int, dirichlet bool,
 ) (e *ensembles, err error) {
 	images, network := p.inputs(), p.network
-	e = &ensembles{extractor: p.extractor(device), detector: d, shape: shape, passes: passes, samples: len(files)}
+	e = &ensembles{extractor: p.extractor(device), detector: d, shape: shape, passes: passes, samples: len(files), dirichlet: dirichlet}
 	var featured, plain []int
 	for i := range files {
-		if d != nil && (passes > 1 || d.At(i) >= 0) {
+		if dirichlet || d != nil && (passes > 1 || d.At(i) >= 0) {
 			featured = append(featured, i)
 		} else {
 			plain = append(plain, i)
@@ -431,11 +434,18 @@ func (e *ensembles) predict(ctx context.Context, name string, pixels []byte, n i
 		err := ensemble.Predict(inputs, e.passes, func(probabilities []float32, weight float64) error {
 			member := call
 			call++
-			if featured := ensemble.FeatureCount(); featured > 0 && member < len(e.positions[i]) { // of the first pass
+			if featured := ensemble.FeatureCount(); strange != nil && featured > 0 && member < len(e.positions[i]) { // of the first pass
 				read := func(first int, to []float32) error { return ensemble.Features(member, first, to) }
 				if err := strange.addFeatures(n, featured, e.positions[i][member], read); err != nil {
 					return err
 				}
+			}
+			if e.dirichlet { // all samples are in one ensemble
+				logits := make([]float32, len(probabilities))
+				if err := ensemble.Logits(member, logits); err != nil {
+					return err
+				}
+				return average.AddDirichlet(probabilities, logits, weight)
 			}
 			if waiting == nil {
 				return average.Add(probabilities, weight)

@@ -60,6 +60,11 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 	if err := t.chooseValidation(data); err != nil {
 		return nil, err
 	}
+	if t.teaching != nil {
+		if err := t.teaching.open(nil); err != nil {
+			return nil, err
+		}
+	}
 	t.remarkSteps()
 	return t.finish(ctx, data, t.beginRun)
 }
@@ -271,6 +276,9 @@ func (t *training) beginRun(device tensor.Device) error {
 			Format: rundir.Format, Spec: t.written, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
 			Build: thisBuild(),
 		}
+		if t.teaching != nil {
+			t.manifest.Teacher = t.teaching.about
+		}
 		if t.manifest.Model, err = t.spec.copyModel(t.dir); err != nil {
 			return first, nil, err
 		}
@@ -296,6 +304,11 @@ func (t *training) recoverRun(device tensor.Device) error {
 	t.remarkResumed(made, device)
 	if made == t.plan.Steps {
 		return nil
+	}
+	if t.teaching != nil {
+		if err := t.teaching.open(t.manifest.Teacher); err != nil {
+			return err
+		}
 	}
 	parts := t.manifest.continuedBy(made, Describe(device), thisBuild())
 	if reflect.DeepEqual(parts, t.manifest.Continued) || len(parts)+len(t.manifest.Continued) == 0 {

@@ -56,6 +56,7 @@ type kindTraits struct {
 	epochs    int  // default number of epochs; 0 is 8
 	collected bool // the states that are kept are not samples: conclude draws these from them
 	drawn     bool // no states are kept: conclude draws the samples
+	dirichlet bool // the exponentials of the logits are the concentrations of a Dirichlet distribution
 }
 
 // inputs are the inputs of a network's training in a graph. x is a minibatch [B C H W] of
@@ -270,18 +271,22 @@ type job struct {
 	walk         mcmc.Chains            // of samplers on all data
 	replicas     *langevin.Replicas     // of replica exchange
 	meanField    *approximate.MeanField // of Bayes by Backprop
+	teaching     *teaching              // of a distillation
 	session      *graph.Session
 	writer       *rundir.Writer
 	probe        *samples.Probe    // that samples must pass before they are kept
 	note         func(text string) // makes a remark to the user
 }
 
+// labelsInput is the name of the input with the examples' labels.
+const labelsInput = "labels"
+
 // give writes images into a new session, and labels unless they are nil. It closes the session if
 // that fails, so that callers can return its error directly.
 func give(s *graph.Session, images samples.Images, labels []int32) error {
 	err := images.Write(s)
 	if err == nil && labels != nil {
-		err = graph.Write(s, "labels", 0, 0, labels)
+		err = graph.Write(s, labelsInput, 0, 0, labels)
 	}
 	if err != nil {
 		s.Close()

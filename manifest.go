@@ -44,6 +44,8 @@ type Manifest struct {
 	Watched string `json:"watched"`
 	// Parts are the directories of a gathered run's parts, relative to its own; none otherwise.
 	Parts []string `json:"parts,omitempty"`
+	// Teacher is the run that this one was distilled from, nil for other methods.
+	Teacher *Teacher `json:"teacher,omitempty"`
 	// Build is the program that began the run.
 	Build
 	// Continued lists the parts of the run that were made by other builds or devices.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
@@ -66,6 +67,7 @@ type environment struct {
 	// referred. riskConfidence is the confidence of the certificate.
 	risk, riskConfidence float64
 	now                  func() time.Time
+	unlabelled           *datasets.Dataset
 }
 
 // WithDevice makes a call compute on a device, which the caller closes. The default is the host
@@ -84,6 +86,12 @@ func WithObserver(o Observer) Option {
 // WithNotes adds notes to the manifest of a new run, such as where its data came from.
 // Run.Calibrate adds them to the calibration.
 func WithNotes(notes map[string]string) Option { return func(e *environment) { e.notes = notes } }
+
+// WithUnlabelled adds images to those that a Distillation is trained on; their labels are not used.
+// It has no effect on other methods. Resume must be given the same ones.
+func WithUnlabelled(images *datasets.Dataset) Option {
+	return func(e *environment) { e.unlabelled = images }
+}
 
 // WithLevel sets the probability with which prediction sets contain the true class; 0.9 by default.
 func WithLevel(level float64) Option { return func(e *environment) { e.level = level } }

@@ -236,7 +236,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		p.host = tensor.NewHost(0)
 		device = p.host
 	}
-	p.ensembles, err = loadEnsembles(device, parts, batch, files, p.detector, r.detectorShape(), passes)
+	p.ensembles, err = loadEnsembles(device, parts, batch, files, p.detector, r.detectorShape(), passes, c.traits().dirichlet)
 	if err != nil {
 		p.Close()
 		return nil, err

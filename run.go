@@ -14,6 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
@@ -30,6 +31,7 @@ type Run struct {
 	manifest *Manifest // as it was when the run was opened; it changes only when a run is resumed
 	// calibratedOn has the predictions of the last calibration by this Run.
 	calibratedOn *evaluate.Predictions
+	undetected   bool            // predictions have no scores of the detector
 	left         *rundir.LeftOut // shared with the Runs that With makes and with parts, so that each file is remarked once
 }
 
@@ -346,9 +348,11 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 		return nil, err
 	}
 	passes := kind.passes(&r.manifest.Spec)
-	found, err := r.detectorIfAny(len(files))
-	if err != nil {
-		return nil, err
+	var found *detector.Detector
+	if !r.undetected {
+		if found, err = r.detectorIfAny(len(files)); err != nil {
+			return nil, err
+		}
 	}
 	var average *evaluate.Predictive
 	var strange *strangeness
@@ -360,7 +364,7 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 		if err != nil {
 			return err
 		}
-		predictors, err := newPredictors(device, inputs, p.network, found, len(files), passes)
+		predictors, err := newPredictors(device, inputs, p.network, found, len(files), passes, kind.traits().dirichlet)
 		if err != nil {
 			return err
 		}
@@ -371,7 +375,10 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 		if found != nil {
 			strange = newStrangeness(found, images.Pixels, r.detectorShape())
 		}
-		probabilities := make([]float32, data.Len()*predictors.classes)
+		probabilities, logits := make([]float32, data.Len()*predictors.classes), []float32(nil)
+		if kind.traits().dirichlet {
+			logits = make([]float32, len(probabilities))
+		}
 		if err := means.begin(cmp.Or(predictors.plain, predictors.featured), data.Len()); err != nil {
 			return err
 		}
@@ -393,7 +400,13 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 					return err
 				}
 			}
-			return average.Add(probabilities, sample.Weight)
+			if !kind.traits().dirichlet {
+				return average.Add(probabilities, sample.Weight)
+			}
+			if err := predictor.Logits(logits); err != nil {
+				return err
+			}
+			return average.AddDirichlet(probabilities, logits, sample.Weight)
 		})
 	})
 	if err != nil {

@@ -94,6 +94,8 @@ var settings = []Setting{
 		}},
 	{"start", "string", "warm start: directory of a run; the chains begin at its last samples (default: fresh initial values)", true,
 		func(s *Spec) any { return orNil(s.Start) }, func(s *Spec, text string) error { s.Start = text; return nil }},
+	{teacherSetting, "string", "for distil: directory of the run whose predictions are learned", false,
+		func(s *Spec) any { return orNil(s.Teacher) }, func(s *Spec, text string) error { s.Teacher = text; return nil }},
 	{"warm-start", "string", "optimizer that each chain begins with, such as adam: it is stopped by its loss on a fifth of the training images,\n" +
 		"which are held out from it, and sampling begins from its best weights (default: adam without\n--method, else none)", false,
 		func(s *Spec) any {

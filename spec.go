@@ -91,6 +91,9 @@ type Spec struct {
 	// By default, chains begin at initial values.
 	Start string
 
+	// Teacher is the directory of the run that Distillation learns from.
+	Teacher string
+
 	// WarmStart is an optimizer that each chain begins with: its sampling starts from weights that
 	// predict well, instead of from initial values, which saves much of the burn-in and lets chains
 	// begin in modes that differ. It applies to samplers. The optimizer minimizes the mean loss,

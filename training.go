@@ -88,6 +88,9 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 	if err := t.prepareNetwork(); err != nil {
 		return nil, err
 	}
+	if _, ok := t.kind.(Distillation); ok {
+		t.teaching = &teaching{environment: e, dir: dir, spec: t.spec, data: t.data, images: t.inputs}
+	}
 	if t.classWeights, err = t.spec.ClassWeights.of(t.data); err != nil {
 		return nil, err
 	}
@@ -210,7 +213,7 @@ func (t *training) build(device tensor.Device) (*graph.Program, error) {
 	end := b.Within(tensor.Float32)
 	batch := op.Batch{Size: t.spec.Batch, Shuffled: !t.kind.traits().exact, Symmetric: t.spec.Symmetric}
 	x := t.inputs.Input(b, batch, t.data.Len())
-	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Int32, t.data.Len()), b.Header())
+	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data(labelsInput, tensor.Int32, t.data.Len()), b.Header())
 	in := inputs{network: t.trained, x: t.spec.Augment.apply(b, x), labels: labels, posterior: t.posterior()}
 	if t.classWeights != nil {
 		in.weights = measure.GatherWeights(b, batch, t.data.Len())

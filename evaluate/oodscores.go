@@ -8,8 +8,9 @@ type OODScore struct {
 	Title   string // "mutual information"
 	Meaning string // an explanation
 	Source  string // of the score as a detector
-	// Samples is true for scores that need at least two posterior samples.
-	Samples bool
+	// Samples is true for scores that need at least two posterior samples, or a Dirichlet
+	// distribution. Votes is true for those that need samples.
+	Samples, Votes bool
 	// Detector is true for scores that only predictions of a run with a detector have.
 	Detector bool
 	// Of returns a value for each example. Higher means more uncertain, or stranger.
@@ -18,7 +19,7 @@ type OODScore struct {
 
 // Applies reports whether the predictions have the score, and enough samples for it.
 func (s OODScore) Applies(p *Predictions) bool {
-	return (!s.Samples || p.Samples > 1) && (!s.Detector || s.Of(p) != nil)
+	return (!s.Samples || p.Samples > 1 || p.Dirichlet && !s.Votes) && (!s.Detector || s.Of(p) != nil)
 }
 
 // DefaultOODScore is the uncertainty used for a Case that names none.
@@ -69,7 +70,7 @@ var (
 		Of:      func(p *Predictions) []float64 { return p.MutualInformation },
 	}
 	variationRatioOOD = OODScore{
-		Name: "variationRatio", Title: "variation ratio", Samples: true,
+		Name: "variationRatio", Title: "variation ratio", Samples: true, Votes: true,
 		Meaning: "The weighted fraction of samples that do not vote for the most voted class.",
 		Source:  "Freeman, Elementary applied statistics (1965); Gal, Uncertainty in deep learning (2016)",
 		Of:      func(p *Predictions) []float64 { return p.VariationRatio },

@@ -22,6 +22,10 @@ type Predictions struct {
 	Classes int
 	// Samples is the number of posterior samples averaged.
 	Samples int
+	// Dirichlet is true if a sample predicts a Dirichlet distribution over probabilities, as that of
+	// a distilled run does. ExpectedEntropy and MutualInformation are then those of the
+	// distributions, even for one sample.
+	Dirichlet bool
 	Uncertainty
 	Strangeness
 }
@@ -40,7 +44,7 @@ type Strangeness struct {
 // labels.
 func (p *Predictive) Predictions(name string, labels []int32) *Predictions {
 	return &Predictions{
-		Name: name, Probabilities: p.Mean(), Labels: labels, Classes: p.classes, Samples: p.samples,
+		Name: name, Probabilities: p.Mean(), Labels: labels, Classes: p.classes, Samples: p.samples, Dirichlet: p.dirichlet,
 		Uncertainty: p.Uncertainty(),
 	}
 }

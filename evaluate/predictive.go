@@ -14,6 +14,7 @@ import (
 type Predictive struct {
 	examples, classes int
 	samples           int
+	dirichlet         bool      // members are Dirichlet distributions rather than samples
 	weight            float64   // sum_s w_s
 	mean              []float64 // [N K] p-bar
 	votes             []float64 // [N K] sum_s w_s [k = argmax p_s]
@@ -41,6 +42,32 @@ func NewPredictive(examples, classes int) (*Predictive, error) {
 // the weight is not positive and finite. It divides each row by its sum, which removes the rounding
 // of a float32 softmax from the average.
 func (p *Predictive) Add(probabilities []float32, weight float64) error {
+	return p.add(probabilities, nil, weight)
+}
+
+// AddDirichlet adds Dirichlet distributions over probabilities, one for each example, with a
+// weight: logits [N K] are the logarithms of their concentrations, and probabilities [N K] their
+// means, which are the softmax of the logits. The expected entropy, and with it the mutual
+// information, is then that of the distributions, and not 0 for a single one. The errors are those
+// of Add; a logit that is not finite is one, too.
+func (p *Predictive) AddDirichlet(probabilities, logits []float32, weight float64) error {
+	if len(logits) != p.examples*p.classes {
+		return errors.Errorf("evaluate: Predictive.AddDirichlet: logits must be %d x %d (examples x classes), got %d", p.examples, p.classes, len(logits))
+	}
+	for i, v := range logits {
+		if v-v != 0 {
+			return errors.Errorf("evaluate: Predictive.AddDirichlet: example %d: logit must be finite, got %v", i/p.classes, v)
+		}
+	}
+	if err := p.add(probabilities, logits, weight); err != nil {
+		return err
+	}
+	p.dirichlet = true
+	return nil
+}
+
+// add adds probabilities and, unless logits is nil, the spread of Dirichlet distributions.
+func (p *Predictive) add(probabilities, logits []float32, weight float64) error {
 	if !(weight > 0) || math.IsInf(p.weight+weight, 0) {
 		return errors.Errorf("evaluate: Predictive.Add: weight must be positive and finite, got %v", weight)
 	}
@@ -64,9 +91,22 @@ func (p *Predictive) Add(probabilities []float32, weight float64) error {
 			mean[k] += step * (p.row[k] - mean[k])
 		}
 		p.votes[begin+best] += weight
-		p.entropy[n] += step * (entropy(p.row) - p.entropy[n])
+		expected := entropy(p.row)
+		if logits != nil {
+			expected -= min(expected, DirichletInformation(p.row, sumExp(logits[begin:end])))
+		}
+		p.entropy[n] += step * (expected - p.entropy[n])
 	}
 	return nil
+}
+
+// sumExp returns the sum of the exponentials, at most MaxPrecision and at least MinPrecision.
+func sumExp(logits []float32) float64 {
+	sum := 0.0
+	for _, v := range logits {
+		sum += math.Exp(float64(v))
+	}
+	return min(max(sum, MinPrecision), MaxPrecision)
 }
 
 // Samples returns the number of samples added.

@@ -26,9 +26,10 @@ const (
 	OutcomeFile     = "outcome.json"  // how the run ended; absent while it runs and after a kill
 
 	SamplesDir = "samples"
-	StatesDir  = "states" // the states that a method draws its samples from at the end
-	ModelDir   = "model"  // a copy of the ONNX file of the network
-	PartsDir   = "parts"  // copies of the parts of a gathered run
+	StatesDir  = "states"  // the states that a method draws its samples from at the end
+	ModelDir   = "model"   // a copy of the ONNX file of the network
+	PartsDir   = "parts"   // copies of the parts of a gathered run
+	TargetsDir = "targets" // what the teacher of an unfinished distillation predicts
 	damagedDir = "damaged"
 
 	CheckpointFile    = "checkpoint/state.safetensors"

@@ -1,0 +1,119 @@
+package pollen
+
+import (
+	"context"
+	"os"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Distillation trains one network to predict what the run of Spec.Teacher does: the averaged
+// probabilities and how much the samples disagree. The exponentials of its logits are the
+// concentrations alpha of a Dirichlet distribution over the probabilities. Their softmax is its
+// mean, so that the network predicts like any other, and the mutual information follows from their
+// sum, see evaluate.DirichletInformation. A prediction costs one network instead of all samples.
+//
+// The target for an image is the Dirichlet distribution with the teacher's averaged probabilities p
+// and with its mutual information, whose precision is a. With y = logits - ln a, Adam minimizes the
+// mean over images of
+//
+//	ln sum_k exp(y_k) - sum_k p_k y_k  +  PrecisionWeight/2 (ln sum_k exp(y_k))^2,
+//
+// the cross-entropy with p, and the squared error of the logarithm of the precision. Both are
+// smallest where the prediction is the target. The likelihood of the samples' probabilities under
+// the Dirichlet distribution, which Malinin, Mlodozeniec and Gales (Ensemble distribution
+// distillation, 2020) minimize, is dominated by small probabilities of wrong classes; Ryabinin,
+// Malinin and Gales (Scaling ensemble distribution distillation to many classes with proxy targets,
+// 2021) therefore fit such a target, too.
+//
+// The images are those trained on and WithUnlabelled's, and changed ones: warped, blended and
+// pasted into each other. No label is used, so that images may change their class: the teacher
+// predicts each of them, too.
+type Distillation struct {
+	plain
+	// PrecisionWeight is the weight of the error of the precision, positive.
+	PrecisionWeight float64
+	// Copies is the number of copies of the images, at least 1, of which all but the first are
+	// changed. The teacher predicts each copy once. An epoch uses one of them, in turn.
+	Copies int
+}
+
+// Name implements Method.
+func (Distillation) Name() string { return "distil" }
+
+// Validate implements Method.
+func (d Distillation) Validate() error {
+	if !(d.PrecisionWeight > 0 && d.PrecisionWeight-d.PrecisionWeight == 0) {
+		return errors.Errorf("pollen: distil: PrecisionWeight must be positive and finite, got %v", d.PrecisionWeight)
+	}
+	if d.Copies < 1 {
+		return errors.Errorf("pollen: distil: Copies must be at least 1, got %d", d.Copies)
+	}
+	return nil
+}
+
+func (Distillation) traits() kindTraits { return kindTraits{rated: true, dirichlet: true} }
+
+func (Distillation) applies(setting string) bool { return setting == teacherSetting }
+
+// teacherSetting is the name of the setting of Spec.Teacher.
+const teacherSetting = "teacher"
+
+func (d Distillation) check(s *Spec) error {
+	switch {
+	case s.Teacher == "":
+		return errors.New("pollen: distil: teacher must be the directory of a run")
+	case s.Chains != 1:
+		return errors.Errorf("pollen: distil: chains must be 1, got %d: one network is trained", s.Chains)
+	case !s.Augment.isNone():
+		return errors.New("pollen: distil: augment does not apply: the method changes images itself, and the teacher must predict the same ones")
+	case !s.ClassWeights.isNone():
+		return errors.New("pollen: distil: class-weights do not apply: labels are not used")
+	case s.isPretrained():
+		return errors.New("pollen: distil: the network must not be an ONNX file: name another one with model")
+	}
+	return d.Validate()
+}
+
+// The inputs of a distillation, besides images and labels.
+const (
+	meansInput      = "means"      // [N K], of the target
+	precisionsInput = "precisions" // [N 1], logarithms
+)
+
+// attach makes the loss of the mean the recorded one, which compares with other methods.
+func (d Distillation) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+	logits = in.network.Apply(b, in.x)
+	n, batch := t.data.Len(), op.Batch{Size: t.spec.Batch, Shuffled: true}
+	means := b.Apply(op.GatherRows{Batch: batch}, b.Data(meansInput, tensor.Float32, n, t.data.Classes), b.Header())
+	precisions := b.Apply(op.GatherRows{Batch: batch}, b.Data(precisionsInput, tensor.Float32, n, 1), b.Header())
+	crossEntropy, squaredError := distillationLosses(b, logits, means, precisions)
+	total := b.Apply(op.Add{}, crossEntropy, b.Apply(op.Scale{Factor: d.PrecisionWeight / 2}, squaredError))
+	parameters := b.Parameters()
+	adam := optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+	optimizers.Update(b, adam, parameters, b.Gradients(total, parameters...), b.Table("rates", t.rates))
+	t.hooks = append(t.hooks, t.teaching)
+	return logits, crossEntropy, b.Err()
+}
+
+// distillationLosses returns the mean cross-entropy of a minibatch's logits [B K] with means [B K],
+// and the mean squared error of the logarithm of the precision, whose target is precisions [B 1].
+// The subtraction of the target keeps the exponentials near 1.
+func distillationLosses(b *graph.Builder, logits, means, precisions *graph.Node) (crossEntropy, squaredError *graph.Node) {
+	classes := op.AxesOf(1)
+	y := b.Apply(op.Subtract{}, logits, precisions)
+	excess := b.Apply(op.Log{}, b.Apply(op.Sum{Axes: classes}, b.Apply(op.Exp{}, y)))
+	inner := b.Apply(op.Sum{Axes: classes}, b.Apply(op.Multiply{}, means, y))
+	crossEntropy = b.Apply(op.Mean{}, b.Apply(op.Subtract{}, excess, inner))
+	return crossEntropy, b.Apply(op.Mean{}, b.Apply(op.Squared{}, excess))
+}
+
+// conclude removes the teacher's predictions, which only an unfinished run needs.
+func (Distillation) conclude(_ context.Context, t *job, _ tensor.Device) error {
+	return errors.Wrap(os.RemoveAll(t.teaching.targetsDir()), "pollen: distil")
+}
