@@ -286,6 +286,7 @@ type Verification = rundir.Verification
 func Verify(dir string) (*Verification, error) {
 	return rundir.Verify(dir, describeRun, map[string]any{
 		rundir.DiagnosticsFile: &Diagnostics{}, rundir.DetectorFile: &detector.Detector{}, rundir.CalibrationFile: &evaluate.Calibration{},
+		rundir.FidelityFile: &evaluate.Fidelity{},
 	})
 }
 

@@ -57,6 +57,8 @@ func judge(run *pollen.Run, a *evaluate.Assessment, test *datasets.Dataset, d *p
 	switch again := "fit --config " + shellQuoted(run.Dir()+"/manifest.json"); {
 	case pollen.IsOptimizer(m.Spec.Method):
 		j.command, j.cost = "fit"+dataFlags(m)+into, 2*4/float64(max(1, m.Spec.Chains)) // as many steps for each of 4 chains, and a warm start
+	case m.Teacher != nil:
+		j.command, j.cost = fmt.Sprintf("distil %s --epochs %d%s", shellQuoted(m.Spec.Teacher), 2*m.Spec.Epochs, into), 2
 	case m.Spec.Chains == 1:
 		j.command, j.cost = again+" --chains 4"+into, 4
 	default:

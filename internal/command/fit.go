@@ -215,8 +215,12 @@ func resumeRun(ctx context.Context, m pollen.Manifest, device deviceFlags, dataD
 	if err != nil {
 		return err
 	}
+	unlabelled, err := unlabelledImages(ctx, m, m.Notes[unlabelledNote], c)
+	if err != nil {
+		return err
+	}
 	name := pollen.MethodName(m.Spec.Method)
-	run, err := pollen.Resume(ctx, dir, splits, append(more, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)))...)
+	run, err := pollen.Resume(ctx, dir, splits, append(more, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)), pollen.WithUnlabelled(unlabelled))...)
 	return finishFit(ctx, run, err, name, splits, 0, c)
 }
 
@@ -251,6 +255,9 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 			return err
 		}
 		fmt.Fprintln(c.out)
+	}
+	if err := measureFidelity(ctx, run, data, c); err != nil {
+		return err
 	}
 	if err := printSelfTest(run, c); err != nil {
 		return err

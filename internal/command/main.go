@@ -82,7 +82,7 @@ Exit codes:
 		title    string
 		commands []func(*console) *cobra.Command
 	}{
-		{"Train and predict:", []func(*console) *cobra.Command{fitCommand, calibrateCommand, predictCommand, serveCommand}},
+		{"Train and predict:", []func(*console) *cobra.Command{fitCommand, distilCommand, calibrateCommand, predictCommand, serveCommand}},
 		{"Evaluate:", []func(*console) *cobra.Command{evalCommand, oodCommand, attackCommand, corruptCommand, llcCommand, auditCommand}},
 		{"Runs and clusters:", []func(*console) *cobra.Command{statusCommand, verifyCommand, gatherCommand, submitCommand, exportCommand}},
 		{"Environment:", []func(*console) *cobra.Command{devicesCommand, datasetsCommand}},

@@ -71,11 +71,15 @@ func writePage(ctx context.Context, dir string, runs []scoredRun, in, out *datas
 	if err != nil {
 		return "", err
 	}
+	fidelity, err := fidelitySections(runs)
+	if err != nil {
+		return "", err
+	}
 	classes, err := classSections(runs)
 	if err != nil {
 		return "", err
 	}
-	sections = append(sections, classes...)
+	sections = append(append(sections, classes...), fidelity...)
 	for _, remarks := range dataRemarks(runs) {
 		sections = append(sections, report.Section{Title: "Remarks on the data", Text: remarks})
 	}

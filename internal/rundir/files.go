@@ -22,6 +22,7 @@ const (
 	DiagnosticsFile = "diagnostics.json"
 	DetectorFile    = "detector.json"
 	CalibrationFile = "calibration.json"
+	FidelityFile    = "fidelity.json" // how closely a distilled run follows its teacher
 	SplitsFile      = "splits.csv.gz" // the images of each split, with predictions for those held out
 	OutcomeFile     = "outcome.json"  // how the run ended; absent while it runs and after a kill
 

@@ -358,7 +358,7 @@ func (v *verifier) metrics() {
 
 // json checks the JSON files that a run has at its end.
 func (v *verifier) json() {
-	for _, name := range resultFiles {
+	for _, name := range append([]string{FidelityFile}, resultFiles...) {
 		err := readJSON(v.dir, name, v.files[name])
 		if os.IsNotExist(errors.Cause(err)) {
 			continue // missing reports it if the index lists it

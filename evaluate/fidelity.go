@@ -1,0 +1,127 @@
+package evaluate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+)
+
+// Fidelity is how closely the predictions of a student, a distilled network, follow those of its
+// teacher, the posterior predictive.
+type Fidelity struct {
+	// Data is the name of the held-out data that both predict, and Images their number.
+	Data   string `json:"data"`
+	Images int    `json:"images"`
+	// KL is the mean over the images of the Kullback-Leibler divergence of the student's
+	// probabilities from the teacher's, sum_k t_k ln(t_k/s_k), in nats.
+	KL float64 `json:"kl"`
+	Comparison
+	// InformationRank is Spearman's rank correlation of the mutual information of the two, over the
+	// images; 0 if one of them is constant.
+	InformationRank float64 `json:"mutualInformationRank"`
+	// Teacher and Student have the scores of the two, as Assess computes them.
+	Teacher Values `json:"teacher"`
+	Student Values `json:"student"`
+	// Out has for each set of out-of-distribution data how well the two detect it.
+	Out []OutFidelity `json:"out,omitempty"`
+}
+
+// OutFidelity is how well a teacher and its student separate out-of-distribution data from the
+// held-out data of a Fidelity, by name of the OOD scores that both have.
+type OutFidelity struct {
+	Data    string               `json:"data"`
+	Images  int                  `json:"images"`
+	Teacher map[string]Detection `json:"teacher"`
+	Student map[string]Detection `json:"student"`
+}
+
+// NewFidelity compares the assessments of a teacher and a student on the same data, without
+// out-of-distribution data, which AddOut adds. A probability of 0 of the student counts as 1e-12.
+func NewFidelity(teacher, student *Assessment) (*Fidelity, error) {
+	t, s := teacher.In, student.In
+	comparison, err := Compare(s.Probabilities, t.Probabilities, t.Classes)
+	if err != nil {
+		return nil, errors.WithMessage(err, "evaluate: NewFidelity")
+	}
+	f := &Fidelity{Data: t.Name, Images: t.Len(), Comparison: comparison, Teacher: teacher.Values, Student: student.Values}
+	for i, p := range t.Probabilities {
+		if p > 0 {
+			f.KL += p * math.Log(p/max(s.Probabilities[i], 1e-12)) / float64(t.Len())
+		}
+	}
+	f.KL = max(0, f.KL)
+	f.InformationRank, err = RankCorrelation(t.MutualInformation, s.MutualInformation)
+	return f, err
+}
+
+// AddOut adds how well the teacher and the student of NewFidelity detect out-of-distribution data,
+// of which teacher and student are the predictions.
+func (f *Fidelity) AddOut(inTeacher, inStudent, teacher, student *Predictions) error {
+	if teacher.Len() != student.Len() {
+		return errors.Errorf("evaluate: AddOut: the student must predict the teacher's %d images, got %d", teacher.Len(), student.Len())
+	}
+	out := OutFidelity{Data: teacher.Name, Images: teacher.Len(), Teacher: map[string]Detection{}, Student: map[string]Detection{}}
+	for _, score := range OODScores() {
+		if !score.Applies(inTeacher) || !score.Applies(inStudent) || !score.Applies(teacher) || !score.Applies(student) {
+			continue
+		}
+		var err error
+		if out.Teacher[score.Name], err = Detect(score.Of(inTeacher), score.Of(teacher)); err != nil {
+			return err
+		}
+		if out.Student[score.Name], err = Detect(score.Of(inStudent), score.Of(student)); err != nil {
+			return err
+		}
+	}
+	f.Out = append(f.Out, out)
+	return nil
+}
+
+// RankCorrelation returns Spearman's rank correlation of two lists of equal length, with the mean
+// rank for ties; 0 if one of them is constant. It returns an error for empty lists, different
+// lengths and values that are NaN.
+func RankCorrelation(a, b []float64) (float64, error) {
+	if len(a) != len(b) {
+		return 0, errors.Errorf("evaluate: RankCorrelation: lists must have the same length, got %d and %d", len(a), len(b))
+	}
+	if err := checkScores("RankCorrelation", "first", a); err != nil {
+		return 0, err
+	}
+	if err := checkScores("RankCorrelation", "second", b); err != nil {
+		return 0, err
+	}
+	ranksA, ranksB := ranks(a), ranks(b)
+	middle := float64(len(a)-1) / 2
+	var both, squaresA, squaresB float64
+	for i := range ranksA {
+		x, y := ranksA[i]-middle, ranksB[i]-middle
+		both, squaresA, squaresB = both+x*y, squaresA+x*x, squaresB+y*y
+	}
+	if squaresA == 0 || squaresB == 0 {
+		return 0, nil
+	}
+	return both / math.Sqrt(squaresA*squaresB), nil
+}
+
+// ranks returns the rank of each value, from 0, with the mean rank for ties.
+func ranks(values []float64) []float64 {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
+	ranks := make([]float64, len(values))
+	for from := 0; from < len(order); {
+		to := from + 1
+		for to < len(order) && values[order[to]] == values[order[from]] {
+			to++
+		}
+		for _, i := range order[from:to] {
+			ranks[i] = float64(from+to-1) / 2
+		}
+		from = to
+	}
+	return ranks
+}

@@ -1,0 +1,161 @@
+package command
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/config"
+)
+
+// The notes of a distilled run with the places of its other images.
+const (
+	unlabelledNote = "unlabelled"
+	outNote        = "out"
+)
+
+// distilFlags are the flags of distil.
+type distilFlags struct {
+	settings             config.Settings
+	dir, unlabelled, out string
+	method               pollen.Distillation
+}
+
+func distilCommand(c *console) *cobra.Command {
+	var d distilFlags
+	method, err := pollen.ParseMethod("distil")
+	if err != nil {
+		panic(err) // it is registered
+	}
+	d.method = method.(pollen.Distillation)
+	command := &cobra.Command{
+		Use: "distil RUN", Short: "Train one network that predicts what all samples of a run predict",
+		Long: "Trains one network to predict what a run does by averaging its samples: the probabilities, and how much the samples disagree.\n" +
+			"Its output is a Dirichlet distribution over probabilities, from which total uncertainty, mutual information and expected\n" +
+			"entropy follow. The result is a run like any other, with its own calibration, which predicts as many times faster as the\n" +
+			"teacher has samples. It is no posterior: it has no samples, no R-hat and no temperature.\n\n" +
+			"It is trained on the images of the run, on changed ones (warped, blended, pasted into each other) and on those of --data.\n" +
+			"The teacher predicts each of them; labels are not used. At the end its predictions are compared with the teacher's, on the\n" +
+			"test images and on out-of-distribution images. An interrupted run continues with pollen fit --resume.",
+		Example: "  pollen distil runs/flowers\n  pollen distil runs/flowers --data unlabelled-photos --out weeds\n" +
+			"  pollen distil runs/digits --model mlp-100 --epochs 20",
+		Args: func(_ *cobra.Command, arguments []string) error {
+			if len(arguments) != 1 {
+				return usage("pollen: distil needs the directory of one run")
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return d.run(command.Context(), arguments[0], c)
+		},
+	}
+	f := command.Flags()
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	d.settings.Bind(all)
+	for _, name := range []string{"model", "epochs", "batch", "schedule", "start", "seed", "data-folder", "device", "threads", "precision"} {
+		f.AddFlag(all.Lookup(name))
+	}
+	f.Lookup("model").Usage = "network to train: a name of pollen fit --help or a network file (default: that of the run)"
+	f.IntVar(&d.method.Copies, "copies", d.method.Copies, "copies of the images, of which all but the first are changed; the teacher predicts each once")
+	f.Float64Var(&d.method.PrecisionWeight, "precision-weight", d.method.PrecisionWeight, "weight of the spread in the loss")
+	f.StringVar(&d.unlabelled, "data", "", "more images to learn from, whose labels are not used: a file or a directory (default: none)")
+	f.StringVar(&d.out, "out", "", "out-of-distribution data to compare with the teacher on, besides strange images: a name, a directory or a file")
+	f.StringVar(&d.dir, "folder", "", "run directory, new or empty (default runs/distil-1, runs/distil-2, ...)")
+	return command
+}
+
+func (d *distilFlags) run(ctx context.Context, teacher string, c *console) error {
+	m, err := pollen.ReadManifest(teacher)
+	if err != nil {
+		return err
+	}
+	if m.Model != nil && d.settings.Text["model"] == "" {
+		return usage("pollen: distil: %s has the network of an ONNX file, which cannot be distilled into: name another one with --model", teacher)
+	}
+	dir, err := newRunDir(d.dir, "distil")
+	if err != nil {
+		return err
+	}
+	p, err := d.prepare(ctx, teacher, *m, c)
+	if err != nil {
+		return err
+	}
+	defer p.device.Close()
+	if err := printSummary(p.spec, p.data, c); err != nil {
+		return err
+	}
+	remarkCalibration(p.data, dir, c)
+	unlabelled, err := unlabelledImages(ctx, *m, d.unlabelled, c)
+	if err != nil {
+		return err
+	}
+	began := c.now()
+	run, err := pollen.Fit(ctx, p.asked, p.data, dir, pollen.WithDevice(p.device), pollen.WithObserver(c.observer("distil")), pollen.WithNotes(p.notes),
+		pollen.WithUnlabelled(unlabelled))
+	return finishFit(ctx, run, err, "distil", p.data, c.now().Sub(began), c)
+}
+
+// prepare fills in the settings and the data of the teacher.
+func (d *distilFlags) prepare(ctx context.Context, teacher string, m pollen.Manifest, c *console) (prepared, error) {
+	s := &d.settings
+	data := config.DataOf(m).In(s.Data.Dir)
+	if d.out != "" {
+		if err := config.Check("out", d.out, data.Dir); err != nil {
+			return prepared{}, err
+		}
+	}
+	s.Data = data
+	s.Text["method"], s.Text["teacher"] = pollen.MethodText(d.method), teacher
+	texts := m.Spec.Texts()
+	for _, name := range []string{"model", "subset"} {
+		if text, given := texts[name]; given && s.Text[name] == "" {
+			s.Text[name] = text
+		}
+	}
+	p, err := prepare(ctx, s, c)
+	if err != nil {
+		return p, err
+	}
+	maps.Copy(p.notes, map[string]string{unlabelledNote: absolute(d.unlabelled), outNote: d.outPlace()})
+	maps.DeleteFunc(p.notes, emptyNote)
+	return p, nil
+}
+
+// outPlace returns the name of the out-of-distribution data, or their absolute path.
+func (d *distilFlags) outPlace() string {
+	if d.out == "" {
+		return ""
+	}
+	return (&config.Data{Name: d.out}).Place()
+}
+
+// absolute returns the absolute path of a file, and "" for "".
+func absolute(path string) string {
+	if all, err := filepath.Abs(path); err == nil && path != "" {
+		return all
+	}
+	return path
+}
+
+// unlabelledImages reads images in the shape of a run's; nil for no path.
+func unlabelledImages(ctx context.Context, m pollen.Manifest, path string, c *console) (*datasets.Dataset, error) {
+	if path == "" {
+		return nil, nil
+	}
+	images, err := datasets.ReadImages([]string{path}, datasets.Options{
+		Context: ctx, Height: m.Data.Height, Width: m.Data.Width, Channels: m.Data.Channels, Crop: m.Data.Crop, OnProgress: c.reading(),
+		Remark: func(text string) { c.remark("%s", text) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.skipped(images)
+	c.remark("unlabelled: %s", counted(images.Len(), "image"))
+	images.Labels = nil
+	return images, nil
+}

@@ -1,0 +1,123 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/report"
+)
+
+// measureFidelity compares a distilled run with its teacher, on test images and the
+// out-of-distribution data of distil, and prints the result. It does nothing for other runs.
+func measureFidelity(ctx context.Context, run *pollen.Run, data *datasets.Splits, c *console) error {
+	m := run.Manifest()
+	heldOut := data.Test
+	if heldOut == nil {
+		heldOut = data.Validation
+	}
+	if m.Teacher == nil || heldOut == nil {
+		return nil
+	}
+	var others []*datasets.Dataset
+	if name := m.Notes[outNote]; name != "" {
+		other, err := config.DataOf(m).OOD(name, "", m.Data.ClassNames)
+		if err != nil {
+			return err
+		}
+		out, err := loadTest(ctx, other, m, true, c)
+		if err != nil {
+			return err
+		}
+		others = append(others, out)
+	}
+	f, err := run.With(pollen.WithObserver(c.observer("fidelity"))).MeasureFidelity(ctx, heldOut, others...)
+	c.endProgress()
+	if err != nil {
+		return err
+	}
+	table, err := fidelityTable(f)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	if err := table.WriteText(&text); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "%s\n%s\n\n", text.String(), fidelityText(m.Spec.Teacher, f))
+	return nil
+}
+
+// fidelityText describes how closely a distilled run follows its teacher.
+func fidelityText(teacher string, f *evaluate.Fidelity) string {
+	return fmt.Sprintf("Compared with %s on %d images of %s: the same class for %.2f %%, total variation %.4f, KL divergence %.4f, rank correlation of mutual information %.3f.",
+		teacher, f.Images, f.Data, 100*f.Agreement, f.TotalVariation, f.KL, f.InformationRank)
+}
+
+// fidelityTable returns the scores of a distilled run next to its teacher's.
+func fidelityTable(f *evaluate.Fidelity) (*report.Table, error) {
+	table := report.NewTable("fidelity", report.Column{Title: "teacher", Format: "%s"}, report.Column{Title: "distilled", Format: "%s"})
+	for _, score := range evaluate.Scores() {
+		theirs, has := f.Teacher[score.Name]
+		ours, hasOurs := f.Student[score.Name]
+		if has && hasOurs {
+			title := score.TitleFor(evaluate.Case{In: &evaluate.Predictions{Name: f.Data}})
+			if err := table.Add(title, fmt.Sprintf(score.Format, theirs), fmt.Sprintf(score.Format, ours)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, out := range f.Out {
+		for _, score := range evaluate.OODScores() {
+			theirs, has := out.Teacher[score.Name]
+			if !has || score.Name != "entropy" && score.Name != "mutualInformation" && score.Name != evaluate.DecisionOODScore {
+				continue
+			}
+			ours := out.Student[score.Name]
+			for _, row := range []struct {
+				title, format string
+				of            func(d evaluate.Detection) float64
+			}{
+				{"AUROC", "%.4f", func(d evaluate.Detection) float64 { return d.AUROC }}, {"FPR95", "%.3f", func(d evaluate.Detection) float64 { return d.FPR95 }},
+			} {
+				title := fmt.Sprintf("%s by %s, %s", row.title, score.Title, out.Data)
+				if err := table.Add(title, fmt.Sprintf(row.format, row.of(theirs)), fmt.Sprintf(row.format, row.of(ours))); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return table, nil
+}
+
+// fidelitySections returns the page's sections on distilled runs whose fidelity was measured.
+func fidelitySections(runs []scoredRun) ([]report.Section, error) {
+	var sections []report.Section
+	for _, r := range runs {
+		f, err := r.run.Fidelity()
+		if os.IsNotExist(errors.Cause(err)) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		table, err := fidelityTable(f)
+		if err != nil {
+			return nil, err
+		}
+		m := r.run.Manifest()
+		sections = append(sections, report.Section{Title: "Fidelity of " + r.name, Table: table, Text: []string{
+			fidelityText(m.Spec.Teacher, f),
+			fmt.Sprintf("The network was trained to predict what %d samples of %s predict. Its mutual information is that of a Dirichlet distribution, not of samples.",
+				m.Teacher.Samples, m.Teacher.Method),
+		}})
+	}
+	return sections, nil
+}
