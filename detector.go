@@ -164,8 +164,8 @@ type predictors struct {
 }
 
 // newPredictors loads the predictors for a run with the given number of sample files; d may be nil.
-// Passes of one sample differ only if one predictor makes all of them. With logits, all samples have
-// a predictor that stores these.
+// Passes of one sample differ only if one predictor makes all of them. With logits, all samples
+// have a predictor that stores these.
 func newPredictors(device tensor.Device, images samples.Images, network layers.Sequential, d *detector.Detector, files, passes int, logits bool,
 ) (p *predictors, err error) {
 	p = &predictors{detector: d}

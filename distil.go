@@ -43,6 +43,10 @@ type Distillation struct {
 	Copies int
 }
 
+// distillationEpochs is the default number of epochs: a network that follows another one closely
+// needs many more than one that learns labels.
+const distillationEpochs = 60
+
 // Name implements Method.
 func (Distillation) Name() string { return "distil" }
 
@@ -57,7 +61,9 @@ func (d Distillation) Validate() error {
 	return nil
 }
 
-func (Distillation) traits() kindTraits { return kindTraits{rated: true, dirichlet: true} }
+func (Distillation) traits() kindTraits {
+	return kindTraits{rated: true, dirichlet: true, epochs: distillationEpochs}
+}
 
 func (Distillation) applies(setting string) bool { return setting == teacherSetting }
 

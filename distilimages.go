@@ -9,9 +9,9 @@ import (
 )
 
 // The changes of images in a distillation. An image is warped by an affine map with a rotation by
-// up to maxTurn, a change of size by up to maxZoom along each axis, and a shift by up to maxShift of
-// the side. A quarter of the images are then blended with another one, and for a quarter a rectangle
-// of another one is pasted into them.
+// up to maxTurn, a change of size by up to a factor e^maxZoom along each axis, and a shift by up to
+// maxShift of the side. A quarter of the images are then blended with another one, and into a
+// quarter a rectangle of another one is pasted.
 const (
 	maxTurn  = math.Pi / 9
 	maxZoom  = 0.2
@@ -22,9 +22,9 @@ const (
 )
 
 // transferImages returns a copy of the images of a distillation, as many as it is trained on. The
-// images of all copies follow each other in an endless sequence of shuffled passes over the training
-// images and the unlabelled ones, of which the first pass has all of them unchanged. A copy depends
-// only on the images, the seed and its number.
+// images of all copies follow each other in an endless sequence of shuffled passes over the
+// training images and the unlabelled ones, of which the first pass has all of them unchanged. A
+// copy depends only on the images, the seed and its number.
 func (g *teaching) transferImages(number int) []byte {
 	n, size := g.data.Len(), g.data.ImageSize()
 	pixels := make([]byte, n*size)
@@ -99,8 +99,8 @@ func (c *changer) fraction() float64 {
 // between returns a random number from -most to most.
 func (c *changer) between(most float64) float64 { return most * (2*c.fraction() - 1) }
 
-// warp writes an image under a random affine map, interpolated linearly. Beyond its edges, the image
-// continues with their pixels.
+// warp writes an image under a random affine map, interpolated linearly. Beyond its edges, the
+// image continues with their pixels.
 func (c *changer) warp(from, to []byte) {
 	sin, cos := math.Sincos(c.between(maxTurn))
 	zoomY, zoomX := math.Exp(c.between(maxZoom)), math.Exp(c.between(maxZoom))

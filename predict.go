@@ -41,7 +41,8 @@ type Answer struct {
 	Entropy float64 `json:"entropy"`
 	// MutualInformation is the mutual information between class and weights, in nats: the part of
 	// Entropy that comes from samples that disagree (epistemic uncertainty). The rest is the mean
-	// entropy of the samples (aleatoric uncertainty). It is 0 for one sample.
+	// entropy of the samples (aleatoric uncertainty). It is 0 for one sample, except that of a
+	// distilled run, which predicts a Dirichlet distribution.
 	MutualInformation float64 `json:"mutualInformation"`
 	// Probabilities are the posterior predictive probabilities, by class.
 	Probabilities []float64 `json:"probabilities,omitempty"`

@@ -133,6 +133,9 @@ func (s *Spec) fill(c methodKind, examples int) {
 	s.fillWarmStart(examples)
 	if s.Epochs == 0 {
 		s.Epochs = cmp.Or(c.traits().epochs, customaryEpochs(s.Batch, examples))
+		if c.traits().dirichlet {
+			s.Epochs = max(s.Epochs, customaryEpochs(s.Batch, examples))
+		}
 		if s.BurnIn != nil && *s.BurnIn >= s.cycleEpochs() {
 			s.Epochs = max(1, s.Cycles) * (8**s.BurnIn + 2) / 3 // so that burn-in is the usual 3/8 of them
 		}

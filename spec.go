@@ -67,7 +67,7 @@ type Spec struct {
 
 	// Epochs is the number of passes over the data, burn-in included. The default is 8, or more for
 	// 1000 steps, or more for a long BurnIn. For samplers on all data it is 2000, for NUTS 500
-	// draws.
+	// draws, for Distillation 60.
 	Epochs int
 
 	// Budget is the time that the steps of Auto may take. The default is 10 minutes. Auto replaces

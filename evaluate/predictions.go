@@ -22,8 +22,8 @@ type Predictions struct {
 	Classes int
 	// Samples is the number of posterior samples averaged.
 	Samples int
-	// Dirichlet is true if a sample predicts a Dirichlet distribution over probabilities, as that of
-	// a distilled run does. ExpectedEntropy and MutualInformation are then those of the
+	// Dirichlet is true if a sample predicts a Dirichlet distribution over probabilities, as that
+	// of a distilled run does. ExpectedEntropy and MutualInformation are then those of the
 	// distributions, even for one sample.
 	Dirichlet bool
 	Uncertainty

@@ -382,10 +382,16 @@ func (p *predictive) uncertainty(logits string, c *evaluate.Calibration) error {
 		return w.Node("Mul", nil, w.Node("ReduceSum", over, terms, classesAxis), minus)
 	}
 	all := entropy(mean)
-	expected := w.Node("ReduceSum", over, w.Node("Mul", nil, entropy(each), w.Floats("weights", shares, len(shares), 1)), samplesAxis)
+	averaged := func(of string) string { // over the samples
+		return w.Node("ReduceSum", over, w.Node("Mul", nil, of, w.Floats("weights", shares, len(shares), 1)), samplesAxis)
+	}
+	mutual := w.Node("Sub", nil, all, averaged(entropy(each)))
+	if p.m.Teacher != nil { // each sample is a Dirichlet distribution
+		mutual = w.Node("Add", nil, mutual, averaged(p.dirichletInformation(logits, each)))
+	}
 	w.Output(probabilitiesOutput, mean, onnx.Float32, -1, k)
 	w.Output(entropyOutput, all, onnx.Float32, -1)
-	w.Output(mutualOutput, w.Node("Max", nil, w.Node("Sub", nil, all, expected), w.Float("zero", 0)), onnx.Float32, -1)
+	w.Output(mutualOutput, w.Node("Max", nil, mutual, w.Float("zero", 0)), onnx.Float32, -1)
 	if c == nil {
 		return nil
 	}

@@ -173,8 +173,8 @@ func (p *EnsemblePredictor) Features(member, first int, to []float32) error {
 func (p *EnsemblePredictor) FeatureCount() int { return p.features.count() }
 
 // Logits writes the logits of a member for the images of the latest pass of Predict, in order, into
-// to: a row of Classes numbers for each of as many images as fit. It is an error unless the ensemble
-// is of NewFeatureEnsemble. Predict's argument use may call it.
+// to: a row of Classes numbers for each of as many images as fit. It is an error unless the
+// ensemble is of NewFeatureEnsemble. Predict's argument use may call it.
 func (p *EnsemblePredictor) Logits(member int, to []float32) error {
 	if p.FeatureCount() == 0 {
 		return errors.New("samples: ensemble: logits are stored by NewFeatureEnsemble only")

@@ -97,7 +97,7 @@ func (d *distilFlags) run(ctx context.Context, teacher string, c *console) error
 	began := c.now()
 	run, err := pollen.Fit(ctx, p.asked, p.data, dir, pollen.WithDevice(p.device), pollen.WithObserver(c.observer("distil")), pollen.WithNotes(p.notes),
 		pollen.WithUnlabelled(unlabelled))
-	return finishFit(ctx, run, err, "distil", p.data, c.now().Sub(began), c)
+	return finishFit(ctx, run, err, finished{"distil", p.data, d.settings.Data.Dir, c.now().Sub(began)}, c)
 }
 
 // prepare fills in the settings and the data of the teacher.

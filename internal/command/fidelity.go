@@ -16,8 +16,9 @@ import (
 )
 
 // measureFidelity compares a distilled run with its teacher, on test images and the
-// out-of-distribution data of distil, and prints the result. It does nothing for other runs.
-func measureFidelity(ctx context.Context, run *pollen.Run, data *datasets.Splits, c *console) error {
+// out-of-distribution data of distil, which are searched for in dataDir first, and prints the
+// result. It does nothing for other runs.
+func measureFidelity(ctx context.Context, run *pollen.Run, data *datasets.Splits, dataDir string, c *console) error {
 	m := run.Manifest()
 	heldOut := data.Test
 	if heldOut == nil {
@@ -28,7 +29,7 @@ func measureFidelity(ctx context.Context, run *pollen.Run, data *datasets.Splits
 	}
 	var others []*datasets.Dataset
 	if name := m.Notes[outNote]; name != "" {
-		other, err := config.DataOf(m).OOD(name, "", m.Data.ClassNames)
+		other, err := config.DataOf(m).In(dataDir).OOD(name, "", m.Data.ClassNames)
 		if err != nil {
 			return err
 		}
@@ -57,7 +58,8 @@ func measureFidelity(ctx context.Context, run *pollen.Run, data *datasets.Splits
 
 // fidelityText describes how closely a distilled run follows its teacher.
 func fidelityText(teacher string, f *evaluate.Fidelity) string {
-	return fmt.Sprintf("Compared with %s on %d images of %s: the same class for %.2f %%, total variation %.4f, KL divergence %.4f, rank correlation of mutual information %.3f.",
+	return fmt.Sprintf("Compared with %s on %d images of %s: the same class for %.2f %%, total variation %.4f, KL divergence %.4f, "+
+		"rank correlation of mutual information %.3f.",
 		teacher, f.Images, f.Data, 100*f.Agreement, f.TotalVariation, f.KL, f.InformationRank)
 }
 

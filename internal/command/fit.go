@@ -175,7 +175,7 @@ func runFit(ctx context.Context, s *config.Settings, dir string, c *console) err
 	name := pollen.MethodName(p.spec.Method)
 	began := c.now()
 	run, err := pollen.Fit(ctx, p.asked, p.data, dir, pollen.WithDevice(p.device), pollen.WithObserver(c.observer(name)), pollen.WithNotes(p.notes))
-	return finishFit(ctx, run, err, name, p.data, c.now().Sub(began), c)
+	return finishFit(ctx, run, err, finished{name, p.data, s.Data.Dir, c.now().Sub(began)}, c)
 }
 
 // newRunDir returns the given directory, or else the next numbered one for name, and checks that it
@@ -220,8 +220,9 @@ func resumeRun(ctx context.Context, m pollen.Manifest, device deviceFlags, dataD
 		return err
 	}
 	name := pollen.MethodName(m.Spec.Method)
-	run, err := pollen.Resume(ctx, dir, splits, append(more, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)), pollen.WithUnlabelled(unlabelled))...)
-	return finishFit(ctx, run, err, name, splits, 0, c)
+	run, err := pollen.Resume(ctx, dir, splits,
+		append(more, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)), pollen.WithUnlabelled(unlabelled))...)
+	return finishFit(ctx, run, err, finished{name, splits, dataDir, 0}, c)
 }
 
 // checkResumeFlags returns an error for flags that cannot be combined with --resume.
@@ -235,14 +236,25 @@ func checkResumeFlags(given *pflag.FlagSet, what string) (err error) {
 	return err
 }
 
+// finished is what finishFit needs to know of a run: the name of its method, its data, the
+// directory that data are searched for in, and the time of its steps, 0 if they were not made in one
+// go.
+type finished struct {
+	name    string
+	data    *datasets.Splits
+	dataDir string
+	took    time.Duration
+}
+
 // finishFit scores a finished run, or reports the samples of a failed or stopped one.
-func finishFit(ctx context.Context, run *pollen.Run, err error, name string, data *datasets.Splits, took time.Duration, c *console) error {
+func finishFit(ctx context.Context, run *pollen.Run, err error, f finished, c *console) error {
+	data := f.data
 	c.endProgress()
 	if err != nil {
 		remarkKept(err, c)
 		return err
 	}
-	compared := []scoredRun{{name: name, run: run}}
+	compared := []scoredRun{{name: f.name, run: run}}
 	if data.Test != nil {
 		if err := assess(ctx, compared, data.Test, nil, c); err != nil {
 			c.remark("%s: all steps are done; score them with: pollen eval %s", run.Dir(), run.Dir())
@@ -256,7 +268,7 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 		}
 		fmt.Fprintln(c.out)
 	}
-	if err := measureFidelity(ctx, run, data, c); err != nil {
+	if err := measureFidelity(ctx, run, data, f.dataDir, c); err != nil {
 		return err
 	}
 	if err := printSelfTest(run, c); err != nil {
@@ -274,7 +286,7 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 	if data.Test == nil || len(run.Manifest().Parts) > 0 {
 		return nil
 	}
-	return printAdvice(compared[0], data.Test, took, c)
+	return printAdvice(compared[0], data.Test, f.took, c)
 }
 
 // remarkKept reports the samples of a failed or stopped run and how to continue it.

@@ -99,7 +99,7 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 			return err
 		}
 	}
-	return finishFit(ctx, run, nil, pollen.MethodName(m.Spec.Method), splits, 0, c)
+	return finishFit(ctx, run, nil, finished{name: pollen.MethodName(m.Spec.Method), data: splits}, c)
 }
 
 func statusCommand(c *console) *cobra.Command {

@@ -1,0 +1,182 @@
+package runtest
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/rundir"
+)
+
+// lesson is a small posterior with its data, and a specification that distils it.
+func lesson(t *testing.T) (data *datasets.Splits, teacher *pollen.Run, spec pollen.Spec) {
+	t.Helper()
+	data = &datasets.Splits{Train: squares(t, 200, 4, 1), Validation: squares(t, 60, 4, 2), Test: squares(t, 80, 4, 3)}
+	teacher = fit(t, pollen.Spec{Network: "mlp-6", Method: methodOf(t, "sghmc"), Batch: 20, Epochs: 12, Samples: 5, Chains: 2, Seed: 3}, data)
+	return data, teacher, pollen.Spec{Network: "mlp-12", Method: methodOf(t, "distil:copies=4"), Teacher: teacher.Dir(), Batch: 20, Epochs: 40, Seed: 5}
+}
+
+// A distilled run predicts what its teacher does, with calibration, a manifest that names the
+// teacher, and no samples of its own besides the network.
+func TestDistil(t *testing.T) {
+	data, teacher, spec := lesson(t)
+	run := fit(t, spec, data)
+	m := run.Manifest()
+	digest, err := teacher.Digest()
+	must(t, err)
+	if about := m.Teacher; about == nil || about.Digest != digest || about.Samples != 10 || about.Method != "sghmc:friction=0.1" || about.Network != "mlp-6" {
+		t.Errorf("the teacher is %+v, want that of digest %s", about, digest)
+	}
+	if _, err := os.Stat(filepath.Join(run.Dir(), rundir.TargetsDir)); !os.IsNotExist(err) {
+		t.Errorf("the teacher's predictions are left (%v)", err)
+	}
+	f, err := run.MeasureFidelity(context.Background(), data.Test, squares(t, 30, 9, 4))
+	must(t, err)
+	if f.Agreement < 0.95 || f.KL > 0.05 || f.InformationRank < 0.5 || f.Student["accuracy"] < f.Teacher["accuracy"]-0.05 {
+		t.Errorf("fidelity %+v, want at least 0.95 agreement and a rank correlation of 0.5", f)
+	}
+	if len(f.Out) != 2 || f.Out[0].Images != 600 || f.Out[1].Images != 30 || f.Out[0].Student["mutualInformation"].AUROC == 0 {
+		t.Errorf("out of distribution %d sets, want 600 strange images and 30 others", len(f.Out))
+	}
+	read, err := run.Fidelity()
+	if err != nil || read.KL != f.KL || read.Teacher["nll"] != f.Teacher["nll"] {
+		t.Errorf("fidelity is read as %+v (%v), want %+v", read, err, f)
+	}
+	v, err := pollen.Verify(run.Dir())
+	if err != nil || len(v.Damaged) > 0 || !v.Resumable || v.Samples != 1 {
+		t.Errorf("verified: %v (%v)", v, err)
+	}
+	checkSpread(t, run, data.Test)
+}
+
+// checkSpread compares the uncertainties of a distilled run, as Predictions and a Predictor compute
+// them, with each other.
+func checkSpread(t *testing.T, run *pollen.Run, test *datasets.Dataset) {
+	t.Helper()
+	p, err := run.Predictions(context.Background(), test, nil)
+	must(t, err)
+	if !p.Dirichlet || p.Samples != 1 || p.Nonconformity == nil {
+		t.Errorf("predictions have Dirichlet %v, %d samples and %d nonconformity scores, want 1 sample", p.Dirichlet, p.Samples, len(p.Nonconformity))
+	}
+	answers, err := loaded(t, run, 16).Answer(context.Background(), test.Images)
+	must(t, err)
+	for i, a := range answers {
+		if math.Abs(a.MutualInformation-p.MutualInformation[i]) > 1e-6 || !(a.MutualInformation > 0) || a.MutualInformation > a.Entropy {
+			t.Fatalf("image %d: mutual information %v of entropy %v, want %v", i, a.MutualInformation, a.Entropy, p.MutualInformation[i])
+		}
+		if !a.Calibrated || len(a.PredictionSet) == 0 {
+			t.Fatalf("image %d: %+v is not calibrated", i, a)
+		}
+	}
+	without := run.With()
+	must(t, os.Remove(filepath.Join(run.Dir(), rundir.CalibrationFile)))
+	must(t, os.Remove(filepath.Join(run.Dir(), rundir.DetectorFile)))
+	if _, err := without.Predictions(context.Background(), test, nil); err == nil {
+		t.Error("a missing detector is no error")
+	}
+	without = run.With(pollen.WithoutDamaged())
+	q, err := without.Predictions(context.Background(), test, nil)
+	must(t, err)
+	for i, information := range q.MutualInformation {
+		if math.Abs(information-p.MutualInformation[i]) > 1e-6 {
+			t.Fatalf("without a detector the mutual information of image %d is %v, want %v", i, information, p.MutualInformation[i])
+		}
+	}
+}
+
+// A distillation that is stopped twice and resumed has the bits of one that is not; the teacher
+// predicts no copy again, except one that is damaged.
+func TestResumeDistillation(t *testing.T) {
+	data, _, spec := lesson(t)
+	spec.Epochs = 30
+	unlabelled := pollen.WithUnlabelled(squares(t, 33, 4, 8))
+	whole := fit(t, spec, data, unlabelled)
+	want := contents(t, whole.Dir())
+	dir := filepath.Join(t.TempDir(), "stopped")
+	ctx, stop := stopAt(100)
+	_, err := pollen.Fit(ctx, spec, data, dir, unlabelled, stop)
+	checkStopped(t, whole, dir, err, 1, 300)
+	targets, err := filepath.Glob(filepath.Join(dir, rundir.TargetsDir, "*"))
+	if err != nil || len(targets) != 4 {
+		t.Errorf("the teacher has predicted %d copies (%v), want 4", len(targets), err)
+	}
+	must(t, os.WriteFile(targets[2], []byte("damaged"), 0o644))
+	predicted, remarks := map[string]bool{}, 0
+
+	resumed, err := pollen.Resume(context.Background(), dir, data, unlabelled, pollen.WithObserver(func(e pollen.Event) {
+		if e.Task == "predict" {
+			predicted[e.On] = true
+		}
+		if e.Remark == targets[2]+" is damaged: the teacher predicts these images again" {
+			remarks++
+		}
+	}))
+	must(t, err)
+	same(t, "resumed", want, contents(t, resumed.Dir()))
+	if remarks != 1 || !predicted["copy 3 of 4 of squares"] || predicted["copy 1 of 4 of squares"] {
+		t.Errorf("%d remarks, and the teacher predicted %v, want copy 3 only", remarks, predicted)
+	}
+
+	stopped := filepath.Join(t.TempDir(), "stopped again")
+	ctx, stop = stopAt(100)
+	_, err = pollen.Fit(ctx, spec, data, stopped, unlabelled, stop)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	_, err = pollen.Resume(context.Background(), stopped, data)
+	wantInvalid(t, "without the unlabelled images", err, "the unlabelled images must be those that the run began with, 33 images, got 0")
+	teacher, err := pollen.Open(spec.Teacher)
+	must(t, err)
+	must(t, teacher.Calibrate(context.Background(), squares(t, 61, 4, 6)))
+	_, err = pollen.Resume(context.Background(), stopped, data, unlabelled)
+	wantInvalid(t, "with another teacher", err, "its teacher "+spec.Teacher+" has changed since it began")
+	_, err = resumed.MeasureFidelity(context.Background(), data.Test)
+	wantInvalid(t, "fidelity to another teacher", err, "has changed since")
+}
+
+func TestDistilRefuses(t *testing.T) {
+	data, teacher, spec := lesson(t)
+	single := fit(t, pollen.Spec{Network: "mlp-6", Method: methodOf(t, "adam"), Batch: 20, Epochs: 2}, data)
+	with := func(change func(s *pollen.Spec)) pollen.Spec {
+		s := spec
+		change(&s)
+		return s
+	}
+	for want, s := range map[string]pollen.Spec{
+		"must have at least 2 samples, got 1: one network has no spread": with(func(s *pollen.Spec) { s.Teacher = single.Dir() }),
+		"teacher must be the directory of a run":                         with(func(s *pollen.Spec) { s.Teacher = "" }),
+		"is not the directory of a run":                                  with(func(s *pollen.Spec) { s.Teacher = t.TempDir() }),
+		"chains must be 1, got 2":                                        with(func(s *pollen.Spec) { s.Chains = 2 }),
+		"augment does not apply":                                         with(func(s *pollen.Spec) { s.Augment.Flip = true }),
+		"class-weights do not apply":                                     with(func(s *pollen.Spec) { s.ClassWeights = pollen.ClassWeights{Balanced: true} }),
+		"Copies must be at least 1, got 0":                               with(func(s *pollen.Spec) { s.Method = pollen.Distillation{PrecisionWeight: 1} }),
+		"PrecisionWeight must be positive and finite, got 0":             with(func(s *pollen.Spec) { s.Method = pollen.Distillation{Copies: 1} }),
+		"teacher applies to distil, not to adam":                         with(func(s *pollen.Spec) { s.Method = methodOf(t, "adam") }),
+		"the network must not be an ONNX file":                           with(func(s *pollen.Spec) { s.Network = "model.onnx" }),
+	} {
+		_, err := pollen.Fit(context.Background(), s, data, filepath.Join(t.TempDir(), "run"))
+		wantInvalid(t, want, err, want)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	_, err := pollen.Fit(context.Background(), spec, trainOn(squares(t, 200, 5, 1)), dir)
+	wantInvalid(t, "other classes", err, "the classes of squares must be those of "+teacher.Dir())
+	images, labels := stripes(10)
+	others, err := datasets.New("stripes", images, labels, 1, 8, 8, nil)
+	must(t, err)
+	_, err = pollen.Fit(context.Background(), spec, data, dir, pollen.WithUnlabelled(others))
+	wantInvalid(t, "other sizes", err, "distil: stripes has images of 1x8x8, must have the 1x12x12 of squares")
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("a refused run has a directory (%v)", err)
+	}
+	_, err = teacher.MeasureFidelity(context.Background(), data.Test)
+	wantInvalid(t, "fidelity of a posterior", err, "was not distilled, and has no teacher")
+	if _, err = teacher.Fidelity(); !os.IsNotExist(errors.Cause(err)) {
+		t.Errorf("fidelity that was not measured: %v", err)
+	}
+}
