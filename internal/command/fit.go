@@ -237,8 +237,8 @@ func checkResumeFlags(given *pflag.FlagSet, what string) (err error) {
 }
 
 // finished is what finishFit needs to know of a run: the name of its method, its data, the
-// directory that data are searched for in, and the time of its steps, 0 if they were not made in one
-// go.
+// directory that data are searched for in, and the time of its steps, or 0 if they were not made
+// together.
 type finished struct {
 	name    string
 	data    *datasets.Splits

@@ -119,6 +119,7 @@ var smaller = []struct{ piece, flags string }{
 	{"--method auto", "--subset 100 --epochs 1500 --burn-in 10 --samples 5"},
 	{"--method momentum", "--subset 300 --epochs 5"},
 	{"--method ensemble", "--subset 300 --epochs 4 --chains 2"},
+	{"pollen distil", "--epochs 4 --copies 2"},
 	{"pollen fit", "--subset 300 --epochs 4 --burn-in 2 --samples 2 --chains 2"},
 }
 
