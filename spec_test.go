@@ -279,7 +279,11 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	for _, k := range registry {
-		s, err := Spec{Method: k.method, Chains: 2, Epochs: 80}.Resolve()
+		spec := Spec{Method: k.method, Chains: 2, Epochs: 80}
+		if _, ok := k.method.(Distillation); ok {
+			spec.Chains, spec.Teacher = 1, "runs/teacher"
+		}
+		s, err := spec.Resolve()
 		must(t, err)
 		if (s.Schedule == nil) != (k.schedule == nil) {
 			t.Errorf("%s: schedule %v", k.name, s.Schedule)

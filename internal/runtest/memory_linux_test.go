@@ -168,7 +168,12 @@ func TestEstimateMemory(t *testing.T) {
 		}
 	}
 	for _, method := range pollen.MethodNames() {
-		estimate(func(s *pollen.Spec) { s.Method, s.Chains, s.Batch = methodOf(t, method), 2, 0 })
+		estimate(func(s *pollen.Spec) {
+			s.Method, s.Chains, s.Batch = methodOf(t, method), 2, 0
+			if method == "distil" {
+				s.Chains, s.Teacher = 1, "runs/teacher"
+			}
+		})
 	}
 	_, err := pollen.EstimateMemory(pollen.Spec{Chains: -1}, data)
 	wantInvalid(t, "EstimateMemory", err, "chains")
