@@ -10,6 +10,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
+// taught returns a specification with what only a distillation must have.
+func taught(s Spec) Spec {
+	if _, ok := s.Method.(Distillation); ok {
+		s.Chains, s.Teacher = 1, "runs/teacher"
+	}
+	return s
+}
+
 // The losses of a distillation have the values of their formulas and, in float64, the gradients
 // (softmax - mean)/B and 2 excess softmax/B, also where exponentials of logits overflow float32.
 func TestDistillationLosses(t *testing.T) {

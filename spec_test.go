@@ -279,11 +279,7 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	for _, k := range registry {
-		spec := Spec{Method: k.method, Chains: 2, Epochs: 80}
-		if _, ok := k.method.(Distillation); ok {
-			spec.Chains, spec.Teacher = 1, "runs/teacher"
-		}
-		s, err := spec.Resolve()
+		s, err := taught(Spec{Method: k.method, Chains: 2, Epochs: 80}).Resolve()
 		must(t, err)
 		if (s.Schedule == nil) != (k.schedule == nil) {
 			t.Errorf("%s: schedule %v", k.name, s.Schedule)
