@@ -150,13 +150,34 @@ func dirs(t testing.TB) [2]string {
 }
 
 func lookDirs() ([2]string, error) {
-	_, file, _, ok := runtime.Caller(0)
-	own := filepath.Join(filepath.Dir(file), "source")
-	if _, err := os.Stat(filepath.Join(own, "shim.h")); !ok || err != nil {
-		return [2]string{}, errors.Errorf("emulator: its sources were not found at %s; build it in a checkout, without -trimpath", own)
+	dir := ownDir()
+	own := filepath.Join(dir, "source")
+	if _, err := os.Stat(filepath.Join(own, "shim.h")); err != nil {
+		return [2]string{}, errors.Errorf("emulator: its sources were not found at %s; run it in a checkout", own)
 	}
-	return [2]string{own, filepath.Join(filepath.Dir(file), "..", "kernels")}, nil
+	return [2]string{own, filepath.Join(dir, "..", "kernels")}, nil
 }
+
+// ownDir returns this package's directory. A program that was built with -trimpath does not have
+// it: it must run in a directory of the checkout, as tests do.
+var ownDir = sync.OnceValue(func() string {
+	const own = "cuda/emulator"
+	_, file, _, _ := runtime.Caller(0)
+	if filepath.IsAbs(file) {
+		return filepath.Dir(file)
+	}
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, missing := os.Stat(filepath.Join(dir, own, "build.go")); missing == nil {
+			return filepath.Join(dir, own)
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return own
+})
 
 // toolchain is a compiler, its flags, and a cache for its results.
 type toolchain struct {
@@ -272,8 +293,7 @@ func (c *toolchain) remembered(path string, headers []byte, flags []string, make
 // headers returns a digest of all headers that a compilation with these directories can include,
 // and of this file, which determines what is made of a source.
 func headers(include []string) ([]byte, error) {
-	_, own, _, _ := runtime.Caller(0)
-	text, err := os.ReadFile(own)
+	text, err := os.ReadFile(filepath.Join(ownDir(), "build.go"))
 	parts := [][]byte{text}
 	for _, dir := range include {
 		parts = append(parts, []byte(filepath.Base(dir)))

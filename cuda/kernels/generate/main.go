@@ -44,11 +44,28 @@ func main() {
 	}
 }
 
-func run(name string, sources []string) error {
+// kernelsDir returns the directory of package kernels, which has the headers. A program that was
+// built with -trimpath does not have its path, and asks the go command where the module is.
+func kernelsDir() (string, error) {
 	_, file, _, _ := runtime.Caller(0)
-	headers := filepath.Dir(filepath.Dir(file))
-	if _, err := os.Stat(filepath.Join(headers, "pollen.cuh")); err != nil {
-		return fmt.Errorf("generate: its headers were not found; build it without -trimpath: %w", err)
+	dir := filepath.Dir(filepath.Dir(file))
+	if !filepath.IsAbs(file) {
+		root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/pollen-ml/pollen").Output()
+		if err != nil {
+			return "", fmt.Errorf("generate: go list does not find Pollen's module: %w", err)
+		}
+		dir = filepath.Join(strings.TrimSpace(string(root)), "cuda", "kernels")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "pollen.cuh")); err != nil {
+		return "", fmt.Errorf("generate: its headers were not found: %w", err)
+	}
+	return dir, nil
+}
+
+func run(name string, sources []string) error {
+	headers, err := kernelsDir()
+	if err != nil {
+		return err
 	}
 	own := filepath.Join(headers, "kernels.ptx.gz")
 	if name != "" {
