@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda/kernels/bundle"
@@ -104,13 +105,26 @@ type source struct {
 	positions *token.FileSet
 }
 
+var unfinished = regexp.MustCompile(`(?i)\b(todo|fixme|xxx)\b`)
+
 var generatedLine = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
+// sources returns all files, which are parsed once, in the directory of the module.
 func sources(t *testing.T) []source {
 	t.Helper()
 	t.Chdir(filepath.Join("..", ".."))
-	var all []source
-	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 50 {
+		t.Fatalf("found %d Go files: the walk misses most of the product", len(all))
+	}
+	return all
+}
+
+var parsed = sync.OnceValues(func() (all []source, err error) {
+	err = filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -136,14 +150,8 @@ func sources(t *testing.T) []source {
 		all = append(all, s)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) < 50 {
-		t.Fatalf("found %d Go files: the walk misses most of the product", len(all))
-	}
-	return all
-}
+	return all, err
+})
 
 func top(dir string) string {
 	first, _, _ := strings.Cut(dir, "/")
@@ -311,7 +319,7 @@ func TestFilesAreShortAndFormatted(t *testing.T) {
 		if err != nil || !bytes.Equal(formatted, s.content) {
 			t.Errorf("%s is not formatted: run gofmt -w (%v)", s.path, err)
 		}
-		if !s.test && regexp.MustCompile(`(?i)\b(todo|fixme|xxx)\b`).Match(s.content) {
+		if !s.test && unfinished.Match(s.content) {
 			t.Errorf("%s has an unfinished mark: finish it, or open an issue", s.path)
 		}
 	}
