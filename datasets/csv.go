@@ -93,7 +93,11 @@ func isCSVDir(path string) bool {
 		return true
 	}
 	const minPixels = 2 * 2 // of an image
-	return r.start() == nil && r.pixels >= minPixels
+	if r.start() == nil {
+		return r.pixels >= minPixels
+	}
+	// Other columns next to those of pixels are an error of reading them.
+	return r.mostlyPixels() && column(r.names, fileHeadings) < 0
 }
 
 // readCSVDir reads a directory with a CSV file for each split.
@@ -142,14 +146,19 @@ func readCSVFiles(paths [3]string, options Options) (arraySet, error) {
 // readCSV reads images, one per line, as described at Open. Memory grows with the lines that
 // arrive.
 func readCSV(path string, from io.Reader, options Options) (*arrayPart, csvColumns, error) {
-	limit, group := options.limit(idxMaxSize), options.groupColumn()
+	limit, group := options.limit(idxMaxSize), options.GroupColumn()
+	var others []string
+	for _, name := range options.OtherColumns {
+		others = append(others, strings.ToLower(name))
+	}
 	data, err := decompress(from)
 	if err != nil {
 		return nil, csvColumns{}, errors.Wrapf(err, "datasets: %s: offset 0: gzip header", path)
 	}
 	available := memory.Available()
 	r := &csvReader{
-		path: path, data: data, groupName: strings.ToLower(group), want: shape{options.Channels, options.Height, options.Width}, floatMax: options.FloatMax,
+		path: path, data: data, groupName: strings.ToLower(group), otherNames: others, want: shape{options.Channels, options.Height, options.Width},
+		floatMax: options.FloatMax,
 	}
 	if err := r.start(); err != nil {
 		return nil, r.csvColumns, err
@@ -165,7 +174,7 @@ func readCSV(path string, from io.Reader, options Options) (*arrayPart, csvColum
 			text = fmt.Sprintf("must have the %d pixels of an image of %dx%dx%d, or those of a square one, got %%d columns%%s",
 				n, r.want.height, r.want.width, r.want.channels)
 		}
-		return nil, r.csvColumns, r.fail(text, r.pixels, r.unlike())
+		return nil, r.csvColumns, r.fail(text, r.pixels, r.described(r.unlike()))
 	}
 	part.channels, part.height, part.width = of.channels, of.height, of.width
 	keepsIDs := options.Unlabelled && r.skip >= 0
@@ -256,13 +265,15 @@ type csvColumns struct {
 	skipped  string   // its quoted name
 	heading  string   // its name as it is written
 	group    int      // the column of the images' groups, -1 for none
-	pixels   int      // the number of other columns
+	others   []int    // columns that are not read, see Options.OtherColumns
+	pixels   int      // the number of the remaining columns
 }
 
 // csvReader reads lines with a label and pixels.
 type csvReader struct {
 	csvColumns
 	path, groupName string
+	otherNames      []string // in lower case, see Options.OtherColumns
 	data            *bufio.Reader
 	end             byte   // of a line: '\n', or '\r' in files of the first Macintosh
 	number          int    // of the line, from 1
@@ -379,7 +390,7 @@ func (r *csvReader) header(odd int) error {
 	r.skip = only(isIndex)
 	if !slices.ContainsFunc(r.names, isIndex) {
 		r.skip = only(func(name string) bool {
-			return strings.HasSuffix(name, "id") && name != r.groupName && !slices.Contains(classHeadings, name)
+			return strings.HasSuffix(name, "id") && name != r.groupName && !slices.Contains(r.otherNames, name) && !slices.Contains(classHeadings, name)
 		})
 	}
 	if r.skip >= 0 {
@@ -399,6 +410,12 @@ func (r *csvReader) header(odd int) error {
 	if r.group >= 0 && r.group != r.skip && r.group != r.label {
 		r.pixels--
 	}
+	for at, name := range r.names {
+		if at != r.skip && at != r.label && at != r.group && slices.Contains(r.otherNames, name) {
+			r.others = append(r.others, at)
+			r.pixels--
+		}
+	}
 	_, fits := r.shapeOf(r.pixels)
 	fits = fits && r.pixels >= csvMinUnlabelled
 	if file := column(r.names, fileHeadings); file >= 0 && !(fits && file == r.skip) { // image_id may be either
@@ -407,30 +424,62 @@ func (r *csvReader) header(odd int) error {
 	if r.label >= 0 {
 		return nil
 	}
-	for at, name := range r.names {
-		fits = fits && (at == r.skip || at == r.group || strings.ContainsAny(name, "0123456789"))
+	unlike := r.unlike()
+	if fits && len(unlike) == 0 {
+		return nil
 	}
-	if !fits {
-		return r.fail("column %d must be an integer, or a column be called %s, got %.20q", odd+1, strings.Join(classHeadings, ", "), r.names[odd])
+	if r.mostlyPixels() {
+		return r.fail("must have the pixels of a square image, in columns with a number in their names, got %d columns%s", r.pixels, r.described(unlike))
 	}
-	return nil
+	return r.fail("column %d must be an integer, or a column be called %s, got %.20q", odd+1, strings.Join(classHeadings, ", "), r.names[odd])
 }
 
-// unlike lists columns that are not named like pixels, such as "pixel7", for an error.
-func (r *csvReader) unlike() string {
+// unlike returns the names of columns that are not named like pixels, such as "pixel7".
+func (r *csvReader) unlike() (names []string) {
 	if !r.headed {
-		return ""
+		return nil
 	}
-	var names []string
 	for at, name := range r.names {
-		if at != r.label && at != r.skip && at != r.group && !strings.ContainsAny(name, "0123456789") {
+		if at != r.label && at != r.skip && at != r.group && !slices.Contains(r.others, at) && !strings.ContainsAny(name, "0123456789") {
 			names = append(names, name)
 		}
 	}
+	return names
+}
+
+// mostlyPixels reports whether more than half of the columns, and those of an image, have a header
+// that names pixels.
+func (r *csvReader) mostlyPixels() bool {
+	pixels := len(r.names) - len(r.unlike())
+	return r.headed && 2*pixels > len(r.names) && pixels >= csvMinUnlabelled
+}
+
+// described lists columns that are not named like pixels, for an error, and the columns next to
+// pixels that would be accepted.
+func (r *csvReader) described(names []string) string {
 	if len(names) == 0 || len(names) > 8 {
 		return ""
 	}
-	return ", with " + quoted(names) + " among them"
+	var known []string
+	if r.label < 0 {
+		known = append(known, "the label (label, class, ...)")
+	}
+	if r.skip < 0 {
+		known = append(known, "the number of the image (id, index, ...)")
+	}
+	if r.group < 0 && r.groupName != "" {
+		known = append(known, strconv.Quote(r.groupName))
+	}
+	for _, name := range r.otherNames {
+		if !slices.Contains(r.names, name) {
+			known = append(known, strconv.Quote(name))
+		}
+	}
+	text := ", with " + quoted(names) + " among them"
+	if len(known) > 0 {
+		text += "; columns next to the pixels may be " + strings.Join(known, " or ")
+	}
+	return text
 }
 
 // first advances to the first image.
@@ -450,7 +499,7 @@ func (r *csvReader) image(images []byte) ([]byte, int32, error) {
 				return nil, 0, r.fail("column %d: must have the image's group, got nothing", at+1)
 			}
 		}
-		if at == r.skip || at == r.group && at != r.label {
+		if at == r.skip || at == r.group && at != r.label || slices.Contains(r.others, at) {
 			if at == r.skip {
 				r.id = unquoted(field)
 			}

@@ -219,6 +219,39 @@ func TestCSVGroups(t *testing.T) {
 	wantError(t, err, "some.csv: line 2: column 2: must have the image's group, got nothing")
 }
 
+// OtherColumns are not read, where a file has them; the error for any other column lists them.
+func TestCSVOtherColumns(t *testing.T) {
+	pixels := strings.Repeat(",p1", 16)
+	values := strings.Repeat(",7", 16) + "\n"
+	options := Options{Unlabelled: true, OtherColumns: []string{"Patient_ID", "Site"}, limits: ArrayLimits{Bytes: 100}}
+	for heading, fields := range map[string]string{
+		"patient_id" + pixels: "a", "SITE,patient_id" + pixels: "b,a", "id,site" + pixels: "5,b", "patient_id,label" + pixels: "a,1", "label" + pixels: "1",
+	} {
+		part, columns, err := readCSV("some.csv", strings.NewReader(heading+"\n"+fields+values), options)
+		if err != nil || part.count() != 1 || !slices.Equal(part.images, bytes.Repeat([]byte{7}, 16)) {
+			t.Errorf("%s: %+v, %v", heading, part, err)
+			continue
+		}
+		if hasIDs, want := part.ids != nil, strings.HasPrefix(heading, "id,"); hasIDs != want || part.groups != nil {
+			t.Errorf("%s: columns %+v, identifiers %v, groups %v", heading, columns, part.ids, part.groups)
+		}
+	}
+	for heading, want := range map[string]string{
+		"patient_id,scanner" + pixels: `in columns with a number in their names, got 17 columns, with "scanner" among them; ` +
+			`columns next to the pixels may be the label (label, class, ...) or the number of the image (id, index, ...) or "site"`,
+		"patient_id,scanner,label" + pixels: `next to the label, N x N or N x N x 3, got 17 columns, with "scanner" among them; ` +
+			`columns next to the pixels may be the number of the image (id, index, ...) or "site"`,
+	} {
+		_, _, err := readCSV("some.csv", strings.NewReader(heading+"\n"), options)
+		wantError(t, err, "datasets: some.csv: line 1: ", want)
+	}
+	// Such a file in a directory is an error that names the column, too.
+	dir := t.TempDir()
+	write(t, []byte("scanner"+pixels+"\nb"+values), dir, "test.csv")
+	_, err := ReadImages([]string{dir}, options)
+	wantError(t, err, `test.csv: line 1: `, `with "scanner" among them`)
+}
+
 // A column image_id has the file names of a label table, unless all other columns are pixels.
 func TestCSVImageID(t *testing.T) {
 	heading := "image_id,label" + strings.Repeat(",p1", 16) + "\n"

@@ -18,8 +18,8 @@ const (
 	groupByColumn = "column="
 )
 
-// groupColumn returns the column of the label table that has the groups, or "".
-func (o Options) groupColumn() string {
+// GroupColumn returns NAME if Group is column=NAME, or "".
+func (o Options) GroupColumn() string {
 	column, _ := strings.CutPrefix(o.Group, groupByColumn)
 	if column == o.Group {
 		return ""
@@ -29,7 +29,7 @@ func (o Options) groupColumn() string {
 
 // groupPattern returns the pattern of the groups, or nil if they are not given by a pattern.
 func (o Options) groupPattern() (*regexp.Regexp, error) {
-	if o.Group == "" || o.Group == groupByParent || o.groupColumn() != "" {
+	if o.Group == "" || o.Group == groupByParent || o.GroupColumn() != "" {
 		return nil, nil
 	}
 	const forms = "must be parent, column=NAME, or a regular expression with a capture group, such as ^(.*)_"
@@ -84,7 +84,7 @@ func (o Options) groups(splits *Splits) error {
 // groupsOf sets the groups of a split's images. Images of a split that is not drawn from training
 // images may have none.
 func (o Options) groupsOf(d *Dataset, split Split, train *Dataset) error {
-	if column := o.groupColumn(); column != "" {
+	if column := o.GroupColumn(); column != "" {
 		if d.Groups == nil {
 			return invalid("Group", "%s: must have a label table with the column %s next to the images, got none", d.Name, column)
 		}

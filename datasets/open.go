@@ -75,6 +75,7 @@ func (f format) open(path string, options Options) (*Splits, error) {
 // end in ".0". The label is in the column headed label (or class, classid, category), or else, in a
 // file without a header, in the first column, which is a remark. A column that numbers the images
 // (pandas' index without a name, id, index, a name that ends in id) is not read, which is a remark.
+// Other columns are errors, except those of Options.Group and Options.OtherColumns.
 // Or a directory with such files: train.csv, test.csv and val.csv, or names that end like these,
 // such as mnist_train.csv.
 //

@@ -36,7 +36,7 @@ var splitWords = [3][]string{
 // scan lists the image files below a directory.
 func (o Options) scan(root string) (tree, error) {
 	s := newScanner(o.context(), root)
-	s.group = o.groupColumn()
+	s.group = o.GroupColumn()
 	found := tree{root: root}
 	var err error
 	if found.splits, err = s.scan(); err != nil {

@@ -52,7 +52,8 @@ func (s *Server) decodeArrays(m *model, name string, content []byte, most int, h
 		return nil, err
 	}
 	d, err := datasets.DecodeArrays(name, content, datasets.ArrayLimits{Bytes: limit, Images: most},
-		datasets.Options{Channels: m.data.Channels, Height: m.data.Height, Width: m.data.Width, Crop: m.data.Crop})
+		datasets.Options{Channels: m.data.Channels, Height: m.data.Height, Width: m.data.Width, Crop: m.data.Crop,
+			OtherColumns: m.queue.served.Load().otherColumns})
 	if err != nil {
 		return nil, err
 	}

@@ -88,6 +88,18 @@ func TestPredictArrays(t *testing.T) {
 		named(map[bool]string{true: "body.csv"}[strings.HasPrefix(kind, "text")])
 		same(t, kind, answersOf(t, body), want)
 	}
+	// A column of the run's groups is not read.
+	lines := strings.Split(strings.TrimSpace(string(arrays["a.csv"])), "\n")
+	table := "patient," + strings.Join(lines, "\nx,")
+	code, _, body := post(s, "/predict?probabilities=true", "text/csv", strings.NewReader(table))
+	refused(t, "a column", code, body, 400, `with "patient" among them`)
+	s.models.all[0].queue.served.Load().otherColumns = []string{"patient"}
+	code, _, body = post(s, "/predict?probabilities=true", "text/csv", strings.NewReader(table))
+	if code != 200 {
+		t.Fatalf("a column of groups: %d %s", code, body)
+	}
+	named("body.csv")
+	same(t, "a column of groups", answersOf(t, body), want)
 	if used := s.memory.used.Load(); used != 0 {
 		t.Errorf("%d bytes of the budget are not given back", used)
 	}

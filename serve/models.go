@@ -24,6 +24,8 @@ type Model struct {
 	// Version tells several runs of one name apart. "" is "1".
 	Version string
 	Run     *pollen.Run
+	// OtherColumns are columns of CSV files of pixels that are not read, see datasets.Options.
+	OtherColumns []string
 }
 
 // maxModelName is the largest size in bytes of a model's name or version, that of a file's name.

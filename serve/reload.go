@@ -12,7 +12,8 @@ import (
 // served is a predictor, and the run that it predicts with.
 type served struct {
 	predictor
-	info runInfo
+	info         runInfo
+	otherColumns []string // see Model
 }
 
 // loadRun loads the network and samples of a model's run.
@@ -25,7 +26,7 @@ func loadRun(m Model, options Options) (*served, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &served{p, describe(m, p, expected)}, nil
+	return &served{p, describe(m, p, expected), m.OtherColumns}, nil
 }
 
 // describe returns the JSON of GET /run, without limits.

@@ -119,7 +119,7 @@ func (k *calibrateFlags) heldOut(ctx context.Context, m pollen.Manifest, c *cons
 		data.Whole()
 		data.Size, data.Channels = fmt.Sprintf("%dx%d", m.Data.Height, m.Data.Width), m.Data.Channels
 	}
-	splits, err := openData(ctx, data, c)
+	splits, err := openData(ctx, data, c, own.GroupColumn()...)
 	if err != nil {
 		return nil, nil, err
 	}

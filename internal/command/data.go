@@ -18,12 +18,13 @@ func (c *console) options(ctx context.Context, d config.Data) (datasets.Options,
 	return o, err
 }
 
-// openData opens all splits of data.
-func openData(ctx context.Context, d config.Data, c *console) (*datasets.Splits, error) {
+// openData opens all splits of data. The other columns are those of datasets.Options.
+func openData(ctx context.Context, d config.Data, c *console, otherColumns ...string) (*datasets.Splits, error) {
 	o, err := c.options(ctx, d)
 	if err != nil {
 		return nil, err
 	}
+	o.OtherColumns = otherColumns
 	splits, err := datasets.Open(d.Name, o)
 	if err != nil {
 		return nil, err
@@ -40,10 +41,12 @@ func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, ood bool, c
 		return nil, err
 	}
 	o.Unlabelled = ood && d.Classes == "" && d.WithoutClasses == ""
+	own := config.DataOf(m)
+	o.OtherColumns = own.GroupColumn()
 	shaped := o
 	shaped.Height, shaped.Width, shaped.Channels, shaped.Crop = m.Data.Height, m.Data.Width, m.Data.Channels, m.Data.Crop
 	// The run's own data are requested with the run's own options, so that they are in the cache.
-	if own := config.DataOf(m); d.Place() != own.Place() || d.Size != own.Size || d.Channels != own.Channels || d.Resize != own.Resize {
+	if d.Place() != own.Place() || d.Size != own.Size || d.Channels != own.Channels || d.Resize != own.Resize {
 		o = shaped
 	}
 	data, err := datasets.Load(d.Name, datasets.Test, o)

@@ -88,10 +88,11 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	if err := remarkUnfinished(run, c); err != nil {
 		return err
 	}
-	d := run.Manifest().Data
+	d, own := run.Manifest().Data, config.DataOf(run.Manifest())
 	images, err := datasets.ReadImages(paths, datasets.Options{
 		Context: ctx, Height: d.Height, Width: d.Width, Channels: d.Channels, Crop: d.Crop, OnProgress: c.reading(), MaxSkipped: 1,
 		Remark: func(text string) { c.remark("%s", text) }, FloatMax: p.floatMax,
+		OtherColumns: own.GroupColumn(),
 	})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/serve"
 )
@@ -96,7 +97,8 @@ func openModels(all []modelDir, options []pollen.Option) ([]serve.Model, error) 
 		if err != nil {
 			return nil, err
 		}
-		models[i] = serve.Model{Name: m.name, Version: m.version, Run: run}
+		data := config.DataOf(run.Manifest())
+		models[i] = serve.Model{Name: m.name, Version: m.version, Run: run, OtherColumns: data.GroupColumn()}
 	}
 	return models, nil
 }

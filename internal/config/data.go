@@ -242,6 +242,15 @@ func FilesChanged(m pollen.Manifest, d Data, hashes map[string]string) bool {
 	return false
 }
 
+// GroupColumn returns the column of groups as a list, which is empty if groups are not given by a
+// column.
+func (d *Data) GroupColumn() []string {
+	if column := (datasets.Options{Group: d.Group}).GroupColumn(); column != "" {
+		return []string{column}
+	}
+	return nil
+}
+
 // OOD returns the out-of-distribution data of a name and classes ("" for all), for runs that were
 // trained on the known classes of d. If name is d itself, OOD selects the classes that were held
 // out.
