@@ -20,6 +20,11 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 	case errors.As(err, &unknown):
 		var names []string
 		flags.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		if strings.HasPrefix(unknown.GetSpecifiedName(), "temperature") { // of other programs' calibration
+			return Usagef("pollen: %v: there is no temperature scaling, since probabilities are averages over samples; "+
+				"pollen calibrate gives prediction sets and certified error rates, fit --temperature samples a tempered posterior; the flags are %s",
+				err, strings.Join(names, ", "))
+		}
 		return Usagef("pollen: %v; the flags are %s", err, strings.Join(names, ", "))
 	case errors.As(err, &invalid):
 		return Usagef("pollen: --%s must be %s, got %q", invalid.GetFlag().Name, typeName(invalid.GetFlag()), invalid.GetValue())
