@@ -25,7 +25,7 @@ func TestChainsTakeLessThanRuns(t *testing.T) {
 	testenv.NeedsAll(t, "measures time")
 	data := trainOn(squares(t, 300, 4, 1))
 	spec := quick()
-	spec.Network, spec.Epochs = "mlp-200-200", 20
+	spec.Network, spec.Epochs = "mlp-200-200", 4
 	fastest := func(chains int) time.Duration {
 		spec.Chains = chains
 		least := time.Duration(math.MaxInt64)
