@@ -165,3 +165,41 @@ func TestWithoutGrad(t *testing.T) {
 	err := gorgonia.NewVanillaSolver().Step(gorgonia.NodesToValueGrads(gorgonia.Nodes{w}))
 	wantError(t, err, "No Gradient")
 }
+
+// A node without a name that other nodes use, and nobody reads, has no value, so that it can be
+// fused; a name, Read or KeepAll gives it one, as a TapeMachine does.
+func TestUnnamedValues(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		named, read, all bool
+		has              bool
+	}{{name: "unnamed"}, {"named", true, false, false, true}, {"read", false, true, false, true}, {"KeepAll", false, false, true, true}} {
+		b := newBench()
+		x := b.weights("x", 3)
+		inner := must(gorgonia.Square(x))
+		if c.named {
+			gorgonia.WithName("inner")(inner)
+		}
+		var value gorgonia.Value
+		if c.read {
+			gorgonia.Read(inner, &value)
+		}
+		loss := must(gorgonia.Sum(inner))
+		vm := NewMachine(b.g, Options{KeepAll: c.all})
+		if err := vm.RunAll(); err != nil {
+			t.Fatal(err)
+		}
+		if got := inner.Value() != nil; got != c.has || loss.Value() == nil {
+			t.Errorf("%s: a value %v, want %v; the loss is %v", c.name, inner.Value(), c.has, loss.Value())
+		} else if got {
+			values := numbers(t, inner.Value())
+			want := numbers(t, x.Value())[2]
+			if err := nearly(values[2:], []float64{want * want}, 1e-12); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		}
+		if err := vm.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
