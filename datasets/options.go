@@ -70,8 +70,8 @@ type Options struct {
 	// be in several splits that the data have. "" is no groups.
 	Group string
 
-	// OtherColumns are the names of columns of CSV files of pixels that are not read. Files need not
-	// have them. Predictions of a run that was fitted with a column of groups accept that column so.
+	// OtherColumns are the names of columns of CSV files of pixels that are not read. Files need
+	// not have them. So the column of a run's groups is accepted where the run predicts.
 	OtherColumns []string
 
 	// Duplicates is what to do about images that are copies, or nearly copies, of images in another

@@ -127,7 +127,8 @@ func newFake(t testing.TB, options Options, answer func(pixels []byte) ([]pollen
 	}
 	f := &fake{answer: answer}
 	s := newServer(options)
-	s.models.all = []*model{s.newModel("fake", "1", theRun.Manifest().Data, &served{predictor: f, info: runInfo{Name: "fake", ClassNames: theRun.Manifest().Data.ClassNames}})}
+	data := theRun.Manifest().Data
+	s.models.all = []*model{s.newModel("fake", "1", data, &served{predictor: f, info: runInfo{Name: "fake", ClassNames: data.ClassNames}})}
 	t.Cleanup(func() { s.Close() })
 	return s, f
 }
