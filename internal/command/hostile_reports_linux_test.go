@@ -277,7 +277,7 @@ func (h hostileCases) predictReported() (all []watched) {
 	}
 	for name, want := range map[string]string{
 		"formats2.py/c-jpeg.tif": "got JPEG: save the image as", "formats2.py/c-zstd.tif": "got ZSTD", "formats2.py/c-lzma.tif": "got LZMA",
-		"formats2.py/signed8.tif": "got signed",
+		"formats2.py/signed8.tif":    "got signed",
 		"formats2.py/gif-beyond.gif": "frame bounds larger", "formats2.py/p4.pnm": "got PBM", "formats2.py/p7.pnm": "got PAM",
 		"formats2.py/png-bad-idat-crc.png": "invalid checksum", "bombs.py/png-65535.png": "pixels",
 		"bombs.py/webp-16383.webp": "pixels", "bombs.py/tif-count.tif": "",
