@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pollen-ml/pollen/internal/lock"
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // TestDelayedTasks stops the process of a task, as a machine does that is cut off, and lets another
@@ -23,7 +24,7 @@ func TestDelayedTasks(t *testing.T) {
 	p := newProcesses(t)
 	slow := slowFit("whole")
 	p.want(0, "pollen", slow)
-	steps := []string{"020", "120"}
+	steps := testenv.Some(t, 1, []string{"020", "120"})
 	for i, step := range steps {
 		for _, done := range []bool{true, false} {
 			dir := map[bool]string{true: "done", false: "during"}[done] + step
@@ -165,7 +166,7 @@ func (p processes) sameContents(dir string, want map[string]string) {
 func TestTwoProcessesOfATask(t *testing.T) {
 	p := newProcesses(t)
 	p.want(0, "pollen", slowFit("whole"))
-	for _, wait := range []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond} {
+	for _, wait := range testenv.Some(t, 1, []time.Duration{20 * time.Millisecond, 0, 100 * time.Millisecond}) {
 		dir := "twice" + wait.String()
 		task := append(slowFit(dir), "--resume-or-start")
 		first := p.start(task)
