@@ -6,9 +6,13 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// TestFaults is the short form of the command.
+// TestFaults is the short form of the command; by default, of its flips only, and fewer of them.
 func TestFaults(t *testing.T) {
-	h := &harness{sizes: short, ctx: t.Context(), work: t.TempDir(), report: t.Logf}
+	sizes := short
+	if !testenv.All(t) {
+		sizes.flips = 60
+	}
+	h := &harness{sizes: sizes, ctx: t.Context(), work: t.TempDir(), report: t.Logf}
 	if err := h.build(); err != nil {
 		t.Fatal(err)
 	}
