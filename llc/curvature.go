@@ -3,6 +3,7 @@ package llc
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/gonum/floats"
@@ -106,14 +107,15 @@ const gridSteps = 5
 // grid returns step sizes from the largest curvature of the loss. A step is stable along a
 // direction of curvature k of the loss if epsilon N beta k < 4. The noise of minibatches of B
 // examples adds energy as if the curvature were 1 + N beta/B times as large, for a model whose
-// Fisher information is its Hessian. The grid begins a factor of 2 below where that is large.
+// Fisher information is its Hessian. The grid begins where the steepest direction has an eighth too
+// much of it.
 func grid(dataSize, batch int, beta, localization, curvature float64) []float64 {
 	n := float64(dataSize)
 	effective := n * beta * curvature
 	if batch < dataSize {
 		effective *= 1 + n*beta/float64(batch)
 	}
-	largest := 1 / math.Max(effective+localization, math.SmallestNonzeroFloat32)
+	largest := 0.5 / math.Max(effective+localization, math.SmallestNonzeroFloat32)
 	return halvings(largest, gridSteps)
 }
 
@@ -124,4 +126,12 @@ func round(v float64) float64 {
 		return v
 	}
 	return rounded
+}
+
+// falling returns values from the largest to the smallest.
+func falling(values []float64) []float64 {
+	values = slices.Clone(values)
+	slices.Sort(values)
+	slices.Reverse(values)
+	return values
 }

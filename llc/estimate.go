@@ -79,6 +79,25 @@ func (r Row) LossTemperature() float64 {
 	return float64(r.Raw.Value / r.Lambda.Value)
 }
 
+// MeanTrace returns the mean over chains of N beta (L(w) - L(w*)) in row i, and the steps that its
+// values are at; nothing if chains diverged.
+func (e *Estimation) MeanTrace(i int) (steps, values []float64) {
+	trace := e.Rows[i].Trace
+	if len(trace) == 0 {
+		return nil, nil
+	}
+	n := len(trace[0])
+	for at := range n {
+		sum := 0.0
+		for _, chain := range trace {
+			sum += chain[at]
+		}
+		steps = append(steps, (float64(at)+0.5)*float64(e.Steps)/float64(n))
+		values = append(values, sum/float64(len(trace)))
+	}
+	return steps, values
+}
+
 // estimation is an estimate in progress.
 type estimation struct {
 	model     Model

@@ -1,4 +1,4 @@
-package llc
+package llc_test
 
 import (
 	"context"
@@ -13,15 +13,17 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/llc"
+	"github.com/pollen-ml/pollen/llc/known"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-func estimate(t *testing.T, m Model, o Options) *Estimation {
+func estimate(t *testing.T, m llc.Model, o llc.Options) *llc.Estimation {
 	t.Helper()
 	host := tensor.NewHost(1)
 	defer host.Close()
 	o.Seed = 1
-	e, err := Estimate(context.Background(), host, m, o)
+	e, err := llc.Estimate(context.Background(), host, m, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,10 +43,10 @@ func near(t *testing.T, what string, got, want, relative float64) {
 // 1/(1 - epsilon (N beta + gamma)/4).
 func TestLinearRegression(t *testing.T) {
 	const n, d, gamma = 400, 8, 10
-	m, scale := linearRegression(n, d), n/math.Log(n)
+	m, scale := known.LinearRegression(n, d), n/math.Log(n)
 	large := 0.8 / (scale + gamma)
-	e := estimate(t, m, Options{Localization: gamma, StepSizes: []float64{large / 4, large}, Batch: n, Steps: 3200, BurnIn: 200, Chains: 8})
-	exact := localized(scale, gamma, slices.Repeat([]float64{1}, d))
+	e := estimate(t, m, llc.Options{Localization: gamma, StepSizes: []float64{large / 4, large}, Batch: n, Steps: 3200, BurnIn: 200, Chains: 8})
+	exact := known.Localized(scale, gamma, slices.Repeat([]float64{1}, d))
 	near(t, "curvature", e.Curvature, 1, 0.01)
 	if e.Rows[0].StepSize != large || e.Slack > 1e-3 {
 		t.Fatalf("the rows begin with %v and the slack is %v, want %v and 0", e.Rows[0].StepSize, e.Slack, large)
@@ -65,25 +67,28 @@ func TestLinearRegression(t *testing.T) {
 // minibatches has no bias: the raw estimate at a small step size is the exact one.
 func TestMinibatches(t *testing.T) {
 	const n, d, gamma = 600, 6, 1
-	m, scale := linearRegression(n, d), n/math.Log(n)
-	e := estimate(t, m, Options{Localization: gamma, StepSizes: []float64{0.8 / scale, 0.02 / scale}, Batch: 30, Steps: 6000, BurnIn: 1000})
-	exact := localized(scale, gamma, slices.Repeat([]float64{1}, d))
+	m, scale := known.LinearRegression(n, d), n/math.Log(n)
+	e := estimate(t, m, llc.Options{Localization: gamma, StepSizes: []float64{0.8 / scale, 0.02 / scale}, Batch: 30, Steps: 6000, BurnIn: 1000})
+	exact := known.Localized(scale, gamma, slices.Repeat([]float64{1}, d))
 	near(t, "lambda of large steps", float64(e.Rows[0].Lambda.Value), exact, 0.06)
 	if raw := float64(e.Rows[0].Raw.Value); raw < 1.5*exact {
 		t.Errorf("raw estimate of large steps = %.3f, want above %.3f: minibatches heat", raw, 1.5*exact)
 	}
 	near(t, "raw estimate of small steps", float64(e.Rows[1].Raw.Value), exact, 0.08)
-	if p := e.Problems()[0]; p != Hot {
-		t.Errorf("problem of large steps = %q, want %q", p, Hot)
+	if p := e.Problems()[0]; p != llc.Hot {
+		t.Errorf("problem of large steps = %q, want %q", p, llc.Hot)
 	}
 }
 
 // TestReference tests NUTS, which has no error by step sizes, on a logistic regression.
 func TestReference(t *testing.T) {
 	const n, d, gamma = 300, 4, 1
-	m, hessian := logisticRegression(n, d)
-	e := estimate(t, m, Options{Localization: gamma, StepSizes: []float64{0.002}, Chains: 4, Steps: 200, Reference: 200})
-	exact := localized(n/math.Log(n), gamma, eigenvalues(t, hessian))
+	m, hessian, err := known.LogisticRegression(n, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := estimate(t, m, llc.Options{Localization: gamma, StepSizes: []float64{0.002}, Chains: 4, Steps: 200, Reference: 200})
+	exact := known.Localized(n/math.Log(n), gamma, eigenvalues(t, hessian))
 	near(t, "lambda by NUTS", float64(e.Reference.Lambda.Value), exact, 0.1)
 	if !(e.Reference.RHat < 1.05) {
 		t.Errorf("R-hat of NUTS = %v, want below 1.05", e.Reference.RHat)
@@ -104,9 +109,12 @@ func eigenvalues(t *testing.T, m *mat.SymDense) []float64 {
 // are about the limit.
 func TestExactValues(t *testing.T) {
 	testenv.NeedsAll(t, "chains of many steps")
-	logistic, _ := logisticRegression(4000, 10)
+	logistic, _, err := known.LogisticRegression(4000, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
 	deep := func(rank int, widths ...int) float64 {
-		lambda, _, err := DeepLinear(rank, widths...)
+		lambda, _, err := known.Coefficient(rank, widths...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,15 +122,15 @@ func TestExactValues(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		model Model
-		o     Options
+		model llc.Model
+		o     llc.Options
 		exact float64
 	}{
-		{"linear regression, d = 20", linearRegression(2000, 20), Options{Localization: 1, Steps: 8000}, 10},
-		{"logistic regression, d = 10", logistic, Options{Localization: 0.1, Steps: 16000}, 5},
-		{"reduced rank 4-3-4 of rank 1", deepLinear(60, 1, 4, 3, 4), singular, deep(1, 4, 3, 4)},
-		{"reduced rank 3-2-4 of rank 1", deepLinear(60, 1, 3, 2, 4), singular, deep(1, 3, 2, 4)},
-		{"deep linear 3-3-3-3 of rank 1", deepLinear(60, 1, 3, 3, 3, 3), singular, deep(1, 3, 3, 3, 3)},
+		{"linear regression, d = 20", known.LinearRegression(2000, 20), llc.Options{Localization: 1, Steps: 8000}, 10},
+		{"logistic regression, d = 10", logistic, llc.Options{Localization: 0.1, Steps: 16000}, 5},
+		{"reduced rank 4-3-4 of rank 1", known.DeepLinear(60, 1, 4, 3, 4), singular, deep(1, 4, 3, 4)},
+		{"reduced rank 3-2-4 of rank 1", known.DeepLinear(60, 1, 3, 2, 4), singular, deep(1, 3, 2, 4)},
+		{"deep linear 3-3-3-3 of rank 1", known.DeepLinear(60, 1, 3, 3, 3, 3), singular, deep(1, 3, 3, 3, 3)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := estimate(t, c.model, c.o)
@@ -137,33 +145,33 @@ func TestExactValues(t *testing.T) {
 }
 
 // singular are options for deep linear networks of 60 examples.
-var singular = Options{Localization: 1, InverseTemperature: 200, Steps: 100000}
+var singular = llc.Options{Localization: 1, InverseTemperature: 20, Steps: 40000}
 
 // TestRejected tests that settings at which an estimate is wrong are not accepted, and what the
 // verdict recommends.
 func TestRejected(t *testing.T) {
-	m := linearRegression(100, 5)
+	m := known.LinearRegression(100, 5)
 	scale := 100 / math.Log(100)
-	moved := linearRegression(100, 5)
+	moved := known.LinearRegression(100, 5)
 	moved.Centre[0].Values = slices.Clone(moved.Centre[0].Values)
 	moved.Centre[0].Values[0] += 1
 	for _, c := range []struct {
 		name  string
-		model Model
-		o     Options
+		model llc.Model
+		o     llc.Options
 		text  string
-		check func(next Change) bool
+		check func(next llc.Change) bool
 	}{
-		{"large steps diverge", m, Options{Localization: 1, StepSizes: []float64{5 / scale, 4.5 / scale}, Steps: 2000}, "at every step size",
-			func(next Change) bool { return next.StepSizes[0] < 1.5/scale }},
-		{"steps that are too small", m, Options{Localization: 1, StepSizes: []float64{1e-4 / scale, 5e-5 / scale}, Steps: 400}, "still move",
-			func(next Change) bool { return next.Steps == 1600 }},
-		{"few draws", m, Options{Localization: 1, StepSizes: []float64{0.2 / scale, 0.1 / scale}, Steps: 600}, "interval",
-			func(next Change) bool { return next.Steps > 600 }},
-		{"a single step size", m, Options{Localization: 1, StepSizes: []float64{0.3 / scale}, Steps: 8000}, "no other step size",
-			func(next Change) bool { return len(next.StepSizes) == 2 }},
-		{"no minimum", moved, Options{Localization: 1, StepSizes: []float64{0.2 / scale, 0.1 / scale}, Steps: 1000}, "not a minimum",
-			func(next Change) bool { return next.Descent > 0 }},
+		{"large steps diverge", m, llc.Options{Localization: 1, StepSizes: []float64{5 / scale, 4.5 / scale}, Steps: 2000}, "at every step size",
+			func(next llc.Change) bool { return next.StepSizes[0] < 1.5/scale }},
+		{"steps that are too small", m, llc.Options{Localization: 1, StepSizes: []float64{1e-4 / scale, 5e-5 / scale}, Steps: 400}, "still move",
+			func(next llc.Change) bool { return next.Steps == 1600 }},
+		{"few draws", m, llc.Options{Localization: 1, StepSizes: []float64{0.2 / scale, 0.1 / scale}, Steps: 600}, "interval",
+			func(next llc.Change) bool { return next.Steps > 600 }},
+		{"a single step size", m, llc.Options{Localization: 1, StepSizes: []float64{0.3 / scale}, Steps: 8000}, "no other step size",
+			func(next llc.Change) bool { return len(next.StepSizes) == 2 }},
+		{"no minimum", moved, llc.Options{Localization: 1, StepSizes: []float64{0.2 / scale, 0.1 / scale}, Steps: 1000}, "not a minimum",
+			func(next llc.Change) bool { return next.Descent > 0 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := estimate(t, c.model, c.o).Verdict()
@@ -173,49 +181,49 @@ func TestRejected(t *testing.T) {
 		})
 	}
 	// After the descent that is recommended, the estimate is right.
-	e := estimate(t, moved, Options{Localization: 1, StepSizes: []float64{0.3 / scale, 0.15 / scale}, Steps: 4000, Descent: 1000})
+	e := estimate(t, moved, llc.Options{Localization: 1, StepSizes: []float64{0.3 / scale, 0.15 / scale}, Steps: 4000, Descent: 1000})
 	if v := e.Verdict(); !v.Accepted {
 		t.Errorf("after descent: %s", v.Text)
 	}
-	near(t, "lambda after descent", float64(e.Rows[0].Lambda.Value), localized(scale, 1, slices.Repeat([]float64{1}, 5)), 0.05)
+	near(t, "lambda after descent", float64(e.Rows[0].Lambda.Value), known.Localized(scale, 1, slices.Repeat([]float64{1}, 5)), 0.05)
 }
 
 // TestOtherSamplers: momentum works, too, without a measure of the added energy.
 func TestOtherSamplers(t *testing.T) {
 	scale := 100 / math.Log(100)
-	e := estimate(t, linearRegression(100, 5), Options{
+	e := estimate(t, known.LinearRegression(100, 5), llc.Options{
 		Localization: 1, Sampler: langevin.BAOAB{Friction: 0.1}, StepSizes: []float64{0.1 / scale}, Steps: 3000,
 	})
-	near(t, "lambda by BAOAB", float64(e.Rows[0].Lambda.Value), localized(scale, 1, slices.Repeat([]float64{1}, 5)), 0.08)
+	near(t, "lambda by BAOAB", float64(e.Rows[0].Lambda.Value), known.Localized(scale, 1, slices.Repeat([]float64{1}, 5)), 0.08)
 	if e.Rows[0].Added != nil {
 		t.Error("the energy added by BAOAB is not known, got a value")
 	}
 }
 
 func TestErrors(t *testing.T) {
-	good := linearRegression(40, 4)
+	good := known.LinearRegression(40, 4)
 	for text, c := range map[string]struct {
-		change func(m *Model)
-		o      Options
+		change func(m *llc.Model)
+		o      llc.Options
 	}{
-		"DataSize must be at least 2":      {func(m *Model) { m.DataSize = 1 }, Options{Localization: 1}},
-		"Losses and Write":                 {func(m *Model) { m.Write = nil }, Options{Localization: 1}},
-		"got none":                         {func(m *Model) { m.Centre = nil }, Options{Localization: 1}},
-		"must be finite":                   {func(m *Model) { m.Centre[0].Values = []float32{float32(math.NaN()), 0, 0, 0} }, Options{Localization: 1}},
-		"Localization must be positive":    {nil, Options{}},
-		"Batch must be 1 to 40":            {nil, Options{Localization: 1, Batch: 41}},
-		"Chains must be at least 2":        {nil, Options{Localization: 1, Chains: 1}},
-		"steps after burn-in":              {nil, Options{Localization: 1, Steps: 50}},
-		"StepSizes must be positive":       {nil, Options{Localization: 1, StepSizes: []float64{1, 0}}},
-		"InverseTemperature must":          {nil, Options{Localization: 1, InverseTemperature: -1}},
-		"Reference 0 or at least":          {nil, Options{Localization: 1, Reference: 3}},
-		"must have a parameter w of shape": {func(m *Model) { m.Centre[0].Name = "v" }, Options{Localization: 1}},
-		"must not draw random numbers": {func(m *Model) {
+		"DataSize must be at least 2":      {func(m *llc.Model) { m.DataSize = 1 }, llc.Options{Localization: 1}},
+		"Losses and Write":                 {func(m *llc.Model) { m.Write = nil }, llc.Options{Localization: 1}},
+		"got none":                         {func(m *llc.Model) { m.Centre = nil }, llc.Options{Localization: 1}},
+		"must be finite":                   {func(m *llc.Model) { m.Centre[0].Values = []float32{float32(math.NaN()), 0, 0, 0} }, llc.Options{Localization: 1}},
+		"Localization must be positive":    {nil, llc.Options{}},
+		"Batch must be 1 to 40":            {nil, llc.Options{Localization: 1, Batch: 41}},
+		"Chains must be at least 2":        {nil, llc.Options{Localization: 1, Chains: 1}},
+		"steps after burn-in":              {nil, llc.Options{Localization: 1, Steps: 50}},
+		"StepSizes must be positive":       {nil, llc.Options{Localization: 1, StepSizes: []float64{1, 0}}},
+		"InverseTemperature must":          {nil, llc.Options{Localization: 1, InverseTemperature: -1}},
+		"Reference 0 or at least":          {nil, llc.Options{Localization: 1, Reference: 3}},
+		"must have a parameter w of shape": {func(m *llc.Model) { m.Centre[0].Name = "v" }, llc.Options{Localization: 1}},
+		"must not draw random numbers": {func(m *llc.Model) {
 			losses := m.Losses
 			m.Losses = func(b *graph.Builder, batch op.Batch) *graph.Node {
 				return b.Apply(op.Multiply{}, losses(b, batch), b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(batch.Size)}, b.Header()))
 			}
-		}, Options{Localization: 1}},
+		}, llc.Options{Localization: 1}},
 	} {
 		m := good
 		m.Centre = slices.Clone(good.Centre)
@@ -223,7 +231,7 @@ func TestErrors(t *testing.T) {
 			c.change(&m)
 		}
 		host := tensor.NewHost(1)
-		_, err := Estimate(context.Background(), host, m, c.o)
+		_, err := llc.Estimate(context.Background(), host, m, c.o)
 		host.Close()
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("error = %v, want %q", err, text)

@@ -257,20 +257,10 @@ func (l *llcFlags) printJSON(e *llc.Estimation, dir string, c *console) error {
 // drawTraces draws the mean over chains of N beta (L(w) - L(w*)) against the step.
 func drawTraces(e *llc.Estimation, path string) error {
 	var curves []report.Curve
-	for _, r := range e.Rows {
-		if r.Diverged {
-			continue
+	for i, r := range e.Rows {
+		if steps, values := e.MeanTrace(i); steps != nil {
+			curves = append(curves, report.Curve{Method: fmt.Sprintf("step size %.2g", r.StepSize), X: steps, Y: values})
 		}
-		curve := report.Curve{Method: fmt.Sprintf("step size %.2g", r.StepSize)}
-		n := len(r.Trace[0])
-		for i := range n {
-			sum := 0.0
-			for _, chain := range r.Trace {
-				sum += chain[i] / float64(len(r.Trace))
-			}
-			curve.X, curve.Y = append(curve.X, (float64(i)+0.5)*float64(e.Steps)/float64(n)), append(curve.Y, sum)
-		}
-		curves = append(curves, curve)
 	}
 	if len(curves) == 0 {
 		return errors.New("pollen: --figure: all chains diverged: there are no traces to draw")

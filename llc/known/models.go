@@ -1,14 +1,16 @@
-package llc
+package known
 
 import (
 	"fmt"
 	"math"
 	"math/rand/v2"
 
+	"github.com/pkg/errors"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/llc"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -22,6 +24,9 @@ func halfSquares(b *graph.Builder, predictions, targets *graph.Node) *graph.Node
 // orthonormal returns n rows of d numbers whose second moments are exactly the unit matrix: of each
 // block of d rows, one is sqrt(d) in each place, with a random sign. n must be a multiple of d.
 func orthonormal(n, d int, random *rand.Rand) []float32 {
+	if n%d != 0 {
+		panic(fmt.Sprintf("known: the number of examples must be a multiple of the %d inputs, got %d", d, n))
+	}
 	x := make([]float32, n*d)
 	order := random.Perm(n)
 	for i, row := range order {
@@ -39,14 +44,16 @@ func gaussian(n int, random *rand.Rand) []float32 {
 	return x
 }
 
-// deepLinear is a deep linear network at the most singular parameters of a map of a rank: hidden
-// units are ones of the map's, up to the rank, and zero otherwise. Inputs have unit second moments
-// and the data no noise, so that L(w) is exactly half the squared distance of two maps.
-func deepLinear(n, rank int, widths ...int) Model {
+// DeepLinear returns a deep linear network at the most singular parameters of a map of a rank: the
+// first hidden units, as many as the rank, pass the first inputs on, and all others are zero. Its
+// coefficient is Coefficient(rank, widths...). Inputs have unit second moments and the data no
+// noise, so that L(w) is exactly half the squared distance of two maps, whatever n, which must be a
+// multiple of the number of inputs. It panics if it is not.
+func DeepLinear(n, rank int, widths ...int) llc.Model {
 	random := rand.New(rand.NewPCG(1, 2))
 	in, out := widths[0], widths[len(widths)-1]
 	x := orthonormal(n, in, random)
-	m := Model{DataSize: n}
+	m := llc.Model{DataSize: n}
 	for i := range widths[1:] {
 		p := samples.Parameter{Name: fmt.Sprintf("w%d", i), Shape: tensor.Shape{widths[i], widths[i+1]}, Values: make([]float32, widths[i]*widths[i+1])}
 		for r := range rank {
@@ -75,12 +82,14 @@ func deepLinear(n, rank int, widths ...int) Model {
 	return m
 }
 
-// linearRegression is a regression with unit noise, at the least squares solution, which the
-// orthonormal inputs give in closed form. L is exactly quadratic, and its Hessian the unit matrix.
-func linearRegression(n, d int) Model {
+// LinearRegression returns a regression on d inputs with unit noise, at the least squares solution,
+// whose coefficient is d/2. L is exactly quadratic, and its Hessian the unit matrix: under a
+// localization the coefficient is Localized of d ones. n must be a multiple of d; it panics if it
+// is not.
+func LinearRegression(n, d int) llc.Model {
 	random := rand.New(rand.NewPCG(3, 4))
 	x, y := orthonormal(n, d, random), gaussian(n, random)
-	m := Model{DataSize: n, Centre: []samples.Parameter{{Name: "w", Shape: tensor.Shape{d, 1}, Values: make([]float32, d)}}}
+	m := llc.Model{DataSize: n, Centre: []samples.Parameter{{Name: "w", Shape: tensor.Shape{d, 1}, Values: make([]float32, d)}}}
 	solution := make([]float64, d)
 	for i, target := range y {
 		for j := range d {
@@ -104,9 +113,10 @@ func linearRegression(n, d int) Model {
 	return m
 }
 
-// logisticRegression is a regression of labels drawn from a model, at the maximum of the
-// likelihood. It also returns the Hessian of L there.
-func logisticRegression(n, d int) (Model, *mat.SymDense) {
+// LogisticRegression returns a regression of labels on d inputs, drawn from a model of two of them,
+// at the maximum of the likelihood, whose coefficient is d/2 in the limit of large n. It also
+// returns the Hessian of L there. d must be at least 2.
+func LogisticRegression(n, d int) (m llc.Model, hessian *mat.SymDense, err error) {
 	random := rand.New(rand.NewPCG(5, 6))
 	x, y := gaussian(n*d, random), make([]float32, n)
 	for i := range y {
@@ -115,7 +125,8 @@ func logisticRegression(n, d int) (Model, *mat.SymDense) {
 			y[i] = 1
 		}
 	}
-	w, hessian := make([]float64, d), mat.NewSymDense(d, nil)
+	w := make([]float64, d)
+	hessian = mat.NewSymDense(d, nil)
 	for range 20 { // Newton
 		gradient := mat.NewVecDense(d, nil)
 		hessian.Zero()
@@ -131,13 +142,13 @@ func logisticRegression(n, d int) (Model, *mat.SymDense) {
 		}
 		var step mat.VecDense
 		if err := step.SolveVec(hessian, gradient); err != nil {
-			panic(err)
+			return m, nil, errors.Wrap(err, "known: logistic regression")
 		}
 		for j := range w {
 			w[j] -= step.AtVec(j)
 		}
 	}
-	m := Model{DataSize: n, Centre: []samples.Parameter{{Name: "w", Shape: tensor.Shape{d, 1}}}}
+	m = llc.Model{DataSize: n, Centre: []samples.Parameter{{Name: "w", Shape: tensor.Shape{d, 1}}}}
 	for _, v := range w {
 		m.Centre[0].Values = append(m.Centre[0].Values, float32(v))
 	}
@@ -155,12 +166,12 @@ func logisticRegression(n, d int) (Model, *mat.SymDense) {
 		}
 		return graph.Write(s, "y", 0, 0, y)
 	}
-	return m, hessian
+	return m, hessian, nil
 }
 
-// localized returns the coefficient of a regular model under a localization gamma: half the sum of
+// Localized returns the coefficient of a regular model under a localization gamma: half the sum of
 // N beta k/(N beta k + gamma) over the curvatures k of L.
-func localized(scale, gamma float64, curvatures []float64) (lambda float64) {
+func Localized(scale, gamma float64, curvatures []float64) (lambda float64) {
 	for _, k := range curvatures {
 		lambda += scale * k / (scale*k + gamma) / 2
 	}

@@ -1,4 +1,4 @@
-package llc
+package known
 
 import (
 	"math"
@@ -23,8 +23,8 @@ func reducedRank(r, M, H, N int) (lambda float64, multiplicity int) {
 	return float64(numerator) / 8, 1
 }
 
-// TestDeepLinearByHand has cases worked by hand.
-func TestDeepLinearByHand(t *testing.T) {
+// TestCoefficientByHand has cases worked by hand.
+func TestCoefficientByHand(t *testing.T) {
 	for _, c := range []struct {
 		rank         int
 		widths       []int
@@ -48,25 +48,25 @@ func TestDeepLinearByHand(t *testing.T) {
 		// Full rank: the product of invertible matrices covers all maps, 9/2.
 		{3, []int{3, 3, 3}, 4.5, 1},
 	} {
-		lambda, multiplicity, err := DeepLinear(c.rank, c.widths...)
+		lambda, multiplicity, err := Coefficient(c.rank, c.widths...)
 		if err != nil || lambda != c.lambda || multiplicity != c.multiplicity {
-			t.Errorf("DeepLinear(%d, %v) = %v, %d, %v, want %v, %d", c.rank, c.widths, lambda, multiplicity, err, c.lambda, c.multiplicity)
+			t.Errorf("Coefficient(%d, %v) = %v, %d, %v, want %v, %d", c.rank, c.widths, lambda, multiplicity, err, c.lambda, c.multiplicity)
 		}
 	}
 }
 
-// TestDeepLinearIsReducedRank compares two matrices with the theorem of 2005, for all small widths
+// TestCoefficientIsReducedRank compares two matrices with the theorem of 2005, for all small widths
 // and ranks.
-func TestDeepLinearIsReducedRank(t *testing.T) {
+func TestCoefficientIsReducedRank(t *testing.T) {
 	const most = 9
 	for M := 1; M <= most; M++ {
 		for H := 1; H <= most; H++ {
 			for N := 1; N <= most; N++ {
 				for r := 0; r <= min(M, H, N); r++ {
-					lambda, multiplicity, err := DeepLinear(r, M, H, N)
+					lambda, multiplicity, err := Coefficient(r, M, H, N)
 					want, times := reducedRank(r, M, H, N)
 					if err != nil || math.Abs(lambda-want) > 1e-12 || multiplicity != times {
-						t.Fatalf("DeepLinear(%d, %d, %d, %d) = %v, %d, %v, want %v, %d", r, M, H, N, lambda, multiplicity, err, want, times)
+						t.Fatalf("Coefficient(%d, %d, %d, %d) = %v, %d, %v, want %v, %d", r, M, H, N, lambda, multiplicity, err, want, times)
 					}
 				}
 			}
@@ -74,25 +74,25 @@ func TestDeepLinearIsReducedRank(t *testing.T) {
 	}
 }
 
-// TestDeepLinearBounds tests what holds for any network: the order of widths matters only by the
+// TestCoefficientBounds tests what holds for any network: the order of widths matters only by the
 // ends, a coefficient is at most half the number of parameters and at most that of the regular
 // model of one matrix, and wide hidden layers reach the latter.
-func TestDeepLinearBounds(t *testing.T) {
+func TestCoefficientBounds(t *testing.T) {
 	for a := 1; a <= 5; a++ {
 		for b := 1; b <= 5; b++ {
 			for c := 1; c <= 5; c++ {
 				for d := 1; d <= 5; d++ {
 					for r := 0; r <= min(a, b, c, d); r++ {
-						lambda, _, err := DeepLinear(r, a, b, c, d)
+						lambda, _, err := Coefficient(r, a, b, c, d)
 						if err != nil {
 							t.Fatal(err)
 						}
-						other, _, _ := DeepLinear(r, d, c, b, a)
+						other, _, _ := Coefficient(r, d, c, b, a)
 						if lambda != other || lambda > float64(a*d)/2 || lambda > float64(a*b+b*c+c*d)/2 {
-							t.Fatalf("DeepLinear(%d, %d, %d, %d, %d) = %v, reversed %v", r, a, b, c, d, lambda, other)
+							t.Fatalf("Coefficient(%d, %d, %d, %d, %d) = %v, reversed %v", r, a, b, c, d, lambda, other)
 						}
-						if wide, _, _ := DeepLinear(r, a, 40, 40, d); wide != float64(a*d)/2 {
-							t.Fatalf("DeepLinear(%d, %d, 40, 40, %d) = %v, want %v", r, a, d, wide, float64(a*d)/2)
+						if wide, _, _ := Coefficient(r, a, 40, 40, d); wide != float64(a*d)/2 {
+							t.Fatalf("Coefficient(%d, %d, 40, 40, %d) = %v, want %v", r, a, d, wide, float64(a*d)/2)
 						}
 					}
 				}
@@ -101,13 +101,13 @@ func TestDeepLinearBounds(t *testing.T) {
 	}
 }
 
-func TestDeepLinearErrors(t *testing.T) {
+func TestCoefficientErrors(t *testing.T) {
 	for _, c := range []struct {
 		rank   int
 		widths []int
 	}{{0, []int{3}}, {-1, []int{3, 3}}, {3, []int{2, 4}}, {0, []int{0, 3}}} {
-		if _, _, err := DeepLinear(c.rank, c.widths...); err == nil {
-			t.Errorf("DeepLinear(%d, %v): no error", c.rank, c.widths)
+		if _, _, err := Coefficient(c.rank, c.widths...); err == nil {
+			t.Errorf("Coefficient(%d, %v): no error", c.rank, c.widths)
 		}
 	}
 }

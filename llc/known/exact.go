@@ -1,4 +1,4 @@
-package llc
+package known
 
 import (
 	"slices"
@@ -6,20 +6,20 @@ import (
 	"github.com/pkg/errors"
 )
 
-// DeepLinear returns the learning coefficient of a deep linear network, and its multiplicity, which
-// appears in corrections of the order of log log N/log N. widths are the numbers of units from the
-// inputs to the outputs, of a network without biases that is trained with squared errors on a
-// linear map of a rank. It is the coefficient at the most singular parameters of that map, those
-// whose hidden units that the map does not need are zero on both sides. Two matrices are
+// Coefficient returns the learning coefficient of a deep linear network, and its multiplicity,
+// which appears in corrections of the order of log log N/log N. widths are the numbers of units
+// from the inputs to the outputs, of a network without biases that is trained with squared errors
+// on a linear map of a rank. It is the coefficient at the most singular parameters of that map,
+// those whose hidden units that the map does not need are zero on both sides. Two matrices are
 // reduced-rank regression.
 //
 // Source: Aoyagi, Consideration on the learning efficiency of multiple-layered neural networks with
 // linear units, Neural Networks 172 (2024), main theorem; for two matrices Aoyagi and Watanabe,
 // Stochastic complexities of reduced rank regression in Bayesian estimation, Neural Networks 18
 // (2005).
-func DeepLinear(rank int, widths ...int) (lambda float64, multiplicity int, err error) {
+func Coefficient(rank int, widths ...int) (lambda float64, multiplicity int, err error) {
 	if len(widths) < 2 || slices.Min(widths) < 1 || rank < 0 || rank > slices.Min(widths) {
-		return 0, 0, errors.Errorf("llc: deep linear network: there must be at least two positive widths, and a rank of 0 to the smallest, got %v and %d",
+		return 0, 0, errors.Errorf("known: deep linear network: there must be at least two positive widths, and a rank of 0 to the smallest, got %v and %d",
 			widths, rank)
 	}
 	spare := make([]int, len(widths)) // M_s = H_s - r
@@ -44,7 +44,7 @@ func DeepLinear(rank int, widths ...int) (lambda float64, multiplicity int, err 
 	}
 	ends := float64(rank*(widths[0]+widths[len(widths)-1]) - rank*rank)
 	if l == 0 {
-		return 0, 0, errors.Errorf("llc: deep linear network: no bottleneck among spare widths %v", spare)
+		return 0, 0, errors.Errorf("known: deep linear network: no bottleneck among spare widths %v", spare)
 	}
 	ceiling := (sum + l - 1) / l
 	a := sum - (ceiling-1)*l
@@ -55,12 +55,4 @@ func DeepLinear(rank int, widths ...int) (lambda float64, multiplicity int, err 
 	pairs := (sum*sum - squares) / 2 // sum over i < j of M_i M_j
 	lambda = ends/2 + float64(a*(l-a)-(l-1)*sum*sum)/float64(4*l) + float64(pairs)/2
 	return lambda, a*(l-a) + 1, nil
-}
-
-// falling returns values from the largest to the smallest.
-func falling(values []float64) []float64 {
-	values = slices.Clone(values)
-	slices.Sort(values)
-	slices.Reverse(values)
-	return values
 }
