@@ -130,7 +130,7 @@ func TestExactValues(t *testing.T) {
 		{"logistic regression, d = 10", logistic, llc.Options{Localization: 0.1, Steps: 16000}, 5},
 		{"reduced rank 4-3-4 of rank 1", known.DeepLinear(60, 1, 4, 3, 4), singular, deep(1, 4, 3, 4)},
 		{"reduced rank 3-2-4 of rank 1", known.DeepLinear(60, 1, 3, 2, 4), singular, deep(1, 3, 2, 4)},
-		{"deep linear 3-3-3-3 of rank 1", known.DeepLinear(60, 1, 3, 3, 3, 3), singular, deep(1, 3, 3, 3, 3)},
+		{"deep linear 3-3-4-3 of rank 1", known.DeepLinear(60, 1, 3, 3, 4, 3), singular, deep(1, 3, 3, 4, 3)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := estimate(t, c.model, c.o)
@@ -236,5 +236,55 @@ func TestErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("error = %v, want %q", err, text)
 		}
+	}
+}
+
+// TestAcceptedAreRight goes through step sizes from far too small to far too large, for short and
+// long chains and several seeds. Estimates that are accepted must be right: within 5 % of the exact
+// value under the localization, or as far outside as the interval of 95 % allows for. Those of long
+// chains with good steps must be accepted.
+func TestAcceptedAreRight(t *testing.T) {
+	testenv.NeedsAll(t, "many settings")
+	const n, d, gamma = 100, 5, 1
+	m, scale := known.LinearRegression(n, d), n/math.Log(n)
+	exact := known.Localized(scale, gamma, slices.Repeat([]float64{1}, d))
+	accepted, outside, rejected, wrong := 0, 0, 0, 0
+	for seed := range uint64(3) {
+		for _, batch := range []int{n, 10} {
+			for _, steps := range []int{300, 2000, 12000} {
+				for factor := 1e-4; factor < 5; factor *= 3 {
+					host := tensor.NewHost(1)
+					e, err := llc.Estimate(context.Background(), host, m, llc.Options{
+						Localization: gamma, StepSizes: []float64{factor / scale, factor / scale / 2}, Batch: batch, Steps: steps, Seed: seed,
+					})
+					host.Close()
+					if err != nil {
+						t.Fatal(err)
+					}
+					v := e.Verdict()
+					off := math.Abs(float64(v.Lambda.Value)/exact - 1)
+					switch low, high := v.Lambda.Interval(); {
+					case v.Accepted && off > 0.05 && (low > exact || high < exact):
+						outside++
+						t.Logf("batch %d, %d steps, step size %.3g/(N beta): accepted %v, exact %.3f", batch, steps, factor, v.Lambda, exact)
+						accepted++
+					case v.Accepted:
+						accepted++
+					default:
+						rejected++
+						if !(off <= 0.05) {
+							wrong++
+						}
+					}
+					if steps == 12000 && batch == n && factor > 0.1 && factor < 0.4 && !v.Accepted {
+						t.Errorf("a good setting, %d steps of %.3g/(N beta), is not accepted: %s", steps, factor, v.Text)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d settings accepted, %d of them off by more than 5 %%; %d rejected, of which %d are off by more than 5 %%", accepted, outside, rejected, wrong)
+	if accepted < 10 || outside > accepted/20 || wrong < 50 {
+		t.Errorf("%d settings accepted, %d of them wrong; %d wrong ones rejected", accepted, outside, wrong)
 	}
 }

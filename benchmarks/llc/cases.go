@@ -15,7 +15,6 @@ import (
 	"github.com/pollen-ml/pollen/internal/npz"
 	"github.com/pollen-ml/pollen/llc"
 	"github.com/pollen-ml/pollen/llc/known"
-	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -63,7 +62,7 @@ func allCases(only string) (cases []benchmark, err error) {
 		return c, err
 	})
 	add("reduced rank 4-3-4", func() (benchmark, error) { return deep(1, 4, 3, 4) })
-	add("deep linear 3-3-3-3", func() (benchmark, error) { return deep(1, 3, 3, 3, 3) })
+	add("deep linear 3-3-4-3", func() (benchmark, error) { return deep(1, 3, 3, 4, 3) })
 	for _, name := range []string{"mlp-100", "lenet-small"} {
 		add(name+", 2000 digits", func() (benchmark, error) { return digits(name) })
 	}
@@ -125,7 +124,12 @@ func digits(name string) (c benchmark, err error) {
 		return c, errors.Wrap(err, "llc")
 	}
 	defer os.RemoveAll(dir)
-	run, err := pollen.Fit(ctx, pollen.Spec{Network: name, Method: optimizers.Adam{}, Epochs: 30, Seed: 1}, &datasets.Splits{Train: train}, filepath.Join(dir, "run"))
+	adam, err := pollen.ParseMethod("adam")
+	if err != nil {
+		return c, err
+	}
+	spec := pollen.Spec{Network: name, Method: adam, Epochs: 30, Seed: 1}
+	run, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: train}, filepath.Join(dir, "run"))
 	if err != nil {
 		return c, err
 	}

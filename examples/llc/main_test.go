@@ -23,7 +23,7 @@ func TestRun(t *testing.T) {
 		`linear regression +10 +5\.0 +5\.0 +\d`,
 		`4-3-4, rank 1 +24 +12\.0 +6\.0 +\d`,
 		`4-2-5, rank 1 +18 +9\.0 +5\.5 +\d`,
-		`3-3-3-3, rank 1 +27 +13\.5 +4\.0 +\d`,
+		`3-3-4-3, rank 1 +33 +16\.5 +4\.0 +\d`,
 		`step size +lambda +raw +T loss +T +R-hat +trend +verdict`,
 		`still move or disagree`,
 	} {
