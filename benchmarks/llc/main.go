@@ -123,7 +123,8 @@ func run(python string, rounds, threads int, only, record string) error {
 			return errors.WithMessage(err, c.name)
 		}
 		entries = append(entries, e)
-		fmt.Fprintf(os.Stderr, "%s: Pollen %.2f s, devinterp %.2f s\n", c.name, median(e.PollenSeconds), median(e.PeerSeconds))
+		fmt.Fprintf(os.Stderr, "%s: Pollen %.4g in %.2f s, devinterp %.4g (%.4g after burn-in) in %.2f s\n",
+			c.name, e.PollenLambda, median(e.PollenSeconds), e.PeerLambda, e.PeerAfterBurnIn, median(e.PeerSeconds))
 	}
 	if record != "" {
 		content, err := json.MarshalIndent(entries, "", "  ")

@@ -4,8 +4,8 @@
 // networks are singular: weights of neighbouring layers can change together without changing the
 // map, and the coefficient, which Aoyagi's theorems give, is smaller. For one of them it prints the
 // rows of all step sizes, from those that are too hot to those that do not get away from the centre
-// in time, and draws how the loss rises from the centre in llc.png. It takes two minutes; -steps 2000
-// is quicker, and leaves some estimates imprecise.
+// in time, and draws how the loss rises from the centre in llc.png. It takes two minutes;
+// -steps 2000 is quicker, and leaves some estimates imprecise.
 package main
 
 import (
