@@ -249,10 +249,10 @@ func TestAcceptedAreRight(t *testing.T) {
 	m, scale := known.LinearRegression(n, d), n/math.Log(n)
 	exact := known.Localized(scale, gamma, slices.Repeat([]float64{1}, d))
 	accepted, outside, rejected, wrong := 0, 0, 0, 0
-	for seed := range uint64(3) {
+	for seed := range uint64(2) {
 		for _, batch := range []int{n, 10} {
-			for _, steps := range []int{300, 2000, 12000} {
-				for factor := 1e-4; factor < 5; factor *= 3 {
+			for _, steps := range []int{300, 8000} {
+				for factor := 1e-4; factor < 5; factor *= 5 {
 					host := tensor.NewHost(1)
 					e, err := llc.Estimate(context.Background(), host, m, llc.Options{
 						Localization: gamma, StepSizes: []float64{factor / scale, factor / scale / 2}, Batch: batch, Steps: steps, Seed: seed,
@@ -276,7 +276,7 @@ func TestAcceptedAreRight(t *testing.T) {
 							wrong++
 						}
 					}
-					if steps == 12000 && batch == n && factor > 0.1 && factor < 0.4 && !v.Accepted {
+					if steps == 8000 && batch == n && factor > 0.2 && factor < 0.4 && !v.Accepted {
 						t.Errorf("a good setting, %d steps of %.3g/(N beta), is not accepted: %s", steps, factor, v.Text)
 					}
 				}
@@ -284,7 +284,7 @@ func TestAcceptedAreRight(t *testing.T) {
 		}
 	}
 	t.Logf("%d settings accepted, %d of them off by more than 5 %%; %d rejected, of which %d are off by more than 5 %%", accepted, outside, rejected, wrong)
-	if accepted < 10 || outside > accepted/20 || wrong < 50 {
+	if accepted < 2 || outside > 0 || wrong < 10 {
 		t.Errorf("%d settings accepted, %d of them wrong; %d wrong ones rejected", accepted, outside, wrong)
 	}
 }
