@@ -240,23 +240,26 @@ func TestCurvedLogits(t *testing.T) {
 	}
 }
 
-// TestSolve compares the field by determination with a dense inverse.
+// TestSolve compares the field by determination with a dense inverse, for fewer and for more
+// weights than are multiplied at a time.
 func TestSolve(t *testing.T) {
-	const rank, weights, precision, tau = 3, 7, 2.0, 0.5
-	z := trial.NormalDraws(rank*weights+weights, 4)
-	rows, g := mat.NewDense(rank, weights, z[:rank*weights]), z[rank*weights:]
-	var dense mat.Dense
-	dense.Mul(rows.T(), rows)
-	for i := range weights {
-		dense.Set(i, i, dense.At(i, i)+precision+tau)
-	}
-	var want mat.VecDense
-	must(t, want.SolveVec(&dense, mat.NewVecDense(weights, g)))
-	got, err := measure.Solve(rows, precision, tau, g)
-	must(t, err)
-	for i, v := range got {
-		if !(math.Abs(v-want.AtVec(i)) < 1e-12) {
-			t.Errorf("element %d is %v, want %v", i, v, want.AtVec(i))
+	const rank, precision, tau = 3, 2.0, 0.5
+	for _, weights := range []int{7, 600} {
+		z := trial.NormalDraws(rank*weights+weights, 4)
+		rows, g := mat.NewDense(rank, weights, z[:rank*weights]), z[rank*weights:]
+		var dense mat.Dense
+		dense.Mul(rows.T(), rows)
+		for i := range weights {
+			dense.Set(i, i, dense.At(i, i)+precision+tau)
+		}
+		var want mat.VecDense
+		must(t, want.SolveVec(&dense, mat.NewVecDense(weights, g)))
+		got, err := measure.Solve(rows, precision, tau, g)
+		must(t, err)
+		for i, v := range got {
+			if !(math.Abs(v-want.AtVec(i)) < 1e-12) {
+				t.Errorf("%d weights: element %d is %v, want %v", weights, i, v, want.AtVec(i))
+			}
 		}
 	}
 }
