@@ -25,7 +25,8 @@ class Products {
       s = &sums.back();
       for (int i = 0; i < count; i++) s->values.push_back(*to[i]), *to[i] = nothing();
     }
-    if (s->to.size() != (size_t)count || memcmp(s->to.data(), to, count * sizeof *to) != 0) return "adds to sums under way by another shape, or in another order";
+    if (s->to.size() != (size_t)count || memcmp(s->to.data(), to, count * sizeof *to) != 0)
+      return "adds to sums under way by another shape, or in another order";
     if (const char* wrong = touched(*s)) return wrong;
     float* values = s->values.data();
     if (!keep)

@@ -154,7 +154,8 @@ inline void mmaTF32_16x8x8(float d[4], const unsigned a[4], const unsigned b[2])
   const unsigned tf32 = ~((1u << 13) - 1);
   Four sum = {};
   for (int k = 0; k < 8; k++) {
-    const Lane *x = (const Lane*)lanes[4 * group + k % 4], *left = (const Lane*)lanes[8 * pair + k % 4], *right = (const Lane*)lanes[8 * pair + 4 + k % 4];
+    const Lane* x = (const Lane*)lanes[4 * group + k % 4];
+    const Lane *left = (const Lane*)lanes[8 * pair + k % 4], *right = (const Lane*)lanes[8 * pair + 4 + k % 4];
     addFour(sum, x->a[2 * (k / 4)] & tf32, x->a[1 + 2 * (k / 4)] & tf32, left->b[k / 4] & tf32, right->b[k / 4] & tf32);
   }
   for (int i = 0; i < 4; i++) d[i] += sum[i];
@@ -173,7 +174,8 @@ inline void mmaBF16_16x8x16(float d[4], const unsigned a[4], const unsigned b[2]
   const unsigned high = 0xffff0000u;
   Four sum = {};
   for (int word = 0; word < 8; word++) {
-    const Lane *x = (const Lane*)lanes[4 * group + word % 4], *left = (const Lane*)lanes[8 * pair + word % 4], *right = (const Lane*)lanes[8 * pair + 4 + word % 4];
+    const Lane* x = (const Lane*)lanes[4 * group + word % 4];
+    const Lane *left = (const Lane*)lanes[8 * pair + word % 4], *right = (const Lane*)lanes[8 * pair + 4 + word % 4];
     unsigned upper = x->a[2 * (word / 4)], lower = x->a[1 + 2 * (word / 4)], l = left->b[word / 4], r = right->b[word / 4];
     addFour(sum, upper << 16, lower << 16, l << 16, r << 16);
     addFour(sum, upper & high, lower & high, l & high, r & high);
