@@ -38,11 +38,16 @@ func patterns(t testing.TB, n, channels int, stream uint16) *datasets.Dataset {
 	return d
 }
 
-// fitted is a small calibrated run with two chains, and its data.
+// fitted is a small calibrated run with two chains, and its data; of the network distilled, one that
+// learns from such a run.
 func fitted(t testing.TB, network string, channels, samples int) (*pollen.Run, *datasets.Splits) {
 	t.Helper()
 	data := &datasets.Splits{Train: patterns(t, 120, channels, 1), Validation: patterns(t, 60, channels, 2), Test: patterns(t, 40, channels, 3)}
 	spec := pollen.Spec{Network: network, Method: langevin.SGLD{}, Batch: 30, Epochs: 8, Chains: 2, Samples: samples}
+	if network == "distilled" {
+		teacher, _ := fitted(t, "lenet-small", channels, samples)
+		spec = pollen.Spec{Network: "lenet-small", Method: pollen.Distillation{PrecisionWeight: 0.1, Copies: 2}, Teacher: teacher.Dir(), Batch: 30, Epochs: 8}
+	}
 	run, err := pollen.Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "patterns"))
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func strangers(t testing.TB, d *datasets.Dataset, n int) *datasets.Dataset {
 // TestONNXRuntime compares the outputs of onnxruntime with the run's answers for 1000 images.
 func TestONNXRuntime(t *testing.T) {
 	needsPython(t)
-	for _, network := range []string{"lenet-small", "cnn", "resnet20-frn-silu"} {
+	for _, network := range []string{"lenet-small", "cnn", "resnet20-frn-silu", "distilled"} {
 		for _, together := range []int{1, 4} {
 			t.Run(fmt.Sprint(network, together), func(t *testing.T) {
 				channels := map[string]int{"cnn": 3}[network]
