@@ -38,8 +38,8 @@ func patterns(t testing.TB, n, channels int, stream uint16) *datasets.Dataset {
 	return d
 }
 
-// fitted is a small calibrated run with two chains, and its data. The network distilled stands for a
-// run that learns from such a run.
+// fitted is a small calibrated run with two chains, and its data. The network distilled stands for
+// a run that learns from such a run.
 func fitted(t testing.TB, network string, channels, samples int) (*pollen.Run, *datasets.Splits) {
 	t.Helper()
 	data := &datasets.Splits{Train: patterns(t, 120, channels, 1), Validation: patterns(t, 60, channels, 2), Test: patterns(t, 40, channels, 3)}
