@@ -96,6 +96,9 @@ func gathered(parts []string) (*Manifest, error) {
 		if len(m.Parts) > 0 {
 			return nil, invalid("gather %s: it is a gathered run: gather its parts", part)
 		}
+		if m.Teacher != nil {
+			return nil, invalid("gather %s: it is a distilled run: gather the parts of its teacher, and distil that", part)
+		}
 		if all == nil {
 			all = m
 		} else if what := m.differsFrom(all); what != "" {
