@@ -56,7 +56,7 @@ type fullBatchKind struct {
 func (w fullBatchKind) traits() kindTraits {
 	t := kindTraits{tempered: true, exact: true, epochs: 2000}
 	if _, ok := w.method.(NUTS); ok {
-		t.epochs = 500 // trajectories
+		t.paths, t.epochs = true, 500
 	}
 	return t
 }

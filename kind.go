@@ -53,6 +53,7 @@ type kindTraits struct {
 	rated     bool // has a learning rate, from Spec.Schedule
 	tempered  bool // samples at a temperature, so that temperatures and R-hat are measured
 	exact     bool // uses energies of all data at each step; needs float64 parameters
+	paths     bool // a step is a whole trajectory
 	epochs    int  // default number of epochs; 0 is 8
 	collected bool // the states that are kept are not samples: conclude draws these from them
 	drawn     bool // no states are kept: conclude draws the samples

@@ -21,7 +21,8 @@ import (
 
 // window is the number of steps between two observations of a run. It is below graph.MetricRows,
 // the number of steps whose metrics a session keeps. exactWindow is the number for samplers on all
-// data, whose traces have one value for each window and whose steps take far longer.
+// data, whose traces have one value for each window and whose steps take far longer. Where a step
+// is a trajectory, each one is observed.
 const (
 	window      = 100
 	exactWindow = 10
@@ -334,7 +335,10 @@ func (t *training) restore(c rundir.Checkpoint) error {
 
 // spacing returns the number of steps between two observations.
 func (t *training) spacing() int {
-	if t.kind.traits().exact {
+	switch traits := t.kind.traits(); {
+	case traits.paths:
+		return 1
+	case traits.exact:
 		return exactWindow
 	}
 	return window
