@@ -314,6 +314,9 @@ func (c candidate) epochTime(ctx context.Context, data *datasets.Dataset, e envi
 	done := 0
 	quiet := e
 	quiet.observe = func(event Event) {
+		if event.Task != tryTask { // such as the computation of features
+			return
+		}
 		if last, done = e.now(), event.Done; first.IsZero() {
 			first = last
 		}

@@ -344,11 +344,14 @@ func (t *training) spacing() int {
 	return window
 }
 
+// tryTask is the task of the events of try.
+const tryTask = "try"
+
 // try makes some steps, and reports an event after each window.
 func (t *training) try(ctx context.Context, steps, window int) error {
 	plan := langevin.Plan{Steps: steps, Thinning: steps}
 	return plan.Run(ctx, t.session, window, func(p langevin.Window) error {
-		t.observe(Event{Task: "try", On: t.data.Name, Done: p.To, Total: steps, Images: t.images(p)})
+		t.observe(Event{Task: tryTask, On: t.data.Name, Done: p.To, Total: steps, Images: t.images(p)})
 		return nil
 	}, t.hooks...)
 }

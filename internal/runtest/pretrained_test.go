@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/onnxtest"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 )
 
@@ -221,6 +224,37 @@ func TestFineTuning(t *testing.T) {
 	}
 	if len(spread) != 6 {
 		t.Errorf("samples have the parameters %v", spread)
+	}
+}
+
+// TestPretrainedRates: optimizers of all weights get a tenth of the rate that they have for a head.
+func TestPretrainedRates(t *testing.T) {
+	data := splitsOf(t)
+	for freeze, want := range map[string]float64{"all": 0.001, "none": 0.0001} {
+		spec := pretrained(t, onnxtest.Backbone{})
+		spec.Method, spec.Freeze, spec.Epochs, spec.Chains, spec.Samples = methodOf(t, "adam"), freeze, 1, 1, 0
+		got := fit(t, spec, data, with(t, 1)).Manifest().Spec.Schedule
+		if got != (optimizers.Constant{Rate: want}) {
+			t.Errorf("freeze %s: the schedule is %v, want the rate %v", freeze, got, want)
+		}
+	}
+}
+
+// TestAutoOnFeatures: the time of a step of a head does not include that of the features, for which
+// the clock advances, too.
+func TestAutoOnFeatures(t *testing.T) {
+	spec := pretrained(t, onnxtest.Backbone{})
+	spec.Method, spec.Epochs, spec.Chains, spec.Samples = pollen.Auto{}, 0, 0, 0
+	chosen := ""
+	steps, err := pollen.Try(t.Context(), spec, splitsOf(t).Train, 2, with(t, 1), ticking(799*time.Millisecond),
+		pollen.WithObserver(func(e pollen.Event) {
+			if strings.HasPrefix(e.Remark, "chosen: ") {
+				chosen = e.Remark
+			}
+		}))
+	must(t, err)
+	if steps != 1500 || !strings.HasPrefix(chosen, "chosen: mclmc") {
+		t.Errorf("%d steps, want 1500 of mclmc: %s", steps, chosen)
 	}
 }
 
