@@ -206,11 +206,8 @@ func (t *training) memory(device tensor.Device, program *graph.Program) (*Memory
 	_, chain, _ := program.Bytes()
 	traces := measure.TracesSize(t.spec.Chains, t.heldOutLen())
 	m.add("traces", "", tensor.Footprint{}, traces)
-	// The state is copied and then encoded, while the chains continue; so are samples, of which
-	// some files are written at once, and the next ones may be there already.
-	const copies, writers = 2, 8
-	m.add("checkpoints", duringTraining, tensor.Footprint{}, copies*(chains*chain+traces/2))
-	m.add("samples being written", duringTraining, tensor.Footprint{}, sample*(copies*t.spec.Chains+min(writers, t.spec.Chains)))
+	m.add("checkpoints", duringTraining, tensor.Footprint{}, copiesWritten*(chains*chain+traces/2))
+	m.add("samples being written", duringTraining, tensor.Footprint{}, t.writtenBytes(sample))
 	if err := m.addFeatures(atStart, device, t.predicted, t.data.Len()+t.heldOutLen()+t.validationLen()); err != nil {
 		return nil, err
 	}
@@ -337,9 +334,20 @@ func (t *training) addConclusion(m *Memory, device tensor.Device, weights int) e
 			return err
 		}
 		each := approximate.LaplaceBytes(inputs, last.Outputs, t.spec.Batch)
-		m.add("curvature of the last layer", afterTraining, size, initial+t.spec.Chains*(each+4*weights))
+		m.add("curvature of the last layer", afterTraining, size, initial+t.spec.Chains*(each+4*weights)+t.writtenBytes(4*weights))
 	}
 	return nil
+}
+
+// copiesWritten is how many copies of a state there are while it is written: it is copied and then
+// encoded, while the chains continue.
+const copiesWritten = 2
+
+// writtenBytes returns what samples of some bytes take while they are written: some files are
+// written at once, and the next samples may be there already.
+func (t *training) writtenBytes(sample int) int {
+	const writers = 8
+	return sample * (copiesWritten*t.spec.Chains + min(writers, t.spec.Chains))
 }
 
 // addDiagnostics adds what the measurements at the end take.
