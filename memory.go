@@ -339,17 +339,6 @@ func (t *training) addConclusion(m *Memory, device tensor.Device, weights int) e
 	return nil
 }
 
-// copiesWritten is how many copies of a state there are while it is written: it is copied and then
-// encoded, while the chains continue.
-const copiesWritten = 2
-
-// writtenBytes returns what samples of some bytes take while they are written: some files are
-// written at once, and the next samples may be there already.
-func (t *training) writtenBytes(sample int) int {
-	const writers = 8
-	return sample * (copiesWritten*t.spec.Chains + min(writers, t.spec.Chains))
-}
-
 // addDiagnostics adds what the measurements at the end take.
 func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 	traits := t.kind.traits()
