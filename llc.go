@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/internal/rundir"
-	"github.com/pollen-ml/pollen/llc"
+	"github.com/pollen-ml/pollen/langevin/llc"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -75,7 +75,7 @@ func (t *training) learningModel(apply func(*graph.Builder, *graph.Node) *graph.
 		Losses: func(b *graph.Builder, batch op.Batch) *graph.Node {
 			b.Mode = graph.Prediction
 			logits := apply(b, t.inputs.Input(b, batch, n))
-			labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Int32, n), b.Header())
+			labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data(labelsInput, tensor.Int32, n), b.Header())
 			losses := b.Apply(op.Negate{}, b.Apply(op.LogProbability{}, logits, labels))
 			if t.classWeights != nil {
 				losses = b.Apply(op.Multiply{}, losses, measure.GatherWeights(b, batch, n))
@@ -85,7 +85,7 @@ func (t *training) learningModel(apply func(*graph.Builder, *graph.Node) *graph.
 		Write: func(s *graph.Session) error {
 			err := t.inputs.Write(s)
 			if err == nil {
-				err = graph.Write(s, "labels", 0, 0, t.data.Labels)
+				err = graph.Write(s, labelsInput, 0, 0, t.data.Labels)
 			}
 			if err == nil && t.classWeights != nil {
 				err = measure.WriteWeights(s, t.data.Labels, t.classWeights)

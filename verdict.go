@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/pollen-ml/pollen/diagnostics"
 )
 
 // Verdict is a judgement on whether the chains of a run sampled their posterior.
@@ -20,7 +22,7 @@ type Verdict struct {
 }
 
 // MixedRHat is the split R-hat of predictions below which chains agree.
-const MixedRHat = 1.05
+const MixedRHat = diagnostics.MixedRHat
 
 // The temperature of predictions is an alarm if the lower end of its 95 % interval exceeds the
 // requested one by these factors.

@@ -8,6 +8,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
+// MixedRHat is the split R-hat below which chains agree well enough to be used together.
+const MixedRHat = 1.05
+
 // SplitRHat returns the rank-normalised split R-hat of a quantity's traces, one for each chain, all
 // of one length of at least 4: the larger of the R-hats of the values and of their distances from
 // the median (Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021). Below 1.01 the chains have

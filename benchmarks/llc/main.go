@@ -30,7 +30,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/internal/npz"
-	"github.com/pollen-ml/pollen/llc"
+	"github.com/pollen-ml/pollen/langevin/llc"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )

@@ -16,8 +16,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pollen-ml/pollen/llc"
-	"github.com/pollen-ml/pollen/llc/known"
+	"github.com/pollen-ml/pollen/langevin/llc"
+	"github.com/pollen-ml/pollen/langevin/llc/known"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )

@@ -16,12 +16,10 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// A run is good enough for nothing if its probabilities are off by more than maxAdviceECE, and not
-// for its probabilities if R-hat is above maxAdviceRHat. What accuracy is enough is up to the user.
-const (
-	maxAdviceRHat = 1.05
-	maxAdviceECE  = 0.1
-)
+// maxAdviceECE is the largest ECE of a run that is called good enough. One whose R-hat is above
+// pollen.MixedRHat is good enough except for its probabilities. The user decides what accuracy is
+// enough.
+const maxAdviceECE = 0.1
 
 // judgement is whether a run is good enough, and what would improve it.
 type judgement struct {
@@ -48,7 +46,7 @@ func judge(run *pollen.Run, a *evaluate.Assessment, test *datasets.Dataset, d *p
 		j.verdict = fmt.Sprintf("not good enough: %s, where one class has %.1f %%", right, 100*float64(most)/n)
 	case ece > maxAdviceECE:
 		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are off by %.0f points on average", right, 100*ece)
-	case rHat > maxAdviceRHat:
+	case rHat > pollen.MixedRHat:
 		j.verdict = fmt.Sprintf("%s: good enough if that is what you need, except for probabilities: chains disagree (split R-hat %.2f)", right, rHat)
 	default:
 		j.verdict = right + ": good enough if that is what you need"

@@ -14,7 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/llc"
+	"github.com/pollen-ml/pollen/langevin/llc"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -38,13 +38,13 @@ mean cross-entropy, without prior, augmentation and dropout.
 
 The table has a row for each step size epsilon, as Lau et al. (2023) and devinterp define it:
 
-  lambda    the estimate with its 95 % interval by the spread of the chains, without the energy that steps add
+  lambda    the estimate, without the energy that finite steps add, and its 95 % interval from the spread of the chains
   raw       the estimate with that energy, as other programs report it
-  T loss    raw/lambda: the temperature of what the loss depends on; 1 for small steps
+  T loss    raw/lambda: the temperature of the directions that the loss depends on; 1 for small steps
   T         the temperature of all weights; below 1 while they still spread, above it if steps heat them
   R-hat     below 1.05 where chains agree
   trend     of lambda, from the first half of the steps after burn-in to the second
-  gamma     derivative of lambda by log gamma, if it is clear: how much the localization still matters
+  gamma     derivative of lambda with respect to log gamma, if it is clearly not 0: how much the localization matters
   verdict   ok, or hot, moving, imprecise, not flat (neighbours differ), unchecked (no neighbour to compare), diverged
 
 The last lines are the verdict and, where something is to be improved, the command to run next. docs/llc.md explains them.`,
@@ -71,7 +71,7 @@ The last lines are the verdict and, where something is to be improved, the comma
 	f.IntVar(&o.Steps, "steps", 2000, "steps of each chain")
 	f.IntVar(&o.BurnIn, "burn-in-steps", 0, "steps of each chain before those that count (default: half)")
 	f.IntVar(&o.Descent, "descent", 0, "move w* first, by this number of steps of gradient descent, to a minimum")
-	f.IntVar(&o.Reference, "reference", 0, "also sample with NUTS on all images, this number of draws after as many of warm-up")
+	f.IntVar(&o.Reference, "reference", 0, "also estimate by NUTS on all images, with this many draws per chain after as many warm-up draws (default: none)")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the chains")
 	f.StringVar(&l.figure, "figure", "", "draw the traces of the loss in a file, .png or .svg")
 	f.BoolVar(&l.json, "json", false, "print the estimate as JSON")

@@ -34,13 +34,13 @@ var mayImport = map[string][]string{
 	"langevin":       {"langevin", "samples", "graph", "tensor"},
 	"mcmc":           {"mcmc", "langevin", "samples", "graph", "tensor"},
 	"approximate":    {"approximate", "langevin", "samples", "graph", "tensor"},
-	"llc":            {"llc", "diagnostics", "mcmc", "langevin", "samples", "graph", "tensor"},
 	"diagnostics":    {"diagnostics", "langevin", "graph", "tensor"},
 	"distributions":  {"distributions", "graph", "tensor"},
 	"datasets":       {"datasets", "internal/file", "internal/memory"},
 	"evaluate":       {"evaluate"},
 	"report":         {"report", "evaluate", "internal/file"},
 	"graph/optest":   {"graph", "tensor", "internal/npz"},
+	"langevin/llc":   {"langevin", "diagnostics", "mcmc", "samples", "graph", "tensor"},
 	"langevin/trial": {"langevin", "samples", "graph", "tensor", "cuda/cudatest"},
 	"internal":       {"internal", "tensor"},
 	// A run's directory, and what is measured of its chains.
@@ -57,7 +57,7 @@ var mayImport = map[string][]string{
 	"serve":               {".", "datasets", "evaluate", "internal/memory"},
 	"export":              {".", "datasets", "diagnostics", "evaluate", "graph", "internal", "layers", "onnx", "report", "samples", "tensor"},
 	".": {
-		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "llc", "mcmc", "onnx", "optimizers",
+		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "mcmc", "onnx", "optimizers",
 		"samples", "tensor",
 	},
 	"cmd":         {"*"},

@@ -11,11 +11,9 @@ import (
 // tolerance is the relative error that an accepted estimate may have by each of its causes.
 // maxAdded is the largest fraction of an estimate that may be subtracted as energy added by finite
 // steps: that is exact for a quadratic loss, and a correction of the first order for others.
-// mixedRHat is the split R-hat below which chains agree.
 const (
 	tolerance = 0.05
 	maxAdded  = 0.1
-	mixedRHat = 1.05
 )
 
 // Problem is what is wrong with a row.
@@ -92,7 +90,7 @@ func (e *Estimation) problem(i int) Problem {
 		r.Added == nil && coldest > 1+tolerance:
 		return Hot
 	case hottest < 1-tolerance,
-		!(float64(r.RHat) < mixedRHat),
+		!(float64(r.RHat) < diagnostics.MixedRHat),
 		math.Abs(float64(r.Trend.Value)) > tolerance*size && (trendLow > 0 || trendHigh < 0):
 		return Moving
 	case high-low > 2*tolerance*size:

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
@@ -225,8 +226,8 @@ func (e *estimation) referenceRow(losses [][]float64) Row {
 		}
 		r.Trace = append(r.Trace, blocks(excess, min(len(excess), maxTrace)))
 		half := len(excess) / 2
-		lambdas = append(lambdas, average(excess))
-		trends = append(trends, average(excess[len(excess)-half:])-average(excess[:half]))
+		lambdas = append(lambdas, stat.Mean(excess, nil))
+		trends = append(trends, stat.Mean(excess[len(excess)-half:], nil)-stat.Mean(excess[:half], nil))
 	}
 	nan := diagnostics.Number(math.NaN())
 	r.Lambda, r.Trend = overChains(lambdas), overChains(trends)

@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
@@ -191,9 +192,7 @@ func blocks(values []float64, n int) []float64 {
 	means := make([]float64, n)
 	for i := range means {
 		part := values[i*len(values)/n : (i+1)*len(values)/n]
-		for _, v := range part {
-			means[i] += v / float64(len(part))
-		}
+		means[i] = stat.Mean(part, nil)
 	}
 	return means
 }
@@ -210,16 +209,16 @@ func (e *estimation) measure(r *Row, t traces) {
 		excess, distance := t.excess[c][o.BurnIn:], t.distance[c][o.BurnIn:]
 		means = append(means, blocks(excess, traceBlocks))
 		half := len(excess) / 2
-		raw = append(raw, scale*average(excess))
-		virials = append(virials, average(t.virial[c][o.BurnIn:])-o.Localization*average(distance))
-		heats = append(heats, heat*average(t.slope[c][o.BurnIn:])+o.stepSize(r.StepSize)*o.Localization*o.temperature()/2*virials[c])
-		trends = append(trends, scale*(average(excess[len(excess)-half:])-average(excess[:half])))
-		sensitivities = append(sensitivities, -o.Localization/2*scale*covariance(excess, distance))
+		raw = append(raw, scale*stat.Mean(excess, nil))
+		virials = append(virials, stat.Mean(t.virial[c][o.BurnIn:], nil)-o.Localization*stat.Mean(distance, nil))
+		heats = append(heats, heat*stat.Mean(t.slope[c][o.BurnIn:], nil)+o.stepSize(r.StepSize)*o.Localization*o.temperature()/2*virials[c])
+		trends = append(trends, scale*(stat.Mean(excess[len(excess)-half:], nil)-stat.Mean(excess[:half], nil)))
+		sensitivities = append(sensitivities, -o.Localization/2*scale*stat.Covariance(excess, distance, nil))
 	}
 	r.Raw, r.Trend, r.Localization = overChains(raw), overChains(trends), overChains(sensitivities)
 	r.Lambda = r.Raw
 	if _, ok := o.Sampler.(langevin.SGLD); ok {
-		r.Exponent = exponent(average(virials), average(raw))
+		r.Exponent = exponent(stat.Mean(virials, nil), stat.Mean(raw, nil))
 		var lambdas []float64
 		for c, v := range raw {
 			lambdas = append(lambdas, v-heats[c]/r.Exponent)
@@ -249,36 +248,14 @@ const maxTrace = 200
 
 // overChains returns the mean of independent values, one for each chain, with its standard error.
 func overChains(values []float64) diagnostics.Measured {
-	n, m := float64(len(values)), average(values)
-	squares := 0.0
-	for _, v := range values {
-		squares += (v - m) * (v - m)
-	}
+	n := float64(len(values))
+	mean, std := stat.MeanStdDev(values, nil)
 	return diagnostics.Measured{
-		Value: diagnostics.Number(m), StandardError: diagnostics.Number(math.Sqrt(squares / (n - 1) / n)), Groups: len(values),
+		Value: diagnostics.Number(mean), StandardError: diagnostics.Number(stat.StdErr(std, n)), Groups: len(values),
 	}
 }
 
-func average(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(len(values))
-}
-
-func covariance(a, b []float64) float64 {
-	meanA, meanB, sum := average(a), average(b), 0.0
-	for i := range a {
-		sum += (a[i] - meanA) * (b[i] - meanB)
-	}
-	return sum / float64(len(a)-1)
-}
-
+// scaled returns values times a factor.
 func scaled(factor float64, values []float64) []float64 {
-	values = slices.Clone(values)
-	for i := range values {
-		values[i] *= factor
-	}
-	return values
+	return floats.ScaleTo(make([]float64, len(values)), factor, values)
 }

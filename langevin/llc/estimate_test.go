@@ -13,8 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/llc"
-	"github.com/pollen-ml/pollen/llc/known"
+	"github.com/pollen-ml/pollen/langevin/llc"
+	"github.com/pollen-ml/pollen/langevin/llc/known"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
