@@ -1,9 +1,7 @@
 package pollen
 
 import (
-	"bytes"
 	"math"
-	"slices"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -68,68 +66,6 @@ func TestDistillationLosses(t *testing.T) {
 	for i, want := range wanted {
 		if math.Abs(values[i]-want) > 1e-6*math.Abs(want) { // metrics are float32
 			t.Errorf("%s is %v, want %v", names[i], values[i], want)
-		}
-	}
-}
-
-// The first pass over the images has each of them once, unchanged; copies depend on nothing but the
-// seed and their number; changed images differ from all others.
-func TestTransferImages(t *testing.T) {
-	data, extra := squares(t, 60, 4, 1), squares(t, 25, 4, 9)
-	of := func(seed uint64) *teaching {
-		return &teaching{environment: environment{unlabelled: extra}, spec: Spec{Seed: seed}, data: data}
-	}
-	size := data.ImageSize()
-	known := map[string]int{}
-	for i := range data.Len() {
-		known[string(data.Image(i))]++
-	}
-	for i := range extra.Len() {
-		known[string(extra.Image(i))]++
-	}
-	first, second := of(1).transferImages(0), of(1).transferImages(1)
-	both := slices.Concat(first, second)
-	const pool = 85
-	for i := range pool {
-		image := string(both[i*size : (i+1)*size])
-		if known[image] == 0 {
-			t.Fatalf("image %d of the first pass is changed, or there twice", i)
-		}
-		known[image]--
-	}
-	for i := pool; i < 120; i++ {
-		image := both[i*size : (i+1)*size]
-		if _, has := known[string(image)]; has {
-			t.Errorf("image %d, of the second pass, is unchanged", i)
-		}
-	}
-	if !bytes.Equal(second, of(1).transferImages(1)) || bytes.Equal(second, of(2).transferImages(1)) {
-		t.Error("a copy must depend on the seed, and on nothing else")
-	}
-}
-
-// An affine map keeps a constant image, and the mean of a smooth one nearly so.
-func TestWarp(t *testing.T) {
-	c := changer{channels: 2, height: 9, width: 12}
-	flat := bytes.Repeat([]byte{77}, 2*9*12)
-	to := make([]byte, len(flat))
-	c.address.Step = 3
-	c.warp(flat, to)
-	if !bytes.Equal(flat, to) {
-		t.Errorf("a constant image is %v", to)
-	}
-	ramp := make([]byte, len(flat))
-	for i := range ramp {
-		ramp[i] = byte(20 * (i % 12))
-	}
-	c.warp(ramp, to)
-	if bytes.Equal(ramp, to) {
-		t.Error("a ramp is unchanged")
-	}
-	for y := range 9 {
-		row := to[y*12 : (y+1)*12]
-		if !slices.IsSorted(row) {
-			t.Errorf("row %d of a ramp is %v, want it to rise: the map turns by at most 20 degrees", y, row)
 		}
 	}
 }

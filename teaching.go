@@ -16,6 +16,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/internal/transfer"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -123,7 +124,7 @@ func (g *teaching) Due(step int) bool {
 func (g *teaching) OnStep(ctx context.Context, s *graph.Session) error {
 	number := g.copyAt(int(s.Steps()))
 	images := g.images
-	images.Pixels = g.transferImages(number)
+	images.Pixels = g.pool().Copy(g.data.Len(), number, g.spec.Seed)
 	means, precisions, err := g.targets(ctx, number, images.Pixels)
 	if err != nil {
 		return err
@@ -137,6 +138,22 @@ func (g *teaching) OnStep(ctx context.Context, s *graph.Session) error {
 	g.loaded = true
 	return cmp.Or(images.Write(s), graph.Write(s, labelsInput, 0, 0, labels),
 		s.WriteFloats(meansInput, 0, means), s.WriteFloats(precisionsInput, 0, precisions))
+}
+
+// pool returns the images trained on, which the unlabelled ones follow.
+func (g *teaching) pool() transfer.Pool {
+	d, n := g.data, g.data.Len()
+	p := transfer.Pool{Channels: d.Channels, Height: d.Height, Width: d.Width, Len: n, Image: d.Image}
+	if extra := g.unlabelled; extra != nil {
+		p.Len += extra.Len()
+		p.Image = func(i int) []byte {
+			if i >= n {
+				return extra.Image(i - n)
+			}
+			return d.Image(i)
+		}
+	}
+	return p
 }
 
 // targetsDir returns the directory of the teacher's predictions.
