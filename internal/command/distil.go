@@ -36,12 +36,12 @@ func distilCommand(c *console) *cobra.Command {
 	command := &cobra.Command{
 		Use: "distil RUN", Short: "Train one network that predicts what all samples of a run predict",
 		Long: "Trains one network to predict what a run does by averaging its samples: the probabilities, and how much the samples disagree.\n" +
-			"Its output is a Dirichlet distribution over probabilities, from which total uncertainty, mutual information and expected\n" +
-			"entropy follow. The result is a run like any other, with its own calibration, which predicts as many times faster as the\n" +
-			"teacher has samples. It is no posterior: it has no samples, no R-hat and no temperature.\n\n" +
-			"It is trained on the images of the run, on changed ones (warped, blended, pasted into each other) and on those of --data.\n" +
-			"The teacher predicts each of them; labels are not used. At the end its predictions are compared with the teacher's, on the\n" +
-			"test images and on out-of-distribution images. An interrupted run continues with pollen fit --resume.",
+			"Its output is a Dirichlet distribution over probabilities, from which entropy, expected entropy and mutual information\n" +
+			"follow. The result is a run with a calibration of its own, which every command accepts. A prediction costs one network\n" +
+			"instead of one for each sample. The result is not a posterior: it has no samples, no R-hat and no temperature.\n\n" +
+			"The network learns from the run's training images, from changed copies of them (warped, blended, pasted into each other)\n" +
+			"and from the images of --data. The run predicts each of these; labels are not used. At the end, both are compared on the\n" +
+			"test images and on out-of-distribution images. pollen fit --resume continues an interrupted run.",
 		Example: "  pollen distil runs/flowers\n  pollen distil runs/flowers --data unlabelled-photos --out weeds\n" +
 			"  pollen distil runs/digits --model mlp-100 --epochs 20",
 		Args: func(_ *cobra.Command, arguments []string) error {
@@ -86,18 +86,11 @@ func (d *distilFlags) run(ctx context.Context, teacher string, c *console) error
 		return err
 	}
 	defer p.device.Close()
-	if err := printSummary(p.spec, p.data, c); err != nil {
-		return err
-	}
-	remarkCalibration(p.data, dir, c)
 	unlabelled, err := unlabelledImages(ctx, *m, d.unlabelled, c)
 	if err != nil {
 		return err
 	}
-	began := c.now()
-	run, err := pollen.Fit(ctx, p.asked, p.data, dir, pollen.WithDevice(p.device), pollen.WithObserver(c.observer("distil")), pollen.WithNotes(p.notes),
-		pollen.WithUnlabelled(unlabelled))
-	return finishFit(ctx, run, err, finished{"distil", p.data, d.settings.Data.Dir, c.now().Sub(began)}, c)
+	return p.fit(ctx, dir, d.settings.Data.Dir, c, pollen.WithUnlabelled(unlabelled))
 }
 
 // prepare fills in the settings and the data of the teacher.

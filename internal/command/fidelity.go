@@ -117,7 +117,8 @@ func fidelitySections(runs []scoredRun) ([]report.Section, error) {
 		m := r.run.Manifest()
 		sections = append(sections, report.Section{Title: "Fidelity of " + r.name, Table: table, Text: []string{
 			fidelityText(m.Spec.Teacher, f),
-			fmt.Sprintf("The network was trained to predict what %d samples of %s predict. Its mutual information is that of a Dirichlet distribution, not of samples.",
+			fmt.Sprintf("The network was trained to predict what %d samples of %s predict. "+
+				"Its mutual information comes from the Dirichlet distribution that it predicts, not from samples.",
 				m.Teacher.Samples, m.Teacher.Method),
 		}})
 	}

@@ -168,14 +168,21 @@ func runFit(ctx context.Context, s *config.Settings, dir string, c *console) err
 		return err
 	}
 	defer p.device.Close()
+	return p.fit(ctx, dir, s.Data.Dir, c)
+}
+
+// fit trains a run in dir, with more options, and scores it. Other data are searched for in dataDir
+// first.
+func (p prepared) fit(ctx context.Context, dir, dataDir string, c *console, more ...pollen.Option) error {
 	if err := printSummary(p.spec, p.data, c); err != nil {
 		return err
 	}
 	remarkCalibration(p.data, dir, c)
 	name := pollen.MethodName(p.spec.Method)
 	began := c.now()
-	run, err := pollen.Fit(ctx, p.asked, p.data, dir, pollen.WithDevice(p.device), pollen.WithObserver(c.observer(name)), pollen.WithNotes(p.notes))
-	return finishFit(ctx, run, err, finished{name, p.data, s.Data.Dir, c.now().Sub(began)}, c)
+	run, err := pollen.Fit(ctx, p.asked, p.data, dir,
+		append(more, pollen.WithDevice(p.device), pollen.WithObserver(c.observer(name)), pollen.WithNotes(p.notes))...)
+	return finishFit(ctx, run, err, finished{name, p.data, dataDir, c.now().Sub(began)}, c)
 }
 
 // newRunDir returns the given directory, or else the next numbered one for name, and checks that it
