@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/stat"
 )
 
 // Fidelity is how closely the predictions of a student, a distilled network, follow those of its
@@ -92,17 +93,11 @@ func RankCorrelation(a, b []float64) (float64, error) {
 	if err := checkScores("RankCorrelation", "second", b); err != nil {
 		return 0, err
 	}
-	ranksA, ranksB := ranks(a), ranks(b)
-	middle := float64(len(a)-1) / 2
-	var both, squaresA, squaresB float64
-	for i := range ranksA {
-		x, y := ranksA[i]-middle, ranksB[i]-middle
-		both, squaresA, squaresB = both+x*y, squaresA+x*x, squaresB+y*y
-	}
-	if squaresA == 0 || squaresB == 0 {
+	correlation := stat.Correlation(ranks(a), ranks(b), nil)
+	if math.IsNaN(correlation) { // one of them is constant
 		return 0, nil
 	}
-	return both / math.Sqrt(squaresA*squaresB), nil
+	return correlation, nil
 }
 
 // ranks returns the rank of each value, from 0, with the mean rank for ties.
