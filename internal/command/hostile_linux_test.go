@@ -214,7 +214,7 @@ func TestHostileImages(t *testing.T) {
 	h.largest(all)
 }
 
-// TestHostileWeb sends a server 70 requests that no client should send. Each is answered, none with
+// TestHostileWeb sends a server 63 requests that no client should send. Each is answered, none with
 // an internal error, and the server is not larger afterwards than a command may be.
 func TestHostileWeb(t *testing.T) {
 	h := newHostileCases(t)
