@@ -76,6 +76,9 @@ func dataFlags(m pollen.Manifest) string {
 	if m.Spec.Network != "" && !strings.Contains(m.Spec.Network, "\n") {
 		fmt.Fprintf(&flags, " --model %s", shellQuoted(m.Spec.Network))
 	}
+	if m.Spec.Subset > 0 {
+		fmt.Fprintf(&flags, " --subset %d", m.Spec.Subset)
+	}
 	return flags.String()
 }
 

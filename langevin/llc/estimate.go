@@ -106,6 +106,8 @@ type estimation struct {
 	device    tensor.Device
 	baseline  []float32 // losses of all examples at the centre
 	curvature float64
+
+	done, total int // steps of all chains, without the reference's
 }
 
 // Estimate estimates the local learning coefficient of a model at its centre, with chains for each
@@ -119,7 +121,11 @@ func Estimate(ctx context.Context, device tensor.Device, m Model, o Options) (*E
 	if err := o.validate(m.DataSize); err != nil {
 		return nil, err
 	}
-	e := &estimation{model: m, options: o, device: device}
+	rows, descent := gridSteps, max(o.Steps, o.Descent)
+	if o.StepSizes != nil {
+		rows = len(o.StepSizes)
+	}
+	e := &estimation{model: m, options: o, device: device, total: o.Descent + descent + rows*o.Steps*o.Chains}
 	if err := e.centre(ctx); err != nil {
 		return nil, err
 	}
@@ -128,7 +134,7 @@ func Estimate(ctx context.Context, device tensor.Device, m Model, o Options) (*E
 		Sampler: o.Sampler.Name(), Batch: o.Batch, Chains: o.Chains, Steps: o.Steps, BurnIn: o.BurnIn,
 		Loss: mean(e.baseline), Curvature: e.curvature,
 	}
-	_, below, err := e.descend(ctx, max(o.Steps, o.Descent))
+	_, below, err := e.descend(ctx, descent)
 	if err != nil {
 		return nil, err
 	}
@@ -201,12 +207,12 @@ func (e *estimation) reference(ctx context.Context) (Row, error) {
 		return Row{}, err
 	}
 	defer s.Close()
-	o.Observe(Progress{Task: "NUTS", Total: o.Reference})
+	o.Observe(Progress{Task: "NUTS", Total: o.Reference * o.Chains})
 	drawn, err := chains.Sample(ctx, s, o.Reference, 1)
 	if err != nil {
 		return Row{}, err
 	}
-	o.Observe(Progress{Task: "NUTS", Done: o.Reference, Total: o.Reference})
+	o.Observe(Progress{Task: "NUTS", Done: o.Reference * o.Chains, Total: o.Reference * o.Chains})
 	losses, err := drawn.Of(referenceLoss, 0)
 	if err != nil {
 		return Row{}, err

@@ -63,6 +63,23 @@ func TestLinearRegression(t *testing.T) {
 	}
 }
 
+// TestProgress: the steps of all chains are counted, those of the descent and of chains that diverge
+// included.
+func TestProgress(t *testing.T) {
+	var last llc.Progress
+	before := 0
+	o := llc.Options{Localization: 1, StepSizes: []float64{10, 1e-4}, Steps: 150, Chains: 2, Observe: func(p llc.Progress) {
+		if p.Done <= before || p.Done > p.Total || p.Task != "llc" {
+			t.Errorf("after %d steps: %+v", before, p)
+		}
+		last, before = p, p.Done
+	}}
+	e := estimate(t, known.LinearRegression(100, 5), o)
+	if !e.Rows[0].Diverged || last.Done != last.Total || last.Total != 150+2*150*2 {
+		t.Errorf("the first row is %+v, the last progress %+v, want all of %d steps", e.Rows[0], last, 150+2*150*2)
+	}
+}
+
 // TestMinibatches tests that the noise of minibatches is found and subtracted, and that the loss of
 // minibatches has no bias: the raw estimate at a small step size is the exact one.
 func TestMinibatches(t *testing.T) {

@@ -46,8 +46,8 @@ type Options struct {
 
 // Progress is how far an estimate is.
 type Progress struct {
-	Task        string // such as "descent", or "step size 1e-05"
-	Done, Total int    // steps of this task
+	Task        string // "llc" for the descent and all step sizes together, then "NUTS" for the reference
+	Done, Total int    // steps of all chains of the task
 	Images      int    // examples evaluated since the last call
 }
 

@@ -2,7 +2,6 @@ package llc
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strings"
 
@@ -121,6 +120,7 @@ func (e *estimation) row(ctx context.Context, epsilon float64) (Row, error) {
 	}
 	scale := float64(e.model.DataSize) * o.InverseTemperature
 	thermometer := diagnostics.NewThermometer(s.Program(), e.model.DataSize)
+	begun := e.done
 	plan := langevin.Plan{Steps: o.Steps, BurnIn: o.BurnIn, Thinning: o.Steps - o.BurnIn}
 	err = plan.Run(ctx, s, window, func(w langevin.Window) error {
 		for step := w.From; step < w.To; step++ {
@@ -131,11 +131,12 @@ func (e *estimation) row(ctx context.Context, epsilon float64) (Row, error) {
 		if w.From >= o.BurnIn {
 			thermometer.Observe(s, w.From, w.To)
 		}
-		o.Observe(Progress{fmt.Sprintf("step size %.2g", epsilon), w.To, o.Steps, (w.To - w.From) * o.Chains * o.Batch})
+		e.advance((w.To - w.From) * o.Chains)
 		return nil
 	})
 	var fault *graph.NotFinite
 	if errors.As(err, &fault) {
+		e.done = begun + o.Steps*o.Chains
 		r.Diverged = true
 		return r, nil
 	}
@@ -148,6 +149,12 @@ func (e *estimation) row(ctx context.Context, epsilon float64) (Row, error) {
 		StandardError: diagnostics.Number(o.InverseTemperature * thermometer.TemperatureError()),
 	}
 	return r, nil
+}
+
+// advance reports that some more steps of chains were made.
+func (e *estimation) advance(steps int) {
+	e.done += steps
+	e.options.Observe(Progress{"llc", e.done, e.total, steps * e.options.Batch})
 }
 
 // descend returns the offset of a local minimum of the loss that gradient descent finds from the
@@ -164,12 +171,14 @@ func (e *estimation) descend(ctx context.Context, steps int) (offset []samples.P
 		return nil, nil, err
 	}
 	defer s.Close()
+	begun := e.done
 	plan := langevin.Plan{Steps: steps, Thinning: steps}
 	err = plan.Run(ctx, s, window, func(w langevin.Window) error {
-		e.options.Observe(Progress{"descent", w.To, steps, (w.To - w.From) * e.options.Batch})
+		e.advance(w.To - w.From)
 		return nil
 	})
 	if errors.As(err, new(*graph.NotFinite)) {
+		e.done = begun + steps
 		return nil, e.baseline, nil // no minimum was found
 	}
 	if err != nil {
