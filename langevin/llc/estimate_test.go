@@ -63,8 +63,8 @@ func TestLinearRegression(t *testing.T) {
 	}
 }
 
-// TestProgress: the steps of all chains are counted, those of the descent and of chains that diverge
-// included.
+// TestProgress: the steps of all chains are counted, those of the descent and of chains that
+// diverge included.
 func TestProgress(t *testing.T) {
 	var last llc.Progress
 	before := 0
