@@ -178,7 +178,7 @@ func (s *limitedServer) postTogether(name string, content []byte, together int) 
 // and meanwhile answer others within a second.
 func TestServerUnderALimit(t *testing.T) {
 	testenv.NeedsAll(t, "40 clients send images of up to 800 MB")
-	const together, rounds, limit = 40, 4, "1000000"
+	const together, rounds, limit = 40, 2, "1000000"
 	p := newProcesses(t)
 	p.want(0, "pollen", strings.Fields("fit --method sgld --data notmnist --model lenet-small --batch 20 --epochs 2 --samples 5 --folder run"))
 	images := hostileImages(t)
