@@ -27,7 +27,7 @@ func (c Conv2D) direct() Routine {
 		Phases:  []int{p.tiles()},
 		Rows:    c.B,
 		Unit:    p.images,
-		Scratch: p.paddedSize() + maxDepth*panelColumns,
+		Scratch: p.paddedSize() + p.packedScratch(),
 		kind:    kindConv2DForward, plan: &p,
 		sizeA: c.sizeX(), sizeB: c.sizeW(), sizeBias: bias, sizeOut: c.sizeY(),
 	}
@@ -50,7 +50,7 @@ func (c Conv2D) convolveBack() Routine {
 		Rows:      c.B,
 		Unit:      p.images,
 		Workspace: c.sizeW(),
-		Scratch:   p.paddedSize() + maxDepth*panelColumns,
+		Scratch:   p.paddedSize() + p.packedScratch(),
 		kind:      kindConv2DBackwardInput, plan: &p,
 		sizeA: c.sizeY(), sizeB: c.sizeW(), sizeOut: c.sizeX(),
 	}
@@ -72,43 +72,27 @@ func flipFilter[T Float](p *convPlan, tile int, w, flipped []T) {
 	}
 }
 
-// convTile convolves the pixels of one tile. It pads the images, then packs one panel of patches
-// after another and multiplies each by the whole filter [outputs, taps].
+// convTile convolves the pixels of one tile with the filter [outputs, taps].
 func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch []T) {
 	at := p.part(tile, batch)
 	padded := scratch[:p.paddedSize()]
-	panel := scratch[len(padded):]
+	panels := scratch[len(padded):]
 	// The padded copy makes every tap of every pixel valid, so that no bounds are checked below.
-	inPlace := p.inPlace(p.outputs)
-	if inPlace && p.inSource && useAssembly[T]() {
+	if p.inSource && useAssembly[T]() {
 		padded = x[at.image*p.channels*p.height*p.width+at.row*p.width:]
 	} else {
 		pad(&p.window, padded, x, at.image, at.images, 0, p.channels, at.row)
 	}
-	depth := len(p.taps)
-	blocks := depthBlocks(depth)
-	pixels := at.images * at.rows * p.outW
-	for block := range blocks {
-		k0, k1 := splitRange(depth, blocks, block)
-		f := p.epilogue(block == 0, block == blocks-1)
-		if inPlace && convInPlace(p, at, k0, k1, filter, bias, y, padded, f) {
-			continue
-		}
-		a := leftFactor[T]{data: filter[k0:], rowStride: depth, depthStride: 1}
-		out := y[at.image*p.outputs*p.outH*p.outW+at.row*p.outW:]
-		// Each panel is packed once and multiplied by all output channels while it is in the
-		// first-level cache.
-		for j := 0; j < pixels; j += panelColumns {
-			packWindow(panel, padded, &p.panels[j/panelColumns], p.taps[k0:k1])
-			convPanel(p, a, j, min(j+panelColumns, pixels), k1-k0, panel, bias, out, f)
-		}
+	if p.inPlace(p.outputs) && convInPlace(p, at, filter, bias, y, padded) {
+		return
 	}
+	convPacked(p, at, padded, filter, bias, y, panels)
 }
 
-// convInPlace multiplies taps [k0, k1) of all groups of output channels by the windows as they lie
-// in the padded images, with one call per group. It reports false, having done nothing, if there is
-// no assembly for it.
-func convInPlace[T Float](p *convPlan, at part, k0, k1 int, filter, bias, y, padded []T, f flags) bool {
+// convInPlace multiplies all groups of output channels by the windows as they lie in the padded
+// images, with one call per group. It reports false, having done nothing, if there is no assembly
+// for it.
+func convInPlace[T Float](p *convPlan, at part, filter, bias, y, padded []T) bool {
 	depth, plane := len(p.taps), p.outH*p.outW
 	halves := at.images * at.rows * p.halves
 	places := p.places[:2*(halves&^1)]
@@ -117,20 +101,24 @@ func convInPlace[T Float](p *convPlan, at part, k0, k1 int, filter, bias, y, pad
 		input, output := p.places[2*(halves-1)], p.places[2*halves]
 		last = [4]int32{input, input, output, output}
 	}
-	groups := splitRows(p.outputs)
-	for group := range groups.count {
-		k, end := groups.rows(group)
-		some := bias
-		if p.bias {
-			some = bias[k:]
-		}
-		a := leftFactor[T]{data: filter[k*depth+k0:], rowStride: depth, depthStride: 1}
-		out := y[(at.image*p.outputs+k)*plane+at.row*p.outW:]
-		if len(places) > 0 && !multiplyWindowsFast(end-k, a, padded, places, p.taps[k0:k1], out, plane, some, f) {
-			return false
-		}
-		if halves%2 == 1 && !multiplyWindowsFast(end-k, a, padded, last[:], p.taps[k0:k1], out, plane, some, f) {
-			return false
+	blocks, groups := depthBlocks(depth), splitRows(p.outputs)
+	for block := range blocks {
+		k0, k1 := splitRange(depth, blocks, block)
+		f := p.epilogue(block == 0, block == blocks-1)
+		for group := range groups.count {
+			k, end := groups.rows(group)
+			some := bias
+			if p.bias {
+				some = bias[k:]
+			}
+			a := leftFactor[T]{data: filter[k*depth+k0:], rowStride: depth, depthStride: 1}
+			out := y[(at.image*p.outputs+k)*plane+at.row*p.outW:]
+			if len(places) > 0 && !multiplyWindowsFast(end-k, a, padded, places, p.taps[k0:k1], out, plane, some, f) {
+				return false
+			}
+			if halves%2 == 1 && !multiplyWindowsFast(end-k, a, padded, last[:], p.taps[k0:k1], out, plane, some, f) {
+				return false
+			}
 		}
 	}
 	return true
@@ -147,25 +135,4 @@ func (p *convPlan) epilogue(first, last bool) flags {
 		f |= ceilingFlags(p.ceiling)
 	}
 	return f
-}
-
-// convPanel multiplies the filter by the packed panel of pixels [lo, hi) and stores the result. A
-// panel that is not full, or that crosses from one image to the next, is stored in pieces.
-func convPanel[T Float](p *convPlan, filter leftFactor[T], lo, hi, depth int, panel, bias, y []T, f flags) {
-	plane, run := p.outH*p.outW, p.rows*p.outW
-	if place := &p.panels[lo/panelColumns]; place.whole && lo+panelColumns == hi {
-		multiply(p.outputs, depth, filter, panel, y[place.output:], plane, bias, f)
-		return
-	}
-	groups := splitRows(p.outputs)
-	for group := range groups.count {
-		k, end := groups.rows(group)
-		var sums [maxRows * panelColumns]T
-		multiplySums(end-k, depth, filter.tile(groups, group), panel, &sums)
-		for i := lo; i < hi; {
-			n := min(hi, (i/run+1)*run) - i
-			storeTile(end-k, n, sums[i-lo:], y[(i/run*p.outputs+k)*plane+i%run:], plane, biasOf(bias, k, end, f), f)
-			i += n
-		}
-	}
 }

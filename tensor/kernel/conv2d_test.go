@@ -218,3 +218,20 @@ func TestConv2DValidate(t *testing.T) {
 		}
 	}
 }
+
+// TestConv2DPacked convolves by packed panels: pointwise, with panels that cross images and lines,
+// and with a filter of which one block after another is read.
+func TestConv2DPacked(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
+		for _, sizes := range [][5]int{{40, 70, 9, 7, 7}, {3, 33, 11, 25, 24}, {1, 80, 20, 1, 47}, {3, 520, 520, 2, 2}} {
+			c := Conv2D{B: sizes[0], C: sizes[1], K: sizes[2], H: sizes[3], W: sizes[4], R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
+			c.Bias, c.ReLU, c.Ceiling = true, true, 2
+			t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+				for _, c := range []Conv2D{c, c.flattened()} {
+					check(t, c.direct(), false, forwardTerms[float32](c))
+					check(t, c.direct(), false, forwardTerms[float64](c))
+				}
+			})
+		}
+	})
+}

@@ -145,7 +145,22 @@ func (w *window) findPlaces(outputs int) {
 // pixels that overlapping halves compute twice against packing, which takes three cycles for what
 // takes six in each group of rows, and a call per panel.
 func (w *window) inPlace(outputs int) bool {
-	return w.inSource || len(w.places) > 0 && float64(w.halves*panelColumns/2) <= float64(w.outW)*(1.1+0.5/float64(splitRows(outputs).count))
+	if w.inSource {
+		return !w.packsSource(outputs)
+	}
+	return len(w.places) > 0 && float64(w.halves*panelColumns/2) <= float64(w.outW)*(1.1+0.5/float64(splitRows(outputs).count))
+}
+
+// packsSource reports whether it costs less to pack a pointwise convolution's panels. Each group of
+// rows reads the image in place again, eight pixels of a channel at a time, which is slow if the
+// image is not in the nearest cache. In AVX-512, whose tiles are wider than a panel, packing takes
+// less except for few inputs with many outputs: their time goes to storing, which is faster by
+// groups. The bits are the same.
+func (w *window) packsSource(outputs int) bool {
+	if isa == avx512 {
+		return w.channels >= outputs || w.channels > 64
+	}
+	return w.channels >= 3*outputs && w.height*w.width > 512
 }
 
 // fill copies sixteen pixels and finds their runs.
