@@ -285,3 +285,6 @@ func checkNil(what string, value any) error {
 	}
 	return nil
 }
+
+// clock is the clock by which Auto measures the device's speed, see WithClock.
+func clock() time.Time { return time.Now() }

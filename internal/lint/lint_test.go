@@ -225,7 +225,7 @@ func TestPropertyTestsHaveAFixedSeed(t *testing.T) {
 
 // tellsTime is where a library may look at the clock, and why.
 var tellsTime = map[string]string{
-	"clock.go":       "the method auto chooses by the device's speed: the manifest has the choice, which repeats the run",
+	"options.go":     "the method auto chooses by the device's speed: the manifest has the choice, which repeats the run",
 	"cuda/timing.go": "a diagnostic that measures calls: no result of a program depends on it",
 	"serve/clock.go": "how long a request took is for the operator: no answer depends on it",
 }
