@@ -50,14 +50,15 @@ type methodKind interface {
 // kindTraits are the properties of a kind of method. For example, SGLD is rated and tempered, HMC
 // is tempered and exact, SWAG is rated and collected, and Laplace is rated and drawn.
 type kindTraits struct {
-	rated     bool // has a learning rate, from Spec.Schedule
-	tempered  bool // samples at a temperature, so that temperatures and R-hat are measured
-	exact     bool // uses energies of all data at each step; needs float64 parameters
-	paths     bool // a step is a whole trajectory
-	epochs    int  // default number of epochs; 0 is 8
-	collected bool // the states that are kept are not samples: conclude draws these from them
-	drawn     bool // no states are kept: conclude draws the samples
-	dirichlet bool // the exponentials of the logits are the concentrations of a Dirichlet distribution
+	rated       bool // has a learning rate, from Spec.Schedule
+	tempered    bool // samples at a temperature, so that temperatures and R-hat are measured
+	independent bool // draws its minibatches independently at each step, not in epochs
+	exact       bool // uses energies of all data at each step; needs float64 parameters
+	paths       bool // a step is a whole trajectory
+	epochs      int  // default number of epochs; 0 is 8
+	collected   bool // the states that are kept are not samples: conclude draws these from them
+	drawn       bool // no states are kept: conclude draws the samples
+	dirichlet   bool // the exponentials of the logits are the concentrations of a Dirichlet distribution
 }
 
 // inputs are the inputs of a network's training in a graph. x is a minibatch [B C H W] of
@@ -142,13 +143,17 @@ type minibatchKind struct {
 	sampler langevin.Sampler
 }
 
-func (minibatchKind) traits() kindTraits { return kindTraits{rated: true, tempered: true} }
+func (s minibatchKind) traits() kindTraits {
+	return kindTraits{rated: true, tempered: true, independent: langevin.DrawsIndependently(s.sampler)}
+}
 
 func (s minibatchKind) applies(setting string) bool {
 	switch setting {
-	case "prior", "priors", "temperature", "burn-in", "samples", "burn-in-steps", "thinning", "keep", "weights", "cycles", "anchor", "order",
+	case "prior", "priors", "temperature", "burn-in", "samples", "burn-in-steps", "thinning", "keep", "weights", "cycles",
 		"warm-start", "warm-epochs", "warm-patience":
 		return true
+	case "anchor", "order": // which need epochs
+		return !langevin.DrawsIndependently(s.sampler)
 	case "temperatures":
 		return !langevin.HasMomentum(s.sampler)
 	}

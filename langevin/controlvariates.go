@@ -83,7 +83,7 @@ func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 		estimates[i] = b.Apply(op.Add{}, difference, known)
 		b.Apply(accumulate{}, slope, b.State(parameter.Name()+anchorSumSuffix, nil, shape...))
 	}
-	err := attachUpdates(b, sampler, posterior, estimates, posterior.rates(b, stepSizes), b.Table("temperatures", temperatures))
+	err := attachUpdates(b, sampler, posterior, estimates, posterior.updateInputs(b, stepSizes, temperatures))
 	return &Anchor{every: c.Refresh, epoch: posterior.DataSize / c.BatchSize}, err
 }
 

@@ -4,7 +4,8 @@ package langevin
 // exchange, which changes the temperatures of chains, refuses such samplers.
 func HasMomentum(sampler Sampler) bool {
 	for _, s := range withRest(sampler) {
-		if _, ok := s.(momentumRule); ok {
+		switch s.(type) {
+		case momentumRule, MatchedFriction:
 			return true
 		}
 	}

@@ -50,10 +50,18 @@ type kickFirst interface{ kickFirst() bool }
 // attachMomentum is the Update of all samplers with momentum. mass is the factor from v v/h to the
 // kinetic temperature.
 func attachMomentum(b *graph.Builder, r momentumRule, in UpdateInputs, parameter, gradient *graph.Node, mass float64) *graph.Node {
+	return attachVelocities(b, r, in, parameter, gradient, b.State(in.Name+velocitySuffix, nil, graph.ShapeOf(parameter)...), mass)
+}
+
+// velocitySuffix ends the names of the states that hold velocities.
+const velocitySuffix = ".momentum"
+
+// attachVelocities is attachMomentum for velocities v that the caller has made. more are further
+// inputs of the update, of one axis.
+func attachVelocities(b *graph.Builder, r momentumRule, in UpdateInputs, parameter, gradient, v *graph.Node, mass float64, more ...*graph.Node) *graph.Node {
 	shape := graph.ShapeOf(parameter)
 	states := r.states(shape.Elements())
-	u := momentumUpdate{rule: r, states: len(states), dataSize: in.DataSize, prior: in.Prior, noise: b.Stream(), start: b.Stream()}
-	v := b.State(in.Name+".momentum", nil, shape...)
+	u := momentumUpdate{rule: r, states: len(states), more: len(more), dataSize: in.DataSize, prior: in.Prior, noise: b.Stream(), start: b.Stream()}
 	// The kinetic temperature is an op of its own, which reads v before the update overwrites it.
 	if k, ok := r.(kickFirst); ok && k.kickFirst() {
 		b.Record(KineticPrefix+in.Name, b.Apply(kickedKinetic{Prior: in.Prior, DataSize: in.DataSize}, v, parameter, gradient, in.Rates, b.Header()))
@@ -64,6 +72,7 @@ func attachMomentum(b *graph.Builder, r momentumRule, in UpdateInputs, parameter
 	for _, m := range states {
 		inputs = append(inputs, b.State(in.Name+m.suffix, m.start, m.size))
 	}
+	inputs = append(inputs, more...)
 	return b.Apply(u, append(inputs, b.Header())...)
 }
 
@@ -84,10 +93,11 @@ func checkBoundedFriction(name string, friction float64) error {
 }
 
 // momentumUpdate is the op that moves w and its velocities. Inputs: w, dw and v of w's shape, rates
-// and temperatures by step, the rule's states, header. Output: statistics, see op.UpdateShape.
+// and temperatures by step, the rule's states, more inputs, header. Output: statistics, see op.UpdateShape.
 type momentumUpdate struct {
 	rule         momentumRule
 	states       int
+	more         int // inputs after the states
 	dataSize     int
 	prior        Prior
 	noise, start uint16 // streams of xi and of the velocities at step 0
@@ -117,7 +127,7 @@ func (u momentumUpdate) Updates() []int {
 }
 
 func (u momentumUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	shape, err := op.UpdateShape(in, 1, 2+u.states) // they have one axis, like tables
+	shape, err := op.UpdateShape(in, 1, 2+u.states+u.more) // they have one axis, like tables
 	if err != nil {
 		return shape, err
 	}
@@ -134,6 +144,9 @@ func (u momentumUpdate) Lower(l *graph.Lowering) {
 	arguments := []tensor.Argument{l.Out(), l.InOut(momentumW), l.In(momentumDW), l.InOut(momentumV), l.In(momentumRates), l.In(momentumTemperatures)}
 	for i := range u.states {
 		arguments = append(arguments, l.InOut(momentumStates+i))
+	}
+	for i := range u.more {
+		arguments = append(arguments, l.In(momentumStates+u.states+i))
 	}
 	suffix, host, scalars := u.rule.lower(l, u)
 	arguments = append(arguments, l.In(len(l.Shapes)-1), tensor.Int(n), tensor.Int(l.Shapes[momentumRates][0]),
@@ -182,9 +195,9 @@ func tileAt[T float32 | float64](a *tensor.Args, lo int) int {
 	return lo / op.UpdateTile(len(tensor.Slice[T](a, 1+momentumW)))
 }
 
-// header returns the header, which follows the rule's states.
+// header returns the header, which comes last.
 func (u momentumUpdate) header(a *tensor.Args) []uint64 {
-	return tensor.Slice[uint64](a, 1+momentumStates+u.states)
+	return tensor.Slice[uint64](a, 1+momentumStates+u.states+u.more)
 }
 
 // scale returns the standard deviation of the velocities' noise for a friction of the given

@@ -129,7 +129,14 @@ func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.
 		return b.Err()
 	}
 	sampler, gradients := differentiate(b, sampler, loss, parameters)
-	return attachUpdates(b, sampler, posterior, gradients, posterior.rates(b, stepSizes), b.Table("temperatures", temperatures))
+	return attachUpdates(b, sampler, posterior, gradients, posterior.updateInputs(b, stepSizes, temperatures))
+}
+
+// updateInputs returns the inputs that all updates have in common.
+func (p Posterior) updateInputs(b *graph.Builder, stepSizes, temperatures []float64) UpdateInputs {
+	return UpdateInputs{
+		DataSize: p.DataSize, Rates: p.rates(b, stepSizes), Temperatures: b.Table("temperatures", temperatures), stepSizes: stepSizes,
+	}
 }
 
 // rates returns the table of learning rates h N.
@@ -142,12 +149,15 @@ func (p Posterior) rates(b *graph.Builder, stepSizes []float64) *graph.Node {
 }
 
 // attachUpdates attaches the updates of all parameters. gradients are estimates of the mean loss's
-// gradients, in the order of the parameters.
-func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradients []*graph.Node, rates, temperatures *graph.Node) error {
-	inputs := UpdateInputs{DataSize: posterior.DataSize, Rates: rates, Temperatures: temperatures}
+// gradients, in the order of the parameters, and inputs has what all updates have in common.
+func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradients []*graph.Node, inputs UpdateInputs) error {
 	priors, err := posterior.priorsOf(b.Parameters())
 	if err != nil {
 		b.Fail(err)
+		return b.Err()
+	}
+	if joint, ok := sampler.(jointSampler); ok {
+		attachJointly(b, joint, inputs, priors, gradients)
 		return b.Err()
 	}
 	for i, parameter := range b.Parameters() {
@@ -158,6 +168,18 @@ func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradi
 		end()
 	}
 	return b.Err()
+}
+
+// attachJointly attaches the updates of a sampler that moves all parameters together.
+func attachJointly(b *graph.Builder, sampler jointSampler, common UpdateInputs, priors []Prior, gradients []*graph.Node) {
+	var all []UpdateInputs
+	for i, parameter := range b.Parameters() {
+		common.Name, common.Prior = parameter.Name(), priors[i]
+		all = append(all, common)
+	}
+	for i, statistics := range sampler.updates(b, all, b.Parameters(), gradients) {
+		b.Record(VirialPrefix+all[i].Name, statistics)
+	}
 }
 
 // checkAttach reports what every way to attach a sampler refuses.

@@ -110,7 +110,7 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	}, placeWords)
 	rates := b.Apply(onRung{}, posterior.rates(b, stepSizes), b.Table("replica step factors", r.StepFactors), place, b.Header())
 	temperatures := b.Apply(onRung{}, b.Table("unit", []float64{1}), b.Table("replica temperatures", r.Temperatures), place, b.Header())
-	if err := attachUpdates(b, sampler, posterior, gradients, rates, temperatures); err != nil {
+	if err := attachUpdates(b, sampler, posterior, gradients, UpdateInputs{DataSize: posterior.DataSize, Rates: rates, Temperatures: temperatures}); err != nil {
 		return nil, err
 	}
 	b.Record(potentialMetric, posterior.Potential(b, loss))

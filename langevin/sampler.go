@@ -23,4 +23,6 @@ type UpdateInputs struct {
 	Prior        Prior       // of the parameter's elements
 	Rates        *graph.Node // learning rates h N by step, or a single entry for the present step
 	Temperatures *graph.Node // T, in the same way
+
+	stepSizes []float64 // h by step; nil if they depend on the chain
 }

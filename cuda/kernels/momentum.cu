@@ -4,6 +4,7 @@
 //	sghmc v <- (1 - a) v - rate g + sqrt(2 (a - b) h T) xi,  theta <- theta + v
 //	baoab v <- v - rate g,  theta <- theta + v/2,  v <- c v + sqrt((1 - c^2) h T) xi with c = e^-a,  theta <- theta + v/2
 //	ubu   v <- v - rate g,  theta <- theta + k v,  v <- c v + sqrt((1 - c^2) h T) xi,  theta <- theta + k v + sqrt(r h T) eta
+//	matched_baoab as baoab, with the rate times the factor that friction_factor computes
 //	obabo v <- c v - (1 + c)/2 rate g + sqrt((1 - c^2) h T) xi,  theta <- theta + v
 //
 // and the kinetic temperature of the velocities times their number. An update moves 20 bytes of
@@ -33,6 +34,44 @@ INLINE void baoab(Out<T> statistics, const Schedules<T>& schedules, const Moment
     v = descend(v, reload(s).rate, g);
     drift(theta, v, z, reload(c).keep, reload(c).scale);
   });
+}
+
+// ForceCoefficients are the fraction of the velocities that is kept, and the scales of the force
+// and of the noise.
+template <class T>
+struct ForceCoefficients {
+  T keep, rate, scale;
+};
+
+// matchedBAOAB is baoab with the force multiplied by a factor, of MatchedFriction.
+template <class T>
+INLINE void matchedBAOAB(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, In<T> factor, double friction) {
+  state.prefetchAll();
+  const Step<T>& s = schedules.step(state.prior.dataSize);
+  const auto& c = once<ForceCoefficients<T>>([&]() INLINED {
+    Relaxation r = relaxation(friction, friction);
+    return ForceCoefficients<T>{T(r.keep), s.rate * factor.at()[0], s.noise(r.strength)};
+  });
+  state.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED {
+    v = descend(v, reload(c).rate, g);
+    drift(theta, v, z, reload(c).keep, reload(c).scale);
+  });
+}
+
+// frictionFactor computes 1 + (1 - keep) g.v/(rate g.g), the factor of the force with friction along
+// the gradient, keep = sqrt(1 - share), 0 where that is not real, and share = rate N g.g/T.
+template <class T>
+INLINE void frictionFactor(Out<T> y, In<T> along, In<T> squares, const Schedules<T>& schedules, int dataSize) {
+  const Step<T>& s = schedules.step(dataSize);
+  if (first() > 0) return;
+  double rate = s.rate, temperature = s.temperature, square = squares.at()[0], factor = 1, share = 0;
+  if (temperature > 0 && rate * square > 0) {
+    share = rate * dataSize * square / temperature;
+    double keep = share < 1 ? math::sqrt(1 - share) : 0;
+    factor = 1 + (1 - keep) * (double)along.at()[0] / (rate * square);
+  }
+  y.at()[0] = T(factor);
+  y.at()[1] = T(share);
 }
 
 // UBUCoefficients are the velocities' coefficients, the fraction k of them by which theta moves,
@@ -67,22 +106,15 @@ INLINE void ubu(Out<T> statistics, const Schedules<T>& schedules, const Momentum
       });
 }
 
-// OBABOCoefficients are the fraction of the velocities that is kept, and the scales of the force
-// and of the noise.
-template <class T>
-struct OBABOCoefficients {
-  T keep, rate, scale;
-};
-
 // obabo merges the halves of O and of B that two neighbouring steps have in common, so that a step
 // reads every element once.
 template <class T>
 INLINE void obabo(Out<T> statistics, const Schedules<T>& schedules, const MomentumState<T>& state, double friction) {
   state.prefetchAll();
   const Step<T>& s = schedules.step(state.prior.dataSize);
-  const auto& k = once<OBABOCoefficients<T>>([&]() INLINED {
+  const auto& k = once<ForceCoefficients<T>>([&]() INLINED {
     Relaxation r = relaxation(friction, friction);
-    return OBABOCoefficients<T>{T(r.keep), T((1 + r.keep) / 2) * s.rate, s.noise(r.strength)};
+    return ForceCoefficients<T>{T(r.keep), T((1 + r.keep) / 2) * s.rate, s.noise(r.strength)};
   });
   state.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED {
     kick(theta, v, g, z, reload(k).keep, reload(k).rate, reload(k).scale);
@@ -133,6 +165,12 @@ INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Hea
   UPDATE(baoab_update_##suffix, T,                                                                                   \
          (MOMENTUM_STATE(T), TABLES(T), BlockRange n, ENTRIES, STREAMS, double friction, PRIOR(T)),                              \
          baoab(statistics, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), friction))                                                \
+  UPDATE(matched_baoab_update_##suffix, T,                                                                                 \
+         (MOMENTUM_STATE(T), In<T> rates, In<T> temperatures, In<T> factor, Header header, BlockRange n, ENTRIES, STREAMS, double friction, PRIOR(T)),                              \
+         matchedBAOAB(statistics, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), factor, friction))                                                \
+  KERNEL(friction_factor_fwd_##suffix, 256)(Out<T> y, In<T> along, In<T> squares, TABLES(T), ENTRIES, int dataSize) {           \
+    frictionFactor(y, along, squares, SCHEDULES_OF(T), dataSize);                                                                   \
+  }                                                                                                                                 \
   UPDATE(ubu_update_##suffix, T,                                                                                     \
          (MOMENTUM_STATE(T), TABLES(T), BlockRange n, ENTRIES, STREAMS, double friction, double fraction, double wander, PRIOR(T)), \
          ubu(statistics, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), friction, fraction, wander))                                   \

@@ -64,6 +64,7 @@ func TestFirstChainIsThatOfTheWholeRun(t *testing.T) {
 		"sgld":     {Method: langevin.SGLD{}},
 		"psgld":    {Method: langevin.PSGLD{Alpha: 0.9, Lambda: 1e-5, Gamma: langevin.GammaFrozen}},
 		"sghmc":    {Method: langevin.SGHMC{Friction: 0.1}},
+		"matched":  {Method: langevin.MatchedFriction{Friction: 0.01, Masses: langevin.MassesPrior}},
 		"cyclical": {Method: langevin.BAOAB{Friction: 0.1}, Cycles: 2, BurnIn: new(2)},
 		"anchored": {Method: langevin.SGLD{}, Anchor: 2, Schedule: constant},
 		"exchange": {Method: langevin.SGLD{}, Temperatures: []float64{1, 10, 100}, Epochs: 60, Schedule: constant},

@@ -45,6 +45,7 @@ func kinds(t testing.TB) []kind {
 		{"preconditioned", of("psgld", pollen.Spec{Epochs: 6, Samples: 5, Schedule: optimizers.Cosine{First: 0.002, Last: 0.001}}), 5, 0},
 		{"by layers", of("ksgld", pollen.Spec{Epochs: 4, Samples: 5}), 5, 0},
 		{"thermostat", of("sgnht", pollen.Spec{Epochs: 6, Samples: 5}), 5, 0},
+		{"matched friction", of("matched-friction", pollen.Spec{Epochs: 6, Samples: 5}), 5, 0},
 		{"cyclical", of("baoab", pollen.Spec{Epochs: 6, Cycles: 2, BurnIn: new(1), Samples: 6}), 6, 0},
 		{"anchor", of("sgld", pollen.Spec{Epochs: 6, Anchor: 2, Samples: 5}), 5, 0},
 		{"symmetric", of("ubu", pollen.Spec{Epochs: 6, Samples: 5, Symmetric: true}), 5, 0},
