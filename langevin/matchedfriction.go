@@ -25,22 +25,22 @@ import (
 //	A  theta <- theta + v/2
 //
 // M and B are one kick along g, by h + (1 - keep) g.v/g.g. On average over minibatches M takes the
-// part E[(1 - keep^2) g g'/g.g] h T = h^2 E[g g'] from the covariance h T of the velocities, which is
-// what the noise of B adds. This is the covariance-controlled friction of Shang, Zhu, Leimkuhler and
-// Storkey (2015) with the full covariance, which is never computed: each minibatch contributes its
-// outer product. The noise of a minibatch must be independent of the velocities, which those of
+// part E[(1 - keep^2) g g'/g.g] h T = h^2 E[g g'] from the covariance h T of the velocities, which
+// is what the noise of B adds. This is the covariance-controlled friction of Shang, Zhu, Leimkuhler
+// and Storkey (2015) with the full covariance, which is never computed: each minibatch contributes
+// its outer product. The noise of a minibatch must be independent of the velocities, which those of
 // earlier steps made. So minibatches must be drawn independently at each step (op.Batch with
 // Independent), not in epochs. Runs do that.
 //
 // It targets exp(-U/T), for any covariance of the noise, also one that depends on theta. On a
-// quadratic U the configurational temperature is T up to two errors: half of Friction, as a fraction,
-// where the noise is strong; and because the gradient of all data counts as noise, a direction of
-// curvature k is colder by h k/(2 Friction + h Var(g)/T). The noise share h g.g/T, which is recorded
-// as a metric, must stay below 1: keep is 0 above, and the noise heats. It is the sum over all
-// weights of h Var(g)/T, so that h is far smaller than for other samplers, and Friction, of one
-// step, should be as small. The effective step size is h/Friction where minibatches have little
-// noise, and 2 T/Var(g) where they have much. The kinetic temperature is T up to the noise of a
-// single step. M has no velocities at the first step. At T = 0 it is BAOAB.
+// quadratic U the configurational temperature is T up to two errors: half of Friction, as a
+// fraction, where the noise is strong; and because the gradient of all data counts as noise, a
+// direction of curvature k is colder by h k/(2 Friction + h Var(g)/T). The noise share h g.g/T,
+// which is recorded as a metric, must stay below 1: keep is 0 above, and the noise heats. It is the
+// sum over all weights of h Var(g)/T, so that h is far smaller than for other samplers, and
+// Friction, of one step, should be as small. The effective step size is h/Friction where
+// minibatches have little noise, and 2 T/Var(g) where they have much. The kinetic temperature is T
+// up to the noise of a single step. M has no velocities at the first step. At T = 0 it is BAOAB.
 type MatchedFriction struct {
 	Friction float64 // of one step, above 0
 	Masses   Masses
@@ -54,8 +54,8 @@ const (
 	// MassesEqual gives all parameters the mass 1.
 	MassesEqual Masses = "equal"
 	// MassesPrior makes them proportional to the precisions of the priors, which must be Gaussian,
-	// with a mean of 1 over the weights for the inverse masses. All weights that only the prior holds
-	// then move at one pace.
+	// with a mean of 1 over the weights for the inverse masses. All weights that only the prior
+	// holds then move at one pace.
 	MassesPrior Masses = "prior"
 )
 
@@ -93,7 +93,7 @@ func (s MatchedFriction) inverseMasses(inputs []UpdateInputs, parameters []*grap
 // Update implements Sampler. It fails, because the friction couples all parameters: Attach
 // calls updates instead.
 func (s MatchedFriction) Update(b *graph.Builder, in UpdateInputs, _, _ *graph.Node) *graph.Node {
-	b.Fail(errors.Errorf("langevin: %s: %s cannot be moved alone: the sampler must be attached by Attach, to all parameters", s.Name(), in.Name))
+	b.Fail(errors.Errorf("langevin: %s: %s cannot be moved without the others: the sampler must be attached by Attach, to all parameters", s.Name(), in.Name))
 	return nil
 }
 

@@ -83,8 +83,8 @@ func TestMatchedFrictionFormula(t *testing.T) {
 
 // matchedMoments is the covariance of theta and v of one element of the chain on the potential k
 // theta^2/2 with noise of that standard deviation in each of d elements, for a rule with that keep.
-// It solves the recursion of the second moments, in which the direction of a gradient is independent
-// of theta and v: exact where the noise is much larger than k theta.
+// It solves the recursion of the second moments, in which the direction of a gradient is
+// independent of theta and v: exact where the noise is much larger than k theta.
 func matchedMoments(friction, k, h, temperature, noise float64, d int, keep func(share float64) float64) *mat.Dense {
 	// The means of 1 - keep and 1 - keep^2 over the lengths of gradients, for one element.
 	const draws = 4000
@@ -113,7 +113,9 @@ func matchedMoments(friction, k, h, temperature, noise float64, d int, keep func
 // noisyChains returns the mean over long chains of the squares of the coordinates of theta along
 // the noise and across it, divided by T/k, with the standard errors from the differences between
 // chains. Noise is in all d elements, or with shared along a direction that all of them share.
-func noisyChains(t *testing.T, sampler langevin.Sampler, k, h, temperature, noise float64, d int, shared bool) (along, across, alongError, acrossError float64) {
+func noisyChains(t *testing.T, sampler langevin.Sampler, k, h, temperature, noise float64, d int, shared bool) (
+	along, across, alongError, acrossError float64,
+) {
 	const chains, burnIn, spacing, samples = 64, 400, 20, 70
 	b := graph.New(tensor.Float64)
 	w := b.Parameter(trial.ParameterName, trial.Normal(func(int) float64 { return math.Sqrt(temperature / k) }), d)
@@ -270,7 +272,8 @@ func TestMatchedFrictionMasses(t *testing.T) {
 	}
 }
 
-// TestMatchedFrictionValidate: values out of range are errors, and so is a parameter alone.
+// TestMatchedFrictionValidate: values out of range are errors, and so is one parameter without the
+// others.
 func TestMatchedFrictionValidate(t *testing.T) {
 	for _, s := range []langevin.MatchedFriction{{}, {Friction: 0.1}, {Friction: -1, Masses: langevin.MassesEqual}, {Friction: 0.1, Masses: "heavy"}} {
 		if err := s.Validate(); err == nil {
@@ -280,6 +283,6 @@ func TestMatchedFrictionValidate(t *testing.T) {
 	b := graph.New(tensor.Float32)
 	langevin.MatchedFriction{Friction: 0.1, Masses: langevin.MassesEqual}.Update(b, langevin.UpdateInputs{Name: "w"}, nil, nil)
 	if b.Err() == nil {
-		t.Error("a parameter alone: no error")
+		t.Error("a parameter without the others: no error")
 	}
 }

@@ -93,7 +93,8 @@ func checkBoundedFriction(name string, friction float64) error {
 }
 
 // momentumUpdate is the op that moves w and its velocities. Inputs: w, dw and v of w's shape, rates
-// and temperatures by step, the rule's states, more inputs, header. Output: statistics, see op.UpdateShape.
+// and temperatures by step, the rule's states, more inputs, header. Output: statistics, see
+// op.UpdateShape.
 type momentumUpdate struct {
 	rule         momentumRule
 	states       int
