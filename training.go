@@ -48,7 +48,8 @@ type training struct {
 	watching    *samples.Images // held-out images that chains are watched on
 	validation  *samples.Images // validation images that chains are scored on, with their labels
 	labels      []int32
-	evaluations int // made by the session so far
+	evaluations int     // made by the session so far
+	noiseShare  float64 // mean of the last window, of matched friction
 
 	warmUp     *warmUp  // nil without a warm start
 	warmStates [][]byte // that a resumed run continues its warm start from

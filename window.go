@@ -83,6 +83,7 @@ func (t *training) observeWindow(p langevin.Window) error {
 		}
 	}
 	t.watch(p, losses)
+	t.observeNoiseShare(p, chains)
 	if event.RHat = math.NaN(); t.kind.traits().tempered {
 		event.RHat = float64(t.measured.LiveRHat())
 	}
@@ -200,12 +201,45 @@ func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnos
 	if d.Temperatures, err = t.temperaturesByLayer(device); err != nil {
 		return nil, err
 	}
+	t.remarkNoiseShare()
 	p, err := t.predictionTemperature(ctx, device)
 	if p != nil {
 		d.Predictions, d.Determination = p.Curvature, p.Determination
 		t.remarkResonance(p.Steepness)
 	}
 	return d, err
+}
+
+// observeNoiseShare keeps the mean noise share of a window of steps, see langevin.MatchedFriction.
+func (t *training) observeNoiseShare(p langevin.Window, chains []int) {
+	if !t.kind.traits().independent {
+		return
+	}
+	t.noiseShare = 0
+	for step := p.From; step < p.To; step++ {
+		for _, chain := range chains {
+			t.noiseShare += t.session.Metric(chain, langevin.NoiseShare, uint64(step)) / float64((p.To-p.From)*len(chains))
+		}
+	}
+}
+
+// The noise shares between which matched friction is efficient and exact: below, chains move more
+// slowly than they could, and above, some minibatches' shares exceed 1.
+const (
+	minNoiseShare = 0.1
+	maxNoiseShare = 0.5
+)
+
+// remarkNoiseShare remarks a noise share for which another learning rate would be better.
+func (t *training) remarkNoiseShare() {
+	switch share := t.noiseShare; {
+	case share > maxNoiseShare:
+		t.remark(fmt.Sprintf("the noise of minibatches is %.2g of what matched friction can balance in the last steps, and should be at most %g: "+
+			"divide the learning rate by %.2g", share, maxNoiseShare, share/maxNoiseShare))
+	case share > 0 && share < minNoiseShare:
+		t.remark(fmt.Sprintf("the noise of minibatches is only %.2g of what matched friction can balance in the last steps: "+
+			"chains move faster, and as exactly, if the learning rate is multiplied by %.2g", share, maxNoiseShare/share))
+	}
 }
 
 // Symmetric minibatches heat directions of curvature lambda for which m sqrt(lambda h), the phase
