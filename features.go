@@ -4,15 +4,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/featurecache"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // parts are a network in the two stages in which it predicts: a frozen stem, from images to
@@ -65,8 +68,9 @@ func (r *Run) parts() (parts, error) {
 func (r *Run) inputs(ctx context.Context, device tensor.Device, p parts, images samples.Images) (samples.Images, error) {
 	e := p.extractor(device)
 	defer e.close()
+	e.keepIn(r.environment)
 	e.observe = func(done, total int) {
-		r.observe(Event{Task: "features", On: r.manifest.Data.Name, Done: done, Total: total, Images: min(done, featureBatch)})
+		r.observe(Event{Task: "features", On: r.manifest.Data.Name, Done: done, Total: total, Images: (done-1)%featureBatch + 1})
 	}
 	return e.of(ctx, images.Pixels)
 }
@@ -81,11 +85,20 @@ type extractor struct {
 	parts
 	device  tensor.Device
 	observe func(done, total int)
+	remark  func(text string)
 	session *graph.Session
+	dir     string              // where features are kept on disk; "" is nowhere
+	cache   *featurecache.Cache // opened when it is first needed
 }
 
 func (p parts) extractor(device tensor.Device) *extractor {
-	return &extractor{parts: p, device: device, observe: func(int, int) {}}
+	return &extractor{parts: p, device: device, observe: func(int, int) {}, remark: func(string) {}}
+}
+
+// keepIn makes the extractor keep features on disk where options say so.
+func (e *extractor) keepIn(options environment) {
+	e.dir = options.featureDir
+	e.remark = options.remark
 }
 
 // program returns the stem as a program whose steps compute the features of a batch.
@@ -109,13 +122,8 @@ func (e *extractor) of(ctx context.Context, pixels []byte) (samples.Images, erro
 	n := len(pixels) / size
 	rows := samples.Images{Features: e.width, Rows: make([]float32, n*e.width)}
 	row := func(i int) []float32 { return rows.Rows[i*e.width : (i+1)*e.width] }
-	keys, missing := make([]featureKey, n), []int(nil)
-	for i := range n {
-		keys[i] = e.key(pixels[i*size : (i+1)*size])
-		if !e.file.memory.get(keys[i], row(i)) {
-			missing = append(missing, i)
-		}
-	}
+	keys := make([]featurecache.Key, n)
+	missing := e.recall(keys, pixels, row)
 	for from := 0; from < len(missing); from += featureBatch {
 		if err := ctx.Err(); err != nil {
 			return rows, errors.Wrap(err, "pollen: features")
@@ -129,7 +137,50 @@ func (e *extractor) of(ctx context.Context, pixels []byte) (samples.Images, erro
 		}
 		e.observe(from+len(batch), len(missing))
 	}
+	e.keep(keys, missing, row)
 	return rows, nil
+}
+
+// recall sets the keys of images, and the features that are in memory or on disk. It returns the
+// numbers of the other images.
+func (e *extractor) recall(keys []featurecache.Key, pixels []byte, row func(i int) []float32) (missing []int) {
+	size := e.images.Bytes(1)
+	for i := range keys {
+		keys[i] = e.key(pixels[i*size : (i+1)*size])
+		if !e.file.memory.get(keys[i], row(i)) {
+			missing = append(missing, i)
+		}
+	}
+	if e.dir == "" || len(missing) == 0 {
+		return missing
+	}
+	if e.cache == nil {
+		e.cache = featurecache.Open(e.dir, e.identity(), e.width, featurecache.MaxBytes)
+	}
+	reader := e.cache.Reader()
+	defer reader.Close()
+	return slices.DeleteFunc(missing, func(i int) bool {
+		found := reader.Get(keys[i], row(i))
+		if found {
+			e.file.memory.put(keys[i], row(i))
+		}
+		return found
+	})
+}
+
+// keep writes the features that were missing to disk.
+func (e *extractor) keep(keys []featurecache.Key, missing []int, row func(i int) []float32) {
+	if e.cache == nil || len(missing) == 0 {
+		return
+	}
+	var computed []featurecache.Key
+	for _, i := range missing {
+		computed = append(computed, keys[i])
+	}
+	if err := e.cache.Put(computed, func(i int) []float32 { return row(missing[i]) }); err != nil {
+		e.remark(fmt.Sprintf("features cannot be cached, and the next start computes them again: %v (set XDG_CACHE_HOME for another cache directory)", err))
+		e.dir, e.cache = "", nil
+	}
 }
 
 // compute computes the features of at most featureBatch images, whose numbers are given.
@@ -184,20 +235,23 @@ func (e *extractor) close() error {
 	return e.session.Close()
 }
 
-// featureKey identifies the features of an image: it is a hash of the image and of all that they
-// depend on.
-type featureKey [sha256.Size]byte
+// identity describes all that features depend on apart from the image: the network, its input and
+// the device, since devices round differently. The threads of the host make no difference.
+func (e *extractor) identity() string {
+	device := e.device.Name()
+	if _, ok := e.device.(*tensor.Host); ok {
+		device = "host"
+		if kernel.InstructionSet() == "portable Go" {
+			device = "portable host"
+		}
+	}
+	return fmt.Sprintf("%s\n%s\n%q\n%v\n%v\n%v %t", device, e.file.sum, e.stem.cut, e.images.Shape(), e.images.Mean, e.images.Std, e.stem.format.reversed)
+}
 
-func (e *extractor) key(pixels []byte) (key featureKey) {
+// key returns the hash of an image and of all else that its features depend on.
+func (e *extractor) key(pixels []byte) (key featurecache.Key) {
 	hash := sha256.New()
-	hash.Write([]byte(e.file.sum + "\n" + e.stem.cut + "\n"))
-	for _, v := range append(append([]float64{}, e.images.Mean...), e.images.Std...) {
-		hash.Write(tensor.Bytes([]float64{v}))
-	}
-	hash.Write(tensor.Bytes([]int32{int32(e.images.Channels), int32(e.images.Height), int32(e.images.Width)}))
-	if e.stem.format.reversed {
-		hash.Write([]byte("reversed\n"))
-	}
+	hash.Write([]byte(e.identity()))
 	hash.Write(pixels)
 	hash.Sum(key[:0])
 	return key
@@ -210,22 +264,22 @@ const maxFeatureMemory = 256 << 20
 // them when they become too many.
 type featureMemory struct {
 	mu    sync.Mutex
-	rows  map[featureKey][]float32
+	rows  map[featurecache.Key][]float32
 	bytes int
 }
 
-func (m *featureMemory) get(key featureKey, to []float32) bool {
+func (m *featureMemory) get(key featurecache.Key, to []float32) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	row, ok := m.rows[key]
 	return ok && copy(to, row) == len(to)
 }
 
-func (m *featureMemory) put(key featureKey, row []float32) {
+func (m *featureMemory) put(key featurecache.Key, row []float32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.bytes+4*len(row) > maxFeatureMemory || m.rows == nil {
-		m.rows, m.bytes = map[featureKey][]float32{}, 0
+		m.rows, m.bytes = map[featurecache.Key][]float32{}, 0
 	}
 	if _, known := m.rows[key]; !known {
 		m.bytes += 4 * len(row)

@@ -68,6 +68,7 @@ type environment struct {
 	risk, riskConfidence float64
 	now                  func() time.Time
 	unlabelled           *datasets.Dataset
+	featureDir           string
 }
 
 // WithDevice makes a call compute on a device, which the caller closes. The default is the host
@@ -92,6 +93,14 @@ func WithNotes(notes map[string]string) Option { return func(e *environment) { e
 func WithUnlabelled(images *datasets.Dataset) Option {
 	return func(e *environment) { e.unlabelled = images }
 }
+
+// WithFeatureCache makes a call keep the features that a frozen network computes in a directory,
+// which other calls and processes may share, and take those that are there: they are found by the
+// contents of the network's file, its cut and input, the device's kind and the image. The directory
+// takes at most 1 GiB; features that were not used for the longest time are removed, and damaged
+// ones computed again. "", the default,
+// keeps them in memory only. A directory that cannot be written gets a remark.
+func WithFeatureCache(dir string) Option { return func(e *environment) { e.featureDir = dir } }
 
 // WithLevel sets the probability with which prediction sets contain the true class; 0.9 by default.
 func WithLevel(level float64) Option { return func(e *environment) { e.level = level } }

@@ -242,6 +242,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		p.Close()
 		return nil, err
 	}
+	p.ensembles.extractor.keepIn(r.environment)
 	return p, nil
 }
 

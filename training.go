@@ -150,8 +150,9 @@ func (t *training) loadInputs(ctx context.Context, device tensor.Device) (err er
 func (t *training) features(ctx context.Context, device tensor.Device, pixels []byte) (samples.Images, error) {
 	e := t.predicted.extractor(device)
 	defer e.close()
+	e.keepIn(t.environment)
 	e.observe = func(done, total int) {
-		t.observe(Event{Task: "features", On: t.data.Name, Done: done, Total: total, Images: min(done, featureBatch)})
+		t.observe(Event{Task: "features", On: t.data.Name, Done: done, Total: total, Images: (done-1)%featureBatch + 1})
 	}
 	return e.of(ctx, pixels)
 }

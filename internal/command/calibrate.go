@@ -66,7 +66,7 @@ func (k *calibrateFlags) run(ctx context.Context, dir string, c *console) error 
 			return err
 		}
 	}
-	run, err := pollen.Open(dir, append(withoutDamagedIf(k.withoutDamaged), pollen.WithObserver(c.observer("calibrate")))...)
+	run, err := pollen.Open(dir, append(withoutDamagedIf(k.withoutDamaged), pollen.WithObserver(c.observer("calibrate")), keepFeatures())...)
 	if err != nil {
 		return err
 	}

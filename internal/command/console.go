@@ -49,6 +49,17 @@ func program(file string, err error) string {
 
 func (c *console) remark(text string, values ...any) { progress.Remark(c.err, text, values...) }
 
+// keepFeatures returns the option to keep features of frozen networks in the user's cache
+// directory. Without such a directory, of which the reader of image directories has told the user,
+// they are not kept.
+func keepFeatures() pollen.Option {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return nil
+	}
+	return pollen.WithFeatureCache(filepath.Join(dir, "pollen", "features"))
+}
+
 // observer returns an Observer that shows a progress line for each task of the named run.
 func (c *console) observer(name string) pollen.Observer {
 	task := ""

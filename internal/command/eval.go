@@ -142,7 +142,7 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 	if err != nil {
 		return o, err
 	}
-	options = append(append(options, withoutDamagedIf(s.withoutDamaged)...), pollen.WithObserver(c.observer("scores")))
+	options = append(append(options, withoutDamagedIf(s.withoutDamaged)...), pollen.WithObserver(c.observer("scores")), keepFeatures())
 	for _, dir := range dirs {
 		run, err := pollen.Open(dir, options...)
 		if err != nil {

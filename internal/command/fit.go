@@ -181,7 +181,7 @@ func (p prepared) fit(ctx context.Context, dir, dataDir string, c *console, more
 	name := pollen.MethodName(p.spec.Method)
 	began := c.now()
 	run, err := pollen.Fit(ctx, p.asked, p.data, dir,
-		append(more, pollen.WithDevice(p.device), pollen.WithObserver(c.observer(name)), pollen.WithNotes(p.notes))...)
+		append(more, pollen.WithDevice(p.device), pollen.WithObserver(c.observer(name)), pollen.WithNotes(p.notes), keepFeatures())...)
 	return finishFit(ctx, run, err, finished{name, p.data, dataDir, c.now().Sub(began)}, c)
 }
 
@@ -228,7 +228,7 @@ func resumeRun(ctx context.Context, m pollen.Manifest, device deviceFlags, dataD
 	}
 	name := pollen.MethodName(m.Spec.Method)
 	run, err := pollen.Resume(ctx, dir, splits,
-		append(more, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)), pollen.WithUnlabelled(unlabelled))...)
+		append(more, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)), pollen.WithUnlabelled(unlabelled), keepFeatures())...)
 	return finishFit(ctx, run, err, finished{name, splits, dataDir, 0}, c)
 }
 

@@ -67,7 +67,7 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 		return err
 	}
 	defer opened.Close()
-	run, err := pollen.Gather(dir, parts, copied, pollen.WithDevice(opened), pollen.WithObserver(c.observer("gather")))
+	run, err := pollen.Gather(dir, parts, copied, pollen.WithDevice(opened), pollen.WithObserver(c.observer("gather")), keepFeatures())
 	if err != nil {
 		return err
 	}

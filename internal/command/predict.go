@@ -81,7 +81,7 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	if err != nil {
 		return err
 	}
-	run, err := pollen.Open(dir, append(append(options, withoutDamagedIf(p.withoutDamaged)...), pollen.WithObserver(c.observer("predict")))...)
+	run, err := pollen.Open(dir, append(append(options, withoutDamagedIf(p.withoutDamaged)...), pollen.WithObserver(c.observer("predict")), keepFeatures())...)
 	if err != nil {
 		return err
 	}

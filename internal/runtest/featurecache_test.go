@@ -1,0 +1,119 @@
+package runtest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/onnxtest"
+)
+
+// countFeatures counts the images of which a frozen network computes features.
+func countFeatures(n *int) pollen.Option {
+	return pollen.WithObserver(func(e pollen.Event) {
+		if e.Task == "features" {
+			*n += e.Images
+		}
+	})
+}
+
+// TestFeatureCache: what kept features replace has the same bits, and features are computed again
+// if anything that they depend on changes, or if they are damaged.
+func TestFeatureCache(t *testing.T) {
+	data, dir, n := splitsOf(t), filepath.Join(t.TempDir(), "features"), 0
+	device, count := with(t, 2), countFeatures(&n)
+	spec := func(change func(s *pollen.Spec)) pollen.Spec {
+		s := pretrained(t, onnxtest.Backbone{Metadata: map[string]string{"is": "the same"}}) // a new copy of the file
+		s.Epochs = 120
+		change(&s)
+		return s
+	}
+	unchanged := func(*pollen.Spec) {}
+	samplesOf := func(run *pollen.Run) (all []string) {
+		files, err := run.Samples()
+		must(t, err)
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			must(t, err)
+			all = append(all, string(content))
+		}
+		return all
+	}
+	want := samplesOf(fit(t, spec(unchanged), data, device, count))
+	computed := n
+	check := func(name string, change func(s *pollen.Spec), same bool, images int) *pollen.Run {
+		t.Helper()
+		n = 0
+		run := fit(t, spec(change), data, device, count, pollen.WithFeatureCache(dir))
+		if n != images {
+			t.Errorf("%s: features of %d images computed, want %d", name, n, images)
+		}
+		if got := samplesOf(run); same && !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: samples differ from those without a cache", name)
+		}
+		return run
+	}
+	check("first", unchanged, true, computed)
+	run := check("second", unchanged, true, 0)
+	check("another input", func(s *pollen.Spec) { s.Input = "inception" }, false, computed)
+	check("another network", func(s *pollen.Spec) {
+		s.Network = onnxtest.Backbone{Channels: 1, Side: side, Filters: 13}.Write(t)
+	}, false, computed)
+	check("other data in the file", func(s *pollen.Spec) {
+		s.Network = onnxtest.Backbone{Channels: 1, Side: side, Filters: 12, Metadata: map[string]string{"is": "another"}}.Write(t)
+	}, true, computed)
+
+	// Predictions share the directory; one changed image is a single one to compute.
+	options := []pollen.Option{device, count, pollen.WithFeatureCache(dir)}
+	predict := func(data []byte) ([]pollen.Answer, int) {
+		opened, err := pollen.Open(run.Dir(), options...)
+		must(t, err)
+		images := splitsOf(t).Test
+		copy(images.Images, data)
+		n = 0
+		answers, err := opened.Predict(context.Background(), images)
+		must(t, err)
+		return answers, n
+	}
+	first, computedTest := predict(nil)
+	again, none := predict(nil)
+	if computedTest != data.Test.Len() || none != 0 || !reflect.DeepEqual(first, again) {
+		t.Errorf("predictions computed features of %d and %d images, want %d and 0, and equal answers", computedTest, none, data.Test.Len())
+	}
+	if _, one := predict([]byte{255 - data.Test.Images[0]}); one != 1 {
+		t.Errorf("one changed image: features of %d images computed", one)
+	}
+
+	must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		must(t, err)
+		for i := range content[len(content)/2:] {
+			content[len(content)/2+i]++
+		}
+		return os.WriteFile(path, content, 0o600)
+	}))
+	n = 0
+	got := samplesOf(fit(t, spec(unchanged), data, device, count, pollen.WithFeatureCache(dir)))
+	if n == 0 || !reflect.DeepEqual(got, want) {
+		t.Errorf("damaged: features of %d images computed, and samples are the same: %t", n, reflect.DeepEqual(got, want))
+	}
+}
+
+// TestFeatureCacheThatCannotBe: a fit whose features cannot be kept says so, and continues.
+func TestFeatureCacheThatCannotBe(t *testing.T) {
+	dir, remarks := filepath.Join(t.TempDir(), "file"), ""
+	must(t, os.WriteFile(dir, nil, 0o600))
+	spec := pretrained(t, onnxtest.Backbone{})
+	spec.Epochs = 120
+	fit(t, spec, splitsOf(t), with(t, 1), pollen.WithFeatureCache(dir), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" }))
+	if !strings.Contains(remarks, "features cannot be cached") || !strings.Contains(remarks, "XDG_CACHE_HOME") {
+		t.Errorf("remarks are %q", remarks)
+	}
+}
