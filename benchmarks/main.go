@@ -50,7 +50,8 @@ func command() *cobra.Command {
 		}
 		return nil
 	}
-	root.AddCommand(stepCommand(&o), chainsCommand(&o), predictCommand(&o), pretrainedCommand(&o), kernelsCommand(&o), modelFlag(gpuCommand(&o), &o))
+	root.AddCommand(stepCommand(&o), chainsCommand(&o), predictCommand(&o), pretrainedCommand(&o), headsCommand(&o), kernelsCommand(&o))
+	root.AddCommand(modelFlag(gpuCommand(&o), &o))
 	return root
 }
 

@@ -31,6 +31,9 @@ var jaxProgram string
 //go:embed peers/pretrained_peer.py
 var pretrainedProgram string
 
+//go:embed peers/heads_peer.py
+var headsProgram string
+
 // peers are the other frameworks of a training step, by name.
 var peers = []struct {
 	name string
