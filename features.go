@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -88,6 +89,7 @@ type extractor struct {
 	remark  func(text string)
 	session *graph.Session
 	dir     string              // where features are kept on disk; "" is nowhere
+	now     func() time.Time    // marks what is used there
 	cache   *featurecache.Cache // opened when it is first needed
 }
 
@@ -97,8 +99,7 @@ func (p parts) extractor(device tensor.Device) *extractor {
 
 // keepIn makes the extractor keep features on disk where options say so.
 func (e *extractor) keepIn(options environment) {
-	e.dir = options.featureDir
-	e.remark = options.remark
+	e.dir, e.now, e.remark = options.featureDir, options.now, options.remark
 }
 
 // program returns the stem as a program whose steps compute the features of a batch.
@@ -155,7 +156,7 @@ func (e *extractor) recall(keys []featurecache.Key, pixels []byte, row func(i in
 		return missing
 	}
 	if e.cache == nil {
-		e.cache = featurecache.Open(e.dir, e.identity(), e.width, featurecache.MaxBytes)
+		e.cache = featurecache.Open(e.dir, e.identity(), e.width, featurecache.MaxBytes, e.now)
 	}
 	reader := e.cache.Reader()
 	defer reader.Close()

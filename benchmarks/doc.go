@@ -5,9 +5,9 @@
 //	go run ./benchmarks chains    1, 2, 4 and 16 chains: total images per second
 //	go run ./benchmarks predict   class probabilities under a sample, and averages over samples
 //	go run ./benchmarks pretrained
-//	go run ./benchmarks heads
 //	                              networks for images of 224 x 224 from ONNX files: features and
 //	                              training steps, next to ONNX Runtime and PyTorch
+//	go run ./benchmarks heads     many chains of HMC for a head on features, next to BlackJAX and NumPyro
 //	go run ./benchmarks kernels   kernels, as fractions of the machine's measured peaks
 //	go run ./benchmarks gpu       on a GPU: steps of many chains, each call of a step,
 //	                              convolutions, updates

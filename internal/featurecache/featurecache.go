@@ -57,10 +57,11 @@ type place struct {
 }
 
 // Open returns the cache in a directory, which need not exist, of rows with width values for the
-// network of the given name. All networks' files together take at most max bytes.
-func Open(dir, network string, width int, max int64) *Cache {
+// network of the given name. All networks' files together take at most max bytes. now is the clock
+// by which files are marked as used.
+func Open(dir, network string, width int, max int64, now func() time.Time) *Cache {
 	name := sha256.Sum256([]byte(network))
-	c := &Cache{root: dir, dir: filepath.Join(dir, hex.EncodeToString(name[:16])), width: width, max: max, now: time.Now}
+	c := &Cache{root: dir, dir: filepath.Join(dir, hex.EncodeToString(name[:16])), width: width, max: max, now: now}
 	c.index()
 	return c
 }

@@ -65,18 +65,18 @@ func files(t *testing.T, dir string) []string {
 
 func TestCache(t *testing.T) {
 	dir, a, b := filepath.Join(t.TempDir(), "new"), keysOf('a', 20), keysOf('b', 3)
-	c := Open(dir, "one", width, MaxBytes)
+	c := Open(dir, "one", width, MaxBytes, time.Now)
 	if n := found(t, c, a); n != 0 {
 		t.Errorf("an empty cache has %d rows", n)
 	}
 	put(t, c, a)
 	put(t, c, b)
-	for name, c := range map[string]*Cache{"the same": c, "opened again": Open(dir, "one", width, MaxBytes)} {
+	for name, c := range map[string]*Cache{"the same": c, "opened again": Open(dir, "one", width, MaxBytes, time.Now)} {
 		if n := found(t, c, append(a, keysOf('c', 4)...)) + found(t, c, b); n != 23 {
 			t.Errorf("%s: %d rows found, want 23", name, n)
 		}
 	}
-	for name, c := range map[string]*Cache{"another network": Open(dir, "two", width, MaxBytes), "another width": Open(dir, "one", width+1, MaxBytes)} {
+	for name, c := range map[string]*Cache{"another network": Open(dir, "two", width, MaxBytes, time.Now), "another width": Open(dir, "one", width+1, MaxBytes, time.Now)} {
 		if r := c.Reader(); r.Get(a[0], make([]float32, width)) || r.Get(a[0], make([]float32, width+1)) {
 			t.Errorf("%s: has a row", name)
 		}
@@ -87,7 +87,7 @@ func TestCache(t *testing.T) {
 // the file is shorter or longer.
 func TestDamage(t *testing.T) {
 	dir, keys := t.TempDir(), keysOf('a', 3)
-	put(t, Open(dir, "one", width, MaxBytes), keys)
+	put(t, Open(dir, "one", width, MaxBytes, time.Now), keys)
 	path := files(t, dir)[0]
 	intact, err := os.ReadFile(path)
 	if err != nil {
@@ -97,7 +97,7 @@ func TestDamage(t *testing.T) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return found(t, Open(dir, "one", width, MaxBytes), keys)
+		return found(t, Open(dir, "one", width, MaxBytes, time.Now), keys)
 	}
 	for i := range intact {
 		damaged := append([]byte{}, intact...)
@@ -130,7 +130,7 @@ func TestBound(t *testing.T) {
 	size := int64(headBytes + 32 + 10*(32+4*width+rowCheck))
 	now := time.Now().Add(-time.Hour)
 	open := func(network string) *Cache {
-		c := Open(dir, network, width, 3*size)
+		c := Open(dir, network, width, 3*size, time.Now)
 		now = now.Add(time.Minute)
 		c.now = func() time.Time { return now }
 		return c
@@ -165,7 +165,7 @@ func TestBound(t *testing.T) {
 
 func TestFewFiles(t *testing.T) {
 	dir := t.TempDir()
-	c := Open(dir, "one", width, MaxBytes)
+	c := Open(dir, "one", width, MaxBytes, time.Now)
 	put(t, c, keysOf('a', 1))
 	for i := range maxFiles {
 		path := filepath.Join(c.dir, fmt.Sprint(i)+suffix)
@@ -184,7 +184,7 @@ func TestPutFails(t *testing.T) {
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Open(dir, "one", width, MaxBytes).Put(keysOf('a', 1), func(int) []float32 { return make([]float32, width) }); err == nil {
+	if err := Open(dir, "one", width, MaxBytes, time.Now).Put(keysOf('a', 1), func(int) []float32 { return make([]float32, width) }); err == nil {
 		t.Error("a directory that is a file: no error")
 	}
 }
