@@ -7,7 +7,8 @@
 //	go run ./benchmarks pretrained
 //	                              networks for images of 224 x 224 from ONNX files: features and
 //	                              training steps, next to ONNX Runtime and PyTorch
-//	go run ./benchmarks heads     many chains of HMC for a head on features, next to BlackJAX and NumPyro
+//	go run ./benchmarks heads     many chains of HMC for a head on features, with BlackJAX and
+//	                              NumPyro
 //	go run ./benchmarks kernels   kernels, as fractions of the machine's measured peaks
 //	go run ./benchmarks gpu       on a GPU: steps of many chains, each call of a step,
 //	                              convolutions, updates
