@@ -76,7 +76,10 @@ func TestCache(t *testing.T) {
 			t.Errorf("%s: %d rows found, want 23", name, n)
 		}
 	}
-	for name, c := range map[string]*Cache{"another network": Open(dir, "two", width, MaxBytes, time.Now), "another width": Open(dir, "one", width+1, MaxBytes, time.Now)} {
+	for name, c := range map[string]*Cache{
+		"another network": Open(dir, "two", width, MaxBytes, time.Now),
+		"another width":   Open(dir, "one", width+1, MaxBytes, time.Now),
+	} {
 		if r := c.Reader(); r.Get(a[0], make([]float32, width)) || r.Get(a[0], make([]float32, width+1)) {
 			t.Errorf("%s: has a row", name)
 		}
