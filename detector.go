@@ -135,8 +135,11 @@ func (r *Run) detectorShape() detector.Shape {
 }
 
 // detectorIfAny returns the run's detector, or nil if it has none, or one for another number of
-// samples than it has now.
+// samples than it has now, or if predictions are to be made without it.
 func (r *Run) detectorIfAny(present int) (*detector.Detector, error) {
+	if r.undetected {
+		return nil, nil
+	}
 	d := &detector.Detector{}
 	err := rundir.ReadFile(r.dir, rundir.DetectorFile, d)
 	if os.IsNotExist(errors.Cause(err)) || err == nil && d.Samples != present {
@@ -164,18 +167,25 @@ type predictors struct {
 }
 
 // newPredictors loads the predictors for a run with the given number of sample files; d may be nil.
-// Passes of one sample differ only if one predictor makes all of them. With logits, all samples
-// have a predictor that stores these.
+// Passes of one sample differ only if one predictor makes all of them. With logits, all
+// predictions store these.
 func newPredictors(device tensor.Device, images samples.Images, network layers.Sequential, d *detector.Detector, files, passes int, logits bool,
 ) (p *predictors, err error) {
 	p = &predictors{detector: d}
-	if d != nil || logits {
+	if logits && d == nil {
+		if p.plain, err = samples.NewLogitPredictor(device, images, predictBatch, network.Apply); err != nil {
+			return nil, err
+		}
+		p.classes = p.plain.Classes()
+		return p, nil
+	}
+	if d != nil {
 		if p.featured, err = samples.NewFeaturePredictor(device, images, predictBatch, network.Apply); err != nil {
 			return nil, err
 		}
 		p.classes = p.featured.Classes()
 	}
-	if !logits && (d == nil || passes == 1 && len(d.Members) < files) {
+	if d == nil || !logits && passes == 1 && len(d.Members) < files {
 		if p.plain, err = samples.NewSamplePredictor(device, tensor.Float32, images, predictBatch, network.Apply); err != nil {
 			p.close()
 			return nil, err
@@ -367,7 +377,7 @@ func loadEnsembles(device tensor.Device, p parts, batch int, files []rundir.File
 	e = &ensembles{extractor: p.extractor(device), detector: d, shape: shape, passes: passes, samples: len(files), dirichlet: dirichlet}
 	var featured, plain []int
 	for i := range files {
-		if dirichlet || d != nil && (passes > 1 || d.At(i) >= 0) {
+		if d != nil && (dirichlet || passes > 1 || d.At(i) >= 0) {
 			featured = append(featured, i)
 		} else {
 			plain = append(plain, i)
@@ -397,6 +407,9 @@ func loadEnsembles(device tensor.Device, p parts, batch int, files []rundir.File
 		return samples.NewFeatureEnsemble(device, images, batch, predictorBatches*batch, len(featured), network.Apply)
 	})
 	load(plain, func() (*samples.EnsemblePredictor, error) {
+		if dirichlet {
+			return samples.NewLogitEnsemble(device, images, batch, predictorBatches*batch, len(plain), network.Apply)
+		}
 		return samples.NewEnsemblePredictor(device, images, batch, predictorBatches*batch, len(plain), network.Apply)
 	})
 	if err != nil {

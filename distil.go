@@ -31,9 +31,9 @@ import (
 // Malinin and Gales (Scaling ensemble distribution distillation to many classes with proxy targets,
 // 2021) therefore fit such a target, too.
 //
-// The images are those trained on and WithUnlabelled's, and changed ones: warped, blended and
-// pasted into each other. No label is used, so that images may change their class: the teacher
-// predicts each of them, too.
+// The images are those trained on and WithUnlabelled's, changed ones, which are warped and blended
+// with each other, and drawn ones, of random shapes. No label is used: the teacher predicts each of
+// them.
 type Distillation struct {
 	plain
 	// PrecisionWeight is the weight of the error of the precision, positive.

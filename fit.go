@@ -60,10 +60,8 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 	if err := t.chooseValidation(data); err != nil {
 		return nil, err
 	}
-	if t.teaching != nil {
-		if err := t.teaching.open(nil); err != nil {
-			return nil, err
-		}
+	if err := t.teaching.open(nil); err != nil {
+		return nil, err
 	}
 	t.remarkSteps()
 	return t.finish(ctx, data, t.beginRun)
@@ -178,6 +176,41 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 	return total + t.plan.Steps, err
 }
 
+// TryTeacher makes the teacher of a distillation predict as many of the images as given, at most
+// all, to estimate what its predictions would cost: it returns how many images it would predict. A
+// caller with a clock can time it; loading the teacher is a part of that time, so that the
+// difference between two numbers of images is what counts. It is an InvalidError if spec is not a
+// distillation.
+func TryTeacher(ctx context.Context, spec Spec, data *datasets.Dataset, images int, options ...Option) (total int, err error) {
+	if err := checkContext(ctx, "try"); err != nil {
+		return 0, err
+	}
+	switch _, ok := spec.Method.(Distillation); {
+	case !ok:
+		return 0, invalid("try: the method must be distil, to have a teacher")
+	case data == nil:
+		return 0, invalid("try: no data to train on")
+	case images < 1:
+		return 0, invalid("try: images must be at least 1, got %d", images)
+	}
+	e := environmentOf(options)
+	t, err := newTraining(spec.recommendedFor(data, e), data, "", e)
+	if err != nil {
+		return 0, err
+	}
+	if err := t.teaching.open(nil); err != nil {
+		return 0, err
+	}
+	some, err := t.data.First(min(images, t.data.Len()))
+	if err != nil {
+		return 0, err
+	}
+	_, err = t.teaching.teacher.Predictions(ctx, some, nil)
+	epochs := (t.plan.Steps*t.spec.Batch + t.data.Len() - 1) / t.data.Len()
+	copies := min(epochs, t.spec.Method.(Distillation).Copies)
+	return copies * t.data.Len(), err
+}
+
 // checkHeldOut refuses, before hours of training, held-out data that chains cannot be watched on,
 // and validation data that cannot calibrate the run: other image sizes, classes without a
 // counterpart, missing labels. There may be neither kind of data.
@@ -274,10 +307,7 @@ func (t *training) beginRun(device tensor.Device) error {
 		}
 		t.manifest = &Manifest{
 			Format: rundir.Format, Spec: t.written, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
-			Build: thisBuild(),
-		}
-		if t.teaching != nil {
-			t.manifest.Teacher = t.teaching.about
+			Build: thisBuild(), Teacher: t.teaching.described(),
 		}
 		if t.manifest.Model, err = t.spec.copyModel(t.dir); err != nil {
 			return first, nil, err
@@ -305,10 +335,8 @@ func (t *training) recoverRun(device tensor.Device) error {
 	if made == t.plan.Steps {
 		return nil
 	}
-	if t.teaching != nil {
-		if err := t.teaching.open(t.manifest.Teacher); err != nil {
-			return err
-		}
+	if err := t.teaching.open(t.manifest.Teacher); err != nil {
+		return err
 	}
 	parts := t.manifest.continuedBy(made, Describe(device), thisBuild())
 	if reflect.DeepEqual(parts, t.manifest.Continued) || len(parts)+len(t.manifest.Continued) == 0 {

@@ -263,7 +263,7 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 	case len(pixels) == 0 || len(pixels)%size != 0:
 		return nil, invalid("answer: %d bytes are not one or more images of %dx%dx%d", len(pixels), p.data.Channels, p.data.Height, p.data.Width)
 	}
-	var all []Answer
+	all := make([]Answer, 0, len(pixels)/size)
 	for len(pixels) > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, errors.Wrap(err, "pollen: answer")

@@ -43,7 +43,7 @@ func init() {
 		{"swag", SWAG{Rank: 20}, optimizers.Constant{Rate: 0.05}},
 		{"laplace", LaplaceApproximation{}, optimizers.Cosine{First: 0.1}},
 		{"bbb", BayesByBackprop{InitialStd: 0.02}, optimizers.Constant{Rate: 0.001}},
-		{"distil", Distillation{PrecisionWeight: 0.1, Copies: 10}, optimizers.Cosine{First: 0.002}},
+		{"distil", Distillation{PrecisionWeight: 0.03, Copies: 6}, optimizers.Cosine{First: 0.002}},
 
 		{"sgd", optimizers.SGD{}, optimizers.Constant{Rate: 0.1}},
 		{"momentum", optimizers.Momentum{Decay: 0.9}, optimizers.Constant{Rate: 0.01}},

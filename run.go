@@ -14,7 +14,6 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
@@ -348,11 +347,9 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 		return nil, err
 	}
 	passes := kind.passes(&r.manifest.Spec)
-	var found *detector.Detector
-	if !r.undetected {
-		if found, err = r.detectorIfAny(len(files)); err != nil {
-			return nil, err
-		}
+	found, err := r.detectorIfAny(len(files))
+	if err != nil {
+		return nil, err
 	}
 	var average *evaluate.Predictive
 	var strange *strangeness

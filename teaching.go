@@ -36,7 +36,8 @@ type Teacher struct {
 }
 
 // teaching loads the session of a distillation with images, copy by copy, and with what the teacher
-// predicts for them. It is a langevin.Hook, which is due before the first step of each epoch.
+// predicts for them. It is a langevin.Hook, which is due before the first step of each epoch. It is
+// nil for other methods, for which open and described do nothing.
 type teaching struct {
 	environment
 	dir    string // of the run; "" for trainings that keep nothing
@@ -52,6 +53,9 @@ type teaching struct {
 // open opens the teacher, and refuses one that cannot teach the run. It compares the teacher with
 // the one that the run began with, unless before is nil.
 func (g *teaching) open(before *Teacher) error {
+	if g == nil {
+		return nil
+	}
 	if extra, d := g.unlabelled, g.data; extra != nil && (extra.Channels != d.Channels || extra.Height != d.Height || extra.Width != d.Width) {
 		return invalid("distil: %s has images of %dx%dx%d, must have the %dx%dx%d of %s", extra.Name, extra.Channels, extra.Height, extra.Width,
 			d.Channels, d.Height, d.Width, d.Name)
@@ -86,6 +90,14 @@ func (g *teaching) open(before *Teacher) error {
 	teacher.undetected = true
 	g.teacher, g.about = teacher, about
 	return nil
+}
+
+// described returns the description of the teacher and the unlabelled images that open has found.
+func (g *teaching) described() *Teacher {
+	if g == nil {
+		return nil
+	}
+	return g.about
 }
 
 // describe returns the description of the teacher and the unlabelled images.

@@ -50,20 +50,22 @@ func DirichletPrecision(mean []float64, information float64) float64 {
 	return math.Exp((low + high) / 2)
 }
 
-// digammaShift is the distance by which digammaExcess moves small arguments, so that six terms of
-// the asymptotic series have an error below 1e-14.
-const digammaShift = 10
+// digammaShift is the distance by which digammaExcess moves small arguments, so that eight terms of
+// the asymptotic series have an error below 1e-13.
+const digammaShift = 6
 
 // digammaExcess returns digamma(x+1) - ln x of x > 0.
 func digammaExcess(x float64) float64 {
 	if x >= digammaShift {
 		s := 1 / (x * x)
-		return 1/(2*x) - s*(1./12-s*(1./120-s*(1./252-s*(1./240-s*(1./132)))))
+		return 1/(2*x) - s*(1./12-s*(1./120-s*(1./252-s*(1./240-s*(1./132-s*(691./32760-s*(1./12)))))))
 	}
-	// digamma(x+1) = digamma(x+1+n) - sum_i 1/(x+i).
-	sum := digammaExcess(x+digammaShift) + math.Log((x+digammaShift)/x)
+	// digamma(x+1) = digamma(x+1+n) - sum_i 1/(x+i), whose terms are added as one fraction, since
+	// divisions are slow.
+	above, below := 0.0, 1.0
 	for i := 1; i <= digammaShift; i++ {
-		sum -= 1 / (x + float64(i))
+		term := x + float64(i)
+		above, below = above*term+below, below*term
 	}
-	return sum
+	return digammaExcess(x+digammaShift) + math.Log((x+digammaShift)/x) - above/below
 }

@@ -43,9 +43,10 @@ type Strangeness struct {
 // Without samples the result is empty; Assess and Calibrate return an error for it, and for invalid
 // labels.
 func (p *Predictive) Predictions(name string, labels []int32) *Predictions {
+	mean := p.Mean()
 	return &Predictions{
-		Name: name, Probabilities: p.Mean(), Labels: labels, Classes: p.classes, Samples: p.samples, Dirichlet: p.dirichlet,
-		Uncertainty: p.Uncertainty(),
+		Name: name, Probabilities: mean, Labels: labels, Classes: p.classes, Samples: p.samples, Dirichlet: p.dirichlet,
+		Uncertainty: p.uncertaintyOf(mean),
 	}
 }
 

@@ -240,6 +240,10 @@ func (s *Sets) Of(probabilities []float64, classes int) ([][]int, error) {
 	var ranked ranking
 	for n := range sets {
 		row := probabilities[n*classes : (n+1)*classes]
+		if s.Rule.Score == ThresholdSets {
+			sets[n] = s.thresholdSet(row)
+			continue
+		}
 		ranked.of(row)
 		u := 0.0
 		if s.Rule.Randomized {
@@ -256,6 +260,22 @@ func (s *Sets) Of(probabilities []float64, classes int) ([][]int, error) {
 		}
 	}
 	return sets, nil
+}
+
+// thresholdSet returns the set for a row by ThresholdSets. It ranks only the classes of the set,
+// which are usually few.
+func (s *Sets) thresholdSet(row []float64) (set []int) {
+	for k, p := range row {
+		if s.Rule.score(p, 0, 0, 0) <= s.threshold(k) {
+			set = append(set, k)
+		}
+	}
+	if set == nil && !s.Rule.AllowEmpty {
+		best, _ := largest(row)
+		return []int{best}
+	}
+	slices.SortStableFunc(set, func(a, b int) int { return cmp.Compare(row[b], row[a]) })
+	return set
 }
 
 // PredictionSets returns the sets of Sets for each row of the probabilities [N K]. The errors are

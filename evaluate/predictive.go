@@ -141,8 +141,10 @@ type Uncertainty struct {
 }
 
 // Uncertainty returns the uncertainty of each example, or the zero value if no sample was added.
-func (p *Predictive) Uncertainty() Uncertainty {
-	mean := p.Mean()
+func (p *Predictive) Uncertainty() Uncertainty { return p.uncertaintyOf(p.Mean()) }
+
+// uncertaintyOf returns the uncertainty of each example, whose averaged probabilities are mean.
+func (p *Predictive) uncertaintyOf(mean []float64) Uncertainty {
 	if mean == nil {
 		return Uncertainty{}
 	}

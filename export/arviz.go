@@ -43,8 +43,12 @@ const (
 //	observed_data         label [image]
 //
 // The last three are those of the images, and need them; images may be nil, and the last two need
-// labels. Attributes of all groups are the settings of the run, its digest and its manifest.
+// labels. Attributes of all groups are the settings of the run, its digest and its manifest. Runs
+// without draws, which are distilled or have Monte Carlo dropout, are an InvalidError.
 func ArviZ(ctx context.Context, run *pollen.Run, images *datasets.Dataset, dir string) (remarks []string, err error) {
+	if m := run.Manifest(); m.Teacher != nil {
+		return nil, invalid("arviz: %s is one network, distilled from a posterior, and has no draws: export its teacher, %s", run.Dir(), m.Spec.Teacher)
+	}
 	a := &arviz{run: run}
 	if a.draws, err = run.Draws(); err != nil {
 		return nil, err

@@ -18,7 +18,8 @@ import (
 )
 
 // Card writes a new directory with a run in all formats and a README.md, a model card: training
-// data, method, scores on test images with 95 % intervals, and limits of use. It returns remarks.
+// data, method, scores on test images with 95 % intervals, and limits of use. It returns remarks. A
+// distilled run has no draws, and so no groups for ArviZ.
 // test must have labels. at is the time of TensorBoard's events.
 func Card(ctx context.Context, run *pollen.Run, test *datasets.Dataset, dir string, o ONNXOptions, at time.Time) (remarks []string, err error) {
 	p, err := predict(ctx, run, test)
@@ -40,8 +41,10 @@ func Card(ctx context.Context, run *pollen.Run, test *datasets.Dataset, dir stri
 		if err := add(ONNX(ctx, run, filepath.Join(dir, "model.onnx"), o)); err != nil {
 			return err
 		}
-		if err := add(ArviZ(ctx, run, test, filepath.Join(dir, "posterior.zarr"))); err != nil {
-			return err
+		if run.Manifest().Teacher == nil {
+			if err := add(ArviZ(ctx, run, test, filepath.Join(dir, "posterior.zarr"))); err != nil {
+				return err
+			}
 		}
 		if err := Torch(run, filepath.Join(dir, "posterior.safetensors")); err != nil {
 			return err
@@ -72,10 +75,17 @@ func (p *predicted) card(run *pollen.Run, answers []pollen.Answer, remarks []str
 	var text strings.Builder
 	say := func(format string, arguments ...any) { fmt.Fprintf(&text, format+"\n", arguments...) }
 	say("# %s on %s\n", m.Spec.NetworkName(), markdown(d.Name))
-	say("A Bayesian neural network that classifies images: the average of %d samples of its weights, drawn by Pollen.\n", p.draws.Len())
+	if m.Teacher == nil {
+		say("A Bayesian neural network that classifies images: the average of %d samples of its weights, drawn by Pollen.\n", p.draws.Len())
+	} else {
+		say("A neural network that classifies images, distilled by Pollen from a Bayesian one (%s by %s): it predicts what the average of %d samples does.\n",
+			markdown(m.Teacher.Network), markdown(m.Teacher.Method), m.Teacher.Samples)
+	}
 	say("| file | content |\n|---|---|")
 	say("| `model.onnx` | the averaged network, with its uncertainties, for onnxruntime |")
-	say("| `posterior.zarr` | the samples and their predictions for the test images, for ArviZ and xarray |")
+	if m.Teacher == nil {
+		say("| `posterior.zarr` | the samples and their predictions for the test images, for ArviZ and xarray |")
+	}
 	say("| `posterior.safetensors` | the samples, with PyTorch's names and layouts |")
 	say("| `predictions.npz` | predictions for the test images by sample, for NumPy |")
 	say("| `tensorboard/` | the course of the training, for TensorBoard |\n")

@@ -40,6 +40,30 @@ func TestCard(t *testing.T) {
 	}
 }
 
+// The card of a distilled run is about one network: it names the teacher, and has no posterior.
+func TestCardOfDistilled(t *testing.T) {
+	run, data := fitted(t, "distilled", 1, 3)
+	_, err := ArviZ(t.Context(), run, data.Test, filepath.Join(t.TempDir(), "zarr"))
+	if want := "is one network, distilled from a posterior, and has no draws: export its teacher, "; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the error is %v, want %q", err, want)
+	}
+	dir := filepath.Join(t.TempDir(), "card")
+	if _, err := Card(t.Context(), run, data.Test, dir, ONNXOptions{}, time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(content); !strings.Contains(text, "distilled by Pollen from a Bayesian one (lenet-small by sgld): it predicts what the average of 6 samples does") ||
+		strings.Contains(text, "posterior.zarr") {
+		t.Errorf("the card is\n%s", text)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "posterior.zarr")); !os.IsNotExist(err) {
+		t.Errorf("there are groups for ArviZ (%v)", err)
+	}
+}
+
 // TestIntervals: Wilson's interval of 8 of 10 is .490 to .943, as in Wilson (1927); the interval of
 // a mean is 1.96 standard errors.
 func TestIntervals(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 // convolutions [K C R R], linear layers [out in]. Each parameter has one more axis, the first, for
 // the samples, so that torch.func.vmap computes all of them, and element i of each is a state_dict
 // of sample i. The metadata are sample_weights, mean and std, which normalise pixels from 0 to 1,
-// separated by blanks, and the run's network, classes (one a line) and digest.
+// separated by blanks, and the run's network, classes (one a line), digest and output: "logits", or
+// "log_concentrations" of a Dirichlet distribution for a distilled run.
 func Torch(run *pollen.Run, path string) error {
 	draws, err := run.Draws()
 	if err != nil {
@@ -49,9 +50,14 @@ func Torch(run *pollen.Run, path string) error {
 			f.Tensors[j].Data = append(f.Tensors[j].Data, tensor.Bytes(p.Values)...)
 		}
 	}
+	output := "logits"
+	if m.Teacher != nil {
+		output = "log_concentrations"
+	}
 	f.Metadata = map[string]string{
 		"sample_weights": strings.Join(weights, " "), "mean": strings.Trim(fmt.Sprint(m.Data.Mean), "[]"), "std": strings.Trim(fmt.Sprint(m.Data.Std), "[]"),
 		"network": m.Spec.NetworkName(), "classes": strings.Join(m.Data.ClassNames, "\n"), "run_digest": digest,
+		"output": output,
 	}
 	pending, err := file.Create(path)
 	if err != nil {

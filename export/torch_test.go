@@ -11,9 +11,15 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestTorch: PyTorch computes the run's probabilities.
+// TestTorch: PyTorch computes the run's probabilities, also those of a distilled run.
 func TestTorch(t *testing.T) {
-	run, data := fitted(t, "lenet-small", 1, 3)
+	for network, output := range map[string]string{"lenet-small": "logits", "distilled": "log_concentrations"} {
+		t.Run(network, func(t *testing.T) { checkTorch(t, network, output) })
+	}
+}
+
+func checkTorch(t *testing.T, network, output string) {
+	run, data := fitted(t, network, 1, 3)
 	dir := t.TempDir()
 	path, reference := filepath.Join(dir, "posterior.safetensors"), filepath.Join(dir, "reference.npz")
 	if err := Torch(run, path); err != nil {
@@ -34,6 +40,9 @@ func TestTorch(t *testing.T) {
 	last, err := draws.Read(draws.Len() - 1)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if got := f.Metadata["output"]; got != output {
+		t.Errorf("the output is %q, want %q", got, output)
 	}
 	stored := map[string]safetensors.Tensor{}
 	for _, x := range f.Tensors {

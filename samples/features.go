@@ -16,9 +16,7 @@ type featureStores struct {
 	widths []int // numbers of values per image of the stores of features
 }
 
-// The names of the stores.
-const logitsStore = "logits"
-
+// featureStore returns the name of a store.
 func featureStore(i int) string { return "features" + strconv.Itoa(i) }
 
 // count returns the number of features of an image.
@@ -33,18 +31,13 @@ func (f featureStores) count() int {
 // add makes a program store the logits and features of n images, see [SamplePredictor.Features]. A
 // layer that reads an image flattened counts as reading [C H W].
 func (f *featureStores) add(b *graph.Builder, n int, order op.Batch, logits *graph.Node) {
-	store := func(name string, rows *graph.Node) {
-		if b.Err() == nil {
-			b.Apply(op.StoreRows{Batch: order}, rows, b.State(name, nil, n, graph.ShapeOf(rows)[1]), b.Header())
-		}
-	}
 	feature := func(rows *graph.Node) {
-		store(featureStore(len(f.widths)), rows)
+		storeRows(b, featureStore(len(f.widths)), n, order, rows)
 		if b.Err() == nil {
 			f.widths = append(f.widths, graph.ShapeOf(rows)[1])
 		}
 	}
-	store(logitsStore, logits)
+	storeRows(b, logitsStore, n, order, logits)
 	if b.Err() != nil {
 		return
 	}
@@ -136,12 +129,6 @@ func (p *SamplePredictor) Features(first int, to []float32) error {
 	return p.features.read(p.session, 0, first, to)
 }
 
-// Logits writes the logits of the last call of Predict, [images classes], into to. It is an error
-// unless the predictor is of NewFeaturePredictor.
-func (p *SamplePredictor) Logits(to []float32) error {
-	return graph.Read(p.session, logitsStore, 0, 0, to)
-}
-
 // FeatureCount returns the number of features of an image; 0 unless the predictor is of
 // NewFeaturePredictor.
 func (p *SamplePredictor) FeatureCount() int { return p.features.count() }
@@ -171,13 +158,3 @@ func (p *EnsemblePredictor) Features(member, first int, to []float32) error {
 // FeatureCount returns the number of features of an image; 0 unless the predictor is of
 // NewFeatureEnsemble.
 func (p *EnsemblePredictor) FeatureCount() int { return p.features.count() }
-
-// Logits writes the logits of a member for the images of the latest pass of Predict, in order, into
-// to: a row of Classes numbers for each of as many images as fit. It is an error unless the
-// ensemble is of NewFeatureEnsemble. Predict's argument use may call it.
-func (p *EnsemblePredictor) Logits(member int, to []float32) error {
-	if p.FeatureCount() == 0 {
-		return errors.New("samples: ensemble: logits are stored by NewFeatureEnsemble only")
-	}
-	return graph.Read(p.session, logitsStore, member, 0, to)
-}

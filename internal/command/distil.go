@@ -24,6 +24,7 @@ type distilFlags struct {
 	settings             config.Settings
 	dir, unlabelled, out string
 	method               pollen.Distillation
+	estimate             bool
 }
 
 func distilCommand(c *console) *cobra.Command {
@@ -39,8 +40,8 @@ func distilCommand(c *console) *cobra.Command {
 			"Its output is a Dirichlet distribution over probabilities, from which entropy, expected entropy and mutual information\n" +
 			"follow. The result is a run with a calibration of its own, which every command accepts. A prediction costs one network\n" +
 			"instead of one for each sample. The result is not a posterior: it has no samples, no R-hat and no temperature.\n\n" +
-			"The network learns from the run's training images, from changed copies of them (warped, blended, pasted into each other)\n" +
-			"and from the images of --data. The run predicts each of these; labels are not used. At the end, both are compared on the\n" +
+			"The network learns from the run's training images, from changed copies of them (warped, blended with each other),\n" +
+			"from drawn shapes and from the images of --data. The run predicts each of these; labels are not used. At the end, both are compared on the\n" +
 			"test images and on out-of-distribution images. pollen fit --resume continues an interrupted run.",
 		Example: "  pollen distil runs/flowers\n  pollen distil runs/flowers --data unlabelled-photos --out weeds\n" +
 			"  pollen distil runs/digits --model mlp-100 --epochs 20",
@@ -65,6 +66,7 @@ func distilCommand(c *console) *cobra.Command {
 	f.Float64Var(&d.method.PrecisionWeight, "precision-weight", d.method.PrecisionWeight, "weight of the spread in the loss")
 	f.StringVar(&d.unlabelled, "data", "", "more images to learn from, whose labels are not used: a file or a directory (default: none)")
 	f.StringVar(&d.out, "out", "", "out-of-distribution data to compare with the teacher on, besides strange images: a name, a directory or a file")
+	f.BoolVar(&d.estimate, "estimate", false, "time a few steps and predictions of RUN, print the estimated time and memory, and exit")
 	f.StringVar(&d.dir, "folder", "", "run directory, new or empty (default runs/distil-1, runs/distil-2, ...)")
 	return command
 }
@@ -77,9 +79,11 @@ func (d *distilFlags) run(ctx context.Context, teacher string, c *console) error
 	if m.Model != nil && d.settings.Text["model"] == "" {
 		return usage("pollen: distil: %s has the network of an ONNX file, which cannot be distilled into: name another one with --model", teacher)
 	}
-	dir, err := newRunDir(d.dir, "distil")
-	if err != nil {
-		return err
+	dir := d.dir
+	if !d.estimate {
+		if dir, err = newRunDir(d.dir, "distil"); err != nil {
+			return err
+		}
 	}
 	p, err := d.prepare(ctx, teacher, *m, c)
 	if err != nil {
@@ -89,6 +93,9 @@ func (d *distilFlags) run(ctx context.Context, teacher string, c *console) error
 	unlabelled, err := unlabelledImages(ctx, *m, d.unlabelled, c)
 	if err != nil {
 		return err
+	}
+	if d.estimate {
+		return p.estimate(ctx, c, pollen.WithUnlabelled(unlabelled))
 	}
 	return p.fit(ctx, dir, d.settings.Data.Dir, c, pollen.WithUnlabelled(unlabelled))
 }

@@ -403,10 +403,16 @@ func runEstimate(ctx context.Context, s *config.Settings, c *console) error {
 		return err
 	}
 	defer p.device.Close()
+	return p.estimate(ctx, c)
+}
+
+// estimate times some steps and prints the cost of the whole run, with more options.
+func (p prepared) estimate(ctx context.Context, c *console, more ...pollen.Option) error {
 	if err := printSummary(p.spec, p.data, c); err != nil {
 		return err
 	}
-	m, err := pollen.EstimateMemory(p.asked, p.data, pollen.WithDevice(p.device))
+	options := append(more, pollen.WithDevice(p.device))
+	m, err := pollen.EstimateMemory(p.asked, p.data, options...)
 	if err != nil {
 		return err
 	}
@@ -418,11 +424,20 @@ func runEstimate(ctx context.Context, s *config.Settings, c *console) error {
 		if e.Remark != "" {
 			c.remark("%s", e.Remark)
 		}
-	}, pollen.WithDevice(p.device))
+	}, options...)
 	if err != nil {
 		return err
 	}
-	cost := (step * time.Duration(total)).Round(time.Second)
-	fmt.Fprintf(c.out, "%d steps of %.1f ms: about %s, plus predictions\n", total, float64(step)/float64(time.Millisecond), cost)
+	cost := step * time.Duration(total)
+	text := fmt.Sprintf("%d steps of %.1f ms", total, float64(step)/float64(time.Millisecond))
+	if _, ok := p.spec.Method.(pollen.Distillation); ok {
+		images, each, err := comparison.TeacherCost(ctx, p.asked, p.data.Train, c.now, options...)
+		if err != nil {
+			return err
+		}
+		cost += each * time.Duration(images)
+		text += fmt.Sprintf(" and predictions of the teacher for %d images, %.2f ms each", images, float64(each)/float64(time.Millisecond))
+	}
+	fmt.Fprintf(c.out, "%s: about %s, plus predictions\n", text, cost.Round(time.Second))
 	return nil
 }

@@ -29,3 +29,22 @@ func Cost(ctx context.Context, spec pollen.Spec, data *datasets.Dataset, some in
 	}))...)
 	return steps, last.Sub(first) / time.Duration(max(1, to-from)), err
 }
+
+// TeacherCost returns the number of images that the teacher of a distillation predicts during the
+// run, and the time for one of them, measured with now.
+func TeacherCost(ctx context.Context, spec pollen.Spec, data *datasets.Dataset, now func() time.Time, options ...pollen.Option,
+) (images int, each time.Duration, err error) {
+	const few, many = 100, 1100
+	var took [2]time.Duration
+	for i, n := range []int{few, many} {
+		begin := now()
+		if images, err = pollen.TryTeacher(ctx, spec, data, n, options...); err != nil {
+			return 0, 0, err
+		}
+		took[i] = now().Sub(begin)
+	}
+	if data.Len() < many { // loading the samples is a part of the time, since few images cannot be timed
+		return images, took[1] / time.Duration(min(many, data.Len())), nil
+	}
+	return images, max(0, took[1]-took[0]) / (many - few), nil
+}

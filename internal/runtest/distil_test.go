@@ -57,6 +57,33 @@ func TestDistil(t *testing.T) {
 	checkSpread(t, run, data.Test)
 }
 
+// TryTeacher predicts some images, and returns how many a distillation has predicted: those of each
+// copy once, of at most one copy for each epoch.
+func TestTryTeacher(t *testing.T) {
+	data, teacher, spec := lesson(t)
+	predicted := 0
+	count := pollen.WithObserver(func(e pollen.Event) {
+		if e.Task == "predict" && e.Done == e.Total {
+			predicted++
+		}
+	})
+	for _, row := range []struct{ epochs, want int }{{40, 4 * 200}, {3, 3 * 200}} {
+		spec.Epochs = row.epochs
+		got, err := pollen.TryTeacher(context.Background(), spec, data.Train, 50, count)
+		if err != nil || got != row.want {
+			t.Errorf("%d epochs: the teacher predicts %d images (%v), want %d", row.epochs, got, err, row.want)
+		}
+	}
+	if predicted != 2 {
+		t.Errorf("%d predictions, want 2", predicted)
+	}
+	_, err := pollen.TryTeacher(context.Background(), teacher.Manifest().Spec, data.Train, 50)
+	wantInvalid(t, "try", err, "the method must be distil, to have a teacher")
+	spec.Teacher = filepath.Join(t.TempDir(), "none")
+	_, err = pollen.TryTeacher(context.Background(), spec, data.Train, 50)
+	wantInvalid(t, "try", err, "teacher")
+}
+
 // checkSpread compares the uncertainties of a distilled run, as Predictions and a Predictor compute
 // them, with each other.
 func checkSpread(t *testing.T, run *pollen.Run, test *datasets.Dataset) {

@@ -8,16 +8,23 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Every changed image is warped by a random affine map: a rotation by up to maxTurn, a scale of up
-// to e^maxZoom along each axis, and a shift by up to maxShift of the side. A quarter of them are
-// then blended with another image, and another quarter get a rectangle of another image.
+// Most changed images are warped by a random affine map: a rotation by up to maxTurn, a scale of up
+// to e^maxZoom along each axis, and a shift by up to maxShift of the side. These are small, since a
+// small network follows its teacher the less on images like those trained on, the more it must
+// learn of others. The fraction blended of all is then blended with another image.
+//
+// Of the fractions pasted and drawn the network learns what its teacher predicts for images that
+// belong to no class: two images, warped strongly times as much, of which a rectangle of one is
+// pasted into the other, and images that are not made of those of the pool, see draw.
 const (
-	maxTurn  = math.Pi / 9
-	maxZoom  = 0.2
-	maxShift = 0.1
+	maxTurn  = math.Pi / 36
+	maxZoom  = 0.05
+	maxShift = 0.025
+	strongly = 4
 
 	blended = 0.25
-	pasted  = 0.25
+	pasted  = 0.1
+	drawn   = 0.15
 )
 
 // Pool has the images to start from, numbered from 0 to Len-1.
@@ -69,16 +76,20 @@ func (c *changer) image(position int, to []byte) {
 		copy(to, image)
 		return
 	}
-	c.warp(image, to)
-	kind := c.fraction()
-	if kind >= blended+pasted {
-		return
-	}
-	c.warp(c.Image(int(c.fraction()*float64(n))), c.other)
-	if kind < blended {
-		c.blend(to)
-	} else {
+	another := func() []byte { return c.Image(int(c.fraction() * float64(n))) }
+	switch kind := c.fraction(); {
+	case kind < drawn:
+		c.draw(to)
+	case kind < drawn+pasted:
+		c.warp(image, to, strongly)
+		c.warp(another(), c.other, strongly)
 		c.paste(to)
+	case kind < drawn+pasted+blended:
+		c.warp(image, to, 1)
+		c.warp(another(), c.other, 1)
+		c.blend(to)
+	default:
+		c.warp(image, to, 1)
 	}
 }
 
@@ -93,13 +104,13 @@ func (c *changer) fraction() float64 {
 // between returns a random number from -most to most.
 func (c *changer) between(most float64) float64 { return most * (2*c.fraction() - 1) }
 
-// warp writes an image under a random affine map, interpolated linearly. Beyond its edges, the
-// image continues with their pixels.
-func (c *changer) warp(from, to []byte) {
-	sin, cos := math.Sincos(c.between(maxTurn))
-	zoomY, zoomX := math.Exp(c.between(maxZoom)), math.Exp(c.between(maxZoom))
+// warp writes an image under a random affine map, which is larger by a factor than the constants
+// say, interpolated linearly. Beyond its edges, the image continues with their pixels.
+func (c *changer) warp(from, to []byte, factor float64) {
+	sin, cos := math.Sincos(c.between(factor * maxTurn))
+	zoomY, zoomX := math.Exp(c.between(factor*maxZoom)), math.Exp(c.between(factor*maxZoom))
 	h, w := float64(c.Height), float64(c.Width)
-	shiftY, shiftX := c.between(maxShift*h), c.between(maxShift*w)
+	shiftY, shiftX := c.between(factor*maxShift*h), c.between(factor*maxShift*w)
 	middleY, middleX := (h-1)/2, (w-1)/2
 	for y := range c.Height {
 		for x := range c.Width {
@@ -119,11 +130,47 @@ func (c *changer) warp(from, to []byte) {
 	}
 }
 
-// blend mixes the other image into an image, in a random ratio.
+// blend mixes the other image into an image, in a random ratio of at most a half.
 func (c *changer) blend(image []byte) {
-	t := c.fraction()
+	t := c.fraction() / 2
 	for i, v := range c.other {
 		image[i] = byte(float64(image[i])*(1-t) + float64(v)*t + 0.5)
+	}
+}
+
+// waves is the number of plane waves of a drawn image.
+const waves = 6
+
+// draw writes an image of smooth shapes with random contours, contrast and colours: a sum of plane
+// waves, whose wavelengths are between a seventh of the shorter side and twice that side, passes a
+// sigmoid function, which mixes two colours.
+func (c *changer) draw(to []byte) {
+	side := float64(min(c.Height, c.Width))
+	var waveY, waveX, phase [waves]float64
+	for i := range waves {
+		sin, cos := math.Sincos(c.between(math.Pi))
+		number := 2 * math.Pi / (side * 2 * math.Pow(14, -c.fraction()))
+		waveY[i], waveX[i], phase[i] = number*sin, number*cos, c.between(math.Pi)
+	}
+	gain, level := 2*math.Pow(10, c.fraction()), c.between(0.5)
+	low, high := make([]float64, c.Channels), make([]float64, c.Channels)
+	for channel := range c.Channels {
+		low[channel], high[channel] = 255*c.fraction(), 255*c.fraction()
+		if c.fraction() < 0.5 { // like a background
+			low[channel] = 0
+		}
+	}
+	for y := range c.Height {
+		for x := range c.Width {
+			sum := 0.0
+			for i := range waves {
+				sum += math.Cos(waveY[i]*float64(y) + waveX[i]*float64(x) + phase[i])
+			}
+			t := 1 / (1 + math.Exp(-gain*(sum/math.Sqrt(waves)-level)))
+			for channel := range c.Channels {
+				to[(channel*c.Height+y)*c.Width+x] = byte(low[channel] + t*(high[channel]-low[channel]) + 0.5)
+			}
+		}
 	}
 }
 

@@ -50,7 +50,7 @@ func TestWarp(t *testing.T) {
 	flat := bytes.Repeat([]byte{77}, 2*9*12)
 	to := make([]byte, len(flat))
 	c.address.Step = 3
-	c.warp(flat, to)
+	c.warp(flat, to, strongly)
 	if !bytes.Equal(flat, to) {
 		t.Errorf("a constant image is %v", to)
 	}
@@ -58,7 +58,7 @@ func TestWarp(t *testing.T) {
 	for i := range ramp {
 		ramp[i] = byte(20 * (i % 12))
 	}
-	c.warp(ramp, to)
+	c.warp(ramp, to, strongly)
 	if bytes.Equal(ramp, to) {
 		t.Error("a ramp is unchanged")
 	}
@@ -67,5 +67,60 @@ func TestWarp(t *testing.T) {
 		if !slices.IsSorted(row) {
 			t.Errorf("row %d of a ramp is %v, want it to rise: the map turns by at most 20 degrees", y, row)
 		}
+	}
+}
+
+// Blended images keep at least half of the first one.
+func TestBlend(t *testing.T) {
+	c := changer{Pool: Pool{Channels: 1, Height: 1, Width: 2}, other: []byte{200, 0}}
+	for step := range uint64(50) {
+		c.address.Step, c.used = step, 0
+		image := []byte{100, 100}
+		c.blend(image)
+		if image[0] < 100 || image[0] > 150 || image[1] < 50 || image[1] > 100 || int(image[0])+int(image[1]) != 200 {
+			t.Fatalf("100 blended with 200 and 0 is %v", image)
+		}
+	}
+}
+
+// Drawn images are smooth, differ from each other, and about half of them have a black background.
+func TestDraw(t *testing.T) {
+	const side = 28
+	c := changer{Pool: Pool{Channels: 1, Height: side, Width: side}}
+	seen, dark := map[string]bool{}, 0
+	const images = 60
+	for step := range uint64(images) {
+		c.address.Step, c.used = step, 0
+		to := make([]byte, side*side)
+		c.draw(to)
+		seen[string(to)] = true
+		if slices.Min(to) < 8 {
+			dark++
+		}
+	}
+	if len(seen) != images || dark < images/4 {
+		t.Errorf("%d of %d images differ, and %d have dark parts", len(seen), images, dark)
+	}
+	var rgb [3 * 9]byte
+	c = changer{Pool: Pool{Channels: 3, Height: 3, Width: 3}}
+	c.draw(rgb[:])
+	if bytes.Equal(rgb[:9], rgb[9:18]) {
+		t.Error("channels do not differ in their colours")
+	}
+}
+
+// The fractions of changed images that are drawn and blended are those of the constants: a warp
+// changes an image of one grey level only if it is blended with another or drawn.
+func TestFractions(t *testing.T) {
+	const n, side = 4000, 4
+	p := Pool{Channels: 1, Height: side, Width: side, Len: n, Image: func(int) []byte { return bytes.Repeat([]byte{90}, side*side) }}
+	images, different := p.Copy(n, 1, 7), 0
+	for i := range n {
+		if !bytes.Equal(images[i*side*side:(i+1)*side*side], p.Image(0)) {
+			different++
+		}
+	}
+	if got := float64(different) / n; got < drawn-0.03 || got > drawn+0.03 {
+		t.Errorf("%.3f of the images are drawn, want %v", got, drawn)
 	}
 }

@@ -1,0 +1,60 @@
+package samples
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// logitsStore is the name of the state that the logits are stored in.
+const logitsStore = "logits"
+
+// storeRows makes a program store rows [B D] of each step in the state called name, which is
+// [n D].
+func storeRows(b *graph.Builder, name string, n int, order op.Batch, rows *graph.Node) {
+	if b.Err() == nil {
+		b.Apply(op.StoreRows{Batch: order}, rows, b.State(name, nil, n, graph.ShapeOf(rows)[1]), b.Header())
+	}
+}
+
+// NewLogitPredictor is [NewSamplePredictor] of float32, whose predictions also store logits.
+func NewLogitPredictor(device tensor.Device, images Images, batch int,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node,
+) (*SamplePredictor, error) {
+	if err := images.validate(); err != nil {
+		return nil, err
+	}
+	order := op.Batch{Size: min(batch, images.Len())}
+	return loadPredictor(device, tensor.Float32, images, order, network, func(b *graph.Builder, _, logits *graph.Node) {
+		storeRows(b, logitsStore, images.Len(), order, logits)
+	})
+}
+
+// NewLogitEnsemble is [NewEnsemblePredictor], whose predictions also store logits.
+func NewLogitEnsemble(device tensor.Device, images Images, batch, capacity, members int,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node,
+) (*EnsemblePredictor, error) {
+	capacity = roundUp(capacity, batch)
+	return newEnsemble(device, images, batch, capacity, members, network, func(b *graph.Builder, _, logits *graph.Node) {
+		storeRows(b, logitsStore, capacity, op.Batch{Size: batch}, logits)
+	})
+}
+
+// Logits writes the logits of the last call of Predict, [images classes], into to. It is an error
+// unless the predictor is of NewLogitPredictor or NewFeaturePredictor.
+func (p *SamplePredictor) Logits(to []float32) error {
+	return readLogits(p.session, 0, to)
+}
+
+// Logits writes the logits of a member for the images of the latest pass of Predict, in order, into
+// to: a row of Classes numbers for each of as many images as fit. It is an error unless the
+// ensemble is of NewLogitEnsemble or NewFeatureEnsemble. Predict's argument use may call it.
+func (p *EnsemblePredictor) Logits(member int, to []float32) error {
+	return readLogits(p.session, member, to)
+}
+
+func readLogits(s *graph.Session, chain int, to []float32) error {
+	return errors.Wrap(graph.Read(s, logitsStore, chain, 0, to), "samples: logits")
+}
