@@ -7,6 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 )
 
@@ -89,6 +90,17 @@ func (d *Draws) Calibration() (*evaluate.Calibration, error) {
 // Detector returns the run's detector of strange images, or nil if it has none for these samples.
 // Its type is internal: it is for package export.
 func (d *Draws) Detector() (*detector.Detector, error) { return d.run.detectorIfAny(len(d.files)) }
+
+// Stages returns the network in the stages in which it predicts: its frozen part, from images to
+// vectors, which all samples share, and the part whose weights the samples have. Without a frozen
+// part, which only networks of ONNX files have, frozen is nil and sampled reads images.
+func (d *Draws) Stages() (frozen layers.Layer, sampled layers.Sequential, err error) {
+	p, err := d.run.parts()
+	if err != nil || p.stem == nil {
+		return nil, p.network, err
+	}
+	return p.stem, p.network, nil
+}
 
 // Labels returns the labels of a data set as numbers of the run's classes, which are matched by
 // name. The error is an InvalidError if there are none, or one is of another class.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/onnxtest"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
@@ -39,7 +40,7 @@ func patterns(t testing.TB, n, channels int, stream uint16) *datasets.Dataset {
 }
 
 // fitted is a small calibrated run with two chains, and its data. The network distilled stands for
-// a run that learns from such a run.
+// a run that learns from such a run; frozen and partly frozen are networks of an ONNX file.
 func fitted(t testing.TB, network string, channels, samples int) (*pollen.Run, *datasets.Splits) {
 	t.Helper()
 	data := &datasets.Splits{Train: patterns(t, 120, channels, 1), Validation: patterns(t, 60, channels, 2), Test: patterns(t, 40, channels, 3)}
@@ -47,6 +48,16 @@ func fitted(t testing.TB, network string, channels, samples int) (*pollen.Run, *
 	if network == "distilled" {
 		teacher, _ := fitted(t, "lenet-small", channels, samples)
 		spec = pollen.Spec{Network: "lenet-small", Method: pollen.Distillation{PrecisionWeight: 0.1, Copies: 2}, Teacher: teacher.Dir(), Batch: 30, Epochs: 8}
+	}
+	if strings.HasSuffix(network, "frozen") {
+		spec.Network = onnxtest.Backbone{Channels: channels, Side: side, Filters: 12}.Write(t)
+		spec.Head = "mlp:5"
+		switch network {
+		case "partly frozen":
+			spec.Freeze = "features.0.weight"
+		case "BGR frozen":
+			spec.Input = "caffe"
+		}
 	}
 	run, err := pollen.Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "patterns"))
 	if err != nil {

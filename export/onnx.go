@@ -90,10 +90,15 @@ type predictive struct {
 	detector *detector.Detector // nil if there is no in_distribution
 	remarks  []string
 
-	b        *graph.Builder
-	input    *graph.Node
-	logits   *graph.Node
-	features []*graph.Node // that the detector compares
+	frozen   *stage        // nil if no part of the network is frozen
+	sampled  stage         // from images, or the output of frozen, to logits
+	features []*graph.Node // of sampled, which the detector compares
+}
+
+// stage is the graph of a part of the network.
+type stage struct {
+	b             *graph.Builder
+	input, output *graph.Node
 }
 
 func newONNX(ctx context.Context, run *pollen.Run, o ONNXOptions) (*onnx.Writer, []string, error) {
@@ -101,7 +106,7 @@ func newONNX(ctx context.Context, run *pollen.Run, o ONNXOptions) (*onnx.Writer,
 	if err := p.choose(run); err != nil {
 		return nil, nil, err
 	}
-	if err := p.build(run); err != nil {
+	if err := p.build(); err != nil {
 		return nil, nil, err
 	}
 	sets, decisions, err := p.calibrate(ctx, run)
@@ -112,6 +117,9 @@ func newONNX(ctx context.Context, run *pollen.Run, o ONNXOptions) (*onnx.Writer,
 		return nil, nil, err
 	}
 	pixels, x := p.images()
+	if x, err = p.backbone(x); err != nil {
+		return nil, nil, err
+	}
 	logits, features, err := p.networks(x)
 	if err != nil {
 		return nil, nil, err
@@ -176,18 +184,34 @@ func spaced(n, k int) []int {
 	return positions
 }
 
-// build builds the graph of the network for one image.
-func (p *predictive) build(run *pollen.Run) error {
-	network, err := run.Network()
+// build builds the graphs of the network for one image: of its frozen part, if it has one, and of
+// the part whose weights are sampled.
+func (p *predictive) build() error {
+	frozen, sampled, err := p.draws.Stages()
 	if err != nil {
 		return err
 	}
-	p.b = graph.New(tensor.Float32)
-	p.b.Mode = graph.Prediction
-	p.input = p.b.Data("images", tensor.Float32, 1, p.m.Data.Channels, p.m.Data.Height, p.m.Data.Width)
-	p.logits = network.Apply(p.b, p.input)
-	p.features = samples.LayerInputs(p.b)
-	return p.b.Err()
+	d, shape := &p.m.Data, []int{1, p.m.Data.Channels, p.m.Data.Height, p.m.Data.Width}
+	if frozen != nil {
+		b := newGraph()
+		p.frozen = &stage{b: b, input: b.Data("images", tensor.Float32, 1, d.Channels, d.Height, d.Width)}
+		p.frozen.output = frozen.Apply(b, p.frozen.input)
+		if err := b.Err(); err != nil {
+			return err
+		}
+		shape = graph.ShapeOf(p.frozen.output)
+	}
+	b := newGraph()
+	p.sampled = stage{b: b, input: b.Data("input", tensor.Float32, shape...)}
+	p.sampled.output = sampled.Apply(b, p.sampled.input)
+	p.features = samples.LayerInputs(b)
+	return b.Err()
+}
+
+func newGraph() *graph.Builder {
+	b := graph.New(tensor.Float32)
+	b.Mode = graph.Prediction
+	return b
 }
 
 // calibrate returns the calibration for prediction sets by the samples of the file, and the one for
@@ -292,7 +316,23 @@ func (p *predictive) images() (pixels, x string) {
 	return pixels, x
 }
 
-// networks adds the network under all samples. It returns the logits [S batch K] and, for the
+// backbone adds the frozen part of the network, if there is one, and returns the name of its output,
+// which the sampled part reads.
+func (p *predictive) backbone(x string) (string, error) {
+	if p.frozen == nil {
+		return x, nil
+	}
+	const scope = "frozen"
+	e, err := p.w.Emit(p.frozen.b, p.frozen.input, x, make([][][]float32, 1), scope)
+	if err != nil {
+		return "", err
+	}
+	p.w.Scope(scope)
+	y, _, err := e.Value(p.frozen.output)
+	return y, err
+}
+
+// networks adds the sampled network under all samples. It returns the logits [S batch K] and, for the
 // detector's members, the features [M batch F].
 func (p *predictive) networks(x string) (logits, features string, err error) {
 	together := max(1, p.o.Together)
@@ -308,7 +348,7 @@ func (p *predictive) networks(x string) (logits, features string, err error) {
 			return "", "", err
 		}
 		p.w.Scope(scope)
-		y, stacked, err := e.Value(p.logits)
+		y, stacked, err := e.Value(p.sampled.output)
 		if err != nil {
 			return "", "", err
 		}
@@ -342,7 +382,7 @@ func (p *predictive) concat(axis int, values []string) string {
 // emit adds the network under the samples at some positions.
 func (p *predictive) emit(x string, positions []int, scope string) (*onnx.Emission, error) {
 	var values [][][]float32
-	parameters := p.b.Parameters()
+	parameters := p.sampled.b.Parameters()
 	for _, position := range positions {
 		s, err := p.draws.Read(position)
 		if err != nil {
@@ -357,7 +397,7 @@ func (p *predictive) emit(x string, positions []int, scope string) (*onnx.Emissi
 		}
 		values, p.weights = append(values, sample), append(p.weights, float32(s.Weight))
 	}
-	return p.w.Emit(p.b, p.input, x, values, scope)
+	return p.w.Emit(p.sampled.b, p.sampled.input, x, values, scope)
 }
 
 // uncertainty adds the outputs that follow from the logits [S batch K]. c is nil without prediction

@@ -1,8 +1,10 @@
 package export
 
 import (
+	"bytes"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/npz"
+	"github.com/pollen-ml/pollen/internal/onnxtest"
 	"github.com/pollen-ml/pollen/onnx"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
@@ -40,10 +43,13 @@ func strangers(t testing.TB, d *datasets.Dataset, n int) *datasets.Dataset {
 // TestONNXRuntime compares the outputs of onnxruntime with the run's answers for 1000 images.
 func TestONNXRuntime(t *testing.T) {
 	needsPython(t)
-	for _, network := range []string{"lenet-small", "cnn", "resnet20-frn-silu", "distilled"} {
+	for _, network := range []string{"lenet-small", "cnn", "resnet20-frn-silu", "distilled", "frozen", "partly frozen", "BGR frozen"} {
 		for _, together := range []int{1, 4} {
+			if network == "partly frozen" && together > 1 {
+				continue // which is refused
+			}
 			t.Run(fmt.Sprint(network, together), func(t *testing.T) {
-				channels := map[string]int{"cnn": 3}[network]
+				channels := map[string]int{"cnn": 3, "frozen": 3, "BGR frozen": 3}[network]
 				run, data := fitted(t, network, max(channels, 1), 3)
 				dir := t.TempDir()
 				path, reference := filepath.Join(dir, "model.onnx"), filepath.Join(dir, "reference.npz")
@@ -87,7 +93,14 @@ func TestONNXRuntime(t *testing.T) {
 
 // TestONNXReadBack computes an exported file by Pollen's own reader of ONNX.
 func TestONNXReadBack(t *testing.T) {
-	run, data := fitted(t, "lenet-small", 1, 3)
+	for _, network := range []string{"lenet-small", "frozen", "partly frozen", "BGR frozen"} {
+		t.Run(network, func(t *testing.T) { checkReadBack(t, network) })
+	}
+}
+
+func checkReadBack(t *testing.T, network string) {
+	channels := map[string]int{"BGR frozen": 3}[network]
+	run, data := fitted(t, network, max(channels, 1), 3)
 	answers, err := run.Predict(t.Context(), data.Test)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +111,14 @@ func TestONNXReadBack(t *testing.T) {
 	}
 	for _, together := range []int{1, 4, 6} {
 		path := filepath.Join(t.TempDir(), "model.onnx")
-		if _, err := ONNX(t.Context(), run, path, ONNXOptions{Float: true, Together: together}); err != nil {
+		_, err := ONNX(t.Context(), run, path, ONNXOptions{Float: true, Together: together})
+		if network == "partly frozen" && together > 1 {
+			if want := "compute one after the other (together 1)"; err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("together %d: error %v, want %s", together, err, want)
+			}
+			continue
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		m, err := onnx.Open(path)
@@ -130,7 +150,7 @@ func TestONNXReadBack(t *testing.T) {
 			for _, a := range answers {
 				want = append(want, of(a)...)
 			}
-			got := computed(t, m, output, pixels, tensor.Shape{data.Test.Len(), 1, side, side})
+			got := computed(t, m, output, pixels, tensor.Shape{data.Test.Len(), data.Test.Channels, side, side})
 			if len(got) != len(want) {
 				t.Fatalf("%s: %d numbers, want %d", output, len(got), len(want))
 			}
@@ -171,6 +191,23 @@ func computed(t *testing.T, m *onnx.Model, output string, pixels []float32, shap
 		t.Fatal(err)
 	}
 	return got
+}
+
+// The file of a frozen network has its weights once, whatever the number of samples.
+func TestONNXHasFrozenWeightsOnce(t *testing.T) {
+	run, _ := fitted(t, "frozen", 1, 3)
+	path := filepath.Join(t.TempDir(), "model.onnx")
+	if _, err := ONNX(t.Context(), run, path, ONNXOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weight, _ := onnxtest.Backbone{Channels: 1, Filters: 12}.Kernels()
+	if n := bytes.Count(content, tensor.Bytes(weight)); n != 1 {
+		t.Errorf("the frozen weights are %d times in the file", n)
+	}
 }
 
 // TestONNXRefuses: options that cannot be met are errors, and what a file leaves out is remarked.

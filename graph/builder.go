@@ -175,6 +175,16 @@ func (b *Builder) Table(name string, values []float64) *Node {
 	return b.input(&input{name: name, arena: tensor.Shared, dtype: b.float, shape: tensor.Shape{len(values)}, values: values})
 }
 
+// TableValues returns the values of a table, which must not be changed, and nil for other nodes.
+func (b *Builder) TableValues(n *Node) []float64 {
+	for _, in := range b.inputs {
+		if in.node == n && in.arena == tensor.Shared {
+			return in.values
+		}
+	}
+	return nil
+}
+
 // Parameter makes a trainable input of which every chain has its own values. It starts as zeros if
 // initialize is nil.
 func (b *Builder) Parameter(name string, initialize Initializer, shape ...int) *Node {

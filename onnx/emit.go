@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -59,6 +61,9 @@ func (w *Writer) Emit(b *graph.Builder, input *graph.Node, value string, samples
 	for _, a := range all {
 		for _, in := range a.Inputs {
 			e.users[in]++
+			if _, known := e.values[in]; !known {
+				e.constant(in, b.TableValues(in))
+			}
 		}
 	}
 	for _, a := range all {
@@ -72,6 +77,19 @@ func (w *Writer) Emit(b *graph.Builder, input *graph.Node, value string, samples
 		e.values[a.Output] = v
 	}
 	return e, nil
+}
+
+// constant records a node whose values are known, which are equal under all samples. It does
+// nothing for other nodes, which have no values.
+func (e *Emission) constant(n *graph.Node, values []float64) {
+	if values == nil {
+		return
+	}
+	rounded := make([]float32, len(values))
+	for i, v := range values {
+		rounded[i] = float32(v)
+	}
+	e.values[n] = emitted{shape: graph.ShapeOf(n), stacked: true, values: slices.Repeat([][]float32{rounded}, e.samples)}
 }
 
 func joinScope(outer, inner string) string {
@@ -94,7 +112,7 @@ func (e *Emission) Value(n *graph.Node) (name string, stacked bool, err error) {
 func (e *Emission) of(n *graph.Node) (emitted, error) {
 	v, ok := e.values[n]
 	if !ok {
-		return v, errors.New("constants, such as the frozen weights of a network from an ONNX file, cannot be written yet")
+		return v, errors.New("an input of the graph other than its images has no translation to ONNX")
 	}
 	if v.unbiased != nil {
 		v.name, v.unbiased = v.unbiased(""), nil
@@ -154,8 +172,39 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 		return e.both("Mul", in[0], in[1])
 	case op.Divide:
 		return e.both("Div", in[0], in[1])
+	case array.Transpose, array.Slice, array.Unslice:
+		return e.reordered(a.Op, in[0])
 	}
 	return e.elementwise(a.Op, in)
+}
+
+// reordered adds an op that reorders elements, of a value that is not stacked, such as the images.
+func (e *Emission) reordered(o graph.Op, x emitted) (emitted, error) {
+	if e.several(x) {
+		return emitted{}, e.untranslated("the op of a value of shape %v", x.shape)
+	}
+	switch o := o.(type) {
+	case array.Transpose:
+		axes := o.Axes[:len(x.shape)]
+		if axes[0] != 0 {
+			break
+		}
+		return e.same(x, "Transpose", Attributes{"perm": slices.Clone(axes)}), nil
+	case array.Slice:
+		if o.Axis == 0 {
+			break
+		}
+		return e.with(x, e.w.Node("Slice", nil, x.name, e.w.Integers("start", o.Start), e.w.Integers("end", o.Start+o.Count*o.Step),
+			e.w.Integers("axis", o.Axis), e.w.Integers("step", o.Step))), nil
+	case array.Unslice:
+		if o.Axis == 0 || o.Step != 1 {
+			break
+		}
+		pads := make([]int, 2*len(x.shape))
+		pads[o.Axis], pads[len(x.shape)+o.Axis] = o.Start, o.Extent-o.Start-o.Count
+		return e.with(x, e.w.Node("Pad", nil, x.name, e.w.Integers("pads", pads...))), nil
+	}
+	return emitted{}, errors.New("the op has no translation to ONNX along these axes")
 }
 
 // elementwise adds an op of one input that keeps shapes.
@@ -188,9 +237,13 @@ var plain = map[graph.Op]string{
 	op.Abs{}: "Abs", op.Negate{}: "Neg", op.Exp{}: "Exp", op.Log{}: "Log", op.Sqrt{}: "Sqrt", op.Erf{}: "Erf",
 }
 
-// fold computes an op of a parameter.
+// fold computes an op of a parameter or constant.
 func (e *Emission) fold(o graph.Op, x emitted) (emitted, error) {
-	if o != (op.ReLU{}) {
+	switch o.(type) {
+	case op.View:
+		return x, nil // another shape of the same values
+	case op.ReLU:
+	default:
 		return emitted{}, errors.New("the op has no translation to ONNX for a parameter")
 	}
 	folded := x
@@ -372,18 +425,28 @@ func (e *Emission) product(o op.MatMul, x, w emitted) (emitted, error) {
 	return emitted{stacked: true, unbiased: add}, err
 }
 
-// view adds a change of shape, which must keep the batch.
+// view adds a change of shape. The batch is a factor of the first axis before and after it.
 func (e *Emission) view(o op.View, x emitted, to tensor.Shape) (emitted, error) {
 	if x.shape.Equal(to) {
 		return x, nil
 	}
-	if len(x.shape) == 0 || len(to) == 0 || x.shape[0] != to[0] || e.several(x) && !(len(x.shape) == 4 && len(to) == 2) {
-		return emitted{}, errors.Errorf("a view of shape %v as %v has no translation to ONNX", x.shape, to)
+	if len(x.shape) == 0 || len(to) == 0 || e.several(x) && (x.shape[0] != to[0] || len(x.shape) != 4 || len(to) != 2) {
+		return emitted{}, e.untranslated("a view of shape %v as %v", x.shape, to)
 	}
 	if e.several(x) {
 		return e.with(x, e.flat(x.name, to[1])), nil
 	}
 	return e.with(x, e.w.Node("Reshape", nil, x.name, e.w.Integers("shape", append([]int{-1}, to[1:]...)...))), nil
+}
+
+// untranslated returns an error for a part of the network that has no translation, or only one for
+// a single sample.
+func (e *Emission) untranslated(format string, arguments ...any) error {
+	text := fmt.Sprintf(format, arguments...) + " has no translation to ONNX"
+	if e.samples > 1 {
+		text += " under several samples at once: compute one after the other (together 1)"
+	}
+	return errors.New(text)
 }
 
 // flat returns stacked activations [B nC ...], with width elements for each sample, as [n B width].
@@ -392,12 +455,18 @@ func (e *Emission) flat(x string, width int) string {
 	return e.w.Node("Transpose", Attributes{"perm": []int{1, 0, 2}}, split)
 }
 
-// mean adds a mean over positions.
+// mean adds a mean over axes other than the first, such as the positions of activations.
 func (e *Emission) mean(o op.Mean, x emitted) (emitted, error) {
-	if len(x.shape) != 4 || o.Axes != op.AxesOf(2, 3) {
-		return emitted{}, errors.Errorf("a mean over some axes of shape %v has no translation to ONNX", x.shape)
+	if o.Axes == 0 || o.Axes&1 == 1 || e.several(x) && (len(x.shape) != 4 || o.Axes != op.AxesOf(2, 3)) {
+		return emitted{}, e.untranslated("a mean over some axes of shape %v", x.shape)
 	}
-	y := e.w.Node("ReduceMean", Attributes{"axes": []int{2, 3}, "keepdims": 0}, x.name)
+	var axes []int
+	for axis := range x.shape {
+		if o.Axes>>axis&1 == 1 {
+			axes = append(axes, axis)
+		}
+	}
+	y := e.w.Node("ReduceMean", Attributes{"axes": axes, "keepdims": 0}, x.name)
 	if e.several(x) {
 		y = e.flat(y, x.shape[1])
 	}
