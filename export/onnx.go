@@ -316,8 +316,8 @@ func (p *predictive) images() (pixels, x string) {
 	return pixels, x
 }
 
-// backbone adds the frozen part of the network, if there is one, and returns the name of its output,
-// which the sampled part reads.
+// backbone adds the frozen part of the network, if there is one, and returns the name of its
+// output, which the sampled part reads.
 func (p *predictive) backbone(x string) (string, error) {
 	if p.frozen == nil {
 		return x, nil
@@ -332,8 +332,8 @@ func (p *predictive) backbone(x string) (string, error) {
 	return y, err
 }
 
-// networks adds the sampled network under all samples. It returns the logits [S batch K] and, for the
-// detector's members, the features [M batch F].
+// networks adds the sampled network under all samples. It returns the logits [S batch K] and, for
+// the detector's members, the features [M batch F].
 func (p *predictive) networks(x string) (logits, features string, err error) {
 	together := max(1, p.o.Together)
 	var allLogits, allFeatures []string
