@@ -183,7 +183,7 @@ func (s minibatchKind) check(spec *Spec) error {
 func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	// A preconditioner that adapts must be constant while samples are drawn: it freezes at the end
 	// of burn-in.
-	sampler := langevin.FrozenAt(s.sampler, max(1, t.plan.BurnIn))
+	sampler := langevin.InBatches(langevin.FrozenAt(s.sampler, max(1, t.plan.BurnIn)), t.spec.Batch)
 	if t.temperatures, err = t.plan.Temperatures(sampler, *t.spec.Temperature); err != nil {
 		return nil, nil, err
 	}

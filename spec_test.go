@@ -381,6 +381,8 @@ func TestInvalidSpecs(t *testing.T) {
 		"burn-in applies to ":                         {Method: m("adam"), BurnIn: new(1)},
 		"samples applies to ":                         {Method: m("adam"), Samples: 1},
 		"anchor applies to ":                          {Method: m("adam"), Anchor: 1},
+		"not to matched-friction":                     {Method: m("matched-friction"), Anchor: 1},
+		"order applies to ":                           {Method: m("matched-friction"), Symmetric: true},
 		"cycles applies to ":                          {Method: m("swag"), Cycles: 2},
 		"not to ensemble":                             {Method: m("ensemble"), Chains: 2, Samples: 3},
 		"schedule does not apply to adadelta":         {Method: m("adadelta"), Schedule: optimizers.Constant{Rate: 1}},

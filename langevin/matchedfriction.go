@@ -33,17 +33,23 @@ import (
 // Independent), not in epochs. Runs do that.
 //
 // It targets exp(-U/T), for any covariance of the noise, also one that depends on theta. On a
-// quadratic U the configurational temperature is T up to two errors: half of Friction, as a
-// fraction, where the noise is strong; and because the gradient of all data counts as noise, a
-// direction of curvature k is colder by h k/(2 Friction + h Var(g)/T). The noise share h g.g/T,
-// which is recorded as a metric, must stay below 1: keep is 0 above, and the noise heats. It is the
-// sum over all weights of h Var(g)/T, so that h is far smaller than for other samplers, and
-// Friction, of one step, should be as small. The effective step size is h/Friction where
-// minibatches have little noise, and 2 T/Var(g) where they have much. The kinetic temperature is T
-// up to the noise of a single step. M has no velocities at the first step. At T = 0 it is BAOAB.
+// quadratic U the configurational temperature is T up to half of Friction, as a fraction, where the
+// noise is strong. The noise share h g.g/T, which is recorded as a metric, must stay below 1: keep
+// is 0 above, and the noise heats. It is the sum over all weights of h Var(g)/T, so that h is far
+// smaller than for other samplers, and Friction, of one step, should be as small.
+//
+// E[g g'] is more than the noise, by the part of all data. With BatchSize, 1 - keep^2 has the
+// factor 1 - n/N, which is the noise's part in equilibrium if the model's predictions are as
+// uncertain as they say. Without it a direction of curvature k is colder by h k/(2 Friction + h
+// Var(g)/T), which is 1/10 where ten minibatches are all data.
+//
+// The effective step size is h/Friction where minibatches have little noise, and 2 T/Var(g) where
+// they have much. The kinetic temperature is T up to the noise of a single step. M has no
+// velocities at the first step. At T = 0 it is BAOAB.
 type MatchedFriction struct {
-	Friction float64 // of one step, above 0
-	Masses   Masses
+	Friction  float64 // of one step, above 0
+	Masses    Masses
+	BatchSize int // n, the examples of a minibatch; 0 if few of all
 }
 
 // Masses is how heavy MatchedFriction's parameters are: h is h/mass for a parameter of that mass.
@@ -64,6 +70,9 @@ func (MatchedFriction) Name() string { return "matched friction" }
 
 // Validate implements Sampler.
 func (s MatchedFriction) Validate() error {
+	if s.BatchSize < 0 || s.BatchSize > math.MaxInt32 {
+		return errors.Errorf("langevin: %s: BatchSize must be 1 to %d, or 0, got %d", s.Name(), math.MaxInt32, s.BatchSize)
+	}
 	if s.Masses != MassesEqual && s.Masses != MassesPrior {
 		return errors.Errorf("langevin: %s: Masses must be %q or %q, got %q", s.Name(), MassesEqual, MassesPrior, s.Masses)
 	}
@@ -114,6 +123,16 @@ func DrawsIndependently(sampler Sampler) bool {
 	return ok
 }
 
+// InBatches returns the sampler for minibatches of n examples. It sets the BatchSize of a
+// MatchedFriction that has none, and returns other samplers unchanged.
+func InBatches(sampler Sampler, n int) Sampler {
+	if s, ok := sampler.(MatchedFriction); ok && s.BatchSize == 0 {
+		s.BatchSize = n
+		return s
+	}
+	return sampler
+}
+
 func (s MatchedFriction) updates(b *graph.Builder, inputs []UpdateInputs, parameters, gradients []*graph.Node) []*graph.Node {
 	inverse, err := s.inverseMasses(inputs, parameters)
 	if err != nil {
@@ -135,7 +154,7 @@ func (s MatchedFriction) updates(b *graph.Builder, inputs []UpdateInputs, parame
 		along, squares = sum(along, b.Apply(op.Multiply{}, g, v), 1), sum(squares, b.Apply(op.Squared{}, g), inverse[i])
 		velocities = append(velocities, v)
 	}
-	factors := b.Apply(frictionFactor{inputs[0].DataSize}, along, squares, inputs[0].Rates, inputs[0].Temperatures, b.Header())
+	factors := b.Apply(frictionFactor{inputs[0].DataSize, s.noisePart(inputs[0].DataSize)}, along, squares, inputs[0].Rates, inputs[0].Temperatures, b.Header())
 	b.Record(NoiseShare, b.Apply(array.Element{Index: 1}, factors))
 	outputs := make([]*graph.Node, len(parameters))
 	for i, in := range inputs {
@@ -156,10 +175,18 @@ func scaled(values []float64, factor float64) []float64 {
 	return products
 }
 
+// noisePart returns the part of E[g g'] that is noise.
+func (s MatchedFriction) noisePart(dataSize int) float64 {
+	return max(0, 1-float64(s.BatchSize)/float64(dataSize))
+}
+
 // frictionFactor computes the factor by which M and B together multiply the force, and the noise
 // share. Inputs: g.v and g.g [1] for the gradient g of U/N, rates and temperatures by step, header.
 // Output: [2].
-type frictionFactor struct{ DataSize int }
+type frictionFactor struct {
+	DataSize int
+	Noise    float64 // the part of E[g g'] that is noise
+}
 
 func (frictionFactor) Name() string { return "friction factor" }
 
@@ -174,7 +201,8 @@ func (frictionFactor) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (f frictionFactor) Lower(l *graph.Lowering) {
 	host := tensor.Rows(1, 1, graph.Pick(l, factorRow[float32](f), factorRow[float64](f)))
 	l.Emit("friction_factor_fwd", tensor.Threads(1), host,
-		l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), l.In(4), tensor.Int(l.Shapes[2][0]), tensor.Int(l.Shapes[3][0]), tensor.Int(f.DataSize))
+		l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), l.In(4), tensor.Int(l.Shapes[2][0]), tensor.Int(l.Shapes[3][0]), tensor.Int(f.DataSize),
+		tensor.Float(tensor.Float64, f.Noise))
 }
 
 func factorRow[T float32 | float64](f frictionFactor) func(a *tensor.Args, lo, hi int) {
@@ -185,7 +213,7 @@ func factorRow[T float32 | float64](f frictionFactor) func(a *tensor.Args, lo, h
 		factor, share := 1.0, 0.0
 		if temperature > 0 && rate*squares > 0 {
 			// With rate = h N and g = gU/N, h gU.gU is rate N g.g.
-			share = rate * float64(f.DataSize) * squares / temperature
+			share = f.Noise * rate * float64(f.DataSize) * squares / temperature
 			factor = 1 + (1-math.Sqrt(max(0, 1-share)))*along/(rate*squares)
 		}
 		out := tensor.Slice[T](a, 0)

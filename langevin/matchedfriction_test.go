@@ -57,20 +57,23 @@ func TestMatchedFrictionFormula(t *testing.T) {
 		for _, n := range []int{1, 7, 257, 4099} {
 			t.Run(fmt.Sprintf("%v/%d", dtype, n), func(t *testing.T) {
 				tr := record(t, experiment{
-					sampler: langevin.MatchedFriction{Friction: 0.2, Masses: langevin.MassesEqual}, dtype: dtype,
+					sampler: langevin.MatchedFriction{Friction: 0.2, Masses: langevin.MassesEqual, BatchSize: 10}, dtype: dtype,
 					field: trial.DiagonalGaussian{Smallest: 0.5, Largest: 3}, dimensions: n, prior: langevin.Laplace(0.5), dataSize: 50,
 					start: trial.Normal(func(int) float64 { return 1 / math.Sqrt(float64(n)) }),
 				})
 				checkVirials(t, tr)
-				if excess := tr.excessOfSteps((&matched{friction: 0.2, keep: rightKeep, sign: 1}).step); !(excess <= 1) {
+				// Minibatches are a fifth of the data.
+				noisy := func(share float64) float64 { return rightKeep(0.8 * share) }
+				if excess := tr.excessOfSteps((&matched{friction: 0.2, keep: noisy, sign: 1}).step); !(excess <= 1) {
 					t.Errorf("off the formula by %.3g times the rounding", excess)
 				}
 				for name, wrong := range map[string]*matched{
 					"no matched friction":  {friction: 0.2, keep: func(float64) float64 { return 1 }, sign: 1},
-					"twice the friction":   {friction: 0.2, keep: func(share float64) float64 { return max(0, 1-share) }, sign: 1},
-					"half of the friction": {friction: 0.2, keep: func(share float64) float64 { return rightKeep(share / 2) }, sign: 1},
-					"driven, not slowed":   {friction: 0.2, keep: rightKeep, sign: -1},
-					"another friction":     {friction: 0.22, keep: rightKeep, sign: 1},
+					"twice the friction":   {friction: 0.2, keep: func(share float64) float64 { return max(0, 1-0.8*share) }, sign: 1},
+					"half of the friction": {friction: 0.2, keep: func(share float64) float64 { return noisy(share / 2) }, sign: 1},
+					"all of it is noise":   {friction: 0.2, keep: rightKeep, sign: 1},
+					"driven, not slowed":   {friction: 0.2, keep: noisy, sign: -1},
+					"another friction":     {friction: 0.22, keep: noisy, sign: 1},
 				} {
 					if n == 7 {
 						checkWrongSteps(t, tr, name, wrong.step)
@@ -110,6 +113,9 @@ func matchedMoments(friction, k, h, temperature, noise float64, d int, keep func
 	return p
 }
 
+// noisyDataSize is N of noisyChains.
+const noisyDataSize = 10
+
 // noisyChains returns the mean over long chains of the squares of the coordinates of theta along
 // the noise and across it, divided by T/k, with the standard errors from the differences between
 // chains. Noise is in all d elements, or with shared along a direction that all of them share.
@@ -133,7 +139,8 @@ func noisyChains(t *testing.T, sampler langevin.Sampler, k, h, temperature, nois
 	}
 	quadratic := b.Apply(op.Scale{Factor: k / 2}, b.Apply(op.Sum{}, b.Apply(op.Squared{}, w)))
 	loss := b.Apply(op.Add{}, quadratic, b.Apply(op.Scale{Factor: noise}, b.Apply(op.Sum{}, b.Apply(op.Multiply{}, w, z))))
-	if err := langevin.Attach(b, sampler, langevin.Posterior{DataSize: 1}, loss, []float64{h}, []float64{temperature}); err != nil {
+	loss = b.Apply(op.Scale{Factor: 1.0 / noisyDataSize}, loss)
+	if err := langevin.Attach(b, sampler, langevin.Posterior{DataSize: noisyDataSize}, loss, []float64{h}, []float64{temperature}); err != nil {
 		t.Fatal(err)
 	}
 	session := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: chains}, 1)
@@ -164,13 +171,15 @@ func noisyChains(t *testing.T, sampler langevin.Sampler, k, h, temperature, nois
 // or along a single direction that no element shows.
 func TestMatchedFrictionMoments(t *testing.T) {
 	const k, temperature, friction, d = 2, 0.7, 0.03, 16
-	sampler := langevin.MatchedFriction{Friction: friction, Masses: langevin.MassesEqual}
 	for _, c := range []struct {
 		name     string
 		h, share float64
 		shared   bool
-	}{{"independent", 0.0004, 0.5, false}, {"shared", 0.0004, 0.1, true}} {
+		batch    int
+	}{{"independent", 0.0004, 0.5, false, 0}, {"shared", 0.0004, 0.1, true, 0}, {"ten minibatches", 0.5 / (16 * 9 * k), 0.5, false, 1}} {
 		t.Run(c.name, func(t *testing.T) {
+			sampler := langevin.MatchedFriction{Friction: friction, Masses: langevin.MassesEqual, BatchSize: c.batch}
+			part := 1 - float64(c.batch)/noisyDataSize // of g g' that is noise
 			directions := d
 			if c.shared {
 				directions = 1
@@ -179,7 +188,7 @@ func TestMatchedFrictionMoments(t *testing.T) {
 			of := func(keep func(share float64) float64) float64 {
 				return matchedMoments(friction, k, c.h, temperature, noise, directions, keep).At(0, 0) * k / temperature
 			}
-			want := of(rightKeep)
+			want := of(func(share float64) float64 { return rightKeep(part * share) })
 			if !(math.Abs(want-1) < 0.03) {
 				t.Errorf("the exact temperature is %.4f times T: off by more than 3 %%", want)
 			}
@@ -193,9 +202,13 @@ func TestMatchedFrictionMoments(t *testing.T) {
 			}
 			for name, keep := range map[string]func(share float64) float64{
 				"no matched friction":  func(float64) float64 { return 1 },
-				"twice the friction":   func(share float64) float64 { return max(0, 1-share) },
-				"half of the friction": func(share float64) float64 { return rightKeep(share / 2) },
+				"twice the friction":   func(share float64) float64 { return max(0, 1-part*share) },
+				"half of the friction": func(share float64) float64 { return rightKeep(part * share / 2) },
+				"all of it is noise":   rightKeep,
 			} {
+				if name == "all of it is noise" && c.batch == 0 {
+					continue
+				}
 				if z := (got - of(keep)) / e; math.Abs(z) < trial.ZLimit {
 					t.Errorf("%s, %.3f, is not noticed: z = %.1f", name, of(keep), z)
 				}
@@ -275,7 +288,7 @@ func TestMatchedFrictionMasses(t *testing.T) {
 // TestMatchedFrictionValidate: values out of range are errors, and so is one parameter without the
 // others.
 func TestMatchedFrictionValidate(t *testing.T) {
-	for _, s := range []langevin.MatchedFriction{{}, {Friction: 0.1}, {Friction: -1, Masses: langevin.MassesEqual}, {Friction: 0.1, Masses: "heavy"}} {
+	for _, s := range []langevin.MatchedFriction{{}, {Friction: 0.1}, {Friction: -1, Masses: langevin.MassesEqual}, {Friction: 0.1, Masses: "heavy"}, {Friction: 0.1, Masses: langevin.MassesEqual, BatchSize: -1}} {
 		if err := s.Validate(); err == nil {
 			t.Errorf("%+v: no error", s)
 		}

@@ -59,14 +59,14 @@ INLINE void matchedBAOAB(Out<T> statistics, const Schedules<T>& schedules, const
 }
 
 // frictionFactor computes 1 + (1 - keep) g.v/(rate g.g), the factor of the force with friction along
-// the gradient, keep = sqrt(1 - share), 0 where that is not real, and share = rate N g.g/T.
+// the gradient, keep = sqrt(1 - share), 0 where that is not real, and share = noise rate N g.g/T.
 template <class T>
-INLINE void frictionFactor(Out<T> y, In<T> along, In<T> squares, const Schedules<T>& schedules, int dataSize) {
+INLINE void frictionFactor(Out<T> y, In<T> along, In<T> squares, const Schedules<T>& schedules, int dataSize, double noise) {
   const Step<T>& s = schedules.step(dataSize);
   if (first() > 0) return;
   double rate = s.rate, temperature = s.temperature, square = squares.at()[0], factor = 1, share = 0;
   if (temperature > 0 && rate * square > 0) {
-    share = rate * dataSize * square / temperature;
+    share = noise * rate * dataSize * square / temperature;
     double keep = share < 1 ? math::sqrt(1 - share) : 0;
     factor = 1 + (1 - keep) * (double)along.at()[0] / (rate * square);
   }
@@ -168,8 +168,8 @@ INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Hea
   UPDATE(matched_baoab_update_##suffix, T,                                                                                 \
          (MOMENTUM_STATE(T), In<T> rates, In<T> temperatures, In<T> factor, Header header, BlockRange n, ENTRIES, STREAMS, double friction, PRIOR(T)),                              \
          matchedBAOAB(statistics, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), factor, friction))                                                \
-  KERNEL(friction_factor_fwd_##suffix, 256)(Out<T> y, In<T> along, In<T> squares, TABLES(T), ENTRIES, int dataSize) {           \
-    frictionFactor(y, along, squares, SCHEDULES_OF(T), dataSize);                                                                   \
+  KERNEL(friction_factor_fwd_##suffix, 256)(Out<T> y, In<T> along, In<T> squares, TABLES(T), ENTRIES, int dataSize, double noise) {           \
+    frictionFactor(y, along, squares, SCHEDULES_OF(T), dataSize, noise);                                                                   \
   }                                                                                                                                 \
   UPDATE(ubu_update_##suffix, T,                                                                                     \
          (MOMENTUM_STATE(T), TABLES(T), BlockRange n, ENTRIES, STREAMS, double friction, double fraction, double wander, PRIOR(T)), \
