@@ -288,7 +288,10 @@ func TestMatchedFrictionMasses(t *testing.T) {
 // TestMatchedFrictionValidate: values out of range are errors, and so is one parameter without the
 // others.
 func TestMatchedFrictionValidate(t *testing.T) {
-	for _, s := range []langevin.MatchedFriction{{}, {Friction: 0.1}, {Friction: -1, Masses: langevin.MassesEqual}, {Friction: 0.1, Masses: "heavy"}, {Friction: 0.1, Masses: langevin.MassesEqual, BatchSize: -1}} {
+	equal := langevin.MassesEqual
+	for _, s := range []langevin.MatchedFriction{
+		{}, {Friction: 0.1}, {Friction: -1, Masses: equal}, {Friction: 0.1, Masses: "heavy"}, {Friction: 0.1, Masses: equal, BatchSize: -1},
+	} {
 		if err := s.Validate(); err == nil {
 			t.Errorf("%+v: no error", s)
 		}
