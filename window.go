@@ -12,6 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -66,6 +67,9 @@ func (t *training) observeWindow(p langevin.Window) error {
 			return err
 		}
 	}
+	if kept && t.kind.traits().exact {
+		line.Draws = t.drawStatistics(chains, p.To-1)
+	}
 	if err := t.writer.AddMetrics(line); err != nil {
 		return err
 	}
@@ -89,6 +93,27 @@ func (t *training) observeWindow(p langevin.Window) error {
 	}
 	t.observe(event)
 	return nil
+}
+
+// drawStatistics returns what a sampler on all data records of the draws at a step, by chain. What
+// is not finite, such as the acceptance before the first proposal, is left out.
+func (t *training) drawStatistics(chains []int, step int) map[string][]float64 {
+	all := map[string][]float64{}
+	for name, trace := range map[string]string{
+		rundir.DrawPotential: mcmc.TracePotential, rundir.DrawAcceptance: mcmc.TraceAcceptance, rundir.DrawStepSize: mcmc.TraceStepSize,
+		rundir.DrawLeapfrogSteps: mcmc.TraceLeapfrogSteps, rundir.DrawDiverged: mcmc.TraceDiverged, rundir.DrawEnergyError: mcmc.TraceEnergyError,
+	} {
+		var values []float64
+		for _, chain := range chains {
+			if v := t.session.Metric(chain, trace, uint64(step)); v-v == 0 {
+				values = append(values, v)
+			}
+		}
+		if len(values) == len(chains) {
+			all[name] = values
+		}
+	}
+	return all
 }
 
 // endsEpoch reports whether an epoch ends within a window of steps.

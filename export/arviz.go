@@ -37,7 +37,8 @@ const (
 //	posterior             each parameter [chain draw ...]
 //	sample_stats          step, step_size and, of the steps before the draw, loss, accuracy,
 //	                      learning_rate and temperature [chain draw]; the latter four are
-//	                      means over the chains of a run, NaN where they were not recorded
+//	                      means over the chains of a run, NaN where they were not recorded; of
+//	                      samplers on all data also lp, acceptance_rate, n_steps and diverging
 //	posterior_predictive  probabilities [chain draw image class]
 //	log_likelihood        label [chain draw image]
 //	observed_data         label [image]
@@ -204,6 +205,7 @@ func (a *arviz) stats(weights []float64) error {
 	windows := map[string]map[int]rundir.Metrics{} // by directory and step
 	var steps []int64
 	values := map[string][]float64{}
+	first := a.firstChains()
 	for _, positions := range a.chains {
 		for _, position := range positions {
 			dir := a.draws.Dir(position)
@@ -224,13 +226,19 @@ func (a *arviz) stats(weights []float64) error {
 				}
 				values[name] = append(values[name], *value)
 			}
+			a.drawStats(values, line, a.draws.Chain(position)-first[dir])
 		}
 	}
 	axes := []string{chainAxis, drawAxis}
 	a.zarr.whole(statsGroup, "step", axes, a.shape(), steps)
-	a.zarr.whole(statsGroup, "step_size", axes, a.shape(), weights)
+	if values[stepSizeArray] == nil {
+		values[stepSizeArray] = weights
+	}
+	a.divergences(values)
 	for name, v := range values {
-		a.zarr.whole(statsGroup, name, axes, a.shape(), v)
+		if len(v) == len(steps) { // recorded for all draws
+			a.zarr.whole(statsGroup, name, axes, a.shape(), v)
+		}
 	}
 	for _, w := range weights {
 		if w != weights[0] {
@@ -239,6 +247,56 @@ func (a *arviz) stats(weights []float64) error {
 		}
 	}
 	return nil
+}
+
+const stepSizeArray = "step_size"
+
+// drawArrays has ArviZ's names of the statistics of draws of samplers on all data.
+var drawArrays = map[string]string{
+	rundir.DrawPotential: "lp", rundir.DrawAcceptance: "acceptance_rate", rundir.DrawStepSize: stepSizeArray,
+	rundir.DrawLeapfrogSteps: "n_steps", rundir.DrawDiverged: "diverging", rundir.DrawEnergyError: "energy_error",
+}
+
+// drawStats adds the statistics of a draw of a chain, whose number is that within its run.
+func (a *arviz) drawStats(values map[string][]float64, line rundir.Metrics, chain int) {
+	for name, array := range drawArrays {
+		all := line.Draws[name]
+		if chain >= len(all) {
+			continue
+		}
+		v := all[chain]
+		if name == rundir.DrawPotential { // the logarithm of the density, up to a constant
+			v /= -line.Requested
+		}
+		values[array] = append(values[array], v)
+	}
+}
+
+// divergences writes which draws are of a trajectory that diverged, as booleans.
+func (a *arviz) divergences(values map[string][]float64) {
+	const array = "diverging"
+	of, total := values[array], len(a.chains)*len(a.chains[0])
+	delete(values, array)
+	if len(of) != total {
+		return
+	}
+	diverging := make([]bool, total)
+	for i, v := range of {
+		diverging[i] = v != 0
+	}
+	a.zarr.whole(statsGroup, array, []string{chainAxis, drawAxis}, a.shape(), diverging)
+}
+
+// firstChains returns the number of the first chain of each run, by directory.
+func (a *arviz) firstChains() map[string]int {
+	first := map[string]int{}
+	for i := range a.draws.Len() {
+		dir := a.draws.Dir(i)
+		if n, known := first[dir]; !known || a.draws.Chain(i) < n {
+			first[dir] = a.draws.Chain(i)
+		}
+	}
+	return first
 }
 
 // readMetrics returns the journal of metrics of a run, by step.

@@ -2,6 +2,7 @@ package export
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,8 +11,10 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/npz"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -100,6 +103,99 @@ func TestArviZ(t *testing.T) {
 		t.Fatal(err)
 	}
 	python(t, "arviz_check.py", dir, string(expected))
+}
+
+// Runs of samplers on all data have statistics of each draw, for each chain its own: the
+// acceptance and the step size of its proposal, and whether the trajectory diverged.
+func TestArviZDraws(t *testing.T) {
+	data := &datasets.Splits{Train: patterns(t, 30, 1, 1), Test: patterns(t, 6, 1, 3)}
+	for text, want := range map[string][]string{
+		"nuts": {"acceptance_rate", "diverging", "lp", "n_steps"}, "hmc": {"acceptance_rate", "lp"}, "mclmc": {"energy_error", "lp"},
+	} {
+		t.Run(text, func(t *testing.T) {
+			method, err := pollen.ParseMethod(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec := pollen.Spec{Network: "mlp-4", Method: method, Epochs: 60, Chains: 2, Samples: 5, Prior: new(langevin.Gaussian(0.5))}
+			run, err := pollen.Fit(t.Context(), spec, data, filepath.Join(t.TempDir(), "run"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(t.TempDir(), "run.zarr")
+			if _, err := ArviZ(t.Context(), run, data.Test, dir); err != nil {
+				t.Fatal(err)
+			}
+			present, err := os.ReadDir(filepath.Join(dir, statsGroup))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, entry := range present {
+				if slices.Contains(slices.Collect(maps.Values(drawArrays)), entry.Name()) && entry.Name() != stepSizeArray {
+					got = append(got, entry.Name())
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the draws have %v, want %v", got, want)
+			}
+			lp, steps := statistic(t, dir, "lp"), statistic(t, dir, stepSizeArray)
+			if slices.Equal(lp[:5], lp[5:]) || steps[0] <= 0 || steps[0] == 1 {
+				t.Errorf("lp is %v and the step size %v, for both chains", lp, steps)
+			}
+			for i, want := range logDensities(t, run, data.Train) {
+				if math.Abs(lp[i]-want) > 1e-2 { // the network computes in float32
+					t.Errorf("lp of draw %d is %v, want %v", i, lp[i], want)
+				}
+			}
+			if text == "nuts" {
+				python(t, "arviz_draws_check.py", dir)
+			}
+		})
+	}
+}
+
+// logDensities returns the logarithm of the posterior's density at each sample, up to the evidence,
+// for the prior of TestArviZDraws.
+func logDensities(t *testing.T, run *pollen.Run, train *datasets.Dataset) (all []float64) {
+	t.Helper()
+	draws, err := run.Draws()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = run.Predictions(t.Context(), train, func(probabilities []float32, _ float64) error {
+		s, err := draws.Read(len(all))
+		if err != nil {
+			return err
+		}
+		sum := 0.0
+		for i, label := range train.Labels {
+			sum += math.Log(float64(probabilities[i*train.Classes+int(label)]))
+		}
+		for _, p := range s.Parameters {
+			for _, v := range p.Values {
+				sum += langevin.Gaussian(0.5).LogDensity(float64(v))
+			}
+		}
+		all = append(all, sum)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// statistic reads an array of sample_stats.
+func statistic(t *testing.T, dir, name string) []float64 {
+	t.Helper()
+	chunk, err := os.ReadFile(filepath.Join(dir, statsGroup, name, "0.0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make([]float64, len(chunk)/8)
+	copy(tensor.Bytes(values), chunk)
+	return values
 }
 
 // TestNPZ: NumPy reads the arrays, and the average of the samples is the mean.

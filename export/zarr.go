@@ -71,7 +71,7 @@ func (z *zarr) chunk(group, name string, place []int, content []byte) {
 	z.write(filepath.Join(group, name, strings.ReplaceAll(strings.Trim(fmt.Sprint(place), "[]"), " ", ".")), content)
 }
 
-// whole writes an array in one chunk. values is a slice of float64, float32, int64 or string.
+// whole writes an array in one chunk. values is a slice of float64, float32, int64, bool or string.
 func (z *zarr) whole(group, name string, axes []string, shape []int, values any) {
 	var dtype string
 	var content []byte
@@ -84,6 +84,13 @@ func (z *zarr) whole(group, name string, axes []string, shape []int, values any)
 		dtype = "<i8"
 		for _, x := range v {
 			content = binary.LittleEndian.AppendUint64(content, uint64(x))
+		}
+	case []bool:
+		dtype, content = "|b1", make([]byte, len(v))
+		for i, yes := range v {
+			if yes {
+				content[i] = 1
+			}
 		}
 	case []string:
 		dtype, content = npz.CodePoints(v)

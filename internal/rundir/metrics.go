@@ -33,7 +33,21 @@ type Metrics struct {
 	ValidationNLL      *float64 `json:"validationNLL,omitempty"`
 	// Requested is the temperature of the specification.
 	Requested float64 `json:"requestedTemperature"`
+	// Draws has statistics of the draws at the end of the window, a number for each chain: those
+	// of DrawPotential and the following constants that the sampler has. It is nil where no sample
+	// is kept, and for samplers on minibatches.
+	Draws map[string][]float64 `json:"draws,omitempty"`
 }
+
+// The names of Metrics.Draws. Package mcmc describes them.
+const (
+	DrawPotential     = "potential"
+	DrawAcceptance    = "acceptance"
+	DrawStepSize      = "stepSize"
+	DrawLeapfrogSteps = "leapfrogSteps"
+	DrawDiverged      = "diverged"
+	DrawEnergyError   = "energyError"
+)
 
 // endsEarly is the error of a journal of metrics without the lines up to the checkpoint, which are
 // flushed before the checkpoint is written.
