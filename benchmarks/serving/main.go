@@ -5,11 +5,11 @@
 //	taskset -c 1 go run ./benchmarks/serving -image digit.png
 //
 // It first finds the maximum rate: a number of connections that each send the next request as soon
-// as the previous one is answered. Then requests start at a fraction of that rate, evenly spaced as
-// wrk2 and vegeta do it or, with -random, independently of each other (a Poisson process). A latency
-// is measured from the time when its request should have started, so that a slow answer counts for
-// all requests that wait for it. The two take turns in rounds, and the last line has the round with
-// the median ratio of p99 to median.
+// as the previous one is answered. Then requests start at a fraction of that rate, evenly spaced,
+// as wrk2 and vegeta do it, or with -random independently of each other (a Poisson process). A
+// latency is measured from the time when its request should have started, so that a slow answer
+// counts for all requests that wait for it. The two take turns in rounds, and the last line has the
+// round with the median ratio of p99 to median.
 package main
 
 import (
