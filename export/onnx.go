@@ -30,6 +30,8 @@ type ONNXOptions struct {
 	// Level is the probability with which prediction sets contain the true class, and Rate the
 	// fraction of in-distribution images that are recognized as such; 0.9 and 0.95 if they are 0.
 	Level, Rate float64
+	// Sets is the rule of prediction sets, which must not be randomized.
+	Sets evaluate.SetRule
 	// HeldOut are images like those that the run was calibrated on. They are needed for prediction
 	// sets of fewer samples than the run has, since quantiles hold for one average only.
 	HeldOut *datasets.Dataset
@@ -53,8 +55,7 @@ const (
 //	probabilities       float [batch K]  the averaged probabilities of the classes
 //	entropy             float [batch]    their entropy, in nats
 //	mutual_information  float [batch]    the part of it that comes from samples that disagree
-//	prediction_set      bool  [batch K]  the classes of the conformal prediction set, by the
-//	                                     rule of the zero evaluate.SetRule
+//	prediction_set      bool  [batch K]  the classes of the conformal prediction set
 //	in_distribution     bool  [batch]    whether the image is like those trained on
 //
 // The last two are there if the run is calibrated for them. The error is pollen.InvalidError for
@@ -151,6 +152,12 @@ func (p *predictive) choose(run *pollen.Run) (err error) {
 	p.o.Level, p.o.Rate = cmp.Or(p.o.Level, defaultLevel), cmp.Or(p.o.Rate, defaultRate)
 	if !(p.o.Level > 0 && p.o.Level < 1 && p.o.Rate > 0 && p.o.Rate < 1) {
 		return invalid("level and in-distribution rate must be between 0 and 1, got %v and %v", p.o.Level, p.o.Rate)
+	}
+	if p.o.Sets.Randomized {
+		return invalid("onnx: randomized prediction sets depend on a hash of the probabilities, which an ONNX file cannot compute")
+	}
+	if err := p.o.Sets.Validate(); err != nil {
+		return pollen.NewInvalidError(err)
 	}
 	if p.draws, err = run.Draws(); err != nil {
 		return err
@@ -435,16 +442,7 @@ func (p *predictive) uncertainty(logits string, c *evaluate.Calibration) error {
 	if c == nil {
 		return nil
 	}
-	threshold, err := c.ProbabilityThreshold(p.o.Level)
-	if err != nil {
-		return err
-	}
-	// Slightly less, so that rounding leaves no class out of a set. A set that would be empty has
-	// the most probable class.
-	most := w.Node("ReduceMax", onnx.Attributes{"axes": []int{1}, "keepdims": 1}, mean)
-	lowest := w.Node("Min", nil, w.Float("threshold", threshold*(1-1e-6)), most)
-	w.Output(setOutput, w.Node("GreaterOrEqual", nil, mean, lowest), onnx.Bool, -1, k)
-	return nil
+	return p.predictionSets(mean, c)
 }
 
 // describe adds the metadata.
@@ -471,6 +469,7 @@ func (p *predictive) describe(hasSets bool) error {
 	}
 	if hasSets {
 		p.w.Metadata("level", fmt.Sprint(p.o.Level))
+		p.w.Metadata("sets", p.o.Sets.String())
 	}
 	if p.detector != nil {
 		p.w.Metadata("in_distribution_rate", fmt.Sprint(p.o.Rate))

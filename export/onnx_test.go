@@ -65,29 +65,63 @@ func TestONNXRuntime(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var probabilities, entropy, mutual []float64
-				var set, inside []bool
-				for _, a := range answers {
-					probabilities, entropy, mutual = append(probabilities, a.Probabilities...), append(entropy, a.Entropy), append(mutual, a.MutualInformation)
-					for _, class := range data.Test.ClassNames {
-						set = append(set, slices.Contains(a.PredictionSet, class))
-					}
-					inside = append(inside, *a.InDistribution)
-				}
-				n, k := images.Len(), images.Classes
-				if err := npz.Write(reference,
-					npz.Array{Name: "images", Shape: []int{n, images.Channels, side, side}, Values: images.Images},
-					npz.Array{Name: "probabilities", Shape: []int{n, k}, Values: probabilities},
-					npz.Array{Name: "entropy", Shape: []int{n}, Values: entropy},
-					npz.Array{Name: "mutual_information", Shape: []int{n}, Values: mutual},
-					npz.Array{Name: "prediction_set", Shape: []int{n, k}, Values: set},
-					npz.Array{Name: "in_distribution", Shape: []int{n}, Values: inside},
-				); err != nil {
+				arrays := []npz.Array{{Name: "images", Shape: []int{images.Len(), images.Channels, side, side}, Values: images.Images}}
+				if err := npz.Write(reference, append(arrays, answersOf(answers, images)...)...); err != nil {
 					t.Fatal(err)
 				}
 				python(t, "onnx_check.py", path, reference)
 			})
 		}
+	}
+}
+
+// TestONNXSets compares the prediction sets of onnxruntime with the run's, by every rule.
+func TestONNXSets(t *testing.T) {
+	needsPython(t)
+	run, data := fitted(t, "mlp-8", 1, 3)
+	images := strangers(t, data.Test, 300)
+	for _, text := range []string{"threshold", "aps", "raps:lambda=0.05,kreg=1"} {
+		for _, more := range []evaluate.SetRule{{}, {PerClass: true}, {AllowEmpty: true}, {PerClass: true, AllowEmpty: true}} {
+			rule, err := evaluate.ParseSetScore(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rule.PerClass, rule.AllowEmpty = more.PerClass, more.AllowEmpty
+			t.Run(fmt.Sprint(text, " ", rule.PerClass, rule.AllowEmpty), func(t *testing.T) {
+				path, reference := filepath.Join(t.TempDir(), "model.onnx"), filepath.Join(t.TempDir(), "reference.npz")
+				if _, err := ONNX(t.Context(), run, path, ONNXOptions{Sets: rule, Level: 0.7}); err != nil {
+					t.Fatal(err)
+				}
+				answers, err := run.With(pollen.WithSetRule(rule), pollen.WithLevel(0.7)).Predict(t.Context(), images)
+				if err != nil {
+					t.Fatal(err)
+				}
+				arrays := []npz.Array{{Name: "images", Shape: []int{images.Len(), 1, side, side}, Values: images.Images}}
+				if err := npz.Write(reference, append(arrays, answersOf(answers, images)...)...); err != nil {
+					t.Fatal(err)
+				}
+				python(t, "onnx_check.py", path, reference)
+			})
+		}
+	}
+}
+
+// answersOf returns answers as the arrays that an ONNX file computes.
+func answersOf(answers []pollen.Answer, images *datasets.Dataset) []npz.Array {
+	var probabilities, entropy, mutual []float64
+	var set, inside []bool
+	for _, a := range answers {
+		probabilities, entropy, mutual = append(probabilities, a.Probabilities...), append(entropy, a.Entropy), append(mutual, a.MutualInformation)
+		for _, class := range images.ClassNames {
+			set = append(set, slices.Contains(a.PredictionSet, class))
+		}
+		inside = append(inside, *a.InDistribution)
+	}
+	n, k := images.Len(), images.Classes
+	return []npz.Array{
+		{Name: "probabilities", Shape: []int{n, k}, Values: probabilities}, {Name: "entropy", Shape: []int{n}, Values: entropy},
+		{Name: "mutual_information", Shape: []int{n}, Values: mutual}, {Name: "prediction_set", Shape: []int{n, k}, Values: set},
+		{Name: "in_distribution", Shape: []int{n}, Values: inside},
 	}
 }
 
@@ -217,6 +251,8 @@ func TestONNXRefuses(t *testing.T) {
 	for want, o := range map[string]ONNXOptions{
 		"samples must be at most the ": {Samples: 70}, "samples must be at least 1, got -1": {Samples: -1},
 		"must be between 0 and 1, got 2 and 0.95": {Level: 2}, "must be at least 1, got -2": {Together: -2},
+		"randomized prediction sets depend on a hash": {Sets: evaluate.SetRule{Score: evaluate.AdaptiveSets, Randomized: true}},
+		"Lambda and KReg apply to raps, not to ":      {Sets: evaluate.SetRule{KReg: 3}},
 	} {
 		if _, err := ONNX(t.Context(), run, path, o); err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, new(pollen.InvalidError)) {
 			t.Errorf("%+v: error %v, want %s", o, err, want)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/export"
 	"github.com/pollen-ml/pollen/internal/config"
 )
@@ -21,6 +22,8 @@ type exportFlags struct {
 	to, out               string
 	samples, together     int
 	level, rate           float64
+	sets                  string
+	perClass, allowEmpty  bool
 	float, withoutDamaged bool
 	device                deviceFlags
 	data                  config.Data
@@ -38,6 +41,7 @@ type format struct {
 type exported struct {
 	run    *pollen.Run
 	images *datasets.Dataset // nil if the format needs none
+	rule   evaluate.SetRule
 	c      *console
 }
 
@@ -104,6 +108,10 @@ The formats are described in docs/export.md.`,
 	f.IntVar(&x.together, "together", 0, "samples that the same nodes compute: more take less time for one image, and more for many (default 1)")
 	f.Float64Var(&x.level, "level", 0.9, "probability that a prediction set contains the true class")
 	f.Float64Var(&x.rate, "in-distribution-rate", 0.95, "fraction of in-distribution images that are recognized as such")
+	f.StringVar(&x.sets, "sets", string(evaluate.ThresholdSets),
+		"how prediction sets are formed: threshold, aps or raps:lambda=0.01,kreg=5, see pollen predict --help")
+	f.BoolVar(&x.perClass, "per-class", false, "a threshold of prediction sets for each class")
+	f.BoolVar(&x.allowEmpty, "allow-empty", false, "keep empty prediction sets, instead of the most probable class")
 	f.BoolVar(&x.float, "float", false, "images are float32 in [0, 1] rather than bytes")
 	f.StringVar(&x.data.Name, "data", "", "data set whose test images are predicted (default: the run's own)")
 	config.BindDataDir(f, &x.data.Dir)
@@ -117,6 +125,7 @@ The formats are described in docs/export.md.`,
 		var unused []string
 		command.Flags().Visit(func(f *pflag.Flag) {
 			if slices.Contains([]string{"samples", "together", "float"}, f.Name) && x.to != "onnx" && x.to != "card" ||
+				slices.Contains([]string{"sets", "per-class", "allow-empty"}, f.Name) && x.to != "onnx" && x.to != "card" && x.to != "npz" ||
 				slices.Contains([]string{"data", "max-skipped"}, f.Name) && (x.to == "torch" || x.to == "tensorboard" || x.to == "onnx") {
 				unused = append(unused, "--"+f.Name)
 			}
@@ -139,13 +148,18 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 	if to == nil {
 		return usage("pollen: export: --to must be one of %s, got %q", formatNames(), x.to)
 	}
+	rule, err := evaluate.ParseSetScore(x.sets)
+	if err != nil {
+		return usage("pollen: --sets: %v", err)
+	}
+	rule.PerClass, rule.AllowEmpty = x.perClass, x.allowEmpty
 	device, err := x.device.open(c)
 	if err != nil {
 		return err
 	}
 	defer device.Close()
 	options := append(withoutDamagedIf(x.withoutDamaged), pollen.WithDevice(device), pollen.WithObserver(c.observer("export")),
-		pollen.WithLevel(x.level), pollen.WithInDistributionRate(x.rate))
+		pollen.WithLevel(x.level), pollen.WithInDistributionRate(x.rate), pollen.WithSetRule(rule))
 	run, err := pollen.Open(dir, options...)
 	if err != nil {
 		return err
@@ -154,7 +168,7 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 		return err
 	}
 	x.out = cmp.Or(x.out, filepath.Clean(dir)+to.ending)
-	e := exported{run: run, c: c}
+	e := exported{run: run, rule: rule, c: c}
 	if to.images {
 		flags := scoreFlags{data: x.data}
 		data, err := flags.testData([]scoredRun{{name: dir, run: run}})
@@ -180,7 +194,7 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 // onnx returns the options of an ONNX file. Prediction sets of fewer samples than the run has are
 // calibrated again, for which the run's held-out images are read.
 func (x *exportFlags) onnx(ctx context.Context, e exported) (export.ONNXOptions, error) {
-	o := export.ONNXOptions{Samples: x.samples, Float: x.float, Level: x.level, Rate: x.rate, Together: x.together}
+	o := export.ONNXOptions{Samples: x.samples, Float: x.float, Level: x.level, Rate: x.rate, Together: x.together, Sets: e.rule}
 	if x.samples == 0 {
 		return o, nil
 	}
