@@ -29,7 +29,7 @@ func init() {
 		{"smile", langevin.SMILE{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 		{"obabo", langevin.OBABO{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 		{"ubu", langevin.UBU{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
-		{"matched-friction", langevin.MatchedFriction{Friction: 5e-4, Masses: langevin.MassesPrior}, optimizers.Constant{Rate: 1e-5}},
+		{"matched-friction", langevin.MatchedFriction{Friction: 3e-4, Masses: langevin.MassesPrior}, optimizers.Constant{Rate: 5e-6}},
 
 		{"auto", Auto{}, nil},
 		{"random-walk", mcmc.RandomWalk{}, nil},

@@ -37,6 +37,10 @@ const (
 	minBatches     = 10     // minibatches that the data are divided into
 	minSteps       = 1000   // of a run
 	rateExamples   = 10_000 // number of examples from which on rates are not scaled
+	// The number of minibatches of the data at which the rate of matched friction is its customary
+	// one. Its noise share is proportional to the rate and to the noise of a minibatch's gradient, and
+	// was found to be as large at other numbers if the rate is divided by the root of their ratio.
+	independentBatches = 600
 	// Stands for a large data set: no default is scaled down.
 	manyExamples = 1 << 40
 )
@@ -200,7 +204,9 @@ func (s Spec) customarySchedule(c methodKind, examples int) optimizers.Schedule 
 	if !c.traits().tempered && s.isPretrained() && !s.Frozen() {
 		constant.Rate = twoDigits(constant.Rate * tuningFraction)
 	}
-	if c.traits().tempered && examples < rateExamples {
+	if batches := float64(examples) / float64(s.Batch); c.traits().independent && examples < manyExamples {
+		constant.Rate = twoDigits(constant.Rate * math.Sqrt(independentBatches/batches))
+	} else if c.traits().tempered && examples < rateExamples {
 		constant.Rate = twoDigits(constant.Rate * math.Sqrt(float64(examples)/rateExamples))
 	}
 	if s.Cycles > 0 {
