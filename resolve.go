@@ -37,8 +37,8 @@ const (
 	minBatches     = 10     // minibatches that the data are divided into
 	minSteps       = 1000   // of a run
 	rateExamples   = 10_000 // number of examples from which on rates are not scaled
-	// The number of minibatches of the data at which the rate of matched friction is its customary
-	// one. Its noise share is proportional to the rate and to the noise of a minibatch's gradient, and
+	// The number of minibatches in all data at which the rate of matched friction is its
+	// customary one. Its noise share is proportional to the rate and to the noise of a gradient. It
 	// was found to be as large at other numbers if the rate is divided by the root of their ratio.
 	independentBatches = 600
 	// Stands for a large data set: no default is scaled down.
