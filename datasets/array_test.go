@@ -128,7 +128,7 @@ func TestNPZErrors(t *testing.T) {
 		{map[string][]byte{"images": npyBytes("|u1", "(99999999, 99999999, 3)", nil), "labels": labels}, `99999999, 3), }": values must have at most `},
 		{map[string][]byte{"images": npyBytes("|u1", "(2, 4, 0)", nil), "labels": labels}, `'shape': (2, 4, 0), }": dimension must be positive, got "0"`},
 		{map[string][]byte{"images": npyBytes("|u1", "(2, 9, 9, 5)", make([]byte, 810)), "labels": labels}, "C] or [N C H W] with C up to 4, got [2 9 9 5]"},
-		{map[string][]byte{"images": npyBytes("|u1", "(2, 1, 257)", make([]byte, 514)), "labels": labels}, "got 1x257: use a smaller height and width"},
+		{map[string][]byte{"images": npyBytes("|u1", "(2, 1, 513)", make([]byte, 1026)), "labels": labels}, "got 1x513: use a smaller height and width"},
 	} {
 		writeNPZ(t, path, test.arrays)
 		options := isolated(t)
@@ -333,7 +333,7 @@ func TestOptionsErrors(t *testing.T) {
 		{Options{Test: 1}, "Test", "options: Test: must be a fraction below 1 (0: the default, negative: none), got 1"},
 		{Options{MaxSkipped: 1.5}, "MaxSkipped", "options: MaxSkipped: must be a fraction of at most 1, got 1.5"},
 		{Options{Height: 3}, "Height", "options: Height: must be set with Width, got 3x0"},
-		{Options{Height: 257, Width: 3}, "Height", "options: Height: images must be at most 256x256, got 257x3"},
+		{Options{Height: 513, Width: 3}, "Height", "options: Height: images must be at most 512x512, got 513x3"},
 		{Options{Channels: 5}, "Channels", "options: Channels: must be at most 4, got 5"},
 		{Options{Channels: 3, Classes: []string{"K"}}, "Classes", `letters: classes must be some of 0, 1, 2, 3, 4, 5, 6, 7, ... (10 in all), got "K"`},
 		{Options{WithoutClasses: numberNames(10)}, "WithoutClasses", "options: WithoutClasses: letters: must have an image of the classes"},

@@ -30,7 +30,9 @@ const (
 	// progressive image; each takes time for all pixels, however few bytes it has.
 	MaxScans = 100
 	// MaxSide is the largest height and width of images in a Dataset.
-	MaxSide = 256
+	MaxSide = 512
+	// maxOwnSide is the largest height and width that images keep without a requested shape.
+	maxOwnSide = 256
 )
 
 // imageFormat is a row of the table of image formats.

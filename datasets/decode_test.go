@@ -166,8 +166,8 @@ func TestDecodeErrors(t *testing.T) {
 		{[]byte("<!DOCTYPE html>"), 3, 4, 4, "decode: offset 0: must begin like an image (PNG, JPEG, GIF, BMP, WebP, TIFF, netpbm), got a file of type text/html"},
 		{img[:len(img)/2], 3, 4, 4, "PNG: png: invalid format: not enough pixel data"},
 		{img, 2, 4, 4, "decode: must be 1 (grey), 3 (red, green, blue) or 4 (and opacity), got 2"},
-		{img, 3, 0, 4, "decode: images must be 1x1 to 256x256, got 0x4"},
-		{img, 3, 4, 257, "decode: images must be 1x1 to 256x256, got 4x257"},
+		{img, 3, 0, 4, "decode: images must be 1x1 to 512x512, got 0x4"},
+		{img, 3, 4, 513, "decode: images must be 1x1 to 512x512, got 4x513"},
 		{pngHeader(20000, 20000), 3, 4, 4, "decode: PNG must have 1 to 100000000 pixels, got 20000x20000"},
 		{[]byte("P6 100000 100000 255\n"), 3, 4, 4, "decode: netpbm: netpbm: must have at most 100000000 pixels, got 10000000000"},
 	} {

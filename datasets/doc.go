@@ -78,7 +78,7 @@
 // content and named in the error.
 //
 // If the options do not set them, there is 1 channel if all training images are stored in grey,
-// otherwise 3; the size is the images' own if it is the same for all and at most MaxSide, otherwise
+// otherwise 3; the size is the images' own if it is the same for all and at most 256x256, otherwise
 // 32x32 if the median of the shorter sides is below 64, and 64x64 if not. The result is the same on
 // every machine, for any number of threads.
 //

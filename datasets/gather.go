@@ -147,7 +147,7 @@ func suggestShape(wanted *shape, infos []imageInfo) {
 	}
 	slices.Sort(shorter)
 	switch {
-	case same && len(infos) > 0 && max(infos[0].height, infos[0].width) <= MaxSide:
+	case same && len(infos) > 0 && max(infos[0].height, infos[0].width) <= maxOwnSide:
 		wanted.height, wanted.width = infos[0].height, infos[0].width
 	case len(shorter) > 0 && shorter[len(shorter)/2] < 64:
 		wanted.height, wanted.width = 32, 32
