@@ -302,7 +302,7 @@ func (m Manifest) Difference(asked Spec) (name, ours, theirs string) {
 // is for comparisons of a configuration with the run it began: "auto" and the sampler that it chose
 // are then the same.
 func (s Spec) decidedAs(run *Manifest, examples int) Spec {
-	s = s.named()
+	s = s.namedFor(examples)
 	if _, ok := s.Method.(Auto); ok && mayChoose(run.Spec.Method) {
 		s.Method, s.Schedule, s.Batch, s.Budget = run.Spec.Method, run.Spec.Schedule, cmp.Or(s.Batch, run.Spec.Batch), 0
 		s.Epochs, s.Chains = cmp.Or(s.Epochs, run.Spec.Epochs), cmp.Or(s.Chains, run.Spec.Chains)

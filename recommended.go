@@ -9,17 +9,30 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// The method of a specification without one: chains that each make a few cycles, from weights that
-// an optimizer found. docs/defaults.md has the measurements that it was chosen by.
+// The method of a specification without one: chains that each make one cycle from weights that an
+// optimizer found. Many short chains predict better than a few long ones: docs/defaults.md has the
+// measurements that these numbers were chosen by.
 const (
-	recommendedChains = 4
-	recommendedCycles = 4
+	minRecommendedChains  = 4
+	maxRecommendedChains  = 16
+	minRecommendedSteps   = 250 // of a chain, and of its warm start, on few data
+	recommendedBurnIn     = 0.9 // of a cycle
+	recommendedWarmUp     = 50  // steps from a rate of 0 to the full one
+	recommendedSamples    = 32  // of all chains
+	minRecommendedSamples = 4   // of a chain: the fewest with a split R-hat
+
+	// Of pretrained networks, which a high rate would make forget what they learned.
+	pretrainedCycles = 4
 )
+
+// recommendedPrior is wider than customaryPrior, whose pull towards 0 makes chains that explore at
+// a high rate less certain than they are right.
+var recommendedPrior = langevin.Gaussian(0.6)
 
 // recommended returns the specification with a method if it has none: Auto for the head of a frozen
 // ONNX network, and otherwise SGHMC with several chains, cycles and, if warm, a warm start. A field
 // that is given stays, and excludes what it does not fit with.
-func (s Spec) recommended(warm bool) Spec {
+func (s Spec) recommended(warm bool, examples int) Spec {
 	if s.Method != nil {
 		return s
 	}
@@ -27,35 +40,95 @@ func (s Spec) recommended(warm bool) Spec {
 		s.Method = Auto{} // a head is cheap enough for samplers on all data
 		return s
 	}
+	if s.Network == "" && s.Layers == nil {
+		s.Network = defaultNetwork
+	}
 	s.Method = langevin.SGHMC{Friction: 0.1}
 	if len(s.Temperatures) > 0 { // which velocities exclude
 		s.Method = langevin.SGLD{}
 	}
-	s.Chains = cmp.Or(s.Chains, recommendedChains)
+	if s.Subset > 0 {
+		examples = min(s.Subset, examples)
+	}
 	if warm && s.WarmStart == nil && s.Start == "" {
 		s.WarmStart = optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
-	}
-	// Settings of chains that are sampled from one end of burn-in to the end of the run.
-	constant := s.Schedule != nil || s.BurnIn != nil || s.BurnInSteps != 0 || s.Thinning != 0 || s.Keep != 0 || s.Anchor != 0 || len(s.Temperatures) > 0
-	if s.Cycles == 0 && !constant {
-		s.Cycles = recommendedCycles
-		for _, most := range []int{s.Epochs, s.Samples} {
-			if most > 0 {
-				s.Cycles = min(s.Cycles, most)
-			}
-		}
 	}
 	if s.Weights == "" {
 		s.Weights = Equal
 	}
+	// Settings of chains that are sampled from one end of burn-in to the end of the run.
+	constant := s.Schedule != nil || s.BurnIn != nil || s.BurnInSteps != 0 || s.Thinning != 0 || s.Keep != 0 || s.Anchor != 0 || len(s.Temperatures) > 0
+	switch {
+	case constant && s.Cycles == 0:
+		s.Chains = cmp.Or(s.Chains, minRecommendedChains)
+	case s.isPretrained():
+		s.Chains = cmp.Or(s.Chains, minRecommendedChains)
+		s.Cycles = cmp.Or(s.Cycles, fewest(pretrainedCycles, s.Epochs, s.Samples))
+	default:
+		s.fillShortChains(max(1, examples))
+	}
 	return s
+}
+
+// fillShortChains sets what many short chains of a number of examples have. All chains together
+// make as many epochs as minRecommendedChains of the customary length.
+func (s *Spec) fillShortChains(examples int) {
+	batch := cmp.Or(s.Batch, customaryBatch(examples))
+	epochsOf := func(steps int) int { return (steps*batch + examples - 1) / examples }
+	short := max(standardEpochs, epochsOf(minRecommendedSteps))
+	if s.Chains == 0 {
+		s.Chains = min(maxRecommendedChains, max(minRecommendedChains, minRecommendedChains*customaryEpochs(batch, examples)/short))
+	}
+	s.Epochs = cmp.Or(s.Epochs, short)
+	s.Cycles = cmp.Or(s.Cycles, 1)
+	if s.WarmStart != nil && s.WarmEpochs == 0 {
+		s.WarmEpochs = max(minWarmEpochs, epochsOf(minRecommendedSteps))
+	}
+	if s.Schedule == nil && s.Cycles == 1 {
+		s.Schedule = s.shortSchedule(s.Epochs * (examples / batch))
+	}
+	if length := s.cycleEpochs(); s.BurnIn == nil && s.BurnInSteps == 0 && length > 0 {
+		s.BurnIn = new(min(int(recommendedBurnIn*float64(length)), length-1))
+	}
+	if s.Samples == 0 && s.Thinning == 0 {
+		s.Samples = max(minRecommendedSamples, recommendedSamples/max(1, s.Chains), s.Cycles)
+	}
+	if s.Prior == nil {
+		s.Prior = new(recommendedPrior)
+	}
+}
+
+// shortSchedule returns the schedule of a single cycle of a number of steps. Most of it explores at
+// temperature 0, as an optimizer does, whose rate does not depend on the number of examples. Where
+// it samples, rates fall to 0. Without a warm-up, the full rate would throw some chains out of the
+// steep valleys that the optimizer ended in.
+func (s *Spec) shortSchedule(steps int) optimizers.Schedule {
+	c, err := kindOf(s.Method)
+	if err != nil {
+		return nil
+	}
+	cycle := s.customarySchedule(c, manyExamples)
+	if steps < 2*recommendedWarmUp {
+		return cycle
+	}
+	return optimizers.WarmUp{Steps: recommendedWarmUp, Then: cycle}
+}
+
+// fewest returns the smallest of n and those limits that are given, which are positive.
+func fewest(n int, limits ...int) int {
+	for _, limit := range limits {
+		if limit > 0 {
+			n = min(n, limit)
+		}
+	}
+	return n
 }
 
 // recommendedFor returns the recommended specification for data. Data of which no image can be held
 // out of the warm start, because each class has only one or only one group, get none.
 func (s Spec) recommendedFor(data *datasets.Dataset, e environment) Spec {
 	if s.Method != nil || s.isPretrained() {
-		return s.recommended(true)
+		return s.recommended(true, data.Len())
 	}
 	of := data
 	if s.Subset > 0 && s.Subset < data.Len() {
@@ -67,5 +140,5 @@ func (s Spec) recommendedFor(data *datasets.Dataset, e environment) Spec {
 	if err != nil && s.WarmStart == nil && s.Start == "" {
 		e.remark(fmt.Sprintf("no warm start: %v", err))
 	}
-	return s.recommended(err == nil)
+	return s.recommended(err == nil, data.Len())
 }

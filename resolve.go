@@ -65,7 +65,7 @@ func (s Spec) Validate() error {
 // since everything depends on the kind of method; then fields that do not apply are refused, while
 // a field that was left out still differs from a default; then defaults; then ranges.
 func (s Spec) resolve(examples int) (Spec, error) {
-	s = s.named()
+	s = s.namedFor(examples)
 	c, err := kindOf(s.Method)
 	if err != nil {
 		return s, err
@@ -87,7 +87,10 @@ func (s Spec) resolve(examples int) (Spec, error) {
 }
 
 // named returns the specification with a network and a method.
-func (s Spec) named() Spec {
+func (s Spec) named() Spec { return s.namedFor(manyExamples) }
+
+// namedFor is named, with what is recommended for a number of examples if there is no method.
+func (s Spec) namedFor(examples int) Spec {
 	if s.Network == "" && s.Layers == nil {
 		s.Network = defaultNetwork
 	}
@@ -97,7 +100,7 @@ func (s Spec) named() Spec {
 			s.file = newNetworkFile(s.Network, "")
 		}
 	}
-	return s.recommended(true)
+	return s.recommended(true, examples)
 }
 
 // checkApplicable refuses fields that would have no effect, such as a temperature for Adam. A user

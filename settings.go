@@ -57,7 +57,7 @@ var settings = []Setting{
 	number("subset", "number of examples to train on: the first ones, or evenly spaced ones if the data are sorted by class\n(default: all)", true,
 		func(s *Spec) *int { return &s.Subset }),
 	{"method", "string", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data and --budget\n" +
-		"(default: sghmc with 4 chains, 4 cycles and a warm start by adam, as far as the other flags\n" +
+		"(default: sghmc with 4 to 16 chains, a cycle and a warm start by adam, as far as the other flags\n" +
 		"allow; auto with a frozen ONNX file)", true,
 		func(s *Spec) any {
 			if s.Method == nil {
@@ -77,7 +77,7 @@ var settings = []Setting{
 	number("batch", "minibatch size (default 100, or a tenth of a data set of fewer than 1000; full-batch samplers use all data)", true,
 		func(s *Spec) *int { return &s.Batch }),
 	number("epochs", "passes over the training data, burn-in included; for nuts, draws (default 8, or enough for 1000 steps if the\n"+
-		"data are few; 60 for distil, 2000 for full-batch samplers, 500 for nuts)", true,
+		"data are few, 250 without --method; 60 for distil, 2000 for full-batch samplers, 500 for nuts)", true,
 		func(s *Spec) *int { return &s.Epochs }),
 	{"budget", "string", "for auto, instead of --epochs: how long the steps may take, such as 30m or 2h (default 10m)", false,
 		func(s *Spec) any {
@@ -105,7 +105,8 @@ var settings = []Setting{
 			return MethodText(s.WarmStart)
 		},
 		func(s *Spec, text string) (err error) { s.WarmStart, err = parseWarmStart(text); return err }},
-	number("warm-epochs", "maximum number of epochs of the warm start (default 2, or enough for 1000 steps if the data are few)", false,
+	number("warm-epochs", "maximum number of epochs of the warm start (default 2, or enough for 1000 steps if the data are few,\n"+
+		"250 without --method)", false,
 		func(s *Spec) *int { return &s.WarmEpochs }),
 	number("warm-patience", "epochs without a lower loss after which the warm start of a chain stops (default a fifth of --warm-epochs)", false,
 		func(s *Spec) *int { return &s.WarmPatience }),
@@ -117,10 +118,12 @@ var settings = []Setting{
 		"probabilities are then calibrated for data with classes so weighted, see pollen.ClassWeights (default: all 1)", true,
 		func(s *Spec) any { return orNil(s.ClassWeights.String()) },
 		func(s *Spec, text string) (err error) { s.ClassWeights, err = ParseClassWeights(text); return err }},
-	{"burn-in", "int", "epochs before the first sample, in each cycle if there are cycles (default 3/8 of the epochs, or 4/5 of a cycle)", false,
+	{"burn-in", "int", "epochs before the first sample, in each cycle if there are cycles (default 3/8 of the epochs, or 4/5 of\n" +
+		"a cycle; 9/10 of a cycle without --method)", false,
 		func(s *Spec) any { return pointed(s.BurnIn) },
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.BurnIn = &v }) }},
-	number("samples", "minimum number of samples per chain, evenly spaced or drawn at the end; for mc-dropout, forward passes (default 10)", false,
+	number("samples", "minimum number of samples per chain, evenly spaced or drawn at the end; for mc-dropout, forward passes\n"+
+		"(default 10; 32 of all chains and at least 4 of each without --method)", false,
 		func(s *Spec) *int { return &s.Samples }),
 	number("burn-in-steps", "burn-in in steps, instead of --burn-in in epochs (default: set by --burn-in)", false,
 		func(s *Spec) *int { return &s.BurnInSteps }),
@@ -133,7 +136,7 @@ var settings = []Setting{
 		func(s *Spec) any { return orNil(string(s.Weights)) },
 		func(s *Spec, text string) error { s.Weights = Weighting(text); return nil }},
 	number("cycles", "number of cycles of cyclical sampling: each explores without noise during its burn-in, then samples\n"+
-		"(default: 4 without --method, else none)", false,
+		"(default: 1 without --method, else none)", false,
 		func(s *Spec) *int { return &s.Cycles }),
 	number("anchor", "control variates: epochs between two gradients over all data; less gradient noise for twice the work (default: none)", false,
 		func(s *Spec) *int { return &s.Anchor }),
@@ -153,7 +156,7 @@ var settings = []Setting{
 			s.Symmetric = text == symmetric
 			return nil
 		}},
-	number("chains", "number of Markov chains, started from different initial values (default 4 without --method, else 1)", true,
+	number("chains", "number of Markov chains, started from different initial values (default 4 to 16 without --method, else 1)", true,
 		func(s *Spec) *int { return &s.Chains }),
 	{"first-chain", "int", "number of the first chain, to sample some chains of a larger run with identical results (default 0)", true,
 		func(s *Spec) any {
@@ -164,7 +167,8 @@ var settings = []Setting{
 		},
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.FirstChain = v }) }},
 	{"prior", "string", "prior of each parameter: " + langevin.PriorForms + ";\n" +
-		"start is a Gaussian around the weights of an ONNX file (default gaussian:0.316)", false,
+		"start is a Gaussian around the weights of an ONNX file (default gaussian:0.316;\n" +
+		"gaussian:0.6 without --method)", false,
 		func(s *Spec) any {
 			if s.Prior == nil {
 				return nil

@@ -50,10 +50,12 @@ type Spec struct {
 	Input string
 
 	// Method is an optimizer, a sampler or an approximation. Without one, chains of langevin.SGHMC
-	// sample in cycles from a warm start: Chains is then 4, Cycles 4, WarmStart optimizers.Adam and
-	// Weights Equal, unless they are given or do not fit with what is given. For example, there are
-	// no cycles with a Schedule, a BurnIn or Keep. For the head of a frozen ONNX network it is
-	// Auto.
+	// sample at the end of one cycle from a warm start: Chains is then 4 to 16, Cycles 1, WarmStart
+	// optimizers.Adam, Prior langevin.Gaussian(0.6) and Weights Equal, unless they are given or do
+	// not fit with what is given. For example, there is no cycle with a Schedule, a BurnIn or Keep.
+	// Fewer images give more and shorter chains: each has 8 epochs, or enough for 250 steps, and
+	// together they have as many as 4 chains of 1000 steps. For the head of a frozen ONNX network
+	// the method is Auto.
 	Method Method
 
 	// Schedule is the learning rate on the mean loss by step. The step size of a sampler is this
@@ -105,7 +107,7 @@ type Spec struct {
 	// Method is given.
 	//
 	// WarmEpochs is the maximum number of epochs of the warm start; by default it is 2, or more for
-	// 1000 steps. WarmPatience is the number of epochs without a better score after which a chain
+	// 1000 steps, 250 without a Method. WarmPatience is the number of epochs without a better score after which a chain
 	// stops, by default a fifth of WarmEpochs.
 	WarmStart                optimizers.Optimizer
 	WarmEpochs, WarmPatience int
@@ -122,15 +124,16 @@ type Spec struct {
 	FirstChain int
 
 	// BurnIn is the number of epochs before the first sample; with cycles, before the first sample
-	// of each cycle. The default is 3/8 of the epochs, or 4/5 of a cycle, which leaves the last,
-	// small steps of the cycle for samples. BurnInSteps gives the length in steps instead, for
+	// of each cycle. The default is 3/8 of the epochs, or 4/5 of a cycle (9/10 without a Method),
+	// which leaves the last, small steps of the cycle for samples. BurnInSteps gives the length in steps instead, for
 	// samplers on minibatches. BurnIn is a pointer because 0, no burn-in, differs from the default.
 	BurnIn      *int
 	BurnInSteps int
 
 	// Samples is the minimum number of samples of each chain. They are evenly spaced, or drawn at
 	// the end; there may be more if the steps after burn-in are not a multiple of Samples. For MC
-	// dropout it is the number of passes. The default is 10. Thinning gives the number of steps
+	// dropout it is the number of passes. The default is 10, and without a Method 32 of all chains
+	// together, but at least 4 of each. Thinning gives the number of steps
 	// between samples instead, for samplers on minibatches.
 	Samples  int
 	Thinning int
@@ -141,7 +144,7 @@ type Spec struct {
 	Keep int
 
 	// Prior is the prior of each parameter. The default is langevin.Gaussian(0.316), a standard
-	// deviation of about sqrt(0.1). langevin.Start(0.01) is a Gaussian around the weights of an
+	// deviation of about sqrt(0.1), and langevin.Gaussian(0.6) without a Method. langevin.Start(0.01) is a Gaussian around the weights of an
 	// ONNX file; samples then have the offsets from these. The head, whose weights start at random,
 	// has the default instead, unless Priors has another.
 	Prior *langevin.Prior
@@ -160,7 +163,7 @@ type Spec struct {
 	Weights Weighting
 
 	// Cycles is the number of cycles of cyclical sampling: each explores at temperature 0 during
-	// its burn-in and then samples. The default is no cycles, and 4 without a Method.
+	// its burn-in and then samples. The default is no cycles, and 1 without a Method.
 	Cycles int
 
 	// Anchor turns control variates on: it is the number of epochs from one anchor, a gradient over

@@ -59,6 +59,8 @@ func judge(run *pollen.Run, a *evaluate.Assessment, test *datasets.Dataset, d *p
 		j.command, j.cost = fmt.Sprintf("distil %s --epochs %d%s", shellQuoted(m.Spec.Teacher), 2*m.Spec.Epochs, into), 2
 	case m.Spec.Chains == 1:
 		j.command, j.cost = again+" --chains 4"+into, 4
+	case m.Spec.Cycles == 1: // a longer cycle is sampled at larger steps, and finds no other solutions
+		j.command, j.cost = fmt.Sprintf("%s --chains %d%s", again, 2*m.Spec.Chains, into), 2
 	default:
 		j.command, j.cost = fmt.Sprintf("%s --epochs %d%s", again, 2*m.Spec.Epochs, into), 2
 	}
