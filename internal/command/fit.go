@@ -321,12 +321,15 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 		return config.AsUsageError(err)
 	}
 	summary = withoutFrozen(summary, spec)
-	first := ""
+	first, used := "", *splits
 	if spec.Subset > 0 && spec.Subset < data.Len() {
 		first = fmt.Sprintf(", %d of them", spec.Subset)
+		if used.Train, err = data.First(spec.Subset); err != nil {
+			return err
+		}
 	}
 	c.remark("%s, %d images of %dx%dx%d in %d classes%s", data.Name, data.Len(), data.Channels, data.Height, data.Width, data.Classes, first)
-	if err := printClasses(splits, c); err != nil {
+	if err := printClasses(&used, c); err != nil {
 		return err
 	}
 	c.remark("held out: %s for scores, %s for calibration\n%v", imagesOf(splits.Test), imagesOf(splits.Validation), summary)

@@ -36,6 +36,10 @@ func TestCalibrateCommand(t *testing.T) {
 	if !strings.Contains(stderr, "no images are held out for calibration") || !strings.Contains(stderr, "calibrate "+run+" --data DIR") {
 		t.Errorf("fit: %s, want a remark that there will be no calibration", stderr)
 	}
+	_, stderr = succeed(t, "fit", "--data", filepath.Join(data, "flowers"), "--model", "mlp-10", "--method", "sgd", "--subset", "20", "--estimate")
+	if !regexp.MustCompile(`(?m)^a +10 `).MatchString(stderr) {
+		t.Errorf("fit: %s, want a table with the 10 images of the subset in class a", stderr)
+	}
 	_, stderr = succeed(t, "predict", run, images, "--risk", "0.1")
 	if !strings.Contains(stderr, "certifies no risk: hold out images") || !strings.Contains(stderr, "all images are to be referred to a person") {
 		t.Errorf("predict: %s", stderr)
