@@ -15,11 +15,11 @@ import (
 const (
 	minRecommendedChains  = 4
 	maxRecommendedChains  = 16
-	minRecommendedSteps   = 250 // of a chain, and of its warm start, on few data
-	recommendedBurnIn     = 0.9 // of a cycle
-	recommendedWarmUp     = 50  // steps from a rate of 0 to the full one
-	recommendedSamples    = 32  // of all chains
-	minRecommendedSamples = 4   // of a chain: the fewest with a split R-hat
+	minRecommendedSteps   = 250  // of a chain, and of its warm start, on few data
+	recommendedBurnIn     = 0.9  // of a cycle
+	recommendedRate       = 0.75 // of the customary one of cycles
+	recommendedSamples    = 32   // of all chains
+	minRecommendedSamples = 4    // of a chain: the fewest with a split R-hat
 
 	// Of pretrained networks, which a high rate would make forget what they learned.
 	pretrainedCycles = 4
@@ -85,7 +85,7 @@ func (s *Spec) fillShortChains(examples int) {
 		s.WarmEpochs = max(minWarmEpochs, epochsOf(minRecommendedSteps))
 	}
 	if s.Schedule == nil && s.Cycles == 1 {
-		s.Schedule = s.shortSchedule(s.Epochs * (examples / batch))
+		s.Schedule = s.shortSchedule()
 	}
 	if length := s.cycleEpochs(); s.BurnIn == nil && s.BurnInSteps == 0 && length > 0 {
 		s.BurnIn = new(min(int(recommendedBurnIn*float64(length)), length-1))
@@ -98,20 +98,20 @@ func (s *Spec) fillShortChains(examples int) {
 	}
 }
 
-// shortSchedule returns the schedule of a single cycle of a number of steps. Most of it explores at
-// temperature 0, as an optimizer does, whose rate does not depend on the number of examples. Where
-// it samples, rates fall to 0. Without a warm-up, the full rate would throw some chains out of the
-// steep valleys that the optimizer ended in.
-func (s *Spec) shortSchedule(steps int) optimizers.Schedule {
+// shortSchedule returns the schedule of a single cycle. Most of it explores at temperature 0, as an
+// optimizer does, whose rate does not depend on the number of examples. Where it samples, rates fall
+// to 0. At a third more, some chains leave the steep valleys that the optimizer ended in, and do not
+// recover.
+func (s *Spec) shortSchedule() optimizers.Schedule {
 	c, err := kindOf(s.Method)
 	if err != nil {
 		return nil
 	}
-	cycle := s.customarySchedule(c, manyExamples)
-	if steps < 2*recommendedWarmUp {
-		return cycle
+	schedule := s.customarySchedule(c, manyExamples)
+	if cycle, ok := schedule.(optimizers.Cyclical); ok {
+		return optimizers.Cyclical{Initial: twoDigits(recommendedRate * cycle.Initial), Cycles: 1}
 	}
-	return optimizers.WarmUp{Steps: recommendedWarmUp, Then: cycle}
+	return schedule
 }
 
 // fewest returns the smallest of n and those limits that are given, which are positive.

@@ -15,20 +15,19 @@ func TestRecommended(t *testing.T) {
 		examples, chains, epochs, warm, burnIn, samples, n int
 		schedule                                           string
 	}{
-		{Spec{}, 1000, 16, 25, 25, 22, 4, 1, "warmup:50,cyclical:0.04,1"},
-		{Spec{}, 2000, 15, 13, 13, 11, 4, 1, "warmup:50,cyclical:0.04,1"},
-		{Spec{Subset: 1000}, 60_000, 16, 25, 25, 22, 4, 1, "warmup:50,cyclical:0.04,1"},
-		{Spec{}, 6000, 8, 8, 5, 7, 4, 1, "warmup:50,cyclical:0.04,1"},
-		{Spec{}, 60_000, 4, 8, 2, 7, 8, 1, "warmup:50,cyclical:0.04,1"},
-		{Spec{Network: "cnn"}, 376, 15, 25, 25, 22, 4, 1, "warmup:50,cyclical:0.01,1"},
-		{Spec{Batch: 1000}, 1000, 16, 250, 250, 225, 4, 1, "warmup:50,cyclical:0.04,1"},
-		// Few steps have no warm-up.
-		{Spec{Epochs: 4}, 1000, 16, 4, 25, 3, 4, 1, "cyclical:0.04,1"},
-		{Spec{Epochs: 1, Chains: 2, Samples: 3}, 1000, 2, 1, 25, 0, 3, 1, "cyclical:0.04,1"},
+		{Spec{}, 1000, 16, 25, 25, 22, 4, 1, "cyclical:0.03,1"},
+		{Spec{}, 2000, 15, 13, 13, 11, 4, 1, "cyclical:0.03,1"},
+		{Spec{Subset: 1000}, 60_000, 16, 25, 25, 22, 4, 1, "cyclical:0.03,1"},
+		{Spec{}, 6000, 8, 8, 5, 7, 4, 1, "cyclical:0.03,1"},
+		{Spec{}, 60_000, 4, 8, 2, 7, 8, 1, "cyclical:0.03,1"},
+		{Spec{Network: "cnn"}, 376, 15, 25, 25, 22, 4, 1, "cyclical:0.0075,1"},
+		{Spec{Batch: 1000}, 1000, 16, 250, 250, 225, 4, 1, "cyclical:0.03,1"},
+		{Spec{Epochs: 4}, 1000, 16, 4, 25, 3, 4, 1, "cyclical:0.03,1"},
+		{Spec{Epochs: 1, Chains: 2, Samples: 3}, 1000, 2, 1, 25, 0, 3, 1, "cyclical:0.03,1"},
 		// What is given stays.
 		{Spec{Cycles: 4, Epochs: 40}, 1000, 16, 40, 25, 9, 4, 4, "cyclical:0.0126,4"},
-		{Spec{Chains: 2}, 1000, 2, 25, 25, 22, 16, 1, "warmup:50,cyclical:0.04,1"},
-		{Spec{WarmEpochs: 3}, 1000, 16, 25, 3, 22, 4, 1, "warmup:50,cyclical:0.04,1"},
+		{Spec{Chains: 2}, 1000, 2, 25, 25, 22, 16, 1, "cyclical:0.03,1"},
+		{Spec{WarmEpochs: 3}, 1000, 16, 25, 3, 22, 4, 1, "cyclical:0.03,1"},
 		// A burn-in or a schedule means chains without cycles.
 		{Spec{BurnIn: new(10)}, 1000, 4, 100, 100, 10, 10, 0, "constant:0.0063"},
 		{Spec{Schedule: optimizers.Constant{Rate: 0.01}}, 1000, 4, 100, 100, 38, 10, 0, "constant:0.01"},

@@ -263,7 +263,8 @@ func (t *training) begin(ctx context.Context, device tensor.Device, open func(de
 		if err != nil {
 			return err
 		}
-		if t.measured.HeldOut, err = measure.NewHeldOut(device, inputs, t.predicted.network, t.spec.Chains, t.spacing()); err != nil {
+		spacing := min(t.spacing(), max(1, t.plan.Thinning)) // so that few samples have an R-hat, too
+		if t.measured.HeldOut, err = measure.NewHeldOut(device, inputs, t.predicted.network, t.spec.Chains, spacing); err != nil {
 			return err
 		}
 	}
