@@ -99,9 +99,9 @@ func (s *Spec) fillShortChains(examples int) {
 }
 
 // shortSchedule returns the schedule of a single cycle. Most of it explores at temperature 0, as an
-// optimizer does, whose rate does not depend on the number of examples. Where it samples, rates fall
-// to 0. At a third more, some chains leave the steep valleys that the optimizer ended in, and do not
-// recover.
+// optimizer does, whose rate does not depend on the number of examples. Where it samples, rates
+// fall to 0. At a third more, some chains leave the steep valleys that the optimizer ended in, and
+// do not recover.
 func (s *Spec) shortSchedule() optimizers.Schedule {
 	c, err := kindOf(s.Method)
 	if err != nil {

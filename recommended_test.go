@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Without a method, fewer images have more and shorter chains, whose steps together do not depend on
-// the number of images below 12 500.
+// Without a method, fewer images have more and shorter chains, whose steps together do not depend
+// on the number of images below 12 500.
 func TestRecommended(t *testing.T) {
 	for _, c := range []struct {
 		spec                                               Spec

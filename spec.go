@@ -107,8 +107,8 @@ type Spec struct {
 	// Method is given.
 	//
 	// WarmEpochs is the maximum number of epochs of the warm start; by default it is 2, or more for
-	// 1000 steps, 250 without a Method. WarmPatience is the number of epochs without a better score after which a chain
-	// stops, by default a fifth of WarmEpochs.
+	// 1000 steps, 250 without a Method. WarmPatience is the number of epochs without a better score
+	// after which a chain stops, by default a fifth of WarmEpochs.
 	WarmStart                optimizers.Optimizer
 	WarmEpochs, WarmPatience int
 
@@ -125,8 +125,9 @@ type Spec struct {
 
 	// BurnIn is the number of epochs before the first sample; with cycles, before the first sample
 	// of each cycle. The default is 3/8 of the epochs, or 4/5 of a cycle (9/10 without a Method),
-	// which leaves the last, small steps of the cycle for samples. BurnInSteps gives the length in steps instead, for
-	// samplers on minibatches. BurnIn is a pointer because 0, no burn-in, differs from the default.
+	// which leaves the last, small steps of the cycle for samples. BurnInSteps gives the length in
+	// steps instead, for samplers on minibatches. BurnIn is a pointer because 0, no burn-in,
+	// differs from the default.
 	BurnIn      *int
 	BurnInSteps int
 
@@ -144,9 +145,10 @@ type Spec struct {
 	Keep int
 
 	// Prior is the prior of each parameter. The default is langevin.Gaussian(0.316), a standard
-	// deviation of about sqrt(0.1), and langevin.Gaussian(0.6) without a Method. langevin.Start(0.01) is a Gaussian around the weights of an
-	// ONNX file; samples then have the offsets from these. The head, whose weights start at random,
-	// has the default instead, unless Priors has another.
+	// deviation of about sqrt(0.1), and langevin.Gaussian(0.6) without a Method.
+	// langevin.Start(0.01) is a Gaussian around the weights of an ONNX file; samples then have the
+	// offsets from these. The head, whose weights start at random, has the default instead, unless
+	// Priors has another.
 	Prior *langevin.Prior
 
 	// Priors overrides Prior for some layers or parameters, by name: "conv1" is all parameters of
