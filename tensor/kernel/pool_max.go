@@ -1,5 +1,7 @@
 package kernel
 
+import "slices"
+
 // poolSegment is the number of outputs of 2 x 2 windows that half a vector holds.
 const poolSegment = 4
 
@@ -35,6 +37,7 @@ func maxPoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 	if maxPlanesFast(p, x[lo*p.H*p.W:hi*p.H*p.W], y[lo*p.outH*p.outW:hi*p.outH*p.outW], hi-lo) {
 		return
 	}
+	var columns [maxColumns]T
 	for plane := lo; plane < hi; plane++ {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
 		to := y[plane*p.outH*p.outW:][:p.outH*p.outW]
@@ -45,19 +48,44 @@ func maxPoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 			}
 			line := to[i*p.outW:][:p.outW]
 			h0, h1 := bounds(i, p.StrideH, p.PadH, p.R, p.H)
+			rows := from[h0*p.W : h1*p.W]
+			if p.W <= maxColumns && p.StrideW < p.S {
+				maxByColumns(p, line, rows, columns[:p.W])
+				continue
+			}
 			for j := range line {
 				w0, w1 := bounds(j, p.StrideW, p.PadW, p.S, p.W)
-				best := from[h0*p.W+w0]
-				for h := h0; h < h1; h++ {
-					for _, v := range from[h*p.W:][w0:w1] {
-						best = max(best, v)
-					}
+				best := rows[w0]
+				for h := 0; h < len(rows); h += p.W {
+					best = max(best, slices.Max(rows[h+w0:h+w1]))
 				}
 				line[j] = best
 			}
 		}
 		if p.ReLU {
 			Raise(to, to, 0)
+		}
+	}
+}
+
+// maxColumns is the largest width for which maxima of columns are kept.
+const maxColumns = 512
+
+// maxByColumns computes one line of outputs from the rows that its windows cover: first the maximum
+// of each column, which windows that overlap share.
+func maxByColumns[T Float](p *poolPlan, line, rows, columns []T) {
+	copy(columns, rows)
+	for row := rows[len(columns):]; len(row) > 0; row = row[len(columns):] {
+		for j, v := range row[:len(columns)] {
+			columns[j] = max(columns[j], v)
+		}
+	}
+	for j := range line {
+		w0, w1 := bounds(j, p.StrideW, p.PadW, p.S, p.W)
+		if some := columns[w0:w1]; len(some) == 3 {
+			line[j] = max(some[0], some[1], some[2])
+		} else {
+			line[j] = slices.Max(some)
 		}
 	}
 }
