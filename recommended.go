@@ -132,7 +132,7 @@ func (s Spec) recommendedFor(data *datasets.Dataset, e environment) Spec {
 	}
 	of := data
 	if s.Subset > 0 && s.Subset < data.Len() {
-		if first, err := data.First(s.Subset); err == nil {
+		if first, err := data.First(s.Subset); err == nil { // otherwise taking the subset fails in Fit
 			of = first
 		}
 	}
