@@ -166,7 +166,8 @@ INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Hea
          (MOMENTUM_STATE(T), TABLES(T), BlockRange n, ENTRIES, STREAMS, double friction, PRIOR(T)),                              \
          baoab(statistics, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), friction))                                                \
   UPDATE(matched_baoab_update_##suffix, T,                                                                                 \
-         (MOMENTUM_STATE(T), In<T> rates, In<T> temperatures, In<T> factor, Header header, BlockRange n, ENTRIES, STREAMS, double friction, PRIOR(T)),                              \
+         (MOMENTUM_STATE(T), In<T> rates, In<T> temperatures, In<T> factor, Header header, BlockRange n, ENTRIES, STREAMS,               \
+          double friction, PRIOR(T)),                                                                                                    \
          matchedBAOAB(statistics, SCHEDULES_OF(T), MOMENTUM_STATE_OF(T), factor, friction))                                                \
   KERNEL(friction_factor_fwd_##suffix, 256)(Out<T> y, In<T> along, In<T> squares, TABLES(T), ENTRIES, int dataSize, double noise) {           \
     frictionFactor(y, along, squares, SCHEDULES_OF(T), dataSize, noise);                                                                   \
