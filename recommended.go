@@ -92,6 +92,9 @@ func (s *Spec) fillShortChains(examples int) {
 	}
 	if s.Samples == 0 && s.Thinning == 0 {
 		s.Samples = max(minRecommendedSamples, recommendedSamples/max(1, s.Chains), s.Cycles)
+		if s.BurnIn != nil && s.Cycles == 1 { // a step has at most one
+			s.Samples = max(1, min(s.Samples, (s.Epochs-*s.BurnIn)*examples/batch))
+		}
 	}
 	if s.Prior == nil {
 		s.Prior = new(recommendedPrior)

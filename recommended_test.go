@@ -27,6 +27,8 @@ func TestRecommended(t *testing.T) {
 		// What is given stays.
 		{Spec{Cycles: 4, Epochs: 40}, 1000, 16, 40, 25, 9, 4, 4, "cyclical:0.0126,4"},
 		{Spec{Chains: 2}, 1000, 2, 25, 25, 22, 16, 1, "cyclical:0.03,1"},
+		// A step has at most one sample.
+		{Spec{Chains: 2, Epochs: 4}, 100, 2, 4, 25, 3, 10, 1, "cyclical:0.03,1"},
 		{Spec{WarmEpochs: 3}, 1000, 16, 25, 3, 22, 4, 1, "cyclical:0.03,1"},
 		// A burn-in or a schedule means chains without cycles.
 		{Spec{BurnIn: new(10)}, 1000, 4, 100, 100, 10, 10, 0, "constant:0.0063"},

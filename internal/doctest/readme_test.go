@@ -18,7 +18,7 @@ import (
 )
 
 // TestReadmeProgram: the README's program compiles, passes vet, and prints what its comments show,
-// on directories of images placed where it looks for them. Its only change is a number of epochs:
+// on directories of images placed where it looks for them. Its only change is fewer epochs and chains:
 // otherwise it trains for a good part of the default budget of ten minutes.
 func TestReadmeProgram(t *testing.T) {
 	code := regexp.MustCompile("(?s)```go\n(.*?)```").FindStringSubmatch(read(t, "README.md").text)
@@ -30,7 +30,7 @@ func TestReadmeProgram(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
-	const spec, short = `pollen.Spec{Network: "cnn"}`, `pollen.Spec{Network: "cnn", Epochs: 8, WarmEpochs: 4}`
+	const spec, short = `pollen.Spec{Network: "cnn"}`, `pollen.Spec{Network: "cnn", Epochs: 8, WarmEpochs: 4, Chains: 2}`
 	if !strings.Contains(code[1], spec) {
 		t.Fatalf("the program does not have %s", spec)
 	}
