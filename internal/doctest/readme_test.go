@@ -18,8 +18,8 @@ import (
 )
 
 // TestReadmeProgram: the README's program compiles, passes vet, and prints what its comments show,
-// on directories of images placed where it looks for them. Its only change is fewer epochs and chains:
-// otherwise it trains for a good part of the default budget of ten minutes.
+// on directories of images placed where it looks for them. Its only change is fewer epochs and
+// chains: otherwise it trains for a good part of the default budget of ten minutes.
 func TestReadmeProgram(t *testing.T) {
 	code := regexp.MustCompile("(?s)```go\n(.*?)```").FindStringSubmatch(read(t, "README.md").text)
 	if code == nil {
