@@ -144,7 +144,8 @@ type minibatchKind struct {
 }
 
 func (s minibatchKind) traits() kindTraits {
-	return kindTraits{rated: true, tempered: true, independent: langevin.DrawsIndependently(s.sampler)}
+	_, independent := s.sampler.(langevin.IndependentBatches)
+	return kindTraits{rated: true, tempered: true, independent: independent}
 }
 
 func (s minibatchKind) applies(setting string) bool {
@@ -153,7 +154,7 @@ func (s minibatchKind) applies(setting string) bool {
 		"warm-start", "warm-epochs", "warm-patience":
 		return true
 	case "anchor", "order": // which need epochs
-		return !langevin.DrawsIndependently(s.sampler)
+		return !s.traits().independent
 	case "temperatures":
 		return !langevin.HasMomentum(s.sampler)
 	}
@@ -183,7 +184,10 @@ func (s minibatchKind) check(spec *Spec) error {
 func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	// A preconditioner that adapts must be constant while samples are drawn: it freezes at the end
 	// of burn-in.
-	sampler := langevin.InBatches(langevin.FrozenAt(s.sampler, max(1, t.plan.BurnIn)), t.spec.Batch)
+	sampler := langevin.FrozenAt(s.sampler, max(1, t.plan.BurnIn))
+	if independent, ok := sampler.(langevin.IndependentBatches); ok {
+		sampler = independent.InBatches(t.spec.Batch)
+	}
 	if t.temperatures, err = t.plan.Temperatures(sampler, *t.spec.Temperature); err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,7 @@
 package langevin
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/pkg/errors"
@@ -120,21 +121,18 @@ type jointSampler interface {
 // NoiseShare is the metric in which MatchedFriction records h g.g/T of a step.
 const NoiseShare = "noise share"
 
-// DrawsIndependently reports whether a sampler needs minibatches that are drawn independently at
-// each step, as op.Batch does with Independent.
-func DrawsIndependently(sampler Sampler) bool {
-	_, ok := sampler.(MatchedFriction)
-	return ok
+// IndependentBatches may be implemented by samplers that need minibatches drawn independently at
+// each step, as op.Batch does with Independent, not in epochs.
+type IndependentBatches interface {
+	Sampler
+	// InBatches returns the sampler for minibatches of n examples.
+	InBatches(n int) Sampler
 }
 
-// InBatches returns the sampler for minibatches of n examples. It sets the BatchSize of a
-// MatchedFriction that has none, and returns other samplers unchanged.
-func InBatches(sampler Sampler, n int) Sampler {
-	if s, ok := sampler.(MatchedFriction); ok && s.BatchSize == 0 {
-		s.BatchSize = n
-		return s
-	}
-	return sampler
+// InBatches implements IndependentBatches. It sets the BatchSize if there is none.
+func (s MatchedFriction) InBatches(n int) Sampler {
+	s.BatchSize = cmp.Or(s.BatchSize, n)
+	return s
 }
 
 func (s MatchedFriction) updates(b *graph.Builder, inputs []UpdateInputs, parameters, gradients []*graph.Node) []*graph.Node {
