@@ -14,6 +14,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -111,12 +112,7 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // median returns the round with the median ratio of p99 to median.
 func median(all []round) round {
 	ratio := func(r round) float64 { return float64(r.quantile(0.99)) / float64(r.quantile(0.5)) }
-	sorted := slices.SortedFunc(slices.Values(all), func(a, b round) int {
-		if ratio(a) < ratio(b) {
-			return -1
-		}
-		return 1
-	})
+	sorted := slices.SortedFunc(slices.Values(all), func(a, b round) int { return cmp.Compare(ratio(a), ratio(b)) })
 	return sorted[len(sorted)/2]
 }
 

@@ -67,7 +67,7 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// The median round is that of the median ratio.
+// The last line shows the round whose ratio of p99 to median is the median of all rounds.
 func TestMedian(t *testing.T) {
 	var all []round
 	for _, worst := range []time.Duration{9, 2, 4} {
