@@ -176,11 +176,10 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 	return total + t.plan.Steps, err
 }
 
-// TryTeacher makes the teacher of a distillation predict as many of the images as given, at most
-// all, to estimate what its predictions would cost: it returns how many images it would predict. A
-// caller with a clock can time it; loading the teacher is a part of that time, so that the
-// difference between two numbers of images is what counts. It is an InvalidError if spec is not a
-// distillation.
+// TryTeacher loads the teacher of a distillation and lets it predict the given number of images, at
+// most all. It returns how many images the teacher would predict during the distillation. Programs
+// time two calls with different numbers of images to estimate what that would take: the difference
+// does not include loading the teacher. It is an InvalidError if spec is not a distillation.
 func TryTeacher(ctx context.Context, spec Spec, data *datasets.Dataset, images int, options ...Option) (total int, err error) {
 	if err := checkContext(ctx, "try"); err != nil {
 		return 0, err

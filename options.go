@@ -98,8 +98,8 @@ func WithUnlabelled(images *datasets.Dataset) Option {
 // which other calls and processes may share, and take those that are there: they are found by the
 // contents of the network's file, its cut and input, the device's kind and the image. The directory
 // takes at most 1 GiB; features that were not used for the longest time are removed, and damaged
-// ones computed again. "", the default,
-// keeps them in memory only. A directory that cannot be written gets a remark.
+// ones computed again. "", the default, keeps them in memory only. If the directory cannot be
+// written, the call continues without it, and the observer receives a remark.
 func WithFeatureCache(dir string) Option { return func(e *environment) { e.featureDir = dir } }
 
 // WithLevel sets the probability with which prediction sets contain the true class; 0.9 by default.

@@ -134,8 +134,8 @@ type Spec struct {
 	// Samples is the minimum number of samples of each chain. They are evenly spaced, or drawn at
 	// the end; there may be more if the steps after burn-in are not a multiple of Samples. For MC
 	// dropout it is the number of passes. The default is 10, and without a Method 32 of all chains
-	// together, but at least 4 of each. Thinning gives the number of steps
-	// between samples instead, for samplers on minibatches.
+	// together, but at least 4 of each. Thinning gives the number of steps between samples instead,
+	// for samplers on minibatches.
 	Samples  int
 	Thinning int
 

@@ -41,8 +41,9 @@ func distilCommand(c *console) *cobra.Command {
 			"follow. The result is a run with a calibration of its own, which every command accepts. A prediction costs one network\n" +
 			"instead of one for each sample. The result is not a posterior: it has no samples, no R-hat and no temperature.\n\n" +
 			"The network learns from the run's training images, from changed copies of them (warped, blended with each other),\n" +
-			"from drawn shapes and from the images of --data. The run predicts each of these; labels are not used. At the end, both are compared on the\n" +
-			"test images and on out-of-distribution images. pollen fit --resume continues an interrupted run.",
+			"from drawn shapes and from the images of --data. The run predicts each of these; labels are not used. At the end,\n" +
+			"both are compared on the test images and on out-of-distribution images. pollen fit --resume continues an\n" +
+			"interrupted run.",
 		Example: "  pollen distil runs/flowers\n  pollen distil runs/flowers --data unlabelled-photos --out weeds\n" +
 			"  pollen distil runs/digits --model mlp-100 --epochs 20",
 		Args: func(_ *cobra.Command, arguments []string) error {

@@ -219,7 +219,7 @@ func (c *Cache) write(keys []Key, row func(i int) []float32) error {
 	}
 	defer pending.Close()
 	to := bufio.NewWriterSize(pending, 1<<18)
-	to.Write(head) // an error is that of Flush
+	to.Write(head) // Flush returns the first error of all writes
 	to.Write(sum[:])
 	values := make([]byte, 0, c.rowBytes())
 	for i, key := range keys {
