@@ -213,6 +213,11 @@ func TestInterruptedMainJob(t *testing.T) {
 
 // Clusters tell a program that its machine will be taken away; exit codes tell that from failures.
 func TestSignals(t *testing.T) {
+	// A program that is notified of a signal does not pass on that it was started with the signal
+	// ignored, as the tests are by nohup.
+	notified := make(chan os.Signal, 1)
+	signal.Notify(notified, syscall.SIGHUP)
+	defer signal.Stop(notified)
 	p := newProcesses(t)
 	p.want(0, "pollen", slowFit("whole"))
 	const first = "samples/chain00000-step000000020.safetensors"
