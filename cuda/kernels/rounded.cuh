@@ -1,0 +1,258 @@
+// Products of matrices in bf16 whose operands are rounded once (sm_80), for many blocks: out(m, n) =
+// sum over k of a(m, k) b(k, n), with the slices and the epilogue of product.cuh and the bits of the
+// tiles of tensorcore.cuh.
+//
+// Such a product takes the time of its bytes, so what counts is how many of them are under way.
+// cp.async copies them as they are to raw stages, of 32 depths, a few stages ahead. A warp then
+// rounds what it has copied itself into one of two rounded stages, from which all warps read the
+// fragments of mma.sync by ldmatrix. So there is one barrier per stage.
+//
+// A warp copies and rounds items of 256 numbers, eight to a lane:
+//
+//   - Where the depth is contiguous, an item is eight rows of all 32 depths. A rounded stage is
+//     [side, depth], 64 bytes to a row, whose 16 bytes c are at place c ^ row / 2 % 4.
+//   - Where the side is contiguous, it is all of the side at some depths. A rounded stage is [depth,
+//     side], whose 16 bytes c are at place c ^ depth % 8, and ldmatrix transposes.
+//
+// Both put eight lanes that are served together into different banks.
+//
+// Eight depths are in the order 0, 4, 1, 5, 2, 6, 3, 7, which is that of tensorcore.cuh, so that
+// the sums are, too.
+#pragma once
+
+#include "product.cuh"
+
+namespace pollen {
+
+constexpr int roundedDepth = 32; // of a stage
+
+
+// swapped returns the r-th of eight depths in the order of the sum.
+INLINE int swapped(int r) { return r % 2 * 4 + r / 2; }
+
+// DeepFloats is an operand [extent, depth] of which a tile has side rows from first on.
+template <int side>
+struct DeepFloats {
+  static constexpr bool transposed = false;
+  static constexpr int itemBytes = 1024;
+  const float* data;
+  int extent, depth, first;
+
+  // copy starts the copies of an item at depths k to end - 1: eight lanes to the 128 bytes of a row,
+  // whose chunks are exchanged in pairs in odd rows.
+  INLINE void copy(int item, int k, int end, char* raw) const {
+    int lane = opaque(threadIdx.x) % 32, row = lane / 8, chunk = lane % 8, x = first + 8 * item + row;
+    const float* from = data + x * depth + k + 4 * chunk;
+    bool inside = k + 4 * chunk < end;
+    char* to = raw + row * 128 + (chunk ^ row % 2) * 16;
+#pragma unroll
+    for (int j = 0; j < 2; j++) copyAsync16(to + 512 * j, from + 4 * j * depth, inside && x + 4 * j < extent);
+  }
+
+  // round rounds eight depths of a row.
+  INLINE void round(int item, const char* raw, char* to) const {
+    int lane = opaque(threadIdx.x) % 32, row = lane / 4, eight = lane % 4;
+    auto load = [&](int chunk) INLINED { return *(const Vector<float, 4>*)(raw + row * 128 + (chunk ^ row % 2) * 16); };
+    Vector<float, 4> low = load(2 * eight), high = load(2 * eight + 1);
+    Vector<unsigned, 4> words;
+#pragma unroll
+    for (int i = 0; i < 4; i++) words.v[i] = packBF16(low.v[i], high.v[i]);
+    *(Vector<unsigned, 4>*)(to + (8 * item + row) * 64 + (eight ^ row / 2 % 4) * 16) = words;
+  }
+};
+
+// WideFloats is an operand [depth, extent], of which a tile has side columns from first on.
+template <int side>
+struct WideFloats {
+  static constexpr bool transposed = true;
+  static constexpr int itemBytes = 1024, across = side / 4, down = 32 / across; // lanes along the side, and in depth
+  const float* data;
+  int extent, depth, first;
+
+  static INLINE int depthOf(int item, int lane) { return item * (256 / side) + lane / across; }
+
+  // copy starts the copies of four columns at two depths for each lane.
+  INLINE void copy(int item, int k, int end, char* raw) const {
+    int lane = opaque(threadIdx.x) % 32, x = first + lane % across * 4, d = k + depthOf(item, lane);
+    const float* from = data + d * extent + x;
+    bool inside = x < extent;
+#pragma unroll
+    for (int j = 0; j < 2; j++) copyAsync16(raw + 16 * lane + 512 * j, from + j * down * extent, inside && d + j * down < end);
+  }
+
+  INLINE void round(int item, const char* raw, char* to) const {
+    int lane = opaque(threadIdx.x) % 32, x = lane % across;
+#pragma unroll
+    for (int j = 0; j < 2; j++) {
+      Vector<float, 4> v = *(const Vector<float, 4>*)(raw + 16 * lane + 512 * j);
+      int d = depthOf(item, lane) + j * down;
+      *(Vector<unsigned, 2>*)(to + d * 2 * side + (x / 2 ^ d % 8) * 16 + x % 2 * 8) = {packBF16(v.v[0], v.v[1]), packBF16(v.v[2], v.v[3])};
+    }
+  }
+};
+
+// RoundedTile is the output tile of a block: rows x columns sums, of which each warp has 32 x 32.
+// blocks is how many a multiprocessor holds at once.
+template <int rows_, int columns_, int stages_, int blocks_>
+struct RoundedTile {
+  static constexpr int rows = rows_, columns = columns_, stages = stages_, blocks = blocks_;
+  static constexpr int across = columns / 32, threads = rows / 32 * columns, all = threads, groups = 1, passes = 1, passRows = rows;
+  static constexpr int warps = threads / 32, bytes = 2 * roundedDepth * (rows + columns); // of a rounded stage
+
+  // sumAt returns the index of a sum in shared memory. The XOR puts the elements that four rows
+  // write at once into different banks.
+  static INLINE int sumAt(int row, int column) { return row * columns + (column ^ row % 4 * 8); }
+
+  struct Sums {
+    float v[2][4][4];
+
+    INLINE void clear() {
+#pragma unroll
+      for (int i = 0; i < 32; i++) v[i / 16][i / 4 % 4][i % 4] = 0;
+    }
+
+    // add adds the sums of another slice behind these.
+    INLINE void add(const Sums& other) {
+#pragma unroll
+      for (int i = 0; i < 32; i++) v[i / 16][i / 4 % 4][i % 4] += other.v[i / 16][i / 4 % 4][i % 4];
+    }
+
+    INLINE void write(float* memory, int) const {
+      int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = warp / across * 32 + lane / 4, column = warp % across * 32 + lane % 4 * 2;
+#pragma unroll
+      for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+          const float* two = v[i / 2][j] + i % 2 * 2;
+          *(Vector<float, 2>*)(memory + sumAt(row + 8 * i, column + 8 * j)) = {two[0], two[1]};
+        }
+    }
+  };
+
+  // Fragments loads a warp's fragments of an operand: 16 rows or columns by 16 depths, as words of
+  // the first eight and the second eight at eight depths, then the same at the next eight depths.
+  template <int side, bool transposed>
+  struct Fragments {
+    unsigned at;
+
+    INLINE explicit Fragments(int begin) {
+      int lane = threadIdx.x % 32, r = lane % 8, half = lane / 8 % 2, deep = lane / 16;
+      if (transposed)
+        at = (8 * deep + swapped(r)) * 2 * side + (begin / 8 + half ^ swapped(r)) * 16;
+      else
+        at = (begin + 8 * half + r) * 64 + (deep ^ r / 2) * 16;
+    }
+
+    // load loads the sixteen from 16 i on, at depths from 16 k on.
+    INLINE void load(unsigned (&words)[4], char* stage, int i, int k) const {
+      if (transposed)
+        ldmatrixX4Trans(words, stage, (at ^ i * 32) + k * 16 * 2 * side);
+      else
+        ldmatrixX4(words, stage, (at ^ k * 32) + i * 16 * 64);
+    }
+  };
+
+  // multiply adds the products of a rounded stage.
+  template <class A, class B>
+  static INLINE void multiply(Sums& sums, const Fragments<rows, A::transposed>& a, const Fragments<columns, B::transposed>& b, char* stage) {
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+      unsigned left[4], right[2][4];
+#pragma unroll
+      for (int j = 0; j < 2; j++) b.load(right[j], stage + 2 * roundedDepth * rows, j, k);
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        a.load(left, stage, i, k);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+          const unsigned two[2] = {right[j / 2][j % 2], right[j / 2][j % 2 + 2]};
+          mmaBF16_16x8x16(sums.v[i][j], left, two);
+        }
+      }
+    }
+  }
+
+  // forItems calls f for each of a warp's items of a side.
+  template <int side, class F>
+  static INLINE void forItems(F f) {
+    constexpr int items = side / 8;
+#pragma unroll
+    for (int i = 0; i < items; i += warps)
+      if (items % warps == 0 || i + (int)threadIdx.x / 32 < items) f(i + opaque(threadIdx.x) / 32);
+  }
+
+  // run computes the tile of block blockIdx.x.
+  template <class A, class B>
+  static INLINE void run(A a, B b, Output<float> out, Slices slices, char* memory) {
+    constexpr int rawRows = rows / 8 * A::itemBytes, rawBytes = rawRows + columns / 8 * B::itemBytes;
+    int down = (out.rows + rows - 1) / rows;
+    a.first = blockIdx.x % down * rows;
+    b.first = blockIdx.x / down * columns;
+    bool split = gridDim.y > 1;
+    if (split) out.data += (long long)blockIdx.y * out.rows * out.columns;
+    int begin = split ? blockIdx.y * slices.each : 0, end = split ? minInt(begin + slices.each, slices.depth) : slices.depth;
+    int rounds = (end - begin + roundedDepth - 1) / roundedDepth, perSlice = slices.each / roundedDepth;
+    auto copy = [&](int round, int slot) INLINED {
+      if (round < rounds) {
+        int k = begin + round * roundedDepth;
+        char* raw = memory + slot * rawBytes;
+        forItems<rows>([&](int item) INLINED { a.copy(item, k, end, raw + item * A::itemBytes); });
+        forItems<columns>([&](int item) INLINED { b.copy(item, k, end, raw + rawRows + item * B::itemBytes); });
+      }
+      copyAsyncCommit();
+    };
+#pragma unroll
+    for (int s = 0; s < stages; s++) copy(s, s);
+    char* rounded = memory + stages * rawBytes;
+    int warp = threadIdx.x / 32;
+    Fragments<rows, A::transposed> left(warp / across * 32);
+    Fragments<columns, B::transposed> right(warp % across * 32);
+    Sums sums, total;
+    sums.clear();
+    total.clear();
+    int slot = 0, open = minInt(perSlice, rounds);
+    for (int round = 0; round < rounds; round++) {
+      copyAsyncWait<stages - 1>();
+      warpBarrier();  // all lanes' copies have arrived
+      char *raw = memory + slot * rawBytes, *stage = rounded + round % 2 * bytes;
+      forItems<rows>([&](int item) INLINED { a.round(item, raw + item * A::itemBytes, stage); });
+      forItems<columns>([&](int item) INLINED { b.round(item, raw + rawRows + item * B::itemBytes, stage + 2 * roundedDepth * rows); });
+      barrier();
+      copy(round + stages, slot);
+      slot = slot + 1 == stages ? 0 : slot + 1;
+      multiply<A, B>(sums, left, right, stage);
+      if (--open > 0 && round + 1 < rounds) continue;
+      total.add(sums);  // the slice ends
+      sums.clear();
+      open = perSlice;
+    }
+    storeSums<RoundedTile>(total, out, a.first, b.first, true, !split, (float*)memory);
+  }
+};
+
+}  // namespace pollen
+
+// MATMUL_ROUNDED defines a kernel with the arguments of MATMUL (matmul.cuh). The shared memory is that
+// of the tile's stages, or of its sums. Where an operand's depth is contiguous, the depth must be a
+// multiple of four, else the operand's other extent.
+#define MATMUL_ROUNDED(name, ...)                                                                                                             \
+  KERNEL(name, (__VA_ARGS__::all), (__VA_ARGS__::blocks))                                                                                     \
+  (Out<float> out, In<float> a, In<float> b, In<float> bias, int m, int n, int k, int transposeA, int transposeB, int epilogue, int slices,   \
+   int each) {                                                                                                                                \
+    using Tile = __VA_ARGS__;                                                                                                                 \
+    DYNAMIC_SHARED(Line, memory);                                                                                                             \
+    DeepFloats<Tile::rows> deepA = {a.at(), m, k};                                                                                            \
+    WideFloats<Tile::rows> wideA = {a.at(), m, k};                                                                                            \
+    DeepFloats<Tile::columns> deepB = {b.at(), n, k};                                                                                         \
+    WideFloats<Tile::columns> wideB = {b.at(), n, k};                                                                                         \
+    Output<float> to = {out.at(), bias.at(), m, n, n, n, 0, epilogue};                                                                        \
+    Slices of = {k, slices, each};                                                                                                            \
+    if (!transposeA && transposeB)                                                                                                            \
+      Tile::run(deepA, deepB, to, of, (char*)memory);                                                                                         \
+    else if (!transposeA)                                                                                                                     \
+      Tile::run(deepA, wideB, to, of, (char*)memory);                                                                                         \
+    else if (transposeB)                                                                                                                      \
+      Tile::run(wideA, deepB, to, of, (char*)memory);                                                                                         \
+    else                                                                                                                                      \
+      Tile::run(wideA, wideB, to, of, (char*)memory);                                                                                         \
+  }
