@@ -75,6 +75,11 @@ func TestCalibrate(t *testing.T) {
 					measure("matmul side by side", "matmul", tile, tile, func(t *testing.T) { plan.OnlySlicedK(t, precision, number) })
 				}
 			}
+			if precision == cuda.BF16 {
+				for number, tile := range plan.RoundedTiles() {
+					measure("matmul rounded", "matmul", tile, tile, func(t *testing.T) { plan.OnlyRounded(t, number) })
+				}
+			}
 		})
 	}
 	save(all)

@@ -29,6 +29,9 @@ const (
 	// after those that it follows have ended. "lines", "forks" and "joins" allow it for more and
 	// more calls (plan.PDLScope); "on" is "lines".
 	PDLVariable = "POLLEN_CUDA_PDL"
+	// RoundedVariable set to "off" leaves out the products of matrices in bf16 that round their
+	// operands once.
+	RoundedVariable = "POLLEN_CUDA_ROUNDED"
 	// WGMMAVariable set to "off" leaves out the kernels that use wgmma.
 	WGMMAVariable = "POLLEN_CUDA_WGMMA"
 	// WindowsVariable set to "off" leaves out the kernels that work on pooling windows: gradients
@@ -45,6 +48,7 @@ type features struct {
 	pdl           plan.PDLScope // programmatic dependent launch
 	packing       bool          // convolutions on packed copies
 	windows       bool          // kernels that work on pooling windows
+	rounding      bool          // products that round their operands once
 }
 
 // readFeatures reads the environment variables.
@@ -60,7 +64,7 @@ func readFeatures() (s features, err error) {
 	for _, feature := range []struct {
 		variable string
 		allowed  *bool
-	}{{OrderVariable, &s.reordering}, {WGMMAVariable, &s.wgmma}, {PackedVariable, &s.packing}, {WindowsVariable, &s.windows}} {
+	}{{OrderVariable, &s.reordering}, {WGMMAVariable, &s.wgmma}, {PackedVariable, &s.packing}, {WindowsVariable, &s.windows}, {RoundedVariable, &s.rounding}} {
 		value, err := envOneOf(feature.variable, "on", "off")
 		if err != nil {
 			return s, err

@@ -11,7 +11,7 @@ import (
 
 // noSwitches unsets all variables until the test ends.
 func noSwitches(t *testing.T) {
-	for _, v := range []string{CapabilityVariable, GraphsVariable, OrderVariable, WGMMAVariable, PDLVariable, PackedVariable, WindowsVariable} {
+	for _, v := range []string{CapabilityVariable, GraphsVariable, OrderVariable, WGMMAVariable, PDLVariable, PackedVariable, WindowsVariable, RoundedVariable} {
 		t.Setenv(v, "")
 	}
 }

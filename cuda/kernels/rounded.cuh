@@ -24,11 +24,15 @@
 
 namespace pollen {
 
-constexpr int roundedDepth = 32; // of a stage
+constexpr int roundedDepth = 32;  // of a stage
+
+// thisThread is threadIdx.x, from which the compiler computes addresses again in each round: kept
+// in registers, they would not leave enough of these.
+INLINE unsigned thisThread() { return opaque(threadIdx.x); }
 
 
 // swapped returns the r-th of eight depths in the order of the sum.
-INLINE int swapped(int r) { return r % 2 * 4 + r / 2; }
+INLINE unsigned swapped(unsigned r) { return r % 2 * 4 + r / 2; }
 
 // DeepFloats is an operand [extent, depth] of which a tile has side rows from first on.
 template <int side>
@@ -41,7 +45,7 @@ struct DeepFloats {
   // copy starts the copies of an item at depths k to end - 1: eight lanes to the 128 bytes of a row,
   // whose chunks are exchanged in pairs in odd rows.
   INLINE void copy(int item, int k, int end, char* raw) const {
-    int lane = opaque(threadIdx.x) % 32, row = lane / 8, chunk = lane % 8, x = first + 8 * item + row;
+    unsigned lane = thisThread() % 32, row = lane / 8, chunk = lane % 8, x = first + 8 * item + row;
     const float* from = data + x * depth + k + 4 * chunk;
     bool inside = k + 4 * chunk < end;
     char* to = raw + row * 128 + (chunk ^ row % 2) * 16;
@@ -51,8 +55,8 @@ struct DeepFloats {
 
   // round rounds eight depths of a row.
   INLINE void round(int item, const char* raw, char* to) const {
-    int lane = opaque(threadIdx.x) % 32, row = lane / 4, eight = lane % 4;
-    auto load = [&](int chunk) INLINED { return *(const Vector<float, 4>*)(raw + row * 128 + (chunk ^ row % 2) * 16); };
+    unsigned lane = thisThread() % 32, row = lane / 4, eight = lane % 4;
+    auto load = [&](unsigned chunk) INLINED { return *(const Vector<float, 4>*)(raw + row * 128 + (chunk ^ row % 2) * 16); };
     Vector<float, 4> low = load(2 * eight), high = load(2 * eight + 1);
     Vector<unsigned, 4> words;
 #pragma unroll
@@ -69,11 +73,11 @@ struct WideFloats {
   const float* data;
   int extent, depth, first;
 
-  static INLINE int depthOf(int item, int lane) { return item * (256 / side) + lane / across; }
+  static INLINE int depthOf(int item, unsigned lane) { return item * (256 / side) + lane / across; }
 
   // copy starts the copies of four columns at two depths for each lane.
   INLINE void copy(int item, int k, int end, char* raw) const {
-    int lane = opaque(threadIdx.x) % 32, x = first + lane % across * 4, d = k + depthOf(item, lane);
+    unsigned lane = thisThread() % 32, x = first + lane % across * 4, d = k + depthOf(item, lane);
     const float* from = data + d * extent + x;
     bool inside = x < extent;
 #pragma unroll
@@ -81,7 +85,7 @@ struct WideFloats {
   }
 
   INLINE void round(int item, const char* raw, char* to) const {
-    int lane = opaque(threadIdx.x) % 32, x = lane % across;
+    unsigned lane = thisThread() % 32, x = lane % across;
 #pragma unroll
     for (int j = 0; j < 2; j++) {
       Vector<float, 4> v = *(const Vector<float, 4>*)(raw + 16 * lane + 512 * j);
@@ -118,7 +122,7 @@ struct RoundedTile {
     }
 
     INLINE void write(float* memory, int) const {
-      int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = warp / across * 32 + lane / 4, column = warp % across * 32 + lane % 4 * 2;
+      unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = warp / across * 32 + lane / 4, column = warp % across * 32 + lane % 4 * 2;
 #pragma unroll
       for (int i = 0; i < 4; i++)
 #pragma unroll
@@ -136,7 +140,7 @@ struct RoundedTile {
     unsigned at;
 
     INLINE explicit Fragments(int begin) {
-      int lane = threadIdx.x % 32, r = lane % 8, half = lane / 8 % 2, deep = lane / 16;
+      unsigned lane = threadIdx.x % 32, r = lane % 8, half = lane / 8 % 2, deep = lane / 16;
       if (transposed)
         at = (8 * deep + swapped(r)) * 2 * side + (begin / 8 + half ^ swapped(r)) * 16;
       else
@@ -178,7 +182,7 @@ struct RoundedTile {
     constexpr int items = side / 8;
 #pragma unroll
     for (int i = 0; i < items; i += warps)
-      if (items % warps == 0 || i + (int)threadIdx.x / 32 < items) f(i + opaque(threadIdx.x) / 32);
+      if (items % warps == 0 || threadIdx.x / 32 < items - i) f(i + thisThread() / 32);
   }
 
   // run computes the tile of block blockIdx.x.
@@ -204,7 +208,7 @@ struct RoundedTile {
 #pragma unroll
     for (int s = 0; s < stages; s++) copy(s, s);
     char* rounded = memory + stages * rawBytes;
-    int warp = threadIdx.x / 32;
+    unsigned warp = threadIdx.x / 32;
     Fragments<rows, A::transposed> left(warp / across * 32);
     Fragments<columns, B::transposed> right(warp % across * 32);
     Sums sums, total;

@@ -67,7 +67,7 @@ void Block::copyBulk(void* to, const void* from, size_t bytes, const void* place
   if ((uintptr_t)to % 16 || (uintptr_t)from % 16 || bytes % 16) fault("copies what is not aligned to 16 bytes");
   // A thread that has passed an mbarrier may know from its arrivals that others have finished
   // reading. If they have not, they read NaN.
-  if (watch.memory && running().passed == here.time) {
+  if (watch.memory && running().passed / timeUnit == here.time / timeUnit) {
     Access* words = watch.accesses + ((char*)to - watch.memory) / 4;
     for (size_t i = 0; i < bytes / 4; i++) words[i].read = 0;
   }

@@ -47,7 +47,7 @@ std::string Block::run(const Work& w) {
   for (int i = 0; i < warps; i++) {
     int lanes = count - 32 * i;
     warp[i].lanes = lanes >= 32 ? ~0u : (1u << lanes) - 1;
-    warp[i].ready = 0, warp[i].arrived = 0, warp[i].kind = Wait::None, warp[i].rounds = 0;
+    warp[i].ready = 0, warp[i].arrived = 0, warp[i].kind = Wait::None, warp[i].rounds = 0, warp[i].barriers = 0;
     setReady(i, warp[i].lanes);
   }
   ownSanitizer.here();
@@ -117,7 +117,7 @@ void Block::entry() {
 // place makes a thread the running one.
 void Block::place(int thread) {
   current = thread;
-  here.time = time + thread;
+  here.time = time + warp[thread / 32].barriers * warpUnit + thread;
   here.early = threads[thread].early;
   unsigned x = here.threads.x, y = here.threads.y, t = thread;
   here.thread = y == 1 && here.threads.z == 1 ? Dim{t, 0, 0} : Dim{t % x, t / x % y, t / x / y};
@@ -176,7 +176,7 @@ void Block::wait(Wait kind) {
       arrived = 0;
       rounds++;
       time += timeUnit;
-      here.time = time + me;
+      here.time = time + warp[w].barriers * warpUnit + me;
       for (int i = 0; i < warps; i++) setReady(i, warp[i].lanes);
     }
     s.acquire();
@@ -194,6 +194,7 @@ void Block::wait(Wait kind) {
     } else {
       lanes.arrived = 0;
       lanes.rounds++;
+      if (kind == Wait::Warp) lanes.barriers++, here.time += warpUnit;
       setReady(w, lanes.lanes);
     }
     if (kind == Wait::Warp) s.acquire();

@@ -12,14 +12,15 @@ struct Dim {
 };
 
 // Here is the position of the running CUDA thread. Its time is the number of the block's barriers
-// so far, in units of timeUnit, plus the thread's number: accesses whose times differ only in the
-// thread's number are not ordered by a barrier.
+// so far, in units of timeUnit, plus the number of its warp's barriers, in units of warpUnit, plus
+// the thread's number. A barrier of the block orders all accesses before and after it, one of a warp
+// those of its threads.
 struct Here {
   Dim thread, block, threads, blocks;
   unsigned long long time;
   bool early;  // it began before its predecessor had ended, and has not waited for that yet
 };
-constexpr unsigned long long timeUnit = 2048;
+constexpr unsigned long long warpUnit = 2048, timeUnit = warpUnit << 20;
 
 extern thread_local Here here __attribute__((tls_model("initial-exec")));
 
@@ -67,23 +68,30 @@ Watched watchedShared(size_t bytes);
 // fault ends the block with a message about what the running thread did wrong.
 [[noreturn]] void fault(const char* what);
 
+// unordered reports whether no barrier comes between an access and the present time.
+inline bool unordered(unsigned long long access, unsigned long long now) {
+  if (access < now / timeUnit * timeUnit) return false;
+  constexpr unsigned long long warp = several - 32;
+  return access & several || (access ^ now) & warp || (access / warpUnit == now / warpUnit && access != now);
+}
+
 // noteReads and noteWrites record an access by the running thread. An access is an error if another
-// thread has written to a word since the last barrier of the block; a write is an error, too, if
-// another thread has read it.
+// thread has written to a word without a barrier in between; a write is an error, too, if another
+// thread has read it.
 inline void noteReads(Access* words, size_t count) {
-  unsigned long long now = here.time, barrier = now / timeUnit * timeUnit;
+  unsigned long long now = here.time;
   for (size_t i = 0; i < count; i++) {
     Access& a = words[i];
-    if (a.write >= barrier && a.write != now) fault("reads a word of shared memory that another thread wrote to since the last barrier");
-    if (a.read != now) a.read = a.read < barrier ? now : now | several;
+    if (unordered(a.write, now)) fault("reads a word of shared memory that another thread wrote to since the last barrier");
+    a.read = unordered(a.read, now) ? now | several : now;
   }
 }
 inline void noteWrites(Access* words, size_t count) {
-  unsigned long long now = here.time, barrier = now / timeUnit * timeUnit;
+  unsigned long long now = here.time;
   for (size_t i = 0; i < count; i++) {
     Access& a = words[i];
-    if (a.write >= barrier && a.write != now) fault("writes a word of shared memory that another thread wrote to since the last barrier");
-    if (a.read >= barrier && a.read != now) fault("writes a word of shared memory that another thread read since the last barrier");
+    if (unordered(a.write, now)) fault("writes a word of shared memory that another thread wrote to since the last barrier");
+    if (unordered(a.read, now)) fault("writes a word of shared memory that another thread read since the last barrier");
     a.write = now;
   }
 }

@@ -36,6 +36,7 @@ struct Warp {
   Wait kind;
   SanitizerSync sync[2];
   unsigned rounds;
+  unsigned long long barriers;  // bar.warp.sync that all lanes have passed
   alignas(16) char exchanged[2][32][laneBytes];
 };
 

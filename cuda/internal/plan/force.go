@@ -31,9 +31,9 @@ func OnlyTile(t cleaner, rows, columns int) {
 	OnlyPacked(t, TF32, -1)
 	OnlyPacked(t, BF16, -1)
 	noThin(t)
-	sideBySide := tilesSlicedK
-	t.Cleanup(func() { tilesSlicedK = sideBySide })
-	tilesSlicedK = nil
+	sideBySide, rounded := tilesSlicedK, tilesRounded
+	t.Cleanup(func() { tilesSlicedK, tilesRounded = sideBySide, rounded })
+	tilesSlicedK, tilesRounded = nil, nil
 	for _, table := range []*[]tile{&tilesFloat32, &tilesFloat64, &tilesFP32, &tilesTF32, &tilesBF16} {
 		for _, one := range *table {
 			if one.rows == rows && one.columns == columns {
@@ -73,6 +73,23 @@ func ThinTiles() (kinds []string, sizes [][2]int) {
 	return kinds, sizes
 }
 
+// OnlyRounded makes products of matrices that can have a rounded tile use one of them, for any
+// number of chains.
+func OnlyRounded(t cleaner, number int) {
+	noThin(t)
+	all := tilesRounded
+	t.Cleanup(func() { onlyRounded, tilesRounded = false, all })
+	onlyRounded, tilesRounded = true, all[number:number+1]
+}
+
+// RoundedTiles returns the sizes of these tiles.
+func RoundedTiles() (sizes [][2]int) {
+	for _, t := range tilesRounded {
+		sizes = append(sizes, [2]int{t.rows, t.columns})
+	}
+	return sizes
+}
+
 // OnlySlicedK makes products of matrices that are deep enough use one of a precision's tiles for
 // two slices at once.
 func OnlySlicedK(t cleaner, precision Precision, number int) {
@@ -81,8 +98,9 @@ func OnlySlicedK(t cleaner, precision Precision, number int) {
 	if precision == BF16 {
 		tiles = &tilesBF16
 	}
-	plain := *tiles
-	t.Cleanup(func() { *tiles, tilesSlicedK = plain, all })
+	plain, rounded := *tiles, tilesRounded
+	t.Cleanup(func() { *tiles, tilesSlicedK, tilesRounded = plain, all, rounded })
+	tilesRounded = nil
 	*tiles, tilesSlicedK = slices.Clone(plain), map[Precision][]tile{precision: all[precision][number : number+1]}
 	for i := range plain {
 		(*tiles)[i].matrices = speed{1e-6, 1e-6}

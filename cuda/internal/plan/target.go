@@ -30,4 +30,6 @@ type Target struct {
 	WGMMA     bool // convolutions in bf16 may use wgmma; needs capability SM90
 	NoPacking bool // convolutions do not work on packed copies
 	NoWindows bool // no kernel works on pooling windows
+
+	NoRounding bool // no product rounds its operands once, in shared memory
 }

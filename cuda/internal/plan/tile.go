@@ -17,6 +17,7 @@ type tile struct {
 	matrices               speed // of products of matrices
 	conv                   speed // of convolutions, which look up the address of each operand
 	sliceGroups            int   // if above 1, groups of the block's threads that each have a slice of the depth; only of matrices
+	rounded                bool  // operands are rounded once (rounded.go); only of matrices
 }
 
 func (t tile) speeds(g *product) speed {
@@ -38,31 +39,31 @@ func (t tile) speeds(g *product) speed {
 // warps cannot hide from each other.
 var (
 	tilesFloat32 = []tile{
-		{128, 128, 256, 8, 32 << 10, 1, speed{0.70, 0.65}, speed{0.66, 0.60}, 0},
-		{64, 64, 256, 16, 16 << 10, 2, speed{0.45, 0.35}, speed{0.41, 0.31}, 0},
-		{32, 32, 64, 16, 8 << 10, 6, speed{0.35, 0.12}, speed{0.29, 0.10}, 0},
+		{128, 128, 256, 8, 32 << 10, 1, speed{0.70, 0.65}, speed{0.66, 0.60}, 0, false},
+		{64, 64, 256, 16, 16 << 10, 2, speed{0.45, 0.35}, speed{0.41, 0.31}, 0, false},
+		{32, 32, 64, 16, 8 << 10, 6, speed{0.35, 0.12}, speed{0.29, 0.10}, 0, false},
 	}
 	tilesFloat64 = []tile{
-		{32, 32, 64, 16, 16 << 10, 6, speed{0.35, 0.12}, speed{0.29, 0.10}, 0},
+		{32, 32, 64, 16, 16 << 10, 6, speed{0.35, 0.12}, speed{0.29, 0.10}, 0, false},
 	}
 	tilesFP32 = []tile{
-		{128, 128, 256, 16, 48 << 10, 2, speed{0.72, 0.59}, speed{0.67, 0.55}, 0},
-		{64, 128, 128, 16, 36 << 10, 3, speed{0.70, 0.35}, speed{0.64, 0.32}, 0},
-		{32, 32, 64, 16, 16 << 10, 8, speed{0.35, 0.12}, speed{0.29, 0.10}, 0},
+		{128, 128, 256, 16, 48 << 10, 2, speed{0.72, 0.59}, speed{0.67, 0.55}, 0, false},
+		{64, 128, 128, 16, 36 << 10, 3, speed{0.70, 0.35}, speed{0.64, 0.32}, 0, false},
+		{32, 32, 64, 16, 16 << 10, 8, speed{0.35, 0.12}, speed{0.29, 0.10}, 0, false},
 	}
 	tilesTF32 = []tile{
-		{128, 128, 128, 16, 64 << 10, 2, speed{3.5, 2.0}, speed{2.9, 1.6}, 0},
-		{64, 128, 128, 16, 48 << 10, 3, speed{2.3, 0.95}, speed{1.7, 0.70}, 0},
-		{64, 64, 128, 16, 32 << 10, 3, speed{1.5, 0.57}, speed{1.1, 0.40}, 0},
-		{32, 64, 64, 16, 24 << 10, 6, speed{1.3, 0.29}, speed{0.90, 0.20}, 0},
-		{64, 32, 64, 16, 24 << 10, 6, speed{1.3, 0.29}, speed{0.94, 0.20}, 0},
+		{128, 128, 128, 16, 64 << 10, 2, speed{3.5, 2.0}, speed{2.9, 1.6}, 0, false},
+		{64, 128, 128, 16, 48 << 10, 3, speed{2.3, 0.95}, speed{1.7, 0.70}, 0, false},
+		{64, 64, 128, 16, 32 << 10, 3, speed{1.5, 0.57}, speed{1.1, 0.40}, 0, false},
+		{32, 64, 64, 16, 24 << 10, 6, speed{1.3, 0.29}, speed{0.90, 0.20}, 0, false},
+		{64, 32, 64, 16, 24 << 10, 6, speed{1.3, 0.29}, speed{0.94, 0.20}, 0, false},
 	}
 	tilesBF16 = []tile{
-		{128, 128, 128, 16, 64 << 10, 2, speed{4.3, 2.5}, speed{3.2, 1.8}, 0},
-		{64, 128, 128, 16, 48 << 10, 3, speed{2.6, 1.1}, speed{1.9, 0.80}, 0},
-		{64, 64, 128, 16, 32 << 10, 3, speed{1.7, 0.67}, speed{1.1, 0.45}, 0},
-		{32, 64, 64, 16, 24 << 10, 6, speed{1.3, 0.33}, speed{0.95, 0.23}, 0},
-		{64, 32, 64, 16, 24 << 10, 6, speed{1.3, 0.33}, speed{0.99, 0.23}, 0},
+		{128, 128, 128, 16, 64 << 10, 2, speed{4.3, 2.5}, speed{3.2, 1.8}, 0, false},
+		{64, 128, 128, 16, 48 << 10, 3, speed{2.6, 1.1}, speed{1.9, 0.80}, 0, false},
+		{64, 64, 128, 16, 32 << 10, 3, speed{1.7, 0.67}, speed{1.1, 0.45}, 0, false},
+		{32, 64, 64, 16, 24 << 10, 6, speed{1.3, 0.33}, speed{0.95, 0.23}, 0, false},
+		{64, 32, 64, 16, 24 << 10, 6, speed{1.3, 0.33}, speed{0.99, 0.23}, 0, false},
 	}
 )
 
@@ -71,12 +72,12 @@ var (
 // with one slice each, but needs no second call to add the slices.
 var tilesSlicedK = map[Precision][]tile{
 	TF32: {
-		{128, 128, 256, 16, 128 << 10, 1, speed{3.5, 3.5}, speed{}, 2},
-		{64, 64, 256, 16, 64 << 10, 1, speed{1.14, 1.14}, speed{}, 2},
+		{128, 128, 256, 16, 128 << 10, 1, speed{3.5, 3.5}, speed{}, 2, false},
+		{64, 64, 256, 16, 64 << 10, 1, speed{1.14, 1.14}, speed{}, 2, false},
 	},
 	BF16: {
-		{128, 128, 256, 16, 128 << 10, 1, speed{4.3, 4.3}, speed{}, 2},
-		{64, 64, 256, 16, 64 << 10, 1, speed{1.34, 1.34}, speed{}, 2},
+		{128, 128, 256, 16, 128 << 10, 1, speed{4.3, 4.3}, speed{}, 2, false},
+		{64, 64, 256, 16, 64 << 10, 1, speed{1.34, 1.34}, speed{}, 2, false},
 	},
 }
 
@@ -97,8 +98,11 @@ func (g *product) tilesFor(p *planner) (tiles []tile, ending string) {
 
 // name returns the tile's size as it is in a kernel's name.
 func (t tile) name() string {
-	if t.sliceGroups > 1 {
+	switch {
+	case t.sliceGroups > 1:
 		return fmt.Sprintf("%dx%dx%d", t.rows, t.columns, t.sliceGroups)
+	case t.rounded:
+		return fmt.Sprintf("rounded_%dx%d", t.rows, t.columns)
 	}
 	return fmt.Sprintf("%dx%d", t.rows, t.columns)
 }
@@ -166,11 +170,8 @@ const (
 // other chains there are. The tile and parallel do not change the bits, so they are chosen for the
 // actual number.
 func (g *product) split(p *planner, tiles []tile) split {
-	best := g.cheapest(p, tiles, 1, g.sliceCounts())
-	if p.Chains > 1 {
-		best = g.cheapest(p, tiles, p.Chains, []int{best.slices})
-	}
-	return best
+	one := g.cheapest(p, tiles, 1, g.sliceCounts())
+	return g.cheapest(p, g.withRounded(p, tiles), p.Chains, []int{one.slices})
 }
 
 // sliceCounts returns the numbers of slices to choose from.
@@ -225,9 +226,11 @@ func (g *product) cost(p *planner, c split, chains int) float64 {
 	// Every slice but the first reads the sums of those before it, and writes them back. Groups of
 	// threads also exchange their sums, through shared memory.
 	again := float64(8 * c.tile.rows * c.tile.columns * (c.rounds() - 1))
-	if c.tile.sliceGroups > 1 {
+	switch {
+	case c.tile.rounded: // which adds slices in registers
+	case c.tile.sliceGroups > 1:
 		work += 2 * again / sharedBytesPerCycle * c.tile.speeds(g).full
-	} else {
+	default:
 		bytes += again
 	}
 	cycles := c.tile.speeds(g).cycles(p, blocks, c.tile.resident, work, bytes)
