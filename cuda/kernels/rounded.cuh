@@ -30,7 +30,6 @@ constexpr int roundedDepth = 32;  // of a stage
 // in registers, they would not leave enough of these.
 INLINE unsigned thisThread() { return opaque(threadIdx.x); }
 
-
 // swapped returns the r-th of eight depths in the order of the sum.
 INLINE unsigned swapped(unsigned r) { return r % 2 * 4 + r / 2; }
 
@@ -69,7 +68,7 @@ struct DeepFloats {
 template <int side>
 struct WideFloats {
   static constexpr bool transposed = true;
-  static constexpr int itemBytes = 1024, across = side / 4, down = 32 / across; // lanes along the side, and in depth
+  static constexpr int itemBytes = 1024, across = side / 4, down = 32 / across;  // lanes along the side, and in depth
   const float* data;
   int extent, depth, first;
 
@@ -101,7 +100,7 @@ template <int rows_, int columns_, int stages_, int blocks_>
 struct RoundedTile {
   static constexpr int rows = rows_, columns = columns_, stages = stages_, blocks = blocks_;
   static constexpr int across = columns / 32, threads = rows / 32 * columns, all = threads, groups = 1, passes = 1, passRows = rows;
-  static constexpr int warps = threads / 32, bytes = 2 * roundedDepth * (rows + columns); // of a rounded stage
+  static constexpr int warps = threads / 32, bytes = 2 * roundedDepth * (rows + columns);  // of a rounded stage
 
   // sumAt returns the index of a sum in shared memory. The XOR puts the elements that four rows
   // write at once into different banks.

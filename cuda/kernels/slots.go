@@ -11,8 +11,8 @@ type Loop struct {
 // round is:
 //
 //   - A product: a stage of 16 in depth. The slots are all of the loop's, including those for other
-//     layouts of the operands: an upper bound. If operands are rounded once, a stage is 32 in depth,
-//     and the slots are those for the layouts that need the fewest, with the end of a slice.
+//     layouts of the operands: an upper bound. If operands are rounded once, a stage is 32 in
+//     depth, and the slots are those for the fastest layouts, with the end of a slice.
 //   - A convolution of packed copies: one tap of a block of channels, 64 in depth in bf16 and 32 in
 //     tf32.
 //   - The gradient of its filter: a stage of 64 pixels, with one round of the inner copying loops.

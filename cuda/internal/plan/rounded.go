@@ -23,8 +23,8 @@ const minRoundedChains = 2
 // onlyRounded makes all products that can have these tiles have them; force.go changes it.
 var onlyRounded bool
 
-// withRounded returns the tiles to choose from once the number of slices is known. Rounded ones take
-// the place of those of the same size: on an H100 these took 1.6 to 2 times as long as their bytes.
+// withRounded returns the tiles to choose from once the number of slices is known. Rounded ones
+// replace those of the same size, which took an H100 1.6 to 2 times as long as their bytes.
 func (g *product) withRounded(p *planner, tiles []tile) []tile {
 	rounded := g.roundedTiles(p)
 	switch {
