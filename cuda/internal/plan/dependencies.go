@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 
@@ -168,60 +167,20 @@ func Sequential(calls int) [][]int {
 	return line
 }
 
-// PDLScope is which calls of a CUDA graph may begin before one that they follow has ended, by
-// programmatic dependent launch.
-type PDLScope int
-
-const (
-	// PDLNone: no call.
-	PDLNone PDLScope = iota
-	// PDLLines: those that follow a single call and are the only one to follow it.
-	PDLLines
-	// PDLForks: also, of several calls that follow only one and the same, that which the longest
-	// path of calls begins with.
-	PDLForks
-	// PDLJoins: also calls that follow several others. They may begin before the last of these has
-	// ended, after the others have.
-	PDLJoins
-)
-
-// PDLPredecessors returns, for each call, the one before whose end it may begin, or -1. Blocks that
-// wait for another kernel occupy multiprocessors, which other branches of a graph could use, so at
-// most one call begins before the end of each other.
-func PDLPredecessors(follows [][]int, scope PDLScope) []int {
-	depth, height := make([]int, len(follows)), make([]int, len(follows))
+// PDLCalls returns which calls may begin before the one that they follow has ended, by programmatic
+// dependent launch: those that follow a single call and are the only one to follow it. Blocks that
+// wait for another kernel occupy multiprocessors, which other branches of a graph could use, so a
+// call at a fork or a join does not begin early.
+func PDLCalls(follows [][]int) []bool {
 	followers := make([]int, len(follows))
-	for i, before := range follows {
+	for _, before := range follows {
 		for _, b := range before {
-			depth[i] = max(depth[i], depth[b]+1)
 			followers[b]++
 		}
 	}
-	for i := len(follows) - 1; i >= 0; i-- {
-		for _, b := range follows[i] {
-			height[b] = max(height[b], height[i]+1)
-		}
-	}
-	predecessor, chosen := make([]int, len(follows)), make([]int, len(follows))
-	for i := range follows {
-		predecessor[i], chosen[i] = -1, -1
-	}
+	early := make([]bool, len(follows))
 	for i, before := range follows {
-		if len(before) == 0 || len(before) > 1 && scope < PDLJoins {
-			continue
-		}
-		last := slices.MaxFunc(before, func(a, b int) int { return cmp.Or(cmp.Compare(depth[a], depth[b]), cmp.Compare(a, b)) })
-		if followers[last] > 1 && scope < PDLForks || scope == PDLNone {
-			continue
-		}
-		if c := chosen[last]; c < 0 || height[i] > height[c] {
-			chosen[last] = i
-		}
+		early[i] = len(before) == 1 && followers[before[0]] == 1
 	}
-	for last, i := range chosen {
-		if i >= 0 {
-			predecessor[i] = last
-		}
-	}
-	return predecessor
+	return early
 }
