@@ -6,6 +6,7 @@
 // spread the work over many small blocks. They multiply in float32 whatever the precision setting.
 // The order of an element's sum follows from the product's shape only; the number of chains only
 // changes how many elements a thread computes.
+#include "reduce.cuh"
 #include "tile.cuh"
 
 namespace pollen {
@@ -57,29 +58,6 @@ struct Thin {
     if (has(x, t)) out.data[fewRows ? t * out.columns + x : x * out.columns + t] = out.finished(sum, biasOrMask);
   }
 };
-
-// reduceScatter adds count sums across the lanes of a warp that differ in the bits from, from / 2,
-// ..., to, and leaves each lane an equal part of the totals, at least one. With 32 sums and all
-// five bits, lane l gets total l. A lane's totals begin at (its bits from..to) * count / (2 from /
-// to). The order of each sum does not depend on count.
-//
-// The usual reduction leaves each total in all lanes, and takes five exchanges per sum.
-// reduceScatter halves the number of sums at each exchange: 32 sums take 31 exchanges instead of
-// 160.
-template <int count, int from, int to>
-INLINE void reduceScatter(float* v) {
-  if constexpr (count > 1) {
-    bool upper = threadIdx.x & from;
-#pragma unroll
-    for (int i = 0; i < count / 2; i++) {
-      float low = v[i], high = v[i + count / 2], give = upper ? low : high;
-      v[i] = (upper ? high : low) + shuffleXor(give, from);
-    }
-  } else {
-    v[0] += shuffleXor(v[0], from);
-  }
-  if constexpr (from > to) reduceScatter<(count > 1 ? count / 2 : 1), from / 2, to>(v);
-}
 
 // fetch loads a lane's four of the 128 depths from k on: neighbours if fours is set, else 32 apart.
 template <bool fours>

@@ -47,7 +47,7 @@
 // product.go and tile.go have the plainest of them, and show all that the others do in less simple
 // ways: thin.go (few rows or columns), packspec.go, packing.go, packed.go and packedfilter.go
 // (convolutions on packed copies, by mma.sync), wgmma.go and wgmmafilter.go, windowforward.go and
-// windowfilter.go (first layers). pooling.go, unpool.go, biasgrad.go, droppable.go and fuse.go
-// change a step as a whole. dependencies.go and scratch.go find the order and the memory. force.go
-// is for tests.
+// windowfilter.go (first layers). pooling.go, unpool.go, biasgrad.go, droppable.go, head.go and
+// fuse.go change a step as a whole. dependencies.go and scratch.go find the order and the memory.
+// force.go is for tests.
 package plan

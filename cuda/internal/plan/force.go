@@ -52,6 +52,18 @@ func noThin(t cleaner) {
 	cyclesPerThinBlock = math.Inf(1)
 }
 
+// OnlyHead makes a step use the kernel of head.go wherever it applies, with a number of rows at a
+// time and of rounds; nowhere if rows is 0.
+func OnlyHead(t cleaner, rows, rounds int) {
+	cost, allRows, allRounds := cyclesPerHeadBlock, headRows, headRounds
+	t.Cleanup(func() { cyclesPerHeadBlock, headRows, headRounds = cost, allRows, allRounds })
+	if cyclesPerHeadBlock = -1e12; rows == 0 {
+		cyclesPerHeadBlock = math.Inf(1)
+		return
+	}
+	headRows, headRounds = []int{rows}, []int{rounds}
+}
+
 var allThin = slices.Clone(thinTiles)
 
 // OnlyThin makes products use one instance of the thin kernels, with the given turns, wherever it

@@ -104,5 +104,5 @@ func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []l
 		separate[i] = s.separate
 	}
 	dropUnread(calls)
-	return fuseRows(calls, p), separate, checkSums(p.biasGradSums)
+	return fuseRows(fuseHeads(calls, p), p), separate, checkSums(p.biasGradSums)
 }
