@@ -26,7 +26,7 @@ func gpuCommand(o *options) *cobra.Command {
 	flags.BoolVar(&f.onlyPredict, "predict", false, "print what the model of a GPU predicts for the steps and updates, without a GPU")
 	flags.BoolVar(&f.resume, "resume", false, "skip what the file of --json already has, or names as failed")
 	flags.IntVar(&f.gpu, "gpu", 0, "the GPU's number")
-	flags.StringSliceVar(&f.work, "work", []string{"steps", "calls", "convolutions", "updates"}, "what to time, in this order")
+	flags.StringSliceVar(&f.work, "work", []string{"steps", "calls", "convolutions", "updates"}, "what to time, in this order; networks also exists")
 	flags.StringSliceVar(&f.steps, "steps", []string{"mnist-64-64-256:100", "mlp-100:500", "mnist-64-64-256:1024"}, "networks with their batch sizes")
 	flags.StringSliceVar(&f.samplers, "samplers", []string{"sgld"}, "sgd, sgld, psgld")
 	flags.StringSliceVar(&f.precisions, "precisions", []string{"bf16", "tf32", "fp32"}, "of the matrix products, in this order")
@@ -37,7 +37,10 @@ func gpuCommand(o *options) *cobra.Command {
 	flags.IntSliceVar(&f.chains, "chains", []int{1, 64}, "numbers of chains")
 	flags.IntSliceVar(&f.updates, "updates", []int{1 << 20, 50 << 20}, "parameters that are updated: within the second-level cache, and far beyond it")
 	flags.IntSliceVar(&f.batches, "batches", []int{100, 1024}, "batch sizes of the convolutions")
-	flags.IntVar(&f.repetitions, "repetitions", 64, "how often the CUDA graph that times a call repeats it")
+	flags.StringSliceVar(&f.networks, "networks", []string{"mobilenet_v2:32", "resnet18:32", "efficientnet_lite0:32"},
+		"for the work networks, which --python exports: networks of torchvision, and efficientnet_lite0, with their batch sizes")
+	flags.StringSliceVar(&f.networkWork, "network-work", []string{"features", "train"}, "for the work networks: features, train")
+	flags.IntVar(&f.repetitions, "repetitions", 64, "how often the CUDA graph that times a call repeats it; with 0, the calls of networks are not timed")
 	flags.StringVar(&f.peerDevice, "peer-device", "cuda", "the peers' device: cuda, or cpu to try them")
 	flags.DurationVar(&f.patience, "patience", 90*time.Second, "the time limit of a side to prepare work, and for a round of it")
 	flags.DurationVar(&f.budget, "budget", 8*time.Minute, "the time limit for all work, which is divided among its kinds; nothing is begun after it")
@@ -51,10 +54,16 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 	}
 	works := map[string]func(context.Context) error{
 		"steps": r.timeSteps, "updates": r.timeUpdates, "convolutions": r.timeConvolutions, "calls": r.timeCalls,
+		"networks": r.timeNetworks,
 	}
 	for _, name := range f.work {
 		if works[name] == nil {
-			return errors.Errorf("benchmarks: work must be steps, calls, convolutions or updates, got %q", name)
+			return errors.Errorf("benchmarks: work must be steps, calls, convolutions, updates or networks, got %q", name)
+		}
+	}
+	for _, name := range f.networkWork {
+		if name != "features" && name != "train" {
+			return errors.Errorf("benchmarks: --network-work must be features or train, got %q", name)
 		}
 	}
 	for _, name := range f.variants {

@@ -28,7 +28,22 @@ func (r *gpuRun) timeCalls(ctx context.Context) error {
 				return err
 			}
 			defer done()
-			return r.failure(ctx, comparison, "step", r.timeCallsOf(ctx, t, chains, precision, comparison))
+			m, err := r.model()
+			if err != nil {
+				return err
+			}
+			work := stepCalls{
+				comparison: comparison, precision: precision, chains: chains, images: chains * t.batch,
+				load: func(device tensor.Device) (contestant, error) {
+					p, err := loadPollen(t, device, chains)
+					if err == nil {
+						err = graph.Write(p.(*pollen).session, "images", 0, 0, t.normalImages())
+					}
+					return p, err
+				},
+				predicted: func() (float64, error) { step, _, err := t.predicted(m, chains, precision); return step, err },
+			}
+			return r.failure(ctx, comparison, "step", r.timeCallsOf(ctx, work))
 		})
 		if err != nil {
 			return err
@@ -55,19 +70,24 @@ type callTimer interface {
 	TimeCalls(repetitions int, m cuda.Model) ([]cuda.CallTime, error)
 }
 
-func (r *gpuRun) timeCallsOf(ctx context.Context, t training, chains int, precision, comparison string) (err error) {
+// stepCalls are a step whose calls are timed.
+type stepCalls struct {
+	comparison, precision string
+	chains, images        int // images of all chains
+	load                  func(tensor.Device) (contestant, error)
+	predicted             func() (float64, error)
+}
+
+func (r *gpuRun) timeCallsOf(ctx context.Context, s stepCalls) (err error) {
 	device := new(recorder)
-	does, err := r.openOwn(precision, func(opened tensor.Device) (contestant, error) {
+	does, err := r.openOwn(s.precision, func(opened tensor.Device) (contestant, error) {
 		device.Device = opened
-		return loadPollen(t, device, chains)
+		return s.load(device)
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, does.close()) }()
-	if err := graph.Write(does.(*pollen).session, "images", 0, 0, t.normalImages()); err != nil {
-		return err
-	}
 	step := &side{name: "step", does: does, limit: maxGPUSteps}
 	if err := alternate(ctx, []*side{step}, r.options.rounds); err != nil {
 		return err
@@ -81,15 +101,15 @@ func (r *gpuRun) timeCallsOf(ctx context.Context, t training, chains int, precis
 		return err
 	}
 	calls, err := timer.TimeCalls(r.repetitions, m)
-	r.putCalls(m, chains, comparison, calls)
+	r.putCalls(m, s.chains, s.comparison, calls)
 	if err != nil {
 		return err
 	}
-	predicted, _, err := t.predicted(m, chains, precision)
+	predicted, err := s.predicted()
 	if err != nil {
 		return err
 	}
-	r.putTotals(m, chains*t.batch, comparison, calls, step, predicted)
+	r.putTotals(m, s.images, s.comparison, calls, step, predicted)
 	return r.record.save(r.options.json)
 }
 

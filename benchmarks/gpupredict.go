@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -115,6 +116,11 @@ func (r *gpuRun) predict() error {
 			}
 		}
 	}
+	if slices.Contains(r.work, "networks") {
+		if err := r.predictNetworks(m); err != nil {
+			return err
+		}
+	}
 	for _, n := range r.updates {
 		if err := r.predictUpdate(m, n); err != nil {
 			return err
@@ -128,8 +134,12 @@ func (r *gpuRun) predictStep(m cuda.Model, t training, chains int, precision str
 	if err != nil {
 		return err
 	}
-	comparison := t.comparison(chains, precision)
-	images := float64(chains * t.batch)
+	r.putPrediction(m, t.comparison(chains, precision), float64(chains*t.batch), step, calls)
+	return nil
+}
+
+// putPrediction prints the predicted times of a step and of its calls, and adds them to the record.
+func (r *gpuRun) putPrediction(m cuda.Model, comparison string, images, step float64, calls []cuda.Predicted) {
 	r.predictEntry(m, comparison, "pollen", step, images/step, "images")
 	work := 0.0
 	for _, c := range calls {
@@ -142,7 +152,6 @@ func (r *gpuRun) predictStep(m cuda.Model, t training, chains int, precision str
 		fmt.Printf("  %9.2f us  %9.2f  %9.2f  %3.0f %%  %-7s %8.1f MB  %s %v %s\n",
 			1e6*c.Seconds, 1e6*c.End, 1e6*c.Slack, 100*c.Fraction, c.Bound, c.Bytes/1e6, c.Kernel, c.Blocks, c.Label)
 	}
-	return nil
 }
 
 // predictUpdate predicts pSGLD's update, next to a copy of the same number of bytes.

@@ -19,6 +19,7 @@ type gpuFlags struct {
 	work, steps, samplers    []string
 	precisions, peers        []string
 	variants                 []string
+	networks, networkWork    []string
 	chains, updates, batches []int
 	repetitions              int
 	peerDevice               string

@@ -143,8 +143,29 @@ type network struct {
 	bytes int
 }
 
-// load compiles the work. Features have frozen weights; a training step updates all of them.
-func (p pretrained) load(threads int) (*network, error) {
+// load loads the work on the host.
+func (p pretrained) load(threads int) (*network, error) { return p.loadOn(tensor.NewHost(threads)) }
+
+// loadOn loads the work on a device.
+func (p pretrained) loadOn(device tensor.Device) (*network, error) {
+	program, err := p.compile()
+	if err != nil {
+		return nil, err
+	}
+	n := &network{pollen: pollen{device: device}, clock: p.clock}
+	size, _, err := program.Size(n.device, 1)
+	if err != nil {
+		return nil, err
+	}
+	n.bytes = size.Host
+	if n.session, err = program.Load(n.device, graph.LoadOptions{Seed: 1}); err != nil {
+		return nil, err
+	}
+	return n, p.fill(n.session)
+}
+
+// compile compiles the work. Features have frozen weights; a training step updates all of them.
+func (p pretrained) compile() (*graph.Program, error) {
 	m, err := onnx.Open(p.file)
 	if err != nil {
 		return nil, err
@@ -166,20 +187,7 @@ func (p pretrained) load(threads int) (*network, error) {
 		y = loss
 	}
 	b.Output("y", y)
-	program, err := b.Compile()
-	if err != nil {
-		return nil, err
-	}
-	n := &network{pollen: pollen{device: tensor.NewHost(threads)}, clock: p.clock}
-	size, _, err := program.Size(n.device, 1)
-	if err != nil {
-		return nil, err
-	}
-	n.bytes = size.Host
-	if n.session, err = program.Load(n.device, graph.LoadOptions{Seed: 1}); err != nil {
-		return nil, err
-	}
-	return n, p.fill(n.session)
+	return b.Compile()
 }
 
 // fill writes the images, and labels if there are any.

@@ -22,7 +22,7 @@ type CallTime struct {
 // A call is measured in rounds of about timingRound. The fastest round counts.
 const (
 	timingRounds = 3
-	timingRound  = 5 * time.Millisecond
+	timingRound  = 2 * time.Millisecond
 	maxGraphRuns = 256 // of the CUDA graph in a round
 )
 

