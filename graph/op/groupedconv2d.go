@@ -1,8 +1,6 @@
 package op
 
 import (
-	"math"
-
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -78,18 +76,19 @@ func (g GroupedConv2D) Lower(l *graph.Lowering) {
 	k.Direct = l.DType == tensor.Float64
 	plan, err := k.Forward()
 	stem, at, arguments := "grouped_conv2d_fwd", operandIndex{out: 0, a: 1, b: 2, bias: absent}, []tensor.Argument{l.Out(), l.In(0), l.In(1)}
+	var bias *tensor.Argument
 	if g.bias {
 		stem, at.bias, arguments = "grouped_conv2d_bias_fwd", 3, append(arguments, l.In(2))
+		bias = &arguments[3]
 	}
-	low, high := math.Inf(-1), math.Inf(1)
-	if g.relu {
-		low = 0
-	}
-	if g.ceiling > 0 {
-		high = float64(g.ceiling)
-	}
+	low, high := g.bounds()
 	arguments = append(append(arguments, groupArguments(k)...), tensor.Float(l.DType, low), tensor.Float(l.DType, high))
-	l.Emit(stem, tensor.Threads(l.Shape.Elements()), hostRoutine(l, plan, err, at), arguments...)
+	host := hostRoutine(l, plan, err, at)
+	if d, is := depthwiseOf(k, l.DType); is {
+		l.EmitCalls(stem, []tensor.Call{d.forward(l, bias, low, high)}, host, arguments...)
+		return
+	}
+	l.Emit(stem, tensor.Threads(l.Shape.Elements()), host, arguments...)
 }
 
 // Gradients implements graph.Differentiable.
@@ -127,8 +126,13 @@ func (g groupedConv2DBackwardInput) Lower(l *graph.Lowering) {
 	k := g.conv.kernel(l.Shape, l.Shapes[1])
 	k.Direct = l.DType == tensor.Float64
 	plan, err := k.BackwardInput()
-	l.Emit("grouped_conv2d_bwd_input", tensor.Threads(l.Shape.Elements()), hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: 2, bias: absent}),
-		append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, groupArguments(k)...)...)
+	host := hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: 2, bias: absent})
+	arguments := append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, groupArguments(k)...)
+	if d, is := depthwiseOf(k, l.DType); is {
+		l.EmitCalls("grouped_conv2d_bwd_input", []tensor.Call{d.backwardInput(l)}, host, arguments...)
+		return
+	}
+	l.Emit("grouped_conv2d_bwd_input", tensor.Threads(l.Shape.Elements()), host, arguments...)
 }
 
 // groupedConv2DBackwardFilter is the gradient by the filter: dout [B K P Q], x [B C H W] -> dw [K
@@ -159,7 +163,11 @@ func (g groupedConv2DBackwardFilter) Lower(l *graph.Lowering) {
 	k := g.conv.kernel(l.Shapes[1], l.Shape)
 	k.Direct = l.DType == tensor.Float64
 	plan, err := k.BackwardFilter()
-	l.Emit("grouped_conv2d_bwd_filter", tensor.Blocks{Count: l.Shape.Elements(), Threads: SumThreads},
-		hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: 2, bias: absent}),
-		append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, groupArguments(k)...)...)
+	host := hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: 2, bias: absent})
+	arguments := append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, groupArguments(k)...)
+	if d, is := depthwiseOf(k, l.DType); is {
+		l.EmitCalls("grouped_conv2d_bwd_filter", d.backwardFilter(l), host, arguments...)
+		return
+	}
+	l.Emit("grouped_conv2d_bwd_filter", tensor.Blocks{Count: l.Shape.Elements(), Threads: SumThreads}, host, arguments...)
 }

@@ -39,6 +39,10 @@ func groupedCases() []Case {
 		{4, convolve(2, 4, 12, 14, 4, 3, 3, op.Square(2), op.Square(0), op.Square(1)).trailing(1, 1)},
 		{3, convolve(2, 3, 14, 13, 3, 5, 5, op.Square(2), op.Square(1), op.Square(1)).trailing(1, 1)},
 		{2, convolve(3, 16, 9, 9, 20, 3, 3, op.Square(1), op.Square(1), op.Square(1))},
+		{5, convolve(3, 5, 15, 29, 5, 5, 5, op.Square(1), op.Square(2), op.Square(1))},
+		{4, convolve(2, 4, 14, 7, 4, 5, 5, op.Square(1), [2]int{4, 0}, op.Square(1))},
+		{2, convolve(9, 2, 57, 31, 2, 3, 3, op.Square(2), [2]int{1, 0}, op.Square(1))},
+		{2, convolve(11, 2, 27, 23, 2, 5, 5, op.Square(2), op.Square(2), op.Square(1))},
 		{6, convolve(2, 6, 33, 70, 6, 3, 3, op.Square(1), op.Square(1), op.Square(1))},
 	} {
 		v := row.v
@@ -50,10 +54,12 @@ func groupedCases() []Case {
 			Inputs: inputs, Naive: v.naiveGrouped(row.groups), Terms: v.terms() / row.groups,
 		})
 	}
+	separate := convolve(2, 4, 8, 7, 4, 5, 5, op.Square(1), op.Square(2), op.Square(1))
 	v := convolve(2, 6, 9, 7, 12, 3, 3, op.Square(2), op.Square(1), op.Square(1))
 	clip := op.Clip{High: 1.25}
 	return append(cases, v.groupedFused(6, "grouped_conv2d_bias_fwd", true, clip), v.groupedFused(3, "grouped_conv2d_fwd", false, clip),
-		v.groupedFused(2, "grouped_conv2d_bias_fwd", true, op.ReLU{}))
+		v.groupedFused(2, "grouped_conv2d_bias_fwd", true, op.ReLU{}), separate.groupedFused(4, "grouped_conv2d_bias_fwd", true, clip),
+		separate.groupedFused(4, "grouped_conv2d_fwd", false, clip))
 }
 
 func (v convolution) grouped(groups int) op.GroupedConv2D {
