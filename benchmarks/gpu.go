@@ -38,7 +38,7 @@ func gpuCommand(o *options) *cobra.Command {
 	flags.IntSliceVar(&f.updates, "updates", []int{1 << 20, 50 << 20}, "parameters that are updated: within the second-level cache, and far beyond it")
 	flags.IntSliceVar(&f.batches, "batches", []int{100, 1024}, "batch sizes of the convolutions")
 	flags.StringSliceVar(&f.networks, "networks", []string{"mobilenet_v2:32", "resnet18:32", "efficientnet_lite0:32"},
-		"for the work networks, which --python exports: networks of torchvision, and efficientnet_lite0, with their batch sizes")
+		"for the work networks, with batch sizes: networks of torchvision and efficientnet_lite0, which --python exports, or ONNX files")
 	flags.StringSliceVar(&f.networkWork, "network-work", []string{"features", "train"}, "for the work networks: features, train")
 	flags.IntVar(&f.repetitions, "repetitions", 64, "how often the CUDA graph that times a call repeats it; with 0, the calls of networks are not timed")
 	flags.StringVar(&f.peerDevice, "peer-device", "cuda", "the peers' device: cuda, or cpu to try them")

@@ -330,3 +330,19 @@ func TestModels(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestParseNetwork(t *testing.T) {
+	for text, want := range map[string]pretrained{
+		"resnet18:32":   {network: "resnet18", batch: 32, clock: "wall"},
+		"a:b/c.onnx:16": {network: "c", batch: 16, clock: "wall", file: "a:b/c.onnx", own: true},
+	} {
+		if p, err := parseNetwork(text); err != nil || p != want {
+			t.Errorf("parseNetwork(%q) = %+v, %v, want %+v", text, p, err, want)
+		}
+	}
+	for _, text := range []string{"resnet18", "resnet18:0", "resnet18:many", ":3", ""} {
+		if p, err := parseNetwork(text); err == nil || !strings.Contains(err.Error(), "batch size") {
+			t.Errorf("parseNetwork(%q) = %+v, %v, want an error", text, p, err)
+		}
+	}
+}

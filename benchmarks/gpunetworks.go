@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,14 +25,15 @@ func (r *gpuRun) eachNetwork(s *service, time func(p pretrained, precision strin
 	defer os.RemoveAll(dir)
 	defer s.close()
 	for _, text := range r.networks {
-		name, size, _ := strings.Cut(text, ":")
-		batch, err := strconv.Atoi(size)
-		if err != nil || batch < 1 {
-			return errors.Errorf("benchmarks: a network must be a name and a batch size, as resnet18:32, got %q", text)
-		}
-		p := pretrained{network: name, batch: batch, clock: "wall", file: filepath.Join(dir, name+".onnx")}
-		if err := s.export(r.options, p); err != nil {
+		p, err := parseNetwork(text)
+		if err != nil {
 			return err
+		}
+		if p.file == "" {
+			p.file = filepath.Join(dir, p.network+".onnx")
+			if err := s.export(r.options, p); err != nil {
+				return err
+			}
 		}
 		for _, p.work = range r.networkWork {
 			for _, precision := range r.precisions {
@@ -42,6 +44,23 @@ func (r *gpuRun) eachNetwork(s *service, time func(p pretrained, precision strin
 		}
 	}
 	return nil
+}
+
+// parseNetwork reads "resnet18:32", a network that the peer exports, or "my/network.onnx:32".
+func parseNetwork(text string) (pretrained, error) {
+	name, size := text, ""
+	if at := strings.LastIndexByte(text, ':'); at >= 0 {
+		name, size = text[:at], text[at+1:]
+	}
+	batch, err := strconv.Atoi(size)
+	if err != nil || batch < 1 || name == "" {
+		return pretrained{}, errors.Errorf("benchmarks: a network must be a name or an ONNX file with a batch size, as resnet18:32, got %q", text)
+	}
+	p := pretrained{network: name, batch: batch, clock: "wall"}
+	if strings.HasSuffix(name, ".onnx") {
+		p.network, p.file, p.own = strings.TrimSuffix(filepath.Base(name), ".onnx"), name, true
+	}
+	return p, nil
 }
 
 // networkService returns the peer that exports networks, and times them.
@@ -72,13 +91,10 @@ func (r *gpuRun) timeNetworks(ctx context.Context) error {
 		if r.late(comparison) {
 			return nil
 		}
-		var invited []*service
-		for _, other := range r.services {
-			if other.name == s.name {
-				invited = append(invited, s)
-			}
+		r.invited = nil
+		if slices.Contains(r.peers, s.name) && !p.own {
+			r.invited = []*service{s}
 		}
-		r.invited = invited
 		open := func(device tensor.Device) (contestant, error) { return p.loadOn(device) }
 		request := peerRequest{Work: p.work, Network: p.network, Batch: p.batch, File: p.file}
 		if err := r.compare(ctx, comparison, precision, open, request, float64(p.batch), "images"); err != nil {

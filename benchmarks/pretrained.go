@@ -25,6 +25,7 @@ type pretrained struct {
 	work    string // features or train
 	clock   string // wall or processor
 	file    string
+	own     bool // the file is the user's: peers do not have the network
 }
 
 // pretrainedSide is the height and width of images, pretrainedClasses the number of classes.

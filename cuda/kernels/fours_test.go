@@ -15,6 +15,10 @@ var apart = map[string]string{
 	"max_pool_fwd": "windows begin anywhere", "max_pool_bwd": "windows begin anywhere", "max_pool_relu_fwd": "windows begin anywhere",
 	"max_pool_relu_bwd": "windows begin anywhere", "average_pool_fwd": "windows begin anywhere",
 	"accuracy_fwd": "a row of classes", "kfac_whiten": "a row of a triangle",
+	"depthwise_3x3_stride1_fwd": "a filter begins anywhere", "depthwise_3x3_stride1_bwd_input": "a filter begins anywhere",
+	"depthwise_3x3_stride2_fwd": "a filter begins anywhere", "depthwise_3x3_stride2_bwd_input": "a filter begins anywhere",
+	"depthwise_5x5_stride1_fwd": "a filter begins anywhere", "depthwise_5x5_stride1_bwd_input": "a filter begins anywhere",
+	"depthwise_5x5_stride2_fwd": "a filter begins anywhere", "depthwise_5x5_stride2_bwd_input": "a filter begins anywhere",
 	"sgnht_update_euler_element": "a rule sees one thermostat", "sgnht_update_badodab_element": "a rule sees one thermostat",
 }
 
