@@ -9,9 +9,12 @@ import (
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/cuda/internal/plan"
+	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/optest"
 	"github.com/pollen-ml/pollen/internal/testenv"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // TestRoundedProducts compares each tile of products that round their operands once with the naive
@@ -63,4 +66,73 @@ func TestRoundedBits(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestImagesFromDataSet trains a network whose first layer is linear. Its products read the bytes
+// of the data set, forward and backward, and no kernel gathers images. The results have the bits of
+// those by gathered images. If something else reads the images, they are gathered.
+func TestImagesFromDataSet(t *testing.T) {
+	needs(t, cuda.RoundedVariable)
+	const examples, batch, chains, steps = 301, 150, 2, 2
+	shape := tensor.Shape{examples, 2, 8, 9}
+	images, labels := make([]byte, shape.Elements()), make([]int32, examples)
+	for i := range images {
+		images[i] = byte(i * i / 7)
+	}
+	for i := range labels {
+		labels[i] = int32(i % 10)
+	}
+	train := func(t *testing.T, device tensor.Device, read bool) (weights []float32, symbols []string) {
+		b := graph.New(tensor.Float32)
+		x, y := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, shape, []float64{0.5, 0.4}, []float64{0.25, 0.3})
+		network := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 44}, layers.ReLU{}, layers.Linear{Outputs: 10}}
+		loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), y)
+		if err := trainings["sgd"](b, loss); err != nil {
+			t.Fatal(err)
+		}
+		if read {
+			b.Output("sum", b.Apply(op.Sum{}, x))
+		}
+		session := load(t, b, device, chains)
+		for _, err := range []error{graph.Write(session, "images", 0, 0, images), graph.Write(session, "labels", 0, 0, labels), session.Run(steps)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for chain := range chains {
+			for _, p := range b.Parameters() {
+				values := make([]float32, graph.ShapeOf(p).Elements())
+				if err := session.ReadFloats(p.Name(), chain, values); err != nil {
+					t.Fatal(err)
+				}
+				weights = append(weights, values...)
+			}
+		}
+		return weights, cuda.Symbols(device.(*catching).runner)
+	}
+	const reads, gathers = "matmul_rounded_images_128x128_bf16", "gather_images_f32"
+	plan.OnlyRounded(t, 0) // and no thin products
+	var got []float32
+	t.Run("data set", func(t *testing.T) {
+		device := &catching{Device: cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})}
+		var symbols []string
+		if got, symbols = train(t, device, false); slices.Contains(symbols, gathers) || !slices.Contains(symbols, reads) {
+			t.Errorf("the kernels are %v, want %s without %s", symbols, reads, gathers)
+		}
+		if _, symbols = train(t, device, true); !slices.Contains(symbols, gathers) || slices.Contains(symbols, reads) {
+			t.Errorf("if the images' sum is asked for, the kernels are %v, want %s without %s", symbols, gathers, reads)
+		}
+	})
+	t.Run("gathered", func(t *testing.T) {
+		t.Setenv(cuda.RoundedVariable, "off")
+		want, symbols := train(t, &catching{Device: cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})}, false)
+		if !slices.Contains(symbols, gathers) {
+			t.Errorf("without rounded products the kernels are %v, want %s", symbols, gathers)
+		}
+		for i, v := range got {
+			if math.Float32bits(v) != math.Float32bits(want[i]) {
+				t.Fatalf("parameter %d is %v, of gathered images %v", i, v, want[i])
+			}
+		}
+	})
 }

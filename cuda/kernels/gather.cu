@@ -1,4 +1,5 @@
 // Gathers a step's examples from a data set, and scatters rows back into one.
+#include "affine.cuh"
 #include "batch.cuh"
 
 struct alignas(4) Pixels {
@@ -7,16 +8,6 @@ struct alignas(4) Pixels {
 
 // maxRows is the maximum number of images per block.
 constexpr int maxRows = 32;
-
-// Affine is y = x scale + shift with constants per plane (channel), of up to four planes of plane
-// elements each. i is an element of an image.
-template <class T>
-struct Affine {
-  int plane;
-  T scale0, shift0, scale1, shift1, scale2, shift2, scale3, shift3;
-  __device__ T scale(int i) const { return i < plane ? scale0 : i < 2 * plane ? scale1 : i < 3 * plane ? scale2 : scale3; }
-  __device__ T shift(int i) const { return i < plane ? shift0 : i < 2 * plane ? shift1 : i < 3 * plane ? shift2 : shift3; }
-};
 
 // gatherImages scales and shifts the bytes of the batch's images, some images per block, four
 // pixels per thread if planes are multiples of four. Finding an image's example takes hundreds of
@@ -66,13 +57,11 @@ INLINE void storeRows(Out<T> y, In<T> rows, InOut<T> all, Header header, int exa
     all.at()[(long long)exampleOf(header, i / width, size, examples, false) * width + i % width] = rows.at()[i];
 }
 
-#define GATHER(T, suffix)                                                                                                                     \
-  KERNEL(gather_images_##suffix, 256)                                                                                                         \
-  (Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int order, int plane, T scale0, T shift0,           \
-   T scale1, T shift1, T scale2, T shift2, T scale3, T shift3) {                                                                              \
-    gatherImages(y, images, header, examples, size, pixels, order,                                                                            \
-                 Affine<T>{plane, scale0, shift0, scale1, shift1, scale2, shift2, scale3, shift3});                                           \
-  }                                                                                                                                           \
+#define GATHER(T, suffix)                                                                                                                    \
+  KERNEL(gather_images_##suffix, 256)                                                                                                        \
+  (Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int order, AFFINE(T)) {                            \
+    gatherImages(y, images, header, examples, size, pixels, order, AFFINE_OF(T));                                                            \
+  }                                                                                                                                          \
   KERNEL(gather_labels_##suffix, 256)(Out<int> y, In<int> labels, Header header, int examples, int size, int order) {                         \
     gatherLabels(y, labels, header, examples, size, order);                                                                                   \
   }                                                                                                                                           \
@@ -82,6 +71,11 @@ INLINE void storeRows(Out<T> y, In<T> rows, InOut<T> all, Header header, int exa
   KERNEL(store_rows_##suffix, 256)(Out<T> y, In<T> rows, InOut<T> all, Header header, int examples, int size, int width) {                    \
     storeRows(y, rows, all, header, examples, size, width);                                                                                   \
   }
+
+// The examples of a step's batch, for kernels that read images from the data set.
+KERNEL(gather_examples, 256)(Out<int> y, Header header, int examples, int size, int order) {
+  for (int i = first(); i < size; i += step()) y.at()[i] = exampleOf(header, i, size, examples, order);
+}
 
 GATHER(float, f32)
 GATHER(double, f64)

@@ -16,10 +16,14 @@
 //
 // Both put eight lanes that are served together into different banks.
 //
+// An operand may also be the step's images, which the kernel then reads from the data set, a byte a
+// pixel, instead of a copy in float32 that another kernel has gathered.
+//
 // Eight depths are in the order 0, 4, 1, 5, 2, 6, 3, 7, which is that of tensorcore.cuh, so that
 // the sums are, too.
 #pragma once
 
+#include "affine.cuh"
 #include "product.cuh"
 
 namespace pollen {
@@ -33,6 +37,15 @@ INLINE unsigned thisThread() { return opaque(threadIdx.x); }
 // swapped returns the r-th of eight depths in the order of the sum.
 INLINE unsigned swapped(unsigned r) { return r % 2 * 4 + r / 2; }
 
+// An operand is a type with
+//
+//     begin(item, k, end)             called first
+//     copy(item, k, end, raw)         starts the copies of an item at depths k to end - 1
+//     ahead(item, k, end)             prepares the next copy of the item
+//     round(item, k, raw, to)         rounds an item into a stage
+//
+// first is the tile's first row or column.
+
 // DeepFloats is an operand [extent, depth] of which a tile has side rows from first on.
 template <int side>
 struct DeepFloats {
@@ -41,8 +54,10 @@ struct DeepFloats {
   const float* data;
   int extent, depth, first;
 
-  // copy starts the copies of an item at depths k to end - 1: eight lanes to the 128 bytes of a row,
-  // whose chunks are exchanged in pairs in odd rows.
+  INLINE void begin(int, int, int) const {}
+  INLINE void ahead(int, int, int) const {}
+
+  // Eight lanes copy the 128 bytes of a row, whose chunks are exchanged in pairs in odd rows.
   INLINE void copy(int item, int k, int end, char* raw) const {
     unsigned lane = thisThread() % 32, row = lane / 8, chunk = lane % 8, x = first + 8 * item + row;
     const float* from = data + x * depth + k + 4 * chunk;
@@ -53,7 +68,7 @@ struct DeepFloats {
   }
 
   // round rounds eight depths of a row.
-  INLINE void round(int item, const char* raw, char* to) const {
+  INLINE void round(int item, int, const char* raw, char* to) const {
     unsigned lane = thisThread() % 32, row = lane / 4, eight = lane % 4;
     auto load = [&](unsigned chunk) INLINED { return *(const Vector<float, 4>*)(raw + row * 128 + (chunk ^ row % 2) * 16); };
     Vector<float, 4> low = load(2 * eight), high = load(2 * eight + 1);
@@ -74,7 +89,10 @@ struct WideFloats {
 
   static INLINE int depthOf(int item, unsigned lane) { return item * (256 / side) + lane / across; }
 
-  // copy starts the copies of four columns at two depths for each lane.
+  INLINE void begin(int, int, int) const {}
+  INLINE void ahead(int, int, int) const {}
+
+  // A lane copies four columns at two depths.
   INLINE void copy(int item, int k, int end, char* raw) const {
     unsigned lane = thisThread() % 32, x = first + lane % across * 4, d = k + depthOf(item, lane);
     const float* from = data + d * extent + x;
@@ -83,13 +101,94 @@ struct WideFloats {
     for (int j = 0; j < 2; j++) copyAsync16(raw + 16 * lane + 512 * j, from + j * down * extent, inside && d + j * down < end);
   }
 
-  INLINE void round(int item, const char* raw, char* to) const {
+  INLINE void round(int item, int, const char* raw, char* to) const {
     unsigned lane = thisThread() % 32, x = lane % across;
 #pragma unroll
     for (int j = 0; j < 2; j++) {
       Vector<float, 4> v = *(const Vector<float, 4>*)(raw + 16 * lane + 512 * j);
       int d = depthOf(item, lane) + j * down;
       *(Vector<unsigned, 2>*)(to + d * 2 * side + (x / 2 ^ d % 8) * 16 + x % 2 * 8) = {packBF16(v.v[0], v.v[1]), packBF16(v.v[2], v.v[3])};
+    }
+  }
+};
+
+// Images are the images of a step's batch in the data set. Both pixels and places in a plane of
+// eight neighbouring pixels are multiples of eight.
+struct Images {
+  const unsigned char* data;
+  const int* examples;  // of the batch
+  int batch, pixels;
+  Affine<float> affine;
+
+  // number returns the i-th of four bytes as a number. scale and shift are those of their plane.
+  static INLINE float number(unsigned bytes, int i, float scale, float shift) { return float(bytes >> 8 * i & 255) * scale + shift; }
+};
+
+// DeepImages is an operand [batch, pixels], of which a tile has side images from first on. A warp
+// has only one item.
+template <int side>
+struct DeepImages {
+  static constexpr bool transposed = false;
+  static constexpr int itemBytes = 256;
+  Images images;
+  int first = 0, example = 0;
+
+  // Half of a warp's lanes copy, two to the 32 bytes of an image.
+  static INLINE unsigned row() { return thisThread() % 32 / 2; }
+  INLINE void ahead(int, int, int) const {}
+  INLINE void begin(int item, int, int) {
+    unsigned x = first + 8 * item + row();
+    example = row() < 8 && x < images.batch ? images.examples[x] : -1;
+  }
+  INLINE void copy(int, int k, int end, char* raw) const {
+    unsigned lane = thisThread() % 32, at = k + lane % 2 * 16;
+    if (row() < 8) copyAsync16(raw + 16 * lane, images.data + (long long)example * images.pixels + at, at < end && example >= 0);
+  }
+
+  INLINE void round(int item, int k, const char* raw, char* to) const {
+    unsigned lane = thisThread() % 32, row = lane / 4, eight = lane % 4;
+    Vector<unsigned, 2> bytes = *(const Vector<unsigned, 2>*)(raw + 8 * lane);
+    float scale = images.affine.scale(k + 8 * eight), shift = images.affine.shift(k + 8 * eight);
+    Vector<unsigned, 4> words;
+#pragma unroll
+    for (int i = 0; i < 4; i++) words.v[i] = packBF16(Images::number(bytes.v[0], i, scale, shift), Images::number(bytes.v[1], i, scale, shift));
+    *(Vector<unsigned, 4>*)(to + (8 * item + row) * 64 + (eight ^ row / 2 % 4) * 16) = words;
+  }
+};
+
+// WideImages is an operand [batch, pixels] whose depth is the batch: a tile has side pixels from
+// first on. A warp has only one item.
+template <int side>
+struct WideImages {
+  static constexpr bool transposed = true;
+  static constexpr int itemBytes = 256, chunks = side / 16, across = side / 4, down = 32 / across;
+  Images images;
+  int first = 0, example = 0;
+
+  static INLINE int depthOf(int item) { return item * (256 / side) + thisThread() % 32 / chunks; }
+
+  // ahead looks up, a stage ahead, the example that a lane will copy.
+  INLINE void begin(int item, int k, int end) { ahead(item, k, end); }
+  INLINE void ahead(int item, int k, int end) {
+    int d = k + depthOf(item);
+    example = thisThread() % 32 < 16 && d < end ? images.examples[d] : -1;
+  }
+  INLINE void copy(int, int, int, char* raw) const {
+    unsigned lane = thisThread() % 32, x = first + lane % chunks * 16;
+    if (lane < 16) copyAsync16(raw + 16 * lane, images.data + (long long)example * images.pixels + x, x < images.pixels && example >= 0);
+  }
+
+  // round rounds four pixels at two depths. The last depths of a slice may have no image: there the
+  // other operand is zero.
+  INLINE void round(int item, int, const char* raw, char* to) const {
+    unsigned lane = thisThread() % 32, x = lane % across, pixel = first + 4 * x;
+    float scale = images.affine.scale(pixel), shift = images.affine.shift(pixel);
+#pragma unroll
+    for (int j = 0; j < 2; j++) {
+      unsigned bytes = *(const unsigned*)(raw + 4 * lane + 128 * j), d = item * (256 / side) + lane / across + j * down;
+      auto number = [&](int i) INLINED { return Images::number(bytes, i, scale, shift); };
+      char* place = to + d * 2 * side + (x / 2 ^ d % 8) * 16 + x % 2 * 8;
+      *(Vector<unsigned, 2>*)place = {packBF16(number(0), number(1)), packBF16(number(2), number(3))};
     }
   }
 };
@@ -199,11 +298,19 @@ struct RoundedTile {
       if (round < rounds) {
         int k = begin + round * roundedDepth;
         char* raw = memory + slot * rawBytes;
-        forItems<rows>([&](int item) INLINED { a.copy(item, k, end, raw + item * A::itemBytes); });
-        forItems<columns>([&](int item) INLINED { b.copy(item, k, end, raw + rawRows + item * B::itemBytes); });
+        forItems<rows>([&](int item) INLINED {
+          a.copy(item, k, end, raw + item * A::itemBytes);
+          a.ahead(item, k + roundedDepth, end);
+        });
+        forItems<columns>([&](int item) INLINED {
+          b.copy(item, k, end, raw + rawRows + item * B::itemBytes);
+          b.ahead(item, k + roundedDepth, end);
+        });
       }
       copyAsyncCommit();
     };
+    forItems<rows>([&](int item) INLINED { a.begin(item, begin, end); });
+    forItems<columns>([&](int item) INLINED { b.begin(item, begin, end); });
 #pragma unroll
     for (int s = 0; s < stages; s++) copy(s, s);
     char* rounded = memory + stages * rawBytes;
@@ -217,9 +324,10 @@ struct RoundedTile {
     for (int round = 0; round < rounds; round++) {
       copyAsyncWait<stages - 1>();
       warpBarrier();  // all lanes' copies have arrived
-      char *raw = memory + slot * rawBytes, *stage = rounded + round % 2 * bytes;
-      forItems<rows>([&](int item) INLINED { a.round(item, raw + item * A::itemBytes, stage); });
-      forItems<columns>([&](int item) INLINED { b.round(item, raw + rawRows + item * B::itemBytes, stage + 2 * roundedDepth * rows); });
+      int k = begin + round * roundedDepth;
+      char *raw = memory + slot * rawBytes, *stage = rounded + round % 2 * bytes, *other = stage + 2 * roundedDepth * rows;
+      forItems<rows>([&](int item) INLINED { a.round(item, k, raw + item * A::itemBytes, stage); });
+      forItems<columns>([&](int item) INLINED { b.round(item, k, raw + rawRows + item * B::itemBytes, other); });
       barrier();
       copy(round + stages, slot);
       slot = slot + 1 == stages ? 0 : slot + 1;
@@ -238,24 +346,41 @@ struct RoundedTile {
 // MATMUL_ROUNDED defines a kernel with the arguments of MATMUL (matmul.cuh). The shared memory is that
 // of the tile's stages, or of its sums. Where an operand's depth is contiguous, the depth must be a
 // multiple of four, else the operand's other extent.
-#define MATMUL_ROUNDED(name, ...)                                                                                                             \
-  KERNEL(name, (__VA_ARGS__::all), (__VA_ARGS__::blocks))                                                                                     \
-  (Out<float> out, In<float> a, In<float> b, In<float> bias, int m, int n, int k, int transposeA, int transposeB, int epilogue, int slices,   \
-   int each) {                                                                                                                                \
-    using Tile = __VA_ARGS__;                                                                                                                 \
-    DYNAMIC_SHARED(Line, memory);                                                                                                             \
-    DeepFloats<Tile::rows> deepA = {a.at(), m, k};                                                                                            \
-    WideFloats<Tile::rows> wideA = {a.at(), m, k};                                                                                            \
-    DeepFloats<Tile::columns> deepB = {b.at(), n, k};                                                                                         \
-    WideFloats<Tile::columns> wideB = {b.at(), n, k};                                                                                         \
-    Output<float> to = {out.at(), bias.at(), m, n, n, n, 0, epilogue};                                                                        \
-    Slices of = {k, slices, each};                                                                                                            \
-    if (!transposeA && transposeB)                                                                                                            \
-      Tile::run(deepA, deepB, to, of, (char*)memory);                                                                                         \
-    else if (!transposeA)                                                                                                                     \
-      Tile::run(deepA, wideB, to, of, (char*)memory);                                                                                         \
-    else if (transposeB)                                                                                                                      \
-      Tile::run(wideA, deepB, to, of, (char*)memory);                                                                                         \
-    else                                                                                                                                      \
-      Tile::run(wideA, wideB, to, of, (char*)memory);                                                                                         \
+#define MATMUL_ROUNDED(name, ...)                                                                                                            \
+  KERNEL(name, (__VA_ARGS__::all), (__VA_ARGS__::blocks))                                                                                    \
+  (Out<float> out, In<float> a, In<float> b, In<float> bias, int m, int n, int k, int transposeA, int transposeB, int epilogue, int slices,  \
+   int each) {                                                                                                                               \
+    using Tile = __VA_ARGS__;                                                                                                                \
+    DYNAMIC_SHARED(Line, memory);                                                                                                            \
+    DeepFloats<Tile::rows> deepA = {a.at(), m, k};                                                                                           \
+    WideFloats<Tile::rows> wideA = {a.at(), m, k};                                                                                           \
+    DeepFloats<Tile::columns> deepB = {b.at(), n, k};                                                                                        \
+    WideFloats<Tile::columns> wideB = {b.at(), n, k};                                                                                        \
+    Output<float> to = {out.at(), bias.at(), m, n, n, n, 0, epilogue};                                                                       \
+    Slices of = {k, slices, each};                                                                                                           \
+    if (!transposeA && transposeB)                                                                                                           \
+      Tile::run(deepA, deepB, to, of, (char*)memory);                                                                                        \
+    else if (!transposeA)                                                                                                                    \
+      Tile::run(deepA, wideB, to, of, (char*)memory);                                                                                        \
+    else if (transposeB)                                                                                                                     \
+      Tile::run(wideA, deepB, to, of, (char*)memory);                                                                                        \
+    else                                                                                                                                     \
+      Tile::run(wideA, wideB, to, of, (char*)memory);                                                                                        \
+  }
+
+// MATMUL_ROUNDED_IMAGES defines a kernel one of whose operands is the step's images: a [M K], times the
+// other one [N K], or, with transposeA, b [K N], times the other one [K M].
+#define MATMUL_ROUNDED_IMAGES(name, ...)                                                                                                     \
+  KERNEL(name, (__VA_ARGS__::all), (__VA_ARGS__::blocks))                                                                                    \
+  (Out<float> out, In<float> other, In<unsigned char> images, In<int> examples, In<float> bias, int m, int n, int k, int transposeA,         \
+   int epilogue, int slices, int each, AFFINE(float)) {                                                                                      \
+    using Tile = __VA_ARGS__;                                                                                                                \
+    DYNAMIC_SHARED(Line, memory);                                                                                                            \
+    Images pixels = {images.at(), examples.at(), transposeA ? k : m, transposeA ? n : k, AFFINE_OF(float)};                                  \
+    Output<float> to = {out.at(), bias.at(), m, n, n, n, 0, epilogue};                                                                       \
+    Slices of = {k, slices, each};                                                                                                           \
+    if (transposeA)                                                                                                                          \
+      Tile::run(WideFloats<Tile::rows>{other.at(), m, k}, WideImages<Tile::columns>{pixels}, to, of, (char*)memory);                         \
+    else                                                                                                                                     \
+      Tile::run(DeepImages<Tile::rows>{pixels}, DeepFloats<Tile::columns>{other.at(), n, k}, to, of, (char*)memory);                         \
   }

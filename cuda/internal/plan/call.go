@@ -20,7 +20,9 @@ type Call struct {
 	// rows of equal length, and row i belongs to the blocks from RowEnds[i-1] to RowEnds[i]-1.
 	RowEnds []int
 
-	droppable *droppable // a result that need not be written, or nil
+	droppable   *droppable // a result that need not be written, or nil
+	fromDataSet *Call      // the call that reads the data set instead of images that were gathered, or nil
+	sharedBytes int        // bytes that each chain reads of buffers that all share and that Bytes would leave out
 }
 
 // Rows returns the rows of a call's arguments.
@@ -29,8 +31,9 @@ func (c Call) Rows() [][]tensor.Argument {
 }
 
 // Bytes returns how many bytes a call reads and writes for one chain, counting each buffer once for
-// reading and once for writing. Buffers that all chains share are not counted: a call reads as much
-// of them as it writes elsewhere, at most, as when it gathers a minibatch from the data set.
+// reading and once for writing. Buffers that all chains share are not counted, except for products
+// that read images from the data set: another call reads as much of them as it writes elsewhere, at
+// most, as when it gathers a minibatch.
 func (c Call) Bytes() float64 {
 	seen := map[*tensor.Buffer]tensor.Access{}
 	for _, a := range c.Arguments {
@@ -38,7 +41,7 @@ func (c Call) Bytes() float64 {
 			seen[a.Buffer] |= a.Access
 		}
 	}
-	bytes := 0.0
+	bytes := float64(c.sharedBytes)
 	for b, access := range seen {
 		for _, way := range []tensor.Access{tensor.Read, tensor.Write} {
 			if access&way != 0 {

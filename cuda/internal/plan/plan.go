@@ -69,12 +69,12 @@ func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []l
 	own, taken := separateScratch(launches)
 	pooled := findPoolings(own)
 	defer func() {
-		p.copies, p.unpoolGrads, p.requested, p.firstPass, p.biasGradSums = nil, nil, nil, nil, nil
+		p.copies, p.unpoolGrads, p.requested, p.firstPass, p.biasGradSums, p.gathers = nil, nil, nil, nil, nil, nil
 	}()
 	p.requested, p.firstPass = map[*tensor.Buffer][]packSpec{}, map[*tensor.Buffer]int{}
 	deferred := map[int]*biasGradSum{} // by the launches that have no calls in a step
 	pass := func(visit func(launch int, calls []Call)) {
-		p.base, p.workspace, p.copies, p.unpoolGrads = taken, 0, map[packKey]*tensor.Buffer{}, nil
+		p.base, p.workspace, p.copies, p.unpoolGrads, p.gathers = taken, 0, map[packKey]*tensor.Buffer{}, nil, map[*tensor.Buffer]*gathered{}
 		for i := range own {
 			lowering := pooled[i]
 			if lowering == nil {
@@ -86,6 +86,9 @@ func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []l
 			}
 			p.summedUnpool, p.launch = nil, i
 			calls := p.materialize(lowering(p, &own[i]))
+			if g := p.gatherOf(&own[i]); g != nil {
+				p.gathers[g.result], calls = g, append(calls, g.table(p))
+			}
 			p.invalidate(calls)
 			visit(i, calls)
 		}
@@ -104,5 +107,6 @@ func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []l
 		separate[i] = s.separate
 	}
 	dropUnread(calls)
+	calls = dropGathers(calls, p.gathers)
 	return fuseRows(fuseHeads(calls, p), p), separate, checkSums(p.biasGradSums)
 }

@@ -16,6 +16,9 @@ var tilesRounded = []tile{
 	{64, 128, 256, 32, 96 << 10, 2, speed{3.8, 2.5}, speed{}, 0, true},
 }
 
+// tileOfImages is that of a product of images in the data set (gathered.go).
+var tileOfImages = tile{128, 128, 512, 32, 112 << 10, 1, speed{4.5, 4.0}, speed{}, 0, true}
+
 // minRoundedChains is the number of chains from which on they are used. A single chain of an
 // ordinary network fills the GPU better with smaller tiles.
 const minRoundedChains = 2
@@ -39,10 +42,15 @@ func (g *product) withRounded(p *planner, tiles []tile) []tile {
 	return slices.Concat(others, rounded)
 }
 
+// canRound reports whether the target has these kernels.
+func (p *planner) canRound() bool {
+	return !p.NoRounding && p.Precision == BF16 && p.Capability >= SM80
+}
+
 // roundedTiles returns those of the tiles that can compute the product. An operand is copied 16
 // bytes at a time, along its depth or along its other side.
 func (g *product) roundedTiles(p *planner) (tiles []tile) {
-	if p.NoRounding || p.Precision != BF16 || p.Capability < SM80 || !g.forward || g.conv || g.out.Buffer.DType != tensor.Float32 {
+	if !p.canRound() || !g.forward || g.conv || g.out.Buffer.DType != tensor.Float32 {
 		return nil
 	}
 	const together = 4 // numbers of 16 bytes

@@ -155,6 +155,8 @@ type split struct {
 	// is false, a block computes the slices in turn (or a few at once, with tile.sliceGroups) and
 	// adds to its sums in memory after each. Both give the same bits.
 	parallel bool
+	// images is the operand, 1 or 2, that is read from the data set, a byte a number; 0 for none.
+	images int
 }
 
 // The number of slices is a power of two, or one and a half times that. Their depth is a multiple
@@ -222,7 +224,14 @@ func (g *product) cost(p *planner, c split, chains int) float64 {
 		depth = c.rounds() * c.tile.sliceGroups * c.sliceDepth
 	}
 	work := float64(c.tile.rows*c.tile.columns*depth) / macsPerCycle
-	bytes := float64(4 * (c.tile.rows + c.tile.columns) * depth)
+	perDepth := 4 * (c.tile.rows + c.tile.columns)
+	switch c.images {
+	case 1:
+		perDepth -= 3 * c.tile.rows
+	case 2:
+		perDepth -= 3 * c.tile.columns
+	}
+	bytes := float64(perDepth * depth)
 	// Every slice but the first reads the sums of those before it, and writes them back. Groups of
 	// threads also exchange their sums, through shared memory.
 	again := float64(8 * c.tile.rows * c.tile.columns * (c.rounds() - 1))
@@ -304,6 +313,9 @@ func (g *product) lowerTiles(p *planner) []Call {
 		Blocks: blocks, Threads: c.tile.threads, Shared: c.shared(g),
 		Arguments: append(arguments, tensor.Int(c.slices), tensor.Int(c.sliceDepth)), Cycles: g.cost(p, c, p.Chains) - c.sumCost(g, p.Chains),
 	}}
+	if c.tile.rounded {
+		calls[0].fromDataSet = g.fromDataSet(p, c, target, epilogue)
+	}
 	if c.parallel {
 		calls = append(calls, g.sumSlices(p, target.Buffer, c.slices))
 	}
