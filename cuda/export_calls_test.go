@@ -93,3 +93,18 @@ func Symbols(r tensor.Runner) (all []string) {
 	}
 	return all
 }
+
+// AheadSymbols returns the symbols of the calls that a runner's first shard makes before the step
+// before theirs has ended.
+func AheadSymbols(r tensor.Runner) (all []string) {
+	s := r.(*runner).shards[0]
+	if s.ahead == nil {
+		return nil
+	}
+	for i, c := range s.step {
+		if s.ahead.Calls[i] {
+			all = append(all, c.Symbol)
+		}
+	}
+	return all
+}

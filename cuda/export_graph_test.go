@@ -52,7 +52,7 @@ func (p *Planner) Load(s tensor.Workload) (tensor.Runner, error) {
 		return nil, err
 	}
 	p.Workload, p.Scratch = s.Bytes[tensor.Scratch], planned.bytes[tensor.Scratch]
-	all := planned.dependencies(p.Steps)
+	all := planned.dependencies(planned.steps(p.Steps))
 	p.Nodes, p.Edges, p.Path = len(all), 0, 0
 	depth := make([]int, len(all))
 	for i, follows := range all {

@@ -12,6 +12,9 @@ import (
 // These environment variables leave features out, to find the one at fault on a GPU that computes
 // wrongly, fails or is slow. Open and Predict read them. docs/cuda.md lists all in one table.
 const (
+	// AheadVariable set to "off" leaves out that calls are made before the step before theirs has
+	// ended: gathering of the next minibatch.
+	AheadVariable = "POLLEN_CUDA_AHEAD"
 	// CapabilityVariable limits the compute capability that a device assumes: "70", "80" or "90".
 	CapabilityVariable = "POLLEN_CUDA_CAPABILITY"
 	// GraphsVariable makes a run launch its calls one after another instead of as CUDA graphs.
@@ -46,6 +49,7 @@ type features struct {
 	packing       bool   // convolutions on packed copies
 	windows       bool   // kernels that work on pooling windows
 	rounding      bool   // products that round their operands once
+	ahead         bool   // calls may be made before the step before theirs has ended
 }
 
 // readFeatures reads the environment variables.
@@ -62,7 +66,7 @@ func readFeatures() (s features, err error) {
 		variable string
 		allowed  *bool
 	}{
-		{OrderVariable, &s.reordering}, {WGMMAVariable, &s.wgmma}, {PDLVariable, &s.pdl}, {PackedVariable, &s.packing},
+		{AheadVariable, &s.ahead}, {OrderVariable, &s.reordering}, {WGMMAVariable, &s.wgmma}, {PDLVariable, &s.pdl}, {PackedVariable, &s.packing},
 		{WindowsVariable, &s.windows}, {RoundedVariable, &s.rounding},
 	} {
 		value, err := envOneOf(feature.variable, "on", "off")

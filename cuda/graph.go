@@ -55,43 +55,42 @@ func (p *shard) buildGraph(steps int) (handle, error) {
 // addNodes adds the calls of steps to a CUDA graph. A call that may begin early gets its only edge
 // afterwards, as a programmatic one.
 func (p *shard) addNodes(graph handle, steps int) error {
-	follows := p.dependencies(steps)
+	all := p.steps(steps)
+	follows := p.dependencies(all)
 	pdl := make([]bool, len(follows))
 	if p.pdl {
 		pdl = plan.PDLCalls(follows)
 	}
 	nodes := make([]handle, 0, len(follows))
-	for range steps {
-		for _, s := range p.step {
-			var dependencies []handle
-			for _, earlier := range follows[len(nodes)] {
-				dependencies = append(dependencies, nodes[earlier])
-			}
-			n := p.node(s, 0, p.chains)
-			var last []handle
-			if pdl[len(nodes)] {
-				last, dependencies = dependencies, nil
-				var err error
-				if n.function, err = p.function(s.Symbol, s.Shared, true); err != nil {
-					return p.callError(err, s, n)
-				}
-			}
-			var node handle
-			code := p.cuGraphAddKernelNode(&node, graph, unsafe.SliceData(dependencies), uint64(len(dependencies)), &n)
-			if err := p.check("cuGraphAddKernelNode", code); err != nil {
+	for _, s := range all {
+		var dependencies []handle
+		for _, earlier := range follows[len(nodes)] {
+			dependencies = append(dependencies, nodes[earlier])
+		}
+		n := p.node(s, 0, p.chains)
+		var last []handle
+		if pdl[len(nodes)] {
+			last, dependencies = dependencies, nil
+			var err error
+			if n.function, err = p.function(s.Symbol, s.Shared, true); err != nil {
 				return p.callError(err, s, n)
 			}
-			nodes = append(nodes, node)
-			if last == nil {
-				continue
-			}
-			// Add one edge at a time: drivers 580 to 610 apply the data of the first edge to all
-			// edges of a call of cuGraphAddDependencies_v2, which would make every edge
-			// programmatic.
-			code = p.cuGraphAddDependencies_v2(graph, &last[0], &node, &pdlEdge, 1)
-			if err := p.check("cuGraphAddDependencies_v2", code); err != nil {
-				return errors.Wrapf(p.callError(err, s, n), "a programmatic edge of a CUDA graph%s", p.pdlHint())
-			}
+		}
+		var node handle
+		code := p.cuGraphAddKernelNode(&node, graph, unsafe.SliceData(dependencies), uint64(len(dependencies)), &n)
+		if err := p.check("cuGraphAddKernelNode", code); err != nil {
+			return p.callError(err, s, n)
+		}
+		nodes = append(nodes, node)
+		if last == nil {
+			continue
+		}
+		// Add one edge at a time: drivers 580 to 610 apply the data of the first edge to all
+		// edges of a call of cuGraphAddDependencies_v2, which would make every edge
+		// programmatic.
+		code = p.cuGraphAddDependencies_v2(graph, &last[0], &node, &pdlEdge, 1)
+		if err := p.check("cuGraphAddDependencies_v2", code); err != nil {
+			return errors.Wrapf(p.callError(err, s, n), "a programmatic edge of a CUDA graph%s", p.pdlHint())
 		}
 	}
 	return nil
@@ -105,10 +104,10 @@ func (p *shard) pdlHint() string {
 	return ", with programmatic dependent launch (" + PDLVariable + "=off leaves it out)"
 }
 
-// dependencies returns, for each call of steps, the earlier calls that it follows.
-func (p *shard) dependencies(steps int) [][]int {
-	if !p.sequential {
-		return plan.Dependencies(p.stepCalls(), steps)
+// dependencies returns, for each of calls, the earlier ones that it follows.
+func (p *shard) dependencies(calls []boundCall) [][]int {
+	if p.sequential {
+		return plan.Sequential(len(calls))
 	}
-	return plan.Sequential(steps * len(p.step))
+	return plan.Dependencies(unbound(calls), 1)
 }

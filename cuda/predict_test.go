@@ -11,7 +11,10 @@ import (
 
 // noSwitches unsets all variables until the test ends.
 func noSwitches(t *testing.T) {
-	for _, v := range []string{CapabilityVariable, GraphsVariable, OrderVariable, WGMMAVariable, PDLVariable, PackedVariable, WindowsVariable, RoundedVariable} {
+	for _, v := range []string{
+		AheadVariable, CapabilityVariable, GraphsVariable, OrderVariable, WGMMAVariable, PDLVariable,
+		PackedVariable, WindowsVariable, RoundedVariable,
+	} {
 		t.Setenv(v, "")
 	}
 }

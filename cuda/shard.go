@@ -24,6 +24,8 @@ type shard struct {
 	first, chains int // the range of the runner's chains
 	launches      []tensor.Launch
 	step          []boundCall   // the calls of a step, in which some do the work of several launches
+	ahead         *plan.Ahead   // which of them may be made before the step before has ended, or nil
+	next          boundCall     // the call that writes the header for these
 	separate      [][]boundCall // for each launch, the calls that compute only it
 
 	// An arena is bytes[a] bytes for each chain. Chain c's copy begins at memory[a] + c*stride[a];
@@ -81,6 +83,13 @@ func (p *shard) plan(w tensor.Workload, precision Precision) error {
 	if p.step, err = p.bind(planned.Step); err != nil {
 		return err
 	}
+	if planned.Ahead.Last >= 0 && p.features.ahead {
+		next, err := p.bind([]plan.Call{planned.Ahead.Next})
+		if err != nil {
+			return err
+		}
+		p.ahead, p.next = planned.Ahead, next[0]
+	}
 	for _, calls := range planned.Separate {
 		bound, err := p.bind(calls)
 		if err != nil {
@@ -115,10 +124,30 @@ func inLaunch(err error, l *tensor.Launch) error {
 }
 
 // stepCalls returns the calls of a step without their kernels.
-func (p *shard) stepCalls() []plan.Call {
-	var all []plan.Call
-	for _, s := range p.step {
+func (p *shard) stepCalls() []plan.Call { return unbound(p.step) }
+
+func unbound(calls []boundCall) (all []plan.Call) {
+	for _, s := range calls {
 		all = append(all, s.Call)
+	}
+	return all
+}
+
+// steps returns the calls of a number of steps in a row, in a sequence in which they may be made.
+// Those of the second step on that may be made ahead do not read the header that the step before
+// increments (plan.Ahead).
+func (p *shard) steps(n int) (all []boundCall) {
+	ahead := p.ahead != nil && !p.sequential
+	for step := range n {
+		for i, s := range p.step {
+			if ahead && step > 0 && p.ahead.Calls[i] {
+				s.Call = p.ahead.Of(s.Call)
+			}
+			all = append(all, s)
+			if ahead && step < n-1 && p.ahead.Last == i {
+				all = append(all, p.next)
+			}
+		}
 	}
 	return all
 }

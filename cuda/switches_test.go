@@ -13,7 +13,7 @@ import (
 // of Predict that lists them.
 func TestSwitches(t *testing.T) {
 	noSwitches(t)
-	all := features{graphs: "on", reordering: true, wgmma: true, pdl: true, packing: true, windows: true, rounding: true}
+	all := features{graphs: "on", reordering: true, wgmma: true, pdl: true, packing: true, windows: true, rounding: true, ahead: true}
 	if got, err := readFeatures(); got != all || err != nil {
 		t.Errorf("by default: %+v, %v", got, err)
 	}
@@ -24,6 +24,7 @@ func TestSwitches(t *testing.T) {
 		{CapabilityVariable, "80", "70, 80 or 90", func(s *features) { s.maxCapability = 80 }},
 		{GraphsVariable, "off", "on, off or slow", func(s *features) { s.graphs, s.pdl = "off", false }},
 		{GraphsVariable, "slow", "on, off or slow", func(s *features) { s.graphs, s.pdl = "slow", false }},
+		{AheadVariable, "off", "on or off", func(s *features) { s.ahead = false }},
 		{OrderVariable, "off", "on or off", func(s *features) { s.reordering = false }},
 		{WGMMAVariable, "off", "on or off", func(s *features) { s.wgmma = false }},
 		{PDLVariable, "off", "on or off", func(s *features) { s.pdl = false }},

@@ -85,7 +85,7 @@ func (p *shard) timeCall(i, repetitions int) (seconds float64, err error) {
 		return 0, err
 	}
 	repeated := *p
-	repeated.step, repeated.sequential = separate, true
+	repeated.step, repeated.ahead, repeated.sequential = separate, nil, true
 	executable, err := repeated.buildGraph(repetitions)
 	if err != nil {
 		return 0, err

@@ -78,7 +78,7 @@ func (p *Program) Bytes() (shared, chain, scratch int) {
 
 // workload returns the program for a number of chains.
 func (p *Program) workload(chains int) tensor.Workload {
-	return tensor.Workload{Launches: p.launches, Bytes: p.bytes, Chains: chains, Keeps: p.ring != nil}
+	return tensor.Workload{Launches: p.launches, Bytes: p.bytes, Chains: chains, Header: p.header, Keeps: p.ring != nil}
 }
 
 // Size returns the memory that Load takes on a device for a number of chains. initial is the part

@@ -15,7 +15,8 @@ type Workload struct {
 	Launches []Launch
 	Bytes    [arenas]int // size of one copy of each arena
 	Chains   int
-	Keeps    bool // whether Keep will be called, which needs a second copy of the chains' memory
+	Header   *Buffer // [3] uint64 in the Chain arena, of which the last launch increments element 2, the step's number, and no other launch writes any; or nil
+	Keeps    bool    // whether Keep will be called, which needs a second copy of the chains' memory
 }
 
 // Runner is a workload in a device's memory.

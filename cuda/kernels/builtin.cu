@@ -67,6 +67,12 @@ INLINE void record(InOut<T> ring, InOut<unsigned long long> header, const In<T> 
 #define ELEMENTS                                                                                                                                  \
   int n0, int n1, int n2, int n3, int n4, int n5, int n6, int n7, int n8, int n9, int n10, int n11, int n12, int n13, int n14, int n15
 
+// next_header writes the header of the next step.
+KERNEL(next_header, 32)(Out<unsigned long long> next, Header header) {
+  int word = threadIdx.x;
+  if (blockIdx.x == 0 && word <= headerStep) next.at()[word] = header.at()[word] + (word == headerStep ? 1 : 0);
+}
+
 #define BUILTIN(T, other, suffix)                                                                                         \
   KERNEL(one_fwd_##suffix, 256)(Out<T> y) { one(y); }                                                                     \
   KERNEL(fan_in_fwd_##suffix, 256)(Out<T> y, In<T> a, In<T> b, int n) { fanIn(y, a, b, n); }                              \

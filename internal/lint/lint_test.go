@@ -351,13 +351,13 @@ var entryLine = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 // cudaKnows are the kernels that package cuda and its plans may name: sums of a product's slices,
 // and of what the blocks of a call leave, which it makes itself, as it makes packed copies for
 // convolutions, the poolings that it puts into a convolution's epilogue, with what comes back from
-// their windows, the loss whose gradient it computes together with a classifier's last layer, and
-// the gathering of images that products may do themselves.
+// their windows, the loss whose gradient it computes together with a classifier's last layer, the
+// gathering of images that products may do themselves, and the header of the next step.
 var cudaKnows = map[string]bool{
 	"slices": true, "slices_nhwc": true, "sum_rows": true, "nhwc_pack": true, "conv2d_nhwc": true, "conv2d_nhwc_filter": true,
 	"conv2d_nhwc_group_filter": true, "conv2d_windows_filter": true, "conv2d_windows_pool": true, "conv2d_windows_pack": true, "conv2d_windows_whole": true,
 	"max_pool": true, "max_pool_relu": true, "max_places": true, "max_places_relu": true, "nhwc_pack_windows": true, "windows_of": true,
-	"cross_entropy": true, "gather_images": true, "gather_examples": true, "matmul_rounded_images": true,
+	"cross_entropy": true, "gather_images": true, "gather_examples": true, "matmul_rounded_images": true, "next_header": true,
 }
 
 // TestDeviceKnowsNoOps: how a kernel is started is in its launch. Package cuda names none, so that

@@ -49,5 +49,6 @@
 // and packedfilter.go (convolutions on packed copies, by mma.sync), wgmma.go and wgmmafilter.go,
 // windowforward.go and windowfilter.go (first layers). pooling.go, unpool.go, biasgrad.go,
 // droppable.go, gathered.go, head.go and fuse.go change a step as a whole. dependencies.go and
-// scratch.go find the order and the memory. force.go is for tests.
+// scratch.go find the order and the memory, ahead.go the calls that need not wait for the step
+// before. force.go is for tests.
 package plan

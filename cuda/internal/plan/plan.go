@@ -14,6 +14,8 @@ type Plan struct {
 	// Separate has, for each launch, the calls that compute only this launch, to the same bits.
 	// They read and write the buffers where the workload placed them.
 	Separate [][]Call
+	// Ahead is which calls of Step may be made before the step before has ended.
+	Ahead *Ahead
 	// Scratch is the bytes of scratch memory that a chain needs.
 	Scratch int
 }
@@ -30,7 +32,7 @@ func New(w tensor.Workload, t Target) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Step: step, Scratch: w.Bytes[tensor.Scratch]}
+	plan := &Plan{Step: step, Ahead: findAhead(step, w.Header), Scratch: w.Bytes[tensor.Scratch]}
 	for i := range w.Launches {
 		p.base, p.workspace = tensor.Align(w.Bytes[tensor.Scratch]), 0
 		calls := separate[i](&p, &w.Launches[i])
@@ -40,7 +42,8 @@ func New(w tensor.Workload, t Target) (*Plan, error) {
 		plan.Separate = append(plan.Separate, calls)
 		plan.Scratch = max(plan.Scratch, p.base+p.workspace)
 	}
-	plan.Scratch = max(plan.Scratch, placeScratch(step, plan.Scratch+plan.Scratch/scratchSlack))
+	plan.Scratch = max(plan.Scratch, placeScratch(step, plan.Scratch+plan.Scratch/scratchSlack, plan.Ahead.separate(step)))
+	plan.Scratch = plan.Ahead.place(step, plan.Scratch)
 	return plan, nil
 }
 

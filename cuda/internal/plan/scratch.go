@@ -39,6 +39,7 @@ func separateScratch(launches []tensor.Launch) (copies []tensor.Launch, bytes in
 type scratchLayout struct {
 	dependencies *dependencies // while no buffers share memory
 	buffers      []liveBuffer
+	separate     []*tensor.Buffer // have memory of their own
 }
 
 // liveBuffer is a buffer with the calls that use it, in sequence.
@@ -51,9 +52,10 @@ type liveBuffer struct {
 // buffers may share memory if their data already force all calls that use the one to come before
 // all that use the other. If that takes more than most bytes, large buffers, then smaller ones,
 // also share if their calls merely come first in the sequence. The graph must then keep that order,
-// which costs time.
-func placeScratch(calls []Call, most int) int {
+// which costs time. Buffers of separate never share memory.
+func placeScratch(calls []Call, most int, separate []*tensor.Buffer) int {
 	l := newLayout(calls)
+	l.separate = separate
 	if len(l.buffers) == 0 {
 		return 0
 	}
@@ -101,7 +103,7 @@ func (l *scratchLayout) mayShare(a, b liveBuffer, large int) bool {
 	if a.users[0] > b.users[0] {
 		a, b = b, a
 	}
-	if a.users[len(a.users)-1] >= b.users[0] {
+	if a.users[len(a.users)-1] >= b.users[0] || slices.Contains(l.separate, a.Buffer) || slices.Contains(l.separate, b.Buffer) {
 		return false
 	}
 	return min(a.Bytes(), b.Bytes()) >= large || l.dependencies.allBefore(a.users, b.users)

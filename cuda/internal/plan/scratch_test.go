@@ -65,7 +65,7 @@ func TestPlaceScratch(t *testing.T) {
 		calls, apart := scratchCalls(r, 14)
 		want := runAll(calls, sequence(steps*len(calls)), stepBytes)[tensor.Chain]
 		before := newDependencies(calls, 1).direct
-		free := placeScratch(calls, math.MaxInt)
+		free := placeScratch(calls, math.MaxInt, nil)
 		if after := newDependencies(calls, 1).direct; !slices.EqualFunc(after, before, slices.Equal[[]int]) {
 			t.Fatalf("program %d: in %d bytes calls follow %v, by their data %v", program, free, after, before)
 		}
@@ -73,7 +73,7 @@ func TestPlaceScratch(t *testing.T) {
 			shared++
 		}
 		for _, most := range []int{math.MaxInt, free * 3 / 4, 0} {
-			bytes := placeScratch(calls, most)
+			bytes := placeScratch(calls, most, nil)
 			if bytes > free {
 				t.Errorf("program %d: %d bytes with a limit of %d, without one %d", program, bytes, most, free)
 			}

@@ -1,0 +1,130 @@
+package plan
+
+import "github.com/pollen-ml/pollen/tensor"
+
+// A step begins by gathering its minibatch, for which it needs the number of the step. The step
+// before it increments that number when everything else is done. So in a CUDA graph of several
+// steps every step would begin with three small calls that wait for each other: the record of the
+// step before, gathering, and the first layer.
+//
+// Instead, a call of each step writes a copy of the header with the number of the next step, and
+// the calls that need nothing else from the steps before read that copy, ahead of the next step.
+// They only wait until what they overwrite has been read for the last time.
+
+// nextHeader is the kernel that writes a header with the number of the next step.
+const nextHeader = "next_header"
+
+// Ahead is how calls of a step are made before the step before it has ended.
+type Ahead struct {
+	Calls []bool // which calls of a step may be made ahead
+	Last  int    // the last of them; -1 if there is none
+	Next  Call   // the call that writes the next step's header; its place is behind call Last
+
+	header, next *tensor.Buffer
+}
+
+// Of returns a call that may be made ahead, as it is made for the next step.
+func (a *Ahead) Of(c Call) Call {
+	arguments := c.Arguments
+	c.Arguments = nil
+	for _, argument := range arguments {
+		if argument.Buffer == a.header {
+			argument.Buffer = a.next
+		}
+		c.Arguments = append(c.Arguments, argument)
+	}
+	return c
+}
+
+// findAhead returns which calls of a step may be made ahead. They read the header, data that all
+// chains share and no call writes, and scratch memory that only such calls have written; they write
+// to scratch memory.
+func findAhead(calls []Call, header *tensor.Buffer) *Ahead {
+	a := &Ahead{Calls: make([]bool, len(calls)), Last: -1, header: header}
+	if header == nil {
+		return a
+	}
+	for i, c := range calls {
+		if a.Calls[i] = c.RowEnds == nil && a.mayRead(calls, i); a.Calls[i] {
+			a.Last = i
+		}
+	}
+	return a
+}
+
+func (a *Ahead) mayRead(calls []Call, i int) bool {
+	reads := false
+	for _, argument := range calls[i].Arguments {
+		b := argument.Buffer
+		switch {
+		case b == nil:
+		case b == a.header:
+			if reads = true; argument.Access != tensor.Read {
+				return false
+			}
+		case argument.Access&tensor.Write != 0 && b.Arena != tensor.Scratch:
+			return false
+		case argument.Access&tensor.Read != 0 && !a.isReady(calls, i, b):
+			return false
+		default:
+			reads = reads || argument.Access&tensor.Read != 0 && b.Arena == tensor.Scratch
+		}
+	}
+	return reads
+}
+
+// isReady reports whether a buffer that call i reads has its contents ahead of the step.
+func (a *Ahead) isReady(calls []Call, i int, b *tensor.Buffer) bool {
+	written := false
+	for k, c := range calls {
+		for _, argument := range c.Arguments {
+			if argument.Buffer == nil || argument.Access&tensor.Write == 0 || !argument.Buffer.Overlaps(b) {
+				continue
+			}
+			if b.Arena != tensor.Scratch || k < i && !a.Calls[k] {
+				return false
+			}
+			written = written || k < i
+		}
+	}
+	return b.Arena == tensor.Shared || b.Arena == tensor.Scratch && written
+}
+
+// separate returns buffers that should have memory of their own, if there are calls ahead: what
+// these write, or else they would wait for calls that use the same memory late in a step; and what
+// the call reads that increments the step's number, or else the next step would wait for that call.
+func (a *Ahead) separate(calls []Call) (buffers []*tensor.Buffer) {
+	if a.Last < 0 {
+		return nil
+	}
+	for i, c := range calls {
+		wanted := tensor.Write
+		switch {
+		case c.writes(a.header):
+			wanted = tensor.Read
+		case !a.Calls[i]:
+			continue
+		}
+		for _, argument := range c.Arguments {
+			if argument.Buffer != nil && argument.Access&wanted != 0 {
+				buffers = append(buffers, argument.Buffer)
+			}
+		}
+	}
+	return buffers
+}
+
+// place sets the call that writes the next header, which lies at an offset of the scratch arena,
+// and returns where that ends.
+func (a *Ahead) place(calls []Call, offset int) int {
+	if a.Last < 0 {
+		return offset
+	}
+	a.next = tensor.NewBuffer("next header", tensor.Scratch, a.header.DType, a.header.Elements)
+	a.next.Offset = tensor.Align(offset)
+	a.Next = Call{
+		Symbol: nextHeader, Blocks: [2]int{1, 1}, Threads: warp, Launch: calls[a.Last].Launch,
+		Arguments: []tensor.Argument{tensor.Out(a.next), tensor.In(a.header)},
+	}
+	return a.next.Offset + tensor.Align(a.next.Bytes())
+}
