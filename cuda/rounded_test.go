@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
@@ -135,4 +136,84 @@ func TestImagesFromDataSet(t *testing.T) {
 			}
 		}
 	})
+}
+
+// layerSpeed is the time of a linear layer's product with many chains.
+type layerSpeed struct {
+	Product string  `json:"product"`
+	Tile    string  `json:"tile"`
+	Micros  float64 `json:"us"`
+	Bytes   float64 `json:"gb per second"` // of operands and result, each once
+}
+
+// TestMeasureLayers measures the products of two networks' linear layers by each tile that rounds
+// once, and without them, if POLLEN_CALIBRATION_LAYERS names the file for the results.
+// POLLEN_CALIBRATION_SIZE is 64 times the number of chains, 64.
+func TestMeasureLayers(t *testing.T) {
+	size, save := measurement(t, "POLLEN_CALIBRATION_LAYERS", "the products of linear layers")
+	chains := size / 64
+	var all []layerSpeed
+	for _, layer := range []struct {
+		name    string
+		m, k, n int
+		matmul  op.MatMul
+	}{
+		{"mlp forward", 500, 784, 100, op.MatMul{TransposeB: true}},
+		{"mlp weights", 100, 500, 784, op.MatMul{TransposeA: true}},
+		{"linear forward", 100, 3136, 256, op.MatMul{TransposeB: true}},
+		{"linear input", 100, 256, 3136, op.MatMul{}},
+		{"linear weights", 256, 100, 3136, op.MatMul{TransposeA: true}},
+	} {
+		measure := func(tile string, only func(t *testing.T)) {
+			t.Run(layer.name+" "+tile, func(t *testing.T) {
+				only(t)
+				device := cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})
+				seconds := productSeconds(t, device, layer.m, layer.k, layer.n, layer.matmul, chains)
+				bytes := float64(4 * chains * (layer.m*layer.k + layer.k*layer.n + layer.m*layer.n))
+				all = append(all, layerSpeed{layer.name, tile, 1e6 * seconds, bytes / seconds / 1e9})
+				t.Logf("%+v", all[len(all)-1])
+				save(all)
+			})
+		}
+		for number, size := range plan.RoundedTiles() {
+			measure(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) { plan.OnlyRounded(t, number) })
+		}
+		measure("not rounded", func(t *testing.T) { t.Setenv(cuda.RoundedVariable, "off") })
+	}
+}
+
+// productSeconds returns the time of a product for a number of chains, the best of three rounds.
+func productSeconds(t *testing.T, device tensor.Device, m, k, n int, matmul op.MatMul, chains int) float64 {
+	t.Helper()
+	b := graph.New(tensor.Float32)
+	left, right := []int{m, k}, []int{k, n}
+	if matmul.TransposeA {
+		left = []int{k, m}
+	}
+	if matmul.TransposeB {
+		right = []int{n, k}
+	}
+	b.Output("y", b.Apply(matmul, b.State("a", nil, left...), b.State("b", nil, right...)))
+	session := load(t, b, device, chains)
+	for name, size := range map[string]int{"a": m * k, "b": k * n} {
+		values := normals(size)
+		for chain := range chains {
+			if err := session.WriteFloats(name, chain, values); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	run := func(steps int) float64 {
+		begin := time.Now()
+		if err := session.Run(steps); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(begin).Seconds() / float64(steps)
+	}
+	run(16)
+	best := run(64)
+	for range 2 {
+		best = min(best, run(64))
+	}
+	return best
 }
