@@ -26,8 +26,8 @@ INLINE Vector<T, width> sumSlices(const T* partial, int n, int slices) {
   Some sum = *(const Some*)partial;
   int slice = 1;
   for (; slice + together <= slices; slice += together) addSlices<together, true>(sum, partial, n, slice, slices);
-  if (few < together && slice + few <= slices) {
-    addSlices<few, true>(sum, partial, n, slice, slices);
+  if (few < together && slices - slice > 4) {
+    addSlices<few, false>(sum, partial, n, slice, slices);
     slice += few;
   }
   for (; slice < slices; slice += 4) addSlices<4, false>(sum, partial, n, slice, slices);
@@ -59,16 +59,16 @@ template <class T>
 INLINE void sumTaps(T* out, const T* partial, int planes, int taps, int channels, int width, int slices) {
   constexpr int side = 32;
   SHARED(T, tile, side * (side + 1));
-  int lane = threadIdx.x % side, warp = threadIdx.x / side, down = (taps + side - 1) / side, across = (channels + side - 1) / side;
+  int lane = threadIdx.x % side, warp = threadIdx.x / side, warps = blockDim.x / side, down = (taps + side - 1) / side, across = (channels + side - 1) / side;
   int tap = blockIdx.x % down * side, channel = blockIdx.x / down % across * side, plane = blockIdx.x / down / across;
-  for (int i = warp; i < side && tap + i < taps; i += 8)
+  for (int i = warp; i < side && tap + i < taps; i += warps)
     tile[i * (side + 1) + lane] = sumSlices<1>(partial + (plane * taps + tap + i) * width + channel + lane, planes * taps * width, slices).v[0];
   barrier();
-  for (int i = warp; i < side && channel + i < channels; i += 8)
+  for (int i = warp; i < side && channel + i < channels; i += warps)
     if (tap + lane < taps) out[(plane * channels + channel + i) * taps + tap + lane] = tile[lane * (side + 1) + i];
 }
 
-KERNEL(slices_nhwc_f32, 256)(Out<float> out, In<float> partial, int planes, int taps, int channels, int width, int slices) {
+KERNEL(slices_nhwc_f32, 1024)(Out<float> out, In<float> partial, int planes, int taps, int channels, int width, int slices) {
   sumTaps(out.at(), partial.at(), planes, taps, channels, width, slices);
 }
 

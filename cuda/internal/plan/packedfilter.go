@@ -153,8 +153,14 @@ func (f *packedFilterGrad) lower(p *planner, parallel bool, cycles float64) []Ca
 
 // sumSlices returns the call that adds the slices.
 func (f *packedFilterGrad) sumSlices(p *planner, partial *tensor.Buffer, slices int) Call {
+	// A block has 32 x 32 sums. Few blocks get a thread for each, so that all loads are under way at
+	// once.
+	blocks, threads := f.shape.K*ceilDiv(f.shape.C, warp)*ceilDiv(f.pixels.taps, warp), GridStrideThreads
+	if blocks*p.Chains <= 2*p.Multiprocessors {
+		threads = warp * warp
+	}
 	return Call{
-		Symbol: "slices_nhwc_f32", Blocks: [2]int{f.shape.K * ceilDiv(f.shape.C, warp) * ceilDiv(f.pixels.taps, warp), 1}, Threads: GridStrideThreads,
+		Symbol: "slices_nhwc_f32", Blocks: [2]int{blocks, 1}, Threads: threads,
 		Arguments: []tensor.Argument{
 			f.out, tensor.In(partial), tensor.Int(f.shape.K), tensor.Int(f.pixels.taps), tensor.Int(f.shape.C), tensor.Int(f.paddedChannels(p)), tensor.Int(slices),
 		},
