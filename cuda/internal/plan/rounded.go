@@ -9,19 +9,24 @@ import (
 // tilesRounded are tiles for products of matrices in bf16 that take the time of their bytes, as
 // those of many chains do (kernels/rounded.cuh). They keep three stages of operands under way as
 // these are in memory, 32 depths each, round them once in shared memory, and add the sums of slices
-// in registers. Their sums have the order of the other tiles, hence the same bits.
+// in registers. Their sums have the order of the other tiles, hence the same bits. The smallest one
+// keeps four stages under way, all of a slice of a single chain's product.
 var tilesRounded = []tile{
 	{128, 128, 512, 32, 128 << 10, 1, speed{4.5, 4.0}, speed{}, 0, true},
 	{128, 64, 256, 32, 96 << 10, 2, speed{3.8, 2.5}, speed{}, 0, true},
 	{64, 128, 256, 32, 96 << 10, 2, speed{3.8, 2.5}, speed{}, 0, true},
+	{64, 64, 128, 32, 80 << 10, 2, speed{2.6, 1.3}, speed{}, 0, true},
 }
 
 // tileOfImages is that of a product of images in the data set (gathered.go).
 var tileOfImages = tile{128, 128, 512, 32, 112 << 10, 1, speed{4.5, 4.0}, speed{}, 0, true}
 
-// minRoundedChains is the number of chains from which on they are used. A single chain of an
-// ordinary network fills the GPU better with smaller tiles.
-const minRoundedChains = 2
+// minRoundedChains is the number of chains from which on tiles of more than smallRounded elements
+// are used. A single chain of an ordinary network fills the GPU better with smaller tiles.
+const (
+	minRoundedChains = 2
+	smallRounded     = 64 * 64
+)
 
 // onlyRounded makes all products that can have these tiles have them; force.go changes it.
 var onlyRounded bool
@@ -34,7 +39,7 @@ func (g *product) withRounded(p *planner, tiles []tile) []tile {
 	case onlyRounded && len(rounded) > 0:
 		return rounded
 	case p.Chains < minRoundedChains:
-		return tiles
+		rounded = slices.DeleteFunc(rounded, func(t tile) bool { return t.rows*t.columns > smallRounded })
 	}
 	others := slices.DeleteFunc(slices.Clone(tiles), func(t tile) bool {
 		return slices.ContainsFunc(rounded, func(r tile) bool { return r.rows == t.rows && r.columns == t.columns })
