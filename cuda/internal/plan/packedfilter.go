@@ -153,8 +153,7 @@ func (f *packedFilterGrad) lower(p *planner, parallel bool, cycles float64) []Ca
 
 // sumSlices returns the call that adds the slices.
 func (f *packedFilterGrad) sumSlices(p *planner, partial *tensor.Buffer, slices int) Call {
-	// A block has 32 x 32 sums. Few blocks get a thread for each, so that all loads are under way at
-	// once.
+	// A block has 32 x 32 sums. If there are few blocks, each sum gets a thread of its own.
 	blocks, threads := f.shape.K*ceilDiv(f.shape.C, warp)*ceilDiv(f.pixels.taps, warp), GridStrideThreads
 	if blocks*p.Chains <= 2*p.Multiprocessors {
 		threads = warp * warp
