@@ -21,7 +21,6 @@ type Call struct {
 	RowEnds []int
 
 	droppable   *droppable // a result that need not be written, or nil
-	fromDataSet *Call      // the call that reads the data set instead of images that were gathered, or nil
 	sharedBytes int        // bytes that each chain reads of buffers that all share and that Bytes would leave out
 }
 

@@ -8,7 +8,7 @@ import (
 
 // gathered is a launch that gathers the images of a step's batch from the data set, as float32. A
 // product by a rounded tile can read the data set itself, by a table of the batch's examples. If
-// all calls that read the images can, only the table is made.
+// all launches that read the images are such products, only the table is made.
 type gathered struct {
 	result    *tensor.Buffer
 	arguments []tensor.Argument // of the launch
@@ -31,7 +31,8 @@ const (
 	gatherExamples = "gather_examples"
 )
 
-// gatherOf returns a launch of a step that gathers images for products by rounded tiles, or nil.
+// gatherOf returns a launch of a step that gathers images that products can read from the data set,
+// or nil.
 func (p *planner) gatherOf(l *tensor.Launch) *gathered {
 	if l.Calls[0].Kernel != gatherImages || !p.canRound() || p.Chains < minRoundedChains && !onlyRounded {
 		return nil
@@ -39,7 +40,7 @@ func (p *planner) gatherOf(l *tensor.Launch) *gathered {
 	a := l.Calls[0].Arguments
 	g := &gathered{result: a[0].Buffer, arguments: a}
 	const chunk, together = 16, 8 // pixels that are copied, or rounded, at once
-	if g.result.Arena != tensor.Scratch || g.pixels()%chunk != 0 || intValue(a[gatherAffine])%together != 0 {
+	if g.result.Arena != tensor.Scratch || p.keptImages[g.result] || g.pixels()%chunk != 0 || intValue(a[gatherAffine])%together != 0 {
 		return nil
 	}
 	g.examples = p.workBuffer(tensor.Int32, g.batch())
@@ -58,52 +59,51 @@ func (g *gathered) table(p *planner) Call {
 	}
 }
 
-// fromDataSet returns the call of a product by a rounded tile that reads its images from the data
-// set, or nil if neither operand is the step's images, in a layout that the kernel can read.
-func (g *product) fromDataSet(p *planner, c split, target tensor.Argument, epilogue int) *Call {
-	of := func(operand int) *gathered { return p.gathers[g.operands[operand].Buffer] }
-	transposeA, transposeB := intValue(g.sizes[3]) != 0, intValue(g.sizes[4]) != 0
-	images, other := of(0), g.operands[1]
-	c.images = 1
-	fits := images != nil && !transposeA && transposeB && g.rows == images.batch() && g.depth == images.pixels()
-	if transposeA {
-		images, other, c.images = of(1), g.operands[0], 2
-		fits = images != nil && !transposeB && g.depth == images.batch() && g.columns == images.pixels()
-	}
-	if c.tile = tileOfImages; !fits || c.tile.shared > p.Shared {
-		return nil
-	}
-	arguments := []tensor.Argument{target, other, images.arguments[gatherData], tensor.In(images.examples), g.biasOr(other)}
-	arguments = append(append(arguments, g.sizes[:4]...), tensor.Int(epilogue), tensor.Int(c.slices), tensor.Int(c.sliceDepth))
-	call := Call{
-		Symbol: "matmul_rounded_images_128x128_bf16", Blocks: [2]int{c.tile.blocks(g), 1}, Threads: c.tile.threads, Shared: c.tile.shared,
-		Arguments: append(arguments, images.arguments[gatherAffine:]...), Cycles: g.cost(p, c, p.Chains) - c.sumCost(g, p.Chains),
-		sharedBytes: images.batch() * images.pixels(),
-	}
-	if c.parallel {
-		call.Blocks[1] = c.slices
-	}
-	return &call
-}
-
-// dropGathers drops, from a step's calls, images that only products read which can read the data
-// set themselves. Of the others it drops the table.
-func dropGathers(calls []Call, gathers map[*tensor.Buffer]*gathered) []Call {
-	for _, g := range gathers {
-		reads := func(c Call) bool { return (&droppable{result: g.result}).isReadBy(c) }
-		drop := gatherImages
-		if slices.ContainsFunc(calls, func(c Call) bool { return reads(c) && c.fromDataSet == nil }) {
-			drop = gatherExamples
+// noteGathers is called with each launch's calls. In the first pass over a step it notes the
+// gathered images that calls read as float32. In the second, images that no call reads so are not
+// made: it replaces the calls of their launch by the one that makes the table.
+func (p *planner) noteGathers(l *tensor.Launch, calls []Call) []Call {
+	for result := range p.gathers {
+		reads := (&droppable{result: result}).isReadBy
+		if slices.ContainsFunc(calls, reads) {
+			delete(p.gathers, result)
+			p.keptImages[result] = true
 		}
-		for i, c := range calls {
-			if drop == gatherImages && reads(c) {
-				calls[i] = *c.fromDataSet
-				calls[i].Launch = c.Launch
-			}
-		}
-		calls = slices.DeleteFunc(calls, func(c Call) bool {
-			return c.Symbol == drop && (c.writes(g.result) || c.writes(g.examples))
-		})
+	}
+	if g := p.gatherOf(l); g != nil {
+		p.gathers[g.result] = g
+		return []Call{g.table(p)}
 	}
 	return calls
+}
+
+// gatheredOperand returns the operand, 1 or 2, that is the step's images and that a kernel can read
+// from the data set, in the layout that it has in the product, or 0.
+func (g *product) gatheredOperand(p *planner) (operand int, images *gathered) {
+	if len(p.gathers) == 0 || tileOfImages.shared > p.Shared || len(g.roundedTiles(p)) == 0 {
+		return 0, nil
+	}
+	transposeA, transposeB := intValue(g.sizes[3]) != 0, intValue(g.sizes[4]) != 0
+	if x := p.gathers[g.operands[0].Buffer]; x != nil && !transposeA && transposeB && g.rows == x.batch() && g.depth == x.pixels() {
+		return 1, x
+	}
+	if x := p.gathers[g.operands[1].Buffer]; x != nil && transposeA && !transposeB && g.depth == x.batch() && g.columns == x.pixels() {
+		return 2, x
+	}
+	return 0, nil
+}
+
+// fromDataSet returns the arguments of the kernel that reads the images from the data set, between
+// the result and the slices.
+func (g *product) fromDataSet(images *gathered, epilogue int) []tensor.Argument {
+	other := g.operands[2-g.images]
+	arguments := []tensor.Argument{other, images.arguments[gatherData], tensor.In(images.examples), g.biasOr(other)}
+	return append(append(arguments, g.sizes[:4]...), tensor.Int(epilogue))
+}
+
+// complete makes a call of the tile one of the kernel that reads the images from the data set.
+func (x *gathered) complete(c *Call) {
+	c.Symbol = "matmul_rounded_images_128x128_bf16"
+	c.Arguments = append(c.Arguments, x.arguments[gatherAffine:]...)
+	c.sharedBytes = x.batch() * x.pixels()
 }

@@ -60,8 +60,8 @@ func Step(launches []tensor.Launch, t Target) ([]Call, error) {
 // It goes through the launches twice, because an earlier launch may do work that only a later one
 // asks for: the kernel of a pooled convolution can write the packed copy that the next layer reads,
 // and a call that reads a gradient anyway can leave its sum over each channel for the bias.
-// The first pass notes which packed copies are requested and which launch first goes through each
-// gradient; the second makes the calls.
+// The first pass notes which packed copies are requested, which launch first goes through each
+// gradient, and which gathered images are read; the second makes the calls.
 func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []lowering, err error) {
 	for i := range launches {
 		if err := checkCalls(&launches[i]); err != nil {
@@ -72,9 +72,9 @@ func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []l
 	own, taken := separateScratch(launches)
 	pooled := findPoolings(own)
 	defer func() {
-		p.copies, p.unpoolGrads, p.requested, p.firstPass, p.biasGradSums, p.gathers = nil, nil, nil, nil, nil, nil
+		p.copies, p.unpoolGrads, p.requested, p.firstPass, p.biasGradSums, p.gathers, p.keptImages = nil, nil, nil, nil, nil, nil, nil
 	}()
-	p.requested, p.firstPass = map[*tensor.Buffer][]packSpec{}, map[*tensor.Buffer]int{}
+	p.requested, p.firstPass, p.keptImages = map[*tensor.Buffer][]packSpec{}, map[*tensor.Buffer]int{}, map[*tensor.Buffer]bool{}
 	deferred := map[int]*biasGradSum{} // by the launches that have no calls in a step
 	pass := func(visit func(launch int, calls []Call)) {
 		p.base, p.workspace, p.copies, p.unpoolGrads, p.gathers = taken, 0, map[packKey]*tensor.Buffer{}, nil, map[*tensor.Buffer]*gathered{}
@@ -88,10 +88,7 @@ func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []l
 				continue
 			}
 			p.summedUnpool, p.launch = nil, i
-			calls := p.materialize(lowering(p, &own[i]))
-			if g := p.gatherOf(&own[i]); g != nil {
-				p.gathers[g.result], calls = g, append(calls, g.table(p))
-			}
+			calls := p.noteGathers(&own[i], p.materialize(lowering(p, &own[i])))
 			p.invalidate(calls)
 			visit(i, calls)
 		}
@@ -110,6 +107,5 @@ func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []l
 		separate[i] = s.separate
 	}
 	dropUnread(calls)
-	calls = dropGathers(calls, p.gathers)
 	return fuseRows(fuseHeads(calls, p), p), separate, checkSums(p.biasGradSums)
 }

@@ -17,7 +17,8 @@ type planner struct {
 	unpoolGrads  []*unpoolGrad                 // gradients that later launches may read by their windows
 	summedUnpool *unpoolGrad                   // the one over whose windows the current launch sums, if it does
 	firstPass    map[*tensor.Buffer]int        // the first launch that goes through a gradient and could sum it
-	gathers      map[*tensor.Buffer]*gathered  // launches that gather images, by their results
+	gathers      map[*tensor.Buffer]*gathered  // launches that gather images which products read from the data set, by their results
+	keptImages   map[*tensor.Buffer]bool       // results of other launches that gather images
 	biasGradSums []*biasGradSum                // sums that a later call makes instead of their launch
 
 	base      int // where the workspace begins in the scratch arena

@@ -30,6 +30,7 @@ type product struct {
 	conv                 bool          // it is a convolution, or a gradient of one
 	filterGrad           bool          // it is the gradient of a convolution's filter
 	pool                 *pooledOutput // of a pooled convolution, or nil
+	images               int           // the operand, 1 or 2, that is read from the data set, a byte a number; 0 for none
 }
 
 // pooledOutput is what a convolution writes instead of its sums if its epilogue pools them.

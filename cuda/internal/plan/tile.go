@@ -155,8 +155,6 @@ type split struct {
 	// is false, a block computes the slices in turn (or a few at once, with tile.sliceGroups) and
 	// adds to its sums in memory after each. Both give the same bits.
 	parallel bool
-	// images is the operand, 1 or 2, that is read from the data set, a byte a number; 0 for none.
-	images int
 }
 
 // The number of slices is a power of two, or one and a half times that. Their depth is a multiple
@@ -225,7 +223,7 @@ func (g *product) cost(p *planner, c split, chains int) float64 {
 	}
 	work := float64(c.tile.rows*c.tile.columns*depth) / macsPerCycle
 	perDepth := 4 * (c.tile.rows + c.tile.columns)
-	switch c.images {
+	switch g.images {
 	case 1:
 		perDepth -= 3 * c.tile.rows
 	case 2:
@@ -283,6 +281,10 @@ func (g *product) lowerTiles(p *planner) []Call {
 	dtype := g.out.Buffer.DType
 	tiles, ending := g.tilesFor(p)
 	c := g.split(p, tiles)
+	operand, images := g.gatheredOperand(p)
+	if g.images = operand; operand > 0 {
+		c = g.cheapest(p, []tile{tileOfImages}, p.Chains, []int{c.slices})
+	}
 	target, epilogue := g.out, g.epilogue
 	switch {
 	case c.parallel:
@@ -295,7 +297,10 @@ func (g *product) lowerTiles(p *planner) []Call {
 		blocks[1] = c.slices
 	}
 	arguments := append([]tensor.Argument{target}, g.operands...)
-	if g.forward {
+	switch {
+	case g.images > 0:
+		arguments = append(arguments[:1:1], g.fromDataSet(images, epilogue)...)
+	case g.forward:
 		arguments = append(arguments, g.biasOr(g.operands[0]))
 		if g.conv {
 			pooled, which := g.operands[0], g.operands[0]
@@ -305,7 +310,7 @@ func (g *product) lowerTiles(p *planner) []Call {
 			arguments = append(arguments, pooled, which)
 		}
 		arguments = append(append(arguments, g.sizes...), tensor.Int(epilogue))
-	} else {
+	default:
 		arguments = append(arguments, g.sizes...)
 	}
 	calls := []Call{{
@@ -313,8 +318,8 @@ func (g *product) lowerTiles(p *planner) []Call {
 		Blocks: blocks, Threads: c.tile.threads, Shared: c.shared(g),
 		Arguments: append(arguments, tensor.Int(c.slices), tensor.Int(c.sliceDepth)), Cycles: g.cost(p, c, p.Chains) - c.sumCost(g, p.Chains),
 	}}
-	if c.tile.rounded {
-		calls[0].fromDataSet = g.fromDataSet(p, c, target, epilogue)
+	if images != nil {
+		images.complete(&calls[0])
 	}
 	if c.parallel {
 		calls = append(calls, g.sumSlices(p, target.Buffer, c.slices))
