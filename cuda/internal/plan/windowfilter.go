@@ -141,10 +141,8 @@ func (f *windowFilterGrad) cost(p *planner, chains int) float64 {
 // mmaCycles returns the cycles in which a multiprocessor issues the loop of a tensor core kernel
 // for each images, together of them at a time.
 func (s convShape) mmaCycles(symbol string, each, together int) float64 {
-	rounds := 0
-	for left := each; left > 0; left -= together {
-		rounds += ceilDiv(min(left, together)*ceilDiv(s.windows(), mmaWindows), mmaWarps)
-	}
+	roundsOf := func(images int) int { return ceilDiv(images*ceilDiv(s.windows(), mmaWindows), mmaWarps) }
+	rounds := each/together*roundsOf(together) + roundsOf(each%together)
 	return float64(rounds*mmaWarps*kernels.Loops[symbol].Slots) / 4
 }
 
