@@ -319,7 +319,8 @@ func (t *training) addConclusion(m *Memory, device tensor.Device, weights int) e
 	switch method := t.kind.(type) {
 	case SWAG:
 		each := approximate.SWAGBytes(method.Rank, weights)
-		m.add("moments of states", afterTraining, tensor.Footprint{}, t.spec.Chains*each+file*weights+each/2)
+		// Half as much again for the states that were read and are not yet collected as garbage.
+		m.add("moments of states", afterTraining, tensor.Footprint{}, t.spec.Chains*each*3/2+file*weights)
 	case LaplaceApproximation:
 		last, ok := t.trained[len(t.trained)-1].(layers.Linear)
 		if !ok {
