@@ -63,7 +63,8 @@ func pack(to string, emulated bool) error {
 func archive(dir, to string) error {
 	name := strings.TrimSuffix(filepath.Base(to), ".tar.xz")
 	// The programs share most of their bytes, at distances that only a large dictionary covers.
-	command := exec.Command("tar", "-I", "xz -T1 --lzma2=preset=0,dict=128MiB,mf=hc4,depth=2,nice=32", "-cf", to, "-C", dir, "--transform", "s,^\\.,"+name+",", ".")
+	const compressor = "xz -T1 --lzma2=preset=0,dict=128MiB,mf=hc4,depth=2,nice=32"
+	command := exec.Command("tar", "-I", compressor, "-cf", to, "-C", dir, "--transform", "s,^\\.,"+name+",", ".")
 	out, err := command.CombinedOutput()
 	return errors.Wrapf(err, "gpucheck: tar: %s", out)
 }
