@@ -52,27 +52,29 @@ func (p *shard) buildGraph(steps int) (handle, error) {
 	return executable, failed
 }
 
-// addNodes adds the calls of steps to a CUDA graph. A call that may begin early gets its only edge
-// afterwards, as a programmatic one.
+// addNodes adds the calls of steps to a CUDA graph. A call that may begin early gets the edge from
+// the call before whose end it may begin afterwards, as a programmatic one.
 func (p *shard) addNodes(graph handle, steps int) error {
 	all := p.steps(steps)
 	follows := p.dependencies(all)
-	pdl := make([]bool, len(follows))
-	if p.pdl {
-		pdl = plan.PDLCalls(follows)
-	}
+	predecessors, triggers := plan.PDLPredecessors(follows, p.pdl)
 	nodes := make([]handle, 0, len(follows))
 	for _, s := range all {
 		var dependencies []handle
+		predecessor := predecessors[len(nodes)]
 		for _, earlier := range follows[len(nodes)] {
-			dependencies = append(dependencies, nodes[earlier])
+			if earlier != predecessor {
+				dependencies = append(dependencies, nodes[earlier])
+			}
 		}
 		n := p.node(s, 0, p.chains)
-		var last []handle
-		if pdl[len(nodes)] {
-			last, dependencies = dependencies, nil
+		if predecessor >= 0 {
 			var err error
-			if n.function, err = p.function(s.Symbol, s.Shared, true); err != nil {
+			v := waits
+			if triggers[len(nodes)] {
+				v = waitsAndTriggers
+			}
+			if n.function, err = p.function(s.Symbol, s.Shared, v); err != nil {
 				return p.callError(err, s, n)
 			}
 		}
@@ -82,13 +84,13 @@ func (p *shard) addNodes(graph handle, steps int) error {
 			return p.callError(err, s, n)
 		}
 		nodes = append(nodes, node)
-		if last == nil {
+		if predecessor < 0 {
 			continue
 		}
 		// Add one edge at a time: drivers 580 to 610 apply the data of the first edge to all
 		// edges of a call of cuGraphAddDependencies_v2, which would make every edge
 		// programmatic.
-		code = p.cuGraphAddDependencies_v2(graph, &last[0], &node, &pdlEdge, 1)
+		code = p.cuGraphAddDependencies_v2(graph, &nodes[predecessor], &node, &pdlEdge, 1)
 		if err := p.check("cuGraphAddDependencies_v2", code); err != nil {
 			return errors.Wrapf(p.callError(err, s, n), "a programmatic edge of a CUDA graph%s", p.pdlHint())
 		}
@@ -98,7 +100,7 @@ func (p *shard) addNodes(graph handle, steps int) error {
 
 // pdlHint tells a user what to do if the driver does not take programmatic edges.
 func (p *shard) pdlHint() string {
-	if !p.pdl {
+	if p.pdl == plan.PDLNone {
 		return ""
 	}
 	return ", with programmatic dependent launch (" + PDLVariable + "=off leaves it out)"

@@ -51,7 +51,8 @@ func TestProgrammaticEdges(t *testing.T) {
 		}
 	}
 	t.Setenv(PDLVariable, "never")
-	if _, err := openFake(newFakeDriver(t), Options{}); err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_PDL must be on or off, got "never"`) {
+	_, err = openFake(newFakeDriver(t), Options{})
+	if err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_PDL must be on, off, lines, forks or joins, got "never"`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -81,7 +81,9 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 		return nil, 0, err
 	}
 	m.Capability = allowed.capability(m.Capability)
-	m = m.withPDL(allowed.pdl && m.Capability >= kernels.DependentCapability)
+	if m.Capability < kernels.DependentCapability {
+		allowed.pdl = plan.PDLNone
+	}
 	target := plan.Target{
 		Precision: precision, Multiprocessors: m.Multiprocessors, Capability: m.Capability, Chains: s.Chains, Shared: m.Shared,
 		WGMMA: allowed.wgmma && m.Capability == plan.SM90, NoPacking: !allowed.packing, NoWindows: !allowed.windows,
@@ -99,7 +101,7 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 	if allowed.graphs == "on" && allowed.reordering {
 		follows = plan.Dependencies(all, 1)
 	}
-	return calls, simulate(calls, follows, m), nil
+	return calls, simulate(calls, follows, m, allowed.pdl), nil
 }
 
 // predictedOf describes a call and estimates its time.
@@ -114,22 +116,15 @@ func predictedOf(m Model, launches []tensor.Launch, c plan.Call, chains int, foo
 	return p
 }
 
-// withPDL returns the model with or without programmatic dependent launch.
-func (m Model) withPDL(on bool) Model {
-	if !on {
-		m.PDL = m.NodeLatency
-	}
-	return m
-}
-
 // simulate sets the calls' End and Slack, and returns the end of the step. It is a list schedule:
 // in sequence, each call is placed at the earliest time at which the calls that it follows allow it
 // to begin and, until it ends, its fraction of the GPU is free besides the calls already placed.
-func simulate(calls []Predicted, follows [][]int, m Model) (end float64) {
-	begin, pdl := make([]float64, len(calls)), plan.PDLCalls(follows)
+func simulate(calls []Predicted, follows [][]int, m Model, scope plan.PDLScope) (end float64) {
+	begin := make([]float64, len(calls))
+	early, _ := plan.PDLPredecessors(follows, scope)
 	// ready is when a call's work could begin for one that it follows.
 	ready := func(i, before int) float64 {
-		if pdl[i] {
+		if early[i] == before {
 			return max(calls[before].End+m.PDL, begin[before]+m.NodeLatency)
 		}
 		return calls[before].End + m.NodeLatency
