@@ -231,14 +231,17 @@ struct RoundedTile {
     }
   };
 
-  // Fragments loads a warp's fragments of an operand: 16 rows or columns by 16 depths, as words of
-  // the first eight and the second eight at eight depths, then the same at the next eight depths.
-  template <int side, bool transposed>
+  // Fragments loads a warp's fragments of an operand, 16 rows or columns by 16 depths: four words, of
+  // the first and the second eight of the side, at the first and the second eight depths. In those of
+  // the left operand the side changes first, as mma expects, in those of the right one the depth, so
+  // that each half is the operand of a product.
+  template <int side, bool transposed, bool right>
   struct Fragments {
     unsigned at;
 
     INLINE explicit Fragments(int begin) {
-      unsigned lane = threadIdx.x % 32, r = lane % 8, half = lane / 8 % 2, deep = lane / 16;
+      unsigned lane = threadIdx.x % 32, r = lane % 8, first = lane / 8 % 2, second = lane / 16;
+      unsigned half = right ? second : first, deep = right ? first : second;
       if (transposed)
         at = (8 * deep + swapped(r)) * 2 * side + (begin / 8 + half ^ swapped(r)) * 16;
       else
@@ -256,7 +259,8 @@ struct RoundedTile {
 
   // multiply adds the products of a rounded stage.
   template <class A, class B>
-  static INLINE void multiply(Sums& sums, const Fragments<rows, A::transposed>& a, const Fragments<columns, B::transposed>& b, char* stage) {
+  static INLINE void multiply(Sums& sums, const Fragments<rows, A::transposed, false>& a, const Fragments<columns, B::transposed, true>& b,
+                              char* stage) {
 #pragma unroll
     for (int k = 0; k < 2; k++) {
       unsigned left[4], right[2][4];
@@ -266,10 +270,7 @@ struct RoundedTile {
       for (int i = 0; i < 2; i++) {
         a.load(left, stage, i, k);
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-          const unsigned two[2] = {right[j / 2][j % 2], right[j / 2][j % 2 + 2]};
-          mmaBF16_16x8x16(sums.v[i][j], left, two);
-        }
+        for (int j = 0; j < 4; j++) mmaBF16_16x8x16(sums.v[i][j], left, right[j / 2] + j % 2 * 2);
       }
     }
   }
@@ -315,8 +316,8 @@ struct RoundedTile {
     for (int s = 0; s < stages; s++) copy(s, s);
     char* rounded = memory + stages * rawBytes;
     unsigned warp = threadIdx.x / 32;
-    Fragments<rows, A::transposed> left(warp / across * 32);
-    Fragments<columns, B::transposed> right(warp % across * 32);
+    Fragments<rows, A::transposed, false> left(warp / across * 32);
+    Fragments<columns, B::transposed, true> right(warp % across * 32);
     Sums sums, total;
     sums.clear();
     total.clear();
