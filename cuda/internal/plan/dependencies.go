@@ -159,6 +159,47 @@ func accessesOf(calls []Call) (touches [][]access, pieces int) {
 // directly follow. These are the edges of a CUDA graph.
 func Dependencies(calls []Call, steps int) [][]int { return newDependencies(calls, steps).direct }
 
+// InLine returns dependencies that imply the given ones, and in which more calls follow a single
+// other, so that they may begin early. If a call follows another one directly and, besides, some
+// that ended long before, then an earlier call, which already waits for several, waits for these,
+// too.
+//
+// For example, a classifier's head follows the layer before it, and the call that gathers labels.
+// The first layer waits for the images and for an update. It then also waits for the labels, which
+// were gathered next to the images.
+func InLine(follows [][]int) [][]int {
+	follows = slices.Clone(follows)
+	depth, followers := make([]int, len(follows)), make([]int, len(follows))
+	for i, before := range follows {
+		for _, b := range before {
+			depth[i] = max(depth[i], depth[b]+1)
+			followers[b]++
+		}
+	}
+	for i, before := range follows {
+		if len(before) < 2 {
+			continue
+		}
+		last := slices.MaxFunc(before, func(a, b int) int { return cmp.Or(cmp.Compare(depth[a], depth[b]), cmp.Compare(a, b)) })
+		join := last
+		for len(follows[join]) == 1 {
+			join = follows[join][0]
+		}
+		early := func(b int) bool { return b == last || b < join && depth[b] < depth[join] }
+		if followers[last] > 1 || len(follows[join]) == 0 || slices.ContainsFunc(before, func(b int) bool { return !early(b) }) {
+			continue
+		}
+		follows[join] = slices.Clone(follows[join])
+		for _, b := range before {
+			if b != last && !slices.Contains(follows[join], b) {
+				follows[join] = append(follows[join], b)
+			}
+		}
+		follows[i] = []int{last}
+	}
+	return follows
+}
+
 // Sequential returns dependencies in which each call follows the one before it.
 func Sequential(calls int) [][]int {
 	line := make([][]int, calls)

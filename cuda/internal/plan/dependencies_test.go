@@ -176,6 +176,47 @@ func TestOrderIsReduced(t *testing.T) {
 	}
 }
 
+// TestInLine: a call that follows a line, and others that ended before the line began, follows only
+// the line, whose begin follows the others. All that came before a call still does.
+func TestInLine(t *testing.T) {
+	// 3 joins 0 and 2; 4 is in line; 5 joins 4 and 1, which ended before 3 began. 7 joins 5 and 6,
+	// which did not.
+	follows := [][]int{nil, nil, {0}, {0, 2}, {3}, {1, 4}, {2}, {5, 6}}
+	want := [][]int{nil, nil, {0}, {0, 2, 1}, {3}, {4}, {2}, {5, 6}}
+	if got := InLine(follows); !slices.EqualFunc(got, want, slices.Equal[[]int]) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	r := rand.New(rand.NewPCG(7, 8))
+	moved := 0
+	for range 200 {
+		calls, _ := scratchCalls(r, 14)
+		own := newDependencies(calls, 3)
+		line := InLine(own.direct)
+		before := make([]bitset, len(line))
+		for i, earlier := range line {
+			before[i] = make(bitset, (len(line)+63)/64)
+			for _, b := range earlier {
+				if b >= i {
+					t.Fatalf("call %d follows %d", i, b)
+				}
+				before[i].add(b)
+				before[i].union(before[b])
+			}
+			for b := range i {
+				if own.all[i].has(b) && !before[i].has(b) {
+					t.Fatalf("call %d does not follow %d any more: %v, was %v", i, b, line, own.direct)
+				}
+			}
+			if len(earlier) < len(own.direct[i]) {
+				moved++
+			}
+		}
+	}
+	if moved == 0 {
+		t.Error("no call was put in line")
+	}
+}
+
 // TestPDLPredecessors: in lines, a call begins early if it follows one other and nothing else
 // follows that; at forks, the call that most others come after; at joins, before the end of the
 // last call.
