@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,28 +112,35 @@ func TestImagesFromDataSet(t *testing.T) {
 		}
 		return weights, cuda.Symbols(device.(*catching).runner)
 	}
-	const reads, gathers = "matmul_rounded_images_128x128_bf16", "gather_images_f32"
+	const gathers = "gather_images_f32"
 	plan.OnlyRounded(t, 0) // and no thin products
-	var got []float32
-	t.Run("data set", func(t *testing.T) {
-		device := &catching{Device: cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})}
-		var symbols []string
-		if got, symbols = train(t, device, false); slices.Contains(symbols, gathers) || !slices.Contains(symbols, reads) {
-			t.Errorf("the kernels are %v, want %s without %s", symbols, reads, gathers)
-		}
-		if _, symbols = train(t, device, true); !slices.Contains(symbols, gathers) || slices.Contains(symbols, reads) {
-			t.Errorf("if the images' sum is asked for, the kernels are %v, want %s without %s", symbols, gathers, reads)
-		}
-	})
+	var got [][]float32
+	for number, size := range plan.ImageTiles() {
+		reads := fmt.Sprintf("matmul_rounded_images_%dx%d_bf16", size[0], size[1])
+		t.Run(reads, func(t *testing.T) {
+			plan.OnlyImageTile(t, number)
+			device := &catching{Device: cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})}
+			weights, symbols := train(t, device, false)
+			if slices.Contains(symbols, gathers) || !slices.Contains(symbols, reads) {
+				t.Errorf("the kernels are %v, want %s without %s", symbols, reads, gathers)
+			}
+			if _, symbols = train(t, device, true); !slices.Contains(symbols, gathers) || slices.Contains(symbols, reads) {
+				t.Errorf("if the images' sum is asked for, the kernels are %v, want %s without %s", symbols, gathers, reads)
+			}
+			got = append(got, weights)
+		})
+	}
 	t.Run("gathered", func(t *testing.T) {
 		t.Setenv(cuda.RoundedVariable, "off")
 		want, symbols := train(t, &catching{Device: cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})}, false)
 		if !slices.Contains(symbols, gathers) {
 			t.Errorf("without rounded products the kernels are %v, want %s", symbols, gathers)
 		}
-		for i, v := range got {
-			if math.Float32bits(v) != math.Float32bits(want[i]) {
-				t.Fatalf("parameter %d is %v, of gathered images %v", i, v, want[i])
+		for tile, weights := range got {
+			for i, v := range weights {
+				if math.Float32bits(v) != math.Float32bits(want[i]) {
+					t.Fatalf("tile %d: parameter %d is %v, of gathered images %v", tile, i, v, want[i])
+				}
 			}
 		}
 	})
@@ -168,7 +176,7 @@ func TestMeasureLayers(t *testing.T) {
 			t.Run(layer.name+" "+tile, func(t *testing.T) {
 				only(t)
 				device := cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})
-				seconds := productSeconds(t, device, layer.m, layer.k, layer.n, layer.matmul, chains)
+				seconds := productSeconds(t, device, layer.m, layer.k, layer.n, layer.matmul, chains, strings.HasPrefix(tile, "images"))
 				bytes := float64(4 * chains * (layer.m*layer.k + layer.k*layer.n + layer.m*layer.n))
 				all = append(all, layerSpeed{layer.name, tile, 1e6 * seconds, bytes / seconds / 1e9})
 				t.Logf("%+v", all[len(all)-1])
@@ -179,11 +187,18 @@ func TestMeasureLayers(t *testing.T) {
 			measure(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) { plan.OnlyRounded(t, number) })
 		}
 		measure("not rounded", func(t *testing.T) { t.Setenv(cuda.RoundedVariable, "off") })
+		if layer.name[:3] != "mlp" {
+			continue
+		}
+		for number, size := range plan.ImageTiles() {
+			measure(fmt.Sprintf("images %dx%d", size[0], size[1]), func(t *testing.T) { plan.OnlyImageTile(t, number) })
+		}
 	}
 }
 
-// productSeconds returns the time of a product for a number of chains, the best of three rounds.
-func productSeconds(t *testing.T, device tensor.Device, m, k, n int, matmul op.MatMul, chains int) float64 {
+// productSeconds returns the time of a product for a number of chains, the best of three rounds. If
+// images is set, one operand is a batch of images of a data set, which is the first one forward.
+func productSeconds(t *testing.T, device tensor.Device, m, k, n int, matmul op.MatMul, chains int, images bool) float64 {
 	t.Helper()
 	b := graph.New(tensor.Float32)
 	left, right := []int{m, k}, []int{k, n}
@@ -193,14 +208,36 @@ func productSeconds(t *testing.T, device tensor.Device, m, k, n int, matmul op.M
 	if matmul.TransposeB {
 		right = []int{n, k}
 	}
-	b.Output("y", b.Apply(matmul, b.State("a", nil, left...), b.State("b", nil, right...)))
+	sizes := map[string]int{}
+	operand := func(name string, shape []int) *graph.Node {
+		if images && (name == "a") != matmul.TransposeA {
+			x, _ := op.Minibatch(b, op.Batch{Size: shape[0], Shuffled: true}, tensor.Shape{60000, 1, 1, shape[1]}, []float64{0.5}, []float64{0.5})
+			return b.Apply(op.ViewAs(shape...), x)
+		}
+		sizes[name] = shape[0] * shape[1]
+		return b.State(name, nil, shape...)
+	}
+	b.Output("y", b.Apply(matmul, operand("a", left), operand("b", right)))
 	session := load(t, b, device, chains)
-	for name, size := range map[string]int{"a": m * k, "b": k * n} {
+	for name, size := range sizes {
 		values := normals(size)
 		for chain := range chains {
 			if err := session.WriteFloats(name, chain, values); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+	if images {
+		each := k
+		if matmul.TransposeA {
+			each = n
+		}
+		pixels := make([]byte, 60000*each)
+		for i := range pixels {
+			pixels[i] = byte(i * i / 7)
+		}
+		if err := graph.Write(session, "images", 0, 0, pixels); err != nil {
+			t.Fatal(err)
 		}
 	}
 	run := func(steps int) float64 {

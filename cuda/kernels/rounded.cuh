@@ -39,12 +39,12 @@ INLINE unsigned swapped(unsigned r) { return r % 2 * 4 + r / 2; }
 
 // An operand is a type with
 //
-//     begin(item, k, end)             called first
-//     copy(item, k, end, raw)         starts the copies of an item at depths k to end - 1
-//     ahead(item, k, end)             prepares the next copy of the item
+//     begin(item, j, k, end)          called first
+//     copy(item, j, k, end, raw)      starts the copies of an item at depths k to end - 1
+//     ahead(item, j, k, end)          prepares the next copy of the item
 //     round(item, k, raw, to)         rounds an item into a stage
 //
-// first is the tile's first row or column.
+// first is the tile's first row or column, and j the item's number among those of its warp.
 
 // DeepFloats is an operand [extent, depth] of which a tile has side rows from first on.
 template <int side>
@@ -54,11 +54,11 @@ struct DeepFloats {
   const float* data;
   int extent, depth, first;
 
-  INLINE void begin(int, int, int) const {}
-  INLINE void ahead(int, int, int) const {}
+  INLINE void begin(int, int, int, int) const {}
+  INLINE void ahead(int, int, int, int) const {}
 
   // Eight lanes copy the 128 bytes of a row, whose chunks are exchanged in pairs in odd rows.
-  INLINE void copy(int item, int k, int end, char* raw) const {
+  INLINE void copy(int item, int, int k, int end, char* raw) const {
     unsigned lane = thisThread() % 32, row = lane / 8, chunk = lane % 8, x = first + 8 * item + row;
     const float* from = data + x * depth + k + 4 * chunk;
     bool inside = k + 4 * chunk < end;
@@ -89,11 +89,11 @@ struct WideFloats {
 
   static INLINE int depthOf(int item, unsigned lane) { return item * (256 / side) + lane / across; }
 
-  INLINE void begin(int, int, int) const {}
-  INLINE void ahead(int, int, int) const {}
+  INLINE void begin(int, int, int, int) const {}
+  INLINE void ahead(int, int, int, int) const {}
 
   // A lane copies four columns at two depths.
-  INLINE void copy(int item, int k, int end, char* raw) const {
+  INLINE void copy(int item, int, int k, int end, char* raw) const {
     unsigned lane = thisThread() % 32, x = first + lane % across * 4, d = k + depthOf(item, lane);
     const float* from = data + d * extent + x;
     bool inside = x < extent;
@@ -124,25 +124,25 @@ struct Images {
   static INLINE float number(unsigned bytes, int i, float scale, float shift) { return float(bytes >> 8 * i & 255) * scale + shift; }
 };
 
-// DeepImages is an operand [batch, pixels], of which a tile has side images from first on. A warp
-// has only one item.
-template <int side>
+// DeepImages is an operand [batch, pixels], of which a tile has side images from first on. A warp has
+// count items.
+template <int side, int count>
 struct DeepImages {
   static constexpr bool transposed = false;
   static constexpr int itemBytes = 256;
   Images images;
-  int first = 0, example = 0;
+  int first = 0, example[count] = {};
 
   // Half of a warp's lanes copy, two to the 32 bytes of an image.
   static INLINE unsigned row() { return thisThread() % 32 / 2; }
-  INLINE void ahead(int, int, int) const {}
-  INLINE void begin(int item, int, int) {
+  INLINE void ahead(int, int, int, int) const {}
+  INLINE void begin(int item, int j, int, int) {
     unsigned x = first + 8 * item + row();
-    example = row() < 8 && x < images.batch ? images.examples[x] : -1;
+    example[j] = row() < 8 && x < images.batch ? images.examples[x] : -1;
   }
-  INLINE void copy(int, int k, int end, char* raw) const {
+  INLINE void copy(int, int j, int k, int end, char* raw) const {
     unsigned lane = thisThread() % 32, at = k + lane % 2 * 16;
-    if (row() < 8) copyAsync16(raw + 16 * lane, images.data + (long long)example * images.pixels + at, at < end && example >= 0);
+    if (row() < 8) copyAsync16(raw + 16 * lane, images.data + (long long)example[j] * images.pixels + at, at < end && example[j] >= 0);
   }
 
   INLINE void round(int item, int k, const char* raw, char* to) const {
@@ -157,25 +157,25 @@ struct DeepImages {
 };
 
 // WideImages is an operand [batch, pixels] whose depth is the batch: a tile has side pixels from
-// first on. A warp has only one item.
-template <int side>
+// first on. A warp has count items.
+template <int side, int count>
 struct WideImages {
   static constexpr bool transposed = true;
   static constexpr int itemBytes = 256, chunks = side / 16, across = side / 4, down = 32 / across;
   Images images;
-  int first = 0, example = 0;
+  int first = 0, example[count] = {};
 
   static INLINE int depthOf(int item) { return item * (256 / side) + thisThread() % 32 / chunks; }
 
   // ahead looks up, a stage ahead, the example that a lane will copy.
-  INLINE void begin(int item, int k, int end) { ahead(item, k, end); }
-  INLINE void ahead(int item, int k, int end) {
+  INLINE void begin(int item, int j, int k, int end) { ahead(item, j, k, end); }
+  INLINE void ahead(int item, int j, int k, int end) {
     int d = k + depthOf(item);
-    example = thisThread() % 32 < 16 && d < end ? images.examples[d] : -1;
+    example[j] = thisThread() % 32 < 16 && d < end ? images.examples[d] : -1;
   }
-  INLINE void copy(int, int, int, char* raw) const {
+  INLINE void copy(int, int j, int, int, char* raw) const {
     unsigned lane = thisThread() % 32, x = first + lane % chunks * 16;
-    if (lane < 16) copyAsync16(raw + 16 * lane, images.data + (long long)example * images.pixels + x, x < images.pixels && example >= 0);
+    if (lane < 16) copyAsync16(raw + 16 * lane, images.data + (long long)example[j] * images.pixels + x, x < images.pixels && example[j] >= 0);
   }
 
   // round rounds four pixels at two depths. The last depths of a slice may have no image: there the
@@ -275,13 +275,14 @@ struct RoundedTile {
     }
   }
 
-  // forItems calls f for each of a warp's items of a side.
+  // itemsOf is how many items of a side a warp has, at most. forItems calls f(item, j) for each.
+  static constexpr int itemsOf(int side) { return (side / 8 + warps - 1) / warps; }
   template <int side, class F>
   static INLINE void forItems(F f) {
     constexpr int items = side / 8;
 #pragma unroll
     for (int i = 0; i < items; i += warps)
-      if (items % warps == 0 || threadIdx.x / 32 < items - i) f(i + thisThread() / 32);
+      if (items % warps == 0 || threadIdx.x / 32 < items - i) f(i + thisThread() / 32, i / warps);
   }
 
   // run computes the tile of block blockIdx.x.
@@ -299,19 +300,19 @@ struct RoundedTile {
       if (round < rounds) {
         int k = begin + round * roundedDepth;
         char* raw = memory + slot * rawBytes;
-        forItems<rows>([&](int item) INLINED {
-          a.copy(item, k, end, raw + item * A::itemBytes);
-          a.ahead(item, k + roundedDepth, end);
+        forItems<rows>([&](int item, int j) INLINED {
+          a.copy(item, j, k, end, raw + item * A::itemBytes);
+          a.ahead(item, j, k + roundedDepth, end);
         });
-        forItems<columns>([&](int item) INLINED {
-          b.copy(item, k, end, raw + rawRows + item * B::itemBytes);
-          b.ahead(item, k + roundedDepth, end);
+        forItems<columns>([&](int item, int j) INLINED {
+          b.copy(item, j, k, end, raw + rawRows + item * B::itemBytes);
+          b.ahead(item, j, k + roundedDepth, end);
         });
       }
       copyAsyncCommit();
     };
-    forItems<rows>([&](int item) INLINED { a.begin(item, begin, end); });
-    forItems<columns>([&](int item) INLINED { b.begin(item, begin, end); });
+    forItems<rows>([&](int item, int j) INLINED { a.begin(item, j, begin, end); });
+    forItems<columns>([&](int item, int j) INLINED { b.begin(item, j, begin, end); });
 #pragma unroll
     for (int s = 0; s < stages; s++) copy(s, s);
     char* rounded = memory + stages * rawBytes;
@@ -327,8 +328,8 @@ struct RoundedTile {
       warpBarrier();  // all lanes' copies have arrived
       int k = begin + round * roundedDepth;
       char *raw = memory + slot * rawBytes, *stage = rounded + round % 2 * bytes, *other = stage + 2 * roundedDepth * rows;
-      forItems<rows>([&](int item) INLINED { a.round(item, k, raw + item * A::itemBytes, stage); });
-      forItems<columns>([&](int item) INLINED { b.round(item, k, raw + rawRows + item * B::itemBytes, other); });
+      forItems<rows>([&](int item, int) INLINED { a.round(item, k, raw + item * A::itemBytes, stage); });
+      forItems<columns>([&](int item, int) INLINED { b.round(item, k, raw + rawRows + item * B::itemBytes, other); });
       barrier();
       copy(round + stages, slot);
       slot = slot + 1 == stages ? 0 : slot + 1;
@@ -381,7 +382,7 @@ struct RoundedTile {
     Output<float> to = {out.at(), bias.at(), m, n, n, n, 0, epilogue};                                                                       \
     Slices of = {k, slices, each};                                                                                                           \
     if (transposeA)                                                                                                                          \
-      Tile::run(WideFloats<Tile::rows>{other.at(), m, k}, WideImages<Tile::columns>{pixels}, to, of, (char*)memory);                         \
+      Tile::run(WideFloats<Tile::rows>{other.at(), m, k}, WideImages<Tile::columns, Tile::itemsOf(Tile::columns)>{pixels}, to, of, (char*)memory);                         \
     else                                                                                                                                     \
-      Tile::run(DeepImages<Tile::rows>{pixels}, DeepFloats<Tile::columns>{other.at(), n, k}, to, of, (char*)memory);                         \
+      Tile::run(DeepImages<Tile::rows, Tile::itemsOf(Tile::rows)>{pixels}, DeepFloats<Tile::columns>{other.at(), n, k}, to, of, (char*)memory);                         \
   }

@@ -94,9 +94,21 @@ func OnlyRounded(t cleaner, number int) {
 	onlyRounded, tilesRounded = true, all[number:number+1]
 }
 
-// RoundedTiles returns the sizes of these tiles.
-func RoundedTiles() (sizes [][2]int) {
-	for _, t := range tilesRounded {
+// OnlyImageTile makes products that read images from the data set use one of their tiles.
+func OnlyImageTile(t cleaner, number int) {
+	all := tilesOfImages
+	t.Cleanup(func() { tilesOfImages = all })
+	tilesOfImages = all[number : number+1]
+}
+
+// ImageTiles returns the sizes of these tiles.
+func ImageTiles() [][2]int { return sizesOf(tilesOfImages) }
+
+// RoundedTiles returns the sizes of the tiles of other products that round their operands once.
+func RoundedTiles() [][2]int { return sizesOf(tilesRounded) }
+
+func sizesOf(tiles []tile) (sizes [][2]int) {
+	for _, t := range tiles {
 		sizes = append(sizes, [2]int{t.rows, t.columns})
 	}
 	return sizes

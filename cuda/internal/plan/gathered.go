@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -80,7 +81,7 @@ func (p *planner) noteGathers(l *tensor.Launch, calls []Call) []Call {
 // gatheredOperand returns the operand, 1 or 2, that is the step's images and that a kernel can read
 // from the data set, in the layout that it has in the product, or 0.
 func (g *product) gatheredOperand(p *planner) (operand int, images *gathered) {
-	if len(p.gathers) == 0 || tileOfImages.shared > p.Shared || len(g.roundedTiles(p)) == 0 {
+	if len(p.gathers) == 0 || tilesOfImages[0].shared > p.Shared || len(g.roundedTiles(p)) == 0 {
 		return 0, nil
 	}
 	transposeA, transposeB := intValue(g.sizes[3]) != 0, intValue(g.sizes[4]) != 0
@@ -103,7 +104,7 @@ func (g *product) fromDataSet(images *gathered, epilogue int) []tensor.Argument 
 
 // complete makes a call of the tile one of the kernel that reads the images from the data set.
 func (x *gathered) complete(c *Call) {
-	c.Symbol = "matmul_rounded_images_128x128_bf16"
+	c.Symbol = strings.Replace(c.Symbol, "rounded", "rounded_images", 1)
 	c.Arguments = append(c.Arguments, x.arguments[gatherAffine:]...)
 	c.sharedBytes = x.batch() * x.pixels()
 }

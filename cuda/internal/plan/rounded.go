@@ -18,8 +18,12 @@ var tilesRounded = []tile{
 	{64, 64, 128, 32, 80 << 10, 2, speed{2.6, 1.3}, speed{}, 0, true},
 }
 
-// tileOfImages is that of a product of images in the data set (gathered.go).
-var tileOfImages = tile{128, 128, 512, 32, 112 << 10, 1, speed{4.5, 4.0}, speed{}, 0, true}
+// tilesOfImages are those of products of images in the data set (gathered.go), with four stages.
+var tilesOfImages = []tile{
+	{128, 128, 512, 32, 112 << 10, 1, speed{4.5, 4.0}, speed{}, 0, true},
+	{128, 64, 256, 32, 96 << 10, 2, speed{3.8, 3.0}, speed{}, 0, true},
+	{64, 128, 256, 32, 96 << 10, 2, speed{3.8, 3.0}, speed{}, 0, true},
+}
 
 // minRoundedChains is the number of chains from which on tiles of more than smallRounded elements
 // are used. A single chain of an ordinary network fills the GPU better with smaller tiles.

@@ -283,7 +283,7 @@ func (g *product) lowerTiles(p *planner) []Call {
 	c := g.split(p, tiles)
 	operand, images := g.gatheredOperand(p)
 	if g.images = operand; operand > 0 {
-		c = g.cheapest(p, []tile{tileOfImages}, p.Chains, []int{c.slices})
+		c = g.cheapest(p, tilesOfImages, p.Chains, []int{c.slices})
 	}
 	target, epilogue := g.out, g.epilogue
 	switch {
