@@ -1,6 +1,6 @@
-// Products of matrices in bf16 whose operands are rounded once (sm_80), for many blocks: out(m, n) =
-// sum over k of a(m, k) b(k, n), with the slices and the epilogue of product.cuh and the bits of the
-// tiles of tensorcore.cuh.
+// Products of matrices in bf16 whose operands are rounded once (sm_80), for many blocks: out(m, n)
+// = sum over k of a(m, k) b(k, n), with the slices and the epilogue of product.cuh and the bits of
+// the tiles of tensorcore.cuh.
 //
 // Such a product takes the time of its bytes, so what counts is how many of them are under way.
 // cp.async copies them as they are to raw stages, of 32 depths, a few stages ahead. A warp then
@@ -11,8 +11,8 @@
 //
 //   - Where the depth is contiguous, an item is eight rows of all 32 depths. A rounded stage is
 //     [side, depth], 64 bytes to a row, whose 16 bytes c are at place c ^ row / 2 % 4.
-//   - Where the side is contiguous, it is all of the side at some depths. A rounded stage is [depth,
-//     side], whose 16 bytes c are at place c ^ depth % 8, and ldmatrix transposes.
+//   - Where the side is contiguous, it is all of the side at some depths. A rounded stage is
+//     [depth, side], whose 16 bytes c are at place c ^ depth % 8, and ldmatrix transposes.
 //
 // Both put eight lanes that are served together into different banks.
 //
@@ -124,8 +124,8 @@ struct Images {
   static INLINE float number(unsigned bytes, int i, float scale, float shift) { return float(bytes >> 8 * i & 255) * scale + shift; }
 };
 
-// DeepImages is an operand [batch, pixels], of which a tile has side images from first on. A warp has
-// count items.
+// DeepImages is an operand [batch, pixels], of which a tile has side images from first on. A warp
+// has count items.
 template <int side, int count>
 struct DeepImages {
   static constexpr bool transposed = false;
@@ -231,10 +231,10 @@ struct RoundedTile {
     }
   };
 
-  // Fragments loads a warp's fragments of an operand, 16 rows or columns by 16 depths: four words, of
-  // the first and the second eight of the side, at the first and the second eight depths. In those of
-  // the left operand the side changes first, as mma expects, in those of the right one the depth, so
-  // that each half is the operand of a product.
+  // Fragments loads a warp's fragments of an operand, 16 rows or columns by 16 depths: four words,
+  // of the first and the second eight of the side, at the first and the second eight depths. In
+  // those of the left operand the side changes first, as mma expects, in those of the right one the
+  // depth, so that each half is the operand of a product.
   template <int side, bool transposed, bool right>
   struct Fragments {
     unsigned at;
@@ -345,9 +345,9 @@ struct RoundedTile {
 
 }  // namespace pollen
 
-// MATMUL_ROUNDED defines a kernel with the arguments of MATMUL (matmul.cuh). The shared memory is that
-// of the tile's stages, or of its sums. Where an operand's depth is contiguous, the depth must be a
-// multiple of four, else the operand's other extent.
+// MATMUL_ROUNDED defines a kernel with the arguments of MATMUL (matmul.cuh). The shared memory is
+// that of the tile's stages, or of its sums. Where an operand's depth is contiguous, the depth must
+// be a multiple of four, else the operand's other extent.
 #define MATMUL_ROUNDED(name, ...)                                                                                                            \
   KERNEL(name, (__VA_ARGS__::all), (__VA_ARGS__::blocks))                                                                                    \
   (Out<float> out, In<float> a, In<float> b, In<float> bias, int m, int n, int k, int transposeA, int transposeB, int epilogue, int slices,  \
@@ -370,8 +370,8 @@ struct RoundedTile {
       Tile::run(wideA, wideB, to, of, (char*)memory);                                                                                        \
   }
 
-// MATMUL_ROUNDED_IMAGES defines a kernel one of whose operands is the step's images: a [M K], times the
-// other one [N K], or, with transposeA, b [K N], times the other one [K M].
+// MATMUL_ROUNDED_IMAGES defines a kernel one of whose operands is the step's images: a [M K], times
+// the other one [N K], or, with transposeA, b [K N], times the other one [K M].
 #define MATMUL_ROUNDED_IMAGES(name, ...)                                                                                                     \
   KERNEL(name, (__VA_ARGS__::all), (__VA_ARGS__::blocks))                                                                                    \
   (Out<float> out, In<float> other, In<unsigned char> images, In<int> examples, In<float> bias, int m, int n, int k, int transposeA,         \
@@ -382,7 +382,9 @@ struct RoundedTile {
     Output<float> to = {out.at(), bias.at(), m, n, n, n, 0, epilogue};                                                                       \
     Slices of = {k, slices, each};                                                                                                           \
     if (transposeA)                                                                                                                          \
-      Tile::run(WideFloats<Tile::rows>{other.at(), m, k}, WideImages<Tile::columns, Tile::itemsOf(Tile::columns)>{pixels}, to, of, (char*)memory);                         \
+      Tile::run(WideFloats<Tile::rows>{other.at(), m, k}, WideImages<Tile::columns, Tile::itemsOf(Tile::columns)>{pixels}, to, of,           \
+                (char*)memory);                                                                                                              \
     else                                                                                                                                     \
-      Tile::run(DeepImages<Tile::rows, Tile::itemsOf(Tile::rows)>{pixels}, DeepFloats<Tile::columns>{other.at(), n, k}, to, of, (char*)memory);                         \
+      Tile::run(DeepImages<Tile::rows, Tile::itemsOf(Tile::rows)>{pixels}, DeepFloats<Tile::columns>{other.at(), n, k}, to, of,              \
+                (char*)memory);                                                                                                              \
   }
